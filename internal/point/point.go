@@ -1,0 +1,137 @@
+// Package point converts between values and the 8-byte point of the wire and
+// of every file.
+//
+// In memory a point is a word: the 8 bytes read as a big-endian uint64 and
+// normalised, so that only three kinds are left (protocol page, section 2):
+//
+//	0                     unset
+//	01 | 56-bit integer   signed, two's complement
+//	1x…                   float: sign, exponent and the upper 51 of the 52
+//	                      fraction bits, shifted right by one below the marker
+//
+// Two words are the same point if and only if they are equal.
+package point
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Size is the number of bytes of a point on the wire.
+const Size = 8
+
+// Unset is the word of a slot that holds no value.
+const Unset uint64 = 0
+
+// The range of values that fit an integer point.
+const (
+	MaxInt int64 = 1<<55 - 1
+	MinInt int64 = -1 << 55
+)
+
+const (
+	floatMarker = uint64(1) << 63
+	tagInt      = uint64(0x01) << 56
+	tagMask     = uint64(0xff) << 56
+	payload56   = uint64(1)<<56 - 1
+
+	tagDecimal = 0x02
+)
+
+// Kind tells what a word holds.
+type Kind uint8
+
+// The kinds of a normalised word.
+const (
+	KindUnset Kind = iota
+	KindInt
+	KindFloat
+)
+
+// KindOf returns the kind of a normalised word.
+func KindOf(w uint64) Kind {
+	switch {
+	case w >= floatMarker:
+		return KindFloat
+	case w == Unset:
+		return KindUnset
+	default:
+		return KindInt
+	}
+}
+
+// FromInt returns the word of v. A value beyond 56 bits becomes a float, where
+// the original silently kept the low 56 bits.
+func FromInt(v int64) uint64 {
+	if v > MaxInt || v < MinInt {
+		return FromFloat(float64(v))
+	}
+	return tagInt | uint64(v)&payload56
+}
+
+// FromFloat returns the float word of v. The lowest fraction bit is dropped,
+// not rounded; -0, NaN and the infinities survive.
+func FromFloat(v float64) uint64 {
+	return uint64(int64(math.Float64bits(v))>>1) | floatMarker
+}
+
+// Int returns the value of an integer word. The result is meaningless for
+// other kinds.
+func Int(w uint64) int64 { return int64(w<<8) >> 8 }
+
+// Float returns the value of a word as a double: an integer converted, an
+// unset word as 0.
+func Float(w uint64) float64 {
+	if w >= floatMarker {
+		// The marker bit is lost by the shift; the sign is bit 62.
+		return math.Float64frombits(w << 1)
+	}
+	return float64(Int(w))
+}
+
+// Normalize turns the big-endian word of 8 wire bytes into a stored word. Any
+// payload of type 00 is unset; a legacy decimal (type 02) becomes the integer
+// or float of the same value. Types 03 to 7f are undefined: ok is false.
+func Normalize(raw uint64) (w uint64, ok bool) {
+	if raw >= floatMarker {
+		return raw, true
+	}
+	switch raw >> 56 {
+	case 0:
+		return Unset, true
+	case 1:
+		return raw, true
+	case tagDecimal:
+		return fromDecimal(raw), true
+	}
+	return Unset, false
+}
+
+// fromDecimal converts coefficient × 10^exponent: an integer where it is one
+// and fits, else the nearest double.
+func fromDecimal(raw uint64) uint64 {
+	exp := int(int8(raw >> 48))
+	coef := int64(raw<<16) >> 16
+	if exp >= 0 && exp <= 16 {
+		v := coef
+		for i := 0; i < exp; i++ {
+			if v > MaxInt/10 || v < MinInt/10 {
+				return FromFloat(float64(coef) * math.Pow10(exp))
+			}
+			v *= 10
+		}
+		return FromInt(v)
+	}
+	if exp < 0 && exp >= -22 {
+		// Both operands are exact doubles, so the division rounds once.
+		return FromFloat(float64(coef) / math.Pow10(-exp))
+	}
+	return FromFloat(float64(coef) * math.Pow10(exp))
+}
+
+// Get reads the word at the start of src, which holds at least 8 bytes. The
+// result is not normalised.
+func Get(src []byte) uint64 { return binary.BigEndian.Uint64(src) }
+
+// Append appends the 8 wire bytes of w to dst.
+func Append(dst []byte, w uint64) []byte { return binary.BigEndian.AppendUint64(dst, w) }

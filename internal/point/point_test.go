@@ -1,0 +1,99 @@
+package point
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Vectors 1 to 16 of the protocol page, section 12.
+func TestVectors(t *testing.T) {
+	f := func(raw uint64, kind Kind, value float64) {
+		t.Helper()
+		w, ok := Normalize(raw)
+		if !ok {
+			t.Fatalf("Normalize(%016x) refused", raw)
+		}
+		if KindOf(w) != kind {
+			t.Errorf("kind of %016x = %d, want %d", raw, KindOf(w), kind)
+		}
+		if got := Float(w); math.Float64bits(got) != math.Float64bits(value) {
+			t.Errorf("value of %016x = %v, want %v", raw, got, value)
+		}
+	}
+	f(0x0000000000000000, KindUnset, 0)
+	f(0x010000000000002a, KindInt, 42)
+	f(0x01ffffffffffffff, KindInt, -1)
+	f(0x017fffffffffffff, KindInt, 36028797018963967)
+	f(0x0180000000000000, KindInt, -36028797018963968)
+	f(0x9ff8000000000000, KindFloat, 1.0)
+	f(0xdff8000000000000, KindFloat, -1.0)
+	f(0x9ff0000000000000, KindFloat, 0.5)
+	f(0x9fdccccccccccccd, KindFloat, 0.1)
+	f(0xa02f6e978d4fdf3b, KindFloat, 123.45599999999999)
+	f(0xaa5924d692ca61be, KindFloat, 9.999999999999998e99)
+	f(0x8000000000000000, KindFloat, 0)
+	f(0xc000000000000000, KindFloat, math.Copysign(0, -1))
+	f(0x02fd00000001e240, KindFloat, 123.45599999999999)
+	f(0x02fffffffffffff1, KindFloat, -1.5)
+	f(0x0202000000000005, KindInt, 500)
+	f(0x0001020304050607, KindUnset, 0)
+}
+
+func TestEncode(t *testing.T) {
+	f := func(got, want uint64) {
+		t.Helper()
+		if got != want {
+			t.Errorf("got %016x, want %016x", got, want)
+		}
+	}
+	f(FromInt(42), 0x010000000000002a)
+	f(FromInt(-1), 0x01ffffffffffffff)
+	f(FromInt(MaxInt), 0x017fffffffffffff)
+	f(FromInt(MinInt), 0x0180000000000000)
+	f(FromInt(MaxInt+1), FromFloat(float64(MaxInt+1)))
+	f(FromInt(math.MinInt64), FromFloat(math.MinInt64))
+	f(FromFloat(1), 0x9ff8000000000000)
+	f(FromFloat(0.1), 0x9fdccccccccccccd)
+	f(FromFloat(123.456), 0xa02f6e978d4fdf3b)
+	f(FromFloat(math.Copysign(0, -1)), 0xc000000000000000)
+}
+
+func TestUndefinedTypesAreRefused(t *testing.T) {
+	for tag := uint64(3); tag < 0x80; tag++ {
+		if w, ok := Normalize(tag<<56 | 5); ok {
+			t.Errorf("type %02x accepted as %016x", tag, w)
+		}
+	}
+}
+
+func TestFloatRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := math.Float64frombits(rapid.Uint64().Draw(t, "bits") &^ 1)
+		w := FromFloat(v)
+		if math.Float64bits(Float(w)) != math.Float64bits(v) {
+			t.Fatalf("%x came back as %x", math.Float64bits(v), math.Float64bits(Float(w)))
+		}
+		if n, ok := Normalize(w); !ok || n != w {
+			t.Fatalf("a float word is not stable under Normalize")
+		}
+	})
+}
+
+func FuzzNormalize(f *testing.F) {
+	f.Add(uint64(0x02fd00000001e240))
+	f.Add(uint64(0x0280ffffffffffff))
+	f.Fuzz(func(t *testing.T, raw uint64) {
+		w, ok := Normalize(raw)
+		if !ok {
+			return
+		}
+		if again, ok := Normalize(w); !ok || again != w {
+			t.Fatalf("Normalize(%016x) = %016x is not stable", raw, w)
+		}
+		if KindOf(w) == KindInt && FromInt(Int(w)) != w {
+			t.Fatalf("integer word %016x does not round trip", w)
+		}
+	})
+}
