@@ -1,0 +1,166 @@
+// Package config reads what a node is told: the file ddb.conf of the original
+// (key = value, # starts a comment), --set overrides and flags.
+//
+// A setting is one key and value with the place it came from. Build takes
+// settings in order of precedence, the strongest last, and returns the
+// effective Config; every complaint names the place, the key, the value, the
+// limit and what to write instead. Keys of the original keep their names where
+// the meaning is the same; keys whose job is gone start with a warning that
+// names their replacement, so that an old file starts. Unknown keys are errors.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config is the effective configuration of a node. Field comments name the
+// key; the registry in keys.go holds defaults, limits and help.
+type Config struct {
+	DataDir  string // data_dir
+	Node     string // nodename
+	LogLevel string // log.level: debug, info, warn or error
+
+	TCPAddr           string // tcp.addr, host:port
+	HTTPAddr          string // http.addr, host:port
+	TCPMaxConnections int    // tcp_max_connections
+	TCPMaxFrame       int64  // tcp.max_frame, bytes
+	HTTPMaxBody       int64  // http.max_body, bytes
+	HTTPHosts         string // http.hosts, host names separated by commas
+
+	RingSize    int           // ring_size, a power of two
+	CachePoints int           // cache_points, points of a series in a head block
+	HeadGrace   time.Duration // head.grace
+	MaxFuture   time.Duration // ingest.max_future
+	LateMemory  int64         // late.memory, bytes
+	MinFree     int64         // storage.min_free, bytes
+
+	WALSync     string        // wal.sync: always, interval or off
+	WALInterval time.Duration // wal.interval
+	WALMaxSize  int64         // wal.max_size, bytes
+
+	FlushBytes    int64         // flush.bytes
+	FlushInterval time.Duration // flush.interval
+
+	AutoCreate    bool          // bucket.auto_create
+	Resolution    time.Duration // bucket.resolution of auto-created buckets
+	PointsPerFile int64         // points_per_file of auto-created buckets
+	Lifetime      int64         // lifetime of new buckets in points, 0 = infinite
+
+	QueryMaxPoints int64 // query.max_points read by one query
+	QueryMaxSeries int64 // query.max_series read by one query
+	QueryMaxOutput int64 // query.max_output, points in one reply
+
+	SelfMonitor bool // self_monitor
+
+	// Version is what the program says it is. It is no key: the program's main
+	// function sets it.
+	Version string
+
+	origins map[string]string
+}
+
+// Setting is one key and value and the place it came from, such as
+// "ddb.conf:12" or "--set".
+type Setting struct {
+	Origin string
+	Key    string
+	Value  string
+}
+
+// Error is one complaint about one setting.
+type Error struct {
+	Setting
+	Problem string
+}
+
+// Error returns the place, the key, the value and what is wrong.
+func (e *Error) Error() string {
+	where := e.Origin
+	if where != "" {
+		where += ": "
+	}
+	if e.Value == "" {
+		return fmt.Sprintf("%s%s: %s", where, e.Key, e.Problem)
+	}
+	return fmt.Sprintf("%s%s = %s: %s", where, e.Key, e.Value, e.Problem)
+}
+
+// Entry is one key as a listing shows it.
+type Entry struct {
+	Key     string
+	Value   string // effective, in the form a file takes
+	Default string
+	Origin  string // "default" or the place that set it
+	Help    string
+	Effect  bool // false for keys that are accepted but change nothing
+}
+
+// Default returns the configuration without any settings.
+func Default() Config {
+	c := Config{origins: map[string]string{}}
+	for i := range keys {
+		k := &keys[i]
+		if k.alters != "" {
+			continue
+		}
+		if err := k.set(&c, k.def); err != nil {
+			panic(fmt.Sprintf("default of %s: %v", k.name, err))
+		}
+	}
+	return c
+}
+
+// Build applies settings to the defaults, later ones over earlier ones. It
+// returns warnings for settings that are accepted without effect, and all
+// errors joined, each an *Error.
+func Build(settings ...Setting) (c Config, warnings []string, err error) {
+	c = Default()
+	var errs []error
+	for _, s := range settings {
+		k, canonical := lookup(s.Key)
+		if k == nil {
+			if instead, ok := replacement(s.Key); ok {
+				// Without the value: distributed_cookie is a secret.
+				warnings = append(warnings, (&Error{Setting{s.Origin, s.Key, ""}, "ignored: " + instead}).Error())
+				continue
+			}
+			errs = append(errs, &Error{Setting{s.Origin, s.Key, ""}, unknownKey(s.Key)})
+			continue
+		}
+		if err := k.set(&c, s.Value); err != nil {
+			errs = append(errs, &Error{s, err.Error()})
+			continue
+		}
+		c.origins[canonical] = s.Origin
+		if k.warn != nil {
+			if text := k.warn(&c, s.Value); text != "" {
+				warnings = append(warnings, (&Error{s, text}).Error())
+			}
+		}
+	}
+	return c, warnings, errors.Join(errs...)
+}
+
+// Entries lists all keys with their effective values, in the order of the
+// registry.
+func (c Config) Entries() []Entry {
+	var out []Entry
+	for i := range keys {
+		k := &keys[i]
+		if k.alters != "" {
+			continue
+		}
+		e := Entry{Key: k.name, Value: k.get(&c), Default: k.def, Origin: c.origins[k.name], Help: k.help, Effect: !k.inert}
+		if e.Origin == "" {
+			e.Origin = "default"
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func unknownKey(name string) string {
+	return fmt.Sprintf("unknown key, the nearest known one is %s", nearest(name))
+}

@@ -1,0 +1,136 @@
+package config
+
+import (
+	"math"
+	"time"
+)
+
+// key is one row of the registry. Rows that alter another key are spellings of
+// the original for a part of it and are not listed.
+type key struct {
+	name  string
+	old   string // the original's name for the same thing
+	def   string
+	help  string
+	inert bool // accepted, changes nothing
+
+	alters string // of another spelling: the key that it sets
+	set    func(c *Config, text string) error
+	get    func(c *Config) string
+	warn   func(c *Config, text string) string
+}
+
+// Limits that more than one row or message needs.
+const (
+	maxCachePoints = 720 // a chunk's length: a block must not span two
+	maxRing        = 4096
+)
+
+// keys is the registry: the one place where a key is named.
+var keys = []key{
+	textKey("data_dir", "data", "directory of everything the node keeps; made when missing",
+		func(c *Config) *string { return &c.DataDir }).called("platform_data_dir"),
+	textKey("nodename", "dalmatinerdb@127.0.0.1", "this node's name: the first part of its self-metrics",
+		func(c *Config) *string { return &c.Node }),
+	choiceKey("log.level", "info", []string{"debug", "info", "warn", "error"}, "least severe log line that is printed",
+		func(c *Config) *string { return &c.LogLevel }),
+
+	addrKey("tcp.addr", "127.0.0.1:5555", "address of the binary protocol; port 0 takes a free one",
+		func(c *Config) *string { return &c.TCPAddr }),
+	addrKey("http.addr", "127.0.0.1:8080", "address of queries, admin and metrics; port 0 takes a free one",
+		func(c *Config) *string { return &c.HTTPAddr }),
+	portKey("tcp_port", "tcp.addr", func(c *Config) *string { return &c.TCPAddr }),
+	portKey("http_port", "http.addr", func(c *Config) *string { return &c.HTTPAddr }),
+	intKey("tcp_max_connections", "1024", 1, 1<<20, "open client connections; more are turned away",
+		func(c *Config) *int { return &c.TCPMaxConnections }),
+	sizeKey("tcp.max_frame", "16MB", 1<<10, 1<<30, "largest request frame",
+		func(c *Config) *int64 { return &c.TCPMaxFrame }),
+	sizeKey("http.max_body", "1MB", 1<<10, 1<<30, "largest HTTP request body",
+		func(c *Config) *int64 { return &c.HTTPMaxBody }),
+	textKey("http.hosts", "localhost", "host names, separated by commas, that may stand in the address of an admin request besides IP addresses",
+		func(c *Config) *string { return &c.HTTPHosts }),
+
+	powerKey("ring_size", "64", 2, maxRing, "partitions, a power of two; fixed when the data directory is made",
+		func(c *Config) *int { return &c.RingSize }),
+	{
+		name: "cache_points", def: "60",
+		help: "points of a series gathered in memory before they are encoded; raised to cover 60 s",
+		set:  func(c *Config, text string) error { return setCachePoints(c, text) },
+		get:  func(c *Config) string { return formatInt(int64(c.CachePoints)) },
+		warn: warnCachePoints,
+	},
+	durationKey("head.grace", "1m", time.Second, time.Hour, "a block without writes for this long is encoded",
+		func(c *Config) *time.Duration { return &c.HeadGrace }),
+	durationKey("ingest.max_future", "10m", time.Second, 366*24*time.Hour, "points further ahead of the clock are refused",
+		func(c *Config) *time.Duration { return &c.MaxFuture }),
+	sizeKey("late.memory", "64MB", 1<<20, math.MaxInt64, "memory for points older than the open blocks",
+		func(c *Config) *int64 { return &c.LateMemory }),
+	sizeKey("storage.min_free", "1GB", 0, math.MaxInt64, "points are refused while less than this is free on the disk",
+		func(c *Config) *int64 { return &c.MinFree }),
+
+	choiceKey("wal.sync", "interval", []string{"always", "interval", "off"}, "when the log is on disk: before an acknowledgement, every wal.interval, when the system likes",
+		func(c *Config) *string { return &c.WALSync }),
+	durationKey("wal.interval", "1s", time.Millisecond, time.Hour, "time between syncs of the log: what a power failure can take",
+		func(c *Config) *time.Duration { return &c.WALInterval }),
+	sizeKey("wal.max_size", "1GB", 16<<20, math.MaxInt64, "size of the log that forces a flush",
+		func(c *Config) *int64 { return &c.WALMaxSize }),
+	sizeKey("flush.bytes", "64MB", 1<<20, math.MaxInt64, "encoded bytes that make a flush",
+		func(c *Config) *int64 { return &c.FlushBytes }),
+	durationKey("flush.interval", "12m", time.Second, 24*time.Hour, "longest time between flushes",
+		func(c *Config) *time.Duration { return &c.FlushInterval }),
+
+	switchKey("bucket.auto_create", "on", "create an unknown bucket when points arrive for it",
+		func(c *Config) *bool { return &c.AutoCreate }),
+	durationKey("bucket.resolution", "1s", time.Millisecond, 366*24*time.Hour, "time between points of an auto-created bucket",
+		func(c *Config) *time.Duration { return &c.Resolution }),
+	int64Key("points_per_file", "604800", 1, math.MaxInt32, "points per file of an auto-created bucket",
+		func(c *Config) *int64 { return &c.PointsPerFile }),
+	pointsKey("lifetime", "infinity", "points after which a new bucket's values expire, or infinity",
+		func(c *Config) *int64 { return &c.Lifetime }),
+
+	int64Key("query.max_points", "2000000000", 1, math.MaxInt64, "points one query may read",
+		func(c *Config) *int64 { return &c.QueryMaxPoints }),
+	int64Key("query.max_series", "1000000", 1, math.MaxInt64, "series one query may read",
+		func(c *Config) *int64 { return &c.QueryMaxSeries }),
+	int64Key("query.max_output", "10000000", 1, math.MaxInt64, "points one reply may hold",
+		func(c *Config) *int64 { return &c.QueryMaxOutput }),
+
+	switchKey("self_monitor", "on", "write the node's own figures into bucket dalmatinerdb every second",
+		func(c *Config) *bool { return &c.SelfMonitor }),
+	quorumKey("n", "copies of a point"),
+	quorumKey("r", "answers a read waits for"),
+	quorumKey("w", "acknowledgements a write waits for"),
+}
+
+// replaced names the keys of the original, and of its frontend, that do
+// nothing here, and what does their job. A name that ends in * is a prefix.
+var replaced = []struct{ name, instead string }{
+	{"tcp_listeners", "every connection has its own reader, see tcp_max_connections"},
+	{"tcp.max_batch_size", "points are stored per batch as it arrives"},
+	{"async_workers", "listings read a sorted catalogue"},
+	{"handoff*", "there are no transfers on one node"},
+	{"mstore.max_files", "files stay open as needed"},
+	{"vacuum_interval", "expired points are hidden at once and removed by merging"},
+	{"run_user_home", "use data_dir"},
+	{"schema_dir", "the keys are part of the program"},
+	{"log.*", "logs go to standard error, see log.level"},
+	{"platform_*", "use data_dir"},
+	{"metrics.transport_compression", "there is no traffic between nodes"},
+	{"read_repair.*", "there is nothing to repair with one copy"},
+	{"io.*", "flushing replaces the queue per partition, see flush.bytes and flush.interval"},
+	{"vnode.cache.*", "see cache_points, head.grace and flush.bytes"},
+	{"vnode_management_timer", "partitions have no processes"},
+	{"bkt_dict", "the stream buffer has one form"},
+	{"distributed_cookie", "there is no traffic between nodes"},
+	{"transfer_limit", "there are no transfers on one node"},
+	{"target_n_val", "there is one copy"},
+	{"erlang.*", "there is no virtual machine to set up"},
+	{"riak_core.*", "there is no ring to set up but ring_size"},
+	{"idx.*", "the index is built in"},
+	{"http_listeners", "every connection has its own handler"},
+	{"ddb_connection.*", "queries read the store in the same process, see query.max_points"},
+	{"pool.*", "queries read the store in the same process"},
+	{"dqe.*", "see query.max_points"},
+	{"debug.*", "see log.level"},
+	{"otters.*", "see log.level"},
+}

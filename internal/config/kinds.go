@@ -1,0 +1,266 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
+
+// called adds the original's name for the same thing.
+func (k key) called(old string) key {
+	k.old = old
+	return k
+}
+
+func textKey(name, def, help string, field func(*Config) *string) key {
+	return key{name: name, def: def, help: help,
+		set: func(c *Config, text string) error { *field(c) = text; return nil },
+		get: func(c *Config) string { return *field(c) },
+	}
+}
+
+func choiceKey(name, def string, choices []string, help string, field func(*Config) *string) key {
+	k := textKey(name, def, help, field)
+	k.set = func(c *Config, text string) error {
+		if !slices.Contains(choices, text) {
+			return fmt.Errorf("must be one of %s", strings.Join(choices, ", "))
+		}
+		*field(c) = text
+		return nil
+	}
+	return k
+}
+
+func addrKey(name, def, help string, field func(*Config) *string) key {
+	k := textKey(name, def, help, field)
+	k.set = func(c *Config, text string) error {
+		_, port, err := net.SplitHostPort(text)
+		if err != nil {
+			return fmt.Errorf("is no address, write host:port such as %s", def)
+		}
+		if err := checkPort(port); err != nil {
+			return err
+		}
+		*field(c) = text
+		return nil
+	}
+	return k
+}
+
+// portKey is the original's way to set the port of an address. The original
+// listened on every interface; we stay on the host of the address, and say so.
+func portKey(name, addr string, field func(*Config) *string) key {
+	return key{name: name, alters: addr,
+		set: func(c *Config, text string) error {
+			if err := checkPort(text); err != nil {
+				return err
+			}
+			host, _, err := net.SplitHostPort(*field(c))
+			if err != nil {
+				return err
+			}
+			*field(c) = net.JoinHostPort(host, text)
+			return nil
+		},
+		warn: func(c *Config, text string) string {
+			host, _, _ := net.SplitHostPort(*field(c))
+			if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+				return ""
+			}
+			return fmt.Sprintf("listens on %s only: write %s = 0.0.0.0:%s to be reached from other machines", host, addr, text)
+		},
+	}
+}
+
+func checkPort(text string) error {
+	if n, err := strconv.ParseUint(text, 10, 16); err != nil || n > 65535 {
+		return fmt.Errorf("the port must be between 0 and 65535")
+	}
+	return nil
+}
+
+func int64Key(name, def string, low, high int64, help string, field func(*Config) *int64) key {
+	return key{name: name, def: def, help: help,
+		set: func(c *Config, text string) error {
+			n, err := parseInt(text, low, high)
+			if err == nil {
+				*field(c) = n
+			}
+			return err
+		},
+		get: func(c *Config) string { return formatInt(*field(c)) },
+	}
+}
+
+func intKey(name, def string, low, high int64, help string, field func(*Config) *int) key {
+	return key{name: name, def: def, help: help,
+		set: func(c *Config, text string) error {
+			n, err := parseInt(text, low, high)
+			if err == nil {
+				*field(c) = int(n)
+			}
+			return err
+		},
+		get: func(c *Config) string { return formatInt(int64(*field(c))) },
+	}
+}
+
+func powerKey(name, def string, low, high int64, help string, field func(*Config) *int) key {
+	k := intKey(name, def, low, high, help, field)
+	k.set = func(c *Config, text string) error {
+		n, err := parseInt(text, low, high)
+		if err != nil {
+			return err
+		}
+		if n&(n-1) != 0 {
+			up := int64(1) << bits.Len64(uint64(n))
+			return fmt.Errorf("must be a power of two, the next ones are %d and %d", up/2, up)
+		}
+		*field(c) = int(n)
+		return nil
+	}
+	return k
+}
+
+func parseInt(text string, low, high int64) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, fmt.Errorf("must be a whole number from %d to %d", low, high)
+	}
+	if err != nil || n < low || n > high {
+		return 0, fmt.Errorf("must be from %d to %d", low, high)
+	}
+	return n, nil
+}
+
+func sizeKey(name, def string, low, high int64, help string, field func(*Config) *int64) key {
+	return key{name: name, def: def, help: help,
+		set: func(c *Config, text string) error {
+			n, err := ParseSize(text)
+			if err != nil {
+				return err
+			}
+			if n < low {
+				return fmt.Errorf("must be at least %s", FormatSize(low))
+			}
+			if n > high {
+				return fmt.Errorf("must be at most %s", FormatSize(high))
+			}
+			*field(c) = n
+			return nil
+		},
+		get: func(c *Config) string { return FormatSize(*field(c)) },
+	}
+}
+
+func durationKey(name, def string, low, high time.Duration, help string, field func(*Config) *time.Duration) key {
+	return key{name: name, def: def, help: help,
+		set: func(c *Config, text string) error {
+			d, err := ParseDuration(text)
+			if err != nil {
+				return err
+			}
+			if d < low || d > high {
+				return fmt.Errorf("must be from %s to %s", FormatDuration(low), FormatDuration(high))
+			}
+			if d%time.Millisecond != 0 {
+				return fmt.Errorf("must be whole milliseconds")
+			}
+			*field(c) = d
+			return nil
+		},
+		get: func(c *Config) string { return FormatDuration(*field(c)) },
+	}
+}
+
+func switchKey(name, def, help string, field func(*Config) *bool) key {
+	return key{name: name, def: def, help: help,
+		set: func(c *Config, text string) error {
+			on, err := ParseSwitch(text)
+			if err == nil {
+				*field(c) = on
+			}
+			return err
+		},
+		get: func(c *Config) string {
+			if *field(c) {
+				return "on"
+			}
+			return "off"
+		},
+	}
+}
+
+// ParseSwitch reads a yes or no: on, true, enabled, yes or off, false,
+// disabled, no.
+func ParseSwitch(text string) (bool, error) {
+	switch strings.ToLower(text) {
+	case "on", "true", "enabled", "yes":
+		return true, nil
+	case "off", "false", "disabled", "no":
+		return false, nil
+	}
+	return false, fmt.Errorf("must be on or off")
+}
+
+func pointsKey(name, def, help string, field func(*Config) *int64) key {
+	return key{name: name, def: def, help: help,
+		set: func(c *Config, text string) error {
+			if text == "infinity" || text == "inf" {
+				*field(c) = 0
+				return nil
+			}
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err != nil || n < 1 {
+				return fmt.Errorf("must be a number of points from 1 up, or infinity")
+			}
+			*field(c) = n
+			return nil
+		},
+		get: func(c *Config) string {
+			if *field(c) == 0 {
+				return "infinity"
+			}
+			return formatInt(*field(c))
+		},
+	}
+}
+
+// quorumKey is a key of the cluster that one node can only take as 1: any
+// other value is a promise of copies that would not be kept.
+func quorumKey(name, help string) key {
+	return key{name: name, def: "1", inert: true,
+		help: help + "; one node keeps one copy, so only 1 is accepted",
+		set: func(_ *Config, text string) error {
+			if text != "1" {
+				return fmt.Errorf("one node keeps one copy, only %s = 1 is accepted", name)
+			}
+			return nil
+		},
+		get: func(*Config) string { return "1" },
+	}
+}
+
+func setCachePoints(c *Config, text string) error {
+	n, err := parseInt(text, 1, 1<<31-1)
+	if err == nil {
+		c.CachePoints = int(min(n, maxCachePoints))
+	}
+	return err
+}
+
+// warnCachePoints reports the cut to one chunk: the original had no limit, and
+// an old file should start.
+func warnCachePoints(_ *Config, text string) string {
+	if n, err := strconv.ParseInt(text, 10, 64); err != nil || n <= maxCachePoints {
+		return ""
+	}
+	return fmt.Sprintf("more than the limit of %d, which is used", maxCachePoints)
+}
