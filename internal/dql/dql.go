@@ -1,0 +1,93 @@
+// Package dql reads the query language: text to syntax tree, and tree to the
+// canonical text that names a result.
+//
+// The language is that of the DalmatinerDB query engine (DQL page, sections 1
+// to 5). Parse accepts all of it, whether or not the engine can run it, and
+// replaces aliases by what they stand for, so a tree holds no variables.
+// Deviations that accept more are listed in DESIGN.md.
+package dql
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"dalmatiner/internal/metric"
+)
+
+// Limits of a query's text. They bound what a request can make the server
+// allocate before any planning; both are far above what dashboards write.
+const (
+	MaxText  = 256 << 10 // bytes of a query
+	MaxDepth = 500       // nesting of calls, parentheses and operators
+)
+
+// Error is a query that cannot be run, with the place in its text that is the
+// reason.
+type Error struct {
+	Pos  int // byte offset, from 0
+	Line int // from 1
+	Col  int // in characters, from 1
+	Msg  string
+	Err  error // cause for errors.Is, may be nil
+}
+
+// Error returns one line: place, then message.
+func (e *Error) Error() string {
+	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Col, e.Msg)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// NewError returns an Error at the byte offset pos of text. The cause may be
+// nil; it is not part of the message.
+func NewError(text string, pos int, cause error, msg string) *Error {
+	pos = min(max(pos, 0), len(text))
+	before := text[:pos]
+	line := strings.LastIndexByte(before, '\n') + 1
+	return &Error{
+		Pos:  pos,
+		Line: strings.Count(before, "\n") + 1,
+		Col:  utf8.RuneCountInString(before[line:]) + 1,
+		Msg:  msg,
+		Err:  cause,
+	}
+}
+
+func newError(text string, pos int, cause error, format string, args ...any) *Error {
+	return NewError(text, pos, cause, fmt.Sprintf(format, args...))
+}
+
+// ErrTooLong is the cause of the error for a text beyond MaxText.
+var ErrTooLong = errors.New("query too long")
+
+// Parse returns the tree of a whole query. Every error is an *Error.
+func Parse(text string) (*Query, error) {
+	if len(text) > MaxText {
+		return nil, newError(text, MaxText, ErrTooLong, "the query has %d bytes, the limit is %d", len(text), MaxText)
+	}
+	tokens, err := lex(text)
+	if err != nil {
+		return nil, err
+	}
+	p := &parser{src: text, tokens: tokens}
+	q, err := p.query()
+	if err != nil {
+		return nil, err
+	}
+	q.Text = text
+	if err := q.resolve(); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+func unescape(src string, pos int, raw string) (string, error) {
+	s, err := metric.Unescape(raw)
+	if err != nil {
+		return "", newError(src, pos, err, "%v", err)
+	}
+	return s, nil
+}

@@ -1,0 +1,203 @@
+package dql
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// names parses text and returns the canonical names of its fields.
+func names(t *testing.T, text string) []string {
+	t.Helper()
+	q, err := Parse(text)
+	if err != nil {
+		t.Fatalf("Parse(%s): %v", text, err)
+	}
+	again, err := Parse(q.String())
+	if err != nil {
+		t.Fatalf("the text of %s does not parse: %s: %v", text, q, err)
+	}
+	if q.String() != again.String() {
+		t.Fatalf("the text of %s is not stable:\n%s\n%s", text, q, again)
+	}
+	var list []string
+	for _, f := range q.Fields {
+		list = append(list, Name(f.Expr))
+	}
+	return list
+}
+
+func TestNames(t *testing.T) {
+	f := func(field, want string) {
+		t.Helper()
+		if got := names(t, "SELECT "+field+" LAST 1m"); len(got) != 1 || got[0] != want {
+			t.Errorf("name of %s = %s, want %s", field, got, want)
+		}
+	}
+	f("t BUCKET b", `'t' BUCKET 'b'`)
+	f("avg(a.b BUCKET c, 5s)", `avg('a'.'b' BUCKET 'c')`)
+	f("sum(a.* BUCKET b)", `sum('a'.* BUCKET 'b')`)
+	f("*.mps BUCKET b", `*.'mps' BUCKET 'b'`)
+	f("t BUCKET b + 1", `add('t' BUCKET 'b')`)
+	f("1 - t BUCKET b", `sub('t' BUCKET 'b')`)
+	f("t BUCKET b - 1 - 2", `sub(sub('t' BUCKET 'b'))`)
+	f("t BUCKET b -1", `sub('t' BUCKET 'b')`)
+	f("t BUCKET b * -1.5e-3", `mul('t' BUCKET 'b')`)
+	f("a BUCKET x - b BUCKET x - c BUCKET x", `diff(diff('a' BUCKET 'x', 'b' BUCKET 'x'), 'c' BUCKET 'x')`)
+	f("a BUCKET x / b BUCKET x * c BUCKET x", `product(quotient('a' BUCKET 'x', 'b' BUCKET 'x'), 'c' BUCKET 'x')`)
+	f("a BUCKET x + b BUCKET x * c BUCKET x", `sum('a' BUCKET 'x', product('b' BUCKET 'x', 'c' BUCKET 'x'))`)
+	f("(a BUCKET x + b BUCKET x) / 2", `divide(sum('a' BUCKET 'x', 'b' BUCKET 'x'))`)
+	f("t BUCKET b SHIFT BY 10000", `'t' BUCKET 'b' SHIFT BY 10000`)
+	f("t BUCKET b SHIFT BY 1h", `'t' BUCKET 'b' SHIFT BY 1h`)
+	f("m FROM coll WHERE ns:k = v", `'m' FROM 'coll' WHERE 'ns':'k' = 'v'`)
+	f("m IN coll WHERE k NOT 'v'", `'m' FROM 'coll' WHERE 'k' != 'v'`)
+	f("all from coll", `ALL FROM 'coll'`)
+	f("m FROM c WHERE a = x OR b = y AND d", `'m' FROM 'c' WHERE 'a' = 'x' OR ('b' = 'y') AND ('d')`)
+	f("sum(m FROM c GROUP BY $k, $n:k USING sum, 5m)", `sum('m' FROM 'c' GROUP BY $'k', $'n':'k' USING sum)`)
+	f("percentile(t BUCKET b, 0.5, 4s)", `percentile('t' BUCKET 'b')`)
+	f("EVENTS FROM b WHERE aa.b == 1 AND (c ~= 'x' OR NOT dd[0] > 2) AND e != 'q'",
+		`EVENTS FROM 'b' WHERE 'aa'.'b' == 1 AND ('c' ~= 'x' OR (NOT ('dd'[0] > 2))) AND ('e' != 'q')`)
+}
+
+func TestPartsAfterADotNeedNoQuotes(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		if got := names(t, "SELECT "+text+" BUCKET b LAST 1m"); got[0] != want+` BUCKET 'b'` {
+			t.Errorf("%s = %s, want %s", text, got[0], want)
+		}
+	}
+	f("a.7d1a1a3b-f3e9-4388", `'a'.'7d1a1a3b-f3e9-4388'`)
+	f("a.1.5.1e3", `'a'.'1'.'5'.'1e3'`)
+	f("a.last.m.-x.@1", `'a'.'last'.'m'.'-x'.'@1'`)
+	f("m.s", `'m'.'s'`)
+	f("''.'it\\'s'.'\\xff\\\\'", `''.'it\'s'.'\xff\\'`)
+	f(`'\=\xff\x01'`, `'\=\xff\x01'`)
+	f("a.*.7b", `'a'.*.'7b'`)
+}
+
+func TestKeywordsInAnyCaseAndComments(t *testing.T) {
+	got := names(t, "select x, avg(x, 2s) as 'a b' % a comment\n alias t bucket b as x between now and 5m ago bottom 2 by percentile(0.5)")
+	want := []string{`'t' BUCKET 'b'`, `avg('t' BUCKET 'b')`}
+	if strings.Join(got, "|") != strings.Join(want, "|") {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	q, err := Parse("SELECT m FROM c AS $host.$'d c'.$1.lit METADATA {host: $ns:host, n: 1 + 2*-3, x: $1, y: 'lit'} AFTER \"2016-04-19 EST\" FOR 5s TOP 3 BY avg()")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = `SELECT 'm' FROM 'c' AS $'host'.$'d c'.$1.'lit' METADATA {'host': $'ns':'host', 'n': -5, 'x': $1, 'y': 'lit'} AFTER "2016-04-19 EST" FOR 5s TOP 3 BY avg()`
+	if q.String() != text {
+		t.Errorf("got  %s\nwant %s", q, text)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	f := func(text string, line, col int, want string) {
+		t.Helper()
+		_, err := Parse(text)
+		var e *Error
+		if !errors.As(err, &e) {
+			t.Errorf("Parse(%q) = %v, want an *Error", text, err)
+			return
+		}
+		if e.Line != line || e.Col != col || !strings.Contains(e.Error(), want) {
+			t.Errorf("Parse(%q): %v, want line %d, column %d and %q", text, e, line, col, want)
+		}
+	}
+	f("", 1, 1, "expected SELECT, found the end of the query")
+	f("SELECT", 1, 7, "expected a metric")
+	f("SELECT a LAST 1m", 1, 8, "Variable 'a' referenced but not defined!")
+	f("SELECT a BUCKET b", 1, 18, "time range")
+	f("SELECT a BUCKET b LAST 60", 1, 26, "expected a unit of time")
+	f("SELECT a BUCKET\nlast LAST 1m", 2, 1, "needs quotes")
+	f("SELECT a BUCKET b LAST 1m x", 1, 27, "expected the end of the query")
+	f("SELECT 'a LAST 1m", 1, 8, "not closed")
+	f("SELECT 'a\\", 1, 8, "not closed")
+	f("SELECT a.é BUCKET b LAST 1m", 1, 10, "illegal character 'é'")
+	f("SELECT avg(a BUCKET b 5m) LAST 1m", 1, 23, "expected ',' or ')'")
+	f("SELECT a BUCKET b / 5m LAST 1m", 1, 21, "span of time")
+	f("SELECT a BUCKET b + 1 / 0 LAST 1m", 1, 23, "division by the constant 0")
+	f("SELECT a BUCKET b BETWEEN 5m AND NOW", 1, 30, "expected AGO")
+	f("SELECT a.* FROM c LAST 1m", 1, 8, "needs BUCKET")
+	f("SELECT x ALIAS a BUCKET b AS x, c BUCKET b AS x LAST 1m", 1, 47, "defined twice")
+	f("SELECT a BUCKET b AS $0 LAST 1m", 1, 22, "counted from $1")
+	f("SELECT a BUCKET b LAST 99999999999999999999s", 1, 24, "out of range")
+	f("SELECT "+strings.Repeat("(", MaxDepth+1), 1, 8+MaxDepth, "deeper than 500 levels")
+	f("SELECT a BUCKET b"+strings.Repeat(" + 1", MaxDepth+1), 1, 19+4*MaxDepth, "operators in a row")
+	f("SELECT '"+strings.Repeat("x", 256)+"' BUCKET b LAST 1m", 1, 8, "the limit is 255")
+	f("SELECT a BUCKET '"+strings.Repeat("x", 256)+"' LAST 1m", 1, 17, "the limit is 255")
+	f(strings.Repeat(" ", MaxText+1), 1, MaxText+1, "the limit is 262144")
+}
+
+func TestDates(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		ms, err := ParseDate(text, time.FixedZone("default", 3600))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if got := time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000"); got != want {
+			t.Errorf("ParseDate(%q) = %s, want %s", text, got, want)
+		}
+	}
+	f("2016-04-19", "2016-04-18T23:00:00.000")
+	f("2016-04-19 UTC", "2016-04-19T00:00:00.000")
+	f("2016-04-19 12:30:00", "2016-04-19T11:30:00.000")
+	f("2016-04-19 12:30", "2016-04-19T11:30:00.000")
+	f("2016-04-19 12:30:00 EST", "2016-04-19T17:30:00.000")
+	f("2016-04-19 12:30:00Z", "2016-04-19T12:30:00.000")
+	f("2016-04-19T12:30:00Z", "2016-04-19T12:30:00.000")
+	f("2016-04-19T12:30:00.999+02:00", "2016-04-19T10:30:00.000")
+	f("2016-04-19 12:30:00 +0200", "2016-04-19T10:30:00.000")
+	f("2016-04-19 12:30:00-03", "2016-04-19T15:30:00.000")
+	f("Tue, 19 Apr 2016 12:30:00 GMT", "2016-04-19T12:30:00.000")
+	f("April 19, 2016 3:04 pm UTC", "2016-04-19T15:04:00.000")
+	f("4/19/2016 UTC", "2016-04-19T00:00:00.000")
+	for _, bad := range []string{"", "now", "2016-13-01", "2016-04-19 12:30:00 XYZ", "2016-04-19 25:00"} {
+		if ms, err := ParseDate(bad, time.UTC); !errors.Is(err, ErrDate) {
+			t.Errorf("ParseDate(%q) = %d, %v, want ErrDate", bad, ms, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(`SELECT max(cloud.zones.cpu.nwait.e2be6f6c-2005-4f2d-aff9-f427b9 BUCKET tachyon, 1m) LAST 1h`)
+	f.Add(`SELECT avg(sum(*.mps BUCKET dalmatinerdb), 5m) AS 'metrics/s' LAST 1h`)
+	f.Add(`SELECT x - 1 * -2.5e3, 'a'.7 BUCKET '\xff' SHIFT BY 5m AS $1.$a:b METADATA {n: (1 + 2), d: $d} ALIAS m FROM c WHERE a:b = c OR NOT AS x BETWEEN "2016-04-19 EST" AND 5 m AGO TOP 3 BY avg(0.5)`)
+	f.Add(`SELECT ALL FROM c WHERE (a != b AND x) GROUP BY $a, $'b':c USING sum BEFORE NOW FOR 3d`)
+	f.Add(`SELECT EVENTS FROM b WHERE aa.b == 1 AND (c ~= 'x' OR NOT dd[0] > 2) AND e != 'q' AFTER 1 FOR 1s % end`)
+	f.Fuzz(func(t *testing.T, text string) {
+		q, err := Parse(text)
+		if err != nil {
+			if e := (*Error)(nil); !errors.As(err, &e) || e.Pos < 0 || e.Pos > len(text) {
+				t.Fatalf("%v is no *Error inside the text", err)
+			}
+			return
+		}
+		again, err := Parse(q.String())
+		if tooBig(err) {
+			return
+		}
+		if err != nil || again.String() != q.String() {
+			t.Fatalf("%q -> %s -> %v, %v", text, q, again, err)
+		}
+		for i, f := range q.Fields {
+			name := Name(f.Expr)
+			n, err := Parse("SELECT " + name + " LAST 1s")
+			if tooBig(err) {
+				continue
+			}
+			if err != nil || Name(n.Fields[0].Expr) != name || Name(again.Fields[i].Expr) != name {
+				t.Fatalf("%q: the name %s is not stable: %v", text, name, err)
+			}
+		}
+	})
+}
+
+// tooBig tells whether a text is refused because names are longer and nest
+// deeper than what they were made from.
+func tooBig(err error) bool {
+	return err != nil && (errors.Is(err, ErrTooLong) || strings.Contains(err.Error(), "nests deeper"))
+}

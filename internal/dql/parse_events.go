@@ -1,0 +1,108 @@
+package dql
+
+// events reads EVENTS FROM bucket [WHERE …].
+func (p *parser) events() (Expr, error) {
+	e := &Events{at: at(p.take().pos)}
+	if err := p.expectWord("FROM"); err != nil {
+		return nil, err
+	}
+	var err error
+	if e.Bucket, err = p.name("the name of a bucket"); err != nil {
+		return nil, err
+	}
+	if p.accept("WHERE") {
+		e.Where, err = p.eventWhere()
+	}
+	return e, err
+}
+
+// eventWhere reads conditions strictly from left to right.
+func (p *parser) eventWhere() (*EventCond, error) {
+	left, err := p.eventCond()
+	for n := 0; err == nil; n++ {
+		t := p.peek()
+		op := "and"
+		if t.is("OR") {
+			op = "or"
+		} else if !t.is("AND") {
+			return left, nil
+		}
+		if n >= MaxDepth {
+			return nil, p.errorAt(t.pos, "more than %d conditions in a row", MaxDepth)
+		}
+		p.next++
+		var right *EventCond
+		right, err = p.eventCond()
+		left = &EventCond{Pos: t.pos, Op: op, Left: left, Right: right}
+	}
+	return nil, err
+}
+
+func (p *parser) eventCond() (*EventCond, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer func() { p.depth-- }()
+	t := p.peek()
+	if p.accept("NOT") {
+		c, err := p.eventCond()
+		return &EventCond{Pos: t.pos, Op: "not", Left: c}, err
+	}
+	if p.acceptOp("(") {
+		c, err := p.eventWhere()
+		if err == nil {
+			err = p.expectOp(")")
+		}
+		return c, err
+	}
+	c := &EventCond{Pos: t.pos}
+	var err error
+	if c.Path, err = p.eventPath(); err != nil {
+		return nil, err
+	}
+	op := p.peek()
+	if op.kind != tokOperator {
+		return nil, p.expected("one of == != >= =< > < ~=")
+	}
+	switch op.text {
+	case "==", "!=", ">=", "=<", ">", "<", "~=":
+	default:
+		return nil, p.expected("one of == != >= =< > < ~=")
+	}
+	p.next++
+	c.Op = op.text
+	if op.text != "~=" && !p.peek().isName() {
+		c.Value.Number, err = p.number()
+	} else {
+		c.Value.Text, err = p.name("a value")
+	}
+	return c, err
+}
+
+func (p *parser) eventPath() ([]PathElem, error) {
+	name, err := p.name("a field of an event")
+	if err != nil {
+		return nil, err
+	}
+	list := []PathElem{{Name: name}}
+	for {
+		switch {
+		case p.acceptOp("."):
+			if name, err = p.name("a field of an event"); err != nil {
+				return nil, err
+			}
+			list = append(list, PathElem{Name: name})
+		case p.acceptOp("["):
+			e := PathElem{IsIndex: true}
+			if e.Index, err = p.integer("an index"); err == nil {
+				err = p.expectOp("]")
+			}
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, e)
+		default:
+			return list, nil
+		}
+	}
+}

@@ -1,0 +1,276 @@
+package dql
+
+import (
+	"errors"
+	"strconv"
+
+	"dalmatiner/internal/metric"
+)
+
+// sum reads operands joined by + and -, grouped to the left.
+func (p *parser) sum() (Expr, error) {
+	return p.chain("+", "-", (*parser).product)
+}
+
+// product reads operands joined by * and /, grouped to the left.
+func (p *parser) product() (Expr, error) {
+	return p.chain("*", "/", (*parser).operand)
+}
+
+func (p *parser) chain(op1, op2 string, operand func(*parser) (Expr, error)) (Expr, error) {
+	left, err := operand(p)
+	for n := 0; err == nil; n++ {
+		t := p.peek()
+		if !t.isOp(op1) && !t.isOp(op2) {
+			return left, nil
+		}
+		if n >= MaxDepth {
+			return nil, p.errorAt(t.pos, "more than %d operators in a row", MaxDepth)
+		}
+		p.next++
+		var right Expr
+		if right, err = operand(p); err == nil {
+			left, err = p.combine(t, left, right)
+		}
+	}
+	return nil, err
+}
+
+// combine joins two operands and computes constants at once.
+func (p *parser) combine(op token, l, r Expr) (Expr, error) {
+	for _, e := range []Expr{l, r} {
+		if d, ok := e.(*Duration); ok {
+			return nil, p.errorAt(d.Pos(), "a span of time can only be an argument of a function")
+		}
+	}
+	a, okA := l.(*Number)
+	b, okB := r.(*Number)
+	if !okA || !okB {
+		return &Binary{at: at(op.pos), Op: op.text[0], L: l, R: r}, nil
+	}
+	n := &Number{at: a.at, Whole: a.Whole && b.Whole}
+	switch op.text {
+	case "+":
+		n.Value = a.Value + b.Value
+	case "-":
+		n.Value = a.Value - b.Value
+	case "*":
+		n.Value = a.Value * b.Value
+	case "/":
+		if b.Value == 0 {
+			return nil, p.errorAt(op.pos, "division by the constant 0")
+		}
+		n.Value = a.Value / b.Value
+		n.Whole = false
+	}
+	if !n.tidy() {
+		return nil, p.errorAt(op.pos, "the constant is out of range")
+	}
+	return n, nil
+}
+
+func (p *parser) operand() (Expr, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer func() { p.depth-- }()
+	t := p.peek()
+	switch {
+	case t.kind == tokInt || t.kind == tokFloat || t.isOp("-") || t.isOp("+"):
+		return p.constant()
+	case p.acceptOp("("):
+		e, err := p.sum()
+		if err == nil {
+			err = p.expectOp(")")
+		}
+		return e, err
+	case t.isName() && p.peekAt(1).isOp("("):
+		name, err := p.name("a function")
+		if err != nil {
+			return nil, err
+		}
+		p.next++
+		return p.call(t, name)
+	case t.is("EVENTS"):
+		return nil, p.errorAt(t.pos, "EVENTS is a field of its own and cannot be part of an expression")
+	}
+	return p.selector()
+}
+
+// constant reads a number, or a span of time if a unit follows.
+func (p *parser) constant() (Expr, error) {
+	n, err := p.number()
+	if err != nil || !n.Whole {
+		return n, err
+	}
+	if u := p.unit(); u != "" {
+		return &Duration{at: n.at, N: int64(n.Value), Unit: u}, nil
+	}
+	return n, nil
+}
+
+// number reads a number with an optional sign.
+func (p *parser) number() (*Number, error) {
+	t := p.peek()
+	n := &Number{at: at(t.pos)}
+	sign := 1.0
+	if t.isOp("-") || t.isOp("+") {
+		if t.text == "-" {
+			sign = -1
+		}
+		p.next++
+		t = p.peek()
+	}
+	if t.kind != tokInt && t.kind != tokFloat {
+		return nil, p.expected("a number")
+	}
+	p.next++
+	v, err := strconv.ParseFloat(t.text, 64)
+	if errors.Is(err, strconv.ErrRange) {
+		return nil, p.errorAt(t.pos, "the number %s is out of range", t.describe(p.src))
+	}
+	// Beyond 2^53 a double no longer holds every integer.
+	const exact = 1 << 53
+	if t.kind == tokInt && v > exact {
+		return nil, p.errorAt(t.pos, "the integer %s is out of range, the limit is %d", t.describe(p.src), int64(exact))
+	}
+	n.Value, n.Whole = sign*v, t.kind == tokInt
+	n.tidy()
+	return n, nil
+}
+
+// call reads the arguments up to the closing parenthesis; the opening one is
+// taken already.
+func (p *parser) call(start token, name string) (*Call, error) {
+	c := &Call{at: at(start.pos), Name: name}
+	if p.acceptOp(")") {
+		return c, nil
+	}
+	for {
+		e, err := p.sum()
+		if err != nil {
+			return nil, err
+		}
+		c.Args = append(c.Args, e)
+		if p.acceptOp(")") {
+			return c, nil
+		}
+		if !p.acceptOp(",") {
+			return nil, p.expected("',' or ')'")
+		}
+	}
+}
+
+// selector reads a direct, wildcard or lookup selector or the name of an
+// alias, and SHIFT BY behind it.
+func (p *parser) selector() (Expr, error) {
+	e, err := p.unshifted()
+	if err != nil {
+		return nil, err
+	}
+	if t := p.peek(); p.accept("SHIFT") {
+		if err := p.expectWord("BY"); err != nil {
+			return nil, err
+		}
+		d, err := p.span(true)
+		return &Shift{at: at(t.pos), Of: e, By: d}, err
+	}
+	return e, nil
+}
+
+func (p *parser) unshifted() (Expr, error) {
+	t := p.peek()
+	if t.is("ALL") {
+		p.next++
+		return p.lookup(&Lookup{at: at(t.pos), All: true})
+	}
+	path, err := p.path()
+	if err != nil {
+		return nil, err
+	}
+	next := p.peek()
+	switch {
+	case p.accept("BUCKET"):
+		s := &Select{at: at(t.pos), BucketPos: p.peek().pos}
+		if s.Metric, err = path.metric(p); err != nil {
+			return nil, err
+		}
+		if s.Bucket, err = p.name("the name of a bucket"); err == nil && len(s.Bucket) > metric.MaxBucket {
+			err = p.errorAt(s.BucketPos, "the bucket's name has %d bytes, the limit is %d", len(s.Bucket), metric.MaxBucket)
+		}
+		return s, err
+	case next.is("FROM") || next.is("IN"):
+		l := &Lookup{at: at(t.pos)}
+		if l.Metric, err = path.metric(p); err != nil {
+			return nil, err
+		}
+		if l.Metric.Key == nil {
+			return nil, p.errorAt(t.pos, "a pattern with * needs BUCKET; FROM takes a metric or ALL")
+		}
+		return p.lookup(l)
+	case len(path) == 1 && path[0].isName():
+		name := path[0].text
+		if path[0].kind == tokQuoted {
+			name, err = unescape(p.src, path[0].pos, name)
+		}
+		return &Variable{at: at(t.pos), Name: name}, err
+	}
+	return nil, p.expected("BUCKET or FROM after the metric")
+}
+
+// path is the elements of a metric as written: names and *.
+type path []token
+
+func (p *parser) path() (path, error) {
+	var list path
+	for {
+		t := p.peek()
+		if !t.isName() && !t.isOp("*") {
+			if list == nil {
+				return nil, p.expected("a metric, a function, a number or '('")
+			}
+			return nil, p.expected("a part of a metric or *")
+		}
+		p.next++
+		list = append(list, t)
+		if !p.acceptOp(".") {
+			return list, nil
+		}
+	}
+}
+
+// metric turns a path into a metric or a pattern.
+func (list path) metric(p *parser) (Metric, error) {
+	elems := make([]string, len(list))
+	glob := false
+	for i, t := range list {
+		elems[i] = t.text
+		glob = glob || t.isOp("*")
+	}
+	if !glob {
+		key, err := metric.KeyFromQuoted(elems...)
+		if err != nil {
+			return Metric{}, newError(p.src, list[0].pos, err, "%v", err)
+		}
+		if len(key) == 0 {
+			return Metric{}, p.errorAt(list[0].pos, "the metric is empty")
+		}
+		return Metric{Key: key}, nil
+	}
+	m := Metric{Parts: make([]Part, len(list))}
+	for i, t := range list {
+		if t.isOp("*") {
+			m.Parts[i].Any = true
+			continue
+		}
+		text, err := unescape(p.src, t.pos, t.text)
+		if err != nil {
+			return Metric{}, err
+		}
+		if len(text) > metric.MaxPart {
+			return Metric{}, p.errorAt(t.pos, "the part has %d bytes, the limit is %d", len(text), metric.MaxPart)
+		}
+		m.Parts[i].Text = text
+	}
+	return m, nil
+}
