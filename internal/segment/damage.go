@@ -1,0 +1,106 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrFormat is wrapped by the error of Open for an intact file whose format
+// number this package does not know. Such a file is not damaged.
+var ErrFormat = errors.New("unknown segment format")
+
+const (
+	partFooter    = "footer"
+	partDirectory = "directory"
+)
+
+// DamageError names a range of a segment that is not what was written. The
+// data of that range is never returned (I5); the other blocks of the file stay
+// readable.
+type DamageError struct {
+	File      string
+	Offset    int64  // of the damaged range in the file
+	Length    int64  // of the damaged range, in bytes
+	Want, Got uint32 // CRC-32C: stored and computed; equal when Detail is set
+	Part      string // data, index, series, buckets, directory or footer
+	Detail    string // what is wrong if it is not the checksum
+}
+
+// Error names the file, the range and what was found there.
+func (e *DamageError) Error() string {
+	what := e.Detail
+	if what == "" {
+		what = fmt.Sprintf("CRC-32C is %08x, computed %08x", e.Want, e.Got)
+	}
+	return fmt.Sprintf("segment %s: %s damaged, %d bytes at offset %d: %s; the rest of the file stays readable, restore it from a replica or a backup",
+		e.File, e.Part, e.Length, e.Offset, what)
+}
+
+// Damages returns every DamageError in err, which may be one or, as the methods
+// of a Reader return it, several joined.
+func Damages(err error) []*DamageError {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *DamageError:
+		return []*DamageError{e}
+	case interface{ Unwrap() []error }:
+		var all []*DamageError
+		for _, sub := range e.Unwrap() {
+			all = append(all, Damages(sub)...)
+		}
+		return all
+	default:
+		return Damages(errors.Unwrap(err))
+	}
+}
+
+// maxDamages bounds the errors one call collects: a file that is bad all over
+// is reported as such, not block by block.
+const maxDamages = 64
+
+// damages collects what a call finds damaged while it goes on with the rest.
+// Each range is kept once.
+type damages struct {
+	seen map[int64]bool // by offset
+	errs []error        // each a *DamageError
+}
+
+// add takes err if it is damage and returns nil, or returns err.
+func (d *damages) add(err error) error {
+	e, ok := err.(*DamageError)
+	if !ok {
+		return err
+	}
+	d.note(e)
+	return nil
+}
+
+// note keeps e unless its range is known.
+func (d *damages) note(e *DamageError) {
+	if d.seen[e.Offset] {
+		return
+	}
+	if d.seen == nil {
+		d.seen = make(map[int64]bool)
+	}
+	d.seen[e.Offset] = true
+	if len(d.errs) < maxDamages {
+		d.errs = append(d.errs, e)
+	}
+}
+
+// join takes what other found.
+func (d *damages) join(other *damages) {
+	for _, err := range other.errs {
+		d.note(err.(*DamageError))
+	}
+}
+
+// err is all that was collected, or nil.
+func (d *damages) err() error {
+	if more := len(d.seen) - len(d.errs); more > 0 {
+		return errors.Join(append(d.errs, fmt.Errorf("and %d more damaged ranges", more))...)
+	}
+	return errors.Join(d.errs...)
+}

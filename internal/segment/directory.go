@@ -1,0 +1,71 @@
+package segment
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+)
+
+// directory is what a Reader keeps in memory of the index: the offsets of all
+// blocks and the fences, as they lie in the file, and the leaves that were
+// needed so far. It holds one pointer per loaded leaf, none per series or
+// chunk.
+type directory struct {
+	raw    []byte
+	blocks int // of all kinds; raw starts with blocks+1 offsets
+	leaves []atomic.Pointer[leaf]
+	loaded atomic.Int64 // bytes of loaded leaves
+}
+
+func appendDirectory(dst []byte, offsets []int64, end int64, fences []byte) []byte {
+	for _, off := range offsets {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(off))
+	}
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(end))
+	return append(dst, fences...)
+}
+
+// parseDirectory checks that the blocks of raw, which parseFooter has sized,
+// fill the file up to the directory without a gap.
+func parseDirectory(raw []byte, f *footer) (*directory, error) {
+	d := &directory{raw: raw, blocks: f.first(kinds), leaves: make([]atomic.Pointer[leaf], f.blocks[kindLeaf])}
+	if d.offset(0) != 0 || d.offset(d.blocks) != f.dirOff {
+		return nil, fmt.Errorf("blocks lie from offset %d to %d, want 0 to %d", d.offset(0), d.offset(d.blocks), f.dirOff)
+	}
+	for i := range d.blocks {
+		// A length within its bounds cannot come from an overflow: the sum of
+		// all lengths is the size of the file.
+		if n := d.offset(i+1) - d.offset(i); n <= crcSize || n > maxBlock {
+			return nil, fmt.Errorf("block %d of %d has %d bytes, the limits are %d and %d", i, d.blocks, n, crcSize+1, maxBlock)
+		}
+	}
+	return d, nil
+}
+
+// offset is where block i starts; offset(blocks) is where the last one ends.
+func (d *directory) offset(i int) int64 {
+	return int64(binary.LittleEndian.Uint64(d.raw[i*offsetSize:]))
+}
+
+// fence is the key of the first entry of leaf i.
+func (d *directory) fence(i int) []byte {
+	return d.raw[(d.blocks+1)*offsetSize+i*fenceSize:][:fenceSize]
+}
+
+// search returns the first leaf that may hold key or something above it: the
+// last one whose fence is not above key.
+func (d *directory) search(key []byte) int {
+	lo, hi := 0, len(d.leaves)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if bytes.Compare(d.fence(mid), key) <= 0 {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return max(0, lo-1)
+}
+
+func (d *directory) bytes() int64 { return int64(len(d.raw)) + d.loaded.Load() }

@@ -1,0 +1,54 @@
+// Package segment reads and writes segments: immutable files of encoded
+// chunks, sorted by (bucket, series hash, chunk number), every byte of which
+// is covered by a CRC-32C that is verified on every read.
+//
+// Chunks are opaque bytes here. A segment also carries the properties of the
+// buckets it touches and the identity (the key) of every series that no
+// committed segment named before it, so that the catalogue can be rebuilt from
+// segments alone. DESIGN.md has the byte diagrams.
+package segment
+
+import "encoding/hex"
+
+// Hash identifies a series: XXH3-128 of (bucket id, key) as big-endian bytes.
+// Its top bits are the partition, so a partition is a contiguous range of a
+// segment.
+type Hash [16]byte
+
+// String returns the hash as 32 hexadecimal digits.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// Bucket is the description of one bucket as it stands in a segment.
+type Bucket struct {
+	ID   uint32 // never reused
+	Name []byte // at most MaxName bytes
+
+	Resolution int64 // milliseconds per slot
+	PPF        int64 // points per file, in slots
+	TTL        int64 // lifetime, in the unit the owner of the bucket uses
+	Grace      int64 // likewise
+	HPTS       bool
+}
+
+// Series is the identity of one series: what turns a hash back into a name,
+// and the place of the series in its column group.
+type Series struct {
+	Bucket uint32
+	Hash   Hash
+	Group  uint32
+	Column uint16
+	Key    []byte // at most MaxName bytes
+}
+
+// Info is what the footer of a segment says about its content.
+type Info struct {
+	Size       int64 // bytes of the file
+	DataBytes  int64 // bytes of all chunks, without any overhead
+	Chunks     int64
+	Points     int64 // set slots, as the writer was told
+	Series     int64 // distinct (bucket, hash)
+	Identities int64 // records added with AddSeries
+	Buckets    int64 // records added with AddBucket
+	MinChunk   int64 // lowest chunk number; 0 when Chunks is 0
+	MaxChunk   int64 // highest chunk number, inclusive; 0 when Chunks is 0
+}

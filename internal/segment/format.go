@@ -1,0 +1,184 @@
+package segment
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+)
+
+const (
+	// Format is the number of the format this package writes, and the only one
+	// it reads.
+	Format = 1
+
+	// MaxChunk is the largest chunk in bytes: the length field of an index
+	// entry has 16 bits. 720 raw points are 5,760 bytes.
+	MaxChunk = 1<<16 - 1
+
+	// MaxName is the largest series key or bucket name in bytes. The wire
+	// carries a key behind a 16-bit length; the bound keeps blocks below
+	// maxBlock.
+	MaxName = 1 << 16
+
+	// blockSize is where a data block ends: before the chunk that would make it
+	// longer, CRC included. A look-up of one chunk reads and checks a whole
+	// block, which asks for small blocks; every block costs 12 bytes (its CRC
+	// and its offset in the directory), which asks for large ones.
+	// DESIGN.md has the measurement.
+	blockSize = 8 << 10
+
+	// leafSize is where an index leaf ends, CRC included. A cold look-up reads
+	// one leaf; a leaf costs 40 bytes in the directory.
+	leafSize = 8 << 10
+
+	// recordBlockSize is where a block of identities or buckets ends. They are
+	// only ever read from one end to the other.
+	recordBlockSize = 64 << 10
+
+	// maxBlock bounds every block a reader accepts: one record of MaxName bytes
+	// behind a full block of others, rounded up.
+	maxBlock = 1 << 18
+
+	// writeSize is the least size of a write of finished blocks: below it the
+	// system call shows (limits: a write costs as much as copying 10 KiB).
+	writeSize = 256 << 10
+
+	// readSize bounds one read of adjacent blocks, and so the scratch memory of
+	// one reader. It never cuts a single block.
+	readSize = 256 << 10
+)
+
+const (
+	magic      = "ddb.seg\n"
+	footerSize = 128
+	crcSize    = 4
+	fenceSize  = 4 + 16 + 8 // bucket, hash, chunk
+	offsetSize = 8
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// blockCRC is the checksum of a block that starts at offset. The offset is part
+// of it, so that an intact block in the wrong place is damage too.
+func blockCRC(payload []byte, offset int64) uint32 {
+	var at [8]byte
+	binary.LittleEndian.PutUint64(at[:], uint64(offset))
+	return crc32.Update(crc32.Checksum(payload, castagnoli), castagnoli, at[:])
+}
+
+// kind is what a block holds. The blocks of a file lie in this order.
+type kind int
+
+const (
+	kindData kind = iota
+	kindLeaf
+	kindSeries
+	kindBucket
+	kinds
+)
+
+func (k kind) String() string {
+	return [kinds]string{"data", "index", "series", "buckets"}[k]
+}
+
+// footer is the fixed last part of a file.
+type footer struct {
+	info   Info
+	dirOff int64
+	dirCRC uint32
+	blocks [kinds]uint32 // number of blocks of each kind
+}
+
+// first is the number of the first block of kind k; first(kinds) is the number
+// of all blocks.
+func (f *footer) first(k kind) int {
+	n := 0
+	for i := kindData; i < k; i++ {
+		n += int(f.blocks[i])
+	}
+	return n
+}
+
+func appendFooter(dst []byte, f *footer) []byte {
+	le := binary.LittleEndian
+	start := len(dst)
+	dst = append(dst, magic...)
+	dst = le.AppendUint32(dst, Format)
+	dst = le.AppendUint32(dst, f.dirCRC)
+	dst = le.AppendUint64(dst, uint64(f.dirOff))
+	for _, n := range f.blocks {
+		dst = le.AppendUint32(dst, n)
+	}
+	for _, v := range f.info.fields() {
+		dst = le.AppendUint64(dst, uint64(*v))
+	}
+	for len(dst) < start+footerSize-crcSize {
+		dst = append(dst, 0)
+	}
+	return le.AppendUint32(dst, blockCRC(dst[start:], f.info.Size-footerSize))
+}
+
+// fields lists what the footer stores of an Info, in file order. Size is not
+// among them: the file knows it.
+func (i *Info) fields() []*int64 {
+	return []*int64{&i.Chunks, &i.Points, &i.Series, &i.Identities, &i.Buckets,
+		&i.MinChunk, &i.MaxChunk, &i.DataBytes}
+}
+
+// parseFooter reads the footer of a file of size bytes from its last bytes.
+// Checks are ordered so that a file of a later format is named as such.
+func parseFooter(src []byte, file string, size int64) (footer, error) {
+	le := binary.LittleEndian
+	damage := func(detail string) error {
+		return &DamageError{File: file, Offset: max(0, size-footerSize), Length: int64(len(src)),
+			Part: partFooter, Detail: detail}
+	}
+	if len(src) != footerSize {
+		return footer{}, damage(fmt.Sprintf("the file has %d bytes, a footer %d", size, footerSize))
+	}
+	if string(src[:len(magic)]) != magic {
+		return footer{}, damage("no footer at the end of the file")
+	}
+	want, got := le.Uint32(src[footerSize-crcSize:]), blockCRC(src[:footerSize-crcSize], size-footerSize)
+	if want != got {
+		return footer{}, &DamageError{File: file, Offset: size - footerSize, Length: footerSize,
+			Want: want, Got: got, Part: partFooter}
+	}
+	if v := le.Uint32(src[8:]); v != Format {
+		return footer{}, fmt.Errorf("segment %s: format %d, this program reads format %d: %w", file, v, Format, ErrFormat)
+	}
+	f := footer{dirCRC: le.Uint32(src[12:]), dirOff: int64(le.Uint64(src[16:]))}
+	src = src[24:]
+	for k := range f.blocks {
+		f.blocks[k] = le.Uint32(src)
+		src = src[4:]
+	}
+	for _, v := range f.info.fields() {
+		*v = int64(le.Uint64(src))
+		src = src[8:]
+	}
+	f.info.Size = size
+	if f.dirOff < 0 || f.dirOff > size-footerSize || f.dirLen() != size-footerSize-f.dirOff {
+		return footer{}, damage(fmt.Sprintf("a directory of %d bytes at offset %d does not fit a file of %d bytes",
+			f.dirLen(), f.dirOff, size))
+	}
+	return f, nil
+}
+
+// dirLen is the length of the directory in bytes: the offset of every block and
+// of the directory itself, then one fence per leaf.
+func (f *footer) dirLen() int64 {
+	n := int64(1)
+	for _, b := range f.blocks {
+		n += int64(b)
+	}
+	return n*offsetSize + int64(f.blocks[kindLeaf])*fenceSize
+}
+
+// appendFence appends the key of an index position. Fences compare as bytes in
+// the order (bucket, hash, chunk).
+func appendFence(dst []byte, bucket uint32, h *Hash, chunk int64) []byte {
+	dst = binary.BigEndian.AppendUint32(dst, bucket)
+	dst = append(dst, h[:]...)
+	return binary.BigEndian.AppendUint64(dst, uint64(chunk)^1<<63)
+}

@@ -1,0 +1,235 @@
+package segment
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+)
+
+const (
+	leafHead  = 4 + 2 + 2 + 8      // bucket, rows, entries, lowest chunk number
+	rowSize   = 16 + 2             // hash, first entry
+	entrySize = 4 + 4 + 2 + 2      // chunk − lowest, block, offset in the block, length
+	leafBody  = leafSize - crcSize // payload of a full leaf
+)
+
+// leafBuilder gathers the rows and entries of one leaf.
+type leafBuilder struct {
+	bucket  uint32
+	rows    []byte
+	entries []entry
+	last    Hash // of the last row
+	lo, hi  int64
+}
+
+// fits reports whether one more entry may join the leaf. The chunk numbers of a
+// leaf lie within 32 bits of each other.
+func (b *leafBuilder) fits(bucket uint32, h *Hash, chunk int64) bool {
+	if len(b.entries) == 0 {
+		return true
+	}
+	size := leafHead + len(b.rows) + (len(b.entries)+1)*entrySize
+	if b.last != *h {
+		size += rowSize
+	}
+	return bucket == b.bucket && size <= leafBody &&
+		uint64(max(b.hi, chunk))-uint64(min(b.lo, chunk)) <= math.MaxUint32
+}
+
+func (b *leafBuilder) add(bucket uint32, h *Hash, e entry) {
+	if len(b.entries) == 0 {
+		b.bucket, b.lo, b.hi = bucket, e.chunk, e.chunk
+	}
+	if len(b.entries) == 0 || b.last != *h {
+		b.rows = append(b.rows, h[:]...)
+		b.rows = binary.LittleEndian.AppendUint16(b.rows, uint16(len(b.entries)))
+		b.last = *h
+	}
+	b.lo, b.hi = min(b.lo, e.chunk), max(b.hi, e.chunk)
+	b.entries = append(b.entries, e)
+}
+
+// appendTo appends the leaf to dst and empties the builder.
+func (b *leafBuilder) appendTo(dst []byte) []byte {
+	le := binary.LittleEndian
+	dst = le.AppendUint32(dst, b.bucket)
+	dst = le.AppendUint16(dst, uint16(len(b.rows)/rowSize))
+	dst = le.AppendUint16(dst, uint16(len(b.entries)))
+	dst = le.AppendUint64(dst, uint64(b.lo))
+	dst = append(dst, b.rows...)
+	for _, e := range b.entries {
+		dst = le.AppendUint32(dst, uint32(e.chunk-b.lo))
+		dst = le.AppendUint32(dst, e.block)
+		dst = le.AppendUint16(dst, e.off)
+		dst = le.AppendUint16(dst, e.length)
+	}
+	b.rows, b.entries = b.rows[:0], b.entries[:0]
+	return dst
+}
+
+// writeLeaves sorts what was added and writes the leaves; it returns their
+// fences.
+func (w *Writer) writeLeaves() (fences []byte, err error) {
+	if !slices.IsSortedFunc(w.runs, w.compareRuns) {
+		slices.SortFunc(w.runs, w.compareRuns)
+	}
+	var b leafBuilder
+	var again []entry
+	for i := 0; i < len(w.runs); {
+		r := &w.runs[i]
+		end := i + 1
+		for end < len(w.runs) && w.runs[end].bucket == r.bucket && w.runs[end].hash == r.hash {
+			end++
+		}
+		entries := w.entries[r.first:r.past]
+		if end-i > 1 {
+			if again, err = w.mergeRuns(again[:0], w.runs[i:end]); err != nil {
+				return nil, err
+			}
+			entries = again
+		}
+		w.foot.info.Series++
+		for _, e := range entries {
+			if !b.fits(r.bucket, &r.hash, e.chunk) {
+				w.buf = b.appendTo(w.buf)
+				if err := w.endBlock(kindLeaf); err != nil {
+					return nil, err
+				}
+			}
+			if len(b.entries) == 0 {
+				fences = appendFence(fences, r.bucket, &r.hash, e.chunk)
+			}
+			b.add(r.bucket, &r.hash, e)
+		}
+		i = end
+	}
+	if len(b.entries) == 0 {
+		return fences, nil
+	}
+	w.buf = b.appendTo(w.buf)
+	return fences, w.endBlock(kindLeaf)
+}
+
+// compareRuns orders runs by bucket, hash and first chunk.
+func (w *Writer) compareRuns(a, b run) int {
+	if a.bucket != b.bucket {
+		return cmp(a.bucket < b.bucket)
+	}
+	x, y := binary.BigEndian.Uint64(a.hash[:]), binary.BigEndian.Uint64(b.hash[:])
+	if x != y {
+		return cmp(x < y)
+	}
+	if c := bytes.Compare(a.hash[8:], b.hash[8:]); c != 0 {
+		return c
+	}
+	return cmp(w.entries[a.first].chunk < w.entries[b.first].chunk)
+}
+
+func cmp(less bool) int {
+	if less {
+		return -1
+	}
+	return 1
+}
+
+// mergeRuns appends the entries of all runs of one series in chunk order.
+func (w *Writer) mergeRuns(dst []entry, runs []run) ([]entry, error) {
+	for _, r := range runs {
+		dst = append(dst, w.entries[r.first:r.past]...)
+	}
+	slices.SortFunc(dst, func(a, b entry) int { return cmp(a.chunk < b.chunk) })
+	for i := 1; i < len(dst); i++ {
+		if dst[i].chunk == dst[i-1].chunk {
+			return nil, fmt.Errorf("segment: chunk %d of series %s in bucket %d was added twice",
+				dst[i].chunk, runs[0].hash, runs[0].bucket)
+		}
+	}
+	return dst, nil
+}
+
+// leaf is a checked index leaf as it lies in the file, without its CRC.
+type leaf []byte
+
+// parseLeaf checks the shape of a leaf, so that every look-up in it stays
+// inside. The order of rows and entries is checked by Verify.
+func parseLeaf(src []byte) (leaf, error) {
+	if len(src) < leafHead {
+		return nil, fmt.Errorf("a leaf of %d bytes, the head has %d", len(src), leafHead)
+	}
+	l := leaf(src)
+	if want := leafHead + l.rows()*rowSize + l.entries()*entrySize; want != len(src) {
+		return nil, fmt.Errorf("a leaf of %d bytes with %d rows and %d entries, which take %d",
+			len(src), l.rows(), l.entries(), want)
+	}
+	past := 0
+	for i := range l.rows() {
+		first := l.rowFirst(i)
+		if i == 0 && first != 0 || i > 0 && first <= past || first >= l.entries() {
+			return nil, fmt.Errorf("row %d of a leaf starts at entry %d of %d", i, first, l.entries())
+		}
+		past = first
+	}
+	if l.rows() == 0 {
+		return nil, fmt.Errorf("a leaf without rows")
+	}
+	return l, nil
+}
+
+func (l leaf) bucket() uint32 { return binary.LittleEndian.Uint32(l) }
+func (l leaf) rows() int      { return int(binary.LittleEndian.Uint16(l[4:])) }
+func (l leaf) entries() int   { return int(binary.LittleEndian.Uint16(l[6:])) }
+func (l leaf) lowest() int64  { return int64(binary.LittleEndian.Uint64(l[8:])) }
+
+func (l leaf) rowHash(i int) []byte { return l[leafHead+i*rowSize:][:16] }
+func (l leaf) rowFirst(i int) int {
+	return int(binary.LittleEndian.Uint16(l[leafHead+i*rowSize+16:]))
+}
+
+// rowPast is the number of the entry behind the last of row i.
+func (l leaf) rowPast(i int) int {
+	if i+1 == l.rows() {
+		return l.entries()
+	}
+	return l.rowFirst(i + 1)
+}
+
+// entry returns entry i.
+func (l leaf) entry(i int) entry {
+	b := l[leafHead+l.rows()*rowSize+i*entrySize:][:entrySize]
+	le := binary.LittleEndian
+	return entry{chunk: l.lowest() + int64(le.Uint32(b)), block: le.Uint32(b[4:]),
+		off: le.Uint16(b[8:]), length: le.Uint16(b[10:])}
+}
+
+// find returns the first row whose hash is not below h.
+func (l leaf) find(h *Hash) int {
+	lo, hi := 0, l.rows()
+	top := binary.BigEndian.Uint64(h[:])
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		row := l.rowHash(mid)
+		v := binary.BigEndian.Uint64(row)
+		if v < top || v == top && bytes.Compare(row[8:], h[8:]) < 0 {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// seek returns the first entry of [a, b), all of one row, whose chunk number is
+// not below chunk.
+func (l leaf) seek(a, b int, chunk int64) int {
+	for a < b {
+		mid := int(uint(a+b) >> 1)
+		if l.entry(mid).chunk < chunk {
+			a = mid + 1
+		} else {
+			b = mid
+		}
+	}
+	return a
+}

@@ -1,0 +1,262 @@
+package segment
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"sync"
+)
+
+// maxRun is the most blocks one read takes; their states are bits of a word.
+const maxRun = 64
+
+// scratch is the memory of one call: the blocks it read last.
+type scratch struct {
+	leaf  []byte // the leaf of a scan
+	buf   []byte
+	first int    // block number of the first block in buf
+	count int    // blocks in buf; 0 = none
+	bad   uint64 // bit i: block first+i is damaged
+}
+
+// scratches is shared by all readers because a node has many segments and few
+// calls under way. It holds nothing but memory, at most readSize and two
+// blocks each.
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+func (s *scratch) release() {
+	s.count = 0
+	scratches.Put(s)
+}
+
+// visit is what a scan calls for each chunk.
+type visit func(bucket uint32, h Hash, chunk int64, data []byte) error
+
+// walk is one call that visits chunks.
+type walk struct {
+	r     *Reader
+	d     *directory
+	s     *scratch
+	found damages
+	fn    visit
+}
+
+func (r *Reader) walk(fn visit) (*walk, error) {
+	d, err := r.directory()
+	if err != nil {
+		return nil, err
+	}
+	return &walk{r: r, d: d, s: scratches.Get().(*scratch), fn: fn}, nil
+}
+
+// Chunks calls fn for every chunk of a series whose number is in [from, to), in
+// ascending order. The data is valid during the call. An error of fn ends the
+// walk and is returned as it is.
+func (r *Reader) Chunks(bucket uint32, h Hash, from, to int64, fn func(chunk int64, data []byte) error) error {
+	if info := &r.foot.info; from >= to || info.Chunks == 0 || to <= info.MinChunk || from > info.MaxChunk {
+		return nil
+	}
+	w, err := r.walk(func(_ uint32, _ Hash, chunk int64, data []byte) error { return fn(chunk, data) })
+	if err != nil {
+		return err
+	}
+	defer w.s.release()
+	var a, b [fenceSize]byte
+	low, high := appendFence(a[:0], bucket, &h, from), appendFence(b[:0], bucket, &h, to)
+	for i := w.d.search(low); i < len(w.d.leaves); i++ {
+		l, err := r.leaf(w.d, i, nil)
+		if err == nil {
+			err = w.chunks(i, l, bucket, &h, from, to)
+		} else {
+			err = w.found.add(err)
+		}
+		if err != nil {
+			return err
+		}
+		if i+1 < len(w.d.leaves) && bytes.Compare(w.d.fence(i+1), high) >= 0 {
+			break
+		}
+	}
+	return w.found.err()
+}
+
+// chunks visits the chunks of a series that leaf i holds.
+func (w *walk) chunks(i int, l leaf, bucket uint32, h *Hash, from, to int64) error {
+	if l.bucket() != bucket {
+		return nil
+	}
+	row := l.find(h)
+	if row == l.rows() || !bytes.Equal(l.rowHash(row), h[:]) {
+		return nil
+	}
+	first, past := l.rowFirst(row), l.rowPast(row)
+	first = l.seek(first, past, from)
+	past = l.seek(first, past, to)
+	return w.deliver(i, l, row, first, past)
+}
+
+// Each calls fn for every chunk of the segment, by bucket, hash and chunk
+// number. The data is valid during the call. It leaves nothing of the index in
+// memory but the directory.
+func (r *Reader) Each(fn func(bucket uint32, h Hash, chunk int64, data []byte) error) error {
+	return r.scan(position{}, position{math.MaxUint32, lastHash()}, fn)
+}
+
+// Range is Each over the series of one bucket whose hash is in [from, to], both
+// ends included: one partition of the bucket.
+func (r *Reader) Range(bucket uint32, from, to Hash, fn func(bucket uint32, h Hash, chunk int64, data []byte) error) error {
+	return r.scan(position{bucket, from}, position{bucket, to}, fn)
+}
+
+// position is a place in index order.
+type position struct {
+	bucket uint32
+	hash   Hash
+}
+
+func lastHash() Hash {
+	var h Hash
+	for i := range h {
+		h[i] = 0xff
+	}
+	return h
+}
+
+// scan visits every chunk of the series within [from, to].
+func (r *Reader) scan(from, to position, fn visit) error {
+	w, err := r.walk(fn)
+	if err != nil {
+		return err
+	}
+	defer w.s.release()
+	low := appendFence(nil, from.bucket, &from.hash, math.MinInt64)
+	high := appendFence(nil, to.bucket, &to.hash, math.MaxInt64)
+	for i := w.d.search(low); i < len(w.d.leaves) && bytes.Compare(w.d.fence(i), high) <= 0; i++ {
+		l, err := r.leaf(w.d, i, &w.s.leaf)
+		if err == nil {
+			err = w.rows(i, l, from, to)
+		} else {
+			err = w.found.add(err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return w.found.err()
+}
+
+// rows visits the chunks of leaf i whose series lie within [from, to].
+func (w *walk) rows(i int, l leaf, from, to position) error {
+	b := l.bucket()
+	if b < from.bucket || b > to.bucket {
+		return nil
+	}
+	first, past := 0, l.rows()
+	if b == from.bucket {
+		first = l.find(&from.hash)
+	}
+	if b == to.bucket {
+		past = l.find(&to.hash)
+		if past < l.rows() && bytes.Equal(l.rowHash(past), to.hash[:]) {
+			past++
+		}
+	}
+	if first >= past {
+		return nil
+	}
+	return w.deliver(i, l, first, l.rowFirst(first), l.rowPast(past-1))
+}
+
+// deliver visits entries [first, past) of leaf n, which start in row. Damaged
+// chunks are left out and noted; an error is one of the visitor or of the disk.
+func (w *walk) deliver(n int, l leaf, row, first, past int) error {
+	bucket, rowPast, limit := l.bucket(), l.rowPast(row), int(w.r.foot.blocks[kindData])
+	hash := Hash(l.rowHash(row))
+	for i := first; i < past; i++ {
+		if i == rowPast {
+			row++
+			hash, rowPast = Hash(l.rowHash(row)), l.rowPast(row)
+		}
+		e := l.entry(i)
+		b := int(e.block)
+		if b >= limit {
+			if err := w.badEntry(n, e); err != nil {
+				return err
+			}
+			continue
+		}
+		if b < w.s.first || b >= w.s.first+w.s.count {
+			if err := w.load(b, w.runEnd(l, i, past, limit)); err != nil {
+				return err
+			}
+		}
+		if w.s.bad>>(b-w.s.first)&1 != 0 {
+			continue
+		}
+		at := w.d.offset(b) - w.d.offset(w.s.first)
+		block := w.s.buf[at : at+w.d.offset(b+1)-w.d.offset(b)-crcSize]
+		if int(e.off)+int(e.length) > len(block) {
+			if err := w.badEntry(n, e); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := w.fn(bucket, hash, e.chunk, block[e.off:][:e.length:e.length]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// badEntry notes that an entry of leaf n points to where no data is.
+func (w *walk) badEntry(n int, e entry) error {
+	return w.found.add(w.r.malformed(w.d, w.r.foot.first(kindLeaf)+n, kindLeaf,
+		fmt.Sprintf("an entry points to %d bytes at %d of data block %d, which does not hold them", e.length, e.off, e.block)))
+}
+
+// runEnd returns the block behind those that entries i… of a leaf want one
+// after the other, within the limits of one read. The first is below limit.
+func (w *walk) runEnd(l leaf, i, past, limit int) int {
+	first := int(l.entry(i).block)
+	end := first + 1
+	for i++; i < past; i++ {
+		b := int(l.entry(i).block)
+		if b == end-1 {
+			continue
+		}
+		if b != end || b >= limit || end-first == maxRun || w.d.offset(end+1)-w.d.offset(first) > readSize {
+			break
+		}
+		end++
+	}
+	return end
+}
+
+// load reads data blocks [first, end) in one read and verifies each of them.
+func (w *walk) load(first, end int) error {
+	s, d := w.s, w.d
+	s.count = 0
+	n := int(d.offset(end) - d.offset(first))
+	if cap(s.buf) < n {
+		s.buf = make([]byte, n)
+	}
+	s.buf = s.buf[:n]
+	if err := w.r.readAt(s.buf, d.offset(first), kindData.String()); err != nil {
+		if err := w.found.add(err); err != nil {
+			return err
+		}
+		s.first, s.count, s.bad = first, end-first, math.MaxUint64
+		return nil
+	}
+	s.first, s.count, s.bad = first, end-first, 0
+	for i := first; i < end; i++ {
+		src := s.buf[d.offset(i)-d.offset(first) : d.offset(i+1)-d.offset(first)]
+		if _, err := w.r.check(d, i, kindData, src); err != nil {
+			s.bad |= 1 << (i - first)
+			if err := w.found.add(err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package segment
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Reader reads one segment. All methods but Close may be called concurrently;
+// Close must come after every other call has returned.
+//
+// A method that meets damage goes on with the blocks that are intact and
+// returns all DamageErrors joined at its end; Damages lists them. Any other
+// error ends it at once.
+type Reader struct {
+	path string
+	file vfs.File
+	foot footer
+
+	loading sync.Mutex // held while the directory is read, so that it is read once
+	dir     atomic.Pointer[directory]
+}
+
+// Open opens a finished segment and reads its footer, no more. The error is or
+// wraps a *DamageError if the file is torn, and wraps ErrFormat if it has a
+// later format.
+func Open(fs vfs.FS, path string) (*Reader, error) {
+	// The reader plans its own reads: read-ahead by the kernel would fetch what
+	// a look-up never uses.
+	f, err := fs.Open(path, vfs.RandomReadsOption)
+	if err != nil {
+		return nil, fmt.Errorf("segment: open %s: %w", path, err)
+	}
+	r := &Reader{path: path, file: f}
+	if err := r.readFooter(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return r, nil
+}
+
+func (r *Reader) readFooter() error {
+	stat, err := r.file.Stat()
+	if err != nil {
+		return fmt.Errorf("segment: stat %s: %w", r.path, err)
+	}
+	size := stat.Size()
+	tail := make([]byte, min(size, footerSize))
+	if err := r.readAt(tail, size-int64(len(tail)), partFooter); err != nil {
+		return err
+	}
+	r.foot, err = parseFooter(tail, r.path, size)
+	return err
+}
+
+// Info returns what the footer says.
+func (r *Reader) Info() Info { return r.foot.info }
+
+// Close closes the file. No other call may be under way or follow.
+func (r *Reader) Close() error {
+	r.dir.Store(nil)
+	return r.file.Close()
+}
+
+// IndexBytes is the memory the loaded part of the index takes, in bytes.
+func (r *Reader) IndexBytes() int64 {
+	if d := r.dir.Load(); d != nil {
+		return d.bytes()
+	}
+	return 0
+}
+
+// DropIndex frees the loaded index. Calls under way keep theirs until they
+// return; the next look-up loads again.
+func (r *Reader) DropIndex() { r.dir.Store(nil) }
+
+// readAt fills dst from offset. A file that ends early is damage.
+func (r *Reader) readAt(dst []byte, offset int64, part string) error {
+	n, err := r.file.ReadAt(dst, offset)
+	switch {
+	case n == len(dst):
+		return nil
+	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return &DamageError{File: r.path, Offset: offset, Length: int64(len(dst)), Part: part,
+			Detail: fmt.Sprintf("the file ends after %d of these bytes", n)}
+	default:
+		return fmt.Errorf("segment: read %d bytes at offset %d of %s: %w", len(dst), offset, r.path, err)
+	}
+}
+
+// directory returns the loaded directory, or loads it. An error is not kept:
+// the next call tries again.
+func (r *Reader) directory() (*directory, error) {
+	if d := r.dir.Load(); d != nil {
+		return d, nil
+	}
+	r.loading.Lock()
+	defer r.loading.Unlock()
+	if d := r.dir.Load(); d != nil {
+		return d, nil
+	}
+	raw := make([]byte, r.foot.dirLen()) // at most the size of the file
+	if err := r.readAt(raw, r.foot.dirOff, partDirectory); err != nil {
+		return nil, err
+	}
+	damage := DamageError{File: r.path, Offset: r.foot.dirOff, Length: int64(len(raw)), Part: partDirectory}
+	if crc := blockCRC(raw, r.foot.dirOff); crc != r.foot.dirCRC {
+		damage.Want, damage.Got = r.foot.dirCRC, crc
+		return nil, &damage
+	}
+	d, err := parseDirectory(raw, &r.foot)
+	if err != nil {
+		damage.Detail = err.Error()
+		return nil, &damage
+	}
+	r.dir.Store(d)
+	return d, nil
+}
+
+// check verifies block i, of kind k, which is src with its CRC, and returns its
+// payload.
+func (r *Reader) check(d *directory, i int, k kind, src []byte) ([]byte, error) {
+	payload := src[:len(src)-crcSize]
+	want, got := binary.LittleEndian.Uint32(src[len(payload):]), blockCRC(payload, d.offset(i))
+	if want != got {
+		return nil, &DamageError{File: r.path, Offset: d.offset(i), Length: int64(len(src)),
+			Want: want, Got: got, Part: k.String()}
+	}
+	return payload, nil
+}
+
+// malformed is the error for block i, whose CRC is right and content is not.
+func (r *Reader) malformed(d *directory, i int, k kind, detail string) error {
+	return &DamageError{File: r.path, Offset: d.offset(i), Length: d.offset(i+1) - d.offset(i),
+		Part: k.String(), Detail: detail}
+}
+
+// readBlock reads and verifies block i into dst, which is grown as needed, and
+// returns the payload, a part of dst.
+func (r *Reader) readBlock(dst []byte, d *directory, i int, k kind) (payload, buf []byte, err error) {
+	n := int(d.offset(i+1) - d.offset(i))
+	if cap(dst) < n {
+		dst = make([]byte, n)
+	}
+	dst = dst[:n]
+	if err := r.readAt(dst, d.offset(i), k.String()); err != nil {
+		return nil, dst, err
+	}
+	payload, err = r.check(d, i, k, dst)
+	return payload, dst, err
+}
+
+// leaf returns leaf i, from memory or from the file. It stays in memory unless
+// the caller lends a buffer for it.
+func (r *Reader) leaf(d *directory, i int, lent *[]byte) (leaf, error) {
+	if l := d.leaves[i].Load(); l != nil {
+		return *l, nil
+	}
+	var buf []byte
+	if lent != nil {
+		buf = *lent
+	}
+	block := r.foot.first(kindLeaf) + i
+	payload, buf, err := r.readBlock(buf, d, block, kindLeaf)
+	if lent != nil {
+		*lent = buf
+	}
+	if err != nil {
+		return nil, err
+	}
+	l, err := parseLeaf(payload)
+	if err != nil {
+		return nil, r.malformed(d, block, kindLeaf, err.Error())
+	}
+	if lent == nil && d.leaves[i].CompareAndSwap(nil, &l) {
+		d.loaded.Add(int64(cap(buf)))
+	}
+	return l, nil
+}
+
+// Series calls fn for every identity in the order they were added. The key is
+// valid during the call.
+func (r *Reader) Series(fn func(Series) error) error {
+	return r.records(kindSeries, func(src []byte) ([]byte, error, error) {
+		s, rest, err := parseSeries(src)
+		if err != nil {
+			return nil, nil, err
+		}
+		return rest, fn(s), nil
+	})
+}
+
+// Buckets returns the buckets in the order they were added; the names are the
+// caller's. If blocks are damaged it returns the buckets of the others and the
+// error.
+func (r *Reader) Buckets() ([]Bucket, error) {
+	var all []Bucket
+	err := r.records(kindBucket, func(src []byte) ([]byte, error, error) {
+		b, rest, err := parseBucket(src)
+		if err != nil {
+			return nil, nil, err
+		}
+		b.Name = append([]byte(nil), b.Name...)
+		all = append(all, b)
+		return rest, nil, nil
+	})
+	return all, err
+}
+
+// records walks the blocks of a section. next takes one record off src and
+// returns the rest, the error of the visitor, and the error of the record.
+func (r *Reader) records(k kind, next func(src []byte) (rest []byte, stop, bad error)) error {
+	d, err := r.directory()
+	if err != nil {
+		return err
+	}
+	var found damages
+	var buf, payload []byte
+	for i := r.foot.first(k); i < r.foot.first(k+1); i++ {
+		if payload, buf, err = r.readBlock(buf, d, i, k); err != nil {
+			if err := found.add(err); err != nil {
+				return err
+			}
+			continue
+		}
+		for len(payload) > 0 {
+			rest, stop, bad := next(payload)
+			if stop != nil {
+				return stop
+			}
+			if bad != nil {
+				_ = found.add(r.malformed(d, i, k, bad.Error()))
+				break
+			}
+			payload = rest
+		}
+	}
+	return found.err()
+}

@@ -1,0 +1,105 @@
+package segment
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+var errRecord = errors.New("record is cut short or too long")
+
+// appendSeries appends the record of one identity.
+func appendSeries(dst []byte, s *Series) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, s.Bucket)
+	dst = append(dst, s.Hash[:]...)
+	dst = binary.LittleEndian.AppendUint32(dst, s.Group)
+	dst = binary.LittleEndian.AppendUint16(dst, s.Column)
+	return appendBytes(dst, s.Key)
+}
+
+// parseSeries reads one identity; its key is a part of src.
+func parseSeries(src []byte) (s Series, rest []byte, err error) {
+	const fixed = 4 + 16 + 4 + 2
+	if len(src) < fixed {
+		return s, nil, errRecord
+	}
+	s.Bucket = binary.LittleEndian.Uint32(src)
+	copy(s.Hash[:], src[4:])
+	s.Group = binary.LittleEndian.Uint32(src[20:])
+	s.Column = binary.LittleEndian.Uint16(src[24:])
+	s.Key, rest, err = parseBytes(src[fixed:])
+	return s, rest, err
+}
+
+// appendBucket appends the record of one bucket.
+func appendBucket(dst []byte, b *Bucket) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, b.ID)
+	for _, v := range []int64{b.Resolution, b.PPF, b.TTL, b.Grace} {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(v))
+	}
+	hpts := byte(0)
+	if b.HPTS {
+		hpts = 1
+	}
+	return appendBytes(append(dst, hpts), b.Name)
+}
+
+// parseBucket reads one bucket; its name is a part of src.
+func parseBucket(src []byte) (b Bucket, rest []byte, err error) {
+	const fixed = 4 + 4*8 + 1
+	if len(src) < fixed {
+		return b, nil, errRecord
+	}
+	b.ID = binary.LittleEndian.Uint32(src)
+	for i, v := range []*int64{&b.Resolution, &b.PPF, &b.TTL, &b.Grace} {
+		*v = int64(binary.LittleEndian.Uint64(src[4+8*i:]))
+	}
+	b.HPTS = src[fixed-1] != 0
+	b.Name, rest, err = parseBytes(src[fixed:])
+	return b, rest, err
+}
+
+func appendBytes(dst, b []byte) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
+}
+
+func parseBytes(src []byte) (b, rest []byte, err error) {
+	n, used := binary.Uvarint(src)
+	if used <= 0 || n > MaxName || n > uint64(len(src)-used) {
+		return nil, nil, errRecord
+	}
+	end := used + int(n)
+	return src[used:end:end], src[end:], nil
+}
+
+// section gathers records in memory, cut into blocks.
+type section struct {
+	buf   []byte
+	start int   // of the open block in buf
+	ends  []int // of the finished blocks in buf
+	count int64
+}
+
+// add ends the open block if it is full and returns the buffer to append the
+// next record to.
+func (s *section) add() []byte {
+	if len(s.buf)-s.start >= recordBlockSize {
+		s.finish()
+	}
+	s.count++
+	return s.buf
+}
+
+func (s *section) finish() {
+	if len(s.buf) > s.start {
+		s.ends = append(s.ends, len(s.buf))
+		s.start = len(s.buf)
+	}
+}
+
+func checkName(what string, b []byte) error {
+	if len(b) > MaxName {
+		return fmt.Errorf("segment: a %s of %d bytes, the limit is %d", what, len(b), MaxName)
+	}
+	return nil
+}

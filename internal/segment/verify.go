@@ -1,0 +1,123 @@
+package segment
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// Verify reads and checks every block: its CRC, its form, the order of the
+// index, and the counts of the footer. It returns all damage joined.
+func (r *Reader) Verify() error {
+	d, err := r.directory()
+	if err != nil {
+		return err
+	}
+	var found damages
+	for _, step := range []func(*directory, *damages) error{r.verifyData, r.verifyIndex, r.verifyRecords} {
+		if err := step(d, &found); err != nil {
+			return err
+		}
+	}
+	return found.err()
+}
+
+// verifyData reads all data blocks, as many at a time as one read takes.
+func (r *Reader) verifyData(d *directory, found *damages) error {
+	w := &walk{r: r, d: d, s: scratches.Get().(*scratch)}
+	defer w.s.release()
+	past := r.foot.first(kindLeaf)
+	for i := 0; i < past; {
+		end := i + 1
+		for end < past && end-i < maxRun && d.offset(end+1)-d.offset(i) <= readSize {
+			end++
+		}
+		if err := w.load(i, end); err != nil {
+			return err
+		}
+		i = end
+	}
+	found.join(&w.found)
+	return nil
+}
+
+// verifyIndex checks that the entries ascend without a repetition, start each
+// leaf at its fence, lie inside their data blocks, and are as many as the
+// footer says.
+func (r *Reader) verifyIndex(d *directory, found *damages) error {
+	var chunks, series int64
+	var last, key [fenceSize]byte
+	var buf []byte
+	damaged := false
+	for i := range d.leaves {
+		l, err := r.leaf(d, i, &buf)
+		if err != nil {
+			damaged = true
+			if err := found.add(err); err != nil {
+				return err
+			}
+			continue
+		}
+		bad := func(format string, args ...any) error {
+			return found.add(r.malformed(d, r.foot.first(kindLeaf)+i, kindLeaf, fmt.Sprintf(format, args...)))
+		}
+		for row := range l.rows() {
+			h := Hash(l.rowHash(row))
+			if series == 0 || !bytes.Equal(last[:fenceSize-8], appendFence(key[:0], l.bucket(), &h, 0)[:fenceSize-8]) {
+				series++
+			}
+			for n := l.rowFirst(row); n < l.rowPast(row); n++ {
+				e := l.entry(n)
+				appendFence(key[:0], l.bucket(), &h, e.chunk)
+				switch {
+				case chunks > 0 && bytes.Compare(last[:], key[:]) >= 0:
+					err = bad("entry %d is out of order", n)
+				case n == 0 && !bytes.Equal(key[:], d.fence(i)):
+					err = bad("the first entry is not the one of the directory")
+				case !r.holds(d, e):
+					err = bad("entry %d points outside the data", n)
+				}
+				if err != nil {
+					return err
+				}
+				last = key
+				chunks++
+			}
+		}
+	}
+	if info := &r.foot.info; !damaged && (chunks != info.Chunks || series != info.Series) {
+		return found.add(r.miscounted("chunks and series", [2]int64{info.Chunks, info.Series}, [2]int64{chunks, series}))
+	}
+	return nil
+}
+
+// holds reports whether the data block of e is there and holds all of e.
+func (r *Reader) holds(d *directory, e entry) bool {
+	b := int(e.block)
+	return b < int(r.foot.blocks[kindData]) &&
+		int64(e.off)+int64(e.length) <= d.offset(b+1)-d.offset(b)-crcSize
+}
+
+// verifyRecords reads all identities and buckets and counts them.
+func (r *Reader) verifyRecords(_ *directory, found *damages) error {
+	var series int64
+	err := r.Series(func(Series) error { series++; return nil })
+	buckets, err2 := r.Buckets()
+	for _, err := range []error{err, err2} {
+		for _, e := range Damages(err) {
+			found.note(e)
+		}
+		if err != nil && len(Damages(err)) == 0 {
+			return err
+		}
+	}
+	got, want := [2]int64{series, int64(len(buckets))}, [2]int64{r.foot.info.Identities, r.foot.info.Buckets}
+	if err == nil && err2 == nil && got != want {
+		return found.add(r.miscounted("identities and buckets", want, got))
+	}
+	return nil
+}
+
+func (r *Reader) miscounted(what string, want, got [2]int64) error {
+	return &DamageError{File: r.path, Offset: r.foot.info.Size - footerSize, Length: footerSize, Part: partFooter,
+		Detail: fmt.Sprintf("it says %d %s, the file holds %d", want, what, got)}
+}

@@ -1,0 +1,242 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+var errFinished = errors.New("segment: the writer is finished or aborted")
+
+// Writer writes one segment. Data blocks go to the file as they fill; of every
+// chunk 16 bytes, and of every run of chunks of one series 32, stay in memory
+// until Finish. A Writer is for one goroutine. After the first error every
+// further call returns that error, and the file must be given up with Abort.
+type Writer struct {
+	fs   vfs.FS
+	path string
+	file vfs.File
+	err  error
+
+	buf   []byte // finished blocks not yet written, then the open block
+	start int    // of the open block in buf
+	off   int64  // of buf in the file
+
+	offsets []int64 // of the finished blocks in the file
+	entries []entry
+	runs    []run
+	series  section
+	buckets section
+	foot    footer
+}
+
+// entry is the place of one chunk.
+type entry struct {
+	chunk  int64
+	block  uint32
+	off    uint16 // in the block
+	length uint16
+}
+
+// run is a series of entries of one bucket and hash with ascending chunk
+// numbers, in the order they were added.
+type run struct {
+	bucket      uint32
+	hash        Hash
+	first, past uint32 // in entries
+}
+
+// Create starts a segment in a new file at path, which is the temporary name:
+// the caller renames it after Finish.
+func Create(fs vfs.FS, path string) (*Writer, error) {
+	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, fmt.Errorf("segment: create %s: %w", path, err)
+	}
+	return &Writer{fs: fs, path: path, file: f, buf: make([]byte, 0, writeSize+2*blockSize)}, nil
+}
+
+// Add adds one chunk of a series: the chunk number (first slot ÷ 720), the
+// number of set slots, and 1 to MaxChunk encoded bytes, which are copied.
+// Series and chunks may come in any order, each (bucket, hash, chunk) at most
+// once. Reading in index order is sequential if they come in index order:
+// by bucket, hash, chunk.
+func (w *Writer) Add(bucket uint32, h Hash, chunk int64, points int, data []byte) error {
+	if w.err != nil {
+		return w.err
+	}
+	if len(data) == 0 || len(data) > MaxChunk {
+		return w.fail(fmt.Errorf("segment: chunk %d of series %s has %d bytes, the limits are 1 and %d",
+			chunk, h, len(data), MaxChunk))
+	}
+	if len(w.entries) == math.MaxUint32 {
+		return w.fail(fmt.Errorf("segment: %s is full: it has %d chunks, start another", w.path, len(w.entries)))
+	}
+	open := len(w.buf) - w.start
+	if open > 0 && open+len(data) > blockSize-crcSize {
+		if err := w.endBlock(kindData); err != nil {
+			return err
+		}
+		open = 0
+	}
+	w.index(bucket, h, entry{chunk: chunk, block: uint32(len(w.offsets)), off: uint16(open), length: uint16(len(data))})
+	w.buf = append(w.buf, data...)
+	info := &w.foot.info
+	if info.Chunks == 0 {
+		info.MinChunk, info.MaxChunk = chunk, chunk
+	}
+	info.MinChunk, info.MaxChunk = min(info.MinChunk, chunk), max(info.MaxChunk, chunk)
+	info.Chunks++
+	info.Points += int64(points)
+	info.DataBytes += int64(len(data))
+	return nil
+}
+
+// index notes the place of a chunk.
+func (w *Writer) index(bucket uint32, h Hash, e entry) {
+	n := uint32(len(w.entries))
+	w.entries = append(w.entries, e)
+	if len(w.runs) > 0 {
+		r := &w.runs[len(w.runs)-1]
+		if r.bucket == bucket && r.hash == h && w.entries[n-1].chunk < e.chunk {
+			r.past++
+			return
+		}
+	}
+	w.runs = append(w.runs, run{bucket: bucket, hash: h, first: n, past: n + 1})
+}
+
+// AddBucket adds the properties of a bucket. A name that is too long is
+// reported by Finish.
+func (w *Writer) AddBucket(b Bucket) {
+	if err := checkName("bucket name", b.Name); err != nil {
+		w.fail(err)
+		return
+	}
+	w.buckets.buf = appendBucket(w.buckets.add(), &b)
+}
+
+// AddSeries adds the identity of a series; the key is copied. A key that is too
+// long is reported by Finish.
+func (w *Writer) AddSeries(s Series) {
+	if err := checkName("series key", s.Key); err != nil {
+		w.fail(err)
+		return
+	}
+	w.series.buf = appendSeries(w.series.add(), &s)
+}
+
+// Finish writes the index and the footer, syncs and closes the file. The
+// segment exists for others once the caller has renamed it and synced its
+// directory. After an error the file must be given up with Abort.
+func (w *Writer) Finish() (Info, error) {
+	if w.err != nil {
+		return Info{}, w.err
+	}
+	if err := w.finish(); err != nil {
+		return Info{}, w.fail(err)
+	}
+	err := w.file.Close()
+	w.file = nil
+	if err != nil {
+		return Info{}, w.fail(fmt.Errorf("segment: close %s: %w", w.path, err))
+	}
+	w.err = errFinished
+	return w.foot.info, nil
+}
+
+func (w *Writer) finish() error {
+	if len(w.buf) > w.start {
+		if err := w.endBlock(kindData); err != nil {
+			return err
+		}
+	}
+	fences, err := w.writeLeaves()
+	if err != nil {
+		return err
+	}
+	w.foot.info.Identities, w.foot.info.Buckets = w.series.count, w.buckets.count
+	if err := w.writeSection(&w.series, kindSeries); err != nil {
+		return err
+	}
+	if err := w.writeSection(&w.buckets, kindBucket); err != nil {
+		return err
+	}
+	w.foot.dirOff = w.off + int64(len(w.buf))
+	w.buf = appendDirectory(w.buf, w.offsets, w.foot.dirOff, fences)
+	w.foot.dirCRC = blockCRC(w.buf[w.start:], w.foot.dirOff)
+	w.foot.info.Size = w.off + int64(len(w.buf)) + footerSize
+	w.buf = appendFooter(w.buf, &w.foot)
+	if err := w.write(); err != nil {
+		return err
+	}
+	if err := w.file.Sync(); err != nil {
+		return fmt.Errorf("segment: sync %s: %w", w.path, err)
+	}
+	return nil
+}
+
+// Abort gives the segment up: it closes and removes the file. After a
+// successful Finish it does nothing.
+func (w *Writer) Abort() error {
+	if w.err == errFinished {
+		return nil
+	}
+	w.err = errFinished
+	var err error
+	if w.file != nil {
+		err = w.file.Close()
+	}
+	return errors.Join(err, w.fs.Remove(w.path))
+}
+
+// writeSection writes the blocks of a section.
+func (w *Writer) writeSection(s *section, k kind) error {
+	s.finish()
+	at := 0
+	for _, end := range s.ends {
+		w.buf = append(w.buf, s.buf[at:end]...)
+		at = end
+		if err := w.endBlock(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endBlock seals the open block and writes once enough is finished.
+func (w *Writer) endBlock(k kind) error {
+	if len(w.offsets) == math.MaxUint32 {
+		return w.fail(fmt.Errorf("segment: %s is full: it has %d blocks, start another", w.path, len(w.offsets)))
+	}
+	at := w.off + int64(w.start)
+	crc := blockCRC(w.buf[w.start:], at)
+	w.buf = append(w.buf, byte(crc), byte(crc>>8), byte(crc>>16), byte(crc>>24))
+	w.offsets = append(w.offsets, at)
+	w.foot.blocks[k]++
+	w.start = len(w.buf)
+	if w.start >= writeSize {
+		return w.write()
+	}
+	return nil
+}
+
+// write hands all finished bytes to the file.
+func (w *Writer) write() error {
+	if _, err := w.file.Write(w.buf); err != nil {
+		return w.fail(fmt.Errorf("segment: write %d bytes at offset %d of %s: %w", len(w.buf), w.off, w.path, err))
+	}
+	w.off += int64(len(w.buf))
+	w.buf, w.start = w.buf[:0], 0
+	return nil
+}
+
+// fail keeps the first error.
+func (w *Writer) fail(err error) error {
+	if w.err == nil {
+		w.err = err
+	}
+	return w.err
+}
