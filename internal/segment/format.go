@@ -61,9 +61,14 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // blockCRC is the checksum of a block that starts at offset. The offset is part
 // of it, so that an intact block in the wrong place is damage too.
 func blockCRC(payload []byte, offset int64) uint32 {
-	var at [8]byte
-	binary.LittleEndian.PutUint64(at[:], uint64(offset))
-	return crc32.Update(crc32.Checksum(payload, castagnoli), castagnoli, at[:])
+	// Eight bytes byte by byte: a slice of a local array would be allocated for
+	// every block.
+	crc := ^crc32.Checksum(payload, castagnoli)
+	for range 8 {
+		crc = castagnoli[byte(crc)^byte(offset)] ^ crc>>8
+		offset >>= 8
+	}
+	return ^crc
 }
 
 // kind is what a block holds. The blocks of a file lie in this order.

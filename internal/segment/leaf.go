@@ -72,20 +72,18 @@ func (b *leafBuilder) appendTo(dst []byte) []byte {
 // writeLeaves sorts what was added and writes the leaves; it returns their
 // fences.
 func (w *Writer) writeLeaves() (fences []byte, err error) {
-	if !slices.IsSortedFunc(w.runs, w.compareRuns) {
-		slices.SortFunc(w.runs, w.compareRuns)
-	}
+	keys := w.sortedRuns()
 	var b leafBuilder
 	var again []entry
-	for i := 0; i < len(w.runs); {
-		r := &w.runs[i]
+	for i := 0; i < len(keys); {
+		r := &w.runs[keys[i].run]
 		end := i + 1
-		for end < len(w.runs) && w.runs[end].bucket == r.bucket && w.runs[end].hash == r.hash {
+		for end < len(keys) && w.runs[keys[end].run].of(r) {
 			end++
 		}
 		entries := w.entries[r.first:r.past]
 		if end-i > 1 {
-			if again, err = w.mergeRuns(again[:0], w.runs[i:end]); err != nil {
+			if again, err = w.mergeRuns(again[:0], keys[i:end]); err != nil {
 				return nil, err
 			}
 			entries = again
@@ -112,19 +110,41 @@ func (w *Writer) writeLeaves() (fences []byte, err error) {
 	return fences, w.endBlock(kindLeaf)
 }
 
-// compareRuns orders runs by bucket, hash and first chunk.
-func (w *Writer) compareRuns(a, b run) int {
-	if a.bucket != b.bucket {
-		return cmp(a.bucket < b.bucket)
+// of reports whether r is of the same series as other.
+func (r *run) of(other *run) bool { return r.bucket == other.bucket && r.hash == other.hash }
+
+// runKey is what decides the order of almost all runs, small so that sorting
+// moves few bytes.
+type runKey struct {
+	top    uint64 // of the hash
+	bucket uint32
+	run    uint32
+}
+
+// sortedRuns returns the runs by bucket, hash and first chunk.
+func (w *Writer) sortedRuns() []runKey {
+	keys := make([]runKey, len(w.runs))
+	for i := range w.runs {
+		r := &w.runs[i]
+		keys[i] = runKey{binary.BigEndian.Uint64(r.hash[:]), r.bucket, uint32(i)}
 	}
-	x, y := binary.BigEndian.Uint64(a.hash[:]), binary.BigEndian.Uint64(b.hash[:])
-	if x != y {
-		return cmp(x < y)
+	compare := func(a, b runKey) int {
+		switch {
+		case a.bucket != b.bucket:
+			return cmp(a.bucket < b.bucket)
+		case a.top != b.top:
+			return cmp(a.top < b.top)
+		}
+		x, y := &w.runs[a.run], &w.runs[b.run]
+		if c := bytes.Compare(x.hash[8:], y.hash[8:]); c != 0 {
+			return c
+		}
+		return cmp(w.entries[x.first].chunk < w.entries[y.first].chunk)
 	}
-	if c := bytes.Compare(a.hash[8:], b.hash[8:]); c != 0 {
-		return c
+	if !slices.IsSortedFunc(keys, compare) {
+		slices.SortFunc(keys, compare)
 	}
-	return cmp(w.entries[a.first].chunk < w.entries[b.first].chunk)
+	return keys
 }
 
 func cmp(less bool) int {
@@ -135,15 +155,16 @@ func cmp(less bool) int {
 }
 
 // mergeRuns appends the entries of all runs of one series in chunk order.
-func (w *Writer) mergeRuns(dst []entry, runs []run) ([]entry, error) {
-	for _, r := range runs {
+func (w *Writer) mergeRuns(dst []entry, keys []runKey) ([]entry, error) {
+	for _, k := range keys {
+		r := &w.runs[k.run]
 		dst = append(dst, w.entries[r.first:r.past]...)
 	}
 	slices.SortFunc(dst, func(a, b entry) int { return cmp(a.chunk < b.chunk) })
 	for i := 1; i < len(dst); i++ {
 		if dst[i].chunk == dst[i-1].chunk {
 			return nil, fmt.Errorf("segment: chunk %d of series %s in bucket %d was added twice",
-				dst[i].chunk, runs[0].hash, runs[0].bucket)
+				dst[i].chunk, w.runs[keys[0].run].hash, keys[0].bucket)
 		}
 	}
 	return dst, nil

@@ -10,43 +10,38 @@ import (
 // maxRun is the most blocks one read takes; their states are bits of a word.
 const maxRun = 64
 
-// scratch is the memory of one call: the blocks it read last.
-type scratch struct {
-	leaf  []byte // the leaf of a scan
-	buf   []byte
+// visit is what a scan calls for each chunk.
+type visit func(bucket uint32, h Hash, chunk int64, data []byte) error
+
+// walk is one call that visits chunks, with its memory.
+type walk struct {
+	r     *Reader
+	d     *directory
+	found damages
+	fn    visit
+	one   func(chunk int64, data []byte) error // instead of fn, for one series
+
+	leaf  []byte // lent to Reader.leaf by a scan
+	buf   []byte // the blocks read last
 	first int    // block number of the first block in buf
 	count int    // blocks in buf; 0 = none
 	bad   uint64 // bit i: block first+i is damaged
 }
 
-// scratches is shared by all readers because a node has many segments and few
-// calls under way. It holds nothing but memory, at most readSize and two
-// blocks each.
-var scratches = sync.Pool{New: func() any { return new(scratch) }}
+// walks is shared by all readers because a node has many segments and few calls
+// under way. What is put back holds nothing but memory, at most readSize and
+// two blocks each.
+var walks = sync.Pool{New: func() any { return new(walk) }}
 
-func (s *scratch) release() {
-	s.count = 0
-	scratches.Put(s)
+func (r *Reader) walk(d *directory) *walk {
+	w := walks.Get().(*walk)
+	w.r, w.d = r, d
+	return w
 }
 
-// visit is what a scan calls for each chunk.
-type visit func(bucket uint32, h Hash, chunk int64, data []byte) error
-
-// walk is one call that visits chunks.
-type walk struct {
-	r     *Reader
-	d     *directory
-	s     *scratch
-	found damages
-	fn    visit
-}
-
-func (r *Reader) walk(fn visit) (*walk, error) {
-	d, err := r.directory()
-	if err != nil {
-		return nil, err
-	}
-	return &walk{r: r, d: d, s: scratches.Get().(*scratch), fn: fn}, nil
+func (w *walk) release() {
+	*w = walk{leaf: w.leaf, buf: w.buf}
+	walks.Put(w)
 }
 
 // Chunks calls fn for every chunk of a series whose number is in [from, to), in
@@ -56,15 +51,17 @@ func (r *Reader) Chunks(bucket uint32, h Hash, from, to int64, fn func(chunk int
 	if info := &r.foot.info; from >= to || info.Chunks == 0 || to <= info.MinChunk || from > info.MaxChunk {
 		return nil
 	}
-	w, err := r.walk(func(_ uint32, _ Hash, chunk int64, data []byte) error { return fn(chunk, data) })
+	d, err := r.directory()
 	if err != nil {
 		return err
 	}
-	defer w.s.release()
+	w := r.walk(d)
+	w.one = fn
+	defer w.release()
 	var a, b [fenceSize]byte
 	low, high := appendFence(a[:0], bucket, &h, from), appendFence(b[:0], bucket, &h, to)
-	for i := w.d.search(low); i < len(w.d.leaves); i++ {
-		l, err := r.leaf(w.d, i, nil)
+	for i := d.search(low); i < len(d.leaves); i++ {
+		l, err := r.leaf(d, i, nil)
 		if err == nil {
 			err = w.chunks(i, l, bucket, &h, from, to)
 		} else {
@@ -73,7 +70,7 @@ func (r *Reader) Chunks(bucket uint32, h Hash, from, to int64, fn func(chunk int
 		if err != nil {
 			return err
 		}
-		if i+1 < len(w.d.leaves) && bytes.Compare(w.d.fence(i+1), high) >= 0 {
+		if i+1 < len(d.leaves) && bytes.Compare(d.fence(i+1), high) >= 0 {
 			break
 		}
 	}
@@ -124,15 +121,17 @@ func lastHash() Hash {
 
 // scan visits every chunk of the series within [from, to].
 func (r *Reader) scan(from, to position, fn visit) error {
-	w, err := r.walk(fn)
+	d, err := r.directory()
 	if err != nil {
 		return err
 	}
-	defer w.s.release()
+	w := r.walk(d)
+	w.fn = fn
+	defer w.release()
 	low := appendFence(nil, from.bucket, &from.hash, math.MinInt64)
 	high := appendFence(nil, to.bucket, &to.hash, math.MaxInt64)
-	for i := w.d.search(low); i < len(w.d.leaves) && bytes.Compare(w.d.fence(i), high) <= 0; i++ {
-		l, err := r.leaf(w.d, i, &w.s.leaf)
+	for i := d.search(low); i < len(d.leaves) && bytes.Compare(d.fence(i), high) <= 0; i++ {
+		l, err := r.leaf(d, i, &w.leaf)
 		if err == nil {
 			err = w.rows(i, l, from, to)
 		} else {
@@ -185,23 +184,30 @@ func (w *walk) deliver(n int, l leaf, row, first, past int) error {
 			}
 			continue
 		}
-		if b < w.s.first || b >= w.s.first+w.s.count {
+		if b < w.first || b >= w.first+w.count {
 			if err := w.load(b, w.runEnd(l, i, past, limit)); err != nil {
 				return err
 			}
 		}
-		if w.s.bad>>(b-w.s.first)&1 != 0 {
+		if w.bad>>(b-w.first)&1 != 0 {
 			continue
 		}
-		at := w.d.offset(b) - w.d.offset(w.s.first)
-		block := w.s.buf[at : at+w.d.offset(b+1)-w.d.offset(b)-crcSize]
+		at := w.d.offset(b) - w.d.offset(w.first)
+		block := w.buf[at : at+w.d.offset(b+1)-w.d.offset(b)-crcSize]
 		if int(e.off)+int(e.length) > len(block) {
 			if err := w.badEntry(n, e); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := w.fn(bucket, hash, e.chunk, block[e.off:][:e.length:e.length]); err != nil {
+		data := block[e.off:][:e.length:e.length]
+		var err error
+		if w.one != nil {
+			err = w.one(e.chunk, data)
+		} else {
+			err = w.fn(bucket, hash, e.chunk, data)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -234,25 +240,25 @@ func (w *walk) runEnd(l leaf, i, past, limit int) int {
 
 // load reads data blocks [first, end) in one read and verifies each of them.
 func (w *walk) load(first, end int) error {
-	s, d := w.s, w.d
-	s.count = 0
+	d := w.d
+	w.count = 0
 	n := int(d.offset(end) - d.offset(first))
-	if cap(s.buf) < n {
-		s.buf = make([]byte, n)
+	if cap(w.buf) < n {
+		w.buf = make([]byte, n)
 	}
-	s.buf = s.buf[:n]
-	if err := w.r.readAt(s.buf, d.offset(first), kindData.String()); err != nil {
+	w.buf = w.buf[:n]
+	if err := w.r.readAt(w.buf, d.offset(first), kindData.String()); err != nil {
 		if err := w.found.add(err); err != nil {
 			return err
 		}
-		s.first, s.count, s.bad = first, end-first, math.MaxUint64
+		w.first, w.count, w.bad = first, end-first, math.MaxUint64
 		return nil
 	}
-	s.first, s.count, s.bad = first, end-first, 0
+	w.first, w.count, w.bad = first, end-first, 0
 	for i := first; i < end; i++ {
-		src := s.buf[d.offset(i)-d.offset(first) : d.offset(i+1)-d.offset(first)]
+		src := w.buf[d.offset(i)-d.offset(first) : d.offset(i+1)-d.offset(first)]
 		if _, err := w.r.check(d, i, kindData, src); err != nil {
-			s.bad |= 1 << (i - first)
+			w.bad |= 1 << (i - first)
 			if err := w.found.add(err); err != nil {
 				return err
 			}

@@ -23,8 +23,8 @@ func (r *Reader) Verify() error {
 
 // verifyData reads all data blocks, as many at a time as one read takes.
 func (r *Reader) verifyData(d *directory, found *damages) error {
-	w := &walk{r: r, d: d, s: scratches.Get().(*scratch)}
-	defer w.s.release()
+	w := r.walk(d)
+	defer w.release()
 	past := r.foot.first(kindLeaf)
 	for i := 0; i < past; {
 		end := i + 1
