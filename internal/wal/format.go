@@ -1,0 +1,112 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
+)
+
+// The sizes of the format; DESIGN.md has the byte diagrams.
+const (
+	formatNumber = 1
+	headerSize   = 64
+	frameSize    = 8
+	suffix       = ".wal"
+)
+
+// RecordLimit is the largest record any log may hold, whatever its options
+// say. A reader refuses longer ones before it allocates.
+const RecordLimit = 64 << 20
+
+// maxLSN leaves room above every position, so that sums of an LSN and a file
+// size never overflow. At 1 GB/s it is reached after 146 years.
+const maxLSN LSN = 1 << 62
+
+var (
+	magic      = [8]byte{'D', 'D', 'B', 'W', 'A', 'L', '\r', '\n'}
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+)
+
+// ErrFormat says that a log was written by a newer version of the program.
+var ErrFormat = errors.New("the log has a newer format")
+
+var (
+	errNoHeader  = errors.New("no header")
+	errBadHeader = errors.New("damaged header")
+)
+
+// header is the first block of a file.
+type header struct {
+	id    [16]byte // of the log; a file of another log is not replayed
+	first LSN      // of the file's first record, also in its name
+	clean LSN      // no record begins in [clean, first): settled when the file was created
+	prev  LSN      // first LSN of the file before it, 0 = none
+}
+
+func appendHeader(dst []byte, h header) []byte {
+	at := len(dst)
+	dst = append(dst, magic[:]...)
+	dst = binary.LittleEndian.AppendUint32(dst, formatNumber)
+	dst = binary.LittleEndian.AppendUint32(dst, 0)
+	dst = append(dst, h.id[:]...)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(h.first))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(h.clean))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(h.prev))
+	dst = binary.LittleEndian.AppendUint32(dst, 0)
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[at:], castagnoli))
+}
+
+// parseHeader returns errNoHeader or errBadHeader for bytes that are not a
+// whole header and ErrFormat for a whole one of a later version.
+func parseHeader(src []byte) (h header, rest []byte, err error) {
+	if len(src) < headerSize {
+		return header{}, src, fmt.Errorf("%w: %d bytes of %d", errNoHeader, len(src), headerSize)
+	}
+	if [8]byte(src) != magic {
+		return header{}, src, fmt.Errorf("%w: begins with %x", errNoHeader, src[:8])
+	}
+	want, got := binary.LittleEndian.Uint32(src[60:]), crc32.Checksum(src[:60], castagnoli)
+	if want != got {
+		return header{}, src, fmt.Errorf("%w: checksum %08x, computed %08x", errBadHeader, want, got)
+	}
+	if n := binary.LittleEndian.Uint32(src[8:]); n != formatNumber {
+		return header{}, src, fmt.Errorf("%w: %d, this program reads %d", ErrFormat, n, formatNumber)
+	}
+	copy(h.id[:], src[16:])
+	h.first = LSN(binary.LittleEndian.Uint64(src[32:]))
+	h.clean = LSN(binary.LittleEndian.Uint64(src[40:]))
+	h.prev = LSN(binary.LittleEndian.Uint64(src[48:]))
+	if h.first == 0 || h.first > maxLSN || h.clean > h.first || h.prev >= h.first {
+		return header{}, src, fmt.Errorf("%w: first %d, clean end before it %d, previous file %d",
+			errBadHeader, h.first, h.clean, h.prev)
+	}
+	return h, src[headerSize:], nil
+}
+
+// putTrailer fills dst with what the checksum of a record covers after its
+// payload. The payload comes first so that its part is computed before the
+// record's position is known, outside of the lock.
+func putTrailer(dst *[12]byte, length uint32, lsn LSN) {
+	binary.LittleEndian.PutUint32(dst[0:], length)
+	binary.LittleEndian.PutUint64(dst[4:], uint64(lsn))
+}
+
+func fileName(first LSN) string {
+	return fmt.Sprintf("%016x%s", uint64(first), suffix)
+}
+
+// parseFileName reports false for any name that fileName does not make.
+func parseFileName(name string) (LSN, bool) {
+	hex, ok := strings.CutSuffix(name, suffix)
+	if !ok || len(hex) != 16 || strings.ToLower(hex) != hex {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(hex, 16, 64)
+	if err != nil || n == 0 || LSN(n) > maxLSN {
+		return 0, false
+	}
+	return LSN(n), true
+}

@@ -1,0 +1,260 @@
+package wal
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// The writer hands a buffer to the operating system when it holds writePiece
+// bytes or is lingerTime old: large pieces when busy (a write call costs about
+// as much as copying 10 KiB), and a killed process loses a few ms at most.
+const (
+	writePiece = 64 << 10
+	lingerTime = 2 * time.Millisecond
+)
+
+// Log is an open log. All methods may be called by many goroutines.
+type Log struct {
+	o         Options
+	id        [16]byte
+	strangers []file // files in the directory that are not of this log
+	opened    LSN    // end when the log was opened
+	seen      LSN    // what it would have been by the files alone
+
+	durable atomic.Uint64 // LSN below which all is fsynced
+
+	removeMu sync.Mutex // one RemoveBelow at a time; taken before mu
+
+	mu       sync.Mutex
+	cur      []byte        // appended, not yet taken by the writer
+	curFirst LSN           // of cur[0]
+	end      LSN           // of the next record
+	syncReq  LSN           // fsync wanted up to here
+	stalled  int           // appends that wait for room
+	closing  bool          //
+	stopped  bool          // the writer is gone
+	err      error         // why the log failed
+	progress chan struct{} // closed and replaced when durable advances or the writer stops
+	files    []file        // in LSN order
+	last     int           // index in files of the newest that is not void, as opened; -1 = none
+	stats    Stats
+	trailer  [12]byte // scratch; as a local it would be allocated for every record
+	room     sync.Cond
+
+	wake chan struct{} // for the writer: look again
+	done chan struct{} // closed when the writer is gone
+
+	// Owned by the writer.
+	spare      []byte
+	active     vfs.File // nil = the next write creates a file
+	activeSize int64
+	clean      LSN // no records between it and the next file's first LSN
+	prev       LSN // first LSN of the newest file, 0 = none
+}
+
+// Append adds one record, the concatenation of parts, and returns its LSN. The
+// parts are copied. The record is in memory only: WaitDurable tells when it is
+// safe. Append blocks while the buffer is full. It refuses an empty record and
+// one above Options.MaxRecord, and fails once the log has failed.
+func (l *Log) Append(parts ...[]byte) (LSN, error) {
+	size, crc := 0, uint32(0)
+	for _, p := range parts {
+		size += len(p)
+		crc = crc32.Update(crc, castagnoli, p)
+	}
+	if size == 0 || size > l.o.MaxRecord {
+		return 0, fmt.Errorf("wal: record of %d bytes: want 1 to %d; split it", size, l.o.MaxRecord)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.err == nil && !l.closing && len(l.cur)+frameSize+size > cap(l.cur) {
+		l.stalled++
+		l.stats.Stalls++
+		l.kick()
+		l.room.Wait()
+		l.stalled--
+	}
+	if l.err != nil {
+		return 0, l.err
+	}
+	if l.closing {
+		return 0, ErrClosed
+	}
+	before, lsn := len(l.cur), l.end
+	putTrailer(&l.trailer, uint32(size), lsn)
+	crc = crc32.Update(crc, castagnoli, l.trailer[:])
+	l.cur = binary.LittleEndian.AppendUint32(l.cur, uint32(size))
+	l.cur = binary.LittleEndian.AppendUint32(l.cur, crc)
+	for _, p := range parts {
+		l.cur = append(l.cur, p...)
+	}
+	l.end += LSN(frameSize + size)
+	l.stats.Records++
+	l.stats.Bytes += int64(frameSize + size)
+	if before == 0 || before < writePiece && len(l.cur) >= writePiece {
+		l.kick()
+	}
+	return lsn, nil
+}
+
+// kick makes the writer look at the state again. It never blocks.
+func (l *Log) kick() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// End returns the LSN of the next record.
+func (l *Log) End() LSN {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.end
+}
+
+// Durable returns the LSN below which every record is fsynced.
+func (l *Log) Durable() LSN { return LSN(l.durable.Load()) }
+
+// Sync fsyncs all that was appended before the call, in every mode.
+func (l *Log) Sync() error {
+	l.mu.Lock()
+	target := l.end
+	if l.Durable() < target && l.syncReq < target {
+		l.syncReq = target
+		l.kick()
+	}
+	l.mu.Unlock()
+	return l.await(context.Background(), target)
+}
+
+// WaitDurable waits until the record at lsn is fsynced. In mode Always it
+// starts an fsync, which all callers of the moment share; in mode Interval it
+// waits for the next one; in mode Off it returns ErrNotDurable.
+func (l *Log) WaitDurable(ctx context.Context, lsn LSN) error {
+	if l.Durable() > lsn {
+		return nil
+	}
+	l.mu.Lock()
+	end := l.end
+	if l.o.Sync == Always && lsn < end && l.syncReq <= lsn {
+		l.syncReq = lsn + 1
+		l.kick()
+	}
+	l.mu.Unlock()
+	switch {
+	case lsn >= end:
+		return fmt.Errorf("wal: wait for LSN %d: the log ends at %d", lsn, end)
+	case l.o.Sync == Off:
+		return ErrNotDurable
+	}
+	return l.await(ctx, lsn+1)
+}
+
+// await waits until everything below target is fsynced.
+func (l *Log) await(ctx context.Context, target LSN) error {
+	for {
+		l.mu.Lock()
+		err, stopped, progress := l.err, l.stopped, l.progress
+		l.mu.Unlock()
+		switch {
+		case l.Durable() >= target:
+			return nil
+		case err != nil:
+			return err
+		case stopped:
+			return ErrClosed
+		}
+		select {
+		case <-progress:
+		case <-ctx.Done():
+			return fmt.Errorf("wal: wait for durability below LSN %d, reached %d: %w",
+				target, l.Durable(), ctx.Err())
+		}
+	}
+}
+
+// RemoveBelow deletes the files whose records are all below lsn. The newest
+// file always stays: its name keeps LSNs from starting over.
+func (l *Log) RemoveBelow(lsn LSN) error {
+	l.removeMu.Lock()
+	defer l.removeMu.Unlock()
+	l.mu.Lock()
+	err := l.err
+	var doomed []LSN
+	for i := 0; i+1 < len(l.files) && l.files[i+1].first <= lsn; i++ {
+		doomed = append(doomed, l.files[i].first)
+	}
+	l.mu.Unlock()
+	if err != nil || len(doomed) == 0 {
+		return err
+	}
+	// Oldest first: a crash in between leaves no hole.
+	for _, first := range doomed {
+		if err := l.o.FS.Remove(l.path(first)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("wal: remove: %w", err)
+		}
+		l.mu.Lock()
+		l.files = l.files[1:]
+		l.last--
+		l.mu.Unlock()
+	}
+	return syncDir(l.o.FS, l.o.Dir)
+}
+
+// Size returns the bytes between the oldest kept LSN and End.
+func (l *Log) Size() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.files) == 0 {
+		return int64(l.end - l.opened)
+	}
+	return int64(l.end - l.files[0].first)
+}
+
+// Stats are counters since Open, and the state at the moment of the call.
+type Stats struct {
+	Records  int64         // appended
+	Bytes    int64         // appended, frames included
+	Writes   int64         // write calls
+	Syncs    int64         // fsyncs of data
+	SyncTime time.Duration // spent in them
+	SyncMax  time.Duration // the longest
+	Stalls   int64         // appends that found the buffer full
+	Queue    int64         // bytes in the buffer, not yet taken by the writer
+	Unsynced int64         // bytes appended and not yet fsynced
+	Files    int           // kept
+}
+
+// Stats returns the counters.
+func (l *Log) Stats() Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.stats
+	s.Queue = int64(len(l.cur))
+	s.Unsynced = int64(l.end - l.Durable())
+	s.Files = len(l.files)
+	return s
+}
+
+// Close fsyncs all that was appended and stops the writer. It returns the
+// failure of a failed log. Further calls return the same.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	l.closing = true
+	l.room.Broadcast()
+	l.kick()
+	l.mu.Unlock()
+	<-l.done
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}

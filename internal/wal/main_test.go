@@ -1,0 +1,180 @@
+package wal
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const dir = "wal"
+
+// entry is a record of the model.
+type entry struct {
+	lsn LSN
+	rec string
+}
+
+// open opens the log in dir with small files; it is closed with the test.
+func open(t testing.TB, fs vfs.FS, change ...func(*Options)) *Log {
+	t.Helper()
+	o := Options{FS: fs, Dir: dir, FileSize: 512, MaxRecord: 1 << 10, BufferSize: 2 << 10}
+	for _, f := range change {
+		f(&o)
+	}
+	l, err := Open(o)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func mode(m SyncMode) func(*Options) { return func(o *Options) { o.Sync = m } }
+
+func add(t testing.TB, l *Log, recs ...string) (added []entry) {
+	t.Helper()
+	for _, rec := range recs {
+		lsn, err := l.Append([]byte(rec))
+		if err != nil {
+			t.Fatalf("append: %v", err)
+		}
+		added = append(added, entry{lsn, rec})
+	}
+	return added
+}
+
+func closeLog(t testing.TB, l *Log) {
+	t.Helper()
+	if err := l.Close(); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+}
+
+func replayAll(t testing.TB, l *Log, from LSN) ([]entry, Report) {
+	t.Helper()
+	var got []entry
+	report, err := l.Replay(from, func(lsn LSN, rec []byte) error {
+		got = append(got, entry{lsn, string(rec)})
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("replay: %v", err)
+	}
+	return got, report
+}
+
+func wantEntries(t testing.TB, got, want []entry) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Fatalf("replayed %d records, want %d\n got %v\nwant %v", len(got), len(want), got, want)
+	}
+}
+
+// numbered returns n records of size bytes, all different.
+func numbered(n, size int) (recs []string) {
+	for i := range n {
+		recs = append(recs, fmt.Sprintf("%0*d", size, i+1))
+	}
+	return recs
+}
+
+// walFiles returns the names of the log's files in LSN order.
+func walFiles(t testing.TB, fs vfs.FS) []string {
+	t.Helper()
+	names, err := fs.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func readFile(t testing.TB, fs vfs.FS, name string) []byte {
+	t.Helper()
+	f, err := fs.Open(fs.PathJoin(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func writeFile(t testing.TB, fs vfs.FS, name string, data []byte) {
+	t.Helper()
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f, err := fs.Create(fs.PathJoin(dir, name), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(slices.Clone(data)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// manual is a clock whose timers fire when the test says so. The ones the
+// writer sets to gather a larger piece fire at once.
+type manual struct {
+	mu    sync.Mutex
+	ticks []chan time.Time
+}
+
+func (m *manual) after(d time.Duration) <-chan time.Time {
+	c := make(chan time.Time, 1)
+	if d == lingerTime {
+		c <- time.Time{}
+		return c
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ticks = append(m.ticks, c)
+	return c
+}
+
+// armed returns how many timers wait.
+func (m *manual) armed() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.ticks)
+}
+
+func (m *manual) fire() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.ticks {
+		c <- time.Time{}
+	}
+	m.ticks = nil
+}
+
+// eventually waits for a condition that another goroutine brings about.
+func eventually(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	poll := time.NewTicker(100 * time.Microsecond)
+	defer poll.Stop()
+	for !cond() {
+		select {
+		case <-poll.C:
+		case <-deadline:
+			t.Fatalf("never happened: %s", what)
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package wal
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Defaults and limits of the options.
+const (
+	DefaultInterval   = time.Second
+	DefaultFileSize   = 64 << 20
+	DefaultMaxRecord  = 4 << 20
+	DefaultBufferSize = 4 << 20
+)
+
+// Options of a log. FS and Dir are required; the zero value of the others is
+// the default named beside them.
+type Options struct {
+	FS         vfs.FS
+	Dir        string                               // created; its parent is durable. Holds nothing else
+	Sync       SyncMode                             // Interval
+	Interval   time.Duration                        // between fsyncs in mode Interval; 1 s
+	FileSize   int64                                // a file is full at this size, headers included; 64 MiB
+	MaxRecord  int                                  // bytes of a record Append takes, at most RecordLimit; 4 MiB
+	BufferSize int                                  // bytes of each of the two buffers, at least MaxRecord; 4 MiB
+	MinLSN     LSN                                  // new records get no LSN below it: the highest one named elsewhere
+	ID         [16]byte                             // of a new log; random
+	Logger     *slog.Logger                         // discards
+	OnFailure  func(error)                          // called once, after a failed write or fsync; may call Close
+	Now        func() time.Time                     // time.Now
+	After      func(time.Duration) <-chan time.Time // time.After
+}
+
+func (o *Options) setDefaults() error {
+	if o.FS == nil || o.Dir == "" {
+		return errors.New("wal: options without FS or Dir")
+	}
+	setDefault(&o.Interval, DefaultInterval)
+	setDefault(&o.FileSize, DefaultFileSize)
+	setDefault(&o.MaxRecord, DefaultMaxRecord)
+	setDefault(&o.BufferSize, DefaultBufferSize)
+	if o.MaxRecord < 0 || o.MaxRecord > RecordLimit {
+		return fmt.Errorf("wal: largest record of %d bytes: the limit is %d", o.MaxRecord, RecordLimit)
+	}
+	if o.MinLSN > maxLSN {
+		return fmt.Errorf("wal: lowest LSN %d: the limit is %d", o.MinLSN, maxLSN)
+	}
+	o.BufferSize = max(o.BufferSize, o.MaxRecord+frameSize)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.After == nil {
+		o.After = time.After
+	}
+	return nil
+}
+
+func setDefault[T comparable](p *T, v T) {
+	if *p == *new(T) {
+		*p = v
+	}
+}
+
+// file is one file of the log.
+type file struct {
+	first LSN
+	size  int64 // when the log was opened
+	head  header
+	fault string // why nothing can be read from it; empty = readable
+	void  bool   // a fault, and nothing was ever appended
+	limit LSN    // no record of this file begins at or above it
+}
+
+// end is the first LSN that the file's bytes cannot hold.
+func (f *file) end() LSN { return f.first + LSN(max(0, f.size-headerSize)) }
+
+// Open opens the log in o.Dir and starts its writer. Torn, damaged and missing
+// files are no error; Replay reports them. The errors are failed I/O and a
+// newer format (ErrFormat).
+func Open(o Options) (*Log, error) {
+	if err := o.setDefaults(); err != nil {
+		return nil, err
+	}
+	if err := o.FS.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("wal: create directory %s: %w", o.Dir, err)
+	}
+	// The directory itself must survive a crash, with all that is in it.
+	if err := syncDir(o.FS, o.FS.PathDir(o.Dir)); err != nil {
+		return nil, err
+	}
+	files, err := listFiles(&o)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{o: o, last: -1}
+	if err := l.adopt(files); err != nil {
+		return nil, err
+	}
+	if err := l.findEnd(); err != nil {
+		return nil, err
+	}
+	l.start()
+	return l, nil
+}
+
+// listFiles returns the files of the directory in LSN order, headers read.
+func listFiles(o *Options) ([]file, error) {
+	names, err := o.FS.List(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("wal: list %s: %w", o.Dir, err)
+	}
+	var files []file
+	for _, name := range names {
+		first, ok := parseFileName(name)
+		if !ok {
+			o.Logger.Warn("wal: file is not part of the log", "dir", o.Dir, "file", name)
+			continue
+		}
+		f := file{first: first}
+		if err := f.inspect(o); err != nil {
+			return nil, fmt.Errorf("wal: %s: %w", o.FS.PathJoin(o.Dir, name), err)
+		}
+		files = append(files, f)
+	}
+	slices.SortFunc(files, func(a, b file) int {
+		if a.first < b.first {
+			return -1
+		}
+		return 1
+	})
+	return files, nil
+}
+
+// inspect reads the size and the header. It returns failed I/O only and
+// ErrFormat.
+func (f *file) inspect(o *Options) error {
+	r, err := o.FS.Open(o.FS.PathJoin(o.Dir, fileName(f.first)))
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	info, err := r.Stat()
+	if err != nil {
+		return err
+	}
+	f.size = min(info.Size(), int64(maxLSN))
+	var block [headerSize]byte
+	n, err := io.ReadFull(r, block[:min(f.size, headerSize)])
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	f.head, _, err = parseHeader(block[:n])
+	if err == nil || errors.Is(err, ErrFormat) {
+		return err
+	}
+	f.fault = err.Error()
+	rest, err := newScanner(r, f.first, f.size, nil).dropped()
+	f.void = rest == 0
+	return err
+}
+
+// adopt takes the identity of the oldest readable file and sets the files of
+// other logs and renamed ones aside: they are reported, and neither replayed
+// nor removed.
+func (l *Log) adopt(files []file) error {
+	found := false
+	for _, f := range files {
+		if f.fault == "" && !found && f.head.first == f.first {
+			l.id, found = f.head.id, true
+		}
+	}
+	for _, f := range files {
+		switch {
+		case f.fault == "" && f.head.first != f.first:
+			f.fault = fmt.Sprintf("is the file for LSN %d under another name", f.head.first)
+			l.strangers = append(l.strangers, f)
+		case f.fault == "" && f.head.id != l.id:
+			f.fault = fmt.Sprintf("belongs to log %x, not to %x", f.head.id, l.id)
+			l.strangers = append(l.strangers, f)
+		default:
+			l.files = append(l.files, f)
+		}
+	}
+	if !found {
+		l.id = l.o.ID
+	}
+	if l.id != [16]byte{} {
+		return nil
+	}
+	_, err := rand.Read(l.id[:])
+	return err
+}
+
+// findEnd sets the limit of every file, the clean end of the last one and the
+// LSN of the next record.
+func (l *Log) findEnd() error {
+	limit := maxLSN
+	for i := len(l.files) - 1; i >= 0; i-- {
+		f := &l.files[i]
+		f.limit = limit
+		limit = min(limit, f.first)
+		if f.fault == "" {
+			limit = min(limit, f.head.clean)
+		}
+		if !f.void && l.last < 0 {
+			l.last = i
+		}
+	}
+	l.seen = 1
+	for _, f := range slices.Concat(l.files, l.strangers) {
+		// Strictly above every name, so that no file is ever replaced.
+		l.seen = max(l.seen, f.end(), f.first+1)
+	}
+	end := max(l.seen, l.o.MinLSN)
+	if end >= maxLSN {
+		return fmt.Errorf("wal: %s: next LSN %d is above the limit of %d; set the file that claims it aside",
+			l.o.Dir, end, maxLSN)
+	}
+	l.clean = 1
+	if l.last >= 0 {
+		f := &l.files[l.last]
+		l.clean, l.prev = f.end(), f.first
+		if f.fault == "" {
+			if err := l.settleTail(f); err != nil {
+				return fmt.Errorf("wal: %s: %w", l.path(f.first), err)
+			}
+		}
+		if err := syncDir(l.o.FS, l.o.Dir); err != nil {
+			return err
+		}
+	}
+	l.end, l.curFirst = end, end
+	l.opened = end
+	l.durable.Store(uint64(end))
+	return nil
+}
+
+// settleTail finds the clean end of the last file and makes the file durable:
+// after kill -9 its records may stand in the page cache only, and what is
+// replayed now must not disappear in a later power failure.
+func (l *Log) settleTail(f *file) error {
+	w, err := l.o.FS.OpenReadWrite(l.path(f.first), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if err := w.Sync(); err != nil {
+		return err
+	}
+	if _, err := io.CopyN(io.Discard, w, headerSize); err != nil {
+		return err
+	}
+	s := newScanner(w, f.first, f.size, nil)
+	for {
+		_, lsn, ok, err := s.next(f.limit)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			l.clean = lsn
+			return nil
+		}
+	}
+}
+
+func (l *Log) path(first LSN) string {
+	return l.o.FS.PathJoin(l.o.Dir, fileName(first))
+}
+
+// syncDir makes the entries of a directory durable. It opens the directory
+// anew, because a vfs.File takes one Sync at a time.
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return fmt.Errorf("wal: open directory %s: %w", dir, err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("wal: fsync directory %s: %w", dir, err)
+	}
+	return nil
+}
