@@ -1,0 +1,173 @@
+package account
+
+import (
+	"encoding/binary"
+	"errors"
+	"maps"
+	"slices"
+)
+
+var errCodec = errors.New("account: malformed encoding")
+
+// AppendCounts appends the encoding of c: the five stored and unset counts,
+// then the number of refusal reasons in use and each as (reason, points), all
+// as varints.
+func AppendCounts(dst []byte, c *Counts) []byte {
+	dst = binary.AppendUvarint(dst, c.Accepted)
+	dst = binary.AppendUvarint(dst, c.Duplicate)
+	dst = binary.AppendUvarint(dst, c.Conflicting)
+	dst = binary.AppendUvarint(dst, c.Late)
+	dst = binary.AppendUvarint(dst, c.Unset)
+	used := 0
+	for _, n := range c.Refused {
+		if n > 0 {
+			used++
+		}
+	}
+	dst = binary.AppendUvarint(dst, uint64(used))
+	for r, n := range c.Refused {
+		if n > 0 {
+			dst = binary.AppendUvarint(dst, uint64(r))
+			dst = binary.AppendUvarint(dst, n)
+		}
+	}
+	return dst
+}
+
+// ParseCounts reads what AppendCounts wrote and returns the rest of src. A
+// reason that this version does not know is counted under the last it knows.
+func ParseCounts(src []byte) (c Counts, rest []byte, err error) {
+	for _, p := range []*uint64{&c.Accepted, &c.Duplicate, &c.Conflicting, &c.Late, &c.Unset} {
+		if *p, src, err = uvarint(src); err != nil {
+			return c, nil, err
+		}
+	}
+	used, src, err := uvarint(src)
+	if err != nil || used > uint64(len(src)) {
+		return c, nil, errCodec
+	}
+	for range used {
+		var r, n uint64
+		if r, src, err = uvarint(src); err != nil {
+			return c, nil, err
+		}
+		if n, src, err = uvarint(src); err != nil {
+			return c, nil, err
+		}
+		c.Refused[min(r, NumReasons-1)] += n
+	}
+	return c, src, nil
+}
+
+func uvarint(src []byte) (uint64, []byte, error) {
+	v, n := binary.Uvarint(src)
+	if n <= 0 {
+		return 0, nil, errCodec
+	}
+	return v, src[n:], nil
+}
+
+// Snapshot returns the whole ledger in the form that Restore reads. The caller
+// owns the result.
+func (a *Account) Snapshot() []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	dst := binary.AppendUvarint(nil, uint64(len(a.buckets)))
+	for _, id := range slices.Sorted(maps.Keys(a.buckets)) {
+		l := a.buckets[id]
+		dst = binary.AppendUvarint(dst, uint64(id))
+		dst = AppendCounts(dst, &l.total)
+		dst = binary.AppendUvarint(dst, uint64(len(l.minutes)))
+		for i := range l.minutes {
+			dst = binary.AppendVarint(dst, l.minutes[i].Minute)
+			dst = AppendCounts(dst, &l.minutes[i].Counts)
+		}
+	}
+	dst = appendNamed(dst, a.lost)
+	return appendNamed(dst, a.requests)
+}
+
+func appendNamed(dst []byte, m map[string]uint64) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(m)))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		dst = binary.AppendUvarint(dst, uint64(len(name)))
+		dst = append(dst, name...)
+		dst = binary.AppendUvarint(dst, m[name])
+	}
+	return dst
+}
+
+// Restore replaces the ledger by a snapshot. On an error the ledger is as it
+// was.
+func (a *Account) Restore(snapshot []byte) error {
+	n, src, err := uvarint(snapshot)
+	if err != nil || n > uint64(len(src)) {
+		return errCodec
+	}
+	buckets := make(map[uint32]*ledger)
+	for range n {
+		var id uint64
+		if id, src, err = uvarint(src); err != nil || id > 1<<32-1 {
+			return errCodec
+		}
+		l := &ledger{}
+		if src, err = l.restore(src); err != nil {
+			return err
+		}
+		buckets[uint32(id)] = l
+	}
+	lost, src, err := parseNamed(src)
+	if err != nil {
+		return err
+	}
+	requests, src, err := parseNamed(src)
+	if err != nil || len(src) != 0 {
+		return errCodec
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.buckets, a.lost, a.requests = buckets, lost, requests
+	return nil
+}
+
+func (l *ledger) restore(src []byte) (rest []byte, err error) {
+	if l.total, src, err = ParseCounts(src); err != nil {
+		return nil, err
+	}
+	n, src, err := uvarint(src)
+	if err != nil || n > RetainedMinutes {
+		return nil, errCodec
+	}
+	for range n {
+		minute, k := binary.Varint(src)
+		if k <= 0 {
+			return nil, errCodec
+		}
+		row := Row{Minute: minute}
+		if row.Counts, src, err = ParseCounts(src[k:]); err != nil {
+			return nil, err
+		}
+		l.minutes = append(l.minutes, row)
+	}
+	return src, nil
+}
+
+func parseNamed(src []byte) (map[string]uint64, []byte, error) {
+	n, src, err := uvarint(src)
+	if err != nil || n > uint64(len(src)) {
+		return nil, nil, errCodec
+	}
+	m := make(map[string]uint64)
+	for range n {
+		var size, v uint64
+		if size, src, err = uvarint(src); err != nil || size > uint64(len(src)) {
+			return nil, nil, errCodec
+		}
+		name := string(src[:size])
+		if v, src, err = uvarint(src[size:]); err != nil {
+			return nil, nil, err
+		}
+		m[name] = v
+	}
+	return m, src, nil
+}

@@ -1,0 +1,45 @@
+package head
+
+import "dalmatiner/internal/metric"
+
+// Width is the number of columns of a group: 256 cells are 2 KiB, so that the
+// run of a sender is long enough to pay for a lock and a log record.
+const Width = 256
+
+// Columns is what a group knows of its columns at one moment: an immutable
+// view. Names lie one after the other in one arena, so that the decoder's
+// compare with the next expected name walks memory forwards.
+type Columns struct {
+	arena []byte
+	offs  []uint32 // len = columns + 1
+	ids   []metric.SeriesID
+}
+
+// Len returns the number of columns.
+func (c *Columns) Len() int { return len(c.ids) }
+
+// Key returns the metric key of a column. It must not be written to.
+func (c *Columns) Key(col int) []byte { return c.arena[c.offs[col]:c.offs[col+1]:c.offs[col+1]] }
+
+// ID returns the series id of a column.
+func (c *Columns) ID(col int) metric.SeriesID { return c.ids[col] }
+
+// Is reports whether col is a column and key is its name.
+func (c *Columns) Is(col int, key []byte) bool {
+	if uint(col) >= uint(len(c.ids)) {
+		return false
+	}
+	return string(c.arena[c.offs[col]:c.offs[col+1]]) == string(key)
+}
+
+// with returns a view that has one column more. Only the newest view may be
+// extended, and only by one goroutine at a time: the new column lies behind
+// what older views can see of the shared memory.
+func (c *Columns) with(key []byte, id metric.SeriesID) *Columns {
+	arena := append(c.arena, key...)
+	return &Columns{
+		arena: arena,
+		offs:  append(c.offs, uint32(len(arena))),
+		ids:   append(c.ids, id),
+	}
+}

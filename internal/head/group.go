@@ -1,0 +1,310 @@
+package head
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/metric"
+)
+
+// MaxOpen is how many blocks of a group accept writes at a time. Four cover
+// senders that lag each other by three block heights; each costs
+// height × Width × 8 bytes.
+const MaxOpen = 4
+
+// Group is up to Width series of one bucket whose points share blocks.
+//
+// Lock order: a group's lock is taken after the store's commit and view locks
+// and before the log's; no two groups are locked at a time.
+type Group struct {
+	ID     uint32
+	Bucket uint32
+
+	height int64
+	arena  *Arena
+	cols   atomic.Pointer[Columns]
+	next   atomic.Pointer[Group]
+
+	mu       sync.RWMutex
+	sealed   sync.Cond // signalled when sealing shrinks
+	dead     bool
+	cur      *block         // the block written last
+	open     []*block       // ascending, at most MaxOpen
+	sealing  []*block       // closed, being encoded
+	closedTo int64          // slots below are never opened again
+	counts   account.Counts // of the write under way: a local one would escape
+
+	tiles, flushing []*tile
+	late, lateOut   lateRuns
+}
+
+// block is height rows of Width cells.
+type block struct {
+	start     int64
+	cells     []uint64
+	firstLSN  uint64
+	opened    int64 // coarse clock, nanoseconds
+	lastWrite int64
+	claimed   bool
+}
+
+// NewGroup returns a group without columns. height is the number of slots of a
+// block: a divisor of chunk.Slots, for which arena hands out the cells.
+func NewGroup(id, bucket uint32, height int, arena *Arena) *Group {
+	if height <= 0 || chunk.Slots%height != 0 {
+		panic(fmt.Sprintf("block height %d does not divide %d", height, chunk.Slots))
+	}
+	g := &Group{ID: id, Bucket: bucket, height: int64(height), arena: arena}
+	g.sealed.L = &g.mu
+	g.cols.Store(&Columns{offs: make([]uint32, 1, Width+1), ids: make([]metric.SeriesID, 0, Width)})
+	return g
+}
+
+// Columns returns the columns as they are now.
+func (g *Group) Columns() *Columns { return g.cols.Load() }
+
+// AddColumn gives the series the next free column. Callers serialise the calls
+// for one group; ok is false when the group is full.
+func (g *Group) AddColumn(key []byte, id metric.SeriesID) (col int, ok bool) {
+	c := g.cols.Load()
+	if c.Len() == Width {
+		return 0, false
+	}
+	g.cols.Store(c.with(key, id))
+	return c.Len(), true
+}
+
+// Next returns the group whose first column followed this group's last one
+// when a sender passed it last, or nil.
+func (g *Group) Next() *Group { return g.next.Load() }
+
+// SetNext records what followed the last column.
+func (g *Group) SetNext(n *Group) { g.next.Store(n) }
+
+// Write is one run of points: along a row (consecutive columns, one slot) or
+// down a column (consecutive slots, one column).
+type Write struct {
+	Column int
+	Slot   int64
+	Words  []uint64
+	Down   bool
+}
+
+// Log appends the record of a write to the write-ahead log and returns its
+// position. It is called under the group's lock, after the cells were written,
+// with what became of the points: the log's order is the order of the cells.
+type Log func(c *account.Counts) (lsn uint64, err error)
+
+// Applied says what a write caused.
+type Applied struct {
+	Dead   bool  // the group is dead: nothing was stored
+	Closed int   // blocks that wait for Seal because of it
+	Late   int64 // bytes it added to the late points
+}
+
+// Apply stores the points of w and logs them. now is the coarse clock in
+// nanoseconds.
+func (g *Group) Apply(w Write, now int64, log Log) (Applied, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.dead {
+		return Applied{Dead: true}, nil
+	}
+	closed, late := len(g.sealing), g.late.bytes()
+	c := &g.counts
+	*c = account.Counts{}
+	touched := touchedBlocks{}
+	if w.Down {
+		g.down(w, c, &touched)
+	} else {
+		g.row(w, c, &touched)
+	}
+	lsn, err := log(c)
+	if err != nil {
+		return Applied{}, err
+	}
+	touched.stamp(g, lsn, now)
+	return Applied{Closed: len(g.sealing) - closed, Late: g.late.bytes() - late}, nil
+}
+
+// touchedBlocks are the blocks and late points that a write reached: their
+// first position in the log is known only after the record was appended.
+type touchedBlocks struct {
+	one  *block // the usual case without a slice
+	more []*block
+	late bool
+}
+
+func (t *touchedBlocks) add(b *block) {
+	if t.one == nil {
+		t.one = b
+	} else if t.one != b {
+		t.more = append(t.more, b)
+	}
+}
+
+func (t *touchedBlocks) stamp(g *Group, lsn uint64, now int64) {
+	if t.one != nil {
+		t.one.stamp(lsn, now)
+	}
+	for _, b := range t.more {
+		b.stamp(lsn, now)
+	}
+	if t.late && g.late.firstLSN == 0 {
+		g.late.firstLSN = lsn
+	}
+}
+
+func (b *block) stamp(lsn uint64, now int64) {
+	if b.firstLSN == 0 {
+		b.firstLSN = lsn
+		b.opened = now
+	}
+	b.lastWrite = now
+}
+
+func (g *Group) row(w Write, c *account.Counts, touched *touchedBlocks) {
+	b := g.block(w.Slot)
+	if b == nil {
+		touched.late = true
+		for i, word := range w.Words {
+			g.late.add(w.Column+i, w.Slot, word, c)
+		}
+		return
+	}
+	touched.add(b)
+	off := int(w.Slot-b.start)*Width + w.Column
+	put(b.cells[off:off+len(w.Words)], w.Words, c)
+}
+
+func (g *Group) down(w Write, c *account.Counts, touched *touchedBlocks) {
+	words, slot := w.Words, w.Slot
+	for len(words) > 0 {
+		n := min(len(words), int(g.height-slot%g.height))
+		if b := g.block(slot); b == nil {
+			touched.late = true
+			g.late.addRun(w.Column, slot, words[:n], c)
+		} else {
+			touched.add(b)
+			off := int(slot-b.start)*Width + w.Column
+			putDown(b.cells[off:], words[:n], c)
+		}
+		words, slot = words[n:], slot+int64(n)
+	}
+}
+
+// putDown is put for cells that are a row apart.
+func putDown(cells, words []uint64, c *account.Counts) {
+	for i := range words {
+		put(cells[i*Width:i*Width+1], words[i:i+1], c)
+	}
+}
+
+// put stores words over cells and counts what became of them.
+func put(cells, words []uint64, c *account.Counts) {
+	cells = cells[:len(words)]
+	var unset, dup, conflict uint64
+	for i, w := range words {
+		old := cells[i]
+		if old == 0 {
+			cells[i] = w
+			if w == 0 {
+				unset++
+			}
+			continue
+		}
+		switch w {
+		case old:
+			dup++
+		case 0:
+			unset++
+		default:
+			conflict++
+			cells[i] = w
+		}
+	}
+	c.Accepted += uint64(len(words)) - unset - dup - conflict
+	c.Unset += unset
+	c.Duplicate += dup
+	c.Conflicting += conflict
+}
+
+// block returns the open block of a slot, opening it where the rules allow, or
+// nil where the point is late.
+func (g *Group) block(slot int64) *block {
+	if b := g.cur; b != nil && uint64(slot-b.start) < uint64(g.height) {
+		return b
+	}
+	start := slot - slot%g.height
+	i, found := slices.BinarySearchFunc(g.open, start, func(b *block, s int64) int { return int(b.start - s) })
+	if found {
+		g.cur = g.open[i]
+		return g.cur
+	}
+	if start < g.closedTo {
+		return nil
+	}
+	if len(g.open) == MaxOpen {
+		if i == 0 {
+			return nil // older than every open block: a point never closes a newer one
+		}
+		g.close(0)
+		i--
+	}
+	g.cur = &block{start: start, cells: g.arena.Alloc()}
+	g.open = slices.Insert(g.open, i, g.cur)
+	return g.cur
+}
+
+// close takes an open block out of reach of writers.
+func (g *Group) close(i int) {
+	b := g.open[i]
+	g.open = slices.Delete(g.open, i, i+1)
+	g.closedTo = max(g.closedTo, b.start+g.height)
+	g.sealing = append(g.sealing, b)
+	if g.cur == b {
+		g.cur = nil
+	}
+}
+
+// CloseBlocks closes the open blocks for which the caller says so, oldest
+// first, and returns how many now wait for Seal. due is given the position of
+// the block's first record in the log and the coarse times of its first and
+// last write.
+func (g *Group) CloseBlocks(due func(firstLSN uint64, opened, lastWrite int64) bool) (closed int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := 0; i < len(g.open); {
+		b := g.open[i]
+		if due(b.firstLSN, b.opened, b.lastWrite) {
+			g.close(i)
+			closed++
+		} else {
+			i++
+		}
+	}
+	return closed
+}
+
+// Kill makes the group refuse all writes and gives its memory back; what it
+// held is gone. It waits for a seal under way and returns what was dropped.
+func (g *Group) Kill() Usage {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.dead = true
+	for len(g.sealing) > 0 {
+		g.sealed.Wait()
+	}
+	u := g.usage()
+	for _, b := range g.open {
+		g.arena.Free(b.cells)
+	}
+	g.open, g.cur = nil, nil
+	g.tiles, g.flushing = nil, nil
+	g.late, g.lateOut = lateRuns{}, lateRuns{}
+	return u
+}

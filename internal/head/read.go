@@ -1,0 +1,95 @@
+package head
+
+import "dalmatiner/internal/chunk"
+
+// Read lays what the group holds of a column over dst, which stands for the
+// slots from from on. Slots that the group does not hold keep what dst has, so
+// that the caller puts older sources there first. The order is that of the
+// writes: tiles and late points of a flush under way, tiles, closed blocks,
+// late points, open blocks.
+func (g *Group) Read(col int, from int64, dst []uint64) error {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if err := readTiles(g.flushing, col, from, dst); err != nil {
+		return err
+	}
+	g.lateOut.read(col, from, dst)
+	if err := readTiles(g.tiles, col, from, dst); err != nil {
+		return err
+	}
+	for _, b := range g.sealing {
+		g.readBlock(b, col, from, dst)
+	}
+	g.late.read(col, from, dst)
+	for _, b := range g.open {
+		g.readBlock(b, col, from, dst)
+	}
+	return nil
+}
+
+func readTiles(tiles []*tile, col int, from int64, dst []uint64) error {
+	for _, t := range tiles {
+		p := t.piece(col)
+		if len(p) == 0 {
+			continue
+		}
+		if err := DecodeChunk(dst, from, p, t.start/chunk.Slots); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DecodeChunk lays the set slots of an encoded chunk over dst, the slots from
+// from on.
+func DecodeChunk(dst []uint64, from int64, data []byte, number int64) error {
+	start := number * chunk.Slots
+	lo, hi := max(from, start), min(from+int64(len(dst)), start+chunk.Slots)
+	if lo >= hi {
+		return nil
+	}
+	return chunk.DecodeRange(dst[lo-from:hi-from], data, int(lo-start))
+}
+
+func (g *Group) readBlock(b *block, col int, from int64, dst []uint64) {
+	lo, hi := max(from, b.start), min(from+int64(len(dst)), b.start+g.height)
+	for slot := lo; slot < hi; slot++ {
+		if w := b.cells[int(slot-b.start)*Width+col]; w != 0 {
+			dst[slot-from] = w
+		}
+	}
+}
+
+// Usage is what a group holds in memory.
+type Usage struct {
+	Open, Sealing, Tiles int // blocks and tiles
+	TileBytes            int64
+	LateBytes            int64
+	FirstLSN             uint64 // of the oldest record it still needs, 0 = none
+}
+
+// Usage returns what the group holds now.
+func (g *Group) Usage() Usage {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.usage()
+}
+
+func (g *Group) usage() Usage {
+	u := Usage{
+		Open: len(g.open), Sealing: len(g.sealing), Tiles: len(g.tiles) + len(g.flushing),
+		LateBytes: g.late.bytes() + g.lateOut.bytes(),
+	}
+	for _, t := range g.tiles {
+		u.TileBytes += t.bytes()
+	}
+	for _, t := range g.flushing {
+		u.TileBytes += t.bytes()
+	}
+	for _, b := range g.open {
+		if u.FirstLSN == 0 || b.firstLSN < u.FirstLSN {
+			u.FirstLSN = b.firstLSN
+		}
+	}
+	return u
+}

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Runs every fuzz target of the repository for the given time each.
+set -euo pipefail
+time=${1:-10s}
+cd "$(dirname "$0")/.."
+grep -rl --include='*_test.go' '^func Fuzz' internal | while read -r file; do
+  dir=./$(dirname "$file")
+  sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$file" | while read -r target; do
+    echo "fuzz $dir $target"
+    go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" "$dir" </dev/null | grep -v '^fuzz: elapsed' || exit 1
+  done
+done
