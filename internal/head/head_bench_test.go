@@ -1,0 +1,59 @@
+package head
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/point"
+)
+
+func benchWords() []uint64 {
+	r := rand.New(rand.NewPCG(1, 2))
+	words := make([]uint64, Width)
+	for i := range words {
+		words[i] = point.FromInt(r.Int64N(1000))
+	}
+	return words
+}
+
+// BenchmarkApplyRow is one point of a full row, blocks opened and closed on
+// the way but not encoded.
+func BenchmarkApplyRow(b *testing.B) {
+	g := testGroup(Width)
+	words := benchWords()
+	log := func(*account.Counts) (uint64, error) { return 1, nil }
+	slot := int64(0)
+	b.SetBytes(8)
+	for n := 0; n < b.N; n += Width {
+		if _, err := g.Apply(Write{Slot: slot, Words: words}, 0, log); err != nil {
+			b.Fatal(err)
+		}
+		slot++
+		if slot%testHeight == 0 {
+			b.StopTimer()
+			g.mu.Lock()
+			for _, blk := range g.sealing {
+				g.arena.Free(blk.cells)
+			}
+			g.sealing = nil
+			g.mu.Unlock()
+			b.StartTimer()
+		}
+	}
+}
+
+// BenchmarkSeal is one point of a full block, transposed and encoded.
+func BenchmarkSeal(b *testing.B) {
+	g := testGroup(Width)
+	blk := &block{cells: g.arena.Alloc()}
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range blk.cells {
+		blk.cells[i] = point.FromInt(r.Int64N(1000))
+	}
+	var s Sealer
+	b.SetBytes(8)
+	for n := 0; n < b.N; n += testHeight * Width {
+		s.encode(blk, Width, testHeight)
+	}
+}

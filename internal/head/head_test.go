@@ -1,0 +1,226 @@
+package head
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+)
+
+const testHeight = 60
+
+func testGroup(columns int) *Group {
+	g := NewGroup(0, 1, testHeight, NewArena(testHeight*Width))
+	for i := range columns {
+		key := fmt.Appendf(nil, "series %d", i)
+		g.AddColumn(key, metric.Series(1, key))
+	}
+	return g
+}
+
+// model is the naive truth: the last set word of every slot of every column.
+type model struct {
+	words  map[[2]int64]uint64
+	counts account.Counts
+}
+
+func (m *model) write(w Write) {
+	for i, word := range w.Words {
+		col, slot := int64(w.Column), w.Slot
+		if w.Down {
+			slot += int64(i)
+		} else {
+			col += int64(i)
+		}
+		if word != 0 {
+			m.words[[2]int64{col, slot}] = word
+		}
+	}
+}
+
+func (m *model) check(t *rapid.T, g *Group, flushed map[[2]int64]uint64, col int, from int64, n int) {
+	t.Helper()
+	dst := make([]uint64, n)
+	for i := range dst {
+		dst[i] = flushed[[2]int64{int64(col), from + int64(i)}]
+	}
+	if err := g.Read(col, from, dst); err != nil {
+		t.Fatal(err)
+	}
+	for i, got := range dst {
+		if want := m.words[[2]int64{int64(col), from + int64(i)}]; got != want {
+			t.Fatalf("column %d slot %d holds %016x, want %016x", col, from+int64(i), got, want)
+		}
+	}
+}
+
+// flush moves everything sealed and late into the map that stands for the
+// segments: newer chunks over older ones.
+func flush(t *rapid.T, g *Group, flushed map[[2]int64]uint64) {
+	t.Helper()
+	c := g.BeginFlush()
+	var f Flusher
+	seen := make(map[[2]int64]bool)
+	err := f.Chunks(&c, func(col int, number int64, data []byte) error {
+		if seen[[2]int64{int64(col), number}] {
+			return fmt.Errorf("chunk %d of column %d comes twice", number, col)
+		}
+		seen[[2]int64{int64(col), number}] = true
+		var words [chunk.Slots]uint64
+		if err := chunk.DecodeRange(words[:], data, 0); err != nil {
+			return err
+		}
+		for i, w := range words {
+			if w != 0 {
+				flushed[[2]int64{int64(col), number*chunk.Slots + int64(i)}] = w
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whatever is written, sealed and flushed in whatever order, a reader that
+// lays the head over what was flushed sees the last write of every slot, and
+// every point is counted once (I3).
+func TestReadsEqualTheModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const columns, slots = 5, 1500
+		g := testGroup(columns)
+		m := model{words: make(map[[2]int64]uint64)}
+		flushed := make(map[[2]int64]uint64)
+		var sealer Sealer
+		lsn, written := uint64(0), uint64(0)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch rapid.IntRange(0, 9).Draw(t, "step") {
+			case 0:
+				g.CloseBlocks(func(uint64, int64, int64) bool { return true })
+			case 1, 2:
+				sealer.Seal(g)
+			case 3:
+				for _, ok := sealer.Seal(g); ok; {
+					_, ok = sealer.Seal(g)
+				}
+				flush(t, g, flushed)
+				m.check(t, g, flushed, 0, 0, slots)
+				g.EndFlush()
+			default:
+				w := drawWrite(t, columns, slots)
+				lsn++
+				written += uint64(len(w.Words))
+				a, err := g.Apply(w, 0, func(c *account.Counts) (uint64, error) {
+					m.counts.Add(c)
+					return lsn, nil
+				})
+				if err != nil || a.Dead {
+					t.Fatalf("%+v, %v", a, err)
+				}
+				m.write(w)
+			}
+			col := rapid.IntRange(0, columns-1).Draw(t, "read column")
+			from := rapid.Int64Range(0, slots).Draw(t, "read from")
+			m.check(t, g, flushed, col, from, rapid.IntRange(0, 400).Draw(t, "read slots"))
+		}
+		if m.counts.Received() != written {
+			t.Fatalf("%d points written, %d counted: %+v", written, m.counts.Received(), m.counts)
+		}
+		g.CloseBlocks(func(uint64, int64, int64) bool { return true })
+		for _, ok := sealer.Seal(g); ok; {
+			_, ok = sealer.Seal(g)
+		}
+		if c := g.BeginFlush(); c.Floor != 0 {
+			t.Fatalf("nothing is open, yet the log is needed from %d", c.Floor)
+		}
+	})
+}
+
+func drawWrite(t *rapid.T, columns, slots int) Write {
+	down := rapid.Bool().Draw(t, "down")
+	w := Write{Down: down, Column: rapid.IntRange(0, columns-1).Draw(t, "column"), Slot: rapid.Int64Range(0, int64(slots)).Draw(t, "slot")}
+	n := columns - w.Column
+	if down {
+		n = 200
+	}
+	for range rapid.IntRange(1, n).Draw(t, "points") {
+		word := uint64(0)
+		if v := rapid.Int64Range(-1, 3).Draw(t, "value"); v >= 0 {
+			word = point.FromInt(v)
+		}
+		w.Words = append(w.Words, word)
+	}
+	return w
+}
+
+func TestOldestBlockClosesForANewerOne(t *testing.T) {
+	g := testGroup(1)
+	closed := 0
+	for i := range int64(6) {
+		a, err := g.Apply(Write{Slot: i * testHeight, Words: []uint64{point.FromInt(i)}}, 0,
+			func(*account.Counts) (uint64, error) { return uint64(i) + 1, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed += a.Closed
+	}
+	if u := g.Usage(); closed != 2 || u.Open != MaxOpen || u.Sealing != 2 || u.FirstLSN != 3 {
+		t.Errorf("closed %d, usage %+v", closed, u)
+	}
+	// A point behind the closed blocks is late; one that would need a fifth
+	// block older than all open ones never closes a newer one.
+	late := func(slot int64) uint64 {
+		var c account.Counts
+		_, err := g.Apply(Write{Slot: slot, Words: []uint64{point.FromInt(9)}}, 0,
+			func(d *account.Counts) (uint64, error) { c = *d; return 99, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Late
+	}
+	if late(5) != 1 || late(2*testHeight) != 0 {
+		t.Errorf("late points: %+v", g.Usage())
+	}
+}
+
+func TestADeadGroupTakesNothing(t *testing.T) {
+	g := testGroup(3)
+	g.Kill()
+	a, err := g.Apply(Write{Words: []uint64{point.FromInt(1)}}, 0, func(*account.Counts) (uint64, error) {
+		t.Error("a dead group logged a write")
+		return 0, nil
+	})
+	if err != nil || !a.Dead {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+func TestAnAbortedFlushLosesNothing(t *testing.T) {
+	g := testGroup(1)
+	log := func(*account.Counts) (uint64, error) { return 7, nil }
+	write := func(slot, v int64) {
+		if _, err := g.Apply(Write{Slot: slot, Words: []uint64{point.FromInt(v)}}, 0, log); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var sealer Sealer
+	write(700, 1)
+	g.CloseBlocks(func(uint64, int64, int64) bool { return true })
+	sealer.Seal(g)
+	write(10, 2)
+	g.BeginFlush()
+	write(10, 3)
+	g.AbortFlush()
+	dst := make([]uint64, 720)
+	if err := g.Read(0, 0, dst); err != nil || dst[10] != point.FromInt(3) || dst[700] != point.FromInt(1) {
+		t.Fatalf("slot 10 %x, slot 700 %x, %v", dst[10], dst[700], err)
+	}
+	if c := g.BeginFlush(); len(c.tiles) != 1 || len(c.late.runs) != 2 {
+		t.Errorf("the next flush takes %d tiles and %d late runs", len(c.tiles), len(c.late.runs))
+	}
+}
