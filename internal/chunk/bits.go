@@ -1,0 +1,132 @@
+package chunk
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// bitWriter appends bit fields to dst, the lowest bit of each first.
+type bitWriter struct {
+	dst []byte
+	acc uint64
+	n   uint
+}
+
+// put appends the low width bits of v; the others are zero. width is at most 64.
+func (b *bitWriter) put(v uint64, width uint) {
+	b.acc |= v << b.n
+	b.n += width
+	if b.n >= 64 {
+		b.dst = binary.LittleEndian.AppendUint64(b.dst, b.acc)
+		b.n -= 64
+		b.acc = v >> (width - b.n)
+	}
+}
+
+// finish appends the bits that do not fill a byte and returns dst.
+func (b *bitWriter) finish() []byte {
+	for n := int(b.n); n > 0; n -= 8 {
+		b.dst = append(b.dst, byte(b.acc))
+		b.acc >>= 8
+	}
+	return b.dst
+}
+
+// bitReader reads bit fields from src. Beyond the end it reads zeros; the
+// caller compares pos with the length.
+type bitReader struct {
+	src []byte
+	pos int
+}
+
+// get reads width bits, at most 64.
+func (r *bitReader) get(width uint) uint64 {
+	v := bitsAt(r.src, r.pos, width)
+	r.pos += int(width)
+	return v
+}
+
+// overrun reports whether more bits were read than src holds.
+func (r *bitReader) overrun() bool { return r.pos > 8*len(r.src) }
+
+// rest returns the bytes behind those that were read from.
+func (r *bitReader) rest() []byte { return r.src[(r.pos+7)/8:] }
+
+// bitsAt returns the width bits of src that start at bit pos, zeros beyond its
+// end.
+func bitsAt(src []byte, pos int, width uint) uint64 {
+	at, shift := pos>>3, uint(pos&7)
+	v := loadWord(src, at) >> shift
+	if shift+width > 64 && at+8 < len(src) {
+		v |= uint64(src[at+8]) << (64 - shift)
+	}
+	if width < 64 {
+		v &= 1<<width - 1
+	}
+	return v
+}
+
+// loadWord reads up to 8 bytes at src[at:], missing ones as zero.
+func loadWord(src []byte, at int) uint64 {
+	if at >= 0 && at+8 <= len(src) {
+		return binary.LittleEndian.Uint64(src[at:])
+	}
+	var v uint64
+	for i := 0; i < 8 && at+i < len(src); i++ {
+		v |= uint64(src[at+i]) << (8 * i)
+	}
+	return v
+}
+
+func bytesFor(bits int) int { return (bits + 7) / 8 }
+
+func zigzag(v int64) uint64   { return uint64(v)<<1 ^ uint64(v>>63) }
+func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
+
+// uvarintLen is the number of bytes of u as a varint.
+func uvarintLen(u uint64) int { return (bits.Len64(u|1) + 6) / 7 }
+
+// reader reads the byte-oriented fields; after the first failure it gives
+// zeros and bad is set.
+type reader struct {
+	src []byte
+	bad bool
+}
+
+func (r *reader) u8() byte {
+	if len(r.src) == 0 {
+		r.bad = true
+		return 0
+	}
+	b := r.src[0]
+	r.src = r.src[1:]
+	return b
+}
+
+func (r *reader) uvarint() uint64 {
+	if len(r.src) > 0 && r.src[0] < 0x80 {
+		v := uint64(r.src[0])
+		r.src = r.src[1:]
+		return v
+	}
+	v, n := binary.Uvarint(r.src)
+	if n <= 0 {
+		r.bad = true
+		return 0
+	}
+	r.src = r.src[n:]
+	return v
+}
+
+func (r *reader) varint() int64 { return unzigzag(r.uvarint()) }
+
+// take returns the next n bytes.
+func (r *reader) take(n int) []byte {
+	if n < 0 || n > len(r.src) {
+		r.bad = true
+		return nil
+	}
+	b := r.src[:n]
+	r.src = r.src[n:]
+	return b
+}

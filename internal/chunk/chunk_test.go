@@ -1,0 +1,298 @@
+package chunk
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"slices"
+	"testing"
+
+	"dalmatiner/internal/point"
+	"pgregory.net/rapid"
+)
+
+// naiveHeader recomputes every aggregate slot by slot (invariant I4).
+func naiveHeader(off int, words []uint64) (h Header, ints, filledInts *big.Int) {
+	ints, filledInts = new(big.Int), new(big.Int)
+	var lanes, filledLanes [Slots / Lane]float64
+	var full [Slots]uint64
+	copy(full[off:], words)
+	carry := point.Unset
+	last := 0
+	for i, w := range full {
+		if w != point.Unset {
+			last = i
+		}
+	}
+	h.FirstOff = -1
+	for i, w := range full[:last+1] {
+		if w != point.Unset {
+			naiveSlot(&h, i, w)
+			naiveAdd(ints, &lanes[i/Lane], w)
+			carry = w
+		}
+		if carry != point.Unset {
+			naiveAdd(filledInts, &filledLanes[i/Lane], carry)
+		}
+	}
+	for j := range lanes {
+		h.Sum.Float += lanes[j]
+		h.Filled.Float += filledLanes[j]
+	}
+	return h, ints, filledInts
+}
+
+func naiveSlot(h *Header, i int, w uint64) {
+	h.Count++
+	if h.FirstOff < 0 {
+		h.FirstOff, h.First = i, w
+	}
+	h.LastOff, h.Last = i, w
+	if math.IsNaN(point.Float(w)) {
+		return
+	}
+	if h.Min == point.Unset || exact(w).Cmp(exact(h.Min)) < 0 {
+		h.Min = w
+	}
+	if h.Max == point.Unset || exact(w).Cmp(exact(h.Max)) > 0 {
+		h.Max = w
+	}
+}
+
+func naiveAdd(ints *big.Int, lane *float64, w uint64) {
+	if point.KindOf(w) == point.KindInt {
+		ints.Add(ints, big.NewInt(point.Int(w)))
+		return
+	}
+	*lane += point.Float(w)
+}
+
+// exact is the value of a word that is not NaN.
+func exact(w uint64) *big.Float {
+	if point.KindOf(w) == point.KindInt {
+		return new(big.Float).SetInt64(point.Int(w))
+	}
+	return new(big.Float).SetFloat64(point.Float(w))
+}
+
+func bigOf(s Sum) *big.Int {
+	b := new(big.Int).Lsh(big.NewInt(s.Hi), 64)
+	return b.Add(b, new(big.Int).SetUint64(s.Lo))
+}
+
+func sameFloat(a, b float64) bool {
+	return math.Float64bits(a) == math.Float64bits(b) || a != a && b != b
+}
+
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// check encodes words, and compares what comes back with them.
+func check(t failer, e *Encoder, off int, words []uint64) []byte {
+	t.Helper()
+	src := e.Append([]byte("xy"), off, words)
+	if string(src[:2]) != "xy" {
+		t.Fatalf("dst was overwritten")
+	}
+	src = src[2:]
+	set := slices.ContainsFunc(words, func(w uint64) bool { return w != point.Unset })
+	if !set {
+		if len(src) != 0 {
+			t.Fatalf("%d bytes for no set word", len(src))
+		}
+		return nil
+	}
+	checkHeader(t, src, off, words)
+	const old = 0x0123456789abcdef
+	var got, want [Slots]uint64
+	for i := range got {
+		got[i], want[i] = old, old
+	}
+	for i, w := range words {
+		if w != point.Unset {
+			want[off+i] = w
+		}
+	}
+	if err := DecodeRange(got[:], src, 0); err != nil {
+		t.Fatalf("decode: %v", err)
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Fatalf("slot %d is %016x, want %016x (form %#x)", i, got[i], want[i], src[0])
+		}
+	}
+	return src
+}
+
+func checkHeader(t failer, src []byte, off int, words []uint64) {
+	t.Helper()
+	h, err := ParseHeader(src)
+	if err != nil {
+		t.Fatalf("header: %v", err)
+	}
+	want, ints, filled := naiveHeader(off, words)
+	if bigOf(h.Sum).Cmp(ints) != 0 || bigOf(h.Filled).Cmp(filled) != 0 {
+		t.Fatalf("I4: sums %v %v, want %v %v", bigOf(h.Sum), bigOf(h.Filled), ints, filled)
+	}
+	if !sameFloat(h.Sum.Float, want.Sum.Float) || !sameFloat(h.Filled.Float, want.Filled.Float) {
+		t.Fatalf("I4: float sums %v %v, want %v %v", h.Sum.Float, h.Filled.Float, want.Sum.Float, want.Filled.Float)
+	}
+	h.Sum, h.Filled = want.Sum, want.Filled
+	want.Sum.Float, want.Filled.Float = 0, 0
+	h.Sum.Float, h.Filled.Float = 0, 0
+	if h != want {
+		t.Fatalf("I4: header\n%+v, want\n%+v", h, want)
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	var e Encoder
+	rapid.Check(t, func(t *rapid.T) {
+		off, words := genPiece(t)
+		check(t, &e, off, words)
+	})
+}
+
+func TestRangeIsSliceOfWhole(t *testing.T) {
+	var e Encoder
+	rapid.Check(t, func(t *rapid.T) {
+		off, words := genPiece(t)
+		src := e.Append(nil, off, words)
+		if len(src) == 0 {
+			return
+		}
+		var whole, part [Slots]uint64
+		if err := DecodeRange(whole[:], src, 0); err != nil {
+			t.Fatal(err)
+		}
+		from := rapid.IntRange(0, Slots).Draw(t, "from")
+		to := rapid.IntRange(from, Slots).Draw(t, "to")
+		if rapid.Bool().Draw(t, "a lane") {
+			from = from / Lane * Lane
+			to = min(from+Lane, Slots)
+		}
+		if err := DecodeRange(part[from:to], src, from); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(part[from:to], whole[from:to]) {
+			t.Fatalf("[%d, %d) differs from the slice of the whole", from, to)
+		}
+	})
+}
+
+func TestNewerChunkIsLaidOver(t *testing.T) {
+	var e Encoder
+	rapid.Check(t, func(t *rapid.T) {
+		var got, want [Slots]uint64
+		for range 3 {
+			off, words := genPiece(t)
+			for i, w := range words {
+				if w != point.Unset {
+					want[off+i] = w
+				}
+			}
+			if src := e.Append(nil, off, words); len(src) > 0 {
+				if err := DecodeRange(got[:], src, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if got != want {
+			t.Fatalf("overlay differs from the last write of every slot")
+		}
+	})
+}
+
+func TestNothingSet(t *testing.T) {
+	var e Encoder
+	for _, n := range []int{0, 1, Slots} {
+		if got := e.Append(nil, 0, make([]uint64, n)); got != nil {
+			t.Errorf("%d unset slots became %x", n, got)
+		}
+	}
+}
+
+func TestSlotsOutsideTheChunk(t *testing.T) {
+	var e Encoder
+	src := e.Append(nil, 0, []uint64{point.FromInt(1)})
+	for _, c := range []struct{ from, n int }{{-1, 1}, {Slots, 1}, {1, Slots}} {
+		if err := DecodeRange(make([]uint64, c.n), src, c.from); err == nil {
+			t.Errorf("range of %d slots from %d was accepted", c.n, c.from)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Errorf("Append accepted slots behind the chunk")
+		}
+	}()
+	e.Append(nil, Slots, []uint64{1})
+}
+
+// Damage must end in an error or in words that some chunk could hold; the
+// checksum of the segment tells the two apart (I5).
+func TestDamageNeverPanics(t *testing.T) {
+	var e Encoder
+	for _, c := range kinds() {
+		for _, n := range []int{1, 7, 60, 720} {
+			src := e.Append(nil, 0, c.make(n))
+			if len(src) == 0 {
+				continue
+			}
+			for i := range src {
+				if err := decodeAll(t, src[:i]); !errors.Is(err, ErrCorrupt) {
+					t.Fatalf("%s %d: %d of %d bytes: error %v", c.name, n, i, len(src), err)
+				}
+			}
+			for i := range min(8*len(src), 6000) {
+				bad := slices.Clone(src)
+				bad[i/8] ^= 1 << (i & 7)
+				decodeAll(t, bad)
+			}
+		}
+	}
+}
+
+// decodeAll reads src in every way; the words it finds have to be legal.
+func decodeAll(t failer, src []byte) error {
+	t.Helper()
+	src = slices.Clip(src)
+	h, err := ParseHeader(src)
+	if err == nil && (h.Count < 1 || h.FirstOff < 0 || h.LastOff >= Slots || h.LastOff-h.FirstOff+1 < h.Count) {
+		t.Fatalf("impossible header %+v", h)
+	}
+	var dst [Slots]uint64
+	err2 := DecodeRange(dst[:], src, 0)
+	for i, w := range dst {
+		if w != point.Unset && w>>56 != 1 && w < 1<<63 {
+			t.Fatalf("slot %d holds %016x, which is no word", i, w)
+		}
+	}
+	if err3 := DecodeRange(dst[:Lane], src, 5*Lane+7); (err2 == nil) != (err3 == nil) {
+		t.Fatalf("whole: %v, range: %v", err2, err3)
+	}
+	return errors.Join(err, err2)
+}
+
+func TestNoAllocations(t *testing.T) {
+	var e Encoder
+	dst := make([]byte, 0, 16<<10)
+	var out [Slots]uint64
+	for _, c := range kinds() {
+		words := c.make(Slots)
+		e.Append(dst, 0, words)
+		n := testing.AllocsPerRun(10, func() {
+			src := e.Append(dst, 0, words)
+			if _, err := ParseHeader(src); err != nil {
+				t.Fatal(err)
+			}
+			if err := DecodeRange(out[:], src, 0); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n != 0 {
+			t.Errorf("%s: %v allocations", c.name, n)
+		}
+	}
+}

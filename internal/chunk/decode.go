@@ -1,0 +1,256 @@
+package chunk
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// DecodeRange writes the set slots of [from, from+len(dst)) of the chunk src to
+// dst and leaves the others of dst as they are, so that a newer chunk can be
+// laid over an older one. Only the lanes that the range touches are decoded.
+// After an error dst is unchanged or partly written.
+func DecodeRange(dst []uint64, src []byte, from int) error {
+	if from < 0 || from+len(dst) > Slots {
+		return fmt.Errorf("slots [%d, %d) of a chunk of %d", from, from+len(dst), Slots)
+	}
+	var f frame
+	r := reader{src: src}
+	if err := f.parse(&r); err != nil {
+		return err
+	}
+	// Cut the range to the slots between the first and the last set one.
+	if skip := f.FirstOff - from; skip > 0 {
+		dst, from = dst[min(skip, len(dst)):], from+skip
+	}
+	dst = dst[:max(0, min(len(dst), f.LastOff+1-from))]
+	if f.shape == shapeMask {
+		return decodeMasked(dst, &r, &f, from)
+	}
+	var v values
+	if err := v.parse(&r, &f); err != nil {
+		return err
+	}
+	if len(dst) > 0 {
+		v.decode(dst, from-f.FirstOff)
+	}
+	return nil
+}
+
+// decodeMasked decodes a range of a chunk with gaps.
+func decodeMasked(dst []uint64, r *reader, f *frame, from int) error {
+	inner, err := r.mask(f.slots() - 2)
+	if err != nil {
+		return err
+	}
+	if n := inner.rank(f.slots()-2) + 2; n != f.Count {
+		return fmt.Errorf("%w: %d slots set, the header says %d", ErrCorrupt, n, f.Count)
+	}
+	var v values
+	if err := v.parse(r, f); err != nil {
+		return err
+	}
+	if len(dst) == 0 {
+		return nil
+	}
+	// Slot FirstOff is set, the mask tells of the ones behind it, and LastOff
+	// is set again.
+	at := from - f.FirstOff
+	rank := func(i int) int {
+		switch i {
+		case 0:
+			return 0
+		case f.slots():
+			return f.Count
+		}
+		return 1 + inner.rank(i-1)
+	}
+	a, b := rank(at), rank(at+len(dst))
+	if a == b {
+		return nil
+	}
+	var dense [Slots]uint64
+	v.decode(dense[:b-a], a)
+	rest := dense[:b-a]
+	for i := range dst {
+		if k := at + i; k == 0 || k == f.slots()-1 || inner.has(k-1) {
+			dst[i] = rest[0]
+			rest = rest[1:]
+		}
+	}
+	return nil
+}
+
+// values reads the words of the set slots, by their rank.
+type values struct {
+	constant uint64 // the word of all values, or 0
+	repeats  bool
+	split    bool
+	changes  mask // bit i: value i+1 differs from value i
+	kinds    mask // bit i: run i is in the second list
+	lists    [2]list
+}
+
+func (v *values) parse(r *reader, f *frame) error {
+	if f.constant {
+		v.constant = f.First
+		return r.end()
+	}
+	n := f.Count
+	var err error
+	if f.changes {
+		if v.changes, err = r.mask(n - 1); err != nil {
+			return err
+		}
+		v.repeats = true
+		n = v.changes.rank(n-1) + 1
+	}
+	switch f.class {
+	case classInts, classDecimals:
+		v.lists[0].kind = f.kind
+		err = r.ints(&v.lists[0].ints, n, f.min, uint64(f.span), f.first)
+	case classBits:
+		err = r.list(&v.lists[0], n)
+	default:
+		err = v.parseSplit(r, n)
+	}
+	if err != nil {
+		return err
+	}
+	return r.end()
+}
+
+func (v *values) parseSplit(r *reader, n int) error {
+	var err error
+	if v.kinds, err = r.mask(n); err != nil {
+		return err
+	}
+	v.split = true
+	second := v.kinds.rank(n)
+	if second == 0 || second == n {
+		return fmt.Errorf("%w: two lists, %d of %d values in the second", ErrCorrupt, second, n)
+	}
+	if err := r.list(&v.lists[0], n-second); err != nil {
+		return err
+	}
+	return r.list(&v.lists[1], second)
+}
+
+// end checks that nothing is left.
+func (r *reader) end() error {
+	if len(r.src) != 0 {
+		return fmt.Errorf("%w: %d bytes behind the end", ErrCorrupt, len(r.src))
+	}
+	return nil
+}
+
+// decode writes the values from rank a on to dst.
+func (v *values) decode(dst []uint64, a int) {
+	switch {
+	case v.constant != 0:
+		fill(dst, v.constant)
+	case v.repeats:
+		v.decodeRepeats(dst, a)
+	default:
+		v.decodeRuns(dst, a)
+	}
+}
+
+// decodeRepeats lays every run over the values that repeat it.
+func (v *values) decodeRepeats(dst []uint64, a int) {
+	var runs [Slots]uint64
+	ra, rb := v.changes.rank(a), v.changes.rank(a+len(dst)-1)+1
+	v.decodeRuns(runs[:rb-ra], ra)
+	// Change bit i ends the run of value i.
+	run, at := 0, 0
+	for k := a >> 6; run < rb-ra-1; k++ {
+		w := v.changes[k]
+		if k == a>>6 {
+			w &= ^uint64(0) << (a & 63)
+		}
+		for ; w != 0 && run < rb-ra-1; w &= w - 1 {
+			end := k<<6 + bits.TrailingZeros64(w) + 1 - a
+			fill(dst[at:end], runs[run])
+			run, at = run+1, end
+		}
+	}
+	fill(dst[at:], runs[run])
+}
+
+// decodeRuns writes runs from number a on; without repeats these are values.
+func (v *values) decodeRuns(dst []uint64, a int) {
+	if !v.split {
+		v.lists[0].decode(dst, a)
+		return
+	}
+	v.decodeSplit(dst, a)
+}
+
+func (v *values) decodeSplit(dst []uint64, a int) {
+	var second [Slots]uint64
+	b := a + len(dst)
+	from, to := v.kinds.rank(a), v.kinds.rank(b)
+	n := to - from
+	if n > 0 {
+		v.lists[1].decode(second[:n], from)
+	}
+	if n < len(dst) {
+		v.lists[0].decode(dst[:len(dst)-n], a-from)
+	}
+	// The first list lies at the start of dst: merging from the end never
+	// overwrites a word that is still to be moved.
+	i := len(dst) - n
+	for k := len(dst) - 1; k >= 0; k-- {
+		if v.kinds.has(a + k) {
+			n--
+			dst[k] = second[n]
+		} else {
+			i--
+			dst[k] = dst[i]
+		}
+	}
+}
+
+func fill(dst []uint64, w uint64) {
+	for i := range dst {
+		dst[i] = w
+	}
+}
+
+// list is a list of integers that stand for words.
+type list struct {
+	kind     transform
+	constant uint64
+	ints     ints
+}
+
+// list reads a list of m values with its prefix.
+func (r *reader) list(l *list, m int) error {
+	l.kind = transform(r.u8())
+	least, span := r.varint(), r.uvarint()
+	if r.bad || !l.kind.defined() {
+		return fmt.Errorf("%w: list of %d values of kind %d", ErrCorrupt, m, l.kind)
+	}
+	if span == 0 {
+		l.constant = l.kind.word(least)
+		return nil
+	}
+	first := least + int64(r.uvarint())
+	return r.ints(&l.ints, m, least, span, first)
+}
+
+// decode writes the words from number a on to dst.
+func (l *list) decode(dst []uint64, a int) {
+	if l.constant != 0 {
+		fill(dst, l.constant)
+		return
+	}
+	var buf laneBuf
+	n := l.ints.lay.length
+	j := a / n
+	for skip := a - j*n; len(dst) > 0; j, skip = j+1, 0 {
+		l.ints.lane(&buf, j)
+		part := dst[:min(len(dst), n-skip)]
+		l.kind.words(part, buf[skip:])
+		dst = dst[len(part):]
+	}
+}

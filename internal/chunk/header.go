@@ -1,0 +1,251 @@
+package chunk
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/bits"
+
+	"dalmatiner/internal/point"
+)
+
+// The classes of a chunk: what its values are.
+const (
+	classInts     = iota // integers
+	classDecimals        // floats, all of them decimals
+	classBits            // floats as they are
+	classSplit           // two lists: integers and floats, or decimals and others
+)
+
+// The shapes of a chunk: which slots are set.
+const (
+	shapeFull   = iota // all of them
+	shapeRun           // those from the first to the last set one
+	shapeMask          // a mask tells, behind the header
+	shapeBits   = 2    // shift of the shape in the form byte
+	changesFlag = 1 << 4
+	formMask    = changesFlag<<1 - 1
+)
+
+// Flags of the header of classBits and classSplit.
+const (
+	flagMin      = 0 // shift of where the smallest value is found
+	flagMax      = 2 // shift of where the largest value is found
+	flagSame     = 1 << 4
+	flagFilled   = 1 << 5
+	flagConstant = 1 << 6
+	flagInts     = 1 << 7
+	fromStored   = 0
+	fromFirst    = 1
+	fromLast     = 2
+	fromUnset    = 3
+)
+
+// frame is a parsed header and what the payload needs of it.
+type frame struct {
+	Header
+	class    int
+	shape    int
+	changes  bool
+	constant bool
+	// Of classInts and classDecimals.
+	kind      transform
+	min, span int64
+	first     int64
+}
+
+// slots is the number of slots from the first to the last set one.
+func (f *frame) slots() int { return f.LastOff - f.FirstOff + 1 }
+
+// appendForm appends the form byte and which slots are set, but for the mask.
+func (f *frame) appendForm(dst []byte) []byte {
+	form := byte(f.class) | byte(f.shape)<<shapeBits
+	if f.changes {
+		form |= changesFlag
+	}
+	dst = append(dst, form)
+	first, last, count := uint32(f.FirstOff), uint32(f.LastOff), uint32(f.Count)
+	switch f.shape {
+	case shapeRun:
+		v := first | last<<10
+		dst = append(dst, byte(v), byte(v>>8), byte(v>>16))
+	case shapeMask:
+		dst = binary.LittleEndian.AppendUint32(dst, first|last<<10|count<<20)
+	}
+	return dst
+}
+
+func (f *frame) parseForm(r *reader) error {
+	form := r.u8()
+	f.class = int(form & 3)
+	f.shape = int(form >> shapeBits & 3)
+	f.changes = form&changesFlag != 0
+	switch f.shape {
+	case shapeFull:
+		f.LastOff = Slots - 1
+	case shapeRun:
+		v := int(r.u8()) | int(r.u8())<<8 | int(r.u8())<<16
+		f.FirstOff, f.LastOff = v&1023, v>>10
+	case shapeMask:
+		if b := r.take(4); b != nil {
+			v := int(binary.LittleEndian.Uint32(b))
+			f.FirstOff, f.LastOff, f.Count = v&1023, v>>10&1023, v>>20
+		}
+	}
+	if r.bad || form&^formMask != 0 || f.shape > shapeMask {
+		return fmt.Errorf("%w: form byte %#02x is not defined or what follows is cut off", ErrCorrupt, form)
+	}
+	if f.FirstOff > f.LastOff || f.LastOff >= Slots {
+		return fmt.Errorf("%w: set slots %d to %d of %d", ErrCorrupt, f.FirstOff, f.LastOff, Slots)
+	}
+	if f.shape != shapeMask {
+		f.Count = f.slots()
+	} else if f.Count < 2 || f.Count >= f.slots() {
+		return fmt.Errorf("%w: %d of slots %d to %d set", ErrCorrupt, f.Count, f.FirstOff, f.LastOff)
+	}
+	return nil
+}
+
+// appendScaled appends the aggregates of classInts and classDecimals. sum and
+// filled are those of the integers; the latter is of classInts with gaps only.
+func (f *frame) appendScaled(dst []byte, last int64, sum Sum) []byte {
+	if f.class == classDecimals {
+		dst = append(dst, byte(f.kind))
+	}
+	dst = binary.AppendUvarint(dst, zigzag(f.min))
+	dst = binary.AppendUvarint(dst, uint64(f.span))
+	if f.span != 0 {
+		width := uint(bits.Len64(uint64(f.span)))
+		w := bitWriter{dst: dst}
+		w.put(uint64(f.first-f.min), width)
+		w.put(uint64(last-f.min), width)
+		w.putSum(sum, f.min, f.Count, width)
+		if f.class == classInts && f.shape == shapeMask {
+			w.putSum(f.Filled, f.min, f.slots(), width)
+		}
+		dst = w.finish()
+	}
+	if f.class == classDecimals {
+		guess := sum.Float64() / pow10(int(f.kind-asDecimal))
+		off := int64(math.Float64bits(f.Sum.Float) - math.Float64bits(guess))
+		dst = binary.AppendUvarint(dst, zigzag(off))
+		if f.shape == shapeMask {
+			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(f.Filled.Float))
+		}
+	}
+	return dst
+}
+
+// sumBits is the number of bits that a sum over 720 values takes more than a
+// value.
+const sumBits = 10
+
+// putSum appends the sum of n values less n times the smallest.
+func (b *bitWriter) putSum(s Sum, least int64, n int, width uint) {
+	hi, lo := s.minus(product(least, n))
+	if width += sumBits; width <= 64 {
+		b.put(lo, width)
+		return
+	}
+	b.put(lo, 64)
+	b.put(hi, width-64)
+}
+
+func (r *bitReader) getSum(least int64, n int, width uint) Sum {
+	var s Sum
+	if width += sumBits; width <= 64 {
+		s.Lo = r.get(width)
+	} else {
+		s.Lo = r.get(64)
+		s.Hi = int64(r.get(width - 64))
+	}
+	return s.Plus(product(least, n))
+}
+
+func (f *frame) parseScaled(r *reader) error {
+	f.kind = asInt
+	lowest, highest := point.MinInt, point.MaxInt
+	if f.class == classDecimals {
+		f.kind = transform(r.u8())
+		lowest, highest = -1<<52, 1<<52
+	}
+	f.min = r.varint()
+	span := r.uvarint()
+	if r.bad || f.class == classDecimals && (f.kind < asDecimal || f.kind > asDecimal+maxExponent) ||
+		f.min < lowest || f.min > highest || span > uint64(highest-f.min) {
+		return fmt.Errorf("%w: kind %d, values from %d over %d", ErrCorrupt, f.kind, f.min, span)
+	}
+	f.span = int64(span)
+	f.constant = span == 0
+	f.first = f.min
+	last, sum := f.min, product(f.min, f.Count)
+	f.Filled = product(f.min, f.slots())
+	if span != 0 {
+		width := uint(bits.Len64(span))
+		b := bitReader{src: r.src}
+		first, lastUp := b.get(width), b.get(width)
+		sum = b.getSum(f.min, f.Count, width)
+		f.Filled = sum
+		if f.class == classInts && f.shape == shapeMask {
+			f.Filled = b.getSum(f.min, f.slots(), width)
+		}
+		if b.overrun() || first > span || lastUp > span {
+			return fmt.Errorf("%w: first value %d and last %d above the smallest, span %d", ErrCorrupt, first, lastUp, span)
+		}
+		r.src = b.rest()
+		f.first, last = f.min+int64(first), f.min+int64(lastUp)
+	}
+	f.First, f.Last = f.kind.word(f.first), f.kind.word(last)
+	f.Min, f.Max = f.kind.word(f.min), f.kind.word(f.min+f.span)
+	f.Sum = sum
+	if f.class == classDecimals {
+		f.parseFloatSums(r, sum)
+	}
+	if r.bad {
+		return fmt.Errorf("%w: header is cut off", ErrCorrupt)
+	}
+	return nil
+}
+
+// parseFloatSums reads the sums of classDecimals; sum is that of the integers.
+func (f *frame) parseFloatSums(r *reader, sum Sum) {
+	guess := sum.Float64() / pow10(int(f.kind-asDecimal))
+	f.Sum = Sum{Float: canonical(math.Float64frombits(math.Float64bits(guess) + uint64(r.varint())))}
+	f.Filled = f.Sum
+	if f.shape == shapeMask {
+		f.Filled.Float = r.float()
+	}
+}
+
+func (r *reader) float() float64 {
+	b := r.take(8)
+	if b == nil {
+		return 0
+	}
+	return canonical(math.Float64frombits(binary.LittleEndian.Uint64(b)))
+}
+
+// ParseHeader reads the aggregates of the chunk src. It does not look at the
+// payload behind them.
+func ParseHeader(src []byte) (Header, error) {
+	var f frame
+	r := reader{src: src}
+	err := f.parse(&r)
+	return f.Header, err
+}
+
+func (f *frame) parse(r *reader) error {
+	if err := f.parseForm(r); err != nil {
+		return err
+	}
+	var err error
+	if f.class == classInts || f.class == classDecimals {
+		err = f.parseScaled(r)
+	} else {
+		err = f.parseWords(r)
+	}
+	if err == nil && f.constant && f.changes {
+		err = fmt.Errorf("%w: changes of a constant", ErrCorrupt)
+	}
+	return err
+}

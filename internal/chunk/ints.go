@@ -1,0 +1,286 @@
+package chunk
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+)
+
+// The forms of a list of integers: each value is predicted by nothing, by the
+// value before it, or by the line through the two before it.
+const (
+	formOffset = iota // frame of reference: offsets from the smallest value
+	formDelta
+	formDelta2
+)
+
+// extent is what a form has to know about a list of integers.
+type extent struct {
+	min, max   int64 // of the values
+	min1, max1 int64 // of the first differences
+	min2, max2 int64 // of the second differences
+	changes    int   // values that differ from the one before
+	sum        Sum
+}
+
+// measure looks at every value once. Values are within 64 bits signed;
+// differences wrap.
+func measure(v []int64) extent {
+	e := extent{min: v[0], max: v[0]}
+	if len(v) == 1 {
+		e.sum.addInt(v[0])
+		return e
+	}
+	prev, prevD := v[1], v[1]-v[0]
+	lo, hi, lo1, hi1 := min(v[0], v[1]), max(v[0], v[1]), prevD, prevD
+	var lo2, hi2 int64
+	if len(v) > 2 {
+		lo2 = v[2] - v[1] - prevD
+		hi2 = lo2
+	}
+	if prevD != 0 {
+		e.changes++
+	}
+	e.sum.addInt(v[0])
+	e.sum.addInt(v[1])
+	for rest := v[2:]; len(rest) > 0; {
+		// Values of 56 bits: 60 of them cannot overflow a partial sum. Where
+		// they are wider nobody asks for the sum.
+		lane := rest[:min(Lane, len(rest))]
+		rest = rest[len(lane):]
+		var sum int64
+		for _, x := range lane {
+			d := x - prev
+			dd := d - prevD
+			lo, hi = min(lo, x), max(hi, x)
+			lo1, hi1 = min(lo1, d), max(hi1, d)
+			lo2, hi2 = min(lo2, dd), max(hi2, dd)
+			sum += x
+			if d != 0 {
+				e.changes++
+			}
+			prev, prevD = x, d
+		}
+		e.sum.addInt(sum)
+	}
+	e.min, e.max, e.min1, e.max1, e.min2, e.max2 = lo, hi, lo1, hi1, lo2, hi2
+	return e
+}
+
+// chain is what lanes start from: of every lane but the first, the value (or
+// the first difference) before its first one. They are stored as differences
+// from lane to lane, less the smallest of them.
+type chain struct {
+	at    [maxLanes]int64
+	least int64
+	width uint
+}
+
+// seal computes least and width from at.
+func (c *chain) seal(lanes int) {
+	if lanes < 2 {
+		return
+	}
+	c.least = c.at[1] - c.at[0]
+	most := c.least
+	for j := 2; j < lanes; j++ {
+		d := c.at[j] - c.at[j-1]
+		c.least, most = min(c.least, d), max(most, d)
+	}
+	c.width = uint(bits.Len64(uint64(most - c.least)))
+}
+
+func (c *chain) size(lanes int) int {
+	if lanes < 2 {
+		return 0
+	}
+	return uvarintLen(zigzag(c.least)) + 1 + bytesFor((lanes-1)*int(c.width))
+}
+
+func (c *chain) appendTo(dst []byte, lanes int) []byte {
+	if lanes < 2 {
+		return dst
+	}
+	dst = binary.AppendUvarint(dst, zigzag(c.least))
+	w := bitWriter{dst: append(dst, byte(c.width))}
+	for j := 1; j < lanes; j++ {
+		w.put(uint64(c.at[j]-c.at[j-1]-c.least), c.width)
+	}
+	return w.finish()
+}
+
+// chain reads the starts of lanes; the first one is known.
+func (r *reader) chain(c *chain, first int64, lanes int) {
+	c.at[0] = first
+	if lanes < 2 {
+		return
+	}
+	c.least = r.varint()
+	c.width = uint(r.u8())
+	if c.width > 64 {
+		r.bad = true
+		return
+	}
+	b := bitReader{src: r.take(bytesFor((lanes - 1) * int(c.width)))}
+	for j := 1; j < lanes; j++ {
+		c.at[j] = c.at[j-1] + c.least + int64(b.get(c.width))
+	}
+}
+
+// ints is a list of integers in one form: how to write it, or how to read it.
+type ints struct {
+	form   int
+	m      int
+	base   int64 // smallest value, difference or second difference
+	lay    layout
+	values chain
+	diffs  chain // of formDelta2
+	body   []byte
+}
+
+// planInts chooses the smallest form of v and returns its size in bytes. The
+// reader knows the length, the smallest and largest value and the first one.
+func planInts(p *ints, v []int64, e *extent) int {
+	*p = ints{m: len(v), form: formOffset, base: e.min}
+	p.lay = planLayout(p.m, uint64(e.max-e.min))
+	size := 1 + p.lay.size()
+	if len(v) < 2 {
+		return size
+	}
+	if l := planLayout(p.m, uint64(e.max1-e.min1)); l.size() < size {
+		q := ints{m: len(v), form: formDelta, base: e.min1, lay: l}
+		q.startLanes(v)
+		if n := q.size(); n < size {
+			*p, size = q, n
+		}
+	}
+	if l := planLayout(p.m, uint64(e.max2-e.min2)); l.size() < size {
+		q := ints{m: len(v), form: formDelta2, base: e.min2, lay: l}
+		q.startLanes(v)
+		if n := q.size(); n < size {
+			*p, size = q, n
+		}
+	}
+	return size
+}
+
+// startLanes fills in what the lanes of v start from. The first lane starts
+// from values made up so that the first residuals come out as 0.
+func (p *ints) startLanes(v []int64) {
+	n := p.lay.length
+	p.values.at[0] = v[0]
+	p.diffs.at[0] = v[1] - v[0]
+	for j := 1; j < p.lay.lanes; j++ {
+		p.values.at[j] = v[j*n-1]
+		p.diffs.at[j] = v[j*n-1] - v[j*n-2]
+	}
+	p.values.seal(p.lay.lanes)
+	if p.form == formDelta2 {
+		p.diffs.seal(p.lay.lanes)
+	}
+}
+
+// size is the number of bytes that appendTo writes for the forms with chains.
+func (p *ints) size() int {
+	n := 1 + uvarintLen(zigzag(p.base)) + uvarintLen(p.lay.limit) + p.values.size(p.lay.lanes) + p.lay.size()
+	if p.form == formDelta2 {
+		n += uvarintLen(zigzag(p.diffs.at[0])) + p.diffs.size(p.lay.lanes)
+	}
+	return n
+}
+
+// appendTo appends v, the list that p was planned for. res is scratch.
+func (p *ints) appendTo(dst []byte, v []int64, res *residuals) []byte {
+	dst = append(dst, byte(p.form)|byte(p.lay.group-1)<<2)
+	if p.form != formOffset {
+		dst = binary.AppendUvarint(dst, zigzag(p.base))
+		dst = binary.AppendUvarint(dst, p.lay.limit)
+		dst = p.values.appendTo(dst, p.lay.lanes)
+	}
+	base := p.base
+	switch p.form {
+	case formOffset:
+		for i, x := range v {
+			res[i] = uint64(x - base)
+		}
+	case formDelta:
+		prev := v[0] - base
+		for i, x := range v {
+			res[i] = uint64(x - prev - base)
+			prev = x
+		}
+	case formDelta2:
+		dst = binary.AppendUvarint(dst, zigzag(p.diffs.at[0]))
+		dst = p.diffs.appendTo(dst, p.lay.lanes)
+		res[0], res[1] = 0, 0
+		prev, prevD := v[1], p.diffs.at[0]
+		for i, x := range v[2:] {
+			d := x - prev
+			res[i+2] = uint64(d - prevD - base)
+			prev, prevD = x, d
+		}
+	}
+	clear(res[len(v) : p.lay.lanes*p.lay.length])
+	return p.lay.pack(dst, res)
+}
+
+// ints reads the form of a list of m integers within [min, min+span] that
+// starts with first.
+func (r *reader) ints(p *ints, m int, min int64, span uint64, first int64) error {
+	head := r.u8()
+	*p = ints{m: m, form: int(head & 3), base: min}
+	limit := span
+	if p.form != formOffset {
+		p.base = r.varint()
+		limit = r.uvarint()
+	}
+	var ok bool
+	p.lay, ok = layoutOf(m, limit, int(head>>2)+1)
+	if !ok || p.form > formDelta2 {
+		return fmt.Errorf("%w: form %#x of %d integers is not defined", ErrCorrupt, head, m)
+	}
+	if p.form != formOffset {
+		r.chain(&p.values, first, p.lay.lanes)
+	}
+	if p.form == formDelta2 {
+		r.chain(&p.diffs, r.varint(), p.lay.lanes)
+	}
+	p.body = r.take(p.lay.size())
+	if r.bad {
+		return fmt.Errorf("%w: %d integers of %d bytes are cut off", ErrCorrupt, m, p.lay.size())
+	}
+	// The made-up start of the first lane, see startLanes.
+	if p.form == formDelta {
+		p.values.at[0] -= p.base
+	} else {
+		p.values.at[0] -= p.diffs.at[0] - p.base
+		p.diffs.at[0] -= 2 * p.base
+	}
+	return nil
+}
+
+// lane decodes lane j into buf, as int64 bits.
+func (p *ints) lane(buf *laneBuf, j int) {
+	p.lay.unpack(buf, p.body, j)
+	values := buf[:p.lay.length]
+	base := p.base
+	switch p.form {
+	case formOffset:
+		for i := range values {
+			values[i] += uint64(base)
+		}
+	case formDelta:
+		v := uint64(p.values.at[j])
+		for i, r := range values {
+			v += r + uint64(base)
+			values[i] = v
+		}
+	case formDelta2:
+		v, d := uint64(p.values.at[j]), uint64(p.diffs.at[j])
+		for i, r := range values {
+			d += r + uint64(base)
+			v += d
+			values[i] = v
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package chunk
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+)
+
+// mask is a set of up to 768 indexes: set slots, positions of changes, or
+// which of two parts a value belongs to.
+type mask [maxLanes]uint64
+
+func (m *mask) set(i int) { m[i>>6] |= 1 << (i & 63) }
+
+func (m *mask) has(i int) bool { return m[i>>6]>>(i&63)&1 != 0 }
+
+// rank returns the number of members below i, which is at most Slots.
+func (m *mask) rank(i int) int {
+	n := 0
+	for k := range i >> 6 {
+		n += bits.OnesCount64(m[k])
+	}
+	if i&63 != 0 {
+		n += bits.OnesCount64(m[i>>6] << (64 - i&63))
+	}
+	return n
+}
+
+// complement returns the indexes below n that are not members.
+func (m *mask) complement(n int) mask {
+	var c mask
+	for k, w := range m {
+		c[k] = ^w
+	}
+	c.truncate(n)
+	return c
+}
+
+// truncate removes the members from n on; n is at most Slots.
+func (m *mask) truncate(n int) {
+	m[n>>6] &= 1<<(n&63) - 1
+	for k := n>>6 + 1; k < len(m); k++ {
+		m[k] = 0
+	}
+}
+
+// edges returns the indexes below n whose membership differs from that of the
+// index before; -1 is no member.
+func (m *mask) edges(n int) mask {
+	var t mask
+	carry := uint64(0)
+	for k, w := range m {
+		t[k] = w ^ (w<<1 | carry)
+		carry = w >> 63
+	}
+	t.truncate(n)
+	return t
+}
+
+// fromEdges is the inverse of edges.
+func (m *mask) fromEdges(n int) mask {
+	var t mask
+	carry := uint64(0)
+	for k, w := range m {
+		w ^= w << 1
+		w ^= w << 2
+		w ^= w << 4
+		w ^= w << 8
+		w ^= w << 16
+		w ^= w << 32
+		t[k] = w ^ carry
+		carry = -(t[k] >> 63)
+	}
+	t.truncate(n)
+	return t
+}
+
+// The encodings of a mask. All but the bitmap list the gaps between members of
+// a set, Rice-coded above the smallest gap.
+const (
+	maskBitmap = iota
+	maskOnes
+	maskZeros
+	maskEdges
+
+	// riceNone marks gaps that are all equal and take no bits.
+	riceNone = 15
+)
+
+// maskPlan is the cheapest encoding of a mask.
+type maskPlan struct {
+	mode   int
+	rice   uint // number of low bits of a gap, or riceNone
+	minGap int
+	count  int // gaps
+	set    mask
+	size   int // bytes
+}
+
+// planMask finds the smallest encoding of the members of m below n.
+func planMask(m *mask, n int) maskPlan {
+	best := maskPlan{mode: maskBitmap, set: *m, size: 1 + bytesFor(n)}
+	ones := m.rank(n)
+	best.try(maskOnes, *m, ones, n)
+	if n-ones <= n/2 {
+		best.try(maskZeros, m.complement(n), n-ones, n)
+	}
+	edges := m.edges(n)
+	best.try(maskEdges, edges, edges.rank(n), n)
+	return best
+}
+
+func (p *maskPlan) try(mode int, set mask, count, n int) {
+	if count > n/2+1 {
+		return // Rice codes need n bits here and the gaps can hardly be equal
+	}
+	var gaps [Slots]uint16
+	lo, hi, sum := set.gaps(gaps[:count])
+	q := maskPlan{mode: mode, minGap: lo, count: count, set: set, rice: riceNone}
+	payload := 0
+	if lo != hi {
+		q.rice, payload = bestRice(gaps[:count], lo, sum)
+	}
+	q.size = 1 + uvarintLen(uint64(count)) + uvarintLen(uint64(lo)) + bytesFor(payload)
+	if q.size < p.size {
+		*p = q
+	}
+}
+
+// gaps fills in the distances between the members, the first from -1.
+func (m *mask) gaps(gaps []uint16) (lo, hi, sum int) {
+	if len(gaps) == 0 {
+		return 0, 0, 0
+	}
+	i, prev := 0, -1
+	lo = Slots
+	for k, w := range m {
+		for ; w != 0; w &= w - 1 {
+			at := k<<6 + bits.TrailingZeros64(w)
+			g := at - prev
+			gaps[i] = uint16(g)
+			lo, hi = min(lo, g), max(hi, g)
+			prev = at
+			i++
+		}
+	}
+	return lo, hi, prev + 1
+}
+
+// bestRice returns the number of low bits that makes the gaps shortest, and
+// their size in bits.
+func bestRice(gaps []uint16, lo, sum int) (rice uint, size int) {
+	mean := sum/len(gaps) - lo
+	from := max(bits.Len(uint(mean))-2, 0)
+	size = -1
+	for k := uint(from); k < uint(from)+4; k++ {
+		n := len(gaps) * int(k+1)
+		for _, g := range gaps {
+			n += (int(g) - lo) >> k
+		}
+		if size < 0 || n < size {
+			rice, size = k, n
+		}
+	}
+	return rice, size
+}
+
+// appendMask appends the encoding of a mask over n indexes.
+func (p *maskPlan) appendTo(dst []byte, n int) []byte {
+	dst = append(dst, byte(p.mode)|byte(p.rice)<<2)
+	if p.mode == maskBitmap {
+		for k := range bytesFor(n) {
+			dst = append(dst, byte(p.set[k>>3]>>(8*(k&7))))
+		}
+		return dst
+	}
+	dst = binary.AppendUvarint(dst, uint64(p.count))
+	dst = binary.AppendUvarint(dst, uint64(p.minGap))
+	if p.rice == riceNone {
+		return dst
+	}
+	w := bitWriter{dst: dst}
+	prev := -1
+	for k, word := range p.set {
+		for ; word != 0; word &= word - 1 {
+			at := k<<6 + bits.TrailingZeros64(word)
+			w.putRice(uint64(at-prev-p.minGap), p.rice)
+			prev = at
+		}
+	}
+	return w.finish()
+}
+
+// putRice appends v: its upper bits as that many zeros and a one, then its
+// lowest k bits.
+func (b *bitWriter) putRice(v uint64, k uint) {
+	zeros := uint(v >> k)
+	for ; zeros >= 64; zeros -= 64 {
+		b.put(0, 64)
+	}
+	b.put(1<<zeros, zeros+1)
+	b.put(v&(1<<k-1), k)
+}
+
+// getRice reads what putRice wrote; limit bounds the result.
+func (r *bitReader) getRice(k uint, limit int) (int, bool) {
+	zeros := 0
+	for {
+		w := bitsAt(r.src, r.pos, 64)
+		if w != 0 {
+			n := bits.TrailingZeros64(w)
+			zeros += n
+			r.pos += n + 1
+			break
+		}
+		zeros += 64
+		r.pos += 64
+		if r.overrun() || zeros > limit {
+			return 0, false
+		}
+	}
+	v := zeros<<k | int(r.get(k))
+	return v, v <= limit && !r.overrun()
+}
+
+// mask reads a mask over n indexes, n at most Slots.
+func (r *reader) mask(n int) (m mask, err error) {
+	head := r.u8()
+	mode, rice := int(head&3), uint(head>>2)
+	if mode == maskBitmap {
+		bitmap := r.take(bytesFor(n))
+		if r.bad || rice != 0 {
+			return m, fmt.Errorf("%w: bitmap of %d positions is cut off", ErrCorrupt, n)
+		}
+		for k, b := range bitmap {
+			m[k>>3] |= uint64(b) << (8 * (k & 7))
+		}
+		m.truncate(n) // or the spare bits would be counted as members
+		return m, nil
+	}
+	count, lo := r.uvarint(), r.uvarint()
+	if r.bad || count > uint64(n) || lo > uint64(n) || (rice > 10 && rice != riceNone) {
+		return m, fmt.Errorf("%w: mask of %d positions with %d gaps of at least %d", ErrCorrupt, n, count, lo)
+	}
+	if m, err = r.gaps(int(count), int(lo), rice, n); err != nil {
+		return m, err
+	}
+	switch mode {
+	case maskZeros:
+		m = m.complement(n)
+	case maskEdges:
+		m = m.fromEdges(n)
+	}
+	return m, nil
+}
+
+// gaps reads count gaps and returns the members they lead to.
+func (r *reader) gaps(count, lo int, rice uint, n int) (m mask, err error) {
+	b := bitReader{src: r.src}
+	at := -1
+	for range count {
+		gap, ok := 0, true
+		if rice != riceNone {
+			gap, ok = b.getRice(rice, n)
+		}
+		at += gap + lo
+		if !ok || at < 0 || at >= n {
+			return m, fmt.Errorf("%w: mask leaves its %d positions", ErrCorrupt, n)
+		}
+		m.set(at)
+	}
+	r.src = b.rest()
+	return m, nil
+}

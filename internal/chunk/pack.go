@@ -1,0 +1,219 @@
+package chunk
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
+
+// layout tells how m residuals in [0, limit] are packed (DESIGN.md, "Lanes").
+//
+// The residuals are cut into lanes of equal length. Within a lane, group of
+// them form one number to the base limit+1, which takes width bits: base 17
+// costs 5 bits alone but 25 bits in sixes. A group of one is plain packing.
+type layout struct {
+	limit  uint64
+	lanes  int
+	length int // residuals of a lane; the last one may have fewer
+	group  int
+	width  uint // bits of a group
+}
+
+const (
+	maxGroup     = 6
+	maxGroupBits = 31 // of a group of several, so that 64-bit products suffice
+	maxGroupBase = 1 << 15
+)
+
+// laneShape cuts m values, 1 to Slots, into lanes.
+func laneShape(m int) (lanes, length int) {
+	lanes = (m + Lane - 1) / Lane
+	return lanes, (m + lanes - 1) / lanes
+}
+
+// planLayout chooses the group that makes the residuals smallest. Groups cost
+// a multiplication per value to decode, so they have to save 1/64.
+func planLayout(m int, limit uint64) layout {
+	l := layout{limit: limit, group: 1, width: uint(bits.Len64(limit))}
+	l.lanes, l.length = laneShape(m)
+	if limit < 2 || limit >= maxGroupBase || limit&(limit+1) == 0 {
+		return l
+	}
+	base := limit + 1
+	best := l.length * int(l.width)
+	enough := best - best/64
+	power := base
+	for g := 2; g <= maxGroup; g++ {
+		if power *= base; power > 1<<maxGroupBits {
+			break
+		}
+		width := uint(bits.Len64(power - 1))
+		n := (l.length + g - 1) / g * int(width)
+		if n < best && n <= enough {
+			best, l.group, l.width = n, g, width
+		}
+	}
+	return l
+}
+
+// layoutOf is the layout of m residuals in groups of g, as a decoder needs it;
+// ok is false when no encoder makes such groups.
+func layoutOf(m int, limit uint64, g int) (l layout, ok bool) {
+	l = layout{limit: limit, group: g, width: uint(bits.Len64(limit))}
+	l.lanes, l.length = laneShape(m)
+	if g == 1 {
+		return l, true
+	}
+	if g > maxGroup || limit >= maxGroupBase {
+		return l, false
+	}
+	power := uint64(1)
+	for range g {
+		if power *= limit + 1; power > 1<<maxGroupBits {
+			return l, false
+		}
+	}
+	l.width = uint(bits.Len64(power - 1))
+	return l, true
+}
+
+func (l *layout) groups() int { return (l.length + l.group - 1) / l.group }
+
+func (l *layout) laneBits() int { return l.groups() * int(l.width) }
+
+// size is the number of bytes of the packed residuals.
+func (l *layout) size() int {
+	n := l.laneBits()
+	return n>>6*8*l.lanes + bytesFor((n&63)*l.lanes)
+}
+
+// residuals is scratch for one value per slot, and zeros that fill up the last
+// lane: 12 lanes of 60 are the most, fewer lanes are never longer.
+type residuals [Slots]uint64
+
+// pack appends the packed residuals to dst. Those behind the last value, up to
+// the end of the last lane, are zero.
+func (l *layout) pack(dst []byte, res *residuals) []byte {
+	size := l.size()
+	if size == 0 {
+		return dst
+	}
+	dst = slices.Grow(dst, size)
+	out := dst[len(dst) : len(dst)+size]
+	n := l.laneBits()
+	stride := 8 * l.lanes
+	tails := bitWriter{dst: out[:n>>6*stride]}
+	for j := range l.lanes {
+		values := res[j*l.length : (j+1)*l.length]
+		if l.group == 1 {
+			tails.put(packPlain(out, 8*j, stride, values, l.width), uint(n&63))
+		} else {
+			tails.put(l.packGroups(out, 8*j, stride, values), uint(n&63))
+		}
+	}
+	tails.finish()
+	return dst[:len(dst)+size]
+}
+
+// packPlain writes the whole 64-bit words of one lane at out[at:], stride
+// apart, and returns the bits that are left.
+func packPlain(out []byte, at, stride int, values []uint64, width uint) uint64 {
+	var acc uint64
+	n := uint(0)
+	for _, v := range values {
+		acc |= v << (n & 63)
+		n += width
+		if n >= 64 {
+			binary.LittleEndian.PutUint64(out[at:], acc)
+			at += stride
+			n -= 64
+			acc = v >> (width - n)
+		}
+	}
+	return acc
+}
+
+// packGroups is packPlain for groups of several values; the first value of a
+// group is its lowest digit.
+func (l *layout) packGroups(out []byte, at, stride int, values []uint64) uint64 {
+	var acc uint64
+	n, base := uint(0), l.limit+1
+	for len(values) > 0 {
+		g := min(l.group, len(values))
+		v := uint64(0)
+		for i := g - 1; i >= 0; i-- {
+			v = v*base + values[i]
+		}
+		values = values[g:]
+		acc |= v << (n & 63)
+		n += l.width
+		if n >= 64 {
+			binary.LittleEndian.PutUint64(out[at:], acc)
+			at += stride
+			n -= 64
+			acc = v >> (l.width - n)
+		}
+	}
+	return acc
+}
+
+// laneBuf holds the residuals of one lane; the spare room lets the last group
+// be written whole.
+type laneBuf [64 + maxGroup]uint64
+
+// unpack reads the residuals of lane j of body, which is l.size() bytes long.
+func (l *layout) unpack(buf *laneBuf, body []byte, j int) {
+	if l.width == 0 {
+		*buf = laneBuf{}
+		return
+	}
+	// Gathering the lane first keeps the loops below free of branches. 60
+	// values of 64 bits are 60 words.
+	var words [64]uint64
+	n := l.laneBits()
+	whole := n >> 6
+	for k := range whole {
+		words[k&63] = binary.LittleEndian.Uint64(body[8*(k*l.lanes+j):])
+	}
+	if tail := n & 63; tail != 0 {
+		words[whole&63] = bitsAt(body, 64*whole*l.lanes+j*tail, uint(tail))
+	}
+	if l.group == 1 {
+		unpackPlain(buf, &words, l.length, l.width)
+		return
+	}
+	l.unpackGroups(buf, &words)
+}
+
+func unpackPlain(buf *laneBuf, words *[64]uint64, length int, width uint) {
+	keep := ^uint64(0) >> (64 - width)
+	pos := uint(0)
+	for i := range buf[:length] {
+		k, s := pos>>6, pos&63
+		buf[i] = (words[k&63]>>s | words[(k+1)&63]<<1<<(63-s)) & keep
+		pos += width
+	}
+}
+
+// unpackGroups divides by the base with a multiplication: with s = width +
+// bits(base) and M = 2^s/base + 1, x/base is x*M >> s for every x of width
+// bits, and the product stays below 2^64 for widths up to 31.
+func (l *layout) unpackGroups(buf *laneBuf, words *[64]uint64) {
+	base := l.limit + 1
+	shift := l.width + uint(bits.Len64(base))
+	recip := 1<<shift/base + 1
+	keep := uint64(1)<<l.width - 1
+	pos := uint(0)
+	for at := 0; at < l.length; at += l.group {
+		k, s := pos>>6, pos&63
+		x := (words[k&63]>>s | words[(k+1)&63]<<1<<(63-s)) & keep
+		pos += l.width
+		digits := buf[at : at+l.group]
+		for i := range digits[1:] {
+			q := x * recip >> (shift & 63)
+			digits[i] = x - q*base
+			x = q
+		}
+		digits[len(digits)-1] = x
+	}
+}

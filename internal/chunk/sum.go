@@ -1,0 +1,173 @@
+package chunk
+
+import (
+	"math"
+	"math/bits"
+
+	"dalmatiner/internal/point"
+)
+
+// Sum is a sum of words, in two parts that are never mixed: integers exactly
+// in 128 bits, floats as a double.
+//
+// The float part has one defined order, so that every kernel gives the same
+// bits: the floats of each 60-slot lane (slots [60j, 60j+60)) are added to +0
+// in slot order, and the twelve lane sums, those of empty lanes too, are added
+// to +0 in lane order. A sum that is not a number is the one value math.NaN().
+type Sum struct {
+	// Hi and Lo are the upper and the lower half of the integer part.
+	Hi int64
+	Lo uint64
+	// Float is the float part.
+	Float float64
+}
+
+// Float64 returns the whole sum as a double: the integer part rounded once,
+// plus the float part.
+func (s Sum) Float64() float64 {
+	if s.Hi == int64(s.Lo)>>63 {
+		return float64(int64(s.Lo)) + s.Float
+	}
+	hi, lo, sign := uint64(s.Hi), s.Lo, 1.0
+	if s.Hi < 0 {
+		var borrow uint64
+		lo, borrow = bits.Sub64(0, lo, 0)
+		hi, _ = bits.Sub64(0, hi, borrow)
+		sign = -1
+	}
+	if hi == 0 {
+		return sign*float64(lo) + s.Float
+	}
+	// The 64 highest bits carry a sticky bit for the dropped ones, so that the
+	// conversion rounds exactly once.
+	n := bits.Len64(hi)
+	top := hi<<(64-n) | lo>>n
+	if lo<<(64-n) != 0 {
+		top |= 1
+	}
+	return sign*math.Ldexp(float64(top), n) + s.Float
+}
+
+// Plus returns the sum of both parts of s and o.
+func (s Sum) Plus(o Sum) Sum {
+	lo, carry := bits.Add64(s.Lo, o.Lo, 0)
+	hi, _ := bits.Add64(uint64(s.Hi), uint64(o.Hi), carry)
+	return Sum{Hi: int64(hi), Lo: lo, Float: canonical(s.Float + o.Float)}
+}
+
+// Repeat returns the sum of n copies of the word w: a product, also for
+// floats. n below 1 and an unset word give zero.
+func Repeat(w uint64, n int) Sum {
+	if n <= 0 || w == point.Unset {
+		return Sum{}
+	}
+	if point.KindOf(w) == point.KindFloat {
+		return Sum{Float: canonical(point.Float(w) * float64(n))}
+	}
+	return product(point.Int(w), n)
+}
+
+// product returns v × n for n >= 0.
+func product(v int64, n int) Sum {
+	hi, lo := bits.Mul64(uint64(v), uint64(n))
+	if v < 0 {
+		hi -= uint64(n)
+	}
+	return Sum{Hi: int64(hi), Lo: lo}
+}
+
+// minus returns the low 128 bits of the difference of the integer parts.
+func (s Sum) minus(o Sum) (hi, lo uint64) {
+	lo, borrow := bits.Sub64(s.Lo, o.Lo, 0)
+	hi, _ = bits.Sub64(uint64(s.Hi), uint64(o.Hi), borrow)
+	return hi, lo
+}
+
+// addInt adds v to the integer part.
+func (s *Sum) addInt(v int64) {
+	lo, carry := bits.Add64(s.Lo, uint64(v), 0)
+	hi, _ := bits.Add64(uint64(s.Hi), uint64(v>>63), carry)
+	s.Hi, s.Lo = int64(hi), lo
+}
+
+func canonical(f float64) float64 {
+	if f != f {
+		return math.NaN()
+	}
+	return f
+}
+
+// Less reports whether the value of the word a is below that of b. Integers
+// and floats are compared exactly; it is false when either is NaN.
+func Less(a, b uint64) bool {
+	switch fa, fb := point.KindOf(a) == point.KindFloat, point.KindOf(b) == point.KindFloat; {
+	case fa && fb:
+		return point.Float(a) < point.Float(b)
+	case fa:
+		return floatBelowInt(point.Float(a), point.Int(b))
+	case fb:
+		// a < b is the same as -b < -a, and 56-bit integers can be negated.
+		return floatBelowInt(-point.Float(b), -point.Int(a))
+	default:
+		return point.Int(a) < point.Int(b)
+	}
+}
+
+// floatBelowInt compares without the rounding that a conversion of a 56-bit
+// integer to a double would bring.
+func floatBelowInt(f float64, i int64) bool {
+	const limit = 1 << 56
+	switch {
+	case f != f || f >= limit:
+		return false
+	case f < -limit:
+		return true
+	}
+	down := math.Floor(f)
+	return int64(down) < i
+}
+
+// sumWords returns the plain and the filled sum of words, the slots from off
+// on; the first and the last of them are set.
+func sumWords(words []uint64, off int) (plain, filled Sum) {
+	var plainLane, filledLane float64
+	carry := words[0]
+	for i, w := range words {
+		if i > 0 && (off+i)%Lane == 0 {
+			plain.Float += plainLane
+			filled.Float += filledLane
+			plainLane, filledLane = 0, 0
+		}
+		if w != point.Unset {
+			carry = w
+			if point.KindOf(w) == point.KindFloat {
+				plainLane += point.Float(w)
+			} else {
+				plain.addInt(point.Int(w))
+			}
+		}
+		if point.KindOf(carry) == point.KindFloat {
+			filledLane += point.Float(carry)
+		} else {
+			filled.addInt(point.Int(carry))
+		}
+	}
+	plain.Float = canonical(plain.Float + plainLane)
+	filled.Float = canonical(filled.Float + filledLane)
+	return plain, filled
+}
+
+// sumFloats returns the float sum of words without gaps.
+func sumFloats(words []uint64, off int) float64 {
+	var total float64
+	for len(words) > 0 {
+		n := min(Lane-off%Lane, len(words))
+		var lane float64
+		for _, w := range words[:n] {
+			lane += math.Float64frombits(w << 1)
+		}
+		total += lane
+		words, off = words[n:], off+n
+	}
+	return canonical(total)
+}

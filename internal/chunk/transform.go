@@ -1,0 +1,156 @@
+package chunk
+
+import (
+	"math"
+	"math/bits"
+
+	"dalmatiner/internal/point"
+)
+
+// transform tells how the words of a list follow from its integers. Its value
+// is the byte in the file.
+type transform byte
+
+const (
+	// asInt: the integer is the value of an integer word.
+	asInt transform = 0
+	// asDecimal + e, e of 0 to maxExponent: the float integer / 10^e.
+	asDecimal   transform = 1
+	maxExponent           = 9
+	// asBits + z, z of 0 to 63: the bits of a float word below the marker,
+	// without z zeros at the end.
+	asBits transform = 16
+)
+
+func (t transform) defined() bool {
+	return t <= asDecimal+maxExponent || t >= asBits && t < asBits+64
+}
+
+const (
+	floatMarker = uint64(1) << 63
+	intTag      = uint64(0x01) << 56
+	intPayload  = uint64(1)<<56 - 1
+)
+
+// words converts the integers of a list, as int64 bits, to words.
+func (t transform) words(dst, values []uint64) {
+	values = values[:len(dst)]
+	switch {
+	case t == asInt:
+		for i, v := range values {
+			dst[i] = intTag | v&intPayload
+		}
+	case t < asBits:
+		scale := pow10(int(t - asDecimal))
+		for i, v := range values {
+			dst[i] = point.FromFloat(float64(int64(v)) / scale)
+		}
+	default:
+		shift := uint(t-asBits) & 63
+		for i, v := range values {
+			dst[i] = v<<shift | floatMarker
+		}
+	}
+}
+
+// word converts one integer.
+func (t transform) word(v int64) uint64 {
+	in, out := [1]uint64{uint64(v)}, [1]uint64{}
+	t.words(out[:], in[:])
+	return out[0]
+}
+
+// value is the inverse of word for integers and decimals; ok is false when w
+// is another kind of word.
+func (t transform) value(w uint64) (k int64, ok bool) {
+	if t == asInt {
+		return point.Int(w), w < floatMarker
+	}
+	return scaled(w, pow10(int(t-asDecimal)))
+}
+
+// pow10 is exact for 0 to 22.
+func pow10(e int) float64 {
+	p := 1.0
+	for range e {
+		p *= 10
+	}
+	return p
+}
+
+// scaled returns the integer k whose quotient k / scale has the float word w,
+// if there is one below 2^51. The check is on the word, because the wire drops
+// the lowest bit of a float: most decimals no longer have the value they had.
+func scaled(w uint64, scale float64) (k int64, ok bool) {
+	const (
+		limit = 1 << 51
+		magic = 3 << 51 // adding it leaves the rounded integer in the fraction
+	)
+	x := math.Float64frombits(w<<1) * scale
+	if !(x > -limit && x < limit) {
+		return 0, false
+	}
+	k = int64(math.Float64bits(x+magic) - math.Float64bits(magic))
+	return k, point.FromFloat(float64(k)/scale) == w
+}
+
+// toDecimals finds the exponent with which the float words become integers and
+// fills in those. Words that have none are marked in odd and counted; when
+// they are too many the count stops short.
+func toDecimals(ks []int64, words []uint64, odd *mask) (t transform, odds int) {
+	*odd = mask{}
+	exp, scale := 0, 1.0
+	redo := 0 // values below this one were scaled by a smaller exponent
+	for i, w := range words {
+		k, ok := scaled(w, scale)
+		for e, s := exp, scale; !ok && e < maxExponent; {
+			e, s = e+1, s*10
+			if k, ok = scaled(w, s); ok {
+				exp, scale, redo = e, s, i
+			}
+		}
+		ks[i] = k
+		if !ok {
+			odd.set(i)
+			if odds++; odds > 8 && odds > i/2 {
+				return 0, len(words)
+			}
+		}
+	}
+	for i, w := range words[:redo] {
+		if odd.has(i) {
+			continue
+		}
+		var ok bool
+		if ks[i], ok = scaled(w, scale); !ok {
+			odd.set(i) // too large for the larger exponent
+			odds++
+		}
+	}
+	return asDecimal + transform(exp), odds
+}
+
+// toBits turns float words into integers without the marker and the zeros that
+// all of them end with.
+func toBits(ks []int64, words []uint64) transform {
+	var all uint64
+	for _, w := range words {
+		all |= w
+	}
+	all &^= floatMarker
+	shift := 0
+	if all != 0 {
+		shift = bits.TrailingZeros64(all)
+	}
+	for i, w := range words {
+		ks[i] = int64((w &^ floatMarker) >> shift)
+	}
+	return asBits + transform(shift)
+}
+
+// toInts fills in the values of integer words.
+func toInts(ks []int64, words []uint64) {
+	for i, w := range words {
+		ks[i] = point.Int(w)
+	}
+}

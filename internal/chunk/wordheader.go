@@ -1,0 +1,146 @@
+package chunk
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/bits"
+
+	"dalmatiner/internal/point"
+)
+
+// appendWords appends the aggregates of classBits and classSplit, which stand
+// there as words.
+func (f *frame) appendWords(dst []byte) []byte {
+	flags := f.whence(f.Min)<<flagMin | f.whence(f.Max)<<flagMax
+	if f.Last == f.First {
+		flags |= flagSame
+	}
+	if !sameSum(f.Filled, f.Sum) {
+		flags |= flagFilled
+	}
+	if f.constant {
+		flags |= flagConstant
+	}
+	if f.Sum.Hi != 0 || f.Sum.Lo != 0 || f.Filled.Hi != 0 || f.Filled.Lo != 0 {
+		flags |= flagInts
+	}
+	dst = appendWord(append(dst, flags), f.First)
+	if flags&flagSame == 0 {
+		dst = appendWord(dst, f.Last)
+	}
+	if flags>>flagMin&3 == fromStored {
+		dst = appendWord(dst, f.Min)
+	}
+	if flags>>flagMax&3 == fromStored {
+		dst = appendWord(dst, f.Max)
+	}
+	dst = appendSum(dst, f.Sum, flags)
+	if flags&flagFilled != 0 {
+		dst = appendSum(dst, f.Filled, flags)
+	}
+	return dst
+}
+
+// whence tells where a reader finds the word w.
+func (f *frame) whence(w uint64) byte {
+	switch w {
+	case point.Unset:
+		return fromUnset
+	case f.First:
+		return fromFirst
+	case f.Last:
+		return fromLast
+	}
+	return fromStored
+}
+
+// sameSum compares bit by bit, so that NaN equals itself and -0 is not 0.
+func sameSum(a, b Sum) bool {
+	return a.Hi == b.Hi && a.Lo == b.Lo && math.Float64bits(a.Float) == math.Float64bits(b.Float)
+}
+
+// appendSum appends the integer part in 9 bytes, enough for 720 values of 56
+// bits, if the flags say that there is one, and the float part.
+func appendSum(dst []byte, s Sum, flags byte) []byte {
+	if flags&flagInts != 0 {
+		dst = append(binary.LittleEndian.AppendUint64(dst, s.Lo), byte(s.Hi))
+	}
+	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(s.Float))
+}
+
+func (r *reader) sum(flags byte) Sum {
+	var s Sum
+	if flags&flagInts != 0 {
+		if b := r.take(9); b != nil {
+			s.Lo = binary.LittleEndian.Uint64(b)
+			s.Hi = int64(int8(b[8]))
+		}
+	}
+	s.Float = r.float()
+	return s
+}
+
+// appendWord appends one word: an integer as a varint with a low bit of 0; a
+// float as a byte that tells how many zero bytes at its end are left out, with
+// a low bit of 1, and the others from the highest on.
+func appendWord(dst []byte, w uint64) []byte {
+	if point.KindOf(w) != point.KindFloat {
+		return binary.AppendUvarint(dst, zigzag(point.Int(w))<<1)
+	}
+	zeros := bits.TrailingZeros64(w) / 8
+	dst = append(dst, byte(zeros<<1|1))
+	for i := 7; i >= zeros; i-- {
+		dst = append(dst, byte(w>>(8*i)))
+	}
+	return dst
+}
+
+func (r *reader) word() uint64 {
+	if len(r.src) == 0 || r.src[0]&1 == 0 {
+		return intTag | uint64(unzigzag(r.uvarint()>>1))&intPayload
+	}
+	zeros := int(r.u8() >> 1)
+	var w uint64
+	for _, b := range r.take(8 - zeros) {
+		w = w<<8 | uint64(b)
+	}
+	if r.bad || zeros > 7 {
+		r.bad = true
+		return floatMarker
+	}
+	return w<<(8*zeros) | floatMarker
+}
+
+func (f *frame) parseWords(r *reader) error {
+	flags := r.u8()
+	f.constant = flags&flagConstant != 0
+	f.First = r.word()
+	f.Last = f.First
+	if flags&flagSame == 0 {
+		f.Last = r.word()
+	}
+	f.Min = f.findWord(r, flags>>flagMin&3)
+	f.Max = f.findWord(r, flags>>flagMax&3)
+	f.Sum = r.sum(flags)
+	f.Filled = f.Sum
+	if flags&flagFilled != 0 {
+		f.Filled = r.sum(flags)
+	}
+	if r.bad || f.constant && flags&flagSame == 0 {
+		return fmt.Errorf("%w: header with flags %#02x is cut off or contradicts itself", ErrCorrupt, flags)
+	}
+	return nil
+}
+
+func (f *frame) findWord(r *reader, whence byte) uint64 {
+	switch whence {
+	case fromUnset:
+		return point.Unset
+	case fromFirst:
+		return f.First
+	case fromLast:
+		return f.Last
+	}
+	return r.word()
+}
