@@ -1,0 +1,215 @@
+package query
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"dalmatiner/internal/dql"
+	"dalmatiner/internal/metric"
+)
+
+// intern returns the node that computes what key says, made by build if there
+// is none yet.
+func (p *planner) intern(key string, build func() node) node {
+	if n, ok := p.nodes[key]; ok {
+		return n
+	}
+	n := build()
+	n.shared().id = len(p.nodes)
+	p.nodes[key] = n
+	return n
+}
+
+// shape numbers the ways in which outputs become complete: nodes of equal
+// shape complete equally many outputs in every round.
+func (p *planner) shape(key string) int {
+	id, ok := p.shapes[key]
+	if !ok {
+		id = len(p.shapes)
+		p.shapes[key] = id
+	}
+	return id
+}
+
+func (p *planner) bucket(s *dql.Select) (Bucket, error) {
+	if b, ok := p.buckets[s.Bucket]; ok {
+		return b, nil
+	}
+	b, err := p.source.Bucket(s.Bucket)
+	if err != nil {
+		return b, p.errorAt(s.BucketPos, err, "%v", err)
+	}
+	if b.Resolution <= 0 {
+		panic(fmt.Sprintf("query: bucket %q has a resolution of %d ms", s.Bucket, b.Resolution))
+	}
+	p.buckets[s.Bucket] = b
+	return b, nil
+}
+
+// selectMetrics plans the reads of a selector, shifted into the past by shift.
+func (p *planner) selectMetrics(s *dql.Select, shift int64) (value, error) {
+	b, err := p.bucket(s)
+	if err != nil {
+		return value{}, err
+	}
+	keys := [][]byte{s.Metric.Key}
+	if s.Metric.Parts != nil {
+		if keys, err = p.expand(s, b); err != nil {
+			return value{}, err
+		}
+	}
+	v := value{typ: typeMetric, series: make([]series, len(keys))}
+	for i, key := range keys {
+		n, err := p.leaf(s.Pos(), b, key, shift)
+		if err != nil {
+			return v, err
+		}
+		v.series[i] = series{of: n, key: key}
+	}
+	return v, nil
+}
+
+// expand returns the keys that a pattern matches: as many parts as it has,
+// where * stands for exactly one. They are sorted.
+func (p *planner) expand(s *dql.Select, b Bucket) ([][]byte, error) {
+	cacheKey := dql.Name(s)
+	if keys, ok := p.hits[cacheKey]; ok {
+		return keys, nil
+	}
+	var prefix []byte
+	for _, part := range s.Metric.Parts {
+		if part.Any {
+			break
+		}
+		prefix = metric.AppendPart(prefix, part.Text)
+	}
+	var keys [][]byte
+	err := p.source.Metrics(p.ctx, b, prefix, func(key []byte) bool {
+		if matches(s.Metric.Parts, key) {
+			keys = append(keys, bytes.Clone(key))
+		}
+		return int64(len(keys)) <= p.limits.MaxSeries
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the metrics of bucket %s: %w", metric.Quoted(b.Name), err)
+	}
+	if n := int64(len(keys)); n > p.limits.MaxSeries {
+		return nil, p.tooManySeries(s.Pos(), n)
+	}
+	slices.SortFunc(keys, bytes.Compare)
+	p.hits[cacheKey] = keys
+	return keys, nil
+}
+
+func (p *planner) tooManySeries(pos int, n int64) error {
+	return p.limit(pos, "series to read", n, p.limits.MaxSeries, "make the pattern narrower")
+}
+
+func matches(pattern []dql.Part, key []byte) bool {
+	for _, part := range pattern {
+		if len(key) == 0 || len(key) < 1+int(key[0]) {
+			return false
+		}
+		n := 1 + int(key[0])
+		if !part.Any && string(key[1:n]) != part.Text {
+			return false
+		}
+		key = key[n:]
+	}
+	return len(key) == 0
+}
+
+func (p *planner) leaf(pos int, b Bucket, key []byte, shift int64) (node, error) {
+	var err error
+	n := p.intern(fmt.Sprintf("read %d %d %s", b.ID, shift, key), func() node {
+		l := &leaf{
+			bucket: b, key: key, shift: shift,
+			pos: max(1, p.start-shift) / b.Resolution,
+			end: max(1, p.end-shift) / b.Resolution,
+		}
+		if b.TTL > 0 {
+			// What has outlived the bucket cannot exist.
+			l.oldest = max(0, p.now/b.Resolution-b.TTL)
+		}
+		l.res, l.n, l.first = b.Resolution, l.end-l.pos, unknown
+		l.form = p.shape(fmt.Sprintf("read %d %d %d %d", b.Resolution, shift, l.pos, l.end))
+		p.leaves = append(p.leaves, l)
+		if n := int64(len(p.leaves)); n > p.limits.MaxSeries {
+			err = p.tooManySeries(pos, n)
+		} else if p.points += max(0, l.end-max(l.pos, l.oldest)); p.points > p.limits.MaxPoints {
+			err = p.limit(pos, "points to read", p.points, p.limits.MaxPoints,
+				"ask for a shorter range or fewer series")
+		}
+		return l
+	})
+	return n, err
+}
+
+func (p *planner) window(fn opFunc, in node, span int64) node {
+	c := in.shared()
+	size := max(1, span/c.res)
+	return p.intern(fmt.Sprintf("window %d %d %d", fn, size, c.id), func() node {
+		c.refs++
+		w := &window{in: in, fn: fn, size: size}
+		w.res, w.n = c.res*size, (c.n+size-1)/size
+		w.form = p.shape(fmt.Sprintf("window %d %d", size, c.form))
+		return w
+	})
+}
+
+func (p *planner) scalar(pos int, fn opFunc, in node, constant float64) (node, error) {
+	if fn == fnDivide && constant == 0 {
+		return nil, p.errorAt(pos, nil, "division by the constant 0")
+	}
+	c := in.shared()
+	return p.intern(fmt.Sprintf("scalar %d %x %d", fn, constant, c.id), func() node {
+		c.refs++
+		return &scalar{common: common{res: c.res, n: c.n, form: c.form}, in: in, fn: fn, constant: constant}
+	}), nil
+}
+
+func (p *planner) confidence(in node) node {
+	c := in.shared()
+	return p.intern(fmt.Sprintf("confidence %d", c.id), func() node {
+		c.refs++
+		return &confidence{common: common{res: c.res, n: c.n, form: c.form}, in: in}
+	})
+}
+
+// combine plans one series from many; none gives none.
+func (p *planner) combine(pos int, fn opFunc, inputs []series) (value, error) {
+	v := value{typ: typeMetric}
+	if len(inputs) == 0 {
+		return v, nil
+	}
+	first := inputs[0].of.shared()
+	key := fmt.Appendf(nil, "combine %d", fn)
+	aligned, longest := true, int64(0)
+	for _, in := range inputs {
+		c := in.of.shared()
+		if c.res != first.res {
+			return v, p.errorAt(pos, nil, "Combination functions can't have mix resolutions as children. (%d ms and %d ms)", first.res, c.res)
+		}
+		aligned = aligned && c.form == first.form
+		longest = max(longest, c.n)
+		key = fmt.Appendf(key, " %d", c.id)
+	}
+	n := p.intern(string(key), func() node {
+		z := &combine{fn: fn, aligned: aligned}
+		z.res, z.n, z.form = first.res, longest, first.form
+		for _, in := range inputs {
+			in.of.shared().refs++
+			z.in = append(z.in, in.of)
+		}
+		if !aligned {
+			z.form = p.shape("of its own " + string(key))
+			z.pending = make([]block, len(inputs))
+			z.came = make([]int64, len(inputs))
+			p.buffers += len(inputs)
+		}
+		return z
+	})
+	v.series = []series{{of: n, key: inputs[0].key}}
+	return v, nil
+}

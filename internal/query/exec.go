@@ -1,0 +1,136 @@
+package query
+
+import (
+	"context"
+
+	"dalmatiner/internal/point"
+)
+
+// Rounds end at multiples of chunkSlots in the finest resolution read, since
+// the store keeps points in runs of that many slots and decodes whole runs.
+const (
+	chunkSlots = 720
+	// roundSlots is the length of a round: within MaxRead, and such that the
+	// buffers of a plain query stay in the processor's second cache level.
+	roundSlots = 32 * chunkSlots
+	// bufferedValues bounds the values held by all nodes that keep a round's
+	// outputs; with many of them rounds become shorter.
+	bufferedValues = 8 << 20
+)
+
+// executor runs a plan over its time range, round by round.
+type executor struct {
+	ctx    context.Context
+	source Source
+	plan   *planner
+
+	round int
+	final bool  // this is the last round
+	bound int64 // unix ms that this round reaches; ignored in the last one
+
+	words []uint64 // what leaves read into
+	free  []block  // scratch blocks not in use
+	out   []block
+	stats Stats
+}
+
+func newExecutor(ctx context.Context, source Source, p *planner) *executor {
+	return &executor{ctx: ctx, source: source, plan: p, out: make([]block, len(p.roots))}
+}
+
+func (x *executor) run() error {
+	for i, r := range x.plan.roots {
+		x.out[i].v = make([]float64, 0, r.of.shared().n)
+	}
+	res, slots := x.plan.roundLength()
+	// A coarser read may start anywhere in its slot, hence the one more.
+	x.words = make([]uint64, slots+1)
+	bound := x.plan.start
+	for !x.final {
+		bound = (bound/res/slots + 1) * slots * res
+		x.bound, x.final = bound, bound >= x.plan.end
+		x.round++
+		for i, r := range x.plan.roots {
+			var err error
+			if x.out[i], err = x.pull(r.of, x.out[i]); err != nil {
+				return err
+			}
+		}
+	}
+	for _, l := range x.plan.leaves {
+		x.stats.Reads++
+		x.stats.Slots += l.n
+		x.stats.Set += l.set
+	}
+	return nil
+}
+
+// roundLength returns the finest resolution read and how many of its slots a
+// round has.
+func (p *planner) roundLength() (res, slots int64) {
+	res, buffers, longest := p.leaves[0].res, p.buffers, int64(0)
+	for _, l := range p.leaves {
+		res = min(res, l.res)
+		longest = max(longest, l.n)
+	}
+	for _, n := range p.nodes {
+		if n.shared().refs > 1 {
+			buffers++
+		}
+	}
+	slots = roundSlots
+	if buffers > 0 {
+		slots = min(slots, max(1, bufferedValues/int64(buffers)/chunkSlots)*chunkSlots)
+	}
+	// No round is longer than the range, rounded up to whole chunks on both sides.
+	return res, min(slots, (longest/chunkSlots+2)*chunkSlots)
+}
+
+// pull appends the outputs of n for this round to dst. A node with several
+// consumers computes them once.
+func (x *executor) pull(n node, dst block) (block, error) {
+	c := n.shared()
+	if c.refs == 1 {
+		return n.next(x, dst)
+	}
+	if c.round != x.round {
+		var err error
+		if c.buf, err = n.next(x, c.buf.empty()); err != nil {
+			return dst, err
+		}
+		c.round = x.round
+	}
+	dst.v = append(dst.v, c.buf.v...)
+	dst.c = append(dst.c, c.buf.c...)
+	return dst, nil
+}
+
+// scratch returns an empty block, to be given back with release.
+func (x *executor) scratch() block {
+	n := len(x.free)
+	if n == 0 {
+		return block{v: make([]float64, 0, len(x.words))}
+	}
+	b := x.free[n-1]
+	x.free = x.free[:n-1]
+	return b.empty()
+}
+
+func (x *executor) release(b block) { x.free = append(x.free, b) }
+
+// results returns the series in order. Values lose the lowest bit of their
+// fraction, as every float does that passes through a point.
+func (x *executor) results() []Series {
+	list := make([]Series, len(x.out))
+	for i, r := range x.plan.roots {
+		v := x.out[i].v
+		for j := range v {
+			v[j] = point.Float(point.FromFloat(v[j]))
+		}
+		list[i] = Series{Name: r.name, Resolution: r.of.shared().res, Values: v, Metadata: r.meta}
+		if set, slots := r.of.coverage(); slots > 0 {
+			list[i].Coverage = float64(set) / float64(slots)
+		}
+	}
+	return list
+}

@@ -1,0 +1,206 @@
+package query_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"dalmatiner/internal/dql"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/query"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected results in testdata")
+
+// TestGolden runs the files of testdata. DESIGN.md describes their form.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.dql")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no test files: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := runScript(t, string(text))
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if got != string(text) {
+				t.Errorf("%s", firstDifference(got, string(text)))
+			}
+		})
+	}
+}
+
+func firstDifference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range g {
+		if i >= len(w) || g[i] != w[i] {
+			return fmt.Sprintf("line %d:\n got  %s\n want %s\n(-update rewrites the file)", i+1, g[i], slices.Concat(w, make([]string, len(g)))[i])
+		}
+	}
+	return "the result is shorter than the file"
+}
+
+// script is the state of a test file.
+type script struct {
+	t      *testing.T
+	source *memory
+	engine *query.Engine
+	now    int64
+}
+
+// runScript returns text with the results of its queries filled in.
+func runScript(t *testing.T, text string) string {
+	s := &script{t: t, source: newMemory(t)}
+	s.engine = &query.Engine{Source: s.source, Now: func() time.Time { return time.UnixMilli(s.now) }}
+	var out strings.Builder
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for i := 0; i < len(lines); i++ {
+		out.WriteString(lines[i] + "\n")
+		words := strings.Fields(lines[i])
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		if words[0] != "query" {
+			s.command(words)
+			continue
+		}
+		var q []string
+		for i++; i < len(lines) && lines[i] != "----"; i++ {
+			q = append(q, lines[i])
+			out.WriteString(lines[i] + "\n")
+		}
+		out.WriteString("----\n" + s.query(strings.Join(q, "\n")))
+		for ; i+1 < len(lines) && lines[i+1] != ""; i++ {
+		}
+	}
+	return out.String()
+}
+
+func (s *script) number(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
+func (s *script) command(words []string) {
+	switch {
+	case words[0] == "now" && len(words) == 2:
+		s.now = s.number(words[1])
+	case words[0] == "bucket" && len(words) == 4:
+		s.source.addBucket(words[1], s.number(words[2]), s.number(words[3]))
+	case words[0] == "limits" && len(words) == 4:
+		s.engine.Limits = query.Limits{MaxPoints: s.number(words[1]), MaxSeries: s.number(words[2]), MaxOutput: s.number(words[3])}
+	case words[0] == "load" && len(words) >= 5 && words[3][0] == '@':
+		q, err := dql.Parse("SELECT " + words[2] + " BUCKET x LAST 1s")
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		var run []uint64
+		for _, item := range words[4:] {
+			run = s.appendItem(run, item)
+		}
+		s.source.load(words[1], q.Fields[0].Expr.(*dql.Select).Metric.Key, s.number(words[3][1:]), run)
+	default:
+		s.t.Fatalf("unknown command %q", words)
+	}
+}
+
+// appendItem appends the points of one item: v, vxN, v+dxN, v-dxN, or _ and
+// _xN for unset slots. Values with a dot are floats.
+func (s *script) appendItem(dst []uint64, item string) []uint64 {
+	item, count, repeated := strings.Cut(item, "x")
+	n := int64(1)
+	if repeated {
+		n = s.number(count)
+	}
+	value, step := item, "0"
+	if i := strings.LastIndexAny(item, "+-"); i > 0 {
+		value, step = item[:i], item[i:]
+	}
+	for i := range n {
+		switch {
+		case value == "_":
+			dst = append(dst, point.Unset)
+		case strings.Contains(item, ".") || value == "NaN" || value == "Inf":
+			dst = append(dst, point.FromFloat(s.float(value)+float64(i)*s.float(step)))
+		default:
+			dst = append(dst, point.FromInt(s.number(value)+i*s.number(step)))
+		}
+	}
+	return dst
+}
+
+func (s *script) float(text string) float64 {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return f
+}
+
+func (s *script) query(text string) string {
+	r, err := s.engine.Query(context.Background(), text, query.Options{})
+	if err != nil {
+		kind := "error"
+		for name, target := range map[string]error{
+			"unsupported": query.ErrUnsupported, "no results": query.ErrNoResults, "unknown bucket": query.ErrUnknownBucket,
+		} {
+			if errors.Is(err, target) {
+				kind = name
+			}
+		}
+		if limit := (*query.LimitError)(nil); errors.As(err, &limit) {
+			kind = "limit"
+		}
+		return kind + ": " + err.Error() + "\n"
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "start %d\n", r.Start)
+	for _, one := range r.Series {
+		fmt.Fprintf(&out, "%s res %d coverage %.3g:", one.Name, one.Resolution, one.Coverage)
+		for _, v := range one.Values {
+			out.WriteString(" " + strconv.FormatFloat(v, 'g', -1, 64))
+		}
+		if one.Metadata != nil {
+			fmt.Fprintf(&out, " %v", one.Metadata)
+		}
+		out.WriteString("\n")
+	}
+	return out.String()
+}
+
+// TestResultsAreSorted keeps results independent of the order of the source.
+func TestHitsAreSortedByKey(t *testing.T) {
+	m := newMemory(t)
+	m.addBucket("b", 1000, 0)
+	for i := range 50 {
+		m.load("b", key(t, "a", fmt.Sprintf("%02d", i)), 0, ints(1, func(int64) int64 { return int64(i) }))
+	}
+	e := &query.Engine{Source: m, Now: time.Now}
+	r, err := e.Query(context.Background(), "SELECT a.* BUCKET b AS $2 BETWEEN 1 AND 1000", query.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range r.Series {
+		if s.Name != metric.Quoted(fmt.Sprintf("%02d", i)) || s.Values[0] != float64(i) {
+			t.Errorf("series %d is %s with %v", i, s.Name, s.Values)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package query
+
+import (
+	"fmt"
+
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+)
+
+// unknown stands for the first set slot of a leaf before it is looked for.
+const unknown = -1
+
+// leaf reads one series and fills its gaps: a gap repeats the value before
+// it, a gap at the start of the range takes the first value in the range, and
+// a range without values is all 0. The confidence is 1 for a set slot and 0
+// for a filled one.
+type leaf struct {
+	common
+	bucket Bucket
+	key    []byte
+	shift  int64 // ms into the past
+
+	pos, end int64 // slots not yet given out
+	oldest   int64 // slots before this one cannot be set
+	first    int64 // first set slot of the range; end if there is none
+	carry    float64
+	set      int64
+}
+
+func (l *leaf) needConfidence(want bool) { l.enter(want) }
+
+func (l *leaf) coverage() (set, slots int64) { return l.set, l.n }
+
+func (l *leaf) next(x *executor, dst block) (block, error) {
+	until := l.end
+	if !x.final {
+		until = min(until, max(l.pos, max(1, x.bound-l.shift)/l.res))
+	}
+	n := until - l.pos
+	if n == 0 {
+		return dst, nil
+	}
+	words := x.words[:n]
+	read := false
+	if l.first == unknown {
+		if err := l.read(x, l.pos, words); err != nil {
+			return dst, err
+		}
+		read = true
+		if err := l.findFirst(x, words); err != nil {
+			return dst, err
+		}
+	}
+	if until <= l.first {
+		l.pos = until
+		return l.appendGap(dst, int(n)), nil
+	}
+	if !read {
+		if err := l.read(x, l.pos, words); err != nil {
+			return dst, err
+		}
+	}
+	l.pos = until
+	return l.appendFilled(dst, words), nil
+}
+
+// findFirst looks for the first set slot of the range, first in words, the
+// slots from pos on. When it is not there it reads ahead, and words is
+// overwritten: everything in it was unset.
+func (l *leaf) findFirst(x *executor, words []uint64) error {
+	from := l.pos
+	for {
+		for i, w := range words {
+			if w != point.Unset {
+				l.first, l.carry = from+int64(i), point.Float(w)
+				return nil
+			}
+		}
+		from += int64(len(words))
+		from = min(max(from, l.oldest), l.end)
+		if from == l.end {
+			l.first = l.end
+			return nil
+		}
+		words = x.words[:min(int64(len(x.words)), l.end-from)]
+		if err := l.read(x, from, words); err != nil {
+			return err
+		}
+	}
+}
+
+// read fills words with the slots from from on. Slots that cannot be set are
+// not asked for.
+func (l *leaf) read(x *executor, from int64, words []uint64) error {
+	if skip := min(max(l.oldest-from, 0), int64(len(words))); skip > 0 {
+		clear(words[:skip])
+		words, from = words[skip:], from+skip
+	}
+	for len(words) > 0 {
+		n := min(len(words), MaxRead)
+		if err := x.ctx.Err(); err != nil {
+			return fmt.Errorf("the query was given up: %w", err)
+		}
+		if err := x.source.Read(x.ctx, l.bucket, l.key, from, words[:n]); err != nil {
+			return fmt.Errorf("read %s of bucket %s: %w", metric.Text(l.key), metric.Quoted(l.bucket.Name), err)
+		}
+		x.stats.PointsRead += int64(n)
+		words, from = words[n:], from+int64(n)
+	}
+	return nil
+}
+
+func (l *leaf) appendGap(dst block, n int) block {
+	dst = dst.grow(n, l.conf)
+	v := dst.v[len(dst.v)-n:]
+	for i := range v {
+		v[i] = l.carry
+	}
+	if l.conf {
+		clear(dst.c[len(dst.c)-n:])
+	}
+	return dst
+}
+
+// appendFilled appends the values of words with gaps filled.
+func (l *leaf) appendFilled(dst block, words []uint64) block {
+	n := len(words)
+	dst = dst.grow(n, l.conf)
+	v := dst.v[len(dst.v)-n:][:n]
+	carry, set := l.carry, int64(0)
+	for i, w := range words {
+		if w != point.Unset {
+			carry = point.Float(w)
+			set++
+		}
+		v[i] = carry
+	}
+	l.carry = carry
+	l.set += set
+	if l.conf {
+		c := dst.c[len(dst.c)-n:][:n]
+		for i, w := range words {
+			c[i] = 0
+			if w != point.Unset {
+				c[i] = 1
+			}
+		}
+	}
+	return dst
+}
+
+// grow returns b longer by n undefined values, and as many confidences where
+// conf is set.
+func (b block) grow(n int, conf bool) block {
+	b.v = extend(b.v, n)
+	if conf {
+		b.c = extend(b.c, n)
+	}
+	return b
+}
+
+func extend(s []float64, n int) []float64 {
+	if len(s)+n > cap(s) {
+		s = append(make([]float64, 0, max(2*cap(s), len(s)+n)), s...)
+	}
+	return s[:len(s)+n]
+}

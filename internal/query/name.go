@@ -1,0 +1,74 @@
+package query
+
+import (
+	"dalmatiner/internal/dql"
+	"dalmatiner/internal/metric"
+)
+
+// namer names the series of one field. Variables take the values of the
+// series, or of the first one where several were combined.
+type namer struct {
+	p         *planner
+	f         *dql.Field
+	canonical string
+}
+
+func (n *namer) name(key []byte) (string, error) {
+	if n.f.As == nil {
+		return n.canonical, nil
+	}
+	var name []byte
+	for i, e := range n.f.As.Elems {
+		if i > 0 {
+			name = append(name, '.')
+		}
+		text, _, err := n.element(e, key)
+		if err != nil {
+			return "", err
+		}
+		name = metric.AppendQuoted(name, text)
+	}
+	return string(name), nil
+}
+
+// element returns the value of an element; ok is false for a variable that
+// the series has no value for, which is empty text in names and null in
+// metadata.
+func (n *namer) element(e dql.PatternElem, key []byte) (text []byte, ok bool, err error) {
+	switch {
+	case e.Dim != nil:
+		return nil, false, n.p.unsupported(e.Pos, "dimensions ($"+e.Dim.Name+")")
+	case e.Position > 0:
+		parts, _ := metric.Parts(key)
+		if e.Position > int64(len(parts)) {
+			return nil, false, nil
+		}
+		return parts[e.Position-1], true, nil
+	}
+	return []byte(e.Text), true, nil
+}
+
+// metadata returns the field's METADATA for a series. Text is printed with
+// the escape of package metric, because JSON cannot hold any bytes.
+func (n *namer) metadata(key []byte) (map[string]any, error) {
+	if n.f.Meta == nil {
+		return nil, nil
+	}
+	m := make(map[string]any, len(n.f.Meta))
+	for _, pair := range n.f.Meta {
+		name := metric.Escaped(pair.Key)
+		if pair.Number != nil {
+			m[name] = pair.Number.Value
+			continue
+		}
+		text, ok, err := n.element(pair.Elem, key)
+		if err != nil {
+			return nil, err
+		}
+		m[name] = nil
+		if ok {
+			m[name] = metric.Escaped(string(text))
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,54 @@
+package query
+
+// block is a run of values with, where the plan needs them, the confidences
+// of the same values. Both grow by appending.
+type block struct {
+	v []float64
+	c []float64
+}
+
+func (b block) empty() block { return block{v: b.v[:0], c: b.c[:0]} }
+
+// node is an operator of the plan. It is pulled once per round by each of its
+// consumers, through executor.pull.
+type node interface {
+	// next appends to dst the outputs that become complete in this round, in
+	// order. With common.conf, it appends their confidences too.
+	next(x *executor, dst block) (block, error)
+
+	// needConfidence marks the node, and what it reads, as needing
+	// confidences where want is set or the node's own function uses them.
+	needConfidence(want bool)
+
+	// coverage returns how many slots were read below the node, and how many
+	// of them are set. Valid after the last round.
+	coverage() (set, slots int64)
+
+	shared() *common
+}
+
+// common is what all nodes have.
+type common struct {
+	id   int
+	res  int64 // ms per output
+	n    int64 // outputs in all
+	form int   // nodes of equal form complete equally many outputs each round
+	refs int   // consumers
+	conf bool  // confidences are wanted
+
+	seen  bool // needConfidence was here
+	round int  // that buf belongs to; rounds count from 1
+	buf   block
+}
+
+func (c *common) shared() *common { return c }
+
+// enter reports whether needConfidence has to go on below the node.
+func (c *common) enter(want bool) bool {
+	if c.seen && (c.conf || !want) {
+		return false
+	}
+	c.seen = true
+	c.conf = c.conf || want
+	return true
+}

@@ -1,0 +1,95 @@
+package query
+
+import "fmt"
+
+// scalar computes with one constant, value by value.
+type scalar struct {
+	common
+	in       node
+	fn       opFunc
+	constant float64
+}
+
+func (s *scalar) needConfidence(want bool) {
+	if s.enter(want) {
+		s.in.needConfidence(want)
+	}
+}
+
+func (s *scalar) coverage() (set, slots int64) { return s.in.coverage() }
+
+func (s *scalar) next(x *executor, dst block) (block, error) {
+	base := len(dst.v)
+	dst, err := x.pull(s.in, dst)
+	if err != nil {
+		return dst, err
+	}
+	v, c := dst.v[base:], s.constant
+	switch s.fn {
+	case fnAdd:
+		for i := range v {
+			v[i] += c
+		}
+	case fnSub:
+		for i := range v {
+			v[i] -= c
+		}
+	case fnSubFrom:
+		for i := range v {
+			v[i] = c - v[i]
+		}
+	case fnMul:
+		for i := range v {
+			v[i] *= c
+		}
+	case fnDivide:
+		for i := range v {
+			v[i] /= c
+		}
+	case fnDivideInto:
+		for i := range v {
+			v[i] = c / divisor(v[i])
+		}
+	default:
+		panic(fmt.Sprintf("query: scalar function %d", s.fn))
+	}
+	return dst, nil
+}
+
+// divisor is what stands below the line when v is asked to: division by 0
+// counts as division by 1.
+func divisor(v float64) float64 {
+	if v == 0 {
+		return 1
+	}
+	return v
+}
+
+// confidence gives its input's confidences as values.
+type confidence struct {
+	common
+	in node
+}
+
+func (n *confidence) needConfidence(want bool) {
+	if n.enter(want) {
+		n.in.needConfidence(true)
+	}
+}
+
+func (n *confidence) coverage() (set, slots int64) { return n.in.coverage() }
+
+func (n *confidence) next(x *executor, dst block) (block, error) {
+	in, err := x.pull(n.in, x.scratch())
+	if err != nil {
+		return dst, err
+	}
+	dst.v = append(dst.v, in.c...)
+	if n.conf {
+		for range in.c {
+			dst.c = append(dst.c, 1)
+		}
+	}
+	x.release(in)
+	return dst, nil
+}

@@ -1,0 +1,182 @@
+// Package query plans and runs queries of the language in package dql.
+//
+// A query becomes a graph of operators with shared reads, which is then run
+// over the time range in rounds, so that memory depends on the size of the
+// results and not on the number of points read. DESIGN.md tells how.
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"dalmatiner/internal/dql"
+)
+
+// Source is what queries read. It may be used by several queries at once.
+type Source interface {
+	// Bucket returns the bucket of that name, or an error that wraps
+	// ErrUnknownBucket.
+	Bucket(name string) (Bucket, error)
+
+	// Metrics calls fn for every key of the bucket that starts with prefix,
+	// in any order, until fn returns false. The key is valid during the call.
+	Metrics(ctx context.Context, b Bucket, prefix []byte, fn func(key []byte) bool) error
+
+	// Read fills dst with the words of the slots [from, from+len(dst)); unset
+	// slots become 0. A metric that does not exist has only unset slots. The
+	// engine asks for at most MaxRead slots at once and never for slots below
+	// 0. key and dst are the engine's.
+	Read(ctx context.Context, b Bucket, key []byte, from int64, dst []uint64) error
+}
+
+// MaxRead is the most slots that the engine asks of a Source in one call.
+const MaxRead = 65536
+
+// Bucket is what the engine knows of a bucket.
+type Bucket struct {
+	ID         uint32
+	Name       string
+	Resolution int64 // ms per slot
+	TTL        int64 // in slots; 0 = points live for ever
+}
+
+// ErrUnknownBucket is wrapped by the error for a bucket that does not exist.
+var ErrUnknownBucket = errors.New("unknown bucket")
+
+// ErrNoResults is returned when a query is right and finds no series.
+var ErrNoResults = errors.New("No results were returned for the query.") //nolint:staticcheck // the text is part of the protocol
+
+// ErrUnsupported is wrapped by the error for a part of the language that the
+// engine does not run.
+var ErrUnsupported = errors.New("not supported yet")
+
+// LimitError is a query refused for its size. It is wrapped in a *dql.Error
+// that tells the place.
+type LimitError struct {
+	What       string // what is too much, as in "points to read"
+	Got, Limit int64  // Got is a lower bound
+	Remedy     string
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("the query has at least %d %s, the limit is %d: %s", e.Got, e.What, e.Limit, e.Remedy)
+}
+
+// Limits bound what one query costs. Fields that are 0 stand for the default.
+type Limits struct {
+	// MaxPoints bounds the slots read: CPU time. The default is 500 million,
+	// about a second of one core, or 15 series for a year at one second.
+	MaxPoints int64
+	// MaxSeries bounds the series read: planning and seeks. Default 100,000.
+	MaxSeries int64
+	// MaxOutput bounds the points in the result: memory, 8 bytes each, and
+	// several times that as JSON. Default 5 million.
+	MaxOutput int64
+}
+
+const (
+	defaultMaxPoints = 500_000_000
+	defaultMaxSeries = 100_000
+	defaultMaxOutput = 5_000_000
+)
+
+// Engine runs queries. It has no state of its own: the fields are set before
+// use, and any number of queries may run at once.
+type Engine struct {
+	Source Source
+	Now    func() time.Time
+	Zone   *time.Location // of dates without a zone; nil is UTC
+	Limits Limits
+}
+
+// Options are what a request may ask for beside its text.
+type Options struct {
+	// Limits replaces the engine's limits where it is stricter.
+	Limits Limits
+}
+
+// Result is the answer to a query.
+type Result struct {
+	Start     int64 // of the range asked for, unix ms, not rounded to a slot
+	QueryTime time.Duration
+	Series    []Series // in the order of the fields; hits of a pattern by key
+	Stats     Stats
+}
+
+// Series is one series of a result. The time of Values[i] is the result's
+// Start + i × Resolution.
+type Series struct {
+	Name       string
+	Resolution int64 // ms per value
+	Values     []float64
+	Coverage   float64        // share of the slots read for it that are set, 0 to 1
+	Metadata   map[string]any // string, float64 or nil; nil without METADATA
+}
+
+// Stats tells what a query did.
+type Stats struct {
+	Reads      int   // distinct series read
+	PointsRead int64 // words asked of the source
+	Slots      int64 // slots of the reads within the range
+	Set        int64 // of them, slots with a value
+}
+
+// Query runs one query. Errors in the query are *dql.Error; the causes that a
+// caller may tell apart are ErrUnknownBucket, ErrUnsupported and *LimitError.
+// A query that finds no series returns ErrNoResults. The result is the
+// caller's.
+func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, error) {
+	began := e.Now()
+	q, err := dql.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	p, err := newPlanner(ctx, e, q, opt, began.UnixMilli())
+	if err != nil {
+		return nil, err
+	}
+	if err := p.plan(); err != nil {
+		return nil, err
+	}
+	if len(p.roots) == 0 {
+		return nil, ErrNoResults
+	}
+	x := newExecutor(ctx, e.Source, p)
+	if err := x.run(); err != nil {
+		return nil, err
+	}
+	res := &Result{Start: p.start, Series: x.results(), Stats: x.stats}
+	res.QueryTime = e.Now().Sub(began)
+	return res, nil
+}
+
+func (l Limits) orDefault() Limits {
+	pick := func(v, def int64) int64 {
+		if v > 0 {
+			return v
+		}
+		return def
+	}
+	return Limits{
+		MaxPoints: pick(l.MaxPoints, defaultMaxPoints),
+		MaxSeries: pick(l.MaxSeries, defaultMaxSeries),
+		MaxOutput: pick(l.MaxOutput, defaultMaxOutput),
+	}
+}
+
+// stricter returns the lower of each limit; both are complete or zero.
+func (l Limits) stricter(o Limits) Limits {
+	pick := func(a, b int64) int64 {
+		if b > 0 && b < a {
+			return b
+		}
+		return a
+	}
+	return Limits{
+		MaxPoints: pick(l.MaxPoints, o.MaxPoints),
+		MaxSeries: pick(l.MaxSeries, o.MaxSeries),
+		MaxOutput: pick(l.MaxOutput, o.MaxOutput),
+	}
+}

@@ -1,0 +1,98 @@
+package query_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/query"
+)
+
+// memory is a Source in memory: runs of words from a slot on.
+type memory struct {
+	t       testing.TB
+	buckets map[string]query.Bucket
+	series  map[uint32]map[string]run
+	reads   map[string]int // ranges read, by what was read
+}
+
+type run struct {
+	from  int64
+	words []uint64
+}
+
+func newMemory(t testing.TB) *memory {
+	return &memory{
+		t:       t,
+		buckets: make(map[string]query.Bucket),
+		series:  make(map[uint32]map[string]run),
+		reads:   make(map[string]int),
+	}
+}
+
+func (m *memory) addBucket(name string, resolution, ttl int64) {
+	id := uint32(len(m.buckets) + 1)
+	m.buckets[name] = query.Bucket{ID: id, Name: name, Resolution: resolution, TTL: ttl}
+	m.series[id] = make(map[string]run)
+}
+
+func (m *memory) load(bucket string, key []byte, from int64, words []uint64) {
+	m.series[m.buckets[bucket].ID][string(key)] = run{from: from, words: words}
+}
+
+func (m *memory) Bucket(name string) (query.Bucket, error) {
+	b, ok := m.buckets[name]
+	if !ok {
+		return b, fmt.Errorf("%w: %s", query.ErrUnknownBucket, metric.Quoted(name))
+	}
+	return b, nil
+}
+
+func (m *memory) Metrics(_ context.Context, b query.Bucket, prefix []byte, fn func([]byte) bool) error {
+	for key := range m.series[b.ID] {
+		if k := []byte(key); bytes.HasPrefix(k, prefix) && !fn(k) {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (m *memory) Read(_ context.Context, b query.Bucket, key []byte, from int64, dst []uint64) error {
+	if from < 0 || len(dst) == 0 || len(dst) > query.MaxRead {
+		m.t.Errorf("Read of %d slots from %d", len(dst), from)
+	}
+	if m.reads != nil {
+		m.reads[fmt.Sprint(b.ID, " ", string(key), " ", from, " ", len(dst))]++
+	}
+	clear(dst)
+	r := m.series[b.ID][string(key)]
+	if skip := r.from - from; skip >= int64(len(dst)) {
+		return nil
+	} else if skip > 0 {
+		copy(dst[skip:], r.words)
+	} else if -skip < int64(len(r.words)) {
+		copy(dst, r.words[-skip:])
+	}
+	return nil
+}
+
+func key(t testing.TB, parts ...string) []byte {
+	k, err := metric.Key(parts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// ints returns words of n integers by their position.
+func ints(n int, f func(i int64) int64) []uint64 {
+	w := make([]uint64, n)
+	for i := range w {
+		w[i] = point.FromInt(f(int64(i)))
+	}
+	return slices.Clip(w)
+}

@@ -1,0 +1,57 @@
+package query
+
+import (
+	"fmt"
+	"time"
+
+	"dalmatiner/internal/dql"
+)
+
+// maxTime is the end of the year 9999 in unix ms. Nothing later can be asked
+// for, so sums of times and spans do not overflow.
+const maxTime = 253402300799999
+
+// TimeRange returns the range [start, end) of a query in unix ms. Times below
+// 1 and spans below 1 ms are raised to 1. Dates without a zone are in the one
+// given.
+func TimeRange(q *dql.Query, now int64, zone *time.Location) (start, end int64, err error) {
+	r := q.Range
+	if r.Kind == dql.RangeLast {
+		return clampTime(now - span(r.Span)), clampTime(now), nil
+	}
+	from, err := instant(q, r.From, now, zone)
+	if err != nil {
+		return 0, 0, err
+	}
+	switch r.Kind {
+	case dql.RangeAfter:
+		return from, clampTime(from + span(r.Span)), nil
+	case dql.RangeBefore:
+		return clampTime(from - span(r.Span)), from, nil
+	}
+	to, err := instant(q, r.To, now, zone)
+	return min(from, to), max(from, to), err
+}
+
+func span(d *dql.Duration) int64 { return max(1, d.Milliseconds()) }
+
+func clampTime(ms int64) int64 { return min(max(ms, 1), maxTime) }
+
+func instant(q *dql.Query, i *dql.Instant, now int64, zone *time.Location) (int64, error) {
+	switch {
+	case i.Now:
+		return clampTime(now), nil
+	case i.Ago != nil:
+		return clampTime(now - i.Ago.Milliseconds()), nil
+	case i.Date != "":
+		if zone == nil {
+			zone = time.UTC
+		}
+		ms, err := dql.ParseDate(i.Date, zone)
+		if err != nil {
+			return 0, dql.NewError(q.Text, i.Pos, err, fmt.Sprint(err))
+		}
+		return clampTime(ms), nil
+	}
+	return clampTime(i.Milli), nil
+}
