@@ -1,0 +1,290 @@
+// Package catalogue keeps the identities of all series on disk: a checkpoint
+// that is written at every flush and read once at start. It is the only
+// package that uses pebble as a database.
+//
+// The catalogue is never the only place of an identity: what it loses is in the
+// WAL or in a segment (DESIGN.md). So it runs without a log of its own, and one
+// that does not open is set aside and rebuilt.
+package catalogue
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"syscall"
+
+	"dalmatiner/internal/segment"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// ErrDamaged is wrapped by errors that the content of the directory causes. The
+// remedy is SetAside, Open and Put of everything the WAL and the segments name.
+var ErrDamaged = errors.New("catalogue is damaged")
+
+const (
+	// formatVersion is pinned so that an update of pebble does not change the
+	// files. It is the first one with a checksum in the footer of a table.
+	formatVersion = pebble.FormatTableFormatV6
+
+	// memTableSize bounds what Put holds in memory. A flush of the store brings
+	// a few thousand identities of some 100 bytes; only a first start brings
+	// more, and then a table per 4 MiB is cheap.
+	memTableSize = 4 << 20
+
+	// cacheSize is small because the only reader is Load, which reads every
+	// block once.
+	cacheSize = 1 << 20
+
+	// maxOpenFiles bounds the file descriptors: at 100 bytes a series, 64 tables
+	// of 2 MiB and more hold well over a million series.
+	maxOpenFiles = 64
+
+	// batchSize is where Put commits, so that a large Put needs no large batch.
+	batchSize = 256 << 10
+)
+
+// Catalogue is an open catalogue. Put, DeleteBucket and Flush may be called from
+// several goroutines; Close must come last.
+type Catalogue struct {
+	dir    string
+	db     *pebble.DB
+	lock   *pebble.Lock
+	failed chan error // the last error of a background write
+
+	mu         sync.Mutex
+	dirty      bool // written to since the last Flush
+	generation uint64
+}
+
+// Open opens the catalogue in dir, or starts an empty one if dir has none. Only
+// the last element of dir may be missing if it is to survive a crash. The
+// error wraps ErrDamaged if the files are not what a catalogue should be, and
+// does not if another process holds dir or the system refuses.
+func Open(files vfs.FS, dir string, logger *slog.Logger) (*Catalogue, error) {
+	if err := makeDir(files, dir); err != nil {
+		return nil, err
+	}
+	lock, err := pebble.LockDirectory(dir, files)
+	if err != nil {
+		return nil, fmt.Errorf("catalogue: lock %s, is another process using it? %w", dir, err)
+	}
+	c := &Catalogue{dir: dir, lock: lock, failed: make(chan error, 1)}
+	if err := c.open(files, logger); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return c, nil
+}
+
+func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
+	used, err := hasTables(files, c.dir)
+	if err != nil {
+		return fmt.Errorf("catalogue: list %s: %w", c.dir, err)
+	}
+	log := quiet{logger}
+	cache := pebble.NewCache(cacheSize)
+	defer cache.Unref()
+	c.db, err = pebble.Open(c.dir, &pebble.Options{
+		FS:                 files,
+		Lock:               c.lock,
+		Cache:              cache,
+		MemTableSize:       memTableSize,
+		MaxOpenFiles:       maxOpenFiles,
+		FormatMajorVersion: formatVersion,
+		DisableWAL:         true,
+		DisableTableStats:  true,
+		// Tables without the file that lists them would otherwise be taken for
+		// leavings and removed, and the catalogue be empty without an error.
+		ErrorIfNotExists: used,
+		Logger:           log,
+		EventListener:    c.events(log),
+	})
+	if err != nil {
+		return c.openError(err)
+	}
+	if c.generation, err = c.readGeneration(); err != nil {
+		return errors.Join(err, c.db.Close())
+	}
+	return nil
+}
+
+// events keeps pebble from ending the process for damage in a table, which Load
+// reports, and notes failures of background writes for Flush.
+func (c *Catalogue) events(log quiet) *pebble.EventListener {
+	return &pebble.EventListener{
+		BackgroundError: func(err error) {
+			log.Errorf("background write: %v", err)
+			select {
+			case c.failed <- err:
+			default:
+			}
+		},
+		DataCorruption: func(info pebble.DataCorruptionInfo) { log.Errorf("%s", info) },
+	}
+}
+
+// openError tells what the files cause from what the system refuses.
+func (c *Catalogue) openError(err error) error {
+	for _, refusal := range []error{fs.ErrPermission, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS,
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+		if errors.Is(err, refusal) {
+			return fmt.Errorf("catalogue: open %s: %w", c.dir, err)
+		}
+	}
+	return c.damaged("open", err)
+}
+
+func (c *Catalogue) damaged(doing string, err error) error {
+	return fmt.Errorf("%w: %s %s: %w; set it aside, it is rebuilt from the WAL and the segments", ErrDamaged, doing, c.dir, err)
+}
+
+// readError wraps an error of a read.
+func (c *Catalogue) readError(doing string, err error) error {
+	if pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errRecord) {
+		return c.damaged(doing, err)
+	}
+	return fmt.Errorf("catalogue: %s %s: %w", doing, c.dir, err)
+}
+
+// Put adds identities, or replaces those with the same bucket, group, column
+// and hash. They are durable after the next Flush and may become so before.
+func (c *Catalogue) Put(series []segment.Series) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.db.NewBatchWithSize(batchSize)
+	defer b.Close()
+	var key []byte
+	for i := range series {
+		s := &series[i]
+		key = appendKey(key[:0], s)
+		if err := b.Set(key, s.Key, nil); err != nil {
+			return fmt.Errorf("catalogue: put series %s: %w", s.Hash, err)
+		}
+		if b.Len() < batchSize {
+			continue
+		}
+		if err := c.commit(b); err != nil {
+			return err
+		}
+		b.Reset()
+	}
+	return c.commit(b)
+}
+
+// DeleteBucket removes all identities of a bucket. It is durable after the next
+// Flush.
+func (c *Catalogue) DeleteBucket(id uint32) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.db.NewBatch()
+	defer b.Close()
+	from, to := bucketRange(id)
+	if err := b.DeleteRange(from, to, nil); err != nil {
+		return fmt.Errorf("catalogue: delete bucket %d: %w", id, err)
+	}
+	return c.commit(b)
+}
+
+// commit applies b if there is anything in it. c.mu is held.
+func (c *Catalogue) commit(b *pebble.Batch) error {
+	if b.Empty() {
+		return nil
+	}
+	if err := b.Commit(pebble.NoSync); err != nil {
+		return fmt.Errorf("catalogue: write to %s: %w", c.dir, err)
+	}
+	c.dirty = true
+	return nil
+}
+
+// Flush makes everything put so far durable. If nothing changed it does
+// nothing. After an error the caller may try again: nothing is lost from
+// memory.
+func (c *Catalogue) Flush() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.dirty {
+		return nil
+	}
+	if err := c.db.Set(generationKey(), appendGeneration(nil, c.generation+1), pebble.NoSync); err != nil {
+		return fmt.Errorf("catalogue: write to %s: %w", c.dir, err)
+	}
+	select {
+	case <-c.failed: // of an earlier attempt
+	default:
+	}
+	flushed, err := c.db.AsyncFlush()
+	if err != nil {
+		return fmt.Errorf("catalogue: flush %s: %w", c.dir, err)
+	}
+	// pebble tries a failed flush again without end; the caller decides that.
+	select {
+	case <-flushed:
+	case err := <-c.failed:
+		return fmt.Errorf("catalogue: flush %s: %w", c.dir, err)
+	}
+	c.generation++
+	c.dirty = false
+	return nil
+}
+
+// Generation is the number of times Flush has written since the catalogue was
+// new. A catalogue that opens with a lower one than its owner has noted after a
+// Flush has lost that Flush without any file being visibly damaged, and must be
+// set aside like a damaged one.
+func (c *Catalogue) Generation() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.generation
+}
+
+func (c *Catalogue) readGeneration() (uint64, error) {
+	v, closer, err := c.db.Get(generationKey())
+	if errors.Is(err, pebble.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, c.readError("read", err)
+	}
+	n, err := parseGeneration(v)
+	if err := errors.Join(err, closer.Close()); err != nil {
+		return 0, c.readError("read", err)
+	}
+	return n, nil
+}
+
+// Load calls fn for every identity in the order of bucket, group, column and
+// hash. The key is valid during the call. An error of fn ends the walk and is
+// returned as it is; the error wraps ErrDamaged if a file is damaged, and then
+// fn has seen a part.
+func (c *Catalogue) Load(fn func(segment.Series) error) error {
+	from, to := seriesRange()
+	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+	if err != nil {
+		return c.readError("read", err)
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		s, err := parseKey(it.Key())
+		if err != nil {
+			return errors.Join(c.readError("read", err), it.Close())
+		}
+		s.Key = it.Value()
+		if err := fn(s); err != nil {
+			_ = it.Close()
+			return err
+		}
+	}
+	if err := it.Error(); err != nil {
+		_ = it.Close() // the same error
+		return c.readError("read", err)
+	}
+	return it.Close()
+}
+
+// Close closes the catalogue. What was put since the last Flush may be lost.
+func (c *Catalogue) Close() error {
+	return errors.Join(c.db.Close(), c.lock.Close())
+}

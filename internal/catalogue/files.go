@@ -1,0 +1,98 @@
+package catalogue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// hasTables reports whether dir holds, or held, a catalogue.
+func hasTables(files vfs.FS, dir string) (bool, error) {
+	names, err := files.List(dir)
+	if err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, ".sst") {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// makeDir makes dir if it is missing, and its name durable: without that a crash
+// takes the directory with everything that was synced in it.
+func makeDir(files vfs.FS, dir string) error {
+	if _, err := files.Stat(dir); err == nil {
+		return nil
+	}
+	if err := files.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("catalogue: create %s: %w", dir, err)
+	}
+	return syncDir(files, files.PathDir(dir))
+}
+
+// SetAside moves the directory of a closed catalogue into the directory
+// lostFound, under its own name and the first free number, and makes that
+// durable. It returns where it went. If there is no dir, it does nothing.
+func SetAside(files vfs.FS, dir, lostFound string) (string, error) {
+	if _, err := files.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err := files.MkdirAll(lostFound, 0o755); err != nil {
+		return "", fmt.Errorf("catalogue: create %s: %w", lostFound, err)
+	}
+	for n := 1; ; n++ {
+		to := files.PathJoin(lostFound, fmt.Sprintf("%s-%d", files.PathBase(dir), n))
+		_, err := files.Stat(to)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("catalogue: stat %s: %w", to, err)
+		}
+		if err := files.Rename(dir, to); err != nil {
+			return "", fmt.Errorf("catalogue: set %s aside: %w", dir, err)
+		}
+		return to, errors.Join(syncDir(files, lostFound), syncDir(files, files.PathDir(lostFound)),
+			syncDir(files, files.PathDir(dir)))
+	}
+}
+
+func syncDir(files vfs.FS, dir string) error {
+	d, err := files.OpenDir(dir)
+	if err != nil {
+		return fmt.Errorf("catalogue: open %s: %w", dir, err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("catalogue: sync %s: %w", dir, err)
+	}
+	return nil
+}
+
+// quiet passes what pebble has to say on at debug level.
+type quiet struct{ logger *slog.Logger }
+
+func (q quiet) Infof(format string, args ...any) {
+	if q.logger.Enabled(context.Background(), slog.LevelDebug) {
+		q.logger.Debug("catalogue: " + fmt.Sprintf(format, args...))
+	}
+}
+
+func (q quiet) Errorf(format string, args ...any) {
+	q.logger.Warn("catalogue: " + fmt.Sprintf(format, args...))
+}
+
+// Fatalf must not return: pebble calls it when its state in memory and on disk
+// have parted, above all for a failed write or fsync of its MANIFEST, which must
+// not be tried again on the same file.
+func (q quiet) Fatalf(format string, args ...any) {
+	text := "catalogue: " + fmt.Sprintf(format, args...)
+	q.logger.Error(text)
+	panic(text)
+}

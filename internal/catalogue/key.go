@@ -1,0 +1,65 @@
+package catalogue
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"dalmatiner/internal/segment"
+)
+
+// The first byte of a key tells the kind of record.
+const (
+	kindMeta   = 'm'
+	kindSeries = 's'
+)
+
+// keySize is the size of the key of an identity: kind, bucket, group, column
+// (all big-endian, so that byte order is their order) and hash. The hash is
+// part of it because a column may pass to another series, and the identity of
+// the first must stay.
+const keySize = 1 + 4 + 4 + 2 + 16
+
+var errRecord = errors.New("malformed record")
+
+func appendKey(dst []byte, s *segment.Series) []byte {
+	dst = append(dst, kindSeries)
+	dst = binary.BigEndian.AppendUint32(dst, s.Bucket)
+	dst = binary.BigEndian.AppendUint32(dst, s.Group)
+	dst = binary.BigEndian.AppendUint16(dst, s.Column)
+	return append(dst, s.Hash[:]...)
+}
+
+func parseKey(src []byte) (s segment.Series, err error) {
+	if len(src) != keySize || src[0] != kindSeries {
+		return s, errRecord
+	}
+	s.Bucket = binary.BigEndian.Uint32(src[1:])
+	s.Group = binary.BigEndian.Uint32(src[5:])
+	s.Column = binary.BigEndian.Uint16(src[9:])
+	copy(s.Hash[:], src[11:])
+	return s, nil
+}
+
+// seriesRange bounds the keys of all identities.
+func seriesRange() (from, to []byte) { return []byte{kindSeries}, []byte{kindSeries + 1} }
+
+// bucketRange bounds the keys of one bucket.
+func bucketRange(id uint32) (from, to []byte) {
+	from = binary.BigEndian.AppendUint32([]byte{kindSeries}, id)
+	if id+1 == 0 {
+		_, to = seriesRange()
+		return from, to
+	}
+	return from, binary.BigEndian.AppendUint32([]byte{kindSeries}, id+1)
+}
+
+func generationKey() []byte { return []byte{kindMeta, 'g'} }
+
+func appendGeneration(dst []byte, n uint64) []byte { return binary.BigEndian.AppendUint64(dst, n) }
+
+func parseGeneration(src []byte) (uint64, error) {
+	if len(src) != 8 {
+		return 0, errRecord
+	}
+	return binary.BigEndian.Uint64(src), nil
+}
