@@ -1,0 +1,45 @@
+package wire
+
+import (
+	"encoding/binary"
+
+	"dalmatiner/internal/point"
+)
+
+// AppendEntry appends an entry: consecutive points of key from slot. The key
+// has at most metric.MaxKey bytes.
+func AppendEntry(dst, key []byte, slot uint64, words ...uint64) []byte {
+	dst = append(dst, byte(OpEntry))
+	dst = binary.BigEndian.AppendUint64(dst, slot)
+	dst = appendB16(dst, key)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(words)*point.Size))
+	for _, w := range words {
+		dst = point.Append(dst, w)
+	}
+	return dst
+}
+
+// AppendBatchStart appends the start of a batch: all of its points belong to
+// slot.
+func AppendBatchStart(dst []byte, slot uint64) []byte {
+	dst = append(dst, byte(OpBatch))
+	return binary.BigEndian.AppendUint64(dst, slot)
+}
+
+// AppendBatchPoint appends one point of a batch. The key has 1 to
+// metric.MaxKey bytes; an empty one would end the batch.
+func AppendBatchPoint(dst, key []byte, word uint64) []byte {
+	return point.Append(appendB16(dst, key), word)
+}
+
+// AppendBatchEnd appends the end of a batch.
+func AppendBatchEnd(dst []byte) []byte { return append(dst, 0, 0) }
+
+// AppendFlush appends a flush.
+func AppendFlush(dst []byte) []byte { return append(dst, byte(OpFlush)) }
+
+// AppendFlushAck appends a flush of the acknowledged stream.
+func AppendFlushAck(dst []byte, seq uint64) []byte {
+	dst = append(dst, byte(OpFlushAck))
+	return binary.BigEndian.AppendUint64(dst, seq)
+}

@@ -1,0 +1,55 @@
+// Package wire encodes and decodes everything that travels on the store's TCP
+// port: frames, requests, replies, and the raw byte stream of ingest.
+//
+// Encoders append to a slice the caller owns. Decoders never copy: every slice
+// they return is part of the input and is valid as long as the input is. No
+// decoder allocates from a length it has not compared with the bytes at hand.
+//
+// The formats are those of the original (protocol page, sections 1 to 7) and
+// the acknowledged stream, which is ours; DESIGN.md shows the bytes.
+package wire
+
+import "errors"
+
+// Op is the first byte of a payload.
+type Op uint8
+
+// The opcodes (protocol page, section 4). The 0x20s are ours.
+const (
+	OpPut               Op = 0  // historic, UDP only
+	OpList              Op = 1  // metrics of a bucket
+	OpGet               Op = 2  // points of a series
+	OpBuckets           Op = 3  // names of the buckets
+	OpStream            Op = 4  // enters stream mode
+	OpEntry             Op = 5  // stream mode: consecutive points of one series
+	OpFlush             Op = 6  // stream mode: write what is pending
+	OpInfo              Op = 7  // properties of a bucket
+	OpAdd               Op = 8  // creates a bucket
+	OpDelete            Op = 9  // deletes a bucket
+	OpBatch             Op = 10 // stream mode: points of many series at one time
+	OpListPrefix        Op = 11 // metrics of a bucket below a prefix
+	OpTTL               Op = 12 // sets a bucket's lifetime
+	OpEvents            Op = 13
+	OpGetEvents         Op = 14
+	OpReplyEvents       Op = 15
+	OpEndEvents         Op = 16
+	OpGetEventsFiltered Op = 17
+	OpStream2           Op = 18   // enters stream mode, with the hpts flag
+	OpAckStream         Op = 0x20 // enters stream mode with acknowledged flushes
+	OpFlushAck          Op = 0x21 // acknowledged stream: flush and answer; also the answer
+	OpTraced            Op = 254  // wraps a request with two trace ids
+	OpError             Op = 255  // reply: a message; also the header of a GET reply
+)
+
+// AckVersion is the version of the acknowledged stream that this package
+// speaks.
+const AckVersion = 1
+
+// Reasons a message is refused. Every error of this package that concerns
+// input wraps one of them, so that a server can count by reason.
+var (
+	ErrMalformed     = errors.New("malformed message")
+	ErrTooLarge      = errors.New("message too large")
+	ErrUnknownOpcode = errors.New("unknown opcode")
+	ErrUnsupported   = errors.New("not supported by this server")
+)

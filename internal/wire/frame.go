@@ -1,0 +1,98 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// FrameHeader is the number of bytes before the payload of a frame.
+const FrameHeader = 4
+
+// ErrIncomplete is returned by ParseFrame when src ends inside a frame.
+var ErrIncomplete = errors.New("the frame is not complete")
+
+// readStep bounds what ReadFrame allocates ahead of the bytes that arrived.
+const readStep = 64 << 10
+
+// AppendFrame appends payload as a frame: its length, then itself.
+func AppendFrame(dst, payload []byte) []byte {
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(payload)))
+	return append(dst, payload...)
+}
+
+// BeginFrame appends room for a frame's length. The caller appends the payload
+// and then calls EndFrame with mark, which saves AppendFrame's copy.
+func BeginFrame(dst []byte) (out []byte, mark int) {
+	return append(dst, 0, 0, 0, 0), len(dst)
+}
+
+// EndFrame writes the length of the frame that began at mark and ends with
+// dst.
+func EndFrame(dst []byte, mark int) {
+	binary.BigEndian.PutUint32(dst[mark:], uint32(len(dst)-mark-FrameHeader))
+}
+
+// ParseFrame splits the first frame from src. The error is ErrIncomplete when
+// src ends inside it, and wraps ErrTooLarge when its payload is longer than
+// limit bytes.
+func ParseFrame(src []byte, limit int) (payload, rest []byte, err error) {
+	if len(src) < FrameHeader {
+		return nil, src, ErrIncomplete
+	}
+	n := binary.BigEndian.Uint32(src)
+	if err := checkFrame(n, limit); err != nil {
+		return nil, src, err
+	}
+	if uint64(len(src)-FrameHeader) < uint64(n) {
+		return nil, src, ErrIncomplete
+	}
+	end := FrameHeader + int(n)
+	return src[FrameHeader:end:end], src[end:], nil
+}
+
+// ReadFrame reads one frame from r into buf, which it grows as the payload
+// arrives, and returns the payload in buf's memory. It reads nothing beyond
+// the frame. The error is io.EOF when r ends before the frame,
+// io.ErrUnexpectedEOF when r ends inside it, and wraps ErrTooLarge when the
+// payload is longer than limit bytes.
+func ReadFrame(r io.Reader, buf []byte, limit int) ([]byte, error) {
+	if cap(buf) < FrameHeader {
+		buf = make([]byte, 0, 512)
+	}
+	head := buf[:FrameHeader]
+	if _, err := io.ReadFull(r, head); err != nil {
+		return nil, err
+	}
+	size := binary.BigEndian.Uint32(head)
+	if err := checkFrame(size, limit); err != nil {
+		return nil, err
+	}
+	n := int(size)
+	buf = buf[:0]
+	for len(buf) < n {
+		step := min(n-len(buf), max(readStep, len(buf)))
+		have := len(buf)
+		if cap(buf) < have+step {
+			grown := make([]byte, have, have+step)
+			copy(grown, buf)
+			buf = grown
+		}
+		buf = buf[:have+step]
+		if _, err := io.ReadFull(r, buf[have:]); err != nil {
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, fmt.Errorf("frame of %d bytes: %w", n, err)
+		}
+	}
+	return buf, nil
+}
+
+func checkFrame(n uint32, limit int) error {
+	if uint64(n) > uint64(limit) {
+		return fmt.Errorf("%w: a frame of %d bytes, the limit is %d: split the request", ErrTooLarge, n, limit)
+	}
+	return nil
+}

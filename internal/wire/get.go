@@ -1,0 +1,217 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/klauspost/compress/s2"
+
+	"dalmatiner/internal/point"
+)
+
+// The first bytes of the frames of a GET reply (protocol page, section 6).
+const (
+	getEnd       = 0x00
+	getData      = 0x01
+	getPaddedOld = 0x02 // u64 padding: read only
+	getPadded    = 0x03
+	getHeader    = byte(OpError)
+)
+
+// MaxGetSlots is the most slots a data frame of this server holds: half a
+// megabyte of points, whatever the bucket's points per file.
+const MaxGetSlots = 65536
+
+// AppendGetHeader appends the payload of the first frame of a GET reply: no
+// aggregation was applied.
+func AppendGetHeader(dst []byte) []byte { return append(dst, getHeader) }
+
+// AppendGetAggrHeader appends the payload of the first frame of a GET reply
+// whose points are aggregated: each stands for count slots. It panics when the
+// name is longer than 255 bytes.
+func AppendGetAggrHeader(dst []byte, name string, count uint32) []byte {
+	if len(name) > 255 {
+		panic(fmt.Sprintf("aggregation name of %d bytes, the limit is 255", len(name)))
+	}
+	dst = append(dst, getHeader, byte(len(name)))
+	dst = append(dst, name...)
+	return binary.BigEndian.AppendUint32(dst, count)
+}
+
+// AppendGetEnd appends the payload of the last frame of a GET reply.
+func AppendGetEnd(dst []byte) []byte { return append(dst, getEnd) }
+
+// GetEncoder encodes data frames. Its zero value is ready; it keeps a buffer
+// between calls and serves one goroutine at a time.
+type GetEncoder struct {
+	raw []byte
+}
+
+// AppendData appends the payload of one data frame with all of words. Unset
+// words at the end travel as a count.
+func (e *GetEncoder) AppendData(dst []byte, words []uint64) []byte {
+	set := len(words)
+	for set > 0 && words[set-1] == point.Unset {
+		set--
+	}
+	if pad := len(words) - set; pad > 0 {
+		dst = append(dst, getPadded)
+		dst = binary.BigEndian.AppendUint32(dst, uint32(pad))
+	} else {
+		dst = append(dst, getData)
+	}
+	if set == 0 {
+		// Snappy of nothing is nothing here: the length byte is left out.
+		return dst
+	}
+	e.raw = slices.Grow(e.raw[:0], set*point.Size)
+	for _, w := range words[:set] {
+		e.raw = point.Append(e.raw, w)
+	}
+	dst = slices.Grow(dst, s2.MaxEncodedLen(len(e.raw)))
+	coded := s2.EncodeSnappy(dst[len(dst):cap(dst)], e.raw)
+	return dst[:len(dst)+len(coded)]
+}
+
+// GetFrameKind tells the frames of a GET reply apart.
+type GetFrameKind uint8
+
+// The frames of a GET reply.
+const (
+	GetHeader GetFrameKind = iota + 1
+	GetData
+	GetEnd
+)
+
+// GetFrame is one frame of a GET reply. Its slices are part of the payload.
+type GetFrame struct {
+	Kind GetFrameKind
+
+	Aggr      []byte // GetHeader: the aggregation that was applied, or nil
+	AggrCount uint32 // GetHeader: slots per point
+
+	Coded   []byte // GetData: the compressed points
+	Padding uint64 // GetData: unset slots that follow them
+}
+
+// ParseGetFrame decodes the payload of one frame of a GET reply. The caller
+// asks ParseError first.
+func ParseGetFrame(payload []byte) (GetFrame, error) {
+	r := reader{src: payload}
+	switch op := r.u8(); {
+	case r.short:
+		return GetFrame{}, fmt.Errorf("%w: an empty frame in a get reply", ErrMalformed)
+	case op == getHeader && len(r.src) == 0:
+		return GetFrame{Kind: GetHeader}, nil
+	case op == getHeader:
+		f := GetFrame{Kind: GetHeader, Aggr: r.b8(), AggrCount: r.u32()}
+		if r.short || len(r.src) > 0 {
+			return GetFrame{}, fmt.Errorf("%w: a get header of %d bytes", ErrMalformed, len(payload))
+		}
+		return f, nil
+	case op == getData:
+		return GetFrame{Kind: GetData, Coded: r.src}, nil
+	case op == getPadded || op == getPaddedOld:
+		f := GetFrame{Kind: GetData}
+		if op == getPadded {
+			f.Padding = uint64(r.u32())
+		} else {
+			f.Padding = r.u64()
+		}
+		if r.short {
+			return GetFrame{}, fmt.Errorf("%w: a padded get frame of %d bytes", ErrMalformed, len(payload))
+		}
+		f.Coded = r.src
+		return f, nil
+	case op == getEnd && len(r.src) == 0:
+		return GetFrame{Kind: GetEnd}, nil
+	default:
+		return GetFrame{}, fmt.Errorf("%w: a get reply frame starts with %02x and has %d bytes", ErrMalformed, op, len(payload))
+	}
+}
+
+// Decoder decodes the points of data frames. Its zero value is ready; it keeps
+// a buffer between calls and serves one goroutine at a time.
+type Decoder struct {
+	raw []byte
+}
+
+// AppendWords appends the points of a data frame, normalised, padding
+// included. It refuses a frame of more than limit slots, which is what the
+// caller still waits for, before it allocates.
+func (d *Decoder) AppendWords(dst []uint64, f GetFrame, limit int) ([]uint64, error) {
+	raw, err := d.decode(f, point.Size, limit)
+	if err != nil {
+		return dst, err
+	}
+	dst = slices.Grow(dst, len(raw)/point.Size+int(f.Padding))
+	for ; len(raw) > 0; raw = raw[point.Size:] {
+		w, ok := point.Normalize(point.Get(raw))
+		if !ok {
+			return dst, fmt.Errorf("%w: a point of type %02x, known are 00, 01, 02 and 80 to ff", ErrMalformed, raw[0])
+		}
+		dst = append(dst, w)
+	}
+	for range f.Padding {
+		dst = append(dst, point.Unset)
+	}
+	return dst, nil
+}
+
+// decode returns the uncompressed points of f, width bytes each.
+func (d *Decoder) decode(f GetFrame, width, limit int) ([]byte, error) {
+	if f.Padding > uint64(limit) {
+		return nil, fmt.Errorf("%w: a get frame pads %d slots, expected are at most %d", ErrTooLarge, f.Padding, limit)
+	}
+	if len(f.Coded) == 0 {
+		return nil, nil
+	}
+	n, err := s2.DecodedLen(f.Coded)
+	if err != nil {
+		return nil, fmt.Errorf("%w: get frame: %v", ErrMalformed, err)
+	}
+	if n%width != 0 {
+		return nil, fmt.Errorf("%w: a get frame holds %d bytes, no multiple of %d", ErrMalformed, n, width)
+	}
+	if most := limit - int(f.Padding); n/width > most {
+		return nil, fmt.Errorf("%w: a get frame of %d slots, expected are at most %d", ErrTooLarge, n/width, most)
+	}
+	// A snappy element makes at most 64 bytes from 3, so that a frame's size
+	// bounds what it may claim.
+	if n > 32*len(f.Coded) {
+		return nil, fmt.Errorf("%w: %d compressed bytes claim to hold %d", ErrMalformed, len(f.Coded), n)
+	}
+	d.raw, err = s2.Decode(slices.Grow(d.raw[:0], n)[:n], f.Coded)
+	if err != nil {
+		return nil, fmt.Errorf("%w: get frame: %v", ErrMalformed, err)
+	}
+	return d.raw, nil
+}
+
+// Stamped is a point of a bucket with timestamps.
+type Stamped struct {
+	Word uint64
+	Time uint64 // nanoseconds by convention
+}
+
+// AppendStamped is AppendWords for a reply to a GET with the hpts option,
+// whose points have 16 bytes: the value, then its timestamp.
+func (d *Decoder) AppendStamped(dst []Stamped, f GetFrame, limit int) ([]Stamped, error) {
+	raw, err := d.decode(f, 2*point.Size, limit)
+	if err != nil {
+		return dst, err
+	}
+	dst = slices.Grow(dst, len(raw)/(2*point.Size)+int(f.Padding))
+	for ; len(raw) > 0; raw = raw[2*point.Size:] {
+		w, ok := point.Normalize(point.Get(raw))
+		if !ok {
+			return dst, fmt.Errorf("%w: a point of type %02x, known are 00, 01, 02 and 80 to ff", ErrMalformed, raw[0])
+		}
+		dst = append(dst, Stamped{Word: w, Time: point.Get(raw[point.Size:])})
+	}
+	for range f.Padding {
+		dst = append(dst, Stamped{})
+	}
+	return dst, nil
+}

@@ -1,0 +1,249 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"dalmatiner/internal/metric"
+)
+
+// Request is a decoded request of the normal, framed mode. Op tells which of
+// the other fields have a meaning. The slices are part of the payload that was
+// parsed.
+type Request struct {
+	Op     Op
+	Bucket []byte // all but OpBuckets
+	Key    []byte // OpGet: the metric's key; OpListPrefix: the prefix of a key
+
+	Slot    uint64     // OpGet: the first slot
+	Count   uint32     // OpGet: the number of slots, may be 0
+	Options GetOptions // OpGet
+
+	Resolution    uint64 // OpAdd: milliseconds per slot
+	PointsPerFile uint64 // OpAdd
+	TTL           uint64 // OpAdd, OpTTL: points, 0 is infinite
+
+	Delay uint8 // OpStream, OpStream2, OpAckStream: points
+	HPTS  bool  // OpStream2: points carry timestamps
+
+	// Traced is set when the request came wrapped with two trace ids, as the
+	// original's clients send every GET; 0 is "no id".
+	Traced          bool
+	TraceID, Parent uint64
+}
+
+// OptionForm tells how many option fields a GET carries (protocol page,
+// section 6).
+type OptionForm uint8
+
+// The forms of GET options.
+const (
+	OptionsNone OptionForm = iota // read repair and R are the server's defaults
+	OptionsPair                   // rr, r: clients of 2017-02 to 2018-03
+	OptionsFull                   // hpts, rr, r
+	OptionsAggr                   // hpts, rr, r and an aggregation the server may apply
+)
+
+// Values of GetOptions.ReadRepair.
+const (
+	RepairOff     uint8 = 0
+	RepairOn      uint8 = 1
+	RepairDefault uint8 = 2
+)
+
+// GetOptions are the options of a GET. Fields its form does not carry have
+// their default.
+type GetOptions struct {
+	Form       OptionForm
+	HPTS       bool
+	ReadRepair uint8  // RepairOff, RepairOn, RepairDefault
+	R          uint8  // replies to wait for: 0 the default, 255 all
+	Aggr       []byte // name of the aggregation asked for
+	AggrCount  uint32 // slots per aggregated point, at least 1
+}
+
+// ParseRequest decodes the payload of a request frame. Its slices are part of
+// payload. Errors wrap ErrMalformed, ErrUnknownOpcode, or ErrUnsupported for
+// what the protocol has and this server does not (events, UDP).
+func ParseRequest(payload []byte) (Request, error) {
+	r := reader{src: payload}
+	req := Request{Op: Op(r.u8())}
+	if req.Op == OpTraced && !r.short {
+		req.Traced, req.TraceID, req.Parent = true, r.u64(), r.u64()
+		req.Op = Op(r.u8())
+		if req.Op == OpTraced && !r.short {
+			return req, fmt.Errorf("%w: a traced request inside a traced request", ErrMalformed)
+		}
+	}
+	if r.short {
+		return req, fmt.Errorf("%w: a request of %d bytes has no opcode", ErrMalformed, len(payload))
+	}
+	if err := req.parseBody(&r); err != nil {
+		return req, err
+	}
+	switch {
+	case r.short:
+		return req, fmt.Errorf("%w: opcode %d ends after %d bytes, inside a field", ErrMalformed, req.Op, len(payload))
+	case len(r.src) > 0:
+		return req, fmt.Errorf("%w: opcode %d has %d bytes too many", ErrMalformed, req.Op, len(r.src))
+	case req.Op != OpBuckets && len(req.Bucket) == 0:
+		return req, fmt.Errorf("%w: opcode %d names no bucket", ErrMalformed, req.Op)
+	}
+	return req, nil
+}
+
+func (q *Request) parseBody(r *reader) error {
+	if q.Op == OpBuckets {
+		return nil
+	}
+	switch q.Op {
+	case OpStream:
+		q.Delay = r.u8()
+	case OpStream2:
+		flag := r.u8()
+		q.HPTS = flag == 1
+		if flag > 1 {
+			return fmt.Errorf("%w: hpts flag %d, it is 0 or 1", ErrMalformed, flag)
+		}
+		q.Delay = r.u8()
+	case OpAckStream:
+		if v := r.u8(); v != AckVersion && !r.short {
+			return fmt.Errorf("%w: version %d of the acknowledged stream, this server speaks %d", ErrUnsupported, v, AckVersion)
+		}
+		q.Delay = r.u8()
+	case OpList, OpGet, OpInfo, OpAdd, OpDelete, OpListPrefix, OpTTL:
+	case OpEvents, OpGetEvents, OpGetEventsFiltered:
+		return fmt.Errorf("%w: opcode %d (events)", ErrUnsupported, q.Op)
+	case OpPut:
+		return fmt.Errorf("%w: opcode 0 (UDP put): open a stream with opcode 4", ErrUnsupported)
+	default:
+		return fmt.Errorf("%w: %d (0x%02x) is no request", ErrUnknownOpcode, q.Op, uint8(q.Op))
+	}
+	q.Bucket = r.b8()
+	switch q.Op {
+	case OpListPrefix:
+		q.Key = r.b16()
+	case OpAdd:
+		q.Resolution, q.PointsPerFile, q.TTL = r.u64(), r.u64(), r.u64()
+	case OpTTL:
+		q.TTL = r.u64()
+	case OpGet:
+		q.Key, q.Slot, q.Count = r.b16(), r.u64(), r.u32()
+		return q.Options.parse(r)
+	}
+	return nil
+}
+
+// parse tells the forms apart by what is left of the request.
+func (o *GetOptions) parse(r *reader) error {
+	o.ReadRepair = RepairDefault
+	if r.short {
+		return nil
+	}
+	switch n := len(r.src); {
+	case n == 0:
+		return nil
+	case n == 2:
+		o.Form = OptionsPair
+	case n == 3:
+		o.Form = OptionsFull
+	case n >= 8:
+		o.Form = OptionsAggr
+	default:
+		return fmt.Errorf("%w: get options of %d bytes, they have 0, 2, 3, or 8 and more", ErrMalformed, n)
+	}
+	if o.Form != OptionsPair {
+		flag := r.u8()
+		o.HPTS = flag == 1
+		if flag > 1 {
+			return fmt.Errorf("%w: hpts option %d, it is 0 or 1", ErrMalformed, flag)
+		}
+	}
+	o.ReadRepair, o.R = r.u8(), r.u8()
+	if o.ReadRepair > RepairDefault {
+		return fmt.Errorf("%w: read repair option %d, it is 0, 1 or 2", ErrMalformed, o.ReadRepair)
+	}
+	if o.Form == OptionsAggr {
+		o.Aggr, o.AggrCount = r.b8(), r.u32()
+		if o.AggrCount == 0 && !r.short {
+			return fmt.Errorf("%w: aggregation over 0 points, the least is 1", ErrMalformed)
+		}
+	}
+	return nil
+}
+
+// AppendRequest appends the payload of q, without a frame. It refuses names
+// that their length fields cannot carry and opcodes that are no request.
+func AppendRequest(dst []byte, q *Request) ([]byte, error) {
+	if err := q.check(); err != nil {
+		return dst, err
+	}
+	if q.Traced {
+		dst = append(dst, byte(OpTraced))
+		dst = binary.BigEndian.AppendUint64(dst, q.TraceID)
+		dst = binary.BigEndian.AppendUint64(dst, q.Parent)
+	}
+	dst = append(dst, byte(q.Op))
+	switch q.Op {
+	case OpBuckets:
+		return dst, nil
+	case OpStream:
+		dst = append(dst, q.Delay)
+	case OpStream2:
+		dst = append(dst, flagByte(q.HPTS), q.Delay)
+	case OpAckStream:
+		dst = append(dst, AckVersion, q.Delay)
+	}
+	dst = append(dst, byte(len(q.Bucket)))
+	dst = append(dst, q.Bucket...)
+	switch q.Op {
+	case OpListPrefix:
+		dst = appendB16(dst, q.Key)
+	case OpAdd:
+		dst = binary.BigEndian.AppendUint64(dst, q.Resolution)
+		dst = binary.BigEndian.AppendUint64(dst, q.PointsPerFile)
+		dst = binary.BigEndian.AppendUint64(dst, q.TTL)
+	case OpTTL:
+		dst = binary.BigEndian.AppendUint64(dst, q.TTL)
+	case OpGet:
+		dst = appendB16(dst, q.Key)
+		dst = binary.BigEndian.AppendUint64(dst, q.Slot)
+		dst = binary.BigEndian.AppendUint32(dst, q.Count)
+		dst = q.Options.append(dst)
+	}
+	return dst, nil
+}
+
+func (q *Request) check() error {
+	switch q.Op {
+	case OpList, OpGet, OpBuckets, OpStream, OpStream2, OpAckStream, OpInfo, OpAdd, OpDelete, OpListPrefix, OpTTL:
+	default:
+		return fmt.Errorf("%w: %d is no request", ErrUnknownOpcode, q.Op)
+	}
+	if q.Op != OpBuckets && (len(q.Bucket) == 0 || len(q.Bucket) > metric.MaxBucket) {
+		return fmt.Errorf("a bucket's name has %d bytes, it needs 1 to %d", len(q.Bucket), metric.MaxBucket)
+	}
+	if len(q.Key) > metric.MaxKey {
+		return fmt.Errorf("a metric's key has %d bytes, the limit is %d", len(q.Key), metric.MaxKey)
+	}
+	if len(q.Options.Aggr) > 255 {
+		return fmt.Errorf("an aggregation's name has %d bytes, the limit is 255", len(q.Options.Aggr))
+	}
+	return nil
+}
+
+func (o *GetOptions) append(dst []byte) []byte {
+	if o.Form == OptionsNone {
+		return dst
+	}
+	if o.Form != OptionsPair {
+		dst = append(dst, flagByte(o.HPTS))
+	}
+	dst = append(dst, o.ReadRepair, o.R)
+	if o.Form == OptionsAggr {
+		dst = append(dst, byte(len(o.Aggr)))
+		dst = append(dst, o.Aggr...)
+		dst = binary.BigEndian.AppendUint32(dst, o.AggrCount)
+	}
+	return dst
+}

@@ -1,0 +1,191 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"dalmatiner/internal/point"
+)
+
+// Sink takes what a stream carries, in the order it was sent. The slices are
+// part of the parser's input and are valid during the call only. The key of an
+// entry may be empty; the key of a batch's point never is.
+type Sink interface {
+	// Point is one point of an entry or a batch: raw is its big-endian word,
+	// not normalised.
+	Point(key []byte, slot uint64, raw uint64)
+	// Points are consecutive points from slot: 8 bytes each, or 16 (the word,
+	// then a timestamp) in a stream with the hpts flag, where even single
+	// points come this way. data is never empty.
+	Points(key []byte, slot uint64, data []byte)
+	// Flush asks to write what is pending.
+	Flush()
+	// FlushAck asks to make durable what came before and to answer seq.
+	FlushAck(seq uint64)
+}
+
+// Bytes of the stream's messages before their variable part.
+const (
+	entryHead  = 1 + 8 + 2 // opcode, slot, key length
+	batchHead  = 1 + 8     // opcode, slot
+	flushAckSz = 1 + 8     // opcode, sequence number
+)
+
+// MinStreamLimit is the least limit of a stream parser: a batch entry with the
+// longest key and a timestamp, and an entry with one such point, fit it.
+const MinStreamLimit = entryHead + 65535 + 4 + 2*point.Size
+
+// StreamParser decodes a stream that arrives in pieces. It keeps what must be
+// remembered between them: whether a batch is open, and its slot.
+type StreamParser struct {
+	limit   int
+	width   int // bytes of a point
+	ack     bool
+	inBatch bool
+	slot    uint64 // of the open batch
+	offset  uint64 // bytes consumed since the stream was opened
+}
+
+// NewStreamParser returns the parser of the stream that open asked for. limit
+// is the most bytes of one message (an entry with its points, or one point of
+// a batch) and at least MinStreamLimit; the caller's buffer must hold that
+// many, else Parse would wait forever.
+func NewStreamParser(open *Request, limit int) *StreamParser {
+	if limit < MinStreamLimit {
+		panic(fmt.Sprintf("stream limit of %d bytes, the least is %d", limit, MinStreamLimit))
+	}
+	p := &StreamParser{limit: limit, width: point.Size, ack: open.Op == OpAckStream}
+	if open.HPTS {
+		p.width = 2 * point.Size
+	}
+	return p
+}
+
+// InBatch reports whether a batch is open. A connection that ends then was cut.
+func (p *StreamParser) InBatch() bool { return p.inBatch }
+
+// Parse hands every whole message at the start of buf to sink and returns how
+// many bytes these had; the caller presents the rest again with more bytes
+// behind it. A batch's points are handed on one by one, before its end has
+// arrived. An error is final: it names the opcode and its offset in the
+// stream, and wraps ErrUnknownOpcode, ErrMalformed or ErrTooLarge.
+func (p *StreamParser) Parse(buf []byte, sink Sink) (consumed int, err error) {
+	for consumed < len(buf) && err == nil {
+		var n int
+		if p.inBatch {
+			n, err = p.batch(buf[consumed:], sink)
+		} else {
+			n, err = p.message(buf[consumed:], sink)
+		}
+		if n == 0 {
+			break
+		}
+		consumed += n
+		p.offset += uint64(n)
+	}
+	return consumed, err
+}
+
+// message handles one message outside a batch. It returns 0 when buf ends
+// inside it.
+func (p *StreamParser) message(buf []byte, sink Sink) (int, error) {
+	switch op := Op(buf[0]); {
+	case op == OpEntry:
+		return p.entry(buf, sink)
+	case op == OpBatch:
+		if len(buf) < batchHead {
+			return 0, nil
+		}
+		p.slot, p.inBatch = binary.BigEndian.Uint64(buf[1:]), true
+		return batchHead, nil
+	case op == OpFlush:
+		sink.Flush()
+		return 1, nil
+	case op == OpFlushAck && p.ack:
+		if len(buf) < flushAckSz {
+			return 0, nil
+		}
+		sink.FlushAck(binary.BigEndian.Uint64(buf[1:]))
+		return flushAckSz, nil
+	default:
+		return 0, p.fail(op, ErrUnknownOpcode, "it is no message of a stream")
+	}
+}
+
+func (p *StreamParser) entry(buf []byte, sink Sink) (int, error) {
+	if len(buf) < entryHead {
+		return 0, nil
+	}
+	key := int(binary.BigEndian.Uint16(buf[9:]))
+	data := entryHead + key + 4
+	if len(buf) < data {
+		return 0, nil
+	}
+	size := int(binary.BigEndian.Uint32(buf[data-4:]))
+	if size%p.width != 0 {
+		return 0, p.fail(OpEntry, ErrMalformed, fmt.Sprintf("%d bytes of points, no multiple of %d", size, p.width))
+	}
+	if size > p.limit-data {
+		return 0, p.fail(OpEntry, ErrTooLarge, fmt.Sprintf("an entry of %d bytes, the limit is %d: send fewer points at once", data+size, p.limit))
+	}
+	end := data + size
+	if len(buf) < end {
+		return 0, nil
+	}
+	slot := binary.BigEndian.Uint64(buf[1:])
+	name := buf[entryHead : data-4 : data-4]
+	switch size {
+	case 0:
+	case point.Size:
+		sink.Point(name, slot, binary.BigEndian.Uint64(buf[data:]))
+	default:
+		sink.Points(name, slot, buf[data:end:end])
+	}
+	return end, nil
+}
+
+// batch handles the points of the open batch, and its end. It is the hot path
+// of ingest: one length check per point, no state written but at the end.
+func (p *StreamParser) batch(buf []byte, sink Sink) (int, error) {
+	if p.width != point.Size {
+		return p.stampedBatch(buf, sink)
+	}
+	slot := p.slot
+	rest := buf
+	for len(rest) >= 2 {
+		key := int(rest[0])<<8 | int(rest[1])
+		if key == 0 {
+			p.inBatch = false
+			return len(buf) - len(rest) + 2, nil
+		}
+		body := rest[2:]
+		if len(body) < key+point.Size {
+			break
+		}
+		sink.Point(body[:key:key], slot, binary.BigEndian.Uint64(body[key:]))
+		rest = body[key+point.Size:]
+	}
+	return len(buf) - len(rest), nil
+}
+
+func (p *StreamParser) stampedBatch(buf []byte, sink Sink) (int, error) {
+	rest := buf
+	for len(rest) >= 2 {
+		key := int(rest[0])<<8 | int(rest[1])
+		if key == 0 {
+			p.inBatch = false
+			return len(buf) - len(rest) + 2, nil
+		}
+		end := 2 + key + p.width
+		if len(rest) < end {
+			break
+		}
+		sink.Points(rest[2:2+key:2+key], p.slot, rest[2+key:end:end])
+		rest = rest[end:]
+	}
+	return len(buf) - len(rest), nil
+}
+
+func (p *StreamParser) fail(op Op, kind error, detail string) error {
+	return fmt.Errorf("%w: opcode %d (0x%02x) at byte %d of the stream: %s", kind, op, uint8(op), p.offset, detail)
+}
