@@ -88,11 +88,11 @@ var keys = []key{
 	pointsKey("lifetime", "infinity", "points after which a new bucket's values expire, or infinity",
 		func(c *Config) *int64 { return &c.Lifetime }),
 
-	int64Key("query.max_points", "2000000000", 1, math.MaxInt64, "points one query may read",
+	int64Key("query.max_points", "500000000", 1, math.MaxInt64, "points one query may read",
 		func(c *Config) *int64 { return &c.QueryMaxPoints }),
-	int64Key("query.max_series", "1000000", 1, math.MaxInt64, "series one query may read",
+	int64Key("query.max_series", "100000", 1, math.MaxInt64, "series one query may read",
 		func(c *Config) *int64 { return &c.QueryMaxSeries }),
-	int64Key("query.max_output", "10000000", 1, math.MaxInt64, "points one reply may hold",
+	int64Key("query.max_output", "5000000", 1, math.MaxInt64, "points one reply may hold",
 		func(c *Config) *int64 { return &c.QueryMaxOutput }),
 
 	switchKey("self_monitor", "on", "write the node's own figures into bucket dalmatinerdb every second",

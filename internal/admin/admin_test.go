@@ -1,0 +1,221 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func compareGolden(t *testing.T, file, got string) {
+	t.Helper()
+	path := "testdata/" + file
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs; got:\n%s\nrun with -update when the change is meant", path, got)
+	}
+}
+
+// tree is the command tree of the tests: that of ddb-admin, and query.
+type tree struct {
+	Commands `embed:""`
+
+	Query   QueryCommand     `cmd:""`
+	Version kong.VersionFlag `help:"Print the version."`
+}
+
+// answers are what the fake node says to "METHOD path".
+type answers map[string]string
+
+// run executes commands against a fake node and returns a transcript: command,
+// requests with their bodies, output, complaints, exit code.
+func run(t *testing.T, node answers, commands ...[]string) string {
+	t.Helper()
+	var log bytes.Buffer
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		fmt.Fprintf(&log, "> %s %s %s\n", r.Method, r.URL, body)
+		if r.Method == http.MethodPost && r.Header.Get(Header) == "" {
+			t.Errorf("%s %s without %s", r.Method, r.URL, Header)
+		}
+		answer, ok := node[r.Method+" "+r.URL.Path]
+		if !ok {
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprintln(w, "unknown bucket 'x'")
+			return
+		}
+		io.WriteString(w, answer)
+	}))
+	defer server.Close()
+	addr := strings.TrimPrefix(server.URL, "http://")
+	for _, args := range commands {
+		fmt.Fprintf(&log, "$ %s\n", strings.ToValidUTF8(strings.Join(args, " "), "(byte)"))
+		var out, errOut bytes.Buffer
+		code := Execute(context.Background(), "ddb-admin", "Test.", "v1", &tree{}, append(args, "--addr", addr), &out, &errOut)
+		log.Write(out.Bytes())
+		log.Write(errOut.Bytes())
+		fmt.Fprintf(&log, "exit %d\n\n", code)
+	}
+	return log.String()
+}
+
+func TestBucketCommands(t *testing.T) {
+	buckets, err := json.Marshal([]Bucket{
+		{Name: "tachyon", Resolution: 1000, PPF: 604800, TTL: 0},
+		{Name: `odd \'\xff name`, Resolution: 500, PPF: 120, Grace: int64(5 * time.Second), TTL: 7200},
+		{Name: "b", Resolution: 60_000, PPF: 10, TTL: 1 << 60},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := answers{
+		"GET /buckets":               string(buckets),
+		"POST /admin/buckets/create": `{"name":"new","resolution":1000,"ppf":604800,"ttl":"infinity"}`,
+		"POST /admin/buckets/delete": `{"name":"b"}`,
+		"POST /admin/buckets/ttl":    `{"name":"b","ttl":60}`,
+	}
+	compareGolden(t, "buckets.golden", run(t, node,
+		[]string{"buckets", "list"},
+		[]string{"buckets", "create", "new", "1s", "1w", "false"},
+		[]string{"buckets", "create", "new", "1s", "1w", "disabled", "52w"},
+		[]string{"buckets", "create", "new", "10s", "1h30m", "true", "100", "5s"},
+		[]string{"buckets", "create", "it's \xff", "1s", "1w", "false", "infinity"},
+		[]string{"buckets", "create", `it's \xff`, "1s", "1w", "false", "infinity"},
+		[]string{"buckets", "create", "new", "1s", "1500ms", "false"},
+		[]string{"buckets", "create", "new", "1us", "1s", "false"},
+		[]string{"buckets", "create", "new", "60", "1w", "false"},
+		[]string{"buckets", "create", "new", "1s", "1w", "perhaps"},
+		[]string{"buckets", "create", "new", "1s", "1w", "false", "never"},
+		[]string{"buckets", "create", "new", "1s", "1w", "false", "0"},
+		[]string{"buckets", "create", "new", "1s", "1w", "false", "inf", "soon"},
+		[]string{"buckets", "create", "new", "1s"},
+		[]string{"buckets", "delete", "b"},
+		[]string{"buckets", "ttl", "tachyon"},
+		[]string{"buckets", "ttl", `odd '\xff name`},
+		[]string{"buckets", "ttl", "b", "90s"},
+		[]string{"buckets", "ttl", "b", "infinity"},
+		[]string{"buckets", "ttl", "b", "-5"},
+		[]string{"buckets", "ttl", "nowhere", "1h"},
+		[]string{"nonsense"},
+	))
+	compareGolden(t, "missing.golden", run(t, answers{},
+		[]string{"buckets", "delete", "x"},
+		[]string{"flush"},
+	))
+}
+
+func TestNodeCommands(t *testing.T) {
+	node := answers{
+		"POST /admin/flush":  `{"segment":"000007.seg","bytes":123456,"points":1000000,"series":2000,"took_us":15250}`,
+		"GET /admin/account": `{"rows":[{"bucket":"","received":7,"accepted":7},{"bucket":"b","received":47,"accepted":30,"duplicate":1,"conflicting":2,"late":3,"unset":4,"refused":{"expired":2,"future":5}}],"lost":{"damaged":6},"refused_requests":{}}`,
+		"GET /admin/stats":   `[{"name":"series","value":9},{"name":"x","value":0.25},{"name":"disk","value":1e18}]`,
+	}
+	compareGolden(t, "node.golden", run(t, node,
+		[]string{"flush"},
+		[]string{"account"},
+		[]string{"account", "--minutes", "5"},
+		[]string{"stats"},
+	))
+	node["POST /admin/flush"] = `{"segment":""}`
+	node["GET /admin/account"] = `{"rows":[{"bucket":"b","minute":27000000,"received":30,"accepted":30},{"bucket":"b","minute":27000001,"received":9,"accepted":8}],"lost":{},"refused_requests":{"query_syntax":2}}`
+	compareGolden(t, "node2.golden", run(t, node,
+		[]string{"flush"},
+		[]string{"account", "--bucket", "b", "--minutes", "5"},
+	))
+}
+
+func TestQueryCommand(t *testing.T) {
+	const reply = `{"start":1800000000000,"query_time":420,"results":[
+{"type":"metrics","name":"max('a' BUCKET 'b')","resolution":60000,"values":[1,2.5,null],"coverage":0.98,"metadata":{}},
+{"type":"metrics","name":"'x'","resolution":60000,"values":[100,1e300],"coverage":1,"metadata":{}},
+{"type":"metrics","name":"'none'","resolution":1000,"values":[],"coverage":0,"metadata":{}},
+{"type":"metrics","name":"'fast'","resolution":100,"values":[-0.000001],"coverage":1,"metadata":{}}]}`
+	node := answers{"POST /": reply}
+	compareGolden(t, "queryjson.golden", run(t, node, []string{"query", "--json", "SELECT x"}))
+	var r Result
+	if err := json.Unmarshal([]byte(reply), &r); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := WriteResult(&b, &r, 1500*time.Microsecond); err != nil {
+		t.Fatal(err)
+	}
+	compareGolden(t, "query.golden", b.String())
+	if got := run(t, node, []string{"query", "SELECT x"}); !strings.Contains(got, "4 series, 6 points, coverage 0.745, query 0.42 ms, round trip ") {
+		t.Errorf("got %s", got)
+	}
+	if got := run(t, answers{"POST /": `[1]`}, []string{"query", "SELECT x"}); !strings.Contains(got, "not what a node sends") || !strings.Contains(got, "exit 1") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestManySeriesSplitIntoTables(t *testing.T) {
+	one := 1.0
+	r := Result{Results: make([]Series, columnsPerTable+1)}
+	for i := range r.Results {
+		r.Results[i] = Series{Name: "'s'", Resolution: 1000, Values: []*float64{&one}}
+	}
+	if got := groups(r.Results); len(got) != 2 || len(got[0]) != columnsPerTable {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Setenv("COLUMNS", "80")
+	var log strings.Builder
+	for _, args := range [][]string{{"--help"}, {"buckets", "create", "--help"}, {"account", "--help"}, {"query", "--help"}, {"--version"}} {
+		var out, errOut bytes.Buffer
+		code := Execute(context.Background(), "ddb-admin", "Test.", "v1", &tree{}, args, &out, &errOut)
+		fmt.Fprintf(&log, "$ ddb-admin %s\n%s%sexit %d\n\n", strings.Join(args, " "), out.String(), errOut.String(), code)
+	}
+	compareGolden(t, "help.golden", log.String())
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	addr := strings.TrimPrefix(server.URL, "http://")
+	server.Close()
+	_, err := (&Client{Addr: addr}).Buckets(context.Background())
+	if err == nil || !strings.Contains(err.Error(), "ddb serve") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTTLReadsBack(t *testing.T) {
+	for text, want := range map[string]TTL{`"infinity"`: 0, `"inf"`: 0, "5": 5} {
+		var got TTL
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
+			t.Errorf("%s: got %d, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"0", "-1", "1.5", `"5"`, "[]"} {
+		var got TTL
+		if err := json.Unmarshal([]byte(text), &got); err == nil {
+			t.Errorf("%s is taken as %d", text, got)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"dalmatiner/internal/config"
+	"dalmatiner/internal/metric"
+)
+
+// Env is what a command runs in.
+type Env struct {
+	Context context.Context
+	Out     io.Writer
+}
+
+// Target says which node a command talks to.
+type Target struct {
+	Addr string `help:"HTTP address of the node, ${default} by default." default:"127.0.0.1:8080" env:"DDB_ADDR" placeholder:"HOST:PORT"`
+}
+
+func (t *Target) client() *Client { return &Client{Addr: t.Addr} }
+
+// Commands is the command tree of ddb admin and ddb-admin.
+type Commands struct {
+	Buckets Buckets        `cmd:"" help:"List, create and delete buckets, and set how long their points live."`
+	Flush   FlushCommand   `cmd:"" help:"Write everything in memory to a segment."`
+	Account AccountCommand `cmd:"" help:"Show what became of every received point."`
+	Stats   StatsCommand   `cmd:"" help:"Print the node's figures, one name and value per line."`
+}
+
+// Buckets is the command tree of ddb admin buckets.
+type Buckets struct {
+	List   ListCommand   `cmd:"" help:"List all buckets."`
+	Create CreateCommand `cmd:"" help:"Create a bucket."`
+	Delete DeleteCommand `cmd:"" help:"Delete a bucket and every point in it."`
+	TTL    TTLCommand    `cmd:"" name:"ttl" help:"Show or set how long a bucket's points live."`
+}
+
+// ListCommand prints all buckets.
+type ListCommand struct {
+	Target `embed:""`
+}
+
+// Run prints the table of buckets.
+func (c *ListCommand) Run(env *Env) error {
+	buckets, err := c.client().Buckets(env.Context)
+	if err != nil {
+		return err
+	}
+	sortBuckets(buckets)
+	return WriteBuckets(env.Out, buckets)
+}
+
+// CreateCommand creates a bucket from durations.
+type CreateCommand struct {
+	Target     `embed:""`
+	Bucket     string `arg:"" help:"Name of the bucket."`
+	Resolution string `arg:"" help:"Time between two points, such as 1s."`
+	File       string `arg:"" name:"file-duration" help:"Time that one file of the original covered, such as 1w; clients cut their reads at it."`
+	HPTS       string `arg:"" name:"hpts" help:"High precision timestamps: true or false."`
+	TTL        string `arg:"" optional:"" help:"How long points live, such as 52w; a bare number counts points; infinity without it."`
+	Grace      string `arg:"" optional:"" help:"How late events may come, such as 5s; 0 without it."`
+}
+
+// Help is shown below the usage of the command.
+func (c *CreateCommand) Help() string {
+	return `Examples:
+  ddb admin buckets create metrics 1s 1w false
+  ddb admin buckets create metrics 1s 1w false 52w    keep points for a year`
+}
+
+// Run creates the bucket and says what was created.
+func (c *CreateCommand) Run(env *Env) error {
+	b, err := c.bucket()
+	if err != nil {
+		return err
+	}
+	b, err = c.client().CreateBucket(env.Context, b)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Out, "Created %s with a resolution of %s and %s worth of points per file.\n",
+		b.Name, pointsAsTime(1, b.Resolution), pointsAsTime(b.PPF, b.Resolution))
+	return err
+}
+
+func (c *CreateCommand) bucket() (Bucket, error) {
+	fail := func(what, text string, err error) (Bucket, error) {
+		return Bucket{}, fmt.Errorf("%s %s: %w", what, text, err)
+	}
+	name, err := canonical(c.Bucket)
+	if err != nil {
+		return fail("bucket", c.Bucket, err)
+	}
+	resolution, err := config.ParseDuration(c.Resolution)
+	if err == nil && (resolution < time.Millisecond || resolution%time.Millisecond != 0) {
+		err = errors.New("must be whole milliseconds, at least 1ms")
+	}
+	if err != nil {
+		return fail("resolution", c.Resolution, err)
+	}
+	file, err := config.ParseDuration(c.File)
+	if err == nil && (file < resolution || file%resolution != 0) {
+		err = fmt.Errorf("must be a multiple of the resolution, %s", config.FormatDuration(resolution))
+	}
+	if err != nil {
+		return fail("file duration", c.File, err)
+	}
+	hpts, err := config.ParseSwitch(c.HPTS)
+	if err != nil {
+		return fail("hpts", c.HPTS, errors.New("must be true or false"))
+	}
+	b := Bucket{Name: name, Resolution: resolution.Milliseconds(), PPF: int64(file / resolution), HPTS: hpts}
+	if c.TTL != "" {
+		if b.TTL, err = parseTTL(c.TTL, b.Resolution); err != nil {
+			return fail("ttl", c.TTL, err)
+		}
+	}
+	if c.Grace != "" {
+		grace, err := config.ParseDuration(c.Grace)
+		if err != nil {
+			return fail("grace", c.Grace, err)
+		}
+		b.Grace = int64(grace)
+	}
+	return b, nil
+}
+
+// canonical returns the escaped form of a name as typed: quotes and other
+// printable characters may be typed bare or escaped.
+func canonical(typed string) (string, error) {
+	name, err := metric.Unescape(typed)
+	return metric.Escaped(name), err
+}
+
+// parseTTL reads infinity, a number of points, or a duration, which is rounded
+// up to whole points. The original took bare numbers for milliseconds.
+func parseTTL(text string, resolution int64) (TTL, error) {
+	if text == infinity || text == "inf" {
+		return 0, nil
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		if n <= 0 {
+			return 0, errors.New("must be at least 1 point, or infinity")
+		}
+		return TTL(n), nil
+	}
+	d, err := config.ParseDuration(text)
+	if err != nil {
+		return 0, err
+	}
+	res := resolution * int64(time.Millisecond)
+	if d <= 0 || resolution > math.MaxInt64/int64(time.Millisecond) {
+		return 0, errors.New("must be more than nothing, or infinity")
+	}
+	return TTL((int64(d)-1)/res + 1), nil
+}
+
+// DeleteCommand deletes a bucket.
+type DeleteCommand struct {
+	Target `embed:""`
+	Bucket string `arg:"" help:"Name of the bucket."`
+}
+
+// Run deletes the bucket and says so.
+func (c *DeleteCommand) Run(env *Env) error {
+	name, err := canonical(c.Bucket)
+	if err != nil {
+		return fmt.Errorf("bucket %s: %w", c.Bucket, err)
+	}
+	if err := c.client().DeleteBucket(env.Context, name); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Out, "Deleted %s.\n", name)
+	return err
+}
+
+// TTLCommand shows or sets the lifetime of a bucket's points.
+type TTLCommand struct {
+	Target `embed:""`
+	Bucket string `arg:"" help:"Name of the bucket."`
+	TTL    string `arg:"" optional:"" name:"ttl" help:"How long points live, such as 52w, a number of points, or infinity; shown when left out."`
+}
+
+// Run prints the lifetime, after it was set when one is given.
+func (c *TTLCommand) Run(env *Env) error {
+	b, err := c.find(env.Context)
+	if err != nil {
+		return err
+	}
+	if c.TTL != "" {
+		if b.TTL, err = parseTTL(c.TTL, b.Resolution); err != nil {
+			return fmt.Errorf("ttl %s: %w", c.TTL, err)
+		}
+		if err := c.client().SetTTL(env.Context, b.Name, b.TTL); err != nil {
+			return err
+		}
+	}
+	text := ttlAsTime(b.TTL, b.Resolution)
+	if b.TTL != 0 {
+		text += fmt.Sprintf(" (%d points)", b.TTL)
+	}
+	_, err = fmt.Fprintf(env.Out, "TTL of %s: %s\n", b.Name, text)
+	return err
+}
+
+func (c *TTLCommand) find(ctx context.Context) (Bucket, error) {
+	name, err := canonical(c.Bucket)
+	if err != nil {
+		return Bucket{}, fmt.Errorf("bucket %s: %w", c.Bucket, err)
+	}
+	buckets, err := c.client().Buckets(ctx)
+	if err != nil {
+		return Bucket{}, err
+	}
+	for _, b := range buckets {
+		if b.Name == name {
+			return b, nil
+		}
+	}
+	return Bucket{}, fmt.Errorf("bucket %s does not exist: ddb admin buckets list shows all", name)
+}

@@ -1,0 +1,126 @@
+package admin
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Bucket is one bucket: an element of GET /buckets and the body of POST
+// /admin/buckets/create.
+type Bucket struct {
+	Name       string `json:"name"`       // escaped
+	Resolution int64  `json:"resolution"` // ms per point
+	PPF        int64  `json:"ppf"`        // points per file
+	Grace      int64  `json:"grace"`      // ns
+	HPTS       bool   `json:"hpts"`
+	TTL        TTL    `json:"ttl"`
+}
+
+// TTL is a lifetime in points; 0 is infinite. In JSON it is a number, or the
+// string "infinity" as in the original's list of buckets.
+type TTL int64
+
+const infinity = "infinity"
+
+// MarshalJSON prints the number of points or "infinity".
+func (t TTL) MarshalJSON() ([]byte, error) {
+	if t == 0 {
+		return json.Marshal(infinity)
+	}
+	return json.Marshal(int64(t))
+}
+
+// UnmarshalJSON reads a positive number of points, "infinity" or "inf".
+func (t *TTL) UnmarshalJSON(text []byte) error {
+	switch string(text) {
+	case `"infinity"`, `"inf"`:
+		*t = 0
+		return nil
+	}
+	var n int64
+	if err := json.Unmarshal(text, &n); err != nil || n <= 0 {
+		return fmt.Errorf("ttl is %s, it must be a number of points from 1 up or \"infinity\"", text)
+	}
+	*t = TTL(n)
+	return nil
+}
+
+// BucketName is the body of POST /admin/buckets/delete.
+type BucketName struct {
+	Name string `json:"name"` // escaped
+}
+
+// BucketTTL is the body of POST /admin/buckets/ttl.
+type BucketTTL struct {
+	Name string `json:"name"` // escaped
+	TTL  *TTL   `json:"ttl"`
+}
+
+// Flushed is the answer to POST /admin/flush: what was written and how long it
+// took. Segment is empty when there was nothing to write.
+type Flushed struct {
+	Segment string `json:"segment"`
+	Bytes   int64  `json:"bytes"`
+	Points  int64  `json:"points"`
+	Series  int64  `json:"series"`
+	TookUS  int64  `json:"took_us"`
+}
+
+// Account is the answer to GET /admin/account: the ledger of every point.
+type Account struct {
+	Rows     []AccountRow      `json:"rows"`
+	Lost     map[string]uint64 `json:"lost"`             // points counted earlier and lost since, by cause
+	Requests map[string]uint64 `json:"refused_requests"` // frames and queries by reason
+}
+
+// AccountRow counts points of one bucket, since the data directory was made or
+// in one minute of arrival. Received is the sum of all other counts.
+type AccountRow struct {
+	Bucket      string            `json:"bucket"`           // escaped; empty for the sum of the buckets that are gone
+	Minute      int64             `json:"minute,omitempty"` // unix minutes, 0 in a total
+	Received    uint64            `json:"received"`
+	Accepted    uint64            `json:"accepted"`
+	Duplicate   uint64            `json:"duplicate"`
+	Conflicting uint64            `json:"conflicting"`
+	Late        uint64            `json:"late"`
+	Unset       uint64            `json:"unset"`
+	Refused     map[string]uint64 `json:"refused"` // by reason
+}
+
+// RefusedTotal returns the number of refused points.
+func (r *AccountRow) RefusedTotal() uint64 {
+	var n uint64
+	for _, v := range r.Refused {
+		n += v
+	}
+	return n
+}
+
+// Sum returns what Received must be (invariant I3).
+func (r *AccountRow) Sum() uint64 {
+	return r.Accepted + r.Duplicate + r.Conflicting + r.Late + r.Unset + r.RefusedTotal()
+}
+
+// Stat is one line of GET /admin/stats: a figure of the node as /metrics shows
+// it, labels included in the name.
+type Stat struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+}
+
+// Result is the answer to a query (DQL page, section 8).
+type Result struct {
+	Start     int64    `json:"start"`      // ms
+	QueryTime int64    `json:"query_time"` // µs
+	Results   []Series `json:"results"`
+}
+
+// Series is one result of a query. The time of value i is the result's start +
+// i·Resolution; nil values are NaN or infinite.
+type Series struct {
+	Type       string     `json:"type"`
+	Name       string     `json:"name"`
+	Resolution int64      `json:"resolution"` // ms
+	Values     []*float64 `json:"values"`
+	Coverage   float64    `json:"coverage"` // share of set slots
+}

@@ -1,0 +1,118 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// FlushCommand flushes the node.
+type FlushCommand struct {
+	Target `embed:""`
+}
+
+// Run flushes and prints what was written.
+func (c *FlushCommand) Run(env *Env) error {
+	f, err := c.client().Flush(env.Context)
+	if err != nil {
+		return err
+	}
+	if f.Segment == "" {
+		_, err = fmt.Fprintln(env.Out, "Nothing to flush.")
+		return err
+	}
+	_, err = fmt.Fprintf(env.Out, "Flushed %d points of %d series into %s: %d bytes in %s ms.\n",
+		f.Points, f.Series, f.Segment, f.Bytes, milliseconds(time.Duration(f.TookUS)*time.Microsecond))
+	return err
+}
+
+// AccountCommand shows the ledger.
+type AccountCommand struct {
+	Target  `embed:""`
+	Bucket  string `help:"Show only this bucket." placeholder:"NAME"`
+	Minutes int    `help:"Show each of the last N minutes of arrival instead of the total; needs --bucket." placeholder:"N"`
+}
+
+// Help is shown below the usage of the command.
+func (c *AccountCommand) Help() string {
+	return `Every received point is counted once:
+  accepted     stored in a slot that was empty
+  duplicate    the slot held the same value
+  conflicting  stored over a different value
+  late         stored behind the blocks in memory
+  unset        an explicit "no value", which never erases
+  refused      not stored, for the reason given
+
+Examples:
+  ddb admin account
+  ddb admin account --bucket metrics --minutes 10`
+}
+
+// Run prints the ledger, and fails when its sum does not hold.
+func (c *AccountCommand) Run(env *Env) error {
+	if c.Minutes < 0 || c.Minutes > 0 && c.Bucket == "" {
+		return errors.New("--minutes needs --bucket and a number from 1 up")
+	}
+	bucket := ""
+	if c.Bucket != "" {
+		name, err := canonical(c.Bucket)
+		if err != nil {
+			return fmt.Errorf("bucket %s: %w", c.Bucket, err)
+		}
+		bucket = name
+	}
+	a, err := c.client().Account(env.Context, bucket, c.Minutes)
+	if err != nil {
+		return err
+	}
+	wrong, err := WriteAccount(env.Out, a)
+	if err == nil && len(wrong) > 0 {
+		return fmt.Errorf("the account does not add up in %d of %d lines", len(wrong), len(a.Rows))
+	}
+	return err
+}
+
+// StatsCommand prints the node's figures.
+type StatsCommand struct {
+	Target `embed:""`
+}
+
+// Run prints one line per figure.
+func (c *StatsCommand) Run(env *Env) error {
+	stats, err := c.client().Stats(env.Context)
+	if err != nil {
+		return err
+	}
+	return WriteStats(env.Out, stats)
+}
+
+// QueryCommand runs a query: ddb query.
+type QueryCommand struct {
+	Target `embed:""`
+	JSON   bool   `help:"Print the node's JSON as it is."`
+	Query  string `arg:"" help:"The query, quoted for the shell."`
+}
+
+// Help is shown below the usage of the command.
+func (c *QueryCommand) Help() string {
+	return `Examples:
+  ddb query "SELECT 'cpu'.'user' BUCKET 'metrics' LAST 60s"
+  ddb query "SELECT max(cpu.user BUCKET metrics, 1m) LAST 1h"
+  ddb query "SELECT avg(sum(*.mps BUCKET dalmatinerdb), 5m) AS 'metrics/s' LAST 1h"
+
+Times are UTC. Coverage is the share of slots that held a value: gaps are
+filled with the last value before them.`
+}
+
+// Run prints the results as tables, or the JSON.
+func (c *QueryCommand) Run(env *Env) error {
+	if c.JSON {
+		return c.client().CopyQuery(env.Context, env.Out, c.Query)
+	}
+	begin := time.Now()
+	r, err := c.client().Query(env.Context, c.Query)
+	if err != nil {
+		return err
+	}
+	return WriteResult(env.Out, r, time.Since(begin))
+}

@@ -1,0 +1,144 @@
+package admin
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dalmatiner/internal/config"
+)
+
+// WriteBuckets prints the list of buckets in the columns of the original: the
+// name 30 wide on the right, then resolution, file size, grace and TTL 15 wide
+// on the left.
+func WriteBuckets(w io.Writer, buckets []Bucket) error {
+	line := func(cells ...string) error {
+		for i := range cells {
+			if i == 0 {
+				cells[i] = pad(cells[i], 30, false)
+			} else {
+				cells[i] = pad(cells[i], 15, true)
+			}
+		}
+		_, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, " | "), " "))
+		return err
+	}
+	if err := line("Bucket", "Resolution", "File Size", "Grace", "TTL"); err != nil {
+		return err
+	}
+	for _, b := range buckets {
+		err := line(b.Name, pointsAsTime(1, b.Resolution), pointsAsTime(b.PPF, b.Resolution),
+			config.FormatDuration(time.Duration(b.Grace)), ttlAsTime(b.TTL, b.Resolution))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ttlAsTime(ttl TTL, resolution int64) string {
+	if ttl == 0 {
+		return infinity
+	}
+	return pointsAsTime(int64(ttl), resolution)
+}
+
+// pointsAsTime prints how long n points take, or their number where that is no
+// duration of 64 bits.
+func pointsAsTime(n, resolution int64) string {
+	if resolution <= 0 || n > math.MaxInt64/int64(time.Millisecond)/resolution {
+		return strconv.FormatInt(n, 10) + " points"
+	}
+	return config.FormatDuration(time.Duration(n*resolution) * time.Millisecond)
+}
+
+// deletedBuckets is printed for the sum of the buckets that are gone, which
+// has no name.
+const deletedBuckets = "(deleted buckets)"
+
+// WriteAccount prints one line per row, the reasons of refusals, losses and
+// refused requests, and whether received is the sum of the rest. It returns
+// the rows where it is not.
+func WriteAccount(w io.Writer, a Account) (wrong []AccountRow, err error) {
+	t := newTable(0, 9)
+	perMinute := len(a.Rows) > 0 && a.Rows[0].Minute != 0
+	head := "Bucket"
+	if perMinute {
+		head = "Minute (UTC)"
+		if _, err := fmt.Fprintf(w, "Bucket %s\n", a.Rows[0].Bucket); err != nil {
+			return nil, err
+		}
+	}
+	t.add(head, "Received", "Accepted", "Duplicate", "Conflicting", "Late", "Unset", "Refused", "", "Reasons")
+	for _, r := range a.Rows {
+		name := cmp.Or(r.Bucket, deletedBuckets)
+		if perMinute {
+			name = time.Unix(r.Minute*60, 0).UTC().Format("2006-01-02 15:04")
+		}
+		mark := ""
+		if r.Sum() != r.Received {
+			wrong = append(wrong, r)
+			mark = "!"
+		}
+		t.add(name, count(r.Received), count(r.Accepted), count(r.Duplicate), count(r.Conflicting), count(r.Late),
+			count(r.Unset), count(r.RefusedTotal()), mark, reasons(r.Refused))
+	}
+	if err := t.write(w); err != nil {
+		return nil, err
+	}
+	var b strings.Builder
+	const rule = "received = accepted + duplicate + conflicting + late + unset + refused"
+	if len(wrong) == 0 {
+		fmt.Fprintf(&b, "%s: holds in every line\n", rule)
+	}
+	for _, r := range wrong {
+		fmt.Fprintf(&b, "%s: DOES NOT HOLD for %s: received %d, sum %d\n", rule, cmp.Or(r.Bucket, deletedBuckets), r.Received, r.Sum())
+	}
+	fmt.Fprintf(&b, "lost later: %s\nrefused requests: %s\n", reasonsOrNone(a.Lost), reasonsOrNone(a.Requests))
+	_, err = io.WriteString(w, b.String())
+	return wrong, err
+}
+
+func count(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// reasons prints counts above 0 by reason, the largest first.
+func reasons(counts map[string]uint64) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
+	})
+	var out []string
+	for _, name := range names {
+		if counts[name] > 0 {
+			out = append(out, fmt.Sprintf("%s %d", name, counts[name]))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func reasonsOrNone(counts map[string]uint64) string {
+	return cmp.Or(reasons(counts), "none")
+}
+
+// WriteStats prints name and value, one per line.
+func WriteStats(w io.Writer, stats []Stat) error {
+	var b strings.Builder
+	for _, s := range stats {
+		fmt.Fprintf(&b, "%s %s\n", s.Name, number(s.Value))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// number prints a value without an exponent where that is short.
+func number(v float64) string {
+	if v != 0 && (math.Abs(v) >= 1e15 || math.Abs(v) < 1e-6) {
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}

@@ -1,0 +1,116 @@
+package admin
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// columnsPerTable is how many series stand side by side: values of nine
+// characters and a time fit a terminal of 120.
+const columnsPerTable = 8
+
+// WriteResult prints the names of all series with resolution and coverage,
+// then their values over time, series of one resolution side by side, then the
+// totals. took is the time the client saw.
+func WriteResult(w io.Writer, r *Result, took time.Duration) error {
+	legend := newTable(1)
+	legend.add("", "Series", "Resolution", "Points", "Coverage")
+	points := 0
+	for i, s := range r.Results {
+		points += len(s.Values)
+		legend.add(strconv.Itoa(i+1), s.Name, pointsAsTime(1, s.Resolution), strconv.Itoa(len(s.Values)), coverage(s.Coverage))
+	}
+	if err := legend.write(w); err != nil {
+		return err
+	}
+	for _, group := range groups(r.Results) {
+		if _, err := fmt.Fprintln(w); err != nil {
+			return err
+		}
+		if err := writeValues(w, r, group); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "\n%d series, %d points, coverage %s, query %s ms, round trip %s ms\n", len(r.Results), points,
+		coverage(meanCoverage(r.Results)), milliseconds(time.Duration(r.QueryTime)*time.Microsecond), milliseconds(took))
+	return err
+}
+
+// groups splits the indexes of all series with values into tables: neighbours
+// of the same resolution, at most columnsPerTable.
+func groups(series []Series) [][]int {
+	var out [][]int
+	for i, s := range series {
+		if len(s.Values) == 0 {
+			continue
+		}
+		if n := len(out); n > 0 && len(out[n-1]) < columnsPerTable && series[out[n-1][0]].Resolution == s.Resolution {
+			out[n-1] = append(out[n-1], i)
+			continue
+		}
+		out = append(out, []int{i})
+	}
+	return out
+}
+
+func writeValues(w io.Writer, r *Result, group []int) error {
+	resolution := r.Results[group[0]].Resolution
+	layout := "2006-01-02 15:04:05"
+	if resolution%1000 != 0 || r.Start%1000 != 0 {
+		layout += ".000"
+	}
+	t := newTable(0)
+	head := []string{"Time (UTC)"}
+	rows := 0
+	for _, i := range group {
+		head = append(head, strconv.Itoa(i+1))
+		rows = max(rows, len(r.Results[i].Values))
+	}
+	t.add(head...)
+	for row := range rows {
+		at := time.UnixMilli(r.Start + int64(row)*resolution).UTC()
+		cells := []string{at.Format(layout)}
+		for _, i := range group {
+			cells = append(cells, cell(r.Results[i].Values, row))
+		}
+		t.add(cells...)
+	}
+	return t.write(w)
+}
+
+func cell(values []*float64, row int) string {
+	switch {
+	case row >= len(values):
+		return ""
+	case values[row] == nil:
+		return "-"
+	}
+	return number(*values[row])
+}
+
+func coverage(share float64) string { return strconv.FormatFloat(share, 'f', 3, 64) }
+
+func meanCoverage(series []Series) float64 {
+	if len(series) == 0 {
+		return 0
+	}
+	sum := 0.0
+	for _, s := range series {
+		sum += s.Coverage
+	}
+	return sum / float64(len(series))
+}
+
+func milliseconds(d time.Duration) string {
+	text := strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 2, 64)
+	return strings.TrimSuffix(text, ".00")
+}
+
+// sortBuckets puts buckets in the order of their names.
+func sortBuckets(buckets []Bucket) {
+	slices.SortFunc(buckets, func(a, b Bucket) int { return strings.Compare(a.Name, b.Name) })
+}
