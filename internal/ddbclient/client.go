@@ -1,0 +1,155 @@
+// Package ddbclient speaks to a store over its TCP port: one connection, one
+// request at a time.
+//
+// A Client is in normal mode until one of its Open methods turns the
+// connection into a Stream; from then on only the stream may be used. Neither
+// is safe for use by several goroutines, but for what Stream says of ReadAck.
+package ddbclient
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"dalmatiner/internal/wire"
+)
+
+// Times and sizes a client starts with.
+const (
+	DialTimeout    = 5 * time.Second
+	DefaultTimeout = 30 * time.Second // the original client's receive timeout
+
+	// MaxReply bounds one reply frame: a list of some four million metrics.
+	MaxReply = 256 << 20
+	// MaxGet is the most slots one Get asks for: half a gigabyte of words.
+	MaxGet = 1 << 26
+)
+
+// ServerError is an ERROR frame of the server. The server closes the
+// connection after it.
+type ServerError struct {
+	Message string
+}
+
+func (e *ServerError) Error() string { return "the server says: " + e.Message }
+
+// Client is one connection to a store.
+type Client struct {
+	// Timeout bounds every request, beside its context; 0 is no bound.
+	Timeout time.Duration
+
+	conn net.Conn
+	r    *bufio.Reader
+	out  []byte // the request being encoded
+	in   []byte // the last reply
+	dec  wire.Decoder
+}
+
+// Dial connects to the store at addr (host:port).
+func Dial(ctx context.Context, addr string) (*Client, error) {
+	d := net.Dialer{Timeout: DialTimeout}
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the store: %w", err)
+	}
+	return NewClient(conn), nil
+}
+
+// NewClient returns a client on a connection that is already open. It owns
+// conn from then on.
+func NewClient(conn net.Conn) *Client {
+	return &Client{Timeout: DefaultTimeout, conn: conn, r: bufio.NewReaderSize(conn, 64<<10)}
+}
+
+// Close closes the connection.
+func (c *Client) Close() error { return c.conn.Close() }
+
+// start bounds the request that follows by ctx and the timeout. The function
+// it returns ends the bound.
+func (c *Client) start(ctx context.Context) (done func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var deadline time.Time
+	if c.Timeout > 0 {
+		deadline = time.Now().Add(c.Timeout)
+	}
+	if d, ok := ctx.Deadline(); ok && (deadline.IsZero() || d.Before(deadline)) {
+		deadline = d
+	}
+	if err := c.conn.SetDeadline(deadline); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
+	return func() { stop() }, nil
+}
+
+// send writes requests as frames in one write.
+func (c *Client) send(requests ...wire.Request) error {
+	c.out = c.out[:0]
+	for i := range requests {
+		var mark int
+		var err error
+		c.out, mark = wire.BeginFrame(c.out)
+		if c.out, err = wire.AppendRequest(c.out, &requests[i]); err != nil {
+			return err
+		}
+		wire.EndFrame(c.out, mark)
+	}
+	_, err := c.conn.Write(c.out)
+	if err != nil {
+		// A server that refuses an earlier message closes; its reason may
+		// still be there to read.
+		if _, reason := c.reply(); isServerError(reason) {
+			return reason
+		}
+	}
+	return err
+}
+
+// reply reads one frame. Its payload is valid until the next.
+func (c *Client) reply() ([]byte, error) {
+	payload, err := wire.ReadFrame(c.r, c.in, MaxReply)
+	if err != nil {
+		return nil, err
+	}
+	c.in = payload
+	if msg, ok := wire.ParseError(payload); ok {
+		return nil, &ServerError{Message: msg}
+	}
+	return payload, nil
+}
+
+func isServerError(err error) bool {
+	_, ok := err.(*ServerError)
+	return ok
+}
+
+// ask sends requests and returns the one reply they have together.
+func (c *Client) ask(ctx context.Context, requests ...wire.Request) ([]byte, error) {
+	done, err := c.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := c.send(requests...); err != nil {
+		return nil, c.wrap(ctx, requests, err)
+	}
+	payload, err := c.reply()
+	if err != nil {
+		return nil, c.wrap(ctx, requests, err)
+	}
+	return payload, nil
+}
+
+func (c *Client) wrap(ctx context.Context, requests []wire.Request, err error) error {
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if b := requests[0].Bucket; b != nil {
+		return fmt.Errorf("request %d for bucket %q: %w", requests[0].Op, b, err)
+	}
+	return fmt.Errorf("request %d: %w", requests[0].Op, err)
+}

@@ -1,0 +1,135 @@
+package ddbclient
+
+import (
+	"context"
+	"fmt"
+
+	"dalmatiner/internal/wire"
+)
+
+// Buckets returns the names of the store's buckets, in no order.
+func (c *Client) Buckets(ctx context.Context) ([]string, error) {
+	return c.names(ctx, wire.Request{Op: wire.OpBuckets})
+}
+
+// List returns the keys of all metrics of a bucket, in no order.
+func (c *Client) List(ctx context.Context, bucket string) ([]string, error) {
+	return c.names(ctx, wire.Request{Op: wire.OpList, Bucket: []byte(bucket)})
+}
+
+// ListPrefix returns the keys of a bucket that start with the bytes of prefix,
+// in no order.
+func (c *Client) ListPrefix(ctx context.Context, bucket string, prefix []byte) ([]string, error) {
+	return c.names(ctx, wire.Request{Op: wire.OpListPrefix, Bucket: []byte(bucket), Key: prefix})
+}
+
+func (c *Client) names(ctx context.Context, q wire.Request) ([]string, error) {
+	payload, err := c.ask(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := wire.ParseNames(payload)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(raw))
+	for i, n := range raw {
+		names[i] = string(n)
+	}
+	return names, nil
+}
+
+// Info returns the properties of a bucket.
+func (c *Client) Info(ctx context.Context, bucket string) (wire.Info, error) {
+	payload, err := c.ask(ctx, wire.Request{Op: wire.OpInfo, Bucket: []byte(bucket)})
+	if err != nil {
+		return wire.Info{}, err
+	}
+	return wire.ParseInfo(payload)
+}
+
+// AddBucket creates a bucket and returns the properties it has. The protocol
+// answers nothing to a creation, so the client asks for the properties behind
+// it.
+func (c *Client) AddBucket(ctx context.Context, bucket string, resolutionMs, pointsPerFile, ttl uint64) (wire.Info, error) {
+	name := []byte(bucket)
+	payload, err := c.ask(ctx, wire.Request{
+		Op: wire.OpAdd, Bucket: name, Resolution: resolutionMs, PointsPerFile: pointsPerFile, TTL: ttl,
+	}, wire.Request{Op: wire.OpInfo, Bucket: name})
+	if err != nil {
+		return wire.Info{}, err
+	}
+	return wire.ParseInfo(payload)
+}
+
+// DeleteBucket deletes a bucket. When it returns, the server has handled the
+// deletion: the client asks for the list of buckets behind it.
+func (c *Client) DeleteBucket(ctx context.Context, bucket string) error {
+	_, err := c.ask(ctx, wire.Request{Op: wire.OpDelete, Bucket: []byte(bucket)}, wire.Request{Op: wire.OpBuckets})
+	return err
+}
+
+// SetTTL sets a bucket's lifetime in points, 0 is infinite, and returns the
+// properties the bucket has then.
+func (c *Client) SetTTL(ctx context.Context, bucket string, ttl uint64) (wire.Info, error) {
+	name := []byte(bucket)
+	payload, err := c.ask(ctx, wire.Request{Op: wire.OpTTL, Bucket: name, TTL: ttl}, wire.Request{Op: wire.OpInfo, Bucket: name})
+	if err != nil {
+		return wire.Info{}, err
+	}
+	return wire.ParseInfo(payload)
+}
+
+// Get returns exactly count normalised words of a series, from slot on. Slots
+// without a point, and all slots of an unknown series, are point.Unset.
+func (c *Client) Get(ctx context.Context, bucket string, key []byte, slot int64, count int) ([]uint64, error) {
+	if count < 0 || count > MaxGet {
+		return nil, fmt.Errorf("get of %d slots, the limit is %d: ask in pieces", count, MaxGet)
+	}
+	q := wire.Request{
+		Op: wire.OpGet, Bucket: []byte(bucket), Key: key, Slot: uint64(slot), Count: uint32(count),
+		Options: wire.GetOptions{Form: wire.OptionsFull, ReadRepair: wire.RepairDefault},
+	}
+	done, err := c.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	words, err := c.get(q, count)
+	if err != nil {
+		return nil, c.wrap(ctx, []wire.Request{q}, err)
+	}
+	return words, nil
+}
+
+func (c *Client) get(q wire.Request, count int) ([]uint64, error) {
+	if err := c.send(q); err != nil {
+		return nil, err
+	}
+	var words []uint64
+	for first := true; ; first = false {
+		payload, err := c.reply()
+		if err != nil {
+			return nil, err
+		}
+		f, err := wire.ParseGetFrame(payload)
+		if err != nil {
+			return nil, err
+		}
+		switch f.Kind {
+		case wire.GetEnd:
+			if len(words) != count {
+				return nil, fmt.Errorf("%w: the reply has %d slots, asked were %d", wire.ErrMalformed, len(words), count)
+			}
+			return words, nil
+		case wire.GetHeader:
+			if !first || f.Aggr != nil {
+				return nil, fmt.Errorf("%w: a get header of aggregation %q that nobody asked for", wire.ErrMalformed, f.Aggr)
+			}
+		case wire.GetData:
+			if words, err = c.dec.AppendWords(words, f, count-len(words)); err != nil {
+				return nil, err
+			}
+		}
+	}
+}

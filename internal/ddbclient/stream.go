@@ -1,0 +1,263 @@
+package ddbclient
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/wire"
+)
+
+// streamBuffer is how many bytes a stream gathers before it writes by itself.
+const streamBuffer = 64 << 10
+
+// reasonWait bounds how long a stream looks for the server's reason after a
+// write failed: the ERROR frame was sent before the close that failed it.
+const reasonWait = 500 * time.Millisecond
+
+// Stream is a connection in stream mode. Messages gather in a buffer; Flush,
+// FlushAck, Write and Close send it, and so does a full buffer.
+//
+// The first error is final: every later call returns it.
+type Stream struct {
+	c       *Client
+	ack     bool
+	buf     []byte
+	inBatch bool
+	seq     uint64
+	err     error
+}
+
+// OpenStream turns the connection into a classic stream into bucket. delay is
+// in points, 1 to 255. Nothing is sent before the first flush.
+func (c *Client) OpenStream(bucket string, delay uint8) (*Stream, error) {
+	return c.open(wire.Request{Op: wire.OpStream, Bucket: []byte(bucket), Delay: delay})
+}
+
+// OpenAckStream turns the connection into an acknowledged stream into bucket.
+func (c *Client) OpenAckStream(bucket string) (*Stream, error) {
+	return c.open(wire.Request{Op: wire.OpAckStream, Bucket: []byte(bucket), Delay: 1})
+}
+
+func (c *Client) open(q wire.Request) (*Stream, error) {
+	if q.Delay == 0 {
+		return nil, errors.New("the delay of a stream is 0, it needs 1 to 255 points")
+	}
+	s := &Stream{c: c, ack: q.Op == wire.OpAckStream}
+	buf, mark := wire.BeginFrame(make([]byte, 0, streamBuffer))
+	buf, err := wire.AppendRequest(buf, &q)
+	if err != nil {
+		return nil, err
+	}
+	wire.EndFrame(buf, mark)
+	s.buf = buf
+	return s, c.conn.SetDeadline(time.Time{})
+}
+
+var (
+	errInBatch  = errors.New("a batch is open: end it first")
+	errNoBatch  = errors.New("no batch is open")
+	errNoAck    = errors.New("the stream is not an acknowledged one")
+	errEmptyKey = errors.New("the key of a point is empty")
+)
+
+// ready checks that a message may be appended now, inside a batch or not.
+func (s *Stream) ready(inBatch bool) error {
+	switch {
+	case s.err != nil:
+		return s.err
+	case s.inBatch && !inBatch:
+		return errInBatch
+	case !s.inBatch && inBatch:
+		return errNoBatch
+	}
+	return nil
+}
+
+func checkKey(key []byte) error {
+	if len(key) == 0 {
+		return errEmptyKey
+	}
+	if len(key) > metric.MaxKey {
+		return fmt.Errorf("a metric's key has %d bytes, the limit is %d", len(key), metric.MaxKey)
+	}
+	return nil
+}
+
+// Point sends one point of a series.
+func (s *Stream) Point(key []byte, slot int64, word uint64) error {
+	return s.Points(key, slot, word)
+}
+
+// Points sends consecutive points of a series, from slot on.
+func (s *Stream) Points(key []byte, slot int64, words ...uint64) error {
+	if err := s.ready(false); err != nil {
+		return err
+	}
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	s.buf = wire.AppendEntry(s.buf, key, uint64(slot), words...)
+	return s.spill()
+}
+
+// BatchStart opens a batch: the points until BatchEnd all belong to slot.
+func (s *Stream) BatchStart(slot int64) error {
+	if err := s.ready(false); err != nil {
+		return err
+	}
+	s.inBatch = true
+	s.buf = wire.AppendBatchStart(s.buf, uint64(slot))
+	return nil
+}
+
+// BatchPoint sends one point of the open batch.
+func (s *Stream) BatchPoint(key []byte, word uint64) error {
+	if err := s.ready(true); err != nil {
+		return err
+	}
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	s.buf = wire.AppendBatchPoint(s.buf, key, word)
+	return s.spill()
+}
+
+// BatchEnd closes the batch.
+func (s *Stream) BatchEnd() error {
+	if err := s.ready(true); err != nil {
+		return err
+	}
+	s.inBatch = false
+	s.buf = wire.AppendBatchEnd(s.buf)
+	return s.spill()
+}
+
+// Flush sends what was gathered and asks the server to write it.
+func (s *Stream) Flush() error {
+	if err := s.ready(false); err != nil {
+		return err
+	}
+	s.buf = wire.AppendFlush(s.buf)
+	return s.Send()
+}
+
+// FlushAck sends what was gathered and asks for an acknowledgement, which
+// ReadAck returns with the same number. Several may be outstanding.
+func (s *Stream) FlushAck() (seq uint64, err error) {
+	if err := s.ready(false); err != nil {
+		return 0, err
+	}
+	if !s.ack {
+		return 0, errNoAck
+	}
+	s.seq++
+	s.buf = wire.AppendFlushAck(s.buf, s.seq)
+	return s.seq, s.Send()
+}
+
+// ReadAck waits for the next acknowledgement. One goroutine may call it while
+// another sends.
+func (s *Stream) ReadAck() (wire.Ack, error) {
+	if !s.ack {
+		return wire.Ack{}, errNoAck
+	}
+	payload, err := s.c.reply()
+	if err != nil {
+		return wire.Ack{}, fmt.Errorf("wait for an acknowledgement: %w", err)
+	}
+	return wire.ParseAck(payload)
+}
+
+// Send sends what was gathered.
+func (s *Stream) Send() error { return s.Write(nil) }
+
+// Write sends what was gathered, then raw, which the caller has encoded, in
+// one system call where the connection is a TCP one. raw is not kept.
+func (s *Stream) Write(raw []byte) error {
+	if s.err != nil {
+		return s.err
+	}
+	var err error
+	switch {
+	case len(s.buf) > 0 && len(raw) > 0:
+		both := net.Buffers{s.buf, raw}
+		_, err = both.WriteTo(s.c.conn)
+	case len(s.buf) > 0:
+		_, err = s.c.conn.Write(s.buf)
+	case len(raw) > 0:
+		_, err = s.c.conn.Write(raw)
+	}
+	s.buf = s.buf[:0]
+	if err != nil {
+		s.err = fmt.Errorf("send to the stream: %w", s.reason(err))
+	}
+	return s.err
+}
+
+// spill sends the buffer once it is full.
+func (s *Stream) spill() error {
+	if len(s.buf) < streamBuffer {
+		return nil
+	}
+	return s.Send()
+}
+
+// reason returns the server's own words for a failed write where there are
+// any. An acknowledged stream has a reader that gets them.
+func (s *Stream) reason(err error) error {
+	if s.ack {
+		return err
+	}
+	_ = s.c.conn.SetReadDeadline(time.Now().Add(reasonWait))
+	if _, why := s.c.reply(); isServerError(why) {
+		return why
+	}
+	return err
+}
+
+// SetDeadline bounds the writes and reads that follow and those under way.
+func (s *Stream) SetDeadline(t time.Time) error { return s.c.conn.SetDeadline(t) }
+
+// Finish sends what was gathered, says that nothing follows, and waits at most
+// timeout until the server has read it all and closed. An ERROR the server
+// sent is returned. On an acknowledged stream no other goroutine may read.
+func (s *Stream) Finish(timeout time.Duration) error {
+	defer s.Close()
+	if err := s.Send(); err != nil {
+		return err
+	}
+	half, ok := s.c.conn.(interface{ CloseWrite() error })
+	if !ok {
+		return s.Close()
+	}
+	if err := half.CloseWrite(); err != nil {
+		return fmt.Errorf("end the stream: %w", err)
+	}
+	if err := s.c.conn.SetReadDeadline(time.Now().Add(timeout)); err != nil {
+		return fmt.Errorf("end the stream: %w", err)
+	}
+	for {
+		_, err := s.c.reply()
+		if isServerError(err) {
+			return err
+		}
+		if err != nil {
+			return endOfStream(err)
+		}
+	}
+}
+
+// Close closes the connection and drops what was gathered and not sent.
+func (s *Stream) Close() error { return s.c.Close() }
+
+// endOfStream tells the end a server makes of a finished stream from a fault.
+func endOfStream(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return fmt.Errorf("wait for the server to take the end of the stream: %w", err)
+}
