@@ -4,8 +4,7 @@
 # make check   what must be green before a change lands
 # make bench   the table of bench/results
 GO      ?= go
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS  = -s -w -X main.version=$(VERSION)
+LDFLAGS  = -s -w
 
 .PHONY: build demo test check format vet lint race fuzz bench clean
 

@@ -69,6 +69,31 @@ func (e *GetEncoder) AppendData(dst []byte, words []uint64) []byte {
 	for _, w := range words[:set] {
 		e.raw = point.Append(e.raw, w)
 	}
+	return e.appendCoded(dst)
+}
+
+// AppendStampedData appends the payload of one data frame for a GET with the
+// hpts option on a bucket without timestamps: every set word is followed by
+// the time of its slot, slot × step; an unset one by zeros.
+func (e *GetEncoder) AppendStampedData(dst []byte, words []uint64, slot, step uint64) []byte {
+	dst = append(dst, getData)
+	if len(words) == 0 {
+		return dst
+	}
+	e.raw = slices.Grow(e.raw[:0], len(words)*2*point.Size)
+	for i, w := range words {
+		e.raw = point.Append(e.raw, w)
+		stamp := uint64(0)
+		if w != point.Unset {
+			stamp = (slot + uint64(i)) * step
+		}
+		e.raw = point.Append(e.raw, stamp)
+	}
+	return e.appendCoded(dst)
+}
+
+// appendCoded appends e.raw, compressed.
+func (e *GetEncoder) appendCoded(dst []byte) []byte {
 	dst = slices.Grow(dst, s2.MaxEncodedLen(len(e.raw)))
 	coded := s2.EncodeSnappy(dst[len(dst):cap(dst)], e.raw)
 	return dst[:len(dst)+len(coded)]

@@ -1,0 +1,205 @@
+package ddbtcp
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"dalmatiner/internal/store"
+	"dalmatiner/internal/wire"
+)
+
+const (
+	// startBuffer is the read buffer a connection starts with, maxBuffer what
+	// a busy one grows to: 256 KiB reads are where the cost of a system call
+	// no longer shows, and thousands of idle senders should not hold them.
+	startBuffer = 16 << 10
+	maxBuffer   = 256 << 10
+
+	// writeTimeout ends a connection whose peer does not read its replies.
+	writeTimeout = 30 * time.Second
+)
+
+// conn is one connection.
+type conn struct {
+	s   *Server
+	nc  net.Conn
+	buf []byte
+	r   int // unread bytes are buf[r:w]
+	w   int
+	out []byte
+	enc wire.GetEncoder
+
+	stream   *wire.StreamParser // nil in normal mode
+	sink     *sink
+	deadline bool // a read deadline is set: pending points are committed at it
+}
+
+// errRefused ends a connection after an ERROR was sent for it.
+type errRefused struct {
+	reason string // under which it is counted
+	err    error
+}
+
+func (e *errRefused) Error() string { return e.err.Error() }
+func (e *errRefused) Unwrap() error { return e.err }
+
+// run serves the connection until it ends. Requests are answered in order; a
+// refused one is answered with ERROR, and the connection ends.
+func (c *conn) run() error {
+	err := c.loop()
+	if c.sink != nil {
+		err = errors.Join(err, c.sink.close())
+	}
+	var refused *errRefused
+	if errors.As(err, &refused) {
+		c.s.o.Store.Account().RefuseRequest(refused.reason)
+		// A classic stream has no replies: its client would not read one.
+		if c.stream == nil || c.sink.acks != nil {
+			err = errors.Join(err, c.reply(wire.AppendError(nil, refused.Error())))
+			c.drain()
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// drain reads what the peer still sends for a moment, so that closing does not
+// reset the connection before the peer has read the ERROR.
+func (c *conn) drain() {
+	if t, ok := c.nc.(*net.TCPConn); ok && t.CloseWrite() == nil {
+		_ = c.nc.SetReadDeadline(time.Now().Add(time.Second)) // bounded either way
+		_, _ = io.CopyN(io.Discard, c.nc, 1<<20)
+	}
+}
+
+func (c *conn) loop() error {
+	for {
+		if err := c.consume(); err != nil {
+			return err
+		}
+		if err := c.fill(); err != nil {
+			return err
+		}
+	}
+}
+
+// consume handles all whole messages in the buffer.
+func (c *conn) consume() error {
+	for c.stream == nil {
+		payload, rest, err := wire.ParseFrame(c.buf[c.r:c.w], c.s.o.MaxFrame)
+		if errors.Is(err, wire.ErrIncomplete) {
+			return nil
+		}
+		if err != nil {
+			return refuse(err)
+		}
+		c.r = c.w - len(rest)
+		c.s.stats.Requests.Add(1)
+		if err := c.request(payload); err != nil {
+			return err
+		}
+	}
+	n, err := c.stream.Parse(c.buf[c.r:c.w], c.sink)
+	c.r += n
+	if err != nil {
+		return refuse(err)
+	}
+	return c.sink.err
+}
+
+// fill reads more bytes behind the unread ones.
+func (c *conn) fill() error {
+	c.w = copy(c.buf, c.buf[c.r:c.w]) // what is left is less than a message
+	c.r = 0
+	if c.w == len(c.buf) {
+		// One message fills the buffer. Its limit was checked by the parser.
+		c.grow(2 * len(c.buf))
+	}
+	if err := c.armDeadline(); err != nil {
+		return err
+	}
+	n, err := c.nc.Read(c.buf[c.w:])
+	c.s.stats.BytesRead.Add(int64(n))
+	c.w += n
+	if c.w == len(c.buf) && len(c.buf) < maxBuffer {
+		c.grow(4 * len(c.buf)) // a busy sender
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return c.idle()
+	}
+	return err
+}
+
+func (c *conn) grow(size int) {
+	buf := make([]byte, size)
+	c.w = copy(buf, c.buf[c.r:c.w])
+	c.r, c.buf = 0, buf
+}
+
+// armDeadline makes a read return in time to commit points that wait for a
+// flush message: a slow sender that never flushes loses nothing. The original
+// kept them until the sender spoke again.
+func (c *conn) armDeadline() error {
+	if c.sink == nil || !c.sink.pending || c.deadline || c.s.ctx.Err() != nil {
+		return nil
+	}
+	c.deadline = true
+	return c.nc.SetReadDeadline(time.Now().Add(c.sink.delay))
+}
+
+// idle commits at the deadline, or ends the connection at shutdown.
+func (c *conn) idle() error {
+	if c.s.ctx.Err() != nil {
+		return io.EOF
+	}
+	c.deadline = false
+	if c.sink != nil {
+		c.sink.Flush()
+		if c.sink.err != nil {
+			return c.sink.err
+		}
+	}
+	return c.nc.SetReadDeadline(time.Time{})
+}
+
+// reply writes one frame.
+func (c *conn) reply(payload []byte) error {
+	c.out = wire.AppendFrame(c.out[:0], payload)
+	return c.write(c.out)
+}
+
+func (c *conn) write(p []byte) error {
+	if err := c.nc.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	_, err := c.nc.Write(p)
+	return err
+}
+
+// refuse gives an error of the wire or the store the reason it is counted
+// under.
+func refuse(err error) error {
+	reason := "internal"
+	switch {
+	case errors.Is(err, wire.ErrTooLarge):
+		reason = "too_large"
+	case errors.Is(err, wire.ErrMalformed):
+		reason = "malformed"
+	case errors.Is(err, wire.ErrUnknownOpcode):
+		reason = "unknown_opcode"
+	case errors.Is(err, wire.ErrUnsupported):
+		reason = "unsupported"
+	case errors.Is(err, store.ErrUnknownBucket):
+		reason = "unknown_bucket"
+	case errors.Is(err, store.ErrBucketExists):
+		reason = "bucket_exists"
+	case errors.Is(err, store.ErrInvalidBucket):
+		reason = "invalid_bucket"
+	}
+	return &errRefused{reason: reason, err: err}
+}

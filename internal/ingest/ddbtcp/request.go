@@ -1,0 +1,154 @@
+package ddbtcp
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"dalmatiner/internal/monitor"
+	"dalmatiner/internal/store"
+	"dalmatiner/internal/wire"
+)
+
+// maxPiece is the largest number of slots in one data frame of a GET reply,
+// whatever the points per file: neither side ever holds more.
+const maxPiece = 65536
+
+// monitored are the requests whose latency the node reports.
+var monitored = map[wire.Op]monitor.Op{
+	wire.OpGet: monitor.Get, wire.OpBuckets: monitor.ListBuckets,
+	wire.OpList: monitor.ListMetrics, wire.OpListPrefix: monitor.ListMetrics,
+}
+
+// request answers one frame.
+func (c *conn) request(payload []byte) error {
+	q, err := wire.ParseRequest(payload)
+	if err != nil {
+		return refuse(err)
+	}
+	if op, ok := monitored[q.Op]; ok {
+		start := time.Now()
+		defer func() { c.s.o.Monitor.Observe(op, time.Since(start)) }()
+	}
+	switch q.Op {
+	case wire.OpBuckets:
+		return c.buckets()
+	case wire.OpList, wire.OpListPrefix:
+		err = c.list(string(q.Bucket), q.Key)
+	case wire.OpInfo:
+		err = c.info(string(q.Bucket))
+	case wire.OpGet:
+		err = c.get(&q)
+	case wire.OpAdd:
+		err = c.add(&q)
+	case wire.OpDelete:
+		err = c.s.o.Store.DeleteBucket(string(q.Bucket))
+	case wire.OpTTL:
+		err = c.ttl(&q)
+	case wire.OpStream, wire.OpStream2, wire.OpAckStream:
+		err = c.open(&q)
+	default:
+		err = fmt.Errorf("%w: opcode %d outside a stream", wire.ErrUnsupported, q.Op)
+	}
+	if err != nil {
+		return refuse(err)
+	}
+	return nil
+}
+
+func (c *conn) buckets() error {
+	dst, mark := wire.BeginFrame(c.out[:0])
+	dst, list := wire.BeginNames(dst)
+	for _, b := range c.s.o.Store.Buckets() {
+		dst = wire.AppendName(dst, []byte(b.Name))
+	}
+	wire.EndNames(dst, list)
+	wire.EndFrame(dst, mark)
+	c.out = dst
+	return c.write(dst)
+}
+
+func (c *conn) list(bucket string, prefix []byte) error {
+	info, err := c.s.o.Store.BucketByName(bucket)
+	if err != nil {
+		return err
+	}
+	dst, mark := wire.BeginFrame(c.out[:0])
+	dst, list := wire.BeginNames(dst)
+	err = c.s.o.Store.Metrics(c.s.ctx, info, prefix, func(key []byte) bool {
+		dst = wire.AppendName(dst, key)
+		return len(dst) < math.MaxUint32/2
+	})
+	if err != nil {
+		return err
+	}
+	wire.EndNames(dst, list)
+	wire.EndFrame(dst, mark)
+	return c.write(dst)
+}
+
+func (c *conn) info(bucket string) error {
+	b, err := c.s.o.Store.BucketByName(bucket)
+	if err != nil {
+		return err
+	}
+	return c.reply(wire.AppendInfo(nil, wire.Info{
+		Resolution: uint64(b.Resolution), PointsPerFile: uint64(b.PPF), Grace: uint64(b.Grace), HPTS: b.HPTS, TTL: uint64(b.TTL),
+	}))
+}
+
+// add creates a bucket. The protocol has no reply to it: a client that wants
+// to know asks for the bucket's properties next.
+func (c *conn) add(q *wire.Request) error {
+	_, err := c.s.o.Store.CreateBucket(store.BucketInfo{
+		Name: string(q.Bucket), Resolution: clampInt(q.Resolution), PPF: clampInt(q.PointsPerFile), TTL: clampInt(q.TTL),
+	})
+	return err
+}
+
+func (c *conn) ttl(q *wire.Request) error {
+	return c.s.o.Store.SetTTL(string(q.Bucket), clampInt(q.TTL))
+}
+
+// clampInt keeps a number beyond int64 beyond every limit.
+func clampInt(v uint64) int64 { return int64(min(v, math.MaxInt64)) }
+
+// get streams the slots of a series: cut where the original's files were cut,
+// and at maxPiece.
+func (c *conn) get(q *wire.Request) error {
+	st := c.s.o.Store
+	info, err := st.BucketByName(string(q.Bucket))
+	if err != nil {
+		return err
+	}
+	if r := q.Options.R; r > 1 && r != 255 {
+		return fmt.Errorf("%w: r is %d, and this node keeps one replica (n = 1)", wire.ErrMalformed, r)
+	}
+	if q.Slot > math.MaxInt64-uint64(q.Count) {
+		return fmt.Errorf("%w: slot %d is beyond all time", wire.ErrMalformed, q.Slot)
+	}
+	if err := c.reply(wire.AppendGetHeader(nil)); err != nil {
+		return err
+	}
+	key := append([]byte(nil), q.Key...)
+	words := make([]uint64, min(int(q.Count), maxPiece))
+	for slot, left := int64(q.Slot), int64(q.Count); left > 0; {
+		n := min(left, maxPiece, info.PPF-slot%info.PPF)
+		if err := st.Read(c.s.ctx, info, key, slot, words[:n]); err != nil {
+			return err
+		}
+		dst, mark := wire.BeginFrame(c.out[:0])
+		if q.Options.HPTS {
+			dst = c.enc.AppendStampedData(dst, words[:n], uint64(slot), uint64(info.Resolution))
+		} else {
+			dst = c.enc.AppendData(dst, words[:n])
+		}
+		wire.EndFrame(dst, mark)
+		c.out = dst
+		if err := c.write(dst); err != nil {
+			return err
+		}
+		slot, left = slot+n, left-n
+	}
+	return c.reply(wire.AppendGetEnd(nil))
+}

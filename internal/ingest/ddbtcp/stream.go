@@ -1,0 +1,157 @@
+package ddbtcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"dalmatiner/internal/monitor"
+	"dalmatiner/internal/store"
+	"dalmatiner/internal/wal"
+	"dalmatiner/internal/wire"
+)
+
+// sink hands what a stream carries to a session. It is the connection's
+// goroutine that calls it.
+type sink struct {
+	c       *conn
+	session *store.Session
+	delay   time.Duration // points wait at most this long for a flush
+	pending bool          // points came since the last commit
+	acks    *acker        // nil in a classic stream
+	acked   store.Totals  // what the last acknowledged flush covered
+	err     error
+}
+
+// open enters stream mode.
+func (c *conn) open(q *wire.Request) error {
+	st := c.s.o.Store
+	info, err := st.EnsureBucket(string(q.Bucket))
+	if err != nil {
+		return err
+	}
+	if q.HPTS != info.HPTS {
+		return fmt.Errorf("%w: the stream's hpts flag is %t, the bucket's is %t", wire.ErrUnsupported, q.HPTS, info.HPTS)
+	}
+	if q.Op == wire.OpAckStream && st.SyncMode() == wal.Off {
+		return fmt.Errorf("%w: an acknowledged stream with wal.sync = off; set it to always or interval", wire.ErrUnsupported)
+	}
+	session, err := st.NewSession(info)
+	if err != nil {
+		return err
+	}
+	delay := time.Duration(max(1, int64(q.Delay))*info.Resolution) * time.Millisecond
+	s := &sink{c: c, session: session, delay: min(delay, maxDelay)}
+	if q.Op == wire.OpAckStream {
+		s.acks = newAcker(c)
+	}
+	c.sink = s
+	c.stream = wire.NewStreamParser(q, c.s.o.MaxMessage)
+	return nil
+}
+
+// maxDelay bounds how long points wait for a flush in buckets of coarse
+// resolution, whose delay is in points.
+const maxDelay = 5 * time.Second
+
+func (s *sink) Point(key []byte, slot, raw uint64) {
+	s.pending = true
+	s.session.Point(key, slot, raw)
+}
+
+func (s *sink) Points(key []byte, slot uint64, data []byte) {
+	s.pending = true
+	s.session.Points(key, slot, data)
+}
+
+func (s *sink) Flush() { s.commit() }
+
+func (s *sink) commit() wal.LSN {
+	s.pending = false
+	s.c.s.stats.Flushes.Add(1)
+	start := time.Now()
+	lsn, err := s.session.Commit()
+	s.c.s.o.Monitor.Observe(monitor.MPut, time.Since(start))
+	if err != nil && s.err == nil {
+		s.err = fmt.Errorf("storing points: %w", err)
+	}
+	return lsn
+}
+
+func (s *sink) FlushAck(seq uint64) {
+	lsn := s.commit()
+	if s.err != nil {
+		return
+	}
+	now := s.session.Totals()
+	s.acks.want(lsn, wire.Ack{Seq: seq, Received: now.Received - s.acked.Received, Refused: now.Refused - s.acked.Refused})
+	s.acked = now
+}
+
+// close commits what is pending and waits for the answers that are due.
+func (s *sink) close() error {
+	err := s.session.Close()
+	if s.acks != nil {
+		err = errors.Join(err, s.acks.close())
+	}
+	return err
+}
+
+// acker answers acknowledged flushes in order, each when its points are
+// durable, while the connection reads on: a sender need not wait for an fsync
+// to send more.
+type acker struct {
+	c     *conn
+	queue chan pendingAck
+	done  sync.WaitGroup
+	err   error // read after done
+}
+
+type pendingAck struct {
+	lsn wal.LSN
+	ack wire.Ack
+}
+
+// maxPendingAcks is how many flushes may wait for their fsync before the
+// connection stops reading.
+const maxPendingAcks = 64
+
+func newAcker(c *conn) *acker {
+	a := &acker{c: c, queue: make(chan pendingAck, maxPendingAcks)}
+	a.done.Go(a.run)
+	return a
+}
+
+func (a *acker) want(lsn wal.LSN, ack wire.Ack) { a.queue <- pendingAck{lsn: lsn, ack: ack} }
+
+func (a *acker) run() {
+	var out []byte
+	for p := range a.queue {
+		if a.err != nil {
+			continue // the connection is broken; its reader will find out
+		}
+		// Not the server's context: at shutdown a flush that was received is
+		// still answered, and the log's failure ends the wait.
+		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+		err := a.c.s.o.Store.WaitDurable(ctx, p.lsn)
+		cancel()
+		if err == nil {
+			dst, mark := wire.BeginFrame(out[:0])
+			out = wire.AppendAck(dst, p.ack)
+			wire.EndFrame(out, mark)
+			err = a.c.write(out)
+		}
+		if err != nil {
+			a.err = fmt.Errorf("acknowledging flush %d: %w", p.ack.Seq, err)
+			_ = a.c.nc.SetReadDeadline(time.Unix(1, 0)) // wakes the reader
+		}
+	}
+}
+
+func (a *acker) close() error {
+	close(a.queue)
+	a.done.Wait()
+	return a.err
+}

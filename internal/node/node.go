@@ -1,0 +1,175 @@
+// Package node puts a store, its doors and its monitor together into a running
+// node.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"dalmatiner/internal/config"
+	"dalmatiner/internal/httpapi"
+	"dalmatiner/internal/ingest/ddbtcp"
+	"dalmatiner/internal/monitor"
+	"dalmatiner/internal/query"
+	"dalmatiner/internal/store"
+	"dalmatiner/internal/wal"
+)
+
+// drainTimeout is how long HTTP requests under way may take at shutdown.
+const drainTimeout = 5 * time.Second
+
+// node is a running node.
+type node struct {
+	cfg    config.Config
+	logger *slog.Logger
+	store  *store.Store
+	rec    *monitor.Recorder
+	tcp    *ddbtcp.Server
+	http   *http.Server
+	up     atomic.Bool
+	failed chan error // the first failure after which the node must end
+}
+
+// Run runs a node until ctx ends or it can no longer keep its promises; in
+// both cases everything that can be made durable is. ready is called with the
+// addresses the node listens on once it answers.
+func Run(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func(tcpAddr, httpAddr string)) (err error) {
+	n := &node{cfg: cfg, logger: logger, rec: monitor.New(), failed: make(chan error, 8)}
+	opts, err := n.storeOptions()
+	if err != nil {
+		return err
+	}
+	// The listeners come first: a port that is taken should not cost a replay.
+	tcpLn, err := listen("tcp.addr", cfg.TCPAddr)
+	if err != nil {
+		return err
+	}
+	httpLn, err := listen("http.addr", cfg.HTTPAddr)
+	if err != nil {
+		return errors.Join(err, tcpLn.Close())
+	}
+	start := time.Now()
+	if n.store, err = store.Open(opts); err != nil {
+		return errors.Join(err, tcpLn.Close(), httpLn.Close())
+	}
+	st := n.store.Stats()
+	logger.Info("store open", "took", time.Since(start).Round(time.Millisecond), "series", st.Series,
+		"segments", st.Segments, "replayed_records", st.ReplayedRecords)
+	return n.serve(ctx, tcpLn, httpLn, ready)
+}
+
+func listen(key, addr string) (net.Listener, error) {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; choose another address with --%s", key, err, strings.ReplaceAll(key, ".", "-"))
+	}
+	return ln, nil
+}
+
+func (n *node) storeOptions() (store.Options, error) {
+	c := n.cfg
+	mode, err := wal.ParseSyncMode(c.WALSync)
+	if err != nil {
+		return store.Options{}, err
+	}
+	o := store.DefaultOptions(c.DataDir)
+	o.Logger = n.logger
+	o.AutoCreate, o.DefaultResolution, o.DefaultPPF, o.Lifetime = c.AutoCreate, c.Resolution.Milliseconds(), c.PointsPerFile, c.Lifetime
+	o.RingSize, o.CachePoints, o.HeadGrace, o.MaxFuture = c.RingSize, c.CachePoints, c.HeadGrace, c.MaxFuture
+	o.WALSync, o.WALInterval, o.WALMaxSize = mode, c.WALInterval, c.WALMaxSize
+	o.FlushBytes, o.FlushInterval, o.LateMemory, o.MinFree = c.FlushBytes, c.FlushInterval, c.LateMemory, c.MinFree
+	o.OnFatal = n.fail
+	o.FlushTook = func(d time.Duration) { n.rec.Observe(monitor.StoreWrite, d) }
+	return o, nil
+}
+
+// fail ends the node; only the first failure matters.
+func (n *node) fail(err error) {
+	select {
+	case n.failed <- err:
+	default:
+	}
+}
+
+func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func(tcpAddr, httpAddr string)) error {
+	n.tcp = ddbtcp.New(ddbtcp.Options{
+		Store: n.store, Logger: n.logger, Monitor: n.rec,
+		MaxConnections: n.cfg.TCPMaxConnections, MaxFrame: int(n.cfg.TCPMaxFrame),
+	})
+	n.http = httpapi.NewServer(n.handler(), n.logger)
+	go func() {
+		if err := n.tcp.Serve(tcpLn); err != nil {
+			n.fail(fmt.Errorf("tcp listener: %w", err))
+		}
+	}()
+	go func() {
+		if err := n.http.Serve(httpLn); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			n.fail(fmt.Errorf("http listener: %w", err))
+		}
+	}()
+	monitorCtx, stopMonitor := context.WithCancel(context.Background())
+	monitorDone := make(chan struct{})
+	go func() {
+		defer close(monitorDone)
+		if n.cfg.SelfMonitor {
+			n.selfMonitor(monitorCtx)
+		}
+	}()
+	n.up.Store(true)
+	ready(tcpLn.Addr().String(), httpLn.Addr().String())
+
+	var failure error
+	select {
+	case <-ctx.Done():
+	case failure = <-n.failed:
+	}
+	n.up.Store(false)
+	stopMonitor()
+	<-monitorDone
+	return errors.Join(failure, n.shutdown(tcpLn))
+}
+
+// shutdown stops the doors and then closes the store: what was received is in
+// it by then.
+func (n *node) shutdown(tcpLn net.Listener) error {
+	_ = tcpLn.Close() // it may have failed already
+	n.tcp.Shutdown()
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	if err := n.http.Shutdown(ctx); err != nil {
+		n.logger.Warn("requests under way were cut", "err", err)
+		_ = n.http.Close() // Shutdown's error was logged
+	}
+	return n.store.Close()
+}
+
+func (n *node) handler() http.Handler {
+	reg := httpapi.NewRegistry(n.store)
+	registerTCP(reg, n.tcp.Stats())
+	engine := &query.Engine{
+		Source: source{n.store, n.rec},
+		Now:    time.Now,
+		Limits: query.Limits{MaxPoints: n.cfg.QueryMaxPoints, MaxSeries: n.cfg.QueryMaxSeries, MaxOutput: n.cfg.QueryMaxOutput},
+	}
+	return httpapi.New(httpapi.Options{
+		Store: n.store, Engine: engine, Gatherer: reg, Logger: n.logger,
+		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Ready: n.up.Load, Version: n.cfg.Version,
+	})
+}
+
+func hostList(text string) []string {
+	var hosts []string
+	for h := range strings.SplitSeq(text, ",") {
+		if h = strings.TrimSpace(h); h != "" {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts
+}

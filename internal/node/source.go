@@ -1,0 +1,56 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dalmatiner/internal/ingest/ddbtcp"
+	"dalmatiner/internal/monitor"
+	"dalmatiner/internal/query"
+	"dalmatiner/internal/store"
+)
+
+// source is the store as the query engine sees it.
+type source struct {
+	store *store.Store
+	rec   *monitor.Recorder
+}
+
+func (s source) Bucket(name string) (query.Bucket, error) {
+	b, err := s.store.BucketByName(name)
+	if errors.Is(err, store.ErrUnknownBucket) {
+		err = fmt.Errorf("%w (%w)", err, query.ErrUnknownBucket)
+	}
+	return query.Bucket{ID: b.ID, Name: b.Name, Resolution: b.Resolution, TTL: b.TTL}, err
+}
+
+func (s source) Metrics(ctx context.Context, b query.Bucket, prefix []byte, fn func(key []byte) bool) error {
+	return s.store.Metrics(ctx, store.BucketInfo{ID: b.ID, Name: b.Name}, prefix, fn)
+}
+
+func (s source) Read(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) error {
+	start := time.Now()
+	err := s.store.Read(ctx, store.BucketInfo{ID: b.ID, Name: b.Name}, key, from, dst)
+	s.rec.Observe(monitor.StoreRead, time.Since(start))
+	return err
+}
+
+// registerTCP adds the counters of the TCP server to /metrics.
+func registerTCP(reg *prometheus.Registry, st *ddbtcp.Stats) {
+	reg.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_tcp_connections", Help: "Open TCP connections."},
+			func() float64 { return float64(st.Connections.Load()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_tcp_accepted_total", Help: "TCP connections accepted."},
+			func() float64 { return float64(st.Accepted.Load()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_tcp_requests_total", Help: "Request frames."},
+			func() float64 { return float64(st.Requests.Load()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_tcp_read_bytes_total", Help: "Bytes received over TCP."},
+			func() float64 { return float64(st.BytesRead.Load()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_tcp_flushes_total", Help: "Flushes of streams."},
+			func() float64 { return float64(st.Flushes.Load()) }),
+	)
+}

@@ -1,0 +1,264 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/segment"
+)
+
+// Errors that callers branch on.
+var (
+	ErrUnknownBucket = errors.New("unknown bucket")
+	ErrBucketExists  = errors.New("the bucket exists")
+	ErrInvalidBucket = errors.New("invalid bucket")
+)
+
+// BucketInfo is what defines a bucket. Resolution, PPF and HPTS never change.
+type BucketInfo struct {
+	ID         uint32
+	Name       string // any bytes, 1 to 255
+	Resolution int64  // ms per slot
+	PPF        int64  // points per file, reported to clients of the original
+	TTL        int64  // points; 0 keeps them for ever
+	Grace      int64  // ns, event reordering window
+	HPTS       bool
+}
+
+// Limits of a bucket's properties: a resolution of at most a year keeps every
+// slot's time inside int64 milliseconds.
+const (
+	maxResolution = 366 * 24 * 3600 * 1000
+	maxPoints     = 1 << 53
+)
+
+func (b *BucketInfo) validate() error {
+	switch {
+	case len(b.Name) == 0 || len(b.Name) > metric.MaxBucket:
+		return fmt.Errorf("%w: the name has %d bytes, want 1 to %d", ErrInvalidBucket, len(b.Name), metric.MaxBucket)
+	case b.Resolution < 1 || b.Resolution > maxResolution:
+		return fmt.Errorf("%w: a resolution of %d ms, want 1 to %d", ErrInvalidBucket, b.Resolution, int64(maxResolution))
+	case b.PPF < 1 || b.PPF > maxPoints:
+		return fmt.Errorf("%w: %d points per file, want 1 to %d", ErrInvalidBucket, b.PPF, int64(maxPoints))
+	case b.TTL < 0 || b.TTL > maxPoints:
+		return fmt.Errorf("%w: a TTL of %d points, want 0 (none) to %d", ErrInvalidBucket, b.TTL, int64(maxPoints))
+	case b.Grace < 0:
+		return fmt.Errorf("%w: a grace of %d ns is negative", ErrInvalidBucket, b.Grace)
+	case b.HPTS:
+		return fmt.Errorf("%w: high precision timestamps (hpts) are not available; create the bucket with hpts false", ErrInvalidBucket)
+	}
+	return nil
+}
+
+// bucket is a bucket in memory.
+type bucket struct {
+	info   BucketInfo   // all but TTL
+	ttl    atomic.Int64 // points
+	height int
+	arena  *head.Arena
+
+	mu      sync.Mutex // series creation; taken before a group's lock
+	deleted bool
+	groups  []*head.Group
+	partial []*head.Group // not full, and no session fills them
+	series  int
+}
+
+func (b *bucket) Info() BucketInfo {
+	info := b.info
+	info.TTL = b.ttl.Load()
+	return info
+}
+
+// snapshot returns the groups as they are now.
+func (b *bucket) snapshot() []*head.Group {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.groups)
+}
+
+// registry is the set of buckets.
+type registry struct {
+	mu     sync.RWMutex
+	byName map[string]*bucket
+	byID   map[uint32]*bucket
+	nextID uint32
+}
+
+func newRegistry() *registry {
+	return &registry{byName: make(map[string]*bucket), byID: make(map[uint32]*bucket), nextID: 1}
+}
+
+func (r *registry) get(name string) *bucket {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.byName[name]
+}
+
+func (r *registry) id(id uint32) *bucket {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.byID[id]
+}
+
+func (r *registry) all() []*bucket {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	out := make([]*bucket, 0, len(r.byID))
+	for _, b := range r.byID {
+		out = append(out, b)
+	}
+	slices.SortFunc(out, func(a, b *bucket) int { return strings.Compare(a.info.Name, b.info.Name) })
+	return out
+}
+
+// add puts a bucket into the registry; the registry's lock is held.
+func (r *registry) add(b *bucket) {
+	r.byName[b.info.Name] = b
+	r.byID[b.info.ID] = b
+	r.nextID = max(r.nextID, b.info.ID+1)
+}
+
+func (r *registry) remove(b *bucket) {
+	if r.byName[b.info.Name] == b {
+		delete(r.byName, b.info.Name)
+	}
+	delete(r.byID, b.info.ID)
+}
+
+// Buckets returns all buckets, sorted by name.
+func (s *Store) Buckets() []BucketInfo {
+	all := s.buckets.all()
+	out := make([]BucketInfo, len(all))
+	for i, b := range all {
+		out[i] = b.Info()
+	}
+	return out
+}
+
+// BucketByName returns a bucket, or an error that wraps ErrUnknownBucket.
+func (s *Store) BucketByName(name string) (BucketInfo, error) {
+	b := s.buckets.get(name)
+	if b == nil {
+		return BucketInfo{}, fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(name))
+	}
+	return b.Info(), nil
+}
+
+// CreateBucket creates a bucket and returns it with its id. It is durable when
+// the call returns. The error wraps ErrBucketExists or ErrInvalidBucket.
+func (s *Store) CreateBucket(info BucketInfo) (BucketInfo, error) {
+	if err := info.validate(); err != nil {
+		return BucketInfo{}, err
+	}
+	s.buckets.mu.Lock()
+	defer s.buckets.mu.Unlock()
+	if s.buckets.byName[info.Name] != nil {
+		return BucketInfo{}, fmt.Errorf("%w: %s", ErrBucketExists, metric.Quoted(info.Name))
+	}
+	info.ID = s.buckets.nextID
+	if err := s.logSynced(appendBucketRecord(nil, &info)); err != nil {
+		return BucketInfo{}, err
+	}
+	s.buckets.add(s.newBucket(info))
+	return info, nil
+}
+
+func (s *Store) newBucket(info BucketInfo) *bucket {
+	b := &bucket{info: info, height: s.o.blockHeight(info.Resolution)}
+	b.ttl.Store(info.TTL)
+	b.arena = s.arena(b.height)
+	return b
+}
+
+// EnsureBucket returns a bucket and creates it with the defaults where it does
+// not exist and auto-creation is on.
+func (s *Store) EnsureBucket(name string) (BucketInfo, error) {
+	info, err := s.BucketByName(name)
+	if err == nil {
+		return info, nil
+	}
+	if !s.o.AutoCreate {
+		return BucketInfo{}, fmt.Errorf("%w; create it with: ddb admin buckets create %s 1s 1w false", err, metric.Quoted(name))
+	}
+	info, err = s.CreateBucket(BucketInfo{
+		Name: name, Resolution: s.o.DefaultResolution, PPF: s.o.DefaultPPF, TTL: s.o.Lifetime,
+	})
+	if errors.Is(err, ErrBucketExists) {
+		return s.BucketByName(name) // somebody else was faster
+	}
+	return info, err
+}
+
+// SetTTL sets the TTL of a bucket in points; 0 keeps points for ever. Points
+// that are older are hidden at once.
+func (s *Store) SetTTL(name string, points int64) error {
+	b := s.buckets.get(name)
+	if b == nil {
+		return fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(name))
+	}
+	info := b.Info()
+	info.TTL = points
+	if err := info.validate(); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := s.logSynced(appendTTLRecord(nil, b.info.ID, points)); err != nil {
+		return err
+	}
+	b.ttl.Store(points)
+	return nil
+}
+
+// DeleteBucket deletes a bucket with all it holds. When the call returns, the
+// deletion is durable; its points stay in the account.
+func (s *Store) DeleteBucket(name string) error {
+	b := s.buckets.get(name)
+	if b == nil {
+		return fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(name))
+	}
+	if err := s.logSynced(appendDeleteRecord(nil, b.info.ID)); err != nil {
+		return err
+	}
+	s.dropBucket(b)
+	return nil
+}
+
+// dropBucket removes a bucket from memory. Its chunks in segments have no
+// reader from here on.
+func (s *Store) dropBucket(b *bucket) {
+	s.buckets.mu.Lock()
+	s.buckets.remove(b)
+	s.buckets.mu.Unlock()
+	b.mu.Lock()
+	if b.deleted {
+		b.mu.Unlock()
+		return
+	}
+	b.deleted = true
+	groups := b.groups
+	b.groups, b.partial, b.series = nil, nil, 0
+	b.mu.Unlock()
+	for _, g := range groups {
+		u := g.Kill()
+		s.tileBytes.Add(-u.TileBytes)
+		s.lateBytes.Add(-u.LateBytes)
+		cols := g.Columns()
+		for col := range cols.Len() {
+			s.index.remove(cols.ID(col))
+		}
+		s.groups.remove(g.ID)
+	}
+	s.pendMu.Lock()
+	s.pending = slices.DeleteFunc(s.pending, func(p segment.Series) bool { return p.Bucket == b.info.ID })
+	s.droppedBuckets = append(s.droppedBuckets, b.info.ID)
+	s.pendMu.Unlock()
+	s.account.DeleteBucket(b.info.ID)
+}

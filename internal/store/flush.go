@@ -1,0 +1,305 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/segment"
+	"dalmatiner/internal/wal"
+)
+
+// The numbered steps of a flush (design, section 4). Options.FlushStep is
+// called after each.
+const (
+	StepLogSynced     = 1
+	StepSegmentSynced = 2 // written, fsynced, renamed, directory fsynced
+	StepCatalogue     = 3
+	StepCommitted     = 4 // the MANIFEST edit is on disk: the commit point
+	StepLogTrimmed    = 5
+)
+
+// FlushResult says what a flush wrote.
+type FlushResult struct {
+	Segment string // "" when there was nothing to write
+	Bytes   int64
+	Points  int64
+	Series  int64
+	Took    time.Duration
+}
+
+// Flush seals every block and flushes: afterwards all points received before
+// the call are in segments.
+func (s *Store) Flush(ctx context.Context) (FlushResult, error) {
+	for _, g := range s.groups.all() {
+		closed := g.CloseBlocks(func(uint64, int64, int64) bool { return true })
+		s.applied(g, head.Applied{Closed: closed})
+	}
+	return s.flush(ctx)
+}
+
+// flushing is a flush under way.
+type flushing struct {
+	captures []head.Capture
+	groups   []*head.Group
+	base     wal.LSN // end of the log before the first capture
+	account  []byte
+	lsn      wal.LSN // the account holds all records below
+	series   []segment.Series
+	dropped  []uint32
+	buckets  []BucketInfo
+}
+
+// flush writes what is sealed. On an error before the commit point everything
+// is as it was and the next flush tries again with new files; an error of the
+// log or the MANIFEST ends the store.
+func (s *Store) flush(ctx context.Context) (FlushResult, error) {
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	if err := s.failed(); err != nil {
+		return FlushResult{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return FlushResult{}, err
+	}
+	start := s.o.Now()
+	f := s.capture()
+	seq := s.nextSeq
+	s.nextSeq++
+	seg, err := s.write(f, seq)
+	if err != nil {
+		s.abort(f)
+		return FlushResult{}, fmt.Errorf("flush %d: %w", seq, err)
+	}
+	if err := s.commitFlush(f, seg); err != nil {
+		s.fail(err)
+		return FlushResult{}, err
+	}
+	s.publish(f, seg)
+	took := s.o.Now().Sub(start)
+	s.lastFlush.Store(start.UnixNano())
+	s.counters.flushes.Add(1)
+	s.counters.flushNanos.Add(int64(took))
+	s.o.FlushTook(took)
+	r := FlushResult{Took: took}
+	if seg != nil {
+		r.Segment, r.Bytes, r.Points, r.Series = segmentName(seq), seg.info.Size, seg.info.Points, seg.info.Series
+		s.counters.flushedBytes.Add(r.Bytes)
+		s.counters.flushedPoints.Add(r.Points)
+	}
+	s.o.Logger.Debug("flushed", "segment", r.Segment, "bytes", r.Bytes, "points", r.Points, "took", took)
+	return r, nil
+}
+
+// capture takes what is to be written: first the groups' tiles and late
+// points, then, in one moment, the account, the new series and the end of the
+// log. A series defined after that moment has its record above f.lsn, which
+// stays in the log.
+func (s *Store) capture() *flushing {
+	f := &flushing{base: s.log.End()}
+	for _, g := range s.groups.all() {
+		c := g.BeginFlush()
+		if !c.Empty() || c.Floor != 0 {
+			f.captures = append(f.captures, c)
+			f.groups = append(f.groups, g)
+		}
+	}
+	s.commit.Lock()
+	defer s.commit.Unlock()
+	f.lsn = s.log.End()
+	f.account = s.account.Snapshot()
+	s.pendMu.Lock()
+	defer s.pendMu.Unlock()
+	f.series, s.pending = s.pending, nil
+	f.dropped, s.droppedBuckets = s.droppedBuckets, nil
+	f.buckets = s.Buckets()
+	return f
+}
+
+// abort puts back what capture took.
+func (s *Store) abort(f *flushing) {
+	for _, g := range f.groups {
+		g.AbortFlush()
+	}
+	s.pendMu.Lock()
+	defer s.pendMu.Unlock()
+	s.pending = append(f.series, s.pending...)
+	s.droppedBuckets = append(f.dropped, s.droppedBuckets...)
+}
+
+// write does steps 1 and 2. It returns nil when no chunk and no name is to be
+// written.
+func (s *Store) write(f *flushing, seq uint64) (*storedSegment, error) {
+	if err := s.log.Sync(); err != nil {
+		return nil, err
+	}
+	s.o.FlushStep(StepLogSynced)
+	empty := len(f.series) == 0
+	for i := range f.captures {
+		empty = empty && f.captures[i].Empty()
+	}
+	if empty {
+		return nil, nil
+	}
+	path := s.path(flushDir, segmentName(seq))
+	info, err := s.writeSegment(f, path)
+	if err != nil {
+		return nil, err
+	}
+	s.o.FlushStep(StepSegmentSynced)
+	reader, err := segment.Open(s.o.FS, path)
+	if err != nil {
+		return nil, err
+	}
+	return &storedSegment{seq: seq, reader: reader, info: info}, nil
+}
+
+func (s *Store) writeSegment(f *flushing, path string) (segment.Info, error) {
+	tmp := path + ".tmp"
+	w, err := segment.Create(s.o.FS, tmp)
+	if err != nil {
+		return segment.Info{}, err
+	}
+	info, err := s.fillSegment(f, w)
+	if err != nil {
+		_ = w.Abort() // the file is given up; a leftover is removed at the next start
+		return segment.Info{}, err
+	}
+	if err := s.o.FS.Rename(tmp, path); err != nil {
+		return segment.Info{}, err
+	}
+	return info, syncDir(s.o.FS, s.path(flushDir))
+}
+
+func (s *Store) fillSegment(f *flushing, w *segment.Writer) (segment.Info, error) {
+	for i := range f.buckets {
+		b := &f.buckets[i]
+		w.AddBucket(segment.Bucket{
+			ID: b.ID, Name: []byte(b.Name), Resolution: b.Resolution, PPF: b.PPF, TTL: b.TTL, Grace: b.Grace, HPTS: b.HPTS,
+		})
+	}
+	for i := range f.series {
+		w.AddSeries(f.series[i])
+	}
+	var fl head.Flusher
+	for i := range f.captures {
+		g := f.groups[i]
+		cols := g.Columns()
+		err := fl.Chunks(&f.captures[i], func(col int, number int64, data []byte) error {
+			h, err := chunk.ParseHeader(data)
+			if err != nil {
+				return err
+			}
+			return w.Add(g.Bucket, segment.Hash(cols.ID(col)), number, h.Count, data)
+		})
+		if err != nil {
+			return segment.Info{}, err
+		}
+	}
+	return w.Finish()
+}
+
+// commitFlush does steps 3 and 4. Any error is final: what is on disk is no
+// longer known.
+func (s *Store) commitFlush(f *flushing, seg *storedSegment) error {
+	if err := s.catalogue.Put(f.series); err != nil {
+		return err
+	}
+	for _, id := range f.dropped {
+		if err := s.catalogue.DeleteBucket(id); err != nil {
+			return err
+		}
+	}
+	if err := s.catalogue.Flush(); err != nil {
+		return err
+	}
+	s.o.FlushStep(StepCatalogue)
+	if err := s.manifest.Commit(s.edit(f, seg)); err != nil {
+		return err
+	}
+	s.o.FlushStep(StepCommitted)
+	return nil
+}
+
+func (s *Store) edit(f *flushing, seg *storedSegment) manifest.Edit {
+	e := manifest.Edit{
+		DeleteBuckets: f.dropped,
+		Floor:         uint64(f.base),
+		Account:       f.account,
+		AccountLSN:    uint64(f.lsn),
+		NextSeq:       s.nextSeq,
+	}
+	for _, b := range f.buckets {
+		e.PutBuckets = append(e.PutBuckets, manifestBucket(b))
+	}
+	for i := range f.captures {
+		if floor := f.captures[i].Floor; floor != 0 {
+			e.Floors = append(e.Floors, manifest.Floor{Group: f.groups[i].ID, LSN: floor})
+		}
+	}
+	if seg != nil {
+		e.AddSegments = []manifest.Segment{{Seq: seg.seq, Bytes: seg.info.Size, Points: seg.info.Points}}
+	}
+	s.buckets.mu.RLock()
+	e.NextBucket = s.buckets.nextID
+	s.buckets.mu.RUnlock()
+	s.groups.mu.RLock()
+	e.NextGroup = s.groups.nextID
+	s.groups.mu.RUnlock()
+	return e
+}
+
+func manifestBucket(b BucketInfo) manifest.Bucket {
+	return manifest.Bucket{
+		ID: b.ID, Name: []byte(b.Name), Resolution: b.Resolution, PPF: b.PPF, TTL: b.TTL, Grace: b.Grace, HPTS: b.HPTS,
+	}
+}
+
+// publish moves readers from the head to the segment and does step 5.
+func (s *Store) publish(f *flushing, seg *storedSegment) {
+	s.view.Lock()
+	if seg != nil {
+		s.segments = append(s.segments, seg)
+	}
+	for _, g := range f.groups {
+		tiles, late := g.EndFlush()
+		s.tileBytes.Add(-tiles)
+		s.lateBytes.Add(-late)
+	}
+	s.view.Unlock()
+	s.makeRoom()
+	if err := s.log.RemoveBelow(lowestFloor(f)); err != nil {
+		s.o.Logger.Warn("old log files stay until the next flush", "err", err)
+	}
+	s.o.FlushStep(StepLogTrimmed)
+}
+
+// lowestFloor is the first position in the log that a restart needs.
+func lowestFloor(f *flushing) wal.LSN {
+	low := min(f.base, f.lsn)
+	for i := range f.captures {
+		if floor := wal.LSN(f.captures[i].Floor); floor != 0 {
+			low = min(low, floor)
+		}
+	}
+	return low
+}
+
+func segmentName(seq uint64) string { return fmt.Sprintf("%016x.seg", seq) }
+
+func syncDir(fs vfs.FS, path string) error {
+	d, err := fs.OpenDir(path)
+	if err != nil {
+		return err
+	}
+	if err := d.Sync(); err != nil {
+		_ = d.Close() // the sync's error is the one that matters
+		return err
+	}
+	return d.Close()
+}

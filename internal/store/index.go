@@ -1,0 +1,174 @@
+package store
+
+import (
+	"encoding/binary"
+	"slices"
+	"sync"
+
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/metric"
+)
+
+// seriesRef is where a series lives: group id in the upper 24 bits, column in
+// the lower 8.
+type seriesRef uint32
+
+// maxGroups is the number of groups a node can have: 24 bits, some four
+// billion series.
+const maxGroups = 1<<24 - 1
+
+func makeRef(group uint32, col int) seriesRef { return seriesRef(group<<8 | uint32(col)) }
+func (r seriesRef) group() uint32             { return uint32(r) >> 8 }
+func (r seriesRef) column() int               { return int(r & 0xff) }
+
+// indexShards divides the index so that growing a table stops one 64th of the
+// look-ups for the time of its copy.
+const indexShards = 64
+
+// seriesIndex finds a series by its id: open addressing over 20-byte entries
+// without a pointer, which the collector does not scan.
+type seriesIndex struct {
+	shards [indexShards]indexShard
+}
+
+type indexShard struct {
+	mu      sync.RWMutex
+	entries []indexEntry // a power of two of them
+	used    int          // with tombstones
+}
+
+type indexEntry struct {
+	id    metric.SeriesID
+	state uint32 // 0 never used, 1 removed, else ref+2
+}
+
+const (
+	entryFree    = 0
+	entryRemoved = 1
+	entryFirst   = 2
+)
+
+func (x *seriesIndex) shard(id *metric.SeriesID) *indexShard { return &x.shards[id[15]%indexShards] }
+
+// slot returns the place of id in the table: where it is, or the free entry
+// that ends its probe.
+func (t *indexShard) slot(id *metric.SeriesID) int {
+	mask := len(t.entries) - 1
+	i := int(binary.LittleEndian.Uint64(id[:8])) & mask
+	for t.entries[i].state != entryFree && (t.entries[i].state == entryRemoved || t.entries[i].id != *id) {
+		i = (i + 1) & mask
+	}
+	return i
+}
+
+func (x *seriesIndex) get(id metric.SeriesID) (seriesRef, bool) {
+	t := x.shard(&id)
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if len(t.entries) == 0 {
+		return 0, false
+	}
+	if e := &t.entries[t.slot(&id)]; e.state >= entryFirst {
+		return seriesRef(e.state - entryFirst), true
+	}
+	return 0, false
+}
+
+// put adds a series that is not in the index.
+func (x *seriesIndex) put(id metric.SeriesID, ref seriesRef) {
+	t := x.shard(&id)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.used*4 >= len(t.entries)*3 {
+		t.grow()
+	}
+	t.entries[t.slot(&id)] = indexEntry{id: id, state: uint32(ref) + entryFirst}
+	t.used++
+}
+
+func (t *indexShard) grow() {
+	old := t.entries
+	live := 0
+	for i := range old {
+		if old[i].state >= entryFirst {
+			live++
+		}
+	}
+	size := 16
+	for size*3 < live*4*2 {
+		size *= 2
+	}
+	t.entries = make([]indexEntry, size)
+	t.used = live
+	for i := range old {
+		if old[i].state >= entryFirst {
+			t.entries[t.slot(&old[i].id)] = old[i]
+		}
+	}
+}
+
+func (x *seriesIndex) remove(id metric.SeriesID) {
+	t := x.shard(&id)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.entries) == 0 {
+		return
+	}
+	if e := &t.entries[t.slot(&id)]; e.state >= entryFirst {
+		e.state = entryRemoved
+	}
+}
+
+// groupTable finds a group by its id.
+type groupTable struct {
+	mu     sync.RWMutex
+	list   []*head.Group // by id; nil where there is none
+	nextID uint32
+}
+
+func (t *groupTable) get(id uint32) *head.Group {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if int(id) < len(t.list) {
+		return t.list[id]
+	}
+	return nil
+}
+
+// put adds a group under its id.
+func (t *groupTable) put(g *head.Group) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if need := int(g.ID) + 1 - len(t.list); need > 0 {
+		t.list = append(t.list, make([]*head.Group, need)...)
+	}
+	t.list[g.ID] = g
+	t.nextID = max(t.nextID, g.ID+1)
+}
+
+func (t *groupTable) remove(id uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if int(id) < len(t.list) {
+		t.list[id] = nil
+	}
+}
+
+// reserve returns an id that no group has or had.
+func (t *groupTable) reserve() (uint32, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.nextID >= maxGroups {
+		return 0, false
+	}
+	t.nextID++
+	return t.nextID - 1, true
+}
+
+// all returns the groups in the order of their ids.
+func (t *groupTable) all() []*head.Group {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	out := slices.Clone(t.list)
+	return slices.DeleteFunc(out, func(g *head.Group) bool { return g == nil })
+}

@@ -1,0 +1,251 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/errors/oserror"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/segment"
+	"dalmatiner/internal/wal"
+)
+
+// The parts of a data directory.
+const (
+	walDir       = "wal"
+	flushDir     = "flush"
+	catalogueDir = "catalogue"
+	lostDir      = "lost+found"
+	lockFile     = "LOCK"
+	versionFile  = "VERSION"
+
+	versionPrefix = "dalmatiner "
+	version       = 1
+)
+
+func (s *Store) path(elem ...string) string {
+	return s.o.FS.PathJoin(append([]string{s.o.Dir}, elem...)...)
+}
+
+// Open opens the data directory and makes it where there is none. It fails on
+// a directory that another process has open or that a newer version wrote, and
+// on failing I/O; torn, damaged and missing files are named, counted and set
+// aside, and the rest is served (I6).
+func Open(o Options) (*Store, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	s := &Store{
+		o: o, buckets: newRegistry(), account: account.New(),
+		room: make(chan struct{}), stop: make(chan struct{}),
+		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1),
+	}
+	now := o.Now().UnixNano()
+	s.clock.Store(now)
+	s.lastFlush.Store(now)
+	if err := s.openDir(); err != nil {
+		return nil, err
+	}
+	state, err := s.openManifest()
+	if err != nil {
+		return nil, errors.Join(err, s.lock.Close())
+	}
+	if err := s.openFiles(state); err != nil {
+		return nil, errors.Join(err, s.closeFiles())
+	}
+	s.startWorkers()
+	if err := s.replay(state); err != nil {
+		s.Crash()
+		return nil, err
+	}
+	s.checkDisk()
+	return s, nil
+}
+
+// openDir makes the directories, takes the lock and checks the version.
+func (s *Store) openDir() error {
+	fs := s.o.FS
+	for _, dir := range []string{walDir, flushDir, lostDir} {
+		if err := fs.MkdirAll(s.path(dir), 0o750); err != nil {
+			return fmt.Errorf("data directory %s: %w", s.o.Dir, err)
+		}
+	}
+	lock, err := fs.Lock(s.path(lockFile))
+	if err != nil {
+		return fmt.Errorf("data directory %s is in use by another process (or its LOCK cannot be taken): %w", s.o.Dir, err)
+	}
+	s.lock = lock
+	if err := s.checkVersion(); err != nil {
+		return errors.Join(err, lock.Close())
+	}
+	return nil
+}
+
+func (s *Store) checkVersion() error {
+	text, err := readFile(s.o.FS, s.path(versionFile))
+	if err != nil && !oserror.IsNotExist(err) {
+		return err
+	}
+	fields, found := strings.CutPrefix(strings.TrimSpace(string(text)), versionPrefix)
+	if found {
+		n, err := strconv.Atoi(fields)
+		if err == nil && n > version {
+			return fmt.Errorf("data directory %s was written by format %d; this program knows up to %d: use a newer ddb", s.o.Dir, n, version)
+		}
+		if err == nil {
+			return nil
+		}
+	}
+	if len(text) > 0 {
+		s.reportDamage(versionFile, fmt.Errorf("%q is no version; taken as %d", text, version))
+	}
+	return writeFileSynced(s.o.FS, s.o.Dir, versionFile, []byte(fmt.Sprintf("%s%d\n", versionPrefix, version)))
+}
+
+// openManifest reads the MANIFEST.
+func (s *Store) openManifest() (*manifest.State, error) {
+	m, state, report, err := manifest.Open(s.o.FS, s.o.Dir, s.o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	s.manifest = m
+	for _, d := range report.Damaged {
+		s.reportDamage("MANIFEST", errors.New(d.String()))
+	}
+	return state, nil
+}
+
+// openFiles opens everything that state names.
+func (s *Store) openFiles(state *manifest.State) error {
+	for _, b := range state.Buckets {
+		s.buckets.add(s.newBucket(BucketInfo{
+			ID: b.ID, Name: string(b.Name), Resolution: b.Resolution, PPF: b.PPF, TTL: b.TTL, Grace: b.Grace, HPTS: b.HPTS,
+		}))
+	}
+	s.buckets.nextID = max(s.buckets.nextID, state.NextBucket)
+	s.groups.nextID = max(s.groups.nextID, state.NextGroup)
+	s.nextSeq = max(state.NextSeq, 1)
+	if state.Account != nil {
+		if err := s.account.Restore(state.Account); err != nil {
+			s.reportDamage("account in the MANIFEST", err)
+		}
+	}
+	if err := s.openSegments(state); err != nil {
+		return err
+	}
+	if err := s.openCatalogue(); err != nil {
+		return err
+	}
+	log, err := wal.Open(wal.Options{
+		FS: s.o.FS, Dir: s.path(walDir), Sync: s.o.WALSync, Interval: s.o.WALInterval,
+		MinLSN: wal.LSN(state.AccountLSN), Logger: s.o.Logger, OnFailure: s.fail,
+	})
+	s.log = log
+	return err
+}
+
+// closeFiles closes what a failed Open had opened.
+func (s *Store) closeFiles() error {
+	errs := []error{s.manifest.Close()}
+	if s.catalogue != nil {
+		errs = append(errs, s.catalogue.Close())
+	}
+	for _, seg := range s.segments {
+		errs = append(errs, seg.reader.Close())
+	}
+	return errors.Join(append(errs, s.lock.Close())...)
+}
+
+// openCatalogue loads the series. A catalogue that does not open, or that is
+// empty beside segments, is rebuilt from them.
+func (s *Store) openCatalogue() error {
+	dir := s.path(catalogueDir)
+	cat, err := catalogue.Open(s.o.FS, dir, s.o.Logger)
+	if errors.Is(err, catalogue.ErrDamaged) {
+		s.reportDamage(catalogueDir, err)
+		where, err := catalogue.SetAside(s.o.FS, dir, s.path(lostDir))
+		if err != nil {
+			return err
+		}
+		s.o.Logger.Warn("the catalogue was set aside and is rebuilt from the segments and the log", "where", where)
+		cat, err = catalogue.Open(s.o.FS, dir, s.o.Logger)
+	}
+	if err != nil {
+		return err
+	}
+	s.catalogue = cat
+	n, err := s.loadCatalogue()
+	if err != nil || n > 0 || len(s.segments) == 0 {
+		return err
+	}
+	return s.rebuildCatalogue()
+}
+
+func (s *Store) loadCatalogue() (n int, err error) {
+	err = s.catalogue.Load(func(e segment.Series) error {
+		n++
+		return s.restoreSeries(e)
+	})
+	return n, err
+}
+
+// rebuildCatalogue takes the series from the segments that first named them.
+func (s *Store) rebuildCatalogue() error {
+	for _, seg := range s.segments {
+		if seg.info.Identities == 0 {
+			continue
+		}
+		var batch []segment.Series
+		err := seg.reader.Series(func(e segment.Series) error {
+			e.Key = append([]byte(nil), e.Key...)
+			batch = append(batch, e)
+			return s.restoreSeries(e)
+		})
+		if damages := segment.Damages(err); err != nil && len(damages) == 0 {
+			return err
+		} else if len(damages) > 0 {
+			s.reportDamage("segment "+segmentName(seg.seq), err)
+		}
+		if err := s.catalogue.Put(batch); err != nil {
+			return err
+		}
+	}
+	return s.catalogue.Flush()
+}
+
+func readFile(fs vfs.FS, path string) ([]byte, error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	return text, errors.Join(err, f.Close())
+}
+
+// writeFileSynced replaces a small file atomically.
+func writeFileSynced(fs vfs.FS, dir, name string, data []byte) error {
+	path := fs.PathJoin(dir, name)
+	f, err := fs.Create(path+".tmp", vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := fs.Rename(path+".tmp", path); err != nil {
+		return err
+	}
+	return syncDir(fs, dir)
+}

@@ -1,0 +1,107 @@
+package store
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/wal"
+)
+
+// Options configures a store. DefaultOptions has every default; only Dir is
+// required.
+type Options struct {
+	FS     vfs.FS
+	Dir    string
+	Logger *slog.Logger
+	Now    func() time.Time
+
+	AutoCreate        bool  // an unknown bucket is created by its first stream
+	DefaultResolution int64 // ms per point of a created bucket
+	DefaultPPF        int64 // points per file of a created bucket
+	Lifetime          int64 // points, TTL of a created bucket; 0 keeps for ever
+
+	RingSize    int           // partitions, a power of two
+	CachePoints int           // wanted height of a head block
+	HeadGrace   time.Duration // a block closes after this long without writes …
+	HeadMaxAge  time.Duration // … or this long after its first
+	MaxFuture   time.Duration // slots further ahead are refused
+
+	WALSync     wal.SyncMode
+	WALInterval time.Duration
+	WALMaxSize  int64 // beyond it the oldest blocks are closed and flushed
+
+	FlushBytes    int64         // encoded bytes that cause a flush
+	FlushInterval time.Duration // the longest time without a flush
+	LateMemory    int64         // late points that cause a flush
+	MinFree       int64         // with less free disk, points are refused
+
+	// OnFatal is called once when the store can no longer keep its promises:
+	// a failed write or fsync. The process should exit.
+	OnFatal func(error)
+
+	// FlushTook is called after every flush with its duration.
+	FlushTook func(time.Duration)
+
+	// FlushStep is called after every numbered step of a flush; tests crash
+	// there.
+	FlushStep func(step int)
+}
+
+// DefaultOptions returns the defaults for a data directory.
+func DefaultOptions(dir string) Options {
+	return Options{
+		FS:                vfs.Default,
+		Dir:               dir,
+		Logger:            slog.New(slog.DiscardHandler),
+		Now:               time.Now,
+		AutoCreate:        true,
+		DefaultResolution: 1000,
+		DefaultPPF:        604800,
+		RingSize:          64,
+		CachePoints:       60,
+		HeadGrace:         time.Minute,
+		HeadMaxAge:        10 * time.Minute,
+		MaxFuture:         10 * time.Minute,
+		WALSync:           wal.Interval,
+		WALInterval:       time.Second,
+		WALMaxSize:        1 << 30,
+		FlushBytes:        64 << 20,
+		FlushInterval:     12 * time.Minute,
+		LateMemory:        64 << 20,
+		MinFree:           1 << 30,
+		OnFatal:           func(error) {},
+		FlushTook:         func(time.Duration) {},
+		FlushStep:         func(int) {},
+	}
+}
+
+func (o *Options) validate() error {
+	switch {
+	case o.Dir == "":
+		return fmt.Errorf("the data directory has no name")
+	case o.RingSize < 2 || o.RingSize&(o.RingSize-1) != 0 || o.RingSize > 1<<20:
+		return fmt.Errorf("ring_size %d: want a power of two from 2 to %d", o.RingSize, 1<<20)
+	case o.CachePoints < 1 || o.CachePoints > chunk.Slots:
+		return fmt.Errorf("cache_points %d: want 1 to %d", o.CachePoints, chunk.Slots)
+	case o.FlushBytes < 1 || o.WALMaxSize < 1 || o.LateMemory < 1:
+		return fmt.Errorf("flush.bytes, wal.max_size and late.memory must be positive")
+	}
+	return nil
+}
+
+// blockHeight returns the height of a bucket's head blocks: at least
+// CachePoints and a minute, and a divisor of a chunk, so that no block reaches
+// into two chunks.
+func (o *Options) blockHeight(resolution int64) int {
+	want := max(int64(o.CachePoints), (int64(time.Minute/time.Millisecond)+resolution-1)/resolution)
+	for h := 1; h < chunk.Slots; h++ {
+		if int64(h) >= want && chunk.Slots%h == 0 {
+			return h
+		}
+	}
+	return chunk.Slots
+}

@@ -1,0 +1,183 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/segment"
+	"dalmatiner/internal/wal"
+)
+
+// LostRecord is the account's cause for points in log records whose series is
+// unknown because damage took its definition.
+const LostRecord = "log_record_without_series"
+
+// restoreSeries enters a series of the catalogue or of a segment into memory.
+func (s *Store) restoreSeries(e segment.Series) error {
+	b := s.buckets.id(e.Bucket)
+	if b == nil {
+		return nil // its bucket was deleted
+	}
+	id := metric.Series(e.Bucket, e.Key)
+	if _, ok := s.index.get(id); ok {
+		return nil
+	}
+	g, err := s.restoreGroup(b, e.Group, int(e.Column))
+	if err != nil {
+		s.reportDamage("catalogue", err)
+		return nil
+	}
+	g.AddColumn(e.Key, id)
+	b.series++
+	s.index.put(id, makeRef(g.ID, int(e.Column)))
+	return nil
+}
+
+// restoreGroup returns the group of a series that is to get the given column,
+// which must be the next.
+func (s *Store) restoreGroup(b *bucket, group uint32, column int) (*head.Group, error) {
+	g := s.groups.get(group)
+	if g == nil {
+		g = head.NewGroup(group, b.info.ID, b.height, b.arena)
+		s.groups.put(g)
+		b.groups = append(b.groups, g)
+	}
+	if g.Bucket != b.info.ID || g.Columns().Len() != column {
+		return nil, fmt.Errorf("group %d of bucket %d has %d columns; a series wants column %d in bucket %d",
+			group, g.Bucket, g.Columns().Len(), column, b.info.ID)
+	}
+	return g, nil
+}
+
+// replayer applies the log on top of what the last flush left.
+type replayer struct {
+	s     *Store
+	state *manifest.State
+	words []uint64
+	lost  uint64
+}
+
+// replay brings the head and the account to where the log ends.
+func (s *Store) replay(state *manifest.State) error {
+	r := replayer{s: s, state: state}
+	from := min(state.Floor, state.AccountLSN)
+	for _, f := range state.Floors() {
+		from = min(from, f.LSN)
+	}
+	report, err := s.log.Replay(wal.LSN(from), r.record)
+	if err != nil {
+		return fmt.Errorf("replaying the log: %w", err)
+	}
+	for _, p := range report.Damaged {
+		s.reportDamage("log", errors.New(p.String()))
+	}
+	for _, g := range report.Missing {
+		s.reportDamage("log", errors.New(g.String()))
+	}
+	if r.lost > 0 {
+		s.account.Lose(LostRecord, r.lost)
+	}
+	s.counters.replayed.Store(report.Records)
+	for _, b := range s.buckets.all() {
+		for _, g := range b.groups {
+			if g.Columns().Len() < head.Width {
+				b.partial = append(b.partial, g)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *replayer) record(lsn wal.LSN, rec []byte) error {
+	p, err := parseRecord(rec)
+	if err != nil {
+		r.s.reportDamage(fmt.Sprintf("log record at %d", lsn), err)
+		return nil
+	}
+	switch p.kind {
+	case recBucket:
+		r.bucket(p.info)
+	case recDelete:
+		if b := r.s.buckets.id(p.bucket); b != nil {
+			r.s.dropBucket(b)
+		}
+	case recTTL:
+		if b := r.s.buckets.id(p.bucket); b != nil {
+			b.ttl.Store(p.ttl)
+		}
+	case recDefine:
+		r.define(p)
+	case recRow, recColumn:
+		r.data(lsn, p)
+	case recRefuse:
+		if uint64(lsn) >= r.state.AccountLSN {
+			r.s.account.Add(r.s.accountID(p.bucket), p.minute, &p.counts)
+		}
+	}
+	return nil
+}
+
+func (r *replayer) bucket(info BucketInfo) {
+	s := r.s
+	deleted := slices.Contains(r.state.DeletedBuckets, info.ID)
+	if !deleted && s.buckets.id(info.ID) == nil && s.buckets.get(info.Name) == nil {
+		s.buckets.mu.Lock()
+		s.buckets.add(s.newBucket(info))
+		s.buckets.mu.Unlock()
+	}
+}
+
+func (r *replayer) define(p record) {
+	s := r.s
+	b := s.buckets.id(p.bucket)
+	if b == nil {
+		return
+	}
+	id := metric.Series(p.bucket, p.key)
+	if _, ok := s.index.get(id); ok {
+		return // the catalogue has it
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g, err := s.restoreGroup(b, p.group, p.column)
+	if err != nil {
+		s.reportDamage("log", err)
+		return
+	}
+	s.define(b, g, id, p.key)
+}
+
+// data applies a row or column record: its account from the snapshot on, its
+// points from the group's floor on. Everything from the floor on is applied in
+// the order of the first time, so the last write wins again.
+func (r *replayer) data(lsn wal.LSN, p record) {
+	s := r.s
+	if uint64(lsn) >= r.state.AccountLSN {
+		s.account.Add(s.accountID(p.bucket), p.minute, &p.counts)
+	}
+	if uint64(lsn) < r.state.FloorOf(p.group) || s.buckets.id(p.bucket) == nil {
+		return
+	}
+	r.words = appendCells(r.words[:0], p.cells)
+	last := p.column
+	if p.kind == recRow {
+		last += len(r.words) - 1
+	}
+	g := s.groups.get(p.group)
+	if g == nil || g.Bucket != p.bucket || last >= g.Columns().Len() {
+		r.lost += p.counts.Stored()
+		s.reportDamage(fmt.Sprintf("log record at %d", lsn), fmt.Errorf("group %d has no column %d", p.group, last))
+		return
+	}
+	s.waitForRoom()
+	w := head.Write{Column: p.column, Slot: p.slot, Words: r.words, Down: p.kind == recColumn}
+	a, err := g.Apply(w, s.clock.Load(), func(*account.Counts) (uint64, error) { return uint64(lsn), nil })
+	if err == nil {
+		s.applied(g, a)
+	}
+}

@@ -1,0 +1,365 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/segment"
+	"dalmatiner/internal/wal"
+)
+
+// maxSlot bounds slots so that slot × resolution stays inside an int64 for
+// every resolution that a bucket can have in practice.
+const maxSlot = 1 << 53
+
+var errSeriesLimit = fmt.Errorf("the node holds %d groups of series, which is the limit", maxGroups)
+
+// Session takes the points of one sender for one bucket. It remembers where it
+// is in the sender's order: the next point is first compared with the column
+// that followed last time, and looked up by hash only when that fails. A
+// session is not for concurrent use.
+type Session struct {
+	s *Store
+	b *bucket
+
+	// The predicted next column.
+	g    *head.Group
+	cols *head.Columns
+	col  int
+
+	fill *head.Group // the group that takes this sender's new series
+
+	// The run being collected: consecutive columns of g in one slot.
+	runCol, runLen int
+	runSlot        uint64
+	run            [head.Width]uint64
+
+	words   []uint64 // of an entry with several points
+	hdr     []byte
+	refused account.Counts
+	totals  Totals
+	lastLSN wal.LSN
+	err     error
+}
+
+// Totals is what a session received and refused since its start, in points.
+type Totals struct{ Received, Refused uint64 }
+
+var noColumns head.Columns
+
+// NewSession starts a session for the bucket. Close must be called.
+func (s *Store) NewSession(info BucketInfo) (*Session, error) {
+	b := s.buckets.id(info.ID)
+	if b == nil {
+		return nil, fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(info.Name))
+	}
+	return &Session{s: s, b: b, cols: &noColumns}, nil
+}
+
+// Point takes one point: raw is the big-endian word of its 8 bytes as they
+// came. key is only read during the call.
+func (x *Session) Point(key []byte, slot uint64, raw uint64) {
+	w := raw
+	if raw < 1<<63 && raw>>56 != 1 {
+		var ok bool
+		if w, ok = point.Normalize(raw); !ok {
+			x.refuse(account.BadType, 1)
+			return
+		}
+	}
+	if !x.cols.Is(x.col, key) && !x.find(key) {
+		return
+	}
+	if slot != x.runSlot || x.col != x.runCol+x.runLen || x.runLen == 0 {
+		x.endRun()
+		x.runSlot, x.runCol = slot, x.col
+	}
+	x.run[x.runLen] = w
+	x.runLen++
+	x.col++
+}
+
+// Points takes consecutive points of one metric, 8 bytes each.
+func (x *Session) Points(key []byte, slot uint64, data []byte) {
+	if !x.cols.Is(x.col, key) && !x.find(key) {
+		return
+	}
+	x.endRun()
+	for len(data) >= point.Size {
+		x.words = x.words[:0]
+		first := slot
+		for len(data) >= point.Size && len(x.words) < maxRun {
+			w, ok := point.Normalize(point.Get(data))
+			data = data[point.Size:]
+			slot++
+			if !ok {
+				x.refuse(account.BadType, 1)
+				break
+			}
+			x.words = append(x.words, w)
+		}
+		x.column(first, x.words)
+	}
+	x.col++
+}
+
+// column writes the part of a column run that is admitted.
+func (x *Session) column(slot uint64, words []uint64) {
+	lo, hi := x.s.admitted(x.b)
+	if slot < lo {
+		n := min(uint64(len(words)), lo-slot)
+		x.refuse(account.Expired, n)
+		words, slot = words[n:], slot+n
+	}
+	if over := slot + uint64(len(words)); over > hi || over < slot {
+		n := uint64(len(words))
+		if slot < hi {
+			n = over - hi
+		}
+		x.refuse(account.Future, n)
+		words = words[:uint64(len(words))-n]
+	}
+	if len(words) > 0 {
+		x.write(head.Write{Column: x.col, Slot: int64(slot), Words: words, Down: true})
+	}
+}
+
+// endRun writes the run collected so far.
+func (x *Session) endRun() {
+	n := x.runLen
+	if n == 0 {
+		return
+	}
+	x.runLen = 0
+	lo, hi := x.s.admitted(x.b)
+	switch {
+	case x.runSlot < lo:
+		x.refuse(account.Expired, uint64(n))
+	case x.runSlot >= hi:
+		x.refuse(account.Future, uint64(n))
+	default:
+		x.write(head.Write{Column: x.runCol, Slot: int64(x.runSlot), Words: x.run[:n]})
+	}
+}
+
+// write stores a run and logs it.
+func (x *Session) write(w head.Write) {
+	s, g := x.s, x.g
+	if x.err != nil {
+		return
+	}
+	if s.diskFull.Load() {
+		x.refuse(account.DiskFull, uint64(len(w.Words)))
+		return
+	}
+	s.waitForRoom()
+	kind := byte(recRow)
+	if w.Down {
+		kind = recColumn
+	}
+	now := s.clock.Load()
+	minute := now / nsPerMinute
+	s.commit.RLock()
+	a, err := g.Apply(w, now, func(c *account.Counts) (uint64, error) {
+		x.hdr = appendDataHeader(x.hdr[:0], kind, g.Bucket, g.ID, w.Column, w.Slot, minute, c)
+		lsn, err := s.log.Append(x.hdr, wordBytes(w.Words))
+		if err == nil {
+			s.account.Add(g.Bucket, minute, c)
+			x.lastLSN = lsn
+		}
+		return uint64(lsn), err
+	})
+	s.commit.RUnlock()
+	switch {
+	case err != nil:
+		x.err = err
+	case a.Dead:
+		x.refuse(account.BucketDeleted, uint64(len(w.Words)))
+	default:
+		x.totals.Received += uint64(len(w.Words))
+		s.applied(g, a)
+	}
+}
+
+func (x *Session) refuse(r account.Reason, n uint64) {
+	x.refused.Refused[r] += n
+	x.totals.Received += n
+	x.totals.Refused += n
+}
+
+// find makes key the predicted column: the column itself when the group has
+// grown, the first of the group that followed last time, else by hash. It
+// creates the series when there is none, and is false when the point was
+// refused.
+func (x *Session) find(key []byte) bool {
+	if len(key) == 0 {
+		x.refuse(account.EmptyName, 1)
+		return false
+	}
+	if g := x.g; g != nil {
+		if cols := g.Columns(); cols.Is(x.col, key) {
+			x.cols = cols
+			return true
+		}
+		if next := g.Next(); next != nil && x.col >= x.cols.Len() {
+			if cols := next.Columns(); cols.Is(0, key) {
+				x.predict(next, cols, 0)
+				return true
+			}
+		}
+	}
+	id := metric.Series(x.b.info.ID, key)
+	ref, ok := x.s.index.get(id)
+	if !ok {
+		var err error
+		if ref, err = x.create(id, key); err != nil {
+			x.notCreated(err)
+			return false
+		}
+	}
+	g := x.s.groups.get(ref.group())
+	if g == nil {
+		x.refuse(account.BucketDeleted, 1)
+		return false
+	}
+	if x.g != nil && ref.column() == 0 && x.col >= x.cols.Len() {
+		x.g.SetNext(g)
+	}
+	x.predict(g, g.Columns(), ref.column())
+	return true
+}
+
+// predict makes a column the next one. The run goes on only inside its group.
+func (x *Session) predict(g *head.Group, cols *head.Columns, col int) {
+	if g != x.g {
+		x.endRun()
+	}
+	x.g, x.cols, x.col = g, cols, col
+}
+
+func (x *Session) notCreated(err error) {
+	switch {
+	case errors.Is(err, ErrUnknownBucket):
+		x.refuse(account.BucketDeleted, 1)
+	case errors.Is(err, errSeriesLimit):
+		x.refuse(account.SeriesLimit, 1)
+	default:
+		x.err = err
+	}
+}
+
+// create defines a new series: first in the log, then where others find it.
+func (x *Session) create(id metric.SeriesID, key []byte) (seriesRef, error) {
+	s, b := x.s, x.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.deleted {
+		return 0, ErrUnknownBucket
+	}
+	if ref, ok := s.index.get(id); ok {
+		return ref, nil // another session was faster
+	}
+	if x.fill == nil || x.fill.Columns().Len() == head.Width {
+		g, err := s.groupToFill(b)
+		if err != nil {
+			return 0, err
+		}
+		x.fill = g
+	}
+	g := x.fill
+	col := g.Columns().Len()
+	s.commit.RLock()
+	defer s.commit.RUnlock()
+	x.hdr = appendDefineRecord(x.hdr[:0], b.info.ID, g.ID, col, key)
+	lsn, err := s.log.Append(x.hdr)
+	if err != nil {
+		return 0, err
+	}
+	x.lastLSN = lsn
+	s.define(b, g, id, key)
+	return makeRef(g.ID, col), nil
+}
+
+// define enters a series into its group, the index and the list of those that
+// no committed segment names yet. The bucket's lock is held.
+func (s *Store) define(b *bucket, g *head.Group, id metric.SeriesID, key []byte) {
+	col, ok := g.AddColumn(key, id)
+	if !ok {
+		panic(fmt.Sprintf("group %d is full at series %s", g.ID, metric.Text(key)))
+	}
+	b.series++
+	s.index.put(id, makeRef(g.ID, col))
+	s.pendMu.Lock()
+	s.pending = append(s.pending, segment.Series{
+		Bucket: b.info.ID, Hash: segment.Hash(id), Group: g.ID, Column: uint16(col), Key: g.Columns().Key(col),
+	})
+	s.pendMu.Unlock()
+}
+
+// groupToFill returns a group with a free column for one session alone. The
+// bucket's lock is held.
+func (s *Store) groupToFill(b *bucket) (*head.Group, error) {
+	for n := len(b.partial); n > 0; n = len(b.partial) {
+		g := b.partial[n-1]
+		b.partial = b.partial[:n-1]
+		if g.Columns().Len() < head.Width {
+			return g, nil
+		}
+	}
+	id, ok := s.groups.reserve()
+	if !ok {
+		return nil, errSeriesLimit
+	}
+	g := head.NewGroup(id, b.info.ID, b.height, b.arena)
+	s.groups.put(g)
+	b.groups = append(b.groups, g)
+	return g, nil
+}
+
+// Commit hands everything received so far to the log and returns the position
+// to wait for. The refusals since the last call are logged with it.
+func (x *Session) Commit() (wal.LSN, error) {
+	x.endRun()
+	if x.err != nil {
+		return 0, x.err
+	}
+	if x.refused.RefusedTotal() > 0 {
+		s := x.s
+		minute := s.clock.Load() / nsPerMinute
+		x.hdr = appendRefuseRecord(x.hdr[:0], x.b.info.ID, minute, &x.refused)
+		s.commit.RLock()
+		lsn, err := s.log.Append(x.hdr)
+		if err == nil {
+			s.account.Add(s.accountID(x.b.info.ID), minute, &x.refused)
+			x.lastLSN = lsn
+		}
+		s.commit.RUnlock()
+		if err != nil {
+			x.err = err
+			return 0, err
+		}
+		x.refused = account.Counts{}
+	}
+	return x.lastLSN, nil
+}
+
+// Totals returns what the session received and refused since its start.
+func (x *Session) Totals() Totals { return x.totals }
+
+// Close commits what is pending and ends the session.
+func (x *Session) Close() error {
+	_, err := x.Commit()
+	if x.fill != nil {
+		x.b.mu.Lock()
+		if !x.b.deleted && x.fill.Columns().Len() < head.Width {
+			x.b.partial = append(x.b.partial, x.fill)
+		}
+		x.b.mu.Unlock()
+		x.fill = nil
+	}
+	return err
+}

@@ -1,0 +1,103 @@
+package store
+
+import (
+	"sync/atomic"
+	"time"
+
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/wal"
+)
+
+// counters only grow.
+type counters struct {
+	sealed, waits               atomic.Int64
+	flushes, flushNanos         atomic.Int64
+	flushedBytes, flushedPoints atomic.Int64
+	replayed                    atomic.Int64
+}
+
+// Stats is the state of the store at one moment.
+type Stats struct {
+	Series   int64
+	Buckets  int64
+	Groups   int64
+	Segments int64
+
+	SegmentBytes  int64 // files
+	SegmentPoints int64
+	IndexBytes    int64 // loaded indexes, in memory
+
+	HeadBytes   int64 // blocks that hold points
+	HeadWarm    int64 // blocks kept for reuse
+	TileBytes   int64 // encoded, not yet flushed
+	LateBytes   int64
+	SealQueue   int64
+	SealedTotal int64
+	WaitsTotal  int64 // times a sender was held back
+
+	FlushesTotal       int64
+	FlushSecondsTotal  float64
+	FlushedBytesTotal  int64
+	FlushedPointsTotal int64
+	SinceFlush         time.Duration
+	ReplayedRecords    int64 // by the last start
+
+	WAL      wal.Stats
+	WALBytes int64 // between the oldest record kept and the end
+
+	FreeDisk int64
+	DiskFull bool
+	Damage   uint64
+}
+
+// BucketStats is what a bucket holds.
+type BucketStats struct{ Series int64 }
+
+// BucketStats returns what the bucket with the id holds; zero for an unknown
+// one.
+func (s *Store) BucketStats(id uint32) BucketStats {
+	b := s.buckets.id(id)
+	if b == nil {
+		return BucketStats{}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return BucketStats{Series: int64(b.series)}
+}
+
+// Stats returns the state of the store.
+func (s *Store) Stats() Stats {
+	c := &s.counters
+	st := Stats{
+		TileBytes: s.tileBytes.Load(), LateBytes: s.lateBytes.Load(),
+		SealQueue: int64(len(s.sealQueue)), SealedTotal: c.sealed.Load(), WaitsTotal: c.waits.Load(),
+		FlushesTotal: c.flushes.Load(), FlushSecondsTotal: float64(c.flushNanos.Load()) / 1e9,
+		FlushedBytesTotal: c.flushedBytes.Load(), FlushedPointsTotal: c.flushedPoints.Load(),
+		SinceFlush: time.Duration(s.clock.Load() - s.lastFlush.Load()), ReplayedRecords: c.replayed.Load(),
+		WAL: s.log.Stats(), WALBytes: s.log.Size(),
+		FreeDisk: s.freeDisk.Load(), DiskFull: s.diskFull.Load(),
+	}
+	_, st.Damage = s.Damage()
+	for _, b := range s.buckets.all() {
+		b.mu.Lock()
+		st.Series += int64(b.series)
+		st.Groups += int64(len(b.groups))
+		b.mu.Unlock()
+		st.Buckets++
+	}
+	s.arenas.Range(func(_, a any) bool {
+		inUse, warm := a.(*head.Arena).Bytes()
+		st.HeadBytes += inUse
+		st.HeadWarm += warm
+		return true
+	})
+	s.view.RLock()
+	defer s.view.RUnlock()
+	st.Segments = int64(len(s.segments))
+	for _, seg := range s.segments {
+		st.SegmentBytes += seg.info.Size
+		st.SegmentPoints += seg.info.Points
+		st.IndexBytes += seg.reader.IndexBytes()
+	}
+	return st
+}

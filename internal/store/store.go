@@ -1,0 +1,232 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/segment"
+	"dalmatiner/internal/wal"
+)
+
+const nsPerMinute = int64(time.Minute)
+
+// Store is an open data directory. Its methods may be called concurrently.
+//
+// Lock order: buckets.mu, bucket.mu, commit, view, a group's lock, the log's,
+// pendMu. flushMu comes before all of them.
+type Store struct {
+	o    Options
+	lock io.Closer
+
+	log       *wal.Log
+	manifest  *manifest.Manifest
+	catalogue *catalogue.Catalogue
+	account   *account.Account
+
+	buckets *registry
+	groups  groupTable
+	index   seriesIndex
+	arenas  sync.Map // height → *head.Arena
+
+	// commit is held shared from the append of a record to the log until its
+	// row is in the account, and exclusively for a snapshot of both.
+	commit sync.RWMutex
+
+	// view is held shared while a reader goes from the segments to the head,
+	// and exclusively while a flush moves chunks from one to the other.
+	view     sync.RWMutex
+	segments []*storedSegment // ascending by seq
+
+	pendMu         sync.Mutex
+	pending        []segment.Series // defined since the last flush
+	droppedBuckets []uint32         // deleted since the last flush
+
+	flushMu sync.Mutex // one flush at a time
+	nextSeq uint64     // guarded by flushMu
+
+	lastFlush atomic.Int64 // coarse clock
+	clock     atomic.Int64 // coarse unix time in nanoseconds
+	tileBytes atomic.Int64 // encoded and not yet flushed
+	lateBytes atomic.Int64
+	diskFull  atomic.Bool
+	freeDisk  atomic.Int64
+	room      chan struct{} // closed and replaced when a flush made room
+	roomMu    sync.Mutex
+
+	sealQueue chan *head.Group
+	flushWant chan struct{}
+	stop      chan struct{}
+	crashed   atomic.Bool
+	workers   sync.WaitGroup
+	sealers   sync.WaitGroup
+
+	failOnce sync.Once
+	failure  atomic.Pointer[error]
+	damage   damageList
+	counters counters
+}
+
+// storedSegment is a committed segment that could be opened.
+type storedSegment struct {
+	seq    uint64
+	reader *segment.Reader
+	info   segment.Info
+}
+
+// Close makes everything durable and closes the store: blocks are sealed and
+// flushed, so that the next start replays nothing.
+func (s *Store) Close() error {
+	_, flushErr := s.Flush(context.Background())
+	if s.failed() != nil {
+		flushErr = s.failed()
+	}
+	return errors.Join(flushErr, s.shutdown())
+}
+
+// Crash closes the store as a kill would leave it, but for what the operating
+// system holds: nothing is sealed, flushed or synced. For tests.
+func (s *Store) Crash() {
+	s.crashed.Store(true)
+	_ = s.shutdown() // the log's last sync is part of what a crash may or may not keep
+}
+
+// shutdown stops the workers and closes the files.
+func (s *Store) shutdown() error {
+	close(s.stop)
+	s.workers.Wait()
+	close(s.sealQueue)
+	s.sealers.Wait()
+	errs := []error{s.log.Close(), s.manifest.Close(), s.catalogue.Close()}
+	for _, seg := range s.segments {
+		errs = append(errs, seg.reader.Close())
+	}
+	for _, b := range s.buckets.all() {
+		for _, g := range b.snapshot() {
+			g.Kill()
+		}
+	}
+	s.arenas.Range(func(_, a any) bool {
+		a.(*head.Arena).Release()
+		return true
+	})
+	return errors.Join(append(errs, s.lock.Close())...)
+}
+
+// fail records the first error after which no promise can be kept, and says
+// so. The flush and the log stop by themselves.
+func (s *Store) fail(err error) {
+	s.failOnce.Do(func() {
+		s.failure.Store(&err)
+		s.o.Logger.Error("the store can no longer write: restart it after the cause is mended", "err", err)
+		s.makeRoom() // nobody waits for a flush that will not come
+		s.o.OnFatal(err)
+	})
+}
+
+// failed returns what fail recorded.
+func (s *Store) failed() error {
+	if p := s.failure.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Account returns the ledger of the node.
+func (s *Store) Account() *account.Account { return s.account }
+
+// Now returns the coarse clock, at most a tick behind.
+func (s *Store) Now() time.Time { return time.Unix(0, s.clock.Load()) }
+
+// accountID returns the ledger for points of a bucket that may be gone.
+func (s *Store) accountID(bucket uint32) uint32 {
+	if s.buckets.id(bucket) == nil {
+		return account.DeletedBuckets
+	}
+	return bucket
+}
+
+// arena returns the arena of blocks of the given height.
+func (s *Store) arena(height int) *head.Arena {
+	a, ok := s.arenas.Load(height)
+	if !ok {
+		a, _ = s.arenas.LoadOrStore(height, head.NewArena(height*head.Width))
+	}
+	return a.(*head.Arena)
+}
+
+// logSynced appends a record and waits until it is on disk, in every mode.
+func (s *Store) logSynced(rec []byte) error {
+	s.commit.RLock()
+	_, err := s.log.Append(rec)
+	s.commit.RUnlock()
+	if err != nil {
+		return err
+	}
+	return s.log.Sync()
+}
+
+// WaitDurable waits until the record at lsn is on disk as the sync mode has
+// it: at once with always, at the next tick with interval. With off it is an
+// error.
+func (s *Store) WaitDurable(ctx context.Context, lsn wal.LSN) error {
+	if lsn == 0 {
+		return nil
+	}
+	return s.log.WaitDurable(ctx, lsn)
+}
+
+// SyncMode returns how the log is synced.
+func (s *Store) SyncMode() wal.SyncMode { return s.o.WALSync }
+
+// admitted returns the slots [lo, hi) that the bucket takes now.
+func (s *Store) admitted(b *bucket) (lo, hi uint64) {
+	now := s.clock.Load() / int64(time.Millisecond)
+	future := now + s.o.MaxFuture.Milliseconds()
+	hi = min(uint64(max(future/b.info.Resolution+1, 0)), maxSlot)
+	if ttl := b.ttl.Load(); ttl > 0 {
+		lo = uint64(max(now/b.info.Resolution-ttl, 0))
+	}
+	return lo, hi
+}
+
+// damageList names what was found damaged, newest last, bounded.
+type damageList struct {
+	mu    sync.Mutex
+	names []string
+	count uint64
+}
+
+// maxDamageNames bounds the list: the count goes on.
+const maxDamageNames = 1000
+
+func (d *damageList) add(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.count++
+	if len(d.names) < maxDamageNames && !slices.Contains(d.names, name) {
+		d.names = append(d.names, name)
+	}
+}
+
+// reportDamage names, counts and logs damage (I5).
+func (s *Store) reportDamage(what string, err error) {
+	s.damage.add(fmt.Sprintf("%s: %v", what, err))
+	s.o.Logger.Error("damaged data was found and is not served", "what", what, "err", err)
+}
+
+// Damage returns what was found damaged since the start, and how often.
+func (s *Store) Damage() (names []string, count uint64) {
+	s.damage.mu.Lock()
+	defer s.damage.mu.Unlock()
+	return slices.Clone(s.damage.names), s.damage.count
+}

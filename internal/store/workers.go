@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"dalmatiner/internal/head"
+)
+
+const (
+	// tick is the step of the coarse clock and of the checks behind it.
+	tick = 100 * time.Millisecond
+
+	// sealQueueLen bounds the closed blocks that wait for a sealer. A full
+	// queue slows senders, who wait for a place in it; 256 blocks are 30 MiB.
+	sealQueueLen = 256
+
+	// sealSpread staggers the closing of idle blocks: groups that were filled
+	// together would otherwise be sealed in one burst.
+	sealSpread = 16 * time.Second
+)
+
+// startWorkers starts the sealers, the flusher and the clock.
+func (s *Store) startWorkers() {
+	for range runtime.GOMAXPROCS(0) {
+		s.sealers.Go(s.sealLoop)
+	}
+	s.workers.Go(s.flushLoop)
+	s.workers.Go(s.tickLoop)
+}
+
+func (s *Store) sealLoop() {
+	var sealer head.Sealer
+	for g := range s.sealQueue {
+		n, ok := sealer.Seal(g)
+		if !ok {
+			continue
+		}
+		s.counters.sealed.Add(1)
+		if s.tileBytes.Add(n) > s.o.FlushBytes {
+			s.wantFlush()
+		}
+	}
+}
+
+// applied does what a write to a group asks for.
+func (s *Store) applied(g *head.Group, a head.Applied) {
+	for range a.Closed {
+		s.sealQueue <- g
+	}
+	if a.Late > 0 && s.lateBytes.Add(a.Late) > s.o.LateMemory {
+		s.wantFlush()
+	}
+}
+
+func (s *Store) wantFlush() {
+	select {
+	case s.flushWant <- struct{}{}:
+	default: // one is already asked for
+	}
+}
+
+func (s *Store) flushLoop() {
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-s.flushWant:
+			if _, err := s.flush(context.Background()); err != nil {
+				s.o.Logger.Error("flush failed", "err", err)
+			}
+		}
+	}
+}
+
+// waitForRoom holds a sender back while twice the flush size is encoded and
+// unflushed, or the late points exceed twice their memory: TCP then slows the
+// sender down.
+func (s *Store) waitForRoom() {
+	for s.tileBytes.Load() > 2*s.o.FlushBytes || s.lateBytes.Load() > 2*s.o.LateMemory {
+		s.roomMu.Lock()
+		room := s.room
+		s.roomMu.Unlock()
+		if s.failed() != nil || s.tileBytes.Load() <= 2*s.o.FlushBytes && s.lateBytes.Load() <= 2*s.o.LateMemory {
+			return
+		}
+		s.wantFlush()
+		s.counters.waits.Add(1)
+		select {
+		case <-room:
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// makeRoom wakes the senders that wait.
+func (s *Store) makeRoom() {
+	s.roomMu.Lock()
+	defer s.roomMu.Unlock()
+	close(s.room)
+	s.room = make(chan struct{})
+}
+
+func (s *Store) tickLoop() {
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-s.stop:
+			return
+		case <-t.C:
+		}
+		now := s.o.Now()
+		s.clock.Store(now.UnixNano())
+		if n%10 == 0 {
+			s.everySecond(now)
+		}
+	}
+}
+
+// everySecond closes idle, old and log-pinning blocks, watches the disk, and
+// asks for the flush that is due by time or by the size of the log.
+func (s *Store) everySecond(now time.Time) {
+	s.checkDisk()
+	// The blocks that hold the oldest quarter of a full log are closed, so
+	// that one slow bucket never pins it.
+	var pinned uint64
+	if size := s.log.Size(); size > s.o.WALMaxSize {
+		pinned = uint64(s.log.End()) - uint64(s.o.WALMaxSize)*3/4
+		defer s.wantFlush()
+	}
+	nanos := now.UnixNano()
+	for _, g := range s.groups.all() {
+		spread := int64(sealSpread) * int64(g.ID%16) / 16
+		closed := g.CloseBlocks(func(firstLSN uint64, opened, lastWrite int64) bool {
+			return nanos-lastWrite > int64(s.o.HeadGrace)+spread ||
+				nanos-opened > int64(s.o.HeadMaxAge)+spread || firstLSN < pinned
+		})
+		s.applied(g, head.Applied{Closed: closed})
+	}
+	if nanos-s.lastFlush.Load() > int64(s.o.FlushInterval) {
+		s.wantFlush()
+	}
+}
+
+// checkDisk refuses points before the disk is full, and takes them again when
+// there is space.
+func (s *Store) checkDisk() {
+	u, err := s.o.FS.GetDiskUsage(s.o.Dir)
+	if err != nil {
+		return // a file system that cannot say is taken at its word: a write will fail
+	}
+	s.freeDisk.Store(int64(u.AvailBytes))
+	full := int64(u.AvailBytes) < s.o.MinFree
+	if s.diskFull.Swap(full) != full {
+		if full {
+			s.o.Logger.Warn("points are refused: the disk is nearly full", "free", u.AvailBytes, "storage.min_free", s.o.MinFree)
+		} else {
+			s.o.Logger.Info("points are taken again: the disk has space", "free", u.AvailBytes)
+		}
+	}
+}
