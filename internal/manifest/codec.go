@@ -1,0 +1,291 @@
+package manifest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// The sizes of the format; DESIGN.md has the byte diagrams.
+const (
+	formatNumber = 1
+	headerSize   = 16
+	frameSize    = 12
+)
+
+// EditLimit is the largest edit in bytes.
+const EditLimit = 64 << 20
+
+var (
+	magic      = [8]byte{'D', 'D', 'B', 'M', 'A', 'N', '\r', '\n'}
+	marker     = [4]byte{0xed, 0x17, 'E', 'D'}
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+)
+
+// ErrFormat says that a MANIFEST was written by a newer version of the program.
+var ErrFormat = errors.New("the MANIFEST has a newer format")
+
+var (
+	errHeader  = errors.New("damaged header")
+	errRecord  = errors.New("damaged record")
+	errPayload = errors.New("malformed edit")
+)
+
+func appendHeader(dst []byte) []byte {
+	at := len(dst)
+	dst = append(dst, magic[:]...)
+	dst = binary.LittleEndian.AppendUint32(dst, formatNumber)
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[at:], castagnoli))
+}
+
+func parseHeader(src []byte) (rest []byte, err error) {
+	if len(src) < headerSize || [8]byte(src) != magic {
+		return src, fmt.Errorf("%w: begins with %x", errHeader, src[:min(len(src), 8)])
+	}
+	want, got := binary.LittleEndian.Uint32(src[12:]), crc32.Checksum(src[:12], castagnoli)
+	if want != got {
+		return src, fmt.Errorf("%w: checksum %08x, computed %08x", errHeader, want, got)
+	}
+	if n := binary.LittleEndian.Uint32(src[8:]); n != formatNumber {
+		return src, fmt.Errorf("%w: %d, this program reads %d", ErrFormat, n, formatNumber)
+	}
+	return src[headerSize:], nil
+}
+
+// appendRecord frames an edit and its number.
+func appendRecord(dst []byte, number uint64, e *Edit) []byte {
+	at := len(dst)
+	dst = append(dst, make([]byte, frameSize)...)
+	dst = binary.AppendUvarint(dst, number)
+	dst = appendEdit(dst, e)
+	payload := dst[at+frameSize:]
+	copy(dst[at:], marker[:])
+	binary.LittleEndian.PutUint32(dst[at+4:], uint32(len(payload)))
+	crc := crc32.Update(crc32.Checksum(dst[at+4:at+8], castagnoli), castagnoli, payload)
+	binary.LittleEndian.PutUint32(dst[at+8:], crc)
+	return dst
+}
+
+// parseRecord returns an error for anything but a whole record with a sound
+// checksum at the head of src.
+func parseRecord(src []byte) (number uint64, e Edit, rest []byte, err error) {
+	if len(src) < frameSize || [4]byte(src) != marker {
+		return 0, e, src, fmt.Errorf("%w: begins with %x", errRecord, src[:min(len(src), frameSize)])
+	}
+	n := binary.LittleEndian.Uint32(src[4:])
+	if n > EditLimit || int(n) > len(src)-frameSize {
+		return 0, e, src, fmt.Errorf("%w: %d bytes, of which the file has %d", errRecord, n, len(src)-frameSize)
+	}
+	payload, rest := src[frameSize:frameSize+int(n)], src[frameSize+int(n):]
+	want := binary.LittleEndian.Uint32(src[8:])
+	got := crc32.Update(crc32.Checksum(src[4:8], castagnoli), castagnoli, payload)
+	if want != got {
+		return 0, e, src, fmt.Errorf("%w: checksum %08x, computed %08x", errRecord, want, got)
+	}
+	number, size := binary.Uvarint(payload)
+	if size <= 0 {
+		return 0, e, src, fmt.Errorf("%w: no number", errPayload)
+	}
+	e, err = parseEdit(payload[size:])
+	if err != nil {
+		return 0, e, src, err
+	}
+	return number, e, rest, nil
+}
+
+// The fields of an edit. A number is never used for anything else.
+const (
+	tagReset = iota + 1
+	tagAddSegment
+	tagRemoveSegment
+	tagPutBucket
+	tagDeleteBucket
+	tagFloor
+	tagGroupFloor
+	tagAccount
+	tagAccountLSN
+	tagNextSeq
+	tagNextBucket
+	tagNextGroup
+	tagSuspect
+	tagSettled
+)
+
+func appendEdit(dst []byte, e *Edit) []byte {
+	dst = appendFlag(dst, tagReset, e.reset)
+	for _, seq := range e.RemoveSegments {
+		dst = binary.AppendUvarint(append(dst, tagRemoveSegment), seq)
+	}
+	for i := range e.AddSegments {
+		s := &e.AddSegments[i]
+		dst = binary.AppendUvarint(append(dst, tagAddSegment), s.Seq)
+		dst = append(dst, byte(s.Kind))
+		dst = appendBytes(dst, s.Path)
+		dst = binary.AppendVarint(dst, s.Bytes)
+		dst = binary.AppendVarint(dst, s.Points)
+	}
+	for i := range e.PutBuckets {
+		dst = appendBucket(append(dst, tagPutBucket), &e.PutBuckets[i])
+	}
+	for _, id := range e.DeleteBuckets {
+		dst = binary.AppendUvarint(append(dst, tagDeleteBucket), uint64(id))
+	}
+	dst = appendNumber(dst, tagFloor, e.Floor)
+	for _, f := range e.Floors {
+		dst = binary.AppendUvarint(append(dst, tagGroupFloor), uint64(f.Group))
+		dst = binary.AppendUvarint(dst, f.LSN)
+	}
+	if e.Account != nil {
+		dst = appendBytes(append(dst, tagAccount), e.Account)
+	}
+	dst = appendNumber(dst, tagAccountLSN, e.AccountLSN)
+	dst = appendNumber(dst, tagNextSeq, e.NextSeq)
+	dst = appendNumber(dst, tagNextBucket, uint64(e.NextBucket))
+	dst = appendNumber(dst, tagNextGroup, uint64(e.NextGroup))
+	dst = appendFlag(dst, tagSuspect, e.Suspect)
+	return appendFlag(dst, tagSettled, e.Settled)
+}
+
+func appendBucket(dst []byte, b *Bucket) []byte {
+	dst = binary.AppendUvarint(dst, uint64(b.ID))
+	dst = appendBytes(dst, b.Name)
+	dst = binary.AppendVarint(dst, b.Resolution)
+	dst = binary.AppendVarint(dst, b.PPF)
+	dst = binary.AppendVarint(dst, b.TTL)
+	dst = binary.AppendVarint(dst, b.Grace)
+	if b.HPTS {
+		return append(dst, 1)
+	}
+	return append(dst, 0)
+}
+
+func appendFlag(dst []byte, tag byte, set bool) []byte {
+	if set {
+		return append(dst, tag)
+	}
+	return dst
+}
+
+func appendNumber(dst []byte, tag byte, v uint64) []byte {
+	if v == 0 {
+		return dst
+	}
+	return binary.AppendUvarint(append(dst, tag), v)
+}
+
+func appendBytes[T string | []byte](dst []byte, b T) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
+}
+
+// parseEdit returns an edit that shares no memory with src.
+func parseEdit(src []byte) (e Edit, err error) {
+	r := reader{src: src}
+	for len(r.src) > 0 && r.err == nil {
+		r.field(&e)
+	}
+	return e, r.err
+}
+
+// reader takes values off src until the first error.
+type reader struct {
+	src []byte
+	err error
+}
+
+func (r *reader) field(e *Edit) {
+	switch tag := r.byte(); tag {
+	case tagReset:
+		e.reset = true
+	case tagRemoveSegment:
+		e.RemoveSegments = append(e.RemoveSegments, r.uvarint())
+	case tagAddSegment:
+		e.AddSegments = append(e.AddSegments, Segment{
+			Seq: r.uvarint(), Kind: Kind(r.byte()), Path: string(r.bytes()), Bytes: r.varint(), Points: r.varint(),
+		})
+	case tagPutBucket:
+		e.PutBuckets = append(e.PutBuckets, Bucket{
+			ID: r.uint32(), Name: append([]byte{}, r.bytes()...), Resolution: r.varint(), PPF: r.varint(),
+			TTL: r.varint(), Grace: r.varint(), HPTS: r.byte() == 1,
+		})
+	case tagDeleteBucket:
+		e.DeleteBuckets = append(e.DeleteBuckets, r.uint32())
+	case tagFloor:
+		e.Floor = r.uvarint()
+	case tagGroupFloor:
+		e.Floors = append(e.Floors, Floor{Group: r.uint32(), LSN: r.uvarint()})
+	case tagAccount:
+		e.Account = append([]byte{}, r.bytes()...)
+	case tagAccountLSN:
+		e.AccountLSN = r.uvarint()
+	case tagNextSeq:
+		e.NextSeq = r.uvarint()
+	case tagNextBucket:
+		e.NextBucket = r.uint32()
+	case tagNextGroup:
+		e.NextGroup = r.uint32()
+	case tagSuspect:
+		e.Suspect = true
+	case tagSettled:
+		e.Settled = true
+	default:
+		r.fail("field", uint64(tag))
+	}
+}
+
+func (r *reader) fail(what string, v uint64) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: %s %d with %d bytes left", errPayload, what, v, len(r.src))
+	}
+	r.src = nil
+}
+
+func (r *reader) byte() byte {
+	if len(r.src) == 0 {
+		r.fail("missing byte", 1)
+		return 0
+	}
+	b := r.src[0]
+	r.src = r.src[1:]
+	return b
+}
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.src)
+	if n <= 0 {
+		r.fail("bad number", 0)
+		return 0
+	}
+	r.src = r.src[n:]
+	return v
+}
+
+func (r *reader) varint() int64 {
+	v, n := binary.Varint(r.src)
+	if n <= 0 {
+		r.fail("bad number", 0)
+		return 0
+	}
+	r.src = r.src[n:]
+	return v
+}
+
+func (r *reader) uint32() uint32 {
+	v := r.uvarint()
+	if v>>32 != 0 {
+		r.fail("id", v)
+		return 0
+	}
+	return uint32(v)
+}
+
+func (r *reader) bytes() []byte {
+	n := r.uvarint()
+	if n > uint64(len(r.src)) {
+		r.fail("length", n)
+		return nil
+	}
+	b := r.src[:n]
+	r.src = r.src[n:]
+	return b
+}

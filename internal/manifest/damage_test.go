@@ -1,0 +1,227 @@
+package manifest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// built returns a file with a snapshot and one edit per segment 1 to n, and
+// where each of the n+1 records begins.
+func built(n int) (data []byte, starts []int) {
+	data = appendHeader(nil)
+	starts = append(starts, len(data))
+	data = appendRecord(data, 5, &Edit{reset: true, Floor: 10, PutBuckets: []Bucket{{ID: 1, Name: []byte("b")}}})
+	for i := range n {
+		starts = append(starts, len(data))
+		seq := uint64(i + 1)
+		data = appendRecord(data, 6+uint64(i), &Edit{
+			AddSegments: []Segment{{Seq: seq}}, Floor: 100 * seq, Floors: []Floor{{1, 90 * seq}},
+			NextSeq: seq + 1, Account: fmt.Append(nil, "account ", seq), AccountLSN: 95 * seq,
+		})
+	}
+	return data, starts
+}
+
+func disk(t testing.TB, data []byte) *vfs.MemFS {
+	t.Helper()
+	fs := durableDir(t)
+	writeFile(t, fs, fileName, data)
+	return fs
+}
+
+func writeFile(t testing.TB, fs vfs.FS, name string, data []byte) {
+	t.Helper()
+	f, err := fs.Create(fs.PathJoin(dir, name), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(slices.Clone(data)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readFile(t testing.TB, fs vfs.FS, path string) []byte {
+	t.Helper()
+	f, err := fs.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func seqs(s *State) (seqs []uint64) {
+	for _, seg := range s.Segments {
+		seqs = append(seqs, seg.Seq)
+	}
+	return seqs
+}
+
+// TestTornAtEveryLength cuts the file inside its last edit, with and without
+// zeros behind: the edits before it count, the tear is reported once, and new
+// edits go on from there.
+func TestTornAtEveryLength(t *testing.T) {
+	data, starts := built(3)
+	_, before, _ := mustOpen(t, disk(t, data[:starts[3]]), rewriteSize)
+	for cut := starts[3]; cut < len(data); cut++ {
+		for _, zeros := range []int{0, 50} {
+			fs := disk(t, append(slices.Clone(data[:cut]), make([]byte, zeros)...))
+			m, s, r := mustOpen(t, fs, rewriteSize)
+			torn := cut > starts[3] || zeros > 0
+			if !reflect.DeepEqual(s, before) || torn != (len(r.Torn) == 1) || len(r.Damaged) != 0 {
+				t.Fatalf("cut at %d, %d zeros: %+v, %+v", cut, zeros, s, r)
+			}
+			commit(t, m, Edit{AddSegments: []Segment{{Seq: 9}}})
+			_, s, r = mustOpen(t, fs, rewriteSize)
+			if !slices.Equal(seqs(s), []uint64{1, 2, 9}) || len(r.Torn)+len(r.Damaged) != 0 {
+				t.Fatalf("cut at %d, %d zeros, second start: %+v, %+v", cut, zeros, s, r)
+			}
+		}
+	}
+}
+
+// TestBitFlips: every bit of an edit in the middle. It is named, the other
+// edits count but for their floors, ids jump, and the state is suspect until
+// the owner has settled it, over restarts.
+func TestBitFlips(t *testing.T) {
+	data, starts := built(3)
+	for bit := starts[2] * 8; bit < starts[3]*8; bit++ {
+		bad := slices.Clone(data)
+		bad[bit/8] ^= 1 << (bit % 8)
+		fs := disk(t, bad)
+		m, s, r := mustOpen(t, fs, rewriteSize)
+		if len(r.Damaged) == 0 || r.Damaged[0].Offset != int64(starts[2]) || len(r.Torn) != 0 {
+			t.Fatalf("bit %d: %+v", bit, r)
+		}
+		if !slices.Equal(seqs(s), []uint64{1, 3}) || s.Floor != 100 || s.FloorOf(1) != 90 || !s.Suspect ||
+			s.AccountLSN != 285 || string(s.Account) != "account 3" || s.NextSeq < 4+idGap || s.NextBucket < idGap || s.NextGroup < idGap {
+			t.Fatalf("bit %d: %+v", bit, s)
+		}
+		if !slices.Equal(readFile(t, fs, r.SetAside), bad) {
+			t.Fatalf("bit %d: %q is no copy of the file", bit, r.SetAside)
+		}
+		_, again, r := mustOpen(t, fs, rewriteSize)
+		if !reflect.DeepEqual(again, s) || len(r.Damaged) != 0 {
+			t.Fatalf("bit %d, second start: %+v, %+v", bit, again, r)
+		}
+		if bit == starts[2]*8 {
+			commit(t, m, Edit{Settled: true})
+			if _, s, _ := mustOpen(t, fs, rewriteSize); s.Suspect {
+				t.Error("suspect after Settled")
+			}
+		}
+	}
+}
+
+// TestDamagedFront: header or snapshot lost, or the whole file.
+func TestDamagedFront(t *testing.T) {
+	data, starts := built(3)
+	f := func(name string, bad []byte, floor uint64, want ...uint64) {
+		t.Helper()
+		_, s, r := mustOpen(t, disk(t, bad), rewriteSize)
+		if len(r.Damaged) == 0 || len(r.Torn) != 0 || !s.Suspect || !slices.Equal(seqs(s), want) || s.Floor != floor {
+			t.Errorf("%s: %+v, %+v", name, s, r)
+		}
+	}
+	flip := func(at int) []byte {
+		bad := slices.Clone(data)
+		bad[at] ^= 0x10
+		return bad
+	}
+	f("header", flip(3), 10, 1, 2, 3)
+	f("snapshot", flip(starts[0]+20), 0, 1, 2, 3)
+	f("empty", nil, 0)
+	f("header only", data[:headerSize], 0)
+	f("snapshot cut", data[:starts[1]-1], 0)
+	f("zeros", make([]byte, 500), 0)
+	f("an edit missing", slices.Concat(data[:starts[2]], data[starts[3]:]), 100, 1, 3)
+	f("an edit twice", slices.Concat(data[:starts[2]], data[starts[1]:]), 100, 1, 2, 3)
+}
+
+// TestSetAsideKeepsAll: a second damage does not replace the first copy.
+func TestSetAsideKeepsAll(t *testing.T) {
+	fs := disk(t, []byte("one"))
+	_, _, a := mustOpen(t, fs, rewriteSize)
+	writeFile(t, fs, fileName, []byte("two"))
+	_, _, b := mustOpen(t, fs, rewriteSize)
+	if string(readFile(t, fs, a.SetAside)) != "one" || string(readFile(t, fs, b.SetAside)) != "two" {
+		t.Errorf("%+v, %+v", a, b)
+	}
+}
+
+func TestNewerFormatIsRefused(t *testing.T) {
+	data, _ := built(1)
+	binary.LittleEndian.PutUint32(data[8:], formatNumber+1)
+	binary.LittleEndian.PutUint32(data[12:], crc32.Checksum(data[:12], castagnoli))
+	fs := disk(t, data)
+	_, _, _, err := Open(fs, dir, nil)
+	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fileName) {
+		t.Errorf("%v, want ErrFormat with the file's name", err)
+	}
+	if !slices.Equal(readFile(t, fs, fs.PathJoin(dir, fileName)), data) {
+		t.Error("the file was changed")
+	}
+}
+
+// FuzzOpen: whatever stands in the file, it opens, takes an edit, and has the
+// same state and that edit at the next start.
+func FuzzOpen(f *testing.F) {
+	data, starts := built(3)
+	f.Add(data)
+	f.Add(data[:starts[2]+5])
+	f.Add(data[starts[1]:])
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fs := disk(t, data)
+		m, s, _, err := Open(fs, dir, nil)
+		if errors.Is(err, ErrFormat) {
+			return
+		}
+		if err != nil {
+			t.Fatalf("I6: %v", err)
+		}
+		e := Edit{Settled: true, Account: []byte("a")}
+		commit(t, m, e)
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s.apply(&e)
+		_, again, r := mustOpen(t, fs, rewriteSize)
+		if !reflect.DeepEqual(again, s.clone()) || len(r.Damaged)+len(r.Torn) != 0 {
+			t.Fatalf("%+v\nbecame %+v\n%+v", s, again, r)
+		}
+	})
+}
+
+func FuzzRecord(f *testing.F) {
+	data, starts := built(2)
+	f.Add(data[starts[0]:])
+	f.Add(data[starts[1]:starts[2]])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		// The checksum keeps a fuzzer out, so the payload is tried on its own.
+		e, err := parseEdit(data)
+		if err == nil {
+			again, err := parseEdit(appendEdit(nil, &e))
+			if err != nil || !reflect.DeepEqual(again, e) {
+				t.Fatalf("%+v became %+v: %v", e, again, err)
+			}
+		}
+		if _, _, rest, err := parseRecord(data); err == nil && len(rest) >= len(data) {
+			t.Fatal("a record of no bytes")
+		}
+	})
+}

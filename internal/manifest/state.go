@@ -1,0 +1,200 @@
+package manifest
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Bucket is the description of a bucket.
+type Bucket struct {
+	ID         uint32 // never given again
+	Name       []byte
+	Resolution int64 // ms per slot
+	PPF        int64 // points per file
+	TTL        int64 // points; 0 = for ever
+	Grace      int64 // ns
+	HPTS       bool
+}
+
+// Kind is the kind of a segment.
+type Kind uint8
+
+// The kinds.
+const (
+	Flush   Kind = iota // flush/<seq>.seg, all partitions
+	Window              // merged, one partition and bucket
+	Overlay             // late points that win over older ones
+)
+
+// Segment names one committed segment file.
+type Segment struct {
+	Seq    uint64 // never given again
+	Kind   Kind
+	Path   string // relative to the data directory; empty = the name that Kind and Seq imply
+	Bytes  int64
+	Points int64
+}
+
+// Floor is the LSN from which on a group needs the log.
+type Floor struct {
+	Group uint32
+	LSN   uint64
+}
+
+// Edit is one atomic change. Zero fields change nothing.
+type Edit struct {
+	AddSegments    []Segment
+	RemoveSegments []uint64 // unknown ones are passed over
+	PutBuckets     []Bucket // new, or all properties of a known one; a deleted one stays deleted
+	DeleteBuckets  []uint32
+
+	// Floors replaces the floors of the groups it lists. Where Floor is not 0,
+	// it is the floor of all others from then on, whatever they had before.
+	Floors []Floor
+	Floor  uint64
+
+	Account    []byte // opaque, replaces the former one; nil = unchanged, empty is a value
+	AccountLSN uint64 // the account holds all records of the log below it
+
+	NextSeq    uint64 // these never fall
+	NextBucket uint32
+	NextGroup  uint32
+
+	Settled bool // ends State.Suspect
+	Suspect bool // begins it
+
+	reset bool // a snapshot: forget all edits before
+}
+
+// State is the sum of all edits. The slices are sorted by id.
+type State struct {
+	Segments       []Segment
+	Buckets        []Bucket
+	DeletedBuckets []uint32 // all there ever were: the log may still hold their records
+	Floor          uint64   // of the groups that Floors does not list
+	Account        []byte   // nil = there never was one
+	AccountLSN     uint64
+	NextSeq        uint64
+	NextBucket     uint32
+	NextGroup      uint32
+
+	// Suspect says that edits may be missing: the MANIFEST was damaged, or
+	// there was none. As long as it holds, segment files that are not listed
+	// must not be deleted. The owner ends it with Edit.Settled.
+	Suspect bool
+
+	floors []Floor
+}
+
+// Floors returns the floors of the groups that have one of their own, sorted
+// by group. The slice is the caller's.
+func (s *State) Floors() []Floor { return slices.Clone(s.floors) }
+
+// FloorOf returns the floor of a group.
+func (s *State) FloorOf(group uint32) uint64 {
+	i, ok := slices.BinarySearchFunc(s.floors, group, byGroup)
+	if ok {
+		return s.floors[i].LSN
+	}
+	return s.Floor
+}
+
+func bySeq(s Segment, seq uint64) int   { return cmp.Compare(s.Seq, seq) }
+func byID(b Bucket, id uint32) int      { return cmp.Compare(b.ID, id) }
+func byGroup(f Floor, group uint32) int { return cmp.Compare(f.Group, group) }
+func (b Bucket) clone() Bucket          { b.Name = slices.Clone(b.Name); return b }
+func (s *State) hasSegment(q uint64) bool {
+	_, ok := slices.BinarySearchFunc(s.Segments, q, bySeq)
+	return ok
+}
+
+// clone returns a copy that shares nothing. Empty slices become nil, but for
+// the account, where the difference counts.
+func (s *State) clone() *State {
+	c := *s
+	c.Segments = append([]Segment(nil), s.Segments...)
+	c.Buckets = append([]Bucket(nil), s.Buckets...)
+	for i := range c.Buckets {
+		c.Buckets[i] = c.Buckets[i].clone()
+	}
+	c.DeletedBuckets = append([]uint32(nil), s.DeletedBuckets...)
+	c.Account = slices.Clone(s.Account)
+	c.floors = append([]Floor(nil), s.floors...)
+	return &c
+}
+
+// apply adds an edit. It keeps no slice of e. A bucket that is both put and
+// deleted is deleted; a segment that is both removed and added is replaced.
+func (s *State) apply(e *Edit) {
+	if e.reset {
+		*s = State{}
+	}
+	for _, seq := range e.RemoveSegments {
+		s.Segments = remove(s.Segments, seq, bySeq)
+	}
+	for _, seg := range e.AddSegments {
+		s.Segments = put(s.Segments, seg, seg.Seq, bySeq)
+	}
+	for _, b := range e.PutBuckets {
+		if _, deleted := slices.BinarySearch(s.DeletedBuckets, b.ID); !deleted {
+			s.Buckets = put(s.Buckets, b.clone(), b.ID, byID)
+		}
+	}
+	for _, id := range e.DeleteBuckets {
+		s.Buckets = remove(s.Buckets, id, byID)
+		s.DeletedBuckets = put(s.DeletedBuckets, id, id, cmp.Compare[uint32])
+	}
+	if e.Floor != 0 {
+		s.Floor, s.floors = e.Floor, nil
+	}
+	for _, f := range e.Floors {
+		s.floors = put(s.floors, f, f.Group, byGroup)
+	}
+	if e.Account != nil {
+		s.Account = append([]byte{}, e.Account...)
+	}
+	if e.AccountLSN != 0 {
+		s.AccountLSN = e.AccountLSN
+	}
+	s.NextSeq = max(s.NextSeq, e.NextSeq)
+	s.NextBucket = max(s.NextBucket, e.NextBucket)
+	s.NextGroup = max(s.NextGroup, e.NextGroup)
+	s.Suspect = s.Suspect && !e.Settled || e.Suspect
+}
+
+// snapshot returns the one edit that makes s out of nothing. It shares the
+// slices of s.
+func (s *State) snapshot() *Edit {
+	return &Edit{
+		reset:         true,
+		AddSegments:   s.Segments,
+		PutBuckets:    s.Buckets,
+		DeleteBuckets: s.DeletedBuckets,
+		Floors:        s.floors,
+		Floor:         s.Floor,
+		Account:       s.Account,
+		AccountLSN:    s.AccountLSN,
+		NextSeq:       s.NextSeq,
+		NextBucket:    s.NextBucket,
+		NextGroup:     s.NextGroup,
+		Suspect:       s.Suspect,
+	}
+}
+
+// put inserts v into a sorted slice, or replaces the element with its id.
+func put[E, ID any](to []E, v E, id ID, compare func(E, ID) int) []E {
+	i, found := slices.BinarySearchFunc(to, id, compare)
+	if found {
+		to[i] = v
+		return to
+	}
+	return slices.Insert(to, i, v)
+}
+
+func remove[E, ID any](from []E, id ID, compare func(E, ID) int) []E {
+	i, found := slices.BinarySearchFunc(from, id, compare)
+	if !found {
+		return from
+	}
+	return slices.Delete(from, i, i+1)
+}
