@@ -257,7 +257,7 @@ func FuzzReplay(f *testing.F) {
 	f.Add(append(slices.Clone(a[:headerSize]), 0xff, 0xff, 0xff, 0x03, 1, 2, 3, 4), b, uint64(1))
 	f.Fuzz(func(t *testing.T, a, b []byte, from uint64) {
 		fs := disk(t, map[string][]byte{names[0]: a, names[1]: b})
-		l, err := Open(Options{FS: fs, Dir: dir})
+		l, err := Open(Options{FS: fs, Dir: dir, MaxRecord: 100, BufferSize: 1})
 		if errors.Is(err, ErrFormat) {
 			return
 		}
@@ -276,7 +276,7 @@ func FuzzReplay(f *testing.F) {
 		before, _ := replayAll(t, l, 0)
 		later := add(t, l, "later")
 		closeLog(t, l)
-		l, err = Open(Options{FS: fs, Dir: dir})
+		l, err = Open(Options{FS: fs, Dir: dir, MaxRecord: 100, BufferSize: 1})
 		if err != nil {
 			t.Fatalf("I6: second start: %v", err)
 		}
