@@ -1,0 +1,222 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/admin"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/store"
+)
+
+// guard refuses requests that a foreign web page may have made: a request that
+// changes something carries a header that pages cannot set across origins
+// without asking, comes from no other origin, and is addressed to an IP
+// address or a known name, so that a name that an attacker points at us does
+// not pass for ours.
+func (a *api) guard(r *http.Request) error {
+	refuse := func(text string) error {
+		return &statusError{http.StatusForbidden, reasonForbidden, text}
+	}
+	if r.Header.Get(admin.Header) == "" {
+		return refuse("a request that changes something must carry the header " + admin.Header + ": 1")
+	}
+	if !a.knownHost(r.Host) {
+		return refuse("requests that change something must be addressed to an IP address or a name in http.hosts, not to " + strconv.Quote(r.Host))
+	}
+	if origin := r.Header.Get("Origin"); origin != "" {
+		u, err := url.Parse(origin)
+		if err != nil || !strings.EqualFold(u.Host, r.Host) {
+			return refuse("pages of " + strconv.Quote(origin) + " must not change this node")
+		}
+	}
+	return nil
+}
+
+func (a *api) knownHost(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = strings.Trim(hostport, "[]")
+	}
+	return net.ParseIP(host) != nil || slices.ContainsFunc(a.Hosts, func(known string) bool {
+		return strings.EqualFold(strings.TrimSpace(known), host)
+	})
+}
+
+// readBody decodes one JSON object with known fields.
+func readBody(r *http.Request, out any) error {
+	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || mediaType != typeJSON {
+		return &statusError{http.StatusUnsupportedMediaType, reasonType, "the body must be " + typeJSON}
+	}
+	dec := json.NewDecoder(r.Body)
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(out); err != nil {
+		return bodyError(err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return badRequest("there is more after the JSON object")
+	}
+	return nil
+}
+
+// bodyError keeps the type of a body beyond the limit and calls everything
+// else malformed.
+func bodyError(err error) error {
+	if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
+		return &statusError{http.StatusRequestEntityTooLarge, reasonTooLarge,
+			"the body has more than " + strconv.FormatInt(tooBig.Limit, 10) + " bytes, the limit is http.max_body"}
+	}
+	return badRequest("malformed body: %v", err)
+}
+
+func bucketName(escaped string) (string, error) {
+	if escaped == "" {
+		return "", badRequest("no name: the bucket's name is missing")
+	}
+	name, err := metric.Unescape(escaped)
+	if err != nil {
+		return "", badRequest("name %q: %v", escaped, err)
+	}
+	return name, nil
+}
+
+func (a *api) createBucket(w http.ResponseWriter, r *http.Request) error {
+	var in admin.Bucket
+	if err := readBody(r, &in); err != nil {
+		return err
+	}
+	name, err := bucketName(in.Name)
+	if err != nil {
+		return err
+	}
+	b, err := a.Store.CreateBucket(store.BucketInfo{
+		Name: name, Resolution: in.Resolution, PPF: in.PPF, TTL: int64(in.TTL), Grace: in.Grace, HPTS: in.HPTS,
+	})
+	if err != nil {
+		return err
+	}
+	a.Logger.Info("bucket created", "bucket", in.Name, "resolution_ms", b.Resolution, "remote", r.RemoteAddr)
+	return writeJSON(w, message(b))
+}
+
+func (a *api) deleteBucket(w http.ResponseWriter, r *http.Request) error {
+	var in admin.BucketName
+	if err := readBody(r, &in); err != nil {
+		return err
+	}
+	name, err := bucketName(in.Name)
+	if err != nil {
+		return err
+	}
+	if err := a.Store.DeleteBucket(name); err != nil {
+		return err
+	}
+	a.Logger.Info("bucket deleted", "bucket", in.Name, "remote", r.RemoteAddr)
+	return writeJSON(w, in)
+}
+
+func (a *api) setTTL(w http.ResponseWriter, r *http.Request) error {
+	var in admin.BucketTTL
+	if err := readBody(r, &in); err != nil {
+		return err
+	}
+	name, err := bucketName(in.Name)
+	if err != nil {
+		return err
+	}
+	if in.TTL == nil {
+		return badRequest("no ttl: give a number of points or \"infinity\"")
+	}
+	if err := a.Store.SetTTL(name, int64(*in.TTL)); err != nil {
+		return err
+	}
+	a.Logger.Info("bucket's TTL set", "bucket", in.Name, "points", int64(*in.TTL), "remote", r.RemoteAddr)
+	return writeJSON(w, in)
+}
+
+func (a *api) flush(w http.ResponseWriter, r *http.Request) error {
+	f, err := a.Store.Flush(r.Context())
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, admin.Flushed{Segment: f.Segment, Bytes: f.Bytes, Points: f.Points, Series: f.Series, TookUS: f.Took.Microseconds()})
+}
+
+// adminAccount answers with the totals of all buckets or of the one named
+// bucket, or with minutes=N its last N rows.
+func (a *api) adminAccount(w http.ResponseWriter, r *http.Request) error {
+	params := r.URL.Query()
+	minutes := 0
+	if text := params.Get("minutes"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > account.RetainedMinutes {
+			return badRequest("minutes is %q, it must be from 1 to %d", text, account.RetainedMinutes)
+		}
+		minutes = n
+	}
+	ledger := a.Store.Account()
+	out := admin.Account{Rows: []admin.AccountRow{}, Lost: map[string]uint64{}, Requests: ledger.Requests()}
+	for _, l := range ledger.Lost() {
+		out.Lost[l.Cause] += l.Points
+	}
+	switch escaped := params.Get("bucket"); {
+	case escaped != "":
+		rows, err := a.bucketRows(escaped, minutes)
+		if err != nil {
+			return err
+		}
+		out.Rows = rows
+	case minutes > 0:
+		return badRequest("minutes needs the parameter bucket")
+	default:
+		for _, t := range totals(a.Store) {
+			out.Rows = append(out.Rows, accountRow(t.bucket, 0, &t.Counts))
+		}
+	}
+	return writeJSON(w, out)
+}
+
+func (a *api) bucketRows(escaped string, minutes int) ([]admin.AccountRow, error) {
+	name, err := bucketName(escaped)
+	if err != nil {
+		return nil, err
+	}
+	b, err := a.Store.BucketByName(name)
+	if err != nil {
+		return nil, err
+	}
+	label := metric.Escaped(name)
+	if minutes == 0 {
+		total := a.Store.Account().Total(b.ID)
+		return []admin.AccountRow{accountRow(label, 0, &total)}, nil
+	}
+	all := a.Store.Account().Minutes(b.ID)
+	rows := []admin.AccountRow{}
+	for i := max(0, len(all)-minutes); i < len(all); i++ {
+		rows = append(rows, accountRow(label, all[i].Minute, &all[i].Counts))
+	}
+	return rows, nil
+}
+
+func accountRow(name string, minute int64, c *account.Counts) admin.AccountRow {
+	row := admin.AccountRow{
+		Bucket: name, Minute: minute, Received: c.Received(), Accepted: c.Accepted, Duplicate: c.Duplicate,
+		Conflicting: c.Conflicting, Late: c.Late, Unset: c.Unset, Refused: map[string]uint64{},
+	}
+	for _, reason := range account.Reasons() {
+		if n := c.Refused[reason]; n > 0 {
+			row.Refused[reason.String()] = n
+		}
+	}
+	return row
+}

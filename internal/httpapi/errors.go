@@ -1,0 +1,110 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query"
+	"dalmatiner/internal/store"
+)
+
+// statusError is an error that knows its HTTP status, and the reason under
+// which the account counts the refused request where it counts it.
+type statusError struct {
+	status int
+	reason string
+	text   string
+}
+
+func (e *statusError) Error() string { return e.text }
+
+func badRequest(format string, args ...any) error {
+	return &statusError{http.StatusBadRequest, "", fmt.Sprintf(format, args...)}
+}
+
+func notFound(format string, args ...any) error {
+	return &statusError{http.StatusNotFound, "", fmt.Sprintf(format, args...)}
+}
+
+// Reasons under which the account counts refused requests of this package.
+const (
+	reasonSyntax        = "query_syntax"
+	reasonUnknownBucket = "query_unknown_bucket"
+	reasonNoResults     = "query_no_results"
+	reasonLimit         = "query_limit"
+	reasonUnsupported   = "query_unsupported"
+	reasonBusy          = "query_busy"
+	reasonTooLarge      = "http_too_large"
+	reasonType          = "http_type"
+	reasonForbidden     = "http_forbidden"
+)
+
+// statusClientGone is what a proxy's log calls a request whose client went
+// away; nobody receives it.
+const statusClientGone = 499
+
+// classify returns the status of an error and the reason under which it is
+// counted, "" for those that are not refusals of a query or frame.
+func classify(err error) (status int, reason string) {
+	var (
+		known  *statusError
+		tooBig *http.MaxBytesError
+		limit  *query.LimitError
+		syntax *dql.Error
+	)
+	switch {
+	case errors.As(err, &known):
+		return known.status, known.reason
+	case errors.As(err, &tooBig):
+		return http.StatusRequestEntityTooLarge, reasonTooLarge
+	case errors.Is(err, query.ErrNoResults):
+		return http.StatusNotFound, reasonNoResults
+	case errors.Is(err, query.ErrUnknownBucket), errors.Is(err, store.ErrUnknownBucket):
+		return http.StatusNotFound, reasonUnknownBucket
+	case errors.As(err, &limit):
+		return http.StatusBadRequest, reasonLimit
+	case errors.Is(err, query.ErrUnsupported):
+		return http.StatusBadRequest, reasonUnsupported
+	case errors.As(err, &syntax):
+		return http.StatusBadRequest, reasonSyntax
+	case errors.Is(err, store.ErrBucketExists):
+		return http.StatusConflict, ""
+	case errors.Is(err, store.ErrInvalidBucket):
+		return http.StatusBadRequest, ""
+	case errors.Is(err, context.Canceled):
+		return statusClientGone, ""
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusServiceUnavailable, reasonBusy
+	}
+	return http.StatusInternalServerError, ""
+}
+
+// fail answers with an error as plain text, counts refusals, and logs what is
+// our fault. Nothing must have been written before.
+func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
+	status, reason := classify(err)
+	if reason != "" {
+		a.Store.Account().RefuseRequest(reason)
+	}
+	if status == statusClientGone {
+		return
+	}
+	if status >= http.StatusInternalServerError && !errors.As(err, new(*statusError)) {
+		a.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	}
+	if werr := writeText(w, status, err.Error()+"\n"); werr != nil {
+		a.Logger.Debug("answer not delivered", "path", r.URL.Path, "err", werr)
+	}
+}
+
+func writeText(w http.ResponseWriter, status int, text string) error {
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, err := w.Write([]byte(text))
+	return err
+}

@@ -1,0 +1,178 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/query"
+	"dalmatiner/internal/store"
+)
+
+// now is the clock of all tests: second 200.
+var now = time.Unix(200, 0)
+
+// fakeStore keeps series as functions of the slot.
+type fakeStore struct {
+	list    []store.BucketInfo
+	series  map[uint32]map[string]func(slot int64) uint64
+	ledger  *account.Account
+	nextID  uint32
+	flushed store.FlushResult
+	failure error
+}
+
+func newFakeStore(t *testing.T) *fakeStore {
+	t.Helper()
+	f := &fakeStore{series: map[uint32]map[string]func(int64) uint64{}, ledger: account.New(), nextID: 1,
+		flushed: store.FlushResult{Segment: "000001.seg", Bytes: 1000, Points: 500, Series: 5, Took: 1500 * time.Microsecond}}
+	for _, b := range []store.BucketInfo{
+		{Name: "b", Resolution: 1000, PPF: 604800},
+		{Name: "odd '\xff\n name", Resolution: 10_000, PPF: 60480, TTL: 8640, Grace: int64(5 * time.Second)},
+	} {
+		if _, err := f.CreateBucket(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	linear := func(slot int64) uint64 { return point.FromInt(slot) }
+	f.put(t, 1, linear, "t")
+	f.put(t, 1, func(slot int64) uint64 { return point.FromFloat(float64(slot) / 4) }, "f")
+	f.put(t, 1, func(slot int64) uint64 {
+		if slot%2 == 0 {
+			return point.Unset
+		}
+		return point.FromInt(slot)
+	}, "half")
+	f.put(t, 1, linear, "a", "x")
+	f.put(t, 1, linear, "a", "y/z")
+	f.put(t, 1, linear, "a", "..")
+	f.put(t, 1, linear, "\xff'\\\"", "")
+	f.put(t, 2, linear, "m")
+	f.series[2]["\x05raw"] = linear
+	return f
+}
+
+func (f *fakeStore) put(t *testing.T, id uint32, value func(int64) uint64, parts ...string) {
+	t.Helper()
+	key, err := metric.Key(parts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.series[id][string(key)] = value
+}
+
+func (f *fakeStore) Buckets() []store.BucketInfo { return f.list }
+
+func (f *fakeStore) BucketByName(name string) (store.BucketInfo, error) {
+	for _, b := range f.list {
+		if b.Name == name {
+			return b, nil
+		}
+	}
+	return store.BucketInfo{}, fmt.Errorf("%w %s", store.ErrUnknownBucket, metric.Quoted(name))
+}
+
+func (f *fakeStore) CreateBucket(b store.BucketInfo) (store.BucketInfo, error) {
+	if _, err := f.BucketByName(b.Name); err == nil {
+		return store.BucketInfo{}, fmt.Errorf("%w: %s", store.ErrBucketExists, metric.Quoted(b.Name))
+	}
+	if b.Resolution < 1 {
+		return store.BucketInfo{}, fmt.Errorf("%w: a resolution of %d ms", store.ErrInvalidBucket, b.Resolution)
+	}
+	b.ID = f.nextID
+	f.nextID++
+	f.list = append(f.list, b)
+	slices.SortFunc(f.list, func(a, b store.BucketInfo) int { return strings.Compare(a.Name, b.Name) })
+	f.series[b.ID] = map[string]func(int64) uint64{}
+	return b, nil
+}
+
+func (f *fakeStore) DeleteBucket(name string) error {
+	b, err := f.BucketByName(name)
+	f.list = slices.DeleteFunc(f.list, func(o store.BucketInfo) bool { return o.ID == b.ID })
+	return err
+}
+
+func (f *fakeStore) SetTTL(name string, points int64) error {
+	for i := range f.list {
+		if f.list[i].Name == name {
+			f.list[i].TTL = points
+			return nil
+		}
+	}
+	return fmt.Errorf("%w %s", store.ErrUnknownBucket, metric.Quoted(name))
+}
+
+func (f *fakeStore) Metrics(_ context.Context, b store.BucketInfo, prefix []byte, fn func(key []byte) bool) error {
+	for key := range f.series[b.ID] {
+		if bytes.HasPrefix([]byte(key), prefix) && !fn([]byte(key)) {
+			return nil
+		}
+	}
+	return f.failure
+}
+
+func (f *fakeStore) Flush(context.Context) (store.FlushResult, error) { return f.flushed, f.failure }
+func (f *fakeStore) Account() *account.Account                        { return f.ledger }
+func (f *fakeStore) Stats() store.Stats                               { return store.Stats{Series: 9, Buckets: 2, FreeDisk: 1 << 40} }
+
+func (f *fakeStore) BucketStats(id uint32) store.BucketStats {
+	return store.BucketStats{Series: int64(len(f.series[id]))}
+}
+
+// source lets the query engine read a fakeStore.
+type source struct{ *fakeStore }
+
+func (s source) Bucket(name string) (query.Bucket, error) {
+	b, err := s.BucketByName(name)
+	if err != nil {
+		return query.Bucket{}, fmt.Errorf("%w %s", query.ErrUnknownBucket, metric.Quoted(name))
+	}
+	return query.Bucket{ID: b.ID, Name: b.Name, Resolution: b.Resolution, TTL: b.TTL}, nil
+}
+
+func (s source) Metrics(ctx context.Context, b query.Bucket, prefix []byte, fn func(key []byte) bool) error {
+	return s.fakeStore.Metrics(ctx, store.BucketInfo{ID: b.ID}, prefix, fn)
+}
+
+func (s source) Read(_ context.Context, b query.Bucket, key []byte, from int64, dst []uint64) error {
+	clear(dst)
+	value := s.series[b.ID][string(key)]
+	for i := range dst {
+		if value != nil {
+			dst[i] = value(from + int64(i))
+		}
+	}
+	return nil
+}
+
+// engineFunc is an engine that answers with a fixed result or error.
+type engineFunc func(ctx context.Context, text string) (*query.Result, error)
+
+func (f engineFunc) Query(ctx context.Context, text string, _ query.Options) (*query.Result, error) {
+	return f(ctx, text)
+}
+
+var errBroken = errors.New("the disk is broken")
+
+func testOptions(s *fakeStore) Options {
+	return Options{
+		Store:    s,
+		Engine:   &query.Engine{Source: source{s}, Now: func() time.Time { return now }, Limits: query.Limits{MaxPoints: 150}},
+		Gatherer: NewRegistry(s),
+		Logger:   slog.New(slog.DiscardHandler),
+		MaxBody:  1000,
+		Hosts:    []string{"localhost", " db.example"},
+		Ready:    func() bool { return true },
+		Version:  "test",
+	}
+}

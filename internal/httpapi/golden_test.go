@@ -1,0 +1,233 @@
+package httpapi
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"dalmatiner/internal/account"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// request is one request of a golden test. Headers are "Name: value".
+type request struct {
+	method, target string
+	headers        []string
+	body           string
+}
+
+func get(target string, headers ...string) request {
+	return request{http.MethodGet, target, headers, ""}
+}
+
+func ask(dql string, headers ...string) request { return get("/?q="+url.QueryEscape(dql), headers...) }
+
+// change is a request to an admin route as the client sends it.
+func change(path, body string, headers ...string) request {
+	return request{http.MethodPost, path, append([]string{"X-Dalmatiner: 1", "Content-Type: application/json"}, headers...), body}
+}
+
+func (r request) send(h http.Handler) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(r.method, r.target, strings.NewReader(r.body))
+	req.Host = "127.0.0.1:8080"
+	for _, line := range r.headers {
+		name, value, _ := strings.Cut(line, ": ")
+		if name == "Host" {
+			req.Host = value
+			continue
+		}
+		req.Header.Add(name, value)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, req)
+	return w
+}
+
+// shown are the headers that golden files hold.
+var shown = []string{"Content-Type", "Access-Control-Allow-Origin", "Access-Control-Allow-Methods", "Access-Control-Allow-Headers", "Access-Control-Max-Age", "Allow"}
+
+func compareGolden(t *testing.T, file string, h http.Handler, requests []request) {
+	t.Helper()
+	var b strings.Builder
+	for _, r := range requests {
+		target, err := url.QueryUnescape(r.target)
+		if err != nil || strings.HasPrefix(r.target, "/buckets") {
+			target = r.target
+		}
+		fmt.Fprintf(&b, "> %s %s\n", r.method, target)
+		for _, line := range r.headers {
+			fmt.Fprintf(&b, "> %s\n", line)
+		}
+		if r.body != "" {
+			fmt.Fprintf(&b, "> %.80s\n", r.body)
+		}
+		w := r.send(h)
+		fmt.Fprintf(&b, "%d\n", w.Code)
+		for _, name := range shown {
+			if v := w.Header().Get(name); v != "" {
+				fmt.Fprintf(&b, "%s: %s\n", name, v)
+			}
+		}
+		body := w.Body.String()
+		if strings.HasPrefix(body, "<!doctype") {
+			body = "(the page)\n"
+		}
+		fmt.Fprintf(&b, "%s\n", body)
+	}
+	path := "testdata/" + file
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.String() != string(want) {
+		t.Errorf("%s differs; got:\n%s\nrun with -update when the change is meant", path, b.String())
+	}
+}
+
+func TestGoldenQueries(t *testing.T) {
+	const form = "Content-Type: application/x-www-form-urlencoded"
+	h := New(testOptions(newFakeStore(t)))
+	compareGolden(t, "query.golden", h, []request{
+		ask("SELECT t BUCKET b, f BUCKET b AFTER 100000 FOR 4s"),
+		ask("SELECT avg(half BUCKET b, 2s) AS 'a \"quoted\" name' LAST 6s"),
+		ask("SELECT a.* BUCKET b AS $2 METADATA {part: $2, n: 5} LAST 1s"),
+		ask(`SELECT '\xff\'\\"'.'' BUCKET b LAST 1s`),
+		ask("SELECT 'm' BUCKET 'odd \\'\\xff\\x0a name' LAST 20s"),
+		{http.MethodPost, "/", []string{form}, "q=" + url.QueryEscape("SELECT t BUCKET b LAST 2s")},
+		{http.MethodPost, "/", []string{"Content-Type: text/plain; charset=utf-8"}, "SELECT t BUCKET b LAST 2s"},
+		{http.MethodPost, "/", nil, "SELECT t BUCKET b LAST 2s"},
+		{http.MethodPost, "/", []string{form}, "SELECT t BUCKET b LAST 2s"},
+		{http.MethodPost, "/", []string{"Content-Type: image/png"}, "x"},
+		{http.MethodPost, "/", []string{"Content-Type: text/plain"}, "SELECT " + strings.Repeat("x", 2000)},
+		{http.MethodPost, "/", []string{form}, "q=SELECT+" + strings.Repeat("x", 2000)},
+		ask("SELECT t BUCKET b\nLAST sometime"),
+		ask("SELECT t BUCKET nowhere LAST 1s"),
+		ask("SELECT no.*.such BUCKET b LAST 1s"),
+		ask("SELECT max(t BUCKET b, 1m) LAST 3m"),
+		ask("SELECT sum(t BUCKET b, m BUCKET 'odd \\'\\xff\\x0a name') LAST 20s"),
+		ask(""),
+		{http.MethodDelete, "/?q=x", nil, ""},
+		{http.MethodOptions, "/?q=x", nil, ""},
+	})
+}
+
+func TestGoldenNegotiation(t *testing.T) {
+	h := New(testOptions(newFakeStore(t)))
+	const q = "SELECT t BUCKET b LAST 1s"
+	const browser = "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+	compareGolden(t, "negotiation.golden", h, []request{
+		ask(q, "Accept: */*"),
+		ask(q, "Accept: application/json"),
+		ask(q, "Accept: text/csv, application/json;q=0.1"),
+		ask(q, browser),
+		ask(q, "Accept: text/html"),
+		ask(q, "Accept: image/png"),
+		get("/", browser),
+		get("/", "Accept: application/json"),
+		get("/", "Accept: image/png"),
+		get("/buckets", "Accept: text/html"),
+		get("/health"),
+		get("/ready"),
+		get("/nowhere"),
+	})
+}
+
+func TestGoldenBuckets(t *testing.T) {
+	h := New(testOptions(newFakeStore(t)))
+	compareGolden(t, "buckets.golden", h, []request{
+		get("/buckets"),
+		get("/buckets/b"),
+		get("/buckets/b/"),
+		get("/buckets/b/a"),
+		get("/buckets/b/a/"),
+		get("/buckets/b/a/x"),
+		get("/buckets/b/a/y%2Fz"),
+		get("/buckets/b/a/.."),
+		get("/buckets/b/a/%2e%2e"),
+		get("/buckets/b/%FF'%5C%5C%22"),
+		get(`/buckets/b/%5Cxff%5C'%5C%5C%22`),
+		get("/buckets/b/nothing"),
+		get("/buckets/odd%20'%FF%0A%20name"),
+		get("/buckets/odd%20%5C'%5Cxff%5Cx0a%20name"),
+		get("/buckets/odd%20'%FF%0A%20name/%5C=%5Cx05raw"),
+		get("/buckets/nowhere"),
+		get("/buckets/%5C"),
+		get("/buckets/b/%5C"),
+		get("/buckets/b/" + strings.Repeat("x", 256)),
+		{http.MethodPost, "/buckets/b", nil, ""},
+		{http.MethodOptions, "/buckets/b", nil, ""},
+	})
+}
+
+func TestGoldenAdmin(t *testing.T) {
+	s := newFakeStore(t)
+	s.ledger.Add(1, 3, &account.Counts{Accepted: 10, Duplicate: 1, Refused: refused(account.Future, 2)})
+	s.ledger.Add(1, 4, &account.Counts{Accepted: 20, Conflicting: 2, Late: 3, Unset: 4, Refused: refused(account.Expired, 5)})
+	s.ledger.Add(77, 4, &account.Counts{Accepted: 7})
+	s.ledger.Lose("damaged", 6)
+	s.ledger.RefuseRequest("frame_too_large")
+	h := New(testOptions(s))
+	compareGolden(t, "admin.golden", h, []request{
+		get("/admin/account"),
+		get("/admin/account?bucket=b"),
+		get("/admin/account?bucket=b&minutes=5"),
+		get("/admin/account?bucket=b&minutes=1"),
+		get("/admin/account?bucket=b&minutes=0"),
+		get("/admin/account?minutes=5"),
+		get("/admin/account?bucket=nowhere"),
+		get("/admin/stats"),
+		change("/admin/flush", "{}"),
+		change("/admin/buckets/create", `{"name":"new","resolution":1000,"ppf":3600,"ttl":"infinity"}`),
+		change("/admin/buckets/create", `{"name":"new","resolution":1000,"ppf":3600,"ttl":60}`),
+		change("/admin/buckets/create", `{"name":"\\xfe","resolution":1000,"ppf":3600}`, "Origin: http://127.0.0.1:8080"),
+		change("/admin/buckets/create", `{"name":"zero","resolution":0,"ppf":3600}`),
+		change("/admin/buckets/create", `{"name":"neg","resolution":1,"ppf":3600,"ttl":-1}`),
+		change("/admin/buckets/create", `{"nome":"new"}`),
+		change("/admin/buckets/create", `{"name":""}`),
+		change("/admin/buckets/create", `{"name":"a\\"}`),
+		change("/admin/buckets/create", `{"name":"x"} {}`),
+		change("/admin/buckets/create", `{"name":"`+strings.Repeat("x", 2000)+`"}`),
+		change("/admin/buckets/ttl", `{"name":"new","ttl":120}`),
+		change("/admin/buckets/ttl", `{"name":"new"}`),
+		change("/admin/buckets/ttl", `{"name":"nowhere","ttl":"inf"}`),
+		change("/admin/buckets/delete", `{"name":"new"}`),
+		change("/admin/buckets/delete", `{"name":"new"}`),
+		get("/buckets"),
+	})
+}
+
+func refused(r account.Reason, n uint64) (out [account.NumReasons]uint64) {
+	out[r] = n
+	return out
+}
+
+func TestGoldenGuard(t *testing.T) {
+	h := New(testOptions(newFakeStore(t)))
+	body := `{"name":"b"}`
+	compareGolden(t, "guard.golden", h, []request{
+		{http.MethodPost, "/admin/buckets/delete", []string{"Content-Type: application/json"}, body},
+		{http.MethodPost, "/admin/buckets/delete", []string{"X-Dalmatiner: 1", "Content-Type: text/plain"}, body},
+		change("/admin/buckets/delete", body, "Origin: http://evil.example"),
+		change("/admin/buckets/delete", body, "Host: evil.example:8080", "Origin: http://evil.example:8080"),
+		change("/admin/buckets/delete", body, "Origin: null"),
+		get("/admin/buckets/delete", "X-Dalmatiner: 1"),
+		{http.MethodOptions, "/admin/buckets/delete", []string{"Origin: http://evil.example"}, ""},
+		change("/admin/flush", "{}", "Host: localhost:8080"),
+		change("/admin/flush", "{}", "Host: DB.example"),
+		change("/admin/flush", "{}", "Host: [::1]:8080"),
+		change("/admin/flush", "{}", "Host: [::1]"),
+		get("/buckets/b/t"),
+	})
+}

@@ -1,0 +1,146 @@
+package httpapi
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"unicode/utf8"
+
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/query"
+)
+
+// replyBuffer is the piece in which replies go out. Values are encoded as they
+// go, so this is all the memory that the text of a reply takes.
+const replyBuffer = 32 << 10
+
+// encodePiece is how much encoders gather before they write: it bounds the
+// growth of their buffer.
+const encodePiece = 4 << 10
+
+// writeJSON answers with a small value.
+func writeJSON(w http.ResponseWriter, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encoding the answer: %w", err)
+	}
+	w.Header().Set("Content-Type", typeJSON)
+	_, _ = w.Write(append(text, '\n')) // fails when the client left: nobody to tell
+	return nil
+}
+
+// appendString appends s as a JSON string. Bytes that are not UTF-8 turn it
+// into its escape of package metric.
+func appendString(dst []byte, s string) []byte {
+	if !utf8.ValidString(s) {
+		s = metric.Escaped(s)
+	}
+	dst = append(dst, '"')
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c < ' ':
+			dst = fmt.Appendf(dst, `\u%04x`, c)
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return append(dst, '"')
+}
+
+// appendFloat appends the shortest number that reads back as v, null for NaN
+// and the infinities.
+func appendFloat(dst []byte, v float64) []byte {
+	abs := math.Abs(v)
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return append(dst, "null"...)
+	case abs < 1e15 && v == math.Trunc(v) && (v != 0 || !math.Signbit(v)):
+		return strconv.AppendInt(dst, int64(v), 10)
+	case abs != 0 && (abs < 1e-6 || abs >= 1e21):
+		return strconv.AppendFloat(dst, v, 'e', -1, 64)
+	}
+	return strconv.AppendFloat(dst, v, 'f', -1, 64)
+}
+
+// encodeJSON writes a result in the shape of the DQL page, section 8, with the
+// share of set slots of each series as "coverage".
+func encodeJSON(w *bufio.Writer, r *query.Result) error {
+	buf := make([]byte, 0, 1024)
+	buf = append(buf, `{"start":`...)
+	buf = strconv.AppendInt(buf, r.Start, 10)
+	buf = append(buf, `,"query_time":`...)
+	buf = strconv.AppendInt(buf, r.QueryTime.Microseconds(), 10)
+	buf = append(buf, `,"results":[`...)
+	for i := range r.Series {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		var err error
+		if buf, err = encodeSeries(w, buf, &r.Series[i]); err != nil {
+			return err
+		}
+	}
+	_, err := w.Write(append(buf, "]}\n"...))
+	return err
+}
+
+// encodeSeries appends one series to buf, which it writes out and empties
+// whenever it has grown.
+func encodeSeries(w *bufio.Writer, buf []byte, s *query.Series) ([]byte, error) {
+	buf = append(buf, `{"type":"metrics","name":`...)
+	buf = appendString(buf, s.Name)
+	buf = append(buf, `,"resolution":`...)
+	buf = strconv.AppendInt(buf, s.Resolution, 10)
+	buf = append(buf, `,"values":[`...)
+	for i, v := range s.Values {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = appendFloat(buf, v)
+		if len(buf) >= encodePiece {
+			if _, err := w.Write(buf); err != nil {
+				return buf, err
+			}
+			buf = buf[:0]
+		}
+	}
+	buf = append(buf, `],"coverage":`...)
+	buf = appendFloat(buf, s.Coverage)
+	buf = append(buf, `,"metadata":`...)
+	metadata, err := json.Marshal(readable(s.Metadata))
+	if err != nil {
+		return buf, fmt.Errorf("metadata of %s: %w", s.Name, err)
+	}
+	buf = append(buf, metadata...)
+	return append(buf, '}'), nil
+}
+
+// readable returns metadata in which names of any bytes are escaped text, and
+// NaN and the infinities null.
+func readable(metadata map[string]any) map[string]any {
+	out := make(map[string]any, len(metadata))
+	for k, v := range metadata {
+		switch x := v.(type) {
+		case string:
+			v = validText(x)
+		case float64:
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				v = nil
+			}
+		}
+		out[validText(k)] = v
+	}
+	return out
+}
+
+func validText(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return metric.Escaped(s)
+}

@@ -1,0 +1,257 @@
+package httpapi
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	dto "github.com/prometheus/client_model/go"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/admin"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/store"
+)
+
+// namespace starts the name of every figure of ours.
+const namespace = "dalmatiner_"
+
+// StatsSource is what the collector reads: nothing is counted per request of
+// its own.
+type StatsSource interface {
+	Buckets() []store.BucketInfo
+	BucketStats(id uint32) store.BucketStats
+	Stats() store.Stats
+	Account() *account.Account
+}
+
+// NewRegistry returns a registry with the account and the state of a store,
+// and the figures of the Go runtime and the process. The caller may register
+// more.
+func NewRegistry(s StatsSource) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collector{s}, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+func newDesc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(namespace+name, help, labels, nil)
+}
+
+// points are the columns of the account.
+var points = []struct {
+	desc *prometheus.Desc
+	of   func(c *account.Counts) uint64
+}{
+	{newDesc("points_received_total", "Points received.", "bucket"), (*account.Counts).Received},
+	{newDesc("points_accepted_total", "Points stored in an empty slot.", "bucket"), func(c *account.Counts) uint64 { return c.Accepted }},
+	{newDesc("points_duplicate_total", "Points whose slot held the same value.", "bucket"), func(c *account.Counts) uint64 { return c.Duplicate }},
+	{newDesc("points_conflicting_total", "Points stored over a different value.", "bucket"), func(c *account.Counts) uint64 { return c.Conflicting }},
+	{newDesc("points_late_total", "Points stored behind the open blocks.", "bucket"), func(c *account.Counts) uint64 { return c.Late }},
+	{newDesc("points_unset_total", "Explicit unset points, which erase nothing.", "bucket"), func(c *account.Counts) uint64 { return c.Unset }},
+}
+
+var (
+	refusedDesc  = newDesc("points_refused_total", "Points refused.", "bucket", "reason")
+	lostDesc     = newDesc("points_lost_total", "Points counted as stored and lost since.", "cause")
+	requestsDesc = newDesc("requests_refused_total", "Frames, requests and queries refused.", "reason")
+	seriesDesc   = newDesc("bucket_series", "Series of the bucket.", "bucket")
+)
+
+// figure is one field of store.Stats as a metric.
+type figure struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	of   func(s *store.Stats) float64
+}
+
+var figures = []figure{
+	gauge("series", "Series in the catalogue.", func(s *store.Stats) float64 { return float64(s.Series) }),
+	gauge("buckets", "Buckets.", func(s *store.Stats) float64 { return float64(s.Buckets) }),
+	gauge("column_groups", "Column groups of the head.", func(s *store.Stats) float64 { return float64(s.Groups) }),
+	gauge("segments", "Segments on disk.", func(s *store.Stats) float64 { return float64(s.Segments) }),
+	gauge("segment_bytes", "Size of all segments.", func(s *store.Stats) float64 { return float64(s.SegmentBytes) }),
+	gauge("segment_points", "Points in all segments.", func(s *store.Stats) float64 { return float64(s.SegmentPoints) }),
+	gauge("segment_index_bytes", "Memory of loaded segment indexes.", func(s *store.Stats) float64 { return float64(s.IndexBytes) }),
+	gauge("head_bytes", "Memory of blocks that hold points.", func(s *store.Stats) float64 { return float64(s.HeadBytes) }),
+	gauge("head_warm_bytes", "Memory of blocks kept for reuse.", func(s *store.Stats) float64 { return float64(s.HeadWarm) }),
+	gauge("open_chunk_bytes", "Encoded points not yet in a segment.", func(s *store.Stats) float64 { return float64(s.TileBytes) }),
+	gauge("late_bytes", "Memory of late points not yet in a segment.", func(s *store.Stats) float64 { return float64(s.LateBytes) }),
+	gauge("seal_queue", "Closed blocks that wait to be encoded.", func(s *store.Stats) float64 { return float64(s.SealQueue) }),
+	gauge("wal_bytes", "Log that a restart would replay.", func(s *store.Stats) float64 { return float64(s.WALBytes) }),
+	gauge("wal_files", "Files of the log.", func(s *store.Stats) float64 { return float64(s.WAL.Files) }),
+	gauge("wal_unsynced_bytes", "Log that a power failure would take.", func(s *store.Stats) float64 { return float64(s.WAL.Unsynced) }),
+	gauge("wal_queue_bytes", "Log that waits to be written.", func(s *store.Stats) float64 { return float64(s.WAL.Queue) }),
+	gauge("wal_sync_max_seconds", "The longest sync of the log.", func(s *store.Stats) float64 { return s.WAL.SyncMax.Seconds() }),
+	counter("wal_records_total", "Records appended to the log.", func(s *store.Stats) float64 { return float64(s.WAL.Records) }),
+	counter("wal_appended_bytes_total", "Bytes appended to the log.", func(s *store.Stats) float64 { return float64(s.WAL.Bytes) }),
+	counter("wal_writes_total", "Write calls of the log.", func(s *store.Stats) float64 { return float64(s.WAL.Writes) }),
+	counter("wal_syncs_total", "Syncs of the log.", func(s *store.Stats) float64 { return float64(s.WAL.Syncs) }),
+	counter("wal_sync_seconds_total", "Time spent in syncs of the log.", func(s *store.Stats) float64 { return s.WAL.SyncTime.Seconds() }),
+	counter("wal_stalls_total", "Appends that found the log's buffer full.", func(s *store.Stats) float64 { return float64(s.WAL.Stalls) }),
+	gauge("disk_free_bytes", "Free space of the data directory's disk.", func(s *store.Stats) float64 { return float64(s.FreeDisk) }),
+	gauge("disk_full", "1 while points are refused for lack of disk.", func(s *store.Stats) float64 { return boolean(s.DiskFull) }),
+	gauge("since_flush_seconds", "Time since the last flush, by a coarse clock.", func(s *store.Stats) float64 { return max(0, s.SinceFlush.Seconds()) }),
+	gauge("replayed_records", "Log records replayed by the last start.", func(s *store.Stats) float64 { return float64(s.ReplayedRecords) }),
+	counter("sealed_blocks_total", "Blocks encoded.", func(s *store.Stats) float64 { return float64(s.SealedTotal) }),
+	counter("sender_waits_total", "Times a sender was held back.", func(s *store.Stats) float64 { return float64(s.WaitsTotal) }),
+	counter("flushes_total", "Flushes.", func(s *store.Stats) float64 { return float64(s.FlushesTotal) }),
+	counter("flush_seconds_total", "Time spent flushing.", func(s *store.Stats) float64 { return s.FlushSecondsTotal }),
+	counter("flushed_bytes_total", "Bytes written by flushes.", func(s *store.Stats) float64 { return float64(s.FlushedBytesTotal) }),
+	counter("flushed_points_total", "Points written by flushes.", func(s *store.Stats) float64 { return float64(s.FlushedPointsTotal) }),
+	counter("damaged_blocks_total", "Damaged blocks found and not served since the start.", func(s *store.Stats) float64 { return float64(s.Damage) }),
+}
+
+func gauge(name, help string, of func(*store.Stats) float64) figure {
+	return figure{newDesc(name, help), prometheus.GaugeValue, of}
+}
+
+func counter(name, help string, of func(*store.Stats) float64) figure {
+	return figure{newDesc(name, help), prometheus.CounterValue, of}
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// collector turns the account and the state of a store into metrics when it is
+// asked for them.
+type collector struct{ source StatsSource }
+
+// Describe sends the descriptions of all metrics.
+func (c collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, p := range points {
+		ch <- p.desc
+	}
+	for _, f := range figures {
+		ch <- f.desc
+	}
+	for _, d := range []*prometheus.Desc{refusedDesc, lostDesc, requestsDesc, seriesDesc} {
+		ch <- d
+	}
+}
+
+// Collect sends the present values. A bucket that points were refused for but
+// that has no row is absent; reasons appear with their first point.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, kind, v, labels...)
+	}
+	for _, t := range totals(c.source) {
+		for _, p := range points {
+			send(p.desc, prometheus.CounterValue, float64(p.of(&t.Counts)), t.bucket)
+		}
+		for _, reason := range account.Reasons() {
+			if n := t.Refused[reason]; n > 0 {
+				send(refusedDesc, prometheus.CounterValue, float64(n), t.bucket, reason.String())
+			}
+		}
+	}
+	ledger := c.source.Account()
+	for _, l := range ledger.Lost() {
+		send(lostDesc, prometheus.CounterValue, float64(l.Points), l.Cause)
+	}
+	for reason, n := range ledger.Requests() {
+		send(requestsDesc, prometheus.CounterValue, float64(n), reason)
+	}
+	for _, b := range c.source.Buckets() {
+		send(seriesDesc, prometheus.GaugeValue, float64(c.source.BucketStats(b.ID).Series), metric.Escaped(b.Name))
+	}
+	stats := c.source.Stats()
+	for _, f := range figures {
+		send(f.desc, f.kind, f.of(&stats))
+	}
+}
+
+// total is the ledger of a bucket by its escaped name. The empty name stands
+// for all buckets that are gone: no bucket has it.
+type total struct {
+	bucket string
+	account.Counts
+}
+
+// totals returns the ledgers of all buckets in the order of their names, those
+// that are gone summed up in the first.
+func totals(s interface {
+	Buckets() []store.BucketInfo
+	Account() *account.Account
+}) []total {
+	// The account first: a bucket made in between is in the names then.
+	counts := s.Account().Totals()
+	names := map[uint32]string{}
+	for _, b := range s.Buckets() {
+		names[b.ID] = metric.Escaped(b.Name)
+		if _, ok := counts[b.ID]; !ok {
+			counts[b.ID] = account.Counts{}
+		}
+	}
+	byName := map[string]*total{}
+	for id, c := range counts {
+		t := byName[names[id]]
+		if t == nil {
+			t = &total{bucket: names[id]}
+			byName[names[id]] = t
+		}
+		t.Add(&c)
+	}
+	var out []total
+	for _, t := range byName {
+		out = append(out, *t)
+	}
+	slices.SortFunc(out, func(a, b total) int { return strings.Compare(a.bucket, b.bucket) })
+	return out
+}
+
+// adminStats lists our own figures of the gatherer.
+func (a *api) adminStats(w http.ResponseWriter, _ *http.Request) error {
+	families, err := a.Gatherer.Gather()
+	if err != nil {
+		return fmt.Errorf("gathering figures: %w", err)
+	}
+	out := []admin.Stat{}
+	for _, f := range families {
+		name, ours := strings.CutPrefix(f.GetName(), namespace)
+		if !ours {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if v, ok := plainValue(m); ok {
+				out = append(out, admin.Stat{Name: name + labelText(m.GetLabel()), Value: v})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b admin.Stat) int { return cmp.Compare(a.Name, b.Name) })
+	return writeJSON(w, out)
+}
+
+// plainValue returns the value of a metric that has just one.
+func plainValue(m *dto.Metric) (float64, bool) {
+	switch {
+	case m.Counter != nil:
+		return m.GetCounter().GetValue(), true
+	case m.Gauge != nil:
+		return m.GetGauge().GetValue(), true
+	case m.Untyped != nil:
+		return m.GetUntyped().GetValue(), true
+	}
+	return 0, false
+}
+
+func labelText(labels []*dto.LabelPair) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, l := range labels {
+		parts = append(parts, l.GetName()+`="`+l.GetValue()+`"`)
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
