@@ -1,0 +1,32 @@
+// Command ddb is the metric store: the node, queries and administration in one
+// binary.
+package main
+
+import (
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"dalmatiner/internal/admin"
+	"dalmatiner/internal/node"
+)
+
+const description = `Dalmatiner, a metric store.
+
+  ddb serve                                     run a node, data in ./data
+  ddb query "SELECT *.mps BUCKET dalmatinerdb LAST 1m"
+  ddb admin buckets create metrics 1s 1w false
+  ddb admin account                             what became of every point`
+
+type grammar struct {
+	Serve  serveCommand       `cmd:"" help:"Run a node."`
+	Query  admin.QueryCommand `cmd:"" help:"Run a DQL query and print tables, or JSON."`
+	Admin  admin.Commands     `cmd:"" help:"Operate a running node."`
+	Config configCommands     `cmd:"" help:"Look at the configuration."`
+
+	Version kong.VersionFlag `help:"Print the version."`
+}
+
+func main() {
+	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr, process{run: node.Run, signals: notify(), exit: os.Exit}))
+}
