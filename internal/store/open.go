@@ -78,6 +78,12 @@ func (s *Store) openDir() error {
 			return fmt.Errorf("data directory %s: %w", s.o.Dir, err)
 		}
 	}
+	// The new entries must survive before anything inside them is promised.
+	for _, dir := range []string{s.o.Dir, fs.PathDir(s.o.Dir)} {
+		if err := syncDir(fs, dir); err != nil {
+			return fmt.Errorf("data directory %s: %w", s.o.Dir, err)
+		}
+	}
 	lock, err := fs.Lock(s.path(lockFile))
 	if err != nil {
 		return fmt.Errorf("data directory %s is in use by another process (or its LOCK cannot be taken): %w", s.o.Dir, err)

@@ -1,0 +1,227 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/goleak"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// epoch is where the tests' clock starts: a multiple of a chunk.
+const epoch = 1_500_000_480
+
+// testClock is a clock that only moves when told.
+type testClock struct{ now atomic.Int64 }
+
+func newTestClock() *testClock {
+	c := &testClock{}
+	c.now.Store(epoch * int64(time.Second))
+	return c
+}
+
+func (c *testClock) Now() time.Time          { return time.Unix(0, c.now.Load()) }
+func (c *testClock) advance(d time.Duration) { c.now.Add(int64(d)) }
+
+// fataler is what *testing.T and *rapid.T have in common.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+func testOptions(fs vfs.FS, clock *testClock) Options {
+	o := DefaultOptions("/data")
+	o.FS, o.Now = fs, clock.Now
+	o.MinFree = 0
+	o.WALInterval = time.Hour // the tests sync when they want to
+	return o
+}
+
+func mustOpen(t fataler, o Options) *Store {
+	t.Helper()
+	s, err := Open(o)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	return s
+}
+
+func mustSession(t fataler, s *Store, bucket string) *Session {
+	t.Helper()
+	info, err := s.EnsureBucket(bucket)
+	if err != nil {
+		t.Fatalf("bucket: %v", err)
+	}
+	x, err := s.NewSession(info)
+	if err != nil {
+		t.Fatalf("session: %v", err)
+	}
+	return x
+}
+
+func key(i int) []byte {
+	k, err := metric.Key("series", fmt.Sprint(i))
+	if err != nil {
+		panic(err)
+	}
+	return k
+}
+
+func readAll(t fataler, s *Store, bucket string, series int, from int64, n int) []uint64 {
+	t.Helper()
+	info, err := s.BucketByName(bucket)
+	if err != nil {
+		t.Fatalf("bucket: %v", err)
+	}
+	dst := make([]uint64, n)
+	if err := s.Read(context.Background(), info, key(series), from, dst); err != nil {
+		t.Fatalf("read: %v", err)
+	}
+	return dst
+}
+
+// write is one call of a session in the model's history.
+type write struct {
+	series int
+	slot   int64
+	words  []uint64 // 0 is an explicit unset point
+}
+
+func (w *write) send(x *Session) {
+	if len(w.words) == 1 {
+		x.Point(key(w.series), uint64(w.slot), w.words[0])
+		return
+	}
+	var data []byte
+	for _, v := range w.words {
+		data = point.Append(data, v)
+	}
+	x.Points(key(w.series), uint64(w.slot), data)
+}
+
+// history is the naive truth: what was sent, in order.
+type history struct {
+	writes []write
+	points []int // total points after each write
+}
+
+func (h *history) add(w write) {
+	total := len(w.words)
+	if n := len(h.points); n > 0 {
+		total += h.points[n-1]
+	}
+	h.writes = append(h.writes, w)
+	h.points = append(h.points, total)
+}
+
+// upTo returns how many writes had been received when the account stood at
+// the given number of points.
+func (h *history) upTo(points uint64) (int, bool) {
+	if points == 0 {
+		return 0, true
+	}
+	for i, p := range h.points {
+		if uint64(p) == points {
+			return i + 1, true
+		}
+	}
+	return 0, false
+}
+
+// state returns the last set word of every (series, slot) after n writes.
+func (h *history) state(n int) map[[2]int64]uint64 {
+	m := make(map[[2]int64]uint64)
+	for _, w := range h.writes[:n] {
+		for i, v := range w.words {
+			if v != point.Unset {
+				m[[2]int64{int64(w.series), w.slot + int64(i)}] = v
+			}
+		}
+	}
+	return m
+}
+
+const (
+	modelSeries = 6
+	modelFrom   = epoch - 1500
+	modelSlots  = 3000
+)
+
+// check compares every slot of every series with the history: the account says
+// how much of it has arrived, which must be at least acked writes.
+func (h *history) check(t fataler, s *Store, bucket string, acked int) {
+	t.Helper()
+	info, err := s.BucketByName(bucket)
+	if err != nil {
+		if acked == 0 {
+			return
+		}
+		t.Fatalf("%v after %d acknowledged writes", err, acked)
+	}
+	counts := s.Account().Total(info.ID)
+	n, ok := h.upTo(counts.Received())
+	if !ok {
+		t.Fatalf("the account holds %d points, which is no prefix of what was sent (I3): %+v", counts.Received(), counts)
+	}
+	if n < acked {
+		t.Fatalf("%d writes were durable, %d are in the account (I1)", acked, n)
+	}
+	want := h.state(n)
+	for series := range modelSeries {
+		for i, got := range readAll(t, s, bucket, series, modelFrom, modelSlots) {
+			slot := modelFrom + int64(i)
+			if w := want[[2]int64{int64(series), slot}]; got != w {
+				t.Fatalf("series %d slot %d (epoch%+d) holds %x, want %x after %d of %d writes",
+					series, slot, slot-epoch, got, w, n, len(h.writes))
+			}
+		}
+	}
+	checkMinutes(t, s, info.ID, counts)
+}
+
+// checkMinutes: the minutes of a bucket sum to its total.
+func checkMinutes(t fataler, s *Store, bucket uint32, total account.Counts) {
+	t.Helper()
+	var sum account.Counts
+	for _, row := range s.Account().Minutes(bucket) {
+		sum.Add(&row.Counts)
+	}
+	if sum != total {
+		t.Fatalf("the minutes sum to %+v, the total is %+v", sum, total)
+	}
+}
+
+func randWrite(r *rand.Rand, now int64) write {
+	w := write{series: r.IntN(modelSeries), slot: now - int64(r.IntN(20))}
+	n := 1
+	switch r.IntN(12) {
+	case 0:
+		w.slot = now - int64(r.IntN(1400)) // late
+	case 1:
+		n = 1 + r.IntN(150)
+		w.slot = now - int64(n) - int64(r.IntN(1000))
+	case 2:
+		n = 1 + r.IntN(20)
+	}
+	for range n {
+		v := point.FromInt(int64(r.IntN(5)))
+		switch r.IntN(10) {
+		case 0:
+			v = point.Unset
+		case 1:
+			v = point.FromFloat(float64(r.IntN(100)) / 4)
+		}
+		w.words = append(w.words, v)
+	}
+	return w
+}

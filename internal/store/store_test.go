@@ -1,0 +1,243 @@
+package store
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"pgregory.net/rapid"
+
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/wal"
+)
+
+// Random writes, ticks, flushes, clean restarts and crashes with any share of
+// the unsynced bytes lost: what is there is always a prefix of what was sent
+// that holds all that was durable, and the account says which (I1, I2, I3).
+func TestAnyCrashLeavesAPrefix(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		clock := newTestClock()
+		fs := vfs.NewCrashableMem()
+		o := testOptions(fs, clock)
+		o.FlushBytes = int64(rapid.SampledFrom([]int{1 << 10, 64 << 20}).Draw(t, "flush bytes"))
+		o.CachePoints = rapid.SampledFrom([]int{60, 120, 720}).Draw(t, "cache_points")
+		s := mustOpen(t, o)
+		defer func() { s.Crash() }()
+		var h history
+		acked := 0
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			switch rapid.SampledFrom([]string{"send", "send", "send", "tick", "flush", "sync", "crash", "reopen"}).Draw(t, "step") {
+			case "send":
+				sendSome(t, s, &h, r, clock)
+			case "tick":
+				clock.advance(time.Duration(1+r.IntN(100)) * time.Second)
+				s.clock.Store(clock.Now().UnixNano())
+				s.everySecond(clock.Now())
+			case "flush":
+				if _, err := s.Flush(context.Background()); err != nil {
+					t.Fatalf("flush: %v", err)
+				}
+				acked = len(h.writes)
+			case "sync":
+				if err := s.log.Sync(); err != nil {
+					t.Fatalf("sync: %v", err)
+				}
+				acked = len(h.writes)
+			case "crash":
+				clone := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(101), RNG: r})
+				s.Crash()
+				fs = clone
+				o.FS = fs
+				s = mustOpen(t, o)
+				h.check(t, s, "b", acked)
+				h = h.cut(t, s)
+				acked = len(h.writes)
+			case "reopen":
+				if err := s.Close(); err != nil {
+					t.Fatalf("close: %v", err)
+				}
+				s = mustOpen(t, o)
+				acked = len(h.writes)
+			}
+			h.check(t, s, "b", acked)
+		}
+	})
+}
+
+// cut forgets the writes that the crash took.
+func (h *history) cut(t fataler, s *Store) history {
+	info, err := s.BucketByName("b")
+	if err != nil {
+		return history{}
+	}
+	n, ok := h.upTo(func() uint64 { c := s.Account().Total(info.ID); return c.Received() }())
+	if !ok {
+		t.Fatalf("no prefix")
+	}
+	return history{writes: h.writes[:n], points: h.points[:n]}
+}
+
+func sendSome(t fataler, s *Store, h *history, r *rand.Rand, clock *testClock) {
+	x := mustSession(t, s, "b")
+	for range 1 + r.IntN(40) {
+		w := randWrite(r, clock.Now().Unix())
+		w.send(x)
+		h.add(w)
+	}
+	if err := x.Close(); err != nil {
+		t.Fatalf("session: %v", err)
+	}
+}
+
+// A crash after every numbered step of a flush finds everything that was there
+// before it.
+func TestCrashAfterEveryFlushStep(t *testing.T) {
+	for step := StepLogSynced; step <= StepLogTrimmed; step++ {
+		r := rand.New(rand.NewPCG(uint64(step), 7))
+		clock := newTestClock()
+		fs := vfs.NewCrashableMem()
+		o := testOptions(fs, clock)
+		var clone *vfs.MemFS
+		armed := false
+		o.FlushStep = func(n int) {
+			if armed && n == step {
+				clone = fs.CrashClone(vfs.CrashCloneCfg{})
+			}
+		}
+		s := mustOpen(t, o)
+		var h history
+		for range 3 {
+			sendSome(t, s, &h, r, clock)
+			if _, err := s.Flush(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			clock.advance(100 * time.Second)
+		}
+		sendSome(t, s, &h, r, clock)
+		armed = true
+		if _, err := s.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		s.Crash()
+		if clone == nil {
+			t.Fatalf("step %d was not reached", step)
+		}
+		o.FS = clone
+		s = mustOpen(t, o)
+		h.check(t, s, "b", len(h.writes))
+		// And the store goes on from there.
+		sendSome(t, s, &h, r, clock)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = mustOpen(t, o)
+		h.check(t, s, "b", len(h.writes))
+		s.Crash()
+	}
+}
+
+// Eight senders write different values to the same slots; after a crash the
+// replay gives what the last read gave.
+func TestReplayGivesTheLastRead(t *testing.T) {
+	clock := newTestClock()
+	fs := vfs.NewCrashableMem()
+	o := testOptions(fs, clock)
+	o.FlushBytes = 4 << 10
+	s := mustOpen(t, o)
+	var wg sync.WaitGroup
+	for sender := range 8 {
+		x := mustSession(t, s, "b")
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(sender), 3))
+			for slot := range uint64(400) {
+				for series := range modelSeries {
+					x.Point(key((series+sender)%modelSeries), epoch+slot, point.FromInt(int64(r.IntN(1<<20))))
+				}
+				if _, err := x.Commit(); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := x.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := s.log.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	var want [modelSeries][]uint64
+	for i := range want {
+		want[i] = readAll(t, s, "b", i, epoch, 400)
+	}
+	o.FS = fs.CrashClone(vfs.CrashCloneCfg{})
+	info, _ := s.BucketByName("b")
+	before := s.Account().Total(info.ID)
+	s.Crash()
+	s = mustOpen(t, o)
+	defer s.Crash()
+	for i := range want {
+		for j, got := range readAll(t, s, "b", i, epoch, 400) {
+			if got == 0 || got != want[i][j] {
+				t.Fatalf("series %d slot %d: %x after the replay, %x before", i, j, got, want[i][j])
+			}
+		}
+	}
+	if after := s.Account().Total(info.ID); after != before || after.Received() != 8*400*modelSeries {
+		t.Errorf("account after the replay %+v, before %+v", after, before)
+	}
+}
+
+// A sender that reconnects for every flush is predicted by the groups: its
+// rows are logged in whole runs.
+func TestPredictionSurvivesReconnects(t *testing.T) {
+	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
+	defer s.Crash()
+	const series = 2*head.Width + 10
+	records := func() int64 { return s.log.Stats().Records }
+	for flush := range uint64(3) {
+		before := records()
+		x := mustSession(t, s, "b")
+		for i := range series {
+			x.Point(key(i), epoch+flush, point.FromInt(int64(i)))
+		}
+		if err := x.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n := records() - before; flush > 0 && n != 3 {
+			t.Errorf("flush %d made %d log records, want 3: one a group", flush, n)
+		}
+	}
+}
+
+func TestAlwaysWaitsForTheDisk(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	clock := newTestClock()
+	o := testOptions(fs, clock)
+	o.WALSync = wal.Always
+	s := mustOpen(t, o)
+	x := mustSession(t, s, "b")
+	x.Point(key(1), epoch, point.FromInt(5))
+	lsn, err := x.Commit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.WaitDurable(t.Context(), lsn); err != nil {
+		t.Fatal(err)
+	}
+	o.FS = fs.CrashClone(vfs.CrashCloneCfg{})
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.Crash()
+	s = mustOpen(t, o)
+	defer s.Crash()
+	if got := readAll(t, s, "b", 1, epoch, 1)[0]; got != point.FromInt(5) {
+		t.Errorf("an acknowledged point reads %x after the crash", got)
+	}
+}
