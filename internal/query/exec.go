@@ -78,7 +78,7 @@ func (p *planner) roundLength() (res, slots int64) {
 			buffers++
 		}
 	}
-	slots = roundSlots
+	slots = p.slots
 	if buffers > 0 {
 		slots = min(slots, max(1, bufferedValues/int64(buffers)/chunkSlots)*chunkSlots)
 	}

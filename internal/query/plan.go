@@ -24,7 +24,8 @@ type planner struct {
 	nodes   map[string]node     // by what they compute
 	shapes  map[string]int
 	leaves  []*leaf
-	buffers int // series that hold a piece each while a round runs
+	buffers int   // series that hold a piece each while a round runs
+	slots   int64 // most slots in a round
 
 	roots  []root
 	points int64 // to read
@@ -58,8 +59,13 @@ func newPlanner(ctx context.Context, e *Engine, q *dql.Query, opt Options, now i
 		zone = time.UTC
 	}
 	start, end, err := TimeRange(q, now, zone)
+	slots := e.roundSlots
+	if slots == 0 {
+		slots = roundSlots
+	}
 	return &planner{
-		ctx: ctx, source: e.Source, q: q, now: now, start: start, end: end,
+		slots: slots,
+		ctx:   ctx, source: e.Source, q: q, now: now, start: start, end: end,
 		limits:  e.Limits.orDefault().stricter(opt.Limits),
 		buckets: make(map[string]Bucket),
 		hits:    make(map[string][][]byte),

@@ -89,6 +89,8 @@ type Engine struct {
 	Now    func() time.Time
 	Zone   *time.Location // of dates without a zone; nil is UTC
 	Limits Limits
+
+	roundSlots int64 // 0 = the constant of that name
 }
 
 // Options are what a request may ask for beside its text.

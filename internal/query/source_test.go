@@ -18,6 +18,7 @@ type memory struct {
 	buckets map[string]query.Bucket
 	series  map[uint32]map[string]run
 	reads   map[string]int // ranges read, by what was read
+	now     int64          // unix ms: points beyond their bucket's lifetime are gone
 }
 
 type run struct {
@@ -76,6 +77,9 @@ func (m *memory) Read(_ context.Context, b query.Bucket, key []byte, from int64,
 		copy(dst[skip:], r.words)
 	} else if -skip < int64(len(r.words)) {
 		copy(dst, r.words[-skip:])
+	}
+	if oldest := m.now/b.Resolution - b.TTL; b.TTL > 0 && oldest > from {
+		clear(dst[:min(oldest-from, int64(len(dst)))])
 	}
 	return nil
 }

@@ -1,0 +1,244 @@
+// Package reference evaluates queries the slow and obvious way: whole arrays
+// of values and confidences, one rule of the language's tables (DQL page,
+// section 6) after the other. It exists to be compared with the engine and
+// knows no limits.
+//
+// It evaluates expressions of direct and wildcard selectors with min, max,
+// sum, avg and count over time, the combinators, arithmetic and confidence.
+package reference
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"dalmatiner/internal/dql"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/query"
+)
+
+// Series is a series with everything known about it.
+type Series struct {
+	Values     []float64
+	Confidence []float64 // 0 to 1, one per value
+	Resolution int64     // ms per value
+	Set, Slots int64     // slots read for it, and how many of them are set
+
+	// Scale is the greatest magnitude among the values that the series was
+	// computed from: what rounding errors are relative to.
+	Scale float64
+}
+
+// ErrMixedResolutions is returned for a combination of series of different
+// resolutions.
+var ErrMixedResolutions = errors.New("mixed resolutions")
+
+// Evaluate returns the series of every field in order, those of a pattern by
+// key, and their values as the engine prints them.
+func Evaluate(ctx context.Context, src query.Source, text string, now time.Time) ([]Series, error) {
+	q, err := dql.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	e := evaluator{ctx: ctx, src: src}
+	if e.start, e.end, err = query.TimeRange(q, now.UnixMilli(), time.UTC); err != nil {
+		return nil, err
+	}
+	var list []Series
+	for _, f := range q.Fields {
+		s, err := e.eval(f.Expr)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, s...)
+	}
+	for i := range list {
+		for j, v := range list[i].Values {
+			list[i].Values[j] = point.Float(point.FromFloat(v))
+		}
+	}
+	return list, nil
+}
+
+type evaluator struct {
+	ctx        context.Context
+	src        query.Source
+	start, end int64
+}
+
+func (e *evaluator) eval(x dql.Expr) ([]Series, error) {
+	switch n := x.(type) {
+	case *dql.Select:
+		return e.read(n, 0)
+	case *dql.Shift:
+		return e.read(n.Of.(*dql.Select), n.By.Milliseconds())
+	case *dql.Binary:
+		return e.binary(n)
+	case *dql.Call:
+		return e.call(n)
+	}
+	return nil, fmt.Errorf("the reference does not know %T", x)
+}
+
+// evalAll returns the series of all expressions in one list.
+func (e *evaluator) evalAll(list ...dql.Expr) ([]Series, error) {
+	var all []Series
+	for _, x := range list {
+		s, err := e.eval(x)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s...)
+	}
+	return all, nil
+}
+
+func (e *evaluator) binary(b *dql.Binary) ([]Series, error) {
+	if n, ok := b.R.(*dql.Number); ok {
+		in, err := e.eval(b.L)
+		return mapAll(in, func(v float64) float64 { return operate(b.Op, v, n.Value) }), err
+	}
+	if n, ok := b.L.(*dql.Number); ok {
+		in, err := e.eval(b.R)
+		return mapAll(in, func(v float64) float64 { return operate(b.Op, n.Value, v) }), err
+	}
+	in, err := e.evalAll(b.L, b.R)
+	if err != nil {
+		return nil, err
+	}
+	return combine(b.Function(), in)
+}
+
+// operate computes l op r; division by 0 counts as division by 1.
+func operate(op byte, l, r float64) float64 {
+	switch op {
+	case '+':
+		return l + r
+	case '-':
+		return l - r
+	case '*':
+		return l * r
+	}
+	if r == 0 {
+		return l
+	}
+	return l / r
+}
+
+func (e *evaluator) call(c *dql.Call) ([]Series, error) {
+	switch last := c.Args[len(c.Args)-1].(type) {
+	case *dql.Duration:
+		in, err := e.eval(c.Args[0])
+		for i := range in {
+			in[i] = window(c.Name, in[i], last.Milliseconds())
+		}
+		return in, err
+	case *dql.Number:
+		in, err := e.eval(c.Args[0])
+		op := map[string]byte{"add": '+', "sub": '-', "mul": '*', "divide": '/'}[c.Name]
+		return mapAll(in, func(v float64) float64 { return operate(op, v, last.Value) }), err
+	}
+	in, err := e.evalAll(c.Args...)
+	if err != nil {
+		return nil, err
+	}
+	if c.Name == "confidence" {
+		for i := range in {
+			in[i].Values = in[i].Confidence
+			in[i].Confidence = slices.Repeat([]float64{1}, len(in[i].Values))
+		}
+		return in, nil
+	}
+	return combine(c.Name, in)
+}
+
+func mapAll(in []Series, f func(float64) float64) []Series {
+	for i := range in {
+		for j, v := range in[i].Values {
+			in[i].Values[j] = f(v)
+		}
+		in[i].rescale()
+	}
+	return in
+}
+
+func (s *Series) rescale() {
+	for _, v := range s.Values {
+		s.Scale = max(s.Scale, math.Abs(v))
+	}
+}
+
+func (e *evaluator) read(s *dql.Select, shift int64) ([]Series, error) {
+	b, err := e.src.Bucket(s.Bucket)
+	if err != nil {
+		return nil, err
+	}
+	keys := [][]byte{s.Metric.Key}
+	if s.Metric.Parts != nil {
+		keys = nil
+		err := e.src.Metrics(e.ctx, b, nil, func(key []byte) bool {
+			if match(s.Metric.Parts, key) {
+				keys = append(keys, bytes.Clone(key))
+			}
+			return true
+		})
+		if err != nil {
+			return nil, err
+		}
+		slices.SortFunc(keys, bytes.Compare)
+	}
+	var list []Series
+	from, to := max(1, e.start-shift)/b.Resolution, max(1, e.end-shift)/b.Resolution
+	for _, key := range keys {
+		words := make([]uint64, to-from)
+		for i := range words {
+			if err := e.src.Read(e.ctx, b, key, from+int64(i), words[i:i+1]); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, realize(words, b.Resolution))
+	}
+	return list, nil
+}
+
+func match(pattern []dql.Part, key []byte) bool {
+	parts, ok := metric.Parts(key)
+	if !ok || len(parts) != len(pattern) {
+		return false
+	}
+	for i, p := range pattern {
+		if !p.Any && p.Text != string(parts[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// realize fills gaps: a gap is the last value with confidence 0, a leading
+// gap the first one, nothing at all is 0.
+func realize(words []uint64, resolution int64) Series {
+	s := Series{Resolution: resolution, Slots: int64(len(words))}
+	last := 0.0
+	for _, w := range words {
+		if w != point.Unset {
+			last = point.Float(w)
+			break
+		}
+	}
+	for _, w := range words {
+		sure := 0.0
+		if w != point.Unset {
+			last, sure = point.Float(w), 1
+			s.Set++
+		}
+		s.Values = append(s.Values, last)
+		s.Confidence = append(s.Confidence, sure)
+	}
+	s.rescale()
+	return s
+}

@@ -1,0 +1,83 @@
+package query_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query"
+)
+
+const nwait = "SELECT max(cloud.zones.cpu.nwait.e2be6f6c-2005-4f2d-aff9-f427b9 BUCKET tachyon, 1m) LAST 1h"
+
+// benchQuery reports the time per point that the query covers.
+func benchQuery(b *testing.B, m *memory, text string) {
+	m.reads = nil
+	e := query.Engine{Source: m, Now: func() time.Time { return time.UnixMilli(366 * 86400 * 1000) }}
+	var slots int64
+	b.ReportAllocs()
+	for b.Loop() {
+		r, err := e.Query(context.Background(), text, query.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		slots = r.Stats.Slots
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(slots), "ns/point")
+}
+
+func days(b *testing.B, n int) []uint64 {
+	b.Helper()
+	return ints(n*86400, func(i int64) int64 { return i * 7919 % 1000 })
+}
+
+func BenchmarkMaxOfAnHour(b *testing.B) {
+	m := newMemory(b)
+	m.addBucket("tachyon", 1000, 0)
+	m.load("tachyon", key(b, "cloud", "zones", "cpu", "nwait", "e2be6f6c-2005-4f2d-aff9-f427b9"), 365*86400, days(b, 1))
+	benchQuery(b, m, nwait)
+}
+
+func BenchmarkMaxOfADayOfSeven(b *testing.B) {
+	m := newMemory(b)
+	m.addBucket("tachyon", 1000, 0)
+	text := "SELECT"
+	for i := range 7 {
+		m.load("tachyon", key(b, "cloud", fmt.Sprint(i)), 365*86400, days(b, 1))
+		text += fmt.Sprintf("%s max(cloud.%d BUCKET tachyon, 1h)", map[bool]string{true: ",", false: ""}[i > 0], i)
+	}
+	benchQuery(b, m, text+" LAST 1d")
+}
+
+func BenchmarkAverageOf2000Series(b *testing.B) {
+	m := newMemory(b)
+	m.addBucket("dalmatinerdb", 1000, 0)
+	words := days(b, 1)
+	for i := range 2000 {
+		m.load("dalmatinerdb", key(b, fmt.Sprint(i), "mps"), 365*86400, words)
+	}
+	b.Run("sum then avg", func(b *testing.B) {
+		benchQuery(b, m, "SELECT avg(sum(*.mps BUCKET dalmatinerdb), 5m) AS 'metrics/s' LAST 1h")
+	})
+	b.Run("avg per series", func(b *testing.B) {
+		benchQuery(b, m, "SELECT avg(avg(*.mps BUCKET dalmatinerdb, 1m)) LAST 1h")
+	})
+}
+
+func BenchmarkMaxOfAYear(b *testing.B) {
+	m := newMemory(b)
+	m.addBucket("b", 1000, 0)
+	m.load("b", key(b, "a"), 86400, days(b, 365))
+	benchQuery(b, m, "SELECT max(a BUCKET b, 1d) LAST 365d")
+}
+
+func BenchmarkParse(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := dql.Parse(nwait); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
