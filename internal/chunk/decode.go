@@ -250,7 +250,7 @@ func (l *list) decode(dst []uint64, a int) {
 	for skip := a - j*n; len(dst) > 0; j, skip = j+1, 0 {
 		l.ints.lane(&buf, j)
 		part := dst[:min(len(dst), n-skip)]
-		l.kind.words(part, buf[skip:])
+		l.kind.words(part, buf.values[skip:])
 		dst = dst[len(part):]
 	}
 }

@@ -10,14 +10,14 @@ import (
 // Encoder holds scratch memory for Append. The zero value is ready; it must
 // not be used by two goroutines at once.
 type Encoder struct {
-	words   [Slots]uint64 // of the set slots
+	set     [Slots]uint64 // words of the set slots, where there are others
 	values  [Slots]int64  // the same as integers
 	runs    [Slots]uint64 // words that differ from the one before
 	others  [Slots]uint64 // words of the second list of classSplit
 	lists   [2][Slots]int64
 	dense   ints
 	sparse  ints
-	res     residuals
+	scratch scratch
 	present mask
 	odd     mask
 	trial   []byte
@@ -43,59 +43,98 @@ func (e *Encoder) Append(dst []byte, off int, words []uint64) []byte {
 	f := frame{}
 	f.FirstOff, f.LastOff = off, off+len(words)-1
 	f.First, f.Last = words[0], words[len(words)-1]
-	floats := e.collect(&f, words)
+	if constant(words) {
+		return e.appendConstant(dst, &f, words)
+	}
+	set, floats := e.collect(&f, words)
 	switch {
 	case floats == 0:
 		f.class = classInts
-		toInts(e.values[:f.Count], e.words[:f.Count])
+		toInts(e.values[:f.Count], set)
 		return e.appendScaled(dst, &f, words)
 	case floats < f.Count:
 		f.class = classSplit
-		e.wordAggregates(&f, words)
-		return e.appendSplit(dst, &f, asInt)
+		f.aggregate(words, set)
+		return e.appendSplit(dst, &f, set, asInt)
 	}
 	var odds int
-	f.kind, odds = toDecimals(e.values[:f.Count], e.words[:f.Count], &e.odd)
+	f.kind, odds = toDecimals(e.values[:f.Count], set, &e.odd)
 	if odds == 0 {
 		f.class = classDecimals
 		return e.appendScaled(dst, &f, words)
 	}
 	f.class = classBits
-	e.wordAggregates(&f, words)
+	f.aggregate(words, set)
 	if odds == f.Count {
-		return e.appendBits(dst, &f)
+		return e.appendBits(dst, &f, set)
 	}
-	return e.appendOdd(dst, &f)
+	return e.appendOdd(dst, &f, set)
 }
 
-// collect gathers the set words, notes where they are and returns the number
-// of floats among them.
-func (e *Encoder) collect(f *frame, words []uint64) (floats int) {
-	var high uint64
-	n := 0
-	for _, w := range words {
-		e.words[n] = w
-		if w != point.Unset {
-			n++
+// constant reports whether all words are the same. Most other data is told
+// apart at once, and no other kind of series is as frequent.
+func constant(words []uint64) bool {
+	for _, w := range words[1:] {
+		if w != words[0] {
+			return false
 		}
-		high += w >> 63
 	}
-	f.Count = n
-	if n == len(words) {
+	return true
+}
+
+// appendConstant encodes words that are all the same.
+func (e *Encoder) appendConstant(dst []byte, f *frame, words []uint64) []byte {
+	f.Count = len(words)
+	f.shape = shapeRun
+	if f.Count == Slots {
+		f.shape = shapeFull
+	}
+	w := words[0]
+	if w < floatMarker {
+		f.min = point.Int(w)
+		return f.appendScaled(f.appendForm(dst), f.min, Sum{})
+	}
+	f.kind, _ = toDecimals(e.values[:1], words[:1], &e.odd)
+	if e.odd.has(0) {
+		f.class, f.constant = classBits, true
+		f.aggregate(words, words[:1])
+		return f.appendWords(f.appendForm(dst))
+	}
+	f.class, f.min = classDecimals, e.values[0]
+	f.Sum.Float = sumFloats(words, f.FirstOff)
+	return f.appendScaled(f.appendForm(dst), f.min, product(f.min, f.Count))
+}
+
+// collect returns the set words and how many of them are floats, and notes
+// where they are.
+func (e *Encoder) collect(f *frame, words []uint64) (set []uint64, floats int) {
+	var high, unset uint64
+	for _, w := range words {
+		high += w >> 63
+		unset += (w - 1) &^ w >> 63 // 1 for 0 only
+	}
+	f.Count = len(words) - int(unset)
+	if unset == 0 {
 		f.shape = shapeRun
-		if n == Slots {
+		if len(words) == Slots {
 			f.shape = shapeFull
 		}
-		return int(high)
+		return words, int(high)
 	}
 	f.shape = shapeMask
 	e.present = mask{}
-	for i, w := range words[1 : len(words)-1] {
+	set = e.set[:f.Count]
+	n := 1
+	set[0] = words[0]
+	for i, w := range words[1:] {
 		if w != point.Unset {
+			set[n] = w
+			n++
 			e.present.set(i)
 		}
 	}
-	return int(high)
+	e.present.truncate(len(words) - 2) // the last one is known to be set
+	return set, int(high)
 }
 
 // appendPresent appends the mask of shapeMask: the slots between the first and
@@ -104,7 +143,7 @@ func (e *Encoder) appendPresent(dst []byte, f *frame) []byte {
 	if f.shape != shapeMask {
 		return dst
 	}
-	p := planMask(&e.present, f.slots()-2)
+	p := planMask(&e.present, f.slots()-2, &e.scratch.gaps)
 	return p.appendTo(dst, f.slots()-2)
 }
 
@@ -127,7 +166,7 @@ func (e *Encoder) appendScaled(dst []byte, f *frame, words []uint64) []byte {
 	if f.span == 0 {
 		return dst
 	}
-	return b.appendTo(dst, &e.res)
+	return b.appendTo(dst, &e.scratch)
 }
 
 // body is a list of integers, with repetitions taken out where that is
@@ -147,7 +186,7 @@ func (e *Encoder) planBody(v []int64, x *extent) body {
 	if x.min == x.max {
 		return b
 	}
-	size := planInts(&e.dense, v, x)
+	size := planInts(&e.dense, v, x, &e.scratch)
 	if x.changes > len(v)/4 {
 		return b
 	}
@@ -159,19 +198,19 @@ func (e *Encoder) planBody(v []int64, x *extent) body {
 			runs = append(runs, k)
 		}
 	}
-	p := planMask(&changes, len(v)-1)
+	p := planMask(&changes, len(v)-1, &e.scratch.gaps)
 	if p.size >= size {
 		return b
 	}
 	rx := measure(runs)
-	if p.size+planInts(&e.sparse, runs, &rx) < size {
+	if p.size+planInts(&e.sparse, runs, &rx, &e.scratch) < size {
 		b.list, b.plan, b.changes, b.mask = runs, &e.sparse, true, p
 	}
 	return b
 }
 
-func (b *body) appendTo(dst []byte, res *residuals) []byte {
-	return b.plan.appendTo(b.appendChanges(dst), b.list, res)
+func (b *body) appendTo(dst []byte, s *scratch) []byte {
+	return b.plan.appendTo(b.appendChanges(dst), b.list, s)
 }
 
 func (b *body) appendChanges(dst []byte) []byte {
@@ -181,11 +220,11 @@ func (b *body) appendChanges(dst []byte) []byte {
 	return b.mask.appendTo(dst, b.count-1)
 }
 
-// wordAggregates fills in the aggregates of classBits and classSplit.
-func (e *Encoder) wordAggregates(f *frame, words []uint64) {
+// aggregate fills in the aggregates of classBits and classSplit.
+func (f *frame) aggregate(words, set []uint64) {
 	f.Sum, f.Filled = sumWords(words, f.FirstOff)
 	f.constant = true
-	for _, w := range e.words[:f.Count] {
+	for _, w := range set {
 		f.constant = f.constant && w == f.First
 		if v := point.Float(w); v != v {
 			continue
@@ -212,12 +251,12 @@ func appendPrefix(dst []byte, t transform, x *extent, first int64) []byte {
 }
 
 // appendBits encodes floats by their bits.
-func (e *Encoder) appendBits(dst []byte, f *frame) []byte {
+func (e *Encoder) appendBits(dst []byte, f *frame, set []uint64) []byte {
 	if f.constant {
 		return e.appendPresent(f.appendWords(f.appendForm(dst)), f)
 	}
 	v := e.lists[0][:f.Count]
-	t := toBits(v, e.words[:f.Count])
+	t := toBits(v, set)
 	x := measure(v)
 	b := e.planBody(v, &x)
 	f.changes = b.changes
@@ -225,20 +264,17 @@ func (e *Encoder) appendBits(dst []byte, f *frame) []byte {
 	dst = e.appendPresent(dst, f)
 	dst = b.appendChanges(dst)
 	dst = appendPrefix(dst, t, &x, v[0])
-	return b.plan.appendTo(dst, b.list, &e.res)
+	return b.plan.appendTo(dst, b.list, &e.scratch)
 }
 
 // appendOdd encodes floats of which some are no decimals: by their bits, or as
 // two lists, whichever is smaller.
-func (e *Encoder) appendOdd(dst []byte, f *frame) []byte {
+func (e *Encoder) appendOdd(dst []byte, f *frame, set []uint64) []byte {
 	start := len(dst)
-	dst = e.appendBits(dst, f)
-	if f.constant {
-		return dst
-	}
+	dst = e.appendBits(dst, f, set)
 	split := *f
 	split.class, split.changes = classSplit, false
-	e.trial = e.appendSplit(e.trial[:0], &split, f.kind)
+	e.trial = e.appendSplit(e.trial[:0], &split, set, f.kind)
 	if len(e.trial) < len(dst)-start {
 		dst = append(dst[:start], e.trial...)
 	}
@@ -247,23 +283,23 @@ func (e *Encoder) appendOdd(dst []byte, f *frame) []byte {
 
 // appendSplit encodes two lists: the integers, or the decimals of kind t, and
 // the other words.
-func (e *Encoder) appendSplit(dst []byte, f *frame, t transform) []byte {
+func (e *Encoder) appendSplit(dst []byte, f *frame, set []uint64, t transform) []byte {
 	runs, changes := e.runs[:1], mask{}
-	runs[0] = e.words[0]
-	for i, w := range e.words[1:f.Count] {
-		if w != e.words[i] {
+	runs[0] = set[0]
+	for i, w := range set[1:] {
+		if w != set[i] {
 			changes.set(i)
 			runs = append(runs, w)
 		}
 	}
 	f.changes = len(runs) <= f.Count/4
 	if !f.changes {
-		runs = e.words[:f.Count]
+		runs = set
 	}
 	dst = f.appendWords(f.appendForm(dst))
 	dst = e.appendPresent(dst, f)
 	if f.changes {
-		p := planMask(&changes, f.Count-1)
+		p := planMask(&changes, f.Count-1, &e.scratch.gaps)
 		dst = p.appendTo(dst, f.Count-1)
 	}
 	var kinds mask
@@ -276,7 +312,7 @@ func (e *Encoder) appendSplit(dst []byte, f *frame, t transform) []byte {
 			b = append(b, w)
 		}
 	}
-	p := planMask(&kinds, len(runs))
+	p := planMask(&kinds, len(runs), &e.scratch.gaps)
 	dst = p.appendTo(dst, len(runs))
 	dst = e.appendList(dst, a, t)
 	v := e.lists[1][:len(b)]
@@ -297,6 +333,6 @@ func (e *Encoder) appendList(dst []byte, v []int64, t transform) []byte {
 	if x.min == x.max {
 		return dst
 	}
-	planInts(&e.dense, v, &x)
-	return e.dense.appendTo(dst, v, &e.res)
+	planInts(&e.dense, v, &x, &e.scratch)
+	return e.dense.appendTo(dst, v, &e.scratch)
 }

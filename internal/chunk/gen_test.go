@@ -40,6 +40,9 @@ func kinds() []kind {
 			return float64(r.IntN(1000)) / 10
 		}, point.FromFloat), 11.5},
 		{"ints-and-floats", intsAndFloats, 11.5},
+		{"spikes", series(spikes, point.FromInt), 5.5},
+		{"resets", series(resets, point.FromInt), 5.6},
+		{"latency", series(func(r *rand.Rand, _ int, _ float64) float64 { return math.Round(1000 * math.Exp(r.NormFloat64())) }, point.FromInt), 13.6},
 		{"every-tenth", everyTenth, 1.3},
 		{"outage", outage, 9},
 		{"random-gaps", randomGaps, 7},
@@ -67,6 +70,25 @@ func slowGauge(r *rand.Rand, i int, v float64) float64 {
 		v += float64(r.IntN(11) - 5)
 	}
 	return v
+}
+
+// spikes is a gauge of 0..20 that now and then holds a large value.
+func spikes(r *rand.Rand, _ int, _ float64) float64 {
+	if r.IntN(50) == 0 {
+		return float64(r.IntN(1_000_000))
+	}
+	return float64(r.IntN(21))
+}
+
+// resets is a counter that starts again every 300 slots.
+func resets(r *rand.Rand, i int, v float64) float64 {
+	if i%300 == 0 {
+		v = 1e9
+	}
+	if i%300 == 299 {
+		return 0
+	}
+	return v + float64(r.IntN(21))
 }
 
 // series makes every value from the one before.
@@ -135,7 +157,7 @@ var special = []uint64{
 // genPiece draws a piece of a chunk whose values and gaps come from a few very
 // different sources, so that every form is reached.
 func genPiece(t *rapid.T) (off int, words []uint64) {
-	n := rapid.SampledFrom([]int{1, 2, 3, 59, 60, 61, 120, 719, 720}).Draw(t, "n")
+	n := rapid.SampledFrom([]int{720, 60, 719, 120, 61, 59, 3, 2, 1}).Draw(t, "n")
 	if rapid.Bool().Draw(t, "any length") {
 		n = rapid.IntRange(1, Slots).Draw(t, "length")
 	}

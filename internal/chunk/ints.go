@@ -12,59 +12,78 @@ const (
 	formOffset = iota // frame of reference: offsets from the smallest value
 	formDelta
 	formDelta2
+
+	patchedFlag = 1 << 5
 )
+
+// scratch is memory that planning and writing a list need.
+type scratch struct {
+	res  residuals
+	raw  [Slots]int64
+	gaps gapList
+}
 
 // extent is what a form has to know about a list of integers.
 type extent struct {
 	min, max   int64 // of the values
 	min1, max1 int64 // of the first differences
-	min2, max2 int64 // of the second differences
 	changes    int   // values that differ from the one before
 	sum        Sum
 }
 
-// measure looks at every value once. Values are within 64 bits signed;
-// differences wrap.
+// measure looks at every value once. Differences wrap. The sum is right for
+// values of 56 bits.
 func measure(v []int64) extent {
 	e := extent{min: v[0], max: v[0]}
+	e.sum.addInt(v[0])
 	if len(v) == 1 {
-		e.sum.addInt(v[0])
 		return e
 	}
-	prev, prevD := v[1], v[1]-v[0]
-	lo, hi, lo1, hi1 := min(v[0], v[1]), max(v[0], v[1]), prevD, prevD
-	var lo2, hi2 int64
-	if len(v) > 2 {
-		lo2 = v[2] - v[1] - prevD
-		hi2 = lo2
-	}
-	if prevD != 0 {
-		e.changes++
-	}
-	e.sum.addInt(v[0])
-	e.sum.addInt(v[1])
-	for rest := v[2:]; len(rest) > 0; {
-		// Values of 56 bits: 60 of them cannot overflow a partial sum. Where
-		// they are wider nobody asks for the sum.
+	prev := v[0]
+	lo, hi := prev, prev
+	lo1 := v[1] - prev
+	hi1 := lo1
+	changes := uint64(0)
+	for rest := v[1:]; len(rest) > 0; {
+		// A lane of 56-bit values cannot overflow 64 bits.
 		lane := rest[:min(Lane, len(rest))]
 		rest = rest[len(lane):]
 		var sum int64
 		for _, x := range lane {
 			d := x - prev
-			dd := d - prevD
+			prev = x
 			lo, hi = min(lo, x), max(hi, x)
 			lo1, hi1 = min(lo1, d), max(hi1, d)
-			lo2, hi2 = min(lo2, dd), max(hi2, dd)
 			sum += x
-			if d != 0 {
-				e.changes++
-			}
-			prev, prevD = x, d
+			changes += uint64(d|-d) >> 63
 		}
 		e.sum.addInt(sum)
 	}
-	e.min, e.max, e.min1, e.max1, e.min2, e.max2 = lo, hi, lo1, hi1, lo2, hi2
+	e.min, e.max, e.min1, e.max1, e.changes = lo, hi, lo1, hi1, int(changes)
 	return e
+}
+
+// measure2 returns the smallest second difference and the span of all, at
+// least 3 values having been given. It stops as soon as the span reaches
+// limit: then the first differences are the better form.
+func measure2(v []int64, limit uint64) (least int64, span uint64) {
+	prev, prevD := v[1], v[1]-v[0]
+	lo := v[2] - v[1] - prevD
+	hi := lo
+	for rest := v[2:]; len(rest) > 0; {
+		part := rest[:min(16, len(rest))]
+		rest = rest[len(part):]
+		for _, x := range part {
+			d := x - prev
+			dd := d - prevD
+			prev, prevD = x, d
+			lo, hi = min(lo, dd), max(hi, dd)
+		}
+		if uint64(hi-lo) >= limit {
+			break
+		}
+	}
+	return lo, uint64(hi - lo)
 }
 
 // chain is what lanes start from: of every lane but the first, the value (or
@@ -136,30 +155,43 @@ type ints struct {
 	values chain
 	diffs  chain // of formDelta2
 	body   []byte
+
+	patched bool
+	patch   patch
 }
 
 // planInts chooses the smallest form of v and returns its size in bytes. The
-// reader knows the length, the smallest and largest value and the first one.
-func planInts(p *ints, v []int64, e *extent) int {
+// reader knows the length, the smallest and largest value, which differ, and the
+// first one.
+func planInts(p *ints, v []int64, e *extent, s *scratch) int {
 	*p = ints{m: len(v), form: formOffset, base: e.min}
 	p.lay = planLayout(p.m, uint64(e.max-e.min))
 	size := 1 + p.lay.size()
-	if len(v) < 2 {
+	span1 := uint64(e.max1 - e.min1)
+	size = p.tryChain(v, formDelta, e.min1, span1, size)
+	if len(v) < 3 || span1 == 0 {
 		return size
 	}
-	if l := planLayout(p.m, uint64(e.max1-e.min1)); l.size() < size {
-		q := ints{m: len(v), form: formDelta, base: e.min1, lay: l}
-		q.startLanes(v)
-		if n := q.size(); n < size {
-			*p, size = q, n
-		}
+	size = p.planPatched(v, e, s, size)
+	if least, span2 := measure2(v, span1); span2 < span1 {
+		size = p.tryChain(v, formDelta2, least, span2, size)
 	}
-	if l := planLayout(p.m, uint64(e.max2-e.min2)); l.size() < size {
-		q := ints{m: len(v), form: formDelta2, base: e.min2, lay: l}
-		q.startLanes(v)
-		if n := q.size(); n < size {
-			*p, size = q, n
-		}
+	return size
+}
+
+// tryChain replaces p by a form of differences where that is smaller than size.
+func (p *ints) tryChain(v []int64, form int, base int64, limit uint64, size int) int {
+	if limit > p.lay.limit && p.lay.group == 1 {
+		return size
+	}
+	q := ints{m: len(v), form: form, base: base, lay: planLayout(len(v), limit)}
+	if q.lay.size() >= size {
+		return size
+	}
+	q.startLanes(v)
+	if n := q.size(); n < size {
+		*p = q
+		return n
 	}
 	return size
 }
@@ -180,24 +212,37 @@ func (p *ints) startLanes(v []int64) {
 	}
 }
 
-// size is the number of bytes that appendTo writes for the forms with chains.
+// size is the number of bytes that appendTo writes, but for formOffset without
+// patches.
 func (p *ints) size() int {
-	n := 1 + uvarintLen(zigzag(p.base)) + uvarintLen(p.lay.limit) + p.values.size(p.lay.lanes) + p.lay.size()
+	n := 1 + uvarintLen(zigzag(p.base)) + uvarintLen(p.lay.limit) + p.lay.size()
+	if p.form != formOffset {
+		n += p.values.size(p.lay.lanes)
+	}
 	if p.form == formDelta2 {
 		n += uvarintLen(zigzag(p.diffs.at[0])) + p.diffs.size(p.lay.lanes)
+	}
+	if p.patched {
+		n += p.patch.size()
 	}
 	return n
 }
 
-// appendTo appends v, the list that p was planned for. res is scratch.
-func (p *ints) appendTo(dst []byte, v []int64, res *residuals) []byte {
-	dst = append(dst, byte(p.form)|byte(p.lay.group-1)<<2)
-	if p.form != formOffset {
+// appendTo appends v, the list that p was planned for.
+func (p *ints) appendTo(dst []byte, v []int64, s *scratch) []byte {
+	head := byte(p.form) | byte(p.lay.group-1)<<2
+	if p.patched {
+		head |= patchedFlag
+	}
+	dst = append(dst, head)
+	if p.form != formOffset || p.patched {
 		dst = binary.AppendUvarint(dst, zigzag(p.base))
 		dst = binary.AppendUvarint(dst, p.lay.limit)
+	}
+	if p.form != formOffset {
 		dst = p.values.appendTo(dst, p.lay.lanes)
 	}
-	base := p.base
+	base, res := p.base, &s.res
 	switch p.form {
 	case formOffset:
 		for i, x := range v {
@@ -220,23 +265,26 @@ func (p *ints) appendTo(dst []byte, v []int64, res *residuals) []byte {
 			prev, prevD = x, d
 		}
 	}
+	if p.patched {
+		dst = p.patch.appendTo(dst, len(v), s)
+	}
 	clear(res[len(v) : p.lay.lanes*p.lay.length])
 	return p.lay.pack(dst, res)
 }
 
 // ints reads the form of a list of m integers within [min, min+span] that
-// starts with first.
+// starts with first. p is zero.
 func (r *reader) ints(p *ints, m int, min int64, span uint64, first int64) error {
 	head := r.u8()
-	*p = ints{m: m, form: int(head & 3), base: min}
+	p.m, p.form, p.base, p.patched = m, int(head&3), min, head&patchedFlag != 0
 	limit := span
-	if p.form != formOffset {
+	if p.form != formOffset || p.patched {
 		p.base = r.varint()
 		limit = r.uvarint()
 	}
 	var ok bool
-	p.lay, ok = layoutOf(m, limit, int(head>>2)+1)
-	if !ok || p.form > formDelta2 {
+	p.lay, ok = layoutOf(m, limit, int(head>>2&7)+1)
+	if !ok || p.form > formDelta2 || head >= 2*patchedFlag {
 		return fmt.Errorf("%w: form %#x of %d integers is not defined", ErrCorrupt, head, m)
 	}
 	if p.form != formOffset {
@@ -244,6 +292,11 @@ func (r *reader) ints(p *ints, m int, min int64, span uint64, first int64) error
 	}
 	if p.form == formDelta2 {
 		r.chain(&p.diffs, r.varint(), p.lay.lanes)
+	}
+	if p.patched {
+		if err := r.patch(&p.patch, m); err != nil {
+			return err
+		}
 	}
 	p.body = r.take(p.lay.size())
 	if r.bad {
@@ -259,10 +312,13 @@ func (r *reader) ints(p *ints, m int, min int64, span uint64, first int64) error
 	return nil
 }
 
-// lane decodes lane j into buf, as int64 bits.
+// lane decodes lane j into buf.values, as int64 bits.
 func (p *ints) lane(buf *laneBuf, j int) {
 	p.lay.unpack(buf, p.body, j)
-	values := buf[:p.lay.length]
+	values := buf.values[:p.lay.length]
+	if p.patched {
+		p.patch.apply(values, j*p.lay.length)
+	}
 	base := p.base
 	switch p.form {
 	case formOffset:

@@ -97,33 +97,36 @@ type maskPlan struct {
 	size   int // bytes
 }
 
+// gapList is scratch for planMask.
+type gapList [Slots]uint16
+
 // planMask finds the smallest encoding of the members of m below n.
-func planMask(m *mask, n int) maskPlan {
+func planMask(m *mask, n int, gaps *gapList) maskPlan {
 	best := maskPlan{mode: maskBitmap, set: *m, size: 1 + bytesFor(n)}
 	ones := m.rank(n)
-	best.try(maskOnes, *m, ones, n)
-	if n-ones <= n/2 {
-		best.try(maskZeros, m.complement(n), n-ones, n)
+	if ones <= n/2+1 {
+		best.try(maskOnes, m, ones, gaps)
+	} else {
+		zeros := m.complement(n)
+		best.try(maskZeros, &zeros, n-ones, gaps)
 	}
 	edges := m.edges(n)
-	best.try(maskEdges, edges, edges.rank(n), n)
+	if count := edges.rank(n); count <= min(ones, n-ones)+1 {
+		best.try(maskEdges, &edges, count, gaps)
+	}
 	return best
 }
 
-func (p *maskPlan) try(mode int, set mask, count, n int) {
-	if count > n/2+1 {
-		return // Rice codes need n bits here and the gaps can hardly be equal
-	}
-	var gaps [Slots]uint16
-	lo, hi, sum := set.gaps(gaps[:count])
-	q := maskPlan{mode: mode, minGap: lo, count: count, set: set, rice: riceNone}
-	payload := 0
+func (p *maskPlan) try(mode int, set *mask, count int, scratch *gapList) {
+	gaps := scratch[:count]
+	lo, hi, sum := set.gaps(gaps)
+	rice, payload := uint(riceNone), 0
 	if lo != hi {
-		q.rice, payload = bestRice(gaps[:count], lo, sum)
+		rice, payload = bestRice(gaps, lo, sum)
 	}
-	q.size = 1 + uvarintLen(uint64(count)) + uvarintLen(uint64(lo)) + bytesFor(payload)
-	if q.size < p.size {
-		*p = q
+	size := 1 + uvarintLen(uint64(count)) + uvarintLen(uint64(lo)) + bytesFor(payload)
+	if size < p.size {
+		*p = maskPlan{mode: mode, rice: rice, minGap: lo, count: count, set: *set, size: size}
 	}
 }
 
@@ -151,21 +154,26 @@ func (m *mask) gaps(gaps []uint16) (lo, hi, sum int) {
 // their size in bits.
 func bestRice(gaps []uint16, lo, sum int) (rice uint, size int) {
 	mean := sum/len(gaps) - lo
-	from := max(bits.Len(uint(mean))-2, 0)
+	from := uint(max(bits.Len(uint(mean))-2, 0))
+	var n [4]int
+	for _, g := range gaps {
+		v := (int(g) - lo) >> from
+		n[0] += v
+		n[1] += v >> 1
+		n[2] += v >> 2
+		n[3] += v >> 3
+	}
 	size = -1
-	for k := uint(from); k < uint(from)+4; k++ {
-		n := len(gaps) * int(k+1)
-		for _, g := range gaps {
-			n += (int(g) - lo) >> k
-		}
-		if size < 0 || n < size {
-			rice, size = k, n
+	for i, high := range n {
+		k := from + uint(i)
+		if total := high + len(gaps)*int(k+1); size < 0 || total < size {
+			rice, size = k, total
 		}
 	}
 	return rice, size
 }
 
-// appendMask appends the encoding of a mask over n indexes.
+// appendTo appends the encoding of a mask over n indexes.
 func (p *maskPlan) appendTo(dst []byte, n int) []byte {
 	dst = append(dst, byte(p.mode)|byte(p.rice)<<2)
 	if p.mode == maskBitmap {

@@ -157,40 +157,43 @@ func (l *layout) packGroups(out []byte, at, stride int, values []uint64) uint64 
 	return acc
 }
 
-// laneBuf holds the residuals of one lane; the spare room lets the last group
-// be written whole.
-type laneBuf [64 + maxGroup]uint64
+// laneBuf holds one lane: its words, gathered first so that the loops below
+// have no branches, and its residuals. 60 values of 64 bits are 60 words; the
+// spare room for values lets the last group be written whole.
+type laneBuf struct {
+	words  [64]uint64
+	values [64 + maxGroup]uint64
+}
 
 // unpack reads the residuals of lane j of body, which is l.size() bytes long.
+// What buf.words holds behind the lane does not reach the values.
 func (l *layout) unpack(buf *laneBuf, body []byte, j int) {
 	if l.width == 0 {
-		*buf = laneBuf{}
+		clear(buf.values[:])
 		return
 	}
-	// Gathering the lane first keeps the loops below free of branches. 60
-	// values of 64 bits are 60 words.
-	var words [64]uint64
 	n := l.laneBits()
 	whole := n >> 6
 	for k := range whole {
-		words[k&63] = binary.LittleEndian.Uint64(body[8*(k*l.lanes+j):])
+		buf.words[k&63] = binary.LittleEndian.Uint64(body[8*(k*l.lanes+j):])
 	}
 	if tail := n & 63; tail != 0 {
-		words[whole&63] = bitsAt(body, 64*whole*l.lanes+j*tail, uint(tail))
+		buf.words[whole&63] = bitsAt(body, 64*whole*l.lanes+j*tail, uint(tail))
 	}
 	if l.group == 1 {
-		unpackPlain(buf, &words, l.length, l.width)
+		unpackPlain(buf, l.length, l.width)
 		return
 	}
-	l.unpackGroups(buf, &words)
+	l.unpackGroups(buf)
 }
 
-func unpackPlain(buf *laneBuf, words *[64]uint64, length int, width uint) {
+func unpackPlain(buf *laneBuf, length int, width uint) {
+	words, values := &buf.words, buf.values[:length]
 	keep := ^uint64(0) >> (64 - width)
 	pos := uint(0)
-	for i := range buf[:length] {
+	for i := range values {
 		k, s := pos>>6, pos&63
-		buf[i] = (words[k&63]>>s | words[(k+1)&63]<<1<<(63-s)) & keep
+		values[i] = (words[k&63]>>s | words[(k+1)&63]<<1<<(63-s)) & keep
 		pos += width
 	}
 }
@@ -198,7 +201,8 @@ func unpackPlain(buf *laneBuf, words *[64]uint64, length int, width uint) {
 // unpackGroups divides by the base with a multiplication: with s = width +
 // bits(base) and M = 2^s/base + 1, x/base is x*M >> s for every x of width
 // bits, and the product stays below 2^64 for widths up to 31.
-func (l *layout) unpackGroups(buf *laneBuf, words *[64]uint64) {
+func (l *layout) unpackGroups(buf *laneBuf) {
+	words := &buf.words
 	base := l.limit + 1
 	shift := l.width + uint(bits.Len64(base))
 	recip := 1<<shift/base + 1
@@ -208,7 +212,7 @@ func (l *layout) unpackGroups(buf *laneBuf, words *[64]uint64) {
 		k, s := pos>>6, pos&63
 		x := (words[k&63]>>s | words[(k+1)&63]<<1<<(63-s)) & keep
 		pos += l.width
-		digits := buf[at : at+l.group]
+		digits := buf.values[at : at+l.group]
 		for i := range digits[1:] {
 			q := x * recip >> (shift & 63)
 			digits[i] = x - q*base

@@ -1,6 +1,7 @@
 package chunk
 
 import (
+	"math"
 	"testing"
 
 	"dalmatiner/internal/point"
@@ -22,6 +23,50 @@ func TestSize(t *testing.T) {
 		t.Logf("%-16s %4d set, %4d bytes, %6.3f bits per slot (form %#02x)", c.name, h.Count, len(src), got, src[0])
 		if got > c.limit {
 			t.Errorf("%s: %.3f bits per slot, the limit is %v", c.name, got, c.limit)
+		}
+	}
+}
+
+// Every case stands for a decision of the encoder that random data reaches too
+// rarely to rely on.
+func TestForm(t *testing.T) {
+	ints := func(v ...int64) (words []uint64) {
+		for _, x := range v {
+			words = append(words, point.FromInt(x))
+		}
+		return words
+	}
+	floats := func(v ...float64) (words []uint64) {
+		for _, x := range v {
+			words = append(words, point.FromFloat(x))
+		}
+		return words
+	}
+	var e Encoder
+	for _, c := range []struct {
+		name  string
+		words []uint64
+		class byte
+		size  int
+	}{
+		{"one integer", ints(5), classInts, 6},
+		{"extreme integers", ints(point.MinInt, point.MaxInt, 0, -1), classInts, 80},
+		{"one decimal", floats(.5), classDecimals, 8},
+		{"integral floats", floats(1, 2, 3), classDecimals, 12},
+		{"more decimals later", floats(1, .5, .25, .125, 7), classDecimals, 28},
+		{"nine decimals", floats(1e-9, 1), classDecimals, 32},
+		{"ten decimals", floats(1e-10, 1), classSplit, 48},
+		{"too large once scaled", floats(1<<50, .5), classBits, 36},
+		{"negative zero", floats(math.Copysign(0, -1)), classBits, 15},
+		{"only NaN", floats(math.NaN(), math.NaN()), classBits, 16},
+		{"integers and floats", append(ints(1), floats(1.5)...), classSplit, 40},
+	} {
+		src := check(t, &e, 17, c.words)
+		if got := src[0] & 3; got != c.class {
+			t.Errorf("%s: class %d, want %d", c.name, got, c.class)
+		}
+		if len(src) > c.size {
+			t.Errorf("%s: %d bytes, the limit is %d", c.name, len(src), c.size)
 		}
 	}
 }

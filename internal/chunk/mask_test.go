@@ -1,0 +1,94 @@
+package chunk
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// genMask draws members below n: noise of some density, or blocks.
+func genMask(t *rapid.T, n int) (m mask, want []bool) {
+	want = make([]bool, n)
+	period := rapid.IntRange(1, Slots).Draw(t, "period")
+	on := rapid.IntRange(0, period).Draw(t, "on")
+	for i := range want {
+		want[i] = i%period < on
+	}
+	for range rapid.IntRange(0, 20).Draw(t, "flips") {
+		if n > 0 {
+			i := rapid.IntRange(0, n-1).Draw(t, "flip")
+			want[i] = !want[i]
+		}
+	}
+	for i, in := range want {
+		if in {
+			m.set(i)
+		}
+	}
+	return m, want
+}
+
+func TestMaskRoundTrip(t *testing.T) {
+	var gaps gapList
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, Slots).Draw(t, "n")
+		m, want := genMask(t, n)
+		p := planMask(&m, n, &gaps)
+		src := p.appendTo(nil, n)
+		if len(src) != p.size {
+			t.Fatalf("%d bytes, planned %d", len(src), p.size)
+		}
+		if len(src) > 1+(n+7)/8 {
+			t.Fatalf("%d bytes for %d positions are more than the bitmap", len(src), n)
+		}
+		r := reader{src: append(src, 0xff)}
+		got, err := r.mask(n)
+		if err != nil || len(r.src) != 1 {
+			t.Fatalf("error %v, %d bytes left of 1", err, len(r.src))
+		}
+		rank := 0
+		for i, in := range want {
+			if got.has(i) != in || got.rank(i) != rank {
+				t.Fatalf("position %d: member %v, rank %d; want %v, %d", i, got.has(i), got.rank(i), in, rank)
+			}
+			if in {
+				rank++
+			}
+		}
+		if got != m {
+			t.Fatalf("members behind the last position")
+		}
+	})
+}
+
+func TestMaskSize(t *testing.T) {
+	var gaps gapList
+	for _, c := range []struct {
+		name string
+		in   func(i int) bool
+		size int
+	}{
+		{"none", func(int) bool { return false }, 3},
+		{"all", func(int) bool { return true }, 3},
+		{"every tenth", func(i int) bool { return i%10 == 9 }, 3},
+		{"all but every tenth", func(i int) bool { return i%10 != 9 }, 4},
+		{"one outage", func(i int) bool { return i < 200 || i >= 500 }, 7},
+		{"noise at the start, one at the end", func(i int) bool { return i < 140 && i*i%7 < 3 || i == 719 }, 55},
+		{"noise", func(i int) bool { return i*i%7 < 3 }, 91},
+	} {
+		var m mask
+		for i := range Slots {
+			if c.in(i) {
+				m.set(i)
+			}
+		}
+		p := planMask(&m, Slots, &gaps)
+		if p.size > c.size {
+			t.Errorf("%s: %d bytes, the limit is %d", c.name, p.size, c.size)
+		}
+		r := reader{src: p.appendTo(nil, Slots)}
+		if got, err := r.mask(Slots); err != nil || got != m {
+			t.Errorf("%s: came back as %x, error %v", c.name, got, err)
+		}
+	}
+}

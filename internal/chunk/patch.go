@@ -1,0 +1,192 @@
+package chunk
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+)
+
+// patch holds the residuals that are too far from the others to be packed with
+// them: the spikes of a gauge, the reset of a counter. In the lanes they are 0.
+type patch struct {
+	where mask
+	count int
+	least int64 // smallest patched residual, signed
+	width uint  // bits of a patched residual above it
+	body  []byte
+	bytes int // of where, for the encoder
+}
+
+const (
+	// patchMin values are needed before looking for outliers: the look costs
+	// as much as packing 60 values, and a short piece is packed again later.
+	patchMin = 128
+	// patchLimit is the smallest largest residual for which the look pays.
+	patchLimit = 64
+	samples    = 16
+)
+
+// planPatched tries both forms that can be patched. p was planned without; e
+// is the extent of v.
+func (p *ints) planPatched(v []int64, e *extent, s *scratch, size int) int {
+	if len(v) < patchMin || p.lay.limit < patchLimit {
+		return size
+	}
+	size = p.tryPatch(v, formOffset, uint64(e.max-e.min), s, size)
+	return p.tryPatch(v, formDelta, uint64(e.max1-e.min1), s, size)
+}
+
+// tryPatch replaces p by a patched form where that is smaller than size. limit
+// is the largest residual without patches.
+func (p *ints) tryPatch(v []int64, form int, limit uint64, s *scratch, size int) int {
+	center, spread := sample(v, form)
+	if spread >= limit/8 {
+		return size // without outliers, or with too many
+	}
+	// Residuals against 0; the first of formDelta is made up, see startLanes.
+	raw := s.raw[:len(v)]
+	if copy(raw, v); form == formDelta {
+		for i, x := range v[1:] {
+			raw[i+1] = x - v[i]
+		}
+		raw[0] = center
+	}
+	width := cut(raw, center)
+	q := ints{m: len(v), form: form, patched: true}
+	limit = q.splitOff(raw, center, width)
+	if q.patch.count == 0 {
+		return size
+	}
+	q.lay = planLayout(len(v), limit)
+	where := planMask(&q.patch.where, len(v), &s.gaps)
+	q.patch.bytes = where.size
+	if form == formDelta {
+		q.startLanes(v)
+	}
+	if n := q.size(); n < size {
+		*p = q
+		return n
+	}
+	return size
+}
+
+// sample returns the median of some residuals and the distance between their
+// quartiles.
+func sample(v []int64, form int) (center int64, spread uint64) {
+	var s [samples]int64
+	step := (len(v) - 1) / samples
+	for i := range s {
+		x := v[1+i*step]
+		if form == formDelta {
+			x -= v[i*step]
+		}
+		k := i
+		for ; k > 0 && s[k-1] > x; k-- {
+			s[k] = s[k-1]
+		}
+		s[k] = x
+	}
+	return s[samples/2], uint64(s[samples*3/4] - s[samples/4])
+}
+
+// cut returns the number of bits of zigzag(residual - center) above which
+// patches are cheaper than wider lanes.
+func cut(raw []int64, center int64) int {
+	var n [65]int
+	for _, x := range raw {
+		n[bits.Len64(zigzag(x-center))]++
+	}
+	widest := 64
+	for n[widest] == 0 && widest > 0 {
+		widest--
+	}
+	const position = 8 // bits that a patch takes besides its residual, about
+	best, at, over := len(raw)*widest, widest, 0
+	for w := widest - 1; w >= 0; w-- {
+		over += n[w+1]
+		if cost := len(raw)*w + over*(widest+position); cost < best {
+			best, at = cost, w
+		}
+	}
+	return at
+}
+
+// splitOff marks the residuals that are wider than width, and fills in what
+// patches and lanes have in common.
+func (p *ints) splitOff(raw []int64, center int64, width int) (limit uint64) {
+	lo, hi := center, center
+	var least, most int64
+	for i, x := range raw {
+		if bits.Len64(zigzag(x-center)) <= width {
+			lo, hi = min(lo, x), max(hi, x)
+			continue
+		}
+		if p.patch.count == 0 {
+			least, most = x, x
+		}
+		least, most = min(least, x), max(most, x)
+		p.patch.where.set(i)
+		p.patch.count++
+	}
+	p.base = lo
+	p.patch.least = least - lo
+	p.patch.width = uint(bits.Len64(uint64(most - least)))
+	return uint64(hi - lo)
+}
+
+func (p *patch) size() int {
+	return p.bytes + uvarintLen(zigzag(p.least)) + 1 + bytesFor(p.count*int(p.width))
+}
+
+// appendTo appends the patched residuals of s.res and sets them to 0 there.
+func (p *patch) appendTo(dst []byte, m int, s *scratch) []byte {
+	where := planMask(&p.where, m, &s.gaps)
+	dst = where.appendTo(dst, m)
+	dst = binary.AppendUvarint(dst, zigzag(p.least))
+	w := bitWriter{dst: append(dst, byte(p.width))}
+	for k, word := range p.where {
+		for ; word != 0; word &= word - 1 {
+			i := k<<6 + bits.TrailingZeros64(word)
+			w.put(s.res[i]-uint64(p.least), p.width)
+			s.res[i] = 0
+		}
+	}
+	return w.finish()
+}
+
+// patch reads the patches of m residuals.
+func (r *reader) patch(p *patch, m int) error {
+	var err error
+	if p.where, err = r.mask(m); err != nil {
+		return err
+	}
+	p.count = p.where.rank(m)
+	p.least = r.varint()
+	p.width = uint(r.u8())
+	p.body = r.take(bytesFor(p.count * int(p.width)))
+	if r.bad || p.width > 64 {
+		return fmt.Errorf("%w: %d patches of %d bits", ErrCorrupt, p.count, p.width)
+	}
+	return nil
+}
+
+// apply lays the patches over the residuals of one lane, the first of which is
+// number from.
+func (p *patch) apply(residuals []uint64, from int) {
+	rank := p.where.rank(from)
+	to := from + len(residuals)
+	for k := from >> 6; k < len(p.where) && k<<6 < to; k++ {
+		word := p.where[k]
+		if k == from>>6 {
+			word &= ^uint64(0) << (from & 63)
+		}
+		for ; word != 0; word &= word - 1 {
+			i := k<<6 + bits.TrailingZeros64(word)
+			if i >= to {
+				return
+			}
+			residuals[i-from] = bitsAt(p.body, rank*int(p.width), p.width) + uint64(p.least)
+			rank++
+		}
+	}
+}

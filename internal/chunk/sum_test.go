@@ -1,0 +1,80 @@
+package chunk
+
+import (
+	"math"
+	"math/big"
+	"testing"
+
+	"dalmatiner/internal/point"
+	"pgregory.net/rapid"
+)
+
+func TestSumFloat64RoundsOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := Sum{
+			Hi: rapid.Int64().Draw(t, "hi") >> rapid.IntRange(0, 63).Draw(t, "shift"),
+			Lo: rapid.Uint64().Draw(t, "lo") &^ (1<<rapid.IntRange(0, 64).Draw(t, "zeros") - 1),
+		}
+		want, _ := new(big.Float).SetInt(bigOf(s)).Float64()
+		if got := s.Float64(); got != want {
+			t.Fatalf("%d:%d is %v, want %v", s.Hi, s.Lo, got, want)
+		}
+	})
+}
+
+func TestLess(t *testing.T) {
+	words := append([]uint64{}, special...)
+	for _, v := range []float64{0.5, -0.5, 1 << 56, -(1 << 56), 1<<56 - 8, 36028797018963966, 3} {
+		words = append(words, point.FromFloat(v))
+	}
+	for _, a := range words {
+		for _, b := range words {
+			nan := math.IsNaN(point.Float(a)) || math.IsNaN(point.Float(b))
+			want := !nan && exact(a).Cmp(exact(b)) < 0
+			if got := Less(a, b); got != want {
+				t.Errorf("Less(%016x, %016x) = %v (%v, %v)", a, b, got, point.Float(a), point.Float(b))
+			}
+		}
+	}
+}
+
+func TestRepeat(t *testing.T) {
+	for _, c := range []struct {
+		w    uint64
+		n    int
+		want Sum
+	}{
+		{point.FromInt(-3), 4, Sum{Hi: -1, Lo: ^uint64(11)}},
+		{point.FromInt(point.MaxInt), Slots, Sum{Hi: 1, Lo: 104<<56 - Slots}},
+		{point.FromFloat(0.5), 3, Sum{Float: 1.5}},
+		{point.FromInt(7), 0, Sum{}},
+		{point.FromInt(7), -1, Sum{}},
+		{point.Unset, 5, Sum{}},
+	} {
+		if got := Repeat(c.w, c.n); got != c.want {
+			t.Errorf("Repeat(%016x, %d) = %+v, want %+v", c.w, c.n, got, c.want)
+		}
+	}
+}
+
+// The filled sum of a chunk goes on with its last word.
+func TestFilledTo(t *testing.T) {
+	var e Encoder
+	words := []uint64{point.FromInt(2), 0, 0, point.FromInt(5), 0, point.FromFloat(0.25)}
+	h, err := ParseHeader(e.Append(nil, 100, words))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		end  int
+		want Sum
+	}{
+		{106, Sum{Lo: 2 + 2 + 2 + 5 + 5, Float: .25}},
+		{107, Sum{Lo: 16, Float: .5}},
+		{Slots, Sum{Lo: 16, Float: .25 * (Slots - 105)}},
+	} {
+		if got := h.FilledTo(c.end); got != c.want {
+			t.Errorf("filled to %d = %+v, want %+v", c.end, got, c.want)
+		}
+	}
+}
