@@ -137,7 +137,7 @@ func (p *planner) leaf(pos int, b Bucket, key []byte, shift int64) (node, error)
 		p.leaves = append(p.leaves, l)
 		if n := int64(len(p.leaves)); n > p.limits.MaxSeries {
 			err = p.tooManySeries(pos, n)
-		} else if p.points += max(0, l.end-max(l.pos, l.oldest)); p.points > p.limits.MaxPoints {
+		} else if p.points += l.n; p.points > p.limits.MaxPoints {
 			err = p.limit(pos, "points to read", p.points, p.limits.MaxPoints,
 				"ask for a shorter range or fewer series")
 		}

@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"fmt"
 
 	"dalmatiner/internal/point"
 )
@@ -47,6 +48,9 @@ func (x *executor) run() error {
 	x.words = make([]uint64, slots+1)
 	bound := x.plan.start
 	for !x.final {
+		if err := x.ctx.Err(); err != nil {
+			return fmt.Errorf("the query was given up: %w", err)
+		}
 		bound = (bound/res/slots + 1) * slots * res
 		x.bound, x.final = bound, bound >= x.plan.end
 		x.round++

@@ -98,9 +98,6 @@ func (l *leaf) read(x *executor, from int64, words []uint64) error {
 	}
 	for len(words) > 0 {
 		n := min(len(words), MaxRead)
-		if err := x.ctx.Err(); err != nil {
-			return fmt.Errorf("the query was given up: %w", err)
-		}
 		if err := x.source.Read(x.ctx, l.bucket, l.key, from, words[:n]); err != nil {
 			return fmt.Errorf("read %s of bucket %s: %w", metric.Text(l.key), metric.Quoted(l.bucket.Name), err)
 		}

@@ -20,8 +20,9 @@ type Source interface {
 	// ErrUnknownBucket.
 	Bucket(name string) (Bucket, error)
 
-	// Metrics calls fn for every key of the bucket that starts with prefix,
-	// in any order, until fn returns false. The key is valid during the call.
+	// Metrics calls fn once for every key of the bucket that starts with
+	// prefix, in any order, until fn returns false. The key is valid during
+	// the call.
 	Metrics(ctx context.Context, b Bucket, prefix []byte, fn func(key []byte) bool) error
 
 	// Read fills dst with the words of the slots [from, from+len(dst)); unset
@@ -66,8 +67,10 @@ func (e *LimitError) Error() string {
 
 // Limits bound what one query costs. Fields that are 0 stand for the default.
 type Limits struct {
-	// MaxPoints bounds the slots read: CPU time. The default is 500 million,
-	// about a second of one core, or 15 series for a year at one second.
+	// MaxPoints bounds the slots of the ranges read, whether or not they can
+	// be set: filling a gap costs CPU time like reading. The default is 500
+	// million, a few seconds of one core, or 15 series for a year at one
+	// second.
 	MaxPoints int64
 	// MaxSeries bounds the series read: planning and seeks. Default 100,000.
 	MaxSeries int64
