@@ -212,22 +212,25 @@ func (b *bitWriter) putRice(v uint64, k uint) {
 
 // getRice reads what putRice wrote; limit bounds the result.
 func (r *bitReader) getRice(k uint, limit int) (int, bool) {
-	zeros := 0
-	for {
-		w := bitsAt(r.src, r.pos, 64)
-		if w != 0 {
-			n := bits.TrailingZeros64(w)
-			zeros += n
-			r.pos += n + 1
-			break
-		}
+	w := bitsAt(r.src, r.pos, 64)
+	zeros := uint(bits.TrailingZeros64(w))
+	if zeros+1+k <= 64 {
+		r.pos += int(zeros + 1 + k)
+		v := int(zeros<<k | uint(w>>(zeros+1))&(1<<k-1))
+		return v, v <= limit && !r.overrun()
+	}
+	zeros = 0
+	for w == 0 {
 		zeros += 64
 		r.pos += 64
-		if r.overrun() || zeros > limit {
+		if r.overrun() || zeros > uint(limit) {
 			return 0, false
 		}
+		w = bitsAt(r.src, r.pos, 64)
 	}
-	v := zeros<<k | int(r.get(k))
+	n := uint(bits.TrailingZeros64(w))
+	r.pos += int(n + 1)
+	v := int((zeros+n)<<k) | int(r.get(k))
 	return v, v <= limit && !r.overrun()
 }
 
