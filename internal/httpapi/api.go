@@ -38,8 +38,8 @@ type Engine interface {
 	Query(ctx context.Context, text string, opt query.Options) (*query.Result, error)
 }
 
-// Options is what a Handler is made of. All fields but Hosts and Version are
-// required.
+// Options is what a Handler is made of. Hosts, Version and MaxQueries may be
+// left out.
 type Options struct {
 	Store    Store
 	Engine   Engine
@@ -49,7 +49,19 @@ type Options struct {
 	Hosts    []string    // host names that admin requests may be addressed to, besides IP addresses
 	Ready    func() bool // false while the node starts or stops
 	Version  string
+
+	// MaxQueries is how many queries run at once; 0 stands for
+	// DefaultMaxQueries. Further ones wait, and are refused after a while.
+	MaxQueries int
 }
+
+// DefaultMaxQueries keeps small machines answering: each query may take a core
+// and the memory of its whole result, and ingest comes first.
+const DefaultMaxQueries = 16
+
+// queryWait is how long a query waits for its turn: longer than a burst of
+// dashboards takes, shorter than browsers' patience.
+const queryWait = 10 * time.Second
 
 // Limits of the server that have no key: each is far above what clients of the
 // API send and far below what would hurt.
@@ -76,13 +88,20 @@ func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
 
 type api struct {
 	Options
-	metrics http.Handler
+	metrics   http.Handler
+	turns     chan struct{} // holds one element per running query
+	queryWait time.Duration
 }
 
 // New returns the handler of all routes.
 func New(o Options) http.Handler {
+	if o.MaxQueries == 0 {
+		o.MaxQueries = DefaultMaxQueries
+	}
 	return &api{
-		Options: o,
+		Options:   o,
+		turns:     make(chan struct{}, o.MaxQueries),
+		queryWait: queryWait,
 		metrics: promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{
 			ErrorLog:      slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn),
 			ErrorHandling: promhttp.ContinueOnError,

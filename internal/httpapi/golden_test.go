@@ -36,6 +36,11 @@ func change(path, body string, headers ...string) request {
 func (r request) send(h http.Handler) *httptest.ResponseRecorder {
 	req := httptest.NewRequest(r.method, r.target, strings.NewReader(r.body))
 	req.Host = "127.0.0.1:8080"
+	return r.sendRequest(h, req)
+}
+
+// sendRequest adds the headers to a request and serves it.
+func (r request) sendRequest(h http.Handler, req *http.Request) *httptest.ResponseRecorder {
 	for _, line := range r.headers {
 		name, value, _ := strings.Cut(line, ": ")
 		if name == "Host" {

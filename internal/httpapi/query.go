@@ -1,10 +1,13 @@
 package httpapi
 
 import (
+	"context"
 	_ "embed"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"time"
 
 	"dalmatiner/internal/query"
 )
@@ -28,11 +31,39 @@ func (a *api) root(w http.ResponseWriter, r *http.Request) error {
 	if !a.Ready() {
 		return &statusError{http.StatusServiceUnavailable, reasonBusy, "not ready: the node is starting or stopping"}
 	}
-	result, err := a.Engine.Query(r.Context(), text, query.Options{})
+	result, err := a.run(r.Context(), text)
 	if err != nil {
 		return err
 	}
 	return writeResult(w, asked, result)
+}
+
+// run runs a query when it is its turn. The turn ends with the query: a client
+// that reads the answer slowly holds back nobody.
+func (a *api) run(ctx context.Context, text string) (*query.Result, error) {
+	select {
+	case a.turns <- struct{}{}:
+	default:
+		if err := a.waitForTurn(ctx); err != nil {
+			return nil, err
+		}
+	}
+	defer func() { <-a.turns }()
+	return a.Engine.Query(ctx, text, query.Options{})
+}
+
+func (a *api) waitForTurn(ctx context.Context) error {
+	patience := time.NewTimer(a.queryWait)
+	defer patience.Stop()
+	select {
+	case a.turns <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-patience.C:
+		return &statusError{http.StatusServiceUnavailable, reasonBusy,
+			fmt.Sprintf("busy: %d queries are running, the limit is %d, and none ended in %v: try again later", len(a.turns), cap(a.turns), a.queryWait)}
+	}
 }
 
 func (a *api) queryPage(w http.ResponseWriter, r *http.Request) error {
