@@ -15,10 +15,11 @@ type Arena struct {
 	inUse int
 }
 
-// maxWarm is how many freed blocks keep their pages. A seal is followed by the
-// opening of a block, so a few dozen avoid the page faults of the steady
-// state; what a burst leaves beyond that goes back to the system.
-const maxWarm = 64
+// Freed blocks keep their pages while there are at most minWarm and a quarter
+// of those in use: every seal is followed by the opening of a block, and a
+// page fault costs more than the write that causes it. What a burst leaves
+// beyond that goes back to the system.
+const minWarm = 64
 
 // NewArena returns an arena of blocks of the given number of cells.
 func NewArena(cells int) *Arena { return &Arena{size: cells} }
@@ -43,7 +44,7 @@ func (a *Arena) Alloc() []uint64 {
 func (a *Arena) Free(cells []uint64) {
 	a.mu.Lock()
 	a.inUse--
-	if len(a.free) < maxWarm {
+	if len(a.free) < minWarm+a.inUse/4 {
 		a.free = append(a.free, cells)
 		cells = nil
 	}

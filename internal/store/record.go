@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"unsafe"
+	"math/bits"
+	"slices"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
 )
 
@@ -38,7 +40,7 @@ type record struct {
 	minute int64  // recRow, recColumn, recRefuse
 	counts account.Counts
 	slot   int64
-	cells  []byte // recRow, recColumn: words, little-endian; the record's memory
+	cells  []byte // recRow, recColumn: words as appendCells wrote them; the record's memory
 }
 
 func appendBucketRecord(dst []byte, b *BucketInfo) []byte {
@@ -78,27 +80,117 @@ func appendRefuseRecord(dst []byte, bucket uint32, minute int64, c *account.Coun
 	return account.AppendCounts(dst, c)
 }
 
-// appendDataHeader appends all of a row or column record but the cells, which
-// follow as they lie in memory.
-func appendDataHeader(dst []byte, kind byte, bucket, group uint32, column int, slot, minute int64, c *account.Counts) []byte {
+// appendDataRecord appends the record of a write to a group.
+func appendDataRecord(dst []byte, bucket, group uint32, w *head.Write, minute int64, c *account.Counts) []byte {
+	kind := byte(recRow)
+	if w.Down {
+		kind = recColumn
+	}
 	dst = binary.AppendUvarint(append(dst, kind), uint64(bucket))
 	dst = binary.AppendUvarint(dst, uint64(group))
-	dst = append(dst, byte(column))
-	dst = binary.AppendUvarint(dst, uint64(slot))
+	dst = append(dst, byte(w.Column))
+	dst = binary.AppendUvarint(dst, uint64(w.Slot))
 	dst = binary.AppendVarint(dst, minute)
-	return account.AppendCounts(dst, c)
+	dst = account.AppendCounts(dst, c)
+	return appendCells(dst, w.Words)
 }
 
-// wordBytes returns the memory of words. The log is little-endian, as every
-// machine is that the store is built for.
-func wordBytes(words []uint64) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*8)
+// The forms of the cells of a record: integers that all fit one, two or four
+// bytes as zigzag, else the words. A log of raw words would cost more in the
+// page cache than all the rest of the way of a point.
+const (
+	cells8  = 1
+	cells16 = 2
+	cells32 = 4
+	cells64 = 8
+)
+
+const intTag = uint64(1) << 56 // of a word that is an integer
+
+// appendCells appends words in the smallest form that holds them all.
+func appendCells(dst []byte, words []uint64) []byte {
+	var tags, all uint64
+	for _, w := range words {
+		tags |= w ^ intTag
+		all |= zigzag(w)
+	}
+	form := cells64
+	if tags>>56 == 0 {
+		switch n := bits.Len64(all); {
+		case n <= 8:
+			form = cells8
+		case n <= 16:
+			form = cells16
+		case n <= 32:
+			form = cells32
+		}
+	}
+	dst = append(dst, byte(form))
+	at := len(dst)
+	dst = slices.Grow(dst, len(words)*form)[:at+len(words)*form]
+	out := dst[at:]
+	switch form {
+	case cells8:
+		for i, w := range words {
+			out[i] = byte(zigzag(w))
+		}
+	case cells16:
+		for i, w := range words {
+			binary.LittleEndian.PutUint16(out[2*i:], uint16(zigzag(w)))
+		}
+	case cells32:
+		for i, w := range words {
+			binary.LittleEndian.PutUint32(out[4*i:], uint32(zigzag(w)))
+		}
+	default:
+		for i, w := range words {
+			binary.LittleEndian.PutUint64(out[8*i:], w)
+		}
+	}
+	return dst
 }
 
-// appendCells appends the words of a record's cells to dst.
-func appendCells(dst []uint64, cells []byte) []uint64 {
-	for ; len(cells) >= 8; cells = cells[8:] {
-		dst = append(dst, binary.LittleEndian.Uint64(cells))
+// zigzag maps the 56-bit integer of a word to a small unsigned one. For other
+// words the result means nothing.
+func zigzag(w uint64) uint64 {
+	v := int64(w<<8) >> 8
+	return uint64(v<<1 ^ v>>63)
+}
+
+func unzigzag(z uint64) uint64 {
+	v := z>>1 ^ -(z & 1)
+	return intTag | v&(1<<56-1)
+}
+
+// cellCount returns how many words the cells of a record hold; ok is false
+// when they are malformed.
+func cellCount(cells []byte) (n int, ok bool) {
+	if len(cells) == 0 {
+		return 0, false
+	}
+	form := int(cells[0])
+	switch form {
+	case cells8, cells16, cells32, cells64:
+		n = (len(cells) - 1) / form
+		return n, n*form == len(cells)-1 && n <= maxRun
+	}
+	return 0, false
+}
+
+// parseCells appends the words of well-formed cells to dst.
+func parseCells(dst []uint64, cells []byte) []uint64 {
+	form, cells := int(cells[0]), cells[1:]
+	for ; len(cells) >= form; cells = cells[form:] {
+		switch form {
+		case cells8:
+			dst = append(dst, unzigzag(uint64(cells[0])))
+		case cells16:
+			dst = append(dst, unzigzag(uint64(binary.LittleEndian.Uint16(cells))))
+		case cells32:
+			dst = append(dst, unzigzag(uint64(binary.LittleEndian.Uint32(cells))))
+		default:
+			dst = append(dst, binary.LittleEndian.Uint64(cells))
+		}
 	}
 	return dst
 }
@@ -175,7 +267,9 @@ func parseRecord(src []byte) (r record, err error) {
 		r.minute = f.varint()
 		r.counts = f.counts()
 		r.cells, f.src = f.src, nil
-		f.bad = f.bad || len(r.cells)%8 != 0 || len(r.cells) > maxRun*8
+		if _, ok := cellCount(r.cells); !ok {
+			f.bad = true
+		}
 	case recRefuse:
 		r.minute = f.varint()
 		r.counts = f.counts()

@@ -163,7 +163,7 @@ func (r *replayer) data(lsn wal.LSN, p record) {
 	if uint64(lsn) < r.state.FloorOf(p.group) || s.buckets.id(p.bucket) == nil {
 		return
 	}
-	r.words = appendCells(r.words[:0], p.cells)
+	r.words = parseCells(r.words[:0], p.cells)
 	last := p.column
 	if p.kind == recRow {
 		last += len(r.words) - 1

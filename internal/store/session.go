@@ -39,7 +39,7 @@ type Session struct {
 	run            [head.Width]uint64
 
 	words   []uint64 // of an entry with several points
-	hdr     []byte
+	rec     []byte // the log record under construction
 	refused account.Counts
 	totals  Totals
 	lastLSN wal.LSN
@@ -157,16 +157,12 @@ func (x *Session) write(w head.Write) {
 		return
 	}
 	s.waitForRoom()
-	kind := byte(recRow)
-	if w.Down {
-		kind = recColumn
-	}
 	now := s.clock.Load()
 	minute := now / nsPerMinute
 	s.commit.RLock()
 	a, err := g.Apply(w, now, func(c *account.Counts) (uint64, error) {
-		x.hdr = appendDataHeader(x.hdr[:0], kind, g.Bucket, g.ID, w.Column, w.Slot, minute, c)
-		lsn, err := s.log.Append(x.hdr, wordBytes(w.Words))
+		x.rec = appendDataRecord(x.rec[:0], g.Bucket, g.ID, &w, minute, c)
+		lsn, err := s.log.Append(x.rec)
 		if err == nil {
 			s.account.Add(g.Bucket, minute, c)
 			x.lastLSN = lsn
@@ -274,8 +270,8 @@ func (x *Session) create(id metric.SeriesID, key []byte) (seriesRef, error) {
 	col := g.Columns().Len()
 	s.commit.RLock()
 	defer s.commit.RUnlock()
-	x.hdr = appendDefineRecord(x.hdr[:0], b.info.ID, g.ID, col, key)
-	lsn, err := s.log.Append(x.hdr)
+	x.rec = appendDefineRecord(x.rec[:0], b.info.ID, g.ID, col, key)
+	lsn, err := s.log.Append(x.rec)
 	if err != nil {
 		return 0, err
 	}
@@ -330,9 +326,9 @@ func (x *Session) Commit() (wal.LSN, error) {
 	if x.refused.RefusedTotal() > 0 {
 		s := x.s
 		minute := s.clock.Load() / nsPerMinute
-		x.hdr = appendRefuseRecord(x.hdr[:0], x.b.info.ID, minute, &x.refused)
+		x.rec = appendRefuseRecord(x.rec[:0], x.b.info.ID, minute, &x.refused)
 		s.commit.RLock()
-		lsn, err := s.log.Append(x.hdr)
+		lsn, err := s.log.Append(x.rec)
 		if err == nil {
 			s.account.Add(s.accountID(x.b.info.ID), minute, &x.refused)
 			x.lastLSN = lsn

@@ -1,0 +1,81 @@
+package store
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/point"
+)
+
+func drawWords(t *rapid.T) []uint64 {
+	limit := rapid.SampledFrom([]int64{100, 1 << 14, 1 << 30, point.MaxInt}).Draw(t, "limit")
+	odd := rapid.Bool().Draw(t, "not only integers")
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) uint64 {
+		if odd && rapid.IntRange(0, 3).Draw(t, "kind") == 0 {
+			return rapid.SampledFrom([]uint64{point.Unset, point.FromFloat(1.5), 1<<63 | 1}).Draw(t, "word")
+		}
+		return point.FromInt(rapid.Int64Range(-limit, limit).Draw(t, "int"))
+	}), 1, 300).Draw(t, "words")
+}
+
+func TestDataRecordRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := head.Write{Column: rapid.IntRange(0, 255).Draw(t, "column"), Slot: rapid.Int64Range(0, maxSlot).Draw(t, "slot"),
+			Words: drawWords(t), Down: rapid.Bool().Draw(t, "down")}
+		c := account.Counts{Accepted: uint64(len(w.Words)), Late: 3}
+		rec := appendDataRecord(nil, 7, 9, &w, -5, &c)
+		p, err := parseRecord(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := head.Write{Column: p.column, Slot: p.slot, Words: parseCells(nil, p.cells), Down: p.kind == recColumn}
+		if !reflect.DeepEqual(got, w) || p.bucket != 7 || p.group != 9 || p.minute != -5 || p.counts != c {
+			t.Fatalf("%+v came back as %+v, %+v", w, got, p)
+		}
+	})
+}
+
+func TestSmallIntegersAreLoggedInFewBytes(t *testing.T) {
+	f := func(v int64, bytes int) {
+		t.Helper()
+		words := []uint64{point.FromInt(v), point.FromInt(0), point.FromInt(1)}
+		if got := (len(appendCells(nil, words)) - 1) / len(words); got != bytes {
+			t.Errorf("%d is logged in %d bytes, want %d", v, got, bytes)
+		}
+	}
+	f(127, 1)
+	f(-128, 1)
+	f(128, 2)
+	f(999, 2)
+	f(-32768, 2)
+	f(32768, 4)
+	f(1<<31, 8)
+	f(point.MinInt, 8)
+}
+
+func FuzzRecord(f *testing.F) {
+	f.Add(appendBucketRecord(nil, &BucketInfo{ID: 3, Name: "b", Resolution: 1000, PPF: 10}))
+	f.Add(appendDeleteRecord(nil, 3))
+	f.Add(appendTTLRecord(nil, 3, 60))
+	f.Add(appendDefineRecord(nil, 3, 4, 5, []byte("key")))
+	f.Add(appendRefuseRecord(nil, 3, 100, &account.Counts{Refused: [account.NumReasons]uint64{account.Future: 2}}))
+	f.Add(appendDataRecord(nil, 3, 4, &head.Write{Slot: 9, Words: []uint64{point.FromInt(5)}}, 100, &account.Counts{Accepted: 1}))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		in := bytes.Clone(src)
+		p, err := parseRecord(src)
+		if !bytes.Equal(in, src) {
+			t.Fatal("the parser wrote to its input")
+		}
+		if err == nil && (p.kind == recRow || p.kind == recColumn) {
+			n, _ := cellCount(p.cells)
+			if got := len(parseCells(nil, p.cells)); got != n || n > maxRun {
+				t.Fatalf("%d words, counted %d", got, n)
+			}
+		}
+	})
+}
