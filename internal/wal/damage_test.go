@@ -300,3 +300,17 @@ func FuzzHeader(f *testing.F) {
 		}
 	})
 }
+
+// TestMovedRecord: a sound record in another record's place is damage.
+func TestMovedRecord(t *testing.T) {
+	files, names, want := built(t, 15)
+	data := files[names[0]]
+	const size = frameSize + 60
+	first, second := data[headerSize:headerSize+size], data[headerSize+size:headerSize+2*size]
+	files[names[0]] = slices.Concat(data[:headerSize], second, first, data[headerSize+2*size:])
+	got, report := replayAll(t, open(t, disk(t, files)), 1)
+	wantEntries(t, got, want[6:])
+	if len(report.Damaged) != 1 || report.Damaged[0].LSN != 1 {
+		t.Errorf("%+v", report)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -220,5 +221,19 @@ func TestOpenNamesFailedIO(t *testing.T) {
 		if _, err := Open(Options{FS: fs, Dir: dir}); !errors.Is(err, errorfs.ErrInjected) {
 			t.Errorf("operation %d fails: open returned %v", kind, err)
 		}
+	}
+}
+
+// TestAlwaysDoesNotWaitForMore: the first waiter gets its fsync without any
+// timer.
+func TestAlwaysDoesNotWaitForMore(t *testing.T) {
+	l := open(t, vfs.NewMem(), mode(Always), func(o *Options) {
+		o.After = func(time.Duration) <-chan time.Time { return nil }
+	})
+	e := add(t, l, "a")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := l.WaitDurable(ctx, e[0].lsn); err != nil {
+		t.Error(err)
 	}
 }
