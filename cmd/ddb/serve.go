@@ -23,8 +23,7 @@ type process struct {
 	errOut  io.Writer
 }
 
-// notify returns the signals that stop a node. It takes two: the second one
-// ends the process at once.
+// notify returns the signals that stop a node.
 func notify() <-chan os.Signal {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -95,7 +94,7 @@ type serveCommand struct {
 func (c *serveCommand) Help() string {
 	return `A node needs no configuration: it keeps its data in ./data, takes points on
 127.0.0.1:5555, and answers queries on 127.0.0.1:8080. SIGTERM or SIGINT makes
-everything durable and ends it; a second one ends it at once.
+everything durable and ends it; a further SIGINT ends it at once.
 
 Examples:
   ddb serve
@@ -130,10 +129,10 @@ func (c *serveCommand) Run(p *process) error {
 	return nil
 }
 
-var errKilled = errors.New("stopped at once by a second signal: what the log holds is replayed at the next start")
+var errKilled = errors.New("stopped at once by a second interrupt: what the log holds is replayed at the next start")
 
-// supervise calls run and cancels its context at the first signal. A second
-// signal ends the process without waiting for run.
+// supervise calls run and cancels its context at the first signal. A further
+// interrupt ends the process without waiting for run.
 func (p *process) supervise(logger *slog.Logger, run func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -143,18 +142,24 @@ func (p *process) supervise(logger *slog.Logger, run func(context.Context) error
 	case err := <-done:
 		return err
 	case sig := <-p.signals:
-		logger.Info("stopping: making everything durable; a second signal stops at once", "signal", sig.String())
+		logger.Info("stopping: making everything durable; an interrupt stops at once", "signal", sig.String())
 		cancel()
 	}
-	select {
-	case err := <-done:
-		if errors.Is(err, context.Canceled) {
-			return nil
+	for {
+		select {
+		case err := <-done:
+			if errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return err
+		case sig := <-p.signals:
+			// Supervisors repeat SIGTERM, and some send it to the whole group as
+			// well; only a person who presses Ctrl-C again wants no waiting.
+			if sig == os.Interrupt {
+				logger.Error(errKilled.Error())
+				p.exit(admin.ExitFailed)
+				return errKilled
+			}
 		}
-		return err
-	case <-p.signals:
-		logger.Error(errKilled.Error())
-		p.exit(admin.ExitFailed)
-		return errKilled
 	}
 }

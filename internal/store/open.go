@@ -26,6 +26,7 @@ const (
 	lostDir      = "lost+found"
 	lockFile     = "LOCK"
 	versionFile  = "VERSION"
+	manifestFile = "MANIFEST"
 
 	versionPrefix = "dalmatiner "
 	version       = 1
@@ -70,9 +71,29 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
+// refuseForeign refuses a directory that holds something, and nothing of ours:
+// most likely it is another program's, or that of the original.
+func (s *Store) refuseForeign() error {
+	names, err := s.o.FS.List(s.o.Dir)
+	if err != nil || len(names) == 0 {
+		return nil // there is no directory yet, or nothing in it
+	}
+	for _, name := range names {
+		switch name {
+		case versionFile, manifestFile, lockFile, walDir, flushDir:
+			return nil
+		}
+	}
+	return fmt.Errorf("data directory %s holds %s and nothing of a Dalmatiner store: name an empty directory or one that does not exist yet",
+		s.o.Dir, names[0])
+}
+
 // openDir makes the directories, takes the lock and checks the version.
 func (s *Store) openDir() error {
 	fs := s.o.FS
+	if err := s.refuseForeign(); err != nil {
+		return err
+	}
 	for _, dir := range []string{walDir, flushDir, lostDir} {
 		if err := fs.MkdirAll(s.path(dir), 0o750); err != nil {
 			return fmt.Errorf("data directory %s: %w", s.o.Dir, err)

@@ -56,8 +56,8 @@ func (s *Store) openSegment(seq uint64) (*storedSegment, error) {
 	return &storedSegment{seq: seq, reader: r, info: r.Info()}, nil
 }
 
-// removeStrays deletes files in the flush directory that are not committed, or
-// adopts them.
+// removeStrays deletes segments and temporary files that no commit named, or
+// adopts them. What is neither is not ours to delete: it goes to lost+found.
 func (s *Store) removeStrays(known map[string]bool, adopt bool) error {
 	names, err := s.o.FS.List(s.path(flushDir))
 	if err != nil {
@@ -67,37 +67,41 @@ func (s *Store) removeStrays(known map[string]bool, adopt bool) error {
 		if known[name] {
 			continue
 		}
-		if adopt {
-			if ok, err := s.adopt(name); ok || err != nil {
-				if err != nil {
-					return err
-				}
-				continue
-			}
+		seq, ok := parseSegmentName(strings.TrimSuffix(name, ".tmp"))
+		switch {
+		case !ok:
+			s.reportDamage(flushDir, fmt.Errorf("%s is no segment; moved to %s", name, lostDir))
+			err = s.o.FS.Rename(s.path(flushDir, name), s.path(lostDir, name))
+		case adopt && name == segmentName(seq):
+			err = s.adopt(seq)
+		default:
+			err = s.o.FS.Remove(s.path(flushDir, name))
 		}
-		if err := s.o.FS.Remove(s.path(flushDir, name)); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// adopt takes in a segment and the buckets it describes. ok is false when the
-// file is no whole segment.
-func (s *Store) adopt(name string) (ok bool, err error) {
+func parseSegmentName(name string) (seq uint64, ok bool) {
 	text, found := strings.CutSuffix(name, ".seg")
 	seq, err := strconv.ParseUint(text, 16, 63)
-	if !found || err != nil {
-		return false, nil
-	}
+	return seq, found && err == nil
+}
+
+// adopt takes in a segment and the buckets it describes, or sets it aside when
+// it is not whole.
+func (s *Store) adopt(seq uint64) error {
+	name := segmentName(seq)
 	seg, err := s.openSegment(seq)
 	if err != nil {
 		s.reportDamage("segment "+name, err)
-		return false, nil
+		return s.o.FS.Rename(s.path(flushDir, name), s.path(lostDir, name))
 	}
 	buckets, err := seg.reader.Buckets()
 	if err != nil && len(segment.Damages(err)) == 0 {
-		return false, err
+		return err
 	}
 	for _, b := range buckets {
 		info := BucketInfo{
@@ -109,7 +113,7 @@ func (s *Store) adopt(name string) (ok bool, err error) {
 	}
 	s.segments = append(s.segments, seg)
 	s.o.Logger.Warn("a segment that the MANIFEST does not name was taken in", "segment", name, "points", seg.info.Points)
-	return true, s.manifest.Commit(manifest.Edit{
+	return s.manifest.Commit(manifest.Edit{
 		AddSegments: []manifest.Segment{{Seq: seq, Bytes: seg.info.Size, Points: seg.info.Points}},
 	})
 }

@@ -39,7 +39,7 @@ type Session struct {
 	run            [head.Width]uint64
 
 	words   []uint64 // of an entry with several points
-	rec     []byte // the log record under construction
+	rec     []byte   // the log record under construction
 	refused account.Counts
 	totals  Totals
 	lastLSN wal.LSN
