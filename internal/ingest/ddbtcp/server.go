@@ -84,13 +84,13 @@ func New(o Options) *Server {
 // Stats returns the server's counters.
 func (s *Server) Stats() *Stats { return &s.stats }
 
-// Serve accepts connections until the listener fails or Shutdown is called,
-// when it returns nil.
+// Serve accepts connections until the listener fails or is closed, when it
+// returns nil.
 func (s *Server) Serve(ln net.Listener) error {
 	for {
 		conn, err := ln.Accept()
 		if err != nil {
-			if s.ctx.Err() != nil {
+			if errors.Is(err, net.ErrClosed) {
 				return nil
 			}
 			var temporary interface{ Temporary() bool }
