@@ -101,6 +101,25 @@ func filesOf(tb testing.TB, fs vfs.FS) (paths []string) {
 	return paths
 }
 
+// Without the marker pebble sees no catalogue. It must not start an empty one
+// in a directory with tables.
+func TestTablesWithoutMarkerAreDamage(t *testing.T) {
+	fs, _, _ := filled(t)
+	for _, path := range filesOf(t, fs) {
+		if !strings.Contains(path, "marker.manifest") {
+			continue
+		}
+		if err := fs.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(fs, testDir, slog.New(slog.DiscardHandler)); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("Open without %s: %v", path, err)
+		}
+		return
+	}
+	t.Fatal("there is no marker")
+}
+
 // I5, I6: whatever happens to one file, the catalogue is whole or says that it
 // is not.
 func TestI6DamageIsNeverSilent(t *testing.T) {
