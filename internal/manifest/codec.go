@@ -110,6 +110,7 @@ const (
 	tagNextGroup
 	tagSuspect
 	tagSettled
+	tagCatalogue
 )
 
 func appendEdit(dst []byte, e *Edit) []byte {
@@ -143,6 +144,7 @@ func appendEdit(dst []byte, e *Edit) []byte {
 	dst = appendNumber(dst, tagNextSeq, e.NextSeq)
 	dst = appendNumber(dst, tagNextBucket, uint64(e.NextBucket))
 	dst = appendNumber(dst, tagNextGroup, uint64(e.NextGroup))
+	dst = appendNumber(dst, tagCatalogue, e.Catalogue)
 	dst = appendFlag(dst, tagSuspect, e.Suspect)
 	return appendFlag(dst, tagSettled, e.Settled)
 }
@@ -224,6 +226,8 @@ func (r *reader) field(e *Edit) {
 		e.NextBucket = r.uint32()
 	case tagNextGroup:
 		e.NextGroup = r.uint32()
+	case tagCatalogue:
+		e.Catalogue = r.uvarint()
 	case tagSuspect:
 		e.Suspect = true
 	case tagSettled:

@@ -79,6 +79,7 @@ func drawEdit(rt *rapid.T) Edit {
 	}
 	if rapid.Bool().Draw(rt, "counters") {
 		e.Floor, e.AccountLSN = rapid.Uint64().Draw(rt, "floor"), rapid.Uint64().Draw(rt, "account lsn")
+		e.Catalogue = rapid.Uint64().Draw(rt, "catalogue")
 		e.NextSeq, e.NextBucket, e.NextGroup = rapid.Uint64().Draw(rt, "next seq"), rapid.Uint32().Draw(rt, "next bucket"), rapid.Uint32().Draw(rt, "next group")
 		e.Account = append([]byte{}, rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(rt, "account")...)
 		e.Suspect, e.Settled = rapid.Bool().Draw(rt, "suspect"), rapid.Bool().Draw(rt, "settled")

@@ -60,6 +60,10 @@ type Edit struct {
 	NextBucket uint32
 	NextGroup  uint32
 
+	// Catalogue is what the catalogue must at least be: its owner's number for
+	// the state that the edit relies on.
+	Catalogue uint64
+
 	Settled bool // ends State.Suspect
 	Suspect bool // begins it
 
@@ -77,6 +81,7 @@ type State struct {
 	NextSeq        uint64
 	NextBucket     uint32
 	NextGroup      uint32
+	Catalogue      uint64
 
 	// Suspect says that edits may be missing: the MANIFEST was damaged, or
 	// there was none. As long as it holds, segment files that are not listed
@@ -159,6 +164,9 @@ func (s *State) apply(e *Edit) {
 	s.NextSeq = max(s.NextSeq, e.NextSeq)
 	s.NextBucket = max(s.NextBucket, e.NextBucket)
 	s.NextGroup = max(s.NextGroup, e.NextGroup)
+	if e.Catalogue != 0 {
+		s.Catalogue = e.Catalogue
+	}
 	s.Suspect = s.Suspect && !e.Settled || e.Suspect
 }
 
@@ -177,6 +185,7 @@ func (s *State) snapshot() *Edit {
 		NextSeq:       s.NextSeq,
 		NextBucket:    s.NextBucket,
 		NextGroup:     s.NextGroup,
+		Catalogue:     s.Catalogue,
 		Suspect:       s.Suspect,
 	}
 }

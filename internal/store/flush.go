@@ -233,6 +233,7 @@ func (s *Store) edit(f *flushing, seg *storedSegment) manifest.Edit {
 		Account:       f.account,
 		AccountLSN:    uint64(f.lsn),
 		NextSeq:       s.nextSeq,
+		Catalogue:     catalogueState(s.catalogue),
 	}
 	for _, b := range f.buckets {
 		e.PutBuckets = append(e.PutBuckets, manifestBucket(b))

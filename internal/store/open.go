@@ -168,7 +168,7 @@ func (s *Store) openFiles(state *manifest.State) error {
 	if err := s.openSegments(state); err != nil {
 		return err
 	}
-	if err := s.openCatalogue(); err != nil {
+	if err := s.openCatalogue(state); err != nil {
 		return err
 	}
 	log, err := wal.Open(wal.Options{
@@ -191,11 +191,20 @@ func (s *Store) closeFiles() error {
 	return errors.Join(append(errs, s.lock.Close())...)
 }
 
-// openCatalogue loads the series. A catalogue that does not open, or that is
-// empty beside segments, is rebuilt from them.
-func (s *Store) openCatalogue() error {
+// catalogueState is the catalogue's generation as the MANIFEST keeps it; 0
+// stands for none.
+func catalogueState(c *catalogue.Catalogue) uint64 { return c.Generation() + 1 }
+
+// openCatalogue loads the series. A catalogue that does not open, that is older
+// than the MANIFEST knows it to be, or that is empty beside segments is rebuilt
+// from them.
+func (s *Store) openCatalogue(state *manifest.State) error {
 	dir := s.path(catalogueDir)
 	cat, err := catalogue.Open(s.o.FS, dir, s.o.Logger)
+	if err == nil && catalogueState(cat) < state.Catalogue {
+		err = errors.Join(cat.Close(), fmt.Errorf("%w: it opens in state %d, the MANIFEST knows state %d",
+			catalogue.ErrDamaged, catalogueState(cat), state.Catalogue))
+	}
 	if errors.Is(err, catalogue.ErrDamaged) {
 		s.reportDamage(catalogueDir, err)
 		where, err := catalogue.SetAside(s.o.FS, dir, s.path(lostDir))
@@ -204,6 +213,11 @@ func (s *Store) openCatalogue() error {
 		}
 		s.o.Logger.Warn("the catalogue was set aside and is rebuilt from the segments and the log", "where", where)
 		cat, err = catalogue.Open(s.o.FS, dir, s.o.Logger)
+		if err != nil {
+			return err
+		}
+		s.catalogue = cat
+		return s.rebuildCatalogue()
 	}
 	if err != nil {
 		return err
@@ -245,7 +259,10 @@ func (s *Store) rebuildCatalogue() error {
 			return err
 		}
 	}
-	return s.catalogue.Flush()
+	if err := s.catalogue.Flush(); err != nil {
+		return err
+	}
+	return s.manifest.Commit(manifest.Edit{Catalogue: catalogueState(s.catalogue)})
 }
 
 func readFile(fs vfs.FS, path string) ([]byte, error) {

@@ -241,3 +241,35 @@ func TestAlwaysWaitsForTheDisk(t *testing.T) {
 		t.Errorf("an acknowledged point reads %x after the crash", got)
 	}
 }
+
+// A catalogue that is gone, or that silently opens in an older state, is
+// rebuilt from the segments and the log.
+func TestALostCatalogueIsRebuilt(t *testing.T) {
+	clock := newTestClock()
+	fs := vfs.NewMem()
+	o := testOptions(fs, clock)
+	s := mustOpen(t, o)
+	r := rand.New(rand.NewPCG(1, 2))
+	var h history
+	for range 2 {
+		sendSome(t, s, &h, r, clock)
+		if _, err := s.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sendSome(t, s, &h, r, clock)
+	s.Crash()
+	if err := fs.RemoveAll("/data/catalogue"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second start finds the rebuilt one in order
+		s = mustOpen(t, o)
+		h.check(t, s, "b", len(h.writes))
+		s.Crash()
+	}
+	s = mustOpen(t, o)
+	defer s.Crash()
+	if names, n := s.Damage(); n != 0 {
+		t.Errorf("the rebuilt catalogue is damaged: %v", names)
+	}
+}
