@@ -76,9 +76,7 @@ func (c *Client) start(ctx context.Context) (done func(), err error) {
 	if c.Timeout > 0 {
 		deadline = time.Now().Add(c.Timeout)
 	}
-	if d, ok := ctx.Deadline(); ok && (deadline.IsZero() || d.Before(deadline)) {
-		deadline = d
-	}
+	// The deadline of ctx is left to ctx, so that a request it ends says so.
 	if err := c.conn.SetDeadline(deadline); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,73 @@
+// Haggar sends metrics to a store: see haggar -h and internal/haggar.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"dalmatiner/internal/haggar"
+)
+
+// Exit codes.
+const (
+	exitErrors = 1
+	exitUsage  = 2
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	c, journal, err := haggar.ParseFlags(os.Args[1:], os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		return exitUsage
+	}
+	toggle := make(chan os.Signal, 1)
+	signal.Notify(toggle, syscall.SIGUSR1)
+	c.Toggle = toggle
+	c.Progress = os.Stderr
+	c.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if journal == "" {
+		return send(ctx, c)
+	}
+	f, err := os.Create(journal)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "haggar: create the journal: %v\n", err)
+		return exitErrors
+	}
+	c.Journal = f
+	code := send(ctx, c)
+	if err := f.Close(); err != nil {
+		fmt.Fprintf(os.Stderr, "haggar: close the journal: %v\n", err)
+		return exitErrors
+	}
+	return code
+}
+
+// send runs and prints the summary.
+func send(ctx context.Context, c haggar.Config) int {
+	s, err := haggar.Run(ctx, c)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "haggar: %v\n", err)
+		return exitErrors
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(s); err != nil {
+		fmt.Fprintf(os.Stderr, "haggar: print the summary: %v\n", err)
+		return exitErrors
+	}
+	if s.Errors > 0 {
+		return exitErrors
+	}
+	return 0
+}
