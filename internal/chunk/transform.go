@@ -15,12 +15,13 @@ const (
 	// asInt: the integer is the value of an integer word.
 	asInt transform = 0
 	// asDecimal + e, e of 0 to maxExponent: the float integer / 10^e.
-	asDecimal   transform = 1
-	maxExponent           = 9
+	asDecimal transform = 1
 	// asBits + z, z of 0 to 63: the bits of a float word below the marker,
 	// without z zeros at the end.
 	asBits transform = 16
 )
+
+const maxExponent = 9
 
 func (t transform) defined() bool {
 	return t <= asDecimal+maxExponent || t >= asBits && t < asBits+64

@@ -47,7 +47,9 @@ type Bucket struct {
 var ErrUnknownBucket = errors.New("unknown bucket")
 
 // ErrNoResults is returned when a query is right and finds no series.
-var ErrNoResults = errors.New("No results were returned for the query.") //nolint:staticcheck // the text is part of the protocol
+//
+//lint:ignore ST1005 clients of the original look for this text
+var ErrNoResults = errors.New("No results were returned for the query.")
 
 // ErrUnsupported is wrapped by the error for a part of the language that the
 // engine does not run.
