@@ -2,10 +2,10 @@ package haggar
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 )
 
@@ -93,41 +93,56 @@ func (j *journal) sync() error {
 	return nil
 }
 
+// maxLine bounds a line of a journal: the longest bucket, each byte escaped,
+// and the rest.
+const maxLine = 4096
+
 // ReadJournal reads the journal of a run. A last line that was cut short, as
 // by the end of the program, is left out.
 func ReadJournal(r io.Reader) (*Journal, error) {
-	in := bufio.NewReader(r)
+	in := bufio.NewReaderSize(r, maxLine)
 	j := &Journal{}
-	head, err := in.ReadString('\n')
-	if err != nil {
-		return nil, fmt.Errorf("journal: its first line is not complete: %w", err)
-	}
-	if _, err := fmt.Sscanf(head, journalHead, &j.Bucket, &j.Seed, &j.Walk, &j.Preset); err != nil {
-		return nil, fmt.Errorf("journal: the first line is %q: %w", head, err)
-	}
-	for line := 2; ; line++ {
-		text, err := in.ReadString('\n')
-		if errors.Is(err, io.EOF) {
+	for line := 1; ; line++ {
+		text, err := in.ReadSlice('\n')
+		switch {
+		case errors.Is(err, io.EOF) && line > 1:
 			return j, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+			return nil, fmt.Errorf("journal: line %d is longer than %d bytes", line, maxLine)
+		case err != nil:
+			return nil, fmt.Errorf("journal: read line %d: %w", line, err)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("journal: line %d: %w", line, err)
+		if err := j.parse(string(text), line == 1); err != nil {
+			return nil, fmt.Errorf("journal: line %d is %q: %w", line, bytes.TrimSpace(text), err)
 		}
-		var f Flush
-		if err := parseFlush(text, &f); err != nil {
-			return nil, fmt.Errorf("journal: line %d is %q: %w", line, strings.TrimSpace(text), err)
-		}
-		j.Flushes = append(j.Flushes, f)
 	}
 }
 
-func parseFlush(text string, f *Flush) error {
-	_, err := fmt.Sscanf(text, journalLine, &f.State, &f.Agent, &f.Seq, &f.Slot, &f.Step, &f.Slots, &f.First, &f.Count, &f.Refused)
+func (j *Journal) parse(line string, head bool) error {
+	if head {
+		_, err := fmt.Sscanf(line, journalHead, &j.Bucket, &j.Seed, &j.Walk, &j.Preset)
+		if err == nil && j.Preset != "" && j.Preset != Published {
+			err = fmt.Errorf("preset %q is unknown, there is %q", j.Preset, Published)
+		}
+		return err
+	}
+	var f Flush
+	_, err := fmt.Sscanf(line, journalLine, &f.State, &f.Agent, &f.Seq, &f.Slot, &f.Step, &f.Slots, &f.First, &f.Count, &f.Refused)
 	if err != nil {
 		return err
 	}
-	if f.State != Sent && f.State != Acked && f.State != Failed {
-		return fmt.Errorf("state %q is unknown", f.State)
+	metrics := maxMetrics
+	if j.Preset == Published {
+		metrics = len(PublishedSeries())
 	}
+	switch {
+	case f.State != Sent && f.State != Acked && f.State != Failed:
+		return fmt.Errorf("state %q is unknown", f.State)
+	case f.Agent < 0 || f.First < 0 || f.Count < 1 || f.First > metrics-f.Count:
+		return fmt.Errorf("metrics %d to %d+%d of agent %d, there are %d", f.First, f.First, f.Count, f.Agent, metrics)
+	case f.Slots < 1 || f.Slots > flushSize || f.Step < 1:
+		return fmt.Errorf("%d slots %d apart, a flush has 1 to %d, at least 1 apart", f.Slots, f.Step, flushSize)
+	}
+	j.Flushes = append(j.Flushes, f)
 	return nil
 }
