@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"dalmatiner/internal/haggar"
+)
+
+// loadBucket takes the load beside the published series.
+const loadBucket = "haggar"
+
+// sendEverything runs two haggars at once: one writes a day of the published
+// series and then the present, the other is the load of the published figures,
+// scaled to a small machine: agents that reconnect for every flush.
+func (s *session) sendEverything(ctx context.Context, o options) error {
+	fmt.Fprintf(s.out, "haggar: a day of the published series into bucket %s, and %v of load into bucket %s\n",
+		haggar.PublishedBucket, o.load, loadBucket)
+	progress := &prefixed{out: s.out}
+	var both sync.WaitGroup
+	var errPublished, errLoad error
+	both.Go(func() {
+		s.published, errPublished = runHaggar(ctx, o, progress.as("published"),
+			"-preset", haggar.Published, "-backfill", "1d", "-duration", o.load.String())
+	})
+	both.Go(func() {
+		s.load, errLoad = runHaggar(ctx, o, progress.as("load"), "-prefix", loadBucket,
+			"-agents", "50", "-metrics", "2000", "-flush-interval", "1s", "-spawn-interval", "100ms", "-jitter", "100ms",
+			"-duration", o.load.String())
+	})
+	both.Wait()
+	if errPublished != nil {
+		return errPublished
+	}
+	return errLoad
+}
+
+// runHaggar runs haggar to its end and returns its summary.
+func runHaggar(ctx context.Context, o options, progress io.Writer, args ...string) (haggar.Summary, error) {
+	var sum haggar.Summary
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, filepath.Join(o.bin, "haggar"), append([]string{"-carbon", o.tcpAddr}, args...)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = patience
+	cmd.Stdout, cmd.Stderr = &out, progress
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return sum, ctx.Err()
+	}
+	if err != nil {
+		return sum, fmt.Errorf("haggar %s: %w", strings.Join(args, " "), err)
+	}
+	if err := json.Unmarshal(out.Bytes(), &sum); err != nil {
+		return sum, fmt.Errorf("the summary of haggar is %q: %w", out.String(), err)
+	}
+	return sum, nil
+}
+
+// prefixed writes the lines of several programs to one place.
+type prefixed struct {
+	mu  sync.Mutex
+	out io.Writer
+}
+
+// as returns a writer whose lines start with name.
+func (p *prefixed) as(name string) io.Writer { return &prefixedLines{to: p, name: name} }
+
+type prefixedLines struct {
+	to   *prefixed
+	name string
+	rest []byte // an unfinished line
+}
+
+func (l *prefixedLines) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	for {
+		line, rest, found := bytes.Cut(l.rest, []byte("\n"))
+		if !found {
+			return len(p), nil
+		}
+		l.to.mu.Lock()
+		fmt.Fprintf(l.to.out, "  %-10s%s\n", l.name, line)
+		l.to.mu.Unlock()
+		l.rest = rest
+	}
+}
+
+// waitFor polls until done says so.
+func waitFor(ctx context.Context, what string, done func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ok, err := done()
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until %s: %w", what, ctx.Err())
+		}
+	}
+}
