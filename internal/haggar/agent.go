@@ -55,7 +55,7 @@ type flight struct {
 
 func newAgent(r *run, id int) *agent {
 	rows := 1
-	if (r.Fast || r.Preset != "") && r.CacheConnections {
+	if (r.Fast || r.Preset != "") && r.CacheConnections && !r.TinyWrites {
 		rows = 0
 	}
 	return &agent{
