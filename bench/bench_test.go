@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"dalmatiner/internal/haggar"
+)
+
+func TestVerdicts(t *testing.T) {
+	for _, c := range []struct {
+		f    figure
+		want string
+	}{
+		{figure{value: 5}, ""},
+		{figure{value: 5, budget: 5}, "ok"},
+		{figure{value: 5.1, budget: 5}, "MISS"},
+		{figure{failed: true, budget: 5}, "FAILED"},
+	} {
+		if got := c.f.verdict(); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.f, got, c.want)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	tab := table{machine: "a machine\n", begun: time.Unix(0, 0)}
+	tab.add(figure{area: "ingest", what: "ddb", value: 33.333, spread: [2]float64{30, 40}, unit: "ns/point", budget: 34, note: "a|b"})
+	tab.add(figure{area: "rate", what: "ddb", value: 1234.5, unit: "points/s", budget: 1})
+	var out strings.Builder
+	tab.render(&out)
+	want := `# Benchmark of 1970-01-01 00:00 UTC
+
+a machine
+
+1 of 2 figures miss their budget. Processor time is the server's alone; a range is the least and the most of the runs a median is of.
+
+| part   | figure | measured                  | budget |      | how |
+| ---    | ---    | ---                       | ---    | ---  | --- |
+| ingest | ddb    | 33.3 ns/point (30.0–40.0) | ≤ 34.0 | ok   | a\|b |
+| rate   | ddb    | 1234 points/s             | ≤ 1.00 | MISS |  |
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		mid    float64
+		spread [2]float64
+	}{
+		{[]float64{7}, 7, [2]float64{7, 7}},
+		{[]float64{9, 1, 2}, 2, [2]float64{1, 9}},
+		{[]float64{4, 1, 2, 9}, 3, [2]float64{1, 9}},
+	} {
+		if mid, spread := median(c.values); mid != c.mid || spread != c.spread {
+			t.Errorf("median(%v) = %v %v, want %v %v", c.values, mid, spread, c.mid, c.spread)
+		}
+	}
+}
+
+func TestProcessorTime(t *testing.T) {
+	got, err := parseStat("12 (a name) R) S 1 12 12 0 -1 4194560 900 0 0 0 250 31 0 0 20 0 8 0 100")
+	if want := (cpu{2500 * time.Millisecond, 310 * time.Millisecond}); err != nil || got != want {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+	if _, err := parseStat("12 (a) S 1"); err == nil {
+		t.Error("a line without times is taken")
+	}
+}
+
+func TestCollecting(t *testing.T) {
+	log := []string{
+		"time=x level=INFO msg=ready",
+		"gc 1 @0.012s 2%: 0.026+0.39+0.10 ms clock, 0.5+1/2/3+0.25 ms cpu, 4->4->0 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P",
+		"gc 2 @0.5s 0%: 0.1+0.2+0.1 ms clock, 0.25+0/1/0+2 ms cpu, 4->4->1 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P (forced)",
+	}
+	if got, want := collecting(log), 10*time.Millisecond; got != want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestBenchFigure(t *testing.T) {
+	out := "goos: linux\nBenchmarkStreamBatch-2     	   10000	     27007 ns/op	7035.66 MB/s	         5.401 ns/point	       0 B/op\nPASS\n"
+	if v, ok := benchFigure(out, "ns/point"); !ok || v != 5.401 {
+		t.Errorf("got %v %v, want 5.401", v, ok)
+	}
+	if _, ok := benchFigure(out, "ns/slot"); ok {
+		t.Error("a unit that is not there is found")
+	}
+	if _, ok := benchFigure("PASS\n", "ns/op"); ok {
+		t.Error("a benchmark that did not run has a figure")
+	}
+}
+
+func TestRowsAreChosenByName(t *testing.T) {
+	chosen, err := choose("^ingest-1")
+	if err != nil || len(chosen) != 2 {
+		t.Errorf("got %v, %v, want two rows", chosen, err)
+	}
+	if _, err := choose("nothing of that name"); err == nil || !strings.Contains(err.Error(), "ingest-200k") {
+		t.Errorf("got %v, want the names there are", err)
+	}
+}
+
+// A load into the discard server ends without errors, as it does with a store.
+func TestDiscard(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- discard(ln) }()
+	c := uniform(2, 100, 50)
+	c.Addr = ln.Addr().String()
+	sum, err := haggar.Run(context.Background(), c)
+	if err != nil || sum.Errors != 0 || sum.Points != 2*100*50 {
+		t.Errorf("got %+v, %v, want 10000 points", sum, err)
+	}
+	if err := ln.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+)
+
+// describeMachine tells what a reader must know to compare two tables.
+func describeMachine() string {
+	kib := fieldOf("/proc/meminfo", "MemTotal")
+	load := "unknown"
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		load, _, _ = strings.Cut(string(text), " ")
+	}
+	return fmt.Sprintf("%s, %d cores, %s of memory, %s/%s, %s, commit %s. Load average before the start: %s.\n",
+		fieldOf("/proc/cpuinfo", "model name"), runtime.NumCPU(), kib, runtime.GOOS, runtime.GOARCH, runtime.Version(), commit(), load)
+}
+
+// fieldOf returns the value of the first line "name : value" of a file.
+func fieldOf(path, name string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "unknown " + name
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown " + name
+}
+
+// commit names the source the programs are presumably built from.
+func commit() string {
+	id, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
+	if err != nil {
+		return "unknown"
+	}
+	name := strings.TrimSpace(string(id))
+	if changed, err := exec.Command("git", "status", "--porcelain", "-uno").Output(); err == nil && len(changed) > 0 {
+		name += " with changes"
+	}
+	return name
+}

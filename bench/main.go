@@ -1,0 +1,175 @@
+// Program bench measures a build of the store and prints one table: every
+// figure with its budget beside it.
+//
+//	go run ./bench -bin bin            everything, about ten minutes
+//	go run ./bench -bin bin -quick     one run of everything instead of three
+//	go run ./bench -only ingest-200k   one row, printed and not written
+//
+// Processor time is what figures of ingest are in: it is that of the server's
+// process alone, and it stays the same on a busy machine where the rate does
+// not. What receiving the same bytes costs by itself is measured beside it, by
+// a server that throws them away.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// neededSpace is what the largest row has on disk at once: a full log, the
+// segments, and what the store keeps free by itself.
+const neededSpace = 6 << 30
+
+// bench is one run of the program.
+type bench struct {
+	bin   string    // directory of the built programs
+	dir   string    // temporary, for everything the servers write
+	reps  int       // how often an ingest is measured; figures are medians
+	log   io.Writer // tells what is being done
+	table *table
+}
+
+// A row is a part of the run that can be chosen by its name.
+type row struct {
+	name string
+	run  func(*bench, context.Context) error
+}
+
+// rows are in the order in which they run.
+var rows = []row{
+	{"ingest-10k", ingestRow("10 k series", 10_000, 24_000)},
+	{"ingest-200k", ingestRow("200 k series", 200_000, 1200)},
+	{"ingest-1m", ingestRow("1 M series", 1_000_000, 150)},
+	{"stages", (*bench).stages},
+	{"entries", (*bench).entries},
+	{"tiny", (*bench).tiny},
+}
+
+func main() {
+	// Servers are started with a wish to die with the thread that started them:
+	// it must be one that lives as long as the program.
+	runtime.LockOSThread()
+	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, out, log io.Writer) error {
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(log)
+	bin := f.String("bin", "bin", "`directory` of the built programs")
+	dir := f.String("dir", os.TempDir(), "`directory` for a temporary one with the servers' data")
+	results := f.String("results", filepath.Join("bench", "results"), "`directory` to write the dated table to")
+	only := f.String("only", "", "run the rows whose name matches this `regexp`, and write no file")
+	quick := f.Bool("quick", false, "measure once instead of three times")
+	discard := f.Bool("discard", false, "be the server that throws away what it receives")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if *discard {
+		return runDiscard(log)
+	}
+	chosen, err := choose(*only)
+	if err != nil {
+		return err
+	}
+	if err := checkSpace(*dir); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	b := &bench{bin: *bin, reps: 3, log: log, table: &table{machine: describeMachine(), begun: time.Now()}}
+	if *quick {
+		b.reps = 1
+	}
+	failed, err := b.runRows(ctx, *dir, chosen)
+	if err != nil {
+		return err
+	}
+	if err := b.report(out, *results, *only == ""); err != nil {
+		return err
+	}
+	return failed
+}
+
+func choose(pattern string) ([]row, error) {
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("-only: %w", err)
+	}
+	var chosen []row
+	var names []string
+	for _, r := range rows {
+		names = append(names, r.name)
+		if re.MatchString(r.name) {
+			chosen = append(chosen, r)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("-only %q matches none of the rows %q", pattern, names)
+	}
+	return chosen, nil
+}
+
+func checkSpace(dir string) error {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return fmt.Errorf("free space of %s: %w", dir, err)
+	}
+	if free := int64(st.Bavail) * st.Bsize; free < neededSpace {
+		return fmt.Errorf("%s has %d MiB free and up to %d are needed: name another directory with -dir", dir, free>>20, neededSpace>>20)
+	}
+	return nil
+}
+
+// runRows runs the rows in a temporary directory that is gone afterwards. A
+// row that fails is shown as such in the table, and the next one goes on.
+func (b *bench) runRows(ctx context.Context, parent string, chosen []row) (failed, err error) {
+	if b.dir, err = os.MkdirTemp(parent, "ddb-bench-"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	for _, r := range chosen {
+		begun := time.Now()
+		b.logf("%s …", r.name)
+		rowErr := r.run(b, ctx)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if rowErr != nil {
+			b.table.add(figure{area: r.name, what: "failed", note: rowErr.Error(), failed: true})
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", r.name, rowErr))
+		}
+		b.logf("%s took %.0f s", r.name, time.Since(begun).Seconds())
+	}
+	return failed, nil
+}
+
+// report prints the table, and writes it to a file named by the date.
+func (b *bench) report(out io.Writer, dir string, write bool) error {
+	var text bytes.Buffer
+	b.table.render(&text)
+	if _, err := out.Write(text.Bytes()); err != nil || !write {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, b.table.begun.Format(time.DateOnly)+".md"), text.Bytes(), 0o644)
+}
+
+func (b *bench) logf(format string, args ...any) {
+	fmt.Fprintf(b.log, time.Now().Format("15:04:05 ")+format+"\n", args...)
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// figure is one line of the table.
+type figure struct {
+	area, what string
+	value      float64
+	spread     [2]float64 // least and most of several measurements, or zero
+	unit       string
+	budget     float64 // the value must not be above; 0 is none
+	note       string  // how the figure came about
+	failed     bool    // there is no value
+}
+
+// verdict compares the value with the budget.
+func (f *figure) verdict() string {
+	switch {
+	case f.failed:
+		return "FAILED"
+	case f.budget == 0:
+		return ""
+	case f.value <= f.budget:
+		return "ok"
+	}
+	return "MISS"
+}
+
+func (f *figure) cells() []string {
+	value := ""
+	if !f.failed {
+		value = number(f.value) + " " + f.unit
+	}
+	if f.spread[0] != f.spread[1] {
+		value += fmt.Sprintf(" (%s–%s)", number(f.spread[0]), number(f.spread[1]))
+	}
+	budget := ""
+	if f.budget != 0 {
+		budget = "≤ " + number(f.budget)
+	}
+	cells := []string{f.area, f.what, value, budget, f.verdict(), f.note}
+	for i := range cells {
+		cells[i] = strings.NewReplacer("|", `\|`, "\n", " ").Replace(cells[i])
+	}
+	return cells
+}
+
+// number prints three digits, or all of those before the point.
+func number(v float64) string {
+	if v == 0 {
+		return "0"
+	}
+	digits := 2 - int(math.Floor(math.Log10(math.Abs(v))))
+	return fmt.Sprintf("%.*f", min(max(digits, 0), 6), v)
+}
+
+// table is what a run found.
+type table struct {
+	machine string
+	begun   time.Time
+	figures []figure
+}
+
+func (t *table) add(f figure) { t.figures = append(t.figures, f) }
+
+// render writes the table as Markdown, its columns aligned for those who read
+// it as text.
+func (t *table) render(w io.Writer) {
+	lines := [][]string{{"part", "figure", "measured", "budget", "", "how"}}
+	misses := 0
+	for i := range t.figures {
+		f := &t.figures[i]
+		if v := f.verdict(); v == "MISS" || v == "FAILED" {
+			misses++
+		}
+		lines = append(lines, f.cells())
+	}
+	widths := make([]int, len(lines[0])-1) // the last column is as long as it is
+	for _, l := range lines {
+		for i := range widths {
+			widths[i] = max(widths[i], len([]rune(l[i])))
+		}
+	}
+	rule := make([]string, len(lines[0]))
+	for i := range rule {
+		rule[i] = "---"
+	}
+	lines = slices.Insert(lines, 1, rule)
+	fmt.Fprintf(w, "# Benchmark of %s\n\n%s\n%d of %d figures miss their budget. Processor time is the server's alone; a range is the least and the most of the runs a median is of.\n\n",
+		t.begun.UTC().Format("2006-01-02 15:04 UTC"), t.machine, misses, len(t.figures))
+	for _, l := range lines {
+		for i, c := range l {
+			if i < len(widths) {
+				c += strings.Repeat(" ", widths[i]-len([]rune(c)))
+			}
+			fmt.Fprintf(w, "| %s ", c)
+		}
+		fmt.Fprintln(w, "|")
+	}
+}
+
+// median returns the middle of the values, and the least and the most.
+func median(values []float64) (mid float64, spread [2]float64) {
+	s := slices.Sorted(slices.Values(values))
+	n := len(s)
+	return (s[(n-1)/2] + s[n/2]) / 2, [2]float64{s[0], s[n-1]}
+}
