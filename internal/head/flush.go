@@ -83,22 +83,15 @@ type Flusher struct {
 	nums  []int64
 }
 
-// Emit takes one encoded chunk of a column: the chunk number is its first slot
-// divided by chunk.Slots. data is valid during the call.
-type Emit func(col int, number int64, data []byte) error
+// Emit takes one encoded chunk: its number is its first slot divided by
+// chunk.Slots. data is valid during the call.
+type Emit func(number int64, data []byte) error
 
-// Chunks hands every chunk of the capture to emit, column by column, ascending
-// inside a column.
-func (f *Flusher) Chunks(c *Capture, emit Emit) error {
-	for col := range c.cols.Len() {
-		if err := f.column(c, col, emit); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// Columns returns the columns of the captured group.
+func (c *Capture) Columns() *Columns { return c.cols }
 
-func (f *Flusher) column(c *Capture, col int, emit Emit) error {
+// Column hands every chunk of a column to emit, ascending.
+func (f *Flusher) Column(c *Capture, col int, emit Emit) error {
 	late := c.late.ofColumn(col)
 	f.nums = f.numbers(f.nums[:0], c, col, late)
 	t := 0
@@ -114,7 +107,7 @@ func (f *Flusher) column(c *Capture, col int, emit Emit) error {
 		if err != nil {
 			return err
 		}
-		if err := emit(col, num, data); err != nil {
+		if err := emit(num, data); err != nil {
 			return err
 		}
 	}

@@ -65,25 +65,27 @@ func flush(t *rapid.T, g *Group, flushed map[[2]int64]uint64) {
 	t.Helper()
 	c := g.BeginFlush()
 	var f Flusher
-	seen := make(map[[2]int64]bool)
-	err := f.Chunks(&c, func(col int, number int64, data []byte) error {
-		if seen[[2]int64{int64(col), number}] {
-			return fmt.Errorf("chunk %d of column %d comes twice", number, col)
-		}
-		seen[[2]int64{int64(col), number}] = true
-		var words [chunk.Slots]uint64
-		if err := chunk.DecodeRange(words[:], data, 0); err != nil {
-			return err
-		}
-		for i, w := range words {
-			if w != 0 {
-				flushed[[2]int64{int64(col), number*chunk.Slots + int64(i)}] = w
+	for col := range c.Columns().Len() {
+		last := int64(-1)
+		err := f.Column(&c, col, func(number int64, data []byte) error {
+			if number <= last {
+				return fmt.Errorf("chunk %d of column %d comes after %d", number, col, last)
 			}
+			last = number
+			var words [chunk.Slots]uint64
+			if err := chunk.DecodeRange(words[:], data, 0); err != nil {
+				return err
+			}
+			for i, w := range words {
+				if w != 0 {
+					flushed[[2]int64{int64(col), number*chunk.Slots + int64(i)}] = w
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

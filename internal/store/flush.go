@@ -1,8 +1,11 @@
 package store
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -10,6 +13,7 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/wal"
 )
@@ -186,22 +190,66 @@ func (s *Store) fillSegment(f *flushing, w *segment.Writer) (segment.Info, error
 	for i := range f.series {
 		w.AddSeries(f.series[i])
 	}
-	var fl head.Flusher
-	for i := range f.captures {
-		g := f.groups[i]
-		cols := g.Columns()
-		err := fl.Chunks(&f.captures[i], func(col int, number int64, data []byte) error {
-			h, err := chunk.ParseHeader(data)
-			if err != nil {
-				return err
-			}
-			return w.Add(g.Bucket, segment.Hash(cols.ID(col)), number, h.Count, data)
-		})
-		if err != nil {
+	all, err := f.encode()
+	if err != nil {
+		return segment.Info{}, err
+	}
+	for i := range all {
+		e := &all[i]
+		if err := w.Add(e.bucket, segment.Hash(e.id), e.number, int(e.points), e.data); err != nil {
 			return segment.Info{}, err
 		}
 	}
 	return w.Finish()
+}
+
+// encoded is one chunk on its way to the segment.
+type encoded struct {
+	id     metric.SeriesID
+	bucket uint32
+	points int32
+	number int64
+	data   []byte
+}
+
+// slabSize is the size of the buffers that hold the chunks of a flush.
+const slabSize = 1 << 20
+
+// encode returns the chunks of all captures by bucket, series id and number,
+// which is the order of the segment's index: the chunks of a partition, and
+// those of a series, then lie together in the file. They are made group by
+// group, where a group's tiles are in the cache, and only then sorted: going
+// through the tiles in the order of the ids costs a third more of a flush.
+func (f *flushing) encode() ([]encoded, error) {
+	var fl head.Flusher
+	var all []encoded
+	var slab []byte
+	for i := range f.captures {
+		c, bucket := &f.captures[i], f.groups[i].Bucket
+		for col := range c.Columns().Len() {
+			id := c.Columns().ID(col)
+			err := fl.Column(c, col, func(number int64, data []byte) error {
+				h, err := chunk.ParseHeader(data)
+				if err != nil {
+					return err
+				}
+				if len(slab)+len(data) > cap(slab) {
+					slab = make([]byte, 0, max(slabSize, len(data)))
+				}
+				at := len(slab)
+				slab = append(slab, data...)
+				all = append(all, encoded{id, bucket, int32(h.Count), number, slab[at:]})
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b encoded) int {
+		return cmp.Or(cmp.Compare(a.bucket, b.bucket), bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.number, b.number))
+	})
+	return all, nil
 }
 
 // commitFlush does steps 3 and 4. Any error is final: what is on disk is no
