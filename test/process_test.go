@@ -49,7 +49,10 @@ func startNode(t *testing.T, dir string, args ...string) *node {
 func launch(t *testing.T, dir string, args ...string) *node {
 	t.Helper()
 	n := &node{t: t, log: newNodeLog(), done: make(chan struct{})}
-	args = append([]string{"serve", "--data-dir", dir, "--tcp-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0"}, args...)
+	// Acknowledgements wait for the log's interval.
+	args = append([]string{
+		"serve", "--data-dir", dir, "--tcp-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--set", "wal.interval=20ms",
+	}, args...)
 	n.cmd = exec.Command(program("ddb"), args...)
 	n.cmd.Stderr = n.log
 	if err := n.cmd.Start(); err != nil {
