@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -127,5 +131,74 @@ func TestDiscard(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+func TestEntropy(t *testing.T) {
+	if got := entropy(map[int64]int{1: 5, 2: 5, 3: 5, 4: 5}); got != 2 {
+		t.Errorf("four equal values have %v bits, want 2", got)
+	}
+	if got := entropy(map[int64]int{7: 9}); got != 0 {
+		t.Errorf("a constant has %v bits, want 0", got)
+	}
+	// log2 1000 and the 2.4 bits of the published mix.
+	if got := entropyOfUniform(); math.Abs(got-math.Log2(1000)) > 0.01 {
+		t.Errorf("uniform values have %v bits, want %v", got, math.Log2(1000))
+	}
+	if got := entropyOfMix(); math.Abs(got-2.41) > 0.03 {
+		t.Errorf("the mix has %v bits, want 2.41", got)
+	}
+}
+
+func TestDiskUsage(t *testing.T) {
+	dir := t.TempDir()
+	for path, size := range map[string]int{
+		"flush/1.seg": 100, "overlay/1.seg": 10, "catalogue/2.sst": 7, "wal/3.wal": 1000, "MANIFEST": 3, "VERSION": 1,
+	} {
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, make([]byte, size), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := diskUsage(dir)
+	if want := (usage{segments: 110, catalogue: 7, rest: 4, log: 1000}); err != nil || got != want || got.kept() != 121 {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+}
+
+// Answers are compared with what haggar sends.
+func TestAnswersAreChecked(t *testing.T) {
+	c := uniform(dayAgents, 20, 10)
+	s := span{1000, 1004, 2}
+	q := dayQuery{want: [][]float64{s.max(&c, 1, 7)}}
+	values := func(slot int64) int64 { it := c.Series(1, 7); return it.At(slot) }
+	first, second := max(values(1000), values(1001)), max(values(1002), values(1003))
+	right := fmt.Sprintf(`{"results":[{"values":[%d,%d],"coverage":1}]}`, first, second)
+	if err := q.check([]byte(right)); err != nil {
+		t.Error(err)
+	}
+	for _, wrong := range []string{
+		fmt.Sprintf(`{"results":[{"values":[%d,%d],"coverage":1}]}`, first, second+1),
+		fmt.Sprintf(`{"results":[{"values":[%d,%d],"coverage":0.5}]}`, first, second),
+		fmt.Sprintf(`{"results":[{"values":[%d,null],"coverage":1}]}`, first),
+		fmt.Sprintf(`{"results":[{"values":[%d],"coverage":1}]}`, first),
+		`{"results":[]}`,
+		`{`,
+	} {
+		if err := q.check([]byte(wrong)); err == nil {
+			t.Errorf("%s is taken for right", wrong)
+		}
+	}
+	mean := s.mean(&c, 1)
+	sum := 0.0
+	for i := range c.Metrics {
+		it := c.Series(1, i)
+		sum += float64(it.At(1002) + it.At(1003))
+	}
+	if want := sum / 40; math.Abs(mean[1]-want) > 1e-9 {
+		t.Errorf("mean %v, want %v", mean[1], want)
 	}
 }

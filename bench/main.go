@@ -54,6 +54,9 @@ var rows = []row{
 	{"stages", (*bench).stages},
 	{"entries", (*bench).entries},
 	{"tiny", (*bench).tiny},
+	{"disk-uniform", (*bench).diskUniform},
+	{"day", (*bench).day},
+	{"restart", (*bench).restart},
 }
 
 func main() {

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+)
+
+// Budgets in bits per point of everything in the data directory, once merged.
+const (
+	uniformBudget = 10.5
+	mixBudget     = 2.9
+)
+
+// usage is what a data directory has in it, in bytes.
+type usage struct {
+	segments, catalogue, rest int64
+	log                       int64 // written again from its start; no part of what is kept
+}
+
+func (u *usage) kept() int64 { return u.segments + u.catalogue + u.rest }
+
+// diskUsage sums up the sizes of the files in a data directory.
+func diskUsage(dir string) (u usage, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		switch top, _, _ := strings.Cut(filepath.ToSlash(rel), "/"); top {
+		case "flush", "overlay", "p":
+			u.segments += info.Size()
+		case "catalogue":
+			u.catalogue += info.Size()
+		case "wal":
+			u.log += info.Size()
+		default:
+			u.rest += info.Size()
+		}
+		return nil
+	})
+	return u, err
+}
+
+// diskFigure is the size of a flushed data directory per point.
+func (s *server) diskFigure(points int64, entropy, budget float64) (figure, error) {
+	u, err := diskUsage(s.data)
+	if err != nil {
+		return figure{}, err
+	}
+	bits := func(n int64) float64 { return 8 * float64(n) / float64(points) }
+	return figure{area: "disk", unit: "bits/point", value: bits(u.kept()), budget: budget, note: fmt.Sprintf(
+		"entropy of what was sent %.2f; segments %.3f, catalogue %.3f, rest %.3f; flushed, not merged: there is no merging yet; the log, %d MiB, is apart; %d M points",
+		entropy, bits(u.segments), bits(u.catalogue), bits(u.rest), u.log>>20, points/1e6)}, nil
+}
+
+// diskUniform is two hours of 10 k series of uniform values.
+func (b *bench) diskUniform(ctx context.Context) error {
+	s, err := b.startDDB(filepath.Join(b.dir, "uniform"))
+	if err != nil {
+		return err
+	}
+	defer s.remove()
+	c := uniform(connections, 5*groupWidth, 7200)
+	sum, err := b.send(ctx, s, c)
+	if err != nil {
+		return err
+	}
+	if err := s.flushAll(ctx, c.Bucket, sum.Points); err != nil {
+		return err
+	}
+	f, err := s.diskFigure(sum.Points, entropyOfUniform(), uniformBudget)
+	if err != nil {
+		return err
+	}
+	f.what = "uniform 0…999, 10 k series, 2 h"
+	b.table.add(f)
+	return s.stop()
+}
+
+// flushAll flushes and checks that all points are there.
+func (s *server) flushAll(ctx context.Context, bucket string, points int64) error {
+	if _, err := s.client().Flush(ctx); err != nil {
+		return err
+	}
+	return s.accepted(ctx, bucket, points)
+}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"dalmatiner/internal/ddbclient"
+	"dalmatiner/internal/haggar"
+	"dalmatiner/internal/point"
+)
+
+const (
+	restartBudget = 2 // seconds to ingest
+	answerBudget  = 5 // seconds to a query
+
+	fullLog        = 900 << 20 // bytes; at wal.max_size, 1 GiB, the store flushes
+	restartRows    = 50        // sent at a time
+	restartTimeout = 2 * time.Minute
+)
+
+// restart fills the log with 1 M series, kills the store, drops its files from
+// the page cache and takes the time from the start of a new process to an
+// acknowledged point and to an answered query.
+func (b *bench) restart(ctx context.Context) error {
+	data := filepath.Join(b.dir, "restart")
+	// Only the size of the log is to make the store flush.
+	s, err := b.startDDB(data, "flush.bytes=8GB")
+	if err != nil {
+		return err
+	}
+	defer func() { s.remove() }()
+	c, sent, err := b.fillLog(ctx, s)
+	if err != nil {
+		return err
+	}
+	u, err := diskUsage(data)
+	if err != nil {
+		return err
+	}
+	s.kill()
+	if err := evict(data); err != nil {
+		return err
+	}
+	again, err := launch(exec.Command(filepath.Join(b.bin, "ddb"), "serve", "--data-dir", data,
+		"--tcp-addr", s.tcp, "--http-addr", s.http, "--set", "wal.sync=always", "--set", "flush.bytes=8GB"))
+	if err != nil {
+		return err
+	}
+	again.tcp, again.http, again.data = s.tcp, s.http, data
+	s = again
+	begun := time.Now()
+	ingest, query, err := s.firstAnswers(ctx, &c, begun)
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, s.lastLines())
+	}
+	recovered, err := s.received(ctx, c.Bucket)
+	if err != nil {
+		return err
+	}
+	_, peak, err := s.memory()
+	if err != nil {
+		return err
+	}
+	area := "restart after kill -9, 1 M series"
+	b.table.add(figure{area: area, what: "to an acknowledged point", unit: "s", value: ingest.Seconds(), budget: restartBudget}.
+		because("from the start of the process, wal.sync = always; log files of %d MiB, not in the page cache; no segments", u.log>>20))
+	b.table.add(figure{area: area, what: "to an answered query", unit: "s", value: query.Seconds(), budget: answerBudget}.
+		because("one minute of one series by HTTP; %d of %d M points were recovered, %.1f %% stood in the process's buffers; peak memory %.0f MiB",
+			(recovered-1)/1e6, sent/1e6, 100*(1-float64(recovered-1)/float64(sent)), mebi(peak)))
+	return s.stop()
+}
+
+// fillLog sends rows until the log is nearly full. The configuration it returns
+// is that of the last rows.
+func (b *bench) fillLog(ctx context.Context, s *server) (c haggar.Config, sent int64, err error) {
+	c = uniform(connections, 489*groupWidth, restartRows)
+	c.Start = c.Start.Add(-6 * time.Hour)
+	for last := 0.0; ; c.Start = c.Start.Add(restartRows * time.Second) {
+		sum, err := b.send(ctx, s, c)
+		if err != nil {
+			return c, 0, err
+		}
+		sent += sum.Points
+		size, err := s.stat(ctx, "wal_bytes")
+		if err != nil {
+			return c, 0, err
+		}
+		b.logf("  the log has %.0f MiB", size/(1<<20))
+		if size < last {
+			return c, 0, fmt.Errorf("the log shrank from %.0f to %.0f bytes before it had %d: the store flushed", last, size, fullLog)
+		}
+		if size >= fullLog {
+			return c, sent, nil
+		}
+		last = size
+	}
+}
+
+// firstAnswers returns how long after begun a point was acknowledged and a
+// query answered. Both are asked at once, again and again while nobody listens.
+func (s *server) firstAnswers(ctx context.Context, c *haggar.Config, begun time.Time) (ingest, query time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, restartTimeout)
+	defer cancel()
+	var ingestErr, queryErr error
+	var both sync.WaitGroup
+	both.Go(func() {
+		ingestErr = s.untilUp(ctx, func() error { return onePoint(ctx, s.tcp, c) })
+		ingest = time.Since(begun)
+	})
+	both.Go(func() {
+		queryErr = s.untilUp(ctx, func() error { return s.oneQuery(ctx, c) })
+		query = time.Since(begun)
+	})
+	both.Wait()
+	return ingest, query, errors.Join(ingestErr, queryErr)
+}
+
+// untilUp tries again while connections are refused.
+func (s *server) untilUp(ctx context.Context, try func() error) error {
+	retry := time.NewTicker(2 * time.Millisecond)
+	defer retry.Stop()
+	for {
+		err := try()
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return err
+		}
+		select {
+		case <-retry.C:
+		case <-s.exited:
+			return errors.New("the server ended")
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// onePoint writes a point of a new slot of a known series and waits for its
+// acknowledgement.
+func onePoint(ctx context.Context, addr string, c *haggar.Config) error {
+	client, err := ddbclient.Dial(ctx, addr)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	stream, err := client.OpenAckStream(c.Bucket)
+	if err != nil {
+		return err
+	}
+	slot := c.Start.Unix() + restartRows
+	if err := stream.Point(c.AppendKey(nil, 0, 0), slot, point.FromInt(1)); err != nil {
+		return err
+	}
+	if _, err := stream.FlushAck(); err != nil {
+		return err
+	}
+	if err := stream.SetDeadline(time.Now().Add(restartTimeout)); err != nil {
+		return err
+	}
+	ack, err := stream.ReadAck()
+	if err == nil && (ack.Received != 1 || ack.Refused != 0) {
+		err = fmt.Errorf("one point was acknowledged as %+v", ack)
+	}
+	return err
+}
+
+// oneQuery asks for rows from the middle of the last load and compares them:
+// the very last may have been in the process's buffers.
+func (s *server) oneQuery(ctx context.Context, c *haggar.Config) error {
+	at := c.Start.Unix()
+	q := dayQuery{
+		text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1m) %s", name(c, 1, 7), c.Bucket, span{at - 60, at, 60}.dql()),
+		want: [][]float64{span{at - 60, at, 60}.max(c, 1, 7)},
+	}
+	client := s.client()
+	client.HTTP = &http.Client{Timeout: restartTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	// Only a refusal to connect is tried again, and the client words it anew.
+	resp, err := client.HTTP.Get("http://" + s.http + "/health")
+	if err != nil {
+		return err
+	}
+	resp.Body.Close()
+	var body bytes.Buffer
+	if err := client.CopyQuery(ctx, &body, q.text); err != nil {
+		return err
+	}
+	return q.check(body.Bytes())
+}
+
+// stat returns one of the store's own figures.
+func (s *server) stat(ctx context.Context, name string) (float64, error) {
+	all, err := s.client().Stats(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, st := range all {
+		if st.Name == name {
+			return st.Value, nil
+		}
+	}
+	return 0, fmt.Errorf("the store has no figure %s", name)
+}
+
+// received returns the points of a bucket in the store's account.
+func (s *server) received(ctx context.Context, bucket string) (int64, error) {
+	account, err := s.client().Account(ctx, bucket, 0)
+	if err != nil {
+		return 0, err
+	}
+	for i := range account.Rows {
+		if account.Rows[i].Bucket == bucket {
+			return int64(account.Rows[i].Received), nil
+		}
+	}
+	return 0, fmt.Errorf("bucket %s is not in the account", bucket)
+}
+
+// remove ends the process if it runs, and removes its data.
+func (s *server) remove() {
+	s.kill()
+	_ = os.RemoveAll(s.data) // the temporary directory is removed as a whole at the end
+}
+
+// fadviseDontNeed is POSIX_FADV_DONTNEED.
+const fadviseDontNeed = 4
+
+// evict writes the files of a directory to disk and drops them from the page
+// cache.
+func evict(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := f.Sync(); err != nil {
+			return err
+		}
+		if _, _, e := syscall.Syscall6(syscall.SYS_FADVISE64, f.Fd(), 0, 0, fadviseDontNeed, 0, 0); e != 0 {
+			return fmt.Errorf("drop %s from the page cache: %w", path, e)
+		}
+		return nil
+	})
+}
