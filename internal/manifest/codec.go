@@ -122,9 +122,15 @@ func appendEdit(dst []byte, e *Edit) []byte {
 		s := &e.AddSegments[i]
 		dst = binary.AppendUvarint(append(dst, tagAddSegment), s.Seq)
 		dst = append(dst, byte(s.Kind))
-		dst = appendBytes(dst, s.Path)
 		dst = binary.AppendVarint(dst, s.Bytes)
 		dst = binary.AppendVarint(dst, s.Points)
+		dst = binary.AppendUvarint(dst, s.Generation)
+		dst = binary.AppendUvarint(dst, uint64(len(s.Ranges)))
+		for _, g := range s.Ranges {
+			dst = binary.AppendUvarint(dst, uint64(g.Bucket))
+			dst = binary.AppendVarint(dst, g.First)
+			dst = binary.AppendVarint(dst, g.Past-g.First)
+		}
 	}
 	for i := range e.PutBuckets {
 		dst = appendBucket(append(dst, tagPutBucket), &e.PutBuckets[i])
@@ -202,9 +208,7 @@ func (r *reader) field(e *Edit) {
 	case tagRemoveSegment:
 		e.RemoveSegments = append(e.RemoveSegments, r.uvarint())
 	case tagAddSegment:
-		e.AddSegments = append(e.AddSegments, Segment{
-			Seq: r.uvarint(), Kind: Kind(r.byte()), Path: string(r.bytes()), Bytes: r.varint(), Points: r.varint(),
-		})
+		e.AddSegments = append(e.AddSegments, r.segment())
 	case tagPutBucket:
 		e.PutBuckets = append(e.PutBuckets, Bucket{
 			ID: r.uint32(), Name: append([]byte{}, r.bytes()...), Resolution: r.varint(), PPF: r.varint(),
@@ -235,6 +239,16 @@ func (r *reader) field(e *Edit) {
 	default:
 		r.fail("field", uint64(tag))
 	}
+}
+
+func (r *reader) segment() Segment {
+	s := Segment{Seq: r.uvarint(), Kind: Kind(r.byte()), Bytes: r.varint(), Points: r.varint(), Generation: r.uvarint()}
+	for n := r.uvarint(); n > 0 && r.err == nil; n-- {
+		g := Range{Bucket: r.uint32(), First: r.varint()}
+		g.Past = g.First + r.varint()
+		s.Ranges = append(s.Ranges, g)
+	}
+	return s
 }
 
 func (r *reader) fail(what string, v uint64) {

@@ -58,7 +58,7 @@ func drawEdit(rt *rapid.T) Edit {
 	for range drawn("segments", 0).([]any) {
 		e.AddSegments = append(e.AddSegments, Segment{
 			Seq: uint64(id.Draw(rt, "seq")), Kind: Kind(rapid.IntRange(0, 2).Draw(rt, "kind")),
-			Path: rapid.StringN(0, 5, 20).Draw(rt, "path"), Bytes: rapid.Int64().Draw(rt, "bytes"), Points: rapid.Int64().Draw(rt, "points"),
+			Generation: rapid.Uint64().Draw(rt, "generation"), Ranges: drawRanges(rt), Bytes: rapid.Int64().Draw(rt, "bytes"), Points: rapid.Int64().Draw(rt, "points"),
 		})
 		// Never an error of Commit.
 		e.RemoveSegments = append(e.RemoveSegments, e.AddSegments[len(e.AddSegments)-1].Seq)
@@ -289,4 +289,12 @@ func TestReadIsDurable(t *testing.T) {
 	if s.NextSeq != 7 || again.NextSeq != 7 {
 		t.Errorf("next seq %d, after the power failure %d, want 7", s.NextSeq, again.NextSeq)
 	}
+}
+
+func drawRanges(rt *rapid.T) []Range {
+	ranges := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) Range {
+		first := rapid.Int64Range(-1<<40, 1<<40).Draw(rt, "first")
+		return Range{Bucket: rapid.Uint32().Draw(rt, "range bucket"), First: first, Past: first + rapid.Int64Range(1, 1<<20).Draw(rt, "chunks")}
+	}), 0, 3).Draw(rt, "ranges")
+	return append([]Range(nil), ranges...) // nil when there are none, as parsed
 }

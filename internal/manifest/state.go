@@ -21,18 +21,30 @@ type Kind uint8
 
 // The kinds.
 const (
-	Flush   Kind = iota // flush/<seq>.seg, all partitions
-	Window              // merged, one partition and bucket
-	Overlay             // late points that win over older ones
+	Flush   Kind = iota // flush/<seq>.seg: what was sealed, all buckets
+	Window              // window/<seq>.seg: all that was flushed of a bucket and a range
+	Overlay             // overlay/<seq>.seg: late points that win over windows
 )
 
 // Segment names one committed segment file.
 type Segment struct {
 	Seq    uint64 // never given again
 	Kind   Kind
-	Path   string // relative to the data directory; empty = the name that Kind and Seq imply
 	Bytes  int64
 	Points int64
+
+	// Generation orders what segments say of the same slot: the highest wins,
+	// and of equal ones the window. It is the Seq of the newest flush whose
+	// points the segment holds.
+	Generation uint64
+	// Ranges are what the segment holds chunks of, sorted.
+	Ranges []Range
+}
+
+// Range is a range of chunks of one bucket: [First, Past).
+type Range struct {
+	Bucket      uint32
+	First, Past int64
 }
 
 // Floor is the LSN from which on a group needs the log.
