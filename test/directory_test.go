@@ -1,0 +1,65 @@
+package test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"dalmatiner/internal/point"
+)
+
+// TestDirectoryIsLocked: a second node on the same directory ends, names it,
+// and does no harm.
+func TestDirectoryIsLocked(t *testing.T) {
+	dir := t.TempDir()
+	n := startNode(t, dir)
+	metric, slot := key(t, "a"), past(time.Hour)
+	send(t, n, "locked", metric, slot, point.FromInt(1))
+	second := launch(t, dir)
+	if code := second.wait(); code != 1 {
+		t.Errorf("the exit code is %d", code)
+	}
+	if text := second.log.String(); !strings.Contains(text, dir) || !strings.Contains(text, "in use") {
+		t.Errorf("it says\n%s", text)
+	}
+	send(t, n, "locked", metric, slot+1, point.FromInt(2))
+	n.kill()
+	n = startNode(t, dir) // the lock went with the process
+	if words := get(t, n.dial(), "locked", metric, slot, 2); words[0] != point.FromInt(1) || words[1] != point.FromInt(2) {
+		t.Errorf("read %x", words)
+	}
+}
+
+// TestNewerFormatIsRefused: a directory of a later program is named and not
+// touched.
+func TestNewerFormatIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	startNode(t, dir).stop()
+	write(t, filepath.Join(dir, "VERSION"), "dalmatiner 999\n")
+	n := launch(t, dir)
+	if code := n.wait(); code != 1 {
+		t.Errorf("the exit code is %d", code)
+	}
+	for _, part := range []string{dir, "999", "newer ddb"} {
+		if !strings.Contains(n.log.String(), part) {
+			t.Errorf("it does not say %s:\n%s", part, n.log)
+		}
+	}
+	write(t, filepath.Join(dir, "VERSION"), "dalmatiner 1\n")
+	startNode(t, dir).stop()
+}
+
+// TestTakenPort: an address in use is named, with the flag that changes it.
+func TestTakenPort(t *testing.T) {
+	n := startNode(t, t.TempDir())
+	for flag, addr := range map[string]string{"--tcp-addr": n.tcp, "--http-addr": n.http} {
+		second := launch(t, t.TempDir(), flag, addr)
+		if code := second.wait(); code != 1 {
+			t.Errorf("%s: the exit code is %d", flag, code)
+		}
+		if text := second.log.String(); !strings.Contains(text, addr) || !strings.Contains(text, flag) {
+			t.Errorf("%s: it says\n%s", flag, text)
+		}
+	}
+}
