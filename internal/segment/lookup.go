@@ -96,31 +96,44 @@ func (w *walk) chunks(i int, l leaf, bucket uint32, h *Hash, from, to int64) err
 // number. The data is valid during the call. It leaves nothing of the index in
 // memory but the directory.
 func (r *Reader) Each(fn func(bucket uint32, h Hash, chunk int64, data []byte) error) error {
-	return r.scan(position{}, position{math.MaxUint32, lastHash()}, fn)
+	return r.scan(0, math.MaxUint32, math.MinInt64, math.MaxInt64, fn)
 }
 
-// Range is Each over the series of one bucket whose hash is in [from, to], both
-// ends included: one partition of the bucket.
-func (r *Reader) Range(bucket uint32, from, to Hash, fn func(bucket uint32, h Hash, chunk int64, data []byte) error) error {
-	return r.scan(position{bucket, from}, position{bucket, to}, fn)
+// Range is Each over the chunks of one bucket with a number in [first, past).
+func (r *Reader) Range(bucket uint32, first, past int64, fn func(bucket uint32, h Hash, chunk int64, data []byte) error) error {
+	if info := &r.foot.info; first >= past || info.Chunks == 0 || past <= info.MinChunk || first > info.MaxChunk {
+		return nil
+	}
+	return r.scan(bucket, bucket, first, past, fn)
 }
 
-// position is a place in index order.
-type position struct {
-	bucket uint32
-	hash   Hash
+// Entries calls fn for the number and the length of every chunk of the bucket,
+// by hash and number, without reading the chunks.
+func (r *Reader) Entries(bucket uint32, fn func(chunk int64, bytes int)) error {
+	d, err := r.directory()
+	if err != nil {
+		return err
+	}
+	w := r.walk(d)
+	defer w.release()
+	return w.leaves(bucket, bucket, func(_ int, l leaf) error {
+		for i := range l.entries() {
+			e := l.entry(i)
+			fn(e.chunk, int(e.length))
+		}
+		return nil
+	})
 }
 
-func lastHash() Hash {
-	var h Hash
+func lastHash() (h Hash) {
 	for i := range h {
 		h[i] = 0xff
 	}
 	return h
 }
 
-// scan visits every chunk of the series within [from, to].
-func (r *Reader) scan(from, to position, fn visit) error {
+// scan visits the chunks numbered [first, past) of the buckets [from, to].
+func (r *Reader) scan(from, to uint32, first, past int64, fn visit) error {
 	d, err := r.directory()
 	if err != nil {
 		return err
@@ -128,42 +141,39 @@ func (r *Reader) scan(from, to position, fn visit) error {
 	w := r.walk(d)
 	w.fn = fn
 	defer w.release()
-	low := appendFence(nil, from.bucket, &from.hash, math.MinInt64)
-	high := appendFence(nil, to.bucket, &to.hash, math.MaxInt64)
-	for i := d.search(low); i < len(d.leaves) && bytes.Compare(d.fence(i), high) <= 0; i++ {
-		l, err := r.leaf(d, i, &w.leaf)
-		if err == nil {
-			err = w.rows(i, l, from, to)
-		} else {
+	return w.leaves(from, to, func(i int, l leaf) error {
+		if first == math.MinInt64 && past == math.MaxInt64 {
+			return w.deliver(i, l, 0, 0, l.entries())
+		}
+		for row := range l.rows() {
+			lo := l.seek(l.rowFirst(row), l.rowPast(row), first)
+			if err := w.deliver(i, l, row, lo, l.seek(lo, l.rowPast(row), past)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// leaves calls fn for every intact leaf of the buckets [from, to]. What fn
+// finds damaged it adds to w.found.
+func (w *walk) leaves(from, to uint32, fn func(i int, l leaf) error) error {
+	low := appendFence(nil, from, new(Hash), math.MinInt64)
+	last := lastHash()
+	high := appendFence(nil, to, &last, math.MaxInt64)
+	for i := w.d.search(low); i < len(w.d.leaves) && bytes.Compare(w.d.fence(i), high) <= 0; i++ {
+		l, err := w.r.leaf(w.d, i, &w.leaf)
+		switch {
+		case err != nil:
 			err = w.found.add(err)
+		case l.bucket() >= from && l.bucket() <= to:
+			err = fn(i, l)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return w.found.err()
-}
-
-// rows visits the chunks of leaf i whose series lie within [from, to].
-func (w *walk) rows(i int, l leaf, from, to position) error {
-	b := l.bucket()
-	if b < from.bucket || b > to.bucket {
-		return nil
-	}
-	first, past := 0, l.rows()
-	if b == from.bucket {
-		first = l.find(&from.hash)
-	}
-	if b == to.bucket {
-		past = l.find(&to.hash)
-		if past < l.rows() && bytes.Equal(l.rowHash(past), to.hash[:]) {
-			past++
-		}
-	}
-	if first >= past {
-		return nil
-	}
-	return w.deliver(i, l, first, l.rowFirst(first), l.rowPast(past-1))
 }
 
 // deliver visits entries [first, past) of leaf n, which start in row. Damaged

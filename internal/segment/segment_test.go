@@ -162,7 +162,7 @@ func TestSegmentHoldsWhatWasAdded(t *testing.T) {
 		if err := m.compareChunks(r, p.bucket, p.hash, from, to); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.compareRange(r, p.bucket, p.hash); err != nil {
+		if err := m.compareRange(r, p.bucket, from); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -233,20 +233,30 @@ func (m *model) compareChunks(r *Reader, b uint32, h Hash, from, to int64) error
 	return nil
 }
 
-// compareRange reads the half of the bucket above h.
-func (m *model) compareRange(r *Reader, b uint32, h Hash) error {
+// compareRange reads the chunks of a bucket from a number on, and counts them.
+func (m *model) compareRange(r *Reader, b uint32, first int64) error {
 	var got, want []place
-	err := r.Range(b, h, lastHash(), func(b uint32, h Hash, c int64, _ []byte) error {
+	err := r.Range(b, first, math.MaxInt64, func(b uint32, h Hash, c int64, _ []byte) error {
 		got = append(got, place{b, h, c})
 		return nil
 	})
+	bytes, wantBytes := 0, 0
 	for _, p := range m.order() {
-		if p.bucket == b && bytes.Compare(p.hash[:], h[:]) >= 0 {
+		if p.bucket == b && p.chunk >= first && p.chunk < math.MaxInt64 {
 			want = append(want, p)
+		}
+		if p.bucket == b {
+			wantBytes += len(m.chunks[p])
 		}
 	}
 	if err == nil && !slices.Equal(got, want) {
-		return fmt.Errorf("range of bucket %d from %s: got %v, want %v", b, h, got, want)
+		return fmt.Errorf("range of bucket %d from %d: got %v, want %v", b, first, got, want)
+	}
+	if err == nil {
+		err = r.Entries(b, func(_ int64, n int) { bytes += n })
+	}
+	if err == nil && bytes != wantBytes {
+		return fmt.Errorf("the entries of bucket %d have %d bytes, want %d", b, bytes, wantBytes)
 	}
 	return err
 }
