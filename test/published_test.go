@@ -1,0 +1,161 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dalmatiner/internal/admin"
+	"dalmatiner/internal/haggar"
+	"dalmatiner/internal/point"
+)
+
+// The published queries, letter by letter.
+const (
+	waitQuery  = `SELECT max(cloud.zones.cpu.nwait.e2be6f6c-2005-4f2d-aff9-f427b9 BUCKET tachyon, 1m) LAST 1h`
+	usageQuery = `select
+  max(cloud.zones.cpu.usage.f242021c-c5eb-4c53-a609-64bee4 BUCKET tachyon, 1h),
+  max(cloud.zones.cpu.usage.b02df988-2abf-4364-8f55-c39eb3 BUCKET tachyon, 1h),
+  max(cloud.zones.cpu.usage.7d1a1a3b-f3e9-4388-a938-c3a866 BUCKET tachyon, 1h),
+  max(cloud.zones.cpu.usage.986ea915-f274-41c4-9ac5-b3dbd1 BUCKET tachyon, 1h),
+  max(cloud.zones.cpu.usage.1333cf62-b8f1-496a-b2e1-5ec9d4 BUCKET tachyon, 1h),
+  max(cloud.zones.cpu.usage.c6a34e43-a242-46e5-89af-b25431 BUCKET tachyon, 1h),
+  max(cloud.zones.cpu.usage.e86f77ef-27a3-44c2-9348-f2319b BUCKET tachyon, 1h) LAST 1d`
+	rateQuery = `SELECT avg(sum(*.mps BUCKET dalmatinerdb), 5m) AS 'metrics/s' LAST 1h`
+)
+
+// TestPublishedQueries: verbatim over HTTP, as GET and as POST, on a day of
+// haggar's series; in memory, in segments, and after a crash.
+func TestPublishedQueries(t *testing.T) {
+	dir := t.TempDir()
+	n := startNode(t, dir)
+	r := run(t, "haggar", "-carbon", n.tcp, "-preset", "published", "-backfill", "1d", "-duration", "0", "-seed", "3")
+	if r.code != 0 {
+		t.Fatalf("haggar ends with %d: %s", r.code, r.errOut)
+	}
+	data := haggar.Data{Preset: haggar.Published, Seed: 3}
+	check := func(state string) {
+		t.Helper()
+		checkMaxima(t, n, state, waitQuery, data, 60, 60, 7)
+		checkMaxima(t, n, state, usageQuery, data, 24, 3600, 0, 1, 2, 3, 4, 5, 6)
+	}
+	check("in memory")
+	checkRate(t, n)
+	if _, err := n.admin().Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	check("in segments")
+	n.kill()
+	n = startNode(t, dir)
+	check("after kill -9")
+	for _, text := range []string{waitQuery, usageQuery} {
+		status, body := httpGet(t, n, "/?q="+url.QueryEscape(text))
+		if status != http.StatusOK || !strings.HasPrefix(body, `{"start":`) {
+			t.Errorf("as GET: status %d: %.200s", status, body)
+		}
+	}
+}
+
+// checkMaxima compares a query for maxima with haggar's function. The last
+// slots may be younger than the last point: there a query repeats it, which
+// changes no maximum.
+func checkMaxima(t *testing.T, n *node, state, text string, data haggar.Data, windows, width int, numbers ...int) {
+	t.Helper()
+	r := query(t, n, text)
+	if len(r.Results) != len(numbers) {
+		t.Fatalf("%s: %d results, want %d", state, len(r.Results), len(numbers))
+	}
+	c := n.dial()
+	for i, number := range numbers {
+		result := r.Results[i]
+		words := get(t, c, haggar.PublishedBucket, data.AppendKey(nil, 0, number), r.Start/1000, windows*width)
+		set := slices.IndexFunc(words, func(w uint64) bool { return w == point.Unset })
+		if set < 0 {
+			set = len(words)
+		}
+		if share := float64(set) / float64(len(words)); math.Abs(result.Coverage-share) > 1e-9 || share < 0.95 {
+			t.Errorf("%s: %s: coverage %v, the first %d of %d slots are set", state, result.Name, result.Coverage, set, len(words))
+		}
+		if len(result.Values) != windows || result.Resolution != int64(width)*1000 {
+			t.Fatalf("%s: %s: %d values of %d ms", state, result.Name, len(result.Values), result.Resolution)
+		}
+		series := data.Series(0, number)
+		for w, got := range result.Values {
+			want := int64(math.MinInt64)
+			for j := w * width; j < min((w+1)*width, set); j++ {
+				want = max(want, series.At(r.Start/1000+int64(j)))
+			}
+			if got == nil || *got != float64(want) {
+				t.Errorf("%s: %s, value %d: %s, want %d", state, result.Name, w, show(got), want)
+			}
+		}
+	}
+}
+
+// checkRate compares the node's own rate with its points, and their sum with
+// the account.
+func checkRate(t *testing.T, n *node) {
+	t.Helper()
+	want := stored(n.account(haggar.PublishedBucket))
+	mps := key(t, "dalmatinerdb@127.0.0.1", "mps")
+	c := n.dial()
+	eventually(t, "the node has measured what it stored", func() bool {
+		var sum uint64
+		for _, w := range get(t, c, "dalmatinerdb", mps, past(time.Hour), 3602) {
+			sum += uint64(point.Int(w))
+		}
+		return sum == want
+	})
+	r := query(t, n, rateQuery)
+	if len(r.Results) != 1 || r.Results[0].Name != "'metrics/s'" || len(r.Results[0].Values) != 12 {
+		t.Fatalf("got %+v", r)
+	}
+	words := get(t, c, "dalmatinerdb", mps, r.Start/1000, 3600)
+	all := averages(words)
+	words[len(words)-1] = point.Unset // may have been written behind the query
+	if without := averages(words); !same(r.Results[0], all) && !same(r.Results[0], without) {
+		t.Errorf("the rates are %v, the points make %v", r.Results[0], all)
+	}
+}
+
+// averages returns the means of 300 slots each with gaps filled.
+func averages(words []uint64) []float64 {
+	carry := 0.0
+	if i := slices.IndexFunc(words, func(w uint64) bool { return w != point.Unset }); i >= 0 {
+		carry = point.Float(words[i])
+	}
+	var out []float64
+	for chunk := range slices.Chunk(words, 300) {
+		sum := 0.0
+		for _, w := range chunk {
+			if w != point.Unset {
+				carry = point.Float(w)
+			}
+			sum += carry
+		}
+		out = append(out, sum/300)
+	}
+	return out
+}
+
+func same(s admin.Series, want []float64) bool {
+	for i, v := range s.Values {
+		if v == nil || math.Abs(*v-want[i]) > 1e-9*math.Max(1, want[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func show(v *float64) string {
+	if v == nil {
+		return "null"
+	}
+	return fmt.Sprint(*v)
+}
