@@ -42,6 +42,7 @@ type crashModel struct {
 
 // burst is what one sender sends between two crashes: a batch per slot.
 type burst struct {
+	stride int64 // from slot to slot, modulo crashSlots: 1 is the order of time
 	series []uint64
 	sent   int // batches handed to the connection
 	acked  int // batches that are durable
@@ -61,6 +62,9 @@ func TestKillDuringAcknowledgedStream(t *testing.T) {
 	m := &crashModel{base: past(12 * time.Hour), fates: map[uint64][]fate{}, keys: map[uint64][]byte{}}
 	args := []string{"--set", "wal.sync=always"}
 	for round := range rounds {
+		if round%4 == 3 {
+			m.killDuringStart(t, rng, dir, args)
+		}
 		n := startNode(t, dir, args...)
 		m.check(t, n, max(0, round-1), round)
 		m.round(t, n, rng, round)
@@ -80,6 +84,21 @@ func TestKillDuringAcknowledgedStream(t *testing.T) {
 	}
 }
 
+// killDuringStart kills nodes while they replay the log.
+func (m *crashModel) killDuringStart(t *testing.T, rng *rand.Rand, dir string, args []string) {
+	t.Helper()
+	for range 3 {
+		n := launch(t, dir, args...)
+		select {
+		case <-time.After(time.Duration(rng.Int64N(int64(60 * time.Millisecond)))):
+		case <-n.log.ready:
+		case <-n.done:
+			t.Fatalf("the node ended by itself:\n%s", n.log)
+		}
+		n.kill()
+	}
+}
+
 // round sends from all senders, kills the node at a random instant, and notes
 // what is known then. Every third node is killed while it flushes.
 func (m *crashModel) round(t *testing.T, n *node, rng *rand.Rand, round int) {
@@ -87,7 +106,10 @@ func (m *crashModel) round(t *testing.T, n *node, rng *rand.Rand, round int) {
 	first := make(chan struct{}, crashSenders)
 	var all sync.WaitGroup
 	for i := range bursts {
-		bursts[i] = &burst{series: m.series(t, i, round)}
+		bursts[i] = &burst{series: m.series(t, i, round), stride: 1}
+		if i == 0 {
+			bursts[i].stride = 389 // mostly late points
+		}
 	}
 	for _, b := range bursts {
 		all.Go(func() { b.err = m.send(n, b, round, first) })
@@ -178,13 +200,16 @@ func (m *crashModel) send(n *node, b *burst, round int, first chan<- struct{}) e
 			return wrong
 		}
 		b.sent++
-		if m.batch(s, b.series, m.slot(round)+int64(b.sent-1)) != nil {
+		if m.batch(s, b.series, m.slot(round)+b.slot(b.sent-1)) != nil {
 			break
 		}
 	}
 	<-broken
 	return wrong
 }
+
+// slot returns the slot of a batch, counted from the first of the round.
+func (b *burst) slot(batch int) int64 { return int64(batch) * b.stride % crashSlots }
 
 // batch sends one point of every series and asks for an answer.
 func (m *crashModel) batch(s *ddbclient.Stream, series []uint64, slot int64) error {
@@ -210,9 +235,9 @@ func (m *crashModel) note(b *burst, round int) {
 	for _, id := range b.series {
 		fates := m.fates[id][round*crashSlots:]
 		for i := range b.sent {
-			fates[i] = sent
+			fates[b.slot(i)] = sent
 			if i < b.acked {
-				fates[i] = there
+				fates[b.slot(i)] = there
 			}
 		}
 	}
