@@ -32,7 +32,7 @@ var layers = []string{
 	"point", "metric", "wire", "account", "config", "monitor",
 	"chunk",
 	"wal", "manifest", "segment", "head",
-	"catalogue",
+	"catalogue", "window",
 	"store",
 	"dql",
 	"query",

@@ -1,0 +1,164 @@
+package window
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/segment"
+)
+
+// Source is a segment to merge.
+type Source struct {
+	Seq        uint64
+	Generation uint64
+	Window     bool // wins over another source of its generation
+	Reader     *segment.Reader
+}
+
+// Merger merges. It holds scratch memory and is not for concurrent use.
+type Merger struct {
+	enc   chunk.Encoder
+	words [chunk.Slots]uint64
+	data  []byte
+}
+
+// Emit takes one merged chunk. data is valid during the call.
+type Emit func(h segment.Hash, number int64, points int, data []byte) error
+
+// item is one chunk of a source.
+type item struct {
+	hash   segment.Hash
+	number int64
+	data   []byte
+}
+
+func (a *item) compare(b *item) int {
+	return cmp.Or(bytes.Compare(a.hash[:], b.hash[:]), cmp.Compare(a.number, b.number))
+}
+
+// cursor walks the chunks of one source.
+type cursor struct {
+	seq  uint64
+	next func() (item, bool)
+	stop func()
+	item item
+	ok   bool
+	err  error // after the last item
+}
+
+var errStopped = errors.New("stopped")
+
+func newCursor(src Source, bucket uint32, first, past int64) *cursor {
+	c := &cursor{seq: src.Seq}
+	c.next, c.stop = iter.Pull(func(yield func(item) bool) {
+		c.err = src.Reader.Range(bucket, first, past, func(_ uint32, h segment.Hash, number int64, data []byte) error {
+			if !yield(item{h, number, data}) {
+				return errStopped
+			}
+			return nil
+		})
+	})
+	c.item, c.ok = c.next()
+	return c
+}
+
+// Merge hands the chunks of the bucket numbered [first, past) to emit, by
+// series and number: of a slot that several sources hold, the one of the
+// highest generation wins. A chunk that only one source holds is copied byte
+// for byte. damaged are the sources in which blocks were damaged, with the
+// damage; what they held there is missing.
+func (m *Merger) Merge(ctx context.Context, bucket uint32, first, past int64, sources []Source, emit Emit) (damaged map[uint64]error, err error) {
+	sources = slices.Clone(sources)
+	slices.SortFunc(sources, func(a, b Source) int {
+		if c := cmp.Compare(a.Generation, b.Generation); c != 0 || a.Window == b.Window {
+			return c
+		}
+		if a.Window {
+			return 1
+		}
+		return -1
+	})
+	cursors := make([]*cursor, len(sources))
+	for i, src := range sources {
+		cursors[i] = newCursor(src, bucket, first, past)
+		defer cursors[i].stop()
+	}
+	var same []*cursor // that hold the lowest chunk, oldest first
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if same = lowest(same[:0], cursors); len(same) == 0 {
+			return damages(cursors)
+		}
+		if err := m.one(same, emit); err != nil {
+			return nil, err
+		}
+		for _, c := range same {
+			c.item, c.ok = c.next()
+		}
+	}
+}
+
+// lowest appends the cursors that stand at the lowest chunk.
+func lowest(dst []*cursor, cursors []*cursor) []*cursor {
+	for _, c := range cursors {
+		if !c.ok {
+			continue
+		}
+		if len(dst) > 0 {
+			switch d := c.item.compare(&dst[0].item); {
+			case d > 0:
+				continue
+			case d < 0:
+				dst = dst[:0]
+			}
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+// one emits the chunk that all of the cursors hold.
+func (m *Merger) one(same []*cursor, emit Emit) error {
+	it := &same[0].item
+	data := it.data
+	if len(same) > 1 {
+		clear(m.words[:])
+		for _, c := range same {
+			if err := chunk.DecodeRange(m.words[:], c.item.data, 0); err != nil {
+				return err
+			}
+		}
+		m.data = m.enc.Append(m.data[:0], 0, m.words[:])
+		data = m.data
+	}
+	h, err := chunk.ParseHeader(data)
+	if err != nil {
+		return err
+	}
+	return emit(it.hash, it.number, h.Count, data)
+}
+
+// damages sorts out how the sources ended.
+func damages(cursors []*cursor) (map[uint64]error, error) {
+	var damaged map[uint64]error
+	for _, c := range cursors {
+		switch {
+		case c.err == nil:
+		case len(segment.Damages(c.err)) == 0:
+			return nil, c.err
+		default:
+			if damaged == nil {
+				damaged = make(map[uint64]error)
+			}
+			damaged[c.seq] = c.err
+		}
+	}
+	return damaged, nil
+}

@@ -1,0 +1,226 @@
+package window
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"dalmatiner/internal/manifest"
+)
+
+// place is one chunk of a bucket; a model's segment maps it to the number of
+// the flush that wrote it.
+type place struct {
+	bucket uint32
+	number int64
+}
+
+// model is a store of segments that hold nothing but who wrote a chunk last.
+type model struct {
+	nextSeq  uint64
+	segments []manifest.Segment
+	content  map[uint64]map[place]uint64
+	buckets  map[uint32]Bucket
+	truth    map[place]uint64
+	tolerant bool // late points never make a window worth a rewrite
+}
+
+func newModel() *model {
+	return &model{nextSeq: 1, content: make(map[uint64]map[place]uint64), truth: make(map[place]uint64),
+		buckets: map[uint32]Bucket{1: {}, 2: {}}}
+}
+
+func (m *model) add(kind manifest.Kind, generation uint64, ranges []Range, content map[place]uint64) {
+	seq := m.nextSeq
+	m.nextSeq++
+	if kind == manifest.Flush {
+		generation = seq
+		for p := range content {
+			content[p] = seq
+			m.truth[p] = seq
+		}
+	}
+	if ranges == nil {
+		var set Ranges
+		for p := range content {
+			set.Add(p.bucket, p.number)
+		}
+		ranges = set.List()
+	}
+	m.segments = append(m.segments, manifest.Segment{Seq: seq, Kind: kind, Generation: generation, Ranges: ranges, Bytes: int64(len(content))})
+	m.content[seq] = content
+}
+
+// view is what a reader finds: the segments laid over each other.
+func (m *model) view(only func(s manifest.Segment) bool) map[place]uint64 {
+	order := slices.Clone(m.segments)
+	slices.SortFunc(order, Order)
+	out := make(map[place]uint64)
+	for _, s := range order {
+		if only(s) {
+			maps.Copy(out, m.content[s.Seq])
+		}
+	}
+	return out
+}
+
+func within(content map[place]uint64, r Range) map[place]uint64 {
+	out := make(map[place]uint64)
+	for p, v := range content {
+		if p.bucket == r.Bucket && p.number >= r.First && p.number < r.Past {
+			out[p] = v
+		}
+	}
+	return out
+}
+
+func (m *model) late(seq uint64, r Range) int64 {
+	if m.tolerant {
+		return 0
+	}
+	return int64(len(within(m.content[seq], r)))
+}
+
+// run makes a plan and does what it says.
+func (m *model) run() Plan {
+	p := Make(m.segments, m.buckets, m.late)
+	all := func(manifest.Segment) bool { return true }
+	type output struct {
+		kind    manifest.Kind
+		gen     uint64
+		ranges  []Range
+		content map[place]uint64
+	}
+	var outputs []output
+	for _, w := range p.Windows {
+		outputs = append(outputs, output{manifest.Window, p.Generation, []Range{w}, within(m.view(all), w)})
+	}
+	if len(p.Overlay) > 0 {
+		content := make(map[place]uint64)
+		for _, part := range p.Overlay {
+			maps.Copy(content, within(m.view(func(s manifest.Segment) bool { return slices.Contains(part.From, s.Seq) }), part.Range))
+		}
+		outputs = append(outputs, output{manifest.Overlay, p.OverlayGeneration, nil, content})
+	}
+	m.segments = slices.DeleteFunc(m.segments, func(s manifest.Segment) bool { return slices.Contains(p.Remove, s.Seq) })
+	for _, o := range outputs {
+		m.add(o.kind, o.gen, o.ranges, o.content)
+	}
+	return p
+}
+
+func (m *model) check(t *rapid.T) {
+	t.Helper()
+	got := m.view(func(manifest.Segment) bool { return true })
+	for p, want := range m.truth {
+		b, ok := m.buckets[p.bucket]
+		if expired := !ok || p.number < b.ExpiredBefore; !expired && got[p] != want {
+			t.Fatalf("chunk %d of bucket %d was last written by flush %d, a reader finds %d", p.number, p.bucket, want, got[p])
+		}
+	}
+}
+
+// Whatever is flushed, late, closed, expired or deleted in whatever order:
+// after every plan a reader finds the last write of every chunk.
+func TestPlansKeepTheLastWrite(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		m := newModel()
+		m.tolerant = rapid.Bool().Draw(t, "tolerant")
+		front := int64(100)
+		for range rapid.IntRange(1, 120).Draw(t, "steps") {
+			switch rapid.SampledFrom([]string{"flush", "flush", "late", "run", "close", "expire", "delete"}).Draw(t, "step") {
+			case "flush":
+				front += r.Int64N(15)
+				content := make(map[place]uint64)
+				for range 1 + r.IntN(20) {
+					content[place{uint32(1 + r.IntN(2)), front - r.Int64N(12)}] = 0
+				}
+				for range r.IntN(3) { // and a late one with it
+					content[place{uint32(1 + r.IntN(2)), 90 + r.Int64N(min(25, front-90))}] = 0
+				}
+				m.add(manifest.Flush, 0, nil, content)
+			case "late":
+				content := make(map[place]uint64)
+				for range 1 + r.IntN(5) {
+					content[place{uint32(1 + r.IntN(2)), 90 + r.Int64N(min(25, front-90))}] = 0
+				}
+				m.add(manifest.Flush, 0, nil, content)
+			case "run":
+				m.run()
+			case "close":
+				for id, b := range m.buckets {
+					b.ClosedBefore = max(b.ClosedBefore, front-r.Int64N(30))
+					m.buckets[id] = b
+				}
+			case "expire":
+				if b, ok := m.buckets[1]; ok {
+					b.ExpiredBefore = max(b.ExpiredBefore, r.Int64N(front/2))
+					m.buckets[1] = b
+				}
+			case "delete":
+				if r.IntN(10) == 0 {
+					delete(m.buckets, 2)
+				}
+			}
+			m.check(t)
+		}
+	})
+}
+
+// When everything is closed, a few rounds leave one window a day and no
+// flushes; a further round has nothing to do.
+func TestMergingComesToRest(t *testing.T) {
+	m := newModel()
+	for front := range int64(600) {
+		m.add(manifest.Flush, 0, nil, map[place]uint64{{1, front}: 0, {2, front}: 0})
+		if front%3 == 0 && front > 0 {
+			m.add(manifest.Flush, 0, nil, map[place]uint64{{1, front / 2}: 0}) // late
+		}
+		for id := range m.buckets {
+			m.buckets[id] = Bucket{ClosedBefore: front - 2}
+		}
+		m.run()
+		if n := len(m.segments); n > 60 {
+			t.Fatalf("%d segments at chunk %d", n, front)
+		}
+	}
+	for id := range m.buckets {
+		m.buckets[id] = Bucket{ClosedBefore: 10_000}
+	}
+	for range 3 {
+		m.run()
+	}
+	if p := m.run(); !p.Empty() {
+		t.Errorf("there is always something to do: %+v", p)
+	}
+	windows := 0
+	for _, s := range m.segments {
+		switch s.Kind {
+		case manifest.Flush:
+			t.Errorf("flush %d is left", s.Seq)
+		case manifest.Window:
+			windows++
+		}
+	}
+	if windows != 10 {
+		t.Errorf("%d windows, want 5 days of 2 buckets", windows)
+	}
+}
+
+// A bucket whose window stays open for months does not keep all flushes.
+func TestASlowBucketDoesNotKeepFlushes(t *testing.T) {
+	m := newModel()
+	m.buckets[2] = Bucket{ClosedBefore: 0}
+	for front := range int64(400) {
+		m.add(manifest.Flush, 0, nil, map[place]uint64{{1, front}: 0, {2, 5}: 0})
+		m.buckets[1] = Bucket{ClosedBefore: front}
+		m.run()
+		if n := len(m.segments); n > MaxFlushes+60 {
+			t.Fatalf("%d segments at chunk %d", n, front)
+		}
+	}
+}
