@@ -107,7 +107,8 @@ type Applied struct {
 }
 
 // Apply stores the points of w and logs them. now is the coarse clock in
-// nanoseconds.
+// nanoseconds. What it caused holds with an error of the log, too: a block that
+// it closed waits for Seal.
 func (g *Group) Apply(w Write, now int64, log Log) (Applied, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,11 +125,10 @@ func (g *Group) Apply(w Write, now int64, log Log) (Applied, error) {
 		g.row(w, c, &touched)
 	}
 	lsn, err := log(c)
-	if err != nil {
-		return Applied{}, err
+	if err == nil {
+		touched.stamp(g, lsn, now)
 	}
-	touched.stamp(g, lsn, now)
-	return Applied{Closed: len(g.sealing) - closed, Late: g.late.bytes() - late}, nil
+	return Applied{Closed: len(g.sealing) - closed, Late: g.late.bytes() - late}, err
 }
 
 // touchedBlocks are the blocks and late points that a write reached: their

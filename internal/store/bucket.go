@@ -18,6 +18,7 @@ var (
 	ErrUnknownBucket = errors.New("unknown bucket")
 	ErrBucketExists  = errors.New("the bucket exists")
 	ErrInvalidBucket = errors.New("invalid bucket")
+	ErrClosed        = errors.New("the store is closed")
 )
 
 // BucketInfo is what defines a bucket. Resolution, PPF and HPTS never change.
@@ -85,7 +86,9 @@ func (b *bucket) snapshot() []*head.Group {
 
 // registry is the set of buckets.
 type registry struct {
-	mu     sync.RWMutex
+	creating sync.Mutex // one creation at a time; taken before the commit lock
+
+	mu     sync.RWMutex // innermost
 	byName map[string]*bucket
 	byID   map[uint32]*bucket
 	nextID uint32
@@ -118,18 +121,29 @@ func (r *registry) all() []*bucket {
 	return out
 }
 
-// add puts a bucket into the registry; the registry's lock is held.
+// add puts a bucket into the registry.
 func (r *registry) add(b *bucket) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.byName[b.info.Name] = b
 	r.byID[b.info.ID] = b
 	r.nextID = max(r.nextID, b.info.ID+1)
 }
 
 func (r *registry) remove(b *bucket) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.byName[b.info.Name] == b {
 		delete(r.byName, b.info.Name)
 	}
 	delete(r.byID, b.info.ID)
+}
+
+// next returns the id of the next new bucket.
+func (r *registry) next() uint32 {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.nextID
 }
 
 // Buckets returns all buckets, sorted by name.
@@ -157,17 +171,23 @@ func (s *Store) CreateBucket(info BucketInfo) (BucketInfo, error) {
 	if err := info.validate(); err != nil {
 		return BucketInfo{}, err
 	}
-	s.buckets.mu.Lock()
-	defer s.buckets.mu.Unlock()
-	if s.buckets.byName[info.Name] != nil {
-		return BucketInfo{}, fmt.Errorf("%w: %s", ErrBucketExists, metric.Quoted(info.Name))
-	}
-	info.ID = s.buckets.nextID
-	if err := s.logSynced(appendBucketRecord(nil, &info)); err != nil {
+	info, err := s.addBucket(info)
+	if err != nil {
 		return BucketInfo{}, err
 	}
-	s.buckets.add(s.newBucket(info))
-	return info, nil
+	return info, s.log.Sync()
+}
+
+// addBucket gives the bucket an id and enters it into the log and the registry.
+func (s *Store) addBucket(info BucketInfo) (BucketInfo, error) {
+	r := s.buckets
+	r.creating.Lock()
+	defer r.creating.Unlock()
+	if r.get(info.Name) != nil {
+		return BucketInfo{}, fmt.Errorf("%w: %s", ErrBucketExists, metric.Quoted(info.Name))
+	}
+	info.ID = r.next()
+	return info, s.logChange(appendBucketRecord(nil, &info), func() { r.add(s.newBucket(info)) })
 }
 
 func (s *Store) newBucket(info BucketInfo) *bucket {
@@ -209,12 +229,15 @@ func (s *Store) SetTTL(name string, points int64) error {
 		return err
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err := s.logSynced(appendTTLRecord(nil, b.info.ID, points)); err != nil {
-		return err
+	err := ErrUnknownBucket
+	if !b.deleted {
+		err = s.logChange(appendTTLRecord(nil, b.info.ID, points), func() { b.ttl.Store(points) })
 	}
-	b.ttl.Store(points)
-	return nil
+	b.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("setting the TTL of %s: %w", metric.Quoted(name), err)
+	}
+	return s.log.Sync()
 }
 
 // DeleteBucket deletes a bucket with all it holds. When the call returns, the
@@ -224,25 +247,34 @@ func (s *Store) DeleteBucket(name string) error {
 	if b == nil {
 		return fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(name))
 	}
-	if err := s.logSynced(appendDeleteRecord(nil, b.info.ID)); err != nil {
-		return err
+	b.mu.Lock()
+	err := ErrUnknownBucket
+	if !b.deleted {
+		err = s.logChange(appendDeleteRecord(nil, b.info.ID), func() { s.forgetBucket(b) })
 	}
-	s.dropBucket(b)
-	return nil
+	b.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("deleting %s: %w", metric.Quoted(name), err)
+	}
+	s.dropGroups(b)
+	return s.log.Sync()
 }
 
-// dropBucket removes a bucket from memory. Its chunks in segments have no
-// reader from here on.
-func (s *Store) dropBucket(b *bucket) {
-	s.buckets.mu.Lock()
-	s.buckets.remove(b)
-	s.buckets.mu.Unlock()
-	b.mu.Lock()
-	if b.deleted {
-		b.mu.Unlock()
-		return
-	}
+// forgetBucket takes a bucket out of the registry and of what the next flush
+// names. The bucket's lock is held, so that no series is defined any more.
+func (s *Store) forgetBucket(b *bucket) {
 	b.deleted = true
+	s.buckets.remove(b)
+	s.pendMu.Lock()
+	defer s.pendMu.Unlock()
+	s.pending = slices.DeleteFunc(s.pending, func(p segment.Series) bool { return p.Bucket == b.info.ID })
+	s.droppedBuckets = append(s.droppedBuckets, b.info.ID)
+}
+
+// dropGroups gives the memory of a forgotten bucket back. Its chunks in
+// segments have no reader any more.
+func (s *Store) dropGroups(b *bucket) {
+	b.mu.Lock()
 	groups := b.groups
 	b.groups, b.partial, b.series = nil, nil, 0
 	b.mu.Unlock()
@@ -256,9 +288,8 @@ func (s *Store) dropBucket(b *bucket) {
 		}
 		s.groups.remove(g.ID)
 	}
-	s.pendMu.Lock()
-	s.pending = slices.DeleteFunc(s.pending, func(p segment.Series) bool { return p.Bucket == b.info.ID })
-	s.droppedBuckets = append(s.droppedBuckets, b.info.ID)
-	s.pendMu.Unlock()
+	// Whoever found the bucket before it was forgotten has counted by now.
+	s.commit.Lock()
+	defer s.commit.Unlock()
 	s.account.DeleteBucket(b.info.ID)
 }

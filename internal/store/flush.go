@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -38,13 +39,26 @@ type FlushResult struct {
 }
 
 // Flush seals every block and flushes: afterwards all points received before
-// the call are in segments.
+// the call are in segments. After Close the error is ErrClosed.
 func (s *Store) Flush(ctx context.Context) (FlushResult, error) {
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	if s.closed {
+		return FlushResult{}, ErrClosed
+	}
 	for _, g := range s.groups.all() {
 		closed := g.CloseBlocks(func(uint64, int64, int64) bool { return true })
 		s.applied(g, head.Applied{Closed: closed})
 	}
 	return s.flush(ctx)
+}
+
+// flushSealed writes what is sealed.
+func (s *Store) flushSealed() error {
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	_, err := s.flush(context.Background())
+	return err
 }
 
 // flushing is a flush under way.
@@ -61,10 +75,8 @@ type flushing struct {
 
 // flush writes what is sealed. On an error before the commit point everything
 // is as it was and the next flush tries again with new files; an error of the
-// log or the MANIFEST ends the store.
+// log or the MANIFEST ends the store. flushMu is held.
 func (s *Store) flush(ctx context.Context) (FlushResult, error) {
-	s.flushMu.Lock()
-	defer s.flushMu.Unlock()
 	if err := s.failed(); err != nil {
 		return FlushResult{}, err
 	}
@@ -78,15 +90,20 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 	seg, err := s.write(f, seq)
 	if err != nil {
 		s.abort(f)
+		s.flushFailed.Store(true)
 		return FlushResult{}, fmt.Errorf("flush %d: %w", seq, err)
 	}
 	if err := s.commitFlush(f, seg); err != nil {
 		s.fail(err)
+		if seg != nil {
+			err = errors.Join(err, seg.reader.Close())
+		}
 		return FlushResult{}, err
 	}
 	s.publish(f, seg)
 	took := s.o.Now().Sub(start)
-	s.lastFlush.Store(start.UnixNano())
+	s.lastFlush.Store(s.steady.Load())
+	s.flushFailed.Store(false)
 	s.counters.flushes.Add(1)
 	s.counters.flushNanos.Add(int64(took))
 	s.o.FlushTook(took)
@@ -102,10 +119,10 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 
 // capture takes what is to be written: first the groups' tiles and late
 // points, then, in one moment, the account, the new series and the end of the
-// log. A series defined after that moment has its record above f.lsn, which
-// stays in the log.
+// log, or of what is replayed of it. A series defined after that moment has its
+// record above f.lsn, which stays in the log.
 func (s *Store) capture() *flushing {
-	f := &flushing{base: s.log.End()}
+	f := &flushing{base: s.logEnd()}
 	for _, g := range s.groups.all() {
 		c := g.BeginFlush()
 		if !c.Empty() || c.Floor != 0 {
@@ -115,7 +132,7 @@ func (s *Store) capture() *flushing {
 	}
 	s.commit.Lock()
 	defer s.commit.Unlock()
-	f.lsn = s.log.End()
+	f.lsn = s.logEnd()
 	f.account = s.account.Snapshot()
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()

@@ -46,11 +46,12 @@ func Open(o Options) (*Store, error) {
 	}
 	s := &Store{
 		o: o, buckets: newRegistry(), account: account.New(),
-		room: make(chan struct{}), stop: make(chan struct{}),
+		room: make(chan struct{}), stop: make(chan struct{}), hurry: make(chan struct{}),
 		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1),
 	}
 	now := o.Now().UnixNano()
 	s.clock.Store(now)
+	s.steady.Store(now)
 	s.lastFlush.Store(now)
 	if err := s.openDir(); err != nil {
 		return nil, err
@@ -62,7 +63,6 @@ func Open(o Options) (*Store, error) {
 	if err := s.openFiles(state); err != nil {
 		return nil, errors.Join(err, s.closeFiles())
 	}
-	s.startWorkers()
 	if err := s.replay(state); err != nil {
 		s.Crash()
 		return nil, err
@@ -205,6 +205,14 @@ func (s *Store) openCatalogue(state *manifest.State) error {
 		err = errors.Join(cat.Close(), fmt.Errorf("%w: it opens in state %d, the MANIFEST knows state %d",
 			catalogue.ErrDamaged, catalogueState(cat), state.Catalogue))
 	}
+	loaded := 0
+	if err == nil {
+		s.catalogue = cat
+		if loaded, err = s.loadCatalogue(); errors.Is(err, catalogue.ErrDamaged) {
+			err = errors.Join(err, cat.Close())
+			s.catalogue = nil
+		}
+	}
 	if errors.Is(err, catalogue.ErrDamaged) {
 		s.reportDamage(catalogueDir, err)
 		where, err := catalogue.SetAside(s.o.FS, dir, s.path(lostDir))
@@ -219,12 +227,7 @@ func (s *Store) openCatalogue(state *manifest.State) error {
 		s.catalogue = cat
 		return s.rebuildCatalogue()
 	}
-	if err != nil {
-		return err
-	}
-	s.catalogue = cat
-	n, err := s.loadCatalogue()
-	if err != nil || n > 0 || len(s.segments) == 0 {
+	if err != nil || loaded > 0 || len(s.segments) == 0 {
 		return err
 	}
 	return s.rebuildCatalogue()

@@ -28,7 +28,7 @@ func (s *Store) Read(ctx context.Context, info BucketInfo, key []byte, from int6
 		return fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(info.Name))
 	}
 	if from < 0 {
-		skip := min(-from, int64(len(dst)))
+		skip := -max(from, -int64(len(dst)))
 		from, dst = from+skip, dst[skip:]
 	}
 	if lo, _ := s.admitted(b); from < int64(lo) {

@@ -69,7 +69,10 @@ func (s *Store) replay(state *manifest.State) error {
 	for _, f := range state.Floors() {
 		from = min(from, f.LSN)
 	}
+	s.replayed.Store(max(from, 1))
+	s.startWorkers()
 	report, err := s.log.Replay(wal.LSN(from), r.record)
+	s.replayed.Store(0)
 	if err != nil {
 		return fmt.Errorf("replaying the log: %w", err)
 	}
@@ -103,47 +106,71 @@ func (r *replayer) record(lsn wal.LSN, rec []byte) error {
 	case recBucket:
 		r.bucket(p.info)
 	case recDelete:
-		if b := r.s.buckets.id(p.bucket); b != nil {
-			r.s.dropBucket(b)
-		}
+		r.delete(p.bucket)
 	case recTTL:
 		if b := r.s.buckets.id(p.bucket); b != nil {
 			b.ttl.Store(p.ttl)
 		}
 	case recDefine:
-		r.define(p)
+		r.define(lsn, p)
 	case recRow, recColumn:
 		r.data(lsn, p)
-	case recRefuse:
-		if uint64(lsn) >= r.state.AccountLSN {
-			r.s.account.Add(r.s.accountID(p.bucket), p.minute, &p.counts)
-		}
 	}
+	r.count(lsn, &p)
 	return nil
+}
+
+// count adds the account row of a record from the snapshot on. A flush takes
+// the account and the position it stands for in one moment, and a record is
+// behind that position only when its points are in the head: a crash after a
+// flush in the middle of a replay neither loses the rest of the log nor counts
+// it twice.
+func (r *replayer) count(lsn wal.LSN, p *record) {
+	s := r.s
+	s.commit.RLock()
+	defer s.commit.RUnlock()
+	if uint64(lsn) >= r.state.AccountLSN && (p.kind == recRow || p.kind == recColumn || p.kind == recRefuse) {
+		s.account.Add(s.accountID(p.bucket), p.minute, &p.counts)
+	}
+	s.replayed.Store(uint64(lsn) + 1)
 }
 
 func (r *replayer) bucket(info BucketInfo) {
 	s := r.s
 	deleted := slices.Contains(r.state.DeletedBuckets, info.ID)
 	if !deleted && s.buckets.id(info.ID) == nil && s.buckets.get(info.Name) == nil {
-		s.buckets.mu.Lock()
 		s.buckets.add(s.newBucket(info))
-		s.buckets.mu.Unlock()
 	}
 }
 
-func (r *replayer) define(p record) {
+func (r *replayer) delete(id uint32) {
+	b := r.s.buckets.id(id)
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	r.s.forgetBucket(b)
+	b.mu.Unlock()
+	r.s.dropGroups(b)
+}
+
+func (r *replayer) define(lsn wal.LSN, p record) {
 	s := r.s
 	b := s.buckets.id(p.bucket)
 	if b == nil {
 		return
 	}
 	id := metric.Series(p.bucket, p.key)
-	if _, ok := s.index.get(id); ok {
-		return // the catalogue has it
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if ref, ok := s.index.get(id); ok {
+		// The catalogue has it. It may be ahead of the commit that was to bring
+		// the segment with its name.
+		if uint64(lsn) >= r.state.AccountLSN {
+			s.addPending(b, ref, id)
+		}
+		return
+	}
 	g, err := s.restoreGroup(b, p.group, p.column)
 	if err != nil {
 		s.reportDamage("log", err)
@@ -152,14 +179,11 @@ func (r *replayer) define(p record) {
 	s.define(b, g, id, p.key)
 }
 
-// data applies a row or column record: its account from the snapshot on, its
-// points from the group's floor on. Everything from the floor on is applied in
-// the order of the first time, so the last write wins again.
+// data applies the points of a row or column record from the group's floor on.
+// Everything from the floor on is applied in the order of the first time, so
+// the last write wins again.
 func (r *replayer) data(lsn wal.LSN, p record) {
 	s := r.s
-	if uint64(lsn) >= r.state.AccountLSN {
-		s.account.Add(s.accountID(p.bucket), p.minute, &p.counts)
-	}
 	if uint64(lsn) < r.state.FloorOf(p.group) || s.buckets.id(p.bucket) == nil {
 		return
 	}
@@ -176,7 +200,7 @@ func (r *replayer) data(lsn wal.LSN, p record) {
 	}
 	s.waitForRoom()
 	w := head.Write{Column: p.column, Slot: p.slot, Words: r.words, Down: p.kind == recColumn}
-	a, err := g.Apply(w, s.clock.Load(), func(*account.Counts) (uint64, error) { return uint64(lsn), nil })
+	a, err := g.Apply(w, s.steady.Load(), func(*account.Counts) (uint64, error) { return uint64(lsn), nil })
 	if err == nil {
 		s.applied(g, a)
 	}

@@ -71,7 +71,7 @@ func (x *Session) Point(key []byte, slot uint64, raw uint64) {
 			return
 		}
 	}
-	if !x.cols.Is(x.col, key) && !x.find(key) {
+	if !x.cols.Is(x.col, key) && !x.find(key, 1) {
 		return
 	}
 	if slot != x.runSlot || x.col != x.runCol+x.runLen || x.runLen == 0 {
@@ -85,7 +85,7 @@ func (x *Session) Point(key []byte, slot uint64, raw uint64) {
 
 // Points takes consecutive points of one metric, 8 bytes each.
 func (x *Session) Points(key []byte, slot uint64, data []byte) {
-	if !x.cols.Is(x.col, key) && !x.find(key) {
+	if !x.cols.Is(x.col, key) && !x.find(key, uint64(len(data)/point.Size)) {
 		return
 	}
 	x.endRun()
@@ -157,10 +157,9 @@ func (x *Session) write(w head.Write) {
 		return
 	}
 	s.waitForRoom()
-	now := s.clock.Load()
-	minute := now / nsPerMinute
+	minute := s.clock.Load() / nsPerMinute
 	s.commit.RLock()
-	a, err := g.Apply(w, now, func(c *account.Counts) (uint64, error) {
+	a, err := g.Apply(w, s.steady.Load(), func(c *account.Counts) (uint64, error) {
 		x.rec = appendDataRecord(x.rec[:0], g.Bucket, g.ID, &w, minute, c)
 		lsn, err := s.log.Append(x.rec)
 		if err == nil {
@@ -170,6 +169,7 @@ func (x *Session) write(w head.Write) {
 		return uint64(lsn), err
 	})
 	s.commit.RUnlock()
+	s.applied(g, a)
 	switch {
 	case err != nil:
 		x.err = err
@@ -177,7 +177,6 @@ func (x *Session) write(w head.Write) {
 		x.refuse(account.BucketDeleted, uint64(len(w.Words)))
 	default:
 		x.totals.Received += uint64(len(w.Words))
-		s.applied(g, a)
 	}
 }
 
@@ -189,11 +188,11 @@ func (x *Session) refuse(r account.Reason, n uint64) {
 
 // find makes key the predicted column: the column itself when the group has
 // grown, the first of the group that followed last time, else by hash. It
-// creates the series when there is none, and is false when the point was
-// refused.
-func (x *Session) find(key []byte) bool {
+// creates the series when there is none, and is false when the points, n of
+// them, were refused.
+func (x *Session) find(key []byte, n uint64) bool {
 	if len(key) == 0 {
-		x.refuse(account.EmptyName, 1)
+		x.refuse(account.EmptyName, n)
 		return false
 	}
 	if g := x.g; g != nil {
@@ -213,13 +212,13 @@ func (x *Session) find(key []byte) bool {
 	if !ok {
 		var err error
 		if ref, err = x.create(id, key); err != nil {
-			x.notCreated(err)
+			x.notCreated(err, n)
 			return false
 		}
 	}
 	g := x.s.groups.get(ref.group())
 	if g == nil {
-		x.refuse(account.BucketDeleted, 1)
+		x.refuse(account.BucketDeleted, n)
 		return false
 	}
 	if x.g != nil && ref.column() == 0 && x.col >= x.cols.Len() {
@@ -237,12 +236,12 @@ func (x *Session) predict(g *head.Group, cols *head.Columns, col int) {
 	x.g, x.cols, x.col = g, cols, col
 }
 
-func (x *Session) notCreated(err error) {
+func (x *Session) notCreated(err error, n uint64) {
 	switch {
 	case errors.Is(err, ErrUnknownBucket):
-		x.refuse(account.BucketDeleted, 1)
+		x.refuse(account.BucketDeleted, n)
 	case errors.Is(err, errSeriesLimit):
-		x.refuse(account.SeriesLimit, 1)
+		x.refuse(account.SeriesLimit, n)
 	default:
 		x.err = err
 	}
@@ -288,12 +287,19 @@ func (s *Store) define(b *bucket, g *head.Group, id metric.SeriesID, key []byte)
 		panic(fmt.Sprintf("group %d is full at series %s", g.ID, metric.Text(key)))
 	}
 	b.series++
-	s.index.put(id, makeRef(g.ID, col))
+	ref := makeRef(g.ID, col)
+	s.index.put(id, ref)
+	s.addPending(b, ref, id)
+}
+
+// addPending makes the next flush name a series.
+func (s *Store) addPending(b *bucket, ref seriesRef, id metric.SeriesID) {
+	key := s.groups.get(ref.group()).Columns().Key(ref.column())
 	s.pendMu.Lock()
+	defer s.pendMu.Unlock()
 	s.pending = append(s.pending, segment.Series{
-		Bucket: b.info.ID, Hash: segment.Hash(id), Group: g.ID, Column: uint16(col), Key: g.Columns().Key(col),
+		Bucket: b.info.ID, Hash: segment.Hash(id), Group: ref.group(), Column: uint16(ref.column()), Key: key,
 	})
-	s.pendMu.Unlock()
 }
 
 // groupToFill returns a group with a free column for one session alone. The

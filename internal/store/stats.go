@@ -73,7 +73,7 @@ func (s *Store) Stats() Stats {
 		SealQueue: int64(len(s.sealQueue)), SealedTotal: c.sealed.Load(), WaitsTotal: c.waits.Load(),
 		FlushesTotal: c.flushes.Load(), FlushSecondsTotal: float64(c.flushNanos.Load()) / 1e9,
 		FlushedBytesTotal: c.flushedBytes.Load(), FlushedPointsTotal: c.flushedPoints.Load(),
-		SinceFlush: time.Duration(s.clock.Load() - s.lastFlush.Load()), ReplayedRecords: c.replayed.Load(),
+		SinceFlush: time.Duration(s.steady.Load() - s.lastFlush.Load()), ReplayedRecords: c.replayed.Load(),
 		WAL: s.log.Stats(), WALBytes: s.log.Size(),
 		FreeDisk: s.freeDisk.Load(), DiskFull: s.diskFull.Load(),
 	}

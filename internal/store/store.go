@@ -22,8 +22,8 @@ const nsPerMinute = int64(time.Minute)
 
 // Store is an open data directory. Its methods may be called concurrently.
 //
-// Lock order: buckets.mu, bucket.mu, commit, view, a group's lock, the log's,
-// pendMu. flushMu comes before all of them.
+// Lock order: flushMu, buckets.creating, bucket.mu, commit, view, a group's
+// lock, the log's, buckets.mu, groups.mu, pendMu.
 type Store struct {
 	o    Options
 	lock io.Closer
@@ -53,19 +53,25 @@ type Store struct {
 
 	flushMu sync.Mutex // one flush at a time
 	nextSeq uint64     // guarded by flushMu
+	closed  bool       // guarded by flushMu
 
-	lastFlush atomic.Int64 // coarse clock
-	clock     atomic.Int64 // coarse unix time in nanoseconds
-	tileBytes atomic.Int64 // encoded and not yet flushed
-	lateBytes atomic.Int64
-	diskFull  atomic.Bool
-	freeDisk  atomic.Int64
-	room      chan struct{} // closed and replaced when a flush made room
-	roomMu    sync.Mutex
+	replayed    atomic.Uint64 // the first record not yet replayed; 0 after the replay
+	lastFlush   atomic.Int64  // steady clock
+	clock       atomic.Int64  // coarse unix time in nanoseconds
+	steady      atomic.Int64  // coarse time in nanoseconds that never steps back: for ages
+	tileBytes   atomic.Int64  // encoded and not yet flushed
+	lateBytes   atomic.Int64
+	flushFailed atomic.Bool // the last one did, before its commit point
+	diskFull    atomic.Bool
+	freeDisk    atomic.Int64
+	room        chan struct{} // closed and replaced when a flush made room
+	roomMu      sync.Mutex
 
 	sealQueue chan *head.Group
 	flushWant chan struct{}
 	stop      chan struct{}
+	hurry     chan struct{} // closed by ReleaseSenders
+	hurryOnce sync.Once
 	crashed   atomic.Bool
 	workers   sync.WaitGroup
 	sealers   sync.WaitGroup
@@ -104,16 +110,19 @@ func (s *Store) Crash() {
 func (s *Store) shutdown() error {
 	close(s.stop)
 	s.workers.Wait()
+	s.flushMu.Lock()
+	s.closed = true // a caller of Flush may still be on the way
+	s.flushMu.Unlock()
 	close(s.sealQueue)
 	s.sealers.Wait()
 	errs := []error{s.log.Close(), s.manifest.Close(), s.catalogue.Close()}
+	s.view.Lock() // a reader may be on the way
 	for _, seg := range s.segments {
 		errs = append(errs, seg.reader.Close())
 	}
-	for _, b := range s.buckets.all() {
-		for _, g := range b.snapshot() {
-			g.Kill()
-		}
+	s.view.Unlock()
+	for _, g := range s.groups.all() {
+		g.Kill()
 	}
 	s.arenas.Range(func(_, a any) bool {
 		a.(*head.Arena).Release()
@@ -164,15 +173,26 @@ func (s *Store) arena(height int) *head.Arena {
 	return a.(*head.Arena)
 }
 
-// logSynced appends a record and waits until it is on disk, in every mode.
-func (s *Store) logSynced(rec []byte) error {
+// logChange appends a record and applies the change it stands for, both or
+// neither in the eyes of a flush: a flush that ends above the record, and so
+// lets the log forget it, has the change in the MANIFEST.
+func (s *Store) logChange(rec []byte, apply func()) error {
 	s.commit.RLock()
-	_, err := s.log.Append(rec)
-	s.commit.RUnlock()
-	if err != nil {
+	defer s.commit.RUnlock()
+	if _, err := s.log.Append(rec); err != nil {
 		return err
 	}
-	return s.log.Sync()
+	apply()
+	return nil
+}
+
+// logEnd returns the position below which every record is in the head and in
+// the account: the end of the log, or how far its replay has come.
+func (s *Store) logEnd() wal.LSN {
+	if lsn := s.replayed.Load(); lsn != 0 {
+		return wal.LSN(lsn)
+	}
+	return s.log.End()
 }
 
 // WaitDurable waits until the record at lsn is on disk as the sync mode has

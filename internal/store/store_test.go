@@ -36,8 +36,8 @@ func TestAnyCrashLeavesAPrefix(t *testing.T) {
 				sendSome(t, s, &h, r, clock)
 			case "tick":
 				clock.advance(time.Duration(1+r.IntN(100)) * time.Second)
-				s.clock.Store(clock.Now().UnixNano())
-				s.everySecond(clock.Now())
+				s.advance(clock.Now())
+				s.everySecond()
 			case "flush":
 				if _, err := s.Flush(context.Background()); err != nil {
 					t.Fatalf("flush: %v", err)

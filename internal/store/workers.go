@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"runtime"
 	"time"
 
@@ -67,7 +66,7 @@ func (s *Store) flushLoop() {
 		case <-s.stop:
 			return
 		case <-s.flushWant:
-			if _, err := s.flush(context.Background()); err != nil {
+			if err := s.flushSealed(); err != nil {
 				s.o.Logger.Error("flush failed", "err", err)
 			}
 		}
@@ -89,11 +88,18 @@ func (s *Store) waitForRoom() {
 		s.counters.waits.Add(1)
 		select {
 		case <-room:
+		case <-s.hurry:
+			return
 		case <-s.stop:
 			return
 		}
 	}
 }
+
+// ReleaseSenders lets the senders go on that are held back until a flush has
+// made room, and holds back no more. It is called before they are told to end:
+// a disk that takes no segments must not keep the node from ending.
+func (s *Store) ReleaseSenders() { s.hurryOnce.Do(func() { close(s.hurry) }) }
 
 // makeRoom wakes the senders that wait.
 func (s *Store) makeRoom() {
@@ -112,17 +118,26 @@ func (s *Store) tickLoop() {
 			return
 		case <-t.C:
 		}
-		now := s.o.Now()
-		s.clock.Store(now.UnixNano())
+		s.advance(s.o.Now())
 		if n%10 == 0 {
-			s.everySecond(now)
+			s.everySecond()
 		}
 	}
 }
 
+// advance moves the coarse clocks. One that is set back must not keep blocks
+// open, nor flushes away, until it has caught up with itself.
+func (s *Store) advance(now time.Time) {
+	n := now.UnixNano()
+	if d := n - s.clock.Swap(n); d > 0 {
+		s.steady.Add(d)
+	}
+}
+
 // everySecond closes idle, old and log-pinning blocks, watches the disk, and
-// asks for the flush that is due by time or by the size of the log.
-func (s *Store) everySecond(now time.Time) {
+// asks for the flush that is due by time, by the size of the log, or because the
+// last one failed: senders may wait for it.
+func (s *Store) everySecond() {
 	s.checkDisk()
 	// The blocks that hold the oldest quarter of a full log are closed, so
 	// that one slow bucket never pins it.
@@ -131,7 +146,7 @@ func (s *Store) everySecond(now time.Time) {
 		pinned = uint64(s.log.End()) - uint64(s.o.WALMaxSize)*3/4
 		defer s.wantFlush()
 	}
-	nanos := now.UnixNano()
+	nanos := s.steady.Load()
 	for _, g := range s.groups.all() {
 		spread := int64(sealSpread) * int64(g.ID%16) / 16
 		closed := g.CloseBlocks(func(firstLSN uint64, opened, lastWrite int64) bool {
@@ -140,7 +155,7 @@ func (s *Store) everySecond(now time.Time) {
 		})
 		s.applied(g, head.Applied{Closed: closed})
 	}
-	if nanos-s.lastFlush.Load() > int64(s.o.FlushInterval) {
+	if s.flushFailed.Load() || nanos-s.lastFlush.Load() > int64(s.o.FlushInterval) {
 		s.wantFlush()
 	}
 }

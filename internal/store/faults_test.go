@@ -1,0 +1,388 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/wal"
+)
+
+const patience = 20 * time.Second
+
+// faults is a file system in which operations fail while a rule says so.
+type faults struct {
+	fs   vfs.FS
+	rule atomic.Pointer[func(errorfs.Op) error]
+}
+
+func newFaults(fs vfs.FS) *faults {
+	f := &faults{}
+	f.fs = errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if rule := f.rule.Load(); rule != nil {
+			return (*rule)(op)
+		}
+		return nil
+	}))
+	return f
+}
+
+func (f *faults) set(rule func(errorfs.Op) error) { f.rule.Store(&rule) }
+func (f *faults) clear()                          { f.rule.Store(nil) }
+
+// fail makes operations of the kinds on paths that contain part fail.
+func (f *faults) fail(part string, kinds ...errorfs.OpKind) {
+	f.set(func(op errorfs.Op) error {
+		for _, k := range kinds {
+			if op.Kind == k && strings.Contains(op.Path, part) {
+				return errorfs.ErrInjected
+			}
+		}
+		return nil
+	})
+}
+
+// within fails the test when f does not return in time.
+func within(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		t.Fatalf("%s did not end within %v", what, patience)
+	}
+}
+
+// eventually waits for a condition that another goroutine brings about.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+		<-tick.C
+	}
+}
+
+// fatal counts the calls of OnFatal.
+func fatal(o *Options) *atomic.Int32 {
+	n := new(atomic.Int32)
+	o.OnFatal = func(error) { n.Add(1) }
+	return n
+}
+
+// However the file of a segment cannot be written, nothing is lost: the flush
+// fails, everything stays readable, and the next flush writes it all.
+func TestAFailedSegmentIsWrittenByTheNextFlush(t *testing.T) {
+	kinds := map[string]errorfs.OpKind{
+		"create": errorfs.OpCreate, "write": errorfs.OpFileWrite, "sync": errorfs.OpFileSync,
+		"rename": errorfs.OpRename, "sync of the directory": errorfs.OpOpenDir, "open": errorfs.OpOpen,
+	}
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			clock, r := newTestClock(), rand.New(rand.NewPCG(5, uint64(kind)))
+			mem := vfs.NewCrashableMem()
+			f := newFaults(mem)
+			o := testOptions(f.fs, clock)
+			fatals := fatal(&o)
+			s := mustOpen(t, o)
+			var h history
+			sendSome(t, s, &h, r, clock)
+			f.fail("/flush", kind)
+			if _, err := s.Flush(context.Background()); !errors.Is(err, errorfs.ErrInjected) {
+				t.Fatalf("flush: %v", err)
+			}
+			h.check(t, s, "b", len(h.writes))
+			sendSome(t, s, &h, r, clock) // late points over what the flush put back
+			h.check(t, s, "b", len(h.writes))
+			f.clear()
+			if _, err := s.Flush(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			h.check(t, s, "b", len(h.writes))
+			if u := s.Stats(); u.TileBytes != 0 || u.LateBytes != 0 || fatals.Load() != 0 {
+				t.Errorf("%d bytes of tiles and %d of late points after the flush, %d fatal errors", u.TileBytes, u.LateBytes, fatals.Load())
+			}
+			o.FS = mem.CrashClone(vfs.CrashCloneCfg{})
+			s.Crash()
+			s = mustOpen(t, o)
+			defer s.Crash()
+			h.check(t, s, "b", len(h.writes))
+		})
+	}
+}
+
+// Senders that wait for room go on by themselves when the disk takes segments
+// again, and are let go when the node ends though it does not.
+func TestHeldBackSendersGoOn(t *testing.T) {
+	for _, release := range []bool{false, true} {
+		clock := newTestClock()
+		f := newFaults(vfs.NewMem())
+		o := testOptions(f.fs, clock)
+		o.LateMemory = 64
+		s := mustOpen(t, o)
+		x := mustSession(t, s, "b")
+		f.fail("/flush", errorfs.OpCreate)
+		done := make(chan error, 1)
+		go func() {
+			for i := range uint64(head.MaxOpen + 1) { // the first block is closed
+				x.Point(key(1), epoch-3600+i*60, point.FromInt(1))
+			}
+			for i := range uint64(30) { // late, and each a run of its own
+				x.Point(key(1), epoch-7200+2*i, point.FromInt(2))
+			}
+			done <- x.Close()
+		}()
+		eventually(t, "a sender is held back", func() bool { return s.Stats().WaitsTotal > 0 })
+		if release {
+			s.ReleaseSenders()
+		} else {
+			f.clear()
+		}
+		within(t, "the sender", func() {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+		f.clear()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A log that fails is not tried again: one fatal error, no further promise, and
+// the store still closes.
+func TestAFailedLogEndsTheStore(t *testing.T) {
+	clock := newTestClock()
+	mem := vfs.NewCrashableMem()
+	f := newFaults(mem)
+	o := testOptions(f.fs, clock)
+	o.WALSync = wal.Always
+	fatals := fatal(&o)
+	s := mustOpen(t, o)
+	x := mustSession(t, s, "b")
+	x.Point(key(1), epoch, point.FromInt(1))
+	lsn, err := x.Commit()
+	if err == nil {
+		err = s.WaitDurable(t.Context(), lsn)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.fail("/wal", errorfs.OpFileSyncData, errorfs.OpFileSync)
+	x.Point(key(1), epoch+1, point.FromInt(2))
+	if lsn, err = x.Commit(); err == nil {
+		err = s.WaitDurable(t.Context(), lsn)
+	}
+	if err == nil {
+		t.Fatal("a point was acknowledged whose fsync failed")
+	}
+	f.clear()
+	eventually(t, "the fatal error is reported", func() bool { return fatals.Load() > 0 })
+	// Blocks are opened and closed by writes that the log refuses.
+	for i := range uint64(8) {
+		y := mustSession(t, s, "b")
+		y.Point(key(1), epoch-600+i*60, point.FromInt(3))
+		if lsn, err := y.Commit(); err == nil {
+			t.Errorf("write %d was taken up to LSN %d", i, lsn)
+		}
+		_ = y.Close() // the same error
+	}
+	if _, err := s.CreateBucket(BucketInfo{Name: "new", Resolution: 1000, PPF: 1}); err == nil {
+		t.Error("a bucket was created without a log")
+	}
+	within(t, "Close", func() {
+		if s.Close() == nil {
+			t.Error("closing a store whose log failed is no error")
+		}
+	})
+	if n := fatals.Load(); n != 1 {
+		t.Errorf("%d fatal errors, want 1", n)
+	}
+	o.FS = mem.CrashClone(vfs.CrashCloneCfg{})
+	s = mustOpen(t, o)
+	defer s.Crash()
+	if got := readAll(t, s, "b", 1, epoch, 1)[0]; got != point.FromInt(1) {
+		t.Errorf("the acknowledged point reads %x", got)
+	}
+}
+
+// A MANIFEST that cannot be written ends the store: what is committed is not
+// known. The restart finds everything, once.
+func TestAFailedCommitEndsTheStore(t *testing.T) {
+	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSync, errorfs.OpFileSyncData} {
+		clock, r := newTestClock(), rand.New(rand.NewPCG(3, 4))
+		mem := vfs.NewCrashableMem()
+		f := newFaults(mem)
+		o := testOptions(f.fs, clock)
+		fatals := fatal(&o)
+		s := mustOpen(t, o)
+		var h history
+		sendSome(t, s, &h, r, clock)
+		f.fail("/data/MANIFEST", kind)
+		_, err := s.Flush(context.Background())
+		f.clear()
+		if err == nil {
+			s.Crash() // this kind is not used for the MANIFEST
+			continue
+		}
+		h.check(t, s, "b", len(h.writes))
+		if _, err := s.Flush(context.Background()); err == nil {
+			t.Error("a second flush succeeds after a failed commit")
+		}
+		if n := fatals.Load(); n != 1 {
+			t.Errorf("%d fatal errors, want 1", n)
+		}
+		within(t, "Close", func() { _ = s.Close() })
+		for _, percent := range []int{0, 50, 100} {
+			o.FS = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r})
+			s = mustOpen(t, o)
+			h.check(t, s, "b", len(h.writes))
+			s.Crash()
+		}
+	}
+}
+
+// A segment that the system does not let us open now is not given up, and one
+// that is damaged or missing does not keep the store from starting (I6).
+func TestSegmentsThatDoNotOpen(t *testing.T) {
+	clock, r := newTestClock(), rand.New(rand.NewPCG(6, 4))
+	mem := vfs.NewMem()
+	f := newFaults(mem)
+	o := testOptions(f.fs, clock)
+	s := mustOpen(t, o)
+	var h history
+	sendSome(t, s, &h, r, clock)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := s.path(flushDir, segmentName(1))
+	f.set(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpOpen && op.Path == path {
+			return syscall.EMFILE
+		}
+		return nil
+	})
+	if s, err := Open(o); err == nil {
+		s.Crash()
+		t.Fatal("a store opens without a segment that it could not open for want of file descriptors")
+	}
+	f.clear()
+	s = mustOpen(t, o)
+	h.check(t, s, "b", len(h.writes))
+	s.Crash()
+
+	if err := mem.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	stored := uint64(0)
+	for range 2 {
+		s = mustOpen(t, o)
+		lost := s.Account().Lost()
+		if len(lost) != 1 || lost[0].Cause != LostSegment || stored != 0 && lost[0].Points != stored {
+			t.Errorf("lost points: %+v", lost)
+		}
+		stored = lost[0].Points
+		s.Crash()
+	}
+}
+
+// A damaged table of the catalogue is found when it is read; the series come
+// from the segments then (I6).
+func TestADamagedCatalogueIsRebuilt(t *testing.T) {
+	clock, r := newTestClock(), rand.New(rand.NewPCG(1, 9))
+	mem := vfs.NewMem()
+	o := testOptions(mem, clock)
+	s := mustOpen(t, o)
+	var h history
+	sendSome(t, s, &h, r, clock)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	names, err := mem.List(s.path(catalogueDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := 0
+	for _, name := range names {
+		if strings.HasSuffix(name, ".sst") {
+			flipByte(t, mem, s.path(catalogueDir, name), 20)
+			damaged++
+		}
+	}
+	if damaged == 0 {
+		t.Fatalf("no table among %v", names)
+	}
+	s = mustOpen(t, o)
+	defer s.Crash()
+	h.check(t, s, "b", len(h.writes))
+	if _, n := s.Damage(); n == 0 {
+		t.Error("the damage was not counted")
+	}
+}
+
+func flipByte(t *testing.T, fs vfs.FS, path string, at int64) {
+	t.Helper()
+	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 1)
+	if _, err := f.ReadAt(b, at); err != nil {
+		t.Fatal(err)
+	}
+	b[0] ^= 0x40
+	if _, err := f.WriteAt(b, at); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A block damaged under a running store is named, counted and left out (I5).
+func TestADamagedBlockIsNotServed(t *testing.T) {
+	mem := vfs.NewMem()
+	s := mustOpen(t, testOptions(mem, newTestClock()))
+	defer s.Crash()
+	x := mustSession(t, s, "b")
+	x.Point(key(1), epoch, point.FromInt(77))
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	res, err := s.Flush(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := readAll(t, s, "b", 1, epoch, 1)[0]; got != point.FromInt(77) {
+		t.Fatalf("read %x before the damage", got)
+	}
+	flipByte(t, mem, s.path(flushDir, res.Segment), 1)
+	if got := readAll(t, s, "b", 1, epoch, 1)[0]; got != 0 {
+		t.Errorf("a damaged block gave %x", got)
+	}
+	names, n := s.Damage()
+	if n == 0 || len(names) != 1 || !strings.Contains(names[0], res.Segment) {
+		t.Errorf("damage: %d, %v", n, names)
+	}
+}
