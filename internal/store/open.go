@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -147,7 +148,27 @@ func (s *Store) openManifest() (*manifest.State, error) {
 	for _, d := range report.Damaged {
 		s.reportDamage("MANIFEST", errors.New(d.String()))
 	}
+	if !report.Created {
+		return state, nil
+	}
+	// It is made before the log and the first segment are.
+	lost, err := s.hasFile(walDir, ".wal")
+	if err == nil && !lost {
+		lost, err = s.hasFile(flushDir, ".seg")
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	if lost {
+		s.reportDamage("MANIFEST", errors.New("it is missing: whole segments are taken in, and the account begins where the log does"))
+	}
 	return state, nil
+}
+
+// hasFile says whether a part of the data directory holds a file of a kind.
+func (s *Store) hasFile(dir, suffix string) (bool, error) {
+	names, err := s.o.FS.List(s.path(dir))
+	return slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, suffix) }), err
 }
 
 // openFiles opens everything that state names.
