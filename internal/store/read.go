@@ -42,6 +42,9 @@ func (s *Store) Read(ctx context.Context, info BucketInfo, key []byte, from int6
 	}
 	s.view.RLock()
 	defer s.view.RUnlock()
+	if s.gone {
+		return ErrClosed
+	}
 	if err := s.readSegments(ctx, info.ID, id, from, dst); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
@@ -89,6 +90,10 @@ func (x *Session) Points(key []byte, slot uint64, data []byte) {
 		return
 	}
 	x.endRun()
+	if n := uint64(len(data) / point.Size); slot > math.MaxUint64-n {
+		x.refuse(account.Future, n) // its last slots would begin at 0 again
+		data = nil
+	}
 	for len(data) >= point.Size {
 		x.words = x.words[:0]
 		first := slot

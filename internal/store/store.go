@@ -46,6 +46,7 @@ type Store struct {
 	// and exclusively while a flush moves chunks from one to the other.
 	view     sync.RWMutex
 	segments []*storedSegment // ascending by seq
+	gone     bool             // their files are closed
 
 	pendMu         sync.Mutex
 	pending        []segment.Series // defined since the last flush
@@ -116,7 +117,8 @@ func (s *Store) shutdown() error {
 	close(s.sealQueue)
 	s.sealers.Wait()
 	errs := []error{s.log.Close(), s.manifest.Close(), s.catalogue.Close()}
-	s.view.Lock() // a reader may be on the way
+	s.view.Lock()
+	s.gone = true // a reader may be on the way
 	for _, seg := range s.segments {
 		errs = append(errs, seg.reader.Close())
 	}
