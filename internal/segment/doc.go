@@ -51,4 +51,10 @@ type Info struct {
 	Buckets    int64 // records added with AddBucket
 	MinChunk   int64 // lowest chunk number; 0 when Chunks is 0
 	MaxChunk   int64 // highest chunk number, inclusive; 0 when Chunks is 0
+
+	// What the owner said with Describe: the place of the segment among others
+	// that hold the same slots, and the window of chunks it stands for.
+	Generation   int64
+	WindowFirst  int64
+	WindowChunks uint32 // 0 = it stands for no window
 }

@@ -117,9 +117,7 @@ func appendFooter(dst []byte, f *footer) []byte {
 	for _, v := range f.info.fields() {
 		dst = le.AppendUint64(dst, uint64(*v))
 	}
-	for len(dst) < start+footerSize-crcSize {
-		dst = append(dst, 0)
-	}
+	dst = le.AppendUint32(dst, f.info.WindowChunks)
 	return le.AppendUint32(dst, blockCRC(dst[start:], f.info.Size-footerSize))
 }
 
@@ -127,7 +125,7 @@ func appendFooter(dst []byte, f *footer) []byte {
 // among them: the file knows it.
 func (i *Info) fields() []*int64 {
 	return []*int64{&i.Chunks, &i.Points, &i.Series, &i.Identities, &i.Buckets,
-		&i.MinChunk, &i.MaxChunk, &i.DataBytes}
+		&i.MinChunk, &i.MaxChunk, &i.DataBytes, &i.Generation, &i.WindowFirst}
 }
 
 // parseFooter reads the footer of a file of size bytes from its last bytes.
@@ -162,6 +160,7 @@ func parseFooter(src []byte, file string, size int64) (footer, error) {
 		*v = int64(le.Uint64(src))
 		src = src[8:]
 	}
+	f.info.WindowChunks = le.Uint32(src)
 	f.info.Size = size
 	if f.dirOff < 0 || f.dirOff > size-footerSize || f.dirLen() != size-footerSize-f.dirOff {
 		return footer{}, damage(fmt.Sprintf("a directory of %d bytes at offset %d does not fit a file of %d bytes",

@@ -58,6 +58,14 @@ func Create(fs vfs.FS, path string) (*Writer, error) {
 	return &Writer{fs: fs, path: path, file: f, buf: make([]byte, 0, writeSize+2*blockSize)}, nil
 }
 
+// Describe notes in the footer what the owner of the segments must know to use
+// the file without other records: its generation, and the chunks that it stands
+// for as a window, [first, first+chunks), or 0, 0.
+func (w *Writer) Describe(generation, first int64, chunks uint32) {
+	i := &w.foot.info
+	i.Generation, i.WindowFirst, i.WindowChunks = generation, first, chunks
+}
+
 // Add adds one chunk of a series: the chunk number (first slot ÷ 720), the
 // number of set slots, and 1 to MaxChunk encoded bytes, which are copied.
 // Series and chunks may come in any order, each (bucket, hash, chunk) at most
