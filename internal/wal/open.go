@@ -201,9 +201,9 @@ func (l *Log) adopt(files []file) error {
 	return err
 }
 
-// findEnd sets the limit of every file, the clean end of the last one and the
-// LSN of the next record.
-func (l *Log) findEnd() error {
+// setLimits sets the limit of every file, the newest file that is not void and
+// the first LSN beyond all that the files could hold.
+func (l *Log) setLimits() {
 	limit := maxLSN
 	for i := len(l.files) - 1; i >= 0; i-- {
 		f := &l.files[i]
@@ -221,6 +221,12 @@ func (l *Log) findEnd() error {
 		// Strictly above every name, so that no file is ever replaced.
 		l.seen = max(l.seen, f.end(), f.first+1)
 	}
+}
+
+// findEnd sets the limit of every file, the clean end of the last one and the
+// LSN of the next record.
+func (l *Log) findEnd() error {
+	l.setLimits()
 	end := max(l.seen, l.o.MinLSN)
 	if end >= maxLSN {
 		return fmt.Errorf("wal: %s: next LSN %d is above the limit of %d; set the file that claims it aside",
