@@ -50,10 +50,11 @@ const (
 // Catalogue is an open catalogue. Put, DeleteBucket and Flush may be called from
 // several goroutines; Close must come last.
 type Catalogue struct {
-	dir    string
-	db     *pebble.DB
-	lock   *pebble.Lock
-	failed chan error // the last error of a background write
+	dir      string
+	db       *pebble.DB
+	lock     *pebble.Lock
+	readOnly bool
+	failed   chan error // the last error of a background write
 
 	mu         sync.Mutex
 	dirty      bool // written to since the last Flush
@@ -96,6 +97,7 @@ func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
 		FormatMajorVersion: formatVersion,
 		DisableWAL:         true,
 		DisableTableStats:  true,
+		ReadOnly:           c.readOnly,
 		// Tables without the file that lists them would otherwise be taken for
 		// leavings and removed, and the catalogue be empty without an error.
 		ErrorIfNotExists: used,

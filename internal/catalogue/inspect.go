@@ -1,0 +1,97 @@
+package catalogue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"dalmatiner/internal/segment"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Damage is a file of a catalogue that is not what was written.
+type Damage struct {
+	File string // base name; the directory's for what no single file can be blamed for
+	Err  error
+}
+
+// Checkpoint makes dir, which must not exist, a catalogue of its own that holds
+// what the last Flush made durable. Tables are hard links where the file system
+// has them.
+func (c *Catalogue) Checkpoint(dir string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.db.Checkpoint(dir); err != nil {
+		return fmt.Errorf("catalogue: checkpoint of %s in %s: %w", c.dir, dir, err)
+	}
+	return nil
+}
+
+// Inspect reads every block of the catalogue in dir, which nobody may have
+// open, and changes nothing if files refuses changes. It calls fn like Load, and
+// returns the generation and what is damaged; fn has then seen a part. The error
+// is that of fn.
+func Inspect(files vfs.FS, dir string, logger *slog.Logger, fn func(segment.Series) error) (generation uint64, found []Damage, err error) {
+	found = inspectTables(files, dir)
+	c := &Catalogue{dir: dir, failed: make(chan error, 1)}
+	if c.lock, err = pebble.LockDirectory(dir, files); err != nil {
+		return 0, append(found, Damage{files.PathBase(dir), err}), nil
+	}
+	c.readOnly = true
+	if err := c.open(files, logger); err != nil {
+		_ = c.lock.Close() // it was only read
+		return 0, append(found, Damage{files.PathBase(dir), err}), nil
+	}
+	var failed error
+	err = c.Load(func(s segment.Series) error {
+		failed = fn(s)
+		return failed
+	})
+	if failed == nil && err != nil {
+		found, err = append(found, Damage{files.PathBase(dir), err}), nil
+	}
+	if cerr := c.Close(); cerr != nil && failed == nil {
+		found = append(found, Damage{files.PathBase(dir), cerr})
+	}
+	return c.generation, found, err
+}
+
+// inspectTables verifies the checksum of every block of every table.
+func inspectTables(files vfs.FS, dir string) (found []Damage) {
+	names, err := files.List(dir)
+	if err != nil {
+		return []Damage{{files.PathBase(dir), err}}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".sst") {
+			continue
+		}
+		if err := inspectTable(files, files.PathJoin(dir, name)); err != nil {
+			found = append(found, Damage{name, err})
+		}
+	}
+	return found
+}
+
+func inspectTable(files vfs.FS, path string) error {
+	f, err := files.Open(path)
+	if err != nil {
+		return err
+	}
+	readable, err := sstable.NewSimpleReadable(f)
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	r, err := sstable.NewReader(context.Background(), readable, sstable.ReaderOptions{})
+	if err != nil {
+		return errors.Join(err, readable.Close())
+	}
+	return errors.Join(r.ValidateBlockChecksums(), r.Close())
+}
