@@ -121,3 +121,6 @@ func (r *Reader) miscounted(what string, want, got [2]int64) error {
 	return &DamageError{File: r.path, Offset: r.foot.info.Size - footerSize, Length: footerSize, Part: partFooter,
 		Detail: fmt.Sprintf("it says %d %s, the file holds %d", want, what, got)}
 }
+
+// Blocks returns the number of blocks that Verify reads, of every kind.
+func (r *Reader) Blocks() int { return r.foot.first(kinds) }
