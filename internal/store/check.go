@@ -1,0 +1,340 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/errors/oserror"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/segment"
+)
+
+// Operations are what an operator asks of a running store. Its methods may be
+// called concurrently.
+type Operations struct {
+	s         *Store
+	checking  sync.Mutex // one check at a time
+	snapshots sync.Mutex // one change of the snapshots at a time; taken before flushMu
+}
+
+// NewOperations returns the operations of a store. There should be one.
+func NewOperations(s *Store) *Operations { return &Operations{s: s} }
+
+// ErrBusy is returned while another call of the same kind is under way.
+var ErrBusy = errors.New("another one is under way")
+
+// ErrNoStore is wrapped by the error for a directory that holds no store.
+var ErrNoStore = errors.New("no Dalmatiner store")
+
+// MaxCheckDamage bounds the list of a report: the count goes on.
+const MaxCheckDamage = 1000
+
+// Damage is a place that is not what was written, or that cannot be read.
+type Damage struct {
+	File     string `json:"file"`   // relative to the data directory
+	Offset   int64  `json:"offset"` // bytes; 0 where Part is not a range of bytes
+	Length   int64  `json:"length,omitempty"`
+	Part     string `json:"part"`
+	Expected string `json:"expected,omitempty"`
+	Found    string `json:"found,omitempty"`
+	Detail   string `json:"detail,omitempty"`
+}
+
+// String is one line: file, place, and what is wrong there.
+func (d Damage) String() string {
+	text := fmt.Sprintf("%s: offset %d", d.File, d.Offset)
+	if d.Length > 0 {
+		text += fmt.Sprintf(", %d bytes", d.Length)
+	}
+	text += ", " + d.Part
+	if d.Expected != "" || d.Found != "" {
+		text += fmt.Sprintf(": expected %s, found %s", d.Expected, d.Found)
+	}
+	if d.Detail != "" {
+		text += ": " + d.Detail
+	}
+	return text
+}
+
+// CheckOptions says how a check reads.
+type CheckOptions struct {
+	Rate     int64               // bytes per second, 0 = as fast as possible
+	Progress func(CheckProgress) // called before every file, by the caller's goroutine
+}
+
+// CheckProgress is how far a check is.
+type CheckProgress struct {
+	File       string `json:"file"` // that comes next
+	Files      int64  `json:"files"`
+	TotalFiles int64  `json:"total_files"`
+	Bytes      int64  `json:"bytes"` // read
+	Damaged    int64  `json:"damaged"`
+}
+
+// CheckReport is what a check looked at and what it found.
+type CheckReport struct {
+	Dir     string `json:"dir"`
+	Online  bool   `json:"online"`
+	Files   int64  `json:"files"`
+	Bytes   int64  `json:"bytes"` // read
+	Blocks  int64  `json:"blocks"`
+	Chunks  int64  `json:"chunks"`
+	Points  int64  `json:"points"`
+	Series  int64  `json:"series"`  // of the catalogue
+	Records int64  `json:"records"` // of the log
+	TookUS  int64  `json:"took_us"`
+
+	Damaged  int64    `json:"damaged"`
+	Damages  []Damage `json:"damages"` // the first MaxCheckDamage
+	Expected []Damage `json:"expected"`
+}
+
+// checker is a check under way.
+type checker struct {
+	fs     inspectFS
+	dir    string
+	opts   CheckOptions
+	report CheckReport
+	seen   map[Damage]bool // by place
+
+	live     *Store // of an online check
+	state    *manifest.State
+	buckets  map[uint32]bool
+	names    []metric.SeriesID // of the catalogue, sorted
+	named    bool              // names holds them all
+	progress CheckProgress
+}
+
+// Check verifies every committed file of the running store: every block, every
+// chunk with its aggregates against recomputation (I4), the MANIFEST, the log
+// and the catalogue. It holds no lock while it reads. Damage is in the report
+// and counted like damage met by a reader. The error is that of ctx, or ErrBusy.
+func (op *Operations) Check(ctx context.Context, o CheckOptions) (CheckReport, error) {
+	if !op.checking.TryLock() {
+		return CheckReport{}, fmt.Errorf("check: %w", ErrBusy)
+	}
+	defer op.checking.Unlock()
+	s := op.s
+	c := newChecker(ctx, s.o.FS, s.o.Dir, o)
+	c.live = s
+	c.report.Online = true
+	r, err := c.run()
+	for _, d := range r.Damages {
+		s.reportDamage("check", errors.New(d.String()))
+	}
+	return r, err
+}
+
+// CheckDir verifies the data directory or snapshot dir, which no process may
+// have open, and changes nothing in it. The error is that of ctx, of the lock,
+// or wraps ErrNoStore.
+func CheckDir(ctx context.Context, fs vfs.FS, dir string, o CheckOptions) (r CheckReport, err error) {
+	c := newChecker(ctx, fs, dir, o)
+	names, err := fs.List(dir)
+	if err != nil || !slices.ContainsFunc(names, ours) {
+		return c.report, errors.Join(fmt.Errorf("%w in %s: name a data directory or a snapshot", ErrNoStore, dir), err)
+	}
+	lock, err := c.fs.Lock(c.path(lockFile))
+	if err != nil {
+		return c.report, fmt.Errorf("%s is in use by a running node (check that one without --data-dir): %w", dir, err)
+	}
+	r, err = c.run()
+	return r, errors.Join(err, lock.Close())
+}
+
+// ours says whether a name in a directory tells that it holds a store.
+func ours(name string) bool {
+	return name == versionFile || name == manifestFile || name == walDir || name == flushDir
+}
+
+func newChecker(ctx context.Context, fs vfs.FS, dir string, o CheckOptions) *checker {
+	if o.Progress == nil {
+		o.Progress = func(CheckProgress) {}
+	}
+	return &checker{
+		fs: inspectFS{fs, &pace{ctx: ctx, rate: o.Rate}}, dir: dir, opts: o, seen: make(map[Damage]bool),
+		report: CheckReport{Dir: dir, Damages: []Damage{}, Expected: []Damage{}},
+	}
+}
+
+func (c *checker) path(elem ...string) string {
+	return c.fs.PathJoin(append([]string{c.dir}, elem...)...)
+}
+
+func (c *checker) run() (CheckReport, error) {
+	start := time.Now()
+	c.begin(versionFile)
+	c.checkVersion()
+	// The catalogue comes before the MANIFEST for a running store's sake: what
+	// is deleted in between is then known to be gone when it is missed.
+	c.begin(catalogueDir)
+	c.checkCatalogue()
+	c.begin(manifestFile)
+	c.checkManifest()
+	c.begin(walDir)
+	c.checkLog()
+	c.checkSegments()
+	c.report.Bytes = c.fs.pace.bytes.Load()
+	c.report.TookUS = time.Since(start).Microseconds()
+	return c.report, c.fs.pace.ctx.Err()
+}
+
+// begin reports progress.
+func (c *checker) begin(file string) {
+	c.progress.File = file
+	c.progress.Files, c.progress.Bytes, c.progress.Damaged = c.report.Files, c.fs.pace.bytes.Load(), c.report.Damaged
+	c.opts.Progress(c.progress)
+}
+
+// damaged adds a place to the report, once.
+func (c *checker) damaged(d Damage) {
+	if c.fs.pace.ctx.Err() != nil {
+		return // what failed is the check
+	}
+	if c.seen[d] {
+		return
+	}
+	c.seen[d] = true
+	c.report.Damaged++
+	if len(c.report.Damages) < MaxCheckDamage {
+		c.report.Damages = append(c.report.Damages, d)
+	}
+}
+
+// unreadable adds a file that the disk does not give.
+func (c *checker) unreadable(file string, err error) {
+	c.damaged(Damage{File: file, Part: "file", Detail: "cannot be read: " + err.Error()})
+}
+
+// expected adds what a crash leaves and a start puts right.
+func (c *checker) expected(d Damage) {
+	if len(c.report.Expected) < MaxCheckDamage {
+		c.report.Expected = append(c.report.Expected, d)
+	}
+}
+
+func (c *checker) checkVersion() {
+	text, err := readFile(c.fs, c.path(versionFile))
+	want := fmt.Sprintf("%s%d\n", versionPrefix, version)
+	switch {
+	case oserror.IsNotExist(err):
+		c.damaged(Damage{File: versionFile, Part: "file", Expected: fmt.Sprintf("%q", want), Found: "no file"})
+		return
+	case err != nil:
+		c.unreadable(versionFile, err)
+		return
+	}
+	c.report.Files++
+	if string(text) != want {
+		c.damaged(Damage{File: versionFile, Length: int64(len(text)), Part: "file",
+			Expected: fmt.Sprintf("%q", want), Found: fmt.Sprintf("%.40q", text)})
+	}
+}
+
+func (c *checker) checkManifest() {
+	state, report, err := manifest.Inspect(c.fs, c.dir)
+	c.state = state
+	switch {
+	case oserror.IsNotExist(err):
+		c.damaged(Damage{File: manifestFile, Part: "file", Expected: "a MANIFEST", Found: "no file"})
+	case err != nil:
+		c.unreadable(manifestFile, err)
+	default:
+		c.report.Files++
+	}
+	if state == nil {
+		c.state = &manifest.State{Suspect: true}
+	}
+	for _, p := range report.Damaged {
+		c.damaged(Damage{File: manifestFile, Offset: p.Offset, Length: p.Bytes, Part: "edit", Detail: p.Reason})
+	}
+	for _, p := range report.Torn {
+		// Beside a running store this is a commit under way.
+		if c.live == nil {
+			c.expected(Damage{File: manifestFile, Offset: p.Offset, Length: p.Bytes, Part: "torn end", Detail: p.Reason})
+		}
+	}
+	c.buckets = make(map[uint32]bool, len(c.state.Buckets))
+	for _, b := range c.state.Buckets {
+		c.buckets[b.ID] = true
+	}
+}
+
+// checkCatalogue reads all names.
+func (c *checker) checkCatalogue() {
+	take := func(e segment.Series) error {
+		id := metric.Series(e.Bucket, e.Key)
+		if segment.Hash(id) != e.Hash {
+			c.damaged(Damage{File: catalogueDir, Part: "series " + metric.Text(e.Key),
+				Expected: "hash " + segment.Hash(id).String(), Found: e.Hash.String()})
+		}
+		c.names = append(c.names, metric.SeriesID(e.Hash))
+		return nil
+	}
+	if c.live != nil {
+		err := c.live.catalogue.Load(take)
+		if err != nil {
+			c.unreadable(catalogueDir, err)
+		}
+		c.named = err == nil
+	} else {
+		c.named = c.checkClosedCatalogue(take)
+	}
+	c.report.Series = int64(len(c.names))
+	slices.SortFunc(c.names, compareIDs)
+}
+
+func (c *checker) checkClosedCatalogue(take func(segment.Series) error) (whole bool) {
+	dir := c.path(catalogueDir)
+	if _, err := c.fs.Stat(dir); oserror.IsNotExist(err) {
+		c.damaged(Damage{File: catalogueDir, Part: "directory", Found: "none", Expected: "a catalogue",
+			Detail: "it is rebuilt from the segments at the next start"})
+		return false
+	}
+	generation, found, err := catalogue.Inspect(c.fs, dir, slog.New(slog.DiscardHandler), take)
+	if err != nil {
+		c.unreadable(catalogueDir, err)
+	}
+	for _, d := range found {
+		file := c.fs.PathJoin(catalogueDir, d.File)
+		if d.File == catalogueDir {
+			file = catalogueDir
+		}
+		c.damaged(Damage{File: file, Part: "table", Detail: d.Err.Error()})
+	}
+	whole = err == nil && len(found) == 0
+	if names, err := c.fs.List(dir); err == nil {
+		c.report.Files += int64(len(names))
+	}
+	// The MANIFEST is read again further on, where its damage is reported.
+	state, _, err := manifest.Inspect(c.fs, c.dir)
+	if whole && err == nil && generation+1 < state.Catalogue {
+		c.damaged(Damage{File: catalogueDir, Part: "generation", Expected: fmt.Sprint(state.Catalogue - 1), Found: fmt.Sprint(generation),
+			Detail: "names of series are lost; it is rebuilt from the segments at the next start"})
+		return false
+	}
+	return whole
+}
+
+// hasName says whether the catalogue names a series.
+func (c *checker) hasName(id metric.SeriesID) bool {
+	_, ok := slices.BinarySearchFunc(c.names, id, compareIDs)
+	return ok
+}
+
+// alive says whether a bucket is there to have series.
+func (c *checker) alive(bucket uint32) bool {
+	if c.live != nil {
+		return c.live.buckets.id(bucket) != nil
+	}
+	return c.buckets[bucket]
+}

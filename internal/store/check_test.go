@@ -1,0 +1,277 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"pgregory.net/rapid"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/point"
+)
+
+// The rows of the model of these tests: every slot is written once, so that
+// any word but the one sent is wrong.
+const (
+	rowSeries = 40
+	rowSlots  = 200
+)
+
+func rowWord(series int, slot int64) uint64 {
+	if series%3 == 0 {
+		return point.FromFloat(float64(slot-epoch)/8 + float64(series))
+	}
+	return point.FromInt((slot-epoch)*1000 + int64(series))
+}
+
+// sendRows writes slots [from, to) of all series.
+func sendRows(t fataler, s *Store, from, to int64) {
+	t.Helper()
+	x := mustSession(t, s, "rows")
+	for slot := from; slot < to; slot++ {
+		for i := range rowSeries {
+			x.Point(key(i), uint64(epoch+slot), rowWord(i, epoch+slot))
+		}
+	}
+	if err := x.Close(); err != nil {
+		t.Fatalf("session: %v", err)
+	}
+}
+
+// fillRows leaves two segments, and in the log what came behind them.
+func fillRows(t fataler, o Options) *Store {
+	t.Helper()
+	s := mustOpen(t, o)
+	for i := range int64(3) {
+		sendRows(t, s, i*rowSlots/4, (i+1)*rowSlots/4)
+		if i == 2 {
+			break
+		}
+		if _, err := s.Flush(context.Background()); err != nil {
+			t.Fatalf("flush: %v", err)
+		}
+	}
+	if err := s.log.Sync(); err != nil {
+		t.Fatalf("sync: %v", err)
+	}
+	return s
+}
+
+// checkRows counts the words that are missing of the first slots; none may be
+// another than the one sent.
+func checkRows(t fataler, s *Store, slots int64) (missing int) {
+	t.Helper()
+	if _, err := s.BucketByName("rows"); err != nil {
+		return rowSeries * int(slots)
+	}
+	for i := range rowSeries {
+		for j, got := range readAll(t, s, "rows", i, epoch, rowSlots) {
+			want := rowWord(i, epoch+int64(j))
+			switch {
+			case got == 0 && int64(j) < slots:
+				missing++
+			case got != 0 && (got != want || int64(j) >= slots):
+				t.Fatalf("series %d slot epoch+%d reads %x, sent was %x", i, j, got, want)
+			}
+		}
+	}
+	return missing
+}
+
+func mustCheck(t fataler, fs vfs.FS, dir string) CheckReport {
+	t.Helper()
+	r, err := CheckDir(context.Background(), fs, dir, CheckOptions{})
+	if err != nil {
+		t.Fatalf("check: %v", err)
+	}
+	return r
+}
+
+// The aggregates that the check recomputes are those of the encoder, for any
+// words (I4).
+func TestRecomputedAggregates(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		var words [chunk.Slots]uint64
+		gaps, floats, spread := r.IntN(100), r.IntN(3)*50, int64(1)<<r.IntN(40)
+		for i := range words {
+			switch {
+			case r.IntN(100) < gaps:
+			case r.IntN(100) < floats:
+				words[i] = point.FromFloat(float64(r.Int64N(spread)) / 8)
+			default:
+				words[i] = point.FromInt(r.Int64N(spread) - spread/2)
+			}
+		}
+		words[r.IntN(chunk.Slots)] = point.FromInt(1)
+		if r.IntN(8) == 0 {
+			words[r.IntN(chunk.Slots)] = point.FromFloat(nan())
+		}
+		var e chunk.Encoder
+		data := e.Append(nil, 0, words[:])
+		got, err := chunk.ParseHeader(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := recompute(&words); !sameHeader(&want, &got) {
+			t.Fatalf("recomputed %+v\nencoded    %+v", want, got)
+		}
+		got.Sum.Lo++
+		if want := recompute(&words); sameHeader(&want, &got) {
+			t.Fatal("a wrong sum passes")
+		}
+	})
+}
+
+func nan() float64 { var zero float64; return zero / zero }
+
+// A store without damage is clean, while it runs, after a crash and after a
+// clean stop, and a check changes nothing.
+func TestCheckOfAWholeStore(t *testing.T) {
+	fs, clock := vfs.NewMem(), newTestClock()
+	s := fillRows(t, testOptions(fs, clock))
+	online, err := NewOperations(s).Check(t.Context(), CheckOptions{})
+	if err != nil || online.Damaged != 0 || !online.Online {
+		t.Fatalf("online: %v, %+v", err, online)
+	}
+	s.Crash()
+	before := list(t, fs, "/data")
+	crashed := mustCheck(t, fs, "/data")
+	if crashed.Damaged != 0 || crashed.Series != rowSeries || crashed.Records == 0 ||
+		crashed.Points != rowSeries*rowSlots/2 || crashed.Chunks != 2*rowSeries || crashed.Blocks == 0 {
+		t.Fatalf("after a crash: %+v", crashed)
+	}
+	if after := list(t, fs, "/data"); after != before {
+		t.Errorf("the check changed the directory:\n%s\nbefore:\n%s", after, before)
+	}
+	s = mustOpen(t, testOptions(fs, clock))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r := mustCheck(t, fs, "/data"); r.Damaged != 0 || r.Points != rowSeries*rowSlots*3/4 || len(r.Expected) != 0 {
+		t.Errorf("after a clean stop: %+v", r)
+	}
+}
+
+// list is the names and the content of all files.
+func list(t *testing.T, fs vfs.FS, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := walkFiles(fs, dir, "", func(file string, size int64) error {
+		text, err := readFile(fs, fs.PathJoin(dir, file))
+		fmt.Fprintf(&b, "%s %d %x\n", file, size, text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestCheckRefuses(t *testing.T) {
+	fs := vfs.NewMem()
+	o := testOptions(fs, newTestClock())
+	s := fillRows(t, o)
+	defer s.Crash()
+	if _, err := CheckDir(t.Context(), fs, "/data", CheckOptions{}); err == nil || !strings.Contains(err.Error(), "running node") {
+		t.Errorf("a directory in use: %v", err)
+	}
+	for _, dir := range []string{"/nowhere", "/data/lost+found"} {
+		if _, err := CheckDir(t.Context(), fs, dir, CheckOptions{}); !errors.Is(err, ErrNoStore) {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	op := NewOperations(s)
+	var inner error
+	_, err := op.Check(t.Context(), CheckOptions{Progress: func(CheckProgress) {
+		_, inner = op.Check(t.Context(), CheckOptions{})
+	}})
+	if err != nil || !errors.Is(inner, ErrBusy) {
+		t.Errorf("two at once: %v, %v", err, inner)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r, err := op.Check(ctx, CheckOptions{}); !errors.Is(err, context.Canceled) || r.Damaged != 0 {
+		t.Errorf("cancelled: %v, %+v", err, r.Damages)
+	}
+}
+
+// A disk that does not give a file is damage in a check, and an error or a
+// counted hole for a reader; no word is wrong (I5).
+func TestCheckWithAFailingDisk(t *testing.T) {
+	f := newFaults(vfs.NewMem())
+	s := fillRows(t, testOptions(f.fs, newTestClock()))
+	defer s.Crash()
+	f.fail(".seg", errorfs.OpFileReadAt)
+	op := NewOperations(s)
+	r, err := op.Check(t.Context(), CheckOptions{})
+	if err != nil || r.Damaged != 2 || !strings.Contains(r.Damages[0].String(), "flush/0000000000000001.seg: offset 0, file: cannot be read") {
+		t.Errorf("%v, %+v", err, r.Damages)
+	}
+	info, err := s.BucketByName("rows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dst := make([]uint64, 10)
+	_, before := s.Damage()
+	if err := s.Read(t.Context(), info, key(1), epoch, dst); err == nil {
+		if _, after := s.Damage(); after == before || slices.ContainsFunc(dst, func(w uint64) bool { return w != 0 }) {
+			t.Errorf("reads %x without an error or a count", dst)
+		}
+	}
+	f.clear()
+	if r, err := op.Check(t.Context(), CheckOptions{}); err != nil || r.Damaged != 0 {
+		t.Errorf("the disk works again: %v, %+v", err, r.Damages)
+	}
+	if missing := checkRows(t, s, rowSlots*3/4); missing != 0 {
+		t.Errorf("%d words are missing though the disk works again", missing)
+	}
+}
+
+// The rate bounds what a check reads: the waits that are asked for add up.
+func TestPaceWaits(t *testing.T) {
+	p := &pace{ctx: t.Context(), rate: 100 << 20}
+	start := time.Now()
+	for range 20 {
+		if err := p.took(1 << 20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(start); took < 150*time.Millisecond {
+		t.Errorf("20 MiB at 100 MiB/s were let through in %v", took)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := (&pace{ctx: ctx, rate: 1}).took(100); !errors.Is(err, context.Canceled) {
+		t.Errorf("a wait goes on after the end: %v", err)
+	}
+}
+
+func TestInspectFSWritesNothing(t *testing.T) {
+	fs := inspectFS{vfs.NewMem(), &pace{ctx: t.Context()}}
+	none := vfs.WriteCategoryUnspecified
+	_, e1 := fs.Create("/a", none)
+	_, e2 := fs.OpenReadWrite("/a", none)
+	_, e3 := fs.ReuseForWrite("/a", "/b", none)
+	for i, err := range []error{e1, e2, e3, fs.Link("/a", "/b"), fs.Rename("/a", "/b"), fs.Remove("/a"), fs.RemoveAll("/a"), fs.MkdirAll("/a", 0o700)} {
+		if !errors.Is(err, errReadOnly) {
+			t.Errorf("change %d: %v", i, err)
+		}
+	}
+	lock, err := fs.Lock("/LOCK")
+	if names, lerr := fs.List("/"); err != nil || lerr != nil || len(names) != 0 {
+		t.Errorf("%v, %v: %v", err, lerr, names)
+	}
+	if err := errors.Join(lock.Close(), io.Closer(noLock{}).Close()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,85 @@
+package store
+
+import (
+	"math"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/point"
+)
+
+// recompute returns the aggregates of a chunk as its header defines them, from
+// its words alone and without the code that wrote the header.
+func recompute(words *[chunk.Slots]uint64) chunk.Header {
+	last := chunk.Slots - 1
+	for last >= 0 && words[last] == point.Unset {
+		last--
+	}
+	var h chunk.Header
+	var plain, filled laneSum
+	for i, w := range words[:last+1] {
+		if i%chunk.Lane == 0 {
+			plain.next()
+			filled.next()
+		}
+		if w != point.Unset {
+			if h.Count == 0 {
+				h.FirstOff, h.First = i, w
+			}
+			h.Count++
+			h.LastOff, h.Last = i, w
+			plain.add(w)
+			extremes(&h, w)
+		}
+		if h.Count > 0 {
+			filled.add(h.Last)
+		}
+	}
+	h.Sum, h.Filled = plain.sum(), filled.sum()
+	return h
+}
+
+// laneSum adds words in the order that chunk.Sum defines.
+type laneSum struct {
+	ints        chunk.Sum
+	total, lane float64
+}
+
+func (s *laneSum) next() { s.total, s.lane = s.total+s.lane, 0 }
+
+func (s *laneSum) add(w uint64) {
+	if point.KindOf(w) == point.KindFloat {
+		s.lane += point.Float(w)
+	} else {
+		s.ints = s.ints.Plus(chunk.Repeat(w, 1))
+	}
+}
+
+func (s *laneSum) sum() chunk.Sum {
+	s.next()
+	return chunk.Sum{Hi: s.ints.Hi, Lo: s.ints.Lo, Float: s.total}
+}
+
+// extremes keeps the first of equal values and passes over NaN.
+func extremes(h *chunk.Header, w uint64) {
+	if point.KindOf(w) == point.KindFloat && math.IsNaN(point.Float(w)) {
+		return
+	}
+	if h.Min == point.Unset || chunk.Less(w, h.Min) {
+		h.Min = w
+	}
+	if h.Max == point.Unset || chunk.Less(h.Max, w) {
+		h.Max = w
+	}
+}
+
+// sameHeader compares bit by bit, but one NaN with another.
+func sameHeader(a, b *chunk.Header) bool {
+	x, y := *a, *b
+	x.Sum, y.Sum, x.Filled, y.Filled = chunk.Sum{}, chunk.Sum{}, chunk.Sum{}, chunk.Sum{}
+	return x == y && sameSum(a.Sum, b.Sum) && sameSum(a.Filled, b.Filled)
+}
+
+func sameSum(a, b chunk.Sum) bool {
+	sameFloat := math.Float64bits(a.Float) == math.Float64bits(b.Float) || math.IsNaN(a.Float) && math.IsNaN(b.Float)
+	return a.Hi == b.Hi && a.Lo == b.Lo && sameFloat
+}

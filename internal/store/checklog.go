@@ -1,0 +1,77 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/cockroachdb/errors/oserror"
+
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/wal"
+)
+
+// listAttempts is how often the log of a running store is listed anew when a
+// flush removed a file between listing and reading.
+const listAttempts = 5
+
+// checkLog reads every record of the log, those below the floor too.
+func (c *checker) checkLog() {
+	var from wal.LSN
+	if c.live == nil {
+		from = replayFrom(c.state)
+	}
+	for attempt := 1; ; attempt++ {
+		var records int64
+		report, err := wal.Inspect(c.fs, c.path(walDir), from, func(lsn wal.LSN, rec []byte) error {
+			records++
+			if _, err := parseRecord(rec); err != nil {
+				c.damaged(Damage{File: walDir, Offset: int64(lsn), Length: int64(len(rec)), Part: "record (by LSN)", Detail: err.Error()})
+			}
+			return nil
+		})
+		if c.live != nil && oserror.IsNotExist(err) && attempt < listAttempts {
+			continue
+		}
+		if err != nil {
+			c.unreadable(walDir, err)
+		}
+		c.report.Records = records
+		c.logReport(&report)
+		break
+	}
+	if names, err := c.fs.List(c.path(walDir)); err == nil {
+		c.report.Files += int64(len(names))
+	}
+}
+
+func (c *checker) logReport(report *wal.Report) {
+	for _, p := range report.Damaged {
+		c.damaged(c.logPlace(p, "record"))
+	}
+	for _, g := range report.Missing {
+		file := walDir
+		if g.File != "" {
+			file = c.fs.PathJoin(walDir, c.fs.PathBase(g.File))
+		}
+		c.damaged(Damage{File: file, Part: "file", Expected: fmt.Sprintf("records from LSN %d to %d", g.From, g.To), Found: "no file"})
+	}
+	for _, p := range report.Torn {
+		// Beside a running store this is a write under way.
+		if c.live == nil {
+			c.expected(c.logPlace(p, "torn end"))
+		}
+	}
+}
+
+func (c *checker) logPlace(p wal.Place, part string) Damage {
+	return Damage{File: c.fs.PathJoin(walDir, c.fs.PathBase(p.File)), Offset: p.Offset, Length: p.Bytes, Part: part,
+		Detail: fmt.Sprintf("%s (LSN %d)", p.Reason, p.LSN)}
+}
+
+// replayFrom is the first position in the log that a start on state needs.
+func replayFrom(state *manifest.State) wal.LSN {
+	from := min(state.Floor, state.AccountLSN)
+	for _, f := range state.Floors() {
+		from = min(from, f.LSN)
+	}
+	return wal.LSN(from)
+}

@@ -1,0 +1,199 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/errors/oserror"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/segment"
+)
+
+func compareIDs(a, b metric.SeriesID) int { return bytes.Compare(a[:], b[:]) }
+
+// checkSegments verifies the committed segments, and those that a start would
+// take in because the MANIFEST may have lost their names.
+func (c *checker) checkSegments() {
+	named := make(map[string]bool)
+	for i := range c.state.Segments {
+		named[segmentFile(&c.state.Segments[i])] = true
+	}
+	var strays []string
+	if c.live == nil {
+		strays = c.strays(named)
+	}
+	c.progress.TotalFiles = c.report.Files + int64(len(c.state.Segments)+len(strays))
+	for i := range c.state.Segments {
+		m := &c.state.Segments[i]
+		c.begin(segmentFile(m))
+		if c.fs.pace.ctx.Err() != nil {
+			return
+		}
+		c.checkSegment(segmentFile(m), m)
+	}
+	for _, file := range strays {
+		if !c.state.Suspect || strings.HasSuffix(file, ".tmp") {
+			c.expected(Damage{File: file, Part: "file", Detail: "no commit names it; it is removed at the next start"})
+			continue
+		}
+		c.begin(file)
+		c.checkSegment(file, nil)
+	}
+}
+
+// strays lists the files beside the committed segments.
+func (c *checker) strays(named map[string]bool) (files []string) {
+	for _, dir := range segmentDirs {
+		names, err := c.fs.List(c.path(dir))
+		if err != nil && !oserror.IsNotExist(err) {
+			c.unreadable(dir, err)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			if file := c.fs.PathJoin(dir, name); !named[file] {
+				files = append(files, file)
+			}
+		}
+	}
+	return files
+}
+
+// gone says whether a running store has dropped a segment since the check read
+// the MANIFEST.
+func (c *checker) gone(seq uint64) bool {
+	if c.live == nil {
+		return false
+	}
+	state, _, err := manifest.Inspect(c.fs, c.dir)
+	return err == nil && !slices.ContainsFunc(state.Segments, func(m manifest.Segment) bool { return m.Seq == seq })
+}
+
+// checkSegment verifies one file. m is nil for one that no commit names.
+func (c *checker) checkSegment(file string, m *manifest.Segment) {
+	r, err := segment.Open(c.fs, c.path(file))
+	if err != nil {
+		if m == nil || !oserror.IsNotExist(err) || !c.gone(m.Seq) {
+			c.segmentError(file, err)
+		}
+		return
+	}
+	defer r.Close()
+	c.report.Files++
+	c.report.Blocks += int64(r.Blocks())
+	info := r.Info()
+	if m != nil && (m.Bytes != info.Size || m.Points != info.Points) {
+		c.damaged(Damage{File: file, Part: "size", Expected: fmt.Sprintf("%d bytes, %d points in the MANIFEST", m.Bytes, m.Points),
+			Found: fmt.Sprintf("%d bytes, %d points", info.Size, info.Points)})
+	}
+	verr := r.Verify()
+	c.segmentError(file, verr)
+	s := segmentCheck{c: c, file: file}
+	err = r.Each(s.chunk)
+	c.segmentError(file, err)
+	s.finishSeries()
+	if verr == nil && err == nil && s.points != info.Points {
+		c.damaged(Damage{File: file, Offset: info.Size, Part: "footer", Expected: fmt.Sprintf("%d points", info.Points),
+			Found: fmt.Sprintf("%d in the chunks", s.points)})
+	}
+	c.segmentError(file, r.Series(s.identity))
+	if s.nameless > 0 {
+		c.damaged(Damage{File: file, Part: "series", Expected: "the catalogue names all that have chunks",
+			Found: fmt.Sprintf("%d without a name, hash %s among them", s.nameless, s.example)})
+	}
+	if s.missing > 0 {
+		c.damaged(Damage{File: catalogueDir, Part: "series", Expected: "all that " + file + " names",
+			Found: fmt.Sprintf("%d are missing, %s among them", s.missing, s.missed)})
+	}
+}
+
+// segmentError adds the damage that a call of a reader found.
+func (c *checker) segmentError(file string, err error) {
+	if err == nil {
+		return
+	}
+	damages := segment.Damages(err)
+	for _, d := range damages {
+		out := Damage{File: file, Offset: d.Offset, Length: d.Length, Part: d.Part, Detail: d.Detail}
+		if d.Detail == "" {
+			out.Expected, out.Found = fmt.Sprintf("CRC-32C %08x", d.Want), fmt.Sprintf("%08x", d.Got)
+		}
+		c.damaged(out)
+	}
+	if len(damages) == 0 {
+		c.unreadable(file, err)
+	}
+}
+
+// segmentCheck looks at what is inside the blocks of one segment.
+type segmentCheck struct {
+	c      *checker
+	file   string
+	points int64
+
+	bucket   uint32
+	hash     segment.Hash
+	any      bool
+	nameless int
+	example  segment.Hash
+	missing  int
+	missed   string
+	words    [chunk.Slots]uint64
+}
+
+// chunk decodes a chunk and compares its header with what the words give (I4).
+func (s *segmentCheck) chunk(bucket uint32, h segment.Hash, number int64, data []byte) error {
+	if !s.any || s.bucket != bucket || s.hash != h {
+		s.finishSeries()
+		s.bucket, s.hash, s.any = bucket, h, true
+	}
+	s.c.report.Chunks++
+	bad := func(part, expected, found string) {
+		s.c.damaged(Damage{File: s.file, Length: int64(len(data)), Part: part, Expected: expected, Found: found,
+			Detail: fmt.Sprintf("chunk %d of series %s in bucket %d", number, h, bucket)})
+	}
+	clear(s.words[:])
+	header, err := chunk.ParseHeader(data)
+	if err == nil {
+		err = chunk.DecodeRange(s.words[:], data, 0)
+	}
+	if err != nil {
+		bad("chunk", "an encoded chunk", err.Error())
+		return nil
+	}
+	want := recompute(&s.words)
+	s.points += int64(want.Count)
+	s.c.report.Points += int64(want.Count)
+	if !sameHeader(&want, &header) {
+		bad("aggregates of a chunk", fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", header))
+	}
+	return nil
+}
+
+// finishSeries looks for the name of the series that ends.
+func (s *segmentCheck) finishSeries() {
+	if !s.any || !s.c.named || s.c.hasName(metric.SeriesID(s.hash)) || !s.c.alive(s.bucket) {
+		return
+	}
+	s.nameless++
+	s.example = s.hash
+}
+
+// identity compares a name with its hash and with the catalogue.
+func (s *segmentCheck) identity(e segment.Series) error {
+	id := metric.Series(e.Bucket, e.Key)
+	if segment.Hash(id) != e.Hash {
+		s.c.damaged(Damage{File: s.file, Part: "series " + metric.Text(e.Key),
+			Expected: "hash " + segment.Hash(id).String(), Found: e.Hash.String()})
+		return nil
+	}
+	if s.c.named && !s.c.hasName(id) && s.c.alive(e.Bucket) {
+		s.missing++
+		s.missed = metric.Text(e.Key)
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Errors of Restore that callers branch on.
+var (
+	ErrNotEmpty = errors.New("the directory is not empty")
+	ErrDamaged  = errors.New("the snapshot is damaged")
+)
+
+// restoreTemp is where a restore builds the directory's content: a start
+// refuses a directory that holds nothing else.
+const restoreTemp = "restore" + tempSuffix
+
+// RestoreOptions says what is restored where.
+type RestoreOptions struct {
+	FS   vfs.FS
+	From string // a snapshot, or the data directory of a node that does not run
+	To   string // new or empty
+
+	// Link makes hard links of segments, which never change, instead of copies;
+	// both directories must be on one file system.
+	Link bool
+	// AllowDamage takes a damaged snapshot: a start serves what is whole in it.
+	AllowDamage bool
+	Progress    func(CheckProgress)
+}
+
+// RestoreReport is what was restored, and what the check of it found.
+type RestoreReport struct {
+	Files  int64       `json:"files"`
+	Bytes  int64       `json:"bytes"`
+	Linked int64       `json:"linked"` // bytes of them
+	Check  CheckReport `json:"check"`
+}
+
+// Restore makes a data directory out of a snapshot. It copies first and then
+// verifies the copy, so that a damaged source and a bad copy are both found.
+// Nothing is left in To after an error, which wraps ErrNoStore, ErrNotEmpty or
+// ErrDamaged, or says what failed. With ErrDamaged the report has the list.
+func Restore(ctx context.Context, o RestoreOptions) (r RestoreReport, err error) {
+	names, err := o.FS.List(o.From)
+	if err != nil || !slices.ContainsFunc(names, ours) {
+		return r, errors.Join(fmt.Errorf("%w in %s: name a snapshot, such as data/snapshots/NAME", ErrNoStore, o.From), err)
+	}
+	if names, err := o.FS.List(o.To); err == nil && len(names) > 0 {
+		return r, fmt.Errorf("%w: %s holds %s; name one that is new or empty", ErrNotEmpty, o.To, names[0])
+	}
+	lock, err := inspectFS{o.FS, &pace{ctx: ctx}}.Lock(o.FS.PathJoin(o.From, lockFile))
+	if err != nil {
+		return r, fmt.Errorf("%s is in use by a running node: make a snapshot and restore that: %w", o.From, err)
+	}
+	defer lock.Close()
+	temp := o.FS.PathJoin(o.To, restoreTemp)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, o.FS.RemoveAll(temp))
+		}
+	}()
+	if err := o.copyAll(ctx, &r, temp); err != nil {
+		return r, err
+	}
+	r.Check, err = CheckDir(ctx, o.FS, temp, CheckOptions{Progress: o.Progress})
+	if err != nil {
+		return r, err
+	}
+	if r.Check.Damaged > 0 && !o.AllowDamage {
+		return r, fmt.Errorf("%w: %d places, the first is %s; nothing was restored", ErrDamaged, r.Check.Damaged, r.Check.Damages[0])
+	}
+	return r, o.install(temp)
+}
+
+// copyAll copies every file of a store, but not what belongs to the directory
+// rather than to its content.
+func (o *RestoreOptions) copyAll(ctx context.Context, r *RestoreReport, temp string) error {
+	made := []string{o.FS.PathDir(o.To), o.To, temp}
+	for _, dir := range made[1:] {
+		if err := o.FS.MkdirAll(dir, 0o750); err != nil {
+			return err
+		}
+	}
+	err := walkFiles(o.FS, o.From, "", func(file string, size int64) error {
+		top, _, nested := strings.Cut(file, "/")
+		if err := ctx.Err(); err != nil || top == snapshotDir || top == lostDir || o.FS.PathBase(file) == lockFile ||
+			!nested && strings.HasSuffix(file, tempSuffix) {
+			return err
+		}
+		to := o.FS.PathJoin(temp, file)
+		if dir := o.FS.PathDir(to); !slices.Contains(made, dir) {
+			if err := o.FS.MkdirAll(dir, 0o750); err != nil {
+				return err
+			}
+			made = append(made, dir)
+		}
+		r.Files++
+		r.Bytes += size
+		return o.take(r, file, to, size)
+	})
+	if err != nil {
+		return err
+	}
+	for _, dir := range made {
+		if err := syncDir(o.FS, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *RestoreOptions) take(r *RestoreReport, file, to string, size int64) error {
+	from := o.FS.PathJoin(o.From, file)
+	if !o.Link || !strings.HasSuffix(file, ".seg") {
+		return copySynced(o.FS, from, to)
+	}
+	err := o.FS.Link(from, to)
+	if errors.Is(err, syscall.EXDEV) {
+		return fmt.Errorf("%w: leave out --link, the directories are on two file systems", err)
+	}
+	r.Linked += size
+	return err
+}
+
+// install moves everything up into the data directory. Segments come before
+// the MANIFEST that names them: a start in between would take them in, and
+// never miss them.
+func (o *RestoreOptions) install(temp string) error {
+	names, err := o.FS.List(temp)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	slices.SortStableFunc(names, func(a, b string) int { return rank(a) - rank(b) })
+	for _, name := range names {
+		if err := o.FS.Rename(o.FS.PathJoin(temp, name), o.FS.PathJoin(o.To, name)); err != nil {
+			return err
+		}
+	}
+	if err := o.FS.RemoveAll(temp); err != nil {
+		return err
+	}
+	return syncDir(o.FS, o.To)
+}
+
+// rank puts the MANIFEST last.
+func rank(name string) int {
+	if name == manifestFile {
+		return 1
+	}
+	return 0
+}
+
+// copySynced copies a file and makes its content durable.
+func copySynced(fs vfs.FS, from, to string) error {
+	src, err := fs.Open(from, vfs.SequentialReadsOption)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dst, err := fs.Create(to, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyBuffer(dst, src, make([]byte, 1<<20))
+	if err == nil {
+		err = dst.Sync()
+	}
+	return errors.Join(err, dst.Close())
+}

@@ -1,0 +1,261 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/errors/oserror"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/manifest"
+)
+
+// snapshotDir holds the snapshots, each under its name in the layout of a data
+// directory.
+const (
+	snapshotDir     = "snapshots"
+	tempSuffix      = ".tmp"
+	maxSnapshotName = 100
+)
+
+// Errors of snapshots that callers branch on.
+var (
+	ErrSnapshotName    = errors.New("invalid name of a snapshot")
+	ErrSnapshotExists  = errors.New("the snapshot exists")
+	ErrUnknownSnapshot = errors.New("unknown snapshot")
+)
+
+// Snapshot is the state of a store at one moment, in files of its own. Segments
+// are hard links: they take space of their own only once the store has merged
+// or dropped them.
+type Snapshot struct {
+	Name    string    `json:"name"`
+	Dir     string    `json:"dir"`
+	Created time.Time `json:"created"`
+	Files   int64     `json:"files"`
+	Bytes   int64     `json:"bytes"`            // of all files
+	Linked  int64     `json:"linked,omitempty"` // bytes of them that were linked; known to the maker only
+	TookUS  int64     `json:"took_us,omitempty"`
+}
+
+// checkSnapshotName refuses names that could leave the directory, hide in it,
+// or pass for an unfinished one.
+func checkSnapshotName(name string) error {
+	bad := strings.IndexFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
+	})
+	if name == "" || len(name) > maxSnapshotName || bad >= 0 || name[0] == '.' || strings.HasSuffix(name, tempSuffix) {
+		return fmt.Errorf("%w %.120q: want 1 to %d of A-Z a-z 0-9 . _ -, no dot in front and no %s behind",
+			ErrSnapshotName, name, maxSnapshotName, tempSuffix)
+	}
+	return nil
+}
+
+// Snapshot flushes and then makes data/snapshots/name: what a crash at this
+// moment would leave, every point received before the call included. Apart
+// from the flush it takes the time of some hard links and of copying what the
+// log received during the flush, whatever the size of the store.
+//
+// The error wraps ErrSnapshotName or ErrSnapshotExists, or says what failed; the
+// store goes on as before, and nothing is left of the snapshot.
+func (op *Operations) Snapshot(ctx context.Context, name string) (Snapshot, error) {
+	if err := checkSnapshotName(name); err != nil {
+		return Snapshot{}, err
+	}
+	op.snapshots.Lock()
+	defer op.snapshots.Unlock()
+	s, start := op.s, time.Now()
+	if _, err := s.o.FS.Stat(s.path(snapshotDir, name)); err == nil {
+		return Snapshot{}, fmt.Errorf("%w: %s; delete it first or choose another name", ErrSnapshotExists, name)
+	}
+	if err := op.removeUnfinished(); err != nil {
+		return Snapshot{}, err
+	}
+	if _, err := s.Flush(ctx); err != nil {
+		return Snapshot{}, err
+	}
+	temp := s.path(snapshotDir, name+tempSuffix)
+	linked, err := s.fillSnapshot(temp)
+	if err == nil {
+		err = s.o.FS.Rename(temp, s.path(snapshotDir, name))
+	}
+	if err != nil {
+		return Snapshot{}, errors.Join(fmt.Errorf("snapshot %s: %w", name, err), s.o.FS.RemoveAll(temp))
+	}
+	if err := syncDir(s.o.FS, s.path(snapshotDir)); err != nil {
+		return Snapshot{}, fmt.Errorf("snapshot %s: %w", name, err)
+	}
+	snap, err := op.describe(name)
+	snap.Linked, snap.TookUS = linked, time.Since(start).Microseconds()
+	return snap, err
+}
+
+// fillSnapshot makes dir and everything in it durable. Flushes and merges, which
+// change the MANIFEST and remove files, wait meanwhile.
+func (s *Store) fillSnapshot(dir string) (linked int64, err error) {
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	if err := s.failed(); err != nil {
+		return 0, err
+	}
+	fs := s.o.FS
+	state, _, err := manifest.Inspect(fs, s.o.Dir)
+	if err != nil {
+		return 0, err
+	}
+	for _, sub := range append(slices.Clone(segmentDirs[:]), walDir) {
+		if err := fs.MkdirAll(fs.PathJoin(dir, sub), 0o750); err != nil {
+			return 0, err
+		}
+	}
+	for i := range state.Segments {
+		file := segmentFile(&state.Segments[i])
+		err := fs.Link(s.path(file), fs.PathJoin(dir, file))
+		if oserror.IsNotExist(err) {
+			continue // lost to damage; the copy of the MANIFEST counts it again
+		}
+		if err != nil {
+			return linked, err
+		}
+		linked += state.Segments[i].Bytes
+	}
+	if err := s.catalogue.Checkpoint(fs.PathJoin(dir, catalogueDir)); err != nil {
+		return linked, err
+	}
+	for _, file := range []string{manifestFile, versionFile} {
+		if err := copySynced(fs, s.path(file), fs.PathJoin(dir, file)); err != nil {
+			return linked, err
+		}
+	}
+	if _, err := s.log.CopyTo(fs.PathJoin(dir, walDir)); err != nil {
+		return linked, err
+	}
+	for _, sub := range segmentDirs {
+		if err := syncDir(fs, fs.PathJoin(dir, sub)); err != nil {
+			return linked, err
+		}
+	}
+	return linked, syncDir(fs, dir)
+}
+
+// removeUnfinished removes what a crash left of snapshots and of deletions.
+func (op *Operations) removeUnfinished() error {
+	s := op.s
+	if err := s.o.FS.MkdirAll(s.path(snapshotDir), 0o750); err != nil {
+		return err
+	}
+	if err := syncDir(s.o.FS, s.o.Dir); err != nil {
+		return err
+	}
+	names, err := s.o.FS.List(s.path(snapshotDir))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, tempSuffix) {
+			if err := s.o.FS.RemoveAll(s.path(snapshotDir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Snapshots lists the snapshots by name.
+func (op *Operations) Snapshots() ([]Snapshot, error) {
+	s := op.s
+	names, err := s.o.FS.List(s.path(snapshotDir))
+	if err != nil && !oserror.IsNotExist(err) {
+		return nil, err
+	}
+	slices.Sort(names)
+	list := []Snapshot{}
+	for _, name := range names {
+		if checkSnapshotName(name) != nil {
+			continue
+		}
+		snap, err := op.describe(name)
+		if oserror.IsNotExist(err) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, snap)
+	}
+	return list, nil
+}
+
+func (op *Operations) describe(name string) (Snapshot, error) {
+	fs := op.s.o.FS
+	snap := Snapshot{Name: name, Dir: op.s.path(snapshotDir, name)}
+	stat, err := fs.Stat(snap.Dir)
+	if err != nil {
+		return snap, err
+	}
+	snap.Created = stat.ModTime().UTC()
+	err = walkFiles(fs, snap.Dir, "", func(_ string, size int64) error {
+		snap.Files++
+		snap.Bytes += size
+		return nil
+	})
+	return snap, err
+}
+
+// DeleteSnapshot deletes a snapshot. It is gone, or still whole, whatever
+// happens. The error wraps ErrSnapshotName or ErrUnknownSnapshot.
+func (op *Operations) DeleteSnapshot(name string) error {
+	if err := checkSnapshotName(name); err != nil {
+		return err
+	}
+	op.snapshots.Lock()
+	defer op.snapshots.Unlock()
+	s := op.s
+	dir := s.path(snapshotDir, name)
+	if _, err := s.o.FS.Stat(dir); err != nil {
+		if oserror.IsNotExist(err) {
+			return fmt.Errorf("%w %s: ddb admin snapshot list shows all", ErrUnknownSnapshot, name)
+		}
+		return err
+	}
+	if err := s.o.FS.RemoveAll(dir + tempSuffix); err != nil {
+		return err
+	}
+	if err := s.o.FS.Rename(dir, dir+tempSuffix); err != nil {
+		return err
+	}
+	if err := syncDir(s.o.FS, s.path(snapshotDir)); err != nil {
+		return err
+	}
+	return s.o.FS.RemoveAll(dir + tempSuffix)
+}
+
+// walkFiles calls fn for every file below dir/sub with its path relative to
+// dir, in order.
+func walkFiles(fs vfs.FS, dir, sub string, fn func(file string, size int64) error) error {
+	names, err := fs.List(fs.PathJoin(dir, sub))
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		file := fs.PathJoin(sub, name)
+		stat, err := fs.Stat(fs.PathJoin(dir, file))
+		switch {
+		case err != nil:
+			return err
+		case stat.IsDir():
+			err = walkFiles(fs, dir, file, fn)
+		default:
+			err = fn(file, stat.Size())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

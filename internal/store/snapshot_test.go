@@ -1,0 +1,250 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"dalmatiner/internal/point"
+)
+
+// What is restored from a snapshot is what was there when it was made, and
+// stays so whatever the store does afterwards.
+func TestRestoreReadsBack(t *testing.T) {
+	fs, clock := vfs.NewMem(), newTestClock()
+	s := fillRows(t, testOptions(fs, clock))
+	op := NewOperations(s)
+	snap, err := op.Snapshot(t.Context(), "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := s.BucketByName("rows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := s.Account().Total(info.ID)
+	sendRows(t, s, rowSlots*3/4, rowSlots)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if snap.Files == 0 || snap.Bytes < snap.Linked || snap.Linked == 0 {
+		t.Errorf("%+v", snap)
+	}
+	for to, link := range map[string]bool{"/copied": false, "/linked": true} {
+		r, err := Restore(t.Context(), RestoreOptions{FS: fs, From: snap.Dir, To: to, Link: link})
+		if err != nil || r.Files != snap.Files || r.Bytes != snap.Bytes || r.Linked > 0 != link || r.Check.Points == 0 {
+			t.Fatalf("%s: %v, %+v", to, err, r)
+		}
+		o := testOptions(fs, clock)
+		o.Dir = to
+		restored := mustOpen(t, o)
+		if missing := checkRows(t, restored, rowSlots*3/4); missing != 0 {
+			t.Errorf("%s: %d words are missing", to, missing)
+		}
+		if got := restored.Account().Total(info.ID); got != account {
+			t.Errorf("%s: the account is %+v, was %+v", to, got, account)
+		}
+		if names, n := restored.Damage(); n != 0 {
+			t.Errorf("%s: damage: %v", to, names)
+		}
+		sendRows(t, restored, rowSlots*3/4, rowSlots)
+		if err := restored.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if r := mustCheck(t, fs, to); r.Damaged != 0 {
+			t.Errorf("%s, after a run: %v", to, r.Damages)
+		}
+	}
+	if r := mustCheck(t, fs, snap.Dir); r.Damaged != 0 || len(r.Expected) != 0 {
+		t.Errorf("the snapshot afterwards: %v, %v", r.Damages, r.Expected)
+	}
+}
+
+// A snapshot beside senders holds every point acknowledged before it, and its
+// account is the one of its points (I1, I3).
+func TestSnapshotBesideSenders(t *testing.T) {
+	fs, clock := vfs.NewMem(), newTestClock()
+	o := testOptions(fs, clock)
+	o.FlushBytes = 16 << 10
+	s := mustOpen(t, o)
+	op := NewOperations(s)
+	stop := make(chan struct{})
+	started := make(chan struct{})
+	var wg sync.WaitGroup
+	x := mustSession(t, s, "rows")
+	wg.Go(func() {
+		for slot := uint64(0); ; slot++ {
+			for i := range rowSeries {
+				x.Point(key(i), epoch+slot%500, point.FromInt(int64(slot)))
+			}
+			if _, err := x.Commit(); err != nil {
+				t.Error(err)
+			}
+			if slot == 50 {
+				close(started)
+			}
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	})
+	<-started
+	for _, name := range []string{"a", "b", "c"} {
+		info, _ := s.BucketByName("rows")
+		before := s.Account().Total(info.ID)
+		snap, err := op.Snapshot(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		restored := restoreInto(t, fs, snap.Dir, "/"+name, clock)
+		after := restored.Account().Total(info.ID)
+		if after.Received() < before.Received() || after.Received()%rowSeries != 0 && after.Received() == 0 {
+			t.Errorf("%d points in the account of the snapshot, %d before it", after.Received(), before.Received())
+		}
+		checkMinutes(t, restored, info.ID, after)
+		for i := range rowSeries {
+			for slot, w := range readAll(t, restored, "rows", i, epoch, 51) {
+				if w == 0 {
+					t.Fatalf("series %d slot %d is missing", i, slot)
+				}
+			}
+		}
+		restored.Crash()
+	}
+	close(stop)
+	wg.Wait()
+	if err := errors.Join(x.Close(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func restoreInto(t *testing.T, fs vfs.FS, from, to string, clock *testClock) *Store {
+	t.Helper()
+	if _, err := Restore(t.Context(), RestoreOptions{FS: fs, From: from, To: to}); err != nil {
+		t.Fatal(err)
+	}
+	o := testOptions(fs, clock)
+	o.Dir = to
+	return mustOpen(t, o)
+}
+
+func TestSnapshotNames(t *testing.T) {
+	fs := vfs.NewMem()
+	s := fillRows(t, testOptions(fs, newTestClock()))
+	defer func() { s.Crash() }()
+	op := NewOperations(s)
+	for _, name := range []string{"", ".", "..", ".hidden", "a/b", "a b", "ä", "x.tmp", "a\x00", strings.Repeat("x", 101)} {
+		if _, err := op.Snapshot(t.Context(), name); !errors.Is(err, ErrSnapshotName) {
+			t.Errorf("%q: %v", name, err)
+		}
+		if err := op.DeleteSnapshot(name); !errors.Is(err, ErrSnapshotName) {
+			t.Errorf("deleting %q: %v", name, err)
+		}
+	}
+	for _, name := range []string{"b", strings.Repeat("x", 100), "2026-11-20_a.1"} {
+		if _, err := op.Snapshot(t.Context(), name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if _, err := op.Snapshot(t.Context(), "b"); !errors.Is(err, ErrSnapshotExists) {
+		t.Errorf("again: %v", err)
+	}
+	if err := op.DeleteSnapshot("b"); err != nil {
+		t.Error(err)
+	}
+	if err := op.DeleteSnapshot("b"); !errors.Is(err, ErrUnknownSnapshot) {
+		t.Errorf("deleted twice: %v", err)
+	}
+	all, err := op.Snapshots()
+	if err != nil || len(all) != 2 || all[0].Name != "2026-11-20_a.1" || all[0].Bytes == 0 {
+		t.Errorf("%v, %+v", err, all)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, s.o)
+	if names, n := s.Damage(); n != 0 {
+		t.Errorf("snapshots are damage to a start: %v", names)
+	}
+}
+
+// A snapshot that fails half-way leaves nothing, and the store goes on.
+func TestAFailedSnapshotLeavesNothing(t *testing.T) {
+	f := newFaults(vfs.NewMem())
+	s := fillRows(t, testOptions(f.fs, newTestClock()))
+	defer s.Crash()
+	op := NewOperations(s)
+	for _, fault := range []struct {
+		part string
+		kind errorfs.OpKind
+	}{
+		{"snapshots/x.tmp", errorfs.OpMkdirAll}, {"flush/", errorfs.OpLink}, {"snapshots/x.tmp/MANIFEST", errorfs.OpCreate},
+		{"snapshots/x.tmp/wal", errorfs.OpFileSync}, {"snapshots/x", errorfs.OpRename},
+	} {
+		f.fail(fault.part, fault.kind)
+		if _, err := op.Snapshot(t.Context(), "x"); err == nil {
+			t.Errorf("%+v does not fail", fault)
+		}
+		f.clear()
+		if names, err := f.fs.List("/data/snapshots"); err != nil || len(names) != 0 {
+			t.Errorf("%+v leaves %v, %v", fault, names, err)
+		}
+	}
+	if _, err := op.Snapshot(t.Context(), "x"); err != nil {
+		t.Error(err)
+	}
+	if missing := checkRows(t, s, rowSlots*3/4); missing != 0 {
+		t.Errorf("%d words are missing", missing)
+	}
+}
+
+func TestRestoreRefuses(t *testing.T) {
+	fs, clock := vfs.NewMem(), newTestClock()
+	s := fillRows(t, testOptions(fs, clock))
+	defer func() { s.Crash() }()
+	snap, err := NewOperations(s).Snapshot(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := func(from, to string) (RestoreReport, error) {
+		return Restore(context.Background(), RestoreOptions{FS: fs, From: from, To: to})
+	}
+	if _, err := try("/nowhere", "/new"); !errors.Is(err, ErrNoStore) {
+		t.Error(err)
+	}
+	if _, err := try(snap.Dir, "/data"); !errors.Is(err, ErrNotEmpty) {
+		t.Error(err)
+	}
+	if _, err := try("/data", "/new"); err == nil || !strings.Contains(err.Error(), "running node") {
+		t.Errorf("a running node: %v", err)
+	}
+	names, err := fs.List(snap.Dir + "/flush")
+	if err != nil || len(names) == 0 {
+		t.Fatal(err, names)
+	}
+	flipBit(t, fs, snap.Dir+"/flush/"+names[0], 1000)
+	r, err := try(snap.Dir, "/new")
+	if !errors.Is(err, ErrDamaged) || len(r.Check.Damages) == 0 || r.Check.Damages[0].File != "flush/"+names[0] {
+		t.Errorf("%v, %+v", err, r)
+	}
+	if left, err := fs.List("/new"); err != nil || len(left) != 0 {
+		t.Errorf("a refused restore leaves %v, %v", left, err)
+	}
+	if _, err := Restore(t.Context(), RestoreOptions{FS: fs, From: snap.Dir, To: "/new", AllowDamage: true}); err != nil {
+		t.Fatal(err)
+	}
+	o := testOptions(fs, clock)
+	o.Dir = "/new"
+	restored := mustOpen(t, o)
+	defer restored.Crash()
+	if missing := checkRows(t, restored, rowSlots*3/4); missing == 0 || missing == rowSeries*rowSlots*3/4 {
+		t.Errorf("%d words are missing behind one damaged block", missing)
+	}
+}
