@@ -153,11 +153,14 @@ func (l *ledger) row(minute int64) *Counts {
 	if i > 0 && l.minutes[i-1].Minute == minute {
 		return &l.minutes[i-1].Counts
 	}
-	l.minutes = slices.Insert(l.minutes, i, Row{Minute: minute})
-	if over := len(l.minutes) - RetainedMinutes; over > 0 {
-		l.minutes = slices.Delete(l.minutes, 0, over)
-		i = max(0, i-over)
+	if len(l.minutes) >= RetainedMinutes {
+		if i == 0 {
+			return new(Counts) // older than all that are kept: only the total has it
+		}
+		l.minutes = slices.Delete(l.minutes, 0, 1)
+		i--
 	}
+	l.minutes = slices.Insert(l.minutes, i, Row{Minute: minute})
 	return &l.minutes[i].Counts
 }
 

@@ -51,6 +51,9 @@ func TestOldMinutesLeaveTheTotalStays(t *testing.T) {
 		a.Add(1, m, &Counts{Accepted: 1})
 	}
 	a.Add(1, 0, &Counts{Accepted: 1}) // the clock was set back
+	if first := a.Minutes(1)[0]; first.Minute != 10 || first.Accepted != 1 {
+		t.Errorf("the oldest minute is %+v, want one point in minute 10", first)
+	}
 	if n := len(a.Minutes(1)); n != RetainedMinutes {
 		t.Errorf("%d minutes retained, want %d", n, RetainedMinutes)
 	}
