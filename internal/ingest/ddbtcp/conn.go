@@ -149,13 +149,32 @@ func (c *conn) armDeadline() error {
 		return nil
 	}
 	c.deadline = true
-	return c.nc.SetReadDeadline(time.Now().Add(c.sink.delay))
+	return c.wakeAt(time.Now().Add(c.sink.delay))
+}
+
+// longAgo as a deadline makes a read return at once.
+var longAgo = time.Unix(1, 0)
+
+// wakeAt makes a read return at t, or never by itself when t is zero. Shutdown
+// and a failed acknowledgement set longAgo from other goroutines, after they
+// have said why; a deadline that overtakes theirs is taken back.
+func (c *conn) wakeAt(t time.Time) error {
+	if err := c.nc.SetReadDeadline(t); err != nil {
+		return err
+	}
+	if c.s.ctx.Err() != nil || c.sink.broken() {
+		return c.nc.SetReadDeadline(longAgo)
+	}
+	return nil
 }
 
 // idle commits at the deadline, or ends the connection at shutdown.
 func (c *conn) idle() error {
 	if c.s.ctx.Err() != nil {
 		return io.EOF
+	}
+	if c.sink.broken() {
+		return errBroken
 	}
 	c.deadline = false
 	if c.sink != nil {
@@ -164,7 +183,7 @@ func (c *conn) idle() error {
 			return c.sink.err
 		}
 	}
-	return c.nc.SetReadDeadline(time.Time{})
+	return c.wakeAt(time.Time{})
 }
 
 // reply writes one frame.

@@ -87,7 +87,7 @@ func (s *Server) Stats() *Stats { return &s.stats }
 // Serve accepts connections until the listener fails or is closed, when it
 // returns nil.
 func (s *Server) Serve(ln net.Listener) error {
-	for {
+	for pause := minPause; ; {
 		conn, err := ln.Accept()
 		if err != nil {
 			if errors.Is(err, net.ErrClosed) {
@@ -95,12 +95,32 @@ func (s *Server) Serve(ln net.Listener) error {
 			}
 			var temporary interface{ Temporary() bool }
 			if errors.As(err, &temporary) && temporary.Temporary() {
-				s.o.Logger.Warn("a connection was not accepted", "err", err)
+				s.o.Logger.Warn("a connection was not accepted", "err", err, "next", pause)
+				s.rest(pause)
+				pause = min(2*pause, maxPause)
 				continue
 			}
 			return err
 		}
+		pause = minPause
 		s.start(conn)
+	}
+}
+
+// A listener that cannot accept, most likely for want of file descriptors, is
+// asked again after a pause that doubles: connections that end are what helps.
+const (
+	minPause = 5 * time.Millisecond
+	maxPause = time.Second
+)
+
+// rest waits for a moment or until the server shuts down.
+func (s *Server) rest(pause time.Duration) {
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.ctx.Done():
 	}
 }
 
@@ -152,7 +172,7 @@ func (s *Server) Shutdown() {
 	s.closed = true
 	for nc := range s.conns {
 		// A read that is under way returns; the connection then commits.
-		_ = nc.SetReadDeadline(time.Unix(1, 0))
+		_ = nc.SetReadDeadline(longAgo)
 	}
 	s.mu.Unlock()
 	s.wg.Wait()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dalmatiner/internal/monitor"
@@ -106,8 +107,16 @@ type acker struct {
 	c     *conn
 	queue chan pendingAck
 	done  sync.WaitGroup
-	err   error // read after done
+	err   error       // read after done
+	over  atomic.Bool // err is set: there will be no further answer
 }
+
+// errBroken ends a connection on which nothing can be acknowledged any more;
+// the cause comes with it when the acker is closed.
+var errBroken = errors.New("the stream cannot be acknowledged")
+
+// broken reports whether answers that are due will not come.
+func (s *sink) broken() bool { return s != nil && s.acks != nil && s.acks.over.Load() }
 
 type pendingAck struct {
 	lsn wal.LSN
@@ -145,7 +154,8 @@ func (a *acker) run() {
 		}
 		if err != nil {
 			a.err = fmt.Errorf("acknowledging flush %d: %w", p.ack.Seq, err)
-			_ = a.c.nc.SetReadDeadline(time.Unix(1, 0)) // wakes the reader
+			a.over.Store(true)
+			_ = a.c.nc.SetReadDeadline(longAgo) // wakes the reader
 		}
 	}
 }
