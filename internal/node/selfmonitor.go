@@ -30,7 +30,6 @@ type selfWriter struct {
 	bucket  uint32
 	slot    uint64
 	last    map[uint32]account.Counts
-	names   map[uint32]string
 	key     []byte
 }
 
@@ -60,37 +59,61 @@ func (n *node) selfMonitor(ctx context.Context) {
 }
 
 func (n *node) newSelfWriter() (*selfWriter, error) {
-	info, err := n.store.CreateBucket(store.BucketInfo{Name: SelfBucket, Resolution: selfResolution, PPF: selfPPF})
-	if errors.Is(err, store.ErrBucketExists) {
-		info, err = n.store.BucketByName(SelfBucket)
+	w := &selfWriter{n: n}
+	return w, w.open()
+}
+
+// open makes sure that the bucket is there and that the session writes into it:
+// somebody may have deleted it.
+func (w *selfWriter) open() error {
+	info, err := w.n.store.BucketByName(SelfBucket)
+	if err == nil && w.session != nil && info.ID == w.bucket {
+		return nil
+	}
+	if errors.Is(err, store.ErrUnknownBucket) {
+		info, err = w.n.store.CreateBucket(store.BucketInfo{Name: SelfBucket, Resolution: selfResolution, PPF: selfPPF})
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	session, err := n.store.NewSession(info)
+	session, err := w.n.store.NewSession(info)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &selfWriter{n: n, session: session, bucket: info.ID, last: n.store.Account().Totals()}, nil
+	if w.session != nil {
+		err = w.session.Close()
+	}
+	// What came before is no news: its own points lie among those of the deleted
+	// buckets now.
+	w.session, w.bucket, w.last = session, info.ID, w.n.store.Account().Totals()
+	return err
 }
 
 // write writes the second that ends at now. Counters appear only in seconds
 // with at least one event.
 func (w *selfWriter) write(now time.Time) error {
-	w.slot = uint64(now.Unix())
-	w.names = map[uint32]string{account.DeletedBuckets: "deleted buckets"}
-	for _, b := range w.n.store.Buckets() {
-		w.names[b.ID] = b.Name
+	if err := w.open(); err != nil {
+		return err
 	}
+	w.slot = uint64(now.Unix())
 	var mps, dropped uint64
 	totals := w.n.store.Account().Totals()
+	names := make(map[uint32]string)
+	for _, b := range w.n.store.Buckets() {
+		names[b.ID] = b.Name
+	}
+	before := carried(w.last, totals)
 	for id, c := range totals {
-		d := delta(c, w.last[id])
+		d := delta(c, before[id])
 		if id != w.bucket {
 			mps += d.Stored()
 			dropped += d.RefusedTotal()
 		}
-		w.account(w.names[id], &d)
+		name, ok := names[id]
+		if !ok {
+			name = "deleted buckets"
+		}
+		w.account(name, &d)
 	}
 	w.last = totals
 	w.put(point.FromInt(int64(mps)), "mps")
@@ -145,8 +168,22 @@ func number(v float64) uint64 {
 	return point.FromFloat(v)
 }
 
-// delta is now − before for counters that only grow. A bucket that was deleted
-// in between starts over.
+// carried returns the former totals as they would be with the buckets of now:
+// those of deleted ones are no news among the deleted buckets.
+func carried(last, now map[uint32]account.Counts) map[uint32]account.Counts {
+	out := make(map[uint32]account.Counts, len(last))
+	for id, c := range last {
+		if _, ok := now[id]; !ok {
+			id = account.DeletedBuckets
+		}
+		sum := out[id]
+		sum.Add(&c)
+		out[id] = sum
+	}
+	return out
+}
+
+// delta is now − before for counters that only grow.
 func delta(now, before account.Counts) account.Counts {
 	if now.Received() < before.Received() {
 		return now
