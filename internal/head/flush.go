@@ -1,6 +1,7 @@
 package head
 
 import (
+	"cmp"
 	"slices"
 
 	"dalmatiner/internal/chunk"
@@ -22,6 +23,14 @@ type Capture struct {
 // It first waits until no block is being sealed: a late point must not be
 // flushed before the tile it corrects. Only one flush may be under way.
 func (g *Group) BeginFlush() Capture {
+	c := g.capture()
+	c.late.sortByColumn()
+	slices.SortFunc(c.tiles, func(a, b *tile) int { return cmp.Compare(a.start, b.start) })
+	return c
+}
+
+// capture does what needs the lock.
+func (g *Group) capture() Capture {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for len(g.sealing) > 0 {
@@ -31,8 +40,6 @@ func (g *Group) BeginFlush() Capture {
 	g.lateOut, g.late = g.late, lateRuns{}
 	c := Capture{group: g, tiles: slices.Clone(g.flushing), late: g.lateOut, cols: g.Columns()}
 	c.late.runs = slices.Clone(c.late.runs)
-	c.late.sortByColumn()
-	slices.SortFunc(c.tiles, func(a, b *tile) int { return int(a.start - b.start) })
 	for _, b := range g.open {
 		if c.Floor == 0 || b.firstLSN < c.Floor {
 			c.Floor = b.firstLSN
@@ -81,6 +88,7 @@ type Flusher struct {
 	words [chunk.Slots]uint64
 	data  []byte
 	nums  []int64
+	parts []latePart
 }
 
 // Emit takes one encoded chunk: its number is its first slot divided by
@@ -90,55 +98,73 @@ type Emit func(number int64, data []byte) error
 // Columns returns the columns of the captured group.
 func (c *Capture) Columns() *Columns { return c.cols }
 
+// latePart is what a late run has in one chunk.
+type latePart struct {
+	number int64
+	run    lateRun
+}
+
 // Column hands every chunk of a column to emit, ascending.
 func (f *Flusher) Column(c *Capture, col int, emit Emit) error {
-	late := c.late.ofColumn(col)
-	f.nums = f.numbers(f.nums[:0], c, col, late)
-	t := 0
+	f.cut(c.late.ofColumn(col))
+	f.number(c, col)
+	t, p := 0, 0
 	for _, num := range f.nums {
 		for t < len(c.tiles) && c.tiles[t].start/chunk.Slots < num {
 			t++
 		}
-		last := t
+		last, past := t, p
 		for last < len(c.tiles) && c.tiles[last].start/chunk.Slots == num {
 			last++
 		}
-		data, err := f.one(c, col, num, c.tiles[t:last], late)
+		for past < len(f.parts) && f.parts[past].number == num {
+			past++
+		}
+		data, err := f.one(c, col, num, c.tiles[t:last], f.parts[p:past])
 		if err != nil {
 			return err
 		}
 		if err := emit(num, data); err != nil {
 			return err
 		}
+		p = past
 	}
 	return nil
 }
 
-// numbers appends the numbers of the column's chunks, ascending.
-func (f *Flusher) numbers(dst []int64, c *Capture, col int, late []lateRun) []int64 {
+// cut sorts what the runs of a column have in each chunk by chunk, and keeps
+// the order of arrival inside one. Going through all runs for every chunk would
+// take minutes when a year is filled in with points that lie far apart.
+func (f *Flusher) cut(runs []lateRun) {
+	f.parts = f.parts[:0]
+	for _, r := range runs {
+		for n := r.slot / chunk.Slots; n <= (r.slot+int64(r.n)-1)/chunk.Slots; n++ {
+			f.parts = append(f.parts, latePart{number: n, run: r})
+		}
+	}
+	slices.SortStableFunc(f.parts, func(a, b latePart) int { return cmp.Compare(a.number, b.number) })
+}
+
+// number sets the numbers of the column's chunks, ascending.
+func (f *Flusher) number(c *Capture, col int) {
+	f.nums = f.nums[:0]
 	for _, t := range c.tiles {
 		if len(t.piece(col)) > 0 {
-			if n := t.start / chunk.Slots; len(dst) == 0 || dst[len(dst)-1] != n {
-				dst = append(dst, n)
-			}
+			f.nums = append(f.nums, t.start/chunk.Slots)
 		}
 	}
-	if len(late) == 0 {
-		return dst
-	}
-	for _, r := range late {
-		for n := r.slot / chunk.Slots; n <= (r.slot+int64(r.n)-1)/chunk.Slots; n++ {
-			dst = append(dst, n)
+	if len(f.parts) > 0 {
+		for i := range f.parts {
+			f.nums = append(f.nums, f.parts[i].number)
 		}
+		slices.Sort(f.nums)
 	}
-	slices.Sort(dst)
-	return slices.Compact(dst)
+	f.nums = slices.Compact(f.nums)
 }
 
 // one returns the encoding of one chunk. A chunk that is a single piece is
 // that piece, byte for byte; anything else is decoded and encoded as a whole.
-func (f *Flusher) one(c *Capture, col int, num int64, tiles []*tile, late []lateRun) ([]byte, error) {
-	start := num * chunk.Slots
+func (f *Flusher) one(c *Capture, col int, num int64, tiles []*tile, late []latePart) ([]byte, error) {
 	var single []byte
 	pieces := 0
 	for _, t := range tiles {
@@ -147,10 +173,7 @@ func (f *Flusher) one(c *Capture, col int, num int64, tiles []*tile, late []late
 			pieces++
 		}
 	}
-	corrected := slices.ContainsFunc(late, func(r lateRun) bool {
-		return r.slot < start+chunk.Slots && r.slot+int64(r.n) > start
-	})
-	if pieces == 1 && !corrected {
+	if pieces == 1 && len(late) == 0 {
 		return single, nil
 	}
 	clear(f.words[:])
@@ -161,8 +184,9 @@ func (f *Flusher) one(c *Capture, col int, num int64, tiles []*tile, late []late
 			}
 		}
 	}
-	for _, r := range late {
-		overlay(f.words[:], start, c.late.words[r.off:r.off+r.n], r.slot)
+	for i := range late {
+		r := &late[i].run
+		overlay(f.words[:], num*chunk.Slots, c.late.words[r.off:r.off+r.n], r.slot)
 	}
 	f.data = f.enc.Append(f.data[:0], 0, f.words[:])
 	return f.data, nil

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
 )
 
@@ -55,5 +56,34 @@ func BenchmarkSeal(b *testing.B) {
 	b.SetBytes(8)
 	for n := 0; n < b.N; n += testHeight * Width {
 		s.encode(blk, Width, testHeight)
+	}
+}
+
+// A year of one series filled in with a point every 12 minutes: 43,800 late
+// runs in as many chunks.
+func BenchmarkFlushScatteredLate(b *testing.B) {
+	g := testGroup(1)
+	log := func(*account.Counts) (uint64, error) { return 1, nil }
+	const points = 43800
+	apply := func(slot int64) {
+		if _, err := g.Apply(Write{Slot: slot, Words: []uint64{point.FromInt(slot)}}, 0, log); err != nil {
+			b.Fatal(err)
+		}
+	}
+	apply((points + 1) * chunk.Slots)
+	g.CloseBlocks(func(uint64, int64, int64) bool { return true })
+	var sealer Sealer
+	sealer.Seal(g)
+	for i := range int64(points) {
+		apply(i * chunk.Slots)
+	}
+	c := g.BeginFlush()
+	var f Flusher
+	for b.Loop() {
+		chunks := 0
+		err := f.Column(&c, 0, func(int64, []byte) error { chunks++; return nil })
+		if err != nil || chunks != points+1 {
+			b.Fatalf("%d chunks, %v", chunks, err)
+		}
 	}
 }
