@@ -19,10 +19,11 @@ const description = `Dalmatiner, a metric store.
   ddb admin account                             what became of every point`
 
 type grammar struct {
-	Serve  serveCommand       `cmd:"" help:"Run a node."`
-	Query  admin.QueryCommand `cmd:"" help:"Run a DQL query and print tables, or JSON."`
-	Admin  admin.Commands     `cmd:"" help:"Operate a running node."`
-	Config configCommands     `cmd:"" help:"Look at the configuration."`
+	Serve   serveCommand         `cmd:"" help:"Run a node."`
+	Query   admin.QueryCommand   `cmd:"" help:"Run a DQL query and print tables, or JSON."`
+	Admin   admin.Commands       `cmd:"" help:"Operate a running node."`
+	Restore admin.RestoreCommand `cmd:"" help:"Make a data directory out of a snapshot."`
+	Config  configCommands       `cmd:"" help:"Look at the configuration."`
 
 	Version kong.VersionFlag `help:"Print the version."`
 }

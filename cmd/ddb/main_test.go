@@ -149,7 +149,7 @@ func TestGoldenCommandLine(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	var log strings.Builder
 	for _, args := range [][]string{
-		{"--help"}, {"serve", "--help"}, {"admin", "buckets", "--help"}, {"config", "show", "--help"},
+		{"--help"}, {"serve", "--help"}, {"admin", "buckets", "--help"}, {"restore", "--help"}, {"config", "show", "--help"},
 		{"serve", "--config", "testdata/absent.conf"},
 		{"serve", "--config", "testdata/bad.conf", "--set", "nonsense", "--set", "w=2", "--log-level", "loud"},
 		{"serve", "surplus"},

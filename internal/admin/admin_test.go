@@ -187,7 +187,8 @@ func TestManySeriesSplitIntoTables(t *testing.T) {
 func TestHelp(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	var log strings.Builder
-	for _, args := range [][]string{{"--help"}, {"buckets", "create", "--help"}, {"account", "--help"}, {"query", "--help"}, {"--version"}} {
+	for _, args := range [][]string{{"--help"}, {"buckets", "create", "--help"}, {"account", "--help"},
+		{"check", "--help"}, {"snapshot", "--help"}, {"segments", "list", "--help"}, {"query", "--help"}, {"--version"}} {
 		var out, errOut bytes.Buffer
 		code := Execute(context.Background(), "ddb-admin", "Test.", "v1", &tree{}, args, &out, &errOut)
 		fmt.Fprintf(&log, "$ ddb-admin %s\n%s%sexit %d\n\n", strings.Join(args, " "), out.String(), errOut.String(), code)

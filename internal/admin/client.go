@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -133,11 +132,7 @@ func (c *Client) get(ctx context.Context, path string, out any) error {
 }
 
 func (c *Client) post(ctx context.Context, path string, in, out any) error {
-	text, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
-	body, err := c.open(ctx, http.MethodPost, path, "application/json", bytes.NewReader(text))
+	body, err := c.postRaw(ctx, path, in)
 	if err != nil {
 		return err
 	}

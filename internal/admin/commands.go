@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 type Env struct {
 	Context context.Context
 	Out     io.Writer
+	Err     io.Writer // progress of long work
 }
 
 // Target says which node a command talks to.
@@ -26,12 +28,32 @@ type Target struct {
 
 func (t *Target) client() *Client { return &Client{Addr: t.Addr} }
 
+// Output says in which form a command prints what it learned.
+type Output struct {
+	JSON bool `help:"Print JSON."`
+}
+
+// write prints value as JSON, or as text does.
+func (o *Output) write(env *Env, value any, text func(io.Writer) error) error {
+	if !o.JSON {
+		return text(env.Out)
+	}
+	enc := json.NewEncoder(env.Out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(value)
+}
+
 // Commands is the command tree of ddb admin and ddb-admin.
 type Commands struct {
-	Buckets Buckets        `cmd:"" help:"List, create and delete buckets, and set how long their points live."`
-	Flush   FlushCommand   `cmd:"" help:"Write everything in memory to a segment."`
-	Account AccountCommand `cmd:"" help:"Show what became of every received point."`
-	Stats   StatsCommand   `cmd:"" help:"Print the node's figures, one name and value per line."`
+	Status   StatusCommand  `cmd:"" help:"Show the state of the node on one screen."`
+	Buckets  Buckets        `cmd:"" help:"List, create and delete buckets, and set how long their points live."`
+	Flush    FlushCommand   `cmd:"" help:"Write everything in memory to a segment."`
+	Account  AccountCommand `cmd:"" help:"Show what became of every received point."`
+	Stats    StatsCommand   `cmd:"" help:"Print the node's figures, one name and value per line."`
+	Segments Segments       `cmd:"" help:"List the files that hold the points."`
+	Cache    Cache          `cmd:"" help:"Show what is kept in memory."`
+	Check    CheckCommand   `cmd:"" help:"Verify every file of a running node, or of a directory."`
+	Snapshot Snapshots      `cmd:"" help:"Make, list and delete snapshots, from which ddb restore makes data directories."`
 }
 
 // Buckets is the command tree of ddb admin buckets.
@@ -45,6 +67,7 @@ type Buckets struct {
 // ListCommand prints all buckets.
 type ListCommand struct {
 	Target `embed:""`
+	Output `embed:""`
 }
 
 // Run prints the table of buckets.
@@ -54,7 +77,7 @@ func (c *ListCommand) Run(env *Env) error {
 		return err
 	}
 	sortBuckets(buckets)
-	return WriteBuckets(env.Out, buckets)
+	return c.write(env, buckets, func(w io.Writer) error { return WriteBuckets(w, buckets) })
 }
 
 // CreateCommand creates a bucket from durations.

@@ -68,7 +68,7 @@ func Execute(ctx context.Context, name, description, version string, grammar any
 		fmt.Fprintf(errOut, "%s: %v\nsee %s --help\n", name, err, name)
 		return ExitUsage
 	}
-	err = parsed.Run(append(binds, &Env{Context: ctx, Out: out})...)
+	err = parsed.Run(append(binds, &Env{Context: ctx, Out: out, Err: errOut})...)
 	if err == nil {
 		return ExitOK
 	}

@@ -3,12 +3,14 @@ package admin
 import (
 	"errors"
 	"fmt"
+	"io"
 	"time"
 )
 
 // FlushCommand flushes the node.
 type FlushCommand struct {
 	Target `embed:""`
+	Output `embed:""`
 }
 
 // Run flushes and prints what was written.
@@ -17,18 +19,21 @@ func (c *FlushCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	if f.Segment == "" {
-		_, err = fmt.Fprintln(env.Out, "Nothing to flush.")
+	return c.write(env, f, func(w io.Writer) error {
+		if f.Segment == "" {
+			_, err := fmt.Fprintln(w, "Nothing to flush.")
+			return err
+		}
+		_, err := fmt.Fprintf(w, "Flushed %d points of %d series into %s: %d bytes in %s ms.\n",
+			f.Points, f.Series, f.Segment, f.Bytes, milliseconds(time.Duration(f.TookUS)*time.Microsecond))
 		return err
-	}
-	_, err = fmt.Fprintf(env.Out, "Flushed %d points of %d series into %s: %d bytes in %s ms.\n",
-		f.Points, f.Series, f.Segment, f.Bytes, milliseconds(time.Duration(f.TookUS)*time.Microsecond))
-	return err
+	})
 }
 
 // AccountCommand shows the ledger.
 type AccountCommand struct {
 	Target  `embed:""`
+	Output  `embed:""`
 	Bucket  string `help:"Show only this bucket." placeholder:"NAME"`
 	Minutes int    `help:"Show each of the last N minutes of arrival instead of the total; needs --bucket." placeholder:"N"`
 }
@@ -65,7 +70,16 @@ func (c *AccountCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	wrong, err := WriteAccount(env.Out, a)
+	var wrong []AccountRow
+	for _, row := range a.Rows {
+		if row.Sum() != row.Received {
+			wrong = append(wrong, row)
+		}
+	}
+	err = c.write(env, a, func(w io.Writer) error {
+		_, err := WriteAccount(w, a)
+		return err
+	})
 	if err == nil && len(wrong) > 0 {
 		return fmt.Errorf("the account does not add up in %d of %d lines", len(wrong), len(a.Rows))
 	}
@@ -75,6 +89,7 @@ func (c *AccountCommand) Run(env *Env) error {
 // StatsCommand prints the node's figures.
 type StatsCommand struct {
 	Target `embed:""`
+	Output `embed:""`
 }
 
 // Run prints one line per figure.
@@ -83,7 +98,7 @@ func (c *StatsCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	return WriteStats(env.Out, stats)
+	return c.write(env, stats, func(w io.Writer) error { return WriteStats(w, stats) })
 }
 
 // QueryCommand runs a query: ddb query.

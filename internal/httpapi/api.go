@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/admin"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store"
 )
@@ -42,6 +43,8 @@ type Engine interface {
 // left out.
 type Options struct {
 	Store    Store
+	Operator Operator
+	Status   func() admin.Status
 	Engine   Engine
 	Gatherer prometheus.Gatherer
 	Logger   *slog.Logger
@@ -179,6 +182,9 @@ func (a *api) find(path string) (route, bool) {
 		return route{methods: "POST", serve: a.deleteBucket, admin: true, changes: true}, true
 	case "/admin/buckets/ttl":
 		return route{methods: "POST", serve: a.setTTL, admin: true, changes: true}, true
+	}
+	if rt, ok := a.findOperation(path); ok {
+		return rt, true
 	}
 	if rest, ok := strings.CutPrefix(path, "/buckets/"); ok {
 		return route{methods: "GET", serve: func(w http.ResponseWriter, r *http.Request) error {

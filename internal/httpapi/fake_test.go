@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/admin"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
@@ -167,6 +168,8 @@ var errBroken = errors.New("the disk is broken")
 func testOptions(s *fakeStore) Options {
 	return Options{
 		Store:    s,
+		Operator: s,
+		Status:   func() admin.Status { return admin.Status{Version: "test", Ready: true, Series: 9} },
 		Engine:   &query.Engine{Source: source{s}, Now: func() time.Time { return now }, Limits: query.Limits{MaxPoints: 150}},
 		Gatherer: NewRegistry(s),
 		Logger:   slog.New(slog.DiscardHandler),

@@ -34,6 +34,7 @@ type node struct {
 	tcp    *ddbtcp.Server
 	http   *http.Server
 	up     atomic.Bool
+	status status
 	failed chan error // the first failure after which the node must end
 }
 
@@ -55,6 +56,8 @@ func Run(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func
 	if err != nil {
 		return errors.Join(err, tcpLn.Close())
 	}
+	n.warnExposed("tcp.addr", tcpLn.Addr())
+	n.warnExposed("http.addr", httpLn.Addr())
 	start := time.Now()
 	if n.store, err = store.Open(opts); err != nil {
 		return errors.Join(err, tcpLn.Close(), httpLn.Close())
@@ -99,6 +102,7 @@ func (n *node) fail(err error) {
 }
 
 func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func(tcpAddr, httpAddr string)) error {
+	n.status.begin(n, tcpLn.Addr(), httpLn.Addr())
 	n.tcp = ddbtcp.New(ddbtcp.Options{
 		Store: n.store, Logger: n.logger, Monitor: n.rec,
 		MaxConnections: n.cfg.TCPMaxConnections, MaxFrame: int(n.cfg.TCPMaxFrame),
@@ -118,6 +122,7 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func
 	monitorDone := make(chan struct{})
 	go func() {
 		defer close(monitorDone)
+		defer n.status.follow(monitorCtx, n)()
 		if n.cfg.SelfMonitor {
 			n.selfMonitor(monitorCtx)
 		}
@@ -154,12 +159,12 @@ func (n *node) handler() http.Handler {
 	reg := httpapi.NewRegistry(n.store)
 	registerTCP(reg, n.tcp.Stats())
 	engine := &query.Engine{
-		Source: source{n.store, n.rec},
+		Source: source{n.store, n.rec, &n.status.read},
 		Now:    time.Now,
 		Limits: query.Limits{MaxPoints: n.cfg.QueryMaxPoints, MaxSeries: n.cfg.QueryMaxSeries, MaxOutput: n.cfg.QueryMaxOutput},
 	}
 	return httpapi.New(httpapi.Options{
-		Store: n.store, Engine: engine, Gatherer: reg, Logger: n.logger,
+		Store: n.store, Operator: store.NewOperations(n.store), Status: n.report, Engine: engine, Gatherer: reg, Logger: n.logger,
 		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Ready: n.up.Load, Version: n.cfg.Version,
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +19,7 @@ import (
 type source struct {
 	store *store.Store
 	rec   *monitor.Recorder
+	read  *atomic.Int64 // slots
 }
 
 func (s source) Bucket(name string) (query.Bucket, error) {
@@ -36,6 +38,7 @@ func (s source) Read(ctx context.Context, b query.Bucket, key []byte, from int64
 	start := time.Now()
 	err := s.store.Read(ctx, store.BucketInfo{ID: b.ID, Name: b.Name}, key, from, dst)
 	s.rec.Observe(monitor.StoreRead, time.Since(start))
+	s.read.Add(int64(len(dst)))
 	return err
 }
 

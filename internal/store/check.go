@@ -140,8 +140,11 @@ func (op *Operations) Check(ctx context.Context, o CheckOptions) (CheckReport, e
 func CheckDir(ctx context.Context, fs vfs.FS, dir string, o CheckOptions) (r CheckReport, err error) {
 	c := newChecker(ctx, fs, dir, o)
 	names, err := fs.List(dir)
-	if err != nil || !slices.ContainsFunc(names, ours) {
-		return c.report, errors.Join(fmt.Errorf("%w in %s: name a data directory or a snapshot", ErrNoStore, dir), err)
+	if err != nil {
+		return c.report, fmt.Errorf("%w in %s: %w", ErrNoStore, dir, err)
+	}
+	if !slices.ContainsFunc(names, ours) {
+		return c.report, fmt.Errorf("%w in %s: name a data directory or a snapshot", ErrNoStore, dir)
 	}
 	lock, err := c.fs.Lock(c.path(lockFile))
 	if err != nil {

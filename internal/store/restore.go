@@ -50,8 +50,11 @@ type RestoreReport struct {
 // ErrDamaged, or says what failed. With ErrDamaged the report has the list.
 func Restore(ctx context.Context, o RestoreOptions) (r RestoreReport, err error) {
 	names, err := o.FS.List(o.From)
-	if err != nil || !slices.ContainsFunc(names, ours) {
-		return r, errors.Join(fmt.Errorf("%w in %s: name a snapshot, such as data/snapshots/NAME", ErrNoStore, o.From), err)
+	if err != nil {
+		return r, fmt.Errorf("%w in %s: %w", ErrNoStore, o.From, err)
+	}
+	if !slices.ContainsFunc(names, ours) {
+		return r, fmt.Errorf("%w in %s: name a snapshot, such as data/snapshots/NAME", ErrNoStore, o.From)
 	}
 	if names, err := o.FS.List(o.To); err == nil && len(names) > 0 {
 		return r, fmt.Errorf("%w: %s holds %s; name one that is new or empty", ErrNotEmpty, o.To, names[0])

@@ -1,0 +1,166 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"dalmatiner/internal/admin"
+	"dalmatiner/internal/store"
+)
+
+// Operator is what the routes of operations need of a store. Its methods may
+// be called concurrently.
+type Operator interface {
+	Check(ctx context.Context, o store.CheckOptions) (store.CheckReport, error)
+	Snapshot(ctx context.Context, name string) (store.Snapshot, error)
+	Snapshots() ([]store.Snapshot, error)
+	DeleteSnapshot(name string) error
+	Segments(ctx context.Context, bucket string) ([]store.SegmentStats, error)
+	Caches() []store.Cache
+}
+
+// progressEvery is the time between two lines of progress of a check.
+const progressEvery = 200 * time.Millisecond
+
+// findOperation finds the routes of operations.
+func (a *api) findOperation(path string) (route, bool) {
+	switch path {
+	case "/admin/status":
+		return route{methods: "GET", serve: a.status, admin: true}, true
+	case "/admin/segments":
+		return route{methods: "GET", serve: a.segments, admin: true}, true
+	case "/admin/caches":
+		return route{methods: "GET", serve: a.caches, admin: true}, true
+	case "/admin/check":
+		// It changes nothing but costs much: no foreign page may ask for it.
+		return route{methods: "POST", serve: a.check, admin: true, changes: true}, true
+	case "/admin/snapshots":
+		return route{methods: "GET", serve: a.snapshots, admin: true}, true
+	case "/admin/snapshots/create":
+		return route{methods: "POST", serve: a.createSnapshot, admin: true, changes: true}, true
+	case "/admin/snapshots/delete":
+		return route{methods: "POST", serve: a.deleteSnapshot, admin: true, changes: true}, true
+	}
+	return route{}, false
+}
+
+func (a *api) status(w http.ResponseWriter, _ *http.Request) error {
+	return writeJSON(w, a.Status())
+}
+
+func (a *api) segments(w http.ResponseWriter, r *http.Request) error {
+	bucket := ""
+	if escaped := r.URL.Query().Get("bucket"); escaped != "" {
+		name, err := bucketName(escaped)
+		if err != nil {
+			return err
+		}
+		bucket = name
+	}
+	list, err := a.Operator.Segments(r.Context(), bucket)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, list)
+}
+
+func (a *api) caches(w http.ResponseWriter, _ *http.Request) error {
+	return writeJSON(w, a.Operator.Caches())
+}
+
+func (a *api) snapshots(w http.ResponseWriter, _ *http.Request) error {
+	list, err := a.Operator.Snapshots()
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, list)
+}
+
+func (a *api) createSnapshot(w http.ResponseWriter, r *http.Request) error {
+	var in admin.SnapshotName
+	if err := readBody(r, &in); err != nil {
+		return err
+	}
+	s, err := a.Operator.Snapshot(r.Context(), in.Name)
+	if err != nil {
+		return operationError(err)
+	}
+	a.Logger.Info("snapshot made", "name", s.Name, "bytes", s.Bytes, "remote", r.RemoteAddr)
+	return writeJSON(w, s)
+}
+
+func (a *api) deleteSnapshot(w http.ResponseWriter, r *http.Request) error {
+	var in admin.SnapshotName
+	if err := readBody(r, &in); err != nil {
+		return err
+	}
+	if err := a.Operator.DeleteSnapshot(in.Name); err != nil {
+		return operationError(err)
+	}
+	a.Logger.Info("snapshot deleted", "name", in.Name, "remote", r.RemoteAddr)
+	return writeJSON(w, in)
+}
+
+// operationError gives the errors of operations their status.
+func operationError(err error) error {
+	for _, known := range []struct {
+		err    error
+		status int
+	}{
+		{store.ErrSnapshotName, http.StatusBadRequest},
+		{store.ErrSnapshotExists, http.StatusConflict},
+		{store.ErrUnknownSnapshot, http.StatusNotFound},
+		{store.ErrBusy, http.StatusConflict},
+	} {
+		if errors.Is(err, known.err) {
+			return &statusError{known.status, "", err.Error()}
+		}
+	}
+	return err
+}
+
+// check answers with lines of JSON: progress while it goes on, the report at
+// the end. The client that leaves ends it.
+func (a *api) check(w http.ResponseWriter, r *http.Request) error {
+	var in admin.CheckRequest
+	if err := readBody(r, &in); err != nil {
+		return err
+	}
+	if in.Rate < 0 {
+		return badRequest("a rate of %d bytes per second is negative", in.Rate)
+	}
+	// A check may take longer than any other reply.
+	control := http.NewResponseController(w)
+	if err := control.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	lines := json.NewEncoder(w)
+	started, next := false, time.Time{}
+	send := func(m admin.CheckMessage) {
+		if !started {
+			w.Header().Set("Content-Type", "application/x-ndjson")
+			started = true
+		}
+		_ = lines.Encode(m) // fails when the client left, which ends the context
+		_ = control.Flush() // likewise
+	}
+	report, err := a.Operator.Check(r.Context(), store.CheckOptions{Rate: in.Rate, Progress: func(p store.CheckProgress) {
+		if now := time.Now(); now.After(next) {
+			next = now.Add(progressEvery)
+			send(admin.CheckMessage{Progress: &p})
+		}
+	}})
+	switch {
+	case err != nil && !started:
+		return operationError(err)
+	case err != nil:
+		send(admin.CheckMessage{Error: err.Error()})
+	default:
+		a.Logger.Info("checked", "files", report.Files, "points", report.Points, "damaged", report.Damaged, "remote", r.RemoteAddr)
+		send(admin.CheckMessage{Report: &report})
+	}
+	return nil
+}
