@@ -1,0 +1,130 @@
+package oneway
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/goleak"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func openStore(t *testing.T, autoCreate bool) *store.Store {
+	t.Helper()
+	o := store.DefaultOptions("/data")
+	o.FS, o.MinFree, o.AutoCreate = vfs.NewMem(), 0, autoCreate
+	st, err := store.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return st
+}
+
+func send(t *testing.T, b *Bucket, slot uint64) {
+	t.Helper()
+	session, _, err := b.Session()
+	if err != nil {
+		t.Fatal(err)
+	}
+	session.Point([]byte("\x01a"), slot, point.FromInt(1))
+	if err := b.Commit(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPointsFollowTheName(t *testing.T) {
+	st := openStore(t, true)
+	b := NewBucket(st, "b", nil)
+	send(t, b, 1)
+	first, err := st.BucketByName("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.DeleteBucket("b"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.CreateBucket(store.BucketInfo{Name: "b", Resolution: 100, PPF: 10}); err != nil {
+		t.Fatal(err)
+	}
+	send(t, b, 1)
+	send(t, b, 2)
+	if _, resolution, err := b.Session(); err != nil || resolution != 100 {
+		t.Errorf("the resolution is %d: %v", resolution, err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := st.BucketByName("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := st.Account().Total(second.ID); first.ID == second.ID || got.Stored() != 2 {
+		t.Errorf("bucket %d, after bucket %d, holds %+v", second.ID, first.ID, got)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	st := openStore(t, false)
+	_, _, err := NewBucket(st, "nope", nil).Session()
+	if got, ok := Refused(err); !ok || got != "unknown_bucket" {
+		t.Errorf("a bucket that is missing is refused as %q: %v", got, err)
+	}
+	_, _, err = NewBucket(openStore(t, true), strings.Repeat("x", 256), nil).Session()
+	if got, ok := Refused(err); !ok || got != "invalid_bucket" {
+		t.Errorf("a name of 256 bytes is refused as %q: %v", got, err)
+	}
+	if got, ok := Refused(errors.New("fsync: input/output error")); ok {
+		t.Errorf("a failed disk is the sender's fault: %q", got)
+	}
+}
+
+func TestRefusalsAreCountedAndSampled(t *testing.T) {
+	var log bytes.Buffer
+	acc := account.New()
+	now := time.Unix(1_500_000_000, 0)
+	r := NewRefusals("door", acc, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
+	peer := netip.MustParseAddrPort("[::ffff:10.0.0.1]:99")
+	lines := func(want int, text string) {
+		t.Helper()
+		got := log.String()
+		log.Reset()
+		if strings.Count(got, "\n") != want || !strings.Contains(got, text) {
+			t.Errorf("want %d lines with %q, got\n%s", want, text, got)
+		}
+	}
+	r.Count("bad", peer, []byte("in\xffput"))
+	lines(1, `peer=10.0.0.1:99 input="\"in\\xffput\"" refused=1`)
+	r.Count("bad", peer, nil)
+	now = now.Add(logEvery - 1)
+	r.Count("worse", peer, nil)
+	lines(0, "")
+	now = now.Add(1)
+	r.Count("bad", peer, bytes.Repeat([]byte("x"), 10_000))
+	lines(1, `xxx\"" refused=3`)
+	now = now.Add(-time.Hour) // a clock that was set back does not silence the log
+	r.Count("bad", peer, nil)
+	lines(1, "refused=1")
+	r.Count("bad", peer, nil)
+	r.Close()
+	lines(1, "refused=1")
+	r.Close()
+	lines(0, "")
+	if got := acc.Requests(); got["door_bad"] != 5 || got["door_worse"] != 1 {
+		t.Errorf("counted are %v", got)
+	}
+}
