@@ -1,0 +1,218 @@
+// Package graphite takes points in the protocols of Graphite's carbon: lines of
+// text over TCP and UDP, and pickled lists over TCP. Nothing is ever answered:
+// what is refused is counted under graphite_<reason> and sampled in the log,
+// and the connection goes on. DESIGN.md has the grammar and the bytes.
+package graphite
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dalmatiner/internal/ingest/datagram"
+	"dalmatiner/internal/ingest/oneway"
+	"dalmatiner/internal/monitor"
+	"dalmatiner/internal/store"
+)
+
+// Options configures a server. Store and Logger are required; zero limits take
+// their defaults.
+type Options struct {
+	Store   *store.Store
+	Logger  *slog.Logger
+	Monitor *monitor.Recorder // may be nil
+
+	Bucket         string // that all points go to; graphite
+	MaxConnections int    // of both TCP protocols together; 1024
+	MaxLine        int    // bytes of a line, at most MaxMaxLine; 16 KiB
+}
+
+// Defaults and limits of the options.
+const (
+	DefaultBucket         = "graphite"
+	DefaultMaxConnections = 1024
+	DefaultMaxLine        = 16 << 10
+	MaxMaxLine            = 64 << 10
+)
+
+// Server serves connections and datagrams. It may serve several listeners.
+type Server struct {
+	o        Options
+	refusals *oneway.Refusals
+
+	mu      sync.Mutex
+	conns   map[net.Conn]struct{}
+	closed  bool
+	wg      sync.WaitGroup
+	packets []*datagram.Sockets
+
+	buffers    sync.Pool // *[]byte of startBuffer bytes
+	unpicklers sync.Pool // *unpickler
+	stats      Stats
+}
+
+// Stats counts what the server did. The fields only grow, but for Connections.
+type Stats struct {
+	Connections atomic.Int64 // open now
+	Accepted    atomic.Int64
+	BytesRead   atomic.Int64
+	Lines       atomic.Int64 // refused ones included, empty ones not
+	Frames      atomic.Int64 // of pickled lists
+	Datagrams   atomic.Int64
+}
+
+// New returns a server that serves nothing yet.
+func New(o Options) *Server {
+	if o.Bucket == "" {
+		o.Bucket = DefaultBucket
+	}
+	if o.MaxConnections == 0 {
+		o.MaxConnections = DefaultMaxConnections
+	}
+	if o.MaxLine == 0 {
+		o.MaxLine = DefaultMaxLine
+	}
+	o.MaxLine = min(o.MaxLine, MaxMaxLine)
+	s := &Server{o: o, conns: make(map[net.Conn]struct{})}
+	s.refusals = oneway.NewRefusals("graphite", o.Store.Account(), o.Logger, time.Now)
+	s.buffers.New = func() any {
+		b := make([]byte, startBuffer)
+		return &b
+	}
+	s.unpicklers.New = func() any { return new(unpickler) }
+	return s
+}
+
+// Stats returns the server's counters.
+func (s *Server) Stats() *Stats { return &s.stats }
+
+// ServeText accepts connections that send lines, until the listener fails or
+// is closed, when it returns nil.
+func (s *Server) ServeText(ln net.Listener) error { return s.serve(ln, (*conn).lines) }
+
+// ServePickle accepts connections that send pickled lists, until the listener
+// fails or is closed, when it returns nil.
+func (s *Server) ServePickle(ln net.Listener) error { return s.serve(ln, (*conn).frames) }
+
+func (s *Server) serve(ln net.Listener, consume func(*conn) error) error {
+	for {
+		nc, err := ln.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			var temporary interface{ Temporary() bool }
+			if errors.As(err, &temporary) && temporary.Temporary() {
+				s.o.Logger.Warn("a connection was not accepted", "door", "graphite", "err", err)
+				continue
+			}
+			return err
+		}
+		s.start(nc, consume)
+	}
+}
+
+func (s *Server) start(nc net.Conn, consume func(*conn) error) {
+	s.mu.Lock()
+	full := len(s.conns) >= s.o.MaxConnections
+	if s.closed || full {
+		s.mu.Unlock()
+		if full {
+			s.refusals.Count(manyConns.String(), peerOf(nc),
+				fmt.Appendf(nil, "%d connections are open; raise graphite.max_connections", s.o.MaxConnections))
+		}
+		_ = nc.Close() // it was never served
+		return
+	}
+	s.conns[nc] = struct{}{}
+	s.wg.Add(1)
+	s.mu.Unlock()
+	s.stats.Accepted.Add(1)
+	s.stats.Connections.Add(1)
+	go func() {
+		defer s.wg.Done()
+		s.run(nc, consume)
+		s.mu.Lock()
+		delete(s.conns, nc)
+		s.mu.Unlock()
+		s.stats.Connections.Add(-1)
+	}()
+}
+
+func (s *Server) run(nc net.Conn, consume func(*conn) error) {
+	buf := s.buffers.Get().(*[]byte)
+	c := &conn{s: s, nc: nc, buf: *buf, in: s.newInlet(peerOf(nc))}
+	err := errors.Join(c.run(consume), c.in.bucket.Close())
+	_ = nc.Close() // nothing is ever written
+	if err != nil {
+		s.o.Logger.Info("connection closed", "door", "graphite", "peer", nc.RemoteAddr().String(), "err", err)
+	}
+	s.buffers.Put(buf)
+}
+
+// peerOf returns the address of the other side, zero for what is no TCP
+// connection.
+func peerOf(nc net.Conn) netip.AddrPort {
+	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		return a.AddrPort()
+	}
+	return netip.AddrPort{}
+}
+
+// ServePackets takes lines from the sockets until they are closed, when it
+// returns nil. It closes them when one of them fails.
+func (s *Server) ServePackets(socks *datagram.Sockets) error {
+	s.mu.Lock()
+	s.packets = append(s.packets, socks)
+	s.mu.Unlock()
+	errs := make(chan error, len(socks.Conns()))
+	for _, c := range socks.Conns() {
+		go func() { errs <- s.readPackets(c) }()
+	}
+	var all []error
+	for range socks.Conns() {
+		if err := <-errs; err != nil {
+			all = append(all, err, socks.Close())
+		}
+	}
+	return errors.Join(all...)
+}
+
+// KernelDrops returns how many datagrams the kernel dropped because they came
+// faster than they were read.
+func (s *Server) KernelDrops() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var n uint64
+	for _, p := range s.packets {
+		n += p.Drops()
+	}
+	return n
+}
+
+// Shutdown closes all connections and waits for them; what they had received
+// is in the store when it returns. The caller closes listeners and sockets
+// first, and waits for ServePackets.
+func (s *Server) Shutdown() {
+	s.mu.Lock()
+	s.closed = true
+	for nc := range s.conns {
+		// A read that is under way returns; the connection then ends.
+		_ = nc.SetReadDeadline(time.Unix(1, 0))
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
+	s.refusals.Close()
+}
+
+// shuttingDown reports whether Shutdown was called.
+func (s *Server) shuttingDown() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
