@@ -1,0 +1,173 @@
+// Package ddbudp takes points over UDP in the form that early versions of
+// DalmatinerDB had (protocol page, section 9): datagrams of entries for one
+// bucket. Nothing is ever answered. DESIGN.md has the bytes.
+package ddbudp
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"dalmatiner/internal/ingest/datagram"
+	"dalmatiner/internal/ingest/oneway"
+	"dalmatiner/internal/monitor"
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/store"
+)
+
+// maxBuckets is how many buckets one listener keeps a session for. Senders of
+// more make it start sessions anew, which costs a lookup for every series.
+const maxBuckets = 64
+
+// Options configures a server. Store and Logger are required.
+type Options struct {
+	Store   *store.Store
+	Logger  *slog.Logger
+	Monitor *monitor.Recorder // may be nil
+}
+
+// Stats counts what the server did. The fields only grow.
+type Stats struct {
+	Datagrams atomic.Int64 // refused ones included
+	BytesRead atomic.Int64
+}
+
+// Server takes the datagrams of a set of sockets.
+type Server struct {
+	o        Options
+	socks    *datagram.Sockets
+	refusals *oneway.Refusals
+	stats    Stats
+}
+
+// New returns a server for the sockets, which are its own from now on.
+func New(o Options, socks *datagram.Sockets) *Server {
+	return &Server{o: o, socks: socks, refusals: oneway.NewRefusals("udp", o.Store.Account(), o.Logger, time.Now)}
+}
+
+// Stats returns the server's counters.
+func (s *Server) Stats() *Stats { return &s.stats }
+
+// KernelDrops returns how many datagrams the kernel dropped because they came
+// faster than they were read.
+func (s *Server) KernelDrops() uint64 { return s.socks.Drops() }
+
+// Serve reads all sockets until Shutdown, when it returns nil, or until one of
+// them or the store fails.
+func (s *Server) Serve() error {
+	errs := make(chan error, len(s.socks.Conns()))
+	for _, c := range s.socks.Conns() {
+		go func() { errs <- s.listen(c) }()
+	}
+	var all []error
+	for range s.socks.Conns() {
+		if err := <-errs; err != nil {
+			all = append(all, err, s.socks.Close())
+		}
+	}
+	s.refusals.Close()
+	return errors.Join(all...)
+}
+
+// Shutdown makes Serve end. What was read is in the store when Serve returns.
+func (s *Server) Shutdown() error { return s.socks.Close() }
+
+// listener reads one socket.
+type listener struct {
+	s       *Server
+	buckets map[string]*sender
+	clock   uint64 // datagrams so far
+}
+
+// sender is the way into one bucket.
+type sender struct {
+	bucket *oneway.Bucket
+	used   uint64 // clock of the last datagram
+}
+
+func (s *Server) listen(c *net.UDPConn) error {
+	l := &listener{s: s, buckets: make(map[string]*sender)}
+	err := l.loop(c)
+	if errors.Is(err, net.ErrClosed) {
+		err = nil
+	}
+	for _, b := range l.buckets {
+		err = errors.Join(err, b.bucket.Close())
+	}
+	return err
+}
+
+func (l *listener) loop(c *net.UDPConn) error {
+	buf := make([]byte, datagram.MaxPayload)
+	for {
+		n, peer, err := c.ReadFromUDPAddrPort(buf)
+		if err != nil {
+			return err
+		}
+		l.s.stats.Datagrams.Add(1)
+		l.s.stats.BytesRead.Add(int64(n))
+		if err := l.take(buf[:n], peer); err != nil {
+			return err
+		}
+	}
+}
+
+// take stores the points of one datagram, all or none.
+func (l *listener) take(src []byte, peer netip.AddrPort) error {
+	bucket, entries, err := parse(src)
+	if err != nil {
+		l.s.refusals.Count(reason(err), peer, []byte(err.Error()))
+		return nil
+	}
+	b, err := l.bucket(bucket)
+	if err != nil {
+		return err
+	}
+	session, _, err := b.Session()
+	if err != nil {
+		why, ok := oneway.Refused(err)
+		if !ok {
+			return err
+		}
+		l.s.refusals.Count(why, peer, []byte(err.Error()))
+		return nil
+	}
+	for len(entries) > 0 {
+		var e entry
+		e, entries = nextEntry(entries)
+		if len(e.data) == point.Size {
+			session.Point(e.key, e.slot, point.Get(e.data))
+		} else {
+			session.Points(e.key, e.slot, e.data)
+		}
+	}
+	return b.Commit()
+}
+
+// bucket returns the way into a bucket; the one that was used longest ago
+// makes room for a new one.
+func (l *listener) bucket(name []byte) (*oneway.Bucket, error) {
+	l.clock++
+	if b := l.buckets[string(name)]; b != nil {
+		b.used = l.clock
+		return b.bucket, nil
+	}
+	if len(l.buckets) >= maxBuckets {
+		var oldest string
+		for name, b := range l.buckets {
+			if o := l.buckets[oldest]; o == nil || b.used < o.used {
+				oldest = name
+			}
+		}
+		if err := l.buckets[oldest].bucket.Close(); err != nil {
+			return nil, err
+		}
+		delete(l.buckets, oldest)
+	}
+	b := &sender{bucket: oneway.NewBucket(l.s.o.Store, string(name), l.s.o.Monitor), used: l.clock}
+	l.buckets[string(name)] = b
+	return b.bucket, nil
+}
