@@ -29,6 +29,15 @@ type Config struct {
 	HTTPMaxBody       int64  // http.max_body, bytes
 	HTTPHosts         string // http.hosts, host names separated by commas
 
+	GraphiteAddr           string // graphite.addr, host:port of lines over TCP and UDP; empty for off
+	GraphitePickleAddr     string // graphite.pickle_addr, host:port; empty for off
+	GraphiteBucket         string // graphite.bucket
+	GraphiteMaxConnections int    // graphite.max_connections
+	GraphiteMaxLine        int64  // graphite.max_line, bytes
+	UDPListeners           int    // udp.listeners, 0 for off
+	UDPAddr                string // udp.addr, host:port
+	UDPReadBuffer          int64  // udp.read_buffer, bytes, of every UDP socket
+
 	RingSize    int           // ring_size, a power of two
 	CachePoints int           // cache_points, points of a series in a head block
 	HeadGrace   time.Duration // head.grace

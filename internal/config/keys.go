@@ -24,6 +24,11 @@ type key struct {
 const (
 	maxCachePoints = 720 // a chunk's length: a block must not span two
 	maxRing        = 4096
+
+	// A line must fit a read buffer, and no name is longer.
+	maxGraphiteLine = 64 << 10
+	// More sockets than cores only spread the senders thinner.
+	maxUDPListeners = 64
 )
 
 // keys is the registry: the one place where a key is named.
@@ -49,6 +54,23 @@ var keys = []key{
 		func(c *Config) *int64 { return &c.HTTPMaxBody }),
 	textKey("http.hosts", "localhost", "host names, separated by commas, that may stand in the address of an admin request besides IP addresses",
 		func(c *Config) *string { return &c.HTTPHosts }),
+
+	offAddrKey("graphite.addr", "127.0.0.1:2003", "address of Graphite's lines, TCP and UDP, such as 127.0.0.1:2003, or off",
+		func(c *Config) *string { return &c.GraphiteAddr }),
+	offAddrKey("graphite.pickle_addr", "127.0.0.1:2004", "address of Graphite's pickled lists, such as 127.0.0.1:2004, or off",
+		func(c *Config) *string { return &c.GraphitePickleAddr }),
+	bucketKey("graphite.bucket", "graphite", "bucket that takes what comes from Graphite senders",
+		func(c *Config) *string { return &c.GraphiteBucket }),
+	intKey("graphite.max_connections", "1024", 1, 1<<20, "open connections of Graphite senders; more are closed",
+		func(c *Config) *int { return &c.GraphiteMaxConnections }),
+	sizeKey("graphite.max_line", "16KB", 128, maxGraphiteLine, "largest line of a Graphite sender; longer ones are passed over",
+		func(c *Config) *int64 { return &c.GraphiteMaxLine }),
+	intKey("udp.listeners", "0", 0, maxUDPListeners, "sockets that take points in the original's old UDP form; 0 is off",
+		func(c *Config) *int { return &c.UDPListeners }),
+	addrKey("udp.addr", "127.0.0.1:4444", "address of the old UDP form",
+		func(c *Config) *string { return &c.UDPAddr }),
+	sizeKey("udp.read_buffer", "8MB", 64<<10, 1<<30, "receive buffer of every UDP socket, as far as net.core.rmem_max allows",
+		func(c *Config) *int64 { return &c.UDPReadBuffer }),
 
 	powerKey("ring_size", "64", 2, maxRing, "partitions, a power of two; fixed when the data directory is made",
 		func(c *Config) *int { return &c.RingSize }),

@@ -41,12 +41,58 @@ func choiceKey(name, def string, choices []string, help string, field func(*Conf
 func addrKey(name, def, help string, field func(*Config) *string) key {
 	k := textKey(name, def, help, field)
 	k.set = func(c *Config, text string) error {
-		_, port, err := net.SplitHostPort(text)
-		if err != nil {
-			return fmt.Errorf("is no address, write host:port such as %s", def)
+		err := checkAddr(text, def)
+		if err == nil {
+			*field(c) = text
 		}
-		if err := checkPort(port); err != nil {
-			return err
+		return err
+	}
+	return k
+}
+
+// off is the value of an address nobody listens on. The field is empty then.
+const off = "off"
+
+// offAddrKey is an address that is off unless it is set.
+func offAddrKey(name, example, help string, field func(*Config) *string) key {
+	return key{name: name, def: off, help: help,
+		set: func(c *Config, text string) error {
+			if text == off || text == "" {
+				*field(c) = ""
+				return nil
+			}
+			err := checkAddr(text, example)
+			if err != nil {
+				return fmt.Errorf("%w, or %s", err, off)
+			}
+			*field(c) = text
+			return nil
+		},
+		get: func(c *Config) string {
+			if *field(c) == "" {
+				return off
+			}
+			return *field(c)
+		},
+	}
+}
+
+func checkAddr(text, example string) error {
+	_, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return fmt.Errorf("is no address, write host:port such as %s", example)
+	}
+	return checkPort(port)
+}
+
+// maxBucketName is the limit of the wire format.
+const maxBucketName = 255
+
+func bucketKey(name, def, help string, field func(*Config) *string) key {
+	k := textKey(name, def, help, field)
+	k.set = func(c *Config, text string) error {
+		if len(text) < 1 || len(text) > maxBucketName {
+			return fmt.Errorf("the name has %d bytes, want 1 to %d", len(text), maxBucketName)
 		}
 		*field(c) = text
 		return nil

@@ -32,6 +32,7 @@ type node struct {
 	store  *store.Store
 	rec    *monitor.Recorder
 	tcp    *ddbtcp.Server
+	doors  *doors
 	http   *http.Server
 	up     atomic.Bool
 	status status
@@ -58,9 +59,12 @@ func Run(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func
 	}
 	n.warnExposed("tcp.addr", tcpLn.Addr())
 	n.warnExposed("http.addr", httpLn.Addr())
+	if n.doors, err = openDoors(&n.cfg); err != nil {
+		return errors.Join(err, tcpLn.Close(), httpLn.Close())
+	}
 	start := time.Now()
 	if n.store, err = store.Open(opts); err != nil {
-		return errors.Join(err, tcpLn.Close(), httpLn.Close())
+		return errors.Join(err, tcpLn.Close(), httpLn.Close(), n.doors.close())
 	}
 	st := n.store.Stats()
 	logger.Info("store open", "took", time.Since(start).Round(time.Millisecond), "series", st.Series,
@@ -107,6 +111,7 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func
 		Store: n.store, Logger: n.logger, Monitor: n.rec,
 		MaxConnections: n.cfg.TCPMaxConnections, MaxFrame: int(n.cfg.TCPMaxFrame),
 	})
+	n.doors.serve(n)
 	n.http = httpapi.NewServer(n.handler(), n.logger)
 	go func() {
 		if err := n.tcp.Serve(tcpLn); err != nil {
@@ -136,6 +141,7 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func
 	case failure = <-n.failed:
 	}
 	n.up.Store(false)
+	n.store.ReleaseSenders() // who waits for room could not end
 	stopMonitor()
 	<-monitorDone
 	return errors.Join(failure, n.shutdown(tcpLn))
@@ -146,6 +152,7 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func
 func (n *node) shutdown(tcpLn net.Listener) error {
 	_ = tcpLn.Close() // it may have failed already
 	n.tcp.Shutdown()
+	n.doors.shutdown()
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	if err := n.http.Shutdown(ctx); err != nil {
@@ -158,6 +165,7 @@ func (n *node) shutdown(tcpLn net.Listener) error {
 func (n *node) handler() http.Handler {
 	reg := httpapi.NewRegistry(n.store)
 	registerTCP(reg, n.tcp.Stats())
+	n.doors.register(reg)
 	engine := &query.Engine{
 		Source: source{n.store, n.rec, &n.status.read},
 		Now:    time.Now,

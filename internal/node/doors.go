@@ -1,0 +1,167 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dalmatiner/internal/config"
+	"dalmatiner/internal/ingest/datagram"
+	"dalmatiner/internal/ingest/ddbudp"
+	"dalmatiner/internal/ingest/graphite"
+)
+
+// doors are the ways in that are off unless they are configured: Graphite and
+// the original's old UDP form.
+type doors struct {
+	text, pickle net.Listener      // nil when off
+	packets      *datagram.Sockets // of Graphite; nil when off
+	put          *datagram.Sockets // of the old form; nil when off
+
+	graphite *graphite.Server
+	udp      *ddbudp.Server // nil when off
+	serving  sync.WaitGroup
+}
+
+// openDoors opens the sockets of the doors that are on.
+func openDoors(c *config.Config) (*doors, error) {
+	d := &doors{}
+	var err error
+	if c.GraphiteAddr != "" {
+		err = d.openGraphite(c)
+	}
+	if err == nil && c.GraphitePickleAddr != "" {
+		d.pickle, err = listen("graphite.pickle_addr", c.GraphitePickleAddr)
+	}
+	if err == nil && c.UDPListeners > 0 {
+		d.put, err = datagram.Listen(c.UDPAddr, c.UDPListeners, int(c.UDPReadBuffer))
+		if err != nil {
+			err = fmt.Errorf("udp.addr: %w; choose another address with --set udp.addr=HOST:PORT", err)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+// portTries is how often a free TCP port is taken until the UDP port of the
+// same number is free as well.
+const portTries = 20
+
+// openGraphite takes one port for TCP and UDP.
+func (d *doors) openGraphite(c *config.Config) error {
+	_, port, err := net.SplitHostPort(c.GraphiteAddr)
+	if err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		if d.text, err = listen("graphite.addr", c.GraphiteAddr); err != nil {
+			return err
+		}
+		d.packets, err = datagram.Listen(d.text.Addr().String(), 1, int(c.UDPReadBuffer))
+		if err == nil {
+			return nil
+		}
+		err = fmt.Errorf("graphite.addr: %w; choose another address with --set graphite.addr=HOST:PORT", err)
+		if port != "0" || try == portTries {
+			return err
+		}
+		if closeErr := d.text.Close(); closeErr != nil {
+			return errors.Join(err, closeErr)
+		}
+	}
+}
+
+// close closes the sockets.
+func (d *doors) close() error {
+	var errs []error
+	for _, ln := range []net.Listener{d.text, d.pickle} {
+		if ln != nil {
+			errs = append(errs, ln.Close())
+		}
+	}
+	for _, s := range []*datagram.Sockets{d.packets, d.put} {
+		if s != nil {
+			errs = append(errs, s.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// serve serves the open doors until shutdown. One that fails ends the node.
+func (d *doors) serve(n *node) {
+	d.graphite = graphite.New(graphite.Options{
+		Store: n.store, Logger: n.logger, Monitor: n.rec, Bucket: n.cfg.GraphiteBucket,
+		MaxConnections: n.cfg.GraphiteMaxConnections, MaxLine: int(n.cfg.GraphiteMaxLine),
+	})
+	start := func(what string, serve func() error) {
+		d.serving.Go(func() {
+			if err := serve(); err != nil {
+				n.fail(fmt.Errorf("%s: %w", what, err))
+			}
+		})
+	}
+	if d.text != nil {
+		start("graphite listener", func() error { return d.graphite.ServeText(d.text) })
+		start("graphite UDP socket", func() error { return d.graphite.ServePackets(d.packets) })
+		n.logger.Info("graphite lines", "addr", d.text.Addr().String(), "bucket", n.cfg.GraphiteBucket)
+		n.reportBuffer(d.packets)
+	}
+	if d.pickle != nil {
+		start("graphite pickle listener", func() error { return d.graphite.ServePickle(d.pickle) })
+		n.logger.Info("graphite pickled lists", "addr", d.pickle.Addr().String(), "bucket", n.cfg.GraphiteBucket)
+	}
+	if d.put != nil {
+		d.udp = ddbudp.New(ddbudp.Options{Store: n.store, Logger: n.logger, Monitor: n.rec}, d.put)
+		start("UDP sockets", d.udp.Serve)
+		n.logger.Info("udp put", "addr", d.put.Addr().String(), "listeners", n.cfg.UDPListeners)
+		n.reportBuffer(d.put)
+	}
+}
+
+// reportBuffer says when the system gave a socket less than was asked for.
+func (n *node) reportBuffer(s *datagram.Sockets) {
+	if got := int64(s.Buffer()); got < n.cfg.UDPReadBuffer {
+		n.logger.Warn("the receive buffer of a UDP socket is smaller than udp.read_buffer; raise net.core.rmem_max",
+			"addr", s.Addr().String(), "buffer", config.FormatSize(got), "wanted", config.FormatSize(n.cfg.UDPReadBuffer))
+	}
+}
+
+// shutdown closes the doors and waits until what they received is in the
+// store.
+func (d *doors) shutdown() {
+	_ = d.close() // a door may have failed already, which ended the node
+	d.graphite.Shutdown()
+	d.serving.Wait()
+}
+
+// register adds the counters of the doors that are on to /metrics.
+func (d *doors) register(reg *prometheus.Registry) {
+	counter := func(name, help string, value func() float64) {
+		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_" + name, Help: help}, value))
+	}
+	if d.text != nil || d.pickle != nil {
+		st := d.graphite.Stats()
+		reg.MustRegister(prometheus.NewGaugeFunc(
+			prometheus.GaugeOpts{Name: "dalmatiner_graphite_connections", Help: "Open connections of Graphite senders."},
+			func() float64 { return float64(st.Connections.Load()) }))
+		counter("graphite_accepted_total", "Connections of Graphite senders accepted.", func() float64 { return float64(st.Accepted.Load()) })
+		counter("graphite_read_bytes_total", "Bytes received from Graphite senders.", func() float64 { return float64(st.BytesRead.Load()) })
+		counter("graphite_lines_total", "Lines received, refused ones included.", func() float64 { return float64(st.Lines.Load()) })
+		counter("graphite_frames_total", "Pickled lists received, refused ones included.", func() float64 { return float64(st.Frames.Load()) })
+		counter("graphite_datagrams_total", "Datagrams of lines received.", func() float64 { return float64(st.Datagrams.Load()) })
+		counter("graphite_udp_kernel_drop_total", "Datagrams of lines that the kernel dropped because they came too fast.",
+			func() float64 { return float64(d.graphite.KernelDrops()) })
+	}
+	if d.udp != nil {
+		st := d.udp.Stats()
+		counter("udp_datagrams_total", "Datagrams of points received, refused ones included.", func() float64 { return float64(st.Datagrams.Load()) })
+		counter("udp_read_bytes_total", "Bytes received in datagrams of points.", func() float64 { return float64(st.BytesRead.Load()) })
+		counter("udp_kernel_drop_total", "Datagrams of points that the kernel dropped because they came too fast.",
+			func() float64 { return float64(d.udp.KernelDrops()) })
+	}
+}
