@@ -109,16 +109,19 @@ func (d *doors) serve(n *node) {
 		start("graphite listener", func() error { return d.graphite.ServeText(d.text) })
 		start("graphite UDP socket", func() error { return d.graphite.ServePackets(d.packets) })
 		n.logger.Info("graphite lines", "addr", d.text.Addr().String(), "bucket", n.cfg.GraphiteBucket)
+		n.warnExposed("graphite.addr", d.text.Addr(), "write")
 		n.reportBuffer(d.packets)
 	}
 	if d.pickle != nil {
 		start("graphite pickle listener", func() error { return d.graphite.ServePickle(d.pickle) })
 		n.logger.Info("graphite pickled lists", "addr", d.pickle.Addr().String(), "bucket", n.cfg.GraphiteBucket)
+		n.warnExposed("graphite.pickle_addr", d.pickle.Addr(), "write")
 	}
 	if d.put != nil {
 		d.udp = ddbudp.New(ddbudp.Options{Store: n.store, Logger: n.logger, Monitor: n.rec}, d.put)
 		start("UDP sockets", d.udp.Serve)
 		n.logger.Info("udp put", "addr", d.put.Addr().String(), "listeners", n.cfg.UDPListeners)
+		n.warnExposed("udp.addr", d.put.Conns()[0].LocalAddr(), "write")
 		n.reportBuffer(d.put)
 	}
 }

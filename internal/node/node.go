@@ -57,8 +57,8 @@ func Run(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func
 	if err != nil {
 		return errors.Join(err, tcpLn.Close())
 	}
-	n.warnExposed("tcp.addr", tcpLn.Addr())
-	n.warnExposed("http.addr", httpLn.Addr())
+	n.warnExposed("tcp.addr", tcpLn.Addr(), "write, read and delete")
+	n.warnExposed("http.addr", httpLn.Addr(), "write, read and delete")
 	if n.doors, err = openDoors(&n.cfg); err != nil {
 		return errors.Join(err, tcpLn.Close(), httpLn.Close())
 	}

@@ -111,8 +111,9 @@ func residentBytes() int64 {
 }
 
 // warnExposed says what a listener beyond this machine means as long as there
-// is nothing that a client must know to be let in.
-func (n *node) warnExposed(key string, addr net.Addr) {
+// is nothing that a client must know to be let in. can is what a client does
+// there.
+func (n *node) warnExposed(key string, addr net.Addr, can string) {
 	host, _, err := net.SplitHostPort(addr.String())
 	if err != nil {
 		return // not an address of a network
@@ -120,6 +121,6 @@ func (n *node) warnExposed(key string, addr net.Addr) {
 	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
 		return
 	}
-	n.logger.Warn("anyone who reaches this port can write, read and delete: keep it behind a firewall, or listen on 127.0.0.1",
+	n.logger.Warn("anyone who reaches this port can "+can+": keep it behind a firewall, or listen on 127.0.0.1",
 		"key", key, "addr", addr.String())
 }
