@@ -94,8 +94,16 @@ func (op *Operations) Snapshot(ctx context.Context, name string) (Snapshot, erro
 	return snap, err
 }
 
-// fillSnapshot makes dir and everything in it durable. Flushes and merges, which
-// change the MANIFEST and remove files, wait meanwhile.
+// linkAttempts is how often a snapshot starts over because a merge replaced
+// segments while they were linked. Linking takes milliseconds and merges are
+// seconds apart.
+const linkAttempts = 10
+
+// errReplaced says that a merge replaced a segment under a snapshot's hands.
+var errReplaced = errors.New("segments were merged meanwhile; try again")
+
+// fillSnapshot makes dir and everything in it durable. Flushes, which move the
+// beginning of the log, wait meanwhile; merges need not.
 func (s *Store) fillSnapshot(dir string) (linked int64, err error) {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
@@ -103,43 +111,69 @@ func (s *Store) fillSnapshot(dir string) (linked int64, err error) {
 		return 0, err
 	}
 	fs := s.o.FS
-	state, _, err := manifest.Inspect(fs, s.o.Dir)
-	if err != nil {
-		return 0, err
-	}
-	for _, sub := range append(slices.Clone(segmentDirs[:]), walDir) {
-		if err := fs.MkdirAll(fs.PathJoin(dir, sub), 0o750); err != nil {
+	for attempt := 1; ; attempt++ {
+		linked, err = s.linkSegments(dir)
+		if !errors.Is(err, errReplaced) || attempt == linkAttempts {
+			break
+		}
+		if err := fs.RemoveAll(dir); err != nil {
 			return 0, err
 		}
 	}
-	for i := range state.Segments {
-		file := segmentFile(&state.Segments[i])
-		err := fs.Link(s.path(file), fs.PathJoin(dir, file))
-		if oserror.IsNotExist(err) {
-			continue // lost to damage; the copy of the MANIFEST counts it again
-		}
-		if err != nil {
-			return linked, err
-		}
-		linked += state.Segments[i].Bytes
+	if err != nil {
+		return 0, err
 	}
 	if err := s.catalogue.Checkpoint(fs.PathJoin(dir, catalogueDir)); err != nil {
 		return linked, err
 	}
-	for _, file := range []string{manifestFile, versionFile} {
-		if err := copySynced(fs, s.path(file), fs.PathJoin(dir, file)); err != nil {
-			return linked, err
-		}
+	if err := copySynced(fs, s.path(versionFile), fs.PathJoin(dir, versionFile)); err != nil {
+		return linked, err
 	}
 	if _, err := s.log.CopyTo(fs.PathJoin(dir, walDir)); err != nil {
 		return linked, err
 	}
+	return linked, syncDir(fs, dir)
+}
+
+// linkSegments copies the MANIFEST as it is now and links what it names.
+func (s *Store) linkSegments(dir string) (linked int64, err error) {
+	fs := s.o.FS
 	for _, sub := range segmentDirs {
-		if err := syncDir(fs, fs.PathJoin(dir, sub)); err != nil {
-			return linked, err
+		if err := fs.MkdirAll(fs.PathJoin(dir, sub), 0o750); err != nil {
+			return 0, err
 		}
 	}
-	return linked, syncDir(fs, dir)
+	if err := copySynced(fs, s.path(manifestFile), fs.PathJoin(dir, manifestFile)); err != nil {
+		return 0, err
+	}
+	state, _, err := manifest.Inspect(fs, dir)
+	if err != nil {
+		return 0, err
+	}
+	for i := range state.Segments {
+		m := &state.Segments[i]
+		err := fs.Link(s.path(segmentFile(m)), fs.PathJoin(dir, segmentFile(m)))
+		if oserror.IsNotExist(err) {
+			now, _, err := manifest.Inspect(fs, s.o.Dir)
+			if err != nil {
+				return 0, err
+			}
+			if !slices.ContainsFunc(now.Segments, func(o manifest.Segment) bool { return o.Seq == m.Seq }) {
+				return 0, errReplaced
+			}
+			continue // lost to damage; a start on the copy counts it again
+		}
+		if err != nil {
+			return 0, err
+		}
+		linked += m.Bytes
+	}
+	for _, sub := range segmentDirs {
+		if err := syncDir(fs, fs.PathJoin(dir, sub)); err != nil {
+			return 0, err
+		}
+	}
+	return linked, nil
 }
 
 // removeUnfinished removes what a crash left of snapshots and of deletions.

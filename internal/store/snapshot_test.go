@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 )
 
@@ -246,5 +247,39 @@ func TestRestoreRefuses(t *testing.T) {
 	defer restored.Crash()
 	if missing := checkRows(t, restored, rowSlots*3/4); missing == 0 || missing == rowSeries*rowSlots*3/4 {
 		t.Errorf("%d words are missing behind one damaged block", missing)
+	}
+}
+
+// A merge that replaces segments while they are linked makes the snapshot start
+// over; it holds what the MANIFEST names at its end.
+func TestSnapshotBesideAReplacedSegment(t *testing.T) {
+	f, clock := newFaults(vfs.NewMem()), newTestClock()
+	s := fillRows(t, testOptions(f.fs, clock))
+	defer s.Crash()
+	first := segmentFile(&manifest.Segment{Seq: 1})
+	replaced := 0
+	f.set(func(op errorfs.Op) error {
+		if op.Kind != errorfs.OpLink || !strings.HasSuffix(op.Path, first) || replaced > 0 {
+			return nil
+		}
+		replaced++
+		if err := s.manifest.Commit(manifest.Edit{RemoveSegments: []uint64{1}}); err != nil {
+			t.Error(err)
+		}
+		return f.fs.Remove("/data/" + first)
+	})
+	snap, err := NewOperations(s).Snapshot(t.Context(), "x")
+	if err != nil || replaced != 1 {
+		t.Fatalf("%v after %d replacements", err, replaced)
+	}
+	f.clear()
+	r := mustCheck(t, f.fs, snap.Dir)
+	for _, d := range r.Damages {
+		if strings.Contains(d.String(), first) {
+			t.Errorf("the snapshot names a replaced segment: %v", d)
+		}
+	}
+	if r.Chunks == 0 {
+		t.Errorf("%+v", r)
 	}
 }
