@@ -276,7 +276,7 @@ func TestSegmentsThatDoNotOpen(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	path := s.path(flushDir, segmentName(1))
+	path := s.path(flushDir, "0000000000000001.seg")
 	f.set(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpOpen && op.Path == path {
 			return syscall.EMFILE
@@ -377,7 +377,7 @@ func TestADamagedBlockIsNotServed(t *testing.T) {
 	if got := readAll(t, s, "b", 1, epoch, 1)[0]; got != point.FromInt(77) {
 		t.Fatalf("read %x before the damage", got)
 	}
-	flipByte(t, mem, s.path(flushDir, res.Segment), 1)
+	flipByte(t, mem, s.path(res.Segment), 1)
 	if got := readAll(t, s, "b", 1, epoch, 1)[0]; got != 0 {
 		t.Errorf("a damaged block gave %x", got)
 	}

@@ -17,6 +17,7 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/wal"
+	"dalmatiner/internal/window"
 )
 
 // The numbered steps of a flush (design, section 4). Options.FlushStep is
@@ -27,6 +28,9 @@ const (
 	StepCatalogue     = 3
 	StepCommitted     = 4 // the MANIFEST edit is on disk: the commit point
 	StepLogTrimmed    = 5
+
+	// StepMerged is called after the commit of a merge.
+	StepMerged = 6
 )
 
 // FlushResult says what a flush wrote.
@@ -85,8 +89,7 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 	}
 	start := s.o.Now()
 	f := s.capture()
-	seq := s.nextSeq
-	s.nextSeq++
+	seq := s.nextSeq.Add(1) - 1
 	seg, err := s.write(f, seq)
 	if err != nil {
 		s.abort(f)
@@ -109,7 +112,7 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 	s.o.FlushTook(took)
 	r := FlushResult{Took: took}
 	if seg != nil {
-		r.Segment, r.Bytes, r.Points, r.Series = segmentName(seq), seg.info.Size, seg.info.Points, seg.info.Series
+		r.Segment, r.Bytes, r.Points, r.Series = seg.name(), seg.info.Size, seg.info.Points, seg.info.Series
 		s.counters.flushedBytes.Add(r.Bytes)
 		s.counters.flushedPoints.Add(r.Points)
 	}
@@ -167,57 +170,71 @@ func (s *Store) write(f *flushing, seq uint64) (*storedSegment, error) {
 	if empty {
 		return nil, nil
 	}
-	path := s.path(flushDir, segmentName(seq))
-	info, err := s.writeSegment(f, path)
+	m := manifest.Segment{Seq: seq, Kind: manifest.Flush, Generation: seq}
+	w, err := segment.Create(s.o.FS, s.path(segmentFile(&m)+".tmp"))
+	if err != nil {
+		return nil, err
+	}
+	if m.Ranges, err = s.fillSegment(f, w); err != nil {
+		_ = w.Abort() // the file is given up; a leftover is removed at the next start
+		return nil, err
+	}
+	w.Describe(int64(seq), 0, 0)
+	seg, err := s.finishSegment(m, w)
 	if err != nil {
 		return nil, err
 	}
 	s.o.FlushStep(StepSegmentSynced)
-	reader, err := segment.Open(s.o.FS, path)
-	if err != nil {
-		return nil, err
-	}
-	return &storedSegment{seq: seq, reader: reader, info: info}, nil
+	return seg, nil
 }
 
-func (s *Store) writeSegment(f *flushing, path string) (segment.Info, error) {
-	tmp := path + ".tmp"
-	w, err := segment.Create(s.o.FS, tmp)
-	if err != nil {
-		return segment.Info{}, err
-	}
-	info, err := s.fillSegment(f, w)
+// finishSegment ends the file of a segment and gives it its name: it is on disk
+// when the call returns, and a stray until a commit names it.
+func (s *Store) finishSegment(m manifest.Segment, w *segment.Writer) (*storedSegment, error) {
+	path := s.path(segmentFile(&m))
+	info, err := w.Finish()
 	if err != nil {
 		_ = w.Abort() // the file is given up; a leftover is removed at the next start
-		return segment.Info{}, err
+		return nil, err
 	}
-	if err := s.o.FS.Rename(tmp, path); err != nil {
-		return segment.Info{}, err
+	if err := s.o.FS.Rename(path+".tmp", path); err != nil {
+		return nil, err
 	}
-	return info, syncDir(s.o.FS, s.path(flushDir))
+	if err := syncDir(s.o.FS, s.o.FS.PathDir(path)); err != nil {
+		return nil, err
+	}
+	m.Bytes, m.Points = info.Size, info.Points
+	reader, err := segment.Open(s.o.FS, path)
+	return &storedSegment{meta: m, reader: reader, info: info}, err
 }
 
-func (s *Store) fillSegment(f *flushing, w *segment.Writer) (segment.Info, error) {
-	for i := range f.buckets {
-		b := &f.buckets[i]
-		w.AddBucket(segment.Bucket{
-			ID: b.ID, Name: []byte(b.Name), Resolution: b.Resolution, PPF: b.PPF, TTL: b.TTL, Grace: b.Grace, HPTS: b.HPTS,
-		})
-	}
+func (s *Store) fillSegment(f *flushing, w *segment.Writer) ([]manifest.Range, error) {
+	var ranges window.Ranges
+	addBuckets(w, f.buckets)
 	for i := range f.series {
 		w.AddSeries(f.series[i])
 	}
 	all, err := f.encode()
 	if err != nil {
-		return segment.Info{}, err
+		return nil, err
 	}
 	for i := range all {
 		e := &all[i]
+		ranges.Add(e.bucket, e.number)
 		if err := w.Add(e.bucket, segment.Hash(e.id), e.number, int(e.points), e.data); err != nil {
-			return segment.Info{}, err
+			return nil, err
 		}
 	}
-	return w.Finish()
+	return ranges.List(), nil
+}
+
+func addBuckets(w *segment.Writer, buckets []BucketInfo) {
+	for i := range buckets {
+		b := &buckets[i]
+		w.AddBucket(segment.Bucket{
+			ID: b.ID, Name: []byte(b.Name), Resolution: b.Resolution, PPF: b.PPF, TTL: b.TTL, Grace: b.Grace, HPTS: b.HPTS,
+		})
+	}
 }
 
 // encoded is one chunk on its way to the segment.
@@ -297,7 +314,7 @@ func (s *Store) edit(f *flushing, seg *storedSegment) manifest.Edit {
 		Floor:         uint64(f.base),
 		Account:       f.account,
 		AccountLSN:    uint64(f.lsn),
-		NextSeq:       s.nextSeq,
+		NextSeq:       s.nextSeq.Load(),
 		Catalogue:     catalogueState(s.catalogue),
 	}
 	for _, b := range f.buckets {
@@ -309,7 +326,7 @@ func (s *Store) edit(f *flushing, seg *storedSegment) manifest.Edit {
 		}
 	}
 	if seg != nil {
-		e.AddSegments = []manifest.Segment{{Seq: seg.seq, Bytes: seg.info.Size, Points: seg.info.Points}}
+		e.AddSegments = []manifest.Segment{seg.meta}
 	}
 	s.buckets.mu.RLock()
 	e.NextBucket = s.buckets.nextID
@@ -330,7 +347,7 @@ func manifestBucket(b BucketInfo) manifest.Bucket {
 func (s *Store) publish(f *flushing, seg *storedSegment) {
 	s.view.Lock()
 	if seg != nil {
-		s.segments = append(s.segments, seg)
+		s.segments = append(s.segments, seg) // no segment has a higher generation
 	}
 	for _, g := range f.groups {
 		tiles, late := g.EndFlush()
@@ -339,6 +356,7 @@ func (s *Store) publish(f *flushing, seg *storedSegment) {
 	}
 	s.view.Unlock()
 	s.makeRoom()
+	s.wantMerge()
 	if err := s.log.RemoveBelow(lowestFloor(f)); err != nil {
 		s.o.Logger.Warn("old log files stay until the next flush", "err", err)
 	}
@@ -355,8 +373,6 @@ func lowestFloor(f *flushing) wal.LSN {
 	}
 	return low
 }
-
-func segmentName(seq uint64) string { return fmt.Sprintf("%016x.seg", seq) }
 
 func syncDir(fs vfs.FS, path string) error {
 	d, err := fs.OpenDir(path)

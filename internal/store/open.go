@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -48,7 +50,7 @@ func Open(o Options) (*Store, error) {
 	s := &Store{
 		o: o, buckets: newRegistry(), account: account.New(),
 		room: make(chan struct{}), stop: make(chan struct{}), hurry: make(chan struct{}),
-		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1),
+		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
 	}
 	now := o.Now().UnixNano()
 	s.clock.Store(now)
@@ -95,7 +97,7 @@ func (s *Store) openDir() error {
 	if err := s.refuseForeign(); err != nil {
 		return err
 	}
-	for _, dir := range []string{walDir, flushDir, lostDir} {
+	for _, dir := range append([]string{walDir, lostDir}, segmentDirs[:]...) {
 		if err := fs.MkdirAll(s.path(dir), 0o750); err != nil {
 			return fmt.Errorf("data directory %s: %w", s.o.Dir, err)
 		}
@@ -153,8 +155,10 @@ func (s *Store) openManifest() (*manifest.State, error) {
 	}
 	// It is made before the log and the first segment are.
 	lost, err := s.hasFile(walDir, ".wal")
-	if err == nil && !lost {
-		lost, err = s.hasFile(flushDir, ".seg")
+	for _, dir := range segmentDirs {
+		if err == nil && !lost {
+			lost, err = s.hasFile(dir, ".seg")
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
@@ -180,7 +184,7 @@ func (s *Store) openFiles(state *manifest.State) error {
 	}
 	s.buckets.nextID = max(s.buckets.nextID, state.NextBucket)
 	s.groups.nextID = max(s.groups.nextID, state.NextGroup)
-	s.nextSeq = max(state.NextSeq, 1)
+	s.nextSeq.Store(max(state.NextSeq, 1))
 	if state.Account != nil {
 		if err := s.account.Restore(state.Account); err != nil {
 			s.reportDamage("account in the MANIFEST", err)
@@ -262,26 +266,37 @@ func (s *Store) loadCatalogue() (n int, err error) {
 	return n, err
 }
 
-// rebuildCatalogue takes the series from the segments that first named them.
+// rebuildCatalogue takes the series from the segments that name them.
 func (s *Store) rebuildCatalogue() error {
+	var all []segment.Series
 	for _, seg := range s.segments {
 		if seg.info.Identities == 0 {
 			continue
 		}
-		var batch []segment.Series
 		err := seg.reader.Series(func(e segment.Series) error {
-			e.Key = append([]byte(nil), e.Key...)
-			batch = append(batch, e)
-			return s.restoreSeries(e)
+			e.Key = bytes.Clone(e.Key)
+			all = append(all, e)
+			return nil
 		})
 		if damages := segment.Damages(err); err != nil && len(damages) == 0 {
 			return err
 		} else if len(damages) > 0 {
-			s.reportDamage("segment "+segmentName(seg.seq), err)
+			s.reportDamage("segment "+seg.name(), err)
 		}
-		if err := s.catalogue.Put(batch); err != nil {
+	}
+	// Merges carry identities on, so segments do not name them in the order of
+	// their columns.
+	slices.SortFunc(all, func(a, b segment.Series) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Column, b.Column))
+	})
+	all = slices.CompactFunc(all, func(a, b segment.Series) bool { return a.Bucket == b.Bucket && a.Hash == b.Hash })
+	for _, e := range all {
+		if err := s.restoreSeries(e); err != nil {
 			return err
 		}
+	}
+	if err := s.catalogue.Put(all); err != nil {
+		return err
 	}
 	if err := s.catalogue.Flush(); err != nil {
 		return err

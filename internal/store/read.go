@@ -72,10 +72,10 @@ func (s *Store) readSegments(ctx context.Context, bucket uint32, id metric.Serie
 		if err != nil {
 			damages := segment.Damages(err)
 			if len(damages) == 0 {
-				return fmt.Errorf("reading segment %s: %w", segmentName(seg.seq), err)
+				return fmt.Errorf("reading segment %s: %w", seg.name(), err)
 			}
 			for _, d := range damages {
-				s.reportDamage("segment "+segmentName(seg.seq), d)
+				s.reportDamage("segment "+seg.name(), d)
 			}
 		}
 	}

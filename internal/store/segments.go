@@ -13,76 +13,102 @@ import (
 
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/window"
 )
 
 // LostSegment is the account's cause for points in a segment that is missing
 // or cannot be opened.
 const LostSegment = "segment_unreadable"
 
+// segmentDirs are the directories of segments, by manifest.Kind.
+var segmentDirs = [...]string{manifest.Flush: flushDir, manifest.Window: "window", manifest.Overlay: "overlay"}
+
+// segmentFile is the path of a segment below the data directory.
+func segmentFile(m *manifest.Segment) string {
+	return fmt.Sprintf("%s/%016x.seg", segmentDirs[min(int(m.Kind), len(segmentDirs)-1)], m.Seq)
+}
+
+func parseSegmentName(name string) (seq uint64, ok bool) {
+	text, found := strings.CutSuffix(name, ".seg")
+	seq, err := strconv.ParseUint(text, 16, 63)
+	return seq, found && err == nil && len(text) == 16
+}
+
 // openSegments opens the committed segments and removes what no commit named.
 // After damage to the MANIFEST, whole segments that it does not name are taken
 // in instead: it may have lost their names.
 func (s *Store) openSegments(state *manifest.State) error {
-	var lost []uint64
+	var lost []manifest.Segment
 	known := make(map[string]bool)
 	for _, m := range state.Segments {
-		name := segmentName(m.Seq)
-		known[name] = true
-		seg, err := s.openSegment(m.Seq)
+		known[segmentFile(&m)] = true
+		seg, err := s.openSegment(m)
 		if err != nil && !unreadable(err) {
 			return fmt.Errorf("%w; mend the cause and start again, nothing was changed", err)
 		}
 		if err != nil {
-			s.reportDamage("segment "+name, err)
+			s.reportDamage("segment "+segmentFile(&m), err)
 			s.account.Lose(LostSegment, uint64(m.Points))
-			lost = append(lost, m.Seq)
+			lost = append(lost, m)
 			continue
 		}
 		s.segments = append(s.segments, seg)
 	}
-	adopted, err := s.removeStrays(known, state.Suspect)
-	if err != nil {
-		return err
+	var adopted []*storedSegment
+	for kind := range segmentDirs {
+		more, err := s.removeStrays(manifest.Kind(kind), known, state.Suspect)
+		adopted = append(adopted, more...)
+		if err != nil {
+			return err
+		}
 	}
 	if state.Suspect {
 		if err := s.adopt(adopted, state); err != nil {
 			return err
 		}
 	}
-	slices.SortFunc(s.segments, func(a, b *storedSegment) int { return int(a.seq) - int(b.seq) })
+	s.sortSegments()
 	for _, seg := range s.segments {
-		s.nextSeq = max(s.nextSeq, seg.seq+1)
+		s.nextSeq.Store(max(s.nextSeq.Load(), seg.meta.Seq+1))
 	}
 	return s.setAside(lost)
 }
 
-func (s *Store) openSegment(seq uint64) (*storedSegment, error) {
-	r, err := segment.Open(s.o.FS, s.path(flushDir, segmentName(seq)))
+// sortSegments puts the segments into the order in which a reader lays them
+// over each other.
+func (s *Store) sortSegments() {
+	slices.SortFunc(s.segments, func(a, b *storedSegment) int { return window.Order(a.meta, b.meta) })
+}
+
+func (s *Store) openSegment(m manifest.Segment) (*storedSegment, error) {
+	r, err := segment.Open(s.o.FS, s.path(segmentFile(&m)))
 	if err != nil {
 		return nil, err
 	}
-	return &storedSegment{seq: seq, reader: r, info: r.Info()}, nil
+	return &storedSegment{meta: m, reader: r, info: r.Info()}, nil
 }
 
 // removeStrays deletes segments and temporary files that no commit named, or
 // opens those that are whole for adoption. What is neither is not ours to
 // delete: it goes to lost+found.
-func (s *Store) removeStrays(known map[string]bool, adopt bool) (adopted []*storedSegment, err error) {
-	names, err := s.o.FS.List(s.path(flushDir))
+func (s *Store) removeStrays(kind manifest.Kind, known map[string]bool, adopt bool) (adopted []*storedSegment, err error) {
+	dir := segmentDirs[kind]
+	names, err := s.o.FS.List(s.path(dir))
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		if known[name] {
-			continue
-		}
-		seq, ok := parseSegmentName(strings.TrimSuffix(name, ".tmp"))
+		m := manifest.Segment{Kind: kind}
+		var ok bool
+		m.Seq, ok = parseSegmentName(strings.TrimSuffix(name, ".tmp"))
+		file := dir + "/" + name
 		switch {
+		case known[file]:
 		case !ok:
-			s.reportDamage(flushDir, fmt.Errorf("%s is no segment; moved to %s", name, lostDir))
-			err = s.o.FS.Rename(s.path(flushDir, name), s.path(lostDir, name))
-		case adopt && name == segmentName(seq):
-			seg, damage := s.openSegment(seq)
+			s.reportDamage(dir, fmt.Errorf("%s is no segment; moved to %s", name, lostDir))
+			err = s.o.FS.Rename(s.path(file), s.path(lostDir, name))
+		case adopt && file == segmentFile(&m):
+			seg, damage := s.openSegment(m)
 			if damage == nil {
 				adopted = append(adopted, seg)
 				continue
@@ -90,16 +116,41 @@ func (s *Store) removeStrays(known map[string]bool, adopt bool) (adopted []*stor
 			if !unreadable(damage) {
 				return adopted, damage
 			}
-			s.reportDamage("segment "+name, damage)
-			err = s.o.FS.Rename(s.path(flushDir, name), s.path(lostDir, name))
+			s.reportDamage("segment "+file, damage)
+			err = s.o.FS.Rename(s.path(file), s.path(lostDir, name))
 		default:
-			err = s.o.FS.Remove(s.path(flushDir, name))
+			err = s.o.FS.Remove(s.path(file))
 		}
 		if err != nil {
 			return adopted, err
 		}
 	}
 	return adopted, nil
+}
+
+// describe gives an adopted segment the place among the others that its footer
+// and its index tell.
+func (s *Store) describe(seg *storedSegment) error {
+	m, info := &seg.meta, &seg.info
+	m.Bytes, m.Points, m.Generation = info.Size, info.Points, uint64(info.Generation)
+	var ranges window.Ranges
+	for _, b := range s.buckets.all() {
+		empty := true
+		err := seg.reader.Entries(b.info.ID, func(number int64, _ int) {
+			ranges.Add(b.info.ID, number)
+			empty = false
+		})
+		if err != nil && len(segment.Damages(err)) == 0 {
+			return err
+		}
+		if m.Kind == manifest.Window && !empty {
+			m.Ranges = []manifest.Range{{Bucket: b.info.ID, First: info.WindowFirst, Past: info.WindowFirst + int64(info.WindowChunks)}}
+		}
+	}
+	if m.Kind != manifest.Window {
+		m.Ranges = ranges.List()
+	}
+	return nil
 }
 
 // unreadable tells a file that is damaged or missing, which is set aside, from
@@ -109,26 +160,20 @@ func unreadable(err error) bool {
 	return len(segment.Damages(err)) > 0 || oserror.IsNotExist(err) || errors.Is(err, syscall.EIO)
 }
 
-func parseSegmentName(name string) (seq uint64, ok bool) {
-	text, found := strings.CutSuffix(name, ".seg")
-	seq, err := strconv.ParseUint(text, 16, 63)
-	return seq, found && err == nil
-}
-
 // adopt takes in segments that a damaged MANIFEST does not name, and the
 // buckets they describe. It ends the suspicion. Every segment lists all buckets
 // there were, so the newest list tells what was created and deleted since the
 // last edit that is left.
 func (s *Store) adopt(adopted []*storedSegment, state *manifest.State) error {
 	e := manifest.Edit{Settled: true}
-	slices.SortFunc(adopted, func(a, b *storedSegment) int { return cmp.Compare(b.seq, a.seq) })
+	slices.SortFunc(adopted, func(a, b *storedSegment) int { return cmp.Compare(b.meta.Seq, a.meta.Seq) })
 	listed := false
 	for i, seg := range adopted {
 		buckets, err := seg.reader.Buckets()
 		if err != nil && len(segment.Damages(err)) == 0 {
 			return err
 		}
-		listed = listed || seg.seq < state.NextSeq // the MANIFEST is newer
+		listed = listed || seg.meta.Seq < state.NextSeq // the MANIFEST is newer
 		if !listed {
 			if i == 0 && err == nil {
 				s.forgetAbsent(&e, buckets)
@@ -140,9 +185,14 @@ func (s *Store) adopt(adopted []*storedSegment, state *manifest.State) error {
 			s.buckets.nextID = max(s.buckets.nextID, buckets[j].ID+1)
 		}
 		s.segments = append(s.segments, seg)
-		e.AddSegments = append(e.AddSegments, manifest.Segment{Seq: seg.seq, Bytes: seg.info.Size, Points: seg.info.Points})
 		s.o.Logger.Warn("a segment that the MANIFEST does not name was taken in",
-			"segment", segmentName(seg.seq), "points", seg.info.Points)
+			"segment", seg.name(), "points", seg.info.Points)
+	}
+	for _, seg := range adopted {
+		if err := s.describe(seg); err != nil {
+			return err
+		}
+		e.AddSegments = append(e.AddSegments, seg.meta)
 	}
 	e.NextBucket = s.buckets.nextID
 	return s.manifest.Commit(e)
@@ -180,21 +230,27 @@ func (s *Store) adoptBuckets(e *manifest.Edit, list []segment.Bucket) {
 
 // setAside moves unreadable segments to lost+found and takes their names out
 // of the MANIFEST, so that their loss is counted once.
-func (s *Store) setAside(lost []uint64) error {
+func (s *Store) setAside(lost []manifest.Segment) error {
 	if len(lost) == 0 {
 		return nil
 	}
-	for _, seq := range lost {
-		name := segmentName(seq)
-		if _, err := s.o.FS.Stat(s.path(flushDir, name)); err != nil {
-			continue // it is missing
-		}
-		if err := s.o.FS.Rename(s.path(flushDir, name), s.path(lostDir, name)); err != nil {
-			return fmt.Errorf("setting segment %s aside: %w", name, err)
+	e := manifest.Edit{Account: s.account.Snapshot()}
+	for i := range lost {
+		e.RemoveSegments = append(e.RemoveSegments, lost[i].Seq)
+		if err := s.moveToLost(segmentFile(&lost[i])); err != nil {
+			return err
 		}
 	}
-	return errors.Join(
-		syncDir(s.o.FS, s.path(lostDir)),
-		s.manifest.Commit(manifest.Edit{RemoveSegments: lost, Account: s.account.Snapshot()}),
-	)
+	return errors.Join(syncDir(s.o.FS, s.path(lostDir)), s.manifest.Commit(e))
+}
+
+// moveToLost moves a file to lost+found, if it is there.
+func (s *Store) moveToLost(file string) error {
+	if _, err := s.o.FS.Stat(s.path(file)); err != nil {
+		return nil // it is missing
+	}
+	if err := s.o.FS.Rename(s.path(file), s.path(lostDir, s.o.FS.PathBase(file))); err != nil {
+		return fmt.Errorf("setting segment %s aside: %w", file, err)
+	}
+	return nil
 }

@@ -13,6 +13,7 @@ type counters struct {
 	sealed, waits               atomic.Int64
 	flushes, flushNanos         atomic.Int64
 	flushedBytes, flushedPoints atomic.Int64
+	merges, mergedBytes         atomic.Int64
 	replayed                    atomic.Int64
 }
 
@@ -39,6 +40,8 @@ type Stats struct {
 	FlushSecondsTotal  float64
 	FlushedBytesTotal  int64
 	FlushedPointsTotal int64
+	MergesTotal        int64
+	MergedBytesTotal   int64
 	SinceFlush         time.Duration
 	ReplayedRecords    int64 // by the last start
 
@@ -73,6 +76,7 @@ func (s *Store) Stats() Stats {
 		SealQueue: int64(len(s.sealQueue)), SealedTotal: c.sealed.Load(), WaitsTotal: c.waits.Load(),
 		FlushesTotal: c.flushes.Load(), FlushSecondsTotal: float64(c.flushNanos.Load()) / 1e9,
 		FlushedBytesTotal: c.flushedBytes.Load(), FlushedPointsTotal: c.flushedPoints.Load(),
+		MergesTotal: c.merges.Load(), MergedBytesTotal: c.mergedBytes.Load(),
 		SinceFlush: time.Duration(s.steady.Load() - s.lastFlush.Load()), ReplayedRecords: c.replayed.Load(),
 		WAL: s.log.Stats(), WALBytes: s.log.Size(),
 		FreeDisk: s.freeDisk.Load(), DiskFull: s.diskFull.Load(),

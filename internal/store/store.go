@@ -22,7 +22,7 @@ const nsPerMinute = int64(time.Minute)
 
 // Store is an open data directory. Its methods may be called concurrently.
 //
-// Lock order: flushMu, buckets.creating, bucket.mu, commit, view, a group's
+// Lock order: mergeMu, flushMu, buckets.creating, bucket.mu, commit, view, a group's
 // lock, the log's, buckets.mu, groups.mu, pendMu.
 type Store struct {
 	o    Options
@@ -45,16 +45,17 @@ type Store struct {
 	// view is held shared while a reader goes from the segments to the head,
 	// and exclusively while a flush moves chunks from one to the other.
 	view     sync.RWMutex
-	segments []*storedSegment // ascending by seq
+	segments []*storedSegment // in window.Order: of two that hold a slot the later wins
 	gone     bool             // their files are closed
 
 	pendMu         sync.Mutex
 	pending        []segment.Series // defined since the last flush
 	droppedBuckets []uint32         // deleted since the last flush
 
+	mergeMu sync.Mutex // one merge at a time; before flushMu
 	flushMu sync.Mutex // one flush at a time
-	nextSeq uint64     // guarded by flushMu
-	closed  bool       // guarded by flushMu
+	nextSeq atomic.Uint64
+	closed  bool // guarded by flushMu
 
 	replayed    atomic.Uint64 // the first record not yet replayed; 0 after the replay
 	lastFlush   atomic.Int64  // steady clock
@@ -70,6 +71,7 @@ type Store struct {
 
 	sealQueue chan *head.Group
 	flushWant chan struct{}
+	mergeWant chan struct{}
 	stop      chan struct{}
 	hurry     chan struct{} // closed by ReleaseSenders
 	hurryOnce sync.Once
@@ -85,10 +87,12 @@ type Store struct {
 
 // storedSegment is a committed segment that could be opened.
 type storedSegment struct {
-	seq    uint64
+	meta   manifest.Segment // as the MANIFEST has it
 	reader *segment.Reader
 	info   segment.Info
 }
+
+func (seg *storedSegment) name() string { return segmentFile(&seg.meta) }
 
 // Close makes everything durable and closes the store: blocks are sealed and
 // flushed, so that the next start replays nothing.

@@ -26,6 +26,7 @@ func (s *Store) startWorkers() {
 		s.sealers.Go(s.sealLoop)
 	}
 	s.workers.Go(s.flushLoop)
+	s.workers.Go(s.mergeLoop)
 	s.workers.Go(s.tickLoop)
 }
 

@@ -263,8 +263,10 @@ func (p *planner) finish() {
 
 // done reports whether nothing in a window or an overlay will be needed.
 func (p *planner) done(s manifest.Segment) bool {
-	if s.Kind == manifest.Flush {
-		return false // flushes go in the order of their generations
+	if s.Kind == manifest.Flush || len(s.Ranges) == 0 {
+		// Flushes go in the order of their generations; an overlay without
+		// chunks was written for the names in it.
+		return false
 	}
 	for _, r := range s.Ranges {
 		b, ok := p.buckets[r.Bucket]

@@ -224,3 +224,15 @@ func TestASlowBucketDoesNotKeepFlushes(t *testing.T) {
 		}
 	}
 }
+
+// An overlay that was written for the names in it stays; it is not written
+// again and again.
+func TestAnOverlayOfNamesStays(t *testing.T) {
+	m := newModel()
+	m.add(manifest.Flush, 0, []Range{}, map[place]uint64{}) // names only
+	m.run()
+	m.segments = []manifest.Segment{{Seq: 9, Kind: manifest.Overlay, Generation: 1}}
+	if p := m.run(); !p.Empty() {
+		t.Errorf("there is always something to do: %+v", p)
+	}
+}

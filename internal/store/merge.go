@@ -1,0 +1,394 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/segment"
+	"dalmatiner/internal/window"
+)
+
+const (
+	// closeAfter is how long after its end a window is written: late points of
+	// an hour then need no overlay.
+	closeAfter = time.Hour
+
+	// maxWindowFile cuts a window into files by series id, so that no writer
+	// holds the index of more than some million chunks.
+	maxWindowFile = 256 << 20
+
+	// maxRounds bounds one call: what a round leaves to do is for the next
+	// flush. Two rounds are what a day that closes takes.
+	maxRounds = 16
+)
+
+// MergeResult says what a merge did.
+type MergeResult struct {
+	Windows  int // written
+	Overlays int // written, 0 or 1
+	Removed  int // segments
+	Bytes    int64
+	Took     time.Duration
+}
+
+// Merge merges what is closed until nothing is left to do.
+func (s *Store) Merge(ctx context.Context) (MergeResult, error) {
+	s.mergeMu.Lock()
+	defer s.mergeMu.Unlock()
+	start := s.o.Now()
+	var sum MergeResult
+	for round := 0; ; round++ {
+		r, err := s.mergeRound(ctx)
+		sum.Windows += r.Windows
+		sum.Overlays += r.Overlays
+		sum.Removed += r.Removed
+		sum.Bytes += r.Bytes
+		sum.Took = s.o.Now().Sub(start)
+		if err != nil || r.Windows+r.Overlays+r.Removed == 0 || round == maxRounds {
+			return sum, err
+		}
+	}
+}
+
+// merging is a round of merges under way.
+type merging struct {
+	s       *Store
+	plan    window.Plan
+	sources []*storedSegment // all segments when the round began
+	out     []*storedSegment
+	damaged map[uint64]error
+	carried bool // the identities of what goes away are in an output
+	late    map[uint64]map[manifest.Range]int64
+}
+
+// mergeRound makes one plan and does what it says. Everything is committed in
+// one edit: after a crash before it the outputs are strays and are removed.
+func (s *Store) mergeRound(ctx context.Context) (MergeResult, error) {
+	s.view.RLock()
+	m := &merging{s: s, sources: slices.Clone(s.segments), damaged: map[uint64]error{}, late: map[uint64]map[manifest.Range]int64{}}
+	s.view.RUnlock()
+	metas := make([]manifest.Segment, len(m.sources))
+	for i, seg := range m.sources {
+		metas[i] = seg.meta
+	}
+	m.plan = window.Make(metas, s.mergeBuckets(metas), m.lateBytes)
+	if m.plan.Empty() {
+		return MergeResult{}, nil
+	}
+	err := m.write(ctx)
+	if err == nil {
+		err = m.commit()
+	}
+	if err != nil {
+		for _, o := range m.out {
+			err = errors.Join(err, o.reader.Close())
+		}
+		return MergeResult{}, fmt.Errorf("merge: %w", err)
+	}
+	r := MergeResult{Windows: len(m.plan.Windows), Removed: len(m.plan.Remove)}
+	if len(m.plan.Overlay) > 0 {
+		r.Overlays = 1
+	}
+	for _, o := range m.out {
+		r.Bytes += o.info.Size
+	}
+	s.counters.merges.Add(1)
+	s.counters.mergedBytes.Add(r.Bytes)
+	return r, nil
+}
+
+// mergeBuckets says of every bucket what is closed and what has expired. A
+// window is closed some time after its end, and when the bucket's data has gone
+// on past it: a backfill closes its windows as it goes.
+func (s *Store) mergeBuckets(segments []manifest.Segment) map[uint32]window.Bucket {
+	newest := make(map[uint32]int64)
+	for i := range segments {
+		for _, r := range segments[i].Ranges {
+			newest[r.Bucket] = max(newest[r.Bucket], r.Past)
+		}
+	}
+	out := make(map[uint32]window.Bucket)
+	now := s.clock.Load() / int64(time.Millisecond)
+	for _, b := range s.buckets.all() {
+		perChunk := b.info.Resolution * chunk.Slots
+		closed := min((now-closeAfter.Milliseconds())/perChunk, newest[b.info.ID]-window.Small)
+		w := window.Bucket{ClosedBefore: max(closed, 0)}
+		if ttl := b.ttl.Load(); ttl > 0 {
+			w.ExpiredBefore = max((now/b.info.Resolution-ttl)/chunk.Slots, 0)
+		}
+		out[b.info.ID] = w
+	}
+	return out
+}
+
+// lateBytes returns what a segment holds of a window, from its index.
+func (m *merging) lateBytes(seq uint64, r manifest.Range) int64 {
+	seg := m.source(seq)
+	if m.late[seq] == nil {
+		m.late[seq] = make(map[manifest.Range]int64)
+		for _, b := range seg.meta.Ranges {
+			err := seg.reader.Entries(b.Bucket, func(number int64, n int) {
+				first := number - number%window.Small
+				m.late[seq][manifest.Range{Bucket: b.Bucket, First: first, Past: first + window.Small}] += int64(n)
+			})
+			if err != nil {
+				m.s.reportDamage("segment "+seg.name(), err)
+			}
+		}
+	}
+	var n int64
+	for first := r.First; first < r.Past; first += window.Small {
+		n += m.late[seq][manifest.Range{Bucket: r.Bucket, First: first, Past: first + window.Small}]
+	}
+	return n
+}
+
+func (m *merging) source(seq uint64) *storedSegment {
+	i := slices.IndexFunc(m.sources, func(s *storedSegment) bool { return s.meta.Seq == seq })
+	return m.sources[i]
+}
+
+// write writes all outputs of the plan.
+func (m *merging) write(ctx context.Context) error {
+	var merger window.Merger
+	for _, r := range m.plan.Windows {
+		if err := m.window(ctx, &merger, r); err != nil {
+			return err
+		}
+	}
+	if len(m.plan.Overlay) > 0 || !m.carried && m.identities() > 0 {
+		return m.overlay(ctx, &merger)
+	}
+	return nil
+}
+
+// window writes one window, cut into files by series.
+func (m *merging) window(ctx context.Context, merger *window.Merger, r manifest.Range) error {
+	var sources []window.Source
+	for _, seg := range m.sources {
+		if slices.ContainsFunc(seg.meta.Ranges, func(o manifest.Range) bool {
+			return o.Bucket == r.Bucket && o.First < r.Past && o.Past > r.First
+		}) {
+			sources = append(sources, mergeSource(seg))
+		}
+	}
+	out := &windowWriter{m: m, r: r}
+	damaged, err := merger.Merge(ctx, r.Bucket, r.First, r.Past, sources, out.add)
+	m.noteDamage(damaged)
+	return errors.Join(err, out.close(err != nil))
+}
+
+func mergeSource(seg *storedSegment) window.Source {
+	return window.Source{
+		Seq: seg.meta.Seq, Generation: seg.meta.Generation, Window: seg.meta.Kind == manifest.Window, Reader: seg.reader,
+	}
+}
+
+func (m *merging) noteDamage(damaged map[uint64]error) {
+	for seq, err := range damaged {
+		if m.damaged[seq] == nil {
+			m.s.reportDamage("segment "+m.source(seq).name(), err)
+		}
+		m.damaged[seq] = err
+	}
+}
+
+// windowWriter writes the files of a window.
+type windowWriter struct {
+	m     *merging
+	r     manifest.Range
+	open  *openSegment
+	bytes int
+	last  segment.Hash
+}
+
+func (o *windowWriter) add(h segment.Hash, number int64, points int, data []byte) error {
+	if o.open != nil && o.bytes > maxWindowFile && h != o.last {
+		if err := o.close(false); err != nil {
+			return err
+		}
+	}
+	if o.open == nil {
+		open, err := o.m.create(manifest.Window)
+		if err != nil {
+			return err
+		}
+		open.w.Describe(int64(o.m.plan.Generation), o.r.First, uint32(o.r.Past-o.r.First))
+		o.open, o.bytes = open, 0
+	}
+	o.last = h
+	o.bytes += len(data)
+	return o.open.w.Add(o.r.Bucket, h, number, points, data)
+}
+
+func (o *windowWriter) close(abort bool) error {
+	open := o.open
+	o.open = nil
+	switch {
+	case open == nil:
+		return nil
+	case abort:
+		return open.w.Abort()
+	}
+	return o.m.finish(open, o.m.plan.Generation, []manifest.Range{o.r})
+}
+
+// overlay writes the overlay of the plan. It takes the identities along where
+// no window could.
+func (m *merging) overlay(ctx context.Context, merger *window.Merger) error {
+	open, err := m.create(manifest.Overlay)
+	if err != nil {
+		return err
+	}
+	open.w.Describe(int64(m.plan.OverlayGeneration), 0, 0)
+	var ranges window.Ranges
+	for _, part := range m.plan.Overlay {
+		var sources []window.Source
+		for _, seq := range part.From {
+			sources = append(sources, mergeSource(m.source(seq)))
+		}
+		damaged, err := merger.Merge(ctx, part.Bucket, part.First, part.Past, sources,
+			func(h segment.Hash, number int64, points int, data []byte) error {
+				ranges.Add(part.Bucket, number)
+				return open.w.Add(part.Bucket, h, number, points, data)
+			})
+		m.noteDamage(damaged)
+		if err != nil {
+			return errors.Join(err, open.w.Abort())
+		}
+	}
+	return m.finish(open, m.plan.OverlayGeneration, ranges.List())
+}
+
+// openSegment is an output being written.
+type openSegment struct {
+	meta manifest.Segment
+	w    *segment.Writer
+}
+
+// create begins an output. The first one takes the identities of everything
+// that goes away.
+func (m *merging) create(kind manifest.Kind) (*openSegment, error) {
+	s := m.s
+	o := &openSegment{meta: manifest.Segment{Seq: s.nextSeq.Add(1) - 1, Kind: kind}}
+	w, err := segment.Create(s.o.FS, s.path(segmentFile(&o.meta)+".tmp"))
+	if err != nil {
+		return nil, err
+	}
+	o.w = w
+	addBuckets(w, s.Buckets())
+	if m.carried {
+		return o, nil
+	}
+	m.carried = true
+	for _, seq := range m.plan.Remove {
+		seg := m.source(seq)
+		err := seg.reader.Series(func(e segment.Series) error {
+			if s.buckets.id(e.Bucket) != nil {
+				w.AddSeries(e)
+			}
+			return nil
+		})
+		if len(segment.Damages(err)) > 0 {
+			m.noteDamage(map[uint64]error{seq: err})
+		} else if err != nil {
+			return nil, errors.Join(err, w.Abort())
+		}
+	}
+	return o, nil
+}
+
+// identities returns how many identities the segments hold that go away.
+func (m *merging) identities() (n int64) {
+	for _, seq := range m.plan.Remove {
+		n += m.source(seq).info.Identities
+	}
+	return n
+}
+
+// finish ends an output.
+func (m *merging) finish(o *openSegment, generation uint64, ranges []manifest.Range) error {
+	o.meta.Generation, o.meta.Ranges = generation, ranges
+	seg, err := m.s.finishSegment(o.meta, o.w)
+	if err != nil {
+		return err
+	}
+	m.out = append(m.out, seg)
+	return nil
+}
+
+// commit makes the round permanent, moves the readers over and removes what is
+// not needed any more. A segment with damage is not deleted but set aside.
+func (m *merging) commit() error {
+	s := m.s
+	e := manifest.Edit{RemoveSegments: m.plan.Remove, NextSeq: s.nextSeq.Load()}
+	for _, o := range m.out {
+		e.AddSegments = append(e.AddSegments, o.meta)
+	}
+	if err := s.manifest.Commit(e); err != nil {
+		s.fail(err)
+		return err
+	}
+	s.o.FlushStep(StepMerged)
+	s.view.Lock()
+	gone := func(seg *storedSegment) bool { return slices.Contains(m.plan.Remove, seg.meta.Seq) }
+	s.segments = slices.DeleteFunc(slices.Clone(s.segments), gone)
+	s.segments = append(s.segments, m.out...)
+	s.sortSegments()
+	s.view.Unlock()
+	// No reader is left in what went away: they hold the view lock.
+	for _, seg := range m.sources {
+		if gone(seg) {
+			m.remove(seg)
+		}
+	}
+	return nil
+}
+
+func (m *merging) remove(seg *storedSegment) {
+	s := m.s
+	err := seg.reader.Close()
+	if m.damaged[seg.meta.Seq] != nil {
+		err = errors.Join(err, s.moveToLost(seg.name()))
+	} else {
+		err = errors.Join(err, s.o.FS.Remove(s.path(seg.name())))
+	}
+	if err != nil {
+		s.o.Logger.Warn("a merged segment stays until the next start", "segment", seg.name(), "err", err)
+	}
+}
+
+// mergeLoop merges in the background after flushes.
+func (s *Store) mergeLoop() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-s.stop
+		cancel()
+	}()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-s.mergeWant:
+		}
+		r, err := s.Merge(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.o.Logger.Error("merge failed; it is tried again after the next flush", "err", err)
+		} else if r.Removed > 0 {
+			s.o.Logger.Debug("merged", "windows", r.Windows, "overlays", r.Overlays, "removed", r.Removed, "bytes", r.Bytes, "took", r.Took)
+		}
+	}
+}
+
+func (s *Store) wantMerge() {
+	select {
+	case s.mergeWant <- struct{}{}:
+	default: // one is already asked for
+	}
+}
