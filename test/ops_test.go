@@ -150,7 +150,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 	n.stop()
 	r := run(t, "ddb", "admin", "check", "--data-dir", dir)
-	if r.code != 1 || !strings.Contains(r.out, "DAMAGED flush/"+filepath.Base(path)+": offset 0, ") || !strings.Contains(r.errOut, "1 places are damaged") {
+	if r.code != 1 || !strings.Contains(r.out, "DAMAGED flush/"+filepath.Base(path)+": offset 0, ") || !strings.Contains(r.errOut, "damaged places: 1") {
 		t.Errorf("offline: %d: %s%s", r.code, r.out, r.errOut)
 	}
 	if r := run(t, "ddb", "restore", "--snapshot", dir, "--data-dir", filepath.Join(dir, "new")); r.code != 1 || !strings.Contains(r.errOut, "the snapshot is damaged") {

@@ -124,7 +124,7 @@ func (c *CheckCommand) Run(env *Env) error {
 		return &UsageError{err}
 	}
 	if report.Damaged > 0 {
-		return fmt.Errorf("%d places are damaged", report.Damaged)
+		return fmt.Errorf("damaged places: %d", report.Damaged)
 	}
 	return nil
 }

@@ -52,8 +52,8 @@ func WriteStatus(w io.Writer, s Status) error {
 	t.add("data", s.DataDir)
 	t.add("buckets", strconv.FormatInt(s.Buckets, 10))
 	t.add("series", strconv.FormatInt(s.Series, 10))
-	t.add("points/s in", number(s.PointsIn))
-	t.add("points/s out", number(s.PointsOut))
+	t.add("points/s in", fmt.Sprintf("%.0f", s.PointsIn))
+	t.add("points/s out", fmt.Sprintf("%.0f", s.PointsOut))
 	t.add("memory", fmt.Sprintf("%s resident, %s Go heap, %s head", size(s.RSSBytes), size(s.HeapBytes), size(s.HeadBytes)))
 	t.add("segments", fmt.Sprintf("%d, %s, %d points, %s bits per point",
 		s.Segments, size(s.SegmentBytes), s.SegmentPoints, bitsPerPoint(s.SegmentBytes, s.SegmentPoints)))
