@@ -1,73 +1,140 @@
 package head
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // Arena hands out the cells of blocks, all of one size, and takes them back.
 // Cells come zeroed. It may be used concurrently.
 //
 // The memory lies outside the Go heap (but see cells_heap.go), so that the
-// collector neither scans it nor paces itself by it.
+// collector neither scans it nor paces itself by it. It is mapped in slabs of
+// several blocks: a slab is large and aligned enough for huge pages, and a
+// page fault then costs 2 MiB and not 4 KiB. With a mapping for every block,
+// the first touch of its pages was a third of what a point cost at a million
+// series.
 type Arena struct {
-	size int // cells of a block
+	size  int // cells of a block
+	slots int // blocks of a slab
 
 	mu    sync.Mutex
-	free  [][]uint64
+	slabs []*slab // with free blocks; the last one is used first
 	inUse int
+	free  int // blocks in slabs and not in use
 }
 
-// Freed blocks keep their pages while there are at most minWarm and a quarter
-// of those in use: every seal is followed by the opening of a block, and a
-// page fault costs more than the write that causes it. What a burst leaves
-// beyond that goes back to the system.
-const minWarm = 64
+// slab is one mapping.
+type slab struct {
+	cells []uint64
+	free  []cellBlock
+}
+
+// cellBlock is the place of a block in its slab.
+type cellBlock struct {
+	cells []uint64
+	dirty bool // was in use: must be cleared
+}
+
+// Cells are the cells of one block.
+type Cells struct {
+	Words []uint64
+	slab  *slab
+}
+
+const (
+	// slabBytes is the least size of a slab: eight huge pages.
+	slabBytes = 16 << 20
+
+	// keepFree is how many free blocks stay mapped beyond an eighth of those
+	// in use: a block is opened for every one that was sealed. What a burst
+	// leaves beyond that goes back to the system, slab by slab.
+	keepFree = 128
+)
 
 // NewArena returns an arena of blocks of the given number of cells.
-func NewArena(cells int) *Arena { return &Arena{size: cells} }
+func NewArena(cells int) *Arena {
+	return &Arena{size: cells, slots: max(1, slabBytes/(cells*8))}
+}
 
 // Alloc returns the zeroed cells of one block.
-func (a *Arena) Alloc() []uint64 {
+func (a *Arena) Alloc() Cells {
 	a.mu.Lock()
-	a.inUse++
-	n := len(a.free)
-	if n == 0 {
-		a.mu.Unlock()
-		return mapCells(a.size)
+	if len(a.slabs) == 0 {
+		a.addSlab()
 	}
-	cells := a.free[n-1]
-	a.free = a.free[:n-1]
+	n := len(a.slabs) - 1
+	s := a.slabs[n]
+	b := s.free[len(s.free)-1]
+	s.free = s.free[:len(s.free)-1]
+	if len(s.free) == 0 {
+		a.slabs = a.slabs[:n]
+	}
+	a.inUse++
+	a.free--
 	a.mu.Unlock()
-	clear(cells)
-	return cells
+	if b.dirty {
+		clear(b.cells)
+	}
+	return Cells{Words: b.cells, slab: s}
+}
+
+func (a *Arena) addSlab() {
+	s := &slab{cells: mapCells(a.size * a.slots)}
+	for i := range a.slots {
+		s.free = append(s.free, cellBlock{cells: s.cells[i*a.size : (i+1)*a.size : (i+1)*a.size]})
+	}
+	a.slabs = append(a.slabs, s)
+	a.free += a.slots
 }
 
 // Free takes back what Alloc returned. The caller must not touch it again.
-func (a *Arena) Free(cells []uint64) {
+func (a *Arena) Free(c Cells) {
 	a.mu.Lock()
+	s := c.slab
+	if len(s.free) == 0 {
+		a.slabs = append(a.slabs, s)
+	}
+	s.free = append(s.free, cellBlock{cells: c.Words, dirty: true})
 	a.inUse--
-	if len(a.free) < minWarm+a.inUse/4 {
-		a.free = append(a.free, cells)
-		cells = nil
+	a.free++
+	var gone *slab
+	if len(s.free) == a.slots && a.free-a.slots >= keepFree+a.inUse/8 {
+		gone = s
+		a.drop(s)
 	}
 	a.mu.Unlock()
-	if cells != nil {
-		unmapCells(cells)
+	if gone != nil {
+		unmapCells(gone.cells)
 	}
 }
 
-// Bytes returns the memory of the blocks in use and of those kept warm.
-func (a *Arena) Bytes() (inUse, warm int64) {
+func (a *Arena) drop(s *slab) {
+	a.slabs = slices.DeleteFunc(a.slabs, func(o *slab) bool { return o == s })
+	a.free -= a.slots
+}
+
+// Bytes returns the memory of the blocks in use and of the free ones that are
+// kept.
+func (a *Arena) Bytes() (inUse, free int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return int64(a.inUse) * int64(a.size) * 8, int64(len(a.free)) * int64(a.size) * 8
+	return int64(a.inUse) * int64(a.size) * 8, int64(a.free) * int64(a.size) * 8
 }
 
-// Release gives the warm blocks back to the system. The arena stays usable.
+// Release gives the slabs without a block in use back to the system. The arena
+// stays usable.
 func (a *Arena) Release() {
 	a.mu.Lock()
-	free := a.free
-	a.free = nil
+	var gone []*slab
+	for _, s := range slices.Clone(a.slabs) {
+		if len(s.free) == a.slots {
+			gone = append(gone, s)
+			a.drop(s)
+		}
+	}
 	a.mu.Unlock()
-	for _, cells := range free {
-		unmapCells(cells)
+	for _, s := range gone {
+		unmapCells(s.cells)
 	}
 }

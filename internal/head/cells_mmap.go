@@ -15,14 +15,16 @@ import (
 func mapCells(n int) []uint64 {
 	mem, err := unix.Mmap(-1, 0, n*8, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
-		panic(fmt.Sprintf("mapping %d bytes for a head block: %v", n*8, err))
+		panic(fmt.Sprintf("mapping %d bytes for head blocks: %v", n*8, err))
 	}
+	// A kernel without huge pages serves small ones.
+	_ = unix.Madvise(mem, unix.MADV_HUGEPAGE)
 	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(mem))), n)
 }
 
 func unmapCells(cells []uint64) {
 	mem := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(cells))), len(cells)*8)
 	if err := unix.Munmap(mem); err != nil {
-		panic(fmt.Sprintf("unmapping %d bytes of a head block: %v", len(mem), err))
+		panic(fmt.Sprintf("unmapping %d bytes of head blocks: %v", len(mem), err))
 	}
 }

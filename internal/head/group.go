@@ -46,6 +46,7 @@ type Group struct {
 type block struct {
 	start     int64
 	cells     []uint64
+	mem       Cells // what cells are part of
 	firstLSN  uint64
 	opened    int64 // coarse clock, nanoseconds
 	lastWrite int64
@@ -255,7 +256,8 @@ func (g *Group) block(slot int64) *block {
 		g.close(0)
 		i--
 	}
-	g.cur = &block{start: start, cells: g.arena.Alloc()}
+	mem := g.arena.Alloc()
+	g.cur = &block{start: start, cells: mem.Words, mem: mem}
 	g.open = slices.Insert(g.open, i, g.cur)
 	return g.cur
 }
@@ -301,7 +303,7 @@ func (g *Group) Kill() Usage {
 	}
 	u := g.usage()
 	for _, b := range g.open {
-		g.arena.Free(b.cells)
+		g.arena.Free(b.mem)
 	}
 	g.open, g.cur = nil, nil
 	g.tiles, g.flushing = nil, nil

@@ -35,7 +35,7 @@ func BenchmarkApplyRow(b *testing.B) {
 			b.StopTimer()
 			g.mu.Lock()
 			for _, blk := range g.sealing {
-				g.arena.Free(blk.cells)
+				g.arena.Free(blk.mem)
 			}
 			g.sealing = nil
 			g.mu.Unlock()
@@ -47,7 +47,7 @@ func BenchmarkApplyRow(b *testing.B) {
 // BenchmarkSeal is one point of a full block, transposed and encoded.
 func BenchmarkSeal(b *testing.B) {
 	g := testGroup(Width)
-	blk := &block{cells: g.arena.Alloc()}
+	blk := &block{cells: g.arena.Alloc().Words}
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range blk.cells {
 		blk.cells[i] = point.FromInt(r.Int64N(1000))

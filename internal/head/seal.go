@@ -52,7 +52,7 @@ func (s *Sealer) Seal(g *Group) (tileBytes int64, ok bool) {
 		g.tiles = append(g.tiles, t)
 		tileBytes = t.bytes()
 	}
-	g.arena.Free(b.cells)
+	g.arena.Free(b.mem)
 	g.sealed.Broadcast()
 	return tileBytes, true
 }
