@@ -135,7 +135,8 @@ func (s *Store) capture() *flushing {
 	}
 	s.commit.Lock()
 	defer s.commit.Unlock()
-	f.lsn = s.logEnd()
+	// What is replayed for its points alone was in the account before.
+	f.lsn = max(s.logEnd(), s.accounted)
 	f.account = s.account.Snapshot()
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()

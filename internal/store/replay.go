@@ -69,6 +69,7 @@ func (s *Store) replay(state *manifest.State) error {
 	for _, f := range state.Floors() {
 		from = min(from, f.LSN)
 	}
+	s.accounted = wal.LSN(state.AccountLSN)
 	s.replayed.Store(max(from, 1))
 	s.startWorkers()
 	report, err := s.log.Replay(wal.LSN(from), r.record)

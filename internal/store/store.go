@@ -58,6 +58,7 @@ type Store struct {
 	closed  bool // guarded by flushMu
 
 	replayed    atomic.Uint64 // the first record not yet replayed; 0 after the replay
+	accounted   wal.LSN       // of the snapshot that the start found
 	lastFlush   atomic.Int64  // steady clock
 	clock       atomic.Int64  // coarse unix time in nanoseconds
 	steady      atomic.Int64  // coarse time in nanoseconds that never steps back: for ages
@@ -192,8 +193,8 @@ func (s *Store) logChange(rec []byte, apply func()) error {
 	return nil
 }
 
-// logEnd returns the position below which every record is in the head and in
-// the account: the end of the log, or how far its replay has come.
+// logEnd returns the position below which every record is in the head: the end
+// of the log, or how far its replay has come.
 func (s *Store) logEnd() wal.LSN {
 	if lsn := s.replayed.Load(); lsn != 0 {
 		return wal.LSN(lsn)
