@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/manifest"
 )
 
 // flips is how many single bits are flipped in each file: the whole suite has
@@ -64,7 +66,9 @@ func TestAFlippedBitIsNamed(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	clock, whole := newTestClock(), vfs.NewMem()
-	fillRows(t, testOptions(whole, clock)).Crash()
+	s := fillRows(t, testOptions(whole, clock))
+	mergeRows(t, s, clock)
+	s.Crash()
 	kinds := make(map[string]int)
 	err := walkFiles(whole, "/data", "", func(file string, size int64) error {
 		kind := file[:strings.IndexAny(file+"/", "/")]
@@ -82,7 +86,7 @@ func TestAFlippedBitIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{versionFile, manifestFile, walDir, flushDir, catalogueDir} {
+	for _, kind := range []string{versionFile, manifestFile, walDir, flushDir, segmentDirs[manifest.Window], catalogueDir} {
 		if kinds[kind] < flips {
 			t.Errorf("%d flips in %s, want %d or more", kinds[kind], kind, flips)
 		}

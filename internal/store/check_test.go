@@ -66,6 +66,24 @@ func fillRows(t fataler, o Options) *Store {
 	return s
 }
 
+// mergeRows lets half a day pass, so that the segments become a window.
+func mergeRows(t *testing.T, s *Store, clock *testClock) {
+	t.Helper()
+	clock.advance(12 * time.Hour)
+	s.advance(clock.Now())
+	sendRows(t, s, 43200, 43210)
+	if _, err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Merge(t.Context()); err != nil || r.Windows == 0 {
+		t.Fatalf("%v: %+v", err, r)
+	}
+	sendRows(t, s, 43210, 43220)
+	if err := s.log.Sync(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // checkRows counts the words that are missing of the first slots; none may be
 // another than the one sent.
 func checkRows(t fataler, s *Store, slots int64) (missing int) {
@@ -160,6 +178,52 @@ func TestCheckOfAWholeStore(t *testing.T) {
 	if r := mustCheck(t, fs, "/data"); r.Damaged != 0 || r.Points != rowSeries*rowSlots*3/4 || len(r.Expected) != 0 {
 		t.Errorf("after a clean stop: %+v", r)
 	}
+}
+
+// What merges and deletions leave is whole, and so is a snapshot of it.
+func TestCheckAfterMerges(t *testing.T) {
+	fs, clock := vfs.NewMem(), newTestClock()
+	s := fillRows(t, testOptions(fs, clock))
+	defer func() { s.Crash() }()
+	x := mustSession(t, s, "gone")
+	for i := range rowSeries {
+		x.Point(key(i), epoch, point.FromInt(1))
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mergeRows(t, s, clock)
+	if err := s.DeleteBucket("gone"); err != nil {
+		t.Fatal(err)
+	}
+	op := NewOperations(s)
+	for _, what := range []string{"deleted", "flushed", "merged"} {
+		if r, err := op.Check(t.Context(), CheckOptions{}); err != nil || r.Damaged != 0 {
+			t.Errorf("%s: %v, %v", what, err, r.Damages)
+		}
+		if what == "deleted" {
+			sendRows(t, s, 43220, 43230)
+			if _, err := s.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		} else if _, err := s.Merge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snap, err := op.Snapshot(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored := restoreInto(t, fs, snap.Dir, "/restored", clock)
+	if missing := checkRows(t, restored, rowSlots*3/4); missing != 0 {
+		t.Errorf("%d words are missing", missing)
+	}
+	restored.Crash()
+	s.Crash()
+	if r := mustCheck(t, fs, "/data"); r.Damaged != 0 {
+		t.Errorf("offline: %v", r.Damages)
+	}
+	s = mustOpen(t, testOptions(fs, clock))
 }
 
 // list is the names and the content of all files.
