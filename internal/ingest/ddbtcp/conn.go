@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"dalmatiner/internal/store"
@@ -24,13 +25,15 @@ const (
 
 // conn is one connection.
 type conn struct {
-	s   *Server
-	nc  net.Conn
-	buf []byte
-	r   int // unread bytes are buf[r:w]
-	w   int
-	out []byte
-	enc wire.GetEncoder
+	s    *Server
+	nc   net.Conn
+	buf  []byte
+	lent *[]byte // what buf is of pool, or nil
+	pool *sync.Pool
+	r    int // unread bytes are buf[r:w]
+	w    int
+	out  []byte
+	enc  wire.GetEncoder
 
 	stream   *wire.StreamParser // nil in normal mode
 	sink     *sink
@@ -118,7 +121,7 @@ func (c *conn) fill() error {
 	c.r = 0
 	if c.w == len(c.buf) {
 		// One message fills the buffer. Its limit was checked by the parser.
-		c.grow(2 * len(c.buf))
+		c.grow()
 	}
 	if err := c.armDeadline(); err != nil {
 		return err
@@ -127,7 +130,7 @@ func (c *conn) fill() error {
 	c.s.stats.BytesRead.Add(int64(n))
 	c.w += n
 	if c.w == len(c.buf) && len(c.buf) < maxBuffer {
-		c.grow(4 * len(c.buf)) // a busy sender
+		c.grow() // a busy sender
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return c.idle()
@@ -135,10 +138,35 @@ func (c *conn) fill() error {
 	return err
 }
 
-func (c *conn) grow(size int) {
-	buf := make([]byte, size)
-	c.w = copy(buf, c.buf[c.r:c.w])
-	c.r, c.buf = 0, buf
+// borrow takes the buffer from a pool: senders that reconnect for every flush
+// would otherwise have a new one cleared each time.
+func (c *conn) borrow(pool *sync.Pool) {
+	c.pool, c.lent = pool, pool.Get().(*[]byte)
+	c.buf = *c.lent
+}
+
+// giveBack ends the use of the buffer.
+func (c *conn) giveBack() {
+	if c.lent != nil {
+		c.pool.Put(c.lent)
+	}
+	c.buf, c.lent = nil, nil
+}
+
+// grow makes the buffer larger: a large one of the pool, or for a message that
+// does not fit it, one of its own.
+func (c *conn) grow() {
+	old, pool, lent := c.buf, c.pool, c.lent
+	if size := 2 * len(old); size <= maxBuffer {
+		c.borrow(&c.s.large)
+	} else {
+		c.buf, c.lent = make([]byte, size), nil
+	}
+	c.w = copy(c.buf, old[c.r:c.w])
+	c.r = 0
+	if lent != nil {
+		pool.Put(lent)
+	}
 }
 
 // armDeadline makes a read return in time to commit points that wait for a

@@ -47,8 +47,9 @@ type Server struct {
 	closed bool
 	wg     sync.WaitGroup
 
-	buffers sync.Pool // *[]byte of startBuffer bytes
-	stats   Stats
+	small sync.Pool // *[]byte of startBuffer bytes
+	large sync.Pool // *[]byte of maxBuffer bytes
+	stats Stats
 }
 
 // Stats counts what the server did. The fields only grow, but for Connections.
@@ -74,8 +75,12 @@ func New(o Options) *Server {
 	o.MaxMessage = max(o.MaxMessage, wire.MinStreamLimit)
 	s := &Server{o: o, conns: make(map[net.Conn]struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.buffers.New = func() any {
+	s.small.New = func() any {
 		b := make([]byte, startBuffer)
+		return &b
+	}
+	s.large.New = func() any {
+		b := make([]byte, maxBuffer)
 		return &b
 	}
 	return s
@@ -154,14 +159,14 @@ func (s *Server) start(nc net.Conn) {
 }
 
 func (s *Server) serve(nc net.Conn) {
-	buf := s.buffers.Get().(*[]byte)
-	c := &conn{s: s, nc: nc, buf: *buf}
+	c := &conn{s: s, nc: nc}
+	c.borrow(&s.small)
 	err := c.run()
 	_ = nc.Close() // nothing is pending: replies are written before run returns
 	if err != nil {
 		s.o.Logger.Info("connection closed", "peer", nc.RemoteAddr().String(), "err", err)
 	}
-	s.buffers.Put(buf)
+	c.giveBack()
 }
 
 // Shutdown closes all connections and waits for them; what they had received
