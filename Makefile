@@ -4,7 +4,8 @@
 # make check   what must be green before a change lands
 # make bench   the table of bench/results
 GO      ?= go
-LDFLAGS  = -s -w
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS  = -s -w -X dalmatiner/internal/config.version=$(VERSION)
 
 .PHONY: build demo test check format vet lint race fuzz bench clean
 

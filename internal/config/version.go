@@ -2,9 +2,16 @@ package config
 
 import "runtime/debug"
 
-// BuildVersion returns the version the running program was built from: the
-// module's version or the commit, with "+dirty" for uncommitted changes.
+// version is set by the linker (see the Makefile).
+var version string
+
+// BuildVersion returns the version the running program was built from: what
+// the build said, else the module's version or the commit, with "+dirty" for
+// uncommitted changes.
 func BuildVersion() string {
+	if version != "" {
+		return version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
@@ -13,9 +20,8 @@ func BuildVersion() string {
 }
 
 func describeBuild(info *debug.BuildInfo) string {
-	version := info.Main.Version
-	if version != "" && version != "(devel)" {
-		return version
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
 	}
 	revision, dirty := "", ""
 	for _, s := range info.Settings {

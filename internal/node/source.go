@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -25,10 +24,16 @@ type source struct {
 func (s source) Bucket(name string) (query.Bucket, error) {
 	b, err := s.store.BucketByName(name)
 	if errors.Is(err, store.ErrUnknownBucket) {
-		err = fmt.Errorf("%w (%w)", err, query.ErrUnknownBucket)
+		err = unknownBucket{err}
 	}
 	return query.Bucket{ID: b.ID, Name: b.Name, Resolution: b.Resolution, TTL: b.TTL}, err
 }
+
+// unknownBucket is the store's error in the words of the engine.
+type unknownBucket struct{ error }
+
+func (e unknownBucket) Unwrap() error        { return e.error }
+func (e unknownBucket) Is(target error) bool { return target == query.ErrUnknownBucket }
 
 func (s source) Metrics(ctx context.Context, b query.Bucket, prefix []byte, fn func(key []byte) bool) error {
 	return s.store.Metrics(ctx, store.BucketInfo{ID: b.ID, Name: b.Name}, prefix, fn)

@@ -236,19 +236,23 @@ type damageList struct {
 // maxDamageNames bounds the list: the count goes on.
 const maxDamageNames = 1000
 
-func (d *damageList) add(name string) {
+// add counts damage and reports whether its name is new to the list.
+func (d *damageList) add(name string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.count++
-	if len(d.names) < maxDamageNames && !slices.Contains(d.names, name) {
-		d.names = append(d.names, name)
+	if len(d.names) == maxDamageNames || slices.Contains(d.names, name) {
+		return false
 	}
+	d.names = append(d.names, name)
+	return true
 }
 
 // reportDamage names, counts and logs damage (I5).
 func (s *Store) reportDamage(what string, err error) {
-	s.damage.add(fmt.Sprintf("%s: %v", what, err))
-	s.o.Logger.Error("damaged data was found and is not served", "what", what, "err", err)
+	if s.damage.add(fmt.Sprintf("%s: %v", what, err)) { // once, however often it is met
+		s.o.Logger.Error("damaged data was found and is not served", "what", what, "err", err)
+	}
 }
 
 // Damage returns what was found damaged since the start, and how often.
