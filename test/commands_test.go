@@ -62,7 +62,7 @@ func TestAdminCommands(t *testing.T) {
 			})
 			send(t, n, "metrics", key(t, "a"), past(time.Minute), point.FromInt(1), point.FromInt(2))
 			perform(t, n, program, []step{
-				{line("flush"), 0, `Flushed 2 points of 1 series into [0-9a-f]{16}\.seg: \d+ bytes in \S+ ms\.\n`},
+				{line("flush"), 0, `Flushed 2 points of 1 series into flush/[0-9a-f]{16}\.seg: \d+ bytes in \S+ ms\.\n`},
 				{line("flush"), 0, `Nothing to flush\.\n`},
 				{line("account"), 0, `Bucket +Received .*\nmetrics +2 +2 +0 +0 +0 +0 +0\nreceived = .*: holds in every line\n` +
 					`lost later: none\nrefused requests: query_unknown_bucket 1\n`},
