@@ -16,20 +16,6 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// The published queries, letter by letter.
-const (
-	waitQuery  = `SELECT max(cloud.zones.cpu.nwait.e2be6f6c-2005-4f2d-aff9-f427b9 BUCKET tachyon, 1m) LAST 1h`
-	usageQuery = `select
-  max(cloud.zones.cpu.usage.f242021c-c5eb-4c53-a609-64bee4 BUCKET tachyon, 1h),
-  max(cloud.zones.cpu.usage.b02df988-2abf-4364-8f55-c39eb3 BUCKET tachyon, 1h),
-  max(cloud.zones.cpu.usage.7d1a1a3b-f3e9-4388-a938-c3a866 BUCKET tachyon, 1h),
-  max(cloud.zones.cpu.usage.986ea915-f274-41c4-9ac5-b3dbd1 BUCKET tachyon, 1h),
-  max(cloud.zones.cpu.usage.1333cf62-b8f1-496a-b2e1-5ec9d4 BUCKET tachyon, 1h),
-  max(cloud.zones.cpu.usage.c6a34e43-a242-46e5-89af-b25431 BUCKET tachyon, 1h),
-  max(cloud.zones.cpu.usage.e86f77ef-27a3-44c2-9348-f2319b BUCKET tachyon, 1h) LAST 1d`
-	rateQuery = `SELECT avg(sum(*.mps BUCKET dalmatinerdb), 5m) AS 'metrics/s' LAST 1h`
-)
-
 // TestPublishedQueries: verbatim over HTTP, as GET and as POST, on a day of
 // haggar's series; in memory, in segments, and after a crash.
 func TestPublishedQueries(t *testing.T) {
@@ -42,8 +28,8 @@ func TestPublishedQueries(t *testing.T) {
 	data := haggar.Data{Preset: haggar.Published, Seed: 3}
 	check := func(state string) {
 		t.Helper()
-		checkMaxima(t, n, state, waitQuery, data, 60, 60, 7)
-		checkMaxima(t, n, state, usageQuery, data, 24, 3600, 0, 1, 2, 3, 4, 5, 6)
+		checkMaxima(t, n, state, haggar.WaitQuery, data, 60, 60, 7)
+		checkMaxima(t, n, state, haggar.UsageQuery, data, 24, 3600, 0, 1, 2, 3, 4, 5, 6)
 	}
 	check("in memory")
 	checkRate(t, n)
@@ -54,7 +40,7 @@ func TestPublishedQueries(t *testing.T) {
 	n.kill()
 	n = startNode(t, dir)
 	check("after kill -9")
-	for _, text := range []string{waitQuery, usageQuery} {
+	for _, text := range []string{haggar.WaitQuery, haggar.UsageQuery} {
 		status, body := httpGet(t, n, "/?q="+url.QueryEscape(text))
 		if status != http.StatusOK || !strings.HasPrefix(body, `{"start":`) {
 			t.Errorf("as GET: status %d: %.200s", status, body)
@@ -112,7 +98,7 @@ func checkRate(t *testing.T, n *node) {
 		}
 		return sum == want
 	})
-	r := query(t, n, rateQuery)
+	r := query(t, n, haggar.RateQuery)
 	if len(r.Results) != 1 || r.Results[0].Name != "'metrics/s'" || len(r.Results[0].Values) != 12 {
 		t.Fatalf("got %+v", r)
 	}

@@ -16,21 +16,7 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// The published queries, letter by letter.
-const (
-	waitQuery  = `SELECT max(cloud.zones.cpu.nwait.e2be6f6c-2005-4f2d-aff9-f427b9 BUCKET tachyon, 1m) LAST 1h`
-	usageQuery = `select
-  max(cloud.zones.cpu.usage.f242021c-c5eb-4c53-a609-64bee4 BUCKET tachyon, 1h),
-  max(cloud.zones.cpu.usage.b02df988-2abf-4364-8f55-c39eb3 BUCKET tachyon, 1h),
-  max(cloud.zones.cpu.usage.7d1a1a3b-f3e9-4388-a938-c3a866 BUCKET tachyon, 1h),
-  max(cloud.zones.cpu.usage.986ea915-f274-41c4-9ac5-b3dbd1 BUCKET tachyon, 1h),
-  max(cloud.zones.cpu.usage.1333cf62-b8f1-496a-b2e1-5ec9d4 BUCKET tachyon, 1h),
-  max(cloud.zones.cpu.usage.c6a34e43-a242-46e5-89af-b25431 BUCKET tachyon, 1h),
-  max(cloud.zones.cpu.usage.e86f77ef-27a3-44c2-9348-f2319b BUCKET tachyon, 1h) LAST 1d`
-	rateQuery = `SELECT avg(sum(*.mps BUCKET dalmatinerdb), 5m) AS 'metrics/s' LAST 1h`
-
-	selfBucket = "dalmatinerdb"
-)
+const selfBucket = "dalmatinerdb"
 
 const (
 	minCoverage = 0.95
@@ -41,12 +27,12 @@ const (
 
 // askWait asks for the maxima per minute of one series.
 func (s *session) askWait(ctx context.Context) error {
-	return s.askMaxima(ctx, waitQuery, []int{7}, time.Hour, time.Minute)
+	return s.askMaxima(ctx, haggar.WaitQuery, []int{7}, time.Hour, time.Minute)
 }
 
 // askUsage asks for the maxima per hour of seven series.
 func (s *session) askUsage(ctx context.Context) error {
-	return s.askMaxima(ctx, usageQuery, []int{0, 1, 2, 3, 4, 5, 6}, 24*time.Hour, time.Hour)
+	return s.askMaxima(ctx, haggar.UsageQuery, []int{0, 1, 2, 3, 4, 5, 6}, 24*time.Hour, time.Hour)
 }
 
 // askMaxima runs a query for maxima of published series, prints the result and
@@ -125,7 +111,7 @@ func (s *session) askRate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := s.ask(ctx, rateQuery)
+	r, err := s.ask(ctx, haggar.RateQuery)
 	if err != nil {
 		return err
 	}
