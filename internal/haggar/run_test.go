@@ -149,7 +149,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 		send(t, s, c)
 		return string(s.raw[0])
 	}
-	if run(1) != run(1) {
+	if first, again := run(1), run(1); first != again {
 		t.Error("two runs of one seed send different bytes")
 	}
 	if run(1) == run(2) {

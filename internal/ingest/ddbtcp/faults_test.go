@@ -46,8 +46,7 @@ func TestShutdownIsNotOvertakenByADeadline(t *testing.T) {
 			here, there := net.Pipe()
 			ended := make(chan struct{})
 			told := make(chan struct{})
-			var hooked *hookedConn
-			hooked = &hookedConn{Conn: there, wants: wants, before: func() {
+			hooked := &hookedConn{Conn: there, wants: wants, before: func() {
 				go func() {
 					f.srv.Shutdown()
 					close(ended)
