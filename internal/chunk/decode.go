@@ -7,27 +7,36 @@ import (
 
 // DecodeRange writes the set slots of [from, from+len(dst)) of the chunk src to
 // dst and leaves the others of dst as they are, so that a newer chunk can be
-// laid over an older one. Only the lanes that the range touches are decoded.
+// laid over an older one. Only the lanes that the range touches are decoded;
+// the other pieces of a composite are not even looked at behind their headers.
 // After an error dst is unchanged or partly written.
 func DecodeRange(dst []uint64, src []byte, from int) error {
 	if from < 0 || from+len(dst) > Slots {
 		return fmt.Errorf("slots [%d, %d) of a chunk of %d", from, from+len(dst), Slots)
+	}
+	if IsComposite(src) {
+		return decodeComposite(dst, src, from)
 	}
 	var f frame
 	r := reader{src: src}
 	if err := f.parse(&r); err != nil {
 		return err
 	}
+	return decodeFrame(dst, &r, &f, from)
+}
+
+// decodeFrame decodes a range of what is behind the header f.
+func decodeFrame(dst []uint64, r *reader, f *frame, from int) error {
 	// Cut the range to the slots between the first and the last set one.
 	if skip := f.FirstOff - from; skip > 0 {
 		dst, from = dst[min(skip, len(dst)):], from+skip
 	}
 	dst = dst[:max(0, min(len(dst), f.LastOff+1-from))]
 	if f.shape == shapeMask {
-		return decodeMasked(dst, &r, &f, from)
+		return decodeMasked(dst, r, f, from)
 	}
 	var v values
-	if err := v.parse(&r, &f); err != nil {
+	if err := v.parse(r, f); err != nil {
 		return err
 	}
 	if len(dst) > 0 {

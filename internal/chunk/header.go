@@ -226,8 +226,11 @@ func (r *reader) float() float64 {
 }
 
 // ParseHeader reads the aggregates of the chunk src. It does not look at the
-// payload behind them.
+// payload behind them. Those of a composite are combined from its pieces.
 func ParseHeader(src []byte) (Header, error) {
+	if IsComposite(src) {
+		return parseComposite(src)
+	}
 	var f frame
 	r := reader{src: src}
 	err := f.parse(&r)

@@ -84,11 +84,12 @@ func (c *Capture) Empty() bool { return len(c.tiles) == 0 && len(c.late.runs) ==
 // Flusher turns captures into chunks. It holds scratch memory and is not for
 // concurrent use.
 type Flusher struct {
-	enc   chunk.Encoder
-	words [chunk.Slots]uint64
-	data  []byte
-	nums  []int64
-	parts []latePart
+	enc    chunk.Encoder
+	words  [chunk.Slots]uint64
+	data   []byte
+	nums   []int64
+	parts  []latePart
+	pieces [][]byte // of one chunk
 }
 
 // Emit takes one encoded chunk: its number is its first slot divided by
@@ -163,25 +164,32 @@ func (f *Flusher) number(c *Capture, col int) {
 }
 
 // one returns the encoding of one chunk. A chunk that is a single piece is
-// that piece, byte for byte; anything else is decoded and encoded as a whole.
+// that piece, byte for byte. Some pieces of a chunk are listed as they are: the
+// others come with a later flush, and the merge of both decodes and encodes
+// everything again. A complete chunk, and what a late point corrects, is
+// decoded and encoded as a whole.
 func (f *Flusher) one(c *Capture, col int, num int64, tiles []*tile, late []latePart) ([]byte, error) {
-	var single []byte
-	pieces := 0
+	f.pieces = f.pieces[:0]
 	for _, t := range tiles {
 		if p := t.piece(col); len(p) > 0 {
-			single = p
-			pieces++
+			f.pieces = append(f.pieces, p)
 		}
 	}
-	if pieces == 1 && len(late) == 0 {
-		return single, nil
+	if len(late) == 0 {
+		switch n := len(f.pieces); {
+		case n == 1:
+			return f.pieces[0], nil
+		case n < int(chunk.Slots/c.group.height):
+			var err error
+			if f.data, err = chunk.AppendComposite(f.data[:0], f.pieces); err == nil {
+				return f.data, nil
+			}
+		}
 	}
 	clear(f.words[:])
-	for _, t := range tiles {
-		if p := t.piece(col); len(p) > 0 {
-			if err := chunk.DecodeRange(f.words[:], p, 0); err != nil {
-				return nil, err
-			}
+	for _, p := range f.pieces {
+		if err := chunk.DecodeRange(f.words[:], p, 0); err != nil {
+			return nil, err
 		}
 	}
 	for i := range late {

@@ -70,7 +70,8 @@ func newCursor(src Source, bucket uint32, first, past int64) *cursor {
 // Merge hands the chunks of the bucket numbered [first, past) to emit, by
 // series and number: of a slot that several sources hold, the one of the
 // highest generation wins. A chunk that only one source holds is copied byte
-// for byte. damaged are the sources in which blocks were damaged, with the
+// for byte, unless it is a composite: the bytes depend on the words only, not
+// on when they were flushed. damaged are the sources in which blocks were damaged, with the
 // damage; what they held there is missing.
 func (m *Merger) Merge(ctx context.Context, bucket uint32, first, past int64, sources []Source, emit Emit) (damaged map[uint64]error, err error) {
 	sources = slices.Clone(sources)
@@ -128,7 +129,7 @@ func lowest(dst []*cursor, cursors []*cursor) []*cursor {
 func (m *Merger) one(same []*cursor, emit Emit) error {
 	it := &same[0].item
 	data := it.data
-	if len(same) > 1 {
+	if len(same) > 1 || chunk.IsComposite(data) {
 		clear(m.words[:])
 		for _, c := range same {
 			if err := chunk.DecodeRange(m.words[:], c.item.data, 0); err != nil {

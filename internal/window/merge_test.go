@@ -22,14 +22,37 @@ const testSeries = 5
 // points are slots of series; the last write of a slot wins.
 type points map[[2]int64]uint64
 
+// encode is how a chunk of a segment is written.
+type encode func(words []uint64) []byte
+
+// whole encodes a chunk as the head does when it has all of it.
+func whole(words []uint64) []byte {
+	var enc chunk.Encoder
+	return enc.Append(nil, 0, words)
+}
+
+// listed encodes a chunk as a list of pieces where that is possible.
+func listed(words []uint64) []byte {
+	var enc chunk.Encoder
+	var pieces [][]byte
+	for at := 0; at < len(words); at += chunk.Lane {
+		if p := enc.Append(nil, at, words[at:at+chunk.Lane]); len(p) > 0 {
+			pieces = append(pieces, p)
+		}
+	}
+	if data, err := chunk.AppendComposite(nil, pieces); err == nil {
+		return data
+	}
+	return whole(words)
+}
+
 // writeSegment makes a segment of points, chunk by chunk.
-func writeSegment(t *rapid.T, fs vfs.FS, name string, p points) *segment.Reader {
+func writeSegment(t *rapid.T, fs vfs.FS, name string, p points, form encode) *segment.Reader {
 	t.Helper()
 	w, err := segment.Create(fs, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var enc chunk.Encoder
 	for series := range int64(testSeries) {
 		for number := range int64(4) {
 			var words [chunk.Slots]uint64
@@ -41,7 +64,7 @@ func writeSegment(t *rapid.T, fs vfs.FS, name string, p points) *segment.Reader 
 				}
 			}
 			if n > 0 {
-				if err := w.Add(1, hash(series), number, n, enc.Append(nil, 0, words[:])); err != nil {
+				if err := w.Add(1, hash(series), number, n, form(words[:])); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -69,6 +92,9 @@ func merged(t *rapid.T, sources []Source, first, past int64) (encoded []byte, p 
 	var m Merger
 	p = make(points)
 	damaged, err := m.Merge(context.Background(), 1, first, past, sources, func(h segment.Hash, number int64, n int, data []byte) error {
+		if chunk.IsComposite(data) {
+			return fmt.Errorf("chunk %d of %s was not encoded again", number, h)
+		}
 		encoded = fmt.Appendf(encoded, "%s %d %d ", h, number, n)
 		encoded = append(encoded, data...)
 		var words [chunk.Slots]uint64
@@ -95,10 +121,12 @@ func merged(t *rapid.T, sources []Source, first, past int64) (encoded []byte, p 
 }
 
 // Equal points give equal bytes, however they came: in one segment, or cut
-// into segments at random with stale values in the older ones.
+// into segments at random with stale values in the older ones, encoded as a
+// whole or as a list of pieces.
 func TestMergeDependsOnThePointsOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
+		forms := []encode{whole, listed}
 		fs := vfs.NewMem()
 		truth := make(points)
 		parts := make([]points, rapid.IntRange(1, 6).Draw(t, "segments"))
@@ -108,7 +136,7 @@ func TestMergeDependsOnThePointsOnly(t *testing.T) {
 		for range r.IntN(3000) {
 			at := [2]int64{r.Int64N(testSeries), r.Int64N(4 * chunk.Slots)}
 			for i := r.IntN(len(parts)); i < len(parts); i += 1 + r.IntN(3) { // rewritten later
-				parts[i][at] = point.FromInt(r.Int64N(50))
+				parts[i][at] = value(r)
 			}
 		}
 		for _, p := range parts {
@@ -116,14 +144,14 @@ func TestMergeDependsOnThePointsOnly(t *testing.T) {
 		}
 		var sources []Source
 		for i, p := range parts {
-			reader := writeSegment(t, fs, fmt.Sprintf("%d.seg", i), p)
+			reader := writeSegment(t, fs, fmt.Sprintf("%d.seg", i), p, forms[r.IntN(2)])
 			defer func() { _ = reader.Close() }()
 			sources = append(sources, Source{Seq: uint64(i), Generation: uint64(i), Reader: reader})
 		}
 		r.Shuffle(len(sources), func(i, j int) { sources[i], sources[j] = sources[j], sources[i] })
 		first, past := r.Int64N(3), 1+r.Int64N(4)
 		got, gotPoints := merged(t, sources, first, past)
-		one := writeSegment(t, fs, "truth.seg", truth)
+		one := writeSegment(t, fs, "truth.seg", truth, whole)
 		defer func() { _ = one.Close() }()
 		want, _ := merged(t, []Source{{Reader: one}}, first, past)
 		if !bytes.Equal(got, want) {
@@ -133,6 +161,38 @@ func TestMergeDependsOnThePointsOnly(t *testing.T) {
 			if n := at[1] / chunk.Slots; n >= first && n < past && gotPoints[at] != v {
 				t.Fatalf("series %d slot %d holds %x, want %x", at[0], at[1], gotPoints[at], v)
 			}
+		}
+	})
+}
+
+// value is an integer, or now and then a float.
+func value(r *rand.Rand) uint64 {
+	if r.IntN(500) == 0 {
+		return point.FromFloat(r.NormFloat64())
+	}
+	return point.FromInt(r.Int64N(50))
+}
+
+// A list of pieces is encoded as a whole even where no other source holds the
+// chunk; anything else is copied.
+func TestMergeEncodesALoneComposite(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		fs := vfs.NewMem()
+		p := make(points)
+		lanes := rapid.IntRange(2, chunk.Slots/chunk.Lane).Draw(t, "lanes")
+		for slot := range int64(lanes * chunk.Lane) {
+			p[[2]int64{0, slot}] = point.FromInt(rapid.Int64Range(0, 9).Draw(t, "value"))
+		}
+		var got [2][]byte
+		for i, form := range []encode{whole, listed} {
+			r := writeSegment(t, fs, fmt.Sprintf("%d.seg", i), p, form)
+			got[i], _ = merged(t, []Source{{Reader: r}}, 0, 4)
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !bytes.Equal(got[0], got[1]) {
+			t.Fatalf("%d lanes: %d bytes from a whole, %d from a list", lanes, len(got[0]), len(got[1]))
 		}
 	})
 }

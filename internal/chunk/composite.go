@@ -1,0 +1,218 @@
+package chunk
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"dalmatiner/internal/point"
+)
+
+const (
+	// compositeForm is the form byte of a chunk that is a list of pieces.
+	compositeForm = 1 << 5
+	// minPieces and maxPieces bound a composite: one piece needs no list, and
+	// in one of pieces shorter than a lane the headers would outweigh the rest.
+	minPieces = 2
+	maxPieces = maxLanes
+)
+
+// IsComposite reports whether the chunk src is a list of pieces, so that
+// encoding its words gives fewer bytes and other ones.
+func IsComposite(src []byte) bool { return len(src) > 0 && src[0] == compositeForm }
+
+// AppendComposite appends a chunk that holds the pieces, as Append made them,
+// to dst without decoding them. There are 2 to 12 pieces, ascending and without
+// a slot in common, none composite itself. It returns dst and an error where
+// they are not so, and where the headers do not give the float sums in the
+// order of Sum: a piece with floats has to lie within one lane, be the only one
+// with floats there, and be set from the start of the lane on where the gap
+// before it carries a float. The words then have to be encoded as a whole.
+func AppendComposite(dst []byte, pieces [][]byte) ([]byte, error) {
+	if len(pieces) < minPieces || len(pieces) > maxPieces {
+		return dst, fmt.Errorf("composite of %d pieces, want %d to %d", len(pieces), minPieces, maxPieces)
+	}
+	var g gather
+	for _, p := range pieces {
+		if err := g.add(p); err != nil {
+			return dst, err
+		}
+	}
+	dst = append(dst, compositeForm, byte(len(pieces)))
+	for _, p := range pieces {
+		dst = binary.AppendUvarint(dst, uint64(len(p)))
+	}
+	for _, p := range pieces {
+		dst = append(dst, p...)
+	}
+	return dst, nil
+}
+
+// parts reads the pieces of a composite one after the other.
+type parts struct {
+	n       int
+	lengths reader
+	pieces  reader
+}
+
+func parseParts(src []byte) (parts, error) {
+	r := reader{src: src[1:]}
+	p := parts{n: int(r.u8())}
+	if p.n < minPieces || p.n > maxPieces {
+		return p, fmt.Errorf("%w: composite of %d pieces, want %d to %d", ErrCorrupt, p.n, minPieces, maxPieces)
+	}
+	p.lengths = r
+	rest := uint64(0)
+	for range p.n {
+		n := r.uvarint()
+		r.bad = r.bad || n > uint64(len(src)) // so that the sum cannot overflow
+		rest += n
+	}
+	if r.bad || rest != uint64(len(r.src)) {
+		return p, fmt.Errorf("%w: composite of %d pieces of %d bytes, %d are there", ErrCorrupt, p.n, rest, len(r.src))
+	}
+	p.pieces = r
+	return p, nil
+}
+
+// next returns the next piece; parseParts has checked that it is there.
+func (p *parts) next() []byte { return p.pieces.take(int(p.lengths.uvarint())) }
+
+// parseComposite combines the headers of the pieces.
+func parseComposite(src []byte) (Header, error) {
+	p, err := parseParts(src)
+	if err != nil {
+		return Header{}, err
+	}
+	var g gather
+	for range p.n {
+		if err := g.add(p.next()); err != nil {
+			return Header{}, err
+		}
+	}
+	return g.header(), nil
+}
+
+// decodeComposite decodes the pieces that the range touches.
+func decodeComposite(dst []uint64, src []byte, from int) error {
+	p, err := parseParts(src)
+	if err != nil {
+		return err
+	}
+	past := -1
+	for range p.n {
+		piece := p.next()
+		var f frame
+		r := reader{src: piece}
+		if err := f.parse(&r); err != nil {
+			return err
+		}
+		if f.FirstOff <= past {
+			return fmt.Errorf("%w: piece from slot %d on behind one to slot %d", ErrCorrupt, f.FirstOff, past)
+		}
+		past = f.LastOff
+		if f.LastOff < from || f.FirstOff >= from+len(dst) {
+			continue
+		}
+		if err := decodeFrame(dst, &r, &f, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gather combines the headers of pieces.
+type gather struct {
+	h             Header
+	plain, filled laneSum
+}
+
+// add takes the next piece.
+func (g *gather) add(piece []byte) error {
+	var f frame
+	r := reader{src: piece}
+	if err := f.parse(&r); err != nil {
+		return err
+	}
+	h := &g.h
+	if h.Count == 0 {
+		h.FirstOff, h.First = f.FirstOff, f.First
+		h.Min, h.Max = f.Min, f.Max
+	} else {
+		if f.FirstOff <= h.LastOff {
+			return fmt.Errorf("%w: piece from slot %d on behind one to slot %d", ErrCorrupt, f.FirstOff, h.LastOff)
+		}
+		g.carry(f.FirstOff)
+		if h.Min == point.Unset || f.Min != point.Unset && Less(f.Min, h.Min) {
+			h.Min = f.Min
+		}
+		if h.Max == point.Unset || f.Max != point.Unset && Less(h.Max, f.Max) {
+			h.Max = f.Max
+		}
+	}
+	h.Count += f.Count
+	h.LastOff, h.Last = f.LastOff, f.Last
+	h.Sum = h.Sum.Plus(Sum{Hi: f.Sum.Hi, Lo: f.Sum.Lo})
+	h.Filled = h.Filled.Plus(Sum{Hi: f.Filled.Hi, Lo: f.Filled.Lo})
+	if f.class == classInts {
+		return nil
+	}
+	lane := f.FirstOff / Lane
+	if f.LastOff/Lane != lane || !g.plain.put(lane, f.Sum.Float) || !g.filled.put(lane, f.Filled.Float) {
+		return fmt.Errorf("%w: the headers of the pieces do not give the float sum, slots %d to %d", ErrCorrupt, f.FirstOff, f.LastOff)
+	}
+	return nil
+}
+
+// carry goes on with the last word up to the slot to.
+func (g *gather) carry(to int) {
+	h := &g.h
+	if point.KindOf(h.Last) != point.KindFloat {
+		h.Filled = h.Filled.Plus(Repeat(h.Last, to-h.LastOff-1))
+		return
+	}
+	v := point.Float(h.Last)
+	for slot := h.LastOff + 1; slot < to; slot++ {
+		g.filled.add(slot/Lane, v)
+	}
+}
+
+func (g *gather) header() Header {
+	g.h.Sum.Float, g.h.Filled.Float = g.plain.sum(), g.filled.sum()
+	return g.h
+}
+
+// laneSum adds floats in the order of Sum.
+type laneSum struct {
+	total, partial float64
+	lane           int
+	open           bool // the lane has floats
+}
+
+// enter makes lane the one that is added to. Lanes without floats would add
+// +0, which changes no sum that started at +0.
+func (s *laneSum) enter(lane int) {
+	if s.open && lane == s.lane {
+		return
+	}
+	s.total += s.partial
+	s.partial, s.lane, s.open = 0, lane, false
+}
+
+func (s *laneSum) add(lane int, v float64) {
+	s.enter(lane)
+	s.partial += v
+	s.open = true
+}
+
+// put takes the sum of a part of a lane, and reports false when the lane has
+// floats already: adding the values one by one could give another sum.
+func (s *laneSum) put(lane int, sum float64) bool {
+	s.enter(lane)
+	if s.open {
+		return false
+	}
+	s.partial, s.open = sum, true
+	return true
+}
+
+func (s *laneSum) sum() float64 { return canonical(s.total + s.partial) }

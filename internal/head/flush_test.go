@@ -1,0 +1,90 @@
+package head
+
+import (
+	"bytes"
+	"testing"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/point"
+)
+
+// flushed returns the only chunk of a flush of one column with these points,
+// written in order, and late ones on top.
+func flushed(t *testing.T, words []uint64, late map[int64]uint64) []byte {
+	t.Helper()
+	g := testGroup(1)
+	log := func(*account.Counts) (uint64, error) { return 1, nil }
+	apply := func(slot int64, w uint64) {
+		if _, err := g.Apply(Write{Slot: slot, Words: []uint64{w}}, 0, log); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, w := range words {
+		if w != point.Unset {
+			apply(int64(i), w)
+		}
+	}
+	g.CloseBlocks(func(uint64, int64, int64) bool { return true })
+	for slot, w := range late {
+		apply(slot, w)
+	}
+	var sealer Sealer
+	for _, ok := sealer.Seal(g); ok; {
+		_, ok = sealer.Seal(g)
+	}
+	c := g.BeginFlush()
+	var f Flusher
+	var chunks [][]byte
+	err := f.Column(&c, 0, func(_ int64, data []byte) error {
+		chunks = append(chunks, bytes.Clone(data))
+		return nil
+	})
+	if err != nil || len(chunks) != 1 {
+		t.Fatalf("%d chunks, %v", len(chunks), err)
+	}
+	return chunks[0]
+}
+
+// Some pieces of a chunk are listed; one piece, all pieces, corrected ones and
+// floats whose sum a list cannot give are what the encoder makes of the words.
+func TestFlushListsSomePieces(t *testing.T) {
+	ints := make([]uint64, chunk.Slots)
+	floats := make([]uint64, chunk.Slots)
+	for i := range ints {
+		ints[i] = point.FromInt(int64(i * i % 1000))
+		floats[i] = point.FromFloat(1 / float64(i+1))
+	}
+	gap := append([]uint64{}, floats[:3*testHeight]...)
+	clear(gap[testHeight : testHeight+2])
+	for _, c := range []struct {
+		name  string
+		words []uint64
+		late  map[int64]uint64
+		list  bool
+	}{
+		{"one piece", ints[:testHeight], nil, false},
+		{"two pieces", ints[:testHeight+1], nil, true},
+		{"all but one", ints[:chunk.Slots-testHeight], nil, true},
+		{"complete", ints, nil, false},
+		{"corrected", ints[:3*testHeight], map[int64]uint64{70: point.FromInt(5)}, false},
+		{"floats", floats[:3*testHeight], nil, true},
+		{"a float carried into a piece", gap, nil, false},
+	} {
+		got := flushed(t, c.words, c.late)
+		words := append([]uint64{}, c.words...)
+		for slot, w := range c.late {
+			words[slot] = w
+		}
+		var enc chunk.Encoder
+		want := enc.Append(nil, 0, words)
+		if chunk.IsComposite(got) != c.list || !c.list && !bytes.Equal(got, want) {
+			t.Errorf("%s: %d bytes with form %#x, encoded as a whole %d", c.name, len(got), got[0], len(want))
+		}
+		h, err := chunk.ParseHeader(got)
+		whole, err2 := chunk.ParseHeader(want)
+		if err != nil || err2 != nil || h != whole {
+			t.Errorf("%s: header %+v, want %+v, %v %v", c.name, h, whole, err, err2)
+		}
+	}
+}
