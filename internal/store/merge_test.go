@@ -171,7 +171,9 @@ func TestMergesLeaveOneWindowADay(t *testing.T) {
 			days++
 		}
 	}
-	if days != 3 || kinds[manifest.Flush] > 3 || len(s.segments) > 20 {
+	// The data touches five days. The first three are closed for long; the
+	// fourth is, or is not yet, depending on when the last merge ran.
+	if days < 3 || days > 4 || kinds[manifest.Flush] > 3 || len(s.segments) > 20 {
 		t.Errorf("%d day windows, segments by kind %v", days, kinds)
 	}
 	s.Crash()
