@@ -203,20 +203,24 @@ func holds(window manifest.Segment, r Range) bool {
 }
 
 // worthRewriting reports whether the late points of a window have grown too
-// large for overlays.
+// large for overlays. What a segment held when the window was written is in it,
+// and is not late, however long the segment stays for the sake of others.
 func (p *planner) worthRewriting(w Range) bool {
 	if p.jobs[w] {
 		return true
 	}
 	var own, late int64
+	var generation uint64
 	for _, s := range p.segments {
-		if s.Kind == manifest.Window {
-			if s.Ranges[0] == w {
-				own += s.Bytes
-			}
-			continue
+		if s.Kind == manifest.Window && s.Ranges[0] == w {
+			own += s.Bytes
+			generation = max(generation, s.Generation)
 		}
-		late += p.late(s.Seq, w)
+	}
+	for _, s := range p.segments {
+		if s.Kind != manifest.Window && s.Generation > generation {
+			late += p.late(s.Seq, w)
+		}
 	}
 	return late*maxLate > own
 }

@@ -236,3 +236,26 @@ func TestAnOverlayOfNamesStays(t *testing.T) {
 		t.Errorf("there is always something to do: %+v", p)
 	}
 }
+
+// An overlay stays for the sake of a slow bucket after a window took the rest
+// of it over. That rest is not late: the window is not rewritten for a single
+// late point, time and again.
+func TestWhatAWindowHoldsIsNotLate(t *testing.T) {
+	fast, slow := Range{Bucket: 1, First: 0, Past: 10}, Range{Bucket: 2, First: 0, Past: 10}
+	segments := []manifest.Segment{
+		{Seq: 65, Kind: manifest.Overlay, Generation: 64, Ranges: []Range{fast, slow}, Bytes: 1000},
+		{Seq: 68, Kind: manifest.Window, Generation: 67, Ranges: []Range{fast}, Bytes: 1000},
+		{Seq: 69, Kind: manifest.Flush, Generation: 69, Ranges: []Range{fast}, Bytes: 100},
+	}
+	inFast := map[uint64]int64{65: 900, 69: 50}
+	late := func(seq uint64, _ Range) int64 { return inFast[seq] }
+	p := Make(segments, map[uint32]Bucket{1: {ClosedBefore: 40}, 2: {}}, late)
+	if len(p.Windows) != 0 || len(p.Overlay) != 1 || !slices.Equal(p.Remove, []uint64{69}) {
+		t.Errorf("5 %% of late points: %+v, want an overlay of them", p)
+	}
+	inFast[69]++
+	p = Make(segments, map[uint32]Bucket{1: {ClosedBefore: 40}, 2: {}}, late)
+	if !slices.Equal(p.Windows, []Range{fast}) {
+		t.Errorf("more than that: %+v, want the window to be rewritten", p)
+	}
+}
