@@ -36,10 +36,12 @@ const (
 // sample is one load of one server.
 type sample struct {
 	points    int64
+	warm      int64   // points that went ahead
 	seconds   float64 // until the server had read everything
 	cpu       cpu     // with the flush behind the load
 	now, peak int64   // resident bytes
 	gc        float64 // share of cpu
+	merge     cpu     // of merging what the load left, apart from cpu
 	head      string  // what of the memory was the head's before the flush
 }
 
@@ -48,12 +50,15 @@ func (s *sample) nanos() float64 { return s.per(s.cpu.sum()) }
 // per returns nanoseconds per point.
 func (s *sample) per(d time.Duration) float64 { return float64(d) / float64(s.points) }
 
+// perAll is per for what all points caused, those that went ahead included.
+func (s *sample) perAll(d time.Duration) float64 { return float64(d) / float64(s.points+s.warm) }
+
 // pair is both servers under the same bytes, one after the other.
 type pair struct{ discard, ddb sample }
 
 // uniform is a load of uniform values that ends at the present.
 func uniform(agents, metrics int, rows int64) haggar.Config {
-	start := time.Now().Add(-time.Duration(rows+60) * time.Second).Truncate(time.Second)
+	start := time.Now().Add(-time.Duration(rows+warmRows+60) * time.Second).Truncate(time.Second)
 	return haggar.Config{
 		Bucket: haggar.DefaultBucket, Agents: agents, Metrics: metrics, Steps: rows,
 		Fast: true, Batch: true, CacheConnections: true, Start: start,
@@ -76,12 +81,15 @@ func (b *bench) send(ctx context.Context, s *server, c haggar.Config) (haggar.Su
 	return sum, nil
 }
 
-// load measures a server under a load. One row goes ahead, so that the series
-// are known. The store is flushed at the end: sealing and writing are part of
-// what a point costs.
+// warmRows go ahead of a measured load: the series are known then, and the
+// blocks of the head are in memory. Four blocks of 60 rows stay open.
+const warmRows = 300
+
+// load measures a server under a load. The store is flushed at the end: sealing
+// and writing are part of what a point costs. Merging is measured by itself.
 func (b *bench) load(ctx context.Context, s *server, c haggar.Config) (sample, error) {
 	first := c
-	first.Steps = 1
+	first.Steps = min(warmRows, c.Steps)
 	if _, err := b.send(ctx, s, first); err != nil {
 		return sample{}, err
 	}
@@ -89,12 +97,12 @@ func (b *bench) load(ctx context.Context, s *server, c haggar.Config) (sample, e
 	if err != nil {
 		return sample{}, err
 	}
-	c.Start = c.Start.Add(time.Second)
+	c.Start = c.Start.Add(time.Duration(first.Steps) * time.Second)
 	sum, err := b.send(ctx, s, c)
 	if err != nil {
 		return sample{}, err
 	}
-	out := sample{points: sum.Points, seconds: sum.Seconds}
+	out := sample{points: sum.Points, warm: first.Steps * int64(c.Agents*c.Metrics), seconds: sum.Seconds}
 	if s.data != "" {
 		if out.head, err = s.headNote(ctx); err != nil {
 			return sample{}, err
@@ -109,13 +117,29 @@ func (b *bench) load(ctx context.Context, s *server, c haggar.Config) (sample, e
 	}
 	out.cpu = after.sub(before)
 	if s.data != "" {
-		if err := s.accepted(ctx, c.Bucket, sum.Points+int64(c.Agents*c.Metrics)); err != nil {
+		if err := s.accepted(ctx, c.Bucket, out.points+out.warm); err != nil {
+			return sample{}, err
+		}
+		if out.merge, err = s.merge(ctx); err != nil {
 			return sample{}, err
 		}
 		out.gc = collecting(s.lines()).Seconds() / after.sum().Seconds()
 	}
 	out.now, out.peak, err = s.memory()
 	return out, err
+}
+
+// merge merges what is there to merge and returns its processor time.
+func (s *server) merge(ctx context.Context) (cpu, error) {
+	before, err := s.cpuTime()
+	if err != nil {
+		return cpu{}, err
+	}
+	if _, err := s.client().Merge(ctx); err != nil {
+		return cpu{}, err
+	}
+	after, err := s.cpuTime()
+	return after.sub(before), err
 }
 
 // accepted checks that the store's account has every point that was sent, and
@@ -143,7 +167,7 @@ func (b *bench) compare(ctx context.Context, c haggar.Config, reps int) ([]pair,
 			return nil, err
 		}
 		data := filepath.Join(b.dir, "ingest")
-		p.ddb, err = b.loadNew(ctx, c, func() (*server, error) { return b.startDDB(data) }, (*server).stop)
+		p.ddb, err = b.loadNew(ctx, c, func() (*server, error) { return b.startDDB(data, "merge.background=off") }, (*server).stop)
 		if err = errors.Join(err, os.RemoveAll(data)); err != nil {
 			return nil, err
 		}
@@ -215,6 +239,8 @@ func ingestRow(name string, series int, steps int64) func(*bench, context.Contex
 		t.add(of(pairs, area, "ddb", "ns/point", func(p *pair) float64 { return p.ddb.nanos() }).
 			because("of it %s in the kernel; over the load and the flush behind it",
 				mid(pairs, func(p *pair) float64 { return p.ddb.per(p.ddb.cpu.sys) })))
+		t.add(of(pairs, area, "ddb, merging", "ns/point", func(p *pair) float64 { return p.ddb.perAll(p.ddb.merge.sum()) }).
+			because("apart: of all points of the run, by itself at the end"))
 		t.add(of(pairs, area, "discard", "ns/point", func(p *pair) float64 { return p.discard.nanos() }).
 			because("the same bytes, read and thrown away, all of it but %s in the kernel",
 				mid(pairs, func(p *pair) float64 { return p.discard.per(p.discard.cpu.user) })))

@@ -75,6 +75,12 @@ func (c *Client) Flush(ctx context.Context) (Flushed, error) {
 	return out, c.post(ctx, "/admin/flush", struct{}{}, &out)
 }
 
+// Merge makes the node merge its segments until nothing is left to merge.
+func (c *Client) Merge(ctx context.Context) (Merged, error) {
+	var out Merged
+	return out, c.post(ctx, "/admin/merge", struct{}{}, &out)
+}
+
 // Account reads the ledger: totals of all buckets or of one, or with minutes
 // above 0 one row for each of the last minutes.
 func (c *Client) Account(ctx context.Context, bucket string, minutes int) (Account, error) {

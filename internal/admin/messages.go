@@ -66,6 +66,15 @@ type Flushed struct {
 	TookUS  int64  `json:"took_us"`
 }
 
+// Merged is the answer to POST /admin/merge: what was written and taken away.
+type Merged struct {
+	Windows  int   `json:"windows"`
+	Overlays int   `json:"overlays"`
+	Removed  int   `json:"removed"` // segments that the written ones replace
+	Bytes    int64 `json:"bytes"`
+	TookUS   int64 `json:"took_us"`
+}
+
 // Account is the answer to GET /admin/account: the ledger of every point.
 type Account struct {
 	Rows     []AccountRow      `json:"rows"`

@@ -11,6 +11,13 @@ import (
 type FlushCommand struct {
 	Target `embed:""`
 	Output `embed:""`
+	Merge  bool `help:"Then merge segments until nothing is left to merge; the node does it by itself in the background."`
+}
+
+// flushed is what the command prints.
+type flushed struct {
+	Flushed
+	Merge *Merged `json:"merge,omitempty"`
 }
 
 // Run flushes and prints what was written.
@@ -19,15 +26,29 @@ func (c *FlushCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.write(env, f, func(w io.Writer) error {
-		if f.Segment == "" {
-			_, err := fmt.Fprintln(w, "Nothing to flush.")
+	out := flushed{Flushed: f}
+	if c.Merge {
+		m, err := c.client().Merge(env.Context)
+		if err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(w, "Flushed %d points of %d series into %s: %d bytes in %s ms.\n",
+		out.Merge = &m
+	}
+	return c.write(env, out, func(w io.Writer) error { return writeFlushed(w, &out) })
+}
+
+func writeFlushed(w io.Writer, f *flushed) error {
+	text := "Nothing to flush.\n"
+	if f.Segment != "" {
+		text = fmt.Sprintf("Flushed %d points of %d series into %s: %d bytes in %s ms.\n",
 			f.Points, f.Series, f.Segment, f.Bytes, milliseconds(time.Duration(f.TookUS)*time.Microsecond))
-		return err
-	})
+	}
+	if m := f.Merge; m != nil {
+		text += fmt.Sprintf("Merged %d segments into %d windows and %d overlays: %d bytes in %s ms.\n",
+			m.Removed, m.Windows, m.Overlays, m.Bytes, milliseconds(time.Duration(m.TookUS)*time.Microsecond))
+	}
+	_, err := io.WriteString(w, text)
+	return err
 }
 
 // AccountCommand shows the ledger.

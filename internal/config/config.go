@@ -52,6 +52,8 @@ type Config struct {
 	FlushBytes    int64         // flush.bytes
 	FlushInterval time.Duration // flush.interval
 
+	MergeBackground bool // merge.background
+
 	AutoCreate    bool          // bucket.auto_create
 	Resolution    time.Duration // bucket.resolution of auto-created buckets
 	PointsPerFile int64         // points_per_file of auto-created buckets

@@ -101,6 +101,9 @@ var keys = []key{
 	durationKey("flush.interval", "12m", time.Second, 24*time.Hour, "longest time between flushes",
 		func(c *Config) *time.Duration { return &c.FlushInterval }),
 
+	switchKey("merge.background", "on", "merge segments into windows as these close",
+		func(c *Config) *bool { return &c.MergeBackground }),
+
 	switchKey("bucket.auto_create", "on", "create an unknown bucket when points arrive for it",
 		func(c *Config) *bool { return &c.AutoCreate }),
 	durationKey("bucket.resolution", "1s", time.Millisecond, 366*24*time.Hour, "time between points of an auto-created bucket",

@@ -152,6 +152,14 @@ func (a *api) flush(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, admin.Flushed{Segment: f.Segment, Bytes: f.Bytes, Points: f.Points, Series: f.Series, TookUS: f.Took.Microseconds()})
 }
 
+func (a *api) merge(w http.ResponseWriter, r *http.Request) error {
+	m, err := a.Store.Merge(r.Context())
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, admin.Merged{Windows: m.Windows, Overlays: m.Overlays, Removed: m.Removed, Bytes: m.Bytes, TookUS: m.Took.Microseconds()})
+}
+
 // adminAccount answers with the totals of all buckets or of the one named
 // bucket, or with minutes=N its last N rows.
 func (a *api) adminAccount(w http.ResponseWriter, r *http.Request) error {

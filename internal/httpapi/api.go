@@ -31,6 +31,7 @@ type Store interface {
 	// false. The key is valid during the call.
 	Metrics(ctx context.Context, b store.BucketInfo, prefix []byte, fn func(key []byte) bool) error
 	Flush(ctx context.Context) (store.FlushResult, error)
+	Merge(ctx context.Context) (store.MergeResult, error)
 	Account() *account.Account
 }
 
@@ -174,6 +175,8 @@ func (a *api) find(path string) (route, bool) {
 		return route{methods: "GET", serve: a.adminAccount, admin: true}, true
 	case "/admin/stats":
 		return route{methods: "GET", serve: a.adminStats, admin: true}, true
+	case "/admin/merge":
+		return route{methods: "POST", serve: a.merge, admin: true, changes: true}, true
 	case "/admin/flush":
 		return route{methods: "POST", serve: a.flush, admin: true, changes: true}, true
 	case "/admin/buckets/create":

@@ -122,6 +122,10 @@ func (f *fakeStore) Metrics(_ context.Context, b store.BucketInfo, prefix []byte
 	return f.failure
 }
 
+func (f *fakeStore) Merge(context.Context) (store.MergeResult, error) {
+	return store.MergeResult{Windows: 2, Removed: 3, Bytes: 4000, Took: time.Millisecond}, f.failure
+}
+
 func (f *fakeStore) Flush(context.Context) (store.FlushResult, error) { return f.flushed, f.failure }
 func (f *fakeStore) Account() *account.Account                        { return f.ledger }
 func (f *fakeStore) Stats() store.Stats                               { return store.Stats{Series: 9, Buckets: 2, FreeDisk: 1 << 40} }

@@ -194,6 +194,7 @@ func TestGoldenAdmin(t *testing.T) {
 		get("/admin/account?bucket=nowhere"),
 		get("/admin/stats"),
 		change("/admin/flush", "{}"),
+		change("/admin/merge", "{}"),
 		change("/admin/buckets/create", `{"name":"new","resolution":1000,"ppf":3600,"ttl":"infinity"}`),
 		change("/admin/buckets/create", `{"name":"new","resolution":1000,"ppf":3600,"ttl":60}`),
 		change("/admin/buckets/create", `{"name":"\\xfe","resolution":1000,"ppf":3600}`, "Origin: http://127.0.0.1:8080"),

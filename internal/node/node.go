@@ -92,6 +92,7 @@ func (n *node) storeOptions() (store.Options, error) {
 	o.RingSize, o.CachePoints, o.HeadGrace, o.MaxFuture = c.RingSize, c.CachePoints, c.HeadGrace, c.MaxFuture
 	o.WALSync, o.WALInterval, o.WALMaxSize = mode, c.WALInterval, c.WALMaxSize
 	o.FlushBytes, o.FlushInterval, o.LateMemory, o.MinFree = c.FlushBytes, c.FlushInterval, c.LateMemory, c.MinFree
+	o.BackgroundMerge = c.MergeBackground
 	o.OnFatal = n.fail
 	o.FlushTook = func(d time.Duration) { n.rec.Observe(monitor.StoreWrite, d) }
 	return o, nil

@@ -39,6 +39,8 @@ type Options struct {
 	LateMemory    int64         // late points that cause a flush
 	MinFree       int64         // with less free disk, points are refused
 
+	BackgroundMerge bool // merge after flushes; without it only Merge does
+
 	// OnFatal is called once when the store can no longer keep its promises:
 	// a failed write or fsync. The process should exit.
 	OnFatal func(error)
@@ -73,6 +75,7 @@ func DefaultOptions(dir string) Options {
 		FlushInterval:     12 * time.Minute,
 		LateMemory:        64 << 20,
 		MinFree:           1 << 30,
+		BackgroundMerge:   true,
 		OnFatal:           func(error) {},
 		FlushTook:         func(time.Duration) {},
 		FlushStep:         func(int) {},

@@ -26,7 +26,9 @@ func (s *Store) startWorkers() {
 		s.sealers.Go(s.sealLoop)
 	}
 	s.workers.Go(s.flushLoop)
-	s.workers.Go(s.mergeLoop)
+	if s.o.BackgroundMerge {
+		s.workers.Go(s.mergeLoop)
+	}
 	s.workers.Go(s.tickLoop)
 }
 
