@@ -23,6 +23,7 @@ import (
 // The numbered steps of a flush (design, section 4). Options.FlushStep is
 // called after each.
 const (
+	StepCaptured      = 0 // what is written is taken from the head, and writes go on
 	StepLogSynced     = 1
 	StepSegmentSynced = 2 // written, fsynced, renamed, directory fsynced
 	StepCatalogue     = 3
@@ -133,6 +134,7 @@ func (s *Store) capture() *flushing {
 			f.groups = append(f.groups, g)
 		}
 	}
+	s.o.FlushStep(StepCaptured)
 	s.commit.Lock()
 	defer s.commit.Unlock()
 	// What is replayed for its points alone was in the account before.

@@ -33,6 +33,8 @@ const (
 
 	versionPrefix = "dalmatiner "
 	version       = 1
+
+	minLogFile = 2 << 10 // holds the largest records of most flushes
 )
 
 func (s *Store) path(elem ...string) string {
@@ -199,6 +201,8 @@ func (s *Store) openFiles(state *manifest.State) error {
 	log, err := wal.Open(wal.Options{
 		FS: s.o.FS, Dir: s.path(walDir), Sync: s.o.WALSync, Interval: s.o.WALInterval,
 		MinLSN: wal.LSN(state.AccountLSN), Logger: s.o.Logger, OnFailure: s.fail,
+		// A log is trimmed file by file: a few of them must fit its limit.
+		FileSize: min(wal.DefaultFileSize, max(s.o.WALMaxSize/8, minLogFile)),
 	})
 	s.log = log
 	return err

@@ -26,6 +26,7 @@ func TestAnyCrashLeavesAPrefix(t *testing.T) {
 		o := testOptions(fs, clock)
 		o.FlushBytes = int64(rapid.SampledFrom([]int{1 << 10, 64 << 20}).Draw(t, "flush bytes"))
 		o.CachePoints = rapid.SampledFrom([]int{60, 120, 720}).Draw(t, "cache_points")
+		o.WALMaxSize = rapid.SampledFrom([]int64{8 << 10, 1 << 30}).Draw(t, "wal.max_size")
 		s := mustOpen(t, o)
 		defer func() { s.Crash() }()
 		var h history
