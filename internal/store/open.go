@@ -34,7 +34,7 @@ const (
 	versionPrefix = "dalmatiner "
 	version       = 1
 
-	minLogFile = 2 << 10 // holds the largest records of most flushes
+	minLogFile = 2 << 10 // less is not worth a file
 )
 
 func (s *Store) path(elem ...string) string {
