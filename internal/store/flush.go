@@ -1,12 +1,9 @@
 package store
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -221,7 +218,9 @@ func (s *Store) fillSegment(f *flushing, w *segment.Writer) ([]manifest.Range, e
 	if err != nil {
 		return nil, err
 	}
-	for i := range all {
+	// In the order of the segment's index: the chunks of a partition, and those
+	// of a series, then lie together in the file.
+	for _, i := range inOrder(all) {
 		e := &all[i]
 		ranges.Add(e.bucket, e.number)
 		if err := w.Add(e.bucket, segment.Hash(e.id), e.number, int(e.points), e.data); err != nil {
@@ -252,11 +251,9 @@ type encoded struct {
 // slabSize is the size of the buffers that hold the chunks of a flush.
 const slabSize = 1 << 20
 
-// encode returns the chunks of all captures by bucket, series id and number,
-// which is the order of the segment's index: the chunks of a partition, and
-// those of a series, then lie together in the file. They are made group by
-// group, where a group's tiles are in the cache, and only then sorted: going
-// through the tiles in the order of the ids costs a third more of a flush.
+// encode returns the chunks of all captures. They are made group by group, where
+// a group's tiles are in the cache, and only then put in order: going through
+// the tiles in the order of the ids costs a third more of a flush.
 func (f *flushing) encode() ([]encoded, error) {
 	var fl head.Flusher
 	var all []encoded
@@ -283,9 +280,6 @@ func (f *flushing) encode() ([]encoded, error) {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b encoded) int {
-		return cmp.Or(cmp.Compare(a.bucket, b.bucket), bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.number, b.number))
-	})
 	return all, nil
 }
 
