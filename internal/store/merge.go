@@ -7,11 +7,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cockroachdb/errors/oserror"
+
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/window"
 )
+
+// LostBlocks is the account's cause for points in damaged blocks of a segment
+// that was merged.
+const LostBlocks = "block_damaged"
 
 const (
 	// closeAfter is how long after its end a window is written: late points of
@@ -19,8 +25,10 @@ const (
 	closeAfter = time.Hour
 
 	// maxWindowFile cuts a window into files by series id, so that no writer
-	// holds the index of more than some million chunks.
+	// holds the index of more than some million chunks. Chunks of series that
+	// stand still have a dozen bytes: each counts with indexCost more.
 	maxWindowFile = 256 << 20
+	indexCost     = 32
 
 	// maxRounds bounds one call: what a round leaves to do is for the next
 	// flush. Two rounds are what a day that closes takes.
@@ -61,7 +69,6 @@ type merging struct {
 	plan    window.Plan
 	sources []*storedSegment // all segments when the round began
 	out     []*storedSegment
-	damaged map[uint64]error
 	carried bool // the identities of what goes away are in an output
 	late    map[uint64]map[manifest.Range]int64
 }
@@ -70,25 +77,22 @@ type merging struct {
 // one edit: after a crash before it the outputs are strays and are removed.
 func (s *Store) mergeRound(ctx context.Context) (MergeResult, error) {
 	s.view.RLock()
-	m := &merging{s: s, sources: slices.Clone(s.segments), damaged: map[uint64]error{}, late: map[uint64]map[manifest.Range]int64{}}
+	m := &merging{s: s, sources: slices.Clone(s.segments), late: map[uint64]map[manifest.Range]int64{}}
 	s.view.RUnlock()
 	metas := make([]manifest.Segment, len(m.sources))
 	for i, seg := range m.sources {
 		metas[i] = seg.meta
 	}
-	m.plan = window.Make(metas, s.mergeBuckets(metas), m.lateBytes)
+	short := m.makePlan(metas)
 	if m.plan.Empty() {
-		return MergeResult{}, nil
+		return MergeResult{}, short
 	}
 	err := m.write(ctx)
 	if err == nil {
 		err = m.commit()
 	}
 	if err != nil {
-		for _, o := range m.out {
-			err = errors.Join(err, o.reader.Close())
-		}
-		return MergeResult{}, fmt.Errorf("merge: %w", err)
+		return MergeResult{}, fmt.Errorf("merge: %w", errors.Join(err, m.giveUp()))
 	}
 	r := MergeResult{Windows: len(m.plan.Windows), Removed: len(m.plan.Remove)}
 	if len(m.plan.Overlay) > 0 {
@@ -100,6 +104,68 @@ func (s *Store) mergeRound(ctx context.Context) (MergeResult, error) {
 	s.counters.merges.Add(1)
 	s.counters.mergedBytes.Add(r.Bytes)
 	return r, nil
+}
+
+// makePlan makes the plan. Where the disk has no room for it, what is gone
+// altogether is still removed, and the error says what is missing.
+func (m *merging) makePlan(metas []manifest.Segment) error {
+	buckets := m.s.mergeBuckets(metas)
+	m.plan = window.Make(metas, buckets, m.lateBytes)
+	err := m.checkSpace()
+	if err == nil {
+		return nil
+	}
+	metas = slices.DeleteFunc(metas, func(seg manifest.Segment) bool {
+		return seg.Kind == manifest.Flush || len(seg.Ranges) == 0 || slices.ContainsFunc(seg.Ranges, func(r manifest.Range) bool {
+			b, ok := buckets[r.Bucket]
+			return ok && r.Past > b.ExpiredBefore
+		})
+	})
+	m.plan = window.Make(metas, buckets, m.lateBytes)
+	return err
+}
+
+// checkSpace keeps merges off the space that storage.min_free holds for the
+// log: a log that cannot be written ends the node.
+func (m *merging) checkSpace() error {
+	s := m.s
+	u, err := s.o.FS.GetDiskUsage(s.o.Dir)
+	if err != nil {
+		return nil // as in checkDisk
+	}
+	var need int64 // at most: both copies are there until the commit
+	for _, seg := range m.sources {
+		reads := slices.ContainsFunc(m.plan.Windows, func(r manifest.Range) bool { return overlaps(seg, r) }) ||
+			slices.ContainsFunc(m.plan.Overlay, func(p window.Part) bool { return slices.Contains(p.From, seg.meta.Seq) })
+		if reads {
+			need += seg.info.Size
+		}
+	}
+	if free := int64(u.AvailBytes); need > 0 && free-need < s.o.MinFree {
+		return fmt.Errorf("merge: it needs up to %d bytes, %d are free and storage.min_free is %d: make space, or shorten a TTL",
+			need, free, s.o.MinFree)
+	}
+	return nil
+}
+
+// overlaps reports whether a segment may hold chunks of the range.
+func overlaps(seg *storedSegment, r manifest.Range) bool {
+	return slices.ContainsFunc(seg.meta.Ranges, func(o manifest.Range) bool {
+		return o.Bucket == r.Bucket && o.First < r.Past && o.Past > r.First
+	})
+}
+
+// giveUp removes the outputs of a merge that failed: on a full disk every
+// further try would leave more of them. After a failed commit they stay,
+// because the MANIFEST may name them.
+func (m *merging) giveUp() (err error) {
+	for _, o := range m.out {
+		err = errors.Join(err, o.reader.Close())
+		if m.s.failed() == nil {
+			err = errors.Join(err, m.s.o.FS.Remove(m.s.path(o.name())))
+		}
+	}
+	return err
 }
 
 // mergeBuckets says of every bucket what is closed and what has expired. A
@@ -129,6 +195,9 @@ func (s *Store) mergeBuckets(segments []manifest.Segment) map[uint32]window.Buck
 // lateBytes returns what a segment holds of a window, from its index.
 func (m *merging) lateBytes(seq uint64, r manifest.Range) int64 {
 	seg := m.source(seq)
+	if !overlaps(seg, r) {
+		return 0 // without a look at its index
+	}
 	if m.late[seq] == nil {
 		m.late[seq] = make(map[manifest.Range]int64)
 		for _, b := range seg.meta.Ranges {
@@ -171,9 +240,7 @@ func (m *merging) write(ctx context.Context) error {
 func (m *merging) window(ctx context.Context, merger *window.Merger, r manifest.Range) error {
 	var sources []window.Source
 	for _, seg := range m.sources {
-		if slices.ContainsFunc(seg.meta.Ranges, func(o manifest.Range) bool {
-			return o.Bucket == r.Bucket && o.First < r.Past && o.Past > r.First
-		}) {
+		if overlaps(seg, r) {
 			sources = append(sources, mergeSource(seg))
 		}
 	}
@@ -191,10 +258,11 @@ func mergeSource(seg *storedSegment) window.Source {
 
 func (m *merging) noteDamage(damaged map[uint64]error) {
 	for seq, err := range damaged {
-		if m.damaged[seq] == nil {
-			m.s.reportDamage("segment "+m.source(seq).name(), err)
+		seg := m.source(seq)
+		if !seg.damaged {
+			m.s.reportDamage("segment "+seg.name(), err)
 		}
-		m.damaged[seq] = err
+		seg.damaged = true
 	}
 }
 
@@ -222,7 +290,7 @@ func (o *windowWriter) add(h segment.Hash, number int64, points int, data []byte
 		o.open, o.bytes = open, 0
 	}
 	o.last = h
-	o.bytes += len(data)
+	o.bytes += len(data) + indexCost
 	return o.open.w.Add(o.r.Bucket, h, number, points, data)
 }
 
@@ -316,6 +384,12 @@ func (m *merging) finish(o *openSegment, generation uint64, ranges []manifest.Ra
 	o.meta.Generation, o.meta.Ranges = generation, ranges
 	seg, err := m.s.finishSegment(o.meta, o.w)
 	if err != nil {
+		// It may have failed before or after the file got its name.
+		for _, suffix := range []string{"", ".tmp"} {
+			if rmErr := m.s.o.FS.Remove(m.s.path(segmentFile(&o.meta) + suffix)); !oserror.IsNotExist(rmErr) {
+				err = errors.Join(err, rmErr)
+			}
+		}
 		return err
 	}
 	m.out = append(m.out, seg)
@@ -352,14 +426,32 @@ func (m *merging) commit() error {
 
 func (m *merging) remove(seg *storedSegment) {
 	s := m.s
+	if seg.damaged {
+		m.countLost(seg)
+	}
 	err := seg.reader.Close()
-	if m.damaged[seg.meta.Seq] != nil {
+	if seg.damaged {
 		err = errors.Join(err, s.moveToLost(seg.name()))
 	} else {
 		err = errors.Join(err, s.o.FS.Remove(s.path(seg.name())))
 	}
 	if err != nil {
 		s.o.Logger.Warn("a merged segment stays until the next start", "segment", seg.name(), "err", err)
+	}
+}
+
+// countLost counts the points in the damaged blocks of a segment: at most so
+// many are lost, another segment may hold some of them.
+func (m *merging) countLost(seg *storedSegment) {
+	lost := seg.info.Points
+	err := seg.reader.Each(func(_ uint32, _ segment.Hash, _ int64, data []byte) error {
+		if h, err := chunk.ParseHeader(data); err == nil {
+			lost -= int64(h.Count)
+		}
+		return nil
+	})
+	if err != nil && lost > 0 {
+		m.s.account.Lose(LostBlocks, uint64(lost))
 	}
 }
 

@@ -88,9 +88,10 @@ type Store struct {
 
 // storedSegment is a committed segment that could be opened.
 type storedSegment struct {
-	meta   manifest.Segment // as the MANIFEST has it
-	reader *segment.Reader
-	info   segment.Info
+	meta    manifest.Segment // as the MANIFEST has it
+	reader  *segment.Reader
+	info    segment.Info
+	damaged bool // a merge met damage in it: it is set aside in the end; under mergeMu
 }
 
 func (seg *storedSegment) name() string { return segmentFile(&seg.meta) }

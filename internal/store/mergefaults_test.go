@@ -1,0 +1,338 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/point"
+)
+
+// noise is a word that no codec makes small, so that chunks fill blocks.
+func noise(series int, slot int64) uint64 {
+	x := uint64(slot)*0x9e3779b97f4a7c15 + uint64(series)*0xbf58476d1ce4e5b9
+	x = (x ^ x>>31) * 0x94d049bb133111eb
+	return point.FromFloat(float64(x>>11) * math.Pi)
+}
+
+// sendNoise writes the slots [from, to) of three series.
+func sendNoise(t *testing.T, s *Store, bucket string, from, to int64) {
+	t.Helper()
+	x := mustSession(t, s, bucket)
+	for slot := from; slot < to; slot++ {
+		for series := range 3 {
+			x.Point(key(series), uint64(slot), noise(series, slot))
+		}
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// missingNoise counts the words that are missing of [from, to); none may be
+// another than the one sent.
+func missingNoise(t *testing.T, s *Store, bucket string, from, to int64) (missing int) {
+	t.Helper()
+	for series := range 3 {
+		for i, got := range readAll(t, s, bucket, series, from, int(to-from)) {
+			switch want := noise(series, from+int64(i)); got {
+			case point.Unset:
+				missing++
+			case want:
+			default:
+				t.Fatalf("%s: series %d slot %d holds %x, want %x", bucket, series, int64(i), got, want)
+			}
+		}
+	}
+	return missing
+}
+
+func pass(s *Store, clock *testClock, d time.Duration) {
+	clock.advance(d)
+	s.advance(clock.Now())
+}
+
+func mustFlush(t *testing.T, s *Store) {
+	t.Helper()
+	if _, err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// closedBuckets leaves flushes of two buckets with closed windows, while merges
+// fail as the rule has it.
+func closedBuckets(t *testing.T, s *Store, clock *testClock, rule func()) {
+	t.Helper()
+	sendNoise(t, s, "a", epoch, epoch+300)
+	sendNoise(t, s, "b", epoch, epoch+300)
+	mustFlush(t, s)
+	pass(s, clock, 12*time.Hour)
+	sendNoise(t, s, "a", epoch+12*3600, epoch+12*3600+10)
+	sendNoise(t, s, "b", epoch+12*3600, epoch+12*3600+10)
+	rule() // before the flush asks for a merge
+	mustFlush(t, s)
+}
+
+// mergedFiles returns what is in the directories of merges while none is under
+// way.
+func mergedFiles(t *testing.T, s *Store, fs vfs.FS) (files []string) {
+	t.Helper()
+	s.mergeMu.Lock()
+	defer s.mergeMu.Unlock()
+	for _, kind := range []manifest.Kind{manifest.Window, manifest.Overlay} {
+		names, err := fs.List("/data/" + segmentDirs[kind])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			files = append(files, segmentDirs[kind]+"/"+name)
+		}
+	}
+	return files
+}
+
+// Wherever the second of two windows fails, nothing is lost and nothing is left
+// of the merge: on a full disk further tries would fill it up. The next merge
+// does it all.
+func TestAFailedMergeLeavesNothing(t *testing.T) {
+	kinds := map[string]errorfs.OpKind{
+		"create": errorfs.OpCreate, "write": errorfs.OpFileWrite, "sync": errorfs.OpFileSync,
+		"rename": errorfs.OpRename, "sync of the directory": errorfs.OpOpenDir, "open": errorfs.OpOpen,
+	}
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			clock, mem := newTestClock(), vfs.NewMem()
+			f := newFaults(mem)
+			o := testOptions(f.fs, clock)
+			fatals := fatal(&o)
+			s := mustOpen(t, o)
+			defer func() { s.Crash() }()
+			closedBuckets(t, s, clock, func() {
+				var first atomic.Pointer[string] // each merge writes other files: every second one fails
+				f.set(func(op errorfs.Op) error {
+					if op.Kind != kind || !strings.Contains(op.Path, "/window") {
+						return nil
+					}
+					if p := first.Load(); p == nil {
+						first.Store(&op.Path)
+						return nil
+					} else if *p == op.Path && kind != errorfs.OpOpenDir {
+						return nil
+					}
+					first.Store(nil)
+					return errorfs.ErrInjected
+				})
+			})
+			for range 3 {
+				if _, err := s.Merge(t.Context()); !errors.Is(err, errorfs.ErrInjected) {
+					t.Fatalf("merge: %v", err)
+				}
+				if files := mergedFiles(t, s, mem); len(files) > 0 {
+					t.Fatalf("left: %v", files)
+				}
+			}
+			f.clear()
+			if _, err := s.Merge(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if files := mergedFiles(t, s, mem); len(files) < 2 || fatals.Load() != 0 {
+				t.Errorf("the next merge leaves %v, %d fatal errors", files, fatals.Load())
+			}
+			for _, bucket := range []string{"a", "b"} {
+				if n := missingNoise(t, s, bucket, epoch, epoch+300); n != 0 {
+					t.Errorf("%s: %d words are missing", bucket, n)
+				}
+			}
+		})
+	}
+}
+
+// smallDisk is a file system on a disk with so much space.
+type smallDisk struct {
+	vfs.FS
+	free *atomic.Uint64
+}
+
+func (d smallDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{AvailBytes: d.free.Load()}, nil
+}
+
+// A merge does not write into what storage.min_free holds for the log; what
+// has expired is removed all the same.
+func TestMergesKeepOffTheReserve(t *testing.T) {
+	clock, mem, free := newTestClock(), vfs.NewMem(), new(atomic.Uint64)
+	free.Store(1 << 40)
+	o := testOptions(smallDisk{mem, free}, clock)
+	o.MinFree = 1 << 30
+	s := mustOpen(t, o)
+	defer func() { s.Crash() }()
+	closedBuckets(t, s, clock, func() {})
+	if _, err := s.Merge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	windows := mergedFiles(t, s, mem)
+	pass(s, clock, 36*time.Hour)
+	sendNoise(t, s, "a", epoch+48*3600, epoch+48*3600+10)
+	free.Store(1<<30 + 1000)
+	mustFlush(t, s)
+	if err := s.SetTTL("b", 3600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Merge(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "storage.min_free is 1073741824") {
+		t.Errorf("a merge without space: %v", err)
+	}
+	left := mergedFiles(t, s, mem)
+	gone := slices.DeleteFunc(slices.Clone(windows), func(name string) bool { return slices.Contains(left, name) })
+	if len(gone) == 0 {
+		t.Errorf("the windows were %v and are %v, want those of b to go", windows, left)
+	}
+	free.Store(1 << 40)
+	if _, err := s.Merge(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := missingNoise(t, s, "a", epoch, epoch+300); n != 0 {
+		t.Errorf("%d words are missing", n)
+	}
+}
+
+// A flush in which a window met damage is set aside when it goes, also when
+// that is later and nothing more is read of the damaged part.
+func TestADamagedSourceIsSetAside(t *testing.T) {
+	clock, mem := newTestClock(), vfs.NewMem()
+	s := mustOpen(t, testOptions(mem, clock))
+	defer func() { s.Crash() }()
+	sendNoise(t, s, "a", epoch, epoch+60)
+	mustFlush(t, s)
+	pass(s, clock, 12*time.Hour)
+	sendNoise(t, s, "a", epoch+60, epoch+660) // fills the first blocks
+	sendNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
+	sendNoise(t, s, "b", epoch+12*3600, epoch+12*3600+600) // still open
+	flushed := mustFlushSegment(t, s)
+	flipByte(t, mem, s.path(flushed), 100)
+	if _, err := s.Merge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if names, n := s.Damage(); n == 0 || !strings.Contains(strings.Join(names, " "), flushed) {
+		t.Fatalf("%d damages: %v, want %s", n, names, flushed)
+	}
+	pass(s, clock, 12*time.Hour)
+	for _, bucket := range []string{"a", "b"} {
+		sendNoise(t, s, bucket, epoch+24*3600, epoch+24*3600+1)
+	}
+	mustFlush(t, s)
+	if _, err := s.Merge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mem.Stat(s.path(flushed)); err == nil {
+		t.Fatalf("%s is still there", flushed)
+	}
+	if _, err := mem.Stat(s.path(lostDir, mem.PathBase(flushed))); err != nil {
+		t.Errorf("it was not set aside: %v", err)
+	}
+	missing := missingNoise(t, s, "a", epoch, epoch+660) + missingNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
+	lost := s.Account().Lost()
+	if missing == 0 || !slices.Equal(lost, []account.Loss{{Cause: LostBlocks, Points: uint64(missing)}}) {
+		t.Errorf("%d words are missing, the account says %+v", missing, lost)
+	}
+	if n := missingNoise(t, s, "b", epoch+12*3600, epoch+12*3600+600); n != 0 {
+		t.Errorf("%d words of the undamaged part are missing", n)
+	}
+}
+
+func mustFlushSegment(t *testing.T, s *Store) string {
+	t.Helper()
+	r, err := s.Flush(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Segment
+}
+
+// sendHour writes two points a minute.
+func sendHour(t *testing.T, s *Store, bucket string, hour int64) {
+	t.Helper()
+	x := mustSession(t, s, bucket)
+	for slot := epoch + hour*3600; slot < epoch+(hour+1)*3600; slot += 30 {
+		for series := range 3 {
+			x.Point(key(series), uint64(slot), noise(series, slot))
+		}
+	}
+	if err := x.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Readers beside merges, deletions and a changing TTL find every point of the
+// bucket that stays, and Close ends a merge under way.
+func TestReadersBesideMerges(t *testing.T) {
+	clock, mem := newTestClock(), vfs.NewMem()
+	s := mustOpen(t, testOptions(mem, clock))
+	var sent atomic.Int64 // hours
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	pass(s, clock, time.Hour)
+	sendHour(t, s, "a", 0)
+	sent.Store(1)
+	for series := range 2 {
+		readers.Go(func() {
+			for {
+				n := sent.Load() * 3600
+				for i, got := range readAll(t, s, "a", series, epoch, int(n)) {
+					if i%30 == 0 && got != noise(series, epoch+int64(i)) {
+						t.Errorf("series %d slot %d of %d holds %x beside a merge", series, i, n, got)
+						return
+					}
+				}
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for hour := int64(1); hour < 36; hour++ {
+		pass(s, clock, time.Hour)
+		sendHour(t, s, "a", hour)
+		sendHour(t, s, "gone", hour)
+		sent.Store(hour + 1)
+		mustFlush(t, s) // merges in the background
+		switch hour % 5 {
+		case 2:
+			if err := s.SetTTL("gone", hour*100); err != nil {
+				t.Error(err)
+			}
+		case 4:
+			if err := s.DeleteBucket("gone"); err != nil {
+				t.Error(err)
+			}
+		}
+		if hour%7 == 0 {
+			if _, err := s.Merge(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	close(done)
+	readers.Wait()
+	within(t, "Close", func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, n := s.Damage(); n != 0 {
+		t.Errorf("%d damages", n)
+	}
+}
