@@ -96,15 +96,34 @@ func (o *Options) validate() error {
 	return nil
 }
 
+// maxBlockSpan is the longest time a head block covers: it pins the log for
+// that long.
+const maxBlockSpan = time.Hour
+
 // blockHeight returns the height of a bucket's head blocks: at least
-// CachePoints and a minute, and a divisor of a chunk, so that no block reaches
-// into two chunks.
+// CachePoints and a minute, at most an hour, and a divisor of a chunk, so that
+// no block reaches into two chunks.
 func (o *Options) blockHeight(resolution int64) int {
-	want := max(int64(o.CachePoints), (int64(time.Minute/time.Millisecond)+resolution-1)/resolution)
-	for h := 1; h < chunk.Slots; h++ {
-		if int64(h) >= want && chunk.Slots%h == 0 {
-			return h
+	want := max(int64(o.CachePoints), (time.Minute.Milliseconds()+resolution-1)/resolution)
+	height := 1
+	for h := 1; h <= chunk.Slots; h++ {
+		if chunk.Slots%h != 0 {
+			continue
+		}
+		if int64(h)*resolution > maxBlockSpan.Milliseconds() {
+			break
+		}
+		if height = h; int64(h) >= want {
+			break
 		}
 	}
-	return chunk.Slots
+	return height
+}
+
+// blockAges returns how long a bucket's blocks stay open without writes, and
+// at all: as long as points that come on time may still belong to them.
+func (o *Options) blockAges(resolution int64, height int) (grace, age time.Duration) {
+	step := time.Duration(resolution) * time.Millisecond
+	grace = max(o.HeadGrace, 2*step)
+	return grace, max(o.HeadMaxAge, time.Duration(height)*step+grace)
 }

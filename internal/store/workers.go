@@ -150,13 +150,15 @@ func (s *Store) everySecond() {
 		defer s.wantFlush()
 	}
 	nanos := s.steady.Load()
-	for _, g := range s.groups.all() {
-		spread := int64(sealSpread) * int64(g.ID%16) / 16
-		closed := g.CloseBlocks(func(firstLSN uint64, opened, lastWrite int64) bool {
-			return nanos-lastWrite > int64(s.o.HeadGrace)+spread ||
-				nanos-opened > int64(s.o.HeadMaxAge)+spread || firstLSN < pinned
-		})
-		s.applied(g, head.Applied{Closed: closed})
+	for _, b := range s.buckets.all() {
+		grace, age := s.o.blockAges(b.info.Resolution, b.height)
+		for _, g := range b.snapshot() {
+			spread := int64(sealSpread) * int64(g.ID%16) / 16
+			closed := g.CloseBlocks(func(firstLSN uint64, opened, lastWrite int64) bool {
+				return nanos-lastWrite > int64(grace)+spread || nanos-opened > int64(age)+spread || firstLSN < pinned
+			})
+			s.applied(g, head.Applied{Closed: closed})
+		}
 	}
 	if s.flushFailed.Load() || nanos-s.lastFlush.Load() > int64(s.o.FlushInterval) {
 		s.wantFlush()
