@@ -97,6 +97,10 @@ func (l *leaf) read(x *executor, from int64, words []uint64) error {
 		words, from = words[skip:], from+skip
 	}
 	for len(words) > 0 {
+		// A round may have a hundred thousand reads.
+		if err := x.ctx.Err(); err != nil {
+			return fmt.Errorf("the query was given up: %w", err)
+		}
 		n := min(len(words), MaxRead)
 		if err := x.source.Read(x.ctx, l.bucket, l.key, from, words[:n]); err != nil {
 			return fmt.Errorf("read %s of bucket %s: %w", metric.Text(l.key), metric.Quoted(l.bucket.Name), err)
