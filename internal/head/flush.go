@@ -25,7 +25,7 @@ type Capture struct {
 func (g *Group) BeginFlush() Capture {
 	c := g.capture()
 	c.late.sortByColumn()
-	slices.SortFunc(c.tiles, func(a, b *tile) int { return cmp.Compare(a.start, b.start) })
+	slices.SortStableFunc(c.tiles, func(a, b *tile) int { return cmp.Compare(a.start, b.start) })
 	return c
 }
 

@@ -35,7 +35,7 @@ type Group struct {
 	cur      *block         // the block written last
 	open     []*block       // ascending, at most MaxOpen
 	sealing  []*block       // closed, being encoded
-	closedTo int64          // slots below are never opened again
+	closedTo int64          // slots below were in a block that is closed, or before one
 	counts   account.Counts // of the write under way: a local one would escape
 
 	tiles, flushing []*tile
@@ -45,6 +45,8 @@ type Group struct {
 // block is height rows of Width cells.
 type block struct {
 	start     int64
+	from      int64 // first slot it takes: one below was in a block that is closed
+	last      int64 // last slot written
 	cells     []uint64
 	mem       Cells // what cells are part of
 	firstLSN  uint64
@@ -178,6 +180,7 @@ func (g *Group) row(w Write, c *account.Counts, touched *touchedBlocks) {
 		return
 	}
 	touched.add(b)
+	b.last = max(b.last, w.Slot)
 	off := int(w.Slot-b.start)*Width + w.Column
 	put(b.cells[off:off+len(w.Words)], w.Words, c)
 }
@@ -187,10 +190,12 @@ func (g *Group) down(w Write, c *account.Counts, touched *touchedBlocks) {
 	for len(words) > 0 {
 		n := min(len(words), int(g.height-slot%g.height))
 		if b := g.block(slot); b == nil {
+			n = min(n, g.lateSlots(slot))
 			touched.late = true
 			g.late.addRun(w.Column, slot, words[:n], c)
 		} else {
 			touched.add(b)
+			b.last = max(b.last, slot+int64(n)-1)
 			off := int(slot-b.start)*Width + w.Column
 			putDown(b.cells[off:], words[:n], c)
 		}
@@ -237,16 +242,19 @@ func put(cells, words []uint64, c *account.Counts) {
 // block returns the open block of a slot, opening it where the rules allow, or
 // nil where the point is late.
 func (g *Group) block(slot int64) *block {
-	if b := g.cur; b != nil && uint64(slot-b.start) < uint64(g.height) {
+	if b := g.cur; b != nil && slot >= b.from && slot < b.start+g.height {
 		return b
 	}
 	start := slot - slot%g.height
 	i, found := slices.BinarySearchFunc(g.open, start, func(b *block, s int64) int { return int(b.start - s) })
 	if found {
+		if slot < g.open[i].from {
+			return nil
+		}
 		g.cur = g.open[i]
 		return g.cur
 	}
-	if start < g.closedTo {
+	if slot < g.closedTo {
 		return nil
 	}
 	if len(g.open) == MaxOpen {
@@ -257,16 +265,32 @@ func (g *Group) block(slot int64) *block {
 		i--
 	}
 	mem := g.arena.Alloc()
-	g.cur = &block{start: start, cells: mem.Words, mem: mem}
+	g.cur = &block{start: start, from: max(start, g.closedTo), cells: mem.Words, mem: mem}
 	g.open = slices.Insert(g.open, i, g.cur)
 	return g.cur
+}
+
+// lateSlots returns how many slots of a block are late from a late one on: the
+// rows behind those that were closed may still be taken.
+func (g *Group) lateSlots(slot int64) int {
+	start := slot - slot%g.height
+	past := start + g.height
+	if slot < g.closedTo {
+		past = min(past, g.closedTo)
+	}
+	for _, b := range g.open {
+		if b.start == start {
+			past = b.from
+		}
+	}
+	return int(past - slot)
 }
 
 // close takes an open block out of reach of writers.
 func (g *Group) close(i int) {
 	b := g.open[i]
 	g.open = slices.Delete(g.open, i, i+1)
-	g.closedTo = max(g.closedTo, b.start+g.height)
+	g.closedTo = max(g.closedTo, b.last+1)
 	g.sealing = append(g.sealing, b)
 	if g.cur == b {
 		g.cur = nil

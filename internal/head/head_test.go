@@ -226,3 +226,34 @@ func TestAnAbortedFlushLosesNothing(t *testing.T) {
 		t.Errorf("the next flush takes %d tiles and %d late runs", len(c.tiles), len(c.late.runs))
 	}
 }
+
+// A flush by hand closes blocks in the middle: the rows behind go on being
+// accepted, those before are late.
+func TestRowsBehindAClosedBlockAreNotLate(t *testing.T) {
+	g := testGroup(1)
+	var c account.Counts
+	log := func(d *account.Counts) (uint64, error) { c.Add(d); return 1, nil }
+	write := func(w Write) {
+		t.Helper()
+		if _, err := g.Apply(w, 0, log); err != nil {
+			t.Fatal(err)
+		}
+	}
+	word := []uint64{point.FromInt(1)}
+	for slot := range int64(20) {
+		write(Write{Slot: slot, Words: word})
+	}
+	g.CloseBlocks(func(uint64, int64, int64) bool { return true })
+	for slot := int64(20); slot < 80; slot++ {
+		write(Write{Slot: slot, Words: word})
+	}
+	if c.Accepted != 80 || c.Late != 0 {
+		t.Errorf("accepted %d, late %d, want 80 and 0", c.Accepted, c.Late)
+	}
+	write(Write{Slot: 19, Words: word})
+	// A run down a column across the border: five late, five duplicates.
+	write(Write{Slot: 15, Words: []uint64{word[0], word[0], word[0], word[0], word[0], word[0], word[0], word[0], word[0], word[0]}, Down: true})
+	if c.Late != 6 || c.Duplicate != 5 {
+		t.Errorf("late %d, duplicates %d, want 6 and 5", c.Late, c.Duplicate)
+	}
+}
