@@ -72,7 +72,7 @@ var keys = []key{
 	sizeKey("udp.read_buffer", "8MB", 64<<10, 1<<30, "receive buffer of every UDP socket, as far as net.core.rmem_max allows",
 		func(c *Config) *int64 { return &c.UDPReadBuffer }),
 
-	powerKey("ring_size", "64", 2, maxRing, "partitions, a power of two; fixed when the data directory is made",
+	powerKey("ring_size", "64", 2, maxRing, "partitions of a cluster, a power of two; changes nothing on a single node",
 		func(c *Config) *int { return &c.RingSize }),
 	{
 		name: "cache_points", def: "60",

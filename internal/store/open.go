@@ -152,6 +152,7 @@ func (s *Store) openManifest() (*manifest.State, error) {
 	for _, d := range report.Damaged {
 		s.reportDamage("MANIFEST", errors.New(d.String()))
 	}
+	s.manifestTorn = len(report.Torn) > 0
 	if !report.Created {
 		return state, nil
 	}

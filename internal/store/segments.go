@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,13 +57,13 @@ func (s *Store) openSegments(state *manifest.State) error {
 	}
 	var adopted []*storedSegment
 	for kind := range segmentDirs {
-		more, err := s.removeStrays(manifest.Kind(kind), known, state.Suspect)
+		more, err := s.removeStrays(manifest.Kind(kind), known, s.adoptFrom(manifest.Kind(kind), state))
 		adopted = append(adopted, more...)
 		if err != nil {
 			return err
 		}
 	}
-	if state.Suspect {
+	if state.Suspect || len(adopted) > 0 {
 		if err := s.adopt(adopted, state); err != nil {
 			return err
 		}
@@ -72,6 +73,24 @@ func (s *Store) openSegments(state *manifest.State) error {
 		s.nextSeq.Store(max(s.nextSeq.Load(), seg.meta.Seq+1))
 	}
 	return s.setAside(lost)
+}
+
+// adoptNone is the answer of adoptFrom when all strays are to be removed.
+const adoptNone = math.MaxUint64
+
+// adoptFrom returns the number from which on whole segments that the MANIFEST
+// does not name are taken in. After damage to it, that is all of them. An edit
+// at its end that was cut off by a crash cannot be told from one that was
+// permanent and got damaged, so the flush it may have named is taken in as well:
+// the log, as far as it is still there, says the same again.
+func (s *Store) adoptFrom(kind manifest.Kind, state *manifest.State) uint64 {
+	switch {
+	case state.Suspect:
+		return 0
+	case s.manifestTorn && kind == manifest.Flush:
+		return state.NextSeq
+	}
+	return adoptNone
 }
 
 // sortSegments puts the segments into the order in which a reader lays them
@@ -91,7 +110,7 @@ func (s *Store) openSegment(m manifest.Segment) (*storedSegment, error) {
 // removeStrays deletes segments and temporary files that no commit named, or
 // opens those that are whole for adoption. What is neither is not ours to
 // delete: it goes to lost+found.
-func (s *Store) removeStrays(kind manifest.Kind, known map[string]bool, adopt bool) (adopted []*storedSegment, err error) {
+func (s *Store) removeStrays(kind manifest.Kind, known map[string]bool, adoptFrom uint64) (adopted []*storedSegment, err error) {
 	dir := segmentDirs[kind]
 	names, err := s.o.FS.List(s.path(dir))
 	if err != nil {
@@ -107,9 +126,10 @@ func (s *Store) removeStrays(kind manifest.Kind, known map[string]bool, adopt bo
 		case !ok:
 			s.reportDamage(dir, fmt.Errorf("%s is no segment; moved to %s", name, lostDir))
 			err = s.o.FS.Rename(s.path(file), s.path(lostDir, name))
-		case adopt && file == segmentFile(&m):
-			seg, damage := s.openSegment(m)
+		case m.Seq >= adoptFrom && file == segmentFile(&m):
+			seg, damage := s.adoptable(m)
 			if damage == nil {
+				known[seg.name()] = true
 				adopted = append(adopted, seg)
 				continue
 			}
@@ -128,6 +148,20 @@ func (s *Store) removeStrays(kind manifest.Kind, known map[string]bool, adopt bo
 	return adopted, nil
 }
 
+// adoptable opens a stray. A window may be one of several files, the others
+// never finished: it becomes an overlay, which does not stand for all of its
+// range.
+func (s *Store) adoptable(m manifest.Segment) (*storedSegment, error) {
+	if m.Kind == manifest.Window {
+		from := s.path(segmentFile(&m))
+		m.Kind = manifest.Overlay
+		if err := s.o.FS.Rename(from, s.path(segmentFile(&m))); err != nil {
+			return nil, err
+		}
+	}
+	return s.openSegment(m)
+}
+
 // describe gives an adopted segment the place among the others that its footer
 // and its index tell.
 func (s *Store) describe(seg *storedSegment) error {
@@ -135,21 +169,12 @@ func (s *Store) describe(seg *storedSegment) error {
 	m.Bytes, m.Points, m.Generation = info.Size, info.Points, uint64(info.Generation)
 	var ranges window.Ranges
 	for _, b := range s.buckets.all() {
-		empty := true
-		err := seg.reader.Entries(b.info.ID, func(number int64, _ int) {
-			ranges.Add(b.info.ID, number)
-			empty = false
-		})
+		err := seg.reader.Entries(b.info.ID, func(number int64, _ int) { ranges.Add(b.info.ID, number) })
 		if err != nil && len(segment.Damages(err)) == 0 {
 			return err
 		}
-		if m.Kind == manifest.Window && !empty {
-			m.Ranges = []manifest.Range{{Bucket: b.info.ID, First: info.WindowFirst, Past: info.WindowFirst + int64(info.WindowChunks)}}
-		}
 	}
-	if m.Kind != manifest.Window {
-		m.Ranges = ranges.List()
-	}
+	m.Ranges = ranges.List()
 	return nil
 }
 

@@ -31,7 +31,10 @@ type Store struct {
 	log       *wal.Log
 	manifest  *manifest.Manifest
 	catalogue *catalogue.Catalogue
-	account   *account.Account
+
+	manifestTorn bool // its last edit was cut off
+
+	account *account.Account
 
 	buckets *registry
 	groups  groupTable
