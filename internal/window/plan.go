@@ -69,6 +69,7 @@ func (p *Plan) Empty() bool { return len(p.Windows) == 0 && len(p.Overlay) == 0 
 // planner works out a plan.
 type planner struct {
 	segments []manifest.Segment
+	windows  map[uint32][]manifest.Segment // the committed ones, by bucket
 	buckets  map[uint32]Bucket
 	late     func(seq uint64, r Range) int64
 	taken    map[uint64]bool // flushes and overlays that go away
@@ -81,11 +82,17 @@ type planner struct {
 // late returns the bytes that a segment holds of a range.
 func Make(segments []manifest.Segment, buckets map[uint32]Bucket, late func(seq uint64, r Range) int64) Plan {
 	p := &planner{
-		segments: segments, buckets: buckets, late: late,
+		segments: segments, windows: make(map[uint32][]manifest.Segment), buckets: buckets, late: late,
 		taken: make(map[uint64]bool), jobs: make(map[Range]bool), overlay: make(map[Range][]uint64),
 	}
 	for i := range segments {
 		p.plan.Generation = max(p.plan.Generation, segments[i].Generation)
+		// One that was taken in after damage may be of a bucket that is gone: it
+		// has no range then.
+		if segments[i].Kind == manifest.Window && len(segments[i].Ranges) > 0 {
+			b := segments[i].Ranges[0].Bucket
+			p.windows[b] = append(p.windows[b], segments[i])
+		}
 	}
 	p.take()
 	p.place()
@@ -179,8 +186,8 @@ func (p *planner) placeWindow(s manifest.Segment, r Range) {
 // covered reports whether a window already holds what a segment of the given
 // generation says of the range.
 func (p *planner) covered(r Range, generation uint64) bool {
-	for _, s := range p.segments {
-		if s.Kind == manifest.Window && s.Generation >= generation && holds(s, r) {
+	for _, s := range p.windows[r.Bucket] {
+		if s.Generation >= generation && holds(s, r) {
 			return true
 		}
 	}
@@ -189,17 +196,18 @@ func (p *planner) covered(r Range, generation uint64) bool {
 
 // window returns the range of the committed window that holds r.
 func (p *planner) window(r Range) (Range, bool) {
-	for _, s := range p.segments {
-		if s.Kind == manifest.Window && holds(s, r) {
+	for _, s := range p.windows[r.Bucket] {
+		if holds(s, r) {
 			return s.Ranges[0], true
 		}
 	}
 	return Range{}, false
 }
 
+// holds reports whether a window of the bucket of r holds it.
 func holds(window manifest.Segment, r Range) bool {
 	w := window.Ranges[0]
-	return w.Bucket == r.Bucket && w.First <= r.First && w.Past >= r.Past
+	return w.First <= r.First && w.Past >= r.Past
 }
 
 // worthRewriting reports whether the late points of a window have grown too
@@ -211,8 +219,8 @@ func (p *planner) worthRewriting(w Range) bool {
 	}
 	var own, late int64
 	var generation uint64
-	for _, s := range p.segments {
-		if s.Kind == manifest.Window && s.Ranges[0] == w {
+	for _, s := range p.windows[w.Bucket] {
+		if s.Ranges[0] == w {
 			own += s.Bytes
 			generation = max(generation, s.Generation)
 		}
@@ -228,7 +236,7 @@ func (p *planner) worthRewriting(w Range) bool {
 // promote writes a large window where the small ones of a closed day are.
 func (p *planner) promote() {
 	for _, s := range p.segments {
-		if s.Kind != manifest.Window {
+		if s.Kind != manifest.Window || len(s.Ranges) == 0 {
 			continue
 		}
 		r := s.Ranges[0]

@@ -259,3 +259,16 @@ func TestWhatAWindowHoldsIsNotLate(t *testing.T) {
 		t.Errorf("more than that: %+v, want the window to be rewritten", p)
 	}
 }
+
+// A window that was taken in after damage to the MANIFEST has no range when its
+// bucket is gone or its index is damaged. It is left alone.
+func TestAWindowWithoutARangeStays(t *testing.T) {
+	segments := []manifest.Segment{
+		{Seq: 1, Kind: manifest.Window, Generation: 1},
+		{Seq: 2, Kind: manifest.Flush, Generation: 2, Ranges: []Range{{Bucket: 1, First: 0, Past: 10}}, Bytes: 10},
+	}
+	p := Make(segments, map[uint32]Bucket{1: {ClosedBefore: 40}}, func(uint64, Range) int64 { return 1 })
+	if len(p.Windows) != 1 || !slices.Equal(p.Remove, []uint64{2}) {
+		t.Errorf("%+v, want one window and the flush to go", p)
+	}
+}
