@@ -116,18 +116,22 @@ func (m *mergeModel) crashInMerge(fs *vfs.MemFS) *vfs.MemFS {
 	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: m.r.IntN(101), RNG: m.r}
 	var clone *vfs.MemFS
 	if m.r.IntN(2) == 0 {
+		m.s.mergeMu.Lock() // the merge that the flush asked for may be under way
 		m.s.o.FlushStep = func(step int) {
 			if step == StepMerged && clone == nil {
 				clone = fs.CrashClone(cfg)
 			}
 		}
+		m.s.mergeMu.Unlock()
 	}
 	if _, err := m.s.Merge(context.Background()); err != nil {
 		m.t.Fatal(err)
 	}
+	m.s.mergeMu.Lock()
 	if clone == nil {
 		clone = fs.CrashClone(cfg)
 	}
+	m.s.mergeMu.Unlock()
 	m.s.Crash()
 	m.o.FS = clone
 	m.s = mustOpen(m.t, m.o)
