@@ -109,22 +109,7 @@ const intTag = uint64(1) << 56 // of a word that is an integer
 
 // appendCells appends words in the smallest form that holds them all.
 func appendCells(dst []byte, words []uint64) []byte {
-	var tags, all uint64
-	for _, w := range words {
-		tags |= w ^ intTag
-		all |= zigzag(w)
-	}
-	form := cells64
-	if tags>>56 == 0 {
-		switch n := bits.Len64(all); {
-		case n <= 8:
-			form = cells8
-		case n <= 16:
-			form = cells16
-		case n <= 32:
-			form = cells32
-		}
-	}
+	form := cellForm(words)
 	dst = append(dst, byte(form))
 	at := len(dst)
 	dst = slices.Grow(dst, len(words)*form)[:at+len(words)*form]
@@ -135,19 +120,45 @@ func appendCells(dst []byte, words []uint64) []byte {
 			out[i] = byte(zigzag(w))
 		}
 	case cells16:
-		for i, w := range words {
-			binary.LittleEndian.PutUint16(out[2*i:], uint16(zigzag(w)))
+		for _, w := range words {
+			binary.LittleEndian.PutUint16(out, uint16(zigzag(w)))
+			out = out[2:]
 		}
 	case cells32:
-		for i, w := range words {
-			binary.LittleEndian.PutUint32(out[4*i:], uint32(zigzag(w)))
+		for _, w := range words {
+			binary.LittleEndian.PutUint32(out, uint32(zigzag(w)))
+			out = out[4:]
 		}
 	default:
-		for i, w := range words {
-			binary.LittleEndian.PutUint64(out[8*i:], w)
+		for _, w := range words {
+			binary.LittleEndian.PutUint64(out, w)
+			out = out[8:]
 		}
 	}
 	return dst
+}
+
+// cellForm returns the smallest form for words. An integer and its complement
+// have zigzags of the same length, so the bits of all magnitudes together tell
+// it.
+func cellForm(words []uint64) int {
+	var tags, all uint64
+	for _, w := range words {
+		tags |= w ^ intTag
+		all |= w ^ uint64(int64(w<<8)>>63)
+	}
+	if tags>>56 != 0 {
+		return cells64
+	}
+	switch n := bits.Len64(all&(1<<56-1)) + 1; { // and the sign
+	case n <= 8:
+		return cells8
+	case n <= 16:
+		return cells16
+	case n <= 32:
+		return cells32
+	}
+	return cells64
 }
 
 // zigzag maps the 56-bit integer of a word to a small unsigned one. For other

@@ -354,6 +354,9 @@ func (x *Session) Commit() (wal.LSN, error) {
 	return x.lastLSN, nil
 }
 
+// Pending reports whether points or refusals wait for Commit.
+func (x *Session) Pending() bool { return x.runLen > 0 || x.refused.RefusedTotal() > 0 }
+
 // Totals returns what the session received and refused since its start.
 func (x *Session) Totals() Totals { return x.totals }
 

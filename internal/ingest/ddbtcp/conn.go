@@ -173,7 +173,7 @@ func (c *conn) grow() {
 // flush message: a slow sender that never flushes loses nothing. The original
 // kept them until the sender spoke again.
 func (c *conn) armDeadline() error {
-	if c.sink == nil || !c.sink.pending || c.deadline || c.s.ctx.Err() != nil {
+	if c.sink == nil || !c.sink.Pending() || c.deadline || c.s.ctx.Err() != nil {
 		return nil
 	}
 	c.deadline = true

@@ -14,16 +14,15 @@ import (
 	"dalmatiner/internal/wire"
 )
 
-// sink hands what a stream carries to a session. It is the connection's
-// goroutine that calls it.
+// sink is where a stream goes: its points straight to the session. It is the
+// connection's goroutine that calls it.
 type sink struct {
-	c       *conn
-	session *store.Session
-	delay   time.Duration // points wait at most this long for a flush
-	pending bool          // points came since the last commit
-	acks    *acker        // nil in a classic stream
-	acked   store.Totals  // what the last acknowledged flush covered
-	err     error
+	*store.Session
+	c     *conn
+	delay time.Duration // points wait at most this long for a flush
+	acks  *acker        // nil in a classic stream
+	acked store.Totals  // what the last acknowledged flush covered
+	err   error
 }
 
 // open enters stream mode.
@@ -44,7 +43,7 @@ func (c *conn) open(q *wire.Request) error {
 		return err
 	}
 	delay := time.Duration(max(1, int64(q.Delay))*info.Resolution) * time.Millisecond
-	s := &sink{c: c, session: session, delay: min(delay, maxDelay)}
+	s := &sink{Session: session, c: c, delay: min(delay, maxDelay)}
 	if q.Op == wire.OpAckStream {
 		s.acks = newAcker(c)
 	}
@@ -57,23 +56,13 @@ func (c *conn) open(q *wire.Request) error {
 // resolution, whose delay is in points.
 const maxDelay = 5 * time.Second
 
-func (s *sink) Point(key []byte, slot, raw uint64) {
-	s.pending = true
-	s.session.Point(key, slot, raw)
-}
-
-func (s *sink) Points(key []byte, slot uint64, data []byte) {
-	s.pending = true
-	s.session.Points(key, slot, data)
-}
-
+// Flush commits what came since the last flush.
 func (s *sink) Flush() { s.commit() }
 
 func (s *sink) commit() wal.LSN {
-	s.pending = false
 	s.c.s.stats.Flushes.Add(1)
 	start := time.Now()
-	lsn, err := s.session.Commit()
+	lsn, err := s.Commit()
 	s.c.s.o.Monitor.Observe(monitor.MPut, time.Since(start))
 	if err != nil && s.err == nil {
 		s.err = fmt.Errorf("storing points: %w", err)
@@ -81,19 +70,20 @@ func (s *sink) commit() wal.LSN {
 	return lsn
 }
 
+// FlushAck commits, and answers seq when that is durable.
 func (s *sink) FlushAck(seq uint64) {
 	lsn := s.commit()
 	if s.err != nil {
 		return
 	}
-	now := s.session.Totals()
+	now := s.Totals()
 	s.acks.want(lsn, wire.Ack{Seq: seq, Received: now.Received - s.acked.Received, Refused: now.Refused - s.acked.Refused})
 	s.acked = now
 }
 
 // close commits what is pending and waits for the answers that are due.
 func (s *sink) close() error {
-	err := s.session.Close()
+	err := s.Close()
 	if s.acks != nil {
 		err = errors.Join(err, s.acks.close())
 	}
