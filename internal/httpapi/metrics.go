@@ -104,6 +104,8 @@ var figures = []figure{
 	counter("flush_seconds_total", "Time spent flushing.", func(s *store.Stats) float64 { return s.FlushSecondsTotal }),
 	counter("flushed_bytes_total", "Bytes written by flushes.", func(s *store.Stats) float64 { return float64(s.FlushedBytesTotal) }),
 	counter("flushed_points_total", "Points written by flushes.", func(s *store.Stats) float64 { return float64(s.FlushedPointsTotal) }),
+	counter("merges_total", "Rounds of merging.", func(s *store.Stats) float64 { return float64(s.MergesTotal) }),
+	counter("merged_bytes_total", "Bytes written by merging.", func(s *store.Stats) float64 { return float64(s.MergedBytesTotal) }),
 	counter("damaged_blocks_total", "Damaged blocks found and not served since the start.", func(s *store.Stats) float64 { return float64(s.Damage) }),
 }
 

@@ -32,7 +32,7 @@ func (e *DamageError) Error() string {
 	if what == "" {
 		what = fmt.Sprintf("CRC-32C is %08x, computed %08x", e.Want, e.Got)
 	}
-	return fmt.Sprintf("segment %s: %s damaged, %d bytes at offset %d: %s; the rest of the file stays readable, restore it from a replica or a backup",
+	return fmt.Sprintf("segment %s: %s damaged, %d bytes at offset %d: %s; the rest of the file stays readable, restore it from a snapshot or a backup",
 		e.File, e.Part, e.Length, e.Offset, what)
 }
 
