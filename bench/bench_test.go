@@ -153,7 +153,7 @@ func TestEntropy(t *testing.T) {
 func TestDiskUsage(t *testing.T) {
 	dir := t.TempDir()
 	for path, size := range map[string]int{
-		"flush/1.seg": 100, "overlay/1.seg": 10, "catalogue/2.sst": 7, "wal/3.wal": 1000, "MANIFEST": 3, "VERSION": 1,
+		"flush/1.seg": 90, "window/1.seg": 10, "overlay/1.seg": 10, "catalogue/2.sst": 7, "wal/3.wal": 1000, "MANIFEST": 3, "VERSION": 1,
 	} {
 		path = filepath.Join(dir, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -43,13 +43,13 @@ func (b *bench) day(ctx context.Context) error {
 	defer func() { s.remove() }()
 	c := uniform(dayAgents, dayMetrics, dayRows)
 	c.Walk = true
-	c.Start = time.Now().UTC().Truncate(24 * time.Hour).Add(-24 * time.Hour)
+	c.Start = closed(largeWindow)
 	sum, err := b.send(ctx, s, c)
 	if err != nil {
 		return err
 	}
 	b.logf("  a day of %d series written in %.0f s", dayAgents*dayMetrics, sum.Seconds)
-	if err := s.flushAll(ctx, c.Bucket, sum.Points); err != nil {
+	if err := b.mergeAll(ctx, s, c, sum.Points); err != nil {
 		return err
 	}
 	f, err := s.diskFigure(sum.Points, entropyOfMix(), mixBudget)

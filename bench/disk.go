@@ -6,6 +6,9 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"dalmatiner/internal/haggar"
 )
 
 // Budgets in bits per point of everything in the data directory, once merged.
@@ -37,7 +40,7 @@ func diskUsage(dir string) (u usage, err error) {
 			return err
 		}
 		switch top, _, _ := strings.Cut(filepath.ToSlash(rel), "/"); top {
-		case "flush", "overlay", "p":
+		case "flush", "overlay", "window":
 			u.segments += info.Size()
 		case "catalogue":
 			u.catalogue += info.Size()
@@ -51,7 +54,7 @@ func diskUsage(dir string) (u usage, err error) {
 	return u, err
 }
 
-// diskFigure is the size of a flushed data directory per point.
+// diskFigure is the size of a merged data directory per point.
 func (s *server) diskFigure(points int64, entropy, budget float64) (figure, error) {
 	u, err := diskUsage(s.data)
 	if err != nil {
@@ -59,7 +62,7 @@ func (s *server) diskFigure(points int64, entropy, budget float64) (figure, erro
 	}
 	bits := func(n int64) float64 { return 8 * float64(n) / float64(points) }
 	return figure{area: "disk", unit: "bits/point", value: bits(u.kept()), budget: budget, note: fmt.Sprintf(
-		"entropy of what was sent %.2f; segments %.3f, catalogue %.3f, rest %.3f; flushed, not merged: there is no merging yet; the log, %d MiB, is apart; %d M points",
+		"entropy of what was sent %.2f; segments %.3f, catalogue %.3f, rest %.3f; flushed and merged; the log, %d MiB, is apart; %d M points",
 		entropy, bits(u.segments), bits(u.catalogue), bits(u.rest), u.log>>20, points/1e6)}, nil
 }
 
@@ -70,12 +73,13 @@ func (b *bench) diskUniform(ctx context.Context) error {
 		return err
 	}
 	defer s.remove()
-	c := uniform(connections, 5*groupWidth, 7200)
+	c := uniform(connections, 5*groupWidth, smallWindow)
+	c.Start = closed(smallWindow)
 	sum, err := b.send(ctx, s, c)
 	if err != nil {
 		return err
 	}
-	if err := s.flushAll(ctx, c.Bucket, sum.Points); err != nil {
+	if err := b.mergeAll(ctx, s, c, sum.Points); err != nil {
 		return err
 	}
 	f, err := s.diskFigure(sum.Points, entropyOfUniform(), uniformBudget)
@@ -87,10 +91,33 @@ func (b *bench) diskUniform(ctx context.Context) error {
 	return s.stop()
 }
 
-// flushAll flushes and checks that all points are there.
-func (s *server) flushAll(ctx context.Context, bucket string, points int64) error {
+// The windows that the store merges into, in slots.
+const (
+	smallWindow = 7_200
+	largeWindow = 86_400
+)
+
+// closed returns the start of a window that ended long enough ago to be merged
+// once the data has gone on.
+func closed(window int64) time.Time {
+	ended := time.Now().Unix() - 6*smallWindow
+	return time.Unix((ended/window-1)*window, 0)
+}
+
+// mergeAll sends one point that lies windows further on, flushes and merges,
+// and checks that all points are there.
+func (b *bench) mergeAll(ctx context.Context, s *server, c haggar.Config, points int64) error {
+	last := c
+	last.Start = c.Start.Add(time.Duration(c.Steps+4*smallWindow) * time.Second)
+	last.Agents, last.Metrics, last.Steps = 1, 1, 1
+	if _, err := b.send(ctx, s, last); err != nil {
+		return err
+	}
 	if _, err := s.client().Flush(ctx); err != nil {
 		return err
 	}
-	return s.accepted(ctx, bucket, points)
+	if _, err := s.client().Merge(ctx); err != nil {
+		return err
+	}
+	return s.accepted(ctx, c.Bucket, points+1)
 }

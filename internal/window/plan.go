@@ -101,10 +101,10 @@ func Make(segments []manifest.Segment, buckets map[uint32]Bucket, late func(seq 
 	return p.plan
 }
 
-// take chooses the flushes that go away: the oldest ones whose content is all
-// closed, or all of them when they are too many. They must be a run without
-// gaps in the order of generations, so that an overlay of them keeps its place
-// in it. With too many overlays those go too.
+// take chooses the flushes that go away: the oldest ones whose content is closed
+// but for a small share, or all of them when they are too many. They must be a
+// run without gaps in the order of generations, so that an overlay of them keeps
+// its place in it. With too many overlays those go too.
 func (p *planner) take() {
 	var flushes []manifest.Segment
 	overlays := 0
@@ -133,15 +133,21 @@ func (p *planner) take() {
 	}
 }
 
-// open reports whether the segment holds chunks of windows that may still
-// grow.
+// open reports whether more than a small share of the segment are chunks of
+// windows that may still grow. A small share, such as the node's own metrics
+// beside a backfill, goes into an overlay meanwhile: it must not keep the rest
+// on the disk twice.
 func (p *planner) open(s manifest.Segment) bool {
+	var open int64
 	for _, r := range s.Ranges {
-		if b, ok := p.buckets[r.Bucket]; ok && r.Past > floor(b.ClosedBefore, Small) && r.Past > b.ExpiredBefore {
-			return true
+		b, ok := p.buckets[r.Bucket]
+		if !ok || r.Past <= floor(b.ClosedBefore, Small) || r.Past <= b.ExpiredBefore {
+			continue
 		}
+		first := max(floor(r.First, Small), floor(b.ClosedBefore, Small))
+		open += max(1, p.late(s.Seq, Range{Bucket: r.Bucket, First: first, Past: r.Past}))
 	}
-	return false
+	return open*maxLate > s.Bytes
 }
 
 // place finds a place for everything in the segments that go away: in a window

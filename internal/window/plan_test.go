@@ -272,3 +272,18 @@ func TestAWindowWithoutARangeStays(t *testing.T) {
 		t.Errorf("%+v, want one window and the flush to go", p)
 	}
 }
+
+// A little that is open, such as a node's own metrics, does not keep a flush.
+func TestALittleThatIsOpenGoesIntoTheOverlay(t *testing.T) {
+	m := newModel()
+	content := map[place]uint64{{2, 500}: 0}
+	for n := range int64(40) {
+		content[place{1, n}] = 0
+	}
+	m.buckets[1] = Bucket{ClosedBefore: 200}
+	m.add(manifest.Flush, 0, nil, content)
+	p := m.run()
+	if len(p.Windows) != 1 || len(p.Overlay) != 1 || p.Overlay[0].Bucket != 2 || len(p.Remove) != 1 {
+		t.Errorf("the plan is %+v", p)
+	}
+}
