@@ -231,11 +231,8 @@ func (s *Store) fillSegment(f *flushing, w *segment.Writer) ([]manifest.Range, e
 }
 
 func addBuckets(w *segment.Writer, buckets []BucketInfo) {
-	for i := range buckets {
-		b := &buckets[i]
-		w.AddBucket(segment.Bucket{
-			ID: b.ID, Name: []byte(b.Name), Resolution: b.Resolution, PPF: b.PPF, TTL: b.TTL, Grace: b.Grace, HPTS: b.HPTS,
-		})
+	for _, b := range buckets {
+		w.AddBucket(segment.Bucket(manifestBucket(b)))
 	}
 }
 
@@ -334,9 +331,18 @@ func (s *Store) edit(f *flushing, seg *storedSegment) manifest.Edit {
 	return e
 }
 
+// manifestBucket is a bucket as the MANIFEST has it; a segment's description of
+// it has the same fields.
 func manifestBucket(b BucketInfo) manifest.Bucket {
 	return manifest.Bucket{
 		ID: b.ID, Name: []byte(b.Name), Resolution: b.Resolution, PPF: b.PPF, TTL: b.TTL, Grace: b.Grace, HPTS: b.HPTS,
+	}
+}
+
+// bucketInfo undoes manifestBucket.
+func bucketInfo(b manifest.Bucket) BucketInfo {
+	return BucketInfo{
+		ID: b.ID, Name: string(b.Name), Resolution: b.Resolution, PPF: b.PPF, TTL: b.TTL, Grace: b.Grace, HPTS: b.HPTS,
 	}
 }
 

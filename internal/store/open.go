@@ -181,9 +181,7 @@ func (s *Store) hasFile(dir, suffix string) (bool, error) {
 // openFiles opens everything that state names.
 func (s *Store) openFiles(state *manifest.State) error {
 	for _, b := range state.Buckets {
-		s.buckets.add(s.newBucket(BucketInfo{
-			ID: b.ID, Name: string(b.Name), Resolution: b.Resolution, PPF: b.PPF, TTL: b.TTL, Grace: b.Grace, HPTS: b.HPTS,
-		}))
+		s.buckets.add(s.newBucket(bucketInfo(b)))
 	}
 	s.buckets.nextID = max(s.buckets.nextID, state.NextBucket)
 	s.groups.nextID = max(s.groups.nextID, state.NextGroup)

@@ -236,9 +236,7 @@ func (s *Store) forgetAbsent(e *manifest.Edit, list []segment.Bucket) {
 // adoptBuckets enters listed buckets into the registry.
 func (s *Store) adoptBuckets(e *manifest.Edit, list []segment.Bucket) {
 	for _, b := range list {
-		info := BucketInfo{
-			ID: b.ID, Name: string(b.Name), Resolution: b.Resolution, PPF: b.PPF, TTL: b.TTL, Grace: b.Grace, HPTS: b.HPTS,
-		}
+		info := bucketInfo(manifest.Bucket(b))
 		if info.validate() != nil {
 			continue
 		}

@@ -55,8 +55,8 @@ func (s *Server) Stats() *Stats { return &s.stats }
 // faster than they were read.
 func (s *Server) KernelDrops() uint64 { return s.socks.Drops() }
 
-// Serve reads all sockets until Shutdown, when it returns nil, or until one of
-// them or the store fails.
+// Serve reads all sockets until their owner closes them, when it returns nil and
+// what was read is in the store, or until one of them or the store fails.
 func (s *Server) Serve() error {
 	errs := make(chan error, len(s.socks.Conns()))
 	for _, c := range s.socks.Conns() {
@@ -71,9 +71,6 @@ func (s *Server) Serve() error {
 	s.refusals.Close()
 	return errors.Join(all...)
 }
-
-// Shutdown makes Serve end. What was read is in the store when Serve returns.
-func (s *Server) Shutdown() error { return s.socks.Close() }
 
 // listener reads one socket.
 type listener struct {

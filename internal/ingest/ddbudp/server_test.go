@@ -54,7 +54,7 @@ func newFixture(t *testing.T, listeners int, autoCreate bool) *fixture {
 	}
 	t.Cleanup(func() {
 		_ = c.Close()
-		if err := srv.Shutdown(); err != nil {
+		if err := socks.Close(); err != nil {
 			t.Error(err)
 		}
 		if err := <-served; err != nil {
