@@ -41,7 +41,13 @@ func newExecutor(ctx context.Context, source Source, p *planner) *executor {
 
 func (x *executor) run() error {
 	for i, r := range x.plan.roots {
+		if r.columns != nil {
+			continue
+		}
 		x.out[i].v = make([]float64, 0, r.of.shared().n)
+		if x.plan.opt.Confidence {
+			x.out[i].c = make([]float64, 0, r.of.shared().n)
+		}
 	}
 	res, slots := x.plan.roundLength()
 	// A coarser read may start anywhere in its slot, hence the one more.
@@ -58,6 +64,10 @@ func (x *executor) run() error {
 			var err error
 			if x.out[i], err = x.pull(r.of, x.out[i]); err != nil {
 				return err
+			}
+			if r.columns != nil {
+				r.columns.add(x.out[i].v, x.out[i].c)
+				x.out[i] = x.out[i].empty()
 			}
 		}
 	}
@@ -127,14 +137,30 @@ func (x *executor) release(b block) { x.free = append(x.free, b) }
 func (x *executor) results() []Series {
 	list := make([]Series, len(x.out))
 	for i, r := range x.plan.roots {
-		v := x.out[i].v
-		for j := range v {
-			v[j] = point.Float(point.FromFloat(v[j]))
+		c := r.of.shared()
+		s := Series{Name: r.name, Resolution: c.res, Values: x.out[i].v, Confidence: x.out[i].c, Metadata: r.meta}
+		if r.columns != nil {
+			r.columns.finish()
+			s.Resolution *= r.columns.step
+			s.Values, s.Min, s.Max, s.Confidence = r.columns.avg, r.columns.min, r.columns.max, r.columns.conf
 		}
-		list[i] = Series{Name: r.name, Resolution: r.of.shared().res, Values: v, Metadata: r.meta}
+		if !x.plan.opt.Confidence {
+			s.Confidence = nil // others may have asked for those of a shared node
+		}
+		truncate(s.Values)
+		truncate(s.Min)
+		truncate(s.Max)
+		list[i] = s
 		if set, slots := r.of.coverage(); slots > 0 {
 			list[i].Coverage = float64(set) / float64(slots)
 		}
 	}
 	return list
+}
+
+// truncate rounds values to what a point can hold.
+func truncate(v []float64) {
+	for i := range v {
+		v[i] = point.Float(point.FromFloat(v[i]))
+	}
 }

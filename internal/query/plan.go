@@ -24,6 +24,7 @@ type planner struct {
 	nodes   map[string]node     // by what they compute
 	shapes  map[string]int
 	leaves  []*leaf
+	opt     Options
 	buffers int   // series that hold a piece each while a round runs
 	slots   int64 // most slots in a round
 
@@ -37,6 +38,8 @@ type root struct {
 	name string
 	meta map[string]any
 	of   node
+
+	columns *columns // nil without Options.Width
 }
 
 // series is a node with the key of the first metric in it, which names it.
@@ -64,8 +67,8 @@ func newPlanner(ctx context.Context, e *Engine, q *dql.Query, opt Options, now i
 		slots = roundSlots
 	}
 	return &planner{
-		slots: slots,
-		ctx:   ctx, source: e.Source, q: q, now: now, start: start, end: end,
+		slots: slots, opt: opt,
+		ctx: ctx, source: e.Source, q: q, now: now, start: start, end: end,
 		limits:  e.Limits.orDefault().stricter(opt.Limits),
 		buckets: make(map[string]Bucket),
 		hits:    make(map[string][][]byte),
@@ -88,6 +91,9 @@ func (p *planner) limit(pos int, what string, got, limit int64, remedy string) e
 }
 
 func (p *planner) plan() error {
+	if w := p.opt.Width; w > MaxWidth {
+		return p.limit(0, "columns per series", int64(w), MaxWidth, "ask for a smaller width")
+	}
 	if l := p.q.Limit; l != nil {
 		return p.unsupported(l.Pos, map[bool]string{false: "TOP", true: "BOTTOM"}[l.Bottom])
 	}
@@ -97,7 +103,7 @@ func (p *planner) plan() error {
 		}
 	}
 	for _, r := range p.roots {
-		r.of.needConfidence(false)
+		r.of.needConfidence(p.opt.Confidence)
 	}
 	return nil
 }
@@ -117,11 +123,16 @@ func (p *planner) field(f *dql.Field) error {
 	for _, s := range v.series {
 		c := s.of.shared()
 		c.refs++
-		if p.output += c.n; p.output > p.limits.MaxOutput {
+		r := root{of: s.of}
+		outputs := c.n
+		if p.opt.Width > 0 {
+			r.columns = newColumns(c.n, int64(p.opt.Width), p.opt.Confidence)
+			outputs = 3 * r.columns.count(c.n)
+		}
+		if p.output += outputs; p.output > p.limits.MaxOutput {
 			return p.limit(f.Expr.Pos(), "points in its result", p.output, p.limits.MaxOutput,
 				"aggregate over longer spans or ask for a shorter range")
 		}
-		r := root{of: s.of}
 		if r.name, err = n.name(s.key); err != nil {
 			return err
 		}

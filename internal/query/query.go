@@ -102,6 +102,15 @@ type Engine struct {
 type Options struct {
 	// Limits replaces the engine's limits where it is stricter.
 	Limits Limits
+
+	// Confidence asks for the confidences of the values, which tell filled
+	// gaps from points. It doubles the memory of the result.
+	Confidence bool
+
+	// Width above 0 asks for at most that many columns per series in place of
+	// its values, for a chart of that many pixels. Beyond MaxWidth it is an
+	// error.
+	Width int
 }
 
 // Result is the answer to a query.
@@ -118,6 +127,8 @@ type Series struct {
 	Name       string
 	Resolution int64 // ms per value
 	Values     []float64
+	Min, Max   []float64      // with Options.Width, where Values are the averages of the columns; else nil
+	Confidence []float64      // 0 to 1 per value with Options.Confidence, else nil; 0 is a filled gap
 	Coverage   float64        // share of the slots read for it that are set, 0 to 1
 	Metadata   map[string]any // string, float64 or nil; nil without METADATA
 }
