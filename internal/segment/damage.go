@@ -12,6 +12,7 @@ var ErrFormat = errors.New("unknown segment format")
 const (
 	partFooter    = "footer"
 	partDirectory = "directory"
+	partChunk     = "chunk"
 )
 
 // DamageError names a range of a segment that is not what was written. The
@@ -22,7 +23,7 @@ type DamageError struct {
 	Offset    int64  // of the damaged range in the file
 	Length    int64  // of the damaged range, in bytes
 	Want, Got uint32 // CRC-32C: stored and computed; equal when Detail is set
-	Part      string // data, index, series, buckets, directory or footer
+	Part      string // data, index, series, buckets, directory or footer; chunk for one that has no range
 	Detail    string // what is wrong if it is not the checksum
 }
 
@@ -32,8 +33,17 @@ func (e *DamageError) Error() string {
 	if what == "" {
 		what = fmt.Sprintf("CRC-32C is %08x, computed %08x", e.Want, e.Got)
 	}
+	if e.Part == partChunk {
+		return fmt.Sprintf("segment %s: %s; the rest of the file stays readable, restore it from a snapshot or a backup", e.File, what)
+	}
 	return fmt.Sprintf("segment %s: %s damaged, %d bytes at offset %d: %s; the rest of the file stays readable, restore it from a snapshot or a backup",
 		e.File, e.Part, e.Length, e.Offset, what)
+}
+
+// Undecodable is the damage of a chunk whose bytes are those that were written,
+// by their checksum, and do not decode.
+func (r *Reader) Undecodable(h Hash, chunk int64, cause error) *DamageError {
+	return &DamageError{File: r.path, Part: partChunk, Detail: fmt.Sprintf("chunk %d of series %s does not decode: %v", chunk, h, cause)}
 }
 
 // Damages returns every DamageError in err, which may be one or, as the methods

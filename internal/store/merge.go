@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cockroachdb/errors/oserror"
-
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
@@ -23,12 +21,6 @@ const (
 	// closeAfter is how long after its end a window is written: late points of
 	// an hour then need no overlay.
 	closeAfter = time.Hour
-
-	// maxWindowFile cuts a window into files by series id, so that no writer
-	// holds the index of more than some million chunks. Chunks of series that
-	// stand still have a dozen bytes: each counts with indexCost more.
-	maxWindowFile = 256 << 20
-	indexCost     = 32
 
 	// maxRounds bounds one call: what a round leaves to do is for the next
 	// flush. Two rounds are what a day that closes takes.
@@ -244,10 +236,13 @@ func (m *merging) window(ctx context.Context, merger *window.Merger, r manifest.
 			sources = append(sources, mergeSource(seg))
 		}
 	}
-	out := &windowWriter{m: m, r: r}
-	damaged, err := merger.Merge(ctx, r.Bucket, r.First, r.Past, sources, out.add)
+	out := &output{m: m, kind: manifest.Window, generation: m.plan.Generation, window: r}
+	damaged, err := merger.Merge(ctx, r.Bucket, r.First, r.Past, sources,
+		func(h segment.Hash, number int64, points int, data []byte) error {
+			return out.add(r.Bucket, h, number, points, data)
+		})
 	m.noteDamage(damaged)
-	return errors.Join(err, out.close(err != nil))
+	return errors.Join(err, out.end(err != nil))
 }
 
 func mergeSource(seg *storedSegment) window.Source {
@@ -256,144 +251,38 @@ func mergeSource(seg *storedSegment) window.Source {
 	}
 }
 
+// noteDamage names what a merge met, once a segment, and marks the segment.
 func (m *merging) noteDamage(damaged map[uint64]error) {
 	for seq, err := range damaged {
 		seg := m.source(seq)
 		if !seg.damaged {
 			m.s.reportDamage("segment "+seg.name(), err)
-		}
-		seg.damaged = true
-	}
-}
-
-// windowWriter writes the files of a window.
-type windowWriter struct {
-	m     *merging
-	r     manifest.Range
-	open  *openSegment
-	bytes int
-	last  segment.Hash
-}
-
-func (o *windowWriter) add(h segment.Hash, number int64, points int, data []byte) error {
-	if o.open != nil && o.bytes > maxWindowFile && h != o.last {
-		if err := o.close(false); err != nil {
-			return err
+			m.s.markDamaged(seg)
 		}
 	}
-	if o.open == nil {
-		open, err := o.m.create(manifest.Window)
-		if err != nil {
-			return err
-		}
-		open.w.Describe(int64(o.m.plan.Generation), o.r.First, uint32(o.r.Past-o.r.First))
-		o.open, o.bytes = open, 0
-	}
-	o.last = h
-	o.bytes += len(data) + indexCost
-	return o.open.w.Add(o.r.Bucket, h, number, points, data)
-}
-
-func (o *windowWriter) close(abort bool) error {
-	open := o.open
-	o.open = nil
-	switch {
-	case open == nil:
-		return nil
-	case abort:
-		return open.w.Abort()
-	}
-	return o.m.finish(open, o.m.plan.Generation, []manifest.Range{o.r})
 }
 
 // overlay writes the overlay of the plan. It takes the identities along where
 // no window could.
 func (m *merging) overlay(ctx context.Context, merger *window.Merger) error {
-	open, err := m.create(manifest.Overlay)
-	if err != nil {
-		return err
-	}
-	open.w.Describe(int64(m.plan.OverlayGeneration), 0, 0)
-	var ranges window.Ranges
+	out := &output{m: m, kind: manifest.Overlay, generation: m.plan.OverlayGeneration}
+	err := out.begin() // it may be written for the identities alone
 	for _, part := range m.plan.Overlay {
+		if err != nil {
+			break
+		}
 		var sources []window.Source
 		for _, seq := range part.From {
 			sources = append(sources, mergeSource(m.source(seq)))
 		}
-		damaged, err := merger.Merge(ctx, part.Bucket, part.First, part.Past, sources,
+		var damaged map[uint64]error
+		damaged, err = merger.Merge(ctx, part.Bucket, part.First, part.Past, sources,
 			func(h segment.Hash, number int64, points int, data []byte) error {
-				ranges.Add(part.Bucket, number)
-				return open.w.Add(part.Bucket, h, number, points, data)
+				return out.add(part.Bucket, h, number, points, data)
 			})
 		m.noteDamage(damaged)
-		if err != nil {
-			return errors.Join(err, open.w.Abort())
-		}
 	}
-	return m.finish(open, m.plan.OverlayGeneration, ranges.List())
-}
-
-// openSegment is an output being written.
-type openSegment struct {
-	meta manifest.Segment
-	w    *segment.Writer
-}
-
-// create begins an output. The first one takes the identities of everything
-// that goes away.
-func (m *merging) create(kind manifest.Kind) (*openSegment, error) {
-	s := m.s
-	o := &openSegment{meta: manifest.Segment{Seq: s.nextSeq.Add(1) - 1, Kind: kind}}
-	w, err := segment.Create(s.o.FS, s.path(segmentFile(&o.meta)+".tmp"))
-	if err != nil {
-		return nil, err
-	}
-	o.w = w
-	addBuckets(w, s.Buckets())
-	if m.carried {
-		return o, nil
-	}
-	m.carried = true
-	for _, seq := range m.plan.Remove {
-		seg := m.source(seq)
-		err := seg.reader.Series(func(e segment.Series) error {
-			if s.buckets.id(e.Bucket) != nil {
-				w.AddSeries(e)
-			}
-			return nil
-		})
-		if len(segment.Damages(err)) > 0 {
-			m.noteDamage(map[uint64]error{seq: err})
-		} else if err != nil {
-			return nil, errors.Join(err, w.Abort())
-		}
-	}
-	return o, nil
-}
-
-// identities returns how many identities the segments hold that go away.
-func (m *merging) identities() (n int64) {
-	for _, seq := range m.plan.Remove {
-		n += m.source(seq).info.Identities
-	}
-	return n
-}
-
-// finish ends an output.
-func (m *merging) finish(o *openSegment, generation uint64, ranges []manifest.Range) error {
-	o.meta.Generation, o.meta.Ranges = generation, ranges
-	seg, err := m.s.finishSegment(o.meta, o.w)
-	if err != nil {
-		// It may have failed before or after the file got its name.
-		for _, suffix := range []string{"", ".tmp"} {
-			if rmErr := m.s.o.FS.Remove(m.s.path(segmentFile(&o.meta) + suffix)); !oserror.IsNotExist(rmErr) {
-				err = errors.Join(err, rmErr)
-			}
-		}
-		return err
-	}
-	m.out = append(m.out, seg)
-	return nil
+	return errors.Join(err, out.end(err != nil))
 }
 
 // commit makes the round permanent, moves the readers over and removes what is
@@ -424,6 +313,7 @@ func (m *merging) commit() error {
 	return nil
 }
 
+// remove closes a merged segment and removes its file.
 func (m *merging) remove(seg *storedSegment) {
 	s := m.s
 	if seg.damaged {
@@ -440,17 +330,23 @@ func (m *merging) remove(seg *storedSegment) {
 	}
 }
 
-// countLost counts the points in the damaged blocks of a segment: at most so
+// countLost counts the points of a segment that cannot be read: at most so
 // many are lost, another segment may hold some of them.
 func (m *merging) countLost(seg *storedSegment) {
 	lost := seg.info.Points
+	var words [chunk.Slots]uint64
 	err := seg.reader.Each(func(_ uint32, _ segment.Hash, _ int64, data []byte) error {
-		if h, err := chunk.ParseHeader(data); err == nil {
+		h, err := chunk.ParseHeader(data)
+		if err == nil && chunk.DecodeRange(words[:], data, 0) == nil {
 			lost -= int64(h.Count)
 		}
-		return nil
+		return nil // what does not decode is counted
 	})
-	if err != nil && lost > 0 {
+	if err != nil && len(segment.Damages(err)) == 0 {
+		m.s.o.Logger.Warn("a damaged segment could not be read to its end: the count of its lost points is too high",
+			"segment", seg.name(), "err", err)
+	}
+	if lost > 0 {
 		m.s.account.Lose(LostBlocks, uint64(lost))
 	}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -208,8 +209,14 @@ func TestMergesKeepOffTheReserve(t *testing.T) {
 }
 
 // A flush in which a window met damage is set aside when it goes, also when
-// that is later and nothing more is read of the damaged part.
+// that is later, after a restart, and nothing more is read of the damaged part.
 func TestADamagedSourceIsSetAside(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restart=%v", restart), func(t *testing.T) { testDamagedSource(t, restart) })
+	}
+}
+
+func testDamagedSource(t *testing.T, restart bool) {
 	clock, mem := newTestClock(), vfs.NewMem()
 	s := mustOpen(t, testOptions(mem, clock))
 	defer func() { s.Crash() }()
@@ -226,6 +233,12 @@ func TestADamagedSourceIsSetAside(t *testing.T) {
 	}
 	if names, n := s.Damage(); n == 0 || !strings.Contains(strings.Join(names, " "), flushed) {
 		t.Fatalf("%d damages: %v, want %s", n, names, flushed)
+	}
+	if restart {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = mustOpen(t, testOptions(mem, clock))
 	}
 	pass(s, clock, 12*time.Hour)
 	for _, bucket := range []string{"a", "b"} {

@@ -52,7 +52,8 @@ func Open(o Options) (*Store, error) {
 	s := &Store{
 		o: o, buckets: newRegistry(), account: account.New(),
 		room: make(chan struct{}), stop: make(chan struct{}), hurry: make(chan struct{}),
-		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
+		maxMergedFile: maxMergedFile,
+		sealQueue:     make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
 	}
 	now := o.Now().UnixNano()
 	s.clock.Store(now)
@@ -130,7 +131,8 @@ func (s *Store) checkVersion() error {
 	if found {
 		n, err := strconv.Atoi(fields)
 		if err == nil && n > version {
-			return fmt.Errorf("data directory %s was written by format %d; this program knows up to %d: use a newer ddb", s.o.Dir, n, version)
+			return fmt.Errorf("data directory %s was written by format %d; this program knows up to %d: use a newer ddb; if no newer one ever ran here, its file VERSION is damaged: write %q into it",
+				s.o.Dir, n, version, versionPrefix+strconv.Itoa(version))
 		}
 		if err == nil {
 			return nil

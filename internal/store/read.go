@@ -67,7 +67,10 @@ func (s *Store) readSegments(ctx context.Context, bucket uint32, id metric.Serie
 			continue
 		}
 		err := seg.reader.Chunks(bucket, segment.Hash(id), first, last+1, func(number int64, data []byte) error {
-			return head.DecodeChunk(dst, from, data, number)
+			if err := head.DecodeChunk(dst, from, data, number); err != nil {
+				s.reportDamage("segment "+seg.name(), seg.reader.Undecodable(segment.Hash(id), number, err))
+			}
+			return nil
 		})
 		if err != nil {
 			damages := segment.Damages(err)

@@ -104,7 +104,28 @@ func (s *Store) openSegment(m manifest.Segment) (*storedSegment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &storedSegment{meta: m, reader: r, info: r.Info()}, nil
+	seg := &storedSegment{meta: m, reader: r, info: r.Info()}
+	_, err = s.o.FS.Stat(s.lostPath(seg.name()))
+	seg.damaged = err == nil
+	return seg, nil
+}
+
+// lostPath is where a segment goes that is set aside.
+func (s *Store) lostPath(file string) string { return s.path(lostDir, s.o.FS.PathBase(file)) }
+
+// markDamaged marks a segment in which a merge met damage: its file is not
+// deleted in the end. The mark is a second name in lost+found, which a restart
+// finds. Without one, on a file system that has no links, the mark lasts until
+// the store is closed.
+func (s *Store) markDamaged(seg *storedSegment) {
+	seg.damaged = true
+	err := s.o.FS.Link(s.path(seg.name()), s.lostPath(seg.name()))
+	if err == nil {
+		err = syncDir(s.o.FS, s.path(lostDir))
+	}
+	if err != nil && !oserror.IsExist(err) {
+		s.o.Logger.Warn("a damaged segment is set aside only if the node runs on until it is merged", "segment", seg.name(), "err", err)
+	}
 }
 
 // removeStrays deletes segments and temporary files that no commit named, or
@@ -272,7 +293,12 @@ func (s *Store) moveToLost(file string) error {
 	if _, err := s.o.FS.Stat(s.path(file)); err != nil {
 		return nil // it is missing
 	}
-	if err := s.o.FS.Rename(s.path(file), s.path(lostDir, s.o.FS.PathBase(file))); err != nil {
+	// The name in lost+found may be the mark of markDamaged, a link to the same
+	// file, and a rename to that does nothing.
+	if err := s.o.FS.Remove(s.lostPath(file)); err != nil && !oserror.IsNotExist(err) {
+		return fmt.Errorf("setting segment %s aside: %w", file, err)
+	}
+	if err := s.o.FS.Rename(s.path(file), s.lostPath(file)); err != nil {
 		return fmt.Errorf("setting segment %s aside: %w", file, err)
 	}
 	return nil

@@ -56,6 +56,9 @@ type Store struct {
 	droppedBuckets []uint32         // deleted since the last flush
 
 	mergeMu sync.Mutex // one merge at a time; before flushMu
+
+	maxMergedFile int64 // maxMergedFile; tests have smaller ones
+
 	flushMu sync.Mutex // one flush at a time
 	nextSeq atomic.Uint64
 	closed  bool // guarded by flushMu

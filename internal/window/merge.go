@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
 )
 
@@ -23,7 +24,8 @@ type Source struct {
 // Merger merges. It holds scratch memory and is not for concurrent use.
 type Merger struct {
 	enc   chunk.Encoder
-	words [chunk.Slots]uint64
+	words [chunk.Slots]uint64 // of the merged chunk
+	layer [chunk.Slots]uint64 // of one source
 	data  []byte
 }
 
@@ -49,12 +51,25 @@ type cursor struct {
 	item item
 	ok   bool
 	err  error // after the last item
+
+	reader *segment.Reader
+	bad    []error // chunks that do not decode, the first maxBad of them
+}
+
+// maxBad bounds the names of chunks that do not decode, a source.
+const maxBad = 16
+
+// spoilt notes that the cursor's chunk does not decode.
+func (c *cursor) spoilt(cause error) {
+	if len(c.bad) < maxBad {
+		c.bad = append(c.bad, c.reader.Undecodable(c.item.hash, c.item.number, cause))
+	}
 }
 
 var errStopped = errors.New("stopped")
 
 func newCursor(src Source, bucket uint32, first, past int64) *cursor {
-	c := &cursor{seq: src.Seq}
+	c := &cursor{seq: src.Seq, reader: src.Reader}
 	c.next, c.stop = iter.Pull(func(yield func(item) bool) {
 		c.err = src.Reader.Range(bucket, first, past, func(_ uint32, h segment.Hash, number int64, data []byte) error {
 			if !yield(item{h, number, data}) {
@@ -71,8 +86,9 @@ func newCursor(src Source, bucket uint32, first, past int64) *cursor {
 // series and number: of a slot that several sources hold, the one of the
 // highest generation wins. A chunk that only one source holds is copied byte
 // for byte, unless it is a composite: the bytes depend on the words only, not
-// on when they were flushed. damaged are the sources in which blocks were damaged, with the
-// damage; what they held there is missing.
+// on when they were flushed. damaged are the sources in which blocks were
+// damaged or chunks did not decode, with the damage; what they held there is
+// missing.
 func (m *Merger) Merge(ctx context.Context, bucket uint32, first, past int64, sources []Source, emit Emit) (damaged map[uint64]error, err error) {
 	sources = slices.Clone(sources)
 	slices.SortFunc(sources, func(a, b Source) int {
@@ -125,41 +141,60 @@ func lowest(dst []*cursor, cursors []*cursor) []*cursor {
 	return dst
 }
 
-// one emits the chunk that all of the cursors hold.
+// one emits the chunk that all of the cursors hold. What does not decode is
+// noted and left out.
 func (m *Merger) one(same []*cursor, emit Emit) error {
 	it := &same[0].item
 	data := it.data
 	if len(same) > 1 || chunk.IsComposite(data) {
-		clear(m.words[:])
-		for _, c := range same {
-			if err := chunk.DecodeRange(m.words[:], c.item.data, 0); err != nil {
-				return err
-			}
+		if data = m.lay(same); len(data) == 0 {
+			return nil
 		}
-		m.data = m.enc.Append(m.data[:0], 0, m.words[:])
-		data = m.data
 	}
 	h, err := chunk.ParseHeader(data)
 	if err != nil {
-		return err
+		same[0].spoilt(err)
+		return nil
 	}
 	return emit(it.hash, it.number, h.Count, data)
+}
+
+// lay lays the cursors' chunks over each other and encodes the result. It
+// returns nothing when none of them decodes. One that decodes in part must not
+// be in it.
+func (m *Merger) lay(same []*cursor) []byte {
+	clear(m.words[:])
+	for _, c := range same {
+		clear(m.layer[:])
+		if err := chunk.DecodeRange(m.layer[:], c.item.data, 0); err != nil {
+			c.spoilt(err)
+			continue
+		}
+		for i, w := range &m.layer {
+			if w != point.Unset {
+				m.words[i] = w
+			}
+		}
+	}
+	m.data = m.enc.Append(m.data[:0], 0, m.words[:])
+	return m.data
 }
 
 // damages sorts out how the sources ended.
 func damages(cursors []*cursor) (map[uint64]error, error) {
 	var damaged map[uint64]error
 	for _, c := range cursors {
-		switch {
-		case c.err == nil:
-		case len(segment.Damages(c.err)) == 0:
+		if c.err != nil && len(segment.Damages(c.err)) == 0 {
 			return nil, c.err
-		default:
-			if damaged == nil {
-				damaged = make(map[uint64]error)
-			}
-			damaged[c.seq] = c.err
 		}
+		err := errors.Join(append(c.bad, c.err)...)
+		if err == nil {
+			continue
+		}
+		if damaged == nil {
+			damaged = make(map[uint64]error)
+		}
+		damaged[c.seq] = err
 	}
 	return damaged, nil
 }

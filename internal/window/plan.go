@@ -21,7 +21,8 @@ const (
 	// beyond this number what is open goes into an overlay with the rest.
 	MaxFlushes = 64
 
-	// maxOverlays is how many overlays readers may have to look into.
+	// maxOverlays is how many overlays readers may have to look into. One that
+	// was cut into files counts once: no two of them hold the same chunk.
 	maxOverlays = 4
 
 	// maxLate is the share of a window, 1/maxLate of its bytes, that late
@@ -107,13 +108,13 @@ func Make(segments []manifest.Segment, buckets map[uint32]Bucket, late func(seq 
 // its place in it. With too many overlays those go too.
 func (p *planner) take() {
 	var flushes []manifest.Segment
-	overlays := 0
+	overlays := make(map[uint64]bool) // by generation
 	for _, s := range p.segments {
 		switch s.Kind {
 		case manifest.Flush:
 			flushes = append(flushes, s)
 		case manifest.Overlay:
-			overlays++
+			overlays[s.Generation] = true
 		}
 	}
 	slices.SortFunc(flushes, func(a, b manifest.Segment) int { return cmp.Compare(a.Seq, b.Seq) })
@@ -123,7 +124,7 @@ func (p *planner) take() {
 		}
 		p.taken[s.Seq] = true
 	}
-	if overlays <= maxOverlays {
+	if len(overlays) <= maxOverlays {
 		return
 	}
 	for _, s := range p.segments {

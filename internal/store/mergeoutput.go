@@ -1,0 +1,127 @@
+package store
+
+import (
+	"errors"
+
+	"github.com/cockroachdb/errors/oserror"
+
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/segment"
+	"dalmatiner/internal/window"
+)
+
+const (
+	// maxMergedFile cuts a window and an overlay into files by series, so that
+	// no writer holds the index of more than some million chunks. Chunks of
+	// series that stand still have a dozen bytes: each counts with indexCost
+	// more.
+	maxMergedFile = 256 << 20
+	indexCost     = 32
+)
+
+// output is a window or an overlay being written, as one file or several.
+type output struct {
+	m          *merging
+	kind       manifest.Kind
+	generation uint64
+	window     manifest.Range // what every file of a window stands for
+
+	meta   manifest.Segment // of the open file
+	w      *segment.Writer  // nil when no file is open
+	ranges window.Ranges    // what the open file of an overlay holds
+	bytes  int64            // in it, and of its index
+	last   segment.Hash
+}
+
+// add adds a chunk. Chunks come by series within a range.
+func (o *output) add(bucket uint32, h segment.Hash, number int64, points int, data []byte) error {
+	if o.w != nil && o.bytes > o.m.s.maxMergedFile && h != o.last {
+		if err := o.end(false); err != nil {
+			return err
+		}
+	}
+	if o.w == nil {
+		if err := o.begin(); err != nil {
+			return err
+		}
+	}
+	if o.kind == manifest.Overlay {
+		o.ranges.Add(bucket, number)
+	}
+	o.last = h
+	o.bytes += int64(len(data)) + indexCost
+	return o.w.Add(bucket, h, number, points, data)
+}
+
+// begin opens a file. The first one of a round takes the identities of
+// everything that goes away.
+func (o *output) begin() error {
+	s := o.m.s
+	o.meta = manifest.Segment{Seq: s.nextSeq.Add(1) - 1, Kind: o.kind, Generation: o.generation}
+	w, err := segment.Create(s.o.FS, s.path(segmentFile(&o.meta)+".tmp"))
+	if err != nil {
+		return err
+	}
+	o.w, o.bytes, o.ranges = w, 0, window.Ranges{}
+	w.Describe(int64(o.generation), o.window.First, uint32(o.window.Past-o.window.First))
+	addBuckets(w, s.Buckets())
+	if o.m.carried {
+		return nil
+	}
+	o.m.carried = true
+	return o.m.carry(w)
+}
+
+// carry hands over the identities in what goes away.
+func (m *merging) carry(w *segment.Writer) error {
+	for _, seq := range m.plan.Remove {
+		err := m.source(seq).reader.Series(func(e segment.Series) error {
+			if m.s.buckets.id(e.Bucket) != nil {
+				w.AddSeries(e)
+			}
+			return nil
+		})
+		if len(segment.Damages(err)) > 0 {
+			m.noteDamage(map[uint64]error{seq: err})
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// identities returns how many identities the segments hold that go away.
+func (m *merging) identities() (n int64) {
+	for _, seq := range m.plan.Remove {
+		n += m.source(seq).info.Identities
+	}
+	return n
+}
+
+// end ends the open file, if there is one, or gives it up.
+func (o *output) end(giveUp bool) error {
+	w := o.w
+	o.w = nil
+	switch {
+	case w == nil:
+		return nil
+	case giveUp:
+		return w.Abort()
+	case o.kind == manifest.Window:
+		o.meta.Ranges = []manifest.Range{o.window}
+	default:
+		o.meta.Ranges = o.ranges.List()
+	}
+	seg, err := o.m.s.finishSegment(o.meta, w)
+	if err != nil {
+		// It may have failed before or after the file got its name.
+		for _, suffix := range []string{"", ".tmp"} {
+			if rmErr := o.m.s.o.FS.Remove(o.m.s.path(segmentFile(&o.meta) + suffix)); !oserror.IsNotExist(rmErr) {
+				err = errors.Join(err, rmErr)
+			}
+		}
+		return err
+	}
+	o.m.out = append(o.m.out, seg)
+	return nil
+}
