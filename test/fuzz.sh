@@ -7,6 +7,8 @@ grep -rl --include='*_test.go' '^func Fuzz' internal | while read -r file; do
   dir=./$(dirname "$file")
   sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$file" | while read -r target; do
     echo "fuzz $dir $target"
-    go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" "$dir" </dev/null | grep -v '^fuzz: elapsed' || exit 1
+    # Inputs of targets with goroutines cover a little else each time: making
+    # them smaller would take all the time.
+    go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 1x "$dir" </dev/null | grep -v '^fuzz: elapsed' || exit 1
   done
 done

@@ -164,7 +164,7 @@ func (f *file) inspect(o *Options) error {
 		return err
 	}
 	f.fault = err.Error()
-	rest, err := newScanner(r, f.first, f.size, nil).dropped()
+	rest, err := newScanner(r, f.first, max(0, f.size-headerSize), nil).dropped()
 	f.void = rest == 0
 	return err
 }
@@ -263,12 +263,9 @@ func (l *Log) settleTail(f *file) error {
 	if err := w.Sync(); err != nil {
 		return err
 	}
-	if _, err := io.CopyN(io.Discard, w, headerSize); err != nil {
-		return err
-	}
-	s := newScanner(w, f.first, f.size, nil)
+	records := newWalk(f, true, w, nil, func(LSN, LSN, string) {}) // Replay reports it
 	for {
-		_, lsn, ok, err := s.next(f.limit)
+		_, lsn, ok, err := records.next()
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package wal
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -12,7 +11,7 @@ type Report struct {
 	Records int64   // given to the function
 	Bytes   int64   // of their payloads
 	Torn    []Place // ends of the newest file that were never durable; expected after a crash
-	Damaged []Place // records lost in files that were durable
+	Damaged []Place // records lost that were written whole
 	Missing []Gap   // files that should be there
 }
 
@@ -143,12 +142,14 @@ func (p *replay) scan(i int) error {
 		return fmt.Errorf("wal: replay: %w", err)
 	}
 	defer r.Close()
-	if _, err := io.CopyN(io.Discard, r, headerSize); err != nil {
-		return fmt.Errorf("wal: replay %s: %w", name, err)
-	}
-	s := newScanner(r, f.first, f.size, p.buf)
+	w := newWalk(f, i == p.last, r, p.buf, func(from, to LSN, why string) {
+		if why == "" {
+			why = "a place never written"
+		}
+		p.add(&p.report.Damaged, f, int64(from-f.first), int64(to-from), why+"; the records behind it are whole")
+	})
 	for {
-		rec, lsn, ok, err := s.next(f.limit)
+		rec, lsn, ok, err := w.next()
 		if err != nil {
 			return fmt.Errorf("wal: replay %s: %w", name, err)
 		}
@@ -164,12 +165,12 @@ func (p *replay) scan(i int) error {
 			return fmt.Errorf("wal: replay record at LSN %d: %w", lsn, err)
 		}
 	}
-	p.reach = max(p.reach, s.lsn)
-	p.buf = s.buf
-	if s.lsn >= f.limit {
+	p.reach = max(p.reach, w.s.lsn)
+	p.buf = w.s.buf
+	if w.s.lsn >= f.limit {
 		return nil
 	}
-	return p.judge(i, s)
+	return p.judge(i, w.s)
 }
 
 // judge reports why file i ended before its limit.

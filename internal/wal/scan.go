@@ -24,13 +24,13 @@ type scanner struct {
 	tail [12]byte
 }
 
-// newScanner reads from r, which stands behind the header of a file of size
-// bytes whose first record has LSN first. buf is used as the buffer.
-func newScanner(r io.Reader, first LSN, size int64, buf []byte) *scanner {
+// newScanner reads from r, which stands at the record with LSN first, left
+// bytes before the end of its file. buf is used as the buffer.
+func newScanner(r io.Reader, first LSN, left int64, buf []byte) *scanner {
 	if cap(buf) < scanBuffer {
 		buf = make([]byte, scanBuffer)
 	}
-	return &scanner{r: r, buf: buf[:cap(buf)], left: max(0, size-headerSize), lsn: first}
+	return &scanner{r: r, buf: buf[:cap(buf)], left: left, lsn: first}
 }
 
 // fill makes n bytes available from lo on if the file has them.
