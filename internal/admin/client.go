@@ -180,7 +180,7 @@ func (c *Client) open(ctx context.Context, method, path, contentType string, bod
 	if err != nil {
 		return nil, err
 	}
-	return nil, &StatusError{resp.StatusCode, strings.TrimSpace(string(text))}
+	return nil, &StatusError{resp.StatusCode, problemText(text)}
 }
 
 func decode(body io.Reader, out any) error {

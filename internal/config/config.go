@@ -63,6 +63,9 @@ type Config struct {
 	QueryMaxSeries int64 // query.max_series read by one query
 	QueryMaxOutput int64 // query.max_output, points in one reply
 
+	QueryTimeout time.Duration // query.timeout, longest run of one query
+	QuerySlow    time.Duration // query.slow, runs from which on a query is logged
+
 	SelfMonitor bool // self_monitor
 
 	// Version is what the program says it is. It is no key: the program's main

@@ -119,6 +119,10 @@ var keys = []key{
 		func(c *Config) *int64 { return &c.QueryMaxSeries }),
 	int64Key("query.max_output", "5000000", 1, math.MaxInt64, "points one reply may hold",
 		func(c *Config) *int64 { return &c.QueryMaxOutput }),
+	durationKey("query.timeout", "1m", time.Millisecond, 24*time.Hour, "longest run of one query",
+		func(c *Config) *time.Duration { return &c.QueryTimeout }),
+	durationKey("query.slow", "5s", time.Millisecond, 24*time.Hour, "queries that run this long are logged",
+		func(c *Config) *time.Duration { return &c.QuerySlow }),
 
 	switchKey("self_monitor", "on", "write the node's own figures into bucket dalmatinerdb every second",
 		func(c *Config) *bool { return &c.SelfMonitor }),

@@ -4,6 +4,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -40,14 +41,14 @@ type Engine interface {
 	Query(ctx context.Context, text string, opt query.Options) (*query.Result, error)
 }
 
-// Options is what a Handler is made of. Hosts, Version and MaxQueries may be
-// left out.
+// Options is what a Handler is made of. Hosts, Version and what stands behind
+// it may be left out.
 type Options struct {
 	Store    Store
 	Operator Operator
 	Status   func() admin.Status
 	Engine   Engine
-	Gatherer prometheus.Gatherer
+	Registry *prometheus.Registry // of /metrics; New adds the figures of its own
 	Logger   *slog.Logger
 	MaxBody  int64       // bytes of a request body
 	Hosts    []string    // host names that admin requests may be addressed to, besides IP addresses
@@ -57,11 +58,20 @@ type Options struct {
 	// MaxQueries is how many queries run at once; 0 stands for
 	// DefaultMaxQueries. Further ones wait, and are refused after a while.
 	MaxQueries int
+
+	QueryTimeout time.Duration // longest run of a query
+	SlowQuery    time.Duration // queries that run this long are logged
 }
 
 // DefaultMaxQueries keeps small machines answering: each query may take a core
 // and the memory of its whole result, and ingest comes first.
 const DefaultMaxQueries = 16
+
+// Defaults of the keys of the same names.
+const (
+	DefaultQueryTimeout = time.Minute
+	DefaultSlowQuery    = 5 * time.Second
+)
 
 // queryWait is how long a query waits for its turn: longer than a burst of
 // dashboards takes, shorter than browsers' patience.
@@ -93,6 +103,8 @@ func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
 type api struct {
 	Options
 	metrics   http.Handler
+	served    *served
+	packers   packers
 	turns     chan struct{} // holds one element per running query
 	queryWait time.Duration
 }
@@ -102,11 +114,16 @@ func New(o Options) http.Handler {
 	if o.MaxQueries == 0 {
 		o.MaxQueries = DefaultMaxQueries
 	}
+	o.QueryTimeout = cmp.Or(o.QueryTimeout, DefaultQueryTimeout)
+	o.SlowQuery = cmp.Or(o.SlowQuery, DefaultSlowQuery)
+	turns := make(chan struct{}, o.MaxQueries)
 	return &api{
 		Options:   o,
-		turns:     make(chan struct{}, o.MaxQueries),
+		turns:     turns,
 		queryWait: queryWait,
-		metrics: promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{
+		served:    newServed(o.Registry, func() float64 { return float64(len(turns)) }),
+		packers:   newPackers(),
+		metrics: promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{
 			ErrorLog:      slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn),
 			ErrorHandling: promhttp.ContinueOnError,
 		}),
@@ -118,56 +135,107 @@ func New(o Options) http.Handler {
 type route struct {
 	methods string // allowed, separated by ", "
 	serve   func(w http.ResponseWriter, r *http.Request) error
-	admin   bool // never CORS
-	changes bool // must pass guard
+	name    string // in /metrics; "" for admin routes
+	packs   bool   // the answer may be compressed
+	admin   bool   // never CORS
+	changes bool   // must pass guard
 }
 
 // ServeHTTP finds the route by the escaped path, so that names may hold
-// slashes and dots, and turns errors into answers.
+// slashes and dots, answers, and counts the answer.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	rt, ok := a.find(r.URL.EscapedPath())
+	path := r.URL.EscapedPath()
+	rt, ok := a.find(path)
 	if !ok {
-		a.fail(w, r, notFound("there is nothing at %s", r.URL.Path))
-		return
+		rt = route{name: "other", serve: func(http.ResponseWriter, *http.Request) error {
+			return notFound("there is nothing at %s", r.URL.Path)
+		}}
 	}
+	if rt.admin || strings.HasPrefix(path, "/admin/") {
+		rt.name, rt.admin = "/admin/", true
+	}
+	out := &reply{ResponseWriter: w}
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	if rt.packs {
+		h.Set("Vary", "Accept, Accept-Encoding")
+		if r.Method != http.MethodHead && takesGzip(r) {
+			out.packers = a.packers
+		}
+	}
+	whole := false
+	defer func() {
+		out.end(whole)
+		a.served.count(rt.name, out.status)
+	}()
+	r.Body = http.MaxBytesReader(w, r.Body, a.MaxBody)
+	if err := a.serve(rt, out, r); err != nil {
+		a.fail(out, r, err)
+	}
+	whole = true
+}
+
+// serve checks what holds for all routes and lets the route answer.
+func (a *api) serve(rt route, w http.ResponseWriter, r *http.Request) error {
+	h := w.Header()
 	if !rt.admin {
-		w.Header().Set("Access-Control-Allow-Origin", "*")
+		h.Set("Access-Control-Allow-Origin", "*")
+	}
+	if rt.methods == "" {
+		return rt.serve(w, r)
 	}
 	if r.Method == http.MethodOptions && !rt.admin {
-		w.Header().Set("Access-Control-Allow-Methods", rt.methods)
-		w.Header().Set("Access-Control-Allow-Headers", "Authorization, Content-Type")
-		w.Header().Set("Access-Control-Max-Age", "3600")
-		return
+		h.Set("Access-Control-Allow-Methods", rt.methods)
+		h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type")
+		h.Set("Access-Control-Max-Age", "3600")
+		w.WriteHeader(http.StatusOK)
+		return nil
 	}
 	if !allowed(rt.methods, r.Method) {
-		w.Header().Set("Allow", rt.methods)
-		a.fail(w, r, &statusError{http.StatusMethodNotAllowed, "", "only " + rt.methods + " is possible here"})
-		return
+		h.Set("Allow", allow(rt))
+		return &statusError{http.StatusMethodNotAllowed, "", "only " + rt.methods + " is possible here"}
 	}
 	if rt.changes {
 		if err := a.guard(r); err != nil {
-			a.fail(w, r, err)
-			return
+			return err
 		}
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, a.MaxBody)
-	if err := rt.serve(w, r); err != nil {
-		a.fail(w, r, err)
+	if err := plainBody(r); err != nil {
+		return err
 	}
+	return rt.serve(w, r)
+}
+
+// allow returns the header Allow of a route.
+func allow(rt route) string {
+	methods := rt.methods
+	if strings.Contains(methods, http.MethodGet) {
+		methods += ", HEAD"
+	}
+	if !rt.admin {
+		methods += ", OPTIONS"
+	}
+	return methods
 }
 
 func (a *api) find(path string) (route, bool) {
 	switch path {
 	case "/":
-		return route{methods: "GET, POST", serve: a.root}, true
+		return route{methods: "GET, POST", serve: a.root, name: "/", packs: true}, true
 	case "/buckets", "/buckets/":
-		return route{methods: "GET", serve: a.buckets}, true
+		return route{methods: "GET", serve: a.buckets, name: "/buckets", packs: true}, true
+	case "/collections", "/collections/":
+		return route{methods: "GET", serve: a.collections, name: "/collections", packs: true}, true
+	case "/events", "/events/":
+		return route{methods: "GET", serve: notInThisVersion("events"), name: "/events"}, true
 	case "/health":
-		return route{methods: "GET", serve: a.health}, true
+		return route{methods: "GET", serve: a.health, name: "/health"}, true
 	case "/ready":
-		return route{methods: "GET", serve: a.ready}, true
+		return route{methods: "GET", serve: a.ready, name: "/ready"}, true
 	case "/metrics":
-		return route{methods: "GET", serve: func(w http.ResponseWriter, r *http.Request) error {
+		return route{methods: "GET", name: "/metrics", serve: func(w http.ResponseWriter, r *http.Request) error {
 			a.metrics.ServeHTTP(w, r)
 			return nil
 		}}, true
@@ -190,9 +258,12 @@ func (a *api) find(path string) (route, bool) {
 		return rt, true
 	}
 	if rest, ok := strings.CutPrefix(path, "/buckets/"); ok {
-		return route{methods: "GET", serve: func(w http.ResponseWriter, r *http.Request) error {
+		return route{methods: "GET", name: "/buckets/", packs: true, serve: func(w http.ResponseWriter, r *http.Request) error {
 			return a.listMetrics(w, r, rest)
 		}}, true
+	}
+	if rest, ok := strings.CutPrefix(path, "/collections/"); ok {
+		return a.findCollection(rest)
 	}
 	return route{}, false
 }
@@ -212,7 +283,7 @@ func allowed(methods, method string) bool {
 
 // health says that the process answers.
 func (a *api) health(w http.ResponseWriter, _ *http.Request) error {
-	return writeText(w, http.StatusOK, "ok "+a.Version+"\n")
+	return write(w, http.StatusOK, typeText, []byte("ok "+a.Version+"\n"))
 }
 
 // ready says whether the node takes points and queries.
@@ -220,5 +291,5 @@ func (a *api) ready(w http.ResponseWriter, _ *http.Request) error {
 	if !a.Ready() {
 		return &statusError{http.StatusServiceUnavailable, "", "not ready: the node is starting or stopping"}
 	}
-	return writeText(w, http.StatusOK, "ready\n")
+	return write(w, http.StatusOK, typeText, []byte("ready\n"))
 }

@@ -268,6 +268,8 @@ func unpack(t *testing.T, src []byte) (v any, rest []byte) {
 		return int64(kind), src
 	case kind&0xe0 == 0xa0:
 		return string(src[:kind&0x1f]), src[kind&0x1f:]
+	case kind == 0xc2 || kind == 0xc3:
+		return kind == 0xc3, src
 	case kind == 0xc0:
 		return nil, src
 	case kind == 0xcb:

@@ -24,14 +24,15 @@ func message(b store.BucketInfo) admin.Bucket {
 }
 
 func (a *api) buckets(w http.ResponseWriter, r *http.Request) error {
-	if _, err := negotiate(r, formJSON); err != nil {
+	asked, err := negotiate(r, formJSON, formMsgpack)
+	if err != nil {
 		return err
 	}
 	list := []admin.Bucket{}
 	for _, b := range a.Store.Buckets() {
 		list = append(list, message(b))
 	}
-	return writeJSON(w, list)
+	return writeValue(w, asked, list)
 }
 
 // listMetrics lists the metrics below a bucket and parts. rest is what follows
@@ -39,9 +40,6 @@ func (a *api) buckets(w http.ResponseWriter, r *http.Request) error {
 // in the escape of package metric, in which the list prints it. A slash at the
 // end is no part.
 func (a *api) listMetrics(w http.ResponseWriter, r *http.Request, rest string) error {
-	if _, err := negotiate(r, formJSON); err != nil {
-		return err
-	}
 	bucketText, partsText, _ := strings.Cut(strings.TrimSuffix(rest, "/"), "/")
 	name, err := decodeName(bucketText)
 	if err != nil {
@@ -55,18 +53,33 @@ func (a *api) listMetrics(w http.ResponseWriter, r *http.Request, rest string) e
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", typeJSON)
-	list := &nameList{w: bufio.NewWriterSize(w, replyBuffer)}
-	err = a.Store.Metrics(r.Context(), b, prefix, list.add)
-	if err == nil {
+	list, err := newNameList(w, r, appendName)
+	if err != nil {
+		return err
+	}
+	err = a.Store.Metrics(r.Context(), b, prefix, func(key []byte) bool { return list.add(metric.Text(key)) })
+	return a.finishList(list, name, err)
+}
+
+// finishList ends a list of the metrics of a bucket; err is that of reading
+// them.
+func (a *api) finishList(list *nameList, bucket string, err error) error {
+	if err = cmp.Or(list.err, err); err == nil {
 		err = list.finish()
 	}
 	if err != nil && list.streaming {
 		// The status is out: only a broken connection says that the list is not whole.
-		a.Logger.Warn("list of metrics cut short", "bucket", metric.Escaped(name), "err", err)
+		a.Logger.Warn("list of metrics cut short", "bucket", metric.Escaped(bucket), "err", err)
 		panic(http.ErrAbortHandler)
 	}
 	return err
+}
+
+func appendName(dst []byte, asked form, name string) []byte {
+	if asked == formMsgpack {
+		return mpString(dst, name)
+	}
+	return appendString(dst, name)
 }
 
 func decodeName(element string) (string, error) {
@@ -100,8 +113,12 @@ func decodePrefix(elements string) ([]byte, error) {
 	return key, nil
 }
 
-// nameList writes a JSON list of metric names, in order while they are few.
+// nameList writes a list of metrics, in order while they are few. A list in
+// msgpack begins with its length and is therefore never long.
 type nameList struct {
+	reply     http.ResponseWriter
+	asked     form
+	encode    func(dst []byte, asked form, name string) []byte
 	w         *bufio.Writer
 	names     []string
 	streaming bool // the first names are out
@@ -109,26 +126,57 @@ type nameList struct {
 	scratch   []byte
 }
 
-func (l *nameList) add(key []byte) bool {
-	l.names = append(l.names, metric.Text(key))
-	if l.streaming || len(l.names) == sortedNames {
+func newNameList(w http.ResponseWriter, r *http.Request, encode func([]byte, form, string) []byte) (*nameList, error) {
+	asked, err := negotiate(r, formJSON, formMsgpack)
+	return &nameList{reply: w, asked: asked, encode: encode, w: bufio.NewWriterSize(w, replyBuffer)}, err
+}
+
+func (l *nameList) addKey(key []byte) bool { return l.add(string(key)) }
+
+// add adds a name and reports whether to go on.
+func (l *nameList) add(name string) bool {
+	l.names = append(l.names, name)
+	switch full := len(l.names) == sortedNames; {
+	case full && l.asked == formMsgpack:
+		l.err = badRequest("the list has %d metrics or more, which is the limit in msgpack: ask for JSON or with a longer prefix", sortedNames)
+	case full, l.streaming:
 		l.drain()
 	}
 	return l.err == nil
 }
 
+// begin sends what stands before the first name.
+func (l *nameList) begin() {
+	l.streaming = true
+	if l.asked == formMsgpack {
+		l.reply.Header().Set("Content-Type", typeMsgpack)
+		l.write(mpHead(nil, mpArray32, len(l.names)))
+		return
+	}
+	l.reply.Header().Set("Content-Type", typeJSON)
+	l.write([]byte("["))
+}
+
+func (l *nameList) write(p []byte) {
+	if _, err := l.w.Write(p); err != nil {
+		l.err = cmp.Or(l.err, err)
+	}
+}
+
 // drain writes the names that are held.
 func (l *nameList) drain() {
+	first := !l.streaming
+	if first {
+		l.begin()
+	}
 	for _, name := range l.names {
-		l.scratch = append(l.scratch[:0], ',')
-		if !l.streaming {
-			l.streaming = true
-			l.scratch[0] = '['
+		l.scratch = l.scratch[:0]
+		if !first && l.asked == formJSON {
+			l.scratch = append(l.scratch, ',')
 		}
-		l.scratch = appendString(l.scratch, name)
-		if _, err := l.w.Write(l.scratch); err != nil {
-			l.err = cmp.Or(l.err, err)
-		}
+		first = false
+		l.scratch = l.encode(l.scratch, l.asked, name)
+		l.write(l.scratch)
 	}
 	l.names = l.names[:0]
 }
@@ -137,11 +185,8 @@ func (l *nameList) drain() {
 func (l *nameList) finish() error {
 	slices.Sort(l.names)
 	l.drain()
-	end := "]\n"
-	if !l.streaming {
-		end = "[]\n"
+	if l.asked == formJSON {
+		l.write([]byte("]\n"))
 	}
-	_, err := l.w.WriteString(end)
-	l.streaming = true
-	return errors.Join(l.err, err, l.w.Flush())
+	return errors.Join(l.err, l.w.Flush())
 }

@@ -37,6 +37,7 @@ const (
 	reasonLimit         = "query_limit"
 	reasonUnsupported   = "query_unsupported"
 	reasonBusy          = "query_busy"
+	reasonTimeout       = "query_timeout"
 	reasonTooLarge      = "http_too_large"
 	reasonType          = "http_type"
 	reasonForbidden     = "http_forbidden"
@@ -82,7 +83,7 @@ func classify(err error) (status int, reason string) {
 	return http.StatusInternalServerError, ""
 }
 
-// fail answers with an error as plain text, counts refusals, and logs what is
+// fail answers with an error as text or JSON, counts refusals, and logs what is
 // our fault. Nothing must have been written before.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, reason := classify(err)
@@ -95,16 +96,19 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if status >= http.StatusInternalServerError && !errors.As(err, new(*statusError)) {
 		a.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	}
-	if werr := writeText(w, status, err.Error()+"\n"); werr != nil {
+	p := newProblem(err, status, reason)
+	text, contentType := []byte(p.Text()+"\n"), typeText
+	if wantsJSON(r) {
+		text, contentType = p.JSON(), typeJSON
+	}
+	if werr := write(w, status, contentType, text); werr != nil {
 		a.Logger.Debug("answer not delivered", "path", r.URL.Path, "err", werr)
 	}
 }
 
-func writeText(w http.ResponseWriter, status int, text string) error {
-	h := w.Header()
-	h.Set("Content-Type", "text/plain; charset=utf-8")
-	h.Set("X-Content-Type-Options", "nosniff")
+func write(w http.ResponseWriter, status int, contentType string, body []byte) error {
+	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
-	_, err := w.Write([]byte(text))
+	_, err := w.Write(body)
 	return err
 }

@@ -175,7 +175,7 @@ func testOptions(s *fakeStore) Options {
 		Operator: s,
 		Status:   func() admin.Status { return admin.Status{Version: "test", Ready: true, Series: 9} },
 		Engine:   &query.Engine{Source: source{s}, Now: func() time.Time { return now }, Limits: query.Limits{MaxPoints: 150}},
-		Gatherer: NewRegistry(s),
+		Registry: NewRegistry(s),
 		Logger:   slog.New(slog.DiscardHandler),
 		MaxBody:  1000,
 		Hosts:    []string{"localhost", " db.example"},

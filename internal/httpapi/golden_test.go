@@ -55,7 +55,7 @@ func (r request) sendRequest(h http.Handler, req *http.Request) *httptest.Respon
 }
 
 // shown are the headers that golden files hold.
-var shown = []string{"Content-Type", "Access-Control-Allow-Origin", "Access-Control-Allow-Methods", "Access-Control-Allow-Headers", "Access-Control-Max-Age", "Allow"}
+var shown = []string{"Content-Type", "Access-Control-Allow-Origin", "Access-Control-Allow-Methods", "Access-Control-Allow-Headers", "Access-Control-Max-Age", "Allow", "Vary"}
 
 func compareGolden(t *testing.T, file string, h http.Handler, requests []request) {
 	t.Helper()
@@ -123,6 +123,20 @@ func TestGoldenQueries(t *testing.T) {
 		ask("SELECT max(t BUCKET b, 1m) LAST 3m"),
 		ask("SELECT sum(t BUCKET b, m BUCKET 'odd \\'\\xff\\x0a name') LAST 20s"),
 		ask(""),
+		{http.MethodPost, "/", []string{"Content-Type: application/json"}, `{"query": "SELECT t BUCKET b LAST 2s"}`},
+		{http.MethodPost, "/", []string{"Content-Type: application/json"}, `{"q": "SELECT t BUCKET b LAST 2s"}`},
+		{http.MethodPost, "/", []string{"Content-Type: application/json"}, `{}`},
+		{http.MethodPost, "/", []string{"Content-Type: application/json"}, `{"query": "x"} {}`},
+		{http.MethodPost, "/", []string{"Content-Type: text/plain", "Content-Encoding: gzip"}, "x"},
+		{http.MethodPost, "/", []string{form}, "gaps=null&format=json&q=" + url.QueryEscape("SELECT half BUCKET b LAST 5s")},
+		get("/?gaps=null&q=" + url.QueryEscape("SELECT half BUCKET b, avg(half BUCKET b, 2s) LAST 6s")),
+		get("/?gaps=fill&q=" + url.QueryEscape("SELECT half BUCKET b LAST 6s")),
+		get("/?gaps=nil&q=x"),
+		get("/?width=3&q=" + url.QueryEscape("SELECT t BUCKET b LAST 10s")),
+		get("/?width=5&gaps=null&q=" + url.QueryEscape("SELECT half BUCKET b LAST 5s")),
+		get("/?width=0&q=x"),
+		get("/?width=16385&q=x"),
+		{http.MethodGet, "/?q=100%", nil, ""},
 		{http.MethodDelete, "/?q=x", nil, ""},
 		{http.MethodOptions, "/?q=x", nil, ""},
 	})
@@ -139,6 +153,9 @@ func TestGoldenNegotiation(t *testing.T) {
 		ask(q, browser),
 		ask(q, "Accept: text/html"),
 		ask(q, "Accept: image/png"),
+		get("/?format=json&q="+url.QueryEscape(q), "Accept: image/png"),
+		get("/?format=csv&q=x", "Accept: application/json"),
+		get("/buckets?format=csv"),
 		get("/", browser),
 		get("/", "Accept: application/json"),
 		get("/", "Accept: image/png"),
@@ -146,6 +163,57 @@ func TestGoldenNegotiation(t *testing.T) {
 		get("/health"),
 		get("/ready"),
 		get("/nowhere"),
+	})
+}
+
+// TestGoldenErrors: errors as text with a mark at the place, and as JSON.
+func TestGoldenErrors(t *testing.T) {
+	h := New(testOptions(newFakeStore(t)))
+	const wantJSON = "Accept: application/json"
+	long := "SELECT sum(" + strings.Repeat("t BUCKET b, ", 20) + "t BUCKET nowhere, " + strings.Repeat("t BUCKET b, ", 20) + "t BUCKET b) LAST 1s"
+	compareGolden(t, "errors.golden", h, []request{
+		ask("SELECT t BUCKET b\nLAST\tsometime\n% the end"),
+		ask("SELECT t BUCKET b\nLAST\tsometime\n% the end", wantJSON),
+		ask("SELECT t BUCKET b LAST 60"),
+		ask(long),
+		ask("SELECT 'größe' BUCKET ü LAST 1s", wantJSON),
+		ask("SELECT '\x01\xff' BUCKET nowhere LAST 1s", wantJSON),
+		ask("SELECT max(t BUCKET b, 1m) LAST 3m", wantJSON),
+		get("/?format=json&q=x", "Accept: text/plain"),
+		get("/?q=x", "Accept: text/html,application/json"),
+		get("/?q=x", "Accept: application/msgpack"),
+		get("/nowhere", wantJSON),
+		get("/admin/nowhere", wantJSON),
+		get("/events?bucket=b"),
+		get("/events", wantJSON),
+		{http.MethodDelete, "/", []string{wantJSON}, ""},
+		change("/admin/buckets/create", `{"name":""}`, wantJSON),
+	})
+}
+
+func TestGoldenCollections(t *testing.T) {
+	h := New(testOptions(newFakeStore(t)))
+	compareGolden(t, "collections.golden", h, []request{
+		get("/collections"),
+		get("/collections/"),
+		get("/collections/b/metrics"),
+		get("/collections/b/metrics/"),
+		get("/collections/b/metrics?depth=1"),
+		get("/collections/b/metrics/AWE="),
+		get("/collections/b/metrics/AWE%3D?depth=2"),
+		get("/collections/b/metrics/AWEBeA"),
+		get("/collections/b/metrics/Av8"),
+		get("/collections/b/metrics/AQ"),
+		get("/collections/b/metrics/A"),
+		get("/collections/b/metrics?depth=0"),
+		get("/collections/odd%20'%FF%0A%20name/metrics"),
+		get("/collections/odd%20'%FF%0A%20name/metrics?depth=1"),
+		get("/collections/nowhere/metrics"),
+		get("/collections/b/namespaces"),
+		get("/collections/b/metrics/AWE=/namespaces"),
+		get("/collections/b/metrics/AWE=/namespaces/ns/tags/t/values"),
+		get("/collections/b"),
+		get("/collections/b/nothing"),
 	})
 }
 

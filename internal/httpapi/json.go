@@ -32,6 +32,25 @@ func writeJSON(w http.ResponseWriter, v any) error {
 	return nil
 }
 
+// writeValue answers with a small value in the form asked for. The msgpack form
+// has the shape of the JSON.
+func writeValue(w http.ResponseWriter, asked form, v any) error {
+	if asked != formMsgpack {
+		return writeJSON(w, v)
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encoding the answer: %w", err)
+	}
+	var plain any
+	if err := json.Unmarshal(text, &plain); err != nil {
+		return fmt.Errorf("encoding the answer: %w", err)
+	}
+	w.Header().Set("Content-Type", typeMsgpack)
+	_, _ = w.Write(mpValue(nil, plain)) // fails when the client left: nobody to tell
+	return nil
+}
+
 // appendString appends s as a JSON string. Bytes that are not UTF-8 turn it
 // into its escape of package metric.
 func appendString(dst []byte, s string) []byte {
@@ -96,20 +115,27 @@ func encodeSeries(w *bufio.Writer, buf []byte, s *query.Series) ([]byte, error) 
 	buf = appendString(buf, s.Name)
 	buf = append(buf, `,"resolution":`...)
 	buf = strconv.AppendInt(buf, s.Resolution, 10)
-	buf = append(buf, `,"values":[`...)
-	for i, v := range s.Values {
-		if i > 0 {
-			buf = append(buf, ',')
-		}
-		buf = appendFloat(buf, v)
-		if len(buf) >= encodePiece {
-			if _, err := w.Write(buf); err != nil {
-				return buf, err
+	for _, list := range lists(s) {
+		buf = append(append(append(buf, `,"`...), list.name...), `":[`...)
+		for i, v := range list.values {
+			if i > 0 {
+				buf = append(buf, ',')
 			}
-			buf = buf[:0]
+			if s.Confidence != nil && s.Confidence[i] == 0 {
+				buf = append(buf, "null"...)
+			} else {
+				buf = appendFloat(buf, v)
+			}
+			if len(buf) >= encodePiece {
+				if _, err := w.Write(buf); err != nil {
+					return buf, err
+				}
+				buf = buf[:0]
+			}
 		}
+		buf = append(buf, ']')
 	}
-	buf = append(buf, `],"coverage":`...)
+	buf = append(buf, `,"coverage":`...)
 	buf = appendFloat(buf, s.Coverage)
 	buf = append(buf, `,"metadata":`...)
 	metadata, err := json.Marshal(readable(s.Metadata))
@@ -118,6 +144,21 @@ func encodeSeries(w *bufio.Writer, buf []byte, s *query.Series) ([]byte, error) 
 	}
 	buf = append(buf, metadata...)
 	return append(buf, '}'), nil
+}
+
+// lists returns the lists of numbers of a series by their keys. A series that
+// was asked for without gaps has nil confidences; otherwise a 0 among them is
+// null.
+func lists(s *query.Series) []namedList {
+	if s.Min == nil {
+		return []namedList{{"values", s.Values}}
+	}
+	return []namedList{{"values", s.Values}, {"min", s.Min}, {"max", s.Max}}
+}
+
+type namedList struct {
+	name   string
+	values []float64
 }
 
 // readable returns metadata in which names of any bytes are escaped text, and

@@ -214,7 +214,7 @@ func totals(s interface {
 
 // adminStats lists our own figures of the gatherer.
 func (a *api) adminStats(w http.ResponseWriter, _ *http.Request) error {
-	families, err := a.Gatherer.Gather()
+	families, err := a.Registry.Gather()
 	if err != nil {
 		return fmt.Errorf("gathering figures: %w", err)
 	}

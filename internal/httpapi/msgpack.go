@@ -13,6 +13,8 @@ import (
 // The leading bytes of the msgpack format that results need.
 const (
 	mpNil     = 0xc0
+	mpFalse   = 0xc2
+	mpTrue    = 0xc3
 	mpFloat64 = 0xcb
 	mpInt64   = 0xd3
 	mpStr32   = 0xdb
@@ -52,20 +54,27 @@ func encodeMsgpack(w *bufio.Writer, r *query.Result) error {
 	buf = mpHead(mpString(buf, "results"), mpArray32, len(r.Series))
 	for i := range r.Series {
 		s := &r.Series[i]
-		buf = mpHead(buf, mpMap32, 6)
+		all := lists(s)
+		buf = mpHead(buf, mpMap32, 5+len(all))
 		buf = mpString(mpString(buf, "type"), "metrics")
 		buf = mpString(mpString(buf, "name"), s.Name)
 		buf = mpInt(mpString(buf, "resolution"), s.Resolution)
 		buf = mpFloat(mpString(buf, "coverage"), s.Coverage)
 		buf = mpMetadata(mpString(buf, "metadata"), s.Metadata)
-		buf = mpHead(mpString(buf, "values"), mpArray32, len(s.Values))
-		for _, v := range s.Values {
-			buf = mpFloat(buf, v)
-			if len(buf) >= encodePiece {
-				if _, err := w.Write(buf); err != nil {
-					return err
+		for _, list := range all {
+			buf = mpHead(mpString(buf, list.name), mpArray32, len(list.values))
+			for i, v := range list.values {
+				if s.Confidence != nil && s.Confidence[i] == 0 {
+					buf = append(buf, mpNil)
+				} else {
+					buf = mpFloat(buf, v)
 				}
-				buf = buf[:0]
+				if len(buf) >= encodePiece {
+					if _, err := w.Write(buf); err != nil {
+						return err
+					}
+					buf = buf[:0]
+				}
 			}
 		}
 	}
@@ -87,4 +96,36 @@ func mpMetadata(dst []byte, metadata map[string]any) []byte {
 		}
 	}
 	return dst
+}
+
+// mpValue appends what encoding/json makes of a JSON text. Whole numbers are
+// integers.
+func mpValue(dst []byte, v any) []byte {
+	switch v := v.(type) {
+	case string:
+		return mpString(dst, v)
+	case float64:
+		if n := int64(v); float64(n) == v && math.Abs(v) < 1<<53 {
+			return mpInt(dst, n)
+		}
+		return mpFloat(dst, v)
+	case bool:
+		if v {
+			return append(dst, mpTrue)
+		}
+		return append(dst, mpFalse)
+	case []any:
+		dst = mpHead(dst, mpArray32, len(v))
+		for _, e := range v {
+			dst = mpValue(dst, e)
+		}
+		return dst
+	case map[string]any:
+		dst = mpHead(dst, mpMap32, len(v))
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			dst = mpValue(mpString(dst, k), v[k])
+		}
+		return dst
+	}
+	return append(dst, mpNil)
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -12,14 +13,21 @@ const (
 	formNone form = iota
 	formJSON
 	formMsgpack
+	formText
 	formPage
 )
 
 const (
 	typeJSON    = "application/json"
 	typeMsgpack = "application/x-msgpack"
+	typeText    = "text/plain; charset=utf-8"
 	typePage    = "text/html; charset=utf-8"
 )
+
+// String returns what format= calls a form.
+func (f form) String() string {
+	return [...]string{"", "json", "msgpack", "text", "html"}[f]
+}
 
 // formOf returns what an entry of Accept asks for.
 func formOf(mediaType string) form {
@@ -28,17 +36,29 @@ func formOf(mediaType string) form {
 		return formJSON
 	case "application/msgpack", "application/x-msgpack":
 		return formMsgpack
+	case "text/plain":
+		return formText
 	case "text/html", "application/xhtml+xml":
 		return formPage
 	}
 	return formNone
 }
 
-// negotiate returns the first form that Accept names and the route offers.
-// Like the original it ignores q-values; unlike it, it takes any type for JSON
-// and goes on to the next entry when the route has no page. No Accept header
-// is JSON.
+// negotiate returns the form of an answer: the one that format= names, else
+// the first form that Accept names and the route offers. Like the original it
+// ignores q-values; unlike it, it takes any type for JSON and goes on to the
+// next entry when the route has no page. No Accept header is JSON.
 func negotiate(r *http.Request, offered ...form) (form, error) {
+	if format := param(r, "format"); format != "" {
+		var known []string
+		for _, f := range offered {
+			if f.String() == format {
+				return f, nil
+			}
+			known = append(known, f.String())
+		}
+		return formNone, badRequest("format=%s: known here are %s", format, strings.Join(known, ", "))
+	}
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	if strings.TrimSpace(accept) == "" {
 		return formJSON, nil
@@ -46,10 +66,8 @@ func negotiate(r *http.Request, offered ...form) (form, error) {
 	for entry := range strings.SplitSeq(accept, ",") {
 		mediaType, _, _ := strings.Cut(entry, ";")
 		asked := formOf(strings.ToLower(strings.TrimSpace(mediaType)))
-		for _, f := range offered {
-			if asked == f {
-				return f, nil
-			}
+		if asked != formNone && slices.Contains(offered, asked) {
+			return asked, nil
 		}
 	}
 	return formNone, &statusError{http.StatusUnsupportedMediaType, reasonType,

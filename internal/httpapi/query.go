@@ -3,9 +3,8 @@ package httpapi
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"time"
 
@@ -28,19 +27,23 @@ func (a *api) root(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	opt, err := queryOptions(r)
+	if err != nil {
+		return err
+	}
 	if !a.Ready() {
 		return &statusError{http.StatusServiceUnavailable, reasonBusy, "not ready: the node is starting or stopping"}
 	}
-	result, err := a.run(r.Context(), text)
+	result, err := a.run(r.Context(), text, opt)
 	if err != nil {
-		return err
+		return &queryError{err, text}
 	}
 	return writeResult(w, asked, result)
 }
 
 // run runs a query when it is its turn. The turn ends with the query: a client
 // that reads the answer slowly holds back nobody.
-func (a *api) run(ctx context.Context, text string) (*query.Result, error) {
+func (a *api) run(ctx context.Context, text string, opt query.Options) (*query.Result, error) {
 	select {
 	case a.turns <- struct{}{}:
 	default:
@@ -49,8 +52,24 @@ func (a *api) run(ctx context.Context, text string) (*query.Result, error) {
 		}
 	}
 	defer func() { <-a.turns }()
-	return a.Engine.Query(ctx, text, query.Options{})
+	began := time.Now()
+	limited, cancel := context.WithTimeoutCause(ctx, a.QueryTimeout, errQueryTimeout)
+	defer cancel()
+	result, err := a.Engine.Query(limited, text, opt)
+	took := time.Since(began)
+	a.served.queries.Observe(took.Seconds())
+	if took >= a.SlowQuery {
+		a.Logger.Warn("slow query", "took", took.Round(time.Microsecond), "limit", a.SlowQuery, "err", err, "query", fmt.Sprintf("%.1000s", text))
+	}
+	if err != nil && ctx.Err() == nil && context.Cause(limited) == errQueryTimeout {
+		return nil, &statusError{http.StatusServiceUnavailable, reasonTimeout,
+			fmt.Sprintf("the query was given up after %v, the limit is query.timeout: ask for a shorter range or fewer series", a.QueryTimeout)}
+	}
+	return result, err
 }
+
+// errQueryTimeout is why the context of a query ends that takes too long.
+var errQueryTimeout = errors.New("the query takes longer than query.timeout")
 
 func (a *api) waitForTurn(ctx context.Context) error {
 	patience := time.NewTimer(a.queryWait)
@@ -76,46 +95,7 @@ func (a *api) queryPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	h := w.Header()
 	h.Set("Content-Type", typePage)
-	h.Set("Content-Security-Policy", "default-src 'self'; style-src 'unsafe-inline'")
+	h.Set("Content-Security-Policy", "default-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 	_, err = w.Write(page)
 	return err
-}
-
-// queryText returns the query of a request: the parameter q of the URL or of a
-// form, or the whole body of a POST of another type. given is false when there
-// is none.
-func queryText(r *http.Request) (text string, given bool, err error) {
-	if q, ok := r.URL.Query()["q"]; ok {
-		return q[0], true, nil
-	}
-	if r.Method != http.MethodPost {
-		return "", false, nil
-	}
-	contentType := r.Header.Get("Content-Type")
-	mediaType, _, err := mime.ParseMediaType(contentType)
-	if contentType != "" && err != nil {
-		return "", false, unsupported(contentType)
-	}
-	switch mediaType {
-	case "application/x-www-form-urlencoded":
-		if err := r.ParseForm(); err != nil {
-			return "", false, bodyError(err)
-		}
-		if q, ok := r.PostForm["q"]; ok {
-			return q[0], true, nil
-		}
-		return "", false, badRequest("the form has no field q: send q=SELECT..., percent-encoded, or the bare query with Content-Type text/plain")
-	case "", "text/plain", "application/dql", "application/octet-stream":
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return "", false, bodyError(err)
-		}
-		return string(body), true, nil
-	}
-	return "", false, unsupported(contentType)
-}
-
-func unsupported(contentType string) error {
-	return &statusError{http.StatusUnsupportedMediaType, reasonType,
-		"a query cannot be read from " + contentType + ": send a form with q, or the bare query as text/plain"}
 }

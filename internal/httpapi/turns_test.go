@@ -44,7 +44,7 @@ func TestQueriesBeyondTheLimit(t *testing.T) {
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
 	h.queryWait = time.Hour
-	if _, err := h.run(gone, "third"); err != context.Canceled {
+	if _, err := h.run(gone, "third", query.Options{}); err != context.Canceled {
 		t.Errorf("got %v", err)
 	}
 	close(release)

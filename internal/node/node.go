@@ -173,7 +173,8 @@ func (n *node) handler() http.Handler {
 		Limits: query.Limits{MaxPoints: n.cfg.QueryMaxPoints, MaxSeries: n.cfg.QueryMaxSeries, MaxOutput: n.cfg.QueryMaxOutput},
 	}
 	return httpapi.New(httpapi.Options{
-		Store: n.store, Operator: store.NewOperations(n.store), Status: n.report, Engine: engine, Gatherer: reg, Logger: n.logger,
+		Store: n.store, Operator: store.NewOperations(n.store), Status: n.report, Engine: engine, Registry: reg, Logger: n.logger,
+		QueryTimeout: n.cfg.QueryTimeout, SlowQuery: n.cfg.QuerySlow,
 		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Ready: n.up.Load, Version: n.cfg.Version,
 	})
 }

@@ -1,0 +1,58 @@
+package admin
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Problem is an error as JSON.
+type Problem struct {
+	Error    string    `json:"error"` // a word for programs: the reason under which the account counts it, or the status
+	Message  string    `json:"message"`
+	Position *Position `json:"position,omitempty"`
+	Limit    *Excess   `json:"limit,omitempty"`
+}
+
+// Position is the place in a query that is the reason of an error.
+type Position struct {
+	Line   int    `json:"line"`   // from 1
+	Column int    `json:"column"` // in characters, from 1
+	Offset int    `json:"offset"` // in bytes, from 0
+	Near   string `json:"near"`   // the line, and below it a mark at the place
+}
+
+// Excess is a limit and what was beyond it.
+type Excess struct {
+	What  string `json:"what"`
+	Got   int64  `json:"got"` // at least
+	Limit int64  `json:"limit"`
+}
+
+// Text returns the form for people: the message, and the place below it.
+func (p *Problem) Text() string {
+	if p.Position == nil || p.Position.Near == "" {
+		return p.Message
+	}
+	return p.Message + "\n" + p.Position.Near
+}
+
+// JSON returns the form for programs, with a line feed.
+func (p *Problem) JSON() []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(p); err != nil {
+		panic(err) // there is nothing in it that JSON cannot hold
+	}
+	return b.Bytes()
+}
+
+// problemText returns the text of the answer to a request that failed: that of
+// a Problem, or else the body.
+func problemText(body []byte) string {
+	var p Problem
+	if err := json.Unmarshal(body, &p); err == nil && p.Message != "" {
+		return p.Text()
+	}
+	return string(bytes.TrimSpace(body))
+}

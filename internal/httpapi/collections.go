@@ -1,0 +1,171 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"dalmatiner/internal/metric"
+)
+
+// Collections are the original's index of dimensions. Its built-in form, which
+// this is, has one collection per bucket and no dimensions.
+
+// notInThisVersion answers for events and tags, which the original has.
+func notInThisVersion(what string) func(http.ResponseWriter, *http.Request) error {
+	return func(http.ResponseWriter, *http.Request) error {
+		return &statusError{http.StatusNotImplemented, reasonUnsupported, what + " are not in this version"}
+	}
+}
+
+func (a *api) collections(w http.ResponseWriter, r *http.Request) error {
+	asked, err := negotiate(r, formJSON, formMsgpack)
+	if err != nil {
+		return err
+	}
+	names := []string{}
+	for _, b := range a.Store.Buckets() {
+		names = append(names, metric.Escaped(b.Name))
+	}
+	return writeValue(w, asked, names)
+}
+
+// findCollection finds the routes below a collection; rest is what follows
+// /collections/ in the escaped path.
+func (a *api) findCollection(rest string) (route, bool) {
+	rt := route{methods: "GET", name: "/collections/", packs: true}
+	name, rest, _ := strings.Cut(rest, "/")
+	switch {
+	case rest == "namespaces", strings.HasPrefix(rest, "namespaces/"),
+		strings.HasPrefix(rest, "metrics/") && (strings.HasSuffix(rest, "/namespaces") || strings.Contains(rest, "/namespaces/")):
+		rt.serve = notInThisVersion("tags and their namespaces")
+	case rest == "metrics", strings.HasPrefix(rest, "metrics/"):
+		prefix := strings.TrimPrefix(strings.TrimPrefix(rest, "metrics"), "/")
+		rt.serve = func(w http.ResponseWriter, r *http.Request) error { return a.collectionMetrics(w, r, name, prefix) }
+	default:
+		return rt, false
+	}
+	return rt, true
+}
+
+// collectionMetrics lists the metrics of a collection: whole ones, or with a
+// prefix or a depth the distinct beginnings of that many parts below it.
+func (a *api) collectionMetrics(w http.ResponseWriter, r *http.Request, bucketText, prefixText string) error {
+	name, err := decodeName(bucketText)
+	if err != nil {
+		return err
+	}
+	b, err := a.Store.BucketByName(name)
+	if err != nil {
+		return err
+	}
+	prefix, parts, err := decodeKey(prefixText)
+	if err != nil {
+		return err
+	}
+	depth := 1
+	text := param(r, "depth")
+	if text != "" {
+		if depth, err = strconv.Atoi(text); err != nil || depth < 1 || depth > metric.MaxKey {
+			return badRequest("depth=%s: it is a number of parts, from 1 to %d", text, metric.MaxKey)
+		}
+	}
+	list, err := newNameList(w, r, appendKey)
+	if err != nil {
+		return err
+	}
+	add := list.addKey
+	if text != "" || len(prefix) > 0 {
+		add = list.distinct(len(prefix), parts+depth)
+	}
+	err = a.Store.Metrics(r.Context(), b, prefix, add)
+	return a.finishList(list, name, err)
+}
+
+// decodeKey reads a metric as /collections prints it: the key in base64, which
+// may be the form for URLs, with or without padding. It must be a list of
+// parts, whose number is returned.
+func decodeKey(element string) (key []byte, parts int, err error) {
+	text, err := url.PathUnescape(element)
+	if err != nil {
+		return nil, 0, badRequest("%q in the path: %v", element, err)
+	}
+	text = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(text, "="))
+	key, err = base64.RawStdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, 0, badRequest("%q in the path is no metric in base64: %v", element, err)
+	}
+	list, ok := metric.Parts(key)
+	if !ok || len(key) > metric.MaxKey {
+		return nil, 0, badRequest("%q in the path is no list of parts of up to %d bytes", element, metric.MaxKey)
+	}
+	return key, len(list), nil
+}
+
+// distinct returns a function that adds the first parts of keys, each once.
+// Keys that end with the prefix have nothing below it.
+func (l *nameList) distinct(prefix, parts int) func(key []byte) bool {
+	known := map[string]bool{}
+	return func(key []byte) bool {
+		if len(key) == prefix {
+			return true
+		}
+		end := prefixLength(key, parts)
+		if known[string(key[:end])] {
+			return true
+		}
+		if len(known) == sortedNames {
+			l.err = badRequest("there are more than %d different metrics to list: ask with a longer prefix or a smaller depth", sortedNames)
+			return false
+		}
+		name := string(key[:end])
+		known[name] = true
+		return l.add(name)
+	}
+}
+
+// prefixLength returns the bytes of the first parts of a key; a key that is no
+// list of parts counts as one.
+func prefixLength(key []byte, parts int) int {
+	n := 0
+	for ; parts > 0 && n < len(key); parts-- {
+		n += 1 + int(key[n])
+	}
+	if n > len(key) {
+		return len(key)
+	}
+	return n
+}
+
+// appendKey appends {"key","parts"} of a key to dst.
+func appendKey(dst []byte, asked form, key string) []byte {
+	texts := []string{}
+	parts, ok := metric.Parts([]byte(key))
+	if !ok {
+		text := metric.Text([]byte(key))
+		texts = append(texts, text[1:len(text)-1])
+	}
+	for _, p := range parts {
+		texts = append(texts, validText(string(p)))
+	}
+	encoded := base64.StdEncoding.EncodeToString([]byte(key))
+	if asked == formMsgpack {
+		dst = mpString(mpHead(dst, mpMap32, 2), "key")
+		dst = mpString(mpString(dst, encoded), "parts")
+		dst = mpHead(dst, mpArray32, len(texts))
+		for _, t := range texts {
+			dst = mpString(dst, t)
+		}
+		return dst
+	}
+	dst = append(append(append(dst, `{"key":"`...), encoded...), `","parts":[`...)
+	for i, t := range texts {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendString(dst, t)
+	}
+	return append(dst, "]}"...)
+}

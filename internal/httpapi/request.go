@@ -1,0 +1,116 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"dalmatiner/internal/query"
+)
+
+// param returns a parameter of the URL, or of a form that was read.
+func param(r *http.Request, name string) string {
+	if v, ok := r.URL.Query()[name]; ok {
+		return v[0]
+	}
+	return r.PostForm.Get(name)
+}
+
+// queryText returns the query of a request: the parameter q of the URL or of a
+// form, the field query of a JSON object, or the whole body of a POST of
+// another type. given is false when there is none.
+func queryText(r *http.Request) (text string, given bool, err error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return "", false, badRequest("malformed parameters: %v; they must be percent-encoded, as by curl --data-urlencode", err)
+	}
+	if q, ok := values["q"]; ok {
+		return q[0], true, nil
+	}
+	if r.Method != http.MethodPost {
+		return "", false, nil
+	}
+	contentType := r.Header.Get("Content-Type")
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	if contentType != "" && err != nil {
+		return "", false, unsupported(contentType)
+	}
+	switch mediaType {
+	case "application/x-www-form-urlencoded":
+		if err := r.ParseForm(); err != nil {
+			return "", false, bodyError(err)
+		}
+		if q, ok := r.PostForm["q"]; ok {
+			return q[0], true, nil
+		}
+		return "", false, badRequest("the form has no field q: send q=SELECT..., percent-encoded, or the bare query with Content-Type text/plain")
+	case typeJSON:
+		text, err = queryFromJSON(r.Body)
+		return text, err == nil, err
+	case "", "text/plain", "application/dql", "application/octet-stream":
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return "", false, bodyError(err)
+		}
+		return string(body), true, nil
+	}
+	return "", false, unsupported(contentType)
+}
+
+func queryFromJSON(body io.Reader) (string, error) {
+	var in struct {
+		Query *string `json:"query"`
+	}
+	dec := json.NewDecoder(body)
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&in); err != nil {
+		return "", bodyError(err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return "", badRequest("there is more after the JSON object")
+	}
+	if in.Query == nil {
+		return "", badRequest(`the JSON object has no query: send {"query": "SELECT..."}`)
+	}
+	return *in.Query, nil
+}
+
+func unsupported(contentType string) error {
+	return &statusError{http.StatusUnsupportedMediaType, reasonType,
+		"a query cannot be read from " + contentType + `: send a form with q, the bare query as text/plain, or {"query": "SELECT..."} as application/json`}
+}
+
+// queryOptions reads what a request asks for beside its query.
+func queryOptions(r *http.Request) (query.Options, error) {
+	var o query.Options
+	switch gaps := param(r, "gaps"); gaps {
+	case "", "fill":
+	case "null":
+		o.Confidence = true
+	default:
+		return o, badRequest("gaps=%s: known are null, and fill, which is the default", gaps)
+	}
+	if width := param(r, "width"); width != "" {
+		n, err := strconv.Atoi(width)
+		if err != nil || n < 1 || n > query.MaxWidth {
+			return o, badRequest("width=%s: it is the number of columns of a chart, from 1 to %d", width, query.MaxWidth)
+		}
+		o.Width = n
+	}
+	return o, nil
+}
+
+// plainBody refuses compressed bodies: nothing would bound what they become.
+func plainBody(r *http.Request) error {
+	switch encoding := r.Header.Get("Content-Encoding"); encoding {
+	case "", "identity":
+		return nil
+	default:
+		return &statusError{http.StatusUnsupportedMediaType, reasonType,
+			"the body comes with Content-Encoding " + encoding + ": send it as it is"}
+	}
+}
