@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/chunk"
 )
 
 // smallSegment is a segment with every kind of block in few bytes.
@@ -84,6 +86,20 @@ func (m *model) survivors(tb testing.TB, fs vfs.FS) (n int, bad []*DamageError) 
 	for p := range m.chunks {
 		note(r.Chunks(p.bucket, p.hash, p.chunk, p.chunk+1, func(c int64, data []byte) error { return one(p.bucket, p.hash, c, data) }))
 	}
+	for _, p := range m.keys() {
+		for l := range levels {
+			var got [MaxSpans]chunk.Header
+			spans, _, err := r.Levels(l, p.bucket, p.hash, &got)
+			note(err)
+			if spans == 0 {
+				continue
+			}
+			if err := sameLevels(l, p.hash, spans, &got); err != nil {
+				tb.Fatal(err)
+			}
+			n++
+		}
+	}
 	note(r.Series(func(s Series) error {
 		if i := slices.IndexFunc(m.series, func(o Series) bool { return o.Hash == s.Hash }); i < 0 || fmt.Sprint(m.series[i]) != fmt.Sprint(s) {
 			tb.Fatalf("identity %+v was never written", s)
@@ -104,7 +120,9 @@ func (m *model) survivors(tb testing.TB, fs vfs.FS) (n int, bad []*DamageError) 
 }
 
 // all is what survivors reads of an intact file.
-func (m *model) all() int { return 2*len(m.chunks) + len(m.series) + len(m.buckets) }
+func (m *model) all() int {
+	return 2*len(m.chunks) + 2*len(m.keys()) + len(m.series) + len(m.buckets)
+}
 
 // I5: a flipped bit is found and what it hits is not returned.
 func TestI5EverySingleBitFlipIsDamage(t *testing.T) {

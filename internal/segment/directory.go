@@ -15,7 +15,9 @@ type directory struct {
 	raw    []byte
 	blocks int // of all kinds; raw starts with blocks+1 offsets
 	leaves []atomic.Pointer[leaf]
-	loaded atomic.Int64 // bytes of loaded leaves
+	levels []atomic.Pointer[levelBlock] // those of Small, then those of Large
+	small  int                          // how many are of Small
+	loaded atomic.Int64                 // bytes of loaded leaves and levels
 }
 
 func appendDirectory(dst []byte, offsets []int64, end int64, fences []byte) []byte {
@@ -29,7 +31,11 @@ func appendDirectory(dst []byte, offsets []int64, end int64, fences []byte) []by
 // parseDirectory checks that the blocks of raw, which parseFooter has sized,
 // fill the file up to the directory without a gap.
 func parseDirectory(raw []byte, f *footer) (*directory, error) {
-	d := &directory{raw: raw, blocks: f.first(kinds), leaves: make([]atomic.Pointer[leaf], f.blocks[kindLeaf])}
+	d := &directory{
+		raw: raw, blocks: f.first(kinds), small: int(f.blocks[kindSmall]),
+		leaves: make([]atomic.Pointer[leaf], f.blocks[kindLeaf]),
+		levels: make([]atomic.Pointer[levelBlock], f.blocks[kindSmall]+f.blocks[kindLarge]),
+	}
 	if d.offset(0) != 0 || d.offset(d.blocks) != f.dirOff {
 		return nil, fmt.Errorf("blocks lie from offset %d to %d, want 0 to %d", d.offset(0), d.offset(d.blocks), f.dirOff)
 	}
@@ -48,24 +54,40 @@ func (d *directory) offset(i int) int64 {
 	return int64(binary.LittleEndian.Uint64(d.raw[i*offsetSize:]))
 }
 
-// fence is the key of the first entry of leaf i.
+// fence is the key of the first entry of leaf i; those of the blocks of levels
+// follow, and behind them stands the last key of the segment.
 func (d *directory) fence(i int) []byte {
 	return d.raw[(d.blocks+1)*offsetSize+i*fenceSize:][:fenceSize]
 }
 
 // search returns the first leaf that may hold key or something above it: the
 // last one whose fence is not above key.
-func (d *directory) search(key []byte) int {
-	lo, hi := 0, len(d.leaves)
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
+func (d *directory) search(key []byte) int { return max(0, d.searchFences(0, len(d.leaves), key)) }
+
+// searchFences returns the last fence of [first, past) that is not above key,
+// or first-1.
+func (d *directory) searchFences(first, past int, key []byte) int {
+	for first < past {
+		mid := int(uint(first+past) >> 1)
 		if bytes.Compare(d.fence(mid), key) <= 0 {
-			lo = mid + 1
+			first = mid + 1
 		} else {
-			hi = mid
+			past = mid
 		}
 	}
-	return max(0, lo-1)
+	return first - 1
+}
+
+// holds reports whether the series lies between the first and the last of the
+// segment.
+func (d *directory) holds(bucket uint32, h *Hash) bool {
+	if len(d.leaves) == 0 {
+		return false
+	}
+	var buf [fenceSize]byte
+	key := appendFence(buf[:0], bucket, h, 0)[:fenceSize-8]
+	last := d.fence(len(d.leaves) + len(d.levels))
+	return bytes.Compare(key, d.fence(0)[:len(key)]) >= 0 && bytes.Compare(key, last[:len(key)]) <= 0
 }
 
 func (d *directory) bytes() int64 { return int64(len(d.raw)) + d.loaded.Load() }

@@ -9,7 +9,7 @@ import (
 const (
 	// Format is the number of the format this package writes, and the only one
 	// it reads.
-	Format = 1
+	Format = 2
 
 	// MaxChunk is the largest chunk in bytes: the length field of an index
 	// entry has 16 bits. 720 raw points are 5,760 bytes.
@@ -77,13 +77,15 @@ type kind int
 const (
 	kindData kind = iota
 	kindLeaf
+	kindSmall // levels of Small
+	kindLarge // levels of Large
 	kindSeries
 	kindBucket
 	kinds
 )
 
 func (k kind) String() string {
-	return [kinds]string{"data", "index", "series", "buckets"}[k]
+	return [kinds]string{"data", "index", "levels", "levels", "series", "buckets"}[k]
 }
 
 // footer is the fixed last part of a file.
@@ -117,15 +119,16 @@ func appendFooter(dst []byte, f *footer) []byte {
 	for _, v := range f.info.fields() {
 		dst = le.AppendUint64(dst, uint64(*v))
 	}
+	dst = le.AppendUint32(dst, uint32(f.info.Identities))
+	dst = le.AppendUint32(dst, uint32(f.info.Buckets))
 	dst = le.AppendUint32(dst, f.info.WindowChunks)
 	return le.AppendUint32(dst, blockCRC(dst[start:], f.info.Size-footerSize))
 }
 
-// fields lists what the footer stores of an Info, in file order. Size is not
-// among them: the file knows it.
+// fields lists what the footer stores of an Info in 64 bits, in file order. Size
+// is not there: the file knows it.
 func (i *Info) fields() []*int64 {
-	return []*int64{&i.Chunks, &i.Points, &i.Series, &i.Identities, &i.Buckets,
-		&i.MinChunk, &i.MaxChunk, &i.DataBytes, &i.Generation, &i.WindowFirst}
+	return []*int64{&i.Chunks, &i.Points, &i.Series, &i.MinChunk, &i.MaxChunk, &i.DataBytes, &i.Generation, &i.WindowFirst}
 }
 
 // parseFooter reads the footer of a file of size bytes from its last bytes.
@@ -160,7 +163,8 @@ func parseFooter(src []byte, file string, size int64) (footer, error) {
 		*v = int64(le.Uint64(src))
 		src = src[8:]
 	}
-	f.info.WindowChunks = le.Uint32(src)
+	f.info.Identities, f.info.Buckets = int64(le.Uint32(src)), int64(le.Uint32(src[4:]))
+	f.info.WindowChunks = le.Uint32(src[8:])
 	f.info.Size = size
 	if f.dirOff < 0 || f.dirOff > size-footerSize || f.dirLen() != size-footerSize-f.dirOff {
 		return footer{}, damage(fmt.Sprintf("a directory of %d bytes at offset %d does not fit a file of %d bytes",
@@ -170,14 +174,18 @@ func parseFooter(src []byte, file string, size int64) (footer, error) {
 }
 
 // dirLen is the length of the directory in bytes: the offset of every block and
-// of the directory itself, then one fence per leaf.
+// of the directory itself, one fence per leaf and block of levels, and the last
+// key of all.
 func (f *footer) dirLen() int64 {
 	n := int64(1)
 	for _, b := range f.blocks {
 		n += int64(b)
 	}
-	return n*offsetSize + int64(f.blocks[kindLeaf])*fenceSize
+	return n*offsetSize + int64(f.fences()+1)*fenceSize
 }
+
+// fences is the number of blocks that have a fence.
+func (f *footer) fences() int { return f.first(kindSeries) - f.first(kindLeaf) }
 
 // appendFence appends the key of an index position. Fences compare as bytes in
 // the order (bucket, hash, chunk).

@@ -70,7 +70,7 @@ func (b *leafBuilder) appendTo(dst []byte) []byte {
 }
 
 // writeLeaves sorts what was added and writes the leaves; it returns their
-// fences.
+// fences and notes the last key.
 func (w *Writer) writeLeaves() (fences []byte, err error) {
 	keys := w.sortedRuns()
 	var b leafBuilder
@@ -106,6 +106,7 @@ func (w *Writer) writeLeaves() (fences []byte, err error) {
 	if len(b.entries) == 0 {
 		return fences, nil
 	}
+	w.lastKey = appendFence(nil, b.bucket, &b.last, b.entries[len(b.entries)-1].chunk)
 	w.buf = b.appendTo(w.buf)
 	return fences, w.endBlock(kindLeaf)
 }

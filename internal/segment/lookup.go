@@ -26,6 +26,7 @@ type walk struct {
 	first int    // block number of the first block in buf
 	count int    // blocks in buf; 0 = none
 	bad   uint64 // bit i: block first+i is damaged
+	read  int64  // bytes
 }
 
 // walks is shared by all readers because a node has many segments and few calls
@@ -179,7 +180,7 @@ func (w *walk) leaves(from, to uint32, fn func(i int, l leaf) error) error {
 // deliver visits entries [first, past) of leaf n, which start in row. Damaged
 // chunks are left out and noted; an error is one of the visitor or of the disk.
 func (w *walk) deliver(n int, l leaf, row, first, past int) error {
-	bucket, rowPast, limit := l.bucket(), l.rowPast(row), int(w.r.foot.blocks[kindData])
+	bucket, rowPast := l.bucket(), l.rowPast(row)
 	hash := Hash(l.rowHash(row))
 	for i := first; i < past; i++ {
 		if i == rowPast {
@@ -187,34 +188,14 @@ func (w *walk) deliver(n int, l leaf, row, first, past int) error {
 			hash, rowPast = Hash(l.rowHash(row)), l.rowPast(row)
 		}
 		e := l.entry(i)
-		b := int(e.block)
-		if b >= limit {
-			if err := w.badEntry(n, e); err != nil {
-				return err
-			}
+		data, err := w.chunk(n, l, e, i, past)
+		switch {
+		case err != nil:
+		case data == nil:
 			continue
-		}
-		if b < w.first || b >= w.first+w.count {
-			if err := w.load(b, w.runEnd(l, i, past, limit)); err != nil {
-				return err
-			}
-		}
-		if w.bad>>(b-w.first)&1 != 0 {
-			continue
-		}
-		at := w.d.offset(b) - w.d.offset(w.first)
-		block := w.buf[at : at+w.d.offset(b+1)-w.d.offset(b)-crcSize]
-		if int(e.off)+int(e.length) > len(block) {
-			if err := w.badEntry(n, e); err != nil {
-				return err
-			}
-			continue
-		}
-		data := block[e.off:][:e.length:e.length]
-		var err error
-		if w.one != nil {
+		case w.one != nil:
 			err = w.one(e.chunk, data)
-		} else {
+		default:
 			err = w.fn(bucket, hash, e.chunk, data)
 		}
 		if err != nil {
@@ -222,6 +203,30 @@ func (w *walk) deliver(n int, l leaf, row, first, past int) error {
 		}
 	}
 	return nil
+}
+
+// chunk returns the data of entry i of leaf n, which is e, or nil where it is
+// damaged. What it has to read it reads together with what the entries up to
+// past want.
+func (w *walk) chunk(n int, l leaf, e entry, i, past int) ([]byte, error) {
+	b, limit := int(e.block), int(w.r.foot.blocks[kindData])
+	if b >= limit {
+		return nil, w.badEntry(n, e)
+	}
+	if b < w.first || b >= w.first+w.count {
+		if err := w.load(b, w.runEnd(l, i, past, limit)); err != nil {
+			return nil, err
+		}
+	}
+	if w.bad>>(b-w.first)&1 != 0 {
+		return nil, nil
+	}
+	at := w.d.offset(b) - w.d.offset(w.first)
+	block := w.buf[at : at+w.d.offset(b+1)-w.d.offset(b)-crcSize]
+	if int(e.off)+int(e.length) > len(block) {
+		return nil, w.badEntry(n, e)
+	}
+	return block[e.off:][:e.length:e.length], nil
 }
 
 // badEntry notes that an entry of leaf n points to where no data is.
@@ -257,6 +262,7 @@ func (w *walk) load(first, end int) error {
 		w.buf = make([]byte, n)
 	}
 	w.buf = w.buf[:n]
+	w.read += int64(n)
 	if err := w.r.readAt(w.buf, d.offset(first), kindData.String()); err != nil {
 		if err := w.found.add(err); err != nil {
 			return err

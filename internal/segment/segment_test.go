@@ -55,6 +55,8 @@ func (m *model) write(tb tester, fs vfs.FS, path string, order []place) Info {
 	for _, b := range m.buckets {
 		w.AddBucket(b)
 	}
+	w.Describe(7, 240, LargeChunks)
+	m.writeLevels(tb, w)
 	for i, p := range order {
 		if err := w.Add(p.bucket, p.hash, p.chunk, i, m.chunks[p]); err != nil {
 			tb.Fatal(err)
@@ -160,6 +162,12 @@ func TestSegmentHoldsWhatWasAdded(t *testing.T) {
 		}
 		from, to := p.chunk-rapid.Int64Range(0, 60).Draw(t, "before"), p.chunk+rapid.Int64Range(0, 60).Draw(t, "after")
 		if err := m.compareChunks(r, p.bucket, p.hash, from, to); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.compareCursor(r, p.bucket, p.hash, from, to, rapid.Int64Range(1, 20).Draw(t, "step")); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.compareLevels(r, p.bucket, p.hash); err != nil {
 			t.Fatal(err)
 		}
 		if err := m.compareRange(r, p.bucket, from); err != nil {

@@ -2,7 +2,10 @@ package segment
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+
+	"dalmatiner/internal/chunk"
 )
 
 // Verify reads and checks every block: its CRC, its form, the order of the
@@ -13,7 +16,7 @@ func (r *Reader) Verify() error {
 		return err
 	}
 	var found damages
-	for _, step := range []func(*directory, *damages) error{r.verifyData, r.verifyIndex, r.verifyRecords} {
+	for _, step := range []func(*directory, *damages) error{r.verifyData, r.verifyIndex, r.verifyLevels, r.verifyRecords} {
 		if err := step(d, &found); err != nil {
 			return err
 		}
@@ -95,6 +98,49 @@ func (r *Reader) holds(d *directory, e entry) bool {
 	b := int(e.block)
 	return b < int(r.foot.blocks[kindData]) &&
 		int64(e.off)+int64(e.length) <= d.offset(b+1)-d.offset(b)-crcSize
+}
+
+// verifyLevels checks that the rows of every level ascend, start each block at
+// its fence, and hold what they say.
+func (r *Reader) verifyLevels(d *directory, found *damages) error {
+	var dst [MaxSpans]chunk.Header
+	var buf []byte
+	for l := range levels {
+		var last, key [fenceSize]byte
+		first, past := d.levelRange(l)
+		for i := first; i < past; i++ {
+			b, _, err := r.levelBlock(d, i, &buf)
+			if err != nil {
+				if err := found.add(err); err != nil {
+					return err
+				}
+				continue
+			}
+			for row := range b.rows() {
+				hash, spans, _ := b.row(row)
+				h := Hash(hash)
+				appendFence(key[:0], b.bucket(), &h, 0)
+				detail := ""
+				switch _, err := b.decode(row, &dst); {
+				case err != nil:
+					detail = err.Error()
+				case (i > first || row > 0) && bytes.Compare(last[:], key[:]) >= 0:
+					detail = fmt.Sprintf("row %d is out of order", row)
+				case row == 0 && !bytes.Equal(key[:], d.fence(len(d.leaves)+i)):
+					detail = "the first row is not the one of the directory"
+				case int64(spans)>>(int64(r.foot.info.WindowChunks)/l.Chunks()) != 0:
+					detail = fmt.Sprintf("row %d has spans %#x of a window of %d chunks", row, spans, r.foot.info.WindowChunks)
+				}
+				if detail != "" {
+					if err := found.add(r.malformedLevels(d, i, errors.New(detail))); err != nil {
+						return err
+					}
+				}
+				last = key
+			}
+		}
+	}
+	return nil
 }
 
 // verifyRecords reads all identities and buckets and counts them.

@@ -26,6 +26,7 @@ func TestVerifyFindsWhatChecksumsDoNot(t *testing.T) {
 	at, end := d.offset(first), d.offset(first+1)-crcSize
 	rows := leaf(intact[at:end]).rows()
 	entry0 := int(at) + leafHead + rows*rowSize
+	small := int(d.offset(r.foot.first(kindSmall)))
 	foot := len(intact) - footerSize
 	le := binary.LittleEndian
 	for name, tc := range map[string]struct {
@@ -41,15 +42,25 @@ func TestVerifyFindsWhatChecksumsDoNot(t *testing.T) {
 		"a chunk twice":             {func(b []byte) { copy(b[entry0+entrySize:][:4], b[entry0:][:4]) }, "out of order"},
 		"another first entry":       {func(b []byte) { le.PutUint64(b[at+8:], 1<<40) }, "not the one of the directory"},
 		"a block that is not there": {func(b []byte) { le.PutUint32(b[entry0+4:], 1<<20) }, "points outside the data"},
-		"an offset behind the block": {func(b []byte) { le.PutUint16(b[entry0+8:], 65535) },
-			"points outside the data"},
+		"an offset beyond its end":  {func(b []byte) { le.PutUint16(b[entry0+8:], 65535) }, "points outside the data"},
 		"a length behind the block": {func(b []byte) { le.PutUint16(b[entry0+10:], 65535) }, "points outside the data"},
 		"more rows than bytes":      {func(b []byte) { le.PutUint16(b[at+4:], 65535) }, "65535 rows"},
 		"a row behind the entries":  {func(b []byte) { le.PutUint16(b[int(at)+leafHead+16+rowSize:], 65535) }, "starts at entry 65535"},
-		"another number of chunks":  {func(b []byte) { le.PutUint64(b[foot+40:], 7) }, "the file holds"},
-		"another number of keys":    {func(b []byte) { le.PutUint64(b[foot+64:], 7) }, "identities and buckets"},
-		"a key behind its block":    {func(b []byte) { b[d.offset(r.foot.first(kindSeries))+26] = 0x7f }, "record is cut short"},
-		"a block of no bytes":       {func(b []byte) { copy(b[r.foot.dirOff+8:][:8], make([]byte, 8)) }, "block 0 of"},
+		"another number of chunks":  {func(b []byte) { le.PutUint64(b[foot+48:], 7) }, "the file holds"},
+		"another number of keys":    {func(b []byte) { le.PutUint64(b[foot+112:], 7) }, "identities and buckets"},
+		"more rows of levels":       {func(b []byte) { le.PutUint16(b[small+4:], 65535) }, "does not hold its rows"},
+		"a level of no spans":       {func(b []byte) { le.PutUint16(b[small+levelHead+16:], 0) }, "spans 0x0"},
+		"a level cut short":         {func(b []byte) { b[small+levelHead+18]-- }, "damaged chunk"},
+		"another window":            {func(b []byte) { le.PutUint32(b[foot+120:], SmallChunks) }, "of a window of 10 chunks"},
+		"another first row":         {func(b []byte) { b[small]++ }, "first row is not"},
+		"levels out of order": {func(b []byte) {
+			row := b[small+levelHead+LevelRow:]
+			for i := range 16 {
+				row[i], row[LevelRow+i] = row[LevelRow+i], row[i]
+			}
+		}, "out of order"},
+		"a key behind its block": {func(b []byte) { b[d.offset(r.foot.first(kindSeries))+26] = 0x7f }, "record is cut short"},
+		"a block of no bytes":    {func(b []byte) { copy(b[r.foot.dirOff+8:][:8], make([]byte, 8)) }, "block 0 of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := slices.Clone(intact)

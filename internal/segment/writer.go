@@ -27,6 +27,8 @@ type Writer struct {
 	offsets []int64 // of the finished blocks in the file
 	entries []entry
 	runs    []run
+	levels  [levels]levelWriter
+	lastKey []byte // of the index, known when it is written
 	series  section
 	buckets section
 	foot    footer
@@ -163,6 +165,9 @@ func (w *Writer) finish() error {
 	}
 	fences, err := w.writeLeaves()
 	if err != nil {
+		return err
+	}
+	if fences, err = w.writeLevels(fences); err != nil {
 		return err
 	}
 	w.foot.info.Identities, w.foot.info.Buckets = w.series.count, w.buckets.count

@@ -5,6 +5,7 @@ import (
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/segment"
 )
 
 // recompute returns the aggregates of a chunk as its header defines them, from
@@ -69,6 +70,53 @@ func extremes(h *chunk.Header, w uint64) {
 	}
 	if h.Max == point.Unset || chunk.Less(h.Max, w) {
 		h.Max = w
+	}
+}
+
+// levelCheck makes the levels of a series from the headers of its chunks, as
+// chunk.Header.Append defines them and without it.
+type levelCheck struct {
+	small [segment.MaxSpans]chunk.Header
+	large chunk.Header
+}
+
+// add takes the next chunk, the at-th of the window.
+func (l *levelCheck) add(h *chunk.Header, at int64) {
+	if at < 0 || at >= segment.LargeChunks {
+		return // not of this window: no level can be right then
+	}
+	join(&l.small[at/segment.SmallChunks], h, int(at%segment.SmallChunks)*chunk.Slots)
+}
+
+// header returns what the i-th entry of a level has to be.
+func (l *levelCheck) header(level segment.Level, i int) *chunk.Header {
+	if level == segment.Small {
+		return &l.small[i]
+	}
+	l.large = chunk.Header{}
+	for n := range l.small {
+		if l.small[n].Count > 0 {
+			join(&l.large, &l.small[n], n*segment.SmallChunks*chunk.Slots)
+		}
+	}
+	return &l.large
+}
+
+// join puts the aggregates of b, whose slot 0 is slot at of a, behind those of a.
+func join(a, b *chunk.Header, at int) {
+	if a.Count == 0 {
+		a.FirstOff, a.First = at+b.FirstOff, b.First
+	} else {
+		// The order of the float part is that of these additions.
+		a.Filled = a.Filled.Plus(chunk.Repeat(a.Last, at+b.FirstOff-a.LastOff-1))
+	}
+	a.Count += b.Count
+	a.LastOff, a.Last = at+b.LastOff, b.Last
+	a.Sum, a.Filled = a.Sum.Plus(b.Sum), a.Filled.Plus(b.Filled)
+	for _, w := range []uint64{b.Min, b.Max} {
+		if w != point.Unset {
+			extremes(a, w)
+		}
 	}
 }
 

@@ -92,7 +92,7 @@ func (c *checker) checkSegment(file string, m *manifest.Segment) {
 	}
 	verr := r.Verify()
 	c.segmentError(file, verr)
-	s := segmentCheck{c: c, file: file}
+	s := segmentCheck{c: c, file: file, r: r}
 	err = r.Each(s.chunk)
 	c.segmentError(file, err)
 	s.finishSeries()
@@ -133,7 +133,9 @@ func (c *checker) segmentError(file string, err error) {
 type segmentCheck struct {
 	c      *checker
 	file   string
+	r      *segment.Reader
 	points int64
+	levels levelCheck
 
 	bucket   uint32
 	hash     segment.Hash
@@ -171,11 +173,39 @@ func (s *segmentCheck) chunk(bucket uint32, h segment.Hash, number int64, data [
 	if !sameHeader(&want, &header) {
 		bad("aggregates of a chunk", fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", header))
 	}
+	if info := s.r.Info(); info.WindowChunks > 0 {
+		s.levels.add(&want, number-info.WindowFirst)
+	}
 	return nil
 }
 
-// finishSeries looks for the name of the series that ends.
+// finishLevels compares the levels of the series that ends with what its
+// chunks give (I4). Damaged blocks were found before.
+func (s *segmentCheck) finishLevels() {
+	info := s.r.Info()
+	for l := segment.Small; s.any && l <= segment.Large && l.Chunks() <= int64(info.WindowChunks); l++ {
+		var got [segment.MaxSpans]chunk.Header
+		spans, _, err := s.r.Levels(l, s.bucket, s.hash, &got)
+		if err != nil {
+			continue
+		}
+		for i := range info.WindowChunks / uint32(l.Chunks()) {
+			want := s.levels.header(l, int(i))
+			if spans>>i&1 == 0 {
+				got[i] = chunk.Header{}
+			}
+			if !sameHeader(want, &got[i]) {
+				s.c.damaged(Damage{File: s.file, Part: "levels", Expected: fmt.Sprintf("%+v", *want), Found: fmt.Sprintf("%+v", got[i]),
+					Detail: fmt.Sprintf("%d chunks from %d on of series %s in bucket %d", l.Chunks(), info.WindowFirst+int64(i)*l.Chunks(), s.hash, s.bucket)})
+			}
+		}
+	}
+	s.levels = levelCheck{}
+}
+
+// finishSeries ends a series: it compares its levels and looks for its name.
 func (s *segmentCheck) finishSeries() {
+	s.finishLevels()
 	if !s.any || !s.c.named || s.c.hasName(metric.SeriesID(s.hash)) || !s.c.alive(s.bucket) {
 		return
 	}

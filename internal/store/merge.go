@@ -236,10 +236,10 @@ func (m *merging) window(ctx context.Context, merger *window.Merger, r manifest.
 			sources = append(sources, mergeSource(seg))
 		}
 	}
-	out := &output{m: m, kind: manifest.Window, generation: m.plan.Generation, window: r}
+	out := &output{m: m, kind: manifest.Window, generation: m.plan.Generation, window: r, levels: window.NewLevels(r)}
 	damaged, err := merger.Merge(ctx, r.Bucket, r.First, r.Past, sources,
-		func(h segment.Hash, number int64, points int, data []byte) error {
-			return out.add(r.Bucket, h, number, points, data)
+		func(h segment.Hash, number int64, header *chunk.Header, data []byte) error {
+			return out.add(r.Bucket, h, number, header, data)
 		})
 	m.noteDamage(damaged)
 	return errors.Join(err, out.end(err != nil))
@@ -277,8 +277,8 @@ func (m *merging) overlay(ctx context.Context, merger *window.Merger) error {
 		}
 		var damaged map[uint64]error
 		damaged, err = merger.Merge(ctx, part.Bucket, part.First, part.Past, sources,
-			func(h segment.Hash, number int64, points int, data []byte) error {
-				return out.add(part.Bucket, h, number, points, data)
+			func(h segment.Hash, number int64, header *chunk.Header, data []byte) error {
+				return out.add(part.Bucket, h, number, header, data)
 			})
 		m.noteDamage(damaged)
 	}

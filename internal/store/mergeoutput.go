@@ -5,6 +5,7 @@ import (
 
 	"github.com/cockroachdb/errors/oserror"
 
+	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/window"
@@ -25,6 +26,7 @@ type output struct {
 	kind       manifest.Kind
 	generation uint64
 	window     manifest.Range // what every file of a window stands for
+	levels     *window.Levels // of a window
 
 	meta   manifest.Segment // of the open file
 	w      *segment.Writer  // nil when no file is open
@@ -34,7 +36,7 @@ type output struct {
 }
 
 // add adds a chunk. Chunks come by series within a range.
-func (o *output) add(bucket uint32, h segment.Hash, number int64, points int, data []byte) error {
+func (o *output) add(bucket uint32, h segment.Hash, number int64, header *chunk.Header, data []byte) error {
 	if o.w != nil && o.bytes > o.m.s.maxMergedFile && h != o.last {
 		if err := o.end(false); err != nil {
 			return err
@@ -47,10 +49,16 @@ func (o *output) add(bucket uint32, h segment.Hash, number int64, points int, da
 	}
 	if o.kind == manifest.Overlay {
 		o.ranges.Add(bucket, number)
+	} else {
+		n, err := o.levels.Add(o.w, h, number, header)
+		if err != nil {
+			return err
+		}
+		o.bytes += int64(n)
 	}
 	o.last = h
 	o.bytes += int64(len(data)) + indexCost
-	return o.w.Add(bucket, h, number, points, data)
+	return o.w.Add(bucket, h, number, header.Count, data)
 }
 
 // begin opens a file. The first one of a round takes the identities of
@@ -109,6 +117,9 @@ func (o *output) end(giveUp bool) error {
 		return w.Abort()
 	case o.kind == manifest.Window:
 		o.meta.Ranges = []manifest.Range{o.window}
+		if _, err := o.levels.Flush(w); err != nil {
+			return errors.Join(err, w.Abort())
+		}
 	default:
 		o.meta.Ranges = o.ranges.List()
 	}

@@ -27,10 +27,12 @@ type Merger struct {
 	words [chunk.Slots]uint64 // of the merged chunk
 	layer [chunk.Slots]uint64 // of one source
 	data  []byte
+	// header is that of the chunk under way: a local one would escape.
+	header chunk.Header
 }
 
-// Emit takes one merged chunk. data is valid during the call.
-type Emit func(h segment.Hash, number int64, points int, data []byte) error
+// Emit takes one merged chunk and its header. Both are valid during the call.
+type Emit func(h segment.Hash, number int64, header *chunk.Header, data []byte) error
 
 // item is one chunk of a source.
 type item struct {
@@ -151,12 +153,12 @@ func (m *Merger) one(same []*cursor, emit Emit) error {
 			return nil
 		}
 	}
-	h, err := chunk.ParseHeader(data)
-	if err != nil {
+	var err error
+	if m.header, err = chunk.ParseHeader(data); err != nil {
 		same[0].spoilt(err)
 		return nil
 	}
-	return emit(it.hash, it.number, h.Count, data)
+	return emit(it.hash, it.number, &m.header, data)
 }
 
 // lay lays the cursors' chunks over each other and encodes the result. It

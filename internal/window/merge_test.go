@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"testing"
@@ -86,12 +87,27 @@ func hash(series int64) segment.Hash {
 	return h
 }
 
-// merged returns the merge of sources as one run of bytes, and its points.
-func merged(t *rapid.T, sources []Source, first, past int64) (encoded []byte, p points) {
+// merged returns the merge of sources as one run of bytes, with the file of a
+// window that it makes, and its points.
+func merged(t *rapid.T, sources []Source, window Range, first, past int64) (encoded []byte, p points) {
 	t.Helper()
 	var m Merger
 	p = make(points)
-	damaged, err := m.Merge(context.Background(), 1, first, past, sources, func(h segment.Hash, number int64, n int, data []byte) error {
+	fs := vfs.NewMem()
+	w, err := segment.Create(fs, "merged")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Describe(1, window.First, uint32(window.Past-window.First))
+	levels := NewLevels(window)
+	damaged, err := m.Merge(context.Background(), 1, first, past, sources, func(h segment.Hash, number int64, header *chunk.Header, data []byte) error {
+		if _, err := levels.Add(w, h, number, header); err != nil {
+			return err
+		}
+		n := header.Count
+		if err := w.Add(1, h, number, n, data); err != nil {
+			return err
+		}
 		if chunk.IsComposite(data) {
 			return fmt.Errorf("chunk %d of %s was not encoded again", number, h)
 		}
@@ -117,7 +133,82 @@ func merged(t *rapid.T, sources []Source, first, past int64) (encoded []byte, p 
 	if err != nil || damaged != nil {
 		t.Fatal(err, damaged)
 	}
-	return encoded, p
+	if _, err := levels.Flush(w); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	p.checkLevels(t, fs, window)
+	return append(encoded, fileBytes(t, fs, "merged")...), p
+}
+
+// checkLevels compares the levels of a file with the points (I4). The values of
+// these tests have so few bits that sums are exact in any order.
+func (p points) checkLevels(t *rapid.T, fs vfs.FS, window Range) {
+	t.Helper()
+	r, err := segment.Open(fs, "merged")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for series := range int64(testSeries) {
+		for _, l := range []segment.Level{segment.Small, segment.Large} {
+			var got [segment.MaxSpans]chunk.Header
+			spans, _, err := r.Levels(l, 1, hash(series), &got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			slots := l.Chunks() * chunk.Slots
+			for i := range (window.Past - window.First) / l.Chunks() {
+				want := p.header(series, window.First*chunk.Slots+i*slots, slots)
+				if present := spans>>i&1 != 0; present != (want.Count > 0) || present && got[i] != want {
+					t.Fatalf("level %d of series %d, unit %d: %t %+v, want %+v", l, series, i, present, got[i], want)
+				}
+			}
+		}
+	}
+}
+
+// header is the aggregate of a range of slots, one by one.
+func (p points) header(series, from, slots int64) (h chunk.Header) {
+	carry, filled := uint64(0), chunk.Sum{}
+	for i := range int(min(slots, Small*chunk.Slots)) { // these tests have no points behind them
+		w := p[[2]int64{series, from + int64(i)}]
+		if w != 0 {
+			if h.Count == 0 {
+				h.FirstOff, h.First, h.Min, h.Max = i, w, w, w
+			}
+			h.Count++
+			h.LastOff, h.Last, carry = i, w, w
+			h.Sum = h.Sum.Plus(chunk.Repeat(w, 1))
+			if chunk.Less(w, h.Min) {
+				h.Min = w
+			}
+			if chunk.Less(h.Max, w) {
+				h.Max = w
+			}
+		}
+		filled = filled.Plus(chunk.Repeat(carry, 1))
+		if w != 0 {
+			h.Filled = filled
+		}
+	}
+	return h
+}
+
+func fileBytes(t *rapid.T, fs vfs.FS, name string) []byte {
+	t.Helper()
+	f, err := fs.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 // Equal points give equal bytes, however they came: in one segment, or cut
@@ -150,10 +241,11 @@ func TestMergeDependsOnThePointsOnly(t *testing.T) {
 		}
 		r.Shuffle(len(sources), func(i, j int) { sources[i], sources[j] = sources[j], sources[i] })
 		first, past := r.Int64N(3), 1+r.Int64N(4)
-		got, gotPoints := merged(t, sources, first, past)
+		window := Range{Bucket: 1, Past: rapid.SampledFrom([]int64{Small, Large}).Draw(t, "window")}
+		got, gotPoints := merged(t, sources, window, first, past)
 		one := writeSegment(t, fs, "truth.seg", truth, whole)
 		defer func() { _ = one.Close() }()
-		want, _ := merged(t, []Source{{Reader: one}}, first, past)
+		want, _ := merged(t, []Source{{Reader: one}}, window, first, past)
 		if !bytes.Equal(got, want) {
 			t.Fatalf("%d segments merge to %d bytes, one to %d", len(parts), len(got), len(want))
 		}
@@ -168,7 +260,7 @@ func TestMergeDependsOnThePointsOnly(t *testing.T) {
 // value is an integer, or now and then a float.
 func value(r *rand.Rand) uint64 {
 	if r.IntN(500) == 0 {
-		return point.FromFloat(r.NormFloat64())
+		return point.FromFloat(float64(r.Int64N(1<<38)) / (1 << 20))
 	}
 	return point.FromInt(r.Int64N(50))
 }
@@ -186,7 +278,7 @@ func TestMergeEncodesALoneComposite(t *testing.T) {
 		var got [2][]byte
 		for i, form := range []encode{whole, listed} {
 			r := writeSegment(t, fs, fmt.Sprintf("%d.seg", i), p, form)
-			got[i], _ = merged(t, []Source{{Reader: r}}, 0, 4)
+			got[i], _ = merged(t, []Source{{Reader: r}}, Range{Bucket: 1, Past: Small}, 0, 4)
 			if err := r.Close(); err != nil {
 				t.Fatal(err)
 			}

@@ -6,13 +6,14 @@ import (
 	"slices"
 
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/segment"
 )
 
 // The sizes of windows in chunks. At one second a slot they are two hours and
 // a day.
 const (
-	Small = 10
-	Large = 120
+	Small = segment.SmallChunks
+	Large = segment.LargeChunks
 )
 
 const (

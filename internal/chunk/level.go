@@ -1,0 +1,167 @@
+package chunk
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"dalmatiner/internal/point"
+)
+
+// MaxLevel is the largest number of slots that a level stands for.
+const MaxLevel = 120 * Slots
+
+// Flags of a level; the lowest four bits are those of a header.
+const (
+	levelSame   = 1 << 4 // the last word is the first
+	levelFilled = 1 << 5 // the filled sum differs from the plain one
+	levelInts   = 1 << 6 // the sums have an integer part
+	levelFloats = 1 << 7 // the sums have a float part
+)
+
+// Append lays next behind h, so that h stands for the slots of both: at is the
+// distance from h's slot 0 to that of next, whose set slots all lie behind
+// those of h. An empty h (Count 0) becomes next. The float parts are
+//
+//	sum    = h.Sum + next.Sum
+//	filled = (h.Filled + h.Last × slots between) + next.Filled
+//
+// in this order, so the same pieces in the same order give the same bits. It
+// is how levels are made from chunks and ranges from both.
+func (h *Header) Append(next *Header, at int) {
+	if h.Count == 0 {
+		*h = *next
+		h.FirstOff += at
+		h.LastOff += at
+		return
+	}
+	if gap := next.FirstOff + at - h.LastOff - 1; gap > 0 {
+		h.Filled = h.Filled.Plus(Repeat(h.Last, gap))
+	}
+	h.Filled = h.Filled.Plus(next.Filled)
+	h.Sum = h.Sum.Plus(next.Sum)
+	if h.Min == point.Unset || next.Min != point.Unset && Less(next.Min, h.Min) {
+		h.Min = next.Min
+	}
+	if h.Max == point.Unset || next.Max != point.Unset && Less(h.Max, next.Max) {
+		h.Max = next.Max
+	}
+	h.Count += next.Count
+	h.LastOff, h.Last = next.LastOff+at, next.Last
+}
+
+// AppendLevel appends the aggregates of up to MaxLevel slots to dst, in the
+// form that DESIGN.md gives under "Levels".
+func AppendLevel(dst []byte, h *Header) []byte {
+	f := frame{Header: *h}
+	flags := f.whence(h.Min)<<flagMin | f.whence(h.Max)<<flagMax
+	if h.Last == h.First {
+		flags |= levelSame
+	}
+	if !sameSum(h.Filled, h.Sum) {
+		flags |= levelFilled
+	}
+	if h.Sum.Hi|h.Filled.Hi != 0 || h.Sum.Lo|h.Filled.Lo != 0 {
+		flags |= levelInts
+	}
+	if math.Float64bits(h.Sum.Float)|math.Float64bits(h.Filled.Float) != 0 {
+		flags |= levelFloats
+	}
+	dst = append(dst, flags)
+	dst = binary.AppendUvarint(dst, uint64(h.FirstOff))
+	dst = binary.AppendUvarint(dst, uint64(h.LastOff-h.FirstOff))
+	dst = binary.AppendUvarint(dst, uint64(f.slots()-h.Count))
+	dst = appendWord(dst, h.First)
+	if flags&levelSame == 0 {
+		dst = appendWord(dst, h.Last)
+	}
+	if flags>>flagMin&3 == fromStored {
+		dst = appendWord(dst, h.Min)
+	}
+	if flags>>flagMax&3 == fromStored {
+		dst = appendWord(dst, h.Max)
+	}
+	dst = appendLevelSum(dst, h.Sum, flags)
+	if flags&levelFilled != 0 {
+		dst = appendLevelSum(dst, h.Filled, flags)
+	}
+	return dst
+}
+
+// appendLevelSum appends the integer part as a varint of up to 128 bits after
+// zigzag, and the float part, where the flags say that there are such.
+func appendLevelSum(dst []byte, s Sum, flags byte) []byte {
+	if flags&levelInts != 0 {
+		sign := uint64(s.Hi >> 63)
+		hi, lo := (uint64(s.Hi)<<1|s.Lo>>63)^sign, s.Lo<<1^sign
+		for hi != 0 || lo >= 0x80 {
+			dst = append(dst, byte(lo)|0x80)
+			hi, lo = hi>>7, lo>>7|hi<<57
+		}
+		dst = append(dst, byte(lo))
+	}
+	if flags&levelFloats != 0 {
+		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(s.Float))
+	}
+	return dst
+}
+
+func (r *reader) levelSum(flags byte) Sum {
+	var s Sum
+	if flags&levelInts != 0 {
+		var hi, lo uint64
+		for shift := uint(0); ; shift += 7 {
+			b := r.u8()
+			if shift > 126 || r.bad {
+				r.bad = true
+				return s
+			}
+			v := uint64(b & 0x7f)
+			if shift < 64 {
+				lo |= v << shift
+				hi |= v >> (64 - shift)
+			} else {
+				hi |= v << (shift - 64)
+			}
+			if b < 0x80 {
+				break
+			}
+		}
+		sign := -(lo & 1)
+		s.Lo, s.Hi = (lo>>1|hi<<63)^sign, int64(hi>>1^sign)
+	}
+	if flags&levelFloats != 0 {
+		s.Float = r.float()
+	}
+	return s
+}
+
+// ParseLevel reads one level off src and returns what is behind it. The error
+// wraps ErrCorrupt.
+func ParseLevel(src []byte) (h Header, rest []byte, err error) {
+	r := reader{src: src}
+	var f frame
+	flags := r.u8()
+	first, length, missing := r.uvarint(), r.uvarint(), r.uvarint()
+	if r.bad || first >= MaxLevel || length >= MaxLevel-first || missing > length {
+		return h, nil, fmt.Errorf("%w: level of %d slots from %d on, %d of them unset", ErrCorrupt, length, first, missing)
+	}
+	f.FirstOff, f.LastOff = int(first), int(first+length)
+	f.Count = f.slots() - int(missing)
+	f.First = r.word()
+	f.Last = f.First
+	if flags&levelSame == 0 {
+		f.Last = r.word()
+	}
+	f.Min = f.findWord(&r, flags>>flagMin&3)
+	f.Max = f.findWord(&r, flags>>flagMax&3)
+	f.Sum = r.levelSum(flags)
+	f.Filled = f.Sum
+	if flags&levelFilled != 0 {
+		f.Filled = r.levelSum(flags)
+	}
+	if r.bad {
+		return h, nil, fmt.Errorf("%w: level with flags %#02x is cut off", ErrCorrupt, flags)
+	}
+	return f.Header, r.src, nil
+}

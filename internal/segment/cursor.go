@@ -1,0 +1,116 @@
+package segment
+
+import (
+	"bytes"
+	"errors"
+)
+
+// Cursor walks the chunks of one series in a segment and reads only those it is
+// asked for. Open sets it, Close ends it; it may be used again. It is for one
+// goroutine.
+type Cursor struct {
+	w      *walk
+	bucket uint32
+	hash   Hash
+	to     int64
+
+	next    int // leaf
+	l       leaf
+	row     int
+	i, past int // entries of the leaf
+	entry   entry
+	ok      bool
+}
+
+// Open stands the cursor at the first chunk of a series numbered in [from, to).
+// Damage is not an error here: Close returns it. After an error it is closed.
+func (c *Cursor) Open(r *Reader, bucket uint32, h Hash, from, to int64) error {
+	*c = Cursor{bucket: bucket, hash: h, to: to}
+	if info := &r.foot.info; from >= to || info.Chunks == 0 || to <= info.MinChunk || from > info.MaxChunk {
+		return nil
+	}
+	d, err := r.directory()
+	if err != nil {
+		return err
+	}
+	if !d.holds(bucket, &h) {
+		return nil
+	}
+	c.w = r.walk(d)
+	var buf [fenceSize]byte
+	c.next = d.search(appendFence(buf[:0], bucket, &h, from))
+	return c.leaf(from)
+}
+
+// leaf goes on in the next leaves until one holds a chunk numbered from or
+// above.
+func (c *Cursor) leaf(from int64) error {
+	c.ok = false
+	d := c.w.d
+	var buf [fenceSize]byte
+	for ; c.next < len(d.leaves); c.next++ {
+		if bytes.Compare(d.fence(c.next), appendFence(buf[:0], c.bucket, &c.hash, c.to)) >= 0 {
+			return nil
+		}
+		if d.leaves[c.next].Load() == nil {
+			n := c.w.r.foot.first(kindLeaf) + c.next
+			c.w.read += d.offset(n+1) - d.offset(n)
+		}
+		l, err := c.w.r.leaf(d, c.next, nil)
+		if err != nil {
+			if err := c.w.found.add(err); err != nil {
+				_, damage := c.Close()
+				return errors.Join(err, damage)
+			}
+			continue
+		}
+		c.row = l.find(&c.hash)
+		if l.bucket() != c.bucket || c.row == l.rows() || !bytes.Equal(l.rowHash(c.row), c.hash[:]) {
+			continue
+		}
+		c.l = l
+		c.past = l.seek(l.rowFirst(c.row), l.rowPast(c.row), c.to)
+		if c.i = l.seek(l.rowFirst(c.row), c.past, from); c.i < c.past {
+			c.entry, c.ok = l.entry(c.i), true
+			return nil
+		}
+	}
+	return nil
+}
+
+// Chunk returns the number of the chunk that the cursor stands at; ok is false
+// behind the last one.
+func (c *Cursor) Chunk() (number int64, ok bool) { return c.entry.chunk, c.ok }
+
+// Advance goes on to the first chunk numbered from or above.
+func (c *Cursor) Advance(from int64) error {
+	if !c.ok || c.entry.chunk >= from {
+		return nil
+	}
+	if c.i = c.l.seek(c.i, c.past, from); c.i < c.past {
+		c.entry = c.l.entry(c.i)
+		return nil
+	}
+	c.next++
+	return c.leaf(from)
+}
+
+// Data returns the bytes of the chunk that the cursor stands at, nil where they
+// are damaged. They are valid until the next call of Data. until is a hint: the
+// chunks of the series below that number will be asked for too.
+func (c *Cursor) Data(until int64) ([]byte, error) {
+	ahead := c.l.seek(c.i, c.past, max(until, c.entry.chunk+1))
+	return c.w.chunk(c.next, c.l, c.entry, c.i, ahead)
+}
+
+// Close gives the cursor's memory back. It returns how many bytes came from the
+// file, and the damage that was met, as the methods of a Reader do.
+func (c *Cursor) Close() (read int64, err error) {
+	if c.w == nil {
+		return 0, nil
+	}
+	read, err = c.w.read, c.w.found.err()
+	c.w.release()
+	*c = Cursor{}
+	return read, err
+}

@@ -1,0 +1,259 @@
+package segment
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"dalmatiner/internal/chunk"
+)
+
+// Level is a unit of time for which a window keeps the aggregates of each of
+// its series, so that a long range is not read chunk by chunk.
+type Level int
+
+// The levels.
+const (
+	Small Level = iota
+	Large
+	levels
+)
+
+// The chunks that one entry of a level stands for: its first chunk number is a
+// multiple of them. At a second a slot they are two hours and a day.
+const (
+	SmallChunks = 10
+	LargeChunks = 120
+
+	// MaxSpans is the most entries that a series has in one level of a file.
+	MaxSpans = LargeChunks / SmallChunks
+
+	// LevelRow is how many bytes a series has in a level beside its entries:
+	// hash, spans, and where the entries end.
+	LevelRow = 16 + 2 + 2
+)
+
+// Chunks is how many chunks one entry of the level stands for.
+func (l Level) Chunks() int64 { return [levels]int64{SmallChunks, LargeChunks}[l] }
+
+func (l Level) kind() kind { return kindSmall + kind(l) }
+
+const (
+	levelHead = 4 + 2 // bucket, rows
+)
+
+// levelWriter gathers the rows of one level, cut into blocks.
+type levelWriter struct {
+	rows, data []byte // of the open block
+	bucket     uint32
+	last       Hash
+	any        bool
+	section    section // of finished blocks
+	fences     []byte
+}
+
+// AddLevels adds the entries that a series has in a level: bit i of spans is set
+// where the i-th unit of the window has points, and data holds one
+// chunk.AppendLevel for each, in order. It needs a window described before;
+// series come in the order of the index.
+func (w *Writer) AddLevels(l Level, bucket uint32, h Hash, spans uint16, data []byte) error {
+	if w.err != nil {
+		return w.err
+	}
+	v := &w.levels[l]
+	units := int64(w.foot.info.WindowChunks) / l.Chunks()
+	if spans == 0 || int64(spans)>>units != 0 || len(data) == 0 || levelHead+LevelRow+len(data) > leafBody {
+		return w.fail(fmt.Errorf("segment: %d bytes of levels for spans %#x of a window of %d chunks", len(data), spans, w.foot.info.WindowChunks))
+	}
+	if v.any && (bucket < v.bucket || bucket == v.bucket && bytes.Compare(h[:], v.last[:]) <= 0) {
+		return w.fail(fmt.Errorf("segment: levels of series %s in bucket %d come behind those of %s in %d", h, bucket, v.last, v.bucket))
+	}
+	size := levelHead + len(v.rows) + LevelRow + len(v.data) + len(data)
+	if len(v.rows) > 0 && (bucket != v.bucket || size > leafBody) {
+		v.end()
+	}
+	if len(v.rows) == 0 {
+		v.fences = appendFence(v.fences, bucket, &h, 0)
+	}
+	v.bucket, v.last, v.any = bucket, h, true
+	v.data = append(v.data, data...)
+	v.rows = append(v.rows, h[:]...)
+	v.rows = binary.LittleEndian.AppendUint16(v.rows, spans)
+	v.rows = binary.LittleEndian.AppendUint16(v.rows, uint16(len(v.data)))
+	return nil
+}
+
+// end finishes the open block.
+func (v *levelWriter) end() {
+	if len(v.rows) == 0 {
+		return
+	}
+	s := &v.section
+	s.buf = binary.LittleEndian.AppendUint32(s.buf, v.bucket)
+	s.buf = binary.LittleEndian.AppendUint16(s.buf, uint16(len(v.rows)/LevelRow))
+	s.buf = append(append(s.buf, v.rows...), v.data...)
+	s.finish()
+	v.rows, v.data = v.rows[:0], v.data[:0]
+}
+
+// writeLevels writes the blocks of all levels and appends their fences and the
+// last key.
+func (w *Writer) writeLevels(fences []byte) ([]byte, error) {
+	for l := range levels {
+		v := &w.levels[l]
+		v.end()
+		if err := w.writeSection(&v.section, l.kind()); err != nil {
+			return nil, err
+		}
+		fences = append(fences, v.fences...)
+	}
+	if w.lastKey == nil {
+		w.lastKey = make([]byte, fenceSize)
+	}
+	return append(fences, w.lastKey...), nil
+}
+
+// levelBlock is a checked block of levels as it lies in the file, without its
+// CRC.
+type levelBlock []byte
+
+func parseLevelBlock(src []byte) (levelBlock, error) {
+	b := levelBlock(src)
+	if len(src) < levelHead || b.rows() == 0 || len(src) < levelHead+b.rows()*LevelRow {
+		return nil, fmt.Errorf("a block of levels of %d bytes does not hold its rows", len(src))
+	}
+	past := 0
+	for i := range b.rows() {
+		_, spans, end := b.row(i)
+		if spans == 0 || spans>>MaxSpans != 0 || end <= past {
+			return nil, fmt.Errorf("row %d of a block of levels has spans %#x and ends at %d, the one before at %d", i, spans, end, past)
+		}
+		past = end
+	}
+	if want := levelHead + b.rows()*LevelRow + past; want != len(src) {
+		return nil, fmt.Errorf("a block of levels of %d bytes, its rows take %d", len(src), want)
+	}
+	return b, nil
+}
+
+func (b levelBlock) bucket() uint32 { return binary.LittleEndian.Uint32(b) }
+func (b levelBlock) rows() int      { return int(binary.LittleEndian.Uint16(b[4:])) }
+
+// row returns the series of row i, its spans and where its entries end.
+func (b levelBlock) row(i int) (hash []byte, spans uint16, end int) {
+	row := b[levelHead+i*LevelRow:][:LevelRow]
+	return row[:16], binary.LittleEndian.Uint16(row[16:]), int(binary.LittleEndian.Uint16(row[18:]))
+}
+
+// data returns the entries of row i.
+func (b levelBlock) data(i int) []byte {
+	start := 0
+	if i > 0 {
+		_, _, start = b.row(i - 1)
+	}
+	_, _, end := b.row(i)
+	return b[levelHead+b.rows()*LevelRow:][start:end]
+}
+
+// find returns the first row whose hash is not below h.
+func (b levelBlock) find(h *Hash) int {
+	lo, hi := 0, b.rows()
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if row, _, _ := b.row(mid); bytes.Compare(row, h[:]) < 0 {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// decode reads the entries of row i into dst, by unit of the window.
+func (b levelBlock) decode(i int, dst *[MaxSpans]chunk.Header) (spans uint16, err error) {
+	_, spans, _ = b.row(i)
+	src := b.data(i)
+	for n := range MaxSpans {
+		if spans>>n&1 == 0 {
+			continue
+		}
+		if dst[n], src, err = chunk.ParseLevel(src); err != nil {
+			return 0, err
+		}
+	}
+	if len(src) != 0 {
+		return 0, fmt.Errorf("%d bytes behind the levels of a series", len(src))
+	}
+	return spans, nil
+}
+
+// Levels reads what a window holds of a series in a level: dst[i] is the i-th
+// unit from the start of the window on where bit i of spans is set. spans is 0
+// where the segment holds nothing of the series or is no window. read is how
+// many bytes came from the file: the block stays in memory as leaves do.
+func (r *Reader) Levels(l Level, bucket uint32, h Hash, dst *[MaxSpans]chunk.Header) (spans uint16, read int64, err error) {
+	d, err := r.directory()
+	if err != nil || !d.holds(bucket, &h) {
+		return 0, 0, err
+	}
+	var buf [fenceSize]byte
+	first, past := d.levelRange(l)
+	n := len(d.leaves)
+	i := d.searchFences(n+first, n+past, appendFence(buf[:0], bucket, &h, 0)) - n
+	if i < first {
+		return 0, 0, nil
+	}
+	b, read, err := r.levelBlock(d, i, nil)
+	if err != nil || b.bucket() != bucket {
+		return 0, read, err
+	}
+	row := b.find(&h)
+	if row == b.rows() {
+		return 0, read, nil
+	}
+	if hash, _, _ := b.row(row); !bytes.Equal(hash, h[:]) {
+		return 0, read, nil
+	}
+	if spans, err = b.decode(row, dst); err != nil {
+		return 0, read, r.malformedLevels(d, i, err)
+	}
+	return spans, read, nil
+}
+
+func (r *Reader) malformedLevels(d *directory, i int, err error) error {
+	return r.malformed(d, r.foot.first(kindSmall)+i, kindSmall, err.Error())
+}
+
+// levelRange returns the blocks of a level, among those of all levels.
+func (d *directory) levelRange(l Level) (first, past int) {
+	if l == Small {
+		return 0, d.small
+	}
+	return d.small, len(d.levels)
+}
+
+// levelBlock returns a block of levels, from memory or from the file; then read
+// is its size. It stays in memory unless the caller lends a buffer for it.
+func (r *Reader) levelBlock(d *directory, i int, lent *[]byte) (b levelBlock, read int64, err error) {
+	if b := d.levels[i].Load(); b != nil {
+		return *b, 0, nil
+	}
+	var buf []byte
+	if lent != nil {
+		buf = *lent
+	}
+	payload, buf, err := r.readBlock(buf, d, r.foot.first(kindSmall)+i, kindSmall)
+	if lent != nil {
+		*lent = buf
+	}
+	if err != nil {
+		return nil, int64(len(buf)), err
+	}
+	if b, err = parseLevelBlock(payload); err != nil {
+		return nil, int64(len(buf)), r.malformedLevels(d, i, err)
+	}
+	if lent == nil && d.levels[i].CompareAndSwap(nil, &b) {
+		d.loaded.Add(int64(cap(buf)))
+	}
+	return b, int64(len(buf)), nil
+}

@@ -1,0 +1,235 @@
+package segment
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/point"
+)
+
+// keys returns the series of the model in the order of the index.
+func (m *model) keys() (keys []place) {
+	for _, p := range m.order() {
+		p.chunk = 0
+		if n := len(keys); n == 0 || keys[n-1] != p {
+			keys = append(keys, p)
+		}
+	}
+	return keys
+}
+
+// modelLevels are the levels that every series of a model has, different ones
+// for each.
+func modelLevels(l Level, h Hash) (spans uint16, all [MaxSpans]chunk.Header) {
+	spans = 1
+	if l == Small {
+		spans = (uint16(h[15]) | uint16(h[14])<<4) & (1<<MaxSpans - 1)
+		spans |= 1 << (h[15] % MaxSpans)
+	}
+	for i := range all {
+		if spans>>i&1 == 0 {
+			continue
+		}
+		v := int64(h[0]) << i
+		all[i] = chunk.Header{Count: 1 + i, FirstOff: i, LastOff: 3 * i, First: point.FromInt(v), Last: point.FromInt(v + 1),
+			Min: point.FromInt(-v), Max: point.FromInt(v + 2), Sum: chunk.Repeat(point.FromInt(v), 9), Filled: chunk.Repeat(point.FromInt(v), 10)}
+	}
+	return spans, all
+}
+
+func (m *model) writeLevels(tb tester, w *Writer) {
+	tb.Helper()
+	for _, p := range m.keys() {
+		for l := range levels {
+			var data []byte
+			spans, all := modelLevels(l, p.hash)
+			for i := range all {
+				if spans>>i&1 != 0 {
+					data = chunk.AppendLevel(data, &all[i])
+				}
+			}
+			if err := w.AddLevels(l, p.bucket, p.hash, spans, data); err != nil {
+				tb.Fatal(err)
+			}
+		}
+	}
+}
+
+// sameLevels compares what a reader gave with what was written.
+func sameLevels(l Level, h Hash, spans uint16, got *[MaxSpans]chunk.Header) error {
+	want, all := modelLevels(l, h)
+	if spans != want {
+		return fmt.Errorf("level %d of %s has spans %#x, want %#x", l, h, spans, want)
+	}
+	for i := range all {
+		if spans>>i&1 != 0 && got[i] != all[i] {
+			return fmt.Errorf("level %d of %s, unit %d: %+v, want %+v", l, h, i, got[i], all[i])
+		}
+	}
+	return nil
+}
+
+// compareLevels reads the levels of a series that the model may have.
+func (m *model) compareLevels(r *Reader, b uint32, h Hash) error {
+	known := false
+	for _, p := range m.keys() {
+		known = known || p.bucket == b && p.hash == h
+	}
+	for l := range levels {
+		var got [MaxSpans]chunk.Header
+		spans, _, err := r.Levels(l, b, h, &got)
+		if err != nil {
+			return err
+		}
+		if !known && spans != 0 {
+			return fmt.Errorf("levels %#x of a series that was not added", spans)
+		}
+		if !known {
+			continue
+		}
+		if err := sameLevels(l, h, spans, &got); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareCursor walks a series, reading every step-th chunk only.
+func (m *model) compareCursor(r *Reader, b uint32, h Hash, from, to, step int64) error {
+	var c Cursor
+	if err := c.Open(r, b, h, from, to); err != nil {
+		return err
+	}
+	want := []place{}
+	for _, p := range m.order() {
+		if p.bucket == b && p.hash == h && p.chunk >= from && p.chunk < to {
+			want = append(want, p)
+		}
+	}
+	for len(want) > 0 {
+		n, ok := c.Chunk()
+		if !ok || n != want[0].chunk {
+			return fmt.Errorf("the cursor is at %d, %t, want %d", n, ok, want[0].chunk)
+		}
+		data, err := c.Data(n + step/2)
+		if err != nil || !bytes.Equal(data, m.chunks[want[0]]) {
+			return fmt.Errorf("chunk %d has %d bytes, want %d, %w", n, len(data), len(m.chunks[want[0]]), err)
+		}
+		next := n + step
+		if err := c.Advance(next); err != nil {
+			return err
+		}
+		for len(want) > 0 && (next < n || want[0].chunk < next) {
+			want = want[1:]
+		}
+		if next < n {
+			return errors.Join(closed(&c))
+		}
+	}
+	if n, ok := c.Chunk(); ok {
+		return fmt.Errorf("the cursor is at %d behind the last chunk", n)
+	}
+	return closed(&c)
+}
+
+func closed(c *Cursor) error {
+	_, err := c.Close()
+	return err
+}
+
+func TestWriterRefusesLevels(t *testing.T) {
+	entry := chunk.AppendLevel(nil, &chunk.Header{Count: 1, First: point.FromInt(1), Last: point.FromInt(1)})
+	for name, add := range map[string]func(w *Writer) error{
+		"of no window": func(w *Writer) error { return w.AddLevels(Large, 1, Hash{}, 1, entry) },
+		"without spans": func(w *Writer) error {
+			w.Describe(1, 0, SmallChunks)
+			return w.AddLevels(Small, 1, Hash{}, 0, entry)
+		},
+		"behind the window": func(w *Writer) error {
+			w.Describe(1, 0, SmallChunks)
+			return w.AddLevels(Small, 1, Hash{}, 2, entry)
+		},
+		"in another order": func(w *Writer) error {
+			w.Describe(1, 0, SmallChunks)
+			if err := w.AddLevels(Small, 1, Hash{1}, 1, entry); err != nil {
+				t.Fatal(err)
+			}
+			return w.AddLevels(Small, 1, Hash{}, 1, entry)
+		},
+	} {
+		w, err := Create(vfs.NewMem(), testPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := add(w); err == nil || !strings.Contains(err.Error(), "levels") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := w.Finish(); err == nil {
+			t.Errorf("%s: the segment was finished", name)
+		}
+		if err := w.Abort(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A series that lies outside the first and the last of a segment costs no read.
+func TestSeriesOutsideTheSegmentAreNotLookedFor(t *testing.T) {
+	m := testModel(90, 3, 100)
+	fs := vfs.NewMem()
+	m.write(t, fs, testPath, m.order())
+	r := open(t, fs, testPath)
+	if err := r.Chunks(1, Hash{}, math.MinInt64, math.MaxInt64, nil); err != nil {
+		t.Fatal(err)
+	}
+	before := r.IndexBytes()
+	var h Hash
+	for i := range h {
+		h[i] = 0xff
+	}
+	var levels [MaxSpans]chunk.Header
+	for _, bucket := range []uint32{2, 3} {
+		var c Cursor
+		if err := c.Open(r, bucket, h, 0, 3); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := c.Chunk(); ok {
+			t.Fatal("a chunk of a series that is not there")
+		}
+		if spans, read, err := r.Levels(Large, bucket, h, &levels); spans != 0 || read != 0 || err != nil {
+			t.Fatalf("spans %#x, %d bytes read, %v", spans, read, err)
+		}
+	}
+	if got := r.IndexBytes(); got != before {
+		t.Fatalf("%d bytes of the index in memory, %d before", got, before)
+	}
+}
+
+// BenchmarkLevels looks up a series in one of 365 windows of a day.
+func BenchmarkLevels(b *testing.B) {
+	const series = 10_000
+	m := testModel(series, 1, 30)
+	fs := vfs.NewMem()
+	m.write(b, fs, testPath, m.order())
+	r, err := Open(fs, testPath)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	var dst [MaxSpans]chunk.Header
+	i := 0
+	for b.Loop() {
+		s := uint64(i*7919) % series
+		if spans, _, err := r.Levels(Large, uint32(s%3), testHash(s), &dst); spans == 0 || err != nil {
+			b.Fatal(spans, err)
+		}
+		i++
+	}
+}

@@ -1,0 +1,105 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/segment"
+)
+
+// I4: a level that is not what its chunks give is found by a check, however
+// right its checksum is.
+func TestWrongLevelsAreFound(t *testing.T) {
+	for name, change := range map[string]func(h *chunk.Header) bool{
+		"a wrong sum":   func(h *chunk.Header) bool { h.Sum.Lo++; return true },
+		"a missing one": func(*chunk.Header) bool { return false },
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs, clock := vfs.NewMem(), newTestClock()
+			s := fillRows(t, testOptions(fs, clock))
+			mergeRows(t, s, clock)
+			s.Crash()
+			if r := mustCheck(t, fs, "/data"); r.Damaged != 0 {
+				t.Fatalf("before: %v", r.Damages)
+			}
+			names, err := fs.List("/data/window")
+			if err != nil || len(names) == 0 {
+				t.Fatal(names, err)
+			}
+			rewriteLevels(t, fs, "/data/window/"+names[0], change)
+			r := mustCheck(t, fs, "/data")
+			if !slices.ContainsFunc(r.Damages, func(d Damage) bool {
+				return d.Part == "levels" && strings.Contains(d.Detail, "10 chunks from")
+			}) {
+				t.Fatalf("not found among %v", r.Damages)
+			}
+		})
+	}
+}
+
+// rewriteLevels writes a window again, with one entry of the level Small of
+// every series changed or left out.
+func rewriteLevels(t *testing.T, fs vfs.FS, path string, change func(h *chunk.Header) bool) {
+	t.Helper()
+	r, err := segment.Open(fs, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := segment.Create(fs, path+".new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := r.Info()
+	w.Describe(info.Generation, info.WindowFirst, info.WindowChunks)
+	var last segment.Hash
+	copyLevels := func(l segment.Level, bucket uint32, h segment.Hash) error {
+		var all [segment.MaxSpans]chunk.Header
+		spans, _, err := r.Levels(l, bucket, h, &all)
+		if err != nil || spans == 0 {
+			return err
+		}
+		var data []byte
+		first := l == segment.Small
+		for i := range all {
+			if spans>>i&1 == 0 {
+				continue
+			}
+			keep := !first || change(&all[i])
+			if first = false; keep {
+				data = chunk.AppendLevel(data, &all[i])
+			} else {
+				spans &^= 1 << i
+			}
+		}
+		if spans == 0 {
+			return nil
+		}
+		return w.AddLevels(l, bucket, h, spans, data)
+	}
+	err = r.Each(func(bucket uint32, h segment.Hash, number int64, data []byte) error {
+		if h != last {
+			last = h
+			if err := errors.Join(copyLevels(segment.Small, bucket, h), copyLevels(segment.Large, bucket, h)); err != nil {
+				return err
+			}
+		}
+		header, err := chunk.ParseHeader(data)
+		return errors.Join(err, w.Add(bucket, h, number, header.Count, data))
+	})
+	if err := errors.Join(err, r.Series(func(e segment.Series) error { w.AddSeries(e); return nil })); err != nil {
+		t.Fatal(err)
+	}
+	buckets, err := r.Buckets()
+	for _, b := range buckets {
+		w.AddBucket(b)
+	}
+	_, finishErr := w.Finish()
+	if err := errors.Join(err, finishErr, r.Close(), fs.Rename(path+".new", path)); err != nil {
+		t.Fatal(err)
+	}
+}

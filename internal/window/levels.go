@@ -1,0 +1,62 @@
+package window
+
+import (
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/segment"
+)
+
+// Levels makes the levels of a window from the headers of its chunks, one
+// series at a time. Entries of Small are made from the chunks, in order, and
+// one of Large from those of Small.
+type Levels struct {
+	window Range
+	hash   segment.Hash
+	small  [segment.MaxSpans]chunk.Header
+	any    bool
+	data   []byte
+}
+
+// NewLevels returns the levels of a window: a whole one of Small or Large
+// chunks.
+func NewLevels(window Range) *Levels { return &Levels{window: window} }
+
+// Add takes the header of a chunk. Where it is the first one of a series, the
+// levels of the series before go to w; bytes is their size in the file.
+func (l *Levels) Add(w *segment.Writer, h segment.Hash, number int64, header *chunk.Header) (bytes int, err error) {
+	if l.any && h != l.hash {
+		if bytes, err = l.Flush(w); err != nil {
+			return bytes, err
+		}
+	}
+	l.hash, l.any = h, true
+	at := number - l.window.First
+	l.small[at/Small].Append(header, int(at%Small)*chunk.Slots)
+	return bytes, nil
+}
+
+// Flush writes the levels of the last series.
+func (l *Levels) Flush(w *segment.Writer) (bytes int, err error) {
+	if !l.any {
+		return 0, nil
+	}
+	var spans uint16
+	var large chunk.Header
+	l.data = l.data[:0]
+	for i := range l.small {
+		if s := &l.small[i]; s.Count > 0 {
+			spans |= 1 << i
+			l.data = chunk.AppendLevel(l.data, s)
+			large.Append(s, i*Small*chunk.Slots)
+		}
+	}
+	l.small, l.any = [segment.MaxSpans]chunk.Header{}, false
+	if err := w.AddLevels(segment.Small, l.window.Bucket, l.hash, spans, l.data); err != nil {
+		return 0, err
+	}
+	bytes = len(l.data) + segment.LevelRow
+	if l.window.Past-l.window.First < Large {
+		return bytes, nil
+	}
+	l.data = chunk.AppendLevel(l.data[:0], &large)
+	return bytes + len(l.data) + segment.LevelRow, w.AddLevels(segment.Large, l.window.Bucket, l.hash, 1, l.data)
+}
