@@ -28,10 +28,12 @@ const (
 	EmptyName                   // a metric without a byte
 	BucketDeleted               // the bucket was deleted while the stream was open
 	SeriesLimit                 // a new series beyond what the node can hold
+	Memory                      // a new series while memory is short
+	Overload                    // over UDP while senders are held back
 	NumReasons    = iota
 )
 
-var reasonNames = [NumReasons]string{"future", "expired", "bad_type", "disk_full", "empty_name", "bucket_deleted", "series_limit"}
+var reasonNames = [NumReasons]string{"future", "expired", "bad_type", "disk_full", "empty_name", "bucket_deleted", "series_limit", "memory", "overload"}
 
 // String returns the name under which the reason is reported.
 func (r Reason) String() string { return reasonNames[r] }

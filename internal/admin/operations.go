@@ -32,6 +32,11 @@ type Status struct {
 	HeapBytes int64 `json:"heap_bytes"`
 	HeadBytes int64 `json:"head_bytes"` // blocks, encoded chunks and late points
 
+	MemoryLimit int64  `json:"memory_limit_bytes"` // 0 = none
+	MemoryUsed  int64  `json:"memory_used_bytes"`
+	MemoryLevel string `json:"memory_level"` // calm, hurry, no_queries, no_series or hold
+	SendersHeld int64  `json:"senders_held"`
+
 	Segments      int64   `json:"segments"`
 	SegmentBytes  int64   `json:"segment_bytes"`
 	SegmentPoints int64   `json:"segment_points"`

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/store"
 )
 
@@ -55,6 +56,7 @@ func WriteStatus(w io.Writer, s Status) error {
 	t.add("points/s in", fmt.Sprintf("%.0f", s.PointsIn))
 	t.add("points/s out", fmt.Sprintf("%.0f", s.PointsOut))
 	t.add("memory", fmt.Sprintf("%s resident, %s Go heap, %s head", size(s.RSSBytes), size(s.HeapBytes), size(s.HeadBytes)))
+	t.add("memory limit", memoryLimit(&s))
 	t.add("segments", fmt.Sprintf("%d, %s, %d points, %s bits per point",
 		s.Segments, size(s.SegmentBytes), s.SegmentPoints, bitsPerPoint(s.SegmentBytes, s.SegmentPoints)))
 	t.add("log", fmt.Sprintf("%s, sync %s, %s not yet synced", size(s.WALBytes), s.WALSync, size(s.WALUnsynced)))
@@ -62,6 +64,25 @@ func WriteStatus(w io.Writer, s Status) error {
 	t.add("disk free", size(s.FreeDisk)+disk)
 	t.add("damage", damage)
 	return t.write(w)
+}
+
+// memoryLimit tells how near the node is to its limit, and what follows.
+func memoryLimit(s *Status) string {
+	if s.MemoryLimit == 0 {
+		return fmt.Sprintf("none, %s counted", size(s.MemoryUsed))
+	}
+	text := fmt.Sprintf("%s, %.0f%% in use", size(s.MemoryLimit), 100*float64(s.MemoryUsed)/float64(s.MemoryLimit))
+	switch s.MemoryLevel {
+	case memory.Hurry.String():
+		text += ", SHORT: blocks are flushed early, merging is slow"
+	case memory.NoQueries.String():
+		text += ", SHORT: large queries are refused"
+	case memory.NoSeries.String():
+		text += ", SHORT: new series are refused"
+	case memory.Hold.String():
+		text += fmt.Sprintf(", FULL: senders are held back, %d now", s.SendersHeld)
+	}
+	return text
 }
 
 // WriteSegments prints one line per segment, with slots if all are of one
@@ -103,9 +124,13 @@ func instant(ms int64) string {
 // WriteCaches prints one line per cache.
 func WriteCaches(w io.Writer, list []store.Cache) error {
 	t := newTable(0, 3)
-	t.add("Cache", "Bytes", "Entries", "Holds")
+	t.add("Pool", "Bytes", "Limit", "Holds")
 	for _, c := range list {
-		t.add(c.Name, strconv.FormatInt(c.Bytes, 10), strconv.FormatInt(c.Entries, 10), c.Holds)
+		limit := "-"
+		if c.Limit > 0 {
+			limit = strconv.FormatInt(c.Limit, 10)
+		}
+		t.add(c.Name, strconv.FormatInt(c.Bytes, 10), limit, c.Holds)
 	}
 	return t.write(w)
 }

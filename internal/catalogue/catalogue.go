@@ -43,6 +43,10 @@ const (
 	// of 2 MiB and more hold well over a million series.
 	maxOpenFiles = 64
 
+	// Memory is what an open catalogue takes at most, in bytes: a table that is
+	// filled, one that is written, the cache and a batch.
+	Memory = 2*memTableSize + cacheSize + batchSize
+
 	// batchSize is where Put commits, so that a large Put needs no large batch.
 	batchSize = 256 << 10
 )

@@ -44,6 +44,7 @@ type Config struct {
 	MaxFuture   time.Duration // ingest.max_future
 	LateMemory  int64         // late.memory, bytes
 	MinFree     int64         // storage.min_free, bytes
+	MemoryLimit int64         // memory.limit, bytes; 0 for off, MemoryAuto for a share of the machine's
 
 	WALSync     string        // wal.sync: always, interval or off
 	WALInterval time.Duration // wal.interval

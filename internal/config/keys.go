@@ -85,6 +85,8 @@ var keys = []key{
 		func(c *Config) *time.Duration { return &c.HeadGrace }),
 	durationKey("ingest.max_future", "10m", time.Second, 366*24*time.Hour, "points further ahead of the clock are refused",
 		func(c *Config) *time.Duration { return &c.MaxFuture }),
+	memoryKey("memory.limit", 128<<20, "memory of the process: auto is 60 % of the machine's or the control group's, at least 256MB; off is no limit",
+		func(c *Config) *int64 { return &c.MemoryLimit }),
 	sizeKey("late.memory", "64MB", 1<<20, math.MaxInt64, "memory for points older than the open blocks",
 		func(c *Config) *int64 { return &c.LateMemory }),
 	sizeKey("storage.min_free", "1GB", 0, math.MaxInt64, "points are refused while less than this is free on the disk",

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"net"
 	"slices"
@@ -204,6 +205,40 @@ func sizeKey(name, def string, low, high int64, help string, field func(*Config)
 		},
 		get: func(c *Config) string { return FormatSize(*field(c)) },
 	}
+}
+
+// MemoryAuto stands for a share of the machine's memory.
+const MemoryAuto = -1
+
+const auto = "auto"
+
+// memoryKey is a size, or auto, or off.
+func memoryKey(name string, low int64, help string, field func(*Config) *int64) key {
+	size := sizeKey(name, auto, low, math.MaxInt64, help, field)
+	k := size
+	k.set = func(c *Config, text string) error {
+		switch text {
+		case auto:
+			*field(c) = MemoryAuto
+		case off:
+			*field(c) = 0
+		default:
+			if err := size.set(c, text); err != nil {
+				return fmt.Errorf("%w, %s or %s", err, auto, off)
+			}
+		}
+		return nil
+	}
+	k.get = func(c *Config) string {
+		switch *field(c) {
+		case MemoryAuto:
+			return auto
+		case 0:
+			return off
+		}
+		return size.get(c)
+	}
+	return k
 }
 
 func durationKey(name, def string, low, high time.Duration, help string, field func(*Config) *time.Duration) key {

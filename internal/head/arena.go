@@ -22,6 +22,7 @@ type Arena struct {
 	slabs []*slab // with free blocks; the last one is used first
 	inUse int
 	free  int // blocks in slabs and not in use
+	dirty int // of them, those that have memory: they were in use
 }
 
 // slab is one mapping.
@@ -72,6 +73,9 @@ func (a *Arena) Alloc() Cells {
 	}
 	a.inUse++
 	a.free--
+	if b.dirty {
+		a.dirty--
+	}
 	a.mu.Unlock()
 	if b.dirty {
 		clear(b.cells)
@@ -98,6 +102,7 @@ func (a *Arena) Free(c Cells) {
 	s.free = append(s.free, cellBlock{cells: c.Words, dirty: true})
 	a.inUse--
 	a.free++
+	a.dirty++
 	var gone *slab
 	if len(s.free) == a.slots && a.free-a.slots >= keepFree+a.inUse/8 {
 		gone = s
@@ -112,14 +117,39 @@ func (a *Arena) Free(c Cells) {
 func (a *Arena) drop(s *slab) {
 	a.slabs = slices.DeleteFunc(a.slabs, func(o *slab) bool { return o == s })
 	a.free -= a.slots
+	for i := range s.free {
+		if s.free[i].dirty {
+			a.dirty--
+		}
+	}
 }
 
-// Bytes returns the memory of the blocks in use and of the free ones that are
-// kept.
+// Bytes returns the memory of the blocks in use and of the free ones that were
+// in use and are kept. A block that never was has none.
 func (a *Arena) Bytes() (inUse, free int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return int64(a.inUse) * int64(a.size) * 8, int64(a.free) * int64(a.size) * 8
+	return int64(a.inUse) * int64(a.size) * 8, int64(a.dirty) * int64(a.size) * 8
+}
+
+// Trim gives the memory of all free blocks back to the system: that of whole
+// slabs, and of free blocks in slabs that are in use.
+func (a *Arena) Trim() {
+	a.Release()
+	if !wholePages(a.size) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.slabs {
+		for i := range s.free {
+			if b := &s.free[i]; b.dirty {
+				dropPages(b.cells)
+				b.dirty = false
+				a.dirty--
+			}
+		}
+	}
 }
 
 // Release gives the slabs without a block in use back to the system. The arena

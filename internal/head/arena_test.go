@@ -64,3 +64,46 @@ func TestABurstGoesBack(t *testing.T) {
 	}
 	a.Release()
 }
+
+// What Trim gives back has no memory, comes zeroed again, and blocks in use keep
+// theirs.
+func TestTrim(t *testing.T) {
+	a := NewArena(1 << 12)
+	var held []Cells
+	for range 2000 {
+		c := a.Alloc()
+		for i := range c.Words {
+			c.Words[i] = 7
+		}
+		held = append(held, c)
+	}
+	for i, c := range held {
+		if i%2 == 0 {
+			a.Free(c)
+		}
+	}
+	if inUse, free := a.Bytes(); inUse != 1000<<15 || free != 1000<<15 {
+		t.Errorf("%d bytes in use, %d free", inUse, free)
+	}
+	a.Trim()
+	if inUse, free := a.Bytes(); inUse != 1000<<15 || free != 0 {
+		t.Errorf("after Trim %d bytes in use, %d free", inUse, free)
+	}
+	for i := range held {
+		if i%2 == 0 {
+			held[i] = a.Alloc()
+		}
+		for j, w := range held[i].Words {
+			if want := uint64(i % 2 * 7); w != want {
+				t.Fatalf("cell %d of block %d holds %x, want %x", j, i, w, want)
+			}
+		}
+	}
+	for _, c := range held {
+		a.Free(c)
+	}
+	a.Release()
+	if _, free := a.Bytes(); free != 0 {
+		t.Errorf("%d bytes free after the release", free)
+	}
+}

@@ -4,6 +4,7 @@ package head
 
 import (
 	"fmt"
+	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -26,5 +27,17 @@ func unmapCells(cells []uint64) {
 	mem := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(cells))), len(cells)*8)
 	if err := unix.Munmap(mem); err != nil {
 		panic(fmt.Sprintf("unmapping %d bytes of head blocks: %v", len(mem), err))
+	}
+}
+
+// wholePages reports whether blocks of n cells in a row are pages of their own.
+func wholePages(n int) bool { return n*8%os.Getpagesize() == 0 }
+
+// dropPages gives the memory of cells back and keeps their addresses: they read
+// as zero from then on.
+func dropPages(cells []uint64) {
+	mem := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(cells))), len(cells)*8)
+	if err := unix.Madvise(mem, unix.MADV_DONTNEED); err != nil {
+		panic(fmt.Sprintf("giving back %d bytes of head blocks: %v", len(mem), err))
 	}
 }

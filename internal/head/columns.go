@@ -18,6 +18,9 @@ type Columns struct {
 // Len returns the number of columns.
 func (c *Columns) Len() int { return len(c.ids) }
 
+// Bytes returns the memory of the names and ids.
+func (c *Columns) Bytes() int64 { return int64(cap(c.arena) + 4*cap(c.offs) + 16*cap(c.ids)) }
+
 // Key returns the metric key of a column. It must not be written to.
 func (c *Columns) Key(col int) []byte { return c.arena[c.offs[col]:c.offs[col+1]:c.offs[col+1]] }
 

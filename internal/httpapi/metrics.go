@@ -60,6 +60,8 @@ var (
 	refusedDesc  = newDesc("points_refused_total", "Points refused.", "bucket", "reason")
 	lostDesc     = newDesc("points_lost_total", "Points counted as stored and lost since.", "cause")
 	requestsDesc = newDesc("requests_refused_total", "Frames, requests and queries refused.", "reason")
+	poolDesc     = newDesc("memory_bytes", "Memory in use.", "pool")
+	poolLimit    = newDesc("memory_pool_limit_bytes", "Limit of a pool that has one of its own.", "pool")
 	seriesDesc   = newDesc("bucket_series", "Series of the bucket.", "bucket")
 )
 
@@ -78,6 +80,10 @@ var figures = []figure{
 	gauge("segment_bytes", "Size of all segments.", func(s *store.Stats) float64 { return float64(s.SegmentBytes) }),
 	gauge("segment_points", "Points in all segments.", func(s *store.Stats) float64 { return float64(s.SegmentPoints) }),
 	gauge("segment_index_bytes", "Memory of loaded segment indexes.", func(s *store.Stats) float64 { return float64(s.IndexBytes) }),
+	gauge("memory_limit_bytes", "memory.limit, 0 for none.", func(s *store.Stats) float64 { return float64(s.MemoryLimit) }),
+	gauge("memory_used_bytes", "Memory that counts towards memory.limit.", func(s *store.Stats) float64 { return float64(s.MemoryUsed) }),
+	gauge("memory_level", "0 calm, 1 hurry, 2 large queries refused, 3 new series refused, 4 senders held back.", func(s *store.Stats) float64 { return float64(s.MemoryLevel) }),
+	gauge("senders_held", "Senders held back now.", func(s *store.Stats) float64 { return float64(s.SendersHeld) }),
 	gauge("head_bytes", "Memory of blocks that hold points.", func(s *store.Stats) float64 { return float64(s.HeadBytes) }),
 	gauge("head_warm_bytes", "Memory of blocks kept for reuse.", func(s *store.Stats) float64 { return float64(s.HeadWarm) }),
 	gauge("open_chunk_bytes", "Encoded points not yet in a segment.", func(s *store.Stats) float64 { return float64(s.TileBytes) }),
@@ -136,7 +142,7 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, f := range figures {
 		ch <- f.desc
 	}
-	for _, d := range []*prometheus.Desc{refusedDesc, lostDesc, requestsDesc, seriesDesc} {
+	for _, d := range []*prometheus.Desc{refusedDesc, lostDesc, requestsDesc, seriesDesc, poolDesc, poolLimit} {
 		ch <- d
 	}
 }
@@ -168,6 +174,12 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		send(seriesDesc, prometheus.GaugeValue, float64(c.source.BucketStats(b.ID).Series), metric.Escaped(b.Name))
 	}
 	stats := c.source.Stats()
+	for _, p := range stats.Memory {
+		send(poolDesc, prometheus.GaugeValue, float64(p.Use), p.Name)
+		if p.Limit > 0 {
+			send(poolLimit, prometheus.GaugeValue, float64(p.Limit), p.Name)
+		}
+	}
 	for _, f := range figures {
 		send(f.desc, f.kind, f.of(&stats))
 	}

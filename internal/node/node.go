@@ -29,6 +29,7 @@ const drainTimeout = 5 * time.Second
 type node struct {
 	cfg    config.Config
 	logger *slog.Logger
+	memory *processMemory
 	store  *store.Store
 	rec    *monitor.Recorder
 	tcp    *ddbtcp.Server
@@ -44,6 +45,8 @@ type node struct {
 // addresses the node listens on once it answers.
 func Run(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func(tcpAddr, httpAddr string)) (err error) {
 	n := &node{cfg: cfg, logger: logger, rec: monitor.New(), failed: make(chan error, 8)}
+	n.memory = newMemory(&cfg)
+	defer n.memory.forget()
 	opts, err := n.storeOptions()
 	if err != nil {
 		return err
@@ -92,7 +95,7 @@ func (n *node) storeOptions() (store.Options, error) {
 	o.RingSize, o.CachePoints, o.HeadGrace, o.MaxFuture = c.RingSize, c.CachePoints, c.HeadGrace, c.MaxFuture
 	o.WALSync, o.WALInterval, o.WALMaxSize = mode, c.WALInterval, c.WALMaxSize
 	o.FlushBytes, o.FlushInterval, o.LateMemory, o.MinFree = c.FlushBytes, c.FlushInterval, c.LateMemory, c.MinFree
-	o.BackgroundMerge = c.MergeBackground
+	o.BackgroundMerge, o.Memory = c.MergeBackground, n.memory.budget
 	o.OnFatal = n.fail
 	o.FlushTook = func(d time.Duration) { n.rec.Observe(monitor.StoreWrite, d) }
 	return o, nil
@@ -129,6 +132,7 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func
 	go func() {
 		defer close(monitorDone)
 		defer n.status.follow(monitorCtx, n)()
+		defer n.memory.follow(monitorCtx)()
 		if n.cfg.SelfMonitor {
 			n.selfMonitor(monitorCtx)
 		}

@@ -267,7 +267,9 @@ func (s *Store) forgetBucket(b *bucket) {
 	s.buckets.remove(b)
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
+	before := len(s.pending)
 	s.pending = slices.DeleteFunc(s.pending, func(p segment.Series) bool { return p.Bucket == b.info.ID })
+	s.unnamed.Add(int64(len(s.pending) - before))
 	s.droppedBuckets = append(s.droppedBuckets, b.info.ID)
 }
 

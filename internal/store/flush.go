@@ -358,6 +358,7 @@ func (s *Store) publish(f *flushing, seg *storedSegment) {
 		s.lateBytes.Add(-late)
 	}
 	s.view.Unlock()
+	s.unnamed.Add(-int64(len(f.series)))
 	s.makeRoom()
 	s.wantMerge()
 	if err := s.log.RemoveBelow(lowestFloor(f)); err != nil {

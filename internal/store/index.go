@@ -42,6 +42,9 @@ type indexEntry struct {
 	state uint32 // 0 never used, 1 removed, else ref+2
 }
 
+// indexEntrySize is the size of an indexEntry.
+const indexEntrySize = 20
+
 const (
 	entryFree    = 0
 	entryRemoved = 1
@@ -117,6 +120,17 @@ func (x *seriesIndex) remove(id metric.SeriesID) {
 	if e := &t.entries[t.slot(&id)]; e.state >= entryFirst {
 		e.state = entryRemoved
 	}
+}
+
+// bytes returns the memory of the index.
+func (x *seriesIndex) bytes() (n int64) {
+	for i := range x.shards {
+		t := &x.shards[i]
+		t.mu.RLock()
+		n += int64(len(t.entries)) * indexEntrySize
+		t.mu.RUnlock()
+	}
+	return n
 }
 
 // groupTable finds a group by its id.

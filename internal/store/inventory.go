@@ -112,35 +112,20 @@ func (s *Store) segmentStats(file string, only *BucketInfo) (SegmentStats, error
 	return st, errors.Join(errs...)
 }
 
-// Cache is something the store keeps in memory though the disk has it, or
-// could do without.
+// Cache is a pool of the process's memory.
 type Cache struct {
-	Name    string `json:"name"`
-	Holds   string `json:"holds"`
-	Bytes   int64  `json:"bytes"`
-	Entries int64  `json:"entries"`
+	Name  string `json:"name"`
+	Holds string `json:"holds"`
+	Bytes int64  `json:"bytes"`
+	Limit int64  `json:"limit"` // 0 = only that of the process
 }
 
-// Caches lists what is cached.
+// Caches lists all pools of the process's memory.
 func (op *Operations) Caches() []Cache {
-	st := op.s.Stats()
-	return []Cache{
-		{"segment-indexes", "directories and index leaves of segments that were read", st.IndexBytes, op.s.loadedIndexes()},
-		{"head-blocks", "blocks in use: points not yet encoded", st.HeadBytes, st.Groups},
-		{"head-blocks-warm", "empty blocks, kept for reuse", st.HeadWarm, 0},
-		{"tiles", "encoded chunks not yet flushed", st.TileBytes, 0},
-		{"late-points", "late points not yet flushed", st.LateBytes, 0},
+	op.s.watchIndexes()
+	list := []Cache{}
+	for _, p := range op.s.memory.Pools() {
+		list = append(list, Cache{Name: p.Name, Holds: p.Holds, Bytes: p.Use, Limit: p.Limit})
 	}
-}
-
-// loadedIndexes counts the segments of which something is in memory.
-func (s *Store) loadedIndexes() (n int64) {
-	s.view.RLock()
-	defer s.view.RUnlock()
-	for _, seg := range s.segments {
-		if seg.reader.IndexBytes() > 0 {
-			n++
-		}
-	}
-	return n
+	return list
 }

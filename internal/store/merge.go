@@ -63,6 +63,7 @@ type merging struct {
 	out     []*storedSegment
 	carried bool // the identities of what goes away are in an output
 	late    map[uint64]map[manifest.Range]int64
+	unpaced int // bytes written since the last look at who waits
 }
 
 // mergeRound makes one plan and does what it says. Everything is committed in
@@ -236,7 +237,7 @@ func (m *merging) window(ctx context.Context, merger *window.Merger, r manifest.
 			sources = append(sources, mergeSource(seg))
 		}
 	}
-	out := &output{m: m, kind: manifest.Window, generation: m.plan.Generation, window: r, levels: window.NewLevels(r)}
+	out := &output{ctx: ctx, m: m, kind: manifest.Window, generation: m.plan.Generation, window: r, levels: window.NewLevels(r)}
 	damaged, err := merger.Merge(ctx, r.Bucket, r.First, r.Past, sources,
 		func(h segment.Hash, number int64, header *chunk.Header, data []byte) error {
 			return out.add(r.Bucket, h, number, header, data)
@@ -265,7 +266,7 @@ func (m *merging) noteDamage(damaged map[uint64]error) {
 // overlay writes the overlay of the plan. It takes the identities along where
 // no window could.
 func (m *merging) overlay(ctx context.Context, merger *window.Merger) error {
-	out := &output{m: m, kind: manifest.Overlay, generation: m.plan.OverlayGeneration}
+	out := &output{ctx: ctx, m: m, kind: manifest.Overlay, generation: m.plan.OverlayGeneration}
 	err := out.begin() // it may be written for the identities alone
 	for _, part := range m.plan.Overlay {
 		if err != nil {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 
 	"github.com/cockroachdb/errors/oserror"
@@ -22,6 +23,7 @@ const (
 
 // output is a window or an overlay being written, as one file or several.
 type output struct {
+	ctx        context.Context // of the merge
 	m          *merging
 	kind       manifest.Kind
 	generation uint64
@@ -56,6 +58,10 @@ func (o *output) add(bucket uint32, h segment.Hash, number int64, header *chunk.
 		}
 		o.bytes += int64(n)
 	}
+	if err := o.m.pace(o.ctx, len(data)+indexCost); err != nil {
+		return err
+	}
+	o.m.s.mergeBytes.Add(indexCost)
 	o.last = h
 	o.bytes += int64(len(data)) + indexCost
 	return o.w.Add(bucket, h, number, header.Count, data)
@@ -110,6 +116,7 @@ func (m *merging) identities() (n int64) {
 func (o *output) end(giveUp bool) error {
 	w := o.w
 	o.w = nil
+	o.m.s.mergeBytes.Store(0)
 	switch {
 	case w == nil:
 		return nil

@@ -55,6 +55,7 @@ func Open(o Options) (*Store, error) {
 		maxMergedFile: maxMergedFile,
 		sealQueue:     make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
 	}
+	s.budget()
 	now := o.Now().UnixNano()
 	s.clock.Store(now)
 	s.steady.Store(now)
@@ -74,6 +75,7 @@ func Open(o Options) (*Store, error) {
 		return nil, err
 	}
 	s.checkDisk()
+	s.countNames()
 	return s, nil
 }
 

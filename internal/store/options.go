@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/wal"
 )
 
@@ -38,6 +39,11 @@ type Options struct {
 	FlushInterval time.Duration // the longest time without a flush
 	LateMemory    int64         // late points that cause a flush
 	MinFree       int64         // with less free disk, points are refused
+
+	// Memory is the budget of the process; nil counts and limits nothing. Flushes
+	// and late points stay below a share of it whatever FlushBytes and
+	// LateMemory say.
+	Memory *memory.Budget
 
 	BackgroundMerge bool // merge after flushes; without it only Merge does
 

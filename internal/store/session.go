@@ -17,6 +17,8 @@ import (
 // every resolution that a bucket can have in practice.
 const maxSlot = 1 << 53
 
+var errNoMemory = errors.New("there is no memory for new series; raise memory.limit")
+
 var errSeriesLimit = fmt.Errorf("the node holds %d groups of series, which is the limit", maxGroups)
 
 // Session takes the points of one sender for one bucket. It remembers where it
@@ -39,6 +41,8 @@ type Session struct {
 	runSlot        uint64
 	run            [head.Width]uint64
 
+	hasty bool // points that would have to wait are refused
+
 	words   []uint64 // of an entry with several points
 	rec     []byte   // the log record under construction
 	refused account.Counts
@@ -60,6 +64,10 @@ func (s *Store) NewSession(info BucketInfo) (*Session, error) {
 	}
 	return &Session{s: s, b: b, cols: &noColumns}, nil
 }
+
+// NeverWait makes the session refuse points where it would hold its sender back:
+// one that cannot be slowed down would lose them without their being counted.
+func (x *Session) NeverWait() { x.hasty = true }
 
 // Point takes one point: raw is the big-endian word of its 8 bytes as they
 // came. key is only read during the call.
@@ -161,6 +169,10 @@ func (x *Session) write(w head.Write) {
 		x.refuse(account.DiskFull, uint64(len(w.Words)))
 		return
 	}
+	if x.hasty && s.full() {
+		x.refuse(account.Overload, uint64(len(w.Words)))
+		return
+	}
 	s.waitForRoom()
 	minute := s.clock.Load() / nsPerMinute
 	s.commit.RLock()
@@ -247,6 +259,8 @@ func (x *Session) notCreated(err error, n uint64) {
 		x.refuse(account.BucketDeleted, n)
 	case errors.Is(err, errSeriesLimit):
 		x.refuse(account.SeriesLimit, n)
+	case errors.Is(err, errNoMemory):
+		x.refuse(account.Memory, n)
 	default:
 		x.err = err
 	}
@@ -255,6 +269,7 @@ func (x *Session) notCreated(err error, n uint64) {
 // create defines a new series: first in the log, then where others find it.
 func (x *Session) create(id metric.SeriesID, key []byte) (seriesRef, error) {
 	s, b := x.s, x.b
+	refused := s.refusesSeries()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.deleted {
@@ -262,6 +277,9 @@ func (x *Session) create(id metric.SeriesID, key []byte) (seriesRef, error) {
 	}
 	if ref, ok := s.index.get(id); ok {
 		return ref, nil // another session was faster
+	}
+	if refused {
+		return 0, errNoMemory
 	}
 	if x.fill == nil || x.fill.Columns().Len() == head.Width {
 		g, err := s.groupToFill(b)
@@ -292,6 +310,7 @@ func (s *Store) define(b *bucket, g *head.Group, id metric.SeriesID, key []byte)
 		panic(fmt.Sprintf("group %d is full at series %s", g.ID, metric.Text(key)))
 	}
 	b.series++
+	s.nameBytes.Add(int64(len(key)) + defineCost)
 	ref := makeRef(g.ID, col)
 	s.index.put(id, ref)
 	s.addPending(b, ref, id)
@@ -300,6 +319,7 @@ func (s *Store) define(b *bucket, g *head.Group, id metric.SeriesID, key []byte)
 // addPending makes the next flush name a series.
 func (s *Store) addPending(b *bucket, ref seriesRef, id metric.SeriesID) {
 	key := s.groups.get(ref.group()).Columns().Key(ref.column())
+	s.unnamed.Add(1)
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
 	s.pending = append(s.pending, segment.Series{
@@ -317,6 +337,7 @@ func (s *Store) groupToFill(b *bucket) (*head.Group, error) {
 			return g, nil
 		}
 	}
+	s.memory.Look() // a group at a time, so that a flood is seen before the next tick
 	id, ok := s.groups.reserve()
 	if !ok {
 		return nil, errSeriesLimit

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/head"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/wal"
 )
 
@@ -27,6 +27,12 @@ type Stats struct {
 	SegmentBytes  int64 // files
 	SegmentPoints int64
 	IndexBytes    int64 // loaded indexes, in memory
+
+	Memory      []memory.Usage // by pool
+	MemoryUsed  int64
+	MemoryLimit int64 // 0 = none
+	MemoryLevel memory.Level
+	SendersHeld int64 // back, now
 
 	HeadBytes   int64 // blocks that hold points
 	HeadWarm    int64 // blocks kept for reuse
@@ -89,12 +95,9 @@ func (s *Store) Stats() Stats {
 		b.mu.Unlock()
 		st.Buckets++
 	}
-	s.arenas.Range(func(_, a any) bool {
-		inUse, warm := a.(*head.Arena).Bytes()
-		st.HeadBytes += inUse
-		st.HeadWarm += warm
-		return true
-	})
+	st.HeadBytes, st.HeadWarm = s.headBytes()
+	st.Memory, st.MemoryUsed = s.memory.Pools(), s.memory.Used()
+	st.MemoryLimit, st.MemoryLevel, st.SendersHeld = s.memory.Limit(), s.memory.Level(), s.waiting.Load()
 	s.view.RLock()
 	defer s.view.RUnlock()
 	st.Segments = int64(len(s.segments))

@@ -14,6 +14,7 @@ import (
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/wal"
 )
@@ -35,6 +36,7 @@ type Store struct {
 	manifestTorn bool // its last edit was cut off
 
 	account *account.Account
+	memory  *memory.Budget
 
 	buckets *registry
 	groups  groupTable
@@ -70,7 +72,12 @@ type Store struct {
 	steady      atomic.Int64  // coarse time in nanoseconds that never steps back: for ages
 	tileBytes   atomic.Int64  // encoded and not yet flushed
 	lateBytes   atomic.Int64
-	flushFailed atomic.Bool // the last one did, before its commit point
+	nameBytes   atomic.Int64 // of names and index: counted every second, estimated in between
+	indexBytes  atomic.Int64 // of loaded indexes of segments, as last counted
+	mergeBytes  atomic.Int64 // index of the segment that a merge writes
+	unnamed     atomic.Int64 // series that the next flush names
+	waiting     atomic.Int64 // senders held back
+	flushFailed atomic.Bool  // the last one did, before its commit point
 	diskFull    atomic.Bool
 	freeDisk    atomic.Int64
 	room        chan struct{} // closed and replaced when a flush made room

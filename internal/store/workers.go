@@ -30,6 +30,7 @@ func (s *Store) startWorkers() {
 		s.workers.Go(s.mergeLoop)
 	}
 	s.workers.Go(s.tickLoop)
+	s.workers.Go(s.reliefLoop)
 }
 
 func (s *Store) sealLoop() {
@@ -77,14 +78,19 @@ func (s *Store) flushLoop() {
 }
 
 // waitForRoom holds a sender back while twice the flush size is encoded and
-// unflushed, or the late points exceed twice their memory: TCP then slows the
-// sender down.
+// unflushed, the late points exceed twice their memory, or the process is at the
+// end of its own: TCP then slows the sender down.
 func (s *Store) waitForRoom() {
-	for s.tileBytes.Load() > 2*s.o.FlushBytes || s.lateBytes.Load() > 2*s.o.LateMemory {
+	if !s.full() {
+		return
+	}
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
+	for s.full() {
 		s.roomMu.Lock()
 		room := s.room
 		s.roomMu.Unlock()
-		if s.failed() != nil || s.tileBytes.Load() <= 2*s.o.FlushBytes && s.lateBytes.Load() <= 2*s.o.LateMemory {
+		if s.failed() != nil || !s.full() {
 			return
 		}
 		s.wantFlush()
@@ -122,6 +128,10 @@ func (s *Store) tickLoop() {
 		case <-t.C:
 		}
 		s.advance(s.o.Now())
+		s.memory.Look()
+		if s.waiting.Load() > 0 && !s.full() {
+			s.makeRoom()
+		}
 		if n%10 == 0 {
 			s.everySecond()
 		}
@@ -142,6 +152,8 @@ func (s *Store) advance(now time.Time) {
 // last one failed: senders may wait for it.
 func (s *Store) everySecond() {
 	s.checkDisk()
+	s.countNames()
+	s.watchIndexes()
 	// The blocks that hold the oldest quarter of a full log are closed, so
 	// that one slow bucket never pins it.
 	var pinned uint64

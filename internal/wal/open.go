@@ -18,6 +18,9 @@ const (
 	DefaultFileSize   = 64 << 20
 	DefaultMaxRecord  = 4 << 20
 	DefaultBufferSize = 4 << 20
+
+	// Buffers is what the two buffers of a log of default size take, in bytes.
+	Buffers = 2 * DefaultBufferSize
 )
 
 // Options of a log. FS and Dir are required; the zero value of the others is

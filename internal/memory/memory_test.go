@@ -1,0 +1,192 @@
+package memory
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// clock is a clock that only moves when told.
+type clock struct{ t time.Time }
+
+func (c *clock) now() time.Time { return c.t }
+
+// pressed returns a budget of 1,000 bytes and the use of its one pool.
+func pressed(c *clock) (*Budget, *atomic.Int64) {
+	b := New(1000, c.now, nil)
+	use := &atomic.Int64{}
+	b.Add(Pool{Name: "cells", Use: use.Load, OffHeap: true})
+	return b, use
+}
+
+func TestLevelsRiseAtOnceAndFallWithASlack(t *testing.T) {
+	c := &clock{t: time.Unix(1, 0)}
+	b, use := pressed(c)
+	for _, step := range []struct {
+		use   int64
+		after time.Duration
+		want  Level
+	}{
+		{699, 0, Calm}, {700, 0, Hurry}, {660, 0, Hurry}, {649, 0, Calm},
+		{800, 0, NoQueries}, {750, 0, NoQueries}, {749, 0, Hurry}, {600, 0, Calm},
+		{950, 0, Hold}, {900, 0, Hold}, {899, 0, NoSeries}, {850, 0, NoSeries},
+		{700, time.Second, NoSeries}, {100, settle - 2*time.Second, NoSeries}, {100, 2 * time.Second, Calm},
+		{860, 0, NoSeries}, {820, settle, NoSeries}, {760, 0, NoQueries}, {0, 0, Calm},
+		{960, 0, Hold}, {0, 0, NoSeries}, {0, settle, Calm},
+	} {
+		c.t = c.t.Add(step.after)
+		use.Store(step.use)
+		if got := b.Look(); got != step.want || b.Level() != got || b.Used() != step.use {
+			t.Fatalf("a use of %d after %v leads to %v, want %v", step.use, step.after, got, step.want)
+		}
+	}
+}
+
+// A random use: the level never lies below what the use asks for, and once the
+// use stays low it is Calm after settle.
+func TestTheLevelFollowsTheUse(t *testing.T) {
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		c := &clock{t: time.Unix(1, 0)}
+		b, use := pressed(c)
+		for range 200 {
+			c.t = c.t.Add(time.Duration(r.IntN(1000)) * time.Millisecond)
+			use.Store(int64(r.IntN(1200)))
+			l := b.Look()
+			for above := l + 1; above < levels; above++ {
+				if use.Load() >= 10*rise[above] {
+					t.Fatalf("seed %d: %d of 1000 in use, the level is %v", seed, use.Load(), l)
+				}
+			}
+			if l < NoSeries && l > Calm && use.Load() < 10*(rise[l]-fallBack) {
+				t.Fatalf("seed %d: %d of 1000 in use, the level stays %v", seed, use.Load(), l)
+			}
+		}
+		use.Store(0)
+		b.Look()
+		c.t = c.t.Add(settle)
+		if l := b.Look(); l != Calm {
+			t.Fatalf("seed %d: nothing in use, the level is %v", seed, l)
+		}
+	}
+}
+
+func TestTheHeapGetsWhatIsLeft(t *testing.T) {
+	c := &clock{}
+	var told []int64
+	b := New(6400, c.now, func(n int64) { told = append(told, n) })
+	var cells, names int64
+	b.Add(Pool{Name: "cells", Use: func() int64 { return cells }, OffHeap: true})
+	b.Add(Pool{Name: "names", Use: func() int64 { return names }})
+	b.Look()
+	cells = 50 // less than a step
+	b.Look()
+	cells = 1000
+	b.Look()
+	b.SetHeap(800)
+	names = 100 // less than the runtime says
+	if b.Look(); b.Used() != 1800 {
+		t.Errorf("%d bytes in use, want 1800", b.Used())
+	}
+	cells = 6000 // the heap cannot shrink below what lives on it
+	b.Look()
+	want := []int64{6400, 5400, 900}
+	if len(told) != len(want) || told[0] != want[0] || told[1] != want[1] || told[2] != want[2] {
+		t.Errorf("the heap was given %v, want %v", told, want)
+	}
+	if u := b.Pools(); len(u) != 2 || u[0] != (Usage{Name: "cells", Use: 6000}) || u[1] != (Usage{Name: "names", Use: 100}) {
+		t.Errorf("the pools are %+v", u)
+	}
+}
+
+func TestWithoutALimitNothingIsRefused(t *testing.T) {
+	b := New(0, (&clock{}).now, nil)
+	b.Add(Pool{Name: "cells", Use: func() int64 { return 1 << 50 }, OffHeap: true})
+	if l := b.Look(); l != Calm {
+		t.Errorf("the level is %v", l)
+	}
+	if err := b.NewLeases("queries", "results", 10, 1).Lease().Grow(1 << 40); err != nil {
+		t.Error(err)
+	}
+	if err := (*Lease)(nil).Grow(1); err != nil {
+		t.Error(err)
+	}
+	(*Lease)(nil).Release()
+	if b.Share(4, 77) != 77 || New(100, time.Now, nil).Share(4, 77) != 25 {
+		t.Error("shares")
+	}
+}
+
+func TestLeases(t *testing.T) {
+	c := &clock{}
+	b, use := pressed(c)
+	p := b.NewLeases("queries", "results", 200, 10)
+	x, y := p.Lease(), p.Lease()
+	refused := func(what string, err error, want Refusal) {
+		t.Helper()
+		var r *Refusal
+		if !errors.As(err, &r) || *r != want {
+			t.Errorf("%s: %+v, want %+v", what, err, want)
+		}
+		for _, text := range []string{"MiB", "memory.limit"} {
+			if err != nil && !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %q does not say %s", what, err, text)
+			}
+		}
+	}
+	if err := x.Grow(150); err != nil {
+		t.Fatal(err)
+	}
+	refused("beyond the pool", y.Grow(201), Refusal{Pool: "queries", Need: 201, Limit: 200, TooLarge: true})
+	refused("others have it", y.Grow(51), Refusal{Pool: "queries", Need: 51, Used: 150, Limit: 200})
+	if err := y.Grow(50); err != nil {
+		t.Error(err)
+	}
+	if b.Look(); b.Used() != 200 {
+		t.Errorf("%d bytes in use", b.Used())
+	}
+	x.Release()
+	use.Store(800)
+	b.Look()
+	refused("under pressure", y.Grow(1), Refusal{Pool: "queries", Need: 51, Used: 850, Limit: 1000, OfPressure: true})
+	if err := p.Lease().Grow(10); err != nil {
+		t.Error("a small one", err)
+	}
+}
+
+func TestDefault(t *testing.T) {
+	root := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		name = filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(what string, want int64) {
+		t.Helper()
+		if got := Default(root); got != want {
+			t.Errorf("%s: %d, want %d", what, got, want)
+		}
+	}
+	check("nothing is known", 0)
+	write("proc/meminfo", "MemTotal:       10485760 kB\nMemFree: 1 kB\n")
+	check("the machine", 10<<30/100*60)
+	write("proc/self/cgroup", "5:devices:/\n4:memory:/a/b\n0::/new/one\n")
+	write("sys/fs/cgroup/new/one/memory.max", "max\n")
+	check("no limit of the group", 10<<30/100*60)
+	write("sys/fs/cgroup/new/memory.max", "4294967296\n")
+	check("the group around it", 4<<30/100*60)
+	write("sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "1073741824\n")
+	check("the older version", 1<<30/100*60)
+	write("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1048576\n")
+	check("the least", LeastDefault)
+}

@@ -1,0 +1,101 @@
+package node
+
+import (
+	"context"
+	"math"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"time"
+
+	"dalmatiner/internal/config"
+	"dalmatiner/internal/memory"
+)
+
+const (
+	// heapEvery is the time between two looks at the Go heap.
+	heapEvery = 100 * time.Millisecond
+
+	// collectEvery is the time between two collections that the node asks for
+	// while memory is short: what was given up counts until one has seen it.
+	collectEvery = 2 * time.Second
+)
+
+// processMemory is the budget of this process and its tie to the Go runtime.
+type processMemory struct{ budget *memory.Budget }
+
+// newMemory returns the budget that the configuration asks for.
+func newMemory(c *config.Config) *processMemory {
+	limit := c.MemoryLimit
+	if limit == config.MemoryAuto {
+		limit = memory.Default("/")
+	}
+	return &processMemory{memory.New(limit, time.Now, func(bytes int64) { debug.SetMemoryLimit(bytes) })}
+}
+
+// forget takes back what the Go runtime was told.
+func (m *processMemory) forget() {
+	if m.budget.Limit() > 0 {
+		debug.SetMemoryLimit(math.MaxInt64)
+	}
+}
+
+// follow tells the budget what the Go runtime holds until ctx ends. The
+// function it returns waits for that.
+func (m *processMemory) follow(ctx context.Context) (wait func()) {
+	var done sync.WaitGroup
+	done.Go(func() {
+		t := time.NewTicker(heapEvery)
+		defer t.Stop()
+		heap := newHeapMeter()
+		for collected := time.Now(); ; {
+			select {
+			case <-ctx.Done():
+				return
+			case now := <-t.C:
+				m.budget.SetHeap(heap.held())
+				if m.budget.Level() > memory.Calm && now.Sub(collected) >= collectEvery {
+					debug.FreeOSMemory()
+					collected = time.Now()
+				}
+			}
+		}
+	})
+	return done.Wait
+}
+
+// heapMeter reads what the Go runtime holds.
+type heapMeter struct{ samples []metrics.Sample }
+
+// The runtime's figures: all that it has from the system, and of it what is not
+// overhead but objects, garbage, free or given back.
+// The runtime's figures: all that it has from the system, and what of it was
+// alive at the last collection.
+const (
+	runtimeTotal = "/memory/classes/total:bytes"
+	runtimeLive  = "/gc/heap/live:bytes"
+)
+
+func newHeapMeter() *heapMeter {
+	m := &heapMeter{}
+	for _, name := range []string{
+		runtimeTotal, runtimeLive,
+		// What is not overhead but objects, garbage, free or given back.
+		"/memory/classes/heap/objects:bytes", "/memory/classes/heap/unused:bytes",
+		"/memory/classes/heap/free:bytes", "/memory/classes/heap/released:bytes",
+	} {
+		m.samples = append(m.samples, metrics.Sample{Name: name})
+	}
+	return m
+}
+
+// held returns what the last collection found alive, and what the runtime needs
+// beside it.
+func (m *heapMeter) held() int64 {
+	metrics.Read(m.samples)
+	overhead := m.samples[0].Value.Uint64()
+	for _, s := range m.samples[2:] {
+		overhead -= min(s.Value.Uint64(), overhead)
+	}
+	return int64(m.samples[1].Value.Uint64() + overhead)
+}

@@ -1,0 +1,229 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/memory"
+	"dalmatiner/internal/wal"
+)
+
+// What follows from the level of the memory budget is done here; the list is in
+// internal/memory/DESIGN.md.
+
+const (
+	// reliefEvery is the time between two steps against pressure.
+	reliefEvery = 500 * time.Millisecond
+
+	// unnamedCost is what a flush takes for a series that it has to name: its
+	// place in the list, the record, the key in the catalogue's table.
+	unnamedCost = 256
+
+	// defineCost is what a new series takes beside its key in its group and the
+	// index, until the next count.
+	defineCost = 60
+
+	// groupCost is a group without columns.
+	groupCost = 1 << 10
+
+	// namesPart of the limit is what names and index may take: nothing but fewer
+	// series makes them smaller. What encoding and flushing can free is worth
+	// holding senders back for when it is more than freeablePart of it.
+	namesPart    = 2
+	freeablePart = 16
+
+	// indexPart bounds the indexes of segments, flushPart is what a flush under
+	// pressure is worth.
+	indexPart = 8
+	flushPart = 32
+
+	// mergePace is how many bytes a second a merge writes while points are
+	// pressed for memory or senders wait, mergeStep how often it looks.
+	mergePace = 1 << 20
+	mergeStep = 64 << 10
+)
+
+// idleUnder is how long a block may be without writes at a level.
+var idleUnder = map[memory.Level]time.Duration{
+	memory.Hurry: 5 * time.Second, memory.NoQueries: 5 * time.Second, memory.NoSeries: 2 * time.Second, memory.Hold: 0,
+}
+
+// budget gives the store's options and pools to the budget.
+func (s *Store) budget() {
+	if s.o.Memory == nil {
+		s.o.Memory = memory.New(0, s.o.Now, nil)
+	}
+	m := s.o.Memory
+	s.memory = m
+	s.o.FlushBytes, s.o.LateMemory = m.Share(8, s.o.FlushBytes), m.Share(16, s.o.LateMemory)
+	s.maxMergedFile = m.Share(8, s.maxMergedFile)
+	var names, index int64
+	if limit := m.Limit(); limit > 0 {
+		names, index = limit/namesPart, limit/indexPart
+	}
+	for _, p := range []memory.Pool{
+		{Name: "head-blocks", Holds: "blocks in use: points not yet encoded", Use: func() int64 { n, _ := s.headBytes(); return n }, OffHeap: true},
+		{Name: "head-blocks-warm", Holds: "empty blocks, kept for reuse", Use: func() int64 { _, n := s.headBytes(); return n }, OffHeap: true},
+		{Name: "tiles", Holds: "encoded chunks not yet flushed; senders wait at the limit", Limit: 2 * s.o.FlushBytes, Use: s.tileBytes.Load},
+		{Name: "late-points", Holds: "late points not yet flushed; senders wait at the limit", Limit: 2 * s.o.LateMemory, Use: s.lateBytes.Load},
+		{Name: "flush", Holds: "what a flush takes beside what it flushes", Use: s.flushNeed},
+		{Name: "names", Holds: "names of series and their index; new series are refused at the limit", Limit: names, Use: s.nameBytes.Load},
+		{Name: "segment-indexes", Holds: "directories and index leaves of segments that were read; dropped at the limit", Limit: index, Use: s.indexBytes.Load},
+		{Name: "merges", Holds: "index of the segment that a merge writes", Limit: s.maxMergedFile, Use: s.mergeBytes.Load},
+		{Name: "log", Holds: "buffers of the log", Limit: wal.Buffers, Use: func() int64 { return wal.Buffers }},
+		{Name: "catalogue", Holds: "tables and cache of the catalogue", Limit: catalogue.Memory, Use: func() int64 { return catalogue.Memory }},
+	} {
+		m.Add(p)
+	}
+}
+
+// Memory returns the budget of the process.
+func (s *Store) Memory() *memory.Budget { return s.memory }
+
+// headBytes returns the memory of the blocks in use, and of free ones.
+func (s *Store) headBytes() (inUse, warm int64) {
+	s.arenas.Range(func(_, a any) bool {
+		n, free := a.(*head.Arena).Bytes()
+		inUse, warm = inUse+n, warm+free
+		return true
+	})
+	return inUse, warm
+}
+
+// flushNeed is what a flush would take now: the chunks once more on their way
+// to the file and their index, and the list of the series it names.
+func (s *Store) flushNeed() int64 { return s.tileBytes.Load()*3/2 + s.unnamed.Load()*unnamedCost }
+
+// countNames counts names and index anew: between two counts they are estimated.
+func (s *Store) countNames() {
+	n := s.index.bytes()
+	for _, g := range s.groups.all() {
+		n += g.Columns().Bytes() + groupCost
+	}
+	s.nameBytes.Store(n)
+}
+
+// refusesSeries reports whether there is no memory for new series.
+func (s *Store) refusesSeries() bool {
+	if s.memory.Level() >= memory.NoSeries {
+		return true
+	}
+	limit := s.memory.Limit()
+	return limit > 0 && s.nameBytes.Load() >= limit/namesPart
+}
+
+// full reports whether senders have to wait for a flush, or for memory that
+// encoding and flushing can free.
+func (s *Store) full() bool {
+	if s.tileBytes.Load() > 2*s.o.FlushBytes || s.lateBytes.Load() > 2*s.o.LateMemory {
+		return true
+	}
+	if s.memory.Level() < memory.Hold {
+		return false
+	}
+	inUse, _ := s.headBytes()
+	return inUse+s.tileBytes.Load()+s.lateBytes.Load() > s.memory.Limit()/freeablePart
+}
+
+// pressed reports whether others have to yield to points.
+func (s *Store) pressed() bool { return s.memory.Level() >= memory.Hurry || s.waiting.Load() > 0 }
+
+// reliefLoop gives back memory while it is short.
+func (s *Store) reliefLoop() {
+	t := time.NewTicker(reliefEvery)
+	defer t.Stop()
+	for last := memory.Calm; ; {
+		select {
+		case <-s.stop:
+			return
+		case <-t.C:
+		}
+		level := s.memory.Level()
+		s.reportLevel(last, level)
+		last = level
+		if level > memory.Calm {
+			s.relieve(level)
+		}
+	}
+}
+
+// reportLevel logs when new series begin or cease to be refused.
+func (s *Store) reportLevel(last, level memory.Level) {
+	switch refused := level >= memory.NoSeries; {
+	case refused == (last >= memory.NoSeries):
+	case refused:
+		s.o.Logger.Warn("memory is short: new series are refused, known ones are served; raise memory.limit if this lasts",
+			"used", s.memory.Used(), "memory.limit", s.memory.Limit(), "names", s.nameBytes.Load())
+	default:
+		s.o.Logger.Info("new series are taken again", "used", s.memory.Used(), "memory.limit", s.memory.Limit())
+	}
+}
+
+// relieve takes one step against pressure.
+func (s *Store) relieve(level memory.Level) {
+	nanos, idle := s.steady.Load(), int64(idleUnder[level])
+	for _, g := range s.groups.all() {
+		closed := g.CloseBlocks(func(_ uint64, _, lastWrite int64) bool { return nanos-lastWrite >= idle })
+		s.applied(g, head.Applied{Closed: closed})
+	}
+	switch {
+	case s.flushNeed() > s.memory.Limit()/flushPart,
+		level >= memory.NoQueries && s.lateBytes.Load() > s.o.LateMemory/4,
+		level >= memory.Hold && s.tileBytes.Load()+s.lateBytes.Load() > 0:
+		s.wantFlush()
+	}
+	s.dropIndexes()
+	s.arenas.Range(func(_, a any) bool {
+		a.(*head.Arena).Trim()
+		return true
+	})
+}
+
+// watchIndexes counts the loaded indexes of segments and drops them when they
+// have more than their share.
+func (s *Store) watchIndexes() {
+	var n int64
+	s.view.RLock()
+	for _, seg := range s.segments {
+		n += seg.reader.IndexBytes()
+	}
+	s.view.RUnlock()
+	s.indexBytes.Store(n)
+	if limit := s.memory.Limit(); limit > 0 && n > limit/indexPart {
+		s.dropIndexes()
+	}
+}
+
+// dropIndexes drops the loaded indexes of all segments; readers load what they
+// need again.
+func (s *Store) dropIndexes() {
+	s.view.RLock()
+	defer s.view.RUnlock()
+	for _, seg := range s.segments {
+		seg.reader.DropIndex()
+	}
+	s.indexBytes.Store(0)
+}
+
+// pace lets a merge yield to points: while they are pressed it writes mergePace
+// bytes a second.
+func (m *merging) pace(ctx context.Context, bytes int) error {
+	if m.unpaced += bytes; m.unpaced < mergeStep {
+		return nil
+	}
+	wait := time.Duration(m.unpaced) * time.Second / mergePace
+	m.unpaced = 0
+	if !m.s.pressed() {
+		return nil
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}

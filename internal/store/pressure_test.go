@@ -1,0 +1,229 @@
+package store
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/memory"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+)
+
+// pressedStore opens a store with a limit whose use the test adds to.
+type pressedStore struct {
+	*Store
+	clock *testClock
+}
+
+const testLimit = 64 << 20
+
+func openPressed(t *testing.T, change func(*Options)) *pressedStore {
+	t.Helper()
+	clock := newTestClock()
+	p := &pressedStore{clock: clock}
+	o := testOptions(vfs.NewMem(), clock)
+	o.Memory = memory.New(testLimit, clock.Now, nil)
+	if change != nil {
+		change(&o)
+	}
+	p.Store = mustOpen(t, o)
+	t.Cleanup(p.Crash)
+	return p
+}
+
+// A flood of new series: it is refused at a point, counted to the last one, and
+// the series that were known are served all the time. When it is over, new
+// series are taken again without help.
+func TestAFloodOfSeriesLeavesRoomForKnownOnes(t *testing.T) {
+	s := openPressed(t, nil)
+	known, flood := mustSession(t, s.Store, "known"), mustSession(t, s.Store, "flood")
+	const series = 600
+	slot := uint64(epoch)
+	serve := func() {
+		for i := range series {
+			known.Point(key(i), slot, point.FromInt(int64(i)))
+		}
+		slot++
+		if _, err := known.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	serve()
+	sent := 0
+	for ; sent < 300_000; sent++ {
+		flood.Point(key(sent), slot, point.FromInt(1))
+		if sent%10_000 == 0 {
+			serve()
+		}
+	}
+	if _, err := flood.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	serve()
+	c, k := s.total(t, "flood"), s.total(t, "known")
+	if c.Received() != uint64(sent) || c.Refused[account.Memory] == 0 || c.Refused[account.Memory] != c.RefusedTotal() || c.Stored() < 10_000 {
+		t.Errorf("of %d points of new series the account has %+v", sent, c)
+	}
+	if k.RefusedTotal() != 0 || k.Stored() != (slot-epoch)*series {
+		t.Errorf("known series in %d rounds: %+v", slot-epoch, k)
+	}
+	if used := s.memory.Used(); used > testLimit {
+		t.Errorf("%d bytes in use, the limit is %d", used, testLimit)
+	}
+	// What the flood left is idle now.
+	eventually(t, "new series are taken again", func() bool {
+		s.clock.advance(10 * time.Millisecond)
+		return !s.refusesSeries()
+	})
+	flood.Point(key(sent), slot, point.FromInt(1))
+	if err := flood.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if after := s.total(t, "flood"); after.Stored() != c.Stored()+1 {
+		t.Errorf("one more series after the flood: %+v", after)
+	}
+	if err := known.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range series {
+		for j, w := range readAll(t, s.Store, "known", i, epoch, int(slot-epoch)) {
+			if w != point.FromInt(int64(i)) {
+				t.Fatalf("series %d, slot %d holds %x", i, j, w)
+			}
+		}
+	}
+}
+
+func (s *pressedStore) total(t *testing.T, bucket string) account.Counts {
+	t.Helper()
+	info, err := s.BucketByName(bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Account().Total(info.ID)
+}
+
+// At the end of the memory a sender waits and a hasty one is refused; both go
+// on when it is given back.
+func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
+	s := openPressed(t, nil)
+	extra := make(chan int64, 1)
+	extra <- testLimit
+	s.memory.Add(memory.Pool{Name: "test", Use: func() int64 { n := <-extra; extra <- n; return n }})
+	// Points that nothing can free yet: the store is young and idle.
+	s.tileBytes.Add(testLimit / freeablePart * 2)
+	eventually(t, "the level is Hold", func() bool { return s.memory.Look() == memory.Hold })
+	hasty, patient := mustSession(t, s.Store, "b"), mustSession(t, s.Store, "b")
+	hasty.NeverWait()
+	s.defineSeries(t, "b", 2)
+	hasty.Point(key(0), epoch, point.FromInt(1))
+	if err := hasty.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c := s.total(t, "b"); c.Refused[account.Overload] != 1 || c.Received() != 1 {
+		t.Errorf("the point that cannot wait: %+v", c)
+	}
+	done := make(chan error, 1)
+	go func() {
+		patient.Point(key(1), epoch, point.FromInt(1))
+		done <- patient.Close()
+	}()
+	eventually(t, "the sender is held", func() bool { return s.Stats().SendersHeld == 1 })
+	<-extra
+	extra <- 0
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if c := s.total(t, "b"); c.Accepted != 1 {
+		t.Errorf("the point that waited: %+v", c)
+	}
+	s.tileBytes.Add(-testLimit / freeablePart * 2)
+}
+
+// defineSeries enters series as a replay does, whatever the level.
+func (s *pressedStore) defineSeries(t *testing.T, bucket string, n int) {
+	t.Helper()
+	b := s.buckets.get(bucket)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g, err := s.groupToFill(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		s.define(b, g, metric.Series(b.info.ID, key(i)), key(i))
+	}
+}
+
+// Names that fill their share keep new series out, and nobody waits for them.
+func TestNamesHaveAShare(t *testing.T) {
+	s := openPressed(t, nil)
+	x := mustSession(t, s.Store, "b")
+	x.Point(key(0), epoch, point.FromInt(1))
+	s.nameBytes.Store(testLimit / namesPart)
+	x.Point(key(1), epoch, point.FromInt(1))
+	x.Point(key(0), epoch+1, point.FromInt(1))
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c := s.total(t, "b"); c.Accepted != 2 || c.Refused[account.Memory] != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Under pressure the loaded indexes go, blocks close early, and a merge yields;
+// it is done when the pressure is gone, and it ends when it is told to.
+func TestRelief(t *testing.T) {
+	s := openPressed(t, nil)
+	x := mustSession(t, s.Store, "b")
+	for i := range 2 * head.Width {
+		x.Point(key(i), epoch, point.FromInt(1))
+	}
+	if _, err := x.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	readAll(t, s.Store, "b", 0, epoch, 1)
+	if s.watchIndexes(); s.indexBytes.Load() == 0 {
+		t.Fatal("nothing of the index is loaded")
+	}
+	x.Point(key(0), epoch+1, point.FromInt(2))
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.relieve(memory.Hurry)
+	if in, _ := s.headBytes(); in == 0 {
+		t.Error("a block that was just written is closed")
+	}
+	if n := s.Stats().IndexBytes; n != 0 {
+		t.Errorf("%d bytes of the index stay", n)
+	}
+	s.clock.advance(10 * time.Second)
+	s.advance(s.clock.Now())
+	s.relieve(memory.Hurry)
+	eventually(t, "the idle block is encoded and its memory is given back", func() bool {
+		s.relieve(memory.Hurry)
+		in, warm := s.headBytes()
+		return in == 0 && warm == 0
+	})
+	s.waiting.Add(1)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := (&merging{s: s.Store}).pace(ctx, mergeStep); err == nil {
+		t.Error("a merge does not yield to a sender that waits")
+	}
+	s.waiting.Add(-1)
+	if err := (&merging{s: s.Store}).pace(ctx, mergeStep); err != nil {
+		t.Error("a merge yields to nobody")
+	}
+	if got := readAll(t, s.Store, "b", 0, epoch, 2); got[0] != point.FromInt(1) || got[1] != point.FromInt(2) {
+		t.Errorf("series 0 holds %x", got)
+	}
+}
