@@ -99,7 +99,7 @@ func TestGetForms(t *testing.T) {
 	stamped := make([]byte, 160)
 	for i := range 3 {
 		copy(stamped[i*16:], three[i*8:i*8+8])
-		binary.BigEndian.PutUint64(stamped[i*16+8:], uint64(1000+i)*1000)
+		binary.BigEndian.PutUint64(stamped[i*16+8:], uint64(1000+i)*1e9)
 	}
 	for name, c := range map[string]struct {
 		request string

@@ -30,10 +30,11 @@ const (
 	SeriesLimit                 // a new series beyond what the node can hold
 	Memory                      // a new series while memory is short
 	Overload                    // over UDP while senders are held back
+	BadStamp                    // a timestamp more than 417 days from its slot
 	NumReasons    = iota
 )
 
-var reasonNames = [NumReasons]string{"future", "expired", "bad_type", "disk_full", "empty_name", "bucket_deleted", "series_limit", "memory", "overload"}
+var reasonNames = [NumReasons]string{"future", "expired", "bad_type", "disk_full", "empty_name", "bucket_deleted", "series_limit", "memory", "overload", "bad_stamp"}
 
 // String returns the name under which the reason is reported.
 func (r Reason) String() string { return reasonNames[r] }

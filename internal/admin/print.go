@@ -16,7 +16,7 @@ import (
 
 // WriteBuckets prints the list of buckets in the columns of the original: the
 // name 30 wide on the right, then resolution, file size, grace and TTL 15 wide
-// on the left.
+// on the left; with a column more where there are buckets with timestamps.
 func WriteBuckets(w io.Writer, buckets []Bucket) error {
 	line := func(cells ...string) error {
 		for i := range cells {
@@ -29,13 +29,18 @@ func WriteBuckets(w io.Writer, buckets []Bucket) error {
 		_, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, " | "), " "))
 		return err
 	}
-	if err := line("Bucket", "Resolution", "File Size", "Grace", "TTL"); err != nil {
+	header := []string{"Bucket", "Resolution", "File Size", "Grace", "TTL"}
+	if slices.ContainsFunc(buckets, func(b Bucket) bool { return b.HPTS }) {
+		header = append(header, "HPTS")
+	}
+	columns := len(header)
+	if err := line(header...); err != nil {
 		return err
 	}
 	for _, b := range buckets {
-		err := line(b.Name, pointsAsTime(1, b.Resolution), pointsAsTime(b.PPF, b.Resolution),
-			config.FormatDuration(time.Duration(b.Grace)), ttlAsTime(b.TTL, b.Resolution))
-		if err != nil {
+		cells := []string{b.Name, pointsAsTime(1, b.Resolution), pointsAsTime(b.PPF, b.Resolution),
+			config.FormatDuration(time.Duration(b.Grace)), ttlAsTime(b.TTL, b.Resolution), strconv.FormatBool(b.HPTS)}
+		if err := line(cells[:columns]...); err != nil {
 			return err
 		}
 	}

@@ -52,10 +52,21 @@ func (c *Client) Info(ctx context.Context, bucket string) (wire.Info, error) {
 // answers nothing to a creation, so the client asks for the properties behind
 // it.
 func (c *Client) AddBucket(ctx context.Context, bucket string, resolutionMs, pointsPerFile, ttl uint64) (wire.Info, error) {
-	name := []byte(bucket)
-	payload, err := c.ask(ctx, wire.Request{
-		Op: wire.OpAdd, Bucket: name, Resolution: resolutionMs, PointsPerFile: pointsPerFile, TTL: ttl,
-	}, wire.Request{Op: wire.OpInfo, Bucket: name})
+	return c.addBucket(ctx, wire.Request{
+		Op: wire.OpAdd, Bucket: []byte(bucket), Resolution: resolutionMs, PointsPerFile: pointsPerFile, TTL: ttl,
+	})
+}
+
+// AddStampedBucket is AddBucket for a bucket with timestamps, which servers of
+// the original cannot be asked for.
+func (c *Client) AddStampedBucket(ctx context.Context, bucket string, resolutionMs, pointsPerFile, ttl uint64) (wire.Info, error) {
+	return c.addBucket(ctx, wire.Request{
+		Op: wire.OpAdd, Bucket: []byte(bucket), Resolution: resolutionMs, PointsPerFile: pointsPerFile, TTL: ttl, HPTS: true,
+	})
+}
+
+func (c *Client) addBucket(ctx context.Context, q wire.Request) (wire.Info, error) {
+	payload, err := c.ask(ctx, q, wire.Request{Op: wire.OpInfo, Bucket: q.Bucket})
 	if err != nil {
 		return wire.Info{}, err
 	}
@@ -83,30 +94,50 @@ func (c *Client) SetTTL(ctx context.Context, bucket string, ttl uint64) (wire.In
 // Get returns exactly count normalised words of a series, from slot on. Slots
 // without a point, and all slots of an unknown series, are point.Unset.
 func (c *Client) Get(ctx context.Context, bucket string, key []byte, slot int64, count int) ([]uint64, error) {
-	if count < 0 || count > MaxGet {
-		return nil, fmt.Errorf("get of %d slots, the limit is %d: ask in pieces", count, MaxGet)
-	}
-	q := wire.Request{
+	return get(ctx, c, getRequest(bucket, key, slot, count), count, c.dec.AppendWords)
+}
+
+// GetStamped is Get with the timestamps of the points: nanoseconds in a bucket
+// with timestamps, the begin of the slot in others. Slots without a point have
+// neither.
+func (c *Client) GetStamped(ctx context.Context, bucket string, key []byte, slot int64, count int) ([]wire.Stamped, error) {
+	q := getRequest(bucket, key, slot, count)
+	q.Options.HPTS = true
+	return get(ctx, c, q, count, c.dec.AppendStamped)
+}
+
+func getRequest(bucket string, key []byte, slot int64, count int) wire.Request {
+	return wire.Request{
 		Op: wire.OpGet, Bucket: []byte(bucket), Key: key, Slot: uint64(slot), Count: uint32(count),
 		Options: wire.GetOptions{Form: wire.OptionsFull, ReadRepair: wire.RepairDefault},
+	}
+}
+
+// appendFrame appends the points of a data frame, at most limit of them.
+type appendFrame[P any] func(dst []P, f wire.GetFrame, limit int) ([]P, error)
+
+func get[P any](ctx context.Context, c *Client, q wire.Request, count int, appendTo appendFrame[P]) ([]P, error) {
+	if count < 0 || count > MaxGet {
+		return nil, fmt.Errorf("get of %d slots, the limit is %d: ask in pieces", count, MaxGet)
 	}
 	done, err := c.start(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	words, err := c.get(q, count)
+	points, err := frames(c, q, count, appendTo)
 	if err != nil {
 		return nil, c.wrap(ctx, []wire.Request{q}, err)
 	}
-	return words, nil
+	return points, nil
 }
 
-func (c *Client) get(q wire.Request, count int) ([]uint64, error) {
+// frames sends a GET and reads the frames of its reply.
+func frames[P any](c *Client, q wire.Request, count int, appendTo appendFrame[P]) ([]P, error) {
 	if err := c.send(q); err != nil {
 		return nil, err
 	}
-	var words []uint64
+	var points []P
 	for first := true; ; first = false {
 		payload, err := c.reply()
 		if err != nil {
@@ -118,16 +149,16 @@ func (c *Client) get(q wire.Request, count int) ([]uint64, error) {
 		}
 		switch f.Kind {
 		case wire.GetEnd:
-			if len(words) != count {
-				return nil, fmt.Errorf("%w: the reply has %d slots, asked were %d", wire.ErrMalformed, len(words), count)
+			if len(points) != count {
+				return nil, fmt.Errorf("%w: the reply has %d slots, asked were %d", wire.ErrMalformed, len(points), count)
 			}
-			return words, nil
+			return points, nil
 		case wire.GetHeader:
 			if !first || f.Aggr != nil {
 				return nil, fmt.Errorf("%w: a get header of aggregation %q that nobody asked for", wire.ErrMalformed, f.Aggr)
 			}
 		case wire.GetData:
-			if words, err = c.dec.AppendWords(words, f, count-len(words)); err != nil {
+			if points, err = appendTo(points, f, count-len(points)); err != nil {
 				return nil, err
 			}
 		}

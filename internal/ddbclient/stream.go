@@ -25,6 +25,7 @@ const reasonWait = 500 * time.Millisecond
 type Stream struct {
 	c       *Client
 	ack     bool
+	hpts    bool
 	buf     []byte
 	inBatch bool
 	seq     uint64
@@ -42,11 +43,22 @@ func (c *Client) OpenAckStream(bucket string) (*Stream, error) {
 	return c.open(wire.Request{Op: wire.OpAckStream, Bucket: []byte(bucket), Delay: 1})
 }
 
+// OpenStampedStream is OpenStream for points with timestamps: the bucket must
+// have the hpts flag.
+func (c *Client) OpenStampedStream(bucket string, delay uint8) (*Stream, error) {
+	return c.open(wire.Request{Op: wire.OpStream2, HPTS: true, Bucket: []byte(bucket), Delay: delay})
+}
+
+// OpenStampedAckStream is OpenAckStream for points with timestamps.
+func (c *Client) OpenStampedAckStream(bucket string) (*Stream, error) {
+	return c.open(wire.Request{Op: wire.OpAckStream, HPTS: true, Bucket: []byte(bucket), Delay: 1})
+}
+
 func (c *Client) open(q wire.Request) (*Stream, error) {
 	if q.Delay == 0 {
 		return nil, errors.New("the delay of a stream is 0, it needs 1 to 255 points")
 	}
-	s := &Stream{c: c, ack: q.Op == wire.OpAckStream}
+	s := &Stream{c: c, ack: q.Op == wire.OpAckStream, hpts: q.HPTS}
 	buf, mark := wire.BeginFrame(make([]byte, 0, streamBuffer))
 	buf, err := wire.AppendRequest(buf, &q)
 	if err != nil {
@@ -62,6 +74,8 @@ var (
 	errNoBatch  = errors.New("no batch is open")
 	errNoAck    = errors.New("the stream is not an acknowledged one")
 	errEmptyKey = errors.New("the key of a point is empty")
+	errStamped  = errors.New("the points of the stream have timestamps: send stamped ones")
+	errPlain    = errors.New("the points of the stream have no timestamps: open a stamped stream")
 )
 
 // ready checks that a message may be appended now, inside a batch or not.
@@ -75,6 +89,20 @@ func (s *Stream) ready(inBatch bool) error {
 		return errNoBatch
 	}
 	return nil
+}
+
+// point checks that a point of the key may be sent now, with a timestamp or not.
+func (s *Stream) point(inBatch, stamped bool, key []byte) error {
+	if err := s.ready(inBatch); err != nil {
+		return err
+	}
+	switch {
+	case s.hpts && !stamped:
+		return errStamped
+	case stamped && !s.hpts:
+		return errPlain
+	}
+	return checkKey(key)
 }
 
 func checkKey(key []byte) error {
@@ -94,10 +122,7 @@ func (s *Stream) Point(key []byte, slot int64, word uint64) error {
 
 // Points sends consecutive points of a series, from slot on.
 func (s *Stream) Points(key []byte, slot int64, words ...uint64) error {
-	if err := s.ready(false); err != nil {
-		return err
-	}
-	if err := checkKey(key); err != nil {
+	if err := s.point(false, false, key); err != nil {
 		return err
 	}
 	s.buf = wire.AppendEntry(s.buf, key, uint64(slot), words...)
@@ -116,13 +141,28 @@ func (s *Stream) BatchStart(slot int64) error {
 
 // BatchPoint sends one point of the open batch.
 func (s *Stream) BatchPoint(key []byte, word uint64) error {
-	if err := s.ready(true); err != nil {
-		return err
-	}
-	if err := checkKey(key); err != nil {
+	if err := s.point(true, false, key); err != nil {
 		return err
 	}
 	s.buf = wire.AppendBatchPoint(s.buf, key, word)
+	return s.spill()
+}
+
+// StampedPoints is Points for points with timestamps.
+func (s *Stream) StampedPoints(key []byte, slot int64, points ...wire.Stamped) error {
+	if err := s.point(false, true, key); err != nil {
+		return err
+	}
+	s.buf = wire.AppendStampedEntry(s.buf, key, uint64(slot), points...)
+	return s.spill()
+}
+
+// StampedBatchPoint is BatchPoint for a point with a timestamp.
+func (s *Stream) StampedBatchPoint(key []byte, p wire.Stamped) error {
+	if err := s.point(true, true, key); err != nil {
+		return err
+	}
+	s.buf = wire.AppendStampedBatchPoint(s.buf, key, p)
 	return s.spill()
 }
 

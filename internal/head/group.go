@@ -95,6 +95,7 @@ type Write struct {
 	Slot   int64
 	Words  []uint64
 	Down   bool
+	Pairs  bool // a point has two words: for Column, and for the column behind it
 }
 
 // Log appends the record of a write to the write-ahead log and returns its
@@ -122,9 +123,12 @@ func (g *Group) Apply(w Write, now int64, log Log) (Applied, error) {
 	c := &g.counts
 	*c = account.Counts{}
 	touched := touchedBlocks{}
-	if w.Down {
+	switch {
+	case w.Pairs:
+		g.pairs(w, c, &touched)
+	case w.Down:
 		g.down(w, c, &touched)
-	} else {
+	default:
 		g.row(w, c, &touched)
 	}
 	lsn, err := log(c)

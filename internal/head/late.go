@@ -32,6 +32,11 @@ func (l *lateRuns) add(col int, slot int64, word uint64, c *account.Counts) {
 		return
 	}
 	c.Late++
+	l.append(col, slot, word)
+}
+
+// append adds a set word behind the last run, or as a new one.
+func (l *lateRuns) append(col int, slot int64, word uint64) {
 	if n := len(l.runs); n > 0 {
 		r := &l.runs[n-1]
 		if int(r.column) == col && r.slot+int64(r.n) == slot {

@@ -10,6 +10,11 @@ import "dalmatiner/internal/chunk"
 func (g *Group) Read(col int, from int64, dst []uint64) error {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
+	return g.read(col, from, dst)
+}
+
+// read is Read under the lock.
+func (g *Group) read(col int, from int64, dst []uint64) error {
 	if err := readTiles(g.flushing, col, from, dst); err != nil {
 		return err
 	}

@@ -20,6 +20,32 @@ func Series(bucket uint32, key []byte) SeriesID {
 	return id
 }
 
+// stampBit is the bit of the last byte of an id that tells the two series of a
+// metric with timestamps apart: they stand next to each other wherever series
+// are sorted, and it is none of the bits that spread series over partitions and
+// shards.
+const stampBit = 0x80
+
+// Stamped returns the id of the values of the metric key in a bucket with
+// timestamps.
+func Stamped(bucket uint32, key []byte) SeriesID { return Series(bucket, key).Value() }
+
+// Value returns the id of the values that belong to the id of values or stamps.
+func (id SeriesID) Value() SeriesID {
+	id[15] &^= stampBit
+	return id
+}
+
+// Stamp returns the id of the stamps that belong to the id of values.
+func (id SeriesID) Stamp() SeriesID {
+	id[15] |= stampBit
+	return id
+}
+
+// IsStamp reports whether an id of a bucket with timestamps is that of stamps.
+// It means nothing for other buckets.
+func (id SeriesID) IsStamp() bool { return id[15]&stampBit != 0 }
+
 // Partition returns the partition of the series among a power of two of them.
 func (id SeriesID) Partition(partitions int) int {
 	return int(binary.BigEndian.Uint32(id[:4]) / uint32((1<<32)/uint64(partitions)))

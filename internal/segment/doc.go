@@ -27,7 +27,7 @@ type Bucket struct {
 	PPF        int64 // points per file, in slots
 	TTL        int64 // lifetime, in the unit the owner of the bucket uses
 	Grace      int64 // likewise
-	HPTS       bool
+	HPTS       bool  // its points have timestamps
 }
 
 // Series is the identity of one series: what turns a hash back into a name,
@@ -45,8 +45,8 @@ type Info struct {
 	Size       int64 // bytes of the file
 	DataBytes  int64 // bytes of all chunks, without any overhead
 	Chunks     int64
-	Points     int64 // set slots, as the writer was told
-	Series     int64 // distinct (bucket, hash)
+	Points     int64 // set slots, as the writer was told; stamps are none
+	Series     int64 // distinct (bucket, hash) without those of stamps
 	Identities int64 // records added with AddSeries
 	Buckets    int64 // records added with AddBucket
 	MinChunk   int64 // lowest chunk number; 0 when Chunks is 0

@@ -88,7 +88,9 @@ func (w *Writer) writeLeaves() (fences []byte, err error) {
 			}
 			entries = again
 		}
-		w.foot.info.Series++
+		if !w.stamps.Is(r.bucket, r.hash) {
+			w.foot.info.Series++
+		}
 		for _, e := range entries {
 			if !b.fits(r.bucket, &r.hash, e.chunk) {
 				w.buf = b.appendTo(w.buf)

@@ -31,6 +31,7 @@ type Writer struct {
 	lastKey []byte // of the index, known when it is written
 	series  section
 	buckets section
+	stamps  Stamps
 	foot    footer
 }
 
@@ -57,7 +58,7 @@ func Create(fs vfs.FS, path string) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("segment: create %s: %w", path, err)
 	}
-	return &Writer{fs: fs, path: path, file: f, buf: make([]byte, 0, writeSize+2*blockSize)}, nil
+	return &Writer{fs: fs, path: path, file: f, buf: make([]byte, 0, writeSize+2*blockSize), stamps: make(Stamps)}, nil
 }
 
 // Describe notes in the footer what the owner of the segments must know to use
@@ -99,7 +100,9 @@ func (w *Writer) Add(bucket uint32, h Hash, chunk int64, points int, data []byte
 	}
 	info.MinChunk, info.MaxChunk = min(info.MinChunk, chunk), max(info.MaxChunk, chunk)
 	info.Chunks++
-	info.Points += int64(points)
+	if !w.stamps.Is(bucket, h) {
+		info.Points += int64(points)
+	}
 	info.DataBytes += int64(len(data))
 	return nil
 }
@@ -118,14 +121,17 @@ func (w *Writer) index(bucket uint32, h Hash, e entry) {
 	w.runs = append(w.runs, run{bucket: bucket, hash: h, first: n, past: n + 1})
 }
 
-// AddBucket adds the properties of a bucket. A name that is too long is
-// reported by Finish.
+// AddBucket adds the properties of a bucket. One with timestamps comes before
+// its chunks. A name that is too long is reported by Finish.
 func (w *Writer) AddBucket(b Bucket) {
 	if err := checkName("bucket name", b.Name); err != nil {
 		w.fail(err)
 		return
 	}
 	w.buckets.buf = appendBucket(w.buckets.add(), &b)
+	if b.HPTS {
+		w.stamps[b.ID] = true
+	}
 }
 
 // AddSeries adds the identity of a series; the key is copied. A key that is too

@@ -29,7 +29,7 @@ type BucketInfo struct {
 	PPF        int64  // points per file, reported to clients of the original
 	TTL        int64  // points; 0 keeps them for ever
 	Grace      int64  // ns, event reordering window
-	HPTS       bool
+	HPTS       bool   // every point has a timestamp in nanoseconds
 }
 
 // Limits of a bucket's properties: a resolution of at most a year keeps every
@@ -51,8 +51,6 @@ func (b *BucketInfo) validate() error {
 		return fmt.Errorf("%w: a TTL of %d points, want 0 (none) to %d", ErrInvalidBucket, b.TTL, int64(maxPoints))
 	case b.Grace < 0:
 		return fmt.Errorf("%w: a grace of %d ns is negative", ErrInvalidBucket, b.Grace)
-	case b.HPTS:
-		return fmt.Errorf("%w: high precision timestamps (hpts) are not available; create the bucket with hpts false", ErrInvalidBucket)
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ type checker struct {
 	live     *Store // of an online check
 	state    *manifest.State
 	buckets  map[uint32]bool
-	names    []metric.SeriesID // of the catalogue, sorted
+	names    []metric.SeriesID // of the catalogue, each as an id of values, sorted
 	named    bool              // names holds them all
 	progress CheckProgress
 }
@@ -275,12 +275,12 @@ func (c *checker) checkManifest() {
 // checkCatalogue reads all names.
 func (c *checker) checkCatalogue() {
 	take := func(e segment.Series) error {
-		id := metric.Series(e.Bucket, e.Key)
-		if segment.Hash(id) != e.Hash {
+		id, ok := identity(&e)
+		if !ok {
 			c.damaged(Damage{File: catalogueDir, Part: "series " + metric.Text(e.Key),
 				Expected: "hash " + segment.Hash(id).String(), Found: e.Hash.String()})
 		}
-		c.names = append(c.names, metric.SeriesID(e.Hash))
+		c.names = append(c.names, metric.SeriesID(e.Hash).Value())
 		return nil
 	}
 	if c.live != nil {
@@ -328,9 +328,17 @@ func (c *checker) checkClosedCatalogue(take func(segment.Series) error) (whole b
 	return whole
 }
 
-// hasName says whether the catalogue names a series.
+// identity returns the id that a name has, and whether it is the one noted with
+// it: in a bucket with timestamps that of the values.
+func identity(e *segment.Series) (metric.SeriesID, bool) {
+	id, noted := metric.Series(e.Bucket, e.Key), metric.SeriesID(e.Hash)
+	return id, noted == id || noted == id.Value()
+}
+
+// hasName says whether the catalogue names a series. Values and stamps have one
+// name, so that names are kept under the id of values.
 func (c *checker) hasName(id metric.SeriesID) bool {
-	_, ok := slices.BinarySearchFunc(c.names, id, compareIDs)
+	_, ok := slices.BinarySearchFunc(c.names, id.Value(), compareIDs)
 	return ok
 }
 

@@ -95,9 +95,14 @@ type write struct {
 	series int
 	slot   int64
 	words  []uint64 // 0 is an explicit unset point
+	stamps []uint64 // in a bucket with timestamps; nil is a plain write into it
 }
 
 func (w *write) send(x *Session) {
+	if w.stamps != nil {
+		w.sendStamped(x)
+		return
+	}
 	if len(w.words) == 1 {
 		x.Point(key(w.series), uint64(w.slot), w.words[0])
 		return
@@ -185,6 +190,9 @@ func (h *history) check(t fataler, s *Store, bucket string, acked int) {
 					series, slot, slot-epoch, got, w, n, len(h.writes))
 			}
 		}
+	}
+	if info.HPTS {
+		h.checkStamps(t, s, info, n)
 	}
 	checkMinutes(t, s, info.ID, counts)
 }

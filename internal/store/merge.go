@@ -336,13 +336,14 @@ func (m *merging) remove(seg *storedSegment) {
 func (m *merging) countLost(seg *storedSegment) {
 	lost := seg.info.Points
 	var words [chunk.Slots]uint64
-	err := seg.reader.Each(func(_ uint32, _ segment.Hash, _ int64, data []byte) error {
+	stamps, err := seg.reader.Stamps()
+	err = errors.Join(err, seg.reader.Each(func(bucket uint32, series segment.Hash, _ int64, data []byte) error {
 		h, err := chunk.ParseHeader(data)
-		if err == nil && chunk.DecodeRange(words[:], data, 0) == nil {
+		if err == nil && !stamps.Is(bucket, series) && chunk.DecodeRange(words[:], data, 0) == nil {
 			lost -= int64(h.Count)
 		}
 		return nil // what does not decode is counted
-	})
+	}))
 	if err != nil && len(segment.Damages(err)) == 0 {
 		m.s.o.Logger.Warn("a damaged segment could not be read to its end: the count of its lost points is too high",
 			"segment", seg.name(), "err", err)

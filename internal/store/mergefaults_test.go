@@ -64,10 +64,10 @@ func pass(s *Store, clock *testClock, d time.Duration) {
 	s.advance(clock.Now())
 }
 
-func mustFlush(t *testing.T, s *Store) {
+func mustFlush(t fataler, s *Store) {
 	t.Helper()
-	if _, err := s.Flush(t.Context()); err != nil {
-		t.Fatal(err)
+	if _, err := s.Flush(context.Background()); err != nil {
+		t.Fatalf("flush: %v", err)
 	}
 }
 

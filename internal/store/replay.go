@@ -8,7 +8,6 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/wal"
 )
@@ -23,7 +22,7 @@ func (s *Store) restoreSeries(e segment.Series) error {
 	if b == nil {
 		return nil // its bucket was deleted
 	}
-	id := metric.Series(e.Bucket, e.Key)
+	id := b.seriesID(e.Key)
 	if _, ok := s.index.get(id); ok {
 		return nil
 	}
@@ -32,7 +31,7 @@ func (s *Store) restoreSeries(e segment.Series) error {
 		s.reportDamage("catalogue", err)
 		return nil
 	}
-	g.AddColumn(e.Key, id)
+	b.addColumns(g, e.Key, id)
 	b.series++
 	s.index.put(id, makeRef(g.ID, int(e.Column)))
 	return nil
@@ -161,7 +160,7 @@ func (r *replayer) define(lsn wal.LSN, p record) {
 	if b == nil {
 		return
 	}
-	id := metric.Series(p.bucket, p.key)
+	id := b.seriesID(p.key)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if ref, ok := s.index.get(id); ok {
@@ -185,7 +184,8 @@ func (r *replayer) define(lsn wal.LSN, p record) {
 // the last write wins again.
 func (r *replayer) data(lsn wal.LSN, p record) {
 	s := r.s
-	if uint64(lsn) < r.state.FloorOf(p.group) || s.buckets.id(p.bucket) == nil {
+	b := s.buckets.id(p.bucket)
+	if uint64(lsn) < r.state.FloorOf(p.group) || b == nil {
 		return
 	}
 	r.words = parseCells(r.words[:0], p.cells)
@@ -193,14 +193,15 @@ func (r *replayer) data(lsn wal.LSN, p record) {
 	if p.kind == recRow {
 		last += len(r.words) - 1
 	}
+	odd := b.info.HPTS && (p.column|len(r.words))%2 != 0
 	g := s.groups.get(p.group)
-	if g == nil || g.Bucket != p.bucket || last >= g.Columns().Len() {
+	if odd || g == nil || g.Bucket != p.bucket || last >= g.Columns().Len() {
 		r.lost += p.counts.Stored()
-		s.reportDamage(fmt.Sprintf("log record at %d", lsn), fmt.Errorf("group %d has no column %d", p.group, last))
+		s.reportDamage(fmt.Sprintf("log record at %d", lsn), fmt.Errorf("group %d has no column %d for these points", p.group, last))
 		return
 	}
 	s.waitForRoom()
-	w := head.Write{Column: p.column, Slot: p.slot, Words: r.words, Down: p.kind == recColumn}
+	w := head.Write{Column: p.column, Slot: p.slot, Words: r.words, Down: p.kind == recColumn, Pairs: b.info.HPTS}
 	a, err := g.Apply(w, s.steady.Load(), func(*account.Counts) (uint64, error) { return uint64(lsn), nil })
 	if err == nil {
 		s.applied(g, a)

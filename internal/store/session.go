@@ -34,7 +34,8 @@ type Session struct {
 	cols *head.Columns
 	col  int
 
-	fill *head.Group // the group that takes this sender's new series
+	width int         // columns of a metric: 1, or 2 with timestamps
+	fill  *head.Group // the group that takes this sender's new series
 
 	// The run being collected: consecutive columns of g in one slot.
 	runCol, runLen int
@@ -62,7 +63,7 @@ func (s *Store) NewSession(info BucketInfo) (*Session, error) {
 	if b == nil {
 		return nil, fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(info.Name))
 	}
-	return &Session{s: s, b: b, cols: &noColumns}, nil
+	return &Session{s: s, b: b, cols: &noColumns, width: b.width()}, nil
 }
 
 // NeverWait makes the session refuse points where it would hold its sender back:
@@ -71,7 +72,12 @@ func (x *Session) NeverWait() { x.hasty = true }
 
 // Point takes one point: raw is the big-endian word of its 8 bytes as they
 // came. key is only read during the call.
+// In a bucket with timestamps it gets the begin of its slot as one.
 func (x *Session) Point(key []byte, slot uint64, raw uint64) {
+	if x.width != 1 {
+		x.Stamped(key, slot, raw, x.b.info.slotBegin(slot))
+		return
+	}
 	w := raw
 	if raw < 1<<63 && raw>>56 != 1 {
 		var ok bool
@@ -94,6 +100,13 @@ func (x *Session) Point(key []byte, slot uint64, raw uint64) {
 
 // Points takes consecutive points of one metric, 8 bytes each.
 func (x *Session) Points(key []byte, slot uint64, data []byte) {
+	if x.width != 1 {
+		x.pairs(key, slot, uint64(len(data)/point.Size), func(slot uint64) (raw, stamp uint64) {
+			raw, data = point.Get(data), data[point.Size:]
+			return raw, x.b.info.slotBegin(slot)
+		})
+		return
+	}
 	if !x.cols.Is(x.col, key) && !x.find(key, uint64(len(data)/point.Size)) {
 		return
 	}
@@ -120,21 +133,25 @@ func (x *Session) Points(key []byte, slot uint64, data []byte) {
 	x.col++
 }
 
+// points returns how many points the words are.
+func (x *Session) points(words []uint64) uint64 { return uint64(len(words) / x.width) }
+
 // column writes the part of a column run that is admitted.
 func (x *Session) column(slot uint64, words []uint64) {
 	lo, hi := x.s.admitted(x.b)
+	width := uint64(x.width)
 	if slot < lo {
-		n := min(uint64(len(words)), lo-slot)
+		n := min(x.points(words), lo-slot)
 		x.refuse(account.Expired, n)
-		words, slot = words[n:], slot+n
+		words, slot = words[n*width:], slot+n
 	}
-	if over := slot + uint64(len(words)); over > hi || over < slot {
-		n := uint64(len(words))
+	if over := slot + x.points(words); over > hi || over < slot {
+		n := x.points(words)
 		if slot < hi {
 			n = over - hi
 		}
 		x.refuse(account.Future, n)
-		words = words[:uint64(len(words))-n]
+		words = words[:uint64(len(words))-n*width]
 	}
 	if len(words) > 0 {
 		x.write(head.Write{Column: x.col, Slot: int64(slot), Words: words, Down: true})
@@ -151,9 +168,9 @@ func (x *Session) endRun() {
 	lo, hi := x.s.admitted(x.b)
 	switch {
 	case x.runSlot < lo:
-		x.refuse(account.Expired, uint64(n))
+		x.refuse(account.Expired, x.points(x.run[:n]))
 	case x.runSlot >= hi:
-		x.refuse(account.Future, uint64(n))
+		x.refuse(account.Future, x.points(x.run[:n]))
 	default:
 		x.write(head.Write{Column: x.runCol, Slot: int64(x.runSlot), Words: x.run[:n]})
 	}
@@ -162,15 +179,16 @@ func (x *Session) endRun() {
 // write stores a run and logs it.
 func (x *Session) write(w head.Write) {
 	s, g := x.s, x.g
+	w.Pairs = x.width == 2
 	if x.err != nil {
 		return
 	}
 	if s.diskFull.Load() {
-		x.refuse(account.DiskFull, uint64(len(w.Words)))
+		x.refuse(account.DiskFull, x.points(w.Words))
 		return
 	}
 	if x.hasty && s.full() {
-		x.refuse(account.Overload, uint64(len(w.Words)))
+		x.refuse(account.Overload, x.points(w.Words))
 		return
 	}
 	s.waitForRoom()
@@ -191,9 +209,9 @@ func (x *Session) write(w head.Write) {
 	case err != nil:
 		x.err = err
 	case a.Dead:
-		x.refuse(account.BucketDeleted, uint64(len(w.Words)))
+		x.refuse(account.BucketDeleted, x.points(w.Words))
 	default:
-		x.totals.Received += uint64(len(w.Words))
+		x.totals.Received += x.points(w.Words)
 	}
 }
 
@@ -224,7 +242,7 @@ func (x *Session) find(key []byte, n uint64) bool {
 			}
 		}
 	}
-	id := metric.Series(x.b.info.ID, key)
+	id := x.b.seriesID(key)
 	ref, ok := x.s.index.get(id)
 	if !ok {
 		var err error
@@ -305,7 +323,7 @@ func (x *Session) create(id metric.SeriesID, key []byte) (seriesRef, error) {
 // define enters a series into its group, the index and the list of those that
 // no committed segment names yet. The bucket's lock is held.
 func (s *Store) define(b *bucket, g *head.Group, id metric.SeriesID, key []byte) {
-	col, ok := g.AddColumn(key, id)
+	col, ok := b.addColumns(g, key, id)
 	if !ok {
 		panic(fmt.Sprintf("group %d is full at series %s", g.ID, metric.Text(key)))
 	}

@@ -35,6 +35,23 @@ func AppendBatchPoint(dst, key []byte, word uint64) []byte {
 // AppendBatchEnd appends the end of a batch.
 func AppendBatchEnd(dst []byte) []byte { return append(dst, 0, 0) }
 
+// AppendStampedEntry is AppendEntry for a stream with the hpts flag.
+func AppendStampedEntry(dst, key []byte, slot uint64, points ...Stamped) []byte {
+	dst = append(dst, byte(OpEntry))
+	dst = binary.BigEndian.AppendUint64(dst, slot)
+	dst = appendB16(dst, key)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(points)*2*point.Size))
+	for _, p := range points {
+		dst = point.Append(point.Append(dst, p.Word), p.Time)
+	}
+	return dst
+}
+
+// AppendStampedBatchPoint is AppendBatchPoint for a stream with the hpts flag.
+func AppendStampedBatchPoint(dst, key []byte, p Stamped) []byte {
+	return point.Append(point.Append(appendB16(dst, key), p.Word), p.Time)
+}
+
 // AppendFlush appends a flush.
 func AppendFlush(dst []byte) []byte { return append(dst, byte(OpFlush)) }
 

@@ -41,9 +41,12 @@ const (
 	OpError             Op = 255  // reply: a message; also the header of a GET reply
 )
 
-// AckVersion is the version of the acknowledged stream that this package
-// speaks.
-const AckVersion = 1
+// The versions of the acknowledged stream that this package speaks: plain, and
+// with the points of a stream with the hpts flag.
+const (
+	AckVersion = 1
+	AckStamped = 2
+)
 
 // Reasons a message is refused. Every error of this package that concerns
 // input wraps one of them, so that a server can count by reason.

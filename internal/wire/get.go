@@ -73,21 +73,21 @@ func (e *GetEncoder) AppendData(dst []byte, words []uint64) []byte {
 }
 
 // AppendStampedData appends the payload of one data frame for a GET with the
-// hpts option on a bucket without timestamps: every set word is followed by
-// the time of its slot, slot × step; an unset one by zeros.
-func (e *GetEncoder) AppendStampedData(dst []byte, words []uint64, slot, step uint64) []byte {
+// hpts option: every word is followed by its timestamp, an unset one by zeros.
+// There are as many stamps as words. Unset words at the end do not travel as a
+// count, of which clients disagree how many bytes it stands for.
+func (e *GetEncoder) AppendStampedData(dst []byte, words, stamps []uint64) []byte {
 	dst = append(dst, getData)
 	if len(words) == 0 {
 		return dst
 	}
 	e.raw = slices.Grow(e.raw[:0], len(words)*2*point.Size)
 	for i, w := range words {
-		e.raw = point.Append(e.raw, w)
-		stamp := uint64(0)
-		if w != point.Unset {
-			stamp = (slot + uint64(i)) * step
+		stamp := stamps[i]
+		if w == point.Unset {
+			stamp = 0
 		}
-		e.raw = point.Append(e.raw, stamp)
+		e.raw = point.Append(point.Append(e.raw, w), stamp)
 	}
 	return e.appendCoded(dst)
 }

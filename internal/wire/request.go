@@ -24,7 +24,7 @@ type Request struct {
 	TTL           uint64 // OpAdd, OpTTL: points, 0 is infinite
 
 	Delay uint8 // OpStream, OpStream2, OpAckStream: points
-	HPTS  bool  // OpStream2: points carry timestamps
+	HPTS  bool  // OpStream2, OpAckStream: points carry timestamps; OpAdd: those of the bucket do
 
 	// Traced is set when the request came wrapped with two trace ids, as the
 	// original's clients send every GET; 0 is "no id".
@@ -100,15 +100,15 @@ func (q *Request) parseBody(r *reader) error {
 	case OpStream:
 		q.Delay = r.u8()
 	case OpStream2:
-		flag := r.u8()
-		q.HPTS = flag == 1
-		if flag > 1 {
-			return fmt.Errorf("%w: hpts flag %d, it is 0 or 1", ErrMalformed, flag)
+		if err := q.parseFlag(r); err != nil {
+			return err
 		}
 		q.Delay = r.u8()
 	case OpAckStream:
-		if v := r.u8(); v != AckVersion && !r.short {
-			return fmt.Errorf("%w: version %d of the acknowledged stream, this server speaks %d", ErrUnsupported, v, AckVersion)
+		v := r.u8()
+		q.HPTS = v == AckStamped
+		if v != AckVersion && v != AckStamped && !r.short {
+			return fmt.Errorf("%w: version %d of the acknowledged stream, this server speaks %d and %d", ErrUnsupported, v, AckVersion, AckStamped)
 		}
 		q.Delay = r.u8()
 	case OpList, OpGet, OpInfo, OpAdd, OpDelete, OpListPrefix, OpTTL:
@@ -125,11 +125,24 @@ func (q *Request) parseBody(r *reader) error {
 		q.Key = r.b16()
 	case OpAdd:
 		q.Resolution, q.PointsPerFile, q.TTL = r.u64(), r.u64(), r.u64()
+		if len(r.src) == 1 {
+			return q.parseFlag(r)
+		}
 	case OpTTL:
 		q.TTL = r.u64()
 	case OpGet:
 		q.Key, q.Slot, q.Count = r.b16(), r.u64(), r.u32()
 		return q.Options.parse(r)
+	}
+	return nil
+}
+
+// parseFlag reads the hpts flag.
+func (q *Request) parseFlag(r *reader) error {
+	flag := r.u8()
+	q.HPTS = flag == 1
+	if flag > 1 {
+		return fmt.Errorf("%w: hpts flag %d, it is 0 or 1", ErrMalformed, flag)
 	}
 	return nil
 }
@@ -192,7 +205,11 @@ func AppendRequest(dst []byte, q *Request) ([]byte, error) {
 	case OpStream2:
 		dst = append(dst, flagByte(q.HPTS), q.Delay)
 	case OpAckStream:
-		dst = append(dst, AckVersion, q.Delay)
+		version := byte(AckVersion)
+		if q.HPTS {
+			version = AckStamped
+		}
+		dst = append(dst, version, q.Delay)
 	}
 	dst = append(dst, byte(len(q.Bucket)))
 	dst = append(dst, q.Bucket...)
@@ -203,6 +220,9 @@ func AppendRequest(dst []byte, q *Request) ([]byte, error) {
 		dst = binary.BigEndian.AppendUint64(dst, q.Resolution)
 		dst = binary.BigEndian.AppendUint64(dst, q.PointsPerFile)
 		dst = binary.BigEndian.AppendUint64(dst, q.TTL)
+		if q.HPTS {
+			dst = append(dst, flagByte(true)) // a form without it is what clients of the original send
+		}
 	case OpTTL:
 		dst = binary.BigEndian.AppendUint64(dst, q.TTL)
 	case OpGet:

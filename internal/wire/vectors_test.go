@@ -149,10 +149,16 @@ func requestText(q *Request) string {
 		fmt.Fprintf(&b, " %q", q.Key)
 	case OpAdd:
 		fmt.Fprintf(&b, " resolution %d ppf %d ttl %d", q.Resolution, q.PointsPerFile, q.TTL)
+		if q.HPTS {
+			b.WriteString(" hpts")
+		}
 	case OpTTL:
 		fmt.Fprintf(&b, " %d", q.TTL)
 	case OpStream, OpAckStream:
 		fmt.Fprintf(&b, " delay %d", q.Delay)
+		if q.HPTS {
+			b.WriteString(" hpts")
+		}
 	case OpStream2:
 		fmt.Fprintf(&b, " delay %d hpts %t", q.Delay, q.HPTS)
 	case OpGet:

@@ -191,25 +191,37 @@ func FuzzStream(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { st.Crash() })
-	info, err := st.EnsureBucket("b")
+	plain, err := st.EnsureBucket("b")
+	if err != nil {
+		f.Fatal(err)
+	}
+	stamped, err := st.CreateBucket(store.BucketInfo{Name: "h", Resolution: 1000, PPF: 1, HPTS: true})
 	if err != nil {
 		f.Fatal(err)
 	}
 	now := uint64(time.Now().Unix())
 	other, _ := metric.Key("other")
-	f.Add(uint8(1), entry(testKey, now, point.FromInt(1), point.Unset, 0x7f<<56, point.FromFloat(2)))
-	f.Add(uint8(7), append(entry(nil, now, 1, 2), entry(other, 1<<64-1, point.FromInt(3), point.FromInt(4))...))
-	f.Add(uint8(200), wire.AppendFlushAck(wire.AppendFlush(entry(other, now+1, point.FromInt(3))), 9))
-	f.Fuzz(func(t *testing.T, size uint8, stream []byte) {
+	f.Add(uint8(1), false, entry(testKey, now, point.FromInt(1), point.Unset, 0x7f<<56, point.FromFloat(2)))
+	f.Add(uint8(7), false, append(entry(nil, now, 1, 2), entry(other, 1<<64-1, point.FromInt(3), point.FromInt(4))...))
+	f.Add(uint8(200), false, wire.AppendFlushAck(wire.AppendFlush(entry(other, now+1, point.FromInt(3))), 9))
+	f.Add(uint8(9), true, wire.AppendStampedEntry(nil, testKey, now, wire.Stamped{Word: point.FromInt(1), Time: now * 1e9}, wire.Stamped{Time: 5}))
+	f.Add(uint8(3), true, wire.AppendStampedBatchPoint(wire.AppendBatchStart(nil, now), testKey, wire.Stamped{Word: 0x7f << 56}))
+	f.Add(uint8(3), true, wire.AppendStampedEntry(nil, nil, 1<<64-1, wire.Stamped{Word: 1}, wire.Stamped{Word: point.FromFloat(1)}))
+	f.Fuzz(func(t *testing.T, size uint8, hpts bool, stream []byte) {
+		info := plain
+		if hpts {
+			info = stamped
+		}
 		session, err := st.NewSession(info)
 		if err != nil {
 			t.Fatal(err)
 		}
-		open := &wire.Request{Op: wire.OpStream}
+		open := &wire.Request{Op: wire.OpStream2, HPTS: hpts}
+		to := &sink{Session: session, hpts: hpts}
 		p := wire.NewStreamParser(open, wire.MinStreamLimit)
 		for rest, end := stream, 0; end < len(rest); {
 			end = min(len(rest), end+1+int(size))
-			n, err := p.Parse(rest[:end], &fuzzSink{session: session})
+			n, err := p.Parse(rest[:end], fuzzSink{to})
 			if err != nil {
 				break
 			}
@@ -218,24 +230,29 @@ func FuzzStream(f *testing.F) {
 		if err := session.Close(); err != nil {
 			t.Fatal(err)
 		}
-		var count counter
+		count := counter{size: point.Size}
+		if hpts {
+			count.size = store.StampedSize
+		}
 		_, _ = wire.NewStreamParser(open, wire.MinStreamLimit).Parse(stream, &count)
-		if got := session.Totals().Received; got != uint64(count) {
-			t.Fatalf("%d points received, the stream has %d", got, count)
+		if got := session.Totals().Received; got != count.points {
+			t.Fatalf("%d points received, the stream has %d", got, count.points)
 		}
 	})
 }
 
-type fuzzSink struct{ session *store.Session }
+// fuzzSink is a sink without a connection.
+type fuzzSink struct{ *sink }
 
-func (s *fuzzSink) Point(key []byte, slot, raw uint64)          { s.session.Point(key, slot, raw) }
-func (s *fuzzSink) Points(key []byte, slot uint64, data []byte) { s.session.Points(key, slot, data) }
-func (s *fuzzSink) Flush()                                      {}
-func (s *fuzzSink) FlushAck(uint64)                             {}
+func (fuzzSink) Flush()          {}
+func (fuzzSink) FlushAck(uint64) {}
 
-type counter uint64
+type counter struct {
+	size   int // bytes of a point
+	points uint64
+}
 
-func (c *counter) Point([]byte, uint64, uint64)           { *c++ }
-func (c *counter) Points(_ []byte, _ uint64, data []byte) { *c += counter(len(data) / point.Size) }
+func (c *counter) Point([]byte, uint64, uint64)           { c.points++ }
+func (c *counter) Points(_ []byte, _ uint64, data []byte) { c.points += uint64(len(data) / c.size) }
 func (c *counter) Flush()                                 {}
 func (c *counter) FlushAck(uint64)                        {}

@@ -101,7 +101,7 @@ func (c *conn) info(bucket string) error {
 // to know asks for the bucket's properties next.
 func (c *conn) add(q *wire.Request) error {
 	_, err := c.s.o.Store.CreateBucket(store.BucketInfo{
-		Name: string(q.Bucket), Resolution: clampInt(q.Resolution), PPF: clampInt(q.PointsPerFile), TTL: clampInt(q.TTL),
+		Name: string(q.Bucket), Resolution: clampInt(q.Resolution), PPF: clampInt(q.PointsPerFile), TTL: clampInt(q.TTL), HPTS: q.HPTS,
 	})
 	return err
 }
@@ -132,18 +132,16 @@ func (c *conn) get(q *wire.Request) error {
 	}
 	key := append([]byte(nil), q.Key...)
 	words := make([]uint64, min(int(q.Count), maxPiece))
+	var stamps []uint64
+	if q.Options.HPTS {
+		stamps = make([]uint64, len(words))
+	}
 	for slot, left := int64(q.Slot), int64(q.Count); left > 0; {
 		n := min(left, maxPiece, info.PPF-slot%info.PPF)
-		if err := st.Read(c.s.ctx, info, key, slot, words[:n]); err != nil {
+		dst, err := c.piece(info, key, slot, words[:n], stamps)
+		if err != nil {
 			return err
 		}
-		dst, mark := wire.BeginFrame(c.out[:0])
-		if q.Options.HPTS {
-			dst = c.enc.AppendStampedData(dst, words[:n], uint64(slot), uint64(info.Resolution))
-		} else {
-			dst = c.enc.AppendData(dst, words[:n])
-		}
-		wire.EndFrame(dst, mark)
 		c.out = dst
 		if err := c.write(dst); err != nil {
 			return err
@@ -151,4 +149,24 @@ func (c *conn) get(q *wire.Request) error {
 		slot, left = slot+n, left-n
 	}
 	return c.reply(wire.AppendGetEnd(nil))
+}
+
+// piece returns the frame of some slots; stamps is not nil for a reply with
+// timestamps.
+func (c *conn) piece(info store.BucketInfo, key []byte, slot int64, words, stamps []uint64) ([]byte, error) {
+	dst, mark := wire.BeginFrame(c.out[:0])
+	if stamps == nil {
+		if err := c.s.o.Store.Read(c.s.ctx, info, key, slot, words); err != nil {
+			return nil, err
+		}
+		dst = c.enc.AppendData(dst, words)
+	} else {
+		stamps = stamps[:len(words)]
+		if err := c.s.o.Store.ReadStamped(c.s.ctx, info, key, slot, words, stamps); err != nil {
+			return nil, err
+		}
+		dst = c.enc.AppendStampedData(dst, words, stamps)
+	}
+	wire.EndFrame(dst, mark)
+	return dst, nil
 }

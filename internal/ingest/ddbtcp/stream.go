@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dalmatiner/internal/metric"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/wal"
@@ -19,6 +20,7 @@ import (
 type sink struct {
 	*store.Session
 	c     *conn
+	hpts  bool          // points carry timestamps
 	delay time.Duration // points wait at most this long for a flush
 	acks  *acker        // nil in a classic stream
 	acked store.Totals  // what the last acknowledged flush covered
@@ -32,8 +34,9 @@ func (c *conn) open(q *wire.Request) error {
 	if err != nil {
 		return err
 	}
-	if q.HPTS != info.HPTS {
-		return fmt.Errorf("%w: the stream's hpts flag is %t, the bucket's is %t", wire.ErrUnsupported, q.HPTS, info.HPTS)
+	if q.HPTS && !info.HPTS {
+		return fmt.Errorf("%w: a stream with the hpts flag into bucket %s, which has no timestamps; open it without the flag, or create a bucket with hpts true",
+			wire.ErrUnsupported, metric.Quoted(info.Name))
 	}
 	if q.Op == wire.OpAckStream && st.SyncMode() == wal.Off {
 		return fmt.Errorf("%w: an acknowledged stream with wal.sync = off; set it to always or interval", wire.ErrUnsupported)
@@ -43,7 +46,7 @@ func (c *conn) open(q *wire.Request) error {
 		return err
 	}
 	delay := time.Duration(max(1, int64(q.Delay))*info.Resolution) * time.Millisecond
-	s := &sink{Session: session, c: c, delay: min(delay, maxDelay)}
+	s := &sink{Session: session, c: c, hpts: q.HPTS, delay: min(delay, maxDelay)}
 	if q.Op == wire.OpAckStream {
 		s.acks = newAcker(c)
 	}
@@ -55,6 +58,15 @@ func (c *conn) open(q *wire.Request) error {
 // maxDelay bounds how long points wait for a flush in buckets of coarse
 // resolution, whose delay is in points.
 const maxDelay = 5 * time.Second
+
+// Points takes consecutive points as the stream carries them.
+func (s *sink) Points(key []byte, slot uint64, data []byte) {
+	if s.hpts {
+		s.StampedPoints(key, slot, data)
+	} else {
+		s.Session.Points(key, slot, data)
+	}
+}
 
 // Flush commits what came since the last flush.
 func (s *sink) Flush() { s.commit() }

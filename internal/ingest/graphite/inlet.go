@@ -83,13 +83,17 @@ func (in *inlet) line(line []byte) {
 	in.point(line)
 }
 
+// nsPerMs turns the time of a point into the stamp it gets in a bucket that has
+// them.
+const nsPerMs = 1_000_000
+
 // point hands the decoded point to the store.
 func (in *inlet) point(input []byte) {
 	if in.session == nil {
 		in.s.refusals.Count(in.missing, in.peer, input)
 		return
 	}
-	in.session.Point(in.dec.key, in.dec.slot, in.dec.word)
+	in.session.Stamped(in.dec.key, in.dec.slot, in.dec.word, uint64(in.dec.ms)*nsPerMs)
 }
 
 func (in *inlet) refuse(r reason, input []byte) {

@@ -36,20 +36,22 @@ var reasonNames = [...]string{
 
 func (r reason) String() string { return reasonNames[r] }
 
-// decoder turns lines into points. After a call that returned accepted, key, slot
-// and word hold the point until the next call.
+// decoder turns lines into points. After a call that returned accepted, key, slot,
+// ms and word hold the point until the next call.
 type decoder struct {
 	key  []byte
 	slot uint64
+	ms   int64 // the point's time
 	word uint64
 
 	resolution int64 // of the bucket, ms
-	now        int64 // slots for lines without a time
+	now        int64 // ms, for lines without a time
 
 	// The timestamp before and its slot: a sender's lines come in bursts of
 	// one time, and a compare is cheaper than a division.
 	stamp     []byte
 	stampSlot uint64
+	stampMs   int64
 
 	tags [][]byte // of the path under way
 }
@@ -57,7 +59,7 @@ type decoder struct {
 // reset prepares for lines that arrive at the given time, for a bucket of the
 // given resolution, both in milliseconds.
 func (d *decoder) reset(now, resolution int64) {
-	d.now = max(now, 0) / resolution
+	d.now = max(now, 0)
 	if resolution != d.resolution {
 		d.resolution, d.stamp = resolution, d.stamp[:0]
 	}
@@ -83,7 +85,7 @@ func (d *decoder) line(line []byte) reason {
 			return d.anyLine(line)
 		}
 	} else {
-		d.slot = d.stampSlot
+		d.slot, d.ms = d.stampSlot, d.stampMs
 	}
 	var ok bool
 	if d.word, ok = parseValue(rest[:j]); !ok {
@@ -129,16 +131,16 @@ func (d *decoder) time(stamp []byte) reason {
 	}
 	d.setTime(ms, now)
 	if !now {
-		d.stamp, d.stampSlot = append(d.stamp[:0], stamp...), d.slot
+		d.stamp, d.stampSlot, d.stampMs = append(d.stamp[:0], stamp...), d.slot, ms
 	}
 	return accepted
 }
 
 func (d *decoder) setTime(ms int64, now bool) {
-	d.slot = uint64(d.now)
-	if !now {
-		d.slot = uint64(ms / d.resolution)
+	if now {
+		ms = d.now
 	}
+	d.slot, d.ms = uint64(ms/d.resolution), ms
 }
 
 const (

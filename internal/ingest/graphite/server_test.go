@@ -187,6 +187,33 @@ func TestTextCutIntoBytesIsTheSameText(t *testing.T) {
 	}
 }
 
+// In a bucket with timestamps a point gets the time of its line, also when the
+// time is that of the line before.
+func TestLinesGiveTheirTimeAsTheTimestamp(t *testing.T) {
+	f := newFixture(t, nil)
+	info, err := f.store.CreateBucket(store.BucketInfo{Name: DefaultBucket, Resolution: 10_000, PPF: 60480, HPTS: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slot := time.Now().Unix() / 10
+	c := f.dial("tcp", f.text)
+	f.send(c, fmt.Sprintf("a 1 %d\nb 2 %d\nc 3 %d.25\nd 4 -1\n", slot*10+7, slot*10+7, slot*10+7))
+	f.eventually("four points are stored", func() bool { c := f.counts(); return c.Accepted == 4 })
+	for name, want := range map[string]uint64{"a": 7e9, "b": 7e9, "c": 7.25e9} {
+		key, err := metric.Key(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var value, stamp [1]uint64
+		if err := f.store.ReadStamped(t.Context(), info, key, slot, value[:], stamp[:]); err != nil {
+			t.Fatal(err)
+		}
+		if got := stamp[0] - uint64(slot)*10e9; value[0] == 0 || got != want {
+			t.Errorf("%s holds %x %d ns into its slot, want %d", name, value[0], got, want)
+		}
+	}
+}
+
 func TestALineBeyondTheLimitIsPassedOver(t *testing.T) {
 	f := newFixture(t, func(_ *store.Options, o *Options) { o.MaxLine = 100 })
 	c := f.dial("tcp", f.text)

@@ -8,14 +8,9 @@ import (
 	"fmt"
 	"time"
 
-	"dalmatiner/internal/metric"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/store"
 )
-
-// ErrHPTS is returned for a bucket of high precision timestamps, whose points
-// these doors cannot make.
-var ErrHPTS = errors.New("the bucket takes points with high precision timestamps only; choose another bucket")
 
 // Bucket is one sender's way into the bucket of a name. A sender that never
 // reconnects would go on writing to a bucket that was deleted; this one finds
@@ -47,9 +42,6 @@ func (b *Bucket) Session() (*store.Session, int64, error) {
 	}
 	if err != nil {
 		return nil, 0, err
-	}
-	if info.HPTS {
-		return nil, 0, fmt.Errorf("bucket %s: %w", metric.Quoted(b.name), ErrHPTS)
 	}
 	session, err := b.store.NewSession(info)
 	if err != nil {
@@ -96,8 +88,6 @@ func Refused(err error) (reason string, ok bool) {
 		return "unknown_bucket", true
 	case errors.Is(err, store.ErrInvalidBucket):
 		return "invalid_bucket", true
-	case errors.Is(err, ErrHPTS):
-		return "hpts_bucket", true
 	}
 	return "", false
 }

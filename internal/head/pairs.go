@@ -1,0 +1,91 @@
+package head
+
+import "dalmatiner/internal/account"
+
+// pairs stores points of two words, which lie in adjacent columns: a value and
+// what belongs to it. They are written together or not at all, and are counted
+// as one point. A value that is unset takes the other word along.
+func (g *Group) pairs(w Write, c *account.Counts, touched *touchedBlocks) {
+	words, slot := w.Words, w.Slot
+	for len(words) > 0 {
+		n := len(words)
+		if w.Down {
+			n = min(n, 2*int(g.height-slot%g.height))
+		}
+		if b := g.block(slot); b == nil {
+			if w.Down {
+				n = min(n, 2*g.lateSlots(slot))
+			}
+			touched.late = true
+			g.late.addPairs(Write{Column: w.Column, Slot: slot, Words: words[:n], Down: w.Down}, c)
+		} else {
+			touched.add(b)
+			b.putPairs(Write{Column: w.Column, Slot: slot, Words: words[:n], Down: w.Down}, c)
+		}
+		words, slot = words[n:], slot+int64(n/2)
+	}
+}
+
+// putPairs stores pairs that all lie in the block.
+func (b *block) putPairs(w Write, c *account.Counts) {
+	next, last := 2, w.Slot // cells to the next point
+	if w.Down {
+		next, last = Width, w.Slot+int64(len(w.Words)/2)-1
+	}
+	b.last = max(b.last, last)
+	off := int(w.Slot-b.start)*Width + w.Column
+	for words := w.Words; len(words) > 0; words = words[2:] {
+		cell := b.cells[off : off+2]
+		value, other := words[0], words[1]
+		switch {
+		case value == 0:
+			c.Unset++
+		case cell[0] == 0:
+			c.Accepted++
+			cell[0], cell[1] = value, other
+		case cell[0] == value && cell[1] == other:
+			c.Duplicate++
+		default:
+			c.Conflicting++
+			cell[0], cell[1] = value, other
+		}
+		off += next
+	}
+}
+
+// addPairs appends pairs: down a column first all values, so that the runs are
+// long.
+func (l *lateRuns) addPairs(w Write, c *account.Counts) {
+	words := w.Words
+	for i := 0; i < len(words); i += 2 {
+		if words[i] == 0 {
+			c.Unset++
+			continue
+		}
+		c.Late++
+		if !w.Down {
+			l.append(w.Column+i, w.Slot, words[i])
+			l.append(w.Column+i+1, w.Slot, words[i+1])
+		}
+	}
+	if !w.Down {
+		return
+	}
+	for side := range 2 {
+		for i := 0; i < len(words); i += 2 {
+			if words[i] != 0 {
+				l.append(w.Column+side, w.Slot+int64(i/2), words[i+side])
+			}
+		}
+	}
+}
+
+// ReadPair is Read for the column and the one behind it, both at one moment.
+func (g *Group) ReadPair(col int, from int64, values, others []uint64) error {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if err := g.read(col, from, values); err != nil {
+		return err
+	}
+	return g.read(col+1, from, others)
+}

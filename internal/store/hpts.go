@@ -1,0 +1,221 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+)
+
+// A metric of a bucket with high precision timestamps is two series in adjacent
+// columns: the values, and behind them the stamps as nanoseconds from the begin
+// of the slot, a point like any other. Only the values have a name and an entry
+// in the index. DESIGN.md says what follows from it.
+
+// StampedSize is the size of a point with its timestamp, in bytes.
+const StampedSize = 2 * point.Size
+
+// nsPerMs is the step of timestamps for a resolution of one millisecond.
+const nsPerMs = 1_000_000
+
+// width is how many columns a metric of the bucket has.
+func (b *bucket) width() int {
+	if b.info.HPTS {
+		return 2
+	}
+	return 1
+}
+
+// seriesID is the id under which the index has a metric.
+func (b *bucket) seriesID(key []byte) metric.SeriesID {
+	if b.info.HPTS {
+		return metric.Stamped(b.info.ID, key)
+	}
+	return metric.Series(b.info.ID, key)
+}
+
+// addColumns gives a metric its next column, and the one of its stamps.
+func (b *bucket) addColumns(g *head.Group, key []byte, id metric.SeriesID) (col int, ok bool) {
+	col, ok = g.AddColumn(key, id)
+	if ok && b.info.HPTS {
+		_, ok = g.AddColumn(nil, id.Stamp())
+	}
+	return col, ok
+}
+
+// slotBegin is when a slot begins, in nanoseconds. It wraps with the slot, and
+// so do the differences to it: what stampWord takes, stampTime gives back.
+func (b *BucketInfo) slotBegin(slot uint64) uint64 { return slot * uint64(b.Resolution) * nsPerMs }
+
+// stampWord turns a timestamp into the word that is stored: ok is false where
+// it lies too far from its slot for the 56 bits of an integer.
+func (b *BucketInfo) stampWord(slot, stamp uint64) (w uint64, ok bool) {
+	off := int64(stamp - b.slotBegin(slot))
+	if w = point.FromInt(off); point.KindOf(w) != point.KindInt {
+		return 0, false
+	}
+	return w, true
+}
+
+// stampTime undoes stampWord. A word that damage took stands for the begin of
+// the slot.
+func (b *BucketInfo) stampTime(slot, w uint64) uint64 {
+	if w == point.Unset {
+		return b.slotBegin(slot)
+	}
+	return b.slotBegin(slot) + uint64(point.Int(w))
+}
+
+// Stamped is Point for a point with a timestamp in nanoseconds. A bucket without
+// timestamps keeps the value only.
+func (x *Session) Stamped(key []byte, slot uint64, raw, stamp uint64) {
+	if x.width == 1 {
+		x.Point(key, slot, raw)
+		return
+	}
+	w, ok := point.Normalize(raw)
+	if !ok {
+		x.refuse(account.BadType, 1)
+		return
+	}
+	word := uint64(point.Unset)
+	if w != point.Unset {
+		if word, ok = x.b.info.stampWord(slot, stamp); !ok {
+			x.refuseStamp(key, slot)
+			return
+		}
+	}
+	if !x.cols.Is(x.col, key) && !x.find(key, 1) {
+		return
+	}
+	if slot != x.runSlot || x.col != x.runCol+x.runLen || x.runLen == 0 {
+		x.endRun()
+		x.runSlot, x.runCol = slot, x.col
+	}
+	x.run[x.runLen], x.run[x.runLen+1] = w, word
+	x.runLen += 2
+	x.col += 2
+}
+
+// refuseStamp counts a point whose stamp does not belong to its slot under the
+// first reason that holds.
+func (x *Session) refuseStamp(key []byte, slot uint64) {
+	lo, hi := x.s.admitted(x.b)
+	switch {
+	case len(key) == 0:
+		x.refuse(account.EmptyName, 1)
+	case slot >= hi:
+		x.refuse(account.Future, 1)
+	case slot < lo:
+		x.refuse(account.Expired, 1)
+	default:
+		x.refuse(account.BadStamp, 1)
+	}
+}
+
+// StampedPoints takes consecutive points of one metric, StampedSize bytes each:
+// the value, then the timestamp.
+func (x *Session) StampedPoints(key []byte, slot uint64, data []byte) {
+	if n := len(data) / StampedSize; n > 1 {
+		x.pairs(key, slot, uint64(n), func(slot uint64) (raw, stamp uint64) {
+			raw, stamp = binary.BigEndian.Uint64(data), binary.BigEndian.Uint64(data[point.Size:])
+			data = data[StampedSize:]
+			return raw, stamp
+		})
+	} else if n == 1 {
+		x.Stamped(key, slot, binary.BigEndian.Uint64(data), binary.BigEndian.Uint64(data[point.Size:]))
+	}
+}
+
+// pairs takes n consecutive points of one metric of a bucket with timestamps.
+// next returns them one by one.
+func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw, stamp uint64)) {
+	if !x.cols.Is(x.col, key) && !x.find(key, n) {
+		return
+	}
+	x.endRun()
+	if slot > math.MaxUint64-n {
+		x.refuse(account.Future, n) // its last slots would begin at 0 again
+		n = 0
+	}
+	first := slot
+	x.words = x.words[:0]
+	for ; n > 0; n-- {
+		raw, stamp := next(slot)
+		w, ok := point.Normalize(raw)
+		word := uint64(point.Unset)
+		switch {
+		case !ok:
+			x.refuse(account.BadType, 1)
+		case w != point.Unset:
+			if word, ok = x.b.info.stampWord(slot, stamp); !ok {
+				x.refuseStamp(key, slot)
+			}
+		}
+		slot++
+		if ok {
+			x.words = append(x.words, w, word)
+		}
+		if !ok || len(x.words) == maxRun {
+			x.column(first, x.words)
+			first, x.words = slot, x.words[:0]
+		}
+	}
+	x.column(first, x.words)
+	x.col += 2
+}
+
+// ReadStamped is Read with the timestamps of the set slots in nanoseconds:
+// those that came with the points, or the begin of the slot in a bucket without
+// timestamps. len(stamps) is that of values.
+func (s *Store) ReadStamped(ctx context.Context, info BucketInfo, key []byte, from int64, values, stamps []uint64) error {
+	clear(stamps)
+	var err error
+	if info.HPTS {
+		err = s.read(ctx, info, key, from, values, stamps)
+	} else {
+		err = s.read(ctx, info, key, from, values, nil)
+	}
+	for i, w := range values {
+		if slot := uint64(from) + uint64(i); w != point.Unset {
+			stamps[i] = info.stampTime(slot, stamps[i])
+		} else {
+			stamps[i] = 0
+		}
+	}
+	return err
+}
+
+// readPairs lays the points of all segments over values and stamps, oldest
+// first, as pairs: a slot whose value comes from one segment never has the stamp
+// of another, even where damage took one of the two.
+func (s *Store) readPairs(ctx context.Context, bucket uint32, id metric.SeriesID, from int64, values, stamps []uint64) error {
+	some := make([]uint64, 2*len(values)) // of one segment
+	v, t := some[:len(values)], some[len(values):]
+	for _, seg := range s.segments {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		found, err := s.readSegment(seg, bucket, id, from, v)
+		if err == nil && found {
+			_, err = s.readSegment(seg, bucket, id.Stamp(), from, t)
+		}
+		if err != nil {
+			return err
+		}
+		if !found {
+			continue
+		}
+		for i, w := range v {
+			if w != point.Unset {
+				values[i], stamps[i] = w, t[i]
+			}
+		}
+		clear(some)
+	}
+	return nil
+}

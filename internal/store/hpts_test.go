@@ -1,0 +1,415 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"pgregory.net/rapid"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/point"
+)
+
+const second = uint64(time.Second)
+
+func (w *write) sendStamped(x *Session) {
+	var data []byte
+	for i, v := range w.words {
+		data = binary.BigEndian.AppendUint64(point.Append(data, v), w.stamps[i])
+	}
+	x.StampedPoints(key(w.series), uint64(w.slot), data)
+}
+
+// stampsAt returns the stamp of the last set word of every (series, slot) after
+// n writes.
+func (h *history) stampsAt(n int) map[[2]int64]uint64 {
+	m := make(map[[2]int64]uint64)
+	for _, w := range h.writes[:n] {
+		for i, v := range w.words {
+			slot := w.slot + int64(i)
+			at := [2]int64{int64(w.series), slot}
+			switch {
+			case v == point.Unset:
+			case w.stamps == nil:
+				m[at] = uint64(slot) * second
+			default:
+				m[at] = w.stamps[i]
+			}
+		}
+	}
+	return m
+}
+
+// checkStamps compares every value with its stamp with the first n writes.
+func (h *history) checkStamps(t fataler, s *Store, info BucketInfo, n int) {
+	t.Helper()
+	words, stamps := h.state(n), h.stampsAt(n)
+	gotWords, gotStamps := make([]uint64, modelSlots), make([]uint64, modelSlots)
+	for series := range modelSeries {
+		if err := s.ReadStamped(context.Background(), info, key(series), modelFrom, gotWords, gotStamps); err != nil {
+			t.Fatalf("read: %v", err)
+		}
+		for i := range gotWords {
+			at := [2]int64{int64(series), modelFrom + int64(i)}
+			if gotWords[i] != words[at] || gotStamps[i] != stamps[at] {
+				t.Fatalf("series %d slot %d (epoch%+d) holds %x at %d, want %x at %d",
+					series, at[1], at[1]-epoch, gotWords[i], gotStamps[i], words[at], stamps[at])
+			}
+		}
+	}
+}
+
+// randStamped is a random write into a bucket with timestamps: most of it
+// stamped near the slot, some of it days off, and some of it plain.
+func randStamped(r *rand.Rand, now int64) write {
+	w := randWrite(r, now)
+	if r.IntN(8) == 0 {
+		return w
+	}
+	for i := range w.words {
+		stamp := uint64(w.slot+int64(i))*second + uint64(r.IntN(int(second)))
+		switch r.IntN(12) {
+		case 0:
+			stamp -= uint64(r.Int64N(416 * 24 * 3600 * 1e9))
+		case 1:
+			stamp += uint64(r.Int64N(416 * 24 * 3600 * 1e9))
+		}
+		w.stamps = append(w.stamps, stamp)
+	}
+	return w
+}
+
+func stampedBucket(t fataler, s *Store) BucketInfo {
+	t.Helper()
+	info, err := s.CreateBucket(BucketInfo{Name: "b", Resolution: 1000, PPF: 604800, HPTS: true})
+	if err != nil {
+		t.Fatalf("bucket: %v", err)
+	}
+	return info
+}
+
+// sendStamped sends some random writes, by batches of one slot too: adjacent
+// series in one run.
+func (h *history) sendStamped(t fataler, s *Store, r *rand.Rand, clock *testClock) {
+	x := mustSession(t, s, "b")
+	for range 1 + r.IntN(40) {
+		now := min(clock.Now().Unix(), epoch+1400) // where the model looks
+		if r.IntN(3) > 0 {
+			w := randStamped(r, now)
+			w.send(x)
+			h.add(w)
+			continue
+		}
+		slot := now - int64(r.IntN(30))
+		for series := r.IntN(3); series < modelSeries; series++ {
+			w := randStamped(r, now)
+			w.series, w.slot, w.words = series, slot, w.words[:1]
+			w.stamps = []uint64{uint64(slot)*second + uint64(r.IntN(int(second)))}
+			w.send(x)
+			h.add(w)
+		}
+	}
+	if err := x.Close(); err != nil {
+		t.Fatalf("session: %v", err)
+	}
+}
+
+// Random streams with timestamps, flushes, merges, restarts and crashes: a value
+// and its stamp are there together or not at all (I1, I2), and the account
+// counts them as one point (I3).
+func TestStampsStayWithTheirValues(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 11))
+		clock := newTestClock()
+		fs := vfs.NewCrashableMem()
+		o := testOptions(fs, clock)
+		o.FlushBytes = int64(rapid.SampledFrom([]int{1 << 10, 64 << 20}).Draw(t, "flush bytes"))
+		o.WALMaxSize = rapid.SampledFrom([]int64{8 << 10, 1 << 30}).Draw(t, "wal.max_size")
+		s := mustOpen(t, o)
+		defer func() { s.Crash() }()
+		stampedBucket(t, s)
+		var h history
+		acked, crashed := 0, false
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			switch rapid.SampledFrom([]string{"send", "send", "send", "tick", "flush", "hours", "merge", "crash", "reopen"}).Draw(t, "step") {
+			case "send":
+				h.sendStamped(t, s, r, clock)
+			case "hours": // that close windows
+				pass(s, clock, 6*time.Hour)
+				x := mustSession(t, s, "b")
+				w := write{slot: clock.Now().Unix(), words: []uint64{point.FromInt(1)}}
+				w.send(x)
+				h.add(w)
+				if err := x.Close(); err != nil {
+					t.Fatalf("session: %v", err)
+				}
+			case "tick":
+				clock.advance(time.Duration(1+r.IntN(100)) * time.Second)
+				s.advance(clock.Now())
+				s.everySecond()
+			case "flush":
+				mustFlush(t, s)
+				acked = len(h.writes)
+			case "merge":
+				mustFlush(t, s)
+				acked = len(h.writes)
+				if _, err := s.Merge(context.Background()); err != nil {
+					t.Fatalf("merge: %v", err)
+				}
+			case "crash":
+				crashed = true
+				o.FS = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(101), RNG: r})
+				s.Crash()
+				fs = o.FS.(*vfs.MemFS)
+				s = mustOpen(t, o)
+				h.check(t, s, "b", acked)
+				h = h.cut(t, s)
+				acked = len(h.writes)
+			case "reopen":
+				if err := s.Close(); err != nil {
+					t.Fatalf("close: %v", err)
+				}
+				s = mustOpen(t, o)
+				acked = len(h.writes)
+			}
+			h.check(t, s, "b", acked)
+		}
+		if !crashed { // unsynced holes in the log are what a check calls damage
+			mustBeSound(t, s)
+		}
+	})
+}
+
+func mustBeSound(t fataler, s *Store) {
+	t.Helper()
+	r, err := NewOperations(s).Check(context.Background(), CheckOptions{})
+	if err != nil || r.Damaged > 0 {
+		t.Fatalf("check: %v, %v", err, r.Damages)
+	}
+}
+
+// Nobody sees that a metric is two series: names, counts of series and of
+// points are those of metrics, before and after flush, merge, restart and the
+// loss of the catalogue.
+func TestTimestampsAreNoSeries(t *testing.T) {
+	clock := newTestClock()
+	o := testOptions(vfs.NewMem(), clock)
+	s := mustOpen(t, o)
+	defer func() { s.Crash() }()
+	info := stampedBucket(t, s)
+	const metrics, slots = 200, 50
+	sendNanos(t, s, metrics, slots)
+	wantMetrics(t, s, info, metrics, metrics*slots)
+	f, err := s.Flush(context.Background())
+	if err != nil || f.Points != metrics*slots || f.Series != metrics {
+		t.Fatalf("the flush wrote %d points of %d series: %v", f.Points, f.Series, err)
+	}
+	clock.advance(48 * time.Hour)
+	s.advance(clock.Now())
+	x := mustSession(t, s, "b") // what closes the windows
+	x.Stamped(key(0), uint64(clock.Now().Unix()), point.FromInt(1), uint64(clock.Now().UnixNano()))
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustFlush(t, s)
+	if _, err := s.Merge(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Stats().MergesTotal; n == 0 {
+		t.Fatal("nothing was merged")
+	}
+	if n := s.Stats().SegmentPoints; n != metrics*slots+1 {
+		t.Fatalf("the segments hold %d points, want %d", n, metrics*slots+1)
+	}
+	list, err := NewOperations(s).Segments(context.Background(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, seg := range list {
+		if seg.Series > metrics {
+			t.Fatalf("%s holds %d series, there are %d", seg.File, seg.Series, metrics)
+		}
+	}
+	mustBeSound(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.FS.RemoveAll("/data/catalogue"); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, o)
+	wantMetrics(t, s, info, metrics, metrics*slots+1)
+	values, stamps := make([]uint64, slots), make([]uint64, slots)
+	for i := range metrics {
+		if err := s.ReadStamped(context.Background(), info, key(i), epoch, values, stamps); err != nil {
+			t.Fatal(err)
+		}
+		for slot := range slots {
+			if values[slot] != point.FromInt(int64(i)) || stamps[slot] != uint64(epoch+slot)*second+uint64(i) {
+				t.Fatalf("metric %d slot %d holds %x at %d", i, slot, values[slot], stamps[slot])
+			}
+		}
+	}
+}
+
+// sendNanos sends a value and a stamp that tell the metric, from the epoch on.
+func sendNanos(t *testing.T, s *Store, metrics, slots int) {
+	t.Helper()
+	x := mustSession(t, s, "b")
+	for slot := uint64(epoch); slot < uint64(epoch+slots); slot++ {
+		for i := range metrics {
+			x.Stamped(key(i), slot, point.FromInt(int64(i)), slot*second+uint64(i))
+		}
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantMetrics compares the listing, the number of series and the account.
+func wantMetrics(t *testing.T, s *Store, info BucketInfo, metrics int, points uint64) {
+	t.Helper()
+	seen := make(map[string]bool)
+	if err := s.Metrics(context.Background(), info, nil, func(key []byte) bool {
+		seen[string(key)] = true
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range metrics {
+		if !seen[string(key(i))] {
+			t.Fatalf("metric %d is not listed", i)
+		}
+	}
+	if n := s.BucketStats(info.ID).Series; len(seen) != metrics || n != int64(metrics) {
+		t.Fatalf("%d metrics are listed, %d counted, want %d", len(seen), n, metrics)
+	}
+	if c := s.Account().Total(info.ID); c.Accepted != points || c.Received() != points {
+		t.Fatalf("the account holds %+v, want %d points", c, points)
+	}
+}
+
+// Every point with a timestamp is counted under what became of it.
+func TestStampedPointsAreCounted(t *testing.T) {
+	const far = 418 * 24 * 3600 * second
+	slot := uint64(epoch)
+	begin := slot * second
+	one, two := point.FromInt(1), point.FromInt(2)
+	send := func(points ...[3]uint64) func(x *Session) {
+		return func(x *Session) {
+			for _, p := range points {
+				x.Stamped(key(0), p[0], p[1], p[2])
+			}
+		}
+	}
+	entry := func(k []byte, slot uint64, words ...uint64) func(x *Session) {
+		var data []byte
+		for _, w := range words {
+			data = point.Append(data, w)
+		}
+		return func(x *Session) { x.StampedPoints(k, slot, data) }
+	}
+	refused := func(c account.Counts, r account.Reason, n uint64) account.Counts {
+		c.Refused[r] = n
+		return c
+	}
+	for name, c := range map[string]struct {
+		send func(x *Session)
+		want account.Counts
+	}{
+		"the same value and stamp":  {send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, one, begin + 5}), account.Counts{Accepted: 1, Duplicate: 1}},
+		"another stamp":             {send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, one, begin + 6}), account.Counts{Accepted: 1, Conflicting: 1}},
+		"another value":             {send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, two, begin + 5}), account.Counts{Accepted: 1, Conflicting: 1}},
+		"unset with a stamp":        {send([3]uint64{slot, point.Unset, begin + 5}, [3]uint64{slot, point.Unset, 1}), account.Counts{Unset: 2}},
+		"a stamp of another year":   {send([3]uint64{slot, one, begin + far}, [3]uint64{slot, one, begin - far}, [3]uint64{slot, one, 0}), refused(account.Counts{}, account.BadStamp, 3)},
+		"a slot of the future":      {send([3]uint64{slot + 5000, one, begin}), refused(account.Counts{}, account.Future, 1)},
+		"a slot beyond the stamps":  {send([3]uint64{1 << 60, one, begin}), refused(account.Counts{}, account.Future, 1)},
+		"an undefined type":         {send([3]uint64{slot, 5 << 56, begin}), refused(account.Counts{}, account.BadType, 1)},
+		"an entry":                  {entry(key(0), slot, one, begin, two, begin+second+1, 0, 9), account.Counts{Accepted: 2, Unset: 1}},
+		"an entry with a bad one":   {entry(key(0), slot, one, begin, two, 7, 5<<56, 0, one, begin), refused(refused(account.Counts{Accepted: 2}, account.BadStamp, 1), account.BadType, 1)},
+		"an entry into the future":  {entry(key(0), slot+599, one, begin, one, begin, one, begin), refused(account.Counts{Accepted: 2}, account.Future, 1)},
+		"an entry without a name":   {entry(nil, slot, one, begin, one, begin), refused(account.Counts{}, account.EmptyName, 2)},
+		"an entry beyond all slots": {entry(key(0), 1<<64-1, one, begin, one, begin), refused(account.Counts{}, account.Future, 2)},
+		"plain": {func(x *Session) {
+			x.Point(key(0), slot, one)
+			x.Points(key(0), slot, point.Append(point.Append(nil, one), two))
+		}, account.Counts{Accepted: 2, Duplicate: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
+			defer s.Crash()
+			info := stampedBucket(t, s)
+			x := mustSession(t, s, "b")
+			c.send(x)
+			if err := x.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.Account().Total(info.ID); got != c.want {
+				t.Errorf("counted %+v, want %+v", got, c.want)
+			}
+			if got := x.Totals(); got.Received != c.want.Received() || got.Refused != c.want.RefusedTotal() {
+				t.Errorf("totals %+v, want those of %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// In a bucket without timestamps a read gives the begin of each set slot.
+func TestStampsOfAPlainBucket(t *testing.T) {
+	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
+	defer s.Crash()
+	x := mustSession(t, s, "b")
+	x.Stamped(key(0), epoch+1, point.FromInt(7), 12345)
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := s.BucketByName("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, stamps := make([]uint64, 3), []uint64{9, 9, 9}
+	if err := s.ReadStamped(context.Background(), info, key(0), epoch, values, stamps); err != nil {
+		t.Fatal(err)
+	}
+	if values[1] != point.FromInt(7) || stamps[0] != 0 || stamps[1] != (epoch+1)*second || stamps[2] != 0 {
+		t.Errorf("read %x at %d", values, stamps)
+	}
+}
+
+// A name of the greatest length fits a bucket with timestamps, and any name may
+// stand beside any other: there are no names that belong to stamps.
+func TestAnyNameFitsABucketWithTimestamps(t *testing.T) {
+	fs, clock := vfs.NewCrashableMem(), newTestClock()
+	o := testOptions(fs, clock)
+	s := mustOpen(t, o)
+	defer func() { s.Crash() }()
+	info := stampedBucket(t, s)
+	names := [][]byte{{0}, {1}, {0, 0}, {1, 0}, bytes.Repeat([]byte{1}, 65535), []byte("x")}
+	x := mustSession(t, s, "b")
+	for i, name := range names {
+		x.Stamped(name, epoch, point.FromInt(int64(i)), epoch*second+uint64(i))
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.log.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	o.FS = fs.CrashClone(vfs.CrashCloneCfg{})
+	s.Crash()
+	s = mustOpen(t, o)
+	for i, name := range names {
+		var value, stamp [1]uint64
+		if err := s.ReadStamped(context.Background(), info, name, epoch, value[:], stamp[:]); err != nil {
+			t.Fatal(err)
+		}
+		if value[0] != point.FromInt(int64(i)) || stamp[0] != epoch*second+uint64(i) {
+			t.Errorf("name %d holds %x at %d", i, value[0], stamp[0])
+		}
+	}
+}
