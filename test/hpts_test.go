@@ -144,7 +144,7 @@ func TestTimestampsSurviveKill(t *testing.T) {
 			t.Fatalf("%s: coverage %v, %v", s.Name, s.Coverage, err)
 		}
 		for j, v := range s.Values {
-			if want := number(value(uint64(i), base+int64(j))); v == nil || *v != want {
+			if want := point.Float(value(uint64(i), base+int64(j))); v == nil || *v != want {
 				t.Fatalf("%s, value %d: %v, want %v", s.Name, j, v, want)
 			}
 		}
@@ -239,12 +239,4 @@ func TestTimestampsOfOtherDoors(t *testing.T) {
 	if got := s.slots(8, 1); !bytes.Equal(got, unhex(t, "0100000000000001")) {
 		t.Errorf("the plain form holds %x", got)
 	}
-}
-
-// number is a value as queries give it.
-func number(word uint64) float64 {
-	if point.KindOf(word) == point.KindInt {
-		return float64(point.Int(word))
-	}
-	return point.Float(word)
 }
