@@ -179,11 +179,47 @@ func TestSecurityHeaders(t *testing.T) {
 }
 
 // blocking is a source whose reads end only with their query.
-type blocking struct{ source }
+type blocking struct {
+	source
+	reading chan struct{} // closed by the first read, if there is one
+}
 
 func (b blocking) Read(ctx context.Context, _ query.Bucket, _ []byte, _ int64, _ []uint64) error {
+	if b.reading != nil {
+		close(b.reading)
+	}
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// TestDisconnectFreesTheTurn: a client that leaves ends its query in the middle
+// of a read, and nobody is answered.
+func TestDisconnectFreesTheTurn(t *testing.T) {
+	s := newFakeStore(t)
+	o := testOptions(s)
+	reading := make(chan struct{})
+	o.Engine = &query.Engine{Source: blocking{source: source{s}, reading: reading}, Now: time.Now}
+	o.MaxQueries = 1
+	h := New(o).(*api)
+	ctx, leave := context.WithCancel(context.Background())
+	defer leave()
+	done := make(chan int)
+	go func() {
+		r := ask("SELECT t BUCKET b LAST 1s")
+		req := httptest.NewRequestWithContext(ctx, r.method, r.target, nil)
+		done <- r.sendRequest(h, req).Body.Len()
+	}()
+	<-reading
+	leave()
+	if n := <-done; n != 0 {
+		t.Errorf("%d bytes for nobody", n)
+	}
+	if len(h.turns) != 0 {
+		t.Error("the turn is still taken")
+	}
+	if line := `dalmatiner_http_requests_total{route="/",status="499"} 1`; !strings.Contains(get("/metrics").send(h).Body.String(), "\n"+line) {
+		t.Errorf("no line %s", line)
+	}
 }
 
 // TestQueryTimeout: a query that takes too long ends, says so, is counted and
@@ -193,7 +229,7 @@ func TestQueryTimeout(t *testing.T) {
 	o := testOptions(s)
 	var log bytes.Buffer
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	o.Engine = &query.Engine{Source: blocking{source{s}}, Now: time.Now}
+	o.Engine = &query.Engine{Source: blocking{source: source{s}}, Now: time.Now}
 	o.MaxQueries, o.QueryTimeout, o.SlowQuery = 1, 5*time.Millisecond, time.Millisecond
 	h := New(o)
 	for range 2 {
