@@ -1,8 +1,11 @@
 package dql
 
+import "strings"
+
 // Query is a whole query. Positions in it are byte offsets into Text.
 type Query struct {
 	Text    string
+	Explain bool // the plan is asked for, not the values
 	Fields  []Field
 	Aliases []Alias
 	Range   Range
@@ -23,8 +26,8 @@ type Alias struct {
 	Expr Expr // *Select, *Lookup or *Shift
 }
 
-// Expr is a node of a field's expression: *Number, *Duration, *Call, *Binary,
-// *Select, *Lookup, *Shift or *Events. While parsing also *Variable.
+// Expr is a node of a field's expression: *Number, *Duration, *Word, *Call,
+// *Binary, *Select, *Lookup, *Shift or *Events. While parsing also *Variable.
 type Expr interface {
 	// Pos returns the byte offset where the expression starts; for an
 	// operator, of the operator itself.
@@ -99,6 +102,25 @@ type Binary struct {
 type Variable struct {
 	at
 	Name string
+}
+
+// Word is one of the words that a function takes as an argument.
+type Word struct {
+	at
+	Text string
+}
+
+// words are what may stand for itself as an argument. An alias of the same
+// name comes first.
+var words = [...]string{"previous", "null", "zero", "linear"}
+
+func (v *Variable) word() (*Word, bool) {
+	for _, w := range words {
+		if strings.EqualFold(v.Name, w) {
+			return &Word{at: v.at, Text: w}, true
+		}
+	}
+	return nil, false
 }
 
 // Metric is a metric's name or a pattern of names.
@@ -285,6 +307,12 @@ func (q *Query) replace(e Expr, byName map[string]Expr) (Expr, error) {
 		return nil, newError(q.Text, n.Pos(), nil, "Variable '%s' referenced but not defined! Define it with ALIAS, or write BUCKET or FROM after a metric", n.Name)
 	case *Call:
 		for i := range n.Args {
+			if v, ok := n.Args[i].(*Variable); ok && byName[v.Name] == nil {
+				if w, ok := v.word(); ok {
+					n.Args[i] = w
+					continue
+				}
+			}
 			if n.Args[i], err = q.replace(n.Args[i], byName); err != nil {
 				return nil, err
 			}

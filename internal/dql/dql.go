@@ -64,7 +64,14 @@ func newError(text string, pos int, cause error, format string, args ...any) *Er
 var ErrTooLong = errors.New("query too long")
 
 // Parse returns the tree of a whole query. Every error is an *Error.
-func Parse(text string) (*Query, error) {
+func Parse(text string) (*Query, error) { return parse(&parser{src: text}) }
+
+// ParseCompat is Parse with the original's grouping: a - b - c is a - (b - c),
+// and likewise for all operators.
+func ParseCompat(text string) (*Query, error) { return parse(&parser{src: text, toTheRight: true}) }
+
+func parse(p *parser) (*Query, error) {
+	text := p.src
 	if len(text) > MaxText {
 		return nil, newError(text, MaxText, ErrTooLong, "the query has %d bytes, the limit is %d", len(text), MaxText)
 	}
@@ -72,7 +79,7 @@ func Parse(text string) (*Query, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &parser{src: text, tokens: tokens}
+	p.tokens = tokens
 	q, err := p.query()
 	if err != nil {
 		return nil, err

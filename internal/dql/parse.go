@@ -27,6 +27,8 @@ type parser struct {
 	tokens []token
 	next   int
 	depth  int
+
+	toTheRight bool // how chains of operators group
 }
 
 func (p *parser) peek() token { return p.tokens[p.next] }
@@ -121,10 +123,10 @@ func (p *parser) name(what string) (string, error) {
 }
 
 func (p *parser) query() (*Query, error) {
+	q := &Query{Explain: p.accept("EXPLAIN")}
 	if err := p.expectWord("SELECT"); err != nil {
 		return nil, err
 	}
-	q := &Query{}
 	for {
 		f, err := p.field()
 		if err != nil {

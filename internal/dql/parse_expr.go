@@ -7,33 +7,56 @@ import (
 	"dalmatiner/internal/metric"
 )
 
-// sum reads operands joined by + and -, grouped to the left.
+// sum reads operands joined by + and -.
 func (p *parser) sum() (Expr, error) {
 	return p.chain("+", "-", (*parser).product)
 }
 
-// product reads operands joined by * and /, grouped to the left.
+// product reads operands joined by * and /.
 func (p *parser) product() (Expr, error) {
 	return p.chain("*", "/", (*parser).operand)
 }
 
+// chain reads operands joined by two operators that bind equally tight.
 func (p *parser) chain(op1, op2 string, operand func(*parser) (Expr, error)) (Expr, error) {
-	left, err := operand(p)
-	for n := 0; err == nil; n++ {
+	first, err := operand(p)
+	if err != nil {
+		return nil, err
+	}
+	list := []Expr{first}
+	var ops []token
+	for {
 		t := p.peek()
 		if !t.isOp(op1) && !t.isOp(op2) {
-			return left, nil
+			return p.group(list, ops)
 		}
-		if n >= MaxDepth {
+		if len(ops) >= MaxDepth {
 			return nil, p.errorAt(t.pos, "more than %d operators in a row", MaxDepth)
 		}
 		p.next++
-		var right Expr
-		if right, err = operand(p); err == nil {
-			left, err = p.combine(t, left, right)
+		e, err := operand(p)
+		if err != nil {
+			return nil, err
 		}
+		list, ops = append(list, e), append(ops, t)
 	}
-	return nil, err
+}
+
+// group joins the operands of a chain from one end to the other.
+func (p *parser) group(list []Expr, ops []token) (Expr, error) {
+	var err error
+	if p.toTheRight {
+		e := list[len(ops)]
+		for i := len(ops) - 1; i >= 0 && err == nil; i-- {
+			e, err = p.combine(ops[i], list[i], e)
+		}
+		return e, err
+	}
+	e := list[0]
+	for i := 0; i < len(ops) && err == nil; i++ {
+		e, err = p.combine(ops[i], e, list[i+1])
+	}
+	return e, err
 }
 
 // combine joins two operands and computes constants at once.

@@ -21,6 +21,9 @@ func Name(e Expr) string {
 // aliases are replaced by what they stand for.
 func (q *Query) String() string {
 	var p printer
+	if q.Explain {
+		p.text("EXPLAIN ")
+	}
 	p.text("SELECT ")
 	for i, f := range q.Fields {
 		if i > 0 {
@@ -96,11 +99,13 @@ func (d *Duration) print(p *printer) {
 	p.text(string(d.Unit))
 }
 
+func (w *Word) print(p *printer) { p.text(w.Text) }
+
 func (v *Variable) print(p *printer) { p.quoted(v.Name) }
 
 func isConstant(e Expr) bool {
 	switch e.(type) {
-	case *Number, *Duration:
+	case *Number, *Duration, *Word:
 		return true
 	}
 	return false
