@@ -168,6 +168,10 @@ func TestQueryCommand(t *testing.T) {
 	if got := run(t, node, []string{"query", "SELECT x"}); !strings.Contains(got, "4 series, 6 points, coverage 0.745, query 0.42 ms, round trip ") {
 		t.Errorf("got %s", got)
 	}
+	plan := `{"start":1,"query_time":420,"results":[],"plan":{},"plan_text":"rounds 1\n1 read x\n"}`
+	if got := run(t, answers{"POST /": plan}, []string{"query", "EXPLAIN SELECT x"}); !strings.Contains(got, "rounds 1\n1 read x\n\nquery 0.42 ms, round trip ") {
+		t.Errorf("got %s", got)
+	}
 	if got := run(t, answers{"POST /": `[1]`}, []string{"query", "SELECT x"}); !strings.Contains(got, "not what a node sends") || !strings.Contains(got, "exit 1") {
 		t.Errorf("got %s", got)
 	}

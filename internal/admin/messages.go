@@ -122,6 +122,7 @@ type Result struct {
 	Start     int64    `json:"start"`      // ms
 	QueryTime int64    `json:"query_time"` // µs
 	Results   []Series `json:"results"`
+	PlanText  string   `json:"plan_text"` // of EXPLAIN, which has no results
 }
 
 // Series is one result of a query. The time of value i is the result's start +

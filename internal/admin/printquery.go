@@ -15,8 +15,13 @@ const columnsPerTable = 8
 
 // WriteResult prints the names of all series with resolution and coverage,
 // then their values over time, series of one resolution side by side, then the
-// totals. took is the time the client saw.
+// totals; of an EXPLAIN, the plan. took is the time the client saw.
 func WriteResult(w io.Writer, r *Result, took time.Duration) error {
+	if r.PlanText != "" {
+		_, err := fmt.Fprintf(w, "%s\nquery %s ms, round trip %s ms\n", r.PlanText,
+			milliseconds(time.Duration(r.QueryTime)*time.Microsecond), milliseconds(took))
+		return err
+	}
 	legend := newTable(1)
 	legend.add("", "Series", "Resolution", "Points", "Coverage")
 	points := 0

@@ -63,6 +63,8 @@ type Config struct {
 	QueryMaxPoints int64 // query.max_points read by one query
 	QueryMaxSeries int64 // query.max_series read by one query
 	QueryMaxOutput int64 // query.max_output, points in one reply
+	QueryMaxMemory int64 // query.max_memory, bytes that one query holds
+	DQLCompat      bool  // dql.compat, answers of the original
 
 	QueryTimeout time.Duration // query.timeout, longest run of one query
 	QuerySlow    time.Duration // query.slow, runs from which on a query is logged

@@ -222,11 +222,8 @@ func (p *parser) limit() (*Limit, error) {
 		return nil, err
 	}
 	t = p.peek()
-	name, err := p.name("the name of a function")
+	name, err := p.function()
 	if err != nil {
-		return nil, err
-	}
-	if err = p.expectOp("("); err != nil {
 		return nil, err
 	}
 	l.By, err = p.call(t, name)

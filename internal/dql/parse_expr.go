@@ -107,12 +107,11 @@ func (p *parser) operand() (Expr, error) {
 			err = p.expectOp(")")
 		}
 		return e, err
-	case t.isName() && p.peekAt(1).isOp("("):
-		name, err := p.name("a function")
+	case (t.isName() || t.kind == tokWord) && p.peekAt(1).isOp("("):
+		name, err := p.function()
 		if err != nil {
 			return nil, err
 		}
-		p.next++
 		return p.call(t, name)
 	case t.is("EVENTS"):
 		return nil, p.errorAt(t.pos, "EVENTS is a field of its own and cannot be part of an expression")
@@ -160,6 +159,20 @@ func (p *parser) number() (*Number, error) {
 	n.Value, n.Whole = sign*v, t.kind == tokInt
 	n.tidy()
 	return n, nil
+}
+
+// function reads a function's name and the parenthesis behind it. There even
+// a keyword can only be a name: last(…).
+func (p *parser) function() (string, error) {
+	if t := p.peek(); t.kind == tokWord && p.peekAt(1).isOp("(") {
+		p.next += 2
+		return t.text, nil
+	}
+	name, err := p.name("the name of a function")
+	if err == nil {
+		err = p.expectOp("(")
+	}
+	return name, err
 }
 
 // call reads the arguments up to the closing parenthesis; the opening one is

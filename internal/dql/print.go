@@ -65,9 +65,10 @@ func (p *printer) dot(i int) {
 	}
 }
 
-// word writes a function's name, in quotes only where it needs them.
-func (p *printer) word(s string) {
-	plain := s != "" && isLetter(s[0]) && !isKeyword(s)
+// word writes a function's name, in quotes only where it needs them. Before a
+// parenthesis keywords need none.
+func (p *printer) word(s string, called bool) {
+	plain := s != "" && isLetter(s[0]) && (called || !isKeyword(s))
 	for i := 0; plain && i < len(s); i++ {
 		plain = isWordByte(s[i])
 	}
@@ -112,7 +113,7 @@ func isConstant(e Expr) bool {
 }
 
 func (c *Call) print(p *printer) {
-	p.word(c.Name)
+	p.word(c.Name, true)
 	p.text("(")
 	first := true
 	for _, a := range c.Args {
@@ -228,7 +229,7 @@ func (l *Lookup) print(p *printer) {
 	}
 	if l.Group != nil {
 		p.text(" USING ")
-		p.word(l.Using)
+		p.word(l.Using, false)
 	}
 }
 

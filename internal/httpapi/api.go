@@ -54,6 +54,7 @@ type Options struct {
 	Hosts    []string    // host names that admin requests may be addressed to, besides IP addresses
 	Ready    func() bool // false while the node starts or stops
 	Version  string
+	Compat   bool // queries that do not say give the answers of the original
 
 	// MaxQueries is how many queries run at once; 0 stands for
 	// DefaultMaxQueries. Further ones wait, and are refused after a while.

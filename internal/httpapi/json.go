@@ -104,7 +104,16 @@ func encodeJSON(w *bufio.Writer, r *query.Result) error {
 			return err
 		}
 	}
-	_, err := w.Write(append(buf, "]}\n"...))
+	buf = append(buf, ']')
+	if r.Plan != nil {
+		plan, err := json.Marshal(r.Plan)
+		if err != nil {
+			return fmt.Errorf("encoding the plan: %w", err)
+		}
+		buf = append(append(buf, `,"plan":`...), plan...)
+		buf = appendString(append(buf, `,"plan_text":`...), r.Plan.String())
+	}
+	_, err := w.Write(append(buf, "}\n"...))
 	return err
 }
 

@@ -48,7 +48,14 @@ func mpHead(dst []byte, kind byte, n int) []byte {
 // encodeMsgpack writes a result with the keys of the JSON form. Values are
 // float64; NaN and the infinities, which JSON cannot have, are themselves.
 func encodeMsgpack(w *bufio.Writer, r *query.Result) error {
-	buf := mpHead(nil, mpMap32, 3)
+	entries := 3
+	if r.Plan != nil {
+		entries++
+	}
+	buf := mpHead(nil, mpMap32, entries)
+	if r.Plan != nil {
+		buf = mpString(mpString(buf, "plan_text"), r.Plan.String())
+	}
 	buf = mpInt(mpString(buf, "start"), r.Start)
 	buf = mpInt(mpString(buf, "query_time"), r.QueryTime.Microseconds())
 	buf = mpHead(mpString(buf, "results"), mpArray32, len(r.Series))

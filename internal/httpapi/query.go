@@ -27,7 +27,7 @@ func (a *api) root(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	opt, err := queryOptions(r)
+	opt, err := a.queryOptions(r)
 	if err != nil {
 		return err
 	}

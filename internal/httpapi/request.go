@@ -85,8 +85,22 @@ func unsupported(contentType string) error {
 }
 
 // queryOptions reads what a request asks for beside its query.
-func queryOptions(r *http.Request) (query.Options, error) {
-	var o query.Options
+func (a *api) queryOptions(r *http.Request) (query.Options, error) {
+	o := query.Options{Compat: a.Compat}
+	switch compat := param(r, "compat"); compat {
+	case "":
+	case "0", "1":
+		o.Compat = compat == "1"
+	default:
+		return o, badRequest("compat=%s: known are 1, for the answers of the original, and 0", compat)
+	}
+	switch explain := param(r, "explain"); explain {
+	case "", "0":
+	case "1":
+		o.Explain = true
+	default:
+		return o, badRequest("explain=%s: known are 1, for the plan of the query, and 0", explain)
+	}
 	switch gaps := param(r, "gaps"); gaps {
 	case "", "fill":
 	case "null":

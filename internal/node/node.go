@@ -174,12 +174,12 @@ func (n *node) handler() http.Handler {
 	engine := &query.Engine{
 		Source: source{n.store, n.rec, &n.status.read},
 		Now:    time.Now,
-		Limits: query.Limits{MaxPoints: n.cfg.QueryMaxPoints, MaxSeries: n.cfg.QueryMaxSeries, MaxOutput: n.cfg.QueryMaxOutput},
+		Limits: query.Limits{MaxPoints: n.cfg.QueryMaxPoints, MaxSeries: n.cfg.QueryMaxSeries, MaxOutput: n.cfg.QueryMaxOutput, MaxMemory: n.cfg.QueryMaxMemory},
 	}
 	return httpapi.New(httpapi.Options{
 		Store: n.store, Operator: store.NewOperations(n.store), Status: n.report, Engine: engine, Registry: reg, Logger: n.logger,
 		QueryTimeout: n.cfg.QueryTimeout, SlowQuery: n.cfg.QuerySlow,
-		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Ready: n.up.Load, Version: n.cfg.Version,
+		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
 	})
 }
 

@@ -10,13 +10,17 @@ import (
 )
 
 // intern returns the node that computes what key says, made by build if there
-// is none yet.
-func (p *planner) intern(key string, build func() node) node {
+// is none yet. It pulls the inputs.
+func (p *planner) intern(key string, build func() node, inputs ...node) node {
 	if n, ok := p.nodes[key]; ok {
 		return n
 	}
 	n := build()
-	n.shared().id = len(p.nodes)
+	c := n.shared()
+	c.id, c.inputs = len(p.nodes), inputs
+	for _, in := range inputs {
+		in.shared().refs++
+	}
 	p.nodes[key] = n
 	return n
 }
@@ -71,7 +75,8 @@ func (p *planner) selectMetrics(s *dql.Select, shift int64) (value, error) {
 }
 
 // expand returns the keys that a pattern matches: as many parts as it has,
-// where * stands for exactly one. They are sorted.
+// where * stands for exactly one. They are sorted. The original looked at what
+// stands before the first * only.
 func (p *planner) expand(s *dql.Select, b Bucket) ([][]byte, error) {
 	cacheKey := dql.Name(s)
 	if keys, ok := p.hits[cacheKey]; ok {
@@ -86,7 +91,7 @@ func (p *planner) expand(s *dql.Select, b Bucket) ([][]byte, error) {
 	}
 	var keys [][]byte
 	err := p.source.Metrics(p.ctx, b, prefix, func(key []byte) bool {
-		if matches(s.Metric.Parts, key) {
+		if p.opt.Compat || matches(s.Metric.Parts, key) {
 			keys = append(keys, bytes.Clone(key))
 		}
 		return int64(len(keys)) <= p.limits.MaxSeries
@@ -132,7 +137,10 @@ func (p *planner) leaf(pos int, b Bucket, key []byte, shift int64) (node, error)
 			// What has outlived the bucket cannot exist.
 			l.oldest = max(0, p.now/b.Resolution-b.TTL)
 		}
-		l.res, l.n, l.first = b.Resolution, l.end-l.pos, unknown
+		l.res, l.n, l.first, l.stop = b.Resolution, l.end-l.pos, unknown, l.end
+		if p.opt.Compat {
+			l.n -= l.cut()
+		}
 		l.form = p.shape(fmt.Sprintf("read %d %d %d %d", b.Resolution, shift, l.pos, l.end))
 		p.leaves = append(p.leaves, l)
 		if n := int64(len(p.leaves)); n > p.limits.MaxSeries {
@@ -143,73 +151,30 @@ func (p *planner) leaf(pos int, b Bucket, key []byte, shift int64) (node, error)
 		}
 		return l
 	})
+	p.describe(n, "read %s BUCKET %s, %d ms earlier", metric.Text(key), metric.Quoted(b.Name), shift)
 	return n, err
 }
 
 func (p *planner) window(fn opFunc, in node, span int64) node {
 	c := in.shared()
 	size := max(1, span/c.res)
-	return p.intern(fmt.Sprintf("window %d %d %d", fn, size, c.id), func() node {
-		c.refs++
+	n := p.intern(fmt.Sprintf("window %d %d %d", fn, size, c.id), func() node {
 		w := &window{in: in, fn: fn, size: size}
 		w.res, w.n = c.res*size, (c.n+size-1)/size
 		w.form = p.shape(fmt.Sprintf("window %d %d", size, c.form))
 		return w
-	})
+	}, in)
+	p.describe(n, "%s of %d", nameOf(kindWindow, fn), size)
+	return n
 }
 
 func (p *planner) scalar(pos int, fn opFunc, in node, constant float64) (node, error) {
 	if fn == fnDivide && constant == 0 {
 		return nil, p.errorAt(pos, nil, "division by the constant 0")
 	}
-	c := in.shared()
-	return p.intern(fmt.Sprintf("scalar %d %x %d", fn, constant, c.id), func() node {
-		c.refs++
-		return &scalar{common: common{res: c.res, n: c.n, form: c.form}, in: in, fn: fn, constant: constant}
-	}), nil
-}
-
-func (p *planner) confidence(in node) node {
-	c := in.shared()
-	return p.intern(fmt.Sprintf("confidence %d", c.id), func() node {
-		c.refs++
-		return &confidence{common: common{res: c.res, n: c.n, form: c.form}, in: in}
+	n := p.unary(in, fmt.Sprintf("scalar %d %x", fn, constant), func(c common) node {
+		return &scalar{common: c, in: in, fn: fn, constant: constant}
 	})
-}
-
-// combine plans one series from many; none gives none.
-func (p *planner) combine(pos int, fn opFunc, inputs []series) (value, error) {
-	v := value{typ: typeMetric}
-	if len(inputs) == 0 {
-		return v, nil
-	}
-	first := inputs[0].of.shared()
-	key := fmt.Appendf(nil, "combine %d", fn)
-	aligned, longest := true, int64(0)
-	for _, in := range inputs {
-		c := in.of.shared()
-		if c.res != first.res {
-			return v, p.errorAt(pos, nil, "Combination functions can't have mix resolutions as children. (%d ms and %d ms)", first.res, c.res)
-		}
-		aligned = aligned && c.form == first.form
-		longest = max(longest, c.n)
-		key = fmt.Appendf(key, " %d", c.id)
-	}
-	n := p.intern(string(key), func() node {
-		z := &combine{fn: fn, aligned: aligned}
-		z.res, z.n, z.form = first.res, longest, first.form
-		for _, in := range inputs {
-			in.of.shared().refs++
-			z.in = append(z.in, in.of)
-		}
-		if !aligned {
-			z.form = p.shape("of its own " + string(key))
-			z.pending = make([]block, len(inputs))
-			z.came = make([]int64, len(inputs))
-			p.buffers += len(inputs)
-		}
-		return z
-	})
-	v.series = []series{{of: n, key: inputs[0].key}}
-	return v, nil
+	p.describe(n, "%s %v", nameOf(kindScalar, fn), constant)
+	return n, nil
 }

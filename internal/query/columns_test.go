@@ -85,7 +85,9 @@ func compareColumns(t *rapid.T, text string, whole, got query.Series, width int,
 	}
 	scale := 0.0
 	for _, v := range whole.Values {
-		scale = max(scale, math.Abs(v))
+		if v == v {
+			scale = max(scale, math.Abs(v))
+		}
 	}
 	compareFloats(t, text+" min", got.Min, low, 0)
 	compareFloats(t, text+" max", got.Max, high, 0)

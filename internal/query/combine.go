@@ -7,17 +7,13 @@ import "fmt"
 //
 // Inputs of one form complete equally many values in a round and are folded
 // into the output one after the other, so that a thousand inputs need two
-// buffers. Others wait in pending until every input has come as far. An input
-// that ends early repeats its last value with confidence 0.
+// buffers. Others wait in the queue until every input has come as far.
 type combine struct {
 	common
-	in      []node
+	queue
 	fn      opFunc
 	aligned bool
-
-	pending []block // what came and was not used
-	came    []int64 // values that came
-	given   int64   // values given out
+	weights []float64 // of the confidences, with sum 1; nil for the plain mean
 }
 
 func (z *combine) needConfidence(want bool) {
@@ -26,14 +22,6 @@ func (z *combine) needConfidence(want bool) {
 			n.needConfidence(want)
 		}
 	}
-}
-
-func (z *combine) coverage() (set, slots int64) {
-	for _, n := range z.in {
-		a, b := n.coverage()
-		set, slots = set+a, slots+b
-	}
-	return set, slots
 }
 
 func (z *combine) next(x *executor, dst block) (block, error) {
@@ -46,12 +34,11 @@ func (z *combine) next(x *executor, dst block) (block, error) {
 	if err != nil {
 		return dst, err
 	}
-	z.given += int64(len(dst.v) - base)
 	k := float64(len(z.in))
 	if z.fn == fnAvg {
 		divideAll(dst.v[base:], k)
 	}
-	if z.conf {
+	if z.conf && z.weights == nil {
 		divideAll(dst.c[baseC:], k)
 	}
 	return dst, nil
@@ -69,13 +56,17 @@ func (z *combine) foldAligned(x *executor, dst block) (block, error) {
 	if err != nil {
 		return dst, err
 	}
-	for _, n := range z.in[1:] {
+	if z.conf {
+		z.weigh(0, dst.c[baseC:])
+	}
+	for i, n := range z.in[1:] {
 		in, err := x.pull(n, x.scratch())
 		if err != nil {
 			return dst, err
 		}
 		z.fold(dst.v[base:], in.v)
 		if z.conf {
+			z.weigh(i+1, in.c)
 			addAll(dst.c[baseC:], in.c)
 		}
 		x.release(in)
@@ -83,72 +74,39 @@ func (z *combine) foldAligned(x *executor, dst block) (block, error) {
 	return dst, nil
 }
 
+// weigh multiplies the confidences of input i with their weight.
+func (z *combine) weigh(i int, c []float64) {
+	if z.weights == nil {
+		return
+	}
+	for j := range c {
+		c[j] *= z.weights[i]
+	}
+}
+
 func (z *combine) foldPending(x *executor, dst block) (block, error) {
-	ready := z.n - z.given
-	for i, n := range z.in {
-		before := len(z.pending[i].v)
-		var err error
-		if z.pending[i], err = x.pull(n, z.pending[i]); err != nil {
-			return dst, err
-		}
-		z.came[i] += int64(len(z.pending[i].v) - before)
-		if z.came[i] < n.shared().n {
-			ready = min(ready, int64(len(z.pending[i].v)))
-		}
+	ready, err := z.queue.fill(x, z.n, z.conf)
+	if err != nil {
+		return dst, err
 	}
 	base, baseC := len(dst.v), len(dst.c)
 	for i := range z.in {
-		b := z.padded(i, int(ready))
+		b := z.head(i, ready)
+		if z.conf {
+			z.weigh(i, b.c)
+		}
 		if i == 0 {
-			dst.v = append(dst.v, b.v[:ready]...)
-			if z.conf {
-				dst.c = append(dst.c, b.c[:ready]...)
-			}
+			dst.v = append(dst.v, b.v...)
+			dst.c = append(dst.c, b.c...)
 		} else {
-			z.fold(dst.v[base:], b.v[:ready])
+			z.fold(dst.v[base:], b.v)
 			if z.conf {
-				addAll(dst.c[baseC:], b.c[:ready])
+				addAll(dst.c[baseC:], b.c)
 			}
 		}
-		z.keep(i, b, int(ready))
+		z.drop(i, ready)
 	}
 	return dst, nil
-}
-
-// padded returns what is pending of input i, at least n values. Only an input
-// that has ended may need padding.
-func (z *combine) padded(i, n int) block {
-	b := z.pending[i]
-	for len(b.v) < n {
-		last := 0.0
-		if len(b.v) > 0 {
-			last = b.v[len(b.v)-1]
-		}
-		b.v = append(b.v, last)
-		if z.conf {
-			b.c = append(b.c, 0)
-		}
-	}
-	return b
-}
-
-// keep takes n used values from the pending ones. Of an input that has ended
-// the last value stays, because padding repeats it.
-func (z *combine) keep(i int, b block, n int) {
-	ended := z.came[i] == z.in[i].shared().n
-	if ended && n == len(b.v) && n > 0 {
-		n--
-		if z.conf {
-			b.c[n] = 0
-		}
-	}
-	b.v = b.v[:copy(b.v, b.v[n:])]
-	if z.conf {
-		b.c = b.c[:copy(b.c, b.c[n:])]
-	} else {
-		b.c = b.c[:0]
-	}
-	z.pending[i] = b
 }
 
 func addAll(dst, v []float64) {

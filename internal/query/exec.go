@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"dalmatiner/internal/point"
 )
@@ -32,11 +33,15 @@ type executor struct {
 	words []uint64 // what leaves read into
 	free  []block  // scratch blocks not in use
 	out   []block
+	ranks []block // of TOP and BOTTOM: one value per root
 	stats Stats
+
+	now   func() time.Time
+	below time.Duration // of what the running node pulled, for the plan
 }
 
-func newExecutor(ctx context.Context, source Source, p *planner) *executor {
-	return &executor{ctx: ctx, source: source, plan: p, out: make([]block, len(p.roots))}
+func newExecutor(ctx context.Context, e *Engine, p *planner) *executor {
+	return &executor{ctx: ctx, source: e.Source, now: e.Now, plan: p, out: make([]block, len(p.roots)), ranks: make([]block, len(p.ranks))}
 }
 
 func (x *executor) run() error {
@@ -70,6 +75,12 @@ func (x *executor) run() error {
 				x.out[i] = x.out[i].empty()
 			}
 		}
+		for i, n := range x.plan.ranks {
+			var err error
+			if x.ranks[i], err = x.pull(n, x.ranks[i]); err != nil {
+				return err
+			}
+		}
 	}
 	for _, l := range x.plan.leaves {
 		x.stats.Reads++
@@ -82,15 +93,10 @@ func (x *executor) run() error {
 // roundLength returns the finest resolution read and how many of its slots a
 // round has.
 func (p *planner) roundLength() (res, slots int64) {
-	res, buffers, longest := p.leaves[0].res, p.buffers, int64(0)
+	res, buffers, longest := p.leaves[0].res, p.rounds(), int64(0)
 	for _, l := range p.leaves {
 		res = min(res, l.res)
 		longest = max(longest, l.n)
-	}
-	for _, n := range p.nodes {
-		if n.shared().refs > 1 {
-			buffers++
-		}
 	}
 	slots = p.slots
 	if buffers > 0 {
@@ -100,16 +106,27 @@ func (p *planner) roundLength() (res, slots int64) {
 	return res, min(slots, (longest/chunkSlots+2)*chunkSlots)
 }
 
+// rounds returns how many series hold their values of a round.
+func (p *planner) rounds() int {
+	n := p.buffers
+	for _, node := range p.nodes {
+		if node.shared().refs > 1 {
+			n++
+		}
+	}
+	return n
+}
+
 // pull appends the outputs of n for this round to dst. A node with several
 // consumers computes them once.
 func (x *executor) pull(n node, dst block) (block, error) {
 	c := n.shared()
 	if c.refs == 1 {
-		return n.next(x, dst)
+		return x.advance(n, dst)
 	}
 	if c.round != x.round {
 		var err error
-		if c.buf, err = n.next(x, c.buf.empty()); err != nil {
+		if c.buf, err = x.advance(n, c.buf.empty()); err != nil {
 			return dst, err
 		}
 		c.round = x.round
@@ -135,8 +152,9 @@ func (x *executor) release(b block) { x.free = append(x.free, b) }
 // results returns the series in order. Values lose the lowest bit of their
 // fraction, as every float does that passes through a point.
 func (x *executor) results() []Series {
-	list := make([]Series, len(x.out))
-	for i, r := range x.plan.roots {
+	var list []Series
+	for _, i := range x.chosen() {
+		r := x.plan.roots[i]
 		c := r.of.shared()
 		s := Series{Name: r.name, Resolution: c.res, Values: x.out[i].v, Confidence: x.out[i].c, Metadata: r.meta}
 		if r.columns != nil {
@@ -150,10 +168,10 @@ func (x *executor) results() []Series {
 		truncate(s.Values)
 		truncate(s.Min)
 		truncate(s.Max)
-		list[i] = s
 		if set, slots := r.of.coverage(); slots > 0 {
-			list[i].Coverage = float64(set) / float64(slots)
+			s.Coverage = float64(set) / float64(slots)
 		}
+		list = append(list, s)
 	}
 	return list
 }

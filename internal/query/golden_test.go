@@ -62,6 +62,7 @@ type script struct {
 	engine *query.Engine
 	now    int64
 	rounds int64 // slots in a round; 0 = as in production
+	both   bool  // with compat, too
 }
 
 // runScript returns text with the results of its queries filled in.
@@ -85,7 +86,12 @@ func runScript(t *testing.T, text string) string {
 			q = append(q, lines[i])
 			out.WriteString(lines[i] + "\n")
 		}
-		out.WriteString("----\n" + s.query(strings.Join(q, "\n")))
+		text := strings.Join(q, "\n")
+		result := s.query(text, query.Options{})
+		out.WriteString("----\n" + result)
+		if old := s.query(text, query.Options{Compat: true}); s.both && old != result {
+			out.WriteString("---- compat\n" + old)
+		}
 		for ; i+1 < len(lines) && lines[i+1] != ""; i++ {
 		}
 	}
@@ -104,12 +110,14 @@ func (s *script) command(words []string) {
 	switch {
 	case words[0] == "now" && len(words) == 2:
 		s.now = s.number(words[1])
+	case words[0] == "compat" && len(words) == 1:
+		s.both = true
 	case words[0] == "rounds" && len(words) == 2:
 		s.rounds = s.number(words[1])
 	case words[0] == "bucket" && len(words) == 4:
 		s.source.addBucket(words[1], s.number(words[2]), s.number(words[3]))
-	case words[0] == "limits" && len(words) == 4:
-		s.engine.Limits = query.Limits{MaxPoints: s.number(words[1]), MaxSeries: s.number(words[2]), MaxOutput: s.number(words[3])}
+	case words[0] == "limits" && len(words) == 5:
+		s.engine.Limits = query.Limits{MaxPoints: s.number(words[1]), MaxSeries: s.number(words[2]), MaxOutput: s.number(words[3]), MaxMemory: s.number(words[4])}
 	case words[0] == "load" && len(words) >= 5 && words[3][0] == '@':
 		q, err := dql.Parse("SELECT " + words[2] + " BUCKET x LAST 1s")
 		if err != nil {
@@ -158,8 +166,8 @@ func (s *script) float(text string) float64 {
 	return f
 }
 
-func (s *script) query(text string) string {
-	r, err := s.engine.WithRounds(s.rounds).Query(context.Background(), text, query.Options{})
+func (s *script) query(text string, opt query.Options) string {
+	r, err := s.engine.WithRounds(s.rounds).Query(context.Background(), text, opt)
 	if err != nil {
 		kind := "error"
 		for name, target := range map[string]error{

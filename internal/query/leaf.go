@@ -22,9 +22,11 @@ type leaf struct {
 
 	pos, end int64 // slots not yet given out
 	oldest   int64 // slots before this one cannot be set
-	first    int64 // first set slot of the range; end if there is none
+	stop     int64 // end of the piece at pos: end, or before it where reads begin anew
+	first    int64 // first set slot of the piece; stop if there is none
 	carry    float64
 	set      int64
+	asked    int64 // slots asked of the source
 }
 
 func (l *leaf) needConfidence(want bool) { l.enter(want) }
@@ -36,10 +38,21 @@ func (l *leaf) next(x *executor, dst block) (block, error) {
 	if !x.final {
 		until = min(until, max(l.pos, max(1, x.bound-l.shift)/l.res))
 	}
-	n := until - l.pos
-	if n == 0 {
-		return dst, nil
+	for l.pos < until {
+		var err error
+		if dst, err = l.upTo(x, dst, min(until, l.stop)); err != nil {
+			return dst, err
+		}
+		if l.pos == l.stop && l.stop < l.end {
+			l.nextPiece()
+		}
 	}
+	return dst, nil
+}
+
+// upTo appends the slots up to until, which belong to one piece.
+func (l *leaf) upTo(x *executor, dst block, until int64) (block, error) {
+	n := until - l.pos
 	words := x.words[:n]
 	read := false
 	if l.first == unknown {
@@ -77,12 +90,12 @@ func (l *leaf) findFirst(x *executor, words []uint64) error {
 			}
 		}
 		from += int64(len(words))
-		from = min(max(from, l.oldest), l.end)
-		if from == l.end {
-			l.first = l.end
+		from = min(max(from, l.oldest), l.stop)
+		if from == l.stop {
+			l.first = l.stop
 			return nil
 		}
-		words = x.words[:min(int64(len(x.words)), l.end-from)]
+		words = x.words[:min(int64(len(x.words)), l.stop-from)]
 		if err := l.read(x, from, words); err != nil {
 			return err
 		}
@@ -106,6 +119,7 @@ func (l *leaf) read(x *executor, from int64, words []uint64) error {
 			return fmt.Errorf("read %s of bucket %s: %w", metric.Text(l.key), metric.Quoted(l.bucket.Name), err)
 		}
 		x.stats.PointsRead += int64(n)
+		l.asked += int64(n)
 		words, from = words[n:], from+int64(n)
 	}
 	return nil

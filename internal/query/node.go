@@ -1,5 +1,7 @@
 package query
 
+import "time"
+
 // block is a run of values with, where the plan needs them, the confidences
 // of the same values. Both grow by appending.
 type block struct {
@@ -33,8 +35,15 @@ type common struct {
 	res  int64 // ms per output
 	n    int64 // outputs in all
 	form int   // nodes of equal form complete equally many outputs each round
-	refs int   // consumers
-	conf bool  // confidences are wanted
+	// piece is after how many outputs the reads below began anew, as the
+	// original's do; 0 = never.
+	piece int64
+	conf  bool // confidences are wanted
+
+	refs   int    // consumers
+	inputs []node // what it pulls
+	what   string // its name in the plan, if that is asked for
+	took   time.Duration
 
 	seen  bool // needConfidence was here
 	round int  // that buf belongs to; rounds count from 1

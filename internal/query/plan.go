@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"dalmatiner/internal/dql"
@@ -25,12 +24,15 @@ type planner struct {
 	shapes  map[string]int
 	leaves  []*leaf
 	opt     Options
+	explain bool
 	buffers int   // series that hold a piece each while a round runs
 	slots   int64 // most slots in a round
 
 	roots  []root
-	points int64 // to read
-	output int64 // in the result
+	ranks  []node // of TOP and BOTTOM, one per root
+	held   int64  // bytes that functions hold
+	points int64  // to read
+	output int64  // in the result
 }
 
 // root is a series of the result.
@@ -51,9 +53,11 @@ type series struct {
 // value is a planned expression: series, or a constant.
 type value struct {
 	typ    argType
-	series []series // of typeMetric; hits of a pattern in order of their keys
+	pos    int      // of a constant
+	series []series // of typeMetric and typeHistogram; hits of a pattern in order of their keys
 	number float64
 	span   int64 // ms, of typeTime
+	word   string
 }
 
 func newPlanner(ctx context.Context, e *Engine, q *dql.Query, opt Options, now int64) (*planner, error) {
@@ -61,13 +65,13 @@ func newPlanner(ctx context.Context, e *Engine, q *dql.Query, opt Options, now i
 	if zone == nil {
 		zone = time.UTC
 	}
-	start, end, err := TimeRange(q, now, zone)
+	start, end, err := TimeRange(q, now, zone, opt.Compat)
 	slots := e.roundSlots
 	if slots == 0 {
 		slots = roundSlots
 	}
 	return &planner{
-		slots: slots, opt: opt,
+		slots: slots, opt: opt, explain: opt.Explain || q.Explain,
 		ctx: ctx, source: e.Source, q: q, now: now, start: start, end: end,
 		limits:  e.Limits.orDefault().stricter(opt.Limits),
 		buckets: make(map[string]Bucket),
@@ -94,18 +98,26 @@ func (p *planner) plan() error {
 	if w := p.opt.Width; w > MaxWidth {
 		return p.limit(0, "columns per series", int64(w), MaxWidth, "ask for a smaller width")
 	}
-	if l := p.q.Limit; l != nil {
-		return p.unsupported(l.Pos, map[bool]string{false: "TOP", true: "BOTTOM"}[l.Bottom])
-	}
 	for i := range p.q.Fields {
 		if err := p.field(&p.q.Fields[i]); err != nil {
+			return err
+		}
+	}
+	if l := p.q.Limit; l != nil {
+		if err := p.top(l); err != nil {
 			return err
 		}
 	}
 	for _, r := range p.roots {
 		r.of.needConfidence(p.opt.Confidence)
 	}
-	return nil
+	for _, n := range p.ranks {
+		n.needConfidence(false)
+	}
+	if len(p.roots) == 0 {
+		return nil
+	}
+	return p.checkMemory(0, p.memory())
 }
 
 func (p *planner) field(f *dql.Field) error {
@@ -113,7 +125,14 @@ func (p *planner) field(f *dql.Field) error {
 	if err != nil {
 		return err
 	}
-	if v.typ != typeMetric {
+	switch v.typ {
+	case typeMetric:
+	case typeHistogram:
+		if p.opt.Compat {
+			return nil
+		}
+		return p.errorAt(f.Expr.Pos(), nil, "a histogram cannot be a result: ask for a number of it, as with percentile(…, 99.0)")
+	default:
 		return p.errorAt(f.Expr.Pos(), nil, "a field must be a series, this is a constant (%v)", v.typ)
 	}
 	n := namer{p: p, f: f}
@@ -151,9 +170,11 @@ func (p *planner) expr(e dql.Expr) (value, error) {
 		if n.Whole {
 			t = typeInteger
 		}
-		return value{typ: t, number: n.Value}, nil
+		return value{typ: t, number: n.Value, pos: n.Pos()}, nil
 	case *dql.Duration:
-		return value{typ: typeTime, span: n.Milliseconds()}, nil
+		return value{typ: typeTime, span: n.Milliseconds(), pos: n.Pos()}, nil
+	case *dql.Word:
+		return value{typ: typeWord, word: n.Text, pos: n.Pos()}, nil
 	case *dql.Select:
 		return p.selectMetrics(n, 0)
 	case *dql.Shift:
@@ -173,69 +194,6 @@ func (p *planner) expr(e dql.Expr) (value, error) {
 	panic(fmt.Sprintf("query: expression of type %T", e))
 }
 
-func (p *planner) call(c *dql.Call) (value, error) {
-	var types []argType
-	var inputs []series
-	var constant value
-	for _, a := range c.Args {
-		v, err := p.expr(a)
-		if err != nil {
-			return value{}, err
-		}
-		types = append(types, v.typ)
-		if v.typ == typeMetric {
-			inputs = append(inputs, v.series...)
-		} else {
-			constant = v
-		}
-	}
-	f, ok := lookupFunction(c.Name, types)
-	if !ok {
-		return value{}, p.unrecognised(c, types)
-	}
-	switch f.kind {
-	case kindWindow:
-		return p.each(inputs, func(n node) (node, error) { return p.window(f.fn, n, constant.span), nil })
-	case kindScalar:
-		return p.each(inputs, func(n node) (node, error) { return p.scalar(c.Pos(), f.fn, n, constant.number) })
-	case kindConfidence:
-		return p.each(inputs, func(n node) (node, error) { return p.confidence(n), nil })
-	case kindCombine:
-		return p.combine(c.Pos(), f.fn, inputs)
-	}
-	return value{}, p.unsupported(c.Pos(), fmt.Sprintf("%s(%s)", f.name, f.args))
-}
-
-func (p *planner) unrecognised(c *dql.Call, types []argType) error {
-	var args, known []string
-	for _, t := range types {
-		args = append(args, t.String())
-	}
-	for _, f := range functions {
-		if f.name == c.Name {
-			known = append(known, fmt.Sprintf("%s(%s)", f.name, f.args))
-		}
-	}
-	msg := fmt.Sprintf("Not recognized function %s(%s).", c.Name, strings.Join(args, ", "))
-	if known != nil {
-		msg += " There is " + strings.Join(known, ", ") + "."
-	}
-	return p.errorAt(c.Pos(), nil, "%s", msg)
-}
-
-// each applies a function of one series to every series of a value.
-func (p *planner) each(inputs []series, fn func(node) (node, error)) (value, error) {
-	v := value{typ: typeMetric, series: make([]series, len(inputs))}
-	for i, s := range inputs {
-		n, err := fn(s.of)
-		if err != nil {
-			return v, err
-		}
-		v.series[i] = series{of: n, key: s.key}
-	}
-	return v, nil
-}
-
 func (p *planner) binary(b *dql.Binary) (value, error) {
 	l, err := p.expr(b.L)
 	if err != nil {
@@ -249,6 +207,11 @@ func (p *planner) binary(b *dql.Binary) (value, error) {
 		fn := map[byte]opFunc{'+': fnSum, '-': fnDiff, '*': fnProduct, '/': fnQuotient}[b.Op]
 		return p.combine(b.Pos(), fn, append(l.series[:len(l.series):len(l.series)], r.series...))
 	}
+	for _, v := range []value{l, r} {
+		if !typeNumber.takes(v.typ) && v.typ != typeMetric {
+			return value{}, p.unrecognised(b.Pos(), b.Function(), []argType{l.typ, r.typ})
+		}
+	}
 	fn := map[byte]opFunc{'+': fnAdd, '-': fnSub, '*': fnMul, '/': fnDivide}[b.Op]
 	in, constant := l.series, r.number
 	if r.typ == typeMetric {
@@ -260,5 +223,5 @@ func (p *planner) binary(b *dql.Binary) (value, error) {
 			fn = fnDivideInto
 		}
 	}
-	return p.each(in, func(n node) (node, error) { return p.scalar(b.Pos(), fn, n, constant) })
+	return p.each(in, typeMetric, func(n node) (node, error) { return p.scalar(b.Pos(), fn, n, constant) })
 }

@@ -50,6 +50,18 @@ func (s *scalar) next(x *executor, dst block) (block, error) {
 		for i := range v {
 			v[i] = c / divisor(v[i])
 		}
+	case fnClampLow:
+		for i := range v {
+			if v[i] < c {
+				v[i] = c
+			}
+		}
+	case fnClampHigh:
+		for i := range v {
+			if v[i] > c {
+				v[i] = c
+			}
+		}
 	default:
 		panic(fmt.Sprintf("query: scalar function %d", s.fn))
 	}

@@ -112,7 +112,11 @@ func (g *generator) query() string {
 	}
 	span := fmt.Sprintf("%d%s", rapid.IntRange(-1, 900).Draw(g.t, "span"), g.oneOf("ms", "s", "s", "s"))
 	times := g.oneOf("LAST "+span, "AFTER "+at()+" FOR "+span, "BEFORE "+at()+" FOR "+span, "BETWEEN "+at()+" AND "+at())
-	return "SELECT " + strings.Join(fields, ", ") + " " + times
+	text := "SELECT " + strings.Join(fields, ", ") + " " + times
+	if g.exact && rapid.IntRange(0, 3).Draw(g.t, "limit") == 0 {
+		text += g.oneOf(" TOP ", " BOTTOM ") + g.oneOf("1", "2", "3") + " BY " + g.oneOf("max()", "sum()", "median()", "percentile(0.2)", "last()", "count()")
+	}
+	return text
 }
 
 func (g *generator) selector() string {
@@ -127,9 +131,9 @@ func (g *generator) expr(depth int) string {
 	if depth == 0 {
 		return g.selector()
 	}
-	kinds := []string{"select", "window", "window", "list", "binary", "scalar"}
+	kinds := []string{"select", "window", "window", "list", "binary", "scalar", "sharp", "sharp", "sharp", "smooth"}
 	if !g.exact {
-		kinds = append(kinds, "avg", "quotient", "divide", "into", "confidence")
+		kinds = append(kinds, "avg", "quotient", "divide", "into", "confidence", "rounding", "rounding")
 	}
 	sub := func() string { return g.expr(rapid.IntRange(0, depth-1).Draw(g.t, "depth")) }
 	number := g.oneOf("2", "-3", "0.5", "1")
@@ -140,6 +144,16 @@ func (g *generator) expr(depth int) string {
 			return fmt.Sprintf("%s(m.%s BUCKET b, 7s)", g.oneOf("min", "max", "sum", "count"), g.oneOf("0", "1", "*"))
 		}
 		return fmt.Sprintf("%s(%s, %d%s)", g.oneOf("min", "max", "sum", "count"), sub(), rapid.IntRange(1, 40).Draw(g.t, "n"), g.oneOf("s", "s", "s", "m"))
+	case "sharp":
+		// Where a rounding error can be a leap there must be none before.
+		if g.exact {
+			return g.sharp(sub())
+		}
+		return g.sharp(g.selector())
+	case "smooth":
+		return g.smooth(sub())
+	case "rounding":
+		return g.rounding(sub())
 	case "avg":
 		return fmt.Sprintf("avg(%s, %ds)", sub(), rapid.IntRange(1, 100).Draw(g.t, "n"))
 	case "list":

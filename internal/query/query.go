@@ -8,7 +8,6 @@ package query
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"dalmatiner/internal/dql"
@@ -55,38 +54,6 @@ var ErrNoResults = errors.New("No results were returned for the query.")
 // engine does not run.
 var ErrUnsupported = errors.New("not supported yet")
 
-// LimitError is a query refused for its size. It is wrapped in a *dql.Error
-// that tells the place.
-type LimitError struct {
-	What       string // what is too much, as in "points to read"
-	Got, Limit int64  // Got is a lower bound
-	Remedy     string
-}
-
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("the query has at least %d %s, the limit is %d: %s", e.Got, e.What, e.Limit, e.Remedy)
-}
-
-// Limits bound what one query costs. Fields that are 0 stand for the default.
-type Limits struct {
-	// MaxPoints bounds the slots of the ranges read, whether or not they can
-	// be set: filling a gap costs CPU time like reading. The default is 500
-	// million, a few seconds of one core, or 15 series for a year at one
-	// second.
-	MaxPoints int64
-	// MaxSeries bounds the series read: planning and seeks. Default 100,000.
-	MaxSeries int64
-	// MaxOutput bounds the points in the result: memory, 8 bytes each, and
-	// several times that as JSON. Default 5 million.
-	MaxOutput int64
-}
-
-const (
-	defaultMaxPoints = 500_000_000
-	defaultMaxSeries = 100_000
-	defaultMaxOutput = 5_000_000
-)
-
 // Engine runs queries. It has no state of its own: the fields are set before
 // use, and any number of queries may run at once.
 type Engine struct {
@@ -102,6 +69,14 @@ type Engine struct {
 type Options struct {
 	// Limits replaces the engine's limits where it is stricter.
 	Limits Limits
+
+	// Compat gives the answers of the original where it is only probable that
+	// nobody wanted them; docs/dql.md lists them.
+	Compat bool
+
+	// Explain is the prefix EXPLAIN of a query: its plan is asked for, with
+	// what running it cost.
+	Explain bool
 
 	// Confidence asks for the confidences of the values, which tell filled
 	// gaps from points. It doubles the memory of the result.
@@ -119,6 +94,7 @@ type Result struct {
 	QueryTime time.Duration
 	Series    []Series // in the order of the fields; hits of a pattern by key
 	Stats     Stats
+	Plan      *Plan // of EXPLAIN, which runs the query and keeps no series; else nil
 }
 
 // Series is one series of a result. The time of Values[i] is the result's
@@ -147,7 +123,11 @@ type Stats struct {
 // caller's.
 func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, error) {
 	began := e.Now()
-	q, err := dql.Parse(text)
+	parse := dql.Parse
+	if opt.Compat {
+		parse = dql.ParseCompat
+	}
+	q, err := parse(text)
 	if err != nil {
 		return nil, err
 	}
@@ -161,40 +141,16 @@ func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, 
 	if len(p.roots) == 0 {
 		return nil, ErrNoResults
 	}
-	x := newExecutor(ctx, e.Source, p)
+	x := newExecutor(ctx, e, p)
 	if err := x.run(); err != nil {
 		return nil, err
 	}
-	res := &Result{Start: p.start, Series: x.results(), Stats: x.stats}
+	res := &Result{Start: p.start, Stats: x.stats}
+	if p.explain {
+		res.Plan = x.explained()
+	} else if res.Series = x.results(); len(res.Series) == 0 {
+		return nil, ErrNoResults
+	}
 	res.QueryTime = e.Now().Sub(began)
 	return res, nil
-}
-
-func (l Limits) orDefault() Limits {
-	pick := func(v, def int64) int64 {
-		if v > 0 {
-			return v
-		}
-		return def
-	}
-	return Limits{
-		MaxPoints: pick(l.MaxPoints, defaultMaxPoints),
-		MaxSeries: pick(l.MaxSeries, defaultMaxSeries),
-		MaxOutput: pick(l.MaxOutput, defaultMaxOutput),
-	}
-}
-
-// stricter returns the lower of each limit; both are complete or zero.
-func (l Limits) stricter(o Limits) Limits {
-	pick := func(a, b int64) int64 {
-		if b > 0 && b < a {
-			return b
-		}
-		return a
-	}
-	return Limits{
-		MaxPoints: pick(l.MaxPoints, o.MaxPoints),
-		MaxSeries: pick(l.MaxSeries, o.MaxSeries),
-		MaxOutput: pick(l.MaxOutput, o.MaxOutput),
-	}
 }

@@ -13,13 +13,13 @@ const maxTime = 253402300799999
 
 // TimeRange returns the range [start, end) of a query in unix ms. Times below
 // 1 and spans below 1 ms are raised to 1. Dates without a zone are in the one
-// given.
-func TimeRange(q *dql.Query, now int64, zone *time.Location) (start, end int64, err error) {
+// given. With compat a span AGO is the beginning of time, as in the original.
+func TimeRange(q *dql.Query, now int64, zone *time.Location, compat bool) (start, end int64, err error) {
 	r := q.Range
 	if r.Kind == dql.RangeLast {
 		return clampTime(now - span(r.Span)), clampTime(now), nil
 	}
-	from, err := instant(q, r.From, now, zone)
+	from, err := instant(q, r.From, now, zone, compat)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -29,7 +29,7 @@ func TimeRange(q *dql.Query, now int64, zone *time.Location) (start, end int64, 
 	case dql.RangeBefore:
 		return clampTime(from - span(r.Span)), from, nil
 	}
-	to, err := instant(q, r.To, now, zone)
+	to, err := instant(q, r.To, now, zone, compat)
 	return min(from, to), max(from, to), err
 }
 
@@ -37,10 +37,12 @@ func span(d *dql.Duration) int64 { return max(1, d.Milliseconds()) }
 
 func clampTime(ms int64) int64 { return min(max(ms, 1), maxTime) }
 
-func instant(q *dql.Query, i *dql.Instant, now int64, zone *time.Location) (int64, error) {
+func instant(q *dql.Query, i *dql.Instant, now int64, zone *time.Location, compat bool) (int64, error) {
 	switch {
 	case i.Now:
 		return clampTime(now), nil
+	case i.Ago != nil && compat:
+		return clampTime(min(1, now-i.Ago.Milliseconds())), nil
 	case i.Ago != nil:
 		return clampTime(now - i.Ago.Milliseconds()), nil
 	case i.Date != "":

@@ -3,8 +3,8 @@
 // section 6) after the other. It exists to be compared with the engine and
 // knows no limits.
 //
-// It evaluates expressions of direct and wildcard selectors with min, max,
-// sum, avg and count over time, the combinators, arithmetic and confidence.
+// It evaluates expressions of direct and wildcard selectors with all functions,
+// and TOP and BOTTOM.
 package reference
 
 import (
@@ -32,6 +32,8 @@ type Series struct {
 	// Scale is the greatest magnitude among the values that the series was
 	// computed from: what rounding errors are relative to.
 	Scale float64
+
+	hidden bool // topk or bottomk shows none of its values
 }
 
 // ErrMixedResolutions is returned for a combination of series of different
@@ -46,7 +48,7 @@ func Evaluate(ctx context.Context, src query.Source, text string, now time.Time)
 		return nil, err
 	}
 	e := evaluator{ctx: ctx, src: src}
-	if e.start, e.end, err = query.TimeRange(q, now.UnixMilli(), time.UTC); err != nil {
+	if e.start, e.end, err = query.TimeRange(q, now.UnixMilli(), time.UTC, false); err != nil {
 		return nil, err
 	}
 	var list []Series
@@ -56,6 +58,10 @@ func Evaluate(ctx context.Context, src query.Source, text string, now time.Time)
 			return nil, err
 		}
 		list = append(list, s...)
+	}
+	list = slices.DeleteFunc(list, func(s Series) bool { return s.hidden })
+	if q.Limit != nil {
+		list = limit(list, q.Limit)
 	}
 	for i := range list {
 		for j, v := range list[i].Values {
@@ -111,7 +117,7 @@ func (e *evaluator) binary(b *dql.Binary) ([]Series, error) {
 	if err != nil {
 		return nil, err
 	}
-	return combine(b.Function(), in)
+	return combine(b.Function(), in, 0)
 }
 
 // operate computes l op r; division by 0 counts as division by 1.
@@ -130,31 +136,60 @@ func operate(op byte, l, r float64) float64 {
 	return l / r
 }
 
+// call applies a function. Histograms are evaluated with the number that is
+// asked of them.
 func (e *evaluator) call(c *dql.Call) ([]Series, error) {
-	switch last := c.Args[len(c.Args)-1].(type) {
-	case *dql.Duration:
-		in, err := e.eval(c.Args[0])
-		for i := range in {
-			in[i] = window(c.Name, in[i], last.Milliseconds())
-		}
-		return in, err
-	case *dql.Number:
-		in, err := e.eval(c.Args[0])
-		op := map[string]byte{"add": '+', "sub": '-', "mul": '*', "divide": '/'}[c.Name]
-		return mapAll(in, func(v float64) float64 { return operate(op, v, last.Value) }), err
+	if h, ok := c.Args[0].(*dql.Call); ok && h.Name == "histogram" {
+		return e.histogram(c, h)
 	}
-	in, err := e.evalAll(c.Args...)
+	var args []dql.Expr
+	var numbers []float64
+	span, word := int64(0), ""
+	for _, a := range c.Args {
+		switch n := a.(type) {
+		case *dql.Duration:
+			span = n.Milliseconds()
+		case *dql.Number:
+			numbers = append(numbers, n.Value)
+		case *dql.Word:
+			word = n.Text
+		default:
+			args = append(args, a)
+		}
+	}
+	in, err := e.evalAll(args...)
 	if err != nil {
 		return nil, err
 	}
-	if c.Name == "confidence" {
+	switch {
+	case transforms[c.Name] && (span == 0 || moving[c.Name]):
 		for i := range in {
-			in[i].Values = in[i].Confidence
-			in[i].Confidence = slices.Repeat([]float64{1}, len(in[i].Values))
+			in[i] = transform(c.Name, in[i], numbers, span, word)
 		}
 		return in, nil
+	case span != 0:
+		for i := range in {
+			in[i] = window(c.Name, in[i], span, numbers)
+		}
+		return in, nil
+	case c.Name == "topk" || c.Name == "bottomk":
+		return topk(c.Name, in, int(numbers[0]))
+	case c.Name == "quantile":
+		return combine(c.Name, in, numbers[0])
+	case len(numbers) == 1:
+		return mapAll(in, func(v float64) float64 { return arithmetic(c.Name, v, numbers[0]) }), nil
 	}
-	return combine(c.Name, in)
+	return combine(c.Name, in, 0)
+}
+
+func arithmetic(name string, v, c float64) float64 {
+	switch name {
+	case "min":
+		return clamp(v, c, func(a, b float64) bool { return a > b })
+	case "max":
+		return clamp(v, c, func(a, b float64) bool { return a < b })
+	}
+	return operate(map[string]byte{"add": '+', "sub": '-', "mul": '*', "multiply": '*', "divide": '/'}[name], v, c)
 }
 
 func mapAll(in []Series, f func(float64) float64) []Series {
@@ -162,14 +197,25 @@ func mapAll(in []Series, f func(float64) float64) []Series {
 		for j, v := range in[i].Values {
 			in[i].Values[j] = f(v)
 		}
+		in[i].hidden = false
 		in[i].rescale()
 	}
 	return in
 }
 
+// clamp returns c where v is beyond it.
+func clamp(v, c float64, beyond func(a, b float64) bool) float64 {
+	if beyond(v, c) {
+		return c
+	}
+	return v
+}
+
 func (s *Series) rescale() {
 	for _, v := range s.Values {
-		s.Scale = max(s.Scale, math.Abs(v))
+		if !math.IsNaN(v) {
+			s.Scale = max(s.Scale, math.Abs(v))
+		}
 	}
 }
 

@@ -1,49 +1,32 @@
 package reference
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // window applies an aggregate over time, chunk by chunk.
-func window(name string, in Series, span int64) Series {
+func window(name string, in Series, span int64, numbers []float64) Series {
 	c := int(max(1, span/in.Resolution))
 	out := in
 	out.Resolution = in.Resolution * int64(c)
-	out.Values, out.Confidence = nil, nil
+	out.Values, out.Confidence, out.hidden = nil, nil, false
 	for i := 0; i < len(in.Values); i += c {
 		end := min(i+c, len(in.Values))
-		values, sure := in.Values[i:end], in.Confidence[i:end]
-		out.Values = append(out.Values, aggregate(name, values, sure, c))
-		out.Confidence = append(out.Confidence, sum(sure)/float64(c))
-		out.Scale = max(out.Scale, float64(c)*in.Scale)
+		w := chunk{values: in.Values[i:end], sure: in.Confidence[i:end], c: c, seconds: float64(in.Resolution) / 1000}
+		w.before = in.Values[:i]
+		if len(numbers) > 0 {
+			w.number = numbers[0]
+		}
+		v, sure := w.aggregate(name)
+		out.Values = append(out.Values, v)
+		out.Confidence = append(out.Confidence, sure)
+	}
+	out.Scale = float64(c) * in.Scale
+	if name == "variance" || name == "stddev" {
+		out.Scale *= in.Scale + 1
+	}
+	if name == "rate" {
+		out.Scale /= min(1, float64(in.Resolution)/1000)
 	}
 	return out
-}
-
-func aggregate(name string, values, sure []float64, c int) float64 {
-	switch name {
-	case "sum", "avg":
-		full := slices.Clone(values)
-		for len(full) < c {
-			full = append(full, full[len(full)-1])
-		}
-		if name == "sum" {
-			return sum(full)
-		}
-		return sum(full) / float64(c)
-	case "min":
-		return extreme(values, func(a, b float64) bool { return a < b })
-	case "max":
-		return extreme(values, func(a, b float64) bool { return a > b })
-	}
-	n := 0.0
-	for _, s := range sure {
-		if s > 0 {
-			n++
-		}
-	}
-	return n
 }
 
 func sum(values []float64) float64 {
@@ -68,7 +51,7 @@ func extreme(values []float64, better func(a, b float64) bool) float64 {
 
 // combine applies a combinator. A shorter series repeats its last value with
 // confidence 0.
-func combine(name string, in []Series) ([]Series, error) {
+func combine(name string, in []Series, q float64) ([]Series, error) {
 	if len(in) == 0 {
 		return nil, nil
 	}
@@ -84,26 +67,33 @@ func combine(name string, in []Series) ([]Series, error) {
 		out.Scale += s.Scale
 	}
 	for i := range length {
-		var values, sure []float64
-		for _, s := range in {
-			switch {
-			case i < len(s.Values):
-				values, sure = append(values, s.Values[i]), append(sure, s.Confidence[i])
-			case len(s.Values) > 0:
-				values, sure = append(values, s.Values[len(s.Values)-1]), append(sure, 0)
-			default:
-				values, sure = append(values, 0), append(sure, 0)
-			}
-		}
-		out.Values = append(out.Values, fold(name, values))
+		values, sure := column(in, i)
+		out.Values = append(out.Values, fold(name, values, q))
 		out.Confidence = append(out.Confidence, sum(sure)/float64(len(sure)))
 	}
 	out.rescale()
 	return []Series{out}, nil
 }
 
-func fold(name string, values []float64) float64 {
+// column returns what all series have at one time.
+func column(in []Series, i int) (values, sure []float64) {
+	for _, s := range in {
+		switch {
+		case i < len(s.Values):
+			values, sure = append(values, s.Values[i]), append(sure, s.Confidence[i])
+		case len(s.Values) > 0:
+			values, sure = append(values, s.Values[len(s.Values)-1]), append(sure, 0)
+		default:
+			values, sure = append(values, 0), append(sure, 0)
+		}
+	}
+	return values, sure
+}
+
+func fold(name string, values []float64, q float64) float64 {
 	switch name {
+	case "quantile":
+		return sorted(values, q)
 	case "avg":
 		return sum(values) / float64(len(values))
 	case "min":

@@ -1,0 +1,82 @@
+package query
+
+import "math"
+
+// apply computes value by value without a constant.
+type apply struct {
+	common
+	in node
+	fn opFunc
+}
+
+func (n *apply) needConfidence(want bool) {
+	if n.enter(want) {
+		n.in.needConfidence(want)
+	}
+}
+
+func (n *apply) coverage() (set, slots int64) { return n.in.coverage() }
+
+func (n *apply) next(x *executor, dst block) (block, error) {
+	base := len(dst.v)
+	dst, err := x.pull(n.in, dst)
+	if err != nil {
+		return dst, err
+	}
+	v := dst.v[base:]
+	for i, f := range v {
+		switch n.fn {
+		case fnAbs:
+			v[i] = math.Abs(f)
+		case fnSqrtScale:
+			v[i] = math.Copysign(math.Sqrt(math.Abs(f)), f)
+		default:
+			v[i] = log10Scale(f)
+		}
+	}
+	return dst, nil
+}
+
+func log10Scale(f float64) float64 {
+	switch {
+	case f == 0:
+		return 0
+	case f < 0:
+		return -math.Log10(-f)
+	}
+	return math.Log10(f)
+}
+
+// replace puts a constant in place of values with little confidence.
+type replace struct {
+	common
+	in        node
+	threshold float64
+	with      float64
+}
+
+func (n *replace) needConfidence(want bool) {
+	if n.enter(want) {
+		n.in.needConfidence(true)
+	}
+}
+
+func (n *replace) coverage() (set, slots int64) { return n.in.coverage() }
+
+func (n *replace) next(x *executor, dst block) (block, error) {
+	in, err := x.pull(n.in, x.scratch())
+	if err != nil {
+		return dst, err
+	}
+	for i, v := range in.v {
+		if in.c[i] <= n.threshold {
+			v = n.with
+		}
+		dst.v = append(dst.v, v)
+	}
+	if n.conf {
+		dst.c = append(dst.c, in.c...)
+	}
+	x.release(in)
+	return dst, nil
+}

@@ -1,0 +1,163 @@
+package query
+
+import "fmt"
+
+// unary plans a node that gives one output per input, when it comes.
+func (p *planner) unary(in node, key string, build func(common) node) node {
+	c := in.shared()
+	return p.intern(fmt.Sprintf("%s %d", key, c.id), func() node {
+		return build(common{res: c.res, n: c.n, form: c.form, piece: c.piece})
+	}, in)
+}
+
+func (p *planner) replace(in node, threshold, with float64) node {
+	return p.unary(in, fmt.Sprintf("replace %x %x", threshold, with), func(c common) node {
+		return &replace{common: c, in: in, threshold: threshold, with: with}
+	})
+}
+
+// step plans a node whose first output waits for the second input.
+func (p *planner) step(in node, fn opFunc) node {
+	return p.unary(in, fmt.Sprintf("step %d", fn), func(c common) node {
+		c.form = p.shape(fmt.Sprintf("steps %d", c.form))
+		return &step{common: c, in: in, fn: fn, seconds: float64(c.res) / 1000, every: c.piece}
+	})
+}
+
+// fill plans what stands in gaps. A line waits for its other end, which may be
+// as far away as the range is long.
+func (p *planner) fill(in node, with string, pos int) (node, error) {
+	var err error
+	n := p.unary(in, "fill "+with, func(c common) node {
+		if with == "linear" {
+			err = p.hold(pos, 8*c.n)
+			c.form = p.shape(fmt.Sprintf("lines of %d", in.shared().id))
+		}
+		return &fill{common: c, in: in, with: with}
+	})
+	return n, err
+}
+
+// nothing plans a series without values.
+func (p *planner) nothing(in node, span int64) node {
+	return p.unary(in, "nothing", func(c common) node {
+		c.res *= max(1, span/c.res)
+		c.n, c.piece, c.form = 0, 0, p.shape("nothing")
+		return &nothing{common: c, in: in}
+	})
+}
+
+// gather plans one series from many by a quantile or a rank; none gives none.
+func (p *planner) gather(a arguments, q float64, k int) (value, error) {
+	v := value{typ: typeMetric}
+	if len(a.series) == 0 {
+		return v, nil
+	}
+	l, err := p.listOf(a.pos, a.series)
+	if err != nil {
+		return v, err
+	}
+	key := fmt.Sprintf("gather %d %x %d of%s", a.fn.fn, q, k, l.key)
+	n := p.intern(key, func() node {
+		g := &gather{fn: a.fn.fn, q: q, k: k}
+		g.res, g.n, g.form = l.res, l.longest, p.shape("of its own "+key)
+		p.enqueue(&g.queue, l.nodes)
+		return g
+	}, l.nodes...)
+	p.describe(n, "%s", a.fn.name)
+	v.series = []series{{of: n, key: a.series[0].key}}
+	return v, nil
+}
+
+// pick plans the series of topk and bottomk.
+func (p *planner) pick(a arguments) (value, error) {
+	k := a.consts[0]
+	if k.number < 1 {
+		return value{}, p.errorAt(k.pos, nil, "%s keeps at least 1 series, not %v", a.fn.name, k.number)
+	}
+	threshold, err := p.gather(a, 0, int(min(k.number, 1<<31)))
+	if err != nil || len(threshold.series) == 0 {
+		return threshold, err
+	}
+	t := threshold.series[0].of
+	return p.each(a.series, typeMetric, func(n node) (node, error) {
+		key := fmt.Sprintf("pick %d %d %d", a.fn.fn, t.shared().id, n.shared().id)
+		z := p.intern(key, func() node {
+			c := n.shared()
+			z := &pick{fn: a.fn.fn}
+			z.res, z.n, z.form = c.res, c.n, p.shape("of its own "+key)
+			p.enqueue(&z.queue, []node{n, t})
+			return z
+		}, n, t)
+		p.describe(z, "within %s", a.fn.name)
+		return z, nil
+	})
+}
+
+// list is what the inputs of a combination have in common.
+type list struct {
+	res     int64
+	longest int64
+	aligned bool // outputs become complete in step
+	nodes   []node
+	key     string // of the nodes
+}
+
+// listOf checks that series can be combined; there is at least one.
+func (p *planner) listOf(pos int, inputs []series) (list, error) {
+	first := inputs[0].of.shared()
+	l := list{res: first.res, aligned: true}
+	var key []byte
+	for _, in := range inputs {
+		c := in.of.shared()
+		if c.res != first.res {
+			return l, p.errorAt(pos, nil, "Combination functions can't have mix resolutions as children. (%d ms and %d ms)", first.res, c.res)
+		}
+		l.aligned = l.aligned && c.form == first.form
+		l.longest = max(l.longest, c.n)
+		l.nodes = append(l.nodes, in.of)
+		key = fmt.Appendf(key, " %d", c.id)
+	}
+	l.key = string(key)
+	return l, nil
+}
+
+// enqueue makes inputs the inputs of a queue, each of which holds a piece
+// while a round runs.
+func (p *planner) enqueue(q *queue, inputs []node) {
+	q.in = inputs
+	q.pending = make([]block, len(inputs))
+	q.came = make([]int64, len(inputs))
+	p.buffers += len(inputs)
+}
+
+// combine plans one series from many; none gives none.
+func (p *planner) combine(pos int, fn opFunc, inputs []series) (value, error) {
+	v := value{typ: typeMetric}
+	if len(inputs) == 0 {
+		return v, nil
+	}
+	l, err := p.listOf(pos, inputs)
+	if err != nil {
+		return v, err
+	}
+	key := fmt.Sprintf("combine %d%s", fn, l.key)
+	n := p.intern(key, func() node {
+		z := &combine{fn: fn, aligned: l.aligned}
+		first := inputs[0].of.shared()
+		z.res, z.n, z.form = l.res, l.longest, first.form
+		if p.opt.Compat {
+			z.weights = oldWeights(fn, len(inputs))
+		}
+		if l.aligned {
+			z.piece, z.in = first.piece, l.nodes
+			return z
+		}
+		z.form = p.shape("of its own " + key)
+		p.enqueue(&z.queue, l.nodes)
+		return z
+	}, l.nodes...)
+	p.describe(n, "%s of %d series", nameOf(kindCombine, fn), len(inputs))
+	v.series = []series{{of: n, key: inputs[0].key}}
+	return v, nil
+}

@@ -1,0 +1,242 @@
+package query
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"dalmatiner/internal/dql"
+)
+
+// arguments are what a function is applied to.
+type arguments struct {
+	pos    int // of the call
+	fn     *function
+	series []series
+	consts []value // in their order
+}
+
+func (p *planner) call(c *dql.Call) (value, error) {
+	var types []argType
+	a := arguments{pos: c.Pos()}
+	for _, e := range c.Args {
+		v, err := p.expr(e)
+		if err != nil {
+			return value{}, err
+		}
+		types = append(types, v.typ)
+		if v.typ == typeMetric || v.typ == typeHistogram {
+			a.series = append(a.series, v.series...)
+		} else {
+			a.consts = append(a.consts, v)
+		}
+	}
+	var ok bool
+	if a.fn, ok = lookupFunction(c.Name, types); !ok {
+		return value{}, p.unrecognised(c.Pos(), c.Name, types)
+	}
+	return p.apply(a)
+}
+
+func (p *planner) unrecognised(pos int, name string, types []argType) error {
+	var known []string
+	for i := range functions {
+		if functions[i].name == name {
+			known = append(known, functions[i].signature())
+		}
+	}
+	msg := fmt.Sprintf("Not recognized function %s(%s).", name, typeList(types))
+	if known != nil {
+		msg += " There is " + strings.Join(known, ", ") + "."
+	}
+	return p.errorAt(pos, nil, "%s", msg)
+}
+
+// apply plans a function.
+func (p *planner) apply(a arguments) (value, error) {
+	fn := a.fn.fn
+	switch a.fn.kind {
+	case kindCombine:
+		return p.combine(a.pos, fn, a.series)
+	case kindGather:
+		q := a.consts[0]
+		if q.number < 0 || q.number > 1 {
+			return value{}, p.errorAt(q.pos, nil, "a quantile is between 0 and 1, not %v", q.number)
+		}
+		return p.gather(a, q.number, 0)
+	case kindPick:
+		return p.pick(a)
+	case kindReduce:
+		return p.reduceEach(a)
+	}
+	return p.each(a.series, a.fn.kind.result(), func(in node) (node, error) {
+		n, err := p.one(a, in)
+		if err == nil {
+			p.describe(n, "%s", a.fn.name)
+		}
+		return n, err
+	})
+}
+
+// one plans a function of one series.
+func (p *planner) one(a arguments, n node) (node, error) {
+	fn := a.fn.fn
+	switch a.fn.kind {
+	case kindWindow:
+		return p.window(fn, n, a.consts[0].span), nil
+	case kindScalar:
+		return p.scalar(a.pos, fn, n, a.consts[0].number)
+	case kindMap:
+		return p.unary(n, fmt.Sprintf("map %d", fn), func(c common) node { return &apply{common: c, in: n, fn: fn} }), nil
+	case kindReplace:
+		return p.replace(n, a.consts[0].number, a.consts[1].number), nil
+	case kindStep:
+		return p.step(n, fn), nil
+	case kindMoving:
+		return p.moving(a, n)
+	case kindFill:
+		return p.fill(n, a.consts[0].word, a.pos)
+	case kindConfidence:
+		return p.unary(n, "confidence", func(c common) node { return &confidence{common: c, in: n} }), nil
+	case kindHistogram:
+		return p.histogram(a, n)
+	}
+	return p.statistic(a, n.(*histogram))
+}
+
+// each applies a function of one series to every series of a value.
+func (p *planner) each(inputs []series, typ argType, fn func(node) (node, error)) (value, error) {
+	v := value{typ: typ, series: make([]series, len(inputs))}
+	for i, s := range inputs {
+		n, err := fn(s.of)
+		if err != nil {
+			return v, err
+		}
+		v.series[i] = series{of: n, key: s.key}
+	}
+	return v, nil
+}
+
+// reduceEach plans an aggregate over time by a reducer.
+func (p *planner) reduceEach(a arguments) (value, error) {
+	span := a.consts[len(a.consts)-1].span
+	number := a.consts[0].number // unused where there is only the span
+	if a.fn.fn == fnPercentile {
+		if p.opt.Compat && a.consts[0].typ == typeInteger {
+			number *= 0.5
+		}
+		if number < 0 || number > 1 {
+			if p.opt.Compat {
+				return p.each(a.series, typeMetric, func(n node) (node, error) { return p.nothing(n, span), nil })
+			}
+			return value{}, p.errorAt(a.consts[0].pos, nil, "a percentile is between 0 and 1, not %v; percentiles of histograms go to 100", number)
+		}
+	}
+	return p.each(a.series, typeMetric, func(n node) (node, error) { return p.reduce(a, n, number, span) })
+}
+
+func (p *planner) reduce(a arguments, in node, number float64, span int64) (node, error) {
+	c := in.shared()
+	size := max(1, span/c.res)
+	var err error
+	n := p.intern(fmt.Sprintf("reduce %d %x %d %d", a.fn.fn, number, size, c.id), func() node {
+		if a.fn.fn == fnPercentile || a.fn.fn == fnMedian {
+			err = p.hold(a.pos, 8*min(size, c.n))
+		}
+		w := &reduce{in: in, size: size}
+		w.by, w.needs = newReducer(a.fn.fn, number, float64(c.res)/1000)
+		w.res, w.n = c.res*size, (c.n+size-1)/size
+		w.form = p.shape(fmt.Sprintf("window %d %d", size, c.form))
+		return w
+	}, in)
+	p.describe(n, "%s of %d", a.fn.name, size)
+	return n, err
+}
+
+// newReducer returns the reducer of a function, and whether it needs
+// confidences. A step of its inputs is that many seconds.
+func newReducer(fn opFunc, number, seconds float64) (r reducer, needs bool) {
+	switch fn {
+	case fnEmpty:
+		return &empty{}, true
+	case fnFirst, fnLast:
+		return &ends{last: fn == fnLast}, false
+	case fnPercentile:
+		return &percentile{p: number}, false
+	case fnMedian:
+		return &percentile{p: 0.5}, false
+	case fnVariance, fnStddev:
+		return &variance{root: fn == fnStddev}, false
+	case fnIncrease:
+		return &growth{}, false
+	case fnRate:
+		return &growth{seconds: seconds}, false
+	}
+	f, ok := finders[fn]
+	if !ok {
+		panic(fmt.Sprintf("query: reducing function %d", fn))
+	}
+	f.threshold = number
+	return &f, f.byConf
+}
+
+// moving plans a moving or weighted average.
+func (p *planner) moving(a arguments, in node) (node, error) {
+	c, by := in.shared(), a.consts[0]
+	if a.fn.fn == fnMovingAvg {
+		size := max(1, by.span/c.res)
+		var err error
+		n := p.unary(in, fmt.Sprintf("mavg %d", size), func(c common) node {
+			err = p.hold(a.pos, 4*8*min(size, c.n))
+			return &moving{common: c, in: in, size: size}
+		})
+		return n, err
+	}
+	alpha := by.number
+	if by.typ == typeTime {
+		alpha = -math.Expm1(-float64(c.res) / float64(max(1, by.span)))
+	}
+	if !(alpha > 0 && alpha <= 1) {
+		return nil, p.errorAt(by.pos, nil, "the weight of an exponentially weighted mean is above 0 and at most 1, not %v", alpha)
+	}
+	return p.unary(in, fmt.Sprintf("ewma %x", alpha), func(c common) node { return &ewma{common: c, in: in, alpha: alpha} }), nil
+}
+
+// histogram plans the counting; what is asked of it comes later.
+func (p *planner) histogram(a arguments, in node) (node, error) {
+	highest, digits := a.consts[0], a.consts[1]
+	if highest.number < 2 {
+		return nil, p.errorAt(highest.pos, nil, "the greatest value of a histogram is at least 2, not %v", highest.number)
+	}
+	if digits.number < 1 || digits.number > 5 {
+		return nil, p.errorAt(digits.pos, nil, "a histogram has 1 to 5 significant digits, not %v", digits.number)
+	}
+	c := in.shared()
+	size := max(1, a.consts[2].span/c.res)
+	h := &histogram{in: in, highest: int64(highest.number), digits: int(digits.number), size: size}
+	var err error
+	n := p.intern(fmt.Sprintf("histogram %d %d %d %d", h.highest, h.digits, size, c.id), func() node {
+		err = p.hold(a.pos, histogramBytes(h.highest, h.digits))
+		h.res, h.n = c.res*size, c.n/size
+		h.form = p.shape(fmt.Sprintf("whole windows %d %d", size, c.form))
+		return h
+	}, in)
+	p.describe(n, "histogram of %d up to %d with %d digits", size, h.highest, h.digits)
+	return n, err
+}
+
+func (p *planner) statistic(a arguments, h *histogram) (node, error) {
+	s := statisticOf{fn: a.fn.fn}
+	switch s.fn {
+	case fnMedian:
+		s.p = 50
+	case fnPercentile:
+		if s.p = a.consts[0].number; s.p < 0 || s.p > 100 {
+			return nil, p.errorAt(a.consts[0].pos, nil, "a percentile of a histogram is between 0 and 100, not %v", s.p)
+		}
+	}
+	return p.unary(h, fmt.Sprintf("statistic %d %x", s.fn, s.p), func(c common) node {
+		h.asked = append(h.asked, s)
+		return &statistic{common: c, in: h, index: len(h.asked) - 1}
+	}), nil
+}

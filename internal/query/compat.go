@@ -1,0 +1,70 @@
+package query
+
+// oldWeights returns with which weight the confidence of each of n inputs goes
+// into that of a combination of the original: it folds three at a time from
+// the left, and in sums of three counts the first twice and leaves out the
+// third.
+func oldWeights(fn opFunc, n int) []float64 {
+	w := make([]float64, n)
+	w[0] = 1
+	scale := func(by float64) {
+		for i := range w {
+			w[i] *= by
+		}
+	}
+	for i := 1; i < n; i += 2 {
+		switch {
+		case i+1 == n:
+			scale(1. / 2)
+			w[i] = 1. / 2
+		case fn == fnSum || fn == fnAvg:
+			scale(2. / 3)
+			w[i] = 1. / 3
+		default:
+			scale(1. / 3)
+			w[i], w[i+1] = 1./3, 1./3
+		}
+	}
+	return w
+}
+
+// oldPiece is how many slots the original moved on with every read of a
+// series. It read one less, and filled gaps anew.
+const oldPiece = 100_000
+
+// cut lets the leaf read as the original does, and returns how many slots are
+// lost by that.
+func (l *leaf) cut() int64 {
+	l.piece = oldPiece - 1
+	l.stop = min(l.end, l.pos+l.piece)
+	return (l.end - l.pos) / oldPiece
+}
+
+// nextPiece goes on behind the slot that the original loses.
+func (l *leaf) nextPiece() {
+	l.pos = l.stop + 1
+	l.stop = min(l.end, l.pos+l.piece)
+	l.first, l.carry = unknown, 0
+}
+
+// nothing is a series without values.
+type nothing struct {
+	common
+	in node
+}
+
+func (n *nothing) needConfidence(want bool) {
+	if n.enter(want) {
+		n.in.needConfidence(false)
+	}
+}
+
+func (n *nothing) coverage() (set, slots int64) { return n.in.coverage() }
+
+func (n *nothing) next(x *executor, dst block) (block, error) {
+	in, err := x.pull(n.in, x.scratch())
+	if err == nil {
+		x.release(in)
+	}
+	return dst, err
+}

@@ -1,0 +1,156 @@
+package query
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Plan is how a query was run: steps that read each other, from the reads to
+// the results.
+type Plan struct {
+	Fields []int  `json:"fields"` // IDs of the steps whose values are results
+	Steps  []Step `json:"steps"`  // every step once; those that it reads come before it
+	Rounds int    `json:"rounds"` // that the range was cut into
+	Slots  int64  `json:"slots"`  // of the finest resolution in a round
+	Memory int64  `json:"memory"` // bytes that the query was charged with
+}
+
+// Step is a node of a plan.
+type Step struct {
+	ID         int        `json:"id"` // from 1
+	Name       string     `json:"name"`
+	Resolution int64      `json:"resolution"` // ms per value
+	Values     int64      `json:"values"`     // that it gives
+	Uses       int        `json:"uses"`       // steps and results that read it; it runs once
+	Micros     int64      `json:"time_us"`    // that it took itself, without what it reads
+	Read       *ReadStats `json:"read,omitempty"`
+	Inputs     []int      `json:"inputs,omitempty"` // IDs
+}
+
+// ReadStats tells what a read cost. Sources that cannot tell Headers, Levels,
+// Decoded or Bytes leave them 0.
+type ReadStats struct {
+	Slots   int64 `json:"slots"`   // in its range
+	Asked   int64 `json:"asked"`   // of the source: more where a first value was looked for ahead, fewer where nothing can be
+	Set     int64 `json:"set"`     // slots with a value
+	Headers int64 `json:"headers"` // of chunks, that were enough
+	Levels  int64 `json:"levels"`  // entries that stood for many chunks
+	Decoded int64 `json:"decoded"` // points
+	Bytes   int64 `json:"bytes"`   // from files
+}
+
+// reader is a node that reads from the source.
+type reader interface{ readStats() ReadStats }
+
+func (l *leaf) readStats() ReadStats { return ReadStats{Slots: l.n, Asked: l.asked, Set: l.set} }
+
+// describe names a node for the plan, if that is asked for: a query may have
+// very many nodes.
+func (p *planner) describe(n node, format string, args ...any) {
+	if c := n.shared(); p.explain && c.what == "" {
+		c.what = fmt.Sprintf(format, args...)
+	}
+}
+
+// nameOf returns the first name in the registry of what a node computes.
+func nameOf(kind opKind, fn opFunc) string {
+	for i := range functions {
+		if f := &functions[i]; f.kind == kind && f.fn == fn {
+			return f.name
+		}
+	}
+	switch fn {
+	case fnSubFrom:
+		return "subtract from"
+	case fnDivideInto:
+		return "divide into"
+	}
+	panic(fmt.Sprintf("query: function %d of kind %d has no name", fn, kind))
+}
+
+// explained returns the plan after the last round.
+func (x *executor) explained() *Plan {
+	p := x.plan
+	_, slots := p.roundLength()
+	plan := &Plan{Steps: make([]Step, len(p.nodes)), Rounds: x.round, Slots: slots, Memory: p.memory()}
+	for _, n := range p.nodes {
+		c := n.shared()
+		s := Step{ID: c.id + 1, Name: c.what, Resolution: c.res, Values: c.n, Uses: c.refs, Micros: c.took.Microseconds()}
+		for _, in := range c.inputs {
+			s.Inputs = append(s.Inputs, in.shared().id+1)
+		}
+		if r, ok := n.(reader); ok {
+			stats := r.readStats()
+			s.Read = &stats
+		}
+		plan.Steps[c.id] = s
+	}
+	for _, r := range p.roots {
+		plan.Fields = append(plan.Fields, r.of.shared().id+1)
+	}
+	for _, n := range p.ranks {
+		plan.Fields = append(plan.Fields, n.shared().id+1)
+	}
+	return plan
+}
+
+// advance is node.next. For a plan its time is added up, less that of the
+// nodes it pulls.
+func (x *executor) advance(n node, dst block) (block, error) {
+	if !x.plan.explain {
+		return n.next(x, dst)
+	}
+	outer := x.below
+	x.below = 0
+	began := x.now()
+	dst, err := n.next(x, dst)
+	took := x.now().Sub(began)
+	n.shared().took += took - x.below
+	x.below = outer + took
+	return dst, err
+}
+
+// String returns the plan as a tree, one step a line, from the results down to
+// the reads. A step that several read is written out where it comes first.
+func (p *Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "rounds %d, slots per round %d, memory %d bytes\n", p.Rounds, p.Slots, p.Memory)
+	seen := make([]bool, len(p.Steps)+1)
+	for _, id := range p.Fields {
+		p.print(&b, id, 0, seen)
+	}
+	return b.String()
+}
+
+func (p *Plan) print(b *strings.Builder, id, depth int, seen []bool) {
+	s := p.Steps[id-1]
+	fmt.Fprintf(b, "%s%d %s", strings.Repeat("  ", depth), id, s.Name)
+	if seen[id] {
+		b.WriteString(", see above\n")
+		return
+	}
+	seen[id] = true
+	fmt.Fprintf(b, ": values %d, every %d ms", s.Values, s.Resolution)
+	if s.Uses > 1 {
+		fmt.Fprintf(b, ", used %d times", s.Uses)
+	}
+	if r := s.Read; r != nil {
+		fmt.Fprintf(b, ", slots %d, asked %d, set %d", r.Slots, r.Asked, r.Set)
+		for _, n := range []struct {
+			what string
+			n    int64
+		}{{"headers", r.Headers}, {"levels", r.Levels}, {"decoded", r.Decoded}, {"bytes", r.Bytes}} {
+			if n.n > 0 {
+				fmt.Fprintf(b, ", %s %d", n.what, n.n)
+			}
+		}
+	}
+	if s.Micros > 0 {
+		fmt.Fprintf(b, ", %v", time.Duration(s.Micros)*time.Microsecond)
+	}
+	b.WriteString("\n")
+	for _, in := range s.Inputs {
+		p.print(b, in, depth+1, seen)
+	}
+}

@@ -1,0 +1,96 @@
+package query
+
+import "fmt"
+
+// LimitError is a query refused for its size. It is wrapped in a *dql.Error
+// that tells the place.
+type LimitError struct {
+	What       string // what is too much, as in "points to read"
+	Got, Limit int64  // Got is a lower bound
+	Remedy     string
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("the query has at least %d %s, the limit is %d: %s", e.Got, e.What, e.Limit, e.Remedy)
+}
+
+// Limits bound what one query costs. Fields that are 0 stand for the default.
+type Limits struct {
+	// MaxPoints bounds the slots of the ranges read, whether or not they can
+	// be set: filling a gap costs CPU time like reading. The default is 500
+	// million, a few seconds of one core, or 15 series for a year at one
+	// second.
+	MaxPoints int64
+	// MaxSeries bounds the series read: planning and seeks. Default 100,000.
+	MaxSeries int64
+	// MaxOutput bounds the points in the result: memory, 8 bytes each, and
+	// several times that as JSON. Default 5 million.
+	MaxOutput int64
+	// MaxMemory bounds what the query holds while it runs, in bytes: result,
+	// one round of every node that keeps one, and the state of functions that
+	// need many values at once. Default 1 GiB.
+	MaxMemory int64
+}
+
+const (
+	defaultMaxPoints = 500_000_000
+	defaultMaxSeries = 100_000
+	defaultMaxOutput = 5_000_000
+	defaultMaxMemory = 1 << 30
+)
+
+func (l Limits) orDefault() Limits {
+	pick := func(v, def int64) int64 {
+		if v > 0 {
+			return v
+		}
+		return def
+	}
+	return Limits{
+		MaxPoints: pick(l.MaxPoints, defaultMaxPoints),
+		MaxSeries: pick(l.MaxSeries, defaultMaxSeries),
+		MaxOutput: pick(l.MaxOutput, defaultMaxOutput),
+		MaxMemory: pick(l.MaxMemory, defaultMaxMemory),
+	}
+}
+
+// stricter returns the lower of each limit; both are complete or zero.
+func (l Limits) stricter(o Limits) Limits {
+	pick := func(a, b int64) int64 {
+		if b > 0 && b < a {
+			return b
+		}
+		return a
+	}
+	return Limits{
+		MaxPoints: pick(l.MaxPoints, o.MaxPoints),
+		MaxSeries: pick(l.MaxSeries, o.MaxSeries),
+		MaxOutput: pick(l.MaxOutput, o.MaxOutput),
+		MaxMemory: pick(l.MaxMemory, o.MaxMemory),
+	}
+}
+
+// hold adds bytes that a function holds while the query runs.
+func (p *planner) hold(pos int, bytes int64) error {
+	p.held += bytes
+	return p.checkMemory(pos, p.held)
+}
+
+// checkMemory compares what the query needs with its limit.
+func (p *planner) checkMemory(pos int, bytes int64) error {
+	if bytes <= p.limits.MaxMemory {
+		return nil
+	}
+	return p.limit(pos, "bytes to hold at once", bytes, p.limits.MaxMemory, "ask for a shorter range, shorter spans or fewer series")
+}
+
+// memory returns the bytes that the query holds at most while it runs: its
+// result, a round of every node that keeps one, and what functions hold.
+func (p *planner) memory() int64 {
+	values := p.output
+	if p.opt.Confidence {
+		values *= 2
+	}
+	_, slots := p.roundLength()
+	return p.held + 8*(values+int64(p.rounds())*slots)
+}
