@@ -232,6 +232,8 @@ func (a *api) find(path string) (route, bool) {
 		return route{methods: "GET", serve: a.buckets, name: "/buckets", packs: true}, true
 	case "/collections", "/collections/":
 		return route{methods: "GET", serve: a.collections, name: "/collections", packs: true}, true
+	case "/functions", "/functions/":
+		return route{methods: "GET", serve: a.functions, name: "/functions", packs: true}, true
 	case "/events", "/events/":
 		return route{methods: "GET", serve: notInThisVersion("events"), name: "/events"}, true
 	case "/health":

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/query"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -195,6 +197,39 @@ func TestGoldenErrors(t *testing.T) {
 		{http.MethodDelete, "/", []string{wantJSON}, ""},
 		change("/admin/buckets/create", `{"name":""}`, wantJSON),
 	})
+}
+
+func TestGoldenFunctions(t *testing.T) {
+	h := New(testOptions(newFakeStore(t)))
+	compareGolden(t, "functions.golden", h, []request{
+		get("/functions?format=text"),
+		get("/functions", "Accept: text/plain"),
+		get("/functions", "Accept: image/png"),
+		get("/functions?format=html"),
+		{http.MethodPost, "/functions", nil, ""},
+	})
+}
+
+// TestFunctionsAreThoseOfTheRegistry: nothing is missing, and the keys of the
+// original are there.
+func TestFunctionsAreThoseOfTheRegistry(t *testing.T) {
+	var list []map[string]any
+	if err := json.Unmarshal(get("/functions").send(New(testOptions(newFakeStore(t)))).Body.Bytes(), &list); err != nil {
+		t.Fatal(err)
+	}
+	registry := query.Functions()
+	if len(list) != len(registry) {
+		t.Fatalf("%d functions, want %d", len(list), len(registry))
+	}
+	for i, f := range registry {
+		got := list[i]
+		if got["name"] != f.Name || got["desc"] != f.Help || got["help"] != f.About || got["combiner_type"] != f.Combiner || got["return"] != f.Returns {
+			t.Errorf("got %v, want %+v", got, f)
+		}
+		if signature, ok := got["signature"].([]any); !ok || len(signature) != len(f.Signature) {
+			t.Errorf("got %v, want %v", got["signature"], f.Signature)
+		}
+	}
 }
 
 func TestGoldenCollections(t *testing.T) {

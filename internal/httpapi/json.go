@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -23,12 +24,14 @@ const encodePiece = 4 << 10
 
 // writeJSON answers with a small value.
 func writeJSON(w http.ResponseWriter, v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // the type says that it is no page
+	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("encoding the answer: %w", err)
 	}
 	w.Header().Set("Content-Type", typeJSON)
-	_, _ = w.Write(append(text, '\n')) // fails when the client left: nobody to tell
+	_, _ = w.Write(text.Bytes()) // fails when the client left: nobody to tell
 	return nil
 }
 

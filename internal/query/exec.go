@@ -70,6 +70,9 @@ func (x *executor) run() error {
 			if x.out[i], err = x.pull(r.of, x.out[i]); err != nil {
 				return err
 			}
+			if !x.plan.opt.Confidence {
+				x.out[i].c = x.out[i].c[:0] // another consumer of the node has use for them
+			}
 			if r.columns != nil {
 				r.columns.add(x.out[i].v, x.out[i].c)
 				x.out[i] = x.out[i].empty()
