@@ -98,3 +98,44 @@ func (g *Group) usage() Usage {
 	}
 	return u
 }
+
+// Chunks appends the numbers of the chunks in which the group may hold slots of
+// [from, past) of a column, in no order and some more than once: wherever Read
+// would write.
+func (g *Group) Chunks(col int, from, past int64, dst []int64) []int64 {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	for _, tiles := range [2][]*tile{g.flushing, g.tiles} {
+		for _, t := range tiles {
+			if len(t.piece(col)) > 0 {
+				dst = appendChunks(dst, t.start, t.start+g.height, from, past)
+			}
+		}
+	}
+	for _, late := range [2]*lateRuns{&g.lateOut, &g.late} {
+		for i := range late.runs {
+			if r := &late.runs[i]; int(r.column) == col {
+				dst = appendChunks(dst, r.slot, r.slot+int64(r.n), from, past)
+			}
+		}
+	}
+	for _, blocks := range [2][]*block{g.sealing, g.open} {
+		for _, b := range blocks {
+			dst = appendChunks(dst, b.start, b.start+g.height, from, past)
+		}
+	}
+	return dst
+}
+
+// appendChunks appends the chunks that the slots [lo, hi) and [from, past) have
+// in common.
+func appendChunks(dst []int64, lo, hi, from, past int64) []int64 {
+	lo, hi = max(lo, from), min(hi, past)
+	if lo >= hi {
+		return dst
+	}
+	for n := lo / chunk.Slots; n <= (hi-1)/chunk.Slots; n++ {
+		dst = append(dst, n)
+	}
+	return dst
+}

@@ -16,7 +16,6 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store"
 )
@@ -55,8 +54,7 @@ type Options struct {
 	Hosts    []string    // host names that admin requests may be addressed to, besides IP addresses
 	Ready    func() bool // false while the node starts or stops
 	Version  string
-	Compat   bool           // queries that do not say give the answers of the original
-	Memory   *memory.Leases // that queries are charged to; nil charges nothing
+	Compat   bool // queries that do not say give the answers of the original
 
 	// MaxQueries is how many queries run at once; 0 stands for
 	// DefaultMaxQueries. Further ones wait, and are refused after a while.
@@ -87,7 +85,6 @@ const (
 	readHeader   = 10 * time.Second // a client that dribbles its headers is gone
 	readRequest  = time.Minute
 	writeReply   = 5 * time.Minute
-	writePiece   = 30 * time.Second // for the client to take a piece of a result
 	idleLifetime = 2 * time.Minute
 )
 

@@ -22,19 +22,7 @@ const (
 )
 
 // processMemory is the budget of this process and its tie to the Go runtime.
-type processMemory struct {
-	budget  *memory.Budget
-	queries *memory.Leases
-}
-
-const (
-	// queryPart of the limit is what all queries together may use.
-	queryPart = 4
-
-	// smallQuery runs even when memory is short: an operator must see what is
-	// going on.
-	smallQuery = 1 << 20
-)
+type processMemory struct{ budget *memory.Budget }
 
 // newMemory returns the budget that the configuration asks for.
 func newMemory(c *config.Config) *processMemory {
@@ -42,9 +30,7 @@ func newMemory(c *config.Config) *processMemory {
 	if limit == config.MemoryAuto {
 		limit = memory.Default("/")
 	}
-	b := memory.New(limit, time.Now, func(bytes int64) { debug.SetMemoryLimit(bytes) })
-	queries := b.NewLeases("queries", "plans, rounds and results of queries; they are refused at the limit", limit/queryPart, smallQuery)
-	return &processMemory{b, queries}
+	return &processMemory{memory.New(limit, time.Now, func(bytes int64) { debug.SetMemoryLimit(bytes) })}
 }
 
 // forget takes back what the Go runtime was told.

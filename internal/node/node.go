@@ -116,9 +116,7 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func
 		MaxConnections: n.cfg.TCPMaxConnections, MaxFrame: int(n.cfg.TCPMaxFrame),
 	})
 	n.doors.serve(n)
-	conns := &httpConns{limit: int64(n.cfg.HTTPMaxConnections)}
-	n.http = httpapi.NewServer(n.handler(conns), n.logger)
-	conns.watch(n.http)
+	n.http = httpapi.NewServer(n.handler(), n.logger)
 	go func() {
 		if err := n.tcp.Serve(tcpLn); err != nil {
 			n.fail(fmt.Errorf("tcp listener: %w", err))
@@ -159,7 +157,7 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func
 func (n *node) shutdown(tcpLn net.Listener) error {
 	_ = tcpLn.Close() // it may have failed already
 	n.tcp.Shutdown()
-	n.doors.shutdown(n.store.Account())
+	n.doors.shutdown()
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	if err := n.http.Shutdown(ctx); err != nil {
@@ -169,11 +167,10 @@ func (n *node) shutdown(tcpLn net.Listener) error {
 	return n.store.Close()
 }
 
-func (n *node) handler(conns *httpConns) http.Handler {
+func (n *node) handler() http.Handler {
 	reg := httpapi.NewRegistry(n.store)
-	registerTCP(reg, n.tcp)
+	registerTCP(reg, n.tcp.Stats())
 	n.doors.register(reg)
-	conns.register(reg)
 	engine := &query.Engine{
 		Source: source{n.store, n.rec, &n.status.read},
 		Now:    time.Now,
@@ -183,7 +180,6 @@ func (n *node) handler(conns *httpConns) http.Handler {
 		Store: n.store, Operator: store.NewOperations(n.store), Status: n.report, Engine: engine, Registry: reg, Logger: n.logger,
 		QueryTimeout: n.cfg.QueryTimeout, SlowQuery: n.cfg.QuerySlow,
 		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
-		Memory: n.memory.queries,
 	})
 }
 

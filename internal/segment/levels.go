@@ -252,7 +252,7 @@ func (r *Reader) levelBlock(d *directory, i int, lent *[]byte) (b levelBlock, re
 	if b, err = parseLevelBlock(payload); err != nil {
 		return nil, int64(len(buf)), r.malformedLevels(d, i, err)
 	}
-	if lent == nil && d.levels[i].CompareAndSwap(nil, &b) {
+	if kept := b; lent == nil && d.levels[i].CompareAndSwap(nil, &kept) {
 		d.loaded.Add(int64(cap(buf)))
 	}
 	return b, int64(len(buf)), nil

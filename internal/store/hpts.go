@@ -196,7 +196,7 @@ func (s *Store) ReadStamped(ctx context.Context, info BucketInfo, key []byte, fr
 func (s *Store) readPairs(ctx context.Context, bucket uint32, id metric.SeriesID, from int64, values, stamps []uint64) error {
 	some := make([]uint64, 2*len(values)) // of one segment
 	v, t := some[:len(values)], some[len(values):]
-	for _, seg := range s.segments {
+	return s.segmentsOf(bucket, id, slotRange(from, values), func(seg *storedSegment) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -204,11 +204,8 @@ func (s *Store) readPairs(ctx context.Context, bucket uint32, id metric.SeriesID
 		if err == nil && found {
 			_, err = s.readSegment(seg, bucket, id.Stamp(), from, t)
 		}
-		if err != nil {
+		if err != nil || !found {
 			return err
-		}
-		if !found {
-			continue
 		}
 		for i, w := range v {
 			if w != point.Unset {
@@ -216,6 +213,6 @@ func (s *Store) readPairs(ctx context.Context, bucket uint32, id metric.SeriesID
 			}
 		}
 		clear(some)
-	}
-	return nil
+		return nil
+	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 )
@@ -76,11 +77,32 @@ func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int6
 // readSegments lays the chunks of all segments over dst, oldest first: of two
 // that hold a slot the newer one wins.
 func (s *Store) readSegments(ctx context.Context, bucket uint32, id metric.SeriesID, from int64, dst []uint64) error {
-	for _, seg := range s.segments {
+	return s.segmentsOf(bucket, id, slotRange(from, dst), func(seg *storedSegment) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if _, err := s.readSegment(seg, bucket, id, from, dst); err != nil {
+		_, err := s.readSegment(seg, bucket, id, from, dst)
+		return err
+	})
+}
+
+// chunkRange is a range of chunk numbers.
+type chunkRange struct{ first, past int64 }
+
+// slotRange is the chunks of the slots from from on that dst stands for.
+func slotRange(from int64, dst []uint64) chunkRange {
+	return chunkRange{from / chunk.Slots, (from+int64(len(dst))-1)/chunk.Slots + 1}
+}
+
+// segmentsOf calls fn for every segment that may hold chunks of the range of a
+// series, in the order in which they lie over each other. Every read of a
+// series goes through it. Under the view lock.
+func (s *Store) segmentsOf(bucket uint32, _ metric.SeriesID, r chunkRange, fn func(*storedSegment) error) error {
+	for _, seg := range s.segments {
+		if seg.info.Chunks == 0 || !overlaps(seg, manifest.Range{Bucket: bucket, First: r.first, Past: r.past}) {
+			continue
+		}
+		if err := fn(seg); err != nil {
 			return err
 		}
 	}
@@ -90,27 +112,37 @@ func (s *Store) readSegments(ctx context.Context, bucket uint32, id metric.Serie
 // readSegment lays what a segment holds of a series over dst, and says whether
 // that was anything.
 func (s *Store) readSegment(seg *storedSegment, bucket uint32, id metric.SeriesID, from int64, dst []uint64) (found bool, err error) {
-	first, last := from/chunk.Slots, (from+int64(len(dst))-1)/chunk.Slots
-	if seg.info.Chunks == 0 || first > seg.info.MaxChunk || last < seg.info.MinChunk {
-		return false, nil
-	}
-	err = seg.reader.Chunks(bucket, segment.Hash(id), first, last+1, func(number int64, data []byte) error {
+	r := slotRange(from, dst)
+	err = seg.reader.Chunks(bucket, segment.Hash(id), r.first, r.past, func(number int64, data []byte) error {
 		found = true
 		if err := head.DecodeChunk(dst, from, data, number); err != nil {
-			s.reportDamage("segment "+seg.name(), seg.reader.Undecodable(segment.Hash(id), number, err))
+			s.noteUndecodable(seg, id, number, err)
 		}
 		return nil
 	})
-	if err != nil {
-		damages := segment.Damages(err)
-		if len(damages) == 0 {
-			return found, fmt.Errorf("reading segment %s: %w", seg.name(), err)
-		}
-		for _, d := range damages {
-			s.reportDamage("segment "+seg.name(), d)
-		}
+	return found, s.noteUnreadable(seg, err)
+}
+
+// noteUnreadable takes what a method of a segment's reader returned: damage is
+// named and counted, and what it hit is left out (I5).
+func (s *Store) noteUnreadable(seg *storedSegment, err error) error {
+	if err == nil {
+		return nil
 	}
-	return found, nil
+	damages := segment.Damages(err)
+	if len(damages) == 0 {
+		return fmt.Errorf("reading segment %s: %w", seg.name(), err)
+	}
+	for _, d := range damages {
+		s.reportDamage("segment "+seg.name(), d)
+	}
+	return nil
+}
+
+// noteUndecodable names and counts a chunk whose checksum is right and whose
+// content is not.
+func (s *Store) noteUndecodable(seg *storedSegment, id metric.SeriesID, number int64, err error) {
+	s.reportDamage("segment "+seg.name(), seg.reader.Undecodable(segment.Hash(id), number, err))
 }
 
 // Metrics calls fn for every metric of the bucket whose key starts with

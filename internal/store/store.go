@@ -93,6 +93,8 @@ type Store struct {
 	workers   sync.WaitGroup
 	sealers   sync.WaitGroup
 
+	aggregators sync.Pool // of *aggregator
+
 	failOnce sync.Once
 	failure  atomic.Pointer[error]
 	damage   damageList

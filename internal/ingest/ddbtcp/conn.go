@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/wire"
 )
@@ -130,7 +129,7 @@ func (c *conn) fill() error {
 	n, err := c.nc.Read(c.buf[c.w:])
 	c.s.stats.BytesRead.Add(int64(n))
 	c.w += n
-	if c.w == len(c.buf) && len(c.buf) < maxBuffer && c.s.buffers.Room(maxBuffer) {
+	if c.w == len(c.buf) && len(c.buf) < maxBuffer {
 		c.grow() // a busy sender
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -144,7 +143,6 @@ func (c *conn) fill() error {
 func (c *conn) borrow(pool *sync.Pool) {
 	c.pool, c.lent = pool, pool.Get().(*[]byte)
 	c.buf = *c.lent
-	c.s.buffers.Add(len(c.buf))
 }
 
 // giveBack ends the use of the buffer.
@@ -152,7 +150,6 @@ func (c *conn) giveBack() {
 	if c.lent != nil {
 		c.pool.Put(c.lent)
 	}
-	c.s.buffers.Add(-len(c.buf))
 	c.buf, c.lent = nil, nil
 }
 
@@ -164,9 +161,7 @@ func (c *conn) grow() {
 		c.borrow(&c.s.large)
 	} else {
 		c.buf, c.lent = make([]byte, size), nil
-		c.s.buffers.Add(size)
 	}
-	c.s.buffers.Add(-len(old))
 	c.w = copy(c.buf, old[c.r:c.w])
 	c.r = 0
 	if lent != nil {
@@ -185,15 +180,18 @@ func (c *conn) armDeadline() error {
 	return c.wakeAt(time.Now().Add(c.sink.delay))
 }
 
+// longAgo as a deadline makes a read return at once.
+var longAgo = time.Unix(1, 0)
+
 // wakeAt makes a read return at t, or never by itself when t is zero. Shutdown
-// and a failed acknowledgement set conns.LongAgo from other goroutines, after they
+// and a failed acknowledgement set longAgo from other goroutines, after they
 // have said why; a deadline that overtakes theirs is taken back.
 func (c *conn) wakeAt(t time.Time) error {
 	if err := c.nc.SetReadDeadline(t); err != nil {
 		return err
 	}
 	if c.s.ctx.Err() != nil || c.sink.broken() {
-		return c.nc.SetReadDeadline(conns.LongAgo)
+		return c.nc.SetReadDeadline(longAgo)
 	}
 	return nil
 }

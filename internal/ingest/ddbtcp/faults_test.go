@@ -13,7 +13,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
@@ -54,7 +53,7 @@ func TestShutdownIsNotOvertakenByADeadline(t *testing.T) {
 				}()
 				<-told
 			}}
-			f.srv.conns.Start(&toldConn{hookedConn: hooked, told: told}, f.srv.serve)
+			f.srv.start(&toldConn{hookedConn: hooked, told: told})
 			// A delay of one slot: the points are committed after a second.
 			msg := streamOpen("b")
 			msg = append(msg, entry(testKey, uint64(time.Now().Unix()), point.FromInt(1))...)
@@ -79,7 +78,7 @@ type toldConn struct {
 }
 
 func (c *toldConn) SetReadDeadline(t time.Time) error {
-	if t.Equal(conns.LongAgo) {
+	if t.Equal(longAgo) {
 		defer c.once.Do(func() { close(c.told) })
 		return c.hookedConn.Conn.SetReadDeadline(t)
 	}

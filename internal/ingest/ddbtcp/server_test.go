@@ -263,7 +263,7 @@ func TestRefusalsNameTheThing(t *testing.T) {
 func TestTooManyConnectionsAreToldSo(t *testing.T) {
 	f := newFixture(t, func(_ *store.Options, o *Options) { o.MaxConnections = 1 })
 	f.dial()
-	f.eventually("the first connection is open", func() bool { return f.srv.Connections().Open() == 1 })
+	f.eventually("the first connection is open", func() bool { return f.srv.Stats().Connections.Load() == 1 })
 	reply, err := io.ReadAll(f.dial())
 	if err != nil || !strings.Contains(string(reply), "tcp_max_connections") {
 		t.Errorf("the second connection got %q, %v", reply, err)

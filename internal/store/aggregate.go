@@ -1,0 +1,263 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/segment"
+)
+
+// AggregateStats is what an aggregate read took.
+type AggregateStats struct {
+	Levels  int64 // entries of levels used
+	Headers int64 // headers of chunks used
+	Points  int64 // slots decoded, once per source that holds them
+	Bytes   int64 // read from files
+}
+
+// Add adds o to s.
+func (s *AggregateStats) Add(o AggregateStats) {
+	s.Levels += o.Levels
+	s.Headers += o.Headers
+	s.Points += o.Points
+	s.Bytes += o.Bytes
+}
+
+// maxHold is the most slots of a range for which Aggregate holds the view lock
+// at a time, a multiple of every level: twelve days at a second a slot. It
+// bounds how long a reader holds back the publication of a flush.
+const maxHold = 12 * segment.LargeChunks * chunk.Slots
+
+// Aggregate fills dst with the aggregates of the metric's slots, step by step:
+// dst[i] is of the slots [from+i×step, from+(i+1)×step), and its offsets count
+// from the first of them. Its Count is 0 where no slot is set, as in every step
+// of an unknown metric. The float parts of the sums are those of the pieces
+// that a step is made of, in their order (chunk.Header.Append).
+//
+// It takes levels and headers where they hold all of what there is of a piece
+// of a step, and decodes the rest. Nothing is carried from one step to the next.
+func (s *Store) Aggregate(ctx context.Context, info BucketInfo, key []byte, from, step int64, dst []chunk.Header) (AggregateStats, error) {
+	clear(dst)
+	if step <= 0 {
+		return AggregateStats{}, fmt.Errorf("an aggregate over steps of %d slots: a step has at least one", step)
+	}
+	b := s.buckets.id(info.ID)
+	if b == nil {
+		return AggregateStats{}, fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(info.Name))
+	}
+	lo, _ := s.admitted(b)
+	first := max(from, int64(lo), 0) // older than the TTL: hidden at once
+	past := min(from+step*int64(len(dst)), maxSlot+1)
+	id := b.seriesID(key)
+	if _, ok := s.index.get(id); !ok || first >= past {
+		return AggregateStats{}, ctx.Err()
+	}
+	a, _ := s.aggregators.Get().(*aggregator)
+	if a == nil {
+		a = new(aggregator)
+	}
+	defer s.aggregators.Put(a)
+	a.begin(s, info.ID, id, from, step, dst)
+	for first < past {
+		if err := ctx.Err(); err != nil {
+			return a.stats, err
+		}
+		end := min(past, first-first%maxHold+maxHold)
+		if err := a.hold(first, end); err != nil {
+			return a.stats, err
+		}
+		first = end
+	}
+	return a.stats, nil
+}
+
+// aggregator is an aggregate read under way, with its memory.
+type aggregator struct {
+	s      *Store
+	bucket uint32
+	id     metric.SeriesID
+	from   int64 // of the first step
+	step   int64
+	dst    []chunk.Header
+	stats  AggregateStats
+
+	end    int64 // of the slots under the lock
+	layers layers
+	words  [chunk.Slots]uint64
+	units  [segment.MaxSpans]chunk.Header // of the level of a window
+}
+
+func (a *aggregator) begin(s *Store, bucket uint32, id metric.SeriesID, from, step int64, dst []chunk.Header) {
+	a.s, a.bucket, a.id, a.from, a.step, a.dst = s, bucket, id, from, step, dst
+	a.stats = AggregateStats{}
+}
+
+// hold does the slots [pos, end) under the view lock.
+func (a *aggregator) hold(pos, end int64) error {
+	a.s.view.RLock()
+	defer a.s.view.RUnlock()
+	if a.s.gone {
+		return ErrClosed
+	}
+	ref, ok := a.s.index.get(a.id)
+	if !ok {
+		return nil // deleted a moment ago
+	}
+	a.end = end
+	err := a.layers.open(a, ref, pos, end)
+	for err == nil && pos < end {
+		pos, err = a.advance(pos)
+	}
+	if closeErr := a.layers.close(a); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// stepEnd is where the step that holds a slot ends, or what is under the lock.
+func (a *aggregator) stepEnd(pos int64) int64 {
+	return min(a.end, pos+a.step-(pos-a.from)%a.step)
+}
+
+// advance takes in what begins at pos and returns where it ends.
+func (a *aggregator) advance(pos int64) (int64, error) {
+	number := pos / chunk.Slots
+	shared, err := a.layers.shared(number)
+	if err != nil {
+		return pos, err
+	}
+	next := shared
+	if w := a.layers.window(number); w != nil {
+		if pos%chunk.Slots == 0 {
+			if units := a.level(w, number, shared); units > 0 {
+				return pos + units*chunk.Slots, nil
+			}
+		}
+		n, err := w.next(a, number)
+		if err != nil {
+			return pos, err
+		}
+		next = min(next, n)
+	} else {
+		next = min(next, a.layers.nextWindow())
+	}
+	if next >= (a.end+chunk.Slots-1)/chunk.Slots {
+		return a.end, nil
+	}
+	if next > number {
+		return next * chunk.Slots, nil
+	}
+	end := min(a.end, (number+1)*chunk.Slots)
+	if pos%chunk.Slots == 0 && end == pos+chunk.Slots && end <= a.stepEnd(pos) {
+		if done, err := a.header(number); done || err != nil {
+			return end, err
+		}
+	}
+	return end, a.decode(number, pos, end)
+}
+
+// level takes in the entry of a level that begins with the chunk number, the
+// larger the better: a step has to cover it, and only the window may hold
+// anything of it. It returns for how many chunks it stands, or 0.
+func (a *aggregator) level(w *layer, number, shared int64) int64 {
+	stepEnd := a.stepEnd(number*chunk.Slots) / chunk.Slots
+	for l := segment.Large; l >= segment.Small; l-- {
+		n := l.Chunks()
+		if number%n != 0 || number+n > min(stepEnd, w.past, shared) || w.noLevels[l] {
+			continue
+		}
+		if w.loaded != l+1 {
+			var read int64
+			var err error
+			w.spans, read, err = w.seg.reader.Levels(l, a.bucket, segment.Hash(a.id), &a.units)
+			a.stats.Bytes += read
+			if err != nil {
+				// The headers of the chunks say the same.
+				w.noLevels[l], w.damage = true, err
+				continue
+			}
+			w.loaded = l + 1
+		}
+		if i := (number - w.first) / n; w.spans>>i&1 != 0 {
+			a.add(&a.units[i], number*chunk.Slots)
+			a.stats.Levels++
+		}
+		return n
+	}
+	return 0
+}
+
+// header takes in a whole chunk by its header. It reports false where more than
+// one source holds it.
+func (a *aggregator) header(number int64) (bool, error) {
+	l := a.layers.only(number)
+	if l == nil {
+		return false, nil
+	}
+	data, err := a.data(l, number)
+	if err != nil || data == nil {
+		return true, err
+	}
+	h, err := chunk.ParseHeader(data)
+	if err != nil {
+		a.s.noteUndecodable(l.seg, a.id, number, err)
+		return true, nil
+	}
+	a.add(&h, number*chunk.Slots)
+	a.stats.Headers++
+	return true, nil
+}
+
+// data returns the chunk that a layer stands at, with those read that are
+// wanted next: up to the next level, where steps are as long as one.
+func (a *aggregator) data(l *layer, number int64) ([]byte, error) {
+	until := (a.end + chunk.Slots - 1) / chunk.Slots
+	if a.step >= segment.SmallChunks*chunk.Slots {
+		until = min(until, number-number%segment.SmallChunks+segment.SmallChunks)
+	}
+	return l.cursor.Data(until)
+}
+
+// decode lays what all sources hold of the slots [pos, end) of a chunk over
+// each other and takes it in step by step.
+func (a *aggregator) decode(number, pos, end int64) error {
+	words := a.words[:end-pos]
+	off := int(pos - number*chunk.Slots)
+	clear(words)
+	for l := range a.layers.holding(number) {
+		data, err := a.data(l, number)
+		if err != nil {
+			return err
+		}
+		if data == nil {
+			continue
+		}
+		if err := chunk.DecodeRange(words, data, off); err != nil {
+			a.s.noteUndecodable(l.seg, a.id, number, err)
+		}
+		a.stats.Points += int64(len(words))
+	}
+	if a.layers.inHead(number) {
+		if err := a.layers.group.Read(a.layers.column, pos, words); err != nil {
+			return err
+		}
+		a.stats.Points += int64(len(words))
+	}
+	for len(words) > 0 {
+		n := int(min(a.stepEnd(pos)-pos, int64(len(words))))
+		if h := chunk.Summarize(words[:n], off); h.Count > 0 {
+			a.add(&h, number*chunk.Slots)
+		}
+		words, pos, off = words[n:], pos+int64(n), off+n
+	}
+	return nil
+}
+
+// add takes in aggregates whose slot 0 is start: it may lie before the step that
+// holds their first set slot.
+func (a *aggregator) add(h *chunk.Header, start int64) {
+	i := (start + int64(h.FirstOff) - a.from) / a.step
+	a.dst[i].Append(h, int(start-a.from-i*a.step))
+}

@@ -1,0 +1,108 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/point"
+)
+
+// yearStore holds some series at a second a slot, day after day, merged.
+func yearStore(b *testing.B, days int) (*Store, BucketInfo) {
+	b.Helper()
+	var now atomic.Int64
+	o := DefaultOptions(b.TempDir())
+	now.Store(epoch * int64(time.Second))
+	o.Now = func() time.Time { return time.Unix(0, now.Load()) }
+	o.MinFree = 0
+	o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	s, err := Open(o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.Crash() })
+	info, err := s.EnsureBucket("b")
+	if err != nil {
+		b.Fatal(err)
+	}
+	x, err := s.NewSession(info)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var data []byte
+	from := int64(epoch - epoch%daySlots + daySlots)
+	for day := range int64(days + 1) {
+		start := from + day*daySlots
+		now.Store((start + daySlots) * int64(time.Second))
+		s.advance(o.Now())
+		for at := start; at < start+daySlots; at += 7200 {
+			for series := range 4 {
+				data = data[:0]
+				for i := range int64(7200) {
+					data = point.Append(data, point.FromInt((at+i)*7919%1000+int64(series)))
+				}
+				x.Points(key(series), uint64(at), data)
+			}
+		}
+		if day%10 == 9 || day == int64(days) {
+			_, err := s.Flush(context.Background())
+			if err == nil {
+				_, err = s.Merge(context.Background())
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	if err := x.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return s, info
+}
+
+// BenchmarkAggregate reads from merged windows in the page cache.
+func BenchmarkAggregate(b *testing.B) {
+	const days = 40
+	s, info := yearStore(b, days)
+	first := int64(epoch - epoch%daySlots + daySlots)
+	for _, tc := range []struct {
+		name        string
+		from, step  int64
+		steps       int
+		unalignment int64
+	}{
+		{"hour-by-minute", 3600, 60, 60, 0},
+		{"day-by-hour", daySlots, 3600, 24, 0},
+		{"day-by-hour-unaligned", daySlots, 3600, 24, 77},
+		{"40days-by-day", 0, daySlots, days, 0},
+		{"40days-by-day-unaligned", 0, daySlots, days - 1, 77},
+		{"40days-by-minute", 0, 60, days * 1440, 0},
+	} {
+		b.Run(tc.name, func(b *testing.B) {
+			dst := make([]chunk.Header, tc.steps)
+			var stats AggregateStats
+			b.ReportAllocs()
+			for b.Loop() {
+				var err error
+				if stats, err = s.Aggregate(context.Background(), info, key(1), first+tc.from+tc.unalignment, tc.step, dst); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for i := range dst {
+				if dst[i].Count != int(tc.step) {
+					b.Fatal(fmt.Sprintf("step %d has %d slots", i, dst[i].Count))
+				}
+			}
+			b.ReportMetric(b.Elapsed().Seconds()*1e9/float64(b.N)/float64(tc.step)/float64(tc.steps), "ns/slot")
+			b.ReportMetric(float64(stats.Levels), "levels")
+			b.ReportMetric(float64(stats.Headers), "headers")
+			b.ReportMetric(float64(stats.Points), "decoded")
+		})
+	}
+}

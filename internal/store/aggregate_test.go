@@ -1,0 +1,291 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"pgregory.net/rapid"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/segment"
+)
+
+// aggregateModel is a store whose data lies in the head, in flushes, windows
+// and overlays. What a reader must get is what Read gives, slot by slot.
+type aggregateModel struct {
+	t      *rapid.T
+	r      *rand.Rand
+	clock  *testClock
+	o      Options
+	s      *Store
+	from   int64
+	stats  *AggregateStats
+	floats int // of 100 values
+}
+
+func (m *aggregateModel) word() uint64 {
+	switch v := m.r.Int64N(2000) - 1000; {
+	case m.r.IntN(100) >= m.floats:
+		return point.FromInt(v << m.r.IntN(40))
+	case v == 0:
+		return point.FromFloat(math.NaN())
+	default:
+		return point.FromFloat(float64(v) / 8)
+	}
+}
+
+// send writes stretches and gaps up to some hours on, then late points.
+func (m *aggregateModel) send(hours int) {
+	x := mustSession(m.t, m.s, "b")
+	now := m.clock.Now().Unix()
+	var data []byte
+	for series := range 2 {
+		for slot := now; slot < now+int64(hours)*3600; slot += m.r.Int64N(5000) {
+			data = data[:0]
+			for range 1 + m.r.IntN(1+m.r.IntN(3000)) {
+				data = point.Append(data, m.word())
+			}
+			n := min(int64(len(data)/point.Size), now+int64(hours)*3600-slot)
+			m.clock.now.Store(max(m.clock.now.Load(), (slot+n)*int64(time.Second)))
+			m.s.advance(m.clock.Now())
+			x.Points(key(series), uint64(slot), data[:n*point.Size])
+			slot += n
+		}
+	}
+	for range m.r.IntN(4) {
+		x.Point(key(m.r.IntN(2)), uint64(m.from+m.r.Int64N(now-m.from+1)), m.word())
+	}
+	if err := x.Close(); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// naive adds up the words of a step one by one. scale is the sum of the
+// magnitudes of its floats, of filled slots too.
+func naive(words []uint64) (h chunk.Header, scale float64) {
+	carry, filled := point.Unset, chunk.Sum{}
+	for i, w := range words {
+		if w != point.Unset {
+			if h.Count == 0 {
+				h.FirstOff, h.First = i, w
+			}
+			h.Count++
+			h.LastOff, h.Last, carry = i, w, w
+			h.Sum = h.Sum.Plus(chunk.Repeat(w, 1))
+			extremes(&h, w)
+		}
+		filled = filled.Plus(chunk.Repeat(carry, 1))
+		if point.KindOf(carry) == point.KindFloat {
+			scale += math.Abs(point.Float(carry))
+		}
+		if w != point.Unset {
+			h.Filled = filled
+		}
+	}
+	return h, scale
+}
+
+// equalWithin compares exactly but for the rounding of float sums.
+func equalWithin(got, want chunk.Header, scale float64, n int) error {
+	near := func(a, b float64) bool {
+		return math.Abs(a-b) <= float64(n)*0x1p-52*scale || math.IsNaN(a) && math.IsNaN(b)
+	}
+	if !near(got.Sum.Float, want.Sum.Float) || !near(got.Filled.Float, want.Filled.Float) {
+		return fmt.Errorf("float sums %v %v, want %v %v ± %d × %v", got.Sum.Float, got.Filled.Float, want.Sum.Float, want.Filled.Float, n, scale)
+	}
+	got.Sum.Float, got.Filled.Float, want.Sum.Float, want.Filled.Float = 0, 0, 0, 0
+	if got != want {
+		return fmt.Errorf("\n%+v, want\n%+v", got, want)
+	}
+	return nil
+}
+
+// check compares random ranges of random steps with Read.
+func (m *aggregateModel) check() {
+	m.t.Helper()
+	info, err := m.s.BucketByName("b")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	past := m.clock.Now().Unix() + 1000
+	for range 4 {
+		series := m.r.IntN(2)
+		step := []int64{1 + m.r.Int64N(3), 60, 3600, 720, 7200, 86400, 1 + m.r.Int64N(200_000)}[m.r.IntN(7)]
+		from := m.from - 1000 + m.r.Int64N(past-m.from)
+		if m.r.IntN(2) == 0 {
+			from -= from % step
+		}
+		n := min(1+m.r.Int64N(2000), (past-from)/step+1, 100_000/step+1)
+		dst := make([]chunk.Header, n)
+		dst[0].Count = 77 // what was there goes
+		stats, err := m.s.Aggregate(context.Background(), info, key(series), from, step, dst)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		m.stats.Add(stats)
+		for i := range dst {
+			words := make([]uint64, step)
+			for at := int64(0); at < step; at += MaxRead {
+				part := words[at:min(step, at+MaxRead)]
+				if err := m.s.Read(context.Background(), info, key(series), from+int64(i)*step+at, part); err != nil {
+					m.t.Fatal(err)
+				}
+			}
+			want, scale := naive(words)
+			if err := equalWithin(dst[i], want, scale, len(words)); err != nil {
+				m.t.Fatalf("series %d, %d steps of %d from epoch%+d, step %d: %v", series, n, step, from-epoch, i, err)
+			}
+		}
+	}
+}
+
+// I4: whatever lies where, aggregates are those of the slots that Read gives.
+func TestAggregatesEqualTheSlots(t *testing.T) {
+	var stats AggregateStats
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		m := &aggregateModel{t: t, clock: newTestClock(), from: epoch, stats: &stats, r: rand.New(rand.NewPCG(seed, 9))}
+		m.floats = rapid.SampledFrom([]int{0, 0, 30, 100}).Draw(t, "floats")
+		m.o = testOptions(vfs.NewMem(), m.clock)
+		m.s = mustOpen(t, m.o)
+		defer func() { m.s.Crash() }()
+		if rapid.Bool().Draw(t, "cut windows") {
+			m.s.maxMergedFile = 1000
+		}
+		m.send(1)
+		if rapid.Bool().Draw(t, "expires") {
+			if err := m.s.SetTTL("b", 100_000); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range rapid.IntRange(1, 6).Draw(t, "steps") {
+			m.send(1 + m.r.IntN(40))
+			m.check()
+			if m.r.IntN(4) > 0 {
+				if _, err := m.s.Flush(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+				m.check()
+			}
+			if m.r.IntN(2) == 0 {
+				if _, err := m.s.Merge(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+				m.check()
+			}
+		}
+	})
+	if stats.Levels == 0 || stats.Headers == 0 || stats.Points == 0 || stats.Bytes == 0 {
+		t.Fatalf("a way of reading was never taken: %+v", stats)
+	}
+}
+
+// I5: damaged levels are named, and the headers of the chunks serve instead; of
+// damaged chunks nothing is returned, as by Read. (An intact level knows what
+// was in its chunks whatever becomes of them.)
+func TestAggregatesOverDamage(t *testing.T) {
+	for part, steps := range map[string][]int64{"levels": {7200, daySlots}, "data": {60, 3600}, "index": {60, 3600}} {
+		t.Run(part, func(t *testing.T) {
+			fs, clock := vfs.NewMem(), newTestClock()
+			s := mustOpen(t, testOptions(fs, clock))
+			x := mustSession(t, s, "rows")
+			for range 2 { // the second flush is of another time
+				for range 300 {
+					x.Point(key(1), uint64(clock.Now().Unix()), point.FromInt(clock.Now().Unix()%1000))
+					clock.advance(time.Minute)
+					s.advance(clock.Now())
+				}
+				if _, err := s.Flush(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				clock.advance(5 * time.Hour)
+				s.advance(clock.Now())
+			}
+			if _, err := s.Merge(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.Crash()
+			names, err := fs.List("/data/window")
+			if err != nil || len(names) == 0 {
+				t.Fatal(names, err)
+			}
+			slices.Sort(names) // nothing else holds anything of the first one
+			damagePart(t, fs, "/data/window/"+names[0], part)
+			s = mustOpen(t, testOptions(fs, clock))
+			defer func() { s.Crash() }()
+			info, err := s.BucketByName("rows")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var sum AggregateStats
+			for _, step := range steps {
+				got := make([]chunk.Header, 2*daySlots/step)
+				from := int64(epoch - epoch%daySlots)
+				stats, err := s.Aggregate(t.Context(), info, key(1), from, step, got)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum.Add(stats)
+				for i := range got {
+					want, scale := naive(readAll(t, s, "rows", 1, from+int64(i)*step, int(step)))
+					if err := equalWithin(got[i], want, scale, int(step)); err != nil {
+						t.Fatalf("step %d of %d: %v", i, step, err)
+					}
+				}
+			}
+			if _, n := s.Damage(); n == 0 {
+				t.Fatal("no damage was counted")
+			}
+			if part == "levels" && sum.Headers+sum.Levels == 0 {
+				t.Fatalf("%+v", sum)
+			}
+		})
+	}
+}
+
+// damagePart flips a bit in a block of a kind.
+func damagePart(t *testing.T, fs vfs.FS, path, part string) {
+	t.Helper()
+	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	flip := func(at int64) {
+		var b [1]byte
+		if _, err := f.ReadAt(b[:], at); err != nil {
+			t.Fatal(err)
+		}
+		b[0] ^= 4
+		if _, err := f.WriteAt(b[:], at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for at := st.Size() - 129; at >= 0; at -= 16 {
+		flip(at)
+		r, err := segment.Open(fs, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		damages := segment.Damages(r.Verify())
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if len(damages) == 1 && damages[0].Part == part {
+			return
+		}
+		flip(at)
+	}
+	t.Fatalf("no block of %s", part)
+}

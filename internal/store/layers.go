@@ -1,0 +1,257 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"iter"
+	"math"
+	"slices"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/segment"
+)
+
+// layer is a segment that may hold chunks of a series.
+type layer struct {
+	seg    *storedSegment
+	order  int // of two that hold a slot the higher wins
+	cursor segment.Cursor
+	opened bool
+
+	// Of a window:
+	first, past int64         // chunks that it stands for
+	loaded      segment.Level // whose entries the aggregator has, plus 1
+	spans       uint16        // of it
+	noLevels    [2]bool       // they are damaged, by level
+	damage      error         // of them
+}
+
+// next opens the cursor of a window where that was not done, and returns the
+// first chunk numbered from or above, or the end of the window.
+func (l *layer) next(a *aggregator, from int64) (int64, error) {
+	if !l.opened {
+		l.opened = true
+		if err := l.cursor.Open(l.seg.reader, a.bucket, segment.Hash(a.id), from, l.past); err != nil {
+			return l.past, a.s.noteUnreadable(l.seg, err)
+		}
+	} else if err := l.cursor.Advance(from); err != nil {
+		return 0, err
+	}
+	if n, ok := l.cursor.Chunk(); ok {
+		return n, nil
+	}
+	return l.past, nil
+}
+
+// at reports whether the layer holds the chunk that was asked for last.
+func (l *layer) at(number int64) bool {
+	n, ok := l.cursor.Chunk()
+	return ok && n == number
+}
+
+// layers are the sources of a series for a range of slots. A window that no
+// other one overlaps stands apart: where nothing else holds anything, its levels
+// can be used, and its index is not read before it is needed.
+type layers struct {
+	windows []layer // by the chunks that they stand for
+	others  []layer // in order; all opened
+	w       int     // the window under way
+
+	group  *head.Group // nil: it is gone
+	column int
+	head   []int64 // chunks that the group holds, ascending
+
+	nextShared int64 // chunk of the first of others and head, at or above the one asked for
+	nextHead   int   // in head
+}
+
+// open finds the sources of the slots [from, past).
+func (y *layers) open(a *aggregator, ref seriesRef, from, past int64) error {
+	*y = layers{windows: y.windows[:0], others: y.others[:0], head: y.head[:0], nextShared: -1}
+	first, last := from/chunk.Slots, (past-1)/chunk.Slots
+	order := 0
+	err := a.s.segmentsOf(a.bucket, a.id, chunkRange{first, last + 1}, func(seg *storedSegment) error {
+		order++
+		if seg.meta.Kind == manifest.Window {
+			r := seg.meta.Ranges[0]
+			y.windows = append(y.windows, layer{seg: seg, order: order, first: r.First, past: r.Past})
+			return nil
+		}
+		l := layer{seg: seg, order: order, opened: true}
+		return y.addOther(a, l, first, last+1)
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(y.windows, func(a, b layer) int { return cmp.Compare(a.first, b.first) })
+	if err := y.demote(a, first, last+1); err != nil {
+		return err
+	}
+	if y.group, y.column = a.s.groups.get(ref.group()), ref.column(); y.group != nil {
+		y.head = y.group.Chunks(y.column, from, past, y.head)
+		slices.Sort(y.head)
+		y.head = slices.Compact(y.head)
+	}
+	return nil
+}
+
+// addOther opens a layer and keeps it if it holds anything.
+func (y *layers) addOther(a *aggregator, l layer, first, past int64) error {
+	y.others = append(y.others, l)
+	o := &y.others[len(y.others)-1]
+	if err := o.cursor.Open(o.seg.reader, a.bucket, segment.Hash(a.id), first, past); err != nil {
+		return a.s.noteUnreadable(o.seg, err)
+	}
+	if _, ok := o.cursor.Chunk(); ok {
+		return nil
+	}
+	err := o.close(a)
+	y.others = y.others[:len(y.others)-1]
+	return err
+}
+
+// demote makes others of the windows that overlap another window: files of one
+// window, cut by series, of which all but one are dropped for this one.
+func (y *layers) demote(a *aggregator, first, past int64) error {
+	kept := y.windows[:0]
+	for i := 0; i < len(y.windows); {
+		j, end := i+1, y.windows[i].past
+		for j < len(y.windows) && y.windows[j].first < end {
+			end = max(end, y.windows[j].past)
+			j++
+		}
+		if j-i == 1 {
+			kept = append(kept, y.windows[i])
+			i = j
+			continue
+		}
+		held := len(y.others)
+		for ; i < j; i++ {
+			w := y.windows[i]
+			w.opened = true
+			if err := y.addOther(a, w, max(first, w.first), min(past, w.past)); err != nil {
+				return err
+			}
+		}
+		if len(y.others) == held+1 {
+			kept = append(kept, y.others[held])
+			y.others = y.others[:held]
+		}
+	}
+	y.windows = kept
+	slices.SortFunc(y.others, func(a, b layer) int { return cmp.Compare(a.order, b.order) })
+	return nil
+}
+
+// close ends all cursors and notes the damage that was met.
+func (y *layers) close(a *aggregator) (err error) {
+	for _, list := range [2][]layer{y.windows, y.others} {
+		for i := range list {
+			err = errors.Join(err, list[i].close(a))
+		}
+	}
+	y.group = nil
+	return err
+}
+
+func (l *layer) close(a *aggregator) error {
+	read, err := l.cursor.Close()
+	a.stats.Bytes += read
+	if err == nil {
+		err = l.damage
+	}
+	return a.s.noteUnreadable(l.seg, err)
+}
+
+// shared returns the first chunk numbered from or above of which something else
+// than the windows holds anything. from never falls.
+func (y *layers) shared(from int64) (int64, error) {
+	if y.nextShared >= from {
+		return y.nextShared, nil
+	}
+	next := int64(math.MaxInt64)
+	for i := range y.others {
+		if err := y.others[i].cursor.Advance(from); err != nil {
+			return 0, err
+		}
+		if n, ok := y.others[i].cursor.Chunk(); ok {
+			next = min(next, n)
+		}
+	}
+	for y.nextHead < len(y.head) && y.head[y.nextHead] < from {
+		y.nextHead++
+	}
+	if y.nextHead < len(y.head) {
+		next = min(next, y.head[y.nextHead])
+	}
+	y.nextShared = next
+	return next, nil
+}
+
+// window returns the window that stands for a chunk, or nil. The numbers never
+// fall.
+func (y *layers) window(number int64) *layer {
+	for y.w < len(y.windows) && y.windows[y.w].past <= number {
+		y.w++
+	}
+	if y.w < len(y.windows) && y.windows[y.w].first <= number {
+		return &y.windows[y.w]
+	}
+	return nil
+}
+
+// nextWindow returns where the next window begins, behind a number for which
+// there is none.
+func (y *layers) nextWindow() int64 {
+	if y.w < len(y.windows) {
+		return y.windows[y.w].first
+	}
+	return math.MaxInt64
+}
+
+func (y *layers) inHead(number int64) bool {
+	return y.nextHead < len(y.head) && y.head[y.nextHead] == number
+}
+
+// holding yields the layers that hold a chunk, the one that wins last.
+func (y *layers) holding(number int64) iter.Seq[*layer] {
+	return func(yield func(*layer) bool) {
+		w := y.window(number)
+		if w != nil && !w.at(number) {
+			w = nil
+		}
+		for i := range y.others {
+			o := &y.others[i]
+			if w != nil && w.order < o.order {
+				if !yield(w) {
+					return
+				}
+				w = nil
+			}
+			if o.at(number) && !yield(o) {
+				return
+			}
+		}
+		if w != nil {
+			yield(w)
+		}
+	}
+}
+
+// only returns the segment that alone holds a chunk, or nil where there are
+// several or the head has something of it.
+func (y *layers) only(number int64) *layer {
+	if y.inHead(number) {
+		return nil
+	}
+	var one *layer
+	for l := range y.holding(number) {
+		if one != nil {
+			return nil
+		}
+		one = l
+	}
+	return one
+}
