@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -411,5 +412,56 @@ func TestAnyNameFitsABucketWithTimestamps(t *testing.T) {
 		if value[0] != point.FromInt(int64(i)) || stamp[0] != epoch*second+uint64(i) {
 			t.Errorf("name %d holds %x at %d", i, value[0], stamp[0])
 		}
+	}
+}
+
+// A reader beside a writer, sealing and flushes never sees a value with the
+// stamp of another write.
+func TestAReaderSeesWholePairs(t *testing.T) {
+	clock := newTestClock()
+	s := mustOpen(t, testOptions(vfs.NewMem(), clock))
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	info := stampedBucket(t, s)
+	const rounds = 2000
+	written := make(chan error, 1)
+	go func() {
+		x, err := s.NewSession(info)
+		if err != nil {
+			written <- err
+			return
+		}
+		for i := range uint64(rounds) {
+			for k := range 3 {
+				x.Stamped(key(k), epoch, point.FromInt(int64(i)), epoch*second+i)
+			}
+			if _, err = x.Commit(); err == nil && i%500 == 499 {
+				_, err = s.Flush(context.Background())
+			}
+			if err != nil {
+				break
+			}
+		}
+		written <- errors.Join(err, x.Close())
+	}()
+	for last := int64(-1); last < rounds-1; {
+		var value, stamp [1]uint64
+		if err := s.ReadStamped(context.Background(), info, key(1), epoch, value[:], stamp[:]); err != nil {
+			t.Fatal(err)
+		}
+		if value[0] == point.Unset {
+			continue
+		}
+		got := point.Int(value[0])
+		if got < last || stamp[0] != epoch*second+uint64(got) {
+			t.Fatalf("value %d after %d has the stamp of %d", got, last, stamp[0]-epoch*second)
+		}
+		last = got
+	}
+	if err := <-written; err != nil {
+		t.Fatal(err)
 	}
 }
