@@ -193,3 +193,39 @@ func TestStreamTellsTheServersReason(t *testing.T) {
 		t.Error("a flush after the end gave no error")
 	}
 }
+
+// A point has the form that its stream was opened for.
+func TestStreamsKeepTimestampsApart(t *testing.T) {
+	s := startServer(t)
+	k := []byte("k")
+	plain, err := s.dial(t).OpenStream("b", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stamped, err := s.dial(t).OpenStampedStream("b", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plain.StampedPoints(k, 1, wire.Stamped{}); !errors.Is(err, errPlain) {
+		t.Errorf("a plain stream took a timestamp: %v", err)
+	}
+	if err := stamped.Points(k, 1, 5); !errors.Is(err, errStamped) {
+		t.Errorf("a stream with timestamps took a point without: %v", err)
+	}
+	for _, x := range []*Stream{plain, stamped} {
+		if err := x.BatchStart(1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := plain.StampedBatchPoint(k, wire.Stamped{}); !errors.Is(err, errPlain) {
+		t.Errorf("a plain batch took a timestamp: %v", err)
+	}
+	if err := stamped.BatchPoint(k, 5); !errors.Is(err, errStamped) {
+		t.Errorf("a batch with timestamps took a point without: %v", err)
+	}
+	for _, x := range []*Stream{plain, stamped} {
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

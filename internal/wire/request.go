@@ -100,8 +100,10 @@ func (q *Request) parseBody(r *reader) error {
 	case OpStream:
 		q.Delay = r.u8()
 	case OpStream2:
-		if err := q.parseFlag(r); err != nil {
-			return err
+		flag := r.u8()
+		q.HPTS = flag == 1
+		if flag > 1 {
+			return fmt.Errorf("%w: hpts flag %d, it is 0 or 1", ErrMalformed, flag)
 		}
 		q.Delay = r.u8()
 	case OpAckStream:
@@ -126,23 +128,16 @@ func (q *Request) parseBody(r *reader) error {
 	case OpAdd:
 		q.Resolution, q.PointsPerFile, q.TTL = r.u64(), r.u64(), r.u64()
 		if len(r.src) == 1 {
-			return q.parseFlag(r)
+			if flag := r.u8(); flag != 1 {
+				return fmt.Errorf("%w: hpts flag %d behind a creation, it is 1 or left out", ErrMalformed, flag)
+			}
+			q.HPTS = true
 		}
 	case OpTTL:
 		q.TTL = r.u64()
 	case OpGet:
 		q.Key, q.Slot, q.Count = r.b16(), r.u64(), r.u32()
 		return q.Options.parse(r)
-	}
-	return nil
-}
-
-// parseFlag reads the hpts flag.
-func (q *Request) parseFlag(r *reader) error {
-	flag := r.u8()
-	q.HPTS = flag == 1
-	if flag > 1 {
-		return fmt.Errorf("%w: hpts flag %d, it is 0 or 1", ErrMalformed, flag)
 	}
 	return nil
 }

@@ -42,6 +42,7 @@ func TestRequestErrors(t *testing.T) {
 	f("1202050162", ErrMalformed, "hpts flag 2")
 	f("2003010162", ErrUnsupported, "version 3")
 	f("080162"+"0000000000000001"+"0000000000000001"+"0000000000000000"+"02", ErrMalformed, "hpts flag 2")
+	f("080162"+"0000000000000001"+"0000000000000001"+"0000000000000000"+"00", ErrMalformed, "hpts flag 0")
 	f("080162"+"0000000000000001"+"0000000000000001"+"0000000000000000"+"0100", ErrMalformed, "2 bytes too many")
 	f("0d0162", ErrUnsupported, "events")
 	f("00", ErrUnsupported, "UDP")
