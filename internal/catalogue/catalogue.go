@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"sync"
 	"syscall"
+	"time"
 
 	"dalmatiner/internal/segment"
 
@@ -58,10 +59,12 @@ type Catalogue struct {
 	db       *pebble.DB
 	lock     *pebble.Lock
 	readOnly bool
-	failed   chan error // the last error of a background write
+	failed   chan error    // the last error of a background write
+	closing  chan struct{} // closed by Close
 
 	mu         sync.Mutex
-	dirty      bool // written to since the last Flush
+	dirty      bool            // written to since the last Flush
+	behind     <-chan struct{} // closed when pebble has done the Flush that failed; nil = none has
 	generation uint64
 }
 
@@ -77,7 +80,7 @@ func Open(files vfs.FS, dir string, logger *slog.Logger) (*Catalogue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("catalogue: lock %s, is another process using it? %w", dir, err)
 	}
-	c := &Catalogue{dir: dir, lock: lock, failed: make(chan error, 1)}
+	c := &Catalogue{dir: dir, lock: lock, failed: make(chan error, 1), closing: make(chan struct{})}
 	if err := c.open(files, logger); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -117,15 +120,25 @@ func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
 	return nil
 }
 
+// backoff is the pause before pebble tries a failed background write again,
+// which it does at once and without end.
+const backoff = 100 * time.Millisecond
+
 // events keeps pebble from ending the process for damage in a table, which Load
-// reports, and notes failures of background writes for Flush.
+// reports, and notes failures of background writes for Flush. pebble holds its
+// lock during the pause; writes are refused meanwhile (catchUp), and there are no
+// reads beside Load.
 func (c *Catalogue) events(log quiet) *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
-			log.Errorf("background write: %v", err)
 			select {
 			case c.failed <- err:
-			default:
+				log.Errorf("background write: %v", err)
+			default: // one is noted, and logged, already
+			}
+			select {
+			case <-c.closing:
+			case <-time.After(backoff):
 			}
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) { log.Errorf("%s", info) },
@@ -155,11 +168,34 @@ func (c *Catalogue) readError(doing string, err error) error {
 	return fmt.Errorf("catalogue: %s %s: %w", doing, c.dir, err)
 }
 
+// catchUp waits, when an earlier Flush has failed, for the end of pebble's next
+// attempt at it. Writes are refused until one succeeds: pebble would hold them,
+// without end, when its memory is full. c.mu is held.
+func (c *Catalogue) catchUp() error {
+	if c.behind == nil {
+		return nil
+	}
+	select {
+	case <-c.behind:
+	default:
+		select {
+		case <-c.behind:
+		case err := <-c.failed:
+			return fmt.Errorf("catalogue: flush %s, tried again: %w", c.dir, err)
+		}
+	}
+	c.behind = nil
+	return nil
+}
+
 // Put adds identities, or replaces those with the same bucket, group, column
 // and hash. They are durable after the next Flush and may become so before.
 func (c *Catalogue) Put(series []segment.Series) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.catchUp(); err != nil {
+		return err
+	}
 	b := c.db.NewBatchWithSize(batchSize)
 	defer b.Close()
 	var key []byte
@@ -185,6 +221,9 @@ func (c *Catalogue) Put(series []segment.Series) error {
 func (c *Catalogue) DeleteBucket(id uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.catchUp(); err != nil {
+		return err
+	}
 	b := c.db.NewBatch()
 	defer b.Close()
 	from, to := bucketRange(id)
@@ -215,6 +254,9 @@ func (c *Catalogue) Flush() error {
 	if !c.dirty {
 		return nil
 	}
+	if err := c.catchUp(); err != nil {
+		return err
+	}
 	if err := c.db.Set(generationKey(), appendGeneration(nil, c.generation+1), pebble.NoSync); err != nil {
 		return fmt.Errorf("catalogue: write to %s: %w", c.dir, err)
 	}
@@ -230,6 +272,7 @@ func (c *Catalogue) Flush() error {
 	select {
 	case <-flushed:
 	case err := <-c.failed:
+		c.behind = flushed
 		return fmt.Errorf("catalogue: flush %s: %w", c.dir, err)
 	}
 	c.generation++
@@ -292,5 +335,6 @@ func (c *Catalogue) Load(fn func(segment.Series) error) error {
 
 // Close closes the catalogue. What was put since the last Flush may be lost.
 func (c *Catalogue) Close() error {
+	close(c.closing)
 	return errors.Join(c.db.Close(), c.lock.Close())
 }

@@ -92,7 +92,8 @@ func (q quiet) Errorf(format string, args ...any) {
 // have parted, above all for a failed write or fsync of its MANIFEST, which must
 // not be tried again on the same file.
 func (q quiet) Fatalf(format string, args ...any) {
-	text := "catalogue: " + fmt.Sprintf(format, args...)
+	text := "catalogue: " + fmt.Sprintf(format, args...) +
+		"; the process ends here: what was acknowledged is in the log, mend the cause and start again"
 	q.logger.Error(text)
 	panic(text)
 }

@@ -39,7 +39,7 @@ func (c *Catalogue) Checkpoint(dir string) error {
 // is that of fn.
 func Inspect(files vfs.FS, dir string, logger *slog.Logger, fn func(segment.Series) error) (generation uint64, found []Damage, err error) {
 	found = inspectTables(files, dir)
-	c := &Catalogue{dir: dir, failed: make(chan error, 1)}
+	c := &Catalogue{dir: dir, failed: make(chan error, 1), closing: make(chan struct{})}
 	if c.lock, err = pebble.LockDirectory(dir, files); err != nil {
 		return 0, append(found, Damage{files.PathBase(dir), err}), nil
 	}

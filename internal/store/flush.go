@@ -86,9 +86,18 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 		return FlushResult{}, err
 	}
 	start := s.o.Now()
+	if err := s.checkFlushSpace(); err != nil {
+		s.flushFailed.Store(true)
+		return FlushResult{}, err
+	}
 	f := s.capture()
 	seq := s.nextSeq.Add(1) - 1
 	seg, err := s.write(f, seq)
+	if err == nil {
+		if err = s.putCatalogue(f); err != nil && seg != nil {
+			err = errors.Join(err, seg.reader.Close(), s.o.FS.Remove(s.path(seg.name())))
+		}
+	}
 	if err != nil {
 		s.abort(f)
 		s.flushFailed.Store(true)
@@ -280,9 +289,42 @@ func (f *flushing) encode() ([]encoded, error) {
 	return all, nil
 }
 
-// commitFlush does steps 3 and 4. Any error is final: what is on disk is no
-// longer known.
-func (s *Store) commitFlush(f *flushing, seg *storedSegment) error {
+const (
+	// flushReserve is what a flush leaves free on the disk: room for a new file
+	// of the log, the MANIFEST and the catalogue's own records.
+	flushReserve = 8 << 20
+
+	// identityCost is what a new series costs in the segment and the catalogue,
+	// with a name of usual length.
+	identityCost = 256
+)
+
+// flushNeeds is the free disk that a flush wants, at most.
+func (s *Store) flushNeeds() int64 {
+	s.pendMu.Lock()
+	names := int64(len(s.pending)) * identityCost
+	s.pendMu.Unlock()
+	return s.tileBytes.Load() + s.lateBytes.Load() + names + min(flushReserve, s.o.MinFree)
+}
+
+// checkFlushSpace refuses a flush that would fill the disk up: the log could
+// not be written meanwhile, and that would end the node. Everything stays in
+// memory and in the log.
+func (s *Store) checkFlushSpace() error {
+	u, err := s.o.FS.GetDiskUsage(s.o.Dir)
+	if err != nil {
+		return nil // as in checkDisk
+	}
+	if free, need := int64(u.AvailBytes), s.flushNeeds(); free < need {
+		return fmt.Errorf("flush: it needs up to %d bytes and %d are free: make space; nothing is lost, it is tried again every second", need, free)
+	}
+	return nil
+}
+
+// putCatalogue does step 3. After an error the catalogue may know series that
+// no committed segment names; the log still defines them, and the next flush
+// names them.
+func (s *Store) putCatalogue(f *flushing) error {
 	if err := s.catalogue.Put(f.series); err != nil {
 		return err
 	}
@@ -295,6 +337,12 @@ func (s *Store) commitFlush(f *flushing, seg *storedSegment) error {
 		return err
 	}
 	s.o.FlushStep(StepCatalogue)
+	return nil
+}
+
+// commitFlush does step 4. An error is final: what is on disk is no longer
+// known.
+func (s *Store) commitFlush(f *flushing, seg *storedSegment) error {
 	if err := s.manifest.Commit(s.edit(f, seg)); err != nil {
 		return err
 	}

@@ -46,13 +46,15 @@ func sendNoise(t *testing.T, s *Store, bucket string, from, to int64) {
 func missingNoise(t *testing.T, s *Store, bucket string, from, to int64) (missing int) {
 	t.Helper()
 	for series := range 3 {
-		for i, got := range readAll(t, s, bucket, series, from, int(to-from)) {
-			switch want := noise(series, from+int64(i)); got {
-			case point.Unset:
-				missing++
-			case want:
-			default:
-				t.Fatalf("%s: series %d slot %d holds %x, want %x", bucket, series, int64(i), got, want)
+		for at := from; at < to; at += MaxRead {
+			for i, got := range readAll(t, s, bucket, series, at, int(min(to-at, MaxRead))) {
+				switch want := noise(series, at+int64(i)); got {
+				case point.Unset:
+					missing++
+				case want:
+				default:
+					t.Fatalf("%s: series %d slot %d holds %x, want %x", bucket, series, at+int64(i), got, want)
+				}
 			}
 		}
 	}

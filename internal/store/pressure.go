@@ -115,8 +115,12 @@ func (s *Store) refusesSeries() bool {
 }
 
 // full reports whether senders have to wait for a flush, or for memory that
-// encoding and flushing can free.
+// encoding and flushing can free. On a full disk no flush will free any; points
+// are refused then.
 func (s *Store) full() bool {
+	if s.diskFull.Load() {
+		return false
+	}
 	if s.tileBytes.Load() > 2*s.o.FlushBytes || s.lateBytes.Load() > 2*s.o.LateMemory {
 		return true
 	}

@@ -18,6 +18,7 @@ import (
 const maxSlot = 1 << 53
 
 var errNoMemory = errors.New("there is no memory for new series; raise memory.limit")
+var errDiskFull = errors.New("the disk is nearly full")
 
 var errSeriesLimit = fmt.Errorf("the node holds %d groups of series, which is the limit", maxGroups)
 
@@ -183,15 +184,15 @@ func (x *Session) write(w head.Write) {
 	if x.err != nil {
 		return
 	}
-	if s.diskFull.Load() {
-		x.refuse(account.DiskFull, x.points(w.Words))
-		return
-	}
 	if x.hasty && s.full() {
 		x.refuse(account.Overload, x.points(w.Words))
 		return
 	}
 	s.waitForRoom()
+	if s.diskFull.Load() {
+		x.refuse(account.DiskFull, x.points(w.Words))
+		return
+	}
 	minute := s.clock.Load() / nsPerMinute
 	s.commit.RLock()
 	a, err := g.Apply(w, s.steady.Load(), func(c *account.Counts) (uint64, error) {
@@ -279,6 +280,8 @@ func (x *Session) notCreated(err error, n uint64) {
 		x.refuse(account.SeriesLimit, n)
 	case errors.Is(err, errNoMemory):
 		x.refuse(account.Memory, n)
+	case errors.Is(err, errDiskFull):
+		x.refuse(account.DiskFull, n)
 	default:
 		x.err = err
 	}
@@ -287,6 +290,9 @@ func (x *Session) notCreated(err error, n uint64) {
 // create defines a new series: first in the log, then where others find it.
 func (x *Session) create(id metric.SeriesID, key []byte) (seriesRef, error) {
 	s, b := x.s, x.b
+	if s.diskFull.Load() {
+		return 0, errDiskFull
+	}
 	refused := s.refusesSeries()
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -128,6 +128,7 @@ func (s *Store) tickLoop() {
 		case <-t.C:
 		}
 		s.advance(s.o.Now())
+		s.checkDisk()
 		s.memory.Look()
 		if s.waiting.Load() > 0 && !s.full() {
 			s.makeRoom()
@@ -147,11 +148,10 @@ func (s *Store) advance(now time.Time) {
 	}
 }
 
-// everySecond closes idle, old and log-pinning blocks, watches the disk, and
-// asks for the flush that is due by time, by the size of the log, or because the
-// last one failed: senders may wait for it.
+// everySecond closes idle, old and log-pinning blocks, and asks for the flush
+// that is due by time, by the size of the log, or because the last one failed:
+// senders may wait for it.
 func (s *Store) everySecond() {
-	s.checkDisk()
 	s.countNames()
 	s.watchIndexes()
 	// The blocks that hold the oldest quarter of a full log are closed, so
@@ -177,18 +177,22 @@ func (s *Store) everySecond() {
 	}
 }
 
-// checkDisk refuses points before the disk is full, and takes them again when
-// there is space.
+// checkDisk refuses points before the disk is full, or too full for the next
+// flush, and takes them again when there is space. It is called every tick: a fast sender writes a small
+// storage.min_free full in less than a second.
 func (s *Store) checkDisk() {
 	u, err := s.o.FS.GetDiskUsage(s.o.Dir)
 	if err != nil {
 		return // a file system that cannot say is taken at its word: a write will fail
 	}
 	s.freeDisk.Store(int64(u.AvailBytes))
-	full := int64(u.AvailBytes) < s.o.MinFree
+	need := max(s.o.MinFree, s.flushNeeds())
+	full := int64(u.AvailBytes) < need
 	if s.diskFull.Swap(full) != full {
 		if full {
-			s.o.Logger.Warn("points are refused: the disk is nearly full", "free", u.AvailBytes, "storage.min_free", s.o.MinFree)
+			s.o.Logger.Warn("points are refused: the disk is nearly full", "free", u.AvailBytes,
+				"storage.min_free", s.o.MinFree, "for the next flush", need)
+			s.makeRoom() // who waits for a flush is refused
 		} else {
 			s.o.Logger.Info("points are taken again: the disk has space", "free", u.AvailBytes)
 		}

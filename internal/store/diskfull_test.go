@@ -1,0 +1,243 @@
+package store
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/point"
+)
+
+// quota is a file system on a disk of so many bytes, of which others have some.
+type quota struct {
+	vfs.FS
+	size   uint64
+	others atomic.Uint64
+
+	reserved sync.Map // bytes, by path
+}
+
+func (q *quota) used() (n uint64) {
+	_ = walkFiles(q.FS, "/data", "", func(file string, size int64) error { // files go meanwhile
+		if r, ok := q.reserved.Load("/data/" + file); ok {
+			size = max(size, r.(int64))
+		}
+		n += uint64(size)
+		return nil
+	})
+	return n + q.others.Load()
+}
+
+func (q *quota) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	used := min(q.used(), q.size)
+	return vfs.DiskUsage{AvailBytes: q.size - used, TotalBytes: q.size, UsedBytes: used}, nil
+}
+
+func (q *quota) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := q.FS.Create(name, c)
+	q.reserved.Delete(name)
+	return &quotaFile{f, q, name}, err
+}
+
+func (q *quota) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	f, err := q.FS.OpenReadWrite(name, c, opts...)
+	return &quotaFile{f, q, name}, err
+}
+
+type quotaFile struct {
+	vfs.File
+	q    *quota
+	name string
+}
+
+func (f *quotaFile) Preallocate(_, n int64) error {
+	if err := f.room(int(n)); err != nil {
+		return err
+	}
+	f.q.reserved.Store(f.name, n)
+	return nil
+}
+
+func (f *quotaFile) room(n int) error {
+	if r, ok := f.q.reserved.Load(f.name); ok {
+		if st, err := f.Stat(); err == nil && st.Size()+int64(n) <= r.(int64) {
+			return nil
+		}
+	}
+	if f.q.used()+uint64(n) > f.q.size {
+		return syscall.ENOSPC
+	}
+	return nil
+}
+
+func (f *quotaFile) Write(p []byte) (int, error) {
+	if err := f.room(len(p)); err != nil {
+		return 0, err
+	}
+	return f.File.Write(p)
+}
+
+func (f *quotaFile) WriteAt(p []byte, at int64) (int, error) {
+	if err := f.room(len(p)); err != nil {
+		return 0, err
+	}
+	return f.File.WriteAt(p, at)
+}
+
+// fillDisk writes until points are refused; every point is either stored or
+// refused as disk_full.
+func fillDisk(t *testing.T, s *Store, from int64) (past int64, stored uint64) {
+	t.Helper()
+	x := mustSession(t, s, "a")
+	slot := from
+	for ; x.Totals().Refused == 0; slot++ {
+		for series := range 3 {
+			x.Point(key(series), uint64(slot), noise(series, slot))
+		}
+		if _, err := x.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if slot%1024 == 0 {
+			s.checkDisk() // what the ticker does, as often as a fast sender needs
+		}
+		if slot > from+1_000_000 {
+			t.Fatal("nothing was ever refused")
+		}
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	total := x.Totals()
+	return slot, total.Received - total.Refused
+}
+
+// A disk that fills up: points are refused by name, reads go on, flushes and
+// merges give up without a trace, nothing ends the node. When there is space
+// again all of it goes on by itself, and no point is missing or uncounted.
+func TestAFullDiskAndSpaceAgain(t *testing.T) {
+	clock, mem := newTestClock(), vfs.NewMem()
+	q := &quota{FS: mem, size: 20 << 20}
+	q.others.Store(15 << 20)
+	o := testOptions(q, clock)
+	o.MinFree, o.WALMaxSize, o.FlushBytes, o.WALInterval = 1<<20, 8<<20, 256<<10, time.Millisecond
+	fatals := fatal(&o)
+	s := mustOpen(t, o)
+	defer func() { s.Crash() }()
+	pass(s, clock, 40*24*time.Hour)
+	past, stored := fillDisk(t, s, epoch)
+	for others := range uint64(3) { // others take what is left, to the last byte
+		free, _ := q.GetDiskUsage("")
+		q.others.Add(free.AvailBytes * (others + 1) / 3)
+		s.checkDisk()
+		if _, err := s.Flush(t.Context()); err == nil && others == 2 {
+			t.Error("a flush found space where there is none")
+		}
+		_, _ = s.Merge(t.Context()) // with no room it does nothing or says so
+		y := mustSession(t, s, "a")
+		y.Point(key(1), epoch, point.FromInt(1))
+		y.Point(key(99), epoch, point.FromInt(1)) // of a new series
+		if err := y.Close(); err != nil && others < 2 {
+			t.Error(err)
+		}
+		if n := missingNoise(t, s, "a", epoch, past-1); n > 3 { // the last slot was refused in part or altogether
+			t.Errorf("%d words are missing on the full disk", n)
+		}
+		if n := fatals.Load(); n != 0 {
+			t.Fatalf("the store ended %d times: %v", n, s.failed())
+		}
+	}
+	q.others.Store(0)
+	eventually(t, "points are taken and the flush is made by itself", func() bool {
+		st := s.Stats()
+		return !st.DiskFull && !s.flushFailed.Load()
+	})
+	x := mustSession(t, s, "a")
+	x.Point(key(99), epoch+7, point.FromInt(1))
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Merge(t.Context()); err != nil {
+		t.Error(err)
+	}
+	counts := s.Account().Total(mustBucket(t, s, "a"))
+	if got := counts.Stored(); got != stored+1 {
+		t.Errorf("%d points are in the account, %d were stored", got, stored+1)
+	}
+	if refused := counts.Refused[account.DiskFull]; refused == 0 || counts.Received() != counts.Stored()+refused {
+		t.Errorf("%+v", counts)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r := mustCheck(t, q, "/data"); len(r.Damages)+len(r.Expected) > 0 {
+		t.Errorf("the check finds %v, %v", r.Damages, r.Expected)
+	}
+	s = mustOpen(t, o)
+	if n := missingNoise(t, s, "a", epoch, past-1); n > 3 {
+		t.Errorf("%d words are missing after a restart", n)
+	}
+}
+
+// A catalogue that cannot be written fails the flush, not the store: the next
+// flush brings everything, and the file of the failed one is gone.
+func TestAFailedCatalogueIsTriedAgain(t *testing.T) {
+	for name, kind := range map[string]errorfs.OpKind{
+		"create": errorfs.OpCreate, "write": errorfs.OpFileWrite, "sync": errorfs.OpFileSync,
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock, mem := newTestClock(), vfs.NewCrashableMem()
+			f := newFaults(mem)
+			o := testOptions(f.fs, clock)
+			fatals := fatal(&o)
+			s := mustOpen(t, o)
+			defer func() { s.Crash() }()
+			sendNoise(t, s, "a", epoch, epoch+300)
+			f.set(func(op errorfs.Op) error {
+				if (op.Kind == kind || kind == errorfs.OpFileSync && op.Kind == errorfs.OpFileSyncData) && strings.HasSuffix(op.Path, ".sst") {
+					return syscall.ENOSPC
+				}
+				return nil
+			})
+			for range 3 {
+				within(t, "a flush that fails", func() {
+					if _, err := s.Flush(t.Context()); err == nil {
+						t.Error("a flush succeeds without its catalogue")
+					}
+				})
+			}
+			s.flushMu.Lock() // a flush of the store's own may be under way
+			names, err := mem.List(s.path(flushDir))
+			s.flushMu.Unlock()
+			if err != nil || len(names) > 0 {
+				t.Errorf("left: %v, %v", names, err)
+			}
+			if n := missingNoise(t, s, "a", epoch, epoch+300); n != 0 {
+				t.Errorf("%d words are missing meanwhile", n)
+			}
+			f.clear()
+			eventually(t, "a flush succeeds", func() bool {
+				_, err := s.Flush(t.Context())
+				return err == nil && s.Stats().Segments == 1
+			})
+			if n := fatals.Load(); n != 0 {
+				t.Errorf("%d fatal errors", n)
+			}
+			s.Crash()
+			o.FS = mem.CrashClone(vfs.CrashCloneCfg{})
+			s = mustOpen(t, o)
+			if n := missingNoise(t, s, "a", epoch, epoch+300); n != 0 {
+				t.Errorf("%d words are missing after a crash", n)
+			}
+			if _, n := s.Damage(); n != 0 {
+				t.Errorf("%d damages after a crash", n)
+			}
+		})
+	}
+}
