@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -35,6 +36,38 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
+// diskSender sends batches of 60 slots of all series on an acknowledged stream.
+type diskSender struct {
+	s                 ackStream
+	slot              int64 // of the next batch
+	received, refused uint64
+}
+
+// batch returns how many of its points were refused.
+func (d *diskSender) batch() uint64 {
+	d.s.t.Helper()
+	words := make([]uint64, 60)
+	for id := range uint64(diskSeries) {
+		for i := range words {
+			words[i] = wide(id, d.slot+int64(i))
+		}
+		d.s.point(key(d.s.t, "d", fmt.Sprint(id)), d.slot, words...)
+	}
+	d.slot += int64(len(words))
+	ack := d.s.flush()
+	d.received, d.refused = d.received+ack.Received, d.refused+ack.Refused
+	return ack.Refused
+}
+
+// checkAccount compares the ledger with what the node answered.
+func (d *diskSender) checkAccount(t *testing.T, n *node) {
+	t.Helper()
+	row := n.account(diskBucket)
+	if row.Received != d.received || row.Refused["disk_full"] != d.refused || stored(row) != d.received-d.refused {
+		t.Errorf("received %d, refused %d, the account says %+v", d.received, d.refused, row)
+	}
+}
+
 // TestAFullDiskAndSpaceAgain: a node whose disk fills up refuses points by name,
 // answers queries, and takes points again by itself when there is space. No
 // point is missing or uncounted.
@@ -48,38 +81,15 @@ func TestAFullDiskAndSpaceAgain(t *testing.T) {
 	}
 	n := startNode(t, dir, args...)
 	from := past(20 * time.Hour)
-	s := openAcked(t, n, diskBucket)
-	slot, received, refused := from, uint64(0), uint64(0)
-	batch := func() uint64 {
-		words := make([]uint64, 60)
-		for id := range uint64(diskSeries) {
-			for i := range words {
-				words[i] = wide(id, slot+int64(i))
-			}
-			s.point(key(t, "d", fmt.Sprint(id)), slot, words...)
-		}
-		slot += int64(len(words))
-		ack := s.flush()
-		received, refused = received+ack.Received, refused+ack.Refused
-		return ack.Refused
-	}
+	d := &diskSender{s: openAcked(t, n, diskBucket), slot: from}
 	whole := from // up to here nothing was refused
-	for batch() == 0 {
-		whole = slot
+	for d.batch() == 0 {
+		whole = d.slot
 	}
-	filled := slot
-	// Others take what is left; senders go on trying.
 	rest := filepath.Join(disk, "rest")
-	f, err := os.Create(rest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for err == nil {
-		_, err = f.Write(make([]byte, 64<<10))
-	}
-	_ = f.Close() // the disk is full
+	fill(t, rest) // others take what is left
 	for range 20 {
-		batch()
+		d.batch()
 	}
 	for range 3 {
 		if _, err := n.admin().Flush(context.Background()); err == nil {
@@ -87,27 +97,19 @@ func TestAFullDiskAndSpaceAgain(t *testing.T) {
 		}
 	}
 	checkWide(t, n, from, whole)
-	if code, text := httpGet(t, n, "/ready"); code != http.StatusOK {
-		t.Errorf("/ready: %d, %s", code, text)
-	}
 	query(t, n, fmt.Sprintf("SELECT d.1 BUCKET %s AFTER %d FOR 60s", diskBucket, from*1000))
-	if n.figure("disk_full") != 1 {
-		t.Error("the full disk shows in no figure")
+	if code, text := httpGet(t, n, "/ready"); code != http.StatusOK || n.figure("disk_full") != 1 {
+		t.Errorf("/ready: %d, %s; disk_full is %v", code, text, n.figure("disk_full"))
 	}
 	remove(t, ballast, rest)
-	again := slot
+	again := d.slot
 	eventually(t, "points are taken again", func() bool {
-		again = slot
-		return batch() == 0
+		again = d.slot
+		return d.batch() == 0
 	})
 	eventually(t, "a flush is made by itself", func() bool { return n.figure("since_flush_seconds") < 3 })
-	checkWide(t, n, from, whole)
-	checkWide(t, n, again, slot)
-	row := n.account(diskBucket)
-	if row.Received != received || row.Refused["disk_full"] != refused || stored(row) != received-refused {
-		t.Errorf("received %d, refused %d, the account says %+v", received, refused, row)
-	}
-	if err := s.Close(); err != nil {
+	d.checkAccount(t, n)
+	if err := d.s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	n.stop()
@@ -116,12 +118,25 @@ func TestAFullDiskAndSpaceAgain(t *testing.T) {
 	}
 	n = startNode(t, dir, args...)
 	checkWide(t, n, from, whole)
-	checkWide(t, n, again, slot)
-	if again := n.account(diskBucket); stored(again) != stored(row) || again.Received != row.Received {
-		t.Errorf("after a restart the account is %+v, it was %+v", again, row)
-	}
+	checkWide(t, n, again, d.slot)
+	d.checkAccount(t, n)
 	n.stop()
-	t.Logf("%d points received, %d refused, full after %d slots of %d series", received, refused, filled-from, diskSeries)
+	t.Logf("%d points received, %d refused", d.received, d.refused)
+}
+
+// fill writes a file until the disk is full.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = f.Write(make([]byte, 64<<10))
+	}
+	if cerr := f.Close(); !errors.Is(err, syscall.ENOSPC) || cerr != nil {
+		t.Fatal(err, cerr)
+	}
 }
 
 // wide is a point that takes all of its bytes.
