@@ -59,7 +59,11 @@ func (a *api) run(ctx context.Context, text string, opt query.Options) (*query.R
 	took := time.Since(began)
 	a.served.queries.Observe(took.Seconds())
 	if took >= a.SlowQuery {
-		a.Logger.Warn("slow query", "took", took.Round(time.Microsecond), "limit", a.SlowQuery, "err", err, "query", fmt.Sprintf("%.1000s", text))
+		about := []any{"took", took.Round(time.Microsecond), "limit", a.SlowQuery, "query", fmt.Sprintf("%.1000s", text)}
+		if err != nil {
+			about = append(about, "err", err)
+		}
+		a.Logger.Warn("slow query", about...)
 	}
 	if err != nil && ctx.Err() == nil && context.Cause(limited) == errQueryTimeout {
 		return nil, &statusError{http.StatusServiceUnavailable, reasonTimeout,

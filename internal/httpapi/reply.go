@@ -34,7 +34,7 @@ func (p packers) take(w io.Writer) *gzip.Writer {
 	select {
 	case z := <-p:
 		if z == nil {
-			// The fastest level: figures lose four fifths of their size with it.
+			// The fastest level: figures lose half of their size with it, or more.
 			z, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
 		}
 		z.Reset(w)
