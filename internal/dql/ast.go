@@ -152,6 +152,7 @@ type Lookup struct {
 	Where      *Cond // nil without WHERE
 	Group      []DimVar
 	Using      string // combinator of the groups
+	UsingPos   int
 }
 
 // DimVar names a dimension. The namespace is empty by default.

@@ -38,6 +38,7 @@ func (p *parser) lookup(l *Lookup) (Expr, error) {
 	if err := p.expectWord("USING"); err != nil {
 		return nil, err
 	}
+	l.UsingPos = p.peek().pos
 	l.Using, err = p.name("the name of a combining function")
 	return l, err
 }

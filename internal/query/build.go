@@ -139,7 +139,7 @@ func (p *planner) leaf(pos int, b Bucket, key []byte, shift int64) (node, error)
 		}
 		l.res, l.n, l.first, l.stop = b.Resolution, l.end-l.pos, unknown, l.end
 		if p.opt.Compat {
-			l.n -= l.cut()
+			l.n -= l.cut(p.pieces)
 		}
 		l.form = p.shape(fmt.Sprintf("read %d %d %d %d", b.Resolution, shift, l.pos, l.end))
 		p.leaves = append(p.leaves, l)
@@ -151,7 +151,9 @@ func (p *planner) leaf(pos int, b Bucket, key []byte, shift int64) (node, error)
 		}
 		return l
 	})
-	p.describe(n, "read %s BUCKET %s, %d ms earlier", metric.Text(key), metric.Quoted(b.Name), shift)
+	if p.explain { // for very many reads the text costs
+		p.describe(n, "read %s BUCKET %s, %d ms earlier", metric.Text(key), metric.Quoted(b.Name), shift)
+	}
 	return n, err
 }
 
@@ -164,7 +166,9 @@ func (p *planner) window(fn opFunc, in node, span int64) node {
 		w.form = p.shape(fmt.Sprintf("window %d %d", size, c.form))
 		return w
 	}, in)
-	p.describe(n, "%s of %d", nameOf(kindWindow, fn), size)
+	if p.explain {
+		p.describe(n, "%s of %d", nameOf(kindWindow, fn), size)
+	}
 	return n
 }
 

@@ -60,7 +60,7 @@ func (p *planner) gather(a arguments, q float64, k int) (value, error) {
 	key := fmt.Sprintf("gather %d %x %d of%s", a.fn.fn, q, k, l.key)
 	n := p.intern(key, func() node {
 		g := &gather{fn: a.fn.fn, q: q, k: k}
-		g.res, g.n, g.form = l.res, l.longest, p.shape("of its own "+key)
+		g.res, g.n, g.piece, g.form = l.res, l.longest, l.piece, p.shape("of its own "+key)
 		p.enqueue(&g.queue, l.nodes)
 		return g
 	}, l.nodes...)
@@ -85,7 +85,7 @@ func (p *planner) pick(a arguments) (value, error) {
 		z := p.intern(key, func() node {
 			c := n.shared()
 			z := &pick{fn: a.fn.fn}
-			z.res, z.n, z.form = c.res, c.n, p.shape("of its own "+key)
+			z.res, z.n, z.piece, z.form = c.res, c.n, c.piece, p.shape("of its own "+key)
 			p.enqueue(&z.queue, []node{n, t})
 			return z
 		}, n, t)
@@ -98,7 +98,8 @@ func (p *planner) pick(a arguments) (value, error) {
 type list struct {
 	res     int64
 	longest int64
-	aligned bool // outputs become complete in step
+	aligned bool  // outputs become complete in step
+	piece   int64 // of all of them
 	nodes   []node
 	key     string // of the nodes
 }
@@ -106,7 +107,7 @@ type list struct {
 // listOf checks that series can be combined; there is at least one.
 func (p *planner) listOf(pos int, inputs []series) (list, error) {
 	first := inputs[0].of.shared()
-	l := list{res: first.res, aligned: true}
+	l := list{res: first.res, aligned: true, piece: first.piece}
 	var key []byte
 	for _, in := range inputs {
 		c := in.of.shared()
@@ -115,6 +116,9 @@ func (p *planner) listOf(pos int, inputs []series) (list, error) {
 		}
 		l.aligned = l.aligned && c.form == first.form
 		l.longest = max(l.longest, c.n)
+		if c.piece != l.piece {
+			l.piece = 0
+		}
 		l.nodes = append(l.nodes, in.of)
 		key = fmt.Appendf(key, " %d", c.id)
 	}
@@ -145,12 +149,12 @@ func (p *planner) combine(pos int, fn opFunc, inputs []series) (value, error) {
 	n := p.intern(key, func() node {
 		z := &combine{fn: fn, aligned: l.aligned}
 		first := inputs[0].of.shared()
-		z.res, z.n, z.form = l.res, l.longest, first.form
+		z.res, z.n, z.piece, z.form = l.res, l.longest, l.piece, first.form
 		if p.opt.Compat {
 			z.weights = oldWeights(fn, len(inputs))
 		}
 		if l.aligned {
-			z.piece, z.in = first.piece, l.nodes
+			z.in = l.nodes
 			return z
 		}
 		z.form = p.shape("of its own " + key)

@@ -71,7 +71,7 @@ func (p *planner) apply(a arguments) (value, error) {
 	}
 	return p.each(a.series, a.fn.kind.result(), func(in node) (node, error) {
 		n, err := p.one(a, in)
-		if err == nil {
+		if err == nil && p.explain {
 			p.describe(n, "%s", a.fn.name)
 		}
 		return n, err

@@ -24,7 +24,7 @@ func TestConfidencesAndColumns(t *testing.T) {
 			source.now = now.UnixMilli()
 			text := g.query()
 			e := query.Engine{Source: source, Now: func() time.Time { return now }}
-			want, err := reference.Evaluate(context.Background(), source, text, now)
+			want, err := reference.Evaluate(context.Background(), source, text, now, reference.Old{})
 			if err != nil || len(want) == 0 {
 				rt.Skip()
 			}

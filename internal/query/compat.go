@@ -32,12 +32,12 @@ func oldWeights(fn opFunc, n int) []float64 {
 // series. It read one less, and filled gaps anew.
 const oldPiece = 100_000
 
-// cut lets the leaf read as the original does, and returns how many slots are
-// lost by that.
-func (l *leaf) cut() int64 {
-	l.piece = oldPiece - 1
+// cut lets the leaf read as the original does with pieces of that many slots,
+// and returns how many slots are lost by that.
+func (l *leaf) cut(slots int64) int64 {
+	l.piece = slots - 1
 	l.stop = min(l.end, l.pos+l.piece)
-	return (l.end - l.pos) / oldPiece
+	return (l.end - l.pos) / slots
 }
 
 // nextPiece goes on behind the slot that the original loses.

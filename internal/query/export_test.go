@@ -3,6 +3,13 @@ package query
 // HistogramBytes is what a histogram is charged with.
 var HistogramBytes = histogramBytes
 
+// WithPieces returns a copy of e whose reads for compat are pieces of the given
+// number of slots.
+func (e Engine) WithPieces(slots int64) *Engine {
+	e.pieceSlots = slots
+	return &e
+}
+
 // WithRounds returns a copy of e that works in rounds of the given number of
 // slots, so that tests cross their borders with little data.
 func (e Engine) WithRounds(slots int64) *Engine {

@@ -77,15 +77,12 @@ func (s statisticOf) of(h *hdrhistogram.Histogram) float64 {
 }
 
 // histogramBytes returns the memory of a histogram's counts, without making
-// it.
+// it. An integer of the language is at most 2^53.
 func histogramBytes(highest int64, digits int) int64 {
 	sub := int64(math.Exp2(math.Ceil(math.Log2(2 * math.Pow10(digits)))))
 	buckets := int64(1)
 	for least := sub; least <= highest; least <<= 1 {
 		buckets++
-		if least > math.MaxInt64/2 {
-			break
-		}
 	}
 	return (buckets + 1) * sub / 2 * 8
 }

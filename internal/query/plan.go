@@ -27,6 +27,7 @@ type planner struct {
 	explain bool
 	buffers int   // series that hold a piece each while a round runs
 	slots   int64 // most slots in a round
+	pieces  int64 // slots of the original's reads, for compat
 
 	roots  []root
 	ranks  []node // of TOP and BOTTOM, one per root
@@ -70,8 +71,12 @@ func newPlanner(ctx context.Context, e *Engine, q *dql.Query, opt Options, now i
 	if slots == 0 {
 		slots = roundSlots
 	}
+	pieces := e.pieceSlots
+	if pieces == 0 {
+		pieces = oldPiece
+	}
 	return &planner{
-		slots: slots, opt: opt, explain: opt.Explain || q.Explain,
+		slots: slots, pieces: pieces, opt: opt, explain: opt.Explain || q.Explain,
 		ctx: ctx, source: e.Source, q: q, now: now, start: start, end: end,
 		limits:  e.Limits.orDefault().stricter(opt.Limits),
 		buckets: make(map[string]Bucket),
@@ -187,11 +192,21 @@ func (p *planner) expr(e dql.Expr) (value, error) {
 	case *dql.Binary:
 		return p.binary(n)
 	case *dql.Lookup:
-		return value{}, p.unsupported(n.Pos(), "lookup by dimensions (FROM)")
+		return value{}, p.lookup(n)
 	case *dql.Events:
 		return value{}, p.unsupported(n.Pos(), "EVENTS")
 	}
 	panic(fmt.Sprintf("query: expression of type %T", e))
+}
+
+// lookup checks a lookup; there are no tags to look up by.
+func (p *planner) lookup(l *dql.Lookup) error {
+	if l.Group != nil {
+		if f, ok := findFunction(l.Using, ofMetrics); !ok || f.kind != kindCombine {
+			return p.unrecognised(l.UsingPos, l.Using, ofMetrics)
+		}
+	}
+	return p.unsupported(l.Pos(), "lookup by dimensions (FROM)")
 }
 
 func (p *planner) binary(b *dql.Binary) (value, error) {

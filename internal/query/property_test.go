@@ -35,8 +35,9 @@ func checkEngine(t *testing.T) func(rt *rapid.T) {
 		text := g.query()
 		e := query.Engine{Source: source, Now: func() time.Time { return now }}
 		rounds := rapid.Int64Range(1, 300).Draw(rt, "rounds")
-		got, err := e.WithRounds(rounds).Query(context.Background(), text, query.Options{})
-		want, wantErr := reference.Evaluate(context.Background(), source, text, now)
+		old := reference.Old{Compat: rapid.IntRange(0, 2).Draw(rt, "compat") == 0, Piece: rapid.SampledFrom([]int64{2, 3, 50, 1000}).Draw(rt, "piece")}
+		got, err := e.WithRounds(rounds).WithPieces(old.Piece).Query(context.Background(), text, query.Options{Compat: old.Compat, Confidence: true})
+		want, wantErr := reference.Evaluate(context.Background(), source, text, now, old)
 		switch {
 		case wantErr == nil && len(want) == 0:
 			wantErr = query.ErrNoResults
@@ -84,7 +85,7 @@ func (g *generator) source(t *testing.T) *memory {
 			var words []uint64
 			for range rapid.IntRange(0, 6).Draw(g.t, "runs") {
 				words = append(words, make([]uint64, rapid.IntRange(0, 400).Draw(g.t, "gap"))...)
-				for range rapid.IntRange(0, 9).Draw(g.t, "set") {
+				for range rapid.IntRange(0, rapid.SampledFrom([]int{9, 60}).Draw(g.t, "dense")).Draw(g.t, "set") {
 					words = append(words, g.word())
 				}
 			}
@@ -131,7 +132,7 @@ func (g *generator) expr(depth int) string {
 	if depth == 0 {
 		return g.selector()
 	}
-	kinds := []string{"select", "window", "window", "list", "binary", "scalar", "sharp", "sharp", "sharp", "smooth"}
+	kinds := []string{"select", "window", "window", "list", "many", "binary", "scalar", "sharp", "sharp", "sharp", "smooth"}
 	if !g.exact {
 		kinds = append(kinds, "avg", "quotient", "divide", "into", "confidence", "rounding", "rounding")
 	}
@@ -156,6 +157,8 @@ func (g *generator) expr(depth int) string {
 		return g.rounding(sub())
 	case "avg":
 		return fmt.Sprintf("avg(%s, %ds)", sub(), rapid.IntRange(1, 100).Draw(g.t, "n"))
+	case "many":
+		return fmt.Sprintf("%s(m.0 BUCKET b, m.%s BUCKET b, %s, %s)", g.oneOf("sum", "min", "max", "diff"), g.oneOf("*", "1"), g.selector(), sub())
 	case "list":
 		return fmt.Sprintf("%s(%s, %s)", g.oneOf("sum", "min", "max", "diff"), sub(), sub())
 	case "binary":
@@ -188,6 +191,9 @@ func (g *generator) compare(got query.Series, want reference.Series) error {
 		allowed = float64(want.Slots+100) * 0x1p-52 * (want.Scale + 1) * 512
 	}
 	for i, w := range want.Values {
+		if c := want.Confidence[i]; math.Abs(got.Confidence[i]-c) > 1e-9 {
+			return fmt.Errorf("confidence %d is %v, want %v", i, got.Confidence[i], c)
+		}
 		if math.Abs(got.Values[i]-w) > allowed || math.IsNaN(got.Values[i]) != math.IsNaN(w) {
 			return fmt.Errorf("value %d is %v, want %v ± %v", i, got.Values[i], w, allowed)
 		}

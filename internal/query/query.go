@@ -63,6 +63,7 @@ type Engine struct {
 	Limits Limits
 
 	roundSlots int64 // 0 = the constant of that name
+	pieceSlots int64 // 0 = oldPiece
 }
 
 // Options are what a request may ask for beside its text.

@@ -25,7 +25,7 @@ func (e *evaluator) histogram(c, h *dql.Call) ([]Series, error) {
 	for i, s := range in {
 		size := int(max(1, h.Args[3].(*dql.Duration).Milliseconds()/s.Resolution))
 		out := s
-		out.Resolution, out.Values, out.Confidence = s.Resolution*int64(size), nil, nil
+		out.Resolution, out.Values, out.Confidence, out.piece = s.Resolution*int64(size), nil, nil, 0
 		for from := 0; from+size <= len(s.Values); from += size {
 			out.Values = append(out.Values, g.number(c.Name, s.Values[from:from+size], p))
 			out.Confidence = append(out.Confidence, 1)

@@ -34,6 +34,13 @@ type Series struct {
 	Scale float64
 
 	hidden bool // topk or bottomk shows none of its values
+	piece  int  // with Old: the reads below began anew after so many values
+}
+
+// Old asks for the answers of the original.
+type Old struct {
+	Compat bool
+	Piece  int64 // slots from one of its reads of a series to the next
 }
 
 // ErrMixedResolutions is returned for a combination of series of different
@@ -42,13 +49,17 @@ var ErrMixedResolutions = errors.New("mixed resolutions")
 
 // Evaluate returns the series of every field in order, those of a pattern by
 // key, and their values as the engine prints them.
-func Evaluate(ctx context.Context, src query.Source, text string, now time.Time) ([]Series, error) {
-	q, err := dql.Parse(text)
+func Evaluate(ctx context.Context, src query.Source, text string, now time.Time, old Old) ([]Series, error) {
+	parse := dql.Parse
+	if old.Compat {
+		parse = dql.ParseCompat
+	}
+	q, err := parse(text)
 	if err != nil {
 		return nil, err
 	}
-	e := evaluator{ctx: ctx, src: src}
-	if e.start, e.end, err = query.TimeRange(q, now.UnixMilli(), time.UTC, false); err != nil {
+	e := evaluator{ctx: ctx, src: src, old: old}
+	if e.start, e.end, err = query.TimeRange(q, now.UnixMilli(), time.UTC, old.Compat); err != nil {
 		return nil, err
 	}
 	var list []Series
@@ -75,6 +86,7 @@ type evaluator struct {
 	ctx        context.Context
 	src        query.Source
 	start, end int64
+	old        Old
 }
 
 func (e *evaluator) eval(x dql.Expr) ([]Series, error) {
@@ -117,7 +129,7 @@ func (e *evaluator) binary(b *dql.Binary) ([]Series, error) {
 	if err != nil {
 		return nil, err
 	}
-	return combine(b.Function(), in, 0)
+	return e.combine(b.Function(), in, 0)
 }
 
 // operate computes l op r; division by 0 counts as division by 1.
@@ -168,6 +180,17 @@ func (e *evaluator) call(c *dql.Call) ([]Series, error) {
 		}
 		return in, nil
 	case span != 0:
+		if e.old.Compat && c.Name == "percentile" {
+			if c.Args[1].(*dql.Number).Whole {
+				numbers[0] *= 0.5
+			}
+			if numbers[0] < 0 || numbers[0] > 1 {
+				for i := range in {
+					in[i] = empty(in[i], span)
+				}
+				return in, nil
+			}
+		}
 		for i := range in {
 			in[i] = window(c.Name, in[i], span, numbers)
 		}
@@ -175,11 +198,11 @@ func (e *evaluator) call(c *dql.Call) ([]Series, error) {
 	case c.Name == "topk" || c.Name == "bottomk":
 		return topk(c.Name, in, int(numbers[0]))
 	case c.Name == "quantile":
-		return combine(c.Name, in, numbers[0])
+		return e.combine(c.Name, in, numbers[0])
 	case len(numbers) == 1:
 		return mapAll(in, func(v float64) float64 { return arithmetic(c.Name, v, numbers[0]) }), nil
 	}
-	return combine(c.Name, in, 0)
+	return e.combine(c.Name, in, 0)
 }
 
 func arithmetic(name string, v, c float64) float64 {
@@ -228,7 +251,7 @@ func (e *evaluator) read(s *dql.Select, shift int64) ([]Series, error) {
 	if s.Metric.Parts != nil {
 		keys = nil
 		err := e.src.Metrics(e.ctx, b, nil, func(key []byte) bool {
-			if match(s.Metric.Parts, key) {
+			if e.old.Compat && below(s.Metric.Parts, key) || match(s.Metric.Parts, key) {
 				keys = append(keys, bytes.Clone(key))
 			}
 			return true
@@ -247,7 +270,7 @@ func (e *evaluator) read(s *dql.Select, shift int64) ([]Series, error) {
 				return nil, err
 			}
 		}
-		list = append(list, realize(words, b.Resolution))
+		list = append(list, e.realize(words, b.Resolution))
 	}
 	return list, nil
 }
@@ -263,6 +286,38 @@ func match(pattern []dql.Part, key []byte) bool {
 		}
 	}
 	return true
+}
+
+// realize fills gaps. The original reads pieces, of which it loses the last
+// slot.
+func (e *evaluator) realize(words []uint64, resolution int64) Series {
+	if !e.old.Compat {
+		return realize(words, resolution)
+	}
+	all := Series{Resolution: resolution, piece: int(e.old.Piece) - 1, Slots: 0}
+	for len(words) > 0 {
+		n := min(len(words), all.piece)
+		s := realize(words[:n], resolution)
+		all.Values, all.Confidence = append(all.Values, s.Values...), append(all.Confidence, s.Confidence...)
+		all.Set, all.Slots, all.Scale = all.Set+s.Set, all.Slots+s.Slots, max(all.Scale, s.Scale)
+		words = words[min(len(words), n+1):]
+	}
+	return all
+}
+
+// below reports whether a key begins with what stands before the first * of a
+// pattern.
+func below(pattern []dql.Part, key []byte) bool {
+	parts, ok := metric.Parts(key)
+	for i, p := range pattern {
+		switch {
+		case p.Any:
+			return ok
+		case i >= len(parts) || string(parts[i]) != p.Text:
+			return false
+		}
+	}
+	return false
 }
 
 // realize fills gaps: a gap is the last value with confidence 0, a leading

@@ -2,12 +2,20 @@ package reference
 
 import "math"
 
+// empty is what is left of a series where the original gives none of its
+// values.
+func empty(in Series, span int64) Series {
+	in.Resolution *= max(1, span/in.Resolution)
+	in.Values, in.Confidence, in.hidden, in.piece = nil, nil, false, 0
+	return in
+}
+
 // window applies an aggregate over time, chunk by chunk.
 func window(name string, in Series, span int64, numbers []float64) Series {
 	c := int(max(1, span/in.Resolution))
 	out := in
 	out.Resolution = in.Resolution * int64(c)
-	out.Values, out.Confidence, out.hidden = nil, nil, false
+	out.Values, out.Confidence, out.hidden, out.piece = nil, nil, false, 0
 	for i := 0; i < len(in.Values); i += c {
 		end := min(i+c, len(in.Values))
 		w := chunk{values: in.Values[i:end], sure: in.Confidence[i:end], c: c, seconds: float64(in.Resolution) / 1000}
@@ -51,17 +59,20 @@ func extreme(values []float64, better func(a, b float64) bool) float64 {
 
 // combine applies a combinator. A shorter series repeats its last value with
 // confidence 0.
-func combine(name string, in []Series, q float64) ([]Series, error) {
+func (e *evaluator) combine(name string, in []Series, q float64) ([]Series, error) {
 	if len(in) == 0 {
 		return nil, nil
 	}
-	out := Series{Resolution: in[0].Resolution}
+	out := Series{Resolution: in[0].Resolution, piece: in[0].piece}
 	length := 0
 	for _, s := range in {
 		if s.Resolution != out.Resolution {
 			return nil, ErrMixedResolutions
 		}
 		length = max(length, len(s.Values))
+		if s.piece != out.piece {
+			out.piece = 0
+		}
 		out.Set += s.Set
 		out.Slots += s.Slots
 		out.Scale += s.Scale
@@ -69,10 +80,27 @@ func combine(name string, in []Series, q float64) ([]Series, error) {
 	for i := range length {
 		values, sure := column(in, i)
 		out.Values = append(out.Values, fold(name, values, q))
-		out.Confidence = append(out.Confidence, sum(sure)/float64(len(sure)))
+		c := sum(sure) / float64(len(sure))
+		if e.old.Compat && name != "quantile" {
+			c = foldThree(name, sure)
+		}
+		out.Confidence = append(out.Confidence, c)
 	}
 	out.rescale()
 	return []Series{out}, nil
+}
+
+// foldThree is how the original combines confidences.
+func foldThree(name string, c []float64) float64 {
+	switch {
+	case len(c) == 1:
+		return c[0]
+	case len(c) == 2:
+		return (c[0] + c[1]) / 2
+	case name == "sum" || name == "avg":
+		return foldThree(name, append([]float64{(c[0] + c[1] + c[0]) / 3}, c[3:]...))
+	}
+	return foldThree(name, append([]float64{(c[0] + c[1] + c[2]) / 3}, c[3:]...))
 }
 
 // column returns what all series have at one time.

@@ -88,11 +88,14 @@ func steps(name string, in Series, v, c []float64) {
 		}
 		c[i] = (in.Confidence[i] + in.Confidence[i-1]) / 2
 	}
-	if len(v) > 0 {
-		v[0], c[0] = 0, 0
-	}
-	if len(v) > 1 {
-		v[0] = v[1]
+	for i := 0; i < len(v); i += max(1, in.piece) {
+		if i > 0 && in.piece == 0 {
+			break
+		}
+		v[i], c[i] = 0, 0
+		if i+1 < len(v) && in.piece != 1 {
+			v[i] = v[i+1]
+		}
 	}
 }
 
