@@ -18,6 +18,10 @@ import (
 // go out as the store gives them, so that no list has to fit in memory.
 const sortedNames = 100_000
 
+// heldBytes bounds the memory of the names that are put in order, which may be
+// long.
+const heldBytes = 32 << 20
+
 // message returns a bucket as the API shows it.
 func message(b store.BucketInfo) admin.Bucket {
 	return admin.Bucket{Name: metric.Escaped(b.Name), Resolution: b.Resolution, PPF: b.PPF, Grace: b.Grace, HPTS: b.HPTS, TTL: admin.TTL(b.TTL)}
@@ -121,6 +125,7 @@ type nameList struct {
 	encode    func(dst []byte, asked form, name string) []byte
 	w         *bufio.Writer
 	names     []string
+	held      int  // bytes of names
 	streaming bool // the first names are out
 	err       error
 	scratch   []byte
@@ -135,15 +140,22 @@ func (l *nameList) addKey(key []byte) bool { return l.add(string(key)) }
 
 // add adds a name and reports whether to go on.
 func (l *nameList) add(name string) bool {
-	l.names = append(l.names, name)
-	switch full := len(l.names) == sortedNames; {
+	l.hold(name)
+	switch full := l.full(); {
 	case full && l.asked == formMsgpack:
-		l.err = badRequest("the list has %d metrics or more, which is the limit in msgpack: ask for JSON or with a longer prefix", sortedNames)
+		l.err = badRequest("the list has more than %d metrics or %d bytes, the limits in msgpack: ask for JSON or with a longer prefix", sortedNames-1, heldBytes)
 	case full, l.streaming:
 		l.drain()
 	}
 	return l.err == nil
 }
+
+func (l *nameList) hold(name string) {
+	l.names = append(l.names, name)
+	l.held += len(name)
+}
+
+func (l *nameList) full() bool { return len(l.names) >= sortedNames || l.held > heldBytes }
 
 // begin sends what stands before the first name.
 func (l *nameList) begin() {
@@ -178,7 +190,7 @@ func (l *nameList) drain() {
 		l.scratch = l.encode(l.scratch, l.asked, name)
 		l.write(l.scratch)
 	}
-	l.names = l.names[:0]
+	l.names, l.held = l.names[:0], 0
 }
 
 // finish puts held names in order, writes them and ends the list.

@@ -116,13 +116,14 @@ func (l *nameList) distinct(prefix, parts int) func(key []byte) bool {
 		if known[string(key[:end])] {
 			return true
 		}
-		if len(known) == sortedNames {
-			l.err = badRequest("there are more than %d different metrics to list: ask with a longer prefix or a smaller depth", sortedNames)
+		if l.full() {
+			l.err = badRequest("there are more than %d different metrics to list, or %d bytes of them: ask with a longer prefix or a smaller depth", sortedNames, heldBytes)
 			return false
 		}
 		name := string(key[:end])
 		known[name] = true
-		return l.add(name)
+		l.hold(name)
+		return true
 	}
 }
 

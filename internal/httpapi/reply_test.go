@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -14,6 +16,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 )
 
@@ -254,6 +258,29 @@ func TestQueryTimeout(t *testing.T) {
 	}
 }
 
+// TestLongNamesAreNotHeld: few names that are very long go out as they come.
+func TestLongNamesAreNotHeld(t *testing.T) {
+	s := newFakeStore(t)
+	long := strings.Repeat("\xfa"+strings.Repeat("x", 250), 250)
+	for i := range heldBytes/len(long) + 10 {
+		key := string(metric.AppendPart(nil, fmt.Sprint(i))) + long
+		s.series[1][key] = func(int64) uint64 { return point.Unset }
+	}
+	h := New(testOptions(s))
+	for target, status := range map[string]int{
+		"/buckets/b": 200, "/collections/b/metrics": 200, "/buckets/b?format=msgpack": 400, "/collections/b/metrics?depth=300": 400, "/collections/b/metrics?depth=1": 200,
+	} {
+		w := get(target).send(h)
+		if w.Code != status {
+			t.Errorf("%s: %d", target, w.Code)
+		}
+		var list []any
+		if err := json.Unmarshal(w.Body.Bytes(), &list); status == 200 && (err != nil || len(list) < heldBytes/len(long)) {
+			t.Errorf("%s: %d names, %v", target, len(list), err)
+		}
+	}
+}
+
 // TestListingsAsMsgpack: the same shapes as in JSON.
 func TestListingsAsMsgpack(t *testing.T) {
 	s := newFakeStore(t)
@@ -286,9 +313,9 @@ func TestListingsAsMsgpack(t *testing.T) {
 	if one["key"] != "AWECLi4=" || one["parts"].([]any)[1] != ".." {
 		t.Errorf("got %v", one)
 	}
-	fillBucket(s, sortedNames)
-	for _, target := range []string{"/buckets/b?format=msgpack", "/collections/b/metrics?format=msgpack", "/collections/b/metrics?format=msgpack&depth=1"} {
-		if w := get(target).send(h); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "100000") {
+	fillBucket(s, sortedNames+1)
+	for _, target := range []string{"/buckets/b?format=msgpack", "/collections/b/metrics?format=msgpack", "/collections/b/metrics?format=msgpack&depth=1", "/collections/b/metrics?depth=1"} {
+		if w := get(target).send(h); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "longer prefix") {
 			t.Errorf("%s: %d %.100s", target, w.Code, w.Body)
 		}
 	}
