@@ -20,6 +20,13 @@ func (p *planner) intern(key string, build func() node, inputs ...node) node {
 	c.id, c.inputs = len(p.nodes), inputs
 	for _, in := range inputs {
 		in.shared().refs++
+		c.late = c.late || in.shared().late
+	}
+	if c.late {
+		// What waits for late values, or takes them all at once, holds them.
+		for _, in := range inputs {
+			p.held += 8 * in.shared().n
+		}
 	}
 	p.nodes[key] = n
 	return n

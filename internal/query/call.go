@@ -144,7 +144,7 @@ func (p *planner) reduce(a arguments, in node, number float64, span int64) (node
 			err = p.hold(a.pos, 8*min(size, c.n))
 		}
 		w := &reduce{in: in, size: size}
-		w.by, w.needs = newReducer(a.fn.fn, number, float64(c.res)/1000)
+		w.by, w.needs = newReducer(a.fn.fn, number, min(size, c.n), c.res)
 		w.res, w.n = c.res*size, (c.n+size-1)/size
 		w.form = p.shape(fmt.Sprintf("window %d %d", size, c.form))
 		return w
@@ -153,24 +153,24 @@ func (p *planner) reduce(a arguments, in node, number float64, span int64) (node
 	return n, err
 }
 
-// newReducer returns the reducer of a function, and whether it needs
-// confidences. A step of its inputs is that many seconds.
-func newReducer(fn opFunc, number, seconds float64) (r reducer, needs bool) {
+// newReducer returns the reducer of a function for windows of up to most
+// inputs, and whether it needs confidences. A step of its inputs is res ms.
+func newReducer(fn opFunc, number float64, most, res int64) (r reducer, needs bool) {
 	switch fn {
 	case fnEmpty:
 		return &empty{}, true
 	case fnFirst, fnLast:
 		return &ends{last: fn == fnLast}, false
 	case fnPercentile:
-		return &percentile{p: number}, false
+		return &percentile{p: number, most: most}, false
 	case fnMedian:
-		return &percentile{p: 0.5}, false
+		return &percentile{p: 0.5, most: most}, false
 	case fnVariance, fnStddev:
 		return &variance{root: fn == fnStddev}, false
 	case fnIncrease:
 		return &growth{}, false
 	case fnRate:
-		return &growth{seconds: seconds}, false
+		return &growth{seconds: float64(res) / 1000}, false
 	}
 	f, ok := finders[fn]
 	if !ok {

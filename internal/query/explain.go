@@ -9,11 +9,12 @@ import (
 // Plan is how a query was run: steps that read each other, from the reads to
 // the results.
 type Plan struct {
-	Fields []int  `json:"fields"` // IDs of the steps whose values are results
-	Steps  []Step `json:"steps"`  // every step once; those that it reads come before it
-	Rounds int    `json:"rounds"` // that the range was cut into
-	Slots  int64  `json:"slots"`  // of the finest resolution in a round
-	Memory int64  `json:"memory"` // bytes that the query was charged with
+	Fields []int  `json:"fields"`          // IDs of the steps whose values are results
+	Ranks  []int  `json:"ranks,omitempty"` // IDs of those that TOP and BOTTOM order them by
+	Steps  []Step `json:"steps"`           // every step once; those that it reads come before it
+	Rounds int    `json:"rounds"`          // that the range was cut into
+	Slots  int64  `json:"slots"`           // of the finest resolution in a round
+	Memory int64  `json:"memory"`          // bytes that the query was charged with
 }
 
 // Step is a node of a plan.
@@ -90,7 +91,7 @@ func (x *executor) explained() *Plan {
 		plan.Fields = append(plan.Fields, r.of.shared().id+1)
 	}
 	for _, n := range p.ranks {
-		plan.Fields = append(plan.Fields, n.shared().id+1)
+		plan.Ranks = append(plan.Ranks, n.shared().id+1)
 	}
 	return plan
 }
@@ -119,6 +120,12 @@ func (p *Plan) String() string {
 	seen := make([]bool, len(p.Steps)+1)
 	for _, id := range p.Fields {
 		p.print(&b, id, 0, seen)
+	}
+	if len(p.Ranks) > 0 {
+		b.WriteString("ordered by\n")
+	}
+	for _, id := range p.Ranks {
+		p.print(&b, id, 1, seen)
 	}
 	return b.String()
 }

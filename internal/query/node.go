@@ -38,6 +38,7 @@ type common struct {
 	// piece is after how many outputs the reads below began anew, as the
 	// original's do; 0 = never.
 	piece int64
+	late  bool // outputs may be held back until the end and come at once
 	conf  bool // confidences are wanted
 
 	refs   int    // consumers

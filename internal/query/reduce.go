@@ -82,10 +82,14 @@ func (w *reduce) mean() float64 { return w.sure / float64(w.filled) }
 // sorted ones. NaN counts only if there is nothing else.
 type percentile struct {
 	p    float64
+	most int64 // values in a window
 	held []float64
 }
 
 func (r *percentile) add(v, _ []float64) {
+	if r.held == nil {
+		r.held = make([]float64, 0, r.most)
+	}
 	for _, f := range v {
 		if f == f {
 			r.held = append(r.held, f)

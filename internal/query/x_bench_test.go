@@ -73,6 +73,22 @@ func BenchmarkMaxOfAYear(b *testing.B) {
 	benchQuery(b, m, "SELECT max(a BUCKET b, 1d) LAST 365d")
 }
 
+// BenchmarkFunctions takes a day of seven series, or of one.
+func BenchmarkFunctions(b *testing.B) {
+	m := newMemory(b)
+	m.addBucket("b", 1000, 0)
+	for i := range 7 {
+		m.load("b", key(b, "a", fmt.Sprint(i)), 365*86400, days(b, 1))
+	}
+	for _, f := range []string{
+		"avg(x, 1m)", "percentile(x, 0.9, 1m)", "percentile(x, 0.9, 1h)", "stddev(x, 1m)", "first_above(x, 500, 1m)", "increase(x, 1m)",
+		"max(derivate(x), 1m)", "max(mavg(x, 1m), 1m)", "max(ewma(x, 0.1), 1m)", "max(fill(x, linear), 1m)", "mean(histogram(x, 1000, 3, 1m))",
+		"max(quantile(a.* BUCKET b, 0.9), 1m)", "max(topk(a.* BUCKET b, 2), 1m)",
+	} {
+		b.Run(f, func(b *testing.B) { benchQuery(b, m, "SELECT "+f+" ALIAS a.0 BUCKET b AS x LAST 1d") })
+	}
+}
+
 func BenchmarkParse(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
