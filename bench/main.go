@@ -58,6 +58,7 @@ var rows = []row{
 	{"disk-uniform", (*bench).diskUniform},
 	{"day", (*bench).day},
 	{"restart", (*bench).restart},
+	{"overload", (*bench).overload},
 }
 
 func main() {

@@ -39,10 +39,13 @@ const (
 	indexPart = 8
 	flushPart = 32
 
-	// mergePace is how many bytes a second a merge writes while points are
-	// pressed for memory or senders wait, mergeStep how often it looks.
+	// mergePace is how many bytes a second a merge writes while it yields to
+	// points, mergeStep how often it looks.
 	mergePace = 1 << 20
 	mergeStep = 64 << 10
+
+	// mergeAnyway is the number of segments from which on merging yields no more.
+	mergeAnyway = 256
 )
 
 // idleUnder is how long a block may be without writes at a level.
@@ -57,7 +60,7 @@ func (s *Store) budget() {
 	}
 	m := s.o.Memory
 	s.memory = m
-	s.o.FlushBytes, s.o.LateMemory = m.Share(8, s.o.FlushBytes), m.Share(16, s.o.LateMemory)
+	s.o.FlushBytes, s.o.LateMemory = m.Share(16, s.o.FlushBytes), m.Share(16, s.o.LateMemory)
 	s.maxMergedFile = m.Share(8, s.maxMergedFile)
 	var names, index int64
 	if limit := m.Limit(); limit > 0 {
@@ -131,8 +134,18 @@ func (s *Store) full() bool {
 	return inUse+s.tileBytes.Load()+s.lateBytes.Load() > s.memory.Limit()/freeablePart
 }
 
-// pressed reports whether others have to yield to points.
-func (s *Store) pressed() bool { return s.memory.Level() >= memory.Hurry || s.waiting.Load() > 0 }
+// pressed reports whether merging has to yield to points: memory is short,
+// senders wait, or the sealers are behind. When very many segments wait it is
+// the points' turn to wait: every segment is an open file and a part of every
+// read.
+func (s *Store) pressed() bool {
+	if s.memory.Level() < memory.Hurry && s.waiting.Load() == 0 && len(s.sealQueue) <= sealQueueLen/2 {
+		return false
+	}
+	s.view.RLock()
+	defer s.view.RUnlock()
+	return len(s.segments) < mergeAnyway
+}
 
 // reliefLoop gives back memory while it is short.
 func (s *Store) reliefLoop() {

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"dalmatiner/test/overload"
+)
+
+const (
+	overloadDuring = 2 * time.Minute
+	overloadQuick  = 20 * time.Second
+
+	goodputBudget = 0.9  // least share of the capacity
+	backBudget    = 30.0 // seconds until the latency is at most 1.2 times what it was
+	overloadFirst = 30 * 24 * time.Hour
+)
+
+// overload offers three times what the store can take, over TCP and over UDP.
+// The store has one processor, so that the senders have the other.
+func (b *bench) overload(ctx context.Context) error {
+	for _, door := range []string{"TCP", "UDP"} {
+		if err := b.overloadOf(ctx, door); err != nil {
+			return fmt.Errorf("overload over %s: %w", door, err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) overloadOf(ctx context.Context, door string) error {
+	cmd := exec.Command(filepath.Join(b.bin, "ddb"), "serve", "--data-dir", filepath.Join(b.dir, "overload-"+door),
+		"--set", "tcp.addr=127.0.0.1:0", "--set", "http.addr=127.0.0.1:0", "--set", "graphite.addr=127.0.0.1:0", "--set", "wal.interval=20ms")
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	s, err := start(cmd)
+	if err != nil {
+		return err
+	}
+	defer s.kill()
+	senders, bucket, err := s.overloaders(ctx, door)
+	if err != nil {
+		return err
+	}
+	probe, err := overload.NewProbe(ctx, s.tcp)
+	if err != nil {
+		return err
+	}
+	during := overloadDuring
+	if b.reps == 1 {
+		during = overloadQuick
+	}
+	plan := overload.Plan{
+		Senders: senders, Probe: probe, Warm: 10 * time.Second, Measure: 10 * time.Second, Overload: during, Patience: time.Minute,
+		Stored: func() (uint64, error) { return s.storedIn(ctx, bucket) },
+		CPU:    func() (time.Duration, error) { used, err := s.cpuTime(); return used.sum(), err },
+	}
+	r, err := plan.Run(ctx)
+	if err != nil {
+		return err
+	}
+	missing, err := s.unaccounted(ctx, door, bucket, r.Messages*int64(senders[0].Points()), senders[0].Points())
+	if err != nil {
+		return err
+	}
+	area := fmt.Sprintf("overload, %s, %v", door, during)
+	b.table.add(figure{area: area, what: "capacity ÷ goodput", value: 1 / r.Goodput, unit: "×", budget: 1 / goodputBudget}.
+		because("capacity %.2f M points/s on one processor, 3 × offered, %.1f × sent; by processor time %.2f ×", r.Capacity/1e6, r.Offered, 1/r.PerCPU))
+	b.table.add(figure{area: area, what: "latency is back after", value: r.Back.Seconds(), unit: "s", budget: backBudget}.
+		because("median until durable %v before at 0.8 ×, %v during, %v after", r.Before, r.During, r.After))
+	b.table.add(figure{area: area, what: "points that the account lacks", value: missing, unit: "points"}.
+		because("sent %d messages; drops of the kernel are counted", r.Messages))
+	if missing != 0 {
+		return fmt.Errorf("%.0f points were sent and are neither in the account nor counted as dropped", missing)
+	}
+	return s.stop()
+}
+
+var graphiteLine = regexp.MustCompile(`msg="graphite lines" addr=(\S+)`)
+
+// overloaders returns two senders of a door, and the bucket they write to.
+func (s *server) overloaders(ctx context.Context, door string) (senders []overload.Sender, bucket string, err error) {
+	first := time.Now().Add(-overloadFirst).Unix()
+	for i := range 2 {
+		if door == "TCP" {
+			stream, err := overload.NewStream(ctx, s.tcp, "load", i, first)
+			if err != nil {
+				return nil, "", err
+			}
+			senders, bucket = append(senders, stream), "load"
+			continue
+		}
+		for _, line := range s.lines() {
+			m := graphiteLine.FindStringSubmatch(line)
+			if m == nil {
+				continue
+			}
+			lines, err := overload.NewLines(ctx, m[1], i, first)
+			if err != nil {
+				return nil, "", err
+			}
+			senders, bucket = append(senders, lines), "graphite"
+		}
+	}
+	if len(senders) != 2 {
+		return nil, "", fmt.Errorf("the log does not name the port of %s", door)
+	}
+	return senders, bucket, nil
+}
+
+// storedIn returns the points that a bucket holds by the account; 0 before it is
+// there.
+func (s *server) storedIn(ctx context.Context, bucket string) (uint64, error) {
+	a, err := s.client().Account(ctx, "", 0)
+	if err != nil {
+		return 0, err
+	}
+	for _, row := range a.Rows {
+		if row.Bucket == bucket {
+			return row.Accepted + row.Duplicate + row.Conflicting + row.Late, nil
+		}
+	}
+	return 0, nil
+}
+
+// unaccounted waits until what is under way has arrived and returns the points
+// sent that are neither received nor dropped.
+func (s *server) unaccounted(ctx context.Context, door, bucket string, sent int64, perMessage int) (float64, error) {
+	for left := time.Now().Add(10 * time.Second); ; {
+		received, err := s.received(ctx, bucket)
+		if err != nil {
+			return 0, err
+		}
+		if door == "UDP" {
+			drops, err := s.stat(ctx, "graphite_udp_kernel_drop_total")
+			if err != nil {
+				return 0, err
+			}
+			received += int64(drops) * int64(perMessage)
+		}
+		if received == sent || time.Now().After(left) {
+			return float64(sent) - float64(received), nil
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+}
