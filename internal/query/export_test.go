@@ -3,6 +3,9 @@ package query
 // HistogramBytes is what a histogram is charged with.
 var HistogramBytes = histogramBytes
 
+// Ranked is how quantiles choose their value.
+var Ranked = ranked
+
 // WithPieces returns a copy of e whose reads for compat are pieces of the given
 // number of slots.
 func (e Engine) WithPieces(slots int64) *Engine {

@@ -31,18 +31,20 @@ func (f *fill) next(x *executor, dst block) (block, error) {
 		f.seen++
 		switch {
 		case in.c[i] > 0:
-			dst = f.bridge(dst, v)
+			if f.open > 0 {
+				f.bridge(&dst, v)
+			}
 			f.begun, f.last = true, v
-			dst = f.append(dst, v, in.c[i])
+			f.put(&dst, v, in.c[i])
 		case f.with == "linear" && f.begun:
 			f.open++
 		default:
-			dst = f.append(dst, f.instead(v), 0)
+			f.put(&dst, f.instead(v), 0)
 		}
 	}
 	x.release(in)
 	if f.seen == f.n {
-		dst = f.bridge(dst, f.last)
+		f.bridge(&dst, f.last)
 	}
 	return dst, nil
 }
@@ -61,19 +63,17 @@ func (f *fill) instead(v float64) float64 {
 }
 
 // bridge gives out the open gap, on the line from the last value to v.
-func (f *fill) bridge(dst block, v float64) block {
+func (f *fill) bridge(dst *block, v float64) {
 	steps := float64(f.open + 1)
 	for i := int64(1); i <= f.open; i++ {
-		dst = f.append(dst, f.last+(v-f.last)*(float64(i)/steps), 0)
+		f.put(dst, f.last+(v-f.last)*(float64(i)/steps), 0)
 	}
 	f.open = 0
-	return dst
 }
 
-func (f *fill) append(dst block, v, sure float64) block {
+func (f *fill) put(dst *block, v, sure float64) {
 	dst.v = append(dst.v, v)
 	if f.conf {
 		dst.c = append(dst.c, sure)
 	}
-	return dst
 }

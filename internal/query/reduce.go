@@ -1,9 +1,6 @@
 package query
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // reduce gives one value per size inputs, computed by a reducer.
 type reduce struct {
@@ -103,14 +100,13 @@ func (r *percentile) close(w *reduce) (float64, float64) {
 	return v, w.mean()
 }
 
-// quantileOf sorts v, which holds no NaN, and returns its quantile q; NaN for
-// no values.
+// quantileOf returns the quantile q of v, which holds no NaN, and reorders it;
+// NaN for no values.
 func quantileOf(v []float64, q float64) float64 {
 	if len(v) == 0 {
 		return math.NaN()
 	}
-	slices.Sort(v)
-	return v[int(float64(len(v)-1)*q)]
+	return ranked(v, int(float64(len(v)-1)*q))
 }
 
 // variance is the population variance; inputs that a short window lacks count

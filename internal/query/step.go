@@ -29,21 +29,18 @@ func (s *step) next(x *executor, dst block) (block, error) {
 	if err != nil {
 		return dst, err
 	}
-	for i, v := range in.v {
-		sure := 0.0
+	for v, c := in.v, in.c; len(v) > 0; {
+		n := int64(len(v))
+		if s.every > 0 {
+			n = min(n, s.every-s.came)
+		}
+		var sure []float64
 		if s.conf {
-			sure = in.c[i]
+			sure, c = c[:n], c[n:]
 		}
-		if s.came > 0 {
-			change := s.change(v)
-			if s.came == 1 {
-				dst = s.append(dst, change, 0)
-			}
-			dst = s.append(dst, change, (s.lastSure+sure)/2)
-		}
-		s.came++
-		s.all++
-		s.last, s.lastSure = v, sure
+		dst = s.changes(dst, v[:n], sure)
+		v = v[n:]
+		s.all += n
 		if s.came == s.every || s.all == s.n {
 			if s.came == 1 {
 				dst = s.append(dst, 0, 0)
@@ -55,6 +52,40 @@ func (s *step) next(x *executor, dst block) (block, error) {
 	return dst, nil
 }
 
+// changes takes inputs up to where they begin anew, at least one.
+func (s *step) changes(dst block, v, c []float64) block {
+	if s.came == 0 {
+		s.came, s.last, v = 1, v[0], v[1:]
+		if s.conf {
+			s.lastSure, c = c[0], c[1:]
+		}
+	}
+	if len(v) == 0 {
+		return dst
+	}
+	if s.came == 1 {
+		dst = s.append(dst, s.change(s.last, v[0]), 0)
+	}
+	s.came += int64(len(v))
+	n := len(v)
+	dst = dst.grow(n, s.conf)
+	out, last := dst.v[len(dst.v)-n:], s.last
+	for i, f := range v {
+		out[i] = s.change(last, f)
+		last = f
+	}
+	s.last = last
+	if s.conf {
+		out, last = dst.c[len(dst.c)-n:], s.lastSure
+		for i, f := range c {
+			out[i] = (last + f) / 2
+			last = f
+		}
+		s.lastSure = last
+	}
+	return dst
+}
+
 func (s *step) append(dst block, v, sure float64) block {
 	dst.v = append(dst.v, v)
 	if s.conf {
@@ -63,12 +94,12 @@ func (s *step) append(dst block, v, sure float64) block {
 	return dst
 }
 
-func (s *step) change(v float64) float64 {
+func (s *step) change(last, v float64) float64 {
 	switch s.fn {
 	case fnDerivate:
-		return v - s.last
+		return v - last
 	case fnIncrease:
-		return grown(s.last, v)
+		return grown(last, v)
 	}
-	return grown(s.last, v) / s.seconds
+	return grown(last, v) / s.seconds
 }
