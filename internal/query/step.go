@@ -70,9 +70,16 @@ func (s *step) changes(dst block, v, c []float64) block {
 	n := len(v)
 	dst = dst.grow(n, s.conf)
 	out, last := dst.v[len(dst.v)-n:], s.last
-	for i, f := range v {
-		out[i] = s.change(last, f)
-		last = f
+	if s.fn == fnDerivate {
+		for i, f := range v {
+			out[i] = f - last
+			last = f
+		}
+	} else {
+		for i, f := range v {
+			out[i] = s.change(last, f)
+			last = f
+		}
 	}
 	s.last = last
 	if s.conf {
