@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/ingest/ddbtcp"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/query"
@@ -45,6 +46,14 @@ func (s source) Read(ctx context.Context, b query.Bucket, key []byte, from int64
 	s.rec.Observe(monitor.StoreRead, time.Since(start))
 	s.read.Add(int64(len(dst)))
 	return err
+}
+
+func (s source) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, step int64, dst []chunk.Header) (query.AggregateCost, error) {
+	start := time.Now()
+	st, err := s.store.Aggregate(ctx, store.BucketInfo{ID: b.ID, Name: b.Name}, key, from, step, dst)
+	s.rec.Observe(monitor.StoreRead, time.Since(start))
+	s.read.Add(st.Points)
+	return query.AggregateCost{Headers: st.Headers, Levels: st.Levels, Decoded: st.Points, Bytes: st.Bytes}, err
 }
 
 // registerTCP adds the counters of the TCP server to /metrics.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
 )
 
@@ -30,11 +31,12 @@ type executor struct {
 	final bool  // this is the last round
 	bound int64 // unix ms that this round reaches; ignored in the last one
 
-	words []uint64 // what leaves read into
-	free  []block  // scratch blocks not in use
-	out   []block
-	ranks []block // of TOP and BOTTOM: one value per root
-	stats Stats
+	words   []uint64         // what leaves read into
+	headers [][]chunk.Header // what spans read into, by worker
+	free    []block          // scratch blocks not in use
+	out     []block
+	ranks   []block // of TOP and BOTTOM: one value per root
+	stats   Stats
 
 	now   func() time.Time
 	below time.Duration // of what the running node pulled, for the plan
@@ -56,7 +58,9 @@ func (x *executor) run() error {
 	}
 	res, slots := x.plan.roundLength()
 	// A coarser read may start anywhere in its slot, hence the one more.
-	x.words = make([]uint64, slots+1)
+	if x.plan.slotwise() {
+		x.words = make([]uint64, slots+1)
+	}
 	bound := x.plan.start
 	for !x.final {
 		if err := x.ctx.Err(); err != nil {
@@ -65,6 +69,9 @@ func (x *executor) run() error {
 		bound = (bound/res/slots + 1) * slots * res
 		x.bound, x.final = bound, bound >= x.plan.end
 		x.round++
+		if err := x.readSpans(); err != nil {
+			return err
+		}
 		for i, r := range x.plan.roots {
 			var err error
 			if x.out[i], err = x.pull(r.of, x.out[i]); err != nil {
@@ -85,6 +92,9 @@ func (x *executor) run() error {
 			}
 		}
 	}
+	for _, s := range x.plan.spans {
+		s.finish(&x.stats)
+	}
 	for _, l := range x.plan.leaves {
 		x.stats.Reads++
 		x.stats.Slots += l.n
@@ -102,6 +112,9 @@ func (p *planner) roundLength() (res, slots int64) {
 		longest = max(longest, l.n)
 	}
 	slots = p.slots
+	if !p.slotwise() {
+		slots *= spanRounds
+	}
 	if buffers > 0 {
 		slots = min(slots, max(1, bufferedValues/int64(buffers)/chunkSlots)*chunkSlots)
 	}
@@ -109,9 +122,10 @@ func (p *planner) roundLength() (res, slots int64) {
 	return res, min(slots, (longest/chunkSlots+2)*chunkSlots)
 }
 
-// rounds returns how many series hold their values of a round.
+// rounds returns how many series hold their values of a round; a window over
+// spans has one for minSpan of its slots at most.
 func (p *planner) rounds() int {
-	n := p.buffers
+	n := p.buffers + (p.spanWindows+minSpan-1)/minSpan
 	for _, node := range p.nodes {
 		if node.shared().refs > 1 {
 			n++

@@ -33,7 +33,7 @@ type Step struct {
 // Decoded or Bytes leave them 0.
 type ReadStats struct {
 	Slots   int64 `json:"slots"`   // in its range
-	Asked   int64 `json:"asked"`   // of the source: more where a first value was looked for ahead, fewer where nothing can be
+	Asked   int64 `json:"asked"`   // of the source word by word: more where a first value was looked for ahead, fewer where nothing can be or aggregates do
 	Set     int64 `json:"set"`     // slots with a value
 	Headers int64 `json:"headers"` // of chunks, that were enough
 	Levels  int64 `json:"levels"`  // entries that stood for many chunks
@@ -44,7 +44,10 @@ type ReadStats struct {
 // reader is a node that reads from the source.
 type reader interface{ readStats() ReadStats }
 
-func (l *leaf) readStats() ReadStats { return ReadStats{Slots: l.n, Asked: l.asked, Set: l.set} }
+func (l *leaf) readStats() ReadStats {
+	return ReadStats{Slots: l.n, Asked: l.asked, Set: l.set,
+		Headers: l.cost.Headers, Levels: l.cost.Levels, Decoded: l.cost.Decoded, Bytes: l.cost.Bytes}
+}
 
 // describe names a node for the plan, if that is asked for: a query may have
 // very many nodes.

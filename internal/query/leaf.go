@@ -27,6 +27,9 @@ type leaf struct {
 	carry    float64
 	set      int64
 	asked    int64 // slots asked of the source
+
+	pushed bool          // spans read it, it is not pulled
+	cost   AggregateCost // of that
 }
 
 func (l *leaf) needConfidence(want bool) { l.enter(want) }

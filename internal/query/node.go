@@ -11,6 +11,13 @@ type block struct {
 
 func (b block) empty() block { return block{v: b.v[:0], c: b.c[:0]} }
 
+// take appends all of o to b and empties it.
+func (b block) take(o *block) block {
+	b.v, b.c = append(b.v, o.v...), append(b.c, o.c...)
+	*o = o.empty()
+	return b
+}
+
 // node is an operator of the plan. It is pulled once per round by each of its
 // consumers, through executor.pull.
 type node interface {

@@ -23,11 +23,14 @@ type planner struct {
 	nodes   map[string]node     // by what they compute
 	shapes  map[string]int
 	leaves  []*leaf
-	opt     Options
-	explain bool
-	buffers int   // series that hold a piece each while a round runs
-	slots   int64 // most slots in a round
-	pieces  int64 // slots of the original's reads, for compat
+	spans   []*spans
+
+	spanWindows int // nodes that read spans
+	opt         Options
+	explain     bool
+	buffers     int   // series that hold a piece each while a round runs
+	slots       int64 // most slots in a round
+	pieces      int64 // slots of the original's reads, for compat
 
 	roots  []root
 	ranks  []node // of TOP and BOTTOM, one per root
@@ -122,6 +125,7 @@ func (p *planner) plan() error {
 	if len(p.roots) == 0 {
 		return nil
 	}
+	p.pushDown()
 	return p.checkMemory(0, p.memory())
 }
 

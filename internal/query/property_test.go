@@ -34,9 +34,13 @@ func checkEngine(t *testing.T) func(rt *rapid.T) {
 		source.now = now.UnixMilli()
 		text := g.query()
 		e := query.Engine{Source: source, Now: func() time.Time { return now }}
+		if rapid.Bool().Draw(rt, "aggregates") {
+			e.Source = adder{source}
+		}
 		rounds := rapid.Int64Range(1, 300).Draw(rt, "rounds")
 		old := reference.Old{Compat: rapid.IntRange(0, 2).Draw(rt, "compat") == 0, Piece: rapid.SampledFrom([]int64{2, 3, 50, 1000}).Draw(rt, "piece")}
-		got, err := e.WithRounds(rounds).WithPieces(old.Piece).Query(context.Background(), text, query.Options{Compat: old.Compat, Confidence: true})
+		opt := query.Options{Compat: old.Compat, Confidence: true, NoAggregates: rapid.IntRange(0, 9).Draw(rt, "without") == 0}
+		got, err := e.WithRounds(rounds).WithPieces(old.Piece).Query(context.Background(), text, opt)
 		want, wantErr := reference.Evaluate(context.Background(), source, text, now, old)
 		switch {
 		case wantErr == nil && len(want) == 0:

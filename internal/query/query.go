@@ -83,6 +83,10 @@ type Options struct {
 	// gaps from points. It doubles the memory of the result.
 	Confidence bool
 
+	// NoAggregates reads slot by slot what a source could add up itself. The
+	// results are the same but for the rounding of floats.
+	NoAggregates bool
+
 	// Width above 0 asks for at most that many columns per series in place of
 	// its values, for a chart of that many pixels. Beyond MaxWidth it is an
 	// error.
@@ -113,7 +117,7 @@ type Series struct {
 // Stats tells what a query did.
 type Stats struct {
 	Reads      int   // distinct series read
-	PointsRead int64 // words asked of the source
+	PointsRead int64 // words asked of the source, or decoded by it for aggregates
 	Slots      int64 // slots of the reads within the range
 	Set        int64 // of them, slots with a value
 }

@@ -9,6 +9,8 @@ type reduce struct {
 	by     reducer
 	size   int64
 	needs  bool    // by needs confidences
+	pushed bool    // values come from spans, not from in
+	ready  block   // those of this round
 	filled int64   // inputs in the open window
 	sure   float64 // sum of their confidences
 }
@@ -32,6 +34,9 @@ func (w *reduce) needConfidence(want bool) {
 func (w *reduce) coverage() (set, slots int64) { return w.in.coverage() }
 
 func (w *reduce) next(x *executor, dst block) (block, error) {
+	if w.pushed {
+		return dst.take(&w.ready), nil
+	}
 	in, err := x.pull(w.in, x.scratch())
 	if err != nil {
 		return dst, err

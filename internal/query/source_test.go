@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
@@ -99,4 +100,54 @@ func ints(n int, f func(i int64) int64) []uint64 {
 		w[i] = point.FromInt(f(int64(i)))
 	}
 	return slices.Clip(w)
+}
+
+// adder is a memory that adds up slots itself, one by one.
+type adder struct{ *memory }
+
+func (a adder) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, step int64, dst []chunk.Header) (query.AggregateCost, error) {
+	var cost query.AggregateCost
+	for i := range dst {
+		h := chunk.Header{}
+		carry := point.Unset
+		var open chunk.Sum // of the slots behind the last set one
+		for at := int64(0); at < step; {
+			words := make([]uint64, min(step-at, query.MaxRead))
+			if err := a.Read(ctx, b, key, from+int64(i)*step+at, words); err != nil {
+				return cost, err
+			}
+			for _, w := range words {
+				if w != point.Unset {
+					addWord(&h, int(at), w)
+					h.Filled, carry = h.Filled.Plus(open), w
+					open = chunk.Sum{}
+				}
+				if open = open.Plus(chunk.Repeat(carry, 1)); w != point.Unset {
+					h.Filled, open = h.Filled.Plus(open), chunk.Sum{}
+				}
+				at++
+			}
+			cost.Decoded += int64(len(words))
+		}
+		dst[i] = h
+	}
+	return cost, nil
+}
+
+func addWord(h *chunk.Header, slot int, w uint64) {
+	if h.Count == 0 {
+		h.FirstOff, h.First = slot, w
+	}
+	h.Count++
+	h.LastOff, h.Last = slot, w
+	h.Sum = h.Sum.Plus(chunk.Repeat(w, 1))
+	if f := point.Float(w); f != f {
+		return
+	}
+	if h.Min == point.Unset || chunk.Less(w, h.Min) {
+		h.Min = w
+	}
+	if h.Max == point.Unset || chunk.Less(h.Max, w) {
+		h.Max = w
+	}
 }

@@ -9,6 +9,9 @@ type window struct {
 	fn   opFunc
 	size int64
 
+	pushed bool  // values come from spans, not from in
+	ready  block // those of this round
+
 	filled int64 // inputs in the open window
 	acc    float64
 	last   float64
@@ -24,6 +27,9 @@ func (w *window) needConfidence(want bool) {
 func (w *window) coverage() (set, slots int64) { return w.in.coverage() }
 
 func (w *window) next(x *executor, dst block) (block, error) {
+	if w.pushed {
+		return dst.take(&w.ready), nil
+	}
 	in, err := x.pull(w.in, x.scratch())
 	if err != nil {
 		return dst, err

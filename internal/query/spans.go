@@ -1,0 +1,367 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+)
+
+// Aggregator is a Source that can add up slots itself, without reading each.
+type Aggregator interface {
+	// Aggregate fills dst with the aggregates of the slots
+	// [from+i×step, from+(i+1)×step); offsets count from the first of them, and
+	// Count is 0 where none is set. from is not below 0. It may be called by
+	// several goroutines at once.
+	Aggregate(ctx context.Context, b Bucket, key []byte, from, step int64, dst []chunk.Header) (AggregateCost, error)
+}
+
+// AggregateCost is what an Aggregator did.
+type AggregateCost struct {
+	Headers int64 // of chunks, that were enough
+	Levels  int64 // entries that stood for many chunks
+	Decoded int64 // points
+	Bytes   int64 // from files
+}
+
+const (
+	// minSpan is the fewest slots of a span for which aggregates are asked for:
+	// they take 13 times the memory of a word, and per span the time of several.
+	minSpan = 16
+	// spanRounds is how much longer rounds are where nothing but spans is read.
+	spanRounds = 32
+)
+
+// spans reads a series span by span, for the windows right above it: their
+// values come from aggregates, no slot has a value of its own. The rules are
+// those of a leaf: a gap repeats the value before it, also one that lies in an
+// earlier span, and a gap at the start takes the first value of the range.
+type spans struct {
+	of      *leaf
+	size    int64
+	windows []spanWindow
+	counts  bool // others over the same leaf do not count its set slots
+
+	given int64 // spans
+	begun bool  // carry is known
+	carry uint64
+	cost  AggregateCost
+	took  time.Duration
+}
+
+// spanWindow is a node that takes the aggregates of a span: of its slots, of
+// which the last span may have fewer, with the word carried into it.
+type spanWindow interface {
+	span(h *chunk.Header, carry uint64, slots int64)
+}
+
+// pushDown finds the leaves of which nothing but spans is wanted.
+func (p *planner) pushDown() {
+	if _, ok := p.source.(Aggregator); !ok || p.opt.NoAggregates || p.opt.Compat {
+		return // a read of the original begins anew every 100,000 points
+	}
+	needed := make(map[node]bool) // slot by slot
+	for _, r := range p.roots {
+		needed[r.of] = true
+	}
+	for _, n := range p.ranks {
+		needed[n] = true
+	}
+	for _, n := range p.nodes {
+		if _, size := spanOf(n); size == 0 {
+			for _, in := range n.shared().inputs {
+				needed[in] = true
+			}
+		}
+	}
+	type place struct {
+		of   *leaf
+		size int64
+	}
+	all := make(map[place]*spans)
+	for _, n := range p.nodes {
+		w, size := spanOf(n)
+		if size == 0 || needed[n.shared().inputs[0]] {
+			continue
+		}
+		l, ok := n.shared().inputs[0].(*leaf)
+		if !ok {
+			continue
+		}
+		s := all[place{l, size}]
+		if s == nil {
+			s = &spans{of: l, size: size, counts: !l.pushed}
+			l.pushed = true
+			all[place{l, size}] = s
+			p.spans = append(p.spans, s)
+		}
+		s.windows = append(s.windows, w)
+		p.spanWindows++
+		switch n := n.(type) {
+		case *window:
+			n.pushed = true
+		case *reduce:
+			n.pushed = true
+		}
+	}
+}
+
+// spanOf returns the node as one that can work with spans, and their size, or 0.
+func spanOf(n node) (spanWindow, int64) {
+	switch n := n.(type) {
+	case *window:
+		if n.size >= minSpan {
+			return n, n.size
+		}
+	case *reduce:
+		switch n.by.(type) {
+		case *ends, *empty:
+			if n.size >= minSpan {
+				return n, n.size
+			}
+		}
+	}
+	return nil, 0
+}
+
+// slotwise reports whether any leaf is read slot by slot.
+func (p *planner) slotwise() bool {
+	for _, l := range p.leaves {
+		if !l.pushed {
+			return true
+		}
+	}
+	return false
+}
+
+// readSpans reads the spans that become complete in this round, of several
+// series at once.
+func (x *executor) readSpans() error {
+	list := x.plan.spans
+	workers := min(len(list), runtime.GOMAXPROCS(0))
+	if x.plan.explain {
+		workers = min(workers, 1) // or times would not add up
+	}
+	for len(x.headers) < workers {
+		x.headers = append(x.headers, nil)
+	}
+	if workers <= 1 {
+		for _, s := range list {
+			if err := s.read(x, &x.headers[0]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	errs := make([]error, workers)
+	for w := range workers {
+		wg.Go(func() {
+			for errs[w] == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(list) {
+					return
+				}
+				errs[w] = list[i].read(x, &x.headers[w])
+			}
+			next.Store(int64(len(list)))
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read hands the windows the spans of this round. The memory of dst is the
+// caller's.
+func (s *spans) read(x *executor, dst *[]chunk.Header) error {
+	l := s.of
+	until := l.end
+	if !x.final {
+		until = min(until, max(l.pos, max(1, x.bound-l.shift)/l.res))
+	}
+	n := (until-l.pos)/s.size - s.given
+	short := int64(0)
+	if x.final {
+		short = (l.end - l.pos) % s.size
+	}
+	if n == 0 && short == 0 {
+		return nil
+	}
+	if x.plan.explain {
+		began := x.now()
+		defer func() { s.took += x.now().Sub(began) }()
+	}
+	if int64(cap(*dst)) < n+1 {
+		*dst = make([]chunk.Header, n+1)
+	}
+	all := (*dst)[:n+1]
+	from := l.pos + s.given*s.size
+	if err := s.aggregate(x, from, s.size, all[:n]); err != nil {
+		return err
+	}
+	all[n] = chunk.Header{}
+	if short > 0 {
+		if err := s.aggregate(x, l.end-short, short, all[n:]); err != nil {
+			return err
+		}
+	}
+	if !s.begun {
+		if err := s.begin(x, all, from+n*s.size+short); err != nil {
+			return err
+		}
+	}
+	for i := range all[:n] {
+		s.give(&all[i], s.size)
+	}
+	if short > 0 {
+		s.give(&all[n], short)
+	}
+	s.given += n
+	return nil
+}
+
+// begin finds the first value of the range: in what was read, or in the rest
+// of it, from slot on.
+func (s *spans) begin(x *executor, read []chunk.Header, slot int64) error {
+	s.begun = true
+	for i := range read {
+		if read[i].Count > 0 {
+			s.carry = read[i].First
+			return nil
+		}
+	}
+	if slot >= s.of.end {
+		return nil
+	}
+	var rest [1]chunk.Header
+	err := s.aggregate(x, slot, s.of.end-slot, rest[:])
+	s.carry = rest[0].First
+	return err
+}
+
+func (s *spans) aggregate(x *executor, from, step int64, dst []chunk.Header) error {
+	if len(dst) == 0 {
+		return nil
+	}
+	l := s.of
+	if err := x.ctx.Err(); err != nil {
+		return fmt.Errorf("the query was given up: %w", err)
+	}
+	cost, err := x.source.(Aggregator).Aggregate(x.ctx, l.bucket, l.key, from, step, dst)
+	if err != nil {
+		return fmt.Errorf("read %s of bucket %s: %w", metric.Text(l.key), metric.Quoted(l.bucket.Name), err)
+	}
+	s.cost.Headers += cost.Headers
+	s.cost.Levels += cost.Levels
+	s.cost.Decoded += cost.Decoded
+	s.cost.Bytes += cost.Bytes
+	return nil
+}
+
+// give hands a span to all windows.
+func (s *spans) give(h *chunk.Header, slots int64) {
+	for _, w := range s.windows {
+		w.span(h, s.carry, slots)
+	}
+	if h.Count > 0 {
+		s.carry = h.Last
+	}
+	if s.counts {
+		s.of.set += int64(h.Count)
+	}
+}
+
+// finish adds what reading took to that of the leaf.
+func (s *spans) finish(stats *Stats) {
+	l := s.of
+	stats.PointsRead += s.cost.Decoded
+	l.asked += s.cost.Decoded
+	l.cost.Headers += s.cost.Headers
+	l.cost.Levels += s.cost.Levels
+	l.cost.Decoded += s.cost.Decoded
+	l.cost.Bytes += s.cost.Bytes
+	l.took += s.took
+}
+
+// span closes a window that has the slots of h.
+func (w *window) span(h *chunk.Header, carry uint64, slots int64) {
+	w.filled, w.last = slots, lastOf(h, carry)
+	switch w.fn {
+	case fnSum, fnAvg:
+		w.acc = sumOf(h, carry, slots)
+	case fnMin:
+		w.acc = extremeOf(h, carry, h.Min, minOf)
+	case fnMax:
+		w.acc = extremeOf(h, carry, h.Max, maxOf)
+	case fnCount:
+		w.acc = float64(h.Count)
+	}
+	w.sure = float64(h.Count)
+	w.ready = w.close(w.ready)
+}
+
+// span closes a window that has the slots of h.
+func (w *reduce) span(h *chunk.Header, carry uint64, slots int64) {
+	w.filled, w.sure = slots, float64(h.Count)
+	switch r := w.by.(type) {
+	case *empty:
+		r.set = int64(h.Count)
+	case *ends:
+		set := h.Count > 0
+		if r.last {
+			r.v, set = lastOf(h, carry), set && int64(h.LastOff) == slots-1
+		} else if set = set && h.FirstOff == 0; set {
+			r.v = point.Float(h.First)
+		} else {
+			r.v = point.Float(carry)
+		}
+		if r.c = 0; set {
+			r.c = 1
+		}
+	}
+	w.ready = w.close(w.ready)
+}
+
+// sumOf returns the sum of a span's slots with gaps filled.
+func sumOf(h *chunk.Header, carry uint64, slots int64) float64 {
+	if h.Count == 0 {
+		return chunk.Repeat(carry, int(slots)).Float64()
+	}
+	return chunk.Repeat(carry, h.FirstOff).Plus(h.FilledTo(int(slots))).Float64()
+}
+
+// lastOf returns the last value of a span with gaps filled.
+func lastOf(h *chunk.Header, carry uint64) float64 {
+	if h.Count == 0 {
+		return point.Float(carry)
+	}
+	return point.Float(h.Last)
+}
+
+// extremeOf returns the least or greatest value of a span with gaps filled;
+// word is that of the set slots, 0 where all are NaN.
+func extremeOf(h *chunk.Header, carry, word uint64, better func(float64, []float64) float64) float64 {
+	v := [2]float64{point.Float(carry), point.Float(word)}
+	switch {
+	case h.Count == 0:
+		return v[0]
+	case word == point.Unset:
+		v[1] = point.Float(h.First)
+	}
+	if h.FirstOff == 0 {
+		return v[1]
+	}
+	return better(v[0], v[1:])
+}
