@@ -184,7 +184,7 @@ func (s *Store) hasFile(dir, suffix string) (bool, error) {
 func (s *Store) openFiles(state *manifest.State) error {
 	for _, b := range state.Buckets {
 		bucket := s.newBucket(bucketInfo(b))
-		bucket.loadTombstones(state.Tombstones)
+		bucket.bury(manifestGraves(b.ID, state.Tombstones))
 		s.buckets.add(bucket)
 	}
 	s.buckets.nextID = max(s.buckets.nextID, state.NextBucket)

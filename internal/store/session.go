@@ -313,7 +313,11 @@ func (x *Session) place(key []byte) (*head.Group, *head.Columns, int, error) {
 		}
 		// It is being deleted at this moment: it begins anew when that is done.
 		x.b.mu.Lock()
-		x.b.mu.Unlock() //nolint:staticcheck // the wait is all
+		deleted := x.b.deleted
+		x.b.mu.Unlock()
+		if deleted {
+			return nil, nil, 0, nil
+		}
 	}
 }
 

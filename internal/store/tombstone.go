@@ -19,9 +19,6 @@ type tombstone struct {
 	lsn   uint64 // of the deletion
 }
 
-// tombstoneBytes is the memory of one, in the bucket and in the MANIFEST's state.
-const tombstoneBytes = 40 + 24
-
 // tombstones are those of a bucket, sorted by id: one a series, the newest. A
 // slice that readers have seen is not changed any more.
 type tombstones []tombstone
@@ -65,21 +62,19 @@ func (t tombstones) over(clean uint64) (hashes []segment.Hash) {
 	return hashes
 }
 
-// loadTombstones enters what the MANIFEST has.
-func (b *bucket) loadTombstones(all []manifest.Tombstones) {
+// manifestGraves returns what the MANIFEST has of a bucket.
+func manifestGraves(bucket uint32, all []manifest.Tombstones) tombstones {
 	var list []tombstone
 	for i := range all {
 		t := &all[i]
-		if t.Bucket != b.info.ID {
+		if t.Bucket != bucket {
 			continue
 		}
 		for _, d := range t.Series {
 			list = append(list, tombstone{metric.SeriesID(d.Hash), makeRef(d.Group, int(d.Column)), t.Below, t.LSN})
 		}
 	}
-	if len(list) > 0 {
-		b.bury(tombstones(nil).with(list))
-	}
+	return tombstones(nil).with(list)
 }
 
 // tombs returns the bucket's tombstones.
