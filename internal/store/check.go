@@ -361,15 +361,15 @@ func (c *checker) hasName(id metric.SeriesID) bool {
 // buried says whether a series was deleted after a segment was written that is
 // clean of what was deleted before.
 func (c *checker) buried(bucket uint32, h segment.Hash, clean uint64) bool {
-	graves := c.graves[bucket]
+	var now tombstones // of a running store
 	if c.live != nil {
 		if b := c.live.buckets.id(bucket); b != nil {
-			graves = graves.with(b.tombs())
+			now = b.tombs()
 		}
 	}
 	id := metric.SeriesID(h)
 	for _, id := range []metric.SeriesID{id, id.Value()} { // in a bucket with timestamps the latter
-		if c.forgotten[id] || clean < graves.below(id) {
+		if c.forgotten[id] || clean < max(c.graves[bucket].below(id), now.below(id)) {
 			return true
 		}
 	}
