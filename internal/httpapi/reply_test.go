@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -351,4 +352,22 @@ func FuzzNear(f *testing.F) {
 			t.Fatalf("%q", got)
 		}
 	})
+}
+
+// What the configuration says about the answers of the original holds where a
+// request does not say.
+func TestCompatByDefault(t *testing.T) {
+	o := testOptions(newFakeStore(t))
+	o.Compat = true
+	h := New(o)
+	f := func(parameters, want string) {
+		t.Helper()
+		q := url.QueryEscape("SELECT t BUCKET b - 1 - 2 LAST 1s")
+		if got := get("/?q=" + q + parameters).send(h).Body.String(); !strings.Contains(got, want) {
+			t.Errorf("%s: %s has no %s", parameters, got, want)
+		}
+	}
+	f("", `"name":"sub('t' BUCKET 'b')"`)
+	f("&compat=1", `"name":"sub('t' BUCKET 'b')"`)
+	f("&compat=0", `"name":"sub(sub('t' BUCKET 'b'))"`)
 }
