@@ -16,6 +16,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store"
 )
@@ -54,7 +55,8 @@ type Options struct {
 	Hosts    []string    // host names that admin requests may be addressed to, besides IP addresses
 	Ready    func() bool // false while the node starts or stops
 	Version  string
-	Compat   bool // queries that do not say give the answers of the original
+	Compat   bool           // queries that do not say give the answers of the original
+	Memory   *memory.Leases // that queries are charged to; nil charges nothing
 
 	// MaxQueries is how many queries run at once; 0 stands for
 	// DefaultMaxQueries. Further ones wait, and are refused after a while.
@@ -85,6 +87,7 @@ const (
 	readHeader   = 10 * time.Second // a client that dribbles its headers is gone
 	readRequest  = time.Minute
 	writeReply   = 5 * time.Minute
+	writePiece   = 30 * time.Second // for the client to take a piece of a result
 	idleLifetime = 2 * time.Minute
 )
 

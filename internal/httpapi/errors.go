@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"dalmatiner/internal/dql"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store"
 )
@@ -38,6 +39,7 @@ const (
 	reasonUnsupported   = "query_unsupported"
 	reasonBusy          = "query_busy"
 	reasonTimeout       = "query_timeout"
+	reasonMemory        = "query_memory"
 	reasonTooLarge      = "http_too_large"
 	reasonType          = "http_type"
 	reasonForbidden     = "http_forbidden"
@@ -55,6 +57,7 @@ func classify(err error) (status int, reason string) {
 		tooBig *http.MaxBytesError
 		limit  *query.LimitError
 		syntax *dql.Error
+		memory *memory.Refusal
 	)
 	switch {
 	case errors.As(err, &known):
@@ -67,6 +70,10 @@ func classify(err error) (status int, reason string) {
 		return http.StatusNotFound, reasonUnknownBucket
 	case errors.As(err, &limit):
 		return http.StatusBadRequest, reasonLimit
+	case errors.As(err, &memory) && memory.TooLarge:
+		return http.StatusRequestEntityTooLarge, reasonMemory
+	case memory != nil:
+		return http.StatusServiceUnavailable, reasonMemory
 	case errors.Is(err, query.ErrUnsupported):
 		return http.StatusBadRequest, reasonUnsupported
 	case errors.As(err, &syntax):
@@ -93,7 +100,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if status == statusClientGone {
 		return
 	}
-	if status >= http.StatusInternalServerError && !errors.As(err, new(*statusError)) {
+	if status >= http.StatusInternalServerError && reason == "" && !errors.As(err, new(*statusError)) {
 		a.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	}
 	p := newProblem(err, status, reason)

@@ -34,11 +34,14 @@ func (a *api) root(w http.ResponseWriter, r *http.Request) error {
 	if !a.Ready() {
 		return &statusError{http.StatusServiceUnavailable, reasonBusy, "not ready: the node is starting or stopping"}
 	}
+	lease := a.Memory.Lease()
+	defer lease.Release() // when the answer is out: until then the result is there
+	opt.Memory = lease
 	result, err := a.run(r.Context(), text, opt)
 	if err != nil {
 		return &queryError{err, text}
 	}
-	return writeResult(w, asked, result)
+	return writeResult(patient(w), asked, result)
 }
 
 // run runs a query when it is its turn. The turn ends with the query: a client

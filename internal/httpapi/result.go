@@ -4,9 +4,35 @@ import (
 	"bufio"
 	"errors"
 	"net/http"
+	"time"
 
 	"dalmatiner/internal/query"
 )
+
+// patientWriter gives the client writePiece for every piece of an answer, and
+// writeReply for all of it. One that reads more slowly is cut off: its result
+// is memory that others wait for.
+type patientWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	end     time.Time
+}
+
+func patient(w http.ResponseWriter) *patientWriter {
+	return &patientWriter{w, http.NewResponseController(w), time.Now().Add(writeReply)}
+}
+
+// Write sends a piece.
+func (w *patientWriter) Write(p []byte) (int, error) {
+	until := time.Now().Add(writePiece)
+	if w.end.Before(until) {
+		until = w.end
+	}
+	if err := w.control.SetWriteDeadline(until); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return 0, err
+	}
+	return w.ResponseWriter.Write(p)
+}
 
 // writeResult answers with the result of a query in the form asked for. Once
 // it has begun, only a broken connection can say that it is not whole.

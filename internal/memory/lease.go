@@ -30,8 +30,14 @@ type Lease struct {
 	bytes int64
 }
 
-// Lease returns an empty lease. Release must be called.
-func (p *Leases) Lease() *Lease { return &Lease{of: p} }
+// Lease returns an empty lease. Release must be called. A nil pool grants
+// everything.
+func (p *Leases) Lease() *Lease {
+	if p == nil {
+		return nil
+	}
+	return &Lease{of: p}
+}
 
 // Refusal is memory that was not lent.
 type Refusal struct {

@@ -22,7 +22,19 @@ const (
 )
 
 // processMemory is the budget of this process and its tie to the Go runtime.
-type processMemory struct{ budget *memory.Budget }
+type processMemory struct {
+	budget  *memory.Budget
+	queries *memory.Leases
+}
+
+const (
+	// queryPart of the limit is what all queries together may use.
+	queryPart = 4
+
+	// smallQuery runs even when memory is short: an operator must see what is
+	// going on.
+	smallQuery = 1 << 20
+)
 
 // newMemory returns the budget that the configuration asks for.
 func newMemory(c *config.Config) *processMemory {
@@ -30,7 +42,9 @@ func newMemory(c *config.Config) *processMemory {
 	if limit == config.MemoryAuto {
 		limit = memory.Default("/")
 	}
-	return &processMemory{memory.New(limit, time.Now, func(bytes int64) { debug.SetMemoryLimit(bytes) })}
+	b := memory.New(limit, time.Now, func(bytes int64) { debug.SetMemoryLimit(bytes) })
+	queries := b.NewLeases("queries", "plans, rounds and results of queries; they are refused at the limit", limit/queryPart, smallQuery)
+	return &processMemory{b, queries}
 }
 
 // forget takes back what the Go runtime was told.

@@ -180,6 +180,7 @@ func (n *node) handler() http.Handler {
 		Store: n.store, Operator: store.NewOperations(n.store), Status: n.report, Engine: engine, Registry: reg, Logger: n.logger,
 		QueryTimeout: n.cfg.QueryTimeout, SlowQuery: n.cfg.QuerySlow,
 		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
+		Memory: n.memory.queries,
 	})
 }
 

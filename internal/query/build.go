@@ -155,6 +155,8 @@ func (p *planner) leaf(pos int, b Bucket, key []byte, shift int64) (node, error)
 		} else if p.points += l.n; p.points > p.limits.MaxPoints {
 			err = p.limit(pos, "points to read", p.points, p.limits.MaxPoints,
 				"ask for a shorter range or fewer series")
+		} else {
+			err = p.borrowLeaves()
 		}
 		return l
 	})

@@ -91,6 +91,10 @@ type Options struct {
 	// its values, for a chart of that many pixels. Beyond MaxWidth it is an
 	// error.
 	Width int
+
+	// Memory is asked before the query uses any; nil lends everything. What was
+	// lent stays in use as long as the result does.
+	Memory Memory
 }
 
 // Result is the answer to a query.
@@ -145,6 +149,9 @@ func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, 
 	}
 	if len(p.roots) == 0 {
 		return nil, ErrNoResults
+	}
+	if err := p.borrowRun(); err != nil {
+		return nil, err
 	}
 	x := newExecutor(ctx, e, p)
 	if err := x.run(); err != nil {

@@ -1,0 +1,84 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"dalmatiner/internal/memory"
+)
+
+// TestQueriesAreChargedForMemory: a query that can never fit is refused for
+// good, one that others leave no room for is told to come again, and what a
+// query was lent is given back when its answer is out.
+func TestQueriesAreChargedForMemory(t *testing.T) {
+	s := newFakeStore(t)
+	o := testOptions(s)
+	b := memory.New(1<<30, time.Now, nil)
+	o.Memory = b.NewLeases("queries", "results", 4<<20, 1<<20)
+	h := New(o)
+	const text = "SELECT t BUCKET b BETWEEN 100 AND 150"
+	check := func(what string, status int, texts ...string) {
+		t.Helper()
+		w := ask(text).send(h)
+		if w.Code != status {
+			t.Errorf("%s: got %d %s", what, w.Code, w.Body)
+		}
+		for _, want := range append(texts, "") {
+			if !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s: %q does not say %q", what, w.Body, want)
+			}
+		}
+	}
+	check("there is room", http.StatusOK)
+	if used := b.Pools()[0].Use; used != 0 {
+		t.Errorf("%d bytes stay charged after the answer", used)
+	}
+	other := o.Memory.Lease()
+	if err := other.Grow(4 << 20); err != nil {
+		t.Fatal(err)
+	}
+	check("others have it", http.StatusServiceUnavailable, "the query is refused", "other queries have 4 MiB", "try again later", "memory.limit")
+	other.Release()
+	check("there is room again", http.StatusOK)
+	o = testOptions(s)
+	o.Memory = b.NewLeases("queries", "results", 1000, 1)
+	h = New(o)
+	check("never", http.StatusRequestEntityTooLarge, "ask for less", "memory.limit")
+	if n := s.ledger.Requests()[reasonMemory]; n != 2 {
+		t.Errorf("%d refusals are counted", n)
+	}
+}
+
+// deadlines records the write deadlines of an answer.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set []time.Time
+}
+
+func (d *deadlines) SetWriteDeadline(t time.Time) error {
+	d.set = append(d.set, t)
+	return nil
+}
+
+// Each piece of a result has its own time, all of them together have one too.
+func TestSlowReadersAreCutOff(t *testing.T) {
+	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	w := patient(d)
+	began := time.Now()
+	for range 2 {
+		if _, err := w.Write([]byte("piece")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.end = began
+	if _, err := w.Write([]byte("last")); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.set) != 3 || d.set[0].Before(began.Add(writePiece)) || d.set[1].Before(d.set[0]) ||
+		d.set[1].After(time.Now().Add(writePiece)) || !d.set[2].Equal(began) {
+		t.Errorf("the pieces had until %v", d.set)
+	}
+}

@@ -1,0 +1,75 @@
+package query_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"dalmatiner/internal/query"
+)
+
+// lender lends up to a limit.
+type lender struct{ lent, limit int64 }
+
+var errLent = errors.New("nothing is left")
+
+func (l *lender) Grow(n int64) error {
+	if l.lent+n > l.limit {
+		return errLent
+	}
+	l.lent += n
+	return nil
+}
+
+// A query asks for its memory before it reads, at least for what its result
+// has, and is refused as a whole.
+func TestMemoryIsBorrowedBeforeReading(t *testing.T) {
+	const n = 100_000
+	for _, c := range []struct {
+		text  string
+		opt   query.Options
+		least int64 // bytes of the result
+	}{
+		{"SELECT a BUCKET b BETWEEN 1 AND NOW", query.Options{}, 8 * n},
+		{"SELECT a BUCKET b BETWEEN 1 AND NOW", query.Options{Confidence: true}, 16 * n},
+		{"SELECT a BUCKET b, b BUCKET b, a BUCKET b + b BUCKET b BETWEEN 1 AND NOW", query.Options{}, 24 * n},
+		{"SELECT max(a BUCKET b, 1h) BETWEEN 1 AND NOW", query.Options{}, 8 * 27},
+	} {
+		m := newMemory(t)
+		m.addBucket("b", 1000, 0)
+		m.load("b", key(t, "a"), 0, ints(n, func(i int64) int64 { return i }))
+		e := engine(m, n*1000)
+		l := &lender{limit: 1 << 40}
+		c.opt.Memory = l
+		if _, err := e.Query(context.Background(), c.text, c.opt); err != nil {
+			t.Fatal(err)
+		}
+		if most := 2*c.least + 8<<20; l.lent < c.least || l.lent > most {
+			t.Errorf("%s: borrowed %d bytes, want from %d to %d", c.text, l.lent, c.least, most)
+		}
+		clear(m.reads)
+		c.opt.Memory = &lender{limit: l.lent - 1}
+		_, err := e.Query(context.Background(), c.text, c.opt)
+		if !errors.Is(err, errLent) || !strings.Contains(err.Error(), "the query is refused") {
+			t.Errorf("%s with a byte too few: %v", c.text, err)
+		}
+		if len(m.reads) != 0 {
+			t.Errorf("%s: read %v before it was refused", c.text, m.reads)
+		}
+	}
+}
+
+// The series of a plan are paid for while it is made.
+func TestAWidePlanIsRefusedOnTheWay(t *testing.T) {
+	m := newMemory(t)
+	m.addBucket("b", 1000, 0)
+	for i := range 5000 {
+		m.load("b", key(t, "s", string(rune('a'+i%26))+strings.Repeat("x", i/26)), 0, nil)
+	}
+	l := &lender{limit: 2 << 20}
+	_, err := engine(m, 100_000).Query(context.Background(), "SELECT sum(s.* BUCKET b) LAST 10s", query.Options{Memory: l})
+	if !errors.Is(err, errLent) {
+		t.Errorf("a plan of 5,000 series in 2 MiB: %v", err)
+	}
+}
