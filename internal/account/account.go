@@ -185,10 +185,16 @@ func (a *Account) Lose(cause string, points uint64) {
 }
 
 // RefuseRequest counts a frame or query that was answered with an error.
-func (a *Account) RefuseRequest(reason string) {
+func (a *Account) RefuseRequest(reason string) { a.RefuseRequests(reason, 1) }
+
+// RefuseRequests counts n frames, queries or datagrams that were refused.
+func (a *Account) RefuseRequests(reason string, n uint64) {
+	if n == 0 {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.requests[reason]++
+	a.requests[reason] += n
 }
 
 // Totals returns the sums of every bucket id since the data directory was

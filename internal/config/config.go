@@ -22,12 +22,13 @@ type Config struct {
 	Node     string // nodename
 	LogLevel string // log.level: debug, info, warn or error
 
-	TCPAddr           string // tcp.addr, host:port
-	HTTPAddr          string // http.addr, host:port
-	TCPMaxConnections int    // tcp_max_connections
-	TCPMaxFrame       int64  // tcp.max_frame, bytes
-	HTTPMaxBody       int64  // http.max_body, bytes
-	HTTPHosts         string // http.hosts, host names separated by commas
+	TCPAddr            string // tcp.addr, host:port
+	HTTPAddr           string // http.addr, host:port
+	TCPMaxConnections  int    // tcp_max_connections
+	TCPMaxFrame        int64  // tcp.max_frame, bytes
+	HTTPMaxBody        int64  // http.max_body, bytes
+	HTTPMaxConnections int    // http.max_connections
+	HTTPHosts          string // http.hosts, host names separated by commas
 
 	GraphiteAddr           string // graphite.addr, host:port of lines over TCP and UDP; empty for off
 	GraphitePickleAddr     string // graphite.pickle_addr, host:port; empty for off

@@ -50,6 +50,8 @@ var keys = []key{
 		func(c *Config) *int { return &c.TCPMaxConnections }),
 	sizeKey("tcp.max_frame", "16MB", 1<<10, 1<<30, "largest request frame",
 		func(c *Config) *int64 { return &c.TCPMaxFrame }),
+	intKey("http.max_connections", "1024", 1, 1<<20, "open HTTP connections; more are closed",
+		func(c *Config) *int { return &c.HTTPMaxConnections }),
 	sizeKey("http.max_body", "1MB", 1<<10, 1<<30, "largest HTTP request body",
 		func(c *Config) *int64 { return &c.HTTPMaxBody }),
 	textKey("http.hosts", "localhost", "host names, separated by commas, that may stand in the address of an admin request besides IP addresses",

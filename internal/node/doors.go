@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"dalmatiner/internal/account"
 	"dalmatiner/internal/config"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/ddbudp"
@@ -24,11 +25,14 @@ type doors struct {
 	graphite *graphite.Server
 	udp      *ddbudp.Server // nil when off
 	serving  sync.WaitGroup
+
+	dropsMu sync.Mutex
+	counted map[*datagram.Sockets]uint64 // drops that are in the account
 }
 
 // openDoors opens the sockets of the doors that are on.
 func openDoors(c *config.Config) (*doors, error) {
-	d := &doors{}
+	d := &doors{counted: make(map[*datagram.Sockets]uint64)}
 	var err error
 	if c.GraphiteAddr != "" {
 		err = d.openGraphite(c)
@@ -136,10 +140,26 @@ func (n *node) reportBuffer(s *datagram.Sockets) {
 
 // shutdown closes the doors and waits until what they received is in the
 // store.
-func (d *doors) shutdown() {
+func (d *doors) shutdown(acc *account.Account) {
 	_ = d.close() // a door may have failed already, which ended the node
 	d.graphite.Shutdown()
 	d.serving.Wait()
+	d.countDrops(acc)
+}
+
+// countDrops enters into the account what the kernel has dropped since the last
+// call. Datagrams are requests there: nobody knows how many points they held.
+func (d *doors) countDrops(acc *account.Account) {
+	d.dropsMu.Lock()
+	defer d.dropsMu.Unlock()
+	for reason, s := range map[string]*datagram.Sockets{"graphite_udp_kernel_drop": d.packets, "udp_kernel_drop": d.put} {
+		if s == nil {
+			continue
+		}
+		n := s.Drops()
+		acc.RefuseRequests(reason, n-d.counted[s])
+		d.counted[s] = n
+	}
 }
 
 // register adds the counters of the doors that are on to /metrics.
@@ -149,10 +169,7 @@ func (d *doors) register(reg *prometheus.Registry) {
 	}
 	if d.text != nil || d.pickle != nil {
 		st := d.graphite.Stats()
-		reg.MustRegister(prometheus.NewGaugeFunc(
-			prometheus.GaugeOpts{Name: "dalmatiner_graphite_connections", Help: "Open connections of Graphite senders."},
-			func() float64 { return float64(st.Connections.Load()) }))
-		counter("graphite_accepted_total", "Connections of Graphite senders accepted.", func() float64 { return float64(st.Accepted.Load()) })
+		registerConns(reg, "graphite", "connections of Graphite senders", d.graphite.Connections())
 		counter("graphite_read_bytes_total", "Bytes received from Graphite senders.", func() float64 { return float64(st.BytesRead.Load()) })
 		counter("graphite_lines_total", "Lines received, refused ones included.", func() float64 { return float64(st.Lines.Load()) })
 		counter("graphite_frames_total", "Pickled lists received, refused ones included.", func() float64 { return float64(st.Frames.Load()) })

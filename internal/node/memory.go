@@ -16,9 +16,12 @@ const (
 	// heapEvery is the time between two looks at the Go heap.
 	heapEvery = 100 * time.Millisecond
 
-	// collectEvery is the time between two collections that the node asks for
-	// while memory is short: what was given up counts until one has seen it.
+	// collectEvery is the least time between two collections that the node asks
+	// for while memory is short: what was given up counts until one has seen it.
+	// It is collectRest times what the last one took, so that they never cost
+	// more than a small part of the time.
 	collectEvery = 2 * time.Second
+	collectRest  = 20
 )
 
 // processMemory is the budget of this process and its tie to the Go runtime.
@@ -62,20 +65,35 @@ func (m *processMemory) follow(ctx context.Context) (wait func()) {
 		t := time.NewTicker(heapEvery)
 		defer t.Stop()
 		heap := newHeapMeter()
-		for collected := time.Now(); ; {
+		var collect collector
+		for {
 			select {
 			case <-ctx.Done():
 				return
 			case now := <-t.C:
 				m.budget.SetHeap(heap.held())
-				if m.budget.Level() > memory.Calm && now.Sub(collected) >= collectEvery {
-					debug.FreeOSMemory()
-					collected = time.Now()
+				if m.budget.Level() > memory.Calm {
+					collect.at(now)
 				}
 			}
 		}
 	})
 	return done.Wait
+}
+
+// collector collects now and then.
+type collector struct {
+	next time.Time
+}
+
+// at collects, and gives free memory back to the system, if it is time.
+func (c *collector) at(now time.Time) {
+	if now.Before(c.next) {
+		return
+	}
+	debug.FreeOSMemory()
+	ended := time.Now()
+	c.next = ended.Add(max(collectEvery, collectRest*ended.Sub(now)))
 }
 
 // heapMeter reads what the Go runtime holds.

@@ -112,11 +112,13 @@ func (n *node) fail(err error) {
 func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func(tcpAddr, httpAddr string)) error {
 	n.status.begin(n, tcpLn.Addr(), httpLn.Addr())
 	n.tcp = ddbtcp.New(ddbtcp.Options{
-		Store: n.store, Logger: n.logger, Monitor: n.rec,
+		Store: n.store, Logger: n.logger, Monitor: n.rec, Memory: n.memory.queries,
 		MaxConnections: n.cfg.TCPMaxConnections, MaxFrame: int(n.cfg.TCPMaxFrame),
 	})
 	n.doors.serve(n)
-	n.http = httpapi.NewServer(n.handler(), n.logger)
+	conns := &httpConns{limit: int64(n.cfg.HTTPMaxConnections)}
+	n.http = httpapi.NewServer(n.handler(conns), n.logger)
+	conns.watch(n.http)
 	go func() {
 		if err := n.tcp.Serve(tcpLn); err != nil {
 			n.fail(fmt.Errorf("tcp listener: %w", err))
@@ -157,7 +159,7 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func
 func (n *node) shutdown(tcpLn net.Listener) error {
 	_ = tcpLn.Close() // it may have failed already
 	n.tcp.Shutdown()
-	n.doors.shutdown()
+	n.doors.shutdown(n.store.Account())
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	if err := n.http.Shutdown(ctx); err != nil {
@@ -167,10 +169,11 @@ func (n *node) shutdown(tcpLn net.Listener) error {
 	return n.store.Close()
 }
 
-func (n *node) handler() http.Handler {
+func (n *node) handler(conns *httpConns) http.Handler {
 	reg := httpapi.NewRegistry(n.store)
-	registerTCP(reg, n.tcp.Stats())
+	registerTCP(reg, n.tcp)
 	n.doors.register(reg)
+	conns.register(reg)
 	engine := &query.Engine{
 		Source: source{n.store, n.rec, &n.status.read},
 		Now:    time.Now,

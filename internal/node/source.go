@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/ddbtcp"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/query"
@@ -57,17 +58,27 @@ func (s source) Aggregate(ctx context.Context, b query.Bucket, key []byte, from,
 }
 
 // registerTCP adds the counters of the TCP server to /metrics.
-func registerTCP(reg *prometheus.Registry, st *ddbtcp.Stats) {
+func registerTCP(reg *prometheus.Registry, srv *ddbtcp.Server) {
+	st := srv.Stats()
+	registerConns(reg, "tcp", "TCP connections", srv.Connections())
 	reg.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_tcp_connections", Help: "Open TCP connections."},
-			func() float64 { return float64(st.Connections.Load()) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_tcp_accepted_total", Help: "TCP connections accepted."},
-			func() float64 { return float64(st.Accepted.Load()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_tcp_requests_total", Help: "Request frames."},
 			func() float64 { return float64(st.Requests.Load()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_tcp_read_bytes_total", Help: "Bytes received over TCP."},
 			func() float64 { return float64(st.BytesRead.Load()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_tcp_flushes_total", Help: "Flushes of streams."},
 			func() float64 { return float64(st.Flushes.Load()) }),
+	)
+}
+
+// registerConns adds the connections of a door to /metrics.
+func registerConns(reg *prometheus.Registry, door, what string, set *conns.Set) {
+	reg.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_" + door + "_connections", Help: "Open " + what + "."},
+			func() float64 { return float64(set.Open()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_" + door + "_connections_limit", Help: "Limit of open " + what + "."},
+			func() float64 { return float64(set.Limit()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_" + door + "_accepted_total", Help: "Accepted " + what + "."},
+			func() float64 { return float64(set.Accepted()) }),
 	)
 }

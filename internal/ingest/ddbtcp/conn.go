@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"dalmatiner/internal/ingest/conns"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/wire"
 )
@@ -129,7 +131,7 @@ func (c *conn) fill() error {
 	n, err := c.nc.Read(c.buf[c.w:])
 	c.s.stats.BytesRead.Add(int64(n))
 	c.w += n
-	if c.w == len(c.buf) && len(c.buf) < maxBuffer {
+	if c.w == len(c.buf) && len(c.buf) < maxBuffer && c.s.buffers.Room(maxBuffer) {
 		c.grow() // a busy sender
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -143,6 +145,7 @@ func (c *conn) fill() error {
 func (c *conn) borrow(pool *sync.Pool) {
 	c.pool, c.lent = pool, pool.Get().(*[]byte)
 	c.buf = *c.lent
+	c.s.buffers.Add(len(c.buf))
 }
 
 // giveBack ends the use of the buffer.
@@ -150,6 +153,7 @@ func (c *conn) giveBack() {
 	if c.lent != nil {
 		c.pool.Put(c.lent)
 	}
+	c.s.buffers.Add(-len(c.buf))
 	c.buf, c.lent = nil, nil
 }
 
@@ -161,7 +165,9 @@ func (c *conn) grow() {
 		c.borrow(&c.s.large)
 	} else {
 		c.buf, c.lent = make([]byte, size), nil
+		c.s.buffers.Add(size)
 	}
+	c.s.buffers.Add(-len(old))
 	c.w = copy(c.buf, old[c.r:c.w])
 	c.r = 0
 	if lent != nil {
@@ -180,18 +186,15 @@ func (c *conn) armDeadline() error {
 	return c.wakeAt(time.Now().Add(c.sink.delay))
 }
 
-// longAgo as a deadline makes a read return at once.
-var longAgo = time.Unix(1, 0)
-
 // wakeAt makes a read return at t, or never by itself when t is zero. Shutdown
-// and a failed acknowledgement set longAgo from other goroutines, after they
+// and a failed acknowledgement set conns.LongAgo from other goroutines, after they
 // have said why; a deadline that overtakes theirs is taken back.
 func (c *conn) wakeAt(t time.Time) error {
 	if err := c.nc.SetReadDeadline(t); err != nil {
 		return err
 	}
 	if c.s.ctx.Err() != nil || c.sink.broken() {
-		return c.nc.SetReadDeadline(longAgo)
+		return c.nc.SetReadDeadline(conns.LongAgo)
 	}
 	return nil
 }
@@ -241,6 +244,8 @@ func refuse(err error) error {
 		reason = "unknown_opcode"
 	case errors.Is(err, wire.ErrUnsupported):
 		reason = "unsupported"
+	case errors.As(err, new(*memory.Refusal)):
+		reason = "memory"
 	case errors.Is(err, store.ErrUnknownBucket):
 		reason = "unknown_bucket"
 	case errors.Is(err, store.ErrBucketExists):

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
@@ -53,7 +54,7 @@ func TestShutdownIsNotOvertakenByADeadline(t *testing.T) {
 				}()
 				<-told
 			}}
-			f.srv.start(&toldConn{hookedConn: hooked, told: told})
+			f.srv.conns.Start(&toldConn{hookedConn: hooked, told: told}, f.srv.serve)
 			// A delay of one slot: the points are committed after a second.
 			msg := streamOpen("b")
 			msg = append(msg, entry(testKey, uint64(time.Now().Unix()), point.FromInt(1))...)
@@ -78,7 +79,7 @@ type toldConn struct {
 }
 
 func (c *toldConn) SetReadDeadline(t time.Time) error {
-	if t.Equal(longAgo) {
+	if t.Equal(conns.LongAgo) {
 		defer c.once.Do(func() { close(c.told) })
 		return c.hookedConn.Conn.SetReadDeadline(t)
 	}

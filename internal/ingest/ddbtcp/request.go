@@ -1,6 +1,7 @@
 package ddbtcp
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -68,18 +69,29 @@ func (c *conn) buckets() error {
 	return c.write(dst)
 }
 
+// listPiece is what a list is charged for at a time.
+const listPiece = 256 << 10
+
 func (c *conn) list(bucket string, prefix []byte) error {
 	info, err := c.s.o.Store.BucketByName(bucket)
 	if err != nil {
 		return err
 	}
+	lease := c.s.o.Memory.Lease()
+	defer lease.Release()
 	dst, mark := wire.BeginFrame(c.out[:0])
 	dst, list := wire.BeginNames(dst)
+	charged, refused := 0, error(nil)
 	err = c.s.o.Store.Metrics(c.s.ctx, info, prefix, func(key []byte) bool {
+		if len(dst) >= charged {
+			// Twice: a buffer that grows is there two times for a moment.
+			refused = lease.Grow(2 * listPiece)
+			charged += listPiece
+		}
 		dst = wire.AppendName(dst, key)
-		return len(dst) < math.MaxUint32/2
+		return refused == nil && len(dst) < math.MaxUint32/2
 	})
-	if err != nil {
+	if err = errors.Join(err, refused); err != nil {
 		return err
 	}
 	wire.EndNames(dst, list)

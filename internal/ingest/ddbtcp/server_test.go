@@ -3,6 +3,7 @@ package ddbtcp
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -15,6 +16,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/ddbclient"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
@@ -260,10 +262,37 @@ func TestRefusalsNameTheThing(t *testing.T) {
 	check("bucket without resolution", append([]byte("\x08\x01c"), make([]byte, 24)...), "invalid_bucket", "resolution")
 }
 
+// A list that does not fit is refused with the numbers, and charges nothing
+// afterwards.
+func TestListsAreChargedForMemory(t *testing.T) {
+	b := memory.New(1<<30, time.Now, nil)
+	leases := b.NewLeases("queries", "lists", 1<<20, 1<<20)
+	f := newFixture(t, func(_ *store.Options, o *Options) { o.Memory = leases })
+	c := f.dial()
+	msg := streamOpen("b")
+	for i := range 20_000 {
+		long, err := metric.Key(fmt.Sprintf("%050d", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		msg = wire.AppendEntry(msg, long, uint64(time.Now().Unix()), point.FromInt(1))
+	}
+	if _, err := c.Write(msg); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("the points are stored", func() bool { c := f.counts(); return c.Stored() == 20_000 })
+	if reply := f.request([]byte("\x01\x01b")); len(reply) < 6 || reply[4] != 0xff || !strings.Contains(reply, "memory.limit") {
+		t.Errorf("a list of a megabyte gets %d bytes: %.100q", len(reply), reply)
+	}
+	if f.store.Account().Requests()["memory"] != 1 || b.Pools()[0].Use != 0 {
+		t.Errorf("counted %v, %d bytes are charged", f.store.Account().Requests(), b.Pools()[0].Use)
+	}
+}
+
 func TestTooManyConnectionsAreToldSo(t *testing.T) {
 	f := newFixture(t, func(_ *store.Options, o *Options) { o.MaxConnections = 1 })
 	f.dial()
-	f.eventually("the first connection is open", func() bool { return f.srv.Stats().Connections.Load() == 1 })
+	f.eventually("the first connection is open", func() bool { return f.srv.Connections().Open() == 1 })
 	reply, err := io.ReadAll(f.dial())
 	if err != nil || !strings.Contains(string(reply), "tcp_max_connections") {
 		t.Errorf("the second connection got %q, %v", reply, err)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/store"
@@ -157,7 +158,7 @@ func (a *acker) run() {
 		if err != nil {
 			a.err = fmt.Errorf("acknowledging flush %d: %w", p.ack.Seq, err)
 			a.over.Store(true)
-			_ = a.c.nc.SetReadDeadline(longAgo) // wakes the reader
+			_ = a.c.nc.SetReadDeadline(conns.LongAgo) // wakes the reader
 		}
 	}
 }

@@ -165,6 +165,7 @@ func (l *listener) bucket(name []byte) (*oneway.Bucket, error) {
 		delete(l.buckets, oldest)
 	}
 	b := &sender{bucket: oneway.NewBucket(l.s.o.Store, string(name), l.s.o.Monitor), used: l.clock}
+	b.bucket.NeverWait()
 	l.buckets[string(name)] = b
 	return b.bucket, nil
 }

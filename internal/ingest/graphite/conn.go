@@ -79,7 +79,7 @@ func (c *conn) end(err error) error {
 		c.s.stats.Lines.Add(1)
 		c.in.refuse(lineCut, rest)
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded) && c.s.shuttingDown() {
+	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded) && c.s.conns.ShuttingDown() {
 		return nil
 	}
 	return err
@@ -94,10 +94,11 @@ func (c *conn) makeRoom() {
 		size = maxBuffer // a large frame is over
 	case len(left) == size:
 		size *= 2 // a frame, whose size was checked
-	case c.w == size && size < maxBuffer:
+	case c.w == size && size < maxBuffer && c.s.buffers.Room(3*size):
 		size *= 4 // a busy sender
 	}
 	if size != len(c.buf) {
+		c.s.buffers.Add(size - len(c.buf))
 		c.buf = make([]byte, size)
 	}
 	c.r, c.w = 0, copy(c.buf, left)
@@ -167,6 +168,7 @@ func (c *conn) frame(frame []byte) {
 func (s *Server) readPackets(nc *net.UDPConn) error {
 	buf := make([]byte, datagram.MaxPayload)
 	in := s.newInlet(netip.AddrPort{})
+	in.bucket.NeverWait()
 	err := s.packetLoop(nc, &in, buf)
 	if errors.Is(err, net.ErrClosed) {
 		err = nil

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/oneway"
 	"dalmatiner/internal/monitor"
@@ -45,25 +46,23 @@ type Server struct {
 	o        Options
 	refusals *oneway.Refusals
 
+	conns   *conns.Set
+	buffers *conns.Buffers
+
 	mu      sync.Mutex
-	conns   map[net.Conn]struct{}
-	closed  bool
-	wg      sync.WaitGroup
 	packets []*datagram.Sockets
 
-	buffers    sync.Pool // *[]byte of startBuffer bytes
+	starters   sync.Pool // *[]byte of startBuffer bytes
 	unpicklers sync.Pool // *unpickler
 	stats      Stats
 }
 
-// Stats counts what the server did. The fields only grow, but for Connections.
+// Stats counts what the server did. The fields only grow.
 type Stats struct {
-	Connections atomic.Int64 // open now
-	Accepted    atomic.Int64
-	BytesRead   atomic.Int64
-	Lines       atomic.Int64 // refused ones included, empty ones not
-	Frames      atomic.Int64 // of pickled lists
-	Datagrams   atomic.Int64
+	BytesRead atomic.Int64
+	Lines     atomic.Int64 // refused ones included, empty ones not
+	Frames    atomic.Int64 // of pickled lists
+	Datagrams atomic.Int64
 }
 
 // New returns a server that serves nothing yet.
@@ -78,9 +77,10 @@ func New(o Options) *Server {
 		o.MaxLine = DefaultMaxLine
 	}
 	o.MaxLine = min(o.MaxLine, MaxMaxLine)
-	s := &Server{o: o, conns: make(map[net.Conn]struct{})}
+	s := &Server{o: o, buffers: conns.NewBuffers(o.Store.Memory(), "graphite")}
+	s.conns = conns.New(conns.Options{Door: "graphite", Limit: o.MaxConnections, Logger: o.Logger, Full: s.turnAway})
 	s.refusals = oneway.NewRefusals("graphite", o.Store.Account(), o.Logger, time.Now)
-	s.buffers.New = func() any {
+	s.starters.New = func() any {
 		b := make([]byte, startBuffer)
 		return &b
 	}
@@ -100,59 +100,29 @@ func (s *Server) ServeText(ln net.Listener) error { return s.serve(ln, (*conn).l
 func (s *Server) ServePickle(ln net.Listener) error { return s.serve(ln, (*conn).frames) }
 
 func (s *Server) serve(ln net.Listener, consume func(*conn) error) error {
-	for {
-		nc, err := ln.Accept()
-		if err != nil {
-			if errors.Is(err, net.ErrClosed) {
-				return nil
-			}
-			var temporary interface{ Temporary() bool }
-			if errors.As(err, &temporary) && temporary.Temporary() {
-				s.o.Logger.Warn("a connection was not accepted", "door", "graphite", "err", err)
-				continue
-			}
-			return err
-		}
-		s.start(nc, consume)
-	}
+	return s.conns.Serve(ln, func(nc net.Conn) { s.run(nc, consume) })
 }
 
-func (s *Server) start(nc net.Conn, consume func(*conn) error) {
-	s.mu.Lock()
-	full := len(s.conns) >= s.o.MaxConnections
-	if s.closed || full {
-		s.mu.Unlock()
-		if full {
-			s.refusals.Count(manyConns.String(), peerOf(nc),
-				fmt.Appendf(nil, "%d connections are open; raise graphite.max_connections", s.o.MaxConnections))
-		}
-		_ = nc.Close() // it was never served
-		return
-	}
-	s.conns[nc] = struct{}{}
-	s.wg.Add(1)
-	s.mu.Unlock()
-	s.stats.Accepted.Add(1)
-	s.stats.Connections.Add(1)
-	go func() {
-		defer s.wg.Done()
-		s.run(nc, consume)
-		s.mu.Lock()
-		delete(s.conns, nc)
-		s.mu.Unlock()
-		s.stats.Connections.Add(-1)
-	}()
+// Connections returns the open connections.
+func (s *Server) Connections() *conns.Set { return s.conns }
+
+// turnAway counts a connection beyond the limit.
+func (s *Server) turnAway(nc net.Conn) {
+	s.refusals.Count(manyConns.String(), peerOf(nc),
+		fmt.Appendf(nil, "%d connections are open; raise graphite.max_connections", s.o.MaxConnections))
 }
 
 func (s *Server) run(nc net.Conn, consume func(*conn) error) {
-	buf := s.buffers.Get().(*[]byte)
+	buf := s.starters.Get().(*[]byte)
+	s.buffers.Add(len(*buf))
 	c := &conn{s: s, nc: nc, buf: *buf, in: s.newInlet(peerOf(nc))}
 	err := errors.Join(c.run(consume), c.in.bucket.Close())
 	_ = nc.Close() // nothing is ever written
 	if err != nil {
 		s.o.Logger.Info("connection closed", "door", "graphite", "peer", nc.RemoteAddr().String(), "err", err)
 	}
-	s.buffers.Put(buf)
+	s.buffers.Add(-len(c.buf))
+	s.starters.Put(buf)
 }
 
 // peerOf returns the address of the other side, zero for what is no TCP
@@ -199,20 +169,6 @@ func (s *Server) KernelDrops() uint64 {
 // is in the store when it returns. The caller closes listeners and sockets
 // first, and waits for ServePackets.
 func (s *Server) Shutdown() {
-	s.mu.Lock()
-	s.closed = true
-	for nc := range s.conns {
-		// A read that is under way returns; the connection then ends.
-		_ = nc.SetReadDeadline(time.Unix(1, 0))
-	}
-	s.mu.Unlock()
-	s.wg.Wait()
+	s.conns.Shutdown()
 	s.refusals.Close()
-}
-
-// shuttingDown reports whether Shutdown was called.
-func (s *Server) shuttingDown() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
 }

@@ -348,7 +348,7 @@ func TestWithoutABucketEveryLineIsRefused(t *testing.T) {
 func TestConnectionsBeyondTheLimit(t *testing.T) {
 	f := newFixture(t, func(_ *store.Options, o *Options) { o.MaxConnections = 1 })
 	f.dial("tcp", f.text)
-	f.eventually("the first connection is open", func() bool { return f.srv.Stats().Connections.Load() == 1 })
+	f.eventually("the first connection is open", func() bool { return f.srv.Connections().Open() == 1 })
 	if n, err := f.dial("tcp", f.pickle).Read(make([]byte, 1)); err == nil {
 		t.Errorf("a connection beyond the limit got %d bytes", n)
 	}

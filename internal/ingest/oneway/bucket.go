@@ -21,6 +21,7 @@ type Bucket struct {
 	rec     *monitor.Recorder
 	info    store.BucketInfo
 	session *store.Session
+	hasty   bool
 }
 
 // NewBucket returns the way into the bucket of the given name. rec may be nil.
@@ -28,6 +29,10 @@ type Bucket struct {
 func NewBucket(st *store.Store, name string, rec *monitor.Recorder) *Bucket {
 	return &Bucket{store: st, name: name, rec: rec}
 }
+
+// NeverWait makes points be refused where the store would hold their sender
+// back: one that sends datagrams does not notice. It is called before Session.
+func (b *Bucket) NeverWait() { b.hasty = true }
 
 // Session returns a session for the bucket that has the name now, and the
 // bucket's resolution in milliseconds. The bucket is made where it is missing
@@ -46,6 +51,9 @@ func (b *Bucket) Session() (*store.Session, int64, error) {
 	session, err := b.store.NewSession(info)
 	if err != nil {
 		return nil, 0, err
+	}
+	if b.hasty {
+		session.NeverWait()
 	}
 	b.session, b.info = session, info
 	return session, info.Resolution, nil

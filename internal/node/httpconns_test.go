@@ -1,0 +1,55 @@
+package node
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// TestHTTPConnectionsHaveALimit: one beyond it is closed, and its place is free
+// again when another one ends.
+func TestHTTPConnectionsHaveALimit(t *testing.T) {
+	c := &httpConns{limit: 2}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }))
+	c.watch(s.Config)
+	s.Start()
+	defer s.Close()
+	ask := func() (net.Conn, error) {
+		nc, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = nc.Close() })
+		if err := nc.SetDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(nc, "GET / HTTP/1.1\r\nHost: a\r\n\r\n") // a closed one fails here or below
+		_, err = nc.Read(make([]byte, 1))
+		return nc, err
+	}
+	first, err := ask()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ask(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ask(); err == nil || c.turned.Load() != 1 {
+		t.Errorf("a connection beyond the limit is answered; %d were refused", c.turned.Load())
+	}
+	_ = first.Close()
+	deadline := time.Now().Add(patience)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for c.open.Load() != 1 {
+		if <-tick.C; time.Now().After(deadline) {
+			t.Fatalf("%d connections are open", c.open.Load())
+		}
+	}
+	if _, err := ask(); err != nil {
+		t.Errorf("after one has ended: %v", err)
+	}
+}
