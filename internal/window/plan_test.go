@@ -25,8 +25,7 @@ type model struct {
 	content  map[uint64]map[place]uint64
 	buckets  map[uint32]Bucket
 	truth    map[place]uint64
-	purging  *rand.Rand // chooses what is rewritten; nil stands for nothing
-	tolerant bool       // late points never make a window worth a rewrite
+	tolerant bool // late points never make a window worth a rewrite
 }
 
 func newModel() *model {
@@ -85,27 +84,9 @@ func (m *model) late(seq uint64, r Range) int64 {
 	return int64(len(within(m.content[seq], r)))
 }
 
-// purge returns the segments to be rewritten.
-func (m *model) purge() map[uint64]bool {
-	out := make(map[uint64]bool)
-	for _, s := range m.segments {
-		if m.purging != nil && m.purging.IntN(6) == 0 {
-			out[s.Seq] = true
-		}
-	}
-	return out
-}
-
 // run makes a plan and does what it says.
-func (m *model) run(t fataler) Plan {
-	t.Helper()
-	purge := m.purge()
-	p := Make(m.segments, m.buckets, m.late, purge)
-	for _, s := range m.segments {
-		if len(s.Ranges) > 0 && purge[s.Seq] && !slices.Contains(p.Remove, s.Seq) {
-			t.Fatalf("segment %d of kind %d is to be rewritten, and stays", s.Seq, s.Kind)
-		}
-	}
+func (m *model) run() Plan {
+	p := Make(m.segments, m.buckets, m.late)
 	all := func(manifest.Segment) bool { return true }
 	type output struct {
 		kind    manifest.Kind
@@ -131,12 +112,6 @@ func (m *model) run(t fataler) Plan {
 	return p
 }
 
-// fataler is what *testing.T and *rapid.T have in common.
-type fataler interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}
-
 func (m *model) check(t *rapid.T) {
 	t.Helper()
 	got := m.view(func(manifest.Segment) bool { return true })
@@ -155,9 +130,6 @@ func TestPlansKeepTheLastWrite(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		m := newModel()
 		m.tolerant = rapid.Bool().Draw(t, "tolerant")
-		if rapid.Bool().Draw(t, "purges") {
-			m.purging = r
-		}
 		front := int64(100)
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
 			switch rapid.SampledFrom([]string{"flush", "flush", "late", "run", "close", "expire", "delete"}).Draw(t, "step") {
@@ -178,7 +150,7 @@ func TestPlansKeepTheLastWrite(t *testing.T) {
 				}
 				m.add(manifest.Flush, 0, nil, content)
 			case "run":
-				m.run(t)
+				m.run()
 			case "close":
 				for id, b := range m.buckets {
 					b.ClosedBefore = max(b.ClosedBefore, front-r.Int64N(30))
@@ -211,7 +183,7 @@ func TestMergingComesToRest(t *testing.T) {
 		for id := range m.buckets {
 			m.buckets[id] = Bucket{ClosedBefore: front - 2}
 		}
-		m.run(t)
+		m.run()
 		if n := len(m.segments); n > 60 {
 			t.Fatalf("%d segments at chunk %d", n, front)
 		}
@@ -220,9 +192,9 @@ func TestMergingComesToRest(t *testing.T) {
 		m.buckets[id] = Bucket{ClosedBefore: 10_000}
 	}
 	for range 3 {
-		m.run(t)
+		m.run()
 	}
-	if p := m.run(t); !p.Empty() {
+	if p := m.run(); !p.Empty() {
 		t.Errorf("there is always something to do: %+v", p)
 	}
 	windows := 0
@@ -246,7 +218,7 @@ func TestASlowBucketDoesNotKeepFlushes(t *testing.T) {
 	for front := range int64(400) {
 		m.add(manifest.Flush, 0, nil, map[place]uint64{{1, front}: 0, {2, 5}: 0})
 		m.buckets[1] = Bucket{ClosedBefore: front}
-		m.run(t)
+		m.run()
 		if n := len(m.segments); n > MaxFlushes+60 {
 			t.Fatalf("%d segments at chunk %d", n, front)
 		}
@@ -258,9 +230,9 @@ func TestASlowBucketDoesNotKeepFlushes(t *testing.T) {
 func TestAnOverlayOfNamesStays(t *testing.T) {
 	m := newModel()
 	m.add(manifest.Flush, 0, []Range{}, map[place]uint64{}) // names only
-	m.run(t)
+	m.run()
 	m.segments = []manifest.Segment{{Seq: 9, Kind: manifest.Overlay, Generation: 1}}
-	if p := m.run(t); !p.Empty() {
+	if p := m.run(); !p.Empty() {
 		t.Errorf("there is always something to do: %+v", p)
 	}
 }
@@ -277,12 +249,12 @@ func TestWhatAWindowHoldsIsNotLate(t *testing.T) {
 	}
 	inFast := map[uint64]int64{65: 900, 69: 50}
 	late := func(seq uint64, _ Range) int64 { return inFast[seq] }
-	p := Make(segments, map[uint32]Bucket{1: {ClosedBefore: 40}, 2: {}}, late, nil)
+	p := Make(segments, map[uint32]Bucket{1: {ClosedBefore: 40}, 2: {}}, late)
 	if len(p.Windows) != 0 || len(p.Overlay) != 1 || !slices.Equal(p.Remove, []uint64{69}) {
 		t.Errorf("5 %% of late points: %+v, want an overlay of them", p)
 	}
 	inFast[69]++
-	p = Make(segments, map[uint32]Bucket{1: {ClosedBefore: 40}, 2: {}}, late, nil)
+	p = Make(segments, map[uint32]Bucket{1: {ClosedBefore: 40}, 2: {}}, late)
 	if !slices.Equal(p.Windows, []Range{fast}) {
 		t.Errorf("more than that: %+v, want the window to be rewritten", p)
 	}
@@ -295,7 +267,7 @@ func TestAWindowWithoutARangeStays(t *testing.T) {
 		{Seq: 1, Kind: manifest.Window, Generation: 1},
 		{Seq: 2, Kind: manifest.Flush, Generation: 2, Ranges: []Range{{Bucket: 1, First: 0, Past: 10}}, Bytes: 10},
 	}
-	p := Make(segments, map[uint32]Bucket{1: {ClosedBefore: 40}}, func(uint64, Range) int64 { return 1 }, nil)
+	p := Make(segments, map[uint32]Bucket{1: {ClosedBefore: 40}}, func(uint64, Range) int64 { return 1 })
 	if len(p.Windows) != 1 || !slices.Equal(p.Remove, []uint64{2}) {
 		t.Errorf("%+v, want one window and the flush to go", p)
 	}
@@ -310,7 +282,7 @@ func TestALittleThatIsOpenGoesIntoTheOverlay(t *testing.T) {
 	}
 	m.buckets[1] = Bucket{ClosedBefore: 200}
 	m.add(manifest.Flush, 0, nil, content)
-	p := m.run(t)
+	p := m.run()
 	if len(p.Windows) != 1 || len(p.Overlay) != 1 || p.Overlay[0].Bucket != 2 || len(p.Remove) != 1 {
 		t.Errorf("the plan is %+v", p)
 	}
