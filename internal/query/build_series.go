@@ -66,7 +66,7 @@ func (p *planner) gather(a arguments, q float64, k int) (value, error) {
 		return g
 	}, l.nodes...)
 	p.describe(n, "%s", a.fn.name)
-	v.series = []series{{of: n, key: a.series[0].key}}
+	v.series = []series{{of: n, key: a.series[0].key, tags: a.series[0].tags}}
 	return v, nil
 }
 
@@ -163,6 +163,6 @@ func (p *planner) combine(pos int, fn opFunc, inputs []series) (value, error) {
 		return z
 	}, l.nodes...)
 	p.describe(n, "%s of %d series", nameOf(kindCombine, fn), len(inputs))
-	v.series = []series{{of: n, key: inputs[0].key}}
+	v.series = []series{{of: n, key: inputs[0].key, tags: inputs[0].tags}}
 	return v, nil
 }

@@ -112,7 +112,7 @@ func (p *planner) each(inputs []series, typ argType, fn func(node) (node, error)
 		if err != nil {
 			return v, err
 		}
-		v.series[i] = series{of: n, key: s.key}
+		v.series[i] = series{of: n, key: s.key, tags: s.tags}
 	}
 	return v, nil
 }

@@ -63,6 +63,7 @@ type script struct {
 	now    int64
 	rounds int64 // slots in a round; 0 = as in production
 	both   bool  // with compat, too
+	tags   []tagged
 }
 
 // runScript returns text with the results of its queries filled in.
@@ -110,6 +111,10 @@ func (s *script) command(words []string) {
 	switch {
 	case words[0] == "now" && len(words) == 2:
 		s.now = s.number(words[1])
+	case words[0] == "index" && len(words) == 1:
+		s.engine.Source = indexed{s.source, &s.tags}
+	case words[0] == "tag" && len(words) >= 4:
+		s.tag(words[1:])
 	case words[0] == "compat" && len(words) == 1:
 		s.both = true
 	case words[0] == "rounds" && len(words) == 2:

@@ -13,7 +13,7 @@ type namer struct {
 	canonical string
 }
 
-func (n *namer) name(key []byte) (string, error) {
+func (n *namer) name(s series) (string, error) {
 	if n.f.As == nil {
 		return n.canonical, nil
 	}
@@ -22,7 +22,7 @@ func (n *namer) name(key []byte) (string, error) {
 		if i > 0 {
 			name = append(name, '.')
 		}
-		text, _, err := n.element(e, key)
+		text, _, err := n.element(e, s)
 		if err != nil {
 			return "", err
 		}
@@ -34,12 +34,16 @@ func (n *namer) name(key []byte) (string, error) {
 // element returns the value of an element; ok is false for a variable that
 // the series has no value for, which is empty text in names and null in
 // metadata.
-func (n *namer) element(e dql.PatternElem, key []byte) (text []byte, ok bool, err error) {
+func (n *namer) element(e dql.PatternElem, s series) (text []byte, ok bool, err error) {
 	switch {
 	case e.Dim != nil:
-		return nil, false, n.p.unsupported(e.Pos, "dimensions ($"+e.Dim.Name+")")
+		if _, ok := n.p.source.(Index); !ok {
+			return nil, false, n.p.unsupported(e.Pos, "dimensions ($"+e.Dim.Name+")")
+		}
+		v, ok := valueOf(s.tags, *e.Dim)
+		return []byte(v), ok, nil
 	case e.Position > 0:
-		parts, _ := metric.Parts(key)
+		parts, _ := metric.Parts(s.key)
 		if e.Position > int64(len(parts)) {
 			return nil, false, nil
 		}
@@ -50,7 +54,7 @@ func (n *namer) element(e dql.PatternElem, key []byte) (text []byte, ok bool, er
 
 // metadata returns the field's METADATA for a series. Text is printed with
 // the escape of package metric, because JSON cannot hold any bytes.
-func (n *namer) metadata(key []byte) (map[string]any, error) {
+func (n *namer) metadata(s series) (map[string]any, error) {
 	if n.f.Meta == nil {
 		return nil, nil
 	}
@@ -61,7 +65,7 @@ func (n *namer) metadata(key []byte) (map[string]any, error) {
 			m[name] = pair.Number.Value
 			continue
 		}
-		text, ok, err := n.element(pair.Elem, key)
+		text, ok, err := n.element(pair.Elem, s)
 		if err != nil {
 			return nil, err
 		}

@@ -28,9 +28,10 @@ type planner struct {
 	spanWindows int // nodes that read spans
 	opt         Options
 	explain     bool
-	buffers     int   // series that hold a piece each while a round runs
-	slots       int64 // most slots in a round
-	pieces      int64 // slots of the original's reads, for compat
+	named       []dql.DimVar // dimensions that name the field being planned
+	buffers     int          // series that hold a piece each while a round runs
+	slots       int64        // most slots in a round
+	pieces      int64        // slots of the original's reads, for compat
 
 	roots  []root
 	ranks  []node // of TOP and BOTTOM, one per root
@@ -50,8 +51,9 @@ type root struct {
 
 // series is a node with the key of the first metric in it, which names it.
 type series struct {
-	of  node
-	key []byte
+	of   node
+	key  []byte
+	tags []Tag // of the series that gave the key, where a lookup found it
 }
 
 // value is a planned expression: series, or a constant.
@@ -130,6 +132,7 @@ func (p *planner) plan() error {
 }
 
 func (p *planner) field(f *dql.Field) error {
+	p.named = dimensions(f.As)
 	v, err := p.expr(f.Expr)
 	if err != nil {
 		return err
@@ -161,10 +164,10 @@ func (p *planner) field(f *dql.Field) error {
 			return p.limit(f.Expr.Pos(), "points in its result", p.output, p.limits.MaxOutput,
 				"aggregate over longer spans or ask for a shorter range")
 		}
-		if r.name, err = n.name(s.key); err != nil {
+		if r.name, err = n.name(s); err != nil {
 			return err
 		}
-		if r.meta, err = n.metadata(s.key); err != nil {
+		if r.meta, err = n.metadata(s); err != nil {
 			return err
 		}
 		p.roots = append(p.roots, r)
@@ -190,27 +193,17 @@ func (p *planner) expr(e dql.Expr) (value, error) {
 		if s, ok := n.Of.(*dql.Select); ok {
 			return p.selectMetrics(s, n.By.Milliseconds())
 		}
-		return p.expr(n.Of)
+		return p.lookup(n.Of.(*dql.Lookup), n.By.Milliseconds())
 	case *dql.Call:
 		return p.call(n)
 	case *dql.Binary:
 		return p.binary(n)
 	case *dql.Lookup:
-		return value{}, p.lookup(n)
+		return p.lookup(n, 0)
 	case *dql.Events:
 		return value{}, p.unsupported(n.Pos(), "EVENTS")
 	}
 	panic(fmt.Sprintf("query: expression of type %T", e))
-}
-
-// lookup checks a lookup; there are no tags to look up by.
-func (p *planner) lookup(l *dql.Lookup) error {
-	if l.Group != nil {
-		if f, ok := findFunction(l.Using, ofMetrics); !ok || f.kind != kindCombine {
-			return p.unrecognised(l.UsingPos, l.Using, ofMetrics)
-		}
-	}
-	return p.unsupported(l.Pos(), "lookup by dimensions (FROM)")
 }
 
 func (p *planner) binary(b *dql.Binary) (value, error) {

@@ -1,0 +1,160 @@
+package query
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"dalmatiner/internal/dql"
+	"dalmatiner/internal/metric"
+)
+
+// Index is a Source that finds series by their tags. Lookups are refused where
+// the source is none.
+type Index interface {
+	// Lookup calls fn once for every series that l finds, in any order, until
+	// fn returns false. The hit is the engine's.
+	Lookup(ctx context.Context, l Lookup, fn func(Hit) bool) error
+}
+
+// Lookup is what is looked for.
+type Lookup struct {
+	Collection string
+	Metric     []byte    // key of the metric; nil for all
+	Where      *dql.Cond // nil for all
+}
+
+// Hit is a series that a lookup found.
+type Hit struct {
+	Bucket Bucket
+	Key    []byte
+	Tags   []Tag
+}
+
+// Tag is a tag of a series. Without a namespace it is in the empty one.
+type Tag struct {
+	dql.DimVar
+	Value string
+}
+
+// valueOf returns the value of a dimension; ok is false where there is none.
+func valueOf(tags []Tag, d dql.DimVar) (value string, ok bool) {
+	for _, t := range tags {
+		if t.DimVar == d {
+			return t.Value, true
+		}
+	}
+	return "", false
+}
+
+// lookup plans the series that a lookup finds, in the order of bucket and key,
+// or with GROUP BY one series for each combination of values, in their order.
+// Dimensions that the field is named by have to be there.
+func (p *planner) lookup(l *dql.Lookup, shift int64) (value, error) {
+	v := value{typ: typeMetric}
+	var using *function
+	if l.Group != nil {
+		var ok bool
+		if using, ok = findFunction(l.Using, ofMetrics); !ok {
+			return v, p.unrecognised(l.UsingPos, l.Using, ofMetrics)
+		}
+	}
+	index, ok := p.source.(Index)
+	if !ok {
+		return v, p.unsupported(l.Pos(), "lookup by dimensions (FROM)")
+	}
+	hits, err := p.hitsOf(index, l)
+	if err != nil {
+		return v, err
+	}
+	for _, h := range hits {
+		n, err := p.leaf(l.Pos(), h.Bucket, h.Key, shift)
+		if err != nil {
+			return v, err
+		}
+		v.series = append(v.series, series{of: n, key: h.Key, tags: h.Tags})
+	}
+	if l.Group == nil {
+		return v, nil
+	}
+	return p.grouped(l, using, v)
+}
+
+func (p *planner) hitsOf(index Index, l *dql.Lookup) ([]Hit, error) {
+	want := Lookup{Collection: l.Collection, Metric: l.Metric.Key, Where: l.Where}
+	for _, d := range p.named {
+		exists := &dql.Cond{Pos: l.Pos(), Op: dql.CondExists, Tag: d}
+		if want.Where != nil {
+			exists = &dql.Cond{Pos: l.Pos(), Op: dql.CondAnd, Left: want.Where, Right: exists}
+		}
+		want.Where = exists
+	}
+	var hits []Hit
+	err := index.Lookup(p.ctx, want, func(h Hit) bool {
+		hits = append(hits, h)
+		return int64(len(hits)) <= p.limits.MaxSeries
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look up in collection %s: %w", metric.Quoted(l.Collection), err)
+	}
+	if n := int64(len(hits)); n > p.limits.MaxSeries {
+		return nil, p.tooManySeries(l.Pos(), n)
+	}
+	slices.SortFunc(hits, func(a, b Hit) int {
+		return cmp.Or(strings.Compare(a.Bucket.Name, b.Bucket.Name), bytes.Compare(a.Key, b.Key))
+	})
+	return hits, nil
+}
+
+// grouped combines the series that have equal values of the dimensions. A
+// dimension that a series lacks is a value of its own, before all others.
+func (p *planner) grouped(l *dql.Lookup, using *function, all value) (value, error) {
+	type group struct {
+		values []string
+		of     []series
+	}
+	var groups []*group
+	known := make(map[string]*group)
+	for _, s := range all.series {
+		values := make([]string, len(l.Group))
+		for i, d := range l.Group {
+			if text, ok := valueOf(s.tags, d); ok {
+				values[i] = "=" + text
+			}
+		}
+		key := fmt.Sprintf("%q", values)
+		g := known[key]
+		if g == nil {
+			g = &group{values: values}
+			known[key] = g
+			groups = append(groups, g)
+		}
+		g.of = append(g.of, s)
+	}
+	slices.SortFunc(groups, func(a, b *group) int { return slices.Compare(a.values, b.values) })
+	v := value{typ: typeMetric}
+	for _, g := range groups {
+		one, err := p.combine(l.UsingPos, using.fn, g.of)
+		if err != nil {
+			return v, err
+		}
+		v.series = append(v.series, one.series...)
+	}
+	return v, nil
+}
+
+// dimensions returns those that a field is named by.
+func dimensions(as *dql.Pattern) []dql.DimVar {
+	var list []dql.DimVar
+	if as != nil {
+		for _, e := range as.Elems {
+			if e.Dim != nil {
+				list = append(list, *e.Dim)
+			}
+		}
+	}
+	return list
+}
