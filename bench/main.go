@@ -57,6 +57,7 @@ var rows = []row{
 	{"live", (*bench).live},
 	{"disk-uniform", (*bench).diskUniform},
 	{"day", (*bench).day},
+	{"year", (*bench).year},
 	{"restart", (*bench).restart},
 	{"overload", (*bench).overload},
 }
