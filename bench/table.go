@@ -82,17 +82,17 @@ func (t *table) render(w io.Writer) {
 		}
 		lines = append(lines, f.cells())
 	}
+	rule := make([]string, len(lines[0]))
+	for i := range rule {
+		rule[i] = "---"
+	}
+	lines = slices.Insert(lines, 1, rule)
 	widths := make([]int, len(lines[0])-1) // the last column is as long as it is
 	for _, l := range lines {
 		for i := range widths {
 			widths[i] = max(widths[i], len([]rune(l[i])))
 		}
 	}
-	rule := make([]string, len(lines[0]))
-	for i := range rule {
-		rule[i] = "---"
-	}
-	lines = slices.Insert(lines, 1, rule)
 	fmt.Fprintf(w, "# Benchmark of %s\n\n%s\n%d of %d figures miss their budget. Processor time is the server's alone; a range is the least and the most of the runs a median is of.\n\n",
 		t.begun.UTC().Format("2006-01-02 15:04 UTC"), t.machine, misses, len(t.figures))
 	for _, l := range lines {
