@@ -48,6 +48,7 @@ func Inspect(files vfs.FS, dir string, logger *slog.Logger, fn func(segment.Seri
 		_ = c.lock.Close() // it was only read
 		return 0, append(found, Damage{files.PathBase(dir), err}), nil
 	}
+	found = c.listed(found)
 	var failed error
 	err = c.Load(func(s segment.Series) error {
 		failed = fn(s)
@@ -60,6 +61,25 @@ func Inspect(files vfs.FS, dir string, logger *slog.Logger, fn func(segment.Seri
 		found = append(found, Damage{files.PathBase(dir), cerr})
 	}
 	return c.generation, found, err
+}
+
+// listed leaves out the damage in tables that the catalogue does not list: a
+// crash leaves such a table half written.
+func (c *Catalogue) listed(found []Damage) []Damage {
+	if len(found) == 0 {
+		return nil
+	}
+	levels, err := c.db.SSTables()
+	if err != nil {
+		return found
+	}
+	names := make(map[string]bool)
+	for _, tables := range levels {
+		for i := range tables {
+			names[tables[i].FileNum.String()+".sst"] = true
+		}
+	}
+	return slices.DeleteFunc(found, func(d Damage) bool { return !names[d.File] })
 }
 
 // inspectTables verifies the checksum of every block of every table.

@@ -95,7 +95,25 @@ type Write struct {
 	Slot   int64
 	Words  []uint64
 	Down   bool
-	Pairs  bool // a point has two words: for Column, and for the column behind it
+	Pairs  bool   // a point has two words: for Column, and for the column behind it
+	Epoch  uint32 // of the columns among which the names were found
+}
+
+// named reports whether all values of the run are for columns with a name.
+func (w *Write) named(cols *Columns) bool {
+	step, n := 1, len(w.Words)
+	if w.Pairs {
+		step = 2
+	}
+	if w.Down {
+		n = 1
+	}
+	for i := 0; cols.gaps && i < n; i += step {
+		if !cols.Named(w.Column + i) {
+			return false
+		}
+	}
+	return true
 }
 
 // Log appends the record of a write to the write-ahead log and returns its
@@ -106,6 +124,7 @@ type Log func(c *account.Counts) (lsn uint64, err error)
 // Applied says what a write caused.
 type Applied struct {
 	Dead   bool  // the group is dead: nothing was stored
+	Stale  bool  // a column has lost its name since w.Epoch: nothing was stored, find the names again
 	Closed int   // blocks that wait for Seal because of it
 	Late   int64 // bytes it added to the late points
 }
@@ -118,6 +137,9 @@ func (g *Group) Apply(w Write, now int64, log Log) (Applied, error) {
 	defer g.mu.Unlock()
 	if g.dead {
 		return Applied{Dead: true}, nil
+	}
+	if cols := g.cols.Load(); cols.epoch != w.Epoch || !w.named(cols) {
+		return Applied{Stale: true}, nil
 	}
 	closed, late := len(g.sealing), g.late.bytes()
 	c := &g.counts

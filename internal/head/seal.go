@@ -9,11 +9,12 @@ type tile struct {
 	start int64
 	offs  []uint32 // piece of column i is data[offs[i]:offs[i+1]]; empty when nothing is set
 	data  []byte
+	gone  Mask // of these columns nothing is left
 }
 
 func (t *tile) piece(col int) []byte {
-	if col+1 >= len(t.offs) {
-		return nil // the column came after the block was closed
+	if col+1 >= len(t.offs) || t.gone.Has(col) {
+		return nil // the column came after the block was closed, or was dropped
 	}
 	return t.data[t.offs[col]:t.offs[col+1]]
 }

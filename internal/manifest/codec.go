@@ -9,7 +9,7 @@ import (
 
 // The sizes of the format; DESIGN.md has the byte diagrams.
 const (
-	formatNumber = 1
+	formatNumber = 2 // 1 had no tombstones
 	headerSize   = 16
 	frameSize    = 12
 )
@@ -47,8 +47,8 @@ func parseHeader(src []byte) (rest []byte, err error) {
 	if want != got {
 		return src, fmt.Errorf("%w: checksum %08x, computed %08x", errHeader, want, got)
 	}
-	if n := binary.LittleEndian.Uint32(src[8:]); n != formatNumber {
-		return src, fmt.Errorf("%w: %d, this program reads %d", ErrFormat, n, formatNumber)
+	if n := binary.LittleEndian.Uint32(src[8:]); n > formatNumber {
+		return src, fmt.Errorf("%w: %d, this program reads up to %d", ErrFormat, n, formatNumber)
 	}
 	return src[headerSize:], nil
 }
@@ -111,6 +111,9 @@ const (
 	tagSuspect
 	tagSettled
 	tagCatalogue
+	tagTombstones
+	tagBury
+	tagClean
 )
 
 func appendEdit(dst []byte, e *Edit) []byte {
@@ -131,7 +134,16 @@ func appendEdit(dst []byte, e *Edit) []byte {
 			dst = binary.AppendVarint(dst, g.First)
 			dst = binary.AppendVarint(dst, g.Past-g.First)
 		}
+		if s.Clean != 0 {
+			dst = binary.AppendUvarint(append(dst, tagClean), s.Seq)
+			dst = binary.AppendUvarint(dst, s.Clean)
+		}
 	}
+	for _, c := range e.Clean {
+		dst = binary.AppendUvarint(append(dst, tagClean), c.Seq)
+		dst = binary.AppendUvarint(dst, c.Clean)
+	}
+	dst = appendTombstones(dst, e)
 	for i := range e.PutBuckets {
 		dst = appendBucket(append(dst, tagPutBucket), &e.PutBuckets[i])
 	}
@@ -216,6 +228,12 @@ func (r *reader) field(e *Edit) {
 		})
 	case tagDeleteBucket:
 		e.DeleteBuckets = append(e.DeleteBuckets, r.uint32())
+	case tagTombstones:
+		e.Tombstones = append(e.Tombstones, r.tombstones())
+	case tagBury:
+		e.Bury = append(e.Bury, Buried{Bucket: r.uint32(), Below: r.uvarint(), LSN: r.uvarint()})
+	case tagClean:
+		r.clean(e)
 	case tagFloor:
 		e.Floor = r.uvarint()
 	case tagGroupFloor:

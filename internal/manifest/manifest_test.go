@@ -48,6 +48,26 @@ func commit(t testing.TB, m *Manifest, edits ...Edit) {
 	}
 }
 
+func drawTombstones(rt *rapid.T, e *Edit) {
+	id := rapid.Uint32Range(1, 6)
+	for range rapid.IntRange(0, 2).Draw(rt, "tombstones") {
+		t := Tombstones{Bucket: id.Draw(rt, "bucket"), Below: rapid.Uint64Range(1, 20).Draw(rt, "below"),
+			LSN: rapid.Uint64Range(1, 20).Draw(rt, "lsn"), Series: []DeletedSeries{}}
+		for range rapid.IntRange(0, 3).Draw(rt, "series") {
+			t.Series = append(t.Series, DeletedSeries{
+				Hash: [16]byte{byte(rapid.IntRange(0, 255).Draw(rt, "hash"))}, Group: id.Draw(rt, "group"), Column: rapid.Uint8().Draw(rt, "column"),
+			})
+		}
+		e.Tombstones = append(e.Tombstones, t)
+	}
+	if rapid.IntRange(0, 2).Draw(rt, "buries") == 0 {
+		e.Bury = []Buried{{id.Draw(rt, "bucket"), rapid.Uint64Range(1, 20).Draw(rt, "below"), rapid.Uint64Range(1, 20).Draw(rt, "lsn")}}
+	}
+	if rapid.IntRange(0, 2).Draw(rt, "cleans") == 0 {
+		e.Clean = []CleanSegment{{10 + uint64(id.Draw(rt, "seq")), rapid.Uint64Range(1, 9).Draw(rt, "clean")}}
+	}
+}
+
 // drawEdit draws an edit over few ids, so that edits meet.
 func drawEdit(rt *rapid.T) Edit {
 	id := rapid.Uint32Range(1, 6)
@@ -58,7 +78,7 @@ func drawEdit(rt *rapid.T) Edit {
 	for range drawn("segments", 0).([]any) {
 		e.AddSegments = append(e.AddSegments, Segment{
 			Seq: uint64(id.Draw(rt, "seq")), Kind: Kind(rapid.IntRange(0, 2).Draw(rt, "kind")),
-			Generation: rapid.Uint64().Draw(rt, "generation"), Ranges: drawRanges(rt), Bytes: rapid.Int64().Draw(rt, "bytes"), Points: rapid.Int64().Draw(rt, "points"),
+			Generation: rapid.Uint64().Draw(rt, "generation"), Clean: rapid.Uint64Range(0, 9).Draw(rt, "clean"), Ranges: drawRanges(rt), Bytes: rapid.Int64().Draw(rt, "bytes"), Points: rapid.Int64().Draw(rt, "points"),
 		})
 		// Never an error of Commit.
 		e.RemoveSegments = append(e.RemoveSegments, e.AddSegments[len(e.AddSegments)-1].Seq)
@@ -70,6 +90,7 @@ func drawEdit(rt *rapid.T) Edit {
 			TTL: rapid.Int64().Draw(rt, "ttl"), Grace: rapid.Int64().Draw(rt, "grace"), HPTS: rapid.Bool().Draw(rt, "hpts"),
 		})
 	}
+	drawTombstones(rt, &e)
 	for range drawn("floors", 0).([]any) {
 		e.Floors = append(e.Floors, Floor{Group: id.Draw(rt, "group"), LSN: rapid.Uint64().Draw(rt, "lsn")})
 	}

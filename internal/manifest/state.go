@@ -37,6 +37,9 @@ type Segment struct {
 	// and of equal ones the window. It is the Seq of the newest flush whose
 	// points the segment holds.
 	Generation uint64
+	// Clean says what the segment holds nothing of: series that a tombstone with
+	// a Below up to it deletes. 0 stands for the Generation.
+	Clean uint64
 	// Ranges are what the segment holds chunks of, sorted.
 	Ranges []Range
 }
@@ -47,18 +50,52 @@ type Range struct {
 	First, Past int64
 }
 
+// CleanTo is the Below up to which tombstones concern a segment no more: what a
+// segment of a later generation holds was written with the tombstone in sight.
+func (s *Segment) CleanTo() uint64 { return max(s.Clean, s.Generation) }
+
+// Tombstones delete series of a bucket: what a segment holds of them is hidden
+// if its CleanTo is lower than Below.
+type Tombstones struct {
+	Bucket uint32
+	Below  uint64 // a number of segments: the next one when the series were deleted
+	LSN    uint64 // of the last record of the deletion: points of the series in front of it are deleted
+	Series []DeletedSeries
+}
+
+// DeletedSeries is a series that was deleted, and the column it had.
+type DeletedSeries struct {
+	Hash   [16]byte
+	Group  uint32
+	Column uint8
+}
+
+// Buried drops the tombstones of a bucket that nothing needs any more: those
+// with a Below up to the one here, deleted in front of LSN.
+type Buried struct {
+	Bucket uint32
+	Below  uint64
+	LSN    uint64
+}
+
 // Floor is the LSN from which on a group needs the log.
 type Floor struct {
 	Group uint32
 	LSN   uint64
 }
 
+// CleanSegment raises the Clean of a segment.
+type CleanSegment struct{ Seq, Clean uint64 }
+
 // Edit is one atomic change. Zero fields change nothing.
 type Edit struct {
 	AddSegments    []Segment
-	RemoveSegments []uint64 // unknown ones are passed over
-	PutBuckets     []Bucket // new, or all properties of a known one; a deleted one stays deleted
-	DeleteBuckets  []uint32
+	RemoveSegments []uint64       // unknown ones are passed over
+	PutBuckets     []Bucket       // new, or all properties of a known one; a deleted one stays deleted
+	DeleteBuckets  []uint32       // with their tombstones
+	Bury           []Buried       // before Tombstones are added
+	Tombstones     []Tombstones   // Commit keeps their Series
+	Clean          []CleanSegment // unknown ones are passed over
 
 	// Floors replaces the floors of the groups it lists. Where Floor is not 0,
 	// it is the floor of all others from then on, whatever they had before.
@@ -87,8 +124,9 @@ type State struct {
 	Segments       []Segment
 	Buckets        []Bucket
 	DeletedBuckets []uint32 // all there ever were: the log may still hold their records
-	Floor          uint64   // of the groups that Floors does not list
-	Account        []byte   // nil = there never was one
+	Tombstones     []Tombstones
+	Floor          uint64 // of the groups that Floors does not list
+	Account        []byte // nil = there never was one
 	AccountLSN     uint64
 	NextSeq        uint64
 	NextBucket     uint32
@@ -135,6 +173,7 @@ func (s *State) clone() *State {
 		c.Buckets[i] = c.Buckets[i].clone()
 	}
 	c.DeletedBuckets = append([]uint32(nil), s.DeletedBuckets...)
+	c.Tombstones = append([]Tombstones(nil), s.Tombstones...) // their series never change
 	c.Account = slices.Clone(s.Account)
 	c.floors = append([]Floor(nil), s.floors...)
 	return &c
@@ -152,6 +191,12 @@ func (s *State) apply(e *Edit) {
 	for _, seg := range e.AddSegments {
 		s.Segments = put(s.Segments, seg, seg.Seq, bySeq)
 	}
+	for _, c := range e.Clean {
+		if i, ok := slices.BinarySearchFunc(s.Segments, c.Seq, bySeq); ok {
+			s.Segments[i].Clean = max(s.Segments[i].Clean, c.Clean)
+		}
+	}
+	s.applyTombstones(e)
 	for _, b := range e.PutBuckets {
 		if _, deleted := slices.BinarySearch(s.DeletedBuckets, b.ID); !deleted {
 			s.Buckets = put(s.Buckets, b.clone(), b.ID, byID)
@@ -182,6 +227,19 @@ func (s *State) apply(e *Edit) {
 	s.Suspect = s.Suspect && !e.Settled || e.Suspect
 }
 
+func (s *State) applyTombstones(e *Edit) {
+	s.Tombstones = slices.DeleteFunc(s.Tombstones, func(t Tombstones) bool {
+		return slices.Contains(e.DeleteBuckets, t.Bucket) || slices.ContainsFunc(e.Bury, func(b Buried) bool {
+			return b.Bucket == t.Bucket && t.Below <= b.Below && t.LSN < b.LSN
+		})
+	})
+	for _, t := range e.Tombstones {
+		if !slices.Contains(s.DeletedBuckets, t.Bucket) && !slices.Contains(e.DeleteBuckets, t.Bucket) {
+			s.Tombstones = append(s.Tombstones, t)
+		}
+	}
+}
+
 // snapshot returns the one edit that makes s out of nothing. It shares the
 // slices of s.
 func (s *State) snapshot() *Edit {
@@ -190,6 +248,7 @@ func (s *State) snapshot() *Edit {
 		AddSegments:   s.Segments,
 		PutBuckets:    s.Buckets,
 		DeleteBuckets: s.DeletedBuckets,
+		Tombstones:    s.Tombstones,
 		Floors:        s.floors,
 		Floor:         s.Floor,
 		Account:       s.Account,

@@ -61,6 +61,7 @@ type bucket struct {
 	ttl    atomic.Int64 // points
 	height int
 	arena  *head.Arena
+	graves atomic.Pointer[tombstones] // nil when there are none; replaced under flushMu
 
 	mu      sync.Mutex // series creation; taken before a group's lock
 	deleted bool

@@ -112,6 +112,17 @@ type checker struct {
 	names    []metric.SeriesID // of the catalogue, each as an id of values, sorted
 	named    bool              // names holds them all
 	progress CheckProgress
+
+	graves    map[uint32]tombstones    // of the MANIFEST, by bucket
+	forgotten map[metric.SeriesID]bool // by records that no flush has committed
+	nameless  map[metric.SeriesID]bool // have chunks, and no name in the catalogue
+	unlisted  []unlisted
+}
+
+// unlisted is a name in a segment that the catalogue does not have.
+type unlisted struct {
+	file string
+	hash segment.Hash
 }
 
 // Check verifies every committed file of the running store: every block, every
@@ -165,6 +176,7 @@ func newChecker(ctx context.Context, fs vfs.FS, dir string, o CheckOptions) *che
 	}
 	return &checker{
 		fs: inspectFS{fs, &pace{ctx: ctx, rate: o.Rate}}, dir: dir, opts: o, seen: make(map[Damage]bool),
+		graves: make(map[uint32]tombstones), forgotten: make(map[metric.SeriesID]bool), nameless: make(map[metric.SeriesID]bool),
 		report: CheckReport{Dir: dir, Damages: []Damage{}, Expected: []Damage{}},
 	}
 }
@@ -269,12 +281,16 @@ func (c *checker) checkManifest() {
 	c.buckets = make(map[uint32]bool, len(c.state.Buckets))
 	for _, b := range c.state.Buckets {
 		c.buckets[b.ID] = true
+		c.graves[b.ID] = manifestGraves(b.ID, c.state.Tombstones)
 	}
 }
 
 // checkCatalogue reads all names.
 func (c *checker) checkCatalogue() {
 	take := func(e segment.Series) error {
+		if len(e.Key) == 0 {
+			return nil // the place of a column whose series is gone
+		}
 		id, ok := identity(&e)
 		if !ok {
 			c.damaged(Damage{File: catalogueDir, Part: "series " + metric.Text(e.Key),
@@ -340,6 +356,24 @@ func identity(e *segment.Series) (metric.SeriesID, bool) {
 func (c *checker) hasName(id metric.SeriesID) bool {
 	_, ok := slices.BinarySearchFunc(c.names, id.Value(), compareIDs)
 	return ok
+}
+
+// buried says whether a series was deleted after a segment was written that is
+// clean of what was deleted before.
+func (c *checker) buried(bucket uint32, h segment.Hash, clean uint64) bool {
+	var now tombstones // of a running store
+	if c.live != nil {
+		if b := c.live.buckets.id(bucket); b != nil {
+			now = b.tombs()
+		}
+	}
+	id := metric.SeriesID(h)
+	for _, id := range []metric.SeriesID{id, id.Value()} { // in a bucket with timestamps the latter
+		if c.forgotten[id] || clean < max(c.graves[bucket].below(id), now.below(id)) {
+			return true
+		}
+	}
+	return false
 }
 
 // alive says whether a bucket is there to have series.

@@ -6,6 +6,7 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/metric"
 	"dalmatiner/internal/wal"
 )
 
@@ -23,7 +24,13 @@ func (c *checker) checkLog() {
 		var records int64
 		report, err := wal.Inspect(c.fs, c.path(walDir), from, func(lsn wal.LSN, rec []byte) error {
 			records++
-			if _, err := parseRecord(rec); err != nil {
+			p, err := parseRecord(rec)
+			if p.kind == recForget && uint64(lsn) >= c.state.AccountLSN {
+				for src := p.series; len(src) > 0; src = src[forgetSize:] {
+					c.forgotten[metric.SeriesID(src[1:forgetSize])] = true
+				}
+			}
+			if err != nil {
 				c.damaged(Damage{File: walDir, Offset: int64(lsn), Length: int64(len(rec)), Part: "record (by LSN)", Detail: err.Error()})
 			}
 			return nil

@@ -44,6 +44,25 @@ func (c *checker) checkSegments() {
 		c.begin(file)
 		c.checkSegment(file, nil)
 	}
+	c.checkUnlisted()
+}
+
+// checkUnlisted reports the names that the catalogue has lost: those of series
+// that have chunks. A series that has expired may still be named somewhere.
+func (c *checker) checkUnlisted() {
+	for i := 0; i < len(c.unlisted); {
+		file, missing, example := c.unlisted[i].file, 0, segment.Hash{}
+		for ; i < len(c.unlisted) && c.unlisted[i].file == file; i++ {
+			if c.nameless[metric.SeriesID(c.unlisted[i].hash).Value()] {
+				missing++
+				example = c.unlisted[i].hash
+			}
+		}
+		if missing > 0 {
+			c.damaged(Damage{File: catalogueDir, Part: "series", Expected: "all that " + file + " names",
+				Found: fmt.Sprintf("%d are missing, hash %s among them", missing, example)})
+		}
+	}
 }
 
 // strays lists the files beside the committed segments.
@@ -94,7 +113,10 @@ func (c *checker) checkSegment(file string, m *manifest.Segment) {
 	c.segmentError(file, verr)
 	stamps, err := r.Stamps()
 	c.segmentError(file, err)
-	s := segmentCheck{c: c, file: file, r: r, stamps: stamps}
+	s := segmentCheck{c: c, file: file, r: r, stamps: stamps, clean: uint64(info.Generation)}
+	if m != nil {
+		s.clean = m.CleanTo()
+	}
 	err = r.Each(s.chunk)
 	c.segmentError(file, err)
 	s.finishSeries()
@@ -106,10 +128,6 @@ func (c *checker) checkSegment(file string, m *manifest.Segment) {
 	if s.nameless > 0 {
 		c.damaged(Damage{File: file, Part: "series", Expected: "the catalogue names all that have chunks",
 			Found: fmt.Sprintf("%d without a name, hash %s among them", s.nameless, s.example)})
-	}
-	if s.missing > 0 {
-		c.damaged(Damage{File: catalogueDir, Part: "series", Expected: "all that " + file + " names",
-			Found: fmt.Sprintf("%d are missing, %s among them", s.missing, s.missed)})
 	}
 }
 
@@ -145,8 +163,7 @@ type segmentCheck struct {
 	any      bool
 	nameless int
 	example  segment.Hash
-	missing  int
-	missed   string
+	clean    uint64 // of the segment
 	words    [chunk.Slots]uint64
 }
 
@@ -211,9 +228,11 @@ func (s *segmentCheck) finishLevels() {
 // finishSeries ends a series: it compares its levels and looks for its name.
 func (s *segmentCheck) finishSeries() {
 	s.finishLevels()
-	if !s.any || !s.c.named || s.c.hasName(metric.SeriesID(s.hash)) || !s.c.alive(s.bucket) {
+	if !s.any || !s.c.named || s.c.hasName(metric.SeriesID(s.hash)) || !s.c.alive(s.bucket) ||
+		s.c.buried(s.bucket, s.hash, s.clean) {
 		return
 	}
+	s.c.nameless[metric.SeriesID(s.hash).Value()] = true
 	s.nameless++
 	s.example = s.hash
 }
@@ -227,8 +246,7 @@ func (s *segmentCheck) identity(e segment.Series) error {
 		return nil
 	}
 	if s.c.named && !s.c.hasName(id) && s.c.alive(e.Bucket) {
-		s.missing++
-		s.missed = metric.Text(e.Key)
+		s.c.unlisted = append(s.c.unlisted, unlisted{s.file, e.Hash})
 	}
 	return nil
 }

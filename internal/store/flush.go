@@ -72,6 +72,8 @@ type flushing struct {
 	lsn      wal.LSN // the account holds all records below
 	series   []segment.Series
 	dropped  []uint32
+	gone     []segment.Series // without keys
+	tombs    []manifest.Tombstones
 	buckets  []BucketInfo
 }
 
@@ -150,6 +152,8 @@ func (s *Store) capture() *flushing {
 	defer s.pendMu.Unlock()
 	f.series, s.pending = s.pending, nil
 	f.dropped, s.droppedBuckets = s.droppedBuckets, nil
+	f.gone, s.forgotten = s.forgotten, nil
+	f.tombs, s.tombstones = s.tombstones, nil
 	f.buckets = s.Buckets()
 	return f
 }
@@ -163,6 +167,8 @@ func (s *Store) abort(f *flushing) {
 	defer s.pendMu.Unlock()
 	s.pending = append(f.series, s.pending...)
 	s.droppedBuckets = append(f.dropped, s.droppedBuckets...)
+	s.forgotten = append(f.gone, s.forgotten...)
+	s.tombstones = append(f.tombs, s.tombstones...)
 }
 
 // write does steps 1 and 2. It returns nil when no chunk and no name is to be
@@ -328,6 +334,9 @@ func (s *Store) putCatalogue(f *flushing) error {
 	if err := s.catalogue.Put(f.series); err != nil {
 		return err
 	}
+	if err := s.catalogue.Put(f.gone); err != nil { // a column keeps its place without a name
+		return err
+	}
 	for _, id := range f.dropped {
 		if err := s.catalogue.DeleteBucket(id); err != nil {
 			return err
@@ -353,6 +362,7 @@ func (s *Store) commitFlush(f *flushing, seg *storedSegment) error {
 func (s *Store) edit(f *flushing, seg *storedSegment) manifest.Edit {
 	e := manifest.Edit{
 		DeleteBuckets: f.dropped,
+		Tombstones:    f.tombs,
 		Floor:         uint64(f.base),
 		Account:       f.account,
 		AccountLSN:    uint64(f.lsn),
@@ -409,6 +419,7 @@ func (s *Store) publish(f *flushing, seg *storedSegment) {
 	s.unnamed.Add(-int64(len(f.series)))
 	s.makeRoom()
 	s.wantMerge()
+	s.needed.Store(uint64(lowestFloor(f)))
 	if err := s.log.RemoveBelow(lowestFloor(f)); err != nil {
 		s.o.Logger.Warn("old log files stay until the next flush", "err", err)
 	}

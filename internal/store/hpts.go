@@ -9,6 +9,7 @@ import (
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/segment"
 )
 
 // A metric of a bucket with high precision timestamps is two series in adjacent
@@ -36,6 +37,14 @@ func (b *bucket) seriesID(key []byte) metric.SeriesID {
 		return metric.Stamped(b.info.ID, key)
 	}
 	return metric.Series(b.info.ID, key)
+}
+
+// valueID returns the id under which the index has a series of a segment.
+func (b *bucket) valueID(h segment.Hash) metric.SeriesID {
+	if b.info.HPTS {
+		return metric.SeriesID(h).Value()
+	}
+	return metric.SeriesID(h)
 }
 
 // addColumns gives a metric its next column, and the one of its stamps.
@@ -93,7 +102,9 @@ func (x *Session) Stamped(key []byte, slot uint64, raw, stamp uint64) {
 		return
 	}
 	if slot != x.runSlot || x.col != x.runCol+x.runLen || x.runLen == 0 {
-		x.endRun()
+		if x.endRun() && !x.cols.Is(x.col, key) && !x.find(key, 1) {
+			return
+		}
 		x.runSlot, x.runCol = slot, x.col
 	}
 	x.run[x.runLen], x.run[x.runLen+1] = w, word
@@ -137,7 +148,9 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 	if !x.cols.Is(x.col, key) && !x.find(key, n) {
 		return
 	}
-	x.endRun()
+	if x.endRun() && !x.cols.Is(x.col, key) && !x.find(key, n) {
+		return
+	}
 	if slot > math.MaxUint64-n {
 		x.refuse(account.Future, n) // its last slots would begin at 0 again
 		n = 0

@@ -36,21 +36,36 @@ type MergeResult struct {
 	Took     time.Duration
 }
 
-// Merge merges what is closed until nothing is left to do.
+// Merge merges what is closed until nothing is left to do. Segments that hold
+// anything of deleted series are rewritten without, and series of which nothing
+// is left go.
 func (s *Store) Merge(ctx context.Context) (MergeResult, error) {
 	s.mergeMu.Lock()
 	defer s.mergeMu.Unlock()
+	sum, err := s.merge(ctx, true)
+	if err == nil {
+		err = s.expire(ctx, s.idle())
+	}
+	return sum, err
+}
+
+// merge is what Merge does, and the background without all: it leaves what is
+// not worth its while.
+func (s *Store) merge(ctx context.Context, all bool) (MergeResult, error) {
 	start := s.o.Now()
 	var sum MergeResult
 	for round := 0; ; round++ {
-		r, err := s.mergeRound(ctx)
+		r, err := s.mergeRound(ctx, all)
 		sum.Windows += r.Windows
 		sum.Overlays += r.Overlays
 		sum.Removed += r.Removed
 		sum.Bytes += r.Bytes
 		sum.Took = s.o.Now().Sub(start)
-		if err != nil || r.Windows+r.Overlays+r.Removed == 0 || round == maxRounds {
+		if err != nil {
 			return sum, err
+		}
+		if r.Windows+r.Overlays+r.Removed == 0 || round == maxRounds {
+			return sum, s.settleTombstones()
 		}
 	}
 }
@@ -64,23 +79,35 @@ type merging struct {
 	carried bool // the identities of what goes away are in an output
 	late    map[uint64]map[manifest.Range]int64
 	unpaced int // bytes written since the last look at who waits
+
+	clean   uint64                // the outputs hold nothing that was deleted below
+	tombs   map[uint32]tombstones // of the buckets that have any, when the round began
+	newest  uint64                // their highest below
+	dropped int64                 // points of deleted series that the outputs do without
+	buckets map[uint32]window.Bucket
+	expired expiring
 }
 
 // mergeRound makes one plan and does what it says. Everything is committed in
 // one edit: after a crash before it the outputs are strays and are removed.
-func (s *Store) mergeRound(ctx context.Context) (MergeResult, error) {
-	s.view.RLock()
-	m := &merging{s: s, sources: slices.Clone(s.segments), late: map[uint64]map[manifest.Range]int64{}}
-	s.view.RUnlock()
+func (s *Store) mergeRound(ctx context.Context, all bool) (MergeResult, error) {
+	m, err := s.beginMerge()
+	if err != nil {
+		return MergeResult{}, err
+	}
+	purge, err := m.purge(all)
+	if err != nil {
+		return MergeResult{}, fmt.Errorf("merge: %w", err)
+	}
 	metas := make([]manifest.Segment, len(m.sources))
 	for i, seg := range m.sources {
 		metas[i] = seg.meta
 	}
-	short := m.makePlan(metas)
+	short := m.makePlan(metas, purge)
 	if m.plan.Empty() {
 		return MergeResult{}, short
 	}
-	err := m.write(ctx)
+	err = m.write(ctx)
 	if err == nil {
 		err = m.commit()
 	}
@@ -96,14 +123,16 @@ func (s *Store) mergeRound(ctx context.Context) (MergeResult, error) {
 	}
 	s.counters.merges.Add(1)
 	s.counters.mergedBytes.Add(r.Bytes)
-	return r, nil
+	s.counters.pointsDeleted.Add(m.dropped)
+	return r, s.expire(ctx, m.expired)
 }
 
 // makePlan makes the plan. Where the disk has no room for it, what is gone
 // altogether is still removed, and the error says what is missing.
-func (m *merging) makePlan(metas []manifest.Segment) error {
+func (m *merging) makePlan(metas []manifest.Segment, purge map[uint64]bool) error {
 	buckets := m.s.mergeBuckets(metas)
-	m.plan = window.Make(metas, buckets, m.lateBytes)
+	m.buckets = buckets
+	m.plan = window.Make(metas, buckets, m.lateBytes, purge)
 	err := m.checkSpace()
 	if err == nil {
 		return nil
@@ -114,7 +143,7 @@ func (m *merging) makePlan(metas []manifest.Segment) error {
 			return ok && r.Past > b.ExpiredBefore
 		})
 	})
-	m.plan = window.Make(metas, buckets, m.lateBytes)
+	m.plan = window.Make(metas, buckets, m.lateBytes, nil)
 	return err
 }
 
@@ -234,7 +263,7 @@ func (m *merging) window(ctx context.Context, merger *window.Merger, r manifest.
 	var sources []window.Source
 	for _, seg := range m.sources {
 		if overlaps(seg, r) {
-			sources = append(sources, mergeSource(seg))
+			sources = append(sources, m.mergeSource(seg, r.Bucket))
 		}
 	}
 	out := &output{ctx: ctx, m: m, kind: manifest.Window, generation: m.plan.Generation, window: r, levels: window.NewLevels(r)}
@@ -244,12 +273,6 @@ func (m *merging) window(ctx context.Context, merger *window.Merger, r manifest.
 		})
 	m.noteDamage(damaged)
 	return errors.Join(err, out.end(err != nil))
-}
-
-func mergeSource(seg *storedSegment) window.Source {
-	return window.Source{
-		Seq: seg.meta.Seq, Generation: seg.meta.Generation, Window: seg.meta.Kind == manifest.Window, Reader: seg.reader,
-	}
 }
 
 // noteDamage names what a merge met, once a segment, and marks the segment.
@@ -274,7 +297,7 @@ func (m *merging) overlay(ctx context.Context, merger *window.Merger) error {
 		}
 		var sources []window.Source
 		for _, seq := range part.From {
-			sources = append(sources, mergeSource(m.source(seq)))
+			sources = append(sources, m.mergeSource(m.source(seq), part.Bucket))
 		}
 		var damaged map[uint64]error
 		damaged, err = merger.Merge(ctx, part.Bucket, part.First, part.Past, sources,
@@ -291,6 +314,12 @@ func (m *merging) overlay(ctx context.Context, merger *window.Merger) error {
 func (m *merging) commit() error {
 	s := m.s
 	e := manifest.Edit{RemoveSegments: m.plan.Remove, NextSeq: s.nextSeq.Load()}
+	m.expired = expiring{}
+	for _, seq := range m.plan.Remove {
+		if err := m.noteExpired(m.source(seq)); err != nil {
+			return err
+		}
+	}
 	for _, o := range m.out {
 		e.AddSegments = append(e.AddSegments, o.meta)
 	}
@@ -367,7 +396,9 @@ func (s *Store) mergeLoop() {
 			return
 		case <-s.mergeWant:
 		}
-		r, err := s.Merge(ctx)
+		s.mergeMu.Lock()
+		r, err := s.merge(ctx, false)
+		s.mergeMu.Unlock()
 		if err != nil && ctx.Err() == nil {
 			s.o.Logger.Error("merge failed; it is tried again after the next flush", "err", err)
 		} else if r.Removed > 0 {

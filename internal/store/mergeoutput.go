@@ -8,6 +8,7 @@ import (
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/window"
 )
@@ -32,6 +33,7 @@ type output struct {
 
 	meta   manifest.Segment // of the open file
 	w      *segment.Writer  // nil when no file is open
+	names  int              // of series, in the open file
 	ranges window.Ranges    // what the open file of an overlay holds
 	bytes  int64            // in it, and of its index
 	last   segment.Hash
@@ -71,27 +73,32 @@ func (o *output) add(bucket uint32, h segment.Hash, number int64, header *chunk.
 // everything that goes away.
 func (o *output) begin() error {
 	s := o.m.s
-	o.meta = manifest.Segment{Seq: s.nextSeq.Add(1) - 1, Kind: o.kind, Generation: o.generation}
+	o.meta = manifest.Segment{Seq: s.nextSeq.Add(1) - 1, Kind: o.kind, Generation: o.generation, Clean: o.m.clean}
 	w, err := segment.Create(s.o.FS, s.path(segmentFile(&o.meta)+".tmp"))
 	if err != nil {
 		return err
 	}
-	o.w, o.bytes, o.ranges = w, 0, window.Ranges{}
+	o.w, o.bytes, o.names, o.ranges = w, 0, 0, window.Ranges{}
 	w.Describe(int64(o.generation), o.window.First, uint32(o.window.Past-o.window.First))
 	addBuckets(w, s.Buckets())
 	if o.m.carried {
 		return nil
 	}
 	o.m.carried = true
-	return o.m.carry(w)
+	return o.carry()
 }
 
-// carry hands over the identities in what goes away.
-func (m *merging) carry(w *segment.Writer) error {
+// carry hands over the identities in what goes away, but those of series that
+// are gone: they are not in the index.
+func (o *output) carry() error {
+	m := o.m
 	for _, seq := range m.plan.Remove {
-		err := m.source(seq).reader.Series(func(e segment.Series) error {
-			if m.s.buckets.id(e.Bucket) != nil {
-				w.AddSeries(e)
+		seg := m.source(seq)
+		err := seg.reader.Series(func(e segment.Series) error {
+			_, known := m.s.index.get(metric.SeriesID(e.Hash))
+			if known && m.s.buckets.id(e.Bucket) != nil && !m.hides(seg, e.Bucket, e.Hash) {
+				o.w.AddSeries(e)
+				o.names++
 			}
 			return nil
 		})
@@ -120,7 +127,7 @@ func (o *output) end(giveUp bool) error {
 	switch {
 	case w == nil:
 		return nil
-	case giveUp:
+	case giveUp, o.bytes == 0 && o.names == 0: // or all of it was deleted
 		return w.Abort()
 	case o.kind == manifest.Window:
 		o.meta.Ranges = []manifest.Range{o.window}

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -185,7 +183,9 @@ func (s *Store) hasFile(dir, suffix string) (bool, error) {
 // openFiles opens everything that state names.
 func (s *Store) openFiles(state *manifest.State) error {
 	for _, b := range state.Buckets {
-		s.buckets.add(s.newBucket(bucketInfo(b)))
+		bucket := s.newBucket(bucketInfo(b))
+		bucket.bury(manifestGraves(b.ID, state.Tombstones))
+		s.buckets.add(bucket)
 	}
 	s.buckets.nextID = max(s.buckets.nextID, state.NextBucket)
 	s.groups.nextID = max(s.groups.nextID, state.NextGroup)
@@ -271,44 +271,6 @@ func (s *Store) loadCatalogue() (n int, err error) {
 		return s.restoreSeries(e)
 	})
 	return n, err
-}
-
-// rebuildCatalogue takes the series from the segments that name them.
-func (s *Store) rebuildCatalogue() error {
-	var all []segment.Series
-	for _, seg := range s.segments {
-		if seg.info.Identities == 0 {
-			continue
-		}
-		err := seg.reader.Series(func(e segment.Series) error {
-			e.Key = bytes.Clone(e.Key)
-			all = append(all, e)
-			return nil
-		})
-		if damages := segment.Damages(err); err != nil && len(damages) == 0 {
-			return err
-		} else if len(damages) > 0 {
-			s.reportDamage("segment "+seg.name(), err)
-		}
-	}
-	// Merges carry identities on, so segments do not name them in the order of
-	// their columns.
-	slices.SortFunc(all, func(a, b segment.Series) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Column, b.Column))
-	})
-	all = slices.CompactFunc(all, func(a, b segment.Series) bool { return a.Bucket == b.Bucket && a.Hash == b.Hash })
-	for _, e := range all {
-		if err := s.restoreSeries(e); err != nil {
-			return err
-		}
-	}
-	if err := s.catalogue.Put(all); err != nil {
-		return err
-	}
-	if err := s.catalogue.Flush(); err != nil {
-		return err
-	}
-	return s.manifest.Commit(manifest.Edit{Catalogue: catalogueState(s.catalogue)})
 }
 
 func readFile(fs vfs.FS, path string) ([]byte, error) {

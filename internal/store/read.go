@@ -95,11 +95,16 @@ func slotRange(from int64, dst []uint64) chunkRange {
 }
 
 // segmentsOf calls fn for every segment that may hold chunks of the range of a
-// series, in the order in which they lie over each other. Every read of a
-// series goes through it. Under the view lock.
-func (s *Store) segmentsOf(bucket uint32, _ metric.SeriesID, r chunkRange, fn func(*storedSegment) error) error {
+// series, in the order in which they lie over each other, but for those from
+// before the series was deleted. Every read of a series goes through it. Under
+// the view lock.
+func (s *Store) segmentsOf(bucket uint32, id metric.SeriesID, r chunkRange, fn func(*storedSegment) error) error {
+	var below uint64
+	if b := s.buckets.id(bucket); b != nil {
+		below = b.tombs().below(id)
+	}
 	for _, seg := range s.segments {
-		if seg.info.Chunks == 0 || !overlaps(seg, manifest.Range{Bucket: bucket, First: r.first, Past: r.past}) {
+		if seg.info.Chunks == 0 || seg.meta.CleanTo() < below || !overlaps(seg, manifest.Range{Bucket: bucket, First: r.first, Past: r.past}) {
 			continue
 		}
 		if err := fn(seg); err != nil {
@@ -159,7 +164,7 @@ func (s *Store) Metrics(ctx context.Context, info BucketInfo, prefix []byte, fn 
 		}
 		cols := g.Columns()
 		for col := 0; col < cols.Len(); col += b.width() {
-			if key := cols.Key(col); bytes.HasPrefix(key, prefix) && !fn(key) {
+			if key := cols.Key(col); cols.Named(col) && bytes.HasPrefix(key, prefix) && !fn(key) {
 				return nil
 			}
 		}

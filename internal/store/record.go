@@ -21,6 +21,7 @@ const (
 	recRow    = 5 // points of consecutive columns in one slot
 	recColumn = 6 // points of one column in consecutive slots
 	recRefuse = 7 // points that were refused
+	recForget = 8 // series of one group were deleted or have expired
 )
 
 // maxRun is the largest number of points in one record.
@@ -40,6 +41,8 @@ type record struct {
 	minute int64  // recRow, recColumn, recRefuse
 	counts account.Counts
 	slot   int64
+	why    byte
+	series []byte // recForget: column and id of each; the record's memory
 	cells  []byte // recRow, recColumn: words as appendCells wrote them; the record's memory
 }
 
@@ -72,6 +75,22 @@ func appendDefineRecord(dst []byte, bucket, group uint32, column int, key []byte
 	dst = binary.AppendUvarint(dst, uint64(group))
 	dst = append(dst, byte(column))
 	return append(dst, key...)
+}
+
+// forgetSize is what a series takes in a recForget: column, id.
+const forgetSize = 1 + len(metric.SeriesID{})
+
+func appendForgetRecord(dst []byte, bucket, group uint32, why byte, cols *head.Columns, m *head.Mask) []byte {
+	dst = binary.AppendUvarint(append(dst, recForget), uint64(bucket))
+	dst = binary.AppendUvarint(dst, uint64(group))
+	dst = append(dst, why)
+	for col := range cols.Len() {
+		if m.Has(col) {
+			id := cols.ID(col)
+			dst = append(append(dst, byte(col)), id[:]...)
+		}
+	}
+	return dst
 }
 
 func appendRefuseRecord(dst []byte, bucket uint32, minute int64, c *account.Counts) []byte {
@@ -281,6 +300,11 @@ func parseRecord(src []byte) (r record, err error) {
 		if _, ok := cellCount(r.cells); !ok {
 			f.bad = true
 		}
+	case recForget:
+		r.group = uint32(f.uvarint(maxGroups))
+		r.why = f.byte()
+		r.series, f.src = f.src, nil
+		f.bad = f.bad || len(r.series) == 0 || len(r.series)%forgetSize != 0
 	case recRefuse:
 		r.minute = f.varint()
 		r.counts = f.counts()

@@ -91,7 +91,9 @@ func (x *Session) Point(key []byte, slot uint64, raw uint64) {
 		return
 	}
 	if slot != x.runSlot || x.col != x.runCol+x.runLen || x.runLen == 0 {
-		x.endRun()
+		if x.endRun() && !x.cols.Is(x.col, key) && !x.find(key, 1) {
+			return
+		}
 		x.runSlot, x.runCol = slot, x.col
 	}
 	x.run[x.runLen] = w
@@ -111,7 +113,9 @@ func (x *Session) Points(key []byte, slot uint64, data []byte) {
 	if !x.cols.Is(x.col, key) && !x.find(key, uint64(len(data)/point.Size)) {
 		return
 	}
-	x.endRun()
+	if x.endRun() && !x.cols.Is(x.col, key) && !x.find(key, uint64(len(data)/point.Size)) {
+		return
+	}
 	if n := uint64(len(data) / point.Size); slot > math.MaxUint64-n {
 		x.refuse(account.Future, n) // its last slots would begin at 0 again
 		data = nil
@@ -159,11 +163,12 @@ func (x *Session) column(slot uint64, words []uint64) {
 	}
 }
 
-// endRun writes the run collected so far.
-func (x *Session) endRun() {
+// endRun writes the run collected so far. It is true when the columns have other
+// names than at its beginning: what was found before must be found again.
+func (x *Session) endRun() (stale bool) {
 	n := x.runLen
 	if n == 0 {
-		return
+		return false
 	}
 	x.runLen = 0
 	lo, hi := x.s.admitted(x.b)
@@ -173,25 +178,28 @@ func (x *Session) endRun() {
 	case x.runSlot >= hi:
 		x.refuse(account.Future, x.points(x.run[:n]))
 	default:
-		x.write(head.Write{Column: x.runCol, Slot: int64(x.runSlot), Words: x.run[:n]})
+		return x.write(head.Write{Column: x.runCol, Slot: int64(x.runSlot), Words: x.run[:n]})
 	}
+	return false
 }
 
-// write stores a run and logs it.
-func (x *Session) write(w head.Write) {
+// write stores a run and logs it. It is true when it first had to find the
+// names of the run anew.
+func (x *Session) write(w head.Write) (stale bool) {
 	s, g := x.s, x.g
 	w.Pairs = x.width == 2
 	if x.err != nil {
-		return
+		return false
 	}
 	if x.hasty && s.full() {
 		x.refuse(account.Overload, x.points(w.Words))
-		return
+		return false
 	}
+	w.Epoch = x.cols.Epoch()
 	s.waitForRoom()
 	if s.diskFull.Load() {
 		x.refuse(account.DiskFull, x.points(w.Words))
-		return
+		return false
 	}
 	minute := s.clock.Load() / nsPerMinute
 	s.commit.RLock()
@@ -211,9 +219,34 @@ func (x *Session) write(w head.Write) {
 		x.err = err
 	case a.Dead:
 		x.refuse(account.BucketDeleted, x.points(w.Words))
+	case a.Stale:
+		x.writeAgain(w)
+		return true
 	default:
 		x.totals.Received += x.points(w.Words)
 	}
+	return false
+}
+
+// writeAgain stores a run some of whose columns have lost their names since they
+// were found: name by name, as if it came only now.
+func (x *Session) writeAgain(w head.Write) {
+	g, cols, col := x.g, x.cols, x.col
+	if w.Down {
+		// The rest of the entry goes where the series is now.
+		if x.find(cols.Key(w.Column), x.points(w.Words)) {
+			w.Column = x.col
+			x.write(w)
+		}
+		return
+	}
+	for i := 0; i < len(w.Words); i += x.width {
+		x.col = cols.Len() // nothing is predicted
+		if x.find(cols.Key(w.Column+i), 1) {
+			x.write(head.Write{Column: x.col, Slot: w.Slot, Words: w.Words[i : i+x.width]})
+		}
+	}
+	x.predict(g, g.Columns(), col)
 }
 
 func (x *Session) refuse(r account.Reason, n uint64) {
@@ -233,7 +266,7 @@ func (x *Session) find(key []byte, n uint64) bool {
 	}
 	if g := x.g; g != nil {
 		if cols := g.Columns(); cols.Is(x.col, key) {
-			x.cols = cols
+			x.predict(g, cols, x.col)
 			return true
 		}
 		if next := g.Next(); next != nil && x.col >= x.cols.Len() {
@@ -243,30 +276,55 @@ func (x *Session) find(key []byte, n uint64) bool {
 			}
 		}
 	}
-	id := x.b.seriesID(key)
-	ref, ok := x.s.index.get(id)
-	if !ok {
-		var err error
-		if ref, err = x.create(id, key); err != nil {
-			x.notCreated(err, n)
-			return false
-		}
-	}
-	g := x.s.groups.get(ref.group())
-	if g == nil {
+	g, cols, col, err := x.place(key)
+	switch {
+	case err != nil:
+		x.notCreated(err, n)
+		return false
+	case g == nil:
 		x.refuse(account.BucketDeleted, n)
 		return false
 	}
-	if x.g != nil && ref.column() == 0 && x.col >= x.cols.Len() {
+	if x.g != nil && col == 0 && x.col >= x.cols.Len() {
 		x.g.SetNext(g)
 	}
-	x.predict(g, g.Columns(), ref.column())
+	x.predict(g, cols, col)
 	return true
 }
 
-// predict makes a column the next one. The run goes on only inside its group.
+// place returns the column of a series, which it creates when there is none. The
+// group is nil when the bucket was deleted.
+func (x *Session) place(key []byte) (*head.Group, *head.Columns, int, error) {
+	id := x.b.seriesID(key)
+	for {
+		ref, ok := x.s.index.get(id)
+		if !ok {
+			var err error
+			if ref, err = x.create(id, key); err != nil {
+				return nil, nil, 0, err
+			}
+		}
+		g := x.s.groups.get(ref.group())
+		if g == nil {
+			return nil, nil, 0, nil
+		}
+		if cols := g.Columns(); cols.Named(ref.column()) {
+			return g, cols, ref.column(), nil
+		}
+		// It is being deleted at this moment: it begins anew when that is done.
+		x.b.mu.Lock()
+		deleted := x.b.deleted
+		x.b.mu.Unlock()
+		if deleted {
+			return nil, nil, 0, nil
+		}
+	}
+}
+
+// predict makes a column the next one. The run goes on only inside its group,
+// and among names of one epoch.
 func (x *Session) predict(g *head.Group, cols *head.Columns, col int) {
-	if g != x.g {
+	if g != x.g || cols.Epoch() != x.cols.Epoch() {
 		x.endRun()
 	}
 	x.g, x.cols, x.col = g, cols, col

@@ -15,6 +15,8 @@ type counters struct {
 	flushedBytes, flushedPoints atomic.Int64
 	merges, mergedBytes         atomic.Int64
 	replayed                    atomic.Int64
+	seriesDeleted, seriesGone   atomic.Int64
+	pointsDeleted               atomic.Int64
 }
 
 // Stats is the state of the store at one moment.
@@ -51,6 +53,11 @@ type Stats struct {
 	SinceFlush         time.Duration
 	ReplayedRecords    int64 // by the last start
 
+	SeriesDeleted int64 // by command
+	SeriesExpired int64 // left because nothing of them was left
+	PointsDeleted int64 // of deleted series that left memory and segments
+	Tombstones    int64 // deleted series that segments may still hold
+
 	WAL      wal.Stats
 	WALBytes int64 // between the oldest record kept and the end
 
@@ -85,7 +92,9 @@ func (s *Store) Stats() Stats {
 		MergesTotal: c.merges.Load(), MergedBytesTotal: c.mergedBytes.Load(),
 		SinceFlush: time.Duration(s.steady.Load() - s.lastFlush.Load()), ReplayedRecords: c.replayed.Load(),
 		WAL: s.log.Stats(), WALBytes: s.log.Size(),
-		FreeDisk: s.freeDisk.Load(), DiskFull: s.diskFull.Load(),
+		SeriesDeleted: c.seriesDeleted.Load(), SeriesExpired: c.seriesGone.Load(), PointsDeleted: c.pointsDeleted.Load(),
+		Tombstones: s.tombstoneCount(),
+		FreeDisk:   s.freeDisk.Load(), DiskFull: s.diskFull.Load(),
 	}
 	_, st.Damage = s.Damage()
 	for _, b := range s.buckets.all() {

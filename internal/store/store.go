@@ -56,6 +56,8 @@ type Store struct {
 	pendMu         sync.Mutex
 	pending        []segment.Series // defined since the last flush
 	droppedBuckets []uint32         // deleted since the last flush
+	forgotten      []segment.Series // without keys: deleted or expired since the last flush
+	tombstones     []manifest.Tombstones
 
 	mergeMu sync.Mutex // one merge at a time; before flushMu
 
@@ -66,6 +68,7 @@ type Store struct {
 	closed  bool // guarded by flushMu
 
 	replayed    atomic.Uint64 // the first record not yet replayed; 0 after the replay
+	needed      atomic.Uint64 // the first record that a restart reads
 	accounted   wal.LSN       // of the snapshot that the start found
 	lastFlush   atomic.Int64  // steady clock
 	clock       atomic.Int64  // coarse unix time in nanoseconds
@@ -106,7 +109,13 @@ type storedSegment struct {
 	meta    manifest.Segment // as the MANIFEST has it
 	reader  *segment.Reader
 	info    segment.Info
-	damaged bool // a merge met damage in it: it is set aside in the end; under mergeMu
+	doomed  doomed // under mergeMu
+	damaged bool   // a merge met damage in it: it is set aside in the end; under mergeMu
+}
+
+// has reports whether the segment has chunks of a bucket.
+func (seg *storedSegment) has(bucket uint32) bool {
+	return slices.ContainsFunc(seg.meta.Ranges, func(r manifest.Range) bool { return r.Bucket == bucket })
 }
 
 func (seg *storedSegment) name() string { return segmentFile(&seg.meta) }

@@ -19,6 +19,12 @@ type Source struct {
 	Generation uint64
 	Window     bool // wins over another source of its generation
 	Reader     *segment.Reader
+
+	// Hidden says what the source holds of a series to be deleted; nil stands
+	// for nothing. It is asked once a series.
+	Hidden func(h segment.Hash) bool
+	// Dropped is called with every chunk that is left out because of it.
+	Dropped func(data []byte)
 }
 
 // Merger merges. It holds scratch memory and is not for concurrent use.
@@ -73,7 +79,16 @@ var errStopped = errors.New("stopped")
 func newCursor(src Source, bucket uint32, first, past int64) *cursor {
 	c := &cursor{seq: src.Seq, reader: src.Reader}
 	c.next, c.stop = iter.Pull(func(yield func(item) bool) {
+		var last segment.Hash
+		asked, hidden := false, false
 		c.err = src.Reader.Range(bucket, first, past, func(_ uint32, h segment.Hash, number int64, data []byte) error {
+			if src.Hidden != nil && (!asked || h != last) {
+				last, asked, hidden = h, true, src.Hidden(h)
+			}
+			if hidden {
+				src.Dropped(data)
+				return nil
+			}
 			if !yield(item{h, number, data}) {
 				return errStopped
 			}

@@ -74,6 +74,7 @@ type planner struct {
 	windows  map[uint32][]manifest.Segment // the committed ones, by bucket
 	buckets  map[uint32]Bucket
 	late     func(seq uint64, r Range) int64
+	purge    map[uint64]bool // hold series that were deleted, and are to be rewritten without
 	taken    map[uint64]bool // flushes and overlays that go away
 	jobs     map[Range]bool
 	overlay  map[Range][]uint64 // from which segments
@@ -81,10 +82,11 @@ type planner struct {
 }
 
 // Make returns the plan for the committed segments and the living buckets.
-// late returns the bytes that a segment holds of a range.
-func Make(segments []manifest.Segment, buckets map[uint32]Bucket, late func(seq uint64, r Range) int64) Plan {
+// late returns the bytes that a segment holds of a range; purge are the segments
+// to be rewritten for the sake of what is deleted in them.
+func Make(segments []manifest.Segment, buckets map[uint32]Bucket, late func(seq uint64, r Range) int64, purge map[uint64]bool) Plan {
 	p := &planner{
-		segments: segments, windows: make(map[uint32][]manifest.Segment), buckets: buckets, late: late,
+		segments: segments, windows: make(map[uint32][]manifest.Segment), buckets: buckets, late: late, purge: purge,
 		taken: make(map[uint64]bool), jobs: make(map[Range]bool), overlay: make(map[Range][]uint64),
 	}
 	for i := range segments {
@@ -110,7 +112,9 @@ func Make(segments []manifest.Segment, buckets map[uint32]Bucket, late func(seq 
 func (p *planner) take() {
 	var flushes []manifest.Segment
 	overlays := make(map[uint64]bool) // by generation
+	purgeOverlays := false
 	for _, s := range p.segments {
+		purgeOverlays = purgeOverlays || s.Kind == manifest.Overlay && p.purge[s.Seq]
 		switch s.Kind {
 		case manifest.Flush:
 			flushes = append(flushes, s)
@@ -119,13 +123,19 @@ func (p *planner) take() {
 		}
 	}
 	slices.SortFunc(flushes, func(a, b manifest.Segment) int { return cmp.Compare(a.Seq, b.Seq) })
-	for _, s := range flushes {
-		if len(flushes) <= MaxFlushes && p.open(s) {
+	purge := 0 // flushes up to the last one that is to be rewritten
+	for i, s := range flushes {
+		if p.purge[s.Seq] {
+			purge = i + 1
+		}
+	}
+	for i, s := range flushes {
+		if i >= purge && len(flushes) <= MaxFlushes && p.open(s) {
 			break
 		}
 		p.taken[s.Seq] = true
 	}
-	if len(overlays) <= maxOverlays {
+	if len(overlays) <= maxOverlays && !purgeOverlays {
 		return
 	}
 	for _, s := range p.segments {
@@ -241,7 +251,8 @@ func (p *planner) worthRewriting(w Range) bool {
 	return late*maxLate > own
 }
 
-// promote writes a large window where the small ones of a closed day are.
+// promote writes a large window where the small ones of a closed day are, and
+// those anew that hold what is deleted.
 func (p *planner) promote() {
 	for _, s := range p.segments {
 		if s.Kind != manifest.Window || len(s.Ranges) == 0 {
@@ -249,6 +260,9 @@ func (p *planner) promote() {
 		}
 		r := s.Ranges[0]
 		b, ok := p.buckets[r.Bucket]
+		if ok && p.purge[s.Seq] && r.Past > b.ExpiredBefore {
+			p.jobs[r] = true
+		}
 		if day := large(r); ok && r != day && day.Past <= b.ClosedBefore && r.Past > b.ExpiredBefore {
 			p.jobs[day] = true
 		}

@@ -25,7 +25,8 @@ type model struct {
 	content  map[uint64]map[place]uint64
 	buckets  map[uint32]Bucket
 	truth    map[place]uint64
-	tolerant bool // late points never make a window worth a rewrite
+	purging  *rand.Rand // chooses what is rewritten; nil stands for nothing
+	tolerant bool       // late points never make a window worth a rewrite
 }
 
 func newModel() *model {
@@ -84,9 +85,27 @@ func (m *model) late(seq uint64, r Range) int64 {
 	return int64(len(within(m.content[seq], r)))
 }
 
+// purge returns the segments to be rewritten.
+func (m *model) purge() map[uint64]bool {
+	out := make(map[uint64]bool)
+	for _, s := range m.segments {
+		if m.purging != nil && m.purging.IntN(6) == 0 {
+			out[s.Seq] = true
+		}
+	}
+	return out
+}
+
 // run makes a plan and does what it says.
-func (m *model) run() Plan {
-	p := Make(m.segments, m.buckets, m.late)
+func (m *model) run(t fataler) Plan {
+	t.Helper()
+	purge := m.purge()
+	p := Make(m.segments, m.buckets, m.late, purge)
+	for _, s := range m.segments {
+		if len(s.Ranges) > 0 && purge[s.Seq] && !slices.Contains(p.Remove, s.Seq) {
+			t.Fatalf("segment %d of kind %d is to be rewritten, and stays", s.Seq, s.Kind)
+		}
+	}
 	all := func(manifest.Segment) bool { return true }
 	type output struct {
 		kind    manifest.Kind
@@ -112,6 +131,12 @@ func (m *model) run() Plan {
 	return p
 }
 
+// fataler is what *testing.T and *rapid.T have in common.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 func (m *model) check(t *rapid.T) {
 	t.Helper()
 	got := m.view(func(manifest.Segment) bool { return true })
@@ -130,6 +155,9 @@ func TestPlansKeepTheLastWrite(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		m := newModel()
 		m.tolerant = rapid.Bool().Draw(t, "tolerant")
+		if rapid.Bool().Draw(t, "purges") {
+			m.purging = r
+		}
 		front := int64(100)
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
 			switch rapid.SampledFrom([]string{"flush", "flush", "late", "run", "close", "expire", "delete"}).Draw(t, "step") {
@@ -150,7 +178,7 @@ func TestPlansKeepTheLastWrite(t *testing.T) {
 				}
 				m.add(manifest.Flush, 0, nil, content)
 			case "run":
-				m.run()
+				m.run(t)
 			case "close":
 				for id, b := range m.buckets {
 					b.ClosedBefore = max(b.ClosedBefore, front-r.Int64N(30))
@@ -183,7 +211,7 @@ func TestMergingComesToRest(t *testing.T) {
 		for id := range m.buckets {
 			m.buckets[id] = Bucket{ClosedBefore: front - 2}
 		}
-		m.run()
+		m.run(t)
 		if n := len(m.segments); n > 60 {
 			t.Fatalf("%d segments at chunk %d", n, front)
 		}
@@ -192,9 +220,9 @@ func TestMergingComesToRest(t *testing.T) {
 		m.buckets[id] = Bucket{ClosedBefore: 10_000}
 	}
 	for range 3 {
-		m.run()
+		m.run(t)
 	}
-	if p := m.run(); !p.Empty() {
+	if p := m.run(t); !p.Empty() {
 		t.Errorf("there is always something to do: %+v", p)
 	}
 	windows := 0
@@ -218,7 +246,7 @@ func TestASlowBucketDoesNotKeepFlushes(t *testing.T) {
 	for front := range int64(400) {
 		m.add(manifest.Flush, 0, nil, map[place]uint64{{1, front}: 0, {2, 5}: 0})
 		m.buckets[1] = Bucket{ClosedBefore: front}
-		m.run()
+		m.run(t)
 		if n := len(m.segments); n > MaxFlushes+60 {
 			t.Fatalf("%d segments at chunk %d", n, front)
 		}
@@ -230,9 +258,9 @@ func TestASlowBucketDoesNotKeepFlushes(t *testing.T) {
 func TestAnOverlayOfNamesStays(t *testing.T) {
 	m := newModel()
 	m.add(manifest.Flush, 0, []Range{}, map[place]uint64{}) // names only
-	m.run()
+	m.run(t)
 	m.segments = []manifest.Segment{{Seq: 9, Kind: manifest.Overlay, Generation: 1}}
-	if p := m.run(); !p.Empty() {
+	if p := m.run(t); !p.Empty() {
 		t.Errorf("there is always something to do: %+v", p)
 	}
 }
@@ -249,12 +277,12 @@ func TestWhatAWindowHoldsIsNotLate(t *testing.T) {
 	}
 	inFast := map[uint64]int64{65: 900, 69: 50}
 	late := func(seq uint64, _ Range) int64 { return inFast[seq] }
-	p := Make(segments, map[uint32]Bucket{1: {ClosedBefore: 40}, 2: {}}, late)
+	p := Make(segments, map[uint32]Bucket{1: {ClosedBefore: 40}, 2: {}}, late, nil)
 	if len(p.Windows) != 0 || len(p.Overlay) != 1 || !slices.Equal(p.Remove, []uint64{69}) {
 		t.Errorf("5 %% of late points: %+v, want an overlay of them", p)
 	}
 	inFast[69]++
-	p = Make(segments, map[uint32]Bucket{1: {ClosedBefore: 40}, 2: {}}, late)
+	p = Make(segments, map[uint32]Bucket{1: {ClosedBefore: 40}, 2: {}}, late, nil)
 	if !slices.Equal(p.Windows, []Range{fast}) {
 		t.Errorf("more than that: %+v, want the window to be rewritten", p)
 	}
@@ -267,7 +295,7 @@ func TestAWindowWithoutARangeStays(t *testing.T) {
 		{Seq: 1, Kind: manifest.Window, Generation: 1},
 		{Seq: 2, Kind: manifest.Flush, Generation: 2, Ranges: []Range{{Bucket: 1, First: 0, Past: 10}}, Bytes: 10},
 	}
-	p := Make(segments, map[uint32]Bucket{1: {ClosedBefore: 40}}, func(uint64, Range) int64 { return 1 })
+	p := Make(segments, map[uint32]Bucket{1: {ClosedBefore: 40}}, func(uint64, Range) int64 { return 1 }, nil)
 	if len(p.Windows) != 1 || !slices.Equal(p.Remove, []uint64{2}) {
 		t.Errorf("%+v, want one window and the flush to go", p)
 	}
@@ -282,7 +310,7 @@ func TestALittleThatIsOpenGoesIntoTheOverlay(t *testing.T) {
 	}
 	m.buckets[1] = Bucket{ClosedBefore: 200}
 	m.add(manifest.Flush, 0, nil, content)
-	p := m.run()
+	p := m.run(t)
 	if len(p.Windows) != 1 || len(p.Overlay) != 1 || p.Overlay[0].Bucket != 2 || len(p.Remove) != 1 {
 		t.Errorf("the plan is %+v", p)
 	}

@@ -1,0 +1,65 @@
+package segment
+
+import (
+	"bytes"
+	"math"
+)
+
+// Hashes calls fn for every series of the bucket that has chunks, by hash. A
+// series whose chunks lie in several leaves is given once for each of them.
+func (r *Reader) Hashes(bucket uint32, fn func(h Hash)) error {
+	d, err := r.directory()
+	if err != nil {
+		return err
+	}
+	w := r.walk(d)
+	defer w.release()
+	return w.leaves(bucket, bucket, func(_ int, l leaf) error {
+		for row := range l.rows() {
+			fn(Hash(l.rowHash(row)))
+		}
+		return nil
+	})
+}
+
+// Holding calls fn with those of the hashes, by their position, of which the
+// segment has chunks in the bucket. The hashes are sorted: it reads each leaf
+// that may name one of them once, and no other.
+func (r *Reader) Holding(bucket uint32, hashes []Hash, fn func(i int)) error {
+	d, err := r.directory()
+	if err != nil {
+		return err
+	}
+	w := r.walk(d)
+	defer w.release()
+	at, l := -1, leaf(nil) // the leaf in hand; nil for a damaged one
+	for i := range hashes {
+		var low, high [fenceSize]byte
+		first := d.search(appendFence(low[:0], bucket, &hashes[i], math.MinInt64))
+		past := appendFence(high[:0], bucket, &hashes[i], math.MaxInt64)
+		for n := first; n < len(d.leaves) && bytes.Compare(d.fence(n), past) <= 0; n++ {
+			if n != at {
+				at = n
+				if l, err = r.leaf(d, n, &w.leaf); err != nil {
+					l = nil
+					if err := w.found.add(err); err != nil {
+						return err
+					}
+				}
+			}
+			if l != nil && l.has(bucket, &hashes[i]) {
+				fn(i)
+				break
+			}
+		}
+	}
+	return w.found.err()
+}
+
+func (l leaf) has(bucket uint32, h *Hash) bool {
+	if l.bucket() != bucket {
+		return false
+	}
+	row := l.find(h)
+	return row < l.rows() && bytes.Equal(l.rowHash(row), h[:])
+}

@@ -1,0 +1,172 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/segment"
+	"dalmatiner/internal/window"
+)
+
+// expiring are the series of which a merge drops chunks that have expired, by
+// bucket.
+type expiring map[uint32][]segment.Hash
+
+// noteExpired collects the series of a segment that goes away with ranges below
+// the lifetime of their bucket.
+func (m *merging) noteExpired(seg *storedSegment) error {
+	seen := map[uint32]bool{}
+	for _, r := range seg.meta.Ranges {
+		b, ok := m.buckets[r.Bucket]
+		if !ok || seen[r.Bucket] || r.First-r.First%window.Small+window.Small > b.ExpiredBefore {
+			continue
+		}
+		seen[r.Bucket] = true
+		err := seg.reader.Hashes(r.Bucket, func(h segment.Hash) { m.expired[r.Bucket] = append(m.expired[r.Bucket], h) })
+		if err != nil && len(segment.Damages(err)) == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// idle returns all series of which the head holds nothing.
+func (s *Store) idle() expiring {
+	out := expiring{}
+	for _, b := range s.buckets.all() {
+		for _, g := range b.snapshot() {
+			cols := g.Columns()
+			var m head.Mask
+			for col := range cols.Len() {
+				if cols.Named(col) {
+					m.Set(col)
+				}
+			}
+			holding := g.Holding(m)
+			for col := range cols.Len() {
+				if m.Has(col) && !holding.Has(col) {
+					out[b.info.ID] = append(out[b.info.ID], segment.Hash(cols.ID(col)))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// expire lets those of the series go of which neither a segment nor the head
+// holds anything. mergeMu is held: only flushes add segments meanwhile.
+func (s *Store) expire(ctx context.Context, all expiring) error {
+	for id, hashes := range all {
+		b := s.buckets.id(id)
+		if b == nil {
+			continue
+		}
+		hashes = s.unheld(hashes)
+		s.view.RLock()
+		segments := slices.Clone(s.segments)
+		s.view.RUnlock()
+		for _, seg := range slices.Backward(segments) { // those that live on are in the newest
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			var err error
+			if hashes, err = notIn(seg, id, hashes); err != nil {
+				return err
+			}
+		}
+		if len(hashes) == 0 {
+			continue
+		}
+		if err := s.forgetExpired(b, hashes, segments); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unheld returns those of the series that are known and of which the head holds
+// nothing, sorted.
+func (s *Store) unheld(hashes []segment.Hash) []segment.Hash {
+	slices.SortFunc(hashes, func(a, b segment.Hash) int { return bytes.Compare(a[:], b[:]) })
+	hashes = slices.Compact(hashes)
+	return slices.DeleteFunc(hashes, func(h segment.Hash) bool {
+		ref, ok := s.index.get(metric.SeriesID(h))
+		if !ok {
+			return true
+		}
+		g := s.groups.get(ref.group())
+		if g == nil {
+			return true
+		}
+		var m head.Mask
+		m.Set(ref.column())
+		m = g.Holding(m)
+		return !m.Empty()
+	})
+}
+
+// notIn returns the hashes of which a segment has no chunks. Of a damaged one
+// nothing is known: none are left.
+func notIn(seg *storedSegment, bucket uint32, hashes []segment.Hash) ([]segment.Hash, error) {
+	if len(hashes) == 0 || seg.info.Chunks == 0 {
+		return hashes, nil
+	}
+	held := make([]bool, len(hashes))
+	err := seg.reader.Holding(bucket, hashes, func(i int) { held[i] = true })
+	if len(segment.Damages(err)) > 0 {
+		return nil, nil
+	}
+	left := hashes[:0]
+	for i, h := range hashes {
+		if !held[i] {
+			left = append(left, h)
+		}
+	}
+	return left, err
+}
+
+// forgetExpired takes series out of a bucket that are in none of the segments
+// looked at, nor in those that flushes have added since, nor in the head.
+func (s *Store) forgetExpired(b *bucket, hashes []segment.Hash, looked []*storedSegment) error {
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	s.view.RLock()
+	now := s.segments
+	s.view.RUnlock()
+	var err error
+	for _, seg := range now {
+		if !slices.Contains(looked, seg) {
+			if hashes, err = notIn(seg, b.info.ID, hashes); err != nil {
+				return err
+			}
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.deleted || s.closed {
+		return nil
+	}
+	byGroup := make(map[uint32]*head.Mask)
+	for _, h := range hashes {
+		if ref, ok := s.index.get(metric.SeriesID(h)); ok {
+			if byGroup[ref.group()] == nil {
+				byGroup[ref.group()] = new(head.Mask)
+			}
+			byGroup[ref.group()].Set(ref.column())
+		}
+	}
+	f := forgetting{b: b, why: whyExpired}
+	for group, m := range byGroup {
+		if g := s.groups.get(group); g != nil {
+			if err = s.forget(&f, g, *m); err != nil {
+				break
+			}
+		}
+	}
+	s.dropPending()
+	s.counters.seriesGone.Add(int64(len(f.list)))
+	return err
+}

@@ -1,0 +1,212 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/segment"
+)
+
+// ErrUnknownSeries is wrapped by the error of a deletion of one series that
+// there is not.
+var ErrUnknownSeries = errors.New("unknown series")
+
+// maxTombstones bounds the series of the node that are deleted and still in
+// segments, and with them the memory and the MANIFEST: some 128 MB.
+const maxTombstones = 2 << 20
+
+// Why a series is forgotten, as the log has it.
+const (
+	whyDeleted = 1
+	whyExpired = 2
+)
+
+// SeriesChoice says which series of a bucket are meant.
+type SeriesChoice struct {
+	Key    []byte // of a metric, or what keys begin with: whole parts
+	Prefix bool
+}
+
+func (c *SeriesChoice) takes(key []byte) bool {
+	if c.Prefix {
+		return bytes.HasPrefix(key, c.Key)
+	}
+	return bytes.Equal(key, c.Key)
+}
+
+// DeletedSeries says what a deletion did.
+type DeletedSeries struct {
+	Series   int64 // deleted, or to be deleted by the same call without DryRun
+	Segments int64 // that may hold points of them until a merge has freed the space
+	Bytes    int64 // of these segments
+}
+
+// DeleteSeries deletes series with all their points. When the call returns, the
+// deletion is durable in every sync mode: no read gives such a point again, and
+// a point received later begins the series anew. The deleted points stay in the
+// account; merges free their space. With dryRun the series are only counted.
+// The error wraps ErrUnknownBucket, or ErrUnknownSeries where one metric is
+// meant. It waits for a flush under way.
+func (s *Store) DeleteSeries(ctx context.Context, name string, choice SeriesChoice, dryRun bool) (DeletedSeries, error) {
+	b := s.buckets.get(name)
+	if b == nil {
+		return DeletedSeries{}, fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(name))
+	}
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	if s.closed {
+		return DeletedSeries{}, ErrClosed
+	}
+	out, err := s.deleteSeries(ctx, b, choice, dryRun)
+	if err == nil && out.Series == 0 && !choice.Prefix {
+		err = fmt.Errorf("%w %s in bucket %s", ErrUnknownSeries, metric.Text(choice.Key), metric.Quoted(name))
+	}
+	if err != nil || dryRun {
+		return out, err
+	}
+	return out, s.log.Sync()
+}
+
+// deleteSeries does it group by group. Nobody can begin one of the series anew
+// before all is done: that takes the bucket's lock.
+func (s *Store) deleteSeries(ctx context.Context, b *bucket, choice SeriesChoice, dryRun bool) (out DeletedSeries, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.deleted {
+		return out, fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(b.info.Name))
+	}
+	chosen := make([]head.Mask, len(b.groups))
+	for i, g := range b.groups {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		cols := g.Columns()
+		for col := range cols.Len() {
+			if cols.Named(col) && choice.takes(cols.Key(col)) {
+				chosen[i].Set(col)
+				out.Series++
+			}
+		}
+	}
+	out.Segments, out.Bytes = s.holders(b.info.ID)
+	if dryRun || out.Series == 0 {
+		return out, nil
+	}
+	if n := s.tombstoneCount() + out.Series; n > maxTombstones {
+		return out, fmt.Errorf("deleting %d series makes %d that are deleted and still in segments, the limit is %d: run ddb admin flush --merge, then delete again, or delete the bucket",
+			out.Series, n, maxTombstones)
+	}
+	// A flush from here on, and a merge that begins from here on, has a number
+	// or a CleanTo that is not lower.
+	f := forgetting{b: b, below: s.nextSeq.Add(1), why: whyDeleted}
+	for i, g := range b.groups {
+		if !chosen[i].Empty() {
+			if err = s.forget(&f, g, chosen[i]); err != nil {
+				break
+			}
+		}
+	}
+	if len(f.list) > 0 {
+		s.putTombstones(b, f.below, f.lsn, f.list)
+		s.dropPending()
+	}
+	s.counters.seriesDeleted.Add(int64(len(f.list)))
+	return out, err
+}
+
+// holders returns the segments that hold chunks of a bucket, and their bytes.
+func (s *Store) holders(bucket uint32) (n, size int64) {
+	s.view.RLock()
+	defer s.view.RUnlock()
+	for _, seg := range s.segments {
+		if seg.has(bucket) {
+			n++
+			size += seg.info.Size
+		}
+	}
+	return n, size
+}
+
+// tombstoneCount returns how many tombstones all buckets have.
+func (s *Store) tombstoneCount() (n int64) {
+	for _, b := range s.buckets.all() {
+		n += int64(len(b.tombs()))
+	}
+	return n
+}
+
+// forgetting is series being taken out of a bucket.
+type forgetting struct {
+	b     *bucket
+	below uint64
+	why   byte
+	list  []tombstone
+	lsn   uint64 // of the last record
+	rec   []byte
+}
+
+// forget takes columns of a group away from their series: from the log, the
+// head and the index. The locks of flushes and of the bucket are held. Of
+// expired series it takes those of which the group holds nothing.
+func (s *Store) forget(f *forgetting, g *head.Group, want head.Mask) error {
+	cols := g.Columns()
+	gone, err := g.Forget(want, f.b.width(), f.why == whyExpired, func(m head.Mask) error {
+		f.rec = appendForgetRecord(f.rec[:0], f.b.info.ID, g.ID, f.why, cols, &m)
+		lsn, err := s.log.Append(f.rec)
+		f.lsn = uint64(lsn)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.dropped(f, g, cols, gone)
+	return nil
+}
+
+// dropped enters what a group has forgotten. cols are the columns as they were
+// before.
+func (s *Store) dropped(f *forgetting, g *head.Group, cols *head.Columns, gone head.Forgotten) {
+	s.lateBytes.Add(-gone.LateBytes)
+	s.counters.pointsDeleted.Add(gone.Points)
+	s.pendMu.Lock()
+	defer s.pendMu.Unlock()
+	for col := range head.Width {
+		if !gone.Columns.Has(col) {
+			continue
+		}
+		id, ref := cols.ID(col), makeRef(g.ID, col)
+		if at, ok := s.index.get(id); ok && at == ref {
+			s.index.remove(id)
+			f.b.series--
+		}
+		f.list = append(f.list, tombstone{id: id, ref: ref, below: f.below})
+		s.forgotten = append(s.forgotten, segment.Series{Bucket: f.b.info.ID, Hash: segment.Hash(id), Group: g.ID, Column: uint16(col)})
+	}
+}
+
+// dropPending takes the series that are gone off the list of those that the
+// next flush is to name.
+func (s *Store) dropPending() {
+	s.pendMu.Lock()
+	defer s.pendMu.Unlock()
+	s.pending = slices.DeleteFunc(s.pending, func(p segment.Series) bool {
+		g := s.groups.get(p.Group)
+		return g != nil && !g.Columns().Named(int(p.Column))
+	})
+}
+
+// putTombstones shows tombstones to readers and hands them to the next flush.
+func (s *Store) putTombstones(b *bucket, below, lsn uint64, list []tombstone) {
+	for i := range list {
+		list[i].below, list[i].lsn = below, lsn
+	}
+	b.bury(b.tombs().with(list))
+	s.pendMu.Lock()
+	defer s.pendMu.Unlock()
+	s.tombstones = append(s.tombstones, manifestTombstones(b.info.ID, list))
+}

@@ -1,0 +1,305 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"pgregory.net/rapid"
+
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/segment"
+)
+
+// Whatever is written, deleted, begun anew, flushed, merged, expired, and
+// wherever it crashes: a deleted point never comes back, a later one is there,
+// and a check finds no damage.
+func TestDeletedSeriesNeverComeBack(t *testing.T) {
+	steps := []string{"send", "send", "send", "delete", "delete", "flush", "merge", "merge all", "wait", "reopen", "crash", "crash", "lose catalogue", "verify"}
+	rapid.Check(t, func(t *rapid.T) {
+		m := newForgetModel(t, rapid.Uint64().Draw(t, "seed"), rapid.SampledFrom([]int64{0, 0, 30_000}).Draw(t, "ttl"),
+			rapid.Bool().Draw(t, "background"), rapid.Bool().Draw(t, "hpts"))
+		defer m.end()
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			m.step(rapid.SampledFrom(steps).Draw(t, "step"))
+		}
+		m.verify()
+	})
+}
+
+// After flush and merge nothing of a deleted series is left: no chunk, no name,
+// no tombstone.
+func TestMergesFreeDeletedSeries(t *testing.T) {
+	m := newForgetModel(t, 3, 0, false, false)
+	defer m.end()
+	for range 12 {
+		m.send(60)
+		m.flush()
+		m.merge(false)
+	}
+	m.closeSession()
+	before := m.s.Stats().SegmentPoints
+	if _, err := m.s.DeleteSeries(context.Background(), "b", SeriesChoice{Key: forgetKey(3)}, false); err != nil {
+		t.Fatal(err)
+	}
+	points := int64(len(m.truth[string(forgetKey(3))]))
+	delete(m.truth, string(forgetKey(3)))
+	m.check()
+	m.flush()
+	if st := m.s.Stats(); st.SeriesDeleted != 1 || st.Tombstones != 1 {
+		t.Errorf("%d deleted, %d tombstones", st.SeriesDeleted, st.Tombstones)
+	}
+	m.merge(true)
+	m.flush() // the log is not needed any more, either
+	m.merge(true)
+	m.check()
+	st := m.s.Stats()
+	if st.Tombstones != 0 || st.PointsDeleted < points || st.SegmentPoints >= before {
+		t.Errorf("%d tombstones, %d points deleted of %d, %d in segments before, %d after", st.Tombstones, st.PointsDeleted, points, before, st.SegmentPoints)
+	}
+	for _, seg := range m.s.segments {
+		for id := range m.s.buckets.nextID {
+			if err := seg.reader.Hashes(id, func(h segment.Hash) {
+				if _, ok := m.s.index.get(metric.SeriesID(h)); !ok {
+					t.Errorf("%s holds chunks of %x", seg.name(), h)
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 2 {
+		m.crash(true)
+		m.check()
+	}
+}
+
+// A share of deleted series that is worth it is rewritten in the background, and
+// less is not.
+func TestManyDeletedSeriesAreFreedInTheBackground(t *testing.T) {
+	m := newForgetModel(t, 5, 0, false, false)
+	defer m.end()
+	for range 12 {
+		m.send(60)
+		m.flush()
+	}
+	m.closeSession()
+	m.merge(true)
+	if _, err := m.s.DeleteSeries(context.Background(), "b", SeriesChoice{Key: forgetKey(0)[:4], Prefix: true}, false); err != nil {
+		t.Fatal(err)
+	}
+	clear(m.truth)
+	m.check()
+	m.merge(false)
+	for _, seg := range m.s.segments {
+		if seg.meta.Kind != 0 && seg.info.Chunks > 0 {
+			t.Errorf("%s holds %d chunks", seg.name(), seg.info.Chunks)
+		}
+	}
+	m.check()
+	m.verify()
+}
+
+// A series of which nothing is left leaves the list; one that has points stays,
+// wherever they are.
+func TestExpiredSeriesLeave(t *testing.T) {
+	m := newForgetModel(t, 9, 30_000, false, true)
+	defer m.end()
+	for range 8 {
+		m.send(60)
+		m.flush()
+	}
+	m.closeSession()
+	if n := len(m.list()); n < 20 {
+		t.Fatalf("%d series", n)
+	}
+	m.clock.advance(30 * 24 * time.Hour)
+	m.s.advance(m.clock.Now())
+	x := mustSession(t, m.s, "b")
+	now := m.clock.Now().Unix()
+	for i := range 2 { // one in the head, one in a segment
+		x.Point(forgetKey(i), uint64(now), point.FromInt(1))
+		m.put(forgetKey(i), now, point.FromInt(1), now)
+		if _, err := x.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			m.flush()
+		}
+	}
+	m.merge(false) // as the background does
+	m.merge(false)
+	want := []string{string(forgetKey(0)), string(forgetKey(1))}
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(m.list())); !slices.Equal(got, want) {
+		t.Fatalf("%d series are left: %q", len(got), got)
+	}
+	if st := m.s.Stats(); st.SeriesExpired < 18 || st.Series != 2 {
+		t.Errorf("%d expired, %d left", st.SeriesExpired, st.Series)
+	}
+	m.check()
+	m.verify()
+	x.Point(forgetKey(5), uint64(now), point.FromInt(9)) // begins anew
+	m.put(forgetKey(5), now, point.FromInt(9), now)
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		m.check()
+		m.crash(false)
+	}
+	m.check()
+}
+
+// A crash anywhere in a deletion leaves each series whole or gone.
+func TestCrashInADeletion(t *testing.T) {
+	for n := 1; ; n++ {
+		mem := vfs.NewCrashableMem()
+		f := newFaults(mem)
+		clock := newTestClock()
+		o := testOptions(f.fs, clock)
+		s := mustOpen(t, o)
+		x := mustSession(t, s, "b")
+		for i := range 600 { // three groups
+			x.Point(key(i), epoch, point.FromInt(int64(i+1)))
+			if i == 300 {
+				if _, err := x.Commit(); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Flush(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := errors.Join(x.Close(), s.log.Sync()); err != nil {
+			t.Fatal(err)
+		}
+		clone := f.cloneAt(mem, n)
+		prefix, _ := metric.Key("series")
+		if _, err := s.DeleteSeries(context.Background(), "b", SeriesChoice{Key: prefix, Prefix: true}, false); err != nil {
+			t.Fatal(err)
+		}
+		f.clear()
+		s.Crash()
+		if *clone == nil {
+			if n == 1 {
+				t.Fatal("a deletion without an operation on a file")
+			}
+			return
+		}
+		o.FS = *clone
+		s = mustOpen(t, o)
+		info, err := s.BucketByName("b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed := map[string]bool{}
+		if err := s.Metrics(context.Background(), info, nil, func(key []byte) bool { listed[string(key)] = true; return true }); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 600 {
+			got := readAll(t, s, "b", i, epoch, 1)[0]
+			if listed[string(key(i))] != (got == point.FromInt(int64(i+1))) || !listed[string(key(i))] && got != 0 {
+				t.Fatalf("series %d is listed %v and holds %x", i, listed[string(key(i))], got)
+			}
+		}
+		s.Crash()
+	}
+}
+
+// Sessions send with old predictions while series are deleted: every point is
+// stored, and one that came after the last deletion is there.
+func TestDeletingBesideSenders(t *testing.T) {
+	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
+	defer s.Crash()
+	const rounds, width = 200, 40
+	send := func(x *Session, from, past int) {
+		for slot := from; slot < past; slot++ {
+			for i := range width {
+				x.Point(forgetKey(i), uint64(epoch+slot), point.FromInt(int64(slot+1)))
+			}
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		prefix, _ := metric.Key("web", "1")
+		for i := range 60 {
+			choice := SeriesChoice{Key: forgetKey(i % width)}
+			if i%5 == 0 {
+				choice = SeriesChoice{Key: prefix, Prefix: true}
+			}
+			if _, err := s.DeleteSeries(context.Background(), "b", choice, false); err != nil &&
+				!errors.Is(err, ErrUnknownSeries) && !errors.Is(err, ErrUnknownBucket) {
+				t.Error(err)
+			}
+			if i%10 == 0 {
+				if _, err := s.Flush(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}()
+	x, y := mustSession(t, s, "b"), mustSession(t, s, "b")
+	for slot := range rounds {
+		send(x, slot, slot+1)
+		send(y, slot, slot+1)
+		if _, err := y.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-done
+	send(x, rounds, rounds+1) // with old predictions, and the rest of a run
+	send(y, rounds, rounds+1)
+	for _, z := range []*Session{x, y} {
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if tot := z.Totals(); tot.Refused > 0 || tot.Received != (rounds+1)*width {
+			t.Errorf("%+v, want %d received", tot, (rounds+1)*width)
+		}
+	}
+	info, err := s.BucketByName("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dst := make([]uint64, 1)
+	for i := range width {
+		if err := s.Read(context.Background(), info, forgetKey(i), epoch+rounds, dst); err != nil || dst[0] != point.FromInt(rounds+1) {
+			t.Errorf("%s holds %x, %v", metric.Text(forgetKey(i)), dst[0], err)
+		}
+	}
+	if got := s.Account().Total(info.ID); got.Received() != 2*(rounds+1)*width {
+		t.Errorf("%d points in the account, want %d", got.Received(), 2*(rounds+1)*width)
+	}
+}
+
+// A name that has no bytes is refused even where a column has lost its name.
+func TestAnEmptyNameIsNotADeletedSeries(t *testing.T) {
+	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
+	defer s.Crash()
+	x := mustSession(t, s, "b")
+	x.Point(key(0), epoch, point.FromInt(1))
+	x.Point(key(1), epoch, point.FromInt(2))
+	if _, err := x.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.DeleteSeries(context.Background(), "b", SeriesChoice{Key: key(1)}, false); err != nil {
+		t.Fatal(err)
+	}
+	x.Point(key(0), epoch+1, point.FromInt(1))
+	x.Point(nil, epoch+1, point.FromInt(7))
+	x.Points(bytes.Clone(nil), epoch+2, point.Append(nil, point.FromInt(7)))
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if tot := x.Totals(); tot.Received != 5 || tot.Refused != 2 {
+		t.Errorf("%+v, want 2 of 5 refused", tot)
+	}
+}

@@ -1,0 +1,339 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+)
+
+// forgetModel is a bucket whose series are written, deleted, and begun anew.
+type forgetModel struct {
+	t       fataler
+	r       *rand.Rand
+	clock   *testClock
+	fs      *vfs.MemFS
+	o       Options
+	s       *Store
+	truth   map[string]map[int64]uint64 // by key and slot; a deleted series has no entry
+	from    int64
+	ttl     int64 // points; 0 = for ever
+	deleted int64
+	open    *Session // sends beside the others, with old predictions
+}
+
+func newForgetModel(t fataler, seed uint64, ttl int64, background, hpts bool) *forgetModel {
+	m := &forgetModel{t: t, clock: newTestClock(), fs: vfs.NewCrashableMem(), from: epoch, ttl: ttl,
+		truth: make(map[string]map[int64]uint64), r: rand.New(rand.NewPCG(seed, 7))}
+	m.o = testOptions(m.fs, m.clock)
+	m.o.BackgroundMerge = background
+	m.o.MaxFuture = 1e6 * time.Hour // a tick under way may set the coarse clock back for a moment
+	m.s = mustOpen(t, m.o)
+	if _, err := m.s.CreateBucket(BucketInfo{Name: "b", Resolution: 1000, PPF: 1000, TTL: ttl, HPTS: hpts}); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return m
+}
+
+// forgetKey is one of 24 series below 4 prefixes.
+func forgetKey(i int) []byte {
+	k, err := metric.Key("web", fmt.Sprint(i%4), fmt.Sprint(i/4))
+	if err != nil {
+		panic(err)
+	}
+	return k
+}
+
+func (m *forgetModel) send(n int) {
+	x := m.open
+	if x == nil {
+		x = mustSession(m.t, m.s, "b")
+	}
+	now := m.clock.Now().Unix()
+	first := m.r.IntN(24)
+	for range n {
+		for i := range 6 { // in an order that is predicted
+			key := forgetKey((first + i) % 24)
+			slot := now - m.r.Int64N(3)
+			switch m.r.IntN(12) {
+			case 0:
+				slot = max(now-m.r.Int64N(20_000), m.from)
+			case 1:
+				continue
+			}
+			v := point.FromInt(m.r.Int64N(1000))
+			x.Point(key, uint64(slot), v)
+			m.put(key, slot, v, now)
+		}
+		now += 1 + m.r.Int64N(200)
+		m.clock.now.Store(now * int64(time.Second))
+		m.s.advance(m.clock.Now())
+	}
+	if m.open = x; m.r.IntN(2) == 0 {
+		m.closeSession()
+	} else if _, err := x.Commit(); err != nil {
+		m.t.Fatalf("%v", err)
+	}
+	if tot := x.Totals(); tot.Refused > 0 {
+		m.t.Fatalf("%+v", tot)
+	}
+}
+
+func (m *forgetModel) put(key []byte, slot int64, v uint64, now int64) {
+	if m.truth[string(key)] == nil {
+		m.truth[string(key)] = make(map[int64]uint64)
+	}
+	if m.ttl == 0 || slot >= now-m.ttl {
+		m.truth[string(key)][slot] = v
+	}
+}
+
+func (m *forgetModel) closeSession() {
+	if m.open == nil {
+		return
+	}
+	if err := m.open.Close(); err != nil {
+		m.t.Fatalf("%v", err)
+	}
+	m.open = nil
+}
+
+// delete deletes one series or those below a prefix.
+func (m *forgetModel) delete() {
+	choice := SeriesChoice{Key: forgetKey(m.r.IntN(24))}
+	if m.r.IntN(3) == 0 {
+		choice.Prefix = true
+		choice.Key, _ = metric.Key("web", fmt.Sprint(m.r.IntN(4)))
+	}
+	listed := int64(0)
+	for k := range m.list() {
+		if choice.takes([]byte(k)) {
+			listed++
+		}
+	}
+	dry, dryErr := m.s.DeleteSeries(context.Background(), "b", choice, true)
+	got, err := m.s.DeleteSeries(context.Background(), "b", choice, false)
+	switch {
+	case listed == 0 && !choice.Prefix:
+		if !errors.Is(err, ErrUnknownSeries) || !errors.Is(dryErr, ErrUnknownSeries) {
+			m.t.Fatalf("deleting a series that is not there: %v, %v", err, dryErr)
+		}
+	case err != nil || dryErr != nil || got.Series != listed || dry.Series != listed:
+		m.t.Fatalf("deleting %s: %d series, %v (dry run %d, %v), listed %d", metric.Text(choice.Key), got.Series, err, dry.Series, dryErr, listed)
+	}
+	m.deleted += got.Series
+	maps.DeleteFunc(m.truth, func(k string, _ map[int64]uint64) bool { return choice.takes([]byte(k)) })
+}
+
+func (m *forgetModel) list() map[string]bool {
+	m.t.Helper()
+	info, err := m.s.BucketByName("b")
+	if err != nil {
+		m.t.Fatalf("%v", err)
+	}
+	out := make(map[string]bool)
+	err = m.s.Metrics(context.Background(), info, nil, func(key []byte) bool {
+		if out[string(key)] {
+			m.t.Fatalf("%s is listed twice", metric.Text(key))
+		}
+		out[string(key)] = true
+		return true
+	})
+	if err != nil {
+		m.t.Fatalf("%v", err)
+	}
+	return out
+}
+
+// check compares every slot and the list with the truth.
+func (m *forgetModel) check() {
+	m.t.Helper()
+	info, err := m.s.BucketByName("b")
+	if err != nil {
+		m.t.Fatalf("%v", err)
+	}
+	lo := int64(0)
+	if m.ttl > 0 {
+		lo = m.clock.Now().Unix() - m.ttl
+	}
+	past := m.clock.Now().Unix() + 10
+	m.s.mergeMu.Lock() // a merge lets series go
+	defer m.s.mergeMu.Unlock()
+	listed := m.list()
+	dst := make([]uint64, MaxRead)
+	for i := range 24 {
+		key := forgetKey(i)
+		points, known := m.truth[string(key)]
+		visible := 0
+		for at := max(m.from, lo) - 10; at < past; at += MaxRead { // what is hidden by the lifetime begins at lo
+			part := dst[:min(MaxRead, past-at)]
+			if err := m.s.Read(context.Background(), info, key, at, part); err != nil {
+				m.t.Fatalf("%v", err)
+			}
+			for j, got := range part {
+				slot := at + int64(j)
+				want := points[slot]
+				if slot < lo && got == 0 {
+					want = 0 // hidden by the lifetime
+				}
+				if got != want {
+					m.t.Fatalf("%s slot epoch%+d holds %x, want %x", metric.Text(key), slot-epoch, got, want)
+				}
+				if got != 0 {
+					visible++
+				}
+			}
+		}
+		if !known && listed[string(key)] || visible > 0 && !listed[string(key)] {
+			m.t.Fatalf("%s: known %v, %d points, listed %v", metric.Text(key), known, visible, listed[string(key)])
+		}
+	}
+	if st := m.s.Stats(); st.Series != int64(len(listed)) {
+		m.t.Fatalf("%d series are counted, %d listed", st.Series, len(listed))
+	}
+	if names, n := m.s.Damage(); n > 0 {
+		m.t.Fatalf("damage: %v", names)
+	}
+}
+
+func (m *forgetModel) end() {
+	if m.s != nil {
+		m.s.Crash()
+	}
+}
+
+// verify checks every file.
+func (m *forgetModel) verify() {
+	m.t.Helper()
+	report, err := NewOperations(m.s).Check(context.Background(), CheckOptions{})
+	if err != nil || report.Damaged > 0 {
+		m.t.Fatalf("check: %v, %v", report.Damages, err)
+	}
+}
+
+func (m *forgetModel) flush() {
+	m.t.Helper()
+	if _, err := m.s.Flush(context.Background()); err != nil {
+		m.t.Fatalf("%v", err)
+	}
+}
+
+func (m *forgetModel) merge(all bool) {
+	m.t.Helper()
+	m.s.mergeMu.Lock()
+	defer m.s.mergeMu.Unlock()
+	_, err := m.s.merge(context.Background(), all)
+	if err == nil && all {
+		err = m.s.expire(context.Background(), m.s.idle())
+	}
+	if err != nil {
+		m.t.Fatalf("%v", err)
+	}
+}
+
+// crash goes on from what a crash left: now, or at a step of a flush or merge.
+func (m *forgetModel) crash(lostCatalogue bool) {
+	m.t.Helper()
+	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: m.r.IntN(101), RNG: m.r}
+	if err := m.s.log.Sync(); err != nil {
+		m.t.Fatalf("%v", err)
+	}
+	var clone *vfs.MemFS
+	if at := m.r.IntN(9); at <= StepMerged {
+		m.s.mergeMu.Lock() // one that a flush asked for may be under way
+		m.s.flushMu.Lock()
+		m.s.o.FlushStep = func(step int) {
+			if step == at && clone == nil {
+				clone = m.fs.CrashClone(cfg)
+			}
+		}
+		m.s.flushMu.Unlock()
+		m.s.mergeMu.Unlock()
+		m.flush()
+		m.merge(m.r.IntN(2) == 0)
+	}
+	m.s.mergeMu.Lock()
+	m.s.flushMu.Lock()
+	if clone == nil {
+		clone = m.fs.CrashClone(cfg)
+	}
+	m.s.flushMu.Unlock()
+	m.s.mergeMu.Unlock()
+	m.s.Crash()
+	m.s, m.open = nil, nil
+	m.fs, m.o.FS = clone, clone
+	if lostCatalogue {
+		if err := clone.RemoveAll("/data/catalogue"); err != nil {
+			m.t.Fatalf("%v", err)
+		}
+	}
+	report, err := CheckDir(context.Background(), clone, "/data", CheckOptions{})
+	if !lostCatalogue && (err != nil || report.Damaged > 0) {
+		m.t.Fatalf("check after the crash: %v, %v", report.Damages, err)
+	}
+	m.s = mustOpen(m.t, m.o)
+	if lostCatalogue {
+		m.s.damage = damageList{} // it is reported
+	}
+}
+
+func (m *forgetModel) step(what string) {
+	switch what {
+	case "send":
+		m.send(1 + m.r.IntN(40))
+	case "delete":
+		m.delete()
+	case "flush":
+		m.flush()
+	case "merge", "merge all":
+		m.merge(what == "merge all")
+	case "wait":
+		hours := 2
+		if m.ttl > 0 {
+			hours = 10
+		}
+		m.clock.advance(time.Duration(m.r.IntN(hours)) * time.Hour)
+		m.s.advance(m.clock.Now())
+	case "reopen":
+		m.closeSession()
+		if err := m.s.Close(); err != nil {
+			m.t.Fatalf("%v", err)
+		}
+		m.s = mustOpen(m.t, m.o)
+	case "crash":
+		m.crash(false)
+	case "lose catalogue":
+		m.flush() // what only the log names has no other place
+		m.crash(true)
+	case "verify":
+		m.verify()
+	}
+	m.check()
+}
+
+// cloneAt keeps what a crash would leave before the n-th operation from now on.
+func (f *faults) cloneAt(mem *vfs.MemFS, n int) *(*vfs.MemFS) {
+	var mu sync.Mutex
+	var clone *vfs.MemFS
+	count := 0
+	f.set(func(op errorfs.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if op.Kind.ReadOrWrite() != errorfs.OpIsRead {
+			if count++; count == n {
+				clone = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(uint64(n), 1))})
+			}
+		}
+		return nil
+	})
+	return &clone
+}

@@ -1,0 +1,187 @@
+package store
+
+import (
+	"errors"
+	"math"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/segment"
+	"dalmatiner/internal/window"
+)
+
+// maxDoomed is the share of a file's series, 1/maxDoomed, that may be deleted
+// before the file is rewritten without them.
+const maxDoomed = 20
+
+// doomed is what is known of the deleted series in a segment.
+type doomed struct {
+	upTo   uint64 // tombstones with a below up to it were looked for
+	series int64
+	unsure bool // damage hides some of it
+}
+
+// purge returns the segments that are to be rewritten for the sake of the
+// deleted series in them: those in which they are more than a small share, but
+// flushes, which are merged before long; with all, those that hold any. A
+// segment that holds none is noted as clean.
+func (m *merging) purge(all bool) (map[uint64]bool, error) {
+	if len(m.tombs) == 0 {
+		return nil, nil
+	}
+	out := make(map[uint64]bool)
+	for _, seg := range m.sources {
+		d := &seg.doomed
+		if d.upTo < m.newest {
+			if err := m.countDoomed(seg); err != nil {
+				return nil, err
+			}
+		}
+		few := seg.meta.Kind == manifest.Flush || d.series*maxDoomed <= seg.info.Series
+		if d.series > 0 && (all || !few) {
+			out[seg.meta.Seq] = true
+		}
+	}
+	return out, nil
+}
+
+// countDoomed counts the series in a segment, by chunks and by names, that were
+// deleted.
+func (m *merging) countDoomed(seg *storedSegment) error {
+	d := doomed{upTo: m.newest}
+	clean, any := seg.meta.CleanTo(), false
+	note := func(err error) error {
+		if len(segment.Damages(err)) == 0 {
+			return err
+		}
+		m.s.reportDamage("segment "+seg.name(), err)
+		d.unsure = true
+		return nil
+	}
+	for bucket, tombs := range m.tombs {
+		hashes := tombs.over(clean)
+		any = any || len(hashes) > 0
+		b := m.s.buckets.id(bucket)
+		if len(hashes) == 0 || !seg.has(bucket) || b == nil {
+			continue
+		}
+		if err := note(seg.reader.Holding(bucket, hashes, func(int) { d.series += int64(b.width()) })); err != nil {
+			return err
+		}
+	}
+	if any && seg.info.Identities > 0 {
+		err := note(seg.reader.Series(func(e segment.Series) error {
+			if m.hides(seg, e.Bucket, e.Hash) {
+				d.series++
+			}
+			return nil
+		}))
+		if err != nil {
+			return err
+		}
+	}
+	seg.doomed = d
+	return nil
+}
+
+// hides reports whether what a segment has of a series is deleted.
+func (m *merging) hides(seg *storedSegment, bucket uint32, h segment.Hash) bool {
+	b := m.s.buckets.id(bucket)
+	return b != nil && seg.meta.CleanTo() < m.tombs[bucket].below(b.valueID(h))
+}
+
+// mergeSource returns a segment as the source of a merge of one bucket.
+func (m *merging) mergeSource(seg *storedSegment, bucket uint32) window.Source {
+	src := window.Source{
+		Seq: seg.meta.Seq, Generation: seg.meta.Generation, Window: seg.meta.Kind == manifest.Window, Reader: seg.reader,
+	}
+	if len(m.tombs[bucket]) > 0 {
+		src.Hidden = func(h segment.Hash) bool { return m.hides(seg, bucket, h) }
+		src.Dropped = func(data []byte) {
+			if h, err := chunk.ParseHeader(data); err == nil {
+				m.dropped += int64(h.Count)
+			}
+		}
+	}
+	return src
+}
+
+// settleTombstones notes which segments are clean and drops the tombstones that
+// no segment and no record of the log needs any more.
+func (s *Store) settleTombstones() error {
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	if s.tombstoneCount() == 0 || s.failed() != nil || s.closed {
+		return s.failed()
+	}
+	s.view.RLock()
+	segments := s.segments // replaced, not changed, under mergeMu and flushMu
+	s.view.RUnlock()
+	var e manifest.Edit
+	cleanTo := make(map[uint64]uint64, len(segments))
+	for _, seg := range segments {
+		clean := seg.meta.CleanTo()
+		if d := &seg.doomed; d.series == 0 && !d.unsure && d.upTo > clean {
+			clean = d.upTo
+			e.Clean = append(e.Clean, manifest.CleanSegment{Seq: seg.meta.Seq, Clean: clean})
+		}
+		cleanTo[seg.meta.Seq] = clean
+	}
+	for _, b := range s.buckets.all() {
+		if buried := (manifest.Buried{Bucket: b.info.ID, Below: math.MaxUint64, LSN: s.needed.Load()}); len(b.tombs()) > 0 {
+			for _, seg := range segments {
+				if seg.has(b.info.ID) || seg.info.Identities > 0 {
+					buried.Below = min(buried.Below, cleanTo[seg.meta.Seq])
+				}
+			}
+			if len(b.tombs().without(buried)) < len(b.tombs()) {
+				e.Bury = append(e.Bury, buried)
+			}
+		}
+	}
+	if len(e.Clean)+len(e.Bury) == 0 {
+		return nil
+	}
+	if err := s.manifest.Commit(e); err != nil {
+		s.fail(err)
+		return err
+	}
+	s.view.Lock()
+	defer s.view.Unlock()
+	for _, seg := range segments {
+		seg.meta.Clean = max(seg.meta.Clean, cleanTo[seg.meta.Seq])
+	}
+	for _, dead := range e.Bury {
+		if b := s.buckets.id(dead.Bucket); b != nil {
+			b.bury(b.tombs().without(dead))
+		}
+	}
+	return nil
+}
+
+// beginMerge takes what a round of merges works on in one moment between two
+// deletions: what it writes holds nothing of the series that were deleted
+// before, and is hidden by the deletions behind it.
+func (s *Store) beginMerge() (*merging, error) {
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	m := &merging{s: s, late: map[uint64]map[manifest.Range]int64{}, clean: s.nextSeq.Load(), tombs: map[uint32]tombstones{}}
+	for _, b := range s.buckets.all() {
+		if t := b.tombs(); len(t) > 0 {
+			m.tombs[b.info.ID] = t
+			for i := range t {
+				m.newest = max(m.newest, t[i].below)
+			}
+		}
+	}
+	s.view.RLock()
+	defer s.view.RUnlock()
+	if s.gone {
+		return nil, errors.Join(ErrClosed, s.failed())
+	}
+	m.sources = append(m.sources, s.segments...)
+	return m, nil
+}

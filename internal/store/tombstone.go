@@ -1,0 +1,105 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/segment"
+)
+
+// tombstone says that a series was deleted: what a segment holds of it is
+// hidden if the segment's CleanTo is lower than below.
+type tombstone struct {
+	id    metric.SeriesID
+	ref   seriesRef // the column it had
+	below uint64
+	lsn   uint64 // of the deletion
+}
+
+// tombstones are those of a bucket, sorted by id: one a series, the newest. A
+// slice that readers have seen is not changed any more.
+type tombstones []tombstone
+
+func (t tombstones) search(id metric.SeriesID) (int, bool) {
+	return slices.BinarySearchFunc(t, id, func(a tombstone, id metric.SeriesID) int { return bytes.Compare(a.id[:], id[:]) })
+}
+
+// below returns the number from which on segments may be read for a series.
+func (t tombstones) below(id metric.SeriesID) uint64 {
+	if len(t) == 0 {
+		return 0
+	}
+	if i, ok := t.search(id); ok {
+		return t[i].below
+	}
+	return 0
+}
+
+// with returns t and more. Of two for one series the later counts.
+func (t tombstones) with(more []tombstone) tombstones {
+	all := append(slices.Clone(t), more...)
+	slices.SortStableFunc(all, func(a, b tombstone) int {
+		return cmp.Or(bytes.Compare(a.id[:], b.id[:]), -cmp.Compare(a.below, b.below))
+	})
+	return slices.CompactFunc(all, func(a, b tombstone) bool { return a.id == b.id })
+}
+
+// without returns t without those that are buried.
+func (t tombstones) without(b manifest.Buried) tombstones {
+	return slices.DeleteFunc(slices.Clone(t), func(s tombstone) bool { return s.below <= b.Below && s.lsn < b.LSN })
+}
+
+// over returns the hashes that are deleted in a segment, sorted.
+func (t tombstones) over(clean uint64) (hashes []segment.Hash) {
+	for i := range t {
+		if clean < t[i].below {
+			hashes = append(hashes, segment.Hash(t[i].id))
+		}
+	}
+	return hashes
+}
+
+// manifestGraves returns what the MANIFEST has of a bucket.
+func manifestGraves(bucket uint32, all []manifest.Tombstones) tombstones {
+	var list []tombstone
+	for i := range all {
+		t := &all[i]
+		if t.Bucket != bucket {
+			continue
+		}
+		for _, d := range t.Series {
+			list = append(list, tombstone{metric.SeriesID(d.Hash), makeRef(d.Group, int(d.Column)), t.Below, t.LSN})
+		}
+	}
+	return tombstones(nil).with(list)
+}
+
+// tombs returns the bucket's tombstones.
+func (b *bucket) tombs() tombstones {
+	if p := b.graves.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// bury replaces the tombstones.
+func (b *bucket) bury(t tombstones) {
+	if len(t) == 0 {
+		b.graves.Store(nil)
+		return
+	}
+	b.graves.Store(&t)
+}
+
+// manifestTombstones is one deletion as the MANIFEST has it. All have the same
+// below and lsn.
+func manifestTombstones(bucket uint32, list []tombstone) manifest.Tombstones {
+	t := manifest.Tombstones{Bucket: bucket, Below: list[0].below, LSN: list[0].lsn, Series: make([]manifest.DeletedSeries, len(list))}
+	for i := range list {
+		t.Series[i] = manifest.DeletedSeries{Hash: list[i].id, Group: list[i].ref.group(), Column: uint8(list[i].ref.column())}
+	}
+	return t
+}
