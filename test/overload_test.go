@@ -24,7 +24,7 @@ func offer(t *testing.T, n *node, senders []overload.Sender, stored func() (uint
 	}
 	plan := overload.Plan{
 		Senders: senders, Probe: probe, Stored: stored, CPU: n.cpuTime,
-		Warm: 2 * time.Second, Measure: 1500 * time.Millisecond, Overload: 4 * time.Second, Patience: 30 * time.Second,
+		Warm: 2 * time.Second, Measure: 2 * time.Second, Overload: 4 * time.Second, Patience: 30 * time.Second,
 	}
 	r, err := plan.Run(t.Context())
 	t.Logf("%+v", r)
@@ -70,7 +70,8 @@ func accepted(n *node, bucket string) func() (uint64, error) {
 // slowed down; it goes on storing, refuses nothing, and is itself again at once.
 func TestOverloadOverTCP(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "1")
-	n := startNode(t, t.TempDir(), "--set", "storage.min_free=0", "--set", "memory.limit=256MB")
+	// Without merges, of which a second of load has some and another has not.
+	n := startNode(t, t.TempDir(), "--set", "storage.min_free=0", "--set", "memory.limit=256MB", "--set", "merge.background=off")
 	peak := watchMemory(t, n)
 	var senders []overload.Sender
 	var streams []*overload.Stream

@@ -194,10 +194,12 @@ func (s *Store) dropped(f *forgetting, g *head.Group, cols *head.Columns, gone h
 func (s *Store) dropPending() {
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
+	before := len(s.pending)
 	s.pending = slices.DeleteFunc(s.pending, func(p segment.Series) bool {
 		g := s.groups.get(p.Group)
 		return g != nil && !g.Columns().Named(int(p.Column))
 	})
+	s.unnamed.Add(int64(len(s.pending) - before))
 }
 
 // putTombstones shows tombstones to readers and hands them to the next flush.
