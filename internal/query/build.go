@@ -25,7 +25,7 @@ func (p *planner) intern(key string, build func() node, inputs ...node) node {
 	if c.late {
 		// What waits for late values, or takes them all at once, holds them.
 		for _, in := range inputs {
-			p.held += 8 * in.shared().n
+			p.held += 2 * 8 * in.shared().n // with confidences
 		}
 	}
 	p.nodes[key] = n

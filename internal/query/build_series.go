@@ -30,7 +30,7 @@ func (p *planner) fill(in node, with string, pos int) (node, error) {
 	var err error
 	n := p.unary(in, "fill "+with, func(c common) node {
 		if with == "linear" {
-			err = p.hold(pos, 8*c.n)
+			err = p.hold(pos, 2*8*c.n)
 			c.late = true
 			c.form = p.shape(fmt.Sprintf("lines of %d", in.shared().id))
 		}

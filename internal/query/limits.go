@@ -92,5 +92,12 @@ func (p *planner) memory() int64 {
 		values *= 2
 	}
 	_, slots := p.roundLength()
-	return p.held + 8*(values+int64(p.rounds())*slots)
+	round := slots
+	for _, n := range p.nodes {
+		if n.shared().conf {
+			round = 2 * slots
+			break
+		}
+	}
+	return p.held + 8*(values+int64(p.rounds())*round)
 }

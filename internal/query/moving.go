@@ -37,11 +37,12 @@ func (m *moving) next(x *executor, dst block) (block, error) {
 	if err != nil {
 		return dst, err
 	}
+	most := min(m.size, m.common.n)
 	for i, v := range in.v {
 		m.n = min(m.n+1, m.size)
-		dst.v = append(dst.v, m.values.take(v)/float64(m.n))
+		dst.v = append(dst.v, m.values.take(v, most)/float64(m.n))
 		if m.conf {
-			dst.c = append(dst.c, m.sure.take(in.c[i])/float64(m.n))
+			dst.c = append(dst.c, m.sure.take(in.c[i], most)/float64(m.n))
 		}
 		if m.pos++; m.pos == m.size {
 			m.values.turn()
@@ -53,8 +54,12 @@ func (m *moving) next(x *executor, dst block) (block, error) {
 	return dst, nil
 }
 
-// take adds an input and returns the sum of the window that ends with it.
-func (s *slide) take(v float64) float64 {
+// take adds an input and returns the sum of the window that ends with it. A
+// block has at most that many inputs.
+func (s *slide) take(v float64, most int64) float64 {
+	if s.block == nil {
+		s.block = make([]float64, 0, most)
+	}
 	s.block = append(s.block, v)
 	s.head += v
 	if n := len(s.block); n < len(s.behind) {
