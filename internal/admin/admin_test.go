@@ -97,6 +97,7 @@ func TestBucketCommands(t *testing.T) {
 		"POST /admin/buckets/create": `{"name":"new","resolution":1000,"ppf":604800,"ttl":"infinity"}`,
 		"POST /admin/buckets/delete": `{"name":"b"}`,
 		"POST /admin/buckets/ttl":    `{"name":"b","ttl":60}`,
+		"POST /admin/series/delete":  `{"series":3,"dry_run":false,"segments":2,"bytes":2048}`,
 	}
 	compareGolden(t, "buckets.golden", run(t, node,
 		[]string{"buckets", "list"},
@@ -114,6 +115,9 @@ func TestBucketCommands(t *testing.T) {
 		[]string{"buckets", "create", "new", "1s", "1w", "false", "inf", "soon"},
 		[]string{"buckets", "create", "new", "1s"},
 		[]string{"buckets", "delete", "b"},
+		[]string{"series", "delete", "b", "web.eu.requests", "--yes"},
+		[]string{"series", "delete", "b", "web", "--prefix", "web.eu"},
+		[]string{"series", "delete", "--help"},
 		[]string{"buckets", "ttl", "tachyon"},
 		[]string{"buckets", "ttl", `odd '\xff name`},
 		[]string{"buckets", "ttl", "b", "90s"},

@@ -32,6 +32,7 @@ type Store interface {
 	// Metrics calls fn with every key that starts with prefix until fn returns
 	// false. The key is valid during the call.
 	Metrics(ctx context.Context, b store.BucketInfo, prefix []byte, fn func(key []byte) bool) error
+	DeleteSeries(ctx context.Context, bucket string, choice store.SeriesChoice, dryRun bool) (store.DeletedSeries, error)
 	Flush(ctx context.Context) (store.FlushResult, error)
 	Merge(ctx context.Context) (store.MergeResult, error)
 	Account() *account.Account
@@ -257,6 +258,8 @@ func (a *api) find(path string) (route, bool) {
 		return route{methods: "POST", serve: a.createBucket, admin: true, changes: true}, true
 	case "/admin/buckets/delete":
 		return route{methods: "POST", serve: a.deleteBucket, admin: true, changes: true}, true
+	case "/admin/series/delete":
+		return route{methods: "POST", serve: a.deleteSeries, admin: true, changes: true}, true
 	case "/admin/buckets/ttl":
 		return route{methods: "POST", serve: a.setTTL, admin: true, changes: true}, true
 	}

@@ -103,6 +103,26 @@ func (f *fakeStore) DeleteBucket(name string) error {
 	return err
 }
 
+func (f *fakeStore) DeleteSeries(_ context.Context, bucket string, choice store.SeriesChoice, dryRun bool) (store.DeletedSeries, error) {
+	b, err := f.BucketByName(bucket)
+	if err != nil {
+		return store.DeletedSeries{}, err
+	}
+	out := store.DeletedSeries{Segments: 2, Bytes: 2000}
+	for key := range f.series[b.ID] {
+		if key == string(choice.Key) || choice.Prefix && strings.HasPrefix(key, string(choice.Key)) {
+			out.Series++
+			if !dryRun {
+				delete(f.series[b.ID], key)
+			}
+		}
+	}
+	if out.Series == 0 && !choice.Prefix {
+		err = fmt.Errorf("%w %s", store.ErrUnknownSeries, metric.Text(choice.Key))
+	}
+	return out, err
+}
+
 func (f *fakeStore) SetTTL(name string, points int64) error {
 	for i := range f.list {
 		if f.list[i].Name == name {

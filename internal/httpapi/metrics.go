@@ -112,6 +112,10 @@ var figures = []figure{
 	counter("flushed_points_total", "Points written by flushes.", func(s *store.Stats) float64 { return float64(s.FlushedPointsTotal) }),
 	counter("merges_total", "Rounds of merging.", func(s *store.Stats) float64 { return float64(s.MergesTotal) }),
 	counter("merged_bytes_total", "Bytes written by merging.", func(s *store.Stats) float64 { return float64(s.MergedBytesTotal) }),
+	counter("series_deleted_total", "Series deleted by command.", func(s *store.Stats) float64 { return float64(s.SeriesDeleted) }),
+	counter("series_expired_total", "Series that left because nothing of them was left.", func(s *store.Stats) float64 { return float64(s.SeriesExpired) }),
+	counter("points_deleted_total", "Points of deleted series that left memory and segments.", func(s *store.Stats) float64 { return float64(s.PointsDeleted) }),
+	gauge("series_deleted_pending", "Deleted series that segments may still hold.", func(s *store.Stats) float64 { return float64(s.Tombstones) }),
 	counter("damaged_blocks_total", "Damaged blocks found and not served since the start.", func(s *store.Stats) float64 { return float64(s.Damage) }),
 }
 

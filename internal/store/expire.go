@@ -58,7 +58,11 @@ func (s *Store) idle() expiring {
 
 // expire lets those of the series go of which neither a segment nor the head
 // holds anything. mergeMu is held: only flushes add segments meanwhile.
+// During a replay the head does not hold everything yet: nobody goes.
 func (s *Store) expire(ctx context.Context, all expiring) error {
+	if s.replayed.Load() != 0 {
+		return nil
+	}
 	for id, hashes := range all {
 		b := s.buckets.id(id)
 		if b == nil {

@@ -16,6 +16,10 @@ import (
 // there is not.
 var ErrUnknownSeries = errors.New("unknown series")
 
+// ErrTooManyDeleted is wrapped by the error of a deletion that would make more
+// tombstones than the node keeps.
+var ErrTooManyDeleted = errors.New("too many deleted series are still in segments")
+
 // maxTombstones bounds the series of the node that are deleted and still in
 // segments, and with them the memory and the MANIFEST: some 128 MB.
 const maxTombstones = 2 << 20
@@ -98,8 +102,8 @@ func (s *Store) deleteSeries(ctx context.Context, b *bucket, choice SeriesChoice
 		return out, nil
 	}
 	if n := s.tombstoneCount() + out.Series; n > maxTombstones {
-		return out, fmt.Errorf("deleting %d series makes %d that are deleted and still in segments, the limit is %d: run ddb admin flush --merge, then delete again, or delete the bucket",
-			out.Series, n, maxTombstones)
+		return out, fmt.Errorf("%w: %d with these %d, the limit is %d; run ddb admin flush --merge, then delete again, or delete the bucket",
+			ErrTooManyDeleted, n, out.Series, maxTombstones)
 	}
 	// A flush from here on, and a merge that begins from here on, has a number
 	// or a CleanTo that is not lower.

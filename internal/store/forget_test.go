@@ -303,3 +303,24 @@ func TestAnEmptyNameIsNotADeletedSeries(t *testing.T) {
 		t.Errorf("%+v, want 2 of 5 refused", tot)
 	}
 }
+
+// A merge in the middle of a replay lets no series go: its points may still be
+// to come from the log.
+func TestNobodyExpiresDuringAReplay(t *testing.T) {
+	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
+	defer s.Crash()
+	x := mustSession(t, s, "b")
+	x.Point(key(0), epoch+1e6, point.FromInt(1)) // refused: a series without a point
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, replay := range []bool{true, false} {
+		s.replayed.Store(map[bool]uint64{true: 1}[replay])
+		if err := s.expire(context.Background(), s.idle()); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.Stats().Series; (n == 1) != replay {
+			t.Errorf("replay %v: %d series", replay, n)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+
+	"dalmatiner/internal/admin"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/store"
+)
+
+// deleteSeries deletes the series of one metric, or of those that begin with
+// whole parts.
+func (a *api) deleteSeries(w http.ResponseWriter, r *http.Request) error {
+	var in admin.SeriesChoice
+	if err := readBody(r, &in); err != nil {
+		return err
+	}
+	bucket, err := bucketName(in.Bucket)
+	if err != nil {
+		return err
+	}
+	text := in.Metric
+	if (in.Metric == "") == (in.Prefix == "") {
+		return badRequest("give one of metric, the name of a series, and prefix, the parts that names begin with")
+	}
+	if in.Prefix != "" {
+		text = in.Prefix
+	}
+	choice := store.SeriesChoice{Prefix: in.Prefix != ""}
+	if choice.Key, err = metric.ParseText(text); err != nil {
+		return badRequest("%.200q: %v", text, err)
+	}
+	d, err := a.Store.DeleteSeries(r.Context(), bucket, choice, in.DryRun)
+	if errors.Is(err, store.ErrUnknownSeries) {
+		return notFound("%v", err)
+	}
+	if errors.Is(err, store.ErrTooManyDeleted) {
+		return &statusError{http.StatusConflict, "", err.Error()}
+	}
+	if err != nil {
+		return err
+	}
+	if !in.DryRun {
+		a.Logger.Info("series deleted", "bucket", in.Bucket, "metric", in.Metric, "prefix", in.Prefix, "series", d.Series, "remote", r.RemoteAddr)
+	}
+	return writeJSON(w, admin.DeletedSeries{Series: d.Series, DryRun: in.DryRun, Segments: d.Segments, Bytes: d.Bytes})
+}
