@@ -125,7 +125,7 @@ func (p *planner) roundLength() (res, slots int64) {
 // rounds returns how many series hold their values of a round; a window over
 // spans has one for minSpan of its slots at most.
 func (p *planner) rounds() int {
-	n := p.buffers + (p.spanWindows+minSpan-1)/minSpan
+	n := p.buffers + p.readers() + (p.spanWindows+minSpan-1)/minSpan
 	for _, node := range p.nodes {
 		if node.shared().refs > 1 {
 			n++

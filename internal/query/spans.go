@@ -36,6 +36,9 @@ const (
 	minSpan = 16
 	// spanRounds is how much longer rounds are where nothing but spans is read.
 	spanRounds = 32
+	// maxReaders bounds how many series of a query are read at a time: more
+	// would take the processors from ingest on a large machine.
+	maxReaders = 8
 )
 
 // spans reads a series span by span, for the windows right above it: their
@@ -140,11 +143,15 @@ func (p *planner) slotwise() bool {
 	return false
 }
 
+// readers returns how many series of spans are read at a time at most. Each
+// holds the aggregates of its round meanwhile, less than a word per slot.
+func (p *planner) readers() int { return min(len(p.spans), maxReaders) }
+
 // readSpans reads the spans that become complete in this round, of several
 // series at once.
 func (x *executor) readSpans() error {
 	list := x.plan.spans
-	workers := min(len(list), runtime.GOMAXPROCS(0))
+	workers := min(x.plan.readers(), runtime.GOMAXPROCS(0))
 	if x.plan.explain {
 		workers = min(workers, 1) // or times would not add up
 	}
