@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -288,4 +290,69 @@ func damagePart(t *testing.T, fs vfs.FS, path, part string) {
 		flip(at)
 	}
 	t.Fatalf("no block of %s", part)
+}
+
+// Readers see every point that was taken before they began, whatever is moved
+// from the head to flushes and windows meanwhile.
+func TestAggregatesBesideFlushesAndMerges(t *testing.T) {
+	clock := newTestClock()
+	s := mustOpen(t, testOptions(vfs.NewMem(), clock))
+	defer func() { s.Crash() }()
+	x := mustSession(t, s, "b")
+	info, err := s.BucketByName("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written atomic.Int64 // slots from epoch on
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	wg.Go(func() {
+		defer close(done)
+		for i := range int64(300) {
+			var data []byte
+			for n := range int64(300) {
+				data = point.Append(data, point.FromInt(i*300+n))
+			}
+			x.Points(key(0), uint64(epoch+i*300), data)
+			written.Add(300)
+			clock.advance(5 * time.Minute)
+			s.advance(clock.Now())
+			if i%20 == 19 {
+				_, err := s.Flush(context.Background())
+				if err == nil {
+					_, err = s.Merge(context.Background())
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	for _, step := range []int64{60, 1000, 7200} {
+		wg.Go(func() {
+			for {
+				n := written.Load()
+				dst := make([]chunk.Header, n/step)
+				if _, err := s.Aggregate(context.Background(), info, key(0), epoch, step, dst); err != nil {
+					t.Error(err)
+					return
+				}
+				for i := range dst {
+					if h := &dst[i]; h.Count != int(step) || point.Int(h.First) != int64(i)*step || point.Int(h.Last) != int64(i+1)*step-1 {
+						t.Errorf("step %d of %d of %d slots: %+v", i, step, n, h)
+						return
+					}
+				}
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
