@@ -116,6 +116,7 @@ var figures = []figure{
 	counter("series_expired_total", "Series that left because nothing of them was left.", func(s *store.Stats) float64 { return float64(s.SeriesExpired) }),
 	counter("points_deleted_total", "Points of deleted series that left memory and segments.", func(s *store.Stats) float64 { return float64(s.PointsDeleted) }),
 	gauge("series_deleted_pending", "Deleted series that segments may still hold.", func(s *store.Stats) float64 { return float64(s.Tombstones) }),
+	counter("read_errors_total", "Reads of segments that failed at the device; part of damaged_blocks_total.", func(s *store.Stats) float64 { return float64(s.ReadErrors) }),
 	counter("damaged_blocks_total", "Damaged blocks found and not served since the start.", func(s *store.Stats) float64 { return float64(s.Damage) }),
 }
 

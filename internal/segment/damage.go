@@ -3,6 +3,7 @@ package segment
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // ErrFormat is wrapped by the error of Open for an intact file whose format
@@ -25,6 +26,16 @@ type DamageError struct {
 	Want, Got uint32 // CRC-32C: stored and computed; equal when Detail is set
 	Part      string // data, index, levels, series, buckets, directory or footer; chunk for one that has no range
 	Detail    string // what is wrong if it is not the checksum
+	Cause     error  // of a range that the device could not read, else nil
+}
+
+// Unwrap returns the error of the device.
+func (e *DamageError) Unwrap() error { return e.Cause }
+
+// ReadFailed reports whether err holds a range that the device could not read.
+// Unlike other damage it may be gone the next time.
+func ReadFailed(err error) bool {
+	return slices.ContainsFunc(Damages(err), func(e *DamageError) bool { return e.Cause != nil })
 }
 
 // Error names the file, the range and what was found there.

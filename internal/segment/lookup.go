@@ -264,6 +264,9 @@ func (w *walk) load(first, end int) error {
 	w.buf = w.buf[:n]
 	w.read += int64(n)
 	if err := w.r.readAt(w.buf, d.offset(first), kindData.String()); err != nil {
+		if end > first+1 && ReadFailed(err) {
+			return w.load(first, first+1) // it may be another of the blocks
+		}
 		if err := w.found.add(err); err != nil {
 			return err
 		}

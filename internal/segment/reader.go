@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -78,7 +79,8 @@ func (r *Reader) IndexBytes() int64 {
 // return; the next look-up loads again.
 func (r *Reader) DropIndex() { r.dir.Store(nil) }
 
-// readAt fills dst from offset. A file that ends early is damage.
+// readAt fills dst from offset. A file that ends early is damage, and so is a
+// range that the device cannot read (EIO): what else is in the file is served.
 func (r *Reader) readAt(dst []byte, offset int64, part string) error {
 	n, err := r.file.ReadAt(dst, offset)
 	switch {
@@ -87,6 +89,9 @@ func (r *Reader) readAt(dst []byte, offset int64, part string) error {
 	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return &DamageError{File: r.path, Offset: offset, Length: int64(len(dst)), Part: part,
 			Detail: fmt.Sprintf("the file ends after %d of these bytes", n)}
+	case errors.Is(err, syscall.EIO):
+		return &DamageError{File: r.path, Offset: offset, Length: int64(len(dst)), Part: part,
+			Detail: "the device cannot read it: " + err.Error(), Cause: err}
 	default:
 		return fmt.Errorf("segment: read %d bytes at offset %d of %s: %w", len(dst), offset, r.path, err)
 	}

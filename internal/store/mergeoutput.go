@@ -102,7 +102,7 @@ func (o *output) carry() error {
 			}
 			return nil
 		})
-		if len(segment.Damages(err)) > 0 {
+		if len(segment.Damages(err)) > 0 && !segment.ReadFailed(err) {
 			m.noteDamage(map[uint64]error{seq: err})
 		} else if err != nil {
 			return err

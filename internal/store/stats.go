@@ -17,6 +17,7 @@ type counters struct {
 	replayed                    atomic.Int64
 	seriesDeleted, seriesGone   atomic.Int64
 	pointsDeleted               atomic.Int64
+	readErrors                  atomic.Int64
 }
 
 // Stats is the state of the store at one moment.
@@ -64,6 +65,8 @@ type Stats struct {
 	FreeDisk int64
 	DiskFull bool
 	Damage   uint64
+
+	ReadErrors int64 // part of Damage: what the device could not read
 }
 
 // BucketStats is what a bucket holds.
@@ -96,6 +99,7 @@ func (s *Store) Stats() Stats {
 		Tombstones: s.tombstoneCount(),
 		FreeDisk:   s.freeDisk.Load(), DiskFull: s.diskFull.Load(),
 	}
+	st.ReadErrors = c.readErrors.Load()
 	_, st.Damage = s.Damage()
 	for _, b := range s.buckets.all() {
 		b.mu.Lock()

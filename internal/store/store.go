@@ -273,8 +273,12 @@ func (d *damageList) add(name string) bool {
 	return true
 }
 
-// reportDamage names, counts and logs damage (I5).
+// reportDamage names, counts and logs damage (I5), and what a device could not
+// read.
 func (s *Store) reportDamage(what string, err error) {
+	if segment.ReadFailed(err) {
+		s.counters.readErrors.Add(1)
+	}
 	if s.damage.add(fmt.Sprintf("%s: %v", what, err)) { // once, however often it is met
 		s.o.Logger.Error("damaged data was found and is not served", "what", what, "err", err)
 	}

@@ -201,7 +201,9 @@ func (m *Merger) lay(same []*cursor) []byte {
 func damages(cursors []*cursor) (map[uint64]error, error) {
 	var damaged map[uint64]error
 	for _, c := range cursors {
-		if c.err != nil && len(segment.Damages(c.err)) == 0 {
+		// What the device cannot read now it may read the next time: nothing is
+		// left out for that.
+		if c.err != nil && (len(segment.Damages(c.err)) == 0 || segment.ReadFailed(c.err)) {
 			return nil, c.err
 		}
 		err := errors.Join(append(c.bad, c.err)...)

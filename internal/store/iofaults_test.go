@@ -1,0 +1,152 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"dalmatiner/internal/wal"
+)
+
+// What the device cannot read is named, counted and left out of a read; the
+// rest is served. A merge leaves nothing out for it, but waits for better times.
+func TestADeviceThatCannotRead(t *testing.T) {
+	clock, mem := newTestClock(), vfs.NewMem()
+	f := newFaults(mem)
+	o := testOptions(f.fs, clock)
+	o.BackgroundMerge = false
+	s := mustOpen(t, o)
+	defer func() { s.Crash() }()
+	pass(s, clock, time.Hour)
+	sendNoise(t, s, "a", epoch, epoch+720)
+	flushed := mustFlushSegment(t, s)
+	sendNoise(t, s, "a", epoch+720, epoch+1440)
+	pass(s, clock, 12*time.Hour)
+	sendNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
+	mustFlush(t, s)
+	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 { // and the indexes are loaded
+		t.Fatalf("%d words are missing before", n)
+	}
+	f.set(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileReadAt && strings.HasSuffix(op.Path, flushed) && op.Offset == 0 {
+			return syscall.EIO
+		}
+		return nil
+	})
+	missing := missingNoise(t, s, "a", epoch, epoch+1440)
+	if missing == 0 || missing >= 3*720 {
+		t.Errorf("%d words are missing; one block of several cannot be read", missing)
+	}
+	names, n := s.Damage()
+	if st := s.Stats(); n == 0 || st.ReadErrors == 0 || !strings.Contains(strings.Join(names, " "), flushed) {
+		t.Errorf("%d damages, %d read errors: %v", n, st.ReadErrors, names)
+	}
+	before := s.Stats().Segments
+	if _, err := s.Merge(t.Context()); !errors.Is(err, syscall.EIO) {
+		t.Errorf("a merge of what cannot be read: %v", err)
+	}
+	if files := mergedFiles(t, s, mem); len(files) > 0 || s.Stats().Segments != before {
+		t.Errorf("left: %v, %d segments", files, s.Stats().Segments)
+	}
+	f.clear()
+	if r, err := s.Merge(t.Context()); err != nil || r.Windows == 0 {
+		t.Errorf("a merge when it can be read again: %+v, %v", r, err)
+	}
+	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
+		t.Errorf("%d words are missing in the end", n)
+	}
+	if lost := s.Account().Lost(); len(lost) > 0 {
+		t.Errorf("lost: %v", lost)
+	}
+}
+
+// However the log fails, it is not tried again: one fatal error that says so,
+// nothing acknowledged afterwards, reads go on, and a restart has everything
+// that was acknowledged.
+func TestHoweverTheLogFails(t *testing.T) {
+	for name, kinds := range map[string][]errorfs.OpKind{
+		"write": {errorfs.OpFileWrite}, "sync": {errorfs.OpFileSync, errorfs.OpFileSyncData},
+		"create": {errorfs.OpCreate}, "sync of the directory": {errorfs.OpOpenDir},
+	} {
+		t.Run(name, func(t *testing.T) { testFailingLog(t, kinds) })
+	}
+}
+
+func testFailingLog(t *testing.T, kinds []errorfs.OpKind) {
+	clock, mem := newTestClock(), vfs.NewCrashableMem()
+	f := newFaults(mem)
+	o := testOptions(f.fs, clock)
+	o.WALSync, o.WALMaxSize = wal.Always, 8*minLogFile // new files come soon
+	fatals := fatal(&o)
+	s := mustOpen(t, o)
+	x := mustSession(t, s, "a")
+	send := func(slot int64) error {
+		x.Point(key(0), uint64(slot), noise(0, slot))
+		lsn, err := x.Commit()
+		if err != nil {
+			return err
+		}
+		return s.WaitDurable(t.Context(), lsn)
+	}
+	slot := int64(epoch)
+	for ; slot < epoch+100; slot++ {
+		if err := send(slot); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var failed, retried atomic.Int32
+	f.set(func(op errorfs.Op) error {
+		if !strings.Contains(op.Path, "/data/wal") || op.Kind.ReadOrWrite() == errorfs.OpIsRead && op.Kind != errorfs.OpOpenDir {
+			return nil
+		}
+		if failed.Load() > 0 && op.Kind != errorfs.OpFileClose {
+			retried.Add(1)
+		}
+		if slices.Contains(kinds, op.Kind) {
+			failed.Add(1)
+			return syscall.EIO
+		}
+		return nil
+	})
+	var err error
+	for ; err == nil; slot++ {
+		if slot > epoch+2000 {
+			t.Fatal("nothing ever failed")
+		}
+		err = send(slot)
+	}
+	acked := slot - 1
+	eventually(t, "the fatal error is reported", func() bool { return fatals.Load() == 1 })
+	if !errors.Is(s.failed(), syscall.EIO) || !strings.Contains(s.failed().Error(), "takes no more records until a restart") {
+		t.Errorf("the failure reads %q", s.failed())
+	}
+	if err := send(slot); err == nil {
+		t.Error("a point was acknowledged by a failed log")
+	}
+	checkNoise(t, s, acked)
+	within(t, "Close", func() { _ = s.Close() })
+	if n := retried.Load(); n != 0 || fatals.Load() != 1 {
+		t.Errorf("%d operations on the log after its failure, %d fatal errors", n, fatals.Load())
+	}
+	o.FS = mem.CrashClone(vfs.CrashCloneCfg{})
+	s = mustOpen(t, o)
+	defer s.Crash()
+	checkNoise(t, s, acked)
+}
+
+// checkNoise reads what was acknowledged of series 0 (I1).
+func checkNoise(t *testing.T, s *Store, past int64) {
+	t.Helper()
+	for i, got := range readAll(t, s, "a", 0, epoch, int(past-epoch)) {
+		if got != noise(0, epoch+int64(i)) {
+			t.Fatalf("slot %d holds %x", i, got)
+		}
+	}
+}
