@@ -336,7 +336,7 @@ func (m *meta) checkSeries(i int, b *metaBucket, series int) {
 // the model.
 func TestSettingsMakeNoDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		script := rapid.SliceOfN(rapid.Custom(drawOp), 1, 40).Draw(t, "script")
+		script := rapid.SliceOfN(rapid.Custom(drawOp), 1, 30).Draw(t, "script")
 		for range 2 {
 			m := &meta{t: t, st: drawSettings(t), mem: vfs.NewCrashableMem(), clock: newTestClock(), latest: epoch}
 			m.open()
