@@ -51,6 +51,7 @@ var metaOps = map[string]struct {
 	"tick":    {2, 0, func(m *meta, o metaOp) { m.s.everySecond() }},
 	"ttl":     {1, 200_000, (*meta).ttl},
 	"delete":  {1, 0, (*meta).remove},
+	"forget":  {2, modelSeries - 1, (*meta).forget},
 	"check":   {1, 0, func(m *meta, o metaOp) { m.check() }},
 }
 
@@ -262,6 +263,36 @@ func (m *meta) remove(o metaOp) {
 	}
 	m.must(err)
 	m.buckets[o.bucket] = nil
+}
+
+// forget deletes one series, which may come again.
+func (m *meta) forget(o metaOp) {
+	b := m.buckets[o.bucket]
+	if b == nil {
+		return
+	}
+	series := int(o.n)
+	_, err := m.s.DeleteSeries(context.Background(), metaName(o.bucket), SeriesChoice{Key: key(series)}, false)
+	if errors.Is(err, ErrUnknownSeries) && !m.alive(b, series) {
+		err = nil
+	}
+	m.must(err)
+	for at := range b.words {
+		if at[0] == o.n {
+			delete(b.words, at)
+		}
+	}
+	delete(b.keys, series)
+}
+
+// alive reports whether a series has points that no clock has let expire.
+func (m *meta) alive(b *metaBucket, series int) bool {
+	for at := range b.words {
+		if at[0] == int64(series) && at[1] >= b.lowest(m.latest) {
+			return true
+		}
+	}
+	return false
 }
 
 // check compares every answer.
