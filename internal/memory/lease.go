@@ -72,17 +72,22 @@ func (l *Lease) Grow(n int64) error {
 		return nil
 	}
 	p, need := l.of, l.bytes+n
+	used := p.used.Add(n) - n // first: of two that ask at a time one sees the other
 	if p.b.limit > 0 {
-		switch used := p.used.Load(); {
+		var refusal *Refusal
+		switch {
 		case need > p.limit:
-			return &Refusal{Pool: p.name, Need: need, Limit: p.limit, TooLarge: true}
+			refusal = &Refusal{Pool: p.name, Need: need, Limit: p.limit, TooLarge: true}
 		case need > p.small && p.b.Level() >= NoQueries:
-			return &Refusal{Pool: p.name, Need: need, Used: p.b.Used(), Limit: p.b.limit, OfPressure: true}
-		case used+n > p.limit:
-			return &Refusal{Pool: p.name, Need: need, Used: used - l.bytes, Limit: p.limit}
+			refusal = &Refusal{Pool: p.name, Need: need, Used: p.b.Used(), Limit: p.b.limit, OfPressure: true}
+		case used > p.limit-n:
+			refusal = &Refusal{Pool: p.name, Need: need, Used: used - l.bytes, Limit: p.limit}
+		}
+		if refusal != nil {
+			p.used.Add(-n)
+			return refusal
 		}
 	}
-	p.used.Add(n)
 	l.bytes = need
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -156,6 +157,35 @@ func TestLeases(t *testing.T) {
 	refused("under pressure", y.Grow(1), Refusal{Pool: "queries", Need: 51, Used: 850, Limit: 1000, OfPressure: true})
 	if err := p.Lease().Grow(10); err != nil {
 		t.Error("a small one", err)
+	}
+}
+
+// Of many that ask at once only so many are lent to as there is room for.
+func TestLeasesAtOnce(t *testing.T) {
+	b, _ := pressed(&clock{})
+	p := b.NewLeases("queries", "results", 200, 10)
+	for range 2000 {
+		var lent atomic.Int64
+		var all sync.WaitGroup
+		start := make(chan struct{})
+		leases := make([]*Lease, 4)
+		for i := range leases {
+			leases[i] = p.Lease()
+			all.Go(func() {
+				<-start
+				if leases[i].Grow(110) == nil {
+					lent.Add(110)
+				}
+			})
+		}
+		close(start)
+		all.Wait()
+		if lent.Load() > 200 || p.used.Load() != lent.Load() {
+			t.Fatalf("%d of 200 bytes are lent, %d in use", lent.Load(), p.used.Load())
+		}
+		for _, l := range leases {
+			l.Release()
+		}
 	}
 }
 
