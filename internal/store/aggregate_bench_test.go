@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync/atomic"
@@ -96,7 +95,7 @@ func BenchmarkAggregate(b *testing.B) {
 			}
 			for i := range dst {
 				if dst[i].Count != int(tc.step) {
-					b.Fatal(fmt.Sprintf("step %d has %d slots", i, dst[i].Count))
+					b.Fatalf("step %d has %d slots", i, dst[i].Count)
 				}
 			}
 			b.ReportMetric(b.Elapsed().Seconds()*1e9/float64(b.N)/float64(tc.step)/float64(tc.steps), "ns/slot")

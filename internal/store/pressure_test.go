@@ -227,3 +227,26 @@ func TestRelief(t *testing.T) {
 		t.Errorf("series 0 holds %x", got)
 	}
 }
+
+// What a flush is to take is gone with the series: deleted before they were
+// named, they would otherwise count for ever and end in refusals.
+func TestDeletedSeriesNeedNoFlush(t *testing.T) {
+	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
+	defer func() { s.Crash() }()
+	for range 3 {
+		x := mustSession(t, s, "a")
+		for i := range 600 {
+			x.Point(key(i), epoch, 1<<56|7)
+		}
+		if err := x.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.DeleteSeries(t.Context(), "a", SeriesChoice{Prefix: true}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustFlush(t, s)
+	if n := s.flushNeed(); n != 0 {
+		t.Errorf("the next flush is said to take %d bytes, and there is nothing", n)
+	}
+}
