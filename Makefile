@@ -1,4 +1,5 @@
-# make build   bin/ddb, bin/ddb-admin, bin/haggar
+# make build   bin/ddb, bin/ddb-admin, bin/haggar; without Node.js, with the page if make web built it
+# make web     the page, into internal/httpapi/page; needs Node.js 20.19 or later
 # make demo    the main job on a fresh store, checked number by number
 # make test    all tests
 # make check   what must be green before a change lands
@@ -7,10 +8,13 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  = -s -w -X dalmatiner/internal/config.version=$(VERSION)
 
-.PHONY: build demo test check format vet lint race fuzz bench clean
+.PHONY: build web demo test check format vet lint race fuzz bench clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+web:
+	cd web && npm ci && npm run build
 
 demo: build
 	$(GO) run ./test/demo -bin bin
@@ -43,4 +47,4 @@ bench: build
 	$(GO) run ./bench -bin bin
 
 clean:
-	rm -rf bin
+	rm -rf bin internal/httpapi/page/built/app

@@ -50,6 +50,16 @@ type Status struct {
 	Damage        uint64  `json:"damage"` // places found since the start
 }
 
+// LogLine is an element of the answer to GET /admin/log, the last lines of the
+// node's log, oldest first.
+type LogLine struct {
+	Number  uint64 `json:"n"`       // from 1, without gaps
+	TimeMS  int64  `json:"time_ms"` // unix
+	Level   string `json:"level"`
+	Message string `json:"message"`
+	Fields  string `json:"fields,omitempty"` // key=value …
+}
+
 // SnapshotName is the body of POST /admin/snapshots/create and …/delete.
 type SnapshotName struct {
 	Name string `json:"name"`

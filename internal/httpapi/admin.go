@@ -161,7 +161,7 @@ func (a *api) merge(w http.ResponseWriter, r *http.Request) error {
 }
 
 // adminAccount answers with the totals of all buckets or of the one named
-// bucket, or with minutes=N its last N rows.
+// bucket, or with minutes=N the last N rows of each of them.
 func (a *api) adminAccount(w http.ResponseWriter, r *http.Request) error {
 	params := r.URL.Query()
 	minutes := 0
@@ -185,7 +185,9 @@ func (a *api) adminAccount(w http.ResponseWriter, r *http.Request) error {
 		}
 		out.Rows = rows
 	case minutes > 0:
-		return badRequest("minutes needs the parameter bucket")
+		for _, b := range a.Store.Buckets() {
+			out.Rows = append(out.Rows, a.minuteRows(b, minutes)...)
+		}
 	default:
 		for _, t := range totals(a.Store) {
 			out.Rows = append(out.Rows, accountRow(t.bucket, 0, &t.Counts))
@@ -203,17 +205,23 @@ func (a *api) bucketRows(escaped string, minutes int) ([]admin.AccountRow, error
 	if err != nil {
 		return nil, err
 	}
-	label := metric.Escaped(name)
 	if minutes == 0 {
 		total := a.Store.Account().Total(b.ID)
-		return []admin.AccountRow{accountRow(label, 0, &total)}, nil
+		return []admin.AccountRow{accountRow(metric.Escaped(name), 0, &total)}, nil
 	}
+	return a.minuteRows(b, minutes), nil
+}
+
+// minuteRows returns the last rows of a bucket, one for each minute in which
+// something arrived.
+func (a *api) minuteRows(b store.BucketInfo, minutes int) []admin.AccountRow {
+	label := metric.Escaped(b.Name)
 	all := a.Store.Account().Minutes(b.ID)
 	rows := []admin.AccountRow{}
 	for i := max(0, len(all)-minutes); i < len(all); i++ {
 		rows = append(rows, accountRow(label, all[i].Minute, &all[i].Counts))
 	}
-	return rows, nil
+	return rows
 }
 
 func accountRow(name string, minute int64, c *account.Counts) admin.AccountRow {

@@ -49,6 +49,7 @@ type Options struct {
 	Store    Store
 	Operator Operator
 	Status   func() admin.Status
+	Log      func() []admin.LogLine // the last lines of the log, oldest first
 	Engine   Engine
 	Registry *prometheus.Registry // of /metrics; New adds the figures of its own
 	Logger   *slog.Logger
@@ -248,6 +249,8 @@ func (a *api) find(path string) (route, bool) {
 		}}, true
 	case "/admin/account":
 		return route{methods: "GET", serve: a.adminAccount, admin: true}, true
+	case "/admin/log":
+		return route{methods: "GET", serve: a.recentLog, admin: true}, true
 	case "/admin/stats":
 		return route{methods: "GET", serve: a.adminStats, admin: true}, true
 	case "/admin/merge":
@@ -265,6 +268,11 @@ func (a *api) find(path string) (route, bool) {
 	}
 	if rt, ok := a.findOperation(path); ok {
 		return rt, true
+	}
+	if name, ok := strings.CutPrefix(path, "/assets/"); ok {
+		return route{methods: "GET", name: "/assets/", packs: true, serve: func(w http.ResponseWriter, _ *http.Request) error {
+			return a.asset(w, name)
+		}}, true
 	}
 	if rest, ok := strings.CutPrefix(path, "/buckets/"); ok {
 		return route{methods: "GET", name: "/buckets/", packs: true, serve: func(w http.ResponseWriter, r *http.Request) error {

@@ -19,10 +19,37 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/dql"
+	"dalmatiner/internal/httpapi/page"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 )
+
+func TestLimitOfNames(t *testing.T) {
+	h := New(testOptions(newFakeStore(t)))
+	for limit := 1; limit <= 4; limit++ {
+		var names []string
+		body := get(fmt.Sprintf("/buckets/b?contains='A'.&limit=%d", limit)).send(h).Body.Bytes()
+		if err := json.Unmarshal(body, &names); err != nil || len(names) != min(limit, 3) {
+			t.Errorf("limit %d: %s, %v", limit, body, err)
+		}
+	}
+}
+
+func TestThePage(t *testing.T) {
+	h := New(testOptions(newFakeStore(t)))
+	for _, target := range []string{"/", "/?query=SELECT"} {
+		w := get(target, "Accept: text/html,application/xhtml+xml,*/*;q=0.8").send(h)
+		if w.Code != http.StatusOK || w.Header().Get("Content-Security-Policy") != page.Security || w.Body.String() != string(page.Index()) {
+			t.Errorf("%s: status %d, policy %q, body %.100s", target, w.Code, w.Header().Get("Content-Security-Policy"), w.Body)
+		}
+	}
+	for _, target := range []string{"/assets/", "/assets/none.js", "/assets/../index.html", "/assets/%2e%2e/index.js"} {
+		if w := get(target).send(h); w.Code != http.StatusNotFound {
+			t.Errorf("%s: status %d", target, w.Code)
+		}
+	}
+}
 
 func TestStatusOfEngineErrors(t *testing.T) {
 	limit := &query.LimitError{What: "points", Got: 2, Limit: 1, Remedy: "ask for less"}

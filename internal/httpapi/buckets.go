@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dalmatiner/internal/admin"
@@ -61,7 +62,14 @@ func (a *api) listMetrics(w http.ResponseWriter, r *http.Request, rest string) e
 	if err != nil {
 		return err
 	}
-	err = a.Store.Metrics(r.Context(), b, prefix, func(key []byte) bool { return list.add(metric.Text(key)) })
+	wanted, err := newNameFilter(r)
+	if err != nil {
+		return err
+	}
+	err = a.Store.Metrics(r.Context(), b, prefix, func(key []byte) bool {
+		name := metric.Text(key)
+		return !wanted.takes(name) || list.add(name) && !wanted.full()
+	})
 	return a.finishList(list, name, err)
 }
 
@@ -78,6 +86,37 @@ func (a *api) finishList(list *nameList, bucket string, err error) error {
 	}
 	return err
 }
+
+// nameFilter is what a list of metrics is cut down to: names that contain a
+// text, in whatever case, and no more than a limit of them.
+type nameFilter struct {
+	text  string // in lower case
+	limit int    // 0 = none
+	taken int
+}
+
+func newNameFilter(r *http.Request) (*nameFilter, error) {
+	f := &nameFilter{text: strings.ToLower(param(r, "contains"))}
+	if limit := param(r, "limit"); limit != "" {
+		n, err := strconv.Atoi(limit)
+		if err != nil || n < 1 {
+			return nil, badRequest("limit=%s: it is the most names to list, from 1 up", limit)
+		}
+		f.limit = n
+	}
+	return f, nil
+}
+
+// takes reports whether the list has the name, and counts it.
+func (f *nameFilter) takes(name string) bool {
+	if f.text != "" && !strings.Contains(strings.ToLower(name), f.text) {
+		return false
+	}
+	f.taken++
+	return true
+}
+
+func (f *nameFilter) full() bool { return f.limit > 0 && f.taken >= f.limit }
 
 func appendName(dst []byte, asked form, name string) []byte {
 	if asked == formMsgpack {

@@ -194,6 +194,9 @@ func testOptions(s *fakeStore) Options {
 		Store:    s,
 		Operator: s,
 		Status:   func() admin.Status { return admin.Status{Version: "test", Ready: true, Series: 9} },
+		Log: func() []admin.LogLine {
+			return []admin.LogLine{{Number: 7, TimeMS: 200_000, Level: "WARN", Message: "slow query", Fields: "took=6s"}}
+		},
 		Engine:   &query.Engine{Source: source{s}, Now: func() time.Time { return now }, Limits: query.Limits{MaxPoints: 150}},
 		Registry: NewRegistry(s),
 		Logger:   slog.New(slog.DiscardHandler),

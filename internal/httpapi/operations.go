@@ -51,6 +51,10 @@ func (a *api) status(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, a.Status())
 }
 
+func (a *api) recentLog(w http.ResponseWriter, _ *http.Request) error {
+	return writeJSON(w, a.Log())
+}
+
 func (a *api) segments(w http.ResponseWriter, r *http.Request) error {
 	bucket := ""
 	if escaped := r.URL.Query().Get("bucket"); escaped != "" {

@@ -2,17 +2,14 @@ package httpapi
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
+	"dalmatiner/internal/httpapi/page"
 	"dalmatiner/internal/query"
 )
-
-//go:embed page.html
-var page []byte
 
 // root answers a query, or without one shows how to ask.
 func (a *api) root(w http.ResponseWriter, r *http.Request) error {
@@ -100,9 +97,17 @@ func (a *api) queryPage(w http.ResponseWriter, r *http.Request) error {
 	if asked != formPage {
 		return badRequest("no query: give one as /?q=SELECT..., percent-encoded, or as the body of a POST")
 	}
-	h := w.Header()
-	h.Set("Content-Type", typePage)
-	h.Set("Content-Security-Policy", "default-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
-	_, err = w.Write(page)
-	return err
+	w.Header().Set("Content-Security-Policy", page.Security)
+	return write(w, http.StatusOK, typePage, page.Index())
+}
+
+// asset answers with a file of the page. Its name changes with its content, so
+// browsers may keep it.
+func (a *api) asset(w http.ResponseWriter, name string) error {
+	body, mediaType, ok := page.Asset(name)
+	if !ok {
+		return notFound("there is no file %s of the page", name)
+	}
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	return write(w, http.StatusOK, mediaType, body)
 }

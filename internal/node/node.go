@@ -29,6 +29,7 @@ const drainTimeout = 5 * time.Second
 type node struct {
 	cfg    config.Config
 	logger *slog.Logger
+	recent *recentLog
 	memory *processMemory
 	store  *store.Store
 	rec    *monitor.Recorder
@@ -44,7 +45,8 @@ type node struct {
 // both cases everything that can be made durable is. ready is called with the
 // addresses the node listens on once it answers.
 func Run(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func(tcpAddr, httpAddr string)) (err error) {
-	n := &node{cfg: cfg, logger: logger, rec: monitor.New(), failed: make(chan error, 8)}
+	recent, logger := keepRecent(logger)
+	n := &node{cfg: cfg, logger: logger, recent: recent, rec: monitor.New(), failed: make(chan error, 8)}
 	n.memory = newMemory(&cfg)
 	defer n.memory.forget()
 	opts, err := n.storeOptions()
@@ -180,7 +182,7 @@ func (n *node) handler(conns *httpConns) http.Handler {
 		Limits: query.Limits{MaxPoints: n.cfg.QueryMaxPoints, MaxSeries: n.cfg.QueryMaxSeries, MaxOutput: n.cfg.QueryMaxOutput, MaxMemory: n.cfg.QueryMaxMemory},
 	}
 	return httpapi.New(httpapi.Options{
-		Store: n.store, Operator: store.NewOperations(n.store), Status: n.report, Engine: engine, Registry: reg, Logger: n.logger,
+		Store: n.store, Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: engine, Registry: reg, Logger: n.logger,
 		QueryTimeout: n.cfg.QueryTimeout, SlowQuery: n.cfg.QuerySlow,
 		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
 		Memory: n.memory.queries,

@@ -1,0 +1,226 @@
+// Requests to the node. Addresses are relative to the document, so that the
+// page works below a sub-path; whether the node answers is kept by connection.
+
+import { connection } from './connection'
+
+export interface Series {
+  type: string
+  name: string
+  resolution: number // ms
+  values: (number | null)[]
+  min?: (number | null)[] // of columns, when the answer is reduced to a width
+  max?: (number | null)[]
+  coverage: number
+  metadata?: Record<string, unknown>
+}
+
+export interface Step {
+  id: number
+  name: string
+  resolution: number
+  values: number
+  uses: number
+  time_us: number
+  read?: { slots: number; asked: number; set: number; headers: number; levels: number; decoded: number; bytes: number }
+  inputs?: number[]
+}
+
+export interface Plan {
+  fields: number[]
+  steps: Step[]
+  rounds: number
+  slots: number
+  memory: number
+}
+
+export interface Result {
+  start: number // unix ms
+  query_time: number // µs
+  results: Series[]
+  plan?: Plan
+}
+
+export interface Bucket {
+  name: string // escaped
+  resolution: number // ms
+  ppf: number
+  grace: number // ns
+  hpts: boolean
+  ttl: number | 'infinity' // points
+}
+
+export interface Fn {
+  name: string
+  desc: string
+  help: string
+  signature: string[]
+  return: string
+  group: string
+  example: string
+  since: string
+  note?: string
+}
+
+export interface AccountRow {
+  bucket: string
+  minute?: number
+  received: number
+  accepted: number
+  duplicate: number
+  conflicting: number
+  late: number
+  unset: number
+  refused: Record<string, number>
+}
+
+export interface Account {
+  rows: AccountRow[]
+  lost: Record<string, number>
+  refused_requests: Record<string, number>
+}
+
+export interface Segment {
+  file: string
+  bytes: number
+  points: number
+  series: number
+  chunk_bytes: number
+  from_ms: number
+  to_ms: number
+  damage?: string
+}
+
+export interface Status {
+  version: string
+  node: string
+  ready: boolean
+  uptime_s: number
+  data_dir: string
+  tcp_addr: string
+  http_addr: string
+  buckets: number
+  series: number
+  points_in_per_s: number
+  points_out_per_s: number
+  rss_bytes: number
+  heap_bytes: number
+  head_bytes: number
+  memory_limit_bytes: number
+  memory_used_bytes: number
+  memory_level: string
+  senders_held: number
+  segments: number
+  segment_bytes: number
+  segment_points: number
+  wal_sync: string
+  wal_bytes: number
+  wal_unsynced_bytes: number
+  flushes: number
+  since_flush_s: number
+  free_disk_bytes: number
+  disk_full: boolean
+  damage: number
+}
+
+export interface LogLine {
+  n: number
+  time_ms: number
+  level: string
+  message: string
+  fields?: string
+}
+
+export interface Cache {
+  name: string
+  holds: string
+  bytes: number
+  limit: number
+}
+
+/** An answer of the node that says what is wrong. */
+export class Problem extends Error {
+  constructor(
+    message: string,
+    readonly status: number,
+    readonly position?: { line: number; column: number; offset: number; near: string },
+  ) {
+    super(message)
+  }
+}
+
+/** No answer: the node is gone, or something between here and there. */
+export class Unreachable extends Error {}
+
+export interface Reply<T> {
+  value: T
+  text: string
+  took: number // ms, until the last byte
+}
+
+async function request<T>(path: string, init: RequestInit = {}): Promise<Reply<T>> {
+  const began = performance.now()
+  let response: Response
+  let text: string
+  try {
+    response = await fetch(path, { ...init, headers: { Accept: 'application/json', ...init.headers } })
+    text = await response.text()
+  } catch (error) {
+    if (init.signal?.aborted) throw error
+    connection.lost()
+    throw new Unreachable('no answer from the node')
+  }
+  const took = performance.now() - began
+  const json = (response.headers.get('Content-Type') ?? '').startsWith('application/json')
+  if (!response.ok) {
+    const said = json ? JSON.parse(text) : { message: text.trim() || `${response.status} ${response.statusText}` }
+    throw new Problem(said.message, response.status, said.position)
+  }
+  if (!json) throw new Problem(`the answer to ${path} is not JSON: is there a proxy in between that answers itself?`, response.status)
+  connection.answered()
+  return { value: JSON.parse(text) as T, text, took }
+}
+
+async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return (await request<T>(path, { signal })).value
+}
+
+async function change<T>(path: string, body: unknown): Promise<T> {
+  const headers = { 'Content-Type': 'application/json', 'X-Dalmatiner': '1' }
+  return (await request<T>(path, { method: 'POST', headers, body: JSON.stringify(body) })).value
+}
+
+export interface QueryOptions {
+  width?: number // columns; without it every value is sent
+  explain?: boolean
+  signal?: AbortSignal
+}
+
+/** Runs a query. It goes into the body, since it may be longer than a URL. */
+export function runQuery(text: string, o: QueryOptions = {}): Promise<Reply<Result>> {
+  const form = new URLSearchParams({ q: text, gaps: 'null', format: 'json' })
+  if (o.width) form.set('width', String(o.width))
+  if (o.explain) form.set('explain', '1')
+  return request<Result>('./', { method: 'POST', body: form, signal: o.signal })
+}
+
+const element = encodeURIComponent
+
+export const api = {
+  buckets: (signal?: AbortSignal) => get<Bucket[]>('./buckets', signal),
+  functions: () => get<Fn[]>('./functions'),
+  status: (signal?: AbortSignal) => get<Status>('./admin/status', signal),
+  stats: (signal?: AbortSignal) => get<{ name: string; value: number }[]>('./admin/stats', signal),
+  caches: (signal?: AbortSignal) => get<Cache[]>('./admin/caches', signal),
+  log: (signal?: AbortSignal) => get<LogLine[]>('./admin/log', signal),
+  account: (signal?: AbortSignal) => get<Account>('./admin/account', signal),
+  minutes: (n: number, signal?: AbortSignal) => get<Account>(`./admin/account?minutes=${n}`, signal),
+  segments: (bucket: string, signal?: AbortSignal) => get<Segment[]>(`./admin/segments?bucket=${element(bucket)}`, signal),
+  metrics: (bucket: string, contains: string, limit: number, signal?: AbortSignal) =>
+    get<string[]>(`./buckets/${element(bucket)}?limit=${limit}&contains=${element(contains)}`, signal),
+  /** What begins with a metric and has one part more. */
+  below: (bucket: string, key: string, signal?: AbortSignal) =>
+    get<{ key: string; parts: string[] }[]>(`./collections/${element(bucket)}/metrics${key && `/${element(key)}`}?depth=1`, signal),
+  createBucket: (b: Bucket) => change<Bucket>('./admin/buckets/create', b),
+  deleteBucket: (name: string) => change<unknown>('./admin/buckets/delete', { name }),
+  setTTL: (name: string, ttl: Bucket['ttl']) => change<unknown>('./admin/buckets/ttl', { name, ttl }),
+}

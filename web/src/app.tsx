@@ -1,0 +1,75 @@
+import { useEffect } from 'preact/hooks'
+import { FunctionsPage } from './functions/page'
+import { useConnection, useStored } from './hooks'
+import { QueryPage } from './query/page'
+import { link, useURL, type Name } from './url'
+
+export type Theme = 'auto' | 'light' | 'dark'
+
+const pages: [Name, string][] = [['query', 'Query'], ['functions', 'Functions']]
+const themes: Theme[] = ['auto', 'light', 'dark']
+const themeMark: Record<Theme, string> = { auto: '◐', light: '☀', dark: '☾' }
+
+export function App() {
+  const [state, go] = useURL()
+  const { up } = useConnection()
+  const [theme, setTheme] = useStored<Theme>('theme', 'auto')
+  useEffect(() => {
+    document.documentElement.dataset.theme = theme
+  }, [theme])
+  useEffect(() => {
+    const title = pages.find(([name]) => name === state.page)?.[1]
+    document.title = state.page === 'query' && state.query ? `${state.query.slice(0, 60)} · Dalmatiner` : `${title} · Dalmatiner`
+  }, [state.page, state.query])
+  const next = themes[(themes.indexOf(theme) + 1) % themes.length]!
+  const follow = (e: MouseEvent, page: Name) => {
+    if (e.ctrlKey || e.metaKey || e.shiftKey || e.button !== 0) return // a new tab
+    e.preventDefault()
+    if (page !== state.page) go({ page, query: '', bucket: '', search: '', view: 'chart', live: false, every: false, hide: [] })
+  }
+  return (
+    <>
+      <header class="top">
+        <a class="brand" href={link({})} onClick={(e) => follow(e, 'query')}>
+          <Spots /> <span>Dalmatiner</span>
+        </a>
+        <nav aria-label="Pages">
+          {pages.map(([page, title]) => (
+            <a key={page} href={link({ page })} aria-current={page === state.page ? 'page' : undefined} onClick={(e) => follow(e, page)}>
+              {title}
+            </a>
+          ))}
+        </nav>
+        <span class="spring" />
+        <button class="quiet" title="Times in local time or in UTC" onClick={() => go({ utc: !state.utc }, true)}>
+          {state.utc ? 'UTC' : 'Local'}
+        </button>
+        <button class="quiet icon" title={`Colours: ${theme}. Change to ${next}`} aria-label={`Colours: ${theme}`} onClick={() => setTheme(next)}>
+          {themeMark[theme]}
+        </button>
+      </header>
+      {!up && (
+        <div class="banner" role="alert">
+          <span class="spinner" /> No answer from the node. What you see is from before; it is loaded again as soon as the node answers.
+        </div>
+      )}
+      <main>
+        {state.page === 'query' && <QueryPage state={state} go={go} theme={theme} />}
+        {state.page === 'functions' && <FunctionsPage state={state} go={go} />}
+      </main>
+    </>
+  )
+}
+
+function Spots() {
+  return (
+    <svg viewBox="0 0 32 32" width="22" height="22" aria-hidden="true">
+      <circle cx="9" cy="9" r="4.5" />
+      <circle cx="22" cy="8" r="3" />
+      <circle cx="16" cy="18.500" r="5.500" />
+      <circle cx="26" cy="20" r="3" />
+      <circle cx="7.500" cy="25.500" r="3.500" />
+      <circle cx="22" cy="28" r="2.300" />
+    </svg>
+  )
+}

@@ -1,0 +1,99 @@
+// The time range of a query, read from its text and written into it: the text
+// is the only place where the range stands.
+
+import { isKeyword, tokenize, type Token } from './tokens'
+
+const unitMs: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
+
+/** A span of the language in ms, undefined when it is none. */
+export function spanMs(text: string): number | undefined {
+  const found = /^(\d+)(ms|s|m|h|d|w)$/.exec(text)
+  return found ? Number(found[1]) * unitMs[found[2]!]! : undefined
+}
+
+/** The shortest text of a span. */
+export function spanText(ms: number): string {
+  for (const unit of ['w', 'd', 'h', 'm', 's']) {
+    if (ms >= unitMs[unit]! && ms % unitMs[unit]! === 0) return `${ms / unitMs[unit]!}${unit}`
+  }
+  return `${Math.max(1, Math.round(ms))}ms`
+}
+
+export type Range =
+  | { kind: 'last'; span: number } // ms
+  | { kind: 'between'; from: number; to: number } // unix ms
+  | { kind: 'other' }
+
+export interface Place {
+  from: number // of the clause in the text
+  to: number
+  range: Range
+}
+
+/** Finds the clause of the time range. */
+export function findRange(text: string): Place | undefined {
+  const tokens = tokenize(text).filter((t) => t.kind !== 'comment')
+  let depth = 0
+  for (let i = 0; i < tokens.length; i++) {
+    const t = tokens[i]!
+    if (t.kind === 'operator' && '([{'.includes(t.text)) depth++
+    if (t.kind === 'operator' && ')]}'.includes(t.text)) depth--
+    if (depth === 0 && isKeyword(t, 'LAST', 'AFTER', 'BEFORE', 'BETWEEN')) {
+      let end = i + 1
+      while (end < tokens.length && !isKeyword(tokens[end], 'TOP', 'BOTTOM', 'ALIAS')) end++
+      return { from: t.from, to: tokens[end - 1]!.to, range: read(tokens.slice(i, end)) }
+    }
+  }
+  return undefined
+}
+
+function read(clause: Token[]): Range {
+  const first = clause[0]
+  const rest = clause.slice(1)
+  if (isKeyword(first, 'LAST')) {
+    const span = spanMs(rest.map((t) => t.text).join(''))
+    return span ? { kind: 'last', span } : { kind: 'other' }
+  }
+  if (isKeyword(first, 'BETWEEN') && rest.length === 3 && isKeyword(rest[1], 'AND')) {
+    const ends = [instant(rest[0]!), instant(rest[2]!)]
+    if (ends[0] !== undefined && ends[1] !== undefined) {
+      return { kind: 'between', from: Math.min(ends[0], ends[1]), to: Math.max(ends[0], ends[1]) }
+    }
+  }
+  const span = rest.length >= 3 && isKeyword(rest[1], 'FOR') ? spanMs(rest.slice(2).map((t) => t.text).join('')) : undefined
+  const at = rest[0] ? instant(rest[0]) : undefined
+  if (span === undefined || at === undefined) return { kind: 'other' }
+  return isKeyword(first, 'AFTER') ? { kind: 'between', from: at, to: at + span } : { kind: 'between', from: at - span, to: at }
+}
+
+function instant(t: Token): number | undefined {
+  if (t.kind === 'number' && /^\d+$/.test(t.text)) return Number(t.text)
+  const found = t.kind === 'date' ? /^"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)Z?)?"$/.exec(t.text) : null
+  if (!found) return undefined
+  const ms = Date.parse(`${found[1]}T${found[2] ?? '00:00'}Z`)
+  return Number.isNaN(ms) ? undefined : ms
+}
+
+/** A range as a clause. Dates have a precision of a second and are in UTC. */
+export function rangeText(range: Range): string {
+  if (range.kind === 'last') return `LAST ${spanText(range.span)}`
+  if (range.kind === 'other') return ''
+  return `BETWEEN ${instantText(range.from)} AND ${instantText(range.to)}`
+}
+
+function instantText(ms: number): string {
+  const whole = Math.round(ms)
+  return whole % 1000 ? String(whole) : `"${new Date(whole).toISOString().slice(0, 19).replace('T', ' ')}"`
+}
+
+/** Puts a range in the place of that of the query, or at its end. */
+export function withRange(text: string, range: Range): string {
+  const clause = rangeText(range)
+  const place = findRange(text)
+  if (place) return text.slice(0, place.from) + clause + text.slice(place.to)
+  const top = tokenize(text).find((t) => isKeyword(t, 'TOP', 'BOTTOM'))
+  if (top) return `${text.slice(0, top.from)}${clause} ${text.slice(top.from)}`
+  // A comment at the end would swallow the clause.
+  const gap = tokenize(text).at(-1)?.kind === 'comment' ? '\n' : ' '
+  return text.trimEnd() + gap + clause
+}

@@ -1,0 +1,231 @@
+import uPlot from 'uplot'
+import { useEffect, useRef } from 'preact/hooks'
+import { moment, si } from '../format'
+import type { ChartData, Line } from './data'
+
+interface Props {
+  data: ChartData
+  hidden: ReadonlySet<number>
+  utc: boolean
+  theme: string // a change of colours draws anew
+  height: number
+  onZoom?: (fromMs: number, toMs: number) => void
+  onDrawn?: (ms: number) => void
+  label: string
+}
+
+const day = 86_400
+
+/** A chart of uPlot. New values of the same series move it; it is made anew only for other series. */
+export function Chart(p: Props) {
+  const host = useRef<HTMLDivElement>(null)
+  const plot = useRef<uPlot>(undefined)
+  const latest = useRef(p)
+  latest.current = p
+  const shape = JSON.stringify([p.data.reduced, p.utc, p.theme, p.height, p.data.lines.map((l) => [l.name, l.unit, l.color])])
+
+  useEffect(() => {
+    const { data } = latest.current
+    const began = performance.now()
+    const u = new uPlot(options(host.current!, latest), table(data), host.current!)
+    plot.current = u
+    // uPlot draws in a microtask of its own.
+    queueMicrotask(() => latest.current.onDrawn?.(performance.now() - began))
+    const resize = new ResizeObserver(() => u.setSize({ width: host.current!.clientWidth, height: latest.current.height }))
+    resize.observe(host.current!)
+    return () => {
+      resize.disconnect()
+      u.destroy()
+      plot.current = undefined
+    }
+  }, [shape])
+
+  const first = useRef(true)
+  useEffect(() => {
+    if (first.current) {
+      first.current = false
+      return
+    }
+    const u = plot.current
+    if (!u || u.data[0] === p.data.x) return
+    const began = performance.now()
+    u.setData(table(p.data))
+    queueMicrotask(() => latest.current.onDrawn?.(performance.now() - began))
+  }, [p.data, shape])
+
+  useEffect(() => {
+    const u = plot.current
+    if (!u) return
+    const each = p.data.reduced ? 3 : 1
+    u.batch(() => {
+      p.data.lines.forEach((l, i) => {
+        const show = !p.hidden.has(l.index)
+        for (let k = 0; k < each; k++) {
+          if (u.series[1 + i * each + k]!.show !== show) u.setSeries(1 + i * each + k, { show })
+        }
+      })
+    })
+  }, [p.hidden, shape])
+
+  return <div class="chart" ref={host} role="img" aria-label={p.label} />
+}
+
+/** The columns of uPlot: of reduced series the average, the maximum and the minimum. */
+function table(d: ChartData): uPlot.AlignedData {
+  const columns: (number | null | undefined)[][] = [d.x]
+  for (const l of d.lines) {
+    columns.push(l.values)
+    if (d.reduced) columns.push(l.max ?? l.values, l.min ?? l.values)
+  }
+  return columns as unknown as uPlot.AlignedData
+}
+
+function css(host: Element, name: string): string {
+  return getComputedStyle(host).getPropertyValue(name).trim()
+}
+
+/** Units in the order in which they come: each has a scale of its own. */
+function unitsOf(lines: Line[]): string[] {
+  const units = [...new Set(lines.map((l) => l.unit))]
+  return units.length ? units : ['']
+}
+
+function options(host: HTMLDivElement, latest: { current: Props }): uPlot.Options {
+  const { data, utc, height, hidden, onZoom } = latest.current
+  const ink = css(host, '--ink-2')
+  const grid = { stroke: css(host, '--line'), width: 1 }
+  const font = `12px ${css(host, '--sans')}`
+  const units = unitsOf(data.lines)
+  const scale = (unit: string) => `y${units.indexOf(unit)}`
+  const series: uPlot.Series[] = [{}]
+  const bands: uPlot.Band[] = []
+  for (const l of data.lines) {
+    const show = !hidden.has(l.index)
+    const at = series.length
+    const few = (u: uPlot, _i: number, from: number, to: number) => to - from < u.bbox.width / devicePixelRatio / 14
+    series.push({ label: l.name, scale: scale(l.unit), stroke: l.color, width: 1.5, show, spanGaps: false, points: { show: few, filter: alone, size: 4, fill: l.color } })
+    if (data.reduced) {
+      const edge: uPlot.Series = { scale: scale(l.unit), stroke: faint(l.color, 0.45), width: 1, show, points: { show: false } }
+      series.push(edge, { ...edge })
+      bands.push({ series: [at + 1, at + 2], fill: faint(l.color, 0.18) })
+    }
+  }
+  const axes: uPlot.Axis[] = [{ stroke: ink, font, grid, ticks: grid, space: 70 }]
+  units.slice(0, 2).forEach((unit, i) => {
+    axes.push({
+      scale: `y${i}`, side: i === 0 ? 3 : 1, stroke: ink, font, grid: i === 0 ? grid : { show: false }, ticks: grid,
+      size: axisSize, values: (_u, ticks) => ticks.map((v) => si(v, unit)),
+    })
+  })
+  const scales: uPlot.Scales = { x: { time: true, range: (_u, min, max) => [min, max] } }
+  units.forEach((_, i) => (scales[`y${i}`] = { range: spaced }))
+  return {
+    width: host.clientWidth, height, series, bands, axes, scales,
+    legend: { show: false },
+    tzDate: utc ? (t) => uPlot.tzDate(new Date(t * 1000), 'Etc/UTC') : undefined,
+    cursor: { drag: { x: onZoom !== undefined, y: false, setScale: false }, points: { size: 6 }, focus: { prox: 24 } },
+    focus: { alpha: 0.35 },
+    hooks: {
+      setSelect: [(u) => {
+        const zoom = latest.current.onZoom
+        if (u.select.width > 3 && zoom) zoom(u.posToVal(u.select.left, 'x') * 1000, u.posToVal(u.select.left + u.select.width, 'x') * 1000)
+        u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
+      }],
+    },
+    plugins: [tooltip(latest)],
+  }
+}
+
+/** Room above and below, and the 0 where values are not far from it. */
+function spaced(_u: uPlot, min: number | null, max: number | null): [number, number] {
+  if (min === null || max === null) return [0, 1]
+  if (min >= 0 && min <= 0.5 * max) min = 0
+  if (max <= 0 && max >= 0.5 * min) max = 0
+  const room = (max - min) * 0.07 || Math.abs(max) * 0.1 || 1
+  return [min === 0 ? 0 : min - room, max === 0 ? 0 : max + room]
+}
+
+/** The points to draw: all when they are few, else those between two gaps, which no line would show. */
+function alone(u: uPlot, series: number, few: boolean): number[] | null {
+  if (few) return null
+  const values = u.data[series]!
+  const n = values.length
+  const out: number[] = []
+  for (let i = 0; i < n; i++) {
+    if (values[i] == null) continue
+    if ((i === 0 || values[i - 1] === null) && (i === n - 1 || values[i + 1] === null)) out.push(i)
+  }
+  return out.length ? out : null
+}
+
+function axisSize(u: uPlot, values: string[] | null): number {
+  if (!values?.length) return 40
+  const longest = values.reduce((a, b) => (b.length > a.length ? b : a))
+  u.ctx.save()
+  u.ctx.font = `${12 * devicePixelRatio}px sans-serif`
+  const width = u.ctx.measureText(longest).width / devicePixelRatio
+  u.ctx.restore()
+  return Math.max(40, Math.ceil(width) + 18)
+}
+
+/** A colour with an alpha; canvas has no variables. */
+export function faint(color: string, alpha: number): string {
+  if (color.startsWith('#')) return color + Math.round(alpha * 255).toString(16).padStart(2, '0')
+  return color.replace(')', ` / ${alpha})`)
+}
+
+const shownInTip = 12
+
+/** The values at the cursor, the nearest first in weight. */
+function tooltip(latest: { current: Props }): uPlot.Plugin {
+  const tip = document.createElement('div')
+  tip.className = 'tip'
+  const fill = (u: uPlot, at: number) => {
+    const { data, hidden, utc } = latest.current
+    const each = data.reduced ? 3 : 1
+    const rows = data.lines
+      .map((l, i) => ({ l, v: u.data[1 + i * each]?.[at], low: data.reduced ? u.data[3 + i * each]?.[at] : null, high: data.reduced ? u.data[2 + i * each]?.[at] : null }))
+      .filter((r) => !hidden.has(r.l.index) && r.v !== undefined)
+      .sort((a, b) => (b.v ?? -Infinity) - (a.v ?? -Infinity))
+    tip.replaceChildren(head(data, at, utc))
+    for (const r of rows.slice(0, shownInTip)) {
+      const row = tip.appendChild(document.createElement('div'))
+      const mark = row.appendChild(document.createElement('i'))
+      mark.style.background = r.l.color
+      row.appendChild(document.createElement('span')).textContent = r.l.name
+      const value = row.appendChild(document.createElement('b'))
+      value.textContent = r.v === null ? 'no point' : si(r.v, r.l.unit)
+      if (r.low != null && r.high != null && r.low !== r.high) {
+        row.appendChild(document.createElement('small')).textContent = `${si(r.low)} … ${si(r.high)}`
+      }
+    }
+    if (rows.length > shownInTip) tip.appendChild(document.createElement('div')).textContent = `and ${rows.length - shownInTip} more`
+  }
+  return {
+    hooks: {
+      init: (u) => {
+        tip.hidden = true
+        u.over.appendChild(tip)
+        u.over.addEventListener('mouseleave', () => (tip.hidden = true))
+      },
+      setCursor: (u) => {
+        const { idx, left = -1, top = -1 } = u.cursor
+        tip.hidden = idx == null || left < 0
+        if (tip.hidden) return
+        fill(u, idx!)
+        const right = left + tip.offsetWidth + 24 > u.over.clientWidth
+        tip.style.left = `${right ? Math.max(0, left - tip.offsetWidth - 14) : left + 14}px`
+        tip.style.top = `${Math.max(0, Math.min(top - 10, u.over.clientHeight - tip.offsetHeight))}px`
+      },
+    },
+  }
+}
+
+function head(d: ChartData, at: number, utc: boolean): HTMLElement {
+  const title = document.createElement('div')
+  title.className = 'tip-time'
+  title.textContent = moment(Math.round(d.x[at]! * 1000), utc)
+  const span = d.end - d.start
+  if (span > day * 1000) title.title = 'start of the column'
+  return title
+}

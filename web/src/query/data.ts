@@ -1,0 +1,114 @@
+// From the answer of the node to what is drawn, and the figures of the legend.
+
+import type { Result, Series } from '../api'
+
+export type Values = (number | null | undefined)[]
+
+export interface Line {
+  index: number // in the answer: its colour, and its number in the URL
+  name: string
+  unit: string // from the metadata, or ''
+  color: string
+  resolution: number // ms per value, or per column of a reduced answer
+  coverage: number
+  values: Values
+  min?: Values
+  max?: Values
+  stats: Stats
+}
+
+export interface Stats {
+  min: number | null
+  max: number | null
+  avg: number | null
+  last: number | null
+  points: number
+}
+
+export interface ChartData {
+  x: number[] // unix seconds
+  lines: Line[]
+  reduced: boolean // values are averages of columns
+  start: number // unix ms
+  end: number
+}
+
+const palette = ['#3987e5', '#e8710a', '#12a375', '#d6409f', '#8b6cef', '#c99700', '#0fa3b1', '#e5484d', '#7a9a01', '#b26a3c', '#5b7c99', '#ad57c9']
+
+/** The colour of the n-th series: a palette, then hues as far apart as they get. */
+export function colorOf(n: number): string {
+  return palette[n] ?? `hsl(${Math.round((n * 137.508) % 360)} 62% 52%)`
+}
+
+export function statsOf(values: Values, min: Values = values, max: Values = values): Stats {
+  const s: Stats = { min: null, max: null, avg: null, last: null, points: 0 }
+  let sum = 0
+  for (let i = 0; i < values.length; i++) {
+    const v = values[i]
+    if (v === null || v === undefined) continue
+    const low = min[i] ?? v
+    const high = max[i] ?? v
+    if (s.min === null || low < s.min) s.min = low
+    if (s.max === null || high > s.max) s.max = high
+    s.last = v
+    sum += v
+    s.points++
+  }
+  if (s.points) s.avg = sum / s.points
+  return s
+}
+
+/**
+ * Brings all series onto one axis of time. With different resolutions the axis
+ * has the times of all; where a series has no value of its own there is
+ * undefined, which a line passes over, while null is a gap.
+ */
+export function chartData(result: Result): ChartData {
+  const series = result.results
+  const steps = [...new Set(series.map((s) => s.resolution))]
+  const end = result.start + Math.max(0, ...series.map((s) => s.values.length * s.resolution))
+  const x = axis(result.start, series, steps)
+  const place = steps.length > 1 ? new Map(x.map((t, i) => [Math.round(t * 1000), i])) : undefined
+  const lines = series.map((s, index): Line => {
+    const put = (values?: Values) => values && (place ? spread(values, s, result.start, place, x.length) : padded(values, x.length))
+    return {
+      index, name: s.name, unit: unitOf(s), color: colorOf(index), resolution: s.resolution, coverage: s.coverage,
+      values: put(s.values)!, min: put(s.min), max: put(s.max), stats: statsOf(s.values, s.min, s.max),
+    }
+  })
+  return { x, lines, reduced: series.some((s) => s.min !== undefined), start: result.start, end }
+}
+
+function axis(start: number, series: Series[], steps: number[]): number[] {
+  if (steps.length <= 1) {
+    const step = steps[0] ?? 1000
+    const n = Math.max(0, ...series.map((s) => s.values.length))
+    return Array.from({ length: n }, (_, i) => (start + i * step) / 1000)
+  }
+  const times = new Set<number>()
+  for (const step of steps) {
+    const n = Math.max(...series.filter((s) => s.resolution === step).map((s) => s.values.length))
+    for (let i = 0; i < n; i++) times.add(start + i * step)
+  }
+  return [...times].sort((a, b) => a - b).map((t) => t / 1000)
+}
+
+function spread(values: Values, s: Series, start: number, place: Map<number, number>, length: number): Values {
+  const out: Values = new Array<undefined>(length).fill(undefined)
+  values.forEach((v, i) => (out[place.get(start + i * s.resolution)!] = v))
+  return out
+}
+
+function padded(values: Values, length: number): Values {
+  return values.length === length ? values : [...values, ...new Array<null>(length - values.length).fill(null)]
+}
+
+function unitOf(s: Series): string {
+  const unit = s.metadata?.unit
+  return typeof unit === 'string' ? unit : ''
+}
+
+/** Values or columns with a value, over all series. */
+export function pointsOf(data: ChartData): number {
+  return data.lines.reduce((n, l) => n + l.stats.points, 0)
+}

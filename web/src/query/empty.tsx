@@ -1,0 +1,57 @@
+import { api } from '../api'
+import { quoted } from '../dql/tokens'
+import { useLoad } from '../hooks'
+
+export const haggar = 'haggar -carbon localhost:5555 -agents 10 -metrics 200 -flush-interval 1s -spawn-interval 1s -jitter 1s'
+
+interface Example { title: string; query: string }
+
+/** What to do before there is a query. */
+export function Empty({ onTry }: { onTry: (query: string) => void }) {
+  const { value } = useLoad(async (signal) => {
+    const buckets = await api.buckets(signal)
+    const own = buckets.filter((b) => b.name !== 'dalmatinerdb')
+    const examples = await Promise.all(own.slice(0, 3).map(async (b): Promise<Example | undefined> => {
+      const [first] = await api.metrics(b.name, '', 1, signal)
+      return first ? { title: `A series of ${b.name}`, query: `SELECT ${first} BUCKET ${quoted(b.name)} LAST 15m` } : undefined
+    }))
+    return { none: own.length === 0, examples: examples.filter((e) => e !== undefined), self: own.length < buckets.length }
+  }, [])
+  if (!value) return null
+  const examples = [...value.examples]
+  if (value.self) {
+    examples.push({ title: 'Points per second that this node stores', query: 'SELECT sum(*.mps BUCKET dalmatinerdb) LAST 15m' })
+    examples.push({ title: 'Its log and its memory', query: 'SELECT *.wal.bytes BUCKET dalmatinerdb AS log METADATA {unit: \'B\'}, *.head.bytes BUCKET dalmatinerdb AS head METADATA {unit: \'B\'} LAST 15m' })
+  }
+  return (
+    <section class="empty">
+      {value.none && (
+        <>
+          <h2>No bucket holds data of yours yet</h2>
+          <p>Points come in over TCP. This line loads the node with 2000 series, one point a second each:</p>
+          <Copy text={haggar} />
+        </>
+      )}
+      <h2>{value.none ? 'Meanwhile' : 'Ask something'}</h2>
+      <ul class="examples">
+        {examples.map((e) => (
+          <li key={e.query}><button class="entry" onClick={() => onTry(e.query)}><b>{e.title}</b><code>{e.query}</code></button></li>
+        ))}
+      </ul>
+      <p class="note">The editor completes buckets, metrics and functions while you type. Ctrl-Enter runs the query.</p>
+    </section>
+  )
+}
+
+/** A line to copy. */
+export function Copy({ text }: { text: string }) {
+  return (
+    <p class="copy">
+      <code>{text}</code>
+      <button onClick={(e) => {
+        const button = e.currentTarget
+        void navigator.clipboard?.writeText(text).then(() => (button.textContent = 'Copied'))
+      }}>Copy</button>
+    </p>
+  )
+}

@@ -1,0 +1,68 @@
+import { percent, si } from '../format'
+import type { Line } from './data'
+
+interface Props {
+  lines: Line[]
+  hidden: ReadonlySet<number>
+  onHide: (hidden: number[]) => void
+}
+
+/** Every series with its figures; its name hides and shows it, "only" leaves it alone. */
+export function Legend({ lines, hidden, onHide }: Props) {
+  const toggle = (index: number) => {
+    const next = new Set(hidden)
+    if (!next.delete(index)) next.add(index)
+    onHide([...next].sort((a, b) => a - b))
+  }
+  const only = (index: number) => {
+    const others = lines.map((l) => l.index).filter((i) => i !== index)
+    const alone = !hidden.has(index) && others.every((i) => hidden.has(i))
+    onHide(alone ? [] : others)
+  }
+  return (
+    <div class="legend scroll">
+      <table>
+        <thead>
+          <tr>
+            <th>Series{hidden.size > 0 && <button class="link" onClick={() => onHide([])}>show all</button>}</th>
+            <th>Min</th><th>Max</th><th>Avg</th><th>Last</th><th title="Share of the slots that hold a point">Coverage</th>
+          </tr>
+        </thead>
+        <tbody>
+          {lines.map((l) => (
+            <tr key={l.index} class={hidden.has(l.index) ? 'off' : ''}>
+              <td>
+                <button class="name" aria-pressed={!hidden.has(l.index)} title="Show or hide" onClick={() => toggle(l.index)}>
+                  <Swatch color={l.color} /> <span>{l.name}</span>
+                </button>
+                {lines.length > 1 && <button class="link only" onClick={() => only(l.index)}>only</button>}
+              </td>
+              <td>{si(l.stats.min, l.unit)}</td>
+              <td>{si(l.stats.max, l.unit)}</td>
+              <td>{si(l.stats.avg, l.unit)}</td>
+              <td>{si(l.stats.last, l.unit)}</td>
+              <td class={l.coverage < 0.999 ? 'partial' : ''}>
+                <span class="meter"><Bar share={l.coverage} /></span> {percent(l.coverage)}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+export function Swatch({ color }: { color: string }) {
+  return (
+    <svg class="swatch" width="12" height="12" aria-hidden="true"><rect width="12" height="12" rx="3" fill={color} /></svg>
+  )
+}
+
+/** A filled share, without a style in the document. */
+export function Bar({ share, color = 'currentColor' }: { share: number; color?: string }) {
+  return (
+    <svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
+      <rect width={Math.max(0, Math.min(1, share)) * 100} height="6" fill={color} />
+    </svg>
+  )
+}

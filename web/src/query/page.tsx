@@ -1,0 +1,157 @@
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { findRange, withRange } from '../dql/range'
+import { count, duration, percent } from '../format'
+import type { Go, State, View } from '../url'
+import { Chart } from './chart'
+import { Editor } from './editor'
+import { Empty } from './empty'
+import { download } from './export'
+import { Legend } from './legend'
+import { Library, remember } from './library'
+import { PlanTree } from './plan'
+import { Ranges } from './ranges'
+import { useRun, type Answer } from './run'
+import { ValueTable } from './table'
+
+const views: [View, string][] = [['chart', 'Chart'], ['table', 'Table'], ['plan', 'Explain']]
+
+export function QueryPage({ state, go, theme }: { state: State; go: Go; theme: string }) {
+  const [text, setText] = useState(state.query)
+  const [turn, setTurn] = useState(0)
+  const [drawn, setDrawn] = useState<number>()
+  const box = useRef<HTMLDivElement>(null)
+  const hidden = useMemo(() => new Set(state.hide), [state.hide.join()])
+  const width = Math.max(200, Math.min(4000, box.current?.clientWidth ?? innerWidth))
+  const run = useRun({ query: state.query, turn, view: state.view, every: state.every, live: state.live, width })
+  useEffect(() => setText(state.query), [state.query])
+  useEffect(() => {
+    if (state.query.trim()) remember(state.query)
+  }, [state.query])
+
+  // A query needs a range; one without gets the last hour, in plain sight.
+  const start = (query: string) => {
+    const whole = query.trim() && !findRange(query) && /^\s*(EXPLAIN\s+)?SELECT\b/i.test(query) ? withRange(query, { kind: 'last', span: 3_600_000 }) : query
+    setText(whole)
+    if (whole === state.query) setTurn((n) => n + 1)
+    else go({ query: whole, hide: [] })
+  }
+  // Another range of the same series keeps what is hidden.
+  const setRange = (query: string) => {
+    setText(query)
+    if (query.trim()) go({ query, live: state.live && findRange(query)?.range.kind === 'last' })
+  }
+  const zoom = (from: number, to: number) => setRange(withRange(state.query, { kind: 'between', from, to: Math.max(to, from + 1) }))
+  const answer = run.answer
+  const shown = answer?.data.lines.length ? { from: answer.data.start, to: answer.data.end } : undefined
+
+  return (
+    <div class="query" ref={box}>
+      <section class="ask">
+        <Editor value={text} mistake={run.mistake} onChange={setText} onRun={() => start(text)} />
+        <div class="actions">
+          <button class="main" title="Ctrl-Enter" onClick={() => start(text)}>Run</button>
+          <Library query={text} utc={state.utc} onOpen={start} />
+        </div>
+      </section>
+      <div class="tools">
+        <Ranges query={text} shown={shown} utc={state.utc} onRange={setRange} />
+        <button class="toggle" aria-pressed={state.live} disabled={!state.query || findRange(state.query)?.range.kind !== 'last'}
+          title="Ask again every second; needs a range that begins with LAST" onClick={() => go({ live: !state.live }, true)}>
+          <span class="dot" /> Live
+        </button>
+        <button class="toggle" aria-pressed={state.every} title="Every value rather than one column per pixel" onClick={() => go({ every: !state.every }, true)}>
+          Every point
+        </button>
+        <button title="The view before (the browser's back button does the same)" onClick={() => history.back()}>Back</button>
+      </div>
+      {run.error && <pre class="problem" role="alert">{run.error}</pre>}
+      {state.query
+        ? <AnswerView {...{ answer, state, go, theme, hidden, zoom, drawn, setDrawn }} busy={run.busy} />
+        : <Empty onTry={start} />}
+    </div>
+  )
+}
+
+interface AnswerProps {
+  answer?: Answer
+  busy: boolean
+  state: State
+  go: Go
+  theme: string
+  hidden: ReadonlySet<number>
+  zoom: (from: number, to: number) => void
+  drawn?: number
+  setDrawn: (ms: number) => void
+}
+
+function AnswerView({ answer, busy, state, go, theme, hidden, zoom, drawn, setDrawn }: AnswerProps) {
+  return (
+    <section class="answer" aria-busy={busy}>
+      <div class="bar">
+        <span class="segments" role="tablist">
+          {views.map(([view, title]) => (
+            <button key={view} role="tab" aria-selected={state.view === view} onClick={() => go({ view })}>{title}</button>
+          ))}
+        </span>
+        <span class="timing" role="status">{answer ? timing(answer, drawn, state.view) : busy ? 'asking …' : ''}</span>
+        <span class="spring" />
+        {answer && state.view !== 'plan' && <Exports query={state.query} />}
+      </div>
+      {answer && <AnswerBody {...{ answer, state, go, theme, hidden, zoom, setDrawn }} />}
+    </section>
+  )
+}
+
+function AnswerBody({ answer, state, go, theme, hidden, zoom, setDrawn }: Omit<AnswerProps, 'busy' | 'answer' | 'drawn'> & { answer: Answer }) {
+  const { data, plan } = answer
+  if (plan) return <PlanTree plan={plan} />
+  if (state.view === 'plan') return <p class="note">No plan.</p>
+  if (state.view === 'table') return <ValueTable data={data} hidden={hidden} utc={state.utc} />
+  const none = answer.points === 0
+  return (
+    <>
+      {none && <p class="hint">No series has a point in this range: the chart is empty, not zero. Try a longer range.</p>}
+      <Chart data={data} hidden={hidden} utc={state.utc} theme={theme} height={innerWidth < 700 ? 260 : 380} onZoom={zoom} onDrawn={setDrawn}
+        label={`Chart of ${data.lines.length} series`} />
+      <Legend lines={data.lines} hidden={hidden} onHide={(hide) => go({ hide }, true)} />
+    </>
+  )
+}
+
+function timing(a: Answer, drawn: number | undefined, view: View): string {
+  const lines = a.data.lines
+  const parts = []
+  if (lines.length) {
+    const coverage = lines.reduce((sum, l) => sum + l.coverage, 0) / lines.length
+    parts.push(`${count(lines.length)} series`, `${count(a.points)} ${a.data.reduced ? `columns of ${duration(lines[0]!.resolution)}` : 'points'}`, `coverage ${percent(coverage)}`)
+  }
+  parts.push(`query ${duration(a.queryMs)}`, `round trip ${duration(a.tookMs)}`)
+  if (view === 'chart' && drawn !== undefined) parts.push(`draw ${duration(drawn)}`)
+  return parts.join(' · ')
+}
+
+function Exports({ query }: { query: string }) {
+  const [error, setError] = useState('')
+  const get = (form: 'csv' | 'json') => {
+    setError('')
+    download(query, form).catch((e: Error) => setError(e.message))
+  }
+  return (
+    <span class="exports">
+      {error && <span class="bad">{error}</span>}
+      <button title="Every value as comma separated values" onClick={() => get('csv')}>CSV</button>
+      <button title="The whole answer of the node" onClick={() => get('json')}>JSON</button>
+      <CopyLink />
+    </span>
+  )
+}
+
+function CopyLink() {
+  const [done, setDone] = useState(false)
+  const copy = async () => {
+    await navigator.clipboard?.writeText(location.href)
+    setDone(true)
+    setTimeout(() => setDone(false), 1500)
+  }
+  return <button title="A link to this view" onClick={copy}>{done ? 'Copied' : 'Link'}</button>
+}

@@ -1,0 +1,103 @@
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { runQuery, Problem, Unreachable, type Plan } from '../api'
+import { findRange, withRange } from '../dql/range'
+import { useConnection } from '../hooks'
+import type { View } from '../url'
+import { chartData, pointsOf, type ChartData } from './data'
+import type { Mistake } from './editor'
+
+export interface Answer {
+  query: string
+  data: ChartData
+  plan?: Plan
+  points: number
+  queryMs: number // in the node
+  tookMs: number // until the last byte was here
+}
+
+export interface Run {
+  answer?: Answer
+  error?: string
+  mistake?: Mistake
+  busy: boolean
+}
+
+interface Wish {
+  query: string // '' runs nothing
+  turn: number // one more runs the same query again
+  view: View
+  every: boolean
+  live: boolean
+  width: number // of the chart in pixels
+}
+
+const tick = 1000 // ms between two answers of the live mode
+
+/**
+ * Runs the query that is wished for, and in live mode every second again. The
+ * last answer stays until there is the next.
+ */
+export function useRun(w: Wish): Run {
+  const [run, set] = useState<Run>({ busy: false })
+  const { epoch } = useConnection()
+  const latest = useRef(w)
+  latest.current = w
+  const column = useRef(0) // ms per column of the last answer, 0 when it is not reduced
+
+  const once = useCallback(async (query: string, signal: AbortSignal) => {
+    const { view, every, live, width } = latest.current
+    const text = live ? steady(query, column.current, Date.now()) : query
+    try {
+      const explain = view === 'plan'
+      const reply = await runQuery(text, explain ? { explain, signal } : { width: every ? undefined : width, signal })
+      // The answer of a query whose plan is asked for has no values.
+      const data = chartData({ ...reply.value, results: reply.value.results ?? [] })
+      column.current = data.reduced ? (data.lines[0]?.resolution ?? 0) : 0
+      set({
+        busy: false,
+        answer: {
+          query, data, plan: reply.value.plan, points: pointsOf(data), queryMs: reply.value.query_time / 1000, tookMs: reply.took,
+        },
+      })
+    } catch (error) {
+      if (signal.aborted) return
+      if (error instanceof Unreachable) return set((old) => ({ ...old, busy: false }))
+      const at = error instanceof Problem ? error.position : undefined
+      // A live query that fails once keeps its picture.
+      set((old) => ({
+        busy: false, answer: live ? old.answer : undefined, error: (error as Error).message,
+        mistake: at && { offset: at.offset, message: (error as Error).message, query },
+      }))
+    }
+  }, [])
+
+  useEffect(() => {
+    column.current = 0
+    if (!w.query.trim()) return set({ busy: false })
+    const stop = new AbortController()
+    let timer: number | undefined
+    const loop = async () => {
+      const began = performance.now()
+      if (!document.hidden) await once(w.query, stop.signal)
+      if (latest.current.live && !stop.signal.aborted) timer = window.setTimeout(loop, Math.max(50, tick - (performance.now() - began)))
+    }
+    set((old) => ({ ...old, busy: true }))
+    void loop()
+    return () => {
+      stop.abort()
+      window.clearTimeout(timer)
+    }
+  }, [w.query, w.turn, w.view === 'plan', w.every, w.live, epoch])
+  return run
+}
+
+/**
+ * In live mode the columns of a reduced answer begin at multiples of their
+ * length: they would flicker if they moved a bit each second.
+ */
+export function steady(query: string, columnMs: number, now: number): string {
+  const range = findRange(query)?.range
+  if (range?.kind !== 'last' || columnMs <= tick) return query
+  const from = Math.floor((now - range.span) / columnMs) * columnMs
+  return withRange(query, { kind: 'between', from, to: Math.floor(now / 1000) * 1000 })
+}

@@ -1,0 +1,91 @@
+// What the page shows stands in the query of its URL, so that every view has a
+// link and the browser's back button works.
+
+import { useEffect, useState } from 'preact/hooks'
+import { quoted } from './dql/tokens'
+
+export type Name = 'query' | 'buckets' | 'functions' | 'node'
+export type View = 'chart' | 'table' | 'plan'
+
+export interface State {
+  page: Name
+  query: string // DQL; '' shows an empty editor
+  view: View
+  live: boolean
+  every: boolean // every value rather than one column per pixel
+  utc: boolean
+  hide: number[] // series that are not drawn
+  bucket: string // of the page of buckets, escaped
+  search: string
+}
+
+export const initial: State = {
+  page: 'query', query: '', view: 'chart', live: false, every: false, utc: false, hide: [], bucket: '', search: '',
+}
+
+const pages: Name[] = ['query', 'buckets', 'functions', 'node']
+const views: View[] = ['chart', 'table', 'plan']
+
+/** Reads the state from the query of a URL. */
+export function parse(search: string): State {
+  const p = new URLSearchParams(search)
+  const one = <T extends string>(value: string | null, of: T[]) => of.find((v) => v === value)
+  const page = one(p.get('page'), pages) ?? 'query'
+  // Links of the original's page: ?bucket=&metric= stands for a query.
+  const [bucket, metric] = [p.get('bucket') ?? '', p.get('metric')]
+  const old = page === 'query' && bucket && metric ? `SELECT ${metric} BUCKET ${quoted(bucket)} LAST 60s` : ''
+  return {
+    page,
+    query: p.get('query') ?? old,
+    view: one(p.get('view'), views) ?? 'chart',
+    live: p.get('live') === '1',
+    every: p.get('points') === 'all',
+    utc: p.get('time') === 'utc',
+    hide: (p.get('hide') ?? '').split(',').filter((n) => /^\d+$/.test(n)).map(Number),
+    bucket: page === 'buckets' ? bucket : '',
+    search: p.get('search') ?? '',
+  }
+}
+
+/** The query of the URL of a state; what is as ever is left out. */
+export function format(s: State): string {
+  const p = new URLSearchParams()
+  if (s.page !== 'query') p.set('page', s.page)
+  if (s.page === 'query') {
+    if (s.query) p.set('query', s.query)
+    if (s.view !== 'chart') p.set('view', s.view)
+    if (s.live) p.set('live', '1')
+    if (s.every) p.set('points', 'all')
+    if (s.hide.length) p.set('hide', s.hide.join(','))
+  }
+  if (s.utc) p.set('time', 'utc')
+  if (s.page === 'buckets' && s.bucket) p.set('bucket', s.bucket)
+  if (s.search && s.page !== 'query') p.set('search', s.search)
+  const text = p.toString()
+  return text ? `?${text}` : './'
+}
+
+export type Go = (change: Partial<State>, replace?: boolean) => void
+
+/** The state, and a function that changes it: as a step of history or in place. */
+export function useURL(): [State, Go] {
+  const [state, set] = useState(() => parse(location.search))
+  useEffect(() => {
+    const back = () => set(parse(location.search))
+    window.addEventListener('popstate', back)
+    return () => window.removeEventListener('popstate', back)
+  }, [])
+  const go: Go = (change, replace = false) => {
+    const next = { ...parse(location.search), ...change }
+    const url = format(next)
+    if (replace) history.replaceState(null, '', url)
+    else if (url !== (location.search || './')) history.pushState(null, '', url)
+    set(next)
+  }
+  return [state, go]
+}
+
+/** The link to a state of another page; the way times are shown goes along. */
+export function link(change: Partial<State>): string {
+  return format({ ...initial, utc: parse(location.search).utc, ...change })
+}
