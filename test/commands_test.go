@@ -90,7 +90,7 @@ func TestQueryCommand(t *testing.T) {
 		{[]string{"query", "--json", text}, 0, fmt.Sprintf(`\{"start":%d,"query_time":\d+,"results":\[`, slot*1000) +
 			`\{"type":"metrics","name":"'cpu'.'user' BUCKET 'metrics'","resolution":1000,"values":\[1,2.5,4,4\],"coverage":0.75,"metadata":\{\}\},` +
 			`\{"type":"metrics","name":"'top'","resolution":2000,"values":\[2.5,4\],"coverage":0.75,"metadata":\{\}\}\]\}\n?`},
-		{[]string{"query", "SELECT nonsense"}, 1, `ddb: line 1, column \d+: .*\n`},
+		{[]string{"query", "SELECT nonsense"}, 1, `ddb: line 1, column 16: expected .*\nSELECT nonsense\n {15}\^\n`},
 		{[]string{"query"}, 2, `(?s)ddb: .*\nsee ddb --help\n`},
 	})
 }
