@@ -185,6 +185,63 @@ func TestAFullDiskAndSpaceAgain(t *testing.T) {
 	}
 }
 
+// A sender that goes on beside a full disk does not use up what is left for the
+// log with records of its refusals, and the account has all of them, after a
+// crash as well.
+func TestRefusalsDoNotFillTheDisk(t *testing.T) {
+	clock, mem, free := newTestClock(), vfs.NewCrashableMem(), new(atomic.Uint64)
+	free.Store(1 << 40)
+	o := testOptions(smallDisk{mem, free}, clock)
+	o.MinFree = 4 << 20
+	s := mustOpen(t, o)
+	defer func() { s.Crash() }()
+	sendNoise(t, s, "a", epoch, epoch+10)
+	free.Store(3 << 20)
+	s.checkDisk()
+	x := mustSession(t, s, "a")
+	const commits = 50_000
+	before := s.log.End()
+	for i := range commits {
+		x.Point(key(i%3), epoch, point.FromInt(1))
+		if _, err := x.Commit(); err != nil {
+			t.Fatalf("after %d refusals: %v", i, err)
+		}
+	}
+	if grown := s.log.End() - before; grown > commits {
+		t.Errorf("the log has grown by %d bytes for %d refusals", grown, commits)
+	}
+	want := s.Account().Total(mustBucket(t, s, "a"))
+	if want.Stored() != 30 || want.Refused[account.DiskFull] != commits {
+		t.Errorf("the account has %+v", want)
+	}
+	same := func(what string) {
+		t.Helper()
+		if got := s.Account().Total(mustBucket(t, s, "a")); got != want {
+			t.Errorf("%s the account has %+v, before it had %+v", what, got, want)
+		}
+	}
+	s.everySecond()
+	if err := s.log.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	s.Crash()
+	o.FS = smallDisk{mem.CrashClone(vfs.CrashCloneCfg{}), free}
+	s = mustOpen(t, o)
+	same("after a crash")
+	x = mustSession(t, s, "a")
+	x.Point(key(1), epoch, point.FromInt(1))
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want.Refused[account.DiskFull]++
+	same("with one more")
+	if err := s.Close(); err == nil {
+		t.Error("a flush found space where there is none")
+	}
+	s = mustOpen(t, o)
+	same("after a restart")
+}
+
 // A catalogue that cannot be written fails the flush, not the store: the next
 // flush brings everything, and the file of the failed one is gone.
 func TestAFailedCatalogueIsTriedAgain(t *testing.T) {

@@ -145,6 +145,7 @@ func (s *Store) capture() *flushing {
 	s.o.FlushStep(StepCaptured)
 	s.commit.Lock()
 	defer s.commit.Unlock()
+	s.logRefusals()
 	// What is replayed for its points alone was in the account before.
 	f.lsn = max(s.logEnd(), s.accounted)
 	f.account = s.account.Snapshot()

@@ -438,20 +438,12 @@ func (x *Session) Commit() (wal.LSN, error) {
 		return 0, x.err
 	}
 	if x.refused.RefusedTotal() > 0 {
-		s := x.s
-		minute := s.clock.Load() / nsPerMinute
-		x.rec = appendRefuseRecord(x.rec[:0], x.b.info.ID, minute, &x.refused)
-		s.commit.RLock()
-		lsn, err := s.log.Append(x.rec)
-		if err == nil {
-			s.account.Add(s.accountID(x.b.info.ID), minute, &x.refused)
-			x.lastLSN = lsn
-		}
-		s.commit.RUnlock()
+		lsn, err := x.s.countRefused(x.b.info.ID, &x.refused)
 		if err != nil {
 			x.err = err
 			return 0, err
 		}
+		x.lastLSN = max(x.lastLSN, lsn)
 		x.refused = account.Counts{}
 	}
 	return x.lastLSN, nil

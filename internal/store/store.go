@@ -35,8 +35,9 @@ type Store struct {
 
 	manifestTorn bool // its last edit was cut off
 
-	account *account.Account
-	memory  *memory.Budget
+	account  *account.Account
+	refusals refusals
+	memory   *memory.Budget
 
 	buckets *registry
 	groups  groupTable
@@ -146,6 +147,11 @@ func (s *Store) shutdown() error {
 	s.flushMu.Unlock()
 	close(s.sealQueue)
 	s.sealers.Wait()
+	if !s.crashed.Load() {
+		s.commit.RLock()
+		s.logRefusals()
+		s.commit.RUnlock()
+	}
 	errs := []error{s.log.Close(), s.manifest.Close(), s.catalogue.Close()}
 	s.view.Lock()
 	s.gone = true // a reader may be on the way

@@ -148,10 +148,13 @@ func (s *Store) advance(now time.Time) {
 	}
 }
 
-// everySecond closes idle, old and log-pinning blocks, and asks for the flush
+// everySecond logs refusals that wait, closes idle, old and log-pinning blocks, and asks for the flush
 // that is due by time, by the size of the log, or because the last one failed:
 // senders may wait for it.
 func (s *Store) everySecond() {
+	s.commit.RLock()
+	s.logRefusals()
+	s.commit.RUnlock()
 	s.countNames()
 	s.watchIndexes()
 	// The blocks that hold the oldest quarter of a full log are closed, so

@@ -1,0 +1,63 @@
+package store
+
+import (
+	"sync"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/wal"
+)
+
+// refusals are counts that are in the account and not yet in the log. On a full
+// disk they wait there for a second: with a record for each commit, senders that
+// go on would use up what is left for the log, which would end the node.
+type refusals struct {
+	mu   sync.Mutex
+	rows map[refusalRow]*account.Counts
+}
+
+type refusalRow struct {
+	bucket uint32
+	minute int64
+}
+
+func (r *refusals) add(row refusalRow, c *account.Counts) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rows == nil {
+		r.rows = make(map[refusalRow]*account.Counts)
+	}
+	if r.rows[row] == nil {
+		r.rows[row] = new(account.Counts)
+	}
+	r.rows[row].Add(c)
+}
+
+// countRefused enters refusals of a bucket into the account, and into the log
+// at once or, on a full disk, within a second. lsn is 0 where that is to come.
+func (s *Store) countRefused(bucket uint32, c *account.Counts) (lsn wal.LSN, err error) {
+	minute := s.clock.Load() / nsPerMinute
+	s.commit.RLock()
+	defer s.commit.RUnlock()
+	if s.diskFull.Load() {
+		s.refusals.add(refusalRow{bucket, minute}, c)
+	} else if lsn, err = s.log.Append(appendRefuseRecord(nil, bucket, minute, c)); err != nil {
+		return 0, err
+	}
+	s.account.Add(s.accountID(bucket), minute, c)
+	return lsn, nil
+}
+
+// logRefusals brings what waits into the log. The commit lock is held, at least
+// shared: account and log then agree for who holds it alone. A failure of the
+// log ends the store by itself.
+func (s *Store) logRefusals() {
+	r := &s.refusals
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for row, c := range r.rows {
+		if _, err := s.log.Append(appendRefuseRecord(nil, row.bucket, row.minute, c)); err != nil {
+			return
+		}
+		delete(r.rows, row)
+	}
+}
