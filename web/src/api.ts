@@ -214,12 +214,12 @@ export const api = {
   log: (signal?: AbortSignal) => get<LogLine[]>('./admin/log', signal),
   account: (signal?: AbortSignal) => get<Account>('./admin/account', signal),
   minutes: (n: number, signal?: AbortSignal) => get<Account>(`./admin/account?minutes=${n}`, signal),
-  segments: (bucket: string, signal?: AbortSignal) => get<Segment[]>(`./admin/segments?bucket=${element(bucket)}`, signal),
+  segments: (bucket: string, signal?: AbortSignal) => get<Segment[]>(`./admin/segments${bucket && `?bucket=${element(bucket)}`}`, signal),
   metrics: (bucket: string, contains: string, limit: number, signal?: AbortSignal) =>
     get<string[]>(`./buckets/${element(bucket)}?limit=${limit}&contains=${element(contains)}`, signal),
-  /** What begins with a metric and has one part more. */
-  below: (bucket: string, key: string, signal?: AbortSignal) =>
-    get<{ key: string; parts: string[] }[]>(`./collections/${element(bucket)}/metrics${key && `/${element(key)}`}?depth=1`, signal),
+  /** What begins with a metric, cut to so many parts more. */
+  below: (bucket: string, key: string, depth: number, signal?: AbortSignal) =>
+    get<{ key: string; parts: string[] }[]>(`./collections/${element(bucket)}/metrics${key && `/${element(key)}`}?depth=${depth}`, signal),
   createBucket: (b: Bucket) => change<Bucket>('./admin/buckets/create', b),
   deleteBucket: (name: string) => change<unknown>('./admin/buckets/delete', { name }),
   setTTL: (name: string, ttl: Bucket['ttl']) => change<unknown>('./admin/buckets/ttl', { name, ttl }),

@@ -1,12 +1,14 @@
 import { useEffect } from 'preact/hooks'
+import { BucketsPage } from './buckets/page'
 import { FunctionsPage } from './functions/page'
 import { useConnection, useStored } from './hooks'
+import { NodePage } from './node/page'
 import { QueryPage } from './query/page'
 import { link, useURL, type Name } from './url'
 
 export type Theme = 'auto' | 'light' | 'dark'
 
-const pages: [Name, string][] = [['query', 'Query'], ['functions', 'Functions']]
+const pages: [Name, string][] = [['query', 'Query'], ['buckets', 'Buckets'], ['functions', 'Functions'], ['node', 'Node']]
 const themes: Theme[] = ['auto', 'light', 'dark']
 const themeMark: Record<Theme, string> = { auto: '◐', light: '☀', dark: '☾' }
 
@@ -18,7 +20,7 @@ export function App() {
     document.documentElement.dataset.theme = theme
   }, [theme])
   useEffect(() => {
-    const title = pages.find(([name]) => name === state.page)?.[1]
+    const title = pages.find(([name]) => name === state.page)![1]
     document.title = state.page === 'query' && state.query ? `${state.query.slice(0, 60)} · Dalmatiner` : `${title} · Dalmatiner`
   }, [state.page, state.query])
   const next = themes[(themes.indexOf(theme) + 1) % themes.length]!
@@ -55,7 +57,9 @@ export function App() {
       )}
       <main>
         {state.page === 'query' && <QueryPage state={state} go={go} theme={theme} />}
+        {state.page === 'buckets' && <BucketsPage state={state} go={go} />}
         {state.page === 'functions' && <FunctionsPage state={state} go={go} />}
+        {state.page === 'node' && <NodePage state={state} theme={theme} />}
       </main>
     </>
   )

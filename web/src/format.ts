@@ -13,7 +13,7 @@ export function si(v: number | null | undefined, unit = ''): string {
   let i = 0
   let scaled = a
   if (a >= 10_000) for (; scaled >= 999.95 && i < steps.length - 1; i++) scaled /= 1000
-  else if (a < 0.001) for (; scaled < 1 && i > 1 - small.length; i--) scaled *= 1000
+  else if (a < (unit ? 1 : 0.001)) for (; scaled < 1 && i > 1 - small.length; i--) scaled *= 1000
   const prefix = i >= 0 ? steps[i] : small[-i]
   const text = trim(Math.sign(v) * scaled)
   return unit || prefix ? `${text} ${prefix}${unit}`.trimEnd() : text

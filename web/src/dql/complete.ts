@@ -88,7 +88,7 @@ class Names {
 
   buckets = () => this.keep('buckets', () => api.buckets())
   functions = (): Promise<Fn[]> => this.keep('functions', () => api.functions())
-  below = (bucket: string, key: string) => this.keep(`below ${bucket} ${key}`, () => api.below(bucket, key))
+  below = (bucket: string, key: string) => this.keep(`below ${bucket} ${key}`, () => api.below(bucket, key, 1))
 
   /** The names that can follow parts in a bucket; a pattern looks into every branch, up to a bound. */
   async next(bucket: string, parts: string[]): Promise<string[]> {

@@ -27,7 +27,7 @@ export function FunctionsPage({ state, go }: { state: State; go: Go }) {
       {[...new Set(found.map((f) => f.group))].map((group) => (
         <section key={group}>
           <h2>{groups[group] ?? group}</h2>
-          <div class="scroll">
+          <div class="card scroll">
             <table class="functions">
               <thead><tr><th>Function</th><th>What it gives</th><th>Example</th></tr></thead>
               <tbody>
@@ -46,10 +46,15 @@ function Row({ f, query }: { f: Fn; query: string }) {
   return (
     <tr>
       <td><code class="signature">{f.desc}</code>{f.since !== 'original' && <span class="tag">{f.since}</span>}</td>
-      <td>{f.help}{f.note && <span class="note"> {f.note}</span>}</td>
+      <td>{withCode(f.help)}{f.note && <div class="note">With compat=1: {withCode(f.note)}</div>}</td>
       <td><a class="run" href={link({ query })} title={query}>Run</a> <code class="example">{f.example}</code></td>
     </tr>
   )
+}
+
+/** Text with words between backticks. */
+function withCode(text: string) {
+  return text.split('`').map((part, i) => (i % 2 ? <code key={i}>{part}</code> : part))
 }
 
 /** A series that is really there: one of the loads, else one of the node itself. */

@@ -16,6 +16,17 @@ interface Props {
 
 const day = 86_400
 
+/** How ticks are written, by their distance in seconds; the day below the first of each. */
+const date = '\n{YYYY}-{MM}-{DD}'
+const ticks: uPlot.Axis.Values = [
+  [day * 365, '{YYYY}', null, null, null, null, null, null, 1],
+  [day * 28, '{MMM}', '\n{YYYY}', null, null, null, null, null, 1],
+  [day, '{DD} {MMM}', '\n{YYYY}', null, null, null, null, null, 1],
+  [60, '{HH}:{mm}', date, null, date, null, null, null, 1],
+  [1, '{HH}:{mm}:{ss}', date, null, date, null, null, null, 1],
+  [0.001, '{HH}:{mm}:{ss}.{fff}', date, null, date, null, null, null, 1],
+]
+
 /** A chart of uPlot. New values of the same series move it; it is made anew only for other series. */
 export function Chart(p: Props) {
   const host = useRef<HTMLDivElement>(null)
@@ -110,7 +121,7 @@ function options(host: HTMLDivElement, latest: { current: Props }): uPlot.Option
       bands.push({ series: [at + 1, at + 2], fill: faint(l.color, 0.18) })
     }
   }
-  const axes: uPlot.Axis[] = [{ stroke: ink, font, grid, ticks: grid, space: 70 }]
+  const axes: uPlot.Axis[] = [{ stroke: ink, font, grid, ticks: grid, space: 80, values: ticks }]
   units.slice(0, 2).forEach((unit, i) => {
     axes.push({
       scale: `y${i}`, side: i === 0 ? 3 : 1, stroke: ink, font, grid: i === 0 ? grid : { show: false }, ticks: grid,

@@ -1,0 +1,78 @@
+import { useState } from 'preact/hooks'
+import { Problem, runQuery, type Result } from '../api'
+import { useLoad } from '../hooks'
+import { Chart } from '../query/chart'
+import { chartData, type ChartData } from '../query/data'
+import { Swatch } from '../query/legend'
+import { link } from '../url'
+
+const self = 'BUCKET dalmatinerdb'
+const rate = `SELECT sum(*.mps ${self}) AS 'points per second' LAST 10m`
+
+const operations: [string, string][] = [
+  ['mput', 'Stream to log'], ['mstore.read', 'Read for a query'], ['mstore.write', 'Flush'], ['get', 'GET'],
+]
+const figures = ['p50', 'p95', 'p99', 'max']
+
+function latency(op: string): string {
+  return `SELECT ${figures.map((f) => `*.${op}.${f} ${self} AS ${f} METADATA {unit: 's'}`).join(', ')} LAST 10m`
+}
+
+const none: ChartData = { x: [], lines: [], reduced: false, start: 0, end: 0 }
+const nothing = new Set<number>()
+
+/** What the node writes about itself, from its own bucket. */
+export function OwnCharts({ utc, theme }: { utc: boolean; theme: string }) {
+  const [op, setOp] = useState('mput')
+  return (
+    <div class="columns even">
+      <OwnChart title="Points stored" query={rate} utc={utc} theme={theme} />
+      <OwnChart title="Latency" query={latency(op)} utc={utc} theme={theme} scale={1e-6}>
+        <span class="segments">
+          {operations.map(([name, title]) => <button key={name} aria-pressed={op === name} onClick={() => setOp(name)}>{title}</button>)}
+        </span>
+      </OwnChart>
+    </div>
+  )
+}
+
+interface OwnProps {
+  title: string
+  query: string
+  utc: boolean
+  theme: string
+  scale?: number
+  children?: preact.ComponentChildren
+}
+
+function OwnChart({ title, query, utc, theme, scale = 1, children }: OwnProps) {
+  const { value } = useLoad(async (signal): Promise<ChartData> => {
+    try {
+      return chartData(scaled((await runQuery(query, { signal, width: 600 })).value, scale))
+    } catch (error) {
+      if (error instanceof Problem && error.status === 404) return none // nothing of the kind happened yet
+      throw error
+    }
+  }, [query], 2000)
+  return (
+    <section class="card">
+      <div class="head">
+        <h2>{title}</h2>
+        {children}
+        <span class="spring" />
+        <span class="keys">{value?.lines.map((l) => <span key={l.index}><Swatch color={l.color} /> {l.name.replaceAll("'", '')}</span>)}</span>
+        <a href={link({ query, live: true })}>Query</a>
+      </div>
+      {value && value.lines.length > 0
+        ? <Chart data={value} hidden={nothing} utc={utc} theme={theme} height={220} label={title} />
+        : <p class="blank note">{value ? 'Nothing of the kind happened in the last ten minutes.' : 'Loading …'}</p>}
+    </section>
+  )
+}
+
+/** The node writes microseconds; the axis knows prefixes of seconds. */
+function scaled(result: Result, by: number): Result {
+  if (by === 1) return result
+  const all = (list?: (number | null)[]) => list?.map((v) => v === null ? null : v * by)
+  return { ...result, results: result.results.map((s) => ({ ...s, values: all(s.values)!, min: all(s.min), max: all(s.max) })) }
+}

@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest'
+import type { Result, Series } from '../api'
+import { chartData, colorOf, pointsOf, statsOf } from './data'
+import { csv } from './export'
+import { steady } from './run'
+
+const series = (name: string, resolution: number, values: (number | null)[], more: Partial<Series> = {}): Series => ({ type: 'metrics', name, resolution, values, coverage: 1, ...more })
+const result = (...results: Series[]): Result => ({ start: 10_000, query_time: 5, results })
+
+describe('chartData', () => {
+  it('keeps gaps as gaps', () => {
+    const d = chartData(result(series('a', 1000, [1, null, 3])))
+    expect(d.x).toEqual([10, 11, 12])
+    expect(d.lines[0]!.values).toEqual([1, null, 3])
+    expect(d.lines[0]!.stats).toEqual({ min: 1, max: 3, avg: 2, last: 3, points: 2 })
+    expect([d.start, d.end]).toEqual([10_000, 13_000])
+  })
+  it('brings resolutions together: no value of its own is no gap', () => {
+    const d = chartData(result(series('a', 1000, [1, 2, 3, 4]), series('b', 2000, [5, null])))
+    expect(d.x).toEqual([10, 11, 12, 13])
+    expect(d.lines[1]!.values).toEqual([5, undefined, null, undefined])
+    expect(pointsOf(d)).toBe(5)
+  })
+  it('takes extremes of columns from min and max', () => {
+    const d = chartData(result(series('a', 60_000, [2, 3], { min: [-50, 1], max: [3, 900] })))
+    expect(d.reduced).toBe(true)
+    expect(d.lines[0]!.stats).toMatchObject({ min: -50, max: 900, avg: 2.5 })
+  })
+  it('ends a shorter series with gaps', () => {
+    expect(chartData(result(series('a', 1000, [1]), series('b', 1000, [1, 2]))).lines[0]!.values).toEqual([1, null])
+  })
+  it('takes units from the metadata', () => {
+    expect(chartData(result(series('a', 1000, [1], { metadata: { unit: 'B' } }), series('b', 1, [], { metadata: { unit: 3 } }))).lines.map((l) => l.unit)).toEqual(['B', ''])
+  })
+  it('draws nothing of nothing', () => expect(chartData(result())).toMatchObject({ x: [], lines: [] }))
+})
+
+it('has figures of nothing', () => expect(statsOf([null, undefined])).toEqual({ min: null, max: null, avg: null, last: null, points: 0 }))
+it('gives every series a colour of its own', () => expect(new Set(Array.from({ length: 200 }, (_, i) => colorOf(i))).size).toBe(200))
+
+it('writes CSV', () => {
+  expect(csv(result(series("'a' BUCKET 'b'", 1000, [1.5, null]), series('x, "y"', 1000, [null, 1e21])))).toBe(
+    `time,'a' BUCKET 'b',"x, ""y"""\r\n1970-01-01T00:00:10.000Z,1.5,\r\n1970-01-01T00:00:11.000Z,,1e+21\r\n`)
+})
+
+describe('steady', () => {
+  it('begins columns at multiples of their length', () => {
+    const starts = new Set<string>()
+    for (let now = 1_795_176_000_000; now < 1_795_176_060_000; now += 1000) {
+      starts.add(/BETWEEN ("[^"]+")/.exec(steady('SELECT x BUCKET b LAST 1d', 60_000, now))![1]!)
+    }
+    expect(starts.size).toBeLessThanOrEqual(2)
+  })
+  it('leaves a query alone whose columns are values', () => {
+    expect(steady('SELECT x BUCKET b LAST 5m', 1000, 5)).toBe('SELECT x BUCKET b LAST 5m')
+    expect(steady('SELECT x BUCKET b BETWEEN 1 AND 2', 60_000, 5)).toBe('SELECT x BUCKET b BETWEEN 1 AND 2')
+  })
+})

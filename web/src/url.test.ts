@@ -1,0 +1,23 @@
+import { expect, it } from 'vitest'
+import { format, initial, parse, type State } from './url'
+
+it('reads back every state that it writes', () => {
+  const states: Partial<State>[] = [
+    {}, { query: "SELECT 'é&=%+' BUCKET b\nLAST 1h" }, { query: 'x', view: 'table', live: true, every: true, utc: true, hide: [0, 12] },
+    { page: 'buckets', bucket: "odd \\xff name", search: 'a b' }, { page: 'node', utc: true }, { page: 'functions', search: 'avg' },
+  ]
+  for (const change of states) {
+    const state = { ...initial, ...change }
+    const url = format(state)
+    expect(parse(url === './' ? '' : url)).toEqual(state)
+  }
+})
+
+it('opens the links of the original', () => {
+  expect(parse('?query=SELECT+x').query).toBe('SELECT x')
+  expect(parse("?bucket=shop&metric='web'.'eu'").query).toBe("SELECT 'web'.'eu' BUCKET shop LAST 60s")
+})
+
+it('takes what it does not know for what is as ever', () => {
+  expect(parse('?page=admin&view=3d&hide=a,1,-2,3x&live=2')).toEqual({ ...initial, hide: [1] })
+})
