@@ -2,6 +2,7 @@ package dql
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func names(t *testing.T, text string) []string {
 	}
 	var list []string
 	for _, f := range q.Fields {
-		list = append(list, Name(f.Expr))
+		list = append(list, Name(f.Expr, math.MaxInt))
 	}
 	return list
 }
@@ -184,12 +185,12 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q -> %s -> %v, %v", text, q, again, err)
 		}
 		for i, f := range q.Fields {
-			name := Name(f.Expr)
+			name := Name(f.Expr, math.MaxInt)
 			n, err := Parse("SELECT " + name + " LAST 1s")
 			if tooBig(err) {
 				continue
 			}
-			if err != nil || Name(n.Fields[0].Expr) != name || Name(again.Fields[i].Expr) != name {
+			if err != nil || Name(n.Fields[0].Expr, math.MaxInt) != name || Name(again.Fields[i].Expr, math.MaxInt) != name {
 				t.Fatalf("%q: the name %s is not stable: %v", text, name, err)
 			}
 		}

@@ -2,6 +2,7 @@ package dql
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -180,9 +181,9 @@ func TestEveryProduction(t *testing.T) {
 				rt.Fatalf("to the right: %s\n%v", text, err)
 			}
 			for i, f := range old.Fields {
-				name := Name(f.Expr)
+				name := Name(f.Expr, math.MaxInt)
 				n, err := Parse("SELECT " + name + " LAST 1s")
-				if err != nil || Name(n.Fields[0].Expr) != name || len(name) == 0 {
+				if err != nil || Name(n.Fields[0].Expr, math.MaxInt) != name || len(name) == 0 {
 					rt.Fatalf("%s\nfield %d is %s\nthen %v, %v", text, i, name, n, err)
 				}
 			}

@@ -11,8 +11,11 @@ import (
 // Name returns the canonical text of an expression: what an unnamed field is
 // called. Constant arguments are left out and operators are written as the
 // functions they stand for (DQL page, section 5).
-func Name(e Expr) string {
-	p := printer{name: true}
+//
+// Of a name longer than most bytes only a beginning is returned, which is
+// longer than most as well: aliases let it grow far beyond the query.
+func Name(e Expr, most int) string {
+	p := printer{name: true, most: most}
 	e.print(&p)
 	return string(p.buf)
 }
@@ -53,6 +56,7 @@ func (q *Query) String() string {
 type printer struct {
 	buf  []byte
 	name bool
+	most int // names go on no longer when they have more bytes
 }
 
 func (p *printer) text(s string)   { p.buf = append(p.buf, s...) }
@@ -117,6 +121,9 @@ func (c *Call) print(p *printer) {
 	p.text("(")
 	first := true
 	for _, a := range c.Args {
+		if p.name && len(p.buf) > p.most {
+			return
+		}
 		if p.name && isConstant(a) {
 			continue
 		}

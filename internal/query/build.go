@@ -3,6 +3,7 @@ package query
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 
 	"dalmatiner/internal/dql"
@@ -16,6 +17,7 @@ func (p *planner) intern(key string, build func() node, inputs ...node) node {
 		return n
 	}
 	n := build()
+	p.planned += nodeSize + int64(len(key)) // grow has it paid for
 	c := n.shared()
 	c.id, c.inputs = len(p.nodes), inputs
 	for _, in := range inputs {
@@ -85,7 +87,7 @@ func (p *planner) selectMetrics(s *dql.Select, shift int64) (value, error) {
 // where * stands for exactly one. They are sorted. The original looked at what
 // stands before the first * only.
 func (p *planner) expand(s *dql.Select, b Bucket) ([][]byte, error) {
-	cacheKey := dql.Name(s)
+	cacheKey := dql.Name(s, math.MaxInt)
 	if keys, ok := p.hits[cacheKey]; ok {
 		return keys, nil
 	}
@@ -97,12 +99,17 @@ func (p *planner) expand(s *dql.Select, b Bucket) ([][]byte, error) {
 		prefix = metric.AppendPart(prefix, part.Text)
 	}
 	var keys [][]byte
+	var refused error
 	err := p.source.Metrics(p.ctx, b, prefix, func(key []byte) bool {
 		if p.opt.Compat || matches(s.Metric.Parts, key) {
 			keys = append(keys, bytes.Clone(key))
+			refused = p.grow(seriesSize + int64(len(key)))
 		}
-		return int64(len(keys)) <= p.limits.MaxSeries
+		return refused == nil && int64(len(keys)) <= p.limits.MaxSeries
 	})
+	if refused != nil {
+		return nil, refused
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list the metrics of bucket %s: %w", metric.Quoted(b.Name), err)
 	}
@@ -156,7 +163,7 @@ func (p *planner) leaf(pos int, b Bucket, key []byte, shift int64) (node, error)
 			err = p.limit(pos, "points to read", p.points, p.limits.MaxPoints,
 				"ask for a shorter range or fewer series")
 		} else {
-			err = p.borrowLeaves()
+			err = p.grow(leafSize)
 		}
 		return l
 	})

@@ -109,6 +109,9 @@ type list struct {
 func (p *planner) listOf(pos int, inputs []series) (list, error) {
 	first := inputs[0].of.shared()
 	l := list{res: first.res, aligned: true, piece: first.piece}
+	if err := p.grow(seriesSize * int64(len(inputs))); err != nil {
+		return l, err
+	}
 	var key []byte
 	for _, in := range inputs {
 		c := in.of.shared()

@@ -26,6 +26,9 @@ func (p *planner) call(c *dql.Call) (value, error) {
 		}
 		types = append(types, v.typ)
 		if v.typ == typeMetric || v.typ == typeHistogram {
+			if err := p.grow(seriesSize * int64(len(v.series))); err != nil {
+				return value{}, err
+			}
 			a.series = append(a.series, v.series...)
 		} else {
 			a.consts = append(a.consts, v)
@@ -109,6 +112,9 @@ func (p *planner) each(inputs []series, typ argType, fn func(node) (node, error)
 	v := value{typ: typ, series: make([]series, len(inputs))}
 	for i, s := range inputs {
 		n, err := fn(s.of)
+		if err == nil {
+			err = p.grow(seriesSize)
+		}
 		if err != nil {
 			return v, err
 		}

@@ -26,7 +26,7 @@ type Limits struct {
 	// MaxOutput bounds the points in the result: memory, 8 bytes each, and
 	// several times that as JSON. Default 5 million.
 	MaxOutput int64
-	// MaxMemory bounds what the query holds while it runs, in bytes: result,
+	// MaxMemory bounds what the query holds while it runs, in bytes: plan, result,
 	// one round of every node that keeps one, and the state of functions that
 	// need many values at once. Default 1 GiB.
 	MaxMemory int64
@@ -73,7 +73,7 @@ func (l Limits) stricter(o Limits) Limits {
 // hold adds bytes that a function holds while the query runs.
 func (p *planner) hold(pos int, bytes int64) error {
 	p.held += bytes
-	return p.checkMemory(pos, p.held)
+	return p.checkMemory(pos, p.held+p.planned)
 }
 
 // checkMemory compares what the query needs with its limit.
@@ -85,7 +85,7 @@ func (p *planner) checkMemory(pos int, bytes int64) error {
 }
 
 // memory returns the bytes that the query holds at most while it runs: its
-// result, a round of every node that keeps one, and what functions hold.
+// plan, its result, a round of every node that keeps one, and what functions hold.
 func (p *planner) memory() int64 {
 	values := p.output
 	if p.opt.Confidence {
@@ -99,5 +99,5 @@ func (p *planner) memory() int64 {
 			break
 		}
 	}
-	return p.held + 8*(values+int64(p.rounds())*round)
+	return p.planned + p.held + 8*(values+int64(p.rounds())*round)
 }

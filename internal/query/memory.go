@@ -9,12 +9,21 @@ type Memory interface {
 }
 
 const (
-	// leafSize is what a series takes in a plan beside its buffers: its node and
-	// those above it, its key, its name in the result.
-	leafSize = 768
+	// What a plan takes, in bytes: a node beside its key, what a leaf has more
+	// than others, a series among those of a function, a series of the
+	// result beside its name and values, and an entry of its metadata.
+	nodeSize   = 384
+	leafSize   = 384
+	seriesSize = 96
+	rootSize   = 640
+	metaSize   = 64
 
-	// leavesAtOnce is how many series of a plan are borrowed for at a time.
-	leavesAtOnce = 1024
+	// growAtOnce is how much is borrowed for a plan at a time.
+	growAtOnce = 256 << 10
+
+	// maxName is the longest name that a field gets without AS: aliases let a
+	// short query have a name of gigabytes.
+	maxName = 1 << 20
 )
 
 // borrow takes memory before it is used; the error is the lender's.
@@ -28,10 +37,22 @@ func (p *planner) borrow(bytes int64) error {
 	return nil
 }
 
-// borrowLeaves takes memory for the series of a plan while it is made.
-func (p *planner) borrowLeaves() error {
-	if len(p.leaves)%leavesAtOnce != 1 {
+// grow takes memory for the plan while it is made. That is where planning
+// ends when nobody waits for it any more.
+func (p *planner) grow(bytes int64) error {
+	if p.planned += bytes; p.planned <= p.lent {
 		return nil
 	}
-	return p.borrow(leavesAtOnce * leafSize)
+	if err := p.ctx.Err(); err != nil {
+		return fmt.Errorf("the query was given up: %w", err)
+	}
+	if err := p.checkMemory(p.at, p.held+p.planned); err != nil {
+		return err
+	}
+	ahead := p.planned - p.lent + growAtOnce
+	p.lent += ahead
+	return p.borrow(ahead)
 }
+
+// borrowRest takes memory for running the plan.
+func (p *planner) borrowRest() error { return p.borrow(max(0, p.memory()-p.lent)) }

@@ -73,3 +73,39 @@ func TestAWidePlanIsRefusedOnTheWay(t *testing.T) {
 		t.Errorf("a plan of 5,000 series in 2 MiB: %v", err)
 	}
 }
+
+// What a short text makes of many series is paid for and bounded: arguments,
+// results, names. Without that this is gigabytes before anything is read.
+func TestAShortQueryWithALongPlanIsRefused(t *testing.T) {
+	m := newMemory(t)
+	m.addBucket("b", 1000, 0)
+	for i := range 2000 {
+		m.load("b", key(t, "s", string(rune('a'+i%26))+strings.Repeat("x", i/26)), 0, nil)
+	}
+	const wide = " ALIAS s.* BUCKET b AS x LAST 1ms" // no slot: no values count
+	long := strings.Repeat("p", 250)
+	e := engine(m, 100_000)
+	for _, c := range []struct{ text, want string }{
+		{"SELECT sum(x" + strings.Repeat(",x", 5000) + ")" + wide, "bytes to hold at once"},
+		{"SELECT x" + strings.Repeat(",x", 5000) + wide, "bytes to hold at once"},
+		{"SELECT x" + strings.Repeat("+x", 500) + wide, "bytes to hold at once"},
+		{"SELECT sum(x" + strings.Repeat(",topk(x,1),x", 5000) + ")" + wide, "bytes to hold at once"},
+		{"SELECT x AS $2" + strings.Repeat(".$2", 5000) + wide, "bytes to hold at once"},
+		{"SELECT x METADATA {a: '" + strings.Repeat("m", 100_000) + "'}" + wide, "bytes to hold at once"},
+		{"SELECT sum(x" + strings.Repeat(",x", 5000) + ") ALIAS " + long + " BUCKET b AS x LAST 1ms", "bytes of name, the limit is 1048576: give it a name with AS"},
+	} {
+		l := &lender{limit: 1 << 40}
+		_, err := e.Query(context.Background(), c.text, query.Options{Memory: l, Limits: query.Limits{MaxMemory: 32 << 20}})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.40s…: %v, want %q", c.text, err, c.want)
+		}
+		if l.lent > 34<<20 {
+			t.Errorf("%.40s…: borrowed %d bytes of 32 MiB", c.text, l.lent)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, err := e.Query(ctx, c.text, query.Options{}); !errors.Is(err, context.Canceled) && !strings.Contains(err.Error(), "of name") {
+			t.Errorf("%.40s…, cancelled: %v", c.text, err)
+		}
+	}
+}

@@ -33,11 +33,14 @@ type planner struct {
 	slots       int64        // most slots in a round
 	pieces      int64        // slots of the original's reads, for compat
 
-	roots  []root
-	ranks  []node // of TOP and BOTTOM, one per root
-	held   int64  // bytes that functions hold
-	points int64  // to read
-	output int64  // in the result
+	roots   []root
+	ranks   []node // of TOP and BOTTOM, one per root
+	held    int64  // bytes that functions hold
+	planned int64  // bytes of the plan
+	lent    int64  // bytes borrowed for it
+	at      int    // position of the field being planned
+	points  int64  // to read
+	output  int64  // in the result
 }
 
 // root is a series of the result.
@@ -47,6 +50,19 @@ type root struct {
 	of   node
 
 	columns *columns // nil without Options.Width
+}
+
+// size returns the bytes that a series of the result takes beside its values.
+func (r *root) size(f *dql.Field) int64 {
+	n := rootSize
+	if f.As != nil {
+		n += len(r.name)
+	}
+	for name, v := range r.meta {
+		text, _ := v.(string)
+		n += metaSize + len(name) + len(text)
+	}
+	return int64(n)
 }
 
 // series is a node with the key of the first metric in it, which names it.
@@ -132,7 +148,7 @@ func (p *planner) plan() error {
 }
 
 func (p *planner) field(f *dql.Field) error {
-	p.named = dimensions(f.As)
+	p.named, p.at = dimensions(f.As), f.Expr.Pos()
 	v, err := p.expr(f.Expr)
 	if err != nil {
 		return err
@@ -149,7 +165,12 @@ func (p *planner) field(f *dql.Field) error {
 	}
 	n := namer{p: p, f: f}
 	if f.As == nil {
-		n.canonical = dql.Name(f.Expr)
+		if n.canonical = dql.Name(f.Expr, maxName); len(n.canonical) > maxName {
+			return p.limit(p.at, "bytes of name", int64(len(n.canonical)), maxName, "give it a name with AS")
+		}
+		if err := p.grow(int64(len(n.canonical))); err != nil {
+			return err
+		}
 	}
 	for _, s := range v.series {
 		c := s.of.shared()
@@ -168,6 +189,9 @@ func (p *planner) field(f *dql.Field) error {
 			return err
 		}
 		if r.meta, err = n.metadata(s); err != nil {
+			return err
+		}
+		if err := p.grow(r.size(f)); err != nil {
 			return err
 		}
 		p.roots = append(p.roots, r)

@@ -150,7 +150,7 @@ func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, 
 	if len(p.roots) == 0 {
 		return nil, ErrNoResults
 	}
-	if err := p.borrow(p.memory()); err != nil {
+	if err := p.borrowRest(); err != nil {
 		return nil, err
 	}
 	x := newExecutor(ctx, e, p)
