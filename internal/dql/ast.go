@@ -76,13 +76,9 @@ type Duration struct {
 	Unit Unit
 }
 
-// Milliseconds returns the span, saturated at ±2^53 ms (285,000 years): beyond
-// any representable time, and safe to add.
-func (d *Duration) Milliseconds() int64 {
-	const most = int64(1) << 53
-	u := d.Unit.Milliseconds()
-	return min(max(d.N, -most/u), most/u) * u
-}
+// Milliseconds returns the span. Parsed ones are within ±MaxTime, which is safe
+// to add.
+func (d *Duration) Milliseconds() int64 { return d.N * d.Unit.Milliseconds() }
 
 // Call is a function applied to arguments, in the order written.
 type Call struct {

@@ -21,6 +21,10 @@ import (
 const (
 	MaxText  = 256 << 10 // bytes of a query
 	MaxDepth = 500       // nesting of calls, parentheses and operators
+
+	// MaxTime is the end of the year 9999 in unix ms: the latest time that can
+	// be asked for, and the longest span.
+	MaxTime = 253402300799999
 )
 
 // Error is a query that cannot be run, with the place in its text that is the

@@ -1,6 +1,7 @@
 package dql
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -273,5 +274,14 @@ func (p *parser) span(bare bool) (*Duration, error) {
 	if d.Unit = p.unit(); d.Unit == "" && !bare {
 		return nil, p.expected("a unit of time: ms, s, m, h, d or w")
 	}
-	return d, nil
+	return d, p.bounded(d)
+}
+
+// bounded refuses a span that is longer than all time there is: a shorter one
+// in its place would give other numbers than those asked for.
+func (p *parser) bounded(d *Duration) error {
+	if u := d.Unit.Milliseconds(); d.N > MaxTime/u || d.N < -MaxTime/u {
+		return p.errorAt(d.Pos(), "%d%s is out of range, the limit is %d ms, the end of the year 9999", d.N, cmp.Or(d.Unit, "ms"), int64(MaxTime))
+	}
+	return nil
 }

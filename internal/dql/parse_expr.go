@@ -126,7 +126,8 @@ func (p *parser) constant() (Expr, error) {
 		return n, err
 	}
 	if u := p.unit(); u != "" {
-		return &Duration{at: n.at, N: int64(n.Value), Unit: u}, nil
+		d := &Duration{at: n.at, N: int64(n.Value), Unit: u}
+		return d, p.bounded(d)
 	}
 	return n, nil
 }

@@ -144,12 +144,15 @@ func (p *planner) leaf(pos int, b Bucket, key []byte, shift int64) (node, error)
 	n := p.intern(fmt.Sprintf("read %d %d %s", b.ID, shift, key), func() node {
 		l := &leaf{
 			bucket: b, key: key, shift: shift,
-			pos: max(1, p.start-shift) / b.Resolution,
-			end: max(1, p.end-shift) / b.Resolution,
+			pos: slotOf(p.start-shift, b.Resolution),
+			end: slotOf(p.end-shift, b.Resolution),
+		}
+		if p.opt.Compat { // a range that begins before 1970 is cut off there
+			l.pos, l.end = max(1, p.start-shift)/b.Resolution, max(1, p.end-shift)/b.Resolution
 		}
 		if b.TTL > 0 {
 			// What has outlived the bucket cannot exist.
-			l.oldest = max(0, p.now/b.Resolution-b.TTL)
+			l.oldest = max(0, slotOf(p.now, b.Resolution)-b.TTL)
 		}
 		l.res, l.n, l.first, l.stop = b.Resolution, l.end-l.pos, unknown, l.end
 		if p.opt.Compat {

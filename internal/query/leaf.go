@@ -32,6 +32,16 @@ type leaf struct {
 	cost   AggregateCost // of that
 }
 
+// slotOf returns the slot that a time in unix ms falls into. Before 1970 it is
+// negative, and never set.
+func slotOf(ms, res int64) int64 {
+	slot := ms / res
+	if ms%res < 0 {
+		slot--
+	}
+	return slot
+}
+
 func (l *leaf) needConfidence(want bool) { l.enter(want) }
 
 func (l *leaf) coverage() (set, slots int64) { return l.set, l.n }
@@ -39,7 +49,7 @@ func (l *leaf) coverage() (set, slots int64) { return l.set, l.n }
 func (l *leaf) next(x *executor, dst block) (block, error) {
 	until := l.end
 	if !x.final {
-		until = min(until, max(l.pos, max(1, x.bound-l.shift)/l.res))
+		until = min(until, max(l.pos, slotOf(x.bound-l.shift, l.res)))
 	}
 	for l.pos < until {
 		var err error

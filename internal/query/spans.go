@@ -94,7 +94,7 @@ func (p *planner) pushDown() {
 			continue
 		}
 		l, ok := n.shared().inputs[0].(*leaf)
-		if !ok {
+		if !ok || l.pos < 0 {
 			continue
 		}
 		s := all[place{l, size}]
@@ -196,7 +196,7 @@ func (s *spans) read(x *executor, dst *[]chunk.Header) error {
 	l := s.of
 	until := l.end
 	if !x.final {
-		until = min(until, max(l.pos, max(1, x.bound-l.shift)/l.res))
+		until = min(until, max(l.pos, slotOf(x.bound-l.shift, l.res)))
 	}
 	n := (until-l.pos)/s.size - s.given
 	short := int64(0)

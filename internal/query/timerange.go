@@ -7,10 +7,6 @@ import (
 	"dalmatiner/internal/dql"
 )
 
-// maxTime is the end of the year 9999 in unix ms. Nothing later can be asked
-// for, so sums of times and spans do not overflow.
-const maxTime = 253402300799999
-
 // TimeRange returns the range [start, end) of a query in unix ms. Times below
 // 1 and spans below 1 ms are raised to 1. Dates without a zone are in the one
 // given. With compat a span AGO is the beginning of time, as in the original.
@@ -25,7 +21,10 @@ func TimeRange(q *dql.Query, now int64, zone *time.Location, compat bool) (start
 	}
 	switch r.Kind {
 	case dql.RangeAfter:
-		return from, clampTime(from + span(r.Span)), nil
+		if to := from + span(r.Span); to > dql.MaxTime {
+			return 0, 0, dql.NewError(q.Text, r.Pos, nil, fmt.Sprintf("the range ends after the year 9999: %d, the limit is %d", to, int64(dql.MaxTime)))
+		}
+		return from, from + span(r.Span), nil
 	case dql.RangeBefore:
 		return clampTime(from - span(r.Span)), from, nil
 	}
@@ -35,7 +34,7 @@ func TimeRange(q *dql.Query, now int64, zone *time.Location, compat bool) (start
 
 func span(d *dql.Duration) int64 { return max(1, d.Milliseconds()) }
 
-func clampTime(ms int64) int64 { return min(max(ms, 1), maxTime) }
+func clampTime(ms int64) int64 { return min(max(ms, 1), dql.MaxTime) }
 
 func instant(q *dql.Query, i *dql.Instant, now int64, zone *time.Location, compat bool) (int64, error) {
 	switch {

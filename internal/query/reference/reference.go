@@ -262,11 +262,15 @@ func (e *evaluator) read(s *dql.Select, shift int64) ([]Series, error) {
 		slices.SortFunc(keys, bytes.Compare)
 	}
 	var list []Series
-	from, to := max(1, e.start-shift)/b.Resolution, max(1, e.end-shift)/b.Resolution
+	from, to := e.start-shift, e.end-shift
+	if e.old.Compat {
+		from, to = max(1, from), max(1, to)
+	}
+	from, to = int64(math.Floor(float64(from)/float64(b.Resolution))), int64(math.Floor(float64(to)/float64(b.Resolution)))
 	for _, key := range keys {
 		words := make([]uint64, to-from)
-		for i := range words {
-			if err := e.src.Read(e.ctx, b, key, from+int64(i), words[i:i+1]); err != nil {
+		for i := max(0, -from); i < to-from; i++ {
+			if err := e.src.Read(e.ctx, b, key, from+i, words[i:i+1]); err != nil {
 				return nil, err
 			}
 		}
