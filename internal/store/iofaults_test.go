@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"dalmatiner/internal/account"
 	"dalmatiner/internal/wal"
 )
 
@@ -64,6 +65,49 @@ func TestADeviceThatCannotRead(t *testing.T) {
 	}
 	if lost := s.Account().Lost(); len(lost) > 0 {
 		t.Errorf("lost: %v", lost)
+	}
+}
+
+// A range that the device never reads again does not keep the rest from being
+// merged: after some tries it is left out as damage is, and its segment is set
+// aside.
+func TestABadSectorDoesNotEndMerging(t *testing.T) {
+	clock, mem := newTestClock(), vfs.NewMem()
+	f := newFaults(mem)
+	o := testOptions(f.fs, clock)
+	o.BackgroundMerge, o.FlushInterval = false, 10000*time.Hour
+	s := mustOpen(t, o)
+	defer func() { s.Crash() }()
+	pass(s, clock, time.Hour)
+	sendNoise(t, s, "a", epoch, epoch+720)
+	flushed := mustFlushSegment(t, s)
+	sendNoise(t, s, "a", epoch+720, epoch+1440)
+	pass(s, clock, 12*time.Hour)
+	sendNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
+	mustFlush(t, s)
+	f.set(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileReadAt && strings.HasSuffix(op.Path, flushed) && op.Offset == 0 {
+			return syscall.EIO
+		}
+		return nil
+	})
+	for n := range maxUnread {
+		if _, err := s.Merge(t.Context()); !errors.Is(err, syscall.EIO) {
+			t.Fatalf("merge %d of what cannot be read: %v", n, err)
+		}
+	}
+	if r, err := s.Merge(t.Context()); err != nil || r.Windows == 0 {
+		t.Fatalf("a merge after %d tries: %+v, %v", maxUnread, r, err)
+	}
+	missing := missingNoise(t, s, "a", epoch, epoch+1440)
+	if missing == 0 || missing >= 3*720 {
+		t.Errorf("%d words are missing; one block of several cannot be read", missing)
+	}
+	if lost := s.Account().Lost(); !slices.Equal(lost, []account.Loss{{Cause: LostBlocks, Points: uint64(missing)}}) {
+		t.Errorf("%d words are missing, the account says %+v", missing, lost)
+	}
+	if _, err := mem.Stat(s.lostPath(flushed)); err != nil {
+		t.Errorf("the segment was not set aside: %v", err)
 	}
 }
 

@@ -22,6 +22,12 @@ const (
 	// an hour then need no overlay.
 	closeAfter = time.Hour
 
+	// maxUnread is how many merges fail because the device cannot read a segment
+	// before what it cannot read counts as damaged: one bad sector must not keep
+	// all else from being merged, and what has expired on the disk. With a merge
+	// after each flush these are some 100 minutes.
+	maxUnread = 8
+
 	// maxRounds bounds one call: what a round leaves to do is for the next
 	// flush. Two rounds are what a day that closes takes.
 	maxRounds = 16
@@ -112,6 +118,7 @@ func (s *Store) mergeRound(ctx context.Context, all bool) (MergeResult, error) {
 		err = m.commit()
 	}
 	if err != nil {
+		m.noteUnread(err)
 		return MergeResult{}, fmt.Errorf("merge: %w", errors.Join(err, m.giveUp()))
 	}
 	r := MergeResult{Windows: len(m.plan.Windows), Removed: len(m.plan.Remove)}
@@ -282,6 +289,18 @@ func (m *merging) noteDamage(damaged map[uint64]error) {
 		if !seg.damaged {
 			m.s.reportDamage("segment "+seg.name(), err)
 			m.s.markDamaged(seg)
+		}
+	}
+}
+
+// noteUnread counts a merge that failed for the segments that the device could
+// not read.
+func (m *merging) noteUnread(err error) {
+	for _, seg := range m.sources {
+		if slices.ContainsFunc(segment.Damages(err), func(d *segment.DamageError) bool {
+			return d.Cause != nil && d.File == m.s.path(seg.name())
+		}) {
+			seg.unread++
 		}
 	}
 }

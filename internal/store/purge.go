@@ -94,6 +94,7 @@ func (m *merging) hides(seg *storedSegment, bucket uint32, h segment.Hash) bool 
 func (m *merging) mergeSource(seg *storedSegment, bucket uint32) window.Source {
 	src := window.Source{
 		Seq: seg.meta.Seq, Generation: seg.meta.Generation, Window: seg.meta.Kind == manifest.Window, Reader: seg.reader,
+		Unread: seg.unread >= maxUnread,
 	}
 	if len(m.tombs[bucket]) > 0 {
 		src.Hidden = func(h segment.Hash) bool { return m.hides(seg, bucket, h) }

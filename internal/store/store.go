@@ -111,6 +111,7 @@ type storedSegment struct {
 	reader  *segment.Reader
 	info    segment.Info
 	doomed  doomed // under mergeMu
+	unread  int    // merges that failed because the device could not read it; under mergeMu
 	damaged bool   // a merge met damage in it: it is set aside in the end; under mergeMu
 }
 

@@ -19,6 +19,9 @@ type Source struct {
 	Generation uint64
 	Window     bool // wins over another source of its generation
 	Reader     *segment.Reader
+	// Unread makes what the device cannot read damage: it is left out, and not an
+	// error.
+	Unread bool
 
 	// Hidden says what the source holds of a series to be deleted; nil stands
 	// for nothing. It is asked once a series.
@@ -60,6 +63,8 @@ type cursor struct {
 	ok   bool
 	err  error // after the last item
 
+	unread bool // as in its Source
+
 	reader *segment.Reader
 	bad    []error // chunks that do not decode, the first maxBad of them
 }
@@ -77,7 +82,7 @@ func (c *cursor) spoilt(cause error) {
 var errStopped = errors.New("stopped")
 
 func newCursor(src Source, bucket uint32, first, past int64) *cursor {
-	c := &cursor{seq: src.Seq, reader: src.Reader}
+	c := &cursor{seq: src.Seq, unread: src.Unread, reader: src.Reader}
 	c.next, c.stop = iter.Pull(func(yield func(item) bool) {
 		var last segment.Hash
 		asked, hidden := false, false
@@ -202,8 +207,8 @@ func damages(cursors []*cursor) (map[uint64]error, error) {
 	var damaged map[uint64]error
 	for _, c := range cursors {
 		// What the device cannot read now it may read the next time: nothing is
-		// left out for that.
-		if c.err != nil && (len(segment.Damages(c.err)) == 0 || segment.ReadFailed(c.err)) {
+		// left out for that, unless the caller has waited enough.
+		if c.err != nil && (len(segment.Damages(c.err)) == 0 || segment.ReadFailed(c.err) && !c.unread) {
 			return nil, c.err
 		}
 		err := errors.Join(append(c.bad, c.err)...)
