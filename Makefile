@@ -4,11 +4,12 @@
 # make test    all tests
 # make check   what must be green before a change lands
 # make bench   the table of bench/results
+# make generate  the assembly of internal/kernel, after changes in its gen
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  = -s -w -X dalmatiner/internal/config.version=$(VERSION)
 
-.PHONY: build web demo test check format vet lint race fuzz bench clean
+.PHONY: build web demo test purego check format vet lint race fuzz bench generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -19,8 +20,12 @@ web:
 demo: build
 	$(GO) run ./test/demo -bin bin
 
-test:
+test: purego
 	$(GO) test -timeout 11m ./...
+
+# What other processors run in place of the assembly.
+purego:
+	$(GO) test -tags purego -timeout 5m ./internal/kernel ./internal/chunk ./internal/head
 
 check: format vet lint test race fuzz
 
@@ -45,6 +50,12 @@ fuzz:
 
 bench: build
 	$(GO) run ./bench -bin bin
+
+# The generator is a module of its own, so that the product does not depend on
+# what it is written with.
+generate:
+	cd internal/kernel/gen && $(GO) run . -out ../kernel_amd64.s -stubs ../stubs_amd64.go -pkg kernel
+	gofmt -w internal/kernel/stubs_amd64.go
 
 clean:
 	rm -rf bin internal/httpapi/page/built/app

@@ -3,6 +3,8 @@ package chunk
 import (
 	"fmt"
 	"math/bits"
+
+	"dalmatiner/internal/kernel"
 )
 
 // DecodeRange writes the set slots of [from, from+len(dst)) of the chunk src to
@@ -253,13 +255,17 @@ func (l *list) decode(dst []uint64, a int) {
 		fill(dst, l.constant)
 		return
 	}
-	var buf laneBuf
+	var q quad
 	n := l.ints.lay.length
 	j := a / n
-	for skip := a - j*n; len(dst) > 0; j, skip = j+1, 0 {
-		l.ints.lane(&buf, j)
-		part := dst[:min(len(dst), n-skip)]
-		l.kind.words(part, buf.values[skip:])
-		dst = dst[len(part):]
+	for skip := a - j*n; len(dst) > 0; {
+		count := min(kernel.Lanes, (skip+len(dst)+n-1)/n)
+		l.ints.decode(&q, j, count)
+		for k := range count {
+			part := dst[:min(len(dst), n-skip)]
+			l.kind.words(part, q.values[k][skip:])
+			dst, skip = dst[len(part):], 0
+		}
+		j += count
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+
+	"dalmatiner/internal/kernel"
 )
 
 // The forms of a list of integers: each value is predicted by nothing, by the
@@ -126,6 +128,15 @@ func (c *chain) appendTo(dst []byte, lanes int) []byte {
 		w.put(uint64(c.at[j]-c.at[j-1]-c.least), c.width)
 	}
 	return w.finish()
+}
+
+// from returns what the lanes from lane j on start from.
+func (c *chain) from(j int) *[kernel.Lanes]uint64 {
+	var at [kernel.Lanes]uint64
+	for k, x := range c.at[j:min(j+kernel.Lanes, maxLanes)] {
+		at[k] = uint64(x)
+	}
+	return &at
 }
 
 // chain reads the starts of lanes; the first one is known.
@@ -312,31 +323,22 @@ func (r *reader) ints(p *ints, m int, min int64, span uint64, first int64) error
 	return nil
 }
 
-// lane decodes lane j into buf.values, as int64 bits.
-func (p *ints) lane(buf *laneBuf, j int) {
-	p.lay.unpack(buf, p.body, j)
-	values := buf.values[:p.lay.length]
+// decode decodes count lanes from lane j on into q.values, as int64 bits.
+func (p *ints) decode(q *quad, j, count int) {
+	n := p.lay.length
+	p.lay.unpack(&q.residuals, p.body, j, count)
 	if p.patched {
-		p.patch.apply(values, j*p.lay.length)
+		for k := range count {
+			p.patch.apply(q.residuals[k:], (j+k)*n, n)
+		}
 	}
-	base := p.base
+	base := uint64(p.base)
 	switch p.form {
 	case formOffset:
-		for i := range values {
-			values[i] += uint64(base)
-		}
+		kernel.Add(&q.values, &q.residuals, base, count, n)
 	case formDelta:
-		v := uint64(p.values.at[j])
-		for i, r := range values {
-			v += r + uint64(base)
-			values[i] = v
-		}
+		kernel.Add1(&q.values, &q.residuals, base, p.values.from(j), count, n)
 	case formDelta2:
-		v, d := uint64(p.values.at[j]), uint64(p.diffs.at[j])
-		for i, r := range values {
-			d += r + uint64(base)
-			v += d
-			values[i] = v
-		}
+		kernel.Add2(&q.values, &q.residuals, base, p.values.from(j), p.diffs.from(j), count, n)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+
+	"dalmatiner/internal/kernel"
 )
 
 // layout tells how m residuals in [0, limit] are packed (DESIGN.md, "Lanes").
@@ -157,67 +159,32 @@ func (l *layout) packGroups(out []byte, at, stride int, values []uint64) uint64 
 	return acc
 }
 
-// laneBuf holds one lane: its words, gathered first so that the loops below
-// have no branches, and its residuals. 60 values of 64 bits are 60 words; the
-// spare room for values lets the last group be written whole.
-type laneBuf struct {
-	words  [64]uint64
-	values [64 + maxGroup]uint64
+// quad is memory for lanes that are decoded side by side.
+type quad struct {
+	residuals kernel.Residuals
+	values    kernel.Values
 }
 
-// unpack reads the residuals of lane j of body, which is l.size() bytes long.
-// What buf.words holds behind the lane does not reach the values.
-func (l *layout) unpack(buf *laneBuf, body []byte, j int) {
+// unpack reads the residuals of count lanes from lane j on of body, which is
+// l.size() bytes long.
+func (l *layout) unpack(res *kernel.Residuals, body []byte, j, count int) {
 	if l.width == 0 {
-		clear(buf.values[:])
+		clear(res[:kernel.Lanes*l.length])
 		return
 	}
 	n := l.laneBits()
-	whole := n >> 6
-	for k := range whole {
-		buf.words[k&63] = binary.LittleEndian.Uint64(body[8*(k*l.lanes+j):])
+	rows := kernel.Rows{Stride: 8 * l.lanes, Whole: n >> 6, Lanes: count}
+	if rows.Whole > 0 {
+		rows.Body = body[8*j:]
 	}
 	if tail := n & 63; tail != 0 {
-		buf.words[whole&63] = bitsAt(body, 64*whole*l.lanes+j*tail, uint(tail))
+		for k := range count {
+			rows.Tail[k] = bitsAt(body, 64*rows.Whole*l.lanes+(j+k)*tail, uint(tail))
+		}
 	}
 	if l.group == 1 {
-		unpackPlain(buf, l.length, l.width)
+		kernel.Unpack(res, &rows, l.width, l.length)
 		return
 	}
-	l.unpackGroups(buf)
-}
-
-func unpackPlain(buf *laneBuf, length int, width uint) {
-	words, values := &buf.words, buf.values[:length]
-	keep := ^uint64(0) >> (64 - width)
-	pos := uint(0)
-	for i := range values {
-		k, s := pos>>6, pos&63
-		values[i] = (words[k&63]>>s | words[(k+1)&63]<<1<<(63-s)) & keep
-		pos += width
-	}
-}
-
-// unpackGroups divides by the base with a multiplication: with s = width +
-// bits(base) and M = 2^s/base + 1, x/base is x*M >> s for every x of width
-// bits, and the product stays below 2^64 for widths up to 31.
-func (l *layout) unpackGroups(buf *laneBuf) {
-	words := &buf.words
-	base := l.limit + 1
-	shift := l.width + uint(bits.Len64(base))
-	recip := 1<<shift/base + 1
-	keep := uint64(1)<<l.width - 1
-	pos := uint(0)
-	for at := 0; at < l.length; at += l.group {
-		k, s := pos>>6, pos&63
-		x := (words[k&63]>>s | words[(k+1)&63]<<1<<(63-s)) & keep
-		pos += l.width
-		digits := buf.values[at : at+l.group]
-		for i := range digits[1:] {
-			q := x * recip >> (shift & 63)
-			digits[i] = x - q*base
-			x = q
-		}
-		digits[len(digits)-1] = x
-	}
+	kernel.UnpackGroups(res, &rows, &kernel.Groups{Size: l.group, Width: l.width, Base: l.limit + 1}, l.length)
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+
+	"dalmatiner/internal/kernel"
 )
 
 // patch holds the residuals that are too far from the others to be packed with
@@ -170,11 +172,11 @@ func (r *reader) patch(p *patch, m int) error {
 	return nil
 }
 
-// apply lays the patches over the residuals of one lane, the first of which is
-// number from.
-func (p *patch) apply(residuals []uint64, from int) {
+// apply lays the patches over the n residuals of one lane, which stand
+// kernel.Lanes apart; the first of them is number from.
+func (p *patch) apply(residuals []uint64, from, n int) {
 	rank := p.where.rank(from)
-	to := from + len(residuals)
+	to := from + n
 	for k := from >> 6; k < len(p.where) && k<<6 < to; k++ {
 		word := p.where[k]
 		if k == from>>6 {
@@ -185,7 +187,7 @@ func (p *patch) apply(residuals []uint64, from int) {
 			if i >= to {
 				return
 			}
-			residuals[i-from] = bitsAt(p.body, rank*int(p.width), p.width) + uint64(p.least)
+			residuals[(i-from)*kernel.Lanes] = bitsAt(p.body, rank*int(p.width), p.width) + uint64(p.least)
 			rank++
 		}
 	}

@@ -3,6 +3,7 @@ package chunk
 import (
 	"math"
 
+	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
 )
 
@@ -28,34 +29,24 @@ type summary struct {
 
 // lane takes the slots of one lane, or of a part of it.
 func (s *summary) lane(words []uint64, off int) {
-	and, or := ^uint64(0), uint64(0)
-	for _, w := range words {
-		and &= w
-		or |= w
-	}
+	e := kernel.Measure(words)
 	switch {
-	case or == point.Unset:
-	case and >= floatMarker:
+	case e.Or == point.Unset:
+	case e.And >= floatMarker:
 		s.floats(words, off)
-	case and>>56 == 1 && or>>56 == 1:
-		s.ints(words, off)
+	case e.And>>56 == 1 && e.Or>>56 == 1:
+		s.ints(words, &e, off)
 	default:
 		s.mixed(words, off)
 	}
 }
 
 // ints takes a lane of integers without gaps.
-func (s *summary) ints(words []uint64, off int) {
-	least, most, sum := point.MaxInt, point.MinInt, int64(0)
-	for _, w := range words {
-		v := point.Int(w) // 60 of 56 bits have no more than 62
-		sum += v
-		least, most = min(least, v), max(most, v)
-	}
+func (s *summary) ints(words []uint64, e *kernel.Extent, off int) {
 	s.reach(words[0], off)
-	s.h.Sum.addInt(sum)
-	s.h.Filled.addInt(sum)
-	s.extremes(intTag|uint64(least)&intPayload, intTag|uint64(most)&intPayload)
+	s.h.Sum.addInt(e.Sum)
+	s.h.Filled.addInt(e.Sum)
+	s.extremes(intTag|uint64(e.Least)&intPayload, intTag|uint64(e.Most)&intPayload)
 	s.leave(words[len(words)-1], off+len(words)-1, len(words))
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 
+	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
 )
 
@@ -35,22 +36,13 @@ const (
 
 // words converts the integers of a list, as int64 bits, to words.
 func (t transform) words(dst, values []uint64) {
-	values = values[:len(dst)]
 	switch {
 	case t == asInt:
-		for i, v := range values {
-			dst[i] = intTag | v&intPayload
-		}
+		kernel.Ints(dst, values)
 	case t < asBits:
-		scale := pow10(int(t - asDecimal))
-		for i, v := range values {
-			dst[i] = point.FromFloat(float64(int64(v)) / scale)
-		}
+		kernel.Decimals(dst, values, pow10(int(t-asDecimal)))
 	default:
-		shift := uint(t-asBits) & 63
-		for i, v := range values {
-			dst[i] = v<<shift | floatMarker
-		}
+		kernel.Bits(dst, values, uint(t-asBits))
 	}
 }
 

@@ -30,6 +30,7 @@ var bannedPackages = map[string]bool{
 // package imports only what stands below it, so that arrows point down only.
 var layers = []string{
 	"point", "metric", "wire", "account", "memory", "config", "monitor",
+	"kernel",
 	"chunk",
 	"wal", "manifest", "segment", "head",
 	"catalogue", "window",

@@ -1,0 +1,58 @@
+//go:build unix
+
+package kernel
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// both runs a loop as the package chooses and in Go.
+func both(b *testing.B, name string, points int, fast, reference func()) {
+	for _, c := range []struct {
+		by  string
+		run func()
+	}{{"kernel", fast}, {"go", reference}} {
+		b.Run(fmt.Sprintf("%s/%s", name, c.by), func(b *testing.B) {
+			for b.Loop() {
+				c.run()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(points), "ns/point")
+		})
+	}
+}
+
+// BenchmarkLanes is what four lanes of sixty values take.
+func BenchmarkLanes(b *testing.B) {
+	const points = Lanes * MaxLane
+	r := rand.New(rand.NewPCG(1, 7))
+	var res Residuals
+	var v Values
+	var start [Lanes]uint64
+	for _, width := range []uint{5, 10, 55} {
+		rows := randomRows(r, MaxLane*int(width))
+		rows.Lanes, rows.Stride = Lanes, 8*12
+		rows.Body = make([]byte, (rows.Whole+1)*rows.Stride)
+		both(b, fmt.Sprintf("unpack-%d", width), points,
+			func() { Unpack(&res, rows, width, MaxLane) }, func() { unpackGo(&res, rows, width, MaxLane) })
+	}
+	g := &Groups{Size: 6, Width: 25, Base: 17}
+	rows := &Rows{Stride: 8 * Lanes, Whole: 3, Lanes: Lanes, Body: make([]byte, 3*8*Lanes)}
+	both(b, "groups", points, func() { UnpackGroups(&res, rows, g, MaxLane) }, func() { unpackGroupsGo(&res, rows, g, MaxLane) })
+	both(b, "add2", points,
+		func() { Add2(&v, &res, 3, &start, &start, Lanes, MaxLane) }, func() { add2Go(&v, &res, 3, &start, &start, Lanes, MaxLane) })
+}
+
+// BenchmarkWords is what sixty words take.
+func BenchmarkWords(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 8))
+	src, dst := make([]uint64, MaxLane), make([]uint64, MaxLane)
+	for i := range src {
+		src[i] = 1<<56 | r.Uint64N(1000)
+	}
+	both(b, "ints", len(src), func() { Ints(dst, src) }, func() { intsGo(dst, src) })
+	both(b, "decimals", len(src), func() { Decimals(dst, src, 100) }, func() { decimalsGo(dst, src, 100) })
+	var e Extent
+	both(b, "measure", len(src), func() { e = Measure(src) }, func() { measureGo(&e, src) })
+}

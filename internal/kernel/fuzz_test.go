@@ -1,0 +1,44 @@
+//go:build unix
+
+package kernel
+
+import (
+	"encoding/binary"
+	"slices"
+	"testing"
+)
+
+// FuzzKernels gives the same bytes to every loop and to its definition.
+func FuzzKernels(f *testing.F) {
+	f.Add([]byte("words of any kind, as they come!"), uint64(17), uint8(5), uint8(60), uint8(4))
+	f.Add(make([]byte, 600), uint64(1<<63), uint8(64), uint8(59), uint8(1))
+	f.Fuzz(func(t *testing.T, src []byte, base uint64, width, length, count uint8) {
+		bits, n, lanes := 1+uint(width)%64, int(length)%(MaxLane+1), 1+int(count)%Lanes
+		rows := Rows{Whole: n * int(bits) / 64, Lanes: lanes, Stride: 8 * lanes}
+		rows.Body = atPageEnd(rows.Whole * rows.Stride)
+		copy(rows.Body, src)
+		var got, want Residuals
+		Unpack(&got, &rows, bits, n)
+		unpackGo(&want, &rows, bits, n)
+		sameLanes(t, "unpack", &got, &want, lanes, n)
+		got = want
+		start := [Lanes]uint64{base, base << 7, ^base, base * base}
+		var v, w Values
+		Add2(&v, &got, base, &start, &start, lanes, n)
+		add2Go(&w, &got, base, &start, &start, lanes, n)
+		for l := range lanes {
+			if !slices.Equal(v[l][:n], w[l][:n]) {
+				t.Fatalf("second sums of lane %d: %x, want %x", l, v[l][:n], w[l][:n])
+			}
+		}
+		var words []uint64
+		for ; len(src) >= 8; src = src[8:] {
+			words = append(words, binary.LittleEndian.Uint64(src))
+		}
+		scale := float64(base>>11) + 1
+		a, b := make([]uint64, len(words)), make([]uint64, len(words))
+		Decimals(a, words, scale)
+		decimalsGo(b, words, scale)
+		same(t, "decimals", a, b, words)
+	})
+}

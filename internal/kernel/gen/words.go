@@ -1,0 +1,164 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+const (
+	intTag      = uint64(1) << 56
+	floatMarker = uint64(1) << 63
+)
+
+// eachFour emits a loop over n words, a multiple of four above zero, from src to
+// dst.
+func eachFour(dst, src, n reg.Register, body func(v reg.VecVirtual)) {
+	Label("loop")
+	v := YMM()
+	VMOVDQU(at(src, 0), v)
+	body(v)
+	VMOVDQU(v, at(dst, 0))
+	ADDQ(operand.U8(32), src)
+	ADDQ(operand.U8(32), dst)
+	SUBQ(operand.U8(4), n)
+	JNZ(operand.LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}
+
+func ints() {
+	TEXT("intsAVX2", NOSPLIT, "func(dst, src *uint64, n uint64)")
+	Doc("intsAVX2 is Ints of n words, a multiple of four.")
+	Pragma("noescape")
+	dst, src, n := load64("dst"), load64("src"), load64("n")
+	payload, tag := constant(intTag-1), constant(intTag)
+	eachFour(dst, src, n, func(v reg.VecVirtual) {
+		VPAND(payload, v, v)
+		VPOR(tag, v, v)
+	})
+}
+
+func floatBits() {
+	TEXT("bitsAVX2", NOSPLIT, "func(dst, src *uint64, shift, n uint64)")
+	Doc("bitsAVX2 is Bits of n words, a multiple of four.")
+	Pragma("noescape")
+	dst, src, n := load64("dst"), load64("src"), load64("n")
+	marker := constant(floatMarker)
+	shift := XMM()
+	VMOVQ(load64("shift"), shift)
+	eachFour(dst, src, n, func(v reg.VecVirtual) {
+		VPSLLQ(shift, v, v)
+		VPOR(marker, v, v)
+	})
+}
+
+// decimals converts an int64 in two halves: the upper one, signed, becomes the
+// fraction of a double of 2^84 + 2^63, the lower one of a double of 2^52. Both
+// are exact, so that taking the first number away is, and the last addition
+// rounds once.
+func decimals() {
+	TEXT("decimalsAVX2", NOSPLIT, "func(dst, src *uint64, scale float64, n uint64)")
+	Doc("decimalsAVX2 is Decimals of n words, a multiple of four.")
+	Pragma("noescape")
+	dst, src, n := load64("dst"), load64("src"), load64("n")
+	scale := YMM()
+	s := XMM()
+	Load(Param("scale"), s)
+	VBROADCASTSD(s, scale)
+	upper := constant(0x4530000080000000)
+	both := constant(0x4530000080100000)
+	lower := constant(0x4330000000000000)
+	marker := constant(floatMarker)
+	eachFour(dst, src, n, func(v reg.VecVirtual) {
+		high, low := YMM(), YMM()
+		VPSRLQ(operand.U8(32), v, high)
+		VPXOR(upper, high, high)
+		VPBLENDD(operand.U8(0xaa), lower, v, low)
+		VSUBPD(both, high, high)
+		VADDPD(low, high, v)
+		VDIVPD(scale, v, v)
+		VPSRLQ(operand.U8(1), v, v)
+		VPOR(marker, v, v)
+	})
+}
+
+// measure keeps the sign bit of the payload turned over: then the words of
+// integers are in order as int64.
+func measure() {
+	TEXT("measureAVX2", NOSPLIT, "func(e *uint64, words *uint64, n uint64)")
+	Doc("measureAVX2 is Measure of n words, a multiple of four above zero.")
+	Pragma("noescape")
+	e, words, n := load64("e"), load64("words"), load64("n")
+	count := GP64()
+	MOVQ(n, count)
+	sign := constant(1 << 55)
+	and, or, least, most, sum := YMM(), YMM(), YMM(), YMM(), YMM()
+	VMOVDQU(at(words, 0), and)
+	VMOVDQA(and, or)
+	VPXOR(sign, and, least)
+	VMOVDQA(least, most)
+	VPXOR(sum, sum, sum)
+	Label("loop")
+	w, below := YMM(), YMM()
+	VMOVDQU(at(words, 0), w)
+	VPAND(w, and, and)
+	VPOR(w, or, or)
+	VPXOR(sign, w, w)
+	VPADDQ(w, sum, sum)
+	VPCMPGTQ(w, least, below) // least > w
+	VBLENDVPD(below, w, least, least)
+	VPCMPGTQ(most, w, below) // w > most
+	VBLENDVPD(below, w, most, most)
+	ADDQ(operand.U8(32), words)
+	SUBQ(operand.U8(4), n)
+	JNZ(operand.LabelRef("loop"))
+
+	fold(and, func(a, b reg.VecVirtual) { VPAND(a, b, b) })
+	fold(or, func(a, b reg.VecVirtual) { VPOR(a, b, b) })
+	fold(sum, func(a, b reg.VecVirtual) { VPADDQ(a, b, b) })
+	fold(least, func(a, b reg.VecVirtual) {
+		c := XMM()
+		VPCMPGTQ(a, b, c)
+		VBLENDVPD(c, a, b, b)
+	})
+	fold(most, func(a, b reg.VecVirtual) {
+		c := XMM()
+		VPCMPGTQ(b, a, c)
+		VBLENDVPD(c, a, b, b)
+	})
+	store(and, e, 0)
+	store(or, e, 8)
+	value := GP64()
+	for i, v := range []reg.VecVirtual{least, most} {
+		VMOVQ(v.AsX(), value)
+		// Turn the bit back and extend the sign of the payload.
+		BTCQ(operand.U8(55), value)
+		SHLQ(operand.U8(8), value)
+		SARQ(operand.U8(8), value)
+		MOVQ(value, at(e, 16+8*i))
+	}
+	// A word counts its integer plus 2^56 + 2^55.
+	bias := GP64()
+	MOVQ(operand.U64(1<<56+1<<55), bias)
+	IMULQ(count, bias)
+	VMOVQ(sum.AsX(), value)
+	SUBQ(bias, value)
+	MOVQ(value, at(e, 32))
+	VZEROUPPER()
+	RET()
+}
+
+// fold combines the four quarters of v in its lowest.
+func fold(v reg.VecVirtual, with func(a, b reg.VecVirtual)) {
+	x := XMM()
+	VEXTRACTI128(operand.U8(1), v, x)
+	low := v.AsX().(reg.VecVirtual)
+	with(x, low)
+	VPSHUFD(operand.U8(0xee), low, x)
+	with(x, low)
+}
+
+func store(v reg.VecVirtual, base reg.Register, disp int) {
+	VMOVQ(v.AsX(), at(base, disp))
+}
