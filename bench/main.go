@@ -58,6 +58,8 @@ var rows = []row{
 	{"disk-uniform", (*bench).diskUniform},
 	{"day", (*bench).day},
 	{"year", (*bench).year},
+	{"late", (*bench).late},
+	{"backfill", (*bench).backfill},
 	{"restart", (*bench).restart},
 	{"overload", (*bench).overload},
 }

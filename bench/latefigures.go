@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// written is what the store wrote, by its own counters, in bytes.
+type written struct{ log, flushed, merged float64 }
+
+func (w written) sum() float64 { return w.log + w.flushed + w.merged }
+
+func (w written) sub(o written) written {
+	return written{w.log - o.log, w.flushed - o.flushed, w.merged - o.merged}
+}
+
+func (s *server) written(ctx context.Context) (w written, err error) {
+	for name, to := range map[string]*float64{"wal_appended_bytes_total": &w.log, "flushed_bytes_total": &w.flushed, "merged_bytes_total": &w.merged} {
+		if *to, err = s.stat(ctx, name); err != nil {
+			return w, err
+		}
+	}
+	return w, nil
+}
+
+// phase is what was seen of a server during a part of a row.
+type phase struct {
+	wrote   written
+	cpu     cpu
+	seconds float64
+	peak    int64       // resident bytes
+	times   [][]float64 // of each query, in ms, sorted
+}
+
+// measureLate asks the queries in turn while do runs, and then merges.
+func measureLate(ctx context.Context, s *server, queries []dayQuery, do func() error) (p phase, err error) {
+	wrote, err := s.written(ctx)
+	if err != nil {
+		return p, err
+	}
+	used, err := s.cpuTime()
+	if err != nil {
+		return p, err
+	}
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	type asked struct {
+		times [][]float64
+		err   error
+	}
+	done := make(chan asked, 1)
+	go func() {
+		times, err := askAll(asking, s, queries, false)
+		done <- asked{times, err}
+	}()
+	begun := time.Now()
+	err = do()
+	p.seconds = time.Since(begun).Seconds()
+	stop()
+	a := <-done
+	if err != nil || a.err != nil {
+		return p, fmt.Errorf("load: %w, queries: %w", err, a.err)
+	}
+	p.times = a.times
+	if _, err := s.client().Merge(ctx); err != nil {
+		return p, err
+	}
+	now, err := s.written(ctx)
+	if err != nil {
+		return p, err
+	}
+	p.wrote = now.sub(wrote)
+	after, err := s.cpuTime()
+	if err != nil {
+		return p, err
+	}
+	p.cpu = after.sub(used)
+	_, p.peak, err = s.memory()
+	return p, err
+}
+
+// askEvery is long enough for the queries to take little of the processor that
+// the load is measured by. lateAsks is how often each is asked when nothing else
+// goes on.
+const (
+	askEvery = 25 * time.Millisecond
+	lateAsks = 100
+)
+
+// askAll asks the queries in turn, every askEvery, until the context ends or each was
+// asked lateAsks times, if that is bounded. It returns their sorted times in ms.
+func askAll(ctx context.Context, s *server, queries []dayQuery, bounded bool) ([][]float64, error) {
+	times := make([][]float64, len(queries))
+	client := s.client()
+	for n := 0; len(queries) > 0 && (!bounded || n < lateAsks); n++ {
+		for i := range queries {
+			if pause(ctx, askEvery) != nil {
+				bounded, n = true, lateAsks
+				break
+			}
+			begun := time.Now()
+			var body bytes.Buffer
+			if err := client.CopyQuery(context.WithoutCancel(ctx), &body, queries[i].text); err != nil {
+				return nil, err
+			}
+			times[i] = append(times[i], float64(time.Since(begun).Nanoseconds())/1e6)
+		}
+	}
+	for i := range times {
+		if len(times[i]) == 0 {
+			return nil, fmt.Errorf("%s was not asked once", queries[i].what)
+		}
+		slices.Sort(times[i])
+	}
+	return times, nil
+}
+
+func quantile(sorted []float64, q float64) float64 { return sorted[int(q*float64(len(sorted)-1))] }
+
+// both tells the median and the 99th percentile.
+func both(sorted []float64) string {
+	if len(sorted) == 0 {
+		return "not asked"
+	}
+	return fmt.Sprintf("p50 %s, p99 %s ms", number(quantile(sorted, 0.5)), number(quantile(sorted, 0.99)))
+}
+
+// lateCost tells what some late points of all points of a load cost: what the
+// same load does without them is taken off.
+func (b *bench) lateCost(area string, late, all int64, plain, with *phase) {
+	w := with.wrote.sub(plain.wrote)
+	const wide = 8 // bytes of a point as it is sent
+	b.table.add(figure{area: area, what: "written ÷ received late", value: w.sum() / float64(late*wide), unit: "×", budget: writtenBudget}.
+		because("8 bytes a point; by the store's counters log %.2f, flushes %.2f, merges %.2f; %.2f M points came late",
+			w.log/float64(late*wide), w.flushed/float64(late*wide), w.merged/float64(late*wide), float64(late)/1e6))
+	if all != late {
+		b.table.add(figure{area: area, what: "written ÷ received, all", value: with.wrote.sum() / float64(all*wide), unit: "×"}.
+			because("without late points %.3f", plain.wrote.sum()/float64(all*wide)))
+	}
+	b.table.add(figure{area: area, what: "processor, of a late point", value: float64(with.cpu.sub(plain.cpu).sum()) / float64(late), unit: "ns"}.
+		because("flushes, merges and the queries meanwhile included; %.0f s by the clock, %.0f without", with.seconds, plain.seconds))
+	b.table.add(figure{area: area, what: "peak memory", value: mebi(with.peak), unit: "MiB"}.because("VmHWM; %.0f without", mebi(plain.peak)))
+}
+
+// lateQueryTimes compares the queries meanwhile with those before.
+func (b *bench) lateQueryTimes(area string, queries []dayQuery, before [][]float64, plain, with *phase) {
+	for i, q := range queries {
+		f := figure{area: area, what: q.what + " meanwhile ÷ before", unit: "×", budget: slowerBudget}
+		f.value = quantile(with.times[i], 0.5) / quantile(before[i], 0.5)
+		note := "before " + both(before[i])
+		if len(plain.times) > 0 {
+			note += "; load without late points " + both(plain.times[i])
+		}
+		b.table.add(f.because("%s; with them %s (%d asked); the sender is on the same cores", note, both(with.times[i]), len(with.times[i])))
+	}
+}
+
+// lateAfter tells what is left when everything is merged, and checks the answers.
+func (b *bench) lateAfter(ctx context.Context, s *server, area string, queries []dayQuery, before [][]float64) error {
+	after, err := askAll(ctx, s, queries, true)
+	if err != nil {
+		return err
+	}
+	for i := range queries {
+		var body bytes.Buffer
+		if err := s.client().CopyQuery(ctx, &body, queries[i].text); err != nil {
+			return err
+		}
+		if err := queries[i].check(body.Bytes()); err != nil {
+			return fmt.Errorf("%s after merging: %w", queries[i].what, err)
+		}
+		b.table.add(figure{area: area, what: queries[i].what + " when merged ÷ before", unit: "×", budget: slowerBudget,
+			value: quantile(after[i], 0.5) / quantile(before[i], 0.5)}.because("%s; the answer is as sent", both(after[i])))
+	}
+	segments, err := s.client().Segments(ctx, "")
+	if err != nil {
+		return err
+	}
+	count, bytes, points := make(map[string]int), make(map[string]int64), int64(0)
+	for i := range segments {
+		kind, _, _ := strings.Cut(segments[i].File, "/")
+		count[kind]++
+		bytes[kind] += segments[i].Bytes
+		points += segments[i].Points
+	}
+	sum := bytes["window"] + bytes["overlay"] + bytes["flush"]
+	b.table.add(figure{area: area, what: "overlays left", value: float64(count["overlay"]), unit: "files", budget: 4}.
+		because("%.1f MiB; %d windows of %.1f MiB, %d flushes of %.1f MiB", mebi(bytes["overlay"]),
+			count["window"], mebi(bytes["window"]), count["flush"], mebi(bytes["flush"])))
+	b.table.add(figure{area: area, what: "size when merged", value: 8 * float64(sum) / float64(points), unit: "bits/point"}.
+		because("segments; %d M points", points/1e6))
+	return nil
+}
