@@ -63,7 +63,7 @@ func (b *bench) late(ctx context.Context) error {
 	}
 	c := uniform(lateAgents, 10*groupWidth, lateHours*3600)
 	c.Walk = true
-	end := time.Now().Unix() - smallWindow
+	end := time.Now().Unix() - 6*smallWindow
 	first := (end-2*c.Steps)/largeWindow*largeWindow - lateDays*dayRows // the load begins within a day
 	l, err := newLateLoad(ctx, s.tcp, c, months)
 	if err != nil {
@@ -90,7 +90,7 @@ func (b *bench) late(ctx context.Context) error {
 		if err := l.rows(ctx, s, from, from+c.Steps, true); err != nil {
 			return err
 		}
-		return l.rest(ctx, s)
+		return l.rest(ctx, s, from+c.Steps+4*smallWindow)
 	})
 	if err != nil {
 		return err
@@ -255,8 +255,12 @@ func (l *lateLoad) flush(ctx context.Context, s *server) error {
 	}
 }
 
-// rest sends what is still held back.
-func (l *lateLoad) rest(ctx context.Context, s *server) error {
+// rest sends what is still held back, and a point of every agent at a slot that
+// closes the windows before it.
+func (l *lateLoad) rest(ctx context.Context, s *server, slot int64) error {
+	if err := l.row(slot, 1, func(held) bool { return false }); err != nil {
+		return err
+	}
 	for _, points := range l.hour {
 		if err := l.sendHeld(points); err != nil {
 			return err
@@ -283,6 +287,7 @@ func lateQueries(c *haggar.Config, end int64) []dayQuery {
 const (
 	backfillAgents  = 2
 	backfillMetrics = 50
+	plainDays       = 10 // of other series, on time, to compare the queries with
 )
 
 // backfill is a year of the past of series that send at present: all of it comes
@@ -299,24 +304,36 @@ func (b *bench) backfill(ctx context.Context) error {
 	}
 	last := uniform(backfillAgents, backfillMetrics, dayRows)
 	last.Walk = true
+	last.Start = last.Start.Add(-6 * smallWindow * time.Second) // its windows are closed once a point comes later
 	past := last
 	past.Start = last.Start.Add(time.Duration(-days*dayRows) * time.Second)
 	past.Steps = days * dayRows
 	queries := lateQueries(&last, last.Start.Unix()+last.Steps)
-	plain, err := measureLate(ctx, s, nil, func() error {
-		_, err := b.send(ctx, s, last)
-		return err
-	})
-	if err != nil {
+	if _, err := b.send(ctx, s, last); err != nil {
 		return err
 	}
 	before, err := askAll(ctx, s, queries, true)
 	if err != nil {
 		return err
 	}
+	other := past
+	other.Bucket, other.Steps = "other", plainDays*dayRows
+	plain, err := measureLate(ctx, s, queries, func() error {
+		_, err := b.send(ctx, s, other)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	series := int64(backfillAgents * backfillMetrics)
 	with, err := measureLate(ctx, s, queries, func() error {
 		if _, err := b.send(ctx, s, past); err != nil {
+			return err
+		}
+		further := last
+		further.Start = last.Start.Add(time.Duration(last.Steps+4*smallWindow) * time.Second)
+		further.Steps = 1
+		if _, err := b.send(ctx, s, further); err != nil {
 			return err
 		}
 		_, err := s.client().Flush(ctx)
@@ -332,7 +349,7 @@ func (b *bench) backfill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if want := (past.Steps + last.Steps) * series; int64(stored) != want {
+	if want := (past.Steps + last.Steps + 1) * series; int64(stored) != want {
 		return fmt.Errorf("%d points are stored, %d were sent", stored, want)
 	}
 	if err := b.lateAfter(ctx, s, area, lateQueries(&past, past.Start.Unix()+days/2*dayRows), before); err != nil {

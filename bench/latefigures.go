@@ -123,9 +123,6 @@ func quantile(sorted []float64, q float64) float64 { return sorted[int(q*float64
 
 // both tells the median and the 99th percentile.
 func both(sorted []float64) string {
-	if len(sorted) == 0 {
-		return "not asked"
-	}
 	return fmt.Sprintf("p50 %s, p99 %s ms", number(quantile(sorted, 0.5)), number(quantile(sorted, 0.99)))
 }
 
@@ -142,20 +139,18 @@ func (b *bench) lateCost(area string, late, all int64, plain, with *phase) {
 			because("without late points %.3f", plain.wrote.sum()/float64(all*wide)))
 	}
 	b.table.add(figure{area: area, what: "processor, of a late point", value: float64(with.cpu.sub(plain.cpu).sum()) / float64(late), unit: "ns"}.
-		because("flushes, merges and the queries meanwhile included; %.0f s by the clock, %.0f without", with.seconds, plain.seconds))
-	b.table.add(figure{area: area, what: "peak memory", value: mebi(with.peak), unit: "MiB"}.because("VmHWM; %.0f without", mebi(plain.peak)))
+		because("flushes, merges and the queries meanwhile included; %.0f s by the clock", with.seconds))
+	b.table.add(figure{area: area, what: "peak memory", value: mebi(with.peak), unit: "MiB"}.because("VmHWM"))
 }
 
-// lateQueryTimes compares the queries meanwhile with those before.
+// lateQueryTimes compares the queries meanwhile with those beside a load that
+// comes on time: both share the cores with the sender.
 func (b *bench) lateQueryTimes(area string, queries []dayQuery, before [][]float64, plain, with *phase) {
 	for i, q := range queries {
-		f := figure{area: area, what: q.what + " meanwhile ÷ before", unit: "×", budget: slowerBudget}
-		f.value = quantile(with.times[i], 0.5) / quantile(before[i], 0.5)
-		note := "before " + both(before[i])
-		if len(plain.times) > 0 {
-			note += "; load without late points " + both(plain.times[i])
-		}
-		b.table.add(f.because("%s; with them %s (%d asked); the sender is on the same cores", note, both(with.times[i]), len(with.times[i])))
+		b.table.add(figure{area: area, what: q.what + " meanwhile ÷ beside points on time", unit: "×", budget: slowerBudget,
+			value: quantile(with.times[i], 0.5) / quantile(plain.times[i], 0.5)}.
+			because("meanwhile %s; beside points on time %s; without any load %s; the sender is on the same cores",
+				both(with.times[i]), both(plain.times[i]), both(before[i])))
 	}
 }
 

@@ -1,7 +1,7 @@
 // Program bench measures a build of the store and prints one table: every
 // figure with its budget beside it.
 //
-//	go run ./bench -bin bin            everything, about eight minutes
+//	go run ./bench -bin bin            everything, about fourteen minutes
 //	go run ./bench -bin bin -quick     one run of everything instead of three
 //	go run ./bench -only ingest-200k   one row, printed and not written
 //

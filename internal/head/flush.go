@@ -24,7 +24,6 @@ type Capture struct {
 // flushed before the tile it corrects. Only one flush may be under way.
 func (g *Group) BeginFlush() Capture {
 	c := g.capture()
-	c.late.sortByColumn()
 	slices.SortStableFunc(c.tiles, func(a, b *tile) int { return cmp.Compare(a.start, b.start) })
 	return c
 }
@@ -39,7 +38,6 @@ func (g *Group) capture() Capture {
 	g.flushing, g.tiles = g.tiles, nil
 	g.lateOut, g.late = g.late, lateRuns{}
 	c := Capture{group: g, tiles: slices.Clone(g.flushing), late: g.lateOut, cols: g.Columns()}
-	c.late.runs = slices.Clone(c.late.runs)
 	for _, b := range g.open {
 		if c.Floor == 0 || b.firstLSN < c.Floor {
 			c.Floor = b.firstLSN
@@ -67,19 +65,12 @@ func (g *Group) AbortFlush() {
 	defer g.mu.Unlock()
 	g.tiles = append(g.flushing, g.tiles...)
 	old := g.lateOut
-	for _, r := range g.late.runs {
-		r.off += uint32(len(old.words))
-		old.runs = append(old.runs, r)
-	}
-	old.words = append(old.words, g.late.words...)
-	if old.firstLSN == 0 {
-		old.firstLSN = g.late.firstLSN
-	}
+	old.addAll(&g.late)
 	g.late, g.flushing, g.lateOut = old, nil, lateRuns{}
 }
 
 // Empty reports whether there is nothing to write.
-func (c *Capture) Empty() bool { return len(c.tiles) == 0 && len(c.late.runs) == 0 }
+func (c *Capture) Empty() bool { return len(c.tiles) == 0 && c.late.empty() }
 
 // Flusher turns captures into chunks. It holds scratch memory and is not for
 // concurrent use.
@@ -107,7 +98,8 @@ type latePart struct {
 
 // Column hands every chunk of a column to emit, ascending.
 func (f *Flusher) Column(c *Capture, col int, emit Emit) error {
-	f.cut(c.late.ofColumn(col))
+	late := c.late.column(col)
+	f.cut(late)
 	f.number(c, col)
 	t, p := 0, 0
 	for _, num := range f.nums {
@@ -121,7 +113,7 @@ func (f *Flusher) Column(c *Capture, col int, emit Emit) error {
 		for past < len(f.parts) && f.parts[past].number == num {
 			past++
 		}
-		data, err := f.one(c, col, num, c.tiles[t:last], f.parts[p:past])
+		data, err := f.one(c, col, num, c.tiles[t:last], late, f.parts[p:past])
 		if err != nil {
 			return err
 		}
@@ -136,9 +128,12 @@ func (f *Flusher) Column(c *Capture, col int, emit Emit) error {
 // cut sorts what the runs of a column have in each chunk by chunk, and keeps
 // the order of arrival inside one. Going through all runs for every chunk would
 // take minutes when a year is filled in with points that lie far apart.
-func (f *Flusher) cut(runs []lateRun) {
+func (f *Flusher) cut(late *lateColumn) {
 	f.parts = f.parts[:0]
-	for _, r := range runs {
+	if late == nil {
+		return
+	}
+	for _, r := range late.runs {
 		for n := r.slot / chunk.Slots; n <= (r.slot+int64(r.n)-1)/chunk.Slots; n++ {
 			f.parts = append(f.parts, latePart{number: n, run: r})
 		}
@@ -168,14 +163,14 @@ func (f *Flusher) number(c *Capture, col int) {
 // others come with a later flush, and the merge of both decodes and encodes
 // everything again. A complete chunk, and what a late point corrects, is
 // decoded and encoded as a whole.
-func (f *Flusher) one(c *Capture, col int, num int64, tiles []*tile, late []latePart) ([]byte, error) {
+func (f *Flusher) one(c *Capture, col int, num int64, tiles []*tile, late *lateColumn, parts []latePart) ([]byte, error) {
 	f.pieces = f.pieces[:0]
 	for _, t := range tiles {
 		if p := t.piece(col); len(p) > 0 {
 			f.pieces = append(f.pieces, p)
 		}
 	}
-	if len(late) == 0 {
+	if len(parts) == 0 {
 		switch n := len(f.pieces); {
 		case n == 1:
 			return f.pieces[0], nil
@@ -192,9 +187,9 @@ func (f *Flusher) one(c *Capture, col int, num int64, tiles []*tile, late []late
 			return nil, err
 		}
 	}
-	for i := range late {
-		r := &late[i].run
-		overlay(f.words[:], num*chunk.Slots, c.late.words[r.off:r.off+r.n], r.slot)
+	for i := range parts {
+		r := &parts[i].run
+		overlay(f.words[:], num*chunk.Slots, late.of(r), r.slot)
 	}
 	f.data = f.enc.Append(f.data[:0], 0, f.words[:])
 	return f.data, nil

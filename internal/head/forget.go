@@ -143,31 +143,22 @@ func (g *Group) drop(columns Mask, width int) Forgotten {
 	return f
 }
 
-func (l *lateRuns) holds(col int) bool {
-	for i := range l.runs {
-		if int(l.runs[i].column) == col {
-			return true
-		}
-	}
-	return false
-}
+func (l *lateRuns) holds(col int) bool { return l.column(col) != nil }
 
-// drop takes the runs of columns out, in new memory, and returns how many
-// points that were.
+// drop takes the runs of columns out and returns how many points that were.
 func (l *lateRuns) drop(m *Mask) (points int64) {
-	kept := lateRuns{firstLSN: l.firstLSN}
-	for _, r := range l.runs {
-		words := l.words[r.off : r.off+r.n]
-		if m.Has(int(r.column)) {
-			points += int64(len(words))
+	left := false
+	for col, c := range l.columns {
+		if c == nil || !m.Has(col) {
+			left = left || c != nil
 			continue
 		}
-		r.off = uint32(len(kept.words))
-		kept.runs = append(kept.runs, r)
-		kept.words = append(kept.words, words...)
+		points += int64(len(c.words))
+		l.size -= lateColumnBytes + 8*int64(len(c.words)) + lateRunBytes*int64(len(c.runs))
+		l.columns[col] = nil
 	}
-	if points > 0 {
-		*l = kept
+	if !left {
+		l.columns, l.size = nil, 0
 	}
 	return points
 }

@@ -222,8 +222,8 @@ func TestAnAbortedFlushLosesNothing(t *testing.T) {
 	if err := g.Read(0, 0, dst); err != nil || dst[10] != point.FromInt(3) || dst[700] != point.FromInt(1) {
 		t.Fatalf("slot 10 %x, slot 700 %x, %v", dst[10], dst[700], err)
 	}
-	if c := g.BeginFlush(); len(c.tiles) != 1 || len(c.late.runs) != 2 {
-		t.Errorf("the next flush takes %d tiles and %d late runs", len(c.tiles), len(c.late.runs))
+	if c := g.BeginFlush(); len(c.tiles) != 1 || len(c.late.column(0).runs) != 2 {
+		t.Errorf("the next flush takes %d tiles and %d late runs", len(c.tiles), len(c.late.column(0).runs))
 	}
 }
 

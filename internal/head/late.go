@@ -1,29 +1,59 @@
 package head
 
-import (
-	"slices"
+import "dalmatiner/internal/account"
 
-	"dalmatiner/internal/account"
-)
-
-// lateRuns are points behind the open blocks, in the order of arrival: runs of
-// consecutive slots of one column.
+// lateRuns are points behind the open blocks: of every column runs of
+// consecutive slots, in the order of arrival. Rows that fill in the past are one
+// run of each column.
 type lateRuns struct {
 	firstLSN uint64
-	runs     []lateRun
-	words    []uint64
+	columns  []*lateColumn // by column, up to the last that has any; nil where there are none
+	size     int64         // see bytes
+}
+
+type lateColumn struct {
+	runs  []lateRun
+	words []uint64
 }
 
 type lateRun struct {
-	slot   int64
-	off    uint32 // into words
-	n      uint32
-	column uint16
+	slot int64
+	off  uint32 // into words
+	n    uint32
 }
 
-const lateRunBytes = 24
+const (
+	lateRunBytes    = 16
+	lateColumnBytes = 48
+)
 
-func (l *lateRuns) bytes() int64 { return int64(len(l.runs))*lateRunBytes + int64(len(l.words))*8 }
+// bytes is the memory in use, but for what slices have in reserve.
+func (l *lateRuns) bytes() int64 { return l.size }
+
+func (l *lateRuns) empty() bool { return l.size == 0 }
+
+// column returns what a column has, or nil.
+func (l *lateRuns) column(col int) *lateColumn {
+	if col >= len(l.columns) {
+		return nil
+	}
+	return l.columns[col]
+}
+
+// forColumn is column, and makes it.
+func (l *lateRuns) forColumn(col int) *lateColumn {
+	if n := col + 1 - len(l.columns); n > 0 {
+		l.columns = append(l.columns, make([]*lateColumn, n)...)
+		l.size += 8 * int64(n)
+	}
+	c := l.columns[col]
+	if c == nil {
+		c = new(lateColumn)
+		l.columns[col] = c
+		l.size += lateColumnBytes
+	}
+	return c
+}
 
 // add appends one point; explicit unset points never erase.
 func (l *lateRuns) add(col int, slot int64, word uint64, c *account.Counts) {
@@ -35,18 +65,19 @@ func (l *lateRuns) add(col int, slot int64, word uint64, c *account.Counts) {
 	l.append(col, slot, word)
 }
 
-// append adds a set word behind the last run, or as a new one.
+// append adds a set word behind the column's last run, or as a new one.
 func (l *lateRuns) append(col int, slot int64, word uint64) {
-	if n := len(l.runs); n > 0 {
-		r := &l.runs[n-1]
-		if int(r.column) == col && r.slot+int64(r.n) == slot {
+	c := l.forColumn(col)
+	c.words = append(c.words, word)
+	l.size += 8
+	if n := len(c.runs); n > 0 {
+		if r := &c.runs[n-1]; r.slot+int64(r.n) == slot {
 			r.n++
-			l.words = append(l.words, word)
 			return
 		}
 	}
-	l.runs = append(l.runs, lateRun{slot: slot, off: uint32(len(l.words)), n: 1, column: uint16(col)})
-	l.words = append(l.words, word)
+	c.runs = append(c.runs, lateRun{slot: slot, off: uint32(len(c.words) - 1), n: 1})
+	l.size += lateRunBytes
 }
 
 func (l *lateRuns) addRun(col int, slot int64, words []uint64, c *account.Counts) {
@@ -57,11 +88,34 @@ func (l *lateRuns) addRun(col int, slot int64, words []uint64, c *account.Counts
 
 // read lays the points of a column over dst, the slots from from on.
 func (l *lateRuns) read(col int, from int64, dst []uint64) {
-	for i := range l.runs {
-		r := &l.runs[i]
-		if int(r.column) == col {
-			overlay(dst, from, l.words[r.off:r.off+r.n], r.slot)
+	c := l.column(col)
+	if c == nil {
+		return
+	}
+	for i := range c.runs {
+		overlay(dst, from, c.of(&c.runs[i]), c.runs[i].slot)
+	}
+}
+
+// of returns the words of a run.
+func (c *lateColumn) of(r *lateRun) []uint64 { return c.words[r.off:][:r.n] }
+
+// addAll appends the newer points of another one, which is not used again.
+func (l *lateRuns) addAll(newer *lateRuns) {
+	for col, from := range newer.columns {
+		if from == nil {
+			continue
 		}
+		to := l.forColumn(col)
+		for _, r := range from.runs {
+			r.off += uint32(len(to.words))
+			to.runs = append(to.runs, r)
+		}
+		to.words = append(to.words, from.words...)
+		l.size += 8*int64(len(from.words)) + lateRunBytes*int64(len(from.runs))
+	}
+	if l.firstLSN == 0 {
+		l.firstLSN = newer.firstLSN
 	}
 }
 
@@ -77,20 +131,4 @@ func overlay(dst []uint64, from int64, src []uint64, slot int64) {
 	if off := slot - from; off < int64(len(dst)) {
 		copy(dst[off:], src)
 	}
-}
-
-// ofColumn returns the runs of a column in the order of arrival.
-func (l *lateRuns) ofColumn(col int) []lateRun {
-	i, _ := slices.BinarySearchFunc(l.runs, col, func(r lateRun, c int) int { return int(r.column) - c })
-	j := i
-	for j < len(l.runs) && int(l.runs[j].column) == col {
-		j++
-	}
-	return l.runs[i:j]
-}
-
-// sortByColumn orders the runs by column and keeps the order of arrival inside
-// one.
-func (l *lateRuns) sortByColumn() {
-	slices.SortStableFunc(l.runs, func(a, b lateRun) int { return int(a.column) - int(b.column) })
 }

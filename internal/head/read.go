@@ -113,8 +113,8 @@ func (g *Group) Chunks(col int, from, past int64, dst []int64) []int64 {
 		}
 	}
 	for _, late := range [2]*lateRuns{&g.lateOut, &g.late} {
-		for i := range late.runs {
-			if r := &late.runs[i]; int(r.column) == col {
+		if c := late.column(col); c != nil {
+			for _, r := range c.runs {
 				dst = appendChunks(dst, r.slot, r.slot+int64(r.n), from, past)
 			}
 		}
