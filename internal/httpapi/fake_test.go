@@ -169,7 +169,7 @@ func (s source) Metrics(ctx context.Context, b query.Bucket, prefix []byte, fn f
 	return s.fakeStore.Metrics(ctx, store.BucketInfo{ID: b.ID}, prefix, fn)
 }
 
-func (s source) Read(_ context.Context, b query.Bucket, key []byte, from int64, dst []uint64) error {
+func (s source) Read(_ context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
 	clear(dst)
 	value := s.series[b.ID][string(key)]
 	for i := range dst {
@@ -177,7 +177,7 @@ func (s source) Read(_ context.Context, b query.Bucket, key []byte, from int64, 
 			dst[i] = value(from + int64(i))
 		}
 	}
-	return nil
+	return query.Cost{}, nil
 }
 
 // engineFunc is an engine that answers with a fixed result or error.

@@ -189,12 +189,12 @@ type blocking struct {
 	reading chan struct{} // closed by the first read, if there is one
 }
 
-func (b blocking) Read(ctx context.Context, _ query.Bucket, _ []byte, _ int64, _ []uint64) error {
+func (b blocking) Read(ctx context.Context, _ query.Bucket, _ []byte, _ int64, _ []uint64) (query.Cost, error) {
 	if b.reading != nil {
 		close(b.reading)
 	}
 	<-ctx.Done()
-	return ctx.Err()
+	return query.Cost{}, ctx.Err()
 }
 
 // TestDisconnectFreesTheTurn: a client that leaves ends its query in the middle

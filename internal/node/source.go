@@ -41,20 +41,24 @@ func (s source) Metrics(ctx context.Context, b query.Bucket, prefix []byte, fn f
 	return s.store.Metrics(ctx, store.BucketInfo{ID: b.ID, Name: b.Name}, prefix, fn)
 }
 
-func (s source) Read(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) error {
+func (s source) Read(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
 	start := time.Now()
-	err := s.store.Read(ctx, store.BucketInfo{ID: b.ID, Name: b.Name}, key, from, dst)
+	st, err := s.store.ReadCounted(ctx, store.BucketInfo{ID: b.ID, Name: b.Name}, key, from, dst)
 	s.rec.Observe(monitor.StoreRead, time.Since(start))
 	s.read.Add(int64(len(dst)))
-	return err
+	return costOf(st), err
 }
 
-func (s source) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, step int64, dst []chunk.Header) (query.AggregateCost, error) {
+func (s source) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
 	start := time.Now()
 	st, err := s.store.Aggregate(ctx, store.BucketInfo{ID: b.ID, Name: b.Name}, key, from, step, dst)
 	s.rec.Observe(monitor.StoreRead, time.Since(start))
 	s.read.Add(st.Points)
-	return query.AggregateCost{Headers: st.Headers, Levels: st.Levels, Decoded: st.Points, Bytes: st.Bytes}, err
+	return costOf(st), err
+}
+
+func costOf(st store.AggregateStats) query.Cost {
+	return query.Cost{Headers: st.Headers, Levels: st.Levels, Decoded: st.Points, Bytes: st.Bytes}
 }
 
 // registerTCP adds the counters of the TCP server to /metrics.

@@ -17,7 +17,7 @@ type leaving struct {
 	reads int
 }
 
-func (l *leaving) Read(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) error {
+func (l *leaving) Read(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
 	if l.reads++; l.reads == 3 {
 		l.leave()
 	}

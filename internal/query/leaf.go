@@ -28,8 +28,8 @@ type leaf struct {
 	set      int64
 	asked    int64 // slots asked of the source
 
-	pushed bool          // spans read it, it is not pulled
-	cost   AggregateCost // of that
+	pushed bool // spans read it, it is not pulled
+	cost   Cost
 }
 
 // slotOf returns the slot that a time in unix ms falls into. Before 1970 it is
@@ -128,7 +128,9 @@ func (l *leaf) read(x *executor, from int64, words []uint64) error {
 			return fmt.Errorf("the query was given up: %w", err)
 		}
 		n := min(len(words), MaxRead)
-		if err := x.source.Read(x.ctx, l.bucket, l.key, from, words[:n]); err != nil {
+		cost, err := x.source.Read(x.ctx, l.bucket, l.key, from, words[:n])
+		l.cost.add(cost)
+		if err != nil {
 			return fmt.Errorf("read %s of bucket %s: %w", metric.Text(l.key), metric.Quoted(l.bucket.Name), err)
 		}
 		x.stats.PointsRead += int64(n)

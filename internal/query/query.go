@@ -27,8 +27,23 @@ type Source interface {
 	// Read fills dst with the words of the slots [from, from+len(dst)); unset
 	// slots become 0. A metric that does not exist has only unset slots. The
 	// engine asks for at most MaxRead slots at once and never for slots below
-	// 0. key and dst are the engine's.
-	Read(ctx context.Context, b Bucket, key []byte, from int64, dst []uint64) error
+	// 0. key and dst are the engine's. What it says of its cost is for plans.
+	Read(ctx context.Context, b Bucket, key []byte, from int64, dst []uint64) (Cost, error)
+}
+
+// Cost is what a read took. A source leaves at 0 what it cannot tell.
+type Cost struct {
+	Headers int64 // of chunks, that were enough
+	Levels  int64 // entries that stood for many chunks
+	Decoded int64 // slots, once per file that holds them
+	Bytes   int64 // from files
+}
+
+func (c *Cost) add(o Cost) {
+	c.Headers += o.Headers
+	c.Levels += o.Levels
+	c.Decoded += o.Decoded
+	c.Bytes += o.Bytes
 }
 
 // MaxRead is the most slots that the engine asks of a Source in one call.

@@ -53,7 +53,9 @@ type broken struct{ *memory }
 
 var errBroken = errors.New("disk on fire")
 
-func (broken) Read(context.Context, query.Bucket, []byte, int64, []uint64) error { return errBroken }
+func (broken) Read(context.Context, query.Bucket, []byte, int64, []uint64) (query.Cost, error) {
+	return query.Cost{}, errBroken
+}
 
 func (broken) Metrics(context.Context, query.Bucket, []byte, func([]byte) bool) error {
 	return errBroken

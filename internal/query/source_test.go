@@ -63,7 +63,7 @@ func (m *memory) Metrics(_ context.Context, b query.Bucket, prefix []byte, fn fu
 	return nil
 }
 
-func (m *memory) Read(_ context.Context, b query.Bucket, key []byte, from int64, dst []uint64) error {
+func (m *memory) Read(_ context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
 	if from < 0 || len(dst) == 0 || len(dst) > query.MaxRead {
 		m.t.Errorf("Read of %d slots from %d", len(dst), from)
 	}
@@ -73,7 +73,7 @@ func (m *memory) Read(_ context.Context, b query.Bucket, key []byte, from int64,
 	clear(dst)
 	r := m.series[b.ID][string(key)]
 	if skip := r.from - from; skip >= int64(len(dst)) {
-		return nil
+		return query.Cost{}, nil
 	} else if skip > 0 {
 		copy(dst[skip:], r.words)
 	} else if -skip < int64(len(r.words)) {
@@ -82,7 +82,7 @@ func (m *memory) Read(_ context.Context, b query.Bucket, key []byte, from int64,
 	if oldest := m.now/b.Resolution - b.TTL; b.TTL > 0 && oldest > from {
 		clear(dst[:min(oldest-from, int64(len(dst)))])
 	}
-	return nil
+	return query.Cost{}, nil
 }
 
 func key(t testing.TB, parts ...string) []byte {
@@ -105,15 +105,15 @@ func ints(n int, f func(i int64) int64) []uint64 {
 // adder is a memory that adds up slots itself, one by one.
 type adder struct{ *memory }
 
-func (a adder) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, step int64, dst []chunk.Header) (query.AggregateCost, error) {
-	var cost query.AggregateCost
+func (a adder) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
+	var cost query.Cost
 	for i := range dst {
 		h := chunk.Header{}
 		carry := point.Unset
 		var open chunk.Sum // of the slots behind the last set one
 		for at := int64(0); at < step; {
 			words := make([]uint64, min(step-at, query.MaxRead))
-			if err := a.Read(ctx, b, key, from+int64(i)*step+at, words); err != nil {
+			if _, err := a.Read(ctx, b, key, from+int64(i)*step+at, words); err != nil {
 				return cost, err
 			}
 			for _, w := range words {

@@ -19,15 +19,7 @@ type Aggregator interface {
 	// [from+i×step, from+(i+1)×step); offsets count from the first of them, and
 	// Count is 0 where none is set. from is not below 0. It may be called by
 	// several goroutines at once.
-	Aggregate(ctx context.Context, b Bucket, key []byte, from, step int64, dst []chunk.Header) (AggregateCost, error)
-}
-
-// AggregateCost is what an Aggregator did.
-type AggregateCost struct {
-	Headers int64 // of chunks, that were enough
-	Levels  int64 // entries that stood for many chunks
-	Decoded int64 // points
-	Bytes   int64 // from files
+	Aggregate(ctx context.Context, b Bucket, key []byte, from, step int64, dst []chunk.Header) (Cost, error)
 }
 
 const (
@@ -54,7 +46,7 @@ type spans struct {
 	given int64 // spans
 	begun bool  // carry is known
 	carry uint64
-	cost  AggregateCost
+	cost  Cost
 	took  time.Duration
 }
 
@@ -270,10 +262,7 @@ func (s *spans) aggregate(x *executor, from, step int64, dst []chunk.Header) err
 	if err != nil {
 		return fmt.Errorf("read %s of bucket %s: %w", metric.Text(l.key), metric.Quoted(l.bucket.Name), err)
 	}
-	s.cost.Headers += cost.Headers
-	s.cost.Levels += cost.Levels
-	s.cost.Decoded += cost.Decoded
-	s.cost.Bytes += cost.Bytes
+	s.cost.add(cost)
 	return nil
 }
 
@@ -295,10 +284,7 @@ func (s *spans) finish(stats *Stats) {
 	l := s.of
 	stats.PointsRead += s.cost.Decoded
 	l.asked += s.cost.Decoded
-	l.cost.Headers += s.cost.Headers
-	l.cost.Levels += s.cost.Levels
-	l.cost.Decoded += s.cost.Decoded
-	l.cost.Bytes += s.cost.Bytes
+	l.cost.add(s.cost)
 	l.took += s.took
 }
 

@@ -9,7 +9,7 @@ import (
 	"dalmatiner/internal/segment"
 )
 
-// AggregateStats is what an aggregate read took.
+// AggregateStats is what a read took.
 type AggregateStats struct {
 	Levels  int64 // entries of levels used
 	Headers int64 // headers of chunks used

@@ -189,9 +189,9 @@ func (s *Store) ReadStamped(ctx context.Context, info BucketInfo, key []byte, fr
 	clear(stamps)
 	var err error
 	if info.HPTS {
-		err = s.read(ctx, info, key, from, values, stamps)
+		err = s.read(ctx, info, key, from, values, stamps, nil)
 	} else {
-		err = s.read(ctx, info, key, from, values, nil)
+		err = s.read(ctx, info, key, from, values, nil, nil)
 	}
 	for i, w := range values {
 		if slot := uint64(from) + uint64(i); w != point.Unset {
@@ -213,9 +213,9 @@ func (s *Store) readPairs(ctx context.Context, bucket uint32, id metric.SeriesID
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		found, err := s.readSegment(seg, bucket, id, from, v)
+		found, err := s.readSegment(seg, bucket, id, from, v, nil)
 		if err == nil && found {
-			_, err = s.readSegment(seg, bucket, id.Stamp(), from, t)
+			_, err = s.readSegment(seg, bucket, id.Stamp(), from, t, nil)
 		}
 		if err != nil || !found {
 			return err

@@ -20,11 +20,20 @@ const MaxRead = 1 << 17
 // Slots without a point, and all slots of an unknown metric, are unset (0).
 // len(dst) is at most MaxRead.
 func (s *Store) Read(ctx context.Context, info BucketInfo, key []byte, from int64, dst []uint64) error {
-	return s.read(ctx, info, key, from, dst, nil)
+	return s.read(ctx, info, key, from, dst, nil, nil)
 }
 
-// read is Read, with the words of the stamps where stamps is not nil.
-func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int64, dst, stamps []uint64) error {
+// ReadCounted is Read, and says what it took: slots decoded, and the bytes of
+// their chunks in files. What is in memory is not decoded.
+func (s *Store) ReadCounted(ctx context.Context, info BucketInfo, key []byte, from int64, dst []uint64) (AggregateStats, error) {
+	var st AggregateStats
+	err := s.read(ctx, info, key, from, dst, nil, &st)
+	return st, err
+}
+
+// read is Read, with the words of the stamps where stamps is not nil; it adds
+// what it took to st where that is not nil.
+func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int64, dst, stamps []uint64, st *AggregateStats) error {
 	if len(dst) > MaxRead {
 		return fmt.Errorf("a read of %d slots, the limit is %d", len(dst), MaxRead)
 	}
@@ -56,7 +65,7 @@ func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int6
 	}
 	var err error
 	if stamps == nil {
-		err = s.readSegments(ctx, info.ID, id, from, dst)
+		err = s.readSegments(ctx, info.ID, id, from, dst, st)
 	} else {
 		err = s.readPairs(ctx, info.ID, id, from, dst, stamps)
 	}
@@ -75,13 +84,14 @@ func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int6
 }
 
 // readSegments lays the chunks of all segments over dst, oldest first: of two
-// that hold a slot the newer one wins.
-func (s *Store) readSegments(ctx context.Context, bucket uint32, id metric.SeriesID, from int64, dst []uint64) error {
+// that hold a slot the newer one wins. What it took is added to st unless that
+// is nil.
+func (s *Store) readSegments(ctx context.Context, bucket uint32, id metric.SeriesID, from int64, dst []uint64, st *AggregateStats) error {
 	return s.segmentsOf(bucket, id, slotRange(from, dst), func(seg *storedSegment) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		_, err := s.readSegment(seg, bucket, id, from, dst)
+		_, err := s.readSegment(seg, bucket, id, from, dst, st)
 		return err
 	})
 }
@@ -116,10 +126,15 @@ func (s *Store) segmentsOf(bucket uint32, id metric.SeriesID, r chunkRange, fn f
 
 // readSegment lays what a segment holds of a series over dst, and says whether
 // that was anything.
-func (s *Store) readSegment(seg *storedSegment, bucket uint32, id metric.SeriesID, from int64, dst []uint64) (found bool, err error) {
+func (s *Store) readSegment(seg *storedSegment, bucket uint32, id metric.SeriesID, from int64, dst []uint64, st *AggregateStats) (found bool, err error) {
 	r := slotRange(from, dst)
 	err = seg.reader.Chunks(bucket, segment.Hash(id), r.first, r.past, func(number int64, data []byte) error {
 		found = true
+		if st != nil {
+			begin := max(from, number*chunk.Slots)
+			st.Points += min(from+int64(len(dst)), (number+1)*chunk.Slots) - begin
+			st.Bytes += int64(len(data))
+		}
 		if err := head.DecodeChunk(dst, from, data, number); err != nil {
 			s.noteUndecodable(seg, id, number, err)
 		}

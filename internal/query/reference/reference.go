@@ -270,7 +270,7 @@ func (e *evaluator) read(s *dql.Select, shift int64) ([]Series, error) {
 	for _, key := range keys {
 		words := make([]uint64, to-from)
 		for i := max(0, -from); i < to-from; i++ {
-			if err := e.src.Read(e.ctx, b, key, from+i, words[i:i+1]); err != nil {
+			if _, err := e.src.Read(e.ctx, b, key, from+i, words[i:i+1]); err != nil {
 				return nil, err
 			}
 		}
