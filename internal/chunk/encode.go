@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
 )
 
@@ -50,7 +51,7 @@ func (e *Encoder) Append(dst []byte, off int, words []uint64) []byte {
 	switch {
 	case floats == 0:
 		f.class = classInts
-		toInts(e.values[:f.Count], set)
+		kernel.Integers(e.values[:f.Count], set)
 		return e.appendScaled(dst, &f, words)
 	case floats < f.Count:
 		f.class = classSplit
@@ -85,10 +86,7 @@ func constant(words []uint64) bool {
 // appendConstant encodes words that are all the same.
 func (e *Encoder) appendConstant(dst []byte, f *frame, words []uint64) []byte {
 	f.Count = len(words)
-	f.shape = shapeRun
-	if f.Count == Slots {
-		f.shape = shapeFull
-	}
+	f.setDense()
 	w := words[0]
 	if w < floatMarker {
 		f.min = point.Int(w)
@@ -105,22 +103,36 @@ func (e *Encoder) appendConstant(dst []byte, f *frame, words []uint64) []byte {
 	return f.appendScaled(f.appendForm(dst), f.min, product(f.min, f.Count))
 }
 
+// setDense sets the shape of slots without gaps.
+func (f *frame) setDense() {
+	f.shape = shapeRun
+	if f.Count == Slots {
+		f.shape = shapeFull
+	}
+}
+
 // collect returns the set words and how many of them are floats, and notes
 // where they are.
 func (e *Encoder) collect(f *frame, words []uint64) (set []uint64, floats int) {
+	f.Count = len(words)
+	and, or := kernel.Combine(words)
+	if ints := and>>56 == 1 && or>>56 == 1; ints || and >= floatMarker {
+		f.setDense()
+		if ints {
+			return words, 0
+		}
+		return words, f.Count
+	}
 	var high, unset uint64
 	for _, w := range words {
 		high += w >> 63
 		unset += (w - 1) &^ w >> 63 // 1 for 0 only
 	}
-	f.Count = len(words) - int(unset)
 	if unset == 0 {
-		f.shape = shapeRun
-		if len(words) == Slots {
-			f.shape = shapeFull
-		}
+		f.setDense()
 		return words, int(high)
 	}
+	f.Count -= int(unset)
 	f.shape = shapeMask
 	e.present = mask{}
 	set = e.set[:f.Count]

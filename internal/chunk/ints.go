@@ -33,35 +33,18 @@ type extent struct {
 	sum        Sum
 }
 
-// measure looks at every value once. Differences wrap. The sum is right for
-// values of 56 bits.
+// measure looks at every value once. Differences wrap.
 func measure(v []int64) extent {
 	e := extent{min: v[0], max: v[0]}
-	e.sum.addInt(v[0])
 	if len(v) == 1 {
+		e.sum.addInt(v[0])
 		return e
 	}
-	prev := v[0]
-	lo, hi := prev, prev
-	lo1 := v[1] - prev
-	hi1 := lo1
-	changes := uint64(0)
-	for rest := v[1:]; len(rest) > 0; {
-		// A lane of 56-bit values cannot overflow 64 bits.
-		lane := rest[:min(Lane, len(rest))]
-		rest = rest[len(lane):]
-		var sum int64
-		for _, x := range lane {
-			d := x - prev
-			prev = x
-			lo, hi = min(lo, x), max(hi, x)
-			lo1, hi1 = min(lo1, d), max(hi1, d)
-			sum += x
-			changes += uint64(d|-d) >> 63
-		}
-		e.sum.addInt(sum)
-	}
-	e.min, e.max, e.min1, e.max1, e.changes = lo, hi, lo1, hi1, int(changes)
+	s := kernel.SpreadOf(v)
+	e.min, e.max, e.min1, e.max1 = s.Min, s.Max, s.MinStep, s.MaxStep
+	e.changes = len(v) - 1 - int(s.Equal)
+	e.sum = Sum{Hi: s.High >> 32, Lo: uint64(s.High) << 32}
+	e.sum.addInt(s.Low)
 	return e
 }
 
@@ -256,15 +239,10 @@ func (p *ints) appendTo(dst []byte, v []int64, s *scratch) []byte {
 	base, res := p.base, &s.res
 	switch p.form {
 	case formOffset:
-		for i, x := range v {
-			res[i] = uint64(x - base)
-		}
+		kernel.Offsets(res[:len(v)], v, base)
 	case formDelta:
-		prev := v[0] - base
-		for i, x := range v {
-			res[i] = uint64(x - prev - base)
-			prev = x
-		}
+		res[0] = 0
+		kernel.Steps(res[1:len(v)], v, base)
 	case formDelta2:
 		dst = binary.AppendUvarint(dst, zigzag(p.diffs.at[0]))
 		dst = p.diffs.appendTo(dst, p.lay.lanes)

@@ -1,7 +1,6 @@
 package chunk
 
 import (
-	"math"
 	"math/bits"
 
 	"dalmatiner/internal/kernel"
@@ -59,7 +58,7 @@ func (t transform) value(w uint64) (k int64, ok bool) {
 	if t == asInt {
 		return point.Int(w), w < floatMarker
 	}
-	return scaled(w, pow10(int(t-asDecimal)))
+	return kernel.ScaledOne(w, pow10(int(t-asDecimal)))
 }
 
 // pow10 is exact for 0 to 22.
@@ -71,22 +70,6 @@ func pow10(e int) float64 {
 	return p
 }
 
-// scaled returns the integer k whose quotient k / scale has the float word w,
-// if there is one below 2^51. The check is on the word, because the wire drops
-// the lowest bit of a float: most decimals no longer have the value they had.
-func scaled(w uint64, scale float64) (k int64, ok bool) {
-	const (
-		limit = 1 << 51
-		magic = 3 << 51 // adding it leaves the rounded integer in the fraction
-	)
-	x := math.Float64frombits(w<<1) * scale
-	if !(x > -limit && x < limit) {
-		return 0, false
-	}
-	k = int64(math.Float64bits(x+magic) - math.Float64bits(magic))
-	return k, point.FromFloat(float64(k)/scale) == w
-}
-
 // toDecimals finds the exponent with which the float words become integers and
 // fills in those. Words that have none are marked in odd and counted; when
 // they are too many the count stops short.
@@ -94,15 +77,17 @@ func toDecimals(ks []int64, words []uint64, odd *mask) (t transform, odds int) {
 	*odd = mask{}
 	exp, scale := 0, 1.0
 	redo := 0 // values below this one were scaled by a smaller exponent
-	for i, w := range words {
-		k, ok := scaled(w, scale)
+	for i := 0; ; i++ {
+		if i += kernel.Scaled(ks[i:], words[i:], scale); i == len(words) {
+			break
+		}
+		ok := false
 		for e, s := exp, scale; !ok && e < maxExponent; {
 			e, s = e+1, s*10
-			if k, ok = scaled(w, s); ok {
+			if ks[i], ok = kernel.ScaledOne(words[i], s); ok {
 				exp, scale, redo = e, s, i
 			}
 		}
-		ks[i] = k
 		if !ok {
 			odd.set(i)
 			if odds++; odds > 8 && odds > i/2 {
@@ -115,7 +100,7 @@ func toDecimals(ks []int64, words []uint64, odd *mask) (t transform, odds int) {
 			continue
 		}
 		var ok bool
-		if ks[i], ok = scaled(w, scale); !ok {
+		if ks[i], ok = kernel.ScaledOne(w, scale); !ok {
 			odd.set(i) // too large for the larger exponent
 			odds++
 		}
@@ -139,11 +124,4 @@ func toBits(ks []int64, words []uint64) transform {
 		ks[i] = int64((w &^ floatMarker) >> shift)
 	}
 	return asBits + transform(shift)
-}
-
-// toInts fills in the values of integer words.
-func toInts(ks []int64, words []uint64) {
-	for i, w := range words {
-		ks[i] = point.Int(w)
-	}
 }

@@ -4,6 +4,7 @@ package kernel
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -55,4 +56,18 @@ func BenchmarkWords(b *testing.B) {
 	both(b, "decimals", len(src), func() { Decimals(dst, src, 100) }, func() { decimalsGo(dst, src, 100) })
 	var e Extent
 	both(b, "measure", len(src), func() { e = Measure(src) }, func() { measureGo(&e, src) })
+	v := make([]int64, len(src))
+	Integers(v, src)
+	var s Spread
+	both(b, "spread", len(src), func() { s = SpreadOf(v) }, func() { spreadGo(&s, v) })
+	for i, w := range src {
+		src[i] = 1<<63 | math.Float64bits(float64(w%1000)/100)>>1
+	}
+	both(b, "scaled", len(src), func() { Scaled(v, src, 100) }, func() {
+		for _, w := range src {
+			if _, ok := ScaledOne(w, 100); !ok {
+				b.Fatal("no decimal")
+			}
+		}
+	})
 }

@@ -452,3 +452,241 @@ loop:
 	MOVQ         CX, 32(AX)
 	VZEROUPPER
 	RET
+
+// func combineAVX2(words *uint64, n uint64) (and uint64, or uint64)
+// Requires: AVX, AVX2
+TEXT ·combineAVX2(SB), NOSPLIT, $0-32
+	MOVQ     words+0(FP), AX
+	MOVQ     n+8(FP), CX
+	VPCMPEQQ Y0, Y0, Y0
+	VPXOR    Y1, Y1, Y1
+
+loop:
+	VMOVDQU      (AX), Y2
+	VPAND        Y2, Y0, Y0
+	VPOR         Y2, Y1, Y1
+	ADDQ         $0x20, AX
+	SUBQ         $0x04, CX
+	JNZ          loop
+	VEXTRACTI128 $0x01, Y0, X2
+	VPAND        X2, X0, X0
+	VPSHUFD      $0xee, X0, X2
+	VPAND        X2, X0, X0
+	VEXTRACTI128 $0x01, Y1, X2
+	VPOR         X2, X1, X1
+	VPSHUFD      $0xee, X1, X2
+	VPOR         X2, X1, X1
+	VMOVQ        X0, AX
+	MOVQ         AX, and+16(FP)
+	VMOVQ        X1, AX
+	MOVQ         AX, or+24(FP)
+	VZEROUPPER
+	RET
+
+// func integersAVX2(dst *int64, src *uint64, n uint64)
+// Requires: AVX, AVX2
+TEXT ·integersAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         $0x00ffffffffffffff, BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x0080000000000000, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+
+loop:
+	VMOVDQU (CX), Y2
+	VPAND   Y0, Y2, Y2
+	VPXOR   Y1, Y2, Y2
+	VPSUBQ  Y1, Y2, Y2
+	VMOVDQU Y2, (AX)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, AX
+	SUBQ    $0x04, DX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func offsetsAVX2(dst *uint64, v *int64, base int64, n uint64)
+// Requires: AVX, AVX2
+TEXT ·offsetsAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         v+8(FP), CX
+	MOVQ         n+24(FP), DX
+	MOVQ         base+16(FP), BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+
+loop:
+	VMOVDQU (CX), Y1
+	VPSUBQ  Y0, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, AX
+	SUBQ    $0x04, DX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func stepsAVX2(dst *uint64, v *int64, base int64, n uint64)
+// Requires: AVX, AVX2
+TEXT ·stepsAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         v+8(FP), CX
+	MOVQ         n+24(FP), DX
+	MOVQ         base+16(FP), BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+
+loop:
+	VMOVDQU (CX), Y1
+	VPADDQ  Y0, Y1, Y1
+	VMOVDQU 8(CX), Y2
+	VPSUBQ  Y1, Y2, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, AX
+	SUBQ    $0x04, DX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func spreadAVX2(out *int64, v *int64, n uint64)
+// Requires: AVX, AVX2
+TEXT ·spreadAVX2(SB), NOSPLIT, $0-24
+	MOVQ         out+0(FP), AX
+	MOVQ         v+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         $0x8000000000000000, BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x00000000ffffffff, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	VMOVDQU      (CX), Y9
+	VMOVDQU      8(CX), Y2
+	VMOVDQA      Y2, Y3
+	VPSUBQ       Y9, Y2, Y4
+	VMOVDQA      Y4, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+
+loop:
+	VMOVDQU      8(CX), Y10
+	VMOVDQU      (CX), Y9
+	VPCMPEQQ     Y10, Y9, Y11
+	VPSUBQ       Y11, Y6, Y6
+	VPSUBQ       Y9, Y10, Y9
+	VPCMPGTQ     Y10, Y2, Y11
+	VBLENDVPD    Y11, Y10, Y2, Y2
+	VPCMPGTQ     Y3, Y10, Y11
+	VBLENDVPD    Y11, Y10, Y3, Y3
+	VPCMPGTQ     Y9, Y4, Y11
+	VBLENDVPD    Y11, Y9, Y4, Y4
+	VPCMPGTQ     Y5, Y9, Y11
+	VBLENDVPD    Y11, Y9, Y5, Y5
+	VPAND        Y1, Y10, Y11
+	VPADDQ       Y11, Y8, Y8
+	VPXOR        Y0, Y10, Y11
+	VPSRLQ       $0x20, Y11, Y11
+	VPADDQ       Y11, Y7, Y7
+	ADDQ         $0x20, CX
+	SUBQ         $0x04, DX
+	JNZ          loop
+	VEXTRACTI128 $0x01, Y2, X0
+	VPCMPGTQ     X0, X2, X1
+	VBLENDVPD    X1, X0, X2, X2
+	VPSHUFD      $0xee, X2, X0
+	VPCMPGTQ     X0, X2, X1
+	VBLENDVPD    X1, X0, X2, X2
+	VMOVQ        X2, (AX)
+	VEXTRACTI128 $0x01, Y3, X0
+	VPCMPGTQ     X3, X0, X1
+	VBLENDVPD    X1, X0, X3, X3
+	VPSHUFD      $0xee, X3, X0
+	VPCMPGTQ     X3, X0, X1
+	VBLENDVPD    X1, X0, X3, X3
+	VMOVQ        X3, 8(AX)
+	VEXTRACTI128 $0x01, Y4, X0
+	VPCMPGTQ     X0, X4, X1
+	VBLENDVPD    X1, X0, X4, X4
+	VPSHUFD      $0xee, X4, X0
+	VPCMPGTQ     X0, X4, X1
+	VBLENDVPD    X1, X0, X4, X4
+	VMOVQ        X4, 16(AX)
+	VEXTRACTI128 $0x01, Y5, X0
+	VPCMPGTQ     X5, X0, X1
+	VBLENDVPD    X1, X0, X5, X5
+	VPSHUFD      $0xee, X5, X0
+	VPCMPGTQ     X5, X0, X1
+	VBLENDVPD    X1, X0, X5, X5
+	VMOVQ        X5, 24(AX)
+	VEXTRACTI128 $0x01, Y6, X0
+	VPADDQ       X0, X6, X6
+	VPSHUFD      $0xee, X6, X0
+	VPADDQ       X0, X6, X6
+	VMOVQ        X6, 32(AX)
+	VEXTRACTI128 $0x01, Y7, X0
+	VPADDQ       X0, X7, X7
+	VPSHUFD      $0xee, X7, X0
+	VPADDQ       X0, X7, X7
+	VMOVQ        X7, 40(AX)
+	VEXTRACTI128 $0x01, Y8, X0
+	VPADDQ       X0, X8, X8
+	VPSHUFD      $0xee, X8, X0
+	VPADDQ       X0, X8, X8
+	VMOVQ        X8, 48(AX)
+	VZEROUPPER
+	RET
+
+// func scaledAVX2(dst *int64, src *uint64, scale float64, n uint64) uint64
+// Requires: AVX, AVX2, SSE2
+TEXT ·scaledAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+24(FP), DX
+	MOVSD        scale+16(FP), X0
+	VBROADCASTSD X0, Y0
+	MOVQ         $0x4320000000000000, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	MOVQ         $0x4338000000000000, BX
+	VMOVQ        BX, X2
+	VPBROADCASTQ X2, Y2
+	MOVQ         $0x8000000000000000, BX
+	VMOVQ        BX, X3
+	VPBROADCASTQ X3, Y3
+	MOVQ         $0x7fffffffffffffff, BX
+	VMOVQ        BX, X4
+	VPBROADCASTQ X4, Y4
+	XORQ         BX, BX
+
+loop:
+	VMOVDQU   (CX)(BX*8), Y5
+	VPADDQ    Y5, Y5, Y6
+	VMULPD    Y0, Y6, Y6
+	VANDPD    Y4, Y6, Y8
+	VCMPPD    $0x11, Y1, Y8, Y8
+	VADDPD    Y2, Y6, Y6
+	VPSUBQ    Y2, Y6, Y7
+	VMOVDQU   Y7, (AX)(BX*8)
+	VSUBPD    Y2, Y6, Y6
+	VDIVPD    Y0, Y6, Y6
+	VPSRLQ    $0x01, Y6, Y6
+	VPOR      Y3, Y6, Y6
+	VPCMPEQQ  Y5, Y6, Y6
+	VPAND     Y8, Y6, Y6
+	VMOVMSKPD Y6, SI
+	CMPL      SI, $0x0f
+	JNE       end
+	ADDQ      $0x04, BX
+	CMPQ      BX, DX
+	JNE       loop
+
+end:
+	MOVQ BX, ret+32(FP)
+	VZEROUPPER
+	RET

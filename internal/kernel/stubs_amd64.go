@@ -48,3 +48,33 @@ func decimalsAVX2(dst *uint64, src *uint64, scale float64, n uint64)
 //
 //go:noescape
 func measureAVX2(e *uint64, words *uint64, n uint64)
+
+// combineAVX2 is Combine of n words, a multiple of four above zero.
+//
+//go:noescape
+func combineAVX2(words *uint64, n uint64) (and uint64, or uint64)
+
+// integersAVX2 is Integers of n words, a multiple of four above zero.
+//
+//go:noescape
+func integersAVX2(dst *int64, src *uint64, n uint64)
+
+// offsetsAVX2 is Offsets of n values, a multiple of four above zero.
+//
+//go:noescape
+func offsetsAVX2(dst *uint64, v *int64, base int64, n uint64)
+
+// stepsAVX2 is Steps of n differences, a multiple of four above zero.
+//
+//go:noescape
+func stepsAVX2(dst *uint64, v *int64, base int64, n uint64)
+
+// spreadAVX2 is SpreadOf: of the n integers behind the first, a multiple of four above zero.
+//
+//go:noescape
+func spreadAVX2(out *int64, v *int64, n uint64)
+
+// scaledAVX2 is Scaled of n words, a multiple of four above zero.
+//
+//go:noescape
+func scaledAVX2(dst *int64, src *uint64, scale float64, n uint64) uint64

@@ -18,6 +18,12 @@ func main() {
 	floatBits()
 	decimals()
 	measure()
+	combine()
+	integers()
+	offsets()
+	steps()
+	spread()
+	scaled()
 	Generate()
 }
 

@@ -1,0 +1,63 @@
+//go:build amd64 && !purego
+
+package kernel
+
+func combine(words []uint64) (and, or uint64, done int) {
+	n := inFours(len(words))
+	if n == 0 {
+		return ^uint64(0), 0, 0
+	}
+	and, or = combineAVX2(&words[0], uint64(n))
+	return and, or, n
+}
+
+// spreadLeast is how many integers pay for folding seven sums at the end.
+const spreadLeast = 16
+
+func integers(dst []int64, src []uint64) int {
+	n := inFours(len(dst))
+	if n > 0 {
+		integersAVX2(&dst[0], &src[0], uint64(n))
+	}
+	return n
+}
+
+func offsets(dst []uint64, v []int64, base int64) int {
+	n := inFours(len(dst))
+	if n > 0 {
+		offsetsAVX2(&dst[0], &v[0], base, uint64(n))
+	}
+	return n
+}
+
+func steps(dst []uint64, v []int64, base int64) int {
+	n := inFours(len(dst))
+	if n > 0 {
+		stepsAVX2(&dst[0], &v[0], base, uint64(n))
+	}
+	return n
+}
+
+func spread(s *Spread, v []int64) int {
+	n := inFours(len(v) - 1)
+	if n < spreadLeast {
+		return 0
+	}
+	var out [7]int64
+	spreadAVX2(&out[0], &v[0], uint64(n))
+	s.Min, s.Max = min(s.Min, out[0]), max(s.Max, out[1])
+	s.MinStep, s.MaxStep = out[2], out[3]
+	s.Equal = out[4]
+	// The upper halves were counted with 2^31 added to each.
+	s.High += out[5] - int64(n)<<31
+	s.Low += out[6]
+	return n
+}
+
+func scaled(dst []int64, src []uint64, scale float64) int {
+	n := inFours(len(src))
+	if n == 0 {
+		return 0
+	}
+	return int(scaledAVX2(&dst[0], &src[0], scale, uint64(n)))
+}

@@ -1,0 +1,13 @@
+//go:build !amd64 || purego
+
+package kernel
+
+// The following tell how many they have done: none.
+
+func combine(_ []uint64) (and, or uint64, done int) { return ^uint64(0), 0, 0 }
+
+func integers(_ []int64, _ []uint64) int          { return 0 }
+func offsets(_ []uint64, _ []int64, _ int64) int  { return 0 }
+func steps(_ []uint64, _ []int64, _ int64) int    { return 0 }
+func spread(_ *Spread, _ []int64) int             { return 0 }
+func scaled(_ []int64, _ []uint64, _ float64) int { return 0 }

@@ -1,0 +1,180 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+func combine() {
+	TEXT("combineAVX2", NOSPLIT, "func(words *uint64, n uint64) (and, or uint64)")
+	Doc("combineAVX2 is Combine of n words, a multiple of four above zero.")
+	Pragma("noescape")
+	words, n := load64("words"), load64("n")
+	and, or := YMM(), YMM()
+	VPCMPEQQ(and, and, and)
+	VPXOR(or, or, or)
+	Label("loop")
+	w := YMM()
+	VMOVDQU(at(words, 0), w)
+	VPAND(w, and, and)
+	VPOR(w, or, or)
+	ADDQ(operand.U8(32), words)
+	SUBQ(operand.U8(4), n)
+	JNZ(operand.LabelRef("loop"))
+	fold(and, func(a, b reg.VecVirtual) { VPAND(a, b, b) })
+	fold(or, func(a, b reg.VecVirtual) { VPOR(a, b, b) })
+	for i, v := range []reg.VecVirtual{and, or} {
+		r := GP64()
+		VMOVQ(v.AsX(), r)
+		Store(r, ReturnIndex(i))
+	}
+	VZEROUPPER()
+	RET()
+}
+
+func integers() {
+	TEXT("integersAVX2", NOSPLIT, "func(dst *int64, src *uint64, n uint64)")
+	Doc("integersAVX2 is Integers of n words, a multiple of four above zero.")
+	Pragma("noescape")
+	dst, src, n := load64("dst"), load64("src"), load64("n")
+	payload, sign := constant(intTag-1), constant(1<<55)
+	eachFour(dst, src, n, func(v reg.VecVirtual) {
+		VPAND(payload, v, v)
+		VPXOR(sign, v, v)
+		VPSUBQ(sign, v, v)
+	})
+}
+
+func offsets() {
+	TEXT("offsetsAVX2", NOSPLIT, "func(dst *uint64, v *int64, base int64, n uint64)")
+	Doc("offsetsAVX2 is Offsets of n values, a multiple of four above zero.")
+	Pragma("noescape")
+	dst, src, n := load64("dst"), load64("v"), load64("n")
+	base := broadcast(load64("base"))
+	eachFour(dst, src, n, func(v reg.VecVirtual) { VPSUBQ(base, v, v) })
+}
+
+func steps() {
+	TEXT("stepsAVX2", NOSPLIT, "func(dst *uint64, v *int64, base int64, n uint64)")
+	Doc("stepsAVX2 is Steps of n differences, a multiple of four above zero.")
+	Pragma("noescape")
+	dst, src, n := load64("dst"), load64("v"), load64("n")
+	base := broadcast(load64("base"))
+	eachFour(dst, src, n, func(v reg.VecVirtual) {
+		VPADDQ(base, v, v)
+		next := YMM()
+		VMOVDQU(at(src, 8), next)
+		VPSUBQ(v, next, v)
+	})
+}
+
+// least and most keep the smaller and the greater of the quarters of a and b in b.
+func least(a, b, c reg.Register) {
+	VPCMPGTQ(a, b, c)
+	VBLENDVPD(c, a, b, b)
+}
+
+func most(a, b, c reg.Register) {
+	VPCMPGTQ(b, a, c)
+	VBLENDVPD(c, a, b, b)
+}
+
+func spread() {
+	TEXT("spreadAVX2", NOSPLIT, "func(out *int64, v *int64, n uint64)")
+	Doc("spreadAVX2 is SpreadOf: of the n integers behind the first, a multiple of four above zero.")
+	Pragma("noescape")
+	out, v, n := load64("out"), load64("v"), load64("n")
+	sign := constant(floatMarker)
+	low := constant(1<<32 - 1)
+	var acc [7]reg.VecVirtual // as they are written
+	for i := range acc {
+		acc[i] = YMM()
+	}
+	prev := YMM()
+	VMOVDQU(at(v, 0), prev)
+	VMOVDQU(at(v, 8), acc[0])
+	VMOVDQA(acc[0], acc[1])
+	VPSUBQ(prev, acc[0], acc[2])
+	VMOVDQA(acc[2], acc[3])
+	for _, a := range acc[4:] {
+		VPXOR(a, a, a)
+	}
+	Label("loop")
+	x, d, c := YMM(), YMM(), YMM()
+	VMOVDQU(at(v, 8), x)
+	VMOVDQU(at(v, 0), prev)
+	VPCMPEQQ(x, prev, c)
+	VPSUBQ(c, acc[4], acc[4])
+	VPSUBQ(prev, x, d)
+	least(x, acc[0], c)
+	most(x, acc[1], c)
+	least(d, acc[2], c)
+	most(d, acc[3], c)
+	VPAND(low, x, c)
+	VPADDQ(c, acc[6], acc[6])
+	VPXOR(sign, x, c)
+	VPSRLQ(operand.U8(32), c, c)
+	VPADDQ(c, acc[5], acc[5])
+	ADDQ(operand.U8(32), v)
+	SUBQ(operand.U8(4), n)
+	JNZ(operand.LabelRef("loop"))
+	for i, a := range acc {
+		fold(a, func(x, y reg.VecVirtual) {
+			switch i {
+			case 0, 2:
+				least(x, y, XMM())
+			case 1, 3:
+				most(x, y, XMM())
+			default:
+				VPADDQ(x, y, y)
+			}
+		})
+		store(a, out, 8*i)
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// scaled stops before the first four words of which one has no integer.
+func scaled() {
+	TEXT("scaledAVX2", NOSPLIT, "func(dst *int64, src *uint64, scale float64, n uint64) uint64")
+	Doc("scaledAVX2 is Scaled of n words, a multiple of four above zero.")
+	Pragma("noescape")
+	dst, src, n := load64("dst"), load64("src"), load64("n")
+	s, scale := XMM(), YMM()
+	Load(Param("scale"), s)
+	VBROADCASTSD(s, scale)
+	const magicBits = 0x4338000000000000 // of 3 << 51
+	limit := constant(0x4320000000000000)
+	magic, marker, positive := constant(magicBits), constant(floatMarker), constant(floatMarker-1)
+	done := GP64()
+	XORQ(done, done)
+	Label("loop")
+	w, x, k, c := YMM(), YMM(), YMM(), YMM()
+	VMOVDQU(operand.Mem{Base: src, Index: done, Scale: 8}, w)
+	VPADDQ(w, w, x)
+	VMULPD(scale, x, x)
+	VANDPD(positive, x, c)
+	VCMPPD(operand.U8(0x11), limit, c, c) // |x| < limit, false for NaN
+	VADDPD(magic, x, x)
+	VPSUBQ(magic, x, k)
+	VMOVDQU(k, operand.Mem{Base: dst, Index: done, Scale: 8})
+	VSUBPD(magic, x, x) // the integer as a double: exact
+	VDIVPD(scale, x, x)
+	VPSRLQ(operand.U8(1), x, x)
+	VPOR(marker, x, x)
+	VPCMPEQQ(w, x, x)
+	VPAND(c, x, x)
+	bits := GP32()
+	VMOVMSKPD(x, bits)
+	CMPL(bits, operand.U8(15))
+	JNE(operand.LabelRef("end"))
+	ADDQ(operand.U8(4), done)
+	CMPQ(done, n)
+	JNE(operand.LabelRef("loop"))
+	Label("end")
+	Store(done, ReturnIndex(0))
+	VZEROUPPER()
+	RET()
+}
