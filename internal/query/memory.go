@@ -18,6 +18,9 @@ const (
 	rootSize   = 640
 	metaSize   = 64
 
+	// stepSize is what EXPLAIN takes for a step, as a struct and as two texts.
+	stepSize = 1024
+
 	// growAtOnce is how much is borrowed for a plan at a time.
 	growAtOnce = 256 << 10
 
@@ -54,5 +57,11 @@ func (p *planner) grow(bytes int64) error {
 	return p.borrow(ahead)
 }
 
-// borrowRest takes memory for running the plan.
-func (p *planner) borrowRest() error { return p.borrow(max(0, p.memory()-p.lent)) }
+// borrowRest takes memory for running the plan, and for showing it.
+func (p *planner) borrowRest() error {
+	bytes := max(0, p.memory()-p.lent)
+	if p.explain {
+		bytes += stepSize * int64(len(p.nodes))
+	}
+	return p.borrow(bytes)
+}

@@ -109,3 +109,25 @@ func TestAShortQueryWithALongPlanIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A plan to be shown is paid for: its steps and texts are more than it itself.
+func TestAShownPlanIsBorrowedFor(t *testing.T) {
+	m := newMemory(t)
+	m.addBucket("b", 1000, 0)
+	const series = 1000
+	for i := range series {
+		m.load("b", key(t, "s", string(rune('a'+i%26))+strings.Repeat("x", i/26)), 0, nil)
+	}
+	const text = "SELECT max(s.* BUCKET b) LAST 10s"
+	var lent [2]int64
+	for i := range lent {
+		l := &lender{limit: 1 << 40}
+		if _, err := engine(m, 100_000).Query(context.Background(), text, query.Options{Memory: l, Explain: i == 1}); err != nil {
+			t.Fatal(err)
+		}
+		lent[i] = l.lent
+	}
+	if lent[1] < lent[0]+500*series {
+		t.Errorf("the query borrows %d bytes, its plan %d", lent[0], lent[1])
+	}
+}
