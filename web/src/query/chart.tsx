@@ -37,13 +37,14 @@ export function Chart(p: Props) {
 
   useEffect(() => {
     const { data } = latest.current
+    const box = host.current!
     const began = performance.now()
-    const u = new uPlot(options(host.current!, latest), table(data), host.current!)
+    const u = new uPlot(options(box, latest), table(data), box)
     plot.current = u
     // uPlot draws in a microtask of its own.
     queueMicrotask(() => latest.current.onDrawn?.(performance.now() - began))
-    const resize = new ResizeObserver(() => u.setSize({ width: host.current!.clientWidth, height: latest.current.height }))
-    resize.observe(host.current!)
+    const resize = new ResizeObserver(() => u.setSize({ width: box.clientWidth, height: latest.current.height }))
+    resize.observe(box)
     return () => {
       resize.disconnect()
       u.destroy()

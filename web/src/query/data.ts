@@ -1,6 +1,7 @@
 // From the answer of the node to what is drawn, and the figures of the legend.
 
 import type { Result, Series } from '../api'
+import { ambiguous, withoutStars } from '../dql/label'
 
 export type Values = (number | null | undefined)[]
 
@@ -69,14 +70,27 @@ export function chartData(result: Result): ChartData {
   const end = result.start + Math.max(0, ...series.map((s) => s.values.length * s.resolution))
   const x = axis(result.start, series, steps)
   const place = steps.length > 1 ? new Map(x.map((t, i) => [Math.round(t * 1000), i])) : undefined
+  const names = namesOf(series)
   const lines = series.map((s, index): Line => {
     const put = (values?: Values) => values && (place ? spread(values, s, result.start, place, x.length) : padded(values, x.length))
     return {
-      index, name: s.name, unit: unitOf(s), color: colorOf(index), resolution: s.resolution, coverage: s.coverage,
+      index, name: names[index]!, unit: unitOf(s), color: colorOf(index), resolution: s.resolution, coverage: s.coverage,
       values: put(s.values)!, min: put(s.min), max: put(s.max), stats: statsOf(s.values, s.min, s.max),
     }
   })
   return { x, lines, reduced: series.some((s) => s.min !== undefined), start: result.start, end }
+}
+
+/** Names that tell series apart, where the answer has the parts of patterns. */
+function namesOf(series: Series[]): string[] {
+  const times = new Map<string, number>()
+  for (const s of series) times.set(s.name, (times.get(s.name) ?? 0) + 1)
+  return series.map((s) => (times.get(s.name)! > 1 ? withoutStars(s.name, s.metadata) : s.name))
+}
+
+/** Whether series of the answer are called the same. */
+export function unclear(result: Result): boolean {
+  return ambiguous((result.results ?? []).map((s) => s.name))
 }
 
 function axis(start: number, series: Series[], steps: number[]): number[] {

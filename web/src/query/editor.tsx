@@ -1,6 +1,6 @@
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap, startCompletion } from '@codemirror/autocomplete'
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
-import { forceLinting, linter, type Diagnostic } from '@codemirror/lint'
+import { setDiagnostics, type Diagnostic } from '@codemirror/lint'
 import { EditorState, RangeSetBuilder, type Extension } from '@codemirror/state'
 import { Decoration, drawSelection, EditorView, keymap, placeholder, tooltips, ViewPlugin, type DecorationSet, type ViewUpdate } from '@codemirror/view'
 import { useEffect, useRef } from 'preact/hooks'
@@ -51,8 +51,9 @@ export function Editor(p: Props) {
   }, [p.value])
 
   useEffect(() => {
-    if (view.current) forceLinting(view.current)
-  }, [p.mistake])
+    const v = view.current
+    if (v) v.dispatch(setDiagnostics(v.state, diagnostics(latest.current)))
+  }, [p.mistake, p.value])
 
   return <div class="editor" ref={host} />
 }
@@ -70,7 +71,6 @@ function extensions(latest: { current: Props }): Extension {
     EditorView.contentAttributes.of({ 'aria-label': 'Query', spellcheck: 'false', autocapitalize: 'off' }),
     placeholder('SELECT … BUCKET … LAST 1h'),
     autocompletion({ override: [completions], activateOnTyping: true, maxRenderedOptions: 200, icons: false }),
-    linter(() => diagnostics(latest.current), { delay: 0 }),
     tooltips({ position: 'fixed' }),
     highlighting,
     theme,

@@ -1,7 +1,8 @@
 // What is exported is every value, not the columns of the chart.
 
 import { runQuery, type Result } from '../api'
-import { chartData } from './data'
+import { withParts } from '../dql/label'
+import { chartData, unclear } from './data'
 import { exact } from '../format'
 
 function cell(text: string): string {
@@ -20,7 +21,9 @@ export function csv(result: Result): string {
 
 /** Runs a query for all its values and gives them as a file. */
 export async function download(query: string, form: 'csv' | 'json'): Promise<void> {
-  const reply = await runQuery(query)
+  let reply = await runQuery(query)
+  const parts = form === 'csv' && unclear(reply.value) ? withParts(query) : undefined
+  if (parts) reply = await runQuery(parts)
   const text = form === 'csv' ? csv(reply.value) : reply.text
   const url = URL.createObjectURL(new Blob([text], { type: form === 'csv' ? 'text/csv' : 'application/json' }))
   const a = document.createElement('a')

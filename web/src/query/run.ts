@@ -3,7 +3,8 @@ import { runQuery, Problem, Unreachable, type Plan } from '../api'
 import { findRange, withRange } from '../dql/range'
 import { useConnection } from '../hooks'
 import type { View } from '../url'
-import { chartData, pointsOf, type ChartData } from './data'
+import { withParts } from '../dql/label'
+import { chartData, pointsOf, unclear, type ChartData } from './data'
 import type { Mistake } from './editor'
 
 export interface Answer {
@@ -42,14 +43,21 @@ export function useRun(w: Wish): Run {
   const { epoch } = useConnection()
   const latest = useRef(w)
   latest.current = w
+  const named = useRef('') // the query whose series need the parts of their patterns as names
   const column = useRef(0) // ms per column of the last answer, 0 when it is not reduced
 
   const once = useCallback(async (query: string, signal: AbortSignal) => {
     const { view, every, live, width } = latest.current
     const text = live ? steady(query, column.current, Date.now()) : query
     try {
-      const explain = view === 'plan'
-      const reply = await runQuery(text, explain ? { explain, signal } : { width: every ? undefined : width, signal })
+      const options = view === 'plan' ? { explain: true, signal } : { width: every ? undefined : width, signal }
+      // What the node says about a mistake is about the query as it was written.
+      const parts = withParts(text)
+      let reply = await runQuery(named.current === query && parts ? parts : text, options)
+      if (named.current !== query && parts && unclear(reply.value)) {
+        named.current = query
+        reply = await runQuery(parts, options)
+      }
       // The answer of a query whose plan is asked for has no values.
       const data = chartData({ ...reply.value, results: reply.value.results ?? [] })
       column.current = data.reduced ? (data.lines[0]?.resolution ?? 0) : 0
