@@ -2,6 +2,7 @@
 # make web     the page, into internal/httpapi/page; needs Node.js 20.19 or later
 # make demo    the main job on a fresh store, checked number by number
 # make test    all tests
+# make test-web  the page, in a browser beside a real node; needs Node.js and Chromium
 # make check   what must be green before a change lands
 # make bench   the table of bench/results
 # make generate  the assembly of internal/kernel, after changes in its gen
@@ -9,12 +10,13 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  = -s -w -X dalmatiner/internal/config.version=$(VERSION)
 
-.PHONY: build web demo test purego check format vet lint race fuzz bench generate clean
+.PHONY: build web demo test test-web purego check format vet lint race fuzz bench generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 web:
+	@command -v npm >/dev/null || { echo "make web needs Node.js 20.19 or later with npm; make build does without, and leaves out the page" >&2; exit 1; }
 	cd web && npm ci && npm run build
 
 demo: build
@@ -27,7 +29,11 @@ test: purego
 purego:
 	$(GO) test -tags purego -timeout 5m ./internal/kernel ./internal/chunk ./internal/head
 
-check: format vet lint test race fuzz
+test-web: web
+	$(MAKE) build
+	cd web && npm run unit && npm run browser
+
+check: format vet lint test race fuzz test-web
 
 format:
 	@files=$$(gofmt -l $$(git ls-files '*.go')); \

@@ -14,7 +14,7 @@ export interface Mistake {
 }
 
 interface Props {
-  value: string
+  given: { text: string } // what the page puts into the editor: each object once
   mistake?: Mistake
   onChange: (text: string) => void
   onRun: () => void
@@ -36,7 +36,7 @@ export function Editor(p: Props) {
     const v = new EditorView({
       root,
       parent: root,
-      state: EditorState.create({ doc: latest.current.value, extensions: extensions(latest) }),
+      state: EditorState.create({ doc: latest.current.given.text, extensions: extensions(latest) }),
     })
     view.current = v
     if (matchMedia('(min-width: 700px)').matches) v.focus()
@@ -45,15 +45,15 @@ export function Editor(p: Props) {
 
   useEffect(() => {
     const v = view.current
-    if (v && v.state.doc.toString() !== p.value) {
-      v.dispatch({ changes: { from: 0, to: v.state.doc.length, insert: p.value } })
+    if (v && v.state.doc.toString() !== p.given.text) {
+      v.dispatch({ changes: { from: 0, to: v.state.doc.length, insert: p.given.text } })
     }
-  }, [p.value])
+  }, [p.given])
 
   useEffect(() => {
     const v = view.current
-    if (v) v.dispatch(setDiagnostics(v.state, diagnostics(latest.current)))
-  }, [p.mistake, p.value])
+    if (v) v.dispatch(setDiagnostics(v.state, diagnostics(p.mistake, v.state.doc.toString())))
+  }, [p.mistake])
 
   return <div class="editor" ref={host} />
 }
@@ -87,11 +87,11 @@ function extensions(latest: { current: Props }): Extension {
 }
 
 /** The place of a mistake, as long as the text is the one it was found in. */
-function diagnostics({ mistake, value }: Props): Diagnostic[] {
-  if (!mistake || mistake.query !== value) return []
-  const from = indexOfByte(value, mistake.offset)
-  const token = tokenize(value).find((t) => t.from <= from && from < t.to)
-  const to = token?.to ?? Math.min(value.length, from + 1)
+function diagnostics(mistake: Mistake | undefined, text: string): Diagnostic[] {
+  if (!mistake || mistake.query !== text) return []
+  const from = indexOfByte(text, mistake.offset)
+  const token = tokenize(text).find((t) => t.from <= from && from < t.to)
+  const to = token?.to ?? Math.min(text.length, from + 1)
   return [{ from: from === to ? Math.max(0, from - 1) : from, to, severity: 'error', message: mistake.message }]
 }
 

@@ -16,14 +16,19 @@ import { ValueTable } from './table'
 const views: [View, string][] = [['chart', 'Chart'], ['table', 'Table'], ['plan', 'Explain']]
 
 export function QueryPage({ state, go, theme }: { state: State; go: Go; theme: string }) {
-  const [text, setText] = useState(state.query)
+  const [text, setText] = useState(state.query) // of the editor
+  const [given, setGiven] = useState({ text: state.query })
   const [turn, setTurn] = useState(0)
   const [drawn, setDrawn] = useState<number>()
   const box = useRef<HTMLDivElement>(null)
   const hidden = useMemo(() => new Set(state.hide), [state.hide.join()])
   const width = Math.max(200, Math.min(4000, box.current?.clientWidth ?? innerWidth))
   const run = useRun({ query: state.query, turn, view: state.view, every: state.every, live: state.live, width })
-  useEffect(() => setText(state.query), [state.query])
+  const put = (query: string) => {
+    setText(query)
+    setGiven({ text: query })
+  }
+  useEffect(() => put(state.query), [state.query])
   useEffect(() => {
     if (state.query.trim()) remember(state.query)
   }, [state.query])
@@ -31,13 +36,13 @@ export function QueryPage({ state, go, theme }: { state: State; go: Go; theme: s
   // A query needs a range; one without gets the last hour, in plain sight.
   const start = (query: string) => {
     const whole = query.trim() && !findRange(query) && /^\s*(EXPLAIN\s+)?SELECT\b/i.test(query) ? withRange(query, { kind: 'last', span: 3_600_000 }) : query
-    setText(whole)
+    put(whole)
     if (whole === state.query) setTurn((n) => n + 1)
     else go({ query: whole, hide: [] })
   }
   // Another range of the same series keeps what is hidden.
   const setRange = (query: string) => {
-    setText(query)
+    put(query)
     if (query.trim()) go({ query, live: state.live && findRange(query)?.range.kind === 'last' })
   }
   const zoom = (from: number, to: number) => setRange(withRange(state.query, { kind: 'between', from, to: Math.max(to, from + 1) }))
@@ -47,7 +52,7 @@ export function QueryPage({ state, go, theme }: { state: State; go: Go; theme: s
   return (
     <div class="query" ref={box}>
       <section class="ask">
-        <Editor value={text} mistake={run.mistake} onChange={setText} onRun={() => start(text)} />
+        <Editor given={given} mistake={run.mistake} onChange={setText} onRun={() => start(text)} />
         <div class="actions">
           <button class="main" title="Ctrl-Enter" onClick={() => start(text)}>Run</button>
           <Library query={text} utc={state.utc} onOpen={start} />

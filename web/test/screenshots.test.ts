@@ -1,0 +1,46 @@
+import { resolve } from 'node:path'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, it } from 'vitest'
+import { launch, Tab, until } from './browser'
+import { Node } from './node'
+
+const docs = resolve(import.meta.dirname, '../../docs')
+
+// The pictures of docs/page.md: SCREENSHOTS=1 npm run browser -- screenshots
+describe.runIf(process.env.SCREENSHOTS)('pictures', () => {
+  const node = new Node()
+  let browser: Browser
+  beforeAll(async () => {
+    await node.start()
+    await node.fill('-preset', 'published', '-backfill', '6h', '-duration', '1s')
+    node.load('-prefix', 'web', '-agents', '10', '-metrics', '200', '-walk', '-flush-interval', '1s', '-spawn-interval', '100ms', '-jitter', '1s')
+    browser = await launch()
+  })
+  afterAll(async () => {
+    await browser.close()
+    await node.end()
+  })
+
+  it('query', async () => {
+    const metrics = await (await fetch(`${node.url}buckets/tachyon`)).json() as string[]
+    const pattern = metrics[0]!.split('.').map((part, i, all) => (i === all.length - 1 ? '*' : part)).join('.')
+    const tab = await Tab.open(browser, `${node.url}?query=${encodeURIComponent(`SELECT avg(${pattern} BUCKET tachyon, 1m) LAST 6h TOP 5 BY max()`)}`)
+    await tab.rows.first().waitFor()
+    await tab.page.locator('.u-over').hover({ position: { x: 700, y: 120 } })
+    await tab.page.screenshot({ path: resolve(docs, 'page-query.png') })
+    await tab.close()
+  }, 60_000)
+
+  it('node and buckets', async () => {
+    const tab = await Tab.open(browser, `${node.url}?page=node`, { colorScheme: 'dark', viewport: { width: 1280, height: 1000 } })
+    await until('two minutes of account', async () => (await tab.page.locator('.stack .pass rect').count()) > 1, 150_000)
+    await tab.page.screenshot({ path: resolve(docs, 'page-node.png') })
+    await tab.close()
+    const other = await Tab.open(browser, `${node.url}?page=buckets&bucket=web`)
+    for (const part of ['agent', '3', 'metrics']) await other.page.getByRole('button', { name: `Unfold ${part}` }).click()
+    await other.page.locator('.tree a').nth(10).waitFor()
+    await other.page.locator('.spark').first().waitFor()
+    await other.page.screenshot({ path: resolve(docs, 'page-buckets.png') })
+    await other.close()
+  }, 200_000)
+})
