@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { bytes, count, duration, moment, percent, si } from './format'
+import { bytes, count, duration, moment, percent, si, tickTexts } from './format'
 
 it('numbers', () => {
   const of: [number | null, string][] = [
@@ -25,4 +25,19 @@ it('moments', () => {
   expect(moment(1_795_176_000_000, true)).toBe('2026-11-20 12:00:00')
   expect(moment(1_795_176_000_005, true)).toBe('2026-11-20 12:00:00.005')
   expect(moment(new Date(2026, 0, 2, 3, 4, 5).getTime(), false)).toBe('2026-01-02 03:04:05')
+})
+
+it('ticks that are told apart', () => {
+  expect(tickTexts([281_000_000, 281_050_000, 281_100_000])).toEqual(['281.00 M', '281.05 M', '281.10 M'])
+  expect(tickTexts([0, 50, 100])).toEqual(['0', '50', '100'])
+  expect(tickTexts([0, 2.5, 5])).toEqual(['0', '2.5', '5'])
+  expect(tickTexts([0, 0.001, 0.002], 's')).toEqual(['0', '1 ms', '2 ms'])
+  for (let e = -9; e < 18; e++) {
+    for (const step of [1, 2, 2.5, 5]) {
+      for (const from of [0, 100, -3]) {
+        const ticks = Array.from({ length: 8 }, (_, i) => (from + i * step) * 10 ** e)
+        expect(new Set(tickTexts(ticks)).size, `${ticks}`).toBe(8)
+      }
+    }
+  }
 })

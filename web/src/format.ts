@@ -19,6 +19,22 @@ export function si(v: number | null | undefined, unit = ''): string {
   return unit || prefix ? `${text} ${prefix}${unit}`.trimEnd() : text
 }
 
+/** The ticks of an axis: one prefix for all, and as many digits as tell them apart. */
+export function tickTexts(ticks: number[], unit = ''): string[] {
+  const most = Math.max(...ticks.map(Math.abs))
+  const distance = ticks.length > 1 ? Math.abs(ticks[1]! - ticks[0]!) : most
+  if (!most || most >= 1e21 || most < 1e-12) return ticks.map((v) => si(v, unit))
+  let i = 0
+  if (most >= 10_000) i = Math.min(steps.length - 1, Math.floor(Math.log10(most) / 3))
+  else if (most < (unit ? 1 : 0.001)) i = Math.max(1 - small.length, Math.floor(Math.log10(most) / 3))
+  const scale = 1000 ** i
+  let digits = Math.min(12, Math.max(0, -Math.floor(Math.log10(distance / scale) + 1e-9)))
+  const fine = (distance / scale) * 10 ** digits
+  if (Math.abs(fine - Math.round(fine)) > 1e-6) digits++ // 2.5, 0.25
+  const tail = `${i >= 0 ? steps[i] : small[-i]}${unit}`
+  return ticks.map((v) => (tail && v !== 0 ? `${(v / scale).toFixed(digits)} ${tail}` : `${Number((v / scale).toFixed(digits))}`))
+}
+
 function trim(v: number): string {
   const digits = Math.max(0, 3 - Math.floor(Math.log10(Math.abs(v) || 1)))
   return String(Number(v.toFixed(Math.min(digits, 12))))

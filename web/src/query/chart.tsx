@@ -1,6 +1,6 @@
 import uPlot from 'uplot'
 import { useEffect, useRef } from 'preact/hooks'
-import { moment, si } from '../format'
+import { moment, si, tickTexts } from '../format'
 import type { ChartData, Line } from './data'
 
 interface Props {
@@ -126,7 +126,7 @@ function options(host: HTMLDivElement, latest: { current: Props }): uPlot.Option
   units.slice(0, 2).forEach((unit, i) => {
     axes.push({
       scale: `y${i}`, side: i === 0 ? 3 : 1, stroke: ink, font, grid: i === 0 ? grid : { show: false }, ticks: grid,
-      size: axisSize, values: (_u, ticks) => ticks.map((v) => si(v, unit)),
+      size: axisSize, values: (_u, ticks) => tickTexts(ticks, unit),
     })
   })
   const scales: uPlot.Scales = { x: { time: true, range: (_u, min, max) => [min, max] } }
@@ -236,8 +236,8 @@ function tooltip(latest: { current: Props }): uPlot.Plugin {
 function head(d: ChartData, at: number, utc: boolean): HTMLElement {
   const title = document.createElement('div')
   title.className = 'tip-time'
-  title.textContent = moment(Math.round(d.x[at]! * 1000), utc)
-  const span = d.end - d.start
-  if (span > day * 1000) title.title = 'start of the column'
+  // Fractions of a second tell nothing where a value stands for seconds.
+  const grain = d.lines.some((l) => l.resolution < 1000) ? 1 : 1000
+  title.textContent = moment(Math.floor((d.x[at]! * 1000) / grain + 1e-6) * grain, utc)
   return title
 }

@@ -8,6 +8,7 @@ const page = 200 // rows
 /** The values as a table, the latest last, a page at a time. */
 export function ValueTable({ data, hidden, utc }: { data: ChartData; hidden: ReadonlySet<number>; utc: boolean }) {
   const lines = data.lines.filter((l) => !hidden.has(l.index))
+  const grain = data.lines.some((l) => l.resolution < 1000) ? 1 : 1000
   const pages = Math.max(1, Math.ceil(data.x.length / page))
   const [at, setAt] = useState(pages - 1)
   useEffect(() => setAt((n) => Math.min(n, pages - 1)), [pages])
@@ -35,7 +36,7 @@ export function ValueTable({ data, hidden, utc }: { data: ChartData; hidden: Rea
           <tbody>
             {rows.map((t, i) => (
               <tr key={t}>
-                <td>{moment(Math.round(t * 1000), utc)}</td>
+                <td>{moment(Math.floor((t * 1000) / grain + 1e-6) * grain, utc)}</td>
                 {lines.map((l) => {
                   const v = l.values[from + i]
                   return <td key={l.index} class={v === null ? 'gap' : ''}>{v === null ? 'no point' : exact(v)}</td>
