@@ -160,15 +160,18 @@ export interface Reply<T> {
 async function request<T>(path: string, init: RequestInit = {}): Promise<Reply<T>> {
   const began = performance.now()
   let response: Response
-  let text: string
   try {
     response = await fetch(path, { ...init, headers: { Accept: 'application/json', ...init.headers } })
-    text = await response.text()
   } catch (error) {
     if (init.signal?.aborted) throw error
     connection.lost()
     throw new Unreachable('no answer from the node')
   }
+  const text = await response.text().catch((error: unknown) => {
+    if (init.signal?.aborted) throw error
+    // An answer that fails once it has begun is cut by the node: it answers, but not this.
+    throw new Problem(`the answer to ${path} broke off: the log of the node says why`, response.status)
+  })
   const took = performance.now() - began
   const json = (response.headers.get('Content-Type') ?? '').startsWith('application/json')
   if (!response.ok) {

@@ -28,9 +28,12 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: unkn
   useEffect(() => {
     const stop = new AbortController()
     let timer: number | undefined
+    let loaded = false
     const once = async () => {
       try {
-        set({ value: await latest.current(stop.signal) })
+        // Nobody looks at a hidden page; the first answer is for when somebody does.
+        if (!document.hidden || !loaded) set({ value: await latest.current(stop.signal) })
+        loaded = true
       } catch (error) {
         if (stop.signal.aborted) return
         // A node that is gone is shown for the whole page; what was known stays.

@@ -27,9 +27,9 @@ it('gives a rate to every minute', () => {
 
 it('shares the points of a segment by bytes', () => {
   const s = (file: string, points: number, chunk_bytes: number): Segment => ({ file, points, chunk_bytes, bytes: 0, series: 0, from_ms: 0, to_ms: 0 })
-  expect(inSegments([s('w', 100, 50)], [s('w', 100, 50)])).toEqual({ bytes: 50, segmentPoints: 100, shared: false })
-  expect(inSegments([s('f', 100, 25)], [s('f', 100, 100)])).toEqual({ bytes: 25, segmentPoints: 25, shared: true })
-  expect(inSegments([], [])).toEqual({ bytes: 0, segmentPoints: 0, shared: false })
+  expect(inSegments([s('w', 100, 50)], [s('w', 100, 50)])).toEqual({ bytes: 50, points: 100, shared: false })
+  expect(inSegments([s('f', 100, 25)], [s('f', 100, 100)])).toEqual({ bytes: 25, points: 25, shared: true })
+  expect(inSegments([], [])).toEqual({ bytes: 0, points: 0, shared: false })
 })
 
 it('makes examples run on this node', () => {

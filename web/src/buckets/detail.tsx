@@ -4,7 +4,7 @@ import { spanText } from '../dql/range'
 import { bytes, count, duration, si } from '../format'
 import { link, type Go, type State } from '../url'
 import { pointsIn } from './create'
-import type { Figures } from './figures'
+import type { Figures, InSegments } from './figures'
 import { bitsText, ttlText } from './page'
 import { Sparkline } from './sparkline'
 import { Metrics } from './tree'
@@ -12,13 +12,14 @@ import { Metrics } from './tree'
 interface Props {
   bucket: Bucket
   figures?: Figures
+  onDisk?: InSegments
   state: State
   go: Go
   onChange: () => void
 }
 
 /** One bucket: its properties, what can be done to it, and its metrics. */
-export function Detail({ bucket, figures: f, state, go, onChange }: Props) {
+export function Detail({ bucket, figures: f, onDisk: d, state, go, onChange }: Props) {
   const total = f?.total
   return (
     <div class="page">
@@ -35,8 +36,8 @@ export function Detail({ bucket, figures: f, state, go, onChange }: Props) {
         <Fact name="Timestamps" value={bucket.hpts ? 'nanoseconds of every point' : 'those of the slots'} />
         {f && <Fact name="Series" value={count(f.series)} />}
         {f && <Fact name="Points" value={count(f.points)} />}
-        {f?.bytes !== undefined && <Fact name="In segments" value={bytes(f.bytes)} />}
-        {f && <Fact name="Bits per point" value={bitsText(f)} />}
+        {d && <Fact name="In segments" value={bytes(d.bytes)} />}
+        {d && <Fact name="Bits per point" value={bitsText(d)} />}
         {total && Object.entries(total.refused).map(([reason, n]) => <Fact key={reason} name={`Refused: ${reason}`} value={count(n)} />)}
       </dl>
       <div class="columns">

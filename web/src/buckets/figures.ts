@@ -1,11 +1,14 @@
 import { api, type AccountRow, type Segment } from '../api'
 
+export interface InSegments {
+  bytes: number // of chunks
+  points: number
+  shared: boolean // the points are partly a share of segments of many buckets
+}
+
 export interface Figures {
   series: number
   points: number // stored since the data directory was made
-  bytes?: number // of chunks in segments
-  segmentPoints: number // in segments
-  shared: boolean // segmentPoints is partly a share of segments of many buckets
   rate: number // points stored per second, in the last whole minute
   minutes: number[] // points stored per second in each of the last minutes, oldest first
   total?: AccountRow
@@ -17,24 +20,32 @@ const stored = (r: AccountRow) => r.accepted + r.duplicate + r.conflicting + r.l
 
 /** Everything about all buckets that is no property of theirs, by name. */
 export async function figuresOf(signal: AbortSignal): Promise<Map<string, Figures>> {
-  const [stats, account, rows, segments] = await Promise.all([
-    api.stats(signal), api.account(signal), api.minutes(shownMinutes + 1, signal), api.segments('', signal),
-  ])
+  const [stats, account, rows] = await Promise.all([api.stats(signal), api.account(signal), api.minutes(shownMinutes + 1, signal)])
   const names = account.rows.map((r) => r.bucket).filter((name) => name !== '')
-  const own = await Promise.all(names.map((name) => api.segments(name, signal).catch(() => [] as Segment[])))
   const series = new Map(stats.flatMap(({ name, value }) => {
     const found = /^bucket_series\{bucket="(.*)"\}$/s.exec(name)
     return found ? [[found[1]!, value] as const] : []
   }))
   const now = Math.floor(Date.now() / 60_000)
-  return new Map(names.map((name, i) => {
+  return new Map(names.map((name) => {
     const total = account.rows.find((r) => r.bucket === name)
     const minutes = byMinute(rows.rows.filter((r) => r.bucket === name), now)
     return [name, {
       series: series.get(name) ?? 0, points: total ? total.accepted + total.late : 0, total,
-      ...inSegments(own[i]!, segments), minutes, rate: minutes.at(-1) ?? 0,
+      minutes, rate: minutes.at(-1) ?? 0,
     }]
   }))
+}
+
+/** What buckets have on disk. The node reads the indexes of all segments for it, so they are asked for one by one, and seldom. */
+export async function segmentsOf(names: string[], signal: AbortSignal): Promise<Map<string, InSegments>> {
+  const all = await api.segments('', signal)
+  const out = new Map<string, InSegments>()
+  for (const name of names) {
+    const own = await api.segments(name, signal).catch(() => undefined) // deleted meanwhile
+    if (own) out.set(name, inSegments(own, all))
+  }
+  return out
 }
 
 /** Points per second of the whole minutes before now. */
@@ -47,7 +58,7 @@ export function byMinute(rows: AccountRow[], now: number): number[] {
  * The bytes of a bucket in segments, and the points in them: exact where a
  * segment holds that bucket alone, else its share by bytes.
  */
-export function inSegments(own: Segment[], all: Segment[]): Pick<Figures, 'bytes' | 'segmentPoints' | 'shared'> {
+export function inSegments(own: Segment[], all: Segment[]): InSegments {
   const whole = new Map(all.map((s) => [s.file, s.chunk_bytes]))
   let [bytes, points, shared] = [0, 0, false]
   for (const s of own) {
@@ -56,5 +67,5 @@ export function inSegments(own: Segment[], all: Segment[]): Pick<Figures, 'bytes
     if (of > s.chunk_bytes) shared = true
     points += of > 0 ? (s.points * s.chunk_bytes) / of : 0
   }
-  return { bytes, segmentPoints: points, shared }
+  return { bytes, points, shared }
 }

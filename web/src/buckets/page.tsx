@@ -6,20 +6,24 @@ import { Copy, haggar } from '../query/empty'
 import { link, type Go, type State } from '../url'
 import { Create } from './create'
 import { Detail } from './detail'
-import { figuresOf, type Figures } from './figures'
+import { figuresOf, segmentsOf, type Figures, type InSegments } from './figures'
 import { Sparkline } from './sparkline'
 
 const again = 10_000 // ms
+const seldom = 60_000
 
 export function BucketsPage({ state, go }: { state: State; go: Go }) {
   const list = useLoad((signal) => api.buckets(signal), [], again)
-  const figures = useLoad(figuresOf, [list.value?.map((b) => b.name).join('\n')], again)
+  const names = (list.value ?? []).map((b) => b.name)
+  const figures = useLoad(figuresOf, [names.join('\n')], again)
+  const wanted = state.bucket ? [state.bucket] : names
+  const onDisk = useLoad((signal) => segmentsOf(wanted, signal), [wanted.join('\n')], seldom)
   const [creating, setCreating] = useState(false)
   if (list.error) return <p class="problem" role="alert">{list.error}</p>
   if (!list.value) return <p class="note">Loading …</p>
   const chosen = list.value.find((b) => b.name === state.bucket)
   if (state.bucket && chosen) {
-    return <Detail bucket={chosen} figures={figures.value?.get(chosen.name)} state={state} go={go} onChange={list.reload} />
+    return <Detail bucket={chosen} figures={figures.value?.get(chosen.name)} onDisk={onDisk.value?.get(chosen.name)} state={state} go={go} onChange={list.reload} />
   }
   return (
     <div class="page">
@@ -31,7 +35,7 @@ export function BucketsPage({ state, go }: { state: State; go: Go }) {
       </div>
       {state.bucket && <p class="hint">There is no bucket {state.bucket}. It may have been deleted.</p>}
       {creating && <Create taken={list.value.map((b) => b.name)} onDone={() => { setCreating(false); list.reload() }} onCancel={() => setCreating(false)} />}
-      <Table list={list.value.filter((b) => b.name.toLowerCase().includes(state.search.toLowerCase()))} figures={figures.value} go={go} />
+      <Table list={list.value.filter((b) => b.name.toLowerCase().includes(state.search.toLowerCase()))} figures={figures.value} onDisk={onDisk.value} go={go} />
       {list.value.every((b) => b.name === 'dalmatinerdb') && (
         <section class="empty">
           <h2>No bucket holds data of yours yet</h2>
@@ -43,7 +47,7 @@ export function BucketsPage({ state, go }: { state: State; go: Go }) {
   )
 }
 
-function Table({ list, figures, go }: { list: Bucket[]; figures?: Map<string, Figures>; go: Go }) {
+function Table({ list, figures, onDisk, go }: { list: Bucket[]; figures?: Map<string, Figures>; onDisk?: Map<string, InSegments>; go: Go }) {
   const open = (e: MouseEvent, name: string) => {
     if (e.ctrlKey || e.metaKey) return
     e.preventDefault()
@@ -63,6 +67,7 @@ function Table({ list, figures, go }: { list: Bucket[]; figures?: Map<string, Fi
         <tbody>
           {list.map((b) => {
             const f = figures?.get(b.name)
+            const d = onDisk?.get(b.name)
             return (
               <tr key={b.name}>
                 <td><a href={link({ page: 'buckets', bucket: b.name })} onClick={(e) => open(e, b.name)}>{b.name}</a>{b.hpts && <span class="tag" title="High precision timestamps">hpts</span>}</td>
@@ -72,8 +77,8 @@ function Table({ list, figures, go }: { list: Bucket[]; figures?: Map<string, Fi
                 <td>{ttlText(b)}</td>
                 <td>{f ? count(f.series) : '…'}</td>
                 <td>{f ? si(f.points) : '…'}</td>
-                <td>{f?.bytes === undefined ? '…' : bytes(f.bytes)}</td>
-                <td>{f ? bitsText(f) : '…'}</td>
+                <td>{d ? bytes(d.bytes) : '…'}</td>
+                <td>{d ? bitsText(d) : '…'}</td>
                 <td class="rate">{f && <><Sparkline values={f.minutes} /> {si(f.rate)}</>}</td>
               </tr>
             )
@@ -89,7 +94,6 @@ export function ttlText(b: Bucket): string {
   return b.ttl === 'infinity' ? 'forever' : duration(b.ttl * b.resolution)
 }
 
-export function bitsText(f: Figures): string {
-  if (!f.segmentPoints || f.bytes === undefined) return '–'
-  return `${f.shared ? '≈ ' : ''}${((f.bytes * 8) / f.segmentPoints).toFixed(2)}`
+export function bitsText(d: InSegments): string {
+  return d.points ? `${d.shared ? '≈ ' : ''}${((d.bytes * 8) / d.points).toFixed(2)}` : '–'
 }

@@ -29,7 +29,7 @@ export function NodePage({ state, theme }: { state: State; theme: string }) {
         <span class="note">version {s.version}, up for {duration(s.uptime_s * 1000)}, data in {s.data_dir}</span>
       </div>
       <Tiles s={s} m={m} />
-      <OwnCharts utc={state.utc} theme={theme} />
+      <OwnCharts node={s.node} utc={state.utc} theme={theme} />
       <AccountSection utc={state.utc} />
       <div class="columns even">
         <Memory s={s} />

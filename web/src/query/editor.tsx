@@ -36,7 +36,7 @@ export function Editor(p: Props) {
     const v = new EditorView({
       root,
       parent: root,
-      state: EditorState.create({ doc: latest.current.given.text, extensions: extensions(latest) }),
+      state: EditorState.create({ doc: latest.current.given.text, selection: { anchor: latest.current.given.text.length }, extensions: extensions(latest) }),
     })
     view.current = v
     if (matchMedia('(min-width: 700px)').matches) v.focus()
