@@ -53,7 +53,7 @@ it('takes a bucket through its life', async () => {
   await tab.page.getByLabel('Name of the bucket to delete').fill('minutes')
   await remove.click()
   await row('shop').waitFor()
-  expect(await row('minutes').count()).toBe(0)
+  await until('it is gone', async () => (await row('minutes').count()) === 0)
 })
 
 it('finds metrics in the tree and by search, and makes queries of them', async () => {
