@@ -84,7 +84,7 @@ type merging struct {
 	out     []*storedSegment
 	carried bool // the identities of what goes away are in an output
 	late    map[uint64]map[manifest.Range]int64
-	unpaced int // bytes written since the last look at who waits
+	turn    time.Time // since when it works without a look at who waits
 
 	clean   uint64                // the outputs hold nothing that was deleted below
 	tombs   map[uint32]tombstones // of the buckets that have any, when the round began

@@ -60,7 +60,7 @@ func (o *output) add(bucket uint32, h segment.Hash, number int64, header *chunk.
 		}
 		o.bytes += int64(n)
 	}
-	if err := o.m.pace(o.ctx, len(data)+indexCost); err != nil {
+	if err := o.m.pace(o.ctx); err != nil {
 		return err
 	}
 	o.m.s.mergeBytes.Add(indexCost)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"dalmatiner/internal/catalogue"
@@ -39,10 +40,17 @@ const (
 	indexPart = 8
 	flushPart = 32
 
-	// mergePace is how many bytes a second a merge writes while it yields to
-	// points, mergeStep how often it looks.
-	mergePace = 1 << 20
-	mergeStep = 64 << 10
+	// mergeStep is how long a merge works before it looks who waits. While it
+	// yields to points it then pauses mergePause times as long. A step of which
+	// other processes took the larger part counts no more than mergeStepMax.
+	mergeStep    = 2 * time.Millisecond
+	mergeStepMax = 20 * time.Millisecond
+	mergePause   = 40
+
+	// mergeTurn is how long a merge waits for a processor at most where points
+	// leave time for it. Where they do not, it waits for the end of somebody's
+	// time slice, which is 10 ms.
+	mergeTurn = 4 * time.Millisecond
 
 	// mergeAnyway is the number of segments from which on merging yields no more.
 	mergeAnyway = 256
@@ -134,12 +142,12 @@ func (s *Store) full() bool {
 	return inUse+s.tileBytes.Load()+s.lateBytes.Load() > s.memory.Limit()/freeablePart
 }
 
-// pressed reports whether merging has to yield to points: memory is short,
-// senders wait, or the sealers are behind. When very many segments wait it is
-// the points' turn to wait: every segment is an open file and a part of every
-// read.
-func (s *Store) pressed() bool {
-	if s.memory.Level() < memory.Hurry && s.waiting.Load() == 0 && len(s.sealQueue) <= sealQueueLen/2 {
+// yields reports whether merging has to yield to points: they have all
+// processors, memory is short, senders wait, or the sealers are behind. When
+// very many segments wait it is the points' turn to wait: every segment is an
+// open file and a part of every read.
+func (s *Store) yields(busy bool) bool {
+	if !busy && s.memory.Level() < memory.Hurry && s.waiting.Load() == 0 && len(s.sealQueue) <= sealQueueLen/2 {
 		return false
 	}
 	s.view.RLock()
@@ -224,23 +232,26 @@ func (s *Store) dropIndexes() {
 	s.indexBytes.Store(0)
 }
 
-// pace lets a merge yield to points: while they are pressed it writes mergePace
-// bytes a second.
-func (m *merging) pace(ctx context.Context, bytes int) error {
-	if m.unpaced += bytes; m.unpaced < mergeStep {
+// pace lets a merge yield to points. It goes by time, not by what is written: a
+// chunk of a few bytes may take as much of the processor as one of thousands.
+func (m *merging) pace(ctx context.Context) error {
+	now := time.Now()
+	worked := now.Sub(m.turn)
+	if worked < mergeStep {
 		return nil
 	}
-	wait := time.Duration(m.unpaced) * time.Second / mergePace
-	m.unpaced = 0
-	if !m.s.pressed() {
-		return nil
+	// Whoever is ready to run runs first. That takes long only where somebody
+	// computes all the time: a sender that is read from as fast as it goes.
+	runtime.Gosched()
+	if m.s.yields(time.Since(now) > mergeTurn) {
+		t := time.NewTimer(mergePause * min(worked, mergeStepMax))
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	m.turn = time.Now()
 	return nil
 }

@@ -216,12 +216,15 @@ func TestRelief(t *testing.T) {
 	s.waiting.Add(1)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := (&merging{s: s.Store}).pace(ctx, mergeStep); err == nil {
+	if err := (&merging{s: s.Store}).pace(ctx); err == nil {
 		t.Error("a merge does not yield to a sender that waits")
 	}
+	if err := (&merging{s: s.Store, turn: time.Now().Add(time.Hour)}).pace(ctx); err != nil {
+		t.Error("a merge yields before its turn is over")
+	}
 	s.waiting.Add(-1)
-	if err := (&merging{s: s.Store}).pace(ctx, mergeStep); err != nil {
-		t.Error("a merge yields to nobody")
+	if s.yields(false) || !s.yields(true) {
+		t.Error("a merge yields to nobody, or not where others compute all the time")
 	}
 	if got := readAll(t, s.Store, "b", 0, epoch, 2); got[0] != point.FromInt(1) || got[1] != point.FromInt(2) {
 		t.Errorf("series 0 holds %x", got)
