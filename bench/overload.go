@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"sync/atomic"
 	"time"
 
 	"dalmatiner/test/overload"
@@ -14,9 +15,11 @@ import (
 
 const (
 	overloadDuring = 2 * time.Minute
-	overloadQuick  = 20 * time.Second
+	overloadWindow = 20 * time.Second // of a round
+	overloadRounds = 3
+	overloadQuick  = 10 * time.Second // both, in a quick run
 
-	goodputBudget = 0.9  // least share of the capacity
+	goodputBudget = 0.9  // least share of the capacity, by processor time
 	backBudget    = 30.0 // seconds until the latency is at most 1.2 times what it was
 	overloadFirst = 30 * 24 * time.Hour
 )
@@ -34,7 +37,8 @@ func (b *bench) overload(ctx context.Context) error {
 
 func (b *bench) overloadOf(ctx context.Context, door string) error {
 	cmd := exec.Command(filepath.Join(b.bin, "ddb"), "serve", "--data-dir", filepath.Join(b.dir, "overload-"+door),
-		"--set", "tcp.addr=127.0.0.1:0", "--set", "http.addr=127.0.0.1:0", "--set", "graphite.addr=127.0.0.1:0", "--set", "wal.interval=20ms")
+		"--set", "tcp.addr=127.0.0.1:0", "--set", "http.addr=127.0.0.1:0", "--set", "graphite.addr=127.0.0.1:0", "--set", "wal.interval=20ms",
+		"--set", "flush.bytes=16MB") // a few flushes in every window: one that has none looks like more capacity than there is
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	s, err := start(cmd)
 	if err != nil {
@@ -49,14 +53,13 @@ func (b *bench) overloadOf(ctx context.Context, door string) error {
 	if err != nil {
 		return err
 	}
-	during := overloadDuring
-	if b.reps == 1 {
-		during = overloadQuick
-	}
 	plan := overload.Plan{
-		Senders: senders, Probe: probe, Warm: 10 * time.Second, Measure: 10 * time.Second, Overload: during, Patience: time.Minute,
+		Senders: senders, Probe: probe, Warm: overloadQuick, Window: overloadWindow, Rounds: overloadRounds, Overload: overloadDuring, Patience: time.Minute,
 		Stored: func() (uint64, error) { return s.storedIn(ctx, bucket) },
 		CPU:    func() (time.Duration, error) { used, err := s.cpuTime(); return used.sum(), err },
+	}
+	if b.reps == 1 {
+		plan.Window, plan.Overload = overloadQuick, overloadQuick
 	}
 	r, err := plan.Run(ctx)
 	if err != nil {
@@ -66,9 +69,11 @@ func (b *bench) overloadOf(ctx context.Context, door string) error {
 	if err != nil {
 		return err
 	}
-	area := fmt.Sprintf("overload, %s, %v", door, during)
-	b.table.add(figure{area: area, what: "capacity ÷ goodput", value: 1 / r.Goodput, unit: "×", budget: 1 / goodputBudget}.
-		because("capacity %.2f M points/s on one processor, 3 × offered, %.1f × sent; by processor time %.2f ×", r.Capacity/1e6, r.Offered, 1/r.PerCPU))
+	area := fmt.Sprintf("overload, %s, %v", door, plan.Overload)
+	b.table.add(figure{area: area, what: "capacity ÷ goodput by processor time", value: 1 / r.Rounds.CPU, unit: "×", budget: 1 / goodputBudget}.
+		because("%d rounds at capacity and at 3 ×; capacity %.2f M points/s on one processor, %.1f × sent; by the clock %.2f ×", plan.Rounds, r.Capacity/1e6, r.Offered, 1/r.Rounds.Clock))
+	b.table.add(figure{area: area, what: "the same, at a stretch", value: 1 / r.Long.CPU, unit: "×", budget: 1 / goodputBudget}.
+		because("by the clock %.2f ×: what others take of the machine is in that", 1/r.Long.Clock))
 	b.table.add(figure{area: area, what: "latency is back after", value: r.Back.Seconds(), unit: "s", budget: backBudget}.
 		because("median until durable %v before at 0.8 ×, %v during, %v after", r.Before, r.During, r.After))
 	b.table.add(figure{area: area, what: "points that the account lacks", value: missing, unit: "points"}.
@@ -84,6 +89,8 @@ var graphiteLine = regexp.MustCompile(`msg="graphite lines" addr=(\S+)`)
 // overloaders returns two senders of a door, and the bucket they write to.
 func (s *server) overloaders(ctx context.Context, door string) (senders []overload.Sender, bucket string, err error) {
 	first := time.Now().Add(-overloadFirst).Unix()
+	var clock atomic.Int64
+	clock.Store(first)
 	for i := range 2 {
 		if door == "TCP" {
 			stream, err := overload.NewStream(ctx, s.tcp, "load", i, first)
@@ -98,7 +105,7 @@ func (s *server) overloaders(ctx context.Context, door string) (senders []overlo
 			if m == nil {
 				continue
 			}
-			lines, err := overload.NewLines(ctx, m[1], i, first)
+			lines, err := overload.NewLines(ctx, m[1], i, &clock)
 			if err != nil {
 				return nil, "", err
 			}

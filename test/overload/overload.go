@@ -21,31 +21,39 @@ type Sender interface {
 	Send() error
 	// Points is the number of points of a message.
 	Points() int
+	// Taken reports whether the other side takes the next message without
+	// losing it.
+	Taken() (bool, error)
 }
 
 // pace is the time between two looks at how much is due.
 const pace = time.Millisecond
 
-// Drive sends at a rate in points a second, 0 for as fast as it goes, until ctx
-// ends, and returns the number of messages. A sender that is held back does not
-// make up for it later: what is due and more than a tenth of a second old is
-// dropped, as an agent's short queue would do.
+// Drive sends at a rate in points a second until ctx ends, and returns the
+// number of messages. A sender that is held back does not make up for it later:
+// what is due and more than a tenth of a second old is dropped, as an agent's
+// short queue would do. At a rate of 0 it sends as fast as the other side takes
+// it.
 func Drive(ctx context.Context, s Sender, rate float64) (messages int64, err error) {
 	t := time.NewTicker(pace)
 	defer t.Stop()
 	most := rate / 10
 	due, last := 0.0, time.Now()
 	for ctx.Err() == nil {
+		ready := true
 		if rate > 0 {
 			now := time.Now()
 			due = min(due+rate*now.Sub(last).Seconds(), most)
 			last = now
-			if due < float64(s.Points()) {
-				<-t.C
-				continue
-			}
-			due -= float64(s.Points())
+			ready = due >= float64(s.Points())
+		} else if ready, err = s.Taken(); err != nil {
+			return messages, err
 		}
+		if !ready {
+			<-t.C
+			continue
+		}
+		due -= float64(s.Points())
 		if err := s.Send(); err != nil {
 			return messages, err
 		}
@@ -106,21 +114,36 @@ func (p *Probe) Median(n int) (time.Duration, error) {
 
 // Plan is an experiment.
 type Plan struct {
-	Senders  []Sender
-	Probe    *Probe
-	Stored   func() (uint64, error)        // points that the node has stored
-	CPU      func() (time.Duration, error) // processor time that it has used
-	Warm     time.Duration                 // with as much as goes, before anything is measured
-	Measure  time.Duration                 // of the capacity, and of the latency before
-	Overload time.Duration
+	Senders []Sender
+	Probe   *Probe
+	Stored  func() (uint64, error)        // points that the node has stored
+	CPU     func() (time.Duration, error) // processor time that it has used
+	Warm    time.Duration                 // with as much as goes, before anything is measured
+	Window  time.Duration                 // of a round: at capacity, at 0.8 of it, at three times of it
+	// Rounds is how often. A round is compared with itself: what a node stores
+	// by the second is not the same from one minute to the next on a machine
+	// that it shares.
+	Rounds int
+	// Enough ends the rounds early; it is told the best goodput so far. nil is
+	// for all of them.
+	Enough   func(best float64) bool
+	Overload time.Duration // once more three times the capacity, at a stretch; 0 is for none
 	Patience time.Duration // for the latency to come back
 }
 
+// Share is what a node stored under overload, as a share of its capacity: of
+// points by the second, and by the second of its processor time. The latter is
+// what other processes on the machine change little.
+type Share struct{ Clock, CPU float64 }
+
+func (s Share) most() float64 { return max(s.Clock, s.CPU) }
+
 // Report is what came of it.
 type Report struct {
-	Capacity float64 // points a second
-	Goodput  float64 // under overload, as a share of the capacity
-	PerCPU   float64 // the same, of points per processor time: what a busy machine does not change
+	Capacity float64 // points a second: as much as goes without loss
+	Rounds   Share   // under overload, in all rounds
+	Long     Share   // under overload at a stretch
+	Best     float64 // the larger share of the best round
 	Offered  float64 // under overload, as a multiple of the capacity: less than 3 where senders were held back
 	Before   time.Duration
 	During   time.Duration
@@ -136,54 +159,106 @@ const (
 	probes         = 20 // points of a median
 )
 
-// Run measures the capacity, offers 0.8 times that, then three times that, and
-// then 0.8 times again until the latency is what it was.
+// run is an experiment under way.
+type run struct {
+	*Plan
+	r          Report
+	full, over yield           // of all rounds
+	before     []time.Duration // the latency at 0.8 times the capacity, of each round
+}
+
+// Run offers as much as the node takes, 0.8 times that, and three times that, in
+// turn, and then 0.8 times again until the latency is what it was.
 func (p *Plan) Run(ctx context.Context) (Report, error) {
-	var r Report
-	if _, err := p.phase(ctx, &r, 0, p.Warm, nil); err != nil {
-		return r, err
+	x := &run{Plan: p}
+	if _, err := x.phase(ctx, 0, p.Warm, nil); err != nil {
+		return x.r, err
 	}
-	full, err := p.phase(ctx, &r, 0, p.Measure, nil)
+	for range p.Rounds {
+		if err := x.round(ctx); err != nil {
+			return x.r, err
+		}
+		if p.Enough != nil && p.Enough(x.r.Best) {
+			break
+		}
+	}
+	x.r.Capacity = x.full.rate()
+	x.r.Rounds = x.over.of(&x.full)
+	if p.Overload > 0 {
+		long, err := x.phase(ctx, overloadFactor*x.r.Capacity, p.Overload, &x.r.During)
+		if err != nil {
+			return x.r, err
+		}
+		x.r.Long = long.of(&x.full)
+		x.over.add(long)
+	}
+	x.r.Offered = x.over.sent / x.over.took.Seconds() / x.r.Capacity
+	return x.r, x.recover(ctx)
+}
+
+func (x *run) round(ctx context.Context) error {
+	var before, meanwhile time.Duration
+	full, err := x.phase(ctx, 0, x.Window, &meanwhile) // with the probe too: it takes processor time
 	if err != nil {
-		return r, err
+		return err
 	}
-	r.Capacity = full.rate
-	calm := calmFactor * r.Capacity / float64(len(p.Senders))
-	if _, err = p.phase(ctx, &r, calm, p.Measure, &r.Before); err != nil {
-		return r, err
+	if _, err = x.phase(ctx, calmFactor*full.rate(), x.Window, &before); err != nil {
+		return err
 	}
-	sent, began := r.Messages, time.Now()
-	over, err := p.phase(ctx, &r, overloadFactor*r.Capacity/float64(len(p.Senders)), p.Overload, &r.During)
+	over, err := x.phase(ctx, overloadFactor*full.rate(), x.Window, &x.r.During)
 	if err != nil {
-		return r, err
+		return err
 	}
-	r.Goodput, r.PerCPU = over.rate/full.rate, over.perCPU/full.perCPU
-	r.Offered = float64((r.Messages-sent)*int64(p.Senders[0].Points())) / time.Since(began).Seconds() / r.Capacity
+	x.full.add(full)
+	x.over.add(over)
+	x.before = append(x.before, before)
+	x.r.Best = max(x.r.Best, over.of(&full).most())
+	return nil
+}
+
+// recover offers 0.8 times the capacity until the latency is what it was.
+func (x *run) recover(ctx context.Context) error {
+	slices.Sort(x.before)
+	x.r.Before = x.before[len(x.before)/2]
 	for ended := time.Now(); ; {
-		if _, err := p.phase(ctx, &r, calm, time.Second, &r.After); err != nil {
-			return r, err
+		if _, err := x.phase(ctx, calmFactor*x.r.Capacity, time.Second, &x.r.After); err != nil {
+			return err
 		}
-		r.Back = time.Since(ended)
-		if r.After <= time.Duration(backFactor*float64(r.Before)) {
-			return r, nil
+		x.r.Back = time.Since(ended)
+		if x.r.After <= time.Duration(backFactor*float64(x.r.Before)) {
+			return nil
 		}
-		if r.Back > p.Patience {
-			return r, fmt.Errorf("%v after the overload a point takes %v, before it %v", r.Back, r.After, r.Before)
+		if x.r.Back > x.Patience {
+			return fmt.Errorf("%v after the overload a point takes %v, before it %v", x.r.Back, x.r.After, x.r.Before)
 		}
 	}
 }
 
-// yield is what a node stored: points by the second, and by the second of its
-// processor time.
-type yield struct{ rate, perCPU float64 }
+// yield is what a node stored of what was sent to it.
+type yield struct {
+	sent, stored float64 // points
+	took, cpu    time.Duration
+}
 
-// phase drives all senders for a time, each at a rate, and returns what the node
-// stored. latency gets the median of the probe meanwhile.
-func (p *Plan) phase(ctx context.Context, r *Report, rate float64, during time.Duration, latency *time.Duration) (yield, error) {
+func (y *yield) add(o yield) {
+	*y = yield{y.sent + o.sent, y.stored + o.stored, y.took + o.took, y.cpu + o.cpu}
+}
+
+// rate is by the second, perCPU by the second of the node's processor time.
+func (y *yield) rate() float64   { return y.stored / y.took.Seconds() }
+func (y *yield) perCPU() float64 { return y.stored / y.cpu.Seconds() }
+
+func (y *yield) of(full *yield) Share {
+	return Share{y.rate() / full.rate(), y.perCPU() / full.perCPU()}
+}
+
+// phase drives the senders for a time, at a rate together, and returns what the
+// node stored. latency gets the median of the probe meanwhile.
+func (x *run) phase(ctx context.Context, rate float64, during time.Duration, latency *time.Duration) (yield, error) {
 	ctx, cancel := context.WithTimeout(ctx, during)
 	defer cancel()
-	before, err := p.Stored()
-	used, cpuErr := p.CPU()
+	before, err := x.Stored()
+	used, cpuErr := x.CPU()
 	if err = errors.Join(err, cpuErr); err != nil {
 		return yield{}, err
 	}
@@ -192,34 +267,35 @@ func (p *Plan) phase(ctx context.Context, r *Report, rate float64, during time.D
 		messages int64
 		err      error
 	}
-	ended := make(chan end, len(p.Senders))
-	for _, s := range p.Senders {
+	ended := make(chan end, len(x.Senders))
+	for _, s := range x.Senders {
 		go func() {
-			n, err := Drive(ctx, s, rate)
+			n, err := Drive(ctx, s, rate/float64(len(x.Senders)))
 			ended <- end{n, err}
 		}()
 	}
 	var errs []error
 	if latency != nil {
-		*latency, err = p.medianUntil(ctx)
+		*latency, err = x.medianUntil(ctx)
 		errs = append(errs, err)
 	}
-	for range p.Senders {
+	sent := 0.0
+	for i := range x.Senders {
 		e := <-ended
-		r.Messages += e.messages
+		x.r.Messages += e.messages
+		sent += float64(e.messages) * float64(x.Senders[i].Points())
 		errs = append(errs, e.err)
 	}
-	after, err := p.Stored()
-	now, cpuErr := p.CPU()
-	points := float64(after - before)
-	return yield{points / time.Since(began).Seconds(), points / (now - used).Seconds()}, errors.Join(append(errs, err, cpuErr)...)
+	after, err := x.Stored()
+	now, cpuErr := x.CPU()
+	return yield{sent, float64(after - before), time.Since(began), now - used}, errors.Join(append(errs, err, cpuErr)...)
 }
 
 // medianUntil returns the median of the medians until ctx ends, of one at least.
-func (p *Plan) medianUntil(ctx context.Context) (time.Duration, error) {
+func (x *run) medianUntil(ctx context.Context) (time.Duration, error) {
 	var all []time.Duration
 	for ctx.Err() == nil || len(all) == 0 {
-		m, err := p.Probe.Median(probes)
+		m, err := x.Probe.Median(probes)
 		if err != nil {
 			return 0, err
 		}

@@ -1,11 +1,14 @@
 package overload
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"strconv"
+	"sync/atomic"
 
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -69,28 +72,44 @@ func (s *Stream) Send() error {
 	return err
 }
 
+// Taken is true: Send waits for the other side.
+func (s *Stream) Taken() (bool, error) { return true, nil }
+
 // Close ends the stream; what was sent is taken.
 func (s *Stream) Close() error { return s.nc.Close() }
 
 // Lines sends datagrams of Graphite's lines.
 type Lines struct {
 	nc    net.Conn
+	port  string // of the other side, as the kernel prints it
+	clock *atomic.Int64
 	names []string
 	slot  int64
 	next  int
+	sent  int
 	msg   []byte
 }
 
-// lines is the number of points of a datagram.
-const lines = 100
+const (
+	// lines is the number of points of a datagram.
+	lines = 100
 
-// NewLines opens a socket to a Graphite port. Times count up from first.
-func NewLines(ctx context.Context, addr string, number int, first int64) (*Lines, error) {
+	// A sender that is not to lose anything looks at the socket's queue every
+	// lookEvery datagrams, and sends while less than mostQueued waits there.
+	lookEvery  = 16
+	mostQueued = 1 << 20
+)
+
+// NewLines opens a socket to a Graphite port. All senders of an experiment have
+// one clock, as agents have: without it one would run ahead of the other, whose
+// points were late then.
+func NewLines(ctx context.Context, addr string, number int, clock *atomic.Int64) (*Lines, error) {
 	nc, err := (&net.Dialer{}).DialContext(ctx, "udp", addr)
 	if err != nil {
 		return nil, err
 	}
-	l := &Lines{nc: nc, slot: first}
+	port := nc.RemoteAddr().(*net.UDPAddr).Port
+	l := &Lines{nc: nc, port: fmt.Sprintf("%04X", port), clock: clock, slot: clock.Load()}
 	for i := range width {
 		l.names = append(l.names, fmt.Sprintf("sender%d.metric.%d ", number, i))
 	}
@@ -112,10 +131,45 @@ func (l *Lines) Send() error {
 	}
 	if l.next == width {
 		l.next = 0
-		l.slot++
+		l.clock.CompareAndSwap(l.slot, l.slot+1)
+		l.slot = max(l.slot+1, l.clock.Load())
 	}
 	_, err := l.nc.Write(l.msg)
 	return err
+}
+
+// Taken reports whether the other side keeps up.
+func (l *Lines) Taken() (bool, error) {
+	if l.sent++; l.sent%lookEvery != 0 {
+		return true, nil
+	}
+	table, err := os.ReadFile("/proc/net/udp")
+	if err != nil {
+		return false, err
+	}
+	n, err := queued(table, l.port)
+	if n > mostQueued {
+		l.sent-- // look again before the next one
+	}
+	return n <= mostQueued, err
+}
+
+// queued returns the bytes that wait at the sockets of a port.
+func queued(table []byte, port string) (sum uint64, err error) {
+	for line := range bytes.Lines(table) {
+		// sl local_address rem_address st tx_queue:rx_queue …
+		columns := bytes.Fields(line)
+		if len(columns) < 5 || !bytes.HasSuffix(columns[1], []byte(":"+port)) {
+			continue
+		}
+		_, rx, _ := bytes.Cut(columns[4], []byte(":"))
+		n, err := strconv.ParseUint(string(rx), 16, 64)
+		if err != nil {
+			return 0, fmt.Errorf("/proc/net/udp: %w", err)
+		}
+		sum += n
+	}
+	return sum, nil
 }
 
 // Close closes the socket.
