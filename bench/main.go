@@ -60,6 +60,7 @@ var rows = []row{
 	{"year", (*bench).year},
 	{"late", (*bench).late},
 	{"backfill", (*bench).backfill},
+	{"sparse", (*bench).sparse},
 	{"restart", (*bench).restart},
 	{"overload", (*bench).overload},
 }

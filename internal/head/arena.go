@@ -3,6 +3,7 @@ package head
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Arena hands out the cells of blocks, all of one size, and takes them back.
@@ -17,6 +18,8 @@ import (
 type Arena struct {
 	size  int // cells of a block
 	slots int // blocks of a slab
+
+	tables atomic.Int64 // bytes of the blocks that have a table instead
 
 	mu    sync.Mutex
 	slabs []*slab // with free blocks; the last one is used first
@@ -131,6 +134,10 @@ func (a *Arena) Bytes() (inUse, free int64) {
 	defer a.mu.Unlock()
 	return int64(a.inUse) * int64(a.size) * 8, int64(a.dirty) * int64(a.size) * 8
 }
+
+// TableBytes returns the memory, on the Go heap, of the blocks in use that keep
+// their set cells only.
+func (a *Arena) TableBytes() int64 { return a.tables.Load() }
 
 // Trim gives the memory of all free blocks back to the system: that of whole
 // slabs, and of free blocks in slabs that are in use.

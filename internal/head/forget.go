@@ -97,10 +97,8 @@ func (g *Group) holds(col int) bool {
 	}
 	for _, blocks := range [][]*block{g.sealing, g.open} {
 		for _, b := range blocks {
-			for at := col; at < len(b.cells); at += Width {
-				if b.cells[at] != 0 {
-					return true
-				}
+			if b.holds(col, int(g.height)) {
+				return true
 			}
 		}
 	}
@@ -122,12 +120,7 @@ func (g *Group) drop(columns Mask, width int) Forgotten {
 			continue
 		}
 		for _, b := range g.open {
-			for at := col; at < len(b.cells); at += Width {
-				if b.cells[at] != 0 {
-					b.cells[at] = 0
-					f.Points++
-				}
-			}
+			f.Points += b.drop(col, int(g.height))
 		}
 		for _, t := range g.tiles {
 			if h, err := chunk.ParseHeader(t.piece(col)); err == nil {

@@ -37,18 +37,21 @@ type Group struct {
 	sealing  []*block       // closed, being encoded
 	closedTo int64          // slots below were in a block that is closed, or before one
 	counts   account.Counts // of the write under way: a local one would escape
+	thin     int            // how many of the last sealed blocks were thin, up to thinBlocks
+	lastSet  int            // cells that the last sealed block had set
 
 	tiles, flushing []*tile
 	late, lateOut   lateRuns
 }
 
-// block is height rows of Width cells.
+// block is height rows of Width cells, all of them or those that are set.
 type block struct {
 	start     int64
-	from      int64 // first slot it takes: one below was in a block that is closed
-	last      int64 // last slot written
-	cells     []uint64
-	mem       Cells // what cells are part of
+	from      int64      // first slot it takes: one below was in a block that is closed
+	last      int64      // last slot written
+	rows      []uint64   // its cells, or nil and
+	table     *cellTable // those that are set
+	mem       Cells      // what rows are part of
 	firstLSN  uint64
 	opened    int64 // coarse clock, nanoseconds
 	lastWrite int64
@@ -61,7 +64,7 @@ func NewGroup(id, bucket uint32, height int, arena *Arena) *Group {
 	if height <= 0 || chunk.Slots%height != 0 {
 		panic(fmt.Sprintf("block height %d does not divide %d", height, chunk.Slots))
 	}
-	g := &Group{ID: id, Bucket: bucket, height: int64(height), arena: arena}
+	g := &Group{ID: id, Bucket: bucket, height: int64(height), arena: arena, thin: thinBlocks}
 	g.sealed.L = &g.mu
 	g.cols.Store(&Columns{offs: make([]uint32, 1, Width+1), ids: make([]metric.SeriesID, 0, Width)})
 	return g
@@ -208,7 +211,11 @@ func (g *Group) row(w Write, c *account.Counts, touched *touchedBlocks) {
 	touched.add(b)
 	b.last = max(b.last, w.Slot)
 	off := int(w.Slot-b.start)*Width + w.Column
-	put(b.cells[off:off+len(w.Words)], w.Words, c)
+	if g.inTable(b, len(w.Words)) {
+		b.table.put(off, 1, w.Words, c)
+		return
+	}
+	put(b.rows[off:off+len(w.Words)], w.Words, c)
 }
 
 func (g *Group) down(w Write, c *account.Counts, touched *touchedBlocks) {
@@ -223,7 +230,11 @@ func (g *Group) down(w Write, c *account.Counts, touched *touchedBlocks) {
 			touched.add(b)
 			b.last = max(b.last, slot+int64(n)-1)
 			off := int(slot-b.start)*Width + w.Column
-			putDown(b.cells[off:], words[:n], c)
+			if g.inTable(b, n) {
+				b.table.put(off, Width, words[:n], c)
+			} else {
+				putDown(b.rows[off:], words[:n], c)
+			}
 		}
 		words, slot = words[n:], slot+int64(n)
 	}
@@ -290,8 +301,7 @@ func (g *Group) block(slot int64) *block {
 		g.close(0)
 		i--
 	}
-	mem := g.arena.Alloc()
-	g.cur = &block{start: start, from: max(start, g.closedTo), cells: mem.Words, mem: mem}
+	g.cur = g.newBlock(start)
 	g.open = slices.Insert(g.open, i, g.cur)
 	return g.cur
 }
@@ -353,7 +363,7 @@ func (g *Group) Kill() Usage {
 	}
 	u := g.usage()
 	for _, b := range g.open {
-		g.arena.Free(b.mem)
+		b.free(g.arena)
 	}
 	g.open, g.cur = nil, nil
 	g.tiles, g.flushing = nil, nil

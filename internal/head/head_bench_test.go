@@ -35,7 +35,8 @@ func BenchmarkApplyRow(b *testing.B) {
 			b.StopTimer()
 			g.mu.Lock()
 			for _, blk := range g.sealing {
-				g.arena.Free(blk.mem)
+				blk.free(g.arena)
+				g.sealedWith(testHeight * Width)
 			}
 			g.sealing = nil
 			g.mu.Unlock()
@@ -47,10 +48,10 @@ func BenchmarkApplyRow(b *testing.B) {
 // BenchmarkSeal is one point of a full block, transposed and encoded.
 func BenchmarkSeal(b *testing.B) {
 	g := testGroup(Width)
-	blk := &block{cells: g.arena.Alloc().Words}
+	blk := &block{rows: g.arena.Alloc().Words}
 	r := rand.New(rand.NewPCG(1, 2))
-	for i := range blk.cells {
-		blk.cells[i] = point.FromInt(r.Int64N(1000))
+	for i := range blk.rows {
+		blk.rows[i] = point.FromInt(r.Int64N(1000))
 	}
 	var s Sealer
 	b.SetBytes(8)
@@ -85,5 +86,27 @@ func BenchmarkFlushScatteredLate(b *testing.B) {
 		if err != nil || chunks != points+1 {
 			b.Fatalf("%d chunks, %v", chunks, err)
 		}
+	}
+}
+
+// BenchmarkApplyThin is one point of a group whose series have one a block, on
+// a full row.
+func BenchmarkApplyThin(b *testing.B) {
+	g := testGroup(Width)
+	words := benchWords()
+	log := func(*account.Counts) (uint64, error) { return 1, nil }
+	slot := int64(0)
+	b.SetBytes(8)
+	b.ReportAllocs()
+	for n := 0; n < b.N; n += Width {
+		if _, err := g.Apply(Write{Slot: slot, Words: words}, 0, log); err != nil {
+			b.Fatal(err)
+		}
+		slot += testHeight
+		for _, blk := range g.sealing {
+			blk.free(g.arena)
+			g.sealedWith(Width)
+		}
+		g.sealing = nil
 	}
 }

@@ -96,6 +96,7 @@ func TestReadsEqualTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const columns, slots = 5, 1500
 		g := testGroup(columns)
+		g.thin = rapid.IntRange(0, thinBlocks).Draw(t, "thin")
 		m := model{words: make(map[[2]int64]uint64)}
 		flushed := make(map[[2]int64]uint64)
 		var sealer Sealer

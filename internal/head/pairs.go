@@ -20,6 +20,7 @@ func (g *Group) pairs(w Write, c *account.Counts, touched *touchedBlocks) {
 			g.late.addPairs(Write{Column: w.Column, Slot: slot, Words: words[:n], Down: w.Down}, c)
 		} else {
 			touched.add(b)
+			g.inTable(b, n) // or it turns into rows
 			b.putPairs(Write{Column: w.Column, Slot: slot, Words: words[:n], Down: w.Down}, c)
 		}
 		words, slot = words[n:], slot+int64(n/2)
@@ -35,22 +36,36 @@ func (b *block) putPairs(w Write, c *account.Counts) {
 	b.last = max(b.last, last)
 	off := int(w.Slot-b.start)*Width + w.Column
 	for words := w.Words; len(words) > 0; words = words[2:] {
-		cell := b.cells[off : off+2]
-		value, other := words[0], words[1]
-		switch {
-		case value == 0:
+		if value, other := words[0], words[1]; value == 0 {
 			c.Unset++
-		case cell[0] == 0:
-			c.Accepted++
-			cell[0], cell[1] = value, other
-		case cell[0] == value && cell[1] == other:
-			c.Duplicate++
-		default:
-			c.Conflicting++
-			cell[0], cell[1] = value, other
+		} else if b.table != nil {
+			b.table.putPair(off, value, other, c)
+		} else {
+			putPair(&b.rows[off], &b.rows[off+1], value, other, c)
 		}
 		off += next
 	}
+}
+
+// putPair stores a value that is set, and what belongs to it, over two cells.
+func putPair(a, b *uint64, value, other uint64, c *account.Counts) {
+	switch {
+	case *a == 0:
+		c.Accepted++
+	case *a == value && *b == other:
+		c.Duplicate++
+	default:
+		c.Conflicting++
+	}
+	*a, *b = value, other
+}
+
+// putPair is putPair for a place and the one behind it.
+func (t *cellTable) putPair(place int, value, other uint64, c *account.Counts) {
+	oldValue, oldOther := t.get(place), t.get(place+1)
+	putPair(&oldValue, &oldOther, value, other, c)
+	*t.cell(place) = value
+	*t.cell(place + 1) = other
 }
 
 // addPairs appends pairs: down a column first all values, so that the runs are

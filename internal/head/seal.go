@@ -24,6 +24,7 @@ func (t *tile) piece(col int) []byte {
 type Sealer struct {
 	enc  chunk.Encoder
 	cols [stripe][]uint64
+	rows []uint64 // the cells of a table; all 0 between two blocks
 	data []byte
 }
 
@@ -41,8 +42,10 @@ func (s *Sealer) Seal(g *Group) (tileBytes int64, ok bool) {
 	}
 	// Nobody writes to a closed block, so it is read without the lock.
 	t := s.encode(b, g.Columns().Len(), int(g.height))
+	set := t.set()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.sealedWith(set)
 	for i := range g.sealing {
 		if g.sealing[i] == b {
 			g.sealing = append(g.sealing[:i], g.sealing[i+1:]...)
@@ -53,7 +56,7 @@ func (s *Sealer) Seal(g *Group) (tileBytes int64, ok bool) {
 		g.tiles = append(g.tiles, t)
 		tileBytes = t.bytes()
 	}
-	g.arena.Free(b.mem)
+	b.free(g.arena)
 	g.sealed.Broadcast()
 	return tileBytes, true
 }
@@ -78,11 +81,13 @@ func (s *Sealer) encode(b *block, columns, height int) *tile {
 			s.cols[i] = make([]uint64, height)
 		}
 	}
+	cells := s.spread(b, height)
+	defer s.gather(b)
 	off := int(b.start % chunk.Slots)
 	offs := make([]uint32, 1, columns+1)
 	s.data = s.data[:0]
 	for first := 0; first < columns; first += stripe {
-		s.transpose(b.cells, first, height)
+		s.transpose(cells, first, height)
 		for i := range min(stripe, columns-first) {
 			s.data = s.enc.Append(s.data, off, s.cols[i][:height])
 			offs = append(offs, uint32(len(s.data)))

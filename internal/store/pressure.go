@@ -75,8 +75,9 @@ func (s *Store) budget() {
 		names, index = limit/namesPart, limit/indexPart
 	}
 	for _, p := range []memory.Pool{
-		{Name: "head-blocks", Holds: "blocks in use: points not yet encoded", Use: func() int64 { n, _ := s.headBytes(); return n }, OffHeap: true},
-		{Name: "head-blocks-warm", Holds: "empty blocks, kept for reuse", Use: func() int64 { _, n := s.headBytes(); return n }, OffHeap: true},
+		{Name: "head-blocks", Holds: "blocks in use: points not yet encoded", Use: func() int64 { rows, _, _ := s.headBytes(); return rows }, OffHeap: true},
+		{Name: "head-tables", Holds: "blocks in use of which few cells are set", Use: func() int64 { _, tables, _ := s.headBytes(); return tables }},
+		{Name: "head-blocks-warm", Holds: "empty blocks, kept for reuse", Use: func() int64 { _, _, warm := s.headBytes(); return warm }, OffHeap: true},
 		{Name: "tiles", Holds: "encoded chunks not yet flushed; senders wait at the limit", Limit: 2 * s.o.FlushBytes, Use: s.tileBytes.Load},
 		{Name: "late-points", Holds: "late points not yet flushed; senders wait at the limit", Limit: 2 * s.o.LateMemory, Use: s.lateBytes.Load},
 		{Name: "flush", Holds: "what a flush takes beside what it flushes", Use: s.flushNeed},
@@ -93,14 +94,16 @@ func (s *Store) budget() {
 // Memory returns the budget of the process.
 func (s *Store) Memory() *memory.Budget { return s.memory }
 
-// headBytes returns the memory of the blocks in use, and of free ones.
-func (s *Store) headBytes() (inUse, warm int64) {
+// headBytes returns the memory of the blocks in use, in rows and in tables, and
+// of free ones.
+func (s *Store) headBytes() (rows, tables, warm int64) {
 	s.arenas.Range(func(_, a any) bool {
-		n, free := a.(*head.Arena).Bytes()
-		inUse, warm = inUse+n, warm+free
+		arena := a.(*head.Arena)
+		n, free := arena.Bytes()
+		rows, tables, warm = rows+n, tables+arena.TableBytes(), warm+free
 		return true
 	})
-	return inUse, warm
+	return rows, tables, warm
 }
 
 // flushNeed is what a flush would take now: the chunks once more on their way
@@ -138,8 +141,8 @@ func (s *Store) full() bool {
 	if s.memory.Level() < memory.Hold {
 		return false
 	}
-	inUse, _ := s.headBytes()
-	return inUse+s.tileBytes.Load()+s.lateBytes.Load() > s.memory.Limit()/freeablePart
+	rows, tables, _ := s.headBytes()
+	return rows+tables+s.tileBytes.Load()+s.lateBytes.Load() > s.memory.Limit()/freeablePart
 }
 
 // yields reports whether merging has to yield to points: they have all

@@ -108,7 +108,8 @@ func (s *Store) Stats() Stats {
 		b.mu.Unlock()
 		st.Buckets++
 	}
-	st.HeadBytes, st.HeadWarm = s.headBytes()
+	rows, tables, warm := s.headBytes()
+	st.HeadBytes, st.HeadWarm = rows+tables, warm
 	st.Memory, st.MemoryUsed = s.memory.Pools(), s.memory.Used()
 	st.MemoryLimit, st.MemoryLevel, st.SendersHeld = s.memory.Limit(), s.memory.Level(), s.waiting.Load()
 	s.view.RLock()

@@ -32,9 +32,11 @@ func TestAnyCrashLeavesAPrefix(t *testing.T) {
 		var h history
 		acked := 0
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"send", "send", "send", "tick", "flush", "sync", "crash", "reopen"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"send", "send", "send", "tick", "flush", "sync", "crash", "reopen", "crowd"}).Draw(t, "step") {
 			case "send":
 				sendSome(t, s, &h, r, clock)
+			case "crowd":
+				sendCrowd(t, s, &h, clock)
 			case "tick":
 				clock.advance(time.Duration(1+r.IntN(100)) * time.Second)
 				s.advance(clock.Now())
@@ -87,6 +89,24 @@ func sendSome(t fataler, s *Store, h *history, r *rand.Rand, clock *testClock) {
 	x := mustSession(t, s, "b")
 	for range 1 + r.IntN(40) {
 		w := randWrite(r, clock.Now().Unix())
+		w.send(x)
+		h.add(w)
+	}
+	if err := x.Close(); err != nil {
+		t.Fatalf("session: %v", err)
+	}
+}
+
+// sendCrowd fills more than a quarter of a block of 60 slots with points of other
+// series: it becomes rows, and those behind it are.
+func sendCrowd(t fataler, s *Store, h *history, clock *testClock) {
+	x := mustSession(t, s, "b")
+	now := clock.Now().Unix()
+	for i := range 66 {
+		w := write{series: modelSeries + i, slot: now - now%60, words: make([]uint64, 60)}
+		for j := range w.words {
+			w.words[j] = point.FromInt(int64(i * j))
+		}
 		w.send(x)
 		h.add(w)
 	}

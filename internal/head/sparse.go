@@ -1,0 +1,227 @@
+package head
+
+import (
+	"math/bits"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/chunk"
+)
+
+const (
+	// thinPart of its cells is what a thin block has set, at most; after
+	// thinBlocks of them in a row a group's next ones keep their cells in a
+	// table. One that fills up to rowsPart turns into rows at once.
+	thinPart   = 8
+	thinBlocks = 2
+	rowsPart   = 4
+
+	tableCell = 12 // bytes: a place and a word
+	tableMin  = 64
+)
+
+// cellTable holds the set cells of a block of which few are set: open
+// addressing by their place in the block, row × Width + column. It takes 16 to
+// 32 bytes a cell, where rows take 8 for every cell, set or not.
+type cellTable struct {
+	places []uint32 // place + 1; 0 is a free entry
+	words  []uint64
+	n      int // places taken; a word of 0 among them is unset again
+	shift  int
+	arena  *Arena // counts the memory
+}
+
+// newCellTable returns a table with room for n cells.
+func newCellTable(n int, arena *Arena) *cellTable {
+	t := &cellTable{arena: arena}
+	t.resize(max(tableMin, 1<<bits.Len(uint(n*4/3))))
+	return t
+}
+
+func (t *cellTable) resize(size int) {
+	places, words := t.places, t.words
+	t.arena.tables.Add(int64(size-len(places)) * tableCell)
+	t.places, t.words = make([]uint32, size), make([]uint64, size)
+	t.shift = 32 - bits.Len(uint(size-1))
+	for i, p := range places {
+		if p != 0 {
+			j := t.find(p)
+			t.places[j], t.words[j] = p, words[i]
+		}
+	}
+}
+
+// free ends the use of the table. Readers may have it until then.
+func (t *cellTable) free() { t.arena.tables.Add(-int64(len(t.places)) * tableCell) }
+
+// find returns the entry of a place + 1, or the free one where it belongs.
+func (t *cellTable) find(p uint32) int {
+	for i := int(p * 0x9E3779B1 >> t.shift); ; i = (i + 1) & (len(t.places) - 1) {
+		if q := t.places[i]; q == p || q == 0 {
+			return i
+		}
+	}
+}
+
+func (t *cellTable) get(place int) uint64 { return t.words[t.find(uint32(place)+1)] }
+
+// cell returns where the word of a place is, until the next call.
+func (t *cellTable) cell(place int) *uint64 {
+	p := uint32(place) + 1
+	i := t.find(p)
+	if t.places[i] == 0 {
+		if t.n*4 >= len(t.places)*3 {
+			t.resize(2 * len(t.places))
+			i = t.find(p)
+		}
+		t.places[i] = p
+		t.n++
+	}
+	return &t.words[i]
+}
+
+// put stores words from a place on, step places apart, and counts what became
+// of them, as put does for rows.
+func (t *cellTable) put(place, step int, words []uint64, c *account.Counts) {
+	for _, w := range words {
+		if w == 0 {
+			c.Unset++
+		} else {
+			cell := t.cell(place)
+			switch *cell {
+			case 0:
+				c.Accepted++
+			case w:
+				c.Duplicate++
+			default:
+				c.Conflicting++
+			}
+			*cell = w
+		}
+		place += step
+	}
+}
+
+// all calls f with every set cell.
+func (t *cellTable) all(f func(place int, word uint64)) {
+	for i, p := range t.places {
+		if w := t.words[i]; w != 0 {
+			f(int(p-1), w)
+		}
+	}
+}
+
+// newBlock opens a block for the slots from start on.
+func (g *Group) newBlock(start int64) *block {
+	b := &block{start: start, from: max(start, g.closedTo)}
+	if g.thin < thinBlocks {
+		b.mem = g.arena.Alloc()
+		b.rows = b.mem.Words
+	} else {
+		b.table = newCellTable(g.lastSet, g.arena)
+	}
+	return b
+}
+
+// inTable reports whether a block takes n more cells into a table: where they
+// are many, it turns into rows.
+func (g *Group) inTable(b *block, n int) bool {
+	if b.table == nil {
+		return false
+	}
+	if b.table.n+n <= int(g.height)*Width/rowsPart {
+		return true
+	}
+	b.mem = g.arena.Alloc()
+	b.rows = b.mem.Words
+	b.table.all(func(place int, word uint64) { b.rows[place] = word })
+	b.table.free()
+	b.table = nil
+	return false
+}
+
+// sealedWith learns how many cells a sealed block had set. A group stays thin
+// until a block has filled so far that it turned into rows.
+func (g *Group) sealedWith(set int) {
+	g.lastSet = set
+	switch all := int(g.height) * Width; {
+	case set > all/rowsPart:
+		g.thin = 0
+	case g.thin == thinBlocks:
+	case set < all/thinPart:
+		g.thin++
+	default:
+		g.thin = 0
+	}
+}
+
+// free gives the memory of a block back.
+func (b *block) free(a *Arena) {
+	if b.table != nil {
+		b.table.free()
+		return
+	}
+	a.Free(b.mem)
+}
+
+// cell returns the word of a row and column.
+func (b *block) cell(row, col int) uint64 {
+	if b.table != nil {
+		return b.table.get(row*Width + col)
+	}
+	return b.rows[row*Width+col]
+}
+
+// holds reports whether a column has a set cell.
+func (b *block) holds(col, height int) bool {
+	for row := range height {
+		if b.cell(row, col) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// drop unsets the cells of a column and returns how many were set.
+func (b *block) drop(col, height int) (points int64) {
+	for row := range height {
+		if b.cell(row, col) == 0 {
+			continue
+		}
+		points++
+		if b.table != nil {
+			*b.table.cell(row*Width + col) = 0
+		} else {
+			b.rows[row*Width+col] = 0
+		}
+	}
+	return points
+}
+
+// spread returns the cells of a block as rows: those of a table in scratch
+// memory, which gather clears again.
+func (s *Sealer) spread(b *block, height int) []uint64 {
+	if b.table == nil {
+		return b.rows
+	}
+	if len(s.rows) < height*Width {
+		s.rows = make([]uint64, height*Width)
+	}
+	b.table.all(func(place int, word uint64) { s.rows[place] = word })
+	return s.rows
+}
+
+func (s *Sealer) gather(b *block) {
+	if b.table != nil {
+		b.table.all(func(place int, _ uint64) { s.rows[place] = 0 })
+	}
+}
+
+// set returns how many points the pieces of a tile have.
+func (t *tile) set() (n int) {
+	for col := range len(t.offs) - 1 {
+		if h, err := chunk.ParseHeader(t.data[t.offs[col]:t.offs[col+1]]); err == nil {
+			n += int(h.Count)
+		}
+	}
+	return n
+}

@@ -1,0 +1,274 @@
+package head
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/point"
+)
+
+// twins are two groups with the same columns: the blocks of one may be tables,
+// those of the other are rows.
+type twins struct {
+	t      *rapid.T
+	tables *Group
+	rows   *Group
+	pairs  bool
+	lsn    uint64
+	sealer [2]Sealer
+}
+
+func newTwins(t *rapid.T) *twins {
+	w := &twins{t: t, tables: testGroup(Width), rows: testGroup(Width), pairs: rapid.Bool().Draw(t, "pairs")}
+	w.rows.thin = -1 << 30
+	w.tables.thin = rapid.IntRange(0, thinBlocks).Draw(t, "thin")
+	return w
+}
+
+func (w *twins) write(run Write) {
+	w.t.Helper()
+	w.lsn++
+	run.Pairs = w.pairs
+	var counts [2]account.Counts
+	var applied [2]Applied
+	for i, g := range []*Group{w.tables, w.rows} {
+		run.Epoch = g.Columns().Epoch()
+		a, err := g.Apply(run, int64(w.lsn), func(c *account.Counts) (uint64, error) {
+			counts[i] = *c
+			return w.lsn, nil
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		applied[i] = a
+	}
+	if counts[0] != counts[1] || applied[0] != applied[1] {
+		w.t.Fatalf("tables: %+v %+v\nrows: %+v %+v", counts[0], applied[0], counts[1], applied[1])
+	}
+}
+
+// draw returns a run of up to n points.
+func (w *twins) draw(n int) Write {
+	t := w.t
+	run := Write{Down: rapid.Bool().Draw(t, "down"), Column: rapid.IntRange(0, Width-1).Draw(t, "column"), Slot: rapid.Int64Range(0, 900).Draw(t, "slot")}
+	step := 1
+	if w.pairs {
+		step = 2
+		run.Column &^= 1
+	}
+	if !run.Down {
+		n = min(n, (Width-run.Column)/step)
+	}
+	for range rapid.IntRange(1, n).Draw(t, "points") * step {
+		word := uint64(0)
+		if v := rapid.Int64Range(-1, 2).Draw(t, "value"); v >= 0 {
+			word = point.FromInt(v)
+		}
+		run.Words = append(run.Words, word)
+	}
+	return run
+}
+
+// crowd fills so many rows that tables turn into rows.
+func (w *twins) crowd() {
+	words := benchWords()
+	from := rapid.Int64Range(0, 900).Draw(w.t, "crowd from")
+	for i := range rapid.Int64Range(1, 40).Draw(w.t, "rows") {
+		w.write(Write{Slot: from + i, Words: words})
+	}
+}
+
+func (w *twins) seal() {
+	for i, g := range []*Group{w.tables, w.rows} {
+		for _, ok := w.sealer[i].Seal(g); ok; {
+			_, ok = w.sealer[i].Seal(g)
+		}
+	}
+}
+
+func (w *twins) flush(end func(*Group)) {
+	w.t.Helper()
+	w.seal()
+	var got [2]bytes.Buffer
+	for i, g := range []*Group{w.tables, w.rows} {
+		c := g.BeginFlush()
+		fmt.Fprintf(&got[i], "floor %d\n", c.Floor)
+		var f Flusher
+		for col := range Width {
+			err := f.Column(&c, col, func(number int64, data []byte) error {
+				fmt.Fprintf(&got[i], "%d %d %x\n", col, number, data)
+				return nil
+			})
+			if err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+	w.check()
+	if !bytes.Equal(got[0].Bytes(), got[1].Bytes()) {
+		w.t.Fatal("the chunks of a flush differ")
+	}
+	end(w.tables)
+	end(w.rows)
+}
+
+func (w *twins) forget() {
+	w.seal() // Forget waits for it
+	var want Mask
+	width := 1
+	if w.pairs {
+		width = 2
+	}
+	for range 5 {
+		want.Set(rapid.IntRange(0, Width/width-1).Draw(w.t, "forget") * width)
+	}
+	idle := rapid.Bool().Draw(w.t, "idle")
+	var got [2]Forgotten
+	for i, g := range []*Group{w.tables, w.rows} {
+		if g.Holding(want) != w.rows.Holding(want) {
+			w.t.Fatal("they hold points of different columns")
+		}
+		var err error
+		if got[i], err = g.Forget(want, width, idle, func(Mask) error { return nil }); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	if got[0] != got[1] {
+		w.t.Fatalf("forgotten: tables %+v, rows %+v", got[0], got[1])
+	}
+	for col := range Width {
+		if got[0].Columns.Has(col) {
+			key := fmt.Appendf(nil, "series %d", col)
+			w.tables.Rename(col, key, w.tables.Columns().ID(col))
+			w.rows.Rename(col, key, w.rows.Columns().ID(col))
+		}
+	}
+}
+
+func (w *twins) check() {
+	w.t.Helper()
+	col := rapid.IntRange(0, Width-1).Draw(w.t, "read column")
+	var got [2][1100]uint64
+	for i, g := range []*Group{w.tables, w.rows} {
+		if err := g.Read(col, 0, got[i][:]); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	if got[0] != got[1] {
+		w.t.Fatalf("column %d reads differently", col)
+	}
+	if a, b := w.tables.Usage(), w.rows.Usage(); a != b {
+		w.t.Fatalf("tables use %+v, rows %+v", a, b)
+	}
+}
+
+// Whatever is done to a group, nobody can tell from its answers, its counts and
+// its chunks whether its blocks are tables or rows, or turned from one into the
+// other.
+func TestTablesEqualRows(t *testing.T) {
+	turned := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newTwins(t)
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			switch rapid.SampledFrom([]string{"write", "write", "write", "far", "crowd", "close", "seal", "flush", "abort", "forget"}).Draw(t, "step") {
+			case "write":
+				w.write(w.draw(10))
+			case "far":
+				w.write(w.draw(200))
+			case "crowd":
+				w.crowd()
+			case "close":
+				for _, g := range []*Group{w.tables, w.rows} {
+					g.CloseBlocks(func(uint64, int64, int64) bool { return true })
+				}
+			case "seal":
+				w.seal()
+			case "flush":
+				w.flush(func(g *Group) { g.EndFlush() })
+			case "abort":
+				w.flush((*Group).AbortFlush)
+			case "forget":
+				w.forget()
+			}
+			if w.tables.thin == 0 {
+				turned++
+			}
+			w.check()
+		}
+		// What is counted as the memory of tables ends with them.
+		for _, g := range []*Group{w.tables, w.rows} {
+			g.CloseBlocks(func(uint64, int64, int64) bool { return true })
+		}
+		w.seal()
+		if n, _ := w.tables.arena.Bytes(); n+w.tables.arena.TableBytes() != 0 {
+			t.Fatalf("%d bytes of rows and %d of tables are in use without a block", n, w.tables.arena.TableBytes())
+		}
+	})
+	if turned == 0 {
+		t.Error("no block was filled so far that it turned into rows")
+	}
+}
+
+// A group that was sealed thin twice keeps few cells in little memory, and one
+// that fills gets rows at once.
+func TestThinGroupsTakeLittle(t *testing.T) {
+	g := testGroup(Width)
+	g.thin = 0
+	words := benchWords()
+	var s Sealer
+	inUse := func() int64 { n, _ := g.arena.Bytes(); return n + g.arena.TableBytes() }
+	write := func(slot int64) {
+		t.Helper()
+		if _, err := g.Apply(Write{Slot: slot, Words: words}, 0, func(*account.Counts) (uint64, error) { return 1, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sealAll := func() {
+		g.CloseBlocks(func(uint64, int64, int64) bool { return true })
+		s.Seal(g)
+	}
+	const rows = testHeight * Width * 8
+	for block := range int64(4) {
+		write(block * testHeight)
+		want := int64(rows)
+		if block >= thinBlocks {
+			want = 512 * tableCell
+		}
+		if inUse() != want {
+			t.Errorf("block %d takes %d bytes, want %d", block, inUse(), want)
+		}
+		sealAll()
+	}
+	for row := range int64(testHeight / rowsPart) {
+		write(4*testHeight + row)
+	}
+	if n := inUse(); n >= rows {
+		t.Errorf("a quarter of a block takes %d bytes", n)
+	}
+	write(4*testHeight + testHeight/rowsPart)
+	if inUse() != rows {
+		t.Errorf("more than a quarter takes %d bytes, want the %d of rows", inUse(), rows)
+	}
+	sealAll()
+	write(5 * testHeight)
+	if inUse() != rows {
+		t.Errorf("the block behind a full one takes %d bytes, want %d", inUse(), rows)
+	}
+}
+
+// A block of few points turns the group thin only together with the one before.
+func TestOneThinBlockChangesNothing(t *testing.T) {
+	g := testGroup(Width)
+	const all = testHeight * Width
+	for _, c := range []struct{ set, thin int }{
+		{all, 0}, {all / 16, 1}, {all / 6, 0}, {0, 1}, {all / 16, thinBlocks}, {all / 6, thinBlocks}, {all / rowsPart, thinBlocks}, {all/rowsPart + 1, 0},
+	} {
+		if g.sealedWith(c.set); g.thin != c.thin {
+			t.Fatalf("after a block with %d of %d cells: %d thin blocks, want %d", c.set, all, g.thin, c.thin)
+		}
+	}
+}
