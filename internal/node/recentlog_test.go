@@ -28,12 +28,11 @@ func TestRecentLogKeepsTheLastLines(t *testing.T) {
 }
 
 func TestRecentLogShowsFields(t *testing.T) {
-	recent, logger := keepRecent(slog.New(slog.DiscardHandler))
-	if logger.Enabled(t.Context(), slog.LevelError) {
+	if _, silent := keepRecent(slog.New(slog.DiscardHandler)); silent.Enabled(t.Context(), slog.LevelError) {
 		t.Error("lines are kept that the log drops")
 	}
 	var out bytes.Buffer
-	recent, logger = keepRecent(slog.New(slog.NewTextHandler(&out, nil)))
+	recent, logger := keepRecent(slog.New(slog.NewTextHandler(&out, nil)))
 	logger.With("a", 1).WithGroup("g").Warn("two words", "text", "b c", "time", "kept")
 	logger.Error(strings.Repeat("é", maxLogText))
 	got := recent.list()
