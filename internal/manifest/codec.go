@@ -9,7 +9,7 @@ import (
 
 // The sizes of the format; DESIGN.md has the byte diagrams.
 const (
-	formatNumber = 2 // 1 had no tombstones
+	formatNumber = 2
 	headerSize   = 16
 	frameSize    = 12
 )
@@ -23,8 +23,8 @@ var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// ErrFormat says that a MANIFEST was written by a newer version of the program.
-var ErrFormat = errors.New("the MANIFEST has a newer format")
+// ErrFormat says that a MANIFEST was written by another version of the program.
+var ErrFormat = errors.New("the MANIFEST has an unknown format")
 
 var (
 	errHeader  = errors.New("damaged header")
@@ -47,8 +47,8 @@ func parseHeader(src []byte) (rest []byte, err error) {
 	if want != got {
 		return src, fmt.Errorf("%w: checksum %08x, computed %08x", errHeader, want, got)
 	}
-	if n := binary.LittleEndian.Uint32(src[8:]); n > formatNumber {
-		return src, fmt.Errorf("%w: %d, this program reads up to %d", ErrFormat, n, formatNumber)
+	if n := binary.LittleEndian.Uint32(src[8:]); n != formatNumber {
+		return src, fmt.Errorf("%w: %d, this program reads format %d", ErrFormat, n, formatNumber)
 	}
 	return src[headerSize:], nil
 }

@@ -163,17 +163,19 @@ func TestSetAsideKeepsAll(t *testing.T) {
 	}
 }
 
-func TestNewerFormatIsRefused(t *testing.T) {
-	data, _ := built(1)
-	binary.LittleEndian.PutUint32(data[8:], formatNumber+1)
-	binary.LittleEndian.PutUint32(data[12:], crc32.Checksum(data[:12], castagnoli))
-	fs := disk(t, data)
-	_, _, _, err := Open(fs, dir, nil)
-	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fileName) {
-		t.Errorf("%v, want ErrFormat with the file's name", err)
-	}
-	if !slices.Equal(readFile(t, fs, fs.PathJoin(dir, fileName)), data) {
-		t.Error("the file was changed")
+func TestOtherFormatsAreRefused(t *testing.T) {
+	for _, format := range []uint32{0, formatNumber - 1, formatNumber + 1} {
+		data, _ := built(1)
+		binary.LittleEndian.PutUint32(data[8:], format)
+		binary.LittleEndian.PutUint32(data[12:], crc32.Checksum(data[:12], castagnoli))
+		fs := disk(t, data)
+		_, _, _, err := Open(fs, dir, nil)
+		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fileName) {
+			t.Errorf("format %d: %v, want ErrFormat with the file's name", format, err)
+		}
+		if !slices.Equal(readFile(t, fs, fs.PathJoin(dir, fileName)), data) {
+			t.Error("the file was changed")
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -37,7 +36,6 @@ type loader struct {
 	state  State
 	number uint64 // of the last edit
 	report Report
-	older  bool // the file has an older format: what this program adds must not go into it
 }
 
 // load reads a whole file. Its only error is ErrFormat.
@@ -47,8 +45,6 @@ func (l *loader) load(data []byte) error {
 		return err
 	} else if err != nil {
 		pos = l.skip(data, 0, err)
-	} else {
-		l.older = binary.LittleEndian.Uint32(data[8:]) < formatNumber
 	}
 	for pos < len(data) {
 		number, e, rest, err := parseRecord(data[pos:])

@@ -96,7 +96,7 @@ func (m *Manifest) open(l *loader) error {
 			return fmt.Errorf("copy to %s: %w", lostDir, err)
 		}
 	}
-	if l.report.Created || l.older || len(l.report.Damaged)+len(l.report.Torn) > 0 {
+	if l.report.Created || len(l.report.Damaged)+len(l.report.Torn) > 0 {
 		if err := m.writeTemp(); err != nil {
 			return err
 		}
