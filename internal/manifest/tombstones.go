@@ -5,6 +5,17 @@ import "encoding/binary"
 // tombstoneSize is the least that a series takes in an edit.
 const tombstoneSize = 16 + 1 + 1
 
+// Tombstones returns how many deleted series the file has. A series that was
+// deleted twice counts twice.
+func (m *Manifest) Tombstones() (n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range m.state.Tombstones {
+		n += int64(len(m.state.Tombstones[i].Series))
+	}
+	return n
+}
+
 func appendTombstones(dst []byte, e *Edit) []byte {
 	for _, b := range e.Bury {
 		dst = binary.AppendUvarint(append(dst, tagBury), uint64(b.Bucket))

@@ -21,7 +21,8 @@ var ErrUnknownSeries = errors.New("unknown series")
 var ErrTooManyDeleted = errors.New("too many deleted series are still in segments")
 
 // maxTombstones bounds the series of the node that are deleted and still in
-// segments, and with them the memory and the MANIFEST: some 128 MB.
+// segments, and with them the memory and the MANIFEST: some 128 MB and 44 MB,
+// of the 64 MiB that an edit may have.
 const maxTombstones = 2 << 20
 
 // Why a series is forgotten, as the log has it.
@@ -101,9 +102,9 @@ func (s *Store) deleteSeries(ctx context.Context, b *bucket, choice SeriesChoice
 	if dryRun || out.Series == 0 {
 		return out, nil
 	}
-	if n := s.tombstoneCount() + out.Series; n > maxTombstones {
+	if n := s.committedTombstones() + out.Series; n > s.maxTombstones {
 		return out, fmt.Errorf("%w: %d with these %d, the limit is %d; run ddb admin flush --merge, then delete again, or delete the bucket",
-			ErrTooManyDeleted, n, out.Series, maxTombstones)
+			ErrTooManyDeleted, n, out.Series, s.maxTombstones)
 	}
 	// A flush from here on, and a merge that begins from here on, has a number
 	// or a CleanTo that is not lower.
@@ -140,6 +141,19 @@ func (s *Store) holders(bucket uint32) (n, size int64) {
 func (s *Store) tombstoneCount() (n int64) {
 	for _, b := range s.buckets.all() {
 		n += int64(len(b.tombs()))
+	}
+	return n
+}
+
+// committedTombstones returns how many tombstones the MANIFEST has and will have
+// with the next flush. It has those of every deletion, and a series that is sent
+// again and deleted again counts twice: an edit and a snapshot must hold all.
+func (s *Store) committedTombstones() int64 {
+	n := s.manifest.Tombstones()
+	s.pendMu.Lock()
+	defer s.pendMu.Unlock()
+	for i := range s.tombstones {
+		n += int64(len(s.tombstones[i].Series))
 	}
 	return n
 }

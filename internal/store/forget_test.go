@@ -324,3 +324,46 @@ func TestNobodyExpiresDuringAReplay(t *testing.T) {
 		}
 	}
 }
+
+// Deleting the same series again and again does not fill the MANIFEST without an
+// end: an edit too large for it would end the store.
+func TestDeletionsOfTheSameSeriesAreBounded(t *testing.T) {
+	ctx := context.Background()
+	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
+	defer s.Crash()
+	s.maxTombstones = 4
+	deleteOne := func() error {
+		x := mustSession(t, s, "b")
+		x.Point(key(0), epoch, point.FromInt(1))
+		if err := x.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.DeleteSeries(ctx, "b", SeriesChoice{Key: key(0)}, false)
+		return err
+	}
+	flush := func() {
+		if _, err := s.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 4 {
+		if err := deleteOne(); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 {
+			flush() // of the four, two are in the MANIFEST and two are to come
+		}
+	}
+	if err := deleteOne(); !errors.Is(err, ErrTooManyDeleted) {
+		t.Errorf("a fifth deletion: %v", err)
+	}
+	for range 3 { // as the error says
+		flush()
+		if _, err := s.Merge(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := deleteOne(); err != nil {
+		t.Errorf("after merges: %v", err)
+	}
+}

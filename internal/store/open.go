@@ -50,8 +50,8 @@ func Open(o Options) (*Store, error) {
 	s := &Store{
 		o: o, buckets: newRegistry(), account: account.New(),
 		room: make(chan struct{}), stop: make(chan struct{}), hurry: make(chan struct{}),
-		maxMergedFile: maxMergedFile,
-		sealQueue:     make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
+		maxMergedFile: maxMergedFile, maxTombstones: maxTombstones,
+		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
 	}
 	s.budget()
 	now := o.Now().UnixNano()

@@ -63,6 +63,7 @@ type Store struct {
 	mergeMu sync.Mutex // one merge at a time; before flushMu
 
 	maxMergedFile int64 // maxMergedFile; tests have smaller ones
+	maxTombstones int64 // maxTombstones; tests have a lower one
 
 	flushMu sync.Mutex // one flush at a time
 	nextSeq atomic.Uint64
