@@ -2,6 +2,7 @@ package head
 
 import (
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/kernel"
 )
 
 // tile is a sealed block: every column's slots encoded as a piece of a chunk.
@@ -23,14 +24,14 @@ func (t *tile) piece(col int) []byte {
 // concurrent use; every sealing goroutine has its own.
 type Sealer struct {
 	enc  chunk.Encoder
-	cols [stripe][]uint64
+	cols []uint64 // of a stripe, one behind the other
 	rows []uint64 // the cells of a table; all 0 between two blocks
 	data []byte
 }
 
 // stripe is how many columns are transposed at a time: eight cells are one
 // cache line, so every line of the block is read once.
-const stripe = 8
+const stripe = kernel.TileColumns
 
 // Seal encodes one closed block of the group into a tile and returns the bytes
 // of the tile and the memory given back. ok is false when no block waits.
@@ -76,10 +77,8 @@ func (g *Group) claim() *block {
 }
 
 func (s *Sealer) encode(b *block, columns, height int) *tile {
-	if len(s.cols[0]) < height {
-		for i := range s.cols {
-			s.cols[i] = make([]uint64, height)
-		}
+	if len(s.cols) < stripe*height {
+		s.cols = make([]uint64, stripe*height)
 	}
 	cells := s.spread(b, height)
 	defer s.gather(b)
@@ -87,22 +86,11 @@ func (s *Sealer) encode(b *block, columns, height int) *tile {
 	offs := make([]uint32, 1, columns+1)
 	s.data = s.data[:0]
 	for first := 0; first < columns; first += stripe {
-		s.transpose(cells, first, height)
+		kernel.Turn(s.cols, cells[first:], Width, height)
 		for i := range min(stripe, columns-first) {
-			s.data = s.enc.Append(s.data, off, s.cols[i][:height])
+			s.data = s.enc.Append(s.data, off, s.cols[i*height:(i+1)*height])
 			offs = append(offs, uint32(len(s.data)))
 		}
 	}
 	return &tile{start: b.start, offs: offs, data: append([]byte(nil), s.data...)}
-}
-
-// transpose reads the cells of a stripe of columns into s.cols.
-func (s *Sealer) transpose(cells []uint64, first, height int) {
-	c0, c1, c2, c3 := s.cols[0][:height], s.cols[1][:height], s.cols[2][:height], s.cols[3][:height]
-	c4, c5, c6, c7 := s.cols[4][:height], s.cols[5][:height], s.cols[6][:height], s.cols[7][:height]
-	for r := range height {
-		row := (*[stripe]uint64)(cells[r*Width+first:])
-		c0[r], c1[r], c2[r], c3[r] = row[0], row[1], row[2], row[3]
-		c4[r], c5[r], c6[r], c7[r] = row[4], row[5], row[6], row[7]
-	}
 }

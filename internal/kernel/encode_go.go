@@ -11,3 +11,4 @@ func offsets(_ []uint64, _ []int64, _ int64) int  { return 0 }
 func steps(_ []uint64, _ []int64, _ int64) int    { return 0 }
 func spread(_ *Spread, _ []int64) int             { return 0 }
 func scaled(_ []int64, _ []uint64, _ float64) int { return 0 }
+func turn(_, _ []uint64, _, _ int) int            { return 0 }

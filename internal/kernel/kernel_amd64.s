@@ -690,3 +690,56 @@ end:
 	MOVQ BX, ret+32(FP)
 	VZEROUPPER
 	RET
+
+// func turnAVX2(dst *uint64, src *uint64, row uint64, column uint64, n uint64)
+// Requires: AVX, AVX2
+TEXT ·turnAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+32(FP), DX
+	MOVQ row+16(FP), BX
+	MOVQ column+24(FP), SI
+	LEAQ (BX)(BX*2), DI
+	LEAQ (SI)(SI*2), R8
+	LEAQ (AX)(SI*4), R9
+
+loop:
+	VMOVDQU     (CX), Y0
+	VMOVDQU     (CX)(BX*1), Y1
+	VMOVDQU     (CX)(BX*2), Y2
+	VMOVDQU     (CX)(DI*1), Y3
+	VPUNPCKLQDQ Y1, Y0, Y4
+	VPUNPCKHQDQ Y1, Y0, Y0
+	VPUNPCKLQDQ Y3, Y2, Y1
+	VPUNPCKHQDQ Y3, Y2, Y5
+	VPERM2I128  $0x20, Y1, Y4, Y2
+	VPERM2I128  $0x20, Y5, Y0, Y3
+	VPERM2I128  $0x31, Y1, Y4, Y1
+	VPERM2I128  $0x31, Y5, Y0, Y0
+	VMOVDQU     Y2, (AX)
+	VMOVDQU     Y3, (AX)(SI*1)
+	VMOVDQU     Y1, (AX)(SI*2)
+	VMOVDQU     Y0, (AX)(R8*1)
+	VMOVDQU     32(CX), Y0
+	VMOVDQU     32(CX)(BX*1), Y1
+	VMOVDQU     32(CX)(BX*2), Y2
+	VMOVDQU     32(CX)(DI*1), Y3
+	VPUNPCKLQDQ Y1, Y0, Y4
+	VPUNPCKHQDQ Y1, Y0, Y0
+	VPUNPCKLQDQ Y3, Y2, Y1
+	VPUNPCKHQDQ Y3, Y2, Y5
+	VPERM2I128  $0x20, Y1, Y4, Y2
+	VPERM2I128  $0x20, Y5, Y0, Y3
+	VPERM2I128  $0x31, Y1, Y4, Y1
+	VPERM2I128  $0x31, Y5, Y0, Y0
+	VMOVDQU     Y2, (R9)
+	VMOVDQU     Y3, (R9)(SI*1)
+	VMOVDQU     Y1, (R9)(SI*2)
+	VMOVDQU     Y0, (R9)(R8*1)
+	LEAQ        (CX)(BX*4), CX
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, R9
+	SUBQ        $0x04, DX
+	JNZ         loop
+	VZEROUPPER
+	RET

@@ -15,14 +15,14 @@ var fence = sync.OnceValue(func() *[2][]byte {
 	var out [2][]byte
 	for i := range out {
 		page := os.Getpagesize()
-		mem, err := unix.Mmap(-1, 0, 3*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+		mem, err := unix.Mmap(-1, 0, 4*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 		if err != nil {
 			panic(err)
 		}
-		if err := unix.Mprotect(mem[2*page:], unix.PROT_NONE); err != nil {
+		if err := unix.Mprotect(mem[3*page:], unix.PROT_NONE); err != nil {
 			panic(err)
 		}
-		out[i] = mem[:2*page]
+		out[i] = mem[:3*page]
 	}
 	return &out
 })

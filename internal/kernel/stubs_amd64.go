@@ -78,3 +78,8 @@ func spreadAVX2(out *int64, v *int64, n uint64)
 //
 //go:noescape
 func scaledAVX2(dst *int64, src *uint64, scale float64, n uint64) uint64
+
+// turnAVX2 is Turn of n rows, a multiple of four above zero. row and column are bytes from one to the next.
+//
+//go:noescape
+func turnAVX2(dst *uint64, src *uint64, row uint64, column uint64, n uint64)

@@ -24,6 +24,7 @@ func main() {
 	steps()
 	spread()
 	scaled()
+	tile()
 	Generate()
 }
 

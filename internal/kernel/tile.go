@@ -1,0 +1,25 @@
+package kernel
+
+// TileColumns is how many columns are turned at a time: eight words are one
+// cache line.
+const TileColumns = 8
+
+// Turn writes eight columns of rows of width words each, of which the first
+// stands at the start of src, to dst, one behind the other: row r of column c
+// becomes dst[c*rows+r].
+func Turn(dst, src []uint64, width, rows int) {
+	if rows < 1 || width < TileColumns || len(dst) < TileColumns*rows || len(src) < (rows-1)*width+TileColumns {
+		panic("kernel: columns outside of their words")
+	}
+	turnGo(dst, src, width, rows, turn(dst, src, width, rows))
+}
+
+// turnGo turns the rows from number at on.
+func turnGo(dst, src []uint64, width, rows, at int) {
+	for r := at; r < rows; r++ {
+		row := (*[TileColumns]uint64)(src[r*width:])
+		for c, w := range row {
+			dst[c*rows+r] = w
+		}
+	}
+}
