@@ -130,7 +130,11 @@ func WriteCaches(w io.Writer, list []store.Cache) error {
 		if c.Limit > 0 {
 			limit = strconv.FormatInt(c.Limit, 10)
 		}
-		t.add(c.Name, strconv.FormatInt(c.Bytes, 10), limit, c.Holds)
+		use := strconv.FormatInt(c.Bytes, 10)
+		if c.Unit != "" {
+			use += " " + c.Unit
+		}
+		t.add(c.Name, use, limit, c.Holds)
 	}
 	return t.write(w)
 }

@@ -39,13 +39,14 @@ type Config struct {
 	UDPAddr                string // udp.addr, host:port
 	UDPReadBuffer          int64  // udp.read_buffer, bytes, of every UDP socket
 
-	RingSize    int           // ring_size, a power of two
-	CachePoints int           // cache_points, points of a series in a head block
-	HeadGrace   time.Duration // head.grace
-	MaxFuture   time.Duration // ingest.max_future
-	LateMemory  int64         // late.memory, bytes
-	MinFree     int64         // storage.min_free, bytes
-	MemoryLimit int64         // memory.limit, bytes; 0 for off, MemoryAuto for a share of the machine's
+	RingSize     int           // ring_size, a power of two
+	CachePoints  int           // cache_points, points of a series in a head block
+	HeadGrace    time.Duration // head.grace
+	MaxFuture    time.Duration // ingest.max_future
+	LateMemory   int64         // late.memory, bytes
+	MinFree      int64         // storage.min_free, bytes
+	MaxOpenFiles int           // storage.max_open_files; MaxOpenFilesAuto for a share of what the system allows
+	MemoryLimit  int64         // memory.limit, bytes; 0 for off, MemoryAuto for a share of the machine's
 
 	WALSync     string        // wal.sync: always, interval or off
 	WALInterval time.Duration // wal.interval

@@ -93,6 +93,8 @@ var keys = []key{
 		func(c *Config) *int64 { return &c.LateMemory }),
 	sizeKey("storage.min_free", "1GB", 0, math.MaxInt64, "points are refused while less than this is free on the disk",
 		func(c *Config) *int64 { return &c.MinFree }),
+	filesKey("storage.max_open_files", 2, "files of segments that are open at a time: auto is half of what the system allows the process",
+		func(c *Config) *int { return &c.MaxOpenFiles }),
 
 	choiceKey("wal.sync", "interval", []string{"always", "interval", "off"}, "when the log is on disk: before an acknowledgement, every wal.interval, when the system likes",
 		func(c *Config) *string { return &c.WALSync }),

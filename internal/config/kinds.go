@@ -241,6 +241,32 @@ func memoryKey(name string, low int64, help string, field func(*Config) *int64) 
 	return k
 }
 
+// MaxOpenFilesAuto stands for a share of the files that the system allows.
+const MaxOpenFilesAuto = -1
+
+// filesKey is a number of files, or auto.
+func filesKey(name string, low int64, help string, field func(*Config) *int) key {
+	number := intKey(name, auto, low, math.MaxInt32, help, field)
+	k := number
+	k.set = func(c *Config, text string) error {
+		if text == auto {
+			*field(c) = MaxOpenFilesAuto
+			return nil
+		}
+		if err := number.set(c, text); err != nil {
+			return fmt.Errorf("%w, or %s", err, auto)
+		}
+		return nil
+	}
+	k.get = func(c *Config) string {
+		if *field(c) == MaxOpenFilesAuto {
+			return auto
+		}
+		return number.get(c)
+	}
+	return k
+}
+
 func durationKey(name, def string, low, high time.Duration, help string, field func(*Config) *time.Duration) key {
 	return key{name: name, def: def, help: help,
 		set: func(c *Config, text string) error {

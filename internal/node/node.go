@@ -97,6 +97,9 @@ func (n *node) storeOptions() (store.Options, error) {
 	o.RingSize, o.CachePoints, o.HeadGrace, o.MaxFuture = c.RingSize, c.CachePoints, c.HeadGrace, c.MaxFuture
 	o.WALSync, o.WALInterval, o.WALMaxSize = mode, c.WALInterval, c.WALMaxSize
 	o.FlushBytes, o.FlushInterval, o.LateMemory, o.MinFree = c.FlushBytes, c.FlushInterval, c.LateMemory, c.MinFree
+	if o.MaxOpenFiles = c.MaxOpenFiles; o.MaxOpenFiles == config.MaxOpenFilesAuto {
+		o.MaxOpenFiles = openFiles()
+	}
 	o.BackgroundMerge, o.Memory = c.MergeBackground, n.memory.budget
 	o.OnFatal = n.fail
 	o.FlushTook = func(d time.Duration) { n.rec.Observe(monitor.StoreWrite, d) }

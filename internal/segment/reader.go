@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -19,37 +20,34 @@ import (
 // returns all DamageErrors joined at its end; Damages lists them. Any other
 // error ends it at once.
 type Reader struct {
-	path string
-	file vfs.File
-	foot footer
+	path  string
+	files *Files
+	file  openFile
+	foot  footer
 
 	loading sync.Mutex // held while the directory is read, so that it is read once
 	dir     atomic.Pointer[directory]
 }
 
-// Open opens a finished segment and reads its footer, no more. The error is or
-// wraps a *DamageError if the file is torn, and wraps ErrFormat if it has a
-// later format.
-func Open(fs vfs.FS, path string) (*Reader, error) {
-	// The reader plans its own reads: read-ahead by the kernel would fetch what
-	// a look-up never uses.
-	f, err := fs.Open(path, vfs.RandomReadsOption)
-	if err != nil {
-		return nil, fmt.Errorf("segment: open %s: %w", path, err)
-	}
-	r := &Reader{path: path, file: f}
+// Open opens a finished segment by itself and reads its footer, no more. The
+// error is or wraps a *DamageError if the file is torn, and wraps ErrFormat if it
+// has a later format.
+func Open(fs vfs.FS, path string) (*Reader, error) { return NewFiles(fs, 1).Open(path) }
+
+// Open is the function Open for a reader that shares the limit of open files.
+func (c *Files) Open(path string) (*Reader, error) {
+	r := &Reader{path: path, files: c, file: openFile{path: path}}
 	if err := r.readFooter(); err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }
 
 func (r *Reader) readFooter() error {
-	stat, err := r.file.Stat()
+	size, err := r.size()
 	if err != nil {
-		return fmt.Errorf("segment: stat %s: %w", r.path, err)
+		return err
 	}
-	size := stat.Size()
 	tail := make([]byte, min(size, footerSize))
 	if err := r.readAt(tail, size-int64(len(tail)), partFooter); err != nil {
 		return err
@@ -58,13 +56,26 @@ func (r *Reader) readFooter() error {
 	return err
 }
 
+func (r *Reader) size() (int64, error) {
+	f, err := r.files.take(&r.file)
+	if err != nil {
+		return 0, fmt.Errorf("segment: open %s: %w", r.path, err)
+	}
+	defer r.files.done(&r.file)
+	stat, err := f.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("segment: stat %s: %w", r.path, err)
+	}
+	return stat.Size(), nil
+}
+
 // Info returns what the footer says.
 func (r *Reader) Info() Info { return r.foot.info }
 
 // Close closes the file. No other call may be under way or follow.
 func (r *Reader) Close() error {
 	r.dir.Store(nil)
-	return r.file.Close()
+	return r.files.close(&r.file)
 }
 
 // IndexBytes is the memory the loaded part of the index takes, in bytes.
@@ -80,9 +91,15 @@ func (r *Reader) IndexBytes() int64 {
 func (r *Reader) DropIndex() { r.dir.Store(nil) }
 
 // readAt fills dst from offset. A file that ends early is damage, and so is a
-// range that the device cannot read (EIO): what else is in the file is served.
+// range that the device cannot read (EIO), or a file that is gone since it was
+// opened first: what else there is is served.
 func (r *Reader) readAt(dst []byte, offset int64, part string) error {
-	n, err := r.file.ReadAt(dst, offset)
+	f, err := r.files.take(&r.file)
+	if err != nil {
+		return r.notOpened(err, offset, len(dst), part)
+	}
+	n, err := f.ReadAt(dst, offset)
+	r.files.done(&r.file)
 	switch {
 	case n == len(dst):
 		return nil
@@ -95,6 +112,18 @@ func (r *Reader) readAt(dst []byte, offset int64, part string) error {
 	default:
 		return fmt.Errorf("segment: read %d bytes at offset %d of %s: %w", len(dst), offset, r.path, err)
 	}
+}
+
+// notOpened is the error of a read whose file could not be opened again.
+func (r *Reader) notOpened(err error, offset int64, length int, part string) error {
+	switch {
+	case oserror.IsNotExist(err):
+		return &DamageError{File: r.path, Offset: offset, Length: int64(length), Part: part, Detail: "the file is gone"}
+	case errors.Is(err, syscall.EIO):
+		return &DamageError{File: r.path, Offset: offset, Length: int64(length), Part: part,
+			Detail: "the device cannot open it: " + err.Error(), Cause: err}
+	}
+	return fmt.Errorf("segment: open %s: %w", r.path, err)
 }
 
 // directory returns the loaded directory, or loads it. An error is not kept:

@@ -119,6 +119,7 @@ func TestFlushesBesideSendersAndReaders(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	o := testOptions(fs, newTestClock())
 	o.WALMaxSize = 16 << 10 // small files: what is trimmed is gone
+	o.MaxOpenFiles = 2
 	var clones []*vfs.MemFS
 	n := 0
 	o.FlushStep = func(step int) {

@@ -220,7 +220,7 @@ func (s *Store) finishSegment(m manifest.Segment, w *segment.Writer) (*storedSeg
 		return nil, err
 	}
 	m.Bytes, m.Points = info.Size, info.Points
-	reader, err := segment.Open(s.o.FS, path)
+	reader, err := s.files.Open(path)
 	return &storedSegment{meta: m, reader: reader, info: info}, err
 }
 

@@ -118,14 +118,20 @@ type Cache struct {
 	Holds string `json:"holds"`
 	Bytes int64  `json:"bytes"`
 	Limit int64  `json:"limit"` // 0 = only that of the process
+
+	// Unit is what Bytes and Limit count where that is not bytes.
+	Unit string `json:"unit,omitempty"`
 }
 
-// Caches lists all pools of the process's memory.
+// Caches lists all pools of the process's memory, and the open files.
 func (op *Operations) Caches() []Cache {
 	op.s.watchIndexes()
 	list := []Cache{}
 	for _, p := range op.s.memory.Pools() {
 		list = append(list, Cache{Name: p.Name, Holds: p.Holds, Bytes: p.Use, Limit: p.Limit})
 	}
+	f := op.s.files.Stats()
+	list = append(list, Cache{Name: "segment-files", Holds: "open files of segments; the one not read for longest is closed at the limit",
+		Bytes: f.Open, Limit: f.Limit, Unit: "files"})
 	return list
 }

@@ -50,7 +50,7 @@ func Open(o Options) (*Store, error) {
 	s := &Store{
 		o: o, buckets: newRegistry(), account: account.New(),
 		room: make(chan struct{}), stop: make(chan struct{}), hurry: make(chan struct{}),
-		maxMergedFile: maxMergedFile, maxTombstones: maxTombstones,
+		maxMergedFile: maxMergedFile, maxTombstones: maxTombstones, files: segment.NewFiles(o.FS, o.MaxOpenFiles),
 		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
 	}
 	s.budget()

@@ -39,6 +39,7 @@ type Options struct {
 	FlushInterval time.Duration // the longest time without a flush
 	LateMemory    int64         // late points that cause a flush
 	MinFree       int64         // with less free disk, points are refused
+	MaxOpenFiles  int           // of segments; those read last stay open
 
 	// Memory is the budget of the process; nil counts and limits nothing. Flushes
 	// and late points stay below a share of it whatever FlushBytes and
@@ -81,6 +82,7 @@ func DefaultOptions(dir string) Options {
 		FlushInterval:     12 * time.Minute,
 		LateMemory:        64 << 20,
 		MinFree:           1 << 30,
+		MaxOpenFiles:      1024,
 		BackgroundMerge:   true,
 		OnFatal:           func(error) {},
 		FlushTook:         func(time.Duration) {},

@@ -147,8 +147,8 @@ func (s *Store) full() bool {
 
 // yields reports whether merging has to yield to points: they have all
 // processors, memory is short, senders wait, or the sealers are behind. When
-// very many segments wait it is the points' turn to wait: every segment is an
-// open file and a part of every read.
+// very many segments wait it is the points' turn to wait: every segment is a
+// part of every read.
 func (s *Store) yields(busy bool) bool {
 	if !busy && s.memory.Level() < memory.Hurry && s.waiting.Load() == 0 && len(s.sealQueue) <= sealQueueLen/2 {
 		return false

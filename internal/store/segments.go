@@ -100,7 +100,7 @@ func (s *Store) sortSegments() {
 }
 
 func (s *Store) openSegment(m manifest.Segment) (*storedSegment, error) {
-	r, err := segment.Open(s.o.FS, s.path(segmentFile(&m)))
+	r, err := s.files.Open(s.path(segmentFile(&m)))
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/memory"
+	"dalmatiner/internal/segment"
 	"dalmatiner/internal/wal"
 )
 
@@ -30,6 +31,7 @@ type Stats struct {
 	SegmentBytes  int64 // files
 	SegmentPoints int64
 	IndexBytes    int64 // loaded indexes, in memory
+	Files         segment.FileStats
 
 	Memory      []memory.Usage // by pool
 	MemoryUsed  int64
@@ -110,6 +112,7 @@ func (s *Store) Stats() Stats {
 	}
 	rows, tables, warm := s.headBytes()
 	st.HeadBytes, st.HeadWarm = rows+tables, warm
+	st.Files = s.files.Stats()
 	st.Memory, st.MemoryUsed = s.memory.Pools(), s.memory.Used()
 	st.MemoryLimit, st.MemoryLevel, st.SendersHeld = s.memory.Limit(), s.memory.Level(), s.waiting.Load()
 	s.view.RLock()

@@ -51,6 +51,7 @@ type Store struct {
 	// view is held shared while a reader goes from the segments to the head,
 	// and exclusively while a flush moves chunks from one to the other.
 	view     sync.RWMutex
+	files    *segment.Files   // of segments
 	segments []*storedSegment // in window.Order: of two that hold a slot the later wins
 	gone     bool             // their files are closed
 

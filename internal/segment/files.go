@@ -1,0 +1,144 @@
+package segment
+
+import (
+	"container/list"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Files keeps at most so many files of readers open. One that is needed is opened,
+// and the one that was not read for the longest time is closed for it; where all
+// are being read, the next read waits until one is not. Its methods may be called
+// concurrently.
+type Files struct {
+	fs    vfs.FS
+	limit int
+
+	mu      sync.Mutex
+	changed *sync.Cond // a file is not being read any more, or an opening has ended
+	open    int        // files, with those that are being opened
+	idle    list.List  // of *openFile: open and not being read, the last read in front
+	opened  int64
+}
+
+// openFile is the file of one reader. All but path is under the lock of Files.
+type openFile struct {
+	path    string
+	file    vfs.File      // nil while it is not open
+	opening bool          // by one of the reads, for all
+	reads   int           // under way
+	at      *list.Element // in idle, when it is open and not being read
+	closed  bool          // for good
+}
+
+// NewFiles returns the files of readers, at most limit of them open at a time. A
+// limit below 1 is 1.
+func NewFiles(fs vfs.FS, limit int) *Files {
+	c := &Files{fs: fs, limit: max(limit, 1)}
+	c.changed = sync.NewCond(&c.mu)
+	return c
+}
+
+// FileStats is the state of Files.
+type FileStats struct {
+	Open, Limit int64
+	Opened      int64 // times that a file was opened
+}
+
+// Stats returns the state of the files.
+func (c *Files) Stats() FileStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return FileStats{Open: int64(c.open), Limit: int64(c.limit), Opened: c.opened}
+}
+
+// take returns the open file for one read. The caller gives it back with done.
+func (c *Files) take(f *openFile) (vfs.File, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		switch {
+		case f.closed:
+			return nil, fmt.Errorf("read %s: %w", f.path, os.ErrClosed)
+		case f.file != nil:
+			if f.reads++; f.at != nil {
+				c.idle.Remove(f.at)
+				f.at = nil
+			}
+			return f.file, nil
+		case f.opening:
+		case c.open < c.limit:
+			c.open++
+			if err := c.reopen(f, nil); err != nil {
+				return nil, err
+			}
+			continue
+		case c.idle.Len() > 0:
+			oldest := c.idle.Remove(c.idle.Back()).(*openFile)
+			victim := oldest.file
+			oldest.file, oldest.at = nil, nil
+			if err := c.reopen(f, victim); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		c.changed.Wait()
+	}
+}
+
+// reopen closes a file that makes room and opens another, without the lock: other
+// files are read meanwhile. The place is taken already.
+func (c *Files) reopen(f *openFile, victim vfs.File) error {
+	f.opening = true
+	c.mu.Unlock()
+	if victim != nil {
+		_ = victim.Close() // nothing was written to it
+	}
+	// The reader plans its own reads: read-ahead by the kernel would fetch what
+	// a look-up never uses.
+	file, err := c.fs.Open(f.path, vfs.RandomReadsOption)
+	c.mu.Lock()
+	f.opening = false
+	if err == nil {
+		f.file = file
+		f.at = c.idle.PushFront(f)
+		c.opened++
+	} else {
+		c.open--
+	}
+	c.changed.Broadcast()
+	return err
+}
+
+// done ends a read.
+func (c *Files) done(f *openFile) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.reads--; f.reads == 0 {
+		f.at = c.idle.PushFront(f)
+		c.changed.Broadcast()
+	}
+}
+
+// close closes a file for good. No read of it is under way.
+func (c *Files) close(f *openFile) error {
+	c.mu.Lock()
+	file := f.file
+	if f.at != nil {
+		c.idle.Remove(f.at)
+	}
+	f.file, f.at, f.closed = nil, nil, true
+	c.mu.Unlock()
+	if file == nil {
+		return nil
+	}
+	err := file.Close()
+	c.mu.Lock()
+	c.open--
+	c.changed.Broadcast()
+	c.mu.Unlock()
+	return err
+}
