@@ -52,7 +52,7 @@ const (
 	batchSize = 256 << 10
 )
 
-// Catalogue is an open catalogue. Put, DeleteBucket and Flush may be called from
+// Catalogue is an open catalogue. Put, Change, DeleteBucket and Flush may be called from
 // several goroutines; Close must come last.
 type Catalogue struct {
 	dir      string
@@ -188,9 +188,28 @@ func (c *Catalogue) catchUp() error {
 	return nil
 }
 
+// Change puts an identity in, or nothing; one without a key is the place of a
+// column that a series was taken from. Left is the place that a series had before,
+// nil for none: its identity there goes.
+type Change struct {
+	Series  segment.Series
+	Nothing bool // Series does not count
+	Left    *segment.Series
+}
+
 // Put adds identities, or replaces those with the same bucket, group, column
 // and hash. They are durable after the next Flush and may become so before.
 func (c *Catalogue) Put(series []segment.Series) error {
+	changes := make([]Change, len(series))
+	for i := range series {
+		changes[i].Series = series[i]
+	}
+	return c.Change(changes)
+}
+
+// Change makes changes in their order. They are durable after the next Flush and
+// may become so before.
+func (c *Catalogue) Change(changes []Change) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.catchUp(); err != nil {
@@ -198,11 +217,20 @@ func (c *Catalogue) Put(series []segment.Series) error {
 	}
 	b := c.db.NewBatchWithSize(batchSize)
 	defer b.Close()
-	var key []byte
-	for i := range series {
-		s := &series[i]
-		key = appendKey(key[:0], s)
-		if err := b.Set(key, s.Key, nil); err != nil {
+	var key, value []byte
+	for i := range changes {
+		s := &changes[i].Series
+		if left := changes[i].Left; left != nil {
+			key = appendKey(key[:0], left)
+			if err := b.Delete(key, nil); err != nil {
+				return fmt.Errorf("catalogue: move series %s: %w", s.Hash, err)
+			}
+		}
+		if changes[i].Nothing {
+			continue
+		}
+		key, value = appendKey(key[:0], s), appendValue(value[:0], s)
+		if err := b.Set(key, value, nil); err != nil {
 			return fmt.Errorf("catalogue: put series %s: %w", s.Hash, err)
 		}
 		if b.Len() < batchSize {
@@ -317,10 +345,12 @@ func (c *Catalogue) Load(fn func(segment.Series) error) error {
 	}
 	for ok := it.First(); ok; ok = it.Next() {
 		s, err := parseKey(it.Key())
+		if err == nil {
+			err = parseValue(it.Value(), &s)
+		}
 		if err != nil {
 			return errors.Join(c.readError("read", err), it.Close())
 		}
-		s.Key = it.Value()
 		if err := fn(s); err != nil {
 			_ = it.Close()
 			return err

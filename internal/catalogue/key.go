@@ -10,7 +10,7 @@ import (
 // The first byte of a key tells the kind of record.
 const (
 	kindMeta   = 'm'
-	kindSeries = 's'
+	kindSeries = 'i'
 )
 
 // keySize is the size of the key of an identity: kind, bucket, group, column
@@ -38,6 +38,21 @@ func parseKey(src []byte) (s segment.Series, err error) {
 	s.Column = binary.BigEndian.Uint16(src[9:])
 	copy(s.Hash[:], src[11:])
 	return s, nil
+}
+
+// appendValue appends the value of an identity: since when the series has its
+// column, and its name.
+func appendValue(dst []byte, s *segment.Series) []byte {
+	return append(binary.BigEndian.AppendUint64(dst, s.Since), s.Key...)
+}
+
+// parseValue sets what appendValue wrote; the key is a part of src.
+func parseValue(src []byte, s *segment.Series) error {
+	if len(src) < 8 {
+		return errRecord
+	}
+	s.Since, s.Key = binary.BigEndian.Uint64(src), src[8:]
+	return nil
 }
 
 // seriesRange bounds the keys of all identities.

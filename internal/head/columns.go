@@ -1,6 +1,10 @@
 package head
 
-import "dalmatiner/internal/metric"
+import (
+	"slices"
+
+	"dalmatiner/internal/metric"
+)
 
 // Width is the number of columns of a group: 256 cells are 2 KiB, so that the
 // run of a sender is long enough to pay for a lock and a log record.
@@ -9,65 +13,121 @@ const Width = 256
 // Columns is what a group knows of its columns at one moment: an immutable
 // view. Names lie one after the other in one arena, so that the decoder's
 // compare with the next expected name walks memory forwards.
-//
-// A column without a name is nobody's: its series was deleted or has expired.
 type Columns struct {
 	arena []byte
-	offs  []uint32 // len = columns + 1
-	ids   []metric.SeriesID
-	epoch uint32 // changes whenever a column gets another name or loses it
-	gaps  bool   // some columns have no name
+	names []span            // empty, which no key is, for a column that is free or has none
+	ids   []metric.SeriesID // zero for a free column
+	bound int
+	epoch uint32
 }
 
-// Epoch tells views apart in which a column has different names: two views of
-// a group with the same epoch agree on the columns they share.
-func (c *Columns) Epoch() uint32 { return c.epoch }
-
-// Named reports whether a column is a series'.
-func (c *Columns) Named(col int) bool { return c.offs[col] < c.offs[col+1] }
-
-// Len returns the number of columns.
-func (c *Columns) Len() int { return len(c.ids) }
+// span is the place of a name in the arena.
+type span struct{ from, to uint32 }
 
 // Bytes returns the memory of the names and ids.
-func (c *Columns) Bytes() int64 { return int64(cap(c.arena) + 4*cap(c.offs) + 16*cap(c.ids)) }
+func (c *Columns) Bytes() int64 { return int64(cap(c.arena) + 8*cap(c.names) + 16*cap(c.ids)) }
 
-// Key returns the metric key of a column. It must not be written to.
-func (c *Columns) Key(col int) []byte { return c.arena[c.offs[col]:c.offs[col+1]:c.offs[col+1]] }
+// Len returns the number of columns up to the last one that a series has.
+func (c *Columns) Len() int { return len(c.names) }
 
-// ID returns the series id of a column. One without a name keeps that of the
-// series it had; the id is zero where nothing is known of it.
+// Bound returns how many columns have a series.
+func (c *Columns) Bound() int { return c.bound }
+
+// Epoch grows when a column is taken from its series. In views of the same
+// epoch a column that has a series has the same one.
+func (c *Columns) Epoch() uint32 { return c.epoch }
+
+// Key returns the metric key of a column, nothing for one without. It must not
+// be written to.
+func (c *Columns) Key(col int) []byte {
+	n := c.names[col]
+	return c.arena[n.from:n.to:n.to]
+}
+
+// ID returns the series id of a column that has a series.
 func (c *Columns) ID(col int) metric.SeriesID { return c.ids[col] }
+
+// Has reports whether a column has a series.
+func (c *Columns) Has(col int) bool {
+	return uint(col) < uint(len(c.ids)) && c.ids[col] != (metric.SeriesID{})
+}
+
+// Named reports whether a column is that of a series' values: one of stamps has a
+// series and no name.
+func (c *Columns) Named(col int) bool {
+	return uint(col) < uint(len(c.names)) && c.names[col].from < c.names[col].to
+}
 
 // Is reports whether col is a column and key is its name.
 func (c *Columns) Is(col int, key []byte) bool {
-	if uint(col) >= uint(len(c.ids)) {
+	if uint(col) >= uint(len(c.names)) {
 		return false
 	}
-	return string(c.arena[c.offs[col]:c.offs[col+1]]) == string(key)
+	n := c.names[col]
+	return string(c.arena[n.from:n.to]) == string(key) && len(key) > 0
 }
 
-// with returns a view that has one column more. Only the newest view may be
-// extended, and only by one goroutine at a time: the new column lies behind
-// what older views can see of the shared memory.
-func (c *Columns) with(key []byte, id metric.SeriesID) *Columns {
-	arena := append(c.arena, key...)
-	return &Columns{
-		arena: arena,
-		offs:  append(c.offs, uint32(len(arena))),
-		ids:   append(c.ids, id),
-		epoch: c.epoch,
-		gaps:  c.gaps || len(key) == 0,
+// Free returns the column that the next series should get when the last one
+// got after: the one behind it, else the first of the longest run of free ones.
+// -1 stands for no last one; ok is false when all have a series.
+func (c *Columns) Free(after int) (col int, ok bool) {
+	if c.bound == Width {
+		return 0, false
 	}
+	if after >= 0 && after+1 < Width && !c.Has(after+1) {
+		return after + 1, true
+	}
+	longest, n := 0, 0
+	for i := range Width {
+		if c.Has(i) {
+			n = 0
+			continue
+		}
+		if n++; n > longest {
+			longest, col = n, i-n+1
+		}
+	}
+	return col, true
 }
 
-// renamed returns a view of the next epoch in which the columns have the names
-// that name returns. It shares no memory with c.
-func (c *Columns) renamed(name func(col int) (key []byte, id metric.SeriesID)) *Columns {
-	out := &Columns{offs: make([]uint32, 1, Width+1), ids: make([]metric.SeriesID, 0, Width)}
-	for col := range c.Len() {
-		out = out.with(name(col))
+// with returns a view in which free columns from col on have the given series,
+// of which the first has a name. Only the newest view may be extended, and only
+// by one goroutine at a time: what is appended lies behind what older views can
+// see of the shared memory.
+func (c *Columns) with(col int, key []byte, ids ...metric.SeriesID) *Columns {
+	at := uint32(len(c.arena))
+	n := &Columns{arena: append(c.arena, key...), names: c.names, ids: c.ids, bound: c.bound + len(ids), epoch: c.epoch}
+	if col < len(c.names) {
+		n.names, n.ids = slices.Clone(c.names), slices.Clone(c.ids)
 	}
-	out.epoch = c.epoch + 1
-	return out
+	for len(n.names) < col+len(ids) {
+		n.names = append(n.names, span{})
+		n.ids = append(n.ids, metric.SeriesID{})
+	}
+	n.names[col] = span{at, uint32(len(n.arena))}
+	copy(n.ids[col:], ids)
+	return n
+}
+
+// without returns a view of the next epoch, in memory of its own, in which the
+// given columns are free.
+func (c *Columns) without(gone *Mask) *Columns {
+	n := &Columns{arena: make([]byte, 0, len(c.arena)), epoch: c.epoch + 1}
+	n.names, n.ids = make([]span, len(c.names), Width), make([]metric.SeriesID, len(c.names), Width)
+	last := 0
+	for col := range c.names {
+		if !c.Has(col) || gone.Has(col) {
+			continue
+		}
+		at := uint32(len(n.arena))
+		n.arena = append(n.arena, c.Key(col)...)
+		n.names[col], n.ids[col] = span{at, uint32(len(n.arena))}, c.ids[col]
+		n.bound++
+		last = col + 1
+	}
+	if last == 0 {
+		return &Columns{epoch: n.epoch}
+	}
+	n.names, n.ids = n.names[:last], n.ids[:last]
+	return n
 }

@@ -35,6 +35,7 @@ func (g *Group) capture() Capture {
 	for len(g.sealing) > 0 {
 		g.sealed.Wait()
 	}
+	g.noteLate()
 	g.flushing, g.tiles = g.tiles, nil
 	g.lateOut, g.late = g.late, lateRuns{}
 	c := Capture{group: g, tiles: slices.Clone(g.flushing), late: g.lateOut, cols: g.Columns()}

@@ -1,9 +1,6 @@
 package head
 
-import (
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/metric"
-)
+import "dalmatiner/internal/chunk"
 
 // Mask is a set of columns of a group.
 type Mask [Width / 64]uint64
@@ -26,12 +23,14 @@ type Forgotten struct {
 	LateBytes int64 // given back
 }
 
-// Forget takes the names of columns away and drops all points that the group
-// holds of them; with idle only of those columns of which it holds none. log is
-// called with these columns under the group's lock before anything is dropped:
-// records of points stand in front of its record or come from a writer that has
-// found the names anew. Callers serialise it with AddColumn and call it between
-// flushes only.
+// Forget takes columns from their series and drops all points that the group
+// holds of them; with idle only those columns of which it holds none and all
+// records lie below its floor. log is called with these columns under the group's
+// lock before anything is dropped: records of points stand in front of its record
+// or come from a writer that has found the names anew. The columns are free for
+// others at once: none of their points is left, and a replay tells the records of
+// the former series from those of the next by the definition of the next.
+// Callers serialise it with Bind and Park and call it between flushes only.
 // With width 2 a series has the column behind its own as well.
 func (g *Group) Forget(want Mask, width int, idle bool, log func(Mask) error) (Forgotten, error) {
 	g.mu.Lock()
@@ -40,8 +39,13 @@ func (g *Group) Forget(want Mask, width int, idle bool, log func(Mask) error) (F
 		g.sealed.Wait()
 	}
 	cols := g.Columns()
+	var held Mask
+	if idle {
+		held = g.held()
+	}
 	for col := range Width {
-		if want.Has(col) && (g.dead || col >= cols.Len() || !cols.Named(col) || idle && g.holds(col)) {
+		busy := idle && (held.Has(col) || g.written[col].lsn >= g.floor)
+		if want.Has(col) && (g.dead || !cols.Named(col) || busy) {
 			want.clear(col)
 		}
 	}
@@ -51,70 +55,21 @@ func (g *Group) Forget(want Mask, width int, idle bool, log func(Mask) error) (F
 	if err := log(want); err != nil {
 		return Forgotten{}, err
 	}
-	f := g.drop(want, width)
-	g.cols.Store(cols.renamed(func(col int) ([]byte, metric.SeriesID) {
-		if want.Has(col) {
-			return nil, cols.ID(col)
+	gone := want
+	for col := range Width - 1 {
+		if width == 2 && want.Has(col) {
+			gone.Set(col + 1)
 		}
-		return cols.Key(col), cols.ID(col)
-	}))
+	}
+	f := g.drop(gone, width)
+	f.Columns = want
+	g.release(&gone)
 	return f, nil
-}
-
-// Rename gives a column without a name to a series. It is for a store that
-// opens: a writer that has found the names before would have to find them again.
-func (g *Group) Rename(at int, key []byte, id metric.SeriesID) {
-	cols := g.Columns()
-	g.cols.Store(cols.renamed(func(col int) ([]byte, metric.SeriesID) {
-		if col == at {
-			return key, id
-		}
-		return cols.Key(col), cols.ID(col)
-	}))
-}
-
-// Holding returns those of the columns of which the group holds points.
-func (g *Group) Holding(m Mask) Mask {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	for col := range Width {
-		if m.Has(col) && !g.holds(col) {
-			m.clear(col)
-		}
-	}
-	return m
-}
-
-// holds reports whether the group holds a point of a column, or may hold one
-// in a block that is being sealed.
-func (g *Group) holds(col int) bool {
-	for _, tiles := range [][]*tile{g.flushing, g.tiles} {
-		for _, t := range tiles {
-			if len(t.piece(col)) > 0 {
-				return true
-			}
-		}
-	}
-	for _, blocks := range [][]*block{g.sealing, g.open} {
-		for _, b := range blocks {
-			if b.holds(col, int(g.height)) {
-				return true
-			}
-		}
-	}
-	return g.late.holds(col) || g.lateOut.holds(col)
 }
 
 // drop takes the points of series away. No block is being sealed and no flush
 // is under way.
-func (g *Group) drop(columns Mask, width int) Forgotten {
-	f := Forgotten{Columns: columns}
-	m := columns
-	for col := range Width - 1 {
-		if width == 2 && columns.Has(col) {
-			m.Set(col + 1)
-		}
-	}
+func (g *Group) drop(m Mask, width int) (f Forgotten) {
 	for col := range Width {
 		if !m.Has(col) {
 			continue
@@ -135,8 +90,6 @@ func (g *Group) drop(columns Mask, width int) Forgotten {
 	f.LateBytes = before - g.late.bytes()
 	return f
 }
-
-func (l *lateRuns) holds(col int) bool { return l.column(col) != nil }
 
 // drop takes the runs of columns out and returns how many points that were.
 func (l *lateRuns) drop(m *Mask) (points int64) {

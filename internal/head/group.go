@@ -8,7 +8,6 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/metric"
 )
 
 // MaxOpen is how many blocks of a group accept writes at a time. Four cover
@@ -39,6 +38,8 @@ type Group struct {
 	counts   account.Counts // of the write under way: a local one would escape
 	thin     int            // how many of the last sealed blocks were thin, up to thinBlocks
 	lastSet  int            // cells that the last sealed block had set
+	written  [Width]activity
+	floor    uint64 // records below are not replayed for this group
 
 	tiles, flushing []*tile
 	late, lateOut   lateRuns
@@ -53,6 +54,7 @@ type block struct {
 	table     *cellTable // those that are set
 	mem       Cells      // what rows are part of
 	firstLSN  uint64
+	lastLSN   uint64
 	opened    int64 // coarse clock, nanoseconds
 	lastWrite int64
 	claimed   bool
@@ -66,23 +68,12 @@ func NewGroup(id, bucket uint32, height int, arena *Arena) *Group {
 	}
 	g := &Group{ID: id, Bucket: bucket, height: int64(height), arena: arena, thin: thinBlocks}
 	g.sealed.L = &g.mu
-	g.cols.Store(&Columns{offs: make([]uint32, 1, Width+1), ids: make([]metric.SeriesID, 0, Width)})
+	g.cols.Store(&Columns{})
 	return g
 }
 
 // Columns returns the columns as they are now.
 func (g *Group) Columns() *Columns { return g.cols.Load() }
-
-// AddColumn gives the series the next free column. Callers serialise the calls
-// for one group; ok is false when the group is full.
-func (g *Group) AddColumn(key []byte, id metric.SeriesID) (col int, ok bool) {
-	c := g.cols.Load()
-	if c.Len() == Width {
-		return 0, false
-	}
-	g.cols.Store(c.with(key, id))
-	return c.Len(), true
-}
 
 // Next returns the group whose first column followed this group's last one
 // when a sender passed it last, or nil.
@@ -99,24 +90,7 @@ type Write struct {
 	Words  []uint64
 	Down   bool
 	Pairs  bool   // a point has two words: for Column, and for the column behind it
-	Epoch  uint32 // of the columns among which the names were found
-}
-
-// named reports whether all values of the run are for columns with a name.
-func (w *Write) named(cols *Columns) bool {
-	step, n := 1, len(w.Words)
-	if w.Pairs {
-		step = 2
-	}
-	if w.Down {
-		n = 1
-	}
-	for i := 0; cols.gaps && i < n; i += step {
-		if !cols.Named(w.Column + i) {
-			return false
-		}
-	}
-	return true
+	Epoch  uint32 // of the view in which the names of the columns were found
 }
 
 // Log appends the record of a write to the write-ahead log and returns its
@@ -127,7 +101,7 @@ type Log func(c *account.Counts) (lsn uint64, err error)
 // Applied says what a write caused.
 type Applied struct {
 	Dead   bool  // the group is dead: nothing was stored
-	Stale  bool  // a column has lost its name since w.Epoch: nothing was stored, find the names again
+	Stale  bool  // columns were taken from their series since Write.Epoch: nothing was stored
 	Closed int   // blocks that wait for Seal because of it
 	Late   int64 // bytes it added to the late points
 }
@@ -141,7 +115,7 @@ func (g *Group) Apply(w Write, now int64, log Log) (Applied, error) {
 	if g.dead {
 		return Applied{Dead: true}, nil
 	}
-	if cols := g.cols.Load(); cols.epoch != w.Epoch || !w.named(cols) {
+	if w.Epoch != g.Columns().epoch {
 		return Applied{Stale: true}, nil
 	}
 	closed, late := len(g.sealing), g.late.bytes()
@@ -186,8 +160,11 @@ func (t *touchedBlocks) stamp(g *Group, lsn uint64, now int64) {
 	for _, b := range t.more {
 		b.stamp(lsn, now)
 	}
-	if t.late && g.late.firstLSN == 0 {
-		g.late.firstLSN = lsn
+	if t.late {
+		if g.late.firstLSN == 0 {
+			g.late.firstLSN = lsn
+		}
+		g.late.last = activity{lsn, now}
 	}
 }
 
@@ -196,6 +173,7 @@ func (b *block) stamp(lsn uint64, now int64) {
 		b.firstLSN = lsn
 		b.opened = now
 	}
+	b.lastLSN = lsn
 	b.lastWrite = now
 }
 

@@ -7,6 +7,7 @@ import "dalmatiner/internal/account"
 // run of each column.
 type lateRuns struct {
 	firstLSN uint64
+	last     activity
 	columns  []*lateColumn // by column, up to the last that has any; nil where there are none
 	size     int64         // see bytes
 }
@@ -114,6 +115,7 @@ func (l *lateRuns) addAll(newer *lateRuns) {
 		to.words = append(to.words, from.words...)
 		l.size += 8*int64(len(from.words)) + lateRunBytes*int64(len(from.runs))
 	}
+	l.last = l.last.or(newer.last)
 	if l.firstLSN == 0 {
 		l.firstLSN = newer.firstLSN
 	}

@@ -1,6 +1,9 @@
 package head
 
-import "dalmatiner/internal/account"
+import (
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/metric"
+)
 
 // pairs stores points of two words, which lie in adjacent columns: a value and
 // what belongs to it. They are written together or not at all, and are counted
@@ -96,9 +99,12 @@ func (l *lateRuns) addPairs(w Write, c *account.Counts) {
 }
 
 // ReadPair is Read for the column and the one behind it, both at one moment.
-func (g *Group) ReadPair(col int, from int64, values, others []uint64) error {
+func (g *Group) ReadPair(col int, id metric.SeriesID, from int64, values, others []uint64) error {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
+	if !g.is(col, id) {
+		return nil
+	}
 	if err := g.read(col, from, values); err != nil {
 		return err
 	}

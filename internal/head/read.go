@@ -1,16 +1,29 @@
 package head
 
-import "dalmatiner/internal/chunk"
+import (
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/metric"
+)
 
-// Read lays what the group holds of a column over dst, which stands for the
-// slots from from on. Slots that the group does not hold keep what dst has, so
+// Read lays what the group holds of a series over dst, which stands for the
+// slots from from on; nothing if the column is not that of the series any more:
+// then all that the group held of it is in segments. Slots that the group does not hold keep what dst has, so
 // that the caller puts older sources there first. The order is that of the
 // writes: tiles and late points of a flush under way, tiles, closed blocks,
 // late points, open blocks.
-func (g *Group) Read(col int, from int64, dst []uint64) error {
+func (g *Group) Read(col int, id metric.SeriesID, from int64, dst []uint64) error {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
+	if !g.is(col, id) {
+		return nil
+	}
 	return g.read(col, from, dst)
+}
+
+// is reports whether a column is that of the series.
+func (g *Group) is(col int, id metric.SeriesID) bool {
+	cols := g.Columns()
+	return cols.Has(col) && cols.ID(col) == id
 }
 
 // read is Read under the lock.
@@ -102,9 +115,12 @@ func (g *Group) usage() Usage {
 // Chunks appends the numbers of the chunks in which the group may hold slots of
 // [from, past) of a column, in no order and some more than once: wherever Read
 // would write.
-func (g *Group) Chunks(col int, from, past int64, dst []int64) []int64 {
+func (g *Group) Chunks(col int, id metric.SeriesID, from, past int64, dst []int64) []int64 {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
+	if !g.is(col, id) {
+		return dst
+	}
 	for _, tiles := range [2][]*tile{g.flushing, g.tiles} {
 		for _, t := range tiles {
 			if len(t.piece(col)) > 0 {

@@ -56,6 +56,7 @@ func (s *Sealer) Seal(g *Group) (tileBytes int64, ok bool) {
 	if !g.dead {
 		g.tiles = append(g.tiles, t)
 		tileBytes = t.bytes()
+		g.noteTile(t, activity{b.lastLSN, b.lastWrite})
 	}
 	b.free(g.arena)
 	g.sealed.Broadcast()

@@ -171,15 +171,6 @@ func (b *block) cell(row, col int) uint64 {
 	return b.rows[row*Width+col]
 }
 
-// holds reports whether a column has a set cell.
-func (b *block) holds(col, height int) bool {
-	for row := range height {
-		if b.cell(row, col) != 0 {
-			return true
-		}
-	}
-	return false
-}
 
 // drop unsets the cells of a column and returns how many were set.
 func (b *block) drop(col, height int) (points int64) {

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
 
@@ -127,9 +128,10 @@ func (w *twins) forget() {
 		want.Set(rapid.IntRange(0, Width/width-1).Draw(w.t, "forget") * width)
 	}
 	idle := rapid.Bool().Draw(w.t, "idle")
+	before := w.tables.Columns()
 	var got [2]Forgotten
 	for i, g := range []*Group{w.tables, w.rows} {
-		if g.Holding(want) != w.rows.Holding(want) {
+		if g.Held() != w.rows.Held() {
 			w.t.Fatal("they hold points of different columns")
 		}
 		var err error
@@ -140,12 +142,17 @@ func (w *twins) forget() {
 	if got[0] != got[1] {
 		w.t.Fatalf("forgotten: tables %+v, rows %+v", got[0], got[1])
 	}
-	for col := range Width {
-		if got[0].Columns.Has(col) {
-			key := fmt.Appendf(nil, "series %d", col)
-			w.tables.Rename(col, key, w.tables.Columns().ID(col))
-			w.rows.Rename(col, key, w.rows.Columns().ID(col))
+	for col := 0; col < Width; col += width {
+		if !got[0].Columns.Has(col) {
+			continue
 		}
+		ids := make([]metric.SeriesID, width)
+		for i := range ids {
+			ids[i] = before.ID(col + i)
+		}
+		key := fmt.Appendf(nil, "series %d", col)
+		w.tables.Bind(col, key, 0, 0, ids...)
+		w.rows.Bind(col, key, 0, 0, ids...)
 	}
 }
 
@@ -154,7 +161,7 @@ func (w *twins) check() {
 	col := rapid.IntRange(0, Width-1).Draw(w.t, "read column")
 	var got [2][1100]uint64
 	for i, g := range []*Group{w.tables, w.rows} {
-		if err := g.Read(col, 0, got[i][:]); err != nil {
+		if err := g.Read(col, g.Columns().ID(col), 0, got[i][:]); err != nil {
 			w.t.Fatal(err)
 		}
 	}

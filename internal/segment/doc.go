@@ -31,12 +31,14 @@ type Bucket struct {
 }
 
 // Series is the identity of one series: what turns a hash back into a name,
-// and the place of the series in its column group.
+// and the place of the series in its column group. Of several that name a place,
+// or several places of one series, the one with the highest Since counts.
 type Series struct {
 	Bucket uint32
 	Hash   Hash
 	Group  uint32
 	Column uint16
+	Since  uint64 // position in the log of its definition, 0 when that is not known
 	Key    []byte // at most MaxName bytes
 }
 

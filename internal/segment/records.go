@@ -8,12 +8,21 @@ import (
 
 var errRecord = errors.New("record is cut short or too long")
 
+// withSince marks the column of an identity that says since when it has it;
+// columns have 8 bits.
+const withSince = 1 << 15
+
 // appendSeries appends the record of one identity.
 func appendSeries(dst []byte, s *Series) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, s.Bucket)
 	dst = append(dst, s.Hash[:]...)
 	dst = binary.LittleEndian.AppendUint32(dst, s.Group)
-	dst = binary.LittleEndian.AppendUint16(dst, s.Column)
+	if s.Since == 0 {
+		dst = binary.LittleEndian.AppendUint16(dst, s.Column)
+	} else {
+		dst = binary.LittleEndian.AppendUint16(dst, s.Column|withSince)
+		dst = binary.AppendUvarint(dst, s.Since)
+	}
 	return appendBytes(dst, s.Key)
 }
 
@@ -27,7 +36,15 @@ func parseSeries(src []byte) (s Series, rest []byte, err error) {
 	copy(s.Hash[:], src[4:])
 	s.Group = binary.LittleEndian.Uint32(src[20:])
 	s.Column = binary.LittleEndian.Uint16(src[24:])
-	s.Key, rest, err = parseBytes(src[fixed:])
+	src = src[fixed:]
+	if s.Column&withSince != 0 {
+		since, n := binary.Uvarint(src)
+		if n <= 0 {
+			return s, nil, errRecord
+		}
+		s.Column, s.Since, src = s.Column&^withSince, since, src[n:]
+	}
+	s.Key, rest, err = parseBytes(src)
 	return s, rest, err
 }
 

@@ -240,7 +240,7 @@ func (a *aggregator) decode(number, pos, end int64) error {
 		a.stats.Points += int64(len(words))
 	}
 	if a.layers.inHead(number) {
-		if err := a.layers.group.Read(a.layers.column, pos, words); err != nil {
+		if err := a.layers.group.Read(a.layers.column, a.id, pos, words); err != nil {
 			return err
 		}
 		a.stats.Points += int64(len(words))

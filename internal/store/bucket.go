@@ -8,9 +8,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/segment"
 )
 
 // Errors that callers branch on.
@@ -67,7 +67,9 @@ type bucket struct {
 	deleted bool
 	groups  []*head.Group
 	partial []*head.Group // not full, and no session fills them
-	series  int
+	silent  []silentGroup // ascending by columns that can be given to others
+	parked  parkedNames
+	series  int // known, with a column or not
 }
 
 func (b *bucket) Info() BucketInfo {
@@ -267,7 +269,7 @@ func (s *Store) forgetBucket(b *bucket) {
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
 	before := len(s.pending)
-	s.pending = slices.DeleteFunc(s.pending, func(p segment.Series) bool { return p.Bucket == b.info.ID })
+	s.pending = slices.DeleteFunc(s.pending, func(p catalogue.Change) bool { return p.Series.Bucket == b.info.ID })
 	s.unnamed.Add(int64(len(s.pending) - before))
 	s.droppedBuckets = append(s.droppedBuckets, b.info.ID)
 }
@@ -276,16 +278,22 @@ func (s *Store) forgetBucket(b *bucket) {
 // segments have no reader any more.
 func (s *Store) dropGroups(b *bucket) {
 	b.mu.Lock()
-	groups := b.groups
-	b.groups, b.partial, b.series = nil, nil, 0
+	groups, parked := b.groups, b.parked.view()
+	b.groups, b.partial, b.silent, b.parked, b.series = nil, nil, nil, parkedNames{}, 0
 	b.mu.Unlock()
+	parked.each(func(key []byte) bool {
+		s.index.remove(b.seriesID(key))
+		return true
+	})
 	for _, g := range groups {
 		u := g.Kill()
 		s.tileBytes.Add(-u.TileBytes)
 		s.lateBytes.Add(-u.LateBytes)
 		cols := g.Columns()
 		for col := range cols.Len() {
-			s.index.remove(cols.ID(col))
+			if cols.Has(col) {
+				s.index.remove(cols.ID(col))
+			}
 		}
 		s.groups.remove(g.ID)
 	}

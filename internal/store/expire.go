@@ -37,21 +37,21 @@ func (m *merging) noteExpired(seg *storedSegment) error {
 func (s *Store) idle() expiring {
 	out := expiring{}
 	for _, b := range s.buckets.all() {
+		list := out[b.info.ID]
 		for _, g := range b.snapshot() {
-			cols := g.Columns()
-			var m head.Mask
+			held, cols := g.Held(), g.Columns()
 			for col := range cols.Len() {
-				if cols.Named(col) {
-					m.Set(col)
-				}
-			}
-			holding := g.Holding(m)
-			for col := range cols.Len() {
-				if m.Has(col) && !holding.Has(col) {
-					out[b.info.ID] = append(out[b.info.ID], segment.Hash(cols.ID(col)))
+				if cols.Named(col) && !held.Has(col) {
+					list = append(list, segment.Hash(cols.ID(col)))
 				}
 			}
 		}
+		_, parked := b.names()
+		parked.each(func(key []byte) bool {
+			list = append(list, segment.Hash(b.seriesID(key)))
+			return true
+		})
+		out[b.info.ID] = list
 	}
 	return out
 }
@@ -96,19 +96,22 @@ func (s *Store) expire(ctx context.Context, all expiring) error {
 func (s *Store) unheld(hashes []segment.Hash) []segment.Hash {
 	slices.SortFunc(hashes, func(a, b segment.Hash) int { return bytes.Compare(a[:], b[:]) })
 	hashes = slices.Compact(hashes)
+	groups := make(map[uint32]head.Mask) // what they hold
 	return slices.DeleteFunc(hashes, func(h segment.Hash) bool {
 		ref, ok := s.index.get(metric.SeriesID(h))
+		if !ok || ref.parked() {
+			return !ok
+		}
+		held, ok := groups[ref.group()]
 		if !ok {
-			return true
+			g := s.groups.get(ref.group())
+			if g == nil {
+				return true
+			}
+			held = g.Held()
+			groups[ref.group()] = held
 		}
-		g := s.groups.get(ref.group())
-		if g == nil {
-			return true
-		}
-		var m head.Mask
-		m.Set(ref.column())
-		m = g.Holding(m)
-		return !m.Empty()
+		return held.Has(ref.column())
 	})
 }
 
@@ -154,8 +157,11 @@ func (s *Store) forgetExpired(b *bucket, hashes []segment.Hash, looked []*stored
 		return nil
 	}
 	byGroup := make(map[uint32]*head.Mask)
+	var parked []seriesRef
 	for _, h := range hashes {
-		if ref, ok := s.index.get(metric.SeriesID(h)); ok {
+		if ref, ok := s.index.get(metric.SeriesID(h)); ok && ref.parked() {
+			parked = append(parked, ref)
+		} else if ok {
 			if byGroup[ref.group()] == nil {
 				byGroup[ref.group()] = new(head.Mask)
 			}
@@ -163,14 +169,13 @@ func (s *Store) forgetExpired(b *bucket, hashes []segment.Hash, looked []*stored
 		}
 	}
 	f := forgetting{b: b, why: whyExpired}
+	err = s.forgetParked(&f, parked)
 	for group, m := range byGroup {
-		if g := s.groups.get(group); g != nil {
-			if err = s.forget(&f, g, *m); err != nil {
-				break
-			}
+		if g := s.groups.get(group); g != nil && err == nil {
+			err = s.forget(&f, g, *m)
 		}
 	}
-	s.dropPending()
+	s.dropPending(f.list)
 	s.counters.seriesGone.Add(int64(len(f.list)))
 	return err
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
@@ -70,9 +72,8 @@ type flushing struct {
 	base     wal.LSN // end of the log before the first capture
 	account  []byte
 	lsn      wal.LSN // the account holds all records below
-	series   []segment.Series
+	changes  []catalogue.Change
 	dropped  []uint32
-	gone     []segment.Series // without keys
 	tombs    []manifest.Tombstones
 	buckets  []BucketInfo
 }
@@ -151,9 +152,9 @@ func (s *Store) capture() *flushing {
 	f.account = s.account.Snapshot()
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
-	f.series, s.pending = s.pending, nil
+	s.dropNameless()
+	f.changes, s.pending = s.pending, nil
 	f.dropped, s.droppedBuckets = s.droppedBuckets, nil
-	f.gone, s.forgotten = s.forgotten, nil
 	f.tombs, s.tombstones = s.tombstones, nil
 	f.buckets = s.Buckets()
 	return f
@@ -166,9 +167,8 @@ func (s *Store) abort(f *flushing) {
 	}
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
-	s.pending = append(f.series, s.pending...)
+	s.pending = append(f.changes, s.pending...)
 	s.droppedBuckets = append(f.dropped, s.droppedBuckets...)
-	s.forgotten = append(f.gone, s.forgotten...)
 	s.tombstones = append(f.tombs, s.tombstones...)
 }
 
@@ -179,7 +179,7 @@ func (s *Store) write(f *flushing, seq uint64) (*storedSegment, error) {
 		return nil, err
 	}
 	s.o.FlushStep(StepLogSynced)
-	empty := len(f.series) == 0
+	empty := !slices.ContainsFunc(f.changes, named)
 	for i := range f.captures {
 		empty = empty && f.captures[i].Empty()
 	}
@@ -227,8 +227,10 @@ func (s *Store) finishSegment(m manifest.Segment, w *segment.Writer) (*storedSeg
 func (s *Store) fillSegment(f *flushing, w *segment.Writer) ([]manifest.Range, error) {
 	var ranges window.Ranges
 	addBuckets(w, f.buckets)
-	for i := range f.series {
-		w.AddSeries(f.series[i])
+	for _, c := range f.changes {
+		if named(c) {
+			w.AddSeries(c.Series)
+		}
 	}
 	all, err := f.encode()
 	if err != nil {
@@ -274,6 +276,9 @@ func (f *flushing) encode() ([]encoded, error) {
 	for i := range f.captures {
 		c, bucket := &f.captures[i], f.groups[i].Bucket
 		for col := range c.Columns().Len() {
+			if !c.Columns().Has(col) {
+				continue
+			}
 			id := c.Columns().ID(col)
 			err := fl.Column(c, col, func(number int64, data []byte) error {
 				h, err := chunk.ParseHeader(data)
@@ -332,10 +337,7 @@ func (s *Store) checkFlushSpace() error {
 // no committed segment names; the log still defines them, and the next flush
 // names them.
 func (s *Store) putCatalogue(f *flushing) error {
-	if err := s.catalogue.Put(f.series); err != nil {
-		return err
-	}
-	if err := s.catalogue.Put(f.gone); err != nil { // a column keeps its place without a name
+	if err := s.catalogue.Change(f.changes); err != nil {
 		return err
 	}
 	for _, id := range f.dropped {
@@ -417,7 +419,8 @@ func (s *Store) publish(f *flushing, seg *storedSegment) {
 		s.lateBytes.Add(-late)
 	}
 	s.view.Unlock()
-	s.unnamed.Add(-int64(len(f.series)))
+	s.unnamed.Add(-int64(len(f.changes)))
+	s.noteSilent(f)
 	s.makeRoom()
 	s.wantMerge()
 	s.needed.Store(uint64(lowestFloor(f)))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
@@ -85,6 +86,8 @@ func (s *Store) deleteSeries(ctx context.Context, b *bucket, choice SeriesChoice
 	if b.deleted {
 		return out, fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(b.info.Name))
 	}
+	parked := b.parked.find(choice.takes)
+	out.Series = int64(len(parked))
 	chosen := make([]head.Mask, len(b.groups))
 	for i, g := range b.groups {
 		if err := ctx.Err(); err != nil {
@@ -116,9 +119,12 @@ func (s *Store) deleteSeries(ctx context.Context, b *bucket, choice SeriesChoice
 			}
 		}
 	}
+	if err == nil {
+		err = s.forgetParked(&f, parked)
+	}
 	if len(f.list) > 0 {
 		s.putTombstones(b, f.below, f.lsn, f.list)
-		s.dropPending()
+		s.dropPending(f.list)
 	}
 	s.counters.seriesDeleted.Add(int64(len(f.list)))
 	return out, err
@@ -173,51 +179,106 @@ type forgetting struct {
 // expired series it takes those of which the group holds nothing.
 func (s *Store) forget(f *forgetting, g *head.Group, want head.Mask) error {
 	cols := g.Columns()
+	var list []tombstone
 	gone, err := g.Forget(want, f.b.width(), f.why == whyExpired, func(m head.Mask) error {
-		f.rec = appendForgetRecord(f.rec[:0], f.b.info.ID, g.ID, f.why, cols, &m)
-		lsn, err := s.log.Append(f.rec)
-		f.lsn = uint64(lsn)
-		return err
+		for col := range cols.Len() {
+			if m.Has(col) {
+				list = append(list, tombstone{id: cols.ID(col), ref: makeRef(g.ID, col), below: f.below})
+			}
+		}
+		return s.logForget(f, g.ID, list)
 	})
 	if err != nil {
 		return err
 	}
-	s.dropped(f, g, cols, gone)
+	for i := range list {
+		s.lose(f, list[i], list[i].ref)
+	}
+	s.dropped(f.b, g, cols, gone)
 	return nil
 }
 
-// dropped enters what a group has forgotten. cols are the columns as they were
-// before.
-func (s *Store) dropped(f *forgetting, g *head.Group, cols *head.Columns, gone head.Forgotten) {
+// forgetParked takes series out of the bucket that have no column.
+func (s *Store) forgetParked(f *forgetting, refs []seriesRef) error {
+	for part := range slices.Chunk(refs, head.Width) {
+		list := make([]tombstone, len(part))
+		for i, ref := range part {
+			list[i] = tombstone{id: f.b.seriesID(f.b.parked.key(ref)), ref: nowhere, below: f.below}
+		}
+		if err := s.logForget(f, nowhere.group(), list); err != nil {
+			return err
+		}
+		for i, ref := range part {
+			s.lose(f, list[i], f.b.parked.remove(ref))
+		}
+	}
+	return nil
+}
+
+func (s *Store) logForget(f *forgetting, group uint32, list []tombstone) error {
+	f.rec = appendForgetRecord(f.rec[:0], f.b.info.ID, group, f.why, list)
+	lsn, err := s.log.Append(f.rec)
+	f.lsn = uint64(lsn)
+	return err
+}
+
+// lose takes a series out of the index, and out of the catalogue, which has it at
+// the place it has or had last. Records of a deleted one may be replayed: then
+// the catalogue keeps the place without a name.
+func (s *Store) lose(f *forgetting, t tombstone, last seriesRef) {
+	s.index.remove(t.id)
+	f.b.series--
+	f.list = append(f.list, t)
+	left := placed(f.b, last, t.id)
+	s.change(s.placeGone(f, t, &left))
+}
+
+// placeGone is what the catalogue is told of a series that is forgotten; left is
+// where it has the series, nil for nowhere.
+func (s *Store) placeGone(f *forgetting, t tombstone, left *segment.Series) catalogue.Change {
+	c := catalogue.Change{Left: left, Nothing: true}
+	if f.why == whyDeleted && t.ref != nowhere {
+		c.Nothing = false
+		c.Series = placed(f.b, t.ref, t.id)
+		c.Series.Since = f.lsn
+		s.pendMu.Lock()
+		s.nameless[formerPlace{f.b.info.ID, t.ref, t.id}] = f.lsn
+		s.pendMu.Unlock()
+	}
+	return c
+}
+
+// dropped counts what a group has forgotten, and offers its columns to others.
+// cols are the columns as they were before.
+func (s *Store) dropped(b *bucket, g *head.Group, cols *head.Columns, gone head.Forgotten) {
 	s.lateBytes.Add(-gone.LateBytes)
 	s.counters.pointsDeleted.Add(gone.Points)
-	s.pendMu.Lock()
-	defer s.pendMu.Unlock()
-	for col := range head.Width {
-		if !gone.Columns.Has(col) {
-			continue
-		}
-		id, ref := cols.ID(col), makeRef(g.ID, col)
-		if at, ok := s.index.get(id); ok && at == ref {
-			s.index.remove(id)
-			f.b.series--
-		}
-		f.list = append(f.list, tombstone{id: id, ref: ref, below: f.below})
-		s.forgotten = append(s.forgotten, segment.Series{Bucket: f.b.info.ID, Hash: segment.Hash(id), Group: g.ID, Column: uint16(col)})
+	if head.Width-cols.Bound() < minReuse && head.Width-g.Columns().Bound() >= minReuse {
+		b.partial = append(b.partial, g)
 	}
 }
 
 // dropPending takes the series that are gone off the list of those that the
 // next flush is to name.
-func (s *Store) dropPending() {
+func (s *Store) dropPending(list []tombstone) {
+	gone := make(map[segment.Hash]bool, len(list))
+	for i := range list {
+		gone[segment.Hash(list[i].id)] = true
+	}
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
-	before := len(s.pending)
-	s.pending = slices.DeleteFunc(s.pending, func(p segment.Series) bool {
-		g := s.groups.get(p.Group)
-		return g != nil && !g.Columns().Named(int(p.Column))
-	})
-	s.unnamed.Add(int64(len(s.pending) - before))
+	kept := s.pending[:0]
+	for _, c := range s.pending {
+		if named(c) && gone[c.Series.Hash] {
+			if c.Series, c.Nothing = (segment.Series{}), true; c.Left == nil {
+				continue
+			}
+		}
+		kept = append(kept, c)
+	}
+	s.unnamed.Add(int64(len(kept) - len(s.pending)))
+	clear(s.pending[len(kept):])
+	s.pending = kept
 }
 
 // putTombstones shows tombstones to readers and hands them to the next flush.

@@ -47,13 +47,13 @@ func (b *bucket) valueID(h segment.Hash) metric.SeriesID {
 	return metric.SeriesID(h)
 }
 
-// addColumns gives a metric its next column, and the one of its stamps.
-func (b *bucket) addColumns(g *head.Group, key []byte, id metric.SeriesID) (col int, ok bool) {
-	col, ok = g.AddColumn(key, id)
-	if ok && b.info.HPTS {
-		_, ok = g.AddColumn(nil, id.Stamp())
+// bind gives a metric a free column, and the one behind it for its stamps.
+func (b *bucket) bind(g *head.Group, col int, key []byte, id metric.SeriesID, lsn uint64, now int64) {
+	if b.info.HPTS {
+		g.Bind(col, key, lsn, now, id, id.Stamp())
+	} else {
+		g.Bind(col, key, lsn, now, id)
 	}
-	return col, ok
 }
 
 // slotBegin is when a slot begins, in nanoseconds. It wraps with the slot, and

@@ -9,15 +9,24 @@ import (
 	"dalmatiner/internal/metric"
 )
 
-// seriesRef is where a series lives: group id in the upper 24 bits, column in
-// the lower 8.
+// seriesRef is where a series lives: group id in 23 bits, column in the lower 8;
+// or, with the top bit set, its number among the names of its bucket that have no
+// column.
 type seriesRef uint32
 
-// maxGroups is the number of groups a node can have: 24 bits, some four
-// billion series.
-const maxGroups = 1<<24 - 1
+// maxGroups is the number of groups a node can have: 23 bits, some two billion
+// series at a time.
+const maxGroups = 1<<23 - 1
+
+// nowhere is the place of a series that had no column when it was forgotten.
+const nowhere = seriesRef(maxGroups << 8)
+
+const parkedBit = seriesRef(1 << 31)
 
 func makeRef(group uint32, col int) seriesRef { return seriesRef(group<<8 | uint32(col)) }
+func parkedRef(number uint32) seriesRef       { return parkedBit | seriesRef(number) }
+func (r seriesRef) parked() bool              { return r&parkedBit != 0 }
+func (r seriesRef) number() uint32            { return uint32(r &^ parkedBit) }
 func (r seriesRef) group() uint32             { return uint32(r) >> 8 }
 func (r seriesRef) column() int               { return int(r & 0xff) }
 
@@ -77,16 +86,19 @@ func (x *seriesIndex) get(id metric.SeriesID) (seriesRef, bool) {
 	return 0, false
 }
 
-// put adds a series that is not in the index.
-func (x *seriesIndex) put(id metric.SeriesID, ref seriesRef) {
+// set says where a series is now.
+func (x *seriesIndex) set(id metric.SeriesID, ref seriesRef) {
 	t := x.shard(&id)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.used*4 >= len(t.entries)*3 {
 		t.grow()
 	}
-	t.entries[t.slot(&id)] = indexEntry{id: id, state: uint32(ref) + entryFirst}
-	t.used++
+	e := &t.entries[t.slot(&id)]
+	if e.state == entryFree {
+		t.used++
+	}
+	*e = indexEntry{id: id, state: uint32(ref) + entryFirst}
 }
 
 func (t *indexShard) grow() {

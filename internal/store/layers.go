@@ -89,8 +89,11 @@ func (y *layers) open(a *aggregator, ref seriesRef, from, past int64) error {
 	if err := y.demote(a, first, last+1); err != nil {
 		return err
 	}
+	if ref.parked() {
+		return nil // the head has nothing of it
+	}
 	if y.group, y.column = a.s.groups.get(ref.group()), ref.column(); y.group != nil {
-		y.head = y.group.Chunks(y.column, from, past, y.head)
+		y.head = y.group.Chunks(y.column, a.id, from, past, y.head)
 		slices.Sort(y.head)
 		y.head = slices.Compact(y.head)
 	}

@@ -48,7 +48,7 @@ func Open(o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		o: o, buckets: newRegistry(), account: account.New(),
+		o: o, buckets: newRegistry(), account: account.New(), nameless: make(map[formerPlace]uint64),
 		room: make(chan struct{}), stop: make(chan struct{}), hurry: make(chan struct{}),
 		maxMergedFile: maxMergedFile, maxTombstones: maxTombstones, files: segment.NewFiles(o.FS, o.MaxOpenFiles),
 		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
@@ -65,10 +65,11 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.lock.Close())
 	}
-	if err := s.openFiles(state); err != nil {
+	known := newBindings(s, state)
+	if err := s.openFiles(state, known); err != nil {
 		return nil, errors.Join(err, s.closeFiles())
 	}
-	if err := s.replay(state); err != nil {
+	if err := s.replay(state, known); err != nil {
 		s.Crash()
 		return nil, err
 	}
@@ -181,7 +182,7 @@ func (s *Store) hasFile(dir, suffix string) (bool, error) {
 }
 
 // openFiles opens everything that state names.
-func (s *Store) openFiles(state *manifest.State) error {
+func (s *Store) openFiles(state *manifest.State, known *bindings) error {
 	for _, b := range state.Buckets {
 		bucket := s.newBucket(bucketInfo(b))
 		bucket.bury(manifestGraves(b.ID, state.Tombstones))
@@ -198,12 +199,12 @@ func (s *Store) openFiles(state *manifest.State) error {
 	if err := s.openSegments(state); err != nil {
 		return err
 	}
-	if err := s.openCatalogue(state); err != nil {
+	if err := s.openCatalogue(state, known); err != nil {
 		return err
 	}
 	log, err := wal.Open(wal.Options{
 		FS: s.o.FS, Dir: s.path(walDir), Sync: s.o.WALSync, Interval: s.o.WALInterval,
-		MinLSN: wal.LSN(state.AccountLSN), Logger: s.o.Logger, OnFailure: s.fail,
+		MinLSN: wal.LSN(max(state.AccountLSN, known.highest+1)), Logger: s.o.Logger, OnFailure: s.fail,
 		// A log is trimmed file by file: a few of them must fit its limit.
 		FileSize: min(wal.DefaultFileSize, max(s.o.WALMaxSize/8, minLogFile)),
 	})
@@ -230,7 +231,7 @@ func catalogueState(c *catalogue.Catalogue) uint64 { return c.Generation() + 1 }
 // openCatalogue loads the series. A catalogue that does not open, that is older
 // than the MANIFEST knows it to be, or that is empty beside segments is rebuilt
 // from them.
-func (s *Store) openCatalogue(state *manifest.State) error {
+func (s *Store) openCatalogue(state *manifest.State, known *bindings) error {
 	dir := s.path(catalogueDir)
 	cat, err := catalogue.Open(s.o.FS, dir, s.o.Logger)
 	if err == nil && catalogueState(cat) < state.Catalogue {
@@ -240,7 +241,7 @@ func (s *Store) openCatalogue(state *manifest.State) error {
 	loaded := 0
 	if err == nil {
 		s.catalogue = cat
-		if loaded, err = s.loadCatalogue(); errors.Is(err, catalogue.ErrDamaged) {
+		if loaded, err = s.loadCatalogue(known); errors.Is(err, catalogue.ErrDamaged) {
 			err = errors.Join(err, cat.Close())
 			s.catalogue = nil
 		}
@@ -257,19 +258,20 @@ func (s *Store) openCatalogue(state *manifest.State) error {
 			return err
 		}
 		s.catalogue = cat
-		return s.rebuildCatalogue()
+		return s.rebuildCatalogue(known)
 	}
 	if err != nil || loaded > 0 || len(s.segments) == 0 {
 		return err
 	}
-	return s.rebuildCatalogue()
+	return s.rebuildCatalogue(known)
 }
 
-func (s *Store) loadCatalogue() (n int, err error) {
+func (s *Store) loadCatalogue(known *bindings) (n int, err error) {
 	err = s.catalogue.Load(func(e segment.Series) error {
 		n++
-		return s.restoreSeries(e)
+		return known.restore(e)
 	})
+	known.settle()
 	return n, err
 }
 

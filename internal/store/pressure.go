@@ -26,8 +26,8 @@ const (
 	// index, until the next count.
 	defineCost = 60
 
-	// groupCost is a group without columns.
-	groupCost = 1 << 10
+	// groupCost is a group without columns; most of it is the last write to each.
+	groupCost = 5 << 10
 
 	// namesPart of the limit is what names and index may take: nothing but fewer
 	// series makes them smaller. What encoding and flushing can free is worth
@@ -115,6 +115,11 @@ func (s *Store) countNames() {
 	n := s.index.bytes()
 	for _, g := range s.groups.all() {
 		n += g.Columns().Bytes() + groupCost
+	}
+	for _, b := range s.buckets.all() {
+		b.mu.Lock()
+		n += b.parked.bytes()
+		b.mu.Unlock()
 	}
 	s.nameBytes.Store(n)
 }

@@ -53,15 +53,18 @@ func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int6
 	if stamps != nil {
 		stamps = stamps[skip:]
 	}
-	id := b.seriesID(key)
-	ref, ok := s.index.get(id)
-	if !ok || len(dst) == 0 || from > maxSlot {
+	if len(dst) == 0 || from > maxSlot {
 		return ctx.Err()
 	}
 	s.view.RLock()
 	defer s.view.RUnlock()
 	if s.gone {
 		return ErrClosed
+	}
+	id := b.seriesID(key)
+	ref, ok := s.index.get(id)
+	if !ok {
+		return ctx.Err()
 	}
 	var err error
 	if stamps == nil {
@@ -72,14 +75,17 @@ func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int6
 	if err != nil {
 		return err
 	}
+	if ref.parked() {
+		return ctx.Err() // the head has nothing of it
+	}
 	g := s.groups.get(ref.group())
 	switch {
 	case g == nil:
 		return ctx.Err() // deleted a moment ago
 	case stamps == nil:
-		return g.Read(ref.column(), from, dst)
+		return g.Read(ref.column(), id, from, dst)
 	default:
-		return g.ReadPair(ref.column(), from, dst, stamps)
+		return g.ReadPair(ref.column(), id, from, dst, stamps)
 	}
 }
 
@@ -173,16 +179,30 @@ func (s *Store) Metrics(ctx context.Context, info BucketInfo, prefix []byte, fn 
 	if b == nil {
 		return fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(info.Name))
 	}
-	for _, g := range b.snapshot() {
+	columns, parked := b.names()
+	for _, cols := range columns {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		cols := g.Columns()
 		for col := 0; col < cols.Len(); col += b.width() {
-			if key := cols.Key(col); cols.Named(col) && bytes.HasPrefix(key, prefix) && !fn(key) {
+			if cols.Has(col) && bytes.HasPrefix(cols.Key(col), prefix) && !fn(cols.Key(col)) {
 				return nil
 			}
 		}
 	}
-	return nil
+	parked.each(func(key []byte) bool {
+		return ctx.Err() == nil && (!bytes.HasPrefix(key, prefix) || fn(key))
+	})
+	return ctx.Err()
+}
+
+// names returns views of all names at one moment, in which every series is once.
+func (b *bucket) names() ([]*head.Columns, parkedView) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	columns := make([]*head.Columns, len(b.groups))
+	for i, g := range b.groups {
+		columns[i] = g.Columns()
+	}
+	return columns, b.parked.view()
 }

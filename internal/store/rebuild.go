@@ -10,24 +10,20 @@ import (
 	"dalmatiner/internal/segment"
 )
 
-// namedBy is a series and the segment that names it.
-type namedBy struct {
-	segment.Series
-	seq uint64
-}
-
 // rebuildCatalogue takes the series from the segments that name them.
-func (s *Store) rebuildCatalogue() error {
+func (s *Store) rebuildCatalogue(known *bindings) error {
+	known.rebuilt = true
 	all, err := s.names()
 	if err != nil {
 		return err
 	}
-	list := s.columns(all)
+	list := s.columns(latest(all))
 	for _, e := range list {
-		if err := s.restoreSeries(e); err != nil {
+		if err := known.restore(e); err != nil {
 			return err
 		}
 	}
+	known.settle()
 	if err := s.catalogue.Put(list); err != nil {
 		return err
 	}
@@ -39,7 +35,7 @@ func (s *Store) rebuildCatalogue() error {
 
 // names returns all names in segments but those of series that were deleted
 // after the segment was written.
-func (s *Store) names() (all []namedBy, err error) {
+func (s *Store) names() (all []segment.Series, err error) {
 	tombs := make(map[uint32]tombstones)
 	for _, b := range s.buckets.all() {
 		tombs[b.info.ID] = b.tombs()
@@ -51,7 +47,7 @@ func (s *Store) names() (all []namedBy, err error) {
 		err := seg.reader.Series(func(e segment.Series) error {
 			if seg.meta.CleanTo() >= tombs[e.Bucket].below(metric.SeriesID(e.Hash)) {
 				e.Key = bytes.Clone(e.Key)
-				all = append(all, namedBy{e, seg.meta.Seq})
+				all = append(all, e)
 			}
 			return nil
 		})
@@ -64,30 +60,29 @@ func (s *Store) names() (all []namedBy, err error) {
 	return all, nil
 }
 
-// columns returns the columns in their order. A series that is named in several
-// has expired and begun anew: it has the one that was named last. The others,
-// and those of deleted series, keep their places without a key.
-func (s *Store) columns(all []namedBy) (list []segment.Series) {
-	slices.SortFunc(all, func(a, b namedBy) int {
-		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), bytes.Compare(a.Hash[:], b.Hash[:]), cmp.Compare(b.seq, a.seq))
+// latest returns of every series the identity with the column that it got last.
+func latest(all []segment.Series) []segment.Series {
+	slices.SortFunc(all, func(a, b segment.Series) int {
+		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), bytes.Compare(a.Hash[:], b.Hash[:]), cmp.Compare(b.Since, a.Since))
 	})
-	for i := range all {
-		e := all[i].Series
-		if i > 0 && all[i-1].Bucket == e.Bucket && all[i-1].Hash == e.Hash {
-			e.Key = nil
-		}
-		list = append(list, e)
-	}
+	return slices.CompactFunc(all, func(a, b segment.Series) bool { return a.Bucket == b.Bucket && a.Hash == b.Hash })
+}
+
+// columns adds the columns of which series were deleted, and returns all in the
+// order of the columns.
+func (s *Store) columns(list []segment.Series) []segment.Series {
 	for _, b := range s.buckets.all() {
 		for _, t := range b.tombs() {
-			list = append(list, segment.Series{Bucket: b.info.ID, Hash: segment.Hash(t.id),
-				Group: t.ref.group(), Column: uint16(t.ref.column())})
+			if t.ref != nowhere {
+				e := placed(b, t.ref, t.id)
+				e.Since = t.lsn
+				list = append(list, e)
+			}
 		}
 	}
-	// Merges carry identities on, so segments do not name them in the order of
-	// their columns. Of one column the entry with a key comes first.
-	slices.SortStableFunc(list, func(a, b segment.Series) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Column, b.Column), -cmp.Compare(min(len(a.Key), 1), min(len(b.Key), 1)))
-	})
-	return slices.CompactFunc(list, func(a, b segment.Series) bool { return a.Group == b.Group && a.Column == b.Column })
+	place := func(a, b segment.Series) int {
+		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Column, b.Column), bytes.Compare(a.Hash[:], b.Hash[:]))
+	}
+	slices.SortFunc(list, func(a, b segment.Series) int { return cmp.Or(place(a, b), cmp.Compare(b.Since, a.Since)) })
+	return slices.CompactFunc(list, func(a, b segment.Series) bool { return place(a, b) == 0 })
 }

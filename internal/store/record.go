@@ -80,15 +80,12 @@ func appendDefineRecord(dst []byte, bucket, group uint32, column int, key []byte
 // forgetSize is what a series takes in a recForget: column, id.
 const forgetSize = 1 + len(metric.SeriesID{})
 
-func appendForgetRecord(dst []byte, bucket, group uint32, why byte, cols *head.Columns, m *head.Mask) []byte {
+func appendForgetRecord(dst []byte, bucket, group uint32, why byte, series []tombstone) []byte {
 	dst = binary.AppendUvarint(append(dst, recForget), uint64(bucket))
 	dst = binary.AppendUvarint(dst, uint64(group))
 	dst = append(dst, why)
-	for col := range cols.Len() {
-		if m.Has(col) {
-			id := cols.ID(col)
-			dst = append(append(dst, byte(col)), id[:]...)
-		}
+	for i := range series {
+		dst = append(append(dst, byte(series[i].ref.column())), series[i].id[:]...)
 	}
 	return dst
 }

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,7 +11,7 @@ import (
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/segment"
+	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
 )
 
@@ -17,84 +19,22 @@ import (
 // unknown because damage took its definition.
 const LostRecord = "log_record_without_series"
 
-// restoreSeries enters a series of the catalogue or of a segment into memory.
-// One without a key is a column whose series is gone.
-func (s *Store) restoreSeries(e segment.Series) error {
-	b := s.buckets.id(e.Bucket)
-	if b == nil {
-		return nil // its bucket was deleted
-	}
-	id := metric.SeriesID(e.Hash)
-	if len(e.Key) > 0 {
-		id = b.seriesID(e.Key)
-	}
-	if _, ok := s.index.get(id); ok {
-		e.Key = nil // it began anew in the other column
-	}
-	g, err := s.restoreColumn(b, e.Group, int(e.Column), e.Key, id)
-	if err != nil {
-		s.reportDamage("catalogue", err)
-		return nil
-	}
-	if len(e.Key) > 0 {
-		b.series++
-		s.index.put(id, makeRef(g.ID, int(e.Column)))
-	}
-	return nil
-}
-
-// restoreColumn gives a column of a group to a series. The columns in front of
-// it that nothing is known of, and its own when the key is empty, have no name.
-func (s *Store) restoreColumn(b *bucket, group uint32, column int, key []byte, id metric.SeriesID) (*head.Group, error) {
-	g := s.groups.get(group)
-	if g == nil {
-		g = head.NewGroup(group, b.info.ID, b.height, b.arena)
-		s.groups.put(g)
-		b.groups = append(b.groups, g)
-	}
-	if g.Bucket != b.info.ID {
-		return nil, fmt.Errorf("group %d is of bucket %d; a series wants column %d of it in bucket %d", group, g.Bucket, column, b.info.ID)
-	}
-	for g.Columns().Len() < min(column, head.Width) {
-		g.AddColumn(nil, metric.SeriesID{})
-	}
-	cols := g.Columns()
-	switch {
-	case column >= head.Width:
-		return nil, fmt.Errorf("a series wants column %d of group %d, the last one is %d", column, group, head.Width-1)
-	case cols.Len() == column:
-		b.addColumns(g, key, id)
-	case cols.Named(column) && len(key) > 0:
-		return nil, fmt.Errorf("column %d of group %d has a series, and another one wants it", column, group)
-	case !cols.Named(column):
-		g.Rename(column, key, id)
-		if b.info.HPTS && cols.Len() > column+1 {
-			g.Rename(column+1, nil, id.Stamp())
-		}
-	}
-	return g, nil
-}
-
 // replayer applies the log on top of what the last flush left.
 type replayer struct {
-	s     *Store
+	*bindings
 	state *manifest.State
 	words []uint64
 	lost  uint64
 }
 
 // replay brings the head and the account to where the log ends.
-func (s *Store) replay(state *manifest.State) error {
-	r := replayer{s: s, state: state}
-	from := min(state.Floor, state.AccountLSN)
-	for _, f := range state.Floors() {
-		from = min(from, f.LSN)
-	}
+func (s *Store) replay(state *manifest.State, known *bindings) error {
+	r := replayer{bindings: known, state: state}
 	s.accounted = wal.LSN(state.AccountLSN)
-	s.replayed.Store(max(from, 1))
-	s.needed.Store(from)
+	s.replayed.Store(max(r.from, 1))
+	s.needed.Store(r.from)
 	s.startWorkers()
-	report, err := s.log.Replay(wal.LSN(from), r.record)
+	report, err := s.log.Replay(wal.LSN(r.from), r.record)
 	s.replayed.Store(0)
 	if err != nil {
 		return fmt.Errorf("replaying the log: %w", err)
@@ -111,7 +51,7 @@ func (s *Store) replay(state *manifest.State) error {
 	s.counters.replayed.Store(report.Records)
 	for _, b := range s.buckets.all() {
 		for _, g := range b.groups {
-			if g.Columns().Len() < head.Width {
+			if g.Columns().Bound() < head.Width {
 				b.partial = append(b.partial, g)
 			}
 		}
@@ -135,7 +75,7 @@ func (r *replayer) record(lsn wal.LSN, rec []byte) error {
 			b.ttl.Store(p.ttl)
 		}
 	case recDefine:
-		r.define(lsn, p)
+		return r.define(lsn, p)
 	case recForget:
 		r.forget(lsn, &p)
 	case recRow, recColumn:
@@ -179,31 +119,87 @@ func (r *replayer) delete(id uint32) {
 	r.s.dropGroups(b)
 }
 
-func (r *replayer) define(lsn wal.LSN, p record) {
+// define does again what gave a column to a series. What the catalogue knows may
+// be older or newer than the record.
+func (r *replayer) define(lsn wal.LSN, p record) error {
 	s := r.s
 	b := s.buckets.id(p.bucket)
 	if b == nil {
-		return
+		return nil
 	}
-	id := b.seriesID(p.key)
+	id, ref := b.seriesID(p.key), makeRef(p.group, p.column)
+	if since, ok := r.series[id]; ok && since >= uint64(lsn) {
+		// The catalogue may be ahead of the commit that was to bring the segment
+		// with the name.
+		if since == uint64(lsn) && since >= r.state.AccountLSN {
+			s.addPending(b, ref, id, bytes.Clone(p.key), lsn, nil)
+		}
+		return nil
+	}
+	if r.gone(b, id, lsn) {
+		return nil
+	}
+	if err := r.empty(id, ref); err != nil {
+		return err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if ref, ok := s.index.get(id); ok {
-		// The catalogue has it. It may be ahead of the commit that was to bring
-		// the segment with its name.
-		if uint64(lsn) >= r.state.AccountLSN {
-			s.addPending(b, ref, id)
-		}
-		return
-	}
-	if _, err := s.restoreColumn(b, p.group, p.column, p.key, id); err != nil {
+	g, err := s.restoreGroup(b, p.group)
+	if err != nil {
 		s.reportDamage("log", err)
-		return
+		return nil
 	}
-	b.series++
-	ref := makeRef(p.group, p.column)
-	s.index.put(id, ref)
-	s.addPending(b, ref, id)
+	r.series[id] = uint64(lsn)
+	old, known := s.index.get(id)
+	if r.since(ref) > uint64(lsn) {
+		if !known { // the catalogue knows whose the column became, and lost who had it
+			b.series++
+			s.parkName(b, ref, p.key, id)
+		}
+		return nil
+	}
+	if known && !old.parked() {
+		s.groups.get(old.group()).Release(old.column(), b.width())
+	}
+	if g.Columns().Has(p.column) {
+		r.evict(b, g, p.column)
+	}
+	s.define(b, g, p.column, id, p.key, lsn)
+	r.note(b, ref, uint64(lsn))
+	return nil
+}
+
+// empty makes sure that the head holds nothing of the column that a series left
+// nor of the one that it gets from another: the points of either must not become
+// those of the other. A column changes hands only below the floor of its group,
+// so there is something to flush only when a damaged MANIFEST has lost floors.
+func (r *replayer) empty(id metric.SeriesID, ref seriesRef) error {
+	places := []seriesRef{ref}
+	if old, ok := r.s.index.get(id); ok && !old.parked() {
+		places = append(places, old)
+	}
+	for _, p := range places {
+		if g := r.s.groups.get(p.group()); g != nil && g.Columns().Has(p.column()) && holds(g, p.column()) {
+			_, err := r.s.Flush(context.Background())
+			return err
+		}
+	}
+	return nil
+}
+
+func holds(g *head.Group, col int) bool {
+	held := g.Held()
+	return held.Has(col)
+}
+
+// gone reports whether a series that is defined at lsn was forgotten by a record
+// that a flush has committed: the catalogue had it then, and has not now.
+func (r *replayer) gone(b *bucket, id metric.SeriesID, lsn wal.LSN) bool {
+	if _, known := r.s.index.get(id); known || uint64(lsn) >= r.state.AccountLSN {
+		return false
+	}
+	i, deleted := b.tombs().search(id)
+	return !r.rebuilt || deleted && b.tombs()[i].lsn > uint64(lsn)
 }
 
 // forget takes series away again. What a flush has committed is in the catalogue
@@ -219,26 +215,40 @@ func (r *replayer) forget(lsn wal.LSN, p *record) {
 	defer s.flushMu.Unlock()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f := forgetting{b: b, below: s.nextSeq.Add(1), why: p.why}
-	g := s.groups.get(p.group)
-	var want head.Mask
-	var list []tombstone
+	f := forgetting{b: b, below: s.nextSeq.Add(1), why: p.why, lsn: uint64(lsn)}
 	for src := p.series; len(src) > 0; src = src[forgetSize:] {
-		col, id := int(src[0]), metric.SeriesID(src[1:forgetSize])
-		list = append(list, tombstone{id: id, ref: makeRef(p.group, col)})
-		if g != nil && col < g.Columns().Len() && g.Columns().ID(col) == id {
-			want.Set(col)
-		}
+		r.forgetOne(&f, tombstone{id: metric.SeriesID(src[1:forgetSize]), ref: makeRef(p.group, int(src[0])), below: f.below})
 	}
-	if g != nil {
-		cols := g.Columns()
-		gone, err := g.Forget(want, b.width(), false, func(head.Mask) error { return nil })
-		if err == nil {
-			s.dropped(&f, g, cols, gone)
+	s.dropPending(f.list)
+	s.putTombstones(b, f.below, uint64(lsn), f.list)
+}
+
+// forgetOne forgets a series wherever it is, unless it began anew: then the
+// catalogue is ahead of the record.
+func (r *replayer) forgetOne(f *forgetting, t tombstone) {
+	s := r.s
+	ref, known := s.index.get(t.id)
+	switch {
+	case !known || r.series[t.id] > f.lsn:
+		f.list = append(f.list, t)
+		if t.ref != nowhere {
+			left := placed(f.b, t.ref, t.id)
+			s.change(s.placeGone(f, t, &left))
 		}
+	case ref.parked():
+		s.lose(f, t, f.b.parked.remove(ref))
+	default:
+		if g := s.groups.get(ref.group()); g != nil {
+			var want head.Mask
+			want.Set(ref.column())
+			cols := g.Columns()
+			gone, err := g.Forget(want, f.b.width(), false, func(head.Mask) error { return nil })
+			if err == nil {
+				s.dropped(f.b, g, cols, gone)
+			}
+		}
+		s.lose(f, t, ref)
 	}
-	s.dropPending()
-	s.putTombstones(b, f.below, uint64(lsn), list)
 }
 
 // data applies the points of a row or column record from the group's floor on.
@@ -251,57 +261,76 @@ func (r *replayer) data(lsn wal.LSN, p record) {
 		return
 	}
 	r.words = parseCells(r.words[:0], p.cells)
-	last := p.column
-	if p.kind == recRow {
-		last += len(r.words) - 1
-	}
-	odd := b.info.HPTS && (p.column|len(r.words))%2 != 0
-	g := s.groups.get(p.group)
-	if odd || g == nil || g.Bucket != p.bucket || last >= g.Columns().Len() {
-		r.lose(lsn, &p, p.counts.Stored())
-		return
-	}
-	s.waitForRoom()
 	w := head.Write{Column: p.column, Slot: p.slot, Words: r.words, Down: p.kind == recColumn, Pairs: b.info.HPTS}
-	for first := 0; first < len(r.words); {
-		n, ok := r.named(g, &w, first, b.width())
-		if ok {
-			r.apply(lsn, g, w, first, n)
-		} else if at := w.Column + min(first, last-p.column); g.Columns().ID(at) == (metric.SeriesID{}) {
-			r.lose(lsn, &p, uint64(n/b.width()))
+	g := s.groups.get(p.group)
+	if odd := w.Pairs && (p.column|len(r.words))%2 != 0; g != nil && (g.Bucket != p.bucket || odd) {
+		g = nil
+	}
+	lost := uint64(0)
+	for len(w.Words) > 0 {
+		n := r.known(lsn, g, &w)
+		if part := w; n > 0 {
+			part.Words = w.Words[:n]
+			r.apply(lsn, g, part)
+		} else {
+			n = r.pass(lsn, &p, &w, &lost)
 		}
-		first += n
+		w.Words = w.Words[n:]
+		w.Column += n // not needed when there are none left, as for a column
+	}
+	if lost > 0 {
+		r.lost += min(lost, p.counts.Stored()) // duplicates are stored elsewhere
+		s.reportDamage(fmt.Sprintf("log record at %d", lsn), fmt.Errorf("%d points of group %d are of no series", lost, p.group))
 	}
 }
 
-// named returns how many words of a run from first on are all of columns with a
-// name, or all of columns without: of series that are gone.
-func (r *replayer) named(g *head.Group, w *head.Write, first, width int) (n int, ok bool) {
+// known returns how many of the first words are of columns that had at lsn the
+// series that they have now.
+func (r *replayer) known(lsn wal.LSN, g *head.Group, w *head.Write) (n int) {
+	if g == nil {
+		return 0
+	}
 	cols := g.Columns()
+	is := func(col int) bool { return cols.Has(col) && r.since(makeRef(g.ID, col)) <= uint64(lsn) }
 	if w.Down {
-		return len(w.Words), cols.Named(w.Column)
+		if is(w.Column) {
+			n = len(w.Words)
+		}
+		return n
 	}
-	for n = first; n < len(w.Words) && cols.Named(w.Column+n); n += width {
+	for n < len(w.Words) && is(w.Column+n) {
+		n++
 	}
-	if n > first {
-		return n - first, true
-	}
-	return width, false
+	return n
 }
 
-func (r *replayer) apply(lsn wal.LSN, g *head.Group, w head.Write, first, n int) {
-	if !w.Down {
-		w.Column += first
+// pass passes over words of the first column, returns how many, and counts those
+// whose series is not known. Those of a column that another series has since then
+// are in a segment, or their series was deleted.
+func (r *replayer) pass(lsn wal.LSN, p *record, w *head.Write, lost *uint64) (n int) {
+	n = 1
+	if w.Down {
+		n = len(w.Words)
+	} else if w.Pairs {
+		n = min(2, len(w.Words))
 	}
-	w.Words, w.Epoch = w.Words[first:first+n], g.Columns().Epoch()
-	a, err := g.Apply(w, r.s.steady.Load(), func(*account.Counts) (uint64, error) { return uint64(lsn), nil })
+	if r.since(makeRef(p.group, w.Column)) > uint64(lsn) {
+		return n
+	}
+	for _, word := range w.Words[:n] {
+		if word != point.Unset {
+			*lost++
+		}
+	}
+	return n
+}
+
+func (r *replayer) apply(lsn wal.LSN, g *head.Group, w head.Write) {
+	s := r.s
+	s.waitForRoom()
+	w.Epoch = g.Columns().Epoch()
+	a, err := g.Apply(w, s.steady.Load(), func(*account.Counts) (uint64, error) { return uint64(lsn), nil })
 	if err == nil {
-		r.s.applied(g, a)
+		s.applied(g, a)
 	}
-}
-
-// lose counts points of a column whose series is not known.
-func (r *replayer) lose(lsn wal.LSN, p *record, points uint64) {
-	r.lost += points
-	r.s.reportDamage(fmt.Sprintf("log record at %d", lsn), fmt.Errorf("group %d has no series in column %d", p.group, p.column))
 }

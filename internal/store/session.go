@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -9,18 +8,12 @@ import (
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
-	"dalmatiner/internal/segment"
 	"dalmatiner/internal/wal"
 )
 
 // maxSlot bounds slots so that slot × resolution stays inside an int64 for
 // every resolution that a bucket can have in practice.
 const maxSlot = 1 << 53
-
-var errNoMemory = errors.New("there is no memory for new series; raise memory.limit")
-var errDiskFull = errors.New("the disk is nearly full")
-
-var errSeriesLimit = fmt.Errorf("the node holds %d groups of series, which is the limit", maxGroups)
 
 // Session takes the points of one sender for one bucket. It remembers where it
 // is in the sender's order: the next point is first compared with the column
@@ -35,8 +28,9 @@ type Session struct {
 	cols *head.Columns
 	col  int
 
-	width int         // columns of a metric: 1, or 2 with timestamps
-	fill  *head.Group // the group that takes this sender's new series
+	width   int         // columns of a metric: 1, or 2 with timestamps
+	fill    *head.Group // the group that takes this sender's new series
+	fillCol int         // the last column that one of them got
 
 	// The run being collected: consecutive columns of g in one slot.
 	runCol, runLen int
@@ -292,35 +286,6 @@ func (x *Session) find(key []byte, n uint64) bool {
 	return true
 }
 
-// place returns the column of a series, which it creates when there is none. The
-// group is nil when the bucket was deleted.
-func (x *Session) place(key []byte) (*head.Group, *head.Columns, int, error) {
-	id := x.b.seriesID(key)
-	for {
-		ref, ok := x.s.index.get(id)
-		if !ok {
-			var err error
-			if ref, err = x.create(id, key); err != nil {
-				return nil, nil, 0, err
-			}
-		}
-		g := x.s.groups.get(ref.group())
-		if g == nil {
-			return nil, nil, 0, nil
-		}
-		if cols := g.Columns(); cols.Named(ref.column()) {
-			return g, cols, ref.column(), nil
-		}
-		// It is being deleted at this moment: it begins anew when that is done.
-		x.b.mu.Lock()
-		deleted := x.b.deleted
-		x.b.mu.Unlock()
-		if deleted {
-			return nil, nil, 0, nil
-		}
-	}
-}
-
 // predict makes a column the next one. The run goes on only inside its group,
 // and among names of one epoch.
 func (x *Session) predict(g *head.Group, cols *head.Columns, col int) {
@@ -328,106 +293,6 @@ func (x *Session) predict(g *head.Group, cols *head.Columns, col int) {
 		x.endRun()
 	}
 	x.g, x.cols, x.col = g, cols, col
-}
-
-func (x *Session) notCreated(err error, n uint64) {
-	switch {
-	case errors.Is(err, ErrUnknownBucket):
-		x.refuse(account.BucketDeleted, n)
-	case errors.Is(err, errSeriesLimit):
-		x.refuse(account.SeriesLimit, n)
-	case errors.Is(err, errNoMemory):
-		x.refuse(account.Memory, n)
-	case errors.Is(err, errDiskFull):
-		x.refuse(account.DiskFull, n)
-	default:
-		x.err = err
-	}
-}
-
-// create defines a new series: first in the log, then where others find it.
-func (x *Session) create(id metric.SeriesID, key []byte) (seriesRef, error) {
-	s, b := x.s, x.b
-	if s.diskFull.Load() {
-		return 0, errDiskFull
-	}
-	refused := s.refusesSeries()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.deleted {
-		return 0, ErrUnknownBucket
-	}
-	if ref, ok := s.index.get(id); ok {
-		return ref, nil // another session was faster
-	}
-	if refused {
-		return 0, errNoMemory
-	}
-	if x.fill == nil || x.fill.Columns().Len() == head.Width {
-		g, err := s.groupToFill(b)
-		if err != nil {
-			return 0, err
-		}
-		x.fill = g
-	}
-	g := x.fill
-	col := g.Columns().Len()
-	s.commit.RLock()
-	defer s.commit.RUnlock()
-	x.rec = appendDefineRecord(x.rec[:0], b.info.ID, g.ID, col, key)
-	lsn, err := s.log.Append(x.rec)
-	if err != nil {
-		return 0, err
-	}
-	x.lastLSN = lsn
-	s.define(b, g, id, key)
-	return makeRef(g.ID, col), nil
-}
-
-// define enters a series into its group, the index and the list of those that
-// no committed segment names yet. The bucket's lock is held.
-func (s *Store) define(b *bucket, g *head.Group, id metric.SeriesID, key []byte) {
-	col, ok := b.addColumns(g, key, id)
-	if !ok {
-		panic(fmt.Sprintf("group %d is full at series %s", g.ID, metric.Text(key)))
-	}
-	b.series++
-	s.nameBytes.Add(int64(len(key)) + defineCost)
-	ref := makeRef(g.ID, col)
-	s.index.put(id, ref)
-	s.addPending(b, ref, id)
-}
-
-// addPending makes the next flush name a series.
-func (s *Store) addPending(b *bucket, ref seriesRef, id metric.SeriesID) {
-	key := s.groups.get(ref.group()).Columns().Key(ref.column())
-	s.unnamed.Add(1)
-	s.pendMu.Lock()
-	defer s.pendMu.Unlock()
-	s.pending = append(s.pending, segment.Series{
-		Bucket: b.info.ID, Hash: segment.Hash(id), Group: ref.group(), Column: uint16(ref.column()), Key: key,
-	})
-}
-
-// groupToFill returns a group with a free column for one session alone. The
-// bucket's lock is held.
-func (s *Store) groupToFill(b *bucket) (*head.Group, error) {
-	for n := len(b.partial); n > 0; n = len(b.partial) {
-		g := b.partial[n-1]
-		b.partial = b.partial[:n-1]
-		if g.Columns().Len() < head.Width {
-			return g, nil
-		}
-	}
-	s.memory.Look() // a group at a time, so that a flood is seen before the next tick
-	id, ok := s.groups.reserve()
-	if !ok {
-		return nil, errSeriesLimit
-	}
-	g := head.NewGroup(id, b.info.ID, b.height, b.arena)
-	s.groups.put(g)
-	b.groups = append(b.groups, g)
-	return g, nil
 }
 
 // Commit hands everything received so far to the log and returns the position
@@ -460,7 +325,7 @@ func (x *Session) Close() error {
 	_, err := x.Commit()
 	if x.fill != nil {
 		x.b.mu.Lock()
-		if !x.b.deleted && x.fill.Columns().Len() < head.Width {
+		if !x.b.deleted && x.fill.Columns().Bound() < head.Width {
 			x.b.partial = append(x.b.partial, x.fill)
 		}
 		x.b.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 // counters only grow.
 type counters struct {
-	sealed, waits               atomic.Int64
+	sealed, waits, parked       atomic.Int64
 	flushes, flushNanos         atomic.Int64
 	flushedBytes, flushedPoints atomic.Int64
 	merges, mergedBytes         atomic.Int64
@@ -24,6 +24,8 @@ type counters struct {
 // Stats is the state of the store at one moment.
 type Stats struct {
 	Series   int64
+	Parked   int64 // of them without a column
+	Parkings int64 // times a series lost its column to others, since the start
 	Buckets  int64
 	Groups   int64
 	Segments int64
@@ -41,6 +43,7 @@ type Stats struct {
 
 	HeadBytes   int64 // blocks that hold points
 	HeadWarm    int64 // blocks kept for reuse
+	ParkedBytes int64 // names of series without a column
 	TileBytes   int64 // encoded, not yet flushed
 	LateBytes   int64
 	SealQueue   int64
@@ -102,10 +105,13 @@ func (s *Store) Stats() Stats {
 		FreeDisk:   s.freeDisk.Load(), DiskFull: s.diskFull.Load(),
 	}
 	st.ReadErrors = c.readErrors.Load()
+	st.Parkings = c.parked.Load()
 	_, st.Damage = s.Damage()
 	for _, b := range s.buckets.all() {
 		b.mu.Lock()
 		st.Series += int64(b.series)
+		st.Parked += int64(b.parked.len())
+		st.ParkedBytes += b.parked.bytes()
 		st.Groups += int64(len(b.groups))
 		b.mu.Unlock()
 		st.Buckets++

@@ -56,10 +56,10 @@ type Store struct {
 	gone     bool             // their files are closed
 
 	pendMu         sync.Mutex
-	pending        []segment.Series // defined since the last flush
-	droppedBuckets []uint32         // deleted since the last flush
-	forgotten      []segment.Series // without keys: deleted or expired since the last flush
+	pending        []catalogue.Change // series that got or lost a column since the last flush, in the order of the log
+	droppedBuckets []uint32           // deleted since the last flush
 	tombstones     []manifest.Tombstones
+	nameless       map[formerPlace]uint64 // places in the catalogue that have no name, by the record that took it
 
 	mergeMu sync.Mutex // one merge at a time; before flushMu
 

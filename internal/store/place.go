@@ -1,0 +1,273 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/segment"
+	"dalmatiner/internal/wal"
+)
+
+// minReuse is how many columns of a group must be silent before they are given
+// to other series: a sender whose new series were scattered over single columns
+// of many groups would pay a lock and a log record for each point. So at most an
+// eighth of the columns of a group that is in use lies idle for good.
+const minReuse = head.Width / 8
+
+// silentGroup is a group with columns that others may get.
+type silentGroup struct {
+	g *head.Group
+	n int
+}
+
+var errNoMemory = errors.New("there is no memory for new series; raise memory.limit")
+var errDiskFull = errors.New("the disk is nearly full")
+
+var errSeriesLimit = fmt.Errorf("the node holds %d groups of series, which is the limit", maxGroups)
+
+// place returns the column of a series, which it creates when there is none and
+// gives a column when it has none. The group is nil when the bucket was deleted.
+func (x *Session) place(key []byte) (*head.Group, *head.Columns, int, error) {
+	s := x.s
+	id := x.b.seriesID(key)
+	ref, known := s.index.get(id)
+	for {
+		if known && !ref.parked() {
+			g := s.groups.get(ref.group())
+			if g == nil {
+				return nil, nil, 0, nil
+			}
+			if cols := g.Columns(); cols.Is(ref.column(), key) {
+				return g, cols, ref.column(), nil
+			}
+			// Its column is taken at this moment: create waits until that is done.
+		}
+		var err error
+		if ref, err = x.create(id, key); err != nil {
+			return nil, nil, 0, err
+		}
+		known = true
+	}
+}
+
+func (x *Session) notCreated(err error, n uint64) {
+	switch {
+	case errors.Is(err, ErrUnknownBucket):
+		x.refuse(account.BucketDeleted, n)
+	case errors.Is(err, errSeriesLimit):
+		x.refuse(account.SeriesLimit, n)
+	case errors.Is(err, errNoMemory):
+		x.refuse(account.Memory, n)
+	case errors.Is(err, errDiskFull):
+		x.refuse(account.DiskFull, n)
+	default:
+		x.err = err
+	}
+}
+
+// create gives a series a column that has none, be it new or parked: first in
+// the log, then where others find it.
+func (x *Session) create(id metric.SeriesID, key []byte) (seriesRef, error) {
+	s, b := x.s, x.b
+	if s.diskFull.Load() {
+		return 0, errDiskFull
+	}
+	refused := s.refusesSeries()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.deleted {
+		return 0, ErrUnknownBucket
+	}
+	ref, known := s.index.get(id)
+	if known && !ref.parked() {
+		return ref, nil // another session was faster
+	}
+	if refused && !known {
+		return 0, errNoMemory
+	}
+	g, col, err := x.freeColumn()
+	if err != nil {
+		return 0, err
+	}
+	s.commit.RLock()
+	defer s.commit.RUnlock()
+	x.rec = appendDefineRecord(x.rec[:0], b.info.ID, g.ID, col, key)
+	lsn, err := s.log.Append(x.rec)
+	if err != nil {
+		return 0, err
+	}
+	x.lastLSN, x.fillCol = lsn, col+x.width-1
+	s.define(b, g, col, id, key, lsn)
+	return makeRef(g.ID, col), nil
+}
+
+// freeColumn returns a free column, behind the one that this session took last
+// where it can. The bucket's lock is held.
+func (x *Session) freeColumn() (*head.Group, int, error) {
+	if x.fill != nil {
+		if col, ok := x.fill.Columns().Free(x.fillCol); ok {
+			return x.fill, col, nil
+		}
+	}
+	g, err := x.s.groupToFill(x.b)
+	if err != nil {
+		return nil, 0, err
+	}
+	x.fill = g
+	col, _ := g.Columns().Free(-1)
+	return g, col, nil
+}
+
+// groupToFill returns a group with a free column for one session alone: one that
+// is not full, else one of whose series many are silent, else a new one. The
+// bucket's lock is held.
+func (s *Store) groupToFill(b *bucket) (*head.Group, error) {
+	for n := len(b.partial); n > 0; n = len(b.partial) {
+		g := b.partial[n-1]
+		b.partial = b.partial[:n-1]
+		if g.Columns().Bound() < head.Width {
+			return g, nil
+		}
+	}
+	for n := len(b.silent); n > 0; n = len(b.silent) {
+		g := b.silent[n-1].g
+		b.silent = b.silent[:n-1]
+		if s.park(b, g); head.Width-g.Columns().Bound() >= minReuse {
+			return g, nil
+		}
+	}
+	s.memory.Look() // a group at a time, so that a flood is seen before the next tick
+	id, ok := s.groups.reserve()
+	if !ok {
+		return nil, errSeriesLimit
+	}
+	g := head.NewGroup(id, b.info.ID, b.height, b.arena)
+	s.groups.put(g)
+	b.groups = append(b.groups, g)
+	return g, nil
+}
+
+// define gives a column to a series and enters it into the index and the list of
+// those whose name or column no committed segment has yet. lsn is the position
+// of the definition in the log. The bucket's lock is held.
+func (s *Store) define(b *bucket, g *head.Group, col int, id metric.SeriesID, key []byte, lsn wal.LSN) {
+	old, known := s.index.get(id)
+	ref := makeRef(g.ID, col)
+	b.bind(g, col, key, id, uint64(lsn), s.steady.Load())
+	s.index.set(id, ref)
+	if !known {
+		b.series++
+		s.nameBytes.Add(int64(len(key)) + defineCost)
+	} else if old.parked() {
+		old = b.parked.remove(old)
+	}
+	var left *segment.Series
+	if known {
+		p := placed(b, old, id)
+		left = &p
+	}
+	s.addPending(b, ref, id, g.Columns().Key(col), lsn, left)
+}
+
+// addPending makes the next flush name a series and its column. left is the place
+// that it had before, if any.
+func (s *Store) addPending(b *bucket, ref seriesRef, id metric.SeriesID, key []byte, lsn wal.LSN, left *segment.Series) {
+	p := placed(b, ref, id)
+	s.pendMu.Lock()
+	delete(s.nameless, formerPlace{b.info.ID, ref, id})
+	s.pendMu.Unlock()
+	p.Key, p.Since = key, uint64(lsn)
+	s.change(catalogue.Change{Series: p, Left: left})
+}
+
+// change adds to what the next flush tells the catalogue.
+func (s *Store) change(c catalogue.Change) {
+	s.unnamed.Add(1)
+	s.pendMu.Lock()
+	defer s.pendMu.Unlock()
+	s.pending = append(s.pending, c)
+}
+
+// formerPlace is the column that a deleted series had.
+type formerPlace struct {
+	bucket uint32
+	ref    seriesRef
+	id     metric.SeriesID
+}
+
+// dropNameless takes places out of the catalogue whose former series no replay
+// meets any more. pendMu is held.
+func (s *Store) dropNameless() {
+	var stale []catalogue.Change
+	for p, since := range s.nameless {
+		if since <= s.needed.Load() {
+			delete(s.nameless, p)
+			stale = append(stale, catalogue.Change{Nothing: true, Left: &segment.Series{
+				Bucket: p.bucket, Hash: segment.Hash(p.id), Group: p.ref.group(), Column: uint16(p.ref.column())}})
+		}
+	}
+	s.pending = append(stale, s.pending...)
+	s.unnamed.Add(int64(len(stale)))
+}
+
+// named reports whether a change gives a series a column, which a segment has to
+// say, too.
+func named(c catalogue.Change) bool { return len(c.Series.Key) > 0 }
+
+// placed is the identity of a series without its name.
+func placed(b *bucket, ref seriesRef, id metric.SeriesID) segment.Series {
+	return segment.Series{Bucket: b.info.ID, Hash: segment.Hash(id), Group: ref.group(), Column: uint16(ref.column())}
+}
+
+// silence is how long a series of the bucket sends nothing before others may get
+// its column: the time of two blocks.
+func (b *bucket) silence() time.Duration {
+	return 2 * time.Duration(b.height) * time.Duration(b.info.Resolution) * time.Millisecond
+}
+
+// park takes the columns of silent series of a group. The bucket's lock is held.
+func (s *Store) park(b *bucket, g *head.Group) {
+	g.Park(s.steady.Load()-int64(b.silence()), b.width(), func(col int, key []byte, id metric.SeriesID) {
+		s.parkName(b, makeRef(g.ID, col), key, id)
+		s.counters.parked.Add(1)
+	})
+}
+
+// parkName keeps the name of a series that has no column any more: left is the
+// one it had, which is free or another's. The bucket's lock is held.
+func (s *Store) parkName(b *bucket, left seriesRef, key []byte, id metric.SeriesID) {
+	s.index.set(id, b.parked.add(key, left))
+}
+
+// noteSilent lists the groups of which columns can be given to other series,
+// those with the most last, after a flush was committed.
+func (s *Store) noteSilent(f *flushing) {
+	floors := make(map[uint32]uint64)
+	for i := range f.captures {
+		if floor := f.captures[i].Floor; floor != 0 {
+			floors[f.groups[i].ID] = floor
+		}
+	}
+	for _, b := range s.buckets.all() {
+		before := s.steady.Load() - int64(b.silence())
+		b.mu.Lock()
+		b.silent = b.silent[:0]
+		for _, g := range b.groups {
+			floor, ok := floors[g.ID]
+			if !ok {
+				floor = uint64(f.base)
+			}
+			if n := g.Committed(floor, before); n >= minReuse {
+				b.silent = append(b.silent, silentGroup{g, n})
+			}
+		}
+		slices.SortStableFunc(b.silent, func(x, y silentGroup) int { return x.n - y.n })
+		b.mu.Unlock()
+	}
+}
