@@ -63,6 +63,7 @@ var rows = []row{
 	{"sparse", (*bench).sparse},
 	{"restart", (*bench).restart},
 	{"overload", (*bench).overload},
+	{"churn", (*bench).churn},
 }
 
 func main() {

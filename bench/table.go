@@ -90,7 +90,7 @@ func (t *table) render(w io.Writer) {
 	widths := make([]int, len(lines[0])-1) // the last column is as long as it is
 	for _, l := range lines {
 		for i := range widths {
-			widths[i] = max(widths[i], len([]rune(l[i])))
+			widths[i] = max(widths[i], len([]rune(l[i])), len("---"))
 		}
 	}
 	fmt.Fprintf(w, "# Benchmark of %s\n\n%s\n%d of %d figures miss their budget. Processor time is the server's alone; a range is the least and the most of the runs a median is of.\n\n",
