@@ -175,7 +175,6 @@ func (s *Store) forgetExpired(b *bucket, hashes []segment.Hash, looked []*stored
 			err = s.forget(&f, g, *m)
 		}
 	}
-	s.dropPending(f.list)
 	s.counters.seriesGone.Add(int64(len(f.list)))
 	return err
 }

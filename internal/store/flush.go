@@ -144,6 +144,7 @@ func (s *Store) capture() *flushing {
 		}
 	}
 	s.o.FlushStep(StepCaptured)
+	s.dropPending()
 	s.commit.Lock()
 	defer s.commit.Unlock()
 	s.logRefusals()

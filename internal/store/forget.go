@@ -123,8 +123,10 @@ func (s *Store) deleteSeries(ctx context.Context, b *bucket, choice SeriesChoice
 		err = s.forgetParked(&f, parked)
 	}
 	if len(f.list) > 0 {
-		s.putTombstones(b, f.below, f.lsn, f.list)
-		s.dropPending(f.list)
+		for i := range f.list {
+			f.list[i].lsn = f.lsn
+		}
+		s.putTombstones(b, f.list)
 	}
 	s.counters.seriesDeleted.Add(int64(len(f.list)))
 	return out, err
@@ -259,22 +261,24 @@ func (s *Store) dropped(b *bucket, g *head.Group, cols *head.Columns, gone head.
 }
 
 // dropPending takes the series that are gone off the list of those that the
-// next flush is to name.
-func (s *Store) dropPending(list []tombstone) {
-	gone := make(map[segment.Hash]bool, len(list))
-	for i := range list {
-		gone[segment.Hash(list[i].id)] = true
-	}
+// next flush is to name. The list has what took them behind what named them.
+func (s *Store) dropPending() {
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
+	gone := make(map[segment.Hash]bool)
 	kept := s.pending[:0]
-	for _, c := range s.pending {
-		if named(c) && gone[c.Series.Hash] {
-			if c.Series, c.Nothing = (segment.Series{}), true; c.Left == nil {
-				continue
-			}
+	for i, c := range slices.Backward(s.pending) {
+		switch {
+		case !named(c) && c.Left != nil:
+			gone[c.Left.Hash] = true
+		case named(c) && gone[c.Series.Hash]:
+			s.pending[i].Series, s.pending[i].Nothing = segment.Series{}, true
 		}
-		kept = append(kept, c)
+	}
+	for _, c := range s.pending {
+		if !c.Nothing || c.Left != nil {
+			kept = append(kept, c)
+		}
 	}
 	s.unnamed.Add(int64(len(kept) - len(s.pending)))
 	clear(s.pending[len(kept):])
@@ -282,11 +286,13 @@ func (s *Store) dropPending(list []tombstone) {
 }
 
 // putTombstones shows tombstones to readers and hands them to the next flush.
-func (s *Store) putTombstones(b *bucket, below, lsn uint64, list []tombstone) {
-	for i := range list {
-		list[i].below, list[i].lsn = below, lsn
-	}
+func (s *Store) putTombstones(b *bucket, list []tombstone) {
 	b.bury(b.tombs().with(list))
+	s.pendTombstones(b, list)
+}
+
+// pendTombstones hands the tombstones of one deletion to the next flush.
+func (s *Store) pendTombstones(b *bucket, list []tombstone) {
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
 	s.tombstones = append(s.tombstones, manifestTombstones(b.info.ID, list))

@@ -25,11 +25,16 @@ type replayer struct {
 	state *manifest.State
 	words []uint64
 	lost  uint64
+
+	// deleted are the tombstones of the log, which nobody looks at before the
+	// replay is over: to show those of each record at once would take hours for a
+	// deletion of many series.
+	deleted map[*bucket][]tombstone
 }
 
 // replay brings the head and the account to where the log ends.
 func (s *Store) replay(state *manifest.State, known *bindings) error {
-	r := replayer{bindings: known, state: state}
+	r := replayer{bindings: known, state: state, deleted: make(map[*bucket][]tombstone)}
 	s.accounted = wal.LSN(state.AccountLSN)
 	s.replayed.Store(max(r.from, 1))
 	s.needed.Store(r.from)
@@ -49,6 +54,12 @@ func (s *Store) replay(state *manifest.State, known *bindings) error {
 		s.account.Lose(LostRecord, r.lost)
 	}
 	s.counters.replayed.Store(report.Records)
+	for b, list := range r.deleted {
+		b.bury(b.tombs().with(list))
+	}
+	if s.o.BackgroundMerge {
+		s.workers.Go(s.mergeLoop)
+	}
 	for _, b := range s.buckets.all() {
 		for _, g := range b.groups {
 			if g.Columns().Bound() < head.Width {
@@ -217,10 +228,10 @@ func (r *replayer) forget(lsn wal.LSN, p *record) {
 	defer b.mu.Unlock()
 	f := forgetting{b: b, below: s.nextSeq.Add(1), why: p.why, lsn: uint64(lsn)}
 	for src := p.series; len(src) > 0; src = src[forgetSize:] {
-		r.forgetOne(&f, tombstone{id: metric.SeriesID(src[1:forgetSize]), ref: makeRef(p.group, int(src[0])), below: f.below})
+		r.forgetOne(&f, tombstone{id: metric.SeriesID(src[1:forgetSize]), ref: makeRef(p.group, int(src[0])), below: f.below, lsn: f.lsn})
 	}
-	s.dropPending(f.list)
-	s.putTombstones(b, f.below, uint64(lsn), f.list)
+	r.deleted[b] = append(r.deleted[b], f.list...)
+	s.pendTombstones(b, f.list)
 }
 
 // forgetOne forgets a series wherever it is, unless it began anew: then the

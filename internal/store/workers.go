@@ -20,15 +20,13 @@ const (
 	sealSpread = 16 * time.Second
 )
 
-// startWorkers starts the sealers, the flusher and the clock.
+// startWorkers starts the sealers, the flusher and the clock. Merges begin when
+// the replay is over: only then is it known what is deleted.
 func (s *Store) startWorkers() {
 	for range runtime.GOMAXPROCS(0) {
 		s.sealers.Go(s.sealLoop)
 	}
 	s.workers.Go(s.flushLoop)
-	if s.o.BackgroundMerge {
-		s.workers.Go(s.mergeLoop)
-	}
 	s.workers.Go(s.tickLoop)
 	s.workers.Go(s.reliefLoop)
 }
