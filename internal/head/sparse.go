@@ -171,7 +171,6 @@ func (b *block) cell(row, col int) uint64 {
 	return b.rows[row*Width+col]
 }
 
-
 // drop unsets the cells of a column and returns how many were set.
 func (b *block) drop(col, height int) (points int64) {
 	for row := range height {
