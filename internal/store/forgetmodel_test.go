@@ -243,15 +243,21 @@ func (m *forgetModel) merge(all bool) {
 // crash goes on from what a crash left: now, or at a step of a flush or merge.
 func (m *forgetModel) crash(lostCatalogue bool) {
 	m.t.Helper()
-	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: m.r.IntN(101), RNG: m.r}
+	// A merge in the background may be the one that crashes: it has its own source.
+	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: m.r.IntN(101), RNG: rand.New(rand.NewPCG(m.r.Uint64(), m.r.Uint64()))}
 	if err := m.s.log.Sync(); err != nil {
 		m.t.Fatalf("%v", err)
 	}
-	var clone *vfs.MemFS
+	var (
+		mu    sync.Mutex
+		clone *vfs.MemFS
+	)
 	if at := m.r.IntN(9); at <= StepMerged {
 		m.s.mergeMu.Lock() // one that a flush asked for may be under way
 		m.s.flushMu.Lock()
 		m.s.o.FlushStep = func(step int) {
+			mu.Lock()
+			defer mu.Unlock()
 			if step == at && clone == nil {
 				clone = m.fs.CrashClone(cfg)
 			}
