@@ -241,7 +241,7 @@ func TestBadQueries(t *testing.T) {
 		"SELECT zz.* BUCKET there LAST 1h":               {404, []string{"No results"}},
 		"SELECT '" + long + "' BUCKET there LAST 1h":     {400, []string{"line 1, column 8", "256 bytes", "limit is 255"}},
 		"SELECT a BUCKET '" + long + "' LAST 1h":         {400, []string{"line 1, column 17", "256 bytes", "limit is 255"}},
-		"SELECT a BUCKET there LAST 100000w":            {400, []string{"points to read", "limit is 500000000", "shorter range"}},
+		"SELECT a BUCKET there LAST 100000w":             {400, []string{"points to read", "limit is 500000000", "shorter range"}},
 		"SELECT 'a" + strings.Repeat("(", 100) + "LAST":  {400, []string{"line 1"}},
 		strings.Repeat("(", 5000):                        {400, []string{"line 1"}},
 		"SELECT " + strings.Repeat("(", 9000) + "LAST 1": {400, []string{"line 1"}},
