@@ -141,10 +141,15 @@ func TestAFullDiskAndSpaceAgain(t *testing.T) {
 		}
 		_, _ = s.Merge(t.Context()) // with no room it does nothing or says so
 		y := mustSession(t, s, "a")
-		y.Point(key(1), epoch, point.FromInt(1))
-		y.Point(key(99), epoch, point.FromInt(1)) // of a new series
+		at := past + int64(others)
+		y.Point(key(1), uint64(at), noise(1, at))
+		y.Point(key(99), uint64(epoch+others), point.FromInt(1)) // of a new series
 		if err := y.Close(); err != nil && others < 2 {
 			t.Error(err)
+		}
+		total := y.Totals()
+		if stored += total.Received - total.Refused; others == 2 && total.Refused != 2 {
+			t.Errorf("%d of 2 points were refused where there is no space", total.Refused)
 		}
 		if n := missingNoise(t, s, "a", epoch, past-1); n > 3 { // the last slot was refused in part or altogether
 			t.Errorf("%d words are missing on the full disk", n)
