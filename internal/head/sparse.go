@@ -136,6 +136,7 @@ func (g *Group) inTable(b *block, n int) bool {
 	b.table.all(func(place int, word uint64) { b.rows[place] = word })
 	b.table.free()
 	b.table = nil
+	g.thin = 0 // the blocks that open before this one is sealed are rows at once
 	return false
 }
 

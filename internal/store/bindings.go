@@ -18,11 +18,18 @@ type bindings struct {
 	// series has since when a series has its column, or had its last one, where
 	// that is no older than the replay.
 	series  map[metric.SeriesID]uint64
-	columns map[uint32]*[head.Width]uint64 // by group: since when each has its series
-	claim   segment.Series                 // that was restored last and has its column only when settled
+	columns map[uint32]*ages // by group: since when each has its series
+	claim   segment.Series   // that was restored last and has its column only when settled
 	claimed bool
 	highest uint64
 	rebuilt bool // the catalogue was: it may not know every series
+}
+
+// ages are the positions in the log since which the columns of a group have their
+// series.
+type ages struct {
+	since [head.Width]uint64
+	last  uint64 // none is higher
 }
 
 func newBindings(s *Store, state *manifest.State) *bindings {
@@ -33,7 +40,7 @@ func newBindings(s *Store, state *manifest.State) *bindings {
 	return &bindings{
 		s: s, from: from,
 		series:  make(map[metric.SeriesID]uint64),
-		columns: make(map[uint32]*[head.Width]uint64),
+		columns: make(map[uint32]*ages),
 	}
 }
 
@@ -121,19 +128,20 @@ func (r *bindings) settle() {
 func (r *bindings) note(b *bucket, ref seriesRef, since uint64) {
 	t := r.columns[ref.group()]
 	if t == nil {
-		t = new([head.Width]uint64)
+		t = new(ages)
 		r.columns[ref.group()] = t
 	}
 	for i := range b.width() {
-		t[ref.column()+i] = since
+		t.since[ref.column()+i] = since
 	}
+	t.last = max(t.last, since)
 }
 
 // since returns the position in the log since which a column has its series, or
 // had it when it is free; 0 when it never had one.
 func (r *bindings) since(ref seriesRef) uint64 {
 	if t := r.columns[ref.group()]; t != nil {
-		return t[ref.column()]
+		return t.since[ref.column()]
 	}
 	return 0
 }

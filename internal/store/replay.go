@@ -21,6 +21,7 @@ const LostRecord = "log_record_without_series"
 
 // replayer applies the log on top of what the last flush left.
 type replayer struct {
+	none ages // of a group whose series have their columns since before the replay
 	*bindings
 	state *manifest.State
 	words []uint64
@@ -301,8 +302,14 @@ func (r *replayer) known(lsn wal.LSN, g *head.Group, w *head.Write) (n int) {
 	if g == nil {
 		return 0
 	}
-	cols := g.Columns()
-	is := func(col int) bool { return cols.Has(col) && r.since(makeRef(g.ID, col)) <= uint64(lsn) }
+	cols, t := g.Columns(), r.columns[g.ID]
+	if t == nil {
+		t = &r.none
+	}
+	if last := w.Column + len(w.Words); t.last <= uint64(lsn) && !w.Down && last <= cols.Len() && cols.Bound() == cols.Len() {
+		return len(w.Words) // nearly always: no column of the group is free, or was given away since
+	}
+	is := func(col int) bool { return cols.Has(col) && t.since[col] <= uint64(lsn) }
 	if w.Down {
 		if is(w.Column) {
 			n = len(w.Words)
