@@ -76,7 +76,7 @@ func TestStopUnderLoad(t *testing.T) {
 		}, func(replayed int) bool { return replayed <= 10 })
 	})
 	t.Run("kill -9", func(t *testing.T) {
-		stopUnderLoad(t, (*node).kill, func(replayed int) bool { return replayed > 1000 })
+		stopUnderLoad(t, (*node).kill, func(replayed int) bool { return replayed > 10 }) // how many depends on which senders came first
 	})
 }
 
