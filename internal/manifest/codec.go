@@ -220,6 +220,10 @@ func (r *reader) field(e *Edit) {
 	case tagRemoveSegment:
 		e.RemoveSegments = append(e.RemoveSegments, r.uvarint())
 	case tagAddSegment:
+		if len(e.Clean) > 0 {
+			r.fail("field after clean numbers", uint64(tag)) // never written: which segment they meant would depend on the order
+			return
+		}
 		e.AddSegments = append(e.AddSegments, r.segment())
 	case tagPutBucket:
 		e.PutBuckets = append(e.PutBuckets, Bucket{

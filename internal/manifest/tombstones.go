@@ -59,12 +59,12 @@ func (r *reader) tombstones() Tombstones {
 	return t
 }
 
-// clean reads the clean number of a segment: of the one that the edit adds just
-// before, or of one that is there.
+// clean reads the clean number of a segment: of the one that the edit adds last,
+// which is the same as a number in its own field, or of one that is there.
 func (r *reader) clean(e *Edit) {
 	c := CleanSegment{Seq: r.uvarint(), Clean: r.uvarint()}
 	if n := len(e.AddSegments); n > 0 && e.AddSegments[n-1].Seq == c.Seq {
-		e.AddSegments[n-1].Clean = c.Clean
+		e.AddSegments[n-1].Clean = max(e.AddSegments[n-1].Clean, c.Clean)
 		return
 	}
 	e.Clean = append(e.Clean, c)
