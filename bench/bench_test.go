@@ -52,32 +52,6 @@ a machine
 	}
 }
 
-func TestMedian(t *testing.T) {
-	for _, c := range []struct {
-		values []float64
-		mid    float64
-		spread [2]float64
-	}{
-		{[]float64{7}, 7, [2]float64{7, 7}},
-		{[]float64{9, 1, 2}, 2, [2]float64{1, 9}},
-		{[]float64{4, 1, 2, 9}, 3, [2]float64{1, 9}},
-	} {
-		if mid, spread := median(c.values); mid != c.mid || spread != c.spread {
-			t.Errorf("median(%v) = %v %v, want %v %v", c.values, mid, spread, c.mid, c.spread)
-		}
-	}
-}
-
-func TestProcessorTime(t *testing.T) {
-	got, err := parseStat("12 (a name) R) S 1 12 12 0 -1 4194560 900 0 0 0 250 31 0 0 20 0 8 0 100")
-	if want := (cpu{2500 * time.Millisecond, 310 * time.Millisecond}); err != nil || got != want {
-		t.Errorf("got %v, %v, want %v", got, err, want)
-	}
-	if _, err := parseStat("12 (a) S 1"); err == nil {
-		t.Error("a line without times is taken")
-	}
-}
-
 func TestCollecting(t *testing.T) {
 	log := []string{
 		"time=x level=INFO msg=ready",

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"dalmatiner/bench/measure"
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/metric"
@@ -163,7 +164,7 @@ func (b *bench) timeQuery(ctx context.Context, s *server, q *dayQuery) error {
 	note := "process just started, page cache as it is"
 	b.table.add(figure{area: "query over HTTP", what: q.what + ", first", unit: "ms", value: times[0], budget: q.first, note: note})
 	f := figure{area: "query over HTTP", what: q.what + ", again", unit: "ms", budget: q.warm, note: fmt.Sprintf("median of %d; every answer compared with what was sent", repeats)}
-	f.value, f.spread = median(times[1:])
+	f.value, f.spread = measure.Median(times[1:])
 	b.table.add(f)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"dalmatiner/bench/measure"
 	"dalmatiner/internal/haggar"
 )
 
@@ -36,16 +37,16 @@ const (
 // sample is one load of one server.
 type sample struct {
 	points    int64
-	warm      int64   // points that went ahead
-	seconds   float64 // until the server had read everything
-	cpu       cpu     // with the flush behind the load
-	now, peak int64   // resident bytes
-	gc        float64 // share of cpu
-	merge     cpu     // of merging what the load left, apart from cpu
-	head      string  // what of the memory was the head's before the flush
+	warm      int64       // points that went ahead
+	seconds   float64     // until the server had read everything
+	cpu       measure.CPU // with the flush behind the load
+	now, peak int64       // resident bytes
+	gc        float64     // share of cpu
+	merge     measure.CPU // of merging what the load left, apart from cpu
+	head      string      // what of the memory was the head's before the flush
 }
 
-func (s *sample) nanos() float64 { return s.per(s.cpu.sum()) }
+func (s *sample) nanos() float64 { return s.per(s.cpu.Sum()) }
 
 // per returns nanoseconds per point.
 func (s *sample) per(d time.Duration) float64 { return float64(d) / float64(s.points) }
@@ -115,7 +116,7 @@ func (b *bench) load(ctx context.Context, s *server, c haggar.Config) (sample, e
 	if err != nil {
 		return sample{}, err
 	}
-	out.cpu = after.sub(before)
+	out.cpu = after.Sub(before)
 	if s.data != "" {
 		if err := s.accepted(ctx, c.Bucket, out.points+out.warm); err != nil {
 			return sample{}, err
@@ -123,23 +124,23 @@ func (b *bench) load(ctx context.Context, s *server, c haggar.Config) (sample, e
 		if out.merge, err = s.merge(ctx); err != nil {
 			return sample{}, err
 		}
-		out.gc = collecting(s.lines()).Seconds() / after.sum().Seconds()
+		out.gc = collecting(s.lines()).Seconds() / after.Sum().Seconds()
 	}
 	out.now, out.peak, err = s.memory()
 	return out, err
 }
 
 // merge merges what is there to merge and returns its processor time.
-func (s *server) merge(ctx context.Context) (cpu, error) {
+func (s *server) merge(ctx context.Context) (measure.CPU, error) {
 	before, err := s.cpuTime()
 	if err != nil {
-		return cpu{}, err
+		return measure.CPU{}, err
 	}
 	if _, err := s.client().Merge(ctx); err != nil {
-		return cpu{}, err
+		return measure.CPU{}, err
 	}
 	after, err := s.cpuTime()
-	return after.sub(before), err
+	return after.Sub(before), err
 }
 
 // accepted checks that the store's account has every point that was sent, and
@@ -206,14 +207,14 @@ func of(pairs []pair, area, what, unit string, value func(*pair) float64) figure
 		values = append(values, value(&pairs[i]))
 	}
 	f := figure{area: area, what: what, unit: unit}
-	f.value, f.spread = median(values)
+	f.value, f.spread = measure.Median(values)
 	return f
 }
 
 // mid returns the median of a figure for a note.
 func mid(pairs []pair, value func(*pair) float64) string {
 	f := of(pairs, "", "", "", value)
-	return number(f.value)
+	return measure.Number(f.value)
 }
 
 func (f figure) within(budget float64) figure { f.budget = budget; return f }
@@ -238,12 +239,12 @@ func ingestRow(name string, series int, steps int64) func(*bench, context.Contex
 				connections, metrics, pairs[0].ddb.points/1e6, batchFinal))
 		t.add(of(pairs, area, "ddb", "ns/point", func(p *pair) float64 { return p.ddb.nanos() }).
 			because("of it %s in the kernel; over the load and the flush behind it",
-				mid(pairs, func(p *pair) float64 { return p.ddb.per(p.ddb.cpu.sys) })))
-		t.add(of(pairs, area, "ddb, merging", "ns/point", func(p *pair) float64 { return p.ddb.perAll(p.ddb.merge.sum()) }).
+				mid(pairs, func(p *pair) float64 { return p.ddb.per(p.ddb.cpu.Sys) })))
+		t.add(of(pairs, area, "ddb, merging", "ns/point", func(p *pair) float64 { return p.ddb.perAll(p.ddb.merge.Sum()) }).
 			because("apart: of all points of the run, by itself at the end"))
 		t.add(of(pairs, area, "discard", "ns/point", func(p *pair) float64 { return p.discard.nanos() }).
 			because("the same bytes, read and thrown away, all of it but %s in the kernel",
-				mid(pairs, func(p *pair) float64 { return p.discard.per(p.discard.cpu.user) })))
+				mid(pairs, func(p *pair) float64 { return p.discard.per(p.discard.cpu.User) })))
 		t.add(of(pairs, area, "ddb, rate", "M points/s", func(p *pair) float64 { return p.ddb.rate() }).
 			because("by the clock, sender on the same cores; discard %s", mid(pairs, func(p *pair) float64 { return p.discard.rate() })))
 		t.add(of(pairs, area, "ddb, peak memory", "MiB", func(p *pair) float64 { return mebi(p.ddb.peak) }).

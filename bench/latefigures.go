@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"dalmatiner/bench/measure"
 )
 
 // written is what the store wrote, by its own counters, in bytes.
@@ -30,7 +32,7 @@ func (s *server) written(ctx context.Context) (w written, err error) {
 // phase is what was seen of a server during a part of a row.
 type phase struct {
 	wrote   written
-	cpu     cpu
+	cpu     measure.CPU
 	seconds float64
 	peak    int64       // resident bytes
 	times   [][]float64 // of each query, in ms, sorted
@@ -78,7 +80,7 @@ func measureLate(ctx context.Context, s *server, queries []dayQuery, do func() e
 	if err != nil {
 		return p, err
 	}
-	p.cpu = after.sub(used)
+	p.cpu = after.Sub(used)
 	_, p.peak, err = s.memory()
 	return p, err
 }
@@ -123,7 +125,7 @@ func quantile(sorted []float64, q float64) float64 { return sorted[int(q*float64
 
 // both tells the median and the 99th percentile.
 func both(sorted []float64) string {
-	return fmt.Sprintf("p50 %s, p99 %s ms", number(quantile(sorted, 0.5)), number(quantile(sorted, 0.99)))
+	return fmt.Sprintf("p50 %s, p99 %s ms", measure.Number(quantile(sorted, 0.5)), measure.Number(quantile(sorted, 0.99)))
 }
 
 // lateCost tells what some late points of all points of a load cost: what the
@@ -138,7 +140,7 @@ func (b *bench) lateCost(area string, late, all int64, plain, with *phase) {
 		b.table.add(figure{area: area, what: "written ÷ received, all", value: with.wrote.sum() / float64(all*wide), unit: "×"}.
 			because("without late points %.3f", plain.wrote.sum()/float64(all*wide)))
 	}
-	b.table.add(figure{area: area, what: "processor, of a late point", value: float64(with.cpu.sub(plain.cpu).sum()) / float64(late), unit: "ns"}.
+	b.table.add(figure{area: area, what: "processor, of a late point", value: float64(with.cpu.Sub(plain.cpu).Sum()) / float64(late), unit: "ns"}.
 		because("flushes, merges and the queries meanwhile included; %.0f s by the clock", with.seconds))
 	b.table.add(figure{area: area, what: "peak memory", value: mebi(with.peak), unit: "MiB"}.because("VmHWM"))
 }

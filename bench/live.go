@@ -89,7 +89,7 @@ func (s *server) watch(ctx context.Context, wait, during time.Duration) watch {
 		}
 	}
 	after, err := s.cpuTime()
-	w.cores, w.err = after.sub(before).sum().Seconds()/time.Since(begun).Seconds(), err
+	w.cores, w.err = after.Sub(before).Sum().Seconds()/time.Since(begun).Seconds(), err
 	return w
 }
 

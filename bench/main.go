@@ -25,6 +25,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"dalmatiner/bench/measure"
 )
 
 // neededSpace is what the largest row has on disk at once: a full log, the
@@ -100,7 +102,7 @@ func run(args []string, out, log io.Writer) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	b := &bench{bin: *bin, reps: 3, log: log, table: &table{machine: describeMachine(), begun: time.Now()}}
+	b := &bench{bin: *bin, reps: 3, log: log, table: &table{machine: measure.Machine(), begun: time.Now()}}
 	if *quick {
 		b.reps = 1
 	}

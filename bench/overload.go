@@ -56,7 +56,7 @@ func (b *bench) overloadOf(ctx context.Context, door string) error {
 	plan := overload.Plan{
 		Senders: senders, Probe: probe, Warm: overloadQuick, Window: overloadWindow, Rounds: overloadRounds, Overload: overloadDuring, Patience: time.Minute,
 		Stored: func() (uint64, error) { return s.storedIn(ctx, bucket) },
-		CPU:    func() (time.Duration, error) { used, err := s.cpuTime(); return used.sum(), err },
+		CPU:    func() (time.Duration, error) { used, err := s.cpuTime(); return used.Sum(), err },
 	}
 	if b.reps == 1 {
 		plan.Window, plan.Overload = overloadQuick, overloadQuick

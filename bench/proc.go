@@ -1,70 +1,19 @@
 package main
 
 import (
-	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"dalmatiner/bench/measure"
 )
-
-// tick is the unit of times in /proc/PID/stat; Linux shows it as 1/100 s
-// whatever it counts in.
-const tick = 10 * time.Millisecond
-
-// cpu is processor time: in user mode, in the kernel.
-type cpu struct{ user, sys time.Duration }
-
-func (c cpu) sub(d cpu) cpu { return cpu{c.user - d.user, c.sys - d.sys} }
-
-func (c cpu) sum() time.Duration { return c.user + c.sys }
 
 // cpuTime returns the processor time a process has used, by all of its threads,
 // those that ended included.
-func (s *server) cpuTime() (cpu, error) {
-	path := fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return cpu{}, err
-	}
-	return parseStat(string(text))
-}
-
-// parseStat reads the fields 14 and 15. The second field, the name in
-// parentheses, may hold anything.
-func parseStat(text string) (cpu, error) {
-	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-	if len(fields) < 13 {
-		return cpu{}, fmt.Errorf("stat line of a process has no times: %q", text)
-	}
-	user, err := strconv.ParseInt(fields[11], 10, 64)
-	if err != nil {
-		return cpu{}, fmt.Errorf("stat line of a process: %w", err)
-	}
-	sys, err := strconv.ParseInt(fields[12], 10, 64)
-	if err != nil {
-		return cpu{}, fmt.Errorf("stat line of a process: %w", err)
-	}
-	return cpu{time.Duration(user) * tick, time.Duration(sys) * tick}, nil
-}
+func (s *server) cpuTime() (measure.CPU, error) { return measure.Time(s.cmd.Process.Pid) }
 
 // memory returns a process's resident memory in bytes, now and at its most.
-func (s *server) memory() (now, peak int64, err error) {
-	path := fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid)
-	if now, err = kibibytes(fieldOf(path, "VmRSS")); err != nil {
-		return 0, 0, err
-	}
-	peak, err = kibibytes(fieldOf(path, "VmHWM"))
-	return now, peak, err
-}
-
-func kibibytes(text string) (int64, error) {
-	n, err := strconv.ParseInt(strings.TrimSuffix(text, " kB"), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("memory of a process is %q: %w", text, err)
-	}
-	return n << 10, nil
-}
+func (s *server) memory() (now, peak int64, err error) { return measure.Memory(s.cmd.Process.Pid) }
 
 // collecting returns the processor time of all garbage collections that the Go
 // runtime reported in a log. The runtime measures by the clock: on a machine

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dalmatiner/bench/measure"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
@@ -98,7 +99,7 @@ func sparseKeys() ([][]byte, error) {
 // sparseMemory adds what the store and this process have in memory now.
 func (b *bench) sparseMemory(s *store.Store, when string) error {
 	debug.FreeOSMemory()
-	rss, err := kibibytes(fieldOf(fmt.Sprintf("/proc/%d/status", os.Getpid()), "RssAnon"))
+	rss, err := measure.Kibibytes(measure.Field(fmt.Sprintf("/proc/%d/status", os.Getpid()), "RssAnon"))
 	if err != nil {
 		return err
 	}

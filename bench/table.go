@@ -3,10 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"dalmatiner/bench/measure"
 )
 
 // figure is one line of the table.
@@ -36,29 +37,20 @@ func (f *figure) verdict() string {
 func (f *figure) cells() []string {
 	value := ""
 	if !f.failed {
-		value = number(f.value) + " " + f.unit
+		value = measure.Number(f.value) + " " + f.unit
 	}
 	if f.spread[0] != f.spread[1] {
-		value += fmt.Sprintf(" (%s–%s)", number(f.spread[0]), number(f.spread[1]))
+		value += fmt.Sprintf(" (%s–%s)", measure.Number(f.spread[0]), measure.Number(f.spread[1]))
 	}
 	budget := ""
 	if f.budget != 0 {
-		budget = "≤ " + number(f.budget)
+		budget = "≤ " + measure.Number(f.budget)
 	}
 	cells := []string{f.area, f.what, value, budget, f.verdict(), f.note}
 	for i := range cells {
 		cells[i] = strings.NewReplacer("|", `\|`, "\n", " ").Replace(cells[i])
 	}
 	return cells
-}
-
-// number prints three digits, or all of those before the point.
-func number(v float64) string {
-	if v == 0 {
-		return "0"
-	}
-	digits := 2 - int(math.Floor(math.Log10(math.Abs(v))))
-	return fmt.Sprintf("%.*f", min(max(digits, 0), 6), v)
 }
 
 // table is what a run found.
@@ -104,11 +96,4 @@ func (t *table) render(w io.Writer) {
 		}
 		fmt.Fprintln(w, "|")
 	}
-}
-
-// median returns the middle of the values, and the least and the most.
-func median(values []float64) (mid float64, spread [2]float64) {
-	s := slices.Sorted(slices.Values(values))
-	n := len(s)
-	return (s[(n-1)/2] + s[n/2]) / 2, [2]float64{s[0], s[n-1]}
 }

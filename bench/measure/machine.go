@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"fmt"
@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// describeMachine tells what a reader must know to compare two tables.
-func describeMachine() string {
-	kib := fieldOf("/proc/meminfo", "MemTotal")
+// Machine tells what a reader must know to compare two tables.
+func Machine() string {
+	kib := Field("/proc/meminfo", "MemTotal")
 	load := "unknown"
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
 		load, _, _ = strings.Cut(string(text), " ")
 	}
 	return fmt.Sprintf("%s, %d cores, %s of memory, %s/%s, %s, commit %s. Load average before the start: %s.\n",
-		fieldOf("/proc/cpuinfo", "model name"), runtime.NumCPU(), kib, runtime.GOOS, runtime.GOARCH, runtime.Version(), commit(), load)
+		Field("/proc/cpuinfo", "model name"), runtime.NumCPU(), kib, runtime.GOOS, runtime.GOARCH, runtime.Version(), commit(), load)
 }
 
-// fieldOf returns the value of the first line "name : value" of a file.
-func fieldOf(path, name string) string {
+// Field returns the value of the first line "name : value" of a file.
+func Field(path, name string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return "unknown " + name
