@@ -16,7 +16,6 @@ type Cursor struct {
 
 	next    int // leaf
 	l       leaf
-	row     int
 	i, past int // entries of the leaf
 	entry   entry
 	ok      bool
@@ -26,7 +25,7 @@ type Cursor struct {
 // Damage is not an error here: Close returns it. After an error it is closed.
 func (c *Cursor) Open(r *Reader, bucket uint32, h Hash, from, to int64) error {
 	*c = Cursor{bucket: bucket, hash: h, to: to}
-	if info := &r.foot.info; from >= to || info.Chunks == 0 || to <= info.MinChunk || from > info.MaxChunk {
+	if !r.foot.info.reaches(from, to) {
 		return nil
 	}
 	d, err := r.directory()
@@ -36,7 +35,7 @@ func (c *Cursor) Open(r *Reader, bucket uint32, h Hash, from, to int64) error {
 	if !d.holds(bucket, &h) {
 		return nil
 	}
-	c.w = r.walk(d)
+	c.w = r.walkIn(d)
 	var buf [fenceSize]byte
 	c.next = d.search(appendFence(buf[:0], bucket, &h, from))
 	return c.leaf(from)
@@ -64,13 +63,13 @@ func (c *Cursor) leaf(from int64) error {
 			}
 			continue
 		}
-		c.row = l.find(&c.hash)
-		if l.bucket() != c.bucket || c.row == l.rows() || !bytes.Equal(l.rowHash(c.row), c.hash[:]) {
+		row, ok := l.row(c.bucket, &c.hash)
+		if !ok {
 			continue
 		}
 		c.l = l
-		c.past = l.seek(l.rowFirst(c.row), l.rowPast(c.row), c.to)
-		if c.i = l.seek(l.rowFirst(c.row), c.past, from); c.i < c.past {
+		c.past = l.seek(l.rowFirst(row), l.rowPast(row), c.to)
+		if c.i = l.seek(l.rowFirst(row), c.past, from); c.i < c.past {
 			c.entry, c.ok = l.entry(c.i), true
 			return nil
 		}

@@ -60,3 +60,8 @@ type Info struct {
 	WindowFirst  int64
 	WindowChunks uint32 // 0 = it stands for no window
 }
+
+// reaches reports whether any chunk may have a number in [first, past).
+func (i *Info) reaches(first, past int64) bool {
+	return first < past && i.Chunks > 0 && past > i.MinChunk && first <= i.MaxChunk
+}

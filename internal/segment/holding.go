@@ -8,11 +8,10 @@ import (
 // Hashes calls fn for every series of the bucket that has chunks, by hash. A
 // series whose chunks lie in several leaves is given once for each of them.
 func (r *Reader) Hashes(bucket uint32, fn func(h Hash)) error {
-	d, err := r.directory()
+	w, err := r.walk()
 	if err != nil {
 		return err
 	}
-	w := r.walk(d)
 	defer w.release()
 	return w.leaves(bucket, bucket, func(_ int, l leaf) error {
 		for row := range l.rows() {
@@ -26,12 +25,12 @@ func (r *Reader) Hashes(bucket uint32, fn func(h Hash)) error {
 // segment has chunks in the bucket. The hashes are sorted: it reads each leaf
 // that may name one of them once, and no other.
 func (r *Reader) Holding(bucket uint32, hashes []Hash, fn func(i int)) error {
-	d, err := r.directory()
+	w, err := r.walk()
 	if err != nil {
 		return err
 	}
-	w := r.walk(d)
 	defer w.release()
+	d := w.d
 	at, l := -1, leaf(nil) // the leaf in hand; nil for a damaged one
 	for i := range hashes {
 		var low, high [fenceSize]byte
@@ -47,19 +46,14 @@ func (r *Reader) Holding(bucket uint32, hashes []Hash, fn func(i int)) error {
 					}
 				}
 			}
-			if l != nil && l.has(bucket, &hashes[i]) {
+			if l == nil {
+				continue
+			}
+			if _, ok := l.row(bucket, &hashes[i]); ok {
 				fn(i)
 				break
 			}
 		}
 	}
 	return w.found.err()
-}
-
-func (l leaf) has(bucket uint32, h *Hash) bool {
-	if l.bucket() != bucket {
-		return false
-	}
-	row := l.find(h)
-	return row < l.rows() && bytes.Equal(l.rowHash(row), h[:])
 }

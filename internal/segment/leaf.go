@@ -244,6 +244,15 @@ func (l leaf) find(h *Hash) int {
 	return lo
 }
 
+// row returns the row of a series, if the leaf has one.
+func (l leaf) row(bucket uint32, h *Hash) (row int, ok bool) {
+	if l.bucket() != bucket {
+		return 0, false
+	}
+	row = l.find(h)
+	return row, row < l.rows() && bytes.Equal(l.rowHash(row), h[:])
+}
+
 // seek returns the first entry of [a, b), all of one row, whose chunk number is
 // not below chunk.
 func (l leaf) seek(a, b int, chunk int64) int {

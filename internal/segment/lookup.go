@@ -34,7 +34,16 @@ type walk struct {
 // two blocks each.
 var walks = sync.Pool{New: func() any { return new(walk) }}
 
-func (r *Reader) walk(d *directory) *walk {
+// walk begins a walk. release must be called.
+func (r *Reader) walk() (*walk, error) {
+	d, err := r.directory()
+	if err != nil {
+		return nil, err
+	}
+	return r.walkIn(d), nil
+}
+
+func (r *Reader) walkIn(d *directory) *walk {
 	w := walks.Get().(*walk)
 	w.r, w.d = r, d
 	return w
@@ -49,18 +58,18 @@ func (w *walk) release() {
 // ascending order. The data is valid during the call. An error of fn ends the
 // walk and is returned as it is.
 func (r *Reader) Chunks(bucket uint32, h Hash, from, to int64, fn func(chunk int64, data []byte) error) error {
-	if info := &r.foot.info; from >= to || info.Chunks == 0 || to <= info.MinChunk || from > info.MaxChunk {
+	if !r.foot.info.reaches(from, to) {
 		return nil
 	}
-	d, err := r.directory()
+	w, err := r.walk()
 	if err != nil {
 		return err
 	}
-	w := r.walk(d)
 	w.one = fn
 	defer w.release()
 	var a, b [fenceSize]byte
 	low, high := appendFence(a[:0], bucket, &h, from), appendFence(b[:0], bucket, &h, to)
+	d := w.d
 	for i := d.search(low); i < len(d.leaves); i++ {
 		l, err := r.leaf(d, i, nil)
 		if err == nil {
@@ -80,11 +89,8 @@ func (r *Reader) Chunks(bucket uint32, h Hash, from, to int64, fn func(chunk int
 
 // chunks visits the chunks of a series that leaf i holds.
 func (w *walk) chunks(i int, l leaf, bucket uint32, h *Hash, from, to int64) error {
-	if l.bucket() != bucket {
-		return nil
-	}
-	row := l.find(h)
-	if row == l.rows() || !bytes.Equal(l.rowHash(row), h[:]) {
+	row, ok := l.row(bucket, h)
+	if !ok {
 		return nil
 	}
 	first, past := l.rowFirst(row), l.rowPast(row)
@@ -102,7 +108,7 @@ func (r *Reader) Each(fn func(bucket uint32, h Hash, chunk int64, data []byte) e
 
 // Range is Each over the chunks of one bucket with a number in [first, past).
 func (r *Reader) Range(bucket uint32, first, past int64, fn func(bucket uint32, h Hash, chunk int64, data []byte) error) error {
-	if info := &r.foot.info; first >= past || info.Chunks == 0 || past <= info.MinChunk || first > info.MaxChunk {
+	if !r.foot.info.reaches(first, past) {
 		return nil
 	}
 	return r.scan(bucket, bucket, first, past, fn)
@@ -111,11 +117,10 @@ func (r *Reader) Range(bucket uint32, first, past int64, fn func(bucket uint32, 
 // Entries calls fn for the number and the length of every chunk of the bucket,
 // by hash and number, without reading the chunks.
 func (r *Reader) Entries(bucket uint32, fn func(chunk int64, bytes int)) error {
-	d, err := r.directory()
+	w, err := r.walk()
 	if err != nil {
 		return err
 	}
-	w := r.walk(d)
 	defer w.release()
 	return w.leaves(bucket, bucket, func(_ int, l leaf) error {
 		for i := range l.entries() {
@@ -135,11 +140,10 @@ func lastHash() (h Hash) {
 
 // scan visits the chunks numbered [first, past) of the buckets [from, to].
 func (r *Reader) scan(from, to uint32, first, past int64, fn visit) error {
-	d, err := r.directory()
+	w, err := r.walk()
 	if err != nil {
 		return err
 	}
-	w := r.walk(d)
 	w.fn = fn
 	defer w.release()
 	return w.leaves(from, to, func(i int, l leaf) error {

@@ -26,7 +26,7 @@ func (r *Reader) Verify() error {
 
 // verifyData reads all data blocks, as many at a time as one read takes.
 func (r *Reader) verifyData(d *directory, found *damages) error {
-	w := r.walk(d)
+	w := r.walkIn(d)
 	defer w.release()
 	past := r.foot.first(kindLeaf)
 	for i := 0; i < past; {
