@@ -52,13 +52,18 @@ func (a *api) knownHost(hostport string) bool {
 	})
 }
 
-// readBody decodes one JSON object with known fields.
+// readBody decodes the body of an admin request.
 func readBody(r *http.Request, out any) error {
 	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || mediaType != typeJSON {
 		return &statusError{http.StatusUnsupportedMediaType, reasonType, "the body must be " + typeJSON}
 	}
-	dec := json.NewDecoder(r.Body)
+	return decodeObject(r.Body, out)
+}
+
+// decodeObject decodes one JSON object with known fields, and nothing behind it.
+func decodeObject(body io.Reader, out any) error {
+	dec := json.NewDecoder(body)
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(out); err != nil {
 		return bodyError(err)

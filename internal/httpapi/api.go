@@ -117,9 +117,7 @@ type api struct {
 
 // New returns the handler of all routes.
 func New(o Options) http.Handler {
-	if o.MaxQueries == 0 {
-		o.MaxQueries = DefaultMaxQueries
-	}
+	o.MaxQueries = cmp.Or(o.MaxQueries, DefaultMaxQueries)
 	o.QueryTimeout = cmp.Or(o.QueryTimeout, DefaultQueryTimeout)
 	o.SlowQuery = cmp.Or(o.SlowQuery, DefaultSlowQuery)
 	turns := make(chan struct{}, o.MaxQueries)
@@ -137,14 +135,13 @@ func New(o Options) http.Handler {
 }
 
 // route serves one path. Reads are open to pages of any origin, as in the
-// original; admin routes are not.
+// original; what is below /admin/ is not, and POST there must pass guard.
 type route struct {
 	methods string // allowed, separated by ", "
 	serve   func(w http.ResponseWriter, r *http.Request) error
-	name    string // in /metrics; "" for admin routes
+	name    string // in /metrics; set for admin routes by their path
 	packs   bool   // the answer may be compressed
-	admin   bool   // never CORS
-	changes bool   // must pass guard
+	admin   bool   // set by the path
 }
 
 // ServeHTTP finds the route by the escaped path, so that names may hold
@@ -157,7 +154,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return notFound("there is nothing at %s", r.URL.Path)
 		}}
 	}
-	if rt.admin || strings.HasPrefix(path, "/admin/") {
+	if strings.HasPrefix(path, "/admin/") {
 		rt.name, rt.admin = "/admin/", true
 	}
 	out := &reply{ResponseWriter: w}
@@ -203,7 +200,7 @@ func (a *api) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 		h.Set("Allow", allow(rt))
 		return &statusError{http.StatusMethodNotAllowed, "", "only " + rt.methods + " is possible here"}
 	}
-	if rt.changes {
+	if rt.admin && r.Method == http.MethodPost {
 		if err := a.guard(r); err != nil {
 			return err
 		}
@@ -248,23 +245,23 @@ func (a *api) find(path string) (route, bool) {
 			return nil
 		}}, true
 	case "/admin/account":
-		return route{methods: "GET", serve: a.adminAccount, admin: true}, true
+		return route{methods: "GET", serve: a.adminAccount}, true
 	case "/admin/log":
-		return route{methods: "GET", serve: a.recentLog, admin: true}, true
+		return route{methods: "GET", serve: a.recentLog}, true
 	case "/admin/stats":
-		return route{methods: "GET", serve: a.adminStats, admin: true}, true
+		return route{methods: "GET", serve: a.adminStats}, true
 	case "/admin/merge":
-		return route{methods: "POST", serve: a.merge, admin: true, changes: true}, true
+		return route{methods: "POST", serve: a.merge}, true
 	case "/admin/flush":
-		return route{methods: "POST", serve: a.flush, admin: true, changes: true}, true
+		return route{methods: "POST", serve: a.flush}, true
 	case "/admin/buckets/create":
-		return route{methods: "POST", serve: a.createBucket, admin: true, changes: true}, true
+		return route{methods: "POST", serve: a.createBucket}, true
 	case "/admin/buckets/delete":
-		return route{methods: "POST", serve: a.deleteBucket, admin: true, changes: true}, true
+		return route{methods: "POST", serve: a.deleteBucket}, true
 	case "/admin/series/delete":
-		return route{methods: "POST", serve: a.deleteSeries, admin: true, changes: true}, true
+		return route{methods: "POST", serve: a.deleteSeries}, true
 	case "/admin/buckets/ttl":
-		return route{methods: "POST", serve: a.setTTL, admin: true, changes: true}, true
+		return route{methods: "POST", serve: a.setTTL}, true
 	}
 	if rt, ok := a.findOperation(path); ok {
 		return rt, true

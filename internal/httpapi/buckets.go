@@ -46,11 +46,7 @@ func (a *api) buckets(w http.ResponseWriter, r *http.Request) error {
 // end is no part.
 func (a *api) listMetrics(w http.ResponseWriter, r *http.Request, rest string) error {
 	bucketText, partsText, _ := strings.Cut(strings.TrimSuffix(rest, "/"), "/")
-	name, err := decodeName(bucketText)
-	if err != nil {
-		return err
-	}
-	b, err := a.Store.BucketByName(name)
+	b, err := a.bucketAt(bucketText)
 	if err != nil {
 		return err
 	}
@@ -70,7 +66,7 @@ func (a *api) listMetrics(w http.ResponseWriter, r *http.Request, rest string) e
 		name := metric.Text(key)
 		return !wanted.takes(name) || list.add(name) && !wanted.full()
 	})
-	return a.finishList(list, name, err)
+	return a.finishList(list, b.Name, err)
 }
 
 // finishList ends a list of the metrics of a bucket; err is that of reading
@@ -125,16 +121,26 @@ func appendName(dst []byte, asked form, name string) []byte {
 	return appendString(dst, name)
 }
 
-func decodeName(element string) (string, error) {
+// bucketAt returns the bucket that an element of the path names.
+func (a *api) bucketAt(element string) (store.BucketInfo, error) {
+	text, err := unescapeElement(element)
+	if err != nil {
+		return store.BucketInfo{}, err
+	}
+	name, err := metric.Unescape(text)
+	if err != nil {
+		return store.BucketInfo{}, badRequest("%q in the path: %v", element, err)
+	}
+	return a.Store.BucketByName(name)
+}
+
+// unescapeElement undoes the percent-encoding of an element of the path.
+func unescapeElement(element string) (string, error) {
 	text, err := url.PathUnescape(element)
 	if err != nil {
 		return "", badRequest("%q in the path: %v", element, err)
 	}
-	name, err := metric.Unescape(text)
-	if err != nil {
-		return "", badRequest("%q in the path: %v", element, err)
-	}
-	return name, nil
+	return text, nil
 }
 
 func decodePrefix(elements string) ([]byte, error) {
@@ -143,9 +149,9 @@ func decodePrefix(elements string) ([]byte, error) {
 	}
 	var parts []string
 	for element := range strings.SplitSeq(elements, "/") {
-		text, err := url.PathUnescape(element)
+		text, err := unescapeElement(element)
 		if err != nil {
-			return nil, badRequest("%q in the path: %v", element, err)
+			return nil, err
 		}
 		parts = append(parts, text)
 	}

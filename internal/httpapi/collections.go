@@ -3,7 +3,6 @@ package httpapi
 import (
 	"encoding/base64"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -53,11 +52,7 @@ func (a *api) findCollection(rest string) (route, bool) {
 // collectionMetrics lists the metrics of a collection: whole ones, or with a
 // prefix or a depth the distinct beginnings of that many parts below it.
 func (a *api) collectionMetrics(w http.ResponseWriter, r *http.Request, bucketText, prefixText string) error {
-	name, err := decodeName(bucketText)
-	if err != nil {
-		return err
-	}
-	b, err := a.Store.BucketByName(name)
+	b, err := a.bucketAt(bucketText)
 	if err != nil {
 		return err
 	}
@@ -81,16 +76,16 @@ func (a *api) collectionMetrics(w http.ResponseWriter, r *http.Request, bucketTe
 		add = list.distinct(len(prefix), parts+depth)
 	}
 	err = a.Store.Metrics(r.Context(), b, prefix, add)
-	return a.finishList(list, name, err)
+	return a.finishList(list, b.Name, err)
 }
 
 // decodeKey reads a metric as /collections prints it: the key in base64, which
 // may be the form for URLs, with or without padding. It must be a list of
 // parts, whose number is returned.
 func decodeKey(element string) (key []byte, parts int, err error) {
-	text, err := url.PathUnescape(element)
+	text, err := unescapeElement(element)
 	if err != nil {
-		return nil, 0, badRequest("%q in the path: %v", element, err)
+		return nil, 0, err
 	}
 	text = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(text, "="))
 	key, err = base64.RawStdEncoding.DecodeString(text)

@@ -78,16 +78,26 @@ func classify(err error) (status int, reason string) {
 		return http.StatusBadRequest, reasonUnsupported
 	case errors.As(err, &syntax):
 		return http.StatusBadRequest, reasonSyntax
-	case errors.Is(err, store.ErrBucketExists):
-		return http.StatusConflict, ""
-	case errors.Is(err, store.ErrInvalidBucket):
-		return http.StatusBadRequest, ""
 	case errors.Is(err, context.Canceled):
 		return statusClientGone, ""
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable, reasonBusy
 	}
-	return http.StatusInternalServerError, ""
+	return statusOf(err), ""
+}
+
+// statusOf returns the status of an error of the store.
+func statusOf(err error) int {
+	is := func(known error) bool { return errors.Is(err, known) }
+	switch {
+	case is(store.ErrInvalidBucket), is(store.ErrSnapshotName):
+		return http.StatusBadRequest
+	case is(store.ErrUnknownSeries), is(store.ErrUnknownSnapshot):
+		return http.StatusNotFound
+	case is(store.ErrBucketExists), is(store.ErrSnapshotExists), is(store.ErrBusy), is(store.ErrTooManyDeleted):
+		return http.StatusConflict
+	}
+	return http.StatusInternalServerError
 }
 
 // fail answers with an error as text or JSON, counts refusals, and logs what is

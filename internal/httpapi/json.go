@@ -57,9 +57,7 @@ func writeValue(w http.ResponseWriter, asked form, v any) error {
 // appendString appends s as a JSON string. Bytes that are not UTF-8 turn it
 // into its escape of package metric.
 func appendString(dst []byte, s string) []byte {
-	if !utf8.ValidString(s) {
-		s = metric.Escaped(s)
-	}
+	s = validText(s)
 	dst = append(dst, '"')
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {

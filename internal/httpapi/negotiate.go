@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -59,17 +60,28 @@ func negotiate(r *http.Request, offered ...form) (form, error) {
 		}
 		return formNone, badRequest("format=%s: known here are %s", format, strings.Join(known, ", "))
 	}
-	accept := strings.Join(r.Header.Values("Accept"), ",")
-	if strings.TrimSpace(accept) == "" {
+	if strings.TrimSpace(strings.Join(r.Header.Values("Accept"), ",")) == "" {
 		return formJSON, nil
 	}
-	for entry := range strings.SplitSeq(accept, ",") {
-		mediaType, _, _ := strings.Cut(entry, ";")
-		asked := formOf(strings.ToLower(strings.TrimSpace(mediaType)))
+	for mediaType := range entries(r, "Accept") {
+		asked := formOf(mediaType)
 		if asked != formNone && slices.Contains(offered, asked) {
 			return asked, nil
 		}
 	}
 	return formNone, &statusError{http.StatusUnsupportedMediaType, reasonType,
 		"none of the types in Accept can be served: ask for application/json"}
+}
+
+// entries yields the entries of a list header, such as Accept, in lower case,
+// and apart from each the parameters behind it.
+func entries(r *http.Request, header string) iter.Seq2[string, string] {
+	return func(yield func(name, parameters string) bool) {
+		for entry := range strings.SplitSeq(strings.ToLower(strings.Join(r.Header.Values(header), ",")), ",") {
+			name, parameters, _ := strings.Cut(entry, ";")
+			if !yield(strings.TrimSpace(name), parameters) {
+				return
+			}
+		}
+	}
 }

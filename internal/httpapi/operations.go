@@ -29,20 +29,20 @@ const progressEvery = 200 * time.Millisecond
 func (a *api) findOperation(path string) (route, bool) {
 	switch path {
 	case "/admin/status":
-		return route{methods: "GET", serve: a.status, admin: true}, true
+		return route{methods: "GET", serve: a.status}, true
 	case "/admin/segments":
-		return route{methods: "GET", serve: a.segments, admin: true}, true
+		return route{methods: "GET", serve: a.segments}, true
 	case "/admin/caches":
-		return route{methods: "GET", serve: a.caches, admin: true}, true
+		return route{methods: "GET", serve: a.caches}, true
 	case "/admin/check":
 		// It changes nothing but costs much: no foreign page may ask for it.
-		return route{methods: "POST", serve: a.check, admin: true, changes: true}, true
+		return route{methods: "POST", serve: a.check}, true
 	case "/admin/snapshots":
-		return route{methods: "GET", serve: a.snapshots, admin: true}, true
+		return route{methods: "GET", serve: a.snapshots}, true
 	case "/admin/snapshots/create":
-		return route{methods: "POST", serve: a.createSnapshot, admin: true, changes: true}, true
+		return route{methods: "POST", serve: a.createSnapshot}, true
 	case "/admin/snapshots/delete":
-		return route{methods: "POST", serve: a.deleteSnapshot, admin: true, changes: true}, true
+		return route{methods: "POST", serve: a.deleteSnapshot}, true
 	}
 	return route{}, false
 }
@@ -90,7 +90,7 @@ func (a *api) createSnapshot(w http.ResponseWriter, r *http.Request) error {
 	}
 	s, err := a.Operator.Snapshot(r.Context(), in.Name)
 	if err != nil {
-		return operationError(err)
+		return err
 	}
 	a.Logger.Info("snapshot made", "name", s.Name, "bytes", s.Bytes, "remote", r.RemoteAddr)
 	return writeJSON(w, s)
@@ -102,28 +102,10 @@ func (a *api) deleteSnapshot(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := a.Operator.DeleteSnapshot(in.Name); err != nil {
-		return operationError(err)
+		return err
 	}
 	a.Logger.Info("snapshot deleted", "name", in.Name, "remote", r.RemoteAddr)
 	return writeJSON(w, in)
-}
-
-// operationError gives the errors of operations their status.
-func operationError(err error) error {
-	for _, known := range []struct {
-		err    error
-		status int
-	}{
-		{store.ErrSnapshotName, http.StatusBadRequest},
-		{store.ErrSnapshotExists, http.StatusConflict},
-		{store.ErrUnknownSnapshot, http.StatusNotFound},
-		{store.ErrBusy, http.StatusConflict},
-	} {
-		if errors.Is(err, known.err) {
-			return &statusError{known.status, "", err.Error()}
-		}
-	}
-	return err
 }
 
 // check answers with lines of JSON: progress while it goes on, the report at
@@ -159,7 +141,7 @@ func (a *api) check(w http.ResponseWriter, r *http.Request) error {
 	}})
 	switch {
 	case err != nil && !started:
-		return operationError(err)
+		return err
 	case err != nil:
 		send(admin.CheckMessage{Error: err.Error()})
 	default:

@@ -98,9 +98,8 @@ func wantsJSON(r *http.Request) bool {
 	if format := param(r, "format"); format != "" {
 		return format == "json"
 	}
-	for entry := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
-		mediaType, _, _ := strings.Cut(entry, ";")
-		switch strings.ToLower(strings.TrimSpace(mediaType)) {
+	for mediaType := range entries(r, "Accept") {
+		switch mediaType {
 		case "application/json":
 			return true
 		case "text/plain", "text/html", "text/*", "*/*":

@@ -132,13 +132,11 @@ func (w *reply) end(whole bool) {
 
 // takesGzip reports whether the client accepts gzip.
 func takesGzip(r *http.Request) bool {
-	for entry := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
-		coding, weight, _ := strings.Cut(entry, ";")
-		coding = strings.ToLower(strings.TrimSpace(coding))
+	for coding, weight := range entries(r, "Accept-Encoding") {
 		if coding != "gzip" && coding != "x-gzip" && coding != "*" {
 			continue
 		}
-		text, weighted := strings.CutPrefix(strings.ReplaceAll(strings.ToLower(weight), " ", ""), "q=")
+		text, weighted := strings.CutPrefix(strings.ReplaceAll(weight, " ", ""), "q=")
 		if !weighted {
 			return true
 		}

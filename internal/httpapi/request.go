@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"encoding/json"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -65,13 +63,8 @@ func queryFromJSON(body io.Reader) (string, error) {
 	var in struct {
 		Query *string `json:"query"`
 	}
-	dec := json.NewDecoder(body)
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&in); err != nil {
-		return "", bodyError(err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return "", badRequest("there is more after the JSON object")
+	if err := decodeObject(body, &in); err != nil {
+		return "", err
 	}
 	if in.Query == nil {
 		return "", badRequest(`the JSON object has no query: send {"query": "SELECT..."}`)

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"errors"
 	"net/http"
 
 	"dalmatiner/internal/admin"
@@ -32,12 +31,6 @@ func (a *api) deleteSeries(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("%.200q: %v", text, err)
 	}
 	d, err := a.Store.DeleteSeries(r.Context(), bucket, choice, in.DryRun)
-	if errors.Is(err, store.ErrUnknownSeries) {
-		return notFound("%v", err)
-	}
-	if errors.Is(err, store.ErrTooManyDeleted) {
-		return &statusError{http.StatusConflict, "", err.Error()}
-	}
 	if err != nil {
 		return err
 	}
