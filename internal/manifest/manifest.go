@@ -254,7 +254,7 @@ func (m *Manifest) check(e *Edit) error {
 		removed[seq] = true
 	}
 	for _, s := range e.AddSegments {
-		if m.state.hasSegment(s.Seq) && !removed[s.Seq] {
+		if m.state.HasSegment(s.Seq) && !removed[s.Seq] {
 			return fmt.Errorf("manifest: segment %d is committed already", s.Seq)
 		}
 	}

@@ -158,8 +158,10 @@ func bySeq(s Segment, seq uint64) int   { return cmp.Compare(s.Seq, seq) }
 func byID(b Bucket, id uint32) int      { return cmp.Compare(b.ID, id) }
 func byGroup(f Floor, group uint32) int { return cmp.Compare(f.Group, group) }
 func (b Bucket) clone() Bucket          { b.Name = slices.Clone(b.Name); return b }
-func (s *State) hasSegment(q uint64) bool {
-	_, ok := slices.BinarySearchFunc(s.Segments, q, bySeq)
+
+// HasSegment reports whether a segment of that number is committed.
+func (s *State) HasSegment(seq uint64) bool {
+	_, ok := slices.BinarySearchFunc(s.Segments, seq, bySeq)
 	return ok
 }
 

@@ -43,9 +43,9 @@ func (s *Store) Aggregate(ctx context.Context, info BucketInfo, key []byte, from
 	if step <= 0 {
 		return AggregateStats{}, fmt.Errorf("an aggregate over steps of %d slots: a step has at least one", step)
 	}
-	b := s.buckets.id(info.ID)
-	if b == nil {
-		return AggregateStats{}, fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(info.Name))
+	b, err := s.buckets.of(info)
+	if err != nil {
+		return AggregateStats{}, err
 	}
 	lo, _ := s.admitted(b)
 	first := max(from, int64(lo), 0) // older than the TTL: hidden at once

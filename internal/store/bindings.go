@@ -33,12 +33,8 @@ type ages struct {
 }
 
 func newBindings(s *Store, state *manifest.State) *bindings {
-	from := min(state.Floor, state.AccountLSN)
-	for _, f := range state.Floors() {
-		from = min(from, f.LSN)
-	}
 	return &bindings{
-		s: s, from: from,
+		s: s, from: uint64(replayFrom(state)),
 		series:  make(map[metric.SeriesID]uint64),
 		columns: make(map[uint32]*ages),
 	}

@@ -111,6 +111,27 @@ func (r *registry) id(id uint32) *bucket {
 	return r.byID[id]
 }
 
+// named returns the bucket of a name, or an error that wraps ErrUnknownBucket.
+func (r *registry) named(name string) (*bucket, error) {
+	if b := r.get(name); b != nil {
+		return b, nil
+	}
+	return nil, unknownBucket(name)
+}
+
+// of is named for a bucket that was known before: one of its name made since is
+// another.
+func (r *registry) of(info BucketInfo) (*bucket, error) {
+	if b := r.id(info.ID); b != nil {
+		return b, nil
+	}
+	return nil, unknownBucket(info.Name)
+}
+
+func unknownBucket(name string) error {
+	return fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(name))
+}
+
 func (r *registry) all() []*bucket {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -159,9 +180,9 @@ func (s *Store) Buckets() []BucketInfo {
 
 // BucketByName returns a bucket, or an error that wraps ErrUnknownBucket.
 func (s *Store) BucketByName(name string) (BucketInfo, error) {
-	b := s.buckets.get(name)
-	if b == nil {
-		return BucketInfo{}, fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(name))
+	b, err := s.buckets.named(name)
+	if err != nil {
+		return BucketInfo{}, err
 	}
 	return b.Info(), nil
 }
@@ -220,9 +241,9 @@ func (s *Store) EnsureBucket(name string) (BucketInfo, error) {
 // SetTTL sets the TTL of a bucket in points; 0 keeps points for ever. Points
 // that are older are hidden at once.
 func (s *Store) SetTTL(name string, points int64) error {
-	b := s.buckets.get(name)
-	if b == nil {
-		return fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(name))
+	b, err := s.buckets.named(name)
+	if err != nil {
+		return err
 	}
 	info := b.Info()
 	info.TTL = points
@@ -230,7 +251,7 @@ func (s *Store) SetTTL(name string, points int64) error {
 		return err
 	}
 	b.mu.Lock()
-	err := ErrUnknownBucket
+	err = ErrUnknownBucket
 	if !b.deleted {
 		err = s.logChange(appendTTLRecord(nil, b.info.ID, points), func() { b.ttl.Store(points) })
 	}
@@ -244,12 +265,12 @@ func (s *Store) SetTTL(name string, points int64) error {
 // DeleteBucket deletes a bucket with all it holds. When the call returns, the
 // deletion is durable; its points stay in the account.
 func (s *Store) DeleteBucket(name string) error {
-	b := s.buckets.get(name)
-	if b == nil {
-		return fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(name))
+	b, err := s.buckets.named(name)
+	if err != nil {
+		return err
 	}
 	b.mu.Lock()
-	err := ErrUnknownBucket
+	err = ErrUnknownBucket
 	if !b.deleted {
 		err = s.logChange(appendDeleteRecord(nil, b.info.ID), func() { s.forgetBucket(b) })
 	}

@@ -37,7 +37,7 @@ func (c *checker) checkSegments() {
 		c.checkSegment(segmentFile(m), m)
 	}
 	for _, file := range strays {
-		if !c.state.Suspect || strings.HasSuffix(file, ".tmp") {
+		if !c.state.Suspect || strings.HasSuffix(file, tempSuffix) {
 			c.expected(Damage{File: file, Part: "file", Detail: "no commit names it; it is removed at the next start"})
 			continue
 		}
@@ -89,7 +89,7 @@ func (c *checker) gone(seq uint64) bool {
 		return false
 	}
 	state, _, err := manifest.Inspect(c.fs, c.dir)
-	return err == nil && !slices.ContainsFunc(state.Segments, func(m manifest.Segment) bool { return m.Seq == seq })
+	return err == nil && !state.HasSegment(seq)
 }
 
 // checkSegment verifies one file. m is nil for one that no commit names.

@@ -188,7 +188,7 @@ func (s *Store) write(f *flushing, seq uint64) (*storedSegment, error) {
 		return nil, nil
 	}
 	m := manifest.Segment{Seq: seq, Kind: manifest.Flush, Generation: seq}
-	w, err := segment.Create(s.o.FS, s.path(segmentFile(&m)+".tmp"))
+	w, err := segment.Create(s.o.FS, s.path(segmentFile(&m)+tempSuffix))
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +214,7 @@ func (s *Store) finishSegment(m manifest.Segment, w *segment.Writer) (*storedSeg
 		_ = w.Abort() // the file is given up; a leftover is removed at the next start
 		return nil, err
 	}
-	if err := s.o.FS.Rename(path+".tmp", path); err != nil {
+	if err := s.o.FS.Rename(path+tempSuffix, path); err != nil {
 		return nil, err
 	}
 	if err := syncDir(s.o.FS, s.o.FS.PathDir(path)); err != nil {
@@ -324,11 +324,8 @@ func (s *Store) flushNeeds() int64 {
 // not be written meanwhile, and that would end the node. Everything stays in
 // memory and in the log.
 func (s *Store) checkFlushSpace() error {
-	u, err := s.o.FS.GetDiskUsage(s.o.Dir)
-	if err != nil {
-		return nil // as in checkDisk
-	}
-	if free, need := int64(u.AvailBytes), s.flushNeeds(); free < need {
+	free, known := s.freeSpace()
+	if need := s.flushNeeds(); known && free < need {
 		return fmt.Errorf("flush: it needs up to %d bytes and %d are free: make space; nothing is lost, it is tried again every second", need, free)
 	}
 	return nil

@@ -59,9 +59,9 @@ type DeletedSeries struct {
 // The error wraps ErrUnknownBucket, or ErrUnknownSeries where one metric is
 // meant. It waits for a flush under way.
 func (s *Store) DeleteSeries(ctx context.Context, name string, choice SeriesChoice, dryRun bool) (DeletedSeries, error) {
-	b := s.buckets.get(name)
-	if b == nil {
-		return DeletedSeries{}, fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(name))
+	b, err := s.buckets.named(name)
+	if err != nil {
+		return DeletedSeries{}, err
 	}
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
@@ -84,7 +84,7 @@ func (s *Store) deleteSeries(ctx context.Context, b *bucket, choice SeriesChoice
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.deleted {
-		return out, fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(b.info.Name))
+		return out, unknownBucket(b.info.Name)
 	}
 	parked := b.parked.find(choice.takes)
 	out.Series = int64(len(parked))

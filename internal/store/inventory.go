@@ -3,13 +3,11 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/cockroachdb/errors/oserror"
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 )
 
@@ -38,9 +36,9 @@ func (op *Operations) Segments(ctx context.Context, bucket string) ([]SegmentSta
 	s := op.s
 	var only *BucketInfo
 	if bucket != "" {
-		b := s.buckets.get(bucket)
-		if b == nil {
-			return nil, fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(bucket))
+		b, err := s.buckets.named(bucket)
+		if err != nil {
+			return nil, err
 		}
 		info := b.Info()
 		only = &info

@@ -158,9 +158,9 @@ func (m *merging) makePlan(metas []manifest.Segment, purge map[uint64]bool) erro
 // log: a log that cannot be written ends the node.
 func (m *merging) checkSpace() error {
 	s := m.s
-	u, err := s.o.FS.GetDiskUsage(s.o.Dir)
-	if err != nil {
-		return nil // as in checkDisk
+	free, known := s.freeSpace()
+	if !known {
+		return nil
 	}
 	var need int64 // at most: both copies are there until the commit
 	for _, seg := range m.sources {
@@ -170,7 +170,7 @@ func (m *merging) checkSpace() error {
 			need += seg.info.Size
 		}
 	}
-	if free := int64(u.AvailBytes); need > 0 && free-need < s.o.MinFree {
+	if need > 0 && free-need < s.o.MinFree {
 		return fmt.Errorf("merge: it needs up to %d bytes, %d are free and storage.min_free is %d: make space, or shorten a TTL",
 			need, free, s.o.MinFree)
 	}

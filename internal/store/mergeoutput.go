@@ -74,7 +74,7 @@ func (o *output) add(bucket uint32, h segment.Hash, number int64, header *chunk.
 func (o *output) begin() error {
 	s := o.m.s
 	o.meta = manifest.Segment{Seq: s.nextSeq.Add(1) - 1, Kind: o.kind, Generation: o.generation, Clean: o.m.clean}
-	w, err := segment.Create(s.o.FS, s.path(segmentFile(&o.meta)+".tmp"))
+	w, err := segment.Create(s.o.FS, s.path(segmentFile(&o.meta)+tempSuffix))
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (o *output) end(giveUp bool) error {
 	seg, err := o.m.s.finishSegment(o.meta, w)
 	if err != nil {
 		// It may have failed before or after the file got its name.
-		for _, suffix := range []string{"", ".tmp"} {
+		for _, suffix := range []string{"", tempSuffix} {
 			if rmErr := o.m.s.o.FS.Remove(o.m.s.path(segmentFile(&o.meta) + suffix)); !oserror.IsNotExist(rmErr) {
 				err = errors.Join(err, rmErr)
 			}

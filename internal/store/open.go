@@ -29,6 +29,8 @@ const (
 	versionFile  = "VERSION"
 	manifestFile = "MANIFEST"
 
+	tempSuffix = ".tmp" // of what does not count yet
+
 	versionPrefix = "dalmatiner "
 	version       = 1
 
@@ -85,11 +87,9 @@ func (s *Store) refuseForeign() error {
 	if err != nil || len(names) == 0 {
 		return nil // there is no directory yet, or nothing in it
 	}
-	for _, name := range names {
-		switch name {
-		case versionFile, manifestFile, lockFile, walDir, flushDir:
-			return nil
-		}
+	// Of a first start that was broken off there may be the lock alone.
+	if slices.ContainsFunc(names, ours) || slices.Contains(names, lockFile) {
+		return nil
 	}
 	return fmt.Errorf("data directory %s holds %s and nothing of a Dalmatiner store: name an empty directory or one that does not exist yet",
 		s.o.Dir, names[0])
@@ -287,7 +287,7 @@ func readFile(fs vfs.FS, path string) ([]byte, error) {
 // writeFileSynced replaces a small file atomically.
 func writeFileSynced(fs vfs.FS, dir, name string, data []byte) error {
 	path := fs.PathJoin(dir, name)
-	f, err := fs.Create(path+".tmp", vfs.WriteCategoryUnspecified)
+	f, err := fs.Create(path+tempSuffix, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
@@ -298,7 +298,7 @@ func writeFileSynced(fs vfs.FS, dir, name string, data []byte) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err := fs.Rename(path+".tmp", path); err != nil {
+	if err := fs.Rename(path+tempSuffix, path); err != nil {
 		return err
 	}
 	return syncDir(fs, dir)

@@ -38,9 +38,9 @@ func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int6
 		return fmt.Errorf("a read of %d slots, the limit is %d", len(dst), MaxRead)
 	}
 	clear(dst)
-	b := s.buckets.id(info.ID)
-	if b == nil {
-		return fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(info.Name))
+	b, err := s.buckets.of(info)
+	if err != nil {
+		return err
 	}
 	skip := int64(0)
 	if from < 0 {
@@ -66,7 +66,6 @@ func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int6
 	if !ok {
 		return ctx.Err()
 	}
-	var err error
 	if stamps == nil {
 		err = s.readSegments(ctx, info.ID, id, from, dst, st)
 	} else {
@@ -175,9 +174,9 @@ func (s *Store) noteUndecodable(seg *storedSegment, id metric.SeriesID, number i
 // prefix, in no particular order, until fn returns false. The key is valid
 // during the call and must not be written to.
 func (s *Store) Metrics(ctx context.Context, info BucketInfo, prefix []byte, fn func(key []byte) bool) error {
-	b := s.buckets.id(info.ID)
-	if b == nil {
-		return fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(info.Name))
+	b, err := s.buckets.of(info)
+	if err != nil {
+		return err
 	}
 	columns, parked := b.names()
 	for _, cols := range columns {

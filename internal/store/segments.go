@@ -140,7 +140,7 @@ func (s *Store) removeStrays(kind manifest.Kind, known map[string]bool, adoptFro
 	for _, name := range names {
 		m := manifest.Segment{Kind: kind}
 		var ok bool
-		m.Seq, ok = parseSegmentName(strings.TrimSuffix(name, ".tmp"))
+		m.Seq, ok = parseSegmentName(strings.TrimSuffix(name, tempSuffix))
 		file := dir + "/" + name
 		switch {
 		case known[file]:

@@ -1,12 +1,10 @@
 package store
 
 import (
-	"fmt"
 	"math"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
 )
@@ -54,9 +52,9 @@ var noColumns head.Columns
 
 // NewSession starts a session for the bucket. Close must be called.
 func (s *Store) NewSession(info BucketInfo) (*Session, error) {
-	b := s.buckets.id(info.ID)
-	if b == nil {
-		return nil, fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(info.Name))
+	b, err := s.buckets.of(info)
+	if err != nil {
+		return nil, err
 	}
 	return &Session{s: s, b: b, cols: &noColumns, width: b.width()}, nil
 }

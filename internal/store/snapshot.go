@@ -18,7 +18,6 @@ import (
 // directory.
 const (
 	snapshotDir     = "snapshots"
-	tempSuffix      = ".tmp"
 	maxSnapshotName = 100
 )
 
@@ -158,7 +157,7 @@ func (s *Store) linkSegments(dir string) (linked int64, err error) {
 			if err != nil {
 				return 0, err
 			}
-			if !slices.ContainsFunc(now.Segments, func(o manifest.Segment) bool { return o.Seq == m.Seq }) {
+			if !now.HasSegment(m.Seq) {
 				return 0, errReplaced
 			}
 			continue // lost to damage; a start on the copy counts it again

@@ -146,9 +146,9 @@ func (s *Store) advance(now time.Time) {
 	}
 }
 
-// everySecond logs refusals that wait, closes idle, old and log-pinning blocks, and asks for the flush
-// that is due by time, by the size of the log, or because the last one failed:
-// senders may wait for it.
+// everySecond logs refusals that wait, closes idle, old and log-pinning blocks,
+// and asks for the flush that is due by time, by the size of the log, or because
+// the last one failed: senders may wait for it.
 func (s *Store) everySecond() {
 	s.commit.RLock()
 	s.logRefusals()
@@ -178,24 +178,31 @@ func (s *Store) everySecond() {
 	}
 }
 
-// checkDisk refuses points before the disk is full, or too full for the next
-// flush, and takes them again when there is space. It is called every tick: a fast sender writes a small
-// storage.min_free full in less than a second.
-func (s *Store) checkDisk() {
+// freeSpace returns the free bytes of the disk. A file system that cannot say is
+// taken at its word: a write will fail.
+func (s *Store) freeSpace() (free int64, known bool) {
 	u, err := s.o.FS.GetDiskUsage(s.o.Dir)
-	if err != nil {
-		return // a file system that cannot say is taken at its word: a write will fail
+	return int64(u.AvailBytes), err == nil
+}
+
+// checkDisk refuses points before the disk is full, or too full for the next
+// flush, and takes them again when there is space. It is called every tick: a
+// fast sender writes a small storage.min_free full in less than a second.
+func (s *Store) checkDisk() {
+	free, known := s.freeSpace()
+	if !known {
+		return
 	}
-	s.freeDisk.Store(int64(u.AvailBytes))
+	s.freeDisk.Store(free)
 	need := max(s.o.MinFree, s.flushNeeds())
-	full := int64(u.AvailBytes) < need
+	full := free < need
 	if s.diskFull.Swap(full) != full {
 		if full {
-			s.o.Logger.Warn("points are refused: the disk is nearly full", "free", u.AvailBytes,
+			s.o.Logger.Warn("points are refused: the disk is nearly full", "free", free,
 				"storage.min_free", s.o.MinFree, "for the next flush", need)
 			s.makeRoom() // who waits for a flush is refused
 		} else {
-			s.o.Logger.Info("points are taken again: the disk has space", "free", u.AvailBytes)
+			s.o.Logger.Info("points are taken again: the disk has space", "free", free)
 		}
 	}
 }
