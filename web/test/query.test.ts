@@ -153,6 +153,34 @@ describe('under a load', () => {
     await other.close()
   })
 
+  it('works by keyboard alone', async () => {
+    await open()
+    const press = tab.page.keyboard.press.bind(tab.page.keyboard)
+    // The element that has the focus, named as a reader of the screen would.
+    const focused = () => tab.page.evaluate(() => document.activeElement!.getAttribute('aria-label') || document.activeElement!.textContent!.trim())
+    const reach = async (name: string) => {
+      for (let i = 0; i < 60 && (await focused()) !== name; i++) await press('Tab')
+      expect(await focused()).toBe(name)
+    }
+    await until('the editor has the focus', () => tab.page.evaluate(() => document.activeElement!.className === 'editor'))
+    await tab.page.keyboard.insertText(`${day} LAST 6h`)
+    await press('Control+Enter')
+    await tab.rows.nth(4).waitFor()
+    await reach('1 h')
+    await press('Enter')
+    await until('the range is an hour', async () => tab.query.endsWith('LAST 1h'))
+    await tab.rows.nth(4).waitFor()
+    await reach('only')
+    await press('Enter')
+    await until('one series is left', async () => (await tab.page.locator('.legend tr.off').count()) === 4)
+    await reach('Table')
+    await press('Space')
+    await tab.page.locator('.values tbody tr').first().waitFor()
+    await reach('Buckets')
+    await press('Enter')
+    await tab.page.getByRole('button', { name: 'Create a bucket' }).waitFor()
+  })
+
   it('loses no extreme in columns, and draws a day of five series in time', async () => {
     const range = `${day} LAST 23h`
     const extremes = () => tab.rows.evaluateAll((rows) => rows.map((r) => [...r.querySelectorAll('td')].slice(1, 3).map((td) => td.textContent)))

@@ -16,6 +16,9 @@ interface Props {
 
 const day = 86_400
 
+/** Half of a date below the last tick, in pixels. */
+const dateRoom = 38
+
 /** How ticks are written, by their distance in seconds; the day below the first of each. */
 const date = '\n{YYYY}-{MM}-{DD}'
 const ticks: uPlot.Axis.Values = [
@@ -134,6 +137,7 @@ function options(host: HTMLDivElement, latest: { current: Props }): uPlot.Option
   return {
     width: host.clientWidth, height, series, bands, axes, scales,
     legend: { show: false },
+    padding: [null, units.length > 1 ? null : dateRoom, null, null],
     tzDate: utc ? (t) => uPlot.tzDate(new Date(t * 1000), 'Etc/UTC') : undefined,
     cursor: { drag: { x: onZoom !== undefined, y: false, setScale: false }, points: { size: 6 }, focus: { prox: 24 } },
     focus: { alpha: 0.35 },
