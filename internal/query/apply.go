@@ -4,18 +4,9 @@ import "math"
 
 // apply computes value by value without a constant.
 type apply struct {
-	common
-	in node
+	over
 	fn opFunc
 }
-
-func (n *apply) needConfidence(want bool) {
-	if n.enter(want) {
-		n.in.needConfidence(want)
-	}
-}
-
-func (n *apply) coverage() (set, slots int64) { return n.in.coverage() }
 
 func (n *apply) next(x *executor, dst block) (block, error) {
 	base := len(dst.v)
@@ -49,19 +40,10 @@ func log10Scale(f float64) float64 {
 
 // replace puts a constant in place of values with little confidence.
 type replace struct {
-	common
-	in        node
+	over
 	threshold float64
 	with      float64
 }
-
-func (n *replace) needConfidence(want bool) {
-	if n.enter(want) {
-		n.in.needConfidence(true)
-	}
-}
-
-func (n *replace) coverage() (set, slots int64) { return n.in.coverage() }
 
 func (n *replace) next(x *executor, dst block) (block, error) {
 	in, err := x.pull(n.in, x.scratch())

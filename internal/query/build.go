@@ -176,27 +176,12 @@ func (p *planner) leaf(pos int, b Bucket, key []byte, shift int64) (node, error)
 	return n, err
 }
 
-func (p *planner) window(fn opFunc, in node, span int64) node {
-	c := in.shared()
-	size := max(1, span/c.res)
-	n := p.intern(fmt.Sprintf("window %d %d %d", fn, size, c.id), func() node {
-		w := &window{in: in, fn: fn, size: size}
-		w.res, w.n = c.res*size, (c.n+size-1)/size
-		w.form = p.shape(fmt.Sprintf("window %d %d", size, c.form))
-		return w
-	}, in)
-	if p.explain {
-		p.describe(n, "%s of %d", nameOf(kindWindow, fn), size)
-	}
-	return n
-}
-
 func (p *planner) scalar(pos int, fn opFunc, in node, constant float64) (node, error) {
 	if fn == fnDivide && constant == 0 {
 		return nil, p.errorAt(pos, nil, "division by the constant 0")
 	}
-	n := p.unary(in, fmt.Sprintf("scalar %d %x", fn, constant), func(c common) node {
-		return &scalar{common: c, in: in, fn: fn, constant: constant}
+	n := p.unary(in, fmt.Sprintf("scalar %d %x", fn, constant), func(o over) node {
+		return &scalar{over: o, fn: fn, constant: constant}
 	})
 	p.describe(n, "%s %v", nameOf(kindScalar, fn), constant)
 	return n, nil

@@ -3,24 +3,25 @@ package query
 import "fmt"
 
 // unary plans a node that gives one output per input, when it comes.
-func (p *planner) unary(in node, key string, build func(common) node) node {
+func (p *planner) unary(in node, key string, build func(over) node) node {
 	c := in.shared()
 	return p.intern(fmt.Sprintf("%s %d", key, c.id), func() node {
-		return build(common{res: c.res, n: c.n, form: c.form, piece: c.piece})
+		return build(over{common: common{res: c.res, n: c.n, form: c.form, piece: c.piece}, in: in})
 	}, in)
 }
 
 func (p *planner) replace(in node, threshold, with float64) node {
-	return p.unary(in, fmt.Sprintf("replace %x %x", threshold, with), func(c common) node {
-		return &replace{common: c, in: in, threshold: threshold, with: with}
+	return p.unary(in, fmt.Sprintf("replace %x %x", threshold, with), func(o over) node {
+		o.needs = true
+		return &replace{over: o, threshold: threshold, with: with}
 	})
 }
 
 // step plans a node whose first output waits for the second input.
 func (p *planner) step(in node, fn opFunc) node {
-	return p.unary(in, fmt.Sprintf("step %d", fn), func(c common) node {
-		c.form = p.shape(fmt.Sprintf("steps %d", c.form))
-		return &step{common: c, in: in, fn: fn, seconds: float64(c.res) / 1000, every: c.piece}
+	return p.unary(in, fmt.Sprintf("step %d", fn), func(o over) node {
+		o.form = p.shape(fmt.Sprintf("steps %d", o.form))
+		return &step{over: o, fn: fn, seconds: float64(o.res) / 1000, every: o.piece}
 	})
 }
 
@@ -28,23 +29,24 @@ func (p *planner) step(in node, fn opFunc) node {
 // as far away as the range is long.
 func (p *planner) fill(in node, with string, pos int) (node, error) {
 	var err error
-	n := p.unary(in, "fill "+with, func(c common) node {
+	n := p.unary(in, "fill "+with, func(o over) node {
 		if with == "linear" {
-			err = p.hold(pos, 2*8*c.n)
-			c.late = true
-			c.form = p.shape(fmt.Sprintf("lines of %d", in.shared().id))
+			err = p.hold(pos, 2*8*o.n)
+			o.late = true
+			o.form = p.shape(fmt.Sprintf("lines of %d", in.shared().id))
 		}
-		return &fill{common: c, in: in, with: with}
+		o.needs = true
+		return &fill{over: o, with: with}
 	})
 	return n, err
 }
 
 // nothing plans a series without values.
 func (p *planner) nothing(in node, span int64) node {
-	return p.unary(in, "nothing", func(c common) node {
-		c.res *= max(1, span/c.res)
-		c.n, c.piece, c.form = 0, 0, p.shape("nothing")
-		return &nothing{common: c, in: in}
+	return p.unary(in, "nothing", func(o over) node {
+		o.res *= max(1, span/o.res)
+		o.n, o.piece, o.form = 0, 0, p.shape("nothing")
+		return &nothing{o}
 	})
 }
 

@@ -69,8 +69,8 @@ func (p *planner) apply(a arguments) (value, error) {
 		return p.gather(a, q.number, 0)
 	case kindPick:
 		return p.pick(a)
-	case kindReduce:
-		return p.reduceEach(a)
+	case kindWindow:
+		return p.windows(a)
 	}
 	return p.each(a.series, a.fn.kind.result(), func(in node) (node, error) {
 		n, err := p.one(a, in)
@@ -85,12 +85,10 @@ func (p *planner) apply(a arguments) (value, error) {
 func (p *planner) one(a arguments, n node) (node, error) {
 	fn := a.fn.fn
 	switch a.fn.kind {
-	case kindWindow:
-		return p.window(fn, n, a.consts[0].span), nil
 	case kindScalar:
 		return p.scalar(a.pos, fn, n, a.consts[0].number)
 	case kindMap:
-		return p.unary(n, fmt.Sprintf("map %d", fn), func(c common) node { return &apply{common: c, in: n, fn: fn} }), nil
+		return p.unary(n, fmt.Sprintf("map %d", fn), func(o over) node { return &apply{over: o, fn: fn} }), nil
 	case kindReplace:
 		return p.replace(n, a.consts[0].number, a.consts[1].number), nil
 	case kindStep:
@@ -100,7 +98,10 @@ func (p *planner) one(a arguments, n node) (node, error) {
 	case kindFill:
 		return p.fill(n, a.consts[0].word, a.pos)
 	case kindConfidence:
-		return p.unary(n, "confidence", func(c common) node { return &confidence{common: c, in: n} }), nil
+		return p.unary(n, "confidence", func(o over) node {
+			o.needs = true
+			return &confidence{o}
+		}), nil
 	case kindHistogram:
 		return p.histogram(a, n)
 	}
@@ -123,8 +124,8 @@ func (p *planner) each(inputs []series, typ argType, fn func(node) (node, error)
 	return v, nil
 }
 
-// reduceEach plans an aggregate over time by a reducer.
-func (p *planner) reduceEach(a arguments) (value, error) {
+// windows plans an aggregate over time.
+func (p *planner) windows(a arguments) (value, error) {
 	span := a.consts[len(a.consts)-1].span
 	number := a.consts[0].number // unused where there is only the span
 	if a.fn.fn == fnPercentile {
@@ -138,24 +139,30 @@ func (p *planner) reduceEach(a arguments) (value, error) {
 			return value{}, p.errorAt(a.consts[0].pos, nil, "a percentile is between 0 and 1, not %v; percentiles of histograms go to 100", number)
 		}
 	}
-	return p.each(a.series, typeMetric, func(n node) (node, error) { return p.reduce(a, n, number, span) })
+	return p.each(a.series, typeMetric, func(n node) (node, error) { return p.window(a, n, number, span) })
 }
 
-func (p *planner) reduce(a arguments, in node, number float64, span int64) (node, error) {
+func (p *planner) window(a arguments, in node, number float64, span int64) (node, error) {
 	c := in.shared()
 	size := max(1, span/c.res)
+	key := fmt.Sprintf("window %d %d %d", a.fn.fn, size, c.id)
+	if len(a.consts) > 1 {
+		key = fmt.Sprintf("%s %x", key, number)
+	}
 	var err error
-	n := p.intern(fmt.Sprintf("reduce %d %x %d %d", a.fn.fn, number, size, c.id), func() node {
+	n := p.intern(key, func() node {
 		if a.fn.fn == fnPercentile || a.fn.fn == fnMedian {
 			err = p.hold(a.pos, 8*min(size, c.n))
 		}
-		w := &reduce{in: in, size: size}
+		w := &window{over: over{in: in}, size: size}
 		w.by, w.needs = newReducer(a.fn.fn, number, min(size, c.n), c.res)
 		w.res, w.n = c.res*size, (c.n+size-1)/size
 		w.form = p.shape(fmt.Sprintf("window %d %d", size, c.form))
 		return w
 	}, in)
-	p.describe(n, "%s of %d", a.fn.name, size)
+	if p.explain {
+		p.describe(n, "%s of %d", nameOf(kindWindow, a.fn.fn), size)
+	}
 	return n, err
 }
 
@@ -163,8 +170,12 @@ func (p *planner) reduce(a arguments, in node, number float64, span int64) (node
 // inputs, and whether it needs confidences. A step of its inputs is res ms.
 func newReducer(fn opFunc, number float64, most, res int64) (r reducer, needs bool) {
 	switch fn {
-	case fnEmpty:
-		return &empty{}, true
+	case fnSum, fnAvg:
+		return &total{mean: fn == fnAvg}, false
+	case fnMin, fnMax:
+		return &extreme{least: fn == fnMin}, false
+	case fnCount, fnEmpty:
+		return &counted{others: fn == fnEmpty}, true
 	case fnFirst, fnLast:
 		return &ends{last: fn == fnLast}, false
 	case fnPercentile:
@@ -192,9 +203,9 @@ func (p *planner) moving(a arguments, in node) (node, error) {
 	if a.fn.fn == fnMovingAvg {
 		size := max(1, by.span/c.res)
 		var err error
-		n := p.unary(in, fmt.Sprintf("mavg %d", size), func(c common) node {
-			err = p.hold(a.pos, 4*8*min(size, c.n))
-			return &moving{common: c, in: in, size: size}
+		n := p.unary(in, fmt.Sprintf("mavg %d", size), func(o over) node {
+			err = p.hold(a.pos, 4*8*min(size, o.n))
+			return &moving{over: o, size: size}
 		})
 		return n, err
 	}
@@ -205,7 +216,7 @@ func (p *planner) moving(a arguments, in node) (node, error) {
 	if !(alpha > 0 && alpha <= 1) {
 		return nil, p.errorAt(by.pos, nil, "the weight of an exponentially weighted mean is above 0 and at most 1, not %v", alpha)
 	}
-	return p.unary(in, fmt.Sprintf("ewma %x", alpha), func(c common) node { return &ewma{common: c, in: in, alpha: alpha} }), nil
+	return p.unary(in, fmt.Sprintf("ewma %x", alpha), func(o over) node { return &ewma{over: o, alpha: alpha} }), nil
 }
 
 // histogram plans the counting; what is asked of it comes later.
@@ -219,7 +230,7 @@ func (p *planner) histogram(a arguments, in node) (node, error) {
 	}
 	c := in.shared()
 	size := max(1, a.consts[2].span/c.res)
-	h := &histogram{in: in, highest: int64(highest.number), digits: int(digits.number), size: size}
+	h := &histogram{over: over{in: in}, highest: int64(highest.number), digits: int(digits.number), size: size}
 	var err error
 	n := p.intern(fmt.Sprintf("histogram %d %d %d %d", h.highest, h.digits, size, c.id), func() node {
 		err = p.hold(a.pos, histogramBytes(h.highest, h.digits))
@@ -241,8 +252,8 @@ func (p *planner) statistic(a arguments, h *histogram) (node, error) {
 			return nil, p.errorAt(a.consts[0].pos, nil, "a percentile of a histogram is between 0 and 100, not %v", s.p)
 		}
 	}
-	return p.unary(h, fmt.Sprintf("statistic %d %x", s.fn, s.p), func(c common) node {
+	return p.unary(h, fmt.Sprintf("statistic %d %x", s.fn, s.p), func(o over) node {
 		h.asked = append(h.asked, s)
-		return &statistic{common: c, in: h, index: len(h.asked) - 1}
+		return &statistic{over: o, of: h, index: len(h.asked) - 1}
 	}), nil
 }

@@ -48,18 +48,13 @@ func (l *leaf) nextPiece() {
 }
 
 // nothing is a series without values.
-type nothing struct {
-	common
-	in node
-}
+type nothing struct{ over }
 
 func (n *nothing) needConfidence(want bool) {
 	if n.enter(want) {
 		n.in.needConfidence(false)
 	}
 }
-
-func (n *nothing) coverage() (set, slots int64) { return n.in.coverage() }
 
 func (n *nothing) next(x *executor, dst block) (block, error) {
 	in, err := x.pull(n.in, x.scratch())

@@ -63,8 +63,8 @@ func (x *executor) run() error {
 	}
 	bound := x.plan.start
 	for !x.final {
-		if err := x.ctx.Err(); err != nil {
-			return fmt.Errorf("the query was given up: %w", err)
+		if err := givenUp(x.ctx); err != nil {
+			return err
 		}
 		bound = (bound/res/slots + 1) * slots * res
 		x.bound, x.final = bound, bound >= x.plan.end
@@ -99,6 +99,14 @@ func (x *executor) run() error {
 		x.stats.Reads++
 		x.stats.Slots += l.n
 		x.stats.Set += l.set
+	}
+	return nil
+}
+
+// givenUp is the error of a query for which nobody waits any more.
+func givenUp(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("the query was given up: %w", err)
 	}
 	return nil
 }

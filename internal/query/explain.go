@@ -41,9 +41,6 @@ type ReadStats struct {
 	Bytes   int64 `json:"bytes"`   // from files
 }
 
-// reader is a node that reads from the source.
-type reader interface{ readStats() ReadStats }
-
 func (l *leaf) readStats() ReadStats {
 	return ReadStats{Slots: l.n, Asked: l.asked, Set: l.set,
 		Headers: l.cost.Headers, Levels: l.cost.Levels, Decoded: l.cost.Decoded, Bytes: l.cost.Bytes}
@@ -84,8 +81,8 @@ func (x *executor) explained() *Plan {
 		for _, in := range c.inputs {
 			s.Inputs = append(s.Inputs, in.shared().id+1)
 		}
-		if r, ok := n.(reader); ok {
-			stats := r.readStats()
+		if l, ok := n.(*leaf); ok {
+			stats := l.readStats()
 			s.Read = &stats
 		}
 		plan.Steps[c.id] = s

@@ -4,8 +4,7 @@ import "math"
 
 // fill changes the values whose confidence is 0. Their confidence stays.
 type fill struct {
-	common
-	in   node
+	over
 	with string // previous, null, zero or linear
 
 	begun bool
@@ -13,14 +12,6 @@ type fill struct {
 	open  int64   // of linear: gap since then, not yet given out
 	seen  int64   // inputs
 }
-
-func (f *fill) needConfidence(want bool) {
-	if f.enter(want) {
-		f.in.needConfidence(true)
-	}
-}
-
-func (f *fill) coverage() (set, slots int64) { return f.in.coverage() }
 
 func (f *fill) next(x *executor, dst block) (block, error) {
 	in, err := x.pull(f.in, x.scratch())

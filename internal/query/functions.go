@@ -45,8 +45,7 @@ type function struct {
 type opKind uint8
 
 const (
-	kindWindow     opKind = iota // one value per span of time, from running sums
-	kindReduce                   // one value per span of time, by a reducer
+	kindWindow     opKind = iota // one value per span of time
 	kindCombine                  // one series from many
 	kindGather                   // one series from many, which all have to be there
 	kindPick                     // many series from many
@@ -155,7 +154,7 @@ func Functions() []Function {
 
 func (f *function) group() string {
 	switch f.kind {
-	case kindWindow, kindReduce:
+	case kindWindow:
 		return "aggregate"
 	case kindCombine, kindGather, kindPick:
 		return "combiner"

@@ -11,8 +11,7 @@ import (
 // not counted. It gives the numbers that its statistics ask for, one after the
 // other for every window, so that the counts stay inside of it.
 type histogram struct {
-	common
-	in      node
+	over
 	highest int64
 	digits  int
 	size    int64
@@ -28,13 +27,11 @@ type statisticOf struct {
 	p  float64 // of a percentile, 0 to 100
 }
 
-func (h *histogram) needConfidence(want bool) {
+func (h *histogram) needConfidence(bool) {
 	if h.enter(false) {
 		h.in.needConfidence(false)
 	}
 }
-
-func (h *histogram) coverage() (set, slots int64) { return h.in.coverage() }
 
 func (h *histogram) next(x *executor, dst block) (block, error) {
 	in, err := x.pull(h.in, x.scratch())
@@ -89,25 +86,17 @@ func histogramBytes(highest int64, digits int) int64 {
 
 // statistic takes one of the numbers of a histogram. It is sure of itself.
 type statistic struct {
-	common
-	in    *histogram
-	index int // in histogram.asked
+	over
+	of    *histogram // in
+	index int        // in histogram.asked
 }
-
-func (s *statistic) needConfidence(want bool) {
-	if s.enter(want) {
-		s.in.needConfidence(false)
-	}
-}
-
-func (s *statistic) coverage() (set, slots int64) { return s.in.coverage() }
 
 func (s *statistic) next(x *executor, dst block) (block, error) {
 	in, err := x.pull(s.in, x.scratch())
 	if err != nil {
 		return dst, err
 	}
-	for i := s.index; i < len(in.v); i += len(s.in.asked) {
+	for i := s.index; i < len(in.v); i += len(s.of.asked) {
 		dst.v = append(dst.v, in.v[i])
 		if s.conf {
 			dst.c = append(dst.c, 1)

@@ -124,20 +124,25 @@ func (l *leaf) read(x *executor, from int64, words []uint64) error {
 	}
 	for len(words) > 0 {
 		// A round may have a hundred thousand reads.
-		if err := x.ctx.Err(); err != nil {
-			return fmt.Errorf("the query was given up: %w", err)
+		if err := givenUp(x.ctx); err != nil {
+			return err
 		}
 		n := min(len(words), MaxRead)
 		cost, err := x.source.Read(x.ctx, l.bucket, l.key, from, words[:n])
 		l.cost.add(cost)
 		if err != nil {
-			return fmt.Errorf("read %s of bucket %s: %w", metric.Text(l.key), metric.Quoted(l.bucket.Name), err)
+			return l.failed(err)
 		}
 		x.stats.PointsRead += int64(n)
 		l.asked += int64(n)
 		words, from = words[n:], from+int64(n)
 	}
 	return nil
+}
+
+// failed names the series that could not be read.
+func (l *leaf) failed(err error) error {
+	return fmt.Errorf("read %s of bucket %s: %w", metric.Text(l.key), metric.Quoted(l.bucket.Name), err)
 }
 
 func (l *leaf) appendGap(dst block, n int) block {

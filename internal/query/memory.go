@@ -46,8 +46,8 @@ func (p *planner) grow(bytes int64) error {
 	if p.planned += bytes; p.planned <= p.lent {
 		return nil
 	}
-	if err := p.ctx.Err(); err != nil {
-		return fmt.Errorf("the query was given up: %w", err)
+	if err := givenUp(p.ctx); err != nil {
+		return err
 	}
 	if err := p.checkMemory(p.at, p.held+p.planned); err != nil {
 		return err

@@ -7,8 +7,7 @@ package query
 // start, and of the block before it to its end: nothing is ever subtracted, so
 // errors do not add up and an infinity leaves with its window.
 type moving struct {
-	common
-	in   node
+	over
 	size int64
 
 	pos    int64 // in the current block
@@ -23,14 +22,6 @@ type slide struct {
 	block  []float64 // its inputs
 	behind []float64 // sums of the block before, from each position to its end
 }
-
-func (m *moving) needConfidence(want bool) {
-	if m.enter(want) {
-		m.in.needConfidence(want)
-	}
-}
-
-func (m *moving) coverage() (set, slots int64) { return m.in.coverage() }
 
 func (m *moving) next(x *executor, dst block) (block, error) {
 	in, err := x.pull(m.in, x.scratch())
@@ -80,21 +71,12 @@ func (s *slide) turn() {
 // ewma is an exponentially weighted mean of values and confidences. It begins
 // with the first value; NaN is passed over.
 type ewma struct {
-	common
-	in    node
+	over
 	alpha float64
 
 	begun   bool
 	v, sure float64
 }
-
-func (m *ewma) needConfidence(want bool) {
-	if m.enter(want) {
-		m.in.needConfidence(want)
-	}
-}
-
-func (m *ewma) coverage() (set, slots int64) { return m.in.coverage() }
 
 func (m *ewma) next(x *executor, dst block) (block, error) {
 	base, baseC := len(dst.v), len(dst.c)

@@ -60,6 +60,21 @@ type common struct {
 
 func (c *common) shared() *common { return c }
 
+// over is what nodes of one input have, and what most of them do.
+type over struct {
+	common
+	in    node
+	needs bool // confidences of the input are used, whether or not those of the node are
+}
+
+func (o *over) needConfidence(want bool) {
+	if o.enter(want) {
+		o.in.needConfidence(want || o.needs)
+	}
+}
+
+func (o *over) coverage() (set, slots int64) { return o.in.coverage() }
+
 // enter reports whether needConfidence has to go on below the node.
 func (c *common) enter(want bool) bool {
 	if c.seen && (c.conf || !want) {

@@ -4,19 +4,10 @@ import "fmt"
 
 // scalar computes with one constant, value by value.
 type scalar struct {
-	common
-	in       node
+	over
 	fn       opFunc
 	constant float64
 }
-
-func (s *scalar) needConfidence(want bool) {
-	if s.enter(want) {
-		s.in.needConfidence(want)
-	}
-}
-
-func (s *scalar) coverage() (set, slots int64) { return s.in.coverage() }
 
 func (s *scalar) next(x *executor, dst block) (block, error) {
 	base := len(dst.v)
@@ -78,18 +69,7 @@ func divisor(v float64) float64 {
 }
 
 // confidence gives its input's confidences as values.
-type confidence struct {
-	common
-	in node
-}
-
-func (n *confidence) needConfidence(want bool) {
-	if n.enter(want) {
-		n.in.needConfidence(true)
-	}
-}
-
-func (n *confidence) coverage() (set, slots int64) { return n.in.coverage() }
+type confidence struct{ over }
 
 func (n *confidence) next(x *executor, dst block) (block, error) {
 	in, err := x.pull(n.in, x.scratch())

@@ -2,14 +2,12 @@ package query
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
 
@@ -40,7 +38,7 @@ const (
 type spans struct {
 	of      *leaf
 	size    int64
-	windows []spanWindow
+	windows []*window
 	counts  bool // others over the same leaf do not count its set slots
 
 	given int64 // spans
@@ -50,9 +48,11 @@ type spans struct {
 	took  time.Duration
 }
 
-// spanWindow is a node that takes the aggregates of a span: of its slots, of
-// which the last span may have fewer, with the word carried into it.
-type spanWindow interface {
+// spanReducer is a reducer that can take the aggregates of a span in place of
+// its inputs: of its slots, of which the last span may have fewer, with the word
+// carried into it.
+type spanReducer interface {
+	reducer
 	span(h *chunk.Header, carry uint64, slots int64)
 }
 
@@ -69,7 +69,7 @@ func (p *planner) pushDown() {
 		needed[n] = true
 	}
 	for _, n := range p.nodes {
-		if _, size := spanOf(n); size == 0 {
+		if _, by := spanOf(n); by == nil {
 			for _, in := range n.shared().inputs {
 				needed[in] = true
 			}
@@ -81,48 +81,36 @@ func (p *planner) pushDown() {
 	}
 	all := make(map[place]*spans)
 	for _, n := range p.nodes {
-		w, size := spanOf(n)
-		if size == 0 || needed[n.shared().inputs[0]] {
+		w, by := spanOf(n)
+		if by == nil || needed[w.in] {
 			continue
 		}
-		l, ok := n.shared().inputs[0].(*leaf)
+		l, ok := w.in.(*leaf)
 		if !ok || l.pos < 0 {
 			continue
 		}
-		s := all[place{l, size}]
+		s := all[place{l, w.size}]
 		if s == nil {
-			s = &spans{of: l, size: size, counts: !l.pushed}
+			s = &spans{of: l, size: w.size, counts: !l.pushed}
 			l.pushed = true
-			all[place{l, size}] = s
+			all[place{l, w.size}] = s
 			p.spans = append(p.spans, s)
 		}
 		s.windows = append(s.windows, w)
 		p.spanWindows++
-		switch n := n.(type) {
-		case *window:
-			n.pushed = true
-		case *reduce:
-			n.pushed = true
-		}
+		w.pushed = by
 	}
 }
 
-// spanOf returns the node as one that can work with spans, and their size, or 0.
-func spanOf(n node) (spanWindow, int64) {
-	switch n := n.(type) {
-	case *window:
-		if n.size >= minSpan {
-			return n, n.size
-		}
-	case *reduce:
-		switch n.by.(type) {
-		case *ends, *empty:
-			if n.size >= minSpan {
-				return n, n.size
-			}
-		}
+// spanOf returns the node as a window that can work with spans, and its reducer;
+// nil for others.
+func spanOf(n node) (*window, spanReducer) {
+	w, ok := n.(*window)
+	if !ok || w.size < minSpan {
+		return nil, nil
 	}
-	return nil, 0
+	by, _ := w.by.(spanReducer)
+	return w, by
 }
 
 // slotwise reports whether any leaf is read slot by slot.
@@ -255,12 +243,12 @@ func (s *spans) aggregate(x *executor, from, step int64, dst []chunk.Header) err
 		return nil
 	}
 	l := s.of
-	if err := x.ctx.Err(); err != nil {
-		return fmt.Errorf("the query was given up: %w", err)
+	if err := givenUp(x.ctx); err != nil {
+		return err
 	}
 	cost, err := x.source.(Aggregator).Aggregate(x.ctx, l.bucket, l.key, from, step, dst)
 	if err != nil {
-		return fmt.Errorf("read %s of bucket %s: %w", metric.Text(l.key), metric.Quoted(l.bucket.Name), err)
+		return l.failed(err)
 	}
 	s.cost.add(cost)
 	return nil
@@ -290,41 +278,37 @@ func (s *spans) finish(stats *Stats) {
 
 // span closes a window that has the slots of h.
 func (w *window) span(h *chunk.Header, carry uint64, slots int64) {
-	w.filled, w.last = slots, lastOf(h, carry)
-	switch w.fn {
-	case fnSum, fnAvg:
-		w.acc = sumOf(h, carry, slots)
-	case fnMin:
-		w.acc = extremeOf(h, carry, h.Min, minOf)
-	case fnMax:
-		w.acc = extremeOf(h, carry, h.Max, maxOf)
-	case fnCount:
-		w.acc = float64(h.Count)
-	}
-	w.sure = float64(h.Count)
+	w.filled, w.sure = slots, float64(h.Count)
+	w.pushed.span(h, carry, slots)
 	w.ready = w.close(w.ready)
 }
 
-// span closes a window that has the slots of h.
-func (w *reduce) span(h *chunk.Header, carry uint64, slots int64) {
-	w.filled, w.sure = slots, float64(h.Count)
-	switch r := w.by.(type) {
-	case *empty:
-		r.set = int64(h.Count)
-	case *ends:
-		set := h.Count > 0
-		if r.last {
-			r.v, set = lastOf(h, carry), set && int64(h.LastOff) == slots-1
-		} else if set = set && h.FirstOff == 0; set {
-			r.v = point.Float(h.First)
-		} else {
-			r.v = point.Float(carry)
-		}
-		if r.c = 0; set {
-			r.c = 1
-		}
+func (r *total) span(h *chunk.Header, carry uint64, slots int64) {
+	r.sum, r.last = sumOf(h, carry, slots), lastOf(h, carry)
+}
+
+func (r *extreme) span(h *chunk.Header, carry uint64, _ int64) {
+	if r.least {
+		r.v = extremeOf(h, carry, h.Min, minOf)
+	} else {
+		r.v = extremeOf(h, carry, h.Max, maxOf)
 	}
-	w.ready = w.close(w.ready)
+}
+
+func (r *counted) span(h *chunk.Header, _ uint64, _ int64) { r.set = int64(h.Count) }
+
+func (r *ends) span(h *chunk.Header, carry uint64, slots int64) {
+	set := h.Count > 0
+	if r.last {
+		r.v, set = lastOf(h, carry), set && int64(h.LastOff) == slots-1
+	} else if set = set && h.FirstOff == 0; set {
+		r.v = point.Float(h.First)
+	} else {
+		r.v = point.Float(carry)
+	}
+	if r.c = 0; set {
+		r.c = 1
+	}
 }
 
 // sumOf returns the sum of a span's slots with gaps filled.

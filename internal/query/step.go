@@ -4,8 +4,7 @@ package query
 // repeats the second with confidence 0, so the length stays; a single value
 // gives 0.
 type step struct {
-	common
-	in      node
+	over
 	fn      opFunc
 	seconds float64 // of a step
 	every   int64   // the inputs begin anew after so many; 0 = never
@@ -15,14 +14,6 @@ type step struct {
 	last     float64
 	lastSure float64
 }
-
-func (s *step) needConfidence(want bool) {
-	if s.enter(want) {
-		s.in.needConfidence(want)
-	}
-}
-
-func (s *step) coverage() (set, slots int64) { return s.in.coverage() }
 
 func (s *step) next(x *executor, dst block) (block, error) {
 	in, err := x.pull(s.in, x.scratch())

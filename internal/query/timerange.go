@@ -45,9 +45,6 @@ func instant(q *dql.Query, i *dql.Instant, now int64, zone *time.Location, compa
 	case i.Ago != nil:
 		return clampTime(now - i.Ago.Milliseconds()), nil
 	case i.Date != "":
-		if zone == nil {
-			zone = time.UTC
-		}
 		ms, err := dql.ParseDate(i.Date, zone)
 		if err != nil {
 			return 0, dql.NewError(q.Text, i.Pos, err, fmt.Sprint(err))

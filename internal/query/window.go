@@ -1,47 +1,46 @@
 package query
 
-// window gives one value per size inputs. A short last window counts its
-// missing inputs as copies of its last one for sum and avg, and with
-// confidence 0 (DQL page, section 6).
+// window gives one value per size inputs, computed by a reducer. A short last
+// window lacks inputs: what they count as is the reducer's to say.
 type window struct {
-	common
-	in   node
-	fn   opFunc
-	size int64
-
-	pushed bool  // values come from spans, not from in
-	ready  block // those of this round
-
-	filled int64 // inputs in the open window
-	acc    float64
-	last   float64
-	sure   float64 // sum of the confidences
+	over
+	by     reducer
+	size   int64
+	pushed spanReducer // by, where values come from spans and not from in
+	ready  block       // those of this round
+	filled int64       // inputs in the open window
+	sure   float64     // sum of their confidences
 }
 
-func (w *window) needConfidence(want bool) {
-	if w.enter(want) {
-		w.in.needConfidence(want || w.fn == fnCount)
-	}
-}
+// reducer computes one value from the inputs of a window.
+type reducer interface {
+	// add takes inputs of the open window, at least one. c is their confidences
+	// where the plan has them, else nil.
+	add(v, c []float64)
 
-func (w *window) coverage() (set, slots int64) { return w.in.coverage() }
+	// close returns the window's value and its confidence, and opens the next.
+	close(w *window) (value, confidence float64)
+}
 
 func (w *window) next(x *executor, dst block) (block, error) {
-	if w.pushed {
+	if w.pushed != nil {
 		return dst.take(&w.ready), nil
 	}
 	in, err := x.pull(w.in, x.scratch())
 	if err != nil {
 		return dst, err
 	}
-	counting := w.conf || w.fn == fnCount
 	for v, c := in.v, in.c; len(v) > 0; {
 		n := min(w.size-w.filled, int64(len(v)))
-		w.add(v[:n])
-		if counting {
-			w.addConfidence(c[:n])
-			c = c[n:]
+		var sure []float64
+		if len(c) > 0 {
+			sure, c = c[:n], c[n:]
+			for _, f := range sure {
+				w.sure += f
+			}
 		}
+		w.by.add(v[:n], sure)
+		w.filled += n
 		v = v[n:]
 		if w.filled == w.size {
 			dst = w.close(dst)
@@ -54,57 +53,94 @@ func (w *window) next(x *executor, dst block) (block, error) {
 	return dst, nil
 }
 
-// add takes inputs of one window; v is not empty.
-func (w *window) add(v []float64) {
-	w.last = v[len(v)-1]
-	first := w.filled == 0
-	w.filled += int64(len(v))
-	switch w.fn {
-	case fnSum, fnAvg:
-		acc := w.acc
-		for _, f := range v {
-			acc += f
-		}
-		w.acc = acc
-	case fnMin, fnMax:
-		if first {
-			w.acc, v = v[0], v[1:]
-		}
-		if w.fn == fnMin {
-			w.acc = minOf(w.acc, v)
-		} else {
-			w.acc = maxOf(w.acc, v)
-		}
-	}
-}
-
-func (w *window) addConfidence(c []float64) {
-	for _, f := range c {
-		w.sure += f
-		if w.fn == fnCount && f > 0 {
-			w.acc++
-		}
-	}
-}
-
-// close gives out the open window and opens the next.
 func (w *window) close(dst block) block {
-	v := w.acc
-	switch w.fn {
-	case fnSum, fnAvg:
-		if missing := w.size - w.filled; missing > 0 {
-			v += w.last * float64(missing)
-		}
-		if w.fn == fnAvg {
-			v /= float64(w.size)
-		}
-	}
+	v, c := w.by.close(w)
 	dst.v = append(dst.v, v)
 	if w.conf {
-		dst.c = append(dst.c, w.sure/float64(w.size))
+		dst.c = append(dst.c, c)
 	}
-	w.filled, w.acc, w.sure = 0, 0, 0
+	w.filled, w.sure = 0, 0
 	return dst
+}
+
+// share returns the confidence of most aggregates: missing inputs count 0.
+func (w *window) share() float64 { return w.sure / float64(w.size) }
+
+// mean returns the mean confidence of the inputs that are there.
+func (w *window) mean() float64 { return w.sure / float64(w.filled) }
+
+// total is a window's sum, or its mean. Inputs that a short window lacks count
+// as copies of its last one.
+type total struct {
+	mean      bool
+	sum, last float64
+}
+
+func (r *total) add(v, _ []float64) {
+	sum := r.sum
+	for _, f := range v {
+		sum += f
+	}
+	r.sum, r.last = sum, v[len(v)-1]
+}
+
+func (r *total) close(w *window) (float64, float64) {
+	v := r.sum
+	if missing := w.size - w.filled; missing > 0 {
+		v += r.last * float64(missing)
+	}
+	if r.mean {
+		v /= float64(w.size)
+	}
+	r.sum = 0
+	return v, w.share()
+}
+
+// extreme is a window's least or greatest value.
+type extreme struct {
+	least bool
+	begun bool
+	v     float64
+}
+
+func (r *extreme) add(v, _ []float64) {
+	if !r.begun {
+		r.begun, r.v, v = true, v[0], v[1:]
+	}
+	if r.least {
+		r.v = minOf(r.v, v)
+	} else {
+		r.v = maxOf(r.v, v)
+	}
+}
+
+func (r *extreme) close(w *window) (float64, float64) {
+	r.begun = false
+	return r.v, w.share()
+}
+
+// counted counts the inputs with a confidence above 0, or all others and those
+// that a short window lacks.
+type counted struct {
+	others bool
+	set    int64
+}
+
+func (r *counted) add(_, c []float64) {
+	for _, f := range c {
+		if f > 0 {
+			r.set++
+		}
+	}
+}
+
+func (r *counted) close(w *window) (float64, float64) {
+	n := r.set
+	if r.others {
+		n = w.size - n
+	}
+	r.set = 0
+	return float64(n), w.share()
 }
 
 // minOf returns the least of acc and v. NaN counts only if there is nothing
