@@ -29,6 +29,7 @@ type Config struct {
 	HTTPMaxBody        int64  // http.max_body, bytes
 	HTTPMaxConnections int    // http.max_connections
 	HTTPHosts          string // http.hosts, host names separated by commas
+	HTTPPprof          string // http.pprof: PprofOff, PprofLoopback or PprofOn
 
 	GraphiteAddr           string // graphite.addr, host:port of lines over TCP and UDP; empty for off
 	GraphitePickleAddr     string // graphite.pickle_addr, host:port; empty for off

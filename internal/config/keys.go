@@ -31,6 +31,13 @@ const (
 	maxUDPListeners = 64
 )
 
+// Values of http.pprof.
+const (
+	PprofOff      = "off"
+	PprofLoopback = "loopback"
+	PprofOn       = "on"
+)
+
 // keys is the registry: the one place where a key is named.
 var keys = []key{
 	textKey("data_dir", "data", "directory of everything the node keeps; made when missing",
@@ -56,6 +63,8 @@ var keys = []key{
 		func(c *Config) *int64 { return &c.HTTPMaxBody }),
 	textKey("http.hosts", "localhost", "host names, separated by commas, that may stand in the address of an admin request besides IP addresses",
 		func(c *Config) *string { return &c.HTTPHosts }),
+	choiceKey("http.pprof", PprofOff, []string{PprofOff, PprofLoopback, PprofOn}, "who may take profiles of the process at /debug/pprof/: nobody, this machine, everyone who reaches http.addr",
+		func(c *Config) *string { return &c.HTTPPprof }),
 
 	offAddrKey("graphite.addr", "127.0.0.1:2003", "address of Graphite's lines, TCP and UDP, such as 127.0.0.1:2003, or off",
 		func(c *Config) *string { return &c.GraphiteAddr }),

@@ -55,6 +55,7 @@ type Options struct {
 	Logger   *slog.Logger
 	MaxBody  int64       // bytes of a request body
 	Hosts    []string    // host names that admin requests may be addressed to, besides IP addresses
+	Pprof    string      // who may take profiles, by the values of http.pprof; "" is off
 	Ready    func() bool // false while the node starts or stops
 	Version  string
 	Compat   bool           // queries that do not say give the answers of the original
@@ -264,6 +265,9 @@ func (a *api) find(path string) (route, bool) {
 		return route{methods: "POST", serve: a.setTTL}, true
 	}
 	if rt, ok := a.findOperation(path); ok {
+		return rt, true
+	}
+	if rt, ok := a.findProfile(path); ok {
 		return rt, true
 	}
 	if name, ok := strings.CutPrefix(path, "/assets/"); ok {

@@ -1,0 +1,80 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"dalmatiner/internal/config"
+)
+
+const (
+	pprofPath = "/debug/pprof/"
+	// maxProfile is the longest profile in seconds: a forgotten request must not
+	// keep others from taking one.
+	maxProfile = 300
+)
+
+// findProfile finds the routes of profiles. They count as those of
+// administration.
+func (a *api) findProfile(path string) (route, bool) {
+	if path+"/" == pprofPath {
+		return route{methods: "GET", admin: true, serve: func(w http.ResponseWriter, r *http.Request) error {
+			http.Redirect(w, r, pprofPath, http.StatusMovedPermanently) // the links of the list are relative
+			return nil
+		}}, true
+	}
+	name, ok := strings.CutPrefix(path, pprofPath)
+	return route{methods: "GET", admin: true, serve: func(w http.ResponseWriter, r *http.Request) error {
+		return a.profile(w, r, name)
+	}}, ok
+}
+
+// profile serves profiles of the process in the form of net/http/pprof, to
+// those whom the key http.pprof names. A page of another origin is never one of
+// them: a profile costs time.
+func (a *api) profile(w http.ResponseWriter, r *http.Request, name string) error {
+	forbidden := func(text string) error { return &statusError{http.StatusForbidden, reasonForbidden, text} }
+	switch {
+	case a.Pprof != config.PprofLoopback && a.Pprof != config.PprofOn:
+		return notFound("profiling is off: set http.pprof = loopback, or on for askers on other machines too")
+	case a.Pprof == config.PprofLoopback && !fromLoopback(r):
+		return forbidden("profiles are for askers on the node's own machine, with http.pprof = loopback: ask from there, or set http.pprof = on")
+	case !a.knownHost(r.Host):
+		return forbidden("requests for profiles must be addressed to an IP address or a name in http.hosts, not to " + strconv.Quote(r.Host))
+	case fromOtherPage(r):
+		return forbidden("pages of other origins must not take profiles of this node")
+	}
+	if text := r.URL.Query().Get("seconds"); text != "" {
+		if s, err := strconv.ParseFloat(text, 64); err != nil || !(s > 0 && s <= maxProfile) {
+			return badRequest("seconds=%s: a profile takes up to %d seconds", text, maxProfile)
+		}
+	}
+	switch name {
+	case "cmdline":
+		pprof.Cmdline(w, r)
+	case "profile":
+		pprof.Profile(w, r)
+	case "symbol":
+		pprof.Symbol(w, r)
+	case "trace":
+		pprof.Trace(w, r)
+	default:
+		pprof.Index(w, r) // the others by their names, and the list
+	}
+	return nil
+}
+
+func fromLoopback(r *http.Request) bool {
+	remote, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && remote.Addr().Unmap().IsLoopback()
+}
+
+// fromOtherPage reports whether a browser says that it asks for a page that is
+// not this node's. Other programs say nothing.
+func fromOtherPage(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site != "" && site != "same-origin" && site != "none"
+}
