@@ -5,12 +5,14 @@
 # make test-web  the page, in a browser beside a real node; needs Node.js and Chromium
 # make check   what must be green before a change lands
 # make bench   the table of bench/results
+# make bench-steps    load in steps beyond what the store takes and back, its table and charts
+# make bench-profile  profiles of a node under load, into bench/profile
 # make generate  the assembly of internal/kernel, after changes in its gen
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  = -s -w -X dalmatiner/internal/config.version=$(VERSION)
 
-.PHONY: build web demo test test-web purego check format vet lint race fuzz bench generate clean
+.PHONY: build web demo test test-web purego check format vet lint race fuzz bench bench-steps bench-profile generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -56,6 +58,13 @@ fuzz:
 
 bench: build
 	$(GO) run ./bench -bin bin
+
+# STEPS=-quick takes two minutes and leaves its table and charts in bench/trial.
+bench-steps: build
+	$(GO) run ./bench -bin bin -steps $(STEPS)
+
+bench-profile: build
+	$(GO) run ./bench -bin bin -profile
 
 # The generator is a module of its own, so that the product does not depend on
 # what it is written with.

@@ -4,6 +4,8 @@
 //	go run ./bench -bin bin            everything, about fourteen minutes
 //	go run ./bench -bin bin -quick     one run of everything instead of three
 //	go run ./bench -only ingest-200k   one row, printed and not written
+//	go run ./bench -steps              load in steps, beyond what the store takes and back
+//	go run ./bench -profile            profiles of a server under load
 //
 // Processor time is what figures of ingest are in: it is that of the server's
 // process alone, and it stays the same on a busy machine where the rate does
@@ -85,17 +87,16 @@ func run(args []string, out, log io.Writer) error {
 	dir := f.String("dir", os.TempDir(), "`directory` for a temporary one with the servers' data")
 	results := f.String("results", filepath.Join("bench", "results"), "`directory` to write the dated table to")
 	only := f.String("only", "", "run the rows whose name matches this `regexp`, and write no file")
-	quick := f.Bool("quick", false, "measure once instead of three times")
+	quick := f.Bool("quick", false, "measure once instead of three times; short steps, into "+trialDir)
+	charts := f.String("charts", "docs", "`directory` to write the charts of -steps to")
+	steps := f.Bool("steps", false, "load a store in steps, and write their table and charts")
+	profile := f.Bool("profile", false, "take profiles of a store under load, into "+profileDir)
 	discard := f.Bool("discard", false, "be the server that throws away what it receives")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	if *discard {
 		return runDiscard(log)
-	}
-	chosen, err := choose(*only)
-	if err != nil {
-		return err
 	}
 	if err := checkSpace(*dir); err != nil {
 		return err
@@ -106,11 +107,46 @@ func run(args []string, out, log io.Writer) error {
 	if *quick {
 		b.reps = 1
 	}
-	failed, err := b.runRows(ctx, *dir, chosen)
+	return b.inside(*dir, func() error {
+		switch {
+		case *steps && *quick:
+			return b.steps(ctx, out, trialDir, trialDir)
+		case *steps:
+			return b.steps(ctx, out, *results, *charts)
+		case *profile:
+			return b.profiles(ctx, out, profileDir)
+		}
+		return b.rows(ctx, out, *only, *results)
+	})
+}
+
+// Directories that git ignores.
+const (
+	trialDir   = "bench/trial"
+	profileDir = "bench/profile"
+)
+
+// inside calls fn with a temporary directory that is gone afterwards.
+func (b *bench) inside(parent string, fn func() error) (err error) {
+	if b.dir, err = os.MkdirTemp(parent, "ddb-bench-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	return fn()
+}
+
+// rows runs the rows that a pattern chooses, prints the table, and writes it
+// where all of them ran.
+func (b *bench) rows(ctx context.Context, out io.Writer, pattern, results string) error {
+	chosen, err := choose(pattern)
 	if err != nil {
 		return err
 	}
-	if err := b.report(out, *results, *only == ""); err != nil {
+	failed, err := b.runRows(ctx, chosen)
+	if err != nil {
+		return err
+	}
+	if err := b.report(out, results, pattern == ""); err != nil {
 		return err
 	}
 	return failed
@@ -146,13 +182,9 @@ func checkSpace(dir string) error {
 	return nil
 }
 
-// runRows runs the rows in a temporary directory that is gone afterwards. A
-// row that fails is shown as such in the table, and the next one goes on.
-func (b *bench) runRows(ctx context.Context, parent string, chosen []row) (failed, err error) {
-	if b.dir, err = os.MkdirTemp(parent, "ddb-bench-"); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+// runRows runs the rows. One that fails is shown as such in the table, and the
+// next one goes on.
+func (b *bench) runRows(ctx context.Context, chosen []row) (failed, err error) {
 	for _, r := range chosen {
 		begun := time.Now()
 		b.logf("%s …", r.name)

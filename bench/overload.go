@@ -93,7 +93,7 @@ func (s *server) overloaders(ctx context.Context, door string) (senders []overlo
 	clock.Store(first)
 	for i := range 2 {
 		if door == "TCP" {
-			stream, err := overload.NewStream(ctx, s.tcp, "load", i, first)
+			stream, err := overload.NewStream(ctx, s.tcp, "load", i, 1, first)
 			if err != nil {
 				return nil, "", err
 			}

@@ -15,6 +15,12 @@ func (s *server) cpuTime() (measure.CPU, error) { return measure.Time(s.cmd.Proc
 // memory returns a process's resident memory in bytes, now and at its most.
 func (s *server) memory() (now, peak int64, err error) { return measure.Memory(s.cmd.Process.Pid) }
 
+// transferred returns the bytes that a process has had read from and written to
+// storage.
+func (s *server) transferred() (read, written int64, err error) {
+	return measure.Transferred(s.cmd.Process.Pid)
+}
+
 // collecting returns the processor time of all garbage collections that the Go
 // runtime reported in a log. The runtime measures by the clock: on a machine
 // with other work it is more than was really used.

@@ -74,6 +74,13 @@ func (t *table) render(w io.Writer) {
 		}
 		lines = append(lines, f.cells())
 	}
+	fmt.Fprintf(w, "# Benchmark of %s\n\n%s\n%d of %d figures miss their budget. Processor time is the server's alone; a range is the least and the most of the runs a median is of.\n\n",
+		t.begun.UTC().Format("2006-01-02 15:04 UTC"), t.machine, misses, len(t.figures))
+	writeTable(w, lines)
+}
+
+// writeTable writes lines as a table in Markdown, the first one as its head.
+func writeTable(w io.Writer, lines [][]string) {
 	rule := make([]string, len(lines[0]))
 	for i := range rule {
 		rule[i] = "---"
@@ -85,8 +92,6 @@ func (t *table) render(w io.Writer) {
 			widths[i] = max(widths[i], len([]rune(l[i])), len("---"))
 		}
 	}
-	fmt.Fprintf(w, "# Benchmark of %s\n\n%s\n%d of %d figures miss their budget. Processor time is the server's alone; a range is the least and the most of the runs a median is of.\n\n",
-		t.begun.UTC().Format("2006-01-02 15:04 UTC"), t.machine, misses, len(t.figures))
 	for _, l := range lines {
 		for i, c := range l {
 			if i < len(widths) {

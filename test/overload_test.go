@@ -97,7 +97,7 @@ func TestOverloadOverTCP(t *testing.T) {
 	var senders []overload.Sender
 	var streams []*overload.Stream
 	for i := range 2 {
-		s, err := overload.NewStream(t.Context(), n.tcp, "load", i, past(7*24*time.Hour))
+		s, err := overload.NewStream(t.Context(), n.tcp, "load", i, 1, past(7*24*time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}

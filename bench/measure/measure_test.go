@@ -72,3 +72,12 @@ func TestTree(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestTransferred(t *testing.T) {
+	if read, written, err := Transferred(os.Getpid()); err != nil || read < 0 || written < 0 {
+		t.Errorf("of this process: %d, %d, %v", read, written, err)
+	}
+	if _, _, err := Transferred(0); err == nil {
+		t.Error("of a process that is not there: no error")
+	}
+}

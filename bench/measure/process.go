@@ -134,6 +134,19 @@ func TreeMemory(root int) (now, peak int64, err error) {
 	return now, peak, nil
 }
 
+// Transferred returns the bytes that a process has had read from and written to
+// storage; what the page cache answered is not in it.
+func Transferred(pid int) (read, written int64, err error) {
+	path := fmt.Sprintf("/proc/%d/io", pid)
+	if read, err = strconv.ParseInt(Field(path, "read_bytes"), 10, 64); err == nil {
+		written, err = strconv.ParseInt(Field(path, "write_bytes"), 10, 64)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return read, written, nil
+}
+
 // Kibibytes parses a size as /proc prints it, such as "12 kB", into bytes.
 func Kibibytes(text string) (int64, error) {
 	n, err := strconv.ParseInt(strings.TrimSuffix(text, " kB"), 10, 64)

@@ -22,15 +22,17 @@ const width = 1000
 // in turn: making values would be the work of the sender.
 const variants = 8
 
-// Stream sends batches over TCP: a message is a slot of all its series.
+// Stream sends batches over TCP: a message is a slot of width series.
 type Stream struct {
-	nc   net.Conn
-	msgs [variants][]byte
-	slot uint64
+	nc    net.Conn
+	parts [][variants][]byte
+	slot  uint64
+	next  int // of parts
 }
 
-// NewStream opens a classic stream into a bucket. Slots count up from first.
-func NewStream(ctx context.Context, addr, bucket string, number int, first int64) (*Stream, error) {
+// NewStream opens a classic stream into a bucket, of parts times width series.
+// Slots count up from first.
+func NewStream(ctx context.Context, addr, bucket string, number, parts int, first int64) (*Stream, error) {
 	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
@@ -44,18 +46,20 @@ func NewStream(ctx context.Context, addr, bucket string, number int, first int64
 	if _, err := nc.Write(open); err != nil {
 		return nil, err
 	}
-	s := &Stream{nc: nc, slot: uint64(first)}
+	s := &Stream{nc: nc, slot: uint64(first), parts: make([][variants][]byte, parts)}
 	r := rand.New(rand.NewPCG(uint64(number), 1))
-	for v := range s.msgs {
-		msg := wire.AppendBatchStart(nil, 0)
-		for i := range width {
-			key, err := metric.Key("sender"+strconv.Itoa(number), "metric", strconv.Itoa(i))
-			if err != nil {
-				return nil, err
+	for p := range s.parts {
+		for v := range variants {
+			msg := wire.AppendBatchStart(nil, 0)
+			for i := range width {
+				key, err := metric.Key("sender"+strconv.Itoa(number), "metric", strconv.Itoa(p*width+i))
+				if err != nil {
+					return nil, err
+				}
+				msg = wire.AppendBatchPoint(msg, key, point.FromInt(r.Int64N(1000)))
 			}
-			msg = wire.AppendBatchPoint(msg, key, point.FromInt(r.Int64N(1000)))
+			s.parts[p][v] = wire.AppendFlush(wire.AppendBatchEnd(msg))
 		}
-		s.msgs[v] = wire.AppendFlush(wire.AppendBatchEnd(msg))
 	}
 	return s, nil
 }
@@ -63,11 +67,14 @@ func NewStream(ctx context.Context, addr, bucket string, number int, first int64
 // Points is the number of points of a message.
 func (s *Stream) Points() int { return width }
 
-// Send sends the next slot.
+// Send sends the next part of the slot, or the first one of the next slot.
 func (s *Stream) Send() error {
-	msg := s.msgs[s.slot%variants]
+	msg := s.parts[s.next][s.slot%variants]
 	wire.AppendBatchStart(msg[:0], s.slot) // in the place of the one before
-	s.slot++
+	if s.next++; s.next == len(s.parts) {
+		s.next = 0
+		s.slot++
+	}
 	_, err := s.nc.Write(msg)
 	return err
 }
