@@ -275,6 +275,7 @@ func decodeAll(t failer, src []byte) error {
 			t.Fatalf("slot %d holds %016x, which is no word", i, w)
 		}
 	}
+	checkSteps(t, src, Steps{From: 7, To: 700, Cut: 77, Every: 2*Lane + 5})
 	// A range of a composite passes over damage in other pieces.
 	if err3 := DecodeRange(dst[:Lane], src, 5*Lane+7); (err2 == nil) != (err3 == nil) && (err3 != nil || !IsComposite(src)) {
 		t.Fatalf("whole: %v, range: %v", err2, err3)

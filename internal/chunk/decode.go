@@ -168,23 +168,47 @@ func (v *values) decode(dst []uint64, a int) {
 
 // decodeRepeats lays every run over the values that repeat it.
 func (v *values) decodeRepeats(dst []uint64, a int) {
-	var runs [Slots]uint64
-	ra, rb := v.changes.rank(a), v.changes.rank(a+len(dst)-1)+1
-	v.decodeRuns(runs[:rb-ra], ra)
-	// Change bit i ends the run of value i.
-	run, at := 0, 0
-	for k := a >> 6; run < rb-ra-1; k++ {
-		w := v.changes[k]
-		if k == a>>6 {
-			w &= ^uint64(0) << (a & 63)
-		}
-		for ; w != 0 && run < rb-ra-1; w &= w - 1 {
-			end := k<<6 + bits.TrailingZeros64(w) + 1 - a
-			fill(dst[at:end], runs[run])
-			run, at = run+1, end
-		}
+	var buf [Slots]uint64
+	r := v.runs(&buf, a, a+len(dst))
+	for at := 0; at < len(dst); {
+		w, end := r.next()
+		fill(dst[at:end], w)
+		at = end
 	}
-	fill(dst[at:], runs[run])
+}
+
+// runs are the words of a range of values that repeat one another.
+type runs struct {
+	words   []uint64 // of the runs to come
+	changes *mask
+	ends    uint64 // change bits of block k that are to come
+	k       int
+	a, n    int // the first value, and how many there are
+}
+
+// runs decodes the runs of the values [a, b) into buf.
+func (v *values) runs(buf *[Slots]uint64, a, b int) runs {
+	ra, rb := v.changes.rank(a), v.changes.rank(b-1)+1
+	v.decodeRuns(buf[:rb-ra], ra)
+	k := a >> 6
+	return runs{words: buf[:rb-ra], changes: &v.changes, k: k, ends: v.changes[k] &^ (1<<(a&63) - 1), a: a, n: b - a}
+}
+
+// next returns the word of the next run and where it ends, counted from the
+// first value.
+func (r *runs) next() (w uint64, end int) {
+	w, r.words = r.words[0], r.words[1:]
+	if len(r.words) == 0 {
+		return w, r.n
+	}
+	// Change bit i ends the run of value i.
+	for r.ends == 0 {
+		r.k++
+		r.ends = r.changes[r.k]
+	}
+	end = r.k<<6 + bits.TrailingZeros64(r.ends) + 1 - r.a
+	r.ends &= r.ends - 1
+	return w, end
 }
 
 // decodeRuns writes runs from number a on; without repeats these are values.

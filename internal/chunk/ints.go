@@ -303,14 +303,8 @@ func (r *reader) ints(p *ints, m int, min int64, span uint64, first int64) error
 
 // decode decodes count lanes from lane j on into q.values, as int64 bits.
 func (p *ints) decode(q *quad, j, count int) {
-	n := p.lay.length
-	p.lay.unpack(&q.residuals, p.body, j, count)
-	if p.patched {
-		for k := range count {
-			p.patch.apply(q.residuals[k:], (j+k)*n, n)
-		}
-	}
-	base := uint64(p.base)
+	p.unpack(&q.residuals, j, count)
+	n, base := p.lay.length, uint64(p.base)
 	switch p.form {
 	case formOffset:
 		kernel.Add(&q.values, &q.residuals, base, count, n)
@@ -319,4 +313,30 @@ func (p *ints) decode(q *quad, j, count int) {
 	case formDelta2:
 		kernel.Add2(&q.values, &q.residuals, base, p.values.from(j), p.diffs.from(j), count, n)
 	}
+}
+
+// unpack reads the residuals of count lanes from lane j on.
+func (p *ints) unpack(res *kernel.Residuals, j, count int) {
+	p.lay.unpack(res, p.body, j, count)
+	if !p.patched {
+		return
+	}
+	n := p.lay.length
+	for k := range count {
+		p.patch.apply(res[k:], (j+k)*n, n)
+	}
+}
+
+// start is unpack for values that are taken in as they come: it sets what the
+// lanes start from.
+func (p *ints) start(f *kernel.Fold, res *kernel.Residuals, j, count int) kernel.Prediction {
+	p.unpack(res, j, count)
+	switch p.form {
+	case formDelta2:
+		f.Step = *p.diffs.from(j)
+		fallthrough
+	case formDelta:
+		f.Value = *p.values.from(j)
+	}
+	return kernel.Prediction{Order: p.form, Base: uint64(p.base)}
 }

@@ -17,8 +17,7 @@ func Summarize(words []uint64, off int) Header {
 		s.lane(words[at:at+n], off+at)
 		at += n
 	}
-	s.h.Sum.Float, s.h.Filled.Float = s.plain.sum(), s.filled.sum()
-	return s.h
+	return s.header()
 }
 
 // summary adds up lanes.
@@ -27,49 +26,68 @@ type summary struct {
 	plain, filled laneSum // the float parts
 }
 
+// header returns the aggregates.
+func (s *summary) header() Header {
+	s.h.Sum.Float, s.h.Filled.Float = s.plain.sum(), s.filled.sum()
+	return s.h
+}
+
+// stretch is n slots without gaps from off on, by their words. Least and most are
+// point.Unset where there is only NaN.
+type stretch struct {
+	off, n                   int
+	first, last, least, most uint64
+}
+
 // lane takes the slots of one lane, or of a part of it.
 func (s *summary) lane(words []uint64, off int) {
 	e := kernel.Measure(words)
 	switch {
 	case e.Or == point.Unset:
 	case e.And >= floatMarker:
-		s.floats(words, off)
+		s.floatLane(words, off)
 	case e.And>>56 == 1 && e.Or>>56 == 1:
-		s.ints(words, &e, off)
+		n := len(words)
+		s.ints(stretch{off, n, words[0], words[n-1], intTag | uint64(e.Least)&intPayload, intTag | uint64(e.Most)&intPayload}, product(e.Sum, 1))
 	default:
 		s.mixed(words, off)
 	}
 }
 
-// ints takes a lane of integers without gaps.
-func (s *summary) ints(words []uint64, e *kernel.Extent, off int) {
-	s.reach(words[0], off)
-	s.h.Sum.addInt(e.Sum)
-	s.h.Filled.addInt(e.Sum)
-	s.extremes(intTag|uint64(e.Least)&intPayload, intTag|uint64(e.Most)&intPayload)
-	s.leave(words[len(words)-1], off+len(words)-1, len(words))
+// ints takes integers, whose sum is sum.
+func (s *summary) ints(w stretch, sum Sum) {
+	s.reach(w.first, w.off)
+	s.h.Sum, s.h.Filled = s.h.Sum.Plus(sum), s.h.Filled.Plus(sum)
+	s.extremes(w.least, w.most)
+	s.leave(w.last, w.off+w.n-1, w.n)
 }
 
-// floats takes a lane of floats without gaps.
-func (s *summary) floats(words []uint64, off int) {
-	least, most := point.Unset, point.Unset
+// floats takes floats of one lane, whose sum in their order is sum.
+func (s *summary) floats(w stretch, sum float64) {
+	s.reach(w.first, w.off)
+	s.plain.put(w.off/Lane, sum)
+	s.filled.put(w.off/Lane, sum)
+	s.extremes(w.least, w.most)
+	s.leave(w.last, w.off+w.n-1, w.n)
+}
+
+// floatLane takes a lane of floats without gaps.
+func (s *summary) floatLane(words []uint64, off int) {
+	n := len(words)
+	w := stretch{off: off, n: n, first: words[0], last: words[n-1]}
 	low, high, sum := math.NaN(), math.NaN(), 0.0
-	for _, w := range words {
-		v := math.Float64frombits(w << 1)
+	for _, x := range words {
+		v := math.Float64frombits(x << 1)
 		sum += v
 		// The first number takes the place of NaN.
 		if v < low || low != low && v == v {
-			low, least = v, w
+			low, w.least = v, x
 		}
 		if v > high || high != high && v == v {
-			high, most = v, w
+			high, w.most = v, x
 		}
 	}
-	s.reach(words[0], off)
-	s.plain.put(off/Lane, sum)
-	s.filled.put(off/Lane, sum)
-	s.extremes(least, most)
-	s.leave(words[len(words)-1], off+len(words)-1, len(words))
+	s.floats(w, sum)
 }
 
 // mixed takes a lane slot by slot.

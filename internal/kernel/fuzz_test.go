@@ -31,6 +31,22 @@ func FuzzKernels(f *testing.F) {
 				t.Fatalf("second sums of lane %d: %x, want %x", l, v[l][:n], w[l][:n])
 			}
 		}
+		for _, k := range []struct {
+			name       string
+			fast, slow func(f *Fold)
+		}{
+			{"ints", func(f *Fold) { FoldInts(f, &got, Prediction{int(width) % 3, base}, 0, n) },
+				func(f *Fold) { foldIntsGo(f, &got, Prediction{int(width) % 3, base}, 0, n) }},
+			{"bits", func(f *Fold) { FoldBits(f, &got, Prediction{int(width) % 3, base}, bits-1, 0, n) },
+				func(f *Fold) { foldBitsGo(f, &got, Prediction{int(width) % 3, base}, bits-1, 0, n) }},
+		} {
+			a, b := Fold{Value: start, Step: start}, Fold{Value: start, Step: start}
+			k.fast(&a)
+			if n > 0 {
+				k.slow(&b)
+			}
+			sameFold(t, "fold of "+k.name, k.name == "bits", &a, &b)
+		}
 		var words []uint64
 		for ; len(src) >= 8; src = src[8:] {
 			words = append(words, binary.LittleEndian.Uint64(src))

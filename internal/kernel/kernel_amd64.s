@@ -743,3 +743,259 @@ loop:
 	JNZ         loop
 	VZEROUPPER
 	RET
+
+// func foldIntsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64)
+// Requires: AVX, AVX2
+TEXT ·foldIntsAVX2(SB), NOSPLIT, $0-40
+	MOVQ         f+0(FP), AX
+	MOVQ         res+8(FP), CX
+	MOVQ         n+32(FP), DX
+	MOVQ         order+24(FP), BX
+	MOVQ         base+16(FP), SI
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Y0
+	VMOVDQU      (AX), Y4
+	VMOVDQU      32(AX), Y5
+	VMOVDQU      96(AX), Y1
+	VMOVDQU      128(AX), Y2
+	VMOVDQU      160(AX), Y3
+	CMPQ         BX, $0x01
+	JE           order1
+	JA           order2
+	VPADDQ       (CX), Y0, Y4
+	VMOVDQU      Y4, 64(AX)
+
+loop0:
+	VPADDQ    (CX), Y0, Y4
+	VPCMPGTQ  Y4, Y1, Y6
+	VBLENDVPD Y6, Y4, Y1, Y1
+	VPCMPGTQ  Y2, Y4, Y6
+	VBLENDVPD Y6, Y4, Y2, Y2
+	VPADDQ    Y4, Y3, Y3
+	ADDQ      $0x20, CX
+	DECQ      DX
+	JNZ       loop0
+	JMP       end
+
+order1:
+	VPADDQ  (CX), Y0, Y6
+	VPADDQ  Y4, Y6, Y6
+	VMOVDQU Y6, 64(AX)
+
+loop1:
+	VPADDQ    (CX), Y0, Y6
+	VPADDQ    Y6, Y4, Y4
+	VPCMPGTQ  Y4, Y1, Y6
+	VBLENDVPD Y6, Y4, Y1, Y1
+	VPCMPGTQ  Y2, Y4, Y6
+	VBLENDVPD Y6, Y4, Y2, Y2
+	VPADDQ    Y4, Y3, Y3
+	ADDQ      $0x20, CX
+	DECQ      DX
+	JNZ       loop1
+	JMP       end
+
+order2:
+	VPADDQ  (CX), Y0, Y6
+	VPADDQ  Y5, Y6, Y6
+	VPADDQ  Y4, Y6, Y6
+	VMOVDQU Y6, 64(AX)
+
+loop2:
+	VPADDQ    (CX), Y0, Y6
+	VPADDQ    Y6, Y5, Y5
+	VPADDQ    Y5, Y4, Y4
+	VPCMPGTQ  Y4, Y1, Y6
+	VBLENDVPD Y6, Y4, Y1, Y1
+	VPCMPGTQ  Y2, Y4, Y6
+	VBLENDVPD Y6, Y4, Y2, Y2
+	VPADDQ    Y4, Y3, Y3
+	ADDQ      $0x20, CX
+	DECQ      DX
+	JNZ       loop2
+
+end:
+	VMOVDQU Y4, (AX)
+	VMOVDQU Y5, 32(AX)
+	VMOVDQU Y1, 96(AX)
+	VMOVDQU Y2, 128(AX)
+	VMOVDQU Y3, 160(AX)
+	VZEROUPPER
+	RET
+
+// func foldDecimalsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64, scale float64)
+// Requires: AVX, AVX2, SSE2
+TEXT ·foldDecimalsAVX2(SB), NOSPLIT, $0-48
+	MOVQ         f+0(FP), AX
+	MOVQ         res+8(FP), CX
+	MOVQ         n+32(FP), DX
+	MOVQ         order+24(FP), BX
+	MOVQ         base+16(FP), SI
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Y0
+	VMOVDQU      (AX), Y4
+	VMOVDQU      32(AX), Y5
+	VMOVDQU      96(AX), Y1
+	VMOVDQU      128(AX), Y2
+	VMOVDQU      160(AX), Y3
+	MOVSD        scale+40(FP), X6
+	VBROADCASTSD X6, Y6
+	MOVQ         $0x4338000000000000, SI
+	VMOVQ        SI, X7
+	VPBROADCASTQ X7, Y7
+	MOVQ         $0xfffffffffffffffe, SI
+	VMOVQ        SI, X8
+	VPBROADCASTQ X8, Y8
+	CMPQ         BX, $0x01
+	JE           order1
+	JA           order2
+	VPADDQ       (CX), Y0, Y4
+	VMOVDQU      Y4, 64(AX)
+
+loop0:
+	VPADDQ    (CX), Y0, Y4
+	VPCMPGTQ  Y4, Y1, Y9
+	VBLENDVPD Y9, Y4, Y1, Y1
+	VPCMPGTQ  Y2, Y4, Y9
+	VBLENDVPD Y9, Y4, Y2, Y2
+	VPADDQ    Y7, Y4, Y9
+	VSUBPD    Y7, Y9, Y9
+	VDIVPD    Y6, Y9, Y9
+	VPAND     Y8, Y9, Y9
+	VADDPD    Y9, Y3, Y3
+	ADDQ      $0x20, CX
+	DECQ      DX
+	JNZ       loop0
+	JMP       end
+
+order1:
+	VPADDQ  (CX), Y0, Y9
+	VPADDQ  Y4, Y9, Y9
+	VMOVDQU Y9, 64(AX)
+
+loop1:
+	VPADDQ    (CX), Y0, Y9
+	VPADDQ    Y9, Y4, Y4
+	VPCMPGTQ  Y4, Y1, Y9
+	VBLENDVPD Y9, Y4, Y1, Y1
+	VPCMPGTQ  Y2, Y4, Y9
+	VBLENDVPD Y9, Y4, Y2, Y2
+	VPADDQ    Y7, Y4, Y9
+	VSUBPD    Y7, Y9, Y9
+	VDIVPD    Y6, Y9, Y9
+	VPAND     Y8, Y9, Y9
+	VADDPD    Y9, Y3, Y3
+	ADDQ      $0x20, CX
+	DECQ      DX
+	JNZ       loop1
+	JMP       end
+
+order2:
+	VPADDQ  (CX), Y0, Y9
+	VPADDQ  Y5, Y9, Y9
+	VPADDQ  Y4, Y9, Y9
+	VMOVDQU Y9, 64(AX)
+
+loop2:
+	VPADDQ    (CX), Y0, Y9
+	VPADDQ    Y9, Y5, Y5
+	VPADDQ    Y5, Y4, Y4
+	VPCMPGTQ  Y4, Y1, Y9
+	VBLENDVPD Y9, Y4, Y1, Y1
+	VPCMPGTQ  Y2, Y4, Y9
+	VBLENDVPD Y9, Y4, Y2, Y2
+	VPADDQ    Y7, Y4, Y9
+	VSUBPD    Y7, Y9, Y9
+	VDIVPD    Y6, Y9, Y9
+	VPAND     Y8, Y9, Y9
+	VADDPD    Y9, Y3, Y3
+	ADDQ      $0x20, CX
+	DECQ      DX
+	JNZ       loop2
+
+end:
+	VMOVDQU Y4, (AX)
+	VMOVDQU Y5, 32(AX)
+	VMOVDQU Y1, 96(AX)
+	VMOVDQU Y2, 128(AX)
+	VMOVDQU Y3, 160(AX)
+	VZEROUPPER
+	RET
+
+// func foldBitsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64, shift uint64)
+// Requires: AVX, AVX2
+TEXT ·foldBitsAVX2(SB), NOSPLIT, $0-48
+	MOVQ         f+0(FP), AX
+	MOVQ         res+8(FP), CX
+	MOVQ         n+32(FP), DX
+	MOVQ         order+24(FP), BX
+	MOVQ         base+16(FP), SI
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Y0
+	VMOVDQU      (AX), Y4
+	VMOVDQU      32(AX), Y5
+	VMOVDQU      96(AX), Y1
+	VMOVDQU      128(AX), Y2
+	VMOVDQU      160(AX), Y3
+	MOVQ         shift+40(FP), SI
+	VMOVQ        SI, X6
+	CMPQ         BX, $0x01
+	JE           order1
+	JA           order2
+	VPADDQ       (CX), Y0, Y4
+	VMOVDQU      Y4, 64(AX)
+
+loop0:
+	VPADDQ (CX), Y0, Y4
+	VPSLLQ X6, Y4, Y7
+	VMINPD Y1, Y7, Y1
+	VMAXPD Y2, Y7, Y2
+	VADDPD Y7, Y3, Y3
+	ADDQ   $0x20, CX
+	DECQ   DX
+	JNZ    loop0
+	JMP    end
+
+order1:
+	VPADDQ  (CX), Y0, Y7
+	VPADDQ  Y4, Y7, Y7
+	VMOVDQU Y7, 64(AX)
+
+loop1:
+	VPADDQ (CX), Y0, Y7
+	VPADDQ Y7, Y4, Y4
+	VPSLLQ X6, Y4, Y7
+	VMINPD Y1, Y7, Y1
+	VMAXPD Y2, Y7, Y2
+	VADDPD Y7, Y3, Y3
+	ADDQ   $0x20, CX
+	DECQ   DX
+	JNZ    loop1
+	JMP    end
+
+order2:
+	VPADDQ  (CX), Y0, Y7
+	VPADDQ  Y5, Y7, Y7
+	VPADDQ  Y4, Y7, Y7
+	VMOVDQU Y7, 64(AX)
+
+loop2:
+	VPADDQ (CX), Y0, Y7
+	VPADDQ Y7, Y5, Y5
+	VPADDQ Y5, Y4, Y4
+	VPSLLQ X6, Y4, Y7
+	VMINPD Y1, Y7, Y1
+	VMAXPD Y2, Y7, Y2
+	VADDPD Y7, Y3, Y3
+	ADDQ   $0x20, CX
+	DECQ   DX
+	JNZ    loop2
+
+end:
+	VMOVDQU Y4, (AX)
+	VMOVDQU Y5, 32(AX)
+	VMOVDQU Y1, 96(AX)
+	VMOVDQU Y2, 128(AX)
+	VMOVDQU Y3, 160(AX)
+	VZEROUPPER
+	RET

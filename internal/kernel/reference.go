@@ -107,9 +107,14 @@ func bitsGo(dst, src []uint64, shift uint) {
 	}
 }
 
+// Decimal returns the float word of the quotient of k and scale.
+func Decimal(k int64, scale float64) uint64 {
+	return math.Float64bits(float64(k)/scale)>>1 | floatMarker
+}
+
 func decimalsGo(dst, src []uint64, scale float64) {
 	for i := range dst {
-		dst[i] = math.Float64bits(float64(int64(src[i]))/scale)>>1 | floatMarker
+		dst[i] = Decimal(int64(src[i]), scale)
 	}
 }
 

@@ -83,3 +83,18 @@ func scaledAVX2(dst *int64, src *uint64, scale float64, n uint64) uint64
 //
 //go:noescape
 func turnAVX2(dst *uint64, src *uint64, row uint64, column uint64, n uint64)
+
+// foldIntsAVX2 is FoldInts of n residuals, at least one.
+//
+//go:noescape
+func foldIntsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64)
+
+// foldDecimalsAVX2 is FoldDecimals of n residuals, at least one.
+//
+//go:noescape
+func foldDecimalsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64, scale float64)
+
+// foldBitsAVX2 is FoldBits, whose shift is one less, of n residuals, at least one.
+//
+//go:noescape
+func foldBitsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64, shift uint64)

@@ -86,7 +86,9 @@ type aggregator struct {
 	end    int64 // of the slots under the lock
 	layers layers
 	words  [chunk.Slots]uint64
-	units  [segment.MaxSpans]chunk.Header // of the level of a window
+	adder  chunk.Adder
+	steps  [chunk.Slots/chunk.Lane + 1]chunk.Header // of one chunk
+	units  [segment.MaxSpans]chunk.Header           // of the level of a window
 }
 
 func (a *aggregator) begin(s *Store, bucket uint32, id metric.SeriesID, from, step int64, dst []chunk.Header) {
@@ -155,6 +157,9 @@ func (a *aggregator) advance(pos int64) (int64, error) {
 			return end, err
 		}
 	}
+	if l := a.layers.only(number); l != nil && a.step >= chunk.Lane {
+		return end, a.chunk(l, number, pos, end)
+	}
 	return end, a.decode(number, pos, end)
 }
 
@@ -218,6 +223,28 @@ func (a *aggregator) data(l *layer, number int64) ([]byte, error) {
 		until = min(until, number-number%segment.SmallChunks+segment.SmallChunks)
 	}
 	return l.cursor.Data(until)
+}
+
+// chunk takes in the slots [pos, end) of a chunk that only one segment holds,
+// step by step.
+func (a *aggregator) chunk(l *layer, number, pos, end int64) error {
+	data, err := a.data(l, number)
+	if err != nil || data == nil {
+		return err
+	}
+	start := number * chunk.Slots
+	s := chunk.Steps{From: int(pos - start), To: int(end - start), Cut: int(a.stepEnd(pos) - start), Every: int(min(a.step, chunk.Slots))}
+	steps := a.steps[:s.Count()]
+	if err := a.adder.Steps(steps, data, s); err != nil {
+		a.s.noteUndecodable(l.seg, a.id, number, err)
+	}
+	a.stats.Points += end - pos
+	for i := range steps {
+		if steps[i].Count > 0 {
+			a.add(&steps[i], start)
+		}
+	}
+	return nil
 }
 
 // decode lays what all sources hold of the slots [pos, end) of a chunk over

@@ -17,9 +17,7 @@ func add(name string, order int) {
 		"func(v *uint64, res *uint64, base uint64, start *uint64, n uint64)",
 		"func(v *uint64, res *uint64, base uint64, start, step *uint64, n uint64)",
 	}[order]
-	TEXT(name, NOSPLIT, signature)
-	Doc(name + " is " + []string{"Add", "Add1", "Add2"}[order] + ".")
-	Pragma("noescape")
+	begin(name, signature, name+" is "+[]string{"Add", "Add1", "Add2"}[order]+".")
 	out, res, n := load64("v"), load64("res"), load64("n")
 	base := broadcast(load64("base"))
 	sum, step := YMM(), YMM()
@@ -54,8 +52,7 @@ func add(name string, order int) {
 	SUBQ(operand.U8(4), n)
 	JGE(operand.LabelRef("loop"))
 	Label("end")
-	VZEROUPPER()
-	RET()
+	end()
 }
 
 // turn transposes four rows of four.

@@ -7,36 +7,29 @@ import (
 )
 
 func combine() {
-	TEXT("combineAVX2", NOSPLIT, "func(words *uint64, n uint64) (and, or uint64)")
-	Doc("combineAVX2 is Combine of n words, a multiple of four above zero.")
-	Pragma("noescape")
+	begin("combineAVX2", "func(words *uint64, n uint64) (and, or uint64)", "combineAVX2 is Combine of n words, a multiple of four above zero.")
 	words, n := load64("words"), load64("n")
 	and, or := YMM(), YMM()
 	VPCMPEQQ(and, and, and)
 	VPXOR(or, or, or)
-	Label("loop")
-	w := YMM()
-	VMOVDQU(at(words, 0), w)
-	VPAND(w, and, and)
-	VPOR(w, or, or)
-	ADDQ(operand.U8(32), words)
-	SUBQ(operand.U8(4), n)
-	JNZ(operand.LabelRef("loop"))
-	fold(and, func(a, b reg.VecVirtual) { VPAND(a, b, b) })
-	fold(or, func(a, b reg.VecVirtual) { VPOR(a, b, b) })
+	fours(n, func() {
+		w := YMM()
+		VMOVDQU(at(words, 0), w)
+		VPAND(w, and, and)
+		VPOR(w, or, or)
+	}, words)
+	collapse(and, func(a, b reg.VecVirtual) { VPAND(a, b, b) })
+	collapse(or, func(a, b reg.VecVirtual) { VPOR(a, b, b) })
 	for i, v := range []reg.VecVirtual{and, or} {
 		r := GP64()
 		VMOVQ(v.AsX(), r)
 		Store(r, ReturnIndex(i))
 	}
-	VZEROUPPER()
-	RET()
+	end()
 }
 
 func integers() {
-	TEXT("integersAVX2", NOSPLIT, "func(dst *int64, src *uint64, n uint64)")
-	Doc("integersAVX2 is Integers of n words, a multiple of four above zero.")
-	Pragma("noescape")
+	begin("integersAVX2", "func(dst *int64, src *uint64, n uint64)", "integersAVX2 is Integers of n words, a multiple of four above zero.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
 	payload, sign := constant(intTag-1), constant(1<<55)
 	eachFour(dst, src, n, func(v reg.VecVirtual) {
@@ -47,18 +40,14 @@ func integers() {
 }
 
 func offsets() {
-	TEXT("offsetsAVX2", NOSPLIT, "func(dst *uint64, v *int64, base int64, n uint64)")
-	Doc("offsetsAVX2 is Offsets of n values, a multiple of four above zero.")
-	Pragma("noescape")
+	begin("offsetsAVX2", "func(dst *uint64, v *int64, base int64, n uint64)", "offsetsAVX2 is Offsets of n values, a multiple of four above zero.")
 	dst, src, n := load64("dst"), load64("v"), load64("n")
 	base := broadcast(load64("base"))
 	eachFour(dst, src, n, func(v reg.VecVirtual) { VPSUBQ(base, v, v) })
 }
 
 func steps() {
-	TEXT("stepsAVX2", NOSPLIT, "func(dst *uint64, v *int64, base int64, n uint64)")
-	Doc("stepsAVX2 is Steps of n differences, a multiple of four above zero.")
-	Pragma("noescape")
+	begin("stepsAVX2", "func(dst *uint64, v *int64, base int64, n uint64)", "stepsAVX2 is Steps of n differences, a multiple of four above zero.")
 	dst, src, n := load64("dst"), load64("v"), load64("n")
 	base := broadcast(load64("base"))
 	eachFour(dst, src, n, func(v reg.VecVirtual) {
@@ -69,21 +58,19 @@ func steps() {
 	})
 }
 
-// least and most keep the smaller and the greater of the quarters of a and b in b.
-func least(a, b, c reg.Register) {
+// lesser and greater keep the smaller and the greater of the quarters of a and b in b.
+func lesser(a, b, c reg.Register) {
 	VPCMPGTQ(a, b, c)
 	VBLENDVPD(c, a, b, b)
 }
 
-func most(a, b, c reg.Register) {
+func greater(a, b, c reg.Register) {
 	VPCMPGTQ(b, a, c)
 	VBLENDVPD(c, a, b, b)
 }
 
 func spread() {
-	TEXT("spreadAVX2", NOSPLIT, "func(out *int64, v *int64, n uint64)")
-	Doc("spreadAVX2 is SpreadOf: of the n integers behind the first, a multiple of four above zero.")
-	Pragma("noescape")
+	begin("spreadAVX2", "func(out *int64, v *int64, n uint64)", "spreadAVX2 is SpreadOf: of the n integers behind the first, a multiple of four above zero.")
 	out, v, n := load64("out"), load64("v"), load64("n")
 	sign := constant(floatMarker)
 	low := constant(1<<32 - 1)
@@ -100,52 +87,44 @@ func spread() {
 	for _, a := range acc[4:] {
 		VPXOR(a, a, a)
 	}
-	Label("loop")
-	x, d, c := YMM(), YMM(), YMM()
-	VMOVDQU(at(v, 8), x)
-	VMOVDQU(at(v, 0), prev)
-	VPCMPEQQ(x, prev, c)
-	VPSUBQ(c, acc[4], acc[4])
-	VPSUBQ(prev, x, d)
-	least(x, acc[0], c)
-	most(x, acc[1], c)
-	least(d, acc[2], c)
-	most(d, acc[3], c)
-	VPAND(low, x, c)
-	VPADDQ(c, acc[6], acc[6])
-	VPXOR(sign, x, c)
-	VPSRLQ(operand.U8(32), c, c)
-	VPADDQ(c, acc[5], acc[5])
-	ADDQ(operand.U8(32), v)
-	SUBQ(operand.U8(4), n)
-	JNZ(operand.LabelRef("loop"))
+	fours(n, func() {
+		x, d, c := YMM(), YMM(), YMM()
+		VMOVDQU(at(v, 8), x)
+		VMOVDQU(at(v, 0), prev)
+		VPCMPEQQ(x, prev, c)
+		VPSUBQ(c, acc[4], acc[4])
+		VPSUBQ(prev, x, d)
+		lesser(x, acc[0], c)
+		greater(x, acc[1], c)
+		lesser(d, acc[2], c)
+		greater(d, acc[3], c)
+		VPAND(low, x, c)
+		VPADDQ(c, acc[6], acc[6])
+		VPXOR(sign, x, c)
+		VPSRLQ(operand.U8(32), c, c)
+		VPADDQ(c, acc[5], acc[5])
+	}, v)
 	for i, a := range acc {
-		fold(a, func(x, y reg.VecVirtual) {
+		collapse(a, func(x, y reg.VecVirtual) {
 			switch i {
 			case 0, 2:
-				least(x, y, XMM())
+				lesser(x, y, XMM())
 			case 1, 3:
-				most(x, y, XMM())
+				greater(x, y, XMM())
 			default:
 				VPADDQ(x, y, y)
 			}
 		})
 		store(a, out, 8*i)
 	}
-	VZEROUPPER()
-	RET()
+	end()
 }
 
 // scaled stops before the first four words of which one has no integer.
 func scaled() {
-	TEXT("scaledAVX2", NOSPLIT, "func(dst *int64, src *uint64, scale float64, n uint64) uint64")
-	Doc("scaledAVX2 is Scaled of n words, a multiple of four above zero.")
-	Pragma("noescape")
+	begin("scaledAVX2", "func(dst *int64, src *uint64, scale float64, n uint64) uint64", "scaledAVX2 is Scaled of n words, a multiple of four above zero.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
-	s, scale := XMM(), YMM()
-	Load(Param("scale"), s)
-	VBROADCASTSD(s, scale)
-	const magicBits = 0x4338000000000000 // of 3 << 51
+	scale := scaleOf()
 	limit := constant(0x4320000000000000)
 	magic, marker, positive := constant(magicBits), constant(floatMarker), constant(floatMarker-1)
 	done := GP64()
@@ -175,6 +154,5 @@ func scaled() {
 	JNE(operand.LabelRef("loop"))
 	Label("end")
 	Store(done, ReturnIndex(0))
-	VZEROUPPER()
-	RET()
+	end()
 }

@@ -25,7 +25,35 @@ func main() {
 	spread()
 	scaled()
 	tile()
+	foldInts()
+	foldDecimals()
+	foldBits()
 	Generate()
+}
+
+// begin opens a function that keeps none of its pointers.
+func begin(name, signature, doc string) {
+	TEXT(name, NOSPLIT, signature)
+	Doc(doc)
+	Pragma("noescape")
+}
+
+// end closes a function.
+func end() {
+	VZEROUPPER()
+	RET()
+}
+
+// fours emits a loop over n words, a multiple of four above zero, four at a
+// time: the pointers go on with it.
+func fours(n reg.Register, body func(), pointers ...reg.Register) {
+	Label("loop")
+	body()
+	for _, p := range pointers {
+		ADDQ(operand.U8(32), p)
+	}
+	SUBQ(operand.U8(4), n)
+	JNZ(operand.LabelRef("loop"))
 }
 
 func at(base reg.Register, disp int) operand.Mem { return operand.Mem{Base: base, Disp: disp} }
@@ -47,3 +75,11 @@ func constant(c uint64) reg.VecVirtual {
 
 // load64 loads an argument.
 func load64(name string) reg.Register { return Load(Param(name), GP64()) }
+
+// scaleOf fills a vector with the argument scale.
+func scaleOf() reg.VecVirtual {
+	s, scale := XMM(), YMM()
+	Load(Param("scale"), s)
+	VBROADCASTSD(s, scale)
+	return scale
+}

@@ -8,9 +8,7 @@ import (
 
 // tile turns four rows of eight columns at a time.
 func tile() {
-	TEXT("turnAVX2", NOSPLIT, "func(dst, src *uint64, row, column, n uint64)")
-	Doc("turnAVX2 is Turn of n rows, a multiple of four above zero. row and column are bytes from one to the next.")
-	Pragma("noescape")
+	begin("turnAVX2", "func(dst, src *uint64, row, column, n uint64)", "turnAVX2 is Turn of n rows, a multiple of four above zero. row and column are bytes from one to the next.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
 	row, column := load64("row"), load64("column")
 	row3, column3, upper := GP64(), GP64(), GP64()
@@ -26,22 +24,18 @@ func tile() {
 			{Base: base, Index: stride3, Scale: 1, Disp: disp},
 		}[i]
 	}
-	Label("loop")
-	for half, out := range []reg.Register{dst, upper} {
-		var rows [4]reg.VecVirtual
-		for i := range rows {
-			rows[i] = YMM()
-			VMOVDQU(four(src, row, row3, i, 32*half), rows[i])
+	fours(n, func() {
+		for half, out := range []reg.Register{dst, upper} {
+			var rows [4]reg.VecVirtual
+			for i := range rows {
+				rows[i] = YMM()
+				VMOVDQU(four(src, row, row3, i, 32*half), rows[i])
+			}
+			for i, v := range turn(rows) {
+				VMOVDQU(v, four(out, column, column3, i, 0))
+			}
 		}
-		for i, v := range turn(rows) {
-			VMOVDQU(v, four(out, column, column3, i, 0))
-		}
-	}
-	LEAQ(operand.Mem{Base: src, Index: row, Scale: 4}, src)
-	ADDQ(operand.U8(32), dst)
-	ADDQ(operand.U8(32), upper)
-	SUBQ(operand.U8(4), n)
-	JNZ(operand.LabelRef("loop"))
-	VZEROUPPER()
-	RET()
+		LEAQ(operand.Mem{Base: src, Index: row, Scale: 4}, src)
+	}, dst, upper)
+	end()
 }

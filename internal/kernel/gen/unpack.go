@@ -72,33 +72,37 @@ func (f *fields) next(v reg.VecVirtual, name string) {
 	Label(name + "_done")
 }
 
-func unpack() {
-	TEXT("unpackAVX2", NOSPLIT, "func(res *uint64, body *byte, stride, rows uint64, tail, mask *uint64, width, n uint64)")
-	Doc("unpackAVX2 is Unpack.")
-	Pragma("noescape")
-	res := load64("res")
-	n := load64("n")
-	f := newFields()
+// each emits code that reads n fields and leaves them to body.
+func (f *fields) each(n reg.Register, body func(v reg.VecVirtual)) {
 	TESTQ(n, n)
 	JZ(operand.LabelRef("end"))
 	Label("loop")
 	v := YMM()
 	f.next(v, "field")
-	VMOVDQU(v, at(res, 0))
-	ADDQ(operand.U8(32), res)
+	body(v)
 	DECQ(n)
 	JNZ(operand.LabelRef("loop"))
 	Label("end")
-	VZEROUPPER()
-	RET()
+	end()
+}
+
+// put emits code that writes a row of residuals.
+func put(v reg.VecVirtual, res reg.Register) {
+	VMOVDQU(v, at(res, 0))
+	ADDQ(operand.U8(32), res)
+}
+
+const unpackArgs = "func(res *uint64, body *byte, stride, rows uint64, tail, mask *uint64, width, n"
+
+func unpack() {
+	begin("unpackAVX2", unpackArgs+" uint64)", "unpackAVX2 is Unpack.")
+	res, n := load64("res"), load64("n")
+	newFields().each(n, func(v reg.VecVirtual) { put(v, res) })
 }
 
 func unpackGroups() {
-	TEXT("unpackGroupsAVX2", NOSPLIT, "func(res *uint64, body *byte, stride, rows uint64, tail, mask *uint64, width, n, size, base, recip, shift uint64)")
-	Doc("unpackGroupsAVX2 is UnpackGroups of n groups. recip is below 2^32.")
-	Pragma("noescape")
-	res := load64("res")
-	n := load64("n")
+	begin("unpackGroupsAVX2", unpackArgs+", size, base, recip, shift uint64)", "unpackGroupsAVX2 is UnpackGroups of n groups. recip is below 2^32.")
+	res, n := load64("res"), load64("n")
 	f := newFields()
 	base := broadcast(load64("base"))
 	recip := broadcast(load64("recip"))
@@ -106,29 +110,19 @@ func unpackGroups() {
 	VMOVQ(load64("shift"), shift)
 	size := load64("size")
 	DECQ(size)
-	TESTQ(n, n)
-	JZ(operand.LabelRef("end"))
-	Label("loop")
-	x := YMM()
-	f.next(x, "field")
-	i := GP64()
-	MOVQ(size, i)
-	Label("digit")
-	q, low := YMM(), YMM()
-	VPMULUDQ(recip, x, q)
-	VPSRLQ(shift, q, q)
-	VPMULUDQ(base, q, low)
-	VPSUBQ(low, x, low)
-	VMOVDQU(low, at(res, 0))
-	ADDQ(operand.U8(32), res)
-	VMOVDQA(q, x)
-	DECQ(i)
-	JNZ(operand.LabelRef("digit"))
-	VMOVDQU(x, at(res, 0))
-	ADDQ(operand.U8(32), res)
-	DECQ(n)
-	JNZ(operand.LabelRef("loop"))
-	Label("end")
-	VZEROUPPER()
-	RET()
+	f.each(n, func(x reg.VecVirtual) {
+		i := GP64()
+		MOVQ(size, i)
+		Label("digit")
+		q, low := YMM(), YMM()
+		VPMULUDQ(recip, x, q)
+		VPSRLQ(shift, q, q)
+		VPMULUDQ(base, q, low)
+		VPSUBQ(low, x, low)
+		put(low, res)
+		VMOVDQA(q, x)
+		DECQ(i)
+		JNZ(operand.LabelRef("digit"))
+		put(x, res)
+	})
 }

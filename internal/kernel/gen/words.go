@@ -9,28 +9,23 @@ import (
 const (
 	intTag      = uint64(1) << 56
 	floatMarker = uint64(1) << 63
+	magicBits   = 0x4338000000000000 // of the double 3 << 51
 )
 
 // eachFour emits a loop over n words, a multiple of four above zero, from src to
 // dst.
 func eachFour(dst, src, n reg.Register, body func(v reg.VecVirtual)) {
-	Label("loop")
-	v := YMM()
-	VMOVDQU(at(src, 0), v)
-	body(v)
-	VMOVDQU(v, at(dst, 0))
-	ADDQ(operand.U8(32), src)
-	ADDQ(operand.U8(32), dst)
-	SUBQ(operand.U8(4), n)
-	JNZ(operand.LabelRef("loop"))
-	VZEROUPPER()
-	RET()
+	fours(n, func() {
+		v := YMM()
+		VMOVDQU(at(src, 0), v)
+		body(v)
+		VMOVDQU(v, at(dst, 0))
+	}, src, dst)
+	end()
 }
 
 func ints() {
-	TEXT("intsAVX2", NOSPLIT, "func(dst, src *uint64, n uint64)")
-	Doc("intsAVX2 is Ints of n words, a multiple of four.")
-	Pragma("noescape")
+	begin("intsAVX2", "func(dst, src *uint64, n uint64)", "intsAVX2 is Ints of n words, a multiple of four.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
 	payload, tag := constant(intTag-1), constant(intTag)
 	eachFour(dst, src, n, func(v reg.VecVirtual) {
@@ -40,9 +35,7 @@ func ints() {
 }
 
 func floatBits() {
-	TEXT("bitsAVX2", NOSPLIT, "func(dst, src *uint64, shift, n uint64)")
-	Doc("bitsAVX2 is Bits of n words, a multiple of four.")
-	Pragma("noescape")
+	begin("bitsAVX2", "func(dst, src *uint64, shift, n uint64)", "bitsAVX2 is Bits of n words, a multiple of four.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
 	marker := constant(floatMarker)
 	shift := XMM()
@@ -58,14 +51,9 @@ func floatBits() {
 // are exact, so that taking the first number away is, and the last addition
 // rounds once.
 func decimals() {
-	TEXT("decimalsAVX2", NOSPLIT, "func(dst, src *uint64, scale float64, n uint64)")
-	Doc("decimalsAVX2 is Decimals of n words, a multiple of four.")
-	Pragma("noescape")
+	begin("decimalsAVX2", "func(dst, src *uint64, scale float64, n uint64)", "decimalsAVX2 is Decimals of n words, a multiple of four.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
-	scale := YMM()
-	s := XMM()
-	Load(Param("scale"), s)
-	VBROADCASTSD(s, scale)
+	scale := scaleOf()
 	upper := constant(0x4530000080000000)
 	both := constant(0x4530000080100000)
 	lower := constant(0x4330000000000000)
@@ -86,9 +74,7 @@ func decimals() {
 // measure keeps the sign bit of the payload turned over: then the words of
 // integers are in order as int64.
 func measure() {
-	TEXT("measureAVX2", NOSPLIT, "func(e *uint64, words *uint64, n uint64)")
-	Doc("measureAVX2 is Measure of n words, a multiple of four above zero.")
-	Pragma("noescape")
+	begin("measureAVX2", "func(e *uint64, words *uint64, n uint64)", "measureAVX2 is Measure of n words, a multiple of four above zero.")
 	e, words, n := load64("e"), load64("words"), load64("n")
 	count := GP64()
 	MOVQ(n, count)
@@ -99,34 +85,22 @@ func measure() {
 	VPXOR(sign, and, least)
 	VMOVDQA(least, most)
 	VPXOR(sum, sum, sum)
-	Label("loop")
-	w, below := YMM(), YMM()
-	VMOVDQU(at(words, 0), w)
-	VPAND(w, and, and)
-	VPOR(w, or, or)
-	VPXOR(sign, w, w)
-	VPADDQ(w, sum, sum)
-	VPCMPGTQ(w, least, below) // least > w
-	VBLENDVPD(below, w, least, least)
-	VPCMPGTQ(most, w, below) // w > most
-	VBLENDVPD(below, w, most, most)
-	ADDQ(operand.U8(32), words)
-	SUBQ(operand.U8(4), n)
-	JNZ(operand.LabelRef("loop"))
+	fours(n, func() {
+		w := YMM()
+		VMOVDQU(at(words, 0), w)
+		VPAND(w, and, and)
+		VPOR(w, or, or)
+		VPXOR(sign, w, w)
+		VPADDQ(w, sum, sum)
+		lesser(w, least, YMM())
+		greater(w, most, YMM())
+	}, words)
 
-	fold(and, func(a, b reg.VecVirtual) { VPAND(a, b, b) })
-	fold(or, func(a, b reg.VecVirtual) { VPOR(a, b, b) })
-	fold(sum, func(a, b reg.VecVirtual) { VPADDQ(a, b, b) })
-	fold(least, func(a, b reg.VecVirtual) {
-		c := XMM()
-		VPCMPGTQ(a, b, c)
-		VBLENDVPD(c, a, b, b)
-	})
-	fold(most, func(a, b reg.VecVirtual) {
-		c := XMM()
-		VPCMPGTQ(b, a, c)
-		VBLENDVPD(c, a, b, b)
-	})
+	collapse(and, func(a, b reg.VecVirtual) { VPAND(a, b, b) })
+	collapse(or, func(a, b reg.VecVirtual) { VPOR(a, b, b) })
+	collapse(sum, func(a, b reg.VecVirtual) { VPADDQ(a, b, b) })
+	collapse(least, func(a, b reg.VecVirtual) { lesser(a, b, XMM()) })
+	collapse(most, func(a, b reg.VecVirtual) { greater(a, b, XMM()) })
 	store(and, e, 0)
 	store(or, e, 8)
 	value := GP64()
@@ -145,12 +119,11 @@ func measure() {
 	VMOVQ(sum.AsX(), value)
 	SUBQ(bias, value)
 	MOVQ(value, at(e, 32))
-	VZEROUPPER()
-	RET()
+	end()
 }
 
-// fold combines the four quarters of v in its lowest.
-func fold(v reg.VecVirtual, with func(a, b reg.VecVirtual)) {
+// collapse combines the four quarters of v in its lowest.
+func collapse(v reg.VecVirtual, with func(a, b reg.VecVirtual)) {
 	x := XMM()
 	VEXTRACTI128(operand.U8(1), v, x)
 	low := v.AsX().(reg.VecVirtual)

@@ -1,0 +1,177 @@
+//go:build unix
+
+package kernel
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// folding is a fold as the package chooses and in Go.
+type folding struct {
+	name    string
+	fast    func(f *Fold, res *Residuals, p Prediction, from, to int)
+	slow    func(f *Fold, res *Residuals, p Prediction, from, to int)
+	empty   func(f *Fold, lane int)
+	value   func(r *rand.Rand) uint64
+	doubles bool // Sum is one
+}
+
+func foldings(r *rand.Rand) []folding {
+	scale, shift := math.Pow10(r.IntN(10)), uint(r.IntN(64))
+	return []folding{
+		{"ints", FoldInts, foldIntsGo, (*Fold).NoInts, random, false},
+		{"decimals",
+			func(f *Fold, res *Residuals, p Prediction, from, to int) { FoldDecimals(f, res, p, scale, from, to) },
+			func(f *Fold, res *Residuals, p Prediction, from, to int) {
+				foldDecimalsGo(f, res, p, scale, from, to)
+			},
+			// Seven additions to a value, and twice sixty of the values.
+			(*Fold).NoInts, func(r *rand.Rand) uint64 { return uint64(r.Int64N(1<<38) >> r.IntN(38)) }, true},
+		{"bits",
+			func(f *Fold, res *Residuals, p Prediction, from, to int) { FoldBits(f, res, p, shift, from, to) },
+			func(f *Fold, res *Residuals, p Prediction, from, to int) {
+				foldBitsGo(f, res, p, shift, from, to)
+			},
+			(*Fold).NoFloats, func(r *rand.Rand) uint64 { return random(r) >> shift }, true},
+	}
+}
+
+// sameFold compares lanes bit by bit; a sum that is not a number has any bits.
+func sameFold(t *testing.T, what string, doubles bool, got, want *Fold) {
+	t.Helper()
+	g, w := *got, *want
+	for l := range Lanes {
+		if doubles && math.IsNaN(math.Float64frombits(g.Sum[l])) && math.IsNaN(math.Float64frombits(w.Sum[l])) {
+			g.Sum[l] = w.Sum[l]
+		}
+	}
+	if g != w {
+		t.Fatalf("%s:\n%x, want\n%x", what, g, w)
+	}
+}
+
+// Every sub-range of the lanes, in one call and in several.
+func TestFoldIsReference(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 1))
+	for from := 0; from <= MaxLane; from++ {
+		for to := from; to <= MaxLane; to++ {
+			for _, k := range foldings(r) {
+				for order := range 3 {
+					var res Residuals
+					for i := range res {
+						res[i] = k.value(r)
+					}
+					p := Prediction{Order: order, Base: k.value(r)}
+					var got Fold
+					for l := range Lanes {
+						got.Value[l], got.Step[l] = k.value(r), k.value(r)
+						k.empty(&got, l)
+					}
+					want, cut := got, got
+					k.fast(&got, &res, p, from, to)
+					k.slow(&want, &res, p, from, to)
+					sameFold(t, k.name, k.doubles, &got, &want)
+					at := from + r.IntN(to-from+1)
+					k.fast(&cut, &res, p, from, at)
+					k.fast(&cut, &res, p, at, to)
+					cut.First = want.First
+					sameFold(t, k.name+" in two calls", k.doubles, &cut, &want)
+				}
+			}
+		}
+	}
+}
+
+// The reference is what the words of the values say.
+func TestFoldIsTheWords(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 2))
+	for range 2000 {
+		var res Residuals
+		var v Values
+		shift, scale, narrow := uint(r.IntN(64)), math.Pow10(r.IntN(10)), 13+r.IntN(50)
+		for i := range res {
+			res[i] = uint64(int64(random(r)) >> narrow)
+		}
+		n := 1 + r.IntN(MaxLane)
+		Add(&v, &res, 0, Lanes, n)
+		var ints, decimals, bits Fold
+		for l := range Lanes {
+			ints.NoInts(l)
+			decimals.NoInts(l)
+			bits.NoFloats(l)
+		}
+		FoldInts(&ints, &res, Prediction{}, 0, n)
+		FoldDecimals(&decimals, &res, Prediction{}, scale, 0, n)
+		FoldBits(&bits, &res, Prediction{}, shift, 0, n)
+		words := make([]uint64, n)
+		for l := range Lanes {
+			Ints(words, v[l][:n])
+			e := Measure(words)
+			if got := (Extent{And: e.And, Or: e.Or, Least: int64(ints.Least[l]), Most: int64(ints.Most[l]), Sum: int64(ints.Sum[l])}); narrow > 20 && got != e {
+				t.Fatalf("integers %x: %+v, want %+v", words, got, e)
+			}
+			sum := 0.0
+			Decimals(words, v[l][:n], scale)
+			for _, w := range words {
+				sum += math.Float64frombits(w << 1)
+			}
+			if got := math.Float64frombits(decimals.Sum[l]); got != sum {
+				t.Fatalf("decimals %x: %v, want %v", words, got, sum)
+			}
+			Bits(words, v[l][:n], shift)
+			checkBits(t, &bits, l, words)
+		}
+	}
+}
+
+// checkBits compares with the floats one after the other: NaN is skipped, and of
+// equal ones the first is kept.
+func checkBits(t *testing.T, f *Fold, lane int, words []uint64) {
+	t.Helper()
+	sum := 0.0
+	var numbers []float64
+	for _, w := range words {
+		v := math.Float64frombits(w << 1)
+		sum += v
+		if v == v {
+			numbers = append(numbers, v)
+		}
+	}
+	if got := math.Float64frombits(f.Sum[lane]); got != sum && (got == got || sum == sum) {
+		t.Fatalf("floats %x: sum %v, want %v", words, got, sum)
+	}
+	least, most := math.Float64frombits(f.Least[lane]), math.Float64frombits(f.Most[lane])
+	if len(numbers) == 0 {
+		if least <= most {
+			t.Fatalf("NaN only, and numbers from %v to %v", least, most)
+		}
+		return
+	}
+	// Equal floats differ where they are zeros.
+	low := numbers[slices.Index(numbers, slices.Min(numbers))]
+	high := numbers[slices.Index(numbers, slices.Max(numbers))]
+	if math.Float64bits(least) != math.Float64bits(low) || math.Float64bits(most) != math.Float64bits(high) {
+		t.Fatalf("floats %x: from %v to %v, want %v to %v", words, least, most, low, high)
+	}
+}
+
+func TestFoldOutsideOfTheLanes(t *testing.T) {
+	for name, call := range map[string]func(f *Fold, res *Residuals){
+		"order 3":       func(f *Fold, res *Residuals) { FoldInts(f, res, Prediction{Order: 3}, 0, 1) },
+		"a long lane":   func(f *Fold, res *Residuals) { FoldBits(f, res, Prediction{}, 0, 0, MaxLane+1) },
+		"before it":     func(f *Fold, res *Residuals) { FoldInts(f, res, Prediction{}, -1, 1) },
+		"the wrong way": func(f *Fold, res *Residuals) { FoldDecimals(f, res, Prediction{}, 1, 2, 1) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s was accepted", name)
+				}
+			}()
+			call(new(Fold), new(Residuals))
+		}()
+	}
+}
