@@ -111,6 +111,7 @@ type checker struct {
 	buckets  map[uint32]bool
 	names    []metric.SeriesID // of the catalogue, each as an id of values, sorted
 	named    bool              // names holds them all
+	older    map[uint64]bool   // segments that were committed before names was read
 	progress CheckProgress
 
 	graves    map[uint32]tombstones    // of the MANIFEST, by bucket
@@ -190,7 +191,9 @@ func (c *checker) run() (CheckReport, error) {
 	c.begin(versionFile)
 	c.checkVersion()
 	// The catalogue comes before the MANIFEST for a running store's sake: what
-	// is deleted in between is then known to be gone when it is missed.
+	// is deleted in between is then known to be gone when it is missed. What is
+	// committed in between has names that the catalogue did not have yet.
+	c.noteOlder()
 	c.begin(catalogueDir)
 	c.checkCatalogue()
 	c.begin(manifestFile)
@@ -252,6 +255,17 @@ func (c *checker) checkVersion() {
 	if string(text) != want {
 		c.damaged(Damage{File: versionFile, Length: int64(len(text)), Part: "file",
 			Expected: fmt.Sprintf("%q", want), Found: fmt.Sprintf("%.40q", text)})
+	}
+}
+
+// noteOlder notes the segments all of whose names the catalogue holds from now
+// on: it takes them before the MANIFEST does. Damage is for checkManifest.
+func (c *checker) noteOlder() {
+	c.older = make(map[uint64]bool)
+	if state, _, err := manifest.Inspect(c.fs, c.dir); err == nil && state != nil {
+		for i := range state.Segments {
+			c.older[state.Segments[i].Seq] = true
+		}
 	}
 }
 

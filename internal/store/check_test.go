@@ -277,6 +277,41 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
+// Series that begin or are deleted at any moment of a check are no damage.
+func TestCheckBesideFlushes(t *testing.T) {
+	clock := newTestClock()
+	s := fillRows(t, testOptions(vfs.NewMem(), clock))
+	defer func() { s.Crash() }()
+	steps := 0
+	change := func(p CheckProgress) {
+		steps++
+		x := mustSession(t, s, "rows")
+		for i := range 10 {
+			x.Point(key(1000*steps+i), uint64(clock.Now().Unix()), point.FromInt(1))
+		}
+		if err := x.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.DeleteSeries(t.Context(), "rows", SeriesChoice{Key: key(1000*steps - 999)}, false); steps > 1 && err != nil {
+			t.Fatal(err)
+		}
+		clock.advance(3 * time.Hour)
+		s.advance(clock.Now())
+		mustFlush(t, s)
+		if p.File != catalogueDir { // the segments stay that the MANIFEST names
+			return
+		}
+		if _, err := s.Merge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := NewOperations(s).Check(t.Context(), CheckOptions{Progress: change})
+	if err != nil || r.Damaged != 0 || steps < 4 {
+		t.Fatalf("%d steps: %v, %v", steps, err, r.Damages)
+	}
+	mustBeSound(t, s)
+}
+
 // A disk that does not give a file is damage in a check, and an error or a
 // counted hole for a reader; no word is wrong (I5).
 func TestCheckWithAFailingDisk(t *testing.T) {

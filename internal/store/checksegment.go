@@ -113,9 +113,9 @@ func (c *checker) checkSegment(file string, m *manifest.Segment) {
 	c.segmentError(file, verr)
 	stamps, err := r.Stamps()
 	c.segmentError(file, err)
-	s := segmentCheck{c: c, file: file, r: r, stamps: stamps, clean: uint64(info.Generation)}
+	s := segmentCheck{c: c, file: file, r: r, stamps: stamps, clean: uint64(info.Generation), named: c.named}
 	if m != nil {
-		s.clean = m.CleanTo()
+		s.clean, s.named = m.CleanTo(), c.named && c.older[m.Seq]
 	}
 	err = r.Each(s.chunk)
 	c.segmentError(file, err)
@@ -164,6 +164,7 @@ type segmentCheck struct {
 	nameless int
 	example  segment.Hash
 	clean    uint64 // of the segment
+	named    bool   // the catalogue has all of its names, if they are not lost
 	words    [chunk.Slots]uint64
 }
 
@@ -228,7 +229,7 @@ func (s *segmentCheck) finishLevels() {
 // finishSeries ends a series: it compares its levels and looks for its name.
 func (s *segmentCheck) finishSeries() {
 	s.finishLevels()
-	if !s.any || !s.c.named || s.c.hasName(metric.SeriesID(s.hash)) || !s.c.alive(s.bucket) ||
+	if !s.any || !s.named || s.c.hasName(metric.SeriesID(s.hash)) || !s.c.alive(s.bucket) ||
 		s.c.buried(s.bucket, s.hash, s.clean) {
 		return
 	}
@@ -245,7 +246,7 @@ func (s *segmentCheck) identity(e segment.Series) error {
 			Expected: "hash " + segment.Hash(id).String(), Found: e.Hash.String()})
 		return nil
 	}
-	if s.c.named && !s.c.hasName(id) && s.c.alive(e.Bucket) {
+	if s.named && !s.c.hasName(id) && s.c.alive(e.Bucket) {
 		s.c.unlisted = append(s.c.unlisted, unlisted{s.file, e.Hash})
 	}
 	return nil

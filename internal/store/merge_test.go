@@ -305,3 +305,45 @@ func TestADamagedLastEditLosesNothing(t *testing.T) {
 		s.Crash()
 	}
 }
+
+// A window and an overlay that are cut into files keep every stamp in the file of
+// its value.
+func TestCutFilesKeepStamps(t *testing.T) {
+	clock := newTestClock()
+	s := mustOpen(t, testOptions(vfs.NewMem(), clock))
+	defer func() { s.Crash() }()
+	s.mergeMu.Lock()
+	s.maxMergedFile = 1 // every series has files of its own
+	s.mergeMu.Unlock()
+	info := stampedBucket(t, s)
+	const metrics, slots = 20, 50
+	check := func(what string) {
+		t.Helper()
+		values, stamps := make([]uint64, slots), make([]uint64, slots)
+		for i := range metrics {
+			if err := s.ReadStamped(t.Context(), info, key(i), epoch, values, stamps); err != nil {
+				t.Fatal(err)
+			}
+			for j := range values {
+				if want := (uint64(epoch)+uint64(j))*second + uint64(i); values[j] != point.FromInt(int64(i)) || stamps[j] != want {
+					t.Fatalf("%s: metric %d slot %d holds %x at %d, want it at %d", what, i, j, values[j], stamps[j], want)
+				}
+			}
+		}
+	}
+	for _, what := range []string{"a window", "an overlay"} {
+		sendNanos(t, s, metrics, slots)
+		pass(s, clock, 48*time.Hour)
+		x := mustSession(t, s, "b") // what closes the windows
+		x.Point(key(0), uint64(clock.Now().Unix()), point.FromInt(1))
+		if err := x.Close(); err != nil {
+			t.Fatal(err)
+		}
+		mustFlush(t, s)
+		check("a flush before " + what)
+		if _, err := s.Merge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check(what)
+	}
+}
