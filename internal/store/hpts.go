@@ -129,7 +129,8 @@ func (x *Session) refuseStamp(key []byte, slot uint64) {
 }
 
 // StampedPoints takes consecutive points of one metric, StampedSize bytes each:
-// the value, then the timestamp.
+// the value, then the timestamp. Unlike Stamped it needs a bucket with
+// timestamps.
 func (x *Session) StampedPoints(key []byte, slot uint64, data []byte) {
 	if n := len(data) / StampedSize; n > 1 {
 		x.pairs(key, slot, uint64(n), func(slot uint64) (raw, stamp uint64) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,8 +19,8 @@ import (
 )
 
 // A script is a list of operations. Run under any settings it must give the
-// answers of the model, which knows none of them: settings decide when and where
-// points are moved, never what is answered.
+// answers of the model (metamodel_test.go), which knows none of them: settings
+// decide when and where points are moved, never what is answered.
 
 // metaOp is one operation: a letter of metaOps, a bucket and a number.
 type metaOp struct {
@@ -39,20 +38,27 @@ var metaOps = map[string]struct {
 	most   int64 // n is drawn from [0, most]
 	do     func(m *meta, o metaOp)
 }{
-	"write":   {12, 1 << 40, (*meta).write},
-	"churn":   {1, 1 << 40, (*meta).churn},
-	"advance": {6, 0, func(m *meta, o metaOp) { m.step(time.Minute) }},
-	"hours":   {3, 30, func(m *meta, o metaOp) { m.step(time.Duration(o.n) * time.Hour) }},
-	"back":    {2, 3600, func(m *meta, o metaOp) { m.step(-time.Duration(o.n) * time.Second) }},
-	"flush":   {3, 0, (*meta).flush},
-	"merge":   {2, 0, (*meta).merge},
-	"restart": {1, 0, (*meta).restart},
-	"crash":   {2, 100, (*meta).crash},
-	"tick":    {2, 0, func(m *meta, o metaOp) { m.s.everySecond() }},
-	"ttl":     {1, 200_000, (*meta).ttl},
-	"delete":  {1, 0, (*meta).remove},
-	"forget":  {2, modelSeries - 1, (*meta).forget},
-	"check":   {1, 0, func(m *meta, o metaOp) { m.check() }},
+	"write":    {12, 1 << 40, (*meta).write},
+	"beside":   {2, 1 << 40, (*meta).beside},
+	"churn":    {1, 1 << 40, (*meta).churn},
+	"advance":  {6, 0, func(m *meta, o metaOp) { m.step(time.Minute) }},
+	"hours":    {3, 30, func(m *meta, o metaOp) { m.step(time.Duration(o.n) * time.Hour) }},
+	"back":     {2, 3600, func(m *meta, o metaOp) { m.step(-time.Duration(o.n) * time.Second) }},
+	"flush":    {3, 0, func(m *meta, o metaOp) { m.must(m.flush()) }},
+	"merge":    {2, 0, func(m *meta, o metaOp) { m.must(m.merge()) }},
+	"restart":  {1, 0, (*meta).restart},
+	"crash":    {2, 100, (*meta).crash},
+	"uncat":    {1, 0, (*meta).loseCatalogue},
+	"snapshot": {1, 0, (*meta).snapshot},
+	"restore":  {1, 1, (*meta).restore},
+	"press":    {1, 90, (*meta).press},
+	"tick":     {2, 0, func(m *meta, o metaOp) { m.s.everySecond() }},
+	"ttl":      {2, 200_000, (*meta).ttl},
+	"delete":   {1, 3, (*meta).remove},
+	"forget":   {2, modelSeries - 1, (*meta).forget},
+	"prefix":   {1, 5, (*meta).forgetPrefix},
+	"check":    {1, 0, func(m *meta, o metaOp) { m.check() }},
+	"sound":    {1, 0, func(m *meta, o metaOp) { mustBeSound(m, m.s) }},
 }
 
 func drawOp(t *rapid.T) metaOp {
@@ -63,7 +69,7 @@ func drawOp(t *rapid.T) metaOp {
 		}
 	}
 	slices.Sort(kinds)
-	o := metaOp{kind: rapid.SampledFrom(kinds).Draw(t, "kind"), bucket: rapid.IntRange(0, 1).Draw(t, "bucket")}
+	o := metaOp{kind: rapid.SampledFrom(kinds).Draw(t, "kind"), bucket: rapid.IntRange(0, metaBuckets-1).Draw(t, "bucket")}
 	o.n = rapid.Int64Range(0, metaOps[o.kind].most).Draw(t, "n")
 	return o
 }
@@ -72,6 +78,7 @@ func drawOp(t *rapid.T) metaOp {
 type settings struct {
 	o          Options
 	mergedFile int64
+	memory     int64 // memory.limit
 }
 
 func drawSettings(t *rapid.T) settings {
@@ -91,150 +98,110 @@ func drawSettings(t *rapid.T) settings {
 	st.o.BackgroundMerge = rapid.Bool().Draw(t, "merge.background")
 	st.o.MinFree, st.o.WALInterval = 0, time.Millisecond
 	st.mergedFile = one("merged file", 64, maxMergedFile)
+	st.memory = one("memory.limit", 0, testLimit, 1<<30)
 	return st
 }
 
 func (st *settings) String() string {
 	o := &st.o
-	return fmt.Sprintf("cache_points=%d flush.bytes=%d late.memory=%d wal.max_size=%d head.grace=%v age=%v flush.interval=%v storage.max_open_files=%d ring_size=%d wal.sync=%v merge.background=%v merged file=%d",
-		o.CachePoints, o.FlushBytes, o.LateMemory, o.WALMaxSize, o.HeadGrace, o.HeadMaxAge, o.FlushInterval, o.MaxOpenFiles, o.RingSize, o.WALSync, o.BackgroundMerge, st.mergedFile)
+	return fmt.Sprintf("cache_points=%d flush.bytes=%d late.memory=%d wal.max_size=%d head.grace=%v age=%v flush.interval=%v storage.max_open_files=%d ring_size=%d wal.sync=%v merge.background=%v merged file=%d memory.limit=%d",
+		o.CachePoints, o.FlushBytes, o.LateMemory, o.WALMaxSize, o.HeadGrace, o.HeadMaxAge, o.FlushInterval, o.MaxOpenFiles, o.RingSize, o.WALSync, o.BackgroundMerge, st.mergedFile, st.memory)
 }
 
-// metaBucket is the truth of a bucket.
-type metaBucket struct {
-	words map[[2]int64]uint64
-	keys  map[int]bool
-	ttl   int64
-	past  int64 // behind the last slot that was ever stored
+// make creates a bucket: with timestamps or without, of seconds or coarser.
+func (m *meta) make(i int, n int64) *metaBucket {
+	b := &metaBucket{cells: map[int]map[int64]metaCell{}, first: 1 << 60}
+	b.info = BucketInfo{Name: metaName(i), Resolution: []int64{1000, 1000, 10_000}[n%3], PPF: 604800, HPTS: n/3%2 == 0}
+	info, err := m.s.CreateBucket(b.info)
+	m.must(err)
+	b.info = info
+	m.buckets[i] = b
+	return b
 }
 
-// meta runs one script.
-type meta struct {
-	t       *rapid.T
-	st      settings
-	mem     *vfs.MemFS
-	clock   *testClock
-	s       *Store
-	latest  int64 // the highest clock there was, in seconds
-	buckets [2]*metaBucket
-	counts  account.Counts // of all buckets; Accepted stands for all that was stored
-	done    []metaOp
-}
-
-func metaName(i int) string { return fmt.Sprintf("meta%d", i) }
-
-func (m *meta) open() {
-	o := m.st.o
-	o.FS, o.Now = m.mem, m.clock.Now
-	m.s = mustOpen(m, o)
-	m.s.mergeMu.Lock()
-	m.s.maxMergedFile = m.st.mergedFile
-	m.s.mergeMu.Unlock()
-}
-
-// Helper and Fatalf make meta a fataler that says what led there.
-func (m *meta) Helper() { m.t.Helper() }
-
-func (m *meta) Fatalf(format string, args ...any) {
-	m.t.Helper()
-	var text []string
-	for _, o := range m.done {
-		text = append(text, o.String())
-	}
-	m.t.Fatalf("%s\nscript: %s\nunder: %s", fmt.Sprintf(format, args...), strings.Join(text, " "), &m.st)
-}
-
-func (m *meta) must(err error) {
-	m.t.Helper()
-	if err != nil {
-		m.Fatalf("%v", err)
-	}
-}
-
-func (m *meta) now() int64 { return m.clock.Now().Unix() }
-
-func (m *meta) step(d time.Duration) {
-	m.clock.advance(d)
-	m.s.advance(m.clock.Now())
-	m.latest = max(m.latest, m.now())
-}
-
-// lowest returns the first slot that a TTL leaves at a time.
-func (b *metaBucket) lowest(now int64) int64 {
-	if b.ttl == 0 {
-		return 0
-	}
-	return max(now-b.ttl, 0)
-}
-
-// put says what one write means.
-func (m *meta) put(i int, w write) {
+// session returns a session of a bucket that lives until it is closed.
+func (m *meta) session(i int, n int64) (*metaBucket, *Session) {
 	b := m.buckets[i]
 	if b == nil {
-		b = &metaBucket{words: map[[2]int64]uint64{}, keys: map[int]bool{}}
-		m.buckets[i] = b
+		b = m.make(i, n)
 	}
-	b.keys[w.series] = true
-	for j, v := range w.words {
-		slot := w.slot + int64(j)
-		switch {
-		case slot < b.lowest(m.now()):
-			m.counts.Refused[account.Expired]++
-		case slot > m.now()+int64(DefaultOptions("").MaxFuture.Seconds()):
-			m.counts.Refused[account.Future]++
-		case v == point.Unset:
-			m.counts.Unset++
-		default:
-			m.counts.Accepted++
-			b.words[[2]int64{int64(w.series), slot}] = v
-			b.past = max(b.past, slot+1)
-		}
+	if m.x[i] == nil {
+		m.x[i] = mustSession(m, m.s, metaName(i))
+	}
+	return b, m.x[i]
+}
+
+// hangUp closes the session of a bucket.
+func (m *meta) hangUp(i int) {
+	if x := m.x[i]; x != nil {
+		m.x[i] = nil
+		m.must(x.Close())
 	}
 }
 
-// write sends in order, late, twice, and other values for the same slot.
+func (m *meta) hangUpAll() {
+	for i := range m.x {
+		m.hangUp(i)
+	}
+}
+
+// write sends in order, late, twice, and other values for the same slot. Every
+// second time the session stays open.
 func (m *meta) write(o metaOp) {
 	r := rand.New(rand.NewPCG(uint64(o.n), 1))
-	x := mustSession(m, m.s, metaName(o.bucket))
+	b, x := m.session(o.bucket, o.n>>8)
 	for range 1 + r.IntN(30) {
-		w := randWrite(r, m.now())
+		w := randWrite(r, b.slot(m.now()))
 		switch r.IntN(8) {
 		case 0:
 			w.slot -= r.Int64N(200_000) // days
 		case 1:
 			w.slot += r.Int64N(700) // some of it too far in the future
 		}
+		if r.IntN(4) > 0 {
+			b.stamp(r, &w)
+		}
 		for range 1 + r.IntN(2)*r.IntN(2) {
-			w.send(x)
-			m.put(o.bucket, w)
+			m.put(b, x, w)
 		}
 	}
-	m.must(x.Close())
+	_, err := x.Commit()
+	m.must(err)
+	if o.n%2 == 0 {
+		m.hangUp(o.bucket)
+	}
+}
+
+// beside writes while a flush and a merge are under way.
+func (m *meta) beside(o metaOp) {
+	done := make(chan error, 1)
+	go func() { done <- errors.Join(m.flush(), m.merge()) }()
+	defer func() { m.must(<-done) }()
+	m.write(o)
 }
 
 // churn sends one point each of series that come only once.
 func (m *meta) churn(o metaOp) {
-	x := mustSession(m, m.s, metaName(o.bucket))
+	b, x := m.session(o.bucket, o.n>>8)
 	first := modelSeries + int(o.n%1000)*50
 	for series := first; series < first+50; series++ {
-		w := write{series: series, slot: m.now(), words: []uint64{point.FromInt(int64(series))}}
-		w.send(x)
-		m.put(o.bucket, w)
+		m.put(b, x, write{series: series, slot: b.slot(m.now()), words: []uint64{point.FromInt(int64(series))}})
 	}
-	m.must(x.Close())
+	m.hangUp(o.bucket)
 }
 
-func (m *meta) flush(metaOp) {
+func (m *meta) flush() error {
 	_, err := m.s.Flush(context.Background())
-	m.must(err)
+	return err
 }
 
-func (m *meta) merge(metaOp) {
+func (m *meta) merge() error {
 	_, err := m.s.Merge(context.Background())
-	m.must(err)
+	return err
 }
 
 func (m *meta) restart(metaOp) {
+	m.hangUpAll()
 	m.must(m.s.Close())
 	m.open()
 }
@@ -242,6 +209,7 @@ func (m *meta) restart(metaOp) {
 // crash keeps what was synced, and so much of the rest, of which there are no
 // points: all were sent before the sync.
 func (m *meta) crash(o metaOp) {
+	m.hangUpAll()
 	m.must(m.s.log.Sync())
 	clone := m.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: int(o.n), RNG: rand.New(rand.NewPCG(uint64(o.n), 2))})
 	m.s.Crash()
@@ -250,120 +218,103 @@ func (m *meta) crash(o metaOp) {
 	m.check()
 }
 
-func (m *meta) ttl(o metaOp) {
-	if b := m.buckets[o.bucket]; b != nil && (b.ttl == 0 || o.n < b.ttl) { // what has expired does not come back
-		b.ttl = max(o.n, 10_000)
-		m.must(m.s.SetTTL(metaName(o.bucket), b.ttl))
+// loseCatalogue starts without it: it is rebuilt from segments and log.
+func (m *meta) loseCatalogue(metaOp) {
+	m.hangUpAll()
+	m.must(m.s.Close())
+	m.must(m.mem.RemoveAll(m.mem.PathJoin(m.dir, "catalogue")))
+	m.open()
+	m.s.damage = damageList{} // it is reported
+	m.check()
+}
+
+// snapshot keeps the state of the moment for a restore.
+func (m *meta) snapshot(metaOp) {
+	m.dirs++
+	snap, err := NewOperations(m.s).Snapshot(context.Background(), fmt.Sprintf("s%d", m.dirs))
+	m.must(err)
+	m.saved = &metaSaved{dir: snap.Dir, counts: m.counts}
+	for i, b := range m.buckets {
+		m.saved.buckets[i] = b.clone()
 	}
 }
 
+// restore goes back to the last snapshot, in a new directory.
+func (m *meta) restore(o metaOp) {
+	if m.saved == nil {
+		return
+	}
+	m.hangUpAll()
+	m.s.Crash()
+	m.dirs++
+	m.dir = fmt.Sprintf("/restored%d", m.dirs)
+	_, err := Restore(context.Background(), RestoreOptions{FS: m.mem, From: m.saved.dir, To: m.dir, Link: o.n == 1})
+	m.must(err)
+	m.counts = m.saved.counts
+	for i, b := range m.saved.buckets {
+		m.buckets[i] = b.clone()
+	}
+	m.open()
+	m.age()
+	m.check()
+}
+
+// press fills so many percent of memory.limit: from 85 on new series may be
+// refused, and only they.
+func (m *meta) press(o metaOp) {
+	m.pressure = o.n
+	m.extra.Store(0)
+	m.steady.advance(time.Minute) // what was before is over
+	m.s.memory.Look()
+	m.extra.Store(max(0, m.st.memory/100*o.n-m.s.memory.Used()))
+	m.s.memory.Look()
+}
+
+func (m *meta) ttl(o metaOp) {
+	b := m.buckets[o.bucket]
+	if b == nil {
+		return
+	}
+	if b.info.TTL = o.n; o.n < 10_000 {
+		b.info.TTL = 0
+	}
+	m.must(m.s.SetTTL(metaName(o.bucket), b.info.TTL))
+	m.age()
+}
+
+// remove deletes a bucket beside an open session of it, or not.
 func (m *meta) remove(o metaOp) {
+	if o.n%2 == 0 {
+		m.hangUp(o.bucket)
+	}
 	err := m.s.DeleteBucket(metaName(o.bucket))
 	if m.buckets[o.bucket] == nil && errors.Is(err, ErrUnknownBucket) {
 		err = nil
 	}
 	m.must(err)
+	b := m.buckets[o.bucket]
 	m.buckets[o.bucket] = nil
+	if x := m.x[o.bucket]; x != nil {
+		x.Point(key(0), uint64(b.slot(m.now())), point.FromInt(1))
+		m.counts.Refused[account.BucketDeleted]++
+		m.hangUp(o.bucket)
+	}
 }
 
 // forget deletes one series, which may come again.
 func (m *meta) forget(o metaOp) {
-	b := m.buckets[o.bucket]
-	if b == nil {
-		return
-	}
-	series := int(o.n)
-	_, err := m.s.DeleteSeries(context.Background(), metaName(o.bucket), SeriesChoice{Key: key(series)}, false)
-	if errors.Is(err, ErrUnknownSeries) && !m.alive(b, series) {
-		err = nil
-	}
+	m.forgetAll(o.bucket, SeriesChoice{Key: key(int(o.n))})
+}
+
+// forgetPrefix deletes all series of a bucket, or those with a number of so many
+// digits.
+func (m *meta) forgetPrefix(o metaOp) {
+	choice, err := metric.Key("series")
 	m.must(err)
-	for at := range b.words {
-		if at[0] == o.n {
-			delete(b.words, at)
-		}
+	if o.n > 0 {
+		choice = append(choice, byte(o.n))
 	}
-	delete(b.keys, series)
-}
-
-// alive reports whether a series has points that no clock has let expire.
-func (m *meta) alive(b *metaBucket, series int) bool {
-	for at := range b.words {
-		if at[0] == int64(series) && at[1] >= b.lowest(m.latest) {
-			return true
-		}
-	}
-	return false
-}
-
-// check compares every answer.
-func (m *meta) check() {
-	for i, b := range m.buckets {
-		info, err := m.s.BucketByName(metaName(i))
-		if b == nil {
-			if !errors.Is(err, ErrUnknownBucket) {
-				m.Fatalf("bucket %d was deleted: %v", i, err)
-			}
-			continue
-		}
-		m.must(err)
-		m.checkList(info, b)
-		for series := range modelSeries {
-			m.checkSeries(i, b, series)
-		}
-	}
-	var sum account.Counts
-	for _, c := range m.s.Account().Totals() {
-		sum.Add(&c)
-	}
-	if sum.Stored() != m.counts.Accepted || sum.Unset != m.counts.Unset || sum.Refused != m.counts.Refused {
-		m.Fatalf("the account says %+v, want %+v with all that was stored as accepted", sum, m.counts)
-	}
-	if names, n := m.s.Damage(); n != 0 {
-		m.Fatalf("%d damages: %v", n, names)
-	}
-	if lost := m.s.Account().Lost(); len(lost) != 0 {
-		m.Fatalf("lost: %v", lost)
-	}
-}
-
-func (m *meta) checkList(info BucketInfo, b *metaBucket) {
-	got := make(map[string]bool)
-	m.must(m.s.Metrics(context.Background(), info, nil, func(key []byte) bool {
-		got[string(key)] = true
-		return true
-	}))
-	for at := range b.words {
-		if at[1] >= b.lowest(m.latest) && !got[string(key(int(at[0])))] {
-			m.Fatalf("series %d is not listed", at[0])
-		}
-	}
-	for series := range b.keys {
-		delete(got, string(key(series))) // one without points may have left
-	}
-	if len(got) > 0 {
-		m.Fatalf("%d series are listed that there are not", len(got))
-	}
-}
-
-// checkSeries compares a series. Expired points are hidden; when the clock was
-// set back, those that had expired before may have been removed or not.
-func (m *meta) checkSeries(i int, b *metaBucket, series int) {
-	gone, unsure := b.lowest(m.now()), b.lowest(m.latest)
-	from := int64(epoch - 220_000)
-	for at := from; at < b.past; at += MaxRead {
-		for j, got := range readAll(m, m.s, metaName(i), series, at, int(min(MaxRead, b.past-at))) {
-			slot := at + int64(j)
-			want := b.words[[2]int64{int64(series), slot}]
-			if slot < gone {
-				want = point.Unset
-			}
-			if got != want && !(slot >= gone && slot < unsure && got == point.Unset) {
-				m.Fatalf("bucket %d series %d (%s) slot epoch%+d holds %x, want %x",
-					i, series, metric.Text(key(series)), slot-epoch, got, want)
-			}
-		}
-	}
+	m.forgetAll(o.bucket, SeriesChoice{Key: choice, Prefix: true})
 }
 
 // TestSettingsMakeNoDifference: random operations under random settings, with
@@ -373,7 +324,7 @@ func TestSettingsMakeNoDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		script := rapid.SliceOfN(rapid.Custom(drawOp), 1, 30).Draw(t, "script")
 		for range 2 {
-			m := &meta{t: t, st: drawSettings(t), mem: vfs.NewCrashableMem(), clock: newTestClock(), latest: epoch}
+			m := &meta{t: t, st: drawSettings(t), mem: vfs.NewCrashableMem(), clock: newTestClock(), steady: newTestClock(), dir: "/data"}
 			m.open()
 			func() {
 				defer func() { m.s.Crash() }()
