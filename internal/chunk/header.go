@@ -29,12 +29,12 @@ const (
 
 // Flags of the header of classBits and classSplit.
 const (
-	flagMin      = 0 // shift of where the smallest value is found
-	flagMax      = 2 // shift of where the largest value is found
-	flagSame     = 1 << 4
-	flagFilled   = 1 << 5
+	flagMin      = 0      // shift of where the smallest value is found
+	flagMax      = 2      // shift of where the largest value is found
+	flagSame     = 1 << 4 // the last word is the first
+	flagFilled   = 1 << 5 // the filled sum differs from the plain one
 	flagConstant = 1 << 6
-	flagInts     = 1 << 7
+	flagInts     = 1 << 7 // the sums have an integer part
 	fromStored   = 0
 	fromFirst    = 1
 	fromLast     = 2

@@ -11,10 +11,8 @@ import (
 // MaxLevel is the largest number of slots that a level stands for.
 const MaxLevel = 120 * Slots
 
-// Flags of a level; the lowest four bits are those of a header.
+// Flags of a level beside those that a header has, too (wordFlags).
 const (
-	levelSame   = 1 << 4 // the last word is the first
-	levelFilled = 1 << 5 // the filled sum differs from the plain one
 	levelInts   = 1 << 6 // the sums have an integer part
 	levelFloats = 1 << 7 // the sums have a float part
 )
@@ -54,14 +52,8 @@ func (h *Header) Append(next *Header, at int) {
 // form that DESIGN.md gives under "Levels".
 func AppendLevel(dst []byte, h *Header) []byte {
 	f := frame{Header: *h}
-	flags := f.whence(h.Min)<<flagMin | f.whence(h.Max)<<flagMax
-	if h.Last == h.First {
-		flags |= levelSame
-	}
-	if !sameSum(h.Filled, h.Sum) {
-		flags |= levelFilled
-	}
-	if h.Sum.Hi|h.Filled.Hi != 0 || h.Sum.Lo|h.Filled.Lo != 0 {
+	flags := f.wordFlags()
+	if f.hasInts() {
 		flags |= levelInts
 	}
 	if math.Float64bits(h.Sum.Float)|math.Float64bits(h.Filled.Float) != 0 {
@@ -71,18 +63,9 @@ func AppendLevel(dst []byte, h *Header) []byte {
 	dst = binary.AppendUvarint(dst, uint64(h.FirstOff))
 	dst = binary.AppendUvarint(dst, uint64(h.LastOff-h.FirstOff))
 	dst = binary.AppendUvarint(dst, uint64(f.slots()-h.Count))
-	dst = appendWord(dst, h.First)
-	if flags&levelSame == 0 {
-		dst = appendWord(dst, h.Last)
-	}
-	if flags>>flagMin&3 == fromStored {
-		dst = appendWord(dst, h.Min)
-	}
-	if flags>>flagMax&3 == fromStored {
-		dst = appendWord(dst, h.Max)
-	}
+	dst = f.appendEnds(dst, flags)
 	dst = appendLevelSum(dst, h.Sum, flags)
-	if flags&levelFilled != 0 {
+	if flags&flagFilled != 0 {
 		dst = appendLevelSum(dst, h.Filled, flags)
 	}
 	return dst
@@ -148,16 +131,10 @@ func ParseLevel(src []byte) (h Header, rest []byte, err error) {
 	}
 	f.FirstOff, f.LastOff = int(first), int(first+length)
 	f.Count = f.slots() - int(missing)
-	f.First = r.word()
-	f.Last = f.First
-	if flags&levelSame == 0 {
-		f.Last = r.word()
-	}
-	f.Min = f.findWord(&r, flags>>flagMin&3)
-	f.Max = f.findWord(&r, flags>>flagMax&3)
+	f.parseEnds(&r, flags)
 	f.Sum = r.levelSum(flags)
 	f.Filled = f.Sum
-	if flags&levelFilled != 0 {
+	if flags&flagFilled != 0 {
 		f.Filled = r.levelSum(flags)
 	}
 	if r.bad {

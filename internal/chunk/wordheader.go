@@ -12,6 +12,23 @@ import (
 // appendWords appends the aggregates of classBits and classSplit, which stand
 // there as words.
 func (f *frame) appendWords(dst []byte) []byte {
+	flags := f.wordFlags()
+	if f.constant {
+		flags |= flagConstant
+	}
+	if f.hasInts() {
+		flags |= flagInts
+	}
+	dst = f.appendEnds(append(dst, flags), flags)
+	dst = appendSum(dst, f.Sum, flags)
+	if flags&flagFilled != 0 {
+		dst = appendSum(dst, f.Filled, flags)
+	}
+	return dst
+}
+
+// wordFlags are the flags that headers and levels have in common.
+func (f *frame) wordFlags() byte {
 	flags := f.whence(f.Min)<<flagMin | f.whence(f.Max)<<flagMax
 	if f.Last == f.First {
 		flags |= flagSame
@@ -19,13 +36,18 @@ func (f *frame) appendWords(dst []byte) []byte {
 	if !sameSum(f.Filled, f.Sum) {
 		flags |= flagFilled
 	}
-	if f.constant {
-		flags |= flagConstant
-	}
-	if f.Sum.Hi != 0 || f.Sum.Lo != 0 || f.Filled.Hi != 0 || f.Filled.Lo != 0 {
-		flags |= flagInts
-	}
-	dst = appendWord(append(dst, flags), f.First)
+	return flags
+}
+
+// hasInts reports whether the sums have an integer part.
+func (f *frame) hasInts() bool {
+	return f.Sum.Hi|f.Filled.Hi != 0 || f.Sum.Lo|f.Filled.Lo != 0
+}
+
+// appendEnds appends the first, last, least and greatest word, as far as one of
+// them is not another.
+func (f *frame) appendEnds(dst []byte, flags byte) []byte {
+	dst = appendWord(dst, f.First)
 	if flags&flagSame == 0 {
 		dst = appendWord(dst, f.Last)
 	}
@@ -35,11 +57,17 @@ func (f *frame) appendWords(dst []byte) []byte {
 	if flags>>flagMax&3 == fromStored {
 		dst = appendWord(dst, f.Max)
 	}
-	dst = appendSum(dst, f.Sum, flags)
-	if flags&flagFilled != 0 {
-		dst = appendSum(dst, f.Filled, flags)
-	}
 	return dst
+}
+
+func (f *frame) parseEnds(r *reader, flags byte) {
+	f.First = r.word()
+	f.Last = f.First
+	if flags&flagSame == 0 {
+		f.Last = r.word()
+	}
+	f.Min = f.findWord(r, flags>>flagMin&3)
+	f.Max = f.findWord(r, flags>>flagMax&3)
 }
 
 // whence tells where a reader finds the word w.
@@ -115,13 +143,7 @@ func (r *reader) word() uint64 {
 func (f *frame) parseWords(r *reader) error {
 	flags := r.u8()
 	f.constant = flags&flagConstant != 0
-	f.First = r.word()
-	f.Last = f.First
-	if flags&flagSame == 0 {
-		f.Last = r.word()
-	}
-	f.Min = f.findWord(r, flags>>flagMin&3)
-	f.Max = f.findWord(r, flags>>flagMax&3)
+	f.parseEnds(r, flags)
 	f.Sum = r.sum(flags)
 	f.Filled = f.Sum
 	if flags&flagFilled != 0 {

@@ -23,7 +23,7 @@ const (
 // multiple of them. At a second a slot they are two hours and a day.
 const (
 	SmallChunks = 10
-	LargeChunks = 120
+	LargeChunks = chunk.MaxLevel / chunk.Slots
 
 	// MaxSpans is the most entries that a series has in one level of a file.
 	MaxSpans = LargeChunks / SmallChunks
