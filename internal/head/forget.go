@@ -18,7 +18,6 @@ func (m *Mask) clear(col int) { m[col/64] &^= 1 << (col % 64) }
 
 // Forgotten is what Forget took away.
 type Forgotten struct {
-	Columns   Mask
 	Points    int64
 	LateBytes int64 // given back
 }
@@ -62,7 +61,6 @@ func (g *Group) Forget(want Mask, width int, idle bool, log func(Mask) error) (F
 		}
 	}
 	f := g.drop(gone, width)
-	f.Columns = want
 	g.release(&gone)
 	return f, nil
 }

@@ -331,20 +331,21 @@ func (g *Group) CloseBlocks(due func(firstLSN uint64, opened, lastWrite int64) b
 }
 
 // Kill makes the group refuse all writes and gives its memory back; what it
-// held is gone. It waits for a seal under way and returns what was dropped.
-func (g *Group) Kill() Usage {
+// held is gone. It waits for a seal under way and returns the bytes given back:
+// tiles and late points.
+func (g *Group) Kill() (tiles, late int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.dead = true
 	for len(g.sealing) > 0 {
 		g.sealed.Wait()
 	}
-	u := g.usage()
+	tiles, late = g.unflushed()
 	for _, b := range g.open {
 		b.free(g.arena)
 	}
 	g.open, g.cur = nil, nil
 	g.tiles, g.flushing = nil, nil
 	g.late, g.lateOut = lateRuns{}, lateRuns{}
-	return u
+	return tiles, late
 }

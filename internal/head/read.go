@@ -7,10 +7,10 @@ import (
 
 // Read lays what the group holds of a series over dst, which stands for the
 // slots from from on; nothing if the column is not that of the series any more:
-// then all that the group held of it is in segments. Slots that the group does not hold keep what dst has, so
-// that the caller puts older sources there first. The order is that of the
-// writes: tiles and late points of a flush under way, tiles, closed blocks,
-// late points, open blocks.
+// then all that the group held of it is in segments. Slots that the group does
+// not hold keep what dst has, so that the caller puts older sources there first.
+// The order is that of the writes: tiles and late points of a flush under way,
+// tiles, closed blocks, late points, open blocks.
 func (g *Group) Read(col int, id metric.SeriesID, from int64, dst []uint64) error {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -78,38 +78,14 @@ func (g *Group) readBlock(b *block, col int, from int64, dst []uint64) {
 	}
 }
 
-// Usage is what a group holds in memory.
-type Usage struct {
-	Open, Sealing, Tiles int // blocks and tiles
-	TileBytes            int64
-	LateBytes            int64
-	FirstLSN             uint64 // of the oldest record it still needs, 0 = none
-}
-
-// Usage returns what the group holds now.
-func (g *Group) Usage() Usage {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	return g.usage()
-}
-
-func (g *Group) usage() Usage {
-	u := Usage{
-		Open: len(g.open), Sealing: len(g.sealing), Tiles: len(g.tiles) + len(g.flushing),
-		LateBytes: g.late.bytes() + g.lateOut.bytes(),
-	}
-	for _, t := range g.tiles {
-		u.TileBytes += t.bytes()
-	}
-	for _, t := range g.flushing {
-		u.TileBytes += t.bytes()
-	}
-	for _, b := range g.open {
-		if u.FirstLSN == 0 || b.firstLSN < u.FirstLSN {
-			u.FirstLSN = b.firstLSN
+// unflushed returns the bytes of all tiles and of all late points.
+func (g *Group) unflushed() (tiles, late int64) {
+	for _, list := range [2][]*tile{g.flushing, g.tiles} {
+		for _, t := range list {
+			tiles += t.bytes()
 		}
 	}
-	return u
+	return tiles, g.late.bytes() + g.lateOut.bytes()
 }
 
 // Chunks appends the numbers of the chunks in which the group may hold slots of

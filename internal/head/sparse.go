@@ -211,7 +211,7 @@ func (s *Sealer) gather(b *block) {
 func (t *tile) set() (n int) {
 	for col := range len(t.offs) - 1 {
 		if h, err := chunk.ParseHeader(t.data[t.offs[col]:t.offs[col+1]]); err == nil {
-			n += int(h.Count)
+			n += h.Count
 		}
 	}
 	return n

@@ -130,20 +130,21 @@ func (w *twins) forget() {
 	idle := rapid.Bool().Draw(w.t, "idle")
 	before := w.tables.Columns()
 	var got [2]Forgotten
+	var gone [2]Mask
 	for i, g := range []*Group{w.tables, w.rows} {
 		if g.Held() != w.rows.Held() {
 			w.t.Fatal("they hold points of different columns")
 		}
 		var err error
-		if got[i], err = g.Forget(want, width, idle, func(Mask) error { return nil }); err != nil {
+		if got[i], err = g.Forget(want, width, idle, func(m Mask) error { gone[i] = m; return nil }); err != nil {
 			w.t.Fatal(err)
 		}
 	}
-	if got[0] != got[1] {
-		w.t.Fatalf("forgotten: tables %+v, rows %+v", got[0], got[1])
+	if got[0] != got[1] || gone[0] != gone[1] {
+		w.t.Fatalf("forgotten: tables %+v of %x, rows %+v of %x", got[0], gone[0], got[1], gone[1])
 	}
 	for col := 0; col < Width; col += width {
-		if !got[0].Columns.Has(col) {
+		if !gone[0].Has(col) {
 			continue
 		}
 		ids := make([]metric.SeriesID, width)
@@ -168,7 +169,7 @@ func (w *twins) check() {
 	if got[0] != got[1] {
 		w.t.Fatalf("column %d reads differently", col)
 	}
-	if a, b := w.tables.Usage(), w.rows.Usage(); a != b {
+	if a, b := usageOf(w.tables), usageOf(w.rows); a != b {
 		w.t.Fatalf("tables use %+v, rows %+v", a, b)
 	}
 }

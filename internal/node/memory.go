@@ -99,8 +99,6 @@ func (c *collector) at(now time.Time) {
 // heapMeter reads what the Go runtime holds.
 type heapMeter struct{ samples []metrics.Sample }
 
-// The runtime's figures: all that it has from the system, and of it what is not
-// overhead but objects, garbage, free or given back.
 // The runtime's figures: all that it has from the system, and what of it was
 // alive at the last collection.
 const (

@@ -307,9 +307,9 @@ func (s *Store) dropGroups(b *bucket) {
 		return true
 	})
 	for _, g := range groups {
-		u := g.Kill()
-		s.tileBytes.Add(-u.TileBytes)
-		s.lateBytes.Add(-u.LateBytes)
+		tiles, late := g.Kill()
+		s.tileBytes.Add(-tiles)
+		s.lateBytes.Add(-late)
 		cols := g.Columns()
 		for col := range cols.Len() {
 			if cols.Has(col) {
