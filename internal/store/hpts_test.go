@@ -126,62 +126,39 @@ func (h *history) sendStamped(t fataler, s *Store, r *rand.Rand, clock *testCloc
 func TestStampsStayWithTheirValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 11))
-		clock := newTestClock()
-		fs := vfs.NewCrashableMem()
-		o := testOptions(fs, clock)
-		o.FlushBytes = int64(rapid.SampledFrom([]int{1 << 10, 64 << 20}).Draw(t, "flush bytes"))
-		o.WALMaxSize = rapid.SampledFrom([]int64{8 << 10, 1 << 30}).Draw(t, "wal.max_size")
-		s := mustOpen(t, o)
-		defer func() { s.Crash() }()
-		stampedBucket(t, s)
-		var h history
-		acked, crashed := 0, false
+		l := newLived(t, r, func(o *Options) {
+			o.FlushBytes = int64(rapid.SampledFrom([]int{1 << 10, 64 << 20}).Draw(t, "flush bytes"))
+			o.WALMaxSize = rapid.SampledFrom([]int64{8 << 10, 1 << 30}).Draw(t, "wal.max_size")
+		})
+		defer func() { l.s.Crash() }()
+		stampedBucket(t, l.s)
+		crashed := false
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"send", "send", "send", "tick", "flush", "hours", "merge", "crash", "reopen"}).Draw(t, "step") {
-			case "send":
-				h.sendStamped(t, s, r, clock)
-			case "hours": // that close windows
-				pass(s, clock, 6*time.Hour)
-				x := mustSession(t, s, "b")
-				w := write{slot: clock.Now().Unix(), words: []uint64{point.FromInt(1)}}
+			step := rapid.SampledFrom([]string{"send", "send", "send", "tick", "flush", "hours", "merge", "crash", "reopen"}).Draw(t, "step")
+			crashed = crashed || step == "crash"
+			switch {
+			case l.step(step):
+			case step == "send":
+				l.h.sendStamped(t, l.s, r, l.clock)
+			case step == "hours": // that close windows
+				pass(l.s, l.clock, 6*time.Hour)
+				x := mustSession(t, l.s, "b")
+				w := write{slot: l.clock.Now().Unix(), words: []uint64{point.FromInt(1)}}
 				w.send(x)
-				h.add(w)
+				l.h.add(w)
 				if err := x.Close(); err != nil {
 					t.Fatalf("session: %v", err)
 				}
-			case "tick":
-				clock.advance(time.Duration(1+r.IntN(100)) * time.Second)
-				s.advance(clock.Now())
-				s.everySecond()
-			case "flush":
-				mustFlush(t, s)
-				acked = len(h.writes)
-			case "merge":
-				mustFlush(t, s)
-				acked = len(h.writes)
-				if _, err := s.Merge(context.Background()); err != nil {
+			case step == "merge":
+				l.step("flush")
+				if _, err := l.s.Merge(context.Background()); err != nil {
 					t.Fatalf("merge: %v", err)
 				}
-			case "crash":
-				crashed = true
-				o.FS = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(101), RNG: r})
-				s.Crash()
-				fs = o.FS.(*vfs.MemFS)
-				s = mustOpen(t, o)
-				h.check(t, s, "b", acked)
-				h = h.cut(t, s)
-				acked = len(h.writes)
-			case "reopen":
-				if err := s.Close(); err != nil {
-					t.Fatalf("close: %v", err)
-				}
-				s = mustOpen(t, o)
-				acked = len(h.writes)
 			}
-			h.check(t, s, "b", acked)
+			l.check()
 		}
 		if !crashed { // unsynced holes in the log are what a check calls damage
-			mustBeSound(t, s)
+			mustBeSound(t, l.s)
 		}
 	})
 }

@@ -16,6 +16,16 @@ import (
 	"dalmatiner/internal/wal"
 )
 
+// badStart makes the beginning of a file one that the device cannot read.
+func badStart(file string) func(errorfs.Op) error {
+	return func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileReadAt && strings.HasSuffix(op.Path, file) && op.Offset == 0 {
+			return syscall.EIO
+		}
+		return nil
+	}
+}
+
 // What the device cannot read is named, counted and left out of a read; the
 // rest is served. A merge leaves nothing out for it, but waits for better times.
 func TestADeviceThatCannotRead(t *testing.T) {
@@ -35,12 +45,7 @@ func TestADeviceThatCannotRead(t *testing.T) {
 	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 { // and the indexes are loaded
 		t.Fatalf("%d words are missing before", n)
 	}
-	f.set(func(op errorfs.Op) error {
-		if op.Kind == errorfs.OpFileReadAt && strings.HasSuffix(op.Path, flushed) && op.Offset == 0 {
-			return syscall.EIO
-		}
-		return nil
-	})
+	f.set(badStart(flushed))
 	missing := missingNoise(t, s, "a", epoch, epoch+1440)
 	if missing == 0 || missing >= 3*720 {
 		t.Errorf("%d words are missing; one block of several cannot be read", missing)
@@ -85,12 +90,7 @@ func TestABadSectorDoesNotEndMerging(t *testing.T) {
 	pass(s, clock, 12*time.Hour)
 	sendNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
 	mustFlush(t, s)
-	f.set(func(op errorfs.Op) error {
-		if op.Kind == errorfs.OpFileReadAt && strings.HasSuffix(op.Path, flushed) && op.Offset == 0 {
-			return syscall.EIO
-		}
-		return nil
-	})
+	f.set(badStart(flushed))
 	for n := range maxUnread {
 		if _, err := s.Merge(t.Context()); !errors.Is(err, syscall.EIO) {
 			t.Fatalf("merge %d of what cannot be read: %v", n, err)

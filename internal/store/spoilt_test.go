@@ -12,6 +12,7 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/window"
 )
 
 // spoil writes a segment anew in which one chunk of a series is what no encoder
@@ -117,9 +118,6 @@ func mustBucket(t *testing.T, s *Store, name string) uint32 {
 	return info.ID
 }
 
-// maxOverlays is how many overlays window.Make leaves.
-const maxOverlays = 4
-
 // An overlay is cut into files like a window, and counts as one.
 func TestOverlaysAreCut(t *testing.T) {
 	clock, mem := newTestClock(), vfs.NewMem()
@@ -135,7 +133,7 @@ func TestOverlaysAreCut(t *testing.T) {
 	if _, err := s.Merge(t.Context()); err != nil { // windows of the first two hours
 		t.Fatal(err)
 	}
-	const rounds = maxOverlays - 1 // beside the one of what was still open
+	const rounds = window.MaxOverlays - 1 // beside the one of what was still open
 	for i := range int64(rounds) {
 		sendNoise(t, s, "a", epoch+i*10, epoch+i*10+3) // late, too few for a window
 		sendNoise(t, s, "a", epoch+3600+i*10, epoch+3600+i*10+3)
@@ -153,8 +151,8 @@ func TestOverlaysAreCut(t *testing.T) {
 			}
 		}
 	}
-	if len(files) != maxOverlays {
-		t.Errorf("overlays by generation: %v, want %d", files, maxOverlays)
+	if len(files) != window.MaxOverlays {
+		t.Errorf("overlays by generation: %v, want %d", files, window.MaxOverlays)
 	}
 	for generation, n := range files {
 		if n < 2 {

@@ -21,53 +21,27 @@ import (
 func TestAnyCrashLeavesAPrefix(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		clock := newTestClock()
-		fs := vfs.NewCrashableMem()
-		o := testOptions(fs, clock)
-		o.FlushBytes = int64(rapid.SampledFrom([]int{1 << 10, 64 << 20}).Draw(t, "flush bytes"))
-		o.CachePoints = rapid.SampledFrom([]int{60, 120, 720}).Draw(t, "cache_points")
-		o.WALMaxSize = rapid.SampledFrom([]int64{8 << 10, 1 << 30}).Draw(t, "wal.max_size")
-		s := mustOpen(t, o)
-		defer func() { s.Crash() }()
-		var h history
-		acked := 0
+		l := newLived(t, r, func(o *Options) {
+			o.FlushBytes = int64(rapid.SampledFrom([]int{1 << 10, 64 << 20}).Draw(t, "flush bytes"))
+			o.CachePoints = rapid.SampledFrom([]int{60, 120, 720}).Draw(t, "cache_points")
+			o.WALMaxSize = rapid.SampledFrom([]int64{8 << 10, 1 << 30}).Draw(t, "wal.max_size")
+		})
+		defer func() { l.s.Crash() }()
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"send", "send", "send", "tick", "flush", "sync", "crash", "reopen", "crowd"}).Draw(t, "step") {
-			case "send":
-				sendSome(t, s, &h, r, clock)
-			case "crowd":
-				sendCrowd(t, s, &h, clock)
-			case "tick":
-				clock.advance(time.Duration(1+r.IntN(100)) * time.Second)
-				s.advance(clock.Now())
-				s.everySecond()
-			case "flush":
-				if _, err := s.Flush(context.Background()); err != nil {
-					t.Fatalf("flush: %v", err)
-				}
-				acked = len(h.writes)
-			case "sync":
-				if err := s.log.Sync(); err != nil {
+			step := rapid.SampledFrom([]string{"send", "send", "send", "tick", "flush", "sync", "crash", "reopen", "crowd"}).Draw(t, "step")
+			switch {
+			case l.step(step):
+			case step == "send":
+				sendSome(t, l.s, &l.h, r, l.clock)
+			case step == "crowd":
+				sendCrowd(t, l.s, &l.h, l.clock)
+			case step == "sync":
+				if err := l.s.log.Sync(); err != nil {
 					t.Fatalf("sync: %v", err)
 				}
-				acked = len(h.writes)
-			case "crash":
-				clone := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(101), RNG: r})
-				s.Crash()
-				fs = clone
-				o.FS = fs
-				s = mustOpen(t, o)
-				h.check(t, s, "b", acked)
-				h = h.cut(t, s)
-				acked = len(h.writes)
-			case "reopen":
-				if err := s.Close(); err != nil {
-					t.Fatalf("close: %v", err)
-				}
-				s = mustOpen(t, o)
-				acked = len(h.writes)
+				l.acked = len(l.h.writes)
 			}
-			h.check(t, s, "b", acked)
+			l.check()
 		}
 	})
 }

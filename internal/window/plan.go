@@ -22,9 +22,9 @@ const (
 	// beyond this number what is open goes into an overlay with the rest.
 	MaxFlushes = 64
 
-	// maxOverlays is how many overlays readers may have to look into. One that
+	// MaxOverlays is how many overlays readers may have to look into. One that
 	// was cut into files counts once: no two of them hold the same chunk.
-	maxOverlays = 4
+	MaxOverlays = 4
 
 	// maxLate is the share of a window, 1/maxLate of its bytes, that late
 	// points may have in overlays before the window is rewritten.
@@ -135,7 +135,7 @@ func (p *planner) take() {
 		}
 		p.taken[s.Seq] = true
 	}
-	if len(overlays) <= maxOverlays && !purgeOverlays {
+	if len(overlays) <= MaxOverlays && !purgeOverlays {
 		return
 	}
 	for _, s := range p.segments {
