@@ -59,19 +59,28 @@ func (b *bench) day(ctx context.Context) error {
 	}
 	f.what = "the published mix, 10 k series, a day"
 	b.table.add(f)
-	for _, q := range dayQueries(&c) {
-		// A new process each time: the first answer finds no index loaded.
+	s, err = b.timeQueries(ctx, s, data, dayQueries(&c))
+	return err
+}
+
+// timeQueries times each query in a new process: its first answer finds no index
+// loaded. It ends the one that is given and returns the last one, which has ended
+// as well unless there is an error.
+func (b *bench) timeQueries(ctx context.Context, s *server, data string, queries []dayQuery) (*server, error) {
+	for _, q := range queries {
 		if err := s.stop(); err != nil {
-			return err
+			return s, err
 		}
-		if s, err = b.startDDB(data); err != nil {
-			return err
+		next, err := b.startDDB(data)
+		if err != nil {
+			return s, err
 		}
+		s = next
 		if err := b.timeQuery(ctx, s, &q); err != nil {
-			return fmt.Errorf("%s: %w", q.what, err)
+			return s, fmt.Errorf("%s: %w", q.what, err)
 		}
 	}
-	return s.stop()
+	return s, s.stop()
 }
 
 // dayQueries returns the published queries over series of the mix, ending at

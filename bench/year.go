@@ -34,21 +34,11 @@ func (b *bench) year(ctx context.Context) error {
 	whole := span{c.Start.Unix(), c.Start.Unix() + c.Steps, dayRows}
 	const late = 4321 // seconds past midnight
 	shifted := span{whole.from + late, whole.to - dayRows + late, dayRows}
-	for _, q := range []dayQuery{
+	s, err = b.timeQueries(ctx, s, data, []dayQuery{
 		{what: "max per day, a year, one series", first: 50, warm: 5, want: [][]float64{whole.max(&c, 0, 2)},
 			text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1d) %s", name(&c, 0, 2), c.Bucket, whole.dql())},
 		{what: "the same, days that begin 4321 s late", want: [][]float64{shifted.max(&c, 0, 2)},
 			text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1d) %s", name(&c, 0, 2), c.Bucket, shifted.dql())},
-	} {
-		if err := s.stop(); err != nil {
-			return err
-		}
-		if s, err = b.startDDB(data); err != nil {
-			return err
-		}
-		if err := b.timeQuery(ctx, s, &q); err != nil {
-			return fmt.Errorf("%s: %w", q.what, err)
-		}
-	}
-	return s.stop()
+	})
+	return err
 }
