@@ -19,8 +19,10 @@ type stage struct {
 }
 
 var stages = []stage{
-	{"decode a batch stream", "wire", "^BenchmarkStreamBatch$", "ns/point", 1, ""},
-	{"decode entries", "wire", "^BenchmarkStreamEntries$", "ns/point", 1, ""},
+	{"decode a batch stream", "kernel", "^BenchmarkMatch$/^batch$/^name=28$/^kernel$", "ns/point", 1, "names of 28 bytes, compared with those expected"},
+	{"decode entries", "kernel", "^BenchmarkMatch$/^entries$/^name=28$/^kernel$", "ns/point", 1, "the same"},
+	{"decode a batch stream, any names", "wire", "^BenchmarkStreamBatch$", "ns/point", 1, "point by point"},
+	{"decode entries, any names", "wire", "^BenchmarkStreamEntries$", "ns/point", 1, "the same"},
 	{"append to the head", "head", "^BenchmarkApplyRow$", "ns/op", 1, "full rows of 256 columns"},
 	{"append to the log", "wal", "^BenchmarkAppend$/^memory$/^goroutines=8$", "ns/op", 256, "record of 2 KiB, 8 bytes a point: an upper bound, small integers take fewer; without the disk"},
 	{"seal (transpose, encode 60 rows)", "head", "^BenchmarkSeal$", "ns/op", 1, "uniform values"},

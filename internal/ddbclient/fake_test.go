@@ -183,6 +183,7 @@ func (s *fakeServer) stream(conn net.Conn, r io.Reader, q *wire.Request) {
 }
 
 type streamSink struct {
+	wire.PointByPoint
 	s        *fakeServer
 	conn     net.Conn
 	received uint64

@@ -112,6 +112,7 @@ func (s *store) serve(conn net.Conn) {
 }
 
 type storeSink struct {
+	wire.PointByPoint
 	*store
 	conn     net.Conn
 	received uint64

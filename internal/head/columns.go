@@ -3,6 +3,7 @@ package head
 import (
 	"slices"
 
+	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/metric"
 )
 
@@ -15,14 +16,11 @@ const Width = 256
 // compare with the next expected name walks memory forwards.
 type Columns struct {
 	arena []byte
-	names []span            // empty, which no key is, for a column that is free or has none
+	names []kernel.Span     // empty, which no key is, for a column that is free or has none
 	ids   []metric.SeriesID // zero for a free column
 	bound int
 	epoch uint32
 }
-
-// span is the place of a name in the arena.
-type span struct{ from, to uint32 }
 
 // Bytes returns the memory of the names and ids.
 func (c *Columns) Bytes() int64 { return int64(cap(c.arena) + 8*cap(c.names) + 16*cap(c.ids)) }
@@ -41,7 +39,7 @@ func (c *Columns) Epoch() uint32 { return c.epoch }
 // be written to.
 func (c *Columns) Key(col int) []byte {
 	n := c.names[col]
-	return c.arena[n.from:n.to:n.to]
+	return c.arena[n.From:n.To:n.To]
 }
 
 // ID returns the series id of a column that has a series.
@@ -55,7 +53,7 @@ func (c *Columns) Has(col int) bool {
 // Named reports whether a column is that of a series' values: one of stamps has a
 // series and no name.
 func (c *Columns) Named(col int) bool {
-	return uint(col) < uint(len(c.names)) && c.names[col].from < c.names[col].to
+	return uint(col) < uint(len(c.names)) && c.names[col].From < c.names[col].To
 }
 
 // Is reports whether col is a column and key is its name.
@@ -64,7 +62,15 @@ func (c *Columns) Is(col int, key []byte) bool {
 		return false
 	}
 	n := c.names[col]
-	return string(c.arena[n.from:n.to]) == string(key) && len(key) > 0
+	return string(c.arena[n.From:n.To]) == string(key) && len(key) > 0
+}
+
+// From returns the names of the columns from col on, for kernel.MatchBatch.
+func (c *Columns) From(col int) (names []byte, expected []kernel.Span) {
+	if uint(col) >= uint(len(c.names)) {
+		return nil, nil
+	}
+	return c.arena, c.names[col:]
 }
 
 // Free returns the column that the next series should get when the last one
@@ -101,10 +107,10 @@ func (c *Columns) with(col int, key []byte, ids ...metric.SeriesID) *Columns {
 		n.names, n.ids = slices.Clone(c.names), slices.Clone(c.ids)
 	}
 	for len(n.names) < col+len(ids) {
-		n.names = append(n.names, span{})
+		n.names = append(n.names, kernel.Span{})
 		n.ids = append(n.ids, metric.SeriesID{})
 	}
-	n.names[col] = span{at, uint32(len(n.arena))}
+	n.names[col] = kernel.Span{From: at, To: uint32(len(n.arena))}
 	copy(n.ids[col:], ids)
 	return n
 }
@@ -113,7 +119,7 @@ func (c *Columns) with(col int, key []byte, ids ...metric.SeriesID) *Columns {
 // given columns are free.
 func (c *Columns) without(gone *Mask) *Columns {
 	n := &Columns{arena: make([]byte, 0, len(c.arena)), epoch: c.epoch + 1}
-	n.names, n.ids = make([]span, len(c.names), Width), make([]metric.SeriesID, len(c.names), Width)
+	n.names, n.ids = make([]kernel.Span, len(c.names), Width), make([]metric.SeriesID, len(c.names), Width)
 	last := 0
 	for col := range c.names {
 		if !c.Has(col) || gone.Has(col) {
@@ -121,7 +127,7 @@ func (c *Columns) without(gone *Mask) *Columns {
 		}
 		at := uint32(len(n.arena))
 		n.arena = append(n.arena, c.Key(col)...)
-		n.names[col], n.ids[col] = span{at, uint32(len(n.arena))}, c.ids[col]
+		n.names[col], n.ids[col] = kernel.Span{From: at, To: uint32(len(n.arena))}, c.ids[col]
 		n.bound++
 		last = col + 1
 	}

@@ -1,5 +1,5 @@
-// Package kernel holds the inner loops of the chunk codec: what is done to
-// every point of a chunk and nothing else.
+// Package kernel holds the inner loops of the chunk codec and of the decoder: what
+// is done to every point of a chunk, or of a stream, and nothing else.
 //
 // Each loop stands here twice: in Go, which is the definition, and for amd64
 // with AVX2 as assembly made by gen. Both give the same bits for every input

@@ -999,3 +999,268 @@ end:
 	VMOVDQU Y3, 160(AX)
 	VZEROUPPER
 	RET
+
+// func matchBatchAVX2(words *uint64, names *byte, spans *uint32, n uint64, buf *byte, size uint64) (points uint64, used uint64)
+// Requires: AVX, AVX2
+TEXT ·matchBatchAVX2(SB), NOSPLIT, $0-64
+	MOVQ words+0(FP), AX
+	MOVQ names+8(FP), CX
+	MOVQ spans+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ buf+32(FP), SI
+	MOVQ size+40(FP), DI
+	ADDQ SI, DI
+
+next:
+	LEAQ    2(SI), R9
+	CMPQ    R9, DI
+	JA      done
+	MOVWLZX (SI), R8
+	BSWAPL  R8
+	SHRL    $0x10, R8
+	JZ      done
+	MOVL    (DX), R10
+	MOVL    4(DX), R9
+	SUBL    R10, R9
+	CMPL    R9, R8
+	JNE     done
+	LEAQ    2(SI)(R8*1), R9
+	ADDQ    $0x08, R9
+	CMPQ    R9, DI
+	JA      done
+	ADDQ    CX, R10
+	CMPQ    R8, $0x10
+	JB      short
+	CMPQ    R8, $0x20
+	JA      long
+	VMOVDQU (R10), X0
+	VPXOR   2(SI), X0, X0
+	VMOVDQU -16(R10)(R8*1), X1
+	VPXOR   -14(SI)(R8*1), X1, X1
+	VPOR    X0, X1, X1
+	VPTEST  X1, X1
+	JZ      same
+	JMP     done
+
+long:
+	XORL R9, R9
+	LEAQ -32(R8), R11
+
+piece:
+	VMOVDQU   (R10)(R9*1), Y0
+	VPCMPEQB  2(SI)(R9*1), Y0, Y0
+	VPMOVMSKB Y0, R12
+	CMPL      R12, $-1
+	JNE       done
+	ADDQ      $0x20, R9
+	CMPQ      R9, R11
+	JB        piece
+	VMOVDQU   -32(R10)(R8*1), Y0
+	VPCMPEQB  -30(SI)(R8*1), Y0, Y0
+	VPMOVMSKB Y0, R12
+	CMPL      R12, $-1
+	JEQ       same
+	JMP       done
+
+short:
+	CMPQ R8, $0x08
+	JB   four
+	MOVQ (R10), R9
+	XORQ 2(SI), R9
+	MOVQ -8(R10)(R8*1), R10
+	XORQ -6(SI)(R8*1), R10
+	ORQ  R9, R10
+	JZ   same
+	JMP  done
+
+four:
+	CMPQ R8, $0x04
+	JB   few
+	MOVL (R10), R9
+	XORL 2(SI), R9
+	MOVL -4(R10)(R8*1), R10
+	XORL -2(SI)(R8*1), R10
+	ORL  R9, R10
+	JZ   same
+	JMP  done
+
+few:
+	MOVQ    R8, R9
+	SHRQ    $0x01, R9
+	MOVBLZX (R10), R11
+	MOVBLZX 2(SI), R12
+	CMPL    R11, R12
+	JNE     done
+	MOVBLZX (R10)(R9*1), R11
+	MOVBLZX 2(SI)(R9*1), R9
+	CMPL    R11, R9
+	JNE     done
+	MOVBLZX -1(R10)(R8*1), R9
+	MOVBLZX 1(SI)(R8*1), R10
+	CMPL    R9, R10
+	JNE     done
+
+same:
+	MOVQ   2(SI)(R8*1), R9
+	BSWAPQ R9
+	TESTQ  R9, R9
+	JS     take
+	MOVQ   R9, R10
+	SHRQ   $0x38, R10
+	CMPQ   R10, $0x01
+	JNE    done
+
+take:
+	MOVQ R9, (AX)
+	ADDQ $0x08, AX
+	ADDQ $0x08, DX
+	LEAQ 10(SI)(R8*1), SI
+	SUBQ $0x01, BX
+	JNZ  next
+
+done:
+	MOVQ n+24(FP), AX
+	SUBQ BX, AX
+	MOVQ AX, points+48(FP)
+	MOVQ buf+32(FP), AX
+	SUBQ AX, SI
+	MOVQ SI, used+56(FP)
+	VZEROUPPER
+	RET
+
+// func matchEntriesAVX2(words *uint64, names *byte, spans *uint32, n uint64, buf *byte, size uint64) (points uint64, used uint64)
+// Requires: AVX, AVX2
+TEXT ·matchEntriesAVX2(SB), NOSPLIT, $0-64
+	MOVQ words+0(FP), AX
+	MOVQ names+8(FP), CX
+	MOVQ spans+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ buf+32(FP), SI
+	MOVQ size+40(FP), DI
+	ADDQ SI, DI
+
+next:
+	LEAQ    11(SI), R9
+	CMPQ    R9, DI
+	JA      done
+	MOVQ    buf+32(FP), R8
+	MOVQ    (R8), R9
+	CMPQ    R9, (SI)
+	JNE     done
+	MOVQ    1(R8), R8
+	CMPQ    R8, 1(SI)
+	JNE     done
+	MOVWLZX 9(SI), R8
+	BSWAPL  R8
+	SHRL    $0x10, R8
+	JZ      done
+	MOVL    (DX), R10
+	MOVL    4(DX), R9
+	SUBL    R10, R9
+	CMPL    R9, R8
+	JNE     done
+	LEAQ    15(SI)(R8*1), R9
+	ADDQ    $0x08, R9
+	CMPQ    R9, DI
+	JA      done
+	ADDQ    CX, R10
+	CMPQ    R8, $0x10
+	JB      short
+	CMPQ    R8, $0x20
+	JA      long
+	VMOVDQU (R10), X0
+	VPXOR   11(SI), X0, X0
+	VMOVDQU -16(R10)(R8*1), X1
+	VPXOR   -5(SI)(R8*1), X1, X1
+	VPOR    X0, X1, X1
+	VPTEST  X1, X1
+	JZ      same
+	JMP     done
+
+long:
+	XORL R9, R9
+	LEAQ -32(R8), R11
+
+piece:
+	VMOVDQU   (R10)(R9*1), Y0
+	VPCMPEQB  11(SI)(R9*1), Y0, Y0
+	VPMOVMSKB Y0, R12
+	CMPL      R12, $-1
+	JNE       done
+	ADDQ      $0x20, R9
+	CMPQ      R9, R11
+	JB        piece
+	VMOVDQU   -32(R10)(R8*1), Y0
+	VPCMPEQB  -21(SI)(R8*1), Y0, Y0
+	VPMOVMSKB Y0, R12
+	CMPL      R12, $-1
+	JEQ       same
+	JMP       done
+
+short:
+	CMPQ R8, $0x08
+	JB   four
+	MOVQ (R10), R9
+	XORQ 11(SI), R9
+	MOVQ -8(R10)(R8*1), R10
+	XORQ 3(SI)(R8*1), R10
+	ORQ  R9, R10
+	JZ   same
+	JMP  done
+
+four:
+	CMPQ R8, $0x04
+	JB   few
+	MOVL (R10), R9
+	XORL 11(SI), R9
+	MOVL -4(R10)(R8*1), R10
+	XORL 7(SI)(R8*1), R10
+	ORL  R9, R10
+	JZ   same
+	JMP  done
+
+few:
+	MOVQ    R8, R9
+	SHRQ    $0x01, R9
+	MOVBLZX (R10), R11
+	MOVBLZX 11(SI), R12
+	CMPL    R11, R12
+	JNE     done
+	MOVBLZX (R10)(R9*1), R11
+	MOVBLZX 11(SI)(R9*1), R9
+	CMPL    R11, R9
+	JNE     done
+	MOVBLZX -1(R10)(R8*1), R9
+	MOVBLZX 10(SI)(R8*1), R10
+	CMPL    R9, R10
+	JNE     done
+
+same:
+	CMPL   11(SI)(R8*1), $0x08000000
+	JNE    done
+	MOVQ   15(SI)(R8*1), R9
+	BSWAPQ R9
+	TESTQ  R9, R9
+	JS     take
+	MOVQ   R9, R10
+	SHRQ   $0x38, R10
+	CMPQ   R10, $0x01
+	JNE    done
+
+take:
+	MOVQ R9, (AX)
+	ADDQ $0x08, AX
+	ADDQ $0x08, DX
+	LEAQ 23(SI)(R8*1), SI
+	SUBQ $0x01, BX
+	JNZ  next
+
+done:
+	MOVQ n+24(FP), AX
+	SUBQ BX, AX
+	MOVQ AX, points+48(FP)
+	MOVQ buf+32(FP), AX
+	SUBQ AX, SI
+	MOVQ SI, used+56(FP)
+	VZEROUPPER
+	RET

@@ -98,3 +98,13 @@ func foldDecimalsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint6
 //
 //go:noescape
 func foldBitsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64, shift uint64)
+
+// matchBatchAVX2 is MatchBatch of n names, above zero, which all lie within names.
+//
+//go:noescape
+func matchBatchAVX2(words *uint64, names *byte, spans *uint32, n uint64, buf *byte, size uint64) (points uint64, used uint64)
+
+// matchEntriesAVX2 is MatchEntries of n names, above zero, which all lie within names.
+//
+//go:noescape
+func matchEntriesAVX2(words *uint64, names *byte, spans *uint32, n uint64, buf *byte, size uint64) (points uint64, used uint64)

@@ -5,6 +5,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
 )
@@ -91,6 +92,37 @@ func (x *Session) Point(key []byte, slot uint64, raw uint64) {
 	x.run[x.runLen] = w
 	x.runLen++
 	x.col++
+}
+
+// Batch takes points from the start of buf, which are bytes of a batch, while
+// they are those of the columns that follow, and returns their bytes. Point takes
+// any other.
+func (x *Session) Batch(slot uint64, buf []byte) int {
+	return x.take(slot, buf, kernel.MatchBatch)
+}
+
+// Entries is Batch for entries of one point each in one slot.
+func (x *Session) Entries(slot uint64, buf []byte) int {
+	return x.take(slot, buf, kernel.MatchEntries)
+}
+
+type match func(words []uint64, names []byte, expected []kernel.Span, buf []byte) (points, size int)
+
+func (x *Session) take(slot uint64, buf []byte, match match) int {
+	names, expected := x.cols.From(x.col)
+	if len(expected) == 0 || x.width != 1 {
+		return 0
+	}
+	if x.runLen > 0 && (slot != x.runSlot || x.col != x.runCol+x.runLen) && x.endRun() {
+		return 0 // the columns have other names
+	}
+	if x.runLen == 0 {
+		x.runSlot, x.runCol = slot, x.col
+	}
+	n, size := match(x.run[x.runLen:], names, expected, buf)
+	x.runLen += n
+	x.col += n
+	return size
 }
 
 // Points takes consecutive points of one metric, 8 bytes each.

@@ -18,11 +18,27 @@ type Sink interface {
 	// then a timestamp) in a stream with the hpts flag, where even single
 	// points come this way. data is never empty.
 	Points(key []byte, slot uint64, data []byte)
+	// Batch may take points itself, from the start of buf, which are bytes of a
+	// batch behind its slot. It returns the bytes of those that it took; the next
+	// one comes as Point, if it takes none.
+	Batch(slot uint64, buf []byte) int
+	// Entries is Batch for entries that have one point and, all of them, the slot
+	// of the first.
+	Entries(slot uint64, buf []byte) int
 	// Flush asks to write what is pending.
 	Flush()
 	// FlushAck asks to make durable what came before and to answer seq.
 	FlushAck(seq uint64)
 }
+
+// PointByPoint is the part of a Sink that takes no points by itself.
+type PointByPoint struct{}
+
+// Batch takes nothing.
+func (PointByPoint) Batch(uint64, []byte) int { return 0 }
+
+// Entries takes nothing.
+func (PointByPoint) Entries(uint64, []byte) int { return 0 }
 
 // Bytes of the stream's messages before their variable part.
 const (
@@ -91,6 +107,11 @@ func (p *StreamParser) Parse(buf []byte, sink Sink) (consumed int, err error) {
 func (p *StreamParser) message(buf []byte, sink Sink) (int, error) {
 	switch op := Op(buf[0]); {
 	case op == OpEntry:
+		if p.width == point.Size && len(buf) >= entryHead {
+			if n := sink.Entries(binary.BigEndian.Uint64(buf[1:]), buf); n > 0 {
+				return n, nil
+			}
+		}
 		return p.entry(buf, sink)
 	case op == OpBatch:
 		if len(buf) < batchHead {
@@ -144,8 +165,9 @@ func (p *StreamParser) entry(buf []byte, sink Sink) (int, error) {
 	return end, nil
 }
 
-// batch handles the points of the open batch, and its end. It is the hot path
-// of ingest: one length check per point, no state written but at the end.
+// batch handles the points of the open batch, and its end. Those that the sink
+// does not take by itself cost one length check each, and no state is written but
+// at the end.
 func (p *StreamParser) batch(buf []byte, sink Sink) (int, error) {
 	if p.width != point.Size {
 		return p.stampedBatch(buf, sink)
@@ -153,6 +175,10 @@ func (p *StreamParser) batch(buf []byte, sink Sink) (int, error) {
 	slot := p.slot
 	rest := buf
 	for len(rest) >= 2 {
+		if n := sink.Batch(slot, rest); n > 0 {
+			rest = rest[n:]
+			continue
+		}
 		key := int(rest[0])<<8 | int(rest[1])
 		if key == 0 {
 			p.inBatch = false

@@ -14,6 +14,7 @@ import (
 // recorder is a Sink that writes what it is told as text, and encodes it
 // again.
 type recorder struct {
+	PointByPoint
 	stamped bool
 	calls   []string
 }

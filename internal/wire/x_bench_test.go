@@ -9,6 +9,7 @@ import (
 
 // countingSink does as little as a sink can.
 type countingSink struct {
+	PointByPoint
 	points int
 	sum    uint64
 }

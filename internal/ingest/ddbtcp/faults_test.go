@@ -249,6 +249,7 @@ func (fuzzSink) Flush()          {}
 func (fuzzSink) FlushAck(uint64) {}
 
 type counter struct {
+	wire.PointByPoint
 	size   int // bytes of a point
 	points uint64
 }

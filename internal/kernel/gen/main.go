@@ -28,6 +28,8 @@ func main() {
 	foldInts()
 	foldDecimals()
 	foldBits()
+	match("matchBatchAVX2", "MatchBatch", 0, 0)
+	match("matchEntriesAVX2", "MatchEntries", 9, 4)
 	Generate()
 }
 
