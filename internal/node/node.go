@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -182,7 +183,10 @@ func (n *node) handler(conns *httpConns) http.Handler {
 	engine := &query.Engine{
 		Source: source{n.store, n.rec, &n.status.read},
 		Now:    time.Now,
-		Limits: query.Limits{MaxPoints: n.cfg.QueryMaxPoints, MaxSeries: n.cfg.QueryMaxSeries, MaxOutput: n.cfg.QueryMaxOutput, MaxMemory: n.cfg.QueryMaxMemory},
+		// One processor is left to ingest, and on a machine with two each query
+		// has its own goroutine and may share in one more.
+		Readers: query.NewReaders(runtime.GOMAXPROCS(0) - 1),
+		Limits:  query.Limits{MaxPoints: n.cfg.QueryMaxPoints, MaxSeries: n.cfg.QueryMaxSeries, MaxOutput: n.cfg.QueryMaxOutput, MaxMemory: n.cfg.QueryMaxMemory},
 	}
 	return httpapi.New(httpapi.Options{
 		Store: n.store, Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: engine, Registry: reg, Logger: n.logger,

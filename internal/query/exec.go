@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
 )
 
@@ -31,9 +30,9 @@ type executor struct {
 	final bool  // this is the last round
 	bound int64 // unix ms that this round reaches; ignored in the last one
 
-	words   []uint64         // what leaves read into
-	headers [][]chunk.Header // what spans read into, by worker
-	free    []block          // scratch blocks not in use
+	readers []*reader // the first is the query's own goroutine
+	ahead   *ahead
+	free    []block // scratch blocks not in use
 	out     []block
 	ranks   []block // of TOP and BOTTOM: one value per root
 	stats   Stats
@@ -46,7 +45,8 @@ func newExecutor(ctx context.Context, e *Engine, p *planner) *executor {
 	return &executor{ctx: ctx, source: e.Source, now: e.Now, plan: p, out: make([]block, len(p.roots)), ranks: make([]block, len(p.ranks))}
 }
 
-func (x *executor) run() error {
+// run reads with so many goroutines beside its own.
+func (x *executor) run(helpers int) error {
 	for i, r := range x.plan.roots {
 		if r.columns != nil {
 			continue
@@ -57,10 +57,15 @@ func (x *executor) run() error {
 		}
 	}
 	res, slots := x.plan.roundLength()
-	// A coarser read may start anywhere in its slot, hence the one more.
-	if x.plan.slotwise() {
-		x.words = make([]uint64, slots+1)
+	for range 1 + helpers {
+		r := &reader{executor: x}
+		if x.plan.slotwise() {
+			// A coarser read may start anywhere in its slot, hence the one more.
+			r.words = make([]uint64, slots+1)
+		}
+		x.readers = append(x.readers, r)
 	}
+	x.ahead = newAhead(x.plan, x.readers[1:])
 	bound := x.plan.start
 	for !x.final {
 		if err := givenUp(x.ctx); err != nil {
@@ -72,33 +77,45 @@ func (x *executor) run() error {
 		if err := x.readSpans(); err != nil {
 			return err
 		}
-		for i, r := range x.plan.roots {
-			var err error
-			if x.out[i], err = x.pull(r.of, x.out[i]); err != nil {
-				return err
-			}
-			if !x.plan.opt.Confidence {
-				x.out[i].c = x.out[i].c[:0] // another consumer of the node has use for them
-			}
-			if r.columns != nil {
-				r.columns.add(x.out[i].v, x.out[i].c)
-				x.out[i] = x.out[i].empty()
-			}
-		}
-		for i, n := range x.plan.ranks {
-			var err error
-			if x.ranks[i], err = x.pull(n, x.ranks[i]); err != nil {
-				return err
-			}
+		x.ahead.begin()
+		err := x.pullAll()
+		x.ahead.end()
+		if err != nil {
+			return err
 		}
 	}
 	for _, s := range x.plan.spans {
-		s.finish(&x.stats)
+		s.finish()
 	}
 	for _, l := range x.plan.leaves {
 		x.stats.Reads++
+		x.stats.PointsRead += l.asked
 		x.stats.Slots += l.n
 		x.stats.Set += l.set
+	}
+	return nil
+}
+
+// pullAll pulls the results once.
+func (x *executor) pullAll() error {
+	for i, r := range x.plan.roots {
+		var err error
+		if x.out[i], err = x.pull(r.of, x.out[i]); err != nil {
+			return err
+		}
+		if !x.plan.opt.Confidence {
+			x.out[i].c = x.out[i].c[:0] // another consumer of the node has use for them
+		}
+		if r.columns != nil {
+			r.columns.add(x.out[i].v, x.out[i].c)
+			x.out[i] = x.out[i].empty()
+		}
+	}
+	for i, n := range x.plan.ranks {
+		var err error
+		if x.ranks[i], err = x.pull(n, x.ranks[i]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -134,6 +151,9 @@ func (p *planner) roundLength() (res, slots int64) {
 // spans has one for minSpan of its slots at most.
 func (p *planner) rounds() int {
 	n := p.buffers + p.readers() + (p.spanWindows+minSpan-1)/minSpan
+	if p.slotwise() {
+		n += (1 + aheadBlocks) * p.helpers()
+	}
 	for _, node := range p.nodes {
 		if node.shared().refs > 1 {
 			n++
@@ -165,7 +185,7 @@ func (x *executor) pull(n node, dst block) (block, error) {
 func (x *executor) scratch() block {
 	n := len(x.free)
 	if n == 0 {
-		return block{v: make([]float64, 0, len(x.words))}
+		return block{v: make([]float64, 0, len(x.readers[0].words))}
 	}
 	b := x.free[n-1]
 	x.free = x.free[:n-1]

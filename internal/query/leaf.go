@@ -30,6 +30,11 @@ type leaf struct {
 
 	pushed bool // spans read it, it is not pulled
 	cost   Cost
+
+	// Of ahead, under its lock.
+	state   aheadState
+	ready   block
+	failure error
 }
 
 // slotOf returns the slot that a time in unix ms falls into. Before 1970 it is
@@ -47,13 +52,18 @@ func (l *leaf) needConfidence(want bool) { l.enter(want) }
 func (l *leaf) coverage() (set, slots int64) { return l.set, l.n }
 
 func (l *leaf) next(x *executor, dst block) (block, error) {
+	return x.ahead.pull(l, x.readers[0], dst)
+}
+
+// produce reads what becomes complete in this round and was not read yet.
+func (l *leaf) produce(r *reader, dst block) (block, error) {
 	until := l.end
-	if !x.final {
-		until = min(until, max(l.pos, slotOf(x.bound-l.shift, l.res)))
+	if !r.final {
+		until = min(until, max(l.pos, slotOf(r.bound-l.shift, l.res)))
 	}
 	for l.pos < until {
 		var err error
-		if dst, err = l.upTo(x, dst, min(until, l.stop)); err != nil {
+		if dst, err = l.upTo(r, dst, min(until, l.stop)); err != nil {
 			return dst, err
 		}
 		if l.pos == l.stop && l.stop < l.end {
@@ -64,16 +74,16 @@ func (l *leaf) next(x *executor, dst block) (block, error) {
 }
 
 // upTo appends the slots up to until, which belong to one piece.
-func (l *leaf) upTo(x *executor, dst block, until int64) (block, error) {
+func (l *leaf) upTo(r *reader, dst block, until int64) (block, error) {
 	n := until - l.pos
-	words := x.words[:n]
+	words := r.words[:n]
 	read := false
 	if l.first == unknown {
-		if err := l.read(x, l.pos, words); err != nil {
+		if err := l.read(r, l.pos, words); err != nil {
 			return dst, err
 		}
 		read = true
-		if err := l.findFirst(x, words); err != nil {
+		if err := l.findFirst(r, words); err != nil {
 			return dst, err
 		}
 	}
@@ -82,7 +92,7 @@ func (l *leaf) upTo(x *executor, dst block, until int64) (block, error) {
 		return l.appendGap(dst, int(n)), nil
 	}
 	if !read {
-		if err := l.read(x, l.pos, words); err != nil {
+		if err := l.read(r, l.pos, words); err != nil {
 			return dst, err
 		}
 	}
@@ -93,7 +103,7 @@ func (l *leaf) upTo(x *executor, dst block, until int64) (block, error) {
 // findFirst looks for the first set slot of the range, first in words, the
 // slots from pos on. When it is not there it reads ahead, and words is
 // overwritten: everything in it was unset.
-func (l *leaf) findFirst(x *executor, words []uint64) error {
+func (l *leaf) findFirst(r *reader, words []uint64) error {
 	from := l.pos
 	for {
 		for i, w := range words {
@@ -108,8 +118,8 @@ func (l *leaf) findFirst(x *executor, words []uint64) error {
 			l.first = l.stop
 			return nil
 		}
-		words = x.words[:min(int64(len(x.words)), l.stop-from)]
-		if err := l.read(x, from, words); err != nil {
+		words = r.words[:min(int64(len(r.words)), l.stop-from)]
+		if err := l.read(r, from, words); err != nil {
 			return err
 		}
 	}
@@ -117,23 +127,22 @@ func (l *leaf) findFirst(x *executor, words []uint64) error {
 
 // read fills words with the slots from from on. Slots that cannot be set are
 // not asked for.
-func (l *leaf) read(x *executor, from int64, words []uint64) error {
+func (l *leaf) read(r *reader, from int64, words []uint64) error {
 	if skip := min(max(l.oldest-from, 0), int64(len(words))); skip > 0 {
 		clear(words[:skip])
 		words, from = words[skip:], from+skip
 	}
 	for len(words) > 0 {
 		// A round may have a hundred thousand reads.
-		if err := givenUp(x.ctx); err != nil {
+		if err := givenUp(r.ctx); err != nil {
 			return err
 		}
 		n := min(len(words), MaxRead)
-		cost, err := x.source.Read(x.ctx, l.bucket, l.key, from, words[:n])
+		cost, err := r.source.Read(r.ctx, l.bucket, l.key, from, words[:n])
 		l.cost.add(cost)
 		if err != nil {
 			return l.failed(err)
 		}
-		x.stats.PointsRead += int64(n)
 		l.asked += int64(n)
 		words, from = words[n:], from+int64(n)
 	}

@@ -53,9 +53,10 @@ type common struct {
 	what   string // its name in the plan, if that is asked for
 	took   time.Duration
 
-	seen  bool // needConfidence was here
-	round int  // that buf belongs to; rounds count from 1
-	buf   block
+	seen   bool // needConfidence was here
+	listed bool // in the order of pulls
+	round  int  // that buf belongs to; rounds count from 1
+	buf    block
 }
 
 func (c *common) shared() *common { return c }

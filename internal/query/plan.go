@@ -13,6 +13,7 @@ import (
 type planner struct {
 	ctx        context.Context
 	source     Source
+	shared     *Readers
 	q          *dql.Query
 	limits     Limits
 	now        int64
@@ -98,7 +99,7 @@ func newPlanner(ctx context.Context, e *Engine, q *dql.Query, opt Options, now i
 	}
 	return &planner{
 		slots: slots, pieces: pieces, opt: opt, explain: opt.Explain || q.Explain,
-		ctx: ctx, source: e.Source, q: q, now: now, start: start, end: end,
+		ctx: ctx, source: e.Source, shared: e.Readers, q: q, now: now, start: start, end: end,
 		limits:  e.Limits.orDefault().stricter(opt.Limits),
 		buckets: make(map[string]Bucket),
 		hits:    make(map[string][][]byte),

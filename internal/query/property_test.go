@@ -37,6 +37,7 @@ func checkEngine(t *testing.T) func(rt *rapid.T) {
 		if rapid.Bool().Draw(rt, "aggregates") {
 			e.Source = adder{source}
 		}
+		e.Readers = query.NewReaders(rapid.IntRange(0, 3).Draw(rt, "readers"))
 		rounds := rapid.Int64Range(1, 300).Draw(rt, "rounds")
 		old := reference.Old{Compat: rapid.IntRange(0, 2).Draw(rt, "compat") == 0, Piece: rapid.SampledFrom([]int64{2, 3, 50, 1000}).Draw(rt, "piece")}
 		opt := query.Options{Compat: old.Compat, Confidence: true, NoAggregates: rapid.IntRange(0, 9).Draw(rt, "without") == 0}

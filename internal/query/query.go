@@ -76,6 +76,8 @@ type Engine struct {
 	Now    func() time.Time
 	Zone   *time.Location // of dates without a zone; nil is UTC
 	Limits Limits
+	// Readers are shared by the queries of a node; nil is none.
+	Readers *Readers
 
 	roundSlots int64 // 0 = the constant of that name
 	pieceSlots int64 // 0 = oldPiece
@@ -168,8 +170,10 @@ func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, 
 	if err := p.borrowRest(); err != nil {
 		return nil, err
 	}
+	helpers := e.Readers.take(p.helpers())
+	defer e.Readers.give(helpers)
 	x := newExecutor(ctx, e, p)
-	if err := x.run(); err != nil {
+	if err := x.run(helpers); err != nil {
 		return nil, err
 	}
 	res := &Result{Start: p.start, Stats: x.stats}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"dalmatiner/internal/chunk"
@@ -18,6 +19,7 @@ type memory struct {
 	t       testing.TB
 	buckets map[string]query.Bucket
 	series  map[uint32]map[string]run
+	mu      sync.Mutex
 	reads   map[string]int // ranges read, by what was read
 	now     int64          // unix ms: points beyond their bucket's lifetime are gone
 }
@@ -67,9 +69,11 @@ func (m *memory) Read(_ context.Context, b query.Bucket, key []byte, from int64,
 	if from < 0 || len(dst) == 0 || len(dst) > query.MaxRead {
 		m.t.Errorf("Read of %d slots from %d", len(dst), from)
 	}
+	m.mu.Lock()
 	if m.reads != nil {
 		m.reads[fmt.Sprint(b.ID, " ", string(key), " ", from, " ", len(dst))]++
 	}
+	m.mu.Unlock()
 	clear(dst)
 	r := m.series[b.ID][string(key)]
 	if skip := r.from - from; skip >= int64(len(dst)) {

@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,9 +25,6 @@ const (
 	minSpan = 16
 	// spanRounds is how much longer rounds are where nothing but spans is read.
 	spanRounds = 32
-	// maxReaders bounds how many series of a query are read at a time: more
-	// would take the processors from ingest on a large machine.
-	maxReaders = 8
 )
 
 // spans reads a series span by span, for the windows right above it: their
@@ -123,44 +119,40 @@ func (p *planner) slotwise() bool {
 	return false
 }
 
+// helpers returns how many goroutines beside its own the query may have. With
+// EXPLAIN it reads alone, or times would not add up.
+func (p *planner) helpers() int {
+	if p.explain {
+		return 0
+	}
+	return min(p.shared.most(), max(len(p.spans), len(p.leaves))-1)
+}
+
 // readers returns how many series of spans are read at a time at most. Each
 // holds the aggregates of its round meanwhile, less than a word per slot.
-func (p *planner) readers() int { return min(len(p.spans), maxReaders) }
+func (p *planner) readers() int { return min(len(p.spans), 1+p.helpers()) }
 
 // readSpans reads the spans that become complete in this round, of several
 // series at once.
 func (x *executor) readSpans() error {
 	list := x.plan.spans
-	workers := min(x.plan.readers(), runtime.GOMAXPROCS(0))
-	if x.plan.explain {
-		workers = min(workers, 1) // or times would not add up
-	}
-	for len(x.headers) < workers {
-		x.headers = append(x.headers, nil)
-	}
-	if workers <= 1 {
-		for _, s := range list {
-			if err := s.read(x, &x.headers[0]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 	var next atomic.Int64
-	var wg sync.WaitGroup
-	errs := make([]error, workers)
-	for w := range workers {
-		wg.Go(func() {
-			for errs[w] == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(list) {
-					return
-				}
-				errs[w] = list[i].read(x, &x.headers[w])
+	errs := make([]error, len(x.readers))
+	read := func(w int) {
+		for errs[w] == nil {
+			i := int(next.Add(1)) - 1
+			if i >= len(list) {
+				return
 			}
-			next.Store(int64(len(list)))
-		})
+			errs[w] = list[i].read(x.readers[w])
+		}
+		next.Store(int64(len(list)))
 	}
+	var wg sync.WaitGroup
+	for w := 1; w < min(len(x.readers), len(list)); w++ {
+		wg.Go(func() { read(w) })
+	}
+	read(0)
 	wg.Wait()
 	for _, err := range errs {
 		if err != nil {
@@ -170,9 +162,8 @@ func (x *executor) readSpans() error {
 	return nil
 }
 
-// read hands the windows the spans of this round. The memory of dst is the
-// caller's.
-func (s *spans) read(x *executor, dst *[]chunk.Header) error {
+// read hands the windows the spans of this round.
+func (s *spans) read(x *reader) error {
 	l := s.of
 	until := l.end
 	if !x.final {
@@ -190,10 +181,10 @@ func (s *spans) read(x *executor, dst *[]chunk.Header) error {
 		began := x.now()
 		defer func() { s.took += x.now().Sub(began) }()
 	}
-	if int64(cap(*dst)) < n+1 {
-		*dst = make([]chunk.Header, n+1)
+	if int64(cap(x.headers)) < n+1 {
+		x.headers = make([]chunk.Header, n+1)
 	}
-	all := (*dst)[:n+1]
+	all := x.headers[:n+1]
 	from := l.pos + s.given*s.size
 	if err := s.aggregate(x, from, s.size, all[:n]); err != nil {
 		return err
@@ -221,7 +212,7 @@ func (s *spans) read(x *executor, dst *[]chunk.Header) error {
 
 // begin finds the first value of the range: in what was read, or in the rest
 // of it, from slot on.
-func (s *spans) begin(x *executor, read []chunk.Header, slot int64) error {
+func (s *spans) begin(x *reader, read []chunk.Header, slot int64) error {
 	s.begun = true
 	for i := range read {
 		if read[i].Count > 0 {
@@ -238,7 +229,7 @@ func (s *spans) begin(x *executor, read []chunk.Header, slot int64) error {
 	return err
 }
 
-func (s *spans) aggregate(x *executor, from, step int64, dst []chunk.Header) error {
+func (s *spans) aggregate(x *reader, from, step int64, dst []chunk.Header) error {
 	if len(dst) == 0 {
 		return nil
 	}
@@ -268,9 +259,8 @@ func (s *spans) give(h *chunk.Header, slots int64) {
 }
 
 // finish adds what reading took to that of the leaf.
-func (s *spans) finish(stats *Stats) {
+func (s *spans) finish() {
 	l := s.of
-	stats.PointsRead += s.cost.Decoded
 	l.asked += s.cost.Decoded
 	l.cost.add(s.cost)
 	l.took += s.took

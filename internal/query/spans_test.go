@@ -74,6 +74,7 @@ func checkSpans(t *testing.T) func(rt *rapid.T) {
 		now := time.UnixMilli(1_000_000)
 		m.now = now.UnixMilli()
 		e := (query.Engine{Source: adder{m}, Now: func() time.Time { return now }}).WithRounds(rapid.Int64Range(1, 60).Draw(rt, "rounds"))
+		e.Readers = query.NewReaders(rapid.IntRange(0, 3).Draw(rt, "readers"))
 		opt := query.Options{Confidence: rapid.Bool().Draw(rt, "confidence")}
 		on, err := e.Query(context.Background(), text, opt)
 		if err != nil {
@@ -134,7 +135,7 @@ func TestAnErrorOfOneSeriesEndsTheQuery(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	e := query.Engine{Source: adder{m}, Now: time.Now}
+	e := query.Engine{Source: adder{m}, Now: time.Now, Readers: query.NewReaders(3)}
 	if _, err := e.Query(ctx, "SELECT max(m.* BUCKET b, 20s) BETWEEN 1 AND 100000", query.Options{}); err == nil || !strings.Contains(err.Error(), "given up") {
 		t.Fatalf("a query whose client is gone: %v", err)
 	}
