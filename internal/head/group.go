@@ -49,7 +49,9 @@ type Group struct {
 type block struct {
 	start     int64
 	from      int64      // first slot it takes: one below was in a block that is closed
+	first     int64      // slot of the first write
 	last      int64      // last slot written
+	set       int        // cells
 	rows      []uint64   // its cells, or nil and
 	table     *cellTable // those that are set
 	mem       Cells      // what rows are part of
@@ -191,9 +193,10 @@ func (g *Group) row(w Write, c *account.Counts, touched *touchedBlocks) {
 	off := int(w.Slot-b.start)*Width + w.Column
 	if g.inTable(b, len(w.Words)) {
 		b.table.put(off, 1, w.Words, c)
-		return
+	} else {
+		put(b.rows[off:off+len(w.Words)], w.Words, c)
 	}
-	put(b.rows[off:off+len(w.Words)], w.Words, c)
+	b.set += int(c.Accepted)
 }
 
 func (g *Group) down(w Write, c *account.Counts, touched *touchedBlocks) {
@@ -207,12 +210,13 @@ func (g *Group) down(w Write, c *account.Counts, touched *touchedBlocks) {
 		} else {
 			touched.add(b)
 			b.last = max(b.last, slot+int64(n)-1)
-			off := int(slot-b.start)*Width + w.Column
+			off, before := int(slot-b.start)*Width+w.Column, c.Accepted
 			if g.inTable(b, n) {
 				b.table.put(off, Width, words[:n], c)
 			} else {
 				putDown(b.rows[off:], words[:n], c)
 			}
+			b.set += int(c.Accepted - before)
 		}
 		words, slot = words[n:], slot+int64(n)
 	}
@@ -279,7 +283,7 @@ func (g *Group) block(slot int64) *block {
 		g.close(0)
 		i--
 	}
-	g.cur = g.newBlock(start)
+	g.cur = g.newBlock(start, slot)
 	g.open = slices.Insert(g.open, i, g.cur)
 	return g.cur
 }

@@ -23,8 +23,10 @@ func (g *Group) pairs(w Write, c *account.Counts, touched *touchedBlocks) {
 			g.late.addPairs(Write{Column: w.Column, Slot: slot, Words: words[:n], Down: w.Down}, c)
 		} else {
 			touched.add(b)
+			before := c.Accepted
 			g.inTable(b, n) // or it turns into rows
 			b.putPairs(Write{Column: w.Column, Slot: slot, Words: words[:n], Down: w.Down}, c)
+			b.set += 2 * int(c.Accepted-before)
 		}
 		words, slot = words[n:], slot+int64(n/2)
 	}

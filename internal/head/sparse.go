@@ -15,6 +15,10 @@ const (
 	thinBlocks = 2
 	rowsPart   = 4
 
+	// soonRows full rows that lie close together turn into rows, too: the block
+	// is dense from its first slot on, and full rows are dear in a table.
+	soonRows = 4
+
 	tableCell = 12 // bytes: a place and a word
 	tableMin  = 64
 )
@@ -110,9 +114,9 @@ func (t *cellTable) all(f func(place int, word uint64)) {
 	}
 }
 
-// newBlock opens a block for the slots from start on.
-func (g *Group) newBlock(start int64) *block {
-	b := &block{start: start, from: max(start, g.closedTo)}
+// newBlock opens a block for the slots from start on, in which slot is written first.
+func (g *Group) newBlock(start, slot int64) *block {
+	b := &block{start: start, from: max(start, g.closedTo), first: slot, last: slot}
 	if g.thin < thinBlocks {
 		b.mem = g.arena.Alloc()
 		b.rows = b.mem.Words
@@ -128,7 +132,9 @@ func (g *Group) inTable(b *block, n int) bool {
 	if b.table == nil {
 		return false
 	}
-	if b.table.n+n <= int(g.height)*Width/rowsPart {
+	set := b.table.n + n
+	dense := set > soonRows*Width && set > int(b.last-b.first+1)*Width/2
+	if set <= int(g.height)*Width/rowsPart && !dense {
 		return true
 	}
 	b.mem = g.arena.Alloc()
@@ -185,6 +191,7 @@ func (b *block) drop(col, height int) (points int64) {
 			b.rows[row*Width+col] = 0
 		}
 	}
+	b.set -= int(points)
 	return points
 }
 

@@ -252,12 +252,12 @@ func TestThinGroupsTakeLittle(t *testing.T) {
 		sealAll()
 	}
 	for row := range int64(testHeight / rowsPart) {
-		write(4*testHeight + row)
+		write(4*testHeight + row*rowsPart)
 	}
 	if n := inUse(); n >= rows {
 		t.Errorf("a quarter of a block takes %d bytes", n)
 	}
-	write(4*testHeight + testHeight/rowsPart)
+	write(5*testHeight - 1)
 	if inUse() != rows {
 		t.Errorf("more than a quarter takes %d bytes, want the %d of rows", inUse(), rows)
 	}
@@ -265,6 +265,29 @@ func TestThinGroupsTakeLittle(t *testing.T) {
 	write(5 * testHeight)
 	if inUse() != rows {
 		t.Errorf("the block behind a full one takes %d bytes, want %d", inUse(), rows)
+	}
+}
+
+// Full rows behind each other are a dense group, which need not fill a quarter of
+// a table first: those that lie apart may go on to be thin.
+func TestDenseGroupsSoonHaveRows(t *testing.T) {
+	for _, c := range []struct {
+		apart int64
+		rows  bool
+	}{{1, true}, {2, true}, {3, false}, {testHeight, false}} {
+		g := testGroup(Width)
+		words := benchWords()
+		for row := range int64(soonRows + 1) {
+			if n, _ := g.arena.Bytes(); n != 0 {
+				t.Fatalf("rows %d apart: the block has rows behind %d of them", c.apart, row)
+			}
+			if _, err := g.Apply(Write{Slot: row * c.apart, Words: words}, 0, func(*account.Counts) (uint64, error) { return 1, nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n, _ := g.arena.Bytes(); (n != 0) != c.rows {
+			t.Errorf("rows %d apart: %d bytes of rows behind %d of them", c.apart, n, soonRows+1)
+		}
 	}
 }
 

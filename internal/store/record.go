@@ -207,16 +207,32 @@ func cellCount(cells []byte) (n int, ok bool) {
 // parseCells appends the words of well-formed cells to dst.
 func parseCells(dst []uint64, cells []byte) []uint64 {
 	form, cells := int(cells[0]), cells[1:]
-	for ; len(cells) >= form; cells = cells[form:] {
-		switch form {
-		case cells8:
-			dst = append(dst, unzigzag(uint64(cells[0])))
-		case cells16:
-			dst = append(dst, unzigzag(uint64(binary.LittleEndian.Uint16(cells))))
-		case cells32:
-			dst = append(dst, unzigzag(uint64(binary.LittleEndian.Uint32(cells))))
-		default:
-			dst = append(dst, binary.LittleEndian.Uint64(cells))
+	at, n := len(dst), len(cells)/form
+	dst = slices.Grow(dst, n)[:at+n]
+	out := dst[at:]
+	switch form {
+	case cells8:
+		for i, c := range cells[:len(out)] {
+			out[i] = unzigzag(uint64(c))
+		}
+	case cells16:
+		for ; len(out) >= 4; out, cells = out[4:], cells[8:] {
+			four := binary.LittleEndian.Uint64(cells)
+			out[0] = unzigzag(four & 0xffff)
+			out[1] = unzigzag(four >> 16 & 0xffff)
+			out[2] = unzigzag(four >> 32 & 0xffff)
+			out[3] = unzigzag(four >> 48)
+		}
+		for i := range out {
+			out[i] = unzigzag(uint64(binary.LittleEndian.Uint16(cells[2*i:])))
+		}
+	case cells32:
+		for i := range out {
+			out[i] = unzigzag(uint64(binary.LittleEndian.Uint32(cells[4*i:])))
+		}
+	default:
+		for i := range out {
+			out[i] = binary.LittleEndian.Uint64(cells[8*i:])
 		}
 	}
 	return dst

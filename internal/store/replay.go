@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
 )
 
@@ -19,13 +17,16 @@ import (
 // unknown because damage took its definition.
 const LostRecord = "log_record_without_series"
 
-// replayer applies the log on top of what the last flush left.
+// replayer applies the log on top of what the last flush left: it collects rounds
+// of points, and all else is done between two of them.
 type replayer struct {
 	none ages // of a group whose series have their columns since before the replay
 	*bindings
 	state *manifest.State
-	words []uint64
-	lost  uint64
+
+	reading, applying *round
+	roundSize         int
+	appliers          []applier
 
 	// deleted are the tombstones of the log, which nobody looks at before the
 	// replay is over: to show those of each record at once would take hours for a
@@ -35,12 +36,17 @@ type replayer struct {
 
 // replay brings the head and the account to where the log ends.
 func (s *Store) replay(state *manifest.State, known *bindings) error {
-	r := replayer{bindings: known, state: state, deleted: make(map[*bucket][]tombstone)}
+	r := replayer{
+		bindings: known, state: state, deleted: make(map[*bucket][]tombstone),
+		reading: newRound(), applying: newRound(), roundSize: int(min(roundBytes, s.o.FlushBytes/roundPart)),
+	}
+	r.appliers = newAppliers(&r)
 	s.accounted = wal.LSN(state.AccountLSN)
 	s.replayed.Store(max(r.from, 1))
 	s.needed.Store(r.from)
 	s.startWorkers()
 	report, err := s.log.Replay(wal.LSN(r.from), r.record)
+	r.catchUp()
 	s.replayed.Store(0)
 	if err != nil {
 		return fmt.Errorf("replaying the log: %w", err)
@@ -51,8 +57,10 @@ func (s *Store) replay(state *manifest.State, known *bindings) error {
 	for _, g := range report.Missing {
 		s.reportDamage("log", errors.New(g.String()))
 	}
-	if r.lost > 0 {
-		s.account.Lose(LostRecord, r.lost)
+	for i := range r.appliers {
+		if lost := r.appliers[i].lost; lost > 0 {
+			s.account.Lose(LostRecord, lost)
+		}
 	}
 	s.counters.replayed.Store(report.Records)
 	for b, list := range r.deleted {
@@ -77,6 +85,30 @@ func (r *replayer) record(lsn wal.LSN, rec []byte) error {
 		r.s.reportDamage(fmt.Sprintf("log record at %d", lsn), err)
 		return nil
 	}
+	q := r.reading
+	switch p.kind {
+	case recRow, recColumn:
+		if b := r.s.buckets.id(p.bucket); b != nil && uint64(lsn) >= r.state.FloorOf(p.group) {
+			q.add(uint64(lsn), b, &r.s.groups, &p)
+		}
+	case recRefuse:
+	default:
+		return r.change(lsn, &p)
+	}
+	if uint64(lsn) >= r.state.AccountLSN {
+		q.count(p.bucket, p.minute, &p.counts)
+	}
+	q.end = uint64(lsn) + 1
+	if q.size() >= r.roundSize {
+		r.turn()
+	}
+	return nil
+}
+
+// change does again what is no point: behind all points in front of it, and in
+// front of all behind it.
+func (r *replayer) change(lsn wal.LSN, p *record) (err error) {
+	r.catchUp()
 	switch p.kind {
 	case recBucket:
 		r.bucket(p.info)
@@ -87,29 +119,18 @@ func (r *replayer) record(lsn wal.LSN, rec []byte) error {
 			b.ttl.Store(p.ttl)
 		}
 	case recDefine:
-		return r.define(lsn, p)
+		err = r.define(lsn, *p)
 	case recForget:
-		r.forget(lsn, &p)
-	case recRow, recColumn:
-		r.data(lsn, p)
+		r.forget(lsn, p)
 	}
-	r.count(lsn, &p)
+	if err != nil {
+		return err
+	}
+	r.s.commit.RLock()
+	defer r.s.commit.RUnlock()
+	r.reading.end = uint64(lsn) + 1
+	r.s.replayed.Store(r.reading.end)
 	return nil
-}
-
-// count adds the account row of a record from the snapshot on. A flush takes
-// the account and the position it stands for in one moment, and a record is
-// behind that position only when its points are in the head: a crash after a
-// flush in the middle of a replay neither loses the rest of the log nor counts
-// it twice.
-func (r *replayer) count(lsn wal.LSN, p *record) {
-	s := r.s
-	s.commit.RLock()
-	defer s.commit.RUnlock()
-	if uint64(lsn) >= r.state.AccountLSN && (p.kind == recRow || p.kind == recColumn || p.kind == recRefuse) {
-		s.account.Add(s.accountID(p.bucket), p.minute, &p.counts)
-	}
-	s.replayed.Store(uint64(lsn) + 1)
 }
 
 func (r *replayer) bucket(info BucketInfo) {
@@ -260,95 +281,5 @@ func (r *replayer) forgetOne(f *forgetting, t tombstone) {
 			}
 		}
 		s.lose(f, t, ref)
-	}
-}
-
-// data applies the points of a row or column record from the group's floor on.
-// Everything from the floor on is applied in the order of the first time, so
-// the last write wins again.
-func (r *replayer) data(lsn wal.LSN, p record) {
-	s := r.s
-	b := s.buckets.id(p.bucket)
-	if uint64(lsn) < r.state.FloorOf(p.group) || b == nil {
-		return
-	}
-	r.words = parseCells(r.words[:0], p.cells)
-	w := head.Write{Column: p.column, Slot: p.slot, Words: r.words, Down: p.kind == recColumn, Pairs: b.info.HPTS}
-	g := s.groups.get(p.group)
-	if odd := w.Pairs && (p.column|len(r.words))%2 != 0; g != nil && (g.Bucket != p.bucket || odd) {
-		g = nil
-	}
-	lost := uint64(0)
-	for len(w.Words) > 0 {
-		n := r.known(lsn, g, &w)
-		if part := w; n > 0 {
-			part.Words = w.Words[:n]
-			r.apply(lsn, g, part)
-		} else {
-			n = r.pass(lsn, &p, &w, &lost)
-		}
-		w.Words = w.Words[n:]
-		w.Column += n // not needed when there are none left, as for a column
-	}
-	if lost > 0 {
-		r.lost += min(lost, p.counts.Stored()) // duplicates are stored elsewhere
-		s.reportDamage(fmt.Sprintf("log record at %d", lsn), fmt.Errorf("%d points of group %d are of no series", lost, p.group))
-	}
-}
-
-// known returns how many of the first words are of columns that had at lsn the
-// series that they have now.
-func (r *replayer) known(lsn wal.LSN, g *head.Group, w *head.Write) (n int) {
-	if g == nil {
-		return 0
-	}
-	cols, t := g.Columns(), r.columns[g.ID]
-	if t == nil {
-		t = &r.none
-	}
-	if last := w.Column + len(w.Words); t.last <= uint64(lsn) && !w.Down && last <= cols.Len() && cols.Bound() == cols.Len() {
-		return len(w.Words) // nearly always: no column of the group is free, or was given away since
-	}
-	is := func(col int) bool { return cols.Has(col) && t.since[col] <= uint64(lsn) }
-	if w.Down {
-		if is(w.Column) {
-			n = len(w.Words)
-		}
-		return n
-	}
-	for n < len(w.Words) && is(w.Column+n) {
-		n++
-	}
-	return n
-}
-
-// pass passes over words of the first column, returns how many, and counts those
-// whose series is not known. Those of a column that another series has since then
-// are in a segment, or their series was deleted.
-func (r *replayer) pass(lsn wal.LSN, p *record, w *head.Write, lost *uint64) (n int) {
-	n = 1
-	if w.Down {
-		n = len(w.Words)
-	} else if w.Pairs {
-		n = min(2, len(w.Words))
-	}
-	if r.since(makeRef(p.group, w.Column)) > uint64(lsn) {
-		return n
-	}
-	for _, word := range w.Words[:n] {
-		if word != point.Unset {
-			*lost++
-		}
-	}
-	return n
-}
-
-func (r *replayer) apply(lsn wal.LSN, g *head.Group, w head.Write) {
-	s := r.s
-	s.waitForRoom()
-	w.Epoch = g.Columns().Epoch()
-	a, err := g.Apply(w, s.steady.Load(), func(*account.Counts) (uint64, error) { return uint64(lsn), nil })
-	if err == nil {
-		s.applied(g, a)
 	}
 }

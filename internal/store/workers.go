@@ -18,6 +18,11 @@ const (
 	// sealSpread staggers the closing of idle blocks: groups that were filled
 	// together would otherwise be sealed in one burst.
 	sealSpread = 16 * time.Second
+
+	// completePart of these is how long a block stays open that has all its
+	// points: for nothing but those that are sent again, which cost little more as
+	// late ones.
+	completePart = 4
 )
 
 // startWorkers starts the sealers, the flusher and the clock. Merges begin when
@@ -146,7 +151,7 @@ func (s *Store) advance(now time.Time) {
 	}
 }
 
-// everySecond logs refusals that wait, closes idle, old and log-pinning blocks,
+// everySecond logs refusals that wait, closes idle, complete, old and log-pinning blocks,
 // and asks for the flush that is due by time, by the size of the log, or because
 // the last one failed: senders may wait for it.
 func (s *Store) everySecond() {
@@ -170,6 +175,7 @@ func (s *Store) everySecond() {
 			closed := g.CloseBlocks(func(firstLSN uint64, opened, lastWrite int64) bool {
 				return nanos-lastWrite > int64(grace)+spread || nanos-opened > int64(age)+spread || firstLSN < pinned
 			})
+			closed += g.CloseComplete(nanos - (int64(grace)+spread)/completePart)
 			s.applied(g, head.Applied{Closed: closed})
 		}
 	}

@@ -1,0 +1,73 @@
+package head
+
+import (
+	"testing"
+
+	"dalmatiner/internal/account"
+)
+
+// A block is complete when all its cells are set, of whatever kind it is and
+// however they were written, and not while one is missing.
+func TestCompleteBlocksClose(t *testing.T) {
+	log := func(*account.Counts) (uint64, error) { return 1, nil }
+	for name, apply := range map[string]func(g *Group, words []uint64, write func(Write)){
+		"rows": func(g *Group, words []uint64, write func(Write)) {
+			for slot := range int64(testHeight) {
+				write(Write{Slot: slot, Words: words[:Width]})
+			}
+		},
+		"columns": func(g *Group, words []uint64, write func(Write)) {
+			for col := range Width {
+				write(Write{Column: col, Words: words[:testHeight], Down: true})
+			}
+		},
+		"pairs": func(g *Group, words []uint64, write func(Write)) {
+			for slot := range int64(testHeight) {
+				write(Write{Slot: slot, Words: words[:Width], Pairs: true})
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := testGroup(Width)
+			var writes []Write
+			apply(g, benchWords(), func(w Write) { writes = append(writes, w) })
+			last := writes[len(writes)-1]
+			for _, w := range append(writes[:len(writes)-1], writes[0], writes[1]) { // some twice
+				if _, err := g.Apply(w, 5, log); err != nil {
+					t.Fatal(err)
+				}
+				if n := g.CloseComplete(6); n != 0 {
+					t.Fatal("a block was closed of which cells are missing")
+				}
+			}
+			if _, err := g.Apply(last, 5, log); err != nil {
+				t.Fatal(err)
+			}
+			if n := g.CloseComplete(5); n != 0 {
+				t.Error("a block was closed that was just written")
+			}
+			if n := g.CloseComplete(6); n != 1 {
+				t.Error("a complete block stayed open")
+			}
+		})
+	}
+}
+
+// A replay keeps the newest block, and the one before it while points for it may
+// come.
+func TestCloseBehind(t *testing.T) {
+	log := func(*account.Counts) (uint64, error) { return 1, nil }
+	g := testGroup(Width)
+	words := benchWords()
+	for block, missing := range []int64{1, 1, 0, 1} {
+		for slot := range testHeight - missing {
+			if _, err := g.Apply(Write{Slot: int64(block)*testHeight + slot, Words: words}, 0, log); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.CloseBehind()
+		if want, open := []int{1, 2, 2, 1}[block], len(g.open); open != want || open+len(g.sealing) != block+1 {
+			t.Errorf("behind block %d: %d are open, want %d; %d wait", block, open, want, len(g.sealing))
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package store
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/point"
+)
+
+const (
+	// roundBytes is how much of the log is read before it is applied: some rows
+	// of every group of a large node, so that a group is in the cache for all of
+	// them, and little beside the blocks that they fill.
+	roundBytes = 16 << 20
+
+	// roundPart of what makes a flush is a round, at most: some of them fill the
+	// blocks that a flush takes, and it can put up with less memory.
+	roundPart = 4
+
+	// fewRecords are applied by the reader itself: to wake somebody takes longer.
+	fewRecords = 16
+)
+
+// round is a part of the log on its way into the head. Records of one group
+// stay in their order, groups are applied side by side.
+type round struct {
+	runs   []run
+	cells  []byte // of all runs
+	chains []chain
+	of     map[uint32]int // chain of a group
+	rows   map[accountRow]*account.Counts
+	row    *account.Counts // the one counted last, of
+	last   accountRow
+	end    uint64 // all records below are in this round or were before it
+
+	taken   atomic.Int64 // chains
+	applied sync.WaitGroup
+}
+
+// chain is what a round has of one group.
+type chain struct {
+	g           *head.Group // nil where nobody defined one
+	first, last uint32      // of runs
+}
+
+// run is a row or column record.
+type run struct {
+	lsn        uint64
+	b          *bucket
+	slot       int64
+	stored     uint64 // points, as the record counts them
+	from, past uint32 // of cells
+	next       uint32 // of the chain, but for its last
+	group      uint32
+	column     uint8
+	down       bool
+}
+
+const runSize = 56 // bytes
+
+// accountRow names a row of the account.
+type accountRow struct {
+	bucket uint32
+	minute int64
+}
+
+func newRound() *round {
+	return &round{of: make(map[uint32]int), rows: make(map[accountRow]*account.Counts)}
+}
+
+// count adds what a record counts.
+func (q *round) count(bucket uint32, minute int64, c *account.Counts) {
+	if k := (accountRow{bucket, minute}); q.row == nil || k != q.last {
+		q.row = q.rows[k]
+		if q.row == nil {
+			q.row = new(account.Counts)
+			q.rows[k] = q.row
+		}
+		q.last = k
+	}
+	q.row.Add(c)
+}
+
+// add takes a row or column record in.
+func (q *round) add(lsn uint64, b *bucket, groups *groupTable, p *record) {
+	at := uint32(len(q.runs))
+	q.runs = append(q.runs, run{
+		lsn: lsn, b: b, group: p.group, slot: p.slot, stored: p.counts.Stored(),
+		from: uint32(len(q.cells)), past: uint32(len(q.cells) + len(p.cells)), column: uint8(p.column), down: p.kind == recColumn,
+	})
+	q.cells = append(q.cells, p.cells...)
+	i, ok := q.of[p.group]
+	if !ok {
+		q.of[p.group] = len(q.chains)
+		q.chains = append(q.chains, chain{g: groups.get(p.group), first: at, last: at})
+		return
+	}
+	c := &q.chains[i]
+	q.runs[c.last].next = at
+	c.last = at
+}
+
+// size is the memory of a round.
+func (q *round) size() int { return len(q.cells) + len(q.runs)*runSize }
+
+// reset empties a round and keeps its memory.
+func (q *round) reset() {
+	clear(q.of)
+	clear(q.rows)
+	clear(q.chains)
+	clear(q.runs)
+	q.runs, q.cells, q.chains, q.row = q.runs[:0], q.cells[:0], q.chains[:0], nil
+	q.taken.Store(0)
+}
+
+// turn hands the round that was read to the appliers and begins the next one.
+func (r *replayer) turn() {
+	r.settle()
+	r.reading, r.applying = r.applying, r.reading
+	q := r.applying
+	r.reading.end = q.end
+	if len(q.runs) < fewRecords {
+		r.appliers[0].work(q)
+		return
+	}
+	for i := range r.appliers {
+		q.applied.Go(func() { r.appliers[i].work(q) })
+	}
+}
+
+// settle waits until the round under way is in the head and adds it to the
+// account. A flush takes the account and the position it stands for in one
+// moment, and a record is behind that position only when its points are in the
+// head: a crash after a flush in the middle of a replay neither loses the rest
+// of the log nor counts it twice.
+func (r *replayer) settle() {
+	q, s := r.applying, r.s
+	q.applied.Wait()
+	s.commit.RLock()
+	defer s.commit.RUnlock()
+	for k, c := range q.rows {
+		s.account.Add(s.accountID(k.bucket), k.minute, c)
+	}
+	s.replayed.Store(max(s.replayed.Load(), q.end))
+	q.reset()
+}
+
+// catchUp brings head and account to where the replay has come.
+func (r *replayer) catchUp() {
+	if len(r.reading.runs)+len(r.reading.rows) > 0 {
+		r.turn()
+	}
+	r.settle()
+}
+
+// applier applies the runs of a round, group by group.
+type applier struct {
+	r     *replayer
+	words []uint64
+	lsn   uint64 // of the run under way
+	log   head.Log
+	lost  uint64 // points whose series is not known
+}
+
+func newAppliers(r *replayer) []applier {
+	all := make([]applier, runtime.GOMAXPROCS(0))
+	for i := range all {
+		a := &all[i]
+		a.r = r
+		a.log = func(*account.Counts) (uint64, error) { return a.lsn, nil }
+	}
+	return all
+}
+
+// work applies chains until all are taken.
+func (a *applier) work(q *round) {
+	for {
+		i := int(q.taken.Add(1)) - 1
+		if i >= len(q.chains) {
+			return
+		}
+		c := &q.chains[i]
+		for at := c.first; ; at = q.runs[at].next {
+			a.run(q, c.g, &q.runs[at])
+			if at == c.last {
+				break
+			}
+		}
+		if c.g != nil {
+			a.r.s.applied(c.g, head.Applied{Closed: c.g.CloseBehind()})
+		}
+	}
+}
+
+// run applies the points of one record. Everything from the group's floor on is
+// applied in the order of the first time, so the last write wins again.
+func (a *applier) run(q *round, g *head.Group, n *run) {
+	a.words = parseCells(a.words[:0], q.cells[n.from:n.past])
+	a.lsn = n.lsn
+	w := head.Write{Column: int(n.column), Slot: n.slot, Words: a.words, Down: n.down, Pairs: n.b.info.HPTS}
+	if odd := w.Pairs && (w.Column|len(w.Words))%2 != 0; g != nil && (g.Bucket != n.b.info.ID || odd) {
+		g = nil
+	}
+	lost := uint64(0)
+	for len(w.Words) > 0 {
+		known := a.r.known(n.lsn, g, &w)
+		if part := w; known > 0 {
+			part.Words = w.Words[:known]
+			a.apply(g, part)
+		} else {
+			known = a.r.pass(n, &w, &lost)
+		}
+		w.Words = w.Words[known:]
+		w.Column += known // not needed when there are none left, as for a column
+	}
+	if lost > 0 {
+		a.lost += min(lost, n.stored) // duplicates are stored elsewhere
+		a.r.s.reportDamage(fmt.Sprintf("log record at %d", n.lsn), fmt.Errorf("%d points of group %d are of no series", lost, n.group))
+	}
+}
+
+func (a *applier) apply(g *head.Group, w head.Write) {
+	s := a.r.s
+	s.waitForRoom()
+	w.Epoch = g.Columns().Epoch()
+	applied, err := g.Apply(w, s.steady.Load(), a.log)
+	if err == nil {
+		s.applied(g, applied)
+	}
+}
+
+// known returns how many of the first words are of columns that had at lsn the
+// series that they have now.
+func (r *replayer) known(lsn uint64, g *head.Group, w *head.Write) (n int) {
+	if g == nil {
+		return 0
+	}
+	cols, t := g.Columns(), r.columns[g.ID]
+	if t == nil {
+		t = &r.none
+	}
+	if last := w.Column + len(w.Words); t.last <= lsn && !w.Down && last <= cols.Len() && cols.Bound() == cols.Len() {
+		return len(w.Words) // nearly always: no column of the group is free, or was given away since
+	}
+	is := func(col int) bool { return cols.Has(col) && t.since[col] <= lsn }
+	if w.Down {
+		if is(w.Column) {
+			n = len(w.Words)
+		}
+		return n
+	}
+	for n < len(w.Words) && is(w.Column+n) {
+		n++
+	}
+	return n
+}
+
+// pass passes over words of the first column, returns how many, and counts those
+// whose series is not known. Those of a column that another series has since then
+// are in a segment, or their series was deleted.
+func (r *replayer) pass(run *run, w *head.Write, lost *uint64) (n int) {
+	n = 1
+	if w.Down {
+		n = len(w.Words)
+	} else if w.Pairs {
+		n = min(2, len(w.Words))
+	}
+	if r.since(makeRef(run.group, w.Column)) > run.lsn {
+		return n
+	}
+	for _, word := range w.Words[:n] {
+		if word != point.Unset {
+			*lost++
+		}
+	}
+	return n
+}
