@@ -135,6 +135,21 @@ export interface Cache {
   holds: string
   bytes: number
   limit: number
+  unit?: string // of both, where that is not bytes
+}
+
+export interface Stat {
+  name: string // with the labels behind it
+  value: number
+}
+
+/** The figures of a family by the value of their one label. */
+export function byLabel(stats: Iterable<Stat>, family: string): [string, number][] {
+  const label = /^\{\w+="(.*)"\}$/s
+  return [...stats].flatMap(({ name, value }): [string, number][] => {
+    const found = name.startsWith(family) ? label.exec(name.slice(family.length)) : null
+    return found ? [[found[1]!, value]] : []
+  })
 }
 
 /** An answer of the node that says what is wrong. */
@@ -212,7 +227,7 @@ export const api = {
   buckets: (signal?: AbortSignal) => get<Bucket[]>('./buckets', signal),
   functions: () => get<Fn[]>('./functions'),
   status: (signal?: AbortSignal) => get<Status>('./admin/status', signal),
-  stats: (signal?: AbortSignal) => get<{ name: string; value: number }[]>('./admin/stats', signal),
+  stats: (signal?: AbortSignal) => get<Stat[]>('./admin/stats', signal),
   caches: (signal?: AbortSignal) => get<Cache[]>('./admin/caches', signal),
   log: (signal?: AbortSignal) => get<LogLine[]>('./admin/log', signal),
   account: (signal?: AbortSignal) => get<Account>('./admin/account', signal),

@@ -4,7 +4,7 @@ import { FunctionsPage } from './functions/page'
 import { useConnection, useStored } from './hooks'
 import { NodePage } from './node/page'
 import { QueryPage } from './query/page'
-import { link, useURL, type Name } from './url'
+import { initial, link, useURL, type Name } from './url'
 
 export type Theme = 'auto' | 'light' | 'dark'
 
@@ -27,7 +27,7 @@ export function App() {
   const follow = (e: MouseEvent, page: Name) => {
     if (e.ctrlKey || e.metaKey || e.shiftKey || e.button !== 0) return // a new tab
     e.preventDefault()
-    if (page !== state.page) go({ page, query: '', bucket: '', search: '', view: 'chart', live: false, every: false, hide: [] })
+    if (page !== state.page) go({ ...initial, utc: state.utc, page })
   }
   return (
     <>

@@ -1,9 +1,10 @@
 import { expect, it } from 'vitest'
-import type { AccountRow, Fn, Plan, Segment } from './api'
+import { byLabel, type AccountRow, type Fn, type Plan, type Segment } from './api'
 import { pointsIn } from './buckets/create'
 import { byMinute, inSegments } from './buckets/figures'
 import { runnable } from './functions/page'
 import { layers } from './node/account'
+import { amount } from './node/page'
 import { indexOfByte } from './query/editor'
 import { branches } from './query/plan'
 
@@ -52,4 +53,14 @@ it('writes a step of a plan out once', () => {
 
 it('finds the index of a byte', () => {
   expect([indexOfByte('aé💥b', 0), indexOfByte('aé💥b', 3), indexOfByte('aé💥b', 7), indexOfByte('ab', 9)]).toEqual([0, 2, 4, 2])
+})
+
+it('finds the figures of a family by their label', () => {
+  const stats = [{ name: 'series', value: 9 }, { name: 'bucket_series{bucket="a \n"}', value: 1 }, { name: 'bucket_series{bucket="}"}', value: 2 }, { name: 'bucket_series_total{bucket="x"}', value: 3 }]
+  expect(byLabel(stats, 'bucket_series')).toEqual([['a \n', 1], ['}', 2]])
+})
+
+it('counts files of a pool that holds no bytes', () => {
+  const pool = { name: 'segment-files', holds: '', bytes: 12, limit: 1024, unit: 'files' }
+  expect([amount(pool, pool.bytes), amount({ ...pool, unit: undefined }, pool.limit)]).toEqual(['12 files', '1 KiB'])
 })

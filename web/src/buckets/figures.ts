@@ -1,4 +1,4 @@
-import { api, type AccountRow, type Segment } from '../api'
+import { api, byLabel, type AccountRow, type Segment } from '../api'
 
 export interface InSegments {
   bytes: number // of chunks
@@ -22,10 +22,7 @@ const stored = (r: AccountRow) => r.accepted + r.duplicate + r.conflicting + r.l
 export async function figuresOf(signal: AbortSignal): Promise<Map<string, Figures>> {
   const [stats, account, rows] = await Promise.all([api.stats(signal), api.account(signal), api.minutes(shownMinutes + 1, signal)])
   const names = account.rows.map((r) => r.bucket).filter((name) => name !== '')
-  const series = new Map(stats.flatMap(({ name, value }) => {
-    const found = /^bucket_series\{bucket="(.*)"\}$/s.exec(name)
-    return found ? [[found[1]!, value] as const] : []
-  }))
+  const series = new Map(byLabel(stats, 'bucket_series'))
   const now = Math.floor(Date.now() / 60_000)
   return new Map(names.map((name) => {
     const total = account.rows.find((r) => r.bucket === name)

@@ -70,8 +70,3 @@ export function isKeyword(token: Token | undefined, ...words: string[]): boolean
 export function quoted(name: string): string {
   return /^[A-Za-z][A-Za-z0-9_@-]*$/.test(name) && !known.has(name.toUpperCase()) ? name : `'${name}'`
 }
-
-/** Turns a name in the escape of the store into the element of a path. */
-export function pathElement(escaped: string): string {
-  return encodeURIComponent(escaped)
-}

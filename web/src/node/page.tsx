@@ -1,4 +1,4 @@
-import { api, type Status } from '../api'
+import { api, byLabel, type Cache, type Stat, type Status } from '../api'
 import { bytes, count, duration, si } from '../format'
 import { useLoad } from '../hooks'
 import { Bar } from '../query/legend'
@@ -8,12 +8,14 @@ import { OwnCharts } from './charts'
 import { Fact } from '../buckets/detail'
 import { LogSection } from './log'
 
-type Stats = Map<string, number>
+type Stats = Map<string, Stat>
+
+const figure = (m: Stats, name: string) => m.get(name)?.value ?? 0
 
 /** The state of the node, again every second or two. */
 export function NodePage({ state, theme }: { state: State; theme: string }) {
   const status = useLoad((signal) => api.status(signal), [], 1000)
-  const stats = useLoad(async (signal): Promise<Stats> => new Map((await api.stats(signal)).map((s) => [s.name, s.value])), [], 2000)
+  const stats = useLoad(async (signal): Promise<Stats> => new Map((await api.stats(signal)).map((s) => [s.name, s])), [], 2000)
   if (status.error) return <p class="problem" role="alert">{status.error}</p>
   const [s, m] = [status.value, stats.value]
   if (!s || !m) return <p class="note">Loading …</p>
@@ -50,7 +52,7 @@ function Tiles({ s, m }: { s: Status; m: Stats }) {
   return (
     <div class="tiles">
       <Tile name="Points in" value={`${si(s.points_in_per_s)}/s`} note={s.senders_held ? `${count(s.senders_held)} senders held back` : 'stored in the last second'} />
-      <Tile name="Slots read" value={`${si(s.points_out_per_s)}/s`} note={`${count(m.get('http_queries_running') ?? 0)} queries run now`} />
+      <Tile name="Slots read" value={`${si(s.points_out_per_s)}/s`} note={`${count(figure(m, 'http_queries_running'))} queries run now`} />
       <Tile name="Series" value={count(s.series)} note={`in ${count(s.buckets)} buckets`} />
       <Tile name="Points on disk" value={si(s.segment_points)} note={s.segment_points ? `${((s.segment_bytes * 8) / s.segment_points).toFixed(2)} bits a point, with index` : 'none yet'} />
       <Tile name="Memory" value={bytes(s.memory_used_bytes)} note={limit ? `of ${bytes(limit)}` : 'no limit'} share={limit ? s.memory_used_bytes / limit : undefined} />
@@ -70,10 +72,16 @@ function Tile({ name, value, note, share }: { name: string; value: string; note:
   )
 }
 
+/** What a pool holds, or may: most in bytes. */
+export function amount(pool: Cache, n: number): string {
+  return pool.unit ? `${count(n)} ${pool.unit}` : bytes(n)
+}
+
 function Memory({ s }: { s: Status }) {
   const { value } = useLoad((signal) => api.caches(signal), [], 3000)
-  const pools = [...(value ?? [])].sort((a, b) => b.bytes - a.bytes)
-  const most = Math.max(1, ...pools.map((p) => p.bytes))
+  const inBytes = (value ?? []).filter((p) => !p.unit).sort((a, b) => b.bytes - a.bytes)
+  const most = Math.max(1, ...inBytes.map((p) => p.bytes))
+  const pools = [...inBytes, ...(value ?? []).filter((p) => p.unit)]
   return (
     <section class="card scroll">
       <h2>Memory</h2>
@@ -81,13 +89,13 @@ function Memory({ s }: { s: Status }) {
         {bytes(s.memory_used_bytes)} counted{s.memory_limit_bytes > 0 && ` of memory.limit ${bytes(s.memory_limit_bytes)}`}; the process has {bytes(s.rss_bytes)}, of it {bytes(s.heap_bytes)} on the Go heap
       </p>
       <table>
-        <thead><tr><th>Pool</th><th>Bytes</th><th>Limit</th></tr></thead>
+        <thead><tr><th>Pool</th><th>In use</th><th>Limit</th></tr></thead>
         <tbody>
           {pools.map((p) => (
             <tr key={p.name} title={p.holds}>
               <td class="wrap">{p.name}<small class="note"> {p.holds}</small></td>
-              <td><span class="meter"><Bar share={p.bytes / (p.limit || most)} /></span> {bytes(p.bytes)}</td>
-              <td>{p.limit ? bytes(p.limit) : '–'}</td>
+              <td><span class="meter"><Bar share={p.bytes / (p.limit || most)} /></span> {amount(p, p.bytes)}</td>
+              <td>{p.limit ? amount(p, p.limit) : '–'}</td>
             </tr>
           ))}
         </tbody>
@@ -97,7 +105,7 @@ function Memory({ s }: { s: Status }) {
 }
 
 function Disk({ s, m }: { s: Status; m: Stats }) {
-  const v = (name: string) => m.get(name) ?? 0
+  const v = (name: string) => figure(m, name)
   const mean = (total: string, n: string) => (v(n) ? duration((v(total) / v(n)) * 1000) : '–')
   return (
     <section class="card">
@@ -121,14 +129,8 @@ function Disk({ s, m }: { s: Status; m: Stats }) {
 }
 
 function Damage({ s, m }: { s: Status; m: Stats }) {
-  const lost = [...m].flatMap(([name, value]) => {
-    const found = /^points_lost_total\{cause="(.*)"\}$/.exec(name)
-    return found ? [[found[1]!, value] as const] : []
-  })
-  const refused = [...m].flatMap(([name, value]) => {
-    const found = /^requests_refused_total\{reason="(.*)"\}$/.exec(name)
-    return found ? [[found[1]!, value] as const] : []
-  })
+  const lost = byLabel(m.values(), 'points_lost_total')
+  const refused = byLabel(m.values(), 'requests_refused_total')
   return (
     <section class="card">
       <h2>Damage and refusals</h2>

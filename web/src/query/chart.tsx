@@ -1,7 +1,7 @@
 import uPlot from 'uplot'
 import { useEffect, useRef } from 'preact/hooks'
-import { moment, si, tickTexts } from '../format'
-import type { ChartData, Line } from './data'
+import { si, tickTexts } from '../format'
+import { timeAt, type ChartData, type Line } from './data'
 
 interface Props {
   data: ChartData
@@ -185,7 +185,7 @@ function axisSize(u: uPlot, values: string[] | null): number {
 }
 
 /** A colour with an alpha; canvas has no variables. */
-export function faint(color: string, alpha: number): string {
+function faint(color: string, alpha: number): string {
   if (color.startsWith('#')) return color + Math.round(alpha * 255).toString(16).padStart(2, '0')
   return color.replace(')', ` / ${alpha})`)
 }
@@ -240,8 +240,6 @@ function tooltip(latest: { current: Props }): uPlot.Plugin {
 function head(d: ChartData, at: number, utc: boolean): HTMLElement {
   const title = document.createElement('div')
   title.className = 'tip-time'
-  // Fractions of a second tell nothing where a value stands for seconds.
-  const grain = d.lines.some((l) => l.resolution < 1000) ? 1 : 1000
-  title.textContent = moment(Math.floor((d.x[at]! * 1000) / grain + 1e-6) * grain, utc)
+  title.textContent = timeAt(d, at, utc)
   return title
 }

@@ -2,6 +2,7 @@
 
 import type { Result, Series } from '../api'
 import { ambiguous, withoutStars } from '../dql/label'
+import { moment } from '../format'
 
 export type Values = (number | null | undefined)[]
 
@@ -120,6 +121,12 @@ function padded(values: Values, length: number): Values {
 function unitOf(s: Series): string {
   const unit = s.metadata?.unit
   return typeof unit === 'string' ? unit : ''
+}
+
+/** The time of a place on the axis. Fractions of a second tell nothing where a value stands for seconds. */
+export function timeAt(data: ChartData, at: number, utc: boolean): string {
+  const grain = data.lines.some((l) => l.resolution < 1000) ? 1 : 1000
+  return moment(Math.floor((data.x[at]! * 1000) / grain + 1e-6) * grain, utc)
 }
 
 /** Values or columns with a value, over all series. */

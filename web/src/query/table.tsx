@@ -1,14 +1,13 @@
 import { useEffect, useState } from 'preact/hooks'
-import { count, exact, moment } from '../format'
+import { count, exact } from '../format'
 import { Swatch } from './legend'
-import type { ChartData } from './data'
+import { timeAt, type ChartData } from './data'
 
 const page = 200 // rows
 
 /** The values as a table, the latest last, a page at a time. */
 export function ValueTable({ data, hidden, utc }: { data: ChartData; hidden: ReadonlySet<number>; utc: boolean }) {
   const lines = data.lines.filter((l) => !hidden.has(l.index))
-  const grain = data.lines.some((l) => l.resolution < 1000) ? 1 : 1000
   const pages = Math.max(1, Math.ceil(data.x.length / page))
   const [at, setAt] = useState(pages - 1)
   useEffect(() => setAt((n) => Math.min(n, pages - 1)), [pages])
@@ -36,7 +35,7 @@ export function ValueTable({ data, hidden, utc }: { data: ChartData; hidden: Rea
           <tbody>
             {rows.map((t, i) => (
               <tr key={t}>
-                <td>{moment(Math.floor((t * 1000) / grain + 1e-6) * grain, utc)}</td>
+                <td>{timeAt(data, from + i, utc)}</td>
                 {lines.map((l) => {
                   const v = l.values[from + i]
                   return <td key={l.index} class={v === null ? 'gap' : ''}>{v === null ? 'no point' : exact(v)}</td>
