@@ -4,17 +4,16 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"dalmatiner/internal/admin"
 	"dalmatiner/internal/metric"
 )
 
 const (
-	agreeBucket = "agree"
 	agreeSeries = 5
 	agreeSlots  = 100_000 // more than a day
 	agreeNodes  = 2
@@ -22,20 +21,23 @@ const (
 )
 
 // agreement is nodes with different settings that get the same operations, and
-// the model, which has no settings.
+// the model (agreement_test.go), which has no settings.
 type agreement struct {
-	t     *testing.T
-	r     *rand.Rand
-	base  int64
-	dirs  []string
-	args  [][]string
-	nodes []*node
-	keys  [][]byte
-	words [agreeSeries][]uint64 // the model
+	t       *testing.T
+	r       *rand.Rand
+	base    int64
+	dirs    []string
+	args    [][]string
+	nodes   []*node
+	keys    [][]byte
+	buckets []*agreeBucket
+	copies  int // directories that were restored
 }
 
-// settingsOf draws settings that must make no difference.
-func settingsOf(r *rand.Rand) (args []string) {
+// settingsOf draws settings that must make no difference. The doors are open
+// with all of them.
+func settingsOf(r *rand.Rand) []string {
+	args := []string{"--set", "graphite.addr=127.0.0.1:0", "--set", "graphite.bucket=agree", "--set", "udp.listeners=1", "--set", "udp.addr=127.0.0.1:0"}
 	for _, s := range []struct {
 		key  string
 		from []string
@@ -57,34 +59,24 @@ func settingsOf(r *rand.Rand) (args []string) {
 	return args
 }
 
-// TestNodesOfAnySettingsAgree: random operations over TCP and HTTP, with kills
-// and restarts, leave every node with the answers of the model, whatever its
-// settings are.
+func (a *agreement) settings(i int) string { return strings.Join(a.args[i], " ") }
+
+// TestNodesOfAnySettingsAgree: random operations over TCP, UDP and HTTP, with
+// kills, restarts and restores, leave every node with the answers of the model,
+// whatever its settings are.
 func TestNodesOfAnySettingsAgree(t *testing.T) {
 	a := &agreement{t: t, r: seeded(t), base: past((agreeSlots + 3600) * time.Second)}
-	for i := range a.words {
-		a.words[i] = make([]uint64, agreeSlots)
+	a.buckets = []*agreeBucket{newAgreeBucket("agree", false), newAgreeBucket("nanos", true)}
+	for i := range agreeSeries {
 		a.keys = append(a.keys, key(t, "series", fmt.Sprint(i)))
 	}
 	for i := range agreeNodes {
 		a.dirs, a.args = append(a.dirs, t.TempDir()), append(a.args, settingsOf(a.r))
 		a.nodes = append(a.nodes, startNode(t, a.dirs[i], a.args[i]...))
-		t.Logf("node %d: %s", i, strings.Join(a.args[i], " "))
+		t.Logf("node %d: %s", i, a.settings(i))
 	}
-	a.write() // there is a bucket
 	for range agreeOps {
-		switch n := a.r.IntN(20); {
-		case n < 10:
-			a.write()
-		case n < 13:
-			a.settle(a.r.IntN(agreeNodes))
-		case n < 15:
-			a.forget(a.r.IntN(agreeSeries))
-		case n < 18:
-			a.restart(a.r.IntN(agreeNodes))
-		default:
-			a.check()
-		}
+		a.step(a.buckets[a.r.IntN(len(a.buckets))])
 	}
 	a.check()
 	for i, n := range a.nodes {
@@ -92,37 +84,37 @@ func TestNodesOfAnySettingsAgree(t *testing.T) {
 			t.Errorf("node %d found %v damaged blocks", i, damaged)
 		}
 		n.stop()
+		if r := run(t, "ddb", "admin", "check", "--data-dir", a.dirs[i]); r.code != 0 {
+			t.Errorf("node %d: %s%s", i, r.out, r.errOut)
+		}
 	}
 }
 
-// write sends some runs to every node: in order, late, and over what is there.
-func (a *agreement) write() {
+// step does one operation.
+func (a *agreement) step(b *agreeBucket) {
 	a.t.Helper()
-	streams := make([]ackStream, len(a.nodes))
-	for i, n := range a.nodes {
-		streams[i] = openAcked(a.t, n, agreeBucket)
-	}
-	var sent uint64
-	for range 1 + a.r.IntN(20) {
-		series, slot := a.r.IntN(agreeSeries), a.r.IntN(agreeSlots-2000)
-		words := make([]uint64, 1+a.r.IntN(2000))
-		salt := a.r.Uint64N(1000)
-		for i := range words {
-			words[i] = value(salt, int64(i))
-		}
-		for _, s := range streams {
-			s.point(a.keys[series], a.base+int64(slot), words...)
-		}
-		copy(a.words[series][slot:], words)
-		sent += uint64(len(words))
-	}
-	for i, s := range streams {
-		if ack := s.flush(); ack.Received != sent || ack.Refused != 0 {
-			a.t.Fatalf("node %d answered %d points with %+v", i, sent, ack)
-		}
-		if err := s.Close(); err != nil {
-			a.t.Fatal(err)
-		}
+	switch n := a.r.IntN(40); {
+	case n < 16:
+		a.write(b)
+	case n < 19:
+		// Graphite's senders have one bucket for all.
+		a.oneWay(a.buckets[0], []string{"graphite tcp", "graphite udp"}[a.r.IntN(2)])
+	case n < 21:
+		a.oneWay(b, "udp")
+	case n < 25:
+		a.settle(a.r.IntN(agreeNodes))
+	case n < 27:
+		a.forget(b)
+	case n < 29:
+		a.limit(b)
+	case n < 30:
+		a.drop(b)
+	case n < 36:
+		a.restart(a.r.IntN(agreeNodes))
+	case n < 37:
+		a.restore(a.r.IntN(agreeNodes))
+	default:
+		a.check()
 	}
 }
 
@@ -139,21 +131,6 @@ func (a *agreement) settle(i int) {
 	}
 }
 
-// forget deletes a series, which may come again.
-func (a *agreement) forget(series int) {
-	a.t.Helper()
-	if !slices.ContainsFunc(a.words[series], func(w uint64) bool { return w != 0 }) {
-		return
-	}
-	for i, n := range a.nodes {
-		choice := admin.SeriesChoice{Bucket: agreeBucket, Metric: metric.Text(a.keys[series])}
-		if _, err := n.admin().DeleteSeries(context.Background(), choice); err != nil {
-			a.t.Fatalf("node %d: %v", i, err)
-		}
-	}
-	clear(a.words[series])
-}
-
 // restart ends a node, with kill -9 or in the orderly way, and starts it with
 // other settings.
 func (a *agreement) restart(i int) {
@@ -167,19 +144,29 @@ func (a *agreement) restart(i int) {
 	a.nodes[i] = startNode(a.t, a.dirs[i], a.args[i]...)
 }
 
+// restore moves a node to a directory made from a snapshot of it.
+func (a *agreement) restore(i int) {
+	a.t.Helper()
+	a.copies++
+	name, to := fmt.Sprintf("s%d", a.copies), filepath.Join(a.t.TempDir(), "restored")
+	if r := run(a.t, "ddb", "admin", "snapshot", name, "--addr", a.nodes[i].http); r.code != 0 {
+		a.t.Fatalf("node %d: %s%s", i, r.out, r.errOut)
+	}
+	if r := run(a.t, "ddb", "restore", "--snapshot", filepath.Join(a.dirs[i], "snapshots", name), "--data-dir", to); r.code != 0 {
+		a.t.Fatalf("node %d: %s%s", i, r.out, r.errOut)
+	}
+	a.nodes[i].kill()
+	a.dirs[i] = to
+	a.nodes[i] = startNode(a.t, to, a.args[i]...)
+}
+
 // check compares every slot with the model, and the aggregates of the nodes.
 func (a *agreement) check() {
 	a.t.Helper()
 	var first [][]string
 	for i, n := range a.nodes {
-		c := n.dial()
-		for series, want := range a.words {
-			got := get(a.t, c, agreeBucket, a.keys[series], a.base, agreeSlots)
-			for slot := range want {
-				if got[slot] != want[slot] {
-					a.t.Fatalf("node %d (%s) series %d slot %d holds %x, want %x", i, strings.Join(a.args[i], " "), series, slot, got[slot], want[slot])
-				}
-			}
+		for _, b := range a.buckets {
+			a.compare(i, b)
 		}
 		answers := a.ask(n)
 		if first == nil {
@@ -187,7 +174,7 @@ func (a *agreement) check() {
 		}
 		for j := range answers {
 			if !slices.Equal(answers[j], first[j]) {
-				a.t.Fatalf("query %d: node %d (%s) answers\n%v\nand node 0 (%s)\n%v", j, i, strings.Join(a.args[i], " "), answers[j], strings.Join(a.args[0], " "), first[j])
+				a.t.Fatalf("query %d: node %d (%s) answers\n%v\nand node 0 (%s)\n%v", j, i, a.settings(i), answers[j], a.settings(0), first[j])
 			}
 		}
 	}
@@ -197,30 +184,38 @@ func (a *agreement) check() {
 func (a *agreement) ask(n *node) (answers [][]string) {
 	a.t.Helper()
 	end := time.Unix(a.base+agreeSlots, 0).UTC().Format(time.DateTime)
-	for series, words := range a.words {
-		if !slices.ContainsFunc(words, func(w uint64) bool { return w != 0 }) {
-			continue
-		}
-		name := metric.Text(a.keys[series]) + " BUCKET " + agreeBucket
-		for _, f := range []string{"max(%s, 1h)", "sum(%s, 7m)", "avg(%s, 1d)"} {
-			text := fmt.Sprintf("SELECT "+f+" BEFORE %q FOR %ds", name, end, agreeSlots)
-			result, err := n.admin().Query(context.Background(), text)
-			if err != nil {
-				a.t.Fatalf("%s: %v", text, err)
+	for _, b := range a.buckets {
+		for series := range agreeSeries {
+			if !b.any(series) {
+				continue
 			}
-			var values []string
-			for _, r := range result.Results {
-				values = append(values, fmt.Sprint(r.Coverage))
-				for _, v := range r.Values {
-					if v == nil {
-						values = append(values, "none")
-					} else {
-						values = append(values, fmt.Sprint(*v))
-					}
-				}
+			name := metric.Text(a.keys[series]) + " BUCKET " + b.name
+			for _, f := range []string{"max(%s, 1h)", "sum(%s, 7m)", "avg(%s, 1d)"} {
+				text := fmt.Sprintf("SELECT "+f+" BEFORE %q FOR %ds", name, end, agreeSlots-b.sure())
+				answers = append(answers, a.answer(n, text))
 			}
-			answers = append(answers, values)
 		}
 	}
 	return answers
+}
+
+// answer returns what a query gives, as text. A series of which the lifetime has
+// hidden everything may have left.
+func (a *agreement) answer(n *node, text string) (values []string) {
+	a.t.Helper()
+	result, err := n.admin().Query(context.Background(), text)
+	if err != nil {
+		a.t.Fatalf("%s: %v", text, err)
+	}
+	for _, r := range result.Results {
+		values = append(values, fmt.Sprint(r.Coverage))
+		for _, v := range r.Values {
+			if v == nil {
+				values = append(values, "none")
+			} else {
+				values = append(values, fmt.Sprint(*v))
+			}
+		}
+	}
+	return values
 }

@@ -31,12 +31,11 @@ type metaCell struct {
 
 // metaBucket is the truth of a bucket.
 type metaBucket struct {
-	info    BucketInfo
-	cells   map[int]map[int64]metaCell // of all series that were named
-	gone    int64                      // behind the last slot that a TTL ever hid
-	first   int64                      // slot that was ever stored
-	past    int64                      // behind the last one
-	refused uint64                     // points, for lack of memory
+	info  BucketInfo
+	cells map[int]map[int64]metaCell // of all series that were named
+	gone  int64                      // behind the last slot that a TTL ever hid
+	first int64                      // slot that was ever stored
+	past  int64                      // behind the last one
 }
 
 func (b *metaBucket) clone() *metaBucket {
@@ -181,9 +180,12 @@ func (m *meta) age() {
 // put sends one write and says what it means.
 func (m *meta) put(b *metaBucket, x *Session, w write) {
 	m.t.Helper()
-	w.send(x)
-	if m.st.memory > 0 && m.pressure >= 70 && m.refused(b, x, w) {
-		return
+	if m.st.memory > 0 && m.pressure >= 70 {
+		if m.refused(b, x, w) {
+			return
+		}
+	} else {
+		w.send(x)
 	}
 	cells := b.cells[w.series]
 	if cells == nil {
@@ -216,20 +218,25 @@ func (m *meta) put(b *metaBucket, x *Session, w write) {
 	}
 }
 
-// refused reports whether a write was refused for lack of memory, and with all
-// of its points.
+// refused sends a write and reports whether it was refused for lack of memory:
+// then all of it was, some points perhaps for other reasons.
 func (m *meta) refused(b *metaBucket, x *Session, w write) bool {
-	_, err := x.Commit() // the session may hold points of names that are gone
+	_, err := x.Commit()
 	m.must(err)
-	n := m.s.Account().Total(b.info.ID).Refused[account.Memory] - b.refused
-	if n == 0 {
+	before := m.s.Account().Total(b.info.ID)
+	w.send(x)
+	_, err = x.Commit() // the session may hold points of names that are gone
+	m.must(err)
+	after := m.s.Account().Total(b.info.ID)
+	if after.Refused[account.Memory] == before.Refused[account.Memory] {
 		return false
 	}
-	if n != uint64(len(w.words)) || b.sure(w.series) {
+	if n := after.RefusedTotal() - before.RefusedTotal(); n != uint64(len(w.words)) || b.sure(w.series) {
 		m.Fatalf("of %d points of series %d, %d were refused for lack of memory", len(w.words), w.series, n)
 	}
-	b.refused += n
-	m.counts.Refused[account.Memory] += n
+	for reason := range after.Refused {
+		m.counts.Refused[reason] += after.Refused[reason] - before.Refused[reason]
+	}
 	return true
 }
 
