@@ -47,7 +47,7 @@ func TestAdminCommands(t *testing.T) {
 				{line("buckets list"), 0, bucketsHead},
 				{line("buckets create metrics 1s 1w false"), 0, `Created metrics with a resolution of 1s and 1w worth of points per file\.\n`},
 				{line("buckets create kept 10s 1d false 52w 5s"), 0, `Created kept with a resolution of 10s and 1d worth of points per file\.\n`},
-				{line("buckets create metrics 1s 1w false"), 1, `\S+: the bucket exists: 'metrics'\n`},
+				{line("buckets create metrics 1s 1w false"), 1, `\S+: the bucket exists: 'metrics'; only its TTL can be changed, .+\n`},
 				{line("buckets create bad 1x 1w false"), 1, `\S+: resolution 1x: .+\n`},
 				{line("buckets list"), 0, bucketsHead +
 					` +kept \| 10s             \| 1d              \| 5s              \| 52w\n` +
@@ -57,7 +57,7 @@ func TestAdminCommands(t *testing.T) {
 				{line("buckets ttl kept infinity"), 0, `TTL of kept: infinity\n`},
 				{line("buckets ttl nope 1h"), 1, `\S+: bucket nope does not exist: ddb admin buckets list shows all\n`},
 				{line("buckets delete kept"), 0, `Deleted kept\.\n`},
-				{line("buckets delete kept"), 1, `\S+: unknown bucket 'kept'\n`},
+				{line("buckets delete kept"), 1, `\S+: unknown bucket 'kept': ddb admin buckets list shows all\n`},
 				{line("buckets list"), 0, bucketsHead + ` +metrics \| .*\n`},
 			})
 			send(t, n, "metrics", key(t, "a"), past(time.Minute), point.FromInt(1), point.FromInt(2))
@@ -67,7 +67,7 @@ func TestAdminCommands(t *testing.T) {
 				{line("account"), 0, `Bucket +Received .*\nmetrics +2 +2 +0 +0 +0 +0 +0\nreceived = .*: holds in every line\n` +
 					`lost later: none\nrefused requests: query_unknown_bucket 1\n`},
 				{line("account --bucket metrics --minutes 2"), 0, `Bucket metrics\nMinute \(UTC\) .*\n(\d{4}-\d\d-\d\d \d\d:\d\d +[12] .*\n)+(.*\n)+`},
-				{line("account --bucket nope"), 1, `\S+: unknown bucket 'nope'\n`},
+				{line("account --bucket nope"), 1, `\S+: unknown bucket 'nope': ddb admin buckets list shows all\n`},
 				{line("stats"), 0, `(?s)bucket_series\{bucket="metrics"\} 1\n.*\nsegment_points 2\n.*`},
 			})
 		})

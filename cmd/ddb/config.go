@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/config"
 )
 
 type configCommands struct {
@@ -12,19 +14,21 @@ type configCommands struct {
 }
 
 type showCommand struct {
-	settings `embed:""`
+	settings     `embed:""`
+	admin.Output `embed:""`
 }
 
 // Help is shown below the usage of the command.
 func (c *showCommand) Help() string {
-	return `The output is a valid configuration file.
+	return `Without --json the output is a valid configuration file.
 
 Examples:
   ddb config show
-  ddb config show --config /etc/ddb.conf`
+  ddb config show --config /etc/ddb.conf
+  ddb config show --json`
 }
 
-// Run prints the effective configuration as a file.
+// Run prints the effective configuration as a file, or as JSON.
 func (c *showCommand) Run(env *admin.Env, p *process) error {
 	cfg, warnings, err := c.load()
 	if err != nil {
@@ -33,8 +37,17 @@ func (c *showCommand) Run(env *admin.Env, p *process) error {
 	for _, w := range warnings {
 		fmt.Fprintf(p.errOut, "warning: %s\n", w)
 	}
+	entries := cfg.Entries()
+	return c.Write(env, entries, func(w io.Writer) error {
+		_, err := io.WriteString(w, asFile(entries))
+		return err
+	})
+}
+
+// asFile returns keys as a configuration file.
+func asFile(entries []config.Entry) string {
 	var b strings.Builder
-	for _, e := range cfg.Entries() {
+	for _, e := range entries {
 		fmt.Fprintf(&b, "# %s\n", e.Help)
 		origin := "the default"
 		if e.Origin != "default" {
@@ -45,6 +58,5 @@ func (c *showCommand) Run(env *admin.Env, p *process) error {
 		}
 		fmt.Fprintf(&b, "%s = %s  # %s\n", e.Key, e.Value, origin)
 	}
-	_, err = fmt.Fprint(env.Out, b.String())
-	return err
+	return b.String()
 }

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -106,6 +107,9 @@ func TestBucketCommands(t *testing.T) {
 		[]string{"buckets", "create", "new", "10s", "1h30m", "true", "100", "5s"},
 		[]string{"buckets", "create", "it's \xff", "1s", "1w", "false", "infinity"},
 		[]string{"buckets", "create", `it's \xff`, "1s", "1w", "false", "infinity"},
+		[]string{"buckets", "create", "new", "1s", "1w", "false", "--json"},
+		[]string{"buckets", "ttl", "b", "60", "--json"},
+		[]string{"buckets", "delete", "b", "--json"},
 		[]string{"buckets", "create", "new", "1s", "1500ms", "false"},
 		[]string{"buckets", "create", "new", "1us", "1s", "false"},
 		[]string{"buckets", "create", "new", "60", "1w", "false"},
@@ -227,4 +231,45 @@ func TestTTLReadsBack(t *testing.T) {
 			t.Errorf("%s is taken as %d", text, got)
 		}
 	}
+}
+
+// What went wrong is followed by what to do.
+func TestRemedies(t *testing.T) {
+	node := answers{"POST /admin/series/delete": `{"series":0,"dry_run":false,"segments":2,"bytes":2048}`}
+	if text := run(t, node, []string{"series", "delete", "b", "--prefix", "web.nope", "--yes"}); !strings.Contains(text, "No series of b begins with the prefix: nothing was deleted.\nexit 0") {
+		t.Errorf("a prefix of nothing: %s", text)
+	}
+	for _, c := range []struct {
+		status int
+		body   string
+		args   []string
+		want   string
+	}{
+		{404, `{"error":"query_unknown_bucket","message":"unknown bucket 'x'"}`, []string{"account", "--bucket", "x"},
+			"unknown bucket 'x': ddb admin buckets list shows all\n"},
+		{409, `{"error":"conflict","message":"the bucket exists: 'x'"}`, []string{"buckets", "create", "x", "1s", "1w", "false"},
+			"the bucket exists: 'x'; only its TTL can be changed, ddb admin buckets ttl: delete it first or choose another name\n"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(c.status)
+			io.WriteString(w, c.body)
+		}))
+		var out, errOut bytes.Buffer
+		code := Execute(context.Background(), "ddb-admin", "Test.", "v1", &tree{}, append(c.args, "--addr", strings.TrimPrefix(server.URL, "http://")), &out, &errOut)
+		server.Close()
+		if code != 1 || errOut.String() != "ddb-admin: "+c.want {
+			t.Errorf("%q ends with %d: %s", c.args, code, errOut.String())
+		}
+	}
+	nowhere := &Client{Addr: "nowhere:80", HTTP: &http.Client{Transport: noHost{}}}
+	if _, err := nowhere.Stats(context.Background()); err == nil || err.Error() != `there is no host "nowhere": name the HTTP address of a running node, HOST:PORT, with --addr` {
+		t.Errorf("a host that there is not: %v", err)
+	}
+}
+
+// noHost is a network without names.
+type noHost struct{}
+
+func (noHost) RoundTrip(r *http.Request) (*http.Response, error) {
+	return nil, &net.DNSError{Err: "no such host", Name: r.URL.Hostname(), IsNotFound: true}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -168,6 +169,10 @@ func (c *Client) open(ctx context.Context, method, path, contentType string, bod
 	resp, err := client.Do(req)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, fmt.Errorf("no node answers at %s: start one with ddb serve, or name the HTTP address of a running one with --addr", c.Addr)
+	}
+	var lookup *net.DNSError
+	if errors.As(err, &lookup) && lookup.IsNotFound {
+		return nil, fmt.Errorf("there is no host %q: name the HTTP address of a running node, HOST:PORT, with --addr", lookup.Name)
 	}
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -33,8 +34,8 @@ type Output struct {
 	JSON bool `help:"Print JSON."`
 }
 
-// write prints value as JSON, or as text does.
-func (o *Output) write(env *Env, value any, text func(io.Writer) error) error {
+// Write prints value as JSON, or as text does.
+func (o *Output) Write(env *Env, value any, text func(io.Writer) error) error {
 	if !o.JSON {
 		return text(env.Out)
 	}
@@ -78,12 +79,13 @@ func (c *ListCommand) Run(env *Env) error {
 		return err
 	}
 	sortBuckets(buckets)
-	return c.write(env, buckets, func(w io.Writer) error { return WriteBuckets(w, buckets) })
+	return c.Write(env, buckets, func(w io.Writer) error { return WriteBuckets(w, buckets) })
 }
 
 // CreateCommand creates a bucket from durations.
 type CreateCommand struct {
 	Target     `embed:""`
+	Output     `embed:""`
 	Bucket     string `arg:"" help:"Name of the bucket."`
 	Resolution string `arg:"" help:"Time between two points, such as 1s."`
 	File       string `arg:"" name:"file-duration" help:"Time that one file of the original covered, such as 1w; clients cut their reads at it."`
@@ -99,19 +101,24 @@ func (c *CreateCommand) Help() string {
   ddb admin buckets create metrics 1s 1w false 52w    keep points for a year`
 }
 
-// Run creates the bucket and says what was created.
+// Run creates the bucket and prints what was created.
 func (c *CreateCommand) Run(env *Env) error {
 	b, err := c.bucket()
 	if err != nil {
 		return err
 	}
 	b, err = c.client().CreateBucket(env.Context, b)
+	if problem := (*StatusError)(nil); errors.As(err, &problem) && problem.Status == http.StatusConflict {
+		return fmt.Errorf("%w; only its TTL can be changed, ddb admin buckets ttl: delete it first or choose another name", err)
+	}
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Out, "Created %s with a resolution of %s and %s worth of points per file.\n",
-		b.Name, pointsAsTime(1, b.Resolution), pointsAsTime(b.PPF, b.Resolution))
-	return err
+	return c.Write(env, b, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Created %s with a resolution of %s and %s worth of points per file.\n",
+			b.Name, pointsAsTime(1, b.Resolution), pointsAsTime(b.PPF, b.Resolution))
+		return err
+	})
 }
 
 func (c *CreateCommand) bucket() (Bucket, error) {
@@ -189,10 +196,11 @@ func parseTTL(text string, resolution int64) (TTL, error) {
 // DeleteCommand deletes a bucket.
 type DeleteCommand struct {
 	Target `embed:""`
+	Output `embed:""`
 	Bucket string `arg:"" help:"Name of the bucket."`
 }
 
-// Run deletes the bucket and says so.
+// Run deletes the bucket and prints its name.
 func (c *DeleteCommand) Run(env *Env) error {
 	name, err := canonical(c.Bucket)
 	if err != nil {
@@ -201,13 +209,16 @@ func (c *DeleteCommand) Run(env *Env) error {
 	if err := c.client().DeleteBucket(env.Context, name); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Out, "Deleted %s.\n", name)
-	return err
+	return c.Write(env, BucketName{name}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Deleted %s.\n", name)
+		return err
+	})
 }
 
 // TTLCommand shows or sets the lifetime of a bucket's points.
 type TTLCommand struct {
 	Target `embed:""`
+	Output `embed:""`
 	Bucket string `arg:"" help:"Name of the bucket."`
 	TTL    string `arg:"" optional:"" name:"ttl" help:"How long points live, such as 52w, a number of points, or infinity; shown when left out."`
 }
@@ -230,8 +241,10 @@ func (c *TTLCommand) Run(env *Env) error {
 	if b.TTL != 0 {
 		text += fmt.Sprintf(" (%d points)", b.TTL)
 	}
-	_, err = fmt.Fprintf(env.Out, "TTL of %s: %s\n", b.Name, text)
-	return err
+	return c.Write(env, BucketTTL{b.Name, &b.TTL}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "TTL of %s: %s\n", b.Name, text)
+		return err
+	})
 }
 
 func (c *TTLCommand) find(ctx context.Context) (Bucket, error) {

@@ -34,7 +34,7 @@ func (c *FlushCommand) Run(env *Env) error {
 		}
 		out.Merge = &m
 	}
-	return c.write(env, out, func(w io.Writer) error { return writeFlushed(w, &out) })
+	return c.Write(env, out, func(w io.Writer) error { return writeFlushed(w, &out) })
 }
 
 func writeFlushed(w io.Writer, f *flushed) error {
@@ -97,7 +97,7 @@ func (c *AccountCommand) Run(env *Env) error {
 			wrong = append(wrong, row)
 		}
 	}
-	err = c.write(env, a, func(w io.Writer) error {
+	err = c.Write(env, a, func(w io.Writer) error {
 		_, err := WriteAccount(w, a)
 		return err
 	})
@@ -119,7 +119,7 @@ func (c *StatsCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.write(env, stats, func(w io.Writer) error { return WriteStats(w, stats) })
+	return c.Write(env, stats, func(w io.Writer) error { return WriteStats(w, stats) })
 }
 
 // QueryCommand runs a query: ddb query.

@@ -24,7 +24,7 @@ func (c *StatusCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.write(env, st, func(w io.Writer) error { return WriteStatus(w, st) })
+	return c.Write(env, st, func(w io.Writer) error { return WriteStatus(w, st) })
 }
 
 // Segments is the command tree of ddb admin segments.
@@ -64,7 +64,7 @@ func (c *SegmentsCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.write(env, list, func(w io.Writer) error { return WriteSegments(w, list, bucket != "") })
+	return c.Write(env, list, func(w io.Writer) error { return WriteSegments(w, list, bucket != "") })
 }
 
 // Cache is the command tree of ddb admin cache.
@@ -84,7 +84,7 @@ func (c *CacheCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.write(env, list, func(w io.Writer) error { return WriteCaches(w, list) })
+	return c.Write(env, list, func(w io.Writer) error { return WriteCaches(w, list) })
 }
 
 // CheckCommand verifies files.
@@ -120,7 +120,7 @@ func (c *CheckCommand) Run(env *Env) error {
 	if err != nil {
 		return &UsageError{err}
 	}
-	if err := c.write(env, report, func(w io.Writer) error { return WriteCheck(w, &report) }); err != nil {
+	if err := c.Write(env, report, func(w io.Writer) error { return WriteCheck(w, &report) }); err != nil {
 		return &UsageError{err}
 	}
 	if report.Damaged > 0 {
@@ -211,7 +211,7 @@ func (c *SnapshotCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.write(env, s, func(w io.Writer) error {
+	return c.Write(env, s, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "Snapshot %s: %d files, %d bytes, %d of them linked, in %s ms.\nIt is in %s on the node.\n",
 			s.Name, s.Files, s.Bytes, s.Linked, milliseconds(time.Duration(s.TookUS)*time.Microsecond), s.Dir)
 		return err
@@ -230,7 +230,7 @@ func (c *SnapshotListCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.write(env, list, func(w io.Writer) error { return WriteSnapshots(w, list) })
+	return c.Write(env, list, func(w io.Writer) error { return WriteSnapshots(w, list) })
 }
 
 // SnapshotDeleteCommand deletes a snapshot.
@@ -282,7 +282,7 @@ func (c *RestoreCommand) Run(env *Env) error {
 		}
 		return err
 	}
-	return c.write(env, r, func(w io.Writer) error {
+	return c.Write(env, r, func(w io.Writer) error {
 		if _, err := fmt.Fprintf(w, "Restored %d files, %d bytes, %d of them linked, into %s: %d series, %d points in segments.\n",
 			r.Files, r.Bytes, r.Linked, c.DataDir, r.Check.Series, r.Check.Points); err != nil {
 			return err

@@ -47,11 +47,21 @@ func (p *Problem) JSON() []byte {
 	return b.Bytes()
 }
 
+// remedy returns what the operator of a command does about a problem. The text
+// itself goes to senders and programs, too, who have no commands.
+func (p *Problem) remedy() string {
+	if p.Error == "query_unknown_bucket" {
+		return ": ddb admin buckets list shows all"
+	}
+	return ""
+}
+
 // problemText returns the text of the answer to a request that failed: that of
-// a Problem, or else the body.
+// a Problem with its remedy, or else the body.
 func problemText(body []byte) string {
 	var p Problem
 	if err := json.Unmarshal(body, &p); err == nil && p.Message != "" {
+		p.Message += p.remedy()
 		return p.Text()
 	}
 	return string(bytes.TrimSpace(body))

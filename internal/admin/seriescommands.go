@@ -74,7 +74,7 @@ func (c *SeriesDeleteCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	if err := c.write(env, d, func(w io.Writer) error { return writeDeleted(w, name, d) }); err != nil {
+	if err := c.Write(env, d, func(w io.Writer) error { return writeDeleted(w, name, d) }); err != nil {
 		return err
 	}
 	if d.DryRun && !c.DryRun {
@@ -86,6 +86,10 @@ func (c *SeriesDeleteCommand) Run(env *Env) error {
 func writeDeleted(w io.Writer, bucket string, d DeletedSeries) error {
 	if d.DryRun {
 		_, err := fmt.Fprintf(w, "%d series of %s would be deleted.\n", d.Series, bucket)
+		return err
+	}
+	if d.Series == 0 {
+		_, err := fmt.Fprintf(w, "No series of %s begins with the prefix: nothing was deleted.\n", bucket)
 		return err
 	}
 	if d.Segments == 0 {

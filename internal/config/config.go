@@ -109,12 +109,12 @@ func (e *Error) Error() string {
 
 // Entry is one key as a listing shows it.
 type Entry struct {
-	Key     string
-	Value   string // effective, in the form a file takes
-	Default string
-	Origin  string // "default" or the place that set it
-	Help    string
-	Effect  bool // false for keys that are accepted but change nothing
+	Key     string `json:"key"`
+	Value   string `json:"value"` // effective, in the form a file takes
+	Default string `json:"default"`
+	Origin  string `json:"origin"` // "default" or the place that set it
+	Help    string `json:"help"`
+	Effect  bool   `json:"effect"` // false for keys that are accepted but change nothing
 }
 
 // Default returns the configuration without any settings.

@@ -152,6 +152,9 @@ func (op *Operations) Check(ctx context.Context, o CheckOptions) (CheckReport, e
 func CheckDir(ctx context.Context, fs vfs.FS, dir string, o CheckOptions) (r CheckReport, err error) {
 	c := newChecker(ctx, fs, dir, o)
 	names, err := fs.List(dir)
+	if oserror.IsPermission(err) {
+		return c.report, fmt.Errorf("%s cannot be read: %w: run this as the user that owns it", dir, err)
+	}
 	if err != nil {
 		return c.report, fmt.Errorf("%w in %s: %w", ErrNoStore, dir, err)
 	}

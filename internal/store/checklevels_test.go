@@ -42,6 +42,23 @@ func TestWrongLevelsAreFound(t *testing.T) {
 	}
 }
 
+// One damaged block of a window is one place: levels of chunks that cannot be
+// read are not called wrong.
+func TestLevelsOfADamagedBlockAreNotWrong(t *testing.T) {
+	fs, clock := vfs.NewMem(), newTestClock()
+	s := fillRows(t, testOptions(fs, clock))
+	mergeRows(t, s, clock)
+	s.Crash()
+	names, err := fs.List("/data/window")
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	damagePart(t, fs, "/data/window/"+names[0], "data")
+	if r := mustCheck(t, fs, "/data"); r.Damaged != 1 || r.Damages[0].Part != "data" {
+		t.Fatalf("%d places: %v", r.Damaged, r.Damages)
+	}
+}
+
 // rewriteLevels writes a window again, with one entry of the level Small of
 // every series changed or left out.
 func rewriteLevels(t *testing.T, fs vfs.FS, path string, change func(h *chunk.Header) bool) {

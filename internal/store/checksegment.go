@@ -120,6 +120,11 @@ func (c *checker) checkSegment(file string, m *manifest.Segment) {
 	err = r.Each(s.chunk)
 	c.segmentError(file, err)
 	s.finishSeries()
+	for _, d := range s.wrong {
+		if err == nil { // else it is of chunks that could not be read
+			c.damaged(d)
+		}
+	}
 	if verr == nil && err == nil && s.points != info.Points {
 		c.damaged(Damage{File: file, Offset: info.Size, Part: "footer", Expected: fmt.Sprintf("%d points", info.Points),
 			Found: fmt.Sprintf("%d in the chunks", s.points)})
@@ -157,6 +162,7 @@ type segmentCheck struct {
 	stamps segment.Stamps
 	points int64
 	levels levelCheck
+	wrong  []Damage // levels, at most MaxCheckDamage
 
 	bucket   uint32
 	hash     segment.Hash
@@ -203,7 +209,7 @@ func (s *segmentCheck) chunk(bucket uint32, h segment.Hash, number int64, data [
 }
 
 // finishLevels compares the levels of the series that ends with what its
-// chunks give (I4). Damaged blocks were found before.
+// chunks give (I4).
 func (s *segmentCheck) finishLevels() {
 	info := s.r.Info()
 	for l := segment.Small; s.any && l <= segment.Large && l.Chunks() <= int64(info.WindowChunks); l++ {
@@ -217,8 +223,8 @@ func (s *segmentCheck) finishLevels() {
 			if spans>>i&1 == 0 {
 				got[i] = chunk.Header{}
 			}
-			if !sameHeader(want, &got[i]) {
-				s.c.damaged(Damage{File: s.file, Part: "levels", Expected: fmt.Sprintf("%+v", *want), Found: fmt.Sprintf("%+v", got[i]),
+			if !sameHeader(want, &got[i]) && len(s.wrong) < MaxCheckDamage {
+				s.wrong = append(s.wrong, Damage{File: s.file, Part: "levels", Expected: fmt.Sprintf("%+v", *want), Found: fmt.Sprintf("%+v", got[i]),
 					Detail: fmt.Sprintf("%d chunks from %d on of series %s in bucket %d", l.Chunks(), info.WindowFirst+int64(i)*l.Chunks(), s.hash, s.bucket)})
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
@@ -388,5 +389,35 @@ func TestADamagedBlockIsNotServed(t *testing.T) {
 	names, n := s.Damage()
 	if n == 0 || len(names) != 1 || !strings.Contains(names[0], res.Segment) {
 		t.Errorf("damage: %d, %v", n, names)
+	}
+}
+
+// A directory that the process may not use is not called foreign, in use or
+// without a store.
+func TestNoPermissionSaysWhatToDo(t *testing.T) {
+	f := newFaults(vfs.NewMem())
+	s := fillRows(t, testOptions(f.fs, newTestClock()))
+	s.Crash()
+	for _, kind := range []errorfs.OpKind{errorfs.OpList, errorfs.OpMkdirAll, errorfs.OpLock} {
+		f.set(func(op errorfs.Op) error {
+			if op.Kind == kind {
+				return oserror.ErrPermission
+			}
+			return nil
+		})
+		if kind == errorfs.OpList {
+			_, err := CheckDir(t.Context(), f.fs, "/data", CheckOptions{})
+			_, rerr := Restore(t.Context(), RestoreOptions{FS: f.fs, From: "/data", To: "/new"})
+			for _, err := range []error{err, rerr} {
+				if !errors.Is(err, oserror.ErrPermission) || errors.Is(err, ErrNoStore) || !strings.Contains(err.Error(), "run this as the user that owns it") {
+					t.Errorf("reading: %v", err)
+				}
+			}
+			continue
+		}
+		if _, err := Open(testOptions(f.fs, newTestClock())); !errors.Is(err, oserror.ErrPermission) || !strings.Contains(err.Error(), "data directory /data: ") ||
+			!strings.Contains(err.Error(), "give it to the user that runs ddb") {
+			t.Errorf("start: %v", err)
+		}
 	}
 }

@@ -95,6 +95,14 @@ func (s *Store) refuseForeign() error {
 		s.o.Dir, names[0])
 }
 
+// dirError says what to do where the system does not let the process write.
+func (s *Store) dirError(err error) error {
+	if oserror.IsPermission(err) {
+		err = fmt.Errorf("%w: give it to the user that runs ddb, or name another one", err)
+	}
+	return fmt.Errorf("data directory %s: %w", s.o.Dir, err)
+}
+
 // openDir makes the directories, takes the lock and checks the version.
 func (s *Store) openDir() error {
 	fs := s.o.FS
@@ -103,16 +111,19 @@ func (s *Store) openDir() error {
 	}
 	for _, dir := range append([]string{walDir, lostDir}, segmentDirs[:]...) {
 		if err := fs.MkdirAll(s.path(dir), 0o750); err != nil {
-			return fmt.Errorf("data directory %s: %w", s.o.Dir, err)
+			return s.dirError(err)
 		}
 	}
 	// The new entries must survive before anything inside them is promised.
 	for _, dir := range []string{s.o.Dir, fs.PathDir(s.o.Dir)} {
 		if err := syncDir(fs, dir); err != nil {
-			return fmt.Errorf("data directory %s: %w", s.o.Dir, err)
+			return s.dirError(err)
 		}
 	}
 	lock, err := fs.Lock(s.path(lockFile))
+	if oserror.IsPermission(err) {
+		return s.dirError(err)
+	}
 	if err != nil {
 		return fmt.Errorf("data directory %s is in use by another process (or its LOCK cannot be taken): %w", s.o.Dir, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -50,6 +51,9 @@ type RestoreReport struct {
 // ErrDamaged, or says what failed. With ErrDamaged the report has the list.
 func Restore(ctx context.Context, o RestoreOptions) (r RestoreReport, err error) {
 	names, err := o.FS.List(o.From)
+	if oserror.IsPermission(err) {
+		return r, fmt.Errorf("%s cannot be read: %w: run this as the user that owns it", o.From, err)
+	}
 	if err != nil {
 		return r, fmt.Errorf("%w in %s: %w", ErrNoStore, o.From, err)
 	}
