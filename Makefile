@@ -7,12 +7,13 @@
 # make bench   the table of bench/results
 # make bench-steps    load in steps beyond what the store takes and back, its table and charts
 # make bench-profile  profiles of a node under load, into bench/profile
+# make bench-peers  the same points and questions to the stores others use
 # make generate  the assembly of internal/kernel, after changes in its gen
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  = -s -w -X dalmatiner/internal/config.version=$(VERSION)
 
-.PHONY: build web demo test test-web purego check format vet lint race fuzz bench bench-steps bench-profile generate clean
+.PHONY: build web demo test test-web purego check format vet lint race fuzz bench bench-steps bench-profile bench-peers generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -65,6 +66,10 @@ bench-steps: build
 
 bench-profile: build
 	$(GO) run ./bench -bin bin -profile
+
+# PEERS chooses by name, as in make bench-peers PEERS='-only Prometheus'.
+bench-peers: build
+	$(GO) run ./bench/peers -bin bin $(PEERS)
 
 # The generator is a module of its own, so that the product does not depend on
 # what it is written with.

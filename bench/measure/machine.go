@@ -11,12 +11,18 @@ import (
 // Machine tells what a reader must know to compare two tables.
 func Machine() string {
 	kib := Field("/proc/meminfo", "MemTotal")
-	load := "unknown"
-	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
-		load, _, _ = strings.Cut(string(text), " ")
+	return fmt.Sprintf("%s, %d cores, %s of memory, %s/%s, %s, commit %s. %s before the start.\n",
+		Field("/proc/cpuinfo", "model name"), runtime.NumCPU(), kib, runtime.GOOS, runtime.GOARCH, runtime.Version(), commit(), Load())
+}
+
+// Load tells how busy the machine was in the last minute.
+func Load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "load average unknown"
 	}
-	return fmt.Sprintf("%s, %d cores, %s of memory, %s/%s, %s, commit %s. Load average before the start: %s.\n",
-		Field("/proc/cpuinfo", "model name"), runtime.NumCPU(), kib, runtime.GOOS, runtime.GOARCH, runtime.Version(), commit(), load)
+	load, _, _ := strings.Cut(string(text), " ")
+	return "Load average " + load
 }
 
 // Field returns the value of the first line "name : value" of a file.

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"dalmatiner/bench/measure"
+)
+
+// table is what a run found. The first outcome is the store's.
+type table struct {
+	machine   string
+	loadAfter string // average, at the end
+	begun     time.Time
+	sizes     sizes
+	quick     bool
+	outcomes  []*outcome
+}
+
+// failures returns what failed: a peer that cannot be had is no failure.
+func (t *table) failures() error {
+	var errs []error
+	for _, o := range t.outcomes {
+		for _, l := range o.loads {
+			errs = append(errs, named(o, l.protocol, l.err))
+		}
+		errs = append(errs, named(o, "live", o.liveErr), named(o, "day", o.dayErr), named(o, "queries", o.askErr))
+	}
+	return errors.Join(errs...)
+}
+
+func named(o *outcome, part string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s, %s: %w", o.peer.name, part, err)
+}
+
+var heads = []string{
+	"store", "protocol", "CPU s / M points", "M points/s", "peak MiB", "bytes / point", "cores", "MiB",
+	"Q1 ms", "Q2 ms", "Q3 ms",
+	"CPU, protocol", "CPU, best", "peak", "bytes", "cores", "Q1", "Q2", "Q3",
+}
+
+// render writes the table as Markdown, its columns aligned for those who read
+// it as text.
+func (t *table) render(w io.Writer) {
+	fmt.Fprintf(w, "# The store beside others, %s\n\n%sAt the end: %s.%s\n\n", t.begun.UTC().Format("2006-01-02 15:04 UTC"), t.machine, t.loadAfter, t.warning())
+	d := t.sizes.day
+	fmt.Fprintf(w, "Sent was haggar's mix, to one store at a time. CPU, rate and peak memory: %d known series, %d rows of a second each, as fast as they are taken, flushed and merged. "+
+		"Cores and MiB: %d series that send a point a second, for %.0f s. Bytes and queries: %d series for a day and %d for its last hour, flushed and merged; "+
+		"queries over HTTP of a process that has just started: first / median of up to %d, every answer compared with what was sent. "+
+		"The columns after Q3 tell how many times the store's figure it is: over the same protocol, else over each one's best; of queries the medians.\n\n",
+		t.sizes.series, t.sizes.rows, t.sizes.live, t.sizes.liveMeasured.Seconds(), d.long, d.wide, repeats)
+	lines := [][]string{heads, slices.Repeat([]string{"---"}, len(heads))}
+	for _, o := range t.outcomes {
+		lines = append(lines, t.rows(o)...)
+	}
+	align(w, lines)
+	fmt.Fprintf(w, "\n| store | version | settings beside its defaults | points are on disk | notes |\n| --- | --- | --- | --- | --- |\n")
+	for _, o := range t.outcomes {
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", o.peer.name, o.version, o.peer.settings, o.peer.fsync, cell(strings.Join(t.notes(o), "; ")))
+	}
+}
+
+func (t *table) warning() string {
+	if t.quick {
+		return " **Measured with -quick, a tenth of everything: to try, not to compare.**"
+	}
+	return ""
+}
+
+func align(w io.Writer, lines [][]string) {
+	widths := make([]int, len(lines[0]))
+	for _, l := range lines {
+		for i, c := range l {
+			widths[i] = max(widths[i], len([]rune(c)))
+		}
+	}
+	for _, l := range lines {
+		for i, c := range l {
+			fmt.Fprintf(w, "| %s%s ", c, strings.Repeat(" ", widths[i]-len([]rune(c))))
+		}
+		fmt.Fprintln(w, "|")
+	}
+}
+
+func cell(text string) string { return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text) }
+
+// rows returns the lines of a peer: one for every protocol, the figures that
+// do not depend on it in the first.
+func (t *table) rows(o *outcome) [][]string {
+	if o.skipped != nil {
+		return [][]string{append([]string{o.peer.name, "SKIPPED"}, slices.Repeat([]string{""}, len(heads)-2)...)}
+	}
+	own := t.outcomes[0]
+	var rows [][]string
+	for i, l := range o.loads {
+		row := []string{o.peer.name, l.protocol}
+		ratios := slices.Repeat([]string{""}, 8)
+		if l.err != nil {
+			row = append(row, "FAILED", "", "")
+		} else {
+			row = append(row, measure.Number(l.cpu), measure.Number(l.rate), mebi(l.peak))
+			if same := own.over(l.protocol); same != nil {
+				ratios[0] = times(l.cpu, same.cpu)
+			}
+			if best := own.best(); i == 0 && best != nil {
+				ratios[1], ratios[2] = times(l.cpu, best.cpu), times(float64(l.peak), float64(best.peak))
+			}
+		}
+		rest := slices.Repeat([]string{""}, 6)
+		if i == 0 {
+			t.once(o, rest, ratios)
+		}
+		rows = append(rows, slices.Concat(row, rest, ratios))
+	}
+	return rows
+}
+
+// once fills in the figures of a peer that are taken over its best protocol
+// only.
+func (t *table) once(o *outcome, rest, ratios []string) {
+	own := t.outcomes[0]
+	rest[0], ratios[3] = "FAILED", ""
+	if o.space > 0 {
+		rest[0], ratios[3] = measure.Number(o.space), times(o.space, own.space)
+	}
+	rest[1] = "FAILED"
+	if o.liveErr == nil {
+		rest[1], rest[2], ratios[4] = measure.Number(o.cores), mebi(o.resting), times(o.cores, own.cores)
+	}
+	for i := range 3 {
+		switch {
+		case i < len(o.timings):
+			rest[3+i] = measure.Number(o.timings[i].first) + " / " + measure.Number(o.timings[i].median)
+			if i < len(own.timings) {
+				ratios[5+i] = times(o.timings[i].median, own.timings[i].median)
+			}
+		default:
+			rest[3+i] = "FAILED"
+		}
+	}
+}
+
+// over returns what the store's load over a protocol cost, best what its best
+// did; nil is none.
+func (o *outcome) over(protocol string) *loaded {
+	for i := range o.loads {
+		if l := &o.loads[i]; l.protocol == protocol && l.err == nil {
+			return l
+		}
+	}
+	return nil
+}
+
+func (o *outcome) best() *loaded { return o.over(o.peer.protocols[0].name) }
+
+func times(v, own float64) string {
+	if own <= 0 {
+		return ""
+	}
+	return measure.Number(v/own) + " ×"
+}
+
+func mebi(bytes int64) string { return fmt.Sprint(bytes >> 20) }
+
+// notes are what a reader must know of a peer beside the figures.
+func (t *table) notes(o *outcome) []string {
+	notes := slices.Clone(o.notes)
+	if o.skipped != nil {
+		notes = append(notes, "SKIPPED, it cannot be had: "+o.skipped.Error())
+	}
+	for _, l := range o.loads {
+		if l.note != "" {
+			notes = append(notes, l.protocol+": "+l.note)
+		}
+		if l.err != nil {
+			notes = append(notes, l.protocol+" FAILED: "+l.err.Error())
+		}
+	}
+	for _, part := range []struct {
+		name string
+		err  error
+	}{{"live", o.liveErr}, {"day", o.dayErr}, {"queries", o.askErr}} {
+		if part.err != nil {
+			notes = append(notes, part.name+" FAILED: "+part.err.Error())
+		}
+	}
+	return notes
+}
