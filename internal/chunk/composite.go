@@ -21,20 +21,20 @@ const (
 func IsComposite(src []byte) bool { return len(src) > 0 && src[0] == compositeForm }
 
 // AppendComposite appends a chunk that holds the pieces, as Append made them,
-// to dst without decoding them. There are 2 to 12 pieces, ascending and without
+// to dst without decoding them, and returns how many points they have. There are 2 to 12 pieces, ascending and without
 // a slot in common, none composite itself. It returns dst and an error where
 // they are not so, and where the headers do not give the float sums in the
 // order of Sum: a piece with floats has to lie within one lane, be the only one
 // with floats there, and be set from the start of the lane on where the gap
 // before it carries a float. The words then have to be encoded as a whole.
-func AppendComposite(dst []byte, pieces [][]byte) ([]byte, error) {
+func AppendComposite(dst []byte, pieces [][]byte) (out []byte, points int, err error) {
 	if len(pieces) < minPieces || len(pieces) > maxPieces {
-		return dst, fmt.Errorf("composite of %d pieces, want %d to %d", len(pieces), minPieces, maxPieces)
+		return dst, 0, fmt.Errorf("composite of %d pieces, want %d to %d", len(pieces), minPieces, maxPieces)
 	}
 	var g gather
 	for _, p := range pieces {
 		if err := g.add(p); err != nil {
-			return dst, err
+			return dst, 0, err
 		}
 	}
 	dst = append(dst, compositeForm, byte(len(pieces)))
@@ -44,7 +44,7 @@ func AppendComposite(dst []byte, pieces [][]byte) ([]byte, error) {
 	for _, p := range pieces {
 		dst = append(dst, p...)
 	}
-	return dst, nil
+	return dst, g.h.Count, nil
 }
 
 // parts reads the pieces of a composite one after the other.

@@ -79,7 +79,7 @@ func TestCompositeEqualsTheWhole(t *testing.T) {
 			floats = floats || f.class != classInts
 			gaps = gaps || f.FirstOff%Lane != 0
 		}
-		src, err := AppendComposite([]byte("xy"), pieces)
+		src, _, err := AppendComposite([]byte("xy"), pieces)
 		if bound := len(pieces) >= minPieces && len(pieces) <= maxPieces; (err == nil) != bound && (!bound || !floats || !gaps) {
 			t.Fatalf("%d pieces, floats %v, gaps %v: error %v", len(pieces), floats, gaps, err)
 		}
@@ -132,7 +132,7 @@ func TestCompositeOfFloatsKeepsTheOrder(t *testing.T) {
 	} {
 		words := slices.Clone(values)
 		c.words(words)
-		src, err := AppendComposite(nil, cutPieces(&e, words, c.cuts))
+		src, _, err := AppendComposite(nil, cutPieces(&e, words, c.cuts))
 		if (err == nil) != c.ok {
 			t.Errorf("%s: error %v", c.name, err)
 		}
@@ -146,7 +146,7 @@ func TestCompositeRefuses(t *testing.T) {
 	var e Encoder
 	words := kinds()[1].make(Slots)
 	p := cutPieces(&e, words, everyLane(Lane))
-	nested, err := AppendComposite(nil, p[:2])
+	nested, _, err := AppendComposite(nil, p[:2])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestCompositeRefuses(t *testing.T) {
 		"nothing": nil, "one": p[:1], "descending": {p[1], p[0]}, "twice": {p[0], p[0]},
 		"composite": {nested, p[2]}, "an empty one": {p[0], nil}, "damaged": {p[0], {0xff}}, "too many": short,
 	} {
-		if dst, err := AppendComposite(nil, pieces); err == nil || dst != nil {
+		if dst, _, err := AppendComposite(nil, pieces); err == nil || dst != nil {
 			t.Errorf("%s: %x, error %v", name, dst, err)
 		}
 	}
@@ -165,7 +165,7 @@ func TestCompositeRefuses(t *testing.T) {
 func composites(height int) (all [][]byte) {
 	var e Encoder
 	for _, c := range kinds() {
-		if src, err := AppendComposite(nil, cutPieces(&e, c.make(Slots)[:3*height+5], everyLane(height)[:4])); err == nil {
+		if src, _, err := AppendComposite(nil, cutPieces(&e, c.make(Slots)[:3*height+5], everyLane(height)[:4])); err == nil {
 			all = append(all, src)
 		}
 	}
@@ -193,7 +193,7 @@ func TestCompositeDoesNotAllocate(t *testing.T) {
 	dst := make([]byte, 0, 4096)
 	var out [Slots]uint64
 	n := testing.AllocsPerRun(10, func() {
-		src, err := AppendComposite(dst, pieces)
+		src, _, err := AppendComposite(dst, pieces)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestExtremesOfAComposite(t *testing.T) {
 		for i, w := range values {
 			words[i*Lane], words[i*Lane+7] = w, w
 		}
-		src, err := AppendComposite(nil, cutPieces(&e, words, everyLane(Lane)))
+		src, _, err := AppendComposite(nil, cutPieces(&e, words, everyLane(Lane)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +241,7 @@ func TestExtremesOfAComposite(t *testing.T) {
 func TestCompositeThatNobodyWrote(t *testing.T) {
 	var e Encoder
 	p := cutPieces(&e, kinds()[0].make(Slots)[:2*Lane], everyLane(Lane)[:2])
-	good, err := AppendComposite(nil, p)
+	good, _, err := AppendComposite(nil, p)
 	if err != nil {
 		t.Fatal(err)
 	}

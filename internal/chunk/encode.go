@@ -19,6 +19,7 @@ type Encoder struct {
 	dense   ints
 	sparse  ints
 	scratch scratch
+	count   int // points of the last Append
 	present mask
 	odd     mask
 	trial   []byte
@@ -38,6 +39,7 @@ func (e *Encoder) Append(dst []byte, off int, words []uint64) []byte {
 	for len(words) > 0 && words[len(words)-1] == point.Unset {
 		words = words[:len(words)-1]
 	}
+	e.count = len(words)
 	if len(words) == 0 {
 		return dst
 	}
@@ -48,6 +50,7 @@ func (e *Encoder) Append(dst []byte, off int, words []uint64) []byte {
 		return e.appendConstant(dst, &f, words)
 	}
 	set, floats := e.collect(&f, words)
+	e.count = f.Count
 	switch {
 	case floats == 0:
 		f.class = classInts
@@ -71,6 +74,9 @@ func (e *Encoder) Append(dst []byte, off int, words []uint64) []byte {
 	}
 	return e.appendOdd(dst, &f, set)
 }
+
+// Count returns how many words the last Append found set.
+func (e *Encoder) Count() int { return e.count }
 
 // constant reports whether all words are the same. Most other data is told
 // apart at once, and no other kind of series is as frequent.

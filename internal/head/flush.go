@@ -85,8 +85,8 @@ type Flusher struct {
 }
 
 // Emit takes one encoded chunk: its number is its first slot divided by
-// chunk.Slots. data is valid during the call.
-type Emit func(number int64, data []byte) error
+// chunk.Slots. data, which holds points of them, is valid during the call.
+type Emit func(number int64, points int, data []byte) error
 
 // Columns returns the columns of the captured group.
 func (c *Capture) Columns() *Columns { return c.cols }
@@ -114,11 +114,11 @@ func (f *Flusher) Column(c *Capture, col int, emit Emit) error {
 		for past < len(f.parts) && f.parts[past].number == num {
 			past++
 		}
-		data, err := f.one(c, col, num, c.tiles[t:last], late, f.parts[p:past])
+		data, points, err := f.one(c, col, num, c.tiles[t:last], late, f.parts[p:past])
 		if err != nil {
 			return err
 		}
-		if err := emit(num, data); err != nil {
+		if err := emit(num, points, data); err != nil {
 			return err
 		}
 		p = past
@@ -159,12 +159,12 @@ func (f *Flusher) number(c *Capture, col int) {
 	f.nums = slices.Compact(f.nums)
 }
 
-// one returns the encoding of one chunk. A chunk that is a single piece is
+// one returns the encoding of one chunk and how many points it has. A chunk that is a single piece is
 // that piece, byte for byte. Some pieces of a chunk are listed as they are: the
 // others come with a later flush, and the merge of both decodes and encodes
 // everything again. A complete chunk, and what a late point corrects, is
 // decoded and encoded as a whole.
-func (f *Flusher) one(c *Capture, col int, num int64, tiles []*tile, late *lateColumn, parts []latePart) ([]byte, error) {
+func (f *Flusher) one(c *Capture, col int, num int64, tiles []*tile, late *lateColumn, parts []latePart) (data []byte, points int, err error) {
 	f.pieces = f.pieces[:0]
 	for _, t := range tiles {
 		if p := t.piece(col); len(p) > 0 {
@@ -174,18 +174,18 @@ func (f *Flusher) one(c *Capture, col int, num int64, tiles []*tile, late *lateC
 	if len(parts) == 0 {
 		switch n := len(f.pieces); {
 		case n == 1:
-			return f.pieces[0], nil
+			h, err := chunk.ParseHeader(f.pieces[0])
+			return f.pieces[0], h.Count, err
 		case n < int(chunk.Slots/c.group.height):
-			var err error
-			if f.data, err = chunk.AppendComposite(f.data[:0], f.pieces); err == nil {
-				return f.data, nil
+			if f.data, points, err = chunk.AppendComposite(f.data[:0], f.pieces); err == nil {
+				return f.data, points, nil
 			}
 		}
 	}
 	clear(f.words[:])
 	for _, p := range f.pieces {
 		if err := chunk.DecodeRange(f.words[:], p, 0); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	for i := range parts {
@@ -193,5 +193,5 @@ func (f *Flusher) one(c *Capture, col int, num int64, tiles []*tile, late *lateC
 		overlay(f.words[:], num*chunk.Slots, late.of(r), r.slot)
 	}
 	f.data = f.enc.Append(f.data[:0], 0, f.words[:])
-	return f.data, nil
+	return f.data, f.enc.Count(), nil
 }

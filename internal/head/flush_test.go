@@ -36,7 +36,7 @@ func flushed(t *testing.T, words []uint64, late map[int64]uint64) []byte {
 	c := g.BeginFlush()
 	var f Flusher
 	var chunks [][]byte
-	err := f.Column(&c, 0, func(_ int64, data []byte) error {
+	err := f.Column(&c, 0, func(_ int64, _ int, data []byte) error {
 		chunks = append(chunks, bytes.Clone(data))
 		return nil
 	})

@@ -67,7 +67,7 @@ func flush(t *rapid.T, g *Group, flushed map[[2]int64]uint64) {
 	var f Flusher
 	for col := range c.Columns().Len() {
 		last := int64(-1)
-		err := f.Column(&c, col, func(number int64, data []byte) error {
+		err := f.Column(&c, col, func(number int64, points int, data []byte) error {
 			if number <= last {
 				return fmt.Errorf("chunk %d of column %d comes after %d", number, col, last)
 			}
@@ -79,7 +79,11 @@ func flush(t *rapid.T, g *Group, flushed map[[2]int64]uint64) {
 			for i, w := range words {
 				if w != 0 {
 					flushed[[2]int64{int64(col), number*chunk.Slots + int64(i)}] = w
+					points--
 				}
+			}
+			if points != 0 {
+				return fmt.Errorf("chunk %d of column %d: the count is %d too high", number, col, points)
 			}
 			return nil
 		})

@@ -42,8 +42,7 @@ func (s *Sealer) Seal(g *Group) (tileBytes int64, ok bool) {
 		return 0, false
 	}
 	// Nobody writes to a closed block, so it is read without the lock.
-	t := s.encode(b, g.Columns().Len(), int(g.height))
-	set := t.set()
+	t, set := s.encode(b, g.Columns().Len(), int(g.height))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.sealedWith(set)
@@ -77,7 +76,8 @@ func (g *Group) claim() *block {
 	return nil
 }
 
-func (s *Sealer) encode(b *block, columns, height int) *tile {
+// encode returns the tile of a block and how many points it has.
+func (s *Sealer) encode(b *block, columns, height int) (t *tile, set int) {
 	if len(s.cols) < stripe*height {
 		s.cols = make([]uint64, stripe*height)
 	}
@@ -90,8 +90,9 @@ func (s *Sealer) encode(b *block, columns, height int) *tile {
 		kernel.Turn(s.cols, cells[first:], Width, height)
 		for i := range min(stripe, columns-first) {
 			s.data = s.enc.Append(s.data, off, s.cols[i*height:(i+1)*height])
+			set += s.enc.Count()
 			offs = append(offs, uint32(len(s.data)))
 		}
 	}
-	return &tile{start: b.start, offs: offs, data: append([]byte(nil), s.data...)}
+	return &tile{start: b.start, offs: offs, data: append([]byte(nil), s.data...)}, set
 }

@@ -4,7 +4,6 @@ import (
 	"math/bits"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/chunk"
 )
 
 const (
@@ -212,14 +211,4 @@ func (s *Sealer) gather(b *block) {
 	if b.table != nil {
 		b.table.all(func(place int, _ uint64) { s.rows[place] = 0 })
 	}
-}
-
-// set returns how many points the pieces of a tile have.
-func (t *tile) set() (n int) {
-	for col := range len(t.offs) - 1 {
-		if h, err := chunk.ParseHeader(t.data[t.offs[col]:t.offs[col+1]]); err == nil {
-			n += h.Count
-		}
-	}
-	return n
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/catalogue"
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
@@ -281,17 +280,13 @@ func (f *flushing) encode() ([]encoded, error) {
 				continue
 			}
 			id := c.Columns().ID(col)
-			err := fl.Column(c, col, func(number int64, data []byte) error {
-				h, err := chunk.ParseHeader(data)
-				if err != nil {
-					return err
-				}
+			err := fl.Column(c, col, func(number int64, points int, data []byte) error {
 				if len(slab)+len(data) > cap(slab) {
 					slab = make([]byte, 0, max(slabSize, len(data)))
 				}
 				at := len(slab)
 				slab = append(slab, data...)
-				all = append(all, encoded{id, bucket, int32(h.Count), number, slab[at:]})
+				all = append(all, encoded{id, bucket, int32(points), number, slab[at:]})
 				return nil
 			})
 			if err != nil {

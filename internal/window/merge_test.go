@@ -41,7 +41,7 @@ func listed(words []uint64) []byte {
 			pieces = append(pieces, p)
 		}
 	}
-	if data, err := chunk.AppendComposite(nil, pieces); err == nil {
+	if data, _, err := chunk.AppendComposite(nil, pieces); err == nil {
 		return data
 	}
 	return whole(words)
