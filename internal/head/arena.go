@@ -26,6 +26,7 @@ type Arena struct {
 	inUse int
 	free  int // blocks in slabs and not in use
 	dirty int // of them, those that have memory: they were in use
+	least int // the least that dirty was since GiveBack
 }
 
 // slab is one mapping.
@@ -78,6 +79,7 @@ func (a *Arena) Alloc() Cells {
 	a.free--
 	if b.dirty {
 		a.dirty--
+		a.least = min(a.least, a.dirty)
 	}
 	a.mu.Unlock()
 	if b.dirty {
@@ -125,6 +127,7 @@ func (a *Arena) drop(s *slab) {
 			a.dirty--
 		}
 	}
+	a.least = min(a.least, a.dirty)
 }
 
 // Bytes returns the memory of the blocks in use and of the free ones that were
@@ -143,17 +146,36 @@ func (a *Arena) TableBytes() int64 { return a.tables.Load() }
 // slabs, and of free blocks in slabs that are in use.
 func (a *Arena) Trim() {
 	a.Release()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.trim(a.dirty)
+}
+
+// GiveBack gives the memory of as many free blocks back to the system as have not
+// been needed since the last call, but for a few. Called now and then, it leaves
+// their memory to blocks that come and go fast.
+func (a *Arena) GiveBack() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.trim(a.least - keepFree)
+	a.least = a.dirty
+}
+
+// trim gives the memory of n free blocks back, those first that are used last.
+func (a *Arena) trim(n int) {
 	if !wholePages(a.size) {
 		return
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	for _, s := range a.slabs {
 		for i := range s.free {
+			if n <= 0 {
+				return
+			}
 			if b := &s.free[i]; b.dirty {
 				dropPages(b.cells)
 				b.dirty = false
 				a.dirty--
+				n--
 			}
 		}
 	}

@@ -107,3 +107,47 @@ func TestTrim(t *testing.T) {
 		t.Errorf("%d bytes free after the release", free)
 	}
 }
+
+// GiveBack leaves the blocks alone that come and go between two calls, and gives
+// back those that nobody needed, but for a few.
+func TestGiveBack(t *testing.T) {
+	a := NewArena(1 << 12)
+	var held []Cells
+	for range 1000 {
+		held = append(held, a.Alloc())
+	}
+	step := func(use, want int) {
+		t.Helper()
+		for _, c := range held {
+			a.Free(c)
+		}
+		held = held[:0]
+		for range use {
+			c := a.Alloc()
+			for i, w := range c.Words {
+				if w != 0 {
+					t.Fatalf("cell %d of a new block holds %x", i, w)
+				}
+			}
+			c.Words[1] = 1
+			held = append(held, c)
+		}
+		for _, c := range held[use/2:] {
+			a.Free(c)
+		}
+		held = held[:use/2]
+		a.GiveBack()
+		if _, free := a.Bytes(); free != int64(want)<<15 {
+			t.Errorf("%d blocks are kept, want %d", free>>15, want)
+		}
+	}
+	step(1000, 500) // all were needed since the beginning
+	a.GiveBack()
+	if _, free := a.Bytes(); free != keepFree<<15 {
+		t.Errorf("%d blocks are kept that nobody needed, want %d", free>>15, keepFree)
+	}
+	for _, c := range held {
+		a.Free(c)
+	}
+	a.Release()
+}

@@ -1,9 +1,10 @@
 package head
 
-// complete reports whether every cell of an open block is set that a series can
-// still set for the first time: what comes for it are points it already has.
+// complete reports whether every cell of an open block is set, from the first row
+// that was written on: what comes for it then are points it already has, or such
+// as are older than any before.
 func (g *Group) complete(b *block) bool {
-	return b.set >= g.Columns().Bound()*int(b.start+g.height-b.from)
+	return b.set >= g.Columns().Bound()*int(b.start+g.height-b.first)
 }
 
 // CloseComplete closes the complete blocks that were last written before the

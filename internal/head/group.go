@@ -49,7 +49,7 @@ type Group struct {
 type block struct {
 	start     int64
 	from      int64      // first slot it takes: one below was in a block that is closed
-	first     int64      // slot of the first write
+	first     int64      // first slot written
 	last      int64      // last slot written
 	set       int        // cells
 	rows      []uint64   // its cells, or nil and
@@ -179,6 +179,11 @@ func (b *block) stamp(lsn uint64, now int64) {
 	b.lastWrite = now
 }
 
+func (b *block) wrote(first, last int64) {
+	b.first = min(b.first, first)
+	b.last = max(b.last, last)
+}
+
 func (g *Group) row(w Write, c *account.Counts, touched *touchedBlocks) {
 	b := g.block(w.Slot)
 	if b == nil {
@@ -189,7 +194,7 @@ func (g *Group) row(w Write, c *account.Counts, touched *touchedBlocks) {
 		return
 	}
 	touched.add(b)
-	b.last = max(b.last, w.Slot)
+	b.wrote(w.Slot, w.Slot)
 	off := int(w.Slot-b.start)*Width + w.Column
 	if g.inTable(b, len(w.Words)) {
 		b.table.put(off, 1, w.Words, c)
@@ -209,7 +214,7 @@ func (g *Group) down(w Write, c *account.Counts, touched *touchedBlocks) {
 			g.late.addRun(w.Column, slot, words[:n], c)
 		} else {
 			touched.add(b)
-			b.last = max(b.last, slot+int64(n)-1)
+			b.wrote(slot, slot+int64(n)-1)
 			off, before := int(slot-b.start)*Width+w.Column, c.Accepted
 			if g.inTable(b, n) {
 				b.table.put(off, Width, words[:n], c)

@@ -38,7 +38,7 @@ func (b *block) putPairs(w Write, c *account.Counts) {
 	if w.Down {
 		next, last = Width, w.Slot+int64(len(w.Words)/2)-1
 	}
-	b.last = max(b.last, last)
+	b.wrote(w.Slot, last)
 	off := int(w.Slot-b.start)*Width + w.Column
 	for words := w.Words; len(words) > 0; words = words[2:] {
 		if value, other := words[0], words[1]; value == 0 {

@@ -66,12 +66,15 @@ func (m *processMemory) follow(ctx context.Context) (wait func()) {
 		defer t.Stop()
 		heap := newHeapMeter()
 		var collect collector
+		var pace heapPace
+		defer pace.forget()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case now := <-t.C:
 				m.budget.SetHeap(heap.held())
+				pace.at(now, heap.cycles())
 				if m.budget.Level() > memory.Calm {
 					collect.at(now)
 				}
@@ -104,12 +107,14 @@ type heapMeter struct{ samples []metrics.Sample }
 const (
 	runtimeTotal = "/memory/classes/total:bytes"
 	runtimeLive  = "/gc/heap/live:bytes"
+
+	runtimeCycles = "/gc/cycles/total:gc-cycles"
 )
 
 func newHeapMeter() *heapMeter {
 	m := &heapMeter{}
 	for _, name := range []string{
-		runtimeTotal, runtimeLive,
+		runtimeTotal, runtimeLive, runtimeCycles,
 		// What is not overhead but objects, garbage, free or given back.
 		"/memory/classes/heap/objects:bytes", "/memory/classes/heap/unused:bytes",
 		"/memory/classes/heap/free:bytes", "/memory/classes/heap/released:bytes",
@@ -124,8 +129,11 @@ func newHeapMeter() *heapMeter {
 func (m *heapMeter) held() int64 {
 	metrics.Read(m.samples)
 	overhead := m.samples[0].Value.Uint64()
-	for _, s := range m.samples[2:] {
+	for _, s := range m.samples[3:] {
 		overhead -= min(s.Value.Uint64(), overhead)
 	}
 	return int64(m.samples[1].Value.Uint64() + overhead)
 }
+
+// cycles returns how often the heap was collected, as of the last call of held.
+func (m *heapMeter) cycles() uint64 { return m.samples[2].Value.Uint64() }

@@ -214,6 +214,15 @@ func (s *Store) relieve(level memory.Level) {
 	})
 }
 
+// giveBack gives the memory of blocks back that nobody needed for ten seconds:
+// those of senders that are in step come and go together, once a block.
+func (s *Store) giveBack() {
+	s.arenas.Range(func(_, a any) bool {
+		a.(*head.Arena).GiveBack()
+		return true
+	})
+}
+
 // watchIndexes counts the loaded indexes of segments and drops them when they
 // have more than their share.
 func (s *Store) watchIndexes() {

@@ -139,6 +139,9 @@ func (s *Store) tickLoop() {
 		if n%10 == 0 {
 			s.everySecond()
 		}
+		if n%100 == 0 {
+			s.giveBack()
+		}
 	}
 }
 

@@ -1,0 +1,43 @@
+package node
+
+import (
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+// A heap that is seldom collected gets little slack, one that is collected all
+// the time gets the usual one, and in between nothing changes.
+func TestHeapPace(t *testing.T) {
+	t.Setenv("GOGC", "")
+	before := debug.SetGCPercent(usualPercent)
+	defer debug.SetGCPercent(before)
+	var p heapPace
+	now, cycles := time.Unix(1, 0), uint64(7)
+	p.at(now, cycles)
+	for i, step := range []struct {
+		cycles uint64
+		want   int
+	}{{busyCycles, usualPercent}, {calmCycles + 1, usualPercent}, {calmCycles, frugalPercent}, {3 * calmCycles, frugalPercent},
+		{busyCycles - 1, frugalPercent}, {busyCycles, usualPercent}, {0, frugalPercent}} {
+		cycles += step.cycles
+		now = now.Add(paceEvery - 1)
+		p.at(now, cycles+100) // not yet
+		now = now.Add(1)
+		p.at(now, cycles)
+		got := debug.SetGCPercent(usualPercent)
+		debug.SetGCPercent(got)
+		if got != step.want {
+			t.Errorf("step %d: %d %%, want %d", i, got, step.want)
+		}
+	}
+	p.forget()
+	if got := debug.SetGCPercent(usualPercent); got != usualPercent {
+		t.Errorf("%d %% stay behind", got)
+	}
+	t.Setenv("GOGC", "200")
+	p.at(now.Add(paceEvery), cycles)
+	if got := debug.SetGCPercent(usualPercent); got != usualPercent {
+		t.Errorf("the operator's GOGC became %d %%", got)
+	}
+}
