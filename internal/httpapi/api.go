@@ -140,9 +140,9 @@ func New(o Options) http.Handler {
 type route struct {
 	methods string // allowed, separated by ", "
 	serve   func(w http.ResponseWriter, r *http.Request) error
-	name    string // in /metrics; set for admin routes by their path
+	name    string // in /metrics; that of admin routes is set for them
 	packs   bool   // the answer may be compressed
-	admin   bool   // set by the path
+	admin   bool   // never CORS; all below /admin/ are set to it
 }
 
 // ServeHTTP finds the route by the escaped path, so that names may hold
@@ -155,7 +155,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return notFound("there is nothing at %s", r.URL.Path)
 		}}
 	}
-	if strings.HasPrefix(path, "/admin/") {
+	if rt.admin || strings.HasPrefix(path, "/admin/") {
 		rt.name, rt.admin = "/admin/", true
 	}
 	out := &reply{ResponseWriter: w}

@@ -83,3 +83,15 @@ func askForProfile(t *testing.T, key, remote string, r request) *httptest.Respon
 	req.Host, req.RemoteAddr = "127.0.0.1:8080", remote
 	return r.sendRequest(New(o), req)
 }
+
+// Every answer is counted under a route, those of administration under theirs.
+func TestEveryAnswerHasARoute(t *testing.T) {
+	h := New(testOptions(newFakeStore(t)))
+	for _, target := range []string{"/", "/buckets", "/metrics", "/admin/status", "/admin/nowhere", "/debug/pprof/heap", "/nowhere"} {
+		get(target).send(h)
+	}
+	text := get("/metrics").send(h).Body.String()
+	if strings.Contains(text, `requests_total{route=""`) || !strings.Contains(text, `requests_total{route="/admin/",status="404"} 2`) {
+		t.Errorf("the requests are counted as\n%s", text)
+	}
+}
