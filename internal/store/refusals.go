@@ -12,19 +12,14 @@ import (
 // go on would use up what is left for the log, which would end the node.
 type refusals struct {
 	mu   sync.Mutex
-	rows map[refusalRow]*account.Counts
+	rows map[accountRow]*account.Counts
 }
 
-type refusalRow struct {
-	bucket uint32
-	minute int64
-}
-
-func (r *refusals) add(row refusalRow, c *account.Counts) {
+func (r *refusals) add(row accountRow, c *account.Counts) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.rows == nil {
-		r.rows = make(map[refusalRow]*account.Counts)
+		r.rows = make(map[accountRow]*account.Counts)
 	}
 	if r.rows[row] == nil {
 		r.rows[row] = new(account.Counts)
@@ -39,7 +34,7 @@ func (s *Store) countRefused(bucket uint32, c *account.Counts) (lsn wal.LSN, err
 	s.commit.RLock()
 	defer s.commit.RUnlock()
 	if s.diskFull.Load() {
-		s.refusals.add(refusalRow{bucket, minute}, c)
+		s.refusals.add(accountRow{bucket, minute}, c)
 	} else if lsn, err = s.log.Append(appendRefuseRecord(nil, bucket, minute, c)); err != nil {
 		return 0, err
 	}
