@@ -260,7 +260,8 @@ func TestDamageNeverPanics(t *testing.T) {
 	}
 }
 
-// decodeAll reads src in every way; the words it finds have to be legal.
+// decodeAll reads src in every way; the words it finds have to be legal, and
+// there are none where it does not decode.
 func decodeAll(t failer, src []byte) error {
 	t.Helper()
 	src = slices.Clip(src)
@@ -276,6 +277,9 @@ func decodeAll(t failer, src []byte) error {
 		}
 	}
 	checkSteps(t, src, Steps{From: 7, To: 700, Cut: 77, Every: 2*Lane + 5})
+	if err2 != nil && dst != [Slots]uint64{} {
+		t.Fatalf("words of a chunk that does not decode: %v", err2)
+	}
 	// A range of a composite passes over damage in other pieces.
 	if err3 := DecodeRange(dst[:Lane], src, 5*Lane+7); (err2 == nil) != (err3 == nil) && (err3 != nil || !IsComposite(src)) {
 		t.Fatalf("whole: %v, range: %v", err2, err3)

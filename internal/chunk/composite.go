@@ -92,8 +92,19 @@ func parseComposite(src []byte) (Header, error) {
 	return g.header(), nil
 }
 
-// decodeComposite decodes the pieces that the range touches.
+// decodeComposite decodes the pieces that the range touches, or nothing where
+// one of them does not decode: of a damaged chunk no part is returned.
 func decodeComposite(dst []uint64, src []byte, from int) error {
+	var before [Slots]uint64
+	copy(before[:], dst)
+	err := decodeParts(dst, src, from)
+	if err != nil {
+		copy(dst, before[:])
+	}
+	return err
+}
+
+func decodeParts(dst []uint64, src []byte, from int) error {
 	p, err := parseParts(src)
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 // dst and leaves the others of dst as they are, so that a newer chunk can be
 // laid over an older one. Only the lanes that the range touches are decoded;
 // the other pieces of a composite are not even looked at behind their headers.
-// After an error dst is unchanged or partly written.
+// After an error dst is as it was.
 func DecodeRange(dst []uint64, src []byte, from int) error {
 	if from < 0 || from+len(dst) > Slots {
 		return fmt.Errorf("slots [%d, %d) of a chunk of %d", from, from+len(dst), Slots)

@@ -60,6 +60,26 @@ func (g *Group) EndFlush() (tiles, late int64) {
 	return tiles, late
 }
 
+// FlushChunks returns about how many chunks a flush makes of what waits for it.
+// Columns of which only some tiles of a chunk hold anything may not be seen; what
+// came out of order may count twice.
+func (g *Group) FlushChunks() (n int64) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	for _, tiles := range [][]*tile{g.flushing, g.tiles} {
+		number, most := int64(-1), 0
+		for _, t := range tiles {
+			if at := t.start / chunk.Slots; at != number {
+				n += int64(most)
+				number, most = at, 0
+			}
+			most = max(most, t.held)
+		}
+		n += int64(most)
+	}
+	return n + g.lateOut.chunks() + g.late.chunks()
+}
+
 // AbortFlush puts back what BeginFlush took: the next flush takes it again.
 func (g *Group) AbortFlush() {
 	g.mu.Lock()

@@ -88,3 +88,51 @@ func TestFlushListsSomePieces(t *testing.T) {
 		}
 	}
 }
+
+// What is said about the chunks of a flush before it is what it makes, where
+// points come in order.
+func TestFlushChunks(t *testing.T) {
+	const columns = 3
+	g := testGroup(columns)
+	log := func(*account.Counts) (uint64, error) { return 1, nil }
+	apply := func(slot int64, words ...uint64) {
+		if _, err := g.Apply(Write{Slot: slot, Words: words}, 0, log); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := point.FromInt(1)
+	for _, slot := range []int64{0, 1, testHeight, chunk.Slots, 5 * chunk.Slots} {
+		apply(slot, w, 0, w)
+	}
+	g.CloseBlocks(func(uint64, int64, int64) bool { return true })
+	var sealer Sealer
+	for _, ok := sealer.Seal(g); ok; {
+		_, ok = sealer.Seal(g)
+	}
+	apply(3*chunk.Slots-2, w) // late: one run in two chunks
+	apply(3*chunk.Slots-1, w)
+	apply(3*chunk.Slots, w)
+	apply(4*chunk.Slots, w)
+	want := g.FlushChunks()
+	for range 2 { // an aborted flush changes nothing
+		c := g.BeginFlush()
+		if n := g.FlushChunks(); n != want {
+			t.Errorf("%d chunks are flushed, %d were before", n, want)
+		}
+		var f Flusher
+		made := map[[2]int64]bool{}
+		for col := range columns {
+			if err := f.Column(&c, col, func(number int64, _ int, _ []byte) error { made[[2]int64{int64(col), number}] = true; return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if int64(len(made)) != want || want < 8 {
+			t.Errorf("%d chunks, %d were announced", len(made), want)
+		}
+		g.AbortFlush()
+	}
+	g.BeginFlush()
+	if g.EndFlush(); g.FlushChunks() != 0 {
+		t.Errorf("%d chunks after the flush", g.FlushChunks())
+	}
+}

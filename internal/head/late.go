@@ -1,6 +1,9 @@
 package head
 
-import "dalmatiner/internal/account"
+import (
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/chunk"
+)
 
 // lateRuns are points behind the open blocks: of every column runs of
 // consecutive slots, in the order of arrival. Rows that fill in the past are one
@@ -85,6 +88,26 @@ func (l *lateRuns) addRun(col int, slot int64, words []uint64, c *account.Counts
 	for i, w := range words {
 		l.add(col, slot+int64(i), w, c)
 	}
+}
+
+// chunks returns how many chunks the runs lie in; a column that goes back and
+// forth between two counts each time.
+func (l *lateRuns) chunks() (n int64) {
+	for _, c := range l.columns {
+		if c == nil {
+			continue
+		}
+		last := int64(-1)
+		for i := range c.runs {
+			r := &c.runs[i]
+			past := (r.slot + int64(r.n) - 1) / chunk.Slots
+			if n += past - r.slot/chunk.Slots + 1; r.slot/chunk.Slots == last {
+				n--
+			}
+			last = past
+		}
+	}
+	return n
 }
 
 // read lays the points of a column over dst, the slots from from on.

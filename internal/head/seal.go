@@ -10,6 +10,7 @@ type tile struct {
 	start int64
 	offs  []uint32 // piece of column i is data[offs[i]:offs[i+1]]; empty when nothing is set
 	data  []byte
+	held  int  // columns with anything when it was made
 	gone  Mask // of these columns nothing is left
 }
 
@@ -86,13 +87,17 @@ func (s *Sealer) encode(b *block, columns, height int) (t *tile, set int) {
 	off := int(b.start % chunk.Slots)
 	offs := make([]uint32, 1, columns+1)
 	s.data = s.data[:0]
+	held := 0
 	for first := 0; first < columns; first += stripe {
 		kernel.Turn(s.cols, cells[first:], Width, height)
 		for i := range min(stripe, columns-first) {
 			s.data = s.enc.Append(s.data, off, s.cols[i*height:(i+1)*height])
 			set += s.enc.Count()
+			if n := uint32(len(s.data)); n > offs[len(offs)-1] {
+				held++
+			}
 			offs = append(offs, uint32(len(s.data)))
 		}
 	}
-	return &tile{start: b.start, offs: offs, data: append([]byte(nil), s.data...)}, set
+	return &tile{start: b.start, offs: offs, data: append([]byte(nil), s.data...), held: held}, set
 }

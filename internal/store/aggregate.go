@@ -30,6 +30,18 @@ func (s *AggregateStats) Add(o AggregateStats) {
 // bounds how long a reader holds back the publication of a flush.
 const maxHold = 12 * segment.LargeChunks * chunk.Slots
 
+// minFrom bounds the begin of a range, so that no distance from it to a slot
+// overflows. It is 146 million years before 1970 at a millisecond a slot.
+const minFrom = -1 << 62
+
+// pastSteps returns where n steps from from on end, or maxSlot+1 if that is less.
+func pastSteps(from, step int64, n int) int64 {
+	if from > maxSlot || int64(n) > (maxSlot-from)/step {
+		return maxSlot + 1
+	}
+	return from + step*int64(n)
+}
+
 // Aggregate fills dst with the aggregates of the metric's slots, step by step:
 // dst[i] is of the slots [from+i×step, from+(i+1)×step), and its offsets count
 // from the first of them. Its Count is 0 where no slot is set, as in every step
@@ -47,9 +59,12 @@ func (s *Store) Aggregate(ctx context.Context, info BucketInfo, key []byte, from
 	if err != nil {
 		return AggregateStats{}, err
 	}
+	if from < minFrom {
+		return AggregateStats{}, fmt.Errorf("an aggregate from slot %d on: the lowest is %d", from, int64(minFrom))
+	}
 	lo, _ := s.admitted(b)
 	first := max(from, int64(lo), 0) // older than the TTL: hidden at once
-	past := min(from+step*int64(len(dst)), maxSlot+1)
+	past := pastSteps(from, step, len(dst))
 	id := b.seriesID(key)
 	if _, ok := s.index.get(id); !ok || first >= past {
 		return AggregateStats{}, ctx.Err()
@@ -60,6 +75,7 @@ func (s *Store) Aggregate(ctx context.Context, info BucketInfo, key []byte, from
 	}
 	defer s.aggregators.Put(a)
 	a.begin(s, info.ID, id, from, step, dst)
+	first, past = a.extent(first, past)
 	for first < past {
 		if err := ctx.Err(); err != nil {
 			return a.stats, err
@@ -96,6 +112,33 @@ func (a *aggregator) begin(s *Store, bucket uint32, id metric.SeriesID, from, st
 	a.stats = AggregateStats{}
 }
 
+// extent cuts a range of more slots than are read under one lock to what there is
+// of the series: one of all time would be gone through for hours.
+func (a *aggregator) extent(first, past int64) (int64, int64) {
+	if past-first <= maxHold {
+		return first, past
+	}
+	a.s.view.RLock()
+	defer a.s.view.RUnlock()
+	lo, hi := past, first
+	_ = a.s.segmentsOf(a.bucket, a.id, chunkRange{first / chunk.Slots, (past-1)/chunk.Slots + 1}, func(seg *storedSegment) error {
+		for _, r := range seg.meta.Ranges {
+			if r.Bucket == a.bucket {
+				lo, hi = min(lo, r.First*chunk.Slots), max(hi, r.Past*chunk.Slots)
+			}
+		}
+		return nil
+	})
+	if ref, ok := a.s.index.get(a.id); ok && !ref.parked() {
+		if g := a.s.groups.get(ref.group()); g != nil {
+			for _, number := range g.Chunks(ref.column(), a.id, first, past, nil) {
+				lo, hi = min(lo, number*chunk.Slots), max(hi, (number+1)*chunk.Slots)
+			}
+		}
+	}
+	return max(first, lo), min(past, hi)
+}
+
 // hold does the slots [pos, end) under the view lock.
 func (a *aggregator) hold(pos, end int64) error {
 	a.s.view.RLock()
@@ -120,7 +163,7 @@ func (a *aggregator) hold(pos, end int64) error {
 
 // stepEnd is where the step that holds a slot ends, or what is under the lock.
 func (a *aggregator) stepEnd(pos int64) int64 {
-	return min(a.end, pos+a.step-(pos-a.from)%a.step)
+	return pos + min(a.end-pos, a.step-(pos-a.from)%a.step)
 }
 
 // advance takes in what begins at pos and returns where it ends.

@@ -22,6 +22,11 @@ const (
 	// place in the list, the record, the key in the catalogue's table.
 	unnamedCost = 256
 
+	// chunkCost is what a flush takes for each chunk beside its bytes: its place
+	// in the list, which grows by doubling, in the order, and in the index of the
+	// segment. Chunks of series that stand still have a dozen bytes.
+	chunkCost = 160
+
 	// defineCost is what a new series takes beside its key in its group and the
 	// index, until the next count.
 	defineCost = 60
@@ -107,8 +112,20 @@ func (s *Store) headBytes() (rows, tables, warm int64) {
 }
 
 // flushNeed is what a flush would take now: the chunks once more on their way
-// to the file and their index, and the list of the series it names.
-func (s *Store) flushNeed() int64 { return s.tileBytes.Load()*3/2 + s.unnamed.Load()*unnamedCost }
+// to the file, what each takes however short it is, and the list of the series it
+// names.
+func (s *Store) flushNeed() int64 {
+	return s.tileBytes.Load()*3/2 + s.lateBytes.Load() + s.flushChunks.Load()*chunkCost + s.unnamed.Load()*unnamedCost
+}
+
+// countChunks counts the chunks of the next flush.
+func (s *Store) countChunks() {
+	var n int64
+	for _, g := range s.groups.all() {
+		n += g.FlushChunks()
+	}
+	s.flushChunks.Store(n)
+}
 
 // countNames counts names and index anew: between two counts they are estimated.
 func (s *Store) countNames() {

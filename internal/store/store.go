@@ -81,6 +81,7 @@ type Store struct {
 	nameBytes   atomic.Int64 // of names and index: counted every second, estimated in between
 	indexBytes  atomic.Int64 // of loaded indexes of segments, as last counted
 	mergeBytes  atomic.Int64 // index of the segment that a merge writes
+	flushChunks atomic.Int64 // that the next flush makes, as counted every second
 	unnamed     atomic.Int64 // series that the next flush names
 	waiting     atomic.Int64 // senders held back
 	flushFailed atomic.Bool  // the last one did, before its commit point

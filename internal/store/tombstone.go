@@ -40,11 +40,24 @@ func (t tombstones) below(id metric.SeriesID) uint64 {
 
 // with returns t and more. Of two for one series the later counts.
 func (t tombstones) with(more []tombstone) tombstones {
-	all := append(slices.Clone(t), more...)
-	slices.SortStableFunc(all, func(a, b tombstone) int {
+	order := func(a, b *tombstone) int {
 		return cmp.Or(bytes.Compare(a.id[:], b.id[:]), -cmp.Compare(a.below, b.below))
-	})
-	return slices.CompactFunc(all, func(a, b tombstone) bool { return a.id == b.id })
+	}
+	more = slices.Clone(more)
+	slices.SortStableFunc(more, func(a, b tombstone) int { return order(&a, &b) })
+	// t is in order: the slices of a large deletion do not sort it again.
+	all := make(tombstones, 0, len(t)+len(more))
+	for len(t) > 0 || len(more) > 0 {
+		from := (*[]tombstone)(&t)
+		if len(t) == 0 || len(more) > 0 && order(&more[0], &t[0]) < 0 {
+			from = &more
+		}
+		if n := len(all); n == 0 || all[n-1].id != (*from)[0].id {
+			all = append(all, (*from)[0])
+		}
+		*from = (*from)[1:]
+	}
+	return all
 }
 
 // without returns t without those that are buried.

@@ -162,6 +162,7 @@ func (s *Store) everySecond() {
 	s.logRefusals()
 	s.commit.RUnlock()
 	s.countNames()
+	s.countChunks()
 	s.watchIndexes()
 	// The blocks that hold the oldest quarter of a full log are closed, so
 	// that one slow bucket never pins it.
