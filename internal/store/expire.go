@@ -156,25 +156,12 @@ func (s *Store) forgetExpired(b *bucket, hashes []segment.Hash, looked []*stored
 	if b.deleted || s.closed {
 		return nil
 	}
-	byGroup := make(map[uint32]*head.Mask)
-	var parked []seriesRef
-	for _, h := range hashes {
-		if ref, ok := s.index.get(metric.SeriesID(h)); ok && ref.parked() {
-			parked = append(parked, ref)
-		} else if ok {
-			if byGroup[ref.group()] == nil {
-				byGroup[ref.group()] = new(head.Mask)
-			}
-			byGroup[ref.group()].Set(ref.column())
-		}
+	ids := make([]metric.SeriesID, len(hashes))
+	for i, h := range hashes {
+		ids[i] = metric.SeriesID(h)
 	}
 	f := forgetting{b: b, why: whyExpired}
-	err = s.forgetParked(&f, parked)
-	for group, m := range byGroup {
-		if g := s.groups.get(group); g != nil && err == nil {
-			err = s.forget(&f, g, *m)
-		}
-	}
+	err = s.forgetAll(&f, ids)
 	s.counters.seriesGone.Add(int64(len(f.list)))
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"dalmatiner/internal/catalogue"
@@ -25,6 +26,10 @@ var ErrTooManyDeleted = errors.New("too many deleted series are still in segment
 // segments, and with them the memory and the MANIFEST: some 128 MB and 44 MB,
 // of the 64 MiB that an edit may have.
 const maxTombstones = 2 << 20
+
+// deleteSlice is how many series of a deletion are taken out under one lock: some
+// 80 ms of work.
+const deleteSlice = 1 << 14
 
 // Why a series is forgotten, as the log has it.
 const (
@@ -57,71 +62,102 @@ type DeletedSeries struct {
 // a point received later begins the series anew. The deleted points stay in the
 // account; merges free their space. With dryRun the series are only counted.
 // The error wraps ErrUnknownBucket, or ErrUnknownSeries where one metric is
-// meant. It waits for a flush under way.
+// meant. After any other error, and after a crash, each series is whole or gone.
+//
+// Many series are deleted in slices, each a deletion by itself: flushes and new
+// series wait for one of them, and for a flush under way.
 func (s *Store) DeleteSeries(ctx context.Context, name string, choice SeriesChoice, dryRun bool) (DeletedSeries, error) {
 	b, err := s.buckets.named(name)
 	if err != nil {
 		return DeletedSeries{}, err
 	}
-	s.flushMu.Lock()
-	defer s.flushMu.Unlock()
-	if s.closed {
-		return DeletedSeries{}, ErrClosed
-	}
-	out, err := s.deleteSeries(ctx, b, choice, dryRun)
-	if err == nil && out.Series == 0 && !choice.Prefix {
+	ids, err := s.choose(ctx, b, choice)
+	if err == nil && len(ids) == 0 && !choice.Prefix {
 		err = fmt.Errorf("%w %s in bucket %s", ErrUnknownSeries, metric.Text(choice.Key), metric.Quoted(name))
 	}
-	if err != nil || dryRun {
+	if err != nil {
+		return DeletedSeries{}, err
+	}
+	out := DeletedSeries{Series: int64(len(ids))}
+	out.Segments, out.Bytes = s.holders(b.info.ID)
+	if dryRun || len(ids) == 0 {
+		return out, nil
+	}
+	if err := s.checkTombstones(len(ids)); err != nil {
 		return out, err
+	}
+	out.Series = 0
+	for part := range slices.Chunk(ids, s.deleteSlice) {
+		n, err := s.deleteSeries(ctx, b, part)
+		if out.Series += n; err != nil {
+			return out, fmt.Errorf("after %d of %d series were deleted: %w", out.Series, len(ids), err)
+		}
 	}
 	return out, s.log.Sync()
 }
 
-// deleteSeries does it group by group. Nobody can begin one of the series anew
-// before all is done: that takes the bucket's lock.
-func (s *Store) deleteSeries(ctx context.Context, b *bucket, choice SeriesChoice, dryRun bool) (out DeletedSeries, err error) {
+// choose returns the series of a bucket that are meant, those of a group together.
+func (s *Store) choose(ctx context.Context, b *bucket, choice SeriesChoice) (ids []metric.SeriesID, err error) {
+	if !choice.Prefix {
+		if id := b.seriesID(choice.Key); s.index.has(id) {
+			ids = append(ids, id)
+		}
+		return ids, nil
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.deleted {
-		return out, unknownBucket(b.info.Name)
+		return nil, unknownBucket(b.info.Name)
 	}
-	parked := b.parked.find(choice.takes)
-	out.Series = int64(len(parked))
-	chosen := make([]head.Mask, len(b.groups))
-	for i, g := range b.groups {
+	for _, g := range b.groups {
 		if err := ctx.Err(); err != nil {
-			return out, err
+			return nil, err
 		}
 		cols := g.Columns()
 		for col := range cols.Len() {
 			if cols.Named(col) && choice.takes(cols.Key(col)) {
-				chosen[i].Set(col)
-				out.Series++
+				ids = append(ids, cols.ID(col))
 			}
 		}
 	}
-	out.Segments, out.Bytes = s.holders(b.info.ID)
-	if dryRun || out.Series == 0 {
-		return out, nil
+	for _, ref := range b.parked.find(choice.takes) {
+		ids = append(ids, b.seriesID(b.parked.key(ref)))
 	}
-	if n := s.committedTombstones() + out.Series; n > s.maxTombstones {
-		return out, fmt.Errorf("%w: %d with these %d, the limit is %d; run ddb admin flush --merge, then delete again, or delete the bucket",
-			ErrTooManyDeleted, n, out.Series, s.maxTombstones)
+	return ids, nil
+}
+
+// checkTombstones refuses so many more of them as the node cannot keep.
+func (s *Store) checkTombstones(more int) error {
+	if n := s.committedTombstones() + int64(more); n > s.maxTombstones {
+		return fmt.Errorf("%w: %d with these %d, the limit is %d; run ddb admin flush --merge, then delete again, or delete the bucket",
+			ErrTooManyDeleted, n, more, s.maxTombstones)
+	}
+	return nil
+}
+
+// deleteSeries deletes series at once and returns how many there still were.
+// Nobody can begin one of them anew before all is done: that takes the bucket's
+// lock. One that began anew since it was chosen is the same series.
+func (s *Store) deleteSeries(ctx context.Context, b *bucket, ids []metric.SeriesID) (n int64, err error) {
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case s.closed:
+		return 0, ErrClosed
+	case b.deleted:
+		return 0, unknownBucket(b.info.Name)
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	}
+	if err := s.checkTombstones(len(ids)); err != nil { // another call may delete as well
+		return 0, err
 	}
 	// A flush from here on, and a merge that begins from here on, has a number
 	// or a CleanTo that is not lower.
 	f := forgetting{b: b, below: s.nextSeq.Add(1), why: whyDeleted}
-	for i, g := range b.groups {
-		if !chosen[i].Empty() {
-			if err = s.forget(&f, g, chosen[i]); err != nil {
-				break
-			}
-		}
-	}
-	if err == nil {
-		err = s.forgetParked(&f, parked)
-	}
+	err = s.forgetAll(&f, ids)
 	if len(f.list) > 0 {
 		for i := range f.list {
 			f.list[i].lsn = f.lsn
@@ -129,7 +165,32 @@ func (s *Store) deleteSeries(ctx context.Context, b *bucket, choice SeriesChoice
 		s.putTombstones(b, f.list)
 	}
 	s.counters.seriesDeleted.Add(int64(len(f.list)))
-	return out, err
+	return int64(len(f.list)), err
+}
+
+// forgetAll takes those of the series out of the bucket that are still there. The
+// locks of flushes and of the bucket are held.
+func (s *Store) forgetAll(f *forgetting, ids []metric.SeriesID) error {
+	byGroup := make(map[uint32]*head.Mask)
+	var parked []seriesRef
+	for _, id := range ids {
+		if ref, ok := s.index.get(id); ok && ref.parked() {
+			parked = append(parked, ref)
+		} else if ok {
+			if byGroup[ref.group()] == nil {
+				byGroup[ref.group()] = new(head.Mask)
+			}
+			byGroup[ref.group()].Set(ref.column())
+		}
+	}
+	for _, group := range slices.Sorted(maps.Keys(byGroup)) {
+		if g := s.groups.get(group); g != nil {
+			if err := s.forget(f, g, *byGroup[group]); err != nil {
+				return err
+			}
+		}
+	}
+	return s.forgetParked(f, parked)
 }
 
 // holders returns the segments that hold chunks of a bucket, and their bytes.

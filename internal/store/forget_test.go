@@ -181,6 +181,7 @@ func TestCrashInADeletion(t *testing.T) {
 			t.Fatal(err)
 		}
 		clone := f.cloneAt(mem, n)
+		s.deleteSlice = 100
 		prefix, _ := metric.Key("series")
 		if _, err := s.DeleteSeries(context.Background(), "b", SeriesChoice{Key: prefix, Prefix: true}, false); err != nil {
 			t.Fatal(err)
@@ -218,6 +219,7 @@ func TestCrashInADeletion(t *testing.T) {
 func TestDeletingBesideSenders(t *testing.T) {
 	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
 	defer s.Crash()
+	s.deleteSlice = 3
 	const rounds, width = 200, 40
 	send := func(x *Session, from, past int) {
 		for slot := from; slot < past; slot++ {

@@ -107,7 +107,7 @@ func (m *forgetModel) closeSession() {
 	m.open = nil
 }
 
-// delete deletes one series or those below a prefix.
+// delete, in slices of few or all at once, deletes one series or those below a prefix.
 func (m *forgetModel) delete() {
 	choice := SeriesChoice{Key: forgetKey(m.r.IntN(24))}
 	if m.r.IntN(3) == 0 {
@@ -120,6 +120,7 @@ func (m *forgetModel) delete() {
 			listed++
 		}
 	}
+	m.s.deleteSlice = 1 + m.r.IntN(8)
 	dry, dryErr := m.s.DeleteSeries(context.Background(), "b", choice, true)
 	got, err := m.s.DeleteSeries(context.Background(), "b", choice, false)
 	switch {

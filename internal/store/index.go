@@ -86,6 +86,11 @@ func (x *seriesIndex) get(id metric.SeriesID) (seriesRef, bool) {
 	return 0, false
 }
 
+func (x *seriesIndex) has(id metric.SeriesID) bool {
+	_, ok := x.get(id)
+	return ok
+}
+
 // set says where a series is now.
 func (x *seriesIndex) set(id metric.SeriesID, ref seriesRef) {
 	t := x.shard(&id)

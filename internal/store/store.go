@@ -65,6 +65,7 @@ type Store struct {
 
 	maxMergedFile int64 // maxMergedFile; tests have smaller ones
 	maxTombstones int64 // maxTombstones; tests have a lower one
+	deleteSlice   int   // deleteSlice; tests have smaller ones
 
 	flushMu sync.Mutex // one flush at a time
 	nextSeq atomic.Uint64
