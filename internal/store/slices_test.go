@@ -15,12 +15,12 @@ import (
 // that begin anew stay, and after a crash in the middle each series is whole, as
 // it was before or as it began anew.
 func TestFlushesAndSendersDoNotWaitForADeletion(t *testing.T) {
-	const width = 3000
+	const width = 800
 	clock, mem := newTestClock(), vfs.NewCrashableMem()
 	o := testOptions(mem, clock)
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	s.deleteSlice = 16
+	s.deleteSlice = 8
 	x := mustSession(t, s, "b")
 	prefix, _ := metric.Key("series")
 	send := func(slot int64) {
