@@ -39,7 +39,12 @@ type Series struct {
 	Group  uint32
 	Column uint16
 	Since  uint64 // position in the log of its definition, 0 when that is not known
-	Key    []byte // at most MaxName bytes
+	Key    []byte // at most MaxName bytes; none where Below is set
+
+	// Below is not 0 for a series that was deleted: what segments that are not
+	// clean of it hold of the series is gone (manifest.Tombstones). Group and
+	// Column are what it had, Since is the position of the deletion.
+	Below uint64
 }
 
 // Info is what the footer of a segment says about its content.

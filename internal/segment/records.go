@@ -8,20 +8,30 @@ import (
 
 var errRecord = errors.New("record is cut short or too long")
 
-// withSince marks the column of an identity that says since when it has it;
-// columns have 8 bits.
-const withSince = 1 << 15
+// withSince marks the column of an identity that says since when it has it, and
+// withBelow that of a series that was deleted; columns have 8 bits.
+const (
+	withSince = 1 << 15
+	withBelow = 1 << 14
+)
 
 // appendSeries appends the record of one identity.
 func appendSeries(dst []byte, s *Series) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, s.Bucket)
 	dst = append(dst, s.Hash[:]...)
 	dst = binary.LittleEndian.AppendUint32(dst, s.Group)
-	if s.Since == 0 {
-		dst = binary.LittleEndian.AppendUint16(dst, s.Column)
-	} else {
-		dst = binary.LittleEndian.AppendUint16(dst, s.Column|withSince)
-		dst = binary.AppendUvarint(dst, s.Since)
+	column := s.Column
+	if s.Since != 0 {
+		column |= withSince
+	}
+	if s.Below != 0 {
+		column |= withBelow
+	}
+	dst = binary.LittleEndian.AppendUint16(dst, column)
+	for _, n := range [2]uint64{s.Since, s.Below} {
+		if n != 0 {
+			dst = binary.AppendUvarint(dst, n)
+		}
 	}
 	return appendBytes(dst, s.Key)
 }
@@ -37,12 +47,18 @@ func parseSeries(src []byte) (s Series, rest []byte, err error) {
 	s.Group = binary.LittleEndian.Uint32(src[20:])
 	s.Column = binary.LittleEndian.Uint16(src[24:])
 	src = src[fixed:]
-	if s.Column&withSince != 0 {
-		since, n := binary.Uvarint(src)
+	for _, f := range [2]struct {
+		mark uint16
+		to   *uint64
+	}{{withSince, &s.Since}, {withBelow, &s.Below}} {
+		if s.Column&f.mark == 0 {
+			continue
+		}
+		v, n := binary.Uvarint(src)
 		if n <= 0 {
 			return s, nil, errRecord
 		}
-		s.Column, s.Since, src = s.Column&^withSince, since, src[n:]
+		*f.to, s.Column, src = v, s.Column&^f.mark, src[n:]
 	}
 	s.Key, rest, err = parseBytes(src)
 	return s, rest, err

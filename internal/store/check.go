@@ -353,9 +353,17 @@ func (c *checker) checkClosedCatalogue(take func(segment.Series) error) (whole b
 	}
 	// The MANIFEST is read again further on, where its damage is reported.
 	state, _, err := manifest.Inspect(c.fs, c.dir)
-	if whole && err == nil && generation+1 < state.Catalogue {
-		c.damaged(Damage{File: catalogueDir, Part: "generation", Expected: fmt.Sprint(state.Catalogue - 1), Found: fmt.Sprint(generation),
+	if !whole || err != nil {
+		return whole
+	}
+	if at := state.Catalogue &^ unreadNames; generation+1 < at {
+		c.damaged(Damage{File: catalogueDir, Part: "generation", Expected: fmt.Sprint(at - 1), Found: fmt.Sprint(generation),
 			Detail: "names of series are lost; it is rebuilt from the segments at the next start"})
+		return false
+	}
+	if state.Catalogue&unreadNames != 0 {
+		c.damaged(Damage{File: catalogueDir, Part: "series", Expected: "all that segments name",
+			Detail: "the device did not give some of the names when it was rebuilt; the next start looks for them again"})
 		return false
 	}
 	return whole

@@ -172,14 +172,14 @@ func (s *Store) abort(f *flushing) {
 	s.tombstones = append(f.tombs, s.tombstones...)
 }
 
-// write does steps 1 and 2. It returns nil when no chunk and no name is to be
-// written.
+// write does steps 1 and 2. It returns nil when no chunk, no name and no tombstone
+// is to be written.
 func (s *Store) write(f *flushing, seq uint64) (*storedSegment, error) {
 	if err := s.log.Sync(); err != nil {
 		return nil, err
 	}
 	s.o.FlushStep(StepLogSynced)
-	empty := !slices.ContainsFunc(f.changes, named)
+	empty := len(f.tombs) == 0 && !slices.ContainsFunc(f.changes, named)
 	for i := range f.captures {
 		empty = empty && f.captures[i].Empty()
 	}
@@ -231,6 +231,9 @@ func (s *Store) fillSegment(f *flushing, w *segment.Writer) ([]manifest.Range, e
 		if named(c) {
 			w.AddSeries(c.Series)
 		}
+	}
+	for i := range f.tombs {
+		addTombstones(w, &f.tombs[i])
 	}
 	all, err := f.encode()
 	if err != nil {
@@ -363,7 +366,7 @@ func (s *Store) edit(f *flushing, seg *storedSegment) manifest.Edit {
 		Account:       f.account,
 		AccountLSN:    uint64(f.lsn),
 		NextSeq:       s.nextSeq.Load(),
-		Catalogue:     catalogueState(s.catalogue),
+		Catalogue:     s.catalogueMark(),
 	}
 	for _, b := range f.buckets {
 		e.PutBuckets = append(e.PutBuckets, manifestBucket(b))

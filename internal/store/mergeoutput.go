@@ -90,13 +90,16 @@ func (o *output) begin() error {
 }
 
 // carry hands over the identities in what goes away, but those of series that
-// are gone: they are not in the index.
+// are gone: they are not in the index. Tombstones go along as long as they count.
 func (o *output) carry() error {
 	m := o.m
 	for _, seq := range m.plan.Remove {
 		seg := m.source(seq)
 		err := seg.reader.Series(func(e segment.Series) error {
-			_, known := m.s.index.get(metric.SeriesID(e.Hash))
+			known := m.s.index.has(metric.SeriesID(e.Hash)) || m.s.namesUnread
+			if e.Below > 0 {
+				known = m.tombs[e.Bucket].below(metric.SeriesID(e.Hash)) == e.Below
+			}
 			if known && m.s.buckets.id(e.Bucket) != nil && !m.hides(seg, e.Bucket, e.Hash) {
 				o.w.AddSeries(e)
 				o.names++

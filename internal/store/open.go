@@ -239,15 +239,23 @@ func (s *Store) closeFiles() error {
 // stands for none.
 func catalogueState(c *catalogue.Catalogue) uint64 { return c.Generation() + 1 }
 
+// catalogueMark is what a commit says of the catalogue.
+func (s *Store) catalogueMark() uint64 {
+	if s.namesUnread {
+		return catalogueState(s.catalogue) | unreadNames
+	}
+	return catalogueState(s.catalogue)
+}
+
 // openCatalogue loads the series. A catalogue that does not open, that is older
 // than the MANIFEST knows it to be, or that is empty beside segments is rebuilt
-// from them.
+// from them; one that was rebuilt without names that could not be read gets those.
 func (s *Store) openCatalogue(state *manifest.State, known *bindings) error {
 	dir := s.path(catalogueDir)
 	cat, err := catalogue.Open(s.o.FS, dir, s.o.Logger)
-	if err == nil && catalogueState(cat) < state.Catalogue {
+	if at := state.Catalogue &^ unreadNames; err == nil && catalogueState(cat) < at {
 		err = errors.Join(cat.Close(), fmt.Errorf("%w: it opens in state %d, the MANIFEST knows state %d",
-			catalogue.ErrDamaged, catalogueState(cat), state.Catalogue))
+			catalogue.ErrDamaged, catalogueState(cat), at))
 	}
 	loaded := 0
 	if err == nil {
@@ -271,7 +279,7 @@ func (s *Store) openCatalogue(state *manifest.State, known *bindings) error {
 		s.catalogue = cat
 		return s.rebuildCatalogue(known)
 	}
-	if err != nil || loaded > 0 || len(s.segments) == 0 {
+	if err != nil || state.Catalogue&unreadNames == 0 && (loaded > 0 || len(s.segments) == 0) {
 		return err
 	}
 	return s.rebuildCatalogue(known)

@@ -71,7 +71,7 @@ func (m *merging) countDoomed(seg *storedSegment) error {
 	}
 	if any && seg.info.Identities > 0 {
 		err := note(seg.reader.Series(func(e segment.Series) error {
-			if m.hides(seg, e.Bucket, e.Hash) {
+			if e.Below == 0 && m.hides(seg, e.Bucket, e.Hash) {
 				d.series++
 			}
 			return nil

@@ -10,14 +10,24 @@ import (
 	"dalmatiner/internal/segment"
 )
 
-// rebuildCatalogue takes the series from the segments that name them.
+// unreadNames is a bit of the number that the MANIFEST has of the catalogue: when
+// it was rebuilt, the device did not give all names in segments. The next start
+// looks for them again, and until then merges keep the names that nobody knows.
+const unreadNames = 1 << 63
+
+// rebuildCatalogue takes the series from the segments that name them, but those
+// that are known already.
 func (s *Store) rebuildCatalogue(known *bindings) error {
 	known.rebuilt = true
-	all, err := s.names()
+	all, unread, err := s.names()
 	if err != nil {
 		return err
 	}
-	list := s.columns(latest(all))
+	if s.namesUnread = unread > 0; s.namesUnread {
+		s.o.Logger.Error("names of series could not be read: what segments hold of these series is not served, and the next start looks for them again",
+			"segments", unread)
+	}
+	list := s.columns(latest(slices.DeleteFunc(all, func(e segment.Series) bool { return s.index.has(metric.SeriesID(e.Hash)) })))
 	for _, e := range list {
 		if err := known.restore(e); err != nil {
 			return err
@@ -30,12 +40,13 @@ func (s *Store) rebuildCatalogue(known *bindings) error {
 	if err := s.catalogue.Flush(); err != nil {
 		return err
 	}
-	return s.manifest.Commit(manifest.Edit{Catalogue: catalogueState(s.catalogue)})
+	return s.manifest.Commit(manifest.Edit{Catalogue: s.catalogueMark()})
 }
 
 // names returns all names in segments but those of series that were deleted
-// after the segment was written.
-func (s *Store) names() (all []segment.Series, err error) {
+// after the segment was written, and in how many segments the device could not
+// read some.
+func (s *Store) names() (all []segment.Series, unread int, err error) {
 	tombs := make(map[uint32]tombstones)
 	for _, b := range s.buckets.all() {
 		tombs[b.info.ID] = b.tombs()
@@ -45,19 +56,20 @@ func (s *Store) names() (all []segment.Series, err error) {
 			continue
 		}
 		err := seg.reader.Series(func(e segment.Series) error {
-			if seg.meta.CleanTo() >= tombs[e.Bucket].below(metric.SeriesID(e.Hash)) {
+			if e.Below == 0 && seg.meta.CleanTo() >= tombs[e.Bucket].below(metric.SeriesID(e.Hash)) {
 				e.Key = bytes.Clone(e.Key)
 				all = append(all, e)
 			}
 			return nil
 		})
-		if damages := segment.Damages(err); err != nil && len(damages) == 0 {
-			return nil, err
-		} else if len(damages) > 0 {
-			s.reportDamage("segment "+seg.name(), err)
+		if segment.ReadFailed(err) {
+			unread++
+		}
+		if err := s.noteUnreadable(seg, err); err != nil {
+			return nil, 0, err
 		}
 	}
-	return all, nil
+	return all, unread, nil
 }
 
 // latest returns of every series the identity with the column that it got last.

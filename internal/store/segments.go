@@ -207,11 +207,12 @@ func unreadable(err error) bool {
 }
 
 // adopt takes in segments that a damaged MANIFEST does not name, and the
-// buckets they describe. It ends the suspicion. Every segment lists all buckets
+// buckets they describe, and the tombstones that segments carry. It ends the
+// suspicion, unless the device did not give all of these. Every segment lists all buckets
 // there were, so the newest list tells what was created and deleted since the
 // last edit that is left.
 func (s *Store) adopt(adopted []*storedSegment, state *manifest.State) error {
-	e := manifest.Edit{Settled: true}
+	var e manifest.Edit
 	slices.SortFunc(adopted, func(a, b *storedSegment) int { return cmp.Compare(b.meta.Seq, a.meta.Seq) })
 	listed := false
 	for i, seg := range adopted {
@@ -241,6 +242,11 @@ func (s *Store) adopt(adopted []*storedSegment, state *manifest.State) error {
 		e.AddSegments = append(e.AddSegments, seg.meta)
 	}
 	e.NextBucket = s.buckets.nextID
+	whole, err := s.exhume(&e)
+	if err != nil {
+		return err
+	}
+	e.Settled = whole
 	return s.manifest.Commit(e)
 }
 

@@ -34,6 +34,7 @@ type Store struct {
 	catalogue *catalogue.Catalogue
 
 	manifestTorn bool // its last edit was cut off
+	namesUnread  bool // see unreadNames; set before the store is in use
 
 	account  *account.Account
 	refusals refusals

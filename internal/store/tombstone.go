@@ -116,3 +116,51 @@ func manifestTombstones(bucket uint32, list []tombstone) manifest.Tombstones {
 	}
 	return t
 }
+
+// addTombstones names the deleted series in a segment as well: the MANIFEST may
+// lose the edit that has them.
+func addTombstones(w *segment.Writer, t *manifest.Tombstones) {
+	for i := range t.Series {
+		d := &t.Series[i]
+		w.AddSeries(segment.Series{Bucket: t.Bucket, Hash: d.Hash, Group: d.Group, Column: uint16(d.Column), Since: t.LSN, Below: t.Below})
+	}
+}
+
+// exhume puts up the tombstones that segments carry and the MANIFEST has lost, and
+// adds them to an edit. Those that nothing needs any more may be among them: they
+// hide nothing. It reports whether all segments could be read.
+func (s *Store) exhume(e *manifest.Edit) (whole bool, err error) {
+	whole = true
+	found := make(map[*bucket][]tombstone)
+	for _, seg := range s.segments {
+		if seg.info.Identities == 0 {
+			continue
+		}
+		err := seg.reader.Series(func(d segment.Series) error {
+			b, id := s.buckets.id(d.Bucket), metric.SeriesID(d.Hash)
+			if d.Below > 0 && b != nil && b.tombs().below(id) < d.Below {
+				found[b] = append(found[b], tombstone{id, makeRef(d.Group, int(d.Column)), d.Below, d.Since})
+			}
+			return nil
+		})
+		whole = whole && !segment.ReadFailed(err)
+		if err := s.noteUnreadable(seg, err); err != nil {
+			return false, err
+		}
+	}
+	for b, list := range found {
+		list = tombstones(nil).with(list)
+		b.bury(b.tombs().with(list))
+		slices.SortFunc(list, func(x, y tombstone) int { return cmp.Or(cmp.Compare(x.below, y.below), cmp.Compare(x.lsn, y.lsn)) })
+		for len(list) > 0 {
+			n := 1
+			for n < len(list) && list[n].below == list[0].below && list[n].lsn == list[0].lsn {
+				n++
+			}
+			s.nextSeq.Store(max(s.nextSeq.Load(), list[0].below))
+			e.Tombstones = append(e.Tombstones, manifestTombstones(b.info.ID, list[:n]))
+			list = list[n:]
+		}
+	}
+	return whole, nil
+}
