@@ -52,15 +52,7 @@ func testUnreadNames(t *testing.T, merge bool) {
 	}
 	check := func(missing int) {
 		t.Helper()
-		for i := range names {
-			want := point.FromInt(int64(i + 1))
-			if i == missing {
-				want = 0
-			}
-			if got := readAll(t, s, "b", i, epoch, 1)[0]; got != want {
-				t.Errorf("series %d holds %x, want %x", i, got, want)
-			}
-		}
+		checkOnePointEach(t, s, len(names), missing)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -102,6 +94,20 @@ func testUnreadNames(t *testing.T, merge bool) {
 	}
 	reopen()
 	check(-1)
+}
+
+// checkOnePointEach: of n series each has its point, but for one.
+func checkOnePointEach(t *testing.T, s *Store, n, missing int) {
+	t.Helper()
+	for i := range n {
+		want := point.FromInt(int64(i + 1))
+		if i == missing {
+			want = 0
+		}
+		if got := readAll(t, s, "b", i, epoch, 1)[0]; got != want {
+			t.Errorf("series %d holds %x, want %x", i, got, want)
+		}
+	}
 }
 
 // Whichever edit of the MANIFEST is damaged, and with the catalogue lost as well:
@@ -180,16 +186,22 @@ func testDamagedEdit(t *testing.T, merge, lost bool) {
 				t.Fatal(err)
 			}
 		}
-		for range 2 { // and after merges
-			s = mustOpen(t, o)
-			checkBuried(t, s, fmt.Sprintf("edit %d of %d", n, edits), anew, slot)
-			mustFlush(t, s)
-			if _, err := s.Merge(t.Context()); err != nil {
-				t.Error(err)
-			}
-			checkBuried(t, s, fmt.Sprintf("edit %d of %d, merged", n, edits), anew, slot)
-			s.Crash()
+		checkBuriedTwice(t, o, fmt.Sprintf("edit %d of %d", n, edits), anew, slot)
+	}
+}
+
+// checkBuriedTwice checks two starts, before and after merges.
+func checkBuriedTwice(t *testing.T, o Options, what string, anew, past int64) {
+	t.Helper()
+	for range 2 {
+		s := mustOpen(t, o)
+		checkBuried(t, s, what, anew, past)
+		mustFlush(t, s)
+		if _, err := s.Merge(t.Context()); err != nil {
+			t.Error(err)
 		}
+		checkBuried(t, s, what+", merged", anew, past)
+		s.Crash()
 	}
 }
 
