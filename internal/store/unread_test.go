@@ -50,10 +50,7 @@ func testUnreadNames(t *testing.T, merge bool) {
 		}
 		s = mustOpen(t, o)
 	}
-	check := func(missing int) {
-		t.Helper()
-		checkOnePointEach(t, s, len(names), missing)
-	}
+	check := func(missing int) { checkOnePointEach(t, s, len(names), missing) }
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
