@@ -5,6 +5,7 @@
 # make test-web  the page, in a browser beside a real node; needs Node.js and Chromium
 # make check   what must be green before a change lands
 # make bench   the table of bench/results
+# make guard   figures that a change must not make worse, part of check
 # make bench-steps    load in steps beyond what the store takes and back, its table and charts
 # make bench-profile  profiles of a node under load, into bench/profile
 # make bench-peers  the same points and questions to the stores others use
@@ -13,7 +14,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  = -s -w -X dalmatiner/internal/config.version=$(VERSION)
 
-.PHONY: build web demo test test-web purego check format vet lint race fuzz bench bench-steps bench-profile bench-peers generate clean
+.PHONY: build web demo test test-web purego check format vet lint race fuzz guard bench bench-steps bench-profile bench-peers generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -36,7 +37,7 @@ test-web: web
 	$(MAKE) build
 	cd web && npm run unit && npm run browser
 
-check: format vet lint test race fuzz test-web
+check: format vet lint test race fuzz guard test-web
 
 format:
 	@files=$$(gofmt -l $$(git ls-files '*.go')); \
@@ -56,6 +57,11 @@ race:
 # A few seconds of every fuzz target; their seeds run in make test.
 fuzz:
 	./test/fuzz.sh 5s
+
+# Bytes, allocations and instructions are the same on a busy machine; processor
+# time has room for one.
+guard: build
+	$(GO) run ./bench -bin bin -guard
 
 bench: build
 	$(GO) run ./bench -bin bin

@@ -5,6 +5,7 @@
 //	go run ./bench -bin bin -quick     one run of everything instead of three
 //	go run ./bench -only ingest-200k   one row, printed and not written
 //	go run ./bench -steps              load in steps, beyond what the store takes and back
+//	go run ./bench -guard              figures with bounds that a change must not break
 //	go run ./bench -profile            profiles of a server under load
 //
 // Processor time is what figures of ingest are in: it is that of the server's
@@ -34,6 +35,9 @@ import (
 // neededSpace is what the largest row has on disk at once: a full log, the
 // segments, and what the store keeps free by itself.
 const neededSpace = 6 << 30
+
+// guardSpace is the same for -guard.
+const guardSpace = 2 << 30
 
 // bench is one run of the program.
 type bench struct {
@@ -70,10 +74,12 @@ var rows = []row{
 	{"churn", (*bench).churn},
 }
 
+// Servers are started with a wish to die with the thread that started them: it
+// must be one that lives as long as the program. Before main begins it is sure
+// to be the main thread, whose instructions -guard counts.
+func init() { runtime.LockOSThread() }
+
 func main() {
-	// Servers are started with a wish to die with the thread that started them:
-	// it must be one that lives as long as the program.
-	runtime.LockOSThread()
 	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
 		os.Exit(1)
@@ -90,6 +96,8 @@ func run(args []string, out, log io.Writer) error {
 	quick := f.Bool("quick", false, "measure once instead of three times; short steps, into "+trialDir)
 	charts := f.String("charts", "docs", "`directory` to write the charts of -steps to")
 	steps := f.Bool("steps", false, "load a store in steps, and write their table and charts")
+	guard := f.Bool("guard", false, "compare figures with their bounds, and fail where one is broken")
+	traced := f.String("traced", "", "be the process whose instructions -guard counts, with its data in a `directory`")
 	profile := f.Bool("profile", false, "take profiles of a store under load, into "+profileDir)
 	discard := f.Bool("discard", false, "be the server that throws away what it receives")
 	if err := f.Parse(args); err != nil {
@@ -98,7 +106,14 @@ func run(args []string, out, log io.Writer) error {
 	if *discard {
 		return runDiscard(log)
 	}
-	if err := checkSpace(*dir); err != nil {
+	if *traced != "" {
+		return runTraced(*traced)
+	}
+	need := int64(neededSpace)
+	if *guard {
+		need = guardSpace
+	}
+	if err := checkSpace(*dir, need); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -113,6 +128,8 @@ func run(args []string, out, log io.Writer) error {
 			return b.steps(ctx, out, trialDir, trialDir)
 		case *steps:
 			return b.steps(ctx, out, *results, *charts)
+		case *guard:
+			return b.guard(ctx, out)
 		case *profile:
 			return b.profiles(ctx, out, profileDir)
 		}
@@ -171,13 +188,13 @@ func choose(pattern string) ([]row, error) {
 	return chosen, nil
 }
 
-func checkSpace(dir string) error {
+func checkSpace(dir string, need int64) error {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return fmt.Errorf("free space of %s: %w", dir, err)
 	}
-	if free := int64(st.Bavail) * st.Bsize; free < neededSpace {
-		return fmt.Errorf("%s has %d MiB free and up to %d are needed: name another directory with -dir", dir, free>>20, neededSpace>>20)
+	if free := int64(st.Bavail) * st.Bsize; free < need {
+		return fmt.Errorf("%s has %d MiB free and up to %d are needed: name another directory with -dir", dir, free>>20, need>>20)
 	}
 	return nil
 }

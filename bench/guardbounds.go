@@ -1,0 +1,52 @@
+package main
+
+// bounds are what figures of -guard must not be above: what was measured last,
+// with room for what is not meant. Bytes have a thousandth: the data is the same
+// each time. Instructions and allocations of an operation hardly change from
+// run to run; half as much again is left for compilers and small changes, and
+// what allocates nothing has room for a few in the background. What servers
+// allocate has twice, and processor time, which others on the machine change,
+// three times of what it was.
+//
+// Where a figure gets better, its bound goes down with it.
+var bounds = map[string]float64{
+	"size: uniform, flushed": 2_331_000, // 10.36 bits a point
+	"size: uniform, merged":  2_340_000, // 10.40
+	"size: the mix, flushed": 639_100,   // 2.84
+	"size: the mix, merged":  648_900,   // 2.88
+
+	"allocations: decode a batch":                      0.5,
+	"allocations: decode entries":                      0.5,
+	"allocations: append point by point":               0.5,
+	"allocations: append a batch":                      0.5,
+	"allocations: append entries":                      0.5,
+	"allocations: encode a chunk, uniform":             0.5,
+	"allocations: decode a chunk, uniform":             0.5,
+	"allocations: encode a chunk, counter":             0.5,
+	"allocations: decode a chunk, counter":             0.5,
+	"allocations: read ten minutes":                    5,
+	"allocations: aggregate ten minutes by the minute": 3,
+	"allocations: parse a query":                       33,
+
+	"instructions: decode a batch":                      126,
+	"instructions: decode entries":                      270,
+	"instructions: append point by point":               330,
+	"instructions: append a batch":                      152,
+	"instructions: append entries":                      221,
+	"instructions: encode a chunk, uniform":             76,
+	"instructions: decode a chunk, uniform":             21,
+	"instructions: encode a chunk, counter":             59,
+	"instructions: decode a chunk, counter":             27,
+	"instructions: read ten minutes":                    47,
+	"instructions: aggregate ten minutes by the minute": 55,
+	"instructions: parse a query":                       36_000,
+
+	"processor time: batch, ddb ÷ discard":               22,
+	"allocations: server under batch":                    4.6,
+	"allocations: max of a series, after batch":          500,
+	"allocations: average of 1280 series, after batch":   56_000,
+	"processor time: entries, ddb ÷ discard":             3.8,
+	"allocations: server under entries":                  34,
+	"allocations: max of a series, after entries":        500,
+	"allocations: average of 2000 series, after entries": 87_000,
+}

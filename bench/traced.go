@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Instructions are counted by stepping through them one by one: counters of the
+// processor are not to be had in most virtual machines. A step takes some
+// microseconds, so operations are small, and the least of two runs counts:
+// the Go runtime interrupts others.
+const (
+	tracedWarm  = 20
+	tracedRuns  = 2
+	tracedLimit = 10 * time.Minute // for all of them
+)
+
+// errNotTraced is what the system says where it lets no process be stepped
+// through.
+var errNotTraced = errors.New("the system does not let a process be traced")
+
+// refused tells whether an error is one of those by which systems do not let
+// processes be traced; others are failures.
+func refused(what string, err error) error {
+	for _, e := range []error{fs.ErrPermission, fs.ErrNotExist, syscall.ENOSYS, syscall.EIO} {
+		if errors.Is(err, e) {
+			return fmt.Errorf("%w: %s: %w", errNotTraced, what, err)
+		}
+	}
+	return fmt.Errorf("trace a process: %s: %w", what, err)
+}
+
+// runTraced is the process that is stepped through: it runs the operations,
+// each between two marks.
+func runTraced(dir string) (err error) {
+	if unix.Gettid() != os.Getpid() {
+		return errors.New("the main goroutine is not on the main thread, which is the one that is traced")
+	}
+	ops, err := newOperations(context.Background(), dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ops.store.Close()) }()
+	for _, op := range ops.list {
+		for range tracedWarm {
+			if err := op.run(); err != nil {
+				return fmt.Errorf("%s: %w", op.name, err)
+			}
+		}
+		for range tracedRuns {
+			start := mark()
+			err := op.run()
+			if err := errors.Join(start, err, mark()); err != nil {
+				return fmt.Errorf("%s: %w", op.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// mark stops the process until its tracer lets it go on.
+func mark() error { return unix.Tgkill(os.Getpid(), os.Getpid(), unix.SIGUSR1) }
+
+// countInstructions runs the operations in a process of their own and returns
+// how many instructions in user mode each takes. It must run on the thread that
+// the calling goroutine is locked to.
+func (b *bench) countInstructions(n int) ([]int, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(b.dir, "traced.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(self, "-traced", filepath.Join(b.dir, "traced"))
+	// Nothing but the operation shall run on the thread that is counted.
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1")
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return nil, refused("start", err)
+	}
+	limit := time.AfterFunc(tracedLimit, func() { _ = cmd.Process.Kill() }) // it may have ended
+	defer limit.Stop()
+	counts, err := follow(cmd.Process.Pid)
+	if err == nil && len(counts) != n*tracedRuns {
+		err = fmt.Errorf("the traced process ran %d operations of %d", len(counts), n*tracedRuns)
+	}
+	if err != nil {
+		_ = cmd.Process.Kill() // likewise
+		said, _ := os.ReadFile(log.Name())
+		return nil, fmt.Errorf("%w: %s", err, said)
+	}
+	var least []int
+	for runs := range slices.Chunk(counts, tracedRuns) {
+		least = append(least, slices.Min(runs)-slices.Min(counts[:tracedRuns]))
+	}
+	return least, nil
+}
+
+// follow lets a process run to its end, and counts the steps between every
+// first and second mark.
+func follow(pid int) (counts []int, err error) {
+	stepping, steps, monitor := false, 0, 0
+	for {
+		st, err := waitFor(pid)
+		if err != nil {
+			return nil, err
+		}
+		signal := 0
+		switch {
+		case st.Exited() && st.ExitStatus() == 0:
+			return counts, nil
+		case !st.Stopped():
+			return nil, fmt.Errorf("the traced process ended with status %#x", uint32(st))
+		case st.StopSignal() == syscall.SIGUSR1 && !stepping:
+			if monitor, err = holdMonitor(pid); err != nil {
+				return nil, err
+			}
+			stepping, steps = true, 0
+		case st.StopSignal() == syscall.SIGUSR1:
+			if err := syscall.PtraceDetach(monitor); err != nil {
+				return nil, refused("detach", err)
+			}
+			counts, stepping = append(counts, steps), false
+		case st.StopSignal() == syscall.SIGTRAP:
+			steps++
+		default:
+			signal = int(st.StopSignal())
+		}
+		if stepping && signal == 0 {
+			err = syscall.PtraceSingleStep(pid)
+		} else {
+			err = syscall.PtraceCont(pid, signal)
+		}
+		if err != nil {
+			return nil, refused("step", err)
+		}
+	}
+}
+
+// waitFor waits until a thread stops or ends.
+func waitFor(tid int) (st syscall.WaitStatus, err error) {
+	for {
+		_, err = syscall.Wait4(tid, &st, syscall.WALL, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return st, refused("wait", err)
+	}
+	return st, nil
+}
+
+// holdMonitor stops the thread of the Go runtime that asks for a preemption
+// every 10 ms, and returns it: there are thousands of instructions in one, and
+// a hundred steps in 10 ms. It is the first thread that a program starts. It
+// must be asleep, else it may hold a lock that the main thread will wait for.
+func holdMonitor(pid int) (int, error) {
+	tids, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return 0, err
+	}
+	monitor := 0
+	for _, e := range tids {
+		if tid, err := strconv.Atoi(e.Name()); err == nil && tid != pid && (monitor == 0 || tid < monitor) {
+			monitor = tid
+		}
+	}
+	for {
+		if err := syscall.PtraceAttach(monitor); err != nil {
+			return 0, refused("attach", err)
+		}
+		if _, err := waitFor(monitor); err != nil {
+			return 0, err
+		}
+		call, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, monitor))
+		if err != nil {
+			return 0, refused("look", err)
+		}
+		number, _, _ := strings.Cut(string(call), " ")
+		if number == strconv.Itoa(unix.SYS_NANOSLEEP) || number == strconv.Itoa(unix.SYS_FUTEX) {
+			return monitor, nil
+		}
+		if err := syscall.PtraceDetach(monitor); err != nil {
+			return 0, refused("detach", err)
+		}
+	}
+}
