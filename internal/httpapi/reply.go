@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// worthPacking is the size below which compression saves no packet.
-	worthPacking = 1400
+	// worthPacking is the size from which on answers are compressed. A few packets
+	// leave together, and compressing them takes longer than sending them.
+	worthPacking = 3 * 1400
 	// packersAtOnce bounds the replies that are compressed at the same time,
 	// and the compressors that are kept; further replies go out as they are.
 	packersAtOnce = 16

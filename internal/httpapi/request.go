@@ -12,7 +12,10 @@ import (
 
 // param returns a parameter of the URL, or of a form that was read.
 func param(r *http.Request, name string) string {
-	if v, ok := r.URL.Query()[name]; ok {
+	if r.Form == nil {
+		r.Form = r.URL.Query() // read once: every parameter is asked for
+	}
+	if v, ok := r.Form[name]; ok {
 		return v[0]
 	}
 	return r.PostForm.Get(name)
@@ -26,6 +29,7 @@ func queryText(r *http.Request) (text string, given bool, err error) {
 	if err != nil {
 		return "", false, badRequest("malformed parameters: %v; they must be percent-encoded, as by curl --data-urlencode", err)
 	}
+	r.Form = values // and not those of a form too, see param
 	if q, ok := values["q"]; ok {
 		return q[0], true, nil
 	}

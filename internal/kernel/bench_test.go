@@ -71,3 +71,22 @@ func BenchmarkWords(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkFolds is what four lanes of sixty values take that are only added up.
+func BenchmarkFolds(b *testing.B) {
+	const points = Lanes * MaxLane
+	var res Residuals
+	var f Fold
+	for i := range res {
+		res[i] = uint64(i * 7919 % 1000)
+	}
+	for order := range 3 {
+		p := Prediction{Order: order, Base: 3}
+		both(b, fmt.Sprintf("ints-%d", order), points,
+			func() { FoldInts(&f, &res, p, 0, MaxLane) }, func() { foldIntsGo(&f, &res, p, 0, MaxLane) })
+	}
+	both(b, "decimals", points,
+		func() { FoldDecimals(&f, &res, Prediction{}, 100, 0, MaxLane) }, func() { foldDecimalsGo(&f, &res, Prediction{}, 100, 0, MaxLane) })
+	both(b, "bits", points,
+		func() { FoldBits(&f, &res, Prediction{}, 1, 0, MaxLane) }, func() { foldBitsGo(&f, &res, Prediction{}, 1, 0, MaxLane) })
+}

@@ -65,67 +65,81 @@ func checkFold(p Prediction, from, to int) bool {
 	return from < to
 }
 
-// next returns the value of a residual of a lane.
-func (f *Fold) next(p Prediction, lane int, residual uint64) uint64 {
-	x := residual + p.Base
+// values predicts the values of the residuals [from, to) of a lane, at least one.
+func (f *Fold) values(buf *[MaxLane]uint64, res *Residuals, p Prediction, lane, from, to int) []uint64 {
+	v, in := buf[:to-from], res[Lanes*from+lane:]
+	x, d := f.Value[lane], f.Step[lane]
 	switch p.Order {
+	case 0:
+		for i := range v {
+			v[i] = in[Lanes*i] + p.Base
+		}
 	case 1:
-		x += f.Value[lane]
+		for i := range v {
+			x += in[Lanes*i] + p.Base
+			v[i] = x
+		}
 	case 2:
-		f.Step[lane] += x
-		x = f.Value[lane] + f.Step[lane]
-	}
-	f.Value[lane] = x
-	return x
-}
-
-// each calls take for the values of all lanes.
-func (f *Fold) each(res *Residuals, p Prediction, from, to int, take func(lane int, x uint64)) {
-	for lane := range Lanes {
-		for i := from; i < to; i++ {
-			x := f.next(p, lane, res[Lanes*i+lane])
-			if i == from {
-				f.First[lane] = x
-			}
-			take(lane, x)
+		for i := range v {
+			d += in[Lanes*i] + p.Base
+			x += d
+			v[i] = x
 		}
 	}
+	f.First[lane], f.Value[lane], f.Step[lane] = v[0], v[len(v)-1], d
+	return v
 }
 
-// extremes takes in an integer.
-func (f *Fold) extremes(lane int, x uint64) {
-	f.Least[lane] = uint64(min(int64(f.Least[lane]), int64(x)))
-	f.Most[lane] = uint64(max(int64(f.Most[lane]), int64(x)))
-}
-
-// add takes in a double.
-func (f *Fold) add(lane int, v float64) {
-	f.Sum[lane] = math.Float64bits(math.Float64frombits(f.Sum[lane]) + v)
+// extremes takes in the integers of a lane.
+func (f *Fold) extremes(lane int, v []uint64) {
+	least, most := int64(f.Least[lane]), int64(f.Most[lane])
+	for _, x := range v {
+		least, most = min(least, int64(x)), max(most, int64(x))
+	}
+	f.Least[lane], f.Most[lane] = uint64(least), uint64(most)
 }
 
 func foldIntsGo(f *Fold, res *Residuals, p Prediction, from, to int) {
-	f.each(res, p, from, to, func(lane int, x uint64) {
-		f.extremes(lane, x)
-		f.Sum[lane] += x
-	})
+	var buf [MaxLane]uint64
+	for lane := range Lanes {
+		v := f.values(&buf, res, p, lane, from, to)
+		f.extremes(lane, v)
+		sum := f.Sum[lane]
+		for _, x := range v {
+			sum += x
+		}
+		f.Sum[lane] = sum
+	}
 }
 
 func foldDecimalsGo(f *Fold, res *Residuals, p Prediction, scale float64, from, to int) {
-	f.each(res, p, from, to, func(lane int, x uint64) {
-		f.extremes(lane, x)
-		f.add(lane, math.Float64frombits(Decimal(int64(x), scale)<<1))
-	})
+	var buf [MaxLane]uint64
+	for lane := range Lanes {
+		v := f.values(&buf, res, p, lane, from, to)
+		f.extremes(lane, v)
+		sum := math.Float64frombits(f.Sum[lane])
+		for _, x := range v {
+			sum += math.Float64frombits(Decimal(int64(x), scale) << 1)
+		}
+		f.Sum[lane] = math.Float64bits(sum)
+	}
 }
 
 func foldBitsGo(f *Fold, res *Residuals, p Prediction, shift uint, from, to int) {
-	f.each(res, p, from, to, func(lane int, x uint64) {
-		v := math.Float64frombits(x << shift << 1)
-		if v < math.Float64frombits(f.Least[lane]) {
-			f.Least[lane] = math.Float64bits(v)
+	var buf [MaxLane]uint64
+	for lane := range Lanes {
+		least, most := math.Float64frombits(f.Least[lane]), math.Float64frombits(f.Most[lane])
+		sum := math.Float64frombits(f.Sum[lane])
+		for _, x := range f.values(&buf, res, p, lane, from, to) {
+			v := math.Float64frombits(x << shift << 1)
+			if v < least {
+				least = v
+			}
+			if v > most {
+				most = v
+			}
+			sum += v
 		}
-		if v > math.Float64frombits(f.Most[lane]) {
-			f.Most[lane] = math.Float64bits(v)
-		}
-		f.add(lane, v)
-	})
+		f.Least[lane], f.Most[lane], f.Sum[lane] = math.Float64bits(least), math.Float64bits(most), math.Float64bits(sum)
+	}
 }

@@ -823,6 +823,79 @@ end:
 	VZEROUPPER
 	RET
 
+// func foldIntsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64)
+// Requires: AVX, AVX2, AVX512F, AVX512VL
+TEXT ·foldIntsAVX512(SB), NOSPLIT, $0-40
+	MOVQ         f+0(FP), AX
+	MOVQ         res+8(FP), CX
+	MOVQ         n+32(FP), DX
+	MOVQ         order+24(FP), BX
+	MOVQ         base+16(FP), SI
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Y0
+	VMOVDQU      (AX), Y4
+	VMOVDQU      32(AX), Y5
+	VMOVDQU      96(AX), Y1
+	VMOVDQU      128(AX), Y2
+	VMOVDQU      160(AX), Y3
+	CMPQ         BX, $0x01
+	JE           order1
+	JA           order2
+	VPADDQ       (CX), Y0, Y4
+	VMOVDQU      Y4, 64(AX)
+
+loop0:
+	VPADDQ  (CX), Y0, Y4
+	VPMINSQ Y4, Y1, Y1
+	VPMAXSQ Y4, Y2, Y2
+	VPADDQ  Y4, Y3, Y3
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     loop0
+	JMP     end
+
+order1:
+	VPADDQ  (CX), Y0, Y6
+	VPADDQ  Y4, Y6, Y6
+	VMOVDQU Y6, 64(AX)
+
+loop1:
+	VPADDQ  (CX), Y0, Y6
+	VPADDQ  Y6, Y4, Y4
+	VPMINSQ Y4, Y1, Y1
+	VPMAXSQ Y4, Y2, Y2
+	VPADDQ  Y4, Y3, Y3
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     loop1
+	JMP     end
+
+order2:
+	VPADDQ  (CX), Y0, Y6
+	VPADDQ  Y5, Y6, Y6
+	VPADDQ  Y4, Y6, Y6
+	VMOVDQU Y6, 64(AX)
+
+loop2:
+	VPADDQ  (CX), Y0, Y6
+	VPADDQ  Y6, Y5, Y5
+	VPADDQ  Y5, Y4, Y4
+	VPMINSQ Y4, Y1, Y1
+	VPMAXSQ Y4, Y2, Y2
+	VPADDQ  Y4, Y3, Y3
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     loop2
+
+end:
+	VMOVDQU Y4, (AX)
+	VMOVDQU Y5, 32(AX)
+	VMOVDQU Y1, 96(AX)
+	VMOVDQU Y2, 128(AX)
+	VMOVDQU Y3, 160(AX)
+	VZEROUPPER
+	RET
+
 // func foldDecimalsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64, scale float64)
 // Requires: AVX, AVX2, SSE2
 TEXT ·foldDecimalsAVX2(SB), NOSPLIT, $0-48
@@ -922,6 +995,99 @@ end:
 	VZEROUPPER
 	RET
 
+// func foldDecimalsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64, scale float64)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, SSE2
+TEXT ·foldDecimalsAVX512(SB), NOSPLIT, $0-48
+	MOVQ         f+0(FP), AX
+	MOVQ         res+8(FP), CX
+	MOVQ         n+32(FP), DX
+	MOVQ         order+24(FP), BX
+	MOVQ         base+16(FP), SI
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Y0
+	VMOVDQU      (AX), Y4
+	VMOVDQU      32(AX), Y5
+	VMOVDQU      96(AX), Y1
+	VMOVDQU      128(AX), Y2
+	VMOVDQU      160(AX), Y3
+	MOVSD        scale+40(FP), X6
+	VBROADCASTSD X6, Y6
+	MOVQ         $0x4338000000000000, SI
+	VMOVQ        SI, X7
+	VPBROADCASTQ X7, Y7
+	MOVQ         $0xfffffffffffffffe, SI
+	VMOVQ        SI, X8
+	VPBROADCASTQ X8, Y8
+	CMPQ         BX, $0x01
+	JE           order1
+	JA           order2
+	VPADDQ       (CX), Y0, Y4
+	VMOVDQU      Y4, 64(AX)
+
+loop0:
+	VPADDQ  (CX), Y0, Y4
+	VPMINSQ Y4, Y1, Y1
+	VPMAXSQ Y4, Y2, Y2
+	VPADDQ  Y7, Y4, Y9
+	VSUBPD  Y7, Y9, Y9
+	VDIVPD  Y6, Y9, Y9
+	VPAND   Y8, Y9, Y9
+	VADDPD  Y9, Y3, Y3
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     loop0
+	JMP     end
+
+order1:
+	VPADDQ  (CX), Y0, Y9
+	VPADDQ  Y4, Y9, Y9
+	VMOVDQU Y9, 64(AX)
+
+loop1:
+	VPADDQ  (CX), Y0, Y9
+	VPADDQ  Y9, Y4, Y4
+	VPMINSQ Y4, Y1, Y1
+	VPMAXSQ Y4, Y2, Y2
+	VPADDQ  Y7, Y4, Y9
+	VSUBPD  Y7, Y9, Y9
+	VDIVPD  Y6, Y9, Y9
+	VPAND   Y8, Y9, Y9
+	VADDPD  Y9, Y3, Y3
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     loop1
+	JMP     end
+
+order2:
+	VPADDQ  (CX), Y0, Y9
+	VPADDQ  Y5, Y9, Y9
+	VPADDQ  Y4, Y9, Y9
+	VMOVDQU Y9, 64(AX)
+
+loop2:
+	VPADDQ  (CX), Y0, Y9
+	VPADDQ  Y9, Y5, Y5
+	VPADDQ  Y5, Y4, Y4
+	VPMINSQ Y4, Y1, Y1
+	VPMAXSQ Y4, Y2, Y2
+	VPADDQ  Y7, Y4, Y9
+	VSUBPD  Y7, Y9, Y9
+	VDIVPD  Y6, Y9, Y9
+	VPAND   Y8, Y9, Y9
+	VADDPD  Y9, Y3, Y3
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     loop2
+
+end:
+	VMOVDQU Y4, (AX)
+	VMOVDQU Y5, 32(AX)
+	VMOVDQU Y1, 96(AX)
+	VMOVDQU Y2, 128(AX)
+	VMOVDQU Y3, 160(AX)
+	VZEROUPPER
+	RET
+
 // func foldBitsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64, shift uint64)
 // Requires: AVX, AVX2
 TEXT ·foldBitsAVX2(SB), NOSPLIT, $0-48
@@ -997,6 +1163,68 @@ end:
 	VMOVDQU Y1, 96(AX)
 	VMOVDQU Y2, 128(AX)
 	VMOVDQU Y3, 160(AX)
+	VZEROUPPER
+	RET
+
+// func numbersAVX2(dst *float64, src *uint64, n uint64) uint64
+// Requires: AVX, AVX2
+TEXT ·numbersAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         $0x0000000000ffffff, BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x4530000000800000, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	MOVQ         $0x4530000000900000, BX
+	VMOVQ        BX, X2
+	VPBROADCASTQ X2, Y2
+	MOVQ         $0x4330000000000000, BX
+	VMOVQ        BX, X3
+	VPBROADCASTQ X3, Y3
+	VPXOR        Y4, Y4, Y4
+	XORQ         BX, BX
+
+loop:
+	VMOVDQU   (CX)(BX*8), Y5
+	VPCMPEQQ  Y5, Y4, Y6
+	VPTEST    Y6, Y6
+	JNZ       end
+	VPSRLQ    $0x20, Y5, Y6
+	VPAND     Y0, Y6, Y6
+	VPXOR     Y1, Y6, Y6
+	VPBLENDD  $0xaa, Y3, Y5, Y7
+	VSUBPD    Y2, Y6, Y6
+	VADDPD    Y7, Y6, Y6
+	VPADDQ    Y5, Y5, Y7
+	VBLENDVPD Y5, Y7, Y6, Y6
+	VMOVDQU   Y6, (AX)(BX*8)
+	ADDQ      $0x04, BX
+	CMPQ      BX, DX
+	JNE       loop
+
+end:
+	MOVQ BX, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func addToAVX2(sum *float64, v *float64, n uint64)
+// Requires: AVX
+TEXT ·addToAVX2(SB), NOSPLIT, $0-24
+	MOVQ sum+0(FP), AX
+	MOVQ v+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop:
+	VMOVDQU (AX), Y0
+	VADDPD  (CX), Y0, Y0
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	SUBQ    $0x04, DX
+	JNZ     loop
 	VZEROUPPER
 	RET
 

@@ -89,15 +89,35 @@ func turnAVX2(dst *uint64, src *uint64, row uint64, column uint64, n uint64)
 //go:noescape
 func foldIntsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64)
 
+// foldIntsAVX512 is FoldInts of n residuals, at least one.
+//
+//go:noescape
+func foldIntsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64)
+
 // foldDecimalsAVX2 is FoldDecimals of n residuals, at least one.
 //
 //go:noescape
 func foldDecimalsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64, scale float64)
 
+// foldDecimalsAVX512 is FoldDecimals of n residuals, at least one.
+//
+//go:noescape
+func foldDecimalsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64, scale float64)
+
 // foldBitsAVX2 is FoldBits, whose shift is one less, of n residuals, at least one.
 //
 //go:noescape
 func foldBitsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64, shift uint64)
+
+// numbersAVX2 is Numbers of n words, a multiple of four above zero.
+//
+//go:noescape
+func numbersAVX2(dst *float64, src *uint64, n uint64) uint64
+
+// addToAVX2 is AddTo of n values, a multiple of four above zero.
+//
+//go:noescape
+func addToAVX2(sum *float64, v *float64, n uint64)
 
 // matchBatchAVX2 is MatchBatch of n names, above zero, which all lie within names.
 //

@@ -1,6 +1,10 @@
 package query
 
-import "fmt"
+import (
+	"fmt"
+
+	"dalmatiner/internal/kernel"
+)
 
 // combine makes one series from several, value by value in their order. Its
 // confidence is the mean of theirs.
@@ -67,7 +71,7 @@ func (z *combine) foldAligned(x *executor, dst block) (block, error) {
 		z.fold(dst.v[base:], in.v)
 		if z.conf {
 			z.weigh(i+1, in.c)
-			addAll(dst.c[baseC:], in.c)
+			kernel.AddTo(dst.c[baseC:], in.c)
 		}
 		x.release(in)
 	}
@@ -101,7 +105,7 @@ func (z *combine) foldPending(x *executor, dst block) (block, error) {
 		} else {
 			z.fold(dst.v[base:], b.v)
 			if z.conf {
-				addAll(dst.c[baseC:], b.c)
+				kernel.AddTo(dst.c[baseC:], b.c)
 			}
 		}
 		z.drop(i, ready)
@@ -109,18 +113,12 @@ func (z *combine) foldPending(x *executor, dst block) (block, error) {
 	return dst, nil
 }
 
-func addAll(dst, v []float64) {
-	for i := range dst {
-		dst[i] += v[i]
-	}
-}
-
 // fold combines v into acc, which has as many values.
 func (z *combine) fold(acc, v []float64) {
 	v = v[:len(acc)]
 	switch z.fn {
 	case fnSum, fnAvg:
-		addAll(acc, v)
+		kernel.AddTo(acc, v)
 	case fnDiff:
 		for i := range acc {
 			acc[i] -= v[i]

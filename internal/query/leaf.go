@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 
+	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
@@ -172,12 +173,15 @@ func (l *leaf) appendFilled(dst block, words []uint64) block {
 	dst = dst.grow(n, l.conf)
 	v := dst.v[len(dst.v)-n:][:n]
 	carry, set := l.carry, int64(0)
-	for i, w := range words {
-		if w != point.Unset {
-			carry = point.Float(w)
-			set++
+	for i := 0; i < n; {
+		if k := kernel.Numbers(v[i:], words[i:]); k > 0 {
+			i += k
+			set += int64(k)
+			carry = v[i-1]
 		}
-		v[i] = carry
+		for ; i < n && words[i] == point.Unset; i++ {
+			v[i] = carry
+		}
 	}
 	l.carry = carry
 	l.set += set

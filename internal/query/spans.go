@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -185,6 +186,9 @@ func (s *spans) read(x *reader) error {
 		x.headers = make([]chunk.Header, n+1)
 	}
 	all := x.headers[:n+1]
+	for _, w := range s.windows {
+		w.ready.v = slices.Grow(w.ready.v, len(all))
+	}
 	from := l.pos + s.given*s.size
 	if err := s.aggregate(x, from, s.size, all[:n]); err != nil {
 		return err

@@ -98,8 +98,11 @@ func (c *Cursor) Advance(from int64) error {
 // are damaged. They are valid until the next call of Data. until is a hint: the
 // chunks of the series below that number will be asked for too.
 func (c *Cursor) Data(until int64) ([]byte, error) {
-	ahead := c.l.seek(c.i, c.past, max(until, c.entry.chunk+1))
-	return c.w.chunk(c.next, c.l, c.entry, c.i, ahead)
+	past := c.i + 1
+	if !c.w.holds(int(c.entry.block)) {
+		past = c.l.seek(past, c.past, until)
+	}
+	return c.w.chunk(c.next, c.l, c.entry, c.i, past)
 }
 
 // Close gives the cursor's memory back. It returns how many bytes came from the

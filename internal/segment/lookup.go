@@ -217,7 +217,7 @@ func (w *walk) chunk(n int, l leaf, e entry, i, past int) ([]byte, error) {
 	if b >= limit {
 		return nil, w.badEntry(n, e)
 	}
-	if b < w.first || b >= w.first+w.count {
+	if !w.holds(b) {
 		if err := w.load(b, w.runEnd(l, i, past, limit)); err != nil {
 			return nil, err
 		}
@@ -232,6 +232,9 @@ func (w *walk) chunk(n int, l leaf, e entry, i, past int) ([]byte, error) {
 	}
 	return block[e.off:][:e.length:e.length], nil
 }
+
+// holds reports whether a block was among those read last.
+func (w *walk) holds(block int) bool { return block >= w.first && block < w.first+w.count }
 
 // badEntry notes that an entry of leaf n points to where no data is.
 func (w *walk) badEntry(n int, e entry) error {

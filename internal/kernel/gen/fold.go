@@ -89,23 +89,35 @@ func predict(order int, residuals operand.Op, base, value, step reg.VecVirtual) 
 	}
 }
 
-func foldInts() {
-	fold("foldIntsAVX2", "", "FoldInts", func() func(folded, reg.VecVirtual) {
+// extremes takes integers in: AVX-512 has an instruction for what takes AVX2 a
+// comparison and a choice.
+type extremes func(x reg.VecVirtual, acc folded)
+
+func extremesAVX2(x reg.VecVirtual, acc folded) {
+	lesser(x, acc.least, YMM())
+	greater(x, acc.most, YMM())
+}
+
+func extremesAVX512(x reg.VecVirtual, acc folded) {
+	VPMINSQ(x, acc.least, acc.least)
+	VPMAXSQ(x, acc.most, acc.most)
+}
+
+func foldInts(name string, bounds extremes) {
+	fold(name, "", "FoldInts", func() func(folded, reg.VecVirtual) {
 		return func(acc folded, x reg.VecVirtual) {
-			lesser(x, acc.least, YMM())
-			greater(x, acc.most, YMM())
+			bounds(x, acc)
 			VPADDQ(x, acc.sum, acc.sum)
 		}
 	})
 }
 
-func foldDecimals() {
-	fold("foldDecimalsAVX2", ", scale float64", "FoldDecimals", func() func(folded, reg.VecVirtual) {
+func foldDecimals(name string, bounds extremes) {
+	fold(name, ", scale float64", "FoldDecimals", func() func(folded, reg.VecVirtual) {
 		scale := scaleOf()
 		magic, even := constant(magicBits), constant(^uint64(1))
 		return func(acc folded, x reg.VecVirtual) {
-			lesser(x, acc.least, YMM())
-			greater(x, acc.most, YMM())
+			bounds(x, acc)
 			v := YMM()
 			VPADDQ(magic, x, v)
 			VSUBPD(magic, v, v)

@@ -46,25 +46,20 @@ func floatBits() {
 	})
 }
 
-// decimals converts an int64 in two halves: the upper one, signed, becomes the
-// fraction of a double of 2^84 + 2^63, the lower one of a double of 2^52. Both
-// are exact, so that taking the first number away is, and the last addition
-// rounds once.
+// decimals converts an int64 in two halves, the upper one with its sign turned
+// over.
 func decimals() {
 	begin("decimalsAVX2", "func(dst, src *uint64, scale float64, n uint64)", "decimalsAVX2 is Decimals of n words, a multiple of four.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
 	scale := scaleOf()
 	upper := constant(0x4530000080000000)
-	both := constant(0x4530000080100000)
-	lower := constant(0x4330000000000000)
+	ints := newHalves(0x4530000080100000)
 	marker := constant(floatMarker)
 	eachFour(dst, src, n, func(v reg.VecVirtual) {
-		high, low := YMM(), YMM()
+		high := YMM()
 		VPSRLQ(operand.U8(32), v, high)
 		VPXOR(upper, high, high)
-		VPBLENDD(operand.U8(0xaa), lower, v, low)
-		VSUBPD(both, high, high)
-		VADDPD(low, high, v)
+		ints.sum(v, high, v)
 		VDIVPD(scale, v, v)
 		VPSRLQ(operand.U8(1), v, v)
 		VPOR(marker, v, v)
