@@ -12,8 +12,9 @@ import (
 // senders is how many agents a load of many series has: a connection each.
 const senders = 8
 
-// target is the number of points of one message, but for rows that are longer.
-const target = 10_000
+// gathered is the number of points of one message where the rows are short and
+// lie in the past.
+const gathered = 50_000
 
 // agentName and metricName are the two parts of a series' name that tell it
 // from others: those of haggar, but for blanks, which lines cannot carry.
@@ -54,9 +55,6 @@ func newSender(ctx context.Context, s *server, p *protocol, agent, metrics int) 
 	return out, nil
 }
 
-// rowsPerMessage returns how many rows are gathered where time does not matter.
-func (s *sender) rowsPerMessage() int { return max(1, target/len(s.iters)) }
-
 // send sends the rows from slot on in one message.
 func (s *sender) send(ctx context.Context, slot int64, rows int) error {
 	s.block.slot, s.block.rows, s.block.values = slot, rows, s.block.values[:0]
@@ -69,9 +67,9 @@ func (s *sender) send(ctx context.Context, slot int64, rows int) error {
 	return s.conn.send(ctx, s.buf)
 }
 
-// span sends all rows from slot from to slot to, without to itself.
-func (s *sender) span(ctx context.Context, from, to int64) error {
-	per := int64(s.rowsPerMessage())
+// span sends all rows from slot from to slot to, without to itself, per of them
+// in a message.
+func (s *sender) span(ctx context.Context, from, to, per int64) error {
 	for at := from; at < to; at += per {
 		if err := s.send(ctx, at, int(min(per, to-at))); err != nil {
 			return err
@@ -113,11 +111,12 @@ func (c crowd) each(do func(i int, s *sender) error) error {
 	return nil
 }
 
-// load sends rows of all series from slot on as fast as they are taken, and
-// ends the connections: the server has read everything then.
+// load sends rows of all series from slot on, each sender's row in a message,
+// as fast as they are taken, and ends the connections: the server has read
+// everything then.
 func (c crowd) load(ctx context.Context, slot int64, rows int) error {
 	return c.each(func(_ int, s *sender) error {
-		if err := s.span(ctx, slot, slot+int64(rows)); err != nil {
+		if err := s.span(ctx, slot, slot+int64(rows), 1); err != nil {
 			return err
 		}
 		return s.conn.finish(ctx)

@@ -63,7 +63,7 @@ func graphite() *peer {
 	const name = "graphite-carbon-1.1.7-web-1.1.8"
 	var root string
 	return &peer{
-		name: "Graphite (carbon-cache)", settings: "no limits of cache, updates and creations; retentions of 15 min, and of 24 h 20 min and 80 min for the day and the hour; 20 rows instead of 60. Queries: graphite-web 1.1.8, by itself",
+		name: "Graphite (carbon-cache)", settings: "no limits of cache, updates and creations; retentions of 15 min, and of 24 h 20 min and 80 min for the day and the hour. Queries: graphite-web 1.1.8, by itself",
 		fsync: "never",
 		obtain: func(ctx context.Context, c *cache) (string, error) {
 			root = filepath.Join(c.dir, name)
@@ -92,7 +92,7 @@ func graphite() *peer {
 			return c.Close()
 		},
 		protocols: []protocol{{graphiteProtocol, graphiteLines, overTCP("lines")}},
-		quiet:     5 * time.Second, recent: true, rows: 20,
+		quiet:     5 * time.Second, recent: true, rows: 10,
 		logs: []string{"*.log", "*.conf", "*.pid"},
 		asked: func(s *server) (*exec.Cmd, error) {
 			script := filepath.Join(s.dir, "graphite_web.py")

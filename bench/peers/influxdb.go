@@ -22,7 +22,7 @@ bind-address = "%s"
 [data]
   dir = "data"
   wal-dir = "wal"
-  wal-fsync-delay = "1s"
+  wal-fsync-delay = "100ms"
   cache-max-memory-size = "4g"
   cache-snapshot-write-cold-duration = "3s"
   compact-full-write-cold-duration = "5s"
@@ -41,8 +41,8 @@ func influxDB() *peer {
 	packages := []file{{"influxdb", "1.6.7~rc0-1+b13", "fcfddf7937befd82264359feaeb2f46a79f9574656ee0981eb19dcc5a153f55c"}}
 	var program string
 	return &peer{
-		name: "InfluxDB", settings: "wal-fsync-delay 1s, cache 4 GB, snapshots after 3 s and full compactions after 5 s without writes, so that they end within the measurement",
-		fsync: "log synced every second",
+		name: "InfluxDB", settings: "wal-fsync-delay 100ms, for which writes wait; cache 4 GB, snapshots after 3 s and full compactions after 5 s without writes, so that they end within the measurement",
+		fsync: "log synced every 100 ms",
 		obtain: func(ctx context.Context, c *cache) (string, error) {
 			program = filepath.Join(c.dir, name, "usr/bin/influxd")
 			return "1.6.7", c.debian(ctx, name, packages)
@@ -59,7 +59,7 @@ func influxDB() *peer {
 			return err
 		},
 		protocols: []protocol{{influxProtocol, influxLines, overHTTP("http", "/write?db=bench&precision=ns")}},
-		quiet:     10 * time.Second,
+		quiet:     10 * time.Second, rows: 60,
 		count: func(ctx context.Context, s *server) (int64, error) {
 			body, err := s.get(ctx, "http", influxPath("SELECT count(value) FROM metrics"))
 			if err != nil {

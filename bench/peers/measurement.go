@@ -36,11 +36,11 @@ type sizes struct {
 
 // full is what the table is made of, quick tries whether everything works.
 func full() sizes {
-	return sizes{series: senders * 98 * 256, rows: 60, live: 54_000, liveWarm: 15 * time.Second, liveMeasured: 30 * time.Second, day: day{long: 60, wide: 2000}}
+	return sizes{series: senders * 98 * 256, rows: 180, live: 54_000, liveWarm: 10 * time.Second, liveMeasured: 20 * time.Second, day: day{long: 60, wide: 2000}}
 }
 
 func quick() sizes {
-	return sizes{series: senders * 10 * 256, rows: 60, live: 5_400, liveWarm: 5 * time.Second, liveMeasured: 15 * time.Second, day: day{long: 20, wide: 200}}
+	return sizes{series: senders * 10 * 256, rows: 180, live: 5_400, liveWarm: 5 * time.Second, liveMeasured: 15 * time.Second, day: day{long: 20, wide: 200}}
 }
 
 // day is a day of some series, and the last hour of it of many more.
@@ -56,6 +56,7 @@ func (d *day) points() int64 { return int64(d.long)*daySeconds + int64(d.wide)*h
 // loaded is what a load of many series cost.
 type loaded struct {
 	protocol string
+	rows     int     // that were measured
 	cpu      float64 // seconds per million points, flush and merge included
 	rate     float64 // million points per second by the clock
 	peak     int64   // resident bytes
@@ -138,6 +139,7 @@ func (m *measurer) load(ctx context.Context, s *server, p *protocol) (loaded, er
 	if s.peer.rows > 0 {
 		rows = min(rows, s.peer.rows)
 	}
+	out.rows = rows
 	slot := time.Now().Unix() - int64(warmRows+rows) - 60
 	if err := m.sendRows(ctx, s, p, slot, warmRows); err != nil {
 		return out, err
@@ -297,12 +299,12 @@ func sendDay(ctx context.Context, s *server, d *day) error {
 	}
 	defer wide.conn.abandon()
 	last := d.end() - hourSeconds
-	if err := long.span(ctx, d.begin, last); err != nil {
+	if err := long.span(ctx, d.begin, last, gathered/int64(d.long)); err != nil {
 		return err
 	}
-	const together = 100
-	for at := last; at < d.end(); at += together {
-		if err := errors.Join(long.span(ctx, at, at+together), wide.span(ctx, at, at+together)); err != nil {
+	for at, together := last, gathered/int64(d.wide); at < d.end(); at += together {
+		to := min(at+together, d.end())
+		if err := errors.Join(long.span(ctx, at, to, together), wide.span(ctx, at, to, together)); err != nil {
 			return err
 		}
 	}
@@ -316,7 +318,7 @@ func sendOne(ctx context.Context, s *server, slot int64) error {
 		return err
 	}
 	defer one.conn.abandon()
-	if err := one.span(ctx, slot, slot+1); err != nil {
+	if err := one.span(ctx, slot, slot+1, 1); err != nil {
 		return err
 	}
 	return one.conn.finish(ctx)

@@ -45,7 +45,8 @@ type peer struct {
 	advance bool
 	// recent is whether it takes only points of the last day.
 	recent bool
-	// rows limits those of the load of many series; 0 is no limit.
+	// rows limits those of the load of many series for one that takes long; 0 is
+	// no limit.
 	rows int
 }
 

@@ -141,7 +141,7 @@ func TestSpan(t *testing.T) {
 		t.Fatal(err)
 	}
 	const from, to = 1_700_000_000, 1_700_000_005
-	if err := s.span(context.Background(), from, to); err != nil {
+	if err := s.span(context.Background(), from, to, 2); err != nil {
 		t.Fatal(err)
 	}
 	var want strings.Builder
@@ -349,13 +349,13 @@ func TestTable(t *testing.T) {
 	all := peers("bin")
 	tab := &table{machine: "A machine.\n", loadAfter: "Load average 0.1", begun: time.Unix(0, 0), sizes: quick(), quick: true, outcomes: []*outcome{
 		{peer: all[0], version: "1", cores: 0.01, resting: 100 << 20, space: 0.4, timings: []timing{{2, 1}, {4, 2}, {8, 4}}, loads: []loaded{
-			{protocol: all[0].protocols[0].name, cpu: 0.1, rate: 3, peak: 200 << 20}, {protocol: graphiteProtocol, cpu: 0.2, rate: 2, peak: 200 << 20},
+			{protocol: all[0].protocols[0].name, rows: 180, cpu: 0.1, rate: 3, peak: 200 << 20}, {protocol: graphiteProtocol, rows: 180, cpu: 0.2, rate: 2, peak: 200 << 20},
 		}},
 		{peer: all[1], version: "2", cores: 0.04, resting: 50 << 20, space: 0.5, timings: []timing{{9, 3}}, askErr: errors.New("cut off"), loads: []loaded{
-			{protocol: remoteWriteProtocol, cpu: 1, rate: 1, peak: 300 << 20}, {protocol: graphiteProtocol, cpu: 0.5, rate: 1, peak: 1 << 20},
+			{protocol: remoteWriteProtocol, rows: 60, cpu: 1, rate: 1, peak: 300 << 20}, {protocol: graphiteProtocol, rows: 60, cpu: 0.5, rate: 1, peak: 1 << 20},
 		}},
 		{peer: all[2], skipped: errors.New("no network")},
-		{peer: all[4], liveErr: errors.New("lost"), dayErr: errors.New("gone"), loads: []loaded{{protocol: graphiteProtocol, err: errors.New("too slow")}}},
+		{peer: all[4], liveErr: errors.New("lost"), dayErr: errors.New("gone"), loads: []loaded{{protocol: graphiteProtocol, rows: 10, err: errors.New("too slow")}}},
 	}}
 	var out strings.Builder
 	tab.render(&out)
@@ -366,10 +366,10 @@ func TestTable(t *testing.T) {
 	text := strings.Join(rows, "\n")
 	for _, want := range []string{
 		"Measured with -quick",
-		"| VictoriaMetrics | remote write | 1.00 | 1.00 | 300 | 0.500 | 0.0400 | 50 | 9.00 / 3.00 | FAILED | FAILED | | 10.0 × | 1.50 × | 1.25 × | 4.00 × | 3.00 × | | |",
-		"| VictoriaMetrics | Graphite lines | 0.500 | 1.00 | 1 | | | | | | | 2.50 × | | | | | | | |",
-		"| Prometheus | SKIPPED | | | | | | | | | | | | | | | | | |",
-		"| Graphite (carbon-cache) | Graphite lines | FAILED | | | FAILED | FAILED | | FAILED | FAILED | FAILED | | | | | | | | |",
+		"| VictoriaMetrics | remote write | 60 | 1.00 | 1.00 | 300 | 0.500 | 0.0400 | 50 | 9.00 / 3.00 | FAILED | FAILED | | 10.0 × | 1.50 × | 1.25 × | 4.00 × | 3.00 × | | |",
+		"| VictoriaMetrics | Graphite lines | 60 | 0.500 | 1.00 | 1 | | | | | | | 2.50 × | | | | | | | |",
+		"| Prometheus | SKIPPED | | | | | | | | | | | | | | | | | | |",
+		"| Graphite (carbon-cache) | Graphite lines | 10 | FAILED | | | FAILED | FAILED | | FAILED | FAILED | FAILED | | | | | | | | |",
 		"SKIPPED, it cannot be had: no network",
 		"Graphite lines FAILED: too slow; live FAILED: lost; day FAILED: gone",
 	} {

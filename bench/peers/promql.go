@@ -81,7 +81,7 @@ func prometheus() *peer {
 		},
 		ready:     answers("http", "/-/ready"),
 		protocols: []protocol{{remoteWriteProtocol, remoteWrite, overRemoteWrite}},
-		quiet:     5 * time.Second, advance: true,
+		quiet:     5 * time.Second, advance: true, rows: 60,
 		count: func(ctx context.Context, s *server) (int64, error) {
 			return s.sample(ctx, `prometheus_tsdb_head_samples_appended_total{type="float"}`)
 		},

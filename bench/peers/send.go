@@ -15,8 +15,8 @@ import (
 
 // Bounds of a load: a server that takes longer has failed.
 const (
-	sendTimeout   = time.Minute
-	finishTimeout = 5 * time.Minute
+	sendTimeout   = 5 * time.Minute
+	finishTimeout = 10 * time.Minute
 )
 
 // protocol is a way to hand points to a server.
@@ -43,11 +43,15 @@ func overTCP(port string) func(context.Context, *server) (conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &tcpConn{c.(*net.TCPConn)}, nil
+		// A run that is ended does not wait for a server that does not read.
+		return &tcpConn{c.(*net.TCPConn), context.AfterFunc(ctx, func() { c.Close() })}, nil
 	}
 }
 
-type tcpConn struct{ *net.TCPConn }
+type tcpConn struct {
+	*net.TCPConn
+	stop func() bool // ends the bound by the context
+}
 
 func (c *tcpConn) send(_ context.Context, message []byte) error {
 	// Flow control may stop a slow server's senders for long.
@@ -59,7 +63,7 @@ func (c *tcpConn) send(_ context.Context, message []byte) error {
 }
 
 func (c *tcpConn) finish(context.Context) error {
-	defer c.Close()
+	defer c.abandon()
 	if err := c.CloseWrite(); err != nil {
 		return err
 	}
@@ -76,7 +80,10 @@ func (c *tcpConn) finish(context.Context) error {
 	return nil
 }
 
-func (c *tcpConn) abandon() { c.Close() }
+func (c *tcpConn) abandon() {
+	c.stop()
+	c.Close()
+}
 
 // overStream opens the store's own stream.
 func overStream(ctx context.Context, s *server) (conn, error) {

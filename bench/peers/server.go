@@ -27,7 +27,7 @@ const (
 	// A server is idle that takes less than this of a core in every of
 	// idleSeconds in a row.
 	idleShare   = 0.04
-	idleSeconds = 3
+	idleSeconds = 2
 )
 
 // server is a running process that is measured.

@@ -41,7 +41,7 @@ func named(o *outcome, part string, err error) error {
 }
 
 var heads = []string{
-	"store", "protocol", "CPU s / M points", "M points/s", "peak MiB", "bytes / point", "cores", "MiB",
+	"store", "protocol", "rows", "CPU s / M points", "M points/s", "peak MiB", "bytes / point", "cores", "MiB",
 	"Q1 ms", "Q2 ms", "Q3 ms",
 	"CPU, protocol", "CPU, best", "peak", "bytes", "cores", "Q1", "Q2", "Q3",
 }
@@ -51,11 +51,11 @@ var heads = []string{
 func (t *table) render(w io.Writer) {
 	fmt.Fprintf(w, "# The store beside others, %s\n\n%sAt the end: %s.%s\n\n", t.begun.UTC().Format("2006-01-02 15:04 UTC"), t.machine, t.loadAfter, t.warning())
 	d := t.sizes.day
-	fmt.Fprintf(w, "Sent was haggar's mix, to one store at a time. CPU, rate and peak memory: %d known series, %d rows of a second each, as fast as they are taken, flushed and merged. "+
+	fmt.Fprintf(w, "Sent was haggar's mix, to one store at a time. CPU, rate and peak memory: %d known series in rows of a second, as many as the column tells, as fast as they are taken, flushed and merged. "+
 		"Cores and MiB: %d series that send a point a second, for %.0f s. Bytes and queries: %d series for a day and %d for its last hour, flushed and merged; "+
 		"queries over HTTP of a process that has just started: first / median of up to %d, every answer compared with what was sent. "+
 		"The columns after Q3 tell how many times the store's figure it is: over the same protocol, else over each one's best; of queries the medians.\n\n",
-		t.sizes.series, t.sizes.rows, t.sizes.live, t.sizes.liveMeasured.Seconds(), d.long, d.wide, repeats)
+		t.sizes.series, t.sizes.live, t.sizes.liveMeasured.Seconds(), d.long, d.wide, repeats)
 	lines := [][]string{heads, slices.Repeat([]string{"---"}, len(heads))}
 	for _, o := range t.outcomes {
 		lines = append(lines, t.rows(o)...)
@@ -100,7 +100,7 @@ func (t *table) rows(o *outcome) [][]string {
 	own := t.outcomes[0]
 	var rows [][]string
 	for i, l := range o.loads {
-		row := []string{o.peer.name, l.protocol}
+		row := []string{o.peer.name, l.protocol, fmt.Sprint(l.rows)}
 		ratios := slices.Repeat([]string{""}, 8)
 		if l.err != nil {
 			row = append(row, "FAILED", "", "")
