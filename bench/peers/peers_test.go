@@ -348,12 +348,13 @@ func TestChoose(t *testing.T) {
 func TestTable(t *testing.T) {
 	all := peers("bin")
 	tab := &table{machine: "A machine.\n", loadAfter: "Load average 0.1", begun: time.Unix(0, 0), sizes: quick(), quick: true, outcomes: []*outcome{
-		{peer: all[0], version: "1", cores: 0.01, resting: 100 << 20, space: 0.4, timings: []timing{{2, 1}, {4, 2}, {8, 4}}, loads: []loaded{
+		{peer: all[0], version: "1", cores: 0.01, share: 1, resting: 100 << 20, space: 0.4, timings: []timing{{2, 1}, {4, 2}, {8, 4}}, loads: []loaded{
 			{protocol: all[0].protocols[0].name, rows: 180, cpu: 0.1, rate: 3, peak: 200 << 20}, {protocol: graphiteProtocol, rows: 180, cpu: 0.2, rate: 2, peak: 200 << 20},
 		}},
-		{peer: all[1], version: "2", cores: 0.04, resting: 50 << 20, space: 0.5, timings: []timing{{9, 3}}, askErr: errors.New("cut off"), loads: []loaded{
+		{peer: all[1], version: "2", cores: 0.04, share: 1, resting: 50 << 20, space: 0.5, timings: []timing{{9, 3}}, askErr: errors.New("cut off"), loads: []loaded{
 			{protocol: remoteWriteProtocol, rows: 60, cpu: 1, rate: 1, peak: 300 << 20}, {protocol: graphiteProtocol, rows: 60, cpu: 0.5, rate: 1, peak: 1 << 20},
 		}},
+		{peer: all[3], cores: 0.5, share: 0.45, resting: 50 << 20, dayErr: errors.New("gone"), loads: []loaded{{protocol: influxProtocol, rows: 60, cpu: 1, rate: 1, peak: 300 << 20}}},
 		{peer: all[2], skipped: errors.New("no network")},
 		{peer: all[4], liveErr: errors.New("lost"), dayErr: errors.New("gone"), loads: []loaded{{protocol: graphiteProtocol, rows: 10, err: errors.New("too slow")}}},
 	}}
@@ -368,6 +369,7 @@ func TestTable(t *testing.T) {
 		"Measured with -quick",
 		"| VictoriaMetrics | remote write | 60 | 1.00 | 1.00 | 300 | 0.500 | 0.0400 | 50 | 9.00 / 3.00 | FAILED | FAILED | | 10.0 × | 1.50 × | 1.25 × | 4.00 × | 3.00 × | | |",
 		"| VictoriaMetrics | Graphite lines | 60 | 0.500 | 1.00 | 1 | | | | | | | 2.50 × | | | | | | | |",
+		"| InfluxDB | InfluxDB lines | 60 | 1.00 | 1.00 | 300 | FAILED | 0.500 (45 %) | 50 | FAILED | FAILED | FAILED | | 10.0 × | 1.50 × | | | | | |",
 		"| Prometheus | SKIPPED | | | | | | | | | | | | | | | | | | |",
 		"| Graphite (carbon-cache) | Graphite lines | 10 | FAILED | | | FAILED | FAILED | | FAILED | FAILED | FAILED | | | | | | | | |",
 		"SKIPPED, it cannot be had: no network",

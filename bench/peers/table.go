@@ -52,7 +52,7 @@ func (t *table) render(w io.Writer) {
 	fmt.Fprintf(w, "# The store beside others, %s\n\n%sAt the end: %s.%s\n\n", t.begun.UTC().Format("2006-01-02 15:04 UTC"), t.machine, t.loadAfter, t.warning())
 	d := t.sizes.day
 	fmt.Fprintf(w, "Sent was haggar's mix, to one store at a time. CPU, rate and peak memory: %d known series in rows of a second, as many as the column tells, as fast as they are taken, flushed and merged. "+
-		"Cores and MiB: %d series that send a point a second, for %.0f s. Bytes and queries: %d series for a day and %d for its last hour, flushed and merged; "+
+		"Cores and MiB: %d series that send a point a second, for %.0f s; in parentheses the share of the points that could be sent in time, where some could not. Bytes and queries: %d series for a day and %d for its last hour, flushed and merged; "+
 		"queries over HTTP of a process that has just started: first / median of up to %d, every answer compared with what was sent. "+
 		"The columns after Q3 tell how many times the store's figure it is: over the same protocol, else over each one's best; of queries the medians.\n\n",
 		t.sizes.series, t.sizes.live, t.sizes.liveMeasured.Seconds(), d.long, d.wide, repeats)
@@ -122,6 +122,10 @@ func (t *table) rows(o *outcome) [][]string {
 	return rows
 }
 
+// inTime is the share of the live load's points below which its figure is not
+// set in proportion: of so many fewer points, it is another load's.
+const inTime = 0.97
+
 // once fills in the figures of a peer that are taken over its best protocol
 // only.
 func (t *table) once(o *outcome, rest, ratios []string) {
@@ -133,6 +137,9 @@ func (t *table) once(o *outcome, rest, ratios []string) {
 	rest[1] = "FAILED"
 	if o.liveErr == nil {
 		rest[1], rest[2], ratios[4] = measure.Number(o.cores), mebi(o.resting), times(o.cores, own.cores)
+		if o.share < inTime {
+			rest[1], ratios[4] = fmt.Sprintf("%s (%.0f %%)", rest[1], 100*o.share), ""
+		}
 	}
 	for i := range 3 {
 		switch {
