@@ -110,6 +110,46 @@ func TestSessionTakesWhatPointByPointGives(t *testing.T) {
 	})
 }
 
+// Known series in the order of last time take no allocation.
+func TestTakingPointsDoesNotAllocate(t *testing.T) {
+	so := store.DefaultOptions("/data")
+	so.FS, so.MinFree = vfs.NewMem(), 0
+	st, err := store.Open(so)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Crash()
+	info, err := st.EnsureBucket("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := st.NewSession(info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slot := uint64(st.Now().Unix() - 60)
+	batch := wire.AppendBatchStart(nil, slot)
+	var entries []byte
+	for i := range 600 {
+		key := fmt.Appendf(nil, "\x08name%04d", i)
+		batch = wire.AppendBatchPoint(batch, key, point.FromInt(int64(i)))
+		entries = wire.AppendEntry(entries, key, slot, point.FromInt(int64(i)))
+	}
+	row := wire.AppendFlush(append(wire.AppendBatchEnd(batch), entries...))
+	p := wire.NewStreamParser(&wire.Request{Op: wire.OpStream}, wire.MinStreamLimit)
+	to := &flushes{&sink{Session: x}, x}
+	if n := testing.AllocsPerRun(200, func() {
+		if n, err := p.Parse(row, to); n != len(row) || err != nil {
+			t.Fatal(n, err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations for 1,200 points", n)
+	}
+	if err := x.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // feed gives a stream to a new session in pieces of size bytes, and returns what
 // became of its points, and the slots of every series from one on.
 func feed(t *rapid.T, st *store.Store, stream []byte, keys []string, from int64, size int, takes bool) (account.Counts, map[string][]uint64) {

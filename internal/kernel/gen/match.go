@@ -10,16 +10,15 @@ import (
 // A point has prefix bytes, the same in all, the length of its name in two bytes,
 // the name, suffix bytes that are a size of 8, and the value.
 func match(name, doc string, prefix, suffix int) {
-	TEXT(name, NOSPLIT, "func(words *uint64, names *byte, spans *uint32, n uint64, buf *byte, size uint64) (points, used uint64)")
-	Doc(name + " is " + doc + " of n names, above zero, which all lie within names.")
-	Pragma("noescape")
+	begin(name, "func(words *uint64, names *byte, spans *uint32, n uint64, buf *byte, size uint64) (points, used uint64)",
+		name+" is "+doc+" of n names, above zero, which all lie within names.")
 	words, names, spans, n := load64("words"), load64("names"), load64("spans"), load64("n")
-	p, end := load64("buf"), load64("size")
-	ADDQ(p, end)
+	p, past := load64("buf"), load64("size")
+	ADDQ(p, past)
 	Label("next")
 	key, behind := GP64(), GP64()
 	LEAQ(at(p, prefix+2), behind)
-	CMPQ(behind, end)
+	CMPQ(behind, past)
 	JA(operand.LabelRef("done"))
 	if prefix > 0 { // of nine bytes: two words that overlap
 		first := load64("buf")
@@ -43,7 +42,7 @@ func match(name, doc string, prefix, suffix int) {
 	sent, value := at(p, prefix+2), operand.Mem{Base: p, Index: key, Scale: 1, Disp: prefix + 2 + suffix}
 	LEAQ(value, behind)
 	ADDQ(operand.U8(8), behind)
-	CMPQ(behind, end)
+	CMPQ(behind, past)
 	JA(operand.LabelRef("done"))
 	ADDQ(names, want)
 	sameName(operand.Mem{Base: want}, sent, key)
@@ -60,8 +59,7 @@ func match(name, doc string, prefix, suffix int) {
 	first := load64("buf")
 	SUBQ(first, p)
 	Store(p, Return("used"))
-	VZEROUPPER()
-	RET()
+	end()
 }
 
 // takeWord appends the value at m to words, or goes to done when it is not one that
