@@ -20,6 +20,18 @@ type flushed struct {
 	Merge *Merged `json:"merge,omitempty"`
 }
 
+// Help is shown below the usage of the command.
+func (c *FlushCommand) Help() string {
+	return `With --merge, flushes become windows: of 2 hours at a resolution of 1 s, then of
+a day. A window is written an hour after its end, when its bucket has points
+behind it. A flush goes away when all but 5 % of it lies in such windows, and
+keeps the flushes behind it until then.
+
+Examples:
+  ddb admin flush            everything in memory is in a segment
+  ddb admin flush --merge    the space of deleted series comes back`
+}
+
 // Run flushes and prints what was written.
 func (c *FlushCommand) Run(env *Env) error {
 	f, err := c.client().Flush(env.Context)
@@ -43,7 +55,11 @@ func writeFlushed(w io.Writer, f *flushed) error {
 		text = fmt.Sprintf("Flushed %d points of %d series into %s: %d bytes in %s ms.\n",
 			f.Points, f.Series, f.Segment, f.Bytes, milliseconds(time.Duration(f.TookUS)*time.Microsecond))
 	}
-	if m := f.Merge; m != nil {
+	switch m := f.Merge; {
+	case m == nil:
+	case m.Removed+m.Windows+m.Overlays == 0:
+		text += "Nothing to merge: flushes wait until their windows have closed, see ddb admin flush --help.\n"
+	default:
 		text += fmt.Sprintf("Merged %d segments into %d windows and %d overlays: %d bytes in %s ms.\n",
 			m.Removed, m.Windows, m.Overlays, m.Bytes, milliseconds(time.Duration(m.TookUS)*time.Microsecond))
 	}
