@@ -1,7 +1,7 @@
 // Program bench measures a build of the store and prints one table: every
 // figure with its budget beside it.
 //
-//	go run ./bench -bin bin            everything, about fourteen minutes
+//	go run ./bench -bin bin            everything, about sixteen minutes
 //	go run ./bench -bin bin -quick     one run of everything instead of three
 //	go run ./bench -only ingest-200k   one row, printed and not written
 //	go run ./bench -steps              load in steps, beyond what the store takes and back
@@ -69,6 +69,7 @@ var rows = []row{
 	{"late", (*bench).late},
 	{"backfill", (*bench).backfill},
 	{"sparse", (*bench).sparse},
+	{"series", (*bench).series},
 	{"restart", (*bench).restart},
 	{"overload", (*bench).overload},
 	{"churn", (*bench).churn},
