@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -59,8 +60,10 @@ type Catalogue struct {
 	db       *pebble.DB
 	lock     *pebble.Lock
 	readOnly bool
-	failed   chan error    // the last error of a background write
-	closing  chan struct{} // closed by Close
+	failed   chan error            // the last error of a background write
+	broken   atomic.Pointer[error] // see Failed
+	gone     atomic.Bool           // then nothing is written any more
+	closing  chan struct{}         // closed by Close
 
 	mu         sync.Mutex
 	dirty      bool            // written to since the last Flush
@@ -96,7 +99,7 @@ func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
 	cache := pebble.NewCache(cacheSize)
 	defer cache.Unref()
 	c.db, err = pebble.Open(c.dir, &pebble.Options{
-		FS:                 files,
+		FS:                 void{files, &c.gone, c.fail},
 		Lock:               c.lock,
 		Cache:              cache,
 		MemTableSize:       memTableSize,
@@ -111,11 +114,31 @@ func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
 		Logger:           log,
 		EventListener:    c.events(log),
 	})
+	if err == nil && c.Failed() != nil {
+		err = errors.Join(c.Failed(), c.db.Close())
+	}
 	if err != nil {
 		return c.openError(err)
 	}
 	if c.generation, err = c.readGeneration(); err != nil {
 		return errors.Join(err, c.db.Close())
+	}
+	return nil
+}
+
+// fail notes that pebble could not write its MANIFEST.
+func (c *Catalogue) fail(err error) {
+	err = fmt.Errorf("catalogue: %s has failed and takes no more changes: %w; the next start rebuilds it from the segments and the log", c.dir, err)
+	c.broken.CompareAndSwap(nil, &err)
+	c.gone.Store(true)
+}
+
+// Failed returns why the catalogue can no longer be written, or nil: what its
+// files hold is not known any more. It is only to be closed then, and every other
+// call returns this error. The remedy is that for damage, at the next start.
+func (c *Catalogue) Failed() error {
+	if p := c.broken.Load(); p != nil {
+		return *p
 	}
 	return nil
 }
@@ -162,7 +185,7 @@ func (c *Catalogue) damaged(doing string, err error) error {
 
 // readError wraps an error of a read.
 func (c *Catalogue) readError(doing string, err error) error {
-	if pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errRecord) {
+	if pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EIO) || errors.Is(err, errRecord) {
 		return c.damaged(doing, err)
 	}
 	return fmt.Errorf("catalogue: %s %s: %w", doing, c.dir, err)
@@ -172,6 +195,9 @@ func (c *Catalogue) readError(doing string, err error) error {
 // attempt at it. Writes are refused until one succeeds: pebble would hold them,
 // without end, when its memory is full. c.mu is held.
 func (c *Catalogue) catchUp() error {
+	if err := c.Failed(); err != nil {
+		return err
+	}
 	if c.behind == nil {
 		return nil
 	}
@@ -279,8 +305,8 @@ func (c *Catalogue) commit(b *pebble.Batch) error {
 func (c *Catalogue) Flush() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.dirty {
-		return nil
+	if err := c.Failed(); err != nil || !c.dirty {
+		return err
 	}
 	if err := c.catchUp(); err != nil {
 		return err
@@ -301,7 +327,10 @@ func (c *Catalogue) Flush() error {
 	case <-flushed:
 	case err := <-c.failed:
 		c.behind = flushed
-		return fmt.Errorf("catalogue: flush %s: %w", c.dir, err)
+		return errors.Join(c.Failed(), fmt.Errorf("catalogue: flush %s: %w", c.dir, err))
+	}
+	if err := c.Failed(); err != nil {
+		return err
 	}
 	c.generation++
 	c.dirty = false
@@ -338,6 +367,9 @@ func (c *Catalogue) readGeneration() (uint64, error) {
 // returned as it is; the error wraps ErrDamaged if a file is damaged, and then
 // fn has seen a part.
 func (c *Catalogue) Load(fn func(segment.Series) error) error {
+	if err := c.Failed(); err != nil {
+		return err
+	}
 	from, to := seriesRange()
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {

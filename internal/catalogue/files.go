@@ -88,9 +88,8 @@ func (q quiet) Errorf(format string, args ...any) {
 	q.logger.Warn("catalogue: " + fmt.Sprintf(format, args...))
 }
 
-// Fatalf must not return: pebble calls it when its state in memory and on disk
-// have parted, above all for a failed write or fsync of its MANIFEST, which must
-// not be tried again on the same file.
+// Fatalf must not return: pebble calls it when its state in memory is not what it
+// should be. What it cannot write to its MANIFEST it is not told (void).
 func (q quiet) Fatalf(format string, args ...any) {
 	text := "catalogue: " + fmt.Sprintf(format, args...) +
 		"; the process ends here: what was acknowledged is in the log, mend the cause and start again"

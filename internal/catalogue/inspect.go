@@ -27,10 +27,13 @@ type Damage struct {
 func (c *Catalogue) Checkpoint(dir string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.Failed(); err != nil {
+		return err
+	}
 	if err := c.db.Checkpoint(dir); err != nil {
 		return fmt.Errorf("catalogue: checkpoint of %s in %s: %w", c.dir, dir, err)
 	}
-	return nil
+	return c.Failed()
 }
 
 // Inspect reads every block of the catalogue in dir, which nobody may have

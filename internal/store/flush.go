@@ -332,7 +332,22 @@ func (s *Store) checkFlushSpace() error {
 // putCatalogue does step 3. After an error the catalogue may know series that
 // no committed segment names; the log still defines them, and the next flush
 // names them.
+//
+// A catalogue that has failed keeps nothing from being flushed: all that it would
+// know is in segments and log, and the commit says that the next start has to
+// rebuild it.
 func (s *Store) putCatalogue(f *flushing) error {
+	err := s.changeCatalogue(f)
+	if failed := s.catalogue.Failed(); failed != nil {
+		s.reportDamage(catalogueDir, failed)
+	} else if err != nil {
+		return err
+	}
+	s.o.FlushStep(StepCatalogue)
+	return nil
+}
+
+func (s *Store) changeCatalogue(f *flushing) error {
 	if err := s.catalogue.Change(f.changes); err != nil {
 		return err
 	}
@@ -341,11 +356,7 @@ func (s *Store) putCatalogue(f *flushing) error {
 			return err
 		}
 	}
-	if err := s.catalogue.Flush(); err != nil {
-		return err
-	}
-	s.o.FlushStep(StepCatalogue)
-	return nil
+	return s.catalogue.Flush()
 }
 
 // commitFlush does step 4. An error is final: what is on disk is no longer

@@ -241,11 +241,17 @@ func catalogueState(c *catalogue.Catalogue) uint64 { return c.Generation() + 1 }
 
 // catalogueMark is what a commit says of the catalogue.
 func (s *Store) catalogueMark() uint64 {
-	if s.namesUnread {
+	switch {
+	case s.catalogue.Failed() != nil:
+		return lostCatalogue
+	case s.namesUnread:
 		return catalogueState(s.catalogue) | unreadNames
 	}
 	return catalogueState(s.catalogue)
 }
+
+// lostCatalogue is a state that no catalogue reaches: the next start rebuilds it.
+const lostCatalogue = unreadNames - 1
 
 // openCatalogue loads the series. A catalogue that does not open, that is older
 // than the MANIFEST knows it to be, or that is empty beside segments is rebuilt
@@ -277,12 +283,12 @@ func (s *Store) openCatalogue(state *manifest.State, known *bindings) error {
 			return err
 		}
 		s.catalogue = cat
-		return s.rebuildCatalogue(known)
+		return s.rebuildCatalogue(known, false)
 	}
 	if err != nil || state.Catalogue&unreadNames == 0 && (loaded > 0 || len(s.segments) == 0) {
 		return err
 	}
-	return s.rebuildCatalogue(known)
+	return s.rebuildCatalogue(known, loaded > 0)
 }
 
 func (s *Store) loadCatalogue(known *bindings) (n int, err error) {

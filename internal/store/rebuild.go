@@ -15,9 +15,9 @@ import (
 // looks for them again, and until then merges keep the names that nobody knows.
 const unreadNames = 1 << 63
 
-// rebuildCatalogue takes the series from the segments that name them, but those
-// that are known already.
-func (s *Store) rebuildCatalogue(known *bindings) error {
+// rebuildCatalogue takes the series from the segments that name them; where the
+// catalogue has been loaded, those that it does not know.
+func (s *Store) rebuildCatalogue(known *bindings, loaded bool) error {
 	known.rebuilt = true
 	all, unread, err := s.names()
 	if err != nil {
@@ -27,17 +27,22 @@ func (s *Store) rebuildCatalogue(known *bindings) error {
 		s.o.Logger.Error("names of series could not be read: what segments hold of these series is not served, and the next start looks for them again",
 			"segments", unread)
 	}
-	list := s.columns(latest(slices.DeleteFunc(all, func(e segment.Series) bool { return s.index.has(metric.SeriesID(e.Hash)) })))
+	if loaded {
+		all = slices.DeleteFunc(all, func(e segment.Series) bool { return s.index.has(metric.SeriesID(e.Hash)) })
+	}
+	list := s.columns(latest(all))
 	for _, e := range list {
 		if err := known.restore(e); err != nil {
 			return err
 		}
 	}
 	known.settle()
-	if err := s.catalogue.Put(list); err != nil {
-		return err
+	if err = s.catalogue.Put(list); err == nil {
+		err = s.catalogue.Flush()
 	}
-	if err := s.catalogue.Flush(); err != nil {
+	if failed := s.catalogue.Failed(); failed != nil {
+		s.reportDamage(catalogueDir, failed) // the series are in memory
+	} else if err != nil {
 		return err
 	}
 	return s.manifest.Commit(manifest.Edit{Catalogue: s.catalogueMark()})

@@ -296,8 +296,10 @@ func (s *Store) setAside(lost []manifest.Segment) error {
 
 // moveToLost moves a file to lost+found, if it is there.
 func (s *Store) moveToLost(file string) error {
-	if _, err := s.o.FS.Stat(s.path(file)); err != nil {
+	if _, err := s.o.FS.Stat(s.path(file)); oserror.IsNotExist(err) {
 		return nil // it is missing
+	} else if err != nil {
+		return fmt.Errorf("setting segment %s aside: %w", file, err)
 	}
 	// The name in lost+found may be the mark of markDamaged, a link to the same
 	// file, and a rename to that does nothing.
