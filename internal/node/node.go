@@ -183,8 +183,8 @@ func (n *node) handler(conns *httpConns) http.Handler {
 	engine := &query.Engine{
 		Source: source{n.store, n.rec, &n.status.read},
 		Now:    time.Now,
-		// One processor is left to ingest, and on a machine with two each query
-		// has its own goroutine and may share in one more.
+		// With its own goroutine a query reads on every processor; many at once
+		// have little more than one each, and leave ingest its share.
 		Readers: query.NewReaders(runtime.GOMAXPROCS(0) - 1),
 		Limits:  query.Limits{MaxPoints: n.cfg.QueryMaxPoints, MaxSeries: n.cfg.QueryMaxSeries, MaxOutput: n.cfg.QueryMaxOutput, MaxMemory: n.cfg.QueryMaxMemory},
 	}

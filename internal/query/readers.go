@@ -82,8 +82,8 @@ type aheadState uint8
 const (
 	aheadIdle aheadState = iota
 	aheadBusy
-	aheadDone  // ready has its outputs
-	aheadTaken // or it was pulled before anybody read it
+	aheadDone  // ready has its outputs, or failure why not
+	aheadTaken // it was pulled
 )
 
 func newAhead(p *planner, helpers []*reader) *ahead {
