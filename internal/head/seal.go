@@ -43,10 +43,10 @@ func (s *Sealer) Seal(g *Group) (tileBytes int64, ok bool) {
 		return 0, false
 	}
 	// Nobody writes to a closed block, so it is read without the lock.
-	t, set := s.encode(b, g.Columns().Len(), int(g.height))
+	t := s.encode(b, g.Columns().Len(), int(g.height))
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.sealedWith(set)
+	g.sealedWith(b.set)
 	for i := range g.sealing {
 		if g.sealing[i] == b {
 			g.sealing = append(g.sealing[:i], g.sealing[i+1:]...)
@@ -77,8 +77,7 @@ func (g *Group) claim() *block {
 	return nil
 }
 
-// encode returns the tile of a block and how many points it has.
-func (s *Sealer) encode(b *block, columns, height int) (t *tile, set int) {
+func (s *Sealer) encode(b *block, columns, height int) *tile {
 	if len(s.cols) < stripe*height {
 		s.cols = make([]uint64, stripe*height)
 	}
@@ -92,12 +91,11 @@ func (s *Sealer) encode(b *block, columns, height int) (t *tile, set int) {
 		kernel.Turn(s.cols, cells[first:], Width, height)
 		for i := range min(stripe, columns-first) {
 			s.data = s.enc.Append(s.data, off, s.cols[i*height:(i+1)*height])
-			set += s.enc.Count()
 			if n := uint32(len(s.data)); n > offs[len(offs)-1] {
 				held++
 			}
 			offs = append(offs, uint32(len(s.data)))
 		}
 	}
-	return &tile{start: b.start, offs: offs, data: append([]byte(nil), s.data...), held: held}, set
+	return &tile{start: b.start, offs: offs, data: append([]byte(nil), s.data...), held: held}
 }

@@ -3,6 +3,7 @@ package head
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -171,6 +172,19 @@ func (w *twins) check() {
 	}
 	if a, b := usageOf(w.tables), usageOf(w.rows); a != b {
 		w.t.Fatalf("tables use %+v, rows %+v", a, b)
+	}
+	for _, g := range []*Group{w.tables, w.rows} {
+		for _, b := range slices.Concat(g.open, g.sealing) {
+			set := 0
+			for i := range int(g.height) * Width {
+				if b.cell(i/Width, i%Width) != 0 {
+					set++
+				}
+			}
+			if set != b.set && !w.pairs { // a pair counts as two, whatever belongs to its value
+				w.t.Fatalf("the block of slot %d has %d cells set, and counts %d", b.start, set, b.set)
+			}
+		}
 	}
 }
 
