@@ -26,6 +26,20 @@ func badStart(file string) func(errorfs.Op) error {
 	}
 }
 
+// flushToMerge flushes a window that is closed then, in two parts, and returns
+// the segment of the first.
+func flushToMerge(t *testing.T, s *Store, clock *testClock) (first string) {
+	t.Helper()
+	pass(s, clock, time.Hour)
+	sendNoise(t, s, "a", epoch, epoch+720)
+	first = mustFlushSegment(t, s)
+	sendNoise(t, s, "a", epoch+720, epoch+1440)
+	pass(s, clock, 12*time.Hour)
+	sendNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
+	mustFlush(t, s)
+	return first
+}
+
 // What the device cannot read is named, counted and left out of a read; the
 // rest is served. A merge leaves nothing out for it, but waits for better times.
 func TestADeviceThatCannotRead(t *testing.T) {
@@ -35,13 +49,7 @@ func TestADeviceThatCannotRead(t *testing.T) {
 	o.BackgroundMerge = false
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	pass(s, clock, time.Hour)
-	sendNoise(t, s, "a", epoch, epoch+720)
-	flushed := mustFlushSegment(t, s)
-	sendNoise(t, s, "a", epoch+720, epoch+1440)
-	pass(s, clock, 12*time.Hour)
-	sendNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
-	mustFlush(t, s)
+	flushed := flushToMerge(t, s, clock)
 	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 { // and the indexes are loaded
 		t.Fatalf("%d words are missing before", n)
 	}
@@ -83,13 +91,7 @@ func TestABadSectorDoesNotEndMerging(t *testing.T) {
 	o.BackgroundMerge, o.FlushInterval = false, 10000*time.Hour
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	pass(s, clock, time.Hour)
-	sendNoise(t, s, "a", epoch, epoch+720)
-	flushed := mustFlushSegment(t, s)
-	sendNoise(t, s, "a", epoch+720, epoch+1440)
-	pass(s, clock, 12*time.Hour)
-	sendNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
-	mustFlush(t, s)
+	flushed := flushToMerge(t, s, clock)
 	f.set(badStart(flushed))
 	for n := range maxUnread {
 		if _, err := s.Merge(t.Context()); !errors.Is(err, syscall.EIO) {
