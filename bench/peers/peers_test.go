@@ -136,7 +136,7 @@ func (k *sink) abandon()                                     {}
 func TestSpan(t *testing.T) {
 	k := &sink{}
 	p := &protocol{encoder: csvLines, dial: func(context.Context, *server) (conn, error) { return k, nil }}
-	s, err := newSender(context.Background(), nil, p, 3, 4000)
+	s, err := newSender(context.Background(), nil, p, 3, 40)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestSpan(t *testing.T) {
 	}
 	var want strings.Builder
 	for at := int64(from); at < to; at++ {
-		for i := range 4000 {
+		for i := range 40 {
 			fmt.Fprintf(&want, "000003,%06d,%d,%d\n", i, mix().Series(3, i).Value(at), at)
 		}
 	}
@@ -210,6 +210,22 @@ func TestRefusalsAreErrors(t *testing.T) {
 	}
 	defer c.abandon()
 	if err := c.send(context.Background(), []byte("x")); err == nil || !strings.Contains(err.Error(), "out of order") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestUntil(t *testing.T) {
+	asked := 0
+	if err := until(context.Background(), "x", func() (bool, error) { asked++; return asked == 2, nil }); err != nil || asked != 2 {
+		t.Errorf("got %v after %d times", err, asked)
+	}
+	failure := errors.New("no connection")
+	if err := until(context.Background(), "x", func() (bool, error) { return false, failure }); err != failure {
+		t.Errorf("got %v", err)
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := until(ended, "x", func() (bool, error) { return true, nil }); err != context.Canceled {
 		t.Errorf("got %v", err)
 	}
 }

@@ -48,8 +48,13 @@ func victoriaMetrics() *peer {
 			if err != nil {
 				return err
 			}
-			_, err = s.get(ctx, "http", "/internal/force_merge")
-			return err
+			if _, err = s.get(ctx, "http", "/internal/force_merge"); err != nil {
+				return err
+			}
+			return until(ctx, "it has merged", func() (bool, error) {
+				merging, err := s.sample(ctx, "vm_active_force_merges")
+				return merging == 0, err
+			})
 		},
 		count: func(ctx context.Context, s *server) (int64, error) {
 			return s.sample(ctx, "vm_rows_added_to_storage_total")

@@ -190,6 +190,19 @@ func (s *server) settle(ctx context.Context) (idle bool, err error) {
 	return s.awaitIdle(ctx)
 }
 
+// until asks again and again whether something has been done.
+func until(ctx context.Context, what string, done func() (bool, error)) error {
+	for deadline := time.Now().Add(settleTimeout); time.Now().Before(deadline); {
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			return err
+		}
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("after %v it is not so that %s", settleTimeout, what)
+}
+
 func (s *server) awaitIdle(ctx context.Context) (idle bool, err error) {
 	last, err := s.cpuTime()
 	if err != nil {

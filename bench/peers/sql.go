@@ -47,17 +47,10 @@ func questDB() *peer {
 		protocols: []protocol{{influxProtocol, influxLines, overHTTP("http", "/write?precision=n")}},
 		// It applies its log to the table behind the answers.
 		flush: func(ctx context.Context, s *server) error {
-			deadline := time.Now().Add(settleTimeout)
-			for time.Now().Before(deadline) {
+			return until(ctx, "its log is applied", func() (bool, error) {
 				behind, err := s.questCount(ctx, "SELECT count() FROM wal_tables() WHERE writerTxn < sequencerTxn")
-				if err != nil || behind == 0 {
-					return err
-				}
-				if err := pause(ctx, 100*time.Millisecond); err != nil {
-					return err
-				}
-			}
-			return fmt.Errorf("its log is not applied after %v", settleTimeout)
+				return behind == 0, err
+			})
 		},
 		count: func(ctx context.Context, s *server) (int64, error) {
 			return s.questCount(ctx, "SELECT count() FROM metrics")
