@@ -145,8 +145,12 @@ func (m *measurer) load(ctx context.Context, s *server, p *protocol) (loaded, er
 	if err := m.sendRows(ctx, s, p, slot, warmRows); err != nil {
 		return out, err
 	}
-	if _, err := s.settle(ctx); err != nil {
+	ready, err := s.settle(ctx)
+	if err != nil {
 		return out, err
+	}
+	if !ready {
+		out.note = "not yet idle when the load began; "
 	}
 	before, err := s.cpuTime()
 	if err != nil {
@@ -163,7 +167,7 @@ func (m *measurer) load(ctx context.Context, s *server, p *protocol) (loaded, er
 		return out, err
 	}
 	if !idle {
-		out.note = fmt.Sprintf("still busy %v after the load", settleTimeout)
+		out.note += fmt.Sprintf("still busy %v after the load", settleTimeout)
 	}
 	after, err := s.cpuTime()
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	stopTimeout  = 3 * time.Minute
 	// settleTimeout bounds the wait for a server to finish what it does behind
 	// its answers.
-	settleTimeout = 3 * time.Minute
+	settleTimeout = 5 * time.Minute
 	// A server is idle that takes less than this of a core in every of
 	// idleSeconds in a row.
 	idleShare   = 0.04

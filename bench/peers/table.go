@@ -184,7 +184,7 @@ func (t *table) notes(o *outcome) []string {
 	}
 	for _, l := range o.loads {
 		if l.note != "" {
-			notes = append(notes, l.protocol+": "+l.note)
+			notes = append(notes, l.protocol+": "+strings.TrimSuffix(l.note, "; "))
 		}
 		if l.err != nil {
 			notes = append(notes, l.protocol+" FAILED: "+l.err.Error())
