@@ -31,7 +31,7 @@ type peer struct {
 	// all it has; nil where it cannot tell.
 	count func(ctx context.Context, s *server) (int64, error)
 	// logs are patterns of paths below its directory that are not counted as
-	// space: logs that are written again from their start.
+	// space: logs that are written again from their start, caches.
 	logs []string
 	// ask returns the path of the question on the port it names, and answer
 	// reads the reply.

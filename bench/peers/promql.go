@@ -59,7 +59,8 @@ func victoriaMetrics() *peer {
 		count: func(ctx context.Context, s *server) (int64, error) {
 			return s.sample(ctx, "vm_rows_added_to_storage_total")
 		},
-		ask: askPromQL, answer: readPromQL,
+		logs: []string{"data/cache"}, // written when it ends, for the next start
+		ask:  askPromQL, answer: readPromQL,
 	}
 }
 
