@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -20,27 +21,27 @@ func TestAManifestThatCannotBeWritten(t *testing.T) {
 	for name, kind := range kinds {
 		for _, running := range []bool{false, true} {
 			origin, m, generation := filled(t)
-			on := false
+			var on atomic.Bool
 			files := errorfs.Wrap(origin, errorfs.InjectorFunc(func(op errorfs.Op) error {
 				vital := strings.Contains(op.Path, "/MANIFEST-") || strings.Contains(op.Path, "/marker.")
 				if name == "directory" {
 					vital = strings.HasSuffix(op.Path, testDir)
 				}
-				if on && vital && op.Kind == kind {
+				if on.Load() && vital && op.Kind == kind {
 					return syscall.EIO
 				}
 				return nil
 			}))
-			on = !running
+			on.Store(!running)
 			c, err := Open(files, testDir, slog.New(slog.DiscardHandler))
 			if err == nil {
-				on = true
+				on.Store(true)
 				met += failing(t, name, c, m)
 				_ = c.Close() // it has failed
 			} else if met++; !errors.Is(err, ErrDamaged) || !errors.Is(err, syscall.EIO) {
 				t.Errorf("%s: %v", name, err)
 			}
-			on = false
+			on.Store(false)
 			checkDamaged(t, name, origin, m, generation)
 		}
 	}

@@ -78,8 +78,10 @@ func (v void) Link(from, to string) error {
 	return v.change(false, func() error { return v.FS.Link(from, to) })
 }
 
+// Remove removes a file. Of an old MANIFEST that stays pebble only makes a note.
 func (v void) Remove(name string) error {
-	return v.change(v.vital(name), func() error { return v.FS.Remove(name) })
+	marker := strings.HasPrefix(v.PathBase(name), "marker.")
+	return v.change(marker, func() error { return v.FS.Remove(name) })
 }
 
 func (v void) RemoveAll(name string) error {
