@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -109,38 +110,52 @@ func (b *bench) pieces(ctx context.Context, g *guarded) (err error) {
 			return fmt.Errorf("%s: %w", op.name, err)
 		}
 	}
-	return b.instructions(g, ops.list)
+	return b.instructions(ctx, g, ops.list)
 }
 
-// allocRuns of an operation are taken together.
-const allocRuns = 200
+// Allocations are the least of a few rounds: what goes on in the background
+// meanwhile, more of it on a busy machine, is not of the operation.
+const (
+	allocRounds = 5
+	allocRuns   = 40 // of an operation, in a round
+)
 
-// allocations adds what an operation allocates on the Go heap. What the store
-// does in the background meanwhile is in it: figures are not whole.
+// allocations adds what an operation allocates on the Go heap.
 func (g *guarded) allocations(op operation) error {
-	var before, after runtime.MemStats
-	for i := range tracedWarm + allocRuns {
-		if i == tracedWarm {
-			runtime.ReadMemStats(&before)
+	run := func(times int) error {
+		for range times {
+			if err := op.run(); err != nil {
+				return err
+			}
 		}
-		if err := op.run(); err != nil {
+		return nil
+	}
+	if err := run(tracedWarm); err != nil {
+		return err
+	}
+	least := math.Inf(1)
+	for range allocRounds {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if err := run(allocRuns); err != nil {
 			return err
 		}
+		runtime.ReadMemStats(&after)
+		least = min(least, float64(after.Mallocs-before.Mallocs)/allocRuns)
 	}
-	runtime.ReadMemStats(&after)
-	g.add(figure{area: "allocations", what: op.name, unit: "a run", value: float64(after.Mallocs-before.Mallocs) / allocRuns}.
-		because("%d points; mean of %d runs", op.points, allocRuns))
+	g.add(figure{area: "allocations", what: op.name, unit: "a run", value: least}.
+		because("%d points; least of %d means of %d runs", op.points, allocRounds, allocRuns))
 	return nil
 }
 
 // instructions adds how many instructions operations take, where a process can
 // be stepped through. Their bounds are those of one instruction set.
-func (b *bench) instructions(g *guarded, ops []operation) error {
+func (b *bench) instructions(ctx context.Context, g *guarded, ops []operation) error {
 	if runtime.GOARCH != "amd64" || !cpu.X86.HasAVX2 {
 		g.skipped = append(g.skipped, "instructions: their bounds are for amd64 with AVX2")
 		return nil
 	}
-	counts, err := b.countInstructions(len(ops))
+	counts, err := b.countInstructions(ctx, len(ops))
 	if errors.Is(err, errNotTraced) {
 		g.skipped = append(g.skipped, "instructions: "+err.Error())
 		return nil
@@ -182,7 +197,7 @@ func (b *bench) ratio(ctx context.Context, g *guarded, name string, c haggar.Con
 	g.add(figure{area: "allocations", what: "server under " + name, unit: "1000 points", value: 1000 * last.loading / float64(last.ddb.points+last.ddb.warm)}.
 		because("new series, sealing, flushing and merging included"))
 	for i, q := range guardQueries(&c) {
-		g.add(figure{area: "allocations", what: q.what + ", after " + name, unit: "a query", value: last.asking[i]}.because("over HTTP; mean of %d", guardAsked))
+		g.add(figure{area: "allocations", what: q.what + ", after " + name, unit: "a query", value: last.asking[i]}.because("over HTTP; least of %d means of %d", askedRounds, askedRuns))
 	}
 	return nil
 }
@@ -220,8 +235,11 @@ func (b *bench) guardLoad(ctx context.Context, c haggar.Config) (l guardLoad, er
 	return l, errors.Join(err, os.RemoveAll(data))
 }
 
-// guardAsked is how often a query is asked.
-const guardAsked = 40
+// A query is asked askedRuns times in each of askedRounds rounds.
+const (
+	askedRounds = 3
+	askedRuns   = 20
+)
 
 // guardQueries are queries over the first rows of a load.
 func guardQueries(c *haggar.Config) []dayQuery {
@@ -235,26 +253,37 @@ func guardQueries(c *haggar.Config) []dayQuery {
 	}
 }
 
-// askedMallocs returns the allocations of the server for a query.
+// askedMallocs returns the allocations of the server for a query, the least of
+// the rounds.
 func (s *server) askedMallocs(ctx context.Context, q *dayQuery) (float64, error) {
-	var before float64
-	for i := range 1 + guardAsked { // the first loads the index
-		if i == 1 {
-			var err error
-			if before, err = s.mallocs(ctx); err != nil {
+	ask := func() error {
+		var body bytes.Buffer
+		if err := s.client().CopyQuery(ctx, &body, q.text); err != nil {
+			return err
+		}
+		return q.check(body.Bytes())
+	}
+	if err := ask(); err != nil { // it loads the index
+		return 0, err
+	}
+	least := math.Inf(1)
+	for range askedRounds {
+		before, err := s.mallocs(ctx)
+		if err != nil {
+			return 0, err
+		}
+		for range askedRuns {
+			if err := ask(); err != nil {
 				return 0, err
 			}
 		}
-		var body bytes.Buffer
-		if err := s.client().CopyQuery(ctx, &body, q.text); err != nil {
+		after, err := s.mallocs(ctx)
+		if err != nil {
 			return 0, err
 		}
-		if err := q.check(body.Bytes()); err != nil {
-			return 0, err
-		}
+		least = min(least, (after-before)/askedRuns)
 	}
-	after, err := s.mallocs(ctx)
-	return (after - before) / guardAsked, err
+	return least, nil
 }
 
 // mallocs returns the allocations on the server's Go heap since its start.

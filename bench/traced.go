@@ -24,7 +24,7 @@ import (
 const (
 	tracedWarm  = 20
 	tracedRuns  = 2
-	tracedLimit = 10 * time.Minute // for all of them
+	tracedLimit = 2 * time.Minute // for all of them: 10 s on an idle machine
 )
 
 // errNotTraced is what the system says where it lets no process be stepped
@@ -76,7 +76,7 @@ func mark() error { return unix.Tgkill(os.Getpid(), os.Getpid(), unix.SIGUSR1) }
 // countInstructions runs the operations in a process of their own and returns
 // how many instructions in user mode each takes. It must run on the thread that
 // the calling goroutine is locked to.
-func (b *bench) countInstructions(n int) ([]int, error) {
+func (b *bench) countInstructions(ctx context.Context, n int) ([]int, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -94,9 +94,13 @@ func (b *bench) countInstructions(n int) ([]int, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, refused("start", err)
 	}
-	limit := time.AfterFunc(tracedLimit, func() { _ = cmd.Process.Kill() }) // it may have ended
-	defer limit.Stop()
+	ctx, cancel := context.WithTimeout(ctx, tracedLimit)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })() // it may have ended
 	counts, err := follow(cmd.Process.Pid)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, fmt.Errorf("%w: %v were not enough for it", errNotTraced, tracedLimit)
+	}
 	if err == nil && len(counts) != n*tracedRuns {
 		err = fmt.Errorf("the traced process ran %d operations of %d", len(counts), n*tracedRuns)
 	}
@@ -117,7 +121,7 @@ func (b *bench) countInstructions(n int) ([]int, error) {
 func follow(pid int) (counts []int, err error) {
 	stepping, steps, monitor := false, 0, 0
 	for {
-		st, err := waitFor(pid)
+		st, err := waitFor(pid, pid)
 		if err != nil {
 			return nil, err
 		}
@@ -153,18 +157,20 @@ func follow(pid int) (counts []int, err error) {
 	}
 }
 
-// waitFor waits until a thread stops or ends.
-func waitFor(tid int) (st syscall.WaitStatus, err error) {
+// waitFor waits until a thread of a process stops or the process ends. The end
+// of another thread that is held must be waited for as well, else that of the
+// process is never told.
+func waitFor(tid, pid int) (st syscall.WaitStatus, err error) {
 	for {
-		_, err = syscall.Wait4(tid, &st, syscall.WALL, nil)
-		if !errors.Is(err, syscall.EINTR) {
-			break
+		got, err := syscall.Wait4(-1, &st, syscall.WALL, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return st, refused("wait", err)
+		case got == tid || got == pid && !st.Stopped():
+			return st, nil
 		}
 	}
-	if err != nil {
-		return st, refused("wait", err)
-	}
-	return st, nil
 }
 
 // holdMonitor stops the thread of the Go runtime that asks for a preemption
@@ -186,8 +192,8 @@ func holdMonitor(pid int) (int, error) {
 		if err := syscall.PtraceAttach(monitor); err != nil {
 			return 0, refused("attach", err)
 		}
-		if _, err := waitFor(monitor); err != nil {
-			return 0, err
+		if st, err := waitFor(monitor, pid); err != nil || !st.Stopped() {
+			return 0, errors.Join(err, errors.New("the traced process ended"))
 		}
 		call, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, monitor))
 		if err != nil {
