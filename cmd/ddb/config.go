@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"dalmatiner/internal/admin"
@@ -10,20 +11,23 @@ import (
 )
 
 type configCommands struct {
-	Show showCommand `cmd:"" help:"Print every key with its effective value, where it comes from and what it does."`
+	Show showCommand `cmd:"" help:"Print the effective configuration: what was set, or with --all every key."`
 }
 
 type showCommand struct {
 	settings     `embed:""`
+	All          bool `help:"Also the keys that have their defaults."`
 	admin.Output `embed:""`
 }
 
 // Help is shown below the usage of the command.
 func (c *showCommand) Help() string {
-	return `Without --json the output is a valid configuration file.
+	return `Each key comes with its effective value, what it does, where the value
+comes from, and the default. Without --json the output is a valid
+configuration file.
 
 Examples:
-  ddb config show
+  ddb config show --all
   ddb config show --config /etc/ddb.conf
   ddb config show --json`
 }
@@ -38,8 +42,18 @@ func (c *showCommand) Run(env *admin.Env, p *process) error {
 		fmt.Fprintf(p.errOut, "warning: %s\n", w)
 	}
 	entries := cfg.Entries()
+	defaults := 0
+	if !c.All {
+		every := len(entries)
+		entries = slices.DeleteFunc(entries, func(e config.Entry) bool { return e.Origin == "default" })
+		defaults = every - len(entries)
+	}
 	return c.Write(env, entries, func(w io.Writer) error {
-		_, err := io.WriteString(w, asFile(entries))
+		text := asFile(entries)
+		if defaults > 0 {
+			text += fmt.Sprintf("# %d keys have their defaults: --all prints them\n", defaults)
+		}
+		_, err := io.WriteString(w, text)
 		return err
 	})
 }

@@ -154,6 +154,7 @@ func TestGoldenCommandLine(t *testing.T) {
 		{"serve", "--config", "testdata/bad.conf", "--set", "nonsense", "--set", "w=2", "--log-level", "loud"},
 		{"serve", "surplus"},
 		{"config", "show", "--set", "cache_points=600", "--set", "tcp_port=5556"},
+		{"config", "show", "--all", "--set", "cache_points=600", "--set", "tcp_port=5556"},
 		{},
 	} {
 		var out, errOut output
@@ -190,8 +191,14 @@ func TestVersion(t *testing.T) {
 
 // TestConfigShowIsAFile: what config show prints can be given back.
 func TestConfigShowIsAFile(t *testing.T) {
+	for _, args := range [][]string{{"config", "show"}, {"config", "show", "--all"}} {
+		showIsAFile(t, append(args, "--set", "wal.sync=always", "--set", "lifetime=100", "--data-dir", "/x"))
+	}
+}
+
+func showIsAFile(t *testing.T, args []string) {
+	t.Helper()
 	var out, errOut output
-	args := []string{"config", "show", "--set", "wal.sync=always", "--set", "lifetime=100", "--data-dir", "/x"}
 	if code := execute(args, &out, &errOut, testProcess(nil, untilCancelled)); code != admin.ExitOK {
 		t.Fatal(errOut.String())
 	}

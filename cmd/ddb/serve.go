@@ -38,7 +38,7 @@ func execute(args []string, out, errOut io.Writer, p process) int {
 // settings are the flags that say how a node is configured.
 type settings struct {
 	Config   string   `help:"Configuration file, key = value; the original's ddb.conf is understood. None is needed." placeholder:"FILE"`
-	Set      []string `help:"Override one key of the configuration; ddb config show lists all keys." placeholder:"KEY=VALUE" sep:"none"`
+	Set      []string `help:"Override one key of the configuration; ddb config show --all lists them." placeholder:"KEY=VALUE" sep:"none"`
 	DataDir  string   `help:"Directory of everything the node keeps (data_dir, ./data)." placeholder:"DIR"`
 	TCPAddr  string   `name:"tcp-addr" help:"Address of the binary protocol (tcp.addr, 127.0.0.1:5555)." placeholder:"HOST:PORT"`
 	HTTPAddr string   `name:"http-addr" help:"Address of queries, admin and metrics (http.addr, 127.0.0.1:8080)." placeholder:"HOST:PORT"`
