@@ -28,7 +28,12 @@ export function QueryPage({ state, go, theme }: { state: State; go: Go; theme: s
     setText(query)
     setGiven({ text: query })
   }
-  useEffect(() => put(state.query), [state.query])
+  const first = useRef(true)
+  useEffect(() => {
+    // The editor begins with the first one, and somebody may be typing already.
+    if (!first.current) put(state.query)
+    first.current = false
+  }, [state.query])
   useEffect(() => {
     if (state.query.trim()) remember(state.query)
   }, [state.query])
