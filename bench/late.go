@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"dalmatiner/bench/measure"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/point"
@@ -249,7 +250,7 @@ func (l *lateLoad) flush(ctx context.Context, s *server) error {
 			_, err = s.client().Flush(ctx)
 			return err
 		}
-		if err := pause(ctx, time.Millisecond); err != nil {
+		if err := measure.Pause(ctx, time.Millisecond); err != nil {
 			return err
 		}
 	}

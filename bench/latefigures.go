@@ -100,7 +100,7 @@ func askAll(ctx context.Context, s *server, queries []dayQuery, bounded bool) ([
 	client := s.client()
 	for n := 0; len(queries) > 0 && (!bounded || n < lateAsks); n++ {
 		for i := range queries {
-			if pause(ctx, askEvery) != nil {
+			if measure.Pause(ctx, askEvery) != nil {
 				bounded, n = true, lateAsks
 				break
 			}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"dalmatiner/bench/measure"
 	"dalmatiner/internal/haggar"
 )
 
@@ -69,7 +70,7 @@ type watch struct {
 
 // watch looks at the process every half second for some time, after a wait.
 func (s *server) watch(ctx context.Context, wait, during time.Duration) watch {
-	if err := pause(ctx, wait); err != nil {
+	if err := measure.Pause(ctx, wait); err != nil {
 		return watch{err: err}
 	}
 	begun := time.Now()
@@ -84,24 +85,13 @@ func (s *server) watch(ctx context.Context, wait, during time.Duration) watch {
 			return watch{err: err}
 		}
 		w.most = max(w.most, now)
-		if err := pause(ctx, time.Second/2); err != nil {
+		if err := measure.Pause(ctx, time.Second/2); err != nil {
 			return watch{err: err}
 		}
 	}
 	after, err := s.cpuTime()
 	w.cores, w.err = after.Sub(before).Sum().Seconds()/time.Since(begun).Seconds(), err
 	return w
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
 
 // headNote tells what of the memory is the head's.

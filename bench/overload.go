@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dalmatiner/bench/measure"
 	"dalmatiner/test/overload"
 )
 
@@ -151,7 +152,7 @@ func (s *server) unaccounted(ctx context.Context, door, bucket string, sent int6
 		if received == sent || time.Now().After(left) {
 			return float64(sent) - float64(received), nil
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := measure.Pause(ctx, 100*time.Millisecond); err != nil {
 			return 0, err
 		}
 	}

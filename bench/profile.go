@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"dalmatiner/bench/measure"
 	"dalmatiner/internal/haggar"
 )
 
@@ -72,7 +73,7 @@ func (b *bench) profile(ctx context.Context, c haggar.Config, file string) (err 
 
 // takeProfile writes a profile of the processor to a file.
 func (s *server) takeProfile(ctx context.Context, file string) error {
-	if err := pause(ctx, profileWarm); err != nil {
+	if err := measure.Pause(ctx, profileWarm); err != nil {
 		return err
 	}
 	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%.0f", s.http, profileTime.Seconds())

@@ -221,7 +221,7 @@ func (r *stepRun) probe(ctx context.Context, first int64) (stop func() error, er
 	var probes sync.WaitGroup
 	var failed [2]error
 	probes.Go(func() {
-		for failed[0] == nil && pause(ctx, probePause) == nil {
+		for failed[0] == nil && measure.Pause(ctx, probePause) == nil {
 			var took time.Duration
 			if took, failed[0] = visible.Measure(context.WithoutCancel(ctx)); failed[0] == nil {
 				r.took.add(&r.took.visible, took)

@@ -3,6 +3,7 @@
 package measure
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,6 +24,18 @@ func (c CPU) Sub(d CPU) CPU { return CPU{c.User - d.User, c.Sys - d.Sys} }
 
 // Sum returns both kinds together.
 func (c CPU) Sum() time.Duration { return c.User + c.Sys }
+
+// Pause waits for d, or until the context ends, whose error it returns then.
+func Pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
 
 // stat is what is taken from /proc/PID/stat.
 type stat struct {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"dalmatiner/bench/measure"
 	"dalmatiner/internal/haggar"
 )
 
@@ -129,7 +130,7 @@ func (c crowd) live(ctx context.Context) (int64, error) {
 	sent := make([]int64, len(c))
 	err := c.each(func(i int, s *sender) error {
 		begin := time.Duration(i) * time.Second / time.Duration(len(c))
-		for pause(ctx, time.Until(time.Now().Truncate(time.Second).Add(time.Second+begin))) == nil {
+		for measure.Pause(ctx, time.Until(time.Now().Truncate(time.Second).Add(time.Second+begin))) == nil {
 			// A send that has begun is completed: its points count.
 			if err := s.send(context.WithoutCancel(ctx), time.Now().Unix(), 1); err != nil {
 				return err
@@ -149,16 +150,5 @@ func (c crowd) live(ctx context.Context) (int64, error) {
 func (c crowd) abandon() {
 	for _, s := range c {
 		s.conn.abandon()
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
 	}
 }

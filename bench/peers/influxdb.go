@@ -60,19 +60,9 @@ func influxDB() *peer {
 		},
 		protocols: []protocol{{influxProtocol, influxLines, overHTTP("http", "/write?db=bench&precision=ns")}},
 		quiet:     10 * time.Second, rows: 60,
-		count: func(ctx context.Context, s *server) (int64, error) {
-			body, err := s.get(ctx, "http", influxPath("SELECT count(value) FROM metrics"))
-			if err != nil {
-				return 0, err
-			}
-			got, err := readInfluxQL(body, nil)
-			if err != nil || len(got[""]) != 1 {
-				return 0, errors.Join(err, fmt.Errorf("its count is %s", clip(body)))
-			}
-			return int64(got[""][0]), nil
-		},
-		logs: []string{"wal", "influxdb.conf"},
-		ask:  askInfluxQL, answer: readInfluxQL,
+		count: counted(influxPath("SELECT count(value) FROM metrics"), readInfluxQL),
+		logs:  []string{"wal", "influxdb.conf"},
+		ask:   askInfluxQL, answer: readInfluxQL,
 	}
 }
 

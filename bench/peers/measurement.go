@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"dalmatiner/bench/measure"
 )
 
 const (
@@ -218,7 +220,7 @@ func (m *measurer) live(ctx context.Context, s *server, out *outcome) error {
 		sent <- err
 	}()
 	watchErr := func() error {
-		if err := pause(ctx, m.liveWarm); err != nil {
+		if err := measure.Pause(ctx, m.liveWarm); err != nil {
 			return err
 		}
 		begun := time.Now()
@@ -226,7 +228,7 @@ func (m *measurer) live(ctx context.Context, s *server, out *outcome) error {
 		if err != nil {
 			return err
 		}
-		if err := pause(ctx, m.liveMeasured); err != nil {
+		if err := measure.Pause(ctx, m.liveMeasured); err != nil {
 			return err
 		}
 		after, err := s.cpuTime()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -133,4 +134,19 @@ func (q *question) time(ctx context.Context, s *server, want answer) (timing, er
 	}
 	again, _ := measure.Median(times[1:])
 	return timing{times[0], again}, nil
+}
+
+// counted asks a store how many points it has; the answer is one number.
+func counted(path string, read func(body []byte, q *question) (answer, error)) func(context.Context, *server) (int64, error) {
+	return func(ctx context.Context, s *server) (int64, error) {
+		body, err := s.get(ctx, "http", path)
+		if err != nil {
+			return 0, err
+		}
+		got, err := read(body, nil)
+		if err != nil || len(got[""]) != 1 {
+			return 0, errors.Join(err, fmt.Errorf("its count is %s", clip(body)))
+		}
+		return int64(got[""][0]), nil
+	}
 }

@@ -193,7 +193,7 @@ func (s *server) settle(ctx context.Context) (idle bool, err error) {
 // until asks again and again whether something has been done.
 func until(ctx context.Context, what string, done func() (bool, error)) error {
 	for deadline := time.Now().Add(settleTimeout); time.Now().Before(deadline); {
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
+		if err := measure.Pause(ctx, 200*time.Millisecond); err != nil {
 			return err
 		}
 		if ok, err := done(); ok || err != nil {
@@ -214,7 +214,7 @@ func (s *server) awaitIdle(ctx context.Context) (idle bool, err error) {
 		if time.Since(begun) > settleTimeout {
 			return false, nil
 		}
-		if err := pause(ctx, time.Second); err != nil {
+		if err := measure.Pause(ctx, time.Second); err != nil {
 			return false, err
 		}
 		used, err := s.cpuTime()

@@ -141,19 +141,9 @@ func clickHouse() *peer {
 			return err
 		},
 		quiet: 5 * time.Second,
-		count: func(ctx context.Context, s *server) (int64, error) {
-			body, err := s.get(ctx, "http", clickPath("SELECT toUnixTimestamp(now()), '', count() FROM metrics FORMAT JSONCompact"))
-			if err != nil {
-				return 0, err
-			}
-			got, err := readClickHouse(body, nil)
-			if err != nil || len(got[""]) != 1 {
-				return 0, errors.Join(err, fmt.Errorf("its count is %s", clip(body)))
-			}
-			return int64(got[""][0]), nil
-		},
-		logs: []string{"clickhouse.py"},
-		ask:  askClickHouse, answer: readClickHouse,
+		count: counted(clickPath("SELECT toUnixTimestamp(now()), '', count() FROM metrics FORMAT JSONCompact"), readClickHouse),
+		logs:  []string{"clickhouse.py"},
+		ask:   askClickHouse, answer: readClickHouse,
 	}
 }
 
