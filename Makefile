@@ -54,9 +54,9 @@ lint:
 race:
 	$(GO) test -race -short -timeout 15m $$($(GO) list ./... | grep -v /test)
 
-# A few seconds of every fuzz target; their seeds run in make test.
+# Seconds of every fuzz target; their seeds run in make test.
 fuzz:
-	./test/fuzz.sh 5s
+	./test/fuzz.sh 15000x
 
 # Bytes, allocations and instructions are the same on a busy machine; processor
 # time has room for one.

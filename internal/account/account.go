@@ -31,10 +31,11 @@ const (
 	Memory                      // a new series while memory is short
 	Overload                    // over UDP while senders are held back
 	BadStamp                    // a timestamp more than 417 days from its slot
+	SameHash                    // a series whose hash another one has already
 	NumReasons    = iota
 )
 
-var reasonNames = [NumReasons]string{"future", "expired", "bad_type", "disk_full", "empty_name", "bucket_deleted", "series_limit", "memory", "overload", "bad_stamp"}
+var reasonNames = [NumReasons]string{"future", "expired", "bad_type", "disk_full", "empty_name", "bucket_deleted", "series_limit", "memory", "overload", "bad_stamp", "same_hash"}
 
 // String returns the name under which the reason is reported.
 func (r Reason) String() string { return reasonNames[r] }

@@ -6,14 +6,21 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// SeriesID identifies a series on every node: XXH3-128 of the bucket's id and
-// the key. Its top bits choose the partition.
+// SeriesID identifies a series on every node: XXH3-128 of the bucket's id, four
+// bytes big-endian, and the key behind it. Its top bits choose the partition.
 type SeriesID [16]byte
+
+// shortKey is the length up to which a key is hashed without an allocation.
+const shortKey = 252
 
 // Series returns the id of the metric key in the bucket. Bucket ids are never
 // reused, so a deleted bucket's series never meet those of its successor.
 func Series(bucket uint32, key []byte) SeriesID {
-	h := xxh3.Hash128Seed(key, uint64(bucket))
+	// The bucket is not the seed: XXH3 adds that to a short key, so that keys of
+	// 4 to 8 bytes in two buckets had one hash as soon as they differed by what
+	// the seeds do.
+	var short [4 + shortKey]byte
+	h := xxh3.Hash128(append(binary.BigEndian.AppendUint32(short[:0], bucket), key...))
 	var id SeriesID
 	binary.BigEndian.PutUint64(id[:8], h.Hi)
 	binary.BigEndian.PutUint64(id[8:], h.Lo)

@@ -92,6 +92,11 @@ func (p *parkedNames) find(takes func(key []byte) bool) (refs []seriesRef) {
 // key returns a name, which must not be written to.
 func (p *parkedNames) key(ref seriesRef) []byte { return parkedName(p.pieces, p.at[ref.number()]) }
 
+// is reports whether a reference is to a name.
+func (p *parkedNames) is(ref seriesRef, key []byte) bool {
+	return int(ref.number()) < len(p.at) && p.at[ref.number()] != noName && string(p.key(ref)) == string(key)
+}
+
 // len returns how many series are parked.
 func (p *parkedNames) len() int { return len(p.at) - len(p.free) }
 

@@ -29,6 +29,10 @@ type silentGroup struct {
 var errNoMemory = errors.New("there is no memory for new series; raise memory.limit")
 var errDiskFull = errors.New("the disk is nearly full")
 
+// errSameHash is for a name of which another one has the hash, which chance does
+// not make. The first name keeps it.
+var errSameHash = errors.New("another series has the same hash")
+
 var errSeriesLimit = fmt.Errorf("the node holds %d groups of series, which is the limit", maxGroups)
 
 // place returns the column of a series, which it creates when there is none and
@@ -66,6 +70,8 @@ func (x *Session) notCreated(err error, n uint64) {
 		x.refuse(account.Memory, n)
 	case errors.Is(err, errDiskFull):
 		x.refuse(account.DiskFull, n)
+	case errors.Is(err, errSameHash):
+		x.refuse(account.SameHash, n)
 	default:
 		x.err = err
 	}
@@ -86,7 +92,13 @@ func (x *Session) create(id metric.SeriesID, key []byte) (seriesRef, error) {
 	}
 	ref, known := s.index.get(id)
 	if known && !ref.parked() {
+		if g := s.groups.get(ref.group()); g != nil && !g.Columns().Is(ref.column(), key) {
+			return 0, errSameHash
+		}
 		return ref, nil // another session was faster
+	}
+	if known && !b.parked.is(ref, key) {
+		return 0, errSameHash
 	}
 	if refused && !known {
 		return 0, errNoMemory
