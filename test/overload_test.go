@@ -97,7 +97,7 @@ func TestOverloadOverTCP(t *testing.T) {
 	var senders []overload.Sender
 	var streams []*overload.Stream
 	for i := range 2 {
-		s, err := overload.NewStream(t.Context(), n.tcp, "load", i, 1, past(7*24*time.Hour))
+		s, err := overload.NewStream(t.Context(), n.tcp, "load", i, 1, past(365*24*time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestOverloadOverUDP(t *testing.T) {
 	addr := n.door("graphite lines")
 	var senders []overload.Sender
 	var clock atomic.Int64
-	clock.Store(past(7 * 24 * time.Hour))
+	clock.Store(past(365 * 24 * time.Hour))
 	for i := range 2 {
 		s, err := overload.NewLines(t.Context(), addr, i, &clock)
 		if err != nil {
