@@ -240,7 +240,7 @@ func TestRemedies(t *testing.T) {
 		t.Errorf("a prefix of nothing: %s", text)
 	}
 	node = answers{"POST /admin/flush": `{}`, "POST /admin/merge": `{"windows":0,"overlays":0,"removed":0}`}
-	if text := run(t, node, []string{"flush", "--merge"}); !strings.Contains(text, "Nothing to flush.\nNothing to merge: flushes wait until their windows have closed, see ddb admin flush --help.\nexit 0") {
+	if text := run(t, node, []string{"flush", "--merge"}); !strings.Contains(text, "Nothing to flush.\nNothing is left to merge: the node does it by itself, and flushes wait until their windows have closed, see ddb admin flush --help.\nexit 0") {
 		t.Errorf("a merge of nothing: %s", text)
 	}
 	for _, c := range []struct {
