@@ -182,5 +182,8 @@ func (c Config) Entries() []Entry {
 }
 
 func unknownKey(name string) string {
-	return fmt.Sprintf("unknown key, the nearest known one is %s", nearest(name))
+	if known := nearest(name); known != "" {
+		return fmt.Sprintf("unknown key, the nearest known one is %s", known)
+	}
+	return "unknown key; ddb config show --all lists those that there are"
 }

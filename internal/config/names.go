@@ -29,11 +29,11 @@ func replacement(name string) (instead string, ok bool) {
 }
 
 // nearest returns the known key with the smallest edit distance to name, the
-// first of the registry among equals.
+// first of the registry among equals; none when all are another word.
 func nearest(name string) string {
-	best, bestDistance := "", -1
+	best, bestDistance := "", len(name)/2+1
 	consider := func(known string) {
-		if d := distance(name, known); known != "" && (bestDistance < 0 || d < bestDistance) {
+		if d := distance(name, known); known != "" && d < bestDistance {
 			best, bestDistance = known, d
 		}
 	}
