@@ -50,6 +50,7 @@ func settingsOf(r *rand.Rand) []string {
 		{"memory.limit", []string{"256MB", "off"}},
 		{"merge.background", []string{"on", "off"}},
 		{"ring_size", []string{"2", "64"}},
+		{"storage.block_cache", []string{"0", "64MB"}},
 		{"storage.max_open_files", []string{"2", "auto"}},
 		{"wal.max_size", []string{"16MB", "1GB"}},
 		{"wal.sync", []string{"always", "interval"}},

@@ -47,6 +47,7 @@ type Config struct {
 	LateMemory   int64         // late.memory, bytes
 	MinFree      int64         // storage.min_free, bytes
 	MaxOpenFiles int           // storage.max_open_files; MaxOpenFilesAuto for a share of what the system allows
+	BlockCache   int64         // storage.block_cache, bytes; 0 for none
 	MemoryLimit  int64         // memory.limit, bytes; 0 for off, MemoryAuto for a share of the machine's
 
 	WALSync     string        // wal.sync: always, interval or off

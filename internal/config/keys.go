@@ -104,6 +104,8 @@ var keys = []key{
 		func(c *Config) *int64 { return &c.MinFree }),
 	filesKey("storage.max_open_files", 2, "files of segments that are open at a time: auto is half of what the system allows the process",
 		func(c *Config) *int { return &c.MaxOpenFiles }),
+	sizeKey("storage.block_cache", "64MB", 0, math.MaxInt64, "verified blocks of segments that are kept in memory for queries; 0 keeps none",
+		func(c *Config) *int64 { return &c.BlockCache }),
 
 	choiceKey("wal.sync", "interval", []string{"always", "interval", "off"}, "when the log is on disk: before an acknowledgement, every wal.interval, when the system likes",
 		func(c *Config) *string { return &c.WALSync }),

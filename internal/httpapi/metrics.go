@@ -86,6 +86,8 @@ var figures = []figure{
 	gauge("segment_files_open", "Files of segments that are open.", func(s *store.Stats) float64 { return float64(s.Files.Open) }),
 	gauge("segment_files_limit", "storage.max_open_files.", func(s *store.Stats) float64 { return float64(s.Files.Limit) }),
 	counter("segment_files_opened_total", "Times that the file of a segment was opened.", func(s *store.Stats) float64 { return float64(s.Files.Opened) }),
+	counter("segment_block_hits_total", "Blocks of segments that a query found in memory.", func(s *store.Stats) float64 { return float64(s.Files.Hits) }),
+	counter("segment_block_misses_total", "Blocks of segments that a query had to read.", func(s *store.Stats) float64 { return float64(s.Files.Misses) }),
 	gauge("memory_limit_bytes", "memory.limit, 0 for none.", func(s *store.Stats) float64 { return float64(s.MemoryLimit) }),
 	gauge("memory_used_bytes", "Memory that counts towards memory.limit.", func(s *store.Stats) float64 { return float64(s.MemoryUsed) }),
 	gauge("memory_level", "0 calm, 1 hurry, 2 large queries refused, 3 new series refused, 4 senders held back.", func(s *store.Stats) float64 { return float64(s.MemoryLevel) }),

@@ -101,6 +101,7 @@ func (n *node) storeOptions() (store.Options, error) {
 	if o.MaxOpenFiles = c.MaxOpenFiles; o.MaxOpenFiles == config.MaxOpenFilesAuto {
 		o.MaxOpenFiles = openFiles()
 	}
+	o.BlockCache = c.BlockCache
 	o.BackgroundMerge, o.Memory = c.MergeBackground, n.memory.budget
 	o.OnFatal = n.fail
 	o.FlushTook = func(d time.Duration) { n.rec.Observe(monitor.StoreWrite, d) }

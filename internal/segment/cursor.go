@@ -36,6 +36,7 @@ func (c *Cursor) Open(r *Reader, bucket uint32, h Hash, from, to int64) error {
 		return nil
 	}
 	c.w = r.walkIn(d)
+	c.w.blocks = r.files.blocks
 	var buf [fenceSize]byte
 	c.next = d.search(appendFence(buf[:0], bucket, &h, from))
 	return c.leaf(from)

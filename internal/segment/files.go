@@ -5,17 +5,20 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Files keeps at most so many files of readers open. One that is needed is opened,
 // and the one that was not read for the longest time is closed for it; where all
-// are being read, the next read waits until one is not. Its methods may be called
-// concurrently.
+// are being read, the next read waits until one is not. It also keeps data blocks
+// of them that were read more than once. Its methods may be called concurrently.
 type Files struct {
-	fs    vfs.FS
-	limit int
+	fs     vfs.FS
+	limit  int
+	blocks *blocks // nil: none are kept
+	number atomic.Uint32
 
 	mu      sync.Mutex
 	changed *sync.Cond // a file is not being read any more, or an opening has ended
@@ -34,10 +37,11 @@ type openFile struct {
 	closed  bool          // for good
 }
 
-// NewFiles returns the files of readers, at most limit of them open at a time. A
-// limit below 1 is 1.
-func NewFiles(fs vfs.FS, limit int) *Files {
-	c := &Files{fs: fs, limit: max(limit, 1)}
+// NewFiles returns the files of readers, at most limit of them open at a time, and
+// memory for keep bytes of verified data blocks. A limit below 1 is 1; of less than
+// 256 KiB nothing is kept.
+func NewFiles(fs vfs.FS, limit int, keep int64) *Files {
+	c := &Files{fs: fs, limit: max(limit, 1), blocks: newBlocks(keep)}
 	c.changed = sync.NewCond(&c.mu)
 	return c
 }
@@ -46,13 +50,37 @@ func NewFiles(fs vfs.FS, limit int) *Files {
 type FileStats struct {
 	Open, Limit int64
 	Opened      int64 // times that a file was opened
+
+	Kept         int64 // bytes of data blocks in memory
+	Hits, Misses int64 // blocks that a look-up found there, and that it had to read
 }
 
 // Stats returns the state of the files.
 func (c *Files) Stats() FileStats {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return FileStats{Open: int64(c.open), Limit: int64(c.limit), Opened: c.opened}
+	st := FileStats{Open: int64(c.open), Limit: int64(c.limit), Opened: c.opened}
+	c.mu.Unlock()
+	if c.blocks != nil {
+		st.Kept = c.Kept()
+		st.Hits, st.Misses = c.blocks.counts()
+	}
+	return st
+}
+
+// Kept returns the bytes of the data blocks in memory.
+func (c *Files) Kept() int64 {
+	if c.blocks == nil {
+		return 0
+	}
+	return c.blocks.held.Load()
+}
+
+// DropBlocks frees the data blocks in memory. Calls under way keep theirs until
+// they return; what is read again comes in again.
+func (c *Files) DropBlocks() {
+	if c.blocks != nil {
+		c.blocks.dropAll()
+	}
 }
 
 // take returns the open file for one read. The caller gives it back with done.

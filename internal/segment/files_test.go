@@ -49,7 +49,7 @@ func (f countedFile) Close() error {
 func segmentFiles(t *testing.T, n, limit int) (*countingFS, *Files, *model, []*Reader) {
 	t.Helper()
 	fs := &countingFS{FS: vfs.NewMem()}
-	files := NewFiles(fs, limit)
+	files := NewFiles(fs, limit, 0)
 	m := testModel(20, 5, 900)
 	var readers []*Reader
 	for i := range n {

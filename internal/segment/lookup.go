@@ -27,6 +27,10 @@ type walk struct {
 	count int    // blocks in buf; 0 = none
 	bad   uint64 // bit i: block first+i is damaged
 	read  int64  // bytes
+
+	blocks *blocks // nil: none are kept of what is read
+	kept   []byte  // the payload of block keptAt, from blocks; nil for none
+	keptAt int
 }
 
 // walks is shared by all readers because a node has many segments and few calls
@@ -65,7 +69,7 @@ func (r *Reader) Chunks(bucket uint32, h Hash, from, to int64, fn func(chunk int
 	if err != nil {
 		return err
 	}
-	w.one = fn
+	w.one, w.blocks = fn, r.files.blocks
 	defer w.release()
 	var a, b [fenceSize]byte
 	low, high := appendFence(a[:0], bucket, &h, from), appendFence(b[:0], bucket, &h, to)
@@ -217,24 +221,51 @@ func (w *walk) chunk(n int, l leaf, e entry, i, past int) ([]byte, error) {
 	if b >= limit {
 		return nil, w.badEntry(n, e)
 	}
-	if !w.holds(b) {
+	if !w.holds(b) && !w.keeps(b) {
 		if err := w.load(b, w.runEnd(l, i, past, limit)); err != nil {
 			return nil, err
 		}
 	}
-	if w.bad>>(b-w.first)&1 != 0 {
+	block := w.payload(b)
+	if block == nil {
 		return nil, nil
 	}
-	at := w.d.offset(b) - w.d.offset(w.first)
-	block := w.buf[at : at+w.d.offset(b+1)-w.d.offset(b)-crcSize]
 	if int(e.off)+int(e.length) > len(block) {
 		return nil, w.badEntry(n, e)
 	}
 	return block[e.off:][:e.length:e.length], nil
 }
 
-// holds reports whether a block was among those read last.
-func (w *walk) holds(block int) bool { return block >= w.first && block < w.first+w.count }
+// holds reports whether a block is at hand: among those read last, or the one that
+// was found in memory last.
+func (w *walk) holds(block int) bool {
+	return block >= w.first && block < w.first+w.count || w.kept != nil && w.keptAt == block
+}
+
+// keeps reports whether a block is in memory, and takes it.
+func (w *walk) keeps(block int) bool {
+	if w.blocks == nil {
+		return false
+	}
+	payload := w.blocks.get(w.r.block(block))
+	if payload == nil {
+		return false
+	}
+	w.kept, w.keptAt = payload, block
+	return true
+}
+
+// payload returns what is in a block that is at hand, nil where it is damaged.
+func (w *walk) payload(block int) []byte {
+	if w.kept != nil && w.keptAt == block {
+		return w.kept
+	}
+	if w.bad>>(block-w.first)&1 != 0 {
+		return nil
+	}
+	at := w.d.offset(block) - w.d.offset(w.first)
+	return w.buf[at : at+w.d.offset(block+1)-w.d.offset(block)-crcSize]
+}
 
 // badEntry notes that an entry of leaf n points to where no data is.
 func (w *walk) badEntry(n int, e entry) error {
@@ -283,11 +314,15 @@ func (w *walk) load(first, end int) error {
 	w.first, w.count, w.bad = first, end-first, 0
 	for i := first; i < end; i++ {
 		src := w.buf[d.offset(i)-d.offset(first) : d.offset(i+1)-d.offset(first)]
-		if _, err := w.r.check(d, i, kindData, src); err != nil {
+		payload, err := w.r.check(d, i, kindData, src)
+		switch {
+		case err != nil:
 			w.bad |= 1 << (i - first)
 			if err := w.found.add(err); err != nil {
 				return err
 			}
+		case w.blocks != nil:
+			w.blocks.offer(w.r.block(i), payload)
 		}
 	}
 	return nil

@@ -20,10 +20,11 @@ import (
 // returns all DamageErrors joined at its end; Damages lists them. Any other
 // error ends it at once.
 type Reader struct {
-	path  string
-	files *Files
-	file  openFile
-	foot  footer
+	path   string
+	files  *Files
+	number uint32 // among those of files
+	file   openFile
+	foot   footer
 
 	loading sync.Mutex // held while the directory is read, so that it is read once
 	dir     atomic.Pointer[directory]
@@ -32,11 +33,11 @@ type Reader struct {
 // Open opens a finished segment by itself and reads its footer, no more. The
 // error is or wraps a *DamageError if the file is torn, and wraps ErrFormat if it
 // has a later format.
-func Open(fs vfs.FS, path string) (*Reader, error) { return NewFiles(fs, 1).Open(path) }
+func Open(fs vfs.FS, path string) (*Reader, error) { return NewFiles(fs, 1, 0).Open(path) }
 
 // Open is the function Open for a reader that shares the limit of open files.
 func (c *Files) Open(path string) (*Reader, error) {
-	r := &Reader{path: path, files: c, file: openFile{path: path}}
+	r := &Reader{path: path, files: c, number: c.number.Add(1), file: openFile{path: path}}
 	if err := r.readFooter(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -75,6 +76,9 @@ func (r *Reader) Info() Info { return r.foot.info }
 // Close closes the file. No other call may be under way or follow.
 func (r *Reader) Close() error {
 	r.dir.Store(nil)
+	if r.files.blocks != nil {
+		r.files.blocks.drop(r.number)
+	}
 	return r.files.close(&r.file)
 }
 

@@ -127,6 +127,39 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
+// BenchmarkLookupKept is BenchmarkLookup with all blocks in memory, and with a
+// twentieth of them.
+func BenchmarkLookupKept(b *testing.B) {
+	for _, keep := range []int64{256 << 20, 4 << 20} {
+		b.Run(fmt.Sprintf("%dMiB", keep>>20), func(b *testing.B) {
+			const series = 100_000
+			path := benchReader(b, series, 1).path
+			r, err := NewFiles(vfs.Default, 1, keep).Open(path)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer r.Close()
+			warm(b, r, series)
+			warm(b, r, series)
+			b.ReportAllocs()
+			i, n := 0, 0
+			for b.Loop() {
+				err := r.Chunks(1, testHash(uint64(i*7919%series)), 0, 1, func(_ int64, data []byte) error {
+					n += len(data)
+					return nil
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+				i++
+			}
+			if n == 0 {
+				b.Fatal("nothing was read")
+			}
+		})
+	}
+}
+
 // BenchmarkFirstLookup opens a segment and reads one chunk.
 func BenchmarkFirstLookup(b *testing.B) {
 	r := benchReader(b, 100_000, 1)

@@ -52,7 +52,7 @@ func Open(o Options) (*Store, error) {
 	s := &Store{
 		o: o, buckets: newRegistry(), account: account.New(), nameless: make(map[formerPlace]uint64),
 		room: make(chan struct{}), stop: make(chan struct{}), hurry: make(chan struct{}),
-		maxMergedFile: maxMergedFile, maxTombstones: maxTombstones, deleteSlice: deleteSlice, files: segment.NewFiles(o.FS, o.MaxOpenFiles),
+		maxMergedFile: maxMergedFile, maxTombstones: maxTombstones, deleteSlice: deleteSlice,
 		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
 	}
 	s.budget()

@@ -40,10 +40,11 @@ type Options struct {
 	LateMemory    int64         // late points that cause a flush
 	MinFree       int64         // with less free disk, points are refused
 	MaxOpenFiles  int           // of segments; those read last stay open
+	BlockCache    int64         // bytes of verified blocks of segments that are kept for reads; 0 keeps none
 
-	// Memory is the budget of the process; nil counts and limits nothing. Flushes
-	// and late points stay below a share of it whatever FlushBytes and
-	// LateMemory say.
+	// Memory is the budget of the process; nil counts and limits nothing. Flushes,
+	// late points and the blocks of BlockCache stay below a share of it whatever
+	// FlushBytes, LateMemory and BlockCache say.
 	Memory *memory.Budget
 
 	BackgroundMerge bool // merge after flushes; without it only Merge does
@@ -83,6 +84,7 @@ func DefaultOptions(dir string) Options {
 		LateMemory:        64 << 20,
 		MinFree:           1 << 30,
 		MaxOpenFiles:      1024,
+		BlockCache:        64 << 20,
 		BackgroundMerge:   true,
 		OnFatal:           func(error) {},
 		FlushTook:         func(time.Duration) {},
@@ -100,6 +102,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("cache_points %d: want 1 to %d", o.CachePoints, chunk.Slots)
 	case o.FlushBytes < 1 || o.WALMaxSize < 1 || o.LateMemory < 1:
 		return fmt.Errorf("flush.bytes, wal.max_size and late.memory must be positive")
+	case o.BlockCache < 0:
+		return fmt.Errorf("storage.block_cache %d: want 0 or more bytes", o.BlockCache)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/memory"
+	"dalmatiner/internal/segment"
 	"dalmatiner/internal/wal"
 )
 
@@ -74,6 +75,8 @@ func (s *Store) budget() {
 	m := s.o.Memory
 	s.memory = m
 	s.o.FlushBytes, s.o.LateMemory = m.Share(16, s.o.FlushBytes), m.Share(16, s.o.LateMemory)
+	s.o.BlockCache = m.Share(16, s.o.BlockCache)
+	s.files = segment.NewFiles(s.o.FS, s.o.MaxOpenFiles, s.o.BlockCache)
 	s.maxMergedFile = m.Share(8, s.maxMergedFile)
 	var names, index int64
 	if limit := m.Limit(); limit > 0 {
@@ -88,6 +91,7 @@ func (s *Store) budget() {
 		{Name: "flush", Holds: "what a flush takes beside what it flushes", Use: s.flushNeed},
 		{Name: "names", Holds: "names of series and their index; new series are refused at the limit", Limit: names, Use: s.nameBytes.Load},
 		{Name: "segment-indexes", Holds: "directories and index leaves of segments that were read; dropped at the limit", Limit: index, Use: s.indexBytes.Load},
+		{Name: "segment-blocks", Holds: "verified blocks of segments that were read more than once", Limit: s.o.BlockCache, Use: s.files.Kept},
 		{Name: "merges", Holds: "index of the segment that a merge writes", Limit: s.maxMergedFile, Use: s.mergeBytes.Load},
 		{Name: "log", Holds: "buffers of the log", Limit: wal.Buffers, Use: func() int64 { return wal.Buffers }},
 		{Name: "catalogue", Holds: "tables and cache of the catalogue", Limit: catalogue.Memory, Use: func() int64 { return catalogue.Memory }},
@@ -225,6 +229,7 @@ func (s *Store) relieve(level memory.Level) {
 		s.wantFlush()
 	}
 	s.dropIndexes()
+	s.files.DropBlocks()
 	s.arenas.Range(func(_, a any) bool {
 		a.(*head.Arena).Trim()
 		return true
