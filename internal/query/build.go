@@ -5,17 +5,35 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/metric"
 )
 
-// intern returns the node that computes what key says, made by build if there
-// is none yet. It pulls the inputs.
-func (p *planner) intern(key string, build func() node, inputs ...node) node {
-	if n, ok := p.nodes[key]; ok {
+// naming is the bytes of a name. Names are made for every series of a query: they
+// are put together without formatting, in memory that the next one uses again.
+type naming []byte
+
+// name begins the name of a node or of a shape. It is valid until the next one.
+func (p *planner) name(what string) naming { return append(p.naming[:0], what...) }
+
+// number adds numbers, each behind a space.
+func (k naming) number(numbers ...int64) naming {
+	for _, n := range numbers {
+		k = strconv.AppendInt(append(k, ' '), n, 10)
+	}
+	return k
+}
+
+// intern returns the node that computes what its name says, made by build if
+// there is none yet. It pulls the inputs.
+func (p *planner) intern(name naming, build func() node, inputs ...node) node {
+	p.naming = name // it may have grown
+	if n, ok := p.nodes[string(name)]; ok {
 		return n
 	}
+	key := string(name)
 	n := build()
 	p.planned += nodeSize + int64(len(key)) // grow has it paid for
 	c := n.shared()
@@ -36,11 +54,12 @@ func (p *planner) intern(key string, build func() node, inputs ...node) node {
 
 // shape numbers the ways in which outputs become complete: nodes of equal
 // shape complete equally many outputs in every round.
-func (p *planner) shape(key string) int {
-	id, ok := p.shapes[key]
+func (p *planner) shape(name naming) int {
+	p.naming = name
+	id, ok := p.shapes[string(name)]
 	if !ok {
 		id = len(p.shapes)
-		p.shapes[key] = id
+		p.shapes[string(name)] = id
 	}
 	return id
 }
@@ -141,7 +160,7 @@ func matches(pattern []dql.Part, key []byte) bool {
 
 func (p *planner) leaf(pos int, b Bucket, key []byte, shift int64) (node, error) {
 	var err error
-	n := p.intern(fmt.Sprintf("read %d %d %s", b.ID, shift, key), func() node {
+	n := p.intern(append(append(p.name("read").number(int64(b.ID), shift), ' '), key...), func() node {
 		l := &leaf{
 			bucket: b, key: key, shift: shift,
 			pos: slotOf(p.start-shift, b.Resolution),
@@ -158,7 +177,7 @@ func (p *planner) leaf(pos int, b Bucket, key []byte, shift int64) (node, error)
 		if p.opt.Compat {
 			l.n -= l.cut(p.pieces)
 		}
-		l.form = p.shape(fmt.Sprintf("read %d %d %d %d", b.Resolution, shift, l.pos, l.end))
+		l.form = p.shape(p.name("read").number(b.Resolution, shift, l.pos, l.end))
 		p.leaves = append(p.leaves, l)
 		if n := int64(len(p.leaves)); n > p.limits.MaxSeries {
 			err = p.tooManySeries(pos, n)

@@ -5,7 +5,7 @@ import "fmt"
 // unary plans a node that gives one output per input, when it comes.
 func (p *planner) unary(in node, key string, build func(over) node) node {
 	c := in.shared()
-	return p.intern(fmt.Sprintf("%s %d", key, c.id), func() node {
+	return p.intern(p.name(key).number(int64(c.id)), func() node {
 		return build(over{common: common{res: c.res, n: c.n, form: c.form, piece: c.piece}, in: in})
 	}, in)
 }
@@ -20,7 +20,7 @@ func (p *planner) replace(in node, threshold, with float64) node {
 // step plans a node whose first output waits for the second input.
 func (p *planner) step(in node, fn opFunc) node {
 	return p.unary(in, fmt.Sprintf("step %d", fn), func(o over) node {
-		o.form = p.shape(fmt.Sprintf("steps %d", o.form))
+		o.form = p.shape(p.name("steps").number(int64(o.form)))
 		return &step{over: o, fn: fn, seconds: float64(o.res) / 1000, every: o.piece}
 	})
 }
@@ -33,7 +33,7 @@ func (p *planner) fill(in node, with string, pos int) (node, error) {
 		if with == "linear" {
 			err = p.hold(pos, 2*8*o.n)
 			o.late = true
-			o.form = p.shape(fmt.Sprintf("lines of %d", in.shared().id))
+			o.form = p.shape(p.name("lines of").number(int64(in.shared().id)))
 		}
 		o.needs = true
 		return &fill{over: o, with: with}
@@ -45,7 +45,7 @@ func (p *planner) fill(in node, with string, pos int) (node, error) {
 func (p *planner) nothing(in node, span int64) node {
 	return p.unary(in, "nothing", func(o over) node {
 		o.res *= max(1, span/o.res)
-		o.n, o.piece, o.form = 0, 0, p.shape("nothing")
+		o.n, o.piece, o.form = 0, 0, p.shape(p.name("nothing"))
 		return &nothing{o}
 	})
 }
@@ -61,9 +61,9 @@ func (p *planner) gather(a arguments, q float64, k int) (value, error) {
 		return v, err
 	}
 	key := fmt.Sprintf("gather %d %x %d of%s", a.fn.fn, q, k, l.key)
-	n := p.intern(key, func() node {
+	n := p.intern(p.name(key), func() node {
 		g := &gather{fn: a.fn.fn, q: q, k: k}
-		g.res, g.n, g.piece, g.form = l.res, l.longest, l.piece, p.shape("of its own "+key)
+		g.res, g.n, g.piece, g.form = l.res, l.longest, l.piece, p.shape(p.name("of its own "+key))
 		p.enqueue(&g.queue, l.nodes)
 		return g
 	}, l.nodes...)
@@ -85,10 +85,10 @@ func (p *planner) pick(a arguments) (value, error) {
 	t := threshold.series[0].of
 	return p.each(a.series, typeMetric, func(n node) (node, error) {
 		key := fmt.Sprintf("pick %d %d %d", a.fn.fn, t.shared().id, n.shared().id)
-		z := p.intern(key, func() node {
+		z := p.intern(p.name(key), func() node {
 			c := n.shared()
 			z := &pick{fn: a.fn.fn}
-			z.res, z.n, z.piece, z.form = c.res, c.n, c.piece, p.shape("of its own "+key)
+			z.res, z.n, z.piece, z.form = c.res, c.n, c.piece, p.shape(p.name("of its own "+key))
 			p.enqueue(&z.queue, []node{n, t})
 			return z
 		}, n, t)
@@ -114,7 +114,8 @@ func (p *planner) listOf(pos int, inputs []series) (list, error) {
 	if err := p.grow(seriesSize * int64(len(inputs))); err != nil {
 		return l, err
 	}
-	var key []byte
+	var key naming
+	l.nodes = make([]node, 0, len(inputs))
 	for _, in := range inputs {
 		c := in.of.shared()
 		if c.res != first.res {
@@ -126,7 +127,7 @@ func (p *planner) listOf(pos int, inputs []series) (list, error) {
 			l.piece = 0
 		}
 		l.nodes = append(l.nodes, in.of)
-		key = fmt.Appendf(key, " %d", c.id)
+		key = key.number(int64(c.id))
 	}
 	l.key = string(key)
 	return l, nil
@@ -152,7 +153,7 @@ func (p *planner) combine(pos int, fn opFunc, inputs []series) (value, error) {
 		return v, err
 	}
 	key := fmt.Sprintf("combine %d%s", fn, l.key)
-	n := p.intern(key, func() node {
+	n := p.intern(p.name(key), func() node {
 		z := &combine{fn: fn, aligned: l.aligned}
 		first := inputs[0].of.shared()
 		z.res, z.n, z.piece, z.form = l.res, l.longest, l.piece, first.form
@@ -163,7 +164,7 @@ func (p *planner) combine(pos int, fn opFunc, inputs []series) (value, error) {
 			z.in = l.nodes
 			return z
 		}
-		z.form = p.shape("of its own " + key)
+		z.form = p.shape(p.name("of its own " + key))
 		p.enqueue(&z.queue, l.nodes)
 		return z
 	}, l.nodes...)

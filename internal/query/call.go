@@ -145,19 +145,19 @@ func (p *planner) windows(a arguments) (value, error) {
 func (p *planner) window(a arguments, in node, number float64, span int64) (node, error) {
 	c := in.shared()
 	size := max(1, span/c.res)
-	key := fmt.Sprintf("window %d %d %d", a.fn.fn, size, c.id)
+	name := p.name("window").number(int64(a.fn.fn), size, int64(c.id))
 	if len(a.consts) > 1 {
-		key = fmt.Sprintf("%s %x", key, number)
+		name = name.number(int64(math.Float64bits(number)))
 	}
 	var err error
-	n := p.intern(key, func() node {
+	n := p.intern(name, func() node {
 		if a.fn.fn == fnPercentile || a.fn.fn == fnMedian {
 			err = p.hold(a.pos, 8*min(size, c.n))
 		}
 		w := &window{over: over{in: in}, size: size}
 		w.by, w.needs = newReducer(a.fn.fn, number, min(size, c.n), c.res)
 		w.res, w.n = c.res*size, (c.n+size-1)/size
-		w.form = p.shape(fmt.Sprintf("window %d %d", size, c.form))
+		w.form = p.shape(p.name("window").number(size, int64(c.form)))
 		return w
 	}, in)
 	if p.explain {
@@ -232,10 +232,10 @@ func (p *planner) histogram(a arguments, in node) (node, error) {
 	size := max(1, a.consts[2].span/c.res)
 	h := &histogram{over: over{in: in}, highest: int64(highest.number), digits: int(digits.number), size: size}
 	var err error
-	n := p.intern(fmt.Sprintf("histogram %d %d %d %d", h.highest, h.digits, size, c.id), func() node {
+	n := p.intern(p.name("histogram").number(h.highest, int64(h.digits), size, int64(c.id)), func() node {
 		err = p.hold(a.pos, histogramBytes(h.highest, h.digits))
 		h.res, h.n = c.res*size, c.n/size
-		h.form = p.shape(fmt.Sprintf("whole windows %d %d", size, c.form))
+		h.form = p.shape(p.name("whole windows").number(size, int64(c.form)))
 		return h
 	}, in)
 	p.describe(n, "histogram of %d up to %d with %d digits", size, h.highest, h.digits)
