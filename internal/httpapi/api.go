@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -112,6 +113,7 @@ type api struct {
 	metrics   http.Handler
 	served    *served
 	packers   packers
+	pieces    sync.Pool     // of *bufio.Writer with replyBuffer bytes: most of what a short answer takes
 	turns     chan struct{} // holds one element per running query
 	queryWait time.Duration
 }

@@ -32,7 +32,7 @@ type fakeStore struct {
 	failure error
 }
 
-func newFakeStore(t *testing.T) *fakeStore {
+func newFakeStore(t testing.TB) *fakeStore {
 	t.Helper()
 	f := &fakeStore{series: map[uint32]map[string]func(int64) uint64{}, ledger: account.New(), nextID: 1,
 		flushed: store.FlushResult{Segment: "000001.seg", Bytes: 1000, Points: 500, Series: 5, Took: 1500 * time.Microsecond}}
@@ -62,7 +62,7 @@ func newFakeStore(t *testing.T) *fakeStore {
 	return f
 }
 
-func (f *fakeStore) put(t *testing.T, id uint32, value func(int64) uint64, parts ...string) {
+func (f *fakeStore) put(t testing.TB, id uint32, value func(int64) uint64, parts ...string) {
 	t.Helper()
 	key, err := metric.Key(parts...)
 	if err != nil {

@@ -38,7 +38,7 @@ func (a *api) root(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return &queryError{err, text}
 	}
-	return writeResult(patient(w), asked, result)
+	return a.writeResult(patient(w), asked, result)
 }
 
 // run runs a query when it is its turn. The turn ends with the query: a client

@@ -36,16 +36,22 @@ func (w *patientWriter) Write(p []byte) (int, error) {
 
 // writeResult answers with the result of a query in the form asked for. Once
 // it has begun, only a broken connection can say that it is not whole.
-func writeResult(w http.ResponseWriter, asked form, r *query.Result) error {
+func (a *api) writeResult(w http.ResponseWriter, asked form, r *query.Result) error {
 	encode, contentType := encodeJSON, typeJSON
 	if asked == formMsgpack {
 		encode, contentType = encodeMsgpack, typeMsgpack
 	}
 	w.Header().Set("Content-Type", contentType)
-	b := bufio.NewWriterSize(w, replyBuffer)
+	b, ok := a.pieces.Get().(*bufio.Writer)
+	if !ok {
+		b = bufio.NewWriterSize(nil, replyBuffer)
+	}
+	b.Reset(w)
 	err := encode(b, r)
 	if err = errors.Join(err, b.Flush()); err != nil {
 		panic(http.ErrAbortHandler)
 	}
+	b.Reset(nil)
+	a.pieces.Put(b)
 	return nil
 }
