@@ -3,6 +3,7 @@ package catalogue
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 
 	"dalmatiner/internal/segment"
 )
@@ -18,6 +19,10 @@ const (
 // part of it because a column may pass to another series, and the identity of
 // the first must stay.
 const keySize = 1 + 4 + 4 + 2 + 16
+
+// recordVersion is the version of keys and values. A catalogue of another one is
+// rebuilt like a damaged one.
+const recordVersion = 1
 
 var errRecord = errors.New("malformed record")
 
@@ -70,11 +75,18 @@ func bucketRange(id uint32) (from, to []byte) {
 
 func generationKey() []byte { return []byte{kindMeta, 'g'} }
 
-func appendGeneration(dst []byte, n uint64) []byte { return binary.BigEndian.AppendUint64(dst, n) }
+// appendGeneration appends the generation and the version of the records, which
+// so is there as soon as a flush is.
+func appendGeneration(dst []byte, n uint64) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(dst, n), recordVersion)
+}
 
 func parseGeneration(src []byte) (uint64, error) {
-	if len(src) != 8 {
+	if len(src) != 8+4 {
 		return 0, errRecord
+	}
+	if v := binary.BigEndian.Uint32(src[8:]); v != recordVersion {
+		return 0, fmt.Errorf("%w: version %d, this program reads version %d", errRecord, v, recordVersion)
 	}
 	return binary.BigEndian.Uint64(src), nil
 }

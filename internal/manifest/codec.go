@@ -9,7 +9,7 @@ import (
 
 // The sizes of the format; DESIGN.md has the byte diagrams.
 const (
-	formatNumber = 2
+	formatNumber = 1
 	headerSize   = 16
 	frameSize    = 12
 )
@@ -18,9 +18,10 @@ const (
 const EditLimit = 64 << 20
 
 var (
-	magic      = [8]byte{'D', 'D', 'B', 'M', 'A', 'N', '\r', '\n'}
-	marker     = [4]byte{0xed, 0x17, 'E', 'D'}
-	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	magic            = [8]byte{'D', 'M', 'T', 'M', 'A', 'N', '\r', '\n'}
+	developmentMagic = [8]byte{'D', 'D', 'B', 'M', 'A', 'N', '\r', '\n'} // of formats before version 1
+	marker           = [4]byte{0xed, 0x17, 'E', 'D'}
+	castagnoli       = crc32.MakeTable(crc32.Castagnoli)
 )
 
 // ErrFormat says that a MANIFEST was written by another version of the program.
@@ -40,15 +41,19 @@ func appendHeader(dst []byte) []byte {
 }
 
 func parseHeader(src []byte) (rest []byte, err error) {
-	if len(src) < headerSize || [8]byte(src) != magic {
+	development := len(src) >= headerSize && [8]byte(src) == developmentMagic
+	if !development && (len(src) < headerSize || [8]byte(src) != magic) {
 		return src, fmt.Errorf("%w: begins with %x", errHeader, src[:min(len(src), 8)])
 	}
 	want, got := binary.LittleEndian.Uint32(src[12:]), crc32.Checksum(src[:12], castagnoli)
 	if want != got {
 		return src, fmt.Errorf("%w: checksum %08x, computed %08x", errHeader, want, got)
 	}
-	if n := binary.LittleEndian.Uint32(src[8:]); n != formatNumber {
-		return src, fmt.Errorf("%w: %d, this program reads format %d", ErrFormat, n, formatNumber)
+	switch n := binary.LittleEndian.Uint32(src[8:]); {
+	case development:
+		return src, fmt.Errorf("%w: format %d of a development version, this program reads version %d", ErrFormat, n, formatNumber)
+	case n != formatNumber:
+		return src, fmt.Errorf("%w: version %d, this program reads version %d", ErrFormat, n, formatNumber)
 	}
 	return src[headerSize:], nil
 }
@@ -228,7 +233,7 @@ func (r *reader) field(e *Edit) {
 	case tagPutBucket:
 		e.PutBuckets = append(e.PutBuckets, Bucket{
 			ID: r.uint32(), Name: append([]byte{}, r.bytes()...), Resolution: r.varint(), PPF: r.varint(),
-			TTL: r.varint(), Grace: r.varint(), HPTS: r.byte() == 1,
+			TTL: r.varint(), Grace: r.varint(), HPTS: r.limited("bucket flags", 1) == 1,
 		})
 	case tagDeleteBucket:
 		e.DeleteBuckets = append(e.DeleteBuckets, r.uint32())
@@ -264,7 +269,7 @@ func (r *reader) field(e *Edit) {
 }
 
 func (r *reader) segment() Segment {
-	s := Segment{Seq: r.uvarint(), Kind: Kind(r.byte()), Bytes: r.varint(), Points: r.varint(), Generation: r.uvarint()}
+	s := Segment{Seq: r.uvarint(), Kind: Kind(r.limited("kind of segment", byte(Overlay))), Bytes: r.varint(), Points: r.varint(), Generation: r.uvarint()}
 	for n := r.uvarint(); n > 0 && r.err == nil; n-- {
 		g := Range{Bucket: r.uint32(), First: r.varint()}
 		g.Past = g.First + r.varint()
@@ -287,6 +292,16 @@ func (r *reader) byte() byte {
 	}
 	b := r.src[0]
 	r.src = r.src[1:]
+	return b
+}
+
+// limited reads a byte of which version 1 knows the values up to most.
+func (r *reader) limited(what string, most byte) byte {
+	b := r.byte()
+	if b > most {
+		r.fail(what, uint64(b))
+		return 0
+	}
 	return b
 }
 

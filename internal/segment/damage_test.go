@@ -235,7 +235,7 @@ func TestLaterFormatIsNamed(t *testing.T) {
 	binary.LittleEndian.PutUint32(foot[8:], 99)
 	seal(foot, int64(len(data)-footerSize))
 	_, err := Open(memFile(t, data), testPath)
-	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "format 99") || len(Damages(err)) != 0 {
+	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "version 99") || len(Damages(err)) != 0 {
 		t.Fatalf("Open: %v", err)
 	}
 }

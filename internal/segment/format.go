@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// Format is the number of the format this package writes, and the only one
-	// it reads.
-	Format = 2
+	// Format is the version of the format this package writes, and the only one
+	// it reads. It is frozen: DESIGN.md says what a later program must keep.
+	Format = 1
 
 	// MaxChunk is the largest chunk in bytes: the length field of an index
 	// entry has 16 bits. 720 raw points are 5,760 bytes.
@@ -49,11 +49,12 @@ const (
 )
 
 const (
-	magic      = "ddb.seg\n"
-	footerSize = 128
-	crcSize    = 4
-	fenceSize  = 4 + 16 + 8 // bucket, hash, chunk
-	offsetSize = 8
+	magic            = "DMTSEG\r\n"
+	developmentMagic = "ddb.seg\n" // of formats before version 1
+	footerSize       = 128
+	crcSize          = 4
+	fenceSize        = 4 + 16 + 8 // bucket, hash, chunk
+	offsetSize       = 8
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -132,7 +133,7 @@ func (i *Info) fields() []*int64 {
 }
 
 // parseFooter reads the footer of a file of size bytes from its last bytes.
-// Checks are ordered so that a file of a later format is named as such.
+// Checks are ordered so that a file of another format is named as such.
 func parseFooter(src []byte, file string, size int64) (footer, error) {
 	le := binary.LittleEndian
 	damage := func(detail string) error {
@@ -142,7 +143,8 @@ func parseFooter(src []byte, file string, size int64) (footer, error) {
 	if len(src) != footerSize {
 		return footer{}, damage(fmt.Sprintf("the file has %d bytes, a footer %d", size, footerSize))
 	}
-	if string(src[:len(magic)]) != magic {
+	development := string(src[:len(magic)]) == developmentMagic
+	if !development && string(src[:len(magic)]) != magic {
 		return footer{}, damage("no footer at the end of the file")
 	}
 	want, got := le.Uint32(src[footerSize-crcSize:]), blockCRC(src[:footerSize-crcSize], size-footerSize)
@@ -150,8 +152,11 @@ func parseFooter(src []byte, file string, size int64) (footer, error) {
 		return footer{}, &DamageError{File: file, Offset: size - footerSize, Length: footerSize,
 			Want: want, Got: got, Part: partFooter}
 	}
-	if v := le.Uint32(src[8:]); v != Format {
-		return footer{}, fmt.Errorf("segment %s: format %d, this program reads format %d: %w", file, v, Format, ErrFormat)
+	switch v := le.Uint32(src[8:]); {
+	case development:
+		return footer{}, fmt.Errorf("segment %s: %w: format %d of a development version, this program reads version %d", file, ErrFormat, v, Format)
+	case v != Format:
+		return footer{}, fmt.Errorf("segment %s: %w: version %d, this program reads version %d", file, ErrFormat, v, Format)
 	}
 	f := footer{dirCRC: le.Uint32(src[12:]), dirOff: int64(le.Uint64(src[16:]))}
 	src = src[24:]

@@ -32,7 +32,7 @@ type Reader struct {
 
 // Open opens a finished segment by itself and reads its footer, no more. The
 // error is or wraps a *DamageError if the file is torn, and wraps ErrFormat if it
-// has a later format.
+// has another format.
 func Open(fs vfs.FS, path string) (*Reader, error) { return NewFiles(fs, 1, 0).Open(path) }
 
 // Open is the function Open for a reader that shares the limit of open files.

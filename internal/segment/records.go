@@ -6,7 +6,10 @@ import (
 	"fmt"
 )
 
-var errRecord = errors.New("record is cut short or too long")
+var (
+	errRecord = errors.New("record is cut short or too long")
+	errFlags  = errors.New("record has flags that version 1 does not know")
+)
 
 // withSince marks the column of an identity that says since when it has it, and
 // withBelow that of a series that was deleted; columns have 8 bits.
@@ -87,7 +90,11 @@ func parseBucket(src []byte) (b Bucket, rest []byte, err error) {
 	for i, v := range []*int64{&b.Resolution, &b.PPF, &b.TTL, &b.Grace} {
 		*v = int64(binary.LittleEndian.Uint64(src[4+8*i:]))
 	}
-	b.HPTS = src[fixed-1] != 0
+	flags := src[fixed-1]
+	if flags > 1 {
+		return b, nil, errFlags
+	}
+	b.HPTS = flags == 1
 	b.Name, rest, err = parseBytes(src[fixed:])
 	return b, rest, err
 }

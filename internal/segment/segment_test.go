@@ -215,7 +215,7 @@ func (m *model) compare(r *Reader) error {
 	i = 0
 	err = r.Series(func(s Series) error {
 		if want := m.series[i]; s.Bucket != want.Bucket || s.Hash != want.Hash || s.Group != want.Group ||
-			s.Column != want.Column || !bytes.Equal(s.Key, want.Key) {
+			s.Column != want.Column || s.Since != want.Since || s.Below != want.Below || !bytes.Equal(s.Key, want.Key) {
 			return fmt.Errorf("identity %d is %+v, want %+v", i, s, want)
 		}
 		i++

@@ -65,11 +65,11 @@ func Open(o Options) (*Store, error) {
 	}
 	state, err := s.openManifest()
 	if err != nil {
-		return nil, errors.Join(err, s.lock.Close())
+		return nil, errors.Join(formatError(err), s.lock.Close())
 	}
 	known := newBindings(s, state)
 	if err := s.openFiles(state, known); err != nil {
-		return nil, errors.Join(err, s.closeFiles())
+		return nil, errors.Join(formatError(err), s.closeFiles())
 	}
 	if err := s.replay(state, known); err != nil {
 		s.Crash()
@@ -78,6 +78,17 @@ func Open(o Options) (*Store, error) {
 	s.checkDisk()
 	s.countNames()
 	return s, nil
+}
+
+// formatError says what to do about a file that another version of the program
+// wrote.
+func formatError(err error) error {
+	for _, format := range []error{manifest.ErrFormat, segment.ErrFormat, wal.ErrFormat} {
+		if errors.Is(err, format) {
+			return fmt.Errorf("%w: use the program that wrote it, or move the data directory away and send the points again", err)
+		}
+	}
+	return err
 }
 
 // refuseForeign refuses a directory that holds something, and nothing of ours:

@@ -317,7 +317,7 @@ func parseRecord(src []byte) (r record, err error) {
 		r.group = uint32(f.uvarint(maxGroups))
 		r.why = f.byte()
 		r.series, f.src = f.src, nil
-		f.bad = f.bad || len(r.series) == 0 || len(r.series)%forgetSize != 0
+		f.bad = f.bad || r.why != whyDeleted && r.why != whyExpired || len(r.series) == 0 || len(r.series)%forgetSize != 0
 	case recRefuse:
 		r.minute = f.varint()
 		r.counts = f.counts()
@@ -336,10 +336,11 @@ func (f *fields) bucket(r *record) {
 	r.info.PPF = int64(f.uvarint(maxPoints))
 	r.info.TTL = int64(f.uvarint(maxPoints))
 	r.info.Grace = int64(f.uvarint(1<<63 - 1))
-	r.info.HPTS = f.byte() == 1
+	flags := f.byte()
+	r.info.HPTS = flags == 1
 	r.info.Name = string(f.src)
 	f.src = nil
-	if r.info.validate() != nil {
+	if flags > 1 || r.info.validate() != nil {
 		f.bad = true
 	}
 }

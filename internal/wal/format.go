@@ -26,12 +26,13 @@ const RecordLimit = 64 << 20
 const maxLSN LSN = 1 << 62
 
 var (
-	magic      = [8]byte{'D', 'D', 'B', 'W', 'A', 'L', '\r', '\n'}
-	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	magic            = [8]byte{'D', 'M', 'T', 'W', 'A', 'L', '\r', '\n'}
+	developmentMagic = [8]byte{'D', 'D', 'B', 'W', 'A', 'L', '\r', '\n'} // of formats before version 1
+	castagnoli       = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// ErrFormat says that a log was written by a newer version of the program.
-var ErrFormat = errors.New("the log has a newer format")
+// ErrFormat says that a log was written by another version of the program.
+var ErrFormat = errors.New("the log has an unknown format")
 
 var (
 	errNoHeader  = errors.New("no header")
@@ -60,20 +61,25 @@ func appendHeader(dst []byte, h header) []byte {
 }
 
 // parseHeader returns errNoHeader or errBadHeader for bytes that are not a
-// whole header and ErrFormat for a whole one of a later version.
+// whole header and ErrFormat for a whole one of another version.
 func parseHeader(src []byte) (h header, rest []byte, err error) {
 	if len(src) < headerSize {
 		return header{}, src, fmt.Errorf("%w: %d bytes of %d", errNoHeader, len(src), headerSize)
 	}
-	if [8]byte(src) != magic {
+	development := [8]byte(src) == developmentMagic
+	if !development && [8]byte(src) != magic {
 		return header{}, src, fmt.Errorf("%w: begins with %x", errNoHeader, src[:8])
 	}
 	want, got := binary.LittleEndian.Uint32(src[60:]), crc32.Checksum(src[:60], castagnoli)
 	if want != got {
 		return header{}, src, fmt.Errorf("%w: checksum %08x, computed %08x", errBadHeader, want, got)
 	}
-	if n := binary.LittleEndian.Uint32(src[8:]); n != formatNumber {
-		return header{}, src, fmt.Errorf("%w: %d, this program reads %d", ErrFormat, n, formatNumber)
+	flags, more := binary.LittleEndian.Uint32(src[12:]), binary.LittleEndian.Uint32(src[56:])
+	switch n := binary.LittleEndian.Uint32(src[8:]); {
+	case development:
+		return header{}, src, fmt.Errorf("%w: format %d of a development version, this program reads version %d", ErrFormat, n, formatNumber)
+	case n != formatNumber || flags|more != 0:
+		return header{}, src, fmt.Errorf("%w: version %d with flags %x and %x, this program reads version %d without any", ErrFormat, n, flags, more, formatNumber)
 	}
 	copy(h.id[:], src[16:])
 	h.first = LSN(binary.LittleEndian.Uint64(src[32:]))

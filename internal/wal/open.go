@@ -88,8 +88,8 @@ type file struct {
 func (f *file) end() LSN { return f.first + LSN(max(0, f.size-headerSize)) }
 
 // Open opens the log in o.Dir and starts its writer. Torn, damaged and missing
-// files are no error; Replay reports them. The errors are failed I/O and a
-// newer format (ErrFormat).
+// files are no error; Replay reports them. The errors are failed I/O and
+// another format (ErrFormat).
 func Open(o Options) (*Log, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err

@@ -1,0 +1,36 @@
+package account
+
+import (
+	"encoding/hex"
+	"fmt"
+	"testing"
+)
+
+// Version 1 is frozen: the account is written as these bytes into the MANIFEST,
+// and read from them. Reasons that came later take nothing from it.
+func TestFrozenSnapshot(t *testing.T) {
+	a := New()
+	a.Add(1, 100, &Counts{Accepted: 300, Duplicate: 2, Conflicting: 1, Late: 4, Unset: 5})
+	a.Add(1, 101, &Counts{Accepted: 1})
+	a.Add(1<<31, -7, &Counts{Refused: [NumReasons]uint64{Future: 3, SameHash: 1 << 40}})
+	a.Lose("block_damaged", 70_000)
+	a.RefuseRequests("query_syntax", 9)
+	const snapshot = "0201ad02020104050002c801ac020201040500ca01010000000000808080800800000000000200030a808080808020010d00000000000200030a808080808020010d626c6f636b5f64616d61676564f0a204010c71756572795f73796e74617809"
+	if got := hex.EncodeToString(a.Snapshot()); got != snapshot {
+		t.Errorf("version 1 is frozen: the account is now written as %s", got)
+	}
+	src, err := hex.DecodeString(snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := New()
+	if err := b.Restore(src); err != nil {
+		t.Fatal(err)
+	}
+	text := func(a *Account) string {
+		return fmt.Sprint(a.Totals(), a.Minutes(1), a.Minutes(1<<31), a.Lost(), a.Requests())
+	}
+	if text(b) != text(a) {
+		t.Errorf("it is read as\n%s, was\n%s", text(b), text(a))
+	}
+}

@@ -1,0 +1,61 @@
+// Package frozen is for tests: it compares what writers make with the files of
+// version 1 that are checked in. Such a file is written once and never again:
+// data of that version is on disks, and every later program must read it.
+package frozen
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the files of version 1 that are missing; none is ever rewritten")
+
+// Dir is where the files of version 1 lie beside a package.
+const Dir = "testdata/v1"
+
+// Same fails the test unless got is what the file name below Dir holds. With
+// -update it writes a file that is missing.
+func Same(t testing.TB, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join(Dir, filepath.FromSlash(name))
+	want, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && *update {
+		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
+			err = os.WriteFile(path, got, 0o644)
+		}
+		want = got
+	}
+	if err != nil {
+		t.Fatalf("%v; -update writes files that are missing", err)
+	}
+	if bytes.Equal(got, want) {
+		return
+	}
+	at := 0
+	for at < min(len(got), len(want)) && got[at] == want[at] {
+		at++
+	}
+	t.Errorf("version 1 is frozen, and %s is not what is written now: %d bytes and %d, which differ from byte %d on: % x, now % x",
+		path, len(want), len(got), at, want[at:min(at+16, len(want))], got[at:min(at+16, len(got))])
+}
+
+// Read returns the file name below Dir.
+func Read(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(Dir, filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// Missing reports whether the file or directory name is to be made.
+func Missing(name string) bool {
+	_, err := os.Stat(filepath.Join(Dir, filepath.FromSlash(name)))
+	return *update && errors.Is(err, fs.ErrNotExist)
+}
