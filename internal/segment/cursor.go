@@ -25,7 +25,7 @@ type Cursor struct {
 // Damage is not an error here: Close returns it. After an error it is closed.
 func (c *Cursor) Open(r *Reader, bucket uint32, h Hash, from, to int64) error {
 	*c = Cursor{bucket: bucket, hash: h, to: to}
-	if !r.foot.info.reaches(from, to) {
+	if !r.footer().info.reaches(from, to) {
 		return nil
 	}
 	d, err := r.directory()
@@ -53,7 +53,7 @@ func (c *Cursor) leaf(from int64) error {
 			return nil
 		}
 		if d.leaves[c.next].Load() == nil {
-			n := c.w.r.foot.first(kindLeaf) + c.next
+			n := c.w.r.footer().first(kindLeaf) + c.next
 			c.w.read += d.offset(n+1) - d.offset(n)
 		}
 		l, err := c.w.r.leaf(d, c.next, nil)

@@ -171,7 +171,7 @@ func TestI5OtherBlocksStayReadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for k := kindData; k < kinds; k++ {
-		block := r.foot.first(k+1) - 1
+		block := r.footer().first(k+1) - 1
 		at := d.offset(block)
 		data[at] ^= 0x40
 		n, bad := m.survivors(t, memFile(t, data))
@@ -217,14 +217,14 @@ func TestDamageErrorsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range r.foot.first(kindLeaf) {
+	for i := range r.footer().first(kindLeaf) {
 		data[d.offset(i)] ^= 1
 	}
 	err = open(t, memFile(t, data), testPath).Each(func(uint32, Hash, int64, []byte) error { return nil })
 	if n := len(Damages(err)); n != maxDamages {
 		t.Fatalf("%d errors, want %d", n, maxDamages)
 	}
-	if want := fmt.Sprintf("and %d more damaged ranges", r.foot.first(kindLeaf)-maxDamages); !strings.HasSuffix(err.Error(), want) {
+	if want := fmt.Sprintf("and %d more damaged ranges", r.footer().first(kindLeaf)-maxDamages); !strings.HasSuffix(err.Error(), want) {
 		t.Fatalf("the error does not end in %q", want)
 	}
 }

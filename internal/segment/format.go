@@ -95,6 +95,7 @@ type footer struct {
 	dirOff int64
 	dirCRC uint32
 	blocks [kinds]uint32 // number of blocks of each kind
+	unread bool          // it stands for one that could not be read yet, see Files.Later
 }
 
 // first is the number of the first block of kind k; first(kinds) is the number

@@ -221,7 +221,7 @@ func TestFrozenSegments(t *testing.T) {
 			if i.Generation != f.generation || i.WindowFirst != f.first || i.WindowChunks != f.window {
 				t.Errorf("%+v, want generation %d and window %d, %d", i, f.generation, f.first, f.window)
 			}
-			for k, n := range r.foot.blocks {
+			for k, n := range r.footer().blocks {
 				parts[k] = max(parts[k], n)
 			}
 		})

@@ -221,7 +221,7 @@ func (r *Reader) Levels(l Level, bucket uint32, h Hash, dst *[MaxSpans]chunk.Hea
 }
 
 func (r *Reader) malformedLevels(d *directory, i int, err error) error {
-	return r.malformed(d, r.foot.first(kindSmall)+i, kindSmall, err.Error())
+	return r.malformed(d, r.footer().first(kindSmall)+i, kindSmall, err.Error())
 }
 
 // levelRange returns the blocks of a level, among those of all levels.
@@ -242,7 +242,7 @@ func (r *Reader) levelBlock(d *directory, i int, lent *[]byte) (b levelBlock, re
 	if lent != nil {
 		buf = *lent
 	}
-	payload, buf, err := r.readBlock(buf, d, r.foot.first(kindSmall)+i, kindSmall)
+	payload, buf, err := r.readBlock(buf, d, r.footer().first(kindSmall)+i, kindSmall)
 	if lent != nil {
 		*lent = buf
 	}

@@ -62,7 +62,7 @@ func (w *walk) release() {
 // ascending order. The data is valid during the call. An error of fn ends the
 // walk and is returned as it is.
 func (r *Reader) Chunks(bucket uint32, h Hash, from, to int64, fn func(chunk int64, data []byte) error) error {
-	if !r.foot.info.reaches(from, to) {
+	if !r.footer().info.reaches(from, to) {
 		return nil
 	}
 	w, err := r.walk()
@@ -112,7 +112,7 @@ func (r *Reader) Each(fn func(bucket uint32, h Hash, chunk int64, data []byte) e
 
 // Range is Each over the chunks of one bucket with a number in [first, past).
 func (r *Reader) Range(bucket uint32, first, past int64, fn func(bucket uint32, h Hash, chunk int64, data []byte) error) error {
-	if !r.foot.info.reaches(first, past) {
+	if !r.footer().info.reaches(first, past) {
 		return nil
 	}
 	return r.scan(bucket, bucket, first, past, fn)
@@ -217,7 +217,7 @@ func (w *walk) deliver(n int, l leaf, row, first, past int) error {
 // damaged. What it has to read it reads together with what the entries up to
 // past want.
 func (w *walk) chunk(n int, l leaf, e entry, i, past int) ([]byte, error) {
-	b, limit := int(e.block), int(w.r.foot.blocks[kindData])
+	b, limit := int(e.block), int(w.r.footer().blocks[kindData])
 	if b >= limit {
 		return nil, w.badEntry(n, e)
 	}
@@ -269,7 +269,7 @@ func (w *walk) payload(block int) []byte {
 
 // badEntry notes that an entry of leaf n points to where no data is.
 func (w *walk) badEntry(n int, e entry) error {
-	return w.found.add(w.r.malformed(w.d, w.r.foot.first(kindLeaf)+n, kindLeaf,
+	return w.found.add(w.r.malformed(w.d, w.r.footer().first(kindLeaf)+n, kindLeaf,
 		fmt.Sprintf("an entry points to %d bytes at %d of data block %d, which does not hold them", e.length, e.off, e.block)))
 }
 

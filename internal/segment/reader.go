@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -24,7 +25,7 @@ type Reader struct {
 	files  *Files
 	number uint32 // among those of files
 	file   openFile
-	foot   footer
+	foot   atomic.Pointer[footer]
 
 	loading sync.Mutex // held while the directory is read, so that it is read once
 	dir     atomic.Pointer[directory]
@@ -44,6 +45,19 @@ func (c *Files) Open(path string) (*Reader, error) {
 	return r, nil
 }
 
+// Later is Open for a segment whose footer the device does not give now, which is
+// no damage of it: every call tries to read it first, and returns the failure
+// (ReadFailed) until that succeeds. Info is that of a segment that may hold
+// anything.
+func (c *Files) Later(path string) *Reader {
+	r := &Reader{path: path, files: c, number: c.number.Add(1), file: openFile{path: path}}
+	r.foot.Store(&footer{unread: true, info: Info{Chunks: 1, Series: 1, Identities: 1, MinChunk: math.MinInt64, MaxChunk: math.MaxInt64}})
+	return r
+}
+
+// footer is what is known of the footer.
+func (r *Reader) footer() *footer { return r.foot.Load() }
+
 func (r *Reader) readFooter() error {
 	size, err := r.size()
 	if err != nil {
@@ -53,17 +67,25 @@ func (r *Reader) readFooter() error {
 	if err := r.readAt(tail, size-int64(len(tail)), partFooter); err != nil {
 		return err
 	}
-	r.foot, err = parseFooter(tail, r.path, size)
+	foot, err := parseFooter(tail, r.path, size)
+	if err == nil {
+		r.foot.Store(&foot)
+	}
 	return err
 }
 
 func (r *Reader) size() (int64, error) {
 	f, err := r.files.take(&r.file)
-	if err != nil {
+	if known := r.footer() != nil; err != nil && (known || errors.Is(err, syscall.EIO)) {
+		return 0, r.notOpened(err, 0, footerSize, partFooter)
+	} else if err != nil {
 		return 0, fmt.Errorf("segment: open %s: %w", r.path, err)
 	}
 	defer r.files.done(&r.file)
 	stat, err := f.Stat()
+	if errors.Is(err, syscall.EIO) {
+		return 0, &DamageError{File: r.path, Length: footerSize, Part: partFooter, Detail: "the device cannot tell its size: " + err.Error(), Cause: err}
+	}
 	if err != nil {
 		return 0, fmt.Errorf("segment: stat %s: %w", r.path, err)
 	}
@@ -71,7 +93,7 @@ func (r *Reader) size() (int64, error) {
 }
 
 // Info returns what the footer says.
-func (r *Reader) Info() Info { return r.foot.info }
+func (r *Reader) Info() Info { return r.footer().info }
 
 // Close closes the file. No other call may be under way or follow.
 func (r *Reader) Close() error {
@@ -141,16 +163,22 @@ func (r *Reader) directory() (*directory, error) {
 	if d := r.dir.Load(); d != nil {
 		return d, nil
 	}
-	raw := make([]byte, r.foot.dirLen()) // at most the size of the file
-	if err := r.readAt(raw, r.foot.dirOff, partDirectory); err != nil {
+	if r.footer().unread {
+		if err := r.readFooter(); err != nil {
+			return nil, err
+		}
+	}
+	foot := r.footer()
+	raw := make([]byte, foot.dirLen()) // at most the size of the file
+	if err := r.readAt(raw, foot.dirOff, partDirectory); err != nil {
 		return nil, err
 	}
-	damage := DamageError{File: r.path, Offset: r.foot.dirOff, Length: int64(len(raw)), Part: partDirectory}
-	if crc := blockCRC(raw, r.foot.dirOff); crc != r.foot.dirCRC {
-		damage.Want, damage.Got = r.foot.dirCRC, crc
+	damage := DamageError{File: r.path, Offset: foot.dirOff, Length: int64(len(raw)), Part: partDirectory}
+	if crc := blockCRC(raw, foot.dirOff); crc != foot.dirCRC {
+		damage.Want, damage.Got = foot.dirCRC, crc
 		return nil, &damage
 	}
-	d, err := parseDirectory(raw, &r.foot)
+	d, err := parseDirectory(raw, foot)
 	if err != nil {
 		damage.Detail = err.Error()
 		return nil, &damage
@@ -202,7 +230,7 @@ func (r *Reader) leaf(d *directory, i int, lent *[]byte) (leaf, error) {
 	if lent != nil {
 		buf = *lent
 	}
-	block := r.foot.first(kindLeaf) + i
+	block := r.footer().first(kindLeaf) + i
 	payload, buf, err := r.readBlock(buf, d, block, kindLeaf)
 	if lent != nil {
 		*lent = buf
@@ -258,7 +286,7 @@ func (r *Reader) records(k kind, next func(src []byte) (rest []byte, stop, bad e
 	}
 	var found damages
 	var buf, payload []byte
-	for i := r.foot.first(k); i < r.foot.first(k+1); i++ {
+	for i := r.footer().first(k); i < r.footer().first(k+1); i++ {
 		if payload, buf, err = r.readBlock(buf, d, i, k); err != nil {
 			if err := found.add(err); err != nil {
 				return err

@@ -28,7 +28,7 @@ func (r *Reader) Verify() error {
 func (r *Reader) verifyData(d *directory, found *damages) error {
 	w := r.walkIn(d)
 	defer w.release()
-	past := r.foot.first(kindLeaf)
+	past := r.footer().first(kindLeaf)
 	for i := 0; i < past; {
 		end := i + 1
 		for end < past && end-i < maxRun && d.offset(end+1)-d.offset(i) <= readSize {
@@ -65,7 +65,7 @@ func (r *Reader) verifyIndex(d *directory, found *damages) error {
 			continue
 		}
 		bad := func(format string, args ...any) error {
-			return found.add(r.malformed(d, r.foot.first(kindLeaf)+i, kindLeaf, fmt.Sprintf(format, args...)))
+			return found.add(r.malformed(d, r.footer().first(kindLeaf)+i, kindLeaf, fmt.Sprintf(format, args...)))
 		}
 		for row := range l.rows() {
 			h := Hash(l.rowHash(row))
@@ -92,7 +92,7 @@ func (r *Reader) verifyIndex(d *directory, found *damages) error {
 			}
 		}
 	}
-	if info := &r.foot.info; !damaged && (chunks != info.Chunks || series != info.Series) {
+	if info := &r.footer().info; !damaged && (chunks != info.Chunks || series != info.Series) {
 		return found.add(r.miscounted("chunks and series", [2]int64{info.Chunks, info.Series}, [2]int64{chunks, series}))
 	}
 	return nil
@@ -101,7 +101,7 @@ func (r *Reader) verifyIndex(d *directory, found *damages) error {
 // holds reports whether the data block of e is there and holds all of e.
 func (r *Reader) holds(d *directory, e entry) bool {
 	b := int(e.block)
-	return b < int(r.foot.blocks[kindData]) &&
+	return b < int(r.footer().blocks[kindData]) &&
 		int64(e.off)+int64(e.length) <= d.offset(b+1)-d.offset(b)-crcSize
 }
 
@@ -133,8 +133,8 @@ func (r *Reader) verifyLevels(d *directory, found *damages) error {
 					detail = fmt.Sprintf("row %d is out of order", row)
 				case row == 0 && !bytes.Equal(key[:], d.fence(len(d.leaves)+i)):
 					detail = "the first row is not the one of the directory"
-				case int64(spans)>>(int64(r.foot.info.WindowChunks)/l.Chunks()) != 0:
-					detail = fmt.Sprintf("row %d has spans %#x of a window of %d chunks", row, spans, r.foot.info.WindowChunks)
+				case int64(spans)>>(int64(r.footer().info.WindowChunks)/l.Chunks()) != 0:
+					detail = fmt.Sprintf("row %d has spans %#x of a window of %d chunks", row, spans, r.footer().info.WindowChunks)
 				}
 				if detail != "" {
 					if err := found.add(r.malformedLevels(d, i, errors.New(detail))); err != nil {
@@ -161,7 +161,7 @@ func (r *Reader) verifyRecords(_ *directory, found *damages) error {
 			return err
 		}
 	}
-	got, want := [2]int64{series, int64(len(buckets))}, [2]int64{r.foot.info.Identities, r.foot.info.Buckets}
+	got, want := [2]int64{series, int64(len(buckets))}, [2]int64{r.footer().info.Identities, r.footer().info.Buckets}
 	if err == nil && err2 == nil && got != want {
 		return found.add(r.miscounted("identities and buckets", want, got))
 	}
@@ -169,9 +169,9 @@ func (r *Reader) verifyRecords(_ *directory, found *damages) error {
 }
 
 func (r *Reader) miscounted(what string, want, got [2]int64) error {
-	return &DamageError{File: r.path, Offset: r.foot.info.Size - footerSize, Length: footerSize, Part: partFooter,
+	return &DamageError{File: r.path, Offset: r.footer().info.Size - footerSize, Length: footerSize, Part: partFooter,
 		Detail: fmt.Sprintf("it says %d %s, the file holds %d", want, what, got)}
 }
 
 // Blocks returns the number of blocks that Verify reads, of every kind.
-func (r *Reader) Blocks() int { return r.foot.first(kinds) }
+func (r *Reader) Blocks() int { return r.footer().first(kinds) }

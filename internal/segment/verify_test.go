@@ -22,11 +22,11 @@ func TestVerifyFindsWhatChecksumsDoNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := r.foot.first(kindLeaf)
+	first := r.footer().first(kindLeaf)
 	at, end := d.offset(first), d.offset(first+1)-crcSize
 	rows := leaf(intact[at:end]).rows()
 	entry0 := int(at) + leafHead + rows*rowSize
-	small := int(d.offset(r.foot.first(kindSmall)))
+	small := int(d.offset(r.footer().first(kindSmall)))
 	foot := len(intact) - footerSize
 	le := binary.LittleEndian
 	for name, tc := range map[string]struct {
@@ -59,8 +59,8 @@ func TestVerifyFindsWhatChecksumsDoNot(t *testing.T) {
 				row[i], row[LevelRow+i] = row[LevelRow+i], row[i]
 			}
 		}, "out of order"},
-		"a key behind its block": {func(b []byte) { b[d.offset(r.foot.first(kindSeries))+26] = 0x7f }, "record is cut short"},
-		"a block of no bytes":    {func(b []byte) { copy(b[r.foot.dirOff+8:][:8], make([]byte, 8)) }, "block 0 of"},
+		"a key behind its block": {func(b []byte) { b[d.offset(r.footer().first(kindSeries))+26] = 0x7f }, "record is cut short"},
+		"a block of no bytes":    {func(b []byte) { copy(b[r.footer().dirOff+8:][:8], make([]byte, 8)) }, "block 0 of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := slices.Clone(intact)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/cockroachdb/errors/oserror"
 
@@ -44,6 +43,10 @@ func (s *Store) openSegments(state *manifest.State) error {
 	for _, m := range state.Segments {
 		known[segmentFile(&m)] = true
 		seg, err := s.openSegment(m)
+		if segment.ReadFailed(err) {
+			s.reportDamage("segment "+segmentFile(&m), err)
+			seg, err = s.openLater(m), nil
+		}
 		if err != nil && !unreadable(err) {
 			return fmt.Errorf("%w; mend the cause and start again, nothing was changed", err)
 		}
@@ -55,16 +58,14 @@ func (s *Store) openSegments(state *manifest.State) error {
 		}
 		s.segments = append(s.segments, seg)
 	}
-	var adopted []*storedSegment
+	var found strays
 	for kind := range segmentDirs {
-		more, err := s.removeStrays(manifest.Kind(kind), known, s.adoptFrom(manifest.Kind(kind), state))
-		adopted = append(adopted, more...)
-		if err != nil {
+		if err := s.removeStrays(manifest.Kind(kind), known, s.adoptFrom(manifest.Kind(kind), state), &found); err != nil {
 			return err
 		}
 	}
-	if state.Suspect || len(adopted) > 0 {
-		if err := s.adopt(adopted, state); err != nil {
+	if state.Suspect || len(found.adopted) > 0 || found.unread {
+		if err := s.adopt(&found, state); err != nil {
 			return err
 		}
 	}
@@ -104,10 +105,23 @@ func (s *Store) openSegment(m manifest.Segment) (*storedSegment, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.stored(m, r), nil
+}
+
+// openLater is openSegment for a file that the device does not give now. It
+// stays: reads and merges try again, as they do with every block that cannot be
+// read, and so does the next start. Its size is that of the MANIFEST.
+func (s *Store) openLater(m manifest.Segment) *storedSegment {
+	seg := s.stored(m, s.files.Later(s.path(segmentFile(&m))))
+	seg.info.Size, seg.info.Points = m.Bytes, m.Points
+	return seg
+}
+
+func (s *Store) stored(m manifest.Segment, r *segment.Reader) *storedSegment {
 	seg := &storedSegment{meta: m, reader: r, info: r.Info()}
-	_, err = s.o.FS.Stat(s.lostPath(seg.name()))
+	_, err := s.o.FS.Stat(s.lostPath(seg.name()))
 	seg.damaged = err == nil
-	return seg, nil
+	return seg
 }
 
 // lostPath is where a segment goes that is set aside.
@@ -128,14 +142,20 @@ func (s *Store) markDamaged(seg *storedSegment) {
 	}
 }
 
+// strays are segments that the MANIFEST does not name.
+type strays struct {
+	adopted []*storedSegment // whole
+	unread  bool             // the device does not give some now: they stay where they are
+}
+
 // removeStrays deletes segments and temporary files that no commit named, or
 // opens those that are whole for adoption. What is neither is not ours to
 // delete: it goes to lost+found.
-func (s *Store) removeStrays(kind manifest.Kind, known map[string]bool, adoptFrom uint64) (adopted []*storedSegment, err error) {
+func (s *Store) removeStrays(kind manifest.Kind, known map[string]bool, adoptFrom uint64, found *strays) error {
 	dir := segmentDirs[kind]
 	names, err := s.o.FS.List(s.path(dir))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, name := range names {
 		m := manifest.Segment{Kind: kind}
@@ -151,22 +171,27 @@ func (s *Store) removeStrays(kind manifest.Kind, known map[string]bool, adoptFro
 			seg, damage := s.adoptable(m)
 			if damage == nil {
 				known[seg.name()] = true
-				adopted = append(adopted, seg)
+				found.adopted = append(found.adopted, seg)
 				continue
 			}
 			if !unreadable(damage) {
-				return adopted, damage
+				return damage
 			}
 			s.reportDamage("segment "+file, damage)
+			if segment.ReadFailed(damage) {
+				found.unread = true
+				s.nextSeq.Store(max(s.nextSeq.Load(), m.Seq+1)) // its name is not given again
+				continue
+			}
 			err = s.o.FS.Rename(s.path(file), s.path(lostDir, name))
 		default:
 			err = s.o.FS.Remove(s.path(file))
 		}
 		if err != nil {
-			return adopted, err
+			return err
 		}
 	}
-	return adopted, nil
+	return nil
 }
 
 // adoptable opens a stray. A window may be one of several files, the others
@@ -199,20 +224,21 @@ func (s *Store) describe(seg *storedSegment) error {
 	return nil
 }
 
-// unreadable tells a file that is damaged or missing, which is set aside, from
-// one that the system does not let us open now or that a newer version wrote:
-// a limit of open files must not cost a segment.
+// unreadable tells a file that is damaged, missing, or that the device does not
+// give, from one that the system does not let us open now or that a newer version
+// wrote: a limit of open files must not cost a segment.
 func unreadable(err error) bool {
-	return len(segment.Damages(err)) > 0 || oserror.IsNotExist(err) || errors.Is(err, syscall.EIO)
+	return len(segment.Damages(err)) > 0 || oserror.IsNotExist(err)
 }
 
 // adopt takes in segments that a damaged MANIFEST does not name, and the
 // buckets they describe, and the tombstones that segments carry. It ends the
-// suspicion, unless the device did not give all of these. Every segment lists all buckets
-// there were, so the newest list tells what was created and deleted since the
-// last edit that is left.
-func (s *Store) adopt(adopted []*storedSegment, state *manifest.State) error {
+// suspicion, unless the device did not give all of these, when the next start
+// looks again. Every segment lists all buckets there were, so the newest list
+// tells what was created and deleted since the last edit that is left.
+func (s *Store) adopt(found *strays, state *manifest.State) error {
 	var e manifest.Edit
+	adopted := found.adopted
 	slices.SortFunc(adopted, func(a, b *storedSegment) int { return cmp.Compare(b.meta.Seq, a.meta.Seq) })
 	listed := false
 	for i, seg := range adopted {
@@ -246,7 +272,7 @@ func (s *Store) adopt(adopted []*storedSegment, state *manifest.State) error {
 	if err != nil {
 		return err
 	}
-	e.Settled = whole
+	e.Settled, e.Suspect = whole && !found.unread, found.unread
 	return s.manifest.Commit(e)
 }
 

@@ -1,0 +1,168 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/manifest"
+)
+
+// refusedReads are the ways in which a device does not give a segment at a start.
+var refusedReads = map[string][]errorfs.OpKind{
+	"open": {errorfs.OpOpen}, "read": {errorfs.OpFileReadAt}, "size": {errorfs.OpFileStat},
+}
+
+func refuse(f *faults, file string, kinds []errorfs.OpKind) {
+	f.set(func(op errorfs.Op) error {
+		if slices.Contains(kinds, op.Kind) && strings.HasSuffix(op.Path, file) && !strings.Contains(op.Path, lostDir) {
+			return &injected{op.Path}
+		}
+		return nil
+	})
+}
+
+// A segment that the device does not give at a start is not damaged: it is named
+// and counted, stays where it is, holds merges back, and is served as soon as it
+// can be read, without a restart or with one. Nothing is lost.
+func TestASegmentThatTheDeviceDoesNotGive(t *testing.T) {
+	for name, kinds := range refusedReads {
+		for _, restart := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) { testNotGiven(t, kinds, restart) })
+		}
+	}
+}
+
+func testNotGiven(t *testing.T, kinds []errorfs.OpKind, restart bool) {
+	clock, mem := newTestClock(), vfs.NewMem()
+	f := newFaults(mem)
+	o := testOptions(f.fs, clock)
+	o.BackgroundMerge = false
+	s := mustOpen(t, o)
+	defer func() { s.Crash() }()
+	file := flushToMerge(t, s, clock)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	refuse(f, file, kinds)
+	s = mustOpen(t, o)
+	for range 2 {
+		if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 3*720 {
+			t.Errorf("%d words are missing, the segment has %d", n, 3*720)
+		}
+	}
+	if names, n := s.Damage(); n == 0 || s.Stats().ReadErrors == 0 || !strings.Contains(strings.Join(names, " "), file) || !strings.Contains(strings.Join(names, " "), "the device cannot") {
+		t.Errorf("%d damages: %v", n, names)
+	}
+	if _, err := s.Merge(t.Context()); !errors.Is(err, syscall.EIO) {
+		t.Errorf("a merge without it: %v", err)
+	}
+	f.clear()
+	if restart {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = mustOpen(t, o)
+	}
+	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
+		t.Errorf("%d words are missing when it can be read again", n)
+	}
+	if r, err := s.Merge(t.Context()); err != nil || r.Windows == 0 {
+		t.Errorf("a merge when it can be read again: %+v, %v", r, err)
+	}
+	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
+		t.Errorf("%d words are missing in the end", n)
+	}
+	if lost := s.Account().Lost(); len(lost) > 0 {
+		t.Errorf("lost: %v", lost)
+	}
+	mustBeSound(t, s)
+}
+
+// A footer that the device never gives does not keep the rest from being merged:
+// after some tries its segment is set aside, and all of its points are lost.
+func TestAFooterThatIsNeverRead(t *testing.T) {
+	clock, mem := newTestClock(), vfs.NewMem()
+	f := newFaults(mem)
+	o := testOptions(f.fs, clock)
+	o.BackgroundMerge, o.FlushInterval = false, 10000*60*60*1e9
+	s := mustOpen(t, o)
+	defer func() { s.Crash() }()
+	file := flushToMerge(t, s, clock)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	refuse(f, file, refusedReads["read"])
+	s = mustOpen(t, o)
+	for range maxUnread {
+		if _, err := s.Merge(t.Context()); !errors.Is(err, syscall.EIO) {
+			t.Fatalf("a merge of what cannot be read: %v", err)
+		}
+	}
+	if r, err := s.Merge(t.Context()); err != nil || r.Windows == 0 {
+		t.Fatalf("a merge after %d tries: %+v, %v", maxUnread, r, err)
+	}
+	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 3*720 {
+		t.Errorf("%d words are missing, the segment had %d", n, 3*720)
+	}
+	if lost := s.Account().Lost(); !slices.Equal(lost, []account.Loss{{Cause: LostBlocks, Points: 3 * 720}}) {
+		t.Errorf("the account says %+v", lost)
+	}
+	if _, err := mem.Stat(s.lostPath(file)); err != nil {
+		t.Errorf("the segment was not set aside: %v", err)
+	}
+}
+
+// After damage to the MANIFEST the device does not give a segment that would be
+// taken in: it stays where it is, its name is not given again, and the next start
+// that can read it takes it in.
+func TestAStrayThatTheDeviceDoesNotGive(t *testing.T) {
+	for name, kinds := range refusedReads {
+		t.Run(name, func(t *testing.T) { testStrayNotGiven(t, kinds) })
+	}
+}
+
+func testStrayNotGiven(t *testing.T, kinds []errorfs.OpKind) {
+	clock, mem := newTestClock(), vfs.NewMem()
+	f := newFaults(mem)
+	o := testOptions(f.fs, clock)
+	o.BackgroundMerge = false
+	s := mustOpen(t, o)
+	defer func() { s.Crash() }()
+	file := flushToMerge(t, s, clock)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(mem.Remove(s.path(manifestFile)), mem.RemoveAll(s.path(walDir))); err != nil {
+		t.Fatal(err)
+	}
+	refuse(f, file, kinds)
+	s = mustOpen(t, o)
+	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 3*720 {
+		t.Errorf("%d words are missing, the segment has %d", n, 3*720)
+	}
+	if names, _ := s.Damage(); !strings.Contains(strings.Join(names, " "), file) {
+		t.Errorf("it is not named: %v", names)
+	}
+	sendNoise(t, s, "a", epoch+12*3600+1, epoch+12*3600+2)
+	mustFlush(t, s)
+	if _, err := mem.Stat(s.path(file)); err != nil {
+		t.Errorf("it does not stay: %v", err)
+	}
+	s.Crash()
+	if state, _, err := manifest.Inspect(mem, o.Dir); err != nil || !state.Suspect {
+		t.Errorf("the next start will not look for it: %v", err)
+	}
+	f.clear()
+	s = mustOpen(t, o)
+	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
+		t.Errorf("%d words are missing when it can be read again", n)
+	}
+	mustBeSound(t, s)
+}
