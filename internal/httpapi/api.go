@@ -208,7 +208,7 @@ func (a *api) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if err := plainBody(r); err != nil {
+	if err := a.unpack(rt, w, r); err != nil {
 		return err
 	}
 	return rt.serve(w, r)

@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
 
 	"dalmatiner/internal/query"
 )
@@ -115,13 +118,22 @@ func (a *api) queryOptions(r *http.Request) (query.Options, error) {
 	return o, nil
 }
 
-// plainBody refuses compressed bodies: nothing would bound what they become.
-func plainBody(r *http.Request) error {
-	switch encoding := r.Header.Get("Content-Encoding"); encoding {
-	case "", "identity":
+// unpack makes the body of a query that is compressed with gzip one that is not:
+// of as many bytes as one that never was, whatever it was compressed to. Other
+// compressed bodies are refused.
+func (a *api) unpack(rt route, w http.ResponseWriter, r *http.Request) error {
+	encoding := r.Header.Get("Content-Encoding")
+	switch coding := strings.ToLower(encoding); {
+	case coding == "" || coding == "identity":
 		return nil
-	default:
+	case rt.admin || coding != "gzip" && coding != "x-gzip":
 		return &statusError{http.StatusUnsupportedMediaType, reasonType,
-			"the body comes with Content-Encoding " + encoding + ": send it as it is"}
+			"the body comes with Content-Encoding " + encoding + ": send it as it is, or a query with gzip"}
 	}
+	unpacked, err := gzip.NewReader(r.Body)
+	if err != nil {
+		return bodyError(err)
+	}
+	r.Body = http.MaxBytesReader(w, unpacked, a.MaxBody)
+	return nil
 }

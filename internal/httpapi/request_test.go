@@ -1,0 +1,79 @@
+package httpapi
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+func packed(t *testing.T, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// A query's body may be compressed: what counts is what it becomes, of which
+// there may be as much as of a plain body.
+func TestCompressedBodies(t *testing.T) {
+	o := testOptions(newFakeStore(t))
+	h := New(o)
+	const q = "SELECT t BUCKET b LAST 2s"
+	post := func(path, contentType, encoding string, body []byte) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
+		r.Header.Set("Content-Type", contentType)
+		r.Header.Set("Content-Encoding", encoding)
+		r.Header.Set("X-Dalmatiner", "1")
+		r.Host = "127.0.0.1"
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	want := post("/", "text/plain", "", []byte(q)).Body.String()
+	if !strings.Contains(want, `"values"`) {
+		t.Fatal(want)
+	}
+	const form, plain = "application/x-www-form-urlencoded", "text/plain"
+	for _, c := range []struct {
+		path, contentType, encoding string
+		body                        []byte
+		status                      int
+		text                        string
+	}{
+		{"/", plain, "gzip", packed(t, q), 200, `"values"`},
+		{"/", plain, "GZip", packed(t, q), 200, `"values"`},
+		{"/", form, "x-gzip", packed(t, "q="+url.QueryEscape(q)), 200, `"values"`},
+		{"/", typeJSON, "gzip", packed(t, `{"query": "`+q+`"}`), 200, `"values"`},
+		{"/", plain, "gzip", append(packed(t, q[:9]), packed(t, q[9:])...), 200, `"values"`},
+		{"/", plain, "gzip", packed(t, q+strings.Repeat(" ", 1000-len(q))), 200, `"values"`},
+		{"/", plain, "gzip", packed(t, q+strings.Repeat(" ", 1001-len(q))), 413, "more than 1000 bytes, the limit is http.max_body"},
+		{"/", plain, "gzip", packed(t, strings.Repeat(" ", 100_000)), 413, "more than 1000 bytes, the limit is http.max_body"},
+		{"/", form, "gzip", packed(t, "q="+strings.Repeat("+", 100_000)), 413, "more than 1000 bytes, the limit is http.max_body"},
+		{"/", plain, "gzip", bytes.Repeat(packed(t, ""), 100), 413, "more than 1000 bytes, the limit is http.max_body"},
+		{"/", plain, "gzip", packed(t, q)[:20], 400, "malformed body"},
+		{"/", plain, "gzip", nil, 400, "malformed body"},
+		{"/", plain, "deflate", []byte(q), 415, "Content-Encoding deflate"},
+		{"/", plain, "gzip, gzip", []byte(q), 415, "Content-Encoding gzip, gzip"},
+		{"/admin/flush", typeJSON, "gzip", packed(t, "{}"), 415, "Content-Encoding gzip"},
+	} {
+		w := post(c.path, c.contentType, c.encoding, c.body)
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.text) {
+			t.Errorf("%s %s %s, %d bytes: %d, %s; want %d and %q", c.path, c.contentType, c.encoding, len(c.body), w.Code, w.Body, c.status, c.text)
+		}
+	}
+	if n := o.Store.Account().Requests(); n[reasonTooLarge] != 4 || n[reasonType] != 3 {
+		t.Errorf("counted: %v", fmt.Sprint(n))
+	}
+}
