@@ -21,6 +21,10 @@ const (
 	// stepSize is what EXPLAIN takes for a step, as a struct and as two texts.
 	stepSize = 1024
 
+	// maxSteps is the longest plan that is given: some 10 MB of text, which is
+	// made in one go. Nobody reads more.
+	maxSteps = 20_000
+
 	// growAtOnce is how much is borrowed for a plan at a time.
 	growAtOnce = 256 << 10
 
@@ -43,6 +47,9 @@ func (p *planner) borrow(bytes int64) error {
 // grow takes memory for the plan while it is made. That is where planning
 // ends when nobody waits for it any more.
 func (p *planner) grow(bytes int64) error {
+	if p.explain && len(p.nodes) > maxSteps {
+		return p.limit(p.at, "steps to explain", int64(len(p.nodes)), maxSteps, "ask for fewer series, or for the values")
+	}
 	if p.planned += bytes; p.planned <= p.lent {
 		return nil
 	}

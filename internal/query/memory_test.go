@@ -131,3 +131,27 @@ func TestAShownPlanIsBorrowedFor(t *testing.T) {
 		t.Errorf("the query borrows %d bytes, its plan %d", lent[0], lent[1])
 	}
 }
+
+// A plan that nobody could read is not made: EXPLAIN is refused where the
+// values are given.
+func TestALongPlanIsNotExplained(t *testing.T) {
+	m := newMemory(t)
+	m.addBucket("b", 1000, 0)
+	for i := range 2000 {
+		m.load("b", key(t, "s", string(rune('a'+i%26))+strings.Repeat("x", i/26)), 0, nil)
+	}
+	text := "SELECT x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7, x + 8, x + 9, x + 10, x + 11, x + 12 ALIAS s.* BUCKET b AS x LAST 1ms"
+	e := engine(m, 100_000)
+	if _, err := e.Query(context.Background(), text, query.Options{}); err != nil {
+		t.Error(err)
+	}
+	l := &lender{limit: 1 << 40}
+	_, err := e.Query(context.Background(), "EXPLAIN "+text, query.Options{Memory: l})
+	var limit *query.LimitError
+	if !errors.As(err, &limit) || limit.What != "steps to explain" || limit.Limit != 20_000 || limit.Got > 25_000 {
+		t.Errorf("EXPLAIN of 26,000 steps: %v", err)
+	}
+	if l.lent > 32<<20 {
+		t.Errorf("it borrowed %d bytes before", l.lent)
+	}
+}
