@@ -49,6 +49,7 @@ func (p *planner) intern(name naming, build func() node, inputs ...node) node {
 		}
 	}
 	p.nodes[key] = n
+	p.order = append(p.order, n)
 	return n
 }
 

@@ -154,7 +154,7 @@ func (p *planner) rounds() int {
 	if p.slotwise() {
 		n += (1 + aheadBlocks) * p.helpers()
 	}
-	for _, node := range p.nodes {
+	for _, node := range p.order {
 		if node.shared().refs > 1 {
 			n++
 		}

@@ -75,7 +75,7 @@ func (x *executor) explained() *Plan {
 	p := x.plan
 	_, slots := p.roundLength()
 	plan := &Plan{Steps: make([]Step, len(p.nodes)), Rounds: x.round, Slots: slots, Memory: p.memory()}
-	for _, n := range p.nodes {
+	for _, n := range p.order {
 		c := n.shared()
 		s := Step{ID: c.id + 1, Name: c.what, Resolution: c.res, Values: c.n, Uses: c.refs, Micros: c.took.Microseconds()}
 		for _, in := range c.inputs {

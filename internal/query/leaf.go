@@ -29,8 +29,8 @@ type leaf struct {
 	set      int64
 	asked    int64 // slots asked of the source
 
-	pushed bool // spans read it, it is not pulled
-	cost   Cost
+	spans []*spans // that read it, each of its size: then it is not pulled
+	cost  Cost
 
 	// Of ahead, under its lock.
 	state   aheadState

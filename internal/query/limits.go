@@ -93,7 +93,7 @@ func (p *planner) memory() int64 {
 	}
 	_, slots := p.roundLength()
 	round := slots
-	for _, n := range p.nodes {
+	for _, n := range p.order {
 		if n.shared().conf {
 			round = 2 * slots
 			break

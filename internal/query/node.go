@@ -53,6 +53,8 @@ type common struct {
 	what   string // its name in the plan, if that is asked for
 	took   time.Duration
 
+	slotwise bool // its outputs are wanted by something else than windows over spans
+
 	seen   bool // needConfidence was here
 	listed bool // in the order of pulls
 	round  int  // that buf belongs to; rounds count from 1

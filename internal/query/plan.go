@@ -22,6 +22,7 @@ type planner struct {
 	buckets map[string]Bucket
 	hits    map[string][][]byte // of a pattern in a bucket
 	nodes   map[string]node     // by what they compute
+	order   []node              // all of them, by their ids
 	naming  naming              // memory for names
 	shapes  map[string]int
 	leaves  []*leaf

@@ -107,7 +107,7 @@ func (p *planner) pullOrder() []*leaf {
 			return
 		}
 		c.listed = true
-		if l, ok := n.(*leaf); ok && !l.pushed {
+		if l, ok := n.(*leaf); ok && !l.pushed() {
 			list = append(list, l)
 		}
 		for _, in := range c.inputs {

@@ -58,42 +58,36 @@ func (p *planner) pushDown() {
 	if _, ok := p.source.(Aggregator); !ok || p.opt.NoAggregates || p.opt.Compat {
 		return // a read of the original begins anew every 100,000 points
 	}
-	needed := make(map[node]bool) // slot by slot
 	for _, r := range p.roots {
-		needed[r.of] = true
+		r.of.shared().slotwise = true
 	}
 	for _, n := range p.ranks {
-		needed[n] = true
+		n.shared().slotwise = true
 	}
-	for _, n := range p.nodes {
+	for _, n := range p.order {
 		if _, by := spanOf(n); by == nil {
 			for _, in := range n.shared().inputs {
-				needed[in] = true
+				in.shared().slotwise = true
 			}
 		}
 	}
-	type place struct {
-		of   *leaf
-		size int64
-	}
-	all := make(map[place]*spans)
-	for _, n := range p.nodes {
+	for _, n := range p.order {
 		w, by := spanOf(n)
-		if by == nil || needed[w.in] {
+		if by == nil {
 			continue
 		}
 		l, ok := w.in.(*leaf)
-		if !ok || l.pos < 0 {
+		if !ok || l.slotwise || l.pos < 0 {
 			continue
 		}
-		s := all[place{l, w.size}]
-		if s == nil {
-			s = &spans{of: l, size: w.size, counts: !l.pushed}
-			l.pushed = true
-			all[place{l, w.size}] = s
+		i := slices.IndexFunc(l.spans, func(s *spans) bool { return s.size == w.size })
+		if i < 0 {
+			i = len(l.spans)
+			s := &spans{of: l, size: w.size, counts: i == 0}
+			l.spans = append(l.spans, s)
 			p.spans = append(p.spans, s)
 		}
-		s.windows = append(s.windows, w)
+		l.spans[i].windows = append(l.spans[i].windows, w)
 		p.spanWindows++
 		w.pushed = by
 	}
@@ -113,7 +107,7 @@ func spanOf(n node) (*window, spanReducer) {
 // slotwise reports whether any leaf is read slot by slot.
 func (p *planner) slotwise() bool {
 	for _, l := range p.leaves {
-		if !l.pushed {
+		if !l.pushed() {
 			return true
 		}
 	}
@@ -204,11 +198,9 @@ func (s *spans) read(x *reader) error {
 			return err
 		}
 	}
-	for i := range all[:n] {
-		s.give(&all[i], s.size)
-	}
+	s.give(all[:n], s.size)
 	if short > 0 {
-		s.give(&all[n], short)
+		s.give(all[n:], short)
 	}
 	s.given += n
 	return nil
@@ -249,16 +241,19 @@ func (s *spans) aggregate(x *reader, from, step int64, dst []chunk.Header) error
 	return nil
 }
 
-// give hands a span to all windows.
-func (s *spans) give(h *chunk.Header, slots int64) {
+// give hands spans of so many slots to all windows.
+func (s *spans) give(list []chunk.Header, slots int64) {
 	for _, w := range s.windows {
-		w.span(h, s.carry, slots)
+		w.spans(list, s.carry, slots)
 	}
-	if h.Count > 0 {
-		s.carry = h.Last
-	}
-	if s.counts {
-		s.of.set += int64(h.Count)
+	for i := range list {
+		h := &list[i]
+		if h.Count > 0 {
+			s.carry = h.Last
+		}
+		if s.counts {
+			s.of.set += int64(h.Count)
+		}
 	}
 }
 
@@ -270,12 +265,24 @@ func (s *spans) finish() {
 	l.took += s.took
 }
 
-// span closes a window that has the slots of h.
-func (w *window) span(h *chunk.Header, carry uint64, slots int64) {
-	w.filled, w.sure = slots, float64(h.Count)
-	w.pushed.span(h, carry, slots)
-	w.ready = w.close(w.ready)
+// spans closes a window for each of a list, with the word that is carried into
+// the first.
+func (w *window) spans(list []chunk.Header, carry uint64, slots int64) {
+	ready := w.ready
+	for i := range list {
+		h := &list[i]
+		w.filled, w.sure = slots, float64(h.Count)
+		w.pushed.span(h, carry, slots)
+		ready = w.close(ready)
+		if h.Count > 0 {
+			carry = h.Last
+		}
+	}
+	w.ready = ready
 }
+
+// pushed reports whether the leaf is read by spans, and not pulled.
+func (l *leaf) pushed() bool { return len(l.spans) > 0 }
 
 func (r *total) span(h *chunk.Header, carry uint64, slots int64) {
 	r.sum, r.last = sumOf(h, carry, slots), lastOf(h, carry)

@@ -254,9 +254,26 @@ func (l leaf) row(bucket uint32, h *Hash) (row int, ok bool) {
 }
 
 // seek returns the first entry of [a, b), all of one row, whose chunk number is
-// not below chunk.
+// not below chunk. Numbers ascend, so it lies no further behind the first entry
+// than its number does, and just there where the series has every chunk.
 func (l leaf) seek(a, b int, chunk int64) int {
-	for a < b {
+	if a >= b {
+		return a
+	}
+	first := l.entry(a).chunk
+	if first >= chunk {
+		return a
+	}
+	if l.entry(b-1).chunk < chunk {
+		return b
+	}
+	if away := uint64(chunk) - uint64(first); away < uint64(b-a) {
+		b = a + int(away)
+		if l.entry(b).chunk == chunk {
+			return b
+		}
+	}
+	for a++; a < b; {
 		mid := int(uint(a+b) >> 1)
 		if l.entry(mid).chunk < chunk {
 			a = mid + 1

@@ -330,6 +330,33 @@ func TestWriterRefuses(t *testing.T) {
 	}
 }
 
+// TestSeekEqualsTheScan: whatever numbers a row has, a look-up finds the entry that
+// going through it finds.
+func TestSeekEqualsTheScan(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var b leafBuilder
+		at := rapid.SampledFrom([]int64{math.MinInt64, -5, 0, math.MaxInt64 - math.MaxUint32}).Draw(t, "first")
+		step := rapid.OneOf(rapid.Just(int64(1)), rapid.Int64Range(1, 3), rapid.Int64Range(1, 1<<27))
+		var numbers []int64
+		for range rapid.IntRange(1, 30).Draw(t, "entries") {
+			b.add(1, &Hash{}, entry{chunk: at})
+			numbers = append(numbers, at)
+			at += step.Draw(t, "step")
+		}
+		l := leaf(b.appendTo(nil))
+		from := rapid.IntRange(0, len(numbers)).Draw(t, "from")
+		to := rapid.IntRange(from, len(numbers)).Draw(t, "to")
+		want := rapid.OneOf(rapid.SampledFrom(numbers), rapid.Int64Range(numbers[0], at), rapid.Int64()).Draw(t, "chunk")
+		scan := from
+		for scan < to && numbers[scan] < want {
+			scan++
+		}
+		if got := l.seek(from, to, want); got != scan {
+			t.Fatalf("entry %d of %v[%d:%d] for %d, want %d", got, numbers, from, to, want, scan)
+		}
+	})
+}
+
 func TestVisitorErrorEndsTheWalk(t *testing.T) {
 	fs := vfs.NewMem()
 	m := testModel(4, 3, 10)
