@@ -33,7 +33,7 @@ func AppendComposite(dst []byte, pieces [][]byte) (out []byte, points int, err e
 	}
 	var g gather
 	for _, p := range pieces {
-		if err := g.add(p); err != nil {
+		if err := g.join(p); err != nil {
 			return dst, 0, err
 		}
 	}
@@ -144,6 +144,31 @@ func (g *gather) add(piece []byte) error {
 	if err := f.parse(&r); err != nil {
 		return err
 	}
+	return g.take(&f)
+}
+
+// join is add for a piece of which only place and class count: whether it goes
+// with the others depends on nothing else. It spares a flush most of the way
+// through the headers.
+func (g *gather) join(piece []byte) error {
+	var f frame
+	r := reader{src: piece}
+	if err := f.parseForm(&r); err != nil {
+		return err
+	}
+	switch f.class {
+	case classInts:
+		f.First, f.Last, f.Min, f.Max = intTag, intTag, intTag, intTag
+	case classDecimals:
+		f.First, f.Last, f.Min, f.Max = floatMarker, floatMarker, floatMarker, floatMarker
+	default:
+		return g.add(piece)
+	}
+	return g.take(&f)
+}
+
+// take takes the header of the next piece.
+func (g *gather) take(f *frame) error {
 	h := &g.h
 	if h.Count == 0 {
 		h.FirstOff, h.First = f.FirstOff, f.First

@@ -79,7 +79,17 @@ func TestCompositeEqualsTheWhole(t *testing.T) {
 			floats = floats || f.class != classInts
 			gaps = gaps || f.FirstOff%Lane != 0
 		}
-		src, _, err := AppendComposite([]byte("xy"), pieces)
+		src, points, err := AppendComposite([]byte("xy"), pieces)
+		var read gather // as a reader sees the pieces
+		var readErr error
+		for _, p := range pieces {
+			if readErr = read.add(p); readErr != nil {
+				break
+			}
+		}
+		if len(pieces) >= minPieces && len(pieces) <= maxPieces && ((readErr == nil) != (err == nil) || err == nil && points != read.h.Count) {
+			t.Fatalf("written as %d points, %v; read as %d, %v", points, err, read.h.Count, readErr)
+		}
 		if bound := len(pieces) >= minPieces && len(pieces) <= maxPieces; (err == nil) != bound && (!bound || !floats || !gaps) {
 			t.Fatalf("%d pieces, floats %v, gaps %v: error %v", len(pieces), floats, gaps, err)
 		}
