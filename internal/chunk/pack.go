@@ -104,11 +104,12 @@ func (l *layout) pack(dst []byte, res *residuals) []byte {
 	out := dst[len(dst) : len(dst)+size]
 	n := l.laneBits()
 	stride := 8 * l.lanes
-	tails := bitWriter{dst: out[:n>>6*stride]}
+	whole := out[:n>>6*stride]
+	tails := bitWriter{dst: whole}
 	for j := range l.lanes {
 		values := res[j*l.length : (j+1)*l.length]
 		if l.group == 1 {
-			tails.put(packPlain(out, 8*j, stride, values, l.width), uint(n&63))
+			tails.put(kernel.Pack(whole[min(8*j, len(whole)):], stride, values, l.width), uint(n&63))
 		} else {
 			tails.put(l.packGroups(out, 8*j, stride, values), uint(n&63))
 		}
@@ -117,26 +118,8 @@ func (l *layout) pack(dst []byte, res *residuals) []byte {
 	return dst[:len(dst)+size]
 }
 
-// packPlain writes the whole 64-bit words of one lane at out[at:], stride
-// apart, and returns the bits that are left.
-func packPlain(out []byte, at, stride int, values []uint64, width uint) uint64 {
-	var acc uint64
-	n := uint(0)
-	for _, v := range values {
-		acc |= v << (n & 63)
-		n += width
-		if n >= 64 {
-			binary.LittleEndian.PutUint64(out[at:], acc)
-			at += stride
-			n -= 64
-			acc = v >> (width - n)
-		}
-	}
-	return acc
-}
-
-// packGroups is packPlain for groups of several values; the first value of a
-// group is its lowest digit.
+// packGroups is kernel.Pack for groups of several values, from out[at:] on; the
+// first value of a group is its lowest digit.
 func (l *layout) packGroups(out []byte, at, stride int, values []uint64) uint64 {
 	var acc uint64
 	n, base := uint(0), l.limit+1

@@ -8,6 +8,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/kernel"
 )
 
 // MaxOpen is how many blocks of a group accept writes at a time. Four cover
@@ -236,31 +237,11 @@ func putDown(cells, words []uint64, c *account.Counts) {
 
 // put stores words over cells and counts what became of them.
 func put(cells, words []uint64, c *account.Counts) {
-	cells = cells[:len(words)]
-	var unset, dup, conflict uint64
-	for i, w := range words {
-		old := cells[i]
-		if old == 0 {
-			cells[i] = w
-			if w == 0 {
-				unset++
-			}
-			continue
-		}
-		switch w {
-		case old:
-			dup++
-		case 0:
-			unset++
-		default:
-			conflict++
-			cells[i] = w
-		}
-	}
-	c.Accepted += uint64(len(words)) - unset - dup - conflict
-	c.Unset += unset
-	c.Duplicate += dup
-	c.Conflicting += conflict
+	unset, same, other := kernel.Lay(cells, words)
+	c.Accepted += uint64(len(words) - unset - same - other)
+	c.Unset += uint64(unset)
+	c.Duplicate += uint64(same)
+	c.Conflicting += uint64(other)
 }
 
 // block returns the open block of a slot, opening it where the rules allow, or

@@ -69,3 +69,14 @@ func turn(dst, src []uint64, width, rows int) int {
 	}
 	return n
 }
+
+// packWidth is the most bits of fields of which four fit a word.
+const packWidth = 16
+
+func pack(out []byte, stride int, values []uint64, width uint) (rest uint64, done int) {
+	n := inFours(len(values))
+	if n == 0 || width > packWidth || len(out) == 0 {
+		return 0, 0
+	}
+	return packAVX2(&out[0], uint64(stride), &values[0], uint64(width), uint64(n)), n
+}

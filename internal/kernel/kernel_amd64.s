@@ -691,8 +691,234 @@ end:
 	VZEROUPPER
 	RET
 
-// func turnAVX2(dst *uint64, src *uint64, row uint64, column uint64, n uint64)
+// func packAVX2(out *byte, stride uint64, values *uint64, width uint64, n uint64) uint64
 // Requires: AVX, AVX2
+TEXT ·packAVX2(SB), NOSPLIT, $0-48
+	MOVQ        out+0(FP), AX
+	MOVQ        stride+8(FP), DX
+	MOVQ        values+16(FP), BX
+	MOVQ        n+32(FP), SI
+	MOVQ        width+24(FP), DI
+	LEAQ        (DI)(DI*1), CX
+	VMOVQ       DI, X0
+	VPSLLDQ     $0x08, X0, X0
+	VMOVQ       CX, X1
+	VPUNPCKLQDQ X1, X1, X1
+	VPADDQ      X0, X1, X1
+	VINSERTI128 $0x01, X1, Y0, Y0
+	SHLQ        $0x02, DI
+	XORQ        R8, R8
+	XORQ        CX, CX
+
+loop:
+	VMOVDQU      (BX), Y1
+	VPSLLVQ      Y0, Y1, Y1
+	VEXTRACTI128 $0x01, Y1, X2
+	VPOR         X2, X1, X1
+	VPSHUFD      $0xee, X1, X2
+	VPOR         X2, X1, X1
+	VMOVQ        X1, R9
+	MOVQ         R9, R10
+	SHLQ         CL, R10
+	ORQ          R10, R8
+	LEAQ         (CX)(DI*1), R10
+	CMPQ         R10, $0x40
+	JB           next
+	MOVQ         R8, (AX)
+	ADDQ         DX, AX
+	NOTQ         CX
+	MOVQ         R9, R8
+	SHRQ         $0x01, R8
+	SHRQ         CL, R8
+	SUBQ         $0x40, R10
+
+next:
+	MOVQ R10, CX
+	ADDQ $0x20, BX
+	SUBQ $0x04, SI
+	JNZ  loop
+	MOVQ R8, ret+40(FP)
+	VZEROUPPER
+	RET
+
+// func layAVX2(cells *uint64, words *uint64, n uint64) (unset uint64, free uint64, both uint64, equal uint64)
+// Requires: AVX, AVX2
+TEXT ·layAVX2(SB), NOSPLIT, $0-56
+	MOVQ  cells+0(FP), AX
+	MOVQ  words+8(FP), CX
+	MOVQ  n+16(FP), DX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+
+loop:
+	VMOVDQU      (CX), Y5
+	VMOVDQU      (AX), Y6
+	VPCMPEQQ     Y5, Y0, Y7
+	VPSUBQ       Y7, Y1, Y1
+	VPCMPEQQ     Y6, Y0, Y8
+	VPSUBQ       Y8, Y2, Y2
+	VPAND        Y7, Y8, Y8
+	VPSUBQ       Y8, Y3, Y3
+	VPCMPEQQ     Y6, Y5, Y8
+	VPSUBQ       Y8, Y4, Y4
+	VPAND        Y7, Y6, Y6
+	VPOR         Y5, Y6, Y6
+	VMOVDQU      Y6, (AX)
+	ADDQ         $0x20, AX
+	ADDQ         $0x20, CX
+	SUBQ         $0x04, DX
+	JNZ          loop
+	VEXTRACTI128 $0x01, Y1, X0
+	VPADDQ       X0, X1, X1
+	VPSHUFD      $0xee, X1, X0
+	VPADDQ       X0, X1, X1
+	VMOVQ        X1, AX
+	MOVQ         AX, unset+24(FP)
+	VEXTRACTI128 $0x01, Y2, X0
+	VPADDQ       X0, X2, X2
+	VPSHUFD      $0xee, X2, X0
+	VPADDQ       X0, X2, X2
+	VMOVQ        X2, AX
+	MOVQ         AX, free+32(FP)
+	VEXTRACTI128 $0x01, Y3, X0
+	VPADDQ       X0, X3, X3
+	VPSHUFD      $0xee, X3, X0
+	VPADDQ       X0, X3, X3
+	VMOVQ        X3, AX
+	MOVQ         AX, both+40(FP)
+	VEXTRACTI128 $0x01, Y4, X0
+	VPADDQ       X0, X4, X4
+	VPSHUFD      $0xee, X4, X0
+	VPADDQ       X0, X4, X4
+	VMOVQ        X4, AX
+	MOVQ         AX, equal+48(FP)
+	VZEROUPPER
+	RET
+
+// func intBitsAVX2(words *uint64, n uint64) (tags uint64, bits uint64)
+// Requires: AVX, AVX2
+TEXT ·intBitsAVX2(SB), NOSPLIT, $0-32
+	MOVQ         words+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVQ         $0x0100000000000000, DX
+	VMOVQ        DX, X0
+	VPBROADCASTQ X0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+
+loop:
+	VMOVDQU      (AX), Y4
+	VPXOR        Y0, Y4, Y5
+	VPOR         Y5, Y2, Y2
+	VPSLLQ       $0x08, Y4, Y5
+	VPCMPGTQ     Y5, Y1, Y5
+	VPXOR        Y4, Y5, Y5
+	VPOR         Y5, Y3, Y3
+	ADDQ         $0x20, AX
+	SUBQ         $0x04, CX
+	JNZ          loop
+	VEXTRACTI128 $0x01, Y2, X0
+	VPOR         X0, X2, X2
+	VPSHUFD      $0xee, X2, X0
+	VPOR         X0, X2, X2
+	VMOVQ        X2, AX
+	MOVQ         AX, tags+16(FP)
+	VEXTRACTI128 $0x01, Y3, X0
+	VPOR         X0, X3, X3
+	VPSHUFD      $0xee, X3, X0
+	VPOR         X0, X3, X3
+	VMOVQ        X3, AX
+	MOVQ         AX, bits+24(FP)
+	VZEROUPPER
+	RET
+
+// func zigzags8AVX2(dst *byte, words *uint64, pick *byte, n uint64)
+// Requires: AVX, AVX2
+TEXT ·zigzags8AVX2(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    words+8(FP), CX
+	MOVQ    n+24(FP), DX
+	MOVQ    pick+16(FP), BX
+	VMOVDQU (BX), Y0
+	VPXOR   Y1, Y1, Y1
+
+loop:
+	VMOVDQU      (CX), Y2
+	VPSLLQ       $0x08, Y2, Y3
+	VPCMPGTQ     Y3, Y1, Y3
+	VPADDQ       Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y3
+	VPSHUFB      Y0, Y3, Y3
+	VEXTRACTI128 $0x01, Y3, X2
+	VPOR         X3, X2, X2
+	VMOVD        X2, (AX)
+	ADDQ         $0x04, AX
+	ADDQ         $0x20, CX
+	SUBQ         $0x04, DX
+	JNZ          loop
+	VZEROUPPER
+	RET
+
+// func zigzags16AVX2(dst *byte, words *uint64, pick *byte, n uint64)
+// Requires: AVX, AVX2
+TEXT ·zigzags16AVX2(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    words+8(FP), CX
+	MOVQ    n+24(FP), DX
+	MOVQ    pick+16(FP), BX
+	VMOVDQU (BX), Y0
+	VPXOR   Y1, Y1, Y1
+
+loop:
+	VMOVDQU      (CX), Y2
+	VPSLLQ       $0x08, Y2, Y3
+	VPCMPGTQ     Y3, Y1, Y3
+	VPADDQ       Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y3
+	VPSHUFB      Y0, Y3, Y3
+	VEXTRACTI128 $0x01, Y3, X2
+	VPOR         X3, X2, X2
+	VMOVQ        X2, (AX)
+	ADDQ         $0x08, AX
+	ADDQ         $0x20, CX
+	SUBQ         $0x04, DX
+	JNZ          loop
+	VZEROUPPER
+	RET
+
+// func zigzags32AVX2(dst *byte, words *uint64, pick *byte, n uint64)
+// Requires: AVX, AVX2
+TEXT ·zigzags32AVX2(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    words+8(FP), CX
+	MOVQ    n+24(FP), DX
+	MOVQ    pick+16(FP), BX
+	VMOVDQU (BX), Y0
+	VPXOR   Y1, Y1, Y1
+
+loop:
+	VMOVDQU      (CX), Y2
+	VPSLLQ       $0x08, Y2, Y3
+	VPCMPGTQ     Y3, Y1, Y3
+	VPADDQ       Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y3
+	VPSHUFB      Y0, Y3, Y3
+	VEXTRACTI128 $0x01, Y3, X2
+	VPOR         X3, X2, X2
+	VMOVDQU      X2, (AX)
+	ADDQ         $0x10, AX
+	ADDQ         $0x20, CX
+	SUBQ         $0x04, DX
+	JNZ          loop
+	VZEROUPPER
+	RET
+
+// func turnAVX2(dst *uint64, src *uint64, row uint64, column uint64, n uint64)
+// Requires: AVX, AVX2, MMX+
 TEXT ·turnAVX2(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
@@ -736,6 +962,10 @@ loop:
 	VMOVDQU     Y3, (R9)(SI*1)
 	VMOVDQU     Y1, (R9)(SI*2)
 	VMOVDQU     Y0, (R9)(R8*1)
+	PREFETCHT0  64(CX)
+	PREFETCHT0  64(CX)(BX*1)
+	PREFETCHT0  64(CX)(BX*2)
+	PREFETCHT0  64(CX)(DI*1)
 	LEAQ        (CX)(BX*4), CX
 	ADDQ        $0x20, AX
 	ADDQ        $0x20, R9
@@ -1240,109 +1470,102 @@ TEXT ·matchBatchAVX2(SB), NOSPLIT, $0-64
 	ADDQ SI, DI
 
 next:
-	LEAQ    2(SI), R9
-	CMPQ    R9, DI
-	JA      done
-	MOVWLZX (SI), R8
-	BSWAPL  R8
-	SHRL    $0x10, R8
-	JZ      done
-	MOVL    (DX), R10
+	MOVL    (DX), R8
 	MOVL    4(DX), R9
-	SUBL    R10, R9
-	CMPL    R9, R8
-	JNE     done
-	LEAQ    2(SI)(R8*1), R9
-	ADDQ    $0x08, R9
-	CMPQ    R9, DI
+	SUBL    R8, R9
+	JZ      done
+	LEAQ    10(SI)(R9*1), R10
+	CMPQ    R10, DI
 	JA      done
-	ADDQ    CX, R10
-	CMPQ    R8, $0x10
+	MOVWLZX (SI), R11
+	ROLW    $0x08, R11
+	CMPL    R9, R11
+	JNE     done
+	ADDQ    CX, R8
+	CMPQ    R9, $0x10
 	JB      short
-	CMPQ    R8, $0x20
+	CMPQ    R9, $0x20
 	JA      long
-	VMOVDQU (R10), X0
+	VMOVDQU (R8), X0
 	VPXOR   2(SI), X0, X0
-	VMOVDQU -16(R10)(R8*1), X1
-	VPXOR   -14(SI)(R8*1), X1, X1
+	VMOVDQU -16(R8)(R9*1), X1
+	VPXOR   -14(SI)(R9*1), X1, X1
 	VPOR    X0, X1, X1
 	VPTEST  X1, X1
 	JZ      same
 	JMP     done
 
 long:
-	XORL R9, R9
-	LEAQ -32(R8), R11
+	XORL R11, R11
+	LEAQ -32(R9), R12
 
 piece:
-	VMOVDQU   (R10)(R9*1), Y0
-	VPCMPEQB  2(SI)(R9*1), Y0, Y0
-	VPMOVMSKB Y0, R12
-	CMPL      R12, $-1
+	VMOVDQU   (R8)(R11*1), Y0
+	VPCMPEQB  2(SI)(R11*1), Y0, Y0
+	VPMOVMSKB Y0, R13
+	CMPL      R13, $-1
 	JNE       done
-	ADDQ      $0x20, R9
-	CMPQ      R9, R11
+	ADDQ      $0x20, R11
+	CMPQ      R11, R12
 	JB        piece
-	VMOVDQU   -32(R10)(R8*1), Y0
-	VPCMPEQB  -30(SI)(R8*1), Y0, Y0
-	VPMOVMSKB Y0, R12
-	CMPL      R12, $-1
+	VMOVDQU   -32(R8)(R9*1), Y0
+	VPCMPEQB  -30(SI)(R9*1), Y0, Y0
+	VPMOVMSKB Y0, R13
+	CMPL      R13, $-1
 	JEQ       same
 	JMP       done
 
 short:
-	CMPQ R8, $0x08
+	CMPQ R9, $0x08
 	JB   four
-	MOVQ (R10), R9
-	XORQ 2(SI), R9
-	MOVQ -8(R10)(R8*1), R10
-	XORQ -6(SI)(R8*1), R10
-	ORQ  R9, R10
+	MOVQ (R8), R11
+	XORQ 2(SI), R11
+	MOVQ -8(R8)(R9*1), R8
+	XORQ -6(SI)(R9*1), R8
+	ORQ  R11, R8
 	JZ   same
 	JMP  done
 
 four:
-	CMPQ R8, $0x04
+	CMPQ R9, $0x04
 	JB   few
-	MOVL (R10), R9
-	XORL 2(SI), R9
-	MOVL -4(R10)(R8*1), R10
-	XORL -2(SI)(R8*1), R10
-	ORL  R9, R10
+	MOVL (R8), R11
+	XORL 2(SI), R11
+	MOVL -4(R8)(R9*1), R8
+	XORL -2(SI)(R9*1), R8
+	ORL  R11, R8
 	JZ   same
 	JMP  done
 
 few:
-	MOVQ    R8, R9
-	SHRQ    $0x01, R9
-	MOVBLZX (R10), R11
-	MOVBLZX 2(SI), R12
-	CMPL    R11, R12
+	MOVQ    R9, R11
+	SHRQ    $0x01, R11
+	MOVBLZX (R8), R12
+	MOVBLZX 2(SI), R13
+	CMPL    R12, R13
 	JNE     done
-	MOVBLZX (R10)(R9*1), R11
-	MOVBLZX 2(SI)(R9*1), R9
-	CMPL    R11, R9
+	MOVBLZX (R8)(R11*1), R12
+	MOVBLZX 2(SI)(R11*1), R11
+	CMPL    R12, R11
 	JNE     done
-	MOVBLZX -1(R10)(R8*1), R9
-	MOVBLZX 1(SI)(R8*1), R10
-	CMPL    R9, R10
+	MOVBLZX -1(R8)(R9*1), R8
+	MOVBLZX 1(SI)(R9*1), R11
+	CMPL    R8, R11
 	JNE     done
 
 same:
-	MOVQ   2(SI)(R8*1), R9
-	BSWAPQ R9
-	TESTQ  R9, R9
-	JS     take
-	MOVQ   R9, R10
-	SHRQ   $0x38, R10
-	CMPQ   R10, $0x01
-	JNE    done
+	MOVQ   2(SI)(R9*1), R8
+	BSWAPQ R8
+	CMPB   2(SI)(R9*1), $0x01
+	JEQ    take
+	TESTQ  R8, R8
+	JNS    done
 
 take:
-	MOVQ R9, (AX)
+	MOVQ R8, (AX)
 	ADDQ $0x08, AX
 	ADDQ $0x08, DX
-	LEAQ 10(SI)(R8*1), SI
+	MOVQ R10, SI
 	SUBQ $0x01, BX
 	JNZ  next
 
@@ -1368,118 +1591,111 @@ TEXT ·matchEntriesAVX2(SB), NOSPLIT, $0-64
 	ADDQ SI, DI
 
 next:
-	LEAQ    11(SI), R9
-	CMPQ    R9, DI
-	JA      done
-	MOVQ    buf+32(FP), R8
-	MOVQ    (R8), R9
-	CMPQ    R9, (SI)
-	JNE     done
-	MOVQ    1(R8), R8
-	CMPQ    R8, 1(SI)
-	JNE     done
-	MOVWLZX 9(SI), R8
-	BSWAPL  R8
-	SHRL    $0x10, R8
-	JZ      done
-	MOVL    (DX), R10
+	MOVL    (DX), R8
 	MOVL    4(DX), R9
-	SUBL    R10, R9
-	CMPL    R9, R8
-	JNE     done
-	LEAQ    15(SI)(R8*1), R9
-	ADDQ    $0x08, R9
-	CMPQ    R9, DI
+	SUBL    R8, R9
+	JZ      done
+	LEAQ    23(SI)(R9*1), R10
+	CMPQ    R10, DI
 	JA      done
-	ADDQ    CX, R10
-	CMPQ    R8, $0x10
+	MOVQ    buf+32(FP), R11
+	MOVQ    (R11), R12
+	CMPQ    R12, (SI)
+	JNE     done
+	MOVQ    1(R11), R11
+	CMPQ    R11, 1(SI)
+	JNE     done
+	MOVWLZX 9(SI), R11
+	ROLW    $0x08, R11
+	CMPL    R9, R11
+	JNE     done
+	ADDQ    CX, R8
+	CMPQ    R9, $0x10
 	JB      short
-	CMPQ    R8, $0x20
+	CMPQ    R9, $0x20
 	JA      long
-	VMOVDQU (R10), X0
+	VMOVDQU (R8), X0
 	VPXOR   11(SI), X0, X0
-	VMOVDQU -16(R10)(R8*1), X1
-	VPXOR   -5(SI)(R8*1), X1, X1
+	VMOVDQU -16(R8)(R9*1), X1
+	VPXOR   -5(SI)(R9*1), X1, X1
 	VPOR    X0, X1, X1
 	VPTEST  X1, X1
 	JZ      same
 	JMP     done
 
 long:
-	XORL R9, R9
-	LEAQ -32(R8), R11
+	XORL R11, R11
+	LEAQ -32(R9), R12
 
 piece:
-	VMOVDQU   (R10)(R9*1), Y0
-	VPCMPEQB  11(SI)(R9*1), Y0, Y0
-	VPMOVMSKB Y0, R12
-	CMPL      R12, $-1
+	VMOVDQU   (R8)(R11*1), Y0
+	VPCMPEQB  11(SI)(R11*1), Y0, Y0
+	VPMOVMSKB Y0, R13
+	CMPL      R13, $-1
 	JNE       done
-	ADDQ      $0x20, R9
-	CMPQ      R9, R11
+	ADDQ      $0x20, R11
+	CMPQ      R11, R12
 	JB        piece
-	VMOVDQU   -32(R10)(R8*1), Y0
-	VPCMPEQB  -21(SI)(R8*1), Y0, Y0
-	VPMOVMSKB Y0, R12
-	CMPL      R12, $-1
+	VMOVDQU   -32(R8)(R9*1), Y0
+	VPCMPEQB  -21(SI)(R9*1), Y0, Y0
+	VPMOVMSKB Y0, R13
+	CMPL      R13, $-1
 	JEQ       same
 	JMP       done
 
 short:
-	CMPQ R8, $0x08
+	CMPQ R9, $0x08
 	JB   four
-	MOVQ (R10), R9
-	XORQ 11(SI), R9
-	MOVQ -8(R10)(R8*1), R10
-	XORQ 3(SI)(R8*1), R10
-	ORQ  R9, R10
+	MOVQ (R8), R11
+	XORQ 11(SI), R11
+	MOVQ -8(R8)(R9*1), R8
+	XORQ 3(SI)(R9*1), R8
+	ORQ  R11, R8
 	JZ   same
 	JMP  done
 
 four:
-	CMPQ R8, $0x04
+	CMPQ R9, $0x04
 	JB   few
-	MOVL (R10), R9
-	XORL 11(SI), R9
-	MOVL -4(R10)(R8*1), R10
-	XORL 7(SI)(R8*1), R10
-	ORL  R9, R10
+	MOVL (R8), R11
+	XORL 11(SI), R11
+	MOVL -4(R8)(R9*1), R8
+	XORL 7(SI)(R9*1), R8
+	ORL  R11, R8
 	JZ   same
 	JMP  done
 
 few:
-	MOVQ    R8, R9
-	SHRQ    $0x01, R9
-	MOVBLZX (R10), R11
-	MOVBLZX 11(SI), R12
-	CMPL    R11, R12
+	MOVQ    R9, R11
+	SHRQ    $0x01, R11
+	MOVBLZX (R8), R12
+	MOVBLZX 11(SI), R13
+	CMPL    R12, R13
 	JNE     done
-	MOVBLZX (R10)(R9*1), R11
-	MOVBLZX 11(SI)(R9*1), R9
-	CMPL    R11, R9
+	MOVBLZX (R8)(R11*1), R12
+	MOVBLZX 11(SI)(R11*1), R11
+	CMPL    R12, R11
 	JNE     done
-	MOVBLZX -1(R10)(R8*1), R9
-	MOVBLZX 10(SI)(R8*1), R10
-	CMPL    R9, R10
+	MOVBLZX -1(R8)(R9*1), R8
+	MOVBLZX 10(SI)(R9*1), R11
+	CMPL    R8, R11
 	JNE     done
 
 same:
-	CMPL   11(SI)(R8*1), $0x08000000
+	CMPL   11(SI)(R9*1), $0x08000000
 	JNE    done
-	MOVQ   15(SI)(R8*1), R9
-	BSWAPQ R9
-	TESTQ  R9, R9
-	JS     take
-	MOVQ   R9, R10
-	SHRQ   $0x38, R10
-	CMPQ   R10, $0x01
-	JNE    done
+	MOVQ   15(SI)(R9*1), R8
+	BSWAPQ R8
+	CMPB   15(SI)(R9*1), $0x01
+	JEQ    take
+	TESTQ  R8, R8
+	JNS    done
 
 take:
-	MOVQ R9, (AX)
+	MOVQ R8, (AX)
 	ADDQ $0x08, AX
 	ADDQ $0x08, DX
-	LEAQ 23(SI)(R8*1), SI
+	MOVQ R10, SI
 	SUBQ $0x01, BX
 	JNZ  next
 

@@ -79,6 +79,36 @@ func spreadAVX2(out *int64, v *int64, n uint64)
 //go:noescape
 func scaledAVX2(dst *int64, src *uint64, scale float64, n uint64) uint64
 
+// packAVX2 is Pack of n values, a multiple of four above zero, of 16 bits at most.
+//
+//go:noescape
+func packAVX2(out *byte, stride uint64, values *uint64, width uint64, n uint64) uint64
+
+// layAVX2 is Lay of n words, a multiple of four above zero. free cells are 0, both words and cells, equal are words and cells.
+//
+//go:noescape
+func layAVX2(cells *uint64, words *uint64, n uint64) (unset uint64, free uint64, both uint64, equal uint64)
+
+// intBitsAVX2 is IntBits of n words, a multiple of four above zero.
+//
+//go:noescape
+func intBitsAVX2(words *uint64, n uint64) (tags uint64, bits uint64)
+
+// zigzags8AVX2 is Zigzags of n words in 1 bytes each, n a multiple of four above zero.
+//
+//go:noescape
+func zigzags8AVX2(dst *byte, words *uint64, pick *byte, n uint64)
+
+// zigzags16AVX2 is Zigzags of n words in 2 bytes each, n a multiple of four above zero.
+//
+//go:noescape
+func zigzags16AVX2(dst *byte, words *uint64, pick *byte, n uint64)
+
+// zigzags32AVX2 is Zigzags of n words in 4 bytes each, n a multiple of four above zero.
+//
+//go:noescape
+func zigzags32AVX2(dst *byte, words *uint64, pick *byte, n uint64)
+
 // turnAVX2 is Turn of n rows, a multiple of four above zero. row and column are bytes from one to the next.
 //
 //go:noescape

@@ -9,6 +9,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/metric"
 )
 
@@ -130,26 +131,13 @@ func appendCells(dst []byte, words []uint64) []byte {
 	at := len(dst)
 	dst = slices.Grow(dst, len(words)*form)[:at+len(words)*form]
 	out := dst[at:]
-	switch form {
-	case cells8:
-		for i, w := range words {
-			out[i] = byte(zigzag(w))
-		}
-	case cells16:
-		for _, w := range words {
-			binary.LittleEndian.PutUint16(out, uint16(zigzag(w)))
-			out = out[2:]
-		}
-	case cells32:
-		for _, w := range words {
-			binary.LittleEndian.PutUint32(out, uint32(zigzag(w)))
-			out = out[4:]
-		}
-	default:
-		for _, w := range words {
-			binary.LittleEndian.PutUint64(out, w)
-			out = out[8:]
-		}
+	if form != cells64 {
+		kernel.Zigzags(out, words, form)
+		return dst
+	}
+	for _, w := range words {
+		binary.LittleEndian.PutUint64(out, w)
+		out = out[8:]
 	}
 	return dst
 }
@@ -158,11 +146,7 @@ func appendCells(dst []byte, words []uint64) []byte {
 // have zigzags of the same length, so the bits of all magnitudes together tell
 // it.
 func cellForm(words []uint64) int {
-	var tags, all uint64
-	for _, w := range words {
-		tags |= w ^ intTag
-		all |= w ^ uint64(int64(w<<8)>>63)
-	}
+	tags, all := kernel.IntBits(words)
 	if tags>>56 != 0 {
 		return cells64
 	}
@@ -177,13 +161,7 @@ func cellForm(words []uint64) int {
 	return cells64
 }
 
-// zigzag maps the 56-bit integer of a word to a small unsigned one. For other
-// words the result means nothing.
-func zigzag(w uint64) uint64 {
-	v := int64(w<<8) >> 8
-	return uint64(v<<1 ^ v>>63)
-}
-
+// unzigzag undoes what kernel.Zigzags does.
 func unzigzag(z uint64) uint64 {
 	v := z>>1 ^ -(z & 1)
 	return intTag | v&(1<<56-1)

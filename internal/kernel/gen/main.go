@@ -24,6 +24,12 @@ func main() {
 	steps()
 	spread()
 	scaled()
+	pack()
+	lay()
+	intBits()
+	for _, bytes := range []int{1, 2, 4} {
+		zigzags(bytes)
+	}
 	tile()
 	foldInts("foldIntsAVX2", extremesAVX2)
 	foldInts("foldIntsAVX512", extremesAVX512)

@@ -16,8 +16,15 @@ func match(name, doc string, prefix, suffix int) {
 	p, past := load64("buf"), load64("size")
 	ADDQ(p, past)
 	Label("next")
-	key, behind := GP64(), GP64()
-	LEAQ(at(p, prefix+2), behind)
+	// Where a point with the expected name would end is known before its own is
+	// read: a name of another length is another one.
+	want, size, behind := GP64(), GP64(), GP64()
+	MOVL(at(spans, 0), want.As32())
+	MOVL(at(spans, 4), size.As32())
+	SUBL(want.As32(), size.As32())
+	JZ(operand.LabelRef("done"))
+	sent, value := at(p, prefix+2), operand.Mem{Base: p, Index: size, Scale: 1, Disp: prefix + 2 + suffix}
+	LEAQ(from(at(p, prefix+2+suffix), size, 8), behind)
 	CMPQ(behind, past)
 	JA(operand.LabelRef("done"))
 	if prefix > 0 { // of nine bytes: two words that overlap
@@ -29,27 +36,17 @@ func match(name, doc string, prefix, suffix int) {
 			JNE(operand.LabelRef("done"))
 		}
 	}
-	MOVWLZX(at(p, prefix), key.As32())
-	BSWAPL(key.As32())
-	SHRL(operand.U8(16), key.As32())
-	JZ(operand.LabelRef("done"))
-	want, size := GP64(), GP64()
-	MOVL(at(spans, 0), want.As32())
-	MOVL(at(spans, 4), size.As32())
-	SUBL(want.As32(), size.As32())
-	CMPL(size.As32(), key.As32())
+	length := GP64()
+	MOVWLZX(at(p, prefix), length.As32())
+	ROLW(operand.U8(8), length.As16())
+	CMPL(size.As32(), length.As32())
 	JNE(operand.LabelRef("done"))
-	sent, value := at(p, prefix+2), operand.Mem{Base: p, Index: key, Scale: 1, Disp: prefix + 2 + suffix}
-	LEAQ(value, behind)
-	ADDQ(operand.U8(8), behind)
-	CMPQ(behind, past)
-	JA(operand.LabelRef("done"))
 	ADDQ(names, want)
-	sameName(operand.Mem{Base: want}, sent, key)
+	sameName(operand.Mem{Base: want}, sent, size)
 	Label("same")
 	takeWord(words, value, suffix)
 	ADDQ(operand.U8(8), spans)
-	LEAQ(operand.Mem{Base: p, Index: key, Scale: 1, Disp: prefix + 2 + suffix + 8}, p)
+	MOVQ(behind, p)
 	SUBQ(operand.U8(1), n)
 	JNZ(operand.LabelRef("next"))
 	Label("done")
@@ -71,15 +68,13 @@ func takeWord(words reg.Register, m operand.Mem, suffix int) {
 		CMPL(size, operand.U32(8<<24))
 		JNE(operand.LabelRef("done"))
 	}
-	w, tag := GP64(), GP64()
+	w := GP64()
 	MOVQ(m, w)
 	BSWAPQ(w)
-	TESTQ(w, w)
-	JS(operand.LabelRef("take")) // a float
-	MOVQ(w, tag)
-	SHRQ(operand.U8(56), tag)
-	CMPQ(tag, operand.U8(1)) // an integer
-	JNE(operand.LabelRef("done"))
+	CMPB(m, operand.U8(1)) // an integer
+	JEQ(operand.LabelRef("take"))
+	TESTQ(w, w) // a float
+	JNS(operand.LabelRef("done"))
 	Label("take")
 	MOVQ(w, at(words, 0))
 	ADDQ(operand.U8(8), words)
