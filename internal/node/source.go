@@ -72,6 +72,8 @@ func registerTCP(reg *prometheus.Registry, srv *ddbtcp.Server) {
 			func() float64 { return float64(st.BytesRead.Load()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_tcp_flushes_total", Help: "Flushes of streams."},
 			func() float64 { return float64(st.Flushes.Load()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_tcp_gathering", Help: "Streams whose small pieces are read together."},
+			func() float64 { return float64(st.Gathering.Load()) }),
 	)
 }
 

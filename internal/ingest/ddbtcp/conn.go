@@ -39,7 +39,9 @@ type conn struct {
 
 	stream   *wire.StreamParser // nil in normal mode
 	sink     *sink
-	deadline bool // a read deadline is set: pending points are committed at it
+	gather   gathering
+	deadline bool      // a read deadline is set
+	due      time.Time // when points that wait for a flush are committed, zero when none do
 }
 
 // errRefused ends a connection after an ERROR was sent for it.
@@ -55,6 +57,7 @@ func (e *errRefused) Unwrap() error { return e.err }
 // refused one is answered with ERROR, and the connection ends.
 func (c *conn) run() error {
 	err := c.loop()
+	c.gather.close()
 	if c.sink != nil {
 		err = errors.Join(err, c.sink.close())
 	}
@@ -131,6 +134,9 @@ func (c *conn) fill() error {
 	n, err := c.nc.Read(c.buf[c.w:])
 	c.s.stats.BytesRead.Add(int64(n))
 	c.w += n
+	if c.gather.read(n) {
+		c.deadline = false // the next one comes sooner
+	}
 	if c.w == len(c.buf) && len(c.buf) < maxBuffer && c.s.buffers.Room(maxBuffer) {
 		c.grow() // a busy sender
 	}
@@ -177,13 +183,22 @@ func (c *conn) grow() {
 
 // armDeadline makes a read return in time to commit points that wait for a
 // flush message: a slow sender that never flushes loses nothing. The original
-// kept them until the sender spoke again.
+// kept them until the sender spoke again. It also makes one return to look for
+// what was gathered.
 func (c *conn) armDeadline() error {
-	if c.sink == nil || !c.sink.Pending() || c.deadline || c.s.ctx.Err() != nil {
+	if c.sink == nil || c.deadline || !c.gather.on && !c.sink.Pending() || c.s.ctx.Err() != nil {
 		return nil
 	}
+	now := time.Now()
+	if c.due.IsZero() && c.sink.Pending() {
+		c.due = now.Add(c.sink.delay)
+	}
+	at := c.due
+	if look := now.Add(gatherTime); c.gather.on && (at.IsZero() || look.Before(at)) {
+		at = look
+	}
 	c.deadline = true
-	return c.wakeAt(time.Now().Add(c.sink.delay))
+	return c.wakeAt(at)
 }
 
 // wakeAt makes a read return at t, or never by itself when t is zero. Shutdown
@@ -199,7 +214,7 @@ func (c *conn) wakeAt(t time.Time) error {
 	return nil
 }
 
-// idle commits at the deadline, or ends the connection at shutdown.
+// idle commits what is due at the deadline, or ends the connection at shutdown.
 func (c *conn) idle() error {
 	if c.s.ctx.Err() != nil {
 		return io.EOF
@@ -208,11 +223,17 @@ func (c *conn) idle() error {
 		return errBroken
 	}
 	c.deadline = false
-	if c.sink != nil {
-		c.sink.Flush()
-		if c.sink.err != nil {
+	if !c.due.IsZero() && !time.Now().Before(c.due) {
+		c.due = time.Time{}
+		if c.sink.Flush(); c.sink.err != nil {
 			return c.sink.err
 		}
+	}
+	if err := c.gather.looked(); err != nil {
+		return err
+	}
+	if c.gather.on {
+		return nil // the next read gets a deadline anyway
 	}
 	return c.wakeAt(time.Time{})
 }

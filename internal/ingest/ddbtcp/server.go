@@ -51,11 +51,12 @@ type Server struct {
 	stats   Stats
 }
 
-// Stats counts what the server did. The fields only grow.
+// Stats counts what the server did. The fields only grow, but for the last.
 type Stats struct {
 	Requests  atomic.Int64
 	BytesRead atomic.Int64
 	Flushes   atomic.Int64
+	Gathering atomic.Int64 // connections whose small pieces are read together
 }
 
 // New returns a server that serves nothing yet.

@@ -50,6 +50,9 @@ func (c *conn) open(q *wire.Request) error {
 	s := &sink{Session: session, c: c, hpts: q.HPTS, delay: min(delay, maxDelay)}
 	if q.Op == wire.OpAckStream {
 		s.acks = newAcker(c)
+	} else {
+		// Nobody waits for an answer: it is no loss when pieces are read together.
+		c.gather = newGathering(c.nc, &c.s.stats.Gathering)
 	}
 	c.sink = s
 	c.stream = wire.NewStreamParser(q, c.s.o.MaxMessage)

@@ -1,0 +1,97 @@
+package ddbtcp
+
+import (
+	"context"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+
+	"dalmatiner/internal/ddbclient"
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/wire"
+)
+
+// trickle writes entries in pieces of a few bytes, each when the one before was
+// read, until the server gathers them, and returns how many.
+func (f *fixture) trickle(c net.Conn, from int64) (points int64) {
+	f.t.Helper()
+	st := f.srv.Stats()
+	gathered := func() bool { return st.Gathering.Load() == 1 }
+	for limit := time.Now().Add(patience); !gathered(); points++ {
+		msg := entry(testKey, uint64(from+points), point.FromInt(points))
+		for _, piece := range [][]byte{msg[:9], msg[9:11], msg[11:]} {
+			want := st.BytesRead.Load() + int64(len(piece))
+			if _, err := c.Write(piece); err != nil {
+				f.t.Fatal(err)
+			}
+			for st.BytesRead.Load() < want && !gathered() {
+				if runtime.Gosched(); time.Now().After(limit) {
+					f.t.Fatalf("not gathered within %v and %d points", patience, points)
+				}
+			}
+		}
+	}
+	return points
+}
+
+// Small pieces are read together while they come fast; what is too little to wake
+// the reader is read all the same, and nothing is left behind at the end.
+func TestSmallPiecesAreGathered(t *testing.T) {
+	f := newFixture(t, nil)
+	c := f.dial()
+	if _, err := c.Write(streamOpen("b")); err != nil {
+		t.Fatal(err)
+	}
+	resting := func() bool { return f.srv.Stats().Gathering.Load() == 0 }
+	from := time.Now().Unix() - 100_000
+	points := f.trickle(c, from)
+	if _, err := c.Write(entry(testKey, uint64(from+points), point.FromInt(1))); err != nil {
+		t.Fatal(err)
+	}
+	points++
+	stored := func() bool { n := f.counts(); return n.Stored() == uint64(points) }
+	f.eventually("the last points are stored though they wake nobody", stored)
+	f.eventually("the sender is quiet", resting)
+	if _, err := c.Write(wire.AppendFlush(entry(testKey, uint64(from+points), point.FromInt(2)))); err != nil {
+		t.Fatal(err)
+	}
+	points++
+	f.eventually("a point after the rest is stored", stored)
+	points += f.trickle(c, from+points)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("the end of the stream is seen", resting)
+	f.eventually("what came with it is stored", stored)
+}
+
+// A sender that waits for answers gets each of them at once.
+func TestAcknowledgedStreamsAreNotGathered(t *testing.T) {
+	f := newFixture(t, nil)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := ddbclient.Dial(ctx, f.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.OpenAckStream("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	for i := range int64(2 * smallReads) {
+		if err := s.Point(testKey, time.Now().Unix(), point.FromInt(i)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.FlushAck(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.ReadAck(); err != nil {
+			t.Fatal(err)
+		}
+		if f.srv.Stats().Gathering.Load() != 0 {
+			t.Fatalf("gathered after %d answers", i)
+		}
+	}
+}
