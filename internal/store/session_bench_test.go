@@ -3,6 +3,7 @@ package store
 import (
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -13,7 +14,17 @@ import (
 
 // BenchmarkSessionPoint is what a point of a known series costs on its way from
 // a sender that keeps its order to cells, log and account.
-func BenchmarkSessionPoint(b *testing.B) {
+func BenchmarkSessionPoint(b *testing.B) { benchmarkSession(b, func([]int) {}) }
+
+// BenchmarkSessionShuffled is the same from a sender whose names come in another
+// order each time, so that none is predicted.
+func BenchmarkSessionShuffled(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	benchmarkSession(b, func(order []int) { r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] }) })
+}
+
+// benchmarkSession sends rows of points in orders that next changes.
+func benchmarkSession(b *testing.B, next func(order []int)) {
 	const series = 20_000
 	o := DefaultOptions(b.TempDir())
 	o.FS, o.Logger, o.MinFree, o.MaxFuture = vfs.Default, slog.New(slog.NewTextHandler(io.Discard, nil)), 0, 1000*time.Hour
@@ -24,8 +35,9 @@ func BenchmarkSessionPoint(b *testing.B) {
 	defer s.Crash()
 	x := mustSession(b, s, "b")
 	keys := make([][]byte, series)
+	order := make([]int, series)
 	for i := range keys {
-		keys[i] = key(i)
+		keys[i], order[i] = key(i), i
 	}
 	slot := uint64(time.Now().Unix())
 	for i := range keys {
@@ -34,10 +46,13 @@ func BenchmarkSessionPoint(b *testing.B) {
 	b.ResetTimer()
 	for n := 0; n < b.N; {
 		slot++
-		for i := 0; i < series && n < b.N; i++ {
+		b.StopTimer()
+		next(order)
+		b.StartTimer()
+		for _, i := range order[:min(series, b.N-n)] {
 			x.Point(keys[i], slot, point.FromInt(int64(i&1023)))
-			n++
 		}
+		n += series
 	}
 	if _, err := x.Commit(); err != nil {
 		b.Fatal(err)
