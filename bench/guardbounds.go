@@ -30,10 +30,10 @@ var bounds = map[string]float64{
 
 	"instructions: decode a batch":                      126,
 	"instructions: decode entries":                      270,
-	"instructions: append point by point":               330,
-	"instructions: append a batch":                      152,
-	"instructions: append entries":                      221,
-	"instructions: encode a chunk, uniform":             76,
+	"instructions: append point by point":               273,
+	"instructions: append a batch":                      85,
+	"instructions: append entries":                      153,
+	"instructions: encode a chunk, uniform":             38,
 	"instructions: decode a chunk, uniform":             21,
 	"instructions: encode a chunk, counter":             59,
 	"instructions: decode a chunk, counter":             27,
@@ -41,7 +41,7 @@ var bounds = map[string]float64{
 	"instructions: aggregate ten minutes by the minute": 55,
 	"instructions: parse a query":                       36_000,
 
-	"processor time: batch, ddb ÷ discard":               22,
+	"processor time: batch, ddb ÷ discard":               15,
 	"allocations: server under batch":                    4.6,
 	"allocations: max of a series, after batch":          500,
 	"allocations: average of 1280 series, after batch":   56_000,
