@@ -83,7 +83,7 @@ func appendGeneration(dst []byte, n uint64) []byte {
 
 func parseGeneration(src []byte) (uint64, error) {
 	if len(src) != 8+4 {
-		return 0, errRecord
+		return 0, fmt.Errorf("%w: a generation of %d bytes, as in development versions, want %d", errRecord, len(src), 8+4)
 	}
 	if v := binary.BigEndian.Uint32(src[8:]); v != recordVersion {
 		return 0, fmt.Errorf("%w: version %d, this program reads version %d", errRecord, v, recordVersion)

@@ -32,6 +32,10 @@ type DamageError struct {
 // Unwrap returns the error of the device.
 func (e *DamageError) Unwrap() error { return e.Cause }
 
+// IsDamage reports whether err is damage: the call it came from has gone on with
+// the rest, where any other error ended it.
+func IsDamage(err error) bool { return len(Damages(err)) > 0 }
+
 // ReadFailed reports whether err holds a range that the device could not read.
 // Unlike other damage it may be gone the next time.
 func ReadFailed(err error) bool {

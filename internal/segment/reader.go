@@ -84,7 +84,7 @@ func (r *Reader) size() (int64, error) {
 	defer r.files.done(&r.file)
 	stat, err := f.Stat()
 	if errors.Is(err, syscall.EIO) {
-		return 0, &DamageError{File: r.path, Length: footerSize, Part: partFooter, Detail: "the device cannot tell its size: " + err.Error(), Cause: err}
+		return 0, r.unread(0, footerSize, partFooter, "tell its size", err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("segment: stat %s: %w", r.path, err)
@@ -130,11 +130,9 @@ func (r *Reader) readAt(dst []byte, offset int64, part string) error {
 	case n == len(dst):
 		return nil
 	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return &DamageError{File: r.path, Offset: offset, Length: int64(len(dst)), Part: part,
-			Detail: fmt.Sprintf("the file ends after %d of these bytes", n)}
+		return r.damage(offset, len(dst), part, fmt.Sprintf("the file ends after %d of these bytes", n))
 	case errors.Is(err, syscall.EIO):
-		return &DamageError{File: r.path, Offset: offset, Length: int64(len(dst)), Part: part,
-			Detail: "the device cannot read it: " + err.Error(), Cause: err}
+		return r.unread(offset, len(dst), part, "read it", err)
 	default:
 		return fmt.Errorf("segment: read %d bytes at offset %d of %s: %w", len(dst), offset, r.path, err)
 	}
@@ -144,12 +142,23 @@ func (r *Reader) readAt(dst []byte, offset int64, part string) error {
 func (r *Reader) notOpened(err error, offset int64, length int, part string) error {
 	switch {
 	case oserror.IsNotExist(err):
-		return &DamageError{File: r.path, Offset: offset, Length: int64(length), Part: part, Detail: "the file is gone"}
+		return r.damage(offset, length, part, "the file is gone")
 	case errors.Is(err, syscall.EIO):
-		return &DamageError{File: r.path, Offset: offset, Length: int64(length), Part: part,
-			Detail: "the device cannot open it: " + err.Error(), Cause: err}
+		return r.unread(offset, length, part, "open it", err)
 	}
 	return fmt.Errorf("segment: open %s: %w", r.path, err)
+}
+
+// damage is a range of the file that is not what was written.
+func (r *Reader) damage(offset int64, length int, part, detail string) *DamageError {
+	return &DamageError{File: r.path, Offset: offset, Length: int64(length), Part: part, Detail: detail}
+}
+
+// unread is a range that the device does not give now.
+func (r *Reader) unread(offset int64, length int, part, doing string, cause error) *DamageError {
+	e := r.damage(offset, length, part, "the device cannot "+doing+": "+cause.Error())
+	e.Cause = cause
+	return e
 }
 
 // directory returns the loaded directory, or loads it. An error is not kept:
@@ -201,8 +210,7 @@ func (r *Reader) check(d *directory, i int, k kind, src []byte) ([]byte, error) 
 
 // malformed is the error for block i, whose CRC is right and content is not.
 func (r *Reader) malformed(d *directory, i int, k kind, detail string) error {
-	return &DamageError{File: r.path, Offset: d.offset(i), Length: d.offset(i+1) - d.offset(i),
-		Part: k.String(), Detail: detail}
+	return r.damage(d.offset(i), int(d.offset(i+1)-d.offset(i)), k.String(), detail)
 }
 
 // readBlock reads and verifies block i into dst, which is grown as needed, and

@@ -169,8 +169,7 @@ func (r *Reader) verifyRecords(_ *directory, found *damages) error {
 }
 
 func (r *Reader) miscounted(what string, want, got [2]int64) error {
-	return &DamageError{File: r.path, Offset: r.footer().info.Size - footerSize, Length: footerSize, Part: partFooter,
-		Detail: fmt.Sprintf("it says %d %s, the file holds %d", want, what, got)}
+	return r.damage(r.footer().info.Size-footerSize, footerSize, partFooter, fmt.Sprintf("it says %d %s, the file holds %d", want, what, got))
 }
 
 // Blocks returns the number of blocks that Verify reads, of every kind.

@@ -26,7 +26,7 @@ func (m *merging) noteExpired(seg *storedSegment) error {
 		}
 		seen[r.Bucket] = true
 		err := seg.reader.Hashes(r.Bucket, func(h segment.Hash) { m.expired[r.Bucket] = append(m.expired[r.Bucket], h) })
-		if err != nil && len(segment.Damages(err)) == 0 {
+		if err := m.s.noteUnreadable(seg, err); err != nil {
 			return err
 		}
 	}
@@ -123,7 +123,7 @@ func notIn(seg *storedSegment, bucket uint32, hashes []segment.Hash) ([]segment.
 	}
 	held := make([]bool, len(hashes))
 	err := seg.reader.Holding(bucket, hashes, func(i int) { held[i] = true })
-	if len(segment.Damages(err)) > 0 {
+	if segment.IsDamage(err) {
 		return nil, nil
 	}
 	left := hashes[:0]

@@ -392,7 +392,7 @@ func (m *merging) countLost(seg *storedSegment) {
 		}
 		return nil // what does not decode is counted
 	}))
-	if err != nil && len(segment.Damages(err)) == 0 {
+	if err != nil && !segment.IsDamage(err) {
 		m.s.o.Logger.Warn("a damaged segment could not be read to its end: the count of its lost points is too high",
 			"segment", seg.name(), "err", err)
 	}

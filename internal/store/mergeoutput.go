@@ -106,7 +106,7 @@ func (o *output) carry() error {
 			}
 			return nil
 		})
-		if len(segment.Damages(err)) > 0 && (!segment.ReadFailed(err) || m.source(seq).unread >= maxUnread) {
+		if segment.IsDamage(err) && (!segment.ReadFailed(err) || m.source(seq).unread >= maxUnread) {
 			m.noteDamage(map[uint64]error{seq: err})
 		} else if err != nil {
 			return err

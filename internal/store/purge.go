@@ -51,12 +51,8 @@ func (m *merging) countDoomed(seg *storedSegment) error {
 	d := doomed{upTo: m.newest}
 	clean, any := seg.meta.CleanTo(), false
 	note := func(err error) error {
-		if len(segment.Damages(err)) == 0 {
-			return err
-		}
-		m.s.reportDamage("segment "+seg.name(), err)
-		d.unsure = true
-		return nil
+		d.unsure = d.unsure || segment.IsDamage(err)
+		return m.s.noteUnreadable(seg, err)
 	}
 	for bucket, tombs := range m.tombs {
 		hashes := tombs.over(clean)

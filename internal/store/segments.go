@@ -47,6 +47,9 @@ func (s *Store) openSegments(state *manifest.State) error {
 			s.reportDamage("segment "+segmentFile(&m), err)
 			seg, err = s.openLater(m), nil
 		}
+		if errors.Is(err, segment.ErrFormat) {
+			return err
+		}
 		if err != nil && !unreadable(err) {
 			return fmt.Errorf("%w; mend the cause and start again, nothing was changed", err)
 		}
@@ -216,7 +219,7 @@ func (s *Store) describe(seg *storedSegment) error {
 	var ranges window.Ranges
 	for _, b := range s.buckets.all() {
 		err := seg.reader.Entries(b.info.ID, func(number int64, _ int) { ranges.Add(b.info.ID, number) })
-		if err != nil && len(segment.Damages(err)) == 0 {
+		if err := s.noteUnreadable(seg, err); err != nil {
 			return err
 		}
 	}
@@ -228,7 +231,7 @@ func (s *Store) describe(seg *storedSegment) error {
 // give, from one that the system does not let us open now or that a newer version
 // wrote: a limit of open files must not cost a segment.
 func unreadable(err error) bool {
-	return len(segment.Damages(err)) > 0 || oserror.IsNotExist(err)
+	return segment.IsDamage(err) || oserror.IsNotExist(err)
 }
 
 // adopt takes in segments that a damaged MANIFEST does not name, and the
@@ -243,7 +246,7 @@ func (s *Store) adopt(found *strays, state *manifest.State) error {
 	listed := false
 	for i, seg := range adopted {
 		buckets, err := seg.reader.Buckets()
-		if err != nil && len(segment.Damages(err)) == 0 {
+		if err := s.noteUnreadable(seg, err); err != nil {
 			return err
 		}
 		listed = listed || seg.meta.Seq < state.NextSeq // the MANIFEST is newer

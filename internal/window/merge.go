@@ -208,7 +208,7 @@ func damages(cursors []*cursor) (map[uint64]error, error) {
 	for _, c := range cursors {
 		// What the device cannot read now it may read the next time: nothing is
 		// left out for that, unless the caller has waited enough.
-		if c.err != nil && (len(segment.Damages(c.err)) == 0 || segment.ReadFailed(c.err) && !c.unread) {
+		if c.err != nil && (!segment.IsDamage(c.err) || segment.ReadFailed(c.err) && !c.unread) {
 			return nil, c.err
 		}
 		err := errors.Join(append(c.bad, c.err)...)
