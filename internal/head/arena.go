@@ -6,25 +6,26 @@ import (
 	"sync/atomic"
 )
 
-// Arena hands out the cells of blocks, all of one size, and takes them back.
-// Cells come zeroed. It may be used concurrently.
+// Arena hands out the cells of parts of blocks, all of one size, and takes them
+// back. Cells come zeroed. It may be used concurrently.
 //
 // The memory lies outside the Go heap (but see cells_heap.go), so that the
 // collector neither scans it nor paces itself by it. It is mapped in slabs of
-// several blocks: a slab is large and aligned enough for huge pages, and a
+// many parts: a slab is large and aligned enough for huge pages, and a
 // page fault then costs 2 MiB and not 4 KiB. With a mapping for every block,
 // the first touch of its pages was a third of what a point cost at a million
 // series.
 type Arena struct {
-	size  int // cells of a block
-	slots int // blocks of a slab
+	rows  int // of a part
+	size  int // cells of a part
+	slots int // parts of a slab
 
 	tables atomic.Int64 // bytes of the blocks that have a table instead
 
 	mu    sync.Mutex
-	slabs []*slab // with free blocks; the last one is used first
+	slabs []*slab // with free parts; the last one is used first
 	inUse int
-	free  int // blocks in slabs and not in use
+	free  int // parts in slabs and not in use
 	dirty int // of them, those that have memory: they were in use
 	least int // the least that dirty was since GiveBack
 }
@@ -32,16 +33,16 @@ type Arena struct {
 // slab is one mapping.
 type slab struct {
 	cells []uint64
-	free  []cellBlock
+	free  []freePart
 }
 
-// cellBlock is the place of a block in its slab.
-type cellBlock struct {
+// freePart is the place of a part in its slab.
+type freePart struct {
 	cells []uint64
 	dirty bool // was in use: must be cleared
 }
 
-// Cells are the cells of one block.
+// Cells are the cells of one part.
 type Cells struct {
 	Words []uint64
 	slab  *slab
@@ -51,18 +52,33 @@ const (
 	// slabBytes is the least size of a slab: eight huge pages.
 	slabBytes = 16 << 20
 
-	// keepFree is how many free blocks stay mapped beyond an eighth of those
-	// in use: a block is opened for every one that was sealed. What a burst
+	// keepFree is how many free parts stay mapped beyond an eighth of those
+	// in use: blocks grow while others are sealed. What a burst
 	// leaves beyond that goes back to the system, slab by slab.
-	keepFree = 128
+	keepFree = 256
+
+	// partRows bounds the rows of a part: 24 KiB, a fifth of a block of a minute
+	// of seconds. Blocks of many groups begin together, so what they do not yet
+	// need of their height is worth more than what a block has at an end.
+	partRows = 12
 )
 
-// NewArena returns an arena of blocks of the given number of cells.
-func NewArena(cells int) *Arena {
-	return &Arena{size: cells, slots: max(1, slabBytes/(cells*8))}
+// NewArena returns an arena for blocks of height rows. Two rows are a page, so
+// the parts of an even number of rows have an even one.
+func NewArena(height int) *Arena {
+	rows := min(height, partRows)
+	for height%rows != 0 || height%2 != rows%2 {
+		rows--
+	}
+	return newArena(rows)
 }
 
-// Alloc returns the zeroed cells of one block.
+func newArena(rows int) *Arena {
+	size := rows * Width
+	return &Arena{rows: rows, size: size, slots: max(1, slabBytes/(size*8))}
+}
+
+// Alloc returns the zeroed cells of one part.
 func (a *Arena) Alloc() Cells {
 	a.mu.Lock()
 	if len(a.slabs) == 0 {
@@ -91,7 +107,7 @@ func (a *Arena) Alloc() Cells {
 func (a *Arena) addSlab() {
 	s := &slab{cells: mapCells(a.size * a.slots)}
 	for i := range a.slots {
-		s.free = append(s.free, cellBlock{cells: s.cells[i*a.size : (i+1)*a.size : (i+1)*a.size]})
+		s.free = append(s.free, freePart{cells: s.cells[i*a.size : (i+1)*a.size : (i+1)*a.size]})
 	}
 	a.slabs = append(a.slabs, s)
 	a.free += a.slots
@@ -104,7 +120,7 @@ func (a *Arena) Free(c Cells) {
 	if len(s.free) == 0 {
 		a.slabs = append(a.slabs, s)
 	}
-	s.free = append(s.free, cellBlock{cells: c.Words, dirty: true})
+	s.free = append(s.free, freePart{cells: c.Words, dirty: true})
 	a.inUse--
 	a.free++
 	a.dirty++
@@ -130,8 +146,8 @@ func (a *Arena) drop(s *slab) {
 	a.least = min(a.least, a.dirty)
 }
 
-// Bytes returns the memory of the blocks in use and of the free ones that were
-// in use and are kept. A block that never was has none.
+// Bytes returns the memory of the parts in use and of the free ones that were
+// in use and are kept. A part that never was has none.
 func (a *Arena) Bytes() (inUse, free int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -142,8 +158,8 @@ func (a *Arena) Bytes() (inUse, free int64) {
 // their set cells only.
 func (a *Arena) TableBytes() int64 { return a.tables.Load() }
 
-// Trim gives the memory of all free blocks back to the system: that of whole
-// slabs, and of free blocks in slabs that are in use.
+// Trim gives the memory of all free parts back to the system: that of whole
+// slabs, and of free parts in slabs that are in use.
 func (a *Arena) Trim() {
 	a.Release()
 	a.mu.Lock()
@@ -151,7 +167,7 @@ func (a *Arena) Trim() {
 	a.trim(a.dirty)
 }
 
-// GiveBack gives the memory of as many free blocks back to the system as have not
+// GiveBack gives the memory of as many free parts back to the system as have not
 // been needed since the last call, but for a few. Called now and then, it leaves
 // their memory to blocks that come and go fast.
 func (a *Arena) GiveBack() {
@@ -161,7 +177,7 @@ func (a *Arena) GiveBack() {
 	a.least = a.dirty
 }
 
-// trim gives the memory of n free blocks back, those first that are used last.
+// trim gives the memory of n free parts back, those first that are used last.
 func (a *Arena) trim(n int) {
 	if !wholePages(a.size) {
 		return
@@ -181,7 +197,7 @@ func (a *Arena) trim(n int) {
 	}
 }
 
-// Release gives the slabs without a block in use back to the system. The arena
+// Release gives the slabs without a part in use back to the system. The arena
 // stays usable.
 func (a *Arena) Release() {
 	a.mu.Lock()

@@ -10,7 +10,7 @@ import (
 // Free; what a burst leaves goes back.
 func TestArena(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := NewArena(1 << 12)
+		a := newArena(16)
 		var held []Cells
 		for i := range rapid.IntRange(1, 2000).Draw(t, "steps") {
 			if len(held) > 0 && rapid.IntRange(0, 2).Draw(t, "free") == 0 {
@@ -51,7 +51,7 @@ func TestArena(t *testing.T) {
 }
 
 func TestABurstGoesBack(t *testing.T) {
-	a := NewArena(1 << 12)
+	a := newArena(16)
 	var held []Cells
 	for range 4000 {
 		held = append(held, a.Alloc())
@@ -68,7 +68,7 @@ func TestABurstGoesBack(t *testing.T) {
 // What Trim gives back has no memory, comes zeroed again, and blocks in use keep
 // theirs.
 func TestTrim(t *testing.T) {
-	a := NewArena(1 << 12)
+	a := newArena(16)
 	var held []Cells
 	for range 2000 {
 		c := a.Alloc()
@@ -111,7 +111,7 @@ func TestTrim(t *testing.T) {
 // GiveBack leaves the blocks alone that come and go between two calls, and gives
 // back those that nobody needed, but for a few.
 func TestGiveBack(t *testing.T) {
-	a := NewArena(1 << 12)
+	a := newArena(16)
 	var held []Cells
 	for range 1000 {
 		held = append(held, a.Alloc())

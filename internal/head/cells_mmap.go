@@ -30,7 +30,7 @@ func unmapCells(cells []uint64) {
 	}
 }
 
-// wholePages reports whether blocks of n cells in a row are pages of their own.
+// wholePages reports whether parts of n cells in a row are pages of their own.
 func wholePages(n int) bool { return n*8%os.Getpagesize() == 0 }
 
 // dropPages gives the memory of cells back and keeps their addresses: they read

@@ -8,7 +8,6 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/kernel"
 )
 
 // MaxOpen is how many blocks of a group accept writes at a time. Four cover
@@ -46,28 +45,14 @@ type Group struct {
 	late, lateOut   lateRuns
 }
 
-// block is height rows of Width cells, all of them or those that are set.
-type block struct {
-	start     int64
-	from      int64      // first slot it takes: one below was in a block that is closed
-	first     int64      // first slot written
-	last      int64      // last slot written
-	set       int        // cells
-	rows      []uint64   // its cells, or nil and
-	table     *cellTable // those that are set
-	mem       Cells      // what rows are part of
-	firstLSN  uint64
-	lastLSN   uint64
-	opened    int64 // coarse clock, nanoseconds
-	lastWrite int64
-	claimed   bool
-}
-
 // NewGroup returns a group without columns. height is the number of slots of a
-// block: a divisor of chunk.Slots, for which arena hands out the cells.
+// block: a divisor of chunk.Slots, for which arena was made.
 func NewGroup(id, bucket uint32, height int, arena *Arena) *Group {
 	if height <= 0 || chunk.Slots%height != 0 {
 		panic(fmt.Sprintf("block height %d does not divide %d", height, chunk.Slots))
+	}
+	if height%arena.rows != 0 {
+		panic(fmt.Sprintf("parts of %d rows for blocks of %d", arena.rows, height))
 	}
 	g := &Group{ID: id, Bucket: bucket, height: int64(height), arena: arena, thin: thinBlocks}
 	g.sealed.L = &g.mu
@@ -171,20 +156,6 @@ func (t *touchedBlocks) stamp(g *Group, lsn uint64, now int64) {
 	}
 }
 
-func (b *block) stamp(lsn uint64, now int64) {
-	if b.firstLSN == 0 {
-		b.firstLSN = lsn
-		b.opened = now
-	}
-	b.lastLSN = lsn
-	b.lastWrite = now
-}
-
-func (b *block) wrote(first, last int64) {
-	b.first = min(b.first, first)
-	b.last = max(b.last, last)
-}
-
 func (g *Group) row(w Write, c *account.Counts, touched *touchedBlocks) {
 	b := g.block(w.Slot)
 	if b == nil {
@@ -196,11 +167,11 @@ func (g *Group) row(w Write, c *account.Counts, touched *touchedBlocks) {
 	}
 	touched.add(b)
 	b.wrote(w.Slot, w.Slot)
-	off := int(w.Slot-b.start)*Width + w.Column
+	row := int(w.Slot - b.start)
 	if g.inTable(b, len(w.Words)) {
-		b.table.put(off, 1, w.Words, c)
+		b.table.put(row*Width+w.Column, 1, w.Words, c)
 	} else {
-		put(b.rows[off:off+len(w.Words)], w.Words, c)
+		put(b.grow(row)[w.Column:w.Column+len(w.Words)], w.Words, c)
 	}
 	b.set += int(c.Accepted)
 }
@@ -216,32 +187,16 @@ func (g *Group) down(w Write, c *account.Counts, touched *touchedBlocks) {
 		} else {
 			touched.add(b)
 			b.wrote(slot, slot+int64(n)-1)
-			off, before := int(slot-b.start)*Width+w.Column, c.Accepted
+			row, before := int(slot-b.start), c.Accepted
 			if g.inTable(b, n) {
-				b.table.put(off, Width, words[:n], c)
+				b.table.put(row*Width+w.Column, Width, words[:n], c)
 			} else {
-				putDown(b.rows[off:], words[:n], c)
+				b.putDown(row, w.Column, words[:n], c)
 			}
 			b.set += int(c.Accepted - before)
 		}
 		words, slot = words[n:], slot+int64(n)
 	}
-}
-
-// putDown is put for cells that are a row apart.
-func putDown(cells, words []uint64, c *account.Counts) {
-	for i := range words {
-		put(cells[i*Width:i*Width+1], words[i:i+1], c)
-	}
-}
-
-// put stores words over cells and counts what became of them.
-func put(cells, words []uint64, c *account.Counts) {
-	unset, same, other := kernel.Lay(cells, words)
-	c.Accepted += uint64(len(words) - unset - same - other)
-	c.Unset += uint64(unset)
-	c.Duplicate += uint64(same)
-	c.Conflicting += uint64(other)
 }
 
 // block returns the open block of a slot, opening it where the rules allow, or
@@ -332,7 +287,7 @@ func (g *Group) Kill() (tiles, late int64) {
 	}
 	tiles, late = g.unflushed()
 	for _, b := range g.open {
-		b.free(g.arena)
+		b.free()
 	}
 	g.open, g.cur = nil, nil
 	g.tiles, g.flushing = nil, nil

@@ -35,7 +35,7 @@ func BenchmarkApplyRow(b *testing.B) {
 			b.StopTimer()
 			g.mu.Lock()
 			for _, blk := range g.sealing {
-				blk.free(g.arena)
+				blk.free()
 				g.sealedWith(testHeight * Width)
 			}
 			g.sealing = nil
@@ -48,10 +48,13 @@ func BenchmarkApplyRow(b *testing.B) {
 // BenchmarkSeal is one point of a full block, transposed and encoded.
 func BenchmarkSeal(b *testing.B) {
 	g := testGroup(Width)
-	blk := &block{rows: g.arena.Alloc().Words}
+	g.thin = 0
+	blk := g.newBlock(0, 0)
 	r := rand.New(rand.NewPCG(1, 2))
-	for i := range blk.rows {
-		blk.rows[i] = point.FromInt(r.Int64N(1000))
+	for row := range testHeight {
+		for col := range Width {
+			blk.grow(row)[col] = point.FromInt(r.Int64N(1000))
+		}
 	}
 	var s Sealer
 	b.SetBytes(8)
@@ -104,7 +107,7 @@ func BenchmarkApplyThin(b *testing.B) {
 		}
 		slot += testHeight
 		for _, blk := range g.sealing {
-			blk.free(g.arena)
+			blk.free()
 			g.sealedWith(Width)
 		}
 		g.sealing = nil

@@ -15,7 +15,7 @@ import (
 const testHeight = 60
 
 func testGroup(columns int) *Group {
-	g := NewGroup(0, 1, testHeight, NewArena(testHeight*Width))
+	g := NewGroup(0, 1, testHeight, NewArena(testHeight))
 	for i := range columns {
 		key := fmt.Appendf(nil, "series %d", i)
 		g.Bind(i, key, 0, 0, metric.Series(1, key))

@@ -39,16 +39,29 @@ func (b *block) putPairs(w Write, c *account.Counts) {
 		next, last = Width, w.Slot+int64(len(w.Words)/2)-1
 	}
 	b.wrote(w.Slot, last)
-	off := int(w.Slot-b.start)*Width + w.Column
-	for words := w.Words; len(words) > 0; words = words[2:] {
-		if value, other := words[0], words[1]; value == 0 {
-			c.Unset++
-		} else if b.table != nil {
-			b.table.putPair(off, value, other, c)
-		} else {
-			putPair(&b.rows[off], &b.rows[off+1], value, other, c)
+	row := int(w.Slot - b.start)
+	if b.table != nil {
+		b.table.putPairs(row*Width+w.Column, next, w.Words, c)
+		return
+	}
+	for words := w.Words; len(words) > 0; {
+		part, n := b.grow(row), len(words)
+		if w.Down {
+			n = min(n, 2*(len(part)/Width))
 		}
-		off += next
+		putPairs(part[w.Column:], next, words[:n], c)
+		words, row = words[n:], row+n/2
+	}
+}
+
+// putPairs stores pairs over cells, next apart.
+func putPairs(cells []uint64, next int, words []uint64, c *account.Counts) {
+	for i, off := 0, 0; i < len(words); i, off = i+2, off+next {
+		if words[i] == 0 {
+			c.Unset++
+		} else {
+			putPair(&cells[off], &cells[off+1], words[i], words[i+1], c)
+		}
 	}
 }
 
@@ -65,12 +78,19 @@ func putPair(a, b *uint64, value, other uint64, c *account.Counts) {
 	*a, *b = value, other
 }
 
-// putPair is putPair for a place and the one behind it.
-func (t *cellTable) putPair(place int, value, other uint64, c *account.Counts) {
-	oldValue, oldOther := t.get(place), t.get(place+1)
-	putPair(&oldValue, &oldOther, value, other, c)
-	*t.cell(place) = value
-	*t.cell(place + 1) = other
+// putPairs is putPairs for places, step apart, and those behind them.
+func (t *cellTable) putPairs(place, step int, words []uint64, c *account.Counts) {
+	for ; len(words) > 0; words, place = words[2:], place+step {
+		value, other := words[0], words[1]
+		if value == 0 {
+			c.Unset++
+			continue
+		}
+		oldValue, oldOther := t.get(place), t.get(place+1)
+		putPair(&oldValue, &oldOther, value, other, c)
+		*t.cell(place) = value
+		*t.cell(place + 1) = other
+	}
 }
 
 // addPairs appends pairs: down a column first all values, so that the runs are

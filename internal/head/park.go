@@ -149,22 +149,3 @@ func (g *Group) held() (held Mask) {
 	}
 	return held
 }
-
-// held adds the columns that have a set cell.
-func (b *block) held(held *Mask) {
-	if b.table != nil {
-		b.table.all(func(place int, _ uint64) { held.Set(place % Width) })
-		return
-	}
-	var row [Width]uint64
-	for cells := b.rows; len(cells) >= Width; cells = cells[Width:] {
-		for col, w := range cells[:Width] {
-			row[col] |= w
-		}
-	}
-	for col, w := range row {
-		if w != 0 {
-			held.Set(col)
-		}
-	}
-}

@@ -71,10 +71,8 @@ func DecodeChunk(dst []uint64, from int64, data []byte, number int64) error {
 
 func (g *Group) readBlock(b *block, col int, from int64, dst []uint64) {
 	lo, hi := max(from, b.start), min(from+int64(len(dst)), b.start+g.height)
-	for slot := lo; slot < hi; slot++ {
-		if w := b.cell(int(slot-b.start), col); w != 0 {
-			dst[slot-from] = w
-		}
+	if lo < hi {
+		b.read(int(lo-b.start), col, dst[lo-from:hi-from])
 	}
 }
 

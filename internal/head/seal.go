@@ -58,7 +58,7 @@ func (s *Sealer) Seal(g *Group) (tileBytes int64, ok bool) {
 		tileBytes = t.bytes()
 		g.noteTile(t, activity{b.lastLSN, b.lastWrite})
 	}
-	b.free(g.arena)
+	b.free()
 	g.sealed.Broadcast()
 	return tileBytes, true
 }
@@ -81,14 +81,14 @@ func (s *Sealer) encode(b *block, columns, height int) *tile {
 	if len(s.cols) < stripe*height {
 		s.cols = make([]uint64, stripe*height)
 	}
-	cells := s.spread(b, height)
+	parts, rows := s.spread(b, height)
 	defer s.gather(b)
 	off := int(b.start % chunk.Slots)
 	offs := make([]uint32, 1, columns+1)
 	s.data = s.data[:0]
 	held := 0
 	for first := 0; first < columns; first += stripe {
-		kernel.Turn(s.cols, cells[first:], Width, height)
+		s.turn(parts, rows, first, height)
 		for i := range min(stripe, columns-first) {
 			s.data = s.enc.Append(s.data, off, s.cols[i*height:(i+1)*height])
 			if n := uint32(len(s.data)); n > offs[len(offs)-1] {
@@ -98,4 +98,18 @@ func (s *Sealer) encode(b *block, columns, height int) *tile {
 		}
 	}
 	return &tile{start: b.start, offs: offs, data: append([]byte(nil), s.data...), held: held}
+}
+
+// turn puts a stripe of a block, from column first on, into cols.
+func (s *Sealer) turn(parts []Cells, rows, first, height int) {
+	for i := range parts {
+		dst := s.cols[i*rows:]
+		if words := parts[i].Words; words != nil {
+			kernel.Turn(dst, height, words[first:], Width, rows)
+			continue
+		}
+		for col := range stripe {
+			clear(dst[col*height:][:rows])
+		}
+	}
 }

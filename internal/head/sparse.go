@@ -115,10 +115,9 @@ func (t *cellTable) all(f func(place int, word uint64)) {
 
 // newBlock opens a block for the slots from start on, in which slot is written first.
 func (g *Group) newBlock(start, slot int64) *block {
-	b := &block{start: start, from: max(start, g.closedTo), first: slot, last: slot}
+	b := &block{start: start, from: max(start, g.closedTo), first: slot, last: slot, arena: g.arena}
 	if g.thin < thinBlocks {
-		b.mem = g.arena.Alloc()
-		b.rows = b.mem.Words
+		b.parts = make([]Cells, int(g.height)/g.arena.rows)
 	} else {
 		b.table = newCellTable(g.lastSet, g.arena)
 	}
@@ -136,9 +135,8 @@ func (g *Group) inTable(b *block, n int) bool {
 	if set <= int(g.height)*Width/rowsPart && !dense {
 		return true
 	}
-	b.mem = g.arena.Alloc()
-	b.rows = b.mem.Words
-	b.table.all(func(place int, word uint64) { b.rows[place] = word })
+	b.parts = make([]Cells, int(g.height)/g.arena.rows)
+	b.table.all(func(place int, word uint64) { b.grow(place / Width)[place%Width] = word })
 	b.table.free()
 	b.table = nil
 	g.thin = 0 // the blocks that open before this one is sealed are rows at once
@@ -160,51 +158,17 @@ func (g *Group) sealedWith(set int) {
 	}
 }
 
-// free gives the memory of a block back.
-func (b *block) free(a *Arena) {
-	if b.table != nil {
-		b.table.free()
-		return
-	}
-	a.Free(b.mem)
-}
-
-// cell returns the word of a row and column.
-func (b *block) cell(row, col int) uint64 {
-	if b.table != nil {
-		return b.table.get(row*Width + col)
-	}
-	return b.rows[row*Width+col]
-}
-
-// drop unsets the cells of a column and returns how many were set.
-func (b *block) drop(col, height int) (points int64) {
-	for row := range height {
-		if b.cell(row, col) == 0 {
-			continue
-		}
-		points++
-		if b.table != nil {
-			*b.table.cell(row*Width + col) = 0
-		} else {
-			b.rows[row*Width+col] = 0
-		}
-	}
-	b.set -= int(points)
-	return points
-}
-
-// spread returns the cells of a block as rows: those of a table in scratch
-// memory, which gather clears again.
-func (s *Sealer) spread(b *block, height int) []uint64 {
+// spread returns the parts of a block, and how many rows each has: of a table it
+// is one, in scratch memory, which gather clears again.
+func (s *Sealer) spread(b *block, height int) (parts []Cells, rows int) {
 	if b.table == nil {
-		return b.rows
+		return b.parts, b.arena.rows
 	}
 	if len(s.rows) < height*Width {
 		s.rows = make([]uint64, height*Width)
 	}
 	b.table.all(func(place int, word uint64) { s.rows[place] = word })
-	return s.rows
+	return []Cells{{Words: s.rows}}, height
 }
 
 func (s *Sealer) gather(b *block) {

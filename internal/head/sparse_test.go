@@ -254,9 +254,10 @@ func TestThinGroupsTakeLittle(t *testing.T) {
 		s.Seal(g)
 	}
 	const rows = testHeight * Width * 8
+	const part = partRows * Width * 8
 	for block := range int64(4) {
 		write(block * testHeight)
-		want := int64(rows)
+		want := int64(part)
 		if block >= thinBlocks {
 			want = 512 * tableCell
 		}
@@ -277,8 +278,8 @@ func TestThinGroupsTakeLittle(t *testing.T) {
 	}
 	sealAll()
 	write(5 * testHeight)
-	if inUse() != rows {
-		t.Errorf("the block behind a full one takes %d bytes, want %d", inUse(), rows)
+	if inUse() != part {
+		t.Errorf("the block behind a full one takes %d bytes, want %d", inUse(), part)
 	}
 }
 

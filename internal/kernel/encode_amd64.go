@@ -62,10 +62,10 @@ func scaled(dst []int64, src []uint64, scale float64) int {
 	return int(scaledAVX2(&dst[0], &src[0], scale, uint64(n)))
 }
 
-func turn(dst, src []uint64, width, rows int) int {
+func turn(dst []uint64, height int, src []uint64, width, rows int) int {
 	n := inFours(rows)
 	if n > 0 {
-		turnAVX2(&dst[0], &src[0], uint64(8*width), uint64(8*rows), uint64(n))
+		turnAVX2(&dst[0], &src[0], uint64(8*width), uint64(8*height), uint64(n))
 	}
 	return n
 }

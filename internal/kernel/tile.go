@@ -5,21 +5,20 @@ package kernel
 const TileColumns = 8
 
 // Turn writes eight columns of rows of width words each, of which the first
-// stands at the start of src, to dst, one behind the other: row r of column c
-// becomes dst[c*rows+r].
-func Turn(dst, src []uint64, width, rows int) {
-	if rows < 1 || width < TileColumns || len(dst) < TileColumns*rows || len(src) < (rows-1)*width+TileColumns {
+// stands at the start of src, to dst: row r of column c becomes dst[c*height+r].
+func Turn(dst []uint64, height int, src []uint64, width, rows int) {
+	if rows < 1 || height < rows || width < TileColumns || len(dst) < (TileColumns-1)*height+rows || len(src) < (rows-1)*width+TileColumns {
 		panic("kernel: columns outside of their words")
 	}
-	turnGo(dst, src, width, rows, turn(dst, src, width, rows))
+	turnGo(dst, height, src, width, rows, turn(dst, height, src, width, rows))
 }
 
 // turnGo turns the rows from number at on.
-func turnGo(dst, src []uint64, width, rows, at int) {
+func turnGo(dst []uint64, height int, src []uint64, width, rows, at int) {
 	for r := at; r < rows; r++ {
 		row := (*[TileColumns]uint64)(src[r*width:])
 		for c, w := range row {
-			dst[c*rows+r] = w
+			dst[c*height+r] = w
 		}
 	}
 }

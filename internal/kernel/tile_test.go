@@ -15,17 +15,22 @@ func TestTurn(t *testing.T) {
 			for i := range src {
 				src[i] = r.Uint64()
 			}
-			// A guard behind the last column must stay.
-			dst := make([]uint64, TileColumns*rows+1)
-			dst[TileColumns*rows] = 7
-			Turn(dst, src, width, rows)
-			for i, w := range dst[:TileColumns*rows] {
-				if want := src[i%rows*width+i/rows]; w != want {
-					t.Fatalf("%d rows of %d: row %d of column %d is %#x, want %#x", rows, width, i%rows, i/rows, w, want)
+			for _, height := range []int{rows, rows + 1, rows + 12} {
+				// What lies behind the rows of each column must stay.
+				dst := make([]uint64, (TileColumns-1)*height+rows+1)
+				for i := range dst {
+					dst[i] = 7
 				}
-			}
-			if dst[TileColumns*rows] != 7 {
-				t.Fatalf("%d rows of %d: written behind the last column", rows, width)
+				Turn(dst, height, src, width, rows)
+				for i, w := range dst {
+					want := uint64(7)
+					if row, col := i%height, i/height; row < rows && col < TileColumns {
+						want = src[row*width+col]
+					}
+					if w != want {
+						t.Fatalf("%d rows of %d: row %d of %d of column %d is %#x, want %#x", rows, width, i%height, height, i/height, w, want)
+					}
+				}
 			}
 		}
 	}
@@ -36,11 +41,11 @@ func BenchmarkTurn(b *testing.B) {
 	src, dst := make([]uint64, MaxLane*width), make([]uint64, MaxLane*TileColumns)
 	both(b, "tile", MaxLane*width, func() {
 		for c := 0; c < width; c += TileColumns {
-			Turn(dst, src[c:], width, MaxLane)
+			Turn(dst, MaxLane, src[c:], width, MaxLane)
 		}
 	}, func() {
 		for c := 0; c < width; c += TileColumns {
-			turnGo(dst, src[c:], width, MaxLane, 0)
+			turnGo(dst, MaxLane, src[c:], width, MaxLane, 0)
 		}
 	})
 }

@@ -212,7 +212,7 @@ func (s *Store) accountID(bucket uint32) uint32 {
 func (s *Store) arena(height int) *head.Arena {
 	a, ok := s.arenas.Load(height)
 	if !ok {
-		a, _ = s.arenas.LoadOrStore(height, head.NewArena(height*head.Width))
+		a, _ = s.arenas.LoadOrStore(height, head.NewArena(height))
 	}
 	return a.(*head.Arena)
 }
