@@ -102,7 +102,7 @@ func (c *Columns) Free(after int) (col int, ok bool) {
 // see of the shared memory.
 func (c *Columns) with(col int, key []byte, ids ...metric.SeriesID) *Columns {
 	at := uint32(len(c.arena))
-	n := &Columns{arena: append(c.arena, key...), names: c.names, ids: c.ids, bound: c.bound + len(ids), epoch: c.epoch}
+	n := &Columns{arena: append(c.room(len(key)), key...), names: c.names, ids: c.ids, bound: c.bound + len(ids), epoch: c.epoch}
 	if col < len(c.names) {
 		n.names, n.ids = slices.Clone(c.names), slices.Clone(c.ids)
 	}
@@ -113,6 +113,20 @@ func (c *Columns) with(col int, key []byte, ids ...metric.SeriesID) *Columns {
 	n.names[col] = kernel.Span{From: at, To: uint32(len(n.arena))}
 	copy(n.ids[col:], ids)
 	return n
+}
+
+// room returns the names in memory that takes n bytes more. Whoever keeps a key
+// keeps the memory in which it was bound, and new series are kept until a flush
+// has named them: with memory that grew by a quarter at a time they kept four
+// times of what the names are. So it grows to what all columns will need by the
+// names so far, four times as much at most while there are few.
+func (c *Columns) room(n int) []byte {
+	need := len(c.arena) + n
+	if need <= cap(c.arena) {
+		return c.arena
+	}
+	most := min(4*need, max(need*Width/(c.bound+1), need+need/8))
+	return slices.Grow(c.arena, most-len(c.arena))
 }
 
 // without returns a view of the next epoch, in memory of its own, in which the
