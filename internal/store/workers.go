@@ -21,8 +21,9 @@ const (
 
 	// completePart of these is how long a block stays open that has all its
 	// points: for nothing but those that are sent again, which cost little more as
-	// late ones.
-	completePart = 4
+	// late ones. Of senders in step it is less than the next block takes to need its
+	// second part of memory.
+	completePart = 8
 )
 
 // startWorkers starts the sealers, the flusher and the clock. Merges begin when
@@ -173,13 +174,13 @@ func (s *Store) everySecond() {
 	}
 	nanos := s.steady.Load()
 	for _, b := range s.buckets.all() {
-		grace, age := s.o.blockAges(b.info.Resolution, b.height)
+		grace, complete, age := s.o.blockAges(b.info.Resolution, b.height)
 		for _, g := range b.snapshot() {
 			spread := int64(sealSpread) * int64(g.ID%16) / 16
 			closed := g.CloseBlocks(func(firstLSN uint64, opened, lastWrite int64) bool {
 				return nanos-lastWrite > int64(grace)+spread || nanos-opened > int64(age)+spread || firstLSN < pinned
 			})
-			closed += g.CloseComplete(nanos - (int64(grace)+spread)/completePart)
+			closed += g.CloseComplete(nanos - int64(complete) - spread/completePart)
 			s.applied(g, head.Applied{Closed: closed})
 		}
 	}
