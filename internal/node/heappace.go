@@ -12,11 +12,12 @@ import (
 const (
 	paceEvery = 10 * time.Second // between two looks at the number of collections
 
-	// calmCycles in that time are so few that frugalPercent makes no more than
-	// three times as many, which are fewer than busyCycles.
+	// calmCycles in that time are so few that the next smaller slack makes no more
+	// than three times as many, which are fewer than busyCycles.
 	calmCycles = 1
 	busyCycles = 6
 
+	leastPercent  = 12
 	frugalPercent = 30
 	usualPercent  = 100
 )
@@ -32,8 +33,10 @@ type heapPace struct {
 // paceEvery, in percent of what is alive.
 func (p *heapPace) percentFor(cycles uint64) int {
 	switch {
-	case cycles <= calmCycles:
+	case cycles <= calmCycles && p.percent == usualPercent:
 		return frugalPercent
+	case cycles <= calmCycles:
+		return leastPercent
 	case cycles >= busyCycles:
 		return usualPercent
 	}
@@ -61,7 +64,7 @@ func (p *heapPace) at(now time.Time, cycles uint64) {
 
 // forget takes back what the Go runtime was told.
 func (p *heapPace) forget() {
-	if p.percent == frugalPercent {
+	if p.percent > 0 && p.percent < usualPercent {
 		debug.SetGCPercent(usualPercent)
 	}
 }
