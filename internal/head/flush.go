@@ -90,6 +90,15 @@ func (g *Group) AbortFlush() {
 	g.late, g.flushing, g.lateOut = old, nil, lateRuns{}
 }
 
+// Bytes returns the memory of what was captured.
+func (c *Capture) Bytes() int64 {
+	n := c.late.bytes()
+	for _, t := range c.tiles {
+		n += t.bytes()
+	}
+	return n
+}
+
 // Empty reports whether there is nothing to write.
 func (c *Capture) Empty() bool { return len(c.tiles) == 0 && c.late.empty() }
 

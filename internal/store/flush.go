@@ -12,7 +12,6 @@ import (
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/wal"
 	"dalmatiner/internal/window"
@@ -93,6 +92,9 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 		return FlushResult{}, err
 	}
 	f := s.capture()
+	if s.steady.Load()-s.lastFlush.Load() > int64(trimAfter) {
+		s.trimBlocks()
+	}
 	seq := s.nextSeq.Add(1) - 1
 	seg, err := s.write(f, seq)
 	if err == nil {
@@ -235,18 +237,14 @@ func (s *Store) fillSegment(f *flushing, w *segment.Writer) ([]manifest.Range, e
 	for i := range f.tombs {
 		addTombstones(w, &f.tombs[i])
 	}
-	all, err := f.encode()
-	if err != nil {
-		return nil, err
-	}
 	// In the order of the segment's index: the chunks of a partition, and those
 	// of a series, then lie together in the file.
-	for _, i := range inOrder(all) {
-		e := &all[i]
+	err := f.each(encodeShare, func(e *encoded) error {
 		ranges.Add(e.bucket, e.number)
-		if err := w.Add(e.bucket, segment.Hash(e.id), e.number, int(e.points), e.data); err != nil {
-			return nil, err
-		}
+		return w.Add(e.bucket, segment.Hash(e.id), e.number, int(e.points), e.data)
+	})
+	if err != nil {
+		return nil, err
 	}
 	return ranges.List(), nil
 }
@@ -255,49 +253,6 @@ func addBuckets(w *segment.Writer, buckets []BucketInfo) {
 	for _, b := range buckets {
 		w.AddBucket(segment.Bucket(manifestBucket(b)))
 	}
-}
-
-// encoded is one chunk on its way to the segment.
-type encoded struct {
-	id     metric.SeriesID
-	bucket uint32
-	points int32
-	number int64
-	data   []byte
-}
-
-// slabSize is the size of the buffers that hold the chunks of a flush.
-const slabSize = 1 << 20
-
-// encode returns the chunks of all captures. They are made group by group, where
-// a group's tiles are in the cache, and only then put in order: going through
-// the tiles in the order of the ids costs a third more of a flush.
-func (f *flushing) encode() ([]encoded, error) {
-	var fl head.Flusher
-	var all []encoded
-	var slab []byte
-	for i := range f.captures {
-		c, bucket := &f.captures[i], f.groups[i].Bucket
-		for col := range c.Columns().Len() {
-			if !c.Columns().Has(col) {
-				continue
-			}
-			id := c.Columns().ID(col)
-			err := fl.Column(c, col, func(number int64, points int, data []byte) error {
-				if len(slab)+len(data) > cap(slab) {
-					slab = make([]byte, 0, max(slabSize, len(data)))
-				}
-				at := len(slab)
-				slab = append(slab, data...)
-				all = append(all, encoded{id, bucket, int32(points), number, slab[at:]})
-				return nil
-			})
-			if err != nil {
-				return nil, err
-			}
-		}
-	}
-	return all, nil
 }
 
 const (

@@ -46,6 +46,12 @@ const (
 	indexPart = 8
 	flushPart = 32
 
+	// trimAfter is the time since the last flush from which on the next one gives
+	// the memory of free blocks back: the blocks that made it due were just
+	// sealed, and it needs memory itself. Where points come so fast that flushes
+	// follow each other, the next blocks take it at once.
+	trimAfter = time.Minute
+
 	// mergeStep is how long a merge works before it looks who waits. While it
 	// yields to points it then pauses mergePause times as long. A step of which
 	// other processes took the larger part counts no more than mergeStepMax.
@@ -230,6 +236,11 @@ func (s *Store) relieve(level memory.Level) {
 	}
 	s.dropIndexes()
 	s.files.DropBlocks()
+	s.trimBlocks()
+}
+
+// trimBlocks gives the memory of all free blocks back.
+func (s *Store) trimBlocks() {
 	s.arenas.Range(func(_, a any) bool {
 		a.(*head.Arena).Trim()
 		return true
