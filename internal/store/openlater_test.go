@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/manifest"
 )
 
@@ -165,4 +166,56 @@ func testStrayNotGiven(t *testing.T, kinds []errorfs.OpKind) {
 		t.Errorf("%d words are missing when it can be read again", n)
 	}
 	mustBeSound(t, s)
+}
+
+// Aggregates leave out a window that the device does not give, as reads do.
+func TestAWindowThatTheDeviceDoesNotGive(t *testing.T) {
+	clock, mem := newTestClock(), vfs.NewMem()
+	f := newFaults(mem)
+	o := testOptions(f.fs, clock)
+	o.BackgroundMerge = false
+	s := mustOpen(t, o)
+	defer func() { s.Crash() }()
+	flushToMerge(t, s, clock)
+	if r, err := s.Merge(t.Context()); err != nil || r.Windows == 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := mem.List(s.path("window"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("windows %v: %v", files, err)
+	}
+	refuse(f, files[0], refusedReads["open"])
+	s = mustOpen(t, o)
+	info, err := s.BucketByName("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func() (n int) {
+		t.Helper()
+		dst := make([]chunk.Header, 4) // of half a chunk, and of windows that a level has
+		if _, err := s.Aggregate(t.Context(), info, key(1), epoch, 360, dst); err != nil {
+			t.Fatal(err)
+		}
+		for i := range dst {
+			n += dst[i].Count
+		}
+		long := make([]chunk.Header, 1)
+		if _, err := s.Aggregate(t.Context(), info, key(1), epoch-epoch%7200, 7200, long); err != nil {
+			t.Fatal(err)
+		}
+		return n + long[0].Count
+	}
+	if n := count(); n != 0 {
+		t.Errorf("%d points of a window that is not given", n)
+	}
+	if _, n := s.Damage(); n == 0 || s.Stats().ReadErrors == 0 {
+		t.Errorf("%d damages", n)
+	}
+	f.clear()
+	if n := count(); n <= 1440 {
+		t.Errorf("%d points when it can be read again", n)
+	}
 }
