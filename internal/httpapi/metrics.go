@@ -112,6 +112,7 @@ var figures = []figure{
 	gauge("disk_full", "1 while points are refused for lack of disk.", func(s *store.Stats) float64 { return boolean(s.DiskFull) }),
 	gauge("since_flush_seconds", "Time since the last flush, by a coarse clock.", func(s *store.Stats) float64 { return max(0, s.SinceFlush.Seconds()) }),
 	gauge("replayed_records", "Log records replayed by the last start.", func(s *store.Stats) float64 { return float64(s.ReplayedRecords) }),
+	gauge("replay_left_bytes", "Log that the last start has not yet brought into memory.", func(s *store.Stats) float64 { return float64(s.ReplayLeft) }),
 	counter("sealed_blocks_total", "Blocks encoded.", func(s *store.Stats) float64 { return float64(s.SealedTotal) }),
 	counter("sender_waits_total", "Times a sender was held back.", func(s *store.Stats) float64 { return float64(s.WaitsTotal) }),
 	counter("flushes_total", "Flushes.", func(s *store.Stats) float64 { return float64(s.FlushesTotal) }),

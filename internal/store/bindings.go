@@ -15,8 +15,9 @@ type bindings struct {
 	s    *Store
 	from uint64 // the replay begins here
 
-	// series has since when a series has its column, or had its last one, where
-	// that is no older than the replay.
+	// series has since when a series has its column, or had its last one, by the
+	// catalogue, where that is no older than the replay. What the log says then is
+	// behind all that it said before, and needs no place here.
 	series  map[metric.SeriesID]uint64
 	columns map[uint32]*ages // by group: since when each has its series
 	claim   segment.Series   // that was restored last and has its column only when settled

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -267,6 +268,9 @@ func (s *Store) SetTTL(name string, points int64) error {
 func (s *Store) DeleteBucket(name string) error {
 	b, err := s.buckets.named(name)
 	if err != nil {
+		return err
+	}
+	if err := s.awaitReplay(context.Background()); err != nil {
 		return err
 	}
 	b.mu.Lock()

@@ -43,6 +43,14 @@ type FlushResult struct {
 // Flush seals every block and flushes: afterwards all points received before
 // the call are in segments. After Close the error is ErrClosed.
 func (s *Store) Flush(ctx context.Context) (FlushResult, error) {
+	if err := s.awaitReplay(ctx); err != nil {
+		return FlushResult{}, err
+	}
+	return s.flushAll(ctx)
+}
+
+// flushAll is Flush for what is in the head.
+func (s *Store) flushAll(ctx context.Context) (FlushResult, error) {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
 	if s.closed {
@@ -67,7 +75,7 @@ func (s *Store) flushSealed() error {
 type flushing struct {
 	captures []head.Capture
 	groups   []*head.Group
-	base     wal.LSN // end of the log before the first capture
+	base     wal.LSN // records below were in the head before the first capture
 	account  []byte
 	lsn      wal.LSN // the account holds all records below
 	changes  []catalogue.Change
@@ -133,10 +141,10 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 
 // capture takes what is to be written: first the groups' tiles and late
 // points, then, in one moment, the account, the new series and the end of the
-// log, or of what is replayed of it. A series defined after that moment has its
+// log, or of what is counted of it. A series defined after that moment has its
 // record above f.lsn, which stays in the log.
 func (s *Store) capture() *flushing {
-	f := &flushing{base: s.logEnd()}
+	f := &flushing{base: s.headEnd()}
 	for _, g := range s.groups.all() {
 		c := g.BeginFlush()
 		if !c.Empty() || c.Floor != 0 {
@@ -150,7 +158,7 @@ func (s *Store) capture() *flushing {
 	defer s.commit.Unlock()
 	s.logRefusals()
 	// What is replayed for its points alone was in the account before.
-	f.lsn = max(s.logEnd(), s.accounted)
+	f.lsn = max(s.accountEnd(), s.accounted)
 	f.account = s.account.Snapshot()
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()

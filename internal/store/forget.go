@@ -86,6 +86,9 @@ func (s *Store) DeleteSeries(ctx context.Context, name string, choice SeriesChoi
 	if err := s.checkTombstones(len(ids)); err != nil {
 		return out, err
 	}
+	if err := s.awaitReplay(ctx); err != nil {
+		return DeletedSeries{}, err
+	}
 	out.Series = 0
 	for part := range slices.Chunk(ids, s.deleteSlice) {
 		n, err := s.deleteSeries(ctx, b, part)

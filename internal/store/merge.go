@@ -46,6 +46,9 @@ type MergeResult struct {
 // anything of deleted series are rewritten without, and series of which nothing
 // is left go.
 func (s *Store) Merge(ctx context.Context) (MergeResult, error) {
+	if err := s.awaitReplay(ctx); err != nil {
+		return MergeResult{}, err
+	}
 	s.mergeMu.Lock()
 	defer s.mergeMu.Unlock()
 	sum, err := s.merge(ctx, true)

@@ -41,7 +41,10 @@ func (s *Store) path(elem ...string) string {
 	return s.o.FS.PathJoin(append([]string{s.o.Dir}, elem...)...)
 }
 
-// Open opens the data directory and makes it where there is none. It fails on
+// Open opens the data directory and makes it where there is none. The points of
+// the log come into memory while the store is in use already: who wants to write
+// to a group of series or to read it waits for its part; new series, deletions and
+// flushes by hand wait for all. It fails on
 // a directory that another process has open or that a newer version wrote, and
 // on failing I/O; torn, damaged and missing files are named, counted and set
 // aside, and the rest is served (I6).
@@ -51,7 +54,7 @@ func Open(o Options) (*Store, error) {
 	}
 	s := &Store{
 		o: o, buckets: newRegistry(), account: account.New(), nameless: make(map[formerPlace]uint64),
-		room: make(chan struct{}), stop: make(chan struct{}), hurry: make(chan struct{}),
+		room: make(chan struct{}), replayOver: make(chan struct{}), stop: make(chan struct{}), hurry: make(chan struct{}),
 		maxMergedFile: maxMergedFile, maxTombstones: maxTombstones, deleteSlice: deleteSlice,
 		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
 	}

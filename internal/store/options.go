@@ -59,6 +59,10 @@ type Options struct {
 	// FlushStep is called after every numbered step of a flush; tests crash
 	// there.
 	FlushStep func(step int)
+
+	// holdReplay keeps tests' points of the log out of the head, but for those
+	// that somebody wants, until it is closed.
+	holdReplay <-chan struct{}
 }
 
 // DefaultOptions returns the defaults for a data directory.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,6 +29,9 @@ type silentGroup struct {
 
 var errNoMemory = errors.New("there is no memory for new series; raise memory.limit")
 var errDiskFull = errors.New("the disk is nearly full")
+
+// errReplaying is for senders that cannot be made to wait.
+var errReplaying = errors.New("new series wait until the log is in memory")
 
 // errSameHash is for a name of which another one has the hash, which chance does
 // not make. The first name keeps it.
@@ -72,6 +76,8 @@ func (x *Session) notCreated(err error, n uint64) {
 		x.refuse(account.DiskFull, n)
 	case errors.Is(err, errSameHash):
 		x.refuse(account.SameHash, n)
+	case errors.Is(err, errReplaying):
+		x.refuse(account.Overload, n)
 	default:
 		x.err = err
 	}
@@ -83,6 +89,12 @@ func (x *Session) create(id metric.SeriesID, key []byte) (seriesRef, error) {
 	s, b := x.s, x.b
 	if s.diskFull.Load() {
 		return 0, errDiskFull
+	}
+	if x.hasty && s.behind.Load() != nil {
+		return 0, errReplaying
+	}
+	if err := s.awaitReplay(context.Background()); err != nil {
+		return 0, err
 	}
 	refused := s.refusesSeries()
 	b.mu.Lock()
@@ -203,6 +215,9 @@ func (s *Store) change(c catalogue.Change) {
 	s.unnamed.Add(1)
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
+	if len(s.pending) == cap(s.pending) {
+		s.pending = slices.Grow(s.pending, len(s.pending)+1) // a start on a long log adds millions
+	}
 	s.pending = append(s.pending, c)
 }
 

@@ -56,6 +56,9 @@ func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int6
 	if len(dst) == 0 || from > maxSlot {
 		return ctx.Err()
 	}
+	if err := s.bringSeries(b, key); err != nil {
+		return err
+	}
 	s.view.RLock()
 	defer s.view.RUnlock()
 	if s.gone {

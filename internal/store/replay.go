@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 
+	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
@@ -17,16 +20,24 @@ import (
 // unknown because damage took its definition.
 const LostRecord = "log_record_without_series"
 
-// replayer applies the log on top of what the last flush left: it collects rounds
-// of points, and all else is done between two of them.
+// replayer applies the log on top of what the last flush left. A start reads it
+// once for all that is no point, and for the account; what it has of points is
+// noted by group. Then the store is in use, and a second reading puts the points
+// into the head.
 type replayer struct {
 	none ages // of a group whose series have their columns since before the replay
 	*bindings
 	state *manifest.State
+	tally tally
+
+	backlogs []*backlog // by group; none is added after the first reading
+
+	gate    sync.RWMutex // held shared by those who bring a backlog
+	stopped bool         // nobody may any more
 
 	reading, applying *round
 	roundSize         int
-	appliers          []applier
+	appliers          []*applier
 
 	// deleted are the tombstones of the log, which nobody looks at before the
 	// replay is over: to show those of each record at once would take hours for a
@@ -34,40 +45,39 @@ type replayer struct {
 	deleted map[*bucket][]tombstone
 }
 
-// replay brings the head and the account to where the log ends.
+// tallyEvery is how much of the log is counted before the account has it.
+const tallyEvery = 16 << 20
+
+// replay brings buckets, series and the account to where the log ends, and
+// leaves the points to finish.
 func (s *Store) replay(state *manifest.State, known *bindings) error {
-	r := replayer{
-		bindings: known, state: state, deleted: make(map[*bucket][]tombstone),
+	r := &replayer{
+		bindings: known, state: state, deleted: make(map[*bucket][]tombstone), tally: tally{rows: make(map[accountRow]*account.Counts)},
 		reading: newRound(), applying: newRound(), roundSize: int(min(roundBytes, s.o.FlushBytes/roundPart)),
 	}
-	r.appliers = newAppliers(&r)
+	for range runtime.GOMAXPROCS(0) {
+		r.appliers = append(r.appliers, newApplier(r))
+	}
 	s.accounted = wal.LSN(state.AccountLSN)
 	s.replayed.Store(max(r.from, 1))
+	s.counted.Store(max(r.from, 1))
 	s.needed.Store(r.from)
+	s.replayEnd = s.log.End()
 	s.startWorkers()
 	report, err := s.log.Replay(wal.LSN(r.from), r.record)
-	r.catchUp()
-	s.replayed.Store(0)
 	if err != nil {
 		return fmt.Errorf("replaying the log: %w", err)
 	}
+	r.settleCounts(0)
 	for _, p := range report.Damaged {
 		s.reportDamage("log", errors.New(p.String()))
 	}
 	for _, g := range report.Missing {
 		s.reportDamage("log", errors.New(g.String()))
 	}
-	for i := range r.appliers {
-		if lost := r.appliers[i].lost; lost > 0 {
-			s.account.Lose(LostRecord, lost)
-		}
-	}
 	s.counters.replayed.Store(report.Records)
 	for b, list := range r.deleted {
 		b.bury(b.tombs().with(list))
-	}
-	if s.o.BackgroundMerge {
-		s.workers.Go(s.mergeLoop)
 	}
 	for _, b := range s.buckets.all() {
 		for _, g := range b.groups {
@@ -76,6 +86,9 @@ func (s *Store) replay(state *manifest.State, known *bindings) error {
 			}
 		}
 	}
+	r.series, r.deleted = nil, nil // the second reading needs neither
+	s.behind.Store(r)
+	s.workers.Go(r.finish)
 	return nil
 }
 
@@ -85,30 +98,33 @@ func (r *replayer) record(lsn wal.LSN, rec []byte) error {
 		r.s.reportDamage(fmt.Sprintf("log record at %d", lsn), err)
 		return nil
 	}
-	q := r.reading
 	switch p.kind {
 	case recRow, recColumn:
 		if b := r.s.buckets.id(p.bucket); b != nil && uint64(lsn) >= r.state.FloorOf(p.group) {
-			q.add(uint64(lsn), b, &r.s.groups, &p)
+			r.pend(uint64(lsn), b, &p)
 		}
 	case recRefuse:
+	case recDefine:
+		return r.define(lsn, p)
 	default:
-		return r.change(lsn, &p)
+		r.settleCounts(uint64(lsn))
+		if err := r.change(lsn, &p); err != nil {
+			return err
+		}
+		r.settleCounts(uint64(lsn) + 1)
+		return nil
 	}
 	if uint64(lsn) >= r.state.AccountLSN {
-		q.count(p.bucket, p.minute, &p.counts)
+		r.tally.count(p.bucket, p.minute, &p.counts)
 	}
-	q.end = uint64(lsn) + 1
-	if q.size() >= r.roundSize {
-		r.turn()
+	if end := uint64(lsn) + 1; end-r.s.counted.Load() > tallyEvery {
+		r.settleCounts(end)
 	}
 	return nil
 }
 
-// change does again what is no point: behind all points in front of it, and in
-// front of all behind it.
-func (r *replayer) change(lsn wal.LSN, p *record) (err error) {
-	r.catchUp()
+// change does again what is no point and defines no series.
+func (r *replayer) change(lsn wal.LSN, p *record) error {
 	switch p.kind {
 	case recBucket:
 		r.bucket(p.info)
@@ -118,18 +134,9 @@ func (r *replayer) change(lsn wal.LSN, p *record) (err error) {
 		if b := r.s.buckets.id(p.bucket); b != nil {
 			b.ttl.Store(p.ttl)
 		}
-	case recDefine:
-		err = r.define(lsn, *p)
 	case recForget:
-		r.forget(lsn, p)
+		return r.forget(lsn, p)
 	}
-	if err != nil {
-		return err
-	}
-	r.s.commit.RLock()
-	defer r.s.commit.RUnlock()
-	r.reading.end = uint64(lsn) + 1
-	r.s.replayed.Store(r.reading.end)
 	return nil
 }
 
@@ -145,6 +152,11 @@ func (r *replayer) delete(id uint32) {
 	b := r.s.buckets.id(id)
 	if b == nil {
 		return
+	}
+	for _, l := range r.backlogs {
+		if l != nil && l.b == b {
+			l.drop()
+		}
 	}
 	b.mu.Lock()
 	r.s.forgetBucket(b)
@@ -182,7 +194,6 @@ func (r *replayer) define(lsn wal.LSN, p record) error {
 		s.reportDamage("log", err)
 		return nil
 	}
-	r.series[id] = uint64(lsn)
 	old, known := s.index.get(id)
 	if r.since(ref) > uint64(lsn) {
 		if !known { // the catalogue knows whose the column became, and lost who had it
@@ -202,18 +213,26 @@ func (r *replayer) define(lsn wal.LSN, p record) error {
 	return nil
 }
 
-// empty makes sure that the head holds nothing of the column that a series left
-// nor of the one that it gets from another: the points of either must not become
-// those of the other. A column changes hands only below the floor of its group,
-// so there is something to flush only when a damaged MANIFEST has lost floors.
+// empty makes sure that neither the head nor a backlog holds anything of the
+// column that a series left nor of the one that it gets: the points of either must
+// not become those of the other, and what has no series yet is lost. A column
+// changes hands only below the floor of its group, so there is something to flush
+// only when a damaged MANIFEST has lost floors.
 func (r *replayer) empty(id metric.SeriesID, ref seriesRef) error {
-	places := []seriesRef{ref}
+	places := [2]seriesRef{ref, ref}
 	if old, ok := r.s.index.get(id); ok && !old.parked() {
-		places = append(places, old)
+		places[1] = old
+	}
+	for _, p := range places {
+		if l := r.backlogOf(p.group()); l != nil && l.past > p.column() {
+			if err := r.bring(p.group()); err != nil {
+				return err
+			}
+		}
 	}
 	for _, p := range places {
 		if g := r.s.groups.get(p.group()); g != nil && g.Columns().Has(p.column()) && holds(g, p.column()) {
-			_, err := r.s.Flush(context.Background())
+			_, err := r.s.flushAll(context.Background())
 			return err
 		}
 	}
@@ -228,7 +247,7 @@ func holds(g *head.Group, col int) bool {
 // gone reports whether a series that is defined at lsn was forgotten by a record
 // that a flush has committed: the catalogue had it then, and has not now.
 func (r *replayer) gone(b *bucket, id metric.SeriesID, lsn wal.LSN) bool {
-	if _, known := r.s.index.get(id); known || uint64(lsn) >= r.state.AccountLSN {
+	if uint64(lsn) >= r.state.AccountLSN || r.s.index.has(id) {
 		return false
 	}
 	i, deleted := b.tombs().search(id)
@@ -238,11 +257,14 @@ func (r *replayer) gone(b *bucket, id metric.SeriesID, lsn wal.LSN) bool {
 // forget takes series away again. What a flush has committed is in the catalogue
 // and in the tombstones of the MANIFEST. Behind that, no committed segment holds
 // points that came later: all that there are may be hidden.
-func (r *replayer) forget(lsn wal.LSN, p *record) {
+func (r *replayer) forget(lsn wal.LSN, p *record) error {
 	s := r.s
 	b := s.buckets.id(p.bucket)
 	if b == nil || uint64(lsn) < r.state.AccountLSN {
-		return
+		return nil
+	}
+	if err := r.bringAll(p); err != nil {
+		return err
 	}
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
@@ -254,6 +276,19 @@ func (r *replayer) forget(lsn wal.LSN, p *record) {
 	}
 	r.deleted[b] = append(r.deleted[b], f.list...)
 	s.pendTombstones(b, f.list)
+	return nil
+}
+
+// bringAll brings the backlogs of all groups that a forget record is about: what
+// they hold of its series was in front of it.
+func (r *replayer) bringAll(p *record) error {
+	err := r.bring(p.group)
+	for src := p.series; err == nil && len(src) > 0; src = src[forgetSize:] {
+		if ref, ok := r.s.index.get(metric.SeriesID(src[1:forgetSize])); ok && !ref.parked() {
+			err = r.bring(ref.group())
+		}
+	}
+	return err
 }
 
 // forgetOne forgets a series wherever it is, unless it began anew: then the

@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -32,10 +31,7 @@ type round struct {
 	cells  []byte // of all runs
 	chains []chain
 	of     map[uint32]int // chain of a group
-	rows   map[accountRow]*account.Counts
-	row    *account.Counts // the one counted last, of
-	last   accountRow
-	end    uint64 // all records below are in this round or were before it
+	end    uint64         // all records below are in this round or were before it
 
 	taken   atomic.Int64 // chains
 	applied sync.WaitGroup
@@ -43,8 +39,8 @@ type round struct {
 
 // chain is what a round has of one group.
 type chain struct {
-	g           *head.Group // nil where nobody defined one
-	first, last uint32      // of runs
+	l           *backlog
+	first, last uint32 // of runs
 }
 
 // run is a row or column record.
@@ -62,41 +58,24 @@ type run struct {
 
 const runSize = 56 // bytes
 
-// accountRow names a row of the account.
-type accountRow struct {
-	bucket uint32
-	minute int64
+func newRound() *round { return &round{of: make(map[uint32]int)} }
+
+// newRun returns the run of a row or column record, without its place in a round.
+func newRun(lsn uint64, b *bucket, p *record) run {
+	return run{lsn: lsn, b: b, group: p.group, slot: p.slot, stored: p.counts.Stored(), column: uint8(p.column), down: p.kind == recColumn}
 }
 
-func newRound() *round {
-	return &round{of: make(map[uint32]int), rows: make(map[accountRow]*account.Counts)}
-}
-
-// count adds what a record counts.
-func (q *round) count(bucket uint32, minute int64, c *account.Counts) {
-	if k := (accountRow{bucket, minute}); q.row == nil || k != q.last {
-		q.row = q.rows[k]
-		if q.row == nil {
-			q.row = new(account.Counts)
-			q.rows[k] = q.row
-		}
-		q.last = k
-	}
-	q.row.Add(c)
-}
-
-// add takes a row or column record in.
-func (q *round) add(lsn uint64, b *bucket, groups *groupTable, p *record) {
+// add takes a row or column record in, which is of a backlog.
+func (q *round) add(lsn uint64, b *bucket, l *backlog, p *record) {
 	at := uint32(len(q.runs))
-	q.runs = append(q.runs, run{
-		lsn: lsn, b: b, group: p.group, slot: p.slot, stored: p.counts.Stored(),
-		from: uint32(len(q.cells)), past: uint32(len(q.cells) + len(p.cells)), column: uint8(p.column), down: p.kind == recColumn,
-	})
+	n := newRun(lsn, b, p)
+	n.from, n.past = uint32(len(q.cells)), uint32(len(q.cells)+len(p.cells))
+	q.runs = append(q.runs, n)
 	q.cells = append(q.cells, p.cells...)
 	i, ok := q.of[p.group]
 	if !ok {
 		q.of[p.group] = len(q.chains)
-		q.chains = append(q.chains, chain{g: groups.get(p.group), first: at, last: at})
+		q.chains = append(q.chains, chain{l: l, first: at, last: at})
 		return
 	}
 	c := &q.chains[i]
@@ -110,10 +89,9 @@ func (q *round) size() int { return len(q.cells) + len(q.runs)*runSize }
 // reset empties a round and keeps its memory.
 func (q *round) reset() {
 	clear(q.of)
-	clear(q.rows)
 	clear(q.chains)
 	clear(q.runs)
-	q.runs, q.cells, q.chains, q.row = q.runs[:0], q.cells[:0], q.chains[:0], nil
+	q.runs, q.cells, q.chains = q.runs[:0], q.cells[:0], q.chains[:0]
 	q.taken.Store(0)
 }
 
@@ -127,34 +105,18 @@ func (r *replayer) turn() {
 		r.appliers[0].work(q)
 		return
 	}
-	for i := range r.appliers {
-		q.applied.Go(func() { r.appliers[i].work(q) })
+	for _, a := range r.appliers {
+		q.applied.Go(func() { a.work(q) })
 	}
 }
 
-// settle waits until the round under way is in the head and adds it to the
-// account. A flush takes the account and the position it stands for in one
-// moment, and a record is behind that position only when its points are in the
-// head: a crash after a flush in the middle of a replay neither loses the rest
-// of the log nor counts it twice.
+// settle waits until the round under way is in the head. A flush in the middle of
+// a replay takes for its floor what was settled when it began.
 func (r *replayer) settle() {
 	q, s := r.applying, r.s
 	q.applied.Wait()
-	s.commit.RLock()
-	defer s.commit.RUnlock()
-	for k, c := range q.rows {
-		s.account.Add(s.accountID(k.bucket), k.minute, c)
-	}
 	s.replayed.Store(max(s.replayed.Load(), q.end))
 	q.reset()
-}
-
-// catchUp brings head and account to where the replay has come.
-func (r *replayer) catchUp() {
-	if len(r.reading.runs)+len(r.reading.rows) > 0 {
-		r.turn()
-	}
-	r.settle()
 }
 
 // applier applies the runs of a round, group by group.
@@ -163,17 +125,12 @@ type applier struct {
 	words []uint64
 	lsn   uint64 // of the run under way
 	log   head.Log
-	lost  uint64 // points whose series is not known
 }
 
-func newAppliers(r *replayer) []applier {
-	all := make([]applier, runtime.GOMAXPROCS(0))
-	for i := range all {
-		a := &all[i]
-		a.r = r
-		a.log = func(*account.Counts) (uint64, error) { return a.lsn, nil }
-	}
-	return all
+func newApplier(r *replayer) *applier {
+	a := &applier{r: r}
+	a.log = func(*account.Counts) (uint64, error) { return a.lsn, nil }
+	return a
 }
 
 // work applies chains until all are taken.
@@ -183,23 +140,40 @@ func (a *applier) work(q *round) {
 		if i >= len(q.chains) {
 			return
 		}
-		c := &q.chains[i]
-		for at := c.first; ; at = q.runs[at].next {
-			a.run(q, c.g, &q.runs[at])
-			if at == c.last {
-				break
-			}
+		a.chain(q, &q.chains[i])
+	}
+}
+
+// chain applies what a round has of a group, but for what somebody who could not
+// wait has brought already.
+func (a *applier) chain(q *round, c *chain) {
+	l, s := c.l, a.r.s
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g := s.groups.get(l.group)
+	for at := c.first; ; at = q.runs[at].next {
+		n := &q.runs[at]
+		for l.next != 0 && l.next < n.lsn {
+			a.r.missing(l)
 		}
-		if c.g != nil {
-			a.r.s.applied(c.g, head.Applied{Closed: c.g.CloseBehind()})
+		if l.next == n.lsn {
+			a.run(g, n, q.cells[n.from:n.past])
+			l.done(n.stored)
+		}
+		if at == c.last {
+			break
 		}
 	}
+	if g != nil {
+		s.applied(g, head.Applied{Closed: g.CloseBehind()})
+	}
+	a.r.settleBacklog(l)
 }
 
 // run applies the points of one record. Everything from the group's floor on is
 // applied in the order of the first time, so the last write wins again.
-func (a *applier) run(q *round, g *head.Group, n *run) {
-	a.words = parseCells(a.words[:0], q.cells[n.from:n.past])
+func (a *applier) run(g *head.Group, n *run, cells []byte) {
+	a.words = parseCells(a.words[:0], cells)
 	a.lsn = n.lsn
 	w := head.Write{Column: int(n.column), Slot: n.slot, Words: a.words, Down: n.down, Pairs: n.b.info.HPTS}
 	if odd := w.Pairs && (w.Column|len(w.Words))%2 != 0; g != nil && (g.Bucket != n.b.info.ID || odd) {
@@ -218,7 +192,7 @@ func (a *applier) run(q *round, g *head.Group, n *run) {
 		w.Column += known // not needed when there are none left, as for a column
 	}
 	if lost > 0 {
-		a.lost += min(lost, n.stored) // duplicates are stored elsewhere
+		a.r.s.account.Lose(LostRecord, min(lost, n.stored)) // duplicates are stored elsewhere
 		a.r.s.reportDamage(fmt.Sprintf("log record at %d", n.lsn), fmt.Errorf("%d points of group %d are of no series", lost, n.group))
 	}
 }

@@ -225,6 +225,9 @@ func (x *Session) write(w head.Write) (stale bool) {
 		x.refuse(account.DiskFull, x.points(w.Words))
 		return false
 	}
+	if x.err = s.bring(g.ID); x.err != nil {
+		return false
+	}
 	minute := s.clock.Load() / nsPerMinute
 	s.commit.RLock()
 	a, err := g.Apply(w, s.steady.Load(), func(c *account.Counts) (uint64, error) {

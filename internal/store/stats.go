@@ -58,6 +58,7 @@ type Stats struct {
 	MergedBytesTotal   int64
 	SinceFlush         time.Duration
 	ReplayedRecords    int64 // by the last start
+	ReplayLeft         int64 // bytes of the log that it has not yet brought into memory
 
 	SeriesDeleted int64 // by command
 	SeriesExpired int64 // left because nothing of them was left
@@ -98,7 +99,7 @@ func (s *Store) Stats() Stats {
 		FlushesTotal: c.flushes.Load(), FlushSecondsTotal: float64(c.flushNanos.Load()) / 1e9,
 		FlushedBytesTotal: c.flushedBytes.Load(), FlushedPointsTotal: c.flushedPoints.Load(),
 		MergesTotal: c.merges.Load(), MergedBytesTotal: c.mergedBytes.Load(),
-		SinceFlush: time.Duration(s.steady.Load() - s.lastFlush.Load()), ReplayedRecords: c.replayed.Load(),
+		SinceFlush: time.Duration(s.steady.Load() - s.lastFlush.Load()), ReplayedRecords: c.replayed.Load(), ReplayLeft: s.replayLeft(),
 		WAL: s.log.Stats(), WALBytes: s.log.Size(),
 		SeriesDeleted: c.seriesDeleted.Load(), SeriesExpired: c.seriesGone.Load(), PointsDeleted: c.pointsDeleted.Load(),
 		Tombstones: s.tombstoneCount(),

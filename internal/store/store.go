@@ -72,13 +72,17 @@ type Store struct {
 	nextSeq atomic.Uint64
 	closed  bool // guarded by flushMu
 
-	replayed    atomic.Uint64 // the first record not yet replayed; 0 after the replay
-	needed      atomic.Uint64 // the first record that a restart reads
-	accounted   wal.LSN       // of the snapshot that the start found
-	lastFlush   atomic.Int64  // steady clock
-	clock       atomic.Int64  // coarse unix time in nanoseconds
-	steady      atomic.Int64  // coarse time in nanoseconds that never steps back: for ages
-	tileBytes   atomic.Int64  // encoded and not yet flushed
+	behind      atomic.Pointer[replayer] // puts the log's points into the head; nil when all are
+	replayOver  chan struct{}            // closed when it does no more
+	replayed    atomic.Uint64            // records below are in the head; 0 after the replay
+	replayEnd   wal.LSN                  // end of the log when it was opened
+	counted     atomic.Uint64            // records below are in the account; 0 when all of the log is
+	needed      atomic.Uint64            // the first record that a restart reads
+	accounted   wal.LSN                  // of the snapshot that the start found
+	lastFlush   atomic.Int64             // steady clock
+	clock       atomic.Int64             // coarse unix time in nanoseconds
+	steady      atomic.Int64             // coarse time in nanoseconds that never steps back: for ages
+	tileBytes   atomic.Int64             // encoded and not yet flushed
 	lateBytes   atomic.Int64
 	nameBytes   atomic.Int64 // of names and index: counted every second, estimated in between
 	indexBytes  atomic.Int64 // of loaded indexes of segments, as last counted
@@ -147,6 +151,9 @@ func (s *Store) Crash() {
 // shutdown stops the workers and closes the files.
 func (s *Store) shutdown() error {
 	close(s.stop)
+	if r := s.behind.Load(); r != nil {
+		r.stop()
+	}
 	s.workers.Wait()
 	s.flushMu.Lock()
 	s.closed = true // a caller of Flush may still be on the way
@@ -230,10 +237,16 @@ func (s *Store) logChange(rec []byte, apply func()) error {
 	return nil
 }
 
-// logEnd returns the position below which every record is in the head: the end
+// headEnd returns the position below which every record is in the head: the end
 // of the log, or how far its replay has come.
-func (s *Store) logEnd() wal.LSN {
-	if lsn := s.replayed.Load(); lsn != 0 {
+func (s *Store) headEnd() wal.LSN { return s.endOr(&s.replayed) }
+
+// accountEnd returns the position below which every record is in the account: the
+// end of the log, or how far a start has come with counting.
+func (s *Store) accountEnd() wal.LSN { return s.endOr(&s.counted) }
+
+func (s *Store) endOr(position *atomic.Uint64) wal.LSN {
+	if lsn := position.Load(); lsn != 0 {
 		return wal.LSN(lsn)
 	}
 	return s.log.End()

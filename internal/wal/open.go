@@ -266,7 +266,7 @@ func (l *Log) settleTail(f *file) error {
 	if err := w.Sync(); err != nil {
 		return err
 	}
-	records := newWalk(f, true, w, nil, func(LSN, LSN, string) {}) // Replay reports it
+	records := newWalk(f, true, w, nil, nil, func(LSN, LSN, string) {}) // Replay reports it
 	for {
 		_, lsn, ok, err := records.next()
 		if err != nil {

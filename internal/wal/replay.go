@@ -2,6 +2,7 @@ package wal
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -68,6 +69,27 @@ func (l *Log) Replay(from LSN, fn func(lsn LSN, rec []byte) error) (Report, erro
 	return p.report, err
 }
 
+// Again gives fn the records that Replay gave, also while records are appended,
+// and says nothing of damage, which Replay has reported. No file that holds records
+// at or above from may be removed before fn was given them. An error is that of
+// fn or a failed read.
+func (l *Log) Again(from LSN, fn func(lsn LSN, rec []byte) error) error {
+	l.mu.Lock()
+	p := replay{l: l, from: from, fn: fn, files: l.old(), last: l.last}
+	l.mu.Unlock()
+	return p.run()
+}
+
+// old returns the files that were there when the log was opened and still are.
+// Under mu.
+func (l *Log) old() []file {
+	n := len(l.files)
+	for n > 0 && l.files[n-1].first >= l.opened {
+		n--
+	}
+	return slices.Clone(l.files[:n])
+}
+
 type replay struct {
 	l      *Log
 	from   LSN
@@ -76,10 +98,14 @@ type replay struct {
 	last   int
 	reach  LSN // clean end of the newest file so far
 	buf    []byte
+	ahead  ahead
+	turn   chan struct{} // for the prefetching: one file less is ahead
 	report Report
 }
 
 func (p *replay) run() error {
+	stop := p.prefetch()
+	defer stop()
 	for i := range p.l.strangers {
 		f := &p.l.strangers[i]
 		p.add(&p.report.Damaged, f, -headerSize, f.size, f.fault)
@@ -87,11 +113,11 @@ func (p *replay) run() error {
 	for i := range p.files {
 		f := &p.files[i]
 		p.checkGap(i)
+		p.turn <- struct{}{} // there is a place for each
 		switch {
 		case f.void && i > p.last:
 			p.add(&p.report.Torn, f, -headerSize, 0, "created and not finished: "+f.fault)
-		case f.limit <= f.first || f.limit <= p.from:
-			// Declared empty, or of no interest.
+		case !p.wants(f):
 		case f.fault != "":
 			p.add(&p.report.Damaged, f, -headerSize, f.size, f.fault)
 			p.reach = max(p.reach, min(f.end(), f.limit))
@@ -106,6 +132,9 @@ func (p *replay) run() error {
 	}
 	return nil
 }
+
+// wants reports whether a file may hold records that are asked for.
+func (p *replay) wants(f *file) bool { return f.limit > f.first && f.limit > p.from }
 
 // checkGap reports the files missing before file i. Its header names the one
 // before it and the end of that.
@@ -142,7 +171,8 @@ func (p *replay) scan(i int) error {
 		return fmt.Errorf("wal: replay: %w", err)
 	}
 	defer r.Close()
-	w := newWalk(f, i == p.last, r, p.buf, func(from, to LSN, why string) {
+	defer p.ahead.stop() // before the file is closed
+	w := newWalk(f, i == p.last, r, &p.ahead, p.buf, func(from, to LSN, why string) {
 		if why == "" {
 			why = "a place never written"
 		}

@@ -26,13 +26,15 @@ type walk struct {
 	f       *file
 	newest  bool // its end may never have been durable
 	file    vfs.File
+	ahead   *ahead // reads it, or nil
 	s       *scanner
 	skipped func(from, to LSN, why string) // told of damage with whole records behind it
 }
 
-// newWalk begins at the first record. buf is used as the buffer.
-func newWalk(f *file, newest bool, r vfs.File, buf []byte, skipped func(from, to LSN, why string)) *walk {
-	w := &walk{f: f, newest: newest, file: r, skipped: skipped}
+// newWalk begins at the first record. buf is used as the buffer. Where the file is
+// read ahead, the caller stops that before it closes the file.
+func newWalk(f *file, newest bool, r vfs.File, ahead *ahead, buf []byte, skipped func(from, to LSN, why string)) *walk {
+	w := &walk{f: f, newest: newest, file: r, ahead: ahead, skipped: skipped}
 	w.from(f.first, buf)
 	return w
 }
@@ -40,7 +42,11 @@ func newWalk(f *file, newest bool, r vfs.File, buf []byte, skipped func(from, to
 func (w *walk) from(lsn LSN, buf []byte) {
 	at := headerSize + int64(lsn-w.f.first)
 	left := max(0, w.f.size-at)
-	w.s = newScanner(io.NewSectionReader(w.file, at, left), lsn, left, buf)
+	src := io.Reader(io.NewSectionReader(w.file, at, left))
+	if w.ahead != nil && left > aheadBlock {
+		src = w.ahead.start(src)
+	}
+	w.s = newScanner(src, lsn, left, buf)
 }
 
 // next is as that of the scanner, which says where and why the records end.

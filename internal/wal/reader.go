@@ -1,0 +1,129 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// ErrNoRecord says that there is no whole record where one is asked for.
+var ErrNoRecord = errors.New("wal: no whole record")
+
+// usualRecord is what is read at once of a record whose length is not known yet.
+const usualRecord = 1 << 10
+
+// Reader reads single records by their position, also while records are
+// appended. It is not for concurrent use.
+type Reader struct {
+	l     *Log
+	file  vfs.File // open, or nil
+	first LSN      // of its records
+	past  LSN      // where the next file begins
+	buf   []byte
+}
+
+// NewReader returns a reader of the records that were written when the log was
+// opened. Close must be called.
+func (l *Log) NewReader() *Reader { return &Reader{l: l, buf: make([]byte, usualRecord)} }
+
+// Record returns the record at lsn, which is valid until the next call. The error
+// wraps ErrNoRecord where damage, or nothing, is in its place; any other one is
+// a failed read.
+func (r *Reader) Record(lsn LSN) ([]byte, error) {
+	if r.file == nil || lsn < r.first || lsn >= r.past {
+		if err := r.seek(lsn); err != nil {
+			return nil, err
+		}
+	}
+	at := headerSize + int64(lsn-r.first)
+	n, err := r.file.ReadAt(r.buf[:usualRecord], at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, r.failed(err)
+	}
+	if n < frameSize {
+		return nil, r.none(lsn, "the file ends")
+	}
+	length := binary.LittleEndian.Uint32(r.buf)
+	want := binary.LittleEndian.Uint32(r.buf[4:])
+	if length == 0 || length > RecordLimit {
+		return nil, r.none(lsn, fmt.Sprintf("%d bytes", length))
+	}
+	size := frameSize + int(length)
+	if size > n {
+		if err := r.rest(n, size, at); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil, r.none(lsn, "the file ends")
+			}
+			return nil, r.failed(err)
+		}
+	}
+	rec := r.buf[frameSize:size]
+	var tail [12]byte
+	putTrailer(&tail, length, lsn)
+	if got := crc32.Update(crc32.Checksum(rec, castagnoli), castagnoli, tail[:]); got != want {
+		return nil, r.none(lsn, fmt.Sprintf("checksum %08x, computed %08x", want, got))
+	}
+	return rec, nil
+}
+
+// rest reads what is missing of a record of which n bytes of size are read. The
+// memory grows as far as the file gives bytes: its length is not checked yet.
+func (r *Reader) rest(n, size int, at int64) error {
+	for n < size {
+		step := min(size-n, scanBuffer)
+		if len(r.buf) < n+step {
+			r.buf = append(r.buf[:n], make([]byte, step)...)
+		}
+		got, err := r.file.ReadAt(r.buf[n:n+step], at+int64(n))
+		n += got
+		if got < step {
+			return err
+		}
+	}
+	return nil
+}
+
+// seek opens the file that holds a position.
+func (r *Reader) seek(lsn LSN) error {
+	r.Close()
+	l := r.l
+	l.mu.Lock()
+	r.first, r.past = 0, l.opened
+	for _, f := range l.old() {
+		if f.first > lsn {
+			r.past = f.first
+			break
+		}
+		r.first = f.first
+	}
+	l.mu.Unlock()
+	if r.first == 0 || lsn >= r.past {
+		return r.none(lsn, "it is in no file")
+	}
+	file, err := l.o.FS.Open(l.path(r.first))
+	if err != nil {
+		return r.failed(err)
+	}
+	r.file = file
+	return nil
+}
+
+// Close closes the file that is open.
+func (r *Reader) Close() {
+	if r.file != nil {
+		_ = r.file.Close() // it was only read
+		r.file = nil
+	}
+}
+
+func (r *Reader) none(lsn LSN, why string) error {
+	return fmt.Errorf("%w at LSN %d of %s: %s", ErrNoRecord, lsn, r.l.path(r.first), why)
+}
+
+func (r *Reader) failed(err error) error {
+	return fmt.Errorf("wal: read %s: %w", r.l.path(r.first), err)
+}
