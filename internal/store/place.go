@@ -127,7 +127,7 @@ func (x *Session) create(id metric.SeriesID, key []byte) (seriesRef, error) {
 		return 0, err
 	}
 	x.lastLSN, x.fillCol = lsn, col+x.width-1
-	s.define(b, g, col, id, key, lsn)
+	s.define(b, g, col, id, key, lsn, ref, known)
 	return makeRef(g.ID, col), nil
 }
 
@@ -179,9 +179,9 @@ func (s *Store) groupToFill(b *bucket) (*head.Group, error) {
 
 // define gives a column to a series and enters it into the index and the list of
 // those whose name or column no committed segment has yet. lsn is the position
-// of the definition in the log. The bucket's lock is held.
-func (s *Store) define(b *bucket, g *head.Group, col int, id metric.SeriesID, key []byte, lsn wal.LSN) {
-	old, known := s.index.get(id)
+// of the definition in the log, old what the index says of the series if it is
+// known. The bucket's lock is held.
+func (s *Store) define(b *bucket, g *head.Group, col int, id metric.SeriesID, key []byte, lsn wal.LSN, old seriesRef, known bool) {
 	ref := makeRef(g.ID, col)
 	b.bind(g, col, key, id, uint64(lsn), s.steady.Load())
 	s.index.set(id, ref)

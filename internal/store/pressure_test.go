@@ -156,7 +156,7 @@ func (s *pressedStore) defineSeries(t *testing.T, bucket string, n int) {
 		t.Fatal(err)
 	}
 	for i := range n {
-		s.define(b, g, i, metric.Series(b.info.ID, key(i)), key(i), 0)
+		s.define(b, g, i, metric.Series(b.info.ID, key(i)), key(i), 0, 0, false)
 	}
 }
 

@@ -181,11 +181,17 @@ func (r *replayer) define(lsn wal.LSN, p record) error {
 		}
 		return nil
 	}
-	if r.gone(b, id, lsn) {
+	old, known := s.index.get(id)
+	if !known && r.gone(b, id, lsn) {
 		return nil
 	}
-	if err := r.empty(id, ref); err != nil {
+	if err := r.empty(ref); err != nil {
 		return err
+	}
+	if known && !old.parked() {
+		if err := r.empty(old); err != nil {
+			return err
+		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -194,7 +200,6 @@ func (r *replayer) define(lsn wal.LSN, p record) error {
 		s.reportDamage("log", err)
 		return nil
 	}
-	old, known := s.index.get(id)
 	if r.since(ref) > uint64(lsn) {
 		if !known { // the catalogue knows whose the column became, and lost who had it
 			b.series++
@@ -208,33 +213,25 @@ func (r *replayer) define(lsn wal.LSN, p record) error {
 	if g.Columns().Has(p.column) {
 		r.evict(b, g, p.column)
 	}
-	s.define(b, g, p.column, id, p.key, lsn)
+	s.define(b, g, p.column, id, p.key, lsn, old, known)
 	r.note(b, ref, uint64(lsn))
 	return nil
 }
 
-// empty makes sure that neither the head nor a backlog holds anything of the
-// column that a series left nor of the one that it gets: the points of either must
-// not become those of the other, and what has no series yet is lost. A column
-// changes hands only below the floor of its group, so there is something to flush
-// only when a damaged MANIFEST has lost floors.
-func (r *replayer) empty(id metric.SeriesID, ref seriesRef) error {
-	places := [2]seriesRef{ref, ref}
-	if old, ok := r.s.index.get(id); ok && !old.parked() {
-		places[1] = old
-	}
-	for _, p := range places {
-		if l := r.backlogOf(p.group()); l != nil && l.past > p.column() {
-			if err := r.bring(p.group()); err != nil {
-				return err
-			}
-		}
-	}
-	for _, p := range places {
-		if g := r.s.groups.get(p.group()); g != nil && g.Columns().Has(p.column()) && holds(g, p.column()) {
-			_, err := r.s.flushAll(context.Background())
+// empty makes sure that neither the head nor a backlog holds anything of a column
+// that a series leaves or gets: its points must not become those of another, and
+// what has no series yet is lost. A column changes hands only below the floor of
+// its group, so there is something to flush only when a damaged MANIFEST has lost
+// floors.
+func (r *replayer) empty(ref seriesRef) error {
+	if l := r.backlogOf(ref.group()); l != nil && l.past > ref.column() {
+		if err := r.bring(ref.group()); err != nil {
 			return err
 		}
+	}
+	if g := r.s.groups.get(ref.group()); g != nil && g.Columns().Has(ref.column()) && holds(g, ref.column()) {
+		_, err := r.s.flushAll(context.Background())
+		return err
 	}
 	return nil
 }
@@ -244,10 +241,10 @@ func holds(g *head.Group, col int) bool {
 	return held.Has(col)
 }
 
-// gone reports whether a series that is defined at lsn was forgotten by a record
-// that a flush has committed: the catalogue had it then, and has not now.
+// gone reports whether a series that is not known and was defined at lsn was
+// forgotten by a record that a flush has committed: the catalogue had it then.
 func (r *replayer) gone(b *bucket, id metric.SeriesID, lsn wal.LSN) bool {
-	if uint64(lsn) >= r.state.AccountLSN || r.s.index.has(id) {
+	if uint64(lsn) >= r.state.AccountLSN {
 		return false
 	}
 	i, deleted := b.tombs().search(id)

@@ -22,7 +22,7 @@ func TestSameHash(t *testing.T) {
 			s.parkName(b, makeRef(0, 9), key(7), id)
 		} else {
 			g := b.groups[0]
-			s.define(b, g, g.Columns().Len(), id, key(7), 0)
+			s.define(b, g, g.Columns().Len(), id, key(7), 0, 0, false)
 		}
 		b.mu.Unlock()
 		x.Point(key(1), epoch, point.FromInt(2))

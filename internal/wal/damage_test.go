@@ -323,6 +323,7 @@ func FuzzReplay(f *testing.F) {
 		}
 		before, _ := replayAll(t, l, 0)
 		later := add(t, l, "later")
+		readAgain(t, l, 0, before)
 		closeLog(t, l)
 		l, err = Open(Options{FS: fs, Dir: dir, MaxRecord: 100, BufferSize: 1})
 		if err != nil {

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -68,7 +69,36 @@ func replayAll(t testing.TB, l *Log, from LSN) ([]entry, Report) {
 	if err != nil {
 		t.Fatalf("replay: %v", err)
 	}
+	readAgain(t, l, from, got)
 	return got, report
+}
+
+// readAgain checks that a second reading and one record by record give what the
+// replay gave.
+func readAgain(t testing.TB, l *Log, from LSN, want []entry) {
+	t.Helper()
+	var got []entry
+	err := l.Again(from, func(lsn LSN, rec []byte) error {
+		got = append(got, entry{lsn, string(rec)})
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("a second reading: %v", err)
+	}
+	wantEntries(t, got, want)
+	r := l.NewReader()
+	defer r.Close()
+	for _, e := range want {
+		if rec, err := r.Record(e.lsn); err != nil || string(rec) != e.rec {
+			t.Fatalf("the record at %d alone: %q, %v, want %q", e.lsn, rec, err, e.rec)
+		}
+		if _, err := r.Record(e.lsn + 1); !errors.Is(err, ErrNoRecord) {
+			t.Fatalf("a record at %d, which is in the middle of one: %v", e.lsn+1, err)
+		}
+	}
+	if _, err := r.Record(l.opened); !errors.Is(err, ErrNoRecord) {
+		t.Fatalf("a record behind the end: %v", err)
+	}
 }
 
 func wantEntries(t testing.TB, got, want []entry) {
