@@ -334,7 +334,9 @@ func TestNobodyExpiresDuringAReplay(t *testing.T) {
 // end: an edit too large for it would end the store.
 func TestDeletionsOfTheSameSeriesAreBounded(t *testing.T) {
 	ctx := context.Background()
-	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
+	o := testOptions(vfs.NewMem(), newTestClock())
+	o.BackgroundMerge = false // it drops tombstones, too
+	s := mustOpen(t, o)
 	defer s.Crash()
 	s.maxTombstones = 4
 	deleteOne := func() error {
