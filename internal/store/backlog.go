@@ -196,19 +196,8 @@ func (r *replayer) stop() {
 // finish reads the log for the second time and puts its points into the head,
 // while the store is in use.
 func (r *replayer) finish() {
-	s, start := r.s, time.Now()
-	if s.o.holdReplay != nil {
-		select {
-		case <-s.o.holdReplay:
-		case <-s.stop:
-		}
-	}
-	err := s.log.Again(wal.LSN(r.from), r.point)
-	if err == nil {
-		r.turn()
-	}
-	r.settle()
-	switch {
+	s := r.s
+	switch err := r.readAgain(); {
 	case errors.Is(err, errStopped):
 		return
 	case err != nil:
@@ -229,10 +218,32 @@ func (r *replayer) finish() {
 	s.behind.Store(nil)
 	s.replayed.Store(0)
 	close(s.replayOver)
-	s.o.Logger.Info("the log is in memory", "took", time.Since(start).Round(time.Millisecond))
 	if s.o.BackgroundMerge {
 		s.workers.Go(s.mergeLoop)
 	}
+}
+
+// readAgain is the second reading, if there is anything to be read.
+func (r *replayer) readAgain() error {
+	if len(r.backlogs) == 0 {
+		return nil
+	}
+	start := time.Now()
+	if r.s.o.holdReplay != nil {
+		select {
+		case <-r.s.o.holdReplay:
+		case <-r.s.stop:
+		}
+	}
+	err := r.s.log.Again(wal.LSN(r.from), r.point)
+	if err == nil {
+		r.turn()
+	}
+	r.settle()
+	if err == nil {
+		r.s.o.Logger.Info("the log is in memory", "took", time.Since(start).Round(time.Millisecond))
+	}
+	return err
 }
 
 // point takes a record of the second reading.

@@ -87,6 +87,10 @@ func (s *Store) replay(state *manifest.State, known *bindings) error {
 		}
 	}
 	r.series, r.deleted = nil, nil // the second reading needs neither
+	if len(r.backlogs) == 0 {      // as after an orderly end
+		r.finish()
+		return nil
+	}
 	s.behind.Store(r)
 	s.workers.Go(r.finish)
 	return nil
