@@ -26,7 +26,7 @@ var bounds = map[string]float64{
 	"allocations: decode a chunk, counter":             0.5,
 	"allocations: read ten minutes":                    5,
 	"allocations: aggregate ten minutes by the minute": 3,
-	"allocations: parse a query":                       33,
+	"allocations: parse a query":                       26,
 
 	"instructions: decode a batch":                      126,
 	"instructions: decode entries":                      270,

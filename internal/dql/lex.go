@@ -55,9 +55,16 @@ type lexer struct {
 	tokens []token
 }
 
+// A token has bytesPerToken and more in most queries, so that their list is made
+// once. It begins with tokensAtOnce at most: a long text may be a single token.
+const (
+	bytesPerToken = 4
+	tokensAtOnce  = 256
+)
+
 // lex splits src into tokens; the last one is tokEOF.
 func lex(src string) ([]token, error) {
-	l := &lexer{src: src}
+	l := &lexer{src: src, tokens: make([]token, 0, min(len(src)/bytesPerToken+8, tokensAtOnce))}
 	for {
 		l.skipBlanks()
 		if l.pos == len(src) {
