@@ -291,7 +291,11 @@ func (q *Query) resolve() error {
 		}
 		q.Fields[i].Expr = e
 	}
-	return nil
+	if q.Limit == nil {
+		return nil
+	}
+	_, err := q.replace(q.Limit.By, byName) // a call stays what it is; its arguments are replaced
+	return err
 }
 
 func (q *Query) replace(e Expr, byName map[string]Expr) (Expr, error) {
