@@ -245,6 +245,9 @@ func failWhileRunning(t *testing.T, part string, kinds []errorfs.OpKind, only in
 		}
 		if err == nil {
 			acked = len(h.writes)
+		} else {
+			// Callers of the log hear of its end a moment before the store does.
+			eventually(t, "the store has failed with its log", func() bool { return s.failed() != nil })
 		}
 		_, flushErr := s.Flush(t.Context())
 		_, mergeErr := s.Merge(t.Context())
