@@ -92,12 +92,17 @@ func parseHeader(src []byte) (h header, rest []byte, err error) {
 	return h, src[headerSize:], nil
 }
 
-// putTrailer fills dst with what the checksum of a record covers after its
-// payload. The payload comes first so that its part is computed before the
-// record's position is known, outside of the lock.
-func putTrailer(dst *[12]byte, length uint32, lsn LSN) {
-	binary.LittleEndian.PutUint32(dst[0:], length)
-	binary.LittleEndian.PutUint64(dst[4:], uint64(lsn))
+// trailer is what the checksum of a record covers after its payload: scratch
+// memory, which as a local would be allocated for every record.
+type trailer [12]byte
+
+// checksum returns the checksum of a record from that of its payload, which comes
+// first so that it is computed before the record's position is known, outside of
+// the lock.
+func (t *trailer) checksum(payload uint32, length uint32, lsn LSN) uint32 {
+	binary.LittleEndian.PutUint32(t[0:], length)
+	binary.LittleEndian.PutUint64(t[4:], uint64(lsn))
+	return crc32.Update(payload, castagnoli, t[:])
 }
 
 func fileName(first LSN) string {

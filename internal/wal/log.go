@@ -47,7 +47,7 @@ type Log struct {
 	files    []file        // in LSN order
 	last     int           // index in files of the newest that is not void, as opened; -1 = none
 	stats    Stats
-	trailer  [12]byte // scratch; as a local it would be allocated for every record
+	trailer  trailer
 	room     sync.Cond
 
 	wake chan struct{} // for the writer: look again
@@ -90,8 +90,7 @@ func (l *Log) Append(parts ...[]byte) (LSN, error) {
 		return 0, ErrClosed
 	}
 	before, lsn := len(l.cur), l.end
-	putTrailer(&l.trailer, uint32(size), lsn)
-	crc = crc32.Update(crc, castagnoli, l.trailer[:])
+	crc = l.trailer.checksum(crc, uint32(size), lsn)
 	l.cur = binary.LittleEndian.AppendUint32(l.cur, uint32(size))
 	l.cur = binary.LittleEndian.AppendUint32(l.cur, crc)
 	for _, p := range parts {

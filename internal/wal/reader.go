@@ -24,6 +24,7 @@ type Reader struct {
 	first LSN      // of its records
 	past  LSN      // where the next file begins
 	buf   []byte
+	tail  trailer
 }
 
 // NewReader returns a reader of the records that were written when the log was
@@ -62,9 +63,7 @@ func (r *Reader) Record(lsn LSN) ([]byte, error) {
 		}
 	}
 	rec := r.buf[frameSize:size]
-	var tail [12]byte
-	putTrailer(&tail, length, lsn)
-	if got := crc32.Update(crc32.Checksum(rec, castagnoli), castagnoli, tail[:]); got != want {
+	if got := r.tail.checksum(crc32.Checksum(rec, castagnoli), length, lsn); got != want {
 		return nil, r.none(lsn, fmt.Sprintf("checksum %08x, computed %08x", want, got))
 	}
 	return rec, nil

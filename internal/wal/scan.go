@@ -21,7 +21,7 @@ type scanner struct {
 	left int64 // bytes of the file not yet read into buf
 	lsn  LSN   // of buf[lo]
 	why  string
-	tail [12]byte
+	tail trailer
 }
 
 // newScanner reads from r, which stands at the record with LSN first, left
@@ -96,8 +96,7 @@ func (s *scanner) next(limit LSN) (rec []byte, lsn LSN, ok bool, err error) {
 		return nil, s.lsn, false, err
 	}
 	rec = s.buf[s.lo+frameSize : s.lo+frameSize+int(length)]
-	putTrailer(&s.tail, length, s.lsn)
-	got := crc32.Update(crc32.Checksum(rec, castagnoli), castagnoli, s.tail[:])
+	got := s.tail.checksum(crc32.Checksum(rec, castagnoli), length, s.lsn)
 	if got != want {
 		s.why = fmt.Sprintf("record of %d bytes: checksum %08x, computed %08x", length, want, got)
 		return nil, s.lsn, false, nil

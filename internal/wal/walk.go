@@ -94,7 +94,7 @@ func (w *walk) behind() (LSN, error) {
 // wholeRecord returns where behind its first byte src, which begins at an LSN,
 // holds a whole record, or 0.
 func wholeRecord(src []byte, first LSN) int {
-	var tail [12]byte
+	var tail trailer
 	for at, work := 1, 0; at+frameSize < len(src) && work < searchWork; at++ {
 		length := binary.LittleEndian.Uint32(src[at:])
 		rest := src[at+frameSize:]
@@ -102,8 +102,7 @@ func wholeRecord(src []byte, first LSN) int {
 			continue
 		}
 		work += int(length)
-		putTrailer(&tail, length, first+LSN(at))
-		crc := crc32.Update(crc32.Checksum(rest[:length], castagnoli), castagnoli, tail[:])
+		crc := tail.checksum(crc32.Checksum(rest[:length], castagnoli), length, first+LSN(at))
 		if crc == binary.LittleEndian.Uint32(src[at+4:]) {
 			return at
 		}
