@@ -22,8 +22,6 @@ const LostInReplay = "log_record_damaged"
 // looked at that no record behind them fills.
 const closeEvery = 32
 
-var errStopped = errors.New("the store is being closed")
-
 // backlog is what the log has of a group and the head has not yet. Who wants to
 // write to the group or to read it brings it first.
 type backlog struct {
@@ -110,9 +108,6 @@ func (r *replayer) bring(group uint32) error {
 	}
 	r.gate.RLock()
 	defer r.gate.RUnlock()
-	if r.stopped {
-		return ErrClosed
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	in, a, g := r.s.log.NewReader(), newApplier(r), r.s.groups.get(group)
@@ -186,11 +181,11 @@ func (r *replayer) stopping() bool {
 	}
 }
 
-// stop waits for those who bring something, and lets nobody begin.
+// stop waits for those who bring something. The store is being closed: nobody
+// begins behind them.
 func (r *replayer) stop() {
 	r.gate.Lock()
 	defer r.gate.Unlock()
-	r.stopped = true
 }
 
 // finish reads the log for the second time and puts its points into the head,
@@ -198,7 +193,7 @@ func (r *replayer) stop() {
 func (r *replayer) finish() {
 	s := r.s
 	switch err := r.readAgain(); {
-	case errors.Is(err, errStopped):
+	case errors.Is(err, ErrClosed):
 		return
 	case err != nil:
 		s.fail(fmt.Errorf("replaying the log: %w", err))
@@ -249,7 +244,7 @@ func (r *replayer) readAgain() error {
 // point takes a record of the second reading.
 func (r *replayer) point(lsn wal.LSN, rec []byte) error {
 	if r.stopping() {
-		return errStopped
+		return ErrClosed
 	}
 	q := r.reading
 	if kind := rec[0]; kind == recRow || kind == recColumn {

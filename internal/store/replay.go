@@ -32,8 +32,7 @@ type replayer struct {
 
 	backlogs []*backlog // by group; none is added after the first reading
 
-	gate    sync.RWMutex // held shared by those who bring a backlog
-	stopped bool         // nobody may any more
+	gate sync.RWMutex // held shared by those who bring a backlog
 
 	reading, applying *round
 	roundSize         int
