@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"dalmatiner/bench/measure"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/point"
@@ -135,17 +136,13 @@ func (s *server) firstAnswers(ctx context.Context, c *haggar.Config, begun time.
 func (s *server) untilInMemory(ctx context.Context, begun time.Time) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, restartTimeout)
 	defer cancel()
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
 	for {
 		left, err := s.stat(ctx, "replay_left_bytes")
 		if err != nil || left == 0 {
 			return time.Since(begun), err
 		}
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			return 0, ctx.Err()
+		if err := measure.Pause(ctx, 20*time.Millisecond); err != nil {
+			return 0, err
 		}
 	}
 }
