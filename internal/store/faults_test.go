@@ -38,6 +38,16 @@ func newFaults(fs vfs.FS) *faults {
 	return f
 }
 
+// faultyDevice returns what a store on a device with faults is opened with, which
+// merges only when it is told to.
+func faultyDevice() (*testClock, *vfs.MemFS, *faults, Options) {
+	clock, mem := newTestClock(), vfs.NewMem()
+	f := newFaults(mem)
+	o := testOptions(f.fs, clock)
+	o.BackgroundMerge = false
+	return clock, mem, f, o
+}
+
 func (f *faults) set(rule func(errorfs.Op) error) { f.rule.Store(&rule) }
 func (f *faults) clear()                          { f.rule.Store(nil) }
 

@@ -43,10 +43,7 @@ func flushToMerge(t *testing.T, s *Store, clock *testClock) (first string) {
 // What the device cannot read is named, counted and left out of a read; the
 // rest is served. A merge leaves nothing out for it, but waits for better times.
 func TestADeviceThatCannotRead(t *testing.T) {
-	clock, mem := newTestClock(), vfs.NewMem()
-	f := newFaults(mem)
-	o := testOptions(f.fs, clock)
-	o.BackgroundMerge = false
+	clock, mem, f, o := faultyDevice()
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
 	flushed := flushToMerge(t, s, clock)
@@ -85,10 +82,8 @@ func TestADeviceThatCannotRead(t *testing.T) {
 // merged: after some tries it is left out as damage is, and its segment is set
 // aside.
 func TestABadSectorDoesNotEndMerging(t *testing.T) {
-	clock, mem := newTestClock(), vfs.NewMem()
-	f := newFaults(mem)
-	o := testOptions(f.fs, clock)
-	o.BackgroundMerge, o.FlushInterval = false, 10000*time.Hour
+	clock, mem, f, o := faultyDevice()
+	o.FlushInterval = 10000 * time.Hour
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
 	flushed := flushToMerge(t, s, clock)

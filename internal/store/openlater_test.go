@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/account"
@@ -41,10 +40,7 @@ func TestASegmentThatTheDeviceDoesNotGive(t *testing.T) {
 }
 
 func testNotGiven(t *testing.T, kinds []errorfs.OpKind, restart bool) {
-	clock, mem := newTestClock(), vfs.NewMem()
-	f := newFaults(mem)
-	o := testOptions(f.fs, clock)
-	o.BackgroundMerge = false
+	clock, _, f, o := faultyDevice()
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
 	file := flushToMerge(t, s, clock)
@@ -89,10 +85,8 @@ func testNotGiven(t *testing.T, kinds []errorfs.OpKind, restart bool) {
 // A footer that the device never gives does not keep the rest from being merged:
 // after some tries its segment is set aside, and all of its points are lost.
 func TestAFooterThatIsNeverRead(t *testing.T) {
-	clock, mem := newTestClock(), vfs.NewMem()
-	f := newFaults(mem)
-	o := testOptions(f.fs, clock)
-	o.BackgroundMerge, o.FlushInterval = false, 10000*60*60*1e9
+	clock, mem, f, o := faultyDevice()
+	o.FlushInterval = 10000 * 60 * 60 * 1e9
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
 	file := flushToMerge(t, s, clock)
@@ -130,10 +124,7 @@ func TestAStrayThatTheDeviceDoesNotGive(t *testing.T) {
 }
 
 func testStrayNotGiven(t *testing.T, kinds []errorfs.OpKind) {
-	clock, mem := newTestClock(), vfs.NewMem()
-	f := newFaults(mem)
-	o := testOptions(f.fs, clock)
-	o.BackgroundMerge = false
+	clock, mem, f, o := faultyDevice()
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
 	file := flushToMerge(t, s, clock)
@@ -170,10 +161,7 @@ func testStrayNotGiven(t *testing.T, kinds []errorfs.OpKind) {
 
 // Aggregates leave out a window that the device does not give, as reads do.
 func TestAWindowThatTheDeviceDoesNotGive(t *testing.T) {
-	clock, mem := newTestClock(), vfs.NewMem()
-	f := newFaults(mem)
-	o := testOptions(f.fs, clock)
-	o.BackgroundMerge = false
+	clock, mem, f, o := faultyDevice()
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
 	flushToMerge(t, s, clock)

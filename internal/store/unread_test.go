@@ -25,10 +25,7 @@ func TestNamesThatCannotBeReadAreLookedForAgain(t *testing.T) {
 }
 
 func testUnreadNames(t *testing.T, merge bool) {
-	clock, mem := newTestClock(), vfs.NewMem()
-	f := newFaults(mem)
-	o := testOptions(f.fs, clock)
-	o.BackgroundMerge = false
+	_, mem, f, o := faultyDevice()
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
 	send := func(series int) {

@@ -1,13 +1,11 @@
 package ddbtcp
 
 import (
-	"context"
 	"net"
 	"runtime"
 	"testing"
 	"time"
 
-	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wire"
 )
@@ -76,17 +74,7 @@ func TestSmallPiecesAreGathered(t *testing.T) {
 // A sender that waits for answers gets each of them at once.
 func TestAcknowledgedStreamsAreNotGathered(t *testing.T) {
 	f := newFixture(t, nil)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	c, err := ddbclient.Dial(ctx, f.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.OpenAckStream("b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
+	s := f.openAcked()
 	for i := range int64(2 * smallReads) {
 		if err := s.Point(testKey, time.Now().Unix(), point.FromInt(i)); err != nil {
 			t.Fatal(err)

@@ -69,6 +69,23 @@ func newFixture(t *testing.T, change func(*store.Options, *Options)) *fixture {
 	return &fixture{t: t, store: st, srv: srv, addr: ln.Addr().String()}
 }
 
+// openAcked opens an acknowledged stream into bucket b.
+func (f *fixture) openAcked() *ddbclient.Stream {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	f.t.Cleanup(cancel)
+	c, err := ddbclient.Dial(ctx, f.addr)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	s, err := c.OpenAckStream("b")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
 func (f *fixture) dial() net.Conn {
 	f.t.Helper()
 	c, err := net.Dial("tcp", f.addr)
@@ -181,17 +198,7 @@ func TestShutdownKeepsWhatWasReceived(t *testing.T) {
 
 func TestAckCoversWhatCameBefore(t *testing.T) {
 	f := newFixture(t, nil)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	c, err := ddbclient.Dial(ctx, f.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.OpenAckStream("b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
+	s := f.openAcked()
 	slot := time.Now().Unix()
 	for i := range int64(3) {
 		if err := s.Point(testKey, slot+i, point.FromInt(i)); err != nil {
