@@ -178,6 +178,13 @@ func TestSecondsAreCutToMilliseconds(t *testing.T) {
 			t.Fatalf("%d ms as a double of seconds is %d ms", ms%1e13, got)
 		}
 	})
+	// Doubles of that size are two microseconds apart, and the nearest is below.
+	if got, _, _ := floatSeconds(8599217651.803); got != 8599217651803 {
+		t.Errorf("8599217651.803 s are %d ms", got)
+	}
+	if got, _, _ := floatSeconds(math.Nextafter(1700000001, 0)); got != 1700000001000 {
+		t.Errorf("a double below 1700000001 s is %d ms", got)
+	}
 }
 
 // checkLine: the short way and the long way agree on every line.

@@ -122,15 +122,19 @@ func parseSecondsSlow(text []byte) (ms int64, now, ok bool) {
 	return floatSeconds(f)
 }
 
-// floatSeconds is parseSeconds for a double. A double near today's time is
-// exact to a quarter of a microsecond, so what lies beyond microseconds is
-// noise that must not move a point into the slot before.
+// floatSeconds is parseSeconds for a double. The double that is nearest to a
+// number of milliseconds means that one. Others were computed: near today's time
+// they are exact to a quarter of a microsecond, so what lies beyond microseconds
+// is noise that must not move a point into the slot before.
 func floatSeconds(f float64) (ms int64, now, ok bool) {
 	if f == -1 {
 		return 0, true, true
 	}
 	if !(f >= 0 && f < maxSeconds) {
 		return 0, false, false
+	}
+	if nearest := math.Round(f * 1e3); nearest/1e3 == f {
+		return int64(nearest), false, true
 	}
 	return int64(math.Floor(math.Round(f*1e6) / 1e3)), false, true
 }
