@@ -253,7 +253,7 @@ func ingestRow(name string, series int, steps int64) func(*bench, context.Contex
 		t.add(of(pairs, area, "ddb, rate", "M points/s", func(p *pair) float64 { return p.ddb.rate() }).
 			because("by the clock, sender on the same cores; discard %s", mid(pairs, func(p *pair) float64 { return p.discard.rate() })))
 		t.add(of(pairs, area, "ddb, peak memory", "MiB", func(p *pair) float64 { return mebi(p.ddb.peak) }).
-			because("VmHWM; %s before the flush, %s MiB resident after it; at this speed four blocks of a group stay open", pairs[0].ddb.head,
+			because("VmHWM; %s before the flush, %s MiB resident after it", pairs[0].ddb.head,
 				mid(pairs, func(p *pair) float64 { return mebi(p.ddb.now) })))
 		t.add(of(pairs, area, "ddb, garbage collection", "% of CPU", func(p *pair) float64 { return p.ddb.gc * 100 }).within(gcBudget).
 			because("gctrace's CPU times, which are by the clock: an upper bound"))

@@ -8,6 +8,7 @@ import (
 // block is height rows of Width cells, all of them or those that are set.
 type block struct {
 	start     int64
+	height    int64
 	from      int64      // first slot it takes: one below was in a block that is closed
 	first     int64      // first slot written
 	last      int64      // last slot written
@@ -20,6 +21,7 @@ type block struct {
 	opened    int64 // coarse clock, nanoseconds
 	lastWrite int64
 	claimed   bool
+	deeper    bool // reached a fifth of its rows since closePast
 }
 
 func (b *block) stamp(lsn uint64, now int64) {
@@ -33,7 +35,11 @@ func (b *block) stamp(lsn uint64, now int64) {
 
 func (b *block) wrote(first, last int64) {
 	b.first = min(b.first, first)
-	b.last = max(b.last, last)
+	if last > b.last {
+		fifth := max(1, b.height/pastPart)
+		b.deeper = b.deeper || (last-b.start)/fifth > (b.last-b.start)/fifth
+		b.last = last
+	}
 }
 
 // grow returns the cells from a row on to the end of its part, which has memory

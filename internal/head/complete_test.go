@@ -53,6 +53,55 @@ func TestCompleteBlocksClose(t *testing.T) {
 	}
 }
 
+// A complete block closes when points have gone a fifth into a newer one, whatever
+// the clock says, and one of which a cell is missing stays open for it.
+func TestCompleteBlocksCloseBehindNewerOnes(t *testing.T) {
+	for _, thin := range []int{0, thinBlocks} {
+		g := testGroup(Width)
+		g.thin = thin
+		words := benchWords()
+		var c account.Counts
+		write := func(slot int64, n int) (closed int) {
+			t.Helper()
+			a, err := g.Apply(Write{Slot: slot, Words: words[:n]}, 0, func(d *account.Counts) (uint64, error) { c.Add(d); return 1, nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a.Closed
+		}
+		for slot := range int64(testHeight) {
+			write(slot, Width)
+		}
+		const second, third, fifth = testHeight, 2 * testHeight, testHeight / pastPart
+		for slot := int64(second); slot < third; slot++ {
+			n := Width
+			if slot == second+30 {
+				n-- // missing
+			}
+			closed, want := write(slot, n), 0
+			if slot == second+fifth {
+				want = 1
+			}
+			if closed != want {
+				t.Errorf("thin %d, slot %d: %d blocks closed, want %d", thin, slot, closed, want)
+			}
+		}
+		for slot := int64(third); slot < third+2*fifth; slot++ {
+			if closed := write(slot, Width); closed != 0 {
+				t.Errorf("thin %d, slot %d: a block was closed of which a cell is missing", thin, slot)
+			}
+		}
+		write(second+30, Width)
+		closed := 0
+		for slot := int64(third + 2*fifth); slot <= third+3*fifth; slot++ {
+			closed += write(slot, Width)
+		}
+		if want := uint64(Width * (third + 3*fifth + 1)); closed != 1 || c.Accepted != want || c.Duplicate != Width-1 || c.Late != 0 {
+			t.Errorf("thin %d: %d blocks closed for what was missing, want 1; %+v, want %d accepted", thin, closed, c, want)
+		}
+	}
+}
+
 // A replay keeps the newest block, and the one before it while points for it may
 // come.
 func TestCloseBehind(t *testing.T) {

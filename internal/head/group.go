@@ -142,11 +142,15 @@ func (t *touchedBlocks) add(b *block) {
 }
 
 func (t *touchedBlocks) stamp(g *Group, lsn uint64, now int64) {
-	if t.one != nil {
-		t.one.stamp(lsn, now)
-	}
 	for _, b := range t.more {
 		b.stamp(lsn, now)
+	}
+	if b := t.one; b != nil {
+		b.stamp(lsn, now)
+		g.closePast(b)
+	}
+	for _, b := range t.more {
+		g.closePast(b)
 	}
 	if t.late {
 		if g.late.firstLSN == 0 {

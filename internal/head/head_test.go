@@ -2,6 +2,7 @@ package head
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -60,12 +61,12 @@ func (m *model) check(t *rapid.T, g *Group, flushed map[[2]int64]uint64, col int
 }
 
 // flush moves everything sealed and late into the map that stands for the
-// segments: newer chunks over older ones.
-func flush(t *rapid.T, g *Group, flushed map[[2]int64]uint64) {
+// segments, of the first columns: newer chunks over older ones.
+func flush(t *rapid.T, g *Group, flushed map[[2]int64]uint64, columns int) {
 	t.Helper()
 	c := g.BeginFlush()
 	var f Flusher
-	for col := range c.Columns().Len() {
+	for col := range columns {
 		last := int64(-1)
 		err := f.Column(&c, col, func(number int64, points int, data []byte) error {
 			if number <= last {
@@ -99,7 +100,11 @@ func flush(t *rapid.T, g *Group, flushed map[[2]int64]uint64) {
 func TestReadsEqualTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const columns, slots = 5, 1500
-		g := testGroup(columns)
+		width := columns
+		if rapid.Bool().Draw(t, "full group") {
+			width = Width // complete blocks close behind newer ones
+		}
+		g := testGroup(width)
 		g.thin = rapid.IntRange(0, thinBlocks).Draw(t, "thin")
 		m := model{words: make(map[[2]int64]uint64)}
 		flushed := make(map[[2]int64]uint64)
@@ -115,21 +120,25 @@ func TestReadsEqualTheModel(t *testing.T) {
 				for _, ok := sealer.Seal(g); ok; {
 					_, ok = sealer.Seal(g)
 				}
-				flush(t, g, flushed)
+				flush(t, g, flushed, columns)
 				m.check(t, g, flushed, 0, 0, slots)
 				g.EndFlush()
 			default:
-				w := drawWrite(t, columns, slots)
-				lsn++
-				written += uint64(len(w.Words))
-				a, err := g.Apply(w, 0, func(c *account.Counts) (uint64, error) {
-					m.counts.Add(c)
-					return lsn, nil
-				})
-				if err != nil || a.Dead {
-					t.Fatalf("%+v, %v", a, err)
+				for _, w := range drawWrites(t, columns, width, slots) {
+					lsn++
+					written += uint64(len(w.Words))
+					a, err := g.Apply(w, 0, func(c *account.Counts) (uint64, error) {
+						m.counts.Add(c)
+						return lsn, nil
+					})
+					if err != nil || a.Dead {
+						t.Fatalf("%+v, %v", a, err)
+					}
+					if !w.Down {
+						w.Words = w.Words[:min(len(w.Words), columns-w.Column)] // the model has no more
+					}
+					m.write(w)
 				}
-				m.write(w)
 			}
 			col := rapid.IntRange(0, columns-1).Draw(t, "read column")
 			from := rapid.Int64Range(0, slots).Draw(t, "read from")
@@ -146,6 +155,19 @@ func TestReadsEqualTheModel(t *testing.T) {
 			t.Fatalf("nothing is open, yet the log is needed from %d", c.Floor)
 		}
 	})
+}
+
+// drawWrites is one write, or so many full rows that blocks are complete.
+func drawWrites(t *rapid.T, columns, width, slots int) (writes []Write) {
+	if rapid.IntRange(0, 3).Draw(t, "rows") != 0 {
+		return []Write{drawWrite(t, columns, slots)}
+	}
+	first := rapid.Int64Range(0, int64(slots)).Draw(t, "first row")
+	words := slices.Repeat([]uint64{point.FromInt(rapid.Int64Range(0, 3).Draw(t, "value of the rows"))}, width)
+	for row := range rapid.Int64Range(1, 3*testHeight).Draw(t, "full rows") {
+		writes = append(writes, Write{Slot: first + row, Words: words})
+	}
+	return writes
 }
 
 func drawWrite(t *rapid.T, columns, slots int) Write {

@@ -115,7 +115,7 @@ func (t *cellTable) all(f func(place int, word uint64)) {
 
 // newBlock opens a block for the slots from start on, in which slot is written first.
 func (g *Group) newBlock(start, slot int64) *block {
-	b := &block{start: start, from: max(start, g.closedTo), first: slot, last: slot, arena: g.arena}
+	b := &block{start: start, height: g.height, from: max(start, g.closedTo), first: slot, last: slot, arena: g.arena}
 	if g.thin < thinBlocks {
 		b.parts = make([]Cells, int(g.height)/g.arena.rows)
 	} else {
