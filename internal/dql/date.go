@@ -34,6 +34,11 @@ var ErrDate = errors.New("not a date")
 // them a zone: Z, +0200, +02:00, an abbreviation such as EST, or an IANA name
 // where the system knows it.
 func ParseDate(text string, zone *time.Location) (int64, error) {
+	if len(text) == len(time.DateTime) { // the form that is recommended, in which nothing else can stand
+		if t, err := time.ParseInLocation(time.DateTime, text, zone); err == nil {
+			return t.Unix() * 1000, nil
+		}
+	}
 	day, clock, zoneText := splitDate(text)
 	if zoneText != "" {
 		var err error

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 // names parses text and returns the canonical names of its fields.
@@ -165,6 +167,30 @@ func TestDates(t *testing.T) {
 		if ms, err := ParseDate(bad, time.UTC); !errors.Is(err, ErrDate) {
 			t.Errorf("ParseDate(%q) = %d, %v, want ErrDate", bad, ms, err)
 		}
+	}
+}
+
+// The form that most dates have is read at once, and by the rules of all others:
+// a blank at the end leads around the short way.
+func TestDatesOfTheUsualForm(t *testing.T) {
+	zone := time.FixedZone("default", 3600)
+	good := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		text := []byte(time.Unix(rapid.Int64Range(-1<<33, 1<<37).Draw(rt, "at"), 0).UTC().Format(time.DateTime))
+		for range rapid.IntRange(0, 3).Draw(rt, "changes") {
+			text[rapid.IntRange(0, len(text)-1).Draw(rt, "place")] = rapid.SampledFrom([]byte("0123456789 -:/,.TZ+aP")).Draw(rt, "byte")
+		}
+		want, wantErr := ParseDate(string(text)+" ", zone)
+		got, err := ParseDate(string(text), zone)
+		if got != want || (err == nil) != (wantErr == nil) {
+			rt.Fatalf("%q is %d, %v, and with a blank behind it %d, %v", text, got, err, want, wantErr)
+		}
+		if err == nil {
+			good++
+		}
+	})
+	if good == 0 {
+		t.Error("no date was right")
 	}
 }
 

@@ -55,10 +55,10 @@ type lexer struct {
 	tokens []token
 }
 
-// A token has bytesPerToken and more in most queries, so that their list is made
+// A token has bytesPerToken and more in most queries, with the blanks, so that their list is made
 // once. It begins with tokensAtOnce at most: a long text may be a single token.
 const (
-	bytesPerToken = 4
+	bytesPerToken = 3
 	tokensAtOnce  = 256
 )
 

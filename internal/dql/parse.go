@@ -30,6 +30,7 @@ type parser struct {
 	depth  int
 
 	toTheRight bool // how chains of operators group
+	elements   path // memory of the path read last
 }
 
 func (p *parser) peek() token { return p.tokens[p.next] }

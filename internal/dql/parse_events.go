@@ -72,7 +72,8 @@ func (p *parser) eventCond() (*EventCond, error) {
 	p.next++
 	c.Op = op.text
 	if op.text != "~=" && !p.peek().isName() {
-		c.Value.Number, err = p.number()
+		c.Value.Number = new(Number)
+		*c.Value.Number, err = p.number()
 	} else {
 		c.Value.Text, err = p.name("a value")
 	}

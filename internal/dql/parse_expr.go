@@ -122,20 +122,22 @@ func (p *parser) operand() (Expr, error) {
 // constant reads a number, or a span of time if a unit follows.
 func (p *parser) constant() (Expr, error) {
 	n, err := p.number()
-	if err != nil || !n.Whole {
-		return n, err
+	if err != nil {
+		return nil, err
 	}
-	if u := p.unit(); u != "" {
-		d := &Duration{at: n.at, N: int64(n.Value), Unit: u}
-		return d, p.bounded(d)
+	if n.Whole {
+		if u := p.unit(); u != "" {
+			d := &Duration{at: n.at, N: int64(n.Value), Unit: u}
+			return d, p.bounded(d)
+		}
 	}
-	return n, nil
+	return &n, nil
 }
 
 // number reads a number with an optional sign.
-func (p *parser) number() (*Number, error) {
+func (p *parser) number() (Number, error) {
 	t := p.peek()
-	n := &Number{at: at(t.pos)}
+	n := Number{at: at(t.pos)}
 	sign := 1.0
 	if t.isOp("-") || t.isOp("+") {
 		if t.text == "-" {
@@ -145,17 +147,17 @@ func (p *parser) number() (*Number, error) {
 		t = p.peek()
 	}
 	if t.kind != tokInt && t.kind != tokFloat {
-		return nil, p.expected("a number")
+		return n, p.expected("a number")
 	}
 	p.next++
 	v, err := strconv.ParseFloat(t.text, 64)
 	if errors.Is(err, strconv.ErrRange) {
-		return nil, p.errorAt(t.pos, "the number %s is out of range", t.describe(p.src))
+		return n, p.errorAt(t.pos, "the number %s is out of range", t.describe(p.src))
 	}
 	// Beyond 2^53 a double no longer holds every integer.
 	const exact = 1 << 53
 	if t.kind == tokInt && v > exact {
-		return nil, p.errorAt(t.pos, "the integer %s is out of range, the limit is %d", t.describe(p.src), int64(exact))
+		return n, p.errorAt(t.pos, "the integer %s is out of range, the limit is %d", t.describe(p.src), int64(exact))
 	}
 	n.Value, n.Whole = sign*v, t.kind == tokInt
 	n.tidy()
@@ -176,6 +178,9 @@ func (p *parser) function() (string, error) {
 	return name, err
 }
 
+// usualArgs is how many arguments few functions have more than.
+const usualArgs = 2
+
 // call reads the arguments up to the closing parenthesis; the opening one is
 // taken already.
 func (p *parser) call(start token, name string) (*Call, error) {
@@ -187,6 +192,9 @@ func (p *parser) call(start token, name string) (*Call, error) {
 		e, err := p.sum()
 		if err != nil {
 			return nil, err
+		}
+		if c.Args == nil {
+			c.Args = make([]Expr, 0, usualArgs)
 		}
 		c.Args = append(c.Args, e)
 		if p.acceptOp(")") {
@@ -258,12 +266,13 @@ func (p *parser) unshifted() (Expr, error) {
 // path is the elements of a metric as written: names and *.
 type path []token
 
+// path reads one. It is valid until the next.
 func (p *parser) path() (path, error) {
-	var list path
+	list := p.elements[:0]
 	for {
 		t := p.peek()
 		if !t.isName() && !t.isOp("*") {
-			if list == nil {
+			if len(list) == 0 {
 				return nil, p.expected("a metric, a function, a number or '('")
 			}
 			return nil, p.expected("a part of a metric or *")
@@ -271,6 +280,7 @@ func (p *parser) path() (path, error) {
 		p.next++
 		list = append(list, t)
 		if !p.acceptOp(".") {
+			p.elements = list
 			return list, nil
 		}
 	}

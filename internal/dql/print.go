@@ -8,6 +8,9 @@ import (
 	"dalmatiner/internal/metric"
 )
 
+// usualName is how many bytes few names go beyond.
+const usualName = 128
+
 // Name returns the canonical text of an expression: what an unnamed field is
 // called. Constant arguments are left out and operators are written as the
 // functions they stand for (DQL page, section 5).
@@ -15,7 +18,7 @@ import (
 // Of a name longer than most bytes only a beginning is returned, which is
 // longer than most as well: aliases let it grow far beyond the query.
 func Name(e Expr, most int) string {
-	p := printer{name: true, most: most}
+	p := printer{name: true, most: most, buf: make([]byte, 0, usualName)}
 	e.print(&p)
 	return string(p.buf)
 }

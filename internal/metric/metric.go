@@ -77,20 +77,20 @@ func Parts(key []byte) (parts [][]byte, ok bool) {
 
 // AppendText appends the text of key to dst.
 func AppendText(dst []byte, key []byte) []byte {
-	parts, ok := Parts(key)
-	if !ok {
-		dst = append(dst, '\'')
-		dst = append(dst, rawMark...)
-		dst = appendEscaped(dst, key)
-		return append(dst, '\'')
-	}
-	for i, p := range parts {
-		if i > 0 {
-			dst = append(dst, '.')
+	text := dst
+	for rest := key; len(rest) > 0; {
+		n := 1 + int(rest[0])
+		if len(rest) < n {
+			dst = append(append(dst, '\''), rawMark...)
+			return append(appendEscaped(dst, key), '\'')
 		}
-		dst = AppendQuoted(dst, p)
+		if len(rest) < len(key) {
+			text = append(text, '.')
+		}
+		text = AppendQuoted(text, rest[1:n])
+		rest = rest[n:]
 	}
-	return dst
+	return text
 }
 
 // Text returns the text of key.
@@ -113,6 +113,13 @@ func Escaped(s string) string { return string(appendEscaped(nil, []byte(s))) }
 
 func appendEscaped(dst, s []byte) []byte {
 	for len(s) > 0 {
+		plain := 0 // most names are nothing else
+		for plain < len(s) && s[plain] >= ' ' && s[plain] < 0x7f && s[plain] != '\'' && s[plain] != '\\' {
+			plain++
+		}
+		if dst, s = append(dst, s[:plain]...), s[plain:]; len(s) == 0 {
+			break
+		}
 		r, n := utf8.DecodeRune(s)
 		switch {
 		case r == '\'' || r == '\\':
