@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"dalmatiner/internal/dql"
@@ -17,7 +18,7 @@ type arguments struct {
 }
 
 func (p *planner) call(c *dql.Call) (value, error) {
-	var types []argType
+	types := make([]argType, 0, 4) // as few have more
 	a := arguments{pos: c.Pos()}
 	for _, e := range c.Args {
 		v, err := p.expr(e)
@@ -29,7 +30,11 @@ func (p *planner) call(c *dql.Call) (value, error) {
 			if err := p.grow(seriesSize * int64(len(v.series))); err != nil {
 				return value{}, err
 			}
-			a.series = append(a.series, v.series...)
+			if a.series == nil {
+				a.series = slices.Clip(v.series)
+			} else {
+				a.series = append(a.series, v.series...)
+			}
 		} else {
 			a.consts = append(a.consts, v)
 		}

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"dalmatiner/internal/point"
@@ -58,14 +59,34 @@ func (x *executor) run(helpers int) error {
 	}
 	res, slots := x.plan.roundLength()
 	for range 1 + helpers {
-		r := &reader{executor: x}
+		r := &reader{executor: x, readBuffers: x.plan.shared.takeBuffers()}
 		if x.plan.slotwise() {
 			// A coarser read may start anywhere in its slot, hence the one more.
-			r.words = make([]uint64, slots+1)
+			r.words = slices.Grow(r.words, int(slots+1))[:slots+1]
 		}
 		x.readers = append(x.readers, r)
 	}
 	x.ahead = newAhead(x.plan, x.readers[1:])
+	if err := x.rounds(res, slots); err != nil {
+		return err
+	}
+	for _, r := range x.readers {
+		x.plan.shared.giveBuffers(r.readBuffers)
+	}
+	for _, s := range x.plan.spans {
+		s.finish()
+	}
+	for _, l := range x.plan.leaves {
+		x.stats.Reads++
+		x.stats.PointsRead += l.asked
+		x.stats.Slots += l.n
+		x.stats.Set += l.set
+	}
+	return nil
+}
+
+// rounds runs all of them. One is so many slots of a resolution.
+func (x *executor) rounds(res, slots int64) error {
 	bound := x.plan.start
 	for !x.final {
 		if err := givenUp(x.ctx); err != nil {
@@ -83,15 +104,6 @@ func (x *executor) run(helpers int) error {
 		if err != nil {
 			return err
 		}
-	}
-	for _, s := range x.plan.spans {
-		s.finish()
-	}
-	for _, l := range x.plan.leaves {
-		x.stats.Reads++
-		x.stats.PointsRead += l.asked
-		x.stats.Slots += l.n
-		x.stats.Set += l.set
 	}
 	return nil
 }
@@ -197,8 +209,9 @@ func (x *executor) release(b block) { x.free = append(x.free, b) }
 // results returns the series in order. Values lose the lowest bit of their
 // fraction, as every float does that passes through a point.
 func (x *executor) results() []Series {
-	var list []Series
-	for _, i := range x.chosen() {
+	chosen := x.chosen()
+	list := make([]Series, 0, len(chosen))
+	for _, i := range chosen {
 		r := x.plan.roots[i]
 		c := r.of.shared()
 		s := Series{Name: r.name, Resolution: c.res, Values: x.out[i].v, Confidence: x.out[i].c, Metadata: r.meta}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -35,6 +36,7 @@ type planner struct {
 	buffers     int          // series that hold a piece each while a round runs
 	slots       int64        // most slots in a round
 	pieces      int64        // slots of the original's reads, for compat
+	alone       int64        // slots that no reader beside the query's own helps with
 
 	roots   []root
 	ranks   []node // of TOP and BOTTOM, one per root
@@ -91,16 +93,8 @@ func newPlanner(ctx context.Context, e *Engine, q *dql.Query, opt Options, now i
 		zone = time.UTC
 	}
 	start, end, err := TimeRange(q, now, zone, opt.Compat)
-	slots := e.roundSlots
-	if slots == 0 {
-		slots = roundSlots
-	}
-	pieces := e.pieceSlots
-	if pieces == 0 {
-		pieces = oldPiece
-	}
 	return &planner{
-		slots: slots, pieces: pieces, opt: opt, explain: opt.Explain || q.Explain,
+		slots: cmp.Or(e.roundSlots, roundSlots), pieces: cmp.Or(e.pieceSlots, oldPiece), alone: cmp.Or(e.aloneSlots, aloneSlots), opt: opt, explain: opt.Explain || q.Explain,
 		ctx: ctx, source: e.Source, shared: e.Readers, q: q, now: now, start: start, end: end,
 		limits:  e.Limits.orDefault().stricter(opt.Limits),
 		buckets: make(map[string]Bucket),

@@ -81,6 +81,7 @@ type Engine struct {
 
 	roundSlots int64 // 0 = the constant of that name
 	pieceSlots int64 // 0 = oldPiece
+	aloneSlots int64 // 0 = the constant of that name
 }
 
 // Options are what a request may ask for beside its text.

@@ -8,8 +8,13 @@ import (
 
 // Readers are the goroutines with which queries read several series at a time.
 // All queries of a node share them: one that finds none free reads alone, so that
-// queries never have more processors than these and their own.
-type Readers struct{ free chan struct{} }
+// queries never have more processors than these and their own. Memory that one
+// query read into is there for the next: what is new to the process costs more
+// than a short read.
+type Readers struct {
+	free    chan struct{}
+	buffers sync.Pool // of *readBuffers
+}
 
 // NewReaders returns n of them. Without any a query reads one series after the
 // other.
@@ -58,8 +63,41 @@ const (
 // reader is what one goroutine of a query reads with.
 type reader struct {
 	*executor
+	*readBuffers
+}
+
+// readBuffers is the memory that it reads into.
+type readBuffers struct {
 	words   []uint64       // what leaves read into
 	headers []chunk.Header // what spans read into
+}
+
+// keptHeaders is up to how many headers are kept: more are rare, and take
+// megabytes.
+const keptHeaders = 1024
+
+// takeBuffers returns buffers without words in them. They are given back when
+// nobody reads into them any more.
+func (r *Readers) takeBuffers() *readBuffers {
+	if r == nil {
+		return new(readBuffers)
+	}
+	b, ok := r.buffers.Get().(*readBuffers)
+	if !ok {
+		return new(readBuffers)
+	}
+	b.words = b.words[:0]
+	return b
+}
+
+func (r *Readers) giveBuffers(b *readBuffers) {
+	if r == nil {
+		return
+	}
+	if cap(b.headers) > keptHeaders {
+		b.headers = nil
+	}
+	r.buffers.Put(b)
 }
 
 // ahead reads leaves before they are pulled, in the order in which a round does
@@ -69,9 +107,9 @@ type ahead struct {
 	group   sync.WaitGroup
 
 	mu      sync.Mutex
-	changed *sync.Cond // a leaf is done, a block is free, or the round is over
-	leaves  []*leaf    // read slot by slot, in order
-	next    int        // leaves before this one are begun
+	changed sync.Cond // a leaf is done, a block is free, or the round is over
+	leaves  []*leaf   // read slot by slot, in order
+	next    int       // leaves before this one are begun
 	free    []block
 	over    bool
 }
@@ -88,7 +126,7 @@ const (
 
 func newAhead(p *planner, helpers []*reader) *ahead {
 	a := &ahead{helpers: helpers}
-	a.changed = sync.NewCond(&a.mu)
+	a.changed.L = &a.mu
 	if len(helpers) > 0 && p.slotwise() {
 		a.leaves = p.pullOrder()
 		a.free = make([]block, min(aheadBlocks*len(helpers), len(a.leaves)))

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/query"
 )
 
@@ -125,6 +126,57 @@ func TestAnErrorOfAReaderEndsTheQuery(t *testing.T) {
 		e := (query.Engine{Source: f, Now: time.Now, Readers: query.NewReaders(2)}).WithRounds(500)
 		if _, err := e.Query(t.Context(), seriesFirst, query.Options{}); !errors.Is(err, errLost) {
 			t.Fatalf("series %d cannot be read: %v", i, err)
+		}
+	}
+}
+
+// watching notes the fewest readers that were free during its reads.
+type watching struct {
+	adder
+	readers *query.Readers
+	fewest  atomic.Int64
+}
+
+func (w *watching) look() {
+	free := int64(w.readers.Free())
+	for seen := w.fewest.Load(); free < seen && !w.fewest.CompareAndSwap(seen, free); seen = w.fewest.Load() {
+	}
+}
+
+func (w *watching) Read(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
+	w.look()
+	return w.adder.Read(ctx, b, key, from, dst)
+}
+
+func (w *watching) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
+	w.look()
+	return w.adder.Aggregate(ctx, b, key, from, step, dst)
+}
+
+// A query that reads little leaves the readers to others.
+func TestLittleIsReadAlone(t *testing.T) {
+	m := newMemory(t)
+	m.reads = nil
+	m.addBucket("b", 1000, 0)
+	for i := range 80 {
+		m.load("b", key(t, "m", fmt.Sprint(i)), 0, ints(100, func(k int64) int64 { return k }))
+	}
+	for text, free := range map[string]int64{
+		"SELECT max(m.1 BUCKET b, 1m), max(m.2 BUCKET b, 1m), max(m.3 BUCKET b, 1m) BETWEEN 0 AND 3600000":  3,
+		"SELECT max(m.1 BUCKET b, 1h), max(m.2 BUCKET b, 1h), max(m.3 BUCKET b, 1h) BETWEEN 0 AND 86400000": 3, // 360 headers
+		"SELECT max(m.* BUCKET b, 1h) BETWEEN 0 AND 86400000":                                               0,
+		"SELECT max(m.* BUCKET b, 1m) BETWEEN 0 AND 3600000":                                                0,
+		"SELECT m.1 BUCKET b, m.2 BUCKET b, m.3 BUCKET b BETWEEN 0 AND 3600000":                             3,
+		"SELECT m.1 BUCKET b, m.2 BUCKET b, m.3 BUCKET b, m.4 BUCKET b BETWEEN 0 AND 86400000":              0,
+	} {
+		w := &watching{adder: adder{m}, readers: query.NewReaders(3)}
+		w.fewest.Store(3)
+		e := query.Engine{Source: w, Now: time.Now, Readers: w.readers}
+		if _, err := e.Query(t.Context(), text, query.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.fewest.Load(); got != free || w.readers.Free() != 3 {
+			t.Errorf("%s: %d of 3 readers were free, want %d; %d are now", text, got, free, w.readers.Free())
 		}
 	}
 }

@@ -114,10 +114,32 @@ func (p *planner) slotwise() bool {
 	return false
 }
 
-// helpers returns how many goroutines beside its own the query may have. With
-// EXPLAIN it reads alone, or times would not add up.
+const (
+	// aloneSlots is what a query reads by itself in less time than it takes to
+	// wake another processor and to wait for it.
+	aloneSlots = 64 << 10
+	// headerSlots is how many slots take the time of a header.
+	headerSlots = 50
+)
+
+// work returns how many slots take the time of all that is read.
+func (p *planner) work() int64 {
+	slots := int64(0)
+	for _, l := range p.leaves {
+		n := l.n
+		if l.pushed() && !slices.ContainsFunc(l.spans, func(s *spans) bool { return s.size < chunkSlots }) {
+			n = n / chunkSlots * headerSlots
+		}
+		slots += n
+	}
+	return slots
+}
+
+// helpers returns how many goroutines beside its own the query may have. What
+// is little is read alone, and so is what EXPLAIN shows, or times would not add
+// up.
 func (p *planner) helpers() int {
-	if p.explain {
+	if p.explain || p.work() <= p.alone {
 		return 0
 	}
 	return min(p.shared.most(), max(len(p.spans), len(p.leaves))-1)
@@ -131,6 +153,14 @@ func (p *planner) readers() int { return min(len(p.spans), 1+p.helpers()) }
 // series at once.
 func (x *executor) readSpans() error {
 	list := x.plan.spans
+	if len(x.readers) == 1 || len(list) < 2 {
+		for _, s := range list {
+			if err := s.read(x.readers[0]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	var next atomic.Int64
 	errs := make([]error, len(x.readers))
 	read := func(w int) {
@@ -290,9 +320,9 @@ func (r *total) span(h *chunk.Header, carry uint64, slots int64) {
 
 func (r *extreme) span(h *chunk.Header, carry uint64, _ int64) {
 	if r.least {
-		r.v = extremeOf(h, carry, h.Min, minOf)
+		r.v = extremeOf(h, carry, h.Min, true)
 	} else {
-		r.v = extremeOf(h, carry, h.Max, maxOf)
+		r.v = extremeOf(h, carry, h.Max, false)
 	}
 }
 
@@ -330,16 +360,19 @@ func lastOf(h *chunk.Header, carry uint64) float64 {
 
 // extremeOf returns the least or greatest value of a span with gaps filled;
 // word is that of the set slots, 0 where all are NaN.
-func extremeOf(h *chunk.Header, carry, word uint64, better func(float64, []float64) float64) float64 {
-	v := [2]float64{point.Float(carry), point.Float(word)}
+func extremeOf(h *chunk.Header, carry, word uint64, least bool) float64 {
+	if h.Count == 0 {
+		return point.Float(carry)
+	}
+	if word == point.Unset {
+		word = h.First
+	}
+	set := [1]float64{point.Float(word)}
 	switch {
-	case h.Count == 0:
-		return v[0]
-	case word == point.Unset:
-		v[1] = point.Float(h.First)
+	case h.FirstOff == 0:
+		return set[0]
+	case least:
+		return minOf(point.Float(carry), set[:])
 	}
-	if h.FirstOff == 0 {
-		return v[1]
-	}
-	return better(v[0], v[1:])
+	return maxOf(point.Float(carry), set[:])
 }

@@ -135,7 +135,7 @@ func TestAnErrorOfOneSeriesEndsTheQuery(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	e := query.Engine{Source: adder{m}, Now: time.Now, Readers: query.NewReaders(3)}
+	e := (query.Engine{Source: adder{m}, Now: time.Now, Readers: query.NewReaders(3)}).WithRounds(1000)
 	if _, err := e.Query(ctx, "SELECT max(m.* BUCKET b, 20s) BETWEEN 1 AND 100000", query.Options{}); err == nil || !strings.Contains(err.Error(), "given up") {
 		t.Fatalf("a query whose client is gone: %v", err)
 	}

@@ -51,7 +51,7 @@ func (p *planner) top(l *dql.Limit) error {
 // order. Of equal ranks the first stays first; a series without a number comes
 // last.
 func (x *executor) chosen() []int {
-	var list []int
+	list := make([]int, 0, len(x.plan.roots))
 	for i, r := range x.plan.roots {
 		if p, ok := r.of.(*pick); !ok || p.shown {
 			list = append(list, i)
