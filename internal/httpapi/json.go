@@ -18,9 +18,9 @@ import (
 // go, so this is all the memory that the text of a reply takes.
 const replyBuffer = 32 << 10
 
-// encodePiece is how much encoders gather before they write: it bounds the
+// pieceSize is how much encoders gather before they write: it bounds the
 // growth of their buffer.
-const encodePiece = 4 << 10
+const pieceSize = 4 << 10
 
 // writeJSON answers with a small value.
 func writeJSON(w http.ResponseWriter, v any) error {
@@ -59,17 +59,20 @@ func writeValue(w http.ResponseWriter, asked form, v any) error {
 func appendString(dst []byte, s string) []byte {
 	s = validText(s)
 	dst = append(dst, '"')
+	from := 0 // what is behind it is not yet in dst
 	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-		case c < ' ':
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		dst = append(dst, s[from:i]...)
+		if from = i + 1; c < ' ' {
 			dst = fmt.Appendf(dst, `\u%04x`, c)
-		default:
-			dst = append(dst, c)
+		} else {
+			dst = append(dst, '\\', c)
 		}
 	}
-	return append(dst, '"')
+	return append(append(dst, s[from:]...), '"')
 }
 
 // appendFloat appends the shortest number that reads back as v, null for NaN
@@ -90,8 +93,7 @@ func appendFloat(dst []byte, v float64) []byte {
 // encodeJSON writes a result in the shape of the DQL page, section 8, with the
 // share of set slots of each series as "coverage".
 func encodeJSON(w *bufio.Writer, r *query.Result) error {
-	buf := make([]byte, 0, 1024)
-	buf = append(buf, `{"start":`...)
+	buf := append(w.AvailableBuffer(), `{"start":`...)
 	buf = strconv.AppendInt(buf, r.Start, 10)
 	buf = append(buf, `,"query_time":`...)
 	buf = strconv.AppendInt(buf, r.QueryTime.Microseconds(), 10)
@@ -118,8 +120,21 @@ func encodeJSON(w *bufio.Writer, r *query.Result) error {
 	return err
 }
 
-// encodeSeries appends one series to buf, which it writes out and empties
-// whenever it has grown.
+// encoded writes what an encoder has gathered and returns memory to go on in,
+// which is the writer's: what is appended there is not copied.
+func encoded(w *bufio.Writer, gathered []byte) ([]byte, error) {
+	if _, err := w.Write(gathered); err != nil {
+		return nil, err
+	}
+	if w.Available() < 2*pieceSize {
+		if err := w.Flush(); err != nil {
+			return nil, err
+		}
+	}
+	return w.AvailableBuffer(), nil
+}
+
+// encodeSeries appends one series to buf, which it writes out in pieces.
 func encodeSeries(w *bufio.Writer, buf []byte, s *query.Series) ([]byte, error) {
 	buf = append(buf, `{"type":"metrics","name":`...)
 	buf = appendString(buf, s.Name)
@@ -136,11 +151,11 @@ func encodeSeries(w *bufio.Writer, buf []byte, s *query.Series) ([]byte, error) 
 			} else {
 				buf = appendFloat(buf, v)
 			}
-			if len(buf) >= encodePiece {
-				if _, err := w.Write(buf); err != nil {
-					return buf, err
+			if len(buf) >= pieceSize {
+				var err error
+				if buf, err = encoded(w, buf); err != nil {
+					return nil, err
 				}
-				buf = buf[:0]
 			}
 		}
 		buf = append(buf, ']')
@@ -148,6 +163,9 @@ func encodeSeries(w *bufio.Writer, buf []byte, s *query.Series) ([]byte, error) 
 	buf = append(buf, `,"coverage":`...)
 	buf = appendFloat(buf, s.Coverage)
 	buf = append(buf, `,"metadata":`...)
+	if len(s.Metadata) == 0 {
+		return append(buf, "{}}"...), nil
+	}
 	metadata, err := json.Marshal(readable(s.Metadata))
 	if err != nil {
 		return buf, fmt.Errorf("metadata of %s: %w", s.Name, err)

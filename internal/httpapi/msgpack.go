@@ -52,7 +52,7 @@ func encodeMsgpack(w *bufio.Writer, r *query.Result) error {
 	if r.Plan != nil {
 		entries++
 	}
-	buf := mpHead(nil, mpMap32, entries)
+	buf := mpHead(w.AvailableBuffer(), mpMap32, entries)
 	if r.Plan != nil {
 		buf = mpString(mpString(buf, "plan_text"), r.Plan.String())
 	}
@@ -76,11 +76,11 @@ func encodeMsgpack(w *bufio.Writer, r *query.Result) error {
 				} else {
 					buf = mpFloat(buf, v)
 				}
-				if len(buf) >= encodePiece {
-					if _, err := w.Write(buf); err != nil {
+				if len(buf) >= pieceSize {
+					var err error
+					if buf, err = encoded(w, buf); err != nil {
 						return err
 					}
-					buf = buf[:0]
 				}
 			}
 		}

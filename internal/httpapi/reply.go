@@ -87,6 +87,12 @@ func (w *reply) Write(p []byte) (int, error) {
 	if w.packers == nil {
 		return w.ResponseWriter.Write(p)
 	}
+	if len(w.held) == 0 && len(p) < worthPacking && w.Header().Get("Content-Length") == strconv.Itoa(len(p)) {
+		if err := w.release(); err != nil { // this is all, and short
+			return 0, err
+		}
+		return w.ResponseWriter.Write(p)
+	}
 	if len(w.held)+len(p) < worthPacking {
 		w.held = append(w.held, p...)
 		return len(p), nil
@@ -111,6 +117,9 @@ func (w *reply) Write(p []byte) (int, error) {
 func (w *reply) release() error {
 	w.packers = nil
 	w.ResponseWriter.WriteHeader(w.status)
+	if len(w.held) == 0 {
+		return nil
+	}
 	_, err := w.ResponseWriter.Write(w.held)
 	w.held = nil
 	return err

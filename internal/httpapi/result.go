@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"dalmatiner/internal/query"
@@ -16,14 +17,16 @@ type patientWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	end     time.Time
+	begun   bool // a piece was sent
 }
 
 func patient(w http.ResponseWriter) *patientWriter {
-	return &patientWriter{w, http.NewResponseController(w), time.Now().Add(writeReply)}
+	return &patientWriter{ResponseWriter: w, control: http.NewResponseController(w), end: time.Now().Add(writeReply)}
 }
 
 // Write sends a piece.
 func (w *patientWriter) Write(p []byte) (int, error) {
+	w.begun = true
 	until := time.Now().Add(writePiece)
 	if w.end.Before(until) {
 		until = w.end
@@ -36,7 +39,7 @@ func (w *patientWriter) Write(p []byte) (int, error) {
 
 // writeResult answers with the result of a query in the form asked for. Once
 // it has begun, only a broken connection can say that it is not whole.
-func (a *api) writeResult(w http.ResponseWriter, asked form, r *query.Result) error {
+func (a *api) writeResult(w *patientWriter, asked form, r *query.Result) error {
 	encode, contentType := encodeJSON, typeJSON
 	if asked == formMsgpack {
 		encode, contentType = encodeMsgpack, typeMsgpack
@@ -48,6 +51,9 @@ func (a *api) writeResult(w http.ResponseWriter, asked form, r *query.Result) er
 	}
 	b.Reset(w)
 	err := encode(b, r)
+	if err == nil && !w.begun { // then all of it is here, and goes out in one piece
+		w.Header().Set("Content-Length", strconv.Itoa(b.Buffered()))
+	}
 	if err = errors.Join(err, b.Flush()); err != nil {
 		panic(http.ErrAbortHandler)
 	}
