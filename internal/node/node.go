@@ -181,7 +181,16 @@ func (n *node) handler(conns *httpConns) http.Handler {
 	registerTCP(reg, n.tcp)
 	n.doors.register(reg)
 	conns.register(reg)
-	engine := &query.Engine{
+	return httpapi.New(httpapi.Options{
+		Store: n.store, Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
+		QueryTimeout: n.cfg.QueryTimeout, SlowQuery: n.cfg.QuerySlow,
+		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Pprof: n.cfg.HTTPPprof, Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
+		Memory: n.memory.queries,
+	})
+}
+
+func (n *node) engine() *query.Engine {
+	return &query.Engine{
 		Source: source{n.store, n.rec, &n.status.read},
 		Now:    time.Now,
 		// With its own goroutine a query reads on every processor; many at once
@@ -189,12 +198,6 @@ func (n *node) handler(conns *httpConns) http.Handler {
 		Readers: query.NewReaders(runtime.GOMAXPROCS(0) - 1),
 		Limits:  query.Limits{MaxPoints: n.cfg.QueryMaxPoints, MaxSeries: n.cfg.QueryMaxSeries, MaxOutput: n.cfg.QueryMaxOutput, MaxMemory: n.cfg.QueryMaxMemory},
 	}
-	return httpapi.New(httpapi.Options{
-		Store: n.store, Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: engine, Registry: reg, Logger: n.logger,
-		QueryTimeout: n.cfg.QueryTimeout, SlowQuery: n.cfg.QuerySlow,
-		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Pprof: n.cfg.HTTPPprof, Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
-		Memory: n.memory.queries,
-	})
 }
 
 func hostList(text string) []string {

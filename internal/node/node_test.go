@@ -37,7 +37,7 @@ type running struct {
 	ended     chan error
 }
 
-func start(t *testing.T, dir, name string) *running {
+func start(t testing.TB, dir, name string) *running {
 	t.Helper()
 	c := config.Default()
 	c.DataDir, c.Node, c.TCPAddr, c.HTTPAddr = dir, name, "127.0.0.1:0", "127.0.0.1:0"
@@ -61,7 +61,7 @@ func start(t *testing.T, dir, name string) *running {
 	return r
 }
 
-func (r *running) end(t *testing.T) {
+func (r *running) end(t testing.TB) {
 	t.Helper()
 	r.stop()
 	select {
