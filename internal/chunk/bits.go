@@ -66,10 +66,42 @@ func bitsAt(src []byte, pos int, width uint) uint64 {
 	return v
 }
 
+// fieldsAt fills dst with the fields of width bits of src, at most 64 each, that
+// follow each other from bit pos on, zeros beyond its end.
+func fieldsAt(dst []uint64, src []byte, pos int, width uint) {
+	last := len(src) - 8
+	if last < 0 {
+		for i := range dst {
+			dst[i] = bitsAt(src, pos, width)
+			pos += int(width)
+		}
+		return
+	}
+	keep := uint64(1)<<width - 1 // of 64: all
+	for i := range dst {
+		at := min(pos>>3, last)
+		shift := uint(pos - 8*at)
+		v := binary.LittleEndian.Uint64(src[at:]) >> shift
+		if shift+width > 64 && at < last {
+			v |= uint64(src[at+8]) << (64 - shift)
+		}
+		dst[i] = v & keep
+		pos += int(width)
+	}
+}
+
 // loadWord reads up to 8 bytes at src[at:], missing ones as zero.
 func loadWord(src []byte, at int) uint64 {
 	if at >= 0 && at+8 <= len(src) {
 		return binary.LittleEndian.Uint64(src[at:])
+	}
+	return loadEnd(src, at)
+}
+
+// loadEnd is loadWord where not all bytes are there.
+func loadEnd(src []byte, at int) uint64 {
+	if missing := at + 8 - len(src); at >= 0 && len(src) >= 8 {
+		return binary.LittleEndian.Uint64(src[len(src)-8:]) >> min(8*uint(missing), 64)
 	}
 	var v uint64
 	for i := 0; i < 8 && at+i < len(src); i++ {

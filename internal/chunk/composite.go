@@ -109,6 +109,8 @@ func decodeParts(dst []uint64, src []byte, from int) error {
 	if err != nil {
 		return err
 	}
+	m := memories.Get().(*memory)
+	defer m.release()
 	past := -1
 	for range p.n {
 		piece := p.next()
@@ -124,7 +126,7 @@ func decodeParts(dst []uint64, src []byte, from int) error {
 		if f.LastOff < from || f.FirstOff >= from+len(dst) {
 			continue
 		}
-		if err := decodeFrame(dst, &r, &f, from); err != nil {
+		if err := m.decodeFrame(dst, &r, &f, from); err != nil {
 			return err
 		}
 	}

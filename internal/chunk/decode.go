@@ -3,8 +3,7 @@ package chunk
 import (
 	"fmt"
 	"math/bits"
-
-	"dalmatiner/internal/kernel"
+	"sync"
 )
 
 // DecodeRange writes the set slots of [from, from+len(dst)) of the chunk src to
@@ -24,31 +23,51 @@ func DecodeRange(dst []uint64, src []byte, from int) error {
 	if err := f.parse(&r); err != nil {
 		return err
 	}
-	return decodeFrame(dst, &r, &f, from)
+	m := memories.Get().(*memory)
+	defer m.release()
+	return m.decodeFrame(dst, &r, &f, from)
+}
+
+// memory is what decoding a chunk needs, kept because setting it to zero would
+// take as long as some chunks do.
+type memory struct {
+	values values
+	lanes  lanes
+	dense  [Slots]uint64 // values without the gaps between them
+	runs   [Slots]uint64 // words that stand for several values each
+	second [Slots]uint64 // of the second list
+}
+
+// memories is shared because decoding has no owner.
+var memories = sync.Pool{New: func() any { return new(memory) }}
+
+// release gives m back, which holds nothing of the chunk then.
+func (m *memory) release() {
+	m.values.release()
+	memories.Put(m)
 }
 
 // decodeFrame decodes a range of what is behind the header f.
-func decodeFrame(dst []uint64, r *reader, f *frame, from int) error {
+func (m *memory) decodeFrame(dst []uint64, r *reader, f *frame, from int) error {
 	// Cut the range to the slots between the first and the last set one.
 	if skip := f.FirstOff - from; skip > 0 {
 		dst, from = dst[min(skip, len(dst)):], from+skip
 	}
 	dst = dst[:max(0, min(len(dst), f.LastOff+1-from))]
 	if f.shape == shapeMask {
-		return decodeMasked(dst, r, f, from)
+		return m.decodeMasked(dst, r, f, from)
 	}
-	var v values
-	if err := v.parse(r, f); err != nil {
+	if err := m.values.parse(r, f); err != nil {
 		return err
 	}
 	if len(dst) > 0 {
-		v.decode(dst, from-f.FirstOff)
+		m.decode(dst, from-f.FirstOff)
 	}
 	return nil
 }
 
 // decodeMasked decodes a range of a chunk with gaps.
-func decodeMasked(dst []uint64, r *reader, f *frame, from int) error {
+func (m *memory) decodeMasked(dst []uint64, r *reader, f *frame, from int) error {
 	inner, err := r.mask(f.slots() - 2)
 	if err != nil {
 		return err
@@ -56,8 +75,7 @@ func decodeMasked(dst []uint64, r *reader, f *frame, from int) error {
 	if n := inner.rank(f.slots()-2) + 2; n != f.Count {
 		return fmt.Errorf("%w: %d slots set, the header says %d", ErrCorrupt, n, f.Count)
 	}
-	var v values
-	if err := v.parse(r, f); err != nil {
+	if err := m.values.parse(r, f); err != nil {
 		return err
 	}
 	if len(dst) == 0 {
@@ -79,9 +97,8 @@ func decodeMasked(dst []uint64, r *reader, f *frame, from int) error {
 	if a == b {
 		return nil
 	}
-	var dense [Slots]uint64
-	v.decode(dense[:b-a], a)
-	rest := dense[:b-a]
+	rest := m.dense[:b-a]
+	m.decode(rest, a)
 	for i := range dst {
 		if k := at + i; k == 0 || k == f.slots()-1 || inner.has(k-1) {
 			dst[i] = rest[0]
@@ -101,7 +118,9 @@ type values struct {
 	lists    [2]list
 }
 
+// parse sets all of v that decode looks at.
 func (v *values) parse(r *reader, f *frame) error {
+	v.constant, v.repeats, v.split = 0, false, false
 	if f.constant {
 		v.constant = f.First
 		return r.end()
@@ -117,7 +136,7 @@ func (v *values) parse(r *reader, f *frame) error {
 	}
 	switch f.class {
 	case classInts, classDecimals:
-		v.lists[0].kind = f.kind
+		v.lists[0] = list{kind: f.kind}
 		err = r.ints(&v.lists[0].ints, n, f.min, uint64(f.span), f.first)
 	case classBits:
 		err = r.list(&v.lists[0], n)
@@ -128,6 +147,13 @@ func (v *values) parse(r *reader, f *frame) error {
 		return err
 	}
 	return r.end()
+}
+
+// release lets go of the bytes of the chunk.
+func (v *values) release() {
+	for i := range v.lists {
+		v.lists[i].ints.body, v.lists[i].ints.patch.body = nil, nil
+	}
 }
 
 func (v *values) parseSplit(r *reader, n int) error {
@@ -155,21 +181,20 @@ func (r *reader) end() error {
 }
 
 // decode writes the values from rank a on to dst.
-func (v *values) decode(dst []uint64, a int) {
-	switch {
+func (m *memory) decode(dst []uint64, a int) {
+	switch v := &m.values; {
 	case v.constant != 0:
 		fill(dst, v.constant)
 	case v.repeats:
-		v.decodeRepeats(dst, a)
+		m.decodeRepeats(dst, a)
 	default:
-		v.decodeRuns(dst, a)
+		m.decodeRuns(dst, a)
 	}
 }
 
 // decodeRepeats lays every run over the values that repeat it.
-func (v *values) decodeRepeats(dst []uint64, a int) {
-	var buf [Slots]uint64
-	r := v.runs(&buf, a, a+len(dst))
+func (m *memory) decodeRepeats(dst []uint64, a int) {
+	r := m.runsOf(a, a+len(dst))
 	for at := 0; at < len(dst); {
 		w, end := r.next()
 		fill(dst[at:end], w)
@@ -179,26 +204,29 @@ func (v *values) decodeRepeats(dst []uint64, a int) {
 
 // runs are the words of a range of values that repeat one another.
 type runs struct {
-	words   []uint64 // of the runs to come
+	words   []uint64
+	i       int // in words
 	changes *mask
 	ends    uint64 // change bits of block k that are to come
 	k       int
 	a, n    int // the first value, and how many there are
 }
 
-// runs decodes the runs of the values [a, b) into buf.
-func (v *values) runs(buf *[Slots]uint64, a, b int) runs {
-	ra, rb := v.changes.rank(a), v.changes.rank(b-1)+1
-	v.decodeRuns(buf[:rb-ra], ra)
+// runsOf decodes the runs of the values [a, b) into m.runs.
+func (m *memory) runsOf(a, b int) runs {
+	changes := &m.values.changes
+	ra, rb := changes.rank(a), changes.rank(b-1)+1
+	words := m.runs[:rb-ra]
+	m.decodeRuns(words, ra)
 	k := a >> 6
-	return runs{words: buf[:rb-ra], changes: &v.changes, k: k, ends: v.changes[k] &^ (1<<(a&63) - 1), a: a, n: b - a}
+	return runs{words: words, changes: changes, k: k, ends: changes[k] &^ (1<<(a&63) - 1), a: a, n: b - a}
 }
 
 // next returns the word of the next run and where it ends, counted from the
 // first value.
 func (r *runs) next() (w uint64, end int) {
-	w, r.words = r.words[0], r.words[1:]
-	if len(r.words) == 0 {
+	w = r.words[r.i]
+	if r.i++; r.i == len(r.words) {
 		return w, r.n
 	}
 	// Change bit i ends the run of value i.
@@ -212,24 +240,24 @@ func (r *runs) next() (w uint64, end int) {
 }
 
 // decodeRuns writes runs from number a on; without repeats these are values.
-func (v *values) decodeRuns(dst []uint64, a int) {
-	if !v.split {
-		v.lists[0].decode(dst, a)
+func (m *memory) decodeRuns(dst []uint64, a int) {
+	if v := &m.values; !v.split {
+		v.lists[0].decode(&m.lanes, dst, a)
 		return
 	}
-	v.decodeSplit(dst, a)
+	m.decodeSplit(dst, a)
 }
 
-func (v *values) decodeSplit(dst []uint64, a int) {
-	var second [Slots]uint64
+func (m *memory) decodeSplit(dst []uint64, a int) {
+	v := &m.values
 	b := a + len(dst)
 	from, to := v.kinds.rank(a), v.kinds.rank(b)
 	n := to - from
 	if n > 0 {
-		v.lists[1].decode(second[:n], from)
+		v.lists[1].decode(&m.lanes, m.second[:n], from)
 	}
 	if n < len(dst) {
-		v.lists[0].decode(dst[:len(dst)-n], a-from)
+		v.lists[0].decode(&m.lanes, dst[:len(dst)-n], a-from)
 	}
 	// The first list lies at the start of dst: merging from the end never
 	// overwrites a word that is still to be moved.
@@ -237,7 +265,7 @@ func (v *values) decodeSplit(dst []uint64, a int) {
 	for k := len(dst) - 1; k >= 0; k-- {
 		if v.kinds.has(a + k) {
 			n--
-			dst[k] = second[n]
+			dst[k] = m.second[n]
 		} else {
 			i--
 			dst[k] = dst[i]
@@ -260,7 +288,7 @@ type list struct {
 
 // list reads a list of m values with its prefix.
 func (r *reader) list(l *list, m int) error {
-	l.kind = transform(r.u8())
+	*l = list{kind: transform(r.u8())}
 	least, span := r.varint(), r.uvarint()
 	if r.bad || !l.kind.defined() {
 		return fmt.Errorf("%w: list of %d values of kind %d", ErrCorrupt, m, l.kind)
@@ -274,22 +302,22 @@ func (r *reader) list(l *list, m int) error {
 }
 
 // decode writes the words from number a on to dst.
-func (l *list) decode(dst []uint64, a int) {
+func (l *list) decode(q *lanes, dst []uint64, a int) {
 	if l.constant != 0 {
 		fill(dst, l.constant)
 		return
 	}
-	var q quad
+	if len(dst) == 0 {
+		return
+	}
 	n := l.ints.lay.length
 	j := a / n
-	for skip := a - j*n; len(dst) > 0; {
-		count := min(kernel.Lanes, (skip+len(dst)+n-1)/n)
-		l.ints.decode(&q, j, count)
-		for k := range count {
-			part := dst[:min(len(dst), n-skip)]
-			l.kind.words(part, q.values[k][skip:])
-			dst, skip = dst[len(part):], 0
-		}
-		j += count
+	skip := a - j*n
+	count := (skip + len(dst) + n - 1) / n
+	l.ints.decode(q, j, count)
+	for k := range count {
+		part := dst[:min(len(dst), n-skip)]
+		l.kind.words(part, q.values[k][skip:])
+		dst, skip = dst[len(part):], 0
 	}
 }

@@ -113,13 +113,11 @@ func (c *chain) appendTo(dst []byte, lanes int) []byte {
 	return w.finish()
 }
 
-// from returns what the lanes from lane j on start from.
-func (c *chain) from(j int) *[kernel.Lanes]uint64 {
-	var at [kernel.Lanes]uint64
-	for k, x := range c.at[j:min(j+kernel.Lanes, maxLanes)] {
-		at[k] = uint64(x)
+// from fills in what the lanes from lane j on start from.
+func (c *chain) from(dst *[kernel.Lanes]uint64, j int) {
+	for k, x := range c.at[j:] {
+		dst[k] = uint64(x)
 	}
-	return &at
 }
 
 // chain reads the starts of lanes; the first one is known.
@@ -134,9 +132,10 @@ func (r *reader) chain(c *chain, first int64, lanes int) {
 		r.bad = true
 		return
 	}
-	b := bitReader{src: r.take(bytesFor((lanes - 1) * int(c.width)))}
+	var steps [maxLanes]uint64
+	fieldsAt(steps[1:lanes], r.take(bytesFor((lanes-1)*int(c.width))), 0, c.width)
 	for j := 1; j < lanes; j++ {
-		c.at[j] = c.at[j-1] + c.least + int64(b.get(c.width))
+		c.at[j] = c.at[j-1] + c.least + int64(steps[j])
 	}
 }
 
@@ -302,16 +301,20 @@ func (r *reader) ints(p *ints, m int, min int64, span uint64, first int64) error
 }
 
 // decode decodes count lanes from lane j on into q.values, as int64 bits.
-func (p *ints) decode(q *quad, j, count int) {
+func (p *ints) decode(q *lanes, j, count int) {
 	p.unpack(&q.residuals, j, count)
 	n, base := p.lay.length, uint64(p.base)
+	var start, step [kernel.Lanes]uint64
 	switch p.form {
 	case formOffset:
 		kernel.Add(&q.values, &q.residuals, base, count, n)
 	case formDelta:
-		kernel.Add1(&q.values, &q.residuals, base, p.values.from(j), count, n)
+		p.values.from(&start, j)
+		kernel.Add1(&q.values, &q.residuals, base, &start, count, n)
 	case formDelta2:
-		kernel.Add2(&q.values, &q.residuals, base, p.values.from(j), p.diffs.from(j), count, n)
+		p.values.from(&start, j)
+		p.diffs.from(&step, j)
+		kernel.Add2(&q.values, &q.residuals, base, &start, &step, count, n)
 	}
 }
 
@@ -333,10 +336,10 @@ func (p *ints) start(f *kernel.Fold, res *kernel.Residuals, j, count int) kernel
 	p.unpack(res, j, count)
 	switch p.form {
 	case formDelta2:
-		f.Step = *p.diffs.from(j)
+		p.diffs.from(&f.Step, j)
 		fallthrough
 	case formDelta:
-		f.Value = *p.values.from(j)
+		p.values.from(&f.Value, j)
 	}
 	return kernel.Prediction{Order: p.form, Base: uint64(p.base)}
 }

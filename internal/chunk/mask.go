@@ -269,7 +269,13 @@ func (r *reader) mask(n int) (m mask, err error) {
 func (r *reader) gaps(count, lo int, rice uint, n int) (m mask, err error) {
 	b := bitReader{src: r.src}
 	at := -1
-	for range count {
+	for left := count; left > 0; {
+		if rice != riceNone && b.pos>>3+8 <= len(b.src) {
+			done := m.fill(&b, &at, left, lo, rice, n)
+			if left -= done; done > 0 {
+				continue
+			}
+		}
 		gap, ok := 0, true
 		if rice != riceNone {
 			gap, ok = b.getRice(rice, n)
@@ -279,7 +285,35 @@ func (r *reader) gaps(count, lo int, rice uint, n int) (m mask, err error) {
 			return m, fmt.Errorf("%w: mask leaves its %d positions", ErrCorrupt, n)
 		}
 		m.set(at)
+		left--
 	}
 	r.src = b.rest()
 	return m, nil
+}
+
+// fill reads those of the next gaps that lie within the word at the position of b,
+// at most count, up to one that leads out of the n positions, and returns how many
+// that were. at is the last member so far.
+func (m *mask) fill(b *bitReader, at *int, count, lo int, rice uint, n int) (done int) {
+	skip := uint(b.pos & 7)
+	w := binary.LittleEndian.Uint64(b.src[b.pos>>3:]) >> skip
+	there, i := 64-skip, *at
+	for ; done < count; done++ {
+		zeros := uint(bits.TrailingZeros64(w))
+		used := zeros + 1 + rice
+		if used > there {
+			break
+		}
+		next := i + lo + int(zeros<<rice|uint(w>>(zeros+1))&(1<<rice-1))
+		if next < 0 || next >= n {
+			break
+		}
+		m.set(next)
+		i = next
+		w >>= used
+		there -= used
+	}
+	b.pos += int(64 - skip - there)
+	*at = i
+	return done
 }

@@ -1,6 +1,8 @@
 package chunk
 
 import (
+	"math/big"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -89,6 +91,34 @@ func TestMaskSize(t *testing.T) {
 		r := reader{src: p.appendTo(nil, Slots)}
 		if got, err := r.mask(Slots); err != nil || got != m {
 			t.Errorf("%s: came back as %x, error %v", c.name, got, err)
+		}
+	}
+}
+
+// Fields read one after the other are those read one by one, up to the end and
+// beyond it.
+func TestFieldsAt(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	for size := range 40 {
+		src := make([]byte, size)
+		for i := range src {
+			src[i] = byte(r.Uint32())
+		}
+		for width := range uint(65) {
+			var got [maxLanes]uint64
+			pos := r.IntN(8*size + 1)
+			fieldsAt(got[:], src, pos, width)
+			for i, v := range got {
+				want := new(big.Int)
+				for k := range size {
+					want.Or(want, new(big.Int).Lsh(big.NewInt(int64(src[k])), uint(8*k)))
+				}
+				want.Rsh(want, uint(pos)+uint(i)*width)
+				want.And(want, new(big.Int).SetUint64(1<<width-1))
+				if one := bitsAt(src, pos+i*int(width), width); v != want.Uint64() || one != v {
+					t.Fatalf("field %d of %d bits from bit %d on of %x: %#x, alone %#x, want %#x", i, width, pos, src, v, one, want)
+				}
+			}
 		}
 	}
 }

@@ -142,8 +142,8 @@ func (l *layout) packGroups(out []byte, at, stride int, values []uint64) uint64 
 	return acc
 }
 
-// quad is memory for lanes that are decoded side by side.
-type quad struct {
+// lanes is memory for lanes that are decoded side by side.
+type lanes struct {
 	residuals kernel.Residuals
 	values    kernel.Values
 }
@@ -161,9 +161,7 @@ func (l *layout) unpack(res *kernel.Residuals, body []byte, j, count int) {
 		rows.Body = body[8*j:]
 	}
 	if tail := n & 63; tail != 0 {
-		for k := range count {
-			rows.Tail[k] = bitsAt(body, 64*rows.Whole*l.lanes+(j+k)*tail, uint(tail))
-		}
+		fieldsAt(rows.Tail[:count], body, 64*rows.Whole*l.lanes+j*tail, uint(tail))
 	}
 	if l.group == 1 {
 		kernel.Unpack(res, &rows, l.width, l.length)

@@ -38,6 +38,7 @@ func (s Steps) end(slot int) int {
 // is used again, for one goroutine.
 type Adder struct {
 	words  [Slots]uint64
+	memory memory
 	folder folder
 	stepper
 }
@@ -76,7 +77,8 @@ func (a *Adder) fold(dst []Header, src []byte, s Steps) (done bool, err error) {
 	if f.shape == shapeMask || f.class == classSplit {
 		return false, nil
 	}
-	var v values
+	v := &a.memory.values
+	defer v.release()
 	if err := v.parse(&r, &f); err != nil {
 		return false, err
 	}
@@ -91,7 +93,7 @@ func (a *Adder) fold(dst []Header, src []byte, s Steps) (done bool, err error) {
 	case l.constant != 0:
 		return false, nil
 	case v.repeats:
-		return l.kind == asInt && t.runs(&v, &a.words), nil
+		return l.kind == asInt && t.runs(&a.memory), nil
 	default:
 		return (l.kind == asInt || t.aligned(&l.ints.lay)) && t.lanes(l, &a.folder), nil
 	}
@@ -111,9 +113,12 @@ type stepper struct {
 }
 
 func (t *stepper) begin(dst []Header, s Steps, f *frame) {
-	*t = stepper{Steps: s, dst: dst, first: f.FirstOff, from: max(s.From, f.FirstOff), to: min(s.To, f.LastOff+1)}
+	t.Steps, t.dst, t.first = s, dst, f.FirstOff
+	t.from, t.to = max(s.From, f.FirstOff), min(s.To, f.LastOff+1)
 	t.step = s.index(t.from)
 	t.end = min(s.end(t.from), t.to)
+	t.open = false
+	t.sum = summary{}
 }
 
 // next ends the step under way.
@@ -125,10 +130,12 @@ func (t *stepper) next() {
 // ints takes in integers of the step under way, whose sum is sum.
 func (t *stepper) ints(w stretch, sum Sum) {
 	if !t.open && w.off+w.n == t.end {
-		t.dst[t.step] = Header{
-			Count: w.n, FirstOff: w.off, LastOff: w.off + w.n - 1, First: w.first, Last: w.last,
-			Min: w.least, Max: w.most, Sum: sum, Filled: sum,
-		}
+		// Field by field: a copy of the whole would wait for them to be written.
+		h := &t.dst[t.step]
+		h.Count, h.FirstOff, h.LastOff = w.n, w.off, w.off+w.n-1
+		h.First, h.Last, h.Min, h.Max = w.first, w.last, w.least, w.most
+		h.Sum.Hi, h.Sum.Lo, h.Sum.Float = sum.Hi, sum.Lo, 0
+		h.Filled.Hi, h.Filled.Lo, h.Filled.Float = sum.Hi, sum.Lo, 0
 		t.next()
 		return
 	}
@@ -182,29 +189,29 @@ func (t *stepper) constant(w uint64) {
 const maxRunInt = 1 << 53
 
 // runs takes in integers that stand for several slots each.
-func (t *stepper) runs(v *values, buf *[Slots]uint64) bool {
-	r := v.runs(buf, t.from-t.first, t.to-t.first)
+func (t *stepper) runs(m *memory) bool {
+	r := m.runsOf(t.from-t.first, t.to-t.first)
 	s := stretch{off: t.from}
 	var least, most, sum int64
+	end := t.end
 	for at := t.from; at < t.to; {
 		w, past := r.next()
 		past += t.from
 		for k := point.Int(w); at < past; {
-			if s.n == 0 {
+			if at == s.off {
 				s.first, least, most, sum = w, k, k, 0
 			}
-			n := min(past, t.end) - at
-			least, most, sum = min(least, k), max(most, k), sum+k*int64(n)
-			s.n, at = s.n+n, at+n
-			if at < t.end {
+			to := min(past, end)
+			least, most, sum = min(least, k), max(most, k), sum+k*int64(to-at)
+			if at = to; at < end {
 				continue
 			}
 			if least < -maxRunInt || most > maxRunInt {
 				return false
 			}
-			s.last, s.least, s.most = w, point.FromInt(least), point.FromInt(most)
+			s.n, s.last, s.least, s.most = at-s.off, w, point.FromInt(least), point.FromInt(most)
 			t.ints(s, product(sum, 1))
-			s.off, s.n = at, 0
+			s.off, end = at, t.end
 		}
 	}
 	return true
@@ -216,23 +223,57 @@ func (t *stepper) aligned(lay *layout) bool {
 	return t.first%Lane == 0 && (lay.length == Lane || lay.lanes == 1)
 }
 
-// lanes takes in the values of a list, four lanes at a time.
+// lanes takes in the values of a list, all lanes that are wanted side by side.
 func (t *stepper) lanes(l *list, f *folder) bool {
 	f.kind, f.cut = l.kind, t.end
 	if l.kind >= asDecimal && l.kind < asBits {
 		f.scale = pow10(int(l.kind - asDecimal))
 	}
-	n := l.ints.lay.length
-	past := (t.to - t.first + n - 1) / n
-	for j := (t.from - t.first) / n; j < past; j += kernel.Lanes {
-		if !t.quad(f, &l.ints, j, min(kernel.Lanes, past-j)) {
+	p := &l.ints
+	n := p.lay.length
+	j := (t.from - t.first) / n
+	count := (t.to-t.first+n-1)/n - j
+	base := t.first + j*n
+	if t.from == base && t.to == base+count*n && (t.end-base)%n == 0 && t.Every%n == 0 {
+		return t.whole(f, p, j, count)
+	}
+	var all uint64
+	for k := range count {
+		f.cuts[k] = f.places(t, base+k*n, n)
+		all |= f.cuts[k]
+	}
+	f.run(p, j, count, all)
+	for k := range count {
+		for i := range f.parts[k][:f.count[k]] {
+			part := &f.parts[k][i]
+			if !f.give(t, part, base+k*n+part.at) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// whole takes in count lanes from lane j on of which none is cut.
+func (t *stepper) whole(f *folder, p *ints, j, count int) bool {
+	n := p.lay.length
+	prediction := p.start(&f.fold, &f.residuals, j, count)
+	for k := range count {
+		f.empty(k)
+	}
+	f.take(prediction, count, 0, n)
+	part := part{n: n}
+	for k := range count {
+		part.first = f.fold.First[k]
+		part.take(&f.fold, k)
+		if !f.give(t, &part, t.first+(j+k)*n) {
 			return false
 		}
 	}
 	return true
 }
 
-// folder takes in the values of up to four lanes side by side.
+// folder takes in the values of lanes side by side.
 type folder struct {
 	kind      transform
 	scale     float64 // of decimals
@@ -255,26 +296,9 @@ type part struct {
 	first, last, least, most, sum uint64
 }
 
-// quad takes in what is wanted of count lanes from lane j on.
-func (t *stepper) quad(f *folder, p *ints, j, count int) bool {
-	var all uint64
-	n := p.lay.length
-	for k := range count {
-		base := t.first + (j+k)*n
-		f.cuts[k] = f.places(t, base, n)
-		all |= f.cuts[k]
-	}
-	f.run(p, j, count, all)
-	for k := range count {
-		base := t.first + (j+k)*n
-		for i := range f.parts[k][:f.count[k]] {
-			part := &f.parts[k][i]
-			if !f.give(t, part, base+part.at) {
-				return false
-			}
-		}
-	}
-	return true
+// take fills in what is known at the end of a part of lane k.
+func (p *part) take(f *kernel.Fold, k int) {
+	p.last, p.least, p.most, p.sum = f.Value[k], f.Least[k], f.Most[k], f.Sum[k]
 }
 
 // places returns where the steps of the n slots from base on begin and end, as
@@ -301,7 +325,7 @@ func (f *folder) run(p *ints, j, count int, cuts uint64) {
 	open := [kernel.Lanes]bool{}
 	for ; cuts != 0; cuts &= cuts - 1 {
 		to := bits.TrailingZeros64(cuts)
-		f.take(prediction, at, to)
+		f.take(prediction, count, at, to)
 		for k := range count {
 			if open[k] && f.parts[k][f.count[k]].at == at {
 				f.parts[k][f.count[k]].first = f.fold.First[k]
@@ -323,6 +347,11 @@ func (f *folder) run(p *ints, j, count int, cuts uint64) {
 // open begins a part of a lane.
 func (f *folder) open(k, at int) {
 	f.parts[k][f.count[k]].at = at
+	f.empty(k)
+}
+
+// empty sets a lane to what it is before the first value of a part.
+func (f *folder) empty(k int) {
 	if f.kind >= asBits {
 		f.fold.NoFloats(k)
 	} else {
@@ -335,17 +364,18 @@ func (f *folder) close(k, to int) {
 	p := &f.parts[k][f.count[k]]
 	f.count[k]++
 	p.n = to - p.at
-	p.last, p.least, p.most, p.sum = f.fold.Value[k], f.fold.Least[k], f.fold.Most[k], f.fold.Sum[k]
+	p.take(&f.fold, k)
 }
 
-func (f *folder) take(p kernel.Prediction, from, to int) {
+// take takes in the values [from, to) of count lanes.
+func (f *folder) take(p kernel.Prediction, count, from, to int) {
 	switch {
 	case f.kind == asInt:
-		kernel.FoldInts(&f.fold, &f.residuals, p, from, to)
+		kernel.FoldInts(&f.fold, &f.residuals, p, count, from, to)
 	case f.kind < asBits:
-		kernel.FoldDecimals(&f.fold, &f.residuals, p, f.scale, from, to)
+		kernel.FoldDecimals(&f.fold, &f.residuals, p, f.scale, count, from, to)
 	default:
-		kernel.FoldBits(&f.fold, &f.residuals, p, uint(f.kind-asBits), from, to)
+		kernel.FoldBits(&f.fold, &f.residuals, p, uint(f.kind-asBits), count, from, to)
 	}
 }
 

@@ -47,9 +47,13 @@ func (t transform) words(dst, values []uint64) {
 
 // word converts one integer.
 func (t transform) word(v int64) uint64 {
-	in, out := [1]uint64{uint64(v)}, [1]uint64{}
-	t.words(out[:], in[:])
-	return out[0]
+	switch {
+	case t == asInt:
+		return intTag | uint64(v)&intPayload
+	case t < asBits:
+		return kernel.Decimal(v, pow10(int(t-asDecimal)))
+	}
+	return uint64(v)<<((t-asBits)&63) | floatMarker
 }
 
 // value is the inverse of word for integers and decimals; ok is false when w

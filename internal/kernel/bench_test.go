@@ -24,7 +24,7 @@ func both(b *testing.B, name string, points int, fast, reference func()) {
 	}
 }
 
-// BenchmarkLanes is what four lanes of sixty values take.
+// BenchmarkLanes is what twelve lanes of sixty values take.
 func BenchmarkLanes(b *testing.B) {
 	const points = Lanes * MaxLane
 	r := rand.New(rand.NewPCG(1, 7))
@@ -72,7 +72,7 @@ func BenchmarkWords(b *testing.B) {
 	})
 }
 
-// BenchmarkFolds is what four lanes of sixty values take that are only added up.
+// BenchmarkFolds is what twelve lanes of sixty values take that are only added up.
 func BenchmarkFolds(b *testing.B) {
 	const points = Lanes * MaxLane
 	var res Residuals
@@ -83,10 +83,10 @@ func BenchmarkFolds(b *testing.B) {
 	for order := range 3 {
 		p := Prediction{Order: order, Base: 3}
 		both(b, fmt.Sprintf("ints-%d", order), points,
-			func() { FoldInts(&f, &res, p, 0, MaxLane) }, func() { foldIntsGo(&f, &res, p, 0, MaxLane) })
+			func() { FoldInts(&f, &res, p, Lanes, 0, MaxLane) }, func() { foldIntsGo(&f, &res, p, Lanes, 0, MaxLane) })
 	}
 	both(b, "decimals", points,
-		func() { FoldDecimals(&f, &res, Prediction{}, 100, 0, MaxLane) }, func() { foldDecimalsGo(&f, &res, Prediction{}, 100, 0, MaxLane) })
+		func() { FoldDecimals(&f, &res, Prediction{}, 100, Lanes, 0, MaxLane) }, func() { foldDecimalsGo(&f, &res, Prediction{}, 100, Lanes, 0, MaxLane) })
 	both(b, "bits", points,
-		func() { FoldBits(&f, &res, Prediction{}, 1, 0, MaxLane) }, func() { foldBitsGo(&f, &res, Prediction{}, 1, 0, MaxLane) })
+		func() { FoldBits(&f, &res, Prediction{}, 1, Lanes, 0, MaxLane) }, func() { foldBitsGo(&f, &res, Prediction{}, 1, Lanes, 0, MaxLane) })
 }

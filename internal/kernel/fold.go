@@ -2,8 +2,8 @@ package kernel
 
 import "math"
 
-// Fold is what is known of up to four lanes whose values are taken in one after
-// the other, without being written anywhere. All arrays are by lane.
+// Fold is what is known of lanes whose values are taken in one after the other,
+// without being written anywhere. All arrays are by lane.
 type Fold struct {
 	// Value and Step are the value and the first difference before the next
 	// value; a prediction that does not look at them leaves Step alone.
@@ -33,33 +33,34 @@ type Prediction struct {
 	Base  uint64
 }
 
-// FoldInts takes in the values of the residuals [from, to) of each lane.
-func FoldInts(f *Fold, res *Residuals, p Prediction, from, to int) {
-	if checkFold(p, from, to) {
-		foldInts(f, res, p, from, to)
+// FoldInts takes in the values of the residuals [from, to) of each of the first
+// lanes, 1 to 12. What becomes of the others is not defined.
+func FoldInts(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
+	if checkFold(p, lanes, from, to) {
+		foldInts(f, res, p, lanes, from, to)
 	}
 }
 
 // FoldDecimals is FoldInts whose sums are those of the float words of the
 // quotients of the values, as int64, and scale, added in their order. They are
 // right where Least and Most are within ±2^51.
-func FoldDecimals(f *Fold, res *Residuals, p Prediction, scale float64, from, to int) {
-	if checkFold(p, from, to) {
-		foldDecimals(f, res, p, scale, from, to)
+func FoldDecimals(f *Fold, res *Residuals, p Prediction, scale float64, lanes, from, to int) {
+	if checkFold(p, lanes, from, to) {
+		foldDecimals(f, res, p, scale, lanes, from, to)
 	}
 }
 
 // FoldBits takes in floats whose words are the values below the marker, less
 // shift zeros at the end. Of equal numbers the first counts, NaN only in the sum.
-func FoldBits(f *Fold, res *Residuals, p Prediction, shift uint, from, to int) {
-	if checkFold(p, from, to) {
-		foldBits(f, res, p, shift&63, from, to)
+func FoldBits(f *Fold, res *Residuals, p Prediction, shift uint, lanes, from, to int) {
+	if checkFold(p, lanes, from, to) {
+		foldBits(f, res, p, shift&63, lanes, from, to)
 	}
 }
 
 // checkFold reports whether there is anything to do.
-func checkFold(p Prediction, from, to int) bool {
-	if p.Order < 0 || p.Order > 2 || from < 0 || from > to || to > MaxLane {
+func checkFold(p Prediction, lanes, from, to int) bool {
+	if p.Order < 0 || p.Order > 2 || lanes < 1 || lanes > Lanes || from < 0 || from > to || to > MaxLane {
 		panic("kernel: values that no lane has")
 	}
 	return from < to
@@ -99,9 +100,9 @@ func (f *Fold) extremes(lane int, v []uint64) {
 	f.Least[lane], f.Most[lane] = uint64(least), uint64(most)
 }
 
-func foldIntsGo(f *Fold, res *Residuals, p Prediction, from, to int) {
+func foldIntsGo(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
 	var buf [MaxLane]uint64
-	for lane := range Lanes {
+	for lane := range lanes {
 		v := f.values(&buf, res, p, lane, from, to)
 		f.extremes(lane, v)
 		sum := f.Sum[lane]
@@ -112,9 +113,9 @@ func foldIntsGo(f *Fold, res *Residuals, p Prediction, from, to int) {
 	}
 }
 
-func foldDecimalsGo(f *Fold, res *Residuals, p Prediction, scale float64, from, to int) {
+func foldDecimalsGo(f *Fold, res *Residuals, p Prediction, scale float64, lanes, from, to int) {
 	var buf [MaxLane]uint64
-	for lane := range Lanes {
+	for lane := range lanes {
 		v := f.values(&buf, res, p, lane, from, to)
 		f.extremes(lane, v)
 		sum := math.Float64frombits(f.Sum[lane])
@@ -125,9 +126,9 @@ func foldDecimalsGo(f *Fold, res *Residuals, p Prediction, scale float64, from, 
 	}
 }
 
-func foldBitsGo(f *Fold, res *Residuals, p Prediction, shift uint, from, to int) {
+func foldBitsGo(f *Fold, res *Residuals, p Prediction, shift uint, lanes, from, to int) {
 	var buf [MaxLane]uint64
-	for lane := range Lanes {
+	for lane := range lanes {
 		least, most := math.Float64frombits(f.Least[lane]), math.Float64frombits(f.Most[lane])
 		sum := math.Float64frombits(f.Sum[lane])
 		for _, x := range f.values(&buf, res, p, lane, from, to) {

@@ -2,39 +2,44 @@
 
 package kernel
 
-import "golang.org/x/sys/cpu"
-
-// avx512 tells of the instructions for vectors of 256 bits that came with it.
-var avx512 = avx2 && cpu.X86.HasAVX512VL
-
-func foldInts(f *Fold, res *Residuals, p Prediction, from, to int) {
-	values, rest, order, n := &f.Value[0], &res[Lanes*from], uint64(p.Order), uint64(to-from)
+func foldInts(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
+	order, n := uint64(p.Order), uint64(to-from)
 	switch {
-	case avx512:
-		foldIntsAVX512(values, rest, p.Base, order, n)
+	case wide(lanes):
+		foldIntsAVX512(&f.Value[0], &res[Lanes*from], p.Base, order, n)
 	case avx2:
-		foldIntsAVX2(values, rest, p.Base, order, n)
+		for l := 0; l < lanes; l += inQuarters {
+			foldIntsAVX2(&f.Value[l], &res[Lanes*from+l], p.Base, order, n)
+		}
 	default:
-		foldIntsGo(f, res, p, from, to)
+		foldIntsGo(f, res, p, lanes, from, to)
 	}
 }
 
-func foldDecimals(f *Fold, res *Residuals, p Prediction, scale float64, from, to int) {
-	values, rest, order, n := &f.Value[0], &res[Lanes*from], uint64(p.Order), uint64(to-from)
+func foldDecimals(f *Fold, res *Residuals, p Prediction, scale float64, lanes, from, to int) {
+	order, n := uint64(p.Order), uint64(to-from)
 	switch {
-	case avx512:
-		foldDecimalsAVX512(values, rest, p.Base, order, n, scale)
+	case wide(lanes):
+		foldDecimalsAVX512(&f.Value[0], &res[Lanes*from], p.Base, order, n, scale)
 	case avx2:
-		foldDecimalsAVX2(values, rest, p.Base, order, n, scale)
+		for l := 0; l < lanes; l += inQuarters {
+			foldDecimalsAVX2(&f.Value[l], &res[Lanes*from+l], p.Base, order, n, scale)
+		}
 	default:
-		foldDecimalsGo(f, res, p, scale, from, to)
+		foldDecimalsGo(f, res, p, scale, lanes, from, to)
 	}
 }
 
-func foldBits(f *Fold, res *Residuals, p Prediction, shift uint, from, to int) {
-	if !avx2 {
-		foldBitsGo(f, res, p, shift, from, to)
-		return
+func foldBits(f *Fold, res *Residuals, p Prediction, shift uint, lanes, from, to int) {
+	order, n := uint64(p.Order), uint64(to-from)
+	switch {
+	case wide(lanes):
+		foldBitsAVX512(&f.Value[0], &res[Lanes*from], p.Base, order, n, uint64(shift)+1)
+	case avx2:
+		for l := 0; l < lanes; l += inQuarters {
+			foldBitsAVX2(&f.Value[l], &res[Lanes*from+l], p.Base, order, n, uint64(shift)+1)
+		}
+	default:
+		foldBitsGo(f, res, p, shift, lanes, from, to)
 	}
-	foldBitsAVX2(&f.Value[0], &res[Lanes*from], p.Base, uint64(p.Order), uint64(to-from), uint64(shift)+1)
 }

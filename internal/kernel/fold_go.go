@@ -2,12 +2,14 @@
 
 package kernel
 
-func foldInts(f *Fold, res *Residuals, p Prediction, from, to int) { foldIntsGo(f, res, p, from, to) }
-
-func foldDecimals(f *Fold, res *Residuals, p Prediction, scale float64, from, to int) {
-	foldDecimalsGo(f, res, p, scale, from, to)
+func foldInts(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
+	foldIntsGo(f, res, p, lanes, from, to)
 }
 
-func foldBits(f *Fold, res *Residuals, p Prediction, shift uint, from, to int) {
-	foldBitsGo(f, res, p, shift, from, to)
+func foldDecimals(f *Fold, res *Residuals, p Prediction, scale float64, lanes, from, to int) {
+	foldDecimalsGo(f, res, p, scale, lanes, from, to)
+}
+
+func foldBits(f *Fold, res *Residuals, p Prediction, shift uint, lanes, from, to int) {
+	foldBitsGo(f, res, p, shift, lanes, from, to)
 }

@@ -12,8 +12,8 @@ import (
 // folding is a fold as the package chooses and in Go.
 type folding struct {
 	name    string
-	fast    func(f *Fold, res *Residuals, p Prediction, from, to int)
-	slow    func(f *Fold, res *Residuals, p Prediction, from, to int)
+	fast    func(f *Fold, res *Residuals, p Prediction, lanes, from, to int)
+	slow    func(f *Fold, res *Residuals, p Prediction, lanes, from, to int)
 	empty   func(f *Fold, lane int)
 	value   func(r *rand.Rand) uint64
 	doubles bool // Sum is one
@@ -24,26 +24,34 @@ func foldings(r *rand.Rand) []folding {
 	return []folding{
 		{"ints", FoldInts, foldIntsGo, (*Fold).NoInts, random, false},
 		{"decimals",
-			func(f *Fold, res *Residuals, p Prediction, from, to int) { FoldDecimals(f, res, p, scale, from, to) },
-			func(f *Fold, res *Residuals, p Prediction, from, to int) {
-				foldDecimalsGo(f, res, p, scale, from, to)
+			func(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
+				FoldDecimals(f, res, p, scale, lanes, from, to)
+			},
+			func(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
+				foldDecimalsGo(f, res, p, scale, lanes, from, to)
 			},
 			// Seven additions to a value, and twice sixty of the values.
 			(*Fold).NoInts, func(r *rand.Rand) uint64 { return uint64(r.Int64N(1<<38) >> r.IntN(38)) }, true},
 		{"bits",
-			func(f *Fold, res *Residuals, p Prediction, from, to int) { FoldBits(f, res, p, shift, from, to) },
-			func(f *Fold, res *Residuals, p Prediction, from, to int) {
-				foldBitsGo(f, res, p, shift, from, to)
+			func(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
+				FoldBits(f, res, p, shift, lanes, from, to)
+			},
+			func(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
+				foldBitsGo(f, res, p, shift, lanes, from, to)
 			},
 			(*Fold).NoFloats, func(r *rand.Rand) uint64 { return random(r) >> shift }, true},
 	}
 }
 
-// sameFold compares lanes bit by bit; a sum that is not a number has any bits.
-func sameFold(t *testing.T, what string, doubles bool, got, want *Fold) {
+// sameFold compares the first lanes bit by bit; a sum that is not a number has any
+// bits.
+func sameFold(t *testing.T, what string, doubles bool, lanes int, got, want *Fold) {
 	t.Helper()
 	g, w := *got, *want
-	for l := range Lanes {
+	for _, a := range []*[Lanes]uint64{&g.Value, &g.Step, &g.First, &g.Least, &g.Most, &g.Sum, &w.Value, &w.Step, &w.First, &w.Least, &w.Most, &w.Sum} {
+		clear(a[lanes:])
+	}
+	for l := range lanes {
 		if doubles && math.IsNaN(math.Float64frombits(g.Sum[l])) && math.IsNaN(math.Float64frombits(w.Sum[l])) {
 			g.Sum[l] = w.Sum[l]
 		}
@@ -71,16 +79,17 @@ func TestFoldIsReference(t *testing.T) {
 						k.empty(&got, l)
 					}
 					want, cut := got, got
-					k.fast(&got, &res, p, from, to)
+					lanes := 1 + r.IntN(Lanes)
+					k.fast(&got, &res, p, lanes, from, to)
 					if from < to {
-						k.slow(&want, &res, p, from, to)
+						k.slow(&want, &res, p, lanes, from, to)
 					}
-					sameFold(t, k.name, k.doubles, &got, &want)
+					sameFold(t, k.name, k.doubles, lanes, &got, &want)
 					at := from + r.IntN(to-from+1)
-					k.fast(&cut, &res, p, from, at)
-					k.fast(&cut, &res, p, at, to)
+					k.fast(&cut, &res, p, lanes, from, at)
+					k.fast(&cut, &res, p, lanes, at, to)
 					cut.First = want.First
-					sameFold(t, k.name+" in two calls", k.doubles, &cut, &want)
+					sameFold(t, k.name+" in two calls", k.doubles, lanes, &cut, &want)
 				}
 			}
 		}
@@ -105,9 +114,9 @@ func TestFoldIsTheWords(t *testing.T) {
 			decimals.NoInts(l)
 			bits.NoFloats(l)
 		}
-		FoldInts(&ints, &res, Prediction{}, 0, n)
-		FoldDecimals(&decimals, &res, Prediction{}, scale, 0, n)
-		FoldBits(&bits, &res, Prediction{}, shift, 0, n)
+		FoldInts(&ints, &res, Prediction{}, Lanes, 0, n)
+		FoldDecimals(&decimals, &res, Prediction{}, scale, Lanes, 0, n)
+		FoldBits(&bits, &res, Prediction{}, shift, Lanes, 0, n)
 		words := make([]uint64, n)
 		for l := range Lanes {
 			Ints(words, v[l][:n])
@@ -162,10 +171,12 @@ func checkBits(t *testing.T, f *Fold, lane int, words []uint64) {
 
 func TestFoldOutsideOfTheLanes(t *testing.T) {
 	for name, call := range map[string]func(f *Fold, res *Residuals){
-		"order 3":       func(f *Fold, res *Residuals) { FoldInts(f, res, Prediction{Order: 3}, 0, 1) },
-		"a long lane":   func(f *Fold, res *Residuals) { FoldBits(f, res, Prediction{}, 0, 0, MaxLane+1) },
-		"before it":     func(f *Fold, res *Residuals) { FoldInts(f, res, Prediction{}, -1, 1) },
-		"the wrong way": func(f *Fold, res *Residuals) { FoldDecimals(f, res, Prediction{}, 1, 2, 1) },
+		"order 3":       func(f *Fold, res *Residuals) { FoldInts(f, res, Prediction{Order: 3}, 1, 0, 1) },
+		"13 lanes":      func(f *Fold, res *Residuals) { FoldInts(f, res, Prediction{}, 13, 0, 1) },
+		"no lane":       func(f *Fold, res *Residuals) { FoldBits(f, res, Prediction{}, 0, 0, 0, 1) },
+		"a long lane":   func(f *Fold, res *Residuals) { FoldBits(f, res, Prediction{}, 0, 4, 0, MaxLane+1) },
+		"before it":     func(f *Fold, res *Residuals) { FoldInts(f, res, Prediction{}, 4, -1, 1) },
+		"the wrong way": func(f *Fold, res *Residuals) { FoldDecimals(f, res, Prediction{}, 1, 4, 2, 1) },
 	} {
 		func() {
 			defer func() {

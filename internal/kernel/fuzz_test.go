@@ -22,7 +22,7 @@ func FuzzKernels(f *testing.F) {
 		unpackGo(&want, &rows, bits, n)
 		sameLanes(t, "unpack", &got, &want, lanes, n)
 		got = want
-		start := [Lanes]uint64{base, base << 7, ^base, base * base}
+		start := [Lanes]uint64{base, base << 7, ^base, base * base, 0, 1 << 63, base >> 9, ^base << 3, 1, base ^ 77, -base, base / 3}
 		var v, w Values
 		Add2(&v, &got, base, &start, &start, lanes, n)
 		add2Go(&w, &got, base, &start, &start, lanes, n)
@@ -35,17 +35,17 @@ func FuzzKernels(f *testing.F) {
 			name       string
 			fast, slow func(f *Fold)
 		}{
-			{"ints", func(f *Fold) { FoldInts(f, &got, Prediction{int(width) % 3, base}, 0, n) },
-				func(f *Fold) { foldIntsGo(f, &got, Prediction{int(width) % 3, base}, 0, n) }},
-			{"bits", func(f *Fold) { FoldBits(f, &got, Prediction{int(width) % 3, base}, bits-1, 0, n) },
-				func(f *Fold) { foldBitsGo(f, &got, Prediction{int(width) % 3, base}, bits-1, 0, n) }},
+			{"ints", func(f *Fold) { FoldInts(f, &got, Prediction{int(width) % 3, base}, lanes, 0, n) },
+				func(f *Fold) { foldIntsGo(f, &got, Prediction{int(width) % 3, base}, lanes, 0, n) }},
+			{"bits", func(f *Fold) { FoldBits(f, &got, Prediction{int(width) % 3, base}, bits-1, lanes, 0, n) },
+				func(f *Fold) { foldBitsGo(f, &got, Prediction{int(width) % 3, base}, bits-1, lanes, 0, n) }},
 		} {
 			a, b := Fold{Value: start, Step: start}, Fold{Value: start, Step: start}
 			k.fast(&a)
 			if n > 0 {
 				k.slow(&b)
 			}
-			sameFold(t, "fold of "+k.name, k.name == "bits", &a, &b)
+			sameFold(t, "fold of "+k.name, k.name == "bits", lanes, &a, &b)
 		}
 		var words []uint64
 		for ; len(src) >= 8; src = src[8:] {

@@ -7,11 +7,11 @@
 // processors and those without AVX2 use Go.
 //
 // Lanes are the runs of values of a chunk that no prediction crosses. Up to
-// four of them are decoded side by side, one in each quarter of a register.
+// twelve of them, all that a chunk has, are decoded side by side.
 package kernel
 
 // Lanes is how many lanes are decoded side by side.
-const Lanes = 4
+const Lanes = 12
 
 const (
 	// MaxLane is the largest number of values of a lane.
@@ -21,21 +21,21 @@ const (
 	spare = 8
 )
 
-// Residuals are the packed fields of up to four lanes: the field i of lane l is
-// number Lanes*i + l.
+// Residuals are the packed fields of lanes: the field i of lane l is number
+// Lanes*i + l.
 type Residuals [Lanes * (MaxLane + spare)]uint64
 
-// Values are the values of up to four lanes.
+// Values are the values of lanes.
 type Values [Lanes][MaxLane + spare]uint64
 
-// Rows is where the packed bits of up to four lanes stand. The 64-bit words of
+// Rows is where the packed bits of lanes stand. The 64-bit words of
 // a lane are one row apart, so that the same word of all lanes is a row.
 type Rows struct {
 	// Body begins with word 0 of the first lane wanted.
 	Body []byte
 	// Stride is the number of bytes of a row, Whole the number of rows.
 	Stride, Whole int
-	// Lanes is the number of lanes wanted, 1 to 4.
+	// Lanes is the number of lanes wanted, 1 to 12.
 	Lanes int
 	// Tail are the bits behind the last row.
 	Tail [Lanes]uint64
@@ -91,7 +91,7 @@ func UnpackGroups(res *Residuals, r *Rows, g *Groups, n int) {
 	unpackGroups(res, r, g, n)
 }
 
-// Add makes values of the residuals of 1 to 4 lanes: it adds base to each. n is
+// Add makes values of the residuals of 1 to 12 lanes: it adds base to each. n is
 // at most MaxLane; values behind the first n, and those of other lanes, have no
 // defined value.
 func Add(v *Values, res *Residuals, base uint64, lanes, n int) {

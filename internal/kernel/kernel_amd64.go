@@ -2,14 +2,30 @@
 
 package kernel
 
-import "golang.org/x/sys/cpu"
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
 
 // avx2 is set once, before main: a constant of the machine.
 var avx2 = cpu.X86.HasAVX2
 
+// avx512 tells of vectors of 512 bits, the same instructions for shorter ones, and
+// shifts of two words as one. It is a variable for the tests.
+var avx512 = avx2 && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VBMI2
+
+// inQuarters is how many lanes a register of AVX2 has.
+const inQuarters = 4
+
+// wide reports whether lanes are worth all registers of AVX-512, which have
+// twelve: eight in one and four in half of another.
+func wide(lanes int) bool { return avx512 && lanes > inQuarters }
+
 // masks choose the lanes that are loaded, so that nothing is read behind the
 // last lane of the last row.
-var masks = [Lanes + 1][Lanes]uint64{
+var masks = [inQuarters + 1][inQuarters]uint64{
 	1: {^uint64(0)},
 	2: {^uint64(0), ^uint64(0)},
 	3: {^uint64(0), ^uint64(0), ^uint64(0)},
@@ -19,30 +35,69 @@ var masks = [Lanes + 1][Lanes]uint64{
 // empty stands for a body without whole words.
 var empty [1]byte
 
-func (r *Rows) body() *byte {
-	if len(r.Body) == 0 {
+// body is where lane l begins.
+func (r *Rows) body(l int) *byte {
+	if r.Whole == 0 {
 		return &empty[0]
 	}
-	return &r.Body[0]
+	return &r.Body[8*l]
+}
+
+// ending are the bits of rows from the last whole one on, and a row of zeros.
+type ending [3][Lanes]uint64
+
+// split divides n fields into those that begin before the last whole row, so that
+// two rows can be read for each, and the others, which begin with bit pos of e.
+func (r *Rows) split(e *ending, width uint, n int) (inner int, pos uint) {
+	if r.Whole == 0 {
+		e[0] = r.Tail
+		return 0, 0
+	}
+	before := 64 * uint(r.Whole-1)
+	inner = min(n, int((before+width-1)/width))
+	last := r.Body[(r.Whole-1)*r.Stride:][:8*r.Lanes]
+	for l := range last[:r.Lanes] {
+		e[0][l%Lanes] = binary.LittleEndian.Uint64(last[8*l:])
+	}
+	e[1] = r.Tail
+	return inner, uint(inner)*width - before
 }
 
 func unpack(res *Residuals, r *Rows, width uint, n int) {
-	if !avx2 {
+	switch {
+	case wide(r.Lanes):
+		var e ending
+		inner, pos := r.split(&e, width, n)
+		unpackAVX512(&res[0], r.body(0), uint64(r.Stride), 1<<r.Lanes-1, 0, uint64(width), uint64(inner))
+		unpackAVX512(&res[Lanes*inner], (*byte)(unsafe.Pointer(&e)), 8*Lanes, 1<<Lanes-1, uint64(pos), uint64(width), uint64(n-inner))
+	case avx2:
+		for l := 0; l < r.Lanes; l += inQuarters {
+			unpackAVX2(&res[l], r.body(l), uint64(r.Stride), uint64(r.Whole), &r.Tail[l], &masks[min(r.Lanes-l, inQuarters)][0], uint64(width), uint64(n))
+		}
+	default:
 		unpackGo(res, r, width, n)
-		return
 	}
-	unpackAVX2(&res[0], r.body(), uint64(r.Stride), uint64(r.Whole), &r.Tail[0], &masks[r.Lanes][0], uint64(width), uint64(n))
 }
 
 func unpackGroups(res *Residuals, r *Rows, g *Groups, n int) {
-	recip, shift := g.reciprocal()
+	recip, s := g.reciprocal()
+	groups := (n + g.Size - 1) / g.Size
+	width, size, shift := uint64(g.Width), uint64(g.Size), uint64(s)
+	switch {
 	// Only a base of a power of two, which no encoder groups, has a longer one.
-	if !avx2 || recip >= 1<<32 {
+	case !avx2 || recip >= 1<<32:
 		unpackGroupsGo(res, r, g, n)
-		return
+	case wide(r.Lanes):
+		var e ending
+		inner, pos := r.split(&e, g.Width, groups)
+		unpackGroupsAVX512(&res[0], r.body(0), uint64(r.Stride), 1<<r.Lanes-1, 0, width, uint64(inner), size, g.Base, recip, shift)
+		unpackGroupsAVX512(&res[Lanes*g.Size*inner], (*byte)(unsafe.Pointer(&e)), 8*Lanes, 1<<Lanes-1, uint64(pos), width, uint64(groups-inner), size, g.Base, recip, shift)
+	default:
+		for l := 0; l < r.Lanes; l += inQuarters {
+			unpackGroupsAVX2(&res[l], r.body(l), uint64(r.Stride), uint64(r.Whole), &r.Tail[l], &masks[min(r.Lanes-l, inQuarters)][0], width,
+				uint64(groups), size, g.Base, recip, shift)
+		}
 	}
-	unpackGroupsAVX2(&res[0], r.body(), uint64(r.Stride), uint64(r.Whole), &r.Tail[0], &masks[r.Lanes][0], uint64(g.Width),
-		uint64((n+g.Size-1)/g.Size), uint64(g.Size), g.Base, recip, uint64(shift))
 }
 
 func add(v *Values, res *Residuals, base uint64, lanes, n int) {
@@ -50,7 +105,9 @@ func add(v *Values, res *Residuals, base uint64, lanes, n int) {
 		addGo(v, res, base, lanes, n)
 		return
 	}
-	addAVX2(&v[0][0], &res[0], base, uint64(n))
+	for l := 0; l < lanes; l += inQuarters {
+		addAVX2(&v[l][0], &res[l], base, uint64(n))
+	}
 }
 
 func add1(v *Values, res *Residuals, base uint64, start *[Lanes]uint64, lanes, n int) {
@@ -58,7 +115,9 @@ func add1(v *Values, res *Residuals, base uint64, start *[Lanes]uint64, lanes, n
 		add1Go(v, res, base, start, lanes, n)
 		return
 	}
-	add1AVX2(&v[0][0], &res[0], base, &start[0], uint64(n))
+	for l := 0; l < lanes; l += inQuarters {
+		add1AVX2(&v[l][0], &res[l], base, &start[l], uint64(n))
+	}
 }
 
 func add2(v *Values, res *Residuals, base uint64, start, step *[Lanes]uint64, lanes, n int) {
@@ -66,7 +125,9 @@ func add2(v *Values, res *Residuals, base uint64, start, step *[Lanes]uint64, la
 		add2Go(v, res, base, start, step, lanes, n)
 		return
 	}
-	add2AVX2(&v[0][0], &res[0], base, &start[0], &step[0], uint64(n))
+	for l := 0; l < lanes; l += inQuarters {
+		add2AVX2(&v[l][0], &res[l], base, &start[l], &step[l], uint64(n))
+	}
 }
 
 // inFours is how many of n words the assembly does, which takes four at a time.

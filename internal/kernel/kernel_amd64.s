@@ -59,7 +59,7 @@ field_join:
 
 field_done:
 	VMOVDQU Y4, (AX)
-	ADDQ    $0x20, AX
+	ADDQ    $0x60, AX
 	DECQ    CX
 	JNZ     loop
 
@@ -139,12 +139,12 @@ digit:
 	VPMULUDQ Y4, Y8, Y9
 	VPSUBQ   Y9, Y7, Y9
 	VMOVDQU  Y9, (AX)
-	ADDQ     $0x20, AX
+	ADDQ     $0x60, AX
 	VMOVDQA  Y8, Y7
 	DECQ     R11
 	JNZ      digit
 	VMOVDQU  Y7, (AX)
-	ADDQ     $0x20, AX
+	ADDQ     $0x60, AX
 	DECQ     CX
 	JNZ      loop
 
@@ -166,9 +166,9 @@ TEXT ·addAVX2(SB), NOSPLIT, $0-32
 
 loop:
 	VPADDQ      (CX), Y0, Y1
-	VPADDQ      32(CX), Y0, Y2
-	VPADDQ      64(CX), Y0, Y3
-	VPADDQ      96(CX), Y0, Y4
+	VPADDQ      96(CX), Y0, Y2
+	VPADDQ      192(CX), Y0, Y3
+	VPADDQ      288(CX), Y0, Y4
 	VPUNPCKLQDQ Y2, Y1, Y5
 	VPUNPCKHQDQ Y2, Y1, Y1
 	VPUNPCKLQDQ Y4, Y3, Y2
@@ -181,7 +181,7 @@ loop:
 	VMOVDQU     Y4, 544(AX)
 	VMOVDQU     Y2, 1088(AX)
 	VMOVDQU     Y1, 1632(AX)
-	ADDQ        $0x00000080, CX
+	ADDQ        $0x00000180, CX
 	ADDQ        $0x20, AX
 	SUBQ        $0x04, DX
 	JGE         loop
@@ -208,13 +208,13 @@ loop:
 	VPADDQ      (CX), Y0, Y2
 	VPADDQ      Y2, Y1, Y1
 	VMOVDQA     Y1, Y2
-	VPADDQ      32(CX), Y0, Y3
+	VPADDQ      96(CX), Y0, Y3
 	VPADDQ      Y3, Y1, Y1
 	VMOVDQA     Y1, Y3
-	VPADDQ      64(CX), Y0, Y4
+	VPADDQ      192(CX), Y0, Y4
 	VPADDQ      Y4, Y1, Y1
 	VMOVDQA     Y1, Y4
-	VPADDQ      96(CX), Y0, Y5
+	VPADDQ      288(CX), Y0, Y5
 	VPADDQ      Y5, Y1, Y1
 	VMOVDQA     Y1, Y5
 	VPUNPCKLQDQ Y3, Y2, Y6
@@ -229,7 +229,7 @@ loop:
 	VMOVDQU     Y5, 544(AX)
 	VMOVDQU     Y3, 1088(AX)
 	VMOVDQU     Y2, 1632(AX)
-	ADDQ        $0x00000080, CX
+	ADDQ        $0x00000180, CX
 	ADDQ        $0x20, AX
 	SUBQ        $0x04, DX
 	JGE         loop
@@ -259,15 +259,15 @@ loop:
 	VPADDQ      Y3, Y2, Y2
 	VPADDQ      Y2, Y1, Y1
 	VMOVDQA     Y1, Y3
-	VPADDQ      32(CX), Y0, Y4
+	VPADDQ      96(CX), Y0, Y4
 	VPADDQ      Y4, Y2, Y2
 	VPADDQ      Y2, Y1, Y1
 	VMOVDQA     Y1, Y4
-	VPADDQ      64(CX), Y0, Y5
+	VPADDQ      192(CX), Y0, Y5
 	VPADDQ      Y5, Y2, Y2
 	VPADDQ      Y2, Y1, Y1
 	VMOVDQA     Y1, Y5
-	VPADDQ      96(CX), Y0, Y6
+	VPADDQ      288(CX), Y0, Y6
 	VPADDQ      Y6, Y2, Y2
 	VPADDQ      Y2, Y1, Y1
 	VMOVDQA     Y1, Y6
@@ -283,7 +283,7 @@ loop:
 	VMOVDQU     Y6, 544(AX)
 	VMOVDQU     Y4, 1088(AX)
 	VMOVDQU     Y3, 1632(AX)
-	ADDQ        $0x00000080, CX
+	ADDQ        $0x00000180, CX
 	ADDQ        $0x20, AX
 	SUBQ        $0x04, DX
 	JGE         loop
@@ -984,145 +984,75 @@ TEXT ·foldIntsAVX2(SB), NOSPLIT, $0-40
 	MOVQ         base+16(FP), SI
 	VMOVQ        SI, X0
 	VPBROADCASTQ X0, Y0
-	VMOVDQU      (AX), Y4
-	VMOVDQU      32(AX), Y5
-	VMOVDQU      96(AX), Y1
-	VMOVDQU      128(AX), Y2
-	VMOVDQU      160(AX), Y3
+	VMOVDQU      (AX), Y1
+	VMOVDQU      96(AX), Y2
+	VMOVDQU      288(AX), Y3
+	VMOVDQU      384(AX), Y4
+	VMOVDQU      480(AX), Y5
 	CMPQ         BX, $0x01
 	JE           order1
 	JA           order2
-	VPADDQ       (CX), Y0, Y4
-	VMOVDQU      Y4, 64(AX)
+	VMOVDQU      (CX), Y6
+	VPADDQ       Y6, Y0, Y6
+	VMOVDQU      Y6, 192(AX)
 
 loop0:
-	VPADDQ    (CX), Y0, Y4
+	VPADDQ    (CX), Y0, Y1
+	VPCMPGTQ  Y1, Y3, Y6
+	VBLENDVPD Y6, Y1, Y3, Y3
 	VPCMPGTQ  Y4, Y1, Y6
-	VBLENDVPD Y6, Y4, Y1, Y1
-	VPCMPGTQ  Y2, Y4, Y6
-	VBLENDVPD Y6, Y4, Y2, Y2
-	VPADDQ    Y4, Y3, Y3
-	ADDQ      $0x20, CX
+	VBLENDVPD Y6, Y1, Y4, Y4
+	VPADDQ    Y1, Y5, Y5
+	ADDQ      $0x60, CX
 	DECQ      DX
 	JNZ       loop0
 	JMP       end
 
 order1:
-	VPADDQ  (CX), Y0, Y6
-	VPADDQ  Y4, Y6, Y6
-	VMOVDQU Y6, 64(AX)
+	VMOVDQU (CX), Y6
+	VPADDQ  Y6, Y0, Y6
+	VPADDQ  Y1, Y6, Y6
+	VMOVDQU Y6, 192(AX)
 
 loop1:
 	VPADDQ    (CX), Y0, Y6
-	VPADDQ    Y6, Y4, Y4
+	VPADDQ    Y6, Y1, Y1
+	VPCMPGTQ  Y1, Y3, Y6
+	VBLENDVPD Y6, Y1, Y3, Y3
 	VPCMPGTQ  Y4, Y1, Y6
-	VBLENDVPD Y6, Y4, Y1, Y1
-	VPCMPGTQ  Y2, Y4, Y6
-	VBLENDVPD Y6, Y4, Y2, Y2
-	VPADDQ    Y4, Y3, Y3
-	ADDQ      $0x20, CX
+	VBLENDVPD Y6, Y1, Y4, Y4
+	VPADDQ    Y1, Y5, Y5
+	ADDQ      $0x60, CX
 	DECQ      DX
 	JNZ       loop1
 	JMP       end
 
 order2:
-	VPADDQ  (CX), Y0, Y6
-	VPADDQ  Y5, Y6, Y6
-	VPADDQ  Y4, Y6, Y6
-	VMOVDQU Y6, 64(AX)
+	VMOVDQU (CX), Y6
+	VPADDQ  Y6, Y0, Y6
+	VPADDQ  Y2, Y6, Y6
+	VPADDQ  Y1, Y6, Y6
+	VMOVDQU Y6, 192(AX)
 
 loop2:
 	VPADDQ    (CX), Y0, Y6
-	VPADDQ    Y6, Y5, Y5
-	VPADDQ    Y5, Y4, Y4
+	VPADDQ    Y6, Y2, Y2
+	VPADDQ    Y2, Y1, Y1
+	VPCMPGTQ  Y1, Y3, Y6
+	VBLENDVPD Y6, Y1, Y3, Y3
 	VPCMPGTQ  Y4, Y1, Y6
-	VBLENDVPD Y6, Y4, Y1, Y1
-	VPCMPGTQ  Y2, Y4, Y6
-	VBLENDVPD Y6, Y4, Y2, Y2
-	VPADDQ    Y4, Y3, Y3
-	ADDQ      $0x20, CX
+	VBLENDVPD Y6, Y1, Y4, Y4
+	VPADDQ    Y1, Y5, Y5
+	ADDQ      $0x60, CX
 	DECQ      DX
 	JNZ       loop2
 
 end:
-	VMOVDQU Y4, (AX)
-	VMOVDQU Y5, 32(AX)
-	VMOVDQU Y1, 96(AX)
-	VMOVDQU Y2, 128(AX)
-	VMOVDQU Y3, 160(AX)
-	VZEROUPPER
-	RET
-
-// func foldIntsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64)
-// Requires: AVX, AVX2, AVX512F, AVX512VL
-TEXT ·foldIntsAVX512(SB), NOSPLIT, $0-40
-	MOVQ         f+0(FP), AX
-	MOVQ         res+8(FP), CX
-	MOVQ         n+32(FP), DX
-	MOVQ         order+24(FP), BX
-	MOVQ         base+16(FP), SI
-	VMOVQ        SI, X0
-	VPBROADCASTQ X0, Y0
-	VMOVDQU      (AX), Y4
-	VMOVDQU      32(AX), Y5
-	VMOVDQU      96(AX), Y1
-	VMOVDQU      128(AX), Y2
-	VMOVDQU      160(AX), Y3
-	CMPQ         BX, $0x01
-	JE           order1
-	JA           order2
-	VPADDQ       (CX), Y0, Y4
-	VMOVDQU      Y4, 64(AX)
-
-loop0:
-	VPADDQ  (CX), Y0, Y4
-	VPMINSQ Y4, Y1, Y1
-	VPMAXSQ Y4, Y2, Y2
-	VPADDQ  Y4, Y3, Y3
-	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     loop0
-	JMP     end
-
-order1:
-	VPADDQ  (CX), Y0, Y6
-	VPADDQ  Y4, Y6, Y6
-	VMOVDQU Y6, 64(AX)
-
-loop1:
-	VPADDQ  (CX), Y0, Y6
-	VPADDQ  Y6, Y4, Y4
-	VPMINSQ Y4, Y1, Y1
-	VPMAXSQ Y4, Y2, Y2
-	VPADDQ  Y4, Y3, Y3
-	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     loop1
-	JMP     end
-
-order2:
-	VPADDQ  (CX), Y0, Y6
-	VPADDQ  Y5, Y6, Y6
-	VPADDQ  Y4, Y6, Y6
-	VMOVDQU Y6, 64(AX)
-
-loop2:
-	VPADDQ  (CX), Y0, Y6
-	VPADDQ  Y6, Y5, Y5
-	VPADDQ  Y5, Y4, Y4
-	VPMINSQ Y4, Y1, Y1
-	VPMAXSQ Y4, Y2, Y2
-	VPADDQ  Y4, Y3, Y3
-	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     loop2
-
-end:
-	VMOVDQU Y4, (AX)
-	VMOVDQU Y5, 32(AX)
-	VMOVDQU Y1, 96(AX)
-	VMOVDQU Y2, 128(AX)
-	VMOVDQU Y3, 160(AX)
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y2, 96(AX)
+	VMOVDQU Y3, 288(AX)
+	VMOVDQU Y4, 384(AX)
+	VMOVDQU Y5, 480(AX)
 	VZEROUPPER
 	RET
 
@@ -1136,185 +1066,95 @@ TEXT ·foldDecimalsAVX2(SB), NOSPLIT, $0-48
 	MOVQ         base+16(FP), SI
 	VMOVQ        SI, X0
 	VPBROADCASTQ X0, Y0
-	VMOVDQU      (AX), Y4
-	VMOVDQU      32(AX), Y5
-	VMOVDQU      96(AX), Y1
-	VMOVDQU      128(AX), Y2
-	VMOVDQU      160(AX), Y3
+	VMOVDQU      (AX), Y1
+	VMOVDQU      96(AX), Y2
+	VMOVDQU      288(AX), Y3
+	VMOVDQU      384(AX), Y4
+	VMOVDQU      480(AX), Y5
 	MOVSD        scale+40(FP), X6
-	VBROADCASTSD X6, Y6
+	VPBROADCASTQ X6, Y7
 	MOVQ         $0x4338000000000000, SI
-	VMOVQ        SI, X7
-	VPBROADCASTQ X7, Y7
+	VMOVQ        SI, X6
+	VPBROADCASTQ X6, Y8
 	MOVQ         $0xfffffffffffffffe, SI
-	VMOVQ        SI, X8
-	VPBROADCASTQ X8, Y8
+	VMOVQ        SI, X6
+	VPBROADCASTQ X6, Y9
 	CMPQ         BX, $0x01
 	JE           order1
 	JA           order2
-	VPADDQ       (CX), Y0, Y4
-	VMOVDQU      Y4, 64(AX)
+	VMOVDQU      (CX), Y6
+	VPADDQ       Y6, Y0, Y6
+	VMOVDQU      Y6, 192(AX)
 
 loop0:
-	VPADDQ    (CX), Y0, Y4
-	VPCMPGTQ  Y4, Y1, Y9
-	VBLENDVPD Y9, Y4, Y1, Y1
-	VPCMPGTQ  Y2, Y4, Y9
-	VBLENDVPD Y9, Y4, Y2, Y2
-	VPADDQ    Y7, Y4, Y9
-	VSUBPD    Y7, Y9, Y9
-	VDIVPD    Y6, Y9, Y9
-	VPAND     Y8, Y9, Y9
-	VADDPD    Y9, Y3, Y3
-	ADDQ      $0x20, CX
+	VPADDQ    (CX), Y0, Y1
+	VPCMPGTQ  Y1, Y3, Y6
+	VBLENDVPD Y6, Y1, Y3, Y3
+	VPCMPGTQ  Y4, Y1, Y6
+	VBLENDVPD Y6, Y1, Y4, Y4
+	VPADDQ    Y8, Y1, Y6
+	VSUBPD    Y8, Y6, Y6
+	VDIVPD    Y7, Y6, Y6
+	VPAND     Y9, Y6, Y6
+	VADDPD    Y6, Y5, Y5
+	ADDQ      $0x60, CX
 	DECQ      DX
 	JNZ       loop0
 	JMP       end
 
 order1:
-	VPADDQ  (CX), Y0, Y9
-	VPADDQ  Y4, Y9, Y9
-	VMOVDQU Y9, 64(AX)
+	VMOVDQU (CX), Y6
+	VPADDQ  Y6, Y0, Y6
+	VPADDQ  Y1, Y6, Y6
+	VMOVDQU Y6, 192(AX)
 
 loop1:
-	VPADDQ    (CX), Y0, Y9
-	VPADDQ    Y9, Y4, Y4
-	VPCMPGTQ  Y4, Y1, Y9
-	VBLENDVPD Y9, Y4, Y1, Y1
-	VPCMPGTQ  Y2, Y4, Y9
-	VBLENDVPD Y9, Y4, Y2, Y2
-	VPADDQ    Y7, Y4, Y9
-	VSUBPD    Y7, Y9, Y9
-	VDIVPD    Y6, Y9, Y9
-	VPAND     Y8, Y9, Y9
-	VADDPD    Y9, Y3, Y3
-	ADDQ      $0x20, CX
+	VPADDQ    (CX), Y0, Y6
+	VPADDQ    Y6, Y1, Y1
+	VPCMPGTQ  Y1, Y3, Y6
+	VBLENDVPD Y6, Y1, Y3, Y3
+	VPCMPGTQ  Y4, Y1, Y6
+	VBLENDVPD Y6, Y1, Y4, Y4
+	VPADDQ    Y8, Y1, Y6
+	VSUBPD    Y8, Y6, Y6
+	VDIVPD    Y7, Y6, Y6
+	VPAND     Y9, Y6, Y6
+	VADDPD    Y6, Y5, Y5
+	ADDQ      $0x60, CX
 	DECQ      DX
 	JNZ       loop1
 	JMP       end
 
 order2:
-	VPADDQ  (CX), Y0, Y9
-	VPADDQ  Y5, Y9, Y9
-	VPADDQ  Y4, Y9, Y9
-	VMOVDQU Y9, 64(AX)
+	VMOVDQU (CX), Y6
+	VPADDQ  Y6, Y0, Y6
+	VPADDQ  Y2, Y6, Y6
+	VPADDQ  Y1, Y6, Y6
+	VMOVDQU Y6, 192(AX)
 
 loop2:
-	VPADDQ    (CX), Y0, Y9
-	VPADDQ    Y9, Y5, Y5
-	VPADDQ    Y5, Y4, Y4
-	VPCMPGTQ  Y4, Y1, Y9
-	VBLENDVPD Y9, Y4, Y1, Y1
-	VPCMPGTQ  Y2, Y4, Y9
-	VBLENDVPD Y9, Y4, Y2, Y2
-	VPADDQ    Y7, Y4, Y9
-	VSUBPD    Y7, Y9, Y9
-	VDIVPD    Y6, Y9, Y9
-	VPAND     Y8, Y9, Y9
-	VADDPD    Y9, Y3, Y3
-	ADDQ      $0x20, CX
+	VPADDQ    (CX), Y0, Y6
+	VPADDQ    Y6, Y2, Y2
+	VPADDQ    Y2, Y1, Y1
+	VPCMPGTQ  Y1, Y3, Y6
+	VBLENDVPD Y6, Y1, Y3, Y3
+	VPCMPGTQ  Y4, Y1, Y6
+	VBLENDVPD Y6, Y1, Y4, Y4
+	VPADDQ    Y8, Y1, Y6
+	VSUBPD    Y8, Y6, Y6
+	VDIVPD    Y7, Y6, Y6
+	VPAND     Y9, Y6, Y6
+	VADDPD    Y6, Y5, Y5
+	ADDQ      $0x60, CX
 	DECQ      DX
 	JNZ       loop2
 
 end:
-	VMOVDQU Y4, (AX)
-	VMOVDQU Y5, 32(AX)
-	VMOVDQU Y1, 96(AX)
-	VMOVDQU Y2, 128(AX)
-	VMOVDQU Y3, 160(AX)
-	VZEROUPPER
-	RET
-
-// func foldDecimalsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64, scale float64)
-// Requires: AVX, AVX2, AVX512F, AVX512VL, SSE2
-TEXT ·foldDecimalsAVX512(SB), NOSPLIT, $0-48
-	MOVQ         f+0(FP), AX
-	MOVQ         res+8(FP), CX
-	MOVQ         n+32(FP), DX
-	MOVQ         order+24(FP), BX
-	MOVQ         base+16(FP), SI
-	VMOVQ        SI, X0
-	VPBROADCASTQ X0, Y0
-	VMOVDQU      (AX), Y4
-	VMOVDQU      32(AX), Y5
-	VMOVDQU      96(AX), Y1
-	VMOVDQU      128(AX), Y2
-	VMOVDQU      160(AX), Y3
-	MOVSD        scale+40(FP), X6
-	VBROADCASTSD X6, Y6
-	MOVQ         $0x4338000000000000, SI
-	VMOVQ        SI, X7
-	VPBROADCASTQ X7, Y7
-	MOVQ         $0xfffffffffffffffe, SI
-	VMOVQ        SI, X8
-	VPBROADCASTQ X8, Y8
-	CMPQ         BX, $0x01
-	JE           order1
-	JA           order2
-	VPADDQ       (CX), Y0, Y4
-	VMOVDQU      Y4, 64(AX)
-
-loop0:
-	VPADDQ  (CX), Y0, Y4
-	VPMINSQ Y4, Y1, Y1
-	VPMAXSQ Y4, Y2, Y2
-	VPADDQ  Y7, Y4, Y9
-	VSUBPD  Y7, Y9, Y9
-	VDIVPD  Y6, Y9, Y9
-	VPAND   Y8, Y9, Y9
-	VADDPD  Y9, Y3, Y3
-	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     loop0
-	JMP     end
-
-order1:
-	VPADDQ  (CX), Y0, Y9
-	VPADDQ  Y4, Y9, Y9
-	VMOVDQU Y9, 64(AX)
-
-loop1:
-	VPADDQ  (CX), Y0, Y9
-	VPADDQ  Y9, Y4, Y4
-	VPMINSQ Y4, Y1, Y1
-	VPMAXSQ Y4, Y2, Y2
-	VPADDQ  Y7, Y4, Y9
-	VSUBPD  Y7, Y9, Y9
-	VDIVPD  Y6, Y9, Y9
-	VPAND   Y8, Y9, Y9
-	VADDPD  Y9, Y3, Y3
-	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     loop1
-	JMP     end
-
-order2:
-	VPADDQ  (CX), Y0, Y9
-	VPADDQ  Y5, Y9, Y9
-	VPADDQ  Y4, Y9, Y9
-	VMOVDQU Y9, 64(AX)
-
-loop2:
-	VPADDQ  (CX), Y0, Y9
-	VPADDQ  Y9, Y5, Y5
-	VPADDQ  Y5, Y4, Y4
-	VPMINSQ Y4, Y1, Y1
-	VPMAXSQ Y4, Y2, Y2
-	VPADDQ  Y7, Y4, Y9
-	VSUBPD  Y7, Y9, Y9
-	VDIVPD  Y6, Y9, Y9
-	VPAND   Y8, Y9, Y9
-	VADDPD  Y9, Y3, Y3
-	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     loop2
-
-end:
-	VMOVDQU Y4, (AX)
-	VMOVDQU Y5, 32(AX)
-	VMOVDQU Y1, 96(AX)
-	VMOVDQU Y2, 128(AX)
-	VMOVDQU Y3, 160(AX)
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y2, 96(AX)
+	VMOVDQU Y3, 288(AX)
+	VMOVDQU Y4, 384(AX)
+	VMOVDQU Y5, 480(AX)
 	VZEROUPPER
 	RET
 
@@ -1328,71 +1168,581 @@ TEXT ·foldBitsAVX2(SB), NOSPLIT, $0-48
 	MOVQ         base+16(FP), SI
 	VMOVQ        SI, X0
 	VPBROADCASTQ X0, Y0
-	VMOVDQU      (AX), Y4
-	VMOVDQU      32(AX), Y5
-	VMOVDQU      96(AX), Y1
-	VMOVDQU      128(AX), Y2
-	VMOVDQU      160(AX), Y3
+	VMOVDQU      (AX), Y1
+	VMOVDQU      96(AX), Y2
+	VMOVDQU      288(AX), Y3
+	VMOVDQU      384(AX), Y4
+	VMOVDQU      480(AX), Y5
 	MOVQ         shift+40(FP), SI
-	VMOVQ        SI, X6
+	VMOVQ        SI, X7
 	CMPQ         BX, $0x01
 	JE           order1
 	JA           order2
-	VPADDQ       (CX), Y0, Y4
-	VMOVDQU      Y4, 64(AX)
+	VMOVDQU      (CX), Y6
+	VPADDQ       Y6, Y0, Y6
+	VMOVDQU      Y6, 192(AX)
 
 loop0:
-	VPADDQ (CX), Y0, Y4
-	VPSLLQ X6, Y4, Y7
-	VMINPD Y1, Y7, Y1
-	VMAXPD Y2, Y7, Y2
-	VADDPD Y7, Y3, Y3
-	ADDQ   $0x20, CX
+	VPADDQ (CX), Y0, Y1
+	VPSLLQ X7, Y1, Y6
+	VMINPD Y3, Y6, Y3
+	VMAXPD Y4, Y6, Y4
+	VADDPD Y6, Y5, Y5
+	ADDQ   $0x60, CX
 	DECQ   DX
 	JNZ    loop0
 	JMP    end
 
 order1:
-	VPADDQ  (CX), Y0, Y7
-	VPADDQ  Y4, Y7, Y7
-	VMOVDQU Y7, 64(AX)
+	VMOVDQU (CX), Y6
+	VPADDQ  Y6, Y0, Y6
+	VPADDQ  Y1, Y6, Y6
+	VMOVDQU Y6, 192(AX)
 
 loop1:
-	VPADDQ (CX), Y0, Y7
-	VPADDQ Y7, Y4, Y4
-	VPSLLQ X6, Y4, Y7
-	VMINPD Y1, Y7, Y1
-	VMAXPD Y2, Y7, Y2
-	VADDPD Y7, Y3, Y3
-	ADDQ   $0x20, CX
+	VPADDQ (CX), Y0, Y6
+	VPADDQ Y6, Y1, Y1
+	VPSLLQ X7, Y1, Y6
+	VMINPD Y3, Y6, Y3
+	VMAXPD Y4, Y6, Y4
+	VADDPD Y6, Y5, Y5
+	ADDQ   $0x60, CX
 	DECQ   DX
 	JNZ    loop1
 	JMP    end
 
 order2:
-	VPADDQ  (CX), Y0, Y7
-	VPADDQ  Y5, Y7, Y7
-	VPADDQ  Y4, Y7, Y7
-	VMOVDQU Y7, 64(AX)
+	VMOVDQU (CX), Y6
+	VPADDQ  Y6, Y0, Y6
+	VPADDQ  Y2, Y6, Y6
+	VPADDQ  Y1, Y6, Y6
+	VMOVDQU Y6, 192(AX)
 
 loop2:
-	VPADDQ (CX), Y0, Y7
-	VPADDQ Y7, Y5, Y5
-	VPADDQ Y5, Y4, Y4
-	VPSLLQ X6, Y4, Y7
-	VMINPD Y1, Y7, Y1
-	VMAXPD Y2, Y7, Y2
-	VADDPD Y7, Y3, Y3
-	ADDQ   $0x20, CX
+	VPADDQ (CX), Y0, Y6
+	VPADDQ Y6, Y2, Y2
+	VPADDQ Y2, Y1, Y1
+	VPSLLQ X7, Y1, Y6
+	VMINPD Y3, Y6, Y3
+	VMAXPD Y4, Y6, Y4
+	VADDPD Y6, Y5, Y5
+	ADDQ   $0x60, CX
 	DECQ   DX
 	JNZ    loop2
 
 end:
-	VMOVDQU Y4, (AX)
-	VMOVDQU Y5, 32(AX)
-	VMOVDQU Y1, 96(AX)
-	VMOVDQU Y2, 128(AX)
-	VMOVDQU Y3, 160(AX)
+	VMOVDQU Y1, (AX)
+	VMOVDQU Y2, 96(AX)
+	VMOVDQU Y3, 288(AX)
+	VMOVDQU Y4, 384(AX)
+	VMOVDQU Y5, 480(AX)
+	VZEROUPPER
+	RET
+
+// func foldIntsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64)
+// Requires: AVX, AVX2, AVX512F, AVX512VL
+TEXT ·foldIntsAVX512(SB), NOSPLIT, $0-40
+	MOVQ         f+0(FP), AX
+	MOVQ         res+8(FP), CX
+	MOVQ         n+32(FP), DX
+	MOVQ         order+24(FP), BX
+	MOVQ         base+16(FP), SI
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Z0
+	VMOVDQU64    (AX), Z1
+	VMOVDQU64    96(AX), Z2
+	VMOVDQU64    288(AX), Z3
+	VMOVDQU64    384(AX), Z4
+	VMOVDQU64    480(AX), Z5
+	VMOVDQU64    64(AX), Y7
+	VMOVDQU64    160(AX), Y8
+	VMOVDQU64    352(AX), Y9
+	VMOVDQU64    448(AX), Y10
+	VMOVDQU64    544(AX), Y11
+	CMPQ         BX, $0x01
+	JE           order1
+	JA           order2
+	VMOVDQU64    (CX), Z6
+	VPADDQ       Z6, Z0, Z6
+	VMOVDQU64    Z6, 192(AX)
+	VMOVDQU64    64(CX), Y6
+	VPADDQ       Y6, Y0, Y6
+	VMOVDQU64    Y6, 256(AX)
+
+loop0:
+	VPADDQ  (CX), Z0, Z1
+	VPMINSQ Z1, Z3, Z3
+	VPMAXSQ Z1, Z4, Z4
+	VPADDQ  Z1, Z5, Z5
+	VPADDQ  64(CX), Y0, Y7
+	VPMINSQ Y7, Y9, Y9
+	VPMAXSQ Y7, Y10, Y10
+	VPADDQ  Y7, Y11, Y11
+	ADDQ    $0x60, CX
+	DECQ    DX
+	JNZ     loop0
+	JMP     end
+
+order1:
+	VMOVDQU64 (CX), Z6
+	VPADDQ    Z6, Z0, Z6
+	VPADDQ    Z1, Z6, Z6
+	VMOVDQU64 Z6, 192(AX)
+	VMOVDQU64 64(CX), Y6
+	VPADDQ    Y6, Y0, Y6
+	VPADDQ    Y7, Y6, Y6
+	VMOVDQU64 Y6, 256(AX)
+
+loop1:
+	VPADDQ  (CX), Z0, Z6
+	VPADDQ  Z6, Z1, Z1
+	VPMINSQ Z1, Z3, Z3
+	VPMAXSQ Z1, Z4, Z4
+	VPADDQ  Z1, Z5, Z5
+	VPADDQ  64(CX), Y0, Y6
+	VPADDQ  Y6, Y7, Y7
+	VPMINSQ Y7, Y9, Y9
+	VPMAXSQ Y7, Y10, Y10
+	VPADDQ  Y7, Y11, Y11
+	ADDQ    $0x60, CX
+	DECQ    DX
+	JNZ     loop1
+	JMP     end
+
+order2:
+	VMOVDQU64 (CX), Z6
+	VPADDQ    Z6, Z0, Z6
+	VPADDQ    Z2, Z6, Z6
+	VPADDQ    Z1, Z6, Z6
+	VMOVDQU64 Z6, 192(AX)
+	VMOVDQU64 64(CX), Y6
+	VPADDQ    Y6, Y0, Y6
+	VPADDQ    Y8, Y6, Y6
+	VPADDQ    Y7, Y6, Y6
+	VMOVDQU64 Y6, 256(AX)
+
+loop2:
+	VPADDQ  (CX), Z0, Z6
+	VPADDQ  Z6, Z2, Z2
+	VPADDQ  Z2, Z1, Z1
+	VPMINSQ Z1, Z3, Z3
+	VPMAXSQ Z1, Z4, Z4
+	VPADDQ  Z1, Z5, Z5
+	VPADDQ  64(CX), Y0, Y6
+	VPADDQ  Y6, Y8, Y8
+	VPADDQ  Y8, Y7, Y7
+	VPMINSQ Y7, Y9, Y9
+	VPMAXSQ Y7, Y10, Y10
+	VPADDQ  Y7, Y11, Y11
+	ADDQ    $0x60, CX
+	DECQ    DX
+	JNZ     loop2
+
+end:
+	VMOVDQU64 Z1, (AX)
+	VMOVDQU64 Z2, 96(AX)
+	VMOVDQU64 Z3, 288(AX)
+	VMOVDQU64 Z4, 384(AX)
+	VMOVDQU64 Z5, 480(AX)
+	VMOVDQU64 Y7, 64(AX)
+	VMOVDQU64 Y8, 160(AX)
+	VMOVDQU64 Y9, 352(AX)
+	VMOVDQU64 Y10, 448(AX)
+	VMOVDQU64 Y11, 544(AX)
+	VZEROUPPER
+	RET
+
+// func foldDecimalsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64, scale float64)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, SSE2
+TEXT ·foldDecimalsAVX512(SB), NOSPLIT, $0-48
+	MOVQ         f+0(FP), AX
+	MOVQ         res+8(FP), CX
+	MOVQ         n+32(FP), DX
+	MOVQ         order+24(FP), BX
+	MOVQ         base+16(FP), SI
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Z0
+	VMOVDQU64    (AX), Z1
+	VMOVDQU64    96(AX), Z2
+	VMOVDQU64    288(AX), Z3
+	VMOVDQU64    384(AX), Z4
+	VMOVDQU64    480(AX), Z5
+	VMOVDQU64    64(AX), Y7
+	VMOVDQU64    160(AX), Y8
+	VMOVDQU64    352(AX), Y9
+	VMOVDQU64    448(AX), Y10
+	VMOVDQU64    544(AX), Y11
+	MOVSD        scale+40(FP), X6
+	VPBROADCASTQ X6, Z12
+	MOVQ         $0x4338000000000000, SI
+	VMOVQ        SI, X6
+	VPBROADCASTQ X6, Z13
+	MOVQ         $0xfffffffffffffffe, SI
+	VMOVQ        SI, X6
+	VPBROADCASTQ X6, Z14
+	CMPQ         BX, $0x01
+	JE           order1
+	JA           order2
+	VMOVDQU64    (CX), Z6
+	VPADDQ       Z6, Z0, Z6
+	VMOVDQU64    Z6, 192(AX)
+	VMOVDQU64    64(CX), Y6
+	VPADDQ       Y6, Y0, Y6
+	VMOVDQU64    Y6, 256(AX)
+
+loop0:
+	VPADDQ  (CX), Z0, Z1
+	VPMINSQ Z1, Z3, Z3
+	VPMAXSQ Z1, Z4, Z4
+	VPADDQ  Z13, Z1, Z6
+	VSUBPD  Z13, Z6, Z6
+	VDIVPD  Z12, Z6, Z6
+	VPANDQ  Z14, Z6, Z6
+	VADDPD  Z6, Z5, Z5
+	VPADDQ  64(CX), Y0, Y7
+	VPMINSQ Y7, Y9, Y9
+	VPMAXSQ Y7, Y10, Y10
+	VPADDQ  Y13, Y7, Y6
+	VSUBPD  Y13, Y6, Y6
+	VDIVPD  Y12, Y6, Y6
+	VPANDQ  Y14, Y6, Y6
+	VADDPD  Y6, Y11, Y11
+	ADDQ    $0x60, CX
+	DECQ    DX
+	JNZ     loop0
+	JMP     end
+
+order1:
+	VMOVDQU64 (CX), Z6
+	VPADDQ    Z6, Z0, Z6
+	VPADDQ    Z1, Z6, Z6
+	VMOVDQU64 Z6, 192(AX)
+	VMOVDQU64 64(CX), Y6
+	VPADDQ    Y6, Y0, Y6
+	VPADDQ    Y7, Y6, Y6
+	VMOVDQU64 Y6, 256(AX)
+
+loop1:
+	VPADDQ  (CX), Z0, Z6
+	VPADDQ  Z6, Z1, Z1
+	VPMINSQ Z1, Z3, Z3
+	VPMAXSQ Z1, Z4, Z4
+	VPADDQ  Z13, Z1, Z6
+	VSUBPD  Z13, Z6, Z6
+	VDIVPD  Z12, Z6, Z6
+	VPANDQ  Z14, Z6, Z6
+	VADDPD  Z6, Z5, Z5
+	VPADDQ  64(CX), Y0, Y6
+	VPADDQ  Y6, Y7, Y7
+	VPMINSQ Y7, Y9, Y9
+	VPMAXSQ Y7, Y10, Y10
+	VPADDQ  Y13, Y7, Y6
+	VSUBPD  Y13, Y6, Y6
+	VDIVPD  Y12, Y6, Y6
+	VPANDQ  Y14, Y6, Y6
+	VADDPD  Y6, Y11, Y11
+	ADDQ    $0x60, CX
+	DECQ    DX
+	JNZ     loop1
+	JMP     end
+
+order2:
+	VMOVDQU64 (CX), Z6
+	VPADDQ    Z6, Z0, Z6
+	VPADDQ    Z2, Z6, Z6
+	VPADDQ    Z1, Z6, Z6
+	VMOVDQU64 Z6, 192(AX)
+	VMOVDQU64 64(CX), Y6
+	VPADDQ    Y6, Y0, Y6
+	VPADDQ    Y8, Y6, Y6
+	VPADDQ    Y7, Y6, Y6
+	VMOVDQU64 Y6, 256(AX)
+
+loop2:
+	VPADDQ  (CX), Z0, Z6
+	VPADDQ  Z6, Z2, Z2
+	VPADDQ  Z2, Z1, Z1
+	VPMINSQ Z1, Z3, Z3
+	VPMAXSQ Z1, Z4, Z4
+	VPADDQ  Z13, Z1, Z6
+	VSUBPD  Z13, Z6, Z6
+	VDIVPD  Z12, Z6, Z6
+	VPANDQ  Z14, Z6, Z6
+	VADDPD  Z6, Z5, Z5
+	VPADDQ  64(CX), Y0, Y6
+	VPADDQ  Y6, Y8, Y8
+	VPADDQ  Y8, Y7, Y7
+	VPMINSQ Y7, Y9, Y9
+	VPMAXSQ Y7, Y10, Y10
+	VPADDQ  Y13, Y7, Y6
+	VSUBPD  Y13, Y6, Y6
+	VDIVPD  Y12, Y6, Y6
+	VPANDQ  Y14, Y6, Y6
+	VADDPD  Y6, Y11, Y11
+	ADDQ    $0x60, CX
+	DECQ    DX
+	JNZ     loop2
+
+end:
+	VMOVDQU64 Z1, (AX)
+	VMOVDQU64 Z2, 96(AX)
+	VMOVDQU64 Z3, 288(AX)
+	VMOVDQU64 Z4, 384(AX)
+	VMOVDQU64 Z5, 480(AX)
+	VMOVDQU64 Y7, 64(AX)
+	VMOVDQU64 Y8, 160(AX)
+	VMOVDQU64 Y9, 352(AX)
+	VMOVDQU64 Y10, 448(AX)
+	VMOVDQU64 Y11, 544(AX)
+	VZEROUPPER
+	RET
+
+// func foldBitsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64, shift uint64)
+// Requires: AVX, AVX2, AVX512F, AVX512VL
+TEXT ·foldBitsAVX512(SB), NOSPLIT, $0-48
+	MOVQ         f+0(FP), AX
+	MOVQ         res+8(FP), CX
+	MOVQ         n+32(FP), DX
+	MOVQ         order+24(FP), BX
+	MOVQ         base+16(FP), SI
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Z0
+	VMOVDQU64    (AX), Z1
+	VMOVDQU64    96(AX), Z2
+	VMOVDQU64    288(AX), Z3
+	VMOVDQU64    384(AX), Z4
+	VMOVDQU64    480(AX), Z5
+	VMOVDQU64    64(AX), Y7
+	VMOVDQU64    160(AX), Y8
+	VMOVDQU64    352(AX), Y9
+	VMOVDQU64    448(AX), Y10
+	VMOVDQU64    544(AX), Y11
+	MOVQ         shift+40(FP), SI
+	VMOVQ        SI, X12
+	CMPQ         BX, $0x01
+	JE           order1
+	JA           order2
+	VMOVDQU64    (CX), Z6
+	VPADDQ       Z6, Z0, Z6
+	VMOVDQU64    Z6, 192(AX)
+	VMOVDQU64    64(CX), Y6
+	VPADDQ       Y6, Y0, Y6
+	VMOVDQU64    Y6, 256(AX)
+
+loop0:
+	VPADDQ (CX), Z0, Z1
+	VPSLLQ X12, Z1, Z6
+	VMINPD Z3, Z6, Z3
+	VMAXPD Z4, Z6, Z4
+	VADDPD Z6, Z5, Z5
+	VPADDQ 64(CX), Y0, Y7
+	VPSLLQ X12, Y7, Y6
+	VMINPD Y9, Y6, Y9
+	VMAXPD Y10, Y6, Y10
+	VADDPD Y6, Y11, Y11
+	ADDQ   $0x60, CX
+	DECQ   DX
+	JNZ    loop0
+	JMP    end
+
+order1:
+	VMOVDQU64 (CX), Z6
+	VPADDQ    Z6, Z0, Z6
+	VPADDQ    Z1, Z6, Z6
+	VMOVDQU64 Z6, 192(AX)
+	VMOVDQU64 64(CX), Y6
+	VPADDQ    Y6, Y0, Y6
+	VPADDQ    Y7, Y6, Y6
+	VMOVDQU64 Y6, 256(AX)
+
+loop1:
+	VPADDQ (CX), Z0, Z6
+	VPADDQ Z6, Z1, Z1
+	VPSLLQ X12, Z1, Z6
+	VMINPD Z3, Z6, Z3
+	VMAXPD Z4, Z6, Z4
+	VADDPD Z6, Z5, Z5
+	VPADDQ 64(CX), Y0, Y6
+	VPADDQ Y6, Y7, Y7
+	VPSLLQ X12, Y7, Y6
+	VMINPD Y9, Y6, Y9
+	VMAXPD Y10, Y6, Y10
+	VADDPD Y6, Y11, Y11
+	ADDQ   $0x60, CX
+	DECQ   DX
+	JNZ    loop1
+	JMP    end
+
+order2:
+	VMOVDQU64 (CX), Z6
+	VPADDQ    Z6, Z0, Z6
+	VPADDQ    Z2, Z6, Z6
+	VPADDQ    Z1, Z6, Z6
+	VMOVDQU64 Z6, 192(AX)
+	VMOVDQU64 64(CX), Y6
+	VPADDQ    Y6, Y0, Y6
+	VPADDQ    Y8, Y6, Y6
+	VPADDQ    Y7, Y6, Y6
+	VMOVDQU64 Y6, 256(AX)
+
+loop2:
+	VPADDQ (CX), Z0, Z6
+	VPADDQ Z6, Z2, Z2
+	VPADDQ Z2, Z1, Z1
+	VPSLLQ X12, Z1, Z6
+	VMINPD Z3, Z6, Z3
+	VMAXPD Z4, Z6, Z4
+	VADDPD Z6, Z5, Z5
+	VPADDQ 64(CX), Y0, Y6
+	VPADDQ Y6, Y8, Y8
+	VPADDQ Y8, Y7, Y7
+	VPSLLQ X12, Y7, Y6
+	VMINPD Y9, Y6, Y9
+	VMAXPD Y10, Y6, Y10
+	VADDPD Y6, Y11, Y11
+	ADDQ   $0x60, CX
+	DECQ   DX
+	JNZ    loop2
+
+end:
+	VMOVDQU64 Z1, (AX)
+	VMOVDQU64 Z2, 96(AX)
+	VMOVDQU64 Z3, 288(AX)
+	VMOVDQU64 Z4, 384(AX)
+	VMOVDQU64 Z5, 480(AX)
+	VMOVDQU64 Y7, 64(AX)
+	VMOVDQU64 Y8, 160(AX)
+	VMOVDQU64 Y9, 352(AX)
+	VMOVDQU64 Y10, 448(AX)
+	VMOVDQU64 Y11, 544(AX)
+	VZEROUPPER
+	RET
+
+// func unpackAVX512(res *uint64, body *byte, stride uint64, lanes uint64, pos uint64, width uint64, n uint64)
+// Requires: AVX, AVX512F, AVX512VBMI2, AVX512VL
+TEXT ·unpackAVX512(SB), NOSPLIT, $0-56
+	MOVQ         res+0(FP), AX
+	MOVQ         n+48(FP), CX
+	MOVQ         body+8(FP), DX
+	MOVQ         stride+16(FP), BX
+	MOVQ         pos+32(FP), SI
+	MOVQ         width+40(FP), DI
+	MOVQ         lanes+24(FP), R8
+	KMOVW        R8, K1
+	SHRQ         $0x08, R8
+	KMOVW        R8, K2
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Z0
+	VMOVQ        DI, X2
+	VPBROADCASTQ X2, Z2
+	MOVQ         $0x00000040, R8
+	SUBQ         DI, R8
+	VMOVQ        R8, X3
+	VPTERNLOGQ   $0xff, Z1, Z1, Z1
+	VPSRLQ       X3, Z1, Z1
+	TESTQ        CX, CX
+	JZ           end
+
+loop:
+	MOVQ        SI, R8
+	SHRQ        $0x06, R8
+	IMULQ       BX, R8
+	ADDQ        DX, R8
+	ADDQ        DI, SI
+	VMOVDQU64.Z (R8), K1, Z4
+	VMOVDQU64.Z (R8)(BX*1), K1, Z3
+	VPSHRDVQ    Z0, Z3, Z4
+	VPANDQ      Z1, Z4, Z4
+	VMOVDQU64.Z 64(R8), K2, Y5
+	VMOVDQU64.Z 64(R8)(BX*1), K2, Y3
+	VPSHRDVQ    Y0, Y3, Y5
+	VPANDQ      Y1, Y5, Y5
+	VPADDQ      Z2, Z0, Z0
+	VMOVDQU64   Z4, (AX)
+	VMOVDQU64   Y5, 64(AX)
+	ADDQ        $0x60, AX
+	DECQ        CX
+	JNZ         loop
+
+end:
+	VZEROUPPER
+	RET
+
+// func unpackGroupsAVX512(res *uint64, body *byte, stride uint64, lanes uint64, pos uint64, width uint64, n uint64, size uint64, base uint64, recip uint64, shift uint64)
+// Requires: AVX, AVX2, AVX512F, AVX512VBMI2, AVX512VL
+TEXT ·unpackGroupsAVX512(SB), NOSPLIT, $0-88
+	MOVQ         res+0(FP), AX
+	MOVQ         n+48(FP), CX
+	MOVQ         body+8(FP), DX
+	MOVQ         stride+16(FP), BX
+	MOVQ         pos+32(FP), SI
+	MOVQ         width+40(FP), DI
+	MOVQ         lanes+24(FP), R8
+	KMOVW        R8, K1
+	SHRQ         $0x08, R8
+	KMOVW        R8, K2
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Z0
+	VMOVQ        DI, X2
+	VPBROADCASTQ X2, Z2
+	MOVQ         $0x00000040, R8
+	SUBQ         DI, R8
+	VMOVQ        R8, X3
+	VPTERNLOGQ   $0xff, Z1, Z1, Z1
+	VPSRLQ       X3, Z1, Z1
+	MOVQ         base+64(FP), R8
+	VMOVQ        R8, X3
+	VPBROADCASTQ X3, Z3
+	MOVQ         recip+72(FP), R8
+	VMOVQ        R8, X4
+	VPBROADCASTQ X4, Z4
+	MOVQ         shift+80(FP), R8
+	VMOVQ        R8, X5
+	MOVQ         size+56(FP), R8
+	DECQ         R8
+	TESTQ        CX, CX
+	JZ           end
+
+loop:
+	MOVQ        SI, R9
+	SHRQ        $0x06, R9
+	IMULQ       BX, R9
+	ADDQ        DX, R9
+	ADDQ        DI, SI
+	VMOVDQU64.Z (R9), K1, Z7
+	VMOVDQU64.Z (R9)(BX*1), K1, Z6
+	VPSHRDVQ    Z0, Z6, Z7
+	VPANDQ      Z1, Z7, Z7
+	VMOVDQU64.Z 64(R9), K2, Y8
+	VMOVDQU64.Z 64(R9)(BX*1), K2, Y6
+	VPSHRDVQ    Y0, Y6, Y8
+	VPANDQ      Y1, Y8, Y8
+	VPADDQ      Z2, Z0, Z0
+	MOVQ        R8, R9
+
+digit:
+	VPMULUDQ  Z4, Z7, Z9
+	VPSRLQ    X5, Z9, Z9
+	VPMULUDQ  Z3, Z9, Z6
+	VPSUBQ    Z6, Z7, Z6
+	VPMULUDQ  Y4, Y8, Y10
+	VPSRLQ    X5, Y10, Y10
+	VPMULUDQ  Y3, Y10, Y7
+	VPSUBQ    Y7, Y8, Y7
+	VMOVDQU64 Z6, (AX)
+	VMOVDQU64 Y7, 64(AX)
+	ADDQ      $0x60, AX
+	VMOVDQA64 Z9, Z7
+	VMOVDQA64 Y10, Y8
+	DECQ      R9
+	JNZ       digit
+	VMOVDQU64 Z7, (AX)
+	VMOVDQU64 Y8, 64(AX)
+	ADDQ      $0x60, AX
+	DECQ      CX
+	JNZ       loop
+
+end:
 	VZEROUPPER
 	RET
 

@@ -119,25 +119,40 @@ func turnAVX2(dst *uint64, src *uint64, row uint64, column uint64, n uint64)
 //go:noescape
 func foldIntsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64)
 
-// foldIntsAVX512 is FoldInts of n residuals, at least one.
-//
-//go:noescape
-func foldIntsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64)
-
 // foldDecimalsAVX2 is FoldDecimals of n residuals, at least one.
 //
 //go:noescape
 func foldDecimalsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64, scale float64)
+
+// foldBitsAVX2 is FoldBits, whose shift is one less, of n residuals, at least one.
+//
+//go:noescape
+func foldBitsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64, shift uint64)
+
+// foldIntsAVX512 is FoldInts of n residuals, at least one.
+//
+//go:noescape
+func foldIntsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64)
 
 // foldDecimalsAVX512 is FoldDecimals of n residuals, at least one.
 //
 //go:noescape
 func foldDecimalsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64, scale float64)
 
-// foldBitsAVX2 is FoldBits, whose shift is one less, of n residuals, at least one.
+// foldBitsAVX512 is FoldBits, whose shift is one less, of n residuals, at least one.
 //
 //go:noescape
-func foldBitsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64, shift uint64)
+func foldBitsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64, shift uint64)
+
+// unpackAVX512 is Unpack from bit pos on. Of each field it reads the row that it begins in and the next one; bit l of lanes is set where lane l may be read.
+//
+//go:noescape
+func unpackAVX512(res *uint64, body *byte, stride uint64, lanes uint64, pos uint64, width uint64, n uint64)
+
+// unpackGroupsAVX512 is unpackAVX512 of n groups. recip is below 2^32.
+//
+//go:noescape
+func unpackGroupsAVX512(res *uint64, body *byte, stride uint64, lanes uint64, pos uint64, width uint64, n uint64, size uint64, base uint64, recip uint64, shift uint64)
 
 // numbersAVX2 is Numbers of n words, a multiple of four above zero.
 //

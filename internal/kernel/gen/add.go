@@ -6,8 +6,12 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// laneBytes is the distance of the lanes in Values.
-const laneBytes = 8 * (60 + 8)
+// laneBytes is the distance of the lanes in Values, rowBytes that of the fields of
+// a lane in Residuals.
+const (
+	laneBytes = 8 * (60 + 8)
+	rowBytes  = 8 * 12
+)
 
 // add makes values of residuals by sums of the given order, four values of four
 // lanes at a time, and turns them so that a lane's values are neighbours.
@@ -33,7 +37,7 @@ func add(name string, order int) {
 	var rows [4]reg.VecVirtual
 	for i := range rows {
 		rows[i] = YMM()
-		VPADDQ(at(res, 32*i), base, rows[i])
+		VPADDQ(at(res, rowBytes*i), base, rows[i])
 		switch order {
 		case 1:
 			VPADDQ(rows[i], sum, sum)
@@ -47,7 +51,7 @@ func add(name string, order int) {
 	for l, r := range turn(rows) {
 		VMOVDQU(r, at(out, l*laneBytes))
 	}
-	ADDQ(operand.U32(128), res)
+	ADDQ(operand.U32(4*rowBytes), res)
 	ADDQ(operand.U8(32), out)
 	SUBQ(operand.U8(4), n)
 	JGE(operand.LabelRef("loop"))

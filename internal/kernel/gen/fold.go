@@ -8,9 +8,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Where the arrays of Fold lie, 32 bytes each.
+// Where the arrays of Fold lie.
 const (
-	foldValue = 32 * iota
+	foldValue = rowBytes * iota
 	foldStep
 	foldFirst
 	foldLeast
@@ -18,26 +18,36 @@ const (
 	foldSum
 )
 
-// folded are the accumulators of a fold, by lane.
-type folded struct{ least, most, sum reg.VecVirtual }
+// folded are the lanes of one register: what is before their next value, and what
+// was made of the values.
+type folded struct {
+	base, value, step, least, most, sum, first reg.VecVirtual
+	disp                                       int // from lane 0
+}
 
-// fold takes in the values of four lanes side by side: one loop for each order
-// of the prediction, with take for a row of values.
-func fold(name, more, about string, prepare func() func(acc folded, x reg.VecVirtual)) {
+// fold takes in the values of the lanes of all registers side by side: one loop for
+// each order of the prediction, with take for a row of values in one register.
+func fold(name, more, about string, v vectors, prepare func(v vectors) func(acc *folded, x reg.VecVirtual)) {
 	begin(name, "func(f, res *uint64, base, order, n uint64"+more+")", name+" is "+about+" of n residuals, at least one.")
 	f, res, n := load64("f"), load64("res"), load64("n")
 	order := load64("order")
-	base := broadcast(load64("base"))
-	acc := folded{YMM(), YMM(), YMM()}
-	value, step := YMM(), YMM()
-	state := []struct {
-		of   reg.VecVirtual
-		disp int
-	}{{value, foldValue}, {step, foldStep}, {acc.least, foldLeast}, {acc.most, foldMost}, {acc.sum, foldSum}}
-	for _, s := range state {
-		VMOVDQU(at(f, s.disp), s.of)
+	bases := v.broadcast(load64("base"))
+	var all []*folded
+	for i, disp := range v.disps {
+		one := v.regs[i]
+		all = append(all, &folded{base: bases[i], value: one(), step: one(), least: one(), most: one(), sum: one(), first: one(), disp: disp})
 	}
-	take := prepare()
+	state := func(move func(acc reg.VecVirtual, m operand.Mem)) {
+		for _, r := range all {
+			move(r.value, at(f, foldValue+r.disp))
+			move(r.step, at(f, foldStep+r.disp))
+			move(r.least, at(f, foldLeast+r.disp))
+			move(r.most, at(f, foldMost+r.disp))
+			move(r.sum, at(f, foldSum+r.disp))
+		}
+	}
+	state(func(acc reg.VecVirtual, m operand.Mem) { v.move(m, acc) })
+	take := prepare(v)
 	CMPQ(order, operand.U8(1))
 	JE(operand.LabelRef("order1"))
 	JA(operand.LabelRef("order2"))
@@ -45,20 +55,23 @@ func fold(name, more, about string, prepare func() func(acc folded, x reg.VecVir
 		if o > 0 {
 			Label(fmt.Sprint("order", o))
 		}
-		first := YMM()
-		VPADDQ(at(res, 0), base, first)
-		switch o {
-		case 1:
-			VPADDQ(value, first, first)
-		case 2:
-			VPADDQ(step, first, first)
-			VPADDQ(value, first, first)
+		for _, r := range all {
+			v.move(at(res, r.disp), r.first)
+			VPADDQ(r.first, r.base, r.first)
+			if o > 1 {
+				VPADDQ(r.step, r.first, r.first)
+			}
+			if o > 0 {
+				VPADDQ(r.value, r.first, r.first)
+			}
+			v.move(r.first, at(f, foldFirst+r.disp))
 		}
-		VMOVDQU(first, at(f, foldFirst))
 		Label(fmt.Sprint("loop", o))
-		predict(o, at(res, 0), base, value, step)
-		take(acc, value)
-		ADDQ(operand.U8(32), res)
+		for i, r := range all {
+			predict(o, at(res, r.disp), r, v.regs[i])
+			take(r, r.value)
+		}
+		ADDQ(operand.U8(rowBytes), res)
 		DECQ(n)
 		JNZ(operand.LabelRef(fmt.Sprint("loop", o)))
 		if o < 2 {
@@ -66,80 +79,79 @@ func fold(name, more, about string, prepare func() func(acc folded, x reg.VecVir
 		}
 	}
 	Label("end")
-	for _, s := range state {
-		VMOVDQU(s.of, at(f, s.disp))
-	}
+	state(func(acc reg.VecVirtual, m operand.Mem) { v.move(acc, m) })
 	end()
 }
 
 // predict makes values of a row of residuals.
-func predict(order int, residuals operand.Op, base, value, step reg.VecVirtual) {
+func predict(order int, residuals operand.Op, r *folded, temp func() reg.VecVirtual) {
 	switch order {
 	case 0:
-		VPADDQ(residuals, base, value)
+		VPADDQ(residuals, r.base, r.value)
 	case 1:
-		r := YMM()
-		VPADDQ(residuals, base, r)
-		VPADDQ(r, value, value)
+		x := temp()
+		VPADDQ(residuals, r.base, x)
+		VPADDQ(x, r.value, r.value)
 	case 2:
-		r := YMM()
-		VPADDQ(residuals, base, r)
-		VPADDQ(r, step, step)
-		VPADDQ(step, value, value)
+		x := temp()
+		VPADDQ(residuals, r.base, x)
+		VPADDQ(x, r.step, r.step)
+		VPADDQ(r.step, r.value, r.value)
 	}
 }
 
 // extremes takes integers in: AVX-512 has an instruction for what takes AVX2 a
 // comparison and a choice.
-type extremes func(x reg.VecVirtual, acc folded)
-
-func extremesAVX2(x reg.VecVirtual, acc folded) {
-	lesser(x, acc.least, YMM())
-	greater(x, acc.most, YMM())
-}
-
-func extremesAVX512(x reg.VecVirtual, acc folded) {
+func (v *vectors) extremes(x reg.VecVirtual, acc *folded) {
+	if !v.avx512 {
+		lesser(x, acc.least, YMM())
+		greater(x, acc.most, YMM())
+		return
+	}
 	VPMINSQ(x, acc.least, acc.least)
 	VPMAXSQ(x, acc.most, acc.most)
 }
 
-func foldInts(name string, bounds extremes) {
-	fold(name, "", "FoldInts", func() func(folded, reg.VecVirtual) {
-		return func(acc folded, x reg.VecVirtual) {
-			bounds(x, acc)
+func foldInts(v vectors) {
+	fold("foldInts"+v.name, "", "FoldInts", v, func(v vectors) func(*folded, reg.VecVirtual) {
+		return func(acc *folded, x reg.VecVirtual) {
+			v.extremes(x, acc)
 			VPADDQ(x, acc.sum, acc.sum)
 		}
 	})
 }
 
-func foldDecimals(name string, bounds extremes) {
-	fold(name, ", scale float64", "FoldDecimals", func() func(folded, reg.VecVirtual) {
-		scale := scaleOf()
-		magic, even := constant(magicBits), constant(^uint64(1))
-		return func(acc folded, x reg.VecVirtual) {
-			bounds(x, acc)
-			v := YMM()
-			VPADDQ(magic, x, v)
-			VSUBPD(magic, v, v)
-			VDIVPD(scale, v, v)
-			VPAND(even, v, v)
-			VADDPD(v, acc.sum, acc.sum)
+func foldDecimals(v vectors) {
+	fold("foldDecimals"+v.name, ", scale float64", "FoldDecimals", v, func(v vectors) func(*folded, reg.VecVirtual) {
+		scale := XMM()
+		Load(Param("scale"), scale)
+		scales := v.spread(scale)
+		magics, evens := v.constant(magicBits), v.constant(^uint64(1))
+		return func(acc *folded, x reg.VecVirtual) {
+			v.extremes(x, acc)
+			i := v.index(acc)
+			q := v.regs[i]()
+			VPADDQ(magics[i], x, q)
+			VSUBPD(magics[i], q, q)
+			VDIVPD(scales[i], q, q)
+			v.and(evens[i], q, q)
+			VADDPD(q, acc.sum, acc.sum)
 		}
 	})
 }
 
 // foldBits relies on what VMINPD and VMAXPD do with two zeros and with NaN: the
 // accumulator stays.
-func foldBits() {
-	fold("foldBitsAVX2", ", shift uint64", "FoldBits, whose shift is one less,", func() func(folded, reg.VecVirtual) {
+func foldBits(v vectors) {
+	fold("foldBits"+v.name, ", shift uint64", "FoldBits, whose shift is one less,", v, func(v vectors) func(*folded, reg.VecVirtual) {
 		shift := XMM()
 		VMOVQ(load64("shift"), shift)
-		return func(acc folded, x reg.VecVirtual) {
-			v := YMM()
-			VPSLLQ(shift, x, v)
-			VMINPD(acc.least, v, acc.least)
-			VMAXPD(acc.most, v, acc.most)
-			VADDPD(v, acc.sum, acc.sum)
+		return func(acc *folded, x reg.VecVirtual) {
+			q := v.regs[v.index(acc)]()
+			VPSLLQ(shift, x, q)
+			VMINPD(acc.least, q, acc.least)
+			VMAXPD(acc.most, q, acc.most)
+			VADDPD(q, acc.sum, acc.sum)
 		}
 	})
 }

@@ -31,11 +31,13 @@ func main() {
 		zigzags(bytes)
 	}
 	tile()
-	foldInts("foldIntsAVX2", extremesAVX2)
-	foldInts("foldIntsAVX512", extremesAVX512)
-	foldDecimals("foldDecimalsAVX2", extremesAVX2)
-	foldDecimals("foldDecimalsAVX512", extremesAVX512)
-	foldBits()
+	for _, v := range []vectors{four, twelve} {
+		foldInts(v)
+		foldDecimals(v)
+		foldBits(v)
+	}
+	unpackWide()
+	unpackGroupsWide()
 	numbers()
 	addTo()
 	match("matchBatchAVX2", "MatchBatch", 0, 0)

@@ -89,7 +89,7 @@ func (f *fields) each(n reg.Register, body func(v reg.VecVirtual)) {
 // put emits code that writes a row of residuals.
 func put(v reg.VecVirtual, res reg.Register) {
 	VMOVDQU(v, at(res, 0))
-	ADDQ(operand.U8(32), res)
+	ADDQ(operand.U8(rowBytes), res)
 }
 
 const unpackArgs = "func(res *uint64, body *byte, stride, rows uint64, tail, mask *uint64, width, n"
