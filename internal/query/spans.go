@@ -298,17 +298,22 @@ func (s *spans) finish() {
 // spans closes a window for each of a list, with the word that is carried into
 // the first.
 func (w *window) spans(list []chunk.Header, carry uint64, slots int64) {
-	ready := w.ready
+	v, conf := w.ready.v, w.ready.c
 	for i := range list {
 		h := &list[i]
 		w.filled, w.sure = slots, float64(h.Count)
 		w.pushed.span(h, carry, slots)
-		ready = w.close(ready)
+		value, confidence := w.pushed.close(w)
+		v = append(v, value)
+		if w.conf {
+			conf = append(conf, confidence)
+		}
 		if h.Count > 0 {
 			carry = h.Last
 		}
 	}
-	w.ready = ready
+	w.ready.v, w.ready.c = v, conf
+	w.filled, w.sure = 0, 0
 }
 
 // pushed reports whether the leaf is read by spans, and not pulled.
@@ -344,7 +349,10 @@ func (r *ends) span(h *chunk.Header, carry uint64, slots int64) {
 
 // sumOf returns the sum of a span's slots with gaps filled.
 func sumOf(h *chunk.Header, carry uint64, slots int64) float64 {
-	if h.Count == 0 {
+	switch int64(h.Count) {
+	case slots:
+		return h.Sum.Float64()
+	case 0:
 		return chunk.Repeat(carry, int(slots)).Float64()
 	}
 	return chunk.Repeat(carry, h.FirstOff).Plus(h.FilledTo(int(slots))).Float64()
