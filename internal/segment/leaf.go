@@ -264,14 +264,13 @@ func (l leaf) seek(a, b int, chunk int64) int {
 	if first >= chunk {
 		return a
 	}
-	if l.entry(b-1).chunk < chunk {
-		return b
-	}
 	if away := uint64(chunk) - uint64(first); away < uint64(b-a) {
 		b = a + int(away)
 		if l.entry(b).chunk == chunk {
 			return b
 		}
+	} else if l.entry(b-1).chunk < chunk {
+		return b
 	}
 	for a++; a < b; {
 		mid := int(uint(a+b) >> 1)

@@ -164,6 +164,9 @@ func (a *aggregator) hold(pos, end int64) error {
 	return err
 }
 
+// chunksOf is the first chunk that lies behind all slots before end.
+func chunksOf(end int64) int64 { return (end + chunk.Slots - 1) / chunk.Slots }
+
 // stepEnd is where the step that holds a slot ends, or what is under the lock.
 func (a *aggregator) stepEnd(pos int64) int64 {
 	return pos + min(a.end-pos, a.step-(pos-a.from)%a.step)
@@ -191,7 +194,7 @@ func (a *aggregator) advance(pos int64) (int64, error) {
 	} else {
 		next = min(next, a.layers.nextWindow())
 	}
-	if next >= (a.end+chunk.Slots-1)/chunk.Slots {
+	if next >= chunksOf(a.end) {
 		return a.end, nil
 	}
 	if next > number {
@@ -264,7 +267,7 @@ func (a *aggregator) header(number int64) (bool, error) {
 // data returns the chunk that a layer stands at, with those read that are
 // wanted next: up to the next level, where steps are as long as one.
 func (a *aggregator) data(l *layer, number int64) ([]byte, error) {
-	until := (a.end + chunk.Slots - 1) / chunk.Slots
+	until := chunksOf(a.end)
 	if a.step >= segment.SmallChunks*chunk.Slots {
 		until = min(until, number-number%segment.SmallChunks+segment.SmallChunks)
 	}
@@ -280,15 +283,27 @@ func (a *aggregator) chunk(l *layer, number, pos, end int64) error {
 	}
 	start := number * chunk.Slots
 	s := chunk.Steps{From: int(pos - start), To: int(end - start), Cut: int(a.stepEnd(pos) - start), Every: int(min(a.step, chunk.Slots))}
-	steps := a.steps[:s.Count()]
+	n, first := s.Count(), (pos-a.from)/a.step
+	steps := a.dst[first : first+int64(n)]
+	empty := steps[0].Count == 0 // those behind it are
+	if !empty {
+		steps = a.steps[:n]
+	}
 	if err := a.adder.Steps(steps, data, s); err != nil {
 		a.s.noteUndecodable(l.seg, a.id, number, err)
 	}
 	a.stats.Points += end - pos
+	at := int(start - a.from - first*a.step)
 	for i := range steps {
-		if steps[i].Count > 0 {
-			a.add(&steps[i], start)
+		switch h := &steps[i]; {
+		case h.Count == 0:
+		case empty:
+			h.FirstOff += at
+			h.LastOff += at
+		default:
+			a.add(h, start)
 		}
+		at -= int(a.step)
 	}
 	return nil
 }

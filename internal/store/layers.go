@@ -33,7 +33,7 @@ type layer struct {
 func (l *layer) next(a *aggregator, from int64) (int64, error) {
 	if !l.opened {
 		l.opened = true
-		if err := l.cursor.Open(l.seg.reader, a.bucket, segment.Hash(a.id), from, l.past); err != nil {
+		if err := l.cursor.Open(l.seg.reader, a.bucket, segment.Hash(a.id), from, min(l.past, chunksOf(a.end))); err != nil {
 			return l.past, a.s.noteUnreadable(l.seg, err)
 		}
 	} else if err := l.cursor.Advance(from); err != nil {
