@@ -27,6 +27,7 @@ type Group struct {
 	arena  *Arena
 	cols   atomic.Pointer[Columns]
 	next   atomic.Pointer[Group]
+	ahead  ahead
 
 	mu       sync.RWMutex
 	sealed   sync.Cond // signalled when sealing shrinks
@@ -38,11 +39,12 @@ type Group struct {
 	counts   account.Counts // of the write under way: a local one would escape
 	thin     int            // how many of the last sealed blocks were thin, up to thinBlocks
 	lastSet  int            // cells that the last sealed block had set
-	written  [Width]activity
-	floor    uint64 // records below are not replayed for this group
+	floor    uint64         // records below are not replayed for this group
 
-	tiles, flushing []*tile
 	late, lateOut   lateRuns
+	tiles, flushing []*tile
+
+	written [Width]activity // behind what every write needs
 }
 
 // NewGroup returns a group without columns. height is the number of slots of a
@@ -56,6 +58,7 @@ func NewGroup(id, bucket uint32, height int, arena *Arena) *Group {
 	}
 	g := &Group{ID: id, Bucket: bucket, height: int64(height), arena: arena, thin: thinBlocks}
 	g.sealed.L = &g.mu
+	g.ahead.slot.Store(nowhere)
 	g.cols.Store(&Columns{})
 	return g
 }
@@ -176,6 +179,9 @@ func (g *Group) row(w Write, c *account.Counts, touched *touchedBlocks) {
 		b.table.put(row*Width+w.Column, 1, w.Words, c)
 	} else {
 		put(b.grow(row)[w.Column:w.Column+len(w.Words)], w.Words, c)
+		if _, ok := g.ahead.row(w.Slot, g.arena.rows); !ok {
+			g.ahead.note(b, row)
+		}
 	}
 	b.set += int(c.Accepted)
 }

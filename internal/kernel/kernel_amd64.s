@@ -2058,3 +2058,16 @@ done:
 	MOVQ SI, used+56(FP)
 	VZEROUPPER
 	RET
+
+// func fetch(address uintptr, lines uint64)
+// Requires: MMX+
+TEXT ·fetch(SB), NOSPLIT, $0-16
+	MOVQ address+0(FP), AX
+	MOVQ lines+8(FP), CX
+
+loop:
+	PREFETCHT0 (AX)
+	ADDQ       $0x40, AX
+	SUBQ       $0x01, CX
+	JNZ        loop
+	RET

@@ -173,3 +173,8 @@ func matchBatchAVX2(words *uint64, names *byte, spans *uint32, n uint64, buf *by
 //
 //go:noescape
 func matchEntriesAVX2(words *uint64, names *byte, spans *uint32, n uint64, buf *byte, size uint64) (points uint64, used uint64)
+
+// fetch is Fetch for lines, above zero.
+//
+//go:noescape
+func fetch(address uintptr, lines uint64)

@@ -298,6 +298,7 @@ func (x *Session) find(key []byte, n uint64) bool {
 		}
 		if next := g.Next(); next != nil && x.col >= x.cols.Len() {
 			if cols := next.Columns(); cols.Is(0, key) {
+				next.Approach(int64(x.runSlot))
 				x.predict(next, cols, 0)
 				return true
 			}

@@ -42,6 +42,7 @@ func main() {
 	addTo()
 	match("matchBatchAVX2", "MatchBatch", 0, 0)
 	match("matchEntriesAVX2", "MatchEntries", 9, 4)
+	fetch()
 	Generate()
 }
 

@@ -1,0 +1,87 @@
+package head
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"dalmatiner/internal/kernel"
+)
+
+// ahead is where the last run of a group went, so that the next one finds it in the
+// cache. It is a hint: no pointers, since what they lead to may be gone.
+type ahead struct {
+	slot  atomic.Int64   // of the first row of
+	cells atomic.Uintptr // the part
+	part  atomic.Uintptr // in the list of the block
+	block atomic.Uintptr
+}
+
+// nowhere is a slot of no part.
+const nowhere = -1 << 62
+
+// row returns which of the rows of the part a slot is.
+func (a *ahead) row(slot int64, rows int) (row int64, ok bool) {
+	row = slot - a.slot.Load()
+	return row, row >= 0 && row < int64(rows)
+}
+
+// note remembers where a row of a block is. The block is no table.
+func (a *ahead) note(b *block, row int) {
+	n := row / b.arena.rows
+	p := &b.parts[n]
+	a.slot.Store(b.start + int64(n*b.arena.rows))
+	a.cells.Store(uintptr(unsafe.Pointer(unsafe.SliceData(p.Words))))
+	a.part.Store(uintptr(unsafe.Pointer(p)))
+	a.block.Store(uintptr(unsafe.Pointer(b)))
+}
+
+// How many lines of the cache are asked for. Of what is walked through the beginning is
+// enough: the processor goes on by itself, but not from one page to the next.
+const (
+	groupLines   = (unsafe.Offsetof(Group{}.written) + 63) / 64
+	columnsLines = (unsafe.Sizeof(Columns{}) + 63) / 64
+	blockLines   = (unsafe.Sizeof(block{}) + 63) / 64
+	walkedLines  = 4
+	page         = 4096
+)
+
+// Approach is called by a sender that begins with a group, in slot, and will go on
+// with those that followed last time. At more series than the cache holds each of them
+// is a chain of five pieces of memory of which one leads to the next: the group, its
+// columns, their names, its block and the cells. So the processor is asked for them one
+// step of the chain a group, for the first of the next three groups the last step, and
+// has them by the time they are needed.
+func (g *Group) Approach(slot int64) {
+	n := g.Next()
+	if n == nil {
+		return
+	}
+	n.fetchRow(slot)
+	if n = n.Next(); n == nil {
+		return
+	}
+	kernel.Fetch(uintptr(unsafe.Pointer(n.Columns())), int(columnsLines))
+	if n = n.Next(); n != nil {
+		kernel.Fetch(uintptr(unsafe.Pointer(n)), int(groupLines))
+	}
+}
+
+// fetchRow asks for what the points of a slot are compared with, and where they go.
+func (g *Group) fetchRow(slot int64) {
+	c := g.Columns()
+	fetchWalked(uintptr(unsafe.Pointer(unsafe.SliceData(c.names))), uintptr(len(c.names))*unsafe.Sizeof(kernel.Span{}))
+	fetchWalked(uintptr(unsafe.Pointer(unsafe.SliceData(c.arena))), uintptr(len(c.arena)))
+	kernel.Fetch(g.ahead.block.Load(), int(blockLines))
+	kernel.Fetch(g.ahead.part.Load(), 1)
+	if row, ok := g.ahead.row(slot, g.arena.rows); ok {
+		kernel.Fetch(g.ahead.cells.Load()+uintptr(row)*Width*8, walkedLines)
+	}
+}
+
+// fetchWalked asks for the beginning of memory that is walked through, and of each of
+// its pages.
+func fetchWalked(from, size uintptr) {
+	for at, past := from, from+size; at < past; at = (at + page) &^ (page - 1) {
+		kernel.Fetch(at, walkedLines)
+	}
+}
