@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"dalmatiner/internal/metric"
@@ -68,22 +69,43 @@ func newError(text string, pos int, cause error, format string, args ...any) *Er
 var ErrTooLong = errors.New("query too long")
 
 // Parse returns the tree of a whole query. Every error is an *Error.
-func Parse(text string) (*Query, error) { return parse(&parser{src: text}) }
+func Parse(text string) (*Query, error) { return parse(text, false) }
 
 // ParseCompat is Parse with the original's grouping: a - b - c is a - (b - c),
 // and likewise for all operators.
-func ParseCompat(text string) (*Query, error) { return parse(&parser{src: text, toTheRight: true}) }
+func ParseCompat(text string) (*Query, error) { return parse(text, true) }
 
-func parse(p *parser) (*Query, error) {
+// parsers are shared by all texts because a parser's list of tokens would be
+// most of what a short query allocates. What is put back holds nothing but
+// memory, for tokensAtOnce at most.
+var parsers = sync.Pool{New: func() any { return new(parser) }}
+
+func parse(text string, toTheRight bool) (*Query, error) {
+	p := parsers.Get().(*parser)
+	*p = parser{src: text, tokens: p.tokens, elements: p.elements, toTheRight: toTheRight}
+	q, err := p.parse()
+	p.release()
+	return q, err
+}
+
+func (p *parser) release() {
+	clear(p.tokens)
+	clear(p.elements[:cap(p.elements)])
+	*p = parser{tokens: p.tokens[:0], elements: p.elements[:0]}
+	if cap(p.tokens) <= tokensAtOnce && cap(p.elements) <= tokensAtOnce {
+		parsers.Put(p)
+	}
+}
+
+func (p *parser) parse() (*Query, error) {
 	text := p.src
 	if len(text) > MaxText {
 		return nil, newError(text, MaxText, ErrTooLong, "the query has %d bytes, the limit is %d", len(text), MaxText)
 	}
-	tokens, err := lex(text)
-	if err != nil {
+	var err error
+	if p.tokens, err = lex(text, p.tokens); err != nil {
 		return nil, err
 	}
-	p.tokens = tokens
 	q, err := p.query()
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package dql
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -62,9 +63,10 @@ const (
 	tokensAtOnce  = 256
 )
 
-// lex splits src into tokens; the last one is tokEOF.
-func lex(src string) ([]token, error) {
-	l := &lexer{src: src, tokens: make([]token, 0, min(len(src)/bytesPerToken+8, tokensAtOnce))}
+// lex splits src into tokens, in the memory of a list that nobody needs; the
+// last one is tokEOF. With an error they are those before the place.
+func lex(src string, list []token) ([]token, error) {
+	l := &lexer{src: src, tokens: slices.Grow(list[:0], min(len(src)/bytesPerToken+8, tokensAtOnce))}
 	for {
 		l.skipBlanks()
 		if l.pos == len(src) {
@@ -72,7 +74,7 @@ func lex(src string) ([]token, error) {
 			return l.tokens, nil
 		}
 		if err := l.next(); err != nil {
-			return nil, err
+			return l.tokens, err
 		}
 	}
 }
