@@ -85,15 +85,17 @@ func (x *executor) run(helpers int) error {
 	return nil
 }
 
-// rounds runs all of them. One is so many slots of a resolution.
+// rounds runs all of them. One is so many slots of a resolution, the first from
+// the begin of a chunk on: a range that fits into one is not cut.
 func (x *executor) rounds(res, slots int64) error {
-	bound := x.plan.start
+	bound := x.plan.start / res
+	bound -= bound % min(slots, chunkSlots)
 	for !x.final {
 		if err := givenUp(x.ctx); err != nil {
 			return err
 		}
-		bound = (bound/res/slots + 1) * slots * res
-		x.bound, x.final = bound, bound >= x.plan.end
+		bound += slots
+		x.bound, x.final = bound*res, bound*res >= x.plan.end
 		x.round++
 		if err := x.readSpans(); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/reference"
@@ -154,5 +155,34 @@ func TestExplainTellsOfAggregates(t *testing.T) {
 	}
 	if text := r.Plan.String(); !strings.Contains(text, "set 100, decoded 100") {
 		t.Fatal(text)
+	}
+}
+
+// counting counts the calls of a source.
+type counting struct {
+	adder
+	calls int
+}
+
+func (c *counting) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
+	c.calls++
+	return c.adder.Aggregate(ctx, b, key, from, step, dst)
+}
+
+// A range that fits into a round is asked for at once, wherever it begins.
+func TestAShortRangeIsOneRound(t *testing.T) {
+	m := newMemory(t)
+	m.addBucket("b", 1000, 0)
+	m.load("b", key(t, "m"), 0, ints(100_000, func(i int64) int64 { return i }))
+	for from := int64(1000); from < 80_000_000; from += 777_000 {
+		c := &counting{adder: adder{m}}
+		e := query.Engine{Source: c, Now: time.Now}
+		r, err := e.Query(t.Context(), fmt.Sprintf("SELECT max(m BUCKET b, 1m) BETWEEN %d AND %d", from, from+3_600_000), query.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := r.Series[0].Values[59], float64(from/1000+3599); c.calls != 1 || got != want {
+			t.Fatalf("from %d on: %d calls, the last minute has %v, want 1 and %v", from, c.calls, got, want)
+		}
 	}
 }
