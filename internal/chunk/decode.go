@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 	"sync"
+
+	"dalmatiner/internal/kernel"
 )
 
 // DecodeRange writes the set slots of [from, from+len(dst)) of the chunk src to
@@ -184,7 +186,7 @@ func (r *reader) end() error {
 func (m *memory) decode(dst []uint64, a int) {
 	switch v := &m.values; {
 	case v.constant != 0:
-		fill(dst, v.constant)
+		kernel.Fill(dst, v.constant)
 	case v.repeats:
 		m.decodeRepeats(dst, a)
 	default:
@@ -197,7 +199,7 @@ func (m *memory) decodeRepeats(dst []uint64, a int) {
 	r := m.runsOf(a, a+len(dst))
 	for at := 0; at < len(dst); {
 		w, end := r.next()
-		fill(dst[at:end], w)
+		kernel.Fill(dst[at:end], w)
 		at = end
 	}
 }
@@ -273,12 +275,6 @@ func (m *memory) decodeSplit(dst []uint64, a int) {
 	}
 }
 
-func fill(dst []uint64, w uint64) {
-	for i := range dst {
-		dst[i] = w
-	}
-}
-
 // list is a list of integers that stand for words.
 type list struct {
 	kind     transform
@@ -304,7 +300,7 @@ func (r *reader) list(l *list, m int) error {
 // decode writes the words from number a on to dst.
 func (l *list) decode(q *lanes, dst []uint64, a int) {
 	if l.constant != 0 {
-		fill(dst, l.constant)
+		kernel.Fill(dst, l.constant)
 		return
 	}
 	if len(dst) == 0 {

@@ -127,15 +127,19 @@ func (t *stepper) next() {
 	t.end = min(t.end+t.Every, t.to)
 }
 
+// set makes h the aggregates of n slots from off on, without gaps. It writes field
+// by field: a copy of the whole would wait for them to be written.
+func (h *Header) set(off, n int, first, last, least, most uint64, sum Sum) {
+	h.Count, h.FirstOff, h.LastOff = n, off, off+n-1
+	h.First, h.Last, h.Min, h.Max = first, last, least, most
+	h.Sum.Hi, h.Sum.Lo, h.Sum.Float = sum.Hi, sum.Lo, sum.Float
+	h.Filled.Hi, h.Filled.Lo, h.Filled.Float = sum.Hi, sum.Lo, sum.Float
+}
+
 // ints takes in integers of the step under way, whose sum is sum.
 func (t *stepper) ints(w stretch, sum Sum) {
 	if !t.open && w.off+w.n == t.end {
-		// Field by field: a copy of the whole would wait for them to be written.
-		h := &t.dst[t.step]
-		h.Count, h.FirstOff, h.LastOff = w.n, w.off, w.off+w.n-1
-		h.First, h.Last, h.Min, h.Max = w.first, w.last, w.least, w.most
-		h.Sum.Hi, h.Sum.Lo, h.Sum.Float = sum.Hi, sum.Lo, 0
-		h.Filled.Hi, h.Filled.Lo, h.Filled.Float = sum.Hi, sum.Lo, 0
+		t.dst[t.step].set(w.off, w.n, w.first, w.last, w.least, w.most, sum)
 		t.next()
 		return
 	}
@@ -145,6 +149,11 @@ func (t *stepper) ints(w stretch, sum Sum) {
 
 // floats takes in floats of one lane, whose sum in their order is sum.
 func (t *stepper) floats(w stretch, sum float64) {
+	if !t.open && w.off+w.n == t.end {
+		t.dst[t.step].set(w.off, w.n, w.first, w.last, w.least, w.most, Sum{Float: canonical(0 + sum)})
+		t.next()
+		return
+	}
 	t.sum.floats(w, sum)
 	t.close(w.off + w.n)
 }
@@ -160,16 +169,22 @@ func (t *stepper) close(at int) {
 
 // constant takes in slots that all have one word.
 func (t *stepper) constant(w uint64) {
-	isFloat := point.KindOf(w) == point.KindFloat
-	added, sum := 0, 0.0 // of floats, one by one
+	if point.KindOf(w) == point.KindFloat {
+		t.constantFloat(w)
+		return
+	}
+	k := point.Int(w)
+	for at := t.from; at < t.to; t.next() {
+		t.dst[t.step].set(at, t.end-at, w, w, w, w, product(k, t.end-at))
+		at = t.end
+	}
+}
+
+func (t *stepper) constantFloat(w uint64) {
+	added, sum := 0, 0.0 // one by one
 	for at := t.from; at < t.to; {
-		n := t.end - at
-		if !isFloat {
-			t.ints(stretch{at, n, w, w, w, w}, product(point.Int(w), n))
-			at += n
-			continue
-		}
-		if n = min(n, Lane-at%Lane); n < added {
+		n := min(t.end-at, Lane-at%Lane)
+		if n < added {
 			added, sum = 0, 0
 		}
 		v := point.Float(w)
@@ -258,17 +273,39 @@ func (t *stepper) lanes(l *list, f *folder) bool {
 func (t *stepper) whole(f *folder, p *ints, j, count int) bool {
 	n := p.lay.length
 	prediction := p.start(&f.fold, &f.residuals, j, count)
-	for k := range count {
-		f.empty(k)
+	if f.kind >= asBits {
+		f.fold.AllNoFloats()
+	} else {
+		f.fold.AllNoInts()
 	}
 	f.take(prediction, count, 0, n)
+	off := t.first + j*n
+	if f.kind == asInt && t.Every == n {
+		return t.intLanes(&f.fold, count, off, n)
+	}
 	part := part{n: n}
 	for k := range count {
 		part.first = f.fold.First[k]
 		part.take(&f.fold, k)
-		if !f.give(t, &part, t.first+(j+k)*n) {
+		if !f.give(t, &part, off+k*n) {
 			return false
 		}
+	}
+	return true
+}
+
+// intLanes gives out steps that are a lane of integers each. Like give it reports
+// false for values that no encoder wrote.
+func (t *stepper) intLanes(f *kernel.Fold, count, off, n int) bool {
+	for k := range t.dst[t.step:][:count] {
+		least, most, sum := int64(f.Least[k]), int64(f.Most[k]), int64(f.Sum[k])
+		if least < point.MinInt || most > point.MaxInt {
+			return false
+		}
+		t.dst[t.step].set(off, n, asInt.word(int64(f.First[k])), asInt.word(int64(f.Value[k])),
+			asInt.word(least), asInt.word(most), Sum{Hi: sum >> 63, Lo: uint64(sum)})
+		t.next()
+		off += n
 	}
 	return true
 }

@@ -15,15 +15,39 @@ type Fold struct {
 	Least, Most, Sum [Lanes]uint64
 }
 
-// NoInts and NoFloats set a lane to what it is before its first value. Least is
-// above Most then, and stays so while FoldBits meets nothing but NaN.
+// What a lane is before its first value. Least is above Most then, and stays so
+// while FoldBits meets nothing but NaN.
+var (
+	noLeast, noMost     = everyLane(math.MaxInt64), everyLane(1 << 63)
+	noLowest, noHighest = everyLane(math.Float64bits(math.Inf(1))), everyLane(math.Float64bits(math.Inf(-1)))
+)
+
+func everyLane(v uint64) (all [Lanes]uint64) {
+	for l := range all {
+		all[l] = v
+	}
+	return all
+}
+
+// NoInts and NoFloats set a lane to what it is before its first value, the latter
+// for FoldBits.
 func (f *Fold) NoInts(lane int) {
-	f.Least[lane], f.Most[lane], f.Sum[lane] = math.MaxInt64, 1<<63, 0
+	f.Least[lane], f.Most[lane], f.Sum[lane] = noLeast[0], noMost[0], 0
 }
 
 // NoFloats is NoInts for FoldBits.
 func (f *Fold) NoFloats(lane int) {
-	f.Least[lane], f.Most[lane], f.Sum[lane] = math.Float64bits(math.Inf(1)), math.Float64bits(math.Inf(-1)), 0
+	f.Least[lane], f.Most[lane], f.Sum[lane] = noLowest[0], noHighest[0], 0
+}
+
+// AllNoInts and AllNoFloats do it to all lanes.
+func (f *Fold) AllNoInts() {
+	f.Least, f.Most, f.Sum = noLeast, noMost, [Lanes]uint64{}
+}
+
+// AllNoFloats is AllNoInts for FoldBits.
+func (f *Fold) AllNoFloats() {
+	f.Least, f.Most, f.Sum = noLowest, noHighest, [Lanes]uint64{}
 }
 
 // Prediction tells how values follow from residuals: Order 0 to 2 is how often

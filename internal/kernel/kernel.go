@@ -119,6 +119,9 @@ func checkLanes(lanes, n int) {
 	}
 }
 
+// Fill sets all of dst to w.
+func Fill(dst []uint64, w uint64) { fill(dst, w) }
+
 // Ints makes integer words of the values src; dst is not longer than src.
 func Ints(dst, src []uint64) {
 	src = src[:len(dst)]

@@ -138,6 +138,14 @@ func inFours(n int) int {
 	return n &^ 3
 }
 
+func fill(dst []uint64, w uint64) {
+	if !avx2 || len(dst) < 4 {
+		fillGo(dst, w)
+		return
+	}
+	fillAVX2(&dst[0], w, uint64(len(dst)))
+}
+
 func ints(dst, src []uint64) int {
 	n := inFours(len(dst))
 	if n > 0 {

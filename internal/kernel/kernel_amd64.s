@@ -292,6 +292,28 @@ end:
 	VZEROUPPER
 	RET
 
+// func fillAVX2(dst *uint64, w uint64, n uint64)
+// Requires: AVX, AVX2
+TEXT ·fillAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         n+16(FP), CX
+	MOVQ         w+8(FP), DX
+	VMOVQ        DX, X0
+	VPBROADCASTQ X0, Y0
+	LEAQ         -32(AX)(CX*8), CX
+	JMP          check
+
+loop:
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x20, AX
+
+check:
+	CMPQ    AX, CX
+	JB      loop
+	VMOVDQU Y0, (CX)
+	VZEROUPPER
+	RET
+
 // func intsAVX2(dst *uint64, src *uint64, n uint64)
 // Requires: AVX, AVX2
 TEXT ·intsAVX2(SB), NOSPLIT, $0-24

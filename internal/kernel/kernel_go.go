@@ -20,3 +20,4 @@ func ints(_, _ []uint64) int                { return 0 }
 func floatBits(_, _ []uint64, _ uint) int   { return 0 }
 func decimals(_, _ []uint64, _ float64) int { return 0 }
 func measure(_ *Extent, _ []uint64) int     { return 0 }
+func fill(dst []uint64, w uint64)           { fillGo(dst, w) }

@@ -221,3 +221,26 @@ func TestOutsideOfTheBytes(t *testing.T) {
 		}()
 	}
 }
+
+// Fill writes all words and none before or behind them.
+func TestFill(t *testing.T) {
+	for n := range 130 {
+		dst := wordsAtPageEnd(n + 1)
+		clear(dst)
+		Fill(dst[1:], 1<<63|7)
+		if dst[0] != 0 {
+			t.Fatalf("%d words: the one before them was written", n)
+		}
+		for i, w := range dst[1:] {
+			if w != 1<<63|7 {
+				t.Fatalf("%d words: number %d is %#x", n, i, w)
+			}
+		}
+		dst = dst[:n]
+		clear(dst[:cap(dst)])
+		Fill(dst, 5)
+		if behind := dst[:n+1][n]; behind != 0 {
+			t.Fatalf("%d words: the one behind them is %#x", n, behind)
+		}
+	}
+}

@@ -95,6 +95,12 @@ func add2Go(v *Values, res *Residuals, base uint64, start, step *[Lanes]uint64, 
 	}
 }
 
+func fillGo(dst []uint64, w uint64) {
+	for i := range dst {
+		dst[i] = w
+	}
+}
+
 func intsGo(dst, src []uint64) {
 	for i := range dst {
 		dst[i] = intTag | src[i]&intPayload

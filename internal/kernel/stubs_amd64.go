@@ -29,6 +29,11 @@ func add1AVX2(v *uint64, res *uint64, base uint64, start *uint64, n uint64)
 //go:noescape
 func add2AVX2(v *uint64, res *uint64, base uint64, start *uint64, step *uint64, n uint64)
 
+// fillAVX2 is Fill of n words, at least four.
+//
+//go:noescape
+func fillAVX2(dst *uint64, w uint64, n uint64)
+
 // intsAVX2 is Ints of n words, a multiple of four.
 //
 //go:noescape

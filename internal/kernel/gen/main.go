@@ -14,6 +14,7 @@ func main() {
 	add("addAVX2", 0)
 	add("add1AVX2", 1)
 	add("add2AVX2", 2)
+	fill()
 	ints()
 	floatBits()
 	decimals()

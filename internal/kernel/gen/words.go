@@ -24,6 +24,23 @@ func eachFour(dst, src, n reg.Register, body func(v reg.VecVirtual)) {
 	end()
 }
 
+// fill ends with four words that may overlap those before them.
+func fill() {
+	begin("fillAVX2", "func(dst *uint64, w, n uint64)", "fillAVX2 is Fill of n words, at least four.")
+	dst, n, last := load64("dst"), load64("n"), GP64()
+	v := broadcast(load64("w"))
+	LEAQ(operand.Mem{Base: dst, Index: n, Scale: 8, Disp: -32}, last)
+	JMP(operand.LabelRef("check"))
+	Label("loop")
+	VMOVDQU(v, at(dst, 0))
+	ADDQ(operand.U8(32), dst)
+	Label("check")
+	CMPQ(dst, last)
+	JB(operand.LabelRef("loop"))
+	VMOVDQU(v, at(last, 0))
+	end()
+}
+
 func ints() {
 	begin("intsAVX2", "func(dst, src *uint64, n uint64)", "intsAVX2 is Ints of n words, a multiple of four.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
