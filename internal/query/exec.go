@@ -157,8 +157,25 @@ func (p *planner) roundLength() (res, slots int64) {
 	if buffers > 0 {
 		slots = min(slots, max(1, bufferedValues/int64(buffers)/chunkSlots)*chunkSlots)
 	}
+	slots *= p.stretch()
 	// No round is longer than the range, rounded up to whole chunks on both sides.
 	return res, min(slots, (longest/chunkSlots+2)*chunkSlots)
+}
+
+// stretch is how many times as many slots a round has where nothing but spans
+// longer than a chunk is read: it has as many of them as it would have chunks.
+func (p *planner) stretch() int64 {
+	if p.slotwise() {
+		return 1
+	}
+	finest, shortest := p.leaves[0].res, int64(1<<32) // more than a query may read, and little enough to multiply
+	for _, l := range p.leaves {
+		finest = min(finest, l.res)
+	}
+	for _, s := range p.spans {
+		shortest = min(shortest, s.size*s.of.res/finest)
+	}
+	return max(1, shortest/chunkSlots)
 }
 
 // rounds returns how many series hold their values of a round; a window over

@@ -92,6 +92,7 @@ func (p *planner) memory() int64 {
 		values *= 2
 	}
 	_, slots := p.roundLength()
+	slots = (slots + p.stretch() - 1) / p.stretch()
 	round := slots
 	for _, n := range p.order {
 		if n.shared().conf {

@@ -72,9 +72,9 @@ type readBuffers struct {
 	headers []chunk.Header // what spans read into
 }
 
-// keptHeaders is up to how many headers are kept: more are rare, and take
-// megabytes.
-const keptHeaders = 1024
+// keptHeaders is up to how many headers are kept, those of a round of long spans
+// and some: more are rare, and take megabytes.
+const keptHeaders = 2 * spanRounds * roundSlots / chunkSlots
 
 // takeBuffers returns buffers without words in them. They are given back when
 // nobody reads into them any more.

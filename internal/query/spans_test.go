@@ -186,3 +186,39 @@ func TestAShortRangeIsOneRound(t *testing.T) {
 		}
 	}
 }
+
+// A round has as many long spans as it would have chunks, and gives the same.
+func TestLongSpansHaveLongRounds(t *testing.T) {
+	m := newMemory(t)
+	m.reads = nil
+	m.addBucket("b", 1000, 0)
+	m.load("b", key(t, "m"), 0, ints(500_000, func(i int64) int64 { return i * 7919 % 10_007 }))
+	for text, calls := range map[string]int{
+		"SELECT max(m BUCKET b, 2h) BETWEEN 1 AND 500000000":                          4, // of 32 × 10 chunks, and one for what is left
+		"SELECT max(m BUCKET b, 2h), sum(m BUCKET b, 4h) BETWEEN 1 AND 500000000":     8,
+		"SELECT max(m BUCKET b, 12m) BETWEEN 1 AND 500000000":                         23, // of 32 chunks
+		"SELECT max(m BUCKET b, 2h), sum(m BUCKET b, 1m) BETWEEN 1 AND 500000000":     46,
+		"SELECT avg(max(m BUCKET b, 2h), 4h), m BUCKET b BETWEEN 1 AND 500000000":     0, // read slot by slot
+		"SELECT max(m BUCKET b, 99999999999s) BETWEEN 1 AND 500000000":                1,
+		"SELECT max(m BUCKET b, 2h) + max(m BUCKET b, 2h) BETWEEN 7000 AND 400000000": 3,
+	} {
+		c := &counting{adder: adder{m}}
+		e := (query.Engine{Source: c, Now: time.Now}).WithRounds(720)
+		on, err := e.Query(t.Context(), text, query.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		off, err := e.Query(t.Context(), text, query.Options{NoAggregates: true})
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for i := range on.Series {
+			if !near(on.Series[i].Values, off.Series[i].Values, 0) {
+				t.Errorf("%s: series %d differs from that of slots", text, i)
+			}
+		}
+		if c.calls != calls {
+			t.Errorf("%s: %d calls, want %d", text, c.calls, calls)
+		}
+	}
+}
