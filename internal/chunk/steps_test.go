@@ -87,6 +87,10 @@ func TestStepsOfEveryKind(t *testing.T) {
 			}
 		}
 		src := e.Append(nil, 0, c.make(Slots))
+		for cut := range Lane {
+			checkSteps(t, src, Steps{To: Slots, Cut: 1 + cut, Every: Lane})
+			checkSteps(t, src, Steps{From: 2 * Lane, To: 5 * Lane, Cut: 2*Lane + 1 + cut, Every: Lane})
+		}
 		done, err := new(Adder).fold(make([]Header, Slots/Lane), src, Steps{To: Slots, Cut: Lane, Every: Lane})
 		if err != nil || done == decoded[c.name] {
 			t.Errorf("%s: added up without its words: %v, %v", c.name, done, err)
@@ -160,16 +164,17 @@ func FuzzSteps(f *testing.F) {
 func BenchmarkSteps(b *testing.B) {
 	var e Encoder
 	var a Adder
-	dst := make([]Header, Slots/Lane)
-	steps := Steps{To: Slots, Cut: Lane, Every: Lane}
+	dst := make([]Header, Slots/Lane+1)
+	steps, cut := Steps{To: Slots, Cut: Lane, Every: Lane}, Steps{To: Slots, Cut: 17, Every: Lane}
 	for _, c := range kinds() {
 		src := e.Append(nil, 0, c.make(Slots))
 		for name, run := range map[string]func() error{
 			"fold": func() error { return a.Steps(dst, src, steps) },
+			"cut":  func() error { return a.Steps(dst, src, cut) },
 			"decode": func() error {
 				var words [Slots]uint64
 				err := DecodeRange(words[:], src, 0)
-				for i := range dst {
+				for i := range Slots / Lane {
 					dst[i] = Summarize(words[i*Lane:(i+1)*Lane], i*Lane)
 				}
 				return err

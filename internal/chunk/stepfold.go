@@ -1,0 +1,273 @@
+package chunk
+
+import (
+	"math"
+	"math/bits"
+
+	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/point"
+)
+
+// aligned reports whether every lane of the codec lies in one lane of the sums
+// of floats, and has it to itself.
+func (t *stepper) aligned(lay *layout) bool {
+	return t.first%Lane == 0 && (lay.length == Lane || lay.lanes == 1)
+}
+
+// lanes takes in the values of a list, all lanes that are wanted side by side.
+func (t *stepper) lanes(l *list, f *folder) bool {
+	f.kind, f.cut = l.kind, t.end
+	if l.kind >= asDecimal && l.kind < asBits {
+		f.scale = pow10(int(l.kind - asDecimal))
+	}
+	p := &l.ints
+	n := p.lay.length
+	j := (t.from - t.first) / n
+	count := (t.to-t.first+n-1)/n - j
+	base := t.first + j*n
+	if t.from == base && t.to == base+count*n {
+		if (t.end-base)%n == 0 && t.Every%n == 0 {
+			return t.whole(f, p, j, count)
+		}
+		if t.Every == n && f.kind < asBits {
+			return t.across(f, p, j, count, t.end-base)
+		}
+	}
+	var all uint64
+	for k := range count {
+		f.cuts[k] = f.places(t, base+k*n, n)
+		all |= f.cuts[k]
+	}
+	f.run(p, j, count, all)
+	for k := range count {
+		for i := range f.parts[k][:f.count[k]] {
+			part := &f.parts[k][i]
+			if !f.give(t, part, base+k*n+part.at) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// whole takes in count lanes from lane j on of which none is cut.
+func (t *stepper) whole(f *folder, p *ints, j, count int) bool {
+	n := p.lay.length
+	prediction := p.start(&f.fold, &f.residuals, j, count)
+	if f.kind >= asBits {
+		f.fold.AllNoFloats()
+	} else {
+		f.fold.AllNoInts()
+	}
+	f.take(prediction, count, 0, n)
+	off := t.first + j*n
+	if f.kind == asInt && t.Every == n {
+		return t.intLanes(&f.fold, count, off, n)
+	}
+	part := part{n: n}
+	for k := range count {
+		part.first = f.fold.First[k]
+		part.take(&f.fold, k)
+		if !f.give(t, &part, off+k*n) {
+			return false
+		}
+	}
+	return true
+}
+
+// intLanes gives out steps that are a lane of integers each. Like give it reports
+// false for values that no encoder wrote.
+func (t *stepper) intLanes(f *kernel.Fold, count, off, n int) bool {
+	for k := range t.dst[t.step:][:count] {
+		least, most, sum := int64(f.Least[k]), int64(f.Most[k]), int64(f.Sum[k])
+		if least < point.MinInt || most > point.MaxInt {
+			return false
+		}
+		t.dst[t.step].set(off, n, asInt.word(int64(f.First[k])), asInt.word(int64(f.Value[k])),
+			asInt.word(least), asInt.word(most), Sum{Hi: sum >> 63, Lo: uint64(sum)})
+		t.next()
+		off += n
+	}
+	return true
+}
+
+// across takes in count lanes from lane j on that are all cut before value cut: a
+// step is the end of a lane and the begin of the next one, and of integers or
+// decimals.
+func (t *stepper) across(f *folder, p *ints, j, count, cut int) bool {
+	n := p.lay.length
+	prediction := p.start(&f.fold, &f.residuals, j, count)
+	f.fold.AllNoInts()
+	f.take(prediction, count, 0, cut)
+	begins, ends := f.fold, &f.fold
+	f.fold.AllNoInts()
+	f.take(prediction, count, cut, n)
+	off := t.first + j*n
+	part := part{n: cut, first: begins.First[0]}
+	part.take(&begins, 0)
+	if !f.give(t, &part, off) {
+		return false
+	}
+	for k := range count {
+		part.n, part.first = n-cut, ends.First[k]
+		part.take(ends, k)
+		if next := k + 1; next < count {
+			part.n, part.last = n, begins.Value[next]
+			part.least = uint64(min(int64(part.least), int64(begins.Least[next])))
+			part.most = uint64(max(int64(part.most), int64(begins.Most[next])))
+			part.sum = f.plus(part.sum, begins.Sum[next])
+		}
+		if !f.give(t, &part, off+k*n+cut) {
+			return false
+		}
+	}
+	return true
+}
+
+// plus adds sums of parts in their order.
+func (f *folder) plus(a, b uint64) uint64 {
+	if f.kind == asInt {
+		return a + b
+	}
+	return math.Float64bits(math.Float64frombits(a) + math.Float64frombits(b))
+}
+
+// folder takes in the values of lanes side by side.
+type folder struct {
+	kind      transform
+	scale     float64 // of decimals
+	cut       int     // end of a step, at or behind the slots that were taken in
+	fold      kernel.Fold
+	residuals kernel.Residuals
+	// By lane: the cuts of its values as bits, and its parts between them.
+	cuts  [kernel.Lanes]uint64
+	parts [kernel.Lanes][maxParts]part
+	count [kernel.Lanes]int
+}
+
+// maxParts is the most steps that a lane has values of: two cuts are a lane or
+// more apart.
+const maxParts = 2
+
+// part is what was taken in of a lane between two cuts.
+type part struct {
+	at, n                         int // place of the first value, and how many
+	first, last, least, most, sum uint64
+}
+
+// take fills in what is known at the end of a part of lane k.
+func (p *part) take(f *kernel.Fold, k int) {
+	p.last, p.least, p.most, p.sum = f.Value[k], f.Least[k], f.Most[k], f.Sum[k]
+}
+
+// places returns where the steps of the n slots from base on begin and end, as
+// bits.
+func (f *folder) places(t *stepper, base, n int) uint64 {
+	at, to := max(t.from, base), min(t.to, base+n)
+	places := uint64(1)<<(at-base) | uint64(1)<<(to-base)
+	for ; f.cut < to; f.cut += t.Every {
+		if f.cut > at {
+			places |= 1 << (f.cut - base)
+		}
+	}
+	return places
+}
+
+// run takes in the values of lanes from cut to cut.
+func (f *folder) run(p *ints, j, count int, cuts uint64) {
+	prediction := p.start(&f.fold, &f.residuals, j, count)
+	at := 0
+	if p.form == formOffset {
+		at = bits.TrailingZeros64(cuts) // nothing depends on what is before
+	}
+	clear(f.count[:])
+	open := [kernel.Lanes]bool{}
+	for ; cuts != 0; cuts &= cuts - 1 {
+		to := bits.TrailingZeros64(cuts)
+		f.take(prediction, count, at, to)
+		for k := range count {
+			if open[k] && f.parts[k][f.count[k]].at == at {
+				f.parts[k][f.count[k]].first = f.fold.First[k]
+			}
+			if f.cuts[k]>>to&1 == 0 {
+				continue
+			}
+			if open[k] {
+				f.close(k, to)
+			}
+			if open[k] = f.cuts[k]>>to > 1; open[k] {
+				f.open(k, to)
+			}
+		}
+		at = to
+	}
+}
+
+// open begins a part of a lane.
+func (f *folder) open(k, at int) {
+	f.parts[k][f.count[k]].at = at
+	f.empty(k)
+}
+
+// empty sets a lane to what it is before the first value of a part.
+func (f *folder) empty(k int) {
+	if f.kind >= asBits {
+		f.fold.NoFloats(k)
+	} else {
+		f.fold.NoInts(k)
+	}
+}
+
+// close ends it.
+func (f *folder) close(k, to int) {
+	p := &f.parts[k][f.count[k]]
+	f.count[k]++
+	p.n = to - p.at
+	p.take(&f.fold, k)
+}
+
+// take takes in the values [from, to) of count lanes.
+func (f *folder) take(p kernel.Prediction, count, from, to int) {
+	switch {
+	case f.kind == asInt:
+		kernel.FoldInts(&f.fold, &f.residuals, p, count, from, to)
+	case f.kind < asBits:
+		kernel.FoldDecimals(&f.fold, &f.residuals, p, f.scale, count, from, to)
+	default:
+		kernel.FoldBits(&f.fold, &f.residuals, p, uint(f.kind-asBits), count, from, to)
+	}
+}
+
+// maxDecimal bounds the integers of which the kernels make decimals.
+const maxDecimal = 1 << 51
+
+// give takes a part, whose first slot is off, in. It reports false for values
+// that no encoder wrote: their words would not be what was added up.
+func (f *folder) give(t *stepper, p *part, off int) bool {
+	w := stretch{off: off, n: p.n}
+	least, most := int64(p.least), int64(p.most)
+	switch {
+	case f.kind == asInt:
+		if least < point.MinInt || most > point.MaxInt {
+			return false
+		}
+		w.first, w.last = point.FromInt(int64(p.first)), point.FromInt(int64(p.last))
+		w.least, w.most = point.FromInt(least), point.FromInt(most)
+		t.ints(w, product(int64(p.sum), 1))
+		return true
+	case f.kind < asBits:
+		if least <= -maxDecimal || most >= maxDecimal {
+			return false
+		}
+		w.first, w.last = kernel.Decimal(int64(p.first), f.scale), kernel.Decimal(int64(p.last), f.scale)
+		w.least, w.most = kernel.Decimal(least, f.scale), kernel.Decimal(most, f.scale)
+	default:
+		shift := uint(f.kind - asBits)
+		w.first, w.last = p.first<<shift|floatMarker, p.last<<shift|floatMarker
+		if math.Float64frombits(p.least) <= math.Float64frombits(p.most) {
+			w.least, w.most = p.least>>1|floatMarker, p.most>>1|floatMarker
+		}
+	}
+	t.floats(w, math.Float64frombits(p.sum))
+	return true
+}
