@@ -26,7 +26,7 @@ var bounds = map[string]float64{
 	"allocations: decode a chunk, counter":             0.5,
 	"allocations: read ten minutes":                    5,
 	"allocations: aggregate ten minutes by the minute": 3,
-	"allocations: parse a query":                       26,
+	"allocations: parse a query":                       17,
 
 	"instructions: decode a batch":                      126,
 	"instructions: decode entries":                      270,
@@ -39,14 +39,14 @@ var bounds = map[string]float64{
 	"instructions: decode a chunk, counter":             27,
 	"instructions: read ten minutes":                    47,
 	"instructions: aggregate ten minutes by the minute": 55,
-	"instructions: parse a query":                       36_000,
+	"instructions: parse a query":                       30_000,
 
 	"processor time: batch, ddb ÷ discard":               15,
 	"allocations: server under batch":                    4.6,
-	"allocations: max of a series, after batch":          500,
-	"allocations: average of 1280 series, after batch":   56_000,
+	"allocations: max of a series, after batch":          350,
+	"allocations: average of 1280 series, after batch":   30_000,
 	"processor time: entries, ddb ÷ discard":             3.8,
 	"allocations: server under entries":                  34,
-	"allocations: max of a series, after entries":        500,
-	"allocations: average of 2000 series, after entries": 87_000,
+	"allocations: max of a series, after entries":        350,
+	"allocations: average of 2000 series, after entries": 45_000,
 }
