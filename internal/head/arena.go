@@ -21,13 +21,17 @@ type Arena struct {
 	slots int // parts of a slab
 
 	tables atomic.Int64 // bytes of the blocks that have a table instead
+	tiles  tileMemory   // of what was in blocks
 
 	mu    sync.Mutex
 	slabs []*slab // with free parts; the last one is used first
 	inUse int
-	free  int // parts in slabs and not in use
-	dirty int // of them, those that have memory: they were in use
-	least int // the least that dirty was since GiveBack
+	free  int                // parts in slabs and not in use
+	dirty int                // of them, those that have memory: they were in use
+	calls int                // of Alloc since GiveBack
+	keep  int                // sum of taken
+	taken [giveBackAfter]int // calls before each of the last times
+	round int                // of taken
 }
 
 // slab is one mapping.
@@ -56,6 +60,9 @@ const (
 	// in use: blocks grow while others are sealed. What a burst
 	// leaves beyond that goes back to the system, slab by slab.
 	keepFree = 256
+
+	// giveBackAfter is for how many calls of GiveBack what was taken counts.
+	giveBackAfter = 100
 
 	// partRows bounds the rows of a part: 24 KiB, a fifth of a block of a minute
 	// of seconds. Blocks of many groups begin together, so what they do not yet
@@ -95,8 +102,8 @@ func (a *Arena) Alloc() Cells {
 	a.free--
 	if b.dirty {
 		a.dirty--
-		a.least = min(a.least, a.dirty)
 	}
+	a.calls++
 	a.mu.Unlock()
 	if b.dirty {
 		clear(b.cells)
@@ -143,23 +150,24 @@ func (a *Arena) drop(s *slab) {
 			a.dirty--
 		}
 	}
-	a.least = min(a.least, a.dirty)
 }
 
-// Bytes returns the memory of the parts in use and of the free ones that were
-// in use and are kept. A part that never was has none.
+// Bytes returns the memory of the parts in use, and what is kept for others: that
+// of the free ones that were in use, and what tiles had and none has. A
+// part that never was in use has none.
 func (a *Arena) Bytes() (inUse, free int64) {
+	unused := a.tiles.unused()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return int64(a.inUse) * int64(a.size) * 8, int64(a.dirty) * int64(a.size) * 8
+	return int64(a.inUse) * int64(a.size) * 8, int64(a.dirty)*int64(a.size)*8 + unused
 }
 
 // TableBytes returns the memory, on the Go heap, of the blocks in use that keep
 // their set cells only.
 func (a *Arena) TableBytes() int64 { return a.tables.Load() }
 
-// Trim gives the memory of all free parts back to the system: that of whole
-// slabs, and of free parts in slabs that are in use.
+// Trim gives the memory of all free parts back to the system, that of whole
+// slabs and of free parts in slabs that are in use, and what no tile needs.
 func (a *Arena) Trim() {
 	a.Release()
 	a.mu.Lock()
@@ -167,14 +175,22 @@ func (a *Arena) Trim() {
 	a.trim(a.dirty)
 }
 
-// GiveBack gives the memory of as many free parts back to the system as have not
-// been needed since the last call, but for a few. Called now and then, it leaves
-// their memory to blocks that come and go fast.
+// GiveBack gives the memory of free parts back to the system, but for as many as
+// were taken since the giveBackAfter-th call before, and a few, and every so many calls
+// what no tile needs. Called ten times a second, it leaves their memory to blocks that
+// come and go fast; of senders in step that end all their blocks at the turn of a minute
+// it keeps what the next rows need.
 func (a *Arena) GiveBack() {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.trim(a.least - keepFree)
-	a.least = a.dirty
+	a.keep += a.calls - a.taken[a.round]
+	a.taken[a.round] = a.calls
+	a.calls, a.round = 0, (a.round+1)%len(a.taken)
+	a.trim(a.dirty - keepFree - a.keep)
+	around := a.round == 0
+	a.mu.Unlock()
+	if around {
+		a.ReleaseTiles()
+	}
 }
 
 // trim gives the memory of n free parts back, those first that are used last.
@@ -197,9 +213,10 @@ func (a *Arena) trim(n int) {
 	}
 }
 
-// Release gives the slabs without a part in use back to the system. The arena
-// stays usable.
+// Release gives the slabs without a part or a tile in use back to the system. The
+// arena stays usable.
 func (a *Arena) Release() {
+	a.ReleaseTiles()
 	a.mu.Lock()
 	var gone []*slab
 	for _, s := range slices.Clone(a.slabs) {
@@ -213,3 +230,6 @@ func (a *Arena) Release() {
 		unmapCells(s.cells)
 	}
 }
+
+// ReleaseTiles gives the memory without a tile back to the system.
+func (a *Arena) ReleaseTiles() { a.tiles.release() }

@@ -108,7 +108,7 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// GiveBack leaves the blocks alone that come and go between two calls, and gives
+// GiveBack leaves as many blocks as were taken in the last calls, and gives
 // back those that nobody needed, but for a few.
 func TestGiveBack(t *testing.T) {
 	a := newArena(16)
@@ -142,9 +142,32 @@ func TestGiveBack(t *testing.T) {
 		}
 	}
 	step(1000, 500) // all were needed since the beginning
+	for range giveBackAfter - 1 {
+		a.GiveBack()
+	}
+	if _, free := a.Bytes(); free != 500<<15 {
+		t.Errorf("%d blocks are kept of those that were needed, want 500", free>>15)
+	}
 	a.GiveBack()
 	if _, free := a.Bytes(); free != keepFree<<15 {
 		t.Errorf("%d blocks are kept that nobody needed, want %d", free>>15, keepFree)
+	}
+	var more []Cells
+	for range 400 {
+		more = append(more, a.Alloc())
+	}
+	for range giveBackAfter {
+		a.GiveBack()
+	}
+	for _, c := range more {
+		a.Free(c)
+	}
+	for range 50 {
+		a.Free(a.Alloc())
+	}
+	a.GiveBack()
+	if _, free := a.Bytes(); free != (keepFree+50)<<15 {
+		t.Errorf("%d blocks are kept, want %d: as many as were taken and a few", free>>15, keepFree+50)
 	}
 	for _, c := range held {
 		a.Free(c)

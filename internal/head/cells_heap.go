@@ -15,6 +15,17 @@ func unmapCells(cells []uint64) {
 	}
 }
 
+func mapBytes(n int) []byte { return make([]byte, n) }
+
+func unmapBytes(mem []byte) { spoil(mem) }
+
+// spoil overwrites what was freed in memory that stays mapped.
+func spoil(mem []byte) {
+	for i := copy(mem, "\xde\xad\xde\xad"); i > 0 && i < len(mem); i *= 2 {
+		copy(mem[i:], mem[:i])
+	}
+}
+
 func wholePages(int) bool { return true }
 
 // dropPages leaves the cells zero, as the system does.

@@ -30,6 +30,25 @@ func unmapCells(cells []uint64) {
 	}
 }
 
+// mapBytes returns n bytes in memory of their own, of which those that are
+// written to take any. Like mapCells it ends the process where there are none.
+func mapBytes(n int) []byte {
+	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		panic(fmt.Sprintf("mapping %d bytes for encoded points: %v", n, err))
+	}
+	return mem
+}
+
+func unmapBytes(mem []byte) {
+	if err := unix.Munmap(mem); err != nil {
+		panic(fmt.Sprintf("unmapping %d bytes of encoded points: %v", len(mem), err))
+	}
+}
+
+// spoil is for the race detector: see cells_heap.go.
+func spoil([]byte) {}
+
 // wholePages reports whether parts of n cells in a row are pages of their own.
 func wholePages(n int) bool { return n*8%os.Getpagesize() == 0 }
 

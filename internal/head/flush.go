@@ -36,7 +36,7 @@ func (g *Group) capture() Capture {
 		g.sealed.Wait()
 	}
 	g.noteLate()
-	g.flushing, g.tiles = g.tiles, nil
+	g.flushing, g.captured, g.tiles = g.tiles, g.tiles, nil
 	g.lateOut, g.late = g.late, lateRuns{}
 	c := Capture{group: g, tiles: slices.Clone(g.flushing), late: g.lateOut, cols: g.Columns()}
 	for _, b := range g.open {
@@ -48,7 +48,8 @@ func (g *Group) capture() Capture {
 }
 
 // EndFlush forgets what BeginFlush took, after a committed segment holds it,
-// and returns the bytes given back: tiles and late points.
+// and returns the bytes given back: tiles and late points. The capture must not be
+// read any more. The memory of tiles goes to later ones until Arena.ReleaseTiles.
 func (g *Group) EndFlush() (tiles, late int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -56,34 +57,43 @@ func (g *Group) EndFlush() (tiles, late int64) {
 		tiles += t.bytes()
 	}
 	late = g.lateOut.bytes()
-	g.flushing, g.lateOut = nil, lateRuns{}
+	g.freeTiles(g.captured)
+	g.flushing, g.captured, g.lateOut = nil, nil, lateRuns{}
 	return tiles, late
 }
 
-// FlushChunks returns about how many chunks a flush makes of what waits for it.
-// Columns of which only some tiles of a chunk hold anything may not be seen; what
-// came out of order may count twice.
-func (g *Group) FlushChunks() (n int64) {
+// FlushChunks returns about how many chunks a flush makes of what waits for it, and
+// its bytes. Columns of which only some tiles of a chunk hold anything may not be
+// seen; what came out of order may count twice.
+func (g *Group) FlushChunks() (n, bytes int64) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	for _, tiles := range [][]*tile{g.flushing, g.tiles} {
-		number, most := int64(-1), 0
-		for _, t := range tiles {
-			if at := t.start / chunk.Slots; at != number {
-				n += int64(most)
-				number, most = at, 0
-			}
-			most = max(most, t.held)
-		}
-		n += int64(most)
-	}
-	return n + g.lateOut.chunks() + g.late.chunks()
+	tiles, late := g.unflushed()
+	return tileChunks(g.flushing) + tileChunks(g.tiles) + g.lateOut.chunks() + g.late.chunks(), tiles + late
 }
 
-// AbortFlush puts back what BeginFlush took: the next flush takes it again.
+// tileChunks returns about how many chunks a flush makes of tiles.
+func tileChunks(tiles []*tile) (n int64) {
+	number, most := int64(-1), 0
+	for _, t := range tiles {
+		if at := t.start / chunk.Slots; at != number {
+			n += int64(most)
+			number, most = at, 0
+		}
+		most = max(most, t.held)
+	}
+	return n + int64(most)
+}
+
+// AbortFlush puts back what BeginFlush took: the next flush takes it again. The
+// capture must not be read any more.
 func (g *Group) AbortFlush() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.dead {
+		g.freeTiles(g.captured)
+	}
+	g.captured = nil
 	g.tiles = append(g.flushing, g.tiles...)
 	old := g.lateOut
 	old.addAll(&g.late)
@@ -98,6 +108,9 @@ func (c *Capture) Bytes() int64 {
 	}
 	return n
 }
+
+// Chunks returns about how many chunks the capture makes, as FlushChunks does.
+func (c *Capture) Chunks() int64 { return tileChunks(c.tiles) + c.late.chunks() }
 
 // Empty reports whether there is nothing to write.
 func (c *Capture) Empty() bool { return len(c.tiles) == 0 && c.late.empty() }

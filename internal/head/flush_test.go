@@ -113,11 +113,14 @@ func TestFlushChunks(t *testing.T) {
 	apply(3*chunk.Slots-1, w)
 	apply(3*chunk.Slots, w)
 	apply(4*chunk.Slots, w)
-	want := g.FlushChunks()
+	want, size := g.FlushChunks()
+	if tiles, late := g.unflushed(); size != tiles+late || size == 0 {
+		t.Errorf("%d bytes are to be flushed, of tiles %d and late %d", size, tiles, late)
+	}
 	for range 2 { // an aborted flush changes nothing
 		c := g.BeginFlush()
-		if n := g.FlushChunks(); n != want {
-			t.Errorf("%d chunks are flushed, %d were before", n, want)
+		if n, bytes := g.FlushChunks(); n != want || bytes != size {
+			t.Errorf("%d chunks of %d bytes are flushed, %d of %d were before", n, bytes, want, size)
 		}
 		var f Flusher
 		made := map[[2]int64]bool{}
@@ -132,7 +135,8 @@ func TestFlushChunks(t *testing.T) {
 		g.AbortFlush()
 	}
 	g.BeginFlush()
-	if g.EndFlush(); g.FlushChunks() != 0 {
-		t.Errorf("%d chunks after the flush", g.FlushChunks())
+	g.EndFlush()
+	if n, bytes := g.FlushChunks(); n != 0 || bytes != 0 {
+		t.Errorf("%d chunks of %d bytes after the flush", n, bytes)
 	}
 }

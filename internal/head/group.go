@@ -43,6 +43,7 @@ type Group struct {
 
 	late, lateOut   lateRuns
 	tiles, flushing []*tile
+	captured        []*tile // flushing, until the flush has ended, even if the group has
 
 	written [Width]activity // behind what every write needs
 }
@@ -300,7 +301,8 @@ func (g *Group) Kill() (tiles, late int64) {
 		b.free()
 	}
 	g.open, g.cur = nil, nil
-	g.tiles, g.flushing = nil, nil
+	g.freeTiles(g.tiles)
+	g.tiles, g.flushing = nil, nil // a flush under way goes on reading what it captured
 	g.late, g.lateOut = lateRuns{}, lateRuns{}
 	return tiles, late
 }

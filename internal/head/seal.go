@@ -1,6 +1,8 @@
 package head
 
 import (
+	"unsafe"
+
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/kernel"
 )
@@ -12,6 +14,27 @@ type tile struct {
 	data  []byte
 	held  int  // columns with anything when it was made
 	gone  Mask // of these columns nothing is left
+
+	mem  []byte // offs and data, in the slab
+	slab *slabOfTiles
+}
+
+// newTile returns a tile with copies of the offsets and the pieces.
+func newTile(m *tileMemory, start int64, offs []uint32, data []byte, held int) *tile {
+	mem, slab := m.alloc(4*len(offs) + len(data))
+	t := &tile{start: start, held: held, mem: mem, slab: slab}
+	t.offs = unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(mem))), len(offs))
+	t.data = mem[4*len(offs):][:len(data)]
+	copy(t.offs, offs)
+	copy(t.data, data)
+	return t
+}
+
+// freeTiles gives the memory of tiles back that nobody reads any more.
+func (g *Group) freeTiles(tiles []*tile) {
+	for _, t := range tiles {
+		g.arena.tiles.free(t.mem, t.slab)
+	}
 }
 
 func (t *tile) piece(col int) []byte {
@@ -27,6 +50,7 @@ type Sealer struct {
 	enc  chunk.Encoder
 	cols []uint64 // of a stripe, one behind the other
 	rows []uint64 // the cells of a table; all 0 between two blocks
+	offs []uint32
 	data []byte
 }
 
@@ -53,7 +77,9 @@ func (s *Sealer) Seal(g *Group) (tileBytes int64, ok bool) {
 			break
 		}
 	}
-	if !g.dead {
+	if g.dead {
+		g.freeTiles([]*tile{t})
+	} else {
 		g.tiles = append(g.tiles, t)
 		tileBytes = t.bytes()
 		g.noteTile(t, activity{b.lastLSN, b.lastWrite})
@@ -63,7 +89,7 @@ func (s *Sealer) Seal(g *Group) (tileBytes int64, ok bool) {
 	return tileBytes, true
 }
 
-func (t *tile) bytes() int64 { return int64(cap(t.data) + 4*cap(t.offs)) }
+func (t *tile) bytes() int64 { return int64(len(t.mem)) }
 
 func (g *Group) claim() *block {
 	g.mu.Lock()
@@ -84,20 +110,19 @@ func (s *Sealer) encode(b *block, columns, height int) *tile {
 	parts, rows := s.spread(b, height)
 	defer s.gather(b)
 	off := int(b.start % chunk.Slots)
-	offs := make([]uint32, 1, columns+1)
-	s.data = s.data[:0]
+	s.offs, s.data = append(s.offs[:0], 0), s.data[:0]
 	held := 0
 	for first := 0; first < columns; first += stripe {
 		s.turn(parts, rows, first, height)
 		for i := range min(stripe, columns-first) {
 			s.data = s.enc.Append(s.data, off, s.cols[i*height:(i+1)*height])
-			if n := uint32(len(s.data)); n > offs[len(offs)-1] {
+			if n := uint32(len(s.data)); n > s.offs[len(s.offs)-1] {
 				held++
 			}
-			offs = append(offs, uint32(len(s.data)))
+			s.offs = append(s.offs, uint32(len(s.data)))
 		}
 	}
-	return &tile{start: b.start, offs: offs, data: append([]byte(nil), s.data...), held: held}
+	return newTile(&b.arena.tiles, b.start, s.offs, s.data, held)
 }
 
 // turn puts a stripe of a block, from column first on, into cols.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 )
 
 var (
@@ -38,6 +39,19 @@ func appendSeries(dst []byte, s *Series) []byte {
 	}
 	return appendBytes(dst, s.Key)
 }
+
+// SeriesSize returns the bytes that an identity takes in a segment.
+func SeriesSize(s *Series) int64 {
+	n := 4 + len(s.Hash) + 4 + 2 + sizeUvarint(uint64(len(s.Key))) + len(s.Key)
+	for _, since := range [2]uint64{s.Since, s.Below} {
+		if since != 0 {
+			n += sizeUvarint(since)
+		}
+	}
+	return int64(n)
+}
+
+func sizeUvarint(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
 // parseSeries reads one identity; its key is a part of src.
 func parseSeries(src []byte) (s Series, rest []byte, err error) {

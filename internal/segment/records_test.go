@@ -27,6 +27,9 @@ func TestIdentitiesReadBack(t *testing.T) {
 		if n := len(src) - len(rest); !bytes.Equal(got.Key, want.Key) || fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%d bytes of identity %d are %+v, want %+v", n, i, got, want)
 		}
+		if n := int64(len(src) - len(rest)); SeriesSize(&got) != n {
+			t.Errorf("identity %d is said to take %d bytes and takes %d", i, SeriesSize(&got), n)
+		}
 		for cut := range len(src) - len(rest) {
 			if _, _, err := parseSeries(src[:cut:cut]); err == nil {
 				t.Errorf("identity %d reads from %d of %d bytes", i, cut, len(src)-len(rest))

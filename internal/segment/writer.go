@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -119,6 +120,14 @@ func (w *Writer) index(bucket uint32, h Hash, e entry) {
 		}
 	}
 	w.runs = append(w.runs, run{bucket: bucket, hash: h, first: n, past: n + 1})
+}
+
+// Reserve makes room for so many chunks more, of so many series, each of which comes
+// in one piece, and for so many bytes of identities (SeriesSize). It is no promise.
+func (w *Writer) Reserve(chunks, series, names int64) {
+	w.entries = slices.Grow(w.entries, int(chunks))
+	w.runs = slices.Grow(w.runs, int(series))
+	w.series.buf = slices.Grow(w.series.buf, int(names))
 }
 
 // AddBucket adds the properties of a bucket. One with timestamps comes before

@@ -27,36 +27,58 @@ const (
 	// ids tells them apart.
 	maxShares = 256
 
+	// listCost is what a chunk of a share takes beside its bytes: its place in the
+	// list and two keys.
+	listCost = 56*9/8 + 2*8
+
 	// slabSize is the size of the buffers that hold the chunks of a share.
 	slabSize = 1 << 20
 )
 
+// shares returns in how many shares of about so many bytes some bytes are put.
+func shares(bytes, share int64) int {
+	n := 1
+	for int64(n)*share < bytes && n < maxShares {
+		n *= 2
+	}
+	return n
+}
+
+// shareNeed returns the memory in which chunks of one bucket are put in order: the
+// bytes of a share, and their lists. Of several shares one is larger than others.
+func shareNeed(bytes, chunks, share int64) int64 {
+	n := int64(shares(bytes, share))
+	need := (bytes + chunks*listCost) / n
+	if n > 1 {
+		need += need / 8
+	}
+	return need
+}
+
 // each calls emit with the chunks of all captures, by bucket, series id and
 // number, in shares of about so many bytes. data is valid during the call.
-func (f *flushing) each(share int64, emit func(*encoded) error) error {
+func (e *shareEncoder) each(f *flushing, share int64, emit func(*encoded) error) error {
 	order := make([]int, len(f.captures))
 	for i := range order {
 		order[i] = i
 	}
 	bucket := func(i int) uint32 { return f.groups[i].Bucket }
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(bucket(a), bucket(b)) })
-	var e shareEncoder
 	for len(order) > 0 {
-		n, bytes := 0, int64(0)
+		n, bytes, chunks := 0, int64(0), int64(0)
 		for n < len(order) && bucket(order[n]) == bucket(order[0]) {
 			bytes += f.captures[order[n]].Bytes()
+			chunks += f.captures[order[n]].Chunks()
 			n++
 		}
-		shares := 1
-		for int64(shares)*share < bytes && shares < maxShares {
-			shares *= 2
-		}
-		for i := range shares {
-			if err := e.encode(f, order[:n], i, shares); err != nil {
+		parts := shares(bytes, share)
+		e.reserve(int(chunks) / parts)
+		for i := range parts {
+			if err := e.encode(f, order[:n], i, parts); err != nil {
 				return err
 			}
-			for _, at := range inOrder(e.all) {
-				if err := emit(&e.all[at]); err != nil {
+			for _, at := range e.order.of(e.all) {
+				if err := emit(&e.all[uint32(at)]); err != nil {
 					return err
 				}
 			}
@@ -70,8 +92,14 @@ func (f *flushing) each(share int64, emit func(*encoded) error) error {
 type shareEncoder struct {
 	flusher head.Flusher
 	all     []encoded
+	order   chunkOrder
 	slabs   [][]byte // filled up to the one at
 	at      int
+}
+
+// reserve makes room for shares of about so many chunks.
+func (e *shareEncoder) reserve(chunks int) {
+	e.all = slices.Grow(e.all[:0], chunks+chunks/8)
 }
 
 // encode sets all to one share of the chunks of some captures. They are made

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
@@ -13,23 +14,24 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// A flush gives the same chunks in the same order, whatever the size of its
-// shares: by bucket, id and number.
-func TestSharesOfAFlush(t *testing.T) {
-	const height, series = 60, 100
+// capturedSlots returns what a flush captures of groups of the given buckets whose
+// series have points in the first slots.
+func capturedSlots(t *testing.T, buckets []uint32, series int, slots int64, word func(group, col int, slot int64) uint64) *flushing {
+	t.Helper()
+	const height = 60
 	f := &flushing{}
 	arena := head.NewArena(height)
 	var sealer head.Sealer
-	for i, bucket := range []uint32{7, 3, 7} {
+	words := make([]uint64, series)
+	for i, bucket := range buckets {
 		g := head.NewGroup(uint32(i), bucket, height, arena)
 		for col := range series {
 			key := fmt.Appendf(nil, "series %d of %d", col, i)
 			g.Bind(col, key, 1, 0, metric.Series(bucket, key))
 		}
-		words := make([]uint64, series)
-		for slot := range int64(1500) {
+		for slot := range slots {
 			for col := range words {
-				words[col] = point.FromInt(slot * int64(i+col))
+				words[col] = word(i, col, slot)
 			}
 			if _, err := g.Apply(head.Write{Slot: slot, Words: words}, 0, func(*account.Counts) (uint64, error) { return 1, nil }); err != nil {
 				t.Fatal(err)
@@ -41,10 +43,20 @@ func TestSharesOfAFlush(t *testing.T) {
 		}
 		f.groups, f.captures = append(f.groups, g), append(f.captures, g.BeginFlush())
 	}
+	return f
+}
+
+// A flush gives the same chunks in the same order, whatever the size of its
+// shares: by bucket, id and number.
+func TestSharesOfAFlush(t *testing.T) {
+	const series = 100
+	f := capturedSlots(t, []uint32{7, 3, 7}, series, 1500, func(group, col int, slot int64) uint64 {
+		return point.FromInt(slot * int64(group+col))
+	})
 	var want []encoded
 	for _, share := range []int64{1 << 40, 50_000, 1} {
 		var got []encoded
-		err := f.each(share, func(e *encoded) error {
+		err := new(shareEncoder).each(f, share, func(e *encoded) error {
 			c := *e
 			c.data = bytes.Clone(e.data)
 			got = append(got, c)
@@ -68,7 +80,49 @@ func TestSharesOfAFlush(t *testing.T) {
 		}
 	}
 	failed := fmt.Errorf("the disk is gone")
-	if err := f.each(1, func(*encoded) error { return failed }); err != failed {
+	if err := new(shareEncoder).each(f, 1, func(*encoded) error { return failed }); err != failed {
 		t.Errorf("the error of emit became %v", err)
+	}
+}
+
+// What is counted for the shares of a flush is what they take.
+func TestShareNeed(t *testing.T) {
+	random := func(_, col int, slot int64) uint64 {
+		return point.FromFloat(float64(uint64(col+1)*uint64(slot+1)*0x9e3779b97f4a7c15>>12) / 7)
+	}
+	alike := func(int, int, int64) uint64 { return point.FromInt(7) }
+	for name, c := range map[string]struct {
+		groups int
+		slots  int64
+		share  int64
+		word   func(int, int, int64) uint64
+	}{
+		"one share":            {40, 60, 64 << 20, random},
+		"several shares":       {40, 60, 1 << 20, random},
+		"several blocks":       {20, 180, 1 << 20, random},
+		"long lists":           {100, 60, 64 << 20, alike},
+		"shares of long lists": {100, 60, 128 << 10, alike},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := capturedSlots(t, slices.Repeat([]uint32{7}, c.groups), head.Width, c.slots, c.word)
+			var bytes, chunks, held int64
+			for _, g := range f.groups {
+				n, size := g.FlushChunks()
+				chunks, bytes = chunks+n, bytes+size
+			}
+			var e shareEncoder
+			if err := e.each(f, c.share, func(*encoded) error {
+				held = int64(cap(e.all))*int64(unsafe.Sizeof(encoded{})) + int64(cap(e.order.keys)+cap(e.order.other))*8
+				for _, slab := range e.slabs {
+					held += int64(cap(slab))
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if need := shareNeed(bytes, chunks, c.share); held > need+slabSize || held < need*2/3 {
+				t.Errorf("%d bytes are held, %d were counted", held, need)
+			}
+		})
 	}
 }

@@ -56,9 +56,13 @@ func (s *Store) flushAll(ctx context.Context) (FlushResult, error) {
 	if s.closed {
 		return FlushResult{}, ErrClosed
 	}
-	for _, g := range s.groups.all() {
+	seldom := s.flushesSeldom()
+	for i, g := range s.groups.all() {
 		closed := g.CloseBlocks(func(uint64, int64, int64) bool { return true })
 		s.applied(g, head.Applied{Closed: closed})
+		if seldom && i%trimGroups == 0 {
+			s.trimBlocks()
+		}
 	}
 	return s.flush(ctx)
 }
@@ -73,6 +77,7 @@ func (s *Store) flushSealed() error {
 
 // flushing is a flush under way.
 type flushing struct {
+	seldom   bool // see flushesSeldom
 	captures []head.Capture
 	groups   []*head.Group
 	base     wal.LSN // records below were in the head before the first capture
@@ -100,9 +105,6 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 		return FlushResult{}, err
 	}
 	f := s.capture()
-	if s.steady.Load()-s.lastFlush.Load() > int64(trimAfter) {
-		s.trimBlocks()
-	}
 	seq := s.nextSeq.Add(1) - 1
 	seg, err := s.write(f, seq)
 	if err == nil {
@@ -144,13 +146,19 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 // log, or of what is counted of it. A series defined after that moment has its
 // record above f.lsn, which stays in the log.
 func (s *Store) capture() *flushing {
-	f := &flushing{base: s.headEnd()}
-	for _, g := range s.groups.all() {
+	f := &flushing{base: s.headEnd(), seldom: s.flushesSeldom()}
+	for i, g := range s.groups.all() {
+		if f.seldom && i%trimGroups == 0 {
+			s.trimBlocks() // the tiles of the next ones take as much as these give back
+		}
 		c := g.BeginFlush()
 		if !c.Empty() || c.Floor != 0 {
 			f.captures = append(f.captures, c)
 			f.groups = append(f.groups, g)
 		}
+	}
+	if f.seldom {
+		s.trimBlocks()
 	}
 	s.o.FlushStep(StepCaptured)
 	s.dropPending()
@@ -237,6 +245,7 @@ func (s *Store) finishSegment(m manifest.Segment, w *segment.Writer) (*storedSeg
 func (s *Store) fillSegment(f *flushing, w *segment.Writer) ([]manifest.Range, error) {
 	var ranges window.Ranges
 	addBuckets(w, f.buckets)
+	f.reserve(w)
 	for _, c := range f.changes {
 		if named(c) {
 			w.AddSeries(c.Series)
@@ -247,7 +256,8 @@ func (s *Store) fillSegment(f *flushing, w *segment.Writer) ([]manifest.Range, e
 	}
 	// In the order of the segment's index: the chunks of a partition, and those
 	// of a series, then lie together in the file.
-	err := f.each(encodeShare, func(e *encoded) error {
+	var shares shareEncoder
+	err := shares.each(f, encodeShare, func(e *encoded) error {
 		ranges.Add(e.bucket, e.number)
 		return w.Add(e.bucket, segment.Hash(e.id), e.number, int(e.points), e.data)
 	})
@@ -255,6 +265,24 @@ func (s *Store) fillSegment(f *flushing, w *segment.Writer) ([]manifest.Range, e
 		return nil, err
 	}
 	return ranges.List(), nil
+}
+
+// reserve makes room in the writer for what the flush is about to add: lists that
+// grow to it would take several times its memory on the way.
+func (f *flushing) reserve(w *segment.Writer) {
+	var chunks, columns, names int64
+	for i := range f.captures {
+		c := &f.captures[i]
+		n := c.Chunks()
+		chunks += n
+		columns += min(n, int64(c.Columns().Len()))
+	}
+	for i := range f.changes {
+		if named(f.changes[i]) {
+			names += segment.SeriesSize(&f.changes[i].Series)
+		}
+	}
+	w.Reserve(chunks, columns, names)
 }
 
 func addBuckets(w *segment.Writer, buckets []BucketInfo) {
@@ -389,7 +417,11 @@ func (s *Store) publish(f *flushing, seg *storedSegment) {
 		s.lateBytes.Add(-late)
 	}
 	s.view.Unlock()
+	if f.seldom {
+		s.releaseTiles()
+	}
 	s.unnamed.Add(-int64(len(f.changes)))
+	s.countChunks()
 	s.noteSilent(f)
 	s.makeRoom()
 	s.wantMerge()

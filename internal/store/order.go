@@ -4,40 +4,38 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"maps"
 	"slices"
 )
 
-// inOrder returns the positions of the chunks by bucket, series id and number.
-// The chunks of a series stand in all by ascending number.
+// chunkOrder puts the chunks of one bucket in order. It holds scratch memory and is
+// not for concurrent use.
+type chunkOrder struct {
+	keys, other []uint64
+}
+
+// of returns the positions of the chunks by series id and number, each as the lower
+// half of a key. They are valid until the next call. The chunks of a series stand in
+// all by ascending number.
 //
 // It is a radix sort by the first 32 bits of the id, then a look at equal ones:
 // a comparison sort of a million chunks took a twelfth of the time of ingest.
-func inOrder(all []encoded) []uint32 {
-	byBucket := make(map[uint32][]uint64)
+func (o *chunkOrder) of(all []encoded) []uint64 {
+	n := len(all)
+	o.keys, o.other = slices.Grow(o.keys[:0], n)[:n], slices.Grow(o.other[:0], n)[:n]
 	for i := range all {
-		top := binary.BigEndian.Uint32(all[i].id[:])
-		byBucket[all[i].bucket] = append(byBucket[all[i].bucket], uint64(top)<<32|uint64(i))
+		o.keys[i] = uint64(binary.BigEndian.Uint32(all[i].id[:]))<<32 | uint64(i)
 	}
-	out := make([]uint32, 0, len(all))
-	for _, bucket := range slices.Sorted(maps.Keys(byBucket)) {
-		keys := byBucket[bucket]
-		radixSort(keys)
-		settleTies(keys, all)
-		for _, k := range keys {
-			out = append(out, uint32(k))
-		}
-	}
-	return out
+	o.radixSort()
+	settleTies(o.keys, all)
+	return o.keys
 }
 
-// radixSort sorts keys stably by their upper 32 bits.
-func radixSort(keys []uint64) {
+// radixSort sorts the keys stably by their upper 32 bits.
+func (o *chunkOrder) radixSort() {
 	const digit, size = 11, 1 << 11
-	from, to := keys, make([]uint64, len(keys))
 	for shift := 32; shift < 64; shift += digit {
 		var starts [size]int
-		for _, k := range from {
+		for _, k := range o.keys {
 			starts[k>>shift&(size-1)]++
 		}
 		sum := 0
@@ -45,14 +43,13 @@ func radixSort(keys []uint64) {
 			starts[d] = sum
 			sum += n
 		}
-		for _, k := range from {
+		for _, k := range o.keys {
 			d := k >> shift & (size - 1)
-			to[starts[d]] = k
+			o.other[starts[d]] = k
 			starts[d]++
 		}
-		from, to = to, from
+		o.keys, o.other = o.other, o.keys
 	}
-	copy(keys, from) // three passes: from is the other buffer
 }
 
 // settleTies orders runs of keys with the same upper bits by the whole id and

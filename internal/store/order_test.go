@@ -9,10 +9,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestInOrder(t *testing.T) {
+func TestChunkOrder(t *testing.T) {
+	var o chunkOrder
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) encoded {
-			e := encoded{bucket: rapid.Uint32Range(1, 3).Draw(t, "bucket"), number: rapid.Int64Range(0, 5).Draw(t, "number")}
+			e := encoded{number: rapid.Int64Range(0, 5).Draw(t, "number")}
 			for i := range e.id { // few values, so that ids share their first bits
 				e.id[i] = rapid.SampledFrom([]byte{0, 1, 0x80, 0xff}).Draw(t, "byte")
 			}
@@ -20,22 +21,22 @@ func TestInOrder(t *testing.T) {
 		}), 0, 200).Draw(t, "chunks")
 		want := slices.Clone(all)
 		slices.SortStableFunc(want, func(a, b encoded) int {
-			return cmp.Or(cmp.Compare(a.bucket, b.bucket), bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.number, b.number))
+			return cmp.Or(bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.number, b.number))
 		})
-		order := inOrder(all)
+		order := o.of(all)
 		if len(order) != len(all) {
 			t.Fatalf("%d positions of %d chunks", len(order), len(all))
 		}
 		for i, p := range order {
-			got := all[p]
-			if got.bucket != want[i].bucket || got.id != want[i].id || got.number != want[i].number {
+			got := all[uint32(p)]
+			if got.id != want[i].id || got.number != want[i].number {
 				t.Fatalf("at %d stands %v, want %v", i, got, want[i])
 			}
 		}
 	})
 }
 
-func BenchmarkInOrder(b *testing.B) {
+func BenchmarkChunkOrder(b *testing.B) {
 	const n = 200_000
 	all := make([]encoded, n)
 	for i := range all {
@@ -44,7 +45,8 @@ func BenchmarkInOrder(b *testing.B) {
 			all[i].id[j] = byte(k >> (8 * j))
 		}
 	}
+	var o chunkOrder
 	for range b.N / n {
-		inOrder(all)
+		o.of(all)
 	}
 }

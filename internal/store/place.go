@@ -239,8 +239,10 @@ func (s *Store) dropNameless() {
 				Bucket: p.bucket, Hash: segment.Hash(p.id), Group: p.ref.group(), Column: uint16(p.ref.column())}})
 		}
 	}
-	s.pending = append(stale, s.pending...)
-	s.unnamed.Add(int64(len(stale)))
+	if len(stale) > 0 { // else it would be copied for nothing
+		s.pending = append(stale, s.pending...)
+		s.unnamed.Add(int64(len(stale)))
+	}
 }
 
 // named reports whether a change gives a series a column, which a segment has to

@@ -23,10 +23,10 @@ const (
 	// place in the list, the record, the key in the catalogue's table.
 	unnamedCost = 256
 
-	// chunkCost is what a flush takes for each chunk beside its bytes: its place
-	// in the list, which grows by doubling, in the order, and in the index of the
-	// segment. Chunks of series that stand still have a dozen bytes.
-	chunkCost = 160
+	// chunkCost is what a flush takes for each of all its chunks: its place in the
+	// index of the segment, and in the order of that. Chunks of series that stand
+	// still have a dozen bytes.
+	chunkCost = 60
 
 	// defineCost is what a new series takes beside its key in its group and the
 	// index, until the next count.
@@ -47,10 +47,14 @@ const (
 	flushPart = 32
 
 	// trimAfter is the time since the last flush from which on the next one gives
-	// the memory of free blocks back: the blocks that made it due were just
-	// sealed, and it needs memory itself. Where points come so fast that flushes
-	// follow each other, the next blocks take it at once.
+	// the memory of free blocks back, and then that of what it wrote: the blocks that
+	// made it due were just sealed, and it needs memory itself. Where points come so
+	// fast that flushes follow each other, the next blocks and tiles take it at once.
 	trimAfter = time.Minute
+
+	// trimGroups is how many groups are captured, or closed, between two times: their
+	// last blocks have some 8 MiB.
+	trimGroups = 64
 
 	// mergeStep is how long a merge works before it looks who waits. While it
 	// yields to points it then pauses mergePause times as long. A step of which
@@ -91,8 +95,8 @@ func (s *Store) budget() {
 	for _, p := range []memory.Pool{
 		{Name: "head-blocks", Holds: "blocks in use: points not yet encoded", Use: func() int64 { rows, _, _ := s.headBytes(); return rows }, OffHeap: true},
 		{Name: "head-tables", Holds: "blocks in use of which few cells are set", Use: func() int64 { _, tables, _ := s.headBytes(); return tables }},
-		{Name: "head-blocks-warm", Holds: "empty blocks, kept for reuse", Use: func() int64 { _, _, warm := s.headBytes(); return warm }, OffHeap: true},
-		{Name: "tiles", Holds: "encoded chunks not yet flushed; senders wait at the limit", Limit: 2 * s.o.FlushBytes, Use: s.tileBytes.Load},
+		{Name: "head-blocks-warm", Holds: "empty blocks, and room for encoded chunks, kept for reuse", Use: func() int64 { _, _, warm := s.headBytes(); return warm }, OffHeap: true},
+		{Name: "tiles", Holds: "encoded chunks not yet flushed; senders wait at the limit", Limit: 2 * s.o.FlushBytes, Use: s.tileBytes.Load, OffHeap: true},
 		{Name: "late-points", Holds: "late points not yet flushed; senders wait at the limit", Limit: 2 * s.o.LateMemory, Use: s.lateBytes.Load},
 		{Name: "flush", Holds: "what a flush takes beside what it flushes", Use: s.flushNeed},
 		{Name: "names", Holds: "names of series and their index; new series are refused at the limit", Limit: names, Use: s.nameBytes.Load},
@@ -121,20 +125,25 @@ func (s *Store) headBytes() (rows, tables, warm int64) {
 	return rows, tables, warm
 }
 
-// flushNeed is what a flush would take now: the chunks once more on their way
-// to the file, what each takes however short it is, and the list of the series it
-// names.
-func (s *Store) flushNeed() int64 {
-	return s.tileBytes.Load()*3/2 + s.lateBytes.Load() + s.flushChunks.Load()*chunkCost + s.unnamed.Load()*unnamedCost
-}
+// flushNeed is what a flush would take now: a share of the chunks once more on
+// their way to the file, what each of all takes however short it is, and the list of
+// the series it names.
+func (s *Store) flushNeed() int64 { return s.shareNeed.Load() + s.unnamed.Load()*unnamedCost }
 
-// countChunks counts the chunks of the next flush.
+// countChunks counts what the chunks of the next flush will need.
 func (s *Store) countChunks() {
-	var n int64
+	type bucket struct{ chunks, bytes int64 }
+	buckets := make(map[uint32]bucket)
 	for _, g := range s.groups.all() {
-		n += g.FlushChunks()
+		chunks, bytes := g.FlushChunks()
+		b := buckets[g.Bucket]
+		buckets[g.Bucket] = bucket{b.chunks + chunks, b.bytes + bytes}
 	}
-	s.flushChunks.Store(n)
+	var most, all int64
+	for _, b := range buckets {
+		most, all = max(most, shareNeed(b.bytes, b.chunks, encodeShare)), all+b.chunks
+	}
+	s.shareNeed.Store(most + all*chunkCost)
 }
 
 // countNames counts names and index anew: between two counts they are estimated.
@@ -229,7 +238,7 @@ func (s *Store) relieve(level memory.Level) {
 		s.applied(g, head.Applied{Closed: closed})
 	}
 	switch {
-	case s.flushNeed() > s.memory.Limit()/flushPart,
+	case s.tileBytes.Load()+s.lateBytes.Load()+s.flushNeed() > s.memory.Limit()/flushPart,
 		level >= memory.NoQueries && s.lateBytes.Load() > s.o.LateMemory/4,
 		level >= memory.Hold && s.tileBytes.Load()+s.lateBytes.Load() > 0:
 		s.wantFlush()
@@ -247,8 +256,19 @@ func (s *Store) trimBlocks() {
 	})
 }
 
-// giveBack gives the memory of blocks back that nobody needed for ten seconds:
-// those of senders that are in step come and go together, once a block.
+// flushesSeldom reports whether it is long since the last flush (trimAfter).
+func (s *Store) flushesSeldom() bool { return s.steady.Load()-s.lastFlush.Load() > int64(trimAfter) }
+
+// releaseTiles gives the memory back that no encoded chunk needs any more.
+func (s *Store) releaseTiles() {
+	s.arenas.Range(func(_, a any) bool {
+		a.(*head.Arena).ReleaseTiles()
+		return true
+	})
+}
+
+// giveBack gives the memory of blocks back that nobody will need soon: those of
+// senders that are in step come and go together, once a block.
 func (s *Store) giveBack() {
 	s.arenas.Range(func(_, a any) bool {
 		a.(*head.Arena).GiveBack()

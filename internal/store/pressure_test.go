@@ -261,3 +261,45 @@ func TestDeletedSeriesNeedNoFlush(t *testing.T) {
 		t.Errorf("the next flush is said to take %d bytes, and there is nothing", n)
 	}
 }
+
+// A flush is due before its size is reached where the last one is long ago, and
+// for series without a name in any case; not at once, and not in another one.
+func TestFlushSoon(t *testing.T) {
+	s := &Store{o: Options{FlushBytes: 100 * unnamedCost}}
+	after := func(calls int) (due bool) {
+		for range calls {
+			due = s.flushSoon()
+		}
+		return due
+	}
+	s.tileBytes.Store(s.o.FlushBytes)
+	if after(2 * flushDelay) {
+		t.Error("due right behind another flush")
+	}
+	s.steady.Store(int64(trimAfter) + 1)
+	if !after(1) {
+		t.Error("not due where the last flush is long ago")
+	}
+	s.flushMu.Lock()
+	if after(1) {
+		t.Error("due in a flush")
+	}
+	s.flushMu.Unlock()
+	s.tileBytes.Store(s.o.FlushBytes / 4 * 3)
+	if after(2 * flushDelay) {
+		t.Error("due at three quarters")
+	}
+	s.unnamed.Store(1)
+	if after(flushDelay) {
+		t.Error("due at once")
+	}
+	if !after(1) {
+		t.Error("not due with a series more")
+	}
+	s.steady.Store(0)
+	s.tileBytes.Store(0)
+	s.unnamed.Store(101)
+	if !after(1) {
+		t.Error("not due with many series that have no name")
+	}
+}

@@ -42,7 +42,7 @@ type Stats struct {
 	SendersHeld int64 // back, now
 
 	HeadBytes   int64 // blocks that hold points
-	HeadWarm    int64 // blocks kept for reuse
+	HeadWarm    int64 // blocks, and room for encoded chunks, kept for reuse
 	ParkedBytes int64 // names of series without a column
 	TileBytes   int64 // encoded, not yet flushed
 	LateBytes   int64

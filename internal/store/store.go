@@ -83,11 +83,12 @@ type Store struct {
 	clock       atomic.Int64             // coarse unix time in nanoseconds
 	steady      atomic.Int64             // coarse time in nanoseconds that never steps back: for ages
 	tileBytes   atomic.Int64             // encoded and not yet flushed
+	dueFor      atomic.Int32             // see flushSoon
 	lateBytes   atomic.Int64
 	nameBytes   atomic.Int64 // of names and index: counted every second, estimated in between
 	indexBytes  atomic.Int64 // of loaded indexes of segments, as last counted
 	mergeBytes  atomic.Int64 // index of the segment that a merge writes
-	flushChunks atomic.Int64 // that the next flush makes, as counted every second
+	shareNeed   atomic.Int64 // of the next flush, see flushNeed; counted every second
 	unnamed     atomic.Int64 // series that the next flush names
 	waiting     atomic.Int64 // senders held back
 	flushFailed atomic.Bool  // the last one did, before its commit point

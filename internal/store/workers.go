@@ -19,6 +19,10 @@ const (
 	// together would otherwise be sealed in one burst.
 	sealSpread = 16 * time.Second
 
+	// flushDelay is for how many seconds flushSoon waits: for as long as sealSpread
+	// makes of complete blocks, and a look more.
+	flushDelay = 3
+
 	// completePart of these is how long a block stays open that has all its
 	// points: for nothing but those that are sent again, which cost little more as
 	// late ones. Of senders in step it is less than the next block takes to need its
@@ -140,9 +144,7 @@ func (s *Store) tickLoop() {
 		if n%10 == 0 {
 			s.everySecond()
 		}
-		if n%100 == 0 {
-			s.giveBack()
-		}
+		s.giveBack()
 	}
 }
 
@@ -156,8 +158,8 @@ func (s *Store) advance(now time.Time) {
 }
 
 // everySecond logs refusals that wait, closes idle, complete, old and log-pinning blocks,
-// and asks for the flush that is due by time, by the size of the log, or because
-// the last one failed: senders may wait for it.
+// and asks for the flush that is due by time, by the size of the log, by new series,
+// or because the last one failed: senders may wait for it.
 func (s *Store) everySecond() {
 	s.commit.RLock()
 	s.logRefusals()
@@ -184,9 +186,26 @@ func (s *Store) everySecond() {
 			s.applied(g, head.Applied{Closed: closed})
 		}
 	}
-	if s.flushFailed.Load() || nanos-s.lastFlush.Load() > int64(s.o.FlushInterval) {
+	if s.flushSoon() || s.flushFailed.Load() || nanos-s.lastFlush.Load() > int64(s.o.FlushInterval) {
 		s.wantFlush()
 	}
+}
+
+// flushSoon reports whether a flush is due by size before it must be: the blocks of
+// senders in step are sealed together, and behind them there is more memory for it.
+// A flood of new series takes as much until they are named as points until they are
+// flushed.
+func (s *Store) flushSoon() bool {
+	due := s.tileBytes.Load() + s.unnamed.Load()*unnamedCost
+	if due <= s.o.FlushBytes/4*3 {
+		s.dueFor.Store(0)
+		return false
+	}
+	if s.dueFor.Add(1) <= flushDelay || due <= s.o.FlushBytes && !s.flushesSeldom() || !s.flushMu.TryLock() {
+		return false // what a flush under way takes counts until its end
+	}
+	s.flushMu.Unlock()
+	return true
 }
 
 // freeSpace returns the free bytes of the disk. A file system that cannot say is

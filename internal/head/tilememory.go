@@ -1,0 +1,100 @@
+package head
+
+import "sync"
+
+// tileSlab is the size of a slab of encoded points: small, because one goes back
+// to the system when the last of its tiles has gone, and some fifty tiles of 256
+// series large, because each is a mapping.
+const tileSlab = 1 << 20
+
+// tileMemory is where the pieces of tiles lie, outside the Go heap as cells do
+// (but see cells_heap.go): a flush gives tens of MiB back at a time, which would
+// otherwise stay until a collection, and would count for its pace until then. Tiles
+// are put behind each other, and a flush takes all that are there: so slabs become
+// empty in the order in which they were filled, and none is filled up again before
+// that. It may be used concurrently.
+type tileMemory struct {
+	mu    sync.Mutex
+	last  *slabOfTiles   // takes the next tile
+	spare []*slabOfTiles // without a tile
+	taken int64          // bytes of all slabs that a tile has or had: others have no memory
+	used  int64          // bytes of tiles
+}
+
+type slabOfTiles struct {
+	mem   []byte
+	end   int // of the last tile
+	most  int // that end was
+	tiles int
+}
+
+// alloc returns n bytes of any content, 8-aligned, and the slab to free them in.
+func (m *tileMemory) alloc(n int) ([]byte, *slabOfTiles) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n = (n + 7) &^ 7
+	if m.last == nil || m.last.end+n > len(m.last.mem) {
+		m.next(n)
+	}
+	s := m.last
+	mem := s.mem[s.end : s.end+n : s.end+n]
+	s.end += n
+	if d := s.end - s.most; d > 0 {
+		s.most = s.end
+		m.taken += int64(d)
+	}
+	s.tiles++
+	m.used += int64(n)
+	return mem, s
+}
+
+// next makes a slab the last one that has room for n bytes.
+func (m *tileMemory) next(n int) {
+	if s := m.last; s != nil && s.tiles == 0 {
+		m.spare = append(m.spare, s)
+	}
+	if i := len(m.spare) - 1; i >= 0 && n <= len(m.spare[i].mem) {
+		m.last, m.spare = m.spare[i], m.spare[:i]
+		return
+	}
+	m.last = &slabOfTiles{mem: mapBytes(max(n, tileSlab))}
+}
+
+// free takes back what alloc returned. The caller must not touch it again.
+func (m *tileMemory) free(mem []byte, s *slabOfTiles) {
+	spoil(mem)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used -= int64(len(mem))
+	if s.tiles--; s.tiles > 0 {
+		return
+	}
+	s.end = 0
+	if s != m.last {
+		m.spare = append(m.spare, s)
+	}
+}
+
+// release gives the slabs without a tile back to the system.
+func (m *tileMemory) release() {
+	m.mu.Lock()
+	gone := m.spare
+	m.spare = nil
+	if s := m.last; s != nil && s.tiles == 0 {
+		gone, m.last = append(gone, s), nil
+	}
+	for _, s := range gone {
+		m.taken -= int64(s.most)
+	}
+	m.mu.Unlock()
+	for _, s := range gone {
+		unmapBytes(s.mem)
+	}
+}
+
+// unused returns the bytes of memory that are no tile's.
+func (m *tileMemory) unused() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.taken - m.used
+}
