@@ -43,28 +43,35 @@ func (p *heapPace) percentFor(cycles uint64) int {
 	return p.percent
 }
 
-// at looks if it is time, at the number of collections so far. The operator's
-// GOGC stands.
-func (p *heapPace) at(now time.Time, cycles uint64) {
+// at looks if it is time, at the number of collections so far, and reports whether
+// it made the slack smaller: what lies beyond it is worth giving back. The
+// operator's GOGC stands.
+func (p *heapPace) at(now time.Time, cycles uint64) (smaller bool) {
 	if now.Before(p.next) || os.Getenv("GOGC") != "" {
-		return
+		return false
 	}
 	first := p.next.IsZero()
 	percent := p.percentFor(cycles - p.cycles)
 	p.next, p.cycles = now.Add(paceEvery), cycles
 	if first {
 		p.percent = usualPercent
-		return
+		return false
 	}
+	smaller = percent < p.percent
 	if percent != p.percent {
 		p.percent = percent
 		debug.SetGCPercent(percent)
 	}
+	return smaller
 }
+
+// seldom reports whether the heap is collected so seldom that its slack was made
+// smaller. What a large job leaves then stays for minutes.
+func (p *heapPace) seldom() bool { return p.percent > 0 && p.percent < usualPercent }
 
 // forget takes back what the Go runtime was told.
 func (p *heapPace) forget() {
-	if p.percent > 0 && p.percent < usualPercent {
+	if p.seldom() {
 		debug.SetGCPercent(usualPercent)
 	}
 }

@@ -25,11 +25,17 @@ func TestHeapPace(t *testing.T) {
 		now = now.Add(paceEvery - 1)
 		p.at(now, cycles+100) // not yet
 		now = now.Add(1)
-		p.at(now, cycles)
+		before := p.percent
+		if smaller := p.at(now, cycles); smaller != (step.want < before) {
+			t.Errorf("step %d: from %d to %d %%, and smaller is %v", i, before, step.want, smaller)
+		}
 		got := debug.SetGCPercent(usualPercent)
 		debug.SetGCPercent(got)
 		if got != step.want {
 			t.Errorf("step %d: %d %%, want %d", i, got, step.want)
+		}
+		if p.seldom() != (step.want < usualPercent) {
+			t.Errorf("step %d: %d %%, and seldom is %v", i, got, p.seldom())
 		}
 	}
 	p.forget()

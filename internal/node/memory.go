@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dalmatiner/internal/config"
@@ -28,6 +29,7 @@ const (
 type processMemory struct {
 	budget  *memory.Budget
 	queries *memory.Leases
+	flushed atomic.Bool // since the last look at the heap
 }
 
 const (
@@ -47,7 +49,7 @@ func newMemory(c *config.Config) *processMemory {
 	}
 	b := memory.New(limit, time.Now, func(bytes int64) { debug.SetMemoryLimit(bytes) })
 	queries := b.NewLeases("queries", "plans, rounds and results of queries; they are refused at the limit", limit/queryPart, smallQuery)
-	return &processMemory{b, queries}
+	return &processMemory{budget: b, queries: queries}
 }
 
 // forget takes back what the Go runtime was told.
@@ -74,7 +76,10 @@ func (m *processMemory) follow(ctx context.Context) (wait func()) {
 				return
 			case now := <-t.C:
 				m.budget.SetHeap(heap.held())
-				pace.at(now, heap.cycles())
+				smaller, flushed := pace.at(now, heap.cycles()), m.flushed.Swap(false)
+				if smaller || flushed && pace.seldom() {
+					debug.FreeOSMemory() // else what a flush, or many new series, leave would stay for minutes
+				}
 				if m.budget.Level() > memory.Calm {
 					collect.at(now)
 				}

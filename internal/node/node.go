@@ -104,7 +104,10 @@ func (n *node) storeOptions() (store.Options, error) {
 	o.BlockCache = c.BlockCache
 	o.BackgroundMerge, o.Memory = c.MergeBackground, n.memory.budget
 	o.OnFatal = n.fail
-	o.FlushTook = func(d time.Duration) { n.rec.Observe(monitor.StoreWrite, d) }
+	o.FlushTook = func(d time.Duration) {
+		n.rec.Observe(monitor.StoreWrite, d)
+		n.memory.flushed.Store(true)
+	}
 	return o, nil
 }
 
