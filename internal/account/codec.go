@@ -67,11 +67,20 @@ func uvarint(src []byte) (uint64, []byte, error) {
 	return v, src[n:], nil
 }
 
-// Snapshot returns the whole ledger in the form that Restore reads. The caller
-// owns the result.
-func (a *Account) Snapshot() []byte {
+// Snapshot returns the whole ledger in the form that Restore reads, but for losses
+// that are counted already and that whoever restores it finds again. The caller owns
+// the result.
+func (a *Account) Snapshot(without ...Loss) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	lost := maps.Clone(a.lost)
+	for _, l := range without {
+		if lost[l.Cause] > l.Points {
+			lost[l.Cause] -= l.Points
+		} else {
+			delete(lost, l.Cause)
+		}
+	}
 	dst := binary.AppendUvarint(nil, uint64(len(a.buckets)))
 	for _, id := range slices.Sorted(maps.Keys(a.buckets)) {
 		l := a.buckets[id]
@@ -83,7 +92,7 @@ func (a *Account) Snapshot() []byte {
 			dst = AppendCounts(dst, &l.minutes[i].Counts)
 		}
 	}
-	dst = appendNamed(dst, a.lost)
+	dst = appendNamed(dst, lost)
 	return appendNamed(dst, a.requests)
 }
 

@@ -69,7 +69,7 @@ func (s *Store) Aggregate(ctx context.Context, info BucketInfo, key []byte, from
 	if _, ok := s.index.get(id); !ok || first >= past {
 		return AggregateStats{}, ctx.Err()
 	}
-	if err := s.bringSeries(b, key); err != nil {
+	if err := s.bringSeries(ctx, b, key); err != nil {
 		return AggregateStats{}, err
 	}
 	a, _ := s.aggregators.Get().(*aggregator)

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/wal"
 )
@@ -18,9 +16,23 @@ import (
 // when a start read the log for the first time, and no more when it took them.
 const LostInReplay = "log_record_damaged"
 
-// closeEvery is how many records of one group are applied before its blocks are
-// looked at that no record behind them fills.
-const closeEvery = 32
+const (
+	// closeEvery is how many records of one group are applied under its lock at a
+	// time. Behind them its blocks are looked at that no later record fills, and
+	// whoever brings them whether there is room for more and who still wants it.
+	closeEvery = 32
+
+	// backlogSize is a backlog without its positions, and its place in the table;
+	// agesSize is what goes with it.
+	backlogSize = 88 + 8
+	agesSize    = (head.Width + 1) * 8
+
+	// positionsPart of the memory limit, and no more than mostPositions, is what a
+	// start takes for the positions of records. With more it brings what it has of
+	// a group before it goes on.
+	positionsPart = 16
+	mostPositions = 64 << 20
+)
 
 // backlog is what the log has of a group and the head has not yet. Who wants to
 // write to the group or to read it brings it first.
@@ -33,6 +45,7 @@ type backlog struct {
 	next uint64 // position of the first record, 0 = none
 	last uint64 // of the last one
 	rest []byte // from the first to the last: the distance of each to the one before it
+	held int    // memory of rest, also of what was passed
 	left uint64 // points that these records count as stored
 	past int    // their columns lie below
 }
@@ -45,7 +58,7 @@ func (l *backlog) add(lsn uint64, b *bucket, p *record) {
 	} else {
 		l.rest = binary.AppendUvarint(l.rest, lsn-l.last)
 	}
-	l.b, l.last = b, lsn
+	l.b, l.last, l.held = b, lsn, max(l.held, cap(l.rest))
 	l.left += p.counts.Stored()
 	columns := b.width()
 	if p.kind == recRow {
@@ -70,13 +83,24 @@ func (l *backlog) done(stored uint64) {
 	l.pass()
 }
 
-// drop forgets all records.
-func (l *backlog) drop() {
+// drop forgets all records of a backlog.
+func (r *replayer) drop(l *backlog) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.next, l.rest, l.left, l.past = 0, nil, 0, 0
+	r.giveBack(l)
+}
+
+// giveBack gives back what a backlog takes of which nothing is left.
+func (r *replayer) giveBack(l *backlog) {
+	r.hold(-int64(l.held))
+	r.positions.Add(-int64(l.held))
+	l.held = 0
 	l.empty.Store(true)
 }
+
+// hold counts memory that the replay takes, or gives back.
+func (r *replayer) hold(bytes int64) { r.s.replayBytes.Add(bytes) }
 
 // backlogOf returns the backlog of a group, or nil.
 func (r *replayer) backlogOf(group uint32) *backlog {
@@ -87,7 +111,7 @@ func (r *replayer) backlogOf(group uint32) *backlog {
 }
 
 // pend leaves a row or column record to the second reading of the log.
-func (r *replayer) pend(lsn uint64, b *bucket, p *record) {
+func (r *replayer) pend(lsn uint64, b *bucket, p *record) error {
 	if need := int(p.group) + 1 - len(r.backlogs); need > 0 {
 		r.backlogs = append(r.backlogs, make([]*backlog, need)...)
 	}
@@ -95,38 +119,74 @@ func (r *replayer) pend(lsn uint64, b *bucket, p *record) {
 	if l == nil {
 		l = &backlog{group: p.group}
 		r.backlogs[p.group] = l
+		r.pending++
+		r.hold(backlogSize)
 	}
+	was := l.held
 	l.add(lsn, b, p)
+	if l.held == was {
+		return nil
+	}
+	r.hold(int64(l.held - was))
+	// Of a group with much: to bring one record at a time would take hours.
+	if limit := r.s.positionsLimit(); r.positions.Add(int64(l.held-was)) > limit && int64(l.held)*r.pending > limit/2 {
+		return r.bring(context.Background(), p.group)
+	}
+	return nil
 }
 
+// positionsLimit is the memory that positions of records may take.
+func (s *Store) positionsLimit() int64 { return s.memory.Share(positionsPart, s.o.mostPositions) }
+
 // bring puts what the log has of a group into the head now. The caller holds no
-// lock: it may wait for a flush.
-func (r *replayer) bring(group uint32) error {
+// lock: it may wait for a flush. Who wants it no more, by ctx, leaves what is left
+// of the backlog to the next one.
+func (r *replayer) bring(ctx context.Context, group uint32) error {
 	l := r.backlogOf(group)
 	if l == nil || l.empty.Load() {
 		return nil
 	}
 	r.gate.RLock()
 	defer r.gate.RUnlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	in, a, g := r.s.log.NewReader(), newApplier(r), r.s.groups.get(group)
+	in, a := r.s.log.NewReader(), newApplier(r)
 	defer in.Close()
-	for n := 1; l.next != 0; n++ {
-		if r.stopping() {
-			return ErrClosed
+	for !l.empty.Load() {
+		if err := r.awaitRoom(ctx); err != nil {
+			return err
 		}
-		if err := a.bring(l, g, in); err != nil {
+		if err := a.bringSome(l, in); err != nil {
 			err = fmt.Errorf("replaying the log for group %d: %w", group, err)
 			r.s.fail(err) // as where the second reading meets it
 			return err
 		}
-		if g != nil && (n%closeEvery == 0 || l.next == 0) {
-			r.s.applied(g, head.Applied{Closed: g.CloseBehind()})
+	}
+	return nil
+}
+
+// bringSome applies the next records of a backlog.
+func (a *applier) bringSome(l *backlog, in *wal.Reader) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.next == 0 { // somebody was faster
+		a.r.settleBacklog(l)
+		return nil
+	}
+	g := a.r.s.groups.get(l.group)
+	for n := 0; l.next != 0 && n < closeEvery; n++ {
+		if err := a.bring(l, g, in); err != nil {
+			return err
 		}
 	}
-	r.settleBacklog(l)
+	a.closeBehind(g)
+	a.r.settleBacklog(l)
 	return nil
+}
+
+// closeBehind closes the blocks that no later record fills.
+func (a *applier) closeBehind(g *head.Group) {
+	if g != nil {
+		a.r.s.applied(g, head.Applied{Closed: g.CloseBehind()})
+	}
 }
 
 // bring applies the next record of a backlog.
@@ -168,181 +228,26 @@ func (r *replayer) settleBacklog(l *backlog) {
 		r.s.account.Lose(LostInReplay, l.left)
 		l.left = 0
 	}
-	l.empty.Store(true)
-}
-
-// stopping reports whether the store is being closed.
-func (r *replayer) stopping() bool {
-	select {
-	case <-r.s.stop:
-		return true
-	default:
-		return false
-	}
-}
-
-// stop waits for those who bring something. The store is being closed: nobody
-// begins behind them.
-func (r *replayer) stop() {
-	r.gate.Lock()
-	defer r.gate.Unlock()
-}
-
-// finish reads the log for the second time and puts its points into the head,
-// while the store is in use.
-func (r *replayer) finish() {
-	s := r.s
-	switch err := r.readAgain(); {
-	case errors.Is(err, ErrClosed):
-		return
-	case err != nil:
-		s.fail(fmt.Errorf("replaying the log: %w", err))
-		close(s.replayOver)
-		return
-	}
-	for _, l := range r.backlogs {
-		if l != nil {
-			l.mu.Lock()
-			for l.next != 0 {
-				r.missing(l)
-			}
-			r.settleBacklog(l)
-			l.mu.Unlock()
-		}
-	}
-	s.behind.Store(nil)
-	s.replayed.Store(0)
-	close(s.replayOver)
-	if s.o.BackgroundMerge {
-		s.workers.Go(s.mergeLoop)
-	}
-}
-
-// readAgain is the second reading, if there is anything to be read.
-func (r *replayer) readAgain() error {
-	if len(r.backlogs) == 0 {
-		return nil
-	}
-	start := time.Now()
-	if r.s.o.holdReplay != nil {
-		select {
-		case <-r.s.o.holdReplay:
-		case <-r.s.stop:
-		}
-	}
-	err := r.s.log.Again(wal.LSN(r.from), r.point)
-	if err == nil {
-		r.turn()
-	}
-	r.settle()
-	if err == nil {
-		r.s.o.Logger.Info("the log is in memory", "took", time.Since(start).Round(time.Millisecond))
-	}
-	return err
-}
-
-// point takes a record of the second reading.
-func (r *replayer) point(lsn wal.LSN, rec []byte) error {
-	if r.stopping() {
-		return ErrClosed
-	}
-	q := r.reading
-	if kind := rec[0]; kind == recRow || kind == recColumn {
-		p, err := parseRecord(rec)
-		if err != nil {
-			return nil // named by the first reading
-		}
-		b, l := r.s.buckets.id(p.bucket), r.backlogOf(p.group)
-		if b != nil && l != nil && !l.empty.Load() {
-			q.add(uint64(lsn), b, l, &p)
-		}
-	}
-	q.end = uint64(lsn) + 1
-	if q.size() >= r.roundSize {
-		r.turn()
-	}
-	return nil
+	r.giveBack(l)
 }
 
 // bring puts what the log has of a group into the head, after a start that has
 // not done so yet.
-func (s *Store) bring(group uint32) error {
+func (s *Store) bring(ctx context.Context, group uint32) error {
 	if r := s.behind.Load(); r != nil {
-		return r.bring(group)
+		return r.bring(ctx, group)
 	}
 	return nil
 }
 
 // bringSeries is bring for the group of a series.
-func (s *Store) bringSeries(b *bucket, key []byte) error {
+func (s *Store) bringSeries(ctx context.Context, b *bucket, key []byte) error {
 	r := s.behind.Load()
 	if r == nil {
 		return nil
 	}
 	if ref, ok := s.index.get(b.seriesID(key)); ok && !ref.parked() {
-		return r.bring(ref.group())
+		return r.bring(ctx, ref.group())
 	}
 	return nil
-}
-
-// replayLeft returns how much of the log is still to be read into the head.
-func (s *Store) replayLeft() int64 {
-	if lsn := s.replayed.Load(); lsn != 0 {
-		return int64(s.replayEnd) - int64(lsn)
-	}
-	return 0
-}
-
-// awaitReplay waits until all of the log is in the head. Whatever gives a column
-// to a series or takes one away, and whatever is to find everything in the head,
-// waits here first, with no lock held.
-func (s *Store) awaitReplay(ctx context.Context) error {
-	select {
-	case <-s.replayOver:
-		return s.failed()
-	case <-s.stop:
-		return ErrClosed
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// accountRow names a row of the account.
-type accountRow struct {
-	bucket uint32
-	minute int64
-}
-
-// tally is what the first reading of the log has counted and the account has not.
-type tally struct {
-	rows map[accountRow]*account.Counts
-	row  *account.Counts // the one counted last, of
-	last accountRow
-}
-
-// count adds what a record counts.
-func (t *tally) count(bucket uint32, minute int64, c *account.Counts) {
-	if k := (accountRow{bucket, minute}); t.row == nil || k != t.last {
-		t.row = t.rows[k]
-		if t.row == nil {
-			t.row = new(account.Counts)
-			t.rows[k] = t.row
-		}
-		t.last = k
-	}
-	t.row.Add(c)
-}
-
-// settleCounts adds what was counted to the account, which then stands for all
-// records below end. A flush takes both in one moment.
-func (r *replayer) settleCounts(end uint64) {
-	s := r.s
-	s.commit.RLock()
-	defer s.commit.RUnlock()
-	for k, c := range r.tally.rows {
-		s.account.Add(s.accountID(k.bucket), k.minute, c)
-	}
-	clear(r.tally.rows)
-	r.tally.row = nil
-	s.counted.Store(end)
 }

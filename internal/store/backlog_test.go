@@ -27,6 +27,8 @@ type halfRead struct {
 	hold     chan struct{}
 	want     [][]uint64
 	known    []int // series
+	gone     []int // that lost their definition
+	floors   floors
 	received uint64
 }
 
@@ -69,6 +71,15 @@ func (w *halfRead) open(fs *vfs.MemFS) {
 	w.fs, w.o.FS, w.hold = fs, fs, make(chan struct{})
 	w.o.holdReplay = w.hold
 	w.s = mustOpen(w.t, w.o)
+	w.s.flushMu.Lock()
+	now := w.s.floors
+	w.s.flushMu.Unlock()
+	for group := range uint32(40) {
+		if now.of(group) < w.floors.of(group) {
+			w.t.Fatalf("the floor of group %d fell from %d to %d", group, w.floors.of(group), now.of(group))
+		}
+	}
+	w.floors = now
 }
 
 // write sends a point to a known series: on time, over one that is there, or late.
@@ -99,11 +110,15 @@ func (w *halfRead) writes(n int) {
 func (w *halfRead) read(n int) {
 	w.t.Helper()
 	for range n {
-		series := w.r.IntN(len(w.want))
-		for i, got := range readAll(w.t, w.s, "b", series, modelFrom, modelSlots) {
-			if got != w.want[series][i] {
-				w.t.Fatalf("series %d, slot epoch%+d: %x, want %x", series, int64(i)+modelFrom-epoch, got, w.want[series][i])
-			}
+		w.readOne(w.r.IntN(len(w.want)))
+	}
+}
+
+func (w *halfRead) readOne(series int) {
+	w.t.Helper()
+	for i, got := range readAll(w.t, w.s, "b", series, modelFrom, modelSlots) {
+		if got != w.want[series][i] {
+			w.t.Fatalf("series %d, slot epoch%+d: %x, want %x", series, int64(i)+modelFrom-epoch, got, w.want[series][i])
 		}
 	}
 }
@@ -318,7 +333,7 @@ func TestDamageBetweenTheReadings(t *testing.T) {
 			if ref, ok := w.s.index.get(id); !ok || ref.group() != hit.group {
 				t.Fatal("the group has no series")
 			}
-			if err := w.s.bring(hit.group); err != nil {
+			if err := w.s.bring(context.Background(), hit.group); err != nil {
 				t.Fatal(err)
 			}
 		}

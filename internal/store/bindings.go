@@ -127,6 +127,7 @@ func (r *bindings) note(b *bucket, ref seriesRef, since uint64) {
 	if t == nil {
 		t = new(ages)
 		r.columns[ref.group()] = t
+		r.s.replayBytes.Add(agesSize)
 	}
 	for i := range b.width() {
 		t.since[ref.column()+i] = since

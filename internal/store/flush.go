@@ -81,6 +81,7 @@ type flushing struct {
 	captures []head.Capture
 	groups   []*head.Group
 	base     wal.LSN // records below were in the head before the first capture
+	floors   floors
 	account  []byte
 	lsn      wal.LSN // the account holds all records below
 	changes  []catalogue.Change
@@ -157,6 +158,8 @@ func (s *Store) capture() *flushing {
 			f.groups = append(f.groups, g)
 		}
 	}
+	f.floors = s.floors.next(f)
+	s.floors = f.floors
 	if f.seldom {
 		s.trimBlocks()
 	}
@@ -167,7 +170,7 @@ func (s *Store) capture() *flushing {
 	s.logRefusals()
 	// What is replayed for its points alone was in the account before.
 	f.lsn = max(s.accountEnd(), s.accounted)
-	f.account = s.account.Snapshot()
+	f.account = s.relost.snapshot(s.account, &f.floors)
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
 	s.dropNameless()
@@ -364,7 +367,8 @@ func (s *Store) edit(f *flushing, seg *storedSegment) manifest.Edit {
 	e := manifest.Edit{
 		DeleteBuckets: f.dropped,
 		Tombstones:    f.tombs,
-		Floor:         uint64(f.base),
+		Floor:         f.floors.base,
+		Floors:        f.floors.own,
 		Account:       f.account,
 		AccountLSN:    uint64(f.lsn),
 		NextSeq:       s.nextSeq.Load(),
@@ -372,11 +376,6 @@ func (s *Store) edit(f *flushing, seg *storedSegment) manifest.Edit {
 	}
 	for _, b := range f.buckets {
 		e.PutBuckets = append(e.PutBuckets, manifestBucket(b))
-	}
-	for i := range f.captures {
-		if floor := f.captures[i].Floor; floor != 0 {
-			e.Floors = append(e.Floors, manifest.Floor{Group: f.groups[i].ID, LSN: floor})
-		}
 	}
 	if seg != nil {
 		e.AddSegments = []manifest.Segment{seg.meta}
@@ -434,13 +433,7 @@ func (s *Store) publish(f *flushing, seg *storedSegment) {
 
 // lowestFloor is the first position in the log that a restart needs.
 func lowestFloor(f *flushing) wal.LSN {
-	low := min(f.base, f.lsn)
-	for i := range f.captures {
-		if floor := wal.LSN(f.captures[i].Floor); floor != 0 {
-			low = min(low, floor)
-		}
-	}
-	return low
+	return min(f.lsn, f.floors.lowest())
 }
 
 func syncDir(fs vfs.FS, path string) error {

@@ -63,6 +63,10 @@ type Options struct {
 	// holdReplay keeps tests' points of the log out of the head, but for those
 	// that somebody wants, until it is closed.
 	holdReplay <-chan struct{}
+
+	// mostPositions is what a start takes at most for the positions of records of
+	// the log that it has not yet brought into memory; tests have less.
+	mostPositions int64
 }
 
 // DefaultOptions returns the defaults for a data directory.
@@ -90,6 +94,7 @@ func DefaultOptions(dir string) Options {
 		MaxOpenFiles:      1024,
 		BlockCache:        64 << 20,
 		BackgroundMerge:   true,
+		mostPositions:     mostPositions,
 		OnFatal:           func(error) {},
 		FlushTook:         func(time.Duration) {},
 		FlushStep:         func(int) {},

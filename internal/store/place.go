@@ -277,22 +277,12 @@ func (s *Store) parkName(b *bucket, left seriesRef, key []byte, id metric.Series
 // noteSilent lists the groups of which columns can be given to other series,
 // those with the most last, after a flush was committed.
 func (s *Store) noteSilent(f *flushing) {
-	floors := make(map[uint32]uint64)
-	for i := range f.captures {
-		if floor := f.captures[i].Floor; floor != 0 {
-			floors[f.groups[i].ID] = floor
-		}
-	}
 	for _, b := range s.buckets.all() {
 		before := s.steady.Load() - int64(b.silence())
 		b.mu.Lock()
 		b.silent = b.silent[:0]
 		for _, g := range b.groups {
-			floor, ok := floors[g.ID]
-			if !ok {
-				floor = uint64(f.base)
-			}
-			if n := g.Committed(floor, before); n >= minReuse {
+			if n := g.Committed(f.floors.of(g.ID), before); n >= minReuse {
 				b.silent = append(b.silent, silentGroup{g, n})
 			}
 		}

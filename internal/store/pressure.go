@@ -103,6 +103,7 @@ func (s *Store) budget() {
 		{Name: "segment-indexes", Holds: "directories and index leaves of segments that were read; dropped at the limit", Limit: index, Use: s.indexBytes.Load},
 		{Name: "segment-blocks", Holds: "verified blocks of segments that were read more than once", Limit: s.o.BlockCache, Use: s.files.Kept},
 		{Name: "merges", Holds: "index of the segment that a merge writes", Limit: s.maxMergedFile, Use: s.mergeBytes.Load},
+		{Name: "replay", Holds: "after a crash: where the log has the points of each group, and those on their way into memory", Use: func() int64 { return s.replayBytes.Load() + s.relost.bytes() }},
 		{Name: "log", Holds: "buffers of the log", Limit: wal.Buffers, Use: func() int64 { return wal.Buffers }},
 		{Name: "catalogue", Holds: "tables and cache of the catalogue", Limit: catalogue.Memory, Use: func() int64 { return catalogue.Memory }},
 	} {
@@ -179,6 +180,12 @@ func (s *Store) full() bool {
 	if s.tileBytes.Load() > 2*s.o.FlushBytes || s.lateBytes.Load() > 2*s.o.LateMemory {
 		return true
 	}
+	return s.pressed()
+}
+
+// pressed reports whether the process is at the end of its memory, and encoding
+// and flushing can free some.
+func (s *Store) pressed() bool {
 	if s.memory.Level() < memory.Hold {
 		return false
 	}

@@ -56,7 +56,7 @@ func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int6
 	if len(dst) == 0 || from > maxSlot {
 		return ctx.Err()
 	}
-	if err := s.bringSeries(b, key); err != nil {
+	if err := s.bringSeries(ctx, b, key); err != nil {
 		return err
 	}
 	s.view.RLock()

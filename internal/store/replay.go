@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
@@ -30,7 +31,9 @@ type replayer struct {
 	state *manifest.State
 	tally tally
 
-	backlogs []*backlog // by group; none is added after the first reading
+	backlogs  []*backlog   // by group; none is added after the first reading
+	pending   int64        // of them
+	positions atomic.Int64 // memory of what they hold
 
 	gate sync.RWMutex // held shared by those who bring a backlog
 
@@ -62,6 +65,7 @@ func (s *Store) replay(state *manifest.State, known *bindings) error {
 	s.counted.Store(max(r.from, 1))
 	s.needed.Store(r.from)
 	s.replayEnd = s.log.End()
+	s.floors = floors{base: state.Floor, own: state.Floors()}
 	s.startWorkers()
 	report, err := s.log.Replay(wal.LSN(r.from), r.record)
 	if err != nil {
@@ -104,7 +108,9 @@ func (r *replayer) record(lsn wal.LSN, rec []byte) error {
 	switch p.kind {
 	case recRow, recColumn:
 		if b := r.s.buckets.id(p.bucket); b != nil && uint64(lsn) >= r.state.FloorOf(p.group) {
-			r.pend(uint64(lsn), b, &p)
+			if err := r.pend(uint64(lsn), b, &p); err != nil {
+				return err
+			}
 		}
 	case recRefuse:
 	case recDefine:
@@ -158,7 +164,7 @@ func (r *replayer) delete(id uint32) {
 	}
 	for _, l := range r.backlogs {
 		if l != nil && l.b == b {
-			l.drop()
+			r.drop(l)
 		}
 	}
 	b.mu.Lock()
@@ -228,7 +234,7 @@ func (r *replayer) define(lsn wal.LSN, p record) error {
 // floors.
 func (r *replayer) empty(ref seriesRef) error {
 	if l := r.backlogOf(ref.group()); l != nil && l.past > ref.column() {
-		if err := r.bring(ref.group()); err != nil {
+		if err := r.bring(context.Background(), ref.group()); err != nil {
 			return err
 		}
 	}
@@ -282,10 +288,10 @@ func (r *replayer) forget(lsn wal.LSN, p *record) error {
 // bringAll brings the backlogs of all groups that a forget record is about: what
 // they hold of its series was in front of it.
 func (r *replayer) bringAll(p *record) error {
-	err := r.bring(p.group)
+	err := r.bring(context.Background(), p.group)
 	for src := p.series; err == nil && len(src) > 0; src = src[forgetSize:] {
 		if ref, ok := r.s.index.get(metric.SeriesID(src[1:forgetSize])); ok && !ref.parked() {
-			err = r.bring(ref.group())
+			err = r.bring(context.Background(), ref.group())
 		}
 	}
 	return err

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,7 @@ type round struct {
 
 	taken   atomic.Int64 // chains
 	applied sync.WaitGroup
+	failure atomic.Pointer[error] // why some of it was not applied
 }
 
 // chain is what a round has of one group.
@@ -65,26 +67,29 @@ func newRun(lsn uint64, b *bucket, p *record) run {
 	return run{lsn: lsn, b: b, group: p.group, slot: p.slot, stored: p.counts.Stored(), column: uint8(p.column), down: p.kind == recColumn}
 }
 
-// add takes a row or column record in, which is of a backlog.
-func (q *round) add(lsn uint64, b *bucket, l *backlog, p *record) {
+// add takes a row or column record in, which is of a backlog, and returns by how
+// much the memory of the round grew.
+func (q *round) add(lsn uint64, b *bucket, l *backlog, p *record) (grown int64) {
+	was := q.memory()
 	at := uint32(len(q.runs))
 	n := newRun(lsn, b, p)
 	n.from, n.past = uint32(len(q.cells)), uint32(len(q.cells)+len(p.cells))
 	q.runs = append(q.runs, n)
 	q.cells = append(q.cells, p.cells...)
-	i, ok := q.of[p.group]
-	if !ok {
+	if i, ok := q.of[p.group]; ok {
+		c := &q.chains[i]
+		q.runs[c.last].next = at
+		c.last = at
+	} else {
 		q.of[p.group] = len(q.chains)
 		q.chains = append(q.chains, chain{l: l, first: at, last: at})
-		return
 	}
-	c := &q.chains[i]
-	q.runs[c.last].next = at
-	c.last = at
+	return q.memory() - was
 }
 
-// size is the memory of a round.
-func (q *round) size() int { return len(q.cells) + len(q.runs)*runSize }
+// size is the memory that is used of a round, memory what it holds.
+func (q *round) size() int     { return len(q.cells) + len(q.runs)*runSize }
+func (q *round) memory() int64 { return int64(cap(q.cells) + cap(q.runs)*runSize) }
 
 // reset empties a round and keeps its memory.
 func (q *round) reset() {
@@ -96,27 +101,35 @@ func (q *round) reset() {
 }
 
 // turn hands the round that was read to the appliers and begins the next one.
-func (r *replayer) turn() {
-	r.settle()
+func (r *replayer) turn() error {
+	if err := r.settle(); err != nil {
+		return err
+	}
 	r.reading, r.applying = r.applying, r.reading
 	q := r.applying
 	r.reading.end = q.end
 	if len(q.runs) < fewRecords {
 		r.appliers[0].work(q)
-		return
+		return nil
 	}
 	for _, a := range r.appliers {
 		q.applied.Go(func() { a.work(q) })
 	}
+	return nil
 }
 
 // settle waits until the round under way is in the head. A flush in the middle of
-// a replay takes for its floor what was settled when it began.
-func (r *replayer) settle() {
+// a replay takes for its floor what was settled when it began. After an error, that
+// of what was not applied, no further round may follow.
+func (r *replayer) settle() error {
 	q, s := r.applying, r.s
 	q.applied.Wait()
+	if err := q.failure.Load(); err != nil {
+		return *err
+	}
 	s.replayed.Store(max(s.replayed.Load(), q.end))
 	q.reset()
+	return nil
 }
 
 // applier applies the runs of a round, group by group.
@@ -135,39 +148,52 @@ func newApplier(r *replayer) *applier {
 
 // work applies chains until all are taken.
 func (a *applier) work(q *round) {
-	for {
+	for q.failure.Load() == nil {
 		i := int(q.taken.Add(1)) - 1
 		if i >= len(q.chains) {
 			return
 		}
-		a.chain(q, &q.chains[i])
+		if err := a.chain(q, q.chains[i]); err != nil {
+			q.failure.Store(&err)
+		}
 	}
 }
 
 // chain applies what a round has of a group, but for what somebody who could not
 // wait has brought already.
-func (a *applier) chain(q *round, c *chain) {
-	l, s := c.l, a.r.s
+func (a *applier) chain(q *round, c chain) error {
+	for done := false; !done; {
+		if err := a.r.awaitRoom(context.Background()); err != nil {
+			return err
+		}
+		done = a.links(q, &c)
+	}
+	return nil
+}
+
+// links applies the next records of a chain, and reports whether they were its last.
+func (a *applier) links(q *round, c *chain) (done bool) {
+	l := c.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := s.groups.get(l.group)
-	for at := c.first; ; at = q.runs[at].next {
-		n := &q.runs[at]
+	g, applied := a.r.s.groups.get(l.group), 0
+	for !done && applied < closeEvery {
+		n := &q.runs[c.first]
 		for l.next != 0 && l.next < n.lsn {
 			a.r.missing(l)
 		}
 		if l.next == n.lsn {
 			a.run(g, n, q.cells[n.from:n.past])
 			l.done(n.stored)
+			applied++
 		}
-		if at == c.last {
-			break
-		}
+		done, c.first = c.first == c.last, n.next
 	}
-	if g != nil {
-		s.applied(g, head.Applied{Closed: g.CloseBehind()})
+	if applied > 0 {
+		a.closeBehind(g)
 	}
 	a.r.settleBacklog(l)
+	return done
 }
 
 // run applies the points of one record. Everything from the group's floor on is
@@ -192,14 +218,13 @@ func (a *applier) run(g *head.Group, n *run, cells []byte) {
 		w.Column += known // not needed when there are none left, as for a column
 	}
 	if lost > 0 {
-		a.r.s.account.Lose(LostRecord, min(lost, n.stored)) // duplicates are stored elsewhere
+		a.r.s.relost.lose(a.r.s.account, n.group, n.lsn, min(lost, n.stored)) // duplicates are stored elsewhere
 		a.r.s.reportDamage(fmt.Sprintf("log record at %d", n.lsn), fmt.Errorf("%d points of group %d are of no series", lost, n.group))
 	}
 }
 
 func (a *applier) apply(g *head.Group, w head.Write) {
 	s := a.r.s
-	s.waitForRoom()
 	w.Epoch = g.Columns().Epoch()
 	applied, err := g.Apply(w, s.steady.Load(), a.log)
 	if err == nil {

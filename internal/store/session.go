@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"math"
 
 	"dalmatiner/internal/account"
@@ -225,7 +226,7 @@ func (x *Session) write(w head.Write) (stale bool) {
 		x.refuse(account.DiskFull, x.points(w.Words))
 		return false
 	}
-	if x.err = s.bring(g.ID); x.err != nil {
+	if x.err = s.bring(context.Background(), g.ID); x.err != nil {
 		return false
 	}
 	minute := s.clock.Load() / nsPerMinute

@@ -37,6 +37,7 @@ type Store struct {
 	namesUnread  bool // see unreadNames; set before the store is in use
 
 	account  *account.Account
+	relost   relost
 	refusals refusals
 	memory   *memory.Budget
 
@@ -69,11 +70,13 @@ type Store struct {
 	deleteSlice   int   // deleteSlice; tests have smaller ones
 
 	flushMu sync.Mutex // one flush at a time
+	floors  floors     // of the last one; under flushMu
 	nextSeq atomic.Uint64
 	closed  bool // guarded by flushMu
 
 	behind      atomic.Pointer[replayer] // puts the log's points into the head; nil when all are
-	replayOver  chan struct{}            // closed when it does no more
+	replayOver  chan struct{}            // closed when it does no more, with
+	replayErr   error                    // why it gave up
 	replayed    atomic.Uint64            // records below are in the head; 0 after the replay
 	replayEnd   wal.LSN                  // end of the log when it was opened
 	counted     atomic.Uint64            // records below are in the account; 0 when all of the log is
@@ -87,6 +90,7 @@ type Store struct {
 	lateBytes   atomic.Int64
 	nameBytes   atomic.Int64 // of names and index: counted every second, estimated in between
 	indexBytes  atomic.Int64 // of loaded indexes of segments, as last counted
+	replayBytes atomic.Int64 // what a start takes until the log's points are in memory
 	mergeBytes  atomic.Int64 // index of the segment that a merge writes
 	shareNeed   atomic.Int64 // of the next flush, see flushNeed; counted every second
 	unnamed     atomic.Int64 // series that the next flush names

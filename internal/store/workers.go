@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+	"errors"
 	"runtime"
 	"time"
 
@@ -80,6 +82,7 @@ func (s *Store) flushLoop() {
 		case <-s.flushWant:
 			if err := s.flushSealed(); err != nil {
 				s.o.Logger.Error("flush failed", "err", err)
+				s.makeRoom() // or the replay may have to give up
 			}
 		}
 	}
@@ -89,34 +92,51 @@ func (s *Store) flushLoop() {
 // unflushed, the late points exceed twice their memory, or the process is at the
 // end of its own: TCP then slows the sender down.
 func (s *Store) waitForRoom() {
-	if !s.full() {
-		return
+	if s.full() {
+		_ = s.hold(context.Background(), s.full, s.hurry) // what ends it the sender meets next
 	}
+}
+
+// hold waits while it is full. What ends it sooner is ctx, the end of the store,
+// ErrClosed, or with errHurry that hurry is closed.
+func (s *Store) hold(ctx context.Context, full func() bool, hurry <-chan struct{}) error {
 	s.waiting.Add(1)
 	defer s.waiting.Add(-1)
-	for s.full() {
-		s.roomMu.Lock()
-		room := s.room
-		s.roomMu.Unlock()
-		if s.failed() != nil || !s.full() {
-			return
+	for {
+		room := s.roomMade()
+		if err := s.failed(); err != nil || !full() {
+			return err
 		}
-		s.wantFlush()
+		if !s.flushFailed.Load() { // or it is tried again every second
+			s.wantFlush()
+		}
 		s.counters.waits.Add(1)
 		select {
 		case <-room:
-		case <-s.hurry:
-			return
+		case <-hurry:
+			return errHurry
+		case <-ctx.Done():
+			return ctx.Err()
 		case <-s.stop:
-			return
+			return ErrClosed
 		}
 	}
 }
+
+// errHurry is for those who wait for room while the node is to end.
+var errHurry = errors.New("the node is to end")
 
 // ReleaseSenders lets the senders go on that are held back until a flush has
 // made room, and holds back no more. It is called before they are told to end:
 // a disk that takes no segments must not keep the node from ending.
 func (s *Store) ReleaseSenders() { s.hurryOnce.Do(func() { close(s.hurry) }) }
+
+// roomMade returns what is closed when there may be room.
+func (s *Store) roomMade() <-chan struct{} {
+	s.roomMu.Lock()
+	defer s.roomMu.Unlock()
+	return s.room
+}
 
 // makeRoom wakes the senders that wait.
 func (s *Store) makeRoom() {

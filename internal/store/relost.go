@@ -1,0 +1,103 @@
+package store
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"dalmatiner/internal/account"
+)
+
+// relost are the losses in the account whose records the next start would read
+// again, and count again: those that are not below the floor of their group. The
+// snapshot of the account that a flush commits leaves them out.
+type relost struct {
+	mu     sync.Mutex
+	groups map[uint32]*lossList
+}
+
+// lossList is the losses of a group.
+type lossList struct {
+	first, last uint64 // records, 0 = none
+	points      uint64 // of the first one
+	rest        []byte // of the others: distance to the one before, points
+}
+
+// lose counts points of a record of a group that are of no series. Of one group
+// they come in the order of the log.
+func (r *relost) lose(a *account.Account, group uint32, lsn, points uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.groups == nil {
+		r.groups = make(map[uint32]*lossList)
+	}
+	l := r.groups[group]
+	if l == nil {
+		l = &lossList{first: lsn, last: lsn, points: points}
+		r.groups[group] = l
+	} else {
+		l.rest = binary.AppendUvarint(binary.AppendUvarint(l.rest, lsn-l.last), points)
+		l.last = lsn
+	}
+	a.Lose(LostRecord, points)
+}
+
+// snapshot returns the account without the losses that a start counts which has
+// these floors. The others are settled: floors only grow.
+func (r *relost) snapshot(a *account.Account, f *floors) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var again uint64
+	for group, l := range r.groups {
+		if !l.settle(f.of(group)) {
+			delete(r.groups, group)
+			continue
+		}
+		again += l.sum()
+	}
+	return a.Snapshot(account.Loss{Cause: LostRecord, Points: again})
+}
+
+// any reports whether there are any.
+func (r *relost) any() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.groups) > 0
+}
+
+// bytes returns their memory.
+func (r *relost) bytes() (n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.groups {
+		n += int64(cap(l.rest))
+	}
+	return n
+}
+
+// settle drops the losses below a floor and reports whether any are left.
+func (l *lossList) settle(floor uint64) bool {
+	for l.first < floor {
+		if len(l.rest) == 0 {
+			return false
+		}
+		l.first, l.points, l.rest = nextLoss(l.first, l.rest)
+	}
+	return true
+}
+
+// nextLoss decodes the loss behind that of the record at lsn.
+func nextLoss(lsn uint64, src []byte) (at, points uint64, rest []byte) {
+	distance, n := binary.Uvarint(src)
+	points, m := binary.Uvarint(src[n:])
+	return lsn + distance, points, src[n+m:]
+}
+
+func (l *lossList) sum() uint64 {
+	sum := l.points
+	for src := l.rest; len(src) > 0; {
+		var points uint64
+		_, points, src = nextLoss(0, src)
+		sum += points
+	}
+	return sum
+}

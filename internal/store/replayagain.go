@@ -1,0 +1,178 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"dalmatiner/internal/wal"
+)
+
+// errNoRoom ends the replay of a log whose points do not fit into memory while
+// the node is to end and no flush makes room.
+var errNoRoom = errors.New("not all of the log came into memory, because no flush makes room; nothing is lost: the log keeps its points for the next start")
+
+// stopping reports whether the store is being closed.
+func (r *replayer) stopping() bool {
+	select {
+	case <-r.s.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// full reports whether points of the log have to wait for a flush. They do on a
+// full disk as well, where senders are refused: a log may hold more than there is
+// memory for.
+func (r *replayer) full() bool { return r.s.full() || r.s.pressed() }
+
+// awaitRoom holds back who brings something, as waitForRoom does a sender. It goes
+// on while the node is to end, as long as flushes make room: what is not in memory
+// by then stays in the log.
+func (r *replayer) awaitRoom(ctx context.Context) error {
+	switch {
+	case r.stopping():
+		return ErrClosed
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case !r.full():
+		return nil
+	}
+	s := r.s
+	err := s.hold(ctx, r.full, s.hurry)
+	if !errors.Is(err, errHurry) {
+		return err
+	}
+	if err = s.hold(ctx, func() bool { return r.full() && !s.flushFailed.Load() }, nil); err == nil && r.full() {
+		err = errNoRoom
+	}
+	return err
+}
+
+// stop waits for those who bring something. The store is being closed: nobody
+// begins behind them.
+func (r *replayer) stop() {
+	r.gate.Lock()
+	defer r.gate.Unlock()
+}
+
+// finish reads the log for the second time and puts its points into the head,
+// while the store is in use.
+func (r *replayer) finish() {
+	s := r.s
+	if err := r.readAgain(); err != nil {
+		if errors.Is(err, ErrClosed) {
+			return
+		}
+		s.replayErr = fmt.Errorf("replaying the log: %w", err)
+		if !errors.Is(err, errNoRoom) {
+			s.fail(s.replayErr)
+		}
+		close(s.replayOver)
+		return
+	}
+	for _, l := range r.backlogs {
+		if l != nil {
+			l.mu.Lock()
+			for l.next != 0 {
+				r.missing(l)
+			}
+			r.settleBacklog(l)
+			l.mu.Unlock()
+		}
+	}
+	s.behind.Store(nil)
+	s.replayed.Store(0)
+	s.replayBytes.Store(0)
+	r.settleLosses()
+	close(s.replayOver)
+	if s.o.BackgroundMerge {
+		s.workers.Go(s.mergeLoop)
+	}
+}
+
+// settleLosses flushes everything where points of no series were counted as lost:
+// with their records below the floors no start counts them again, and what is given
+// one of their columns from now on makes no difference.
+func (r *replayer) settleLosses() {
+	s := r.s
+	if !s.relost.any() {
+		return
+	}
+	if _, err := s.flushAll(context.Background()); err != nil && !errors.Is(err, ErrClosed) {
+		s.o.Logger.Warn("the flush behind a replay with losses failed and is tried again", "err", err)
+	}
+}
+
+// readAgain is the second reading, if there is anything to be read.
+func (r *replayer) readAgain() error {
+	if len(r.backlogs) == 0 {
+		return nil
+	}
+	start := time.Now()
+	if r.s.o.holdReplay != nil {
+		select {
+		case <-r.s.o.holdReplay:
+		case <-r.s.stop:
+		}
+	}
+	err := r.s.log.Again(wal.LSN(r.from), r.point)
+	if err == nil {
+		err = r.turn()
+	}
+	if err = errors.Join(err, r.settle()); err != nil {
+		return err
+	}
+	r.s.o.Logger.Info("the log is in memory", "took", time.Since(start).Round(time.Millisecond))
+	return nil
+}
+
+// point takes a record of the second reading.
+func (r *replayer) point(lsn wal.LSN, rec []byte) error {
+	if r.stopping() {
+		return ErrClosed
+	}
+	q := r.reading
+	if kind := rec[0]; kind == recRow || kind == recColumn {
+		p, err := parseRecord(rec)
+		if err != nil {
+			return nil // named by the first reading
+		}
+		b, l := r.s.buckets.id(p.bucket), r.backlogOf(p.group)
+		if b != nil && l != nil && !l.empty.Load() {
+			r.hold(q.add(uint64(lsn), b, l, &p))
+		}
+	}
+	q.end = uint64(lsn) + 1
+	if q.size() >= r.roundSize {
+		return r.turn()
+	}
+	return nil
+}
+
+// replayLeft returns how much of the log is still to be read into the head.
+func (s *Store) replayLeft() int64 {
+	if lsn := s.replayed.Load(); lsn != 0 {
+		return int64(s.replayEnd) - int64(lsn)
+	}
+	return 0
+}
+
+// awaitReplay waits until all of the log is in the head. Whatever gives a column
+// to a series or takes one away, and whatever is to find everything in the head,
+// waits here first, with no lock held.
+func (s *Store) awaitReplay(ctx context.Context) error {
+	select {
+	case <-s.replayOver:
+		if err := s.failed(); err != nil {
+			return err
+		}
+		return s.replayErr
+	case <-s.stop:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
