@@ -74,8 +74,8 @@ func (g *Group) Next() *Group { return g.next.Load() }
 // SetNext records what followed the last column.
 func (g *Group) SetNext(n *Group) { g.next.Store(n) }
 
-// Write is one run of points: along a row (consecutive columns, one slot) or
-// down a column (consecutive slots, one column).
+// Write is one run of points, along a row (consecutive columns, one slot) or
+// down a column (consecutive slots, one column), or several along rows.
 type Write struct {
 	Column int
 	Slot   int64
@@ -83,6 +83,13 @@ type Write struct {
 	Down   bool
 	Pairs  bool   // a point has two words: for Column, and for the column behind it
 	Epoch  uint32 // of the view in which the names of the columns were found
+	Runs   []Run  // if any: the words are theirs, one after the other, and Column and Slot mean nothing
+}
+
+// Run is a run along a row among several of one write.
+type Run struct {
+	Column, Points int
+	Slot           int64
 }
 
 // Log appends the record of a write to the write-ahead log and returns its
@@ -115,6 +122,11 @@ func (g *Group) Apply(w Write, now int64, log Log) (Applied, error) {
 	*c = account.Counts{}
 	touched := touchedBlocks{}
 	switch {
+	case len(w.Runs) > 0:
+		for _, r := range w.Runs {
+			g.row(Write{Column: r.Column, Slot: r.Slot, Words: w.Words[:r.Points]}, c, &touched)
+			w.Words = w.Words[r.Points:]
+		}
 	case w.Pairs:
 		g.pairs(w, c, &touched)
 	case w.Down:
@@ -140,7 +152,7 @@ type touchedBlocks struct {
 func (t *touchedBlocks) add(b *block) {
 	if t.one == nil {
 		t.one = b
-	} else if t.one != b {
+	} else if t.one != b && !slices.Contains(t.more, b) {
 		t.more = append(t.more, b)
 	}
 }
@@ -175,7 +187,7 @@ func (g *Group) row(w Write, c *account.Counts, touched *touchedBlocks) {
 	}
 	touched.add(b)
 	b.wrote(w.Slot, w.Slot)
-	row := int(w.Slot - b.start)
+	row, before := int(w.Slot-b.start), c.Accepted
 	if g.inTable(b, len(w.Words)) {
 		b.table.put(row*Width+w.Column, 1, w.Words, c)
 	} else {
@@ -184,7 +196,7 @@ func (g *Group) row(w Write, c *account.Counts, touched *touchedBlocks) {
 			g.ahead.note(b, row)
 		}
 	}
-	b.set += int(c.Accepted)
+	b.set += int(c.Accepted - before)
 }
 
 func (g *Group) down(w Write, c *account.Counts, touched *touchedBlocks) {
