@@ -60,9 +60,9 @@ func (g *Group) Approach(slot int64) {
 	if n = n.Next(); n == nil {
 		return
 	}
-	kernel.Fetch(uintptr(unsafe.Pointer(n.Columns())), int(columnsLines))
+	n.Columns().Fetch()
 	if n = n.Next(); n != nil {
-		kernel.Fetch(uintptr(unsafe.Pointer(n)), int(groupLines))
+		n.Fetch()
 	}
 }
 
@@ -83,5 +83,27 @@ func (g *Group) fetchRow(slot int64) {
 func fetchWalked(from, size uintptr) {
 	for at, past := from, from+size; at < past; at = (at + page) &^ (page - 1) {
 		kernel.Fetch(at, walkedLines)
+	}
+}
+
+// Fetch asks for the memory of a group that is about to be written to.
+func (g *Group) Fetch() { kernel.Fetch(uintptr(unsafe.Pointer(g)), int(groupLines)) }
+
+// Fetch asks for the memory of the view.
+func (c *Columns) Fetch() { kernel.Fetch(uintptr(unsafe.Pointer(c)), int(columnsLines)) }
+
+// FetchSpan asks for what Is reads first for a column.
+func (c *Columns) FetchSpan(col int) {
+	if uint(col) < uint(len(c.names)) {
+		kernel.FetchOf(&c.names[col])
+	}
+}
+
+// FetchName asks for what Is reads behind that.
+func (c *Columns) FetchName(col int) {
+	if uint(col) < uint(len(c.names)) {
+		if at := c.names[col].From; uint(at) < uint(len(c.arena)) {
+			kernel.FetchOf(&c.arena[at])
+		}
 	}
 }

@@ -50,7 +50,7 @@ type backlog struct {
 	past int    // their columns lie below
 }
 
-// add takes a row or column record in, the last one so far.
+// add takes a record with points in, the last one so far.
 func (l *backlog) add(lsn uint64, b *bucket, p *record) {
 	if l.next == 0 {
 		l.next = lsn
@@ -60,11 +60,21 @@ func (l *backlog) add(lsn uint64, b *bucket, p *record) {
 	}
 	l.b, l.last, l.held = b, lsn, max(l.held, cap(l.rest))
 	l.left += p.counts.Stored()
-	columns := b.width()
-	if p.kind == recRow {
-		columns, _ = cellCount(p.cells) // well-formed, or it were no record
+	l.past = max(l.past, p.past(b))
+}
+
+// past returns the column behind the last one that a record has points of.
+func (r *record) past(b *bucket) (past int) {
+	switch r.kind {
+	case recColumn:
+		return r.column + b.width()
+	case recRow:
+		n, _ := cellCount(r.cells) // well-formed, or it were no record
+		return r.column + n
 	}
-	l.past = max(l.past, p.column+columns)
+	f := fields{src: r.runs}
+	_, past = f.runs()
+	return past
 }
 
 // pass goes on to the next record.
@@ -110,7 +120,7 @@ func (r *replayer) backlogOf(group uint32) *backlog {
 	return nil
 }
 
-// pend leaves a row or column record to the second reading of the log.
+// pend leaves a record with points to the second reading of the log.
 func (r *replayer) pend(lsn uint64, b *bucket, p *record) error {
 	if need := int(p.group) + 1 - len(r.backlogs); need > 0 {
 		r.backlogs = append(r.backlogs, make([]*backlog, need)...)
@@ -206,7 +216,7 @@ func (a *applier) bring(l *backlog, g *head.Group, in *wal.Reader) error {
 	}
 	if b := a.r.s.buckets.id(p.bucket); b != nil {
 		n := newRun(l.next, b, &p)
-		a.run(g, &n, p.cells)
+		a.record(g, &n, p.runs, p.cells)
 	}
 	l.done(p.counts.Stored())
 	return nil

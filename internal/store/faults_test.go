@@ -159,13 +159,19 @@ func TestHeldBackSendersGoOn(t *testing.T) {
 		f.fail("/flush", errorfs.OpCreate)
 		done := make(chan error, 1)
 		go func() {
+			var err error
+			send := func(slot, value uint64) {
+				x.Point(key(1), slot, point.FromInt(int64(value)))
+				_, failed := x.Commit()
+				err = errors.Join(err, failed)
+			}
 			for i := range uint64(head.MaxOpen + 1) { // the first block is closed
-				x.Point(key(1), epoch-3600+i*60, point.FromInt(1))
+				send(epoch-3600+i*60, 1)
 			}
 			for i := range uint64(30) { // late, and each a run of its own
-				x.Point(key(1), epoch-7200+2*i, point.FromInt(2))
+				send(epoch-7200+2*i, 2)
 			}
-			done <- x.Close()
+			done <- errors.Join(err, x.Close())
 		}()
 		eventually(t, "a sender is held back", func() bool { return s.Stats().WaitsTotal > 0 })
 		if release {

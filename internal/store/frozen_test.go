@@ -447,3 +447,23 @@ func TestFrozenRecords(t *testing.T) {
 	}
 	frozen.Same(t, "records.txt", []byte(text.String()))
 }
+
+// Version 1 is frozen: so is the record of several runs.
+func TestFrozenRuns(t *testing.T) {
+	w := head.Write{Runs: []head.Run{{Column: 0, Points: 3, Slot: epoch}, {Column: 7, Points: 1, Slot: epoch - 3600}, {Column: 254, Points: 2, Slot: epoch + 1}}}
+	var text strings.Builder
+	for _, words := range [][]uint64{
+		{point.FromInt(0), point.FromInt(-1), point.FromInt(127), point.FromInt(1), point.FromInt(2), point.FromInt(-128)},
+		{point.FromInt(0), point.FromFloat(0.5), point.Unset, point.FromInt(1), point.FromInt(2), point.FromInt(3)},
+	} {
+		w.Words = words
+		rec := appendDataRecord(nil, 1, 70_000, &w, epoch/60, &account.Counts{Accepted: 4, Late: 1, Unset: 1})
+		p, err := parseRecord(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&text, "%x\nkind %d bucket %d group %d runs %v minute %d counts %s words %x\n", rec,
+			p.kind, p.bucket, p.group, parseRuns(nil, p.runs), p.minute, countsText(p.counts), parseCells(nil, p.cells))
+	}
+	frozen.Same(t, "runs.txt", []byte(text.String()))
+}

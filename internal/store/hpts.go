@@ -101,13 +101,13 @@ func (x *Session) Stamped(key []byte, slot uint64, raw, stamp uint64) {
 	if !x.cols.Is(x.col, key) && !x.find(key, 1) {
 		return
 	}
-	if slot != x.runSlot || x.col != x.runCol+x.runLen || x.runLen == 0 {
-		if x.endRun() && !x.cols.Is(x.col, key) && !x.find(key, 1) {
+	if !x.goesOn(slot) {
+		if x.makeRoom() && !x.cols.Is(x.col, key) && !x.find(key, 1) {
 			return
 		}
 		x.runSlot, x.runCol = slot, x.col
 	}
-	x.run[x.runLen], x.run[x.runLen+1] = w, word
+	x.words[x.runLen], x.words[x.runLen+1] = w, word
 	x.runLen += 2
 	x.col += 2
 }
@@ -149,7 +149,7 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 	if !x.cols.Is(x.col, key) && !x.find(key, n) {
 		return
 	}
-	if x.endRun() && !x.cols.Is(x.col, key) && !x.find(key, n) {
+	if x.flush() && !x.cols.Is(x.col, key) && !x.find(key, n) {
 		return
 	}
 	if slot > math.MaxUint64-n {
@@ -157,7 +157,7 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 		n = 0
 	}
 	first := slot
-	x.words = x.words[:0]
+	x.entry = x.entry[:0]
 	for ; n > 0; n-- {
 		raw, stamp := next(slot)
 		w, ok := point.Normalize(raw)
@@ -172,14 +172,14 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 		}
 		slot++
 		if ok {
-			x.words = append(x.words, w, word)
+			x.entry = append(x.entry, w, word)
 		}
-		if !ok || len(x.words) == maxRun {
-			x.column(first, x.words)
-			first, x.words = slot, x.words[:0]
+		if !ok || len(x.entry) == maxRun {
+			x.column(first, x.entry)
+			first, x.entry = slot, x.entry[:0]
 		}
 	}
-	x.column(first, x.words)
+	x.column(first, x.entry)
 	x.col += 2
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/metric"
 )
 
@@ -22,6 +23,9 @@ const maxGroups = 1<<23 - 1
 const nowhere = seriesRef(maxGroups << 8)
 
 const parkedBit = seriesRef(1 << 31)
+
+// noColumn is no place, and no column's.
+const noColumn = ^seriesRef(0)
 
 func makeRef(group uint32, col int) seriesRef { return seriesRef(group<<8 | uint32(col)) }
 func parkedRef(number uint32) seriesRef       { return parkedBit | seriesRef(number) }
@@ -62,11 +66,16 @@ const (
 
 func (x *seriesIndex) shard(id *metric.SeriesID) *indexShard { return &x.shards[id[15]%indexShards] }
 
+// first returns where the probe of id begins.
+func (t *indexShard) first(id *metric.SeriesID) int {
+	return int(binary.LittleEndian.Uint64(id[:8])) & (len(t.entries) - 1)
+}
+
 // slot returns the place of id in the table: where it is, or the free entry
 // that ends its probe.
 func (t *indexShard) slot(id *metric.SeriesID) int {
 	mask := len(t.entries) - 1
-	i := int(binary.LittleEndian.Uint64(id[:8])) & mask
+	i := t.first(id)
 	for t.entries[i].state != entryFree && (t.entries[i].state == entryRemoved || t.entries[i].id != *id) {
 		i = (i + 1) & mask
 	}
@@ -84,6 +93,57 @@ func (x *seriesIndex) get(id metric.SeriesID) (seriesRef, bool) {
 		return seriesRef(e.state - entryFirst), true
 	}
 	return 0, false
+}
+
+// lookUp puts the places of many series into refs, noColumn for one that has none
+// or is not known. It goes from shard to shard, and asks for all entries of a shard
+// before it reads the first: one look-up after the other would wait for memory each
+// time. order is room for a number of each series.
+func (x *seriesIndex) lookUp(ids []metric.SeriesID, refs []seriesRef, order []uint16) {
+	var ends [indexShards]uint16
+	for i := range ids {
+		ends[ids[i][15]%indexShards]++
+	}
+	at := uint16(0)
+	for i, n := range ends {
+		ends[i] = at
+		at += n
+	}
+	for i := range ids {
+		end := &ends[ids[i][15]%indexShards]
+		order[*end] = uint16(i)
+		*end++
+	}
+	from := uint16(0)
+	for i, end := range ends {
+		if from < end {
+			x.shards[i].lookUp(ids, refs, order[from:end])
+		}
+		from = end
+	}
+}
+
+// lookUp is that of the index for the ids with the given numbers, which are all of
+// this shard.
+func (t *indexShard) lookUp(ids []metric.SeriesID, refs []seriesRef, numbers []uint16) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, i := range numbers {
+		refs[i] = noColumn
+		if len(t.entries) > 0 {
+			kernel.FetchOf(&t.entries[t.first(&ids[i])])
+		}
+	}
+	if len(t.entries) == 0 {
+		return
+	}
+	for _, i := range numbers {
+		if e := &t.entries[t.slot(&ids[i])]; e.state >= entryFirst {
+			if ref := seriesRef(e.state - entryFirst); !ref.parked() {
+				refs[i] = ref
+			}
+		}
+	}
 }
 
 func (x *seriesIndex) has(id metric.SeriesID) bool {

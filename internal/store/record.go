@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -23,6 +24,7 @@ const (
 	recColumn = 6 // points of one column in consecutive slots
 	recRefuse = 7 // points that were refused
 	recForget = 8 // series of one group were deleted or have expired
+	recRuns   = 9 // several runs of points of one group, each of consecutive columns in one slot
 )
 
 // maxRun is the largest number of points in one record.
@@ -36,16 +38,22 @@ type record struct {
 	bucket uint32
 	info   BucketInfo // recBucket
 	ttl    int64      // recTTL
-	group  uint32     // recDefine, recRow, recColumn
+	group  uint32     // recDefine, recRow, recColumn, recRuns
 	column int
 	key    []byte // recDefine; the record's memory
-	minute int64  // recRow, recColumn, recRefuse
+	minute int64  // recRow, recColumn, recRuns, recRefuse
 	counts account.Counts
 	slot   int64
 	why    byte
 	series []byte // recForget: column and id of each; the record's memory
-	cells  []byte // recRow, recColumn: words as appendCells wrote them; the record's memory
+	runs   []byte // recRuns: as appendRuns wrote them; the record's memory
+	cells  []byte // recRow, recColumn, recRuns: words as appendCells wrote them; the record's memory
 }
+
+// points reports whether a record holds points.
+func (r *record) points() bool { return holdsPoints(r.kind) }
+
+func holdsPoints(kind byte) bool { return kind == recRow || kind == recColumn || kind == recRuns }
 
 func appendBucketRecord(dst []byte, b *BucketInfo) []byte {
 	dst = append(dst, recBucket)
@@ -100,16 +108,83 @@ func appendRefuseRecord(dst []byte, bucket uint32, minute int64, c *account.Coun
 // appendDataRecord appends the record of a write to a group.
 func appendDataRecord(dst []byte, bucket, group uint32, w *head.Write, minute int64, c *account.Counts) []byte {
 	kind := byte(recRow)
-	if w.Down {
+	switch {
+	case len(w.Runs) > 0:
+		kind = recRuns
+	case w.Down:
 		kind = recColumn
 	}
 	dst = binary.AppendUvarint(append(dst, kind), uint64(bucket))
 	dst = binary.AppendUvarint(dst, uint64(group))
-	dst = append(dst, byte(w.Column))
-	dst = binary.AppendUvarint(dst, uint64(w.Slot))
+	if kind == recRuns {
+		dst = appendRuns(dst, w.Runs)
+	} else {
+		dst = append(dst, byte(w.Column))
+		dst = binary.AppendUvarint(dst, uint64(w.Slot))
+	}
 	dst = binary.AppendVarint(dst, minute)
 	dst = account.AppendCounts(dst, c)
 	return appendCells(dst, w.Words)
+}
+
+// appendRuns appends where the runs of a write lie: most of them close to the one
+// before in time, and many of them single points.
+func appendRuns(dst []byte, runs []head.Run) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(runs)))
+	slot := int64(0)
+	for i := range runs {
+		r := &runs[i]
+		d := r.Slot - slot
+		slot = r.Slot
+		step := uint64(d<<1^d>>63) << 1
+		dst = append(dst, byte(r.Column))
+		if r.Points == 1 {
+			dst = binary.AppendUvarint(dst, step)
+		} else {
+			dst = append(binary.AppendUvarint(dst, step|1), byte(r.Points-1))
+		}
+	}
+	return dst
+}
+
+// run reads a run behind one in the given slot.
+func (f *fields) run(slot int64) (r head.Run) {
+	r.Column, r.Points = int(f.byte()), 1
+	step := f.uvarint(math.MaxUint64)
+	if step&1 != 0 {
+		r.Points += int(f.byte())
+	}
+	step >>= 1
+	r.Slot = slot + int64(step>>1^-(step&1))
+	return r
+}
+
+// runs reads the runs of a record, and returns how many points they have and the
+// column behind the last one.
+func (f *fields) runs() (points, past int) {
+	n, slot := f.uvarint(maxRun), int64(0)
+	f.bad = f.bad || n == 0
+	for ; n > 0 && !f.bad; n-- {
+		r := f.run(slot)
+		slot = r.Slot
+		points += r.Points
+		past = max(past, r.Column+r.Points)
+		f.bad = f.bad || slot < 0 || slot > maxSlot
+	}
+	f.bad = f.bad || past > head.Width
+	return points, past
+}
+
+// parseRuns appends the runs of well-formed ones to dst.
+func parseRuns(dst []head.Run, src []byte) []head.Run {
+	f := fields{src: src}
+	slot := int64(0)
+	for range f.uvarint(maxRun) {
+		r := f.run(slot)
+		slot = r.Slot
+		dst = append(dst, r)
+	}
+	return dst
 }
 
 // The forms of the cells of a record: integers that all fit one, two or four
@@ -289,6 +364,17 @@ func parseRecord(src []byte) (r record, err error) {
 		r.counts = f.counts()
 		r.cells, f.src = f.src, nil
 		if _, ok := cellCount(r.cells); !ok {
+			f.bad = true
+		}
+	case recRuns:
+		r.group = uint32(f.uvarint(maxGroups))
+		from := f.src
+		points, _ := f.runs()
+		r.runs = from[:len(from)-len(f.src)]
+		r.minute = f.varint()
+		r.counts = f.counts()
+		r.cells, f.src = f.src, nil
+		if n, ok := cellCount(r.cells); !ok || n != points {
 			f.bad = true
 		}
 	case recForget:

@@ -65,16 +65,27 @@ func FuzzRecord(f *testing.F) {
 	f.Add(appendDefineRecord(nil, 3, 4, 5, []byte("key")))
 	f.Add(appendRefuseRecord(nil, 3, 100, &account.Counts{Refused: [account.NumReasons]uint64{account.Future: 2}}))
 	f.Add(appendDataRecord(nil, 3, 4, &head.Write{Slot: 9, Words: []uint64{point.FromInt(5)}}, 100, &account.Counts{Accepted: 1}))
+	f.Add(appendDataRecord(nil, 3, 4, &head.Write{Words: []uint64{point.FromInt(5), point.FromInt(6)},
+		Runs: []head.Run{{Column: 255, Points: 1, Slot: 9}, {Points: 1, Slot: 3}}}, 100, &account.Counts{Accepted: 2}))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		in := bytes.Clone(src)
 		p, err := parseRecord(src)
 		if !bytes.Equal(in, src) {
 			t.Fatal("the parser wrote to its input")
 		}
-		if err == nil && (p.kind == recRow || p.kind == recColumn) {
+		if err == nil && p.points() {
 			n, _ := cellCount(p.cells)
 			if got := len(parseCells(nil, p.cells)); got != n || n > maxRun {
 				t.Fatalf("%d words, counted %d", got, n)
+			}
+			for _, r := range parseRuns(nil, p.runs) {
+				if r.Column < 0 || r.Points < 1 || r.Column+r.Points > head.Width || r.Slot < 0 || r.Slot > maxSlot {
+					t.Fatalf("run %+v", r)
+				}
+				n -= r.Points
+			}
+			if p.kind == recRuns && n != 0 {
+				t.Fatalf("%d words are of no run", n)
 			}
 		}
 	})

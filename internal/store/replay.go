@@ -106,7 +106,7 @@ func (r *replayer) record(lsn wal.LSN, rec []byte) error {
 		return nil
 	}
 	switch p.kind {
-	case recRow, recColumn:
+	case recRow, recColumn, recRuns:
 		if b := r.s.buckets.id(p.bucket); b != nil && uint64(lsn) >= r.state.FloorOf(p.group) {
 			if err := r.pend(uint64(lsn), b, &p); err != nil {
 				return err

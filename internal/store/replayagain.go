@@ -135,7 +135,7 @@ func (r *replayer) point(lsn wal.LSN, rec []byte) error {
 		return ErrClosed
 	}
 	q := r.reading
-	if kind := rec[0]; kind == recRow || kind == recColumn {
+	if holdsPoints(rec[0]) {
 		p, err := parseRecord(rec)
 		if err != nil {
 			return nil // named by the first reading

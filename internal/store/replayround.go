@@ -45,37 +45,39 @@ type chain struct {
 	first, last uint32 // of runs
 }
 
-// run is a row or column record.
+// run is a record with points.
 type run struct {
 	lsn        uint64
 	b          *bucket
 	slot       int64
 	stored     uint64 // points, as the record counts them
-	from, past uint32 // of cells
+	from, past uint32 // of cells, behind the runs of a recRuns
+	runs       uint32 // their bytes
 	next       uint32 // of the chain, but for its last
 	group      uint32
 	column     uint8
-	down       bool
+	kind       byte
 }
 
 const runSize = 56 // bytes
 
 func newRound() *round { return &round{of: make(map[uint32]int)} }
 
-// newRun returns the run of a row or column record, without its place in a round.
+// newRun returns the run of a record with points, without its place in a round.
 func newRun(lsn uint64, b *bucket, p *record) run {
-	return run{lsn: lsn, b: b, group: p.group, slot: p.slot, stored: p.counts.Stored(), column: uint8(p.column), down: p.kind == recColumn}
+	return run{lsn: lsn, b: b, group: p.group, slot: p.slot, stored: p.counts.Stored(), column: uint8(p.column), kind: p.kind}
 }
 
-// add takes a row or column record in, which is of a backlog, and returns by how
+// add takes a record with points in, which is of a backlog, and returns by how
 // much the memory of the round grew.
 func (q *round) add(lsn uint64, b *bucket, l *backlog, p *record) (grown int64) {
 	was := q.memory()
 	at := uint32(len(q.runs))
 	n := newRun(lsn, b, p)
-	n.from, n.past = uint32(len(q.cells)), uint32(len(q.cells)+len(p.cells))
+	n.runs, n.from = uint32(len(p.runs)), uint32(len(q.cells))
+	n.past = n.from + n.runs + uint32(len(p.cells))
 	q.runs = append(q.runs, n)
-	q.cells = append(q.cells, p.cells...)
+	q.cells = append(append(q.cells, p.runs...), p.cells...)
 	if i, ok := q.of[p.group]; ok {
 		c := &q.chains[i]
 		q.runs[c.last].next = at
@@ -136,7 +138,8 @@ func (r *replayer) settle() error {
 type applier struct {
 	r     *replayer
 	words []uint64
-	lsn   uint64 // of the run under way
+	runs  []head.Run
+	lsn   uint64 // of the record under way
 	log   head.Log
 }
 
@@ -183,7 +186,8 @@ func (a *applier) links(q *round, c *chain) (done bool) {
 			a.r.missing(l)
 		}
 		if l.next == n.lsn {
-			a.run(g, n, q.cells[n.from:n.past])
+			cells := n.from + n.runs
+			a.record(g, n, q.cells[n.from:cells], q.cells[cells:n.past])
 			l.done(n.stored)
 			applied++
 		}
@@ -196,30 +200,46 @@ func (a *applier) links(q *round, c *chain) (done bool) {
 	return done
 }
 
-// run applies the points of one record. Everything from the group's floor on is
+// record applies the points of one record. Everything from the group's floor on is
 // applied in the order of the first time, so the last write wins again.
-func (a *applier) run(g *head.Group, n *run, cells []byte) {
+func (a *applier) record(g *head.Group, n *run, runs, cells []byte) {
 	a.words = parseCells(a.words[:0], cells)
 	a.lsn = n.lsn
-	w := head.Write{Column: int(n.column), Slot: n.slot, Words: a.words, Down: n.down, Pairs: n.b.info.HPTS}
+	w := head.Write{Column: int(n.column), Slot: n.slot, Words: a.words, Down: n.kind == recColumn, Pairs: n.b.info.HPTS}
+	lost := uint64(0)
+	if n.kind != recRuns {
+		a.run(g, n, w, &lost)
+	} else {
+		a.runs = parseRuns(a.runs[:0], runs)
+		words := a.words
+		for _, r := range a.runs {
+			w.Column, w.Slot, w.Words = r.Column, r.Slot, words[:r.Points]
+			words = words[r.Points:]
+			a.run(g, n, w, &lost)
+		}
+	}
+	if lost > 0 {
+		a.r.s.relost.lose(a.r.s.account, n.group, n.lsn, min(lost, n.stored)) // duplicates are stored elsewhere
+		a.r.s.reportDamage(fmt.Sprintf("log record at %d", n.lsn), fmt.Errorf("%d points of group %d are of no series", lost, n.group))
+	}
+}
+
+// run applies a run of a record, and counts those of its points of which the series
+// is not known.
+func (a *applier) run(g *head.Group, n *run, w head.Write, lost *uint64) {
 	if odd := w.Pairs && (w.Column|len(w.Words))%2 != 0; g != nil && (g.Bucket != n.b.info.ID || odd) {
 		g = nil
 	}
-	lost := uint64(0)
 	for len(w.Words) > 0 {
 		known := a.r.known(n.lsn, g, &w)
 		if part := w; known > 0 {
 			part.Words = w.Words[:known]
 			a.apply(g, part)
 		} else {
-			known = a.r.pass(n, &w, &lost)
+			known = a.r.pass(n, &w, lost)
 		}
 		w.Words = w.Words[known:]
 		w.Column += known // not needed when there are none left, as for a column
-	}
-	if lost > 0 {
-		a.r.s.relost.lose(a.r.s.account, n.group, n.lsn, min(lost, n.stored)) // duplicates are stored elsewhere
-		a.r.s.reportDamage(fmt.Sprintf("log record at %d", n.lsn), fmt.Errorf("%d points of group %d are of no series", lost, n.group))
 	}
 }
 

@@ -23,23 +23,24 @@ type Session struct {
 	s *Store
 	b *bucket
 
-	// The predicted next column.
-	g    *head.Group
-	cols *head.Columns
-	col  int
+	// The predicted next column, and another one: where the sender left its order.
+	g     *head.Group
+	cols  *head.Columns
+	col   int
+	other position
+
+	misses int    // points since the last one that was predicted
+	loose  *loose // points that were not, and are looked up together
 
 	width   int         // columns of a metric: 1, or 2 with timestamps
 	fill    *head.Group // the group that takes this sender's new series
 	fillCol int         // the last column that one of them got
 
-	// The run being collected: consecutive columns of g in one slot.
-	runCol, runLen int
-	runSlot        uint64
-	run            [head.Width]uint64
+	collected
 
 	hasty bool // points that would have to wait are refused
 
-	words   []uint64 // of an entry with several points
+	entry   []uint64 // with several points
 	rec     []byte   // the log record under construction
 	refused account.Counts
 	totals  Totals
@@ -81,16 +82,16 @@ func (x *Session) Point(key []byte, slot uint64, raw uint64) {
 			return
 		}
 	}
-	if !x.cols.Is(x.col, key) && !x.find(key, 1) {
+	if !x.cols.Is(x.col, key) && !x.seek(key, slot, w) {
 		return
 	}
-	if slot != x.runSlot || x.col != x.runCol+x.runLen || x.runLen == 0 {
-		if x.endRun() && !x.cols.Is(x.col, key) && !x.find(key, 1) {
+	if !x.goesOn(slot) {
+		if x.makeRoom() && !x.cols.Is(x.col, key) && !x.find(key, 1) {
 			return
 		}
 		x.runSlot, x.runCol = slot, x.col
 	}
-	x.run[x.runLen] = w
+	x.words[x.before+x.runLen] = w
 	x.runLen++
 	x.col++
 }
@@ -114,13 +115,14 @@ func (x *Session) take(slot uint64, buf []byte, match match) int {
 	if len(expected) == 0 || x.width != 1 {
 		return 0
 	}
-	if x.runLen > 0 && (slot != x.runSlot || x.col != x.runCol+x.runLen) && x.endRun() {
+	goesOn := x.goesOn(slot)
+	if !goesOn && x.makeRoom() {
 		return 0 // the columns have other names
 	}
-	if x.runLen == 0 {
+	n, size := match(x.words[x.before+x.runLen:], names, expected, buf)
+	if !goesOn && n > 0 {
 		x.runSlot, x.runCol = slot, x.col
 	}
-	n, size := match(x.run[x.runLen:], names, expected, buf)
 	x.runLen += n
 	x.col += n
 	return size
@@ -138,17 +140,19 @@ func (x *Session) Points(key []byte, slot uint64, data []byte) {
 	if !x.cols.Is(x.col, key) && !x.find(key, uint64(len(data)/point.Size)) {
 		return
 	}
-	if x.endRun() && !x.cols.Is(x.col, key) && !x.find(key, uint64(len(data)/point.Size)) {
+	if x.flush() && !x.cols.Is(x.col, key) && !x.find(key, uint64(len(data)/point.Size)) {
 		return
 	}
-	if n := uint64(len(data) / point.Size); slot > math.MaxUint64-n {
+	n := uint64(len(data) / point.Size)
+	if slot > math.MaxUint64-n {
 		x.refuse(account.Future, n) // its last slots would begin at 0 again
 		data = nil
 	}
+	x.settle(slot, n)
 	for len(data) >= point.Size {
-		x.words = x.words[:0]
+		x.entry = x.entry[:0]
 		first := slot
-		for len(data) >= point.Size && len(x.words) < maxRun {
+		for len(data) >= point.Size && len(x.entry) < maxRun {
 			w, ok := point.Normalize(point.Get(data))
 			data = data[point.Size:]
 			slot++
@@ -156,9 +160,9 @@ func (x *Session) Points(key []byte, slot uint64, data []byte) {
 				x.refuse(account.BadType, 1)
 				break
 			}
-			x.words = append(x.words, w)
+			x.entry = append(x.entry, w)
 		}
-		x.column(first, x.words)
+		x.column(first, x.entry)
 	}
 	x.col++
 }
@@ -188,30 +192,21 @@ func (x *Session) column(slot uint64, words []uint64) {
 	}
 }
 
-// endRun writes the run collected so far. It is true when the columns have other
-// names than at its beginning: what was found before must be found again.
-func (x *Session) endRun() (stale bool) {
-	n := x.runLen
-	if n == 0 {
-		return false
-	}
-	x.runLen = 0
-	lo, hi := x.s.admitted(x.b)
-	switch {
-	case x.runSlot < lo:
-		x.refuse(account.Expired, x.points(x.run[:n]))
-	case x.runSlot >= hi:
-		x.refuse(account.Future, x.points(x.run[:n]))
-	default:
-		return x.write(head.Write{Column: x.runCol, Slot: int64(x.runSlot), Words: x.run[:n]})
+// write stores runs of the predicted group and logs them. It is true when it first
+// had to find their names anew.
+func (x *Session) write(w head.Write) (stale bool) {
+	w.Epoch = x.cols.Epoch()
+	if x.store(x.g, w) {
+		x.writeAgain(w)
+		return true
 	}
 	return false
 }
 
-// write stores a run and logs it. It is true when it first had to find the
-// names of the run anew.
-func (x *Session) write(w head.Write) (stale bool) {
-	s, g := x.s, x.g
+// store stores what is written to a group and logs it, or refuses it. It is true
+// when columns have lost their names since they were found: then nothing was done.
+func (x *Session) store(g *head.Group, w head.Write) (stale bool) {
+	s := x.s
 	w.Pairs = x.width == 2
 	if x.err != nil {
 		return false
@@ -220,7 +215,6 @@ func (x *Session) write(w head.Write) (stale bool) {
 		x.refuse(account.Overload, x.points(w.Words))
 		return false
 	}
-	w.Epoch = x.cols.Epoch()
 	s.waitForRoom()
 	if s.diskFull.Load() {
 		x.refuse(account.DiskFull, x.points(w.Words))
@@ -248,7 +242,6 @@ func (x *Session) write(w head.Write) (stale bool) {
 	case a.Dead:
 		x.refuse(account.BucketDeleted, x.points(w.Words))
 	case a.Stale:
-		x.writeAgain(w)
 		return true
 	default:
 		x.totals.Received += x.points(w.Words)
@@ -256,8 +249,8 @@ func (x *Session) write(w head.Write) (stale bool) {
 	return false
 }
 
-// writeAgain stores a run some of whose columns have lost their names since they
-// were found: name by name, as if it came only now.
+// writeAgain stores runs some of whose columns have lost their names since they
+// were found: name by name, as if they came only now.
 func (x *Session) writeAgain(w head.Write) {
 	g, cols, col := x.g, x.cols, x.col
 	if w.Down {
@@ -268,11 +261,18 @@ func (x *Session) writeAgain(w head.Write) {
 		}
 		return
 	}
-	for i := 0; i < len(w.Words); i += x.width {
-		x.col = cols.Len() // nothing is predicted
-		if x.find(cols.Key(w.Column+i), 1) {
-			x.write(head.Write{Column: x.col, Slot: w.Slot, Words: w.Words[i : i+x.width]})
+	runs := w.Runs
+	if len(runs) == 0 {
+		runs = []head.Run{{Column: w.Column, Points: len(w.Words), Slot: w.Slot}}
+	}
+	for _, r := range runs {
+		for i := 0; i < r.Points; i += x.width {
+			x.col = cols.Len() // nothing is predicted
+			if x.find(cols.Key(r.Column+i), 1) {
+				x.write(head.Write{Column: x.col, Slot: r.Slot, Words: w.Words[i : i+x.width]})
+			}
 		}
+		w.Words = w.Words[r.Points:]
 	}
 	x.predict(g, g.Columns(), col)
 }
@@ -283,49 +283,50 @@ func (x *Session) refuse(r account.Reason, n uint64) {
 	x.totals.Refused += n
 }
 
-// find makes key the predicted column: the column itself when the group has
-// grown, the first of the group that followed last time, else by hash. It
-// creates the series when there is none, and is false when the points, n of
-// them, were refused.
+// find makes key the predicted column: the one that follows in the order of the
+// senders, else by hash. It creates the series when there is none, and is false
+// when the points, n of them, were refused.
 func (x *Session) find(key []byte, n uint64) bool {
 	if len(key) == 0 {
 		x.refuse(account.EmptyName, n)
 		return false
 	}
-	if g := x.g; g != nil {
-		if cols := g.Columns(); cols.Is(x.col, key) {
-			x.predict(g, cols, x.col)
-			return true
-		}
-		if next := g.Next(); next != nil && x.col >= x.cols.Len() {
-			if cols := next.Columns(); cols.Is(0, key) {
-				next.Approach(int64(x.runSlot))
-				x.predict(next, cols, 0)
-				return true
-			}
-		}
-	}
-	g, cols, col, err := x.place(key)
-	switch {
-	case err != nil:
-		x.notCreated(err, n)
-		return false
-	case g == nil:
-		x.refuse(account.BucketDeleted, n)
+	return x.follows(key) || x.lookUp(key, n)
+}
+
+// lookUp is find by hash.
+func (x *Session) lookUp(key []byte, n uint64) bool {
+	g, cols, col, ok := x.placed(key, n)
+	if !ok {
 		return false
 	}
 	if x.g != nil && col == 0 && x.col >= x.cols.Len() {
 		x.g.SetNext(g)
 	}
+	x.other = position{x.g, x.cols, x.col}
 	x.predict(g, cols, col)
 	return true
 }
 
-// predict makes a column the next one. The run goes on only inside its group,
-// and among names of one epoch.
+// placed is place, and refuses the points, n of them, where it is false.
+func (x *Session) placed(key []byte, n uint64) (g *head.Group, cols *head.Columns, col int, ok bool) {
+	g, cols, col, err := x.place(key)
+	switch {
+	case err != nil:
+		x.notCreated(err, n)
+	case g == nil:
+		x.refuse(account.BucketDeleted, n)
+	default:
+		return g, cols, col, true
+	}
+	return nil, nil, 0, false
+}
+
+// predict makes a column the next one. Runs are collected only inside a group, and
+// among names of one epoch.
 func (x *Session) predict(g *head.Group, cols *head.Columns, col int) {
 	if g != x.g || cols.Epoch() != x.cols.Epoch() {
-		x.endRun()
+		x.flush()
 	}
 	x.g, x.cols, x.col = g, cols, col
 }
@@ -333,7 +334,8 @@ func (x *Session) predict(g *head.Group, cols *head.Columns, col int) {
 // Commit hands everything received so far to the log and returns the position
 // to wait for. The refusals since the last call are logged with it.
 func (x *Session) Commit() (wal.LSN, error) {
-	x.endRun()
+	x.flush()
+	x.settleAll()
 	if x.err != nil {
 		return 0, x.err
 	}
@@ -350,7 +352,9 @@ func (x *Session) Commit() (wal.LSN, error) {
 }
 
 // Pending reports whether points or refusals wait for Commit.
-func (x *Session) Pending() bool { return x.runLen > 0 || x.refused.RefusedTotal() > 0 }
+func (x *Session) Pending() bool {
+	return x.runLen > 0 || len(x.runs) > 0 || x.loose != nil || x.refused.RefusedTotal() > 0
+}
 
 // Totals returns what the session received and refused since its start.
 func (x *Session) Totals() Totals { return x.totals }

@@ -1,0 +1,7 @@
+package kernel
+
+import "unsafe"
+
+// FetchOf asks for the line in which *p begins, as Fetch does. Who is about to read
+// many places of a table asks for all of them first.
+func FetchOf[T any](p *T) { Fetch(uintptr(unsafe.Pointer(p)), 1) }

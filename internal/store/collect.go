@@ -1,0 +1,92 @@
+package store
+
+import (
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/head"
+)
+
+// collected are points of a session on their way into the predicted group: runs of
+// consecutive columns in one slot each, which one write stores. Where a sender
+// leaves a metric out, or a group has few series, a write for each run would cost a
+// lock and a log record each time.
+type collected struct {
+	words [2 * head.Width]uint64 // of the runs, one after the other
+
+	runs   []head.Run // that have ended
+	before int        // their words
+	lo, hi uint64     // their slots
+
+	// The run that goes on. It has room for all columns of the group.
+	runCol, runLen int
+	runSlot        uint64
+}
+
+// goesOn reports whether a point of the predicted column in the slot belongs to the
+// run that was collected last.
+func (x *Session) goesOn(slot uint64) bool {
+	return slot == x.runSlot && x.col == x.runCol+x.runLen && x.runLen > 0
+}
+
+// endRun ends the run that goes on.
+func (c *collected) endRun() {
+	if c.runLen == 0 {
+		return
+	}
+	if len(c.runs) == 0 {
+		c.lo, c.hi = c.runSlot, c.runSlot
+	}
+	c.lo, c.hi = min(c.lo, c.runSlot), max(c.hi, c.runSlot)
+	c.runs = append(c.runs, head.Run{Column: c.runCol, Points: c.runLen, Slot: int64(c.runSlot)})
+	c.before += c.runLen
+	c.runLen = 0
+}
+
+// makeRoom ends the run that goes on, and stores what was collected unless there is
+// room for another one behind it. It is true when the columns have other names than
+// at its beginning: what was found before must be found again.
+func (x *Session) makeRoom() (stale bool) {
+	x.endRun()
+	return (x.before > head.Width || x.width == 2) && x.flush()
+}
+
+// flush stores all that was collected, behind the loose points of the same slots,
+// which came before. It is true as makeRoom is.
+func (x *Session) flush() (stale bool) {
+	x.endRun()
+	if len(x.runs) == 0 || x.loosen() {
+		return false
+	}
+	x.settle(x.lo, x.hi-x.lo+1)
+	runs, words := x.admit(x.runs, x.words[:x.before])
+	x.runs, x.before = x.runs[:0], 0
+	w := head.Write{Words: words, Runs: runs}
+	switch len(runs) {
+	case 0:
+		return false
+	case 1:
+		w.Column, w.Slot, w.Runs = runs[0].Column, runs[0].Slot, nil
+	}
+	return x.write(w)
+}
+
+// admit refuses runs of slots that the bucket does not take, and returns the others.
+func (x *Session) admit(runs []head.Run, words []uint64) ([]head.Run, []uint64) {
+	lo, hi := x.s.admitted(x.b)
+	if lo <= x.lo && x.hi < hi {
+		return runs, words
+	}
+	admitted, kept := runs[:0], words[:0]
+	for _, r := range runs {
+		points := words[:r.Points]
+		words = words[r.Points:]
+		switch slot := uint64(r.Slot); {
+		case slot < lo:
+			x.refuse(account.Expired, x.points(points))
+		case slot >= hi:
+			x.refuse(account.Future, x.points(points))
+		default:
+			admitted, kept = append(admitted, r), append(kept, points...)
+		}
+	}
+	return admitted, kept
+}

@@ -1,0 +1,362 @@
+package store
+
+import (
+	"slices"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/metric"
+)
+
+const (
+	// maxLoose points are looked up together at most. Of 100,000 series in random
+	// order three or more are then of one group.
+	maxLoose = 1 << 11
+
+	// maxLooseNames is the memory of their names.
+	maxLooseNames = 128 << 10
+
+	// looseSets is how many sessions have such points at a time; others look up
+	// point by point.
+	looseSets = 32
+
+	// tryEvery points that were not predicted it is tried whether the sender goes
+	// on in an order from there on.
+	tryEvery = 32
+
+	// fewPoints that were predicted among others that were not are chance.
+	fewPoints = 4
+)
+
+// position is a column that a sender may go on with.
+type position struct {
+	g    *head.Group
+	cols *head.Columns
+	col  int
+}
+
+// follows returns the position of key if it is what follows here: the column
+// itself, in the view of now when the group has grown, the one behind it, when the
+// sender has left one out, or the first of the group that followed last time.
+func (p position) follows(key []byte) (position, bool) {
+	if p.g == nil {
+		return p, false
+	}
+	cols := p.g.Columns()
+	for col := p.col; col < p.col+2; col++ {
+		if cols.Is(col, key) {
+			return position{p.g, cols, col}, true
+		}
+	}
+	if next := p.g.Next(); next != nil && p.col >= p.cols.Len() {
+		if cols := next.Columns(); cols.Is(0, key) {
+			return position{next, cols, 0}, true
+		}
+	}
+	return p, false
+}
+
+// loose are points of a session whose columns were not predicted. Their names are
+// looked up together, and those of one group are stored by one write: a look-up, a
+// lock and a log record for each would cost ten times as much.
+//
+// The order of a session's points matters for those of one series in one slot, and
+// is kept: what was collected is stored behind the loose points of its slots. These
+// all came before, since one that comes later has it stored first.
+type loose struct {
+	names  []byte
+	points []loosePoint
+	lo, hi uint64 // their slots
+
+	ids    [maxLoose]metric.SeriesID
+	refs   [maxLoose]seriesRef
+	order  [maxLoose]uint16
+	sorted []uint64 // of a point: its place and, in the lower half, its number
+	groups []looseGroup
+	runs   []head.Run // of a group
+	words  []uint64
+}
+
+// looseGroup is a group and its part of the sorted points.
+type looseGroup struct {
+	g          *head.Group // nil for one that is no more
+	cols       *head.Columns
+	id         uint32
+	from, past int
+}
+
+type loosePoint struct {
+	from, to uint32 // of names
+	slot     uint64
+	word     uint64
+}
+
+func (l *loose) name(p *loosePoint) []byte { return l.names[p.from:p.to:p.to] }
+
+// follows makes key the predicted column if it is what follows the last one, or
+// what follows where the sender left its order before.
+func (x *Session) follows(key []byte) bool {
+	if p, ok := (position{x.g, x.cols, x.col}).follows(key); ok {
+		if p.g != x.g {
+			p.g.Approach(int64(x.runSlot))
+		}
+		x.predict(p.g, p.cols, p.col)
+		return true
+	}
+	p, ok := x.other.follows(key)
+	if ok {
+		x.other = position{x.g, x.cols, x.col}
+		x.predict(p.g, p.cols, p.col)
+	}
+	return ok
+}
+
+// seek makes key the predicted column, as find does, or keeps its point to be
+// looked up later with others, or refuses it: then it is false.
+func (x *Session) seek(key []byte, slot, word uint64) bool {
+	if len(key) == 0 {
+		x.refuse(account.EmptyName, 1)
+		return false
+	}
+	if x.follows(key) {
+		x.misses = 0
+		return true
+	}
+	x.misses++
+	// A sender that goes on in another place does so in the slot of its row, or
+	// where a group ends.
+	jumps := x.misses <= 2 && (slot == x.runSlot || x.col >= x.cols.Len())
+	if x.loose == nil && jumps || !x.keep(key, slot, word) {
+		return x.lookUp(key, 1)
+	}
+	if x.misses%tryEvery == 2 {
+		x.glance(key)
+	}
+	return false
+}
+
+// glance makes what follows key the other position to go on from.
+func (x *Session) glance(key []byte) {
+	ref, known := x.s.index.get(x.b.seriesID(key))
+	if !known || ref.parked() {
+		return
+	}
+	if g := x.s.groups.get(ref.group()); g != nil {
+		x.other = position{g, g.Columns(), ref.column() + 1}
+	}
+}
+
+// keep adds a point to the loose ones. It is false when there is no memory for it.
+func (x *Session) keep(key []byte, slot, word uint64) bool {
+	if x.endRun(); len(x.runs) > 0 && x.lo <= slot && slot <= x.hi {
+		x.flush()
+	}
+	if x.loose == nil {
+		select {
+		case x.loose = <-x.s.looseSets:
+		default:
+			return false
+		}
+		if x.loose == nil {
+			x.loose = new(loose)
+		}
+	}
+	x.add(key, slot, word)
+	return true
+}
+
+// add adds a point to the loose ones, of which there are some.
+func (x *Session) add(key []byte, slot, word uint64) {
+	l := x.loose
+	if len(l.points) == maxLoose || len(l.names)+len(key) > maxLooseNames {
+		x.storeLoose()
+	}
+	if len(l.points) == 0 {
+		l.lo, l.hi = slot, slot
+	}
+	from := uint32(len(l.names))
+	l.names = append(l.names, key...)
+	l.points = append(l.points, loosePoint{from: from, to: uint32(len(l.names)), slot: slot, word: word})
+	l.lo, l.hi = min(l.lo, slot), max(l.hi, slot)
+}
+
+// covers reports whether there are loose points of slots like n from slot on.
+func (l *loose) covers(slot, n uint64) bool {
+	return l != nil && len(l.points) > 0 && slot <= l.hi && l.lo < slot+n
+}
+
+// loosen makes the few points that were collected loose as well, if they are among
+// such points: then it is true.
+func (x *Session) loosen() bool {
+	if x.before > fewPoints || !x.loose.covers(x.lo, x.hi-x.lo+1) {
+		return false
+	}
+	words := x.words[:x.before]
+	for _, r := range x.runs {
+		for i := range r.Points {
+			x.add(x.cols.Key(r.Column+i), uint64(r.Slot), words[i])
+		}
+		words = words[r.Points:]
+	}
+	x.runs, x.before = x.runs[:0], 0
+	return true
+}
+
+// settle stores the loose points before others of n slots from slot on.
+func (x *Session) settle(slot, n uint64) {
+	if x.loose.covers(slot, n) {
+		x.settleAll()
+	}
+}
+
+// settleAll stores all loose points, and gives their memory to other sessions.
+func (x *Session) settleAll() {
+	if x.loose == nil {
+		return
+	}
+	x.storeLoose()
+	x.s.looseSets <- x.loose
+	x.loose = nil
+}
+
+// storeLoose stores all loose points.
+func (x *Session) storeLoose() {
+	l := x.loose
+	x.admitLoose(l)
+	x.placeLoose(l)
+	slices.Sort(l.sorted)
+	x.s.gather(l)
+	for i := range l.groups {
+		x.storeGroup(l, &l.groups[i])
+	}
+	clear(l.groups)
+	l.names, l.points = l.names[:0], l.points[:0]
+}
+
+// gather finds the groups of sorted points, and asks for all that is about to be
+// read of them, step by step: what leads to a name lies in four places, each of
+// which tells the next one.
+func (s *Store) gather(l *loose) {
+	l.groups = l.groups[:0]
+	for i, n := range l.sorted {
+		id := seriesRef(n >> 32).group()
+		if last := len(l.groups) - 1; last >= 0 && l.groups[last].id == id {
+			l.groups[last].past = i + 1
+			continue
+		}
+		g := s.groups.get(id)
+		if g != nil {
+			g.Fetch()
+		}
+		l.groups = append(l.groups, looseGroup{id: id, g: g, from: i, past: i + 1})
+	}
+	for i := range l.groups {
+		if q := &l.groups[i]; q.g != nil {
+			q.cols = q.g.Columns()
+			q.cols.Fetch()
+		}
+	}
+	for _, ask := range []func(c *head.Columns, col int){(*head.Columns).FetchSpan, (*head.Columns).FetchName} {
+		for i := range l.groups {
+			if q := &l.groups[i]; q.g != nil {
+				for _, n := range l.sorted[q.from:q.past] {
+					ask(q.cols, seriesRef(n>>32).column())
+				}
+			}
+		}
+	}
+}
+
+// admitLoose refuses the points of slots that the bucket does not take.
+func (x *Session) admitLoose(l *loose) {
+	lo, hi := x.s.admitted(x.b)
+	if lo <= l.lo && l.hi < hi {
+		return
+	}
+	l.points = slices.DeleteFunc(l.points, func(p loosePoint) bool {
+		switch {
+		case p.slot < lo:
+			x.refuse(account.Expired, 1)
+		case p.slot >= hi:
+			x.refuse(account.Future, 1)
+		default:
+			return false
+		}
+		return true
+	})
+}
+
+// placeLoose finds the columns of all points, in the order of their arrival those
+// that have none yet.
+func (x *Session) placeLoose(l *loose) {
+	for i := range l.points {
+		l.ids[i] = x.b.seriesID(l.name(&l.points[i]))
+	}
+	x.s.index.lookUp(l.ids[:len(l.points)], l.refs[:], l.order[:])
+	l.sorted = l.sorted[:0]
+	for i := range l.points {
+		if l.refs[i] == noColumn {
+			g, _, col, ok := x.placed(l.name(&l.points[i]), 1)
+			if !ok {
+				continue
+			}
+			l.refs[i] = makeRef(g.ID, col)
+			x.other = position{g, g.Columns(), col + 1}
+		}
+		l.sorted = append(l.sorted, uint64(l.refs[i])<<32|uint64(i))
+	}
+}
+
+// storeGroup stores the points of one group, sorted by column.
+func (x *Session) storeGroup(l *loose, q *looseGroup) {
+	g, cols, sorted := q.g, q.cols, l.sorted[q.from:q.past]
+	if g == nil {
+		x.refuse(account.BucketDeleted, uint64(len(sorted)))
+		return
+	}
+	l.runs, l.words = l.runs[:0], l.words[:0]
+	for _, n := range sorted {
+		p, col := &l.points[uint32(n)], seriesRef(n>>32).column()
+		if !cols.Is(col, l.name(p)) {
+			x.storeOne(l, p)
+			continue
+		}
+		l.words = append(l.words, p.word)
+		if last := len(l.runs) - 1; last >= 0 {
+			if r := &l.runs[last]; r.Slot == int64(p.slot) && r.Column+r.Points == col {
+				r.Points++
+				continue
+			}
+		}
+		l.runs = append(l.runs, head.Run{Column: col, Points: 1, Slot: int64(p.slot)})
+	}
+	w := head.Write{Words: l.words, Epoch: cols.Epoch(), Runs: l.runs}
+	switch len(l.runs) {
+	case 0:
+		return
+	case 1:
+		w.Column, w.Slot, w.Runs = l.runs[0].Column, l.runs[0].Slot, nil
+	}
+	if x.store(g, w) {
+		for _, n := range sorted {
+			if p := &l.points[uint32(n)]; cols.Is(seriesRef(n>>32).column(), l.name(p)) {
+				x.storeOne(l, p)
+			}
+		}
+	}
+}
+
+// storeOne stores a point whose series has no column or another one than it had a
+// moment ago.
+func (x *Session) storeOne(l *loose, p *loosePoint) {
+	for {
+		g, cols, col, ok := x.placed(l.name(p), 1)
+		if !ok {
+			return
+		}
+		w := head.Write{Column: col, Slot: int64(p.slot), Words: []uint64{p.word}, Epoch: cols.Epoch()}
+		if !x.store(g, w) {
+			return
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package store
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"pgregory.net/rapid"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+)
+
+const looseSlots = 30 // of the test: behind them lies the future
+
+// looseModel sends points of few series in any order, and knows what must be there.
+type looseModel struct {
+	x       *Session
+	want    map[[2]int64]uint64 // by series and slot
+	sent    uint64
+	refused uint64
+	word    int64
+}
+
+func (m *looseModel) put(series, slot int64) uint64 {
+	m.word++
+	m.sent++
+	if slot >= looseSlots {
+		m.refused++
+	} else {
+		m.want[[2]int64{series, slot}] = point.FromInt(m.word)
+	}
+	return point.FromInt(m.word)
+}
+
+func (m *looseModel) point(series, slot int64) {
+	m.x.Point(key(int(series)), uint64(epoch+slot), m.put(series, slot))
+}
+
+func (m *looseModel) step(t *rapid.T) {
+	series := rapid.Int64Range(0, 600).Draw(t, "series")
+	slot := rapid.Int64Range(0, looseSlots).Draw(t, "slot")
+	switch rapid.SampledFrom([]string{"row", "row", "mixed", "mixed", "one", "points", "commit"}).Draw(t, "step") {
+	case "row":
+		for i := range rapid.Int64Range(1, 300).Draw(t, "length") {
+			m.point(series+i, slot)
+		}
+	case "mixed":
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		spread := rapid.Int64Range(1, looseSlots+1).Draw(t, "slots")
+		for range rapid.IntRange(1, 2*maxLoose).Draw(t, "points") {
+			m.point(r.Int64N(900), (slot+r.Int64N(spread))%(looseSlots+1))
+		}
+	case "one":
+		m.point(series, slot)
+	case "points":
+		var data []byte
+		for i := range rapid.Int64Range(1, 5).Draw(t, "length") {
+			data = point.Append(data, m.put(series, slot+i))
+		}
+		m.x.Points(key(int(series)), uint64(epoch+slot), data)
+	case "commit":
+		if _, err := m.x.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (m *looseModel) check(t *rapid.T, s *Store) {
+	t.Helper()
+	total := s.Account().Total(m.x.b.info.ID)
+	if total.Received() != m.sent || total.Refused[account.Future] != m.refused {
+		t.Fatalf("the account has %d points, %d of the future; %d were sent, %d of the future",
+			total.Received(), total.Refused[account.Future], m.sent, m.refused)
+	}
+	for series := range 900 {
+		for slot, w := range readAll(t, s, "b", series, epoch, looseSlots) {
+			if want := m.want[[2]int64{int64(series), int64(slot)}]; w != want {
+				t.Fatalf("series %d slot %d holds %x, want %x", series, slot, w, want)
+			}
+		}
+	}
+}
+
+// In whatever order names and slots come, the last point of a series that was sent
+// for a slot is the one that stays, and every point is in the account; also after a
+// start that reads them from the log.
+func TestPointsInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		mem, clock := vfs.NewMem(), newTestClock()
+		o := testOptions(mem, clock)
+		o.MaxFuture = (looseSlots - 1) * time.Second
+		s := mustOpen(t, o)
+		defer func() { s.Crash() }()
+		if rapid.Bool().Draw(t, "no memory for loose points") {
+			for range looseSets {
+				<-s.looseSets
+			}
+		}
+		m := &looseModel{x: mustSession(t, s, "b"), want: map[[2]int64]uint64{}}
+		for range rapid.IntRange(1, 8).Draw(t, "steps") {
+			m.step(t)
+		}
+		if err := m.x.Close(); err != nil {
+			t.Fatal(err)
+		}
+		m.check(t, s)
+		if err := s.log.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		s.Crash()
+		s = mustOpen(t, o)
+		m.check(t, s)
+	})
+}
+
+// Points in random order share log records, and give back what they were kept in.
+func TestPointsInRandomOrderShareRecords(t *testing.T) {
+	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
+	defer s.Crash()
+	x := mustSession(t, s, "b")
+	order := rand.New(rand.NewPCG(1, 2)).Perm(4 * head.Width)
+	for i := range order {
+		x.Point(key(i), epoch, point.FromInt(1))
+	}
+	if _, err := x.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	before := s.log.Stats().Records
+	for _, i := range order {
+		x.Point(key(i), epoch+1, point.FromInt(2))
+	}
+	if !x.Pending() {
+		t.Error("nothing is pending")
+	}
+	if _, err := x.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.log.Stats().Records - before; n > 8 {
+		t.Errorf("%d points of 4 groups made %d records", len(order), n)
+	}
+	if x.Pending() || len(s.looseSets) != looseSets {
+		t.Errorf("pending %t; %d sets of %d are there", x.Pending(), len(s.looseSets), looseSets)
+	}
+}
+
+// To look up many series at once finds what one look-up after the other finds.
+func TestIndexLookUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var x seriesIndex
+		id := func(n int) metric.SeriesID { return metric.Series(1, key(n)) }
+		for i := range rapid.IntRange(0, 3000).Draw(t, "series") {
+			switch i % 7 {
+			case 3:
+				x.set(id(i), parkedRef(uint32(i)))
+			case 4:
+				x.set(id(i), 5)
+				x.remove(id(i))
+			default:
+				x.set(id(i), makeRef(uint32(i), i&0xff))
+			}
+		}
+		var ids []metric.SeriesID
+		for _, n := range rapid.SliceOfN(rapid.IntRange(0, 3500), 0, maxLoose).Draw(t, "asked") {
+			ids = append(ids, id(n))
+		}
+		refs, order := make([]seriesRef, len(ids)), make([]uint16, len(ids))
+		x.lookUp(ids, refs, order)
+		for i := range ids {
+			want, ok := x.get(ids[i])
+			if !ok || want.parked() {
+				want = noColumn
+			}
+			if refs[i] != want {
+				t.Fatalf("series %d of %d is at %x, want %x", i, len(ids), refs[i], want)
+			}
+		}
+	})
+}
+
+func TestRunsRecordRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		words := drawWords(t)
+		w := head.Write{Words: words}
+		for left := len(words); left > 0; {
+			r := head.Run{Column: rapid.IntRange(0, head.Width-1).Draw(t, "column"), Slot: rapid.Int64Range(0, maxSlot).Draw(t, "slot")}
+			r.Points = rapid.IntRange(1, min(left, head.Width-r.Column)).Draw(t, "points")
+			w.Runs = append(w.Runs, r)
+			left -= r.Points
+		}
+		c := account.Counts{Late: uint64(len(words))}
+		p, err := parseRecord(appendDataRecord(nil, 7, 9, &w, -5, &c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.kind != recRuns || p.bucket != 7 || p.group != 9 || p.minute != -5 || p.counts != c ||
+			!reflect.DeepEqual(parseRuns(nil, p.runs), w.Runs) || !reflect.DeepEqual(parseCells(nil, p.cells), words) {
+			t.Fatalf("%+v came back as %+v", w, p)
+		}
+	})
+}
+
+// Runs that lie outside their group, or are not as many as their points, are
+// damage.
+func TestMalformedRuns(t *testing.T) {
+	record := func(words int, runs ...head.Run) []byte {
+		return appendDataRecord(nil, 1, 2, &head.Write{Words: make([]uint64, words), Runs: runs}, 0, &account.Counts{})
+	}
+	if _, err := parseRecord(record(3, head.Run{Column: 254, Points: 2, Slot: 9}, head.Run{Points: 1, Slot: 3})); err != nil {
+		t.Fatal(err)
+	}
+	for what, rec := range map[string][]byte{
+		"column":    record(2, head.Run{Column: 255, Points: 2}),
+		"points":    record(3, head.Run{Points: 2}),
+		"slot":      record(1, head.Run{Points: 1, Slot: maxSlot + 1}),
+		"no slot":   record(1, head.Run{Points: 1, Slot: -1}),
+		"one short": bytes.TrimSuffix(record(1, head.Run{Points: 1}), make([]byte, 8)),
+	} {
+		if _, err := parseRecord(rec); err == nil {
+			t.Errorf("%s: the record was parsed", what)
+		}
+	}
+}
