@@ -50,11 +50,15 @@ func (x *Session) makeRoom() (stale bool) {
 }
 
 // flush stores all that was collected, behind the loose points of the same slots,
-// which came before. It is true as makeRoom is.
+// which came before, and behind those that would come late if they waited any
+// longer. It is true as makeRoom is.
 func (x *Session) flush() (stale bool) {
 	x.endRun()
 	if len(x.runs) == 0 || x.loosen() {
 		return false
+	}
+	if x.loose != nil && x.hi >= x.loose.due {
+		x.settleAll()
 	}
 	x.settle(x.lo, x.hi-x.lo+1)
 	runs, words := x.admit(x.runs, x.words[:x.before])

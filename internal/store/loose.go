@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"slices"
 
 	"dalmatiner/internal/account"
@@ -11,7 +12,8 @@ import (
 const (
 	// maxLoose points are looked up together at most. Of 100,000 series in random
 	// order three or more are then of one group.
-	maxLoose = 1 << 11
+	maxLoose  = 1 << looseBits
+	looseBits = 11
 
 	// maxLooseNames is the memory of their names.
 	maxLooseNames = 128 << 10
@@ -23,6 +25,9 @@ const (
 	// tryEvery points that were not predicted it is tried whether the sender goes
 	// on in an order from there on.
 	tryEvery = 32
+
+	// slotBits is how many bits hold the distance of their slots.
+	slotBits = 22
 
 	// fewPoints that were predicted among others that were not are chance.
 	fewPoints = 4
@@ -67,11 +72,12 @@ type loose struct {
 	names  []byte
 	points []loosePoint
 	lo, hi uint64 // their slots
+	due    uint64 // the slot from which on what is stored brings them behind open blocks
 
 	ids    [maxLoose]metric.SeriesID
 	refs   [maxLoose]seriesRef
 	order  [maxLoose]uint16
-	sorted []uint64 // of a point: its place and, in the lower half, its number
+	sorted []uint64 // see sortKey
 	groups []looseGroup
 	runs   []head.Run // of a group
 	words  []uint64
@@ -148,8 +154,9 @@ func (x *Session) glance(key []byte) {
 
 // keep adds a point to the loose ones. It is false when there is no memory for it.
 func (x *Session) keep(key []byte, slot, word uint64) bool {
-	if x.endRun(); len(x.runs) > 0 && x.lo <= slot && slot <= x.hi {
-		x.flush()
+	x.endRun()
+	if len(x.runs) > 0 && slot >= x.lo && (slot <= x.hi || slot-x.lo >= uint64(x.b.height)) {
+		x.flush() // what was collected would come late behind it
 	}
 	if x.loose == nil {
 		select {
@@ -168,16 +175,20 @@ func (x *Session) keep(key []byte, slot, word uint64) bool {
 // add adds a point to the loose ones, of which there are some.
 func (x *Session) add(key []byte, slot, word uint64) {
 	l := x.loose
-	if len(l.points) == maxLoose || len(l.names)+len(key) > maxLooseNames {
+	far := len(l.points) > 0 && max(l.hi, slot)-min(l.lo, slot) >= 1<<slotBits
+	if far || len(l.points) == maxLoose || len(l.names)+len(key) > maxLooseNames {
 		x.storeLoose()
 	}
 	if len(l.points) == 0 {
-		l.lo, l.hi = slot, slot
+		l.lo, l.hi, l.due = slot, slot, math.MaxUint64
 	}
 	from := uint32(len(l.names))
 	l.names = append(l.names, key...)
 	l.points = append(l.points, loosePoint{from: from, to: uint32(len(l.names)), slot: slot, word: word})
 	l.lo, l.hi = min(l.lo, slot), max(l.hi, slot)
+	if due := slot + uint64(x.b.height); due > x.runSlot { // others are late in any case
+		l.due = min(l.due, due)
+	}
 }
 
 // covers reports whether there are loose points of slots like n from slot on.
@@ -239,7 +250,7 @@ func (x *Session) storeLoose() {
 func (s *Store) gather(l *loose) {
 	l.groups = l.groups[:0]
 	for i, n := range l.sorted {
-		id := seriesRef(n >> 32).group()
+		id := sortedGroup(n)
 		if last := len(l.groups) - 1; last >= 0 && l.groups[last].id == id {
 			l.groups[last].past = i + 1
 			continue
@@ -260,7 +271,7 @@ func (s *Store) gather(l *loose) {
 		for i := range l.groups {
 			if q := &l.groups[i]; q.g != nil {
 				for _, n := range l.sorted[q.from:q.past] {
-					ask(q.cols, seriesRef(n>>32).column())
+					ask(q.cols, l.refs[number(n)].column())
 				}
 			}
 		}
@@ -303,11 +314,31 @@ func (x *Session) placeLoose(l *loose) {
 			l.refs[i] = makeRef(g.ID, col)
 			x.other = position{g, g.Columns(), col + 1}
 		}
-		l.sorted = append(l.sorted, uint64(l.refs[i])<<32|uint64(i))
+		l.sorted = append(l.sorted, l.sortKey(i))
 	}
 }
 
-// storeGroup stores the points of one group, sorted by column.
+// sortKey puts the points of a group in the order of their slots: with some of its
+// last slots before others of its first, these would come behind its open blocks.
+// Those of a row are in the order of their columns, and those of a column in a slot
+// in that of their arrival.
+func (l *loose) sortKey(i int) uint64 {
+	ref := l.refs[i]
+	row := uint64(ref.group())<<slotBits | (l.points[i].slot - l.lo)
+	return row<<(8+looseBits) | uint64(ref.column())<<looseBits | uint64(i)
+}
+
+// sortedGroup and number are what a sort key is made of.
+func sortedGroup(key uint64) uint32 { return uint32(key >> (slotBits + 8 + looseBits)) }
+func number(key uint64) int         { return int(key & (maxLoose - 1)) }
+
+// at returns a point and its column by a sort key.
+func (l *loose) at(key uint64) (p *loosePoint, col int) {
+	i := number(key)
+	return &l.points[i], l.refs[i].column()
+}
+
+// storeGroup stores the points of one group.
 func (x *Session) storeGroup(l *loose, q *looseGroup) {
 	g, cols, sorted := q.g, q.cols, l.sorted[q.from:q.past]
 	if g == nil {
@@ -316,7 +347,7 @@ func (x *Session) storeGroup(l *loose, q *looseGroup) {
 	}
 	l.runs, l.words = l.runs[:0], l.words[:0]
 	for _, n := range sorted {
-		p, col := &l.points[uint32(n)], seriesRef(n>>32).column()
+		p, col := l.at(n)
 		if !cols.Is(col, l.name(p)) {
 			x.storeOne(l, p)
 			continue
@@ -339,7 +370,7 @@ func (x *Session) storeGroup(l *loose, q *looseGroup) {
 	}
 	if x.store(g, w) {
 		for _, n := range sorted {
-			if p := &l.points[uint32(n)]; cols.Is(seriesRef(n>>32).column(), l.name(p)) {
+			if p, col := l.at(n); cols.Is(col, l.name(p)) {
 				x.storeOne(l, p)
 			}
 		}

@@ -226,3 +226,45 @@ func TestMalformedRuns(t *testing.T) {
 		}
 	}
 }
+
+// Rows in the order of time are on time, whatever the order of the names in them,
+// whichever are left out, and wherever the sender's bytes end.
+func TestRowsInTimeAreNotLate(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
+		defer func() { s.Crash() }()
+		x := mustSession(t, s, "b")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		series, rows := rapid.IntRange(1, 12).Draw(t, "series"), 2000
+		shuffled := rapid.IntRange(1, 200).Draw(t, "a row is shuffled in")
+		omitted := rapid.IntRange(2, 200).Draw(t, "a point is left out in")
+		commit := rapid.IntRange(1, 3000).Draw(t, "a commit in")
+		order := make([]int, series)
+		for i := range order {
+			order[i] = i
+		}
+		sent := uint64(0)
+		for row := range rows {
+			if r.IntN(shuffled) == 0 {
+				r.Shuffle(series, func(i, j int) { order[i], order[j] = order[j], order[i] })
+			}
+			for _, i := range order {
+				if r.IntN(omitted) > 0 {
+					x.Point(key(i), uint64(epoch-rows+row), point.FromInt(int64(row)))
+					sent++
+				}
+				if r.IntN(commit) == 0 {
+					if _, err := x.Commit(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		if err := x.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if total := s.Account().Total(x.b.info.ID); total.Accepted != sent {
+			t.Fatalf("%d points were sent: %+v", sent, total)
+		}
+	})
+}
