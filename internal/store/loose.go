@@ -63,7 +63,7 @@ func (p position) follows(key []byte) (position, bool) {
 
 // loose are points of a session whose columns were not predicted. Their names are
 // looked up together, and those of one group are stored by one write: a look-up, a
-// lock and a log record for each would cost ten times as much.
+// lock and a log record for each would cost more than twice as much.
 //
 // The order of a session's points matters for those of one series in one slot, and
 // is kept: what was collected is stored behind the loose points of its slots. These
