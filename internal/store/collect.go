@@ -63,14 +63,15 @@ func (x *Session) flush() (stale bool) {
 	x.settle(x.lo, x.hi-x.lo+1)
 	runs, words := x.admit(x.runs, x.words[:x.before])
 	x.runs, x.before = x.runs[:0], 0
-	w := head.Write{Words: words, Runs: runs}
-	switch len(runs) {
-	case 0:
-		return false
-	case 1:
-		w.Column, w.Slot, w.Runs = runs[0].Column, runs[0].Slot, nil
+	return len(runs) > 0 && x.write(rows(runs, words))
+}
+
+// rows returns a write of runs, at least one.
+func rows(runs []head.Run, words []uint64) head.Write {
+	if len(runs) > 1 {
+		return head.Write{Words: words, Runs: runs}
 	}
-	return x.write(w)
+	return head.Write{Column: runs[0].Column, Slot: runs[0].Slot, Words: words}
 }
 
 // admit refuses runs of slots that the bucket does not take, and returns the others.

@@ -102,17 +102,17 @@ func (l *loose) name(p *loosePoint) []byte { return l.names[p.from:p.to:p.to] }
 // follows makes key the predicted column if it is what follows the last one, or
 // what follows where the sender left its order before.
 func (x *Session) follows(key []byte) bool {
-	if p, ok := (position{x.g, x.cols, x.col}).follows(key); ok {
+	if p, ok := x.position.follows(key); ok {
 		if p.g != x.g {
 			p.g.Approach(int64(x.runSlot))
 		}
-		x.predict(p.g, p.cols, p.col)
+		x.predict(p)
 		return true
 	}
 	p, ok := x.other.follows(key)
 	if ok {
-		x.other = position{x.g, x.cols, x.col}
-		x.predict(p.g, p.cols, p.col)
+		x.other = x.position
+		x.predict(p)
 	}
 	return ok
 }
@@ -349,7 +349,7 @@ func (x *Session) storeGroup(l *loose, q *looseGroup) {
 	for _, n := range sorted {
 		p, col := l.at(n)
 		if !cols.Is(col, l.name(p)) {
-			x.storeOne(l, p)
+			x.storeOne(l.name(p), int64(p.slot), []uint64{p.word})
 			continue
 		}
 		l.words = append(l.words, p.word)
@@ -361,33 +361,16 @@ func (x *Session) storeGroup(l *loose, q *looseGroup) {
 		}
 		l.runs = append(l.runs, head.Run{Column: col, Points: 1, Slot: int64(p.slot)})
 	}
-	w := head.Write{Words: l.words, Epoch: cols.Epoch(), Runs: l.runs}
-	switch len(l.runs) {
-	case 0:
+	if len(l.runs) == 0 {
 		return
-	case 1:
-		w.Column, w.Slot, w.Runs = l.runs[0].Column, l.runs[0].Slot, nil
 	}
+	w := rows(l.runs, l.words)
+	w.Epoch = cols.Epoch()
 	if x.store(g, w) {
 		for _, n := range sorted {
 			if p, col := l.at(n); cols.Is(col, l.name(p)) {
-				x.storeOne(l, p)
+				x.storeOne(l.name(p), int64(p.slot), []uint64{p.word})
 			}
-		}
-	}
-}
-
-// storeOne stores a point whose series has no column or another one than it had a
-// moment ago.
-func (x *Session) storeOne(l *loose, p *loosePoint) {
-	for {
-		g, cols, col, ok := x.placed(l.name(p), 1)
-		if !ok {
-			return
-		}
-		w := head.Write{Column: col, Slot: int64(p.slot), Words: []uint64{p.word}, Epoch: cols.Epoch()}
-		if !x.store(g, w) {
-			return
 		}
 	}
 }

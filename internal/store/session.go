@@ -23,11 +23,8 @@ type Session struct {
 	s *Store
 	b *bucket
 
-	// The predicted next column, and another one: where the sender left its order.
-	g     *head.Group
-	cols  *head.Columns
-	col   int
-	other position
+	position          // the predicted next column
+	other    position // another one: where the sender left its order
 
 	misses int    // points since the last one that was predicted
 	loose  *loose // points that were not, and are looked up together
@@ -59,7 +56,7 @@ func (s *Store) NewSession(info BucketInfo) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Session{s: s, b: b, cols: &noColumns, width: b.width()}, nil
+	return &Session{s: s, b: b, position: position{cols: &noColumns}, width: b.width()}, nil
 }
 
 // NeverWait makes the session refuse points where it would hold its sender back:
@@ -252,10 +249,10 @@ func (x *Session) store(g *head.Group, w head.Write) (stale bool) {
 // writeAgain stores runs some of whose columns have lost their names since they
 // were found: name by name, as if they came only now.
 func (x *Session) writeAgain(w head.Write) {
-	g, cols, col := x.g, x.cols, x.col
+	was := x.position
 	if w.Down {
 		// The rest of the entry goes where the series is now.
-		if x.find(cols.Key(w.Column), x.points(w.Words)) {
+		if x.find(was.cols.Key(w.Column), x.points(w.Words)) {
 			w.Column = x.col
 			x.write(w)
 		}
@@ -267,14 +264,22 @@ func (x *Session) writeAgain(w head.Write) {
 	}
 	for _, r := range runs {
 		for i := 0; i < r.Points; i += x.width {
-			x.col = cols.Len() // nothing is predicted
-			if x.find(cols.Key(r.Column+i), 1) {
-				x.write(head.Write{Column: x.col, Slot: r.Slot, Words: w.Words[i : i+x.width]})
-			}
+			x.storeOne(was.cols.Key(r.Column+i), r.Slot, w.Words[i:i+x.width])
 		}
 		w.Words = w.Words[r.Points:]
 	}
-	x.predict(g, g.Columns(), col)
+	x.predict(position{was.g, was.g.Columns(), was.col})
+}
+
+// storeOne stores a point, of x.width words, of a series that has no column or
+// another one than it had a moment ago. What is predicted stays as it is.
+func (x *Session) storeOne(key []byte, slot int64, words []uint64) {
+	for {
+		g, cols, col, ok := x.placed(key, 1)
+		if !ok || !x.store(g, head.Write{Column: col, Slot: slot, Words: words, Epoch: cols.Epoch()}) {
+			return
+		}
+	}
 }
 
 func (x *Session) refuse(r account.Reason, n uint64) {
@@ -303,8 +308,8 @@ func (x *Session) lookUp(key []byte, n uint64) bool {
 	if x.g != nil && col == 0 && x.col >= x.cols.Len() {
 		x.g.SetNext(g)
 	}
-	x.other = position{x.g, x.cols, x.col}
-	x.predict(g, cols, col)
+	x.other = x.position
+	x.predict(position{g, cols, col})
 	return true
 }
 
@@ -324,11 +329,11 @@ func (x *Session) placed(key []byte, n uint64) (g *head.Group, cols *head.Column
 
 // predict makes a column the next one. Runs are collected only inside a group, and
 // among names of one epoch.
-func (x *Session) predict(g *head.Group, cols *head.Columns, col int) {
-	if g != x.g || cols.Epoch() != x.cols.Epoch() {
+func (x *Session) predict(p position) {
+	if p.g != x.g || p.cols.Epoch() != x.cols.Epoch() {
 		x.flush()
 	}
-	x.g, x.cols, x.col = g, cols, col
+	x.position = p
 }
 
 // Commit hands everything received so far to the log and returns the position
