@@ -371,12 +371,19 @@ func TestCloseDuringTheReplay(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Fatal(err)
 	}
+	w.endedInOrder(100)
+}
+
+// endedInOrder opens a store that was closed, which has nothing to replay and holds
+// everything, and reads some of it.
+func (w *halfRead) endedInOrder(reads int) {
+	w.t.Helper()
 	w.open(w.fs)
 	if n := w.s.Stats().ReplayedRecords; n != 0 {
-		t.Errorf("%d records were replayed after an orderly end", n)
+		w.t.Errorf("%d records were replayed after an orderly end", n)
 	}
 	w.release()
-	w.read(100)
+	w.read(reads)
 	w.accounted()
 	w.s.Crash()
 }

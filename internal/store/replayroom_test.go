@@ -177,14 +177,7 @@ func TestAReplayWaitsForRoomUntilItIsOver(t *testing.T) {
 	if err := w.s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	w.open(w.fs)
-	if n := w.s.Stats().ReplayedRecords; n != 0 {
-		t.Errorf("%d records were replayed after an orderly end", n)
-	}
-	w.release()
-	w.read(200)
-	w.accounted()
-	w.s.Crash()
+	w.endedInOrder(200)
 }
 
 // Where no flush makes room the replay gives up when the node is to end, and only
