@@ -384,7 +384,9 @@ func flipByte(t *testing.T, fs vfs.FS, path string, at int64) {
 // A block damaged under a running store is named, counted and left out (I5).
 func TestADamagedBlockIsNotServed(t *testing.T) {
 	mem := vfs.NewMem()
-	s := mustOpen(t, testOptions(mem, newTestClock()))
+	o := testOptions(mem, newTestClock())
+	o.BackgroundMerge = false // the file is damaged behind the store's back
+	s := mustOpen(t, o)
 	defer s.Crash()
 	x := mustSession(t, s, "b")
 	x.Point(key(1), epoch, point.FromInt(77))

@@ -150,16 +150,20 @@ func (p *planner) take() {
 // beside a backfill, goes into an overlay meanwhile: it must not keep the rest
 // on the disk twice.
 func (p *planner) open(s manifest.Segment) bool {
-	var open int64
+	var open, closed int64
 	for _, r := range s.Ranges {
-		b, ok := p.buckets[r.Bucket]
-		if !ok || r.Past <= floor(b.ClosedBefore, Small) || r.Past <= b.ExpiredBefore {
-			continue
+		first, past := floor(r.First, Small), r.Past
+		if b, ok := p.buckets[r.Bucket]; ok && r.Past > b.ExpiredBefore {
+			past = min(past, floor(b.ClosedBefore, Small))
 		}
-		first := max(floor(r.First, Small), floor(b.ClosedBefore, Small))
-		open += max(1, p.late(s.Seq, Range{Bucket: r.Bucket, First: first, Past: r.Past}))
+		if first < past {
+			closed += p.late(s.Seq, Range{Bucket: r.Bucket, First: first, Past: past})
+		}
+		if first = max(first, past); first < r.Past {
+			open += max(1, p.late(s.Seq, Range{Bucket: r.Bucket, First: first, Past: r.Past}))
+		}
 	}
-	return open*maxLate > s.Bytes
+	return open*maxLate > open+closed
 }
 
 // place finds a place for everything in the segments that go away: in a window

@@ -315,3 +315,17 @@ func TestALittleThatIsOpenGoesIntoTheOverlay(t *testing.T) {
 		t.Errorf("the plan is %+v", p)
 	}
 }
+
+// What a segment has beside chunks is no reason to rewrite it: of a node with few
+// points that would be each flush, right after it.
+func TestASmallFlushWaitsForItsWindow(t *testing.T) {
+	r := Range{Bucket: 1, First: 0, Past: 10}
+	segments := []manifest.Segment{{Seq: 1, Kind: manifest.Flush, Generation: 1, Ranges: []Range{r}, Bytes: 4000}}
+	late := func(uint64, Range) int64 { return 9 }
+	if p := Make(segments, map[uint32]Bucket{1: {}}, late, nil); !p.Empty() {
+		t.Errorf("an open flush of 9 bytes of chunks: %+v, want nothing to do", p)
+	}
+	if p := Make(segments, map[uint32]Bucket{1: {ClosedBefore: 10}}, late, nil); !slices.Equal(p.Windows, []Range{r}) {
+		t.Errorf("the window has closed: %+v, want it written", p)
+	}
+}
