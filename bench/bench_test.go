@@ -1,16 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"dalmatiner/internal/admin"
 	"dalmatiner/internal/haggar"
 )
 
@@ -105,6 +108,17 @@ func TestDiscard(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A query to the server that has its answer ready is answered with it.
+func TestAnswer(t *testing.T) {
+	s := httptest.NewServer(answer([]byte(`{"t":0}`)))
+	defer s.Close()
+	client := admin.Client{Addr: strings.TrimPrefix(s.URL, "http://"), HTTP: s.Client()}
+	var body bytes.Buffer
+	if err := client.CopyQuery(t.Context(), &body, "SELECT 'a' BUCKET b LAST 1s"); err != nil || body.String() != `{"t":0}` {
+		t.Errorf("got %q, %v", &body, err)
 	}
 }
 

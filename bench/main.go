@@ -101,11 +101,15 @@ func run(args []string, out, log io.Writer) error {
 	traced := f.String("traced", "", "be the process whose instructions -guard counts, with its data in a `directory`")
 	profile := f.Bool("profile", false, "take profiles of a store under load, into "+profileDir)
 	discard := f.Bool("discard", false, "be the server that throws away what it receives")
+	answer := f.Bool("answer", false, "be the server that answers every query with its standard input")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	if *discard {
 		return runDiscard(log)
+	}
+	if *answer {
+		return runAnswer(os.Stdin, log)
 	}
 	if *traced != "" {
 		return runTraced(*traced)
