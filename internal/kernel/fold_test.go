@@ -188,3 +188,45 @@ func TestFoldOutsideOfTheLanes(t *testing.T) {
 		}()
 	}
 }
+
+// Decimals are rounded once, those whose quotient lies as close to the middle of two
+// doubles as one can, too.
+func TestQuotientsOfDecimals(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	for e, five := 0, int64(1); e <= 9; e, five = e+1, five*5 {
+		scale := math.Pow10(e)
+		for range 20_000 {
+			var res Residuals
+			for l := range Lanes {
+				k := r.Int64N(1<<51) >> r.IntN(51)
+				if r.IntN(4) > 0 {
+					k = nearMiddle(r, k, five)
+				}
+				if r.IntN(2) > 0 {
+					k = -k
+				}
+				res[l] = uint64(k)
+			}
+			var f Fold
+			f.AllNoInts()
+			FoldDecimals(&f, &res, Prediction{}, scale, Lanes, 0, 1)
+			for l := range Lanes {
+				if got, want := f.Sum[l], Decimal(int64(res[l]), scale)<<1; got != want {
+					t.Fatalf("%d / 10^%d: %x, want %x", int64(res[l]), e, got, want)
+				}
+			}
+		}
+	}
+}
+
+// nearMiddle returns an integer below 2^51 near k that, divided by five, a power of 5, and
+// by any power of 2, is next to the middle of two doubles.
+func nearMiddle(r *rand.Rand, k, five int64) int64 {
+	// Doubled until a double has no room for its fraction, the remainder has to be the
+	// half of five, rounded up or down; (five+1)/2 is what undoes a doubling.
+	rest := (five/2 + int64(r.IntN(2))) % five
+	for q := k / five; q > 0 && q < 1<<52; q *= 2 {
+		rest = rest * (five/2 + 1) % five
+	}
+	return min(k-k%five+rest, 1<<51-1)
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
@@ -126,18 +127,46 @@ func foldDecimals(v vectors) {
 		scale := XMM()
 		Load(Param("scale"), scale)
 		scales := v.spread(scale)
-		magics, evens := v.constant(magicBits), v.constant(^uint64(1))
+		evens := v.constant(^uint64(1))
+		double := v.doubles(scales)
 		return func(acc *folded, x reg.VecVirtual) {
 			v.extremes(x, acc)
 			i := v.index(acc)
-			q := v.regs[i]()
-			VPADDQ(magics[i], x, q)
-			VSUBPD(magics[i], q, q)
-			VDIVPD(scales[i], q, q)
+			q := double(i, x)
 			v.and(evens[i], q, q)
 			VADDPD(q, acc.sum, acc.sum)
 		}
 	})
+}
+
+// doubles makes quotients of integers within ±2^51 and powers of ten up to 10^9, rounded
+// once. Of AVX-512 a division takes more than all that is done beside it: the product
+// with the rounded reciprocal is less than two units in the last place off, and adding
+// what it leaves over, again times the reciprocal, gives the quotient to 2^-50 of a unit
+// before that sum is rounded. A quotient that is no double lies 2^-22 of a unit or more
+// beside the middle of two, as 10^9 has the odd factor 5^9 below 2^21: so what is rounded
+// lies on the same side of it.
+func (v *vectors) doubles(scales []reg.VecVirtual) func(i int, x reg.VecVirtual) reg.VecVirtual {
+	if !v.avx512 {
+		magics := v.constant(magicBits)
+		return func(i int, x reg.VecVirtual) reg.VecVirtual {
+			q := v.regs[i]()
+			VPADDQ(magics[i], x, q)
+			VSUBPD(magics[i], q, q)
+			VDIVPD(scales[i], q, q)
+			return q
+		}
+	}
+	recips := v.constant(math.Float64bits(1))
+	VDIVPD(scales[0], recips[0], recips[0])
+	return func(i int, x reg.VecVirtual) reg.VecVirtual {
+		over, q := v.regs[i](), v.regs[i]()
+		VCVTQQ2PD(x, over)
+		VMULPD(recips[i], over, q)
+		VFNMADD231PD(scales[i], q, over)
+		VFMADD231PD(recips[i], over, q)
+		return q
+	}
 }
 
 // foldBits relies on what VMINPD and VMAXPD do with two zeros and with NaN: the
