@@ -282,6 +282,23 @@ func (b *bench) entries(ctx context.Context) error {
 	return nil
 }
 
+// shuffled is the batch stream of a sender that has its metrics in another order
+// every second: no point is where the last one was. A warm-up teaches the names.
+func (b *bench) shuffled(ctx context.Context) error {
+	c := uniform(connections, 25_088, 400)
+	c.Shuffle = true
+	pairs, err := b.compare(ctx, c, b.reps)
+	if err != nil {
+		return err
+	}
+	area := "ingest, shuffled batches, 200 k series"
+	b.table.add(of(pairs, area, "ddb above discard", "ns/point", above).
+		because("%d connections of %d series, %d M points a run, flush included; discard %s", c.Agents, c.Metrics,
+			pairs[0].ddb.points/1e6, mid(pairs, func(p *pair) float64 { return p.discard.nanos() })))
+	b.table.add(of(pairs, area, "ddb, rate", "M points/s", func(p *pair) float64 { return p.ddb.rate() }).because("by the clock"))
+	return nil
+}
+
 // tiny is the original's generator as it is: three writes per point.
 func (b *bench) tiny(ctx context.Context) error {
 	c := uniform(100, 2000, 10)

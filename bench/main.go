@@ -59,6 +59,7 @@ var rows = []row{
 	{"ingest-10k", ingestRow("10 k series", 10_000, 24_000)},
 	{"ingest-200k", ingestRow("200 k series", 200_000, 1200)},
 	{"ingest-1m", ingestRow("1 M series", 1_000_000, 400)},
+	{"ingest-shuffled", (*bench).shuffled},
 	{"stages", (*bench).stages},
 	{"entries", (*bench).entries},
 	{"tiny", (*bench).tiny},

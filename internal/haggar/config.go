@@ -45,6 +45,7 @@ type Config struct {
 	CacheConnections bool // keep the connection from flush to flush
 	TinyWrites       bool // three writes per point, as the original
 	Batch            bool // batch messages instead of one entry per point
+	Shuffle          bool // an agent's metrics in another order in every row
 	Ack              bool // the acknowledged stream
 
 	// Fast sends without waiting, all agents at once, in synthetic time.
@@ -132,6 +133,8 @@ func (c *Config) check() error {
 		return errors.New("the preset has its own time: -fast, -start and -steps do not go with it")
 	case c.TinyWrites && (c.Batch || c.Preset == Published):
 		return errors.New("tiny-writes sends entries: it does not go with -batch and -preset")
+	case c.Shuffle && (c.TinyWrites || c.Preset == Published):
+		return errors.New("shuffle does not go with -tiny-writes and -preset")
 	}
 	return nil
 }

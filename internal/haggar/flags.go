@@ -46,6 +46,7 @@ func ParseFlags(args []string, out io.Writer) (c Config, journal string, err err
 	f.BoolVar(&c.CacheConnections, "cache_connections", false, "keep connections from flush to flush (true with -fast)")
 	f.BoolVar(&c.TinyWrites, "tiny-writes", false, "three writes per point, as the original")
 	f.BoolVar(&c.Batch, "batch", false, "batch messages instead of one entry per point")
+	f.BoolVar(&c.Shuffle, "shuffle", false, "the metrics of an agent in another order in every flush")
 	f.BoolVar(&c.Ack, "ack", false, "the acknowledged stream (not known to the original store)")
 	f.StringVar(&protocol, "protocol", "ddb", "`protocol` to speak; there is one")
 	f.Uint64Var(&c.Seed, "seed", 0, "`number` that chooses the values")

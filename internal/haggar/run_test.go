@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -109,6 +110,9 @@ func TestJournalIsWhatTheStoreGot(t *testing.T) {
 	f("rows of several writes", func(c *Config) { c.Agents, c.Metrics, c.Steps = 1, 12_000, 2 })
 	f("batches of several writes", func(c *Config) { c.Batch, c.Agents, c.Metrics, c.Steps = true, 1, 12_000, 2 })
 	f("tiny writes", func(c *Config) { c.TinyWrites, c.Steps, c.CacheConnections = true, 3, false })
+	f("shuffled entries", func(c *Config) { c.Shuffle = true })
+	f("shuffled batches of the mix", func(c *Config) { c.Shuffle, c.Batch, c.Walk = true, true, true })
+	f("shuffled batches of several writes", func(c *Config) { c.Shuffle, c.Batch, c.Metrics, c.Steps = true, true, 12_000, 2 })
 	f("in time", func(c *Config) {
 		c.Fast, c.FlushInterval, c.Steps = false, time.Millisecond, 3
 	})
@@ -154,6 +158,33 @@ func TestSameSeedSameBytes(t *testing.T) {
 	}
 	if run(1) == run(2) {
 		t.Error("two seeds send the same bytes")
+	}
+}
+
+// No two rows of a shuffled load have the same order, and a seed has its own.
+func TestShuffle(t *testing.T) {
+	names := regexp.MustCompile("metrics\x06 *([0-9]+)")
+	orders := func(seed uint64) (rows []string) {
+		s := listen(t, newStore())
+		c := base(s)
+		c.Agents, c.Metrics, c.Steps, c.Seed, c.Shuffle = 1, 100, 4, seed, true
+		send(t, s, c)
+		var all []string
+		for _, m := range names.FindAllStringSubmatch(string(s.raw[0]), -1) {
+			all = append(all, m[1])
+		}
+		for row := range slices.Chunk(all, c.Metrics) {
+			rows = append(rows, strings.Join(row, " "))
+		}
+		return rows
+	}
+	one := orders(1)
+	if !slices.Equal(one, orders(1)) {
+		t.Error("two runs of one seed have different orders")
+	}
+	one = append(one, orders(2)...)
+	if slices.Sort(one); len(one) != 8 || len(slices.Compact(one)) != 8 {
+		t.Errorf("%d rows of two runs, %d orders", len(one), len(slices.Compact(one)))
 	}
 }
 

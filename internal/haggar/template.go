@@ -2,6 +2,7 @@ package haggar
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
 
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wire"
@@ -28,6 +29,11 @@ type template struct {
 	valueAt []int32 // in a row, one per metric
 	ends    []int32 // in a row: the end of each metric's bytes
 	pieces  []piece
+
+	shuffle *rand.Rand // nil where every row has the metrics in their order
+	entries [][]byte   // of the metrics, where they are shuffled
+	order   []int32
+	first   int32 // where the entries of a row begin
 }
 
 // piece is a part of a row that is filled in and perhaps written at once.
@@ -60,6 +66,10 @@ func newTemplate(c *Config, agent, rows int) *template {
 		row = wire.AppendBatchEnd(row)
 		t.ends[len(t.ends)-1] = int32(len(row))
 	}
+	if c.Shuffle {
+		rows = 1 // places differ from row to row
+		t.shuffleWith(rand.New(rand.NewPCG(c.Seed, uint64(agent))), row)
+	}
 	if rows == 0 {
 		rows = max(1, flushSize/len(row))
 	}
@@ -72,8 +82,45 @@ func newTemplate(c *Config, agent, rows int) *template {
 	return t
 }
 
-// cut divides the rows into pieces.
+// shuffleWith makes every row an order of its own of the entries in row.
+func (t *template) shuffleWith(r *rand.Rand, row []byte) {
+	t.shuffle = r
+	t.order = make([]int32, len(t.valueAt))
+	row = append([]byte(nil), row...)
+	if !t.slotEach() {
+		t.first = t.slotAt[0] + point.Size
+	}
+	from := t.first
+	for i, at := range t.valueAt {
+		to := at + point.Size
+		t.entries = append(t.entries, row[from:to])
+		t.order[i] = int32(i)
+		from = to
+	}
+}
+
+// slotEach reports whether every metric of a row has a slot of its own.
+func (t *template) slotEach() bool { return len(t.slotAt) == len(t.valueAt) }
+
+// reorder puts the entries of the row into another order.
+func (t *template) reorder() {
+	t.shuffle.Shuffle(len(t.order), func(i, j int) { t.order[i], t.order[j] = t.order[j], t.order[i] })
+	at := t.first
+	for _, i := range t.order {
+		if t.slotEach() {
+			t.slotAt[i] = at + 1
+		}
+		at += int32(copy(t.buf[at:], t.entries[i]))
+		t.valueAt[i] = at - point.Size
+	}
+}
+
+// cut divides the rows into pieces. A row whose places change is one.
 func (t *template) cut() {
+	if t.shuffle != nil {
+		t.pieces = []piece{{last: len(t.ends), to: t.rowLen}}
+		return
+	}
 	for r := range t.rows {
 		for first := 0; first < len(t.ends); {
 			from := 0
@@ -94,6 +141,9 @@ func (t *template) cut() {
 // send fills in rows rows, the first of them at slot and the others step
 // apart, and hands them to write, with tail behind the last.
 func (t *template) send(src *source, slot, step int64, rows int, tail []byte, write func([]byte) error) error {
+	if t.shuffle != nil {
+		t.reorder()
+	}
 	written := 0
 	for _, p := range t.pieces {
 		if p.row >= rows {
@@ -102,7 +152,7 @@ func (t *template) send(src *source, slot, step int64, rows int, tail []byte, wr
 		row := t.buf[p.row*t.rowLen : (p.row+1)*t.rowLen]
 		at := slot + int64(p.row)*step
 		switch {
-		case len(t.slotAt) == len(t.valueAt):
+		case t.slotEach():
 			for _, o := range t.slotAt[p.first:p.last] {
 				binary.BigEndian.PutUint64(row[o:], uint64(at))
 			}
