@@ -214,14 +214,19 @@ type runs struct {
 	a, n    int // the first value, and how many there are
 }
 
-// runsOf decodes the runs of the values [a, b) into m.runs.
+// runsOf decodes the runs of the values [a, b).
 func (m *memory) runsOf(a, b int) runs {
+	changes, k := &m.values.changes, a>>6
+	return runs{words: m.runWords(a, b), changes: changes, k: k, ends: changes[k] &^ (1<<(a&63) - 1), a: a, n: b - a}
+}
+
+// runWords decodes the words of the runs that the values [a, b) belong to into m.runs.
+func (m *memory) runWords(a, b int) []uint64 {
 	changes := &m.values.changes
 	ra, rb := changes.rank(a), changes.rank(b-1)+1
 	words := m.runs[:rb-ra]
 	m.decodeRuns(words, ra)
-	k := a >> 6
-	return runs{words: words, changes: changes, k: k, ends: changes[k] &^ (1<<(a&63) - 1), a: a, n: b - a}
+	return words
 }
 
 // next returns the word of the next run and where it ends, counted from the

@@ -14,6 +14,15 @@ func (m *mask) set(i int) { m[i>>6] |= 1 << (i & 63) }
 
 func (m *mask) has(i int) bool { return m[i>>6]>>(i&63)&1 != 0 }
 
+// window returns the n members from index i on, 1 to 64, as bits.
+func (m *mask) window(i, n int) uint64 {
+	w := m[i>>6] >> (i & 63)
+	if next := i>>6 + 1; next < len(m) {
+		w |= m[next] << 1 << (63 - i&63)
+	}
+	return w & (^uint64(0) >> (64 - n))
+}
+
 // rank returns the number of members below i, which is at most Slots.
 func (m *mask) rank(i int) int {
 	n := 0

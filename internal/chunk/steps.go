@@ -1,6 +1,10 @@
 package chunk
 
-import "dalmatiner/internal/point"
+import (
+	"math/bits"
+
+	"dalmatiner/internal/point"
+)
 
 // Steps is a range of slots of a chunk, cut into steps: the first ends at Cut,
 // the others have Every slots, the last may have fewer.
@@ -197,30 +201,42 @@ func (t *stepper) constantFloat(w uint64) {
 // maxRunInt bounds the integers that are added up in 64 bits over a chunk.
 const maxRunInt = 1 << 53
 
-// runs takes in integers that stand for several slots each.
+// runs takes in integers that stand for several slots each: in every step one value
+// after the other up to the last one, which may go on in the next step.
 func (t *stepper) runs(m *memory) bool {
-	r := m.runsOf(t.from-t.first, t.to-t.first)
-	s := stretch{off: t.from}
-	var least, most, sum int64
-	end := t.end
+	words, changes := m.runWords(t.from-t.first, t.to-t.first), &m.values.changes
+	k := point.Int(words[0])
+	i := 0
 	for at := t.from; at < t.to; {
-		w, past := r.next()
-		past += t.from
-		for k := point.Int(w); at < past; {
-			if at == s.off {
-				s.first, least, most, sum = w, k, k, 0
+		s := stretch{off: at, n: t.end - at, first: words[i]}
+		least, most, sum := k, k, int64(0)
+		for end := t.end; at < end; {
+			n := min(end-at, 64)
+			last := at+n == end
+			ends := changes.window(at-t.first, n)
+			if last {
+				ends &^= 1 << (n - 1)
 			}
-			to := min(past, end)
-			least, most, sum = min(least, k), max(most, k), sum+k*int64(to-at)
-			if at = to; at < end {
-				continue
+			from := 0
+			for ; ends != 0; ends &= ends - 1 {
+				to := bits.TrailingZeros64(ends) + 1
+				sum += k * int64(to-from)
+				from = to
+				i++
+				k = point.Int(words[i])
+				least, most = min(least, k), max(most, k)
 			}
-			if least < -maxRunInt || most > maxRunInt {
-				return false
-			}
-			s.n, s.last, s.least, s.most = at-s.off, w, point.FromInt(least), point.FromInt(most)
-			t.ints(s, product(sum, 1))
-			s.off, end = at, t.end
+			sum += k * int64(n-from)
+			at += n
+		}
+		if least < -maxRunInt || most > maxRunInt {
+			return false
+		}
+		s.last, s.least, s.most = words[i], point.FromInt(least), point.FromInt(most)
+		t.ints(s, product(sum, 1))
+		if at < t.to && changes.has(at-t.first-1) {
+			i++
+			k = point.Int(words[i])
 		}
 	}
 	return true
