@@ -78,6 +78,13 @@ func fieldsAt(dst []uint64, src []byte, pos int, width uint) {
 		return
 	}
 	keep := uint64(1)<<width - 1 // of 64: all
+	if n := len(dst); width <= 57 && (pos+(n-1)*int(width))>>3 <= last {
+		for i := range dst {
+			dst[i] = binary.LittleEndian.Uint64(src[pos>>3:]) >> (pos & 7) & keep
+			pos += int(width)
+		}
+		return
+	}
 	for i := range dst {
 		at := min(pos>>3, last)
 		shift := uint(pos - 8*at)

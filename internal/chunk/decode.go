@@ -138,7 +138,7 @@ func (v *values) parse(r *reader, f *frame) error {
 	}
 	switch f.class {
 	case classInts, classDecimals:
-		v.lists[0] = list{kind: f.kind}
+		v.lists[0].kind, v.lists[0].constant = f.kind, 0
 		err = r.ints(&v.lists[0].ints, n, f.min, uint64(f.span), f.first)
 	case classBits:
 		err = r.list(&v.lists[0], n)
@@ -289,7 +289,7 @@ type list struct {
 
 // list reads a list of m values with its prefix.
 func (r *reader) list(l *list, m int) error {
-	*l = list{kind: transform(r.u8())}
+	l.kind, l.constant = transform(r.u8()), 0
 	least, span := r.varint(), r.uvarint()
 	if r.bad || !l.kind.defined() {
 		return fmt.Errorf("%w: list of %d values of kind %d", ErrCorrupt, m, l.kind)

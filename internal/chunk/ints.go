@@ -261,7 +261,7 @@ func (p *ints) appendTo(dst []byte, v []int64, s *scratch) []byte {
 }
 
 // ints reads the form of a list of m integers within [min, min+span] that
-// starts with first. p is zero.
+// starts with first. It sets all of p that its form and its lanes need.
 func (r *reader) ints(p *ints, m int, min int64, span uint64, first int64) error {
 	head := r.u8()
 	p.m, p.form, p.base, p.patched = m, int(head&3), min, head&patchedFlag != 0

@@ -61,8 +61,12 @@ func (t *stepper) whole(f *folder, p *ints, j, count int) bool {
 	}
 	f.take(prediction, count, 0, n)
 	off := t.first + j*n
-	if f.kind == asInt && t.Every == n {
+	switch {
+	case t.Every != n:
+	case f.kind == asInt:
 		return t.intLanes(&f.fold, count, off, n)
+	case f.kind < asBits:
+		return t.decimalLanes(f, count, off, n)
 	}
 	part := part{n: n}
 	for k := range count {
@@ -85,6 +89,25 @@ func (t *stepper) intLanes(f *kernel.Fold, count, off, n int) bool {
 		}
 		t.dst[t.step].set(off, n, asInt.word(int64(f.First[k])), asInt.word(int64(f.Value[k])),
 			asInt.word(least), asInt.word(most), Sum{Hi: sum >> 63, Lo: uint64(sum)})
+		t.next()
+		off += n
+	}
+	return true
+}
+
+// decimalLanes is intLanes for decimals, of which all lanes' become words at once.
+func (t *stepper) decimalLanes(f *folder, count, off, n int) bool {
+	var first, last, least, most [kernel.Lanes]uint64
+	kernel.Decimals(first[:count], f.fold.First[:], f.scale)
+	kernel.Decimals(last[:count], f.fold.Value[:], f.scale)
+	kernel.Decimals(least[:count], f.fold.Least[:], f.scale)
+	kernel.Decimals(most[:count], f.fold.Most[:], f.scale)
+	for k := range count {
+		if int64(f.fold.Least[k]) <= -maxDecimal || int64(f.fold.Most[k]) >= maxDecimal {
+			return false
+		}
+		sum := canonical(0 + math.Float64frombits(f.fold.Sum[k]))
+		t.dst[t.step].set(off, n, first[k], last[k], least[k], most[k], Sum{Float: sum})
 		t.next()
 		off += n
 	}

@@ -66,35 +66,38 @@ func (a *Adder) Steps(dst []Header, src []byte, s Steps) error {
 
 // fold reports whether it could do without the words.
 func (a *Adder) fold(dst []Header, src []byte, s Steps) (done bool, err error) {
-	clear(dst)
 	var f frame
 	r := reader{src: src}
 	if err := f.parse(&r); err != nil {
+		clear(dst)
 		return false, err
 	}
 	if f.shape == shapeMask || f.class == classSplit {
 		return false, nil
 	}
 	v := &a.memory.values
-	defer v.release()
-	if err := v.parse(&r, &f); err != nil {
-		return false, err
-	}
+	err = v.parse(&r, &f)
 	t := &a.stepper
-	t.begin(dst, s, &f)
-	switch l := &v.lists[0]; {
-	case t.from >= t.to:
-		return true, nil
-	case v.constant != 0:
-		t.constant(v.constant)
-		return true, nil
-	case l.constant != 0:
-		return false, nil
-	case v.repeats:
-		return l.kind == asInt && t.runs(&a.memory), nil
-	default:
-		return (l.kind == asInt || t.aligned(&l.ints.lay)) && t.lanes(l, &a.folder), nil
+	if t.begin(dst, s, &f); err != nil || t.from >= t.to {
+		clear(dst)
+		v.release()
+		return err == nil, err
 	}
+	switch l := &v.lists[0]; {
+	case v.constant != 0:
+		done = true
+		t.constant(v.constant)
+	case l.constant != 0:
+	case v.repeats:
+		done = l.kind == asInt && t.runs(&a.memory)
+	default:
+		done = (l.kind == asInt || t.aligned(&l.ints.lay)) && t.lanes(l, &a.folder)
+	}
+	v.release()
+	// Of the steps between every field was set.
+	clear(dst[:s.index(t.from)])
+	clear(dst[t.step:])
+	return done, nil
 }
 
 // stepper adds up the steps of a chunk without gaps. Its slots come in order.

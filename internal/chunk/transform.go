@@ -65,14 +65,10 @@ func (t transform) value(w uint64) (k int64, ok bool) {
 	return kernel.ScaledOne(w, pow10(int(t-asDecimal)))
 }
 
-// pow10 is exact for 0 to 22.
-func pow10(e int) float64 {
-	p := 1.0
-	for range e {
-		p *= 10
-	}
-	return p
-}
+// pow10 is exact. e is at most maxExponent.
+func pow10(e int) float64 { return powers[e] }
+
+var powers = [maxExponent + 1]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9}
 
 // toDecimals finds the exponent with which the float words become integers and
 // fills in those. Words that have none are marked in odd and counted; when

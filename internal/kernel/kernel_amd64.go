@@ -3,7 +3,6 @@
 package kernel
 
 import (
-	"encoding/binary"
 	"unsafe"
 
 	"golang.org/x/sys/cpu"
@@ -55,10 +54,7 @@ func (r *Rows) split(e *ending, width uint, n int) (inner int, pos uint) {
 	}
 	before := 64 * uint(r.Whole-1)
 	inner = min(n, int((before+width-1)/width))
-	last := r.Body[(r.Whole-1)*r.Stride:][:8*r.Lanes]
-	for l := range last[:r.Lanes] {
-		e[0][l%Lanes] = binary.LittleEndian.Uint64(last[8*l:])
-	}
+	copy((*[8 * Lanes]byte)(unsafe.Pointer(&e[0]))[:8*r.Lanes], r.Body[(r.Whole-1)*r.Stride:])
 	e[1] = r.Tail
 	return inner, uint(inner)*width - before
 }
