@@ -97,9 +97,9 @@ func (s *Set) Start(nc net.Conn, serve func(nc net.Conn)) {
 		return
 	}
 	s.open[nc] = struct{}{}
+	s.accepted.Add(1)
 	s.wg.Add(1)
 	s.mu.Unlock()
-	s.accepted.Add(1)
 	go func() {
 		defer s.wg.Done()
 		serve(nc)
