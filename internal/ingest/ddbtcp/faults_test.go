@@ -39,7 +39,7 @@ func (c *hookedConn) SetReadDeadline(t time.Time) error {
 // A shutdown ends a connection whatever deadline it is just setting.
 func TestShutdownIsNotOvertakenByADeadline(t *testing.T) {
 	for name, wants := range map[string]func(time.Time) bool{
-		"to commit":          func(d time.Time) bool { return d.After(time.Now()) },
+		"to commit":          func(d time.Time) bool { return !d.IsZero() },
 		"none, after a rest": func(d time.Time) bool { return d.IsZero() },
 	} {
 		t.Run(name, func(t *testing.T) {
