@@ -34,6 +34,20 @@ type halfRead struct {
 
 func newHalfRead(t *testing.T, seed uint64) *halfRead {
 	t.Helper()
+	w := newUnread(t, seed)
+	w.o.FlushBytes = smallRounds
+	w.crash()
+	return w
+}
+
+// smallRounds is a size of flushes that makes a replay one of rounds of 16 KiB. It
+// also makes a flush that names all series due when a few seconds are over.
+const smallRounds = 64 << 10
+
+// newUnread is the store of newHalfRead before its crash: all is in the head, and
+// no flush is due.
+func newUnread(t *testing.T, seed uint64) *halfRead {
+	t.Helper()
 	w := &halfRead{t: t, r: rand.New(rand.NewPCG(seed, 4)), clock: newTestClock(), fs: vfs.NewCrashableMem()}
 	w.o = testOptions(w.fs, w.clock)
 	w.s = mustOpen(t, w.o)
@@ -49,8 +63,6 @@ func newHalfRead(t *testing.T, seed uint64) *halfRead {
 			w.known = append(w.known, i)
 		}
 	}
-	w.o.FlushBytes = 64 << 10 // rounds of 16 KiB
-	w.crash()
 	return w
 }
 

@@ -84,7 +84,9 @@ func lostOf(t *testing.T, s *Store) uint64 {
 func TestLossesOfAReplayAreCountedOnce(t *testing.T) {
 	flushes, partly := 0, 0
 	for seed := range uint64(6) {
-		w := newHalfRead(t, seed)
+		w := newUnread(t, seed)
+		w.crash() // no flush may name the series before they are lost
+		w.o.FlushBytes = smallRounds
 		w.loseDefinitions(3)
 		whole := w.fs.CrashClone(vfs.CrashCloneCfg{})
 		w.release()
