@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/durable"
 )
 
 // hasTables reports whether dir holds, or held, a catalogue.
@@ -34,7 +36,7 @@ func makeDir(files vfs.FS, dir string) error {
 	if err := files.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("catalogue: create %s: %w", dir, err)
 	}
-	return syncDir(files, files.PathDir(dir))
+	return durable.SyncDir(files, files.PathDir(dir))
 }
 
 // SetAside moves the directory of a closed catalogue into the directory
@@ -59,20 +61,9 @@ func SetAside(files vfs.FS, dir, lostFound string) (string, error) {
 		if err := files.Rename(dir, to); err != nil {
 			return "", fmt.Errorf("catalogue: set %s aside: %w", dir, err)
 		}
-		return to, errors.Join(syncDir(files, lostFound), syncDir(files, files.PathDir(lostFound)),
-			syncDir(files, files.PathDir(dir)))
+		return to, errors.Join(durable.SyncDir(files, lostFound), durable.SyncDir(files, files.PathDir(lostFound)),
+			durable.SyncDir(files, files.PathDir(dir)))
 	}
-}
-
-func syncDir(files vfs.FS, dir string) error {
-	d, err := files.OpenDir(dir)
-	if err != nil {
-		return fmt.Errorf("catalogue: open %s: %w", dir, err)
-	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("catalogue: sync %s: %w", dir, err)
-	}
-	return nil
 }
 
 // quiet passes what pebble has to say on at debug level.

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/durable"
 )
 
 // The names of the files in the data directory.
@@ -134,7 +136,7 @@ func (m *Manifest) reopen() error {
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	return syncDir(m.fs, m.dir)
+	return durable.SyncDir(m.fs, m.dir)
 }
 
 // setAside copies the file to lost+found under the first free name.
@@ -153,10 +155,10 @@ func (m *Manifest) setAside() (string, error) {
 		if err := vfs.Copy(m.fs, m.path(fileName), name); err != nil {
 			return "", err
 		}
-		if err := syncDir(m.fs, lost); err != nil {
+		if err := durable.SyncDir(m.fs, lost); err != nil {
 			return "", err
 		}
-		return name, syncDir(m.fs, m.dir)
+		return name, durable.SyncDir(m.fs, m.dir)
 	}
 }
 
@@ -295,12 +297,4 @@ func (m *Manifest) Close() error {
 	f := m.f
 	m.f = nil
 	return f.Close()
-}
-
-func syncDir(fs vfs.FS, dir string) error {
-	d, err := fs.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

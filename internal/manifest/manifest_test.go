@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"pgregory.net/rapid"
+
+	"dalmatiner/internal/durable"
 )
 
 const dir = "data"
@@ -33,7 +35,7 @@ func durableDir(t testing.TB) *vfs.MemFS {
 	if err := fs.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := syncDir(fs, "/"); err != nil {
+	if err := durable.SyncDir(fs, "/"); err != nil {
 		t.Fatal(err)
 	}
 	return fs

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/durable"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
@@ -237,7 +236,7 @@ func (s *Store) finishSegment(m manifest.Segment, w *segment.Writer) (*storedSeg
 	if err := s.o.FS.Rename(path+tempSuffix, path); err != nil {
 		return nil, err
 	}
-	if err := syncDir(s.o.FS, s.o.FS.PathDir(path)); err != nil {
+	if err := durable.SyncDir(s.o.FS, s.o.FS.PathDir(path)); err != nil {
 		return nil, err
 	}
 	m.Bytes, m.Points = info.Size, info.Points
@@ -434,16 +433,4 @@ func (s *Store) publish(f *flushing, seg *storedSegment) {
 // lowestFloor is the first position in the log that a restart needs.
 func lowestFloor(f *flushing) wal.LSN {
 	return min(f.lsn, f.floors.lowest())
-}
-
-func syncDir(fs vfs.FS, path string) error {
-	d, err := fs.OpenDir(path)
-	if err != nil {
-		return err
-	}
-	if err := d.Sync(); err != nil {
-		_ = d.Close() // the sync's error is the one that matters
-		return err
-	}
-	return d.Close()
 }

@@ -13,6 +13,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/durable"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
@@ -134,7 +135,7 @@ func (s *Store) openDir() error {
 	}
 	// The new entries must survive before anything inside them is promised.
 	for _, dir := range []string{s.o.Dir, fs.PathDir(s.o.Dir)} {
-		if err := syncDir(fs, dir); err != nil {
+		if err := durable.SyncDir(fs, dir); err != nil {
 			return s.dirError(err)
 		}
 	}
@@ -344,5 +345,5 @@ func writeFileSynced(fs vfs.FS, dir, name string, data []byte) error {
 	if err := fs.Rename(path+tempSuffix, path); err != nil {
 		return err
 	}
-	return syncDir(fs, dir)
+	return durable.SyncDir(fs, dir)
 }

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"math"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/durable"
 )
 
 // Errors of Restore that callers branch on.
@@ -117,7 +119,7 @@ func (o *RestoreOptions) copyAll(ctx context.Context, r *RestoreReport, temp str
 		return err
 	}
 	for _, dir := range made {
-		if err := syncDir(o.FS, dir); err != nil {
+		if err := durable.SyncDir(o.FS, dir); err != nil {
 			return err
 		}
 	}
@@ -127,7 +129,8 @@ func (o *RestoreOptions) copyAll(ctx context.Context, r *RestoreReport, temp str
 func (o *RestoreOptions) take(r *RestoreReport, file, to string, size int64) error {
 	from := o.FS.PathJoin(o.From, file)
 	if !o.Link || !strings.HasSuffix(file, ".seg") {
-		return copySynced(o.FS, from, to)
+		_, err := durable.CopyFile(o.FS, from, to, math.MaxInt64)
+		return err
 	}
 	err := o.FS.Link(from, to)
 	if errors.Is(err, syscall.EXDEV) {
@@ -155,7 +158,7 @@ func (o *RestoreOptions) install(temp string) error {
 	if err := o.FS.RemoveAll(temp); err != nil {
 		return err
 	}
-	return syncDir(o.FS, o.To)
+	return durable.SyncDir(o.FS, o.To)
 }
 
 // rank puts the MANIFEST last.
@@ -164,22 +167,4 @@ func rank(name string) int {
 		return 1
 	}
 	return 0
-}
-
-// copySynced copies a file and makes its content durable.
-func copySynced(fs vfs.FS, from, to string) error {
-	src, err := fs.Open(from, vfs.SequentialReadsOption)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	dst, err := fs.Create(to, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	_, err = io.CopyBuffer(dst, src, make([]byte, 1<<20))
-	if err == nil {
-		err = dst.Sync()
-	}
-	return errors.Join(err, dst.Close())
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/errors/oserror"
 
+	"dalmatiner/internal/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/window"
@@ -138,7 +139,7 @@ func (s *Store) markDamaged(seg *storedSegment) {
 	seg.damaged = true
 	err := s.o.FS.Link(s.path(seg.name()), s.lostPath(seg.name()))
 	if err == nil {
-		err = syncDir(s.o.FS, s.path(lostDir))
+		err = durable.SyncDir(s.o.FS, s.path(lostDir))
 	}
 	if err != nil && !oserror.IsExist(err) {
 		s.o.Logger.Warn("a damaged segment is set aside only if the node runs on until it is merged", "segment", seg.name(), "err", err)
@@ -320,7 +321,7 @@ func (s *Store) setAside(lost []manifest.Segment) error {
 			return err
 		}
 	}
-	return errors.Join(syncDir(s.o.FS, s.path(lostDir)), s.manifest.Commit(e))
+	return errors.Join(durable.SyncDir(s.o.FS, s.path(lostDir)), s.manifest.Commit(e))
 }
 
 // moveToLost moves a file to lost+found, if it is there.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/durable"
 	"dalmatiner/internal/manifest"
 )
 
@@ -85,7 +87,7 @@ func (op *Operations) Snapshot(ctx context.Context, name string) (Snapshot, erro
 	if err != nil {
 		return Snapshot{}, errors.Join(fmt.Errorf("snapshot %s: %w", name, err), s.o.FS.RemoveAll(temp))
 	}
-	if err := syncDir(s.o.FS, s.path(snapshotDir)); err != nil {
+	if err := durable.SyncDir(s.o.FS, s.path(snapshotDir)); err != nil {
 		return Snapshot{}, fmt.Errorf("snapshot %s: %w", name, err)
 	}
 	snap, err := op.describe(name)
@@ -125,13 +127,13 @@ func (s *Store) fillSnapshot(dir string) (linked int64, err error) {
 	if err := s.catalogue.Checkpoint(fs.PathJoin(dir, catalogueDir)); err != nil {
 		return linked, err
 	}
-	if err := copySynced(fs, s.path(versionFile), fs.PathJoin(dir, versionFile)); err != nil {
+	if _, err := durable.CopyFile(fs, s.path(versionFile), fs.PathJoin(dir, versionFile), math.MaxInt64); err != nil {
 		return linked, err
 	}
 	if _, err := s.log.CopyTo(fs.PathJoin(dir, walDir)); err != nil {
 		return linked, err
 	}
-	return linked, syncDir(fs, dir)
+	return linked, durable.SyncDir(fs, dir)
 }
 
 // linkSegments copies the MANIFEST as it is now and links what it names.
@@ -142,7 +144,7 @@ func (s *Store) linkSegments(dir string) (linked int64, err error) {
 			return 0, err
 		}
 	}
-	if err := copySynced(fs, s.path(manifestFile), fs.PathJoin(dir, manifestFile)); err != nil {
+	if _, err := durable.CopyFile(fs, s.path(manifestFile), fs.PathJoin(dir, manifestFile), math.MaxInt64); err != nil {
 		return 0, err
 	}
 	state, _, err := manifest.Inspect(fs, dir)
@@ -168,7 +170,7 @@ func (s *Store) linkSegments(dir string) (linked int64, err error) {
 		linked += m.Bytes
 	}
 	for _, sub := range segmentDirs {
-		if err := syncDir(fs, fs.PathJoin(dir, sub)); err != nil {
+		if err := durable.SyncDir(fs, fs.PathJoin(dir, sub)); err != nil {
 			return 0, err
 		}
 	}
@@ -181,7 +183,7 @@ func (op *Operations) removeUnfinished() error {
 	if err := s.o.FS.MkdirAll(s.path(snapshotDir), 0o750); err != nil {
 		return err
 	}
-	if err := syncDir(s.o.FS, s.o.Dir); err != nil {
+	if err := durable.SyncDir(s.o.FS, s.o.Dir); err != nil {
 		return err
 	}
 	names, err := s.o.FS.List(s.path(snapshotDir))
@@ -261,7 +263,7 @@ func (op *Operations) DeleteSnapshot(name string) error {
 	if err := s.o.FS.Rename(dir, dir+tempSuffix); err != nil {
 		return err
 	}
-	if err := syncDir(s.o.FS, s.path(snapshotDir)); err != nil {
+	if err := durable.SyncDir(s.o.FS, s.path(snapshotDir)); err != nil {
 		return err
 	}
 	return s.o.FS.RemoveAll(dir + tempSuffix)

@@ -1,11 +1,9 @@
 package wal
 
 import (
-	"errors"
 	"fmt"
-	"io"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"dalmatiner/internal/durable"
 )
 
 // CopyTo copies the log into dir, which it makes, as a crash after the call
@@ -36,29 +34,11 @@ func (l *Log) CopyTo(dir string) (bytes int64, err error) {
 		if i+1 == len(firsts) {
 			size = headerSize + int64(end-first)
 		}
-		n, err := copyFile(l.o.FS, l.path(first), l.o.FS.PathJoin(dir, fileName(first)), size)
+		n, err := durable.CopyFile(l.o.FS, l.path(first), l.o.FS.PathJoin(dir, fileName(first)), size)
 		bytes += n
 		if err != nil {
 			return bytes, fmt.Errorf("wal: copy %s: %w", l.path(first), err)
 		}
 	}
-	return bytes, syncDir(l.o.FS, dir)
-}
-
-// copyFile copies at most limit bytes and syncs the copy.
-func copyFile(fs vfs.FS, from, to string, limit int64) (n int64, err error) {
-	src, err := fs.Open(from, vfs.SequentialReadsOption)
-	if err != nil {
-		return 0, err
-	}
-	defer src.Close()
-	dst, err := fs.Create(to, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return 0, err
-	}
-	n, err = io.CopyBuffer(dst, io.LimitReader(src, limit), make([]byte, scanBuffer))
-	if err == nil {
-		err = dst.Sync()
-	}
-	return n, errors.Join(err, dst.Close())
+	return bytes, durable.SyncDir(l.o.FS, dir)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/durable"
 )
 
 // The writer hands a buffer to the operating system when it holds writePiece
@@ -206,7 +208,7 @@ func (l *Log) RemoveBelow(lsn LSN) error {
 		l.last--
 		l.mu.Unlock()
 	}
-	return syncDir(l.o.FS, l.o.Dir)
+	return durable.SyncDir(l.o.FS, l.o.Dir)
 }
 
 // Size returns the bytes between the oldest kept LSN and End.

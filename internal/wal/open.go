@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/durable"
 )
 
 // Defaults and limits of the options.
@@ -98,7 +100,7 @@ func Open(o Options) (*Log, error) {
 		return nil, fmt.Errorf("wal: create directory %s: %w", o.Dir, err)
 	}
 	// The directory itself must survive a crash, with all that is in it.
-	if err := syncDir(o.FS, o.FS.PathDir(o.Dir)); err != nil {
+	if err := durable.SyncDir(o.FS, o.FS.PathDir(o.Dir)); err != nil {
 		return nil, err
 	}
 	files, err := listFiles(&o)
@@ -244,7 +246,7 @@ func (l *Log) findEnd() error {
 				return fmt.Errorf("wal: %s: %w", l.path(f.first), err)
 			}
 		}
-		if err := syncDir(l.o.FS, l.o.Dir); err != nil {
+		if err := durable.SyncDir(l.o.FS, l.o.Dir); err != nil {
 			return err
 		}
 	}
@@ -281,18 +283,4 @@ func (l *Log) settleTail(f *file) error {
 
 func (l *Log) path(first LSN) string {
 	return l.o.FS.PathJoin(l.o.Dir, fileName(first))
-}
-
-// syncDir makes the entries of a directory durable. It opens the directory
-// anew, because a vfs.File takes one Sync at a time.
-func syncDir(fs vfs.FS, dir string) error {
-	d, err := fs.OpenDir(dir)
-	if err != nil {
-		return fmt.Errorf("wal: open directory %s: %w", dir, err)
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("wal: fsync directory %s: %w", dir, err)
-	}
-	return nil
 }

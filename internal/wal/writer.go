@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/durable"
 )
 
 func (l *Log) start() {
@@ -192,7 +194,7 @@ func (l *Log) create(first LSN) error {
 	if err := f.Sync(); err != nil {
 		return fmt.Errorf("fsync %s: %w", name, err)
 	}
-	if err := syncDir(l.o.FS, l.o.Dir); err != nil {
+	if err := durable.SyncDir(l.o.FS, l.o.Dir); err != nil {
 		return err
 	}
 	l.prev = first

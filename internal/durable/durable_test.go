@@ -1,0 +1,74 @@
+package durable
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+func read(t *testing.T, fs vfs.FS, path string) []byte {
+	t.Helper()
+	f, err := fs.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func write(t *testing.T, fs vfs.FS, path string, data []byte) {
+	t.Helper()
+	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A copy outlives a crash once its directory is synced, not before.
+func TestACopyOutlivesACrash(t *testing.T) {
+	data := bytes.Repeat([]byte("dalmatiner"), copyBuffer/8)
+	for _, c := range []struct {
+		limit int64
+		want  int
+	}{{math.MaxInt64, len(data)}, {int64(len(data)), len(data)}, {copyBuffer + 1, copyBuffer + 1}, {0, 0}} {
+		fs := vfs.NewCrashableMem()
+		write(t, fs, "/from", data)
+		if err := SyncDir(fs, "/"); err != nil {
+			t.Fatal(err)
+		}
+		n, err := CopyFile(fs, "/from", "/to", c.limit)
+		if err != nil || n != int64(c.want) {
+			t.Fatalf("limit %d: %d bytes, %v, want %d", c.limit, n, err, c.want)
+		}
+		if _, err := fs.CrashClone(vfs.CrashCloneCfg{}).Stat("/to"); err == nil {
+			t.Errorf("limit %d: the name is there before the directory was synced", c.limit)
+		}
+		if err := SyncDir(fs, "/"); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, fs.CrashClone(vfs.CrashCloneCfg{}), "/to"); !bytes.Equal(got, data[:c.want]) {
+			t.Errorf("limit %d: %d bytes after a crash, want the first %d", c.limit, len(got), c.want)
+		}
+	}
+}
+
+func TestErrorsNameTheDirectory(t *testing.T) {
+	if err := SyncDir(vfs.NewMem(), "/data/wal"); err == nil || !strings.Contains(err.Error(), "/data/wal") {
+		t.Errorf("got %v, want the directory's name", err)
+	}
+}
