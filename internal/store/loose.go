@@ -26,6 +26,10 @@ const (
 	// on in an order from there on.
 	tryEvery = 32
 
+	// alwaysTry is after how many of them what the next one is compared with is only
+	// what a try has found: each name that is not it costs a cache miss or two.
+	alwaysTry = 4 * tryEvery
+
 	// slotBits is how many bits hold the distance of their slots.
 	slotBits = 22
 
@@ -124,7 +128,7 @@ func (x *Session) seek(key []byte, slot, word uint64) bool {
 		x.refuse(account.EmptyName, 1)
 		return false
 	}
-	if x.follows(key) {
+	if (x.misses < alwaysTry || x.misses%tryEvery == 2) && x.follows(key) {
 		x.misses = 0
 		return true
 	}
