@@ -334,6 +334,11 @@ func (p *ints) unpack(res *kernel.Residuals, j, count int) {
 // lanes start from.
 func (p *ints) start(f *kernel.Fold, res *kernel.Residuals, j, count int) kernel.Prediction {
 	p.unpack(res, j, count)
+	return p.predict(f, j)
+}
+
+// predict sets what the lanes from lane j on start from.
+func (p *ints) predict(f *kernel.Fold, j int) kernel.Prediction {
 	switch p.form {
 	case formDelta2:
 		p.diffs.from(&f.Step, j)
@@ -342,4 +347,16 @@ func (p *ints) start(f *kernel.Fold, res *kernel.Residuals, j, count int) kernel
 		p.values.from(&f.Value, j)
 	}
 	return kernel.Prediction{Order: p.form, Base: uint64(p.base)}
+}
+
+// foldNarrow takes in count whole lanes of integers from lane j on that the kernel folds
+// without residuals in memory. It reports whether they are such.
+func (p *ints) foldNarrow(f *kernel.Fold, j, count int) bool {
+	if p.patched || p.lay.width == 0 || p.lay.length != kernel.MaxLane {
+		return false
+	}
+	var rows kernel.Rows
+	p.lay.rows(&rows, p.body, j, count)
+	g := p.lay.fields()
+	return kernel.FoldNarrow(f, &rows, &g, p.predict(f, j))
 }

@@ -155,17 +155,28 @@ func (l *layout) unpack(res *kernel.Residuals, body []byte, j, count int) {
 		clear(res[:kernel.Lanes*l.length])
 		return
 	}
-	n := l.laneBits()
-	rows := kernel.Rows{Stride: 8 * l.lanes, Whole: n >> 6, Lanes: count}
-	if rows.Whole > 0 {
-		rows.Body = body[8*j:]
-	}
-	if tail := n & 63; tail != 0 {
-		fieldsAt(rows.Tail[:count], body, 64*rows.Whole*l.lanes+j*tail, uint(tail))
-	}
+	var rows kernel.Rows
+	l.rows(&rows, body, j, count)
 	if l.group == 1 {
 		kernel.Unpack(res, &rows, l.width, l.length)
 		return
 	}
-	kernel.UnpackGroups(res, &rows, &kernel.Groups{Size: l.group, Width: l.width, Base: l.limit + 1}, l.length)
+	g := l.fields()
+	kernel.UnpackGroups(res, &rows, &g, l.length)
+}
+
+// rows fills in where count lanes from lane j on stand; r is zero.
+func (l *layout) rows(r *kernel.Rows, body []byte, j, count int) {
+	n := l.laneBits()
+	r.Stride, r.Whole, r.Lanes = 8*l.lanes, n>>6, count
+	if r.Whole > 0 {
+		r.Body = body[8*j:]
+	}
+	if tail := n & 63; tail != 0 {
+		fieldsAt(r.Tail[:count], body, 64*r.Whole*l.lanes+j*tail, uint(tail))
+	}
+}
+
+func (l *layout) fields() kernel.Groups {
+	return kernel.Groups{Size: l.group, Width: l.width, Base: l.limit + 1}
 }

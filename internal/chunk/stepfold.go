@@ -53,13 +53,9 @@ func (t *stepper) lanes(l *list, f *folder) bool {
 // whole takes in count lanes from lane j on of which none is cut.
 func (t *stepper) whole(f *folder, p *ints, j, count int) bool {
 	n := p.lay.length
-	prediction := p.start(&f.fold, &f.residuals, j, count)
-	if f.kind >= asBits {
-		f.fold.AllNoFloats()
-	} else {
-		f.fold.AllNoInts()
+	if f.kind != asInt || !p.foldNarrow(&f.fold, j, count) {
+		f.takeWhole(p, j, count)
 	}
-	f.take(prediction, count, 0, n)
 	off := t.first + j*n
 	switch {
 	case t.Every != n:
@@ -79,17 +75,29 @@ func (t *stepper) whole(f *folder, p *ints, j, count int) bool {
 	return true
 }
 
+// takeWhole takes in all values of count lanes from lane j on.
+func (f *folder) takeWhole(p *ints, j, count int) {
+	prediction := p.start(&f.fold, &f.residuals, j, count)
+	if f.kind >= asBits {
+		f.fold.AllNoFloats()
+	} else {
+		f.fold.AllNoInts()
+	}
+	f.take(prediction, count, 0, p.lay.length)
+}
+
 // intLanes gives out steps that are a lane of integers each. Like give it reports
 // false for values that no encoder wrote.
 func (t *stepper) intLanes(f *kernel.Fold, count, off, n int) bool {
-	for k := range t.dst[t.step:][:count] {
+	dst := t.dst[t.step:][:count]
+	t.step += count
+	for k := range dst {
 		least, most, sum := int64(f.Least[k]), int64(f.Most[k]), int64(f.Sum[k])
 		if least < point.MinInt || most > point.MaxInt {
 			return false
 		}
-		t.dst[t.step].set(off, n, asInt.word(int64(f.First[k])), asInt.word(int64(f.Value[k])),
+		dst[k].set(off, n, asInt.word(int64(f.First[k])), asInt.word(int64(f.Value[k])),
 			asInt.word(least), asInt.word(most), Sum{Hi: sum >> 63, Lo: uint64(sum)})
-		t.next()
 		off += n
 	}
 	return true
@@ -102,13 +110,14 @@ func (t *stepper) decimalLanes(f *folder, count, off, n int) bool {
 	kernel.Decimals(last[:count], f.fold.Value[:], f.scale)
 	kernel.Decimals(least[:count], f.fold.Least[:], f.scale)
 	kernel.Decimals(most[:count], f.fold.Most[:], f.scale)
-	for k := range count {
+	dst := t.dst[t.step:][:count]
+	t.step += count
+	for k := range dst {
 		if int64(f.fold.Least[k]) <= -maxDecimal || int64(f.fold.Most[k]) >= maxDecimal {
 			return false
 		}
 		sum := canonical(0 + math.Float64frombits(f.fold.Sum[k]))
-		t.dst[t.step].set(off, n, first[k], last[k], least[k], most[k], Sum{Float: sum})
-		t.next()
+		dst[k].set(off, n, first[k], last[k], least[k], most[k], Sum{Float: sum})
 		off += n
 	}
 	return true

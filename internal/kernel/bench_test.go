@@ -89,4 +89,17 @@ func BenchmarkFolds(b *testing.B) {
 		func() { FoldDecimals(&f, &res, Prediction{}, 100, Lanes, 0, MaxLane) }, func() { foldDecimalsGo(&f, &res, Prediction{}, 100, Lanes, 0, MaxLane) })
 	both(b, "bits", points,
 		func() { FoldBits(&f, &res, Prediction{}, 1, Lanes, 0, MaxLane) }, func() { foldBitsGo(&f, &res, Prediction{}, 1, Lanes, 0, MaxLane) })
+
+	narrow := func(name string, g Groups, p Prediction, unpack func(rows *Rows)) {
+		whole := MaxLane / g.Size * int(g.Width) / 64
+		rows := &Rows{Stride: 8 * Lanes, Whole: whole, Lanes: Lanes, Body: make([]byte, whole*8*Lanes)}
+		both(b, name, points, func() { FoldNarrow(&f, rows, &g, p) }, func() {
+			unpack(rows)
+			f.AllNoInts()
+			foldIntsGo(&f, &res, p, Lanes, 0, MaxLane)
+		})
+	}
+	narrow("narrow-10", Groups{Size: 1, Width: 10}, Prediction{}, func(rows *Rows) { unpackGo(&res, rows, 10, MaxLane) })
+	g := Groups{Size: 6, Width: 25, Base: 17}
+	narrow("narrow-groups", g, Prediction{Order: 1}, func(rows *Rows) { unpackGroupsGo(&res, rows, &g, MaxLane) })
 }

@@ -1681,12 +1681,12 @@ loop:
 	VMOVDQU64.Z (R8), K1, Z4
 	VMOVDQU64.Z (R8)(BX*1), K1, Z3
 	VPSHRDVQ    Z0, Z3, Z4
-	VPANDQ      Z1, Z4, Z4
 	VMOVDQU64.Z 64(R8), K2, Y5
 	VMOVDQU64.Z 64(R8)(BX*1), K2, Y3
 	VPSHRDVQ    Y0, Y3, Y5
-	VPANDQ      Y1, Y5, Y5
 	VPADDQ      Z2, Z0, Z0
+	VPANDQ      Z1, Z4, Z4
+	VPANDQ      Y1, Y5, Y5
 	VMOVDQU64   Z4, (AX)
 	VMOVDQU64   Y5, 64(AX)
 	ADDQ        $0x60, AX
@@ -1741,12 +1741,12 @@ loop:
 	VMOVDQU64.Z (R9), K1, Z7
 	VMOVDQU64.Z (R9)(BX*1), K1, Z6
 	VPSHRDVQ    Z0, Z6, Z7
-	VPANDQ      Z1, Z7, Z7
 	VMOVDQU64.Z 64(R9), K2, Y8
 	VMOVDQU64.Z 64(R9)(BX*1), K2, Y6
 	VPSHRDVQ    Y0, Y6, Y8
-	VPANDQ      Y1, Y8, Y8
 	VPADDQ      Z2, Z0, Z0
+	VPANDQ      Z1, Z7, Z7
+	VPANDQ      Y1, Y8, Y8
 	MOVQ        R8, R9
 
 digit:
@@ -1772,6 +1772,1005 @@ digit:
 	JNZ       loop
 
 end:
+	VZEROUPPER
+	RET
+
+// func foldOffsetsAVX512(f *uint64, narrow *uint64, body *byte, stride uint64, lanes uint64, step uint64, inner uint64, end *byte, pos uint64, rest uint64)
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VBMI, AVX512VBMI2, AVX512VL, AVX512VNNI
+TEXT ·foldOffsetsAVX512(SB), NOSPLIT, $0-80
+	MOVQ         f+0(FP), AX
+	MOVQ         narrow+8(FP), CX
+	MOVQ         body+16(FP), DX
+	MOVQ         stride+24(FP), BX
+	MOVQ         step+40(FP), DI
+	XORQ         SI, SI
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Z0
+	VMOVQ        DI, X7
+	VPBROADCASTQ X7, Z7
+	MOVQ         lanes+32(FP), R8
+	KMOVW        R8, K1
+	SHRQ         $0x08, R8
+	KMOVW        R8, K2
+	VPBROADCASTQ (CX), Z8
+	VPBROADCASTQ 8(CX), Z9
+	MOVQ         $0x0001000100010001, R8
+	VMOVQ        R8, X10
+	VPBROADCASTQ X10, Z10
+	MOVQ         $0x7fff7fff7fff7fff, R8
+	VMOVQ        R8, X11
+	VPBROADCASTQ X11, Z11
+	MOVQ         $0x8000800080008000, R8
+	VMOVQ        R8, X12
+	VPBROADCASTQ X12, Z12
+	VMOVDQA64    Z11, Z13
+	VMOVDQA64    Z12, Z14
+	VPXORQ       Z1, Z1, Z1
+	VPXORQ       Z2, Z2, Z2
+	VMOVDQA64    Y11, Y11
+	VMOVDQA64    Y12, Y12
+	VPXORQ       Y4, Y4, Y4
+	VPXORQ       Y5, Y5, Y5
+	MOVQ         inner+48(FP), R8
+	MOVQ         rest+72(FP), R9
+	KXNORW       K3, K3, K3
+	TESTQ        R8, R8
+	JZ           rest
+
+loop:
+	MOVQ           SI, R10
+	SHRQ           $0x06, R10
+	IMULQ          BX, R10
+	ADDQ           DX, R10
+	ADDQ           DI, SI
+	VMOVDQU64.Z    (R10), K1, Z5
+	VMOVDQU64.Z    (R10)(BX*1), K1, Z2
+	VPSHRDVQ       Z0, Z2, Z5
+	VMOVDQU64.Z    64(R10), K2, Y15
+	VMOVDQU64.Z    64(R10)(BX*1), K2, Y2
+	VPSHRDVQ       Y0, Y2, Y15
+	VPADDQ         Z7, Z0, Z0
+	VPMULTISHIFTQB Z5, Z8, Z5
+	VPANDQ         Z9, Z5, Z5
+	VMOVDQA64      Z5, Z2
+	VMOVDQA64      Z5, K3, Z3
+	VPMINSW        Z5, Z13, Z13
+	VPMAXSW        Z5, Z14, Z14
+	VPDPWSSD       Z10, Z5, Z1
+	VPMULTISHIFTQB Y15, Y8, Y15
+	VPANDQ         Y9, Y15, Y15
+	VMOVDQA64      Y15, Y5
+	VMOVDQA64      Y15, K3, Y6
+	VPMINSW        Y15, Y11, Y11
+	VPMAXSW        Y15, Y12, Y12
+	VPDPWSSD       Y10, Y15, Y4
+	KXORW          K3, K3, K3
+	DECQ           R8
+	JNZ            loop
+
+rest:
+	MOVQ         R9, R8
+	XORQ         R9, R9
+	TESTQ        R8, R8
+	JZ           done
+	MOVQ         end+56(FP), DX
+	MOVQ         $0x00000060, BX
+	MOVQ         pos+64(FP), SI
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Z0
+	KXNORW       K1, K1, K1
+	KXNORW       K2, K2, K2
+	JMP          loop
+
+done:
+	VPBROADCASTQ 16(CX), Z0
+	MOVQ         $0x000000000000003c, CX
+	VMOVQ        CX, X7
+	VPBROADCASTQ X7, Z7
+	VPSRLQ       $0x20, Z13, Z8
+	VPMINSW      Z8, Z13, Z13
+	VPSRLQ       $0x20, Z14, Z8
+	VPMAXSW      Z8, Z14, Z14
+	VPSRLQ       $0x10, Z13, Z8
+	VPMINSW      Z8, Z13, Z13
+	VPSRLQ       $0x10, Z14, Z8
+	VPMAXSW      Z8, Z14, Z14
+	VPSLLQ       $0x30, Z3, Z3
+	VPSRAQ       $0x30, Z3, Z3
+	VPADDQ       Z0, Z3, Z3
+	VMOVDQU64    Z3, 192(AX)
+	VPSLLQ       $0x30, Z13, Z13
+	VPSRAQ       $0x30, Z13, Z13
+	VPADDQ       Z0, Z13, Z13
+	VMOVDQU64    Z13, 288(AX)
+	VPSLLQ       $0x30, Z14, Z14
+	VPSRAQ       $0x30, Z14, Z14
+	VPADDQ       Z0, Z14, Z14
+	VMOVDQU64    Z14, 384(AX)
+	VPSRAQ       $0x30, Z2, Z2
+	VPADDQ       Z0, Z2, Z2
+	VMOVDQU64    Z2, (AX)
+	VPSLLQ       $0x20, Z1, Z8
+	VPSRAQ       $0x20, Z8, Z8
+	VPMULLQ      Z7, Z0, Z2
+	VPADDQ       Z2, Z8, Z8
+	VPSRAQ       $0x20, Z1, Z1
+	VPADDQ       Z8, Z1, Z1
+	VMOVDQU64    Z1, 480(AX)
+	VPSRLQ       $0x20, Y11, Y1
+	VPMINSW      Y1, Y11, Y11
+	VPSRLQ       $0x20, Y12, Y1
+	VPMAXSW      Y1, Y12, Y12
+	VPSRLQ       $0x10, Y11, Y1
+	VPMINSW      Y1, Y11, Y11
+	VPSRLQ       $0x10, Y12, Y1
+	VPMAXSW      Y1, Y12, Y12
+	VPSLLQ       $0x30, Y6, Y6
+	VPSRAQ       $0x30, Y6, Y6
+	VPADDQ       Y0, Y6, Y6
+	VMOVDQU64    Y6, 256(AX)
+	VPSLLQ       $0x30, Y11, Y11
+	VPSRAQ       $0x30, Y11, Y11
+	VPADDQ       Y0, Y11, Y11
+	VMOVDQU64    Y11, 352(AX)
+	VPSLLQ       $0x30, Y12, Y12
+	VPSRAQ       $0x30, Y12, Y12
+	VPADDQ       Y0, Y12, Y12
+	VMOVDQU64    Y12, 448(AX)
+	VPSRAQ       $0x30, Y5, Y5
+	VPADDQ       Y0, Y5, Y5
+	VMOVDQU64    Y5, 64(AX)
+	VPSLLQ       $0x20, Y4, Y1
+	VPSRAQ       $0x20, Y1, Y1
+	VPMULLQ      Y7, Y0, Y0
+	VPADDQ       Y0, Y1, Y1
+	VPSRAQ       $0x20, Y4, Y4
+	VPADDQ       Y1, Y4, Y4
+	VMOVDQU64    Y4, 544(AX)
+	VZEROUPPER
+	RET
+
+// func foldNarrow0AVX512(f *uint64, narrow *uint64, body *byte, stride uint64, lanes uint64, step uint64, inner uint64, end *byte, pos uint64, rest uint64)
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VBMI, AVX512VBMI2, AVX512VL, AVX512VNNI
+TEXT ·foldNarrow0AVX512(SB), NOSPLIT, $0-80
+	MOVQ         f+0(FP), AX
+	MOVQ         narrow+8(FP), CX
+	MOVQ         body+16(FP), DX
+	MOVQ         stride+24(FP), BX
+	MOVQ         step+40(FP), DI
+	XORQ         SI, SI
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Z0
+	VMOVQ        DI, X7
+	VPBROADCASTQ X7, Z7
+	MOVQ         lanes+32(FP), R8
+	KMOVW        R8, K1
+	SHRQ         $0x08, R8
+	KMOVW        R8, K2
+	VPBROADCASTQ (CX), Z8
+	VPBROADCASTQ 8(CX), Z9
+	MOVQ         $0x0001000100010001, R8
+	VMOVQ        R8, X10
+	VPBROADCASTQ X10, Z10
+	VPBROADCASTQ 16(CX), Z11
+	MOVQ         $0x3830383038303830, R8
+	VMOVQ        R8, X12
+	VPBROADCASTQ X12, Z12
+	MOVQ         $0x7fff7fff7fff7fff, R8
+	VMOVQ        R8, X13
+	VPBROADCASTQ X13, Z13
+	MOVQ         $0x8000800080008000, R8
+	VMOVQ        R8, X14
+	VPBROADCASTQ X14, Z14
+	VMOVDQA64    Z13, Z15
+	VMOVDQA64    Z14, Z16
+	VPXORQ       Z1, Z1, Z1
+	VPXORQ       Z2, Z2, Z2
+	VMOVDQA64    Y13, Y13
+	VMOVDQA64    Y14, Y14
+	VPXORQ       Y4, Y4, Y4
+	VPXORQ       Y5, Y5, Y5
+	MOVQ         inner+48(FP), R8
+	MOVQ         rest+72(FP), R9
+	KXNORW       K3, K3, K3
+	TESTQ        R8, R8
+	JZ           rest
+
+loop:
+	MOVQ           SI, R10
+	SHRQ           $0x06, R10
+	IMULQ          BX, R10
+	ADDQ           DX, R10
+	ADDQ           DI, SI
+	VMOVDQU64.Z    (R10), K1, Z18
+	VMOVDQU64.Z    (R10)(BX*1), K1, Z17
+	VPSHRDVQ       Z0, Z17, Z18
+	VMOVDQU64.Z    64(R10), K2, Y19
+	VMOVDQU64.Z    64(R10)(BX*1), K2, Y17
+	VPSHRDVQ       Y0, Y17, Y19
+	VPADDQ         Z7, Z0, Z0
+	VPMULTISHIFTQB Z18, Z8, Z18
+	VPANDQ         Z9, Z18, Z18
+	VPADDW         Z11, Z18, Z18
+	VMOVDQA64      Z18, Z20
+	VPSLLQ         $0x10, Z20, Z17
+	VPADDW         Z17, Z20, Z20
+	VPSLLQ         $0x20, Z20, Z17
+	VPADDW         Z17, Z20, Z20
+	VPADDW         Z2, Z20, Z20
+	VPMULTISHIFTQB Z20, Z12, Z2
+	VPSUBW         Z18, Z20, Z20
+	VPADDW         Z20, Z18, Z18
+	VMOVDQA64      Z18, K3, Z3
+	VPMINSW        Z18, Z15, Z15
+	VPMAXSW        Z18, Z16, Z16
+	VPDPWSSD       Z10, Z18, Z1
+	VPMULTISHIFTQB Y19, Y8, Y19
+	VPANDQ         Y9, Y19, Y19
+	VPADDW         Y11, Y19, Y19
+	VMOVDQA64      Y19, Y18
+	VPSLLQ         $0x10, Y18, Y17
+	VPADDW         Y17, Y18, Y18
+	VPSLLQ         $0x20, Y18, Y17
+	VPADDW         Y17, Y18, Y18
+	VPADDW         Y5, Y18, Y18
+	VPMULTISHIFTQB Y18, Y12, Y5
+	VPSUBW         Y19, Y18, Y18
+	VPADDW         Y18, Y19, Y19
+	VMOVDQA64      Y19, K3, Y6
+	VPMINSW        Y19, Y13, Y13
+	VPMAXSW        Y19, Y14, Y14
+	VPDPWSSD       Y10, Y19, Y4
+	KXORW          K3, K3, K3
+	DECQ           R8
+	JNZ            loop
+
+rest:
+	MOVQ         R9, R8
+	XORQ         R9, R9
+	TESTQ        R8, R8
+	JZ           done
+	MOVQ         end+56(FP), DX
+	MOVQ         $0x00000060, BX
+	MOVQ         pos+64(FP), SI
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Z0
+	KXNORW       K1, K1, K1
+	KXNORW       K2, K2, K2
+	JMP          loop
+
+done:
+	VPBROADCASTQ 16(CX), Z0
+	MOVQ         $0x000000000000003c, CX
+	VMOVQ        CX, X0
+	VPBROADCASTQ X0, Z7
+	VMOVDQU64    (AX), Z0
+	VPSRLQ       $0x20, Z15, Z8
+	VPMINSW      Z8, Z15, Z15
+	VPSRLQ       $0x20, Z16, Z8
+	VPMAXSW      Z8, Z16, Z16
+	VPSRLQ       $0x10, Z15, Z8
+	VPMINSW      Z8, Z15, Z15
+	VPSRLQ       $0x10, Z16, Z8
+	VPMAXSW      Z8, Z16, Z16
+	VPSLLQ       $0x30, Z3, Z3
+	VPSRAQ       $0x30, Z3, Z3
+	VPADDQ       Z0, Z3, Z3
+	VMOVDQU64    Z3, 192(AX)
+	VPSLLQ       $0x30, Z15, Z15
+	VPSRAQ       $0x30, Z15, Z15
+	VPADDQ       Z0, Z15, Z15
+	VMOVDQU64    Z15, 288(AX)
+	VPSLLQ       $0x30, Z16, Z16
+	VPSRAQ       $0x30, Z16, Z16
+	VPADDQ       Z0, Z16, Z16
+	VMOVDQU64    Z16, 384(AX)
+	VPSRAQ       $0x30, Z2, Z2
+	VPADDQ       Z0, Z2, Z2
+	VMOVDQU64    Z2, (AX)
+	VPSLLQ       $0x20, Z1, Z8
+	VPSRAQ       $0x20, Z8, Z8
+	VPMULLQ      Z7, Z0, Z0
+	VPADDQ       Z0, Z8, Z8
+	VPSRAQ       $0x20, Z1, Z1
+	VPADDQ       Z8, Z1, Z1
+	VMOVDQU64    Z1, 480(AX)
+	VMOVDQU64    64(AX), Y0
+	VPSRLQ       $0x20, Y13, Y1
+	VPMINSW      Y1, Y13, Y13
+	VPSRLQ       $0x20, Y14, Y1
+	VPMAXSW      Y1, Y14, Y14
+	VPSRLQ       $0x10, Y13, Y1
+	VPMINSW      Y1, Y13, Y13
+	VPSRLQ       $0x10, Y14, Y1
+	VPMAXSW      Y1, Y14, Y14
+	VPSLLQ       $0x30, Y6, Y6
+	VPSRAQ       $0x30, Y6, Y6
+	VPADDQ       Y0, Y6, Y6
+	VMOVDQU64    Y6, 256(AX)
+	VPSLLQ       $0x30, Y13, Y13
+	VPSRAQ       $0x30, Y13, Y13
+	VPADDQ       Y0, Y13, Y13
+	VMOVDQU64    Y13, 352(AX)
+	VPSLLQ       $0x30, Y14, Y14
+	VPSRAQ       $0x30, Y14, Y14
+	VPADDQ       Y0, Y14, Y14
+	VMOVDQU64    Y14, 448(AX)
+	VPSRAQ       $0x30, Y5, Y5
+	VPADDQ       Y0, Y5, Y5
+	VMOVDQU64    Y5, 64(AX)
+	VPSLLQ       $0x20, Y4, Y1
+	VPSRAQ       $0x20, Y1, Y1
+	VPMULLQ      Y7, Y0, Y0
+	VPADDQ       Y0, Y1, Y1
+	VPSRAQ       $0x20, Y4, Y4
+	VPADDQ       Y1, Y4, Y4
+	VMOVDQU64    Y4, 544(AX)
+	VZEROUPPER
+	RET
+
+// func foldNarrow1AVX512(f *uint64, narrow *uint64, body *byte, stride uint64, lanes uint64, step uint64, inner uint64, end *byte, pos uint64, rest uint64)
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VBMI, AVX512VBMI2, AVX512VL, AVX512VNNI
+TEXT ·foldNarrow1AVX512(SB), NOSPLIT, $0-80
+	MOVQ         f+0(FP), AX
+	MOVQ         narrow+8(FP), CX
+	MOVQ         body+16(FP), DX
+	MOVQ         stride+24(FP), BX
+	MOVQ         step+40(FP), DI
+	XORQ         SI, SI
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Z0
+	VMOVQ        DI, X7
+	VPBROADCASTQ X7, Z7
+	MOVQ         lanes+32(FP), R8
+	KMOVW        R8, K1
+	SHRQ         $0x08, R8
+	KMOVW        R8, K2
+	VPBROADCASTQ (CX), Z8
+	VPBROADCASTQ 8(CX), Z9
+	MOVQ         $0x0001000100010001, R8
+	VMOVQ        R8, X10
+	VPBROADCASTQ X10, Z10
+	VPBROADCASTQ 16(CX), Z11
+	MOVQ         $0x3830383038303830, R8
+	VMOVQ        R8, X12
+	VPBROADCASTQ X12, Z12
+	VPBROADCASTQ 40(CX), Z13
+	VPBROADCASTQ 48(CX), Z14
+	VMOVQ        56(CX), X15
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K3
+	MOVQ         $0x7fff7fff7fff7fff, R8
+	VMOVQ        R8, X16
+	VPBROADCASTQ X16, Z16
+	MOVQ         $0x8000800080008000, R8
+	VMOVQ        R8, X17
+	VPBROADCASTQ X17, Z17
+	VMOVDQA64    Z16, Z18
+	VMOVDQA64    Z17, Z19
+	VPXORQ       Z1, Z1, Z1
+	VPXORQ       Z2, Z2, Z2
+	VMOVDQA64    Y16, Y16
+	VMOVDQA64    Y17, Y17
+	VPXORQ       Y4, Y4, Y4
+	VPXORQ       Y5, Y5, Y5
+	MOVQ         inner+48(FP), R8
+	MOVQ         rest+72(FP), R9
+	KXNORW       K4, K4, K4
+	TESTQ        R8, R8
+	JZ           rest
+
+loop:
+	MOVQ           SI, R10
+	SHRQ           $0x06, R10
+	IMULQ          BX, R10
+	ADDQ           DX, R10
+	ADDQ           DI, SI
+	VMOVDQU64.Z    (R10), K1, Z21
+	VMOVDQU64.Z    (R10)(BX*1), K1, Z20
+	VPSHRDVQ       Z0, Z20, Z21
+	VMOVDQU64.Z    64(R10), K2, Y22
+	VMOVDQU64.Z    64(R10)(BX*1), K2, Y20
+	VPSHRDVQ       Y0, Y20, Y22
+	VPADDQ         Z7, Z0, Z0
+	VPMULTISHIFTQB Z21, Z8, Z21
+	VPANDQ         Z9, Z21, Z21
+	VPSRLQ         $0x20, Z21, Z23
+	VPMULUDQ       Z13, Z21, Z20
+	VPMULUDQ       Z13, Z23, Z23
+	VMOVSHDUP      Z20, K3, Z23
+	VPSRLD         X15, Z23, Z23
+	VPMULLD        Z14, Z23, Z23
+	VPADDD         Z23, Z21, Z21
+	VPADDW         Z11, Z21, Z21
+	VMOVDQA64      Z21, Z23
+	VPSLLQ         $0x10, Z23, Z20
+	VPADDW         Z20, Z23, Z23
+	VPSLLQ         $0x20, Z23, Z20
+	VPADDW         Z20, Z23, Z23
+	VPADDW         Z2, Z23, Z23
+	VPMULTISHIFTQB Z23, Z12, Z2
+	VPSUBW         Z21, Z23, Z23
+	VPADDW         Z23, Z21, Z21
+	VMOVDQA64      Z21, K4, Z3
+	VPMINSW        Z21, Z18, Z18
+	VPMAXSW        Z21, Z19, Z19
+	VPDPWSSD       Z10, Z21, Z1
+	VPMULTISHIFTQB Y22, Y8, Y22
+	VPANDQ         Y9, Y22, Y22
+	VPSRLQ         $0x20, Y22, Y21
+	VPMULUDQ       Y13, Y22, Y20
+	VPMULUDQ       Y13, Y21, Y21
+	VMOVSHDUP      Y20, K3, Y21
+	VPSRLD         X15, Y21, Y21
+	VPMULLD        Y14, Y21, Y21
+	VPADDD         Y21, Y22, Y22
+	VPADDW         Y11, Y22, Y22
+	VMOVDQA64      Y22, Y21
+	VPSLLQ         $0x10, Y21, Y20
+	VPADDW         Y20, Y21, Y21
+	VPSLLQ         $0x20, Y21, Y20
+	VPADDW         Y20, Y21, Y21
+	VPADDW         Y5, Y21, Y21
+	VPMULTISHIFTQB Y21, Y12, Y5
+	VPSUBW         Y22, Y21, Y21
+	VPADDW         Y21, Y22, Y22
+	VMOVDQA64      Y22, K4, Y6
+	VPMINSW        Y22, Y16, Y16
+	VPMAXSW        Y22, Y17, Y17
+	VPDPWSSD       Y10, Y22, Y4
+	KXORW          K4, K4, K4
+	DECQ           R8
+	JNZ            loop
+
+rest:
+	MOVQ         R9, R8
+	XORQ         R9, R9
+	TESTQ        R8, R8
+	JZ           done
+	MOVQ         end+56(FP), DX
+	MOVQ         $0x00000060, BX
+	MOVQ         pos+64(FP), SI
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Z0
+	KXNORW       K1, K1, K1
+	KXNORW       K2, K2, K2
+	JMP          loop
+
+done:
+	VPBROADCASTQ 16(CX), Z0
+	MOVQ         $0x000000000000003c, CX
+	VMOVQ        CX, X0
+	VPBROADCASTQ X0, Z7
+	VMOVDQU64    (AX), Z0
+	VPSRLQ       $0x20, Z18, Z8
+	VPMINSW      Z8, Z18, Z18
+	VPSRLQ       $0x20, Z19, Z8
+	VPMAXSW      Z8, Z19, Z19
+	VPSRLQ       $0x10, Z18, Z8
+	VPMINSW      Z8, Z18, Z18
+	VPSRLQ       $0x10, Z19, Z8
+	VPMAXSW      Z8, Z19, Z19
+	VPSLLQ       $0x30, Z3, Z3
+	VPSRAQ       $0x30, Z3, Z3
+	VPADDQ       Z0, Z3, Z3
+	VMOVDQU64    Z3, 192(AX)
+	VPSLLQ       $0x30, Z18, Z18
+	VPSRAQ       $0x30, Z18, Z18
+	VPADDQ       Z0, Z18, Z18
+	VMOVDQU64    Z18, 288(AX)
+	VPSLLQ       $0x30, Z19, Z19
+	VPSRAQ       $0x30, Z19, Z19
+	VPADDQ       Z0, Z19, Z19
+	VMOVDQU64    Z19, 384(AX)
+	VPSRAQ       $0x30, Z2, Z2
+	VPADDQ       Z0, Z2, Z2
+	VMOVDQU64    Z2, (AX)
+	VPSLLQ       $0x20, Z1, Z8
+	VPSRAQ       $0x20, Z8, Z8
+	VPMULLQ      Z7, Z0, Z0
+	VPADDQ       Z0, Z8, Z8
+	VPSRAQ       $0x20, Z1, Z1
+	VPADDQ       Z8, Z1, Z1
+	VMOVDQU64    Z1, 480(AX)
+	VMOVDQU64    64(AX), Y0
+	VPSRLQ       $0x20, Y16, Y1
+	VPMINSW      Y1, Y16, Y16
+	VPSRLQ       $0x20, Y17, Y1
+	VPMAXSW      Y1, Y17, Y17
+	VPSRLQ       $0x10, Y16, Y1
+	VPMINSW      Y1, Y16, Y16
+	VPSRLQ       $0x10, Y17, Y1
+	VPMAXSW      Y1, Y17, Y17
+	VPSLLQ       $0x30, Y6, Y6
+	VPSRAQ       $0x30, Y6, Y6
+	VPADDQ       Y0, Y6, Y6
+	VMOVDQU64    Y6, 256(AX)
+	VPSLLQ       $0x30, Y16, Y16
+	VPSRAQ       $0x30, Y16, Y16
+	VPADDQ       Y0, Y16, Y16
+	VMOVDQU64    Y16, 352(AX)
+	VPSLLQ       $0x30, Y17, Y17
+	VPSRAQ       $0x30, Y17, Y17
+	VPADDQ       Y0, Y17, Y17
+	VMOVDQU64    Y17, 448(AX)
+	VPSRAQ       $0x30, Y5, Y5
+	VPADDQ       Y0, Y5, Y5
+	VMOVDQU64    Y5, 64(AX)
+	VPSLLQ       $0x20, Y4, Y1
+	VPSRAQ       $0x20, Y1, Y1
+	VPMULLQ      Y7, Y0, Y0
+	VPADDQ       Y0, Y1, Y1
+	VPSRAQ       $0x20, Y4, Y4
+	VPADDQ       Y1, Y4, Y4
+	VMOVDQU64    Y4, 544(AX)
+	VZEROUPPER
+	RET
+
+// func foldNarrow2AVX512(f *uint64, narrow *uint64, body *byte, stride uint64, lanes uint64, step uint64, inner uint64, end *byte, pos uint64, rest uint64)
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VBMI, AVX512VBMI2, AVX512VL, AVX512VNNI
+TEXT ·foldNarrow2AVX512(SB), NOSPLIT, $0-80
+	MOVQ         f+0(FP), AX
+	MOVQ         narrow+8(FP), CX
+	MOVQ         body+16(FP), DX
+	MOVQ         stride+24(FP), BX
+	MOVQ         step+40(FP), DI
+	XORQ         SI, SI
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Z0
+	VMOVQ        DI, X7
+	VPBROADCASTQ X7, Z7
+	MOVQ         lanes+32(FP), R8
+	KMOVW        R8, K1
+	SHRQ         $0x08, R8
+	KMOVW        R8, K2
+	VPBROADCASTQ (CX), Z8
+	VPBROADCASTQ 8(CX), Z9
+	MOVQ         $0x0001000100010001, R8
+	VMOVQ        R8, X10
+	VPBROADCASTQ X10, Z10
+	VPBROADCASTQ 16(CX), Z11
+	MOVQ         $0x3830383038303830, R8
+	VMOVQ        R8, X12
+	VPBROADCASTQ X12, Z12
+	VPBROADCASTQ 40(CX), Z13
+	VPBROADCASTQ 48(CX), Z14
+	VMOVQ        56(CX), X15
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K3
+	VPBROADCASTQ 24(CX), Z16
+	VPBROADCASTQ 32(CX), Z17
+	VPBROADCASTQ 64(CX), Z18
+	VPBROADCASTQ 80(CX), Z19
+	VMOVQ        88(CX), X20
+	MOVQ         $0x7fff7fff7fff7fff, R8
+	VMOVQ        R8, X21
+	VPBROADCASTQ X21, Z21
+	MOVQ         $0x8000800080008000, R8
+	VMOVQ        R8, X22
+	VPBROADCASTQ X22, Z22
+	VMOVDQA64    Z21, Z23
+	VMOVDQA64    Z22, Z24
+	VPXORQ       Z1, Z1, Z1
+	VPXORQ       Z2, Z2, Z2
+	VMOVDQA64    Y21, Y21
+	VMOVDQA64    Y22, Y22
+	VPXORQ       Y4, Y4, Y4
+	VPXORQ       Y5, Y5, Y5
+	MOVQ         inner+48(FP), R8
+	MOVQ         rest+72(FP), R9
+	KXNORW       K4, K4, K4
+	TESTQ        R8, R8
+	JZ           rest
+
+loop:
+	MOVQ           SI, R10
+	SHRQ           $0x06, R10
+	IMULQ          BX, R10
+	ADDQ           DX, R10
+	ADDQ           DI, SI
+	VMOVDQU64.Z    (R10), K1, Z26
+	VMOVDQU64.Z    (R10)(BX*1), K1, Z25
+	VPSHRDVQ       Z0, Z25, Z26
+	VMOVDQU64.Z    64(R10), K2, Y27
+	VMOVDQU64.Z    64(R10)(BX*1), K2, Y25
+	VPSHRDVQ       Y0, Y25, Y27
+	VPADDQ         Z7, Z0, Z0
+	VPMULTISHIFTQB Z26, Z8, Z26
+	VPANDQ         Z9, Z26, Z26
+	VPSRLQ         $0x20, Z26, Z28
+	VPMULUDQ       Z13, Z26, Z25
+	VPMULUDQ       Z13, Z28, Z28
+	VMOVSHDUP      Z25, K3, Z28
+	VPSRLD         X15, Z28, Z28
+	VPMULLD        Z14, Z28, Z28
+	VPADDD         Z28, Z26, Z26
+	VPMULHUW       Z19, Z26, Z25
+	VPSRLW         X20, Z25, Z25
+	VPMULLW        Z18, Z25, Z28
+	VPSUBW         Z28, Z26, Z28
+	VPADDW         Z11, Z28, Z28
+	VPADDW         Z16, Z25, Z25
+	VPADDW         Z28, Z25, Z25
+	VMOVDQA64      Z25, Z29
+	VPSLLQ         $0x10, Z29, Z26
+	VPADDW         Z26, Z29, Z29
+	VPSLLQ         $0x20, Z29, Z26
+	VPADDW         Z26, Z29, Z29
+	VPADDW         Z2, Z29, Z29
+	VPMULTISHIFTQB Z29, Z12, Z2
+	VPSUBW         Z25, Z29, Z29
+	VPADDW         Z29, Z28, Z28
+	VMOVDQA64      Z28, K4, Z3
+	VPMINSW        Z28, Z23, Z23
+	VPMAXSW        Z28, Z24, Z24
+	VPDPWSSD       Z10, Z28, Z1
+	VPADDW         Z29, Z25, Z25
+	VPMINSW        Z25, Z23, Z23
+	VPMAXSW        Z25, Z24, Z24
+	VPDPWSSD       Z17, Z25, Z1
+	VPMULTISHIFTQB Y27, Y8, Y27
+	VPANDQ         Y9, Y27, Y27
+	VPSRLQ         $0x20, Y27, Y26
+	VPMULUDQ       Y13, Y27, Y25
+	VPMULUDQ       Y13, Y26, Y26
+	VMOVSHDUP      Y25, K3, Y26
+	VPSRLD         X15, Y26, Y26
+	VPMULLD        Y14, Y26, Y26
+	VPADDD         Y26, Y27, Y27
+	VPMULHUW       Y19, Y27, Y25
+	VPSRLW         X20, Y25, Y25
+	VPMULLW        Y18, Y25, Y26
+	VPSUBW         Y26, Y27, Y26
+	VPADDW         Y11, Y26, Y26
+	VPADDW         Y16, Y25, Y25
+	VPADDW         Y26, Y25, Y25
+	VMOVDQA64      Y25, Y28
+	VPSLLQ         $0x10, Y28, Y27
+	VPADDW         Y27, Y28, Y28
+	VPSLLQ         $0x20, Y28, Y27
+	VPADDW         Y27, Y28, Y28
+	VPADDW         Y5, Y28, Y28
+	VPMULTISHIFTQB Y28, Y12, Y5
+	VPSUBW         Y25, Y28, Y28
+	VPADDW         Y28, Y26, Y26
+	VMOVDQA64      Y26, K4, Y6
+	VPMINSW        Y26, Y21, Y21
+	VPMAXSW        Y26, Y22, Y22
+	VPDPWSSD       Y10, Y26, Y4
+	VPADDW         Y28, Y25, Y25
+	VPMINSW        Y25, Y21, Y21
+	VPMAXSW        Y25, Y22, Y22
+	VPDPWSSD       Y17, Y25, Y4
+	KXORW          K4, K4, K4
+	DECQ           R8
+	JNZ            loop
+
+rest:
+	MOVQ         R9, R8
+	XORQ         R9, R9
+	TESTQ        R8, R8
+	JZ           done
+	MOVQ         end+56(FP), DX
+	MOVQ         $0x00000060, BX
+	MOVQ         pos+64(FP), SI
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Z0
+	KXNORW       K1, K1, K1
+	KXNORW       K2, K2, K2
+	JMP          loop
+
+done:
+	VPBROADCASTQ 16(CX), Z0
+	MOVQ         $0x000000000000003c, CX
+	VMOVQ        CX, X0
+	VPBROADCASTQ X0, Z7
+	VMOVDQU64    (AX), Z0
+	VPSRLQ       $0x20, Z23, Z8
+	VPMINSW      Z8, Z23, Z23
+	VPSRLQ       $0x20, Z24, Z8
+	VPMAXSW      Z8, Z24, Z24
+	VPSRLQ       $0x10, Z23, Z8
+	VPMINSW      Z8, Z23, Z23
+	VPSRLQ       $0x10, Z24, Z8
+	VPMAXSW      Z8, Z24, Z24
+	VPSLLQ       $0x30, Z3, Z3
+	VPSRAQ       $0x30, Z3, Z3
+	VPADDQ       Z0, Z3, Z3
+	VMOVDQU64    Z3, 192(AX)
+	VPSLLQ       $0x30, Z23, Z23
+	VPSRAQ       $0x30, Z23, Z23
+	VPADDQ       Z0, Z23, Z23
+	VMOVDQU64    Z23, 288(AX)
+	VPSLLQ       $0x30, Z24, Z24
+	VPSRAQ       $0x30, Z24, Z24
+	VPADDQ       Z0, Z24, Z24
+	VMOVDQU64    Z24, 384(AX)
+	VPSRAQ       $0x30, Z2, Z2
+	VPADDQ       Z0, Z2, Z2
+	VMOVDQU64    Z2, (AX)
+	VPSLLQ       $0x20, Z1, Z8
+	VPSRAQ       $0x20, Z8, Z8
+	VPMULLQ      Z7, Z0, Z0
+	VPADDQ       Z0, Z8, Z8
+	VPSRAQ       $0x20, Z1, Z1
+	VPADDQ       Z8, Z1, Z1
+	VMOVDQU64    Z1, 480(AX)
+	VMOVDQU64    64(AX), Y0
+	VPSRLQ       $0x20, Y21, Y1
+	VPMINSW      Y1, Y21, Y21
+	VPSRLQ       $0x20, Y22, Y1
+	VPMAXSW      Y1, Y22, Y22
+	VPSRLQ       $0x10, Y21, Y1
+	VPMINSW      Y1, Y21, Y21
+	VPSRLQ       $0x10, Y22, Y1
+	VPMAXSW      Y1, Y22, Y22
+	VPSLLQ       $0x30, Y6, Y6
+	VPSRAQ       $0x30, Y6, Y6
+	VPADDQ       Y0, Y6, Y6
+	VMOVDQU64    Y6, 256(AX)
+	VPSLLQ       $0x30, Y21, Y21
+	VPSRAQ       $0x30, Y21, Y21
+	VPADDQ       Y0, Y21, Y21
+	VMOVDQU64    Y21, 352(AX)
+	VPSLLQ       $0x30, Y22, Y22
+	VPSRAQ       $0x30, Y22, Y22
+	VPADDQ       Y0, Y22, Y22
+	VMOVDQU64    Y22, 448(AX)
+	VPSRAQ       $0x30, Y5, Y5
+	VPADDQ       Y0, Y5, Y5
+	VMOVDQU64    Y5, 64(AX)
+	VPSLLQ       $0x20, Y4, Y1
+	VPSRAQ       $0x20, Y1, Y1
+	VPMULLQ      Y7, Y0, Y0
+	VPADDQ       Y0, Y1, Y1
+	VPSRAQ       $0x20, Y4, Y4
+	VPADDQ       Y1, Y4, Y4
+	VMOVDQU64    Y4, 544(AX)
+	VZEROUPPER
+	RET
+
+// func foldNarrow3AVX512(f *uint64, narrow *uint64, body *byte, stride uint64, lanes uint64, step uint64, inner uint64, end *byte, pos uint64, rest uint64)
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VBMI, AVX512VBMI2, AVX512VL, AVX512VNNI
+TEXT ·foldNarrow3AVX512(SB), NOSPLIT, $0-80
+	MOVQ         f+0(FP), AX
+	MOVQ         narrow+8(FP), CX
+	MOVQ         body+16(FP), DX
+	MOVQ         stride+24(FP), BX
+	MOVQ         step+40(FP), DI
+	XORQ         SI, SI
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Z0
+	VMOVQ        DI, X7
+	VPBROADCASTQ X7, Z7
+	MOVQ         lanes+32(FP), R8
+	KMOVW        R8, K1
+	SHRQ         $0x08, R8
+	KMOVW        R8, K2
+	VPBROADCASTQ (CX), Z8
+	VPBROADCASTQ 8(CX), Z9
+	MOVQ         $0x0001000100010001, R8
+	VMOVQ        R8, X10
+	VPBROADCASTQ X10, Z10
+	VPBROADCASTQ 16(CX), Z11
+	MOVQ         $0x3830383038303830, R8
+	VMOVQ        R8, X12
+	VPBROADCASTQ X12, Z12
+	VPBROADCASTQ 40(CX), Z13
+	VPBROADCASTQ 48(CX), Z14
+	VMOVQ        56(CX), X15
+	MOVL         $0x00005555, R8
+	KMOVW        R8, K3
+	VPBROADCASTQ 24(CX), Z16
+	VPBROADCASTQ 32(CX), Z17
+	VPBROADCASTQ 64(CX), Z18
+	VPBROADCASTQ 80(CX), Z19
+	VMOVQ        88(CX), X20
+	VPBROADCASTQ 72(CX), Z21
+	MOVQ         $0x7fff7fff7fff7fff, R8
+	VMOVQ        R8, X22
+	VPBROADCASTQ X22, Z22
+	MOVQ         $0x8000800080008000, R8
+	VMOVQ        R8, X23
+	VPBROADCASTQ X23, Z23
+	VMOVDQA64    Z22, Z24
+	VMOVDQA64    Z23, Z25
+	VPXORQ       Z1, Z1, Z1
+	VPXORQ       Z2, Z2, Z2
+	VMOVDQA64    Y22, Y22
+	VMOVDQA64    Y23, Y23
+	VPXORQ       Y4, Y4, Y4
+	VPXORQ       Y5, Y5, Y5
+	MOVQ         inner+48(FP), R8
+	MOVQ         rest+72(FP), R9
+	KXNORW       K4, K4, K4
+	TESTQ        R8, R8
+	JZ           rest
+
+loop:
+	MOVQ           SI, R10
+	SHRQ           $0x06, R10
+	IMULQ          BX, R10
+	ADDQ           DX, R10
+	ADDQ           DI, SI
+	VMOVDQU64.Z    (R10), K1, Z27
+	VMOVDQU64.Z    (R10)(BX*1), K1, Z26
+	VPSHRDVQ       Z0, Z26, Z27
+	VMOVDQU64.Z    64(R10), K2, Y28
+	VMOVDQU64.Z    64(R10)(BX*1), K2, Y26
+	VPSHRDVQ       Y0, Y26, Y28
+	VPADDQ         Z7, Z0, Z0
+	VPMULTISHIFTQB Z27, Z8, Z27
+	VPANDQ         Z9, Z27, Z27
+	VPSRLQ         $0x20, Z27, Z29
+	VPMULUDQ       Z13, Z27, Z26
+	VPMULUDQ       Z13, Z29, Z29
+	VMOVSHDUP      Z26, K3, Z29
+	VPSRLD         X15, Z29, Z29
+	VPMULLD        Z14, Z29, Z29
+	VPADDD         Z29, Z27, Z27
+	VPMULHUW       Z21, Z27, Z26
+	VPSRLW         X20, Z26, Z26
+	VPMULLW        Z18, Z26, Z29
+	VPSUBW         Z29, Z27, Z29
+	VPADDW         Z11, Z29, Z29
+	VPMULHUW       Z19, Z26, Z27
+	VPSRLW         X20, Z27, Z27
+	VPMULLW        Z18, Z27, Z30
+	VPSUBW         Z30, Z26, Z30
+	VPADDW         Z11, Z30, Z30
+	VPADDW         Z16, Z27, Z27
+	VPADDW         Z29, Z30, Z30
+	VPADDW         Z30, Z27, Z27
+	VMOVDQA64      Z27, Z31
+	VPSLLQ         $0x10, Z31, Z26
+	VPADDW         Z26, Z31, Z31
+	VPSLLQ         $0x20, Z31, Z26
+	VPADDW         Z26, Z31, Z31
+	VPADDW         Z2, Z31, Z31
+	VPMULTISHIFTQB Z31, Z12, Z2
+	VPSUBW         Z27, Z31, Z31
+	VPADDW         Z31, Z29, Z29
+	VMOVDQA64      Z29, K4, Z3
+	VPMINSW        Z29, Z24, Z24
+	VPMAXSW        Z29, Z25, Z25
+	VPDPWSSD       Z10, Z29, Z1
+	VPADDW         Z31, Z30, Z30
+	VPMINSW        Z30, Z24, Z24
+	VPMAXSW        Z30, Z25, Z25
+	VPDPWSSD       Z10, Z30, Z1
+	VPADDW         Z31, Z27, Z27
+	VPMINSW        Z27, Z24, Z24
+	VPMAXSW        Z27, Z25, Z25
+	VPDPWSSD       Z17, Z27, Z1
+	VPMULTISHIFTQB Y28, Y8, Y28
+	VPANDQ         Y9, Y28, Y28
+	VPSRLQ         $0x20, Y28, Y27
+	VPMULUDQ       Y13, Y28, Y26
+	VPMULUDQ       Y13, Y27, Y27
+	VMOVSHDUP      Y26, K3, Y27
+	VPSRLD         X15, Y27, Y27
+	VPMULLD        Y14, Y27, Y27
+	VPADDD         Y27, Y28, Y28
+	VPMULHUW       Y21, Y28, Y26
+	VPSRLW         X20, Y26, Y26
+	VPMULLW        Y18, Y26, Y27
+	VPSUBW         Y27, Y28, Y27
+	VPADDW         Y11, Y27, Y27
+	VPMULHUW       Y19, Y26, Y28
+	VPSRLW         X20, Y28, Y28
+	VPMULLW        Y18, Y28, Y29
+	VPSUBW         Y29, Y26, Y29
+	VPADDW         Y11, Y29, Y29
+	VPADDW         Y16, Y28, Y28
+	VPADDW         Y27, Y29, Y29
+	VPADDW         Y29, Y28, Y28
+	VMOVDQA64      Y28, Y30
+	VPSLLQ         $0x10, Y30, Y26
+	VPADDW         Y26, Y30, Y30
+	VPSLLQ         $0x20, Y30, Y26
+	VPADDW         Y26, Y30, Y30
+	VPADDW         Y5, Y30, Y30
+	VPMULTISHIFTQB Y30, Y12, Y5
+	VPSUBW         Y28, Y30, Y30
+	VPADDW         Y30, Y27, Y27
+	VMOVDQA64      Y27, K4, Y6
+	VPMINSW        Y27, Y22, Y22
+	VPMAXSW        Y27, Y23, Y23
+	VPDPWSSD       Y10, Y27, Y4
+	VPADDW         Y30, Y29, Y29
+	VPMINSW        Y29, Y22, Y22
+	VPMAXSW        Y29, Y23, Y23
+	VPDPWSSD       Y10, Y29, Y4
+	VPADDW         Y30, Y28, Y28
+	VPMINSW        Y28, Y22, Y22
+	VPMAXSW        Y28, Y23, Y23
+	VPDPWSSD       Y17, Y28, Y4
+	KXORW          K4, K4, K4
+	DECQ           R8
+	JNZ            loop
+
+rest:
+	MOVQ         R9, R8
+	XORQ         R9, R9
+	TESTQ        R8, R8
+	JZ           done
+	MOVQ         end+56(FP), DX
+	MOVQ         $0x00000060, BX
+	MOVQ         pos+64(FP), SI
+	VMOVQ        SI, X0
+	VPBROADCASTQ X0, Z0
+	KXNORW       K1, K1, K1
+	KXNORW       K2, K2, K2
+	JMP          loop
+
+done:
+	VPBROADCASTQ 16(CX), Z0
+	MOVQ         $0x000000000000003c, CX
+	VMOVQ        CX, X0
+	VPBROADCASTQ X0, Z7
+	VMOVDQU64    (AX), Z0
+	VPSRLQ       $0x20, Z24, Z8
+	VPMINSW      Z8, Z24, Z24
+	VPSRLQ       $0x20, Z25, Z8
+	VPMAXSW      Z8, Z25, Z25
+	VPSRLQ       $0x10, Z24, Z8
+	VPMINSW      Z8, Z24, Z24
+	VPSRLQ       $0x10, Z25, Z8
+	VPMAXSW      Z8, Z25, Z25
+	VPSLLQ       $0x30, Z3, Z3
+	VPSRAQ       $0x30, Z3, Z3
+	VPADDQ       Z0, Z3, Z3
+	VMOVDQU64    Z3, 192(AX)
+	VPSLLQ       $0x30, Z24, Z24
+	VPSRAQ       $0x30, Z24, Z24
+	VPADDQ       Z0, Z24, Z24
+	VMOVDQU64    Z24, 288(AX)
+	VPSLLQ       $0x30, Z25, Z25
+	VPSRAQ       $0x30, Z25, Z25
+	VPADDQ       Z0, Z25, Z25
+	VMOVDQU64    Z25, 384(AX)
+	VPSRAQ       $0x30, Z2, Z2
+	VPADDQ       Z0, Z2, Z2
+	VMOVDQU64    Z2, (AX)
+	VPSLLQ       $0x20, Z1, Z8
+	VPSRAQ       $0x20, Z8, Z8
+	VPMULLQ      Z7, Z0, Z0
+	VPADDQ       Z0, Z8, Z8
+	VPSRAQ       $0x20, Z1, Z1
+	VPADDQ       Z8, Z1, Z1
+	VMOVDQU64    Z1, 480(AX)
+	VMOVDQU64    64(AX), Y0
+	VPSRLQ       $0x20, Y22, Y1
+	VPMINSW      Y1, Y22, Y22
+	VPSRLQ       $0x20, Y23, Y1
+	VPMAXSW      Y1, Y23, Y23
+	VPSRLQ       $0x10, Y22, Y1
+	VPMINSW      Y1, Y22, Y22
+	VPSRLQ       $0x10, Y23, Y1
+	VPMAXSW      Y1, Y23, Y23
+	VPSLLQ       $0x30, Y6, Y6
+	VPSRAQ       $0x30, Y6, Y6
+	VPADDQ       Y0, Y6, Y6
+	VMOVDQU64    Y6, 256(AX)
+	VPSLLQ       $0x30, Y22, Y22
+	VPSRAQ       $0x30, Y22, Y22
+	VPADDQ       Y0, Y22, Y22
+	VMOVDQU64    Y22, 352(AX)
+	VPSLLQ       $0x30, Y23, Y23
+	VPSRAQ       $0x30, Y23, Y23
+	VPADDQ       Y0, Y23, Y23
+	VMOVDQU64    Y23, 448(AX)
+	VPSRAQ       $0x30, Y5, Y5
+	VPADDQ       Y0, Y5, Y5
+	VMOVDQU64    Y5, 64(AX)
+	VPSLLQ       $0x20, Y4, Y1
+	VPSRAQ       $0x20, Y1, Y1
+	VPMULLQ      Y7, Y0, Y0
+	VPADDQ       Y0, Y1, Y1
+	VPSRAQ       $0x20, Y4, Y4
+	VPADDQ       Y1, Y4, Y4
+	VMOVDQU64    Y4, 544(AX)
 	VZEROUPPER
 	RET
 

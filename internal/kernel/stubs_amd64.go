@@ -159,6 +159,31 @@ func unpackAVX512(res *uint64, body *byte, stride uint64, lanes uint64, pos uint
 //go:noescape
 func unpackGroupsAVX512(res *uint64, body *byte, stride uint64, lanes uint64, pos uint64, width uint64, n uint64, size uint64, base uint64, recip uint64, shift uint64)
 
+// foldOffsetsAVX512 is foldNarrow of inner windows in body and rest ones in end, from bit pos on there.
+//
+//go:noescape
+func foldOffsetsAVX512(f *uint64, narrow *uint64, body *byte, stride uint64, lanes uint64, step uint64, inner uint64, end *byte, pos uint64, rest uint64)
+
+// foldNarrow0AVX512 is foldNarrow of inner windows in body and rest ones in end, from bit pos on there.
+//
+//go:noescape
+func foldNarrow0AVX512(f *uint64, narrow *uint64, body *byte, stride uint64, lanes uint64, step uint64, inner uint64, end *byte, pos uint64, rest uint64)
+
+// foldNarrow1AVX512 is foldNarrow of inner windows in body and rest ones in end, from bit pos on there.
+//
+//go:noescape
+func foldNarrow1AVX512(f *uint64, narrow *uint64, body *byte, stride uint64, lanes uint64, step uint64, inner uint64, end *byte, pos uint64, rest uint64)
+
+// foldNarrow2AVX512 is foldNarrow of inner windows in body and rest ones in end, from bit pos on there.
+//
+//go:noescape
+func foldNarrow2AVX512(f *uint64, narrow *uint64, body *byte, stride uint64, lanes uint64, step uint64, inner uint64, end *byte, pos uint64, rest uint64)
+
+// foldNarrow3AVX512 is foldNarrow of inner windows in body and rest ones in end, from bit pos on there.
+//
+//go:noescape
+func foldNarrow3AVX512(f *uint64, narrow *uint64, body *byte, stride uint64, lanes uint64, step uint64, inner uint64, end *byte, pos uint64, rest uint64)
+
 // numbersAVX2 is Numbers of n words, a multiple of four above zero.
 //
 //go:noescape

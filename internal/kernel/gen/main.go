@@ -39,6 +39,10 @@ func main() {
 	}
 	unpackWide()
 	unpackGroupsWide()
+	foldNarrow(0, 0)
+	for digits := range 4 {
+		foldNarrow(digits, 1)
+	}
 	numbers()
 	addTo()
 	match("matchBatchAVX2", "MatchBatch", 0, 0)

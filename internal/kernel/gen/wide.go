@@ -84,11 +84,7 @@ type wideFields struct {
 
 func newWideFields() *wideFields {
 	f := &wideFields{body: load64("body"), stride: load64("stride"), pos: load64("pos"), width: load64("width")}
-	lanes := load64("lanes")
-	f.lanes = [2]reg.Register{K(), K()}
-	KMOVW(lanes.(reg.GPVirtual).As32(), f.lanes[0])
-	SHRQ(operand.U8(8), lanes)
-	KMOVW(lanes.(reg.GPVirtual).As32(), f.lanes[1])
+	f.maskLanes(load64("lanes"))
 	f.at, f.step = twelve.broadcast(f.pos), twelve.broadcast(f.width)
 	n, x, keep := GP64(), XMM(), ZMM()
 	MOVQ(operand.U32(64), n)
@@ -100,9 +96,26 @@ func newWideFields() *wideFields {
 	return f
 }
 
-// next emits code that reads the next field of all lanes. The processor takes the
-// shift modulo 64.
+// maskLanes chooses the lanes that are read, by bits.
+func (f *wideFields) maskLanes(lanes reg.Register) {
+	f.lanes = [2]reg.Register{K(), K()}
+	KMOVW(lanes.(reg.GPVirtual).As32(), f.lanes[0])
+	SHRQ(operand.U8(8), lanes)
+	KMOVW(lanes.(reg.GPVirtual).As32(), f.lanes[1])
+}
+
+// next emits code that reads the next field of all lanes.
 func (f *wideFields) next() (v [2]reg.VecVirtual) {
+	v = f.window()
+	for i := range v {
+		VPANDQ(f.keep[i], v[i], v[i])
+	}
+	return v
+}
+
+// window emits code that reads the 64 bits of all lanes that the next field begins.
+// The processor takes the shift modulo 64.
+func (f *wideFields) window() (v [2]reg.VecVirtual) {
 	row := GP64()
 	MOVQ(f.pos, row)
 	SHRQ(operand.U8(6), row)
@@ -115,7 +128,6 @@ func (f *wideFields) next() (v [2]reg.VecVirtual) {
 		VMOVDQU64_Z(at(row, twelve.disps[i]), f.lanes[i], v[i])
 		VMOVDQU64_Z(operand.Mem{Base: row, Index: f.stride, Scale: 1, Disp: twelve.disps[i]}, f.lanes[i], high)
 		VPSHRDVQ(f.at[i], high, v[i])
-		VPANDQ(f.keep[i], v[i], v[i])
 	}
 	VPADDQ(f.step[0], f.at[0], f.at[0])
 	return v

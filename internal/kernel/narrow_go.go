@@ -1,0 +1,5 @@
+//go:build !amd64 || purego
+
+package kernel
+
+func foldNarrow(*Fold, *Rows, *Groups, Prediction) bool { return false }
