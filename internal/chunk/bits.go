@@ -78,12 +78,11 @@ func fieldsAt(dst []uint64, src []byte, pos int, width uint) {
 		return
 	}
 	keep := uint64(1)<<width - 1 // of 64: all
-	if n := len(dst); width <= 57 && (pos+(n-1)*int(width))>>3 <= last {
-		for i := range dst {
-			dst[i] = binary.LittleEndian.Uint64(src[pos>>3:]) >> (pos & 7) & keep
+	if width <= 57 { // one load each, up to the last ones
+		for ; len(dst) > 0 && pos>>3 <= last; dst = dst[1:] {
+			dst[0] = binary.LittleEndian.Uint64(src[pos>>3:]) >> (pos & 7) & keep
 			pos += int(width)
 		}
-		return
 	}
 	for i := range dst {
 		at := min(pos>>3, last)

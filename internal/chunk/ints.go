@@ -132,10 +132,16 @@ func (r *reader) chain(c *chain, first int64, lanes int) {
 		r.bad = true
 		return
 	}
+	src := r.src // with what is behind: fields are read by eight bytes
+	if r.take(bytesFor((lanes-1)*int(c.width))) == nil && c.width > 0 {
+		return
+	}
 	var steps [maxLanes]uint64
-	fieldsAt(steps[1:lanes], r.take(bytesFor((lanes-1)*int(c.width))), 0, c.width)
+	fieldsAt(steps[1:lanes], src, 0, c.width)
+	at := first
 	for j := 1; j < lanes; j++ {
-		c.at[j] = c.at[j-1] + c.least + int64(steps[j])
+		at += c.least + int64(steps[j])
+		c.at[j] = at
 	}
 }
 
