@@ -78,7 +78,7 @@ func fieldsAt(dst []uint64, src []byte, pos int, width uint) {
 		return
 	}
 	keep := uint64(1)<<width - 1 // of 64: all
-	if width <= 57 { // one load each, up to the last ones
+	if width <= 57 {             // one load each, up to the last ones
 		for ; len(dst) > 0 && pos>>3 <= last; dst = dst[1:] {
 			dst[0] = binary.LittleEndian.Uint64(src[pos>>3:]) >> (pos & 7) & keep
 			pos += int(width)
