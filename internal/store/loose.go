@@ -3,6 +3,8 @@ package store
 import (
 	"math"
 	"slices"
+	"sync"
+	"unsafe"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
@@ -18,9 +20,11 @@ const (
 	// maxLooseNames is the memory of their names.
 	maxLooseNames = 128 << 10
 
-	// looseSets is how many sessions have such points at a time; others look up
+	// maxLooseSets is how many sessions have such points at a time; others look up
 	// point by point.
-	looseSets = 32
+	maxLooseSets = 32
+	looseCost    = maxLooseNames + int64(unsafe.Sizeof(loose{})) +
+		maxLoose*int64(unsafe.Sizeof(loosePoint{})+unsafe.Sizeof(looseGroup{})+unsafe.Sizeof(head.Run{})+2*8)
 
 	// tryEvery points that were not predicted it is tried whether the sender goes
 	// on in an order from there on.
@@ -101,6 +105,44 @@ type loosePoint struct {
 	word     uint64
 }
 
+// looseSets are the sets that sessions take turns with. The one that was given back
+// last is taken next: it is in the cache, and no more are made than are in use at a
+// time.
+type looseSets struct {
+	mu   sync.Mutex
+	free []*loose
+	made int
+}
+
+// take returns a set, or nil when all are in use.
+func (s *looseSets) take() *loose {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.free); n > 0 {
+		l := s.free[n-1]
+		s.free = s.free[:n-1]
+		return l
+	}
+	if s.made == maxLooseSets {
+		return nil
+	}
+	s.made++
+	return new(loose)
+}
+
+func (s *looseSets) giveBack(l *loose) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, l)
+}
+
+// bytes is the memory of all sets.
+func (s *looseSets) bytes() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(s.made) * looseCost
+}
+
 func (l *loose) name(p *loosePoint) []byte { return l.names[p.from:p.to:p.to] }
 
 // follows makes key the predicted column if it is what follows the last one, or
@@ -163,13 +205,8 @@ func (x *Session) keep(key []byte, slot, word uint64) bool {
 		x.flush() // what was collected would come late behind it
 	}
 	if x.loose == nil {
-		select {
-		case x.loose = <-x.s.looseSets:
-		default:
+		if x.loose = x.s.looseSets.take(); x.loose == nil {
 			return false
-		}
-		if x.loose == nil {
-			x.loose = new(loose)
 		}
 	}
 	x.add(key, slot, word)
@@ -230,7 +267,7 @@ func (x *Session) settleAll() {
 		return
 	}
 	x.storeLoose()
-	x.s.looseSets <- x.loose
+	x.s.looseSets.giveBack(x.loose)
 	x.loose = nil
 }
 

@@ -98,8 +98,7 @@ func TestPointsInAnyOrder(t *testing.T) {
 		s := mustOpen(t, o)
 		defer func() { s.Crash() }()
 		if rapid.Bool().Draw(t, "no memory for loose points") {
-			for range looseSets {
-				<-s.looseSets
+			for s.looseSets.take() != nil {
 			}
 		}
 		m := &looseModel{x: mustSession(t, s, "b"), want: map[[2]int64]uint64{}}
@@ -144,8 +143,8 @@ func TestPointsInRandomOrderShareRecords(t *testing.T) {
 	if n := s.log.Stats().Records - before; n > 8 {
 		t.Errorf("%d points of 4 groups made %d records", len(order), n)
 	}
-	if x.Pending() || len(s.looseSets) != looseSets {
-		t.Errorf("pending %t; %d sets of %d are there", x.Pending(), len(s.looseSets), looseSets)
+	if n := len(s.looseSets.free); x.Pending() || n != 1 || s.looseSets.bytes() != looseCost {
+		t.Errorf("pending %t; %d sets of %d bytes are free, want one", x.Pending(), n, s.looseSets.bytes())
 	}
 }
 

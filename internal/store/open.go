@@ -58,10 +58,6 @@ func Open(o Options) (*Store, error) {
 		room: make(chan struct{}), replayOver: make(chan struct{}), stop: make(chan struct{}), hurry: make(chan struct{}),
 		maxMergedFile: maxMergedFile, maxTombstones: maxTombstones, deleteSlice: deleteSlice,
 		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
-		looseSets: make(chan *loose, looseSets),
-	}
-	for range looseSets {
-		s.looseSets <- nil
 	}
 	s.budget()
 	now := o.Now().UnixNano()

@@ -111,8 +111,8 @@ type Store struct {
 	workers   sync.WaitGroup
 	sealers   sync.WaitGroup
 
-	aggregators sync.Pool   // of *aggregator
-	looseSets   chan *loose // not in use by a session; nil for one that has no memory yet
+	aggregators sync.Pool // of *aggregator
+	looseSets   looseSets
 
 	failOnce sync.Once
 	failure  atomic.Pointer[error]
