@@ -72,18 +72,18 @@ func (b *leafBuilder) appendTo(dst []byte) []byte {
 // writeLeaves sorts what was added and writes the leaves; it returns their
 // fences and notes the last key.
 func (w *Writer) writeLeaves() (fences []byte, err error) {
-	keys := w.sortedRuns()
+	w.sortRuns()
 	var b leafBuilder
 	var again []entry
-	for i := 0; i < len(keys); {
-		r := &w.runs[keys[i].run]
+	for i := 0; i < len(w.runs); {
+		r := &w.runs[i]
 		end := i + 1
-		for end < len(keys) && w.runs[keys[end].run].of(r) {
+		for end < len(w.runs) && w.runs[end].of(r) {
 			end++
 		}
 		entries := w.entries[r.first:r.past]
 		if end-i > 1 {
-			if again, err = w.mergeRuns(again[:0], keys[i:end]); err != nil {
+			if again, err = w.mergeRuns(again[:0], w.runs[i:end]); err != nil {
 				return nil, err
 			}
 			entries = again
@@ -124,8 +124,11 @@ type runKey struct {
 	run    uint32
 }
 
-// sortedRuns returns the runs by bucket, hash and first chunk.
-func (w *Writer) sortedRuns() []runKey {
+// sortRuns puts the runs in order by bucket, hash and first chunk.
+func (w *Writer) sortRuns() {
+	if w.sorted {
+		return
+	}
 	keys := make([]runKey, len(w.runs))
 	for i := range w.runs {
 		r := &w.runs[i]
@@ -144,10 +147,12 @@ func (w *Writer) sortedRuns() []runKey {
 		}
 		return cmp(w.entries[x.first].chunk < w.entries[y.first].chunk)
 	}
-	if !slices.IsSortedFunc(keys, compare) {
-		slices.SortFunc(keys, compare)
+	slices.SortFunc(keys, compare)
+	runs := make([]run, len(keys))
+	for i, k := range keys {
+		runs[i] = w.runs[k.run]
 	}
-	return keys
+	w.runs, w.sorted = runs, true
 }
 
 func cmp(less bool) int {
@@ -158,16 +163,15 @@ func cmp(less bool) int {
 }
 
 // mergeRuns appends the entries of all runs of one series in chunk order.
-func (w *Writer) mergeRuns(dst []entry, keys []runKey) ([]entry, error) {
-	for _, k := range keys {
-		r := &w.runs[k.run]
-		dst = append(dst, w.entries[r.first:r.past]...)
+func (w *Writer) mergeRuns(dst []entry, runs []run) ([]entry, error) {
+	for i := range runs {
+		dst = append(dst, w.entries[runs[i].first:runs[i].past]...)
 	}
 	slices.SortFunc(dst, func(a, b entry) int { return cmp(a.chunk < b.chunk) })
 	for i := 1; i < len(dst); i++ {
 		if dst[i].chunk == dst[i-1].chunk {
 			return nil, fmt.Errorf("segment: chunk %d of series %s in bucket %d was added twice",
-				dst[i].chunk, w.runs[keys[0].run].hash, keys[0].bucket)
+				dst[i].chunk, runs[0].hash, runs[0].bucket)
 		}
 	}
 	return dst, nil

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -28,6 +29,7 @@ type Writer struct {
 	offsets []int64 // of the finished blocks in the file
 	entries []entry
 	runs    []run
+	sorted  bool // every run belongs behind all before it
 	levels  [levels]levelWriter
 	lastKey []byte // of the index, known when it is written
 	series  section
@@ -59,7 +61,8 @@ func Create(fs vfs.FS, path string) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("segment: create %s: %w", path, err)
 	}
-	return &Writer{fs: fs, path: path, file: f, buf: make([]byte, 0, writeSize+2*blockSize), stamps: make(Stamps)}, nil
+	return &Writer{fs: fs, path: path, file: f, sorted: true,
+		buf: make([]byte, 0, writeSize+2*blockSize), stamps: make(Stamps)}, nil
 }
 
 // Describe notes in the footer what the owner of the segments must know to use
@@ -118,6 +121,7 @@ func (w *Writer) index(bucket uint32, h Hash, e entry) {
 			r.past++
 			return
 		}
+		w.sorted = w.sorted && (r.bucket < bucket || r.bucket == bucket && bytes.Compare(r.hash[:], h[:]) < 0)
 	}
 	w.runs = append(w.runs, run{bucket: bucket, hash: h, first: n, past: n + 1})
 }
