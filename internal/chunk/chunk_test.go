@@ -269,6 +269,9 @@ func decodeAll(t failer, src []byte) error {
 	if err == nil && (h.Count < 1 || h.FirstOff < 0 || h.LastOff >= Slots || h.LastOff-h.FirstOff+1 < h.Count) {
 		t.Fatalf("impossible header %+v", h)
 	}
+	if n, err := Count(src); (err == nil && h.Count != 0) && n != h.Count {
+		t.Fatalf("%d points, the header has %d", n, h.Count)
+	}
 	var dst [Slots]uint64
 	err2 := DecodeRange(dst[:], src, 0)
 	for i, w := range dst {

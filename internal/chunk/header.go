@@ -237,6 +237,19 @@ func ParseHeader(src []byte) (Header, error) {
 	return f.Header, err
 }
 
+// Count returns how many slots of the chunk src are set, and reads no more of a piece
+// than says so.
+func Count(src []byte) (int, error) {
+	if IsComposite(src) {
+		h, err := parseComposite(src)
+		return h.Count, err
+	}
+	var f frame
+	r := reader{src: src}
+	err := f.parseForm(&r)
+	return f.Count, err
+}
+
 func (f *frame) parse(r *reader) error {
 	if err := f.parseForm(r); err != nil {
 		return err

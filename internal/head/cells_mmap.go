@@ -37,6 +37,7 @@ func mapBytes(n int) []byte {
 	if err != nil {
 		panic(fmt.Sprintf("mapping %d bytes for encoded points: %v", n, err))
 	}
+	_ = unix.Madvise(mem, unix.MADV_HUGEPAGE) // as for cells
 	return mem
 }
 

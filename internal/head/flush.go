@@ -2,9 +2,11 @@ package head
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/kernel"
 )
 
 // Capture is what BeginFlush took from a group: it stays readable in the group
@@ -63,13 +65,19 @@ func (g *Group) EndFlush() (tiles, late int64) {
 }
 
 // FlushChunks returns about how many chunks a flush makes of what waits for it, and
-// its bytes. Columns of which only some tiles of a chunk hold anything may not be
-// seen; what came out of order may count twice.
-func (g *Group) FlushChunks() (n, bytes int64) {
+// how many bytes it copies for that: of chunks that are more than one piece. Columns of
+// which only some tiles of a chunk hold anything may not be seen; what came out of order
+// may count twice.
+func (g *Group) FlushChunks() (n, copied int64) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	tiles, late := g.unflushed()
-	return tileChunks(g.flushing) + tileChunks(g.tiles) + g.lateOut.chunks() + g.late.chunks(), tiles + late
+	for _, tiles := range [2][]*tile{g.flushing, g.tiles} {
+		n, copied = n+tileChunks(tiles), copied+tileCopied(tiles)
+	}
+	for _, late := range [2]*lateRuns{&g.lateOut, &g.late} {
+		n, copied = n+late.chunks(), copied+late.bytes()
+	}
+	return n, copied
 }
 
 // tileChunks returns about how many chunks a flush makes of tiles.
@@ -83,6 +91,19 @@ func tileChunks(tiles []*tile) (n int64) {
 		most = max(most, t.held)
 	}
 	return n + int64(most)
+}
+
+// tileCopied returns the bytes of the tiles that share their chunks with others.
+func tileCopied(tiles []*tile) (n int64) {
+	for i, t := range tiles {
+		same := func(o int) bool {
+			return o >= 0 && o < len(tiles) && tiles[o].start/chunk.Slots == t.start/chunk.Slots
+		}
+		if same(i-1) || same(i+1) {
+			n += t.bytes()
+		}
+	}
+	return n
 }
 
 // AbortFlush puts back what BeginFlush took: the next flush takes it again. The
@@ -100,14 +121,9 @@ func (g *Group) AbortFlush() {
 	g.late, g.flushing, g.lateOut = old, nil, lateRuns{}
 }
 
-// Bytes returns the memory of what was captured.
-func (c *Capture) Bytes() int64 {
-	n := c.late.bytes()
-	for _, t := range c.tiles {
-		n += t.bytes()
-	}
-	return n
-}
+// Copied returns about how many bytes of what was captured a flush has to copy, as
+// FlushChunks does.
+func (c *Capture) Copied() int64 { return tileCopied(c.tiles) + c.late.bytes() }
 
 // Chunks returns about how many chunks the capture makes, as FlushChunks does.
 func (c *Capture) Chunks() int64 { return tileChunks(c.tiles) + c.late.chunks() }
@@ -121,14 +137,14 @@ type Flusher struct {
 	enc    chunk.Encoder
 	words  [chunk.Slots]uint64
 	data   []byte
-	nums   []int64
 	parts  []latePart
 	pieces [][]byte // of one chunk
 }
 
 // Emit takes one encoded chunk: its number is its first slot divided by
-// chunk.Slots. data, which holds points of them, is valid during the call.
-type Emit func(number int64, points int, data []byte) error
+// chunk.Slots. data, which holds points of them, is valid during the call, and where
+// it stays, because it lies in a tile, until EndFlush or AbortFlush.
+type Emit func(number int64, points int, data []byte, stays bool) error
 
 // Columns returns the columns of the captured group.
 func (c *Capture) Columns() *Columns { return c.cols }
@@ -139,28 +155,45 @@ type latePart struct {
 	run    lateRun
 }
 
+// Fetch asks for what Column reads first of a column, so that it is in the cache by
+// then: one after the other the pieces lie in tiles of many.
+func (c *Capture) Fetch(col int) {
+	for _, t := range c.tiles {
+		if p := t.piece(col); len(p) > 0 {
+			kernel.FetchOf(&p[0])
+		}
+	}
+}
+
 // Column hands every chunk of a column to emit, ascending.
 func (f *Flusher) Column(c *Capture, col int, emit Emit) error {
 	late := c.late.column(col)
 	f.cut(late)
-	f.number(c, col)
-	t, p := 0, 0
-	for _, num := range f.nums {
-		for t < len(c.tiles) && c.tiles[t].start/chunk.Slots < num {
-			t++
+	for t, p := 0, 0; t < len(c.tiles) || p < len(f.parts); {
+		num := int64(math.MaxInt64)
+		if t < len(c.tiles) {
+			num = c.tiles[t].start / chunk.Slots
 		}
-		last, past := t, p
-		for last < len(c.tiles) && c.tiles[last].start/chunk.Slots == num {
-			last++
+		past := p
+		if p < len(f.parts) {
+			num = min(num, f.parts[p].number)
+		}
+		for f.pieces = f.pieces[:0]; t < len(c.tiles) && c.tiles[t].start/chunk.Slots == num; t++ {
+			if piece := c.tiles[t].piece(col); len(piece) > 0 {
+				f.pieces = append(f.pieces, piece)
+			}
 		}
 		for past < len(f.parts) && f.parts[past].number == num {
 			past++
 		}
-		data, points, err := f.one(c, col, num, c.tiles[t:last], late, f.parts[p:past])
+		if len(f.pieces) == 0 && past == p {
+			continue
+		}
+		data, points, stays, err := f.one(c, num, late, f.parts[p:past])
 		if err != nil {
 			return err
 		}
-		if err := emit(num, points, data); err != nil {
+		if err := emit(num, points, data, stays); err != nil {
 			return err
 		}
 		p = past
@@ -184,50 +217,28 @@ func (f *Flusher) cut(late *lateColumn) {
 	slices.SortStableFunc(f.parts, func(a, b latePart) int { return cmp.Compare(a.number, b.number) })
 }
 
-// number sets the numbers of the column's chunks, ascending.
-func (f *Flusher) number(c *Capture, col int) {
-	f.nums = f.nums[:0]
-	for _, t := range c.tiles {
-		if len(t.piece(col)) > 0 {
-			f.nums = append(f.nums, t.start/chunk.Slots)
-		}
-	}
-	if len(f.parts) > 0 {
-		for i := range f.parts {
-			f.nums = append(f.nums, f.parts[i].number)
-		}
-		slices.Sort(f.nums)
-	}
-	f.nums = slices.Compact(f.nums)
-}
-
-// one returns the encoding of one chunk and how many points it has. A chunk that is a single piece is
+// one returns the encoding of one chunk, of which pieces are those of tiles, how many
+// points it has, and whether it lies in a tile. A chunk that is a single piece is
 // that piece, byte for byte. Some pieces of a chunk are listed as they are: the
 // others come with a later flush, and the merge of both decodes and encodes
 // everything again. A complete chunk, and what a late point corrects, is
 // decoded and encoded as a whole.
-func (f *Flusher) one(c *Capture, col int, num int64, tiles []*tile, late *lateColumn, parts []latePart) (data []byte, points int, err error) {
-	f.pieces = f.pieces[:0]
-	for _, t := range tiles {
-		if p := t.piece(col); len(p) > 0 {
-			f.pieces = append(f.pieces, p)
-		}
-	}
+func (f *Flusher) one(c *Capture, num int64, late *lateColumn, parts []latePart) (data []byte, points int, stays bool, err error) {
 	if len(parts) == 0 {
 		switch n := len(f.pieces); {
 		case n == 1:
-			h, err := chunk.ParseHeader(f.pieces[0])
-			return f.pieces[0], h.Count, err
+			points, err = chunk.Count(f.pieces[0])
+			return f.pieces[0], points, true, err
 		case n < int(chunk.Slots/c.group.height):
 			if f.data, points, err = chunk.AppendComposite(f.data[:0], f.pieces); err == nil {
-				return f.data, points, nil
+				return f.data, points, false, nil
 			}
 		}
 	}
 	clear(f.words[:])
 	for _, p := range f.pieces {
 		if err := chunk.DecodeRange(f.words[:], p, 0); err != nil {
-			return nil, 0, err
+			return nil, 0, false, err
 		}
 	}
 	for i := range parts {
@@ -235,5 +246,5 @@ func (f *Flusher) one(c *Capture, col int, num int64, tiles []*tile, late *lateC
 		overlay(f.words[:], num*chunk.Slots, late.of(r), r.slot)
 	}
 	f.data = f.enc.Append(f.data[:0], 0, f.words[:])
-	return f.data, f.enc.Count(), nil
+	return f.data, f.enc.Count(), false, nil
 }

@@ -36,7 +36,7 @@ func flushed(t *testing.T, words []uint64, late map[int64]uint64) []byte {
 	c := g.BeginFlush()
 	var f Flusher
 	var chunks [][]byte
-	err := f.Column(&c, 0, func(_ int64, _ int, data []byte) error {
+	err := f.Column(&c, 0, func(_ int64, _ int, data []byte, _ bool) error {
 		chunks = append(chunks, bytes.Clone(data))
 		return nil
 	})
@@ -89,6 +89,63 @@ func TestFlushListsSomePieces(t *testing.T) {
 	}
 }
 
+// What a flush says that stays is there, unchanged, until the flush ends: the chunks that
+// are one piece.
+func TestWhatStaysInAFlush(t *testing.T) {
+	const columns = 20
+	g := testGroup(columns)
+	words := make([]uint64, columns)
+	apply := func(slot int64, words []uint64) {
+		t.Helper()
+		if _, err := g.Apply(Write{Slot: slot, Words: words}, 0, func(*account.Counts) (uint64, error) { return 1, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// One block in chunk 0, two in chunk 1, one in chunk 2 with a late point in column 0.
+	for _, slot := range []int64{3, chunk.Slots, chunk.Slots + testHeight, 2 * chunk.Slots} {
+		for i := range words {
+			words[i] = point.FromInt(slot * int64(i))
+		}
+		apply(slot, words)
+		apply(slot+1, words)
+	}
+	g.CloseBlocks(func(uint64, int64, int64) bool { return true })
+	apply(2*chunk.Slots, []uint64{point.FromInt(-1)})
+	var sealer Sealer
+	for _, ok := sealer.Seal(g); ok; {
+		_, ok = sealer.Seal(g)
+	}
+	c := g.BeginFlush()
+	var f Flusher
+	var there, copies [][]byte
+	for col := range columns {
+		c.Fetch(col)
+		err := f.Column(&c, col, func(number int64, points int, data []byte, stays bool) error {
+			if want := number != 1 && (number != 2 || col != 0); stays != want {
+				t.Errorf("chunk %d of column %d: it stays: %v", number, col, stays)
+			}
+			if h, err := chunk.ParseHeader(data); err != nil || h.Count != points {
+				t.Errorf("chunk %d of column %d: %d points, the header has %d, %v", number, col, points, h.Count, err)
+			}
+			if stays {
+				there, copies = append(there, data), append(copies, bytes.Clone(data))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range there {
+		if !bytes.Equal(there[i], copies[i]) {
+			t.Fatalf("piece %d of %d changed", i, len(there))
+		}
+	}
+	if len(there) != 2*columns-1 {
+		t.Errorf("%d pieces stay, want %d", len(there), 2*columns-1)
+	}
+}
+
 // What is said about the chunks of a flush before it is what it makes, where
 // points come in order.
 func TestFlushChunks(t *testing.T) {
@@ -114,8 +171,9 @@ func TestFlushChunks(t *testing.T) {
 	apply(3*chunk.Slots, w)
 	apply(4*chunk.Slots, w)
 	want, size := g.FlushChunks()
-	if tiles, late := g.unflushed(); size != tiles+late || size == 0 {
-		t.Errorf("%d bytes are to be flushed, of tiles %d and late %d", size, tiles, late)
+	shared := g.tiles[0].bytes() + g.tiles[1].bytes() // the first two blocks are of one chunk
+	if _, late := g.unflushed(); size != shared+late || late == 0 {
+		t.Errorf("%d bytes are to be copied, of tiles %d and late %d", size, shared, late)
 	}
 	for range 2 { // an aborted flush changes nothing
 		c := g.BeginFlush()
@@ -125,7 +183,10 @@ func TestFlushChunks(t *testing.T) {
 		var f Flusher
 		made := map[[2]int64]bool{}
 		for col := range columns {
-			if err := f.Column(&c, col, func(number int64, _ int, _ []byte) error { made[[2]int64{int64(col), number}] = true; return nil }); err != nil {
+			if err := f.Column(&c, col, func(number int64, _ int, _ []byte, _ bool) error {
+				made[[2]int64{int64(col), number}] = true
+				return nil
+			}); err != nil {
 				t.Fatal(err)
 			}
 		}

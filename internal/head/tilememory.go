@@ -3,9 +3,10 @@ package head
 import "sync"
 
 // tileSlab is the size of a slab of encoded points: small, because one goes back
-// to the system when the last of its tiles has gone, and some fifty tiles of 256
-// series large, because each is a mapping.
-const tileSlab = 1 << 20
+// to the system when the last of its tiles has gone, and a huge page, because a flush
+// reads pieces of all slabs in the order of their series: with pages of 4 KiB it
+// waits for the place of each in the tables of pages.
+const tileSlab = 2 << 20
 
 // tileMemory is where the pieces of tiles lie, outside the Go heap as cells do
 // (but see cells_heap.go): a flush gives tens of MiB back at a time, which would

@@ -3,8 +3,10 @@ package store
 import (
 	"cmp"
 	"slices"
+	"unsafe"
 
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/metric"
 )
 
@@ -18,10 +20,10 @@ type encoded struct {
 }
 
 const (
-	// encodeShare is about how many bytes of chunks a flush puts in order at a
-	// time. All of them at once would be as much memory as what is flushed, when
-	// there is least of it.
-	encodeShare = 16 << 20
+	// encodeShare is about how much memory a flush takes to put chunks in order: for
+	// those that it copies, and for lists. All chunks at once could be as much as
+	// what is flushed, when there is least of it.
+	encodeShare = 20 << 20
 
 	// maxShares bounds the shares of a bucket's series: the first byte of their
 	// ids tells them apart.
@@ -33,22 +35,31 @@ const (
 
 	// slabSize is the size of the buffers that hold the chunks of a share.
 	slabSize = 1 << 20
+
+	// piecesAhead columns before its turn a flush asks for the pieces of one, and
+	// chunksAhead chunks before its turn for the bytes of one, whose place in the list
+	// it has asked for as many before that. What comes from memory takes as long as
+	// some of them.
+	piecesAhead = 8
+	chunksAhead = 16
 )
 
-// shares returns in how many shares of about so many bytes some bytes are put.
-func shares(bytes, share int64) int {
+// shares returns in how many shares of about so much memory chunks are put of which
+// so many bytes are copied.
+func shares(copied, chunks, share int64) int {
 	n := 1
-	for int64(n)*share < bytes && n < maxShares {
+	for int64(n)*share < copied+chunks*listCost && n < maxShares {
 		n *= 2
 	}
 	return n
 }
 
 // shareNeed returns the memory in which chunks of one bucket are put in order: the
-// bytes of a share, and their lists. Of several shares one is larger than others.
-func shareNeed(bytes, chunks, share int64) int64 {
-	n := int64(shares(bytes, share))
-	need := (bytes + chunks*listCost) / n
+// bytes that are copied for a share, and its lists. Of several shares one is larger than
+// others.
+func shareNeed(copied, chunks, share int64) int64 {
+	n := int64(shares(copied, chunks, share))
+	need := (copied + chunks*listCost) / n
 	if n > 1 {
 		need += need / 8
 	}
@@ -56,7 +67,7 @@ func shareNeed(bytes, chunks, share int64) int64 {
 }
 
 // each calls emit with the chunks of all captures, by bucket, series id and
-// number, in shares of about so many bytes. data is valid during the call.
+// number, in shares of about so much memory. data is valid during the call.
 func (e *shareEncoder) each(f *flushing, share int64, emit func(*encoded) error) error {
 	order := make([]int, len(f.captures))
 	for i := range order {
@@ -65,22 +76,20 @@ func (e *shareEncoder) each(f *flushing, share int64, emit func(*encoded) error)
 	bucket := func(i int) uint32 { return f.groups[i].Bucket }
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(bucket(a), bucket(b)) })
 	for len(order) > 0 {
-		n, bytes, chunks := 0, int64(0), int64(0)
+		n, copied, chunks := 0, int64(0), int64(0)
 		for n < len(order) && bucket(order[n]) == bucket(order[0]) {
-			bytes += f.captures[order[n]].Bytes()
+			copied += f.captures[order[n]].Copied()
 			chunks += f.captures[order[n]].Chunks()
 			n++
 		}
-		parts := shares(bytes, share)
+		parts := shares(copied, chunks, share)
 		e.reserve(int(chunks) / parts)
 		for i := range parts {
 			if err := e.encode(f, order[:n], i, parts); err != nil {
 				return err
 			}
-			for _, at := range e.order.of(e.all) {
-				if err := emit(&e.all[uint32(at)]); err != nil {
-					return err
-				}
+			if err := e.emit(emit); err != nil {
+				return err
 			}
 		}
 		order = order[n:]
@@ -88,9 +97,35 @@ func (e *shareEncoder) each(f *flushing, share int64, emit func(*encoded) error)
 	return nil
 }
 
+// emit calls emit with the chunks of a share in order. They lie in any order in
+// memory that is larger than a cache.
+func (e *shareEncoder) emit(emit func(*encoded) error) error {
+	keys := e.order.of(e.all)
+	for i, at := range keys {
+		if n := i + 2*chunksAhead; n < len(keys) {
+			kernel.Fetch(uintptr(unsafe.Pointer(&e.all[uint32(keys[n])])), 2)
+		}
+		if n := i + chunksAhead; n < len(keys) {
+			fetchAll(e.all[uint32(keys[n])].data)
+		}
+		if err := emit(&e.all[uint32(at)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetchAll asks for all bytes of data.
+func fetchAll(data []byte) {
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(data)))
+	first := at &^ 63
+	kernel.Fetch(first, int(at+uintptr(len(data))-first)/64+1)
+}
+
 // shareEncoder encodes one share after the other in the same memory.
 type shareEncoder struct {
 	flusher head.Flusher
+	columns [head.Width]uint8 // of a group, those of the share
 	all     []encoded
 	order   chunkOrder
 	slabs   [][]byte // filled up to the one at
@@ -113,16 +148,20 @@ func (e *shareEncoder) encode(f *flushing, captures []int, share, shares int) er
 	}
 	for _, i := range captures {
 		c := &f.captures[i]
-		for col := range c.Columns().Len() {
-			if !c.Columns().Has(col) {
+		columns := e.choose(c.Columns(), share, shares)
+		for n := -piecesAhead; n < len(columns); n++ {
+			if next := n + piecesAhead; next < len(columns) {
+				c.Fetch(int(columns[next]))
+			}
+			if n < 0 {
 				continue
 			}
-			id := c.Columns().ID(col)
-			if int(id[0])*shares/maxShares != share {
-				continue
-			}
-			err := e.flusher.Column(c, col, func(number int64, points int, data []byte) error {
-				e.all = append(e.all, encoded{id, f.groups[i].Bucket, int32(points), number, e.keep(data)})
+			col := int(columns[n])
+			err := e.flusher.Column(c, col, func(number int64, points int, data []byte, stays bool) error {
+				if !stays {
+					data = e.keep(data)
+				}
+				e.all = append(e.all, encoded{c.Columns().ID(col), f.groups[i].Bucket, int32(points), number, data})
 				return nil
 			})
 			if err != nil {
@@ -131,6 +170,18 @@ func (e *shareEncoder) encode(f *flushing, captures []int, share, shares int) er
 		}
 	}
 	return nil
+}
+
+// choose returns the columns of a share.
+func (e *shareEncoder) choose(all *head.Columns, share, shares int) []uint8 {
+	n := 0
+	for col := range all.Len() {
+		if all.Has(col) && int(all.ID(col)[0])*shares/maxShares == share {
+			e.columns[n] = uint8(col)
+			n++
+		}
+	}
+	return e.columns[:n]
 }
 
 // keep returns a copy of data that is valid for the rest of the share.

@@ -98,7 +98,7 @@ func TestShareNeed(t *testing.T) {
 		word   func(int, int, int64) uint64
 	}{
 		"one share":            {40, 60, 64 << 20, random},
-		"several shares":       {40, 60, 1 << 20, random},
+		"several shares":       {40, 60, 256 << 10, random},
 		"several blocks":       {20, 180, 1 << 20, random},
 		"long lists":           {100, 60, 64 << 20, alike},
 		"shares of long lists": {100, 60, 128 << 10, alike},

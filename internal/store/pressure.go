@@ -24,9 +24,8 @@ const (
 	unnamedCost = 256
 
 	// chunkCost is what a flush takes for each of all its chunks: its place in the
-	// index of the segment, and in the order of that. Chunks of series that stand
-	// still have a dozen bytes.
-	chunkCost = 60
+	// index of the segment. Chunks of series that stand still have a dozen bytes.
+	chunkCost = 44
 
 	// defineCost is what a new series takes beside its key in its group and the
 	// index, until the next count.
@@ -127,23 +126,23 @@ func (s *Store) headBytes() (rows, tables, warm int64) {
 	return rows, tables, warm
 }
 
-// flushNeed is what a flush would take now: a share of the chunks once more on
-// their way to the file, what each of all takes however short it is, and the list of
+// flushNeed is what a flush would take now: of a share of the chunks the lists, and
+// those once more that are more than one piece, what each of all takes however short it is, and the list of
 // the series it names.
 func (s *Store) flushNeed() int64 { return s.shareNeed.Load() + s.unnamed.Load()*unnamedCost }
 
 // countChunks counts what the chunks of the next flush will need.
 func (s *Store) countChunks() {
-	type bucket struct{ chunks, bytes int64 }
+	type bucket struct{ chunks, copied int64 }
 	buckets := make(map[uint32]bucket)
 	for _, g := range s.groups.all() {
-		chunks, bytes := g.FlushChunks()
+		chunks, copied := g.FlushChunks()
 		b := buckets[g.Bucket]
-		buckets[g.Bucket] = bucket{b.chunks + chunks, b.bytes + bytes}
+		buckets[g.Bucket] = bucket{b.chunks + chunks, b.copied + copied}
 	}
 	var most, all int64
 	for _, b := range buckets {
-		most, all = max(most, shareNeed(b.bytes, b.chunks, encodeShare)), all+b.chunks
+		most, all = max(most, shareNeed(b.copied, b.chunks, encodeShare)), all+b.chunks
 	}
 	s.shareNeed.Store(most + all*chunkCost)
 }
