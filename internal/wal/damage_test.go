@@ -57,7 +57,8 @@ func TestTornAtEveryLength(t *testing.T) {
 				continue // TestDamagedHeader
 			}
 			fs := disk(t, files)
-			got, report := replayAll(t, open(t, fs), 1)
+			killed := open(t, fs)
+			got, report := replayAll(t, killed, 1)
 			wantEntries(t, got, kept)
 			tail := int64(cut) - headerSize - int64(len(kept)%6)*(frameSize+60)
 			torn := cut < headerSize || tail != 0 || bytes.Count(junk, []byte{1}) > 0
@@ -67,11 +68,14 @@ func TestTornAtEveryLength(t *testing.T) {
 			l := open(t, fs)
 			later := add(t, l, "later")
 			closeLog(t, l)
-			got, report = replayAll(t, open(t, fs), 1)
+			l = open(t, fs)
+			got, report = replayAll(t, l, 1)
 			wantEntries(t, got, slices.Concat(kept, later))
 			if len(report.Damaged)+len(report.Missing)+len(report.Torn) != 0 {
 				t.Fatalf("cut at %d, %d bytes behind, second start: %+v", cut, len(junk), report)
 			}
+			closeLog(t, l)
+			closeLog(t, killed)
 		}
 	}
 }
@@ -135,9 +139,11 @@ func TestBitFlips(t *testing.T) {
 			if bit%37 == 0 {
 				kept = append(kept, add(t, l, "later")...)
 				closeLog(t, l)
-				got, _ = replayAll(t, open(t, fs), 1)
+				l = open(t, fs)
+				got, _ = replayAll(t, l, 1)
 				wantEntries(t, got, kept)
 			}
+			closeLog(t, l) // thousands at a time take a gigabyte
 		}
 	}
 }
