@@ -39,7 +39,7 @@ func yearStore(b *testing.B, days int) (*Store, BucketInfo) {
 	for day := range int64(days + 1) {
 		start := from + day*daySlots
 		now.Store((start + daySlots) * int64(time.Second))
-		s.advance(o.Now())
+		s.advance()
 		for at := start; at < start+daySlots; at += 7200 {
 			for series := range 4 {
 				data = data[:0]

@@ -58,7 +58,7 @@ func (m *aggregateModel) send(hours int) {
 			}
 			n := min(int64(len(data)/point.Size), now+int64(hours)*3600-slot)
 			m.clock.now.Store(max(m.clock.now.Load(), (slot+n)*int64(time.Second)))
-			m.s.advance(m.clock.Now())
+			m.s.advance()
 			x.Points(key(series), uint64(slot), data[:n*point.Size])
 			slot += n
 		}
@@ -198,19 +198,21 @@ func TestAggregatesOverDamage(t *testing.T) {
 	for part, steps := range map[string][]int64{"levels": {7200, daySlots}, "data": {60, 3600}, "index": {60, 3600}} {
 		t.Run(part, func(t *testing.T) {
 			fs, clock := vfs.NewMem(), newTestClock()
-			s := mustOpen(t, testOptions(fs, clock))
+			o := testOptions(fs, clock)
+			byHand(&o)
+			s := mustOpen(t, o)
 			x := mustSession(t, s, "rows")
 			for range 2 { // the second flush is of another time
 				for range 300 {
 					x.Point(key(1), uint64(clock.Now().Unix()), point.FromInt(clock.Now().Unix()%1000))
 					clock.advance(time.Minute)
-					s.advance(clock.Now())
+					s.advance()
 				}
 				if _, err := s.Flush(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				clock.advance(5 * time.Hour)
-				s.advance(clock.Now())
+				s.advance()
 			}
 			if _, err := s.Merge(t.Context()); err != nil {
 				t.Fatal(err)
@@ -318,7 +320,7 @@ func TestAggregatesBesideFlushesAndMerges(t *testing.T) {
 			x.Points(key(0), uint64(epoch+i*300), data)
 			written.Add(300)
 			clock.advance(5 * time.Minute)
-			s.advance(clock.Now())
+			s.advance()
 			if i%20 == 19 {
 				_, err := s.Flush(context.Background())
 				if err == nil {

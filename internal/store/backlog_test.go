@@ -183,13 +183,11 @@ func TestInUseBeforeTheLogIsInMemory(t *testing.T) {
 				if err := w.s.log.Sync(); err != nil {
 					t.Fatal(err)
 				}
-				w.s.flushMu.Lock()
-				w.s.o.FlushStep = func(n int) {
+				atSteps(w.s, func(n int) {
 					if n == step && midway == nil {
 						midway = w.fs.CrashClone(vfs.CrashCloneCfg{})
 					}
-				}
-				w.s.flushMu.Unlock()
+				})
 				if _, err := w.s.flushAll(context.Background()); err != nil {
 					t.Fatal(err)
 				}

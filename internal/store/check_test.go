@@ -71,7 +71,7 @@ func fillRows(t fataler, o Options) *Store {
 func mergeRows(t *testing.T, s *Store, clock *testClock) {
 	t.Helper()
 	clock.advance(12 * time.Hour)
-	s.advance(clock.Now())
+	s.advance()
 	sendRows(t, s, 43200, 43210)
 	if _, err := s.Flush(t.Context()); err != nil {
 		t.Fatal(err)
@@ -296,7 +296,7 @@ func TestCheckBesideFlushes(t *testing.T) {
 			t.Fatal(err)
 		}
 		clock.advance(3 * time.Hour)
-		s.advance(clock.Now())
+		s.advance()
 		mustFlush(t, s)
 		if p.File != catalogueDir { // the segments stay that the MANIFEST names
 			return

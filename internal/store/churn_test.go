@@ -129,7 +129,7 @@ func (c *churn) points(x *Session, series int, slot int64, n int) {
 
 func (c *churn) pass(d time.Duration) {
 	c.clock.advance(d)
-	c.s.advance(c.clock.Now())
+	c.s.advance()
 	c.s.everySecond()
 }
 
@@ -188,13 +188,11 @@ func (c *churn) crashInFlush() {
 	c.acked = len(c.sent)
 	step := StepCaptured + c.r.IntN(StepLogTrimmed-StepCaptured+1)
 	var clone *vfs.MemFS
-	c.s.flushMu.Lock()
-	c.s.o.FlushStep = func(n int) {
+	atSteps(c.s, func(n int) {
 		if n == step && clone == nil {
 			clone = c.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: c.r.IntN(101), RNG: c.r})
 		}
-	}
-	c.s.flushMu.Unlock()
+	})
 	c.flush()
 	if clone == nil { // a flush without a segment
 		clone = c.fs.CrashClone(vfs.CrashCloneCfg{})

@@ -51,13 +51,11 @@ func TestChurnCrashAfterEveryFlushStep(t *testing.T) {
 			}
 			c.acked = len(c.sent)
 			var clone *vfs.MemFS
-			c.s.flushMu.Lock()
-			c.s.o.FlushStep = func(n int) {
+			atSteps(c.s, func(n int) {
 				if n == step && clone == nil {
 					clone = c.fs.CrashClone(vfs.CrashCloneCfg{})
 				}
-			}
-			c.s.flushMu.Unlock()
+			})
 			c.flush()
 			c.s.Crash()
 			c.fs = clone

@@ -39,12 +39,12 @@ func newFaults(fs vfs.FS) *faults {
 }
 
 // faultyDevice returns what a store on a device with faults is opened with, which
-// merges only when it is told to.
+// flushes and merges only when it is told to.
 func faultyDevice() (*testClock, *vfs.MemFS, *faults, Options) {
 	clock, mem := newTestClock(), vfs.NewMem()
 	f := newFaults(mem)
 	o := testOptions(f.fs, clock)
-	o.BackgroundMerge = false
+	byHand(&o)
 	return clock, mem, f, o
 }
 

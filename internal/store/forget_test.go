@@ -120,7 +120,7 @@ func TestExpiredSeriesLeave(t *testing.T) {
 		t.Fatalf("%d series", n)
 	}
 	m.clock.advance(30 * 24 * time.Hour)
-	m.s.advance(m.clock.Now())
+	m.s.advance()
 	x := mustSession(t, m.s, "b")
 	now := m.clock.Now().Unix()
 	for i := range 2 { // one in the head, one in a segment

@@ -76,7 +76,7 @@ func (m *forgetModel) send(n int) {
 		}
 		now += 1 + m.r.Int64N(200)
 		m.clock.now.Store(now * int64(time.Second))
-		m.s.advance(m.clock.Now())
+		m.s.advance()
 	}
 	if m.open = x; m.r.IntN(2) == 0 {
 		m.closeSession()
@@ -254,17 +254,13 @@ func (m *forgetModel) crash(lostCatalogue bool) {
 		clone *vfs.MemFS
 	)
 	if at := m.r.IntN(9); at <= StepMerged {
-		m.s.mergeMu.Lock() // one that a flush asked for may be under way
-		m.s.flushMu.Lock()
-		m.s.o.FlushStep = func(step int) {
+		atSteps(m.s, func(step int) {
 			mu.Lock()
 			defer mu.Unlock()
 			if step == at && clone == nil {
 				clone = m.fs.CrashClone(cfg)
 			}
-		}
-		m.s.flushMu.Unlock()
-		m.s.mergeMu.Unlock()
+		})
 		m.flush()
 		m.merge(m.r.IntN(2) == 0)
 	}
@@ -309,7 +305,7 @@ func (m *forgetModel) step(what string) {
 			hours = 10
 		}
 		m.clock.advance(time.Duration(m.r.IntN(hours)) * time.Hour)
-		m.s.advance(m.clock.Now())
+		m.s.advance()
 	case "reopen":
 		m.closeSession()
 		if err := m.s.Close(); err != nil {

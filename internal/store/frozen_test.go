@@ -101,7 +101,7 @@ func (f *frozenScript) at(slot int64) {
 		return
 	}
 	f.clock.now.Store(slot * int64(time.Second))
-	f.s.advance(f.clock.Now())
+	f.s.advance()
 }
 
 func (f *frozenScript) run() {
@@ -389,7 +389,7 @@ func TestFrozenDirectory(t *testing.T) {
 	s = mustOpen(t, o)
 	want.check(s, "closed and opened")
 	clock.advance(2 * 24 * time.Hour)
-	s.advance(clock.Now())
+	s.advance()
 	if _, err := s.Merge(t.Context()); err != nil {
 		t.Fatal(err)
 	}

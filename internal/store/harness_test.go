@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
@@ -48,6 +49,20 @@ func testOptions(fs vfs.FS, clock *testClock) Options {
 	o.MinFree = 0
 	o.WALInterval = time.Hour // the tests sync when they want to
 	return o
+}
+
+// byHand makes a store flush and merge when the test says so only, however far its
+// clock goes: for tests that handle its files, or count what is in them.
+func byHand(o *Options) { o.BackgroundMerge, o.FlushInterval = false, math.MaxInt64 }
+
+// atSteps has f called after the steps of the flushes and merges that begin from now
+// on. Those of the store's own may be under way.
+func atSteps(s *Store, f func(step int)) {
+	s.mergeMu.Lock()
+	defer s.mergeMu.Unlock()
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	s.o.FlushStep = f
 }
 
 func mustOpen(t fataler, o Options) *Store {

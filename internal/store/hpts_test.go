@@ -188,7 +188,7 @@ func TestTimestampsAreNoSeries(t *testing.T) {
 		t.Fatalf("the flush wrote %d points of %d series: %v", f.Points, f.Series, err)
 	}
 	clock.advance(48 * time.Hour)
-	s.advance(clock.Now())
+	s.advance()
 	x := mustSession(t, s, "b") // what closes the windows
 	x.Stamped(key(0), uint64(clock.Now().Unix()), point.FromInt(1), uint64(clock.Now().UnixNano()))
 	if err := x.Close(); err != nil {

@@ -83,7 +83,6 @@ func TestADeviceThatCannotRead(t *testing.T) {
 // aside.
 func TestABadSectorDoesNotEndMerging(t *testing.T) {
 	clock, mem, f, o := faultyDevice()
-	o.FlushInterval = 10000 * time.Hour
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
 	flushed := flushToMerge(t, s, clock)

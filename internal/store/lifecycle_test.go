@@ -143,7 +143,7 @@ func TestACrashAfterAFlushDuringReplay(t *testing.T) {
 	for range 30 {
 		sendSome(t, s, &h, r, clock)
 		clock.advance(40 * time.Second)
-		s.advance(clock.Now())
+		s.advance()
 	}
 	if err := s.log.Sync(); err != nil {
 		t.Fatal(err)
@@ -305,10 +305,10 @@ func TestAClockSetBackStillSealsAndFlushes(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock.advance(-24 * time.Hour)
-	s.advance(clock.Now())
+	s.advance()
 	for range 14 {
 		clock.advance(time.Minute)
-		s.advance(clock.Now())
+		s.advance()
 		s.everySecond()
 	}
 	eventually(t, "the point is in a segment", func() bool {

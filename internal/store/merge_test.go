@@ -42,7 +42,7 @@ func (m *mergeModel) send(hours int) {
 			put(series, slot)
 		}
 		m.clock.now.Store((slot + 1) * int64(time.Second))
-		m.s.advance(m.clock.Now())
+		m.s.advance()
 	}
 	for range m.r.IntN(6) {
 		put(m.r.Int64N(3), m.from+m.r.Int64N(now-m.from+1))
@@ -116,13 +116,11 @@ func (m *mergeModel) crashInMerge(fs *vfs.MemFS) *vfs.MemFS {
 	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: m.r.IntN(101), RNG: m.r}
 	var clone *vfs.MemFS
 	if m.r.IntN(2) == 0 {
-		m.s.mergeMu.Lock() // the merge that the flush asked for may be under way
-		m.s.o.FlushStep = func(step int) {
+		atSteps(m.s, func(step int) {
 			if step == StepMerged && clone == nil {
 				clone = fs.CrashClone(cfg)
 			}
-		}
-		m.s.mergeMu.Unlock()
+		})
 	}
 	if _, err := m.s.Merge(context.Background()); err != nil {
 		m.t.Fatal(err)
@@ -144,6 +142,7 @@ func TestMergesLeaveOneWindowADay(t *testing.T) {
 	fs := vfs.NewMem()
 	clock := newTestClock()
 	o := testOptions(fs, clock)
+	byHand(&o)
 	s := mustOpen(t, o)
 	x := mustSession(t, s, "b")
 	for slot := int64(epoch); slot < epoch+4*daySlots; slot += 60 {
@@ -151,7 +150,7 @@ func TestMergesLeaveOneWindowADay(t *testing.T) {
 			x.Point(key(series), uint64(slot), point.FromInt(slot%1000))
 		}
 		clock.now.Store(slot * int64(time.Second))
-		s.advance(clock.Now())
+		s.advance()
 		if (slot-epoch)%7200 == 0 {
 			if _, err := x.Commit(); err != nil {
 				t.Fatal(err)
@@ -205,14 +204,16 @@ func TestMergesLeaveOneWindowADay(t *testing.T) {
 func TestMergesFreeWhatIsGone(t *testing.T) {
 	fs := vfs.NewMem()
 	clock := newTestClock()
-	s := mustOpen(t, testOptions(fs, clock))
+	o := testOptions(fs, clock)
+	byHand(&o)
+	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
 	fill := func(bucket string) {
 		x := mustSession(t, s, bucket)
 		for slot := int64(epoch); slot < epoch+3*daySlots; slot += 5 {
 			x.Point(key(0), uint64(slot), point.FromInt(slot*slot%1000003))
 			clock.now.Store(max(clock.now.Load(), slot*int64(time.Second)))
-			s.advance(clock.Now())
+			s.advance()
 		}
 		if err := x.Close(); err != nil {
 			t.Fatal(err)
@@ -234,7 +235,7 @@ func TestMergesFreeWhatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock.advance(24 * time.Hour)
-	s.advance(clock.Now())
+	s.advance()
 	fill("other") // something else goes on
 	if _, err := s.Merge(context.Background()); err != nil {
 		t.Fatal(err)

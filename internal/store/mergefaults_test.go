@@ -63,7 +63,7 @@ func missingNoise(t *testing.T, s *Store, bucket string, from, to int64) (missin
 
 func pass(s *Store, clock *testClock, d time.Duration) {
 	clock.advance(d)
-	s.advance(clock.Now())
+	s.advance()
 }
 
 func mustFlush(t fataler, s *Store) {
@@ -223,7 +223,7 @@ func testDamagedSource(t *testing.T, restart bool) {
 	o := testOptions(mem, clock)
 	// A merge or a flush of the store's own would take the points out of the
 	// segment that is damaged, or leave only some of them in it.
-	o.BackgroundMerge, o.FlushInterval = false, 1000*time.Hour
+	byHand(&o)
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
 	sendNoise(t, s, "a", epoch, epoch+60)

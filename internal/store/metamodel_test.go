@@ -155,7 +155,7 @@ func (m *meta) now() int64 { return m.clock.Now().Unix() }
 func (m *meta) step(d time.Duration) {
 	m.clock.advance(d)
 	m.steady.advance(d.Abs())
-	m.s.advance(m.clock.Now())
+	m.s.advance()
 	m.age()
 }
 

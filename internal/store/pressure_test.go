@@ -214,7 +214,7 @@ func TestRelief(t *testing.T) {
 		t.Errorf("%d bytes of blocks of segments stay", n)
 	}
 	s.clock.advance(10 * time.Second)
-	s.advance(s.clock.Now())
+	s.advance()
 	s.relieve(memory.Hurry)
 	eventually(t, "the idle block is encoded and its memory is given back", func() bool {
 		s.relieve(memory.Hurry)

@@ -137,13 +137,11 @@ func (w *halfRead) crashInAFlush() (committed int) {
 	}
 	var midway *vfs.MemFS
 	step := w.r.IntN(StepLogTrimmed + 1)
-	w.s.flushMu.Lock()
-	w.s.o.FlushStep = func(n int) {
+	atSteps(w.s, func(n int) {
 		if n == step && midway == nil {
 			midway = w.fs.CrashClone(vfs.CrashCloneCfg{})
 		}
-	}
-	w.s.flushMu.Unlock()
+	})
 	var err error
 	if w.r.IntN(2) == 0 {
 		err = w.s.flushSealed()

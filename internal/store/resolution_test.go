@@ -31,7 +31,7 @@ func TestOnTimeIsNotLate(t *testing.T) {
 					t.Fatal(err)
 				}
 				clock.advance(step / 3)
-				s.advance(clock.Now())
+				s.advance()
 				s.everySecond()
 			}
 		}

@@ -68,7 +68,7 @@ func spoil(t *testing.T, fs vfs.FS, path string, bucket uint32, key []byte, numb
 func TestAChunkThatDoesNotDecodeIsLeftOut(t *testing.T) {
 	clock, mem := newTestClock(), vfs.NewMem()
 	o := testOptions(mem, clock)
-	o.BackgroundMerge = false
+	byHand(&o)
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
 	pass(s, clock, time.Hour)
@@ -122,7 +122,7 @@ func mustBucket(t *testing.T, s *Store, name string) uint32 {
 func TestOverlaysAreCut(t *testing.T) {
 	clock, mem := newTestClock(), vfs.NewMem()
 	o := testOptions(mem, clock)
-	o.BackgroundMerge = false
+	byHand(&o)
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
 	s.maxMergedFile = 64

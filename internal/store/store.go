@@ -83,6 +83,7 @@ type Store struct {
 	needed      atomic.Uint64            // the first record that a restart reads
 	accounted   wal.LSN                  // of the snapshot that the start found
 	lastFlush   atomic.Int64             // steady clock
+	clockMu     sync.Mutex               // one advance at a time
 	clock       atomic.Int64             // coarse unix time in nanoseconds
 	steady      atomic.Int64             // coarse time in nanoseconds that never steps back: for ages
 	tileBytes   atomic.Int64             // encoded and not yet flushed

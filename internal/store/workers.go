@@ -155,7 +155,7 @@ func (s *Store) tickLoop() {
 			return
 		case <-t.C:
 		}
-		s.advance(s.o.Now())
+		s.advance()
 		s.checkDisk()
 		s.memory.Look()
 		if s.waiting.Load() > 0 && !s.full() {
@@ -168,10 +168,13 @@ func (s *Store) tickLoop() {
 	}
 }
 
-// advance moves the coarse clocks. One that is set back must not keep blocks
-// open, nor flushes away, until it has caught up with itself.
-func (s *Store) advance(now time.Time) {
-	n := now.UnixNano()
+// advance moves the coarse clocks to the time it is. One that is set back must not keep
+// blocks open, nor flushes away, until it has caught up with itself. Two at a time could
+// set the clock to the older of their readings: senders would be refused as ahead of it.
+func (s *Store) advance() {
+	s.clockMu.Lock()
+	defer s.clockMu.Unlock()
+	n := s.o.Now().UnixNano()
 	if d := n - s.clock.Swap(n); d > 0 {
 		s.steady.Add(d)
 	}
