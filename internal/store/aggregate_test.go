@@ -134,8 +134,9 @@ func (m *aggregateModel) check() {
 			m.t.Fatal(err)
 		}
 		m.stats.Add(stats)
+		words := make([]uint64, step)
 		for i := range dst {
-			words := make([]uint64, step)
+			clear(words)
 			for at := int64(0); at < step; at += MaxRead {
 				part := words[at:min(step, at+MaxRead)]
 				if err := m.s.Read(context.Background(), info, key(series), from+int64(i)*step+at, part); err != nil {

@@ -145,11 +145,15 @@ func TestADeviceThatFailsAtAStart(t *testing.T) {
 	})
 }
 
+// whole returns a copy of a file system with all that was written.
+func whole(fs *vfs.MemFS) *vfs.MemFS {
+	return fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
+}
+
 // failAtAStart is one start with failures and one behind it. It reports whether
 // there were any.
 func failAtAStart(t *testing.T, clock *testClock, origin *vfs.MemFS, h *history, part string, kinds []errorfs.OpKind, only int32) bool {
-	mem := origin.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
-	f := newFaults(mem)
+	f := newFaults(whole(origin))
 	o := testOptions(f.fs, clock)
 	o.BackgroundMerge, o.Logger = false, slog.New(slog.NewTextHandler(io.Discard, nil))
 	failed := eioRule(f, part, kinds, only)
@@ -213,18 +217,18 @@ func eachFault(t *testing.T, cells int, fn func(t *testing.T, part string, kinds
 // A device that refuses anything while the store runs: what was acknowledged is
 // there while it runs or after a restart, and nothing else is.
 func TestADeviceThatFailsWhileRunning(t *testing.T) {
+	origin, h := eioStore(t, newTestClock())
 	eachFault(t, 20, func(t *testing.T, part string, kinds []errorfs.OpKind) (met bool) {
-		for only := int32(0); only < eioTimes() && failWhileRunning(t, part, kinds, only); only++ {
+		for only := int32(0); only < eioTimes() && failWhileRunning(t, origin, h.fork(), part, kinds, only); only++ {
 			met = true
 		}
 		return met
 	})
 }
 
-func failWhileRunning(t *testing.T, part string, kinds []errorfs.OpKind, only int32) bool {
+func failWhileRunning(t *testing.T, origin *vfs.MemFS, h *history, part string, kinds []errorfs.OpKind, only int32) bool {
 	clock := newTestClock()
-	mem, h := eioStore(t, clock)
-	f := newFaults(mem)
+	f := newFaults(whole(origin))
 	o := testOptions(f.fs, clock)
 	o.BackgroundMerge, o.OnFatal = false, func(error) {}
 	o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -146,6 +147,11 @@ func (h *history) add(w write) {
 	}
 	h.writes = append(h.writes, w)
 	h.points = append(h.points, total)
+}
+
+// fork returns a history that begins with this one and leaves it as it is.
+func (h *history) fork() *history {
+	return &history{writes: slices.Clone(h.writes), points: slices.Clone(h.points), commits: slices.Clone(h.commits)}
 }
 
 // state returns the last set word of every (series, slot) after n writes.

@@ -82,8 +82,11 @@ func lostOf(t *testing.T, s *Store) uint64 {
 // as lost once, and as often as by a start that nothing interrupts. So they are
 // when others are given their columns.
 func TestLossesOfAReplayAreCountedOnce(t *testing.T) {
-	flushes, partly := 0, 0
-	for seed := range uint64(6) {
+	flushes, partly, seeds := 0, 0, uint64(6)
+	if testing.Short() {
+		seeds = 3
+	}
+	for seed := range seeds {
 		w := newUnread(t, seed)
 		w.crash() // no flush may name the series before they are lost
 		w.o.FlushBytes = smallRounds
