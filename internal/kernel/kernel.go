@@ -10,6 +10,8 @@
 // twelve of them, all that a chunk has, are decoded side by side.
 package kernel
 
+import "math/bits"
+
 // Lanes is how many lanes are decoded side by side.
 const Lanes = 12
 
@@ -74,11 +76,7 @@ type Groups struct {
 // by the base: with s = width + bits(base) and M = 2^s/base + 1, x/base is
 // x*M >> s for every x of width bits, and x*M stays below 2^64.
 func (g *Groups) reciprocal() (m uint64, shift uint) {
-	n := uint(0)
-	for b := g.Base; b != 0; b >>= 1 {
-		n++
-	}
-	shift = g.Width + n
+	shift = g.Width + uint(bits.Len64(g.Base))
 	return 1<<shift/g.Base + 1, shift
 }
 
