@@ -66,8 +66,8 @@ func FoldInts(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
 }
 
 // FoldDecimals is FoldInts whose sums are those of the float words of the
-// quotients of the values, as int64, and scale, added in their order. They are
-// right where Least and Most are within ±2^51.
+// quotients of the values, as int64, and scale, a power of ten up to 10^9, added in
+// their order. They are right where Least and Most are within ±2^51.
 func FoldDecimals(f *Fold, res *Residuals, p Prediction, scale float64, lanes, from, to int) {
 	if checkFold(p, lanes, from, to) {
 		foldDecimals(f, res, p, scale, lanes, from, to)
