@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -424,7 +423,7 @@ func TestABacklogThatCannotBeRead(t *testing.T) {
 		t.Error("a write over what cannot be read")
 	}
 	close(w.hold)
-	deadline, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	deadline, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := w.s.awaitReplay(deadline); err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("after a replay that failed: %v", err)

@@ -19,7 +19,7 @@ import (
 	"dalmatiner/internal/wal"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // faults is a file system in which operations fail while a rule says so.
 type faults struct {

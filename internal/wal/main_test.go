@@ -197,7 +197,7 @@ func (m *manual) fire() {
 // eventually waits for a condition that another goroutine brings about.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	poll := time.NewTicker(100 * time.Microsecond)
 	defer poll.Stop()
 	for !cond() {

@@ -231,7 +231,7 @@ func TestAlwaysDoesNotWaitForMore(t *testing.T) {
 		o.After = func(time.Duration) <-chan time.Time { return nil }
 	})
 	e := add(t, l, "a")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := l.WaitDurable(ctx, e[0].lsn); err != nil {
 		t.Error(err)

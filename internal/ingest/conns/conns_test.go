@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 10 * time.Second
+const patience = time.Minute
 
 func newSet(limit int, full func(net.Conn)) *Set {
 	return New(Options{Door: "test", Limit: limit, Logger: slog.New(slog.DiscardHandler), Full: full})
