@@ -287,10 +287,11 @@ func TestPickledFrames(t *testing.T) {
 	c := f.dial("tcp", f.pickle)
 	f.send(c, framed(pythonFrames[2])+framed("cos\nsystem\n.")+framed("K\x01."))
 	f.send(c, framed(strings.Repeat("x", maxFrame+1)))
+	long := func(n int) string { return fmt.Sprintf("n%0200d", n) } // ten thousands of new series take their time
 	big := []byte("\x80\x02](")
 	n := 0
-	for ; len(big) < maxFrame-100; n++ {
-		big = appendEntry(big, fmt.Sprint("n", n), 1_500_000_000, 1)
+	for ; len(big) < maxFrame-300; n++ {
+		big = appendEntry(big, long(n), 1_500_000_000, 1)
 	}
 	f.send(c, framed(string(append(big, "e."...))))
 	half := framed(pythonFrames[0])
@@ -302,7 +303,7 @@ func TestPickledFrames(t *testing.T) {
 	f.eventually("the cut frame is counted", func() bool { return f.refused(frameCut) == 1 })
 	f.holds(1_500_000_000, point.FromFloat(1.5), "a", "b")
 	f.holds(1_500_000_000, point.FromInt(7), "c", "é")
-	f.holds(1_500_000_000, point.FromFloat(1), fmt.Sprint("n", n-1))
+	f.holds(1_500_000_000, point.FromFloat(1), long(n-1))
 	if f.refused(badPickle) != 2 || f.refused(frameTooLong) != 1 {
 		t.Errorf("refused: %v", f.store.Account().Requests())
 	}
