@@ -114,20 +114,14 @@ func (m *crashModel) round(t *testing.T, n *node, rng *rand.Rand, round int) {
 	for _, b := range bursts {
 		all.Go(func() { b.err = m.send(n, b, round, first) })
 	}
+	committed := make(chan struct{})
 	if round%3 == 2 {
-		all.Go(func() {
-			for {
-				if _, err := n.admin().Flush(context.Background()); err != nil {
-					return
-				}
-			}
-		})
+		all.Go(func() { flushUntilDeath(n, committed) })
 	}
-	select {
-	case <-first:
-	case <-time.After(patience):
-		t.Errorf("no flush was acknowledged in %v", patience)
+	if round%6 == 2 { // else a slow machine may have no flush between two kills
+		await(t, committed, "no flush was committed")
 	}
+	await(t, first, "no flush was acknowledged")
 	<-time.After(time.Duration(rng.Int64N(int64(150 * time.Millisecond))))
 	n.kill()
 	all.Wait()
@@ -139,6 +133,28 @@ func (m *crashModel) round(t *testing.T, n *node, rng *rand.Rand, round int) {
 	}
 	if t.Failed() {
 		t.FailNow()
+	}
+}
+
+// flushUntilDeath flushes until the node is gone, and closes committed behind the
+// first time.
+func flushUntilDeath(n *node, committed chan struct{}) {
+	for first := true; ; first = false {
+		if _, err := n.admin().Flush(context.Background()); err != nil {
+			return
+		}
+		if first {
+			close(committed)
+		}
+	}
+}
+
+func await(t *testing.T, what <-chan struct{}, missing string) {
+	t.Helper()
+	select {
+	case <-what:
+	case <-time.After(patience):
+		t.Errorf("%s in %v", missing, patience)
 	}
 }
 
