@@ -138,8 +138,10 @@ func (b *bench) sparseMerge(ctx context.Context, s *store.Store, bucket uint32) 
 	if err != nil {
 		return err
 	}
+	// To a store that looks at such a clock ten times a second a block may look idle
+	// that is being written: a few points then come late.
 	st, sent := s.Stats(), int64(sparseSeries*sparseHours*60+1)
-	if c := s.Account().Total(bucket); c.Accepted != uint64(sent) || st.SegmentPoints != sent {
+	if c := s.Account().Total(bucket); c.Accepted+c.Late != uint64(sent) || st.SegmentPoints != sent {
 		return fmt.Errorf("%d points were sent, the segments hold %d, the account is %+v", sent, st.SegmentPoints, c)
 	}
 	b.table.add(figure{
