@@ -126,9 +126,9 @@ func (s *Store) headBytes() (rows, tables, warm int64) {
 	return rows, tables, warm
 }
 
-// flushNeed is what a flush would take now: of a share of the chunks the lists, and
-// those once more that are more than one piece, what each of all takes however short it is, and the list of
-// the series it names.
+// flushNeed is what a flush would take now: the lists of a share of the chunks, and a
+// copy of those that are more than one piece; what each of all takes however short it
+// is; and the list of the series it names.
 func (s *Store) flushNeed() int64 { return s.shareNeed.Load() + s.unnamed.Load()*unnamedCost }
 
 // countChunks counts what the chunks of the next flush will need.
