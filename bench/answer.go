@@ -6,21 +6,11 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"strconv"
 )
 
 // startAnswer starts this program as the server that answers every query with body.
-func (b *bench) startAnswer(body []byte) (*server, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(self, "-answer")
-	cmd.Stdin = bytes.NewReader(body)
-	return start(cmd)
-}
+func startAnswer(body []byte) (*server, error) { return startSelf("-answer", bytes.NewReader(body)) }
 
 // runAnswer is the server to compare the times of queries with: it has the answer
 // before it is asked, so what is left is the client, the kernel and net/http. It

@@ -161,7 +161,7 @@ func (b *bench) timeQuery(ctx context.Context, s *server, q *dayQuery) error {
 	if err != nil {
 		return err
 	}
-	ready, err := b.startAnswer(body)
+	ready, err := startAnswer(body)
 	if err != nil {
 		return err
 	}

@@ -211,7 +211,7 @@ type guardLoad struct {
 }
 
 func (b *bench) guardLoad(ctx context.Context, c haggar.Config) (l guardLoad, err error) {
-	if l.discard, err = b.loadNew(ctx, c, b.startDiscard, (*server).killed); err != nil {
+	if l.discard, err = b.loadNew(ctx, c, startDiscard, (*server).killed); err != nil {
 		return l, err
 	}
 	data := filepath.Join(b.dir, "guard")

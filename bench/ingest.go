@@ -169,7 +169,7 @@ func (b *bench) compare(ctx context.Context, c haggar.Config, reps int) ([]pair,
 	for i := range reps {
 		var p pair
 		var err error
-		if p.discard, err = b.loadNew(ctx, c, b.startDiscard, (*server).killed); err != nil {
+		if p.discard, err = b.loadNew(ctx, c, startDiscard, (*server).killed); err != nil {
 			return nil, err
 		}
 		data := filepath.Join(b.dir, "ingest")
@@ -285,7 +285,7 @@ func (b *bench) entries(ctx context.Context) error {
 // shuffled is the batch stream of a sender that has its metrics in another order
 // every second: no point is where the last one was. A warm-up teaches the names.
 func (b *bench) shuffled(ctx context.Context) error {
-	c := uniform(connections, 25_088, 400)
+	c := uniform(connections, 98*groupWidth, 400)
 	c.Shuffle = true
 	pairs, err := b.compare(ctx, c, b.reps)
 	if err != nil {

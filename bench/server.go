@@ -35,12 +35,17 @@ type server struct {
 }
 
 // startDiscard starts this program as the server that discards.
-func (b *bench) startDiscard() (*server, error) {
+func startDiscard() (*server, error) { return startSelf("-discard", nil) }
+
+// startSelf starts this program as one of the servers to compare with.
+func startSelf(as string, in io.Reader) (*server, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	return start(exec.Command(self, "-discard"))
+	cmd := exec.Command(self, as)
+	cmd.Stdin = in
+	return start(cmd)
 }
 
 // startDDB starts the store on its defaults, but for settings (key=value), and

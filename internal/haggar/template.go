@@ -82,11 +82,10 @@ func newTemplate(c *Config, agent, rows int) *template {
 	return t
 }
 
-// shuffleWith makes every row an order of its own of the entries in row.
+// shuffleWith makes every row an order of its own of the entries in row, which it keeps.
 func (t *template) shuffleWith(r *rand.Rand, row []byte) {
 	t.shuffle = r
 	t.order = make([]int32, len(t.valueAt))
-	row = append([]byte(nil), row...)
 	if !t.slotEach() {
 		t.first = t.slotAt[0] + point.Size
 	}

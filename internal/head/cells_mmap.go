@@ -10,40 +10,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapCells returns n zeroed cells in memory of their own. Running out of
-// address space cannot be handled where a point is being written, so it ends
-// the process with the number that was asked for.
+// mapCells returns n zeroed cells in memory of their own, as mapBytes does.
 func mapCells(n int) []uint64 {
-	mem, err := unix.Mmap(-1, 0, n*8, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err != nil {
-		panic(fmt.Sprintf("mapping %d bytes for head blocks: %v", n*8, err))
-	}
-	// A kernel without huge pages serves small ones.
-	_ = unix.Madvise(mem, unix.MADV_HUGEPAGE)
-	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(mem))), n)
+	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(mapBytes(n*8)))), n)
 }
 
 func unmapCells(cells []uint64) {
-	mem := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(cells))), len(cells)*8)
-	if err := unix.Munmap(mem); err != nil {
-		panic(fmt.Sprintf("unmapping %d bytes of head blocks: %v", len(mem), err))
-	}
+	unmapBytes(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(cells))), len(cells)*8))
 }
 
-// mapBytes returns n bytes in memory of their own, of which those that are
-// written to take any. Like mapCells it ends the process where there are none.
+// mapBytes returns n zeroed bytes in memory of their own, of which those that are
+// written to take any. Running out of address space cannot be handled where a point
+// is being written, so it ends the process with the number that was asked for.
 func mapBytes(n int) []byte {
 	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
-		panic(fmt.Sprintf("mapping %d bytes for encoded points: %v", n, err))
+		panic(fmt.Sprintf("mapping %d bytes for points: %v", n, err))
 	}
-	_ = unix.Madvise(mem, unix.MADV_HUGEPAGE) // as for cells
+	// A kernel without huge pages serves small ones.
+	_ = unix.Madvise(mem, unix.MADV_HUGEPAGE)
 	return mem
 }
 
 func unmapBytes(mem []byte) {
 	if err := unix.Munmap(mem); err != nil {
-		panic(fmt.Sprintf("unmapping %d bytes of encoded points: %v", len(mem), err))
+		panic(fmt.Sprintf("unmapping %d bytes of points: %v", len(mem), err))
 	}
 }
 
