@@ -92,10 +92,12 @@ type Row struct {
 	Counts
 }
 
-// Loss is the number of points, counted earlier as stored, that a cause took.
+// Loss is what a cause took of points that were counted earlier as stored, and how
+// many of them came back. Both only grow: what is missing now is the difference.
 type Loss struct {
-	Cause  string
-	Points uint64
+	Cause     string
+	Points    uint64 // lost
+	Recovered uint64
 }
 
 // RetainedMinutes is how many minutes with arrivals a bucket keeps; older ones
@@ -109,10 +111,11 @@ const DeletedBuckets uint32 = 0
 
 // Account is the ledger of a node. Its methods may be called concurrently.
 type Account struct {
-	mu       sync.Mutex
-	buckets  map[uint32]*ledger
-	lost     map[string]uint64
-	requests map[string]uint64
+	mu        sync.Mutex
+	buckets   map[uint32]*ledger
+	lost      map[string]uint64
+	recovered map[string]uint64
+	requests  map[string]uint64
 }
 
 type ledger struct {
@@ -123,9 +126,10 @@ type ledger struct {
 // New returns an empty ledger.
 func New() *Account {
 	return &Account{
-		buckets:  make(map[uint32]*ledger),
-		lost:     make(map[string]uint64),
-		requests: make(map[string]uint64),
+		buckets:   make(map[uint32]*ledger),
+		lost:      make(map[string]uint64),
+		recovered: make(map[string]uint64),
+		requests:  make(map[string]uint64),
 	}
 }
 
@@ -185,6 +189,17 @@ func (a *Account) Lose(cause string, points uint64) {
 	a.lost[cause] += points
 }
 
+// Recover counts points that were counted as lost to a cause and are served again:
+// their file came back, or what held them was taken in.
+func (a *Account) Recover(cause string, points uint64) {
+	if points == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.recovered[cause] += points
+}
+
 // RefuseRequest counts a frame or query that was answered with an error.
 func (a *Account) RefuseRequest(reason string) { a.RefuseRequests(reason, 1) }
 
@@ -230,13 +245,15 @@ func (a *Account) Minutes(bucket uint32) []Row {
 	return nil
 }
 
-// Lost returns the losses by cause, sorted by cause.
+// Lost returns what was lost and recovered by cause, sorted by cause.
 func (a *Account) Lost() []Loss {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	out := make([]Loss, 0, len(a.lost))
-	for _, cause := range slices.Sorted(maps.Keys(a.lost)) {
-		out = append(out, Loss{Cause: cause, Points: a.lost[cause]})
+	causes := maps.Clone(a.lost)
+	maps.Copy(causes, a.recovered)
+	out := make([]Loss, 0, len(causes))
+	for _, cause := range slices.Sorted(maps.Keys(causes)) {
+		out = append(out, Loss{Cause: cause, Points: a.lost[cause], Recovered: a.recovered[cause]})
 	}
 	return out
 }

@@ -84,6 +84,8 @@ func TestSnapshotRoundTrip(t *testing.T) {
 			a.Add(rapid.Uint32Range(1, 4).Draw(t, "bucket"), rapid.Int64Range(0, 9).Draw(t, "minute"), &c)
 		}
 		a.Lose("damage", 3)
+		a.Recover("damage", 2)
+		a.Recover("back", 1)
 		a.RefuseRequest("dql")
 		b := New()
 		if err := b.Restore(a.Snapshot()); err != nil {
@@ -94,6 +96,19 @@ func TestSnapshotRoundTrip(t *testing.T) {
 			t.Fatal("the restored ledger differs")
 		}
 	})
+}
+
+// What was lost stays counted when it comes back: both counters only grow.
+func TestRecoveredIsACounterOfItsOwn(t *testing.T) {
+	a := New()
+	a.Lose("a", 5)
+	a.Recover("a", 5)
+	a.Lose("a", 1)
+	a.Recover("b", 2)
+	a.Recover("c", 0)
+	if got := a.Lost(); !reflect.DeepEqual(got, []Loss{{"a", 6, 5}, {"b", 0, 2}}) {
+		t.Errorf("%+v", got)
+	}
 }
 
 func FuzzRestore(f *testing.F) {

@@ -93,6 +93,7 @@ func (a *Account) Snapshot(without ...Loss) []byte {
 		}
 	}
 	dst = appendNamed(dst, lost)
+	dst = appendNamed(dst, a.recovered)
 	return appendNamed(dst, a.requests)
 }
 
@@ -129,13 +130,17 @@ func (a *Account) Restore(snapshot []byte) error {
 	if err != nil {
 		return err
 	}
+	recovered, src, err := parseNamed(src)
+	if err != nil {
+		return err
+	}
 	requests, src, err := parseNamed(src)
 	if err != nil || len(src) != 0 {
 		return errCodec
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.buckets, a.lost, a.requests = buckets, lost, requests
+	a.buckets, a.lost, a.recovered, a.requests = buckets, lost, recovered, requests
 	return nil
 }
 

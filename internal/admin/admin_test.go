@@ -139,7 +139,7 @@ func TestBucketCommands(t *testing.T) {
 func TestNodeCommands(t *testing.T) {
 	node := answers{
 		"POST /admin/flush":  `{"segment":"000007.seg","bytes":123456,"points":1000000,"series":2000,"took_us":15250}`,
-		"GET /admin/account": `{"rows":[{"bucket":"","received":7,"accepted":7},{"bucket":"b","received":47,"accepted":30,"duplicate":1,"conflicting":2,"late":3,"unset":4,"refused":{"expired":2,"future":5}}],"lost":{"damaged":6},"refused_requests":{}}`,
+		"GET /admin/account": `{"rows":[{"bucket":"","received":7,"accepted":7},{"bucket":"b","received":47,"accepted":30,"duplicate":1,"conflicting":2,"late":3,"unset":4,"refused":{"expired":2,"future":5}}],"lost_total":{"damaged":6},"recovered_total":{"damaged":2},"refused_requests":{}}`,
 		"GET /admin/stats":   `[{"name":"series","value":9},{"name":"x","value":0.25},{"name":"disk","value":1e18}]`,
 	}
 	compareGolden(t, "node.golden", run(t, node,
@@ -149,7 +149,7 @@ func TestNodeCommands(t *testing.T) {
 		[]string{"stats"},
 	))
 	node["POST /admin/flush"] = `{"segment":""}`
-	node["GET /admin/account"] = `{"rows":[{"bucket":"b","minute":27000000,"received":30,"accepted":30},{"bucket":"b","minute":27000001,"received":9,"accepted":8}],"lost":{},"refused_requests":{"query_syntax":2}}`
+	node["GET /admin/account"] = `{"rows":[{"bucket":"b","minute":27000000,"received":30,"accepted":30},{"bucket":"b","minute":27000001,"received":9,"accepted":8}],"lost_total":{},"recovered_total":{},"refused_requests":{"query_syntax":2}}`
 	compareGolden(t, "node2.golden", run(t, node,
 		[]string{"flush"},
 		[]string{"account", "--bucket", "b", "--minutes", "5"},

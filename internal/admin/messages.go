@@ -77,9 +77,10 @@ type Merged struct {
 
 // Account is the answer to GET /admin/account: the ledger of every point.
 type Account struct {
-	Rows     []AccountRow      `json:"rows"`
-	Lost     map[string]uint64 `json:"lost"`             // points counted earlier and lost since, by cause
-	Requests map[string]uint64 `json:"refused_requests"` // frames and queries by reason
+	Rows      []AccountRow      `json:"rows"`
+	Lost      map[string]uint64 `json:"lost_total"`       // points counted earlier and lost since, by cause
+	Recovered map[string]uint64 `json:"recovered_total"`  // of these, points that are served again
+	Requests  map[string]uint64 `json:"refused_requests"` // frames and queries by reason
 }
 
 // AccountRow counts points of one bucket, since the data directory was made or

@@ -86,7 +86,7 @@ func TestJSONEverywhere(t *testing.T) {
 	node := operationAnswers(t)
 	node["GET /buckets"] = `[{"name":"b","resolution":1000,"ppf":5,"ttl":"infinity"}]`
 	node["POST /admin/flush"] = `{"segment":""}`
-	node["GET /admin/account"] = `{"rows":[],"lost":{},"refused_requests":{}}`
+	node["GET /admin/account"] = `{"rows":[],"lost_total":{},"recovered_total":{},"refused_requests":{}}`
 	node["GET /admin/stats"] = `[{"name":"x","value":1}]`
 	for _, args := range [][]string{
 		{"status"}, {"buckets", "list"}, {"flush"}, {"account"}, {"stats"}, {"segments", "list"}, {"cache", "stats"},

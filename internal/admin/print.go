@@ -105,7 +105,8 @@ func WriteAccount(w io.Writer, a Account) (wrong []AccountRow, err error) {
 	for _, r := range wrong {
 		fmt.Fprintf(&b, "%s: DOES NOT HOLD for %s: received %d, sum %d\n", rule, cmp.Or(r.Bucket, deletedBuckets), r.Received, r.Sum())
 	}
-	fmt.Fprintf(&b, "lost later: %s\nrefused requests: %s\n", reasonsOrNone(a.Lost), reasonsOrNone(a.Requests))
+	fmt.Fprintf(&b, "lost later: %s\nrecovered of these: %s\nrefused requests: %s\n",
+		reasonsOrNone(a.Lost), reasonsOrNone(a.Recovered), reasonsOrNone(a.Requests))
 	_, err = io.WriteString(w, b.String())
 	return wrong, err
 }

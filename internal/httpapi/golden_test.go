@@ -295,6 +295,7 @@ func TestGoldenAdmin(t *testing.T) {
 	s.ledger.Add(1, 4, &account.Counts{Accepted: 20, Conflicting: 2, Late: 3, Unset: 4, Refused: refused(account.Expired, 5)})
 	s.ledger.Add(77, 4, &account.Counts{Accepted: 7})
 	s.ledger.Lose("damaged", 6)
+	s.ledger.Recover("damaged", 2)
 	s.ledger.RefuseRequest("frame_too_large")
 	h := New(testOptions(s))
 	compareGolden(t, "admin.golden", h, []request{

@@ -59,6 +59,7 @@ var points = []struct {
 var (
 	refusedDesc  = newDesc("points_refused_total", "Points refused.", "bucket", "reason")
 	lostDesc     = newDesc("points_lost_total", "Points counted as stored and lost since.", "cause")
+	recoverDesc  = newDesc("points_recovered_total", "Points counted as lost that are served again.", "cause")
 	requestsDesc = newDesc("requests_refused_total", "Frames, requests and queries refused.", "reason")
 	poolDesc     = newDesc("memory_bytes", "Memory in use.", "pool")
 	poolLimit    = newDesc("memory_pool_limit_bytes", "Limit of a pool that has one of its own.", "pool")
@@ -180,6 +181,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	ledger := c.source.Account()
 	for _, l := range ledger.Lost() {
 		send(lostDesc, prometheus.CounterValue, float64(l.Points), l.Cause)
+		send(recoverDesc, prometheus.CounterValue, float64(l.Recovered), l.Cause)
 	}
 	for reason, n := range ledger.Requests() {
 		send(requestsDesc, prometheus.CounterValue, float64(n), reason)

@@ -75,7 +75,8 @@ export interface AccountRow {
 
 export interface Account {
   rows: AccountRow[]
-  lost: Record<string, number>
+  lost_total: Record<string, number>
+  recovered_total: Record<string, number>
   refused_requests: Record<string, number>
 }
 

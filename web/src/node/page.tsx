@@ -130,6 +130,7 @@ function Disk({ s, m }: { s: Status; m: Stats }) {
 
 function Damage({ s, m }: { s: Status; m: Stats }) {
   const lost = byLabel(m.values(), 'points_lost_total')
+  const recovered = byLabel(m.values(), 'points_recovered_total')
   const refused = byLabel(m.values(), 'requests_refused_total')
   return (
     <section class="card">
@@ -139,6 +140,7 @@ function Damage({ s, m }: { s: Status; m: Stats }) {
         : <p class="bad">{count(s.damage)} damaged places were found since the start. They are not served; the log below names each, and <code>ddb admin check</code> lists all.</p>}
       <dl class="facts">
         {lost.map(([cause, n]) => <Fact key={cause} name={`Points lost: ${cause}`} value={count(n)} bad />)}
+        {recovered.filter(([, n]) => n > 0).map(([cause, n]) => <Fact key={cause} name={`Points recovered: ${cause}`} value={count(n)} />)}
         {refused.map(([reason, n]) => <Fact key={reason} name={`Requests refused: ${reason}`} value={count(n)} />)}
       </dl>
     </section>
