@@ -1,0 +1,249 @@
+package hole_test
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"dalmatiner/internal/hole"
+)
+
+// A world of few series, slots and positions, in which everything can be asked.
+const (
+	worldSeries = 12
+	worldSlots  = 24
+	worldGens   = 5
+)
+
+func randomHole(r *rand.Rand) hole.Hole {
+	low, from := r.Uint64N(worldSeries), r.Int64N(worldSlots)
+	return hole.Hole{
+		Bucket: r.Uint64N(2), Low: low, High: low + r.Uint64N(worldSeries-low), From: from, Past: from + 1 + r.Int64N(worldSlots-from),
+		At:    hole.Position{Generation: r.Uint64N(worldGens), Window: r.IntN(2) == 0},
+		Cause: hole.Cause(r.IntN(4)), Source: r.Uint64N(3),
+	}
+}
+
+// highest is the model: the highest position that hides a slot in a list of holes.
+func highest(list []hole.Hole, bucket, p uint64, slot int64) (at hole.Position, ok bool) {
+	for _, h := range list {
+		if h.Bucket == bucket && h.Low <= p && p <= h.High && h.From <= slot && slot < h.Past && (!ok || at.Compare(h.At) < 0) {
+			at, ok = h.At, true
+		}
+	}
+	return at, ok
+}
+
+func TestHolesHideWhatTheListHides(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for round := range 2000 {
+		list := make([]hole.Hole, r.IntN(12))
+		for i := range list {
+			list[i] = randomHole(r)
+		}
+		joined := hole.Join(list)
+		if again := hole.Join(joined); !reflect.DeepEqual(again, joined) && len(joined) > 0 {
+			t.Fatalf("round %d: joined twice: %v, then %v", round, joined, again)
+		}
+		for bucket := range uint64(2) {
+			set := hole.NewSet(bucket, list)
+			for p := range uint64(worldSeries) {
+				from := r.Int64N(worldSlots)
+				past := from + 1 + r.Int64N(worldSlots-from)
+				spans := set.Spans(nil, p, from, past)
+				for slot := from; slot < past; slot++ {
+					want, wantOK := highest(list, bucket, p, slot)
+					var got hole.Position
+					gotOK := false
+					for i, s := range spans {
+						if i > 0 && spans[i-1].At.Compare(s.At) > 0 {
+							t.Fatalf("round %d: spans are not in the order of positions: %v", round, spans)
+						}
+						if s.From < from || s.Past > past {
+							t.Fatalf("round %d: span %v leaves [%d, %d)", round, s, from, past)
+						}
+						if s.From <= slot && slot < s.Past {
+							got, gotOK = s.At, true // the last one is the highest
+						}
+					}
+					if got != want || gotOK != wantOK {
+						t.Fatalf("round %d: slot %d of series %d is hidden below %v %v, want %v %v\nlist %v\nspans %v",
+							round, slot, p, got, gotOK, want, wantOK, list, spans)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestTheEmptySetIsNil(t *testing.T) {
+	set := hole.NewSet(1, []hole.Hole{{Bucket: 2, High: 9, Past: 1}})
+	if set != nil || set.Spans(nil, 0, 0, 1) != nil || set.Holes() != nil {
+		t.Fatalf("a bucket without holes has %v", set)
+	}
+}
+
+func TestPositionsAreThatOfSegments(t *testing.T) {
+	order := []hole.Position{{1, false}, {1, true}, {2, false}, {2, true}}
+	for i, a := range order {
+		for j, b := range order {
+			want := 0
+			switch {
+			case i < j:
+				want = -1
+			case i > j:
+				want = 1
+			}
+			if got := a.Compare(b); got != want {
+				t.Errorf("%v to %v: %d, want %d", a, b, got, want)
+			}
+		}
+	}
+}
+
+// TestMarksAreExact: what a builder was told is marked, and what it was told is not,
+// is not, as long as there is no more than the bounds allow.
+func TestMarksAreExact(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for round := range 1000 {
+		var b hole.Builder
+		type key struct {
+			bucket, p uint64
+			chunk     int64
+		}
+		want := make(map[key]bool)
+		rate := r.IntN(4)
+		for bucket := range uint64(2) {
+			for p := range uint64(worldSeries) {
+				for c := range int64(6) {
+					if r.IntN(3) == 0 {
+						continue // the segment has no such chunk
+					}
+					marked := r.IntN(4) < rate
+					want[key{bucket, p << 40, c}] = marked
+					b.Add(bucket, p<<40, c, marked)
+				}
+			}
+		}
+		marks := b.Marks()
+		for k, marked := range want {
+			if marks.Has(k.bucket, k.p, k.chunk) != marked {
+				t.Fatalf("round %d: %v is marked: %v, want %v; marks %v", round, k, !marked, marked, marks)
+			}
+		}
+	}
+}
+
+// TestMarksAreBounded: however many there are, all that is to be marked is.
+func TestMarksAreBounded(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 20 {
+		var b hole.Builder
+		type key struct {
+			p     uint64
+			chunk int64
+		}
+		var marked []key
+		for p := range uint64(300) {
+			for c := range int64(60) {
+				m := r.IntN(2) == 0
+				b.Add(7, p, c*100-3000, m)
+				if m {
+					marked = append(marked, key{p, c*100 - 3000})
+				}
+			}
+		}
+		marks := b.Marks()
+		if len(marks.List) > hole.MaxMarks {
+			t.Fatalf("%d marks, the bound is %d", len(marks.List), hole.MaxMarks)
+		}
+		for _, k := range marked {
+			if !marks.Has(7, k.p, k.chunk) {
+				t.Fatalf("%v is not marked", k)
+			}
+		}
+		if marks.Has(8, 1, 0) || marks.Has(7, 1, 1<<40) {
+			t.Fatal("what lies far away is marked")
+		}
+	}
+}
+
+func TestMarksWithin(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for round := range 500 {
+		var list []hole.Mark
+		for range r.IntN(6) {
+			low, first := r.Uint64N(worldSeries), r.Int64N(worldSlots)
+			list = append(list, hole.Mark{Bucket: r.Uint64N(2), First: first, Past: first + 1 + r.Int64N(4), Low: low, High: low + r.Uint64N(4)})
+		}
+		marks := hole.Of(list)
+		if round == 0 {
+			marks = hole.Marks{All: true}
+		}
+		part := hole.Mark{Bucket: r.Uint64N(2), First: r.Int64N(8), Past: 8 + r.Int64N(8), Low: r.Uint64N(6), High: 6 + r.Uint64N(6)}
+		cut := hole.Marks{List: marks.Within(part)}
+		for bucket := range uint64(2) {
+			for p := range uint64(worldSeries + 4) {
+				for c := range int64(worldSlots + 4) {
+					in := bucket == part.Bucket && part.First <= c && c < part.Past && part.Low <= p && p <= part.High
+					if got, want := cut.Has(bucket, p, c), in && marks.Has(bucket, p, c); got != want {
+						t.Fatalf("round %d: %d %d %d: %v, want %v", round, bucket, p, c, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestALostMarkIsAHole(t *testing.T) {
+	m := hole.Mark{Bucket: 3, First: 2, Past: 4, Low: 5, High: 9}
+	at := hole.Position{Generation: 8, Window: true}
+	want := hole.Hole{Bucket: 3, Low: 5, High: 9, From: 1440, Past: 2880, At: at, Cause: hole.File, Source: 11}
+	if got := m.Lost(720, at, hole.File, 11); got != want {
+		t.Fatalf("%v, want %v", got, want)
+	}
+}
+
+func TestEncodingGivesTheSame(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	for range 500 {
+		h := randomHole(r)
+		h.From -= 10
+		got, rest, err := hole.ParseHole(append(hole.AppendHole(nil, &h), 7))
+		if err != nil || got != h || len(rest) != 1 {
+			t.Fatalf("%v became %v, %d bytes left: %v", h, got, len(rest), err)
+		}
+		m := hole.Marks{All: r.IntN(5) == 0}
+		for n := r.IntN(5); !m.All && n > 0; n-- {
+			m.List = append(m.List, hole.Mark{Bucket: r.Uint64(), First: r.Int64N(100) - 50, Past: 60, Low: 1 << 63, High: hole.HighestPrefix})
+		}
+		marks, rest, err := hole.ParseMarks(append(hole.AppendMarks(nil, &m), 7))
+		if err != nil || !reflect.DeepEqual(marks, m) || len(rest) != 1 {
+			t.Fatalf("%v became %v, %d bytes left: %v", m, marks, len(rest), err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	h := hole.Hole{Bucket: 9, Low: 4, High: 5, From: -3, Past: 720, At: hole.Position{Generation: 6}, Cause: hole.LogRecord}
+	f.Add(hole.AppendHole(nil, &h))
+	m := hole.Of([]hole.Mark{{Bucket: 1, First: 2, Past: 3, High: 4}, {Bucket: 1, First: 7, Past: 8, High: 4}})
+	f.Add(hole.AppendMarks(nil, &m))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		if h, rest, err := hole.ParseHole(src); err == nil {
+			if h.From >= h.Past || h.Low > h.High {
+				t.Fatalf("an empty hole: %v", h)
+			}
+			again, _, err := hole.ParseHole(hole.AppendHole(nil, &h))
+			if err != nil || again != h || len(rest) > len(src) {
+				t.Fatalf("%v became %v: %v", h, again, err)
+			}
+		}
+		if m, _, err := hole.ParseMarks(src); err == nil {
+			again, _, err := hole.ParseMarks(hole.AppendMarks(nil, &m))
+			if err != nil || !reflect.DeepEqual(again, m) {
+				t.Fatalf("%v became %v: %v", m, again, err)
+			}
+		}
+	})
+}
