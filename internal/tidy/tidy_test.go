@@ -32,7 +32,7 @@ var layers = []string{
 	"frozen", "durable", "point", "metric", "wire", "account", "memory", "config", "monitor",
 	"kernel",
 	"chunk",
-	"wal", "manifest", "segment", "head",
+	"wal", "hole", "manifest", "segment", "head",
 	"catalogue", "window",
 	"store",
 	"dql",
