@@ -61,7 +61,7 @@ var keys = []key{
 		func(c *Config) *int { return &c.HTTPMaxConnections }),
 	sizeKey("http.max_body", "1MB", 1<<10, 1<<30, "largest HTTP request body",
 		func(c *Config) *int64 { return &c.HTTPMaxBody }),
-	textKey("http.hosts", "localhost", "host names, separated by commas, that may stand in the address of an admin request besides IP addresses",
+	textKey("http.hosts", "localhost", "host names, separated by commas, that may stand in the address of an admin request, reads included, besides IP addresses",
 		func(c *Config) *string { return &c.HTTPHosts }),
 	choiceKey("http.pprof", PprofOff, []string{PprofOff, PprofLoopback, PprofOn}, "who may take profiles of the process at /debug/pprof/: nobody, this machine, everyone who reaches http.addr",
 		func(c *Config) *string { return &c.HTTPPprof }),

@@ -5,52 +5,14 @@ import (
 	"errors"
 	"io"
 	"mime"
-	"net"
 	"net/http"
-	"net/url"
-	"slices"
 	"strconv"
-	"strings"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/store"
 )
-
-// guard refuses requests that a foreign web page may have made: a request that
-// changes something carries a header that pages cannot set across origins
-// without asking, comes from no other origin, and is addressed to an IP
-// address or a known name, so that a name that an attacker points at us does
-// not pass for ours.
-func (a *api) guard(r *http.Request) error {
-	refuse := func(text string) error {
-		return &statusError{http.StatusForbidden, reasonForbidden, text}
-	}
-	if r.Header.Get(admin.Header) == "" {
-		return refuse("a request that changes something must carry the header " + admin.Header + ": 1")
-	}
-	if !a.knownHost(r.Host) {
-		return refuse("requests that change something must be addressed to an IP address or a name in http.hosts, not to " + strconv.Quote(r.Host))
-	}
-	if origin := r.Header.Get("Origin"); origin != "" {
-		u, err := url.Parse(origin)
-		if err != nil || !strings.EqualFold(u.Host, r.Host) {
-			return refuse("pages of " + strconv.Quote(origin) + " must not change this node")
-		}
-	}
-	return nil
-}
-
-func (a *api) knownHost(hostport string) bool {
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host = strings.Trim(hostport, "[]")
-	}
-	return net.ParseIP(host) != nil || slices.ContainsFunc(a.Hosts, func(known string) bool {
-		return strings.EqualFold(strings.TrimSpace(known), host)
-	})
-}
 
 // readBody decodes the body of an admin request.
 func readBody(r *http.Request, out any) error {

@@ -6,6 +6,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"log"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store"
@@ -104,12 +106,14 @@ func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
 		ReadTimeout:       readRequest,
 		WriteTimeout:      writeReply,
 		IdleTimeout:       idleLifetime,
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+		// What a request is wrong about comes as often as its sender likes.
+		ErrorLog: log.New(loglimit.New(logger, time.Now).Writer(slog.LevelWarn, "http_server"), "", 0),
 	}
 }
 
 type api struct {
 	Options
+	log       *loglimit.Logger // of what anybody may cause
 	metrics   http.Handler
 	served    *served
 	packers   packers
@@ -124,27 +128,30 @@ func New(o Options) http.Handler {
 	o.QueryTimeout = cmp.Or(o.QueryTimeout, DefaultQueryTimeout)
 	o.SlowQuery = cmp.Or(o.SlowQuery, DefaultSlowQuery)
 	turns := make(chan struct{}, o.MaxQueries)
+	limited := loglimit.New(o.Logger, time.Now)
 	return &api{
 		Options:   o,
+		log:       limited,
 		turns:     turns,
 		queryWait: queryWait,
 		served:    newServed(o.Registry, func() float64 { return float64(len(turns)) }),
 		packers:   newPackers(),
 		metrics: promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{
-			ErrorLog:      slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn),
+			ErrorLog:      log.New(limited.Writer(slog.LevelWarn, "metrics"), "", 0),
 			ErrorHandling: promhttp.ContinueOnError,
 		}),
 	}
 }
 
 // route serves one path. Reads are open to pages of any origin, as in the
-// original; what is below /admin/ is not, and POST there must pass guard.
+// original; what is below /admin/, and profiles, is not: requests for them must
+// pass guard.
 type route struct {
 	methods string // allowed, separated by ", "
 	serve   func(w http.ResponseWriter, r *http.Request) error
 	name    string // in /metrics; that of admin routes is set for them
 	packs   bool   // the answer may be compressed
-	admin   bool   // never CORS; all below /admin/ are set to it
+	admin   bool   // not public: never CORS, behind guard; all below /admin/ are set to it
 }
 
 // ServeHTTP finds the route by the escaped path, so that names may hold
@@ -203,7 +210,7 @@ func (a *api) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 		h.Set("Allow", allow(rt))
 		return &statusError{http.StatusMethodNotAllowed, "", "only " + rt.methods + " is possible here"}
 	}
-	if rt.admin && r.Method == http.MethodPost {
+	if rt.admin {
 		if err := a.guard(r); err != nil {
 			return err
 		}

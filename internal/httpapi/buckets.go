@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -77,7 +78,7 @@ func (a *api) finishList(list *nameList, bucket string, err error) error {
 	}
 	if err != nil && list.streaming {
 		// The status is out: only a broken connection says that the list is not whole.
-		a.Logger.Warn("list of metrics cut short", "bucket", metric.Escaped(bucket), "err", err)
+		a.log.Log(slog.LevelWarn, "list_cut", "list of metrics cut short", "bucket", metric.Escaped(bucket), "err", err)
 		panic(http.ErrAbortHandler)
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 
 	"dalmatiner/internal/dql"
@@ -111,7 +112,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	if status >= http.StatusInternalServerError && reason == "" && !errors.As(err, new(*statusError)) {
-		a.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+		a.log.Log(slog.LevelError, "request_failed", "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	}
 	p := newProblem(err, status, reason)
 	text, contentType := []byte(p.Text()+"\n"), typeText

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -63,7 +64,7 @@ func (a *api) run(ctx context.Context, text string, opt query.Options) (*query.R
 		if err != nil {
 			about = append(about, "err", err)
 		}
-		a.Logger.Warn("slow query", about...)
+		a.log.Log(slog.LevelWarn, "slow_query", "slow query", about...)
 	}
 	if err != nil && ctx.Err() == nil && context.Cause(limited) == errQueryTimeout {
 		return nil, &statusError{http.StatusServiceUnavailable, reasonTimeout,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/ingest/conns"
+	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/store"
@@ -48,6 +49,7 @@ type Server struct {
 	buffers *conns.Buffers
 	small   sync.Pool // *[]byte of startBuffer bytes
 	large   sync.Pool // *[]byte of maxBuffer bytes
+	log     *loglimit.Logger
 	stats   Stats
 }
 
@@ -71,7 +73,7 @@ func New(o Options) *Server {
 		o.MaxMessage = DefaultMaxMessage
 	}
 	o.MaxMessage = max(o.MaxMessage, wire.MinStreamLimit)
-	s := &Server{o: o, buffers: conns.NewBuffers(o.Store.Memory(), "tcp")}
+	s := &Server{o: o, buffers: conns.NewBuffers(o.Store.Memory(), "tcp"), log: loglimit.New(o.Logger, time.Now)}
 	s.conns = conns.New(conns.Options{Door: "tcp", Limit: o.MaxConnections, Logger: o.Logger, Full: s.turnAway})
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.small.New = func() any {
@@ -109,7 +111,7 @@ func (s *Server) serve(nc net.Conn) {
 	err := c.run()
 	_ = nc.Close() // nothing is pending: replies are written before run returns
 	if err != nil {
-		s.o.Logger.Info("connection closed", "peer", nc.RemoteAddr().String(), "err", err)
+		s.log.Log(slog.LevelInfo, "closed", "connection closed", "peer", nc.RemoteAddr().String(), "err", err)
 	}
 	c.giveBack()
 }
@@ -119,4 +121,5 @@ func (s *Server) serve(nc net.Conn) {
 func (s *Server) Shutdown() {
 	s.cancel()
 	s.conns.Shutdown()
+	s.log.Close()
 }

@@ -13,6 +13,7 @@ import (
 
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/oneway"
+	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
@@ -39,13 +40,15 @@ type Stats struct {
 type Server struct {
 	o        Options
 	socks    *datagram.Sockets
+	log      *loglimit.Logger
 	refusals *oneway.Refusals
 	stats    Stats
 }
 
 // New returns a server for the sockets, which are its own from now on.
 func New(o Options, socks *datagram.Sockets) *Server {
-	return &Server{o: o, socks: socks, refusals: oneway.NewRefusals("udp", o.Store.Account(), o.Logger, time.Now)}
+	log := loglimit.New(o.Logger, time.Now)
+	return &Server{o: o, socks: socks, log: log, refusals: oneway.NewRefusals("udp", o.Store.Account(), log)}
 }
 
 // Stats returns the server's counters.
@@ -68,7 +71,7 @@ func (s *Server) Serve() error {
 			all = append(all, err, s.socks.Close())
 		}
 	}
-	s.refusals.Close()
+	s.log.Close()
 	return errors.Join(all...)
 }
 

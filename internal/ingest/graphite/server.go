@@ -17,6 +17,7 @@ import (
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/oneway"
+	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/store"
 )
@@ -44,6 +45,7 @@ const (
 // Server serves connections and datagrams. It may serve several listeners.
 type Server struct {
 	o        Options
+	log      *loglimit.Logger
 	refusals *oneway.Refusals
 
 	conns   *conns.Set
@@ -79,7 +81,8 @@ func New(o Options) *Server {
 	o.MaxLine = min(o.MaxLine, MaxMaxLine)
 	s := &Server{o: o, buffers: conns.NewBuffers(o.Store.Memory(), "graphite")}
 	s.conns = conns.New(conns.Options{Door: "graphite", Limit: o.MaxConnections, Logger: o.Logger, Full: s.turnAway})
-	s.refusals = oneway.NewRefusals("graphite", o.Store.Account(), o.Logger, time.Now)
+	s.log = loglimit.New(o.Logger, time.Now)
+	s.refusals = oneway.NewRefusals("graphite", o.Store.Account(), s.log)
 	s.starters.New = func() any {
 		b := make([]byte, startBuffer)
 		return &b
@@ -119,7 +122,7 @@ func (s *Server) run(nc net.Conn, consume func(*conn) error) {
 	err := errors.Join(c.run(consume), c.in.bucket.Close())
 	_ = nc.Close() // nothing is ever written
 	if err != nil {
-		s.o.Logger.Info("connection closed", "door", "graphite", "peer", nc.RemoteAddr().String(), "err", err)
+		s.log.Log(slog.LevelInfo, "closed", "connection closed", "door", "graphite", "peer", nc.RemoteAddr().String(), "err", err)
 	}
 	s.buffers.Add(-len(c.buf))
 	s.starters.Put(buf)
@@ -170,5 +173,5 @@ func (s *Server) KernelDrops() uint64 {
 // first, and waits for ServePackets.
 func (s *Server) Shutdown() {
 	s.conns.Shutdown()
-	s.refusals.Close()
+	s.log.Close()
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
 )
@@ -97,7 +98,8 @@ func TestRefusalsAreCountedAndSampled(t *testing.T) {
 	var log bytes.Buffer
 	acc := account.New()
 	now := time.Unix(1_500_000_000, 0)
-	r := NewRefusals("door", acc, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
+	limited := loglimit.New(slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
+	r := NewRefusals("door", acc, limited)
 	peer := netip.MustParseAddrPort("[::ffff:10.0.0.1]:99")
 	lines := func(want int, text string) {
 		t.Helper()
@@ -108,23 +110,17 @@ func TestRefusalsAreCountedAndSampled(t *testing.T) {
 		}
 	}
 	r.Count("bad", peer, []byte("in\xffput"))
-	lines(1, `peer=10.0.0.1:99 input="\"in\\xffput\"" refused=1`)
+	lines(1, `door=door reason=bad peer=10.0.0.1:99 input="\"in\\xffput\""`)
 	r.Count("bad", peer, nil)
-	now = now.Add(logEvery - 1)
 	r.Count("worse", peer, nil)
 	lines(0, "")
-	now = now.Add(1)
+	now = now.Add(time.Second)
 	r.Count("bad", peer, bytes.Repeat([]byte("x"), 10_000))
-	lines(1, `xxx\"" refused=3`)
-	now = now.Add(-time.Hour) // a clock that was set back does not silence the log
+	lines(1, strings.Repeat("x", sampleBytes)+`\"" left_out=2`)
 	r.Count("bad", peer, nil)
-	lines(1, "refused=1")
-	r.Count("bad", peer, nil)
-	r.Close()
-	lines(1, "refused=1")
-	r.Close()
-	lines(0, "")
-	if got := acc.Requests(); got["door_bad"] != 5 || got["door_worse"] != 1 {
+	limited.Close()
+	lines(1, "left_out=1")
+	if got := acc.Requests(); got["door_bad"] != 4 || got["door_worse"] != 1 {
 		t.Errorf("counted are %v", got)
 	}
 }
