@@ -56,8 +56,10 @@ func TestAdminCommands(t *testing.T) {
 				{line("buckets ttl kept 1h"), 0, `TTL of kept: 1h \(360 points\)\n`},
 				{line("buckets ttl kept infinity"), 0, `TTL of kept: infinity\n`},
 				{line("buckets ttl nope 1h"), 1, `\S+: bucket nope does not exist: ddb admin buckets list shows all\n`},
-				{line("buckets delete kept"), 0, `Deleted kept\.\n`},
-				{line("buckets delete kept"), 1, `\S+: unknown bucket 'kept': ddb admin buckets list shows all\n`},
+				{line("buckets delete kept"), 2, `\S+: nothing was deleted: .*\n`},
+				{line("buckets list"), 0, bucketsHead + ` +kept \| .*\n +metrics \| .*\n`},
+				{line("buckets delete kept --yes"), 0, `Deleted kept\.\n`},
+				{line("buckets delete kept --yes"), 1, `\S+: unknown bucket 'kept': ddb admin buckets list shows all\n`},
 				{line("buckets list"), 0, bucketsHead + ` +metrics \| .*\n`},
 			})
 			send(t, n, "metrics", key(t, "a"), past(time.Minute), point.FromInt(1), point.FromInt(2))

@@ -198,21 +198,63 @@ type DeleteCommand struct {
 	Target `embed:""`
 	Output `embed:""`
 	Bucket string `arg:"" help:"Name of the bucket."`
+	Yes    bool   `help:"Delete. Without it nothing is, and what would go is shown."`
 }
 
-// Run deletes the bucket and prints its name.
+// Help is shown below the usage of the command.
+func (c *DeleteCommand) Help() string {
+	return `The bucket and its points are gone from every answer when the command returns,
+and no crash brings them back. The account keeps counting them as received. A
+bucket created again under the name begins empty.
+
+Examples:
+  ddb admin buckets delete metrics          show what would go
+  ddb admin buckets delete metrics --yes`
+}
+
+// bucketDeletion is what ddb admin buckets delete did, or would do.
+type bucketDeletion struct {
+	Name     string `json:"name"` // escaped
+	Deleted  bool   `json:"deleted"`
+	Segments int    `json:"segments"` // that hold points of the bucket
+	Points   int64  `json:"points"`   // in them; others are in memory
+}
+
+// Run deletes the bucket, or shows what it holds.
 func (c *DeleteCommand) Run(env *Env) error {
 	name, err := canonical(c.Bucket)
 	if err != nil {
 		return fmt.Errorf("bucket %s: %w", c.Bucket, err)
 	}
-	if err := c.client().DeleteBucket(env.Context, name); err != nil {
+	segments, err := c.client().Segments(env.Context, name)
+	if err != nil {
 		return err
 	}
-	return c.Write(env, BucketName{name}, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Deleted %s.\n", name)
+	d := bucketDeletion{Name: name, Deleted: c.Yes, Segments: len(segments)}
+	for i := range segments {
+		d.Points += segments[i].Points
+	}
+	if c.Yes {
+		if err := c.client().DeleteBucket(env.Context, name); err != nil {
+			return err
+		}
+	}
+	if err := c.Write(env, d, d.write); err != nil {
 		return err
-	})
+	}
+	if !c.Yes {
+		return &UsageError{errors.New("nothing was deleted: add --yes to delete the bucket and every point in it")}
+	}
+	return nil
+}
+
+func (d *bucketDeletion) write(w io.Writer) error {
+	if d.Deleted {
+		_, err := fmt.Fprintf(w, "Deleted %s.\n", d.Name)
+		return err
+	}
+	_, err := fmt.Fprintf(w, "Bucket %s would be deleted: %d points in %d segments, and those in memory.\n", d.Name, d.Points, d.Segments)
+	return err
 }
 
 // TTLCommand shows or sets the lifetime of a bucket's points.
