@@ -1,6 +1,7 @@
 package test
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,8 +21,13 @@ func TestDirectoryIsLocked(t *testing.T) {
 	if code := second.wait(); code != 1 {
 		t.Errorf("the exit code is %d", code)
 	}
-	if text := second.log.String(); !strings.Contains(text, dir) || !strings.Contains(text, "in use") {
+	if text := second.log.String(); !strings.Contains(text, dir) || !strings.Contains(text, fmt.Sprintf("in use by process %d ", n.cmd.Process.Pid)) {
 		t.Errorf("it says\n%s", text)
+	}
+	// With the ports of the first one it does not come as far as the directory.
+	if r := run(t, "ddb", "serve", "--data-dir", dir, "--tcp-addr", n.tcp, "--http-addr", n.http); r.code != 1 ||
+		!strings.Contains(r.errOut, fmt.Sprintf("process %d has data directory %s in use", n.cmd.Process.Pid, dir)) {
+		t.Errorf("with the same ports it says, code %d:\n%s", r.code, r.errOut)
 	}
 	send(t, n, "locked", metric, slot+1, point.FromInt(2))
 	n.kill()

@@ -1,5 +1,6 @@
-// Package durable does to files what takes more than one call to outlive a crash.
-// Whatever fails may have left a part of it on the disk.
+// Package durable does to files what takes more than one call to outlive a crash,
+// and tells which process has a directory in use. Whatever fails may have left a
+// part of it on the disk.
 package durable
 
 import (

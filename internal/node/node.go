@@ -57,11 +57,11 @@ func Run(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func
 	// The listeners come first: a port that is taken should not cost a replay.
 	tcpLn, err := listen("tcp.addr", cfg.TCPAddr)
 	if err != nil {
-		return err
+		return inUse(err, cfg.DataDir)
 	}
 	httpLn, err := listen("http.addr", cfg.HTTPAddr)
 	if err != nil {
-		return errors.Join(err, tcpLn.Close())
+		return errors.Join(inUse(err, cfg.DataDir), tcpLn.Close())
 	}
 	n.warnExposed("tcp.addr", tcpLn.Addr(), "write, read and delete")
 	n.warnExposed("http.addr", httpLn.Addr(), "write, read and delete")
@@ -84,6 +84,15 @@ func listen(key, addr string) (net.Listener, error) {
 		return nil, fmt.Errorf("%s: %w; choose another address with --%s", key, err, strings.ReplaceAll(key, ".", "-"))
 	}
 	return ln, nil
+}
+
+// inUse adds to the error of an address that is taken which process has the data
+// directory in use: most often it is the one that has the address as well.
+func inUse(err error, dir string) error {
+	if pid := store.Holder(dir); pid != 0 {
+		return fmt.Errorf("%w; process %d has data directory %s in use", err, pid, dir)
+	}
+	return err
 }
 
 func (n *node) storeOptions() (store.Options, error) {

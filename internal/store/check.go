@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
@@ -163,7 +164,7 @@ func CheckDir(ctx context.Context, fs vfs.FS, dir string, o CheckOptions) (r Che
 	}
 	lock, err := c.fs.Lock(c.path(lockFile))
 	if err != nil {
-		return c.report, fmt.Errorf("%s is in use by a running node (check that one without --data-dir): %w", dir, err)
+		return c.report, fmt.Errorf("%s is in use by %s (check a running node without --data-dir): %w", dir, durable.HolderOf(c.path(lockFile)), err)
 	}
 	r, err = c.run()
 	return r, errors.Join(err, lock.Close())

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,7 +141,8 @@ func (s *Store) openDir() error {
 		return s.dirError(err)
 	}
 	if err != nil {
-		return fmt.Errorf("data directory %s is in use by another process (or its LOCK cannot be taken): %w", s.o.Dir, err)
+		return fmt.Errorf("data directory %s is in use by %s (or its LOCK cannot be taken): stop that one, or name another directory: %w",
+			s.o.Dir, durable.HolderOf(s.path(lockFile)), err)
 	}
 	s.lock = lock
 	if err := s.checkVersion(); err != nil {
@@ -148,6 +150,10 @@ func (s *Store) openDir() error {
 	}
 	return nil
 }
+
+// Holder returns the process that has a data directory in use, or 0 when none is
+// known.
+func Holder(dir string) (pid int) { return durable.LockHolder(filepath.Join(dir, lockFile)) }
 
 func (s *Store) checkVersion() error {
 	text, err := readFile(s.o.FS, s.path(versionFile))
