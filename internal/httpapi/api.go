@@ -280,8 +280,8 @@ func (a *api) find(path string) (route, bool) {
 		return rt, true
 	}
 	if name, ok := strings.CutPrefix(path, "/assets/"); ok {
-		return route{methods: "GET", name: "/assets/", packs: true, serve: func(w http.ResponseWriter, _ *http.Request) error {
-			return a.asset(w, name)
+		return route{methods: "GET", name: "/assets/", serve: func(w http.ResponseWriter, r *http.Request) error {
+			return a.asset(w, r, name)
 		}}, true
 	}
 	if rest, ok := strings.CutPrefix(path, "/buckets/"); ok {

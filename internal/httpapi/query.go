@@ -99,16 +99,21 @@ func (a *api) queryPage(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("no query: give one as /?q=SELECT..., percent-encoded, or as the body of a POST")
 	}
 	w.Header().Set("Content-Security-Policy", page.Security)
-	return write(w, http.StatusOK, typePage, page.Index())
+	return write(w, http.StatusOK, typePage, page.Index(r.Host))
 }
 
 // asset answers with a file of the page. Its name changes with its content, so
-// browsers may keep it.
-func (a *api) asset(w http.ResponseWriter, name string) error {
-	body, mediaType, ok := page.Asset(name)
+// browsers may keep it. The build has packed it harder than a reply could be.
+func (a *api) asset(w http.ResponseWriter, r *http.Request, name string) error {
+	file, ok := page.Find(name)
 	if !ok {
 		return notFound("there is no file %s of the page", name)
 	}
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	return write(w, http.StatusOK, mediaType, body)
+	w.Header().Set("Vary", "Accept-Encoding")
+	if file.Gzipped != nil && takesGzip(r) {
+		w.Header().Set("Content-Encoding", "gzip")
+		return write(w, http.StatusOK, file.MediaType, file.Gzipped)
+	}
+	return write(w, http.StatusOK, file.MediaType, file.Body)
 }

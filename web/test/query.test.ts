@@ -33,7 +33,7 @@ afterEach(async () => {
 it('says what to do on an empty node', async () => {
   await open()
   await tab.page.getByText('No bucket holds data of yours yet').waitFor()
-  expect(await tab.page.locator('.copy code').textContent()).toContain('haggar -carbon')
+  expect(await tab.page.locator('.copy code').textContent()).toContain(`haggar -carbon ${node.tcp} `)
 })
 
 it('loads no more than 200 kB, under a strict policy', async () => {
@@ -96,6 +96,35 @@ describe('under a load', () => {
     await tab.rows.first().waitFor()
     expect(await tab.page.locator('.problem').count()).toBe(0)
     expect(await tab.page.locator('.cm-lintRange-error').count()).toBe(0)
+  })
+
+  it('shows how long a query takes, and ends it', async () => {
+    await open()
+    let given: (() => void) | undefined
+    const asks = (url: URL) => url.pathname === '/'
+    await tab.page.route(asks, (route) => (route.request().method() === 'POST' ? void (given = () => void route.continue()) : route.continue()))
+    await tab.ask(now)
+    await tab.page.locator('.running').getByText(/ s$/).waitFor()
+    await tab.page.getByRole('button', { name: 'Cancel' }).click()
+    await tab.page.getByText('The query was cancelled.').waitFor()
+    expect(await tab.page.getByRole('button', { name: 'Run' }).count()).toBe(1)
+    expect(given).toBeDefined()
+    await tab.page.unroute(asks)
+    await tab.page.getByRole('button', { name: 'Run' }).click()
+    await tab.rows.first().waitFor()
+  })
+
+  it('leaves room for the whole label of an axis', async () => {
+    await open(link(`${day} AS 'share' METADATA {unit: 'requests per minute'} LAST 1h`))
+    await tab.rows.first().waitFor()
+    const over = (await tab.page.locator('.u-over').boundingBox())!
+    const chart = (await tab.page.locator('.chart').boundingBox())!
+    const widest = await tab.page.evaluate(() => {
+      const c = document.createElement('canvas').getContext('2d')!
+      c.font = `12px ${getComputedStyle(document.querySelector('.chart')!).getPropertyValue('--sans')}`
+      return c.measureText('-100 requests per minute').width
+    })
+    expect(over.x - chart.x).toBeGreaterThan(widest)
   })
 
   it('gives a query without a range the last hour', async () => {

@@ -3,7 +3,9 @@
 package page
 
 import (
+	"bytes"
 	"embed"
+	"html"
 	"io/fs"
 	"path"
 )
@@ -20,13 +22,13 @@ const Security = "default-src 'none'; script-src 'self'; style-src 'self'; img-s
 	"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 // Index returns the document, or without a built page one that says how to
-// build it.
-func Index() []byte { return indexOf(built) }
+// build it and which commands reach the node at host, as the browser named it.
+func Index(host string) []byte { return indexOf(built, host) }
 
-func indexOf(files fs.FS) []byte {
+func indexOf(files fs.FS, host string) []byte {
 	index, err := fs.ReadFile(files, "built/app/index.html")
 	if err != nil {
-		return missing
+		return bytes.ReplaceAll(missing, []byte("{{host}}"), []byte(html.EscapeString(host)))
 	}
 	return index
 }
@@ -38,16 +40,26 @@ var types = map[string]string{
 	".svg": "image/svg+xml",
 }
 
-// Asset returns a file that the document names, and its media type. The name
-// of an asset changes with its content.
-func Asset(name string) (body []byte, mediaType string, ok bool) { return assetOf(built, name) }
+// Asset is a file that the document names. The name changes with its content.
+type Asset struct {
+	Body      []byte
+	Gzipped   []byte // the same, as the build packed it; nil where that gains nothing
+	MediaType string
+}
 
-func assetOf(files fs.FS, name string) (body []byte, mediaType string, ok bool) {
-	mediaType, ok = types[path.Ext(name)]
-	if !ok {
-		return nil, "", false
+// Find returns the asset of a name.
+func Find(name string) (a Asset, ok bool) { return findIn(built, name) }
+
+func findIn(files fs.FS, name string) (a Asset, ok bool) {
+	if a.MediaType, ok = types[path.Ext(name)]; !ok {
+		return Asset{}, false
 	}
 	// ReadFile refuses names that leave the directory.
 	body, err := fs.ReadFile(files, "built/app/assets/"+name)
-	return body, mediaType, err == nil
+	if err != nil {
+		return Asset{}, false
+	}
+	a.Body = body
+	a.Gzipped, _ = fs.ReadFile(files, "built/app/assets/"+name+".gz") // not every file has one
+	return a, true
 }

@@ -18,6 +18,7 @@ export function BucketsPage({ state, go }: { state: State; go: Go }) {
   const figures = useLoad(figuresOf, [names.join('\n')], again)
   const wanted = state.bucket ? [state.bucket] : names
   const onDisk = useLoad((signal) => segmentsOf(wanted, signal), [wanted.join('\n')], seldom)
+  const status = useLoad((signal) => api.status(signal), [])
   const [creating, setCreating] = useState(false)
   if (list.error) return <p class="problem" role="alert">{list.error}</p>
   if (!list.value) return <p class="note">Loading …</p>
@@ -40,7 +41,7 @@ export function BucketsPage({ state, go }: { state: State; go: Go }) {
         <section class="empty">
           <h2>No bucket holds data of yours yet</h2>
           <p>Create one, or let the first stream do it. This line loads the node with 2000 series, one point a second each, into bucket haggar:</p>
-          <Copy text={haggar} />
+          {status.value && <Copy text={haggar(status.value.tcp_addr)} />}
         </section>
       )}
     </div>

@@ -174,14 +174,14 @@ function alone(u: uPlot, series: number, few: boolean): number[] | null {
   return out.length ? out : null
 }
 
-function axisSize(u: uPlot, values: string[] | null): number {
-  if (!values?.length) return 40
-  const longest = values.reduce((a, b) => (b.length > a.length ? b : a))
+/** The width of an axis: its widest label as it will be drawn, the ticks, and the gap between. */
+function axisSize(u: uPlot, labels: string[] | null, axis: number): number {
+  if (!labels?.length) return 40
   u.ctx.save()
-  u.ctx.font = `${12 * devicePixelRatio}px sans-serif`
-  const width = u.ctx.measureText(longest).width / devicePixelRatio
+  u.ctx.font = (u.axes[axis]!.font as unknown as string[])[0]! // uPlot keeps it in pixels of the canvas
+  const widest = Math.max(...labels.map((text) => u.ctx.measureText(text).width)) / devicePixelRatio
   u.ctx.restore()
-  return Math.max(40, Math.ceil(width) + 18)
+  return Math.max(40, Math.ceil(widest) + 18)
 }
 
 /** A colour with an alpha; canvas has no variables. */

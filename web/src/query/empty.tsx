@@ -2,20 +2,26 @@ import { api } from '../api'
 import { quoted } from '../dql/tokens'
 import { useLoad } from '../hooks'
 
-export const haggar = 'haggar -carbon localhost:5555 -agents 10 -metrics 200 -flush-interval 1s -spawn-interval 1s -jitter 1s'
+/** The line that loads this node. One that listens on all addresses is reached by the name that the browser uses. */
+export function haggar(tcpAddr: string): string {
+  const at = tcpAddr.lastIndexOf(':')
+  const host = tcpAddr.slice(0, at)
+  const reached = ['', '0.0.0.0', '[::]'].includes(host) ? location.hostname : host
+  return `haggar -carbon ${reached}${tcpAddr.slice(at)} -agents 10 -metrics 200 -flush-interval 1s -spawn-interval 1s -jitter 1s`
+}
 
 interface Example { title: string; query: string }
 
 /** What to do before there is a query. */
 export function Empty({ onTry }: { onTry: (query: string) => void }) {
   const { value } = useLoad(async (signal) => {
-    const buckets = await api.buckets(signal)
+    const [buckets, { tcp_addr }] = await Promise.all([api.buckets(signal), api.status(signal)])
     const own = buckets.filter((b) => b.name !== 'dalmatinerdb')
     const examples = await Promise.all(own.slice(0, 3).map(async (b): Promise<Example | undefined> => {
       const [first] = await api.metrics(b.name, '', 1, signal)
       return first ? { title: `A series of ${b.name}`, query: `SELECT ${first} BUCKET ${quoted(b.name)} LAST 15m` } : undefined
     }))
-    return { none: own.length === 0, examples: examples.filter((e) => e !== undefined), self: own.length < buckets.length }
+    return { tcp_addr, none: own.length === 0, examples: examples.filter((e) => e !== undefined), self: own.length < buckets.length }
   }, [])
   if (!value) return null
   const examples = [...value.examples]
@@ -29,7 +35,7 @@ export function Empty({ onTry }: { onTry: (query: string) => void }) {
         <>
           <h2>No bucket holds data of yours yet</h2>
           <p>Points come in over TCP. This line loads the node with 2000 series, one point a second each:</p>
-          <Copy text={haggar} />
+          <Copy text={haggar(value.tcp_addr)} />
         </>
       )}
       <h2>{value.none ? 'Meanwhile' : 'Ask something'}</h2>

@@ -21,6 +21,8 @@ export interface Run {
   error?: string
   mistake?: Mistake
   busy: boolean
+  since: number // performance.now() of the question under way
+  cancel: () => void // gives it up: the node stops as well
 }
 
 interface Wish {
@@ -39,7 +41,8 @@ const tick = 1000 // ms between two answers of the live mode
  * last answer stays until there is the next.
  */
 export function useRun(w: Wish): Run {
-  const [run, set] = useState<Run>({ busy: false })
+  const [run, set] = useState<Omit<Run, 'cancel'>>({ busy: false, since: 0 })
+  const stopped = useRef(new AbortController())
   const { epoch } = useConnection()
   const latest = useRef(w)
   latest.current = w
@@ -62,7 +65,7 @@ export function useRun(w: Wish): Run {
       const data = chartData({ ...reply.value, results: reply.value.results ?? [] })
       column.current = data.reduced ? (data.lines[0]?.resolution ?? 0) : 0
       set({
-        busy: false,
+        busy: false, since: 0,
         answer: {
           query, data, plan: reply.value.plan, points: pointsOf(data), queryMs: reply.value.query_time / 1000, tookMs: reply.took,
         },
@@ -73,7 +76,7 @@ export function useRun(w: Wish): Run {
       const at = error instanceof Problem ? error.position : undefined
       // A live query that fails once keeps its picture.
       set((old) => ({
-        busy: false, answer: live ? old.answer : undefined, error: (error as Error).message,
+        busy: false, since: 0, answer: live ? old.answer : undefined, error: (error as Error).message,
         mistake: at && { offset: at.offset, message: (error as Error).message, query },
       }))
     }
@@ -81,22 +84,27 @@ export function useRun(w: Wish): Run {
 
   useEffect(() => {
     column.current = 0
-    if (!w.query.trim()) return set({ busy: false })
+    if (!w.query.trim()) return set({ busy: false, since: 0 })
     const stop = new AbortController()
+    stopped.current = stop
     let timer: number | undefined
     const loop = async () => {
       const began = performance.now()
       if (!document.hidden) await once(w.query, stop.signal)
       if (latest.current.live && !stop.signal.aborted) timer = window.setTimeout(loop, Math.max(50, tick - (performance.now() - began)))
     }
-    set((old) => ({ ...old, busy: true }))
+    set((old) => ({ ...old, busy: true, since: performance.now() }))
     void loop()
     return () => {
       stop.abort()
       window.clearTimeout(timer)
     }
   }, [w.query, w.turn, w.view === 'plan', w.every, w.live, epoch])
-  return run
+  const cancel = useCallback(() => {
+    stopped.current.abort()
+    set((old) => ({ ...old, busy: false, error: 'The query was cancelled.' }))
+  }, [])
+  return { ...run, cancel }
 }
 
 /**
