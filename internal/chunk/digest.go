@@ -1,0 +1,116 @@
+package chunk
+
+import "encoding/binary"
+
+// The digest of a chunk is
+//
+//	Σ key(slot) × mix(word)  mod 2^64
+//
+// over its set slots. It depends on the words alone and not on how they are
+// encoded, and it is additive: the digests of two sets of slots without one in
+// common give that of both. mix is a bijection and every key is odd, so chunks
+// that differ in one slot never have the same digest; others do with a chance of
+// 2^-64. It finds differences between copies, it does not withstand an attacker.
+//
+// Keys are the output of SplitMix64 (Steele, Lea, Flood, "Fast Splittable
+// Pseudorandom Number Generators", OOPSLA 2014) for the seed 0, with the lowest
+// bit set. mix is one round of such a finalizer: the product with the key spreads
+// what differs upwards, so what is left to do is to bring it down to the lowest
+// bits, which floats of few digits do not use. mix(0) is 0: an unset slot adds
+// nothing.
+
+const (
+	golden     = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
+	multiplier = 0xbf58476d1ce4e5b9 // the first of SplitMix64's finalizer
+)
+
+func mix(w uint64) uint64 {
+	w = (w ^ w>>32) * multiplier
+	return w ^ w>>29
+}
+
+// scramble is the finalizer of SplitMix64.
+func scramble(z uint64) uint64 {
+	z = (z ^ z>>30) * multiplier
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// slotKeys are the keys of the slots of a chunk.
+var slotKeys = func() (keys [Slots]uint64) {
+	for i := range keys {
+		keys[i] = scramble(uint64(i+1)*golden) | 1
+	}
+	return keys
+}()
+
+// keySums are the sums of the keys below a slot: a word that stands for many
+// slots is multiplied once.
+var keySums = func() (sums [Slots + 1]uint64) {
+	for i, k := range slotKeys {
+		sums[i+1] = sums[i] + k
+	}
+	return sums
+}()
+
+// DigestWords returns the digest of words, which are the slots
+// [off, off+len(words)) of a chunk. Unset ones add nothing.
+func DigestWords(words []uint64, off int) uint64 {
+	var sum uint64
+	keys := slotKeys[off:][:len(words)]
+	for len(words) >= 4 && len(keys) >= 4 { // side by side: products take time to come
+		sum += mix(words[0])*keys[0] + mix(words[1])*keys[1] + mix(words[2])*keys[2] + mix(words[3])*keys[3]
+		words, keys = words[4:], keys[4:]
+	}
+	for i, w := range words {
+		sum += keys[i] * mix(w)
+	}
+	return sum
+}
+
+// Digester makes digests of encoded chunks. Its zero value is ready; it is
+// memory that is used again, for one goroutine.
+type Digester struct{ words [Slots]uint64 }
+
+// Chunk returns the digest of the chunk src. It decodes all of it, but for one
+// word without gaps; the error wraps ErrCorrupt.
+func (d *Digester) Chunk(src []byte) (uint64, error) {
+	if !IsComposite(src) {
+		var f frame
+		r := reader{src: src}
+		if err := f.parse(&r); err != nil {
+			return 0, err
+		}
+		if f.constant && f.shape != shapeMask {
+			return mix(f.First) * (keySums[f.LastOff+1] - keySums[f.FirstOff]), r.end()
+		}
+	}
+	clear(d.words[:])
+	if err := DecodeRange(d.words[:], src, 0); err != nil {
+		return 0, err
+	}
+	return DigestWords(d.words[:], 0), nil
+}
+
+// DigestOfSeries is what stands for a series in a sum of digests: hash is its
+// identity and incarnation how often it was deleted. The digests of its chunks
+// have their numbers mixed in with NumberedDigest and are added up; the product
+// with this is the summand of the series among others. All of it is linear, so a
+// sum over chunks can be stored without knowing the incarnation.
+func DigestOfSeries(hash [16]byte, incarnation uint64) uint64 {
+	h := scramble(binary.BigEndian.Uint64(hash[:]) + golden)
+	h = scramble(h ^ binary.BigEndian.Uint64(hash[8:]))
+	return scramble(h^scramble(incarnation+golden)) | 1
+}
+
+// NumberedDigest mixes the number of a chunk into its digest, for a sum over the
+// chunks of one series.
+func NumberedDigest(number int64, digest uint64) uint64 {
+	return digest * (scramble(uint64(number)+golden) | 1)
+}
+
+// DigestSummand returns what a chunk adds to a sum over the chunks of many
+// series: equal sums over a set of chunks mean equal words in equal places.
+func DigestSummand(hash [16]byte, incarnation uint64, number int64, digest uint64) uint64 {
+	return DigestOfSeries(hash, incarnation) * NumberedDigest(number, digest)
+}
