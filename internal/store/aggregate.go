@@ -45,8 +45,8 @@ func pastSteps(from, step int64, n int) int64 {
 // Aggregate fills dst with the aggregates of the metric's slots, step by step:
 // dst[i] is of the slots [from+i×step, from+(i+1)×step), and its offsets count
 // from the first of them. Its Count is 0 where no slot is set, as in every step
-// of an unknown metric. The float parts of the sums are those of the pieces
-// that a step is made of, in their order (chunk.Header.Append).
+// of an unknown metric. The float parts of the sums are those of chunk.Tree, the
+// same bits wherever the points lie.
 //
 // It takes levels and headers where they hold all of what there is of a piece
 // of a step, and decodes the rest. Nothing is carried from one step to the next.
@@ -78,6 +78,7 @@ func (s *Store) Aggregate(ctx context.Context, info BucketInfo, key []byte, from
 	}
 	defer s.aggregators.Put(a)
 	a.begin(s, info.ID, id, from, step, dst)
+	defer a.endStep()
 	first, past = a.extent(first, past)
 	for first < past {
 		if err := ctx.Err(); err != nil {
@@ -101,6 +102,8 @@ type aggregator struct {
 	step   int64
 	dst    []chunk.Header
 	stats  AggregateStats
+	tree   chunk.Tree // of the open step
+	open   int64      // that has more pieces than one; -1 for none
 
 	end    int64 // of the slots under the lock
 	layers layers
@@ -112,7 +115,7 @@ type aggregator struct {
 
 func (a *aggregator) begin(s *Store, bucket uint32, id metric.SeriesID, from, step int64, dst []chunk.Header) {
 	a.s, a.bucket, a.id, a.from, a.step, a.dst = s, bucket, id, from, step, dst
-	a.stats = AggregateStats{}
+	a.stats, a.open = AggregateStats{}, -1
 }
 
 // extent cuts a range of more slots than are read under one lock to what there is
@@ -235,7 +238,7 @@ func (a *aggregator) level(w *layer, number, shared int64) int64 {
 			w.loaded = l + 1
 		}
 		if i := (number - w.first) / n; w.spans>>i&1 != 0 {
-			a.add(&a.units[i], number*chunk.Slots)
+			a.add(&a.units[i], number, n)
 			a.stats.Levels++
 		}
 		return n
@@ -259,7 +262,7 @@ func (a *aggregator) header(number int64) (bool, error) {
 		a.s.noteUndecodable(l.seg, a.id, number, err)
 		return true, nil
 	}
-	a.add(&h, number*chunk.Slots)
+	a.add(&h, number, 1)
 	a.stats.Headers++
 	return true, nil
 }
@@ -285,10 +288,11 @@ func (a *aggregator) chunk(l *layer, number, pos, end int64) error {
 	s := chunk.Steps{From: int(pos - start), To: int(end - start), Cut: int(a.stepEnd(pos) - start), Every: int(min(a.step, chunk.Slots))}
 	n, first := s.Count(), (pos-a.from)/a.step
 	steps := a.dst[first : first+int64(n)]
-	empty := steps[0].Count == 0 // those behind it are
-	if !empty {
+	direct := a.open != first // none of them has anything
+	if !direct {
 		steps = a.steps[:n]
 	}
+	goesOn := a.step-(end-1-a.from)%a.step > 1 // the last one, behind the chunk
 	if err := a.adder.Steps(steps, data, s); err != nil {
 		a.s.noteUndecodable(l.seg, a.id, number, err)
 	}
@@ -297,11 +301,13 @@ func (a *aggregator) chunk(l *layer, number, pos, end int64) error {
 	for i := range steps {
 		switch h := &steps[i]; {
 		case h.Count == 0:
-		case empty:
+		case direct && (i < n-1 || !goesOn):
 			h.FirstOff += at
 			h.LastOff += at
 		default:
-			a.add(h, start)
+			piece := *h
+			*h = chunk.Header{}
+			a.add(&piece, number, 1)
 		}
 		at -= int(a.step)
 	}
@@ -336,16 +342,36 @@ func (a *aggregator) decode(number, pos, end int64) error {
 	for len(words) > 0 {
 		n := int(min(a.stepEnd(pos)-pos, int64(len(words))))
 		if h := chunk.Summarize(words[:n], off); h.Count > 0 {
-			a.add(&h, number*chunk.Slots)
+			a.add(&h, number, 1)
 		}
 		words, pos, off = words[n:], pos+int64(n), off+n
 	}
 	return nil
 }
 
-// add takes in aggregates whose slot 0 is start: it may lie before the step that
-// holds their first set slot.
-func (a *aggregator) add(h *chunk.Header, start int64) {
-	i := (start + int64(h.FirstOff) - a.from) / a.step
-	a.dst[i].Append(h, int(start-a.from-i*a.step))
+// add takes in the aggregates of chunks from number on, which belong to one step.
+func (a *aggregator) add(h *chunk.Header, number, chunks int64) {
+	start := number * chunk.Slots // may lie before the step
+	off := start + int64(h.FirstOff) - a.from
+	i := off / a.step
+	if a.open != i {
+		a.endStep()
+		if chunks*chunk.Slots-int64(h.FirstOff) >= a.step-off%a.step {
+			at := int(start - a.from - i*a.step)
+			h.FirstOff += at
+			h.LastOff += at
+			a.dst[i] = *h // nothing comes behind it
+			return
+		}
+	}
+	a.open = i
+	a.tree.Add(h, number, chunks, int(start-a.from-i*a.step))
+}
+
+// endStep gives out the open step.
+func (a *aggregator) endStep() {
+	if a.open >= 0 {
+		a.tree.End(&a.dst[a.open])
+		a.open = -1
+	}
 }

@@ -31,7 +31,8 @@ type aggregateModel struct {
 	s      *Store
 	from   int64
 	stats  *AggregateStats
-	floats int // of 100 values
+	floats int  // of 100 values
+	wild   bool // they are of many magnitudes
 }
 
 func (m *aggregateModel) word() uint64 {
@@ -40,6 +41,9 @@ func (m *aggregateModel) word() uint64 {
 		return point.FromInt(v << m.r.IntN(40))
 	case v == 0:
 		return point.FromFloat(math.NaN())
+	case m.wild:
+		// Of magnitudes so far apart that every other order gives another sum.
+		return point.FromFloat(math.Ldexp(m.r.NormFloat64(), m.r.IntN(120)))
 	default:
 		return point.FromFloat(float64(v) / 8)
 	}
@@ -71,41 +75,93 @@ func (m *aggregateModel) send(hours int) {
 	}
 }
 
-// naive adds up the words of a step one by one. scale is the sum of the
-// magnitudes of its floats, of filled slots too.
-func naive(words []uint64) (h chunk.Header, scale float64) {
-	carry, filled := point.Unset, chunk.Sum{}
+// naive adds up the words of a step, whose first slot is from, by the definition
+// of the tree: a node is what its children give in their order.
+func naive(words []uint64, from int64) (h chunk.Header) {
 	for i, w := range words {
-		if w != point.Unset {
-			if h.Count == 0 {
-				h.FirstOff, h.First = i, w
-			}
-			h.Count++
-			h.LastOff, h.Last, carry = i, w, w
-			h.Sum = h.Sum.Plus(chunk.Repeat(w, 1))
-			extremes(&h, w)
+		if w == point.Unset {
+			continue
 		}
-		filled = filled.Plus(chunk.Repeat(carry, 1))
-		if point.KindOf(carry) == point.KindFloat {
-			scale += math.Abs(point.Float(carry))
+		if h.Count == 0 {
+			h.FirstOff, h.First = i, w
 		}
-		if w != point.Unset {
-			h.Filled = filled
-		}
+		h.Count++
+		h.LastOff, h.Last = i, w
+		extremes(&h, w)
 	}
-	return h, scale
+	sums := naiveTree(words, from, []int64{120 * chunk.Slots, 10 * chunk.Slots, chunk.Slots})
+	h.Sum, h.Filled = sums.plain, sums.filled
+	return h
 }
 
-// equalWithin compares exactly but for the rounding of float sums.
-func equalWithin(got, want chunk.Header, scale float64, n int) error {
-	near := func(a, b float64) bool {
-		return math.Abs(a-b) <= float64(n)*0x1p-52*scale || math.IsNaN(a) && math.IsNaN(b)
+// naiveSums are the sums of a node, filled ones from its first to its last set slot.
+type naiveSums struct {
+	plain, filled chunk.Sum
+	first, last   int64 // set slots
+	word          uint64
+	any           bool
+}
+
+// naiveTree cuts words at the multiples of the first size, and what comes out at
+// those of the next.
+func naiveTree(words []uint64, from int64, sizes []int64) (all naiveSums) {
+	if len(sizes) == 0 {
+		return naiveChunk(words, from)
 	}
-	if !near(got.Sum.Float, want.Sum.Float) || !near(got.Filled.Float, want.Filled.Float) {
-		return fmt.Errorf("float sums %v %v, want %v %v ± %d × %v", got.Sum.Float, got.Filled.Float, want.Sum.Float, want.Filled.Float, n, scale)
+	for len(words) > 0 {
+		rest := from % sizes[0]
+		if rest < 0 {
+			rest += sizes[0]
+		}
+		n := min(sizes[0]-rest, int64(len(words)))
+		s := naiveTree(words[:n], from, sizes[1:])
+		words, from = words[n:], from+n
+		switch {
+		case !s.any:
+		case !all.any:
+			all = s
+		default:
+			gap := chunk.Repeat(all.word, int(s.first-all.last-1))
+			all.filled = all.filled.Plus(gap).Plus(s.filled)
+			all.plain = all.plain.Plus(s.plain)
+			all.last, all.word = s.last, s.word
+		}
 	}
-	got.Sum.Float, got.Filled.Float, want.Sum.Float, want.Filled.Float = 0, 0, 0, 0
-	if got != want {
+	return all
+}
+
+// naiveChunk adds up the lanes of a chunk slot by slot.
+func naiveChunk(words []uint64, from int64) (s naiveSums) {
+	for i, w := range words {
+		if w != point.Unset {
+			if !s.any {
+				s.first = from + int64(i)
+			}
+			s.any, s.last = true, from+int64(i)
+		}
+	}
+	if !s.any {
+		return s
+	}
+	var plain, filled laneSum
+	for slot := s.first; slot <= s.last; slot++ {
+		if slot%chunk.Lane == 0 {
+			plain.next()
+			filled.next()
+		}
+		if w := words[slot-from]; w != point.Unset {
+			plain.add(w)
+			s.word = w
+		}
+		filled.add(s.word)
+	}
+	s.plain, s.filled = plain.sum(), filled.sum()
+	return s
+}
+
+// equalBits compares bit by bit, but one NaN with another.
+func equalBits(got, want chunk.Header) error {
+	if !sameHeader(&got, &want) {
 		return fmt.Errorf("\n%+v, want\n%+v", got, want)
 	}
 	return nil
@@ -143,8 +199,7 @@ func (m *aggregateModel) check() {
 					m.t.Fatal(err)
 				}
 			}
-			want, scale := naive(words)
-			if err := equalWithin(dst[i], want, scale, len(words)); err != nil {
+			if err := equalBits(dst[i], naive(words, from+int64(i)*step)); err != nil {
 				m.t.Fatalf("series %d, %d steps of %d from epoch%+d, step %d: %v", series, n, step, from-epoch, i, err)
 			}
 		}
@@ -158,6 +213,7 @@ func TestAggregatesEqualTheSlots(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		m := &aggregateModel{t: t, clock: newTestClock(), from: epoch, stats: &stats, r: rand.New(rand.NewPCG(seed, 9))}
 		m.floats = rapid.SampledFrom([]int{0, 0, 30, 100}).Draw(t, "floats")
+		m.wild = rapid.Bool().Draw(t, "wild")
 		m.o = testOptions(vfs.NewMem(), m.clock)
 		m.s = mustOpen(t, m.o)
 		defer func() { m.s.Crash() }()
@@ -241,8 +297,8 @@ func TestAggregatesOverDamage(t *testing.T) {
 				}
 				sum.Add(stats)
 				for i := range got {
-					want, scale := naive(readAll(t, s, "rows", 1, from+int64(i)*step, int(step)))
-					if err := equalWithin(got[i], want, scale, int(step)); err != nil {
+					want := naive(readAll(t, s, "rows", 1, from+int64(i)*step, int(step)), from+int64(i)*step)
+					if err := equalBits(got[i], want); err != nil {
 						t.Fatalf("step %d of %d: %v", i, step, err)
 					}
 				}

@@ -397,8 +397,8 @@ func (m *meta) checkAggregates(b *metaBucket, series int) {
 	m.must(err)
 	words := readAll(m, m.s, b.info.Name, series, from, len(dst)*int(step))
 	for i := range dst {
-		want, scale := naive(words[i*int(step) : (i+1)*int(step)])
-		if err := equalWithin(dst[i], want, scale, int(step)); err != nil {
+		want := naive(words[i*int(step):(i+1)*int(step)], from+int64(i)*step)
+		if err := equalBits(dst[i], want); err != nil {
 			m.Fatalf("%s series %d step %d of %d from epoch%+d: %v", b.info.Name, series, i, step, from-b.slot(epoch), err)
 		}
 	}
