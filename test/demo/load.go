@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -28,9 +29,10 @@ func (s *session) sendEverything(ctx context.Context, o options) error {
 	progress := &prefixed{out: s.out}
 	var both sync.WaitGroup
 	var errPublished, errLoad error
+	journal := filepath.Join(s.dir, "published.journal")
 	both.Go(func() {
 		s.published, errPublished = runHaggar(ctx, o, progress.as("published"),
-			"-preset", haggar.Published, "-backfill", "1d", "-duration", o.load.String())
+			"-preset", haggar.Published, "-backfill", "1d", "-duration", o.load.String(), "-journal", journal)
 	})
 	both.Go(func() {
 		s.load, errLoad = runHaggar(ctx, o, progress.as("load"), "-prefix", loadBucket,
@@ -41,7 +43,38 @@ func (s *session) sendEverything(ctx context.Context, o options) error {
 	if errPublished != nil {
 		return errPublished
 	}
-	return errLoad
+	if errLoad != nil {
+		return errLoad
+	}
+	return s.readJournal(journal)
+}
+
+// readJournal notes which slots of which published series haggar has sent.
+func (s *session) readJournal(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	j, err := haggar.ReadJournal(f)
+	if err != nil {
+		return err
+	}
+	s.slots = map[int]map[int64]bool{}
+	for _, fl := range j.Flushes {
+		if fl.State == haggar.Failed {
+			return fmt.Errorf("haggar does not know whether its flush %d arrived", fl.Seq)
+		}
+		for number := fl.First; number < fl.First+fl.Count; number++ {
+			if s.slots[number] == nil {
+				s.slots[number] = map[int64]bool{}
+			}
+			for row := range fl.Slots {
+				s.slots[number][fl.Slot+row*fl.Step] = true
+			}
+		}
+	}
+	return nil
 }
 
 // runHaggar runs haggar to its end and returns its summary.

@@ -70,7 +70,7 @@ func demo(ctx context.Context, o options, out io.Writer) (err error) {
 	fmt.Fprintf(out, "ddb serve: process %d, data in %s, points on %s, queries on %s\n\n",
 		n.cmd.Process.Pid, filepath.Join(dir, "data"), o.tcpAddr, o.httpAddr)
 
-	s := session{out: out, tcpAddr: o.tcpAddr, client: &admin.Client{Addr: o.httpAddr}}
+	s := session{out: out, dir: dir, tcpAddr: o.tcpAddr, client: &admin.Client{Addr: o.httpAddr}}
 	if err := s.waitForRate(ctx); err != nil {
 		return err
 	}
@@ -95,11 +95,14 @@ func demo(ctx context.Context, o options, out io.Writer) (err error) {
 // session is what the demo knows while it goes on.
 type session struct {
 	out     io.Writer
+	dir     string // of the demo's files
 	tcpAddr string
 	client  *admin.Client
 
 	published haggar.Summary // the published series, in bucket tachyon
 	load      haggar.Summary // the load, in bucket haggar
+
+	slots map[int]map[int64]bool // of the published series, as haggar's journal has them
 
 	compared    int // numbers that were compared
 	differences []string

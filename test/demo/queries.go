@@ -66,9 +66,10 @@ func (s *session) askMaxima(ctx context.Context, text string, numbers []int, spa
 }
 
 // sent returns the values that the slots of a published series must have, by
-// haggar's function, and how many of them are set. A slot that haggar has not
-// sent, such as the second under way, repeats the value before it as every query
-// does. The store's own points are compared on the way.
+// haggar's function, and how many of them its journal says it sent. A slot that it
+// has not sent, such as the second under way, repeats the value before it as every
+// query does. The store's own points are compared on the way: each that was sent,
+// and none besides.
 func (s *session) sent(ctx context.Context, number int, first int64, count int) (values []float64, set int, err error) {
 	data := haggar.Data{Preset: haggar.Published}
 	words, err := s.read(ctx, haggar.PublishedBucket, data.AppendKey(nil, 0, number), first, count)
@@ -78,16 +79,18 @@ func (s *session) sent(ctx context.Context, number int, first int64, count int) 
 	series := data.Series(0, number)
 	values = make([]float64, count)
 	for i, word := range words {
+		slot, due := first+int64(i), uint64(point.Unset)
 		switch {
-		case word != point.Unset:
+		case s.slots[number][slot]:
 			set++
-			values[i] = float64(series.At(first + int64(i)))
-			s.compare(word == series.Word(first+int64(i)), "series %d, slot %d: the point is %016x", number, first+int64(i), word)
+			due = series.Word(slot)
+			values[i] = float64(series.At(slot))
 		case i > 0:
 			values[i] = values[i-1]
 		default:
-			return nil, 0, fmt.Errorf("series %d has no point at slot %d, the first of the range", number, first)
+			return nil, 0, fmt.Errorf("haggar has not sent series %d at slot %d, the first of the range", number, first)
 		}
+		s.compare(word == due, "series %d, slot %d: the point is %016x, haggar's is %016x", number, slot, word, due)
 	}
 	return values, set, nil
 }
