@@ -19,6 +19,15 @@ type Capture struct {
 	// Floor is the position in the log of the first record that the group
 	// still needs after this flush, 0 when it needs none.
 	Floor uint64
+
+	// Settled is the highest slot that the group has flushed before, -1 for none. With
+	// Unsettled older points of some columns may have been flushed by another group: the
+	// caller raises Settled to what is known of all groups. Chunks with a slot up to it
+	// may lie over something older.
+	Settled   int64
+	Unsettled bool
+	// Highest is the highest slot of what was captured, at least; -1 for none.
+	Highest int64
 }
 
 // BeginFlush takes the sealed tiles and late points of the group for writing.
@@ -40,13 +49,28 @@ func (g *Group) capture() Capture {
 	g.noteLate()
 	g.flushing, g.captured, g.tiles = g.tiles, g.tiles, nil
 	g.lateOut, g.late = g.late, lateRuns{}
-	c := Capture{group: g, tiles: slices.Clone(g.flushing), late: g.lateOut, cols: g.Columns()}
+	c := Capture{group: g, tiles: slices.Clone(g.flushing), late: g.lateOut, cols: g.Columns(), Settled: g.settled, Highest: -1}
+	c.settle(g)
 	for _, b := range g.open {
 		if c.Floor == 0 || b.firstLSN < c.Floor {
 			c.Floor = b.firstLSN
 		}
 	}
 	return c
+}
+
+// settle notes what becomes settled with the flush.
+func (c *Capture) settle(g *Group) {
+	for _, t := range c.tiles {
+		c.Highest = max(c.Highest, t.last)
+	}
+	if !c.late.empty() {
+		c.Highest = max(c.Highest, c.late.highest)
+	}
+	if !c.Empty() {
+		c.Unsettled, g.unsettled = g.unsettled, false
+	}
+	g.settling = c.Highest
 }
 
 // EndFlush forgets what BeginFlush took, after a committed segment holds it,
@@ -61,6 +85,7 @@ func (g *Group) EndFlush() (tiles, late int64) {
 	late = g.lateOut.bytes()
 	g.freeTiles(g.captured)
 	g.flushing, g.captured, g.lateOut = nil, nil, lateRuns{}
+	g.settled, g.settling = max(g.settled, g.settling), -1
 	return tiles, late
 }
 
@@ -114,7 +139,7 @@ func (g *Group) AbortFlush() {
 	if g.dead {
 		g.freeTiles(g.captured)
 	}
-	g.captured = nil
+	g.captured, g.settling, g.unsettled = nil, -1, true
 	g.tiles = append(g.flushing, g.tiles...)
 	old := g.lateOut
 	old.addAll(&g.late)
@@ -143,8 +168,9 @@ type Flusher struct {
 
 // Emit takes one encoded chunk: its number is its first slot divided by
 // chunk.Slots. data, which holds points of them, is valid during the call, and where
-// it stays, because it lies in a tile, until EndFlush or AbortFlush.
-type Emit func(number int64, points int, data []byte, stays bool) error
+// it stays, because it lies in a tile, until EndFlush or AbortFlush. Where it is marked
+// it may lie over something older: it has late points, or slots up to Capture.Settled.
+type Emit func(number int64, points int, data []byte, stays, marked bool) error
 
 // Columns returns the columns of the captured group.
 func (c *Capture) Columns() *Columns { return c.cols }
@@ -178,9 +204,11 @@ func (f *Flusher) Column(c *Capture, col int, emit Emit) error {
 		if p < len(f.parts) {
 			num = min(num, f.parts[p].number)
 		}
+		marked := false
 		for f.pieces = f.pieces[:0]; t < len(c.tiles) && c.tiles[t].start/chunk.Slots == num; t++ {
 			if piece := c.tiles[t].piece(col); len(piece) > 0 {
 				f.pieces = append(f.pieces, piece)
+				marked = marked || c.tiles[t].first <= c.Settled
 			}
 		}
 		for past < len(f.parts) && f.parts[past].number == num {
@@ -193,7 +221,7 @@ func (f *Flusher) Column(c *Capture, col int, emit Emit) error {
 		if err != nil {
 			return err
 		}
-		if err := emit(num, points, data, stays); err != nil {
+		if err := emit(num, points, data, stays, marked || past > p); err != nil {
 			return err
 		}
 		p = past

@@ -36,7 +36,7 @@ func flushed(t *testing.T, words []uint64, late map[int64]uint64) []byte {
 	c := g.BeginFlush()
 	var f Flusher
 	var chunks [][]byte
-	err := f.Column(&c, 0, func(_ int64, _ int, data []byte, _ bool) error {
+	err := f.Column(&c, 0, func(_ int64, _ int, data []byte, _, _ bool) error {
 		chunks = append(chunks, bytes.Clone(data))
 		return nil
 	})
@@ -120,7 +120,7 @@ func TestWhatStaysInAFlush(t *testing.T) {
 	var there, copies [][]byte
 	for col := range columns {
 		c.Fetch(col)
-		err := f.Column(&c, col, func(number int64, points int, data []byte, stays bool) error {
+		err := f.Column(&c, col, func(number int64, points int, data []byte, stays, _ bool) error {
 			if want := number != 1 && (number != 2 || col != 0); stays != want {
 				t.Errorf("chunk %d of column %d: it stays: %v", number, col, stays)
 			}
@@ -183,7 +183,7 @@ func TestFlushChunks(t *testing.T) {
 		var f Flusher
 		made := map[[2]int64]bool{}
 		for col := range columns {
-			if err := f.Column(&c, col, func(number int64, _ int, _ []byte, _ bool) error {
+			if err := f.Column(&c, col, func(number int64, _ int, _ []byte, _, _ bool) error {
 				made[[2]int64{int64(col), number}] = true
 				return nil
 			}); err != nil {

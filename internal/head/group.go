@@ -41,6 +41,9 @@ type Group struct {
 	lastSet  int            // cells that the last sealed block had set
 	floor    uint64         // records below are not replayed for this group
 
+	settled, settling int64 // the highest slot flushed, and with the flush under way; -1 = none
+	unsettled         bool  // it has columns whose older points it may not have flushed itself
+
 	late, lateOut   lateRuns
 	tiles, flushing []*tile
 	captured        []*tile // flushing, until the flush has ended, even if the group has
@@ -57,7 +60,7 @@ func NewGroup(id, bucket uint32, height int, arena *Arena) *Group {
 	if height%arena.rows != 0 {
 		panic(fmt.Sprintf("parts of %d rows for blocks of %d", arena.rows, height))
 	}
-	g := &Group{ID: id, Bucket: bucket, height: int64(height), arena: arena, thin: thinBlocks}
+	g := &Group{ID: id, Bucket: bucket, height: int64(height), arena: arena, thin: thinBlocks, settled: -1, settling: -1, unsettled: true}
 	g.sealed.L = &g.mu
 	g.ahead.slot.Store(nowhere)
 	g.cols.Store(&Columns{})
@@ -180,6 +183,7 @@ func (g *Group) row(w Write, c *account.Counts, touched *touchedBlocks) {
 	b := g.block(w.Slot)
 	if b == nil {
 		touched.late = true
+		g.late.highest = max(g.late.highest, w.Slot)
 		for i, word := range w.Words {
 			g.late.add(w.Column+i, w.Slot, word, c)
 		}
@@ -206,6 +210,7 @@ func (g *Group) down(w Write, c *account.Counts, touched *touchedBlocks) {
 		if b := g.block(slot); b == nil {
 			n = min(n, g.lateSlots(slot))
 			touched.late = true
+			g.late.highest = max(g.late.highest, slot+int64(n)-1)
 			g.late.addRun(w.Column, slot, words[:n], c)
 		} else {
 			touched.add(b)

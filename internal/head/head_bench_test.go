@@ -85,7 +85,7 @@ func BenchmarkFlushScatteredLate(b *testing.B) {
 	var f Flusher
 	for b.Loop() {
 		chunks := 0
-		err := f.Column(&c, 0, func(int64, int, []byte, bool) error { chunks++; return nil })
+		err := f.Column(&c, 0, func(int64, int, []byte, bool, bool) error { chunks++; return nil })
 		if err != nil || chunks != points+1 {
 			b.Fatalf("%d chunks, %v", chunks, err)
 		}

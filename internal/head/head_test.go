@@ -68,7 +68,7 @@ func flush(t *rapid.T, g *Group, flushed map[[2]int64]uint64, columns int) {
 	var f Flusher
 	for col := range columns {
 		last := int64(-1)
-		err := f.Column(&c, col, func(number int64, points int, data []byte, _ bool) error {
+		err := f.Column(&c, col, func(number int64, points int, data []byte, _, _ bool) error {
 			if number <= last {
 				return fmt.Errorf("chunk %d of column %d comes after %d", number, col, last)
 			}

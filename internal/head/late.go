@@ -13,6 +13,7 @@ type lateRuns struct {
 	last     activity
 	columns  []*lateColumn // by column, up to the last that has any; nil where there are none
 	size     int64         // see bytes
+	highest  int64         // slot, at least; 0 where there is none
 }
 
 type lateColumn struct {
@@ -139,6 +140,7 @@ func (l *lateRuns) addAll(newer *lateRuns) {
 		l.size += 8*int64(len(from.words)) + lateRunBytes*int64(len(from.runs))
 	}
 	l.last = l.last.or(newer.last)
+	l.highest = max(l.highest, newer.highest)
 	if l.firstLSN == 0 {
 		l.firstLSN = newer.firstLSN
 	}

@@ -20,6 +20,7 @@ func (g *Group) pairs(w Write, c *account.Counts, touched *touchedBlocks) {
 				n = min(n, 2*g.lateSlots(slot))
 			}
 			touched.late = true
+			g.late.highest = max(g.late.highest, slot+int64(n/2)-1)
 			g.late.addPairs(Write{Column: w.Column, Slot: slot, Words: words[:n], Down: w.Down}, c)
 		} else {
 			touched.add(b)

@@ -40,6 +40,7 @@ func (g *Group) Bind(col int, key []byte, lsn uint64, now int64, ids ...metric.S
 	for i := range ids {
 		g.written[col+i] = activity{lsn, now}
 	}
+	g.unsettled = true
 	g.cols.Store(g.Columns().with(col, key, ids...))
 }
 

@@ -10,6 +10,8 @@ import (
 // tile is a sealed block: every column's slots encoded as a piece of a chunk.
 type tile struct {
 	start int64
+	first int64    // slot written
+	last  int64    // likewise
 	offs  []uint32 // piece of column i is data[offs[i]:offs[i+1]]; empty when nothing is set
 	data  []byte
 	held  int  // columns with anything when it was made
@@ -20,9 +22,9 @@ type tile struct {
 }
 
 // newTile returns a tile with copies of the offsets and the pieces.
-func newTile(m *tileMemory, start int64, offs []uint32, data []byte, held int) *tile {
+func newTile(m *tileMemory, b *block, offs []uint32, data []byte, held int) *tile {
 	mem, slab := m.alloc(4*len(offs) + len(data))
-	t := &tile{start: start, held: held, mem: mem, slab: slab}
+	t := &tile{start: b.start, first: b.first, last: b.last, held: held, mem: mem, slab: slab}
 	t.offs = unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(mem))), len(offs))
 	t.data = mem[4*len(offs):][:len(data)]
 	copy(t.offs, offs)
@@ -122,7 +124,7 @@ func (s *Sealer) encode(b *block, columns, height int) *tile {
 			s.offs = append(s.offs, uint32(len(s.data)))
 		}
 	}
-	return newTile(&b.arena.tiles, b.start, s.offs, s.data, held)
+	return newTile(&b.arena.tiles, b, s.offs, s.data, held)
 }
 
 // turn puts a stripe of a block, from column first on, into cols.

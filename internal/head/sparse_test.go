@@ -101,7 +101,7 @@ func (w *twins) flush(end func(*Group)) {
 		fmt.Fprintf(&got[i], "floor %d\n", c.Floor)
 		var f Flusher
 		for col := range Width {
-			err := f.Column(&c, col, func(number int64, points int, data []byte, _ bool) error {
+			err := f.Column(&c, col, func(number int64, points int, data []byte, _, _ bool) error {
 				fmt.Fprintf(&got[i], "%d %d %d %x\n", col, number, points, data)
 				return nil
 			})

@@ -103,7 +103,7 @@ func TestAGroupThatDiesInAFlush(t *testing.T) {
 			}
 			got := make([]uint64, chunk.Slots)
 			var f Flusher
-			err := f.Column(&c, 0, func(_ int64, _ int, data []byte, _ bool) error { return DecodeChunk(got, 0, data, 0) })
+			err := f.Column(&c, 0, func(_ int64, _ int, data []byte, _, _ bool) error { return DecodeChunk(got, 0, data, 0) })
 			if err != nil || got[100] != point.FromInt(100) || got[200] != 0 {
 				t.Fatalf("the flush reads %x and %x, %v", got[100], got[200], err)
 			}

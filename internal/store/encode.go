@@ -14,7 +14,8 @@ import (
 type encoded struct {
 	id     metric.SeriesID
 	bucket uint32
-	points int32
+	points int16
+	marked bool // it may lie over something older
 	number int64
 	data   []byte
 }
@@ -157,11 +158,11 @@ func (e *shareEncoder) encode(f *flushing, captures []int, share, shares int) er
 				continue
 			}
 			col := int(columns[n])
-			err := e.flusher.Column(c, col, func(number int64, points int, data []byte, stays bool) error {
+			err := e.flusher.Column(c, col, func(number int64, points int, data []byte, stays, marked bool) error {
 				if !stays {
 					data = e.keep(data)
 				}
-				e.all = append(e.all, encoded{c.Columns().ID(col), f.groups[i].Bucket, int32(points), number, data})
+				e.all = append(e.all, encoded{c.Columns().ID(col), f.groups[i].Bucket, int16(points), marked, number, data})
 				return nil
 			})
 			if err != nil {
