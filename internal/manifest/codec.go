@@ -143,12 +143,14 @@ func appendEdit(dst []byte, e *Edit) []byte {
 			dst = binary.AppendUvarint(append(dst, tagClean), s.Seq)
 			dst = binary.AppendUvarint(dst, s.Clean)
 		}
+		dst = appendMarks(dst, s)
 	}
 	for _, c := range e.Clean {
 		dst = binary.AppendUvarint(append(dst, tagClean), c.Seq)
 		dst = binary.AppendUvarint(dst, c.Clean)
 	}
 	dst = appendTombstones(dst, e)
+	dst = appendHoles(dst, e)
 	for i := range e.PutBuckets {
 		dst = appendBucket(append(dst, tagPutBucket), &e.PutBuckets[i])
 	}
@@ -243,6 +245,14 @@ func (r *reader) field(e *Edit) {
 		e.Bury = append(e.Bury, Buried{Bucket: r.uint32(), Below: r.uvarint(), LSN: r.uvarint()})
 	case tagClean:
 		r.clean(e)
+	case tagMarks:
+		r.marks(e)
+	case tagAddHole:
+		e.AddHoles = append(e.AddHoles, r.hole())
+	case tagEndHole:
+		e.EndHoles = append(e.EndHoles, r.hole())
+	case tagHighest:
+		e.Highest = append(e.Highest, Highest{Bucket: r.uint32(), Slot: r.varint()})
 	case tagFloor:
 		e.Floor = r.uvarint()
 	case tagGroupFloor:

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/frozen"
+	"dalmatiner/internal/hole"
 )
 
 // frozenEdits have every field of version 1.
@@ -32,6 +33,20 @@ func frozenEdits() []Edit {
 		{DeleteBuckets: []uint32{9}, Tombstones: []Tombstones{{Bucket: 1, Below: 4, LSN: 900, Series: deleted}, {Bucket: 1 << 31, Below: 5, LSN: 950, Series: deleted[:1]}}},
 		{RemoveSegments: []uint64{3, 77}, Clean: []CleanSegment{{1, 4}}, Bury: []Buried{{1 << 31, 5, 951}}, Suspect: true},
 		{Account: []byte{}, Floors: []Floor{{70_000, 1<<51 + 1}}},
+		{AddSegments: []Segment{{Seq: 4, Bytes: 5, Points: 6, Generation: 4, Ranges: []Range{{1, 0, 10}}, Marks: frozenMarks()}, {Seq: 5, Generation: 5, Marks: hole.Marks{All: true}}},
+			AddHoles: frozenHoles(), Highest: []Highest{{1, 720}, {1 << 31, -1}}},
+		{EndHoles: frozenHoles()[1:], Highest: []Highest{{1, 700}}},
+	}
+}
+
+func frozenMarks() hole.Marks {
+	return hole.Marks{List: []hole.Mark{{Bucket: 1, First: -3, Past: 4, Low: 5, High: 1 << 63}, {Bucket: 1 << 40, First: 7, Past: 8, High: hole.HighestPrefix}}}
+}
+
+func frozenHoles() []hole.Hole {
+	return []hole.Hole{
+		{Bucket: 1, Low: 9, High: 1<<64 - 1, From: -720, Past: 1 << 40, At: hole.Position{Generation: 3, Window: true}, Cause: hole.File, Source: 3},
+		{Bucket: 1 << 31, Low: 9, High: 9, From: 0, Past: 1, At: hole.Position{Generation: 4}, Cause: hole.LogRecord},
 	}
 }
 
@@ -41,7 +56,9 @@ func frozenState() *State {
 		Segments: []Segment{
 			{Seq: 1, Bytes: 1 << 40, Points: 5_000_000_000, Generation: 1, Clean: 4, Ranges: []Range{{1, -3, 2083335}, {1 << 31, 0, 1}}},
 			{Seq: 2, Kind: Window, Bytes: 300, Points: 9, Generation: 1, Clean: 2, Ranges: []Range{{1, 2083200, 2083320}}},
+			{Seq: 4, Bytes: 5, Points: 6, Generation: 4, Ranges: []Range{{1, 0, 10}}, Marks: frozenMarks()}, {Seq: 5, Generation: 5, Marks: hole.Marks{All: true}},
 		},
+		Holes: frozenHoles()[:1], Highest: []Highest{{1, 720}, {1 << 31, -1}},
 		Buckets: []Bucket{
 			{ID: 1, Name: []byte("plain"), Resolution: 1000, PPF: 604800},
 			{ID: 1 << 31, Name: []byte("stamped\x00\xff"), Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9, HPTS: true},

@@ -93,6 +93,7 @@ func drawEdit(rt *rapid.T) Edit {
 		})
 	}
 	drawTombstones(rt, &e)
+	drawHoles(rt, &e)
 	for range drawn("floors", 0).([]any) {
 		e.Floors = append(e.Floors, Floor{Group: id.Draw(rt, "group"), LSN: rapid.Uint64().Draw(rt, "lsn")})
 	}

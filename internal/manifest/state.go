@@ -3,6 +3,8 @@ package manifest
 import (
 	"cmp"
 	"slices"
+
+	"dalmatiner/internal/hole"
 )
 
 // Bucket is the description of a bucket.
@@ -42,6 +44,8 @@ type Segment struct {
 	Clean uint64
 	// Ranges are what the segment holds chunks of, sorted.
 	Ranges []Range
+	// Marks say which of its chunks may lie over something older. They never change.
+	Marks hole.Marks
 }
 
 // Range is a range of chunks of one bucket: [First, Past).
@@ -97,6 +101,10 @@ type Edit struct {
 	Tombstones     []Tombstones   // Commit keeps their Series
 	Clean          []CleanSegment // unknown ones are passed over
 
+	AddHoles []hole.Hole
+	EndHoles []hole.Hole // equal ones of State or AddHoles end; unknown ones are passed over
+	Highest  []Highest   // these never fall
+
 	// Floors replaces the floors of the groups it lists. Where Floor is not 0,
 	// it is the floor of all others from then on, whatever they had before.
 	Floors []Floor
@@ -125,6 +133,8 @@ type State struct {
 	Buckets        []Bucket
 	DeletedBuckets []uint32 // all there ever were: the log may still hold their records
 	Tombstones     []Tombstones
+	Holes          []hole.Hole // those of deleted buckets go with them
+	Highest        []Highest
 	Floor          uint64 // of the groups that Floors does not list
 	Account        []byte // nil = there never was one
 	AccountLSN     uint64
@@ -175,6 +185,8 @@ func (s *State) clone() *State {
 		c.Buckets[i] = c.Buckets[i].clone()
 	}
 	c.DeletedBuckets = append([]uint32(nil), s.DeletedBuckets...)
+	c.Holes = append([]hole.Hole(nil), s.Holes...)
+	c.Highest = append([]Highest(nil), s.Highest...)
 	c.Tombstones = append([]Tombstones(nil), s.Tombstones...) // their series never change
 	c.Account = slices.Clone(s.Account)
 	c.floors = append([]Floor(nil), s.floors...)
@@ -199,6 +211,7 @@ func (s *State) apply(e *Edit) {
 		}
 	}
 	s.applyTombstones(e)
+	s.applyHoles(e)
 	for _, b := range e.PutBuckets {
 		if _, deleted := slices.BinarySearch(s.DeletedBuckets, b.ID); !deleted {
 			s.Buckets = put(s.Buckets, b.clone(), b.ID, byID)
@@ -251,6 +264,8 @@ func (s *State) snapshot() *Edit {
 		PutBuckets:    s.Buckets,
 		DeleteBuckets: s.DeletedBuckets,
 		Tombstones:    s.Tombstones,
+		AddHoles:      s.Holes,
+		Highest:       s.Highest,
 		Floors:        s.floors,
 		Floor:         s.Floor,
 		Account:       s.Account,

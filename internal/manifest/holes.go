@@ -1,0 +1,120 @@
+package manifest
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"dalmatiner/internal/hole"
+)
+
+// Highest is the highest slot that a bucket has flushed: see hole/DESIGN.md.
+type Highest struct {
+	Bucket uint32
+	Slot   int64
+}
+
+// Fields of edits about what damage hides.
+const (
+	tagMarks   = 30 // v seq · marks; behind the segment that the edit adds
+	tagAddHole = 31 // hole
+	tagEndHole = 32 // hole
+	tagHighest = 33 // v bucket · z slot
+)
+
+// Position is the place of a segment in the order in which segments lie over each
+// other.
+func (s *Segment) Position() hole.Position {
+	return hole.Position{Generation: s.Generation, Window: s.Kind == Window}
+}
+
+// LostMarks is what the loss of a whole segment hides: its marks, which all lie in its
+// ranges. A chunk has so many slots.
+func (s *Segment) LostMarks(slots int64) []hole.Hole {
+	var lost []hole.Hole
+	for _, r := range s.Ranges {
+		for _, m := range s.Marks.Within(hole.Everywhere(uint64(r.Bucket), r.First, r.Past)) {
+			lost = append(lost, m.Lost(slots, s.Position(), hole.File, s.Seq))
+		}
+	}
+	return hole.Join(lost)
+}
+
+func appendMarks(dst []byte, s *Segment) []byte {
+	if s.Marks.Empty() {
+		return dst
+	}
+	dst = binary.AppendUvarint(append(dst, tagMarks), s.Seq)
+	return hole.AppendMarks(dst, &s.Marks)
+}
+
+func appendHoles(dst []byte, e *Edit) []byte {
+	for i := range e.AddHoles {
+		dst = hole.AppendHole(append(dst, tagAddHole), &e.AddHoles[i])
+	}
+	for i := range e.EndHoles {
+		dst = hole.AppendHole(append(dst, tagEndHole), &e.EndHoles[i])
+	}
+	for _, h := range e.Highest {
+		dst = binary.AppendUvarint(append(dst, tagHighest), uint64(h.Bucket))
+		dst = binary.AppendVarint(dst, h.Slot)
+	}
+	return dst
+}
+
+// marks reads the marks of the segment that was read last.
+func (r *reader) marks(e *Edit) {
+	seq := r.uvarint()
+	m, rest, err := hole.ParseMarks(r.src)
+	n := len(e.AddSegments)
+	if err != nil || n == 0 || e.AddSegments[n-1].Seq != seq || !e.AddSegments[n-1].Marks.Empty() {
+		r.fail("marks of segment", seq)
+		return
+	}
+	e.AddSegments[n-1].Marks = m
+	r.src = rest
+}
+
+func (r *reader) hole() hole.Hole {
+	h, rest, err := hole.ParseHole(r.src)
+	if err != nil {
+		r.fail("hole", uint64(len(r.src)))
+		return h
+	}
+	r.src = rest
+	return h
+}
+
+func byBucket(h Highest, bucket uint32) int { return cmp.Compare(h.Bucket, bucket) }
+
+func (s *State) applyHoles(e *Edit) {
+	gone := func(bucket uint64) bool {
+		is := func(id uint32) bool { return uint64(id) == bucket }
+		return slices.ContainsFunc(s.DeletedBuckets, is) || slices.ContainsFunc(e.DeleteBuckets, is)
+	}
+	if len(e.AddHoles)+len(e.EndHoles)+len(e.DeleteBuckets) > 0 {
+		holes := slices.Concat(s.Holes, e.AddHoles)
+		s.Holes = hole.Join(slices.DeleteFunc(holes, func(h hole.Hole) bool {
+			return gone(h.Bucket) || slices.Contains(e.EndHoles, h)
+		}))
+	}
+	for _, h := range e.Highest {
+		i, ok := slices.BinarySearchFunc(s.Highest, h.Bucket, byBucket)
+		switch {
+		case ok:
+			s.Highest[i].Slot = max(s.Highest[i].Slot, h.Slot)
+		case !gone(uint64(h.Bucket)):
+			s.Highest = slices.Insert(s.Highest, i, h)
+		}
+	}
+	for _, id := range e.DeleteBuckets {
+		s.Highest = remove(s.Highest, id, byBucket)
+	}
+}
+
+// Holes returns the holes of the state as it is now.
+func (m *Manifest) Holes() []hole.Hole {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.state.Holes)
+}
