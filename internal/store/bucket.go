@@ -64,6 +64,8 @@ type bucket struct {
 	arena  *head.Arena
 	graves atomic.Pointer[tombstones] // nil when there are none; replaced under flushMu
 
+	highest atomic.Int64 // slot that is flushed, noSlot for none
+
 	mu      sync.Mutex // series creation; taken before a group's lock
 	deleted bool
 	groups  []*head.Group
@@ -216,6 +218,7 @@ func (s *Store) addBucket(info BucketInfo) (BucketInfo, error) {
 func (s *Store) newBucket(info BucketInfo) *bucket {
 	b := &bucket{info: info, height: s.o.blockHeight(info.Resolution)}
 	b.ttl.Store(info.TTL)
+	b.highest.Store(noSlot)
 	b.arena = s.arena(b.height)
 	return b
 }

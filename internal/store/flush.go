@@ -10,6 +10,7 @@ import (
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/wal"
@@ -87,6 +88,7 @@ type flushing struct {
 	dropped  []uint32
 	tombs    []manifest.Tombstones
 	buckets  []BucketInfo
+	highest  []manifest.Highest // slots that are flushed with it
 }
 
 // flush writes what is sealed. On an error before the commit point everything
@@ -152,6 +154,7 @@ func (s *Store) capture() *flushing {
 			s.trimBlocks() // the tiles of the next ones take as much as these give back
 		}
 		c := g.BeginFlush()
+		f.settle(s.buckets.id(g.Bucket), &c)
 		if !c.Empty() || c.Floor != 0 {
 			f.captures = append(f.captures, c)
 			f.groups = append(f.groups, g)
@@ -211,7 +214,7 @@ func (s *Store) write(f *flushing, seq uint64) (*storedSegment, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.Ranges, err = s.fillSegment(f, w); err != nil {
+	if err = s.fillSegment(f, w, &m); err != nil {
 		_ = w.Abort() // the file is given up; a leftover is removed at the next start
 		return nil, err
 	}
@@ -244,8 +247,10 @@ func (s *Store) finishSegment(m manifest.Segment, w *segment.Writer) (*storedSeg
 	return &storedSegment{meta: m, reader: reader, info: info}, err
 }
 
-func (s *Store) fillSegment(f *flushing, w *segment.Writer) ([]manifest.Range, error) {
+// fillSegment writes what was captured and says in m what it was.
+func (s *Store) fillSegment(f *flushing, w *segment.Writer, m *manifest.Segment) error {
 	var ranges window.Ranges
+	var marks hole.Builder
 	addBuckets(w, f.buckets)
 	f.reserve(w)
 	for _, c := range f.changes {
@@ -261,12 +266,18 @@ func (s *Store) fillSegment(f *flushing, w *segment.Writer) ([]manifest.Range, e
 	var shares shareEncoder
 	err := shares.each(f, encodeShare, func(e *encoded) error {
 		ranges.Add(e.bucket, e.number)
+		marks.Add(uint64(e.bucket), prefixOf(e.id), e.number, e.marked)
 		return w.Add(e.bucket, segment.Hash(e.id), e.number, int(e.points), e.data)
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return ranges.List(), nil
+	m.Ranges = ranges.List()
+	s.view.RLock()
+	others := s.segments
+	s.view.RUnlock()
+	m.Marks = marksOver(marks.Marks().List, m, others)
+	return nil
 }
 
 // reserve makes room in the writer for what the flush is about to add: lists that
@@ -372,6 +383,7 @@ func (s *Store) edit(f *flushing, seg *storedSegment) manifest.Edit {
 		AccountLSN:    uint64(f.lsn),
 		NextSeq:       s.nextSeq.Load(),
 		Catalogue:     s.catalogueMark(),
+		Highest:       f.highest,
 	}
 	for _, b := range f.buckets {
 		e.PutBuckets = append(e.PutBuckets, manifestBucket(b))
@@ -405,6 +417,7 @@ func bucketInfo(b manifest.Bucket) BucketInfo {
 
 // publish moves readers from the head to the segment and does step 5.
 func (s *Store) publish(f *flushing, seg *storedSegment) {
+	s.raiseHighest(f.highest)
 	s.view.Lock()
 	if seg != nil {
 		s.segments = append(s.segments, seg) // no segment has a higher generation

@@ -343,6 +343,7 @@ func (m *merging) commit() error {
 		}
 	}
 	for _, o := range m.out {
+		o.meta.Marks = m.marks(o)
 		e.AddSegments = append(e.AddSegments, o.meta)
 	}
 	if err := s.manifest.Commit(e); err != nil {

@@ -220,6 +220,7 @@ func (s *Store) openFiles(state *manifest.State, known *bindings) error {
 		bucket.bury(manifestGraves(b.ID, state.Tombstones))
 		s.buckets.add(bucket)
 	}
+	s.raiseHighest(state.Highest)
 	s.buckets.nextID = max(s.buckets.nextID, state.NextBucket)
 	s.groups.nextID = max(s.groups.nextID, state.NextGroup)
 	s.nextSeq.Store(max(state.NextSeq, 1))

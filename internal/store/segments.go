@@ -73,6 +73,9 @@ func (s *Store) openSegments(state *manifest.State) error {
 			return err
 		}
 	}
+	if state.Suspect || len(found.adopted) > 0 {
+		s.settleBySegments()
+	}
 	s.sortSegments()
 	for _, seg := range s.segments {
 		s.nextSeq.Store(max(s.nextSeq.Load(), seg.meta.Seq+1))
