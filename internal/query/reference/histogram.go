@@ -22,8 +22,12 @@ func (e *evaluator) histogram(c, h *dql.Call) ([]Series, error) {
 	if len(c.Args) > 1 {
 		p = c.Args[1].(*dql.Number).Value
 	}
+	length, err := millis(h.Args[3].(*dql.Duration))
+	if err != nil {
+		return nil, err
+	}
 	for i, s := range in {
-		size := int(max(1, h.Args[3].(*dql.Duration).Milliseconds()/s.Resolution))
+		size := int(max(1, length/s.Resolution))
 		out := s
 		out.Resolution, out.Values, out.Confidence, out.piece = s.Resolution*int64(size), nil, nil, 0
 		for from := 0; from+size <= len(s.Values); from += size {

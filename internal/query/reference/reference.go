@@ -59,7 +59,7 @@ func Evaluate(ctx context.Context, src query.Source, text string, now time.Time,
 		return nil, err
 	}
 	e := evaluator{ctx: ctx, src: src, old: old}
-	if e.start, e.end, err = query.TimeRange(q, now.UnixMilli(), time.UTC, old.Compat); err != nil {
+	if err := e.times(&q.Range, now.UnixMilli()); err != nil {
 		return nil, err
 	}
 	var list []Series
@@ -94,7 +94,11 @@ func (e *evaluator) eval(x dql.Expr) ([]Series, error) {
 	case *dql.Select:
 		return e.read(n, 0)
 	case *dql.Shift:
-		return e.read(n.Of.(*dql.Select), n.By.Milliseconds())
+		by, err := millis(n.By)
+		if err != nil {
+			return nil, err
+		}
+		return e.read(n.Of.(*dql.Select), by)
 	case *dql.Binary:
 		return e.binary(n)
 	case *dql.Call:
@@ -160,7 +164,11 @@ func (e *evaluator) call(c *dql.Call) ([]Series, error) {
 	for _, a := range c.Args {
 		switch n := a.(type) {
 		case *dql.Duration:
-			span = n.Milliseconds()
+			ms, err := millis(n)
+			if err != nil {
+				return nil, err
+			}
+			span = ms
 		case *dql.Number:
 			numbers = append(numbers, n.Value)
 		case *dql.Word:
