@@ -9,7 +9,7 @@ import (
 
 // The sizes of the format; DESIGN.md has the byte diagrams.
 const (
-	formatNumber = 1
+	formatNumber = 2
 	headerSize   = 16
 	frameSize    = 12
 )
@@ -119,6 +119,9 @@ const (
 	tagTombstones
 	tagBury
 	tagClean
+	tagLastFlush
+	tagLastMerged
+	tagReplacesFlushes
 )
 
 func appendEdit(dst []byte, e *Edit) []byte {
@@ -170,6 +173,9 @@ func appendEdit(dst []byte, e *Edit) []byte {
 	dst = appendNumber(dst, tagNextBucket, uint64(e.NextBucket))
 	dst = appendNumber(dst, tagNextGroup, uint64(e.NextGroup))
 	dst = appendNumber(dst, tagCatalogue, e.Catalogue)
+	dst = appendNumber(dst, tagLastFlush, e.LastFlush)
+	dst = appendNumber(dst, tagLastMerged, e.LastMerged)
+	dst = appendNumber(dst, tagReplacesFlushes, e.ReplacesFlushes)
 	dst = appendFlag(dst, tagSuspect, e.Suspect)
 	return appendFlag(dst, tagSettled, e.Settled)
 }
@@ -269,6 +275,12 @@ func (r *reader) field(e *Edit) {
 		e.NextGroup = r.uint32()
 	case tagCatalogue:
 		e.Catalogue = r.uvarint()
+	case tagLastFlush:
+		e.LastFlush = r.uvarint()
+	case tagLastMerged:
+		e.LastMerged = r.uvarint()
+	case tagReplacesFlushes:
+		e.ReplacesFlushes = r.uvarint()
 	case tagSuspect:
 		e.Suspect = true
 	case tagSettled:

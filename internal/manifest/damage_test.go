@@ -9,9 +9,11 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
 // built returns a file with a snapshot and one edit per segment 1 to n, and
@@ -33,8 +35,18 @@ func built(n int) (data []byte, starts []int) {
 
 func disk(t testing.TB, data []byte) *vfs.MemFS {
 	t.Helper()
+	return disks(t, data, data)
+}
+
+// disks has the two copies; nil stands for none.
+func disks(t testing.TB, first, second []byte) *vfs.MemFS {
+	t.Helper()
 	fs := durableDir(t)
-	writeFile(t, fs, fileName, data)
+	for i, data := range [][]byte{first, second} {
+		if data != nil {
+			writeFile(t, fs, names[i], data)
+		}
+	}
 	return fs
 }
 
@@ -71,30 +83,105 @@ func seqs(s *State) (seqs []uint64) {
 	return seqs
 }
 
-// TestTornAtEveryLength cuts the file inside its last edit, with and without
-// zeros behind: the edits before it count, the tear is reported once, and new
-// edits go on from there.
+// TestTornAtEveryLength cuts one copy inside its last edit, as a crash in a commit
+// does, with and without zeros behind. In the first copy the edit was never
+// committed; in the second it counts, since the first one has it.
 func TestTornAtEveryLength(t *testing.T) {
 	data, starts := built(3)
 	_, before, _ := mustOpen(t, disk(t, data[:starts[3]]), rewriteSize)
+	_, after, _ := mustOpen(t, disk(t, data), rewriteSize)
+	f := func(first, second []byte, torn bool, want *State) {
+		t.Helper()
+		fs := disks(t, first, second)
+		m, s, r := mustOpen(t, fs, rewriteSize)
+		if !reflect.DeepEqual(s, want) || torn != (len(r.Torn) == 1) || len(r.Damaged)+len(r.Lost) != 0 {
+			t.Fatalf("copies of %d and %d bytes: %+v, %+v", len(first), len(second), s, r)
+		}
+		commit(t, m, Edit{AddSegments: []Segment{{Seq: 9}}})
+		_, s, r = mustOpen(t, fs, rewriteSize)
+		if !slices.Equal(seqs(s), append(seqs(want), 9)) || len(r.Torn)+len(r.Damaged)+len(r.Lost) != 0 {
+			t.Fatalf("copies of %d and %d bytes, second start: %+v, %+v", len(first), len(second), s, r)
+		}
+	}
 	for cut := starts[3]; cut < len(data); cut++ {
 		for _, zeros := range []int{0, 50} {
-			fs := disk(t, append(slices.Clone(data[:cut]), make([]byte, zeros)...))
-			m, s, r := mustOpen(t, fs, rewriteSize)
+			end := append(slices.Clone(data[:cut]), make([]byte, zeros)...)
 			torn := cut > starts[3] || zeros > 0
-			if !reflect.DeepEqual(s, before) || torn != (len(r.Torn) == 1) || len(r.Damaged) != 0 {
-				t.Fatalf("cut at %d, %d zeros: %+v, %+v", cut, zeros, s, r)
+			f(end, data[:starts[3]], torn, before)
+			f(data, end, torn, after)
+		}
+	}
+}
+
+// TestOneCopyIsEnough damages one copy: each bit of it, each length, each missing
+// edit, 4 KiB of zeros, no file. Not one edit is lost, and but for the end of the
+// second, which a crash may leave torn, the damage is named, kept and mended.
+func TestOneCopyIsEnough(t *testing.T) {
+	data, starts := built(3)
+	_, want, _ := mustOpen(t, disk(t, data), rewriteSize)
+	f := func(which int, bad []byte, expected bool) {
+		t.Helper()
+		copies := [2][]byte{data, data}
+		copies[which] = bad
+		fs := disks(t, copies[0], copies[1])
+		_, s, r := mustOpen(t, fs, rewriteSize)
+		if !reflect.DeepEqual(s, want) || s.Suspect || len(r.Lost) > 0 {
+			t.Fatalf("copy %d: %+v, %+v", which, s, r)
+		}
+		if named := len(r.Damaged) > 0 && r.Damaged[0].File == names[which]; named == expected {
+			t.Fatalf("copy %d of %d bytes: %+v", which, len(bad), r)
+		}
+		if bad != nil && !expected && (len(r.SetAside) != 1 || !slices.Equal(readFile(t, fs, r.SetAside[0]), bad)) {
+			t.Fatalf("copy %d: kept %q", which, r.SetAside)
+		}
+		if a, b := readFile(t, fs, fs.PathJoin(dir, FirstName)), readFile(t, fs, fs.PathJoin(dir, SecondName)); !slices.Equal(a, b) {
+			t.Fatalf("copy %d: not mended", which)
+		}
+		if _, s, r := mustOpen(t, fs, rewriteSize); !reflect.DeepEqual(s, want) || len(r.Damaged)+len(r.Torn)+len(r.Lost) > 0 {
+			t.Fatalf("copy %d, second start: %+v, %+v", which, s, r)
+		}
+	}
+	last := starts[3]
+	for which := range 2 {
+		for bit := range 8 * len(data) {
+			bad := slices.Clone(data)
+			bad[bit/8] ^= 1 << (bit % 8)
+			f(which, bad, which == 1 && bit/8 >= last)
+		}
+		for n := range data {
+			f(which, data[:n:n], which == 1 && n >= last)
+		}
+		ends := append(slices.Clone(starts), len(data))
+		for i := range starts {
+			f(which, slices.Concat(data[:ends[i]], data[ends[i+1]:]), which == 1 && i == len(starts)-1)
+		}
+		f(which, nil, false)
+		f(which, make([]byte, 4096), false)
+		f(which, slices.Concat(data[:starts[1]], make([]byte, 512), data[starts[2]:]), false)
+	}
+}
+
+// Damage in both copies at different edits: each has what the other one lost.
+func TestCopiesMendEachOther(t *testing.T) {
+	data, starts := built(4)
+	_, want, _ := mustOpen(t, disk(t, data), rewriteSize)
+	for i := range starts {
+		for j := range starts {
+			copies := [2][]byte{slices.Clone(data), slices.Clone(data)}
+			copies[0][starts[i]+frameSize+1] ^= 4
+			copies[1][starts[j]+frameSize+1] ^= 4
+			_, s, r := mustOpen(t, disks(t, copies[0], copies[1]), rewriteSize)
+			if i == j != (len(r.Lost) > 0) || i == j != s.Suspect {
+				t.Errorf("edits %d and %d: %+v, %+v", i, j, s, r)
 			}
-			commit(t, m, Edit{AddSegments: []Segment{{Seq: 9}}})
-			_, s, r = mustOpen(t, fs, rewriteSize)
-			if !slices.Equal(seqs(s), []uint64{1, 2, 9}) || len(r.Torn)+len(r.Damaged) != 0 {
-				t.Fatalf("cut at %d, %d zeros, second start: %+v, %+v", cut, zeros, s, r)
+			if i != j && !reflect.DeepEqual(s, want) {
+				t.Errorf("edits %d and %d: %+v", i, j, s)
 			}
 		}
 	}
 }
 
-// TestBitFlips: every bit of an edit in the middle. It is named, the other
+// TestBitFlips: every bit of an edit in the middle, in both copies. It is named, the other
 // edits count but for their floors, ids jump, and the state is suspect until
 // the owner has settled it, over restarts.
 func TestBitFlips(t *testing.T) {
@@ -111,7 +198,7 @@ func TestBitFlips(t *testing.T) {
 			s.AccountLSN != 285 || string(s.Account) != "account 3" || s.NextSeq < 4+idGap || s.NextBucket < idGap || s.NextGroup < idGap {
 			t.Fatalf("bit %d: %+v", bit, s)
 		}
-		if !slices.Equal(readFile(t, fs, r.SetAside), bad) {
+		if len(r.SetAside) != 2 || !slices.Equal(readFile(t, fs, r.SetAside[0]), bad) {
 			t.Fatalf("bit %d: %q is no copy of the file", bit, r.SetAside)
 		}
 		_, again, r := mustOpen(t, fs, rewriteSize)
@@ -133,7 +220,7 @@ func TestDamagedFront(t *testing.T) {
 	f := func(name string, bad []byte, floor uint64, want ...uint64) {
 		t.Helper()
 		_, s, r := mustOpen(t, disk(t, bad), rewriteSize)
-		if len(r.Damaged) == 0 || len(r.Torn) != 0 || !s.Suspect || !slices.Equal(seqs(s), want) || s.Floor != floor {
+		if len(r.Damaged) == 0 || len(r.Lost) == 0 || len(r.Torn) != 0 || !s.Suspect || !slices.Equal(seqs(s), want) || s.Floor != floor {
 			t.Errorf("%s: %+v, %+v", name, s, r)
 		}
 	}
@@ -142,23 +229,30 @@ func TestDamagedFront(t *testing.T) {
 		bad[at] ^= 0x10
 		return bad
 	}
-	f("header", flip(3), 10, 1, 2, 3)
 	f("snapshot", flip(starts[0]+20), 0, 1, 2, 3)
-	f("empty", nil, 0)
+	f("empty", []byte{}, 0)
 	f("header only", data[:headerSize], 0)
 	f("snapshot cut", data[:starts[1]-1], 0)
 	f("zeros", make([]byte, 500), 0)
 	f("an edit missing", slices.Concat(data[:starts[2]], data[starts[3]:]), 100, 1, 3)
-	f("an edit twice", slices.Concat(data[:starts[2]], data[starts[1]:]), 100, 1, 2, 3)
+	f("last edit", flip(len(data)-1), 200, 1, 2)
+
+	// What has all edits has lost nothing.
+	for name, bad := range map[string][]byte{"header": flip(3), "an edit twice": slices.Concat(data[:starts[2]], data[starts[1]:])} {
+		_, s, r := mustOpen(t, disk(t, bad), rewriteSize)
+		if len(r.Damaged) != 2 || len(r.Lost)+len(r.Torn) != 0 || s.Suspect || !slices.Equal(seqs(s), []uint64{1, 2, 3}) || s.Floor != 300 {
+			t.Errorf("%s: %+v, %+v", name, s, r)
+		}
+	}
 }
 
 // TestSetAsideKeepsAll: a second damage does not replace the first copy.
 func TestSetAsideKeepsAll(t *testing.T) {
 	fs := disk(t, []byte("one"))
 	_, _, a := mustOpen(t, fs, rewriteSize)
-	writeFile(t, fs, fileName, []byte("two"))
+	writeFile(t, fs, FirstName, []byte("two"))
 	_, _, b := mustOpen(t, fs, rewriteSize)
-	if string(readFile(t, fs, a.SetAside)) != "one" || string(readFile(t, fs, b.SetAside)) != "two" {
+	if string(readFile(t, fs, a.SetAside[0])) != "one" || string(readFile(t, fs, b.SetAside[0])) != "two" {
 		t.Errorf("%+v, %+v", a, b)
 	}
 }
@@ -170,10 +264,10 @@ func TestOtherFormatsAreRefused(t *testing.T) {
 		binary.LittleEndian.PutUint32(data[12:], crc32.Checksum(data[:12], castagnoli))
 		fs := disk(t, data)
 		_, _, _, err := Open(fs, dir, nil)
-		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fileName) {
+		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), FirstName) {
 			t.Errorf("format %d: %v, want ErrFormat with the file's name", format, err)
 		}
-		if !slices.Equal(readFile(t, fs, fs.PathJoin(dir, fileName)), data) {
+		if !slices.Equal(readFile(t, fs, fs.PathJoin(dir, FirstName)), data) {
 			t.Error("the file was changed")
 		}
 	}
@@ -230,4 +324,40 @@ func FuzzRecord(f *testing.F) {
 			t.Fatal("a record of no bytes")
 		}
 	})
+}
+
+// On a full disk a damaged copy is not mended, and the state is there. An edit is
+// refused without harm until there is room, and then the copies are mended first.
+func TestFullDiskAtAStart(t *testing.T) {
+	data, starts := built(3)
+	bad := slices.Clone(data)
+	bad[starts[1]+frameSize] ^= 1
+	for which := range 2 {
+		copies := [2][]byte{data, data}
+		copies[which] = bad
+		mem := disks(t, copies[0], copies[1])
+		full := true
+		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if full && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+				return syscall.ENOSPC
+			}
+			return nil
+		}))
+		m, s, r := mustOpen(t, fs, rewriteSize)
+		if !slices.Equal(seqs(s), []uint64{1, 2, 3}) || s.Suspect || len(r.Damaged) != 1 || !errors.Is(r.Deferred, syscall.ENOSPC) {
+			t.Fatalf("%+v, %+v", s, r)
+		}
+		if err := m.Commit(Edit{NextSeq: 50}); !errors.Is(err, ErrUnwritten) {
+			t.Fatalf("on a full disk: %v", err)
+		}
+		full = false
+		commit(t, m, Edit{NextSeq: 60})
+		if got := readFile(t, fs, fs.PathJoin(dir, lostDir, names[which]+".1")); !slices.Equal(got, bad) {
+			t.Error("the damaged copy was not kept")
+		}
+		_, s, r = mustOpen(t, mem, rewriteSize)
+		if s.NextSeq != 60 || len(r.Damaged)+len(r.Torn)+len(r.Lost) != 0 {
+			t.Errorf("%+v, %+v", s, r)
+		}
+	}
 }

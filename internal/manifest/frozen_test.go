@@ -32,7 +32,7 @@ func frozenEdits() []Edit {
 		},
 		{DeleteBuckets: []uint32{9}, Tombstones: []Tombstones{{Bucket: 1, Below: 4, LSN: 900, Series: deleted}, {Bucket: 1 << 31, Below: 5, LSN: 950, Series: deleted[:1]}}},
 		{RemoveSegments: []uint64{3, 77}, Clean: []CleanSegment{{1, 4}}, Bury: []Buried{{1 << 31, 5, 951}}, Suspect: true},
-		{Account: []byte{}, Floors: []Floor{{70_000, 1<<51 + 1}}},
+		{Account: []byte{}, Floors: []Floor{{70_000, 1<<51 + 1}}, LastFlush: 8, LastMerged: 9, ReplacesFlushes: 7},
 		{AddSegments: []Segment{{Seq: 4, Bytes: 5, Points: 6, Generation: 4, Ranges: []Range{{1, 0, 10}}, Marks: frozenMarks()}, {Seq: 5, Generation: 5, Marks: hole.Marks{All: true}}},
 			AddHoles: frozenHoles(), Highest: []Highest{{1, 720}, {1 << 31, -1}}},
 		{EndHoles: frozenHoles()[1:], Highest: []Highest{{1, 700}}},
@@ -67,7 +67,7 @@ func frozenState() *State {
 		Tombstones: []Tombstones{{Bucket: 1, Below: 4, LSN: 900,
 			Series: []DeletedSeries{{Hash: [16]byte{1, 2, 15: 0xff}, Group: 70_000, Column: 255}, {Hash: [16]byte{3}}}}},
 		Floor: 1 << 50, floors: []Floor{{0, 7}, {70_000, 1<<51 + 1}}, Account: []byte{}, AccountLSN: 1<<51 + 5,
-		NextSeq: 4, NextBucket: 1<<31 + 1, NextGroup: 70_001, Catalogue: 1<<63 | 12, Suspect: true,
+		NextSeq: 4, NextBucket: 1<<31 + 1, NextGroup: 70_001, Catalogue: 1<<63 | 12, LastFlush: 8, LastMerged: 9, Suspect: true,
 	}
 }
 
@@ -77,7 +77,7 @@ func TestFrozenManifest(t *testing.T) {
 	fs := durableDir(t)
 	m, _, _ := mustOpen(t, fs, rewriteSize)
 	commit(t, m, frozenEdits()...)
-	frozen.Same(t, "MANIFEST", readFile(t, fs, fs.PathJoin(dir, fileName)))
+	frozen.Same(t, "MANIFEST", readFile(t, fs, fs.PathJoin(dir, FirstName)))
 	frozen.Same(t, "snapshot", m.encodeSnapshot())
 	for _, name := range []string{"MANIFEST", "snapshot"} {
 		data := frozen.Read(t, name)
@@ -103,10 +103,10 @@ func TestDevelopmentFormatIsNamed(t *testing.T) {
 		binary.LittleEndian.PutUint32(data[12:], crc32.Checksum(data[:12], castagnoli))
 		fs := disk(t, data)
 		_, _, _, err := Open(fs, dir, nil)
-		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("%s: the MANIFEST has an unknown format: format %d of a development version", fileName, format)) {
+		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("%s: the MANIFEST has an unknown format: format %d of a development version", FirstName, format)) {
 			t.Errorf("format %d: %v", format, err)
 		}
-		if string(readFile(t, fs, fs.PathJoin(dir, fileName))) != string(data) {
+		if string(readFile(t, fs, fs.PathJoin(dir, FirstName))) != string(data) {
 			t.Error("the file was changed")
 		}
 	}

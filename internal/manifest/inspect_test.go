@@ -22,11 +22,11 @@ func TestInspect(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if got := readFile(t, fs, "data/MANIFEST"); !slices.Equal(got, content) {
+		if got := readFile(t, fs, "data/MANIFEST.2"); !slices.Equal(got, content) {
 			t.Errorf("%s: the file has changed", what)
 		}
 		m, want, wantReport := mustOpen(t, fs, rewriteSize)
-		wantReport.SetAside = ""
+		wantReport.SetAside = nil
 		if !reflect.DeepEqual(state, want) || !reflect.DeepEqual(report, wantReport) {
 			t.Errorf("%s: %+v, %+v\nopened: %+v, %+v", what, state, report, want, wantReport)
 		}

@@ -6,29 +6,43 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/durable"
 )
 
-// The names of the files in the data directory.
+// FirstName and SecondName are the two copies in the data directory, in the order
+// in which they are written.
 const (
-	fileName = "MANIFEST"
-	tempName = "MANIFEST.tmp"
-	lostDir  = "lost+found"
+	FirstName  = "MANIFEST"
+	SecondName = "MANIFEST.2"
+
+	tempSuffix = ".tmp"
+	lostDir    = "lost+found"
 )
 
-// rewriteSize is the size from which on a file is replaced by a snapshot, if
-// it is also more than twice as large as the last one: it is read in a few ms,
+var names = [2]string{FirstName, SecondName}
+
+// rewriteSize is the size from which on the copies are replaced by a snapshot, if
+// they are also more than twice as large as the last one: one is read in a few ms,
 // and a rewrite is rare enough not to show.
 const rewriteSize = 4 << 20
 
-// ErrClosed is returned for a manifest that was closed.
-var ErrClosed = errors.New("manifest: closed")
+// Errors that callers branch on.
+var (
+	ErrClosed = errors.New("manifest: closed")
 
-// Manifest is an open MANIFEST. Its methods may be called by many goroutines.
+	// ErrUnwritten is wrapped by the error of a Commit that wrote nothing: the
+	// copies wait to be written anew and the disk is full. It may be tried again.
+	ErrUnwritten = errors.New("the edit was not written")
+)
+
+// Manifest is the open MANIFEST, in two copies. Its methods may be called by many
+// goroutines.
 type Manifest struct {
 	fs     vfs.FS
 	dir    string
@@ -36,21 +50,23 @@ type Manifest struct {
 	limit  int64
 
 	mu       sync.Mutex
-	f        vfs.File
-	size     int64  // of the file
-	snapshot int64  // size of its snapshot
-	retry    int64  // no rewrite below this size: the last one failed
-	number   uint64 // of the last edit
+	files    [2]vfs.File // nil before the first rewrite of a start that found the disk full
+	renew    []int       // copies to be written anew before the next edit, in this order,
+	keep     []string    // and those of them that are damaged
+	size     int64       // of each
+	snapshot int64       // size of its snapshot
+	retry    int64       // no rewrite below this size: the last one failed
+	number   uint64      // of the last edit
 	state    State
 	err      error
 	buf      []byte
 }
 
-// Open reads dir/MANIFEST and returns the state, which is the caller's, and
-// what was wrong with the file. It makes the directory and the file where there
-// is none. A torn end is cut off; a damaged file is copied to lost+found and
-// replaced by what could be read (see State.Suspect). The errors are failed I/O and ErrFormat.
-// logger may be nil.
+// Open reads both copies in dir and returns the state, which is the caller's, and
+// what was wrong with them. It makes the directory and the copies where there are
+// none. Copies that are not whole and equal are written anew before it returns, a
+// damaged one is kept in lost+found (see State.Suspect); on a full disk that waits for the next
+// Commit. The errors are failed I/O and ErrFormat. logger may be nil.
 func Open(fs vfs.FS, dir string, logger *slog.Logger) (*Manifest, *State, Report, error) {
 	return open(fs, dir, logger, rewriteSize)
 }
@@ -62,62 +78,99 @@ func open(fs vfs.FS, dir string, logger *slog.Logger, limit int64) (*Manifest, *
 	m := &Manifest{fs: fs, dir: dir, logger: logger, limit: limit}
 	var l loader
 	if err := m.open(&l); err != nil {
-		if m.f != nil {
-			_ = m.f.Close() // the first error is the one that matters
-		}
-		return nil, nil, l.report, fmt.Errorf("manifest: %s: %w", m.path(fileName), err)
+		m.closeFiles() // the first error is the one that matters
+		return nil, nil, l.report, fmt.Errorf("manifest: %s: %w", m.path(FirstName), err)
 	}
 	for _, p := range l.report.Torn {
 		logger.Info("manifest: torn end cut off", "place", p.String())
 	}
 	for _, p := range l.report.Damaged {
-		logger.Error("manifest: damaged", "place", p.String(), "copy", l.report.SetAside)
+		logger.Error("manifest: damaged", "place", p.String(), "kept", l.report.SetAside)
+	}
+	for _, what := range l.report.Lost {
+		logger.Error("manifest: edits are lost in both copies; the segments say what they held", "lost", what)
+	}
+	if l.report.Deferred != nil {
+		logger.Error("manifest: the copies are written anew when the disk has room", "err", l.report.Deferred)
 	}
 	return m, m.state.clone(), l.report, nil
 }
 
 func (m *Manifest) open(l *loader) error {
-	if err := m.fs.MkdirAll(m.dir, 0o755); err != nil {
+	if err := m.fs.MkdirAll(m.dir, 0o755); err != nil && !noSpace(err) {
 		return err
 	}
-	data, err := m.read()
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		l.report.Created = true
-		l.state.Suspect = true
-	case err != nil:
+	first, second, err := m.read()
+	if err != nil {
 		return err
-	default:
-		if err := l.load(data); err != nil {
-			return err
-		}
+	}
+	if err := l.load(first, second); err != nil {
+		return err
 	}
 	m.state, m.number = l.state, l.number
-	if len(l.report.Damaged) > 0 {
-		if l.report.SetAside, err = m.setAside(); err != nil {
-			return fmt.Errorf("copy to %s: %w", lostDir, err)
+	if !l.report.differ && len(l.report.Damaged)+len(l.report.Torn)+len(l.report.Lost) == 0 {
+		m.size = int64(len(first.data))
+		m.snapshot = int64(len(m.encodeSnapshot()))
+		for _, name := range names {
+			if err := m.fs.Remove(m.path(name + tempSuffix)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+		return m.reopen()
+	}
+	// The copy from which the state was read stays until the other one has it.
+	m.renew = []int{1, 0}
+	if last, any := second.last(); any && last == l.number && len(second.bad) == 0 && second.tail == nil {
+		m.renew = []int{0, 1}
+	}
+	for _, p := range l.report.Damaged {
+		if !slices.Contains(m.keep, p.File) {
+			m.keep = append(m.keep, p.File)
 		}
 	}
-	if l.report.Created || len(l.report.Damaged)+len(l.report.Torn) > 0 {
-		if err := m.writeTemp(); err != nil {
-			return err
-		}
-		return m.swap()
+	l.report.SetAside, err = m.writeAnew()
+	if noSpace(err) && !l.report.Created {
+		l.report.Deferred = err
+		return nil
 	}
-	if err := m.fs.Remove(m.path(tempName)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	m.size = int64(len(data))
-	m.snapshot = int64(len(m.encodeSnapshot()))
-	return m.reopen()
+	return err
 }
+
+// noSpace tells a full disk from other failures.
+func noSpace(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 func (m *Manifest) path(elem ...string) string {
 	return m.fs.PathJoin(append([]string{m.dir}, elem...)...)
 }
 
-func (m *Manifest) read() ([]byte, error) {
-	f, err := m.fs.Open(m.path(fileName), vfs.SequentialReadsOption)
+// read reads both copies, the second one first: beside an open Manifest the first
+// is then never behind. Its error is one that says nothing about the files.
+func (m *Manifest) read() (first, second *image, err error) {
+	var copies [2]*image
+	for i := len(names) - 1; i >= 0; i-- {
+		c := &image{name: names[i]}
+		c.data, err = m.readFile(names[i])
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			c.missing = true
+		case errors.Is(err, syscall.EIO):
+			c.unread, c.data = err, nil
+		case err != nil:
+			return nil, nil, err
+		}
+		copies[i] = c
+	}
+	if copies[0].unread != nil && (copies[1].unread != nil || copies[1].missing) {
+		return nil, nil, copies[0].unread
+	}
+	if copies[1].unread != nil && copies[0].missing {
+		return nil, nil, copies[1].unread
+	}
+	return copies[0], copies[1], nil
+}
+
+func (m *Manifest) readFile(name string) ([]byte, error) {
+	f, err := m.fs.Open(m.path(name), vfs.SequentialReadsOption)
 	if err != nil {
 		return nil, err
 	}
@@ -125,34 +178,54 @@ func (m *Manifest) read() ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// reopen opens the file for appending and makes it and its name durable: what
-// stands in the page cache only must not vanish after it was acted upon.
+// reopen opens the copies for appending and makes them and their names durable:
+// what stands in the page cache only must not vanish after it was acted upon.
 func (m *Manifest) reopen() error {
-	f, err := m.fs.OpenReadWrite(m.path(fileName), vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	m.f = f
-	if err := f.Sync(); err != nil {
-		return err
+	m.closeFiles()
+	for i, name := range names {
+		f, err := m.fs.OpenReadWrite(m.path(name), vfs.WriteCategoryUnspecified)
+		if err != nil {
+			return err
+		}
+		m.files[i] = f
+		if err := f.Sync(); err != nil {
+			return err
+		}
 	}
 	return durable.SyncDir(m.fs, m.dir)
 }
 
-// setAside copies the file to lost+found under the first free name.
-func (m *Manifest) setAside() (string, error) {
+func (m *Manifest) closeFiles() {
+	for i, f := range m.files {
+		if f != nil {
+			_ = f.Close() // every edit in it was synced
+		}
+		m.files[i] = nil
+	}
+}
+
+// setAside gives a copy a second name in lost+found, the first free one. It stays
+// what it is: copies are replaced, not changed.
+func (m *Manifest) setAside(file string) (string, error) {
 	lost := m.path(lostDir)
 	if err := m.fs.MkdirAll(lost, 0o755); err != nil {
 		return "", err
 	}
 	for i := 1; ; i++ {
-		name := m.fs.PathJoin(lost, fmt.Sprintf("%s.%d", fileName, i))
+		name := m.fs.PathJoin(lost, fmt.Sprintf("%s.%d", file, i))
 		if _, err := m.fs.Stat(name); err == nil {
 			continue
 		} else if !errors.Is(err, os.ErrNotExist) {
 			return "", err
 		}
-		if err := vfs.Copy(m.fs, m.path(fileName), name); err != nil {
+		err := m.fs.Link(m.path(file), name)
+		if errors.Is(err, os.ErrNotExist) {
+			return "", nil // it is missing
+		}
+		if err != nil && !noSpace(err) {
+			err = vfs.Copy(m.fs, m.path(file), name) // a file system without links
+		}
+		if err != nil {
 			return "", err
 		}
 		if err := durable.SyncDir(m.fs, lost); err != nil {
@@ -163,58 +236,83 @@ func (m *Manifest) setAside() (string, error) {
 }
 
 func (m *Manifest) encodeSnapshot() []byte {
-	return appendRecord(appendHeader(nil), m.number+1, m.state.snapshot())
+	return appendRecord(appendHeader(nil), m.number, m.state.snapshot())
 }
 
-// writeTemp writes a snapshot beside the file. A failure of it leaves the file
-// as it is.
-func (m *Manifest) writeTemp() error {
+// writeTemp writes a snapshot beside each copy. A failure of it leaves the copies
+// as they are.
+func (m *Manifest) writeTemp() (size int64, err error) {
 	data := m.encodeSnapshot()
 	if n := len(data) - headerSize - frameSize; n > EditLimit {
-		return fmt.Errorf("snapshot of %d bytes: the limit is %d", n, EditLimit)
+		return 0, fmt.Errorf("snapshot of %d bytes: the limit is %d", n, EditLimit)
 	}
-	size := int64(len(data))
-	f, err := m.fs.Create(m.path(tempName), vfs.WriteCategoryUnspecified)
+	for _, name := range names {
+		if err := m.writeFile(m.path(name+tempSuffix), data); err != nil {
+			return 0, fmt.Errorf("%s: %w", name+tempSuffix, err)
+		}
+	}
+	return int64(len(data)), nil
+}
+
+func (m *Manifest) writeFile(path string, data []byte) error {
+	f, err := m.fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
 	n, err := f.Write(data)
-	if err == nil && int64(n) < size {
+	if err == nil && n < len(data) {
 		err = io.ErrShortWrite
 	}
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("%s: %w", tempName, err)
-	}
-	m.snapshot = size
-	return nil
+	return errors.Join(err, f.Close())
 }
 
-// swap gives the snapshot its name. After a failure it is not known which of
-// the two files a restart will find.
-func (m *Manifest) swap() error {
-	if err := m.fs.Rename(m.path(tempName), m.path(fileName)); err != nil {
-		return err
-	}
-	if m.f != nil {
-		old := m.f
-		m.f = nil
-		if err := old.Close(); err != nil {
+// swap gives the snapshots their names, in the given order, each durable before
+// the next. After a failure it is not known which files a restart will find.
+func (m *Manifest) swap(size int64, order []int) error {
+	m.closeFiles()
+	for _, i := range order {
+		if err := m.fs.Rename(m.path(names[i]+tempSuffix), m.path(names[i])); err != nil {
+			return err
+		}
+		if err := durable.SyncDir(m.fs, m.dir); err != nil {
 			return err
 		}
 	}
-	m.size = m.snapshot
-	m.retry = 0
-	m.number++
+	m.size, m.snapshot, m.retry = size, size, 0
 	return m.reopen()
 }
 
-// Commit appends an edit and fsyncs it: when it returns nil the edit is
-// permanent. After any error but a refusal of the edit itself it is not known
-// whether it is, and the manifest has failed for good: the owner must stop and
-// open it again. Commit keeps no slice of e.
+// writeAnew replaces copies that are not whole and equal, and keeps the damaged
+// ones in lost+found.
+func (m *Manifest) writeAnew() (kept []string, err error) {
+	size, err := m.writeTemp()
+	if err != nil {
+		return nil, err
+	}
+	for len(m.keep) > 0 {
+		name, err := m.setAside(m.keep[0])
+		if err != nil {
+			return kept, fmt.Errorf("%s: keep it in %s: %w", m.keep[0], lostDir, err)
+		}
+		if name != "" {
+			kept = append(kept, name)
+		}
+		m.keep = m.keep[1:]
+	}
+	if err := m.swap(size, m.renew); err != nil {
+		return kept, err
+	}
+	m.renew = nil
+	return kept, nil
+}
+
+// Commit appends an edit to both copies and fsyncs each: when it returns nil the
+// edit is permanent. After any error but a refusal of the edit itself and
+// ErrUnwritten it is not known whether it is, and the manifest has failed for good: the
+// owner must stop and open it again. Commit keeps no slice of e.
 func (m *Manifest) Commit(e Edit) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -230,15 +328,24 @@ func (m *Manifest) Commit(e Edit) error {
 	if size-frameSize > EditLimit {
 		return fmt.Errorf("manifest: edit of %d bytes: the limit is %d; split it", size-frameSize, EditLimit)
 	}
-	n, err := m.f.WriteAt(m.buf, m.size)
-	if err == nil && int64(n) < size {
-		err = io.ErrShortWrite
+	if m.renew != nil {
+		if _, err := m.writeAnew(); noSpace(err) {
+			return fmt.Errorf("manifest: %w: %w: make space, it is tried again", ErrUnwritten, err)
+		} else if err != nil {
+			return m.fail(fmt.Errorf("writing the copies anew: %w", err))
+		}
 	}
-	if err == nil {
-		err = m.f.SyncData()
-	}
-	if err != nil {
-		return m.fail(fmt.Errorf("edit %d: %w", m.number+1, err))
+	for i, f := range m.files {
+		n, err := f.WriteAt(m.buf, m.size)
+		if err == nil && int64(n) < size {
+			err = io.ErrShortWrite
+		}
+		if err == nil {
+			err = f.SyncData()
+		}
+		if err != nil {
+			return m.fail(fmt.Errorf("edit %d in %s: %w", m.number+1, names[i], err))
+		}
 	}
 	m.size += size
 	m.number++
@@ -263,38 +370,55 @@ func (m *Manifest) check(e *Edit) error {
 	return nil
 }
 
-// rewrite replaces the file by a snapshot. The edits are durable before it, so
+// rewrite replaces the copies by a snapshot. The edits are durable before it, so
 // that a snapshot that cannot be written is no error yet.
 func (m *Manifest) rewrite() error {
-	snapshot := m.snapshot
-	if err := m.writeTemp(); err != nil {
-		m.snapshot, m.retry = snapshot, m.size+m.limit
+	size, err := m.writeTemp()
+	if err != nil {
+		m.retry = m.size + m.limit
 		m.logger.Warn("manifest: the file keeps growing until it can be rewritten", "bytes", m.size, "err", err)
 		return nil
 	}
-	if err := m.swap(); err != nil {
+	if err := m.swap(size, []int{0, 1}); err != nil {
 		return m.fail(fmt.Errorf("rewrite: %w", err))
 	}
 	return nil
 }
 
+// State returns the sum of all edits that were committed. It is the caller's.
+func (m *Manifest) State() *State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state.clone()
+}
+
+// WriteTo writes both copies, as one snapshot, into another directory, which
+// exists, and returns what they say. The caller makes their names durable.
+func (m *Manifest) WriteTo(dir string) (*State, error) {
+	m.mu.Lock()
+	data, state := m.encodeSnapshot(), m.state.clone()
+	m.mu.Unlock()
+	for _, name := range names {
+		if err := m.writeFile(m.fs.PathJoin(dir, name), data); err != nil {
+			return nil, fmt.Errorf("manifest: %s: %w", m.fs.PathJoin(dir, name), err)
+		}
+	}
+	return state, nil
+}
+
 func (m *Manifest) fail(cause error) error {
-	m.err = fmt.Errorf("manifest: %s has failed and takes no more edits until a restart: %w", m.path(fileName), cause)
+	m.err = fmt.Errorf("manifest: %s has failed and takes no more edits until a restart: %w", m.path(FirstName), cause)
 	m.logger.Error("manifest: failed", "err", cause)
 	return m.err
 }
 
-// Close closes the file; every edit was made permanent by its Commit.
+// Close closes the copies; every edit was made permanent by its Commit.
 func (m *Manifest) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err == nil {
 		m.err = ErrClosed
 	}
-	if m.f == nil {
-		return nil
-	}
-	f := m.f
-	m.f = nil
-	return f.Close()
+	m.closeFiles()
+	return nil
 }

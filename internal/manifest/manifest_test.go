@@ -145,18 +145,18 @@ func TestApply(t *testing.T) {
 	}
 	a, b := Bucket{ID: 1, Name: []byte("a")}, Bucket{ID: 2, Name: []byte("b"), TTL: 5}
 	f(Edit{AddSegments: []Segment{{Seq: 2}, {Seq: 1}}, PutBuckets: []Bucket{b, a}, NextSeq: 3},
-		State{Segments: []Segment{{Seq: 1}, {Seq: 2}}, Buckets: []Bucket{a, b}, NextSeq: 3})
+		State{Segments: []Segment{{Seq: 1}, {Seq: 2}}, Buckets: []Bucket{a, b}, LastFlush: 2, NextSeq: 3})
 	b.TTL = 7
 	f(Edit{RemoveSegments: []uint64{1, 9}, PutBuckets: []Bucket{b}, NextSeq: 2, Account: []byte{}, AccountLSN: 4},
-		State{Segments: []Segment{{Seq: 2}}, Buckets: []Bucket{a, b}, NextSeq: 3, Account: []byte{}, AccountLSN: 4})
+		State{Segments: []Segment{{Seq: 2}}, Buckets: []Bucket{a, b}, LastFlush: 2, NextSeq: 3, Account: []byte{}, AccountLSN: 4})
 	f(Edit{RemoveSegments: []uint64{2}, DeleteBuckets: []uint32{2}, Floors: []Floor{{7, 70}, {5, 50}}},
-		State{Buckets: []Bucket{a}, DeletedBuckets: []uint32{2}, NextSeq: 3,
+		State{Buckets: []Bucket{a}, DeletedBuckets: []uint32{2}, LastFlush: 2, NextSeq: 3,
 			Account: []byte{}, AccountLSN: 4, floors: []Floor{{5, 50}, {7, 70}}})
 	if s.FloorOf(5) != 50 || s.FloorOf(6) != 0 {
 		t.Errorf("floors %d, %d: want 50 and that of all others", s.FloorOf(5), s.FloorOf(6))
 	}
 	f(Edit{Floor: 60, Floors: []Floor{{7, 55}}, PutBuckets: []Bucket{b}, DeleteBuckets: []uint32{1}, Suspect: true},
-		State{DeletedBuckets: []uint32{1, 2}, NextSeq: 3,
+		State{DeletedBuckets: []uint32{1, 2}, LastFlush: 2, NextSeq: 3,
 			Account: []byte{}, AccountLSN: 4, Floor: 60, floors: []Floor{{7, 55}}, Suspect: true})
 	if s.FloorOf(5) != 60 || s.FloorOf(7) != 55 {
 		t.Errorf("floors %d, %d: want 60 and 55", s.FloorOf(5), s.FloorOf(7))
@@ -284,13 +284,13 @@ func TestFailure(t *testing.T) {
 			t.Errorf("%s: %+v, %+v", name, s, r)
 		}
 	}
-	f("write", errorfs.OpFileWriteAt, fileName, true)
-	f("fsync", errorfs.OpFileSyncData, fileName, true)
-	f("rename", errorfs.OpRename, tempName, true)
+	f("write", errorfs.OpFileWriteAt, FirstName, true)
+	f("fsync", errorfs.OpFileSyncData, FirstName, true)
+	f("rename", errorfs.OpRename, tempSuffix, true)
 	f("fsync of the directory", errorfs.OpFileSync, dir, true)
-	f("create the snapshot", errorfs.OpCreate, tempName, false)
-	f("write the snapshot", errorfs.OpFileWrite, tempName, false)
-	f("fsync the snapshot", errorfs.OpFileSync, tempName, false)
+	f("create the snapshot", errorfs.OpCreate, tempSuffix, false)
+	f("write the snapshot", errorfs.OpFileWrite, tempSuffix, false)
+	f("fsync the snapshot", errorfs.OpFileSync, tempSuffix, false)
 }
 
 // TestReadIsDurable: after kill -9 the last edit is in the page cache only. The

@@ -121,6 +121,16 @@ type Edit struct {
 	// the state that the edit relies on.
 	Catalogue uint64
 
+	// LastFlush and LastMerged are the highest numbers of a flush and of any other
+	// segment that an edit ever named; AddSegments raises them by itself. The MANIFEST
+	// knows what became of all up to them.
+	LastFlush, LastMerged uint64
+
+	// ReplacesFlushes says, in the edit that the output of a merge carries, that
+	// no flush up to this number counts any more. The state does not change by it:
+	// RemoveSegments names them.
+	ReplacesFlushes uint64
+
 	Settled bool // ends State.Suspect
 	Suspect bool // begins it
 
@@ -142,6 +152,8 @@ type State struct {
 	NextBucket     uint32
 	NextGroup      uint32
 	Catalogue      uint64
+	LastFlush      uint64 // see Edit
+	LastMerged     uint64
 
 	// Suspect says that edits may be missing: the MANIFEST was damaged, or
 	// there was none. As long as it holds, segment files that are not listed
@@ -204,7 +216,13 @@ func (s *State) apply(e *Edit) {
 	}
 	for _, seg := range e.AddSegments {
 		s.Segments = put(s.Segments, seg, seg.Seq, bySeq)
+		if seg.Kind == Flush {
+			s.LastFlush = max(s.LastFlush, seg.Seq)
+		} else {
+			s.LastMerged = max(s.LastMerged, seg.Seq)
+		}
 	}
+	s.LastFlush, s.LastMerged = max(s.LastFlush, e.LastFlush), max(s.LastMerged, e.LastMerged)
 	for _, c := range e.Clean {
 		if i, ok := slices.BinarySearchFunc(s.Segments, c.Seq, bySeq); ok {
 			s.Segments[i].Clean = max(s.Segments[i].Clean, c.Clean)
@@ -274,9 +292,31 @@ func (s *State) snapshot() *Edit {
 		NextBucket:    s.NextBucket,
 		NextGroup:     s.NextGroup,
 		Catalogue:     s.Catalogue,
+		LastFlush:     s.LastFlush,
+		LastMerged:    s.LastMerged,
 		Suspect:       s.Suspect,
 	}
 }
+
+// Carried returns what the output of a merge says of the state beside its segments
+// and tombstones, which it says on its own: with it, flushes are not needed to
+// know the rest. It shares the slices of s.
+func (s *State) Carried() Edit {
+	e := *s.snapshot()
+	e.reset, e.AddSegments, e.Tombstones, e.Suspect = false, nil, nil, false
+	return e
+}
+
+// Apply adds an edit to the state. It keeps no slice of e but the series of
+// tombstones.
+func (s *State) Apply(e *Edit) { s.apply(e) }
+
+// Encode returns the bytes of an edit, for those who carry one outside of the
+// MANIFEST.
+func (e *Edit) Encode() []byte { return appendEdit(nil, e) }
+
+// DecodeEdit undoes Encode. The edit shares no memory with src.
+func DecodeEdit(src []byte) (Edit, error) { return parseEdit(src) }
 
 // put inserts v into a sorted slice, or replaces the element with its id.
 func put[E, ID any](to []E, v E, id ID, compare func(E, ID) int) []E {

@@ -172,7 +172,7 @@ func CheckDir(ctx context.Context, fs vfs.FS, dir string, o CheckOptions) (r Che
 
 // ours says whether a name in a directory tells that it holds a store.
 func ours(name string) bool {
-	return name == versionFile || name == manifestFile || name == walDir || name == flushDir
+	return name == versionFile || rank(name) > 0 || name == walDir || name == flushDir
 }
 
 func newChecker(ctx context.Context, fs vfs.FS, dir string, o CheckOptions) *checker {
@@ -288,12 +288,15 @@ func (c *checker) checkManifest() {
 		c.state = &manifest.State{Suspect: true}
 	}
 	for _, p := range report.Damaged {
-		c.damaged(Damage{File: manifestFile, Offset: p.Offset, Length: p.Bytes, Part: "edit", Detail: p.Reason})
+		c.damaged(Damage{File: p.File, Offset: p.Offset, Length: p.Bytes, Part: "edit", Detail: p.Reason})
+	}
+	for _, what := range report.Lost {
+		c.damaged(Damage{File: manifestFile, Part: "edits", Detail: "lost in both copies: " + what})
 	}
 	for _, p := range report.Torn {
 		// Beside a running store this is a commit under way.
 		if c.live == nil {
-			c.expected(Damage{File: manifestFile, Offset: p.Offset, Length: p.Bytes, Part: "torn end", Detail: p.Reason})
+			c.expected(Damage{File: p.File, Offset: p.Offset, Length: p.Bytes, Part: "torn end", Detail: p.Reason})
 		}
 	}
 	c.buckets = make(map[uint32]bool, len(c.state.Buckets))

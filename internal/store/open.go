@@ -29,7 +29,7 @@ const (
 	lostDir      = "lost+found"
 	lockFile     = "LOCK"
 	versionFile  = "VERSION"
-	manifestFile = "MANIFEST"
+	manifestFile = manifest.FirstName
 
 	tempSuffix = ".tmp" // of what does not count yet
 
@@ -186,6 +186,9 @@ func (s *Store) openManifest() (*manifest.State, error) {
 	s.manifest = m
 	for _, d := range report.Damaged {
 		s.reportDamage("MANIFEST", errors.New(d.String()))
+	}
+	for _, what := range report.Lost {
+		s.reportDamage("MANIFEST", errors.New("lost in both copies: "+what))
 	}
 	s.manifestTorn = len(report.Torn) > 0
 	if !report.Created {

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/durable"
+	"dalmatiner/internal/manifest"
 )
 
 // Errors of Restore that callers branch on.
@@ -161,9 +162,9 @@ func (o *RestoreOptions) install(temp string) error {
 	return durable.SyncDir(o.FS, o.To)
 }
 
-// rank puts the MANIFEST last.
+// rank puts the copies of the MANIFEST last.
 func rank(name string) int {
-	if name == manifestFile {
+	if name == manifest.FirstName || name == manifest.SecondName {
 		return 1
 	}
 	return 0

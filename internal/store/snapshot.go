@@ -13,7 +13,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/durable"
-	"dalmatiner/internal/manifest"
 )
 
 // snapshotDir holds the snapshots, each under its name in the layout of a data
@@ -136,7 +135,7 @@ func (s *Store) fillSnapshot(dir string) (linked int64, err error) {
 	return linked, durable.SyncDir(fs, dir)
 }
 
-// linkSegments copies the MANIFEST as it is now and links what it names.
+// linkSegments writes the MANIFEST as it is now and links what it names.
 func (s *Store) linkSegments(dir string) (linked int64, err error) {
 	fs := s.o.FS
 	for _, sub := range segmentDirs {
@@ -144,10 +143,7 @@ func (s *Store) linkSegments(dir string) (linked int64, err error) {
 			return 0, err
 		}
 	}
-	if _, err := durable.CopyFile(fs, s.path(manifestFile), fs.PathJoin(dir, manifestFile), math.MaxInt64); err != nil {
-		return 0, err
-	}
-	state, _, err := manifest.Inspect(fs, dir)
+	state, err := s.manifest.WriteTo(dir)
 	if err != nil {
 		return 0, err
 	}
@@ -155,11 +151,7 @@ func (s *Store) linkSegments(dir string) (linked int64, err error) {
 		m := &state.Segments[i]
 		err := fs.Link(s.path(segmentFile(m)), fs.PathJoin(dir, segmentFile(m)))
 		if oserror.IsNotExist(err) {
-			now, _, err := manifest.Inspect(fs, s.o.Dir)
-			if err != nil {
-				return 0, err
-			}
-			if !now.HasSegment(m.Seq) {
+			if !s.manifest.State().HasSegment(m.Seq) {
 				return 0, errReplaced
 			}
 			continue // lost to damage; a start on the copy counts it again
