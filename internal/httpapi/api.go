@@ -119,6 +119,7 @@ type api struct {
 	packers   packers
 	pieces    sync.Pool     // of *bufio.Writer with replyBuffer bytes: most of what a short answer takes
 	turns     chan struct{} // holds one element per running query
+	running   runningQueries
 	queryWait time.Duration
 }
 

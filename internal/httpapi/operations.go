@@ -30,6 +30,8 @@ func (a *api) findOperation(path string) (route, bool) {
 	switch path {
 	case "/admin/status":
 		return route{methods: "GET", serve: a.status}, true
+	case "/admin/queries":
+		return route{methods: "GET", serve: a.queries}, true
 	case "/admin/segments":
 		return route{methods: "GET", serve: a.segments}, true
 	case "/admin/caches":

@@ -35,6 +35,9 @@ func (a *api) root(w http.ResponseWriter, r *http.Request) error {
 	lease := a.Memory.Lease()
 	defer lease.Release() // when the answer is out: until then the result is there
 	opt.Memory = lease
+	end, progress := a.running.begin(param(r, "id"), text)
+	defer end()
+	opt.Progress = progress
 	result, err := a.run(r.Context(), text, opt)
 	if err != nil {
 		return &queryError{err, text}

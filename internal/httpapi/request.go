@@ -108,6 +108,9 @@ func (a *api) queryOptions(r *http.Request) (query.Options, error) {
 	default:
 		return o, badRequest("gaps=%s: known are null, and fill, which is the default", gaps)
 	}
+	if id := param(r, "id"); len(id) > maxQueryID {
+		return o, badRequest("id: the name of a query has %d bytes, the limit is %d", len(id), maxQueryID)
+	}
 	if width := param(r, "width"); width != "" {
 		n, err := strconv.Atoi(width)
 		if err != nil || n < 1 || n > query.MaxWidth {

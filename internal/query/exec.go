@@ -106,6 +106,7 @@ func (x *executor) rounds(res, slots int64) error {
 		if err != nil {
 			return err
 		}
+		x.plan.opt.Progress.reached(float64(x.bound-x.plan.start) / float64(x.plan.end-x.plan.start))
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ package query
 import (
 	"context"
 	"errors"
+	"math"
+	"sync/atomic"
 	"time"
 
 	"dalmatiner/internal/dql"
@@ -110,9 +112,25 @@ type Options struct {
 	// error.
 	Width int
 
+	// Progress, unless nil, says meanwhile how much of the range is read.
+	Progress *Progress
+
 	// Memory is asked before the query uses any; nil lends everything. What was
 	// lent stays in use as long as the result does.
 	Memory Memory
+}
+
+// Progress tells how far a query is. Its methods may be called concurrently; the
+// zero value is that of a query that has not begun to read.
+type Progress struct{ share atomic.Uint64 }
+
+// Share returns how much of the range has been read, from 0 to 1.
+func (p *Progress) Share() float64 { return math.Float64frombits(p.share.Load()) }
+
+func (p *Progress) reached(share float64) {
+	if p != nil {
+		p.share.Store(math.Float64bits(min(max(share, 0), 1)))
+	}
 }
 
 // Result is the answer to a query.

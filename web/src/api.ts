@@ -208,7 +208,14 @@ async function change<T>(path: string, body: unknown): Promise<T> {
   return (await request<T>(path, { method: 'POST', headers, body: JSON.stringify(body) })).value
 }
 
+/** A query under way. */
+export interface Running {
+  took_ms: number
+  share: number // of its range that has been read
+}
+
 export interface QueryOptions {
+  id?: string // under which the node says how far it is
   width?: number // columns; without it every value is sent
   explain?: boolean
   signal?: AbortSignal
@@ -217,6 +224,7 @@ export interface QueryOptions {
 /** Runs a query. It goes into the body, since it may be longer than a URL. */
 export function runQuery(text: string, o: QueryOptions = {}): Promise<Reply<Result>> {
   const form = new URLSearchParams({ q: text, gaps: 'null', format: 'json' })
+  if (o.id) form.set('id', o.id)
   if (o.width) form.set('width', String(o.width))
   if (o.explain) form.set('explain', '1')
   return request<Result>('./', { method: 'POST', body: form, signal: o.signal })
@@ -233,6 +241,7 @@ export const api = {
   log: (signal?: AbortSignal) => get<LogLine[]>('./admin/log', signal),
   account: (signal?: AbortSignal) => get<Account>('./admin/account', signal),
   minutes: (n: number, signal?: AbortSignal) => get<Account>(`./admin/account?minutes=${n}`, signal),
+  running: (id: string, signal?: AbortSignal) => get<Running[]>(`./admin/queries?id=${element(id)}`, signal),
   segments: (bucket: string, signal?: AbortSignal) => get<Segment[]>(`./admin/segments${bucket && `?bucket=${element(bucket)}`}`, signal),
   metrics: (bucket: string, contains: string, limit: number, signal?: AbortSignal) =>
     get<string[]>(`./buckets/${element(bucket)}?limit=${limit}&contains=${element(contains)}`, signal),

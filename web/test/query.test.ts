@@ -110,6 +110,21 @@ describe('under a load', () => {
     expect(await tab.page.getByRole('button', { name: 'Run' }).count()).toBe(1)
     expect(given).toBeDefined()
     await tab.page.unroute(asks)
+    // How far a query is comes from the node under the name that the page gave it.
+    await tab.page.route((url) => url.pathname === '/admin/queries', (route) => route.fulfill({ json: [{ took_ms: 500, share: 0.25 }] }))
+    let id = ''
+    let answer: (() => void) | undefined
+    await tab.page.route(asks, (route) => {
+      if (route.request().method() !== 'POST') return route.continue()
+      id = new URLSearchParams(route.request().postData()!).get('id') ?? ''
+      return new Promise<void>((done) => (answer = () => void route.continue().then(done)))
+    })
+    await tab.page.getByRole('button', { name: 'Run' }).click()
+    await until('the bar shows the share', async () => (await tab.page.locator('.running progress').getAttribute('value')) === '0.25')
+    expect(id).not.toBe('')
+    answer!()
+    await tab.rows.first().waitFor()
+    await tab.page.unroute(asks)
     await tab.page.getByRole('button', { name: 'Run' }).click()
     await tab.rows.first().waitFor()
   })

@@ -10,7 +10,8 @@ import { Legend } from './legend'
 import { Library, remember } from './library'
 import { PlanTree } from './plan'
 import { Ranges } from './ranges'
-import { useRun, type Answer, type Run } from './run'
+import { useRun, type Answer } from './run'
+import { RunButton } from './running'
 import { ValueTable } from './table'
 
 const views: [View, string][] = [['chart', 'Chart'], ['table', 'Table'], ['plan', 'Explain']]
@@ -79,27 +80,6 @@ export function QueryPage({ state, go, theme }: { state: State; go: Go; theme: s
         ? <AnswerView {...{ answer, state, go, theme, hidden, zoom, drawn, setDrawn }} busy={run.busy} />
         : <Empty onTry={start} />}
     </div>
-  )
-}
-
-/** Most queries are over before anybody could want to end them. */
-const patience = 400 // ms
-
-/** Runs the query; of one that takes longer it shows how long it has taken, and ends it. */
-function RunButton({ run, onRun }: { run: Run; onRun: () => void }) {
-  const [took, setTook] = useState(0)
-  useEffect(() => {
-    setTook(0)
-    if (!run.busy) return
-    const timer = window.setInterval(() => setTook(performance.now() - run.since), 100)
-    return () => window.clearInterval(timer)
-  }, [run.busy, run.since])
-  if (!run.busy || took < patience) return <button class="main" title="Ctrl-Enter" onClick={onRun}>Run</button>
-  return (
-    <>
-      <button class="main" onClick={run.cancel}>Cancel</button>
-      <span class="running" role="timer"><progress aria-label="The query is running" /> {duration(Math.floor(took / 100) * 100)}</span>
-    </>
   )
 }
 

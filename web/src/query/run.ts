@@ -22,6 +22,7 @@ export interface Run {
   mistake?: Mistake
   busy: boolean
   since: number // performance.now() of the question under way
+  id: string // of that question, for the node
   cancel: () => void // gives it up: the node stops as well
 }
 
@@ -41,7 +42,7 @@ const tick = 1000 // ms between two answers of the live mode
  * last answer stays until there is the next.
  */
 export function useRun(w: Wish): Run {
-  const [run, set] = useState<Omit<Run, 'cancel'>>({ busy: false, since: 0 })
+  const [run, set] = useState<Omit<Run, 'cancel'>>({ busy: false, since: 0, id: '' })
   const stopped = useRef(new AbortController())
   const { epoch } = useConnection()
   const latest = useRef(w)
@@ -49,11 +50,11 @@ export function useRun(w: Wish): Run {
   const named = useRef('') // the query whose series need the parts of their patterns as names
   const column = useRef(0) // ms per column of the last answer, 0 when it is not reduced
 
-  const once = useCallback(async (query: string, signal: AbortSignal) => {
+  const once = useCallback(async (query: string, id: string, signal: AbortSignal) => {
     const { view, every, live, width } = latest.current
     const text = live ? steady(query, column.current, Date.now()) : query
     try {
-      const options = view === 'plan' ? { explain: true, signal } : { width: every ? undefined : width, signal }
+      const options = view === 'plan' ? { explain: true, id, signal } : { width: every ? undefined : width, id, signal }
       // What the node says about a mistake is about the query as it was written.
       const parts = withParts(text)
       let reply = await runQuery(named.current === query && parts ? parts : text, options)
@@ -65,7 +66,7 @@ export function useRun(w: Wish): Run {
       const data = chartData({ ...reply.value, results: reply.value.results ?? [] })
       column.current = data.reduced ? (data.lines[0]?.resolution ?? 0) : 0
       set({
-        busy: false, since: 0,
+        busy: false, since: 0, id: '',
         answer: {
           query, data, plan: reply.value.plan, points: pointsOf(data), queryMs: reply.value.query_time / 1000, tookMs: reply.took,
         },
@@ -76,7 +77,7 @@ export function useRun(w: Wish): Run {
       const at = error instanceof Problem ? error.position : undefined
       // A live query that fails once keeps its picture.
       set((old) => ({
-        busy: false, since: 0, answer: live ? old.answer : undefined, error: (error as Error).message,
+        busy: false, since: 0, id: '', answer: live ? old.answer : undefined, error: (error as Error).message,
         mistake: at && { offset: at.offset, message: (error as Error).message, query },
       }))
     }
@@ -84,16 +85,17 @@ export function useRun(w: Wish): Run {
 
   useEffect(() => {
     column.current = 0
-    if (!w.query.trim()) return set({ busy: false, since: 0 })
+    if (!w.query.trim()) return set({ busy: false, since: 0, id: '' })
     const stop = new AbortController()
     stopped.current = stop
+    const id = crypto.randomUUID?.() ?? String(Math.random())
     let timer: number | undefined
     const loop = async () => {
       const began = performance.now()
-      if (!document.hidden) await once(w.query, stop.signal)
+      if (!document.hidden) await once(w.query, id, stop.signal)
       if (latest.current.live && !stop.signal.aborted) timer = window.setTimeout(loop, Math.max(50, tick - (performance.now() - began)))
     }
-    set((old) => ({ ...old, busy: true, since: performance.now() }))
+    set((old) => ({ ...old, busy: true, since: performance.now(), id }))
     void loop()
     return () => {
       stop.abort()
