@@ -90,8 +90,8 @@ func TestQueryCommand(t *testing.T) {
 			`Time \(UTC\) +2\n` + at(0) + ` +2.5\n` + at(2) + ` +4\n\n` +
 			`2 series, 6 points, coverage 0.750, query \S+ ms, round trip \S+ ms\n`},
 		{[]string{"query", "--json", text}, 0, fmt.Sprintf(`\{"start":%d,"query_time":\d+,"results":\[`, slot*1000) +
-			`\{"type":"metrics","name":"'cpu'.'user' BUCKET 'metrics'","resolution":1000,"values":\[1,2.5,4,4\],"coverage":0.75,"metadata":\{\}\},` +
-			`\{"type":"metrics","name":"'top'","resolution":2000,"values":\[2.5,4\],"coverage":0.75,"metadata":\{\}\}\]\}\n?`},
+			`\{"type":"metrics","name":"'cpu'.'user' BUCKET 'metrics'","resolution":1000,"values":\[1,2.5,4,4\],"coverage":0.75,"bucket_resolution":1000,"interval":1000,"bucket":"metrics","metric":\["cpu","user"\],"stars":\[\],"metadata":\{\}\},` +
+			`\{"type":"metrics","name":"'top'","resolution":2000,"values":\[2.5,4\],"coverage":0.75,"bucket_resolution":1000,"interval":1000,"bucket":"metrics","metric":\["cpu","user"\],"stars":\[\],"metadata":\{\}\}\]\}\n?`},
 		{[]string{"query", "SELECT nonsense"}, 1, `ddb: line 1, column 16: expected .*\nSELECT nonsense\n {15}\^\n`},
 		{[]string{"query"}, 2, `(?s)ddb: .*\nsee ddb --help\n`},
 	})

@@ -164,8 +164,9 @@ func TestQueryCommand(t *testing.T) {
 	const reply = `{"start":1800000000000,"query_time":420,"results":[
 {"type":"metrics","name":"max('a' BUCKET 'b')","resolution":60000,"values":[1,2.5,null],"coverage":0.98,"metadata":{}},
 {"type":"metrics","name":"'x'","resolution":60000,"values":[100,1e300],"coverage":1,"metadata":{}},
-{"type":"metrics","name":"'none'","resolution":1000,"values":[],"coverage":0,"metadata":{}},
-{"type":"metrics","name":"'fast'","resolution":100,"values":[-0.000001],"coverage":1,"metadata":{}}]}`
+{"type":"metrics","name":"'none'","resolution":1000,"values":[],"coverage":0,"bucket_resolution":1000,"interval":null,"bucket":"b","metric":["a","none"],"stars":["none"],"metadata":{}},
+{"type":"metrics","name":"'fast'","resolution":100,"values":[-0.000001],"coverage":1,"bucket_resolution":1000,"interval":10000,"bucket":"b","metric":["a","fast"],"stars":["fast"],"metadata":{}}],
+"missing":[{"selector":"'b' BUCKET 'b'","offset":7,"message":"there is no metric 'b' in bucket 'b', which is empty","near":[]}]}`
 	node := answers{"POST /": reply}
 	compareGolden(t, "queryjson.golden", run(t, node, []string{"query", "--json", "SELECT x"}))
 	var r Result

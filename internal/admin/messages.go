@@ -124,14 +124,28 @@ type Result struct {
 	QueryTime int64    `json:"query_time"` // µs
 	Results   []Series `json:"results"`
 	PlanText  string   `json:"plan_text"` // of EXPLAIN, which has no results
+
+	Missing []MissingSelector `json:"missing"` // those without a hit, where others have some
+}
+
+// MissingSelector is a selector of a query that finds nothing.
+type MissingSelector struct {
+	Selector string   `json:"selector"`
+	Offset   int      `json:"offset"`  // in the query, in bytes
+	Message  string   `json:"message"` // the part without a hit, and what may be meant
+	Near     []string `json:"near"`    // metrics that may be meant
 }
 
 // Series is one result of a query. The time of value i is the result's start +
-// i·Resolution; nil values are NaN or infinite.
+// i·Resolution; nil values are NaN, infinite, or before the first point.
 type Series struct {
 	Type       string     `json:"type"`
 	Name       string     `json:"name"`
 	Resolution int64      `json:"resolution"` // ms
 	Values     []*float64 `json:"values"`
 	Coverage   float64    `json:"coverage"` // share of set slots
+	Stars      []string   `json:"stars"`    // the parts that the stars of the pattern stand for
+
+	Interval         *int64 `json:"interval"`          // ms, most common distance of points; nil with fewer than two
+	BucketResolution int64  `json:"bucket_resolution"` // ms per slot of what was read
 }

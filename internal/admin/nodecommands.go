@@ -153,7 +153,9 @@ func (c *QueryCommand) Help() string {
   ddb query "SELECT avg(sum(*.mps BUCKET dalmatinerdb), 5m) AS 'metrics/s' LAST 1h"
 
 Times are UTC. Coverage is the share of slots that held a value: gaps are
-filled with the last value before them.`
+filled with the last value before them, and what is before the first point of
+a series is "-". Where a sender is slower than its bucket, the table says how
+far apart its points are.`
 }
 
 // Run prints the results as tables, or the JSON.

@@ -14,22 +14,19 @@ import (
 const columnsPerTable = 8
 
 // WriteResult prints the names of all series with resolution and coverage,
-// then their values over time, series of one resolution side by side, then the
-// totals; of an EXPLAIN, the plan. took is the time the client saw.
+// then their values over time, series of one resolution side by side, selectors
+// without a hit, then the totals; of an EXPLAIN, the plan. took is the time the client saw.
 func WriteResult(w io.Writer, r *Result, took time.Duration) error {
 	if r.PlanText != "" {
 		_, err := fmt.Fprintf(w, "%s\nquery %s ms, round trip %s ms\n", r.PlanText,
 			milliseconds(time.Duration(r.QueryTime)*time.Microsecond), milliseconds(took))
 		return err
 	}
-	legend := newTable(1)
-	legend.add("", "Series", "Resolution", "Points", "Coverage")
 	points := 0
-	for i, s := range r.Results {
+	for _, s := range r.Results {
 		points += len(s.Values)
-		legend.add(strconv.Itoa(i+1), s.Name, pointsAsTime(1, s.Resolution), strconv.Itoa(len(s.Values)), coverage(s.Coverage))
 	}
-	if err := legend.write(w); err != nil {
+	if err := legend(r.Results).write(w); err != nil {
 		return err
 	}
 	for _, group := range groups(r.Results) {
@@ -40,9 +37,57 @@ func WriteResult(w io.Writer, r *Result, took time.Duration) error {
 			return err
 		}
 	}
+	for i, m := range r.Missing {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		if _, err := fmt.Fprintf(w, "missing: %s\n", m.Message); err != nil {
+			return err
+		}
+	}
 	_, err := fmt.Fprintf(w, "\n%d series, %d points, coverage %s, query %s ms, round trip %s ms\n", len(r.Results), points,
 		coverage(meanCoverage(r.Results)), milliseconds(time.Duration(r.QueryTime)*time.Microsecond), milliseconds(took))
 	return err
+}
+
+// legend is the table of the series. What the stars of patterns stand for, and
+// how far apart points are, stand in it where that tells something.
+func legend(series []Series) *table {
+	stars := slices.ContainsFunc(series, func(s Series) bool { return len(s.Stars) > 0 })
+	sparse := slices.ContainsFunc(series, func(s Series) bool { return s.Interval != nil && *s.Interval > s.BucketResolution })
+	t := newTable(1, 2)
+	head := []string{"", "Series"}
+	if stars {
+		head = append(head, "Stars")
+	} else {
+		t = newTable(1)
+	}
+	head = append(head, "Resolution", "Points", "Coverage")
+	if sparse {
+		head = append(head, "A point every")
+	}
+	t.add(head...)
+	for i, s := range series {
+		row := []string{strconv.Itoa(i + 1), s.Name}
+		if stars {
+			row = append(row, strings.Join(s.Stars, ", "))
+		}
+		row = append(row, pointsAsTime(1, s.Resolution), strconv.Itoa(len(s.Values)), coverage(s.Coverage))
+		if sparse {
+			row = append(row, spacing(s))
+		}
+		t.add(row...)
+	}
+	return t
+}
+
+// spacing says how far apart the points of a series are, and what its bucket
+// has slots for.
+func spacing(s Series) string {
+	if s.Interval == nil {
+		return "-"
+	}
+	return pointsAsTime(1, *s.Interval) + " in a bucket of " + pointsAsTime(1, s.BucketResolution)
 }
 
 // groups splits the indexes of all series with values into tables: neighbours

@@ -137,31 +137,12 @@ func prefixLength(key []byte, parts int) int {
 
 // appendKey appends {"key","parts"} of a key to dst.
 func appendKey(dst []byte, asked form, key string) []byte {
-	texts := []string{}
-	parts, ok := metric.Parts([]byte(key))
-	if !ok {
-		text := metric.Text([]byte(key))
-		texts = append(texts, text[1:len(text)-1])
-	}
-	for _, p := range parts {
-		texts = append(texts, validText(string(p)))
-	}
+	texts := partTexts([]byte(key))
 	encoded := base64.StdEncoding.EncodeToString([]byte(key))
 	if asked == formMsgpack {
 		dst = mpString(mpHead(dst, mpMap32, 2), "key")
-		dst = mpString(mpString(dst, encoded), "parts")
-		dst = mpHead(dst, mpArray32, len(texts))
-		for _, t := range texts {
-			dst = mpString(dst, t)
-		}
-		return dst
+		return mpStrings(mpString(mpString(dst, encoded), "parts"), texts)
 	}
-	dst = append(append(append(dst, `{"key":"`...), encoded...), `","parts":[`...)
-	for i, t := range texts {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendString(dst, t)
-	}
-	return append(dst, "]}"...)
+	dst = append(append(append(dst, `{"key":"`...), encoded...), `","parts":`...)
+	return append(appendStrings(dst, texts), '}')
 }

@@ -169,6 +169,18 @@ func (s source) Metrics(ctx context.Context, b query.Bucket, prefix []byte, fn f
 	return s.fakeStore.Metrics(ctx, store.BucketInfo{ID: b.ID}, prefix, fn)
 }
 
+func (s source) Exists(_ context.Context, b query.Bucket, key []byte) (bool, error) {
+	return s.series[b.ID][string(key)] != nil, nil
+}
+
+func (s source) BucketNames() []string {
+	var names []string
+	for _, b := range s.list {
+		names = append(names, b.Name)
+	}
+	return names
+}
+
 func (s source) Read(_ context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
 	clear(dst)
 	value := s.series[b.ID][string(key)]

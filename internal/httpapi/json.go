@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/query"
 )
 
 // replyBuffer is the piece in which replies go out. Values are encoded as they
@@ -90,36 +89,6 @@ func appendFloat(dst []byte, v float64) []byte {
 	return strconv.AppendFloat(dst, v, 'f', -1, 64)
 }
 
-// encodeJSON writes a result in the shape of the DQL page, section 8, with the
-// share of set slots of each series as "coverage".
-func encodeJSON(w *bufio.Writer, r *query.Result) error {
-	buf := append(w.AvailableBuffer(), `{"start":`...)
-	buf = strconv.AppendInt(buf, r.Start, 10)
-	buf = append(buf, `,"query_time":`...)
-	buf = strconv.AppendInt(buf, r.QueryTime.Microseconds(), 10)
-	buf = append(buf, `,"results":[`...)
-	for i := range r.Series {
-		if i > 0 {
-			buf = append(buf, ',')
-		}
-		var err error
-		if buf, err = encodeSeries(w, buf, &r.Series[i]); err != nil {
-			return err
-		}
-	}
-	buf = append(buf, ']')
-	if r.Plan != nil {
-		plan, err := json.Marshal(r.Plan)
-		if err != nil {
-			return fmt.Errorf("encoding the plan: %w", err)
-		}
-		buf = append(append(buf, `,"plan":`...), plan...)
-		buf = appendString(append(buf, `,"plan_text":`...), r.Plan.String())
-	}
-	_, err := w.Write(append(buf, "}\n"...))
-	return err
-}
-
 // encoded writes what an encoder has gathered and returns memory to go on in,
 // which is the writer's: what is appended there is not copied.
 func encoded(w *bufio.Writer, gathered []byte) ([]byte, error) {
@@ -132,79 +101,6 @@ func encoded(w *bufio.Writer, gathered []byte) ([]byte, error) {
 		}
 	}
 	return w.AvailableBuffer(), nil
-}
-
-// encodeSeries appends one series to buf, which it writes out in pieces.
-func encodeSeries(w *bufio.Writer, buf []byte, s *query.Series) ([]byte, error) {
-	buf = append(buf, `{"type":"metrics","name":`...)
-	buf = appendString(buf, s.Name)
-	buf = append(buf, `,"resolution":`...)
-	buf = strconv.AppendInt(buf, s.Resolution, 10)
-	for _, list := range lists(s) {
-		buf = append(append(append(buf, `,"`...), list.name...), `":[`...)
-		for i, v := range list.values {
-			if i > 0 {
-				buf = append(buf, ',')
-			}
-			if s.Confidence != nil && s.Confidence[i] == 0 {
-				buf = append(buf, "null"...)
-			} else {
-				buf = appendFloat(buf, v)
-			}
-			if len(buf) >= pieceSize {
-				var err error
-				if buf, err = encoded(w, buf); err != nil {
-					return nil, err
-				}
-			}
-		}
-		buf = append(buf, ']')
-	}
-	buf = append(buf, `,"coverage":`...)
-	buf = appendFloat(buf, s.Coverage)
-	buf = append(buf, `,"metadata":`...)
-	if len(s.Metadata) == 0 {
-		return append(buf, "{}}"...), nil
-	}
-	metadata, err := json.Marshal(readable(s.Metadata))
-	if err != nil {
-		return buf, fmt.Errorf("metadata of %s: %w", s.Name, err)
-	}
-	buf = append(buf, metadata...)
-	return append(buf, '}'), nil
-}
-
-// lists returns the lists of numbers of a series by their keys. A series that
-// was asked for without gaps has nil confidences; otherwise a 0 among them is
-// null.
-func lists(s *query.Series) []namedList {
-	if s.Min == nil {
-		return []namedList{{"values", s.Values}}
-	}
-	return []namedList{{"values", s.Values}, {"min", s.Min}, {"max", s.Max}}
-}
-
-type namedList struct {
-	name   string
-	values []float64
-}
-
-// readable returns metadata in which names of any bytes are escaped text, and
-// NaN and the infinities null.
-func readable(metadata map[string]any) map[string]any {
-	out := make(map[string]any, len(metadata))
-	for k, v := range metadata {
-		switch x := v.(type) {
-		case string:
-			v = validText(x)
-		case float64:
-			if math.IsNaN(x) || math.IsInf(x, 0) {
-				v = nil
-			}
-		}
-		out[validText(k)] = v
-	}
-	return out
 }
 
 func validText(s string) string {

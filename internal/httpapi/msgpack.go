@@ -52,26 +52,33 @@ func encodeMsgpack(w *bufio.Writer, r *query.Result) error {
 	if r.Plan != nil {
 		entries++
 	}
+	if len(r.Missing) > 0 {
+		entries++
+	}
 	buf := mpHead(w.AvailableBuffer(), mpMap32, entries)
 	if r.Plan != nil {
 		buf = mpString(mpString(buf, "plan_text"), r.Plan.String())
 	}
 	buf = mpInt(mpString(buf, "start"), r.Start)
 	buf = mpInt(mpString(buf, "query_time"), r.QueryTime.Microseconds())
+	if len(r.Missing) > 0 {
+		buf = mpMissing(mpString(buf, "missing"), r)
+	}
 	buf = mpHead(mpString(buf, "results"), mpArray32, len(r.Series))
 	for i := range r.Series {
 		s := &r.Series[i]
 		all := lists(s)
-		buf = mpHead(buf, mpMap32, 5+len(all))
+		buf = mpHead(buf, mpMap32, 5+len(all)+aboutEntries(r, s))
 		buf = mpString(mpString(buf, "type"), "metrics")
 		buf = mpString(mpString(buf, "name"), s.Name)
 		buf = mpInt(mpString(buf, "resolution"), s.Resolution)
 		buf = mpFloat(mpString(buf, "coverage"), s.Coverage)
 		buf = mpMetadata(mpString(buf, "metadata"), s.Metadata)
+		buf = mpAbout(buf, r, s)
 		for _, list := range all {
 			buf = mpHead(mpString(buf, list.name), mpArray32, len(list.values))
 			for i, v := range list.values {
-				if s.Confidence != nil && s.Confidence[i] == 0 {
+				if gap(s, i) {
 					buf = append(buf, mpNil)
 				} else {
 					buf = mpFloat(buf, v)
@@ -87,6 +94,62 @@ func encodeMsgpack(w *bufio.Writer, r *query.Result) error {
 	}
 	_, err := w.Write(buf)
 	return err
+}
+
+// aboutEntries is how many keys mpAbout appends.
+func aboutEntries(r *query.Result, s *query.Series) int {
+	switch {
+	case r.Compat:
+		return 0
+	case s.Min != nil:
+		return 6
+	}
+	return 5
+}
+
+// mpAbout appends what our answers say of a series and the original's do not.
+func mpAbout(dst []byte, r *query.Result, s *query.Series) []byte {
+	if r.Compat {
+		return dst
+	}
+	if s.Min != nil {
+		dst = mpInt(mpString(dst, "start"), s.Start)
+	}
+	dst = mpInt(mpString(dst, "bucket_resolution"), s.BucketResolution)
+	dst = mpString(dst, "interval")
+	if s.Interval > 0 {
+		dst = mpInt(dst, s.Interval)
+	} else {
+		dst = append(dst, mpNil)
+	}
+	if s.Metric == nil {
+		dst = append(mpString(dst, "bucket"), mpNil)
+		dst = append(mpString(dst, "metric"), mpNil)
+	} else {
+		dst = mpString(mpString(dst, "bucket"), validText(s.Bucket))
+		dst = mpStrings(mpString(dst, "metric"), partTexts(s.Metric))
+	}
+	return mpStrings(mpString(dst, "stars"), s.Stars)
+}
+
+// mpStrings appends a list of texts, each of which becomes UTF-8.
+func mpStrings(dst []byte, list []string) []byte {
+	dst = mpHead(dst, mpArray32, len(list))
+	for _, text := range list {
+		dst = mpString(dst, validText(text))
+	}
+	return dst
+}
+
+func mpMissing(dst []byte, r *query.Result) []byte {
+	dst = mpHead(dst, mpArray32, len(r.Missing))
+	for _, m := range missingOf(r) {
+		dst = mpString(mpString(mpHead(dst, mpMap32, 4), "selector"), m.Selector)
+		dst = mpInt(mpString(dst, "offset"), int64(m.Offset))
+		dst = mpString(mpString(dst, "message"), m.Message)
+		dst = mpStrings(mpString(dst, "near"), m.Near)
+	}
+	return dst
 }
 
 func mpMetadata(dst []byte, metadata map[string]any) []byte {

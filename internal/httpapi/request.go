@@ -102,11 +102,13 @@ func (a *api) queryOptions(r *http.Request) (query.Options, error) {
 		return o, badRequest("explain=%s: known are 1, for the plan of the query, and 0", explain)
 	}
 	switch gaps := param(r, "gaps"); gaps {
-	case "", "fill":
+	case "", "carry":
+	case "fill":
+		o.Fill = true
 	case "null":
 		o.Confidence = true
 	default:
-		return o, badRequest("gaps=%s: known are null, and fill, which is the default", gaps)
+		return o, badRequest("gaps=%s: known are null, fill, and carry, which is the default", gaps)
 	}
 	if id := param(r, "id"); len(id) > maxQueryID {
 		return o, badRequest("id: the name of a query has %d bytes, the limit is %d", len(id), maxQueryID)

@@ -41,6 +41,18 @@ func (s source) Metrics(ctx context.Context, b query.Bucket, prefix []byte, fn f
 	return s.store.Metrics(ctx, store.BucketInfo{ID: b.ID, Name: b.Name}, prefix, fn)
 }
 
+func (s source) Exists(_ context.Context, b query.Bucket, key []byte) (bool, error) {
+	return s.store.HasMetric(store.BucketInfo{ID: b.ID, Name: b.Name}, key)
+}
+
+func (s source) BucketNames() []string {
+	var names []string
+	for _, b := range s.store.Buckets() {
+		names = append(names, b.Name)
+	}
+	return names
+}
+
 func (s source) Read(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
 	start := time.Now()
 	st, err := s.store.ReadCounted(ctx, store.BucketInfo{ID: b.ID, Name: b.Name}, key, from, dst)

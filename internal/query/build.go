@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/suggest"
 )
 
 // naming is the bytes of a name. Names are made for every series of a query: they
@@ -71,7 +73,13 @@ func (p *planner) bucket(s *dql.Select) (Bucket, error) {
 	}
 	b, err := p.source.Bucket(s.Bucket)
 	if err != nil {
-		return b, p.errorAt(s.BucketPos, err, "%v", err)
+		var near []string
+		if errors.Is(err, ErrUnknownBucket) {
+			for _, name := range suggest.Of(s.Bucket, p.source.BucketNames()) {
+				near = append(near, metric.Quoted(name))
+			}
+		}
+		return b, p.errorAt(s.BucketPos, err, "%v%s", err, suggest.Hint(near))
 	}
 	if b.Resolution <= 0 {
 		panic(fmt.Sprintf("query: bucket %q has a resolution of %d ms", s.Bucket, b.Resolution))
@@ -92,13 +100,20 @@ func (p *planner) selectMetrics(s *dql.Select, shift int64) (value, error) {
 			return value{}, err
 		}
 	}
+	found := len(keys) > 0
+	if s.Metric.Parts == nil && !p.opt.Compat { // there a metric that does not exist is 0
+		if found, err = p.source.Exists(p.ctx, b, s.Metric.Key); err != nil {
+			return value{}, fmt.Errorf("look for %s in bucket %s: %w", metric.Text(s.Metric.Key), metric.Quoted(b.Name), err)
+		}
+	}
+	p.hit(s, b, found)
 	v := value{typ: typeMetric, series: make([]series, len(keys))}
 	for i, key := range keys {
 		n, err := p.leaf(s.Pos(), b, key, shift)
 		if err != nil {
 			return v, err
 		}
-		v.series[i] = series{of: n, key: key}
+		v.series[i] = series{of: n, key: key, bucket: b.Name, pattern: s.Metric.Parts}
 	}
 	return v, nil
 }
@@ -175,6 +190,7 @@ func (p *planner) leaf(pos int, b Bucket, key []byte, shift int64) (node, error)
 			l.oldest = max(0, slotOf(p.now, b.Resolution)-b.TTL)
 		}
 		l.res, l.n, l.first, l.stop = b.Resolution, l.end-l.pos, unknown, l.end
+		l.spacing.last = -1
 		if p.opt.Compat {
 			l.n -= l.cut(p.pieces)
 		}

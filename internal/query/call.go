@@ -124,7 +124,8 @@ func (p *planner) each(inputs []series, typ argType, fn func(node) (node, error)
 		if err != nil {
 			return v, err
 		}
-		v.series[i] = series{of: n, key: s.key, tags: s.tags}
+		v.series[i] = s
+		v.series[i].of = n
 	}
 	return v, nil
 }

@@ -1,6 +1,10 @@
 package query
 
-import "math"
+import (
+	"math"
+
+	"dalmatiner/internal/chunk"
+)
 
 // MaxWidth is the most columns that Options.Width may ask for: more than any
 // screen has.
@@ -9,40 +13,63 @@ const MaxWidth = 16384
 // columns reduces a series to the columns of a chart while it is computed, so
 // that a long range takes the memory of its columns. A column knows the least
 // and the greatest value in it: no spike is lost, however few columns there
-// are. NaN counts only if there is nothing else; where confidences are known,
-// filled gaps do not count either.
+// are. They are those of all values, filled gaps included, from the first one
+// that is not before all points. NaN counts only if there is nothing else.
 type columns struct {
 	step int64 // values per column; the last one may have fewer
+	off  int64 // values that the first one lacks at its begin
+	unit int64 // that step and begin are multiples of; 0 = they are not
 	sure bool  // confidences are wanted
+	from *spans
 
+	left           int64 // values still to come that are before the first point
+	begun          bool  // left is known
 	n, known       int64 // values in the open column, and those that count
+	skipped        int64 // of them, before the first point
 	sum, low, high float64
 	confidence     float64 // sum of them
 
 	avg, min, max, conf []float64
+	lead                int // columns without a value that counts, because of left
 }
 
 // newColumns returns the columns of a series of n values: as many as fit into
 // width with equal whole numbers of values.
 func newColumns(n, width int64, sure bool) *columns {
-	c := &columns{step: max(1, (n+width-1)/width), sure: sure}
-	count := c.count(n)
-	c.avg, c.min, c.max = make([]float64, 0, count), make([]float64, 0, count), make([]float64, 0, count)
-	return c
+	return &columns{step: max(1, (n+width-1)/width), sure: sure}
 }
 
-func (c *columns) count(n int64) int64 { return (n + c.step - 1) / c.step }
+// count returns how many columns n values have.
+func (c *columns) count(n int64) int64 {
+	if n == 0 {
+		return 0
+	}
+	return (n + c.off + c.step - 1) / c.step
+}
+
+// open makes room for the columns of n values.
+func (c *columns) open(n int64) {
+	count := c.count(n)
+	c.avg, c.min, c.max = make([]float64, 0, count), make([]float64, 0, count), make([]float64, 0, count)
+	if c.sure {
+		c.conf = make([]float64, 0, count)
+	}
+}
+
+// skip says how many values at the begin are before the first point.
+func (c *columns) skip(n int64) { c.begun, c.left = true, n }
 
 // add takes the next values of the series. Their confidences are used if they
 // are wanted.
 func (c *columns) add(values, confidences []float64) {
 	for i, v := range values {
-		counts := v == v
 		if c.sure {
 			c.confidence += confidences[i]
-			counts = counts && confidences[i] > 0
 		}
-		if counts {
+		if c.left > 0 {
+			c.left--
+			c.skipped++
+		} else if v == v {
 			if c.known == 0 {
 				c.low, c.high = v, v
 			}
@@ -50,10 +77,36 @@ func (c *columns) add(values, confidences []float64) {
 			c.sum += v
 			c.known++
 		}
-		if c.n++; c.n == c.step {
+		if c.n++; c.off+c.n == c.step {
 			c.close()
 		}
 	}
+}
+
+// span takes a whole column as the aggregates of its slots, with the word that
+// is carried into it. It reports false where these do not say what NaN does to
+// the average: then the column is still open.
+func (c *columns) span(h *chunk.Header, carry uint64, slots int64) bool {
+	c.n, c.skipped, c.confidence = slots, min(c.left, slots), float64(h.Count)
+	c.known = slots - c.skipped
+	if c.known > 0 {
+		if c.skipped > 0 { // up to the first point, which is in it
+			c.sum = h.FilledTo(int(slots)).Float64()
+			first := *h
+			first.FirstOff = 0
+			h = &first
+		} else {
+			c.sum = sumOf(h, carry, slots)
+		}
+		c.low, c.high = extremeOf(h, carry, h.Min, true), extremeOf(h, carry, h.Max, false)
+	}
+	if c.sum != c.sum {
+		c.n, c.skipped, c.known, c.sum, c.confidence = 0, 0, 0, 0, 0
+		return false
+	}
+	c.left -= c.skipped
+	c.close()
+	return true
 }
 
 // finish closes a short last column.
@@ -67,10 +120,12 @@ func (c *columns) close() {
 	avg, low, high := math.NaN(), math.NaN(), math.NaN()
 	if c.known > 0 {
 		avg, low, high = c.sum/float64(c.known), c.low, c.high
+	} else if c.skipped == c.n {
+		c.lead++
 	}
 	c.avg, c.min, c.max = append(c.avg, avg), append(c.min, low), append(c.max, high)
 	if c.sure {
 		c.conf = append(c.conf, c.confidence/float64(c.n))
 	}
-	c.n, c.known, c.sum, c.confidence = 0, 0, 0, 0
+	c.off, c.n, c.skipped, c.known, c.sum, c.confidence = 0, 0, 0, 0, 0, 0
 }

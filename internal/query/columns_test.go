@@ -3,12 +3,15 @@ package query_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/reference"
 )
@@ -37,14 +40,62 @@ func TestConfidencesAndColumns(t *testing.T) {
 			}
 			sure := rapid.Bool().Draw(rt, "sure")
 			width := rapid.IntRange(1, 200).Draw(rt, "width")
-			whole := ask(query.Options{Confidence: true})
-			reduced := ask(query.Options{Confidence: sure, Width: width})
+			fill := rapid.Bool().Draw(rt, "fill")
+			whole := ask(query.Options{Confidence: true, Fill: fill})
+			if rapid.Bool().Draw(rt, "aggregates") {
+				e.Source = adder{source}
+			}
+			reduced := ask(query.Options{Confidence: sure, Width: width, Fill: fill})
 			for i, w := range want {
 				compareFloats(rt, text+" confidences", whole[i].Confidence, w.Confidence, 1e-9)
 				compareColumns(rt, text, whole[i], reduced[i], width, sure)
 			}
 		})
 	}
+}
+
+// Columns of long ranges come from aggregates of whole chunks: they are those of
+// all slots of the full answer, and begin at multiples of their length.
+func TestLongColumns(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newMemory(t)
+		m.reads = nil
+		m.addBucket("b", 1000, rapid.SampledFrom([]int64{0, 0, 30_000}).Draw(rt, "ttl"))
+		every := rapid.SampledFrom([]int{1, 10, 700, 9000}).Draw(rt, "every")
+		words := make([]uint64, rapid.IntRange(0, 60_000).Draw(rt, "slots"))
+		whole := rapid.Bool().Draw(rt, "whole numbers")
+		for i := 0; i < len(words); i += every {
+			switch {
+			case whole:
+				words[i] = point.FromInt(int64(i % 1013))
+			case i%7919 == 0 && every < 10:
+				words[i] = point.FromFloat(math.NaN())
+			default:
+				words[i] = point.FromFloat(float64(i%1013) / 7)
+			}
+		}
+		m.load("b", key(t, "m"), rapid.Int64Range(0, 30_000).Draw(rt, "from"), words)
+		now := time.UnixMilli(90_000_000)
+		m.now = now.UnixMilli()
+		e := &query.Engine{Source: adder{m}, Now: func() time.Time { return now }}
+		shift := rapid.SampledFrom([]string{"", " SHIFT BY 777s"}).Draw(rt, "shift")
+		begin := rapid.Int64Range(1, 40_000_000).Draw(rt, "begin")
+		text := fmt.Sprintf("SELECT m BUCKET b%s BETWEEN %d AND %d", shift, begin, begin+rapid.Int64Range(0, 50_000_000).Draw(rt, "length"))
+		ask := func(e *query.Engine, o query.Options) query.Series {
+			r, err := e.Query(context.Background(), text, o)
+			if err != nil {
+				rt.Fatalf("%s with %+v: %v", text, o, err)
+			}
+			return r.Series[0]
+		}
+		opt := query.Options{Confidence: rapid.Bool().Draw(rt, "sure"), Width: rapid.IntRange(1, 100).Draw(rt, "width"), Fill: rapid.Bool().Draw(rt, "fill")}
+		full := ask(e, query.Options{Confidence: true, Fill: opt.Fill})
+		got := ask(e.WithRounds(rapid.SampledFrom([]int64{100, 7000, 100_000}).Draw(rt, "rounds")), opt)
+		compareColumns(rt, text, full, got, opt.Width, opt.Confidence)
+		if got.Coverage != full.Coverage || every == 1 && got.Interval != full.Interval {
+			rt.Fatalf("%s: coverage %v and a point every %d ms, want %v and %d", text, got.Coverage, got.Interval, full.Coverage, full.Interval)
+		}
+	})
 }
 
 func compareFloats(t *rapid.T, what string, got, want []float64, tolerance float64) {
@@ -58,28 +109,38 @@ func compareFloats(t *rapid.T, what string, got, want []float64, tolerance float
 	}
 }
 
-// compareColumns computes the columns of whole the obvious way.
+// compareColumns computes the columns of whole the obvious way: the average of
+// all values, filled ones included, but for those before the first point.
 func compareColumns(t *rapid.T, text string, whole, got query.Series, width int, sure bool) {
 	n := len(whole.Values)
 	if len(got.Values) > width || got.Resolution%whole.Resolution != 0 {
 		t.Fatalf("%s: %d columns of %d ms for a width of %d", text, len(got.Values), got.Resolution, width)
 	}
 	step := int(got.Resolution / whole.Resolution)
-	if step > 1 && (n+step-2)/(step-1) <= width {
+	first := step // values in the first column
+	if got.Start != whole.Start {
+		first = step - int((whole.Start/whole.Resolution*whole.Resolution-got.Start)/whole.Resolution)
+		if step < 1440 || step%720 != 0 || got.Start > whole.Start || first < 1 || strings.Contains(text, "SHIFT") != (got.Start%got.Resolution != 0) {
+			t.Fatalf("%s: columns of %d values begin at %d, the range at %d", text, step, got.Start, whole.Start)
+		}
+	} else if step > 1 && step%720 != 0 && (n+step-2)/(step-1) <= width {
 		t.Fatalf("%s: %d values per column, %d would fit into %d", text, step, step-1, width)
 	}
 	var avg, low, high, conf []float64
-	for from := 0; from < n; from += step {
-		to := min(from+step, n)
+	lead := 0
+	for from, to := 0, min(first, n); from < n; from, to = to, min(to+step, n) {
 		a, l, h, c, k := 0.0, math.Inf(1), math.Inf(-1), 0.0, 0.0
 		for i := from; i < to; i++ {
 			c += whole.Confidence[i]
-			if v := whole.Values[i]; v == v && (!sure || whole.Confidence[i] > 0) {
+			if v := whole.Values[i]; v == v && i >= whole.Lead {
 				a, l, h, k = a+v, min(l, v), max(h, v), k+1
 			}
 		}
 		if k == 0 {
 			l, h = math.NaN(), math.NaN()
+		}
+		if to <= whole.Lead {
+			lead++
 		}
 		avg, low, high, conf = append(avg, a/k), append(low, l), append(high, h), append(conf, c/float64(to-from))
 	}
@@ -96,11 +157,15 @@ func compareColumns(t *rapid.T, text string, whole, got query.Series, width int,
 		conf = nil
 	}
 	compareFloats(t, text+" confidences of columns", got.Confidence, conf, 1e-9)
+	if got.Lead != lead {
+		t.Fatalf("%s: %d columns before the first point, want %d", text, got.Lead, lead)
+	}
 }
 
 func TestWidthIsLimited(t *testing.T) {
 	m := newMemory(t)
 	m.addBucket("b", 1000, 0)
+	m.load("b", key(t, "x"), 0, nil)
 	e := &query.Engine{Source: m, Now: func() time.Time { return time.UnixMilli(4_000_000) }, Limits: query.Limits{MaxOutput: 30}}
 	ask := func(width int) error {
 		_, err := e.Query(context.Background(), "SELECT x BUCKET b LAST 1h", query.Options{Width: width})

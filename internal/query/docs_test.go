@@ -125,7 +125,7 @@ func answer(e *query.Engine, q string, opt query.Options) string {
 	}
 	var b strings.Builder
 	for _, s := range r.Series {
-		fmt.Fprintf(&b, "  %-*s  %s", wide, s.Name, numbers(s.Values))
+		fmt.Fprintf(&b, "  %-*s  %s", wide, s.Name, values(s))
 		if s.Coverage < 1 {
 			fmt.Fprintf(&b, "   coverage %.3g", s.Coverage)
 		}
@@ -138,11 +138,11 @@ func answer(e *query.Engine, q string, opt query.Options) string {
 	return b.String()
 }
 
-func numbers(values []float64) string {
+func values(s query.Series) string {
 	var list []string
-	for _, v := range values {
+	for i, v := range s.Values {
 		text := strconv.FormatFloat(v, 'g', 6, 64)
-		if v != v {
+		if v != v || i < s.Lead {
 			text = "null"
 		}
 		list = append(list, text)
@@ -190,7 +190,7 @@ func functionTable(t *testing.T, e *query.Engine, group string) string {
 		}
 		var results []string
 		for _, s := range r.Series {
-			results = append(results, numbers(s.Values))
+			results = append(results, values(s))
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s |\n", signature, f.About, f.Example, strings.Join(results, "; "))
 	}

@@ -28,6 +28,7 @@ type executor struct {
 	plan   *planner
 
 	round int
+	visit int   // numbers walks over the plan
 	final bool  // this is the last round
 	bound int64 // unix ms that this round reaches; ignored in the last one
 
@@ -50,6 +51,7 @@ func newExecutor(ctx context.Context, e *Engine, p *planner) *executor {
 func (x *executor) run(helpers int) error {
 	for i, r := range x.plan.roots {
 		if r.columns != nil {
+			r.columns.open(r.of.shared().n)
 			continue
 		}
 		x.out[i].v = make([]float64, 0, r.of.shared().n)
@@ -114,6 +116,9 @@ func (x *executor) rounds(res, slots int64) error {
 // pullAll pulls the results once.
 func (x *executor) pullAll() error {
 	for i, r := range x.plan.roots {
+		if r.columns != nil && r.columns.from != nil {
+			continue
+		}
 		var err error
 		if x.out[i], err = x.pull(r.of, x.out[i]); err != nil {
 			return err
@@ -122,6 +127,9 @@ func (x *executor) pullAll() error {
 			x.out[i].c = x.out[i].c[:0] // another consumer of the node has use for them
 		}
 		if r.columns != nil {
+			if !r.columns.begun && len(x.out[i].v) > 0 {
+				r.columns.skip(x.plan.lead(r.of))
+			}
 			r.columns.add(x.out[i].v, x.out[i].c)
 			x.out[i] = x.out[i].empty()
 		}
@@ -234,11 +242,19 @@ func (x *executor) results() []Series {
 	for _, i := range chosen {
 		r := x.plan.roots[i]
 		c := r.of.shared()
-		s := Series{Name: r.name, Resolution: c.res, Values: x.out[i].v, Confidence: x.out[i].c, Metadata: r.meta}
+		s := Series{Name: r.name, Resolution: c.res, Start: x.plan.start, Values: x.out[i].v, Confidence: x.out[i].c, Metadata: r.meta}
+		s.Lead = int(x.plan.lead(r.of))
 		if r.columns != nil {
 			r.columns.finish()
 			s.Resolution *= r.columns.step
-			s.Values, s.Min, s.Max, s.Confidence = r.columns.avg, r.columns.min, r.columns.max, r.columns.conf
+			if r.columns.unit > 0 {
+				s.Start = r.columns.from.start()
+			}
+			s.Values, s.Min, s.Max, s.Confidence, s.Lead = r.columns.avg, r.columns.min, r.columns.max, r.columns.conf, r.columns.lead
+		}
+		if !x.plan.opt.Compat {
+			s.Interval, s.BucketResolution = x.interval(r.of)
+			s.Bucket, s.Metric, s.Stars = r.bucket, r.metric(), r.stars()
 		}
 		if !x.plan.opt.Confidence {
 			s.Confidence = nil // others may have asked for those of a shared node

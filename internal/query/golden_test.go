@@ -191,13 +191,20 @@ func (s *script) query(text string, opt query.Options) string {
 	fmt.Fprintf(&out, "start %d\n", r.Start)
 	for _, one := range r.Series {
 		fmt.Fprintf(&out, "%s res %d coverage %.3g:", one.Name, one.Resolution, one.Coverage)
-		for _, v := range one.Values {
+		for i, v := range one.Values {
+			if i < one.Lead {
+				out.WriteString(" –")
+				continue
+			}
 			out.WriteString(" " + strconv.FormatFloat(v, 'g', -1, 64))
 		}
 		if one.Metadata != nil {
 			fmt.Fprintf(&out, " %v", one.Metadata)
 		}
 		out.WriteString("\n")
+	}
+	for _, m := range r.Missing {
+		fmt.Fprintf(&out, "missing %s at %d: %s %q\n", m.Selector, m.Pos, m.Reason, m.Near)
 	}
 	return out.String()
 }

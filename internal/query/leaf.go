@@ -29,8 +29,9 @@ type leaf struct {
 	set      int64
 	asked    int64 // slots asked of the source
 
-	spans []*spans // that read it, each of its size: then it is not pulled
-	cost  Cost
+	spans   []*spans // that read it, each of its size: then it is not pulled
+	cost    Cost
+	spacing spacing
 
 	// Of ahead, under its lock.
 	state   aheadState
@@ -98,7 +99,7 @@ func (l *leaf) upTo(r *reader, dst block, until int64) (block, error) {
 		}
 	}
 	l.pos = until
-	return l.appendFilled(dst, words), nil
+	return l.appendFilled(dst, until-n, words), nil
 }
 
 // findFirst looks for the first set slot of the range, first in words, the
@@ -167,14 +168,16 @@ func (l *leaf) appendGap(dst block, n int) block {
 	return dst
 }
 
-// appendFilled appends the values of words with gaps filled.
-func (l *leaf) appendFilled(dst block, words []uint64) block {
+// appendFilled appends the values of words, the slots from from on, with gaps
+// filled.
+func (l *leaf) appendFilled(dst block, from int64, words []uint64) block {
 	n := len(words)
 	dst = dst.grow(n, l.conf)
 	v := dst.v[len(dst.v)-n:][:n]
 	carry, set := l.carry, int64(0)
 	for i := 0; i < n; {
 		if k := kernel.Numbers(v[i:], words[i:]); k > 0 {
+			l.spacing.points(from+int64(i), int64(k))
 			i += k
 			set += int64(k)
 			carry = v[i-1]

@@ -70,12 +70,13 @@ func (p *planner) lookup(l *dql.Lookup, shift int64) (value, error) {
 	if err != nil {
 		return v, err
 	}
+	p.found = p.found || len(hits) > 0
 	for _, h := range hits {
 		n, err := p.leaf(l.Pos(), h.Bucket, h.Key, shift)
 		if err != nil {
 			return v, err
 		}
-		v.series = append(v.series, series{of: n, key: h.Key, tags: h.Tags})
+		v.series = append(v.series, series{of: n, key: h.Key, tags: h.Tags, bucket: h.Bucket.Name})
 	}
 	if l.Group == nil {
 		return v, nil

@@ -13,9 +13,9 @@ const (
 	// than others, a series among those of a function, a series of the
 	// result beside its name and values, and an entry of its metadata.
 	nodeSize   = 384
-	leafSize   = 384
-	seriesSize = 96
-	rootSize   = 640
+	leafSize   = 528
+	seriesSize = 112
+	rootSize   = 704
 	metaSize   = 64
 
 	// stepSize is what EXPLAIN takes for a step, as a struct and as two texts.

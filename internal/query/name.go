@@ -76,3 +76,23 @@ func (n *namer) metadata(s series) (map[string]any, error) {
 	}
 	return m, nil
 }
+
+// metric returns the key of the only metric in a result, else nil.
+func (r *root) metric() []byte {
+	if r.bucket == "" {
+		return nil
+	}
+	return r.key
+}
+
+// stars returns the parts that stand where the pattern has stars.
+func (r *root) stars() []string {
+	parts, _ := metric.Parts(r.key)
+	var list []string
+	for i, p := range r.pattern {
+		if p.Any && i < len(parts) {
+			list = append(list, string(parts[i]))
+		}
+	}
+	return list
+}

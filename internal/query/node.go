@@ -55,6 +55,8 @@ type common struct {
 
 	slotwise bool // its outputs are wanted by something else than windows over spans
 
+	visited int // by the walk of that number over what a result is computed from
+
 	seen   bool // needConfidence was here
 	listed bool // in the order of pulls
 	round  int  // that buf belongs to; rounds count from 1

@@ -44,15 +44,19 @@ type planner struct {
 	planned int64  // bytes of the plan
 	lent    int64  // bytes borrowed for it
 	at      int    // position of the field being planned
-	points  int64  // to read
-	output  int64  // in the result
+
+	found   bool      // a selector has a hit
+	missing []Missing // those that have none
+	looked  int       // names that they were compared with
+	points  int64     // to read
+	output  int64     // in the result
 }
 
 // root is a series of the result.
 type root struct {
+	series
 	name string
 	meta map[string]any
-	of   node
 
 	columns *columns // nil without Options.Width
 }
@@ -75,6 +79,9 @@ type series struct {
 	of   node
 	key  []byte
 	tags []Tag // of the series that gave the key, where a lookup found it
+
+	bucket  string     // of the metric; empty where several were combined
+	pattern []dql.Part // that found it, nil without stars and where several were combined
 }
 
 // value is a planned expression: series, or a constant.
@@ -126,6 +133,9 @@ func (p *planner) plan() error {
 			return err
 		}
 	}
+	if err := p.nothingFound(); err != nil {
+		return err
+	}
 	if l := p.q.Limit; l != nil {
 		if err := p.top(l); err != nil {
 			return err
@@ -172,7 +182,7 @@ func (p *planner) field(f *dql.Field) error {
 	for _, s := range v.series {
 		c := s.of.shared()
 		c.refs++
-		r := root{of: s.of}
+		r := root{series: s}
 		outputs := c.n
 		if p.opt.Width > 0 {
 			r.columns = newColumns(c.n, int64(p.opt.Width), p.opt.Confidence)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,11 +57,24 @@ func checkEngine(t *testing.T) func(rt *rapid.T) {
 			rt.Fatalf("%s: %v", text, err)
 		}
 		for i, w := range want {
+			if lead := leadOf(w, old); got.Series[i].Lead != lead {
+				rt.Fatalf("%s: series %d: %d values before the first point, want %d of\n%v", text, i, got.Series[i].Lead, lead, w.Known)
+			}
 			if err := g.compare(got.Series[i], w); err != nil {
 				rt.Fatalf("%s: series %d: %v\ngot  %v\nwant %v", text, i, err, got.Series[i].Values, w.Values)
 			}
 		}
 	}
+}
+
+// leadOf returns how many values are before the first point.
+func leadOf(s reference.Series, old reference.Old) int {
+	if first := slices.Index(s.Known, true); first >= 0 && !old.Compat {
+		return first
+	} else if !old.Compat {
+		return len(s.Values)
+	}
+	return 0
 }
 
 func sameError(got, want error) bool {

@@ -26,6 +26,12 @@ type Source interface {
 	// the call.
 	Metrics(ctx context.Context, b Bucket, prefix []byte, fn func(key []byte) bool) error
 
+	// Exists reports whether a metric is there, with points or not.
+	Exists(ctx context.Context, b Bucket, key []byte) (bool, error)
+
+	// BucketNames returns the names of all buckets, for suggestions.
+	BucketNames() []string
+
 	// Read fills dst with the words of the slots [from, from+len(dst)); unset
 	// slots become 0. A metric that does not exist has only unset slots. The
 	// engine asks for at most MaxRead slots at once and never for slots below
@@ -103,6 +109,10 @@ type Options struct {
 	// gaps from points. It doubles the memory of the result.
 	Confidence bool
 
+	// Fill gives values to times before the first point of a series, too: the
+	// first one. Compat does so as well.
+	Fill bool
+
 	// NoAggregates reads slot by slot what a source could add up itself. The
 	// results are the same but for the rounding of floats.
 	NoAggregates bool
@@ -140,18 +150,37 @@ type Result struct {
 	Series    []Series // in the order of the fields; hits of a pattern by key
 	Stats     Stats
 	Plan      *Plan // of EXPLAIN, which runs the query and keeps no series; else nil
+
+	// Missing are the selectors without a hit, where others of the query have
+	// some; nil with Options.Compat, in which a metric that does not exist is 0.
+	Missing []Missing
+	Compat  bool // Options.Compat: what says more than the original's answer is not set
 }
 
-// Series is one series of a result. The time of Values[i] is the result's
-// Start + i × Resolution.
+// Series is one series of a result. The time of Values[i] is Start + i ×
+// Resolution.
 type Series struct {
 	Name       string
+	Start      int64 // of the first value, unix ms: the result's, but for columns that begin at a multiple of Resolution
 	Resolution int64 // ms per value
 	Values     []float64
+	Lead       int            // the first so many values are before the first point: gaps, whatever they hold
 	Min, Max   []float64      // with Options.Width, where Values are the averages of the columns; else nil
 	Confidence []float64      // 0 to 1 per value with Options.Confidence, else nil; 0 is a filled gap
 	Coverage   float64        // share of the slots read for it that are set, 0 to 1
 	Metadata   map[string]any // string, float64 or nil; nil without METADATA
+
+	// What follows is not set with Options.Compat.
+
+	Bucket string   // of the metric; empty where several metrics were combined
+	Metric []byte   // its key; nil where several were combined
+	Stars  []string // the parts that the stars of the pattern stand for, in their order; nil without
+
+	// Interval is the most common distance in ms between neighbouring points of
+	// what was read for the series, 0 where no metric has two in the range. Of
+	// aggregates over spans, only the mean distance in each is known.
+	Interval         int64
+	BucketResolution int64 // ms per slot of the bucket read, the finest of several
 }
 
 // Stats tells what a query did.
@@ -195,7 +224,7 @@ func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, 
 	if err := x.run(helpers); err != nil {
 		return nil, err
 	}
-	res := &Result{Start: p.start, Stats: x.stats}
+	res := &Result{Start: p.start, Stats: x.stats, Missing: p.missing, Compat: opt.Compat}
 	if p.explain {
 		res.Plan = x.explained()
 	} else if res.Series = x.results(); len(res.Series) == 0 {

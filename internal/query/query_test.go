@@ -64,6 +64,7 @@ func (broken) Metrics(context.Context, query.Bucket, []byte, func([]byte) bool) 
 func TestErrorsOfTheSourceNameWhatWasRead(t *testing.T) {
 	m := newMemory(t)
 	m.addBucket("b", 1000, 0)
+	m.load("b", key(t, "a", "x"), 0, nil)
 	e := engine(m, 1_000_000)
 	e.Source = broken{m}
 	f := func(text, want string) {
@@ -80,6 +81,7 @@ func TestErrorsOfTheSourceNameWhatWasRead(t *testing.T) {
 func TestOptionsOnlyTightenLimits(t *testing.T) {
 	m := newMemory(t)
 	m.addBucket("b", 1000, 0)
+	m.load("b", key(t, "a"), 0, nil)
 	e := engine(m, 1_000_000)
 	e.Limits.MaxOutput = 30
 	f := func(text string, opt query.Options, limit int64) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -64,6 +65,13 @@ func (m *memory) Metrics(_ context.Context, b query.Bucket, prefix []byte, fn fu
 	}
 	return nil
 }
+
+func (m *memory) Exists(_ context.Context, b query.Bucket, key []byte) (bool, error) {
+	_, ok := m.series[b.ID][string(key)]
+	return ok, nil
+}
+
+func (m *memory) BucketNames() []string { return slices.Sorted(maps.Keys(m.buckets)) }
 
 func (m *memory) Read(_ context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
 	if from < 0 || len(dst) == 0 || len(dst) > query.MaxRead {

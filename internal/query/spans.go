@@ -36,7 +36,9 @@ type spans struct {
 	of      *leaf
 	size    int64
 	windows []*window
-	counts  bool // others over the same leaf do not count its set slots
+	columns []*columns
+	off     int64 // slots that the first span lacks at its begin
+	counts  bool  // others over the same leaf do not count its set slots
 
 	given int64 // spans
 	begun bool  // carry is known
@@ -51,46 +53,6 @@ type spans struct {
 type spanReducer interface {
 	reducer
 	span(h *chunk.Header, carry uint64, slots int64)
-}
-
-// pushDown finds the leaves of which nothing but spans is wanted.
-func (p *planner) pushDown() {
-	if _, ok := p.source.(Aggregator); !ok || p.opt.NoAggregates || p.opt.Compat {
-		return // a read of the original begins anew every 100,000 points
-	}
-	for _, r := range p.roots {
-		r.of.shared().slotwise = true
-	}
-	for _, n := range p.ranks {
-		n.shared().slotwise = true
-	}
-	for _, n := range p.order {
-		if _, by := spanOf(n); by == nil {
-			for _, in := range n.shared().inputs {
-				in.shared().slotwise = true
-			}
-		}
-	}
-	for _, n := range p.order {
-		w, by := spanOf(n)
-		if by == nil {
-			continue
-		}
-		l, ok := w.in.(*leaf)
-		if !ok || l.slotwise || l.pos < 0 {
-			continue
-		}
-		i := slices.IndexFunc(l.spans, func(s *spans) bool { return s.size == w.size })
-		if i < 0 {
-			i = len(l.spans)
-			s := &spans{of: l, size: w.size, counts: i == 0}
-			l.spans = append(l.spans, s)
-			p.spans = append(p.spans, s)
-		}
-		l.spans[i].windows = append(l.spans[i].windows, w)
-		p.spanWindows++
-		w.pushed = by
-	}
 }
 
 // spanOf returns the node as a window that can work with spans, and its reducer;
@@ -187,72 +149,115 @@ func (x *executor) readSpans() error {
 	return nil
 }
 
-// read hands the windows the spans of this round.
+// read hands the windows and columns the spans of this round.
 func (s *spans) read(x *reader) error {
 	l := s.of
 	until := l.end
 	if !x.final {
 		until = min(until, max(l.pos, slotOf(x.bound-l.shift, l.res)))
 	}
-	n := (until-l.pos)/s.size - s.given
-	short := int64(0)
-	if x.final {
-		short = (l.end - l.pos) % s.size
-	}
-	if n == 0 && short == 0 {
+	pieces, n := s.due(until, x.final)
+	if n == 0 {
 		return nil
 	}
 	if x.plan.explain {
 		began := x.now()
 		defer func() { s.took += x.now().Sub(began) }()
 	}
-	if int64(cap(x.headers)) < n+1 {
-		x.headers = make([]chunk.Header, n+1)
+	if int64(cap(x.headers)) < n {
+		x.headers = make([]chunk.Header, n)
 	}
-	all := x.headers[:n+1]
+	all := x.headers[:n]
+	clear(all)
 	for _, w := range s.windows {
 		w.ready.v = slices.Grow(w.ready.v, len(all))
 	}
-	from := l.pos + s.given*s.size
-	if err := s.aggregate(x, from, s.size, all[:n]); err != nil {
-		return err
-	}
-	all[n] = chunk.Header{}
-	if short > 0 {
-		if err := s.aggregate(x, l.end-short, short, all[n:]); err != nil {
+	rest := all
+	for _, p := range pieces {
+		if err := s.aggregate(x, p.from, p.slots, rest[:p.n]); err != nil {
 			return err
 		}
+		rest = rest[p.n:]
 	}
 	if !s.begun {
-		if err := s.begin(x, all, from+n*s.size+short); err != nil {
+		if err := s.begin(x, all, pieces); err != nil {
 			return err
 		}
 	}
-	s.give(all[:n], s.size)
-	if short > 0 {
-		s.give(all[n:], short)
+	for _, p := range pieces {
+		if err := s.give(x, all[:p.n], p); err != nil {
+			return err
+		}
+		all = all[p.n:]
 	}
 	s.given += n
 	return nil
 }
 
+// stretchOf is n spans of so many slots each, one behind the other.
+type stretchOf struct{ from, slots, n int64 }
+
+// due returns the spans that are complete at slot until, and with last the short
+// one behind them; n is how many they are together.
+func (s *spans) due(until int64, last bool) (list [3]stretchOf, n int64) {
+	l := s.of
+	base := l.pos - s.off
+	given := s.given
+	if whole := (until - base) / s.size; given == 0 && s.off > 0 && whole > 0 {
+		list[0] = stretchOf{l.pos, s.size - s.off, 1}
+		given++
+	}
+	if whole := (until - base) / s.size; whole > given {
+		list[1] = stretchOf{base + given*s.size, s.size, whole - given}
+	}
+	if from := max(l.pos, l.end-(l.end-base)%s.size); last && from < l.end {
+		list[2] = stretchOf{from, l.end - from, 1}
+	}
+	return list, list[0].n + list[1].n + list[2].n
+}
+
 // begin finds the first value of the range: in what was read, or in the rest
-// of it, from slot on.
-func (s *spans) begin(x *reader, read []chunk.Header, slot int64) error {
+// of it.
+func (s *spans) begin(x *reader, read []chunk.Header, pieces [3]stretchOf) error {
 	s.begun = true
-	for i := range read {
-		if read[i].Count > 0 {
-			s.carry = read[i].First
-			return nil
+	slot := s.of.pos
+	for _, p := range pieces {
+		slot = max(slot, p.from+p.n*p.slots)
+		for i := range p.n {
+			if h := &read[i]; h.Count > 0 {
+				s.found(x, p.from+i*p.slots, h)
+				return nil
+			}
+		}
+		read = read[p.n:]
+	}
+	rest := make([]chunk.Header, 1)
+	if slot < s.of.end {
+		if err := s.aggregate(x, slot, s.of.end-slot, rest); err != nil {
+			return err
 		}
 	}
-	if slot >= s.of.end {
-		return nil
+	s.found(x, slot, &rest[0])
+	return nil
+}
+
+// found notes the first value of the range: that of a span from slot from on,
+// or none.
+func (s *spans) found(x *reader, from int64, h *chunk.Header) {
+	s.carry = h.First
+	first := s.of.end
+	if h.Count > 0 {
+		first = from + int64(h.FirstOff)
 	}
-	var rest [1]chunk.Header
-	err := s.aggregate(x, slot, s.of.end-slot, rest[:])
-	s.carry = rest[0].First
-	return err
+	if s.counts {
+		s.of.first = first
+	}
+	for _, c := range s.columns {
+		c.skip(0)
+		if !x.plan.opt.Fill {
+			c.skip(first - s.of.pos)
+		}
+	}
 }
 
 func (s *spans) aggregate(x *reader, from, step int64, dst []chunk.Header) error {
@@ -271,20 +276,30 @@ func (s *spans) aggregate(x *reader, from, step int64, dst []chunk.Header) error
 	return nil
 }
 
-// give hands spans of so many slots to all windows.
-func (s *spans) give(list []chunk.Header, slots int64) {
+// give hands spans of so many slots to all windows and columns.
+func (s *spans) give(x *reader, list []chunk.Header, p stretchOf) error {
 	for _, w := range s.windows {
-		w.spans(list, s.carry, slots)
+		w.spans(list, s.carry, p.slots)
 	}
 	for i := range list {
-		h := &list[i]
-		if h.Count > 0 {
-			s.carry = h.Last
+		h, from := &list[i], p.from+int64(i)*p.slots
+		for _, c := range s.columns {
+			if !c.span(h, s.carry, p.slots) {
+				if err := s.slotwise(x, c, from, p.slots); err != nil {
+					return err
+				}
+			}
 		}
+		if h.Count == 0 {
+			continue
+		}
+		s.carry = h.Last
 		if s.counts {
 			s.of.set += int64(h.Count)
+			s.of.spacing.span(from+int64(h.FirstOff), from+int64(h.LastOff), int64(h.Count))
 		}
 	}
+	return nil
 }
 
 // finish adds what reading took to that of the leaf.

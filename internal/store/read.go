@@ -198,6 +198,17 @@ func (s *Store) Metrics(ctx context.Context, info BucketInfo, prefix []byte, fn 
 	return ctx.Err()
 }
 
+// HasMetric reports whether the bucket has a series of that metric, with points
+// or not.
+func (s *Store) HasMetric(info BucketInfo, key []byte) (bool, error) {
+	b, err := s.buckets.of(info)
+	if err != nil {
+		return false, err
+	}
+	_, ok := s.index.get(b.seriesID(key))
+	return ok, nil
+}
+
 // names returns views of all names at one moment, in which every series is once.
 func (b *bucket) names() ([]*head.Columns, parkedView) {
 	b.mu.Lock()

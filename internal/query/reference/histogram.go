@@ -29,10 +29,11 @@ func (e *evaluator) histogram(c, h *dql.Call) ([]Series, error) {
 	for i, s := range in {
 		size := int(max(1, length/s.Resolution))
 		out := s
-		out.Resolution, out.Values, out.Confidence, out.piece = s.Resolution*int64(size), nil, nil, 0
+		out.Resolution, out.Values, out.Confidence, out.Known, out.piece = s.Resolution*int64(size), nil, nil, nil, 0
 		for from := 0; from+size <= len(s.Values); from += size {
 			out.Values = append(out.Values, g.number(c.Name, s.Values[from:from+size], p))
 			out.Confidence = append(out.Confidence, 1)
+			out.Known = append(out.Known, slices.Contains(s.Known[from:from+size], true))
 		}
 		out.Scale, out.hidden = out.Scale+1e6, false
 		in[i] = out

@@ -26,6 +26,7 @@ import (
 type Series struct {
 	Values     []float64
 	Confidence []float64 // 0 to 1, one per value
+	Known      []bool    // one per value: not before the first point, or known without one
 	Resolution int64     // ms per value
 	Set, Slots int64     // slots read for it, and how many of them are set
 
@@ -63,12 +64,16 @@ func Evaluate(ctx context.Context, src query.Source, text string, now time.Time,
 		return nil, err
 	}
 	var list []Series
+	e.found = old.Compat
 	for _, f := range q.Fields {
 		s, err := e.eval(f.Expr)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, s...)
+	}
+	if !e.found {
+		return nil, nil
 	}
 	list = slices.DeleteFunc(list, func(s Series) bool { return s.hidden })
 	if q.Limit != nil {
@@ -87,6 +92,7 @@ type evaluator struct {
 	src        query.Source
 	start, end int64
 	old        Old
+	found      bool // a selector has a hit
 }
 
 func (e *evaluator) eval(x dql.Expr) ([]Series, error) {
@@ -256,6 +262,13 @@ func (e *evaluator) read(s *dql.Select, shift int64) ([]Series, error) {
 		return nil, err
 	}
 	keys := [][]byte{s.Metric.Key}
+	err = e.src.Metrics(e.ctx, b, nil, func(key []byte) bool {
+		e.found = e.found || bytes.Equal(key, s.Metric.Key) || s.Metric.Parts != nil && match(s.Metric.Parts, key)
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
 	if s.Metric.Parts != nil {
 		keys = nil
 		err := e.src.Metrics(e.ctx, b, nil, func(key []byte) bool {
@@ -311,6 +324,7 @@ func (e *evaluator) realize(words []uint64, resolution int64) Series {
 		n := min(len(words), all.piece)
 		s := realize(words[:n], resolution)
 		all.Values, all.Confidence = append(all.Values, s.Values...), append(all.Confidence, s.Confidence...)
+		all.Known = append(all.Known, s.Known...)
 		all.Set, all.Slots, all.Scale = all.Set+s.Set, all.Slots+s.Slots, max(all.Scale, s.Scale)
 		words = words[min(len(words), n+1):]
 	}
@@ -351,6 +365,7 @@ func realize(words []uint64, resolution int64) Series {
 		}
 		s.Values = append(s.Values, last)
 		s.Confidence = append(s.Confidence, sure)
+		s.Known = append(s.Known, s.Set > 0)
 	}
 	s.rescale()
 	return s

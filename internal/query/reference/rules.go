@@ -1,12 +1,15 @@
 package reference
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // empty is what is left of a series where the original gives none of its
 // values.
 func empty(in Series, span int64) Series {
 	in.Resolution *= max(1, span/in.Resolution)
-	in.Values, in.Confidence, in.hidden, in.piece = nil, nil, false, 0
+	in.Values, in.Confidence, in.Known, in.hidden, in.piece = nil, nil, nil, false, 0
 	return in
 }
 
@@ -15,7 +18,7 @@ func window(name string, in Series, span int64, numbers []float64) Series {
 	c := int(max(1, span/in.Resolution))
 	out := in
 	out.Resolution = in.Resolution * int64(c)
-	out.Values, out.Confidence, out.hidden, out.piece = nil, nil, false, 0
+	out.Values, out.Confidence, out.Known, out.hidden, out.piece = nil, nil, nil, false, 0
 	for i := 0; i < len(in.Values); i += c {
 		end := min(i+c, len(in.Values))
 		w := chunk{values: in.Values[i:end], sure: in.Confidence[i:end], c: c, seconds: float64(in.Resolution) / 1000}
@@ -26,6 +29,7 @@ func window(name string, in Series, span int64, numbers []float64) Series {
 		v, sure := w.aggregate(name)
 		out.Values = append(out.Values, v)
 		out.Confidence = append(out.Confidence, sure)
+		out.Known = append(out.Known, name == "count" || name == "empty" || slices.Contains(in.Known[i:end], true))
 	}
 	out.Scale = float64(c) * in.Scale
 	if name == "variance" || name == "stddev" {
@@ -85,6 +89,9 @@ func (e *evaluator) combine(name string, in []Series, q float64) ([]Series, erro
 			c = foldThree(name, sure)
 		}
 		out.Confidence = append(out.Confidence, c)
+		out.Known = append(out.Known, slices.ContainsFunc(in, func(s Series) bool {
+			return len(s.Known) > 0 && s.Known[min(i, len(s.Known)-1)]
+		}))
 	}
 	out.rescale()
 	return []Series{out}, nil

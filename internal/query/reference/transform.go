@@ -21,6 +21,9 @@ func transform(name string, in Series, numbers []float64, span int64, word strin
 	out.hidden = false
 	out.Values, out.Confidence = slices.Clone(in.Values), slices.Clone(in.Confidence)
 	v, c := out.Values, out.Confidence
+	if name == "confidence" || name == "replace_below_confidence" || name == "fill" && word != "null" {
+		out.Known = slices.Repeat([]bool{true}, len(v))
+	}
 	switch name {
 	case "confidence":
 		copy(v, in.Confidence)

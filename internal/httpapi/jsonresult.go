@@ -1,0 +1,194 @@
+package httpapi
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/query"
+)
+
+// encodeJSON writes a result in the shape of the DQL page, section 8, with the
+// share of set slots of each series as "coverage".
+func encodeJSON(w *bufio.Writer, r *query.Result) error {
+	buf := append(w.AvailableBuffer(), `{"start":`...)
+	buf = strconv.AppendInt(buf, r.Start, 10)
+	buf = append(buf, `,"query_time":`...)
+	buf = strconv.AppendInt(buf, r.QueryTime.Microseconds(), 10)
+	buf = append(buf, `,"results":[`...)
+	for i := range r.Series {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		var err error
+		if buf, err = encodeSeries(w, buf, r, &r.Series[i]); err != nil {
+			return err
+		}
+	}
+	buf = append(buf, ']')
+	if len(r.Missing) > 0 {
+		missing, err := json.Marshal(missingOf(r))
+		if err != nil {
+			return fmt.Errorf("encoding what is missing: %w", err)
+		}
+		buf = append(append(buf, `,"missing":`...), missing...)
+	}
+	if r.Plan != nil {
+		plan, err := json.Marshal(r.Plan)
+		if err != nil {
+			return fmt.Errorf("encoding the plan: %w", err)
+		}
+		buf = append(append(buf, `,"plan":`...), plan...)
+		buf = appendString(append(buf, `,"plan_text":`...), r.Plan.String())
+	}
+	_, err := w.Write(append(buf, "}\n"...))
+	return err
+}
+
+// encodeSeries appends one series to buf, which it writes out in pieces.
+func encodeSeries(w *bufio.Writer, buf []byte, r *query.Result, s *query.Series) ([]byte, error) {
+	buf = append(buf, `{"type":"metrics","name":`...)
+	buf = appendString(buf, s.Name)
+	buf = append(buf, `,"resolution":`...)
+	buf = strconv.AppendInt(buf, s.Resolution, 10)
+	if s.Min != nil && !r.Compat {
+		buf = strconv.AppendInt(append(buf, `,"start":`...), s.Start, 10)
+	}
+	for _, list := range lists(s) {
+		buf = append(append(append(buf, `,"`...), list.name...), `":[`...)
+		for i, v := range list.values {
+			if i > 0 {
+				buf = append(buf, ',')
+			}
+			if gap(s, i) {
+				buf = append(buf, "null"...)
+			} else {
+				buf = appendFloat(buf, v)
+			}
+			if len(buf) >= pieceSize {
+				var err error
+				if buf, err = encoded(w, buf); err != nil {
+					return nil, err
+				}
+			}
+		}
+		buf = append(buf, ']')
+	}
+	buf = append(buf, `,"coverage":`...)
+	buf = appendFloat(buf, s.Coverage)
+	if !r.Compat {
+		buf = appendAbout(buf, s)
+	}
+	buf = append(buf, `,"metadata":`...)
+	if len(s.Metadata) == 0 {
+		return append(buf, "{}}"...), nil
+	}
+	metadata, err := json.Marshal(readable(s.Metadata))
+	if err != nil {
+		return buf, fmt.Errorf("metadata of %s: %w", s.Name, err)
+	}
+	buf = append(buf, metadata...)
+	return append(buf, '}'), nil
+}
+
+// appendAbout appends what our answers say of a series and the original's do
+// not.
+func appendAbout(buf []byte, s *query.Series) []byte {
+	buf = strconv.AppendInt(append(buf, `,"bucket_resolution":`...), s.BucketResolution, 10)
+	buf = append(buf, `,"interval":`...)
+	if s.Interval > 0 {
+		buf = strconv.AppendInt(buf, s.Interval, 10)
+	} else {
+		buf = append(buf, "null"...)
+	}
+	if s.Metric == nil {
+		return append(buf, `,"bucket":null,"metric":null,"stars":[]`...)
+	}
+	buf = appendString(append(buf, `,"bucket":`...), s.Bucket)
+	buf = appendStrings(append(buf, `,"metric":`...), partTexts(s.Metric))
+	return appendStrings(append(buf, `,"stars":`...), s.Stars)
+}
+
+func appendStrings(buf []byte, list []string) []byte {
+	buf = append(buf, '[')
+	for i, text := range list {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = appendString(buf, text)
+	}
+	return append(buf, ']')
+}
+
+// partTexts returns the parts of a key as texts that are UTF-8; a key that is no
+// list of parts is one.
+func partTexts(key []byte) []string {
+	parts, ok := metric.Parts(key)
+	if !ok {
+		text := metric.Text(key)
+		return []string{text[1 : len(text)-1]}
+	}
+	list := make([]string, len(parts))
+	for i, p := range parts {
+		list[i] = validText(string(p))
+	}
+	return list
+}
+
+// gap reports whether value i of a series goes out as null: it is before the
+// first point, or gaps are to be told and there is no point behind it.
+func gap(s *query.Series, i int) bool {
+	return i < s.Lead || s.Confidence != nil && s.Confidence[i] == 0
+}
+
+// missing is a selector without a hit.
+type missing struct {
+	Selector string   `json:"selector"`
+	Offset   int      `json:"offset"` // in the query, in bytes
+	Message  string   `json:"message"`
+	Near     []string `json:"near"` // metrics that may be meant
+}
+
+func missingOf(r *query.Result) []missing {
+	list := make([]missing, len(r.Missing))
+	for i, m := range r.Missing {
+		list[i] = missing{Selector: m.Selector, Offset: m.Pos, Message: m.Reason, Near: append([]string{}, m.Near...)}
+	}
+	return list
+}
+
+// lists returns the lists of numbers of a series by their keys. A series that
+// was asked for without gaps has nil confidences; otherwise a 0 among them is
+// null.
+func lists(s *query.Series) []namedList {
+	if s.Min == nil {
+		return []namedList{{"values", s.Values}}
+	}
+	return []namedList{{"values", s.Values}, {"min", s.Min}, {"max", s.Max}}
+}
+
+type namedList struct {
+	name   string
+	values []float64
+}
+
+// readable returns metadata in which names of any bytes are escaped text, and
+// NaN and the infinities null.
+func readable(metadata map[string]any) map[string]any {
+	out := make(map[string]any, len(metadata))
+	for k, v := range metadata {
+		switch x := v.(type) {
+		case string:
+			v = validText(x)
+		case float64:
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				v = nil
+			}
+		}
+		out[validText(k)] = v
+	}
+	return out
+}
