@@ -130,7 +130,7 @@ func (b *bench) sparseFlush(ctx context.Context, s *store.Store) error {
 }
 
 // sparseMerge merges and adds what a point takes then.
-func (b *bench) sparseMerge(ctx context.Context, s *store.Store, bucket uint32) error {
+func (b *bench) sparseMerge(ctx context.Context, s *store.Store, bucket uint64) error {
 	if _, err := s.Flush(ctx); err != nil {
 		return err
 	}

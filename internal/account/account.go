@@ -107,12 +107,12 @@ const RetainedMinutes = 1440
 
 // DeletedBuckets is the bucket id under which the totals of deleted buckets
 // are kept: no bucket ever has it.
-const DeletedBuckets uint32 = 0
+const DeletedBuckets uint64 = 0
 
 // Account is the ledger of a node. Its methods may be called concurrently.
 type Account struct {
 	mu        sync.Mutex
-	buckets   map[uint32]*ledger
+	buckets   map[uint64]*ledger
 	lost      map[string]uint64
 	recovered map[string]uint64
 	requests  map[string]uint64
@@ -126,14 +126,14 @@ type ledger struct {
 // New returns an empty ledger.
 func New() *Account {
 	return &Account{
-		buckets:   make(map[uint32]*ledger),
+		buckets:   make(map[uint64]*ledger),
 		lost:      make(map[string]uint64),
 		recovered: make(map[string]uint64),
 		requests:  make(map[string]uint64),
 	}
 }
 
-func (a *Account) ledger(bucket uint32) *ledger {
+func (a *Account) ledger(bucket uint64) *ledger {
 	l := a.buckets[bucket]
 	if l == nil {
 		l = &ledger{}
@@ -143,7 +143,7 @@ func (a *Account) ledger(bucket uint32) *ledger {
 }
 
 // Add counts points that arrived for the bucket in the given unix minute.
-func (a *Account) Add(bucket uint32, minute int64, d *Counts) {
+func (a *Account) Add(bucket uint64, minute int64, d *Counts) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	l := a.ledger(bucket)
@@ -173,7 +173,7 @@ func (l *ledger) row(minute int64) *Counts {
 }
 
 // DeleteBucket moves the totals of a bucket to DeletedBuckets.
-func (a *Account) DeleteBucket(bucket uint32) {
+func (a *Account) DeleteBucket(bucket uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if l := a.buckets[bucket]; l != nil {
@@ -215,10 +215,10 @@ func (a *Account) RefuseRequests(reason string, n uint64) {
 
 // Totals returns the sums of every bucket id since the data directory was
 // made.
-func (a *Account) Totals() map[uint32]Counts {
+func (a *Account) Totals() map[uint64]Counts {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	out := make(map[uint32]Counts, len(a.buckets))
+	out := make(map[uint64]Counts, len(a.buckets))
 	for id, l := range a.buckets {
 		out[id] = l.total
 	}
@@ -226,7 +226,7 @@ func (a *Account) Totals() map[uint32]Counts {
 }
 
 // Total returns the sums of one bucket.
-func (a *Account) Total(bucket uint32) Counts {
+func (a *Account) Total(bucket uint64) Counts {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if l := a.buckets[bucket]; l != nil {
@@ -236,7 +236,7 @@ func (a *Account) Total(bucket uint32) Counts {
 }
 
 // Minutes returns a copy of the retained minutes of a bucket, oldest first.
-func (a *Account) Minutes(bucket uint32) []Row {
+func (a *Account) Minutes(bucket uint64) []Row {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if l := a.buckets[bucket]; l != nil {

@@ -81,7 +81,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 		a := New()
 		for range rapid.IntRange(0, 20).Draw(t, "adds") {
 			c := drawCounts(t)
-			a.Add(rapid.Uint32Range(1, 4).Draw(t, "bucket"), rapid.Int64Range(0, 9).Draw(t, "minute"), &c)
+			a.Add(rapid.Uint64Range(1, 4).Draw(t, "bucket"), rapid.Int64Range(0, 9).Draw(t, "minute"), &c)
 		}
 		a.Lose("damage", 3)
 		a.Recover("damage", 2)

@@ -84,7 +84,7 @@ func (a *Account) Snapshot(without ...Loss) []byte {
 	dst := binary.AppendUvarint(nil, uint64(len(a.buckets)))
 	for _, id := range slices.Sorted(maps.Keys(a.buckets)) {
 		l := a.buckets[id]
-		dst = binary.AppendUvarint(dst, uint64(id))
+		dst = binary.LittleEndian.AppendUint64(dst, id)
 		dst = AppendCounts(dst, &l.total)
 		dst = binary.AppendUvarint(dst, uint64(len(l.minutes)))
 		for i := range l.minutes {
@@ -114,17 +114,17 @@ func (a *Account) Restore(snapshot []byte) error {
 	if err != nil || n > uint64(len(src)) {
 		return errCodec
 	}
-	buckets := make(map[uint32]*ledger)
+	buckets := make(map[uint64]*ledger)
 	for range n {
-		var id uint64
-		if id, src, err = uvarint(src); err != nil || id > 1<<32-1 {
+		if len(src) < 8 {
 			return errCodec
 		}
+		id := binary.LittleEndian.Uint64(src)
 		l := &ledger{}
-		if src, err = l.restore(src); err != nil {
+		if src, err = l.restore(src[8:]); err != nil {
 			return err
 		}
-		buckets[uint32(id)] = l
+		buckets[id] = l
 	}
 	lost, src, err := parseNamed(src)
 	if err != nil {

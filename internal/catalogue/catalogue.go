@@ -272,7 +272,7 @@ func (c *Catalogue) Change(changes []Change) error {
 
 // DeleteBucket removes all identities of a bucket. It is durable after the next
 // Flush.
-func (c *Catalogue) DeleteBucket(id uint32) error {
+func (c *Catalogue) DeleteBucket(id uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.catchUp(); err != nil {

@@ -52,7 +52,7 @@ func dataFS(tb testing.TB) *vfs.MemFS {
 func testSeries(n int) []segment.Series {
 	all := make([]segment.Series, n)
 	for i := range all {
-		all[i] = segment.Series{Bucket: uint32(i % 3), Hash: segment.Hash{byte(i >> 16), byte(i >> 8), byte(i)},
+		all[i] = segment.Series{Bucket: uint64(i % 3), Hash: segment.Hash{byte(i >> 16), byte(i >> 8), byte(i)},
 			Group: uint32(i / 256), Column: uint16(i % 256), Key: fmt.Appendf(nil, "\x05cloud\x04host\x06%06d", i)}
 	}
 	return all
@@ -60,9 +60,10 @@ func testSeries(n int) []segment.Series {
 
 // place is what identifies a record.
 type place struct {
-	bucket, group uint32
-	column        uint16
-	hash          segment.Hash
+	bucket uint64
+	group  uint32
+	column uint16
+	hash   segment.Hash
 }
 
 func placeOf(s *segment.Series) place { return place{s.Bucket, s.Group, s.Column, s.Hash} }
@@ -114,7 +115,7 @@ func TestCatalogueIsAnOrderedMap(t *testing.T) {
 		}
 		defer func() { _ = c.Close() }()
 		m, flushed := model{}, uint64(0)
-		bucket := rapid.SampledFrom([]uint32{0, 1, 255, 256, math.MaxUint32 - 1, math.MaxUint32})
+		bucket := rapid.SampledFrom([]uint64{0, 1, 255, 256, math.MaxUint64 - 1, math.MaxUint64})
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			switch rapid.SampledFrom([]string{"put", "put", "delete", "flush", "reopen"}).Draw(t, "step") {
 			case "put":

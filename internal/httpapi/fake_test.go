@@ -25,16 +25,16 @@ var now = time.Unix(200, 0)
 // fakeStore keeps series as functions of the slot.
 type fakeStore struct {
 	list    []store.BucketInfo
-	series  map[uint32]map[string]func(slot int64) uint64
+	series  map[uint64]map[string]func(slot int64) uint64
 	ledger  *account.Account
-	nextID  uint32
+	nextID  uint64
 	flushed store.FlushResult
 	failure error
 }
 
 func newFakeStore(t testing.TB) *fakeStore {
 	t.Helper()
-	f := &fakeStore{series: map[uint32]map[string]func(int64) uint64{}, ledger: account.New(), nextID: 1,
+	f := &fakeStore{series: map[uint64]map[string]func(int64) uint64{}, ledger: account.New(), nextID: 1,
 		flushed: store.FlushResult{Segment: "000001.seg", Bytes: 1000, Points: 500, Series: 5, Took: 1500 * time.Microsecond}}
 	for _, b := range []store.BucketInfo{
 		{Name: "b", Resolution: 1000, PPF: 604800},
@@ -62,7 +62,7 @@ func newFakeStore(t testing.TB) *fakeStore {
 	return f
 }
 
-func (f *fakeStore) put(t testing.TB, id uint32, value func(int64) uint64, parts ...string) {
+func (f *fakeStore) put(t testing.TB, id uint64, value func(int64) uint64, parts ...string) {
 	t.Helper()
 	key, err := metric.Key(parts...)
 	if err != nil {
@@ -150,7 +150,7 @@ func (f *fakeStore) Flush(context.Context) (store.FlushResult, error) { return f
 func (f *fakeStore) Account() *account.Account                        { return f.ledger }
 func (f *fakeStore) Stats() store.Stats                               { return store.Stats{Series: 9, Buckets: 2, FreeDisk: 1 << 40} }
 
-func (f *fakeStore) BucketStats(id uint32) store.BucketStats {
+func (f *fakeStore) BucketStats(id uint64) store.BucketStats {
 	return store.BucketStats{Series: int64(len(f.series[id]))}
 }
 

@@ -24,7 +24,7 @@ const namespace = "dalmatiner_"
 // its own.
 type StatsSource interface {
 	Buckets() []store.BucketInfo
-	BucketStats(id uint32) store.BucketStats
+	BucketStats(id uint64) store.BucketStats
 	Stats() store.Stats
 	Account() *account.Account
 }
@@ -216,7 +216,7 @@ func totals(s interface {
 }) []total {
 	// The account first: a bucket made in between is in the names then.
 	counts := s.Account().Totals()
-	names := map[uint32]string{}
+	names := map[uint64]string{}
 	for _, b := range s.Buckets() {
 		names[b.ID] = metric.Escaped(b.Name)
 		if _, ok := counts[b.ID]; !ok {

@@ -18,10 +18,9 @@ const (
 const EditLimit = 64 << 20
 
 var (
-	magic            = [8]byte{'D', 'M', 'T', 'M', 'A', 'N', '\r', '\n'}
-	developmentMagic = [8]byte{'D', 'D', 'B', 'M', 'A', 'N', '\r', '\n'} // of formats before version 1
-	marker           = [4]byte{0xed, 0x17, 'E', 'D'}
-	castagnoli       = crc32.MakeTable(crc32.Castagnoli)
+	magic      = [8]byte{'D', 'M', 'T', 'M', 'A', 'N', '\r', '\n'}
+	marker     = [4]byte{0xed, 0x17, 'E', 'D'}
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
 // ErrFormat says that a MANIFEST was written by another version of the program.
@@ -41,18 +40,14 @@ func appendHeader(dst []byte) []byte {
 }
 
 func parseHeader(src []byte) (rest []byte, err error) {
-	development := len(src) >= headerSize && [8]byte(src) == developmentMagic
-	if !development && (len(src) < headerSize || [8]byte(src) != magic) {
+	if len(src) < headerSize || [8]byte(src) != magic {
 		return src, fmt.Errorf("%w: begins with %x", errHeader, src[:min(len(src), 8)])
 	}
 	want, got := binary.LittleEndian.Uint32(src[12:]), crc32.Checksum(src[:12], castagnoli)
 	if want != got {
 		return src, fmt.Errorf("%w: checksum %08x, computed %08x", errHeader, want, got)
 	}
-	switch n := binary.LittleEndian.Uint32(src[8:]); {
-	case development:
-		return src, fmt.Errorf("%w: format %d of a development version, this program reads version %d", ErrFormat, n, formatNumber)
-	case n != formatNumber:
+	if n := binary.LittleEndian.Uint32(src[8:]); n != formatNumber {
 		return src, fmt.Errorf("%w: version %d, this program reads version %d", ErrFormat, n, formatNumber)
 	}
 	return src[headerSize:], nil
@@ -111,7 +106,7 @@ const (
 	tagAccount
 	tagAccountLSN
 	tagNextSeq
-	tagNextBucket
+	tagDeletionsFrom
 	tagNextGroup
 	tagSuspect
 	tagSettled
@@ -138,7 +133,7 @@ func appendEdit(dst []byte, e *Edit) []byte {
 		dst = binary.AppendUvarint(dst, s.Generation)
 		dst = binary.AppendUvarint(dst, uint64(len(s.Ranges)))
 		for _, g := range s.Ranges {
-			dst = binary.AppendUvarint(dst, uint64(g.Bucket))
+			dst = appendID(dst, g.Bucket)
 			dst = binary.AppendVarint(dst, g.First)
 			dst = binary.AppendVarint(dst, g.Past-g.First)
 		}
@@ -157,8 +152,9 @@ func appendEdit(dst []byte, e *Edit) []byte {
 	for i := range e.PutBuckets {
 		dst = appendBucket(append(dst, tagPutBucket), &e.PutBuckets[i])
 	}
-	for _, id := range e.DeleteBuckets {
-		dst = binary.AppendUvarint(append(dst, tagDeleteBucket), uint64(id))
+	for _, d := range e.DeleteBuckets {
+		dst = appendID(append(dst, tagDeleteBucket), d.ID)
+		dst = appendBytes(binary.AppendUvarint(dst, d.Clock), d.Name)
 	}
 	dst = appendNumber(dst, tagFloor, e.Floor)
 	for _, f := range e.Floors {
@@ -170,7 +166,7 @@ func appendEdit(dst []byte, e *Edit) []byte {
 	}
 	dst = appendNumber(dst, tagAccountLSN, e.AccountLSN)
 	dst = appendNumber(dst, tagNextSeq, e.NextSeq)
-	dst = appendNumber(dst, tagNextBucket, uint64(e.NextBucket))
+	dst = appendNumber(dst, tagDeletionsFrom, e.DeletionsFrom)
 	dst = appendNumber(dst, tagNextGroup, uint64(e.NextGroup))
 	dst = appendNumber(dst, tagCatalogue, e.Catalogue)
 	dst = appendNumber(dst, tagLastFlush, e.LastFlush)
@@ -181,7 +177,7 @@ func appendEdit(dst []byte, e *Edit) []byte {
 }
 
 func appendBucket(dst []byte, b *Bucket) []byte {
-	dst = binary.AppendUvarint(dst, uint64(b.ID))
+	dst = appendID(dst, b.ID)
 	dst = appendBytes(dst, b.Name)
 	dst = binary.AppendVarint(dst, b.Resolution)
 	dst = binary.AppendVarint(dst, b.PPF)
@@ -192,6 +188,9 @@ func appendBucket(dst []byte, b *Bucket) []byte {
 	}
 	return append(dst, 0)
 }
+
+// appendID appends the id of a bucket, whose bits are all in use.
+func appendID(dst []byte, id uint64) []byte { return binary.LittleEndian.AppendUint64(dst, id) }
 
 func appendFlag(dst []byte, tag byte, set bool) []byte {
 	if set {
@@ -240,15 +239,15 @@ func (r *reader) field(e *Edit) {
 		e.AddSegments = append(e.AddSegments, r.segment())
 	case tagPutBucket:
 		e.PutBuckets = append(e.PutBuckets, Bucket{
-			ID: r.uint32(), Name: append([]byte{}, r.bytes()...), Resolution: r.varint(), PPF: r.varint(),
+			ID: r.id(), Name: append([]byte{}, r.bytes()...), Resolution: r.varint(), PPF: r.varint(),
 			TTL: r.varint(), Grace: r.varint(), HPTS: r.limited("bucket flags", 1) == 1,
 		})
 	case tagDeleteBucket:
-		e.DeleteBuckets = append(e.DeleteBuckets, r.uint32())
+		e.DeleteBuckets = append(e.DeleteBuckets, DeletedBucket{ID: r.id(), Clock: r.uvarint(), Name: append([]byte{}, r.bytes()...)})
 	case tagTombstones:
 		e.Tombstones = append(e.Tombstones, r.tombstones())
 	case tagBury:
-		e.Bury = append(e.Bury, Buried{Bucket: r.uint32(), Below: r.uvarint(), LSN: r.uvarint()})
+		e.Bury = append(e.Bury, Buried{Bucket: r.id(), Below: r.uvarint(), LSN: r.uvarint()})
 	case tagClean:
 		r.clean(e)
 	case tagMarks:
@@ -258,7 +257,7 @@ func (r *reader) field(e *Edit) {
 	case tagEndHole:
 		e.EndHoles = append(e.EndHoles, r.hole())
 	case tagHighest:
-		e.Highest = append(e.Highest, Highest{Bucket: r.uint32(), Slot: r.varint()})
+		e.Highest = append(e.Highest, Highest{Bucket: r.id(), Slot: r.varint()})
 	case tagFloor:
 		e.Floor = r.uvarint()
 	case tagGroupFloor:
@@ -269,8 +268,8 @@ func (r *reader) field(e *Edit) {
 		e.AccountLSN = r.uvarint()
 	case tagNextSeq:
 		e.NextSeq = r.uvarint()
-	case tagNextBucket:
-		e.NextBucket = r.uint32()
+	case tagDeletionsFrom:
+		e.DeletionsFrom = r.uvarint()
 	case tagNextGroup:
 		e.NextGroup = r.uint32()
 	case tagCatalogue:
@@ -293,7 +292,7 @@ func (r *reader) field(e *Edit) {
 func (r *reader) segment() Segment {
 	s := Segment{Seq: r.uvarint(), Kind: Kind(r.limited("kind of segment", byte(Overlay))), Bytes: r.varint(), Points: r.varint(), Generation: r.uvarint()}
 	for n := r.uvarint(); n > 0 && r.err == nil; n-- {
-		g := Range{Bucket: r.uint32(), First: r.varint()}
+		g := Range{Bucket: r.id(), First: r.varint()}
 		g.Past = g.First + r.varint()
 		s.Ranges = append(s.Ranges, g)
 	}
@@ -317,7 +316,7 @@ func (r *reader) byte() byte {
 	return b
 }
 
-// limited reads a byte of which version 1 knows the values up to most.
+// limited reads a byte of which the format knows the values up to most.
 func (r *reader) limited(what string, most byte) byte {
 	b := r.byte()
 	if b > most {
@@ -345,6 +344,16 @@ func (r *reader) varint() int64 {
 	}
 	r.src = r.src[n:]
 	return v
+}
+
+func (r *reader) id() uint64 {
+	if len(r.src) < 8 {
+		r.fail("short id", uint64(len(r.src)))
+		return 0
+	}
+	id := binary.LittleEndian.Uint64(r.src)
+	r.src = r.src[8:]
+	return id
 }
 
 func (r *reader) uint32() uint32 {

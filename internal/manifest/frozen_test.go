@@ -14,24 +14,24 @@ import (
 	"dalmatiner/internal/hole"
 )
 
-// frozenEdits have every field of version 1.
+// frozenEdits have every field of the format.
 func frozenEdits() []Edit {
 	plain := Bucket{ID: 1, Name: []byte("plain"), Resolution: 1000, PPF: 604800}
-	stamped := Bucket{ID: 1 << 31, Name: []byte("stamped\x00\xff"), Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9, HPTS: true}
+	stamped := Bucket{ID: 1 << 63, Name: []byte("stamped\x00\xff"), Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9, HPTS: true}
 	deleted := []DeletedSeries{{Hash: [16]byte{1, 2, 15: 0xff}, Group: 70_000, Column: 255}, {Hash: [16]byte{3}}}
 	return []Edit{
-		{PutBuckets: []Bucket{plain, stamped, {ID: 9, Name: []byte("gone")}}, NextBucket: 1<<31 + 1, Settled: true},
+		{PutBuckets: []Bucket{plain, stamped, {ID: 9, Name: []byte("gone")}}, DeletionsFrom: 1<<63 + 1, Settled: true},
 		{
 			AddSegments: []Segment{
-				{Seq: 1, Bytes: 1 << 40, Points: 5_000_000_000, Generation: 1, Ranges: []Range{{1, -3, 2083335}, {1 << 31, 0, 1}}},
+				{Seq: 1, Bytes: 1 << 40, Points: 5_000_000_000, Generation: 1, Ranges: []Range{{1, -3, 2083335}, {1 << 63, 0, 1}}},
 				{Seq: 2, Kind: Window, Bytes: 300, Points: 9, Generation: 1, Clean: 2, Ranges: []Range{{1, 2083200, 2083320}}},
 				{Seq: 3, Kind: Overlay, Bytes: 400, Points: 2, Generation: 1},
 			},
 			Floor: 1 << 50, Floors: []Floor{{0, 7}, {70_000, 1 << 51}}, NextSeq: 4, NextGroup: 70_001,
 			Account: []byte("any bytes\x00"), AccountLSN: 1<<51 + 5, Catalogue: 1<<63 | 12,
 		},
-		{DeleteBuckets: []uint32{9}, Tombstones: []Tombstones{{Bucket: 1, Below: 4, LSN: 900, Series: deleted}, {Bucket: 1 << 31, Below: 5, LSN: 950, Series: deleted[:1]}}},
-		{RemoveSegments: []uint64{3, 77}, Clean: []CleanSegment{{1, 4}}, Bury: []Buried{{1 << 31, 5, 951}}, Suspect: true},
+		{DeleteBuckets: []DeletedBucket{{ID: 9, Clock: 1 << 62, Name: []byte("gone")}}, Tombstones: []Tombstones{{Bucket: 1, Below: 4, LSN: 900, Series: deleted}, {Bucket: 1 << 63, Below: 5, LSN: 950, Series: deleted[:1]}}},
+		{RemoveSegments: []uint64{3, 77}, Clean: []CleanSegment{{1, 4}}, Bury: []Buried{{1 << 63, 5, 951}}, Suspect: true},
 		{Account: []byte{}, Floors: []Floor{{70_000, 1<<51 + 1}}, LastFlush: 8, LastMerged: 9, ReplacesFlushes: 7},
 		{AddSegments: []Segment{{Seq: 4, Bytes: 5, Points: 6, Generation: 4, Ranges: []Range{{1, 0, 10}}, Marks: frozenMarks()}, {Seq: 5, Generation: 5, Marks: hole.Marks{All: true}}},
 			AddHoles: frozenHoles(), Highest: []Highest{{1, 720}, {1 << 31, -1}}},
@@ -54,24 +54,24 @@ func frozenHoles() []hole.Hole {
 func frozenState() *State {
 	return &State{
 		Segments: []Segment{
-			{Seq: 1, Bytes: 1 << 40, Points: 5_000_000_000, Generation: 1, Clean: 4, Ranges: []Range{{1, -3, 2083335}, {1 << 31, 0, 1}}},
+			{Seq: 1, Bytes: 1 << 40, Points: 5_000_000_000, Generation: 1, Clean: 4, Ranges: []Range{{1, -3, 2083335}, {1 << 63, 0, 1}}},
 			{Seq: 2, Kind: Window, Bytes: 300, Points: 9, Generation: 1, Clean: 2, Ranges: []Range{{1, 2083200, 2083320}}},
 			{Seq: 4, Bytes: 5, Points: 6, Generation: 4, Ranges: []Range{{1, 0, 10}}, Marks: frozenMarks()}, {Seq: 5, Generation: 5, Marks: hole.Marks{All: true}},
 		},
 		Holes: frozenHoles()[:1], Highest: []Highest{{1, 720}, {1 << 31, -1}},
 		Buckets: []Bucket{
 			{ID: 1, Name: []byte("plain"), Resolution: 1000, PPF: 604800},
-			{ID: 1 << 31, Name: []byte("stamped\x00\xff"), Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9, HPTS: true},
+			{ID: 1 << 63, Name: []byte("stamped\x00\xff"), Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9, HPTS: true},
 		},
-		DeletedBuckets: []uint32{9},
+		DeletedBuckets: []DeletedBucket{{ID: 9, Clock: 1 << 62, Name: []byte("gone")}},
 		Tombstones: []Tombstones{{Bucket: 1, Below: 4, LSN: 900,
 			Series: []DeletedSeries{{Hash: [16]byte{1, 2, 15: 0xff}, Group: 70_000, Column: 255}, {Hash: [16]byte{3}}}}},
 		Floor: 1 << 50, floors: []Floor{{0, 7}, {70_000, 1<<51 + 1}}, Account: []byte{}, AccountLSN: 1<<51 + 5,
-		NextSeq: 4, NextBucket: 1<<31 + 1, NextGroup: 70_001, Catalogue: 1<<63 | 12, LastFlush: 8, LastMerged: 9, Suspect: true,
+		NextSeq: 4, DeletionsFrom: 1<<63 + 1, NextGroup: 70_001, Catalogue: 1<<63 | 12, LastFlush: 8, LastMerged: 9, Suspect: true,
 	}
 }
 
-// Version 1 is frozen: the edits give the bytes of the files, one with the edits
+// The format is frozen: the edits give the bytes of the files, one with the edits
 // and one with their sum, and both files give the state.
 func TestFrozenManifest(t *testing.T) {
 	fs := durableDir(t)
@@ -94,16 +94,15 @@ func TestFrozenManifest(t *testing.T) {
 	}
 }
 
-// A MANIFEST of a development version is refused by name, and stays as it is.
-func TestDevelopmentFormatIsNamed(t *testing.T) {
-	for format := range uint32(3) {
+// A MANIFEST of another format is refused by its number, and stays as it is.
+func TestAnotherFormatIsNamed(t *testing.T) {
+	for _, format := range []uint32{0, 1, formatNumber + 1, 1 << 31} {
 		data, _ := built(1)
-		copy(data, developmentMagic[:])
 		binary.LittleEndian.PutUint32(data[8:], format)
 		binary.LittleEndian.PutUint32(data[12:], crc32.Checksum(data[:12], castagnoli))
 		fs := disk(t, data)
 		_, _, _, err := Open(fs, dir, nil)
-		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("%s: the MANIFEST has an unknown format: format %d of a development version", FirstName, format)) {
+		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("%s: the MANIFEST has an unknown format: version %d, this program reads version %d", FirstName, format, formatNumber)) {
 			t.Errorf("format %d: %v", format, err)
 		}
 		if string(readFile(t, fs, fs.PathJoin(dir, FirstName))) != string(data) {
@@ -112,7 +111,7 @@ func TestDevelopmentFormatIsNamed(t *testing.T) {
 	}
 }
 
-// What version 1 does not know is damage: a bucket with other flags than hpts, a
+// What the format does not know is damage: a bucket with other flags than hpts, a
 // segment of another kind.
 func TestUnknownBytesAreDamage(t *testing.T) {
 	f := func(what string, edit []byte) {

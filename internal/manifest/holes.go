@@ -10,7 +10,7 @@ import (
 
 // Highest is the highest slot that a bucket has flushed: see hole/DESIGN.md.
 type Highest struct {
-	Bucket uint32
+	Bucket uint64
 	Slot   int64
 }
 
@@ -19,7 +19,7 @@ const (
 	tagMarks   = 30 // v seq · marks; behind the segment that the edit adds
 	tagAddHole = 31 // hole
 	tagEndHole = 32 // hole
-	tagHighest = 33 // v bucket · z slot
+	tagHighest = 33 // id bucket · z slot
 )
 
 // Position is the place of a segment in the order in which segments lie over each
@@ -33,7 +33,7 @@ func (s *Segment) Position() hole.Position {
 func (s *Segment) LostMarks(slots int64) []hole.Hole {
 	var lost []hole.Hole
 	for _, r := range s.Ranges {
-		for _, m := range s.Marks.Within(hole.Everywhere(uint64(r.Bucket), r.First, r.Past)) {
+		for _, m := range s.Marks.Within(hole.Everywhere(r.Bucket, r.First, r.Past)) {
 			lost = append(lost, m.Lost(slots, s.Position(), hole.File, s.Seq))
 		}
 	}
@@ -56,7 +56,7 @@ func appendHoles(dst []byte, e *Edit) []byte {
 		dst = hole.AppendHole(append(dst, tagEndHole), &e.EndHoles[i])
 	}
 	for _, h := range e.Highest {
-		dst = binary.AppendUvarint(append(dst, tagHighest), uint64(h.Bucket))
+		dst = appendID(append(dst, tagHighest), h.Bucket)
 		dst = binary.AppendVarint(dst, h.Slot)
 	}
 	return dst
@@ -85,17 +85,13 @@ func (r *reader) hole() hole.Hole {
 	return h
 }
 
-func byBucket(h Highest, bucket uint32) int { return cmp.Compare(h.Bucket, bucket) }
+func byBucket(h Highest, bucket uint64) int { return cmp.Compare(h.Bucket, bucket) }
 
 func (s *State) applyHoles(e *Edit) {
-	gone := func(bucket uint64) bool {
-		is := func(id uint32) bool { return uint64(id) == bucket }
-		return slices.ContainsFunc(s.DeletedBuckets, is) || slices.ContainsFunc(e.DeleteBuckets, is)
-	}
 	if len(e.AddHoles)+len(e.EndHoles)+len(e.DeleteBuckets) > 0 {
 		holes := slices.Concat(s.Holes, e.AddHoles)
 		s.Holes = hole.Join(slices.DeleteFunc(holes, func(h hole.Hole) bool {
-			return gone(h.Bucket) || slices.Contains(e.EndHoles, h)
+			return s.Deleted(h.Bucket) || slices.Contains(e.EndHoles, h)
 		}))
 	}
 	for _, h := range e.Highest {
@@ -103,12 +99,12 @@ func (s *State) applyHoles(e *Edit) {
 		switch {
 		case ok:
 			s.Highest[i].Slot = max(s.Highest[i].Slot, h.Slot)
-		case !gone(uint64(h.Bucket)):
+		case !s.Deleted(h.Bucket):
 			s.Highest = slices.Insert(s.Highest, i, h)
 		}
 	}
-	for _, id := range e.DeleteBuckets {
-		s.Highest = remove(s.Highest, id, byBucket)
+	for _, d := range e.DeleteBuckets {
+		s.Highest = remove(s.Highest, d.ID, byBucket)
 	}
 }
 

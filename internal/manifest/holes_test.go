@@ -23,7 +23,7 @@ func drawHoles(rt *rapid.T, e *Edit) {
 		e.EndHoles = append(e.EndHoles, draw())
 	}
 	for range rapid.IntRange(0, 2).Draw(rt, "buckets") {
-		e.Highest = append(e.Highest, Highest{Bucket: uint32(bucket.Draw(rt, "bucket")), Slot: rapid.Int64Range(-1, 9).Draw(rt, "slot")})
+		e.Highest = append(e.Highest, Highest{Bucket: bucket.Draw(rt, "bucket"), Slot: rapid.Int64Range(-1, 9).Draw(rt, "slot")})
 	}
 	for i := range e.AddSegments {
 		if rapid.Bool().Draw(rt, "marked") {
@@ -48,7 +48,7 @@ func TestHolesOfAState(t *testing.T) {
 	if want := []hole.Hole{both, two}; !reflect.DeepEqual(s.Holes, want) {
 		t.Fatalf("holes %v, want %v", s.Holes, want)
 	}
-	s.apply(&Edit{DeleteBuckets: []uint32{2}})
+	s.apply(&Edit{DeleteBuckets: []DeletedBucket{{ID: 2}}})
 	if want := []Highest{{1, 5}}; !reflect.DeepEqual(s.Highest, want) || len(s.Holes) != 1 {
 		t.Fatalf("highest slots %v, want %v; holes %v", s.Highest, want, s.Holes)
 	}

@@ -152,7 +152,6 @@ func (l *loader) load(first, second *image) error {
 	if len(l.report.Lost) > 0 {
 		l.state.Suspect = true
 		l.state.NextSeq += idGap
-		l.state.NextBucket = min(l.state.NextBucket, math.MaxUint32-idGap) + idGap
 		l.state.NextGroup = min(l.state.NextGroup, math.MaxUint32-idGap) + idGap
 	}
 	return nil

@@ -53,7 +53,7 @@ func commit(t testing.TB, m *Manifest, edits ...Edit) {
 func drawTombstones(rt *rapid.T, e *Edit) {
 	id := rapid.Uint32Range(1, 6)
 	for range rapid.IntRange(0, 2).Draw(rt, "tombstones") {
-		t := Tombstones{Bucket: id.Draw(rt, "bucket"), Below: rapid.Uint64Range(1, 20).Draw(rt, "below"),
+		t := Tombstones{Bucket: uint64(id.Draw(rt, "bucket")), Below: rapid.Uint64Range(1, 20).Draw(rt, "below"),
 			LSN: rapid.Uint64Range(1, 20).Draw(rt, "lsn"), Series: []DeletedSeries{}}
 		for range rapid.IntRange(0, 3).Draw(rt, "series") {
 			t.Series = append(t.Series, DeletedSeries{
@@ -63,7 +63,7 @@ func drawTombstones(rt *rapid.T, e *Edit) {
 		e.Tombstones = append(e.Tombstones, t)
 	}
 	if rapid.IntRange(0, 2).Draw(rt, "buries") == 0 {
-		e.Bury = []Buried{{id.Draw(rt, "bucket"), rapid.Uint64Range(1, 20).Draw(rt, "below"), rapid.Uint64Range(1, 20).Draw(rt, "lsn")}}
+		e.Bury = []Buried{{uint64(id.Draw(rt, "bucket")), rapid.Uint64Range(1, 20).Draw(rt, "below"), rapid.Uint64Range(1, 20).Draw(rt, "lsn")}}
 	}
 	if rapid.IntRange(0, 2).Draw(rt, "cleans") == 0 {
 		e.Clean = []CleanSegment{{10 + uint64(id.Draw(rt, "seq")), rapid.Uint64Range(1, 9).Draw(rt, "clean")}}
@@ -87,7 +87,7 @@ func drawEdit(rt *rapid.T) Edit {
 	}
 	for range drawn("buckets", 0).([]any) {
 		e.PutBuckets = append(e.PutBuckets, Bucket{
-			ID: id.Draw(rt, "id"), Name: append([]byte{}, rapid.SliceOfN(rapid.Byte(), 0, 5).Draw(rt, "name")...),
+			ID: uint64(id.Draw(rt, "id")), Name: append([]byte{}, rapid.SliceOfN(rapid.Byte(), 0, 5).Draw(rt, "name")...),
 			Resolution: rapid.Int64().Draw(rt, "resolution"), PPF: rapid.Int64().Draw(rt, "ppf"),
 			TTL: rapid.Int64().Draw(rt, "ttl"), Grace: rapid.Int64().Draw(rt, "grace"), HPTS: rapid.Bool().Draw(rt, "hpts"),
 		})
@@ -98,13 +98,13 @@ func drawEdit(rt *rapid.T) Edit {
 		e.Floors = append(e.Floors, Floor{Group: id.Draw(rt, "group"), LSN: rapid.Uint64().Draw(rt, "lsn")})
 	}
 	if rapid.IntRange(0, 3).Draw(rt, "deletes") == 0 {
-		e.DeleteBuckets = []uint32{id.Draw(rt, "deleted")}
+		e.DeleteBuckets = []DeletedBucket{{ID: uint64(id.Draw(rt, "deleted")), Clock: rapid.Uint64().Draw(rt, "clock"), Name: append([]byte{}, rapid.SliceOfN(rapid.Byte(), 0, 5).Draw(rt, "deleted name")...)}}
 		e.RemoveSegments = append(e.RemoveSegments, uint64(id.Draw(rt, "removed")))
 	}
 	if rapid.Bool().Draw(rt, "counters") {
 		e.Floor, e.AccountLSN = rapid.Uint64().Draw(rt, "floor"), rapid.Uint64().Draw(rt, "account lsn")
 		e.Catalogue = rapid.Uint64().Draw(rt, "catalogue")
-		e.NextSeq, e.NextBucket, e.NextGroup = rapid.Uint64().Draw(rt, "next seq"), rapid.Uint32().Draw(rt, "next bucket"), rapid.Uint32().Draw(rt, "next group")
+		e.NextSeq, e.DeletionsFrom, e.NextGroup = rapid.Uint64().Draw(rt, "next seq"), rapid.Uint64().Draw(rt, "deletions"), rapid.Uint32().Draw(rt, "next group")
 		e.Account = append([]byte{}, rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(rt, "account")...)
 		e.Suspect, e.Settled = rapid.Bool().Draw(rt, "suspect"), rapid.Bool().Draw(rt, "settled")
 	}
@@ -149,14 +149,14 @@ func TestApply(t *testing.T) {
 	b.TTL = 7
 	f(Edit{RemoveSegments: []uint64{1, 9}, PutBuckets: []Bucket{b}, NextSeq: 2, Account: []byte{}, AccountLSN: 4},
 		State{Segments: []Segment{{Seq: 2}}, Buckets: []Bucket{a, b}, LastFlush: 2, NextSeq: 3, Account: []byte{}, AccountLSN: 4})
-	f(Edit{RemoveSegments: []uint64{2}, DeleteBuckets: []uint32{2}, Floors: []Floor{{7, 70}, {5, 50}}},
-		State{Buckets: []Bucket{a}, DeletedBuckets: []uint32{2}, LastFlush: 2, NextSeq: 3,
+	f(Edit{RemoveSegments: []uint64{2}, DeleteBuckets: []DeletedBucket{{ID: 2, Clock: 7, Name: []byte("b")}}, Floors: []Floor{{7, 70}, {5, 50}}},
+		State{Buckets: []Bucket{a}, DeletedBuckets: []DeletedBucket{{ID: 2, Clock: 7, Name: []byte("b")}}, LastFlush: 2, NextSeq: 3,
 			Account: []byte{}, AccountLSN: 4, floors: []Floor{{5, 50}, {7, 70}}})
 	if s.FloorOf(5) != 50 || s.FloorOf(6) != 0 {
 		t.Errorf("floors %d, %d: want 50 and that of all others", s.FloorOf(5), s.FloorOf(6))
 	}
-	f(Edit{Floor: 60, Floors: []Floor{{7, 55}}, PutBuckets: []Bucket{b}, DeleteBuckets: []uint32{1}, Suspect: true},
-		State{DeletedBuckets: []uint32{1, 2}, LastFlush: 2, NextSeq: 3,
+	f(Edit{Floor: 60, Floors: []Floor{{7, 55}}, PutBuckets: []Bucket{b}, DeleteBuckets: []DeletedBucket{{ID: 1, Clock: 8}}, Suspect: true},
+		State{DeletedBuckets: []DeletedBucket{{ID: 1, Clock: 8}, {ID: 2, Clock: 7, Name: []byte("b")}}, LastFlush: 2, NextSeq: 3,
 			Account: []byte{}, AccountLSN: 4, Floor: 60, floors: []Floor{{7, 55}}, Suspect: true})
 	if s.FloorOf(5) != 60 || s.FloorOf(7) != 55 {
 		t.Errorf("floors %d, %d: want 60 and 55", s.FloorOf(5), s.FloorOf(7))
@@ -318,7 +318,7 @@ func TestReadIsDurable(t *testing.T) {
 func drawRanges(rt *rapid.T) []Range {
 	ranges := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) Range {
 		first := rapid.Int64Range(-1<<40, 1<<40).Draw(rt, "first")
-		return Range{Bucket: rapid.Uint32().Draw(rt, "range bucket"), First: first, Past: first + rapid.Int64Range(1, 1<<20).Draw(rt, "chunks")}
+		return Range{Bucket: rapid.Uint64().Draw(rt, "range bucket"), First: first, Past: first + rapid.Int64Range(1, 1<<20).Draw(rt, "chunks")}
 	}), 0, 3).Draw(rt, "ranges")
 	return append([]Range(nil), ranges...) // nil when there are none, as parsed
 }

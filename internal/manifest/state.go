@@ -9,13 +9,22 @@ import (
 
 // Bucket is the description of a bucket.
 type Bucket struct {
-	ID         uint32 // never given again
+	ID         uint64 // never given again
 	Name       []byte
 	Resolution int64 // ms per slot
 	PPF        int64 // points per file
 	TTL        int64 // points; 0 = for ever
 	Grace      int64 // ns
 	HPTS       bool
+}
+
+// DeletedBucket is what stays of a deleted bucket: what its name was, and when
+// it was deleted, by a clock that rises with every deletion of the name. The
+// next bucket of the name has an id that follows from it.
+type DeletedBucket struct {
+	ID    uint64
+	Clock uint64
+	Name  []byte
 }
 
 // Kind is the kind of a segment.
@@ -50,7 +59,7 @@ type Segment struct {
 
 // Range is a range of chunks of one bucket: [First, Past).
 type Range struct {
-	Bucket      uint32
+	Bucket      uint64
 	First, Past int64
 }
 
@@ -61,7 +70,7 @@ func (s *Segment) CleanTo() uint64 { return max(s.Clean, s.Generation) }
 // Tombstones delete series of a bucket: what a segment holds of them is hidden
 // if its CleanTo is lower than Below.
 type Tombstones struct {
-	Bucket uint32
+	Bucket uint64
 	Below  uint64 // a number of segments: the next one when the series were deleted
 	LSN    uint64 // of the last record of the deletion: points of the series in front of it are deleted
 	Series []DeletedSeries
@@ -77,7 +86,7 @@ type DeletedSeries struct {
 // Buried drops the tombstones of a bucket that nothing needs any more: those
 // with a Below up to the one here, deleted in front of LSN.
 type Buried struct {
-	Bucket uint32
+	Bucket uint64
 	Below  uint64
 	LSN    uint64
 }
@@ -94,12 +103,12 @@ type CleanSegment struct{ Seq, Clean uint64 }
 // Edit is one atomic change. Zero fields change nothing.
 type Edit struct {
 	AddSegments    []Segment
-	RemoveSegments []uint64       // unknown ones are passed over
-	PutBuckets     []Bucket       // new, or all properties of a known one; a deleted one stays deleted
-	DeleteBuckets  []uint32       // with their tombstones
-	Bury           []Buried       // before Tombstones are added
-	Tombstones     []Tombstones   // Commit keeps their Series
-	Clean          []CleanSegment // unknown ones are passed over
+	RemoveSegments []uint64        // unknown ones are passed over
+	PutBuckets     []Bucket        // new, or all properties of a known one; a deleted one stays deleted
+	DeleteBuckets  []DeletedBucket // with their tombstones
+	Bury           []Buried        // before Tombstones are added
+	Tombstones     []Tombstones    // Commit keeps their Series
+	Clean          []CleanSegment  // unknown ones are passed over
 
 	AddHoles []hole.Hole
 	EndHoles []hole.Hole // equal ones of State or AddHoles end; unknown ones are passed over
@@ -113,9 +122,11 @@ type Edit struct {
 	Account    []byte // opaque, replaces the former one; nil = unchanged, empty is a value
 	AccountLSN uint64 // the account holds all records of the log below it
 
-	NextSeq    uint64 // these never fall
-	NextBucket uint32
-	NextGroup  uint32
+	NextSeq   uint64 // these never fall
+	NextGroup uint32
+
+	// DeletionsFrom raises State.DeletionsFrom.
+	DeletionsFrom uint64
 
 	// Catalogue is what the catalogue must at least be: its owner's number for
 	// the state that the edit relies on.
@@ -141,7 +152,7 @@ type Edit struct {
 type State struct {
 	Segments       []Segment
 	Buckets        []Bucket
-	DeletedBuckets []uint32 // all there ever were: the log may still hold their records
+	DeletedBuckets []DeletedBucket // all there ever were: none of their ids is given again
 	Tombstones     []Tombstones
 	Holes          []hole.Hole // those of deleted buckets go with them
 	Highest        []Highest
@@ -149,11 +160,15 @@ type State struct {
 	Account        []byte // nil = there never was one
 	AccountLSN     uint64
 	NextSeq        uint64
-	NextBucket     uint32
 	NextGroup      uint32
 	Catalogue      uint64
 	LastFlush      uint64 // see Edit
 	LastMerged     uint64
+
+	// DeletionsFrom is 0 where DeletedBuckets has all buckets that were deleted.
+	// Otherwise it may lack some that were deleted before: a clock as in
+	// DeletedBucket.
+	DeletionsFrom uint64
 
 	// Suspect says that edits may be missing: the MANIFEST was damaged, or
 	// there was none. As long as it holds, segment files that are not listed
@@ -176,10 +191,23 @@ func (s *State) FloorOf(group uint32) uint64 {
 	return s.Floor
 }
 
-func bySeq(s Segment, seq uint64) int   { return cmp.Compare(s.Seq, seq) }
-func byID(b Bucket, id uint32) int      { return cmp.Compare(b.ID, id) }
+func bySeq(s Segment, seq uint64) int { return cmp.Compare(s.Seq, seq) }
+func byID(b Bucket, id uint64) int    { return cmp.Compare(b.ID, id) }
+func byDeleted(d DeletedBucket, id uint64) int {
+	return cmp.Compare(d.ID, id)
+}
 func byGroup(f Floor, group uint32) int { return cmp.Compare(f.Group, group) }
 func (b Bucket) clone() Bucket          { b.Name = slices.Clone(b.Name); return b }
+func (d DeletedBucket) clone() DeletedBucket {
+	d.Name = slices.Clone(d.Name)
+	return d
+}
+
+// Deleted reports whether the id is that of a deleted bucket.
+func (s *State) Deleted(bucket uint64) bool {
+	_, ok := slices.BinarySearchFunc(s.DeletedBuckets, bucket, byDeleted)
+	return ok
+}
 
 // HasSegment reports whether a segment of that number is committed.
 func (s *State) HasSegment(seq uint64) bool {
@@ -196,9 +224,12 @@ func (s *State) clone() *State {
 	for i := range c.Buckets {
 		c.Buckets[i] = c.Buckets[i].clone()
 	}
-	c.DeletedBuckets = append([]uint32(nil), s.DeletedBuckets...)
 	c.Holes = append([]hole.Hole(nil), s.Holes...)
 	c.Highest = append([]Highest(nil), s.Highest...)
+	c.DeletedBuckets = append([]DeletedBucket(nil), s.DeletedBuckets...)
+	for i := range c.DeletedBuckets {
+		c.DeletedBuckets[i] = c.DeletedBuckets[i].clone()
+	}
 	c.Tombstones = append([]Tombstones(nil), s.Tombstones...) // their series never change
 	c.Account = slices.Clone(s.Account)
 	c.floors = append([]Floor(nil), s.floors...)
@@ -228,17 +259,17 @@ func (s *State) apply(e *Edit) {
 			s.Segments[i].Clean = max(s.Segments[i].Clean, c.Clean)
 		}
 	}
-	s.applyTombstones(e)
-	s.applyHoles(e)
 	for _, b := range e.PutBuckets {
-		if _, deleted := slices.BinarySearch(s.DeletedBuckets, b.ID); !deleted {
+		if !s.Deleted(b.ID) {
 			s.Buckets = put(s.Buckets, b.clone(), b.ID, byID)
 		}
 	}
-	for _, id := range e.DeleteBuckets {
-		s.Buckets = remove(s.Buckets, id, byID)
-		s.DeletedBuckets = put(s.DeletedBuckets, id, id, cmp.Compare[uint32])
+	for _, d := range e.DeleteBuckets {
+		s.Buckets = remove(s.Buckets, d.ID, byID)
+		s.DeletedBuckets = put(s.DeletedBuckets, d.clone(), d.ID, byDeleted)
 	}
+	s.applyTombstones(e)
+	s.applyHoles(e)
 	if e.Floor != 0 {
 		s.Floor, s.floors = e.Floor, nil
 	}
@@ -252,7 +283,7 @@ func (s *State) apply(e *Edit) {
 		s.AccountLSN = e.AccountLSN
 	}
 	s.NextSeq = max(s.NextSeq, e.NextSeq)
-	s.NextBucket = max(s.NextBucket, e.NextBucket)
+	s.DeletionsFrom = max(s.DeletionsFrom, e.DeletionsFrom)
 	s.NextGroup = max(s.NextGroup, e.NextGroup)
 	if e.Catalogue != 0 {
 		s.Catalogue = e.Catalogue
@@ -262,12 +293,12 @@ func (s *State) apply(e *Edit) {
 
 func (s *State) applyTombstones(e *Edit) {
 	s.Tombstones = slices.DeleteFunc(s.Tombstones, func(t Tombstones) bool {
-		return slices.Contains(e.DeleteBuckets, t.Bucket) || slices.ContainsFunc(e.Bury, func(b Buried) bool {
+		return s.Deleted(t.Bucket) || slices.ContainsFunc(e.Bury, func(b Buried) bool {
 			return b.Bucket == t.Bucket && t.Below <= b.Below && t.LSN < b.LSN
 		})
 	})
 	for _, t := range e.Tombstones {
-		if !slices.Contains(s.DeletedBuckets, t.Bucket) && !slices.Contains(e.DeleteBuckets, t.Bucket) {
+		if !s.Deleted(t.Bucket) {
 			s.Tombstones = append(s.Tombstones, t)
 		}
 	}
@@ -289,8 +320,8 @@ func (s *State) snapshot() *Edit {
 		Account:       s.Account,
 		AccountLSN:    s.AccountLSN,
 		NextSeq:       s.NextSeq,
-		NextBucket:    s.NextBucket,
 		NextGroup:     s.NextGroup,
+		DeletionsFrom: s.DeletionsFrom,
 		Catalogue:     s.Catalogue,
 		LastFlush:     s.LastFlush,
 		LastMerged:    s.LastMerged,

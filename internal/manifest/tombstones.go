@@ -18,13 +18,13 @@ func (m *Manifest) Tombstones() (n int64) {
 
 func appendTombstones(dst []byte, e *Edit) []byte {
 	for _, b := range e.Bury {
-		dst = binary.AppendUvarint(append(dst, tagBury), uint64(b.Bucket))
+		dst = appendID(append(dst, tagBury), b.Bucket)
 		dst = binary.AppendUvarint(dst, b.Below)
 		dst = binary.AppendUvarint(dst, b.LSN)
 	}
 	for i := range e.Tombstones {
 		t := &e.Tombstones[i]
-		dst = binary.AppendUvarint(append(dst, tagTombstones), uint64(t.Bucket))
+		dst = appendID(append(dst, tagTombstones), t.Bucket)
 		dst = binary.AppendUvarint(dst, t.Below)
 		dst = binary.AppendUvarint(dst, t.LSN)
 		dst = binary.AppendUvarint(dst, uint64(len(t.Series)))
@@ -38,7 +38,7 @@ func appendTombstones(dst []byte, e *Edit) []byte {
 }
 
 func (r *reader) tombstones() Tombstones {
-	t := Tombstones{Bucket: r.uint32(), Below: r.uvarint(), LSN: r.uvarint()}
+	t := Tombstones{Bucket: r.id(), Below: r.uvarint(), LSN: r.uvarint()}
 	n := r.uvarint()
 	if n > uint64(len(r.src))/tombstoneSize {
 		r.fail("tombstones", n)

@@ -6,26 +6,43 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// SeriesID identifies a series on every node: XXH3-128 of the bucket's id, four
+// SeriesID identifies a series on every node: XXH3-128 of the bucket's id, eight
 // bytes big-endian, and the key behind it. Its top bits choose the partition.
 type SeriesID [16]byte
 
 // shortKey is the length up to which a key is hashed without an allocation.
-const shortKey = 252
+const shortKey = 248
 
-// Series returns the id of the metric key in the bucket. Bucket ids are never
+// Series returns the id of the metric key in the bucket. Bucket ids are not
 // reused, so a deleted bucket's series never meet those of its successor.
-func Series(bucket uint32, key []byte) SeriesID {
+func Series(bucket uint64, key []byte) SeriesID {
 	// The bucket is not the seed: XXH3 adds that to a short key, so that keys of
 	// 4 to 8 bytes in two buckets had one hash as soon as they differed by what
 	// the seeds do.
-	var short [4 + shortKey]byte
-	h := xxh3.Hash128(append(binary.BigEndian.AppendUint32(short[:0], bucket), key...))
+	var short [8 + shortKey]byte
+	h := xxh3.Hash128(append(binary.BigEndian.AppendUint64(short[:0], bucket), key...))
 	var id SeriesID
 	binary.BigEndian.PutUint64(id[:8], h.Hi)
 	binary.BigEndian.PutUint64(id[8:], h.Lo)
 	return id
 }
+
+// BucketID returns the id of a bucket, the same on every node: XXH3-64 of its
+// resolution in ms, whether its points have timestamps, the clock of the last
+// deletion of its name (0 for none), and the name. It is never 0.
+func BucketID(name string, resolution int64, hpts bool, deleted uint64) uint64 {
+	buf := append(make([]byte, 0, 64+len(name)), bucketDomain...)
+	buf = binary.BigEndian.AppendUint64(buf, uint64(resolution))
+	flags := byte(0)
+	if hpts {
+		flags = 1
+	}
+	buf = binary.BigEndian.AppendUint64(append(buf, flags), deleted)
+	return max(xxh3.Hash(append(buf, name...)), 1)
+}
+
+// bucketDomain tells what is hashed for a bucket from all else that is hashed.
+const bucketDomain = "dalmatiner bucket\x00"
 
 // stampBit is the bit of the last byte of an id that tells the two series of a
 // metric with timestamps apart: they stand next to each other wherever series
@@ -35,7 +52,7 @@ const stampBit = 0x80
 
 // Stamped returns the id of the values of the metric key in a bucket with
 // timestamps.
-func Stamped(bucket uint32, key []byte) SeriesID { return Series(bucket, key).Value() }
+func Stamped(bucket uint64, key []byte) SeriesID { return Series(bucket, key).Value() }
 
 // Value returns the id of the values that belong to the id of values or stamps.
 func (id SeriesID) Value() SeriesID {

@@ -27,9 +27,9 @@ const (
 type selfWriter struct {
 	n       *node
 	session *store.Session
-	bucket  uint32
+	bucket  uint64
 	slot    uint64
-	last    map[uint32]account.Counts
+	last    map[uint64]account.Counts
 	key     []byte
 }
 
@@ -98,7 +98,7 @@ func (w *selfWriter) write(now time.Time) error {
 	w.slot = uint64(now.Unix())
 	var mps, dropped uint64
 	totals := w.n.store.Account().Totals()
-	names := make(map[uint32]string)
+	names := make(map[uint64]string)
 	for _, b := range w.n.store.Buckets() {
 		names[b.ID] = b.Name
 	}
@@ -170,8 +170,8 @@ func number(v float64) uint64 {
 
 // carried returns the former totals as they would be with the buckets of now:
 // those of deleted ones are no news among the deleted buckets.
-func carried(last, now map[uint32]account.Counts) map[uint32]account.Counts {
-	out := make(map[uint32]account.Counts, len(last))
+func carried(last, now map[uint64]account.Counts) map[uint64]account.Counts {
+	out := make(map[uint64]account.Counts, len(last))
 	for id, c := range last {
 		if _, ok := now[id]; !ok {
 			id = account.DeletedBuckets

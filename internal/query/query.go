@@ -59,7 +59,7 @@ const MaxRead = 65536
 
 // Bucket is what the engine knows of a bucket.
 type Bucket struct {
-	ID         uint32
+	ID         uint64
 	Name       string
 	Resolution int64 // ms per slot
 	TTL        int64 // in slots; 0 = points live for ever

@@ -19,7 +19,7 @@ import (
 type memory struct {
 	t       testing.TB
 	buckets map[string]query.Bucket
-	series  map[uint32]map[string]run
+	series  map[uint64]map[string]run
 	mu      sync.Mutex
 	reads   map[string]int // ranges read, by what was read
 	now     int64          // unix ms: points beyond their bucket's lifetime are gone
@@ -34,13 +34,13 @@ func newMemory(t testing.TB) *memory {
 	return &memory{
 		t:       t,
 		buckets: make(map[string]query.Bucket),
-		series:  make(map[uint32]map[string]run),
+		series:  make(map[uint64]map[string]run),
 		reads:   make(map[string]int),
 	}
 }
 
 func (m *memory) addBucket(name string, resolution, ttl int64) {
-	id := uint32(len(m.buckets) + 1)
+	id := uint64(len(m.buckets) + 1)
 	m.buckets[name] = query.Bucket{ID: id, Name: name, Resolution: resolution, TTL: ttl}
 	m.series[id] = make(map[string]run)
 }

@@ -10,7 +10,7 @@ import (
 // goroutine.
 type Cursor struct {
 	w      *walk
-	bucket uint32
+	bucket uint64
 	hash   Hash
 	to     int64
 
@@ -23,7 +23,7 @@ type Cursor struct {
 
 // Open stands the cursor at the first chunk of a series numbered in [from, to).
 // Damage is not an error here: Close returns it. After an error it is closed.
-func (c *Cursor) Open(r *Reader, bucket uint32, h Hash, from, to int64) error {
+func (c *Cursor) Open(r *Reader, bucket uint64, h Hash, from, to int64) error {
 	*c = Cursor{bucket: bucket, hash: h, to: to}
 	if !r.footer().info.reaches(from, to) {
 		return nil

@@ -75,7 +75,7 @@ func (m *model) survivors(tb testing.TB, fs vfs.FS) (n int, bad []*DamageError) 
 		return 0, bad
 	}
 	defer r.Close()
-	one := func(b uint32, h Hash, c int64, data []byte) error {
+	one := func(b uint64, h Hash, c int64, data []byte) error {
 		if want, ok := m.chunks[place{b, h, c}]; !ok || string(want) != string(data) {
 			tb.Fatalf("chunk %d of %s in bucket %d was never written like this", c, h, b)
 		}
@@ -220,7 +220,7 @@ func TestDamageErrorsAreBounded(t *testing.T) {
 	for i := range r.footer().first(kindLeaf) {
 		data[d.offset(i)] ^= 1
 	}
-	err = open(t, memFile(t, data), testPath).Each(func(uint32, Hash, int64, []byte) error { return nil })
+	err = open(t, memFile(t, data), testPath).Each(func(uint64, Hash, int64, []byte) error { return nil })
 	if n := len(Damages(err)); n != maxDamages {
 		t.Fatalf("%d errors, want %d", n, maxDamages)
 	}
@@ -325,7 +325,7 @@ func FuzzOpen(f *testing.F) {
 		}
 		defer r.Close()
 		lookups := 0
-		_ = r.Each(func(b uint32, h Hash, c int64, data []byte) error {
+		_ = r.Each(func(b uint64, h Hash, c int64, data []byte) error {
 			if lookups++; lookups > 1000 {
 				return errFinished
 			}

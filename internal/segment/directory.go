@@ -80,7 +80,7 @@ func (d *directory) searchFences(first, past int, key []byte) int {
 
 // holds reports whether the series lies between the first and the last of the
 // segment.
-func (d *directory) holds(bucket uint32, h *Hash) bool {
+func (d *directory) holds(bucket uint64, h *Hash) bool {
 	if len(d.leaves) == 0 {
 		return false
 	}

@@ -20,7 +20,7 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
 // Bucket is the description of one bucket as it stands in a segment.
 type Bucket struct {
-	ID   uint32 // never reused
+	ID   uint64 // never reused
 	Name []byte // at most MaxName bytes
 
 	Resolution int64 // milliseconds per slot
@@ -34,7 +34,7 @@ type Bucket struct {
 // and the place of the series in its column group. Of several that name a place,
 // or several places of one series, the one with the highest Since counts.
 type Series struct {
-	Bucket uint32
+	Bucket uint64
 	Hash   Hash
 	Group  uint32
 	Column uint16

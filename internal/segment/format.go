@@ -8,8 +8,8 @@ import (
 
 const (
 	// Format is the version of the format this package writes, and the only one
-	// it reads. It is frozen: DESIGN.md says what a later program must keep.
-	Format = 1
+	// it reads.
+	Format = 2
 
 	// MaxChunk is the largest chunk in bytes: the length field of an index
 	// entry has 16 bits. 720 raw points are 5,760 bytes.
@@ -28,7 +28,7 @@ const (
 	blockSize = 8 << 10
 
 	// leafSize is where an index leaf ends, CRC included. A cold look-up reads
-	// one leaf; a leaf costs 40 bytes in the directory.
+	// one leaf; a leaf costs 44 bytes in the directory.
 	leafSize = 8 << 10
 
 	// recordBlockSize is where a block of identities or buckets ends. They are
@@ -49,12 +49,11 @@ const (
 )
 
 const (
-	magic            = "DMTSEG\r\n"
-	developmentMagic = "ddb.seg\n" // of formats before version 1
-	footerSize       = 128
-	crcSize          = 4
-	fenceSize        = 4 + 16 + 8 // bucket, hash, chunk
-	offsetSize       = 8
+	magic      = "DMTSEG\r\n"
+	footerSize = 128
+	crcSize    = 4
+	fenceSize  = 8 + 16 + 8 // bucket, hash, chunk
+	offsetSize = 8
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -144,8 +143,7 @@ func parseFooter(src []byte, file string, size int64) (footer, error) {
 	if len(src) != footerSize {
 		return footer{}, damage(fmt.Sprintf("the file has %d bytes, a footer %d", size, footerSize))
 	}
-	development := string(src[:len(magic)]) == developmentMagic
-	if !development && string(src[:len(magic)]) != magic {
+	if string(src[:len(magic)]) != magic {
 		return footer{}, damage("no footer at the end of the file")
 	}
 	want, got := le.Uint32(src[footerSize-crcSize:]), blockCRC(src[:footerSize-crcSize], size-footerSize)
@@ -153,10 +151,7 @@ func parseFooter(src []byte, file string, size int64) (footer, error) {
 		return footer{}, &DamageError{File: file, Offset: size - footerSize, Length: footerSize,
 			Want: want, Got: got, Part: partFooter}
 	}
-	switch v := le.Uint32(src[8:]); {
-	case development:
-		return footer{}, fmt.Errorf("segment %s: %w: format %d of a development version, this program reads version %d", file, ErrFormat, v, Format)
-	case v != Format:
+	if v := le.Uint32(src[8:]); v != Format {
 		return footer{}, fmt.Errorf("segment %s: %w: version %d, this program reads version %d", file, ErrFormat, v, Format)
 	}
 	f := footer{dirCRC: le.Uint32(src[12:]), dirOff: int64(le.Uint64(src[16:]))}
@@ -195,8 +190,8 @@ func (f *footer) fences() int { return f.first(kindSeries) - f.first(kindLeaf) }
 
 // appendFence appends the key of an index position. Fences compare as bytes in
 // the order (bucket, hash, chunk).
-func appendFence(dst []byte, bucket uint32, h *Hash, chunk int64) []byte {
-	dst = binary.BigEndian.AppendUint32(dst, bucket)
+func appendFence(dst []byte, bucket uint64, h *Hash, chunk int64) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, bucket)
 	dst = append(dst, h[:]...)
 	return binary.BigEndian.AppendUint64(dst, uint64(chunk)^1<<63)
 }

@@ -15,7 +15,7 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// frozenSegment is a segment of version 1 of one kind.
+// frozenSegment is a segment of one kind.
 type frozenSegment struct {
 	*model
 	words      map[place][]uint64 // of each chunk, from its first slot on
@@ -32,7 +32,7 @@ func newFrozen(generation, first int64, window uint32, buckets ...Bucket) *froze
 }
 
 // add encodes words as a chunk of series n, or of its stamps.
-func (f *frozenSegment) add(bucket uint32, n uint64, stamp bool, number int64, words []uint64) {
+func (f *frozenSegment) add(bucket uint64, n uint64, stamp bool, number int64, words []uint64) {
 	h := testHash(n)
 	h[15] &^= 0x80
 	if stamp {
@@ -44,7 +44,7 @@ func (f *frozenSegment) add(bucket uint32, n uint64, stamp bool, number int64, w
 }
 
 // name adds the identity of series n.
-func (f *frozenSegment) name(bucket uint32, n, since, below uint64) {
+func (f *frozenSegment) name(bucket uint64, n, since, below uint64) {
 	h := testHash(n)
 	h[15] &^= 0x80
 	s := Series{Bucket: bucket, Hash: h, Group: uint32(n / 256), Column: uint16(n % 256), Since: since, Below: below}
@@ -202,7 +202,7 @@ func (f *frozenSegment) write(t *testing.T) []byte {
 	return readFile(t, fs, testPath)
 }
 
-// Version 1 is frozen: what is added gives the bytes of the files, and these
+// The format is frozen: what is added gives the bytes of the files, and these
 // give back everything that was added.
 func TestFrozenSegments(t *testing.T) {
 	var parts [kinds]uint32
@@ -237,7 +237,7 @@ func TestFrozenSegments(t *testing.T) {
 func (f *frozenSegment) comparePoints(t *testing.T, r *Reader) {
 	t.Helper()
 	var got [chunk.Slots]uint64
-	err := r.Each(func(bucket uint32, h Hash, number int64, data []byte) error {
+	err := r.Each(func(bucket uint64, h Hash, number int64, data []byte) error {
 		clear(got[:])
 		want := f.words[place{bucket, h, number}]
 		if err := chunk.DecodeRange(got[:], data, 0); err != nil {
@@ -268,16 +268,15 @@ func (f *frozenSegment) comparePoints(t *testing.T, r *Reader) {
 	}
 }
 
-// A footer of a development version is refused by name, and it is not damage.
-func TestDevelopmentFormatIsNamed(t *testing.T) {
+// A footer of another format is refused by its number, and it is not damage.
+func TestAnotherFormatIsNamed(t *testing.T) {
 	_, data := smallSegment(t)
 	foot := data[len(data)-footerSize:]
-	for format := range uint32(3) {
-		copy(foot, developmentMagic)
+	for _, format := range []uint32{0, 1, Format + 1, 1 << 31} {
 		binary.LittleEndian.PutUint32(foot[8:], format)
 		seal(foot, int64(len(data)-footerSize))
 		_, err := Open(memFile(t, data), testPath)
-		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("%s: unknown segment format: format %d of a development version", testPath, format)) ||
+		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("%s: unknown segment format: version %d, this program reads version %d", testPath, format, Format)) ||
 			len(Damages(err)) != 0 {
 			t.Errorf("format %d: %v", format, err)
 		}

@@ -7,7 +7,7 @@ import (
 
 // Hashes calls fn for every series of the bucket that has chunks, by hash. A
 // series whose chunks lie in several leaves is given once for each of them.
-func (r *Reader) Hashes(bucket uint32, fn func(h Hash)) error {
+func (r *Reader) Hashes(bucket uint64, fn func(h Hash)) error {
 	w, err := r.walk()
 	if err != nil {
 		return err
@@ -24,7 +24,7 @@ func (r *Reader) Hashes(bucket uint32, fn func(h Hash)) error {
 // Holding calls fn with those of the hashes, by their position, of which the
 // segment has chunks in the bucket. The hashes are sorted: it reads each leaf
 // that may name one of them once, and no other.
-func (r *Reader) Holding(bucket uint32, hashes []Hash, fn func(i int)) error {
+func (r *Reader) Holding(bucket uint64, hashes []Hash, fn func(i int)) error {
 	w, err := r.walk()
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	leafHead  = 4 + 2 + 2 + 8      // bucket, rows, entries, lowest chunk number
+	leafHead  = 8 + 2 + 2 + 8      // bucket, rows, entries, lowest chunk number
 	rowSize   = 16 + 2             // hash, first entry
 	entrySize = 4 + 4 + 2 + 2      // chunk − lowest, block, offset in the block, length
 	leafBody  = leafSize - crcSize // payload of a full leaf
@@ -17,7 +17,7 @@ const (
 
 // leafBuilder gathers the rows and entries of one leaf.
 type leafBuilder struct {
-	bucket  uint32
+	bucket  uint64
 	rows    []byte
 	entries []entry
 	last    Hash // of the last row
@@ -26,7 +26,7 @@ type leafBuilder struct {
 
 // fits reports whether one more entry may join the leaf. The chunk numbers of a
 // leaf lie within 32 bits of each other.
-func (b *leafBuilder) fits(bucket uint32, h *Hash, chunk int64) bool {
+func (b *leafBuilder) fits(bucket uint64, h *Hash, chunk int64) bool {
 	if len(b.entries) == 0 {
 		return true
 	}
@@ -38,7 +38,7 @@ func (b *leafBuilder) fits(bucket uint32, h *Hash, chunk int64) bool {
 		uint64(max(b.hi, chunk))-uint64(min(b.lo, chunk)) <= math.MaxUint32
 }
 
-func (b *leafBuilder) add(bucket uint32, h *Hash, e entry) {
+func (b *leafBuilder) add(bucket uint64, h *Hash, e entry) {
 	if len(b.entries) == 0 {
 		b.bucket, b.lo, b.hi = bucket, e.chunk, e.chunk
 	}
@@ -54,7 +54,7 @@ func (b *leafBuilder) add(bucket uint32, h *Hash, e entry) {
 // appendTo appends the leaf to dst and empties the builder.
 func (b *leafBuilder) appendTo(dst []byte) []byte {
 	le := binary.LittleEndian
-	dst = le.AppendUint32(dst, b.bucket)
+	dst = le.AppendUint64(dst, b.bucket)
 	dst = le.AppendUint16(dst, uint16(len(b.rows)/rowSize))
 	dst = le.AppendUint16(dst, uint16(len(b.entries)))
 	dst = le.AppendUint64(dst, uint64(b.lo))
@@ -120,7 +120,7 @@ func (r *run) of(other *run) bool { return r.bucket == other.bucket && r.hash ==
 // moves few bytes.
 type runKey struct {
 	top    uint64 // of the hash
-	bucket uint32
+	bucket uint64
 	run    uint32
 }
 
@@ -205,10 +205,10 @@ func parseLeaf(src []byte) (leaf, error) {
 	return l, nil
 }
 
-func (l leaf) bucket() uint32 { return binary.LittleEndian.Uint32(l) }
-func (l leaf) rows() int      { return int(binary.LittleEndian.Uint16(l[4:])) }
-func (l leaf) entries() int   { return int(binary.LittleEndian.Uint16(l[6:])) }
-func (l leaf) lowest() int64  { return int64(binary.LittleEndian.Uint64(l[8:])) }
+func (l leaf) bucket() uint64 { return binary.LittleEndian.Uint64(l) }
+func (l leaf) rows() int      { return int(binary.LittleEndian.Uint16(l[8:])) }
+func (l leaf) entries() int   { return int(binary.LittleEndian.Uint16(l[10:])) }
+func (l leaf) lowest() int64  { return int64(binary.LittleEndian.Uint64(l[12:])) }
 
 func (l leaf) rowHash(i int) []byte { return l[leafHead+i*rowSize:][:16] }
 func (l leaf) rowFirst(i int) int {
@@ -249,7 +249,7 @@ func (l leaf) find(h *Hash) int {
 }
 
 // row returns the row of a series, if the leaf has one.
-func (l leaf) row(bucket uint32, h *Hash) (row int, ok bool) {
+func (l leaf) row(bucket uint64, h *Hash) (row int, ok bool) {
 	if l.bucket() != bucket {
 		return 0, false
 	}

@@ -39,13 +39,13 @@ func (l Level) Chunks() int64 { return [levels]int64{SmallChunks, LargeChunks}[l
 func (l Level) kind() kind { return kindSmall + kind(l) }
 
 const (
-	levelHead = 4 + 2 // bucket, rows
+	levelHead = 8 + 2 // bucket, rows
 )
 
 // levelWriter gathers the rows of one level, cut into blocks.
 type levelWriter struct {
 	rows, data []byte // of the open block
-	bucket     uint32
+	bucket     uint64
 	last       Hash
 	any        bool
 	section    section // of finished blocks
@@ -56,7 +56,7 @@ type levelWriter struct {
 // where the i-th unit of the window has points, and data holds one
 // chunk.AppendLevel for each, in order. It needs a window described before;
 // series come in the order of the index.
-func (w *Writer) AddLevels(l Level, bucket uint32, h Hash, spans uint16, data []byte) error {
+func (w *Writer) AddLevels(l Level, bucket uint64, h Hash, spans uint16, data []byte) error {
 	if w.err != nil {
 		return w.err
 	}
@@ -89,7 +89,7 @@ func (v *levelWriter) end() {
 		return
 	}
 	s := &v.section
-	s.buf = binary.LittleEndian.AppendUint32(s.buf, v.bucket)
+	s.buf = binary.LittleEndian.AppendUint64(s.buf, v.bucket)
 	s.buf = binary.LittleEndian.AppendUint16(s.buf, uint16(len(v.rows)/LevelRow))
 	s.buf = append(append(s.buf, v.rows...), v.data...)
 	s.finish()
@@ -136,8 +136,8 @@ func parseLevelBlock(src []byte) (levelBlock, error) {
 	return b, nil
 }
 
-func (b levelBlock) bucket() uint32 { return binary.LittleEndian.Uint32(b) }
-func (b levelBlock) rows() int      { return int(binary.LittleEndian.Uint16(b[4:])) }
+func (b levelBlock) bucket() uint64 { return binary.LittleEndian.Uint64(b) }
+func (b levelBlock) rows() int      { return int(binary.LittleEndian.Uint16(b[8:])) }
 
 // row returns the series of row i, its spans and where its entries end.
 func (b levelBlock) row(i int) (hash []byte, spans uint16, end int) {
@@ -191,7 +191,7 @@ func (b levelBlock) decode(i int, dst *[MaxSpans]chunk.Header) (spans uint16, er
 // unit from the start of the window on where bit i of spans is set. spans is 0
 // where the segment holds nothing of the series or is no window. read is how
 // many bytes came from the file: the block stays in memory as leaves do.
-func (r *Reader) Levels(l Level, bucket uint32, h Hash, dst *[MaxSpans]chunk.Header) (spans uint16, read int64, err error) {
+func (r *Reader) Levels(l Level, bucket uint64, h Hash, dst *[MaxSpans]chunk.Header) (spans uint16, read int64, err error) {
 	d, err := r.directory()
 	if err != nil || !d.holds(bucket, &h) {
 		return 0, 0, err

@@ -77,7 +77,7 @@ func sameLevels(l Level, h Hash, spans uint16, got *[MaxSpans]chunk.Header) erro
 }
 
 // compareLevels reads the levels of a series that the model may have.
-func (m *model) compareLevels(r *Reader, b uint32, h Hash) error {
+func (m *model) compareLevels(r *Reader, b uint64, h Hash) error {
 	known := false
 	for _, p := range m.keys() {
 		known = known || p.bucket == b && p.hash == h
@@ -102,7 +102,7 @@ func (m *model) compareLevels(r *Reader, b uint32, h Hash) error {
 }
 
 // compareCursor walks a series, reading every step-th chunk only.
-func (m *model) compareCursor(r *Reader, b uint32, h Hash, from, to, step int64) error {
+func (m *model) compareCursor(r *Reader, b uint64, h Hash, from, to, step int64) error {
 	var c Cursor
 	if err := c.Open(r, b, h, from, to); err != nil {
 		return err
@@ -195,7 +195,7 @@ func TestSeriesOutsideTheSegmentAreNotLookedFor(t *testing.T) {
 		h[i] = 0xff
 	}
 	var levels [MaxSpans]chunk.Header
-	for _, bucket := range []uint32{2, 3} {
+	for _, bucket := range []uint64{2, 3} {
 		var c Cursor
 		if err := c.Open(r, bucket, h, 0, 3); err != nil {
 			t.Fatal(err)
@@ -227,7 +227,7 @@ func BenchmarkLevels(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		s := uint64(i*7919) % series
-		if spans, _, err := r.Levels(Large, uint32(s%3), testHash(s), &dst); spans == 0 || err != nil {
+		if spans, _, err := r.Levels(Large, s%3, testHash(s), &dst); spans == 0 || err != nil {
 			b.Fatal(spans, err)
 		}
 		i++

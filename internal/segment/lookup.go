@@ -11,7 +11,7 @@ import (
 const maxRun = 64
 
 // visit is what a scan calls for each chunk.
-type visit func(bucket uint32, h Hash, chunk int64, data []byte) error
+type visit func(bucket uint64, h Hash, chunk int64, data []byte) error
 
 // walk is one call that visits chunks, with its memory.
 type walk struct {
@@ -61,7 +61,7 @@ func (w *walk) release() {
 // Chunks calls fn for every chunk of a series whose number is in [from, to), in
 // ascending order. The data is valid during the call. An error of fn ends the
 // walk and is returned as it is.
-func (r *Reader) Chunks(bucket uint32, h Hash, from, to int64, fn func(chunk int64, data []byte) error) error {
+func (r *Reader) Chunks(bucket uint64, h Hash, from, to int64, fn func(chunk int64, data []byte) error) error {
 	if !r.footer().info.reaches(from, to) {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (r *Reader) Chunks(bucket uint32, h Hash, from, to int64, fn func(chunk int
 }
 
 // chunks visits the chunks of a series that leaf i holds.
-func (w *walk) chunks(i int, l leaf, bucket uint32, h *Hash, from, to int64) error {
+func (w *walk) chunks(i int, l leaf, bucket uint64, h *Hash, from, to int64) error {
 	row, ok := l.row(bucket, h)
 	if !ok {
 		return nil
@@ -106,12 +106,12 @@ func (w *walk) chunks(i int, l leaf, bucket uint32, h *Hash, from, to int64) err
 // Each calls fn for every chunk of the segment, by bucket, hash and chunk
 // number. The data is valid during the call. It leaves nothing of the index in
 // memory but the directory.
-func (r *Reader) Each(fn func(bucket uint32, h Hash, chunk int64, data []byte) error) error {
-	return r.scan(0, math.MaxUint32, math.MinInt64, math.MaxInt64, fn)
+func (r *Reader) Each(fn func(bucket uint64, h Hash, chunk int64, data []byte) error) error {
+	return r.scan(0, math.MaxUint64, math.MinInt64, math.MaxInt64, fn)
 }
 
 // Range is Each over the chunks of one bucket with a number in [first, past).
-func (r *Reader) Range(bucket uint32, first, past int64, fn func(bucket uint32, h Hash, chunk int64, data []byte) error) error {
+func (r *Reader) Range(bucket uint64, first, past int64, fn func(bucket uint64, h Hash, chunk int64, data []byte) error) error {
 	if !r.footer().info.reaches(first, past) {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (r *Reader) Range(bucket uint32, first, past int64, fn func(bucket uint32, 
 
 // Entries calls fn for the number and the length of every chunk of the bucket,
 // by hash and number, without reading the chunks.
-func (r *Reader) Entries(bucket uint32, fn func(chunk int64, bytes int)) error {
+func (r *Reader) Entries(bucket uint64, fn func(chunk int64, bytes int)) error {
 	w, err := r.walk()
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func lastHash() (h Hash) {
 }
 
 // scan visits the chunks numbered [first, past) of the buckets [from, to].
-func (r *Reader) scan(from, to uint32, first, past int64, fn visit) error {
+func (r *Reader) scan(from, to uint64, first, past int64, fn visit) error {
 	w, err := r.walk()
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (r *Reader) scan(from, to uint32, first, past int64, fn visit) error {
 
 // leaves calls fn for every intact leaf of the buckets [from, to]. What fn
 // finds damaged it adds to w.found.
-func (w *walk) leaves(from, to uint32, fn func(i int, l leaf) error) error {
+func (w *walk) leaves(from, to uint64, fn func(i int, l leaf) error) error {
 	low := appendFence(nil, from, new(Hash), math.MinInt64)
 	last := lastHash()
 	high := appendFence(nil, to, &last, math.MaxInt64)

@@ -9,7 +9,7 @@ import (
 
 var (
 	errRecord = errors.New("record is cut short or too long")
-	errFlags  = errors.New("record has flags that version 1 does not know")
+	errFlags  = errors.New("record has unknown flags")
 )
 
 // withSince marks the column of an identity that says since when it has it, and
@@ -21,7 +21,7 @@ const (
 
 // appendSeries appends the record of one identity.
 func appendSeries(dst []byte, s *Series) []byte {
-	dst = binary.LittleEndian.AppendUint32(dst, s.Bucket)
+	dst = binary.LittleEndian.AppendUint64(dst, s.Bucket)
 	dst = append(dst, s.Hash[:]...)
 	dst = binary.LittleEndian.AppendUint32(dst, s.Group)
 	column := s.Column
@@ -42,7 +42,7 @@ func appendSeries(dst []byte, s *Series) []byte {
 
 // SeriesSize returns the bytes that an identity takes in a segment.
 func SeriesSize(s *Series) int64 {
-	n := 4 + len(s.Hash) + 4 + 2 + sizeUvarint(uint64(len(s.Key))) + len(s.Key)
+	n := 8 + len(s.Hash) + 4 + 2 + sizeUvarint(uint64(len(s.Key))) + len(s.Key)
 	for _, since := range [2]uint64{s.Since, s.Below} {
 		if since != 0 {
 			n += sizeUvarint(since)
@@ -55,14 +55,14 @@ func sizeUvarint(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
 // parseSeries reads one identity; its key is a part of src.
 func parseSeries(src []byte) (s Series, rest []byte, err error) {
-	const fixed = 4 + 16 + 4 + 2
+	const fixed = 8 + 16 + 4 + 2
 	if len(src) < fixed {
 		return s, nil, errRecord
 	}
-	s.Bucket = binary.LittleEndian.Uint32(src)
-	copy(s.Hash[:], src[4:])
-	s.Group = binary.LittleEndian.Uint32(src[20:])
-	s.Column = binary.LittleEndian.Uint16(src[24:])
+	s.Bucket = binary.LittleEndian.Uint64(src)
+	copy(s.Hash[:], src[8:])
+	s.Group = binary.LittleEndian.Uint32(src[24:])
+	s.Column = binary.LittleEndian.Uint16(src[28:])
 	src = src[fixed:]
 	for _, f := range [2]struct {
 		mark uint16
@@ -83,7 +83,7 @@ func parseSeries(src []byte) (s Series, rest []byte, err error) {
 
 // appendBucket appends the record of one bucket.
 func appendBucket(dst []byte, b *Bucket) []byte {
-	dst = binary.LittleEndian.AppendUint32(dst, b.ID)
+	dst = binary.LittleEndian.AppendUint64(dst, b.ID)
 	for _, v := range []int64{b.Resolution, b.PPF, b.TTL, b.Grace} {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(v))
 	}
@@ -96,13 +96,13 @@ func appendBucket(dst []byte, b *Bucket) []byte {
 
 // parseBucket reads one bucket; its name is a part of src.
 func parseBucket(src []byte) (b Bucket, rest []byte, err error) {
-	const fixed = 4 + 4*8 + 1
+	const fixed = 8 + 4*8 + 1
 	if len(src) < fixed {
 		return b, nil, errRecord
 	}
-	b.ID = binary.LittleEndian.Uint32(src)
+	b.ID = binary.LittleEndian.Uint64(src)
 	for i, v := range []*int64{&b.Resolution, &b.PPF, &b.TTL, &b.Grace} {
-		*v = int64(binary.LittleEndian.Uint64(src[4+8*i:]))
+		*v = int64(binary.LittleEndian.Uint64(src[8+8*i:]))
 	}
 	flags := src[fixed-1]
 	if flags > 1 {

@@ -188,7 +188,7 @@ func BenchmarkEach(b *testing.B) {
 			b.SetBytes(info.Size)
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := r.Each(func(uint32, Hash, int64, []byte) error { return nil }); err != nil {
+				if err := r.Each(func(uint64, Hash, int64, []byte) error { return nil }); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -19,7 +19,7 @@ const testPath = "test.seg"
 
 // place is where the model keeps a chunk.
 type place struct {
-	bucket uint32
+	bucket uint64
 	hash   Hash
 	chunk  int64
 }
@@ -104,13 +104,13 @@ func testModel(series, chunks, size int) *model {
 		h := testHash(uint64(s))
 		for c := range chunks {
 			data := bytes.Repeat([]byte{byte(s), byte(c), byte(s * c)}, size/3+1)[:size]
-			m.chunks[place{uint32(s % 3), h, int64(c)}] = data
+			m.chunks[place{uint64(s % 3), h, int64(c)}] = data
 		}
-		m.series = append(m.series, Series{Bucket: uint32(s % 3), Hash: h, Group: uint32(s / 256), Column: uint16(s % 256),
+		m.series = append(m.series, Series{Bucket: uint64(s % 3), Hash: h, Group: uint32(s / 256), Column: uint16(s % 256),
 			Key: fmt.Appendf(nil, "\x05cloud\x04host\x06%06d", s)})
 	}
 	for b := range 3 {
-		m.buckets = append(m.buckets, Bucket{ID: uint32(b), Name: fmt.Appendf(nil, "bucket%d", b), Resolution: 1000,
+		m.buckets = append(m.buckets, Bucket{ID: uint64(b), Name: fmt.Appendf(nil, "bucket%d", b), Resolution: 1000,
 			PPF: 604800, TTL: math.MaxInt64, Grace: int64(b), HPTS: b == 1})
 	}
 	return m
@@ -137,7 +137,7 @@ func drawModel(t *rapid.T) *model {
 	size := rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(blockSize-20, blockSize+20), rapid.Just(MaxChunk))
 	chunk := rapid.OneOf(rapid.Int64Range(0, 50), rapid.Int64Range(math.MaxUint32-2, math.MaxUint32+2), rapid.Int64())
 	for range rapid.IntRange(0, 300).Draw(t, "chunks") {
-		p := place{rapid.Uint32Range(0, 2).Draw(t, "bucket"), rapid.SampledFrom(hashes).Draw(t, "series"), chunk.Draw(t, "chunk")}
+		p := place{rapid.Uint64Range(0, 2).Draw(t, "bucket"), rapid.SampledFrom(hashes).Draw(t, "series"), chunk.Draw(t, "chunk")}
 		m.chunks[p] = bytes.Repeat([]byte{byte(len(m.chunks) + 1)}, size.Draw(t, "size"))
 	}
 	for i := range rapid.IntRange(0, 20).Draw(t, "identities") {
@@ -145,10 +145,10 @@ func drawModel(t *rapid.T) *model {
 		if i == 7 {
 			key = bytes.Repeat([]byte{7}, MaxName)
 		}
-		m.series = append(m.series, Series{Bucket: uint32(i), Hash: hashes[i%len(hashes)], Group: uint32(i), Column: uint16(i), Key: key})
+		m.series = append(m.series, Series{Bucket: uint64(i), Hash: hashes[i%len(hashes)], Group: uint32(i), Column: uint16(i), Key: key})
 	}
 	for i := range rapid.IntRange(0, 4).Draw(t, "buckets") {
-		m.buckets = append(m.buckets, Bucket{ID: uint32(i), Name: []byte{byte(i)}, Resolution: rapid.Int64().Draw(t, "resolution"),
+		m.buckets = append(m.buckets, Bucket{ID: uint64(i), Name: []byte{byte(i)}, Resolution: rapid.Int64().Draw(t, "resolution"),
 			PPF: int64(i), TTL: -1, Grace: int64(i), HPTS: i%2 == 0})
 	}
 	return m
@@ -175,7 +175,7 @@ func TestSegmentHoldsWhatWasAdded(t *testing.T) {
 		if err := m.compare(r); err != nil {
 			t.Fatal(err)
 		}
-		p := place{rapid.Uint32Range(0, 3).Draw(t, "b"), testHash(rapid.Uint64().Draw(t, "h")), 0}
+		p := place{rapid.Uint64Range(0, 3).Draw(t, "b"), testHash(rapid.Uint64().Draw(t, "h")), 0}
 		if len(order) > 0 && rapid.Bool().Draw(t, "known") {
 			p = rapid.SampledFrom(order).Draw(t, "p")
 		}
@@ -199,7 +199,7 @@ func TestSegmentHoldsWhatWasAdded(t *testing.T) {
 func (m *model) compare(r *Reader) error {
 	order := m.order()
 	i := 0
-	err := r.Each(func(b uint32, h Hash, c int64, data []byte) error {
+	err := r.Each(func(b uint64, h Hash, c int64, data []byte) error {
 		if i >= len(order) || order[i] != (place{b, h, c}) || !bytes.Equal(data, m.chunks[order[i]]) {
 			return fmt.Errorf("chunk %d of %d is not what was added: %d %s %d", i, len(order), b, h, c)
 		}
@@ -237,7 +237,7 @@ func (m *model) compare(r *Reader) error {
 	return nil
 }
 
-func (m *model) compareChunks(r *Reader, b uint32, h Hash, from, to int64) error {
+func (m *model) compareChunks(r *Reader, b uint64, h Hash, from, to int64) error {
 	var got, want []place
 	err := r.Chunks(b, h, from, to, func(c int64, data []byte) error {
 		if p := (place{b, h, c}); !bytes.Equal(data, m.chunks[p]) {
@@ -261,9 +261,9 @@ func (m *model) compareChunks(r *Reader, b uint32, h Hash, from, to int64) error
 }
 
 // compareRange reads the chunks of a bucket from a number on, and counts them.
-func (m *model) compareRange(r *Reader, b uint32, first int64) error {
+func (m *model) compareRange(r *Reader, b uint64, first int64) error {
 	var got, want []place
-	err := r.Range(b, first, math.MaxInt64, func(b uint32, h Hash, c int64, _ []byte) error {
+	err := r.Range(b, first, math.MaxInt64, func(b uint64, h Hash, c int64, _ []byte) error {
 		got = append(got, place{b, h, c})
 		return nil
 	})
@@ -365,7 +365,7 @@ func TestVisitorErrorEndsTheWalk(t *testing.T) {
 	// A DamageError of the visitor's own is no damage of this file.
 	stop := &DamageError{File: "another"}
 	calls := 0
-	err := r.Each(func(uint32, Hash, int64, []byte) error { calls++; return stop })
+	err := r.Each(func(uint64, Hash, int64, []byte) error { calls++; return stop })
 	if err != error(stop) || calls != 1 {
 		t.Fatalf("Each: %v after %d calls", err, calls)
 	}

@@ -5,10 +5,10 @@ import "dalmatiner/internal/metric"
 // Stamps are the buckets of a segment whose points have timestamps: every
 // metric of theirs is two series, of which the stamps count neither as points
 // nor as a series.
-type Stamps map[uint32]bool
+type Stamps map[uint64]bool
 
 // Is reports whether the series is one of stamps.
-func (s Stamps) Is(bucket uint32, h Hash) bool {
+func (s Stamps) Is(bucket uint64, h Hash) bool {
 	return len(s) > 0 && metric.SeriesID(h).IsStamp() && s[bucket]
 }
 

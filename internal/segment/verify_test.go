@@ -40,15 +40,15 @@ func TestVerifyFindsWhatChecksumsDoNot(t *testing.T) {
 			}
 		}, "out of order"},
 		"a chunk twice":             {func(b []byte) { copy(b[entry0+entrySize:][:4], b[entry0:][:4]) }, "out of order"},
-		"another first entry":       {func(b []byte) { le.PutUint64(b[at+8:], 1<<40) }, "not the one of the directory"},
+		"another first entry":       {func(b []byte) { le.PutUint64(b[at+12:], 1<<40) }, "not the one of the directory"},
 		"a block that is not there": {func(b []byte) { le.PutUint32(b[entry0+4:], 1<<20) }, "points outside the data"},
 		"an offset beyond its end":  {func(b []byte) { le.PutUint16(b[entry0+8:], 65535) }, "points outside the data"},
 		"a length behind the block": {func(b []byte) { le.PutUint16(b[entry0+10:], 65535) }, "points outside the data"},
-		"more rows than bytes":      {func(b []byte) { le.PutUint16(b[at+4:], 65535) }, "65535 rows"},
+		"more rows than bytes":      {func(b []byte) { le.PutUint16(b[at+8:], 65535) }, "65535 rows"},
 		"a row behind the entries":  {func(b []byte) { le.PutUint16(b[int(at)+leafHead+16+rowSize:], 65535) }, "starts at entry 65535"},
 		"another number of chunks":  {func(b []byte) { le.PutUint64(b[foot+48:], 7) }, "the file holds"},
 		"another number of keys":    {func(b []byte) { le.PutUint64(b[foot+112:], 7) }, "identities and buckets"},
-		"more rows of levels":       {func(b []byte) { le.PutUint16(b[small+4:], 65535) }, "does not hold its rows"},
+		"more rows of levels":       {func(b []byte) { le.PutUint16(b[small+8:], 65535) }, "does not hold its rows"},
 		"a level of no spans":       {func(b []byte) { le.PutUint16(b[small+levelHead+16:], 0) }, "spans 0x0"},
 		"a level cut short":         {func(b []byte) { b[small+levelHead+18]-- }, "damaged chunk"},
 		"another window":            {func(b []byte) { le.PutUint32(b[foot+120:], SmallChunks) }, "of a window of 10 chunks"},
@@ -59,7 +59,7 @@ func TestVerifyFindsWhatChecksumsDoNot(t *testing.T) {
 				row[i], row[LevelRow+i] = row[LevelRow+i], row[i]
 			}
 		}, "out of order"},
-		"a key behind its block": {func(b []byte) { b[d.offset(r.footer().first(kindSeries))+26] = 0x7f }, "record is cut short"},
+		"a key behind its block": {func(b []byte) { b[d.offset(r.footer().first(kindSeries))+30] = 0x6f }, "record is cut short"},
 		"a block of no bytes":    {func(b []byte) { copy(b[r.footer().dirOff+8:][:8], make([]byte, 8)) }, "block 0 of"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestVerifyFindsWhatChecksumsDoNot(t *testing.T) {
 				t.Fatalf("Verify: %v, want %q", err, tc.want)
 			}
 			for _, err := range []error{
-				r.Each(func(uint32, Hash, int64, []byte) error { return nil }),
+				r.Each(func(uint64, Hash, int64, []byte) error { return nil }),
 				r.Series(func(Series) error { return nil }),
 			} {
 				if err != nil && len(Damages(err)) == 0 {
@@ -93,7 +93,7 @@ func TestDamageIsReportedOnce(t *testing.T) {
 	data := readFile(t, fs, testPath)
 	data[0] ^= 1
 	n := 0
-	err := open(t, memFile(t, data), testPath).Each(func(uint32, Hash, int64, []byte) error { n++; return nil })
+	err := open(t, memFile(t, data), testPath).Each(func(uint64, Hash, int64, []byte) error { n++; return nil })
 	if bad := Damages(err); len(bad) != 1 || n == 0 || n >= len(order)-1 {
 		t.Fatalf("%d of %d chunks, %d errors: %v", n, len(order), len(bad), err)
 	}

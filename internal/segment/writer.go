@@ -49,7 +49,7 @@ type entry struct {
 // run is a series of entries of one bucket and hash with ascending chunk
 // numbers, in the order they were added.
 type run struct {
-	bucket      uint32
+	bucket      uint64
 	hash        Hash
 	first, past uint32 // in entries
 }
@@ -78,7 +78,7 @@ func (w *Writer) Describe(generation, first int64, chunks uint32) {
 // Series and chunks may come in any order, each (bucket, hash, chunk) at most
 // once. Reading in index order is sequential if they come in index order:
 // by bucket, hash, chunk.
-func (w *Writer) Add(bucket uint32, h Hash, chunk int64, points int, data []byte) error {
+func (w *Writer) Add(bucket uint64, h Hash, chunk int64, points int, data []byte) error {
 	if w.err != nil {
 		return w.err
 	}
@@ -112,7 +112,7 @@ func (w *Writer) Add(bucket uint32, h Hash, chunk int64, points int, data []byte
 }
 
 // index notes the place of a chunk.
-func (w *Writer) index(bucket uint32, h Hash, e entry) {
+func (w *Writer) index(bucket uint64, h Hash, e entry) {
 	n := uint32(len(w.entries))
 	w.entries = append(w.entries, e)
 	if len(w.runs) > 0 {

@@ -96,7 +96,7 @@ func (s *Store) Aggregate(ctx context.Context, info BucketInfo, key []byte, from
 // aggregator is an aggregate read under way, with its memory.
 type aggregator struct {
 	s      *Store
-	bucket uint32
+	bucket uint64
 	id     metric.SeriesID
 	from   int64 // of the first step
 	step   int64
@@ -113,7 +113,7 @@ type aggregator struct {
 	units  [segment.MaxSpans]chunk.Header           // of the level of a window
 }
 
-func (a *aggregator) begin(s *Store, bucket uint32, id metric.SeriesID, from, step int64, dst []chunk.Header) {
+func (a *aggregator) begin(s *Store, bucket uint64, id metric.SeriesID, from, step int64, dst []chunk.Header) {
 	a.s, a.bucket, a.id, a.from, a.step, a.dst = s, bucket, id, from, step, dst
 	a.stats, a.open = AggregateStats{}, -1
 }

@@ -11,6 +11,7 @@ import (
 
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 )
 
@@ -24,7 +25,7 @@ var (
 
 // BucketInfo is what defines a bucket. Resolution, PPF and HPTS never change.
 type BucketInfo struct {
-	ID         uint32
+	ID         uint64 // metric.BucketID
 	Name       string // any bytes, 1 to 255
 	Resolution int64  // ms per slot
 	PPF        int64  // points per file, reported to clients of the original
@@ -92,14 +93,18 @@ func (b *bucket) snapshot() []*head.Group {
 type registry struct {
 	creating sync.Mutex // one creation at a time; taken before the commit lock
 
-	mu     sync.RWMutex // innermost
-	byName map[string]*bucket
-	byID   map[uint32]*bucket
-	nextID uint32
+	mu      sync.RWMutex // innermost
+	byName  map[string]*bucket
+	byID    map[uint64]*bucket
+	deleted deletedBuckets
+	hash    func(name string, resolution int64, hpts bool, deleted uint64) uint64 // metric.BucketID, but for tests
 }
 
 func newRegistry() *registry {
-	return &registry{byName: make(map[string]*bucket), byID: make(map[uint32]*bucket), nextID: 1}
+	return &registry{
+		byName: make(map[string]*bucket), byID: make(map[uint64]*bucket), hash: metric.BucketID,
+		deleted: deletedBuckets{ids: make(map[uint64]struct{}), last: make(map[string]uint64)},
+	}
 }
 
 func (r *registry) get(name string) *bucket {
@@ -108,7 +113,7 @@ func (r *registry) get(name string) *bucket {
 	return r.byName[name]
 }
 
-func (r *registry) id(id uint32) *bucket {
+func (r *registry) id(id uint64) *bucket {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.byID[id]
@@ -152,23 +157,17 @@ func (r *registry) add(b *bucket) {
 	defer r.mu.Unlock()
 	r.byName[b.info.Name] = b
 	r.byID[b.info.ID] = b
-	r.nextID = max(r.nextID, b.info.ID+1)
 }
 
-func (r *registry) remove(b *bucket) {
+// remove takes a bucket out of the registry that is deleted.
+func (r *registry) remove(b *bucket, d manifest.DeletedBucket) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.deleted.add(d)
 	if r.byName[b.info.Name] == b {
 		delete(r.byName, b.info.Name)
 	}
 	delete(r.byID, b.info.ID)
-}
-
-// next returns the id of the next new bucket.
-func (r *registry) next() uint32 {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.nextID
 }
 
 // Buckets returns all buckets, sorted by name.
@@ -211,7 +210,10 @@ func (s *Store) addBucket(info BucketInfo) (BucketInfo, error) {
 	if r.get(info.Name) != nil {
 		return BucketInfo{}, fmt.Errorf("%w: %s", ErrBucketExists, metric.Quoted(info.Name))
 	}
-	info.ID = r.next()
+	var err error
+	if info.ID, err = r.newID(&info); err != nil {
+		return BucketInfo{}, err
+	}
 	return info, s.logChange(appendBucketRecord(nil, &info), func() { r.add(s.newBucket(info)) })
 }
 
@@ -279,7 +281,8 @@ func (s *Store) DeleteBucket(name string) error {
 	b.mu.Lock()
 	err = ErrUnknownBucket
 	if !b.deleted {
-		err = s.logChange(appendDeleteRecord(nil, b.info.ID), func() { s.forgetBucket(b) })
+		d := s.buckets.deletion(b, s.o.Now())
+		err = s.logChange(appendDeleteRecord(nil, &d), func() { s.forgetBucket(b, d) })
 	}
 	b.mu.Unlock()
 	if err != nil {
@@ -291,15 +294,15 @@ func (s *Store) DeleteBucket(name string) error {
 
 // forgetBucket takes a bucket out of the registry and of what the next flush
 // names. The bucket's lock is held, so that no series is defined any more.
-func (s *Store) forgetBucket(b *bucket) {
+func (s *Store) forgetBucket(b *bucket, d manifest.DeletedBucket) {
 	b.deleted = true
-	s.buckets.remove(b)
+	s.buckets.remove(b, d)
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
 	before := len(s.pending)
 	s.pending = slices.DeleteFunc(s.pending, func(p catalogue.Change) bool { return p.Series.Bucket == b.info.ID })
 	s.unnamed.Add(int64(len(s.pending) - before))
-	s.droppedBuckets = append(s.droppedBuckets, b.info.ID)
+	s.droppedBuckets = append(s.droppedBuckets, d)
 }
 
 // dropGroups gives the memory of a forgotten bucket back. Its chunks in

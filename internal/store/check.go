@@ -109,13 +109,13 @@ type checker struct {
 
 	live     *Store // of an online check
 	state    *manifest.State
-	buckets  map[uint32]bool
+	buckets  map[uint64]bool
 	names    []metric.SeriesID // of the catalogue, each as an id of values, sorted
 	named    bool              // names holds them all
 	older    map[uint64]bool   // segments that were committed before names was read
 	progress CheckProgress
 
-	graves    map[uint32]tombstones    // of the MANIFEST, by bucket
+	graves    map[uint64]tombstones    // of the MANIFEST, by bucket
 	forgotten map[metric.SeriesID]bool // by records that no flush has committed
 	nameless  map[metric.SeriesID]bool // have chunks, and no name in the catalogue
 	unlisted  []unlisted
@@ -181,7 +181,7 @@ func newChecker(ctx context.Context, fs vfs.FS, dir string, o CheckOptions) *che
 	}
 	return &checker{
 		fs: inspectFS{fs, &pace{ctx: ctx, rate: o.Rate}}, dir: dir, opts: o, seen: make(map[Damage]bool),
-		graves: make(map[uint32]tombstones), forgotten: make(map[metric.SeriesID]bool), nameless: make(map[metric.SeriesID]bool),
+		graves: make(map[uint64]tombstones), forgotten: make(map[metric.SeriesID]bool), nameless: make(map[metric.SeriesID]bool),
 		report: CheckReport{Dir: dir, Damages: []Damage{}, Expected: []Damage{}},
 	}
 }
@@ -299,7 +299,7 @@ func (c *checker) checkManifest() {
 			c.expected(Damage{File: p.File, Offset: p.Offset, Length: p.Bytes, Part: "torn end", Detail: p.Reason})
 		}
 	}
-	c.buckets = make(map[uint32]bool, len(c.state.Buckets))
+	c.buckets = make(map[uint64]bool, len(c.state.Buckets))
 	for _, b := range c.state.Buckets {
 		c.buckets[b.ID] = true
 		c.graves[b.ID] = manifestGraves(b.ID, c.state.Tombstones)
@@ -389,7 +389,7 @@ func (c *checker) hasName(id metric.SeriesID) bool {
 
 // buried says whether a series was deleted after a segment was written that is
 // clean of what was deleted before.
-func (c *checker) buried(bucket uint32, h segment.Hash, clean uint64) bool {
+func (c *checker) buried(bucket uint64, h segment.Hash, clean uint64) bool {
 	var now tombstones // of a running store
 	if c.live != nil {
 		if b := c.live.buckets.id(bucket); b != nil {
@@ -406,7 +406,7 @@ func (c *checker) buried(bucket uint32, h segment.Hash, clean uint64) bool {
 }
 
 // alive says whether a bucket is there to have series.
-func (c *checker) alive(bucket uint32) bool {
+func (c *checker) alive(bucket uint64) bool {
 	if c.live != nil {
 		return c.live.buckets.id(bucket) != nil
 	}

@@ -74,7 +74,7 @@ func rewriteLevels(t *testing.T, fs vfs.FS, path string, change func(h *chunk.He
 	info := r.Info()
 	w.Describe(info.Generation, info.WindowFirst, info.WindowChunks)
 	var last segment.Hash
-	copyLevels := func(l segment.Level, bucket uint32, h segment.Hash) error {
+	copyLevels := func(l segment.Level, bucket uint64, h segment.Hash) error {
 		var all [segment.MaxSpans]chunk.Header
 		spans, _, err := r.Levels(l, bucket, h, &all)
 		if err != nil || spans == 0 {
@@ -98,7 +98,7 @@ func rewriteLevels(t *testing.T, fs vfs.FS, path string, change func(h *chunk.He
 		}
 		return w.AddLevels(l, bucket, h, spans, data)
 	}
-	err = r.Each(func(bucket uint32, h segment.Hash, number int64, data []byte) error {
+	err = r.Each(func(bucket uint64, h segment.Hash, number int64, data []byte) error {
 		if h != last {
 			last = h
 			if err := errors.Join(copyLevels(segment.Small, bucket, h), copyLevels(segment.Large, bucket, h)); err != nil {

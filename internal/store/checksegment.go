@@ -164,7 +164,7 @@ type segmentCheck struct {
 	levels levelCheck
 	wrong  []Damage // levels, at most MaxCheckDamage
 
-	bucket   uint32
+	bucket   uint64
 	hash     segment.Hash
 	any      bool
 	nameless int
@@ -175,7 +175,7 @@ type segmentCheck struct {
 }
 
 // chunk decodes a chunk and compares its header with what the words give (I4).
-func (s *segmentCheck) chunk(bucket uint32, h segment.Hash, number int64, data []byte) error {
+func (s *segmentCheck) chunk(bucket uint64, h segment.Hash, number int64, data []byte) error {
 	if !s.any || s.bucket != bucket || s.hash != h {
 		s.finishSeries()
 		s.bucket, s.hash, s.any = bucket, h, true

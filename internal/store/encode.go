@@ -13,7 +13,7 @@ import (
 // encoded is one chunk on its way to the segment.
 type encoded struct {
 	id     metric.SeriesID
-	bucket uint32
+	bucket uint64
 	points int16
 	marked bool // it may lie over something older
 	number int64
@@ -74,7 +74,7 @@ func (e *shareEncoder) each(f *flushing, share int64, emit func(*encoded) error)
 	for i := range order {
 		order[i] = i
 	}
-	bucket := func(i int) uint32 { return f.groups[i].Bucket }
+	bucket := func(i int) uint64 { return f.groups[i].Bucket }
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(bucket(a), bucket(b)) })
 	for len(order) > 0 {
 		n, copied, chunks := 0, int64(0), int64(0)

@@ -16,7 +16,7 @@ import (
 
 // capturedSlots returns what a flush captures of groups of the given buckets whose
 // series have points in the first slots.
-func capturedSlots(t *testing.T, buckets []uint32, series int, slots int64, word func(group, col int, slot int64) uint64) *flushing {
+func capturedSlots(t *testing.T, buckets []uint64, series int, slots int64, word func(group, col int, slot int64) uint64) *flushing {
 	t.Helper()
 	const height = 60
 	f := &flushing{}
@@ -50,7 +50,7 @@ func capturedSlots(t *testing.T, buckets []uint32, series int, slots int64, word
 // shares: by bucket, id and number.
 func TestSharesOfAFlush(t *testing.T) {
 	const series = 100
-	f := capturedSlots(t, []uint32{7, 3, 7}, series, 1500, func(group, col int, slot int64) uint64 {
+	f := capturedSlots(t, []uint64{7, 3, 7}, series, 1500, func(group, col int, slot int64) uint64 {
 		return point.FromInt(slot * int64(group+col))
 	})
 	var want []encoded
@@ -104,7 +104,7 @@ func TestShareNeed(t *testing.T) {
 		"shares of long lists": {100, 60, 128 << 10, alike},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := capturedSlots(t, slices.Repeat([]uint32{7}, c.groups), head.Width, c.slots, c.word)
+			f := capturedSlots(t, slices.Repeat([]uint64{7}, c.groups), head.Width, c.slots, c.word)
 			var bytes, chunks, held int64
 			for _, g := range f.groups {
 				n, size := g.FlushChunks()

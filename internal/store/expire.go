@@ -13,12 +13,12 @@ import (
 
 // expiring are the series of which a merge drops chunks that have expired, by
 // bucket.
-type expiring map[uint32][]segment.Hash
+type expiring map[uint64][]segment.Hash
 
 // noteExpired collects the series of a segment that goes away with ranges below
 // the lifetime of their bucket.
 func (m *merging) noteExpired(seg *storedSegment) error {
-	seen := map[uint32]bool{}
+	seen := map[uint64]bool{}
 	for _, r := range seg.meta.Ranges {
 		b, ok := m.buckets[r.Bucket]
 		if !ok || seen[r.Bucket] || r.First-r.First%window.Small+window.Small > b.ExpiredBefore {
@@ -117,7 +117,7 @@ func (s *Store) unheld(hashes []segment.Hash) []segment.Hash {
 
 // notIn returns the hashes of which a segment has no chunks. Of a damaged one
 // nothing is known: none are left.
-func notIn(seg *storedSegment, bucket uint32, hashes []segment.Hash) ([]segment.Hash, error) {
+func notIn(seg *storedSegment, bucket uint64, hashes []segment.Hash) ([]segment.Hash, error) {
 	if len(hashes) == 0 || seg.info.Chunks == 0 {
 		return hashes, nil
 	}

@@ -85,7 +85,7 @@ type flushing struct {
 	account  []byte
 	lsn      wal.LSN // the account holds all records below
 	changes  []catalogue.Change
-	dropped  []uint32
+	dropped  []manifest.DeletedBucket
 	tombs    []manifest.Tombstones
 	buckets  []BucketInfo
 	highest  []manifest.Highest // slots that are flushed with it
@@ -266,7 +266,7 @@ func (s *Store) fillSegment(f *flushing, w *segment.Writer, m *manifest.Segment)
 	var shares shareEncoder
 	err := shares.each(f, encodeShare, func(e *encoded) error {
 		ranges.Add(e.bucket, e.number)
-		marks.Add(uint64(e.bucket), prefixOf(e.id), e.number, e.marked)
+		marks.Add(e.bucket, prefixOf(e.id), e.number, e.marked)
 		return w.Add(e.bucket, segment.Hash(e.id), e.number, int(e.points), e.data)
 	})
 	if err != nil {
@@ -355,8 +355,8 @@ func (s *Store) changeCatalogue(f *flushing) error {
 	if err := s.catalogue.Change(f.changes); err != nil {
 		return err
 	}
-	for _, id := range f.dropped {
-		if err := s.catalogue.DeleteBucket(id); err != nil {
+	for _, d := range f.dropped {
+		if err := s.catalogue.DeleteBucket(d.ID); err != nil {
 			return err
 		}
 	}
@@ -384,6 +384,7 @@ func (s *Store) edit(f *flushing, seg *storedSegment) manifest.Edit {
 		NextSeq:       s.nextSeq.Load(),
 		Catalogue:     s.catalogueMark(),
 		Highest:       f.highest,
+		DeletionsFrom: s.buckets.deletionsFrom(),
 	}
 	for _, b := range f.buckets {
 		e.PutBuckets = append(e.PutBuckets, manifestBucket(b))
@@ -391,9 +392,6 @@ func (s *Store) edit(f *flushing, seg *storedSegment) manifest.Edit {
 	if seg != nil {
 		e.AddSegments = []manifest.Segment{seg.meta}
 	}
-	s.buckets.mu.RLock()
-	e.NextBucket = s.buckets.nextID
-	s.buckets.mu.RUnlock()
 	s.groups.mu.RLock()
 	e.NextGroup = s.groups.nextID
 	s.groups.mu.RUnlock()

@@ -197,7 +197,7 @@ func (s *Store) forgetAll(f *forgetting, ids []metric.SeriesID) error {
 }
 
 // holders returns the segments that hold chunks of a bucket, and their bytes.
-func (s *Store) holders(bucket uint32) (n, size int64) {
+func (s *Store) holders(bucket uint64) (n, size int64) {
 	s.view.RLock()
 	defer s.view.RUnlock()
 	for _, seg := range s.segments {

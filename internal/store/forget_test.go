@@ -64,7 +64,7 @@ func TestMergesFreeDeletedSeries(t *testing.T) {
 		t.Errorf("%d tombstones, %d points deleted of %d, %d in segments before, %d after", st.Tombstones, st.PointsDeleted, points, before, st.SegmentPoints)
 	}
 	for _, seg := range m.s.segments {
-		for id := range m.s.buckets.nextID {
+		for id := range m.s.buckets.byID {
 			if err := seg.reader.Hashes(id, func(h segment.Hash) {
 				if _, ok := m.s.index.get(metric.SeriesID(h)); !ok {
 					t.Errorf("%s holds chunks of %x", seg.name(), h)

@@ -21,7 +21,7 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// frozenScript makes the data directory of version 1 in testdata, of two days, two
+// frozenScript makes the data directory in testdata, of two days, two
 // hours and what came behind. Without a store it only says what is in it.
 type frozenScript struct {
 	t        *testing.T
@@ -348,7 +348,7 @@ func countsText(c account.Counts) string {
 	return text
 }
 
-// Version 1 is frozen: a data directory of it, as kill -9 left it, opens, has
+// The format is frozen: a data directory of it, as kill -9 left it, opens, has
 // every point and every row of the account, and goes on.
 func TestFrozenDirectory(t *testing.T) {
 	if frozen.Missing("data") {
@@ -398,7 +398,7 @@ func TestFrozenDirectory(t *testing.T) {
 	s.Crash()
 }
 
-// Version 1 is frozen: log records are written as these bytes, and read from
+// The format is frozen: log records are written as these bytes, and read from
 // them.
 func TestFrozenRecords(t *testing.T) {
 	counts := account.Counts{Accepted: 300, Duplicate: 2, Conflicting: 1, Late: 4, Unset: 5}
@@ -416,9 +416,9 @@ func TestFrozenRecords(t *testing.T) {
 	mixed.Words = append(mixed.Words, point.Unset, point.FromFloat(0.5))
 	id := metric.SeriesID{1, 2, 15: 0xff}
 	records := map[string][]byte{
-		"bucket":  appendBucketRecord(nil, &BucketInfo{ID: 1 << 31, Name: "b\x00\xff", Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9}),
+		"bucket":  appendBucketRecord(nil, &BucketInfo{ID: 1 << 63, Name: "b\x00\xff", Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9}),
 		"stamped": appendBucketRecord(nil, &BucketInfo{ID: 2, Name: "b", Resolution: 1000, PPF: 604800, HPTS: true}),
-		"delete":  appendDeleteRecord(nil, 300), "ttl": appendTTLRecord(nil, 300, 86400),
+		"delete":  appendDeleteRecord(nil, &manifest.DeletedBucket{ID: 300, Clock: 1 << 62, Name: []byte("b\x00\xff")}), "ttl": appendTTLRecord(nil, 300, 86400),
 		"define":  appendDefineRecord(nil, 1, 70_000, 255, []byte("\x00\x01a\x00\x02bc")),
 		"deleted": appendForgetRecord(nil, 1, 70_000, whyDeleted, []tombstone{{ref: makeRef(70_000, 255), id: id}, {ref: makeRef(70_000, 0)}}),
 		"expired": appendForgetRecord(nil, 1, nowhere.group(), whyExpired, []tombstone{{ref: nowhere, id: id}}),
@@ -438,8 +438,8 @@ func TestFrozenRecords(t *testing.T) {
 			continue
 		}
 		b := &p.info
-		fmt.Fprintf(&text, "%s\n%x\nkind %d bucket %d name %q %d %d %d %d %t ttl %d group %d column %d key %x minute %d counts %s slot %d why %d series %x words", name, rec,
-			p.kind, p.bucket, b.Name, b.Resolution, b.PPF, b.TTL, b.Grace, b.HPTS, p.ttl, p.group, p.column, p.key, p.minute, countsText(p.counts), p.slot, p.why, p.series)
+		fmt.Fprintf(&text, "%s\n%x\nkind %d bucket %d name %q %d %d %d %d %t ttl %d group %d column %d key %x minute %d counts %s slot %d why %d series %x deleted %x %q words", name, rec,
+			p.kind, p.bucket, b.Name, b.Resolution, b.PPF, b.TTL, b.Grace, b.HPTS, p.ttl, p.group, p.column, p.key, p.minute, countsText(p.counts), p.slot, p.why, p.series, p.deleted.Clock, p.deleted.Name)
 		if len(p.cells) > 0 {
 			fmt.Fprintf(&text, " %x", parseCells(nil, p.cells))
 		}
@@ -448,7 +448,7 @@ func TestFrozenRecords(t *testing.T) {
 	frozen.Same(t, "records.txt", []byte(text.String()))
 }
 
-// Version 1 is frozen: so is the record of several runs.
+// The format is frozen: so is the record of several runs.
 func TestFrozenRuns(t *testing.T) {
 	w := head.Write{Runs: []head.Run{{Column: 0, Points: 3, Slot: epoch}, {Column: 7, Points: 1, Slot: epoch - 3600}, {Column: 254, Points: 2, Slot: epoch + 1}}}
 	var text strings.Builder

@@ -207,7 +207,7 @@ func (h *history) check(t fataler, s *Store, bucket string, acked int) {
 }
 
 // checkMinutes: the minutes of a bucket sum to its total.
-func checkMinutes(t fataler, s *Store, bucket uint32, total account.Counts) {
+func checkMinutes(t fataler, s *Store, bucket uint64, total account.Counts) {
 	t.Helper()
 	var sum account.Counts
 	for _, row := range s.Account().Minutes(bucket) {

@@ -207,7 +207,7 @@ func (s *Store) ReadStamped(ctx context.Context, info BucketInfo, key []byte, fr
 // readPairs lays the points of all segments over values and stamps, oldest
 // first, as pairs: a slot whose value comes from one segment never has the stamp
 // of another, even where damage took one of the two.
-func (s *Store) readPairs(ctx context.Context, bucket uint32, id metric.SeriesID, from int64, values, stamps []uint64) error {
+func (s *Store) readPairs(ctx context.Context, bucket uint64, id metric.SeriesID, from int64, values, stamps []uint64) error {
 	some := make([]uint64, 2*len(values)) // of one segment
 	v, t := some[:len(values)], some[len(values):]
 	return s.segmentsOf(bucket, id, slotRange(from, values), func(seg *storedSegment) error {

@@ -100,7 +100,7 @@ func readPairsOf(t *testing.T, s *Store, info BucketInfo) (pairs [700][2]uint64)
 }
 
 // damageChunk flips a bit in the middle of the first chunk of a series.
-func damageChunk(t *testing.T, fs vfs.FS, path string, bucket uint32, h segment.Hash) {
+func damageChunk(t *testing.T, fs vfs.FS, path string, bucket uint64, h segment.Hash) {
 	t.Helper()
 	r, err := segment.Open(fs, path)
 	if err != nil {

@@ -66,7 +66,7 @@ func marksOver(marks []hole.Mark, m *manifest.Segment, others []*storedSegment) 
 			continue
 		}
 		for _, r := range o.meta.Ranges {
-			kept = append(kept, given.Within(hole.Everywhere(uint64(r.Bucket), r.First, r.Past))...)
+			kept = append(kept, given.Within(hole.Everywhere(r.Bucket, r.First, r.Past))...)
 		}
 	}
 	return hole.Of(kept)
@@ -79,7 +79,7 @@ func (m *merging) marks(o *storedSegment) hole.Marks {
 	for _, seg := range m.sources {
 		for _, r := range o.meta.Ranges {
 			if overlaps(seg, r) {
-				given = append(given, seg.meta.Marks.Within(hole.Everywhere(uint64(r.Bucket), r.First, r.Past))...)
+				given = append(given, seg.meta.Marks.Within(hole.Everywhere(r.Bucket, r.First, r.Past))...)
 			}
 		}
 	}

@@ -90,10 +90,10 @@ type merging struct {
 	turn    time.Time // since when it works without a look at who waits
 
 	clean   uint64                // the outputs hold nothing that was deleted below
-	tombs   map[uint32]tombstones // of the buckets that have any, when the round began
+	tombs   map[uint64]tombstones // of the buckets that have any, when the round began
 	newest  uint64                // their highest below
 	dropped int64                 // points of deleted series that the outputs do without
-	buckets map[uint32]window.Bucket
+	buckets map[uint64]window.Bucket
 	expired expiring
 }
 
@@ -203,14 +203,14 @@ func (m *merging) giveUp() (err error) {
 // mergeBuckets says of every bucket what is closed and what has expired. A
 // window is closed some time after its end, and when the bucket's data has gone
 // on past it: a backfill closes its windows as it goes.
-func (s *Store) mergeBuckets(segments []manifest.Segment) map[uint32]window.Bucket {
-	newest := make(map[uint32]int64)
+func (s *Store) mergeBuckets(segments []manifest.Segment) map[uint64]window.Bucket {
+	newest := make(map[uint64]int64)
 	for i := range segments {
 		for _, r := range segments[i].Ranges {
 			newest[r.Bucket] = max(newest[r.Bucket], r.Past)
 		}
 	}
-	out := make(map[uint32]window.Bucket)
+	out := make(map[uint64]window.Bucket)
 	now := s.clock.Load() / int64(time.Millisecond)
 	for _, b := range s.buckets.all() {
 		perChunk := b.info.Resolution * chunk.Slots
@@ -389,7 +389,7 @@ func (m *merging) countLost(seg *storedSegment) {
 	lost := seg.info.Points
 	var words [chunk.Slots]uint64
 	stamps, err := seg.reader.Stamps()
-	err = errors.Join(err, seg.reader.Each(func(bucket uint32, series segment.Hash, _ int64, data []byte) error {
+	err = errors.Join(err, seg.reader.Each(func(bucket uint64, series segment.Hash, _ int64, data []byte) error {
 		h, err := chunk.ParseHeader(data)
 		if err == nil && !stamps.Is(bucket, series) && chunk.DecodeRange(words[:], data, 0) == nil {
 			lost -= int64(h.Count)

@@ -40,7 +40,7 @@ type output struct {
 }
 
 // add adds a chunk. Chunks come by series within a range.
-func (o *output) add(bucket uint32, h segment.Hash, number int64, header *chunk.Header, data []byte) error {
+func (o *output) add(bucket uint64, h segment.Hash, number int64, header *chunk.Header, data []byte) error {
 	// Stamps stay in the file of their values: readPairs looks nowhere else.
 	if o.w != nil && o.bytes > o.m.s.maxMergedFile && metric.SeriesID(h).Value() != metric.SeriesID(o.last).Value() {
 		if err := o.end(false); err != nil {

@@ -34,7 +34,7 @@ const (
 	tempSuffix = ".tmp" // of what does not count yet
 
 	versionPrefix = "dalmatiner "
-	version       = 1
+	version       = 2
 
 	minLogFile = 2 << 10 // less is not worth a file
 )
@@ -163,8 +163,8 @@ func (s *Store) checkVersion() error {
 	fields, found := strings.CutPrefix(strings.TrimSpace(string(text)), versionPrefix)
 	if found {
 		n, err := strconv.Atoi(fields)
-		if err == nil && n > version {
-			return fmt.Errorf("data directory %s was written by format %d; this program knows up to %d: use a newer ddb; if no newer one ever ran here, its file VERSION is damaged: write %q into it",
+		if err == nil && n != version {
+			return fmt.Errorf("data directory %s has format %d; this program reads format %d: use the ddb that wrote it, or name another directory; if no other ddb ever ran here, its file VERSION is damaged: write %q into it",
 				s.o.Dir, n, version, versionPrefix+strconv.Itoa(version))
 		}
 		if err == nil {
@@ -191,20 +191,23 @@ func (s *Store) openManifest() (*manifest.State, error) {
 		s.reportDamage("MANIFEST", errors.New("lost in both copies: "+what))
 	}
 	s.manifestTorn = len(report.Torn) > 0
-	if !report.Created {
+	if !state.Suspect {
 		return state, nil
 	}
 	// It is made before the log and the first segment are.
-	lost, err := s.hasFile(walDir, ".wal")
+	used, err := s.hasFile(walDir, ".wal")
 	for _, dir := range segmentDirs {
-		if err == nil && !lost {
-			lost, err = s.hasFile(dir, ".seg")
+		if err == nil && !used {
+			used, err = s.hasFile(dir, ".seg")
 		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	if lost {
+	if used {
+		s.buckets.forgetsDeletions(s.o.Now()) // edits with some may be lost
+	}
+	if used && report.Created {
 		s.reportDamage("MANIFEST", errors.New("it is missing: whole segments are taken in, and the account begins where the log does"))
 	}
 	return state, nil
@@ -224,7 +227,10 @@ func (s *Store) openFiles(state *manifest.State, known *bindings) error {
 		s.buckets.add(bucket)
 	}
 	s.raiseHighest(state.Highest)
-	s.buckets.nextID = max(s.buckets.nextID, state.NextBucket)
+	for _, d := range state.DeletedBuckets {
+		s.buckets.noteDeleted(d)
+	}
+	s.buckets.deleted.from = max(s.buckets.deleted.from, state.DeletionsFrom)
 	s.groups.nextID = max(s.groups.nextID, state.NextGroup)
 	s.nextSeq.Store(max(state.NextSeq, 1))
 	if state.Account != nil {

@@ -223,7 +223,7 @@ func (s *Store) change(c catalogue.Change) {
 
 // formerPlace is the column that a deleted series had.
 type formerPlace struct {
-	bucket uint32
+	bucket uint64
 	ref    seriesRef
 	id     metric.SeriesID
 }

@@ -134,7 +134,7 @@ func (s *Store) flushNeed() int64 { return s.shareNeed.Load() + s.unnamed.Load()
 // countChunks counts what the chunks of the next flush will need.
 func (s *Store) countChunks() {
 	type bucket struct{ chunks, copied int64 }
-	buckets := make(map[uint32]bucket)
+	buckets := make(map[uint64]bucket)
 	for _, g := range s.groups.all() {
 		chunks, copied := g.FlushChunks()
 		b := buckets[g.Bucket]

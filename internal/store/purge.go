@@ -81,13 +81,13 @@ func (m *merging) countDoomed(seg *storedSegment) error {
 }
 
 // hides reports whether what a segment has of a series is deleted.
-func (m *merging) hides(seg *storedSegment, bucket uint32, h segment.Hash) bool {
+func (m *merging) hides(seg *storedSegment, bucket uint64, h segment.Hash) bool {
 	b := m.s.buckets.id(bucket)
 	return b != nil && seg.meta.CleanTo() < m.tombs[bucket].below(b.valueID(h))
 }
 
 // mergeSource returns a segment as the source of a merge of one bucket.
-func (m *merging) mergeSource(seg *storedSegment, bucket uint32) window.Source {
+func (m *merging) mergeSource(seg *storedSegment, bucket uint64) window.Source {
 	src := window.Source{
 		Seq: seg.meta.Seq, Generation: seg.meta.Generation, Window: seg.meta.Kind == manifest.Window, Reader: seg.reader,
 		Unread: seg.unread >= maxUnread,
@@ -165,7 +165,7 @@ func (s *Store) beginMerge() (*merging, error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
-	m := &merging{s: s, late: map[uint64]map[manifest.Range]int64{}, clean: s.nextSeq.Load(), tombs: map[uint32]tombstones{}}
+	m := &merging{s: s, late: map[uint64]map[manifest.Range]int64{}, clean: s.nextSeq.Load(), tombs: map[uint64]tombstones{}}
 	for _, b := range s.buckets.all() {
 		if t := b.tombs(); len(t) > 0 {
 			m.tombs[b.info.ID] = t

@@ -94,7 +94,7 @@ func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int6
 // readSegments lays the chunks of all segments over dst, oldest first: of two
 // that hold a slot the newer one wins. What it took is added to st unless that
 // is nil.
-func (s *Store) readSegments(ctx context.Context, bucket uint32, id metric.SeriesID, from int64, dst []uint64, st *AggregateStats) error {
+func (s *Store) readSegments(ctx context.Context, bucket uint64, id metric.SeriesID, from int64, dst []uint64, st *AggregateStats) error {
 	return s.segmentsOf(bucket, id, slotRange(from, dst), func(seg *storedSegment) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -116,7 +116,7 @@ func slotRange(from int64, dst []uint64) chunkRange {
 // series, in the order in which they lie over each other, but for those from
 // before the series was deleted. Every read of a series goes through it. Under
 // the view lock.
-func (s *Store) segmentsOf(bucket uint32, id metric.SeriesID, r chunkRange, fn func(*storedSegment) error) error {
+func (s *Store) segmentsOf(bucket uint64, id metric.SeriesID, r chunkRange, fn func(*storedSegment) error) error {
 	var below uint64
 	if b := s.buckets.id(bucket); b != nil {
 		below = b.tombs().below(id)
@@ -134,7 +134,7 @@ func (s *Store) segmentsOf(bucket uint32, id metric.SeriesID, r chunkRange, fn f
 
 // readSegment lays what a segment holds of a series over dst, and says whether
 // that was anything.
-func (s *Store) readSegment(seg *storedSegment, bucket uint32, id metric.SeriesID, from int64, dst []uint64, st *AggregateStats) (found bool, err error) {
+func (s *Store) readSegment(seg *storedSegment, bucket uint64, id metric.SeriesID, from int64, dst []uint64, st *AggregateStats) (found bool, err error) {
 	r := slotRange(from, dst)
 	err = seg.reader.Chunks(bucket, segment.Hash(id), r.first, r.past, func(number int64, data []byte) error {
 		found = true

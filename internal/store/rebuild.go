@@ -52,7 +52,7 @@ func (s *Store) rebuildCatalogue(known *bindings, loaded bool) error {
 // after the segment was written, and in how many segments the device could not
 // read some.
 func (s *Store) names() (all []segment.Series, unread int, err error) {
-	tombs := make(map[uint32]tombstones)
+	tombs := make(map[uint64]tombstones)
 	for _, b := range s.buckets.all() {
 		tombs[b.info.ID] = b.tombs()
 	}

@@ -11,6 +11,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 )
 
@@ -34,20 +35,21 @@ var errRecord = errors.New("malformed log record")
 
 // record is any log record, parsed.
 type record struct {
-	kind   byte
-	bucket uint32
-	info   BucketInfo // recBucket
-	ttl    int64      // recTTL
-	group  uint32     // recDefine, recRow, recColumn, recRuns
-	column int
-	key    []byte // recDefine; the record's memory
-	minute int64  // recRow, recColumn, recRuns, recRefuse
-	counts account.Counts
-	slot   int64
-	why    byte
-	series []byte // recForget: column and id of each; the record's memory
-	runs   []byte // recRuns: as appendRuns wrote them; the record's memory
-	cells  []byte // recRow, recColumn, recRuns: words as appendCells wrote them; the record's memory
+	kind    byte
+	bucket  uint64
+	info    BucketInfo             // recBucket
+	deleted manifest.DeletedBucket // recDelete; the record's memory
+	ttl     int64                  // recTTL
+	group   uint32                 // recDefine, recRow, recColumn, recRuns
+	column  int
+	key     []byte // recDefine; the record's memory
+	minute  int64  // recRow, recColumn, recRuns, recRefuse
+	counts  account.Counts
+	slot    int64
+	why     byte
+	series  []byte // recForget: column and id of each; the record's memory
+	runs    []byte // recRuns: as appendRuns wrote them; the record's memory
+	cells   []byte // recRow, recColumn, recRuns: words as appendCells wrote them; the record's memory
 }
 
 // points reports whether a record holds points.
@@ -55,9 +57,13 @@ func (r *record) points() bool { return holdsPoints(r.kind) }
 
 func holdsPoints(kind byte) bool { return kind == recRow || kind == recColumn || kind == recRuns }
 
+// appendHead begins a record: its kind and the id of its bucket.
+func appendHead(dst []byte, kind byte, bucket uint64) []byte {
+	return binary.LittleEndian.AppendUint64(append(dst, kind), bucket)
+}
+
 func appendBucketRecord(dst []byte, b *BucketInfo) []byte {
-	dst = append(dst, recBucket)
-	dst = binary.AppendUvarint(dst, uint64(b.ID))
+	dst = appendHead(dst, recBucket, b.ID)
 	dst = binary.AppendUvarint(dst, uint64(b.Resolution))
 	dst = binary.AppendUvarint(dst, uint64(b.PPF))
 	dst = binary.AppendUvarint(dst, uint64(b.TTL))
@@ -70,17 +76,18 @@ func appendBucketRecord(dst []byte, b *BucketInfo) []byte {
 	return append(dst, b.Name...)
 }
 
-func appendDeleteRecord(dst []byte, bucket uint32) []byte {
-	return binary.AppendUvarint(append(dst, recDelete), uint64(bucket))
+func appendDeleteRecord(dst []byte, d *manifest.DeletedBucket) []byte {
+	dst = binary.AppendUvarint(appendHead(dst, recDelete, d.ID), d.Clock)
+	return append(dst, d.Name...)
 }
 
-func appendTTLRecord(dst []byte, bucket uint32, ttl int64) []byte {
-	dst = binary.AppendUvarint(append(dst, recTTL), uint64(bucket))
+func appendTTLRecord(dst []byte, bucket uint64, ttl int64) []byte {
+	dst = appendHead(dst, recTTL, bucket)
 	return binary.AppendUvarint(dst, uint64(ttl))
 }
 
-func appendDefineRecord(dst []byte, bucket, group uint32, column int, key []byte) []byte {
-	dst = binary.AppendUvarint(append(dst, recDefine), uint64(bucket))
+func appendDefineRecord(dst []byte, bucket uint64, group uint32, column int, key []byte) []byte {
+	dst = appendHead(dst, recDefine, bucket)
 	dst = binary.AppendUvarint(dst, uint64(group))
 	dst = append(dst, byte(column))
 	return append(dst, key...)
@@ -89,8 +96,8 @@ func appendDefineRecord(dst []byte, bucket, group uint32, column int, key []byte
 // forgetSize is what a series takes in a recForget: column, id.
 const forgetSize = 1 + len(metric.SeriesID{})
 
-func appendForgetRecord(dst []byte, bucket, group uint32, why byte, series []tombstone) []byte {
-	dst = binary.AppendUvarint(append(dst, recForget), uint64(bucket))
+func appendForgetRecord(dst []byte, bucket uint64, group uint32, why byte, series []tombstone) []byte {
+	dst = appendHead(dst, recForget, bucket)
 	dst = binary.AppendUvarint(dst, uint64(group))
 	dst = append(dst, why)
 	for i := range series {
@@ -99,14 +106,14 @@ func appendForgetRecord(dst []byte, bucket, group uint32, why byte, series []tom
 	return dst
 }
 
-func appendRefuseRecord(dst []byte, bucket uint32, minute int64, c *account.Counts) []byte {
-	dst = binary.AppendUvarint(append(dst, recRefuse), uint64(bucket))
+func appendRefuseRecord(dst []byte, bucket uint64, minute int64, c *account.Counts) []byte {
+	dst = appendHead(dst, recRefuse, bucket)
 	dst = binary.AppendVarint(dst, minute)
 	return account.AppendCounts(dst, c)
 }
 
 // appendDataRecord appends the record of a write to a group.
-func appendDataRecord(dst []byte, bucket, group uint32, w *head.Write, minute int64, c *account.Counts) []byte {
+func appendDataRecord(dst []byte, bucket uint64, group uint32, w *head.Write, minute int64, c *account.Counts) []byte {
 	kind := byte(recRow)
 	switch {
 	case len(w.Runs) > 0:
@@ -114,7 +121,7 @@ func appendDataRecord(dst []byte, bucket, group uint32, w *head.Write, minute in
 	case w.Down:
 		kind = recColumn
 	}
-	dst = binary.AppendUvarint(append(dst, kind), uint64(bucket))
+	dst = appendHead(dst, kind, bucket)
 	dst = binary.AppendUvarint(dst, uint64(group))
 	if kind == recRuns {
 		dst = appendRuns(dst, w.Runs)
@@ -308,6 +315,16 @@ func (f *fields) uvarint(limit uint64) uint64 {
 	return v
 }
 
+func (f *fields) uint64() uint64 {
+	if len(f.src) < 8 {
+		f.bad = true
+		return 0
+	}
+	v := binary.LittleEndian.Uint64(f.src)
+	f.src = f.src[8:]
+	return v
+}
+
 func (f *fields) varint() int64 {
 	v, n := binary.Varint(f.src)
 	if n <= 0 {
@@ -338,17 +355,18 @@ func (f *fields) counts() (c account.Counts) {
 	return c
 }
 
-const maxUint32 = 1<<32 - 1
-
 // parseRecord parses a log record. Slices of the result are src's memory.
 func parseRecord(src []byte) (r record, err error) {
 	f := fields{src: src}
 	r.kind = f.byte()
-	r.bucket = uint32(f.uvarint(maxUint32))
+	r.bucket = f.uint64()
 	switch r.kind {
 	case recBucket:
 		f.bucket(&r)
 	case recDelete:
+		r.deleted = manifest.DeletedBucket{ID: r.bucket, Clock: f.uvarint(math.MaxUint64), Name: f.src}
+		f.bad = f.bad || len(f.src) == 0 || len(f.src) > metric.MaxBucket
+		f.src = nil
 	case recTTL:
 		r.ttl = int64(f.uvarint(maxPoints))
 	case recDefine:

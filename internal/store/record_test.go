@@ -9,6 +9,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 )
 
@@ -60,7 +61,7 @@ func TestSmallIntegersAreLoggedInFewBytes(t *testing.T) {
 
 func FuzzRecord(f *testing.F) {
 	f.Add(appendBucketRecord(nil, &BucketInfo{ID: 3, Name: "b", Resolution: 1000, PPF: 10}))
-	f.Add(appendDeleteRecord(nil, 3))
+	f.Add(appendDeleteRecord(nil, &manifest.DeletedBucket{ID: 3, Clock: 7, Name: []byte("b")}))
 	f.Add(appendTTLRecord(nil, 3, 60))
 	f.Add(appendDefineRecord(nil, 3, 4, 5, []byte("key")))
 	f.Add(appendRefuseRecord(nil, 3, 100, &account.Counts{Refused: [account.NumReasons]uint64{account.Future: 2}}))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -138,7 +137,7 @@ func (r *replayer) change(lsn wal.LSN, p *record) error {
 	case recBucket:
 		r.bucket(p.info)
 	case recDelete:
-		r.delete(p.bucket)
+		r.delete(p.deleted)
 	case recTTL:
 		if b := r.s.buckets.id(p.bucket); b != nil {
 			b.ttl.Store(p.ttl)
@@ -151,15 +150,16 @@ func (r *replayer) change(lsn wal.LSN, p *record) error {
 
 func (r *replayer) bucket(info BucketInfo) {
 	s := r.s
-	deleted := slices.Contains(r.state.DeletedBuckets, info.ID)
-	if !deleted && s.buckets.id(info.ID) == nil && s.buckets.get(info.Name) == nil {
+	if !s.buckets.wasDeleted(info.ID) && s.buckets.id(info.ID) == nil && s.buckets.get(info.Name) == nil {
 		s.buckets.add(s.newBucket(info))
 	}
 }
 
-func (r *replayer) delete(id uint32) {
-	b := r.s.buckets.id(id)
+func (r *replayer) delete(d manifest.DeletedBucket) {
+	d.Name = bytes.Clone(d.Name)
+	b := r.s.buckets.id(d.ID)
 	if b == nil {
+		r.s.noteDeleted(d)
 		return
 	}
 	for _, l := range r.backlogs {
@@ -168,7 +168,7 @@ func (r *replayer) delete(id uint32) {
 		}
 	}
 	b.mu.Lock()
-	r.s.forgetBucket(b)
+	r.s.forgetBucket(b, d)
 	b.mu.Unlock()
 	r.s.dropGroups(b)
 }

@@ -261,9 +261,6 @@ func (s *Store) adopt(found *strays, state *manifest.State) error {
 			s.adoptBuckets(&e, buckets)
 			listed = err == nil
 		}
-		for j := range buckets {
-			s.buckets.nextID = max(s.buckets.nextID, buckets[j].ID+1)
-		}
 		s.segments = append(s.segments, seg)
 		s.o.Logger.Warn("a segment that the MANIFEST does not name was taken in",
 			"segment", seg.name(), "points", seg.info.Points)
@@ -274,7 +271,7 @@ func (s *Store) adopt(found *strays, state *manifest.State) error {
 		}
 		e.AddSegments = append(e.AddSegments, seg.meta)
 	}
-	e.NextBucket = s.buckets.nextID
+	e.DeletionsFrom = s.buckets.deletionsFrom()
 	whole, err := s.exhume(&e)
 	if err != nil {
 		return err
@@ -287,8 +284,9 @@ func (s *Store) adopt(found *strays, state *manifest.State) error {
 func (s *Store) forgetAbsent(e *manifest.Edit, list []segment.Bucket) {
 	for _, b := range s.buckets.all() {
 		if !slices.ContainsFunc(list, func(l segment.Bucket) bool { return l.ID == b.info.ID }) {
-			s.buckets.remove(b)
-			e.DeleteBuckets = append(e.DeleteBuckets, b.info.ID)
+			d := s.buckets.deletion(b, s.o.Now())
+			s.buckets.remove(b, d)
+			e.DeleteBuckets = append(e.DeleteBuckets, d)
 		}
 	}
 }
@@ -302,7 +300,7 @@ func (s *Store) adoptBuckets(e *manifest.Edit, list []segment.Bucket) {
 		}
 		if known := s.buckets.id(b.ID); known != nil {
 			known.ttl.Store(b.TTL)
-		} else if s.buckets.get(info.Name) == nil {
+		} else if s.buckets.get(info.Name) == nil && !s.buckets.wasDeleted(b.ID) {
 			s.buckets.add(s.newBucket(info))
 		} else {
 			continue

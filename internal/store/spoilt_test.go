@@ -17,7 +17,7 @@ import (
 
 // spoil writes a segment anew in which one chunk of a series is what no encoder
 // makes, and every checksum is right. It returns the points that are lost.
-func spoil(t *testing.T, fs vfs.FS, path string, bucket uint32, key []byte, number int64) (points int) {
+func spoil(t *testing.T, fs vfs.FS, path string, bucket uint64, key []byte, number int64) (points int) {
 	t.Helper()
 	r, err := segment.Open(fs, path)
 	if err != nil {
@@ -41,7 +41,7 @@ func spoil(t *testing.T, fs vfs.FS, path string, bucket uint32, key []byte, numb
 		t.Fatal(err)
 	}
 	id := segment.Hash(metric.Series(bucket, key))
-	err = r.Each(func(b uint32, h segment.Hash, n int64, data []byte) error {
+	err = r.Each(func(b uint64, h segment.Hash, n int64, data []byte) error {
 		head, err := chunk.ParseHeader(data)
 		if err != nil {
 			return err
@@ -109,7 +109,7 @@ func TestAChunkThatDoesNotDecodeIsLeftOut(t *testing.T) {
 	}
 }
 
-func mustBucket(t *testing.T, s *Store, name string) uint32 {
+func mustBucket(t *testing.T, s *Store, name string) uint64 {
 	t.Helper()
 	info, err := s.BucketByName(name)
 	if err != nil {

@@ -80,7 +80,7 @@ type BucketStats struct{ Series int64 }
 
 // BucketStats returns what the bucket with the id holds; zero for an unknown
 // one.
-func (s *Store) BucketStats(id uint32) BucketStats {
+func (s *Store) BucketStats(id uint64) BucketStats {
 	b := s.buckets.id(id)
 	if b == nil {
 		return BucketStats{}

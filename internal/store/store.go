@@ -58,8 +58,8 @@ type Store struct {
 	gone     bool             // their files are closed
 
 	pendMu         sync.Mutex
-	pending        []catalogue.Change // series that got or lost a column since the last flush, in the order of the log
-	droppedBuckets []uint32           // deleted since the last flush
+	pending        []catalogue.Change       // series that got or lost a column since the last flush, in the order of the log
+	droppedBuckets []manifest.DeletedBucket // deleted since the last flush
 	tombstones     []manifest.Tombstones
 	nameless       map[formerPlace]uint64 // places in the catalogue that have no name, by the record that took it
 
@@ -132,7 +132,7 @@ type storedSegment struct {
 }
 
 // has reports whether the segment has chunks of a bucket.
-func (seg *storedSegment) has(bucket uint32) bool {
+func (seg *storedSegment) has(bucket uint64) bool {
 	return slices.ContainsFunc(seg.meta.Ranges, func(r manifest.Range) bool { return r.Bucket == bucket })
 }
 
@@ -215,7 +215,7 @@ func (s *Store) Account() *account.Account { return s.account }
 func (s *Store) Now() time.Time { return time.Unix(0, s.clock.Load()) }
 
 // accountID returns the ledger for points of a bucket that may be gone.
-func (s *Store) accountID(bucket uint32) uint32 {
+func (s *Store) accountID(bucket uint64) uint64 {
 	if s.buckets.id(bucket) == nil {
 		return account.DeletedBuckets
 	}

@@ -4,7 +4,7 @@ import "dalmatiner/internal/account"
 
 // accountRow names a row of the account.
 type accountRow struct {
-	bucket uint32
+	bucket uint64
 	minute int64
 }
 
@@ -16,7 +16,7 @@ type tally struct {
 }
 
 // count adds what a record counts.
-func (t *tally) count(bucket uint32, minute int64, c *account.Counts) {
+func (t *tally) count(bucket uint64, minute int64, c *account.Counts) {
 	if k := (accountRow{bucket, minute}); t.row == nil || k != t.last {
 		t.row = t.rows[k]
 		if t.row == nil {

@@ -76,7 +76,7 @@ func (t tombstones) over(clean uint64) (hashes []segment.Hash) {
 }
 
 // manifestGraves returns what the MANIFEST has of a bucket.
-func manifestGraves(bucket uint32, all []manifest.Tombstones) tombstones {
+func manifestGraves(bucket uint64, all []manifest.Tombstones) tombstones {
 	var list []tombstone
 	for i := range all {
 		t := &all[i]
@@ -109,7 +109,7 @@ func (b *bucket) bury(t tombstones) {
 
 // manifestTombstones is one deletion as the MANIFEST has it. All have the same
 // below and lsn.
-func manifestTombstones(bucket uint32, list []tombstone) manifest.Tombstones {
+func manifestTombstones(bucket uint64, list []tombstone) manifest.Tombstones {
 	t := manifest.Tombstones{Bucket: bucket, Below: list[0].below, LSN: list[0].lsn, Series: make([]manifest.DeletedSeries, len(list))}
 	for i := range list {
 		t.Series[i] = manifest.DeletedSeries{Hash: list[i].id, Group: list[i].ref.group(), Column: uint8(list[i].ref.column())}

@@ -26,7 +26,7 @@ func frozenNames() []string {
 	return []string{"00000000000003e8.wal", "0000000000000589.wal", "00000000000007e9.wal"}
 }
 
-// Version 1 is frozen: the records give the bytes of the files, and the files
+// The format is frozen: the records give the bytes of the files, and the files
 // give the records, with a place behind them for more.
 func TestFrozenLog(t *testing.T) {
 	fs := vfs.NewMem()

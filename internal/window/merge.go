@@ -81,12 +81,12 @@ func (c *cursor) spoilt(cause error) {
 
 var errStopped = errors.New("stopped")
 
-func newCursor(src Source, bucket uint32, first, past int64) *cursor {
+func newCursor(src Source, bucket uint64, first, past int64) *cursor {
 	c := &cursor{seq: src.Seq, unread: src.Unread, reader: src.Reader}
 	c.next, c.stop = iter.Pull(func(yield func(item) bool) {
 		var last segment.Hash
 		asked, hidden := false, false
-		c.err = src.Reader.Range(bucket, first, past, func(_ uint32, h segment.Hash, number int64, data []byte) error {
+		c.err = src.Reader.Range(bucket, first, past, func(_ uint64, h segment.Hash, number int64, data []byte) error {
 			if src.Hidden != nil && (!asked || h != last) {
 				last, asked, hidden = h, true, src.Hidden(h)
 			}
@@ -111,7 +111,7 @@ func newCursor(src Source, bucket uint32, first, past int64) *cursor {
 // on when they were flushed. damaged are the sources in which blocks were
 // damaged or chunks did not decode, with the damage; what they held there is
 // missing.
-func (m *Merger) Merge(ctx context.Context, bucket uint32, first, past int64, sources []Source, emit Emit) (damaged map[uint64]error, err error) {
+func (m *Merger) Merge(ctx context.Context, bucket uint64, first, past int64, sources []Source, emit Emit) (damaged map[uint64]error, err error) {
 	sources = slices.Clone(sources)
 	slices.SortFunc(sources, func(a, b Source) int {
 		if c := cmp.Compare(a.Generation, b.Generation); c != 0 || a.Window == b.Window {

@@ -71,8 +71,8 @@ func (p *Plan) Empty() bool { return len(p.Windows) == 0 && len(p.Overlay) == 0 
 // planner works out a plan.
 type planner struct {
 	segments []manifest.Segment
-	windows  map[uint32][]manifest.Segment // the committed ones, by bucket
-	buckets  map[uint32]Bucket
+	windows  map[uint64][]manifest.Segment // the committed ones, by bucket
+	buckets  map[uint64]Bucket
 	late     func(seq uint64, r Range) int64
 	purge    map[uint64]bool // hold series that were deleted, and are to be rewritten without
 	taken    map[uint64]bool // flushes and overlays that go away
@@ -84,9 +84,9 @@ type planner struct {
 // Make returns the plan for the committed segments and the living buckets.
 // late returns the bytes that a segment holds of a range; purge are the segments
 // to be rewritten for the sake of what is deleted in them.
-func Make(segments []manifest.Segment, buckets map[uint32]Bucket, late func(seq uint64, r Range) int64, purge map[uint64]bool) Plan {
+func Make(segments []manifest.Segment, buckets map[uint64]Bucket, late func(seq uint64, r Range) int64, purge map[uint64]bool) Plan {
 	p := &planner{
-		segments: segments, windows: make(map[uint32][]manifest.Segment), buckets: buckets, late: late, purge: purge,
+		segments: segments, windows: make(map[uint64][]manifest.Segment), buckets: buckets, late: late, purge: purge,
 		taken: make(map[uint64]bool), jobs: make(map[Range]bool), overlay: make(map[Range][]uint64),
 	}
 	for i := range segments {
@@ -343,7 +343,7 @@ func floor(n, unit int64) int64 { return n - n%unit }
 type Ranges struct{ set map[Range]bool }
 
 // Add counts a chunk in.
-func (s *Ranges) Add(bucket uint32, number int64) {
+func (s *Ranges) Add(bucket uint64, number int64) {
 	if s.set == nil {
 		s.set = make(map[Range]bool)
 	}

@@ -14,7 +14,7 @@ import (
 // place is one chunk of a bucket; a model's segment maps it to the number of
 // the flush that wrote it.
 type place struct {
-	bucket uint32
+	bucket uint64
 	number int64
 }
 
@@ -23,7 +23,7 @@ type model struct {
 	nextSeq  uint64
 	segments []manifest.Segment
 	content  map[uint64]map[place]uint64
-	buckets  map[uint32]Bucket
+	buckets  map[uint64]Bucket
 	truth    map[place]uint64
 	purging  *rand.Rand // chooses what is rewritten; nil stands for nothing
 	tolerant bool       // late points never make a window worth a rewrite
@@ -31,7 +31,7 @@ type model struct {
 
 func newModel() *model {
 	return &model{nextSeq: 1, content: make(map[uint64]map[place]uint64), truth: make(map[place]uint64),
-		buckets: map[uint32]Bucket{1: {}, 2: {}}}
+		buckets: map[uint64]Bucket{1: {}, 2: {}}}
 }
 
 func (m *model) add(kind manifest.Kind, generation uint64, ranges []Range, content map[place]uint64) {
@@ -165,16 +165,16 @@ func TestPlansKeepTheLastWrite(t *testing.T) {
 				front += r.Int64N(15)
 				content := make(map[place]uint64)
 				for range 1 + r.IntN(20) {
-					content[place{uint32(1 + r.IntN(2)), front - r.Int64N(12)}] = 0
+					content[place{uint64(1 + r.IntN(2)), front - r.Int64N(12)}] = 0
 				}
 				for range r.IntN(3) { // and a late one with it
-					content[place{uint32(1 + r.IntN(2)), 90 + r.Int64N(min(25, front-90))}] = 0
+					content[place{uint64(1 + r.IntN(2)), 90 + r.Int64N(min(25, front-90))}] = 0
 				}
 				m.add(manifest.Flush, 0, nil, content)
 			case "late":
 				content := make(map[place]uint64)
 				for range 1 + r.IntN(5) {
-					content[place{uint32(1 + r.IntN(2)), 90 + r.Int64N(min(25, front-90))}] = 0
+					content[place{uint64(1 + r.IntN(2)), 90 + r.Int64N(min(25, front-90))}] = 0
 				}
 				m.add(manifest.Flush, 0, nil, content)
 			case "run":
@@ -277,12 +277,12 @@ func TestWhatAWindowHoldsIsNotLate(t *testing.T) {
 	}
 	inFast := map[uint64]int64{65: 900, 69: 50}
 	late := func(seq uint64, _ Range) int64 { return inFast[seq] }
-	p := Make(segments, map[uint32]Bucket{1: {ClosedBefore: 40}, 2: {}}, late, nil)
+	p := Make(segments, map[uint64]Bucket{1: {ClosedBefore: 40}, 2: {}}, late, nil)
 	if len(p.Windows) != 0 || len(p.Overlay) != 1 || !slices.Equal(p.Remove, []uint64{69}) {
 		t.Errorf("5 %% of late points: %+v, want an overlay of them", p)
 	}
 	inFast[69]++
-	p = Make(segments, map[uint32]Bucket{1: {ClosedBefore: 40}, 2: {}}, late, nil)
+	p = Make(segments, map[uint64]Bucket{1: {ClosedBefore: 40}, 2: {}}, late, nil)
 	if !slices.Equal(p.Windows, []Range{fast}) {
 		t.Errorf("more than that: %+v, want the window to be rewritten", p)
 	}
@@ -295,7 +295,7 @@ func TestAWindowWithoutARangeStays(t *testing.T) {
 		{Seq: 1, Kind: manifest.Window, Generation: 1},
 		{Seq: 2, Kind: manifest.Flush, Generation: 2, Ranges: []Range{{Bucket: 1, First: 0, Past: 10}}, Bytes: 10},
 	}
-	p := Make(segments, map[uint32]Bucket{1: {ClosedBefore: 40}}, func(uint64, Range) int64 { return 1 }, nil)
+	p := Make(segments, map[uint64]Bucket{1: {ClosedBefore: 40}}, func(uint64, Range) int64 { return 1 }, nil)
 	if len(p.Windows) != 1 || !slices.Equal(p.Remove, []uint64{2}) {
 		t.Errorf("%+v, want one window and the flush to go", p)
 	}
@@ -322,10 +322,10 @@ func TestASmallFlushWaitsForItsWindow(t *testing.T) {
 	r := Range{Bucket: 1, First: 0, Past: 10}
 	segments := []manifest.Segment{{Seq: 1, Kind: manifest.Flush, Generation: 1, Ranges: []Range{r}, Bytes: 4000}}
 	late := func(uint64, Range) int64 { return 9 }
-	if p := Make(segments, map[uint32]Bucket{1: {}}, late, nil); !p.Empty() {
+	if p := Make(segments, map[uint64]Bucket{1: {}}, late, nil); !p.Empty() {
 		t.Errorf("an open flush of 9 bytes of chunks: %+v, want nothing to do", p)
 	}
-	if p := Make(segments, map[uint32]Bucket{1: {ClosedBefore: 10}}, late, nil); !slices.Equal(p.Windows, []Range{r}) {
+	if p := Make(segments, map[uint64]Bucket{1: {ClosedBefore: 10}}, late, nil); !slices.Equal(p.Windows, []Range{r}) {
 		t.Errorf("the window has closed: %+v, want it written", p)
 	}
 }
