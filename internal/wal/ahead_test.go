@@ -41,7 +41,7 @@ func TestFilesOfManyBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.WriteAt([]byte{'!'}, headerSize+int64(want[bad].lsn-want[0].lsn)+frameSize); err != nil {
+	if _, err := f.WriteAt([]byte{'!'}, headerSize+int64(want[bad].lsn-1)+frameSize); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {

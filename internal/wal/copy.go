@@ -18,18 +18,19 @@ func (l *Log) CopyTo(dir string) (bytes int64, err error) {
 	defer l.removeMu.Unlock()
 	l.mu.Lock()
 	end := l.Durable()
-	firsts := make([]LSN, len(l.files))
+	var firsts []LSN
+	var newest header
 	for i := range l.files {
-		firsts[i] = l.files[i].first
+		if f := &l.files[i]; f.first <= end && !f.gone {
+			firsts, newest = append(firsts, f.first), f.head
+			newest.id, newest.first = l.id, f.first
+		}
 	}
 	l.mu.Unlock()
 	if err := l.o.FS.MkdirAll(dir, 0o750); err != nil {
 		return 0, fmt.Errorf("wal: copy: %w", err)
 	}
 	for i, first := range firsts {
-		if first > end {
-			break
-		}
 		size := int64(maxLSN)
 		if i+1 == len(firsts) {
 			size = headerSize + int64(end-first)
@@ -40,5 +41,11 @@ func (l *Log) CopyTo(dir string) (bytes int64, err error) {
 			return bytes, fmt.Errorf("wal: copy %s: %w", l.path(first), err)
 		}
 	}
-	return bytes, durable.SyncDir(l.o.FS, dir)
+	if len(firsts) == 0 {
+		return bytes, durable.SyncDir(l.o.FS, dir)
+	}
+	if newest.first < l.opened { // nothing was appended since
+		end = min(end, l.settled)
+	}
+	return bytes, createLast(l.o.FS, dir, &last{head: newest, durable: end})
 }

@@ -3,8 +3,10 @@ package wal
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -53,10 +55,12 @@ func (c *crashes) hook(op errorfs.Op) error {
 // run opens the log on mem, appends what rt draws, crashes before every
 // operation and returns the crashes and the records appended.
 func (c *crashes) run(t *testing.T, rt *rapid.T) []entry {
+	div := rapid.SampledFrom([]int{1, 1000, 1_000_000}).Draw(rt, "clock")
 	m := rapid.SampledFrom([]SyncMode{Always, Interval, Off}).Draw(rt, "mode")
 	l := open(t, hook(c.mem, c.hook), mode(m), func(o *Options) {
 		o.FileSize = int64(rapid.SampledFrom([]int{200, 5000, 20_000}).Draw(rt, "file size"))
 		o.MaxRecord = 9000
+		o.After = func(d time.Duration) <-chan time.Time { return time.After(d / time.Duration(div)) }
 	})
 	c.mu.Lock()
 	c.log = l
@@ -151,7 +155,7 @@ func reopen(t *testing.T, rt *rapid.T, c crash) []entry {
 func TestReplayedIsDurable(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	l := open(t, hook(mem, func(op errorfs.Op) error {
-		if op.Kind == errorfs.OpFileSyncData {
+		if op.Kind == errorfs.OpFileSyncData && strings.HasSuffix(op.Path, suffix) {
 			return errorfs.ErrInjected // as if killed before it
 		}
 		return nil

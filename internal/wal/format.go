@@ -11,10 +11,20 @@ import (
 
 // The sizes of the format; DESIGN.md has the byte diagrams.
 const (
-	formatNumber = 1
+	formatNumber = 2
 	headerSize   = 64
 	frameSize    = 8
 	suffix       = ".wal"
+)
+
+// The flags in a frame's length.
+const (
+	ownFlag    = 1 << 31 // a record of the log itself; nobody is given it
+	headedFlag = 1 << 30 // headFrame and a head come before the rest of the record
+	lengthMask = headedFlag - 1
+
+	headFrame = 5   // length of the head, its checksum
+	maxHead   = 255 // bytes
 )
 
 // RecordLimit is the largest record any log may hold, whatever its options
@@ -92,17 +102,89 @@ func parseHeader(src []byte) (h header, rest []byte, err error) {
 	return h, src[headerSize:], nil
 }
 
-// trailer is what the checksum of a record covers after its payload: scratch
-// memory, which as a local would be allocated for every record.
-type trailer [12]byte
+// sums computes the checksums of the records of a log. What they cover beside the
+// payload is in memory of its own, which as a local would be allocated for every
+// record.
+type sums struct {
+	id  uint32 // of the log: a record of another one is none
+	mem [16 + headFrame]byte
+}
 
-// checksum returns the checksum of a record from that of its payload, which comes
+func newSums(id [16]byte) sums { return sums{id: crc32.Checksum(id[:], castagnoli)} }
+
+// record returns the checksum of a record from that of its payload, which comes
 // first so that it is computed before the record's position is known, outside of
-// the lock.
-func (t *trailer) checksum(payload uint32, length uint32, lsn LSN) uint32 {
-	binary.LittleEndian.PutUint32(t[0:], length)
-	binary.LittleEndian.PutUint64(t[4:], uint64(lsn))
-	return crc32.Update(payload, castagnoli, t[:])
+// the lock. word is the length with its flags, head the headFrame of a record that
+// has one.
+func (s *sums) record(payload, word uint32, lsn LSN, head []byte) uint32 {
+	binary.LittleEndian.PutUint32(s.mem[0:], word)
+	binary.LittleEndian.PutUint64(s.mem[4:], uint64(lsn))
+	binary.LittleEndian.PutUint32(s.mem[12:], s.id)
+	return crc32.Update(payload, castagnoli, s.mem[:16+copy(s.mem[16:], head)])
+}
+
+// head returns the checksum of a head from that of its bytes. It covers length and
+// position of the record, so that they can be trusted where the rest is damaged.
+func (s *sums) head(head, word uint32, lsn LSN) uint32 {
+	return s.record(^head, word, lsn, nil)
+}
+
+// frame is a whole record where it lies.
+type frame struct {
+	lsn  LSN
+	size int    // with everything before the payload
+	own  bool   // see ownFlag
+	rec  []byte // payload: head and body
+	head int    // bytes of the head, 0 = none
+}
+
+// past returns the position behind the record.
+func (f *frame) past() LSN { return f.lsn + LSN(f.size) }
+
+// parseFrame reads the record at the begin of src, which is whole and lies at lsn,
+// or says why there is none. src has all bytes that the length claims.
+func (s *sums) parseFrame(src []byte, lsn LSN) (f frame, why string) {
+	word, want := binary.LittleEndian.Uint32(src), binary.LittleEndian.Uint32(src[4:])
+	length := int(word & lengthMask)
+	f = frame{lsn: lsn, size: frameSize + length, own: word&ownFlag != 0, rec: src[frameSize : frameSize+length]}
+	var prefix []byte
+	if word&headedFlag != 0 {
+		if f.own || length < headFrame {
+			return f, fmt.Sprintf("record of %d bytes with a head", length)
+		}
+		prefix, f.rec = f.rec[:headFrame], f.rec[headFrame:]
+		f.head = int(prefix[0])
+	}
+	got := s.record(crc32.Checksum(f.rec, castagnoli), word, lsn, prefix)
+	if got != want {
+		return f, fmt.Sprintf("record of %d bytes: checksum %08x, computed %08x", length, want, got)
+	}
+	if prefix != nil && (f.head == 0 || f.head > len(f.rec)) {
+		return f, fmt.Sprintf("record of %d bytes with a head of %d", length, f.head)
+	}
+	return f, ""
+}
+
+// parseHead reads the head at the begin of src, which lies at lsn, of a record that
+// may be damaged behind it. It returns the size of the record, 0 where there is no
+// whole head.
+func (s *sums) parseHead(src []byte, lsn LSN) (head []byte, size int) {
+	if len(src) < frameSize+headFrame {
+		return nil, 0
+	}
+	word := binary.LittleEndian.Uint32(src)
+	length, n := int(word&lengthMask), int(src[frameSize])
+	if word&(ownFlag|headedFlag) != headedFlag || n == 0 || length < headFrame+n || length > RecordLimit {
+		return nil, 0
+	}
+	if len(src) < frameSize+headFrame+n {
+		return nil, 0
+	}
+	head = src[frameSize+headFrame:][:n]
+	if s.head(crc32.Checksum(head, castagnoli), word, lsn) != binary.LittleEndian.Uint32(src[frameSize+1:]) {
+		return nil, 0
+	}
+	return head, frameSize + length
 }
 
 func fileName(first LSN) string {

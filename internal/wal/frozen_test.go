@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"slices"
 	"strings"
 	"testing"
 
@@ -21,11 +20,6 @@ func frozenRecords() []string {
 	return append(recs, numbered(3, 129)...)
 }
 
-// frozenNames are the files that hold them.
-func frozenNames() []string {
-	return []string{"00000000000003e8.wal", "0000000000000589.wal", "00000000000007e9.wal"}
-}
-
 // The format is frozen: the records give the bytes of the files, and the files
 // give the records, with a place behind them for more.
 func TestFrozenLog(t *testing.T) {
@@ -33,15 +27,27 @@ func TestFrozenLog(t *testing.T) {
 	change := func(o *Options) { o.ID, o.MinLSN = [16]byte{1, 2, 15: 0xff}, 1000 }
 	l := open(t, fs, change)
 	want := add(t, l, frozenRecords()...)
+	for _, head := range []string{"head of a", "head of b", "longer head of c"} {
+		lsn, err := l.AppendHeaded([]byte(head), []byte(" record"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, entry{lsn, head + " record"})
+	}
+	lsn, err := l.AppendTwice([]byte("twice"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = append(want, entry{lsn, "twice"})
 	closeLog(t, l)
-	names := walFiles(t, fs)
+	names := allFiles(t, fs)
 	files := map[string][]byte{}
 	for _, name := range names {
 		frozen.Same(t, name, readFile(t, fs, name))
 		files[name] = frozen.Read(t, name)
 	}
-	if !slices.Equal(names, frozenNames()) {
-		t.Errorf("files %v, want %v", names, frozenNames())
+	if len(names) < 4 || names[len(names)-1] != lastFile {
+		t.Errorf("files %v, want some of the log and %s", names, lastFile)
 	}
 	fs = disk(t, files)
 	got, report := replayAll(t, open(t, fs, change), 1000)
@@ -58,12 +64,12 @@ func TestFrozenLog(t *testing.T) {
 	wantEntries(t, got, want)
 }
 
-// A header that version 1 does not know is refused by name: of a development
+// A header that version 2 does not know is refused by name: of a development
 // version, of a later one, or with flags.
 func TestOtherHeadersAreNamed(t *testing.T) {
 	f := func(change func(header []byte), want string) {
 		t.Helper()
-		files, names, _ := built(t, 3)
+		files, names, _ := built(t, 3, 3)
 		data := files[names[0]]
 		change(data)
 		binary.LittleEndian.PutUint32(data[60:], crc32.Checksum(data[:60], castagnoli))
@@ -75,7 +81,7 @@ func TestOtherHeadersAreNamed(t *testing.T) {
 	for format := range byte(3) {
 		f(func(h []byte) { copy(h, developmentMagic[:]); h[8] = format }, fmt.Sprintf("format %d of a development version", format))
 	}
-	f(func(h []byte) { h[8] = 2 }, "version 2 with flags 0 and 0")
-	f(func(h []byte) { h[12] = 4 }, "version 1 with flags 4 and 0")
-	f(func(h []byte) { h[59] = 1 }, "version 1 with flags 0 and 1000000")
+	f(func(h []byte) { h[8] = 3 }, "version 3 with flags 0 and 0")
+	f(func(h []byte) { h[12] = 4 }, "version 2 with flags 4 and 0")
+	f(func(h []byte) { h[59] = 1 }, "version 2 with flags 0 and 1000000")
 }

@@ -19,34 +19,10 @@ func Inspect(fs vfs.FS, dir string, from LSN, fn func(lsn LSN, rec []byte) error
 	if err := l.o.setDefaults(); err != nil {
 		return Report{}, err
 	}
-	files, err := listFiles(&l.o)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := l.look(); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return Report{}, err
 	}
-	if err := l.adopt(files); err != nil {
-		return Report{}, err
-	}
-	l.setLimits()
-	p := replay{l: l, fn: fn, files: l.files, last: l.last}
-	if err := p.run(); err != nil {
-		return p.report, err
-	}
-	p.checkStart(from)
-	return p.report, nil
-}
-
-// checkStart reports what is missing between from and the first file, and
-// behind the last one.
-func (p *replay) checkStart(from LSN) {
-	if from == 0 {
-		return
-	}
-	p.from = from
-	if len(p.files) > 0 {
-		p.reach = 0
-		p.checkGap(0)
-	}
-	if from > p.l.seen {
-		p.report.Missing = append(p.report.Missing, Gap{From: p.l.seen, To: from})
-	}
+	p := replay{l: l, claim: from, fn: fn, files: l.files, last: l.last}
+	err := p.run()
+	return p.report, err
 }

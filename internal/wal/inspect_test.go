@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-func inspect(t *testing.T, fs vfs.FS, from LSN) (got []entry, report Report) {
+func inspect(t testing.TB, fs vfs.FS, from LSN) (got []entry, report Report) {
 	t.Helper()
 	report, err := Inspect(fs, dir, from, func(lsn LSN, rec []byte) error {
 		got = append(got, entry{lsn, string(rec)})
@@ -20,40 +20,38 @@ func inspect(t *testing.T, fs vfs.FS, from LSN) (got []entry, report Report) {
 	return got, report
 }
 
-// A bad record in the newest file is damage if a whole one lies behind it, and
-// a torn end if not; a start says the same, and both read what is whole.
+// A bad record in the newest file is damage if it was synced, and a torn end if not;
+// a start says the same, and both read what is whole.
 func TestInspectTellsDamageFromATear(t *testing.T) {
-	files, names, want := built(t, 20)
-	newest := names[len(names)-1]
-	data := files[newest]
-	for _, c := range []struct {
-		what          string
-		at            int
-		torn, damaged int
-	}{
-		{"whole", -1, 0, 0},
-		{"length of the first record", headerSize + 1, 0, 1},
-		{"first record", headerSize + frameSize + 2, 0, 1},
-		{"last record", len(data) - 1, 1, 0},
-	} {
-		fs := disk(t, files)
-		bad := slices.Clone(data)
-		if c.at >= 0 {
-			bad[c.at] ^= 4
-		}
-		writeFile(t, fs, newest, bad)
-		got, report := inspect(t, fs, 0)
-		if len(report.Torn) != c.torn || len(report.Damaged) != c.damaged || len(report.Missing) != 0 {
-			t.Errorf("%s: %+v", c.what, report)
-		}
-		l := open(t, fs)
-		replayed, again := replayAll(t, l, 0)
-		wantEntries(t, got, replayed)
-		if !slices.Equal(report.Torn, again.Torn) || !slices.Equal(report.Damaged, again.Damaged) {
-			t.Errorf("%s: a start says %+v", c.what, again)
-		}
-		if len(got)+c.torn+c.damaged != len(want) {
-			t.Errorf("%s: %d of %d records", c.what, len(got), len(want))
+	for _, synced := range []int{0, 20} {
+		files, names, want := built(t, 20, synced)
+		newest := names[len(names)-1]
+		data := files[newest]
+		for _, at := range []int{-1, headerSize + 1, headerSize + frameSize + 2, len(data) - 1} {
+			fs := disk(t, files)
+			bad, lost := slices.Clone(data), 0
+			if at >= 0 {
+				bad[at] ^= 4
+				lost = 1
+			}
+			writeFile(t, fs, newest, bad)
+			got, report := inspect(t, fs, 0)
+			places, others := report.Damaged, report.Torn
+			if synced == 0 {
+				places, others = others, places
+			}
+			if len(places) != lost || len(others)+len(report.Missing) != 0 {
+				t.Errorf("byte %d, %d synced: %+v", at, synced, report)
+			}
+			l := open(t, fs)
+			replayed, again := replayAll(t, l, 0)
+			wantEntries(t, got, replayed)
+			if !slices.Equal(report.Torn, again.Torn) || !slices.Equal(report.Damaged, again.Damaged) {
+				t.Errorf("byte %d, %d synced: a start says %+v", at, synced, again)
+			}
+			if synced > 0 && len(got)+lost != len(want) {
+				t.Errorf("byte %d: %d of %d records", at, len(got), len(want))
+			}
 		}
 	}
 }
@@ -61,7 +59,7 @@ func TestInspectTellsDamageFromATear(t *testing.T) {
 // Inspect says what is missing in front of the first file and behind the last,
 // and writes nothing.
 func TestInspectNamesWhatIsMissing(t *testing.T) {
-	files, names, want := built(t, 20)
+	files, names, want := built(t, 20, 20)
 	fs := disk(t, files)
 	if err := fs.Remove(fs.PathJoin(dir, names[0])); err != nil {
 		t.Fatal(err)

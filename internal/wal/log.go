@@ -2,10 +2,8 @@ package wal
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -22,6 +20,10 @@ import (
 const (
 	writePiece = 64 << 10
 	lingerTime = 2 * time.Millisecond
+
+	// restTime is how long nothing is appended before the log repeats what it has
+	// not: with distance, that costs some KiB.
+	restTime = time.Second
 )
 
 // Log is an open log. All methods may be called by many goroutines.
@@ -30,7 +32,12 @@ type Log struct {
 	id        [16]byte
 	strangers []file // files in the directory that are not of this log
 	opened    LSN    // end when the log was opened
+	settled   LSN    // where its records ended then
 	seen      LSN    // what it would have been by the files alone
+
+	reached  last    // what lastFile said when the log was opened
+	lastBad  []Place // what of it is damaged
+	lastMake bool    // it is to be made anew
 
 	durable atomic.Uint64 // LSN below which all is fsynced
 
@@ -49,7 +56,9 @@ type Log struct {
 	files    []file        // in LSN order
 	last     int           // index in files of the newest that is not void, as opened; -1 = none
 	stats    Stats
-	trailer  trailer
+	sums     sums
+	young    *copies // of the last records
+	elder    *copies // of those before them
 	room     sync.Cond
 
 	wake chan struct{} // for the writer: look again
@@ -61,50 +70,10 @@ type Log struct {
 	activeSize int64
 	clean      LSN // no records between it and the next file's first LSN
 	prev       LSN // first LSN of the newest file, 0 = none
-}
-
-// Append adds one record, the concatenation of parts, and returns its LSN. The
-// parts are copied. The record is in memory only: WaitDurable tells when it is
-// safe. Append blocks while the buffer is full. It refuses an empty record and
-// one above Options.MaxRecord, and fails once the log has failed.
-func (l *Log) Append(parts ...[]byte) (LSN, error) {
-	size, crc := 0, uint32(0)
-	for _, p := range parts {
-		size += len(p)
-		crc = crc32.Update(crc, castagnoli, p)
-	}
-	if size == 0 || size > l.o.MaxRecord {
-		return 0, fmt.Errorf("wal: record of %d bytes: want 1 to %d; split it", size, l.o.MaxRecord)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for l.err == nil && !l.closing && len(l.cur)+frameSize+size > cap(l.cur) {
-		l.stalled++
-		l.stats.Stalls++
-		l.kick()
-		l.room.Wait()
-		l.stalled--
-	}
-	if l.err != nil {
-		return 0, l.err
-	}
-	if l.closing {
-		return 0, ErrClosed
-	}
-	before, lsn := len(l.cur), l.end
-	crc = l.trailer.checksum(crc, uint32(size), lsn)
-	l.cur = binary.LittleEndian.AppendUint32(l.cur, uint32(size))
-	l.cur = binary.LittleEndian.AppendUint32(l.cur, crc)
-	for _, p := range parts {
-		l.cur = append(l.cur, p...)
-	}
-	l.end += LSN(frameSize + size)
-	l.stats.Records++
-	l.stats.Bytes += int64(frameSize + size)
-	if before == 0 || before < writePiece && len(l.cur) >= writePiece {
-		l.kick()
-	}
-	return lsn, nil
+	writeSums  sums
+	newest     header   // as lastFile has it
+	lastOpen   vfs.File // lastFile, or nil
+	lastMem    []byte
 }
 
 // kick makes the writer look at the state again. It never blocks.

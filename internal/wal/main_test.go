@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ type entry struct {
 // open opens the log in dir with small files; it is closed with the test.
 func open(t testing.TB, fs vfs.FS, change ...func(*Options)) *Log {
 	t.Helper()
-	o := Options{FS: fs, Dir: dir, FileSize: 512, MaxRecord: 1 << 10, BufferSize: 2 << 10}
+	o := Options{FS: fs, Dir: dir, FileSize: 512, MaxRecord: 1 << 10, BufferSize: 2 << 10, After: never}
 	for _, f := range change {
 		f(&o)
 	}
@@ -37,6 +38,9 @@ func open(t testing.TB, fs vfs.FS, change ...func(*Options)) *Log {
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
+
+// never is a clock that does not go on: what is written when is up to the test.
+func never(time.Duration) <-chan time.Time { return nil }
 
 func mode(m SyncMode) func(*Options) { return func(o *Options) { o.Sync = m } }
 
@@ -116,8 +120,14 @@ func numbered(n, size int) (recs []string) {
 	return recs
 }
 
-// walFiles returns the names of the log's files in LSN order.
+// walFiles returns the names of the log's files in LSN order, without lastFile.
 func walFiles(t testing.TB, fs vfs.FS) []string {
+	t.Helper()
+	names := allFiles(t, fs)
+	return slices.DeleteFunc(names, func(name string) bool { return name == lastFile })
+}
+
+func allFiles(t testing.TB, fs vfs.FS) []string {
 	t.Helper()
 	names, err := fs.List(dir)
 	if err != nil {
@@ -164,6 +174,7 @@ func writeFile(t testing.TB, fs vfs.FS, name string, data []byte) {
 type manual struct {
 	mu    sync.Mutex
 	ticks []chan time.Time
+	rests []chan time.Time
 }
 
 func (m *manual) after(d time.Duration) <-chan time.Time {
@@ -174,6 +185,10 @@ func (m *manual) after(d time.Duration) <-chan time.Time {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if d == restTime {
+		m.rests = append(m.rests, c)
+		return c
+	}
 	m.ticks = append(m.ticks, c)
 	return c
 }
@@ -192,6 +207,28 @@ func (m *manual) fire() {
 		c <- time.Time{}
 	}
 	m.ticks = nil
+}
+
+// stopped is a clock that stands until it goes: then what is appended is written at
+// once.
+type stopped struct{ goes atomic.Bool }
+
+func (s *stopped) after(d time.Duration) <-chan time.Time {
+	c := make(chan time.Time, 1)
+	if d == lingerTime && s.goes.Load() {
+		c <- time.Time{}
+	}
+	return c
+}
+
+// rest lets the log rest.
+func (m *manual) rest() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.rests {
+		c <- time.Time{}
+	}
+	m.rests = nil
 }
 
 // eventually waits for a condition that another goroutine brings about.

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -57,7 +58,7 @@ func (o *Options) setDefaults() error {
 	if o.MinLSN > maxLSN {
 		return fmt.Errorf("wal: lowest LSN %d: the limit is %d", o.MinLSN, maxLSN)
 	}
-	o.BufferSize = max(o.BufferSize, o.MaxRecord+frameSize)
+	o.BufferSize = max(o.BufferSize, o.MaxRecord+frameSize+headFrame+markSize)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -81,9 +82,11 @@ type file struct {
 	first LSN
 	size  int64 // when the log was opened
 	head  header
-	fault string // why nothing can be read from it; empty = readable
+	fault string // why its header cannot be read; empty = readable
 	void  bool   // a fault, and nothing was ever appended
+	gone  bool   // it was the newest one, and is missing
 	limit LSN    // no record of this file begins at or above it
+	sure  LSN    // all below was durable, as far as is known without reading the file
 }
 
 // end is the first LSN that the file's bytes cannot hold.
@@ -103,12 +106,8 @@ func Open(o Options) (*Log, error) {
 	if err := durable.SyncDir(o.FS, o.FS.PathDir(o.Dir)); err != nil {
 		return nil, err
 	}
-	files, err := listFiles(&o)
-	if err != nil {
-		return nil, err
-	}
 	l := &Log{o: o, last: -1}
-	if err := l.adopt(files); err != nil {
+	if err := l.look(); err != nil {
 		return nil, err
 	}
 	if err := l.findEnd(); err != nil {
@@ -116,6 +115,28 @@ func Open(o Options) (*Log, error) {
 	}
 	l.start()
 	return l, nil
+}
+
+// look finds out what there is of the log.
+func (l *Log) look() error {
+	// First: a running log may begin files meanwhile.
+	reached, found, bad, err := readLast(&l.o)
+	if err != nil {
+		return fmt.Errorf("wal: %w", err)
+	}
+	files, err := listFiles(&l.o)
+	if err != nil {
+		return err
+	}
+	l.lastMake = !found
+	if err := l.adopt(files, reached, found); err != nil {
+		return err
+	}
+	if len(l.files) > 0 { // nothing is missed beside the first file
+		l.lastBad = append(bad, l.lastBad...)
+	}
+	l.setLimits()
+	return nil
 }
 
 // listFiles returns the files of the directory in LSN order, headers read.
@@ -127,6 +148,9 @@ func listFiles(o *Options) ([]file, error) {
 	var files []file
 	for _, name := range names {
 		first, ok := parseFileName(name)
+		if name == lastFile || name == lastTemp {
+			continue
+		}
 		if !ok {
 			o.Logger.Warn("wal: file is not part of the log", "dir", o.Dir, "file", name)
 			continue
@@ -137,12 +161,7 @@ func listFiles(o *Options) ([]file, error) {
 		}
 		files = append(files, f)
 	}
-	slices.SortFunc(files, func(a, b file) int {
-		if a.first < b.first {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.first, b.first) })
 	return files, nil
 }
 
@@ -169,20 +188,23 @@ func (f *file) inspect(o *Options) error {
 		return err
 	}
 	f.fault = err.Error()
-	rest, err := newScanner(r, f.first, max(0, f.size-headerSize), nil).dropped()
+	rest, err := newScanner(r, nil, f.first, max(0, f.size-headerSize), nil).dropped()
 	f.void = rest == 0
 	return err
 }
 
-// adopt takes the identity of the oldest readable file and sets the files of
-// other logs and renamed ones aside: they are reported, and neither replayed
-// nor removed.
-func (l *Log) adopt(files []file) error {
-	found := false
+// adopt takes the identity of the oldest readable file, or of lastFile where there is
+// none, and sets the files of other logs and renamed ones aside: they are reported,
+// and neither replayed nor removed.
+func (l *Log) adopt(files []file, reached last, found bool) error {
+	known := false
 	for _, f := range files {
-		if f.fault == "" && !found && f.head.first == f.first {
-			l.id, found = f.head.id, true
+		if f.fault == "" && !known && f.head.first == f.first {
+			l.id, known = f.head.id, true
 		}
+	}
+	if found && !known {
+		l.id, known = reached.head.id, true
 	}
 	for _, f := range files {
 		switch {
@@ -196,7 +218,10 @@ func (l *Log) adopt(files []file) error {
 			l.files = append(l.files, f)
 		}
 	}
-	if !found {
+	if found {
+		l.adoptLast(reached)
+	}
+	if !known {
 		l.id = l.o.ID
 	}
 	if l.id != [16]byte{} {
@@ -204,6 +229,27 @@ func (l *Log) adopt(files []file) error {
 	}
 	_, err := rand.Read(l.id[:])
 	return err
+}
+
+// adoptLast takes what lastFile says of the newest file.
+func (l *Log) adoptLast(m last) {
+	if m.head.id != l.id {
+		l.lastMake = true
+		l.lastBad = append(l.lastBad, Place{File: l.o.FS.PathJoin(l.o.Dir, lastFile), Bytes: lastSize,
+			Reason: fmt.Sprintf("belongs to log %x, not to %x", m.head.id, l.id)})
+		return
+	}
+	if m.durable == 0 {
+		return
+	}
+	l.reached = m
+	i, there := slices.BinarySearchFunc(l.files, m.head.first, func(f file, first LSN) int { return cmp.Compare(f.first, first) })
+	switch {
+	case there && l.files[i].fault != "":
+		l.files[i].void, l.files[i].head = false, m.head
+	case !there && i == len(l.files):
+		l.files = append(l.files, file{first: m.head.first, head: m.head, gone: true, fault: "missing"})
+	}
 }
 
 // setLimits sets the limit of every file, the newest file that is not void and
@@ -214,24 +260,31 @@ func (l *Log) setLimits() {
 		f := &l.files[i]
 		f.limit = limit
 		limit = min(limit, f.first)
-		if f.fault == "" {
+		if f.head.first != 0 { // it is known
 			limit = min(limit, f.head.clean)
 		}
+		f.sure = f.limit // a file begins when all before it is durable
 		if !f.void && l.last < 0 {
 			l.last = i
+			f.sure = 0
+			if f.first <= l.reached.head.first {
+				f.sure = l.reached.durable
+			}
 		}
 	}
-	l.seen = 1
+	l.seen = max(1, l.reached.durable)
 	for _, f := range slices.Concat(l.files, l.strangers) {
 		// Strictly above every name, so that no file is ever replaced.
 		l.seen = max(l.seen, f.end(), f.first+1)
+		if f.gone {
+			l.seen = max(l.seen, l.reached.durable, f.first+LSN(l.o.FileSize)+RecordLimit)
+		}
 	}
 }
 
 // findEnd sets the limit of every file, the clean end of the last one and the
 // LSN of the next record.
 func (l *Log) findEnd() error {
-	l.setLimits()
 	end := max(l.seen, l.o.MinLSN)
 	if end >= maxLSN {
 		return fmt.Errorf("wal: %s: next LSN %d is above the limit of %d; set the file that claims it aside",
@@ -240,8 +293,8 @@ func (l *Log) findEnd() error {
 	l.clean = 1
 	if l.last >= 0 {
 		f := &l.files[l.last]
-		l.clean, l.prev = f.end(), f.first
-		if f.fault == "" {
+		l.clean, l.prev = f.sure, f.first
+		if !f.gone {
 			if err := l.settleTail(f); err != nil {
 				return fmt.Errorf("wal: %s: %w", l.path(f.first), err)
 			}
@@ -249,9 +302,10 @@ func (l *Log) findEnd() error {
 		if err := durable.SyncDir(l.o.FS, l.o.Dir); err != nil {
 			return err
 		}
+		l.mendLast()
 	}
 	l.end, l.curFirst = end, end
-	l.opened = end
+	l.opened, l.settled = end, l.clean
 	l.durable.Store(uint64(end))
 	return nil
 }
@@ -268,15 +322,13 @@ func (l *Log) settleTail(f *file) error {
 	if err := w.Sync(); err != nil {
 		return err
 	}
-	records := newWalk(f, true, w, nil, nil, func(LSN, LSN, string) {}) // Replay reports it
+	sums := newSums(l.id)
+	records := newWalk(f, &sums, w, nil, nil, func(LSN, LSN, string, []byte) {}) // Replay reports it
 	for {
-		_, lsn, ok, err := records.next()
-		if err != nil {
+		if _, ok, err := records.next(); err != nil || !ok {
+			// Behind it there is a place that was durable, and nothing whole.
+			l.clean = min(max(records.s.lsn, records.sure), f.limit)
 			return err
-		}
-		if !ok {
-			l.clean = lsn
-			return nil
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -24,12 +23,14 @@ type Reader struct {
 	first LSN      // of its records
 	past  LSN      // where the next file begins
 	buf   []byte
-	tail  trailer
+	sums  sums
 }
 
 // NewReader returns a reader of the records that were written when the log was
 // opened. Close must be called.
-func (l *Log) NewReader() *Reader { return &Reader{l: l, buf: make([]byte, usualRecord)} }
+func (l *Log) NewReader() *Reader {
+	return &Reader{l: l, sums: newSums(l.id), buf: make([]byte, usualRecord)}
+}
 
 // Record returns the record at lsn, which is valid until the next call. The error
 // wraps ErrNoRecord where damage, or nothing, is in its place; any other one is
@@ -48,8 +49,7 @@ func (r *Reader) Record(lsn LSN) ([]byte, error) {
 	if n < frameSize {
 		return nil, r.none(lsn, "the file ends")
 	}
-	length := binary.LittleEndian.Uint32(r.buf)
-	want := binary.LittleEndian.Uint32(r.buf[4:])
+	length := binary.LittleEndian.Uint32(r.buf) & lengthMask
 	if length == 0 || length > RecordLimit {
 		return nil, r.none(lsn, fmt.Sprintf("%d bytes", length))
 	}
@@ -62,11 +62,18 @@ func (r *Reader) Record(lsn LSN) ([]byte, error) {
 			return nil, r.failed(err)
 		}
 	}
-	rec := r.buf[frameSize:size]
-	if got := r.tail.checksum(crc32.Checksum(rec, castagnoli), length, lsn); got != want {
-		return nil, r.none(lsn, fmt.Sprintf("checksum %08x, computed %08x", want, got))
+	f, why := r.sums.parseFrame(r.buf[:size], lsn)
+	if why == "" && f.own {
+		var back uint64
+		var ok bool
+		if f.rec, ok = parseOwn(f.rec, &back); !ok || r.buf[frameSize] != ownTwin {
+			why = "a record of the log's own"
+		}
 	}
-	return rec, nil
+	if why != "" {
+		return nil, r.none(lsn, why)
+	}
+	return f.rec, nil
 }
 
 // rest reads what is missing of a record of which n bytes of size are read. The
@@ -97,7 +104,9 @@ func (r *Reader) seek(lsn LSN) error {
 			r.past = f.first
 			break
 		}
-		r.first = f.first
+		if r.first = f.first; f.gone {
+			r.first = 0
+		}
 	}
 	l.mu.Unlock()
 	if r.first == 0 || lsn >= r.past {

@@ -14,6 +14,14 @@ type Report struct {
 	Torn    []Place // ends of the newest file that were never durable; expected after a crash
 	Damaged []Place // records lost that were written whole
 	Missing []Gap   // files that should be there
+	Lost    []Lost  // the records with a head in damaged and missing places, as far as they are known, in order
+	Unknown int64   // bytes of such places that may have held other records, of which nothing is known
+}
+
+// Lost is a record that damage took and whose head is known.
+type Lost struct {
+	LSN  LSN
+	Head []byte
 }
 
 // Place is a range of a file that holds no readable records.
@@ -54,7 +62,7 @@ func (l *Log) Replay(from LSN, fn func(lsn LSN, rec []byte) error) (Report, erro
 		l.mu.Unlock()
 		return Report{}, fmt.Errorf("wal: replay after the first append, at LSN %d", l.end)
 	}
-	p := replay{l: l, from: from, fn: fn, files: l.files, last: l.last}
+	p := replay{l: l, from: from, claim: from, fn: fn, files: l.files, last: l.last}
 	l.mu.Unlock()
 	err := p.run()
 	for _, place := range p.report.Torn {
@@ -75,7 +83,7 @@ func (l *Log) Replay(from LSN, fn func(lsn LSN, rec []byte) error) (Report, erro
 // fn or a failed read.
 func (l *Log) Again(from LSN, fn func(lsn LSN, rec []byte) error) error {
 	l.mu.Lock()
-	p := replay{l: l, from: from, fn: fn, files: l.old(), last: l.last}
+	p := replay{l: l, from: from, claim: from, fn: fn, files: l.old(), last: l.last}
 	l.mu.Unlock()
 	return p.run()
 }
@@ -92,11 +100,14 @@ func (l *Log) old() []file {
 
 type replay struct {
 	l      *Log
-	from   LSN
+	from   LSN // records below are not given
+	claim  LSN // the records from there on should exist
 	fn     func(LSN, []byte) error
 	files  []file
 	last   int
 	reach  LSN // clean end of the newest file so far
+	given  LSN // of the last record that is not the log's own
+	lost   lost
 	buf    []byte
 	ahead  ahead
 	turn   chan struct{} // for the prefetching: one file less is ahead
@@ -118,19 +129,29 @@ func (p *replay) run() error {
 		case f.void && i > p.last:
 			p.add(&p.report.Torn, f, -headerSize, 0, "created and not finished: "+f.fault)
 		case !p.wants(f):
-		case f.fault != "":
-			p.add(&p.report.Damaged, f, -headerSize, f.size, f.fault)
-			p.reach = max(p.reach, min(f.end(), f.limit))
+		case f.gone:
+			p.miss(Gap{From: f.first, To: max(f.sure, f.first), File: p.l.path(f.first)})
+			p.reach = max(p.reach, f.sure)
 		default:
+			if f.fault != "" {
+				p.add(&p.report.Damaged, f, -headerSize, min(f.size, headerSize), f.fault)
+			}
 			if err := p.scan(i); err != nil {
 				return err
 			}
 		}
 	}
-	if p.from > p.l.seen {
-		p.report.Missing = append(p.report.Missing, Gap{From: p.l.seen, To: p.from})
+	if p.claim > p.l.seen {
+		p.miss(Gap{From: p.l.seen, To: p.claim})
 	}
+	p.report.Damaged = append(p.report.Damaged, p.l.lastBad...)
+	p.report.Lost, p.report.Unknown = p.lost.settle()
 	return nil
+}
+
+func (p *replay) miss(g Gap) {
+	p.report.Missing = append(p.report.Missing, g)
+	p.lost.miss(g.From, g.To)
 }
 
 // wants reports whether a file may hold records that are asked for.
@@ -140,15 +161,14 @@ func (p *replay) wants(f *file) bool { return f.limit > f.first && f.limit > p.f
 // before it and the end of that.
 func (p *replay) checkGap(i int) {
 	f := &p.files[i]
-	if f.fault != "" || f.head.prev == 0 || i > 0 && p.files[i-1].first >= f.head.prev {
+	if f.head.prev == 0 || i > 0 && p.files[i-1].first >= f.head.prev {
 		return
 	}
-	from := max(p.reach, p.from)
-	if i == 0 && p.from == 0 || f.head.clean <= from {
+	from := max(p.reach, p.claim)
+	if i == 0 && p.claim == 0 || f.head.clean <= from {
 		return
 	}
-	p.report.Missing = append(p.report.Missing,
-		Gap{From: from, To: f.head.clean, File: p.l.path(f.head.prev)})
+	p.miss(Gap{From: from, To: f.head.clean, File: p.l.path(f.head.prev)})
 }
 
 // add reports a place at the offset that lies after bytes behind the header.
@@ -172,27 +192,23 @@ func (p *replay) scan(i int) error {
 	}
 	defer r.Close()
 	defer p.ahead.stop() // before the file is closed
-	w := newWalk(f, i == p.last, r, &p.ahead, p.buf, func(from, to LSN, why string) {
+	sums := newSums(p.l.id)
+	w := newWalk(f, &sums, r, &p.ahead, p.buf, func(from, to LSN, why string, head []byte) {
 		if why == "" {
 			why = "a place never written"
 		}
-		p.add(&p.report.Damaged, f, int64(from-f.first), int64(to-from), why+"; the records behind it are whole")
+		p.damage(f, from, to, why+"; the records behind it are whole", head)
 	})
 	for {
-		rec, lsn, ok, err := w.next()
+		rec, ok, err := w.next()
 		if err != nil {
 			return fmt.Errorf("wal: replay %s: %w", name, err)
 		}
 		if !ok {
 			break
 		}
-		if lsn < p.from {
-			continue
-		}
-		p.report.Records++
-		p.report.Bytes += int64(len(rec))
-		if err := p.fn(lsn, rec); err != nil {
-			return fmt.Errorf("wal: replay record at LSN %d: %w", lsn, err)
+		if err := p.take(&rec); err != nil {
+			return err
 		}
 	}
 	p.reach = max(p.reach, w.s.lsn)
@@ -200,18 +216,68 @@ func (p *replay) scan(i int) error {
 	if w.s.lsn >= f.limit {
 		return nil
 	}
-	return p.judge(i, w.s)
+	return p.judge(i, w)
+}
+
+// take gives a record to the function, unless it is the log's own.
+func (p *replay) take(f *frame) error {
+	lsn, rec := f.lsn, f.rec
+	if f.own {
+		var again bool
+		if rec, again = p.own(f); !again {
+			return nil
+		}
+	}
+	p.given = lsn
+	if lsn < p.from {
+		return nil
+	}
+	p.report.Records++
+	p.report.Bytes += int64(len(rec))
+	if err := p.fn(lsn, rec); err != nil {
+		return fmt.Errorf("wal: replay record at LSN %d: %w", lsn, err)
+	}
+	return nil
+}
+
+// own reads one of the log's own records. It returns a record that is repeated and
+// was not given before.
+func (p *replay) own(f *frame) (rec []byte, again bool) {
+	var back, durable uint64
+	switch f.rec[0] {
+	case ownCopies:
+		if list, ok := parseOwn(f.rec, &back, &durable); ok && LSN(back) < f.lsn {
+			eachCopy(list, f.lsn-LSN(back), p.lost.copied)
+		}
+	case ownTwin:
+		rec, ok := parseOwn(f.rec, &back)
+		if first := f.lsn - LSN(back); ok && len(rec) > 0 && LSN(back) < f.lsn && first != p.given && first >= p.from {
+			p.lost.copied(known{lsn: first, size: frameSize + len(rec)})
+			return rec, true
+		}
+	}
+	return nil, false
+}
+
+// damage reports that a place is damaged, from where on the replay goes on.
+func (p *replay) damage(f *file, from, to LSN, why string, head []byte) {
+	p.add(&p.report.Damaged, f, int64(from-f.first), int64(to-from), why)
+	p.lost.miss(max(from, p.from), max(to, p.from))
+	if head != nil {
+		p.lost.copied(known{lsn: from, size: int(to - from), head: head})
+	}
 }
 
 // judge reports why file i ended before its limit.
-func (p *replay) judge(i int, s *scanner) error {
+func (p *replay) judge(i int, w *walk) error {
 	f := &p.files[i]
-	at, why := int64(s.lsn-f.first), s.why
-	dropped, err := s.dropped()
+	end, why := w.s.lsn, w.s.why
+	at := int64(end - f.first)
+	dropped, err := w.s.dropped()
 	if err != nil {
 		return fmt.Errorf("wal: replay %s: %w", p.l.path(f.first), err)
 	}
-	if i == p.last {
+	if end >= w.sure {
 		if dropped > 0 {
 			if why == "" {
 				why = "data behind a place never written"
@@ -221,12 +287,15 @@ func (p *replay) judge(i int, s *scanner) error {
 		return nil
 	}
 	if why == "" && dropped == 0 {
-		next := &p.files[i+1]
-		if next.fault == "" && next.head.prev != f.first {
-			return nil // the file may be whole; the one after it is missing
+		if i < p.last {
+			next := &p.files[i+1]
+			if next.head.first != 0 && next.head.prev != f.first {
+				return nil // the file may be whole; the one after it is missing
+			}
 		}
-		why = fmt.Sprintf("ends before LSN %d", f.limit)
+		why = fmt.Sprintf("ends before LSN %d", w.sure)
 	}
-	p.add(&p.report.Damaged, f, at, dropped, why)
+	p.reach = max(p.reach, w.sure)
+	p.damage(f, end, w.sure, why, nil)
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 )
 
@@ -21,16 +20,16 @@ type scanner struct {
 	left int64 // bytes of the file not yet read into buf
 	lsn  LSN   // of buf[lo]
 	why  string
-	tail trailer
+	sums *sums
 }
 
 // newScanner reads from r, which stands at the record with LSN first, left
 // bytes before the end of its file. buf is used as the buffer.
-func newScanner(r io.Reader, first LSN, left int64, buf []byte) *scanner {
+func newScanner(r io.Reader, sums *sums, first LSN, left int64, buf []byte) *scanner {
 	if cap(buf) < scanBuffer {
 		buf = make([]byte, scanBuffer)
 	}
-	return &scanner{r: r, buf: buf[:cap(buf)], left: left, lsn: first}
+	return &scanner{r: r, sums: sums, buf: buf[:cap(buf)], left: left, lsn: first}
 }
 
 // fill makes n bytes available from lo on if the file has them.
@@ -64,47 +63,44 @@ func (s *scanner) fill(n int) (bool, error) {
 	return err == nil, err
 }
 
-// next returns the next whole record and its LSN; the slice is valid until the
-// next call. At the last one it returns ok = false: s.lsn is the clean end and
-// s.why is empty if nothing but the end of the file, zeros or limit were met.
-// An error is a failed read.
-func (s *scanner) next(limit LSN) (rec []byte, lsn LSN, ok bool, err error) {
+// next returns the next whole record, which is valid until the next call. At the
+// last one it returns ok = false: s.lsn is the clean end and s.why is empty if
+// nothing but the end of the file, zeros or limit were met. An error is a failed
+// read.
+func (s *scanner) next(limit LSN) (f frame, ok bool, err error) {
 	if s.why != "" || s.lsn >= limit {
-		return nil, s.lsn, false, nil
+		return f, false, nil
 	}
 	if have, err := s.fill(frameSize); !have {
 		if s.hi > s.lo && !allZero(s.buf[s.lo:s.hi]) {
 			s.why = fmt.Sprintf("%d bytes of a record's frame", s.hi-s.lo)
 		}
-		return nil, s.lsn, false, err
+		return f, false, err
 	}
-	length := binary.LittleEndian.Uint32(s.buf[s.lo:])
-	want := binary.LittleEndian.Uint32(s.buf[s.lo+4:])
+	word := binary.LittleEndian.Uint32(s.buf[s.lo:])
+	length := word & lengthMask
 	end := s.lsn + frameSize + LSN(length)
 	switch {
-	case length == 0 && want == 0:
-		return nil, s.lsn, false, nil
+	case word == 0 && binary.LittleEndian.Uint32(s.buf[s.lo+4:]) == 0:
+		return f, false, nil
 	case length == 0 || length > RecordLimit:
 		s.why = fmt.Sprintf("record of %d bytes: want 1 to %d", length, RecordLimit)
-		return nil, s.lsn, false, nil
+		return f, false, nil
 	case end > limit:
 		s.why = fmt.Sprintf("record of %d bytes reaches beyond the file's end at LSN %d", length, limit)
-		return nil, s.lsn, false, nil
+		return f, false, nil
 	}
 	if have, err := s.fill(frameSize + int(length)); !have {
 		s.why = fmt.Sprintf("record of %d bytes, of which the file has %d", length, int64(s.hi-s.lo)+s.left-frameSize)
-		return nil, s.lsn, false, err
+		return f, false, err
 	}
-	rec = s.buf[s.lo+frameSize : s.lo+frameSize+int(length)]
-	got := s.tail.checksum(crc32.Checksum(rec, castagnoli), length, s.lsn)
-	if got != want {
-		s.why = fmt.Sprintf("record of %d bytes: checksum %08x, computed %08x", length, want, got)
-		return nil, s.lsn, false, nil
+	f, s.why = s.sums.parseFrame(s.buf[s.lo:s.lo+frameSize+int(length)], s.lsn)
+	if s.why != "" {
+		return f, false, nil
 	}
-	lsn = s.lsn
 	s.lsn = end
-	s.lo += frameSize + int(length)
-	return rec, lsn, true, nil
+	s.lo += f.size
+	return f, true, nil
 }
 
 // dropped reads the file to its end and returns the number of bytes from the

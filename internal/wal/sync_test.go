@@ -59,7 +59,7 @@ func TestWaitDurableBeyondEnd(t *testing.T) {
 // and an idle log sets no timer.
 func TestIntervalWaitsForTick(t *testing.T) {
 	clock := new(manual)
-	l := open(t, vfs.NewMem(), func(o *Options) { o.After, o.FileSize = clock.after, 1<<20 })
+	l := open(t, vfs.NewMem(), func(o *Options) { o.After, o.FileSize, o.Interval = clock.after, 1<<20, 2*time.Second })
 	for round := range 3 {
 		e := add(t, l, "a", "b")
 		eventually(t, "the tick is armed", func() bool { return clock.armed() == 1 })

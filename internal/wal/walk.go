@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -9,32 +10,34 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Bounds of the search for a whole record behind a bad one: it should lie
-// within the largest record that is written, and checksums of what only looks
-// like one must not cost more than a moment.
+// Bounds of the search for a whole record behind a bad one: it is done window by
+// window, and checksums of what only looks like a record must not cost more than a
+// moment in each.
 const (
-	searchWindow = 2 * DefaultMaxRecord
+	searchWindow = 8 << 20
 	searchRecord = 1 << 20
 	searchWork   = 256 << 20
 )
 
-// sector is the least that a disk writes or does not write.
-const sector = 512
-
 // walk reads the records of one file in order, also those behind damage.
 type walk struct {
-	f       *file
-	newest  bool // its end may never have been durable
-	file    vfs.File
-	ahead   *ahead // reads it, or nil
-	s       *scanner
-	skipped func(from, to LSN, why string) // told of damage with whole records behind it
+	f     *file
+	file  vfs.File
+	ahead *ahead // reads it, or nil
+	sums  *sums
+	s     *scanner
+	sure  LSN // all below was durable: what is bad there is damage
+	asked bool
+
+	// skipped is told of damage with something whole behind it, and of the head of
+	// the record that is damaged, where that is known.
+	skipped func(from, to LSN, why string, head []byte)
 }
 
 // newWalk begins at the first record. buf is used as the buffer. Where the file is
 // read ahead, the caller stops that before it closes the file.
-func newWalk(f *file, newest bool, r vfs.File, ahead *ahead, buf []byte, skipped func(from, to LSN, why string)) *walk {
-	w := &walk{f: f, newest: newest, file: r, ahead: ahead, skipped: skipped}
+func newWalk(f *file, sums *sums, r vfs.File, ahead *ahead, buf []byte, skipped func(from, to LSN, why string, head []byte)) *walk {
+	w := &walk{f: f, file: r, ahead: ahead, sums: sums, sure: f.sure, skipped: skipped}
 	w.from(f.first, buf)
 	return w
 }
@@ -46,82 +49,130 @@ func (w *walk) from(lsn LSN, buf []byte) {
 	if w.ahead != nil && left > aheadBlock {
 		src = w.ahead.start(src)
 	}
-	w.s = newScanner(src, lsn, left, buf)
+	w.s = newScanner(src, w.sums, lsn, left, buf)
 }
 
-// next is as that of the scanner, which says where and why the records end.
-func (w *walk) next() (rec []byte, lsn LSN, ok bool, err error) {
+// next returns the next record that is whole. Where there is none, the scanner says
+// where and why the records end: that is damage below sure, and else a tear.
+func (w *walk) next() (f frame, ok bool, err error) {
 	for {
-		rec, lsn, ok, err = w.s.next(w.f.limit)
-		if ok || err != nil || lsn >= w.f.limit {
-			return rec, lsn, ok, err
+		f, ok, err = w.s.next(w.f.limit)
+		if ok || err != nil || w.s.lsn >= w.f.limit {
+			return f, ok, err
 		}
-		to, err := w.behind()
+		if err := w.ask(); err != nil || w.s.lsn >= w.sure {
+			return f, false, err
+		}
+		lsn, why := w.s.lsn, w.s.why
+		to, head, err := w.behind()
 		if err != nil || to == 0 {
-			return nil, lsn, false, err
+			return f, false, err
 		}
-		w.skipped(lsn, to, w.s.why)
+		w.skipped(lsn, to, why, head)
 		w.from(to, w.s.buf)
 	}
 }
 
-// behind returns the first whole record behind the bad place at which the
-// scanner stands, if that place is damage, or 0. The checksum of a record
-// covers its position, so that no chance makes one.
-//
-// In the newest file a power failure may have kept what was written later and
-// not what was written before. What it did not keep of a new file reads as
-// zeros, from one end of a sector, or of what an earlier write had put there,
-// to the other: a place without such zeros was written, and is damaged.
-func (w *walk) behind() (LSN, error) {
-	at := headerSize + int64(w.s.lsn-w.f.first)
-	size := min(w.f.size-at, searchWindow, int64(w.f.limit-w.s.lsn))
-	if size <= frameSize || w.newest && w.s.why == "" {
-		return 0, nil
+// ask looks, at the first place of the newest file that is bad and not known to have
+// been durable, for marks behind it: a write that lies behind says that it was.
+func (w *walk) ask() error {
+	if w.asked || w.s.lsn < w.sure || w.sure >= w.f.limit {
+		return nil
 	}
-	src := make([]byte, size)
-	n, err := w.file.ReadAt(src, at)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return 0, err
-	}
-	n = wholeRecord(src[:n], w.s.lsn)
-	if n == 0 || w.newest && holed(src[:n], at) {
-		return 0, nil
-	}
-	return w.s.lsn + LSN(n), nil
+	w.asked = true
+	pattern := binary.LittleEndian.AppendUint32(nil, markWord)
+	return w.windows(markSize, func(src []byte, first LSN) bool {
+		for at := 0; ; at++ {
+			n := bytes.Index(src[at:], pattern)
+			if n < 0 {
+				return false
+			}
+			if at += n; len(src)-at < markSize {
+				return false
+			}
+			mark, why := w.sums.parseFrame(src[at:at+markSize], first+LSN(at))
+			if why == "" && mark.rec[0] == ownMark {
+				w.sure = max(w.sure, min(LSN(binary.LittleEndian.Uint64(mark.rec[1:])), w.f.limit))
+			}
+		}
+	})
 }
 
-// wholeRecord returns where behind its first byte src, which begins at an LSN,
-// holds a whole record, or 0.
-func wholeRecord(src []byte, first LSN) int {
-	var tail trailer
-	for at, work := 1, 0; at+frameSize < len(src) && work < searchWork; at++ {
-		length := binary.LittleEndian.Uint32(src[at:])
-		rest := src[at+frameSize:]
-		if length == 0 || length > searchRecord || int(length) > len(rest) {
+// windows gives fn what the file has from the bad place on, piece by piece, until fn
+// is done. Pieces overlap by overlap bytes.
+func (w *walk) windows(overlap int64, fn func(src []byte, first LSN) (done bool)) error {
+	at := headerSize + int64(w.s.lsn-w.f.first)
+	end := w.f.size
+	if room := int64(min(w.f.limit-w.f.first, maxLSN)); room < end-headerSize {
+		end = headerSize + room
+	}
+	var src []byte
+	for at < end {
+		size := min(end-at, searchWindow)
+		if int64(cap(src)) < size {
+			src = make([]byte, size)
+		}
+		n, err := w.file.ReadAt(src[:size], at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if fn(src[:n], w.f.first+LSN(at-headerSize)) || int64(n) < size || at+size == end {
+			return nil
+		}
+		at += size - overlap
+	}
+	return nil
+}
+
+// behind returns where the records go on behind the bad place at which the scanner
+// stands, or 0, and the head of the record at that place, where it is whole. The
+// checksums of records and heads cover the position, so that no chance makes one.
+func (w *walk) behind() (to LSN, head []byte, err error) {
+	at := headerSize + int64(w.s.lsn-w.f.first)
+	var mem [frameSize + headFrame + maxHead]byte
+	n, err := w.file.ReadAt(mem[:], at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, nil, err
+	}
+	if head, size := w.sums.parseHead(mem[:n], w.s.lsn); size > 0 && w.s.lsn+LSN(size) <= w.f.limit {
+		return w.s.lsn + LSN(size), head, nil
+	}
+	start := w.s.lsn
+	err = w.windows(searchRecord+frameSize, func(src []byte, first LSN) bool {
+		skip := 0
+		if first == start {
+			skip = 1
+		}
+		if n := w.wholeRecord(src, skip, first); n >= 0 {
+			to = first + LSN(n)
+			return true
+		}
+		return false
+	})
+	return to, nil, err
+}
+
+// wholeRecord returns where, from a place on, src holds a whole record or the whole
+// head of one, or -1. Its first byte lies at an LSN.
+func (w *walk) wholeRecord(src []byte, from int, first LSN) int {
+	for at, work := from, 0; at+frameSize < len(src) && work < searchWork; at++ {
+		word := binary.LittleEndian.Uint32(src[at:])
+		length := int(word & lengthMask)
+		if word&headedFlag != 0 {
+			if _, size := w.sums.parseHead(src[at:], first+LSN(at)); size > 0 {
+				return at
+			}
 			continue
 		}
-		work += int(length)
-		crc := tail.checksum(crc32.Checksum(rest[:length], castagnoli), length, first+LSN(at))
+		rest := src[at+frameSize:]
+		if length == 0 || length > searchRecord || length > len(rest) {
+			continue
+		}
+		work += length
+		crc := w.sums.record(crc32.Checksum(rest[:length], castagnoli), word, first+LSN(at), nil)
 		if crc == binary.LittleEndian.Uint32(src[at+4:]) {
 			return at
 		}
 	}
-	return 0
-}
-
-// holed reports whether src, which stands at an offset of the file, may have
-// lost a sector that ends in it.
-func holed(src []byte, offset int64) bool {
-	for len(src) > 0 {
-		n := int(sector - offset%sector)
-		if n > len(src) {
-			return false
-		}
-		if allZero(src[:n]) {
-			return true
-		}
-		src, offset = src[n:], offset+int64(n)
-	}
-	return false
+	return -1
 }

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -12,8 +13,12 @@ import (
 )
 
 func (l *Log) start() {
-	l.cur = make([]byte, 0, l.o.BufferSize)
-	l.spare = make([]byte, 0, l.o.BufferSize)
+	l.cur = make([]byte, 0, l.o.BufferSize+ownRoom)
+	l.spare = make([]byte, 0, l.o.BufferSize+ownRoom)
+	l.sums, l.writeSums = newSums(l.id), newSums(l.id)
+	l.young, l.elder = new(copies), new(copies)
+	l.young.reset(l.end)
+	l.elder.reset(l.end)
 	l.room.L = &l.mu
 	l.progress = make(chan struct{})
 	l.wake = make(chan struct{}, 1)
@@ -29,16 +34,17 @@ type work struct {
 	sync     bool
 	exit     bool
 	lingers  bool // a small buffer waits for more
+	rests    bool // all is written, and something is to be repeated
 	unsynced bool
 }
 
 // run is the writer: the only goroutine that touches the active file.
 func (l *Log) run() {
-	var linger, tick <-chan time.Time
-	due := false
+	var linger, tick, rest <-chan time.Time
+	due, rested := false, false
 	for {
-		w := l.take(due)
-		due = false
+		w := l.take(due, rested)
+		due, rested = false, false
 		if w.exit {
 			l.stop(nil)
 			return
@@ -47,7 +53,7 @@ func (l *Log) run() {
 			tick = l.o.After(l.o.Interval)
 		}
 		if len(w.buf) > 0 || w.sync {
-			linger = nil
+			linger, rest = nil, nil
 			if err := l.turn(w); err != nil {
 				l.stop(err)
 				return
@@ -63,10 +69,15 @@ func (l *Log) run() {
 		if w.lingers && linger == nil {
 			linger = l.o.After(lingerTime)
 		}
+		if w.rests && rest == nil {
+			rest = l.o.After(restTime)
+		}
 		select {
 		case <-l.wake:
 		case <-linger:
 			linger, due = nil, true
+		case <-rest:
+			rest, rested = nil, true
 		case <-tick:
 			tick = nil
 			l.requestSync()
@@ -81,10 +92,15 @@ func (l *Log) requestSync() {
 }
 
 // take decides what the next turn does and swaps the buffers for it. due says
-// that a small buffer has waited long enough.
-func (l *Log) take(due bool) work {
+// that a small buffer has waited long enough, rested that the log has: then, and at
+// its end, it repeats what it has not.
+func (l *Log) take(due, rested bool) work {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.closing || rested && len(l.cur) == 0 {
+		l.repeat()
+		due = true
+	}
 	durable := l.Durable()
 	w := work{
 		upTo:     l.end,
@@ -99,12 +115,14 @@ func (l *Log) take(due bool) work {
 		w.sync = w.sync || l.o.Sync == Always
 	}
 	w.lingers = len(w.buf) == 0 && len(l.cur) > 0
+	w.rests = len(l.cur) == 0 && (!w.unsynced || l.o.Sync == Off) && l.elder.records+l.young.records > 0
 	w.exit = l.closing && len(w.buf) == 0 && !w.sync
 	return w
 }
 
 func (l *Log) turn(w work) error {
 	if len(w.buf) > 0 {
+		l.fillMark(w.buf, w.first)
 		if err := l.write(w.buf, w.first); err != nil {
 			return err
 		}
@@ -134,7 +152,7 @@ func (l *Log) write(buf []byte, first LSN) error {
 		}
 		if n == 0 {
 			// A record larger than a file gets a file of its own.
-			n = frameSize + int(binary.LittleEndian.Uint32(buf))
+			n = frameSize + int(binary.LittleEndian.Uint32(buf)&lengthMask)
 		}
 		got, err := l.active.Write(buf[:n])
 		if err == nil && got < n {
@@ -161,7 +179,7 @@ func fit(buf []byte, room int64) int {
 	}
 	n := 0
 	for {
-		next := n + frameSize + int(binary.LittleEndian.Uint32(buf[n:]))
+		next := n + frameSize + int(binary.LittleEndian.Uint32(buf[n:])&lengthMask)
 		if int64(next) > room {
 			return n
 		}
@@ -174,6 +192,9 @@ func fit(buf []byte, room int64) int {
 // records is damage and never a torn creation.
 func (l *Log) create(first LSN) error {
 	name := l.path(first)
+	if err := l.beginLast(first); err != nil {
+		return err
+	}
 	f, err := l.o.FS.Create(name, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return fmt.Errorf("create %s: %w", name, err)
@@ -197,9 +218,13 @@ func (l *Log) create(first LSN) error {
 	if err := durable.SyncDir(l.o.FS, l.o.Dir); err != nil {
 		return err
 	}
+	// From now on it is missing where it is not there.
+	if err := l.writeLast(&last{head: h, durable: first}, true); err != nil {
+		return err
+	}
 	l.prev = first
 	l.mu.Lock()
-	l.files = append(l.files, file{first: first})
+	l.files = append(l.files, file{first: first, head: h})
 	l.mu.Unlock()
 	return nil
 }
@@ -225,6 +250,10 @@ func (l *Log) sync(upTo LSN) error {
 		return fmt.Errorf("fsync %s: %w", l.path(l.prev), err)
 	}
 	took := l.o.Now().Sub(begin)
+	// Before anybody is told: a bad place below is damage.
+	if err := l.writeLast(&last{head: l.newest, durable: upTo}, false); err != nil {
+		return err
+	}
 	l.durable.Store(uint64(upTo))
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -240,6 +269,15 @@ func (l *Log) sync(upTo LSN) error {
 // kernel may have dropped the pages and a second one would succeed without
 // them.
 func (l *Log) stop(cause error) {
+	if l.lastOpen != nil {
+		var err error
+		if cause == nil {
+			err = l.lastOpen.SyncData()
+		}
+		if err = errors.Join(err, l.lastOpen.Close()); cause == nil && err != nil {
+			cause = fmt.Errorf("close %s: %w", l.o.FS.PathJoin(l.o.Dir, lastFile), err)
+		}
+	}
 	if l.active != nil {
 		err := l.active.Close()
 		if cause == nil && err != nil {

@@ -1,0 +1,146 @@
+package wal
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+)
+
+// Append adds one record, the concatenation of parts, and returns its LSN. The
+// parts are copied. The record is in memory only: WaitDurable tells when it is
+// safe. Append blocks while the buffer is full. It refuses an empty record and
+// one above Options.MaxRecord, and fails once the log has failed.
+func (l *Log) Append(parts ...[]byte) (LSN, error) {
+	size, crc := 0, uint32(0)
+	for _, p := range parts {
+		size += len(p)
+		crc = crc32.Update(crc, castagnoli, p)
+	}
+	if err := l.checkSize(size); err != nil {
+		return 0, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.awaitBuffer(frameSize + size); err != nil {
+		return 0, err
+	}
+	before := len(l.cur)
+	l.begin()
+	lsn := l.end
+	l.put(uint32(size), crc, nil, parts...)
+	first := byte(0)
+	for i := len(parts) - 1; i >= 0; i-- {
+		if len(parts[i]) > 0 {
+			first = parts[i][0]
+		}
+	}
+	l.young.plain(frameSize+size, first)
+	l.noted()
+	l.kickWriter(before)
+	return lsn, nil
+}
+
+// AppendHeaded is Append for a record that begins with a head, of 1 to 255 bytes:
+// what the caller needs to know of the record where the rest is damaged. It has a
+// checksum of its own, and is repeated some KiB later.
+func (l *Log) AppendHeaded(head, body []byte) (LSN, error) {
+	size := len(head) + len(body)
+	if len(head) == 0 || len(head) > maxHead {
+		return 0, fmt.Errorf("wal: record with a head of %d bytes: want 1 to %d", len(head), maxHead)
+	}
+	if err := l.checkSize(size); err != nil {
+		return 0, err
+	}
+	headCRC := crc32.Checksum(head, castagnoli)
+	crc := crc32.Update(headCRC, castagnoli, body)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.awaitBuffer(frameSize + headFrame + size); err != nil {
+		return 0, err
+	}
+	before := len(l.cur)
+	l.begin()
+	lsn, word := l.end, uint32(headFrame+size)|headedFlag
+	var prefix [headFrame]byte
+	prefix[0] = byte(len(head))
+	binary.LittleEndian.PutUint32(prefix[1:], l.sums.head(headCRC, word, lsn))
+	l.put(word, crc, prefix[:], head, body)
+	l.young.headed(frameSize+headFrame+size, head)
+	l.noted()
+	l.kickWriter(before)
+	return lsn, nil
+}
+
+// AppendTwice is Append for a record that must not be lost where a block of the
+// disk is: it is repeated some KiB behind itself, with nothing but padding between
+// the two. A replay gives one of them, that repeated with the LSN of the repetition.
+func (l *Log) AppendTwice(rec []byte) (LSN, error) {
+	if err := l.checkSize(len(rec)); err != nil {
+		return 0, err
+	}
+	crc := crc32.Checksum(rec, castagnoli)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.awaitBuffer(2*(frameSize+len(rec)) + copyDistance + twinExtra); err != nil {
+		return 0, err
+	}
+	before := len(l.cur)
+	l.begin()
+	lsn := l.end
+	l.put(uint32(len(rec)), crc, nil, rec)
+	l.young.plain(frameSize+len(rec), rec[0])
+	l.pad(l.end)
+	l.putOwn(binary.AppendUvarint([]byte{ownTwin}, uint64(l.end-lsn)), rec)
+	l.noted()
+	l.kickWriter(before)
+	return lsn, nil
+}
+
+// twinExtra is what a repetition has beside the record and the distance.
+const twinExtra = 2*frameSize + 2 + binary.MaxVarintLen64
+
+func (l *Log) checkSize(size int) error {
+	if size == 0 || size > l.o.MaxRecord {
+		return fmt.Errorf("wal: record of %d bytes: want 1 to %d; split it", size, l.o.MaxRecord)
+	}
+	return nil
+}
+
+// awaitBuffer waits until the buffer has room for n bytes. mu is held.
+func (l *Log) awaitBuffer(n int) error {
+	for l.err == nil && !l.closing && len(l.cur) > 0 && len(l.cur)+n > l.o.BufferSize {
+		l.stalled++
+		l.stats.Stalls++
+		l.kick()
+		l.room.Wait()
+		l.stalled--
+	}
+	if l.err != nil {
+		return l.err
+	}
+	if l.closing {
+		return ErrClosed
+	}
+	return nil
+}
+
+// put appends a record to the buffer, which has room for it.
+func (l *Log) put(word, crc uint32, prefix []byte, parts ...[]byte) {
+	before := len(l.cur)
+	l.cur = binary.LittleEndian.AppendUint32(l.cur, word)
+	l.cur = binary.LittleEndian.AppendUint32(l.cur, l.sums.record(crc, word, l.end, prefix))
+	l.cur = append(l.cur, prefix...)
+	for _, p := range parts {
+		l.cur = append(l.cur, p...)
+	}
+	l.grow(len(l.cur) - before)
+	l.stats.Records++
+}
+
+// kickWriter tells the writer of the first bytes of a buffer, and when there are
+// enough for a write.
+func (l *Log) kickWriter(before int) {
+	if before == 0 || before < writePiece && len(l.cur) >= writePiece {
+		l.kick()
+	}
+}

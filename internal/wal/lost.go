@@ -1,0 +1,67 @@
+package wal
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+)
+
+// mostLost bounds the records of damaged places that are told one by one; of the
+// others only the bytes are.
+const mostLost = 1 << 18
+
+// lost are the damaged and missing places of a replay, and what is known of the
+// records in them: from themselves, where the head is whole, or from copies behind.
+type lost struct {
+	places []span
+	known  []known // in the order of their discovery; those with a head have it as their own memory
+}
+
+// span is a range of LSNs.
+type span struct{ from, to LSN }
+
+func (l *lost) miss(from, to LSN) {
+	if from < to {
+		l.places = append(l.places, span{from, to})
+	}
+}
+
+// copied takes what is known of a record, whether or not it is lost.
+func (l *lost) copied(k known) {
+	i, _ := slices.BinarySearchFunc(l.places, k.lsn, func(s span, lsn LSN) int { return cmp.Compare(s.to, lsn+1) })
+	if i == len(l.places) || k.lsn < l.places[i].from || len(l.known) >= mostLost {
+		return
+	}
+	k.head = bytes.Clone(k.head)
+	l.known = append(l.known, k)
+}
+
+// settle returns the records with a head in order, each once, and of how many bytes
+// nothing is known.
+func (l *lost) settle() (out []Lost, unknown int64) {
+	for _, s := range l.places {
+		unknown += int64(s.to - s.from)
+	}
+	slices.SortStableFunc(l.known, func(a, b known) int { return cmp.Compare(a.lsn, b.lsn) })
+	past := LSN(0)
+	for i, k := range l.known {
+		if i > 0 && k.lsn == l.known[i-1].lsn {
+			continue
+		}
+		if k.head != nil {
+			out = append(out, Lost{LSN: k.lsn, Head: k.head})
+		}
+		unknown -= l.within(max(k.lsn, past), k.lsn+LSN(k.size))
+		past = max(past, k.lsn+LSN(k.size))
+	}
+	return out, unknown
+}
+
+// within returns how many LSNs of a range are in damaged places.
+func (l *lost) within(from, to LSN) (n int64) {
+	i, _ := slices.BinarySearchFunc(l.places, from, func(s span, lsn LSN) int { return cmp.Compare(s.to, lsn+1) })
+	for ; i < len(l.places) && l.places[i].from < to; i++ {
+		n += int64(max(0, int64(min(to, l.places[i].to))-int64(max(from, l.places[i].from))))
+	}
+	return n
+}
