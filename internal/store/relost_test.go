@@ -35,7 +35,7 @@ func (w *halfRead) loseDefinitions(n int) {
 		w.t.Fatalf("%d definitions: %v", len(defined), err)
 	}
 	files, err := w.fs.List("/data/wal")
-	if err != nil || len(files) != 1 {
+	if err != nil || len(files) != 2 || files[0] != "LAST" {
 		w.t.Fatalf("files of the log: %v, %v", files, err)
 	}
 	if err := w.s.log.Sync(); err != nil {
@@ -45,7 +45,7 @@ func (w *halfRead) loseDefinitions(n int) {
 	w.s.Crash()
 	lost := map[metric.SeriesID]bool{}
 	for _, i := range w.r.Perm(len(defined))[:n] {
-		flipByte(w.t, clone, "/data/wal/"+files[0], 64+defined[i]-1+10)
+		flipByte(w.t, clone, "/data/wal/"+files[1], 64+defined[i]-1+10)
 		lost[names[defined[i]]] = true
 	}
 	kept := w.known[:0]
