@@ -11,7 +11,16 @@ export interface Series {
   min?: (number | null)[] // of columns, when the answer is reduced to a width
   max?: (number | null)[]
   coverage: number
+  bucket_resolution?: number // ms per slot of the bucket it was read from
+  interval?: number | null // ms, the most common distance between its points
+  stars?: string[] // the parts that the stars of its pattern stand for
   metadata?: Record<string, unknown>
+}
+
+/** A selector that found nothing. */
+export interface Missing {
+  selector: string
+  message: string
 }
 
 export interface Step {
@@ -37,6 +46,7 @@ export interface Result {
   start: number // unix ms
   query_time: number // µs
   results: Series[]
+  missing?: Missing[]
   plan?: Plan
 }
 

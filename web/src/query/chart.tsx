@@ -1,7 +1,7 @@
 import uPlot from 'uplot'
 import { useEffect, useRef } from 'preact/hooks'
 import { si, tickTexts } from '../format'
-import { timeAt, type ChartData, type Line } from './data'
+import { rhythm, timeAt, type ChartData, type Line } from './data'
 
 interface Props {
   data: ChartData
@@ -201,7 +201,7 @@ function tooltip(latest: { current: Props }): uPlot.Plugin {
     const each = data.reduced ? 3 : 1
     const rows = data.lines
       .map((l, i) => ({ l, v: u.data[1 + i * each]?.[at], low: data.reduced ? u.data[3 + i * each]?.[at] : null, high: data.reduced ? u.data[2 + i * each]?.[at] : null }))
-      .filter((r) => !hidden.has(r.l.index) && r.v !== undefined)
+      .filter((r) => !hidden.has(r.l.index) && (r.v !== undefined || r.l.rhythm))
       .sort((a, b) => (b.v ?? -Infinity) - (a.v ?? -Infinity))
     tip.replaceChildren(head(data, at, utc))
     for (const r of rows.slice(0, shownInTip)) {
@@ -210,7 +210,7 @@ function tooltip(latest: { current: Props }): uPlot.Plugin {
       mark.style.background = r.l.color
       row.appendChild(document.createElement('span')).textContent = r.l.name
       const value = row.appendChild(document.createElement('b'))
-      value.textContent = r.v === null ? 'no point' : si(r.v, r.l.unit)
+      value.textContent = r.v == null ? (r.v === undefined ? rhythm(r.l) : 'no point') : si(r.v, r.l.unit)
       if (r.low != null && r.high != null && r.low !== r.high) {
         row.appendChild(document.createElement('small')).textContent = `${si(r.low)} … ${si(r.high)}`
       }

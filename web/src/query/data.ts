@@ -1,8 +1,8 @@
 // From the answer of the node to what is drawn, and the figures of the legend.
 
 import type { Result, Series } from '../api'
-import { ambiguous, withoutStars } from '../dql/label'
-import { moment } from '../format'
+import { withoutStars } from '../dql/label'
+import { duration, moment } from '../format'
 
 export type Values = (number | null | undefined)[]
 
@@ -12,7 +12,9 @@ export interface Line {
   unit: string // from the metadata, or ''
   color: string
   resolution: number // ms per value, or per column of a reduced answer
-  coverage: number
+  slot: number // ms of its bucket
+  rhythm?: number // ms between its points, of a sender that is slower than the bucket
+  coverage: number // share of the slots that could hold a point, by its rhythm
   values: Values
   min?: Values
   max?: Values
@@ -73,25 +75,50 @@ export function chartData(result: Result): ChartData {
   const place = steps.length > 1 ? new Map(x.map((t, i) => [Math.round(t * 1000), i])) : undefined
   const names = namesOf(series)
   const lines = series.map((s, index): Line => {
-    const put = (values?: Values) => values && (place ? spread(values, s, result.start, place, x.length) : padded(values, x.length))
+    const slower = rhythmOf(s)
+    const put = (all?: Values) => {
+      const values = joined(all, s.resolution, slower)
+      return values && (place ? spread(values, s, result.start, place, x.length) : padded(values, x.length))
+    }
+    const slot = s.bucket_resolution ?? s.resolution
     return {
-      index, name: names[index]!, unit: unitOf(s), color: colorOf(index), resolution: s.resolution, coverage: s.coverage,
+      index, name: names[index]!, unit: unitOf(s), color: colorOf(index), resolution: s.resolution, slot, rhythm: slower,
+      coverage: slower ? Math.min(1, s.coverage * slower / slot) : s.coverage,
       values: put(s.values)!, min: put(s.min), max: put(s.max), stats: statsOf(s.values, s.min, s.max),
     }
   })
   return { x, lines, reduced: series.some((s) => s.min !== undefined), start: result.start, end }
 }
 
-/** Names that tell series apart, where the answer has the parts of patterns. */
+/** Names that tell series apart. */
 function namesOf(series: Series[]): string[] {
   const times = new Map<string, number>()
   for (const s of series) times.set(s.name, (times.get(s.name) ?? 0) + 1)
-  return series.map((s) => (times.get(s.name)! > 1 ? withoutStars(s.name, s.metadata) : s.name))
+  return series.map((s) => (times.get(s.name)! > 1 ? withoutStars(s.name, s.stars ?? []) : s.name))
 }
 
-/** Whether series of the answer are called the same. */
-export function unclear(result: Result): boolean {
-  return ambiguous((result.results ?? []).map((s) => s.name))
+/** The rhythm of a sender that is slower than its bucket: ms between its points. */
+function rhythmOf(s: Series): number | undefined {
+  return s.interval && s.bucket_resolution && s.interval > s.bucket_resolution ? s.interval : undefined
+}
+
+/** Says the rhythm of a line, '' when it has a point in every slot of its bucket. */
+export function rhythm(l: Line): string {
+  return l.rhythm ? `every ${duration(l.rhythm)} in a ${duration(l.slot)} bucket` : ''
+}
+
+/** Where a sender is slower than its bucket, the slots between two points that follow each other are no gap. */
+function joined(values: Values | undefined, step: number, interval: number | undefined): Values | undefined {
+  if (!values || !interval || interval <= step) return values
+  const out = [...values]
+  let last = -1
+  values.forEach((v, i) => {
+    if (v === null || v === undefined) return
+    // Half an interval more: senders are not that exact.
+    if (last >= 0 && (i - last) * step <= 1.5 * interval) out.fill(undefined, last + 1, i)
+    last = i
+  })
+  return out
 }
 
 function axis(start: number, series: Series[], steps: number[]): number[] {

@@ -1,8 +1,7 @@
 // What is exported is every value, not the columns of the chart.
 
 import { runQuery, type Result } from '../api'
-import { withParts } from '../dql/label'
-import { chartData, unclear } from './data'
+import { chartData } from './data'
 import { exact } from '../format'
 
 function cell(text: string): string {
@@ -21,9 +20,7 @@ export function csv(result: Result): string {
 
 /** Runs a query for all its values and gives them as a file. */
 export async function download(query: string, form: 'csv' | 'json'): Promise<void> {
-  let reply = await runQuery(query)
-  const parts = form === 'csv' && unclear(reply.value) ? withParts(query) : undefined
-  if (parts) reply = await runQuery(parts)
+  const reply = await runQuery(query)
   const text = form === 'csv' ? csv(reply.value) : reply.text
   const url = URL.createObjectURL(new Blob([text], { type: form === 'csv' ? 'text/csv' : 'application/json' }))
   const a = document.createElement('a')

@@ -1,5 +1,5 @@
 import { percent, si } from '../format'
-import type { Line } from './data'
+import { rhythm, type Line } from './data'
 
 interface Props {
   lines: Line[]
@@ -25,7 +25,7 @@ export function Legend({ lines, hidden, onHide }: Props) {
         <thead>
           <tr>
             <th>Series{hidden.size > 0 && <button class="link" onClick={() => onHide([])}>show all</button>}</th>
-            <th>Min</th><th>Max</th><th>Avg</th><th>Last</th><th title="Share of the slots that hold a point">Coverage</th>
+            <th>Min</th><th>Max</th><th>Avg</th><th>Last</th><th title="Share of the points that the rhythm of the sender leads to expect">Coverage</th>
           </tr>
         </thead>
         <tbody>
@@ -42,7 +42,7 @@ export function Legend({ lines, hidden, onHide }: Props) {
               <td>{si(l.stats.avg, l.unit)}</td>
               <td>{si(l.stats.last, l.unit)}</td>
               <td class={l.coverage < 0.999 ? 'partial' : ''}>
-                <span class="meter"><Bar share={l.coverage} /></span> {percent(l.coverage)}
+                <span class="meter"><Bar share={l.coverage} /></span> {percent(l.coverage)}{l.rhythm && <small> {rhythm(l)}</small>}
               </td>
             </tr>
           ))}

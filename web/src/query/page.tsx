@@ -121,6 +121,7 @@ function AnswerBody({ answer, state, go, theme, hidden, zoom, setDrawn }: Omit<A
   const none = answer.points === 0
   return (
     <>
+      {answer.missing.map((m) => <p key={m.selector} class="hint">{m.message}</p>)}
       {none && <p class="hint">No series has a point in this range: the chart is empty, not zero. Try a longer range.</p>}
       <Chart data={data} hidden={hidden} utc={state.utc} theme={theme} height={innerWidth < 700 ? 260 : 380} onZoom={zoom} onDrawn={setDrawn}
         label={`Chart of ${data.lines.length} series`} />

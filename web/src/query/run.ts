@@ -1,15 +1,15 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { runQuery, Problem, Unreachable, type Plan } from '../api'
+import { runQuery, Problem, Unreachable, type Missing, type Plan } from '../api'
 import { findRange, withRange } from '../dql/range'
 import { useConnection } from '../hooks'
 import type { View } from '../url'
-import { withParts } from '../dql/label'
-import { chartData, pointsOf, unclear, type ChartData } from './data'
+import { chartData, pointsOf, type ChartData } from './data'
 import type { Mistake } from './editor'
 
 export interface Answer {
   query: string
   data: ChartData
+  missing: Missing[]
   plan?: Plan
   points: number
   queryMs: number // in the node
@@ -47,7 +47,6 @@ export function useRun(w: Wish): Run {
   const { epoch } = useConnection()
   const latest = useRef(w)
   latest.current = w
-  const named = useRef('') // the query whose series need the parts of their patterns as names
   const column = useRef(0) // ms per column of the last answer, 0 when it is not reduced
 
   const once = useCallback(async (query: string, id: string, signal: AbortSignal) => {
@@ -55,20 +54,14 @@ export function useRun(w: Wish): Run {
     const text = live ? steady(query, column.current, Date.now()) : query
     try {
       const options = view === 'plan' ? { explain: true, id, signal } : { width: every ? undefined : width, id, signal }
-      // What the node says about a mistake is about the query as it was written.
-      const parts = withParts(text)
-      let reply = await runQuery(named.current === query && parts ? parts : text, options)
-      if (named.current !== query && parts && unclear(reply.value)) {
-        named.current = query
-        reply = await runQuery(parts, options)
-      }
+      const reply = await runQuery(text, options)
       // The answer of a query whose plan is asked for has no values.
       const data = chartData({ ...reply.value, results: reply.value.results ?? [] })
       column.current = data.reduced ? (data.lines[0]?.resolution ?? 0) : 0
       set({
         busy: false, since: 0, id: '',
         answer: {
-          query, data, plan: reply.value.plan, points: pointsOf(data), queryMs: reply.value.query_time / 1000, tookMs: reply.took,
+          query, data, missing: reply.value.missing ?? [], plan: reply.value.plan, points: pointsOf(data), queryMs: reply.value.query_time / 1000, tookMs: reply.took,
         },
       })
     } catch (error) {
