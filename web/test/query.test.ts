@@ -12,6 +12,7 @@ const zero = "'     0'"
 const day = `SELECT 'agent'.${zero}.'metrics'.* BUCKET day`
 const open = async (search = '', options = {}) => (tab = await Tab.open(browser, node.url + search, options))
 const link = (query: string, more = '') => `?query=${encodeURIComponent(query)}${more}`
+const slowBegin = Date.now() - 3_600_000
 const now = 'SELECT sum(*.mps BUCKET dalmatinerdb) LAST 5m'
 
 beforeAll(async () => {
@@ -54,6 +55,7 @@ it('loads no more than 200 kB, under a strict policy', async () => {
 describe('under a load', () => {
   beforeAll(async () => {
     await node.fill('-prefix', 'day', '-agents', '1', '-metrics', '5', '-fast', '-batch', '-walk', '-steps', '86400')
+    await node.fill('-prefix', 'slow', '-agents', '1', '-metrics', '2', '-fast', '-walk', '-steps', '360', '-step', '10s', '-start', new Date(slowBegin).toISOString())
     node.load('-prefix', 'shop', '-agents', '1', '-metrics', '5', '-walk', '-flush-interval', '1s', '-spawn-interval', '100ms', '-jitter', '100ms')
   })
 
@@ -245,6 +247,29 @@ describe('under a load', () => {
     }
     // The best of five: other processes take their share of the processor.
     expect(Math.min(...draws)).toBeLessThanOrEqual(300)
+  })
+
+  it('draws a sender that is slower than its bucket as a line, and says its rhythm', async () => {
+    await open(link('SELECT \'agent\'.\'     0\'.\'metrics\'.\'     1\' BUCKET slow LAST 50m'))
+    await tab.rows.first().waitFor()
+    expect(await tab.rows.first().textContent()).toContain('every 10 s in a 1 s bucket')
+    // The load ended when the tests began: as many points as have gone by since are missing.
+    await open(link(`SELECT 'agent'.${zero}.'metrics'.'     1' BUCKET slow BETWEEN ${slowBegin} AND ${slowBegin + 3_000_000}`))
+    await tab.rows.first().waitFor()
+    expect(await tab.page.locator('.legend .partial').count()).toBe(0)
+    const over = (await tab.page.locator('.u-over').boundingBox())!
+    await tab.page.mouse.move(over.x + over.width * 0.7, over.y + 50)
+    await tab.page.locator('.tip').waitFor()
+    expect(await tab.page.locator('.tip').textContent()).not.toContain('no point')
+  })
+
+  it('names what does not exist, with what is near', async () => {
+    await open(link(`${day} LAST 1h`.replace(' LAST', ', nowhere BUCKET day LAST')))
+    await tab.rows.nth(5).waitFor()
+    expect(await tab.page.locator('.answer .hint').textContent()).toContain("there is no metric 'nowhere'")
+    await open(link('SELECT nowhere BUCKET day LAST 1h'))
+    await tab.page.locator('.problem').waitFor()
+    expect(await tab.page.locator('.problem').textContent()).toContain("there is no metric 'nowhere'")
   })
 
   it('shows the plan', async () => {

@@ -40,6 +40,8 @@ describe('chartData', () => {
     expect(rhythm(line)).toBe('every 3 s in a 1 s bucket')
     expect(line.coverage).toBeCloseTo(0.9)
     expect(line.stats.points).toBe(4)
+    expect(line.partial).toBe(false) // 14 slots: four or five points
+    expect(slow([1, null, null, null, null, null, null, null, null], { coverage: 0.1 }).partial).toBe(true)
     // A column that is as long as the interval holds a point; one without is a gap.
     expect(slow([1, null, 2], { resolution: 3000 }).values).toEqual([1, null, 2])
     expect(slow([1, null, 2], { interval: 1000 })).toMatchObject({ values: [1, null, 2], coverage: 0.3, rhythm: undefined })

@@ -15,6 +15,7 @@ export interface Line {
   slot: number // ms of its bucket
   rhythm?: number // ms between its points, of a sender that is slower than the bucket
   coverage: number // share of the slots that could hold a point, by its rhythm
+  partial: boolean // points are missing
   values: Values
   min?: Values
   max?: Values
@@ -81,9 +82,12 @@ export function chartData(result: Result): ChartData {
       return values && (place ? spread(values, s, result.start, place, x.length) : padded(values, x.length))
     }
     const slot = s.bucket_resolution ?? s.resolution
+    const coverage = slower ? Math.min(1, s.coverage * slower / slot) : s.coverage
+    // A range that begins between two points of a slow sender may have one less.
+    const missing = slower ? (1 - coverage) * s.values.length * s.resolution / slower : 0
     return {
       index, name: names[index]!, unit: unitOf(s), color: colorOf(index), resolution: s.resolution, slot, rhythm: slower,
-      coverage: slower ? Math.min(1, s.coverage * slower / slot) : s.coverage,
+      coverage, partial: slower ? missing > 1.01 : coverage < 0.999,
       values: put(s.values)!, min: put(s.min), max: put(s.max), stats: statsOf(s.values, s.min, s.max),
     }
   })

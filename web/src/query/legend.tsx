@@ -41,7 +41,7 @@ export function Legend({ lines, hidden, onHide }: Props) {
               <td>{si(l.stats.max, l.unit)}</td>
               <td>{si(l.stats.avg, l.unit)}</td>
               <td>{si(l.stats.last, l.unit)}</td>
-              <td class={l.coverage < 0.999 ? 'partial' : ''}>
+              <td class={l.partial ? 'partial' : ''}>
                 <span class="meter"><Bar share={l.coverage} /></span> {percent(l.coverage)}{l.rhythm && <small> {rhythm(l)}</small>}
               </td>
             </tr>
