@@ -256,7 +256,7 @@ func TestTheLogIsASample(t *testing.T) {
 	}
 	sum := 0
 	for line := range strings.Lines(log) {
-		if strings.Contains(line, "input refused") {
+		if strings.Contains(line, `msg="input refused"`) {
 			sum++
 		}
 		if _, text, found := strings.Cut(line, "left_out="); found {
