@@ -26,6 +26,7 @@ type Config struct {
 	HTTPAddr           string // http.addr, host:port
 	TCPMaxConnections  int    // tcp_max_connections
 	TCPMaxFrame        int64  // tcp.max_frame, bytes
+	TCPMaxSlots        int64
 	HTTPMaxBody        int64  // http.max_body, bytes
 	HTTPMaxConnections int    // http.max_connections
 	HTTPHosts          string // http.hosts, host names separated by commas

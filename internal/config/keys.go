@@ -57,6 +57,8 @@ var keys = []key{
 		func(c *Config) *int { return &c.TCPMaxConnections }),
 	sizeKey("tcp.max_frame", "16MB", 1<<10, 1<<30, "largest request frame",
 		func(c *Config) *int64 { return &c.TCPMaxFrame }),
+	int64Key("tcp.max_slots", "67108864", 1, math.MaxUint32, "slots that one GET of the binary protocol may ask for",
+		func(c *Config) *int64 { return &c.TCPMaxSlots }),
 	intKey("http.max_connections", "1024", 1, 1<<20, "open HTTP connections; more are closed",
 		func(c *Config) *int { return &c.HTTPMaxConnections }),
 	sizeKey("http.max_body", "1MB", 1<<10, 1<<30, "largest HTTP request body",

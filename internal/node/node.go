@@ -132,7 +132,7 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func
 	n.status.begin(n, tcpLn.Addr(), httpLn.Addr())
 	n.tcp = ddbtcp.New(ddbtcp.Options{
 		Store: n.store, Logger: n.logger, Monitor: n.rec, Memory: n.memory.queries,
-		MaxConnections: n.cfg.TCPMaxConnections, MaxFrame: int(n.cfg.TCPMaxFrame),
+		MaxConnections: n.cfg.TCPMaxConnections, MaxFrame: int(n.cfg.TCPMaxFrame), MaxSlots: n.cfg.TCPMaxSlots,
 	})
 	n.doors.serve(n)
 	conns := &httpConns{limit: int64(n.cfg.HTTPMaxConnections)}

@@ -126,7 +126,7 @@ func (c *conn) ttl(q *wire.Request) error {
 func clampInt(v uint64) int64 { return int64(min(v, math.MaxInt64)) }
 
 // get streams the slots of a series: cut where the original's files were cut,
-// and at maxPiece.
+// and at maxPiece. Frames in which nothing can be are made without a read.
 func (c *conn) get(q *wire.Request) error {
 	st := c.s.o.Store
 	info, err := st.BucketByName(string(q.Bucket))
@@ -136,47 +136,79 @@ func (c *conn) get(q *wire.Request) error {
 	if r := q.Options.R; r > 1 && r != 255 {
 		return fmt.Errorf("%w: r is %d, and this node keeps one replica (n = 1)", wire.ErrMalformed, r)
 	}
+	if int64(q.Count) > c.s.o.MaxSlots {
+		return fmt.Errorf("%w: a get of %d slots, the limit is %d (tcp.max_slots): ask in pieces", wire.ErrTooLarge, q.Count, c.s.o.MaxSlots)
+	}
 	if q.Slot > math.MaxInt64-uint64(q.Count) {
 		return fmt.Errorf("%w: slot %d is beyond all time", wire.ErrMalformed, q.Slot)
+	}
+	key := append([]byte(nil), q.Key...)
+	slot, end := int64(q.Slot), int64(q.Slot)+int64(q.Count)
+	first, past, err := st.Extent(c.s.ctx, info, key, slot, end-slot)
+	if err != nil {
+		return err
 	}
 	if err := c.reply(wire.AppendGetHeader(nil)); err != nil {
 		return err
 	}
-	key := append([]byte(nil), q.Key...)
-	words := make([]uint64, min(int(q.Count), maxPiece))
+	words := make([]uint64, min(end-slot, maxPiece))
 	var stamps []uint64
 	if q.Options.HPTS {
 		stamps = make([]uint64, len(words))
 	}
-	for slot, left := int64(q.Slot), int64(q.Count); left > 0; {
-		n := min(left, maxPiece, info.PPF-slot%info.PPF)
-		dst, err := c.piece(info, key, slot, words[:n], stamps)
-		if err != nil {
+	cut := cutOf(info.PPF)
+	empty := int64(0) // slots of the frame in c.out, if nothing is in them
+	for slot < end {
+		n := min(end-slot, maxPiece, cut-slot%cut)
+		nothing := slot+n <= first || slot >= past
+		if !nothing || n != empty {
+			if c.out, err = c.piece(info, key, slot, words[:n], stamps, nothing); err != nil {
+				return err
+			}
+			empty = 0
+			if nothing {
+				empty = n
+			}
+		}
+		if err := c.write(c.out); err != nil {
 			return err
 		}
-		c.out = dst
-		if err := c.write(dst); err != nil {
-			return err
-		}
-		slot, left = slot+n, left-n
+		slot += n
 	}
 	return c.reply(wire.AppendGetEnd(nil))
 }
 
+// leastCut is the least distance of two cuts: a bucket of a point a file would
+// have a frame for each slot.
+const leastCut = 4096
+
+// cutOf returns the slots at whose multiples the frames of a bucket end: whole
+// files of the original, as many as it takes.
+func cutOf(ppf int64) int64 { return ppf * ((leastCut + ppf - 1) / ppf) }
+
 // piece returns the frame of some slots; stamps is not nil for a reply with
-// timestamps.
-func (c *conn) piece(info store.BucketInfo, key []byte, slot int64, words, stamps []uint64) ([]byte, error) {
+// timestamps. Where nothing can be it does not look.
+func (c *conn) piece(info store.BucketInfo, key []byte, slot int64, words, stamps []uint64, nothing bool) ([]byte, error) {
 	dst, mark := wire.BeginFrame(c.out[:0])
+	if stamps != nil {
+		stamps = stamps[:len(words)]
+	}
+	var err error
+	switch {
+	case nothing:
+		clear(words)
+		clear(stamps)
+	case stamps == nil:
+		err = c.s.o.Store.Read(c.s.ctx, info, key, slot, words)
+	default:
+		err = c.s.o.Store.ReadStamped(c.s.ctx, info, key, slot, words, stamps)
+	}
+	if err != nil {
+		return c.out, err
+	}
 	if stamps == nil {
-		if err := c.s.o.Store.Read(c.s.ctx, info, key, slot, words); err != nil {
-			return nil, err
-		}
 		dst = c.enc.AppendData(dst, words)
 	} else {
-		stamps = stamps[:len(words)]
-		if err := c.s.o.Store.ReadStamped(c.s.ctx, info, key, slot, words, stamps); err != nil {
-			return nil, err
-		}
 		dst = c.enc.AppendStampedData(dst, words, stamps)
 	}
 	wire.EndFrame(dst, mark)

@@ -30,6 +30,8 @@ type Options struct {
 	MaxConnections int // 1024
 	MaxFrame       int // bytes of a request frame; 1 MiB
 	MaxMessage     int // bytes of one stream message; 1 MiB
+
+	MaxSlots int64 // of one GET; 2^26
 }
 
 // Defaults of the limits.
@@ -37,6 +39,7 @@ const (
 	DefaultMaxConnections = 1024
 	DefaultMaxFrame       = 1 << 20
 	DefaultMaxMessage     = 1 << 20
+	DefaultMaxSlots       = 1 << 26
 )
 
 // Server serves connections. It may serve several listeners.
@@ -71,6 +74,9 @@ func New(o Options) *Server {
 	}
 	if o.MaxMessage == 0 {
 		o.MaxMessage = DefaultMaxMessage
+	}
+	if o.MaxSlots == 0 {
+		o.MaxSlots = DefaultMaxSlots
 	}
 	o.MaxMessage = max(o.MaxMessage, wire.MinStreamLimit)
 	s := &Server{o: o, buffers: conns.NewBuffers(o.Store.Memory(), "tcp"), log: loglimit.New(o.Logger, time.Now)}
