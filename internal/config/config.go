@@ -22,10 +22,15 @@ type Config struct {
 	Node     string // nodename
 	LogLevel string // log.level: debug, info, warn or error
 
-	TCPAddr            string // tcp.addr, host:port
-	HTTPAddr           string // http.addr, host:port
-	TCPMaxConnections  int    // tcp_max_connections
-	TCPMaxFrame        int64  // tcp.max_frame, bytes
+	TCPAddr            string        // tcp.addr, host:port
+	HTTPAddr           string        // http.addr, host:port
+	TCPMaxConnections  int           // tcp_max_connections
+	TCPMaxFrame        int64         // tcp.max_frame, bytes
+	TCPIdle            time.Duration // tcp.idle_timeout
+	InputStall         time.Duration // input.stall_timeout
+	ReplyStall         time.Duration // reply.stall_timeout
+	HTTPIdle           time.Duration // http.idle_timeout
+	GraphiteIdle       time.Duration // graphite.idle_timeout
 	TCPMaxSlots        int64
 	HTTPMaxBody        int64  // http.max_body, bytes
 	HTTPMaxConnections int    // http.max_connections

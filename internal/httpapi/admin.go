@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/store"
 )
@@ -36,12 +38,15 @@ func decodeObject(body io.Reader, out any) error {
 	return nil
 }
 
-// bodyError keeps the type of a body beyond the limit and calls everything
-// else malformed.
+// bodyError keeps the type of a body beyond the limit, and of one that there is no
+// memory for, and calls everything else malformed.
 func bodyError(err error) error {
 	if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
 		return &statusError{http.StatusRequestEntityTooLarge, reasonTooLarge,
 			"the body has more than " + strconv.FormatInt(tooBig.Limit, 10) + " bytes, the limit is http.max_body"}
+	}
+	if errors.As(err, new(*memory.Refusal)) {
+		return fmt.Errorf("the body is not taken: %w", err)
 	}
 	return badRequest("malformed body: %v", err)
 }

@@ -18,6 +18,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/query"
@@ -68,6 +69,9 @@ type Options struct {
 	// DefaultMaxQueries. Further ones wait, and are refused after a while.
 	MaxQueries int
 
+	Bodies     *memory.Leases // that request bodies are charged to; nil charges nothing
+	ReplyStall time.Duration  // for a client to take 32 KiB of its answer; DefaultReplyStall
+
 	QueryTimeout time.Duration // longest run of a query
 	SlowQuery    time.Duration // queries that run this long are logged
 }
@@ -80,6 +84,7 @@ const DefaultMaxQueries = 16
 const (
 	DefaultQueryTimeout = time.Minute
 	DefaultSlowQuery    = 5 * time.Second
+	DefaultReplyStall   = 10 * time.Second
 )
 
 // queryWait is how long a query waits for its turn: longer than a burst of
@@ -89,23 +94,26 @@ const queryWait = 10 * time.Second
 // Limits of the server that have no key: each is far above what clients of the
 // API send and far below what would hurt.
 const (
-	maxHeader    = 64 << 10         // bytes; the longest query in a URL
-	readHeader   = 10 * time.Second // a client that dribbles its headers is gone
-	readRequest  = time.Minute
-	writeReply   = 5 * time.Minute
-	writePiece   = 30 * time.Second // for the client to take a piece of a result
-	idleLifetime = 2 * time.Minute
+	maxHeader   = 64 << 10         // bytes; the longest query in a URL
+	readHeader  = 10 * time.Second // a client that dribbles its headers is gone
+	readRequest = time.Minute
+	writeReply  = 5 * time.Minute
 )
 
-// NewServer returns a server with the limits of this package around a handler.
-func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
+// DefaultIdle is how long a connection is kept without a request.
+const DefaultIdle = 2 * time.Minute
+
+// NewServer returns a server with the limits of this package around a handler. Its
+// connections are those of a conns.Set where its listener is one of such a set.
+func NewServer(handler http.Handler, logger *slog.Logger, idle time.Duration) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		MaxHeaderBytes:    maxHeader,
 		ReadHeaderTimeout: readHeader,
 		ReadTimeout:       readRequest,
 		WriteTimeout:      writeReply,
-		IdleTimeout:       idleLifetime,
+		IdleTimeout:       idle,
+		ConnContext:       conns.NewContext,
 		// What a request is wrong about comes as often as its sender likes.
 		ErrorLog: log.New(loglimit.New(logger, time.Now).Writer(slog.LevelWarn, "http_server"), "", 0),
 	}
@@ -128,6 +136,7 @@ func New(o Options) http.Handler {
 	o.MaxQueries = cmp.Or(o.MaxQueries, DefaultMaxQueries)
 	o.QueryTimeout = cmp.Or(o.QueryTimeout, DefaultQueryTimeout)
 	o.SlowQuery = cmp.Or(o.SlowQuery, DefaultSlowQuery)
+	o.ReplyStall = cmp.Or(o.ReplyStall, DefaultReplyStall)
 	turns := make(chan struct{}, o.MaxQueries)
 	limited := loglimit.New(o.Logger, time.Now)
 	return &api{
@@ -168,7 +177,12 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if rt.admin || strings.HasPrefix(path, "/admin/") {
 		rt.name, rt.admin = "/admin/", true
 	}
-	out := &reply{ResponseWriter: w}
+	conn := conns.FromContext(r.Context())
+	conn.Busy()
+	defer conn.Idle()
+	conn.Proven() // the header is whole
+	client := &patientWriter{ResponseWriter: w, control: http.NewResponseController(w), conn: conn, stall: a.ReplyStall, end: time.Now().Add(writeReply)}
+	out := &reply{ResponseWriter: client}
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -216,9 +230,16 @@ func (a *api) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if err := a.unpack(rt, w, r); err != nil {
+	conn := conns.FromContext(r.Context())
+	conn.Idle() // it may have to send the head of a packed body
+	err := a.unpack(rt, w, r)
+	conn.Busy()
+	if err != nil {
 		return err
 	}
+	lease := a.Bodies.Lease() // until the answer is out: the text of a query is part of it
+	defer lease.Release()
+	r.Body = &body{ReadCloser: r.Body, request: r, conn: conn, lease: lease}
 	return rt.serve(w, r)
 }
 

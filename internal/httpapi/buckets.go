@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/store"
 )
@@ -55,7 +56,9 @@ func (a *api) listMetrics(w http.ResponseWriter, r *http.Request, rest string) e
 	if err != nil {
 		return err
 	}
-	list, err := newNameList(w, r, appendName)
+	lease := a.Memory.Lease()
+	defer lease.Release()
+	list, err := newNameList(w, r, appendName, lease)
 	if err != nil {
 		return err
 	}
@@ -175,11 +178,21 @@ type nameList struct {
 	streaming bool // the first names are out
 	err       error
 	scratch   []byte
+
+	lease   *memory.Lease // of the names
+	charged int           // bytes
 }
 
-func newNameList(w http.ResponseWriter, r *http.Request, encode func([]byte, form, string) []byte) (*nameList, error) {
+// Names are charged for nameCost bytes beside their own, listStep at a time.
+const (
+	nameCost = 32
+	listStep = 256 << 10
+)
+
+func newNameList(w http.ResponseWriter, r *http.Request, encode func([]byte, form, string) []byte, lease *memory.Lease) (*nameList, error) {
 	asked, err := negotiate(r, formJSON, formMsgpack)
-	return &nameList{reply: w, asked: asked, encode: encode, w: bufio.NewWriterSize(w, replyBuffer)}, err
+	clientOf(w).lease = lease
+	return &nameList{lease: lease, reply: w, asked: asked, encode: encode, w: bufio.NewWriterSize(w, replyBuffer)}, err
 }
 
 func (l *nameList) addKey(key []byte) bool { return l.add(string(key)) }
@@ -199,6 +212,12 @@ func (l *nameList) add(name string) bool {
 func (l *nameList) hold(name string) {
 	l.names = append(l.names, name)
 	l.held += len(name)
+	if need := l.held + len(l.names)*nameCost; need > l.charged {
+		l.charged += listStep
+		if err := l.lease.Grow(listStep); err != nil {
+			l.err = cmp.Or(l.err, err)
+		}
+	}
 }
 
 func (l *nameList) full() bool { return len(l.names) >= sortedNames || l.held > heldBytes }

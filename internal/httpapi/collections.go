@@ -67,7 +67,9 @@ func (a *api) collectionMetrics(w http.ResponseWriter, r *http.Request, bucketTe
 			return badRequest("depth=%s: it is a number of parts, from 1 to %d", text, metric.MaxKey)
 		}
 	}
-	list, err := newNameList(w, r, appendKey)
+	lease := a.Memory.Lease()
+	defer lease.Release()
+	list, err := newNameList(w, r, appendKey, lease)
 	if err != nil {
 		return err
 	}
@@ -118,7 +120,7 @@ func (l *nameList) distinct(prefix, parts int) func(key []byte) bool {
 		name := string(key[:end])
 		known[name] = true
 		l.hold(name)
-		return true
+		return l.err == nil
 	}
 }
 

@@ -17,7 +17,7 @@ func TestQueriesAreChargedForMemory(t *testing.T) {
 	s := newFakeStore(t)
 	o := testOptions(s)
 	b := memory.New(1<<30, time.Now, nil)
-	o.Memory = b.NewLeases("queries", "results", 4<<20, 1<<20)
+	o.Memory = b.NewLeases(memory.LeaseOptions{Name: "queries", Holds: "results", Limit: 4 << 20, Small: 1 << 20})
 	h := New(o)
 	const text = "SELECT t BUCKET b BETWEEN 100 AND 150"
 	check := func(what string, status int, texts ...string) {
@@ -44,7 +44,7 @@ func TestQueriesAreChargedForMemory(t *testing.T) {
 	other.Release()
 	check("there is room again", http.StatusOK)
 	o = testOptions(s)
-	o.Memory = b.NewLeases("queries", "results", 1000, 1)
+	o.Memory = b.NewLeases(memory.LeaseOptions{Name: "queries", Holds: "results", Limit: 1000, Small: 1})
 	h = New(o)
 	check("never", http.StatusRequestEntityTooLarge, "ask for less", "memory.limit")
 	if n := s.ledger.Requests()[reasonMemory]; n != 2 {
@@ -63,22 +63,21 @@ func (d *deadlines) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// Each piece of a result has its own time, all of them together have one too.
+// Each piece of an answer has its own time, all of them together have one too.
 func TestSlowReadersAreCutOff(t *testing.T) {
+	const stall = time.Minute
 	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	w := patient(d)
+	w := &patientWriter{ResponseWriter: d, control: http.NewResponseController(d), stall: stall, end: time.Now().Add(time.Hour)}
 	began := time.Now()
-	for range 2 {
-		if _, err := w.Write([]byte("piece")); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := w.Write(make([]byte, replyPiece+1)); err != nil {
+		t.Fatal(err)
 	}
 	w.end = began
 	if _, err := w.Write([]byte("last")); err != nil {
 		t.Fatal(err)
 	}
-	if len(d.set) != 3 || d.set[0].Before(began.Add(writePiece)) || d.set[1].Before(d.set[0]) ||
-		d.set[1].After(time.Now().Add(writePiece)) || !d.set[2].Equal(began) {
+	if len(d.set) != 3 || d.set[0].Before(began.Add(stall)) || d.set[1].Before(d.set[0]) ||
+		d.set[1].After(time.Now().Add(stall)) || !d.set[2].Equal(began) {
 		t.Errorf("the pieces had until %v", d.set)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/store"
 )
@@ -63,6 +64,9 @@ var (
 	requestsDesc = newDesc("requests_refused_total", "Frames, requests and queries refused.", "reason")
 	poolDesc     = newDesc("memory_bytes", "Memory in use.", "pool")
 	poolLimit    = newDesc("memory_pool_limit_bytes", "Limit of a pool that has one of its own.", "pool")
+	poolWaiting  = newDesc("memory_pool_waiting", "Connections and requests that wait for memory of the pool.", "pool")
+	poolRefused  = newDesc("memory_pool_refused_total", "Requests for memory of the pool that were refused.", "pool")
+	poolCut      = newDesc("memory_pool_cut_total", "Clients cut off because they held memory of the pool and made no progress.", "pool", "reason")
 	seriesDesc   = newDesc("bucket_series", "Series of the bucket.", "bucket")
 )
 
@@ -157,7 +161,7 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, f := range figures {
 		ch <- f.desc
 	}
-	for _, d := range []*prometheus.Desc{refusedDesc, lostDesc, requestsDesc, seriesDesc, poolDesc, poolLimit} {
+	for _, d := range []*prometheus.Desc{refusedDesc, lostDesc, requestsDesc, seriesDesc, poolDesc, poolLimit, poolWaiting, poolRefused, poolCut} {
 		ch <- d
 	}
 }
@@ -194,6 +198,12 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		send(poolDesc, prometheus.GaugeValue, float64(p.Use), p.Name)
 		if p.Limit > 0 {
 			send(poolLimit, prometheus.GaugeValue, float64(p.Limit), p.Name)
+		}
+		if l := p.Leases; l != nil {
+			send(poolWaiting, prometheus.GaugeValue, float64(l.Waiting), p.Name)
+			send(poolRefused, prometheus.CounterValue, float64(l.Refused), p.Name)
+			send(poolCut, prometheus.CounterValue, float64(l.CutStalled), p.Name, string(memory.CutStalled))
+			send(poolCut, prometheus.CounterValue, float64(l.CutPressure), p.Name, string(memory.CutPressure))
 		}
 	}
 	for _, f := range figures {

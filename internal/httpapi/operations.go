@@ -122,6 +122,7 @@ func (a *api) check(w http.ResponseWriter, r *http.Request) error {
 	}
 	// A check may take longer than any other reply.
 	control := http.NewResponseController(w)
+	clientOf(w).end = time.Time{}
 	if err := control.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}

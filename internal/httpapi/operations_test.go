@@ -87,8 +87,8 @@ func TestGoldenOperations(t *testing.T) {
 	}
 }
 
-// What changes something or costs much is refused to foreign pages; none of
-// it is readable for them.
+// All of it, reads as well, is refused to foreign pages, and none of it is
+// readable for them.
 func TestOperationsAreGuarded(t *testing.T) {
 	h := New(testOptions(newFakeStore(t)))
 	for _, path := range []string{"/admin/check", "/admin/snapshots/create", "/admin/snapshots/delete"} {
@@ -102,7 +102,7 @@ func TestOperationsAreGuarded(t *testing.T) {
 	}
 	for _, path := range []string{"/admin/status", "/admin/segments", "/admin/caches", "/admin/snapshots"} {
 		w := get(path, "Origin: http://evil.example").send(h)
-		if w.Code != http.StatusOK || w.Header().Get("Access-Control-Allow-Origin") != "" {
+		if w.Code != http.StatusForbidden || w.Header().Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("%s: %d, %v", path, w.Code, w.Header())
 		}
 	}

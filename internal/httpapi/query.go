@@ -42,7 +42,8 @@ func (a *api) root(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return &queryError{err, text}
 	}
-	return a.writeResult(patient(w), asked, result)
+	clientOf(w).lease = lease
+	return a.writeResult(w, asked, result)
 }
 
 // run runs a query when it is its turn. The turn ends with the query: a client

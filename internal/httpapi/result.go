@@ -5,41 +5,25 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"time"
 
 	"dalmatiner/internal/query"
 )
 
-// patientWriter gives the client writePiece for every piece of an answer, and
-// writeReply for all of it. One that reads more slowly is cut off: its result
-// is memory that others wait for.
-type patientWriter struct {
+// begunWriter knows whether anything was written.
+type begunWriter struct {
 	http.ResponseWriter
-	control *http.ResponseController
-	end     time.Time
-	begun   bool // a piece was sent
+	begun bool
 }
 
-func patient(w http.ResponseWriter) *patientWriter {
-	return &patientWriter{ResponseWriter: w, control: http.NewResponseController(w), end: time.Now().Add(writeReply)}
-}
-
-// Write sends a piece.
-func (w *patientWriter) Write(p []byte) (int, error) {
+func (w *begunWriter) Write(p []byte) (int, error) {
 	w.begun = true
-	until := time.Now().Add(writePiece)
-	if w.end.Before(until) {
-		until = w.end
-	}
-	if err := w.control.SetWriteDeadline(until); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return 0, err
-	}
 	return w.ResponseWriter.Write(p)
 }
 
 // writeResult answers with the result of a query in the form asked for. Once
 // it has begun, only a broken connection can say that it is not whole.
-func (a *api) writeResult(w *patientWriter, asked form, r *query.Result) error {
+func (a *api) writeResult(out http.ResponseWriter, asked form, r *query.Result) error {
+	w := &begunWriter{ResponseWriter: out}
 	encode, contentType := encodeJSON, typeJSON
 	if asked == formMsgpack {
 		encode, contentType = encodeMsgpack, typeMsgpack

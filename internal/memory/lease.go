@@ -1,34 +1,101 @@
 package memory
 
 import (
+	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
+	"time"
+)
+
+// LeaseOptions are the rules of a pool of leases.
+type LeaseOptions struct {
+	Name, Holds string
+	Limit       int64 // bytes of all leases together
+	Small       int64 // from level NoQueries on only leases of at most this many bytes grow
+
+	// Stall is how long an awaited client may make no progress until its lease is
+	// cut off, 0 for ever. While memory is short Grace counts instead, and the
+	// clients without progress for longest go first.
+	Stall time.Duration
+}
+
+// The rules while somebody waits for memory of a pool, or the pool or the process
+// is nearly full. They are no options: an operator who knew better values would
+// know how long every one of his senders and readers pauses.
+const (
+	// Grace is how long a client may pause then.
+	Grace = time.Second
+
+	// Patience is how long somebody waits until a client is cut off that does make
+	// progress, the one whose message or answer takes longest; where there is none,
+	// whoever came last to wait is refused, so that nobody waits for ever.
+	Patience = 5 * time.Second
+
+	// A pool that is full to fullPart eighths is cleared down to clearPart eighths.
+	fullPart  = 6
+	clearPart = 4
 )
 
 // Leases is a pool that is lent out before it is used, such as that of the
 // queries.
 type Leases struct {
-	b     *Budget
-	name  string
-	limit int64
-	small int64
-	used  atomic.Int64
+	b    *Budget
+	o    LeaseOptions
+	used atomic.Int64
+
+	mu      sync.Mutex
+	awaited map[*Lease]struct{} // leases whose clients somebody waits for
+	waiting []*waiter           // for memory, in their order
+	waiters atomic.Int64        // len(waiting)
+	counts  LeaseCounts
 }
 
-// NewLeases adds a pool of leases to the budget. From level NoQueries on only
-// leases of at most small bytes grow.
-func (b *Budget) NewLeases(name, holds string, limit, small int64) *Leases {
-	p := &Leases{b: b, name: name, limit: limit, small: small}
-	b.Add(Pool{Name: name, Holds: holds, Limit: limit, Use: p.used.Load})
+// LeaseCounts is what a pool of leases refused and cut off since the start.
+type LeaseCounts struct {
+	Waiting     int64 // who waits for memory now
+	Refused     int64
+	CutStalled  int64 // clients that made no progress for the time they have
+	CutPressure int64 // the same while memory was short
+}
+
+// waiter waits for memory.
+type waiter struct {
+	l     *Lease
+	n     int64
+	since time.Time
+	got   chan error // has room for the answer
+}
+
+// NewLeases adds a pool of leases to the budget.
+func (b *Budget) NewLeases(o LeaseOptions) *Leases {
+	p := &Leases{b: b, o: o, awaited: make(map[*Lease]struct{})}
+	b.Add(Pool{Name: o.Name, Holds: o.Holds, Limit: o.Limit, Use: p.used.Load, leases: p})
 	return p
 }
 
 // Lease is what one user of a pool was lent. A nil lease is granted everything.
-// It is not for concurrent use.
+// Its methods are for one goroutine at a time.
 type Lease struct {
 	of    *Leases
-	bytes int64
+	bytes atomic.Int64
+
+	// While a client is awaited; under the pool's lock.
+	cut    func(why Cut)
+	began  time.Time
+	isCut  bool
+	moved  atomic.Int64 // when the client last made progress, in ns since 1970
+	listed bool
 }
+
+// Cut is why a client was cut off.
+type Cut string
+
+// The reasons.
+const (
+	CutStalled  Cut = "stalled"  // no progress for the time that its pool gives it
+	CutPressure Cut = "pressure" // memory is short, and it made the least progress
+)
 
 // Lease returns an empty lease. Release must be called. A nil pool grants
 // everything.
@@ -71,25 +138,140 @@ func (l *Lease) Grow(n int64) error {
 	if l == nil {
 		return nil
 	}
-	p, need := l.of, l.bytes+n
+	if refusal := l.take(n); refusal != nil {
+		l.of.mu.Lock()
+		l.of.counts.Refused++
+		l.of.mu.Unlock()
+		return refusal
+	}
+	return nil
+}
+
+// take lends n bytes or says why not.
+func (l *Lease) take(n int64) *Refusal {
+	p, need := l.of, l.bytes.Load()+n
 	used := p.used.Add(n) - n // first: of two that ask at a time one sees the other
 	if p.b.limit > 0 {
 		var refusal *Refusal
 		switch {
-		case need > p.limit:
-			refusal = &Refusal{Pool: p.name, Need: need, Limit: p.limit, TooLarge: true}
-		case need > p.small && p.b.Level() >= NoQueries:
-			refusal = &Refusal{Pool: p.name, Need: need, Used: p.b.Used(), Limit: p.b.limit, OfPressure: true}
-		case used > p.limit-n:
-			refusal = &Refusal{Pool: p.name, Need: need, Used: used - l.bytes, Limit: p.limit}
+		case need > p.o.Limit:
+			refusal = &Refusal{Pool: p.o.Name, Need: need, Limit: p.o.Limit, TooLarge: true}
+		case need > p.o.Small && p.b.Level() >= NoQueries:
+			refusal = &Refusal{Pool: p.o.Name, Need: need, Used: p.b.Used(), Limit: p.b.limit, OfPressure: true}
+		case used > p.o.Limit-n:
+			refusal = &Refusal{Pool: p.o.Name, Need: need, Used: used - l.bytes.Load(), Limit: p.o.Limit}
 		}
 		if refusal != nil {
 			p.used.Add(-n)
 			return refusal
 		}
 	}
-	l.bytes = need
+	l.bytes.Store(need)
 	return nil
+}
+
+// GrowWhenFree is Grow, and waits its turn where others have the memory or the
+// process is short of it; others are cut off for it by the rules of the pool. It
+// returns a *Refusal when even that did not help in time, and ctx's error.
+func (l *Lease) GrowWhenFree(ctx context.Context, n int64) error {
+	if l == nil {
+		return nil
+	}
+	p := l.of
+	if p.waiters.Load() == 0 {
+		refusal := l.take(n)
+		if refusal == nil || refusal.TooLarge {
+			return p.refused(refusal)
+		}
+	}
+	w := &waiter{l: l, n: n, since: p.b.now(), got: make(chan error, 1)}
+	p.mu.Lock()
+	p.waiting = append(p.waiting, w)
+	p.waiters.Add(1)
+	p.serve()
+	p.mu.Unlock()
+	p.sweep(p.b.now())
+	select {
+	case err := <-w.got:
+		return err
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case err := <-w.got: // granted in between
+		return err
+	default:
+	}
+	p.drop(w)
+	return ctx.Err()
+}
+
+// refused counts a refusal and makes an error of it.
+func (p *Leases) refused(r *Refusal) error {
+	if r == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts.Refused++
+	return r
+}
+
+// Await says that from now on the use of the lease ends when a client does
+// something: finishes its message, or takes its answer. Until Resume or Release it
+// may be cut off, by one call of cut from another goroutine, which must not call
+// the lease and makes its user return. Moved tells of the client's progress.
+func (l *Lease) Await(cut func(why Cut)) {
+	if l == nil {
+		return
+	}
+	now := l.of.b.now()
+	l.moved.Store(now.UnixNano())
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	l.cut, l.began, l.isCut, l.listed = cut, now, false, true
+	l.of.awaited[l] = struct{}{}
+}
+
+// Moved says that the awaited client has made progress.
+func (l *Lease) Moved() {
+	if l != nil {
+		l.moved.Store(l.of.b.now().UnixNano())
+	}
+}
+
+// Resume ends what Await began.
+func (l *Lease) Resume() {
+	if l == nil || !l.listed {
+		return
+	}
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	l.listed, l.cut = false, nil
+	delete(l.of.awaited, l)
+}
+
+// Shrink gives n bytes back.
+func (l *Lease) Shrink(n int64) {
+	if l == nil || n == 0 {
+		return
+	}
+	l.bytes.Add(-n)
+	l.of.used.Add(-n)
+	if l.of.waiters.Load() > 0 {
+		l.of.mu.Lock()
+		defer l.of.mu.Unlock()
+		l.of.serve()
+	}
+}
+
+// Bytes returns what was lent.
+func (l *Lease) Bytes() int64 {
+	if l == nil {
+		return 0
+	}
+	return l.bytes.Load()
 }
 
 // Release gives everything back.
@@ -97,6 +279,6 @@ func (l *Lease) Release() {
 	if l == nil {
 		return
 	}
-	l.of.used.Add(-l.bytes)
-	l.bytes = 0
+	l.Resume()
+	l.Shrink(l.bytes.Load())
 }

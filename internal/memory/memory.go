@@ -59,12 +59,15 @@ type Pool struct {
 	Use func() int64
 	// OffHeap pools are not part of the Go heap.
 	OffHeap bool
+
+	leases *Leases // nil for a pool that is not lent out
 }
 
 // Usage is a pool at one moment.
 type Usage struct {
 	Name, Holds string
-	Use, Limit  int64 // bytes; a limit of 0 is that of the process
+	Use, Limit  int64        // bytes; a limit of 0 is that of the process
+	Leases      *LeaseCounts // nil for a pool that is not lent out
 }
 
 // Budget is the memory of one process. Its methods may be called concurrently.
@@ -184,6 +187,10 @@ func (b *Budget) Pools() []Usage {
 	out := make([]Usage, len(b.pools))
 	for i, p := range b.pools {
 		out[i] = Usage{Name: p.Name, Holds: p.Holds, Use: p.Use(), Limit: p.Limit}
+		if p.leases != nil {
+			c := p.leases.Counts()
+			out[i].Leases = &c
+		}
 	}
 	return out
 }

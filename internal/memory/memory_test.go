@@ -111,7 +111,7 @@ func TestWithoutALimitNothingIsRefused(t *testing.T) {
 	if l := b.Look(); l != Calm {
 		t.Errorf("the level is %v", l)
 	}
-	if err := b.NewLeases("queries", "results", 10, 1).Lease().Grow(1 << 40); err != nil {
+	if err := b.NewLeases(LeaseOptions{Name: "queries", Holds: "results", Limit: 10, Small: 1}).Lease().Grow(1 << 40); err != nil {
 		t.Error(err)
 	}
 	if err := (*Lease)(nil).Grow(1); err != nil {
@@ -126,7 +126,7 @@ func TestWithoutALimitNothingIsRefused(t *testing.T) {
 func TestLeases(t *testing.T) {
 	c := &clock{}
 	b, use := pressed(c)
-	p := b.NewLeases("queries", "results", 200, 10)
+	p := b.NewLeases(LeaseOptions{Name: "queries", Holds: "results", Limit: 200, Small: 10})
 	x, y := p.Lease(), p.Lease()
 	refused := func(what string, err error, want Refusal) {
 		t.Helper()
@@ -163,7 +163,7 @@ func TestLeases(t *testing.T) {
 // Of many that ask at once only so many are lent to as there is room for.
 func TestLeasesAtOnce(t *testing.T) {
 	b, _ := pressed(&clock{})
-	p := b.NewLeases("queries", "results", 200, 10)
+	p := b.NewLeases(LeaseOptions{Name: "queries", Holds: "results", Limit: 200, Small: 10})
 	for range 2000 {
 		var lent atomic.Int64
 		var all sync.WaitGroup

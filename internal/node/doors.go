@@ -101,6 +101,7 @@ func (d *doors) serve(n *node) {
 	d.graphite = graphite.New(graphite.Options{
 		Store: n.store, Logger: n.logger, Monitor: n.rec, Bucket: n.cfg.GraphiteBucket,
 		MaxConnections: n.cfg.GraphiteMaxConnections, MaxLine: int(n.cfg.GraphiteMaxLine),
+		Idle: n.cfg.GraphiteIdle, InputStall: n.cfg.InputStall,
 	})
 	start := func(what string, serve func() error) {
 		d.serving.Go(func() {

@@ -2,43 +2,36 @@ package node
 
 import (
 	"net"
-	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"dalmatiner/internal/ingest/conns"
+	"dalmatiner/internal/loglimit"
 )
 
-// httpConns counts the connections of an HTTP server and closes those beyond a
-// limit before anything is read from them.
+// httpConns are the connections of the HTTP server.
 type httpConns struct {
-	limit  int64
-	open   atomic.Int64
+	*conns.Set
 	turned atomic.Int64
 }
 
-// watch makes the server report its connections.
-func (c *httpConns) watch(s *http.Server) {
-	s.ConnState = func(nc net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
-			if c.open.Add(1) > c.limit {
-				c.turned.Add(1)
-				_ = nc.Close() // the server finds it closed, and says so next
-			}
-		case http.StateClosed, http.StateHijacked:
-			c.open.Add(-1)
-		}
-	}
+// newHTTPConns returns a set of at most limit connections. HTTP clients know that
+// an idle connection may be closed, so that one makes room after a second.
+func newHTTPConns(limit int, log *loglimit.Logger) *httpConns {
+	c := &httpConns{}
+	c.Set = conns.New(conns.Options{
+		Door: "http", Limit: limit, Log: log, Grace: time.Second,
+		Full: func(net.Conn) { c.turned.Add(1) },
+	})
+	return c
 }
 
 // register adds the connections to /metrics.
 func (c *httpConns) register(reg *prometheus.Registry) {
-	reg.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_http_connections", Help: "Open HTTP connections."},
-			func() float64 { return float64(c.open.Load()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_http_connections_limit", Help: "Limit of open HTTP connections."},
-			func() float64 { return float64(c.limit) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_http_connections_refused_total", Help: "HTTP connections closed because too many were open."},
-			func() float64 { return float64(c.turned.Load()) }),
-	)
+	registerConns(reg, "http", "HTTP connections", c.Set)
+	reg.MustRegister(prometheus.NewCounterFunc(
+		prometheus.CounterOpts{Name: "dalmatiner_http_connections_refused_total", Help: "HTTP connections closed because too many were open and none idle."},
+		func() float64 { return float64(c.turned.Load()) }))
 }

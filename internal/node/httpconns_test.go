@@ -2,19 +2,23 @@ package node
 
 import (
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"dalmatiner/internal/ingest/conns"
+	"dalmatiner/internal/loglimit"
 )
 
-// TestHTTPConnectionsHaveALimit: one beyond it is closed, and its place is free
-// again when another one ends.
+// TestHTTPConnectionsHaveALimit: while all are busy one beyond it is closed, and its
+// place is free again when another one ends or has answered and is idle.
 func TestHTTPConnectionsHaveALimit(t *testing.T) {
-	c := &httpConns{limit: 2}
+	c := newHTTPConns(2, loglimit.New(slog.New(slog.DiscardHandler), time.Now))
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }))
-	c.watch(s.Config)
+	s.Listener = c.Listener(s.Listener)
 	s.Start()
 	defer s.Close()
 	ask := func() (net.Conn, error) {
@@ -44,12 +48,23 @@ func TestHTTPConnectionsHaveALimit(t *testing.T) {
 	deadline := time.Now().Add(patience)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for c.open.Load() != 1 {
+	for c.Open() != 1 {
 		if <-tick.C; time.Now().After(deadline) {
-			t.Fatalf("%d connections are open", c.open.Load())
+			t.Fatalf("%d connections are open", c.Open())
 		}
 	}
 	if _, err := ask(); err != nil {
 		t.Errorf("after one has ended: %v", err)
+	}
+	for { // both are idle now, and the one that is for longer makes room after a moment
+		if _, err := ask(); err == nil {
+			break
+		}
+		if <-tick.C; time.Now().After(deadline) {
+			t.Fatal("idle connections lock a new one out")
+		}
+	}
+	if c.Open() > 2 || c.Cuts(conns.CutRoom) == 0 {
+		t.Errorf("%d connections are open, %d made room", c.Open(), c.Cuts(conns.CutRoom))
 	}
 }

@@ -48,7 +48,10 @@ func newMemory(c *config.Config) *processMemory {
 		limit = memory.Default("/")
 	}
 	b := memory.New(limit, time.Now, func(bytes int64) { debug.SetMemoryLimit(bytes) })
-	queries := b.NewLeases("queries", "plans, rounds and results of queries; they are refused at the limit", limit/queryPart, smallQuery)
+	queries := b.NewLeases(memory.LeaseOptions{
+		Name: "queries", Holds: "plans, rounds and results of queries, lists, answers that are being read; refused at the limit",
+		Limit: limit / queryPart, Small: smallQuery, Stall: c.ReplyStall,
+	})
 	return &processMemory{budget: b, queries: queries}
 }
 
@@ -76,6 +79,7 @@ func (m *processMemory) follow(ctx context.Context) (wait func()) {
 				return
 			case now := <-t.C:
 				m.budget.SetHeap(heap.held())
+				m.budget.Sweep()
 				smaller, flushed := pace.at(now, heap.cycles()), m.flushed.Swap(false)
 				if smaller || flushed && pace.seldom() {
 					debug.FreeOSMemory() // else what a flush, or many new series, leave would stay for minutes

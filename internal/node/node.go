@@ -16,7 +16,9 @@ import (
 
 	"dalmatiner/internal/config"
 	"dalmatiner/internal/httpapi"
+	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/ddbtcp"
+	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store"
@@ -133,18 +135,18 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func
 	n.tcp = ddbtcp.New(ddbtcp.Options{
 		Store: n.store, Logger: n.logger, Monitor: n.rec, Memory: n.memory.queries,
 		MaxConnections: n.cfg.TCPMaxConnections, MaxFrame: int(n.cfg.TCPMaxFrame), MaxSlots: n.cfg.TCPMaxSlots,
+		Idle: n.cfg.TCPIdle, InputStall: n.cfg.InputStall, ReplyStall: n.cfg.ReplyStall,
 	})
 	n.doors.serve(n)
-	conns := &httpConns{limit: int64(n.cfg.HTTPMaxConnections)}
-	n.http = httpapi.NewServer(n.handler(conns), n.logger)
-	conns.watch(n.http)
+	open := newHTTPConns(n.cfg.HTTPMaxConnections, loglimit.New(n.logger, time.Now))
+	n.http = httpapi.NewServer(n.handler(open), n.logger, n.cfg.HTTPIdle)
 	go func() {
 		if err := n.tcp.Serve(tcpLn); err != nil {
 			n.fail(fmt.Errorf("tcp listener: %w", err))
 		}
 	}()
 	go func() {
-		if err := n.http.Serve(httpLn); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		if err := n.http.Serve(open.Listener(httpLn)); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			n.fail(fmt.Errorf("http listener: %w", err))
 		}
 	}()
@@ -188,16 +190,16 @@ func (n *node) shutdown(tcpLn net.Listener) error {
 	return n.store.Close()
 }
 
-func (n *node) handler(conns *httpConns) http.Handler {
+func (n *node) handler(open *httpConns) http.Handler {
 	reg := httpapi.NewRegistry(n.store)
 	registerTCP(reg, n.tcp)
 	n.doors.register(reg)
-	conns.register(reg)
+	open.register(reg)
 	return httpapi.New(httpapi.Options{
 		Store: n.store, Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
 		QueryTimeout: n.cfg.QueryTimeout, SlowQuery: n.cfg.QuerySlow,
 		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Pprof: n.cfg.HTTPPprof, Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
-		Memory: n.memory.queries,
+		Memory: n.memory.queries, Bodies: conns.NewUnfinished(n.memory.budget, "http-bodies", n.cfg.InputStall), ReplyStall: n.cfg.ReplyStall,
 	})
 }
 

@@ -99,4 +99,10 @@ func registerConns(reg *prometheus.Registry, door, what string, set *conns.Set) 
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_" + door + "_accepted_total", Help: "Accepted " + what + "."},
 			func() float64 { return float64(set.Accepted()) }),
 	)
+	for _, why := range conns.CutReasons() {
+		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "dalmatiner_connections_cut_total", Help: "Connections that the node ended by itself, by listener and reason.",
+			ConstLabels: prometheus.Labels{"listener": door, "reason": why},
+		}, func() float64 { return float64(set.Cuts(why)) }))
+	}
 }

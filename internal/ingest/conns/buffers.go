@@ -2,6 +2,7 @@ package conns
 
 import (
 	"sync/atomic"
+	"time"
 
 	"dalmatiner/internal/memory"
 )
@@ -36,3 +37,32 @@ func (u *Buffers) Add(bytes int) { u.used.Add(int64(bytes)) }
 
 // Room reports whether a buffer may be so much larger for speed alone.
 func (u *Buffers) Room(bytes int) bool { return u.used.Load()+int64(bytes) <= u.limit }
+
+// smallInput is what one sender's unfinished message may grow to while memory is
+// short.
+const smallInput = 2 << 20
+
+// NewUnfinished adds the memory of a door's unfinished messages to the budget:
+// what a message needs beyond the buffer that every connection has. stall is how
+// long a sender may bring less than ProgressBytes.
+func NewUnfinished(b *memory.Budget, name string, stall time.Duration) *memory.Leases {
+	return b.NewLeases(memory.LeaseOptions{
+		Name: name, Holds: "unfinished input; at the limit senders wait, and those without progress are cut off",
+		Limit: b.Share(buffersPart, maxBuffers), Small: smallInput, Stall: stall,
+	})
+}
+
+// ProgressBytes is what a sender has to bring of a large message to count as one
+// who makes progress: single bytes now and then do not.
+const ProgressBytes = 16 << 10
+
+// Progress tells a lease about a sender's progress.
+type Progress struct{ bytes int }
+
+// Read notes that n bytes came.
+func (p *Progress) Read(l *memory.Lease, n int) {
+	if p.bytes += n; p.bytes >= ProgressBytes {
+		p.bytes = 0
+		l.Moved()
+	}
+}

@@ -1,5 +1,6 @@
 // Package conns holds the open connections of a door: the loop that accepts
-// them, the limit of their number, the count of their buffers, and their end.
+// them, the limit of their number, who has to go when it is reached or when they
+// are idle for too long, the count of their buffers, and their end.
 package conns
 
 import (
@@ -9,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"dalmatiner/internal/loglimit"
 )
 
 // LongAgo as a deadline makes a read return at once.
@@ -21,14 +24,32 @@ const (
 	maxPause = time.Second
 )
 
-// Options configures a Set. All are required.
+const (
+	// unprovenGrace is how long a connection that never sent anything whole may be
+	// idle before it makes room for a new one at the limit.
+	unprovenGrace = time.Second
+
+	// DefaultGrace is the same for the others: more than the time between two
+	// sends of most senders.
+	DefaultGrace = 10 * time.Second
+
+	// expireEvery is the longest time between two looks for connections that have
+	// been idle for too long.
+	expireEvery = 5 * time.Second
+)
+
+// Options configures a Set. Door, Limit, Log and Full are required.
 type Options struct {
-	Door   string // its name in the log
-	Limit  int    // open connections
-	Logger *slog.Logger
+	Door  string // its name in the log
+	Limit int    // open connections
+	Log   *loglimit.Logger
 	// Full is told of a connection beyond the limit, which is closed when it
 	// returns.
 	Full func(nc net.Conn)
+
+	Idle  time.Duration    // connections that send nothing for so long are closed; 0 keeps them
+	Grace time.Duration    // idle ones may be closed after it to make room; DefaultGrace
+	Now   func() time.Time // time.Now
 }
 
 // Set is the open connections of one door. Its methods may be called
@@ -37,21 +58,30 @@ type Set struct {
 	o        Options
 	accepted atomic.Int64
 	done     chan struct{} // closed by Shutdown
+	cuts     [len(cutReasons)]atomic.Int64
 
-	mu     sync.Mutex
-	open   map[net.Conn]struct{}
-	closed bool
-	wg     sync.WaitGroup
+	mu       sync.Mutex
+	open     map[*Conn]struct{}
+	closed   bool
+	expiring bool // the goroutine that closes idle connections runs
+	wg       sync.WaitGroup
 }
 
 // New returns a set without connections.
 func New(o Options) *Set {
-	return &Set{o: o, done: make(chan struct{}), open: make(map[net.Conn]struct{})}
+	if o.Grace == 0 {
+		o.Grace = DefaultGrace
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Set{o: o, done: make(chan struct{}), open: make(map[*Conn]struct{})}
 }
 
 // Serve accepts connections until the listener fails or is closed, when it
 // returns nil, and runs serve for each in a goroutine of its own.
-func (s *Set) Serve(ln net.Listener, serve func(nc net.Conn)) error {
+func (s *Set) Serve(ln net.Listener, serve func(c *Conn)) error {
+	s.expire()
 	for pause := minPause; ; {
 		nc, err := ln.Accept()
 		if err == nil {
@@ -66,7 +96,7 @@ func (s *Set) Serve(ln net.Listener, serve func(nc net.Conn)) error {
 		if !errors.As(err, &temporary) || !temporary.Temporary() {
 			return err
 		}
-		s.o.Logger.Warn("a connection was not accepted", "door", s.o.Door, "err", err, "next", pause)
+		s.o.Log.Log(slog.LevelWarn, "accept", "a connection was not accepted", "door", s.o.Door, "err", err, "next", pause)
 		s.rest(pause)
 		pause = min(2*pause, maxPause)
 	}
@@ -82,32 +112,118 @@ func (s *Set) rest(pause time.Duration) {
 	}
 }
 
-// Start runs serve for a connection, and closes it at its end. Beyond the
-// limit, and after Shutdown, it is closed at once.
-func (s *Set) Start(nc net.Conn, serve func(nc net.Conn)) {
+// Start runs serve for a connection, and closes it at its end. At the limit the
+// connection that has been idle for longest makes room; where none is idle, and
+// after Shutdown, the new one is closed at once.
+func (s *Set) Start(nc net.Conn, serve func(c *Conn)) {
+	c := s.admit(nc, true)
+	if c == nil {
+		return
+	}
+	go func() {
+		defer s.wg.Done()
+		serve(c)
+		_ = c.Close() // serve has said all there was to say
+	}()
+}
+
+// admit takes a connection into the set, or closes it and returns nil. waited
+// says that Shutdown waits for its end.
+func (s *Set) admit(nc net.Conn, waited bool) *Conn {
+	c := &Conn{Conn: nc, set: s}
+	c.touch()
+	var victim *Conn
 	s.mu.Lock()
 	full := len(s.open) >= s.o.Limit
-	if s.closed || full {
-		closed := s.closed
+	if full && !s.closed {
+		if victim = s.idlest(s.o.Now()); victim != nil {
+			delete(s.open, victim)
+			full = false
+		}
+	}
+	if closed := s.closed; closed || full {
 		s.mu.Unlock()
 		if !closed {
 			s.o.Full(nc)
 		}
 		_ = nc.Close() // it was never served
+		return nil
+	}
+	s.open[c] = struct{}{}
+	s.accepted.Add(1)
+	if waited {
+		s.wg.Add(1)
+	}
+	s.mu.Unlock()
+	if victim != nil {
+		victim.Cut(CutRoom)
+	}
+	return c
+}
+
+// idlest returns the connection that makes room for another one: of those that
+// never sent anything whole, or else of all, the one that has been idle for
+// longest. It is nil where none has been idle for its grace. Under the lock.
+func (s *Set) idlest(now time.Time) *Conn {
+	var found *Conn
+	var foundIdle time.Duration
+	for c := range s.open {
+		grace := unprovenGrace
+		if c.proven.Load() {
+			grace = s.o.Grace
+		}
+		idle, is := c.idle(now)
+		if !is || idle < grace {
+			continue
+		}
+		if found != nil && found.proven.Load() != c.proven.Load() {
+			if c.proven.Load() {
+				continue
+			}
+		} else if idle <= foundIdle {
+			continue
+		}
+		found, foundIdle = c, idle
+	}
+	return found
+}
+
+// expire begins to close connections that are idle for too long.
+func (s *Set) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.expiring || s.closed || s.o.Idle == 0 {
 		return
 	}
-	s.open[nc] = struct{}{}
-	s.accepted.Add(1)
-	s.wg.Add(1)
+	s.expiring = true
+	every := min(s.o.Idle/8, expireEvery)
+	s.wg.Go(func() {
+		t := time.NewTicker(every)
+		defer t.Stop()
+		for {
+			select {
+			case <-s.done:
+				return
+			case <-t.C:
+				s.closeIdle(s.o.Now())
+			}
+		}
+	})
+}
+
+// closeIdle closes the connections that have been idle for too long.
+func (s *Set) closeIdle(now time.Time) {
+	var victims []*Conn
+	s.mu.Lock()
+	for c := range s.open {
+		if idle, is := c.idle(now); is && idle >= s.o.Idle {
+			victims = append(victims, c)
+		}
+	}
 	s.mu.Unlock()
-	go func() {
-		defer s.wg.Done()
-		serve(nc)
-		_ = nc.Close() // serve has said all there was to say
-		s.mu.Lock()
-		delete(s.open, nc)
-		s.mu.Unlock()
-	}()
+	for _, c := range victims {
+		c.Cut(CutIdle)
+	}
 }
 
 // Open returns how many connections are open now.
@@ -133,17 +249,17 @@ func (s *Set) ShuttingDown() bool {
 	}
 }
 
-// Shutdown makes the reads of all connections return and waits until they have
-// ended. The caller closes the listeners first.
+// Shutdown makes the reads of all connections return and waits until those that
+// Start serves have ended. The caller closes the listeners first.
 func (s *Set) Shutdown() {
 	s.mu.Lock()
 	if !s.closed {
 		s.closed = true
 		close(s.done)
 	}
-	for nc := range s.open {
+	for c := range s.open {
 		// A read that is under way returns; the connection then ends.
-		_ = nc.SetReadDeadline(LongAgo)
+		_ = c.SetReadDeadline(LongAgo)
 	}
 	s.mu.Unlock()
 	s.wg.Wait()

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/memory"
 )
 
@@ -19,11 +20,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const patience = time.Minute
 
 func newSet(limit int, full func(net.Conn)) *Set {
-	return New(Options{Door: "test", Limit: limit, Logger: slog.New(slog.DiscardHandler), Full: full})
+	return New(Options{Door: "test", Limit: limit, Log: quiet(), Full: full})
 }
 
+func quiet() *loglimit.Logger { return loglimit.New(slog.New(slog.DiscardHandler), time.Now) }
+
 // untilEnd is a connection that reads until it cannot.
-func untilEnd(nc net.Conn) { _, _ = io.Copy(io.Discard, nc) }
+func untilEnd(nc *Conn) { _, _ = io.Copy(io.Discard, nc) }
 
 func TestTheLimitHoldsAndIsFreedAgain(t *testing.T) {
 	var turned atomic.Int64

@@ -21,21 +21,26 @@ const (
 	startBuffer = 16 << 10
 	maxBuffer   = 256 << 10
 
-	// writeTimeout ends a connection whose peer does not read its replies.
-	writeTimeout = 30 * time.Second
+	// durableTimeout is how long an acknowledgement waits for the log.
+	durableTimeout = 30 * time.Second
+
+	// replyPiece is what a peer has to take of a reply within the time it has.
+	replyPiece = 32 << 10
 )
 
 // conn is one connection.
 type conn struct {
 	s    *Server
-	nc   net.Conn
+	nc   *conns.Conn
 	buf  []byte
 	lent *[]byte // what buf is of pool, or nil
 	pool *sync.Pool
 	r    int // unread bytes are buf[r:w]
 	w    int
 	out  []byte
-	enc  wire.GetEncoder
+
+	lease    *memory.Lease // of buf where it is larger than those of the pools
+	progress conns.Progress
 
 	stream   *wire.StreamParser // nil in normal mode
 	sink     *sink
@@ -62,6 +67,12 @@ func (c *conn) run() error {
 		err = errors.Join(err, c.sink.close())
 	}
 	var refused *errRefused
+	if why := c.nc.WhyCut(); why != "" {
+		if c.lease.Bytes() > 0 {
+			c.s.o.Store.Account().RefuseRequest("cut_" + why)
+		}
+		return nil // the set has counted and logged it
+	}
 	if errors.As(err, &refused) {
 		c.s.o.Store.Account().RefuseRequest(refused.reason)
 		// A classic stream has no replies: its client would not read one.
@@ -79,7 +90,7 @@ func (c *conn) run() error {
 // drain reads what the peer still sends for a moment, so that closing does not
 // reset the connection before the peer has read the ERROR.
 func (c *conn) drain() {
-	if t, ok := c.nc.(*net.TCPConn); ok && t.CloseWrite() == nil {
+	if t, ok := c.nc.Conn.(*net.TCPConn); ok && t.CloseWrite() == nil {
 		_ = c.nc.SetReadDeadline(time.Now().Add(time.Second)) // bounded either way
 		_, _ = io.CopyN(io.Discard, c.nc, 1<<20)
 	}
@@ -87,6 +98,7 @@ func (c *conn) drain() {
 
 func (c *conn) loop() error {
 	for {
+		c.nc.Busy()
 		if err := c.consume(); err != nil {
 			return err
 		}
@@ -111,34 +123,56 @@ func (c *conn) consume() error {
 		if err := c.request(payload); err != nil {
 			return err
 		}
+		c.whole()
 	}
 	n, err := c.stream.Parse(c.buf[c.r:c.w], c.sink)
 	c.r += n
+	if n > 0 {
+		c.whole()
+	}
 	if err != nil {
 		return refuse(err)
 	}
 	return c.sink.err
 }
 
+// whole notes that the peer has sent something whole.
+func (c *conn) whole() {
+	c.nc.Proven()
+	if c.lease.Bytes() > 0 {
+		c.awaitPeer() // the time of the next message begins
+	}
+}
+
 // fill reads more bytes behind the unread ones.
 func (c *conn) fill() error {
 	c.w = copy(c.buf, c.buf[c.r:c.w]) // what is left is less than a message
 	c.r = 0
-	if c.w == len(c.buf) {
+	switch {
+	case c.w == len(c.buf):
 		// One message fills the buffer. Its limit was checked by the parser.
-		c.grow()
+		if err := c.grow(); err != nil {
+			return refuse(err)
+		}
+	case c.w <= startBuffer/2 && c.lease.Bytes() > 0:
+		c.replace(&c.s.small) // a large message is over
+		c.lease.Release()
 	}
 	if err := c.armDeadline(); err != nil {
 		return err
 	}
+	c.nc.Idle()
 	n, err := c.nc.Read(c.buf[c.w:])
 	c.s.stats.BytesRead.Add(int64(n))
 	c.w += n
+	if c.lease.Bytes() > 0 {
+		c.progress.Read(c.lease, n)
+	}
 	if c.gather.read(n) {
 		c.deadline = false // the next one comes sooner
 	}
-	if c.w == len(c.buf) && len(c.buf) < maxBuffer && c.s.buffers.Room(maxBuffer) {
-		c.grow() // a busy sender
+	if c.w == len(c.buf) && len(c.buf) < maxBuffer && c.lease.Bytes() == 0 && c.s.buffers.Room(maxBuffer) {
+		c.replace(&c.s.large) // a busy sender
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return c.idle()
@@ -156,29 +190,57 @@ func (c *conn) borrow(pool *sync.Pool) {
 
 // giveBack ends the use of the buffer.
 func (c *conn) giveBack() {
-	if c.lent != nil {
-		c.pool.Put(c.lent)
-	}
-	c.s.buffers.Add(-len(c.buf))
+	c.drop(c.buf, c.lent, c.pool)
+	c.lease.Release()
 	c.buf, c.lent = nil, nil
 }
 
-// grow makes the buffer larger: a large one of the pool, or for a message that
-// does not fit it, one of its own.
-func (c *conn) grow() {
-	old, pool, lent := c.buf, c.pool, c.lent
-	if size := 2 * len(old); size <= maxBuffer {
-		c.borrow(&c.s.large)
-	} else {
-		c.buf, c.lent = make([]byte, size), nil
-		c.s.buffers.Add(size)
-	}
-	c.s.buffers.Add(-len(old))
-	c.w = copy(c.buf, old[c.r:c.w])
-	c.r = 0
+// drop gives a buffer back to its pool, if it is from one.
+func (c *conn) drop(buf []byte, lent *[]byte, pool *sync.Pool) {
 	if lent != nil {
+		c.s.buffers.Add(-len(buf))
 		pool.Put(lent)
 	}
+}
+
+// grow makes the buffer larger for a message that does not fit it: by a large one
+// of the pool while there is room, else by one of its own, whose memory is leased
+// first. While others have that memory the connection waits and does not read.
+func (c *conn) grow() error {
+	if len(c.buf) < maxBuffer && c.lease.Bytes() == 0 && c.s.buffers.Room(maxBuffer) {
+		c.replace(&c.s.large)
+		return nil
+	}
+	had := c.lease.Bytes()
+	size := 2 * len(c.buf)
+	c.lease.Resume() // it is not the peer who is awaited now
+	if err := c.lease.GrowWhenFree(c.s.ctx, int64(size)); err != nil {
+		return err
+	}
+	buf := make([]byte, size)
+	c.w = copy(buf, c.buf[c.r:c.w])
+	c.r = 0
+	c.drop(c.buf, c.lent, c.pool)
+	c.buf, c.lent = buf, nil
+	c.lease.Shrink(had)
+	c.awaitPeer()
+	return nil
+}
+
+// awaitPeer lets the connection be cut off while its peer does not go on with a
+// message that has leased memory.
+func (c *conn) awaitPeer() {
+	c.lease.Await(func(why memory.Cut) { c.nc.Cut(string(why)) })
+}
+
+// replace takes a buffer of a pool in place of the present one, whose unread bytes
+// fit it.
+func (c *conn) replace(by *sync.Pool) {
+	old, pool, lent := c.buf, c.pool, c.lent
+	c.borrow(by)
+	c.w = copy(c.buf, old[c.r:c.w])
+	c.r = 0
+	c.drop(old, lent, pool)
 }
 
 // armDeadline makes a read return in time to commit points that wait for a
@@ -244,12 +306,30 @@ func (c *conn) reply(payload []byte) error {
 	return c.write(c.out)
 }
 
-func (c *conn) write(p []byte) error {
-	if err := c.nc.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return err
+// write writes a reply. A peer that does not take replyPiece of it within the
+// time it has is cut off.
+func (c *conn) write(p []byte) error { return c.deliver(p, nil) }
+
+// deliver is write for a reply whose memory is leased: while that is short, a
+// peer that does not read it is cut off earlier.
+func (c *conn) deliver(p []byte, lease *memory.Lease) error {
+	lease.Await(func(why memory.Cut) { c.nc.Cut(string(why)) })
+	defer lease.Resume()
+	for len(p) > 0 {
+		if err := c.nc.SetWriteDeadline(time.Now().Add(c.s.o.ReplyStall)); err != nil {
+			return err
+		}
+		n, err := c.nc.Write(p[:min(len(p), replyPiece)])
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			c.nc.Cut(conns.CutStalled)
+		}
+		if err != nil {
+			return err
+		}
+		lease.Moved()
+		p = p[n:]
 	}
-	_, err := c.nc.Write(p)
-	return err
+	return nil
 }
 
 // refuse gives an error of the wire or the store the reason it is counted

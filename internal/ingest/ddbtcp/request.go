@@ -1,12 +1,15 @@
 package ddbtcp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"time"
 
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/monitor"
+	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/wire"
 )
@@ -96,7 +99,7 @@ func (c *conn) list(bucket string, prefix []byte) error {
 	}
 	wire.EndNames(dst, list)
 	wire.EndFrame(dst, mark)
-	return c.write(dst)
+	return c.deliver(dst, lease)
 }
 
 func (c *conn) info(bucket string) error {
@@ -151,18 +154,27 @@ func (c *conn) get(q *wire.Request) error {
 	if err := c.reply(wire.AppendGetHeader(nil)); err != nil {
 		return err
 	}
-	words := make([]uint64, min(end-slot, maxPiece))
-	var stamps []uint64
+	g := c.s.gets.Get().(*getBuffers)
+	lease := c.s.o.Memory.Lease()
+	defer func() {
+		c.s.gets.Put(g)
+		lease.Release() // behind the buffers: they are nobody's now
+	}()
+	n, err := g.lend(c.s.ctx, lease, end-slot, q.Options.HPTS)
+	if err != nil {
+		return err
+	}
+	words, stamps := g.words[:n], []uint64(nil)
 	if q.Options.HPTS {
-		stamps = make([]uint64, len(words))
+		stamps = g.stamps[:n]
 	}
 	cut := cutOf(info.PPF)
-	empty := int64(0) // slots of the frame in c.out, if nothing is in them
+	empty := int64(0) // slots of the frame in g.out, if nothing is in them
 	for slot < end {
-		n := min(end-slot, maxPiece, cut-slot%cut)
+		n := min(end-slot, int64(len(words)), cut-slot%cut)
 		nothing := slot+n <= first || slot >= past
 		if !nothing || n != empty {
-			if c.out, err = c.piece(info, key, slot, words[:n], stamps, nothing); err != nil {
+			if err := c.piece(g, info, key, slot, words[:n], stamps, nothing); err != nil {
 				return err
 			}
 			empty = 0
@@ -170,12 +182,55 @@ func (c *conn) get(q *wire.Request) error {
 				empty = n
 			}
 		}
-		if err := c.write(c.out); err != nil {
+		if err := c.deliver(g.out, lease); err != nil {
 			return err
 		}
 		slot += n
 	}
 	return c.reply(wire.AppendGetEnd(nil))
+}
+
+// getBuffers are the memory of a GET that is answered.
+type getBuffers struct {
+	words, stamps []uint64
+	out           []byte
+	enc           wire.GetEncoder
+}
+
+// Pieces of a GET while memory is short: slower, and in little memory.
+const (
+	shortPiece = 16384
+	leastPiece = 4096
+)
+
+// lend leases the memory for pieces of a GET of n slots and returns how many slots
+// each may have.
+func (g *getBuffers) lend(ctx context.Context, lease *memory.Lease, n int64, hpts bool) (int64, error) {
+	each := int64(4 * point.Size) // a word, as bytes, and compressed, which may be a sixth more
+	if hpts {
+		each *= 2
+	}
+	var err error
+	for _, piece := range []int64{maxPiece, shortPiece, leastPiece} {
+		piece = min(n, piece)
+		if err = lease.Grow(piece * each); err == nil {
+			n = piece
+			break
+		}
+	}
+	if err != nil {
+		n = min(n, leastPiece)
+		if err := lease.GrowWhenFree(ctx, n*each); err != nil {
+			return 0, err
+		}
+	}
+	if int64(len(g.words)) < n {
+		g.words = make([]uint64, n)
+	}
+	if hpts && int64(len(g.stamps)) < n {
+		g.stamps = make([]uint64, n)
+	}
+	return n, nil
 }
 
 // leastCut is the least distance of two cuts: a bucket of a point a file would
@@ -186,10 +241,10 @@ const leastCut = 4096
 // files of the original, as many as it takes.
 func cutOf(ppf int64) int64 { return ppf * ((leastCut + ppf - 1) / ppf) }
 
-// piece returns the frame of some slots; stamps is not nil for a reply with
+// piece makes the frame of some slots in g.out; stamps is not nil for a reply with
 // timestamps. Where nothing can be it does not look.
-func (c *conn) piece(info store.BucketInfo, key []byte, slot int64, words, stamps []uint64, nothing bool) ([]byte, error) {
-	dst, mark := wire.BeginFrame(c.out[:0])
+func (c *conn) piece(g *getBuffers, info store.BucketInfo, key []byte, slot int64, words, stamps []uint64, nothing bool) error {
+	dst, mark := wire.BeginFrame(g.out[:0])
 	if stamps != nil {
 		stamps = stamps[:len(words)]
 	}
@@ -204,13 +259,14 @@ func (c *conn) piece(info store.BucketInfo, key []byte, slot int64, words, stamp
 		err = c.s.o.Store.ReadStamped(c.s.ctx, info, key, slot, words, stamps)
 	}
 	if err != nil {
-		return c.out, err
+		return err
 	}
 	if stamps == nil {
-		dst = c.enc.AppendData(dst, words)
+		dst = g.enc.AppendData(dst, words)
 	} else {
-		dst = c.enc.AppendStampedData(dst, words, stamps)
+		dst = g.enc.AppendStampedData(dst, words, stamps)
 	}
 	wire.EndFrame(dst, mark)
-	return dst, nil
+	g.out = dst
+	return nil
 }

@@ -3,6 +3,7 @@
 package ddbtcp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -32,6 +33,10 @@ type Options struct {
 	MaxMessage     int // bytes of one stream message; 1 MiB
 
 	MaxSlots int64 // of one GET; 2^26
+
+	Idle       time.Duration // connections that send nothing for so long are closed; 0 keeps them
+	InputStall time.Duration // for a sender to go on with a large message; 30 s
+	ReplyStall time.Duration // for a peer to take a piece of its reply; 10 s
 }
 
 // Defaults of the limits.
@@ -40,6 +45,8 @@ const (
 	DefaultMaxFrame       = 1 << 20
 	DefaultMaxMessage     = 1 << 20
 	DefaultMaxSlots       = 1 << 26
+	DefaultInputStall     = 30 * time.Second
+	DefaultReplyStall     = 10 * time.Second
 )
 
 // Server serves connections. It may serve several listeners.
@@ -48,12 +55,14 @@ type Server struct {
 	ctx    context.Context // ends waits for durability at shutdown
 	cancel context.CancelFunc
 
-	conns   *conns.Set
-	buffers *conns.Buffers
-	small   sync.Pool // *[]byte of startBuffer bytes
-	large   sync.Pool // *[]byte of maxBuffer bytes
-	log     *loglimit.Logger
-	stats   Stats
+	conns      *conns.Set
+	buffers    *conns.Buffers
+	small      sync.Pool // *[]byte of startBuffer bytes
+	large      sync.Pool // *[]byte of maxBuffer bytes
+	gets       sync.Pool // *getBuffers
+	unfinished *memory.Leases
+	log        *loglimit.Logger
+	stats      Stats
 }
 
 // Stats counts what the server did. The fields only grow, but for the last.
@@ -66,26 +75,22 @@ type Stats struct {
 
 // New returns a server that serves nothing yet.
 func New(o Options) *Server {
-	if o.MaxConnections == 0 {
-		o.MaxConnections = DefaultMaxConnections
-	}
-	if o.MaxFrame == 0 {
-		o.MaxFrame = DefaultMaxFrame
-	}
-	if o.MaxMessage == 0 {
-		o.MaxMessage = DefaultMaxMessage
-	}
-	if o.MaxSlots == 0 {
-		o.MaxSlots = DefaultMaxSlots
-	}
+	o.MaxConnections = cmp.Or(o.MaxConnections, DefaultMaxConnections)
+	o.MaxFrame = cmp.Or(o.MaxFrame, DefaultMaxFrame)
+	o.MaxMessage = cmp.Or(o.MaxMessage, DefaultMaxMessage)
+	o.MaxSlots = cmp.Or(o.MaxSlots, DefaultMaxSlots)
+	o.InputStall = cmp.Or(o.InputStall, DefaultInputStall)
+	o.ReplyStall = cmp.Or(o.ReplyStall, DefaultReplyStall)
 	o.MaxMessage = max(o.MaxMessage, wire.MinStreamLimit)
 	s := &Server{o: o, buffers: conns.NewBuffers(o.Store.Memory(), "tcp"), log: loglimit.New(o.Logger, time.Now)}
-	s.conns = conns.New(conns.Options{Door: "tcp", Limit: o.MaxConnections, Logger: o.Logger, Full: s.turnAway})
+	s.unfinished = conns.NewUnfinished(o.Store.Memory(), "tcp-unfinished", o.InputStall)
+	s.conns = conns.New(conns.Options{Door: "tcp", Limit: o.MaxConnections, Log: s.log, Full: s.turnAway, Idle: o.Idle})
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.small.New = func() any {
 		b := make([]byte, startBuffer)
 		return &b
 	}
+	s.gets.New = func() any { return new(getBuffers) }
 	s.large.New = func() any {
 		b := make([]byte, maxBuffer)
 		return &b
@@ -111,8 +116,8 @@ func (s *Server) turnAway(nc net.Conn) {
 	_, _ = nc.Write(wire.AppendFrame(nil, wire.AppendError(nil, msg)))
 }
 
-func (s *Server) serve(nc net.Conn) {
-	c := &conn{s: s, nc: nc}
+func (s *Server) serve(nc *conns.Conn) {
+	c := &conn{s: s, nc: nc, lease: s.unfinished.Lease()}
 	c.borrow(&s.small)
 	err := c.run()
 	_ = nc.Close() // nothing is pending: replies are written before run returns

@@ -273,7 +273,7 @@ func TestRefusalsNameTheThing(t *testing.T) {
 // afterwards.
 func TestListsAreChargedForMemory(t *testing.T) {
 	b := memory.New(1<<30, time.Now, nil)
-	leases := b.NewLeases("queries", "lists", 1<<20, 1<<20)
+	leases := b.NewLeases(memory.LeaseOptions{Name: "queries", Holds: "lists", Limit: 1 << 20, Small: 1 << 20})
 	f := newFixture(t, func(_ *store.Options, o *Options) { o.Memory = leases })
 	c := f.dial()
 	msg := streamOpen("b")

@@ -52,7 +52,7 @@ func (c *conn) open(q *wire.Request) error {
 		s.acks = newAcker(c)
 	} else {
 		// Nobody waits for an answer: it is no loss when pieces are read together.
-		c.gather = newGathering(c.nc, &c.s.stats.Gathering)
+		c.gather = newGathering(c.nc.Conn, &c.s.stats.Gathering)
 	}
 	c.sink = s
 	c.stream = wire.NewStreamParser(q, c.s.o.MaxMessage)
@@ -149,7 +149,7 @@ func (a *acker) run() {
 		}
 		// Not the server's context: at shutdown a flush that was received is
 		// still answered, and the log's failure ends the wait.
-		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), durableTimeout)
 		err := a.c.s.o.Store.WaitDurable(ctx, p.lsn)
 		cancel()
 		if err == nil {

@@ -10,7 +10,9 @@ import (
 	"net/netip"
 	"os"
 
+	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/datagram"
+	"dalmatiner/internal/memory"
 )
 
 const (
@@ -32,10 +34,14 @@ const (
 // conn is one TCP connection.
 type conn struct {
 	s    *Server
-	nc   net.Conn
+	nc   *conns.Conn
 	in   inlet
 	buf  []byte
 	r, w int // unread bytes are buf[r:w]
+
+	start    []byte        // the buffer that every connection has
+	lease    *memory.Lease // of buf where a frame needs more
+	progress conns.Progress
 
 	skipLine  bool // the rest of a line that is too long is passed over
 	skipBytes int  // of a frame that is too long
@@ -46,9 +52,14 @@ type conn struct {
 // committed at once, so that nothing waits for a sender to speak again.
 func (c *conn) run(consume func(*conn) error) error {
 	for {
+		c.nc.Idle()
 		n, err := c.nc.Read(c.buf[c.w:])
+		c.nc.Busy()
 		c.s.stats.BytesRead.Add(int64(n))
 		c.w += n
+		if c.lease.Bytes() > 0 {
+			c.progress.Read(c.lease, n)
+		}
 		if n > 0 {
 			if err := c.take(consume); err != nil {
 				return err
@@ -57,7 +68,10 @@ func (c *conn) run(consume func(*conn) error) error {
 		if err != nil {
 			return c.end(err)
 		}
-		c.makeRoom()
+		if err := c.makeRoom(); err != nil {
+			c.in.refuse(noMemory, []byte(err.Error()))
+			return err
+		}
 	}
 }
 
@@ -85,23 +99,54 @@ func (c *conn) end(err error) error {
 	return err
 }
 
-// makeRoom makes room for the next read.
-func (c *conn) makeRoom() {
+// makeRoom makes room for the next read. A frame that needs more than a busy
+// sender's buffer gets it from the memory of unfinished input: while others have
+// that the connection waits and does not read.
+func (c *conn) makeRoom() error {
 	left := c.buf[c.r:c.w]
 	size := len(c.buf)
-	switch {
-	case len(left) == 0 && size > maxBuffer:
-		size = maxBuffer // a large frame is over
-	case len(left) == size:
-		size *= 2 // a frame, whose size was checked
-	case c.w == size && size < maxBuffer && c.s.buffers.Room(3*size):
-		size *= 4 // a busy sender
-	}
-	if size != len(c.buf) {
-		c.s.buffers.Add(size - len(c.buf))
-		c.buf = make([]byte, size)
+	switch leased := c.lease.Bytes(); {
+	case leased > 0 && len(left) <= startBuffer/2:
+		c.use(c.start, left) // a large frame is over
+		c.lease.Release()
+		return nil
+	case len(left) == size && (leased > 0 || 4*size > maxBuffer || !c.s.buffers.Room(3*size)):
+		return c.leaseRoom(left) // a frame, whose size was checked
+	case c.w == size && leased == 0 && size < maxBuffer && c.s.buffers.Room(3*size):
+		c.s.buffers.Add(3 * size) // a busy sender
+		c.use(make([]byte, 4*size), left)
+		return nil
 	}
 	c.r, c.w = 0, copy(c.buf, left)
+	return nil
+}
+
+// leaseRoom takes a buffer of twice the size for the bytes that are left.
+func (c *conn) leaseRoom(left []byte) error {
+	had, size := c.lease.Bytes(), 2*len(c.buf)
+	c.lease.Resume() // it is not the sender who is awaited now
+	if err := c.lease.GrowWhenFree(c.s.ctx, int64(size)); err != nil {
+		return err
+	}
+	if had == 0 {
+		c.s.buffers.Add(startBuffer - len(c.buf))
+	}
+	c.use(make([]byte, size), left)
+	c.lease.Shrink(had)
+	c.awaitSender()
+	return nil
+}
+
+// awaitSender lets the connection be cut off while its sender does not go on with
+// a frame that has leased memory.
+func (c *conn) awaitSender() {
+	c.lease.Await(func(why memory.Cut) { c.nc.Cut(string(why)) })
+}
+
+// use goes on with another buffer.
+func (c *conn) use(buf, left []byte) {
+	c.r, c.w = 0, copy(buf, left)
+	c.buf = buf
 }
 
 // lines consumes all whole lines.
@@ -115,7 +160,10 @@ func (c *conn) lines() error {
 		c.r += i + 1
 		c.skipLine = false
 	}
-	c.r += c.in.text(c.buf[c.r:c.w], false)
+	if n := c.in.text(c.buf[c.r:c.w], false); n > 0 {
+		c.r += n
+		c.nc.Proven()
+	}
 	if rest := c.buf[c.r:c.w]; len(rest) > c.s.o.MaxLine {
 		c.s.stats.Lines.Add(1)
 		c.in.refuse(lineTooLong, rest)
@@ -152,16 +200,14 @@ func (c *conn) frames() error {
 			return nil
 		default:
 			c.s.stats.Frames.Add(1)
-			c.frame(rest[frameHeader : frameHeader+n])
+			c.in.list(c.s.unpicklers, rest[frameHeader:frameHeader+n])
 			c.r += frameHeader + n
+			c.nc.Proven()
+			if c.lease.Bytes() > 0 {
+				c.awaitSender() // the time of the next frame begins
+			}
 		}
 	}
-}
-
-func (c *conn) frame(frame []byte) {
-	u := c.s.unpicklers.Get().(*unpickler)
-	c.in.list(u, frame)
-	c.s.unpicklers.Put(u)
 }
 
 // readPackets takes the lines of the datagrams that come to one socket.

@@ -102,23 +102,24 @@ func (in *inlet) refuse(r reason, input []byte) {
 
 // list takes a pickled list of (path, (time, value)). A frame that is none is
 // refused as a whole; an entry that cannot be stored is refused alone.
-func (in *inlet) list(u *unpickler, frame []byte) {
-	top, err := u.run(frame)
-	if err == nil && top.kind != kindList && top.kind != kindTuple {
-		err = fmt.Errorf("%w: it holds no list", errPickle)
-	}
-	if err != nil {
-		in.refuse(badPickle, []byte(err.Error()))
-		return
-	}
-	for _, c := range u.items(top) {
-		path, r := in.entry(u, c)
-		if r != accepted {
-			in.refuse(r, path)
-			continue
+func (in *inlet) list(us *unpicklers, frame []byte) {
+	us.run(frame, func(u *unpickler, top cell, err error) {
+		if err == nil && top.kind != kindList && top.kind != kindTuple {
+			err = fmt.Errorf("%w: it holds no list", errPickle)
 		}
-		in.point(path)
-	}
+		if err != nil {
+			in.refuse(badPickle, []byte(err.Error()))
+			return
+		}
+		for _, c := range u.items(top) {
+			path, r := in.entry(u, c)
+			if r != accepted {
+				in.refuse(r, path)
+				continue
+			}
+			in.point(path)
+		}
+	})
 }
 
 // entry decodes one (path, (time, value)).

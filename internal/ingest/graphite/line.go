@@ -27,11 +27,12 @@ const (
 	badPickle           // a frame that is no list of the known form
 	frameTooLong        // a frame of more bytes than the limit
 	manyConns           // a connection beyond the limit
+	noMemory            // a frame that there is no memory for
 )
 
 var reasonNames = [...]string{
 	"", "malformed", "line_too_long", "line_cut", "name_too_long", "part_too_long", "bad_tag", "bad_value", "bad_timestamp",
-	"frame_cut", "bad_pickle", "frame_too_long", "too_many_connections",
+	"frame_cut", "bad_pickle", "frame_too_long", "too_many_connections", "memory",
 }
 
 func (r reason) String() string { return reasonNames[r] }

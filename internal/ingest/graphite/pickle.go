@@ -2,6 +2,7 @@ package graphite
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -39,7 +40,8 @@ const (
 // build lists. Its memory is used again by the next frame.
 type unpickler struct {
 	src   []byte
-	cells int // made so far, see maxCells
+	cells int // made so far
+	most  int // cells that may be made, at most maxCells; 0 stands for that
 	stack []cell
 	marks []int // heights of the stack
 	memo  []cell
@@ -59,7 +61,7 @@ var (
 // until the next call.
 func (u *unpickler) run(src []byte) (cell, error) {
 	*u = unpickler{
-		src: src, stack: u.stack[:0], marks: u.marks[:0], memo: u.memo[:0],
+		src: src, most: u.most, stack: u.stack[:0], marks: u.marks[:0], memo: u.memo[:0],
 		tuple: u.tuple[:0], lists: u.lists[:0], text: u.text[:0],
 	}
 	for {
@@ -177,7 +179,7 @@ func (u *unpickler) textLine() ([]byte, error) {
 
 // count takes n cells off the bound.
 func (u *unpickler) count(n int) error {
-	if u.cells += n; u.cells > maxCells {
+	if u.cells += n; u.cells > cmp.Or(u.most, maxCells) {
 		return errManyVals
 	}
 	return nil

@@ -5,11 +5,14 @@
 package graphite
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +21,7 @@ import (
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/oneway"
 	"dalmatiner/internal/loglimit"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/store"
 )
@@ -32,6 +36,9 @@ type Options struct {
 	Bucket         string // that all points go to; graphite
 	MaxConnections int    // of both TCP protocols together; 1024
 	MaxLine        int    // bytes of a line, at most MaxMaxLine; 16 KiB
+
+	Idle       time.Duration // connections that send nothing for so long are closed; 0 keeps them
+	InputStall time.Duration // for a sender to go on with a large frame; 30 s
 }
 
 // Defaults and limits of the options.
@@ -40,6 +47,7 @@ const (
 	DefaultMaxConnections = 1024
 	DefaultMaxLine        = 16 << 10
 	MaxMaxLine            = 64 << 10
+	DefaultInputStall     = 30 * time.Second
 )
 
 // Server serves connections and datagrams. It may serve several listeners.
@@ -50,12 +58,16 @@ type Server struct {
 
 	conns   *conns.Set
 	buffers *conns.Buffers
+	ctx     context.Context // ends waits for memory at shutdown
+	cancel  context.CancelFunc
+
+	unfinished *memory.Leases
 
 	mu      sync.Mutex
 	packets []*datagram.Sockets
 
 	starters   sync.Pool // *[]byte of startBuffer bytes
-	unpicklers sync.Pool // *unpickler
+	unpicklers *unpicklers
 	stats      Stats
 }
 
@@ -79,15 +91,18 @@ func New(o Options) *Server {
 		o.MaxLine = DefaultMaxLine
 	}
 	o.MaxLine = min(o.MaxLine, MaxMaxLine)
+	o.InputStall = cmp.Or(o.InputStall, DefaultInputStall)
 	s := &Server{o: o, buffers: conns.NewBuffers(o.Store.Memory(), "graphite")}
-	s.conns = conns.New(conns.Options{Door: "graphite", Limit: o.MaxConnections, Logger: o.Logger, Full: s.turnAway})
+	s.unfinished = conns.NewUnfinished(o.Store.Memory(), "graphite-unfinished", o.InputStall)
 	s.log = loglimit.New(o.Logger, time.Now)
+	s.conns = conns.New(conns.Options{Door: "graphite", Limit: o.MaxConnections, Log: s.log, Full: s.turnAway, Idle: o.Idle})
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.unpicklers = newUnpicklers(o.Store.Memory(), runtime.GOMAXPROCS(0))
 	s.refusals = oneway.NewRefusals("graphite", o.Store.Account(), s.log)
 	s.starters.New = func() any {
 		b := make([]byte, startBuffer)
 		return &b
 	}
-	s.unpicklers.New = func() any { return new(unpickler) }
 	return s
 }
 
@@ -103,7 +118,7 @@ func (s *Server) ServeText(ln net.Listener) error { return s.serve(ln, (*conn).l
 func (s *Server) ServePickle(ln net.Listener) error { return s.serve(ln, (*conn).frames) }
 
 func (s *Server) serve(ln net.Listener, consume func(*conn) error) error {
-	return s.conns.Serve(ln, func(nc net.Conn) { s.run(nc, consume) })
+	return s.conns.Serve(ln, func(nc *conns.Conn) { s.run(nc, consume) })
 }
 
 // Connections returns the open connections.
@@ -115,16 +130,23 @@ func (s *Server) turnAway(nc net.Conn) {
 		fmt.Appendf(nil, "%d connections are open; raise graphite.max_connections", s.o.MaxConnections))
 }
 
-func (s *Server) run(nc net.Conn, consume func(*conn) error) {
+func (s *Server) run(nc *conns.Conn, consume func(*conn) error) {
 	buf := s.starters.Get().(*[]byte)
-	s.buffers.Add(len(*buf))
-	c := &conn{s: s, nc: nc, buf: *buf, in: s.newInlet(peerOf(nc))}
+	s.buffers.Add(startBuffer)
+	c := &conn{s: s, nc: nc, start: *buf, buf: *buf, lease: s.unfinished.Lease(), in: s.newInlet(peerOf(nc))}
 	err := errors.Join(c.run(consume), c.in.bucket.Close())
 	_ = nc.Close() // nothing is ever written
-	if err != nil {
+	switch why := nc.WhyCut(); {
+	case why != "" && c.lease.Bytes() > 0:
+		s.o.Store.Account().RefuseRequest("graphite_cut_" + why)
+	case why == "" && err != nil:
 		s.log.Log(slog.LevelInfo, "closed", "connection closed", "door", "graphite", "peer", nc.RemoteAddr().String(), "err", err)
 	}
-	s.buffers.Add(-len(c.buf))
+	if c.lease.Bytes() == 0 {
+		s.buffers.Add(startBuffer - len(c.buf)) // a busy sender's was larger
+	}
+	c.lease.Release()
+	s.buffers.Add(-startBuffer)
 	s.starters.Put(buf)
 }
 
@@ -172,6 +194,7 @@ func (s *Server) KernelDrops() uint64 {
 // is in the store when it returns. The caller closes listeners and sockets
 // first, and waits for ServePackets.
 func (s *Server) Shutdown() {
+	s.cancel()
 	s.conns.Shutdown()
 	s.log.Close()
 }
