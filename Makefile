@@ -4,6 +4,8 @@
 # make test    all tests
 # make test-web  the page, in a browser beside a real node; needs Node.js and Chromium
 # make check   what must be green before a change lands
+# make torture-quick  attacks on the binary, at most 4 minutes, part of check
+# make torture        the same for an hour: TORTURE='-time 8h -attack rot'
 # make bench   the table of bench/results
 # make guard   figures that a change must not make worse, part of check
 # make bench-steps    load in steps beyond what the store takes and back, its table and charts
@@ -14,7 +16,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  = -s -w -X dalmatiner/internal/config.version=$(VERSION)
 
-.PHONY: build web demo test test-web purego check format vet lint race fuzz guard bench bench-steps bench-profile bench-peers generate clean
+.PHONY: build web demo test test-web purego check format vet lint race fuzz guard torture torture-quick bench bench-steps bench-profile bench-peers generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -62,6 +64,14 @@ fuzz:
 # time has room for one.
 guard: build
 	$(GO) run ./bench -bin bin -guard
+
+# Kills, power cuts, failing I/O, a full disk, bit rot, unfinished input, judged
+# by an oracle of its own: docs/reliability.md.
+torture-quick: build
+	$(GO) run ./test/torture -bin bin -quick $(TORTURE)
+
+torture: build
+	$(GO) run ./test/torture -bin bin $(TORTURE)
 
 bench: build
 	$(GO) run ./bench -bin bin

@@ -1,0 +1,173 @@
+// Package verify reads everything back from a node, over the wire and over HTTP,
+// and has the oracle judge it.
+package verify
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"dalmatiner/test/torture/dwire"
+	"dalmatiner/test/torture/oracle"
+	"dalmatiner/test/torture/subject"
+)
+
+// Region says where damage may have taken points: never which values may be
+// shown.
+type Region struct {
+	Slot func(s *oracle.Series, slot int64) bool
+	Name func(s *oracle.Series) bool
+
+	// Back: the end of the log is gone, and looks like that of a crash: what was
+	// written there is as if it had never been sent.
+	Back bool
+}
+
+// excuses says whether damage explains a finding.
+func (g *Region) excuses(s *oracle.Series, f oracle.Finding) bool {
+	return g != nil && g.Slot(s, f.Slot) && (f.Class == oracle.Missing || g.Back && f.Class == oracle.Stale)
+}
+
+// Report is the outcome.
+type Report struct {
+	oracle.Verdict
+	Names    int64
+	Queries  int64
+	Lost     int64 // points that are missing where damage was
+	Findings []oracle.Finding
+	Faults   int64 // findings, those beyond the first ones too
+	Classes  map[oracle.Class]int64
+}
+
+const kept = 12
+
+// Found adds a fault.
+func (r *Report) Found(f oracle.Finding) {
+	r.Faults++
+	if r.Classes == nil {
+		r.Classes = map[oracle.Class]int64{}
+	}
+	r.Classes[f.Class]++
+	if len(r.Findings) < kept && r.Classes[f.Class] <= 4 {
+		r.Findings = append(r.Findings, f)
+	}
+}
+
+// Add adds what another comparison found.
+func (r *Report) Add(o *Report) {
+	r.Slots, r.Points, r.Set = r.Slots+o.Slots, r.Points+o.Points, r.Set+o.Set
+	r.Names, r.Queries, r.Lost, r.Faults = r.Names+o.Names, r.Queries+o.Queries, r.Lost+o.Lost, r.Faults+o.Faults
+	for c, n := range o.Classes {
+		if r.Classes == nil {
+			r.Classes = map[oracle.Class]int64{}
+		}
+		r.Classes[c] += n
+	}
+	for _, f := range o.Findings {
+		if len(r.Findings) < kept {
+			r.Findings = append(r.Findings, f)
+		}
+	}
+}
+
+// Options of a comparison.
+type Options struct {
+	Settle bool    // the node was started again: what it shows decides what was in doubt
+	Region *Region // nil: nothing may be missing
+	Sample int     // series of each bucket that are asked for over HTTP
+	Seed   uint64
+}
+
+// All compares everything. Nobody writes meanwhile. An error is one of
+// connections, and not of answers.
+func All(n *subject.Node, book *oracle.Book, opt Options) (*Report, error) {
+	r := &Report{}
+	c, err := dwire.Dial(n.TCP, subject.Patience)
+	if err != nil {
+		return r, err
+	}
+	defer c.Close()
+	listed, err := c.Buckets()
+	if err != nil {
+		return r, err
+	}
+	rng := rand.New(rand.NewPCG(opt.Seed, 5))
+	for _, b := range book.Buckets {
+		if err := bucket(n, c, b, slices.Contains(listed, b.Name), opt, rng, r); err != nil {
+			return r, fmt.Errorf("bucket %s: %w", b.Name, err)
+		}
+	}
+	for _, name := range listed {
+		if name != "dalmatinerdb" && !slices.ContainsFunc(book.Buckets, func(b *oracle.Bucket) bool { return b.Name == name }) {
+			r.Found(oracle.Finding{Class: oracle.Name, Text: "a bucket that nobody made: " + name})
+		}
+	}
+	return r, nil
+}
+
+func bucket(n *subject.Node, c *dwire.Conn, b *oracle.Bucket, there bool, opt Options, rng *rand.Rand, r *Report) error {
+	if opt.Settle {
+		b.Decide(there)
+	}
+	switch {
+	case there && b.State == oracle.Gone:
+		r.Found(oracle.Finding{Class: oracle.Name, Text: "a deleted bucket is back: " + b.Name})
+		return nil
+	case !there && b.State == oracle.Present:
+		r.Found(oracle.Finding{Class: oracle.Name, Text: "a bucket is missing: " + b.Name})
+		return nil
+	case !there || b.State != oracle.Present:
+		return nil
+	}
+	b.Lane.Lock()
+	defer b.Lane.Unlock()
+	sample := map[int]bool{}
+	for range min(opt.Sample, len(b.Series)) {
+		sample[rng.IntN(len(b.Series))] = true
+	}
+	clock := bucketClock(b)
+	for i, s := range b.Series {
+		early := bucketClock(b)
+		points, err := c.Get(b.Name, s.Key, b.First, b.Slots, b.HPTS)
+		if err != nil {
+			return err
+		}
+		clock = oracle.Clock{Hidden: early.Hidden, Shown: bucketClock(b).Shown}
+		v := s.Judge(points, clock, opt.Settle, func(f oracle.Finding) {
+			if opt.Region.excuses(s, f) {
+				r.Lost++
+				return
+			}
+			r.Found(f)
+		})
+		r.Slots, r.Points, r.Set = r.Slots+v.Slots, r.Points+v.Points, r.Set+v.Set
+		if sample[i] && b.TTL == 0 && v.Set > 0 {
+			if err := overHTTP(n, s, points, opt.Region != nil, rng, r); err != nil {
+				return err
+			}
+		}
+	}
+	names, err := c.List(b.Name)
+	if err != nil {
+		return err
+	}
+	lost := func(*oracle.Series) bool { return false }
+	if opt.Region != nil {
+		lost = opt.Region.Name
+	}
+	r.Names += b.JudgeNames(names, clock, lost, r.Found)
+	if opt.Settle {
+		b.Settled()
+	}
+	return nil
+}
+
+// bucketClock is what the lifetime hides now, with two points of room.
+func bucketClock(b *oracle.Bucket) oracle.Clock {
+	if b.TTL == 0 {
+		return oracle.Clock{}
+	}
+	border := time.Now().UnixMilli()/b.Resolution - b.TTL
+	return oracle.Clock{Hidden: border - 2, Shown: border + 3}
+}
