@@ -188,7 +188,7 @@ func (f *frozenSegment) write(t *testing.T) []byte {
 			if spans == 0 {
 				continue
 			}
-			if err := w.AddLevels(l, p.bucket, p.hash, spans, data); err != nil {
+			if err := w.AddLevels(l, p.bucket, p.hash, spans, testDigests(l, p.hash, spans), data); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -258,6 +258,9 @@ func (f *frozenSegment) comparePoints(t *testing.T, r *Reader) {
 			spans, _, err := r.Levels(l, p.bucket, p.hash, &got)
 			if err != nil || spans != want {
 				t.Fatalf("spans %#x of %s, want %#x: %v", spans, p.hash, want, err)
+			}
+			if err := sameDigests(r, l, p.bucket, p.hash, want); err != nil {
+				t.Error(err)
 			}
 			for i := range got {
 				if spans>>i&1 != 0 && got[i] != headers[i] {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 
 	"dalmatiner/internal/chunk"
 )
@@ -31,6 +32,9 @@ const (
 	// LevelRow is how many bytes a series has in a level beside its entries:
 	// hash, spans, and where the entries end.
 	LevelRow = 16 + 2 + 2
+
+	// LevelDigest is how many bytes of an entry are its digest.
+	LevelDigest = digestSize
 )
 
 // Chunks is how many chunks one entry of the level stands for.
@@ -39,7 +43,8 @@ func (l Level) Chunks() int64 { return [levels]int64{SmallChunks, LargeChunks}[l
 func (l Level) kind() kind { return kindSmall + kind(l) }
 
 const (
-	levelHead = 8 + 2 // bucket, rows
+	levelHead  = 8 + 2 // bucket, rows
+	digestSize = 8
 )
 
 // levelWriter gathers the rows of one level, cut into blocks.
@@ -54,21 +59,24 @@ type levelWriter struct {
 
 // AddLevels adds the entries that a series has in a level: bit i of spans is set
 // where the i-th unit of the window has points, and data holds one
-// chunk.AppendLevel for each, in order. It needs a window described before;
-// series come in the order of the index.
-func (w *Writer) AddLevels(l Level, bucket uint64, h Hash, spans uint16, data []byte) error {
+// chunk.AppendLevel for each, in order, digests the sum of chunk.NumberedDigest
+// over its chunks. It needs a window described before; series come in the order of
+// the index.
+func (w *Writer) AddLevels(l Level, bucket uint64, h Hash, spans uint16, digests []uint64, data []byte) error {
 	if w.err != nil {
 		return w.err
 	}
 	v := &w.levels[l]
 	units := int64(w.foot.info.WindowChunks) / l.Chunks()
-	if spans == 0 || int64(spans)>>units != 0 || len(data) == 0 || levelHead+LevelRow+len(data) > leafBody {
-		return w.fail(fmt.Errorf("segment: %d bytes of levels for spans %#x of a window of %d chunks", len(data), spans, w.foot.info.WindowChunks))
+	size := len(digests)*digestSize + len(data)
+	if spans == 0 || int64(spans)>>units != 0 || len(data) == 0 || len(digests) != bits.OnesCount16(spans) || levelHead+LevelRow+size > leafBody {
+		return w.fail(fmt.Errorf("segment: %d bytes of levels and %d digests for spans %#x of a window of %d chunks",
+			len(data), len(digests), spans, w.foot.info.WindowChunks))
 	}
 	if v.any && (bucket < v.bucket || bucket == v.bucket && bytes.Compare(h[:], v.last[:]) <= 0) {
 		return w.fail(fmt.Errorf("segment: levels of series %s in bucket %d come behind those of %s in %d", h, bucket, v.last, v.bucket))
 	}
-	size := levelHead + len(v.rows) + LevelRow + len(v.data) + len(data)
+	size += levelHead + len(v.rows) + LevelRow + len(v.data)
 	if len(v.rows) > 0 && (bucket != v.bucket || size > leafBody) {
 		v.end()
 	}
@@ -76,6 +84,9 @@ func (w *Writer) AddLevels(l Level, bucket uint64, h Hash, spans uint16, data []
 		v.fences = appendFence(v.fences, bucket, &h, 0)
 	}
 	v.bucket, v.last, v.any = bucket, h, true
+	for _, d := range digests {
+		v.data = binary.LittleEndian.AppendUint64(v.data, d)
+	}
 	v.data = append(v.data, data...)
 	v.rows = append(v.rows, h[:]...)
 	v.rows = binary.LittleEndian.AppendUint16(v.rows, spans)
@@ -125,7 +136,7 @@ func parseLevelBlock(src []byte) (levelBlock, error) {
 	past := 0
 	for i := range b.rows() {
 		_, spans, end := b.row(i)
-		if spans == 0 || spans>>MaxSpans != 0 || end <= past {
+		if spans == 0 || spans>>MaxSpans != 0 || end <= past+digestSize*bits.OnesCount16(spans) {
 			return nil, fmt.Errorf("row %d of a block of levels has spans %#x and ends at %d, the one before at %d", i, spans, end, past)
 		}
 		past = end
@@ -145,7 +156,7 @@ func (b levelBlock) row(i int) (hash []byte, spans uint16, end int) {
 	return row[:16], binary.LittleEndian.Uint16(row[16:]), int(binary.LittleEndian.Uint16(row[18:]))
 }
 
-// data returns the entries of row i.
+// data returns the digests of row i, and its entries behind them.
 func (b levelBlock) data(i int) []byte {
 	start := 0
 	if i > 0 {
@@ -172,7 +183,7 @@ func (b levelBlock) find(h *Hash) int {
 // decode reads the entries of row i into dst, by unit of the window.
 func (b levelBlock) decode(i int, dst *[MaxSpans]chunk.Header) (spans uint16, err error) {
 	_, spans, _ = b.row(i)
-	src := b.data(i)
+	src := b.data(i)[digestSize*bits.OnesCount16(spans):]
 	for n := range MaxSpans {
 		if spans>>n&1 == 0 {
 			continue
@@ -187,37 +198,75 @@ func (b levelBlock) decode(i int, dst *[MaxSpans]chunk.Header) (spans uint16, er
 	return spans, nil
 }
 
+// digests reads the digests of row i into dst, by unit of the window.
+func (b levelBlock) digests(i int, dst *[MaxSpans]uint64) (spans uint16) {
+	_, spans, _ = b.row(i)
+	src := b.data(i)
+	for n := range MaxSpans {
+		if spans>>n&1 != 0 {
+			dst[n] = binary.LittleEndian.Uint64(src)
+			src = src[digestSize:]
+		}
+	}
+	return spans
+}
+
 // Levels reads what a window holds of a series in a level: dst[i] is the i-th
 // unit from the start of the window on where bit i of spans is set. spans is 0
 // where the segment holds nothing of the series or is no window. read is how
 // many bytes came from the file: the block stays in memory as leaves do.
 func (r *Reader) Levels(l Level, bucket uint64, h Hash, dst *[MaxSpans]chunk.Header) (spans uint16, read int64, err error) {
-	d, err := r.directory()
-	if err != nil || !d.holds(bucket, &h) {
-		return 0, 0, err
+	at, ok, err := r.levelRow(l, bucket, h)
+	if err != nil || !ok {
+		return 0, at.read, err
+	}
+	if spans, err = at.block.decode(at.row, dst); err != nil {
+		return 0, at.read, r.malformedLevels(at.d, at.number, err)
+	}
+	return spans, at.read, nil
+}
+
+// LevelDigests is Levels for the digests: dst[i] is the sum of chunk.NumberedDigest
+// over the chunks of the i-th unit where bit i of spans is set.
+func (r *Reader) LevelDigests(l Level, bucket uint64, h Hash, dst *[MaxSpans]uint64) (spans uint16, read int64, err error) {
+	at, ok, err := r.levelRow(l, bucket, h)
+	if err != nil || !ok {
+		return 0, at.read, err
+	}
+	return at.block.digests(at.row, dst), at.read, nil
+}
+
+// levelPlace is where a series stands in a level.
+type levelPlace struct {
+	d      *directory
+	number int // of the block, among those of all levels
+	block  levelBlock
+	row    int
+	read   int64
+}
+
+// levelRow looks for a series in a level.
+func (r *Reader) levelRow(l Level, bucket uint64, h Hash) (at levelPlace, ok bool, err error) {
+	at.d, err = r.directory()
+	if err != nil || !at.d.holds(bucket, &h) {
+		return at, false, err
 	}
 	var buf [fenceSize]byte
-	first, past := d.levelRange(l)
-	n := len(d.leaves)
-	i := d.searchFences(n+first, n+past, appendFence(buf[:0], bucket, &h, 0)) - n
-	if i < first {
-		return 0, 0, nil
+	first, past := at.d.levelRange(l)
+	n := len(at.d.leaves)
+	at.number = at.d.searchFences(n+first, n+past, appendFence(buf[:0], bucket, &h, 0)) - n
+	if at.number < first {
+		return at, false, nil
 	}
-	b, read, err := r.levelBlock(d, i, nil)
-	if err != nil || b.bucket() != bucket {
-		return 0, read, err
+	at.block, at.read, err = r.levelBlock(at.d, at.number, nil)
+	if err != nil || at.block.bucket() != bucket {
+		return at, false, err
 	}
-	row := b.find(&h)
-	if row == b.rows() {
-		return 0, read, nil
+	if at.row = at.block.find(&h); at.row == at.block.rows() {
+		return at, false, nil
 	}
-	if hash, _, _ := b.row(row); !bytes.Equal(hash, h[:]) {
-		return 0, read, nil
-	}
-	if spans, err = b.decode(row, dst); err != nil {
-		return 0, read, r.malformedLevels(d, i, err)
-	}
-	return spans, read, nil
+	hash, _, _ := at.block.row(at.row)
+	return at, bytes.Equal(hash, h[:]), nil
 }
 
 func (r *Reader) malformedLevels(d *directory, i int, err error) error {

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -55,11 +56,40 @@ func (m *model) writeLevels(tb tester, w *Writer) {
 					data = chunk.AppendLevel(data, &all[i])
 				}
 			}
-			if err := w.AddLevels(l, p.bucket, p.hash, spans, data); err != nil {
+			if err := w.AddLevels(l, p.bucket, p.hash, spans, testDigests(l, p.hash, spans), data); err != nil {
 				tb.Fatal(err)
 			}
 		}
 	}
+}
+
+// testDigests are numbers that stand for the digests of a series.
+func testDigests(l Level, h Hash, spans uint16) (list []uint64) {
+	for i := range MaxSpans {
+		if spans>>i&1 != 0 {
+			list = append(list, testDigest(l, h, i))
+		}
+	}
+	return list
+}
+
+func testDigest(l Level, h Hash, i int) uint64 {
+	return (binary.LittleEndian.Uint64(h[:])|1)*0x9e3779b97f4a7c15 + uint64(l)<<60 + uint64(i)
+}
+
+// sameDigests compares the digests of a series with what was written.
+func sameDigests(r *Reader, l Level, bucket uint64, h Hash, want uint16) error {
+	var got [MaxSpans]uint64
+	spans, _, err := r.LevelDigests(l, bucket, h, &got)
+	if err != nil || spans != want {
+		return fmt.Errorf("digests of level %d of %s have spans %#x, want %#x: %v", l, h, spans, want, err)
+	}
+	for i, d := range got {
+		if spans>>i&1 != 0 && d != testDigest(l, h, i) {
+			return fmt.Errorf("digest %d of level %d of %s is %x, want %x", i, l, h, d, testDigest(l, h, i))
+		}
+	}
+	return nil
 }
 
 // sameLevels compares what a reader gave with what was written.
@@ -94,7 +124,7 @@ func (m *model) compareLevels(r *Reader, b uint64, h Hash) error {
 		if !known {
 			continue
 		}
-		if err := sameLevels(l, h, spans, &got); err != nil {
+		if err := errors.Join(sameLevels(l, h, spans, &got), sameDigests(r, l, b, h, spans)); err != nil {
 			return err
 		}
 	}
@@ -147,21 +177,25 @@ func closed(c *Cursor) error {
 func TestWriterRefusesLevels(t *testing.T) {
 	entry := chunk.AppendLevel(nil, &chunk.Header{Count: 1, First: point.FromInt(1), Last: point.FromInt(1)})
 	for name, add := range map[string]func(w *Writer) error{
-		"of no window": func(w *Writer) error { return w.AddLevels(Large, 1, Hash{}, 1, entry) },
+		"of no window": func(w *Writer) error { return w.AddLevels(Large, 1, Hash{}, 1, []uint64{7}, entry) },
 		"without spans": func(w *Writer) error {
 			w.Describe(1, 0, SmallChunks)
-			return w.AddLevels(Small, 1, Hash{}, 0, entry)
+			return w.AddLevels(Small, 1, Hash{}, 0, nil, entry)
 		},
 		"behind the window": func(w *Writer) error {
 			w.Describe(1, 0, SmallChunks)
-			return w.AddLevels(Small, 1, Hash{}, 2, entry)
+			return w.AddLevels(Small, 1, Hash{}, 2, []uint64{7}, entry)
+		},
+		"without digests": func(w *Writer) error {
+			w.Describe(1, 0, SmallChunks)
+			return w.AddLevels(Small, 1, Hash{}, 1, nil, entry)
 		},
 		"in another order": func(w *Writer) error {
 			w.Describe(1, 0, SmallChunks)
-			if err := w.AddLevels(Small, 1, Hash{1}, 1, entry); err != nil {
+			if err := w.AddLevels(Small, 1, Hash{1}, 1, []uint64{7}, entry); err != nil {
 				t.Fatal(err)
 			}
-			return w.AddLevels(Small, 1, Hash{}, 1, entry)
+			return w.AddLevels(Small, 1, Hash{}, 1, []uint64{7}, entry)
 		},
 	} {
 		w, err := Create(vfs.NewMem(), testPath)

@@ -72,25 +72,12 @@ func (s *Store) Aggregate(ctx context.Context, info BucketInfo, key []byte, from
 	if err := s.bringSeries(ctx, b, key); err != nil {
 		return AggregateStats{}, err
 	}
-	a, _ := s.aggregators.Get().(*aggregator)
-	if a == nil {
-		a = new(aggregator)
-	}
+	a := s.aggregator()
 	defer s.aggregators.Put(a)
 	a.begin(s, info.ID, id, from, step, dst)
-	defer a.endStep()
-	first, past = a.extent(first, past)
-	for first < past {
-		if err := ctx.Err(); err != nil {
-			return a.stats, err
-		}
-		end := min(past, first-first%maxHold+maxHold)
-		if err := a.hold(first, end); err != nil {
-			return a.stats, err
-		}
-		first = end
-	}
-	return a.stats, nil
+	err = a.run(ctx, first, past)
+	a.endStep()
+	return a.stats, err
 }
 
 // aggregator is an aggregate read under way, with its memory.
@@ -104,6 +91,7 @@ type aggregator struct {
 	stats  AggregateStats
 	tree   chunk.Tree // of the open step
 	open   int64      // that has more pieces than one; -1 for none
+	digest *digest    // not nil: it is made in place of aggregates
 
 	end    int64 // of the slots under the lock
 	layers layers
@@ -115,7 +103,31 @@ type aggregator struct {
 
 func (a *aggregator) begin(s *Store, bucket uint64, id metric.SeriesID, from, step int64, dst []chunk.Header) {
 	a.s, a.bucket, a.id, a.from, a.step, a.dst = s, bucket, id, from, step, dst
-	a.stats, a.open = AggregateStats{}, -1
+	a.stats, a.open, a.digest = AggregateStats{}, -1, nil
+}
+
+// aggregator returns one whose memory was used before, if there is any.
+func (s *Store) aggregator() *aggregator {
+	if a, _ := s.aggregators.Get().(*aggregator); a != nil {
+		return a
+	}
+	return new(aggregator)
+}
+
+// run does the slots [first, past).
+func (a *aggregator) run(ctx context.Context, first, past int64) error {
+	first, past = a.extent(first, past)
+	for first < past {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		end := min(past, first-first%maxHold+maxHold)
+		if err := a.hold(first, end); err != nil {
+			return err
+		}
+		first = end
+	}
+	return nil
 }
 
 // extent cuts a range of more slots than are read under one lock to what there is
@@ -185,7 +197,7 @@ func (a *aggregator) advance(pos int64) (int64, error) {
 	next := shared
 	if w := a.layers.window(number); w != nil {
 		if pos%chunk.Slots == 0 {
-			if units := a.level(w, number, shared); units > 0 {
+			if units := a.stored(w, number, shared); units > 0 {
 				return pos + units*chunk.Slots, nil
 			}
 		}
@@ -204,6 +216,9 @@ func (a *aggregator) advance(pos int64) (int64, error) {
 		return next * chunk.Slots, nil
 	}
 	end := min(a.end, (number+1)*chunk.Slots)
+	if a.digest != nil {
+		return end, a.digest.chunk(a, number, pos, end)
+	}
 	if pos%chunk.Slots == 0 && end == pos+chunk.Slots && end <= a.stepEnd(pos) {
 		if done, err := a.header(number); done || err != nil {
 			return end, err
@@ -213,6 +228,15 @@ func (a *aggregator) advance(pos int64) (int64, error) {
 		return end, a.chunk(l, number, pos, end)
 	}
 	return end, a.decode(number, pos, end)
+}
+
+// stored takes in what a window has stored of the chunks from number on, and
+// returns for how many it stands, or 0.
+func (a *aggregator) stored(w *layer, number, shared int64) int64 {
+	if a.digest != nil {
+		return a.digest.level(a, w, number, shared)
+	}
+	return a.level(w, number, shared)
 }
 
 // level takes in the entry of a level that begins with the chunk number, the
@@ -314,16 +338,34 @@ func (a *aggregator) chunk(l *layer, number, pos, end int64) error {
 	return nil
 }
 
-// decode lays what all sources hold of the slots [pos, end) of a chunk over
-// each other and takes it in step by step.
+// decode takes in the slots [pos, end) of a chunk that several sources hold, step
+// by step.
 func (a *aggregator) decode(number, pos, end int64) error {
+	words, err := a.resolve(number, pos, end)
+	if err != nil {
+		return err
+	}
+	off := int(pos - number*chunk.Slots)
+	for len(words) > 0 {
+		n := int(min(a.stepEnd(pos)-pos, int64(len(words))))
+		if h := chunk.Summarize(words[:n], off); h.Count > 0 {
+			a.add(&h, number, 1)
+		}
+		words, pos, off = words[n:], pos+int64(n), off+n
+	}
+	return nil
+}
+
+// resolve lays what all sources hold of the slots [pos, end) of a chunk over each
+// other. The words are valid until the next call.
+func (a *aggregator) resolve(number, pos, end int64) ([]uint64, error) {
 	words := a.words[:end-pos]
 	off := int(pos - number*chunk.Slots)
 	clear(words)
 	for l := range a.layers.holding(number) {
 		data, err := a.data(l, number)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if data == nil {
 			continue
@@ -335,18 +377,11 @@ func (a *aggregator) decode(number, pos, end int64) error {
 	}
 	if a.layers.inHead(number) {
 		if err := a.layers.group.Read(a.layers.column, a.id, pos, words); err != nil {
-			return err
+			return nil, err
 		}
 		a.stats.Points += int64(len(words))
 	}
-	for len(words) > 0 {
-		n := int(min(a.stepEnd(pos)-pos, int64(len(words))))
-		if h := chunk.Summarize(words[:n], off); h.Count > 0 {
-			a.add(&h, number, 1)
-		}
-		words, pos, off = words[n:], pos+int64(n), off+n
-	}
-	return nil
+	return words, nil
 }
 
 // add takes in the aggregates of chunks from number on, which belong to one step.

@@ -177,6 +177,11 @@ func (m *aggregateModel) check() {
 	past := m.clock.Now().Unix() + 1000
 	for range 4 {
 		series := m.r.IntN(2)
+		first := (m.from + m.r.Int64N(past-m.from)) / chunk.Slots
+		end := min(first+1+m.r.Int64N(300), past/chunk.Slots+1)
+		if got, want := mustDigest(m.t, m.s, info, key(series), first, end), naiveDigest(m.t, m.s, info, key(series), first, end); got != want {
+			m.t.Fatalf("series %d: digest %x of %d chunks from %d on, want %x", series, got, end-first, first, want)
+		}
 		step := []int64{1 + m.r.Int64N(3), 60, 3600, 720, 7200, 86400, 1 + m.r.Int64N(200_000)}[m.r.IntN(7)]
 		from := m.from - 1000 + m.r.Int64N(past-m.from)
 		if m.r.IntN(2) == 0 {

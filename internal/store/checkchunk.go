@@ -73,18 +73,21 @@ func extremes(h *chunk.Header, w uint64) {
 	}
 }
 
-// levelCheck makes the levels of a series from the headers of its chunks, as
-// chunk.Header.Append defines them and without it.
+// levelCheck makes the levels of a series from the headers and words of its
+// chunks, as chunk.Header.Append defines them and without it.
 type levelCheck struct {
-	small [segment.MaxSpans]chunk.Header
-	large chunk.Header
+	small   [segment.MaxSpans]chunk.Header
+	large   chunk.Header
+	digests [segment.MaxSpans]uint64
 }
 
-// add takes the next chunk, the at-th of the window.
-func (l *levelCheck) add(h *chunk.Header, at int64) {
+// add takes the next chunk, the at-th of the window, whose first one has the
+// number first.
+func (l *levelCheck) add(h *chunk.Header, words *[chunk.Slots]uint64, first, at int64) {
 	if at < 0 || at >= segment.LargeChunks {
 		return // not of this window: no level can be right then
 	}
+	l.digests[at/segment.SmallChunks] += chunk.NumberedDigest(first+at, chunk.DigestWords(words[:], 0))
 	join(&l.small[at/segment.SmallChunks], h, int(at%segment.SmallChunks)*chunk.Slots)
 }
 
@@ -100,6 +103,18 @@ func (l *levelCheck) header(level segment.Level, i int) *chunk.Header {
 		}
 	}
 	return &l.large
+}
+
+// digest returns what the i-th digest of a level has to be.
+func (l *levelCheck) digest(level segment.Level, i int) uint64 {
+	if level == segment.Small {
+		return l.digests[i]
+	}
+	var all uint64
+	for _, d := range l.digests {
+		all += d
+	}
+	return all
 }
 
 // join puts the aggregates of b, whose slot 0 is slot at of a, behind those of a.

@@ -15,9 +15,10 @@ import (
 // I4: a level that is not what its chunks give is found by a check, however
 // right its checksum is.
 func TestWrongLevelsAreFound(t *testing.T) {
-	for name, change := range map[string]func(h *chunk.Header) bool{
-		"a wrong sum":   func(h *chunk.Header) bool { h.Sum.Lo++; return true },
-		"a missing one": func(*chunk.Header) bool { return false },
+	for name, change := range map[string]func(h *chunk.Header, digest *uint64) bool{
+		"a wrong sum":    func(h *chunk.Header, _ *uint64) bool { h.Sum.Lo++; return true },
+		"a wrong digest": func(_ *chunk.Header, digest *uint64) bool { *digest ^= 1 << 63; return true },
+		"a missing one":  func(*chunk.Header, *uint64) bool { return false },
 	} {
 		t.Run(name, func(t *testing.T) {
 			fs, clock := vfs.NewMem(), newTestClock()
@@ -34,7 +35,8 @@ func TestWrongLevelsAreFound(t *testing.T) {
 			rewriteLevels(t, fs, "/data/window/"+names[0], change)
 			r := mustCheck(t, fs, "/data")
 			if !slices.ContainsFunc(r.Damages, func(d Damage) bool {
-				return d.Part == "levels" && strings.Contains(d.Detail, "10 chunks from")
+				return strings.HasPrefix(d.Part, "levels") && strings.HasSuffix(d.Part, "digest") == (name == "a wrong digest") &&
+					strings.Contains(d.Detail, "10 chunks from")
 			}) {
 				t.Fatalf("not found among %v", r.Damages)
 			}
@@ -61,7 +63,7 @@ func TestLevelsOfADamagedBlockAreNotWrong(t *testing.T) {
 
 // rewriteLevels writes a window again, with one entry of the level Small of
 // every series changed or left out.
-func rewriteLevels(t *testing.T, fs vfs.FS, path string, change func(h *chunk.Header) bool) {
+func rewriteLevels(t *testing.T, fs vfs.FS, path string, change func(h *chunk.Header, digest *uint64) bool) {
 	t.Helper()
 	r, err := segment.Open(fs, path)
 	if err != nil {
@@ -80,15 +82,21 @@ func rewriteLevels(t *testing.T, fs vfs.FS, path string, change func(h *chunk.He
 		if err != nil || spans == 0 {
 			return err
 		}
+		var digests [segment.MaxSpans]uint64
+		if _, _, err = r.LevelDigests(l, bucket, h, &digests); err != nil {
+			return err
+		}
 		var data []byte
+		var kept []uint64
 		first := l == segment.Small
 		for i := range all {
 			if spans>>i&1 == 0 {
 				continue
 			}
-			keep := !first || change(&all[i])
+			keep := !first || change(&all[i], &digests[i])
 			if first = false; keep {
 				data = chunk.AppendLevel(data, &all[i])
+				kept = append(kept, digests[i])
 			} else {
 				spans &^= 1 << i
 			}
@@ -96,7 +104,7 @@ func rewriteLevels(t *testing.T, fs vfs.FS, path string, change func(h *chunk.He
 		if spans == 0 {
 			return nil
 		}
-		return w.AddLevels(l, bucket, h, spans, data)
+		return w.AddLevels(l, bucket, h, spans, kept, data)
 	}
 	err = r.Each(func(bucket uint64, h segment.Hash, number int64, data []byte) error {
 		if h != last {

@@ -203,7 +203,7 @@ func (s *segmentCheck) chunk(bucket uint64, h segment.Hash, number int64, data [
 		bad("aggregates of a chunk", fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", header))
 	}
 	if info := s.r.Info(); info.WindowChunks > 0 {
-		s.levels.add(&want, number-info.WindowFirst)
+		s.levels.add(&want, &s.words, info.WindowFirst, number-info.WindowFirst)
 	}
 	return nil
 }
@@ -214,8 +214,12 @@ func (s *segmentCheck) finishLevels() {
 	info := s.r.Info()
 	for l := segment.Small; s.any && l <= segment.Large && l.Chunks() <= int64(info.WindowChunks); l++ {
 		var got [segment.MaxSpans]chunk.Header
+		var digests [segment.MaxSpans]uint64
 		spans, _, err := s.r.Levels(l, s.bucket, s.hash, &got)
 		if err != nil {
+			continue
+		}
+		if _, _, err = s.r.LevelDigests(l, s.bucket, s.hash, &digests); err != nil {
 			continue
 		}
 		for i := range info.WindowChunks / uint32(l.Chunks()) {
@@ -223,13 +227,24 @@ func (s *segmentCheck) finishLevels() {
 			if spans>>i&1 == 0 {
 				got[i] = chunk.Header{}
 			}
-			if !sameHeader(want, &got[i]) && len(s.wrong) < MaxCheckDamage {
-				s.wrong = append(s.wrong, Damage{File: s.file, Part: "levels", Expected: fmt.Sprintf("%+v", *want), Found: fmt.Sprintf("%+v", got[i]),
-					Detail: fmt.Sprintf("%d chunks from %d on of series %s in bucket %d", l.Chunks(), info.WindowFirst+int64(i)*l.Chunks(), s.hash, s.bucket)})
+			unit := info.WindowFirst + int64(i)*l.Chunks()
+			if !sameHeader(want, &got[i]) {
+				s.wrongLevel("levels", l, unit, fmt.Sprintf("%+v", *want), fmt.Sprintf("%+v", got[i]))
+			}
+			if digest := s.levels.digest(l, int(i)); digest != digests[i] {
+				s.wrongLevel("levels, digest", l, unit, fmt.Sprintf("%016x", digest), fmt.Sprintf("%016x", digests[i]))
 			}
 		}
 	}
 	s.levels = levelCheck{}
+}
+
+// wrongLevel notes what a level says of the chunks from first on.
+func (s *segmentCheck) wrongLevel(part string, l segment.Level, first int64, expected, found string) {
+	if len(s.wrong) < MaxCheckDamage {
+		s.wrong = append(s.wrong, Damage{File: s.file, Part: part, Expected: expected, Found: found,
+			Detail: fmt.Sprintf("%d chunks from %d on of series %s in bucket %d", l.Chunks(), first, s.hash, s.bucket)})
+	}
 }
 
 // finishSeries ends a series: it compares its levels and looks for its name.

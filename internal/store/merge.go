@@ -278,9 +278,7 @@ func (m *merging) window(ctx context.Context, merger *window.Merger, r manifest.
 	}
 	out := &output{ctx: ctx, m: m, kind: manifest.Window, generation: m.plan.Generation, window: r, levels: window.NewLevels(r)}
 	damaged, err := merger.Merge(ctx, r.Bucket, r.First, r.Past, sources,
-		func(h segment.Hash, number int64, header *chunk.Header, data []byte) error {
-			return out.add(r.Bucket, h, number, header, data)
-		})
+		func(c *window.Chunk) error { return out.add(r.Bucket, c) })
 	m.noteDamage(damaged)
 	return errors.Join(err, out.end(err != nil))
 }
@@ -323,9 +321,7 @@ func (m *merging) overlay(ctx context.Context, merger *window.Merger) error {
 		}
 		var damaged map[uint64]error
 		damaged, err = merger.Merge(ctx, part.Bucket, part.First, part.Past, sources,
-			func(h segment.Hash, number int64, header *chunk.Header, data []byte) error {
-				return out.add(part.Bucket, h, number, header, data)
-			})
+			func(c *window.Chunk) error { return out.add(part.Bucket, c) })
 		m.noteDamage(damaged)
 	}
 	return errors.Join(err, out.end(err != nil))

@@ -6,7 +6,6 @@ import (
 
 	"github.com/cockroachdb/errors/oserror"
 
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
@@ -40,7 +39,8 @@ type output struct {
 }
 
 // add adds a chunk. Chunks come by series within a range.
-func (o *output) add(bucket uint64, h segment.Hash, number int64, header *chunk.Header, data []byte) error {
+func (o *output) add(bucket uint64, c *window.Chunk) error {
+	h := c.Hash
 	// Stamps stay in the file of their values: readPairs looks nowhere else.
 	if o.w != nil && o.bytes > o.m.s.maxMergedFile && metric.SeriesID(h).Value() != metric.SeriesID(o.last).Value() {
 		if err := o.end(false); err != nil {
@@ -53,9 +53,9 @@ func (o *output) add(bucket uint64, h segment.Hash, number int64, header *chunk.
 		}
 	}
 	if o.kind == manifest.Overlay {
-		o.ranges.Add(bucket, number)
+		o.ranges.Add(bucket, c.Number)
 	} else {
-		n, err := o.levels.Add(o.w, h, number, header)
+		n, err := o.levels.Add(o.w, h, c.Number, &c.Header, c.Digest)
 		if err != nil {
 			return err
 		}
@@ -66,8 +66,8 @@ func (o *output) add(bucket uint64, h segment.Hash, number int64, header *chunk.
 	}
 	o.m.s.mergeBytes.Add(indexCost)
 	o.last = h
-	o.bytes += int64(len(data)) + indexCost
-	return o.w.Add(bucket, h, number, header.Count, data)
+	o.bytes += int64(len(c.Data)) + indexCost
+	return o.w.Add(bucket, h, c.Number, c.Header.Count, c.Data)
 }
 
 // begin opens a file. The first one of a round takes the identities of

@@ -5,24 +5,25 @@ import (
 	"dalmatiner/internal/segment"
 )
 
-// Levels makes the levels of a window from the headers of its chunks, one
-// series at a time. Entries of Small are made from the chunks, in order, and
+// Levels makes the levels of a window from the headers and digests of its chunks,
+// one series at a time. Entries of Small are made from the chunks, in order, and
 // one of Large from those of Small.
 type Levels struct {
-	window Range
-	hash   segment.Hash
-	small  [segment.MaxSpans]chunk.Header
-	any    bool
-	data   []byte
+	window  Range
+	hash    segment.Hash
+	small   [segment.MaxSpans]chunk.Header
+	digests [segment.MaxSpans]uint64
+	any     bool
+	data    []byte
 }
 
 // NewLevels returns the levels of a window: a whole one of Small or Large
 // chunks.
 func NewLevels(window Range) *Levels { return &Levels{window: window} }
 
-// Add takes the header of a chunk. Where it is the first one of a series, the
+// Add takes a chunk by its header and digest. Where it is the first one of a series, the
 // levels of the series before go to w; bytes is their size in the file.
-func (l *Levels) Add(w *segment.Writer, h segment.Hash, number int64, header *chunk.Header) (bytes int, err error) {
+func (l *Levels) Add(w *segment.Writer, h segment.Hash, number int64, header *chunk.Header, digest uint64) (bytes int, err error) {
 	if l.any && h != l.hash {
 		if bytes, err = l.Flush(w); err != nil {
 			return bytes, err
@@ -31,6 +32,7 @@ func (l *Levels) Add(w *segment.Writer, h segment.Hash, number int64, header *ch
 	l.hash, l.any = h, true
 	at := number - l.window.First
 	l.small[at/Small].Append(header, int(at%Small)*chunk.Slots)
+	l.digests[at/Small] += chunk.NumberedDigest(number, digest)
 	return bytes, nil
 }
 
@@ -41,22 +43,27 @@ func (l *Levels) Flush(w *segment.Writer) (bytes int, err error) {
 	}
 	var spans uint16
 	var large chunk.Header
+	var all uint64
+	digests := make([]uint64, 0, segment.MaxSpans)
 	l.data = l.data[:0]
 	for i := range l.small {
 		if s := &l.small[i]; s.Count > 0 {
 			spans |= 1 << i
 			l.data = chunk.AppendLevel(l.data, s)
 			large.Append(s, i*Small*chunk.Slots)
+			digests = append(digests, l.digests[i])
+			all += l.digests[i]
 		}
 	}
-	l.small, l.any = [segment.MaxSpans]chunk.Header{}, false
-	if err := w.AddLevels(segment.Small, l.window.Bucket, l.hash, spans, l.data); err != nil {
+	l.small, l.digests, l.any = [segment.MaxSpans]chunk.Header{}, [segment.MaxSpans]uint64{}, false
+	if err := w.AddLevels(segment.Small, l.window.Bucket, l.hash, spans, digests, l.data); err != nil {
 		return 0, err
 	}
-	bytes = len(l.data) + segment.LevelRow
+	bytes = len(l.data) + len(digests)*segment.LevelDigest + segment.LevelRow
 	if l.window.Past-l.window.First < Large {
 		return bytes, nil
 	}
 	l.data = chunk.AppendLevel(l.data[:0], &large)
-	return bytes + len(l.data) + segment.LevelRow, w.AddLevels(segment.Large, l.window.Bucket, l.hash, 1, l.data)
+	bytes += len(l.data) + segment.LevelDigest + segment.LevelRow
+	return bytes, w.AddLevels(segment.Large, l.window.Bucket, l.hash, 1, []uint64{all}, l.data)
 }

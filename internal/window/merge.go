@@ -32,16 +32,26 @@ type Source struct {
 
 // Merger merges. It holds scratch memory and is not for concurrent use.
 type Merger struct {
-	enc   chunk.Encoder
-	words [chunk.Slots]uint64 // of the merged chunk
-	layer [chunk.Slots]uint64 // of one source
-	data  []byte
-	// header is that of the chunk under way: a local one would escape.
-	header chunk.Header
+	enc      chunk.Encoder
+	words    [chunk.Slots]uint64 // of the merged chunk
+	layer    [chunk.Slots]uint64 // of one source
+	data     []byte
+	digester chunk.Digester
+	// chunk is the one under way: a local one would escape.
+	chunk Chunk
 }
 
-// Emit takes one merged chunk and its header. Both are valid during the call.
-type Emit func(h segment.Hash, number int64, header *chunk.Header, data []byte) error
+// Emit takes one merged chunk.
+type Emit func(c *Chunk) error
+
+// Chunk is a merged chunk. It is valid during the call that takes it.
+type Chunk struct {
+	Hash   segment.Hash
+	Number int64
+	Header chunk.Header
+	Digest uint64
+	Data   []byte
+}
 
 // item is one chunk of a source.
 type item struct {
@@ -164,21 +174,26 @@ func lowest(dst []*cursor, cursors []*cursor) []*cursor {
 }
 
 // one emits the chunk that all of the cursors hold. What does not decode is
-// noted and left out.
+// noted and left out: one that is copied is decoded for its digest.
 func (m *Merger) one(same []*cursor, emit Emit) error {
 	it := &same[0].item
-	data := it.data
-	if len(same) > 1 || chunk.IsComposite(data) {
-		if data = m.lay(same); len(data) == 0 {
+	c := &m.chunk
+	c.Hash, c.Number, c.Data = it.hash, it.number, it.data
+	var err error
+	if len(same) > 1 || chunk.IsComposite(it.data) {
+		if c.Data = m.lay(same); len(c.Data) == 0 {
 			return nil
 		}
-	}
-	var err error
-	if m.header, err = chunk.ParseHeader(data); err != nil {
+		c.Digest = chunk.DigestWords(m.words[:], 0)
+	} else if c.Digest, err = m.digester.Chunk(it.data); err != nil {
 		same[0].spoilt(err)
 		return nil
 	}
-	return emit(it.hash, it.number, &m.header, data)
+	if c.Header, err = chunk.ParseHeader(c.Data); err != nil {
+		same[0].spoilt(err)
+		return nil
+	}
+	return emit(c)
 }
 
 // lay lays the cursors' chunks over each other and encodes the result. It

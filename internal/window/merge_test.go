@@ -100,11 +100,12 @@ func merged(t *rapid.T, sources []Source, window Range, first, past int64) (enco
 	}
 	w.Describe(1, window.First, uint32(window.Past-window.First))
 	levels := NewLevels(window)
-	damaged, err := m.Merge(context.Background(), 1, first, past, sources, func(h segment.Hash, number int64, header *chunk.Header, data []byte) error {
-		if _, err := levels.Add(w, h, number, header); err != nil {
+	damaged, err := m.Merge(context.Background(), 1, first, past, sources, func(c *Chunk) error {
+		h, number, data := c.Hash, c.Number, c.Data
+		if _, err := levels.Add(w, h, number, &c.Header, c.Digest); err != nil {
 			return err
 		}
-		n := header.Count
+		n := c.Header.Count
 		if err := w.Add(1, h, number, n, data); err != nil {
 			return err
 		}
@@ -159,15 +160,35 @@ func (p points) checkLevels(t *rapid.T, fs vfs.FS, window Range) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			var digests [segment.MaxSpans]uint64
+			if again, _, err := r.LevelDigests(l, 1, hash(series), &digests); err != nil || again != spans {
+				t.Fatal(again, spans, err)
+			}
 			slots := l.Chunks() * chunk.Slots
 			for i := range (window.Past - window.First) / l.Chunks() {
 				want := p.header(series, window.First*chunk.Slots+i*slots, slots)
 				if present := spans>>i&1 != 0; present != (want.Count > 0) || present && got[i] != want {
 					t.Fatalf("level %d of series %d, unit %d: %t %+v, want %+v", l, series, i, present, got[i], want)
 				}
+				if digest := p.digest(series, window.First+i*l.Chunks(), l.Chunks()); digest != digests[i] {
+					t.Fatalf("level %d of series %d, unit %d: digest %x, want %x", l, series, i, digests[i], digest)
+				}
 			}
 		}
 	}
+}
+
+// digest is the sum over chunks, whose digests are made slot by slot.
+func (p points) digest(series, first, chunks int64) (sum uint64) {
+	for number := first; number < first+min(chunks, Small); number++ { // as for header
+		var d uint64
+		for slot := range chunk.Slots {
+			w := p[[2]int64{series, number*chunk.Slots + int64(slot)}]
+			d += chunk.DigestWords([]uint64{w}, slot)
+		}
+		sum += chunk.NumberedDigest(number, d)
+	}
+	return sum
 }
 
 // header is the aggregate of a range of slots, one by one.
