@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
 )
@@ -258,7 +259,8 @@ func TestMergeDependsOnThePointsOnly(t *testing.T) {
 		for i, p := range parts {
 			reader := writeSegment(t, fs, fmt.Sprintf("%d.seg", i), p, forms[r.IntN(2)])
 			defer func() { _ = reader.Close() }()
-			sources = append(sources, Source{Seq: uint64(i), Generation: uint64(i), Reader: reader})
+			// Of two of one generation the window lies over the other.
+			sources = append(sources, Source{Seq: uint64(i), Generation: uint64(i / 2), Window: i%2 == 1, Reader: reader})
 		}
 		r.Shuffle(len(sources), func(i, j int) { sources[i], sources[j] = sources[j], sources[i] })
 		first, past := r.Int64N(3), 1+r.Int64N(4)
@@ -276,6 +278,28 @@ func TestMergeDependsOnThePointsOnly(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Merges and readers lay segments over each other in one order.
+func TestOrderIsThatOfTheMerge(t *testing.T) {
+	kinds := []manifest.Kind{manifest.Flush, manifest.Overlay, manifest.Window}
+	for _, a := range kinds {
+		for _, b := range kinds {
+			for _, g := range []uint64{1, 2, 3} {
+				x, y := manifest.Segment{Kind: a, Generation: 2}, manifest.Segment{Kind: b, Generation: g}
+				want := 0
+				switch {
+				case g < 2 || g == 2 && a == manifest.Window && b != manifest.Window:
+					want = 1
+				case g > 2 || b == manifest.Window && a != manifest.Window:
+					want = -1
+				}
+				if got := Order(x, y); got != want {
+					t.Errorf("kind %d generation 2 and kind %d generation %d: %d, want %d", a, b, g, got, want)
+				}
+			}
+		}
+	}
 }
 
 // value is an integer, or now and then a float.
