@@ -107,7 +107,7 @@ func TestCommandLine(t *testing.T) {
 	}{
 		{"ddb", []string{"--version"}, 0, `ddb \S+\n`},
 		{"ddb-admin", []string{"--version"}, 0, `ddb-admin \S+\n`},
-		{"ddb", []string{"serve", "--set", "wal.snyc=always"}, 2, `ddb: .*wal\.snyc.*unknown key, the nearest known one is wal\.sync\n(.*\n)*`},
+		{"ddb", []string{"serve", "--set", "wal.snyc=always"}, 2, `ddb: .*wal\.snyc.*unknown key; did you mean wal\.sync\?\n(.*\n)*`},
 		{"ddb", []string{"serve", "--set", "wal.sync=sometimes"}, 2, `ddb: .*wal\.sync = sometimes.*always.*interval.*off.*\n(.*\n)*`},
 		{"ddb", []string{"serve", "--config", "absent.conf"}, 2, `ddb: .*absent\.conf.*\n(.*\n)*`},
 		{"ddb", []string{"admin", "account", "--addr", "127.0.0.1:1"}, 1, `ddb: no node answers at 127\.0\.0\.1:1: start one with ddb serve.*\n`},

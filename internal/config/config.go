@@ -13,6 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"dalmatiner/internal/suggest"
 )
 
 // Config is the effective configuration of a node. Field comments name the
@@ -189,8 +191,8 @@ func (c Config) Entries() []Entry {
 }
 
 func unknownKey(name string) string {
-	if known := nearest(name); known != "" {
-		return fmt.Sprintf("unknown key, the nearest known one is %s", known)
+	if known := nearest(name); len(known) > 0 {
+		return "unknown key" + suggest.Hint(known)
 	}
 	return "unknown key; ddb config show --all lists those that there are"
 }

@@ -305,7 +305,7 @@ func (q *Query) replace(e Expr, byName map[string]Expr) (Expr, error) {
 		if to, ok := byName[n.Name]; ok {
 			return to, nil
 		}
-		return nil, newError(q.Text, n.Pos(), nil, "Variable '%s' referenced but not defined! Define it with ALIAS, or write BUCKET or FROM after a metric", n.Name)
+		return nil, q.undefined(n, byName, nil)
 	case *Call:
 		for i := range n.Args {
 			if v, ok := n.Args[i].(*Variable); ok && byName[v.Name] == nil {
@@ -313,6 +313,7 @@ func (q *Query) replace(e Expr, byName map[string]Expr) (Expr, error) {
 					n.Args[i] = w
 					continue
 				}
+				return nil, q.undefined(v, byName, n)
 			}
 			if n.Args[i], err = q.replace(n.Args[i], byName); err != nil {
 				return nil, err

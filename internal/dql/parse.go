@@ -114,6 +114,9 @@ func (p *parser) expectWord(keyword string) error {
 // name reads one name; what says which in errors.
 func (p *parser) name(what string) (string, error) {
 	t := p.peek()
+	if t.kind == tokDate {
+		return "", p.doubleQuoted(p.next)
+	}
 	if !t.isName() {
 		return "", p.expected(what)
 	}
@@ -272,7 +275,13 @@ func (p *parser) span(bare bool) (*Duration, error) {
 	if d.N, err = p.integer("a span of time such as 5m"); err != nil {
 		return nil, err
 	}
-	if d.Unit = p.unit(); d.Unit == "" && !bare {
+	number := p.tokens[p.next-1]
+	if d.Unit = p.unit(); d.Unit == "" {
+		if err := p.unknownUnit(number); err != nil {
+			return nil, err
+		}
+	}
+	if d.Unit == "" && !bare {
 		return nil, p.expected("a unit of time: ms, s, m, h, d or w")
 	}
 	return d, p.bounded(d)

@@ -130,6 +130,9 @@ func (p *parser) constant() (Expr, error) {
 			d := &Duration{at: n.at, N: int64(n.Value), Unit: u}
 			return d, p.bounded(d)
 		}
+		if err := p.unknownUnit(p.tokens[p.next-1]); err != nil {
+			return nil, err
+		}
 	}
 	return &n, nil
 }
@@ -268,9 +271,12 @@ type path []token
 
 // path reads one. It is valid until the next.
 func (p *parser) path() (path, error) {
-	list := p.elements[:0]
+	list, start := p.elements[:0], p.next
 	for {
 		t := p.peek()
+		if t.kind == tokDate {
+			return nil, p.doubleQuoted(start)
+		}
 		if !t.isName() && !t.isOp("*") {
 			if len(list) == 0 {
 				return nil, p.expected("a metric, a function, a number or '('")
@@ -279,6 +285,9 @@ func (p *parser) path() (path, error) {
 		}
 		p.next++
 		list = append(list, t)
+		if err := p.starInside(start); err != nil {
+			return nil, err
+		}
 		if !p.acceptOp(".") {
 			p.elements = list
 			return list, nil

@@ -49,6 +49,9 @@ func (p *parser) instant() (*Instant, error) {
 			err = p.errorAt(t.pos, "the date is empty")
 		}
 	case t.kind == tokInt || t.isOp("-") || t.isOp("+"):
+		if err := p.finer(t); err != nil {
+			return nil, err
+		}
 		var d *Duration
 		if d, err = p.span(true); err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
@@ -47,6 +48,9 @@ func bodyError(err error) error {
 	}
 	if errors.As(err, new(*memory.Refusal)) {
 		return fmt.Errorf("the body is not taken: %w", err)
+	}
+	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return badRequest("malformed body: unknown field %s", field)
 	}
 	return badRequest("malformed body: %v", err)
 }
@@ -91,7 +95,7 @@ func (a *api) deleteBucket(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := a.Store.DeleteBucket(name); err != nil {
-		return err
+		return a.nearBuckets(name, err)
 	}
 	a.Logger.Info("bucket deleted", "bucket", in.Name, "remote", r.RemoteAddr)
 	return writeJSON(w, in)
@@ -110,7 +114,7 @@ func (a *api) setTTL(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("no ttl: give a number of points or \"infinity\"")
 	}
 	if err := a.Store.SetTTL(name, int64(*in.TTL)); err != nil {
-		return err
+		return a.nearBuckets(name, err)
 	}
 	a.Logger.Info("bucket's TTL set", "bucket", in.Name, "points", int64(*in.TTL), "remote", r.RemoteAddr)
 	return writeJSON(w, in)
@@ -175,7 +179,7 @@ func (a *api) bucketRows(escaped string, minutes int) ([]admin.AccountRow, error
 	}
 	b, err := a.Store.BucketByName(name)
 	if err != nil {
-		return nil, err
+		return nil, a.nearBuckets(name, err)
 	}
 	if minutes == 0 {
 		total := a.Store.Account().Total(b.ID)

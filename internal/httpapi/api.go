@@ -230,6 +230,9 @@ func (a *api) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
+	if err := checkRequest(rt, r); err != nil {
+		return err
+	}
 	conn := conns.FromContext(r.Context())
 	conn.Idle() // it may have to send the head of a packed body
 	err := a.unpack(rt, w, r)

@@ -135,7 +135,8 @@ func (a *api) bucketAt(element string) (store.BucketInfo, error) {
 	if err != nil {
 		return store.BucketInfo{}, badRequest("%q in the path: %v", element, err)
 	}
-	return a.Store.BucketByName(name)
+	b, err := a.Store.BucketByName(name)
+	return b, a.nearBuckets(name, err)
 }
 
 // unescapeElement undoes the percent-encoding of an element of the path.

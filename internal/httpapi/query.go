@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"time"
 
 	"dalmatiner/internal/httpapi/page"
@@ -20,6 +21,11 @@ func (a *api) root(w http.ResponseWriter, r *http.Request) error {
 	}
 	if !given {
 		return a.queryPage(w, r)
+	}
+	for _, given := range []url.Values{r.Form, r.PostForm} {
+		if err := checkParameters(given, queryParameters); err != nil {
+			return err
+		}
 	}
 	asked, err := negotiate(r, formJSON, formMsgpack)
 	if err != nil {
@@ -100,6 +106,9 @@ func (a *api) queryPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if asked != formPage {
+		if err := checkParameters(r.Form, queryParameters); err != nil {
+			return err
+		}
 		return badRequest("no query: give one as /?q=SELECT..., percent-encoded, or as the body of a POST")
 	}
 	w.Header().Set("Content-Security-Policy", page.Security)

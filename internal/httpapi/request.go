@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"io"
 	"mime"
 	"net/http"
@@ -25,7 +26,7 @@ func param(r *http.Request, name string) string {
 }
 
 // queryText returns the query of a request: the parameter q of the URL or of a
-// form, the field query of a JSON object, or the whole body of a POST of
+// form, the field query or q of a JSON object, or the whole body of a POST of
 // another type. given is false when there is none.
 func queryText(r *http.Request) (text string, given bool, err error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
@@ -52,6 +53,9 @@ func queryText(r *http.Request) (text string, given bool, err error) {
 		if q, ok := r.PostForm["q"]; ok {
 			return q[0], true, nil
 		}
+		if err := checkParameters(r.PostForm, queryParameters); err != nil && !isBare(r.PostForm) {
+			return "", false, err
+		}
 		return "", false, badRequest("the form has no field q: send q=SELECT..., percent-encoded, or the bare query with Content-Type text/plain")
 	case typeJSON:
 		text, err = queryFromJSON(r.Body)
@@ -61,22 +65,40 @@ func queryText(r *http.Request) (text string, given bool, err error) {
 		if err != nil {
 			return "", false, bodyError(err)
 		}
+		if bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {
+			return "", false, badRequest(`the body is a JSON object: send it with Content-Type application/json, or the bare query`)
+		}
 		return string(body), true, nil
 	}
 	return "", false, unsupported(contentType)
 }
 
+// isBare reports whether a form is a bare query: one name without a value that is
+// no JSON.
+func isBare(form url.Values) bool {
+	for name, values := range form {
+		return len(form) == 1 && strings.Join(values, "") == "" && !strings.HasPrefix(strings.TrimSpace(name), "{")
+	}
+	return false
+}
+
 func queryFromJSON(body io.Reader) (string, error) {
 	var in struct {
 		Query *string `json:"query"`
+		Q     *string `json:"q"` // as the parameter is called
 	}
 	if err := decodeObject(body, &in); err != nil {
 		return "", err
 	}
-	if in.Query == nil {
-		return "", badRequest(`the JSON object has no query: send {"query": "SELECT..."}`)
+	switch {
+	case in.Query != nil && in.Q != nil:
+		return "", badRequest(`the JSON object has both query and q: send one of them`)
+	case in.Query != nil:
+		return *in.Query, nil
+	case in.Q != nil:
+		return *in.Q, nil
 	}
-	return *in.Query, nil
+	return "", badRequest(`the JSON object has no query: send {"query": "SELECT..."}`)
 }
 
 func unsupported(contentType string) error {

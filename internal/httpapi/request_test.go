@@ -77,3 +77,48 @@ func TestCompressedBodies(t *testing.T) {
 		t.Errorf("counted: %v", fmt.Sprint(n))
 	}
 }
+
+// What is not known is refused by name, on every route, with what may be meant.
+func TestUnknownParameters(t *testing.T) {
+	h := New(testOptions(newFakeStore(t)))
+	const q = "SELECT t BUCKET b LAST 2s"
+	for _, c := range []struct{ method, target, contentType, body, want string }{
+		{"GET", "/?q=" + url.QueryEscape(q) + "&widht=5", "", "", `unknown parameter "widht"; did you mean width?`},
+		{"GET", "/?query=" + url.QueryEscape(q), "", "", `unknown parameter "query": known here are q,`},
+		{"GET", "/?q=" + url.QueryEscape(q) + "&debug=1&trace_id=7&parent_id=8&graph=x", "", "", `"values":[198,199]`},
+		{"POST", "/?gap=null", "application/x-www-form-urlencoded", "q=" + url.QueryEscape(q), `unknown parameter "gap"; did you mean gaps?`},
+		{"POST", "/", "application/x-www-form-urlencoded", "gap=null&q=" + url.QueryEscape(q), `unknown parameter "gap"; did you mean gaps?`},
+		{"POST", "/", "application/x-www-form-urlencoded", `{"q": "` + q + `"}`, "the form is a JSON object: send it with Content-Type application/json"},
+		{"POST", "/", "application/x-www-form-urlencoded", url.QueryEscape(q), "the form has no field q"},
+		{"POST", "/", "text/plain", `{"q": "` + q + `"}`, "the body is a JSON object"},
+		{"POST", "/", typeJSON, `{"q": "` + q + `"}`, `"values":[198,199]`},
+		{"POST", "/", typeJSON, `{"q": "x", "query": "y"}`, "both query and q"},
+		{"POST", "/", typeJSON, `{"text": "x"}`, `unknown field "text"`},
+		{"GET", "/buckets?x=1", "", "", `unknown parameter "x"`},
+		{"GET", "/buckets/b?contain=1", "", "", `unknown parameter "contain"; did you mean contains?`},
+		{"GET", "/buckets/bb", "", "", "did you mean 'b'?"},
+		{"GET", "/collections?x=1", "", "", `unknown parameter "x"`},
+		{"GET", "/collections/b/metrics?dept=1", "", "", "did you mean depth?"},
+		{"GET", "/functions?x=1", "", "", `unknown parameter "x"`},
+		{"GET", "/health?x=1", "", "", `unknown parameter "x"`},
+		{"GET", "/ready?x=1", "", "", `unknown parameter "x"`},
+		{"GET", "/metrics?x=1", "", "", `unknown parameter "x"`},
+		{"GET", "/assets/x.js?x=1", "", "", `unknown parameter "x"`},
+		{"GET", "/admin/account?buckets=b", "", "", "did you mean bucket?"},
+		{"GET", "/admin/account?bucket=bb", "", "", "did you mean 'b'?"},
+		{"GET", "/admin/segments?minutes=1", "", "", `unknown parameter "minutes"`},
+		{"GET", "/admin/status?x=1", "", "", `unknown parameter "x"`},
+		{"POST", "/admin/flush?x=1", "", "", `unknown parameter "x"`},
+		{"GET", "/debug/pprof/heap?second=1", "", "", "did you mean seconds?"},
+	} {
+		r := httptest.NewRequest(c.method, c.target, strings.NewReader(c.body))
+		r.Header.Set("Content-Type", c.contentType)
+		r.Header.Set("X-Dalmatiner", "1")
+		r.Host = "127.0.0.1"
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if !strings.Contains(w.Body.String(), c.want) || (w.Code == 200) != strings.HasPrefix(c.want, `"values"`) {
+			t.Errorf("%s %s %s: status %d, %s, want %s", c.method, c.target, c.body, w.Code, w.Body, c.want)
+		}
+	}
+}

@@ -32,7 +32,7 @@ func (a *api) deleteSeries(w http.ResponseWriter, r *http.Request) error {
 	}
 	d, err := a.Store.DeleteSeries(r.Context(), bucket, choice, in.DryRun)
 	if err != nil {
-		return err
+		return a.nearBuckets(bucket, err)
 	}
 	if !in.DryRun {
 		a.Logger.Info("series deleted", "bucket", in.Bucket, "metric", in.Metric, "prefix", in.Prefix, "series", d.Series, "remote", r.RemoteAddr)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"dalmatiner/internal/dql"
 )
@@ -41,23 +40,12 @@ func (p *planner) call(c *dql.Call) (value, error) {
 	}
 	var ok bool
 	if a.fn, ok = lookupFunction(c.Name, types); !ok {
-		return value{}, p.unrecognised(c.Pos(), c.Name, types)
+		return value{}, p.unrecognised(c.Pos(), c.Name, types, a.consts)
+	}
+	if err := p.lonely(c, a.fn); err != nil {
+		return value{}, err
 	}
 	return p.apply(a)
-}
-
-func (p *planner) unrecognised(pos int, name string, types []argType) error {
-	var known []string
-	for i := range functions {
-		if functions[i].name == name {
-			known = append(known, functions[i].signature())
-		}
-	}
-	msg := fmt.Sprintf("Not recognized function %s(%s).", name, typeList(types))
-	if known != nil {
-		msg += " There is " + strings.Join(known, ", ") + "."
-	}
-	return p.errorAt(pos, nil, "%s", msg)
 }
 
 // apply plans a function.

@@ -59,7 +59,7 @@ func (p *planner) lookup(l *dql.Lookup, shift int64) (value, error) {
 	if l.Group != nil {
 		var ok bool
 		if using, ok = findFunction(l.Using, ofMetrics); !ok {
-			return v, p.unrecognised(l.UsingPos, l.Using, ofMetrics)
+			return v, p.unrecognised(l.UsingPos, l.Using, ofMetrics, nil)
 		}
 	}
 	index, ok := p.source.(Index)

@@ -198,7 +198,9 @@ func (m *miss) distance(parts [][]byte) (int, bool) {
 func (m *miss) reason() (string, []string) {
 	var near []string
 	for _, n := range m.near {
-		near = append(near, n.text)
+		if n.distance == 0 || m.near[0].distance > 0 {
+			near = append(near, n.text)
+		}
 	}
 	star := ""
 	for _, w := range m.want {
@@ -211,6 +213,9 @@ func (m *miss) reason() (string, []string) {
 		return ", which is empty", nil
 	case m.depth == len(m.want):
 		return ", but there are longer ones that begin so", m.names[:min(len(m.names), nearPerSelector)]
+	}
+	if near == nil && len(m.there) == 0 { // what it begins with is a whole name
+		near = m.names[:1]
 	}
 	text := ": none begins with " + partsText(m.want[:m.depth+1])
 	if len(m.there) > 0 {

@@ -252,7 +252,7 @@ func (p *planner) binary(b *dql.Binary) (value, error) {
 	}
 	for _, v := range []value{l, r} {
 		if !typeNumber.takes(v.typ) && v.typ != typeMetric {
-			return value{}, p.unrecognised(b.Pos(), b.Function(), []argType{l.typ, r.typ})
+			return value{}, p.unrecognised(b.Pos(), b.Function(), []argType{l.typ, r.typ}, nil)
 		}
 	}
 	fn := map[byte]opFunc{'+': fnAdd, '-': fnSub, '*': fnMul, '/': fnDivide}[b.Op]

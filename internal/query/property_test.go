@@ -191,7 +191,11 @@ func (g *generator) expr(depth int) string {
 	case "into":
 		return fmt.Sprintf("%s / %s", number, g.selector())
 	case "confidence":
-		return fmt.Sprintf("%s(%s)", g.oneOf("confidence", "avg"), sub())
+		of := sub()
+		if !strings.ContainsAny(of, "(*") { // avg of one metric wants a span
+			return fmt.Sprintf("confidence(%s)", of)
+		}
+		return fmt.Sprintf("%s(%s)", g.oneOf("confidence", "avg"), of)
 	}
 	return g.selector()
 }

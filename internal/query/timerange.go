@@ -9,9 +9,18 @@ import (
 
 // TimeRange returns the range [start, end) of a query in unix ms. Times below
 // 1 and spans below 1 ms are raised to 1. Dates without a zone are in the one
-// given. With compat a span AGO is the beginning of time, as in the original.
+// given. With compat a span AGO is the beginning of time, as in the original; without
+// it a time that is plainly meant in seconds is an error.
 func TimeRange(q *dql.Query, now int64, zone *time.Location, compat bool) (start, end int64, err error) {
 	r := q.Range
+	for _, i := range []*dql.Instant{r.From, r.To} {
+		if i == nil || compat {
+			continue
+		}
+		if err := q.CheckUnit(i); err != nil {
+			return 0, 0, err
+		}
+	}
 	if r.Kind == dql.RangeLast {
 		return clampTime(now - span(r.Span)), clampTime(now), nil
 	}

@@ -102,7 +102,7 @@ func Distance(a, b string) (int, bool) {
 	if len(short) >= 3 && strings.HasPrefix(long, short) {
 		return 1, true
 	}
-	limit := (len(long) + 2) / 3
+	limit := max(1, len(long)/3)
 	if len(long)-len(short) > limit {
 		return 0, false
 	}

@@ -1,0 +1,168 @@
+package dql
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"dalmatiner/internal/suggest"
+)
+
+// What writers of other query languages write out of habit is an error that
+// says how it is written here.
+
+// spelled are units of time as others write them, with how many of ours they are.
+var spelled = map[string]struct {
+	n    int64
+	unit Unit
+}{
+	"msec": {1, "ms"}, "msecs": {1, "ms"}, "millis": {1, "ms"}, "millisecond": {1, "ms"}, "milliseconds": {1, "ms"},
+	"sec": {1, "s"}, "secs": {1, "s"}, "second": {1, "s"}, "seconds": {1, "s"},
+	"min": {1, "m"}, "mins": {1, "m"}, "minute": {1, "m"}, "minutes": {1, "m"},
+	"hr": {1, "h"}, "hrs": {1, "h"}, "hour": {1, "h"}, "hours": {1, "h"},
+	"day": {1, "d"}, "days": {1, "d"}, "wk": {1, "w"}, "week": {1, "w"}, "weeks": {1, "w"},
+	"mo": {30, "d"}, "month": {30, "d"}, "months": {30, "d"}, "y": {365, "d"}, "yr": {365, "d"}, "year": {365, "d"}, "years": {365, "d"},
+	"ms": {1, "ms"}, "s": {1, "s"}, "m": {1, "m"}, "h": {1, "h"}, "d": {1, "d"}, "w": {1, "w"}, // in capitals
+}
+
+// unknownUnit returns the error for a word right behind a number that is no unit,
+// nil where none is. number is the token of the number.
+func (p *parser) unknownUnit(number token) error {
+	t := p.peek()
+	if t.kind != tokWord || t.pos != number.end || strings.ContainsAny(t.text, "0123456789_@-") || isKeyword(t.text) {
+		return nil
+	}
+	text := fmt.Sprintf("%s%s is no span of time: the units are ms, s, m, h, d and w", number.text, t.text)
+	if u, ok := spelled[strings.ToLower(t.text)]; ok {
+		if n, err := strconv.ParseInt(number.text, 10, 64); err == nil && n < MaxTime/u.n {
+			text += fmt.Sprintf("; write %d%s", n*u.n, u.unit)
+		}
+	}
+	return p.errorAt(number.pos, "%s", text)
+}
+
+// doubleQuoted returns the error for names in double quotes; the path they are
+// in begins with the token start.
+func (p *parser) doubleQuoted(start int) error {
+	var b strings.Builder
+	for i := start; i < len(p.tokens); i++ {
+		t := p.tokens[i]
+		switch {
+		case t.kind == tokDate:
+			b.WriteString("'" + strings.NewReplacer(`\"`, `"`, "'", `\'`).Replace(t.text) + "'")
+		case t.isName() || t.isOp("*"):
+			b.WriteString(p.src[t.pos:t.end])
+		default:
+			i = len(p.tokens) - 1
+			continue
+		}
+		if i+1 == len(p.tokens) || !p.tokens[i+1].isOp(".") {
+			break
+		}
+		b.WriteByte('.')
+		i++
+	}
+	return p.errorAt(p.peek().pos, "double quotes are for dates, names have single ones: write %s", b.String())
+}
+
+// starInside returns the error for a star that is not a whole part of a path, nil
+// where there is none. The path begins with the token start, the next token is
+// behind the part that was read last; first says that this is the first one.
+func (p *parser) starInside(start int) error {
+	last, next := p.tokens[p.next-1], p.peek()
+	if next.pos != last.end {
+		return nil
+	}
+	switch {
+	case last.isOp("*") && (next.isName() || next.kind == tokInt):
+	case last.isOp("*") || !next.isOp("*"):
+		return nil
+	case p.next-start > 1 || p.peekAt(1).is("BUCKET") || p.peekAt(1).isOp(".") && p.peekAt(1).pos == next.end:
+	default:
+		return nil // a product
+	}
+	var parts []string
+	part, whole := "", true
+	end := p.tokens[start].pos
+	for _, t := range p.tokens[start:] {
+		if t.kind == tokEOF || t.pos != end || !t.isName() && t.kind != tokInt && !t.isOp("*") && !t.isOp(".") {
+			break
+		}
+		if end = t.end; t.isOp(".") {
+			parts = append(parts, part)
+			part, whole = "", true
+			continue
+		}
+		if part += p.src[t.pos:t.end]; t.isOp("*") {
+			whole = false
+		}
+		if !whole {
+			part = "*"
+		}
+	}
+	return p.errorAt(next.pos, "a * stands for a whole part of a metric, not for some of its letters: write %s", strings.Join(append(parts, part), "."))
+}
+
+// undefined returns the error for a name that is neither an alias nor a metric
+// with its bucket. call is what it is an argument of, or nil.
+func (q *Query) undefined(v *Variable, aliases map[string]Expr, call *Call) error {
+	names := make([]string, 0, len(aliases))
+	for name := range aliases {
+		names = append(names, name)
+	}
+	like := q.word(v) + " BUCKET name"
+	if call != nil && len(call.Args) == 1 {
+		like = fmt.Sprintf("%s(%s, 1m)", call.Name, like)
+	}
+	return newError(q.Text, v.Pos(), nil, "Variable '%s' referenced but not defined! Define it with ALIAS, or write BUCKET or FROM after a metric, as in %s%s",
+		v.Name, like, suggest.Hint(suggest.Of(v.Name, names)))
+}
+
+// word returns a name as it stands in the query.
+func (q *Query) word(v *Variable) string {
+	if strings.HasPrefix(q.Text[v.Pos():], "'") {
+		return "'" + v.Name + "'"
+	}
+	return v.Name
+}
+
+// Plausible unix seconds are from 2001 to 2286. As milliseconds they are in the
+// first months of 1970.
+const (
+	firstSeconds = 1_000_000_000
+	pastSeconds  = 10_000_000_000
+)
+
+// moment is how times stand in messages.
+const moment = "2006-01-02 15:04:05"
+
+func utc(ms int64) string { return time.UnixMilli(ms).UTC().Format(moment) }
+
+// CheckUnit returns an error, with both readings, for an instant that is plainly
+// meant in seconds.
+func (q *Query) CheckUnit(i *Instant) error {
+	if i.Now || i.Ago != nil || i.Date != "" || i.Milli < firstSeconds || i.Milli >= pastSeconds {
+		return nil
+	}
+	return newError(q.Text, i.Pos, nil, `%d is %s UTC, since times are in milliseconds: if seconds are meant, which would be %s UTC, write %d; if 1970 is meant, write "%s"`,
+		i.Milli, utc(i.Milli), utc(i.Milli*1000), i.Milli*1000, utc(i.Milli))
+}
+
+// finer returns the error for a time that is plainly meant in micro- or
+// nanoseconds, nil for others.
+func (p *parser) finer(t token) error {
+	n, err := strconv.ParseInt(t.text, 10, 64)
+	if err != nil || n <= MaxTime {
+		return nil
+	}
+	for _, unit := range []struct {
+		name string
+		per  int64 // ms
+	}{{"microseconds", 1000}, {"nanoseconds", 1_000_000}} {
+		if ms := n / unit.per; ms/1000 >= firstSeconds && ms/1000 < pastSeconds {
+			return p.errorAt(t.pos, "%dms is out of range, times are in milliseconds: if %s are meant, which would be %s UTC, write %d", n, unit.name, utc(ms), ms)
+		}
+	}
+	return nil
+}

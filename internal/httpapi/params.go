@@ -1,0 +1,93 @@
+package httpapi
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/store"
+	"dalmatiner/internal/suggest"
+)
+
+// queryParameters are those that stand beside a query; the last ones change
+// nothing and are the original's.
+var queryParameters = []string{"q", "format", "compat", "explain", "gaps", "width", "id", "debug", "trace_id", "parent_id", "graph"}
+
+// parameters are those of the routes, by the names that routes have in /metrics,
+// and by their paths below /admin/. All take format, which is that of errors, too.
+var parameters = map[string][]string{
+	"/buckets/":       {"contains", "limit"},
+	"/collections/":   {"depth"},
+	"/metrics":        {"name[]"},
+	"/admin/account":  {"bucket", "minutes"},
+	"/admin/segments": {"bucket"},
+	"/admin/queries":  {"id"},
+}
+
+// profileParameters are those of net/http/pprof.
+var profileParameters = []string{"debug", "gc", "seconds", "rate"}
+
+// parametersOf returns the parameters of a route at a path.
+func parametersOf(rt route, path string) []string {
+	known := parameters[rt.name]
+	switch {
+	case strings.HasPrefix(path, pprofPath):
+		known = profileParameters
+	case rt.admin:
+		known = parameters[path]
+	}
+	return append([]string{"format"}, known...)
+}
+
+// checkParameters refuses the first parameter that is not known, by name.
+func checkParameters(given map[string][]string, known []string) error {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		if strings.HasPrefix(strings.TrimSpace(name), "{") {
+			return badRequest(`the form is a JSON object: send it with Content-Type application/json, as by curl -H 'Content-Type: application/json' -d '{"query": "SELECT..."}'`)
+		}
+		return badRequest("unknown parameter %.100q%s known here are %s", name, orStop(suggest.Hint(suggest.Of(name, known))), strings.Join(known, ", "))
+	}
+	return nil
+}
+
+func orStop(hint string) string {
+	if hint == "" {
+		return ":"
+	}
+	return hint
+}
+
+// checkRequest refuses unknown parameters of all routes but that of queries,
+// which looks itself: the page keeps its state in the URL of that path. Events
+// are refused whatever is asked of them.
+func checkRequest(rt route, r *http.Request) error {
+	if rt.name == "/" || rt.name == "/events" {
+		return nil
+	}
+	return checkParameters(r.URL.Query(), parametersOf(rt, r.URL.EscapedPath()))
+}
+
+// nearBuckets adds the names of near buckets to an error that knows none of name.
+func (a *api) nearBuckets(name string, err error) error {
+	if !errors.Is(err, store.ErrUnknownBucket) {
+		return err
+	}
+	near := suggest.To(name)
+	for _, b := range a.Store.Buckets() {
+		near.Add(b.Name)
+	}
+	var names []string
+	for _, n := range near.Names() {
+		names = append(names, metric.Quoted(n))
+	}
+	if names == nil {
+		return err
+	}
+	return &statusError{http.StatusNotFound, reasonUnknownBucket, err.Error() + suggest.Hint(names)}
+}
