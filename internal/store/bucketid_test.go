@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 )
 
@@ -173,9 +174,16 @@ func TestLostDeletionsGiveNoIDAgain(t *testing.T) {
 		other bool
 	}{
 		{"nothing", func(*testing.T, *vfs.MemFS, *Store) {}, false},
-		{"flipped", func(t *testing.T, fs *vfs.MemFS, s *Store) { flipByte(t, fs, s.path(manifestFile), 40) }, true},
+		{"flipped", func(t *testing.T, fs *vfs.MemFS, s *Store) {
+			for _, name := range []string{manifest.FirstName, manifest.SecondName} {
+				flipByte(t, fs, s.path(name), 40)
+			}
+		}, true},
+		{"flipped in one copy", func(t *testing.T, fs *vfs.MemFS, s *Store) {
+			flipByte(t, fs, s.path(manifest.SecondName), 40)
+		}, false},
 		{"removed", func(t *testing.T, fs *vfs.MemFS, s *Store) {
-			if err := fs.Remove(s.path(manifestFile)); err != nil {
+			if err := errors.Join(fs.Remove(s.path(manifest.FirstName)), fs.Remove(s.path(manifest.SecondName))); err != nil {
 				t.Fatal(err)
 			}
 		}, true},

@@ -30,6 +30,7 @@ type churn struct {
 	acked   int          // of sent
 	deleted map[int]int  // by series: the points before this one of sent are gone
 	named   map[int]bool // was sent since it was deleted
+	gone    map[int]bool // expired, which is on disk, and was not sent since
 	ttl     int64        // points; 0 = for ever
 }
 
@@ -45,7 +46,7 @@ type churnPoint struct {
 }
 
 func newChurn(t fataler, r *rand.Rand, stamps bool, ttl int64) *churn {
-	c := &churn{t: t, r: r, ttl: ttl, deleted: map[int]int{}, named: map[int]bool{}, clock: newTestClock(), fs: vfs.NewCrashableMem()}
+	c := &churn{t: t, r: r, ttl: ttl, deleted: map[int]int{}, named: map[int]bool{}, gone: map[int]bool{}, clock: newTestClock(), fs: vfs.NewCrashableMem()}
 	c.o = testOptions(c.fs, c.clock)
 	s := mustOpen(t, c.o)
 	if _, err := s.CreateBucket(BucketInfo{Name: "b", Resolution: 1000, PPF: 1000, TTL: ttl, HPTS: stamps}); err != nil {
@@ -115,6 +116,7 @@ func (c *churn) round() {
 func (c *churn) add(p churnPoint) {
 	c.sent = append(c.sent, p)
 	c.named[p.series] = true
+	delete(c.gone, p.series)
 }
 
 func (c *churn) points(x *Session, series int, slot int64, n int) {
@@ -135,10 +137,42 @@ func (c *churn) pass(d time.Duration) {
 
 func (c *churn) flush() {
 	c.t.Helper()
-	if _, err := c.s.Flush(context.Background()); err != nil {
-		c.t.Fatalf("flush: %v", err)
+	c.durable(func() error {
+		_, err := c.s.Flush(context.Background())
+		return err
+	})
+}
+
+// durable is for what makes all that was sent durable, and all expiries.
+func (c *churn) durable(do func() error) {
+	c.t.Helper()
+	names, gone := c.names(), []int(nil)
+	for i, sent := range c.named {
+		if sent && names[string(key(i))] == 0 {
+			gone = append(gone, i)
+		}
+	}
+	if err := do(); err != nil {
+		c.t.Fatalf("%v", err)
 	}
 	c.acked = len(c.sent)
+	for _, i := range gone {
+		c.gone[i] = true
+	}
+}
+
+// names are those that the bucket lists.
+func (c *churn) names() map[string]int {
+	c.t.Helper()
+	info, err := c.s.BucketByName("b")
+	if err != nil {
+		c.t.Fatalf("%v", err)
+	}
+	names := make(map[string]int)
+	if err := c.s.Metrics(context.Background(), info, nil, func(k []byte) bool { names[string(k)]++; return true }); err != nil {
+		c.t.Fatalf("names: %v", err)
+	}
+	return names
 }
 
 func (c *churn) crash(percent int) {
@@ -182,10 +216,7 @@ func (c *churn) delete() {
 // crashInFlush goes on from what a crash at a step of a flush leaves.
 func (c *churn) crashInFlush() {
 	c.t.Helper()
-	if err := c.s.log.Sync(); err != nil {
-		c.t.Fatalf("%v", err)
-	}
-	c.acked = len(c.sent)
+	c.durable(c.s.log.Sync)
 	step := StepCaptured + c.r.IntN(StepLogTrimmed-StepCaptured+1)
 	var clone *vfs.MemFS
 	atSteps(c.s, func(n int) {
@@ -280,13 +311,14 @@ func (c *churn) state(n int, lo int64) map[place]uint64 {
 }
 
 // checkNames: every series that has points is listed once, and none that was
-// never sent.
+// never sent, that is deleted, or that had expired and was not sent again.
 func (c *churn) checkNames(want map[int]bool) {
 	c.t.Helper()
-	info, _ := c.s.BucketByName("b")
-	names := make(map[string]int)
-	if err := c.s.Metrics(context.Background(), info, nil, func(k []byte) bool { names[string(k)]++; return true }); err != nil {
-		c.t.Fatalf("names: %v", err)
+	names := c.names()
+	for i := range c.gone {
+		if names[string(key(i))] != 0 {
+			c.t.Fatalf("series %d is listed: it had expired, and was not sent since", i)
+		}
 	}
 	for i, has := range want {
 		if has && names[string(key(i))] != 1 {
@@ -308,7 +340,7 @@ func (c *churn) checkNames(want map[int]bool) {
 }
 
 var churnSteps = []string{"round", "round", "turnover", "turnover", "return", "delete", "delete", "wait", "flush", "merge", "sync",
-	"crash", "crash in flush", "lose catalogue", "reopen"}
+	"crash", "crash in flush", "lose catalogue", "reopen", "end of all"}
 
 // loseCatalogue opens the store without it.
 func (c *churn) loseCatalogue() {
@@ -323,7 +355,29 @@ func (c *churn) loseCatalogue() {
 		c.t.Fatalf("damage: %v", names)
 	}
 	c.s.damage = damageList{} // it is reported
+	clear(c.gone)             // segments have names of series that have expired
 	c.check()
+}
+
+// endOfAll lets all series fall silent until none is left, where they expire.
+func (c *churn) endOfAll() {
+	c.t.Helper()
+	for i := range c.batches {
+		c.batches[i].live = false
+	}
+	c.flush()
+	if c.ttl > 0 {
+		c.pass(24 * time.Hour)
+	}
+	for range 2 {
+		if _, err := c.s.Merge(context.Background()); err != nil {
+			c.t.Fatalf("merge: %v", err)
+		}
+	}
+	if st := c.s.Stats(); c.ttl > 0 && st.Series != 0 {
+		c.t.Fatalf("%d series are left when all have expired", st.Series)
+	}
+	c.flush()
 }
 
 // However series begin, fall silent, come back, are deleted and expire beside flushes, merges,
@@ -358,16 +412,15 @@ func TestChurnKeepsEveryPointWithItsName(t *testing.T) {
 					t.Fatal(err)
 				}
 			case "sync":
-				if err := c.s.log.Sync(); err != nil {
-					t.Fatal(err)
-				}
-				c.acked = len(c.sent)
+				c.durable(c.s.log.Sync)
 			case "delete":
 				c.delete()
 			case "wait":
 				if c.ttl > 0 {
 					c.pass(2 * time.Hour)
 				}
+			case "end of all":
+				c.endOfAll()
 			case "crash":
 				c.crash(c.r.IntN(101))
 			case "crash in flush":
@@ -375,11 +428,9 @@ func TestChurnKeepsEveryPointWithItsName(t *testing.T) {
 			case "lose catalogue":
 				c.loseCatalogue()
 			case "reopen":
-				if err := c.s.Close(); err != nil {
-					t.Fatal(err)
-				}
+				c.durable(func() error { return c.s.Close() })
 				c.open()
-				c.acked = len(c.sent)
+				c.checkNames(nil)
 			}
 			st := c.s.Stats()
 			reused, forgotten = max(reused, st.Parkings), max(forgotten, st.SeriesDeleted+st.SeriesExpired)

@@ -285,8 +285,9 @@ func (s *Store) catalogueMark() uint64 {
 const lostCatalogue = unreadNames - 1
 
 // openCatalogue loads the series. A catalogue that does not open, that is older
-// than the MANIFEST knows it to be, or that is empty beside segments is rebuilt
-// from them; one that was rebuilt without names that could not be read gets those.
+// than the MANIFEST knows it to be, or that nothing was ever written to, beside
+// segments, is rebuilt from them: one that is empty because all series have gone has
+// a generation. One that was rebuilt without names that could not be read gets those.
 func (s *Store) openCatalogue(state *manifest.State, known *bindings) error {
 	dir := s.path(catalogueDir)
 	cat, err := catalogue.Open(s.o.FS, dir, s.o.Logger)
@@ -294,9 +295,9 @@ func (s *Store) openCatalogue(state *manifest.State, known *bindings) error {
 		err = errors.Join(cat.Close(), fmt.Errorf("%w: it opens in state %d, the MANIFEST knows state %d",
 			catalogue.ErrDamaged, catalogueState(cat), at))
 	}
-	loaded := 0
+	loaded, written := 0, false
 	if err == nil {
-		s.catalogue = cat
+		s.catalogue, written = cat, cat.Generation() > 0
 		if loaded, err = s.loadCatalogue(known); errors.Is(err, catalogue.ErrDamaged) {
 			err = errors.Join(err, cat.Close())
 			s.catalogue = nil
@@ -316,7 +317,7 @@ func (s *Store) openCatalogue(state *manifest.State, known *bindings) error {
 		s.catalogue = cat
 		return s.rebuildCatalogue(known, false)
 	}
-	if err != nil || state.Catalogue&unreadNames == 0 && (loaded > 0 || len(s.segments) == 0) {
+	if err != nil || state.Catalogue&unreadNames == 0 && (written || len(s.segments) == 0) {
 		return err
 	}
 	return s.rebuildCatalogue(known, loaded > 0)
