@@ -185,12 +185,14 @@ func (c *churn) crash(percent int) {
 	c.acked = len(c.sent)
 }
 
-// delete deletes some neighbours, or all series.
+// delete deletes some neighbours, or all series. One that has expired is not known
+// and not deleted.
 func (c *churn) delete() {
 	c.t.Helper()
 	all := c.batches[len(c.batches)-1].past
 	first := c.r.IntN(all)
 	past := min(first+1+c.r.IntN(60), all)
+	names := c.names()
 	one := func(choice SeriesChoice) {
 		_, err := c.s.DeleteSeries(context.Background(), "b", choice, false)
 		if err != nil && !errors.Is(err, ErrUnknownSeries) {
@@ -205,7 +207,9 @@ func (c *churn) delete() {
 		if past < all || first > 0 {
 			one(SeriesChoice{Key: key(i)})
 		}
-		c.deleted[i], c.named[i] = len(c.sent), false
+		if names[string(key(i))] != 0 {
+			c.deleted[i], c.named[i] = len(c.sent), false
+		}
 	}
 	if err := c.s.log.Sync(); err != nil {
 		c.t.Fatalf("%v", err)
