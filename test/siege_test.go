@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/ddbclient"
+	"dalmatiner/internal/point"
 	"dalmatiner/test/siege"
 )
 
@@ -178,4 +181,147 @@ func TestUnfinishedInput(t *testing.T) {
 			n.stop()
 		})
 	}
+}
+
+// Answers that nobody reads are cut off and give their memory back: the node is calm
+// again, and others are answered meanwhile.
+func TestAnswersThatAreNotRead(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		run  func(n *node) *siege.Attack
+	}{
+		{"queries", func(n *node) *siege.Attack {
+			q := url.QueryEscape("SELECT 'requests'.* BUCKET known LAST 10m")
+			return siege.Start(n.http, 200, siege.Unread([]byte("GET /?q="+q+" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")))
+		}},
+		{"listings", func(n *node) *siege.Attack {
+			return siege.Start(n.http, 200, siege.Unread([]byte("GET /buckets/known HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")))
+		}},
+		{"gets", func(n *node) *siege.Attack { return siege.Start(n.tcp, 200, siege.Unread(siege.Get("known", 1<<26))) }},
+		{"lists", func(n *node) *siege.Attack { return siege.Start(n.tcp, 200, siege.Unread(siege.List("known"))) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n, peak := besieged(t)
+			besiege(t, n, peak, func() *siege.Attack { return c.run(n) }, always)
+			ended := time.Now()
+			eventually(t, "the node is calm", func() bool { return n.figure("memory_level") == 0 })
+			t.Logf("calm %v after the end", time.Since(ended).Round(time.Millisecond))
+			n.stop()
+		})
+	}
+}
+
+// Idle connections lock nobody out: at the limit the idlest make room.
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	n, peak := besieged(t, "--set", "tcp_max_connections=200", "--set", "http.max_connections=200")
+	tcp := siege.Start(n.tcp, 250, siege.Silent)
+	defer tcp.Close()
+	web := siege.Start(n.http, 250, siege.Silent)
+	defer web.Close()
+	eventually(t, "all connections are open", func() bool { return tcp.Opened.Load()+web.Opened.Load() == 500 })
+	began := time.Now()
+	eventually(t, "a sender and a query get through", func() bool {
+		out, err := n.tryPoint()
+		return err == nil && out
+	})
+	t.Logf("a new sender got through after %v; cut off: %v; at most %d MiB", time.Since(began).Round(time.Millisecond), cuts(n), peak()>>20)
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("idle connections locked a sender out for %v", took)
+	}
+	n.stop()
+}
+
+// tryPoint sends a point with a new connection and looks whether it was taken.
+func (n *node) tryPoint() (bool, error) {
+	c, err := ddbclient.Dial(n.t.Context(), n.tcp)
+	if err != nil {
+		return false, err
+	}
+	s, err := c.OpenAckStream("late")
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = s.Close() }() // its answer was read
+	if err := s.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return false, err
+	}
+	if err := s.Point([]byte("\x01a"), time.Now().Unix(), point.FromInt(1)); err != nil {
+		return false, err
+	}
+	if _, err := s.FlushAck(); err != nil {
+		return false, err
+	}
+	ack, err := s.ReadAck()
+	return err == nil && ack.Received == 1 && ack.Refused == 0, err
+}
+
+// A GET of 21 bytes costs no processor time to speak of, and garbage on every
+// connection no log line each.
+func TestSmallRequestsCostLittle(t *testing.T) {
+	n, _ := besieged(t)
+	before, err := n.cpuTime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := n.tryPoint(); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	for _, count := range []uint32{1 << 26, 1<<32 - 1} {
+		nc := n.to("tcp", n.tcp)
+		if _, err := nc.Write(siege.Get("late", count)); err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, nc); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const garbage = 300
+	for range garbage {
+		nc := n.to("tcp", n.tcp)
+		if _, err := nc.Write([]byte("\xff\xff\xff\xffgarbage")); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, nc) // the ERROR
+		_ = nc.Close()                 // it is at its end
+	}
+	after, err := n.cpuTime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%v of processor time", after-before)
+	if spent := after - before; spent > 2*time.Second {
+		t.Errorf("%v of processor time", spent)
+	}
+	if lines := strings.Count(n.log.String(), "\n"); lines > garbage/3 {
+		t.Errorf("%d log lines for %d connections", lines, garbage)
+	}
+	n.stop()
+	if !strings.Contains(n.log.String(), "left_out=") {
+		t.Error("the log does not say that lines were left out")
+	}
+}
+
+// A name that an attacker points at the node reads no log.
+func TestAForeignNameReadsNothingPrivate(t *testing.T) {
+	n, _ := besieged(t)
+	for path, want := range map[string]int{"/admin/log": 403, "/admin/status": 403, "/debug/pprof/": 403, "/buckets": 200, "/metrics": 200} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+n.http+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = "evil.example"
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close() // only the status counts
+		if resp.StatusCode != want {
+			t.Errorf("%s under a foreign name: %d, want %d", path, resp.StatusCode, want)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+	n.stop()
 }

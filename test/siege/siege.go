@@ -151,3 +151,19 @@ func Unread(request []byte) func(*Attack, net.Conn) error {
 		}
 	}
 }
+
+// Get is a request for count slots of a metric nobody has sent.
+func Get(bucket string, count uint32) []byte {
+	return frame(&wire.Request{Op: wire.OpGet, Bucket: []byte(bucket), Key: []byte("\x01x"), Count: count})
+}
+
+// List is a request for all metrics of a bucket.
+func List(bucket string) []byte { return frame(&wire.Request{Op: wire.OpList, Bucket: []byte(bucket)}) }
+
+func frame(q *wire.Request) []byte {
+	payload, err := wire.AppendRequest(nil, q)
+	if err != nil {
+		panic(err) // the names are those of a test
+	}
+	return wire.AppendFrame(nil, payload)
+}

@@ -155,7 +155,7 @@ func (c *conn) get(q *wire.Request) error {
 		return err
 	}
 	g := c.s.gets.Get().(*getBuffers)
-	lease := c.s.o.Memory.Lease()
+	lease := c.s.replies.Lease()
 	defer func() {
 		c.s.gets.Put(g)
 		lease.Release() // behind the buffers: they are nobody's now

@@ -49,6 +49,14 @@ const (
 	DefaultReplyStall     = 10 * time.Second
 )
 
+// The buffers of GETs that are answered: a part of the process's limit, and what
+// one may take while memory is short.
+const (
+	repliesPart = 16
+	maxReplies  = 512 << 20
+	smallReply  = 256 << 10
+)
+
 // Server serves connections. It may serve several listeners.
 type Server struct {
 	o      Options
@@ -61,6 +69,7 @@ type Server struct {
 	large      sync.Pool // *[]byte of maxBuffer bytes
 	gets       sync.Pool // *getBuffers
 	unfinished *memory.Leases
+	replies    *memory.Leases // of GETs
 	log        *loglimit.Logger
 	stats      Stats
 }
@@ -84,6 +93,10 @@ func New(o Options) *Server {
 	o.MaxMessage = max(o.MaxMessage, wire.MinStreamLimit)
 	s := &Server{o: o, buffers: conns.NewBuffers(o.Store.Memory(), "tcp"), log: loglimit.New(o.Logger, time.Now)}
 	s.unfinished = conns.NewUnfinished(o.Store.Memory(), "tcp-unfinished", o.InputStall)
+	s.replies = o.Store.Memory().NewLeases(memory.LeaseOptions{
+		Name: "tcp-gets", Holds: "buffers of GETs that are answered; at the limit frames are shorter and further ones wait",
+		Limit: o.Store.Memory().Share(repliesPart, maxReplies), Small: smallReply, Stall: o.ReplyStall,
+	})
 	s.conns = conns.New(conns.Options{Door: "tcp", Limit: o.MaxConnections, Log: s.log, Full: s.turnAway, Idle: o.Idle})
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.small.New = func() any {

@@ -1,0 +1,94 @@
+package conns
+
+import (
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// room is a set with a clock of its own.
+func room(t *testing.T, limit int, idle time.Duration) (s *Set, clock *atomic.Int64, dial func() (net.Conn, *Conn)) {
+	clock = &atomic.Int64{}
+	clock.Store(int64(time.Hour))
+	s = New(Options{Door: "test", Limit: limit, Log: quiet(), Full: func(net.Conn) {}, Idle: idle,
+		Now: func() time.Time { return time.Unix(0, clock.Load()) }})
+	t.Cleanup(s.Shutdown)
+	return s, clock, func() (net.Conn, *Conn) {
+		here, there := net.Pipe()
+		t.Cleanup(func() { _ = here.Close() })
+		served := make(chan *Conn, 1)
+		s.Start(there, func(c *Conn) {
+			served <- c
+			untilEnd(c)
+		})
+		select {
+		case c := <-served:
+			return here, c
+		case <-time.After(100 * time.Millisecond):
+			return here, nil // turned away
+		}
+	}
+}
+
+func TestTheIdlestMakesRoomAtTheLimit(t *testing.T) {
+	s, clock, dial := room(t, 3, 0)
+	_, proven := dial()
+	proven.Proven()
+	_, first := dial()
+	_, second := dial()
+	if _, c := dial(); c != nil {
+		t.Fatal("one makes room that has just come")
+	}
+	clock.Add(int64(unprovenGrace))
+	first.touch()
+	if _, c := dial(); c == nil || second.WhyCut() != CutRoom || first.WhyCut() != "" || proven.WhyCut() != "" {
+		t.Fatalf("the idlest unproven one: %q, %q, %q", first.WhyCut(), second.WhyCut(), proven.WhyCut())
+	}
+	first.Busy()
+	if _, c := dial(); c != nil || proven.WhyCut() != "" {
+		t.Fatal("a busy one, or a proven one within its grace, makes room")
+	}
+	for c := range s.open {
+		c.Busy()
+	}
+	proven.Idle()
+	clock.Add(int64(DefaultGrace))
+	if _, c := dial(); c == nil || proven.WhyCut() != CutRoom {
+		t.Fatalf("the proven one after its grace: %q", proven.WhyCut())
+	}
+	if got := s.Cuts(CutRoom); got != 2 || s.Open() != 3 {
+		t.Errorf("%d made room, %d are open", got, s.Open())
+	}
+}
+
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	s, clock, dial := room(t, 10, time.Hour)
+	here, idle := dial()
+	_, busy := dial()
+	busy.Busy()
+	_, active := dial()
+	clock.Add(int64(time.Hour) - 1)
+	active.touch()
+	s.closeIdle(s.o.Now())
+	if s.Open() != 3 {
+		t.Fatal("closed too early")
+	}
+	clock.Add(1)
+	s.closeIdle(s.o.Now())
+	if _, err := io.ReadAll(here); err != nil || idle.WhyCut() != CutIdle || busy.WhyCut() != "" || active.WhyCut() != "" {
+		t.Errorf("%v: idle %q, busy %q, active %q", err, idle.WhyCut(), busy.WhyCut(), active.WhyCut())
+	}
+}
+
+func TestProgressCountsBytes(t *testing.T) {
+	var p Progress
+	p.Read(nil, ProgressBytes-1)
+	if p.bytes != ProgressBytes-1 {
+		t.Error("bytes count before they are enough")
+	}
+	if p.Read(nil, 1); p.bytes != 0 {
+		t.Error("enough bytes begin anew")
+	}
+}

@@ -1,0 +1,226 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// at is a clock that several goroutines may look at.
+type at struct{ ns atomic.Int64 }
+
+func (c *at) now() time.Time          { return time.Unix(0, c.ns.Load()) }
+func (c *at) advance(d time.Duration) { c.ns.Add(int64(d)) }
+
+func inputPool(limit int64) (*at, *Budget, *Leases) {
+	c := &at{}
+	c.advance(time.Hour)
+	b := New(1<<30, c.now, nil)
+	return c, b, b.NewLeases(LeaseOptions{Name: "input", Limit: limit, Small: limit, Stall: 30 * time.Second})
+}
+
+// client is somebody who holds a lease and stops when he is cut off.
+type client struct {
+	*Lease
+	why atomic.Pointer[Cut]
+}
+
+func newClient(p *Leases, bytes int64, t *testing.T) *client {
+	t.Helper()
+	c := &client{Lease: p.Lease()}
+	if err := c.Grow(bytes); err != nil {
+		t.Fatal(err)
+	}
+	c.await()
+	return c
+}
+
+func (c *client) await() { c.Await(func(why Cut) { c.why.Store(&why) }) }
+
+func (c *client) cutFor() Cut {
+	if why := c.why.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
+func TestStalledClientsAreCutOff(t *testing.T) {
+	clock, b, p := inputPool(1000)
+	x, y := newClient(p, 10, t), newClient(p, 10, t)
+	clock.advance(29 * time.Second)
+	y.Moved()
+	clock.advance(time.Second)
+	b.Sweep()
+	if x.cutFor() != CutStalled || y.cutFor() != "" {
+		t.Errorf("after 30 s: %q, and %q who moved", x.cutFor(), y.cutFor())
+	}
+	x.Release()
+	y.Resume()
+	clock.advance(time.Hour)
+	b.Sweep()
+	if y.cutFor() != "" {
+		t.Error("one is cut off whom nobody waits for")
+	}
+	if got := p.Counts(); got.CutStalled != 1 || got.CutPressure != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Who waits gets what the idlest held, after its grace and not before.
+func TestTheIdlestMakesRoom(t *testing.T) {
+	clock, b, p := inputPool(1000)
+	idle, active := newClient(p, 500, t), newClient(p, 500, t)
+	got := make(chan error, 1)
+	w := p.Lease()
+	go func() { got <- w.GrowWhenFree(t.Context(), 400) }()
+	for p.Counts().Waiting == 0 {
+	}
+	clock.advance(Grace - 1)
+	active.Moved()
+	b.Sweep()
+	if idle.cutFor() != "" {
+		t.Error("cut off within its grace")
+	}
+	clock.advance(1)
+	b.Sweep()
+	b.Sweep()
+	if idle.cutFor() != CutPressure || active.cutFor() != "" {
+		t.Errorf("idle: %q, active: %q", idle.cutFor(), active.cutFor())
+	}
+	idle.Release()
+	if err := <-got; err != nil || w.Bytes() != 400 || p.used.Load() != 900 {
+		t.Errorf("%v, %d lent, %d in use", err, w.Bytes(), p.used.Load())
+	}
+}
+
+// One who brings a byte now and then does not hold others up for ever: after a while
+// the one whose message takes longest goes.
+func TestTheSlowestMakesRoomInTheEnd(t *testing.T) {
+	clock, b, p := inputPool(1000)
+	first := newClient(p, 500, t)
+	clock.advance(time.Millisecond)
+	second := newClient(p, 500, t)
+	got := make(chan error, 1)
+	go func() { got <- p.Lease().GrowWhenFree(t.Context(), 400) }()
+	for p.Counts().Waiting == 0 {
+	}
+	for range 6 {
+		first.Moved()
+		second.Moved()
+		b.Sweep()
+		clock.advance(time.Second)
+	}
+	first.Moved()
+	second.Moved()
+	b.Sweep()
+	if first.cutFor() != CutPressure || second.cutFor() != "" {
+		t.Errorf("first: %q, second: %q", first.cutFor(), second.cutFor())
+	}
+	first.Release()
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
+
+// When all leases are held by those who wait for more, the last one is refused.
+func TestWhoAllWaitDoNotWaitForEver(t *testing.T) {
+	clock, b, p := inputPool(1000)
+	x, y := p.Lease(), p.Lease()
+	for _, l := range []*Lease{x, y} {
+		if err := l.Grow(500); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gotX, gotY := make(chan error, 1), make(chan error, 1)
+	go func() { gotX <- x.GrowWhenFree(t.Context(), 100) }()
+	for p.Counts().Waiting < 1 {
+	}
+	go func() { gotY <- y.GrowWhenFree(t.Context(), 100) }()
+	for p.Counts().Waiting < 2 {
+	}
+	clock.advance(Patience)
+	b.Sweep()
+	var refusal *Refusal
+	if err := <-gotY; !errors.As(err, &refusal) || refusal.TooLarge {
+		t.Errorf("the last one: %v", err)
+	}
+	y.Release()
+	if err := <-gotX; err != nil {
+		t.Error(err)
+	}
+	if err := x.GrowWhenFree(t.Context(), 1000); !errors.As(err, &refusal) || !refusal.TooLarge {
+		t.Errorf("more than the pool: %v", err)
+	}
+}
+
+func TestAWaitEndsWithItsContext(t *testing.T) {
+	_, _, p := inputPool(100)
+	if err := p.Lease().Grow(100); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l := p.Lease()
+	if err := l.GrowWhenFree(ctx, 1); !errors.Is(err, context.Canceled) || p.Counts().Waiting != 0 || l.Bytes() != 0 {
+		t.Errorf("%v, %+v", err, p.Counts())
+	}
+}
+
+// Many clients that grow, stop, move and end at random: never more is lent than there
+// is, nobody waits for ever, and in the end everything is given back.
+func TestLeasesUnderLoad(t *testing.T) {
+	clock, b, p := inputPool(1 << 20)
+	stop := make(chan struct{})
+	var lent atomic.Int64 // raised after it was lent, lowered before it is given back
+	var sweeper, all sync.WaitGroup
+	sweeper.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				clock.advance(100 * time.Millisecond)
+				b.Sweep()
+			}
+		}
+	})
+	for seed := range uint64(16) {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(seed, 3))
+			for range 300 {
+				c := &client{Lease: p.Lease()}
+				for c.cutFor() == "" && r.IntN(6) > 0 {
+					c.Resume()
+					n := int64(r.IntN(1 << 18))
+					if c.GrowWhenFree(context.Background(), n) != nil {
+						break
+					}
+					if sum := lent.Add(n); sum > 1<<20 {
+						t.Errorf("%d bytes are lent", sum)
+					}
+					c.await()
+					if r.IntN(2) == 0 {
+						c.Moved()
+					}
+					if r.IntN(4) == 0 {
+						half := c.Bytes() / 2
+						lent.Add(-half)
+						c.Shrink(half)
+					}
+				}
+				lent.Add(-c.Bytes())
+				c.Release()
+			}
+		})
+	}
+	all.Wait()
+	close(stop)
+	sweeper.Wait()
+	if used, c := p.used.Load(), p.Counts(); used != 0 || c.Waiting != 0 || len(p.awaited) != 0 {
+		t.Errorf("%d bytes stay lent: %+v", used, c)
+	}
+}
