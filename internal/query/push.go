@@ -6,9 +6,11 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// pushDown finds the leaves of which nothing but spans is wanted.
+// pushDown finds the leaves of which nothing but spans is wanted. Where the source
+// is not to add up slots, spans do it by reads in the same order (chunk.Tree):
+// float sums have the same bits.
 func (p *planner) pushDown() {
-	if _, ok := p.source.(Aggregator); !ok || p.opt.NoAggregates || p.opt.Compat {
+	if _, ok := p.source.(Aggregator); !ok || p.opt.Compat {
 		return // a read of the original begins anew every 100,000 points
 	}
 	for _, r := range p.roots {
@@ -41,6 +43,16 @@ func (p *planner) pushDown() {
 		p.spanWindows++
 		w.pushed = by
 	}
+}
+
+// aggregator returns the source as one that adds up slots itself, or nil where it
+// does not or is not to.
+func (p *planner) aggregator() Aggregator {
+	if p.opt.NoAggregates {
+		return nil
+	}
+	a, _ := p.source.(Aggregator)
+	return a
 }
 
 // spansOf returns the spans of a leaf of that size, of which the first one lacks

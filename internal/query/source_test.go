@@ -114,52 +114,25 @@ func ints(n int, f func(i int64) int64) []uint64 {
 	return slices.Clip(w)
 }
 
-// adder is a memory that adds up slots itself, one by one.
+// adder is a memory that adds up slots itself, chunk by chunk.
 type adder struct{ *memory }
 
 func (a adder) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
 	var cost query.Cost
+	var tree chunk.Tree
 	for i := range dst {
-		h := chunk.Header{}
-		carry := point.Unset
-		var open chunk.Sum // of the slots behind the last set one
-		for at := int64(0); at < step; {
-			words := make([]uint64, min(step-at, query.MaxRead))
-			if _, err := a.Read(ctx, b, key, from+int64(i)*step+at, words); err != nil {
+		start := from + int64(i)*step
+		for at := start; at < start+step; {
+			number := at / chunk.Slots
+			words := make([]uint64, min(start+step, (number+1)*chunk.Slots)-at)
+			if _, err := a.Read(ctx, b, key, at, words); err != nil {
 				return cost, err
 			}
-			for _, w := range words {
-				if w != point.Unset {
-					addWord(&h, int(at), w)
-					h.Filled, carry = h.Filled.Plus(open), w
-					open = chunk.Sum{}
-				}
-				if open = open.Plus(chunk.Repeat(carry, 1)); w != point.Unset {
-					h.Filled, open = h.Filled.Plus(open), chunk.Sum{}
-				}
-				at++
-			}
+			tree.Words(words, int(at%chunk.Slots), number, int(number*chunk.Slots-start))
 			cost.Decoded += int64(len(words))
+			at += int64(len(words))
 		}
-		dst[i] = h
+		tree.End(&dst[i])
 	}
 	return cost, nil
-}
-
-func addWord(h *chunk.Header, slot int, w uint64) {
-	if h.Count == 0 {
-		h.FirstOff, h.First = slot, w
-	}
-	h.Count++
-	h.LastOff, h.Last = slot, w
-	h.Sum = h.Sum.Plus(chunk.Repeat(w, 1))
-	if f := point.Float(w); f != f {
-		return
-	}
-	if h.Min == point.Unset || chunk.Less(w, h.Min) {
-		h.Min = w
-	}
-	if h.Max == point.Unset || chunk.Less(h.Max, w) {
-		h.Max = w
-	}
 }

@@ -216,6 +216,30 @@ func (s *spans) due(until int64, last bool) (list [3]stretchOf, n int64) {
 	return list, list[0].n + list[1].n + list[2].n
 }
 
+// addUp is Aggregate by reads of slots.
+func (s *spans) addUp(x *reader, from, step int64, dst []chunk.Header) (cost Cost, err error) {
+	l := s.of
+	var words [chunkSlots]uint64
+	var tree chunk.Tree
+	for i := range dst {
+		start := from + int64(i)*step
+		for at := max(start, min(l.oldest, start+step)); at < start+step; {
+			number := at / chunkSlots
+			off := at - number*chunkSlots
+			n := min(chunkSlots-off, start+step-at)
+			c, err := x.source.Read(x.ctx, l.bucket, l.key, at, words[:n])
+			if cost.add(c); err != nil {
+				return cost, err
+			}
+			cost.Decoded += n
+			tree.Words(words[:n], int(off), number, int(number*chunkSlots-start))
+			at += n
+		}
+		tree.End(&dst[i])
+	}
+	return cost, nil
+}
+
 // begin finds the first value of the range: in what was read, or in the rest
 // of it.
 func (s *spans) begin(x *reader, read []chunk.Header, pieces [3]stretchOf) error {
@@ -268,7 +292,13 @@ func (s *spans) aggregate(x *reader, from, step int64, dst []chunk.Header) error
 	if err := givenUp(x.ctx); err != nil {
 		return err
 	}
-	cost, err := x.source.(Aggregator).Aggregate(x.ctx, l.bucket, l.key, from, step, dst)
+	var cost Cost
+	var err error
+	if a := x.plan.aggregator(); a != nil {
+		cost, err = a.Aggregate(x.ctx, l.bucket, l.key, from, step, dst)
+	} else {
+		cost, err = s.addUp(x, from, step, dst)
+	}
 	if err != nil {
 		return l.failed(err)
 	}

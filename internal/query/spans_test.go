@@ -29,7 +29,8 @@ func spanSeries(t *rapid.T, exact bool) (words []uint64, scale float64) {
 			case i%5 == 0 && v%7 == 0:
 				w = point.FromFloat(math.NaN())
 			case v%2 == 0:
-				w = point.FromFloat(float64(v) / 7)
+				// Of magnitudes so far apart that every other order gives another sum.
+				w = point.FromFloat(float64(v) / 7 * float64(int64(1)<<(i*i%50)))
 			}
 			if f := point.Float(w); f == f {
 				scale = max(scale, math.Abs(f))
@@ -67,7 +68,8 @@ func checkSpans(t *testing.T) func(rt *rapid.T) {
 			of := rapid.SampledFrom([]string{"m.0 BUCKET b", "m.1 BUCKET b", "m.* BUCKET b", "m.0 BUCKET b SHIFT BY 97s"}).Draw(rt, "of")
 			fields = append(fields, fmt.Sprintf("%s(%s, %ds)", fn, of, span))
 		}
-		if rapid.IntRange(0, 4).Draw(rt, "slots too") == 0 {
+		shared := rapid.IntRange(0, 4).Draw(rt, "slots too") == 0
+		if shared {
 			fields = append(fields, "m.0 BUCKET b")
 		}
 		from := rapid.Int64Range(1, 600_000).Draw(rt, "start")
@@ -91,7 +93,9 @@ func checkSpans(t *testing.T) func(rt *rapid.T) {
 			rt.Fatalf("%s: %v", text, err)
 		}
 		allowed := 0.0
-		if !exact {
+		if !exact && (shared || span < 16 || from < 98_000) {
+			// Of few slots, of a range that begins before 1970, and where slots are read as
+			// well, floats are added up one by one.
 			allowed = float64(span) * 0x1p-52 * float64(span) * scale
 		}
 		for i, s := range on.Series {

@@ -36,6 +36,11 @@ type Series struct {
 
 	hidden bool // topk or bottomk shows none of its values
 	piece  int  // with Old: the reads below began anew after so many values
+
+	// Of a series that was read and nothing else, without Old: its words, and the
+	// first slot.
+	words []uint64
+	from  int64
 }
 
 // Old asks for the answers of the original.
@@ -187,6 +192,11 @@ func (e *evaluator) call(c *dql.Call) ([]Series, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !isRead(args) {
+		for i := range in {
+			in[i].words = nil
+		}
+	}
 	switch {
 	case transforms[c.Name] && (span == 0 || moving[c.Name]):
 		for i := range in {
@@ -217,6 +227,15 @@ func (e *evaluator) call(c *dql.Call) ([]Series, error) {
 		return mapAll(in, func(v float64) float64 { return arithmetic(c.Name, v, numbers[0]) }), nil
 	}
 	return e.combine(c.Name, in, 0)
+}
+
+// isRead reports whether an argument is a read of series.
+func isRead(args []dql.Expr) bool {
+	switch args[0].(type) {
+	case *dql.Select, *dql.Shift:
+		return len(args) == 1
+	}
+	return false
 }
 
 func arithmetic(name string, v, c float64) float64 {
@@ -295,7 +314,11 @@ func (e *evaluator) read(s *dql.Select, shift int64) ([]Series, error) {
 				return nil, err
 			}
 		}
-		list = append(list, e.realize(words, b.Resolution))
+		s := e.realize(words, b.Resolution)
+		if !e.old.Compat && from >= 0 {
+			s.words, s.from = words, from
+		}
+		list = append(list, s)
 	}
 	return list, nil
 }

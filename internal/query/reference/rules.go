@@ -19,6 +19,8 @@ func window(name string, in Series, span int64, numbers []float64) Series {
 	out := in
 	out.Resolution = in.Resolution * int64(c)
 	out.Values, out.Confidence, out.Known, out.hidden, out.piece = nil, nil, nil, false, 0
+	carry := firstWord(in.words)
+	out.words = nil
 	for i := 0; i < len(in.Values); i += c {
 		end := min(i+c, len(in.Values))
 		w := chunk{values: in.Values[i:end], sure: in.Confidence[i:end], c: c, seconds: float64(in.Resolution) / 1000}
@@ -27,6 +29,17 @@ func window(name string, in Series, span int64, numbers []float64) Series {
 			w.number = numbers[0]
 		}
 		v, sure := w.aggregate(name)
+		if in.words != nil && c >= 16 {
+			var total float64
+			total, carry = sumOfSpan(in.words[i:end], in.from+int64(i), carry)
+			total += in.Values[end-1] * float64(c-(end-i))
+			switch name {
+			case "sum":
+				v = total
+			case "avg", "mean":
+				v = total / float64(c)
+			}
+		}
 		out.Values = append(out.Values, v)
 		out.Confidence = append(out.Confidence, sure)
 		out.Known = append(out.Known, name == "count" || name == "empty" || slices.Contains(in.Known[i:end], true))
