@@ -282,7 +282,7 @@ func (s *Store) DeleteBucket(name string) error {
 	err = ErrUnknownBucket
 	if !b.deleted {
 		d := s.buckets.deletion(b, s.o.Now())
-		err = s.logChange(appendDeleteRecord(nil, &d), func() { s.forgetBucket(b, d) })
+		err = s.logDeletion(appendDeleteRecord(nil, &d), func() { s.forgetBucket(b, d) })
 	}
 	b.mu.Unlock()
 	if err != nil {

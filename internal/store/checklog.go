@@ -22,9 +22,19 @@ func (c *checker) checkLog() {
 	}
 	for attempt := 1; ; attempt++ {
 		var records int64
+		buckets := make(map[uint64]bool)
+		for _, b := range c.state.Buckets {
+			buckets[b.ID] = true
+		}
 		report, err := wal.Inspect(c.fs, c.path(walDir), from, func(lsn wal.LSN, rec []byte) error {
 			records++
 			p, err := parseRecord(rec)
+			switch p.kind {
+			case recBucket:
+				buckets[p.bucket] = true
+			case recDelete:
+				delete(buckets, p.bucket)
+			}
 			if p.kind == recForget && uint64(lsn) >= c.state.AccountLSN {
 				for src := p.series; len(src) > 0; src = src[forgetSize:] {
 					c.forgotten[metric.SeriesID(src[1:forgetSize])] = true
@@ -43,6 +53,7 @@ func (c *checker) checkLog() {
 		}
 		c.report.Records = records
 		c.logReport(&report)
+		c.lostInLog(&report, buckets)
 		break
 	}
 	if names, err := c.fs.List(c.path(walDir)); err == nil {
@@ -66,6 +77,22 @@ func (c *checker) logReport(report *wal.Report) {
 		if c.live == nil {
 			c.expected(c.logPlace(p, "torn end"))
 		}
+	}
+}
+
+// lostInLog says what a start does of records that are lost.
+func (c *checker) lostInLog(report *wal.Report, buckets map[uint64]bool) {
+	if c.live != nil {
+		return // what its flushes have is not known here
+	}
+	ranges := lostRanges(lostRecords(report, c.state))
+	for i := range ranges {
+		if buckets[ranges[i].bucket] {
+			c.damaged(Damage{File: walDir, Part: "records", Detail: ranges[i].String()})
+		}
+	}
+	if report.Unknown > 0 {
+		c.damaged(Damage{File: walDir, Part: "records", Detail: unknownRecords(report)})
 	}
 }
 

@@ -177,6 +177,9 @@ func failAtAStart(t *testing.T, clock *testClock, origin *vfs.MemFS, h *history,
 	if missing := h.checkServed(t, s, what+", after it"); missing > 0 {
 		t.Errorf("%s: %d points are missing after it, named %t", what, missing, named)
 	}
+	if lost := s.Account().Lost(); len(lost) > 0 {
+		t.Errorf("%s: nothing is lost, the account says %v", what, lost)
+	}
 	s.Crash()
 	return hit
 }
@@ -270,6 +273,9 @@ func failWhileRunning(t *testing.T, origin *vfs.MemFS, h *history, part string, 
 	}
 	if len(set) == 0 || checkpoint(part) {
 		h.check(t, s, "b", acked)
+		if lost := s.Account().Lost(); len(lost) > 0 {
+			t.Errorf("failure %d: nothing is lost, the account says %v", only, lost)
+		}
 	} else {
 		h.checkServed(t, s, "after it")
 	}

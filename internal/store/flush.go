@@ -172,7 +172,7 @@ func (s *Store) capture() *flushing {
 	s.logRefusals()
 	// What is replayed for its points alone was in the account before.
 	f.lsn = max(s.accountEnd(), s.accounted)
-	f.account = s.relost.snapshot(s.account, &f.floors)
+	f.account = s.relost.snapshot(s.account, &f.floors, s.lostLog.settled(&f.floors))
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
 	s.dropNameless()

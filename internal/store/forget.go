@@ -12,6 +12,7 @@ import (
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/wal"
 )
 
 // ErrUnknownSeries is wrapped by the error of a deletion of one series that
@@ -283,7 +284,13 @@ func (s *Store) forgetParked(f *forgetting, refs []seriesRef) error {
 
 func (s *Store) logForget(f *forgetting, group uint32, list []tombstone) error {
 	f.rec = appendForgetRecord(f.rec[:0], f.b.info.ID, group, f.why, list)
-	lsn, err := s.log.Append(f.rec)
+	var lsn wal.LSN
+	var err error
+	if f.why == whyDeleted {
+		lsn, err = s.log.AppendTwice(f.rec) // what was deleted must not come back
+	} else {
+		lsn, err = s.log.Append(f.rec)
+	}
 	f.lsn = uint64(lsn)
 	return err
 }

@@ -423,11 +423,11 @@ func TestFrozenRecords(t *testing.T) {
 		"deleted": appendForgetRecord(nil, 1, 70_000, whyDeleted, []tombstone{{ref: makeRef(70_000, 255), id: id}, {ref: makeRef(70_000, 0)}}),
 		"expired": appendForgetRecord(nil, 1, nowhere.group(), whyExpired, []tombstone{{ref: nowhere, id: id}}),
 		"refused": appendRefuseRecord(nil, 1, epoch/60, &counts),
-		"row 8":   appendDataRecord(nil, 1, 70_000, row(false, 0, -128, 127), epoch/60, &counts),
-		"row 16":  appendDataRecord(nil, 1, 70_000, row(false, 0, -32768, 32767, 5, 6), epoch/60, &counts),
-		"row 32":  appendDataRecord(nil, 1, 70_000, row(false, 0, -1<<31, 1<<31-1), -epoch/60, &counts),
-		"row 64":  appendDataRecord(nil, 1, 70_000, mixed, epoch/60, &account.Counts{}),
-		"column":  appendDataRecord(nil, 1, 70_000, row(true, 1, 2, 3), epoch/60, &account.Counts{Accepted: 3}),
+		"row 8":   dataRecord(nil, 1, 70_000, row(false, 0, -128, 127), epoch/60, &counts),
+		"row 16":  dataRecord(nil, 1, 70_000, row(false, 0, -32768, 32767, 5, 6), epoch/60, &counts),
+		"row 32":  dataRecord(nil, 1, 70_000, row(false, 0, -1<<31, 1<<31-1), -epoch/60, &counts),
+		"row 64":  dataRecord(nil, 1, 70_000, mixed, epoch/60, &account.Counts{}),
+		"column":  dataRecord(nil, 1, 70_000, row(true, 1, 2, 3), epoch/60, &account.Counts{Accepted: 3}),
 	}
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(records)) {
@@ -457,7 +457,7 @@ func TestFrozenRuns(t *testing.T) {
 		{point.FromInt(0), point.FromFloat(0.5), point.Unset, point.FromInt(1), point.FromInt(2), point.FromInt(3)},
 	} {
 		w.Words = words
-		rec := appendDataRecord(nil, 1, 70_000, &w, epoch/60, &account.Counts{Accepted: 4, Late: 1, Unset: 1})
+		rec := dataRecord(nil, 1, 70_000, &w, epoch/60, &account.Counts{Accepted: 4, Late: 1, Unset: 1})
 		p, err := parseRecord(rec)
 		if err != nil {
 			t.Fatal(err)

@@ -193,7 +193,7 @@ func TestRunsRecordRoundTrip(t *testing.T) {
 			left -= r.Points
 		}
 		c := account.Counts{Late: uint64(len(words))}
-		p, err := parseRecord(appendDataRecord(nil, 7, 9, &w, -5, &c))
+		p, err := parseRecord(dataRecord(nil, 7, 9, &w, -5, &c))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +208,7 @@ func TestRunsRecordRoundTrip(t *testing.T) {
 // damage.
 func TestMalformedRuns(t *testing.T) {
 	record := func(words int, runs ...head.Run) []byte {
-		return appendDataRecord(nil, 1, 2, &head.Write{Words: make([]uint64, words), Runs: runs}, 0, &account.Counts{})
+		return dataRecord(nil, 1, 2, &head.Write{Words: make([]uint64, words), Runs: runs}, 0, &account.Counts{})
 	}
 	if _, err := parseRecord(record(3, head.Run{Column: 254, Points: 2, Slot: 9}, head.Run{Points: 1, Slot: 3})); err != nil {
 		t.Fatal(err)

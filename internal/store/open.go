@@ -55,7 +55,7 @@ func Open(o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		o: o, buckets: newRegistry(), account: account.New(), nameless: make(map[formerPlace]uint64),
+		o: o, buckets: newRegistry(), account: account.New(), relost: relost{cause: LostRecord}, lostLog: relost{cause: LostInReplay}, nameless: make(map[formerPlace]uint64),
 		room: make(chan struct{}), replayOver: make(chan struct{}), stop: make(chan struct{}), hurry: make(chan struct{}),
 		maxMergedFile: maxMergedFile, maxTombstones: maxTombstones, deleteSlice: deleteSlice,
 		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),

@@ -112,28 +112,6 @@ func appendRefuseRecord(dst []byte, bucket uint64, minute int64, c *account.Coun
 	return account.AppendCounts(dst, c)
 }
 
-// appendDataRecord appends the record of a write to a group.
-func appendDataRecord(dst []byte, bucket uint64, group uint32, w *head.Write, minute int64, c *account.Counts) []byte {
-	kind := byte(recRow)
-	switch {
-	case len(w.Runs) > 0:
-		kind = recRuns
-	case w.Down:
-		kind = recColumn
-	}
-	dst = appendHead(dst, kind, bucket)
-	dst = binary.AppendUvarint(dst, uint64(group))
-	if kind == recRuns {
-		dst = appendRuns(dst, w.Runs)
-	} else {
-		dst = append(dst, byte(w.Column))
-		dst = binary.AppendUvarint(dst, uint64(w.Slot))
-	}
-	dst = binary.AppendVarint(dst, minute)
-	dst = account.AppendCounts(dst, c)
-	return appendCells(dst, w.Words)
-}
-
 // appendRuns appends where the runs of a write lie: most of them close to the one
 // before in time, and many of them single points.
 func appendRuns(dst []byte, runs []head.Run) []byte {
@@ -375,21 +353,20 @@ func parseRecord(src []byte) (r record, err error) {
 		r.key, f.src = f.src, nil
 		f.bad = f.bad || len(r.key) == 0 || len(r.key) > metric.MaxKey
 	case recRow, recColumn:
-		r.group = uint32(f.uvarint(maxGroups))
+		h := f.dataHead(r.bucket)
+		r.group, r.slot, r.minute = h.group, h.first, h.minute
 		r.column = int(f.byte())
-		r.slot = int64(f.uvarint(maxSlot))
-		r.minute = f.varint()
 		r.counts = f.counts()
 		r.cells, f.src = f.src, nil
 		if _, ok := cellCount(r.cells); !ok {
 			f.bad = true
 		}
 	case recRuns:
-		r.group = uint32(f.uvarint(maxGroups))
+		h := f.dataHead(r.bucket)
+		r.group, r.minute = h.group, h.minute
 		from := f.src
 		points, _ := f.runs()
 		r.runs = from[:len(from)-len(f.src)]
-		r.minute = f.varint()
 		r.counts = f.counts()
 		r.cells, f.src = f.src, nil
 		if n, ok := cellCount(r.cells); !ok || n != points {

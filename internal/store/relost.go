@@ -11,6 +11,7 @@ import (
 // again, and count again: those that are not below the floor of their group. The
 // snapshot of the account that a flush commits leaves them out.
 type relost struct {
+	cause  string
 	mu     sync.Mutex
 	groups map[uint32]*lossList
 }
@@ -38,14 +39,25 @@ func (r *relost) lose(a *account.Account, group uint32, lsn, points uint64) {
 		l.rest = binary.AppendUvarint(binary.AppendUvarint(l.rest, lsn-l.last), points)
 		l.last = lsn
 	}
-	a.Lose(LostRecord, points)
+	a.Lose(r.cause, points)
 }
 
 // snapshot returns the account without the losses that a start counts which has
 // these floors. The others are settled: floors only grow.
-func (r *relost) snapshot(a *account.Account, f *floors) []byte {
+func (r *relost) snapshot(a *account.Account, f *floors, without ...account.Loss) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return a.Snapshot(append(without, r.again(f))...)
+}
+
+// settled returns the losses that a start counts again which has these floors.
+func (r *relost) settled(f *floors) account.Loss {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.again(f)
+}
+
+func (r *relost) again(f *floors) account.Loss {
 	var again uint64
 	for group, l := range r.groups {
 		if !l.settle(f.of(group)) {
@@ -54,7 +66,7 @@ func (r *relost) snapshot(a *account.Account, f *floors) []byte {
 		}
 		again += l.sum()
 	}
-	return a.Snapshot(account.Loss{Cause: LostRecord, Points: again})
+	return account.Loss{Cause: r.cause, Points: again}
 }
 
 // any reports whether there are any.

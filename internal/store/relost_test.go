@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -13,6 +14,17 @@ import (
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
 )
+
+// onlyLogFile returns the path of the one file of records that the log has.
+func onlyLogFile(t *testing.T, fs vfs.FS) string {
+	t.Helper()
+	names, err := fs.List("/data/wal")
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "LAST" })
+	if err != nil || len(names) != 1 {
+		t.Fatalf("files of the log: %v, %v", names, err)
+	}
+	return "/data/wal/" + names[0]
+}
 
 // loseDefinitions damages the definitions of some series in the log of a store
 // that is held in its replay, and opens it again.
@@ -34,10 +46,7 @@ func (w *halfRead) loseDefinitions(n int) {
 	if err != nil || len(defined) < 10*n {
 		w.t.Fatalf("%d definitions: %v", len(defined), err)
 	}
-	files, err := w.fs.List("/data/wal")
-	if err != nil || len(files) != 2 || files[0] != "LAST" {
-		w.t.Fatalf("files of the log: %v, %v", files, err)
-	}
+	file := onlyLogFile(w.t, w.fs)
 	if err := w.s.log.Sync(); err != nil {
 		w.t.Fatal(err)
 	}
@@ -45,7 +54,7 @@ func (w *halfRead) loseDefinitions(n int) {
 	w.s.Crash()
 	lost := map[metric.SeriesID]bool{}
 	for _, i := range w.r.Perm(len(defined))[:n] {
-		flipByte(w.t, clone, "/data/wal/"+files[1], 64+defined[i]-1+10)
+		flipByte(w.t, clone, file, 64+defined[i]-1+10)
 		lost[names[defined[i]]] = true
 	}
 	kept := w.known[:0]
@@ -220,7 +229,7 @@ func TestSnapshotsLeaveOutWhatIsFoundAgain(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	type loss struct{ group, lsn, points uint64 }
 	for range 200 {
-		var l relost
+		l := relost{cause: LostRecord}
 		a := account.New()
 		a.Lose(LostBlocks, 7)
 		var all []loss

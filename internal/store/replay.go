@@ -70,7 +70,7 @@ func (s *Store) replay(state *manifest.State, known *bindings) error {
 	if err != nil {
 		return fmt.Errorf("replaying the log: %w", err)
 	}
-	r.settleCounts(0)
+	r.lose(&report)
 	for _, p := range report.Damaged {
 		s.reportDamage("log", errors.New(p.String()))
 	}

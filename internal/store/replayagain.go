@@ -98,7 +98,7 @@ func (r *replayer) finish() {
 // one of their columns from now on makes no difference.
 func (r *replayer) settleLosses() {
 	s := r.s
-	if !s.relost.any() {
+	if !s.relost.any() && !s.lostLog.any() {
 		return
 	}
 	if _, err := s.flushAll(context.Background()); err != nil && !errors.Is(err, ErrClosed) {

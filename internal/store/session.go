@@ -223,8 +223,9 @@ func (x *Session) store(g *head.Group, w head.Write) (stale bool) {
 	minute := s.clock.Load() / nsPerMinute
 	s.commit.RLock()
 	a, err := g.Apply(w, s.steady.Load(), func(c *account.Counts) (uint64, error) {
-		x.rec = appendDataRecord(x.rec[:0], g.Bucket, g.ID, &w, minute, c)
-		lsn, err := s.log.Append(x.rec)
+		var headed int
+		x.rec, headed = appendDataRecord(x.rec[:0], g.Bucket, g.ID, &w, minute, c)
+		lsn, err := s.log.AppendHeaded(x.rec[:headed], x.rec[headed:])
 		if err == nil {
 			s.account.Add(g.Bucket, minute, c)
 			x.lastLSN = lsn

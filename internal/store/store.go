@@ -36,10 +36,14 @@ type Store struct {
 	manifestTorn bool // its last edit was cut off
 	namesUnread  bool // see unreadNames; set before the store is in use
 
-	account  *account.Account
-	relost   relost
-	refusals refusals
-	memory   *memory.Budget
+	account *account.Account
+	relost  relost // of no series
+	lostLog relost // of records that damage took
+	// lostSlots are those of the records that damage took from the log, as the start
+	// found it: what older segments have there is not the last that was sent.
+	lostSlots []lostSlots
+	refusals  refusals
+	memory    *memory.Budget
 
 	buckets *registry
 	groups  groupTable
@@ -235,9 +239,18 @@ func (s *Store) arena(height int) *head.Arena {
 // neither in the eyes of a flush: a flush that ends above the record, and so
 // lets the log forget it, has the change in the MANIFEST.
 func (s *Store) logChange(rec []byte, apply func()) error {
+	return s.logAndApply(func() (wal.LSN, error) { return s.log.Append(rec) }, apply)
+}
+
+// logDeletion is logChange for what must not come back where the log is damaged.
+func (s *Store) logDeletion(rec []byte, apply func()) error {
+	return s.logAndApply(func() (wal.LSN, error) { return s.log.AppendTwice(rec) }, apply)
+}
+
+func (s *Store) logAndApply(log func() (wal.LSN, error), apply func()) error {
 	s.commit.RLock()
 	defer s.commit.RUnlock()
-	if _, err := s.log.Append(rec); err != nil {
+	if _, err := log(); err != nil {
 		return err
 	}
 	apply()

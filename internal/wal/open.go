@@ -298,6 +298,7 @@ func (l *Log) findEnd() error {
 			if err := l.settleTail(f); err != nil {
 				return fmt.Errorf("wal: %s: %w", l.path(f.first), err)
 			}
+			f.sure = max(f.sure, l.clean) // what is bad from now on was not when it was settled
 		}
 		if err := durable.SyncDir(l.o.FS, l.o.Dir); err != nil {
 			return err
