@@ -64,6 +64,8 @@ type Catalogue struct {
 	broken   atomic.Pointer[error] // see Failed
 	gone     atomic.Bool           // then nothing is written any more
 	closing  chan struct{}         // closed by Close
+	reopen   func() error          // opens to write what could only be opened to read; nil = it is
+	dbMu     sync.RWMutex          // held to read by what reads db beside reopen
 
 	mu         sync.Mutex
 	dirty      bool            // written to since the last Flush
@@ -74,7 +76,8 @@ type Catalogue struct {
 // Open opens the catalogue in dir, or starts an empty one if dir has none. Only
 // the last element of dir may be missing if it is to survive a crash. The
 // error wraps ErrDamaged if the files are not what a catalogue should be, and
-// does not if another process holds dir or the system refuses.
+// does not if another process holds dir or the system refuses. On a full disk the
+// catalogue is opened to be read, and to be written later (openToRead).
 func Open(files vfs.FS, dir string, logger *slog.Logger) (*Catalogue, error) {
 	if err := makeDir(files, dir); err != nil {
 		return nil, err
@@ -84,7 +87,7 @@ func Open(files vfs.FS, dir string, logger *slog.Logger) (*Catalogue, error) {
 		return nil, fmt.Errorf("catalogue: lock %s, is another process using it? %w", dir, err)
 	}
 	c := &Catalogue{dir: dir, lock: lock, failed: make(chan error, 1), closing: make(chan struct{})}
-	if err := c.open(files, logger); err != nil {
+	if err := c.open(files, logger); err != nil && !c.openToRead(files, logger, err) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return c, nil
@@ -196,6 +199,9 @@ func (c *Catalogue) readError(doing string, err error) error {
 // without end, when its memory is full. c.mu is held.
 func (c *Catalogue) catchUp() error {
 	if err := c.Failed(); err != nil {
+		return err
+	}
+	if err := c.makeWritable(); err != nil {
 		return err
 	}
 	if c.behind == nil {
@@ -370,6 +376,8 @@ func (c *Catalogue) Load(fn func(segment.Series) error) error {
 	if err := c.Failed(); err != nil {
 		return err
 	}
+	c.dbMu.RLock()
+	defer c.dbMu.RUnlock()
 	from, to := seriesRange()
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {
@@ -398,5 +406,8 @@ func (c *Catalogue) Load(fn func(segment.Series) error) error {
 // Close closes the catalogue. What was put since the last Flush may be lost.
 func (c *Catalogue) Close() error {
 	close(c.closing)
+	if c.db == nil {
+		return c.lock.Close()
+	}
 	return errors.Join(c.db.Close(), c.lock.Close())
 }

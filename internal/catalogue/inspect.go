@@ -30,6 +30,9 @@ func (c *Catalogue) Checkpoint(dir string) error {
 	if err := c.Failed(); err != nil {
 		return err
 	}
+	if err := c.makeWritable(); err != nil {
+		return err
+	}
 	if err := c.db.Checkpoint(dir); err != nil {
 		return fmt.Errorf("catalogue: checkpoint of %s in %s: %w", c.dir, dir, err)
 	}
