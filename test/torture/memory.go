@@ -62,8 +62,7 @@ func (r *round) flooded(c flood.Case) {
 	peak := w.end()
 	r.out.peak = max(r.out.peak, peak)
 	r.out.compared.Slots += good.compared.Load()
-	r.out.notes = append(r.out.notes, fmt.Sprintf("%-34s peak %d MiB, good exchanges %d, the longest took %v%s", c.Name, peak>>20, good.count.Load(), good.longest().Round(time.Millisecond), refused))
-	fmt.Printf("memory  %s\n", r.out.notes[len(r.out.notes)-1])
+	fmt.Printf("memory  %-34s peak %d MiB, good exchanges %d, the longest took %v%s\n", c.Name, peak>>20, good.count.Load(), good.longest().Round(time.Millisecond), refused)
 	select {
 	case <-r.node.Done():
 		r.violate("%s: the node ended\n%s", c.Name, r.node.Log.Tail(6))

@@ -25,7 +25,6 @@ type outcome struct {
 	reproduce  []string
 	kinds      map[string]int // rounds by what was harmed
 	peak       int64          // anonymous memory, bytes
-	notes      []string
 }
 
 // table prints the outcomes and says whether all is well.
@@ -56,9 +55,6 @@ func table(outcomes []*outcome) bool {
 		sort.Strings(kinds)
 		if len(kinds) > 0 {
 			fmt.Printf("%s: %s\n", o.name, strings.Join(kinds, ", "))
-		}
-		for _, n := range o.notes {
-			fmt.Printf("%s: %s\n", o.name, n)
 		}
 	}
 	for _, o := range outcomes {

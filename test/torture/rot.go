@@ -54,7 +54,7 @@ func rot(r *round) {
 			return kind == "wal" && !s.WrittenBetween(s.Bucket.First, s.Bucket.Slots, 0, c.log[s.Bucket])
 		},
 	}
-	region.Back = kind == "wal" && (how == "removed" || tornLog(check))
+	region.Back = kind == "wal" && (how == "removed" || strings.HasPrefix(how, "cut") || tornLog(check))
 	r.stages(kind, file, was, check, region)
 }
 

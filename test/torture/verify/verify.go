@@ -19,8 +19,9 @@ type Region struct {
 	Slot func(s *oracle.Series, slot int64) bool
 	Name func(s *oracle.Series) bool
 
-	// Back: the end of the log is gone, and looks like that of a crash: what was
-	// written there is as if it had never been sent.
+	// Back: a part of the log is gone together with all that names what it held,
+	// or its end looks like that of a crash: what was written there is as if it had
+	// never been sent.
 	Back bool
 }
 
