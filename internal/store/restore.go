@@ -68,7 +68,7 @@ func Restore(ctx context.Context, o RestoreOptions) (r RestoreReport, err error)
 	}
 	lock, err := inspectFS{o.FS, &pace{ctx: ctx}}.Lock(o.FS.PathJoin(o.From, lockFile))
 	if err != nil {
-		return r, fmt.Errorf("%s is in use by %s: make a snapshot and restore that: %w", o.From, durable.HolderOf(o.FS.PathJoin(o.From, lockFile)), err)
+		return r, fmt.Errorf("%s is in use by a running node (%s): make a snapshot and restore that: %w", o.From, durable.HolderOf(o.FS.PathJoin(o.From, lockFile)), err)
 	}
 	defer lock.Close()
 	temp := o.FS.PathJoin(o.To, restoreTemp)
