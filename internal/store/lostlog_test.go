@@ -142,26 +142,8 @@ func TestLostRecordsAreNamedExactly(t *testing.T) {
 	s.Crash()
 	met := 0
 	eachZeroedBlock(t, mem, o, 4096+512, func(what string, s *Store, fs *vfs.MemFS) {
-		stale := staleSlots(t, s, last, slots)
-		report := s.lostSlots
-		lost := lostInReplay(t, s)
-		for slot, n := range stale {
-			if n > 0 && !slices.ContainsFunc(report, func(l lostSlots) bool { return l.first <= slot && slot <= l.last }) && !unknownSaid(s) {
-				t.Fatalf("%s: slot %d is stale, and no range names it: %v", what, slot, report)
-			}
-		}
-		var points uint64
-		for _, l := range report {
-			points += l.points
-			for slot := l.first; slot <= l.last; slot++ {
-				if stale[slot] == 0 {
-					t.Fatalf("%s: slot %d is as it was sent, and said to be lost: %v", what, slot, l)
-				}
-			}
-		}
-		if points != lost {
-			t.Errorf("%s: %d points are named, %d counted", what, points, lost)
-		}
+		report, lost := s.lostSlots, lostInReplay(t, s)
+		compareStale(t, what, s, staleSlots(t, s, last, slots), lost)
 		if len(report) == 0 {
 			s.Crash()
 			return
@@ -179,6 +161,29 @@ func TestLostRecordsAreNamedExactly(t *testing.T) {
 	})
 	if met == 0 {
 		t.Error("no damage took a record")
+	}
+}
+
+// compareStale compares the slots that are named as lost with those that are.
+func compareStale(t *testing.T, what string, s *Store, stale map[int64]int, lost uint64) {
+	t.Helper()
+	report := s.lostSlots
+	for slot, n := range stale {
+		if n > 0 && !slices.ContainsFunc(report, func(l lostSlots) bool { return l.first <= slot && slot <= l.last }) && !unknownSaid(s) {
+			t.Fatalf("%s: slot %d is stale, and no range names it: %v", what, slot, report)
+		}
+	}
+	var points uint64
+	for _, l := range report {
+		points += l.points
+		for slot := l.first; slot <= l.last; slot++ {
+			if stale[slot] == 0 {
+				t.Fatalf("%s: slot %d is as it was sent, and said to be lost: %v", what, slot, l)
+			}
+		}
+	}
+	if points != lost {
+		t.Errorf("%s: %d points are named, %d counted", what, points, lost)
 	}
 }
 
