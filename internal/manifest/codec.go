@@ -116,7 +116,9 @@ const (
 	tagClean
 	tagLastFlush
 	tagLastMerged
-	tagReplacesFlushes
+	tagLive
+	tagLost
+	tagFound
 )
 
 func appendEdit(dst []byte, e *Edit) []byte {
@@ -171,7 +173,14 @@ func appendEdit(dst []byte, e *Edit) []byte {
 	dst = appendNumber(dst, tagCatalogue, e.Catalogue)
 	dst = appendNumber(dst, tagLastFlush, e.LastFlush)
 	dst = appendNumber(dst, tagLastMerged, e.LastMerged)
-	dst = appendNumber(dst, tagReplacesFlushes, e.ReplacesFlushes)
+	dst = appendLive(dst, e.Live)
+	for _, l := range e.Lost {
+		dst = append(binary.AppendUvarint(append(dst, tagLost), l.Seq), byte(l.Kind))
+		dst = binary.AppendUvarint(dst, l.Points)
+	}
+	for _, seq := range e.Found {
+		dst = binary.AppendUvarint(append(dst, tagFound), seq)
+	}
 	dst = appendFlag(dst, tagSuspect, e.Suspect)
 	return appendFlag(dst, tagSettled, e.Settled)
 }
@@ -278,8 +287,12 @@ func (r *reader) field(e *Edit) {
 		e.LastFlush = r.uvarint()
 	case tagLastMerged:
 		e.LastMerged = r.uvarint()
-	case tagReplacesFlushes:
-		e.ReplacesFlushes = r.uvarint()
+	case tagLive:
+		e.Live = r.live()
+	case tagLost:
+		e.Lost = append(e.Lost, LostSegment{Seq: r.uvarint(), Kind: Kind(r.limited("kind of segment", byte(Overlay))), Points: r.uvarint()})
+	case tagFound:
+		e.Found = append(e.Found, r.uvarint())
 	case tagSuspect:
 		e.Suspect = true
 	case tagSettled:

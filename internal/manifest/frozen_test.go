@@ -32,10 +32,10 @@ func frozenEdits() []Edit {
 		},
 		{DeleteBuckets: []DeletedBucket{{ID: 9, Clock: 1 << 62, Name: []byte("gone")}}, Tombstones: []Tombstones{{Bucket: 1, Below: 4, LSN: 900, Series: deleted}, {Bucket: 1 << 63, Below: 5, LSN: 950, Series: deleted[:1]}}},
 		{RemoveSegments: []uint64{3, 77}, Clean: []CleanSegment{{1, 4}}, Bury: []Buried{{1 << 63, 5, 951}}, Suspect: true},
-		{Account: []byte{}, Floors: []Floor{{70_000, 1<<51 + 1}}, LastFlush: 8, LastMerged: 9, ReplacesFlushes: 7},
+		{Account: []byte{}, Floors: []Floor{{70_000, 1<<51 + 1}}, LastFlush: 8, LastMerged: 9, Live: []LiveSegment{{1, Flush}, {2, Window}, {1 << 40, Overlay}}, Lost: []LostSegment{{7, Window, 700}, {6, Flush, 0}}},
 		{AddSegments: []Segment{{Seq: 4, Bytes: 5, Points: 6, Generation: 4, Ranges: []Range{{1, 0, 10}}, Marks: frozenMarks()}, {Seq: 5, Generation: 5, Marks: hole.Marks{All: true}}},
 			AddHoles: frozenHoles(), Highest: []Highest{{1, 720}, {1 << 31, -1}}},
-		{EndHoles: frozenHoles()[1:], Highest: []Highest{{1, 700}}},
+		{Found: []uint64{6, 99}, EndHoles: frozenHoles()[1:], Highest: []Highest{{1, 700}}},
 	}
 }
 
@@ -67,7 +67,7 @@ func frozenState() *State {
 		Tombstones: []Tombstones{{Bucket: 1, Below: 4, LSN: 900,
 			Series: []DeletedSeries{{Hash: [16]byte{1, 2, 15: 0xff}, Group: 70_000, Column: 255}, {Hash: [16]byte{3}}}}},
 		Floor: 1 << 50, floors: []Floor{{0, 7}, {70_000, 1<<51 + 1}}, Account: []byte{}, AccountLSN: 1<<51 + 5,
-		NextSeq: 4, DeletionsFrom: 1<<63 + 1, NextGroup: 70_001, Catalogue: 1<<63 | 12, LastFlush: 8, LastMerged: 9, Suspect: true,
+		NextSeq: 4, DeletionsFrom: 1<<63 + 1, NextGroup: 70_001, Catalogue: 1<<63 | 12, LastFlush: 8, LastMerged: 9, Lost: []LostSegment{{7, Window, 700}}, Suspect: true,
 	}
 }
 

@@ -356,6 +356,32 @@ func (m *Manifest) Commit(e Edit) error {
 	return nil
 }
 
+// Settle takes the edit that a start makes of what it found, as a snapshot in place
+// of both copies. On a full disk it is not permanent yet: the edit counts, and stands in front of
+// the next one that is committed. The errors are those of Commit.
+func (m *Manifest) Settle(e Edit) (permanent bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil {
+		return false, m.err
+	}
+	e.reset = false
+	if err := m.check(&e); err != nil {
+		return false, err
+	}
+	m.state.apply(&e)
+	m.number++
+	if m.renew == nil {
+		m.renew = []int{0, 1}
+	}
+	if _, err := m.writeAnew(); noSpace(err) {
+		return false, nil
+	} else if err != nil {
+		return false, m.fail(fmt.Errorf("settling what the start found: %w", err))
+	}
+	return true, nil
+}
+
 // check refuses an edit that would hide a committed segment.
 func (m *Manifest) check(e *Edit) error {
 	removed := make(map[uint64]bool, len(e.RemoveSegments))

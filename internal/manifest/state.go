@@ -137,10 +137,14 @@ type Edit struct {
 	// knows what became of all up to them.
 	LastFlush, LastMerged uint64
 
-	// ReplacesFlushes says, in the edit that the output of a merge carries, that
-	// no flush up to this number counts any more. The state does not change by it:
-	// RemoveSegments names them.
-	ReplacesFlushes uint64
+	// Lost are segments that are counted as lost, Found such that are there again.
+	Lost  []LostSegment
+	Found []uint64
+
+	// Live are, in an edit that a segment carries, the numbers of the segments that
+	// count when it is committed, sorted. Of those up to LastFlush and LastMerged no
+	// other one counts any more. The state does not change by it.
+	Live []LiveSegment
 
 	Settled bool // ends State.Suspect
 	Suspect bool // begins it
@@ -164,6 +168,7 @@ type State struct {
 	Catalogue      uint64
 	LastFlush      uint64 // see Edit
 	LastMerged     uint64
+	Lost           []LostSegment
 
 	// DeletionsFrom is 0 where DeletedBuckets has all buckets that were deleted.
 	// Otherwise it may lack some that were deleted before: a clock as in
@@ -196,8 +201,9 @@ func byID(b Bucket, id uint64) int    { return cmp.Compare(b.ID, id) }
 func byDeleted(d DeletedBucket, id uint64) int {
 	return cmp.Compare(d.ID, id)
 }
-func byGroup(f Floor, group uint32) int { return cmp.Compare(f.Group, group) }
-func (b Bucket) clone() Bucket          { b.Name = slices.Clone(b.Name); return b }
+func byLost(l LostSegment, seq uint64) int { return cmp.Compare(l.Seq, seq) }
+func byGroup(f Floor, group uint32) int    { return cmp.Compare(f.Group, group) }
+func (b Bucket) clone() Bucket             { b.Name = slices.Clone(b.Name); return b }
 func (d DeletedBucket) clone() DeletedBucket {
 	d.Name = slices.Clone(d.Name)
 	return d
@@ -232,6 +238,7 @@ func (s *State) clone() *State {
 	}
 	c.Tombstones = append([]Tombstones(nil), s.Tombstones...) // their series never change
 	c.Account = slices.Clone(s.Account)
+	c.Lost = append([]LostSegment(nil), s.Lost...)
 	c.floors = append([]Floor(nil), s.floors...)
 	return &c
 }
@@ -259,6 +266,7 @@ func (s *State) apply(e *Edit) {
 			s.Segments[i].Clean = max(s.Segments[i].Clean, c.Clean)
 		}
 	}
+	s.applyLost(e)
 	for _, b := range e.PutBuckets {
 		if !s.Deleted(b.ID) {
 			s.Buckets = put(s.Buckets, b.clone(), b.ID, byID)
@@ -325,29 +333,10 @@ func (s *State) snapshot() *Edit {
 		Catalogue:     s.Catalogue,
 		LastFlush:     s.LastFlush,
 		LastMerged:    s.LastMerged,
+		Lost:          s.Lost,
 		Suspect:       s.Suspect,
 	}
 }
-
-// Carried returns what the output of a merge says of the state beside its segments
-// and tombstones, which it says on its own: with it, flushes are not needed to
-// know the rest. It shares the slices of s.
-func (s *State) Carried() Edit {
-	e := *s.snapshot()
-	e.reset, e.AddSegments, e.Tombstones, e.Suspect = false, nil, nil, false
-	return e
-}
-
-// Apply adds an edit to the state. It keeps no slice of e but the series of
-// tombstones.
-func (s *State) Apply(e *Edit) { s.apply(e) }
-
-// Encode returns the bytes of an edit, for those who carry one outside of the
-// MANIFEST.
-func (e *Edit) Encode() []byte { return appendEdit(nil, e) }
-
-// DecodeEdit undoes Encode. The edit shares no memory with src.
-func DecodeEdit(src []byte) (Edit, error) { return parseEdit(src) }
 
 // put inserts v into a sorted slice, or replaces the element with its id.
 func put[E, ID any](to []E, v E, id ID, compare func(E, ID) int) []E {

@@ -13,6 +13,7 @@ var ErrFormat = errors.New("unknown segment format")
 const (
 	partFooter    = "footer"
 	partDirectory = "directory"
+	partState     = "state"
 	partChunk     = "chunk"
 )
 

@@ -167,7 +167,7 @@ func parseFooter(src []byte, file string, size int64) (footer, error) {
 	f.info.Identities, f.info.Buckets = int64(le.Uint32(src)), int64(le.Uint32(src[4:]))
 	f.info.WindowChunks = le.Uint32(src[8:])
 	f.info.Size = size
-	if f.dirOff < 0 || f.dirOff > size-footerSize || f.dirLen() != size-footerSize-f.dirOff {
+	if f.dirOff < 0 || f.dirOff > size-footerSize || f.dirLen() > size-footerSize-f.dirOff {
 		return footer{}, damage(fmt.Sprintf("a directory of %d bytes at offset %d does not fit a file of %d bytes",
 			f.dirLen(), f.dirOff, size))
 	}

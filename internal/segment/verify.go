@@ -16,7 +16,7 @@ func (r *Reader) Verify() error {
 		return err
 	}
 	var found damages
-	for _, step := range []func(*directory, *damages) error{r.verifyData, r.verifyIndex, r.verifyLevels, r.verifyRecords} {
+	for _, step := range []func(*directory, *damages) error{r.verifyData, r.verifyIndex, r.verifyLevels, r.verifyRecords, r.verifyState} {
 		if err := step(d, &found); err != nil {
 			return err
 		}

@@ -36,6 +36,9 @@ type Writer struct {
 	buckets section
 	stamps  Stamps
 	foot    footer
+	sealed  bool
+	fences  []byte // of a sealed writer
+	state   []byte
 }
 
 // entry is the place of one chunk.
@@ -176,7 +179,30 @@ func (w *Writer) Finish() (Info, error) {
 	return w.foot.info, nil
 }
 
-func (w *Writer) finish() error {
+// SetState hands over the state block: bytes that mean nothing to this package,
+// which Reader.State gives back. They are not copied. The limit is MaxState.
+func (w *Writer) SetState(state []byte) {
+	if len(state) > MaxState {
+		w.fail(fmt.Errorf("segment: a state of %d bytes, the limit is %d", len(state), MaxState))
+		return
+	}
+	w.state = state
+}
+
+// Seal writes all but the state block and what follows it, and gives up the memory
+// of the index: what can be said of several segments together is known when all
+// are sealed. Nothing can be added any more. Finish does it where it was not done.
+// The Info has no size.
+func (w *Writer) Seal() (Info, error) {
+	if w.err == nil && !w.sealed {
+		if err := w.seal(); err != nil {
+			return Info{}, w.fail(err)
+		}
+	}
+	return w.foot.info, w.err
+}
+
+func (w *Writer) seal() error {
 	if len(w.buf) > w.start {
 		if err := w.endBlock(kindData); err != nil {
 			return err
@@ -196,9 +222,22 @@ func (w *Writer) finish() error {
 	if err := w.writeSection(&w.buckets, kindBucket); err != nil {
 		return err
 	}
-	w.foot.dirOff = w.off + int64(len(w.buf))
-	w.buf = appendDirectory(w.buf, w.offsets, w.foot.dirOff, fences)
-	w.foot.dirCRC = blockCRC(w.buf[w.start:], w.foot.dirOff)
+	if err := w.write(); err != nil {
+		return err
+	}
+	w.sealed, w.fences = true, fences
+	w.buf, w.entries, w.runs, w.levels, w.series, w.buckets = nil, nil, nil, [levels]levelWriter{}, section{}, section{}
+	return nil
+}
+
+func (w *Writer) finish() error {
+	if _, err := w.Seal(); err != nil {
+		return err
+	}
+	w.foot.dirOff = w.off
+	w.buf = appendDirectory(w.buf, w.offsets, w.foot.dirOff, w.fences)
+	w.foot.dirCRC = blockCRC(w.buf, w.foot.dirOff)
+	w.buf = appendState(w.buf, w.state, w.off)
 	w.foot.info.Size = w.off + int64(len(w.buf)) + footerSize
 	w.buf = appendFooter(w.buf, &w.foot)
 	if err := w.write(); err != nil {

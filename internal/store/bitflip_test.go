@@ -86,7 +86,7 @@ func TestAFlippedBitIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{versionFile, manifestFile, walDir, flushDir, segmentDirs[manifest.Window], catalogueDir} {
+	for _, kind := range []string{versionFile, manifest.FirstName, manifest.SecondName, walDir, flushDir, segmentDirs[manifest.Window], catalogueDir} {
 		if kinds[kind] < flips {
 			t.Errorf("%d flips in %s, want %d or more", kinds[kind], kind, flips)
 		}

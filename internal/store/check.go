@@ -299,6 +299,9 @@ func (c *checker) checkManifest() {
 			c.expected(Damage{File: p.File, Offset: p.Offset, Length: p.Bytes, Part: "torn end", Detail: p.Reason})
 		}
 	}
+	if c.live == nil {
+		c.planStart()
+	}
 	c.buckets = make(map[uint64]bool, len(c.state.Buckets))
 	for _, b := range c.state.Buckets {
 		c.buckets[b.ID] = true

@@ -3,31 +3,22 @@ package store
 import (
 	"bytes"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/cockroachdb/errors/oserror"
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
 )
 
 func compareIDs(a, b metric.SeriesID) int { return bytes.Compare(a[:], b[:]) }
 
-// checkSegments verifies the committed segments, and those that a start would
-// take in because the MANIFEST may have lost their names.
+// checkSegments verifies the committed segments; those of a directory that is not
+// in use are the ones that a start would serve.
 func (c *checker) checkSegments() {
-	named := make(map[string]bool)
-	for i := range c.state.Segments {
-		named[segmentFile(&c.state.Segments[i])] = true
-	}
-	var strays []string
-	if c.live == nil {
-		strays = c.strays(named)
-	}
-	c.progress.TotalFiles = c.report.Files + int64(len(c.state.Segments)+len(strays))
+	c.progress.TotalFiles = c.report.Files + int64(len(c.state.Segments))
 	for i := range c.state.Segments {
 		m := &c.state.Segments[i]
 		c.begin(segmentFile(m))
@@ -35,14 +26,6 @@ func (c *checker) checkSegments() {
 			return
 		}
 		c.checkSegment(segmentFile(m), m)
-	}
-	for _, file := range strays {
-		if !c.state.Suspect || strings.HasSuffix(file, tempSuffix) {
-			c.expected(Damage{File: file, Part: "file", Detail: "no commit names it; it is removed at the next start"})
-			continue
-		}
-		c.begin(file)
-		c.checkSegment(file, nil)
 	}
 	c.checkUnlisted()
 }
@@ -65,21 +48,26 @@ func (c *checker) checkUnlisted() {
 	}
 }
 
-// strays lists the files beside the committed segments.
-func (c *checker) strays(named map[string]bool) (files []string) {
-	for _, dir := range segmentDirs {
-		names, err := c.fs.List(c.path(dir))
-		if err != nil && !oserror.IsNotExist(err) {
-			c.unreadable(dir, err)
-		}
-		slices.Sort(names)
-		for _, name := range names {
-			if file := c.fs.PathJoin(dir, name); !named[file] {
-				files = append(files, file)
-			}
+// planStart makes the plan of a start and reports what it says. What is verified
+// then is what that start would serve.
+func (c *checker) planStart() {
+	in, readers, err := recovery.Look(c.fs, c.dir, c.state, func(path string) (*segment.Reader, error) { return segment.Open(c.fs, path) })
+	if err != nil {
+		c.unreadable(c.dir, err)
+	}
+	if err := readers.Close(); err != nil {
+		c.unreadable(c.dir, err)
+	}
+	plan := recovery.Decide(in)
+	for _, l := range plan.Lines() {
+		d := Damage{File: l.File, Part: "file", Detail: l.Text}
+		if l.Damage {
+			c.damaged(d)
+		} else {
+			c.expected(d)
 		}
 	}
-	return files
+	c.state = plan.State
 }
 
 // gone says whether a running store has dropped a segment since the check read
@@ -92,11 +80,11 @@ func (c *checker) gone(seq uint64) bool {
 	return err == nil && !state.HasSegment(seq)
 }
 
-// checkSegment verifies one file. m is nil for one that no commit names.
+// checkSegment verifies one file.
 func (c *checker) checkSegment(file string, m *manifest.Segment) {
 	r, err := segment.Open(c.fs, c.path(file))
 	if err != nil {
-		if m == nil || !oserror.IsNotExist(err) || !c.gone(m.Seq) {
+		if !oserror.IsNotExist(err) || !c.gone(m.Seq) {
 			c.segmentError(file, err)
 		}
 		return
@@ -105,7 +93,7 @@ func (c *checker) checkSegment(file string, m *manifest.Segment) {
 	c.report.Files++
 	c.report.Blocks += int64(r.Blocks())
 	info := r.Info()
-	if m != nil && (m.Bytes != info.Size || m.Points != info.Points) {
+	if m.Bytes != info.Size || m.Points != info.Points {
 		c.damaged(Damage{File: file, Part: "size", Expected: fmt.Sprintf("%d bytes, %d points in the MANIFEST", m.Bytes, m.Points),
 			Found: fmt.Sprintf("%d bytes, %d points", info.Size, info.Points)})
 	}

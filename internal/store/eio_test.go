@@ -19,7 +19,7 @@ import (
 // every kind, once and always, at a start and while the store runs.
 var (
 	eioFiles = map[string]string{ // a part of the path
-		"LOCK": "/data/LOCK", "VERSION": "/data/VERSION", "MANIFEST": "/data/MANIFEST", "log": "/data/wal",
+		"LOCK": "/data/LOCK", "VERSION": "/data/VERSION", "MANIFEST": "/data/MANIFEST", "second copy": "/data/MANIFEST.2", "log": "/data/wal",
 		"segments": "/data/flush", "windows": "/data/window", "overlays": "/data/overlay", "set aside": "/data/lost+found",
 		"catalogue": "/data/catalogue", "table of the catalogue": ".sst", "MANIFEST of the catalogue": "/data/catalogue/MANIFEST",
 		"marker of the catalogue": "/data/catalogue/marker", "options of the catalogue": "/data/catalogue/OPTIONS",

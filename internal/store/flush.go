@@ -111,7 +111,7 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 	seg, err := s.write(f, seq)
 	if err == nil {
 		if err = s.putCatalogue(f); err != nil && seg != nil {
-			err = errors.Join(err, seg.reader.Close(), s.o.FS.Remove(s.path(seg.name())))
+			err = errors.Join(err, seg.reader.Close(), s.discard(&seg.meta))
 		}
 	}
 	if err != nil {
@@ -219,9 +219,10 @@ func (s *Store) write(f *flushing, seq uint64) (*storedSegment, error) {
 		return nil, err
 	}
 	w.Describe(int64(seq), 0, 0)
+	w.SetState(s.flushState(f, &m))
 	seg, err := s.finishSegment(m, w)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.discard(&m))
 	}
 	s.o.FlushStep(StepSegmentSynced)
 	return seg, nil
@@ -366,14 +367,29 @@ func (s *Store) changeCatalogue(f *flushing) error {
 // commitFlush does step 4. An error is final: what is on disk is no longer
 // known.
 func (s *Store) commitFlush(f *flushing, seg *storedSegment) error {
-	if err := s.manifest.Commit(s.edit(f, seg)); err != nil {
+	var m *manifest.Segment
+	if seg != nil {
+		m = &seg.meta
+	}
+	if err := s.manifest.Commit(s.edit(f, m)); err != nil {
 		return err
 	}
 	s.o.FlushStep(StepCommitted)
 	return nil
 }
 
-func (s *Store) edit(f *flushing, seg *storedSegment) manifest.Edit {
+// flushState is what a flush says of itself in its segment: what the MANIFEST will say
+// of it, so that both are not lost together.
+func (s *Store) flushState(f *flushing, m *manifest.Segment) []byte {
+	e := s.edit(f, m)
+	state := s.manifest.State()
+	state.Apply(&e)
+	carried := state.Carried()
+	carried.AddSegments, carried.Tombstones = e.AddSegments, f.tombs
+	return carried.Encode()
+}
+
+func (s *Store) edit(f *flushing, m *manifest.Segment) manifest.Edit {
 	e := manifest.Edit{
 		DeleteBuckets: f.dropped,
 		Tombstones:    f.tombs,
@@ -389,8 +405,8 @@ func (s *Store) edit(f *flushing, seg *storedSegment) manifest.Edit {
 	for _, b := range f.buckets {
 		e.PutBuckets = append(e.PutBuckets, manifestBucket(b))
 	}
-	if seg != nil {
-		e.AddSegments = []manifest.Segment{seg.meta}
+	if m != nil {
+		e.AddSegments = []manifest.Segment{*m}
 	}
 	s.groups.mu.RLock()
 	e.NextGroup = s.groups.nextID

@@ -85,7 +85,8 @@ type merging struct {
 	plan    window.Plan
 	sources []*storedSegment // all segments when the round began
 	out     []*storedSegment
-	carried bool // the identities of what goes away are in an output
+	writers []*segment.Writer // of them, sealed
+	carried bool              // the identities of what goes away are in an output
 	late    map[uint64]map[manifest.Range]int64
 	turn    time.Time // since when it works without a look at who waits
 
@@ -117,6 +118,9 @@ func (s *Store) mergeRound(ctx context.Context, all bool) (MergeResult, error) {
 		return MergeResult{}, short
 	}
 	err = m.write(ctx)
+	if err == nil {
+		err = m.finish()
+	}
 	if err == nil {
 		err = m.commit()
 	}
@@ -191,10 +195,14 @@ func overlaps(seg *storedSegment, r manifest.Range) bool {
 // further try would leave more of them. After a failed commit they stay,
 // because the MANIFEST may name them.
 func (m *merging) giveUp() (err error) {
-	for _, o := range m.out {
-		err = errors.Join(err, o.reader.Close())
+	for i, o := range m.out {
+		if o.reader != nil {
+			err = errors.Join(err, o.reader.Close())
+		} else {
+			_ = m.writers[i].Abort() // the file is given up
+		}
 		if m.s.failed() == nil {
-			err = errors.Join(err, m.s.o.FS.Remove(m.s.path(o.name())))
+			err = errors.Join(err, m.s.discard(&o.meta))
 		}
 	}
 	return err
@@ -339,7 +347,6 @@ func (m *merging) commit() error {
 		}
 	}
 	for _, o := range m.out {
-		o.meta.Marks = m.marks(o)
 		e.AddSegments = append(e.AddSegments, o.meta)
 	}
 	if err := s.manifest.Commit(e); err != nil {
@@ -372,7 +379,7 @@ func (m *merging) remove(seg *storedSegment) {
 	if seg.damaged {
 		err = errors.Join(err, s.moveToLost(seg.name()))
 	} else {
-		err = errors.Join(err, s.o.FS.Remove(s.path(seg.name())))
+		err = errors.Join(err, s.discard(&seg.meta))
 	}
 	if err != nil {
 		s.o.Logger.Warn("a merged segment stays until the next start", "segment", seg.name(), "err", err)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/cockroachdb/errors/oserror"
-
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
@@ -141,16 +139,42 @@ func (o *output) end(giveUp bool) error {
 	default:
 		o.meta.Ranges = o.ranges.List()
 	}
-	seg, err := o.m.s.finishSegment(o.meta, w)
+	info, err := w.Seal()
 	if err != nil {
-		// It may have failed before or after the file got its name.
-		for _, suffix := range []string{"", tempSuffix} {
-			if rmErr := o.m.s.o.FS.Remove(o.m.s.path(segmentFile(&o.meta) + suffix)); !oserror.IsNotExist(rmErr) {
-				err = errors.Join(err, rmErr)
-			}
-		}
-		return err
+		return errors.Join(err, w.Abort())
 	}
-	o.m.out = append(o.m.out, seg)
+	o.meta.Points = info.Points
+	o.m.out = append(o.m.out, &storedSegment{meta: o.meta})
+	o.m.writers = append(o.m.writers, w)
+	return nil
+}
+
+// finish gives all files of the round what they say of themselves, which is known
+// when all are written, and their names: each names all of them and what they
+// replace, so that a start believes that only while all are there.
+func (m *merging) finish() error {
+	s := m.s
+	own := manifest.Edit{RemoveSegments: m.plan.Remove, NextSeq: s.nextSeq.Load()}
+	for _, o := range m.out {
+		o.meta.Marks = m.marks(o)
+		own.AddSegments = append(own.AddSegments, o.meta)
+	}
+	state := s.manifest.State()
+	state.Apply(&own)
+	carried := state.Carried()
+	own.Live, own.LastFlush, own.LastMerged = carried.Live, carried.LastFlush, carried.LastMerged
+	carried.AddSegments, carried.RemoveSegments = own.AddSegments, own.RemoveSegments
+	for i, o := range m.out {
+		say := &own
+		if i == 0 {
+			say = &carried
+		}
+		m.writers[i].SetState(say.Encode())
+		seg, err := s.finishSegment(o.meta, m.writers[i])
+		if err != nil {
+			return err
+		}
+		o.meta, o.info, o.reader = seg.meta, seg.info, seg.reader
+	}
 	return nil
 }

@@ -177,7 +177,8 @@ func (s *Store) checkVersion() error {
 	return writeFileSynced(s.o.FS, s.o.Dir, versionFile, []byte(fmt.Sprintf("%s%d\n", versionPrefix, version)))
 }
 
-// openManifest reads the MANIFEST.
+// openManifest reads the MANIFEST and what lies beside it, and returns the state to
+// go on with.
 func (s *Store) openManifest() (*manifest.State, error) {
 	m, state, report, err := manifest.Open(s.o.FS, s.o.Dir, s.o.Logger)
 	if err != nil {
@@ -190,33 +191,10 @@ func (s *Store) openManifest() (*manifest.State, error) {
 	for _, what := range report.Lost {
 		s.reportDamage("MANIFEST", errors.New("lost in both copies: "+what))
 	}
-	s.manifestTorn = len(report.Torn) > 0
-	if !state.Suspect {
-		return state, nil
+	if report.Deferred != nil {
+		s.o.Logger.Warn("the copies of the MANIFEST wait for room on the disk", "err", report.Deferred)
 	}
-	// It is made before the log and the first segment are.
-	used, err := s.hasFile(walDir, ".wal")
-	for _, dir := range segmentDirs {
-		if err == nil && !used {
-			used, err = s.hasFile(dir, ".seg")
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, m.Close())
-	}
-	if used {
-		s.buckets.forgetsDeletions(s.o.Now()) // edits with some may be lost
-	}
-	if used && report.Created {
-		s.reportDamage("MANIFEST", errors.New("it is missing: whole segments are taken in, and the account begins where the log does"))
-	}
-	return state, nil
-}
-
-// hasFile says whether a part of the data directory holds a file of a kind.
-func (s *Store) hasFile(dir, suffix string) (bool, error) {
-	names, err := s.o.FS.List(s.path(dir))
-	return slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, suffix) }), err
+	return s.planFiles(state, report.Created)
 }
 
 // openFiles opens everything that state names.

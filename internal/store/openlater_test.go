@@ -131,7 +131,7 @@ func testStrayNotGiven(t *testing.T, kinds []errorfs.OpKind) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(mem.Remove(s.path(manifestFile)), mem.RemoveAll(s.path(walDir))); err != nil {
+	if err := errors.Join(mem.Remove(s.path(manifest.FirstName)), mem.Remove(s.path(manifest.SecondName)), mem.RemoveAll(s.path(walDir))); err != nil {
 		t.Fatal(err)
 	}
 	refuse(f, file, kinds)

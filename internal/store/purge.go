@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"math"
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/manifest"
@@ -104,7 +103,8 @@ func (m *merging) mergeSource(seg *storedSegment, bucket uint64) window.Source {
 }
 
 // settleTombstones notes which segments are clean and drops the tombstones that
-// no segment and no record of the log needs any more.
+// no segment and no record of the log needs any more. Files that were merged away
+// need theirs until their removal is durable: a start could take them in.
 func (s *Store) settleTombstones() error {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
@@ -114,6 +114,10 @@ func (s *Store) settleTombstones() error {
 	s.view.RLock()
 	segments := s.segments // replaced, not changed, under mergeMu and flushMu
 	s.view.RUnlock()
+	if err := s.removeLeftovers(); err != nil {
+		return err
+	}
+	left := s.leftovers.clean()
 	var e manifest.Edit
 	cleanTo := make(map[uint64]uint64, len(segments))
 	for _, seg := range segments {
@@ -125,7 +129,7 @@ func (s *Store) settleTombstones() error {
 		cleanTo[seg.meta.Seq] = clean
 	}
 	for _, b := range s.buckets.all() {
-		if buried := (manifest.Buried{Bucket: b.info.ID, Below: math.MaxUint64, LSN: s.needed.Load()}); len(b.tombs()) > 0 {
+		if buried := (manifest.Buried{Bucket: b.info.ID, Below: left, LSN: s.needed.Load()}); len(b.tombs()) > 0 {
 			for _, seg := range segments {
 				if seg.has(b.info.ID) || seg.info.Identities > 0 {
 					buried.Below = min(buried.Below, cleanTo[seg.meta.Seq])

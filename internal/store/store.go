@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/memory"
+	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/wal"
 )
@@ -33,8 +34,10 @@ type Store struct {
 	manifest  *manifest.Manifest
 	catalogue *catalogue.Catalogue
 
-	manifestTorn bool // its last edit was cut off
-	namesUnread  bool // see unreadNames; set before the store is in use
+	start       *recovery.Plan // what this start does with the files, until it is done
+	readers     recovery.Readers
+	leftovers   leftovers
+	namesUnread bool // see unreadNames; set before the store is in use
 
 	account *account.Account
 	relost  relost // of no series

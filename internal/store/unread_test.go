@@ -174,7 +174,8 @@ func testDamagedEdit(t *testing.T, merge, lost bool) {
 	for at, n := 0, 0; n < edits; n++ {
 		at += bytes.Index(text[at:], marker) + 1
 		o.FS = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
-		flipByte(t, o.FS, s.path(manifestFile), int64(at+14))
+		flipByte(t, o.FS, s.path(manifest.FirstName), int64(at+14))
+		flipByte(t, o.FS, s.path(manifest.SecondName), int64(at+14))
 		if lost {
 			if err := o.FS.RemoveAll(s.path(catalogueDir)); err != nil {
 				t.Fatal(err)

@@ -33,7 +33,7 @@ var layers = []string{
 	"kernel",
 	"chunk",
 	"wal", "hole", "manifest", "segment", "head",
-	"catalogue", "window",
+	"catalogue", "window", "recovery",
 	"store",
 	"dql",
 	"query",

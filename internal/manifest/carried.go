@@ -1,0 +1,89 @@
+package manifest
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
+
+// LostSegment is a segment that did not open or was missing, and whose points
+// were counted as lost.
+type LostSegment struct {
+	Seq    uint64
+	Kind   Kind
+	Points uint64
+}
+
+// LiveSegment is the number of a segment that counts.
+type LiveSegment struct {
+	Seq  uint64
+	Kind Kind
+}
+
+// Carried returns what a segment says of the state that its commit leads to: what
+// the MANIFEST would say, with the numbers of the segments that count in place of
+// their descriptions, and without tombstones. So no other file is needed to know
+// it. The edit shares the slices of s.
+func (s *State) Carried() Edit {
+	e := *s.snapshot()
+	e.reset, e.AddSegments, e.Tombstones, e.Suspect, e.Catalogue = false, nil, nil, false, 0
+	e.Live = make([]LiveSegment, 0, len(s.Segments)+len(s.Lost))
+	for i := range s.Segments {
+		e.Live = append(e.Live, LiveSegment{s.Segments[i].Seq, s.Segments[i].Kind})
+	}
+	for _, l := range s.Lost {
+		e.Live = append(e.Live, LiveSegment{l.Seq, l.Kind}) // its file may come back
+	}
+	slices.SortFunc(e.Live, func(a, b LiveSegment) int { return cmp.Compare(a.Seq, b.Seq) })
+	return e
+}
+
+// Apply adds an edit to the state. It keeps no slice of e but the series of
+// tombstones.
+func (s *State) Apply(e *Edit) { s.apply(e) }
+
+// Clone returns a copy that shares nothing but the series of tombstones.
+func (s *State) Clone() *State { return s.clone() }
+
+// Encode returns the bytes of an edit, for segments that carry it.
+func (e *Edit) Encode() []byte { return appendEdit(nil, e) }
+
+// DecodeEdit undoes Encode. The edit shares no memory with src.
+func DecodeEdit(src []byte) (Edit, error) { return parseEdit(src) }
+
+func appendLive(dst []byte, live []LiveSegment) []byte {
+	if live == nil {
+		return dst
+	}
+	dst = binary.AppendUvarint(append(dst, tagLive), uint64(len(live)))
+	last := uint64(0)
+	for _, l := range live {
+		dst = append(binary.AppendUvarint(dst, l.Seq-last), byte(l.Kind))
+		last = l.Seq
+	}
+	return dst
+}
+
+func (r *reader) live() []LiveSegment {
+	n := r.uvarint()
+	if n > uint64(len(r.src))/2 {
+		r.fail("numbers of segments", n)
+		return nil
+	}
+	live := make([]LiveSegment, 0, n)
+	last := uint64(0)
+	for ; n > 0 && r.err == nil; n-- {
+		last += r.uvarint()
+		live = append(live, LiveSegment{last, Kind(r.limited("kind of segment", byte(Overlay)))})
+	}
+	return live
+}
+
+func (s *State) applyLost(e *Edit) {
+	for _, l := range e.Lost {
+		s.Lost = put(s.Lost, l, l.Seq, byLost)
+	}
+	for _, seq := range e.Found {
+		s.Lost = remove(s.Lost, seq, byLost)
+	}
+}

@@ -1,0 +1,409 @@
+package recovery
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"dalmatiner/internal/manifest"
+)
+
+// Input is what a directory holds.
+type Input struct {
+	State *manifest.State // of the copies of the MANIFEST; Suspect where edits are lost
+	Files []File          // in the directories of segments
+	// Highest is the highest number of a file found anywhere, lost+found included.
+	Highest uint64
+	// LogFrom is the first position of the log that is there, 0 where there is no log.
+	LogFrom uint64
+}
+
+// File is a file in a directory of segments.
+type File struct {
+	Path string // below the data directory
+	Kind manifest.Kind
+	Seq  uint64
+	Temp bool // its name is that of an unfinished file
+
+	Foreign bool // its name is none of a segment, or that of another one's number
+
+	Damage string // why it does not open; "" = it does
+	Unread bool   // the device does not give it now, which may pass
+
+	// Meta describes a file that opens, from what it says of itself.
+	Meta manifest.Segment
+	// Edit is the edit of its commit; nil where that cannot be read.
+	Edit *manifest.Edit
+}
+
+func (f *File) opens() bool { return !f.Temp && !f.Foreign && !f.Unread && f.Damage == "" }
+
+// Fate is what becomes of a file.
+type Fate int
+
+// The fates.
+const (
+	Keep   Fate = iota // the MANIFEST names it, or the device does not give it now
+	Adopt              // it is entered into the MANIFEST
+	Aside              // it goes to lost+found
+	Remove             // nothing needs it
+)
+
+func (f Fate) String() string {
+	return [...]string{"stays", "is taken in", "goes to lost+found", "is removed"}[f]
+}
+
+// Verdict is the fate of a file and the reason. Expected is what a crash leaves;
+// all others are damage or its consequence.
+type Verdict struct {
+	File     *File
+	Fate     Fate
+	Why      string
+	Expected bool
+}
+
+// Loss is a segment that counts and whose points are not there.
+type Loss struct {
+	Meta manifest.Segment // from the MANIFEST, or from a sister file
+	Why  string
+	// Unknown says that only the number is known: Meta has no points and no ranges,
+	// and stands for all.
+	Unknown bool
+}
+
+// Plan is what a start does.
+type Plan struct {
+	State    *manifest.State // to go on with
+	Edit     manifest.Edit   // makes it of the state that was read
+	Changed  bool            // whether Edit is to be committed
+	Verdicts []Verdict       // of every file, by path
+	Lost     []Loss          // are counted now, their names leave the state
+	Found    []manifest.LostSegment
+	// Rebuilt says that account and floors come from a segment: the catalogue may
+	// not have all names that segments have.
+	Rebuilt bool
+	NextSeq uint64
+}
+
+// planner is a decision under way.
+type planner struct {
+	in       Input
+	plan     Plan
+	at       map[uint64]*File // that open, by number
+	named    map[uint64]bool
+	dead     map[uint64]bool // do not count any more, by what an edit in effect says
+	adopted  map[uint64]bool
+	lost     map[uint64]*Loss // not there, and not dead
+	leftover map[uint64]string
+	spoken   []speaker
+}
+
+// Decide makes the plan. It does no I/O, and changes nothing that in points to.
+func Decide(in Input) Plan {
+	p := &planner{
+		in: in, at: map[uint64]*File{}, named: map[uint64]bool{}, dead: map[uint64]bool{},
+		adopted: map[uint64]bool{}, lost: map[uint64]*Loss{}, leftover: map[uint64]string{},
+	}
+	for i := range in.Files {
+		if f := &in.Files[i]; f.opens() {
+			p.at[f.Seq] = f
+		}
+	}
+	for i := range in.State.Segments {
+		p.named[in.State.Segments[i].Seq] = true
+	}
+	p.whatCounts()
+	p.whatIsLost()
+	p.rescue()
+	p.judge()
+	p.rebuild()
+	return p.plan
+}
+
+// speaker is an edit in effect, which says what counts and what does not any more.
+type speaker struct {
+	edit *manifest.Edit
+	kind manifest.Kind
+	seq  uint64
+}
+
+func (s *speaker) live(seq uint64) bool {
+	_, ok := slices.BinarySearchFunc(s.edit.Live, seq, func(l manifest.LiveSegment, seq uint64) int { return cmp.Compare(l.Seq, seq) })
+	return ok
+}
+
+// speak takes the word of an edit in effect.
+func (p *planner) speak(e *manifest.Edit, kind manifest.Kind, seq uint64) {
+	p.spoken = append(p.spoken, speaker{e, kind, seq})
+	p.bury()
+}
+
+// bury notes what does not count any more: what an edit knows and does not list,
+// but for what one that knows of that edit lists nevertheless.
+func (p *planner) bury() {
+	kill := func(kind manifest.Kind, seq uint64) {
+		for i := range p.spoken {
+			s := &p.spoken[i]
+			if seq <= last(s.edit, kind) && !s.live(seq) && !slices.ContainsFunc(p.spoken, func(o speaker) bool {
+				return o.edit != s.edit && last(o.edit, s.kind) >= s.seq && o.live(seq)
+			}) {
+				p.dead[seq] = true
+				return
+			}
+		}
+	}
+	for i := range p.in.Files {
+		kill(p.in.Files[i].Kind, p.in.Files[i].Seq)
+	}
+	for i := range p.in.State.Segments {
+		kill(p.in.State.Segments[i].Kind, p.in.State.Segments[i].Seq)
+	}
+	for _, f := range p.at {
+		if f.Edit == nil {
+			continue
+		}
+		for i := range f.Edit.AddSegments {
+			kill(f.Edit.AddSegments[i].Kind, f.Edit.AddSegments[i].Seq)
+		}
+		for _, l := range f.Edit.Live {
+			kill(l.Kind, l.Seq)
+		}
+	}
+}
+
+// last returns the highest number of a segment of the kind of which an edit knows.
+func last(e *manifest.Edit, kind manifest.Kind) uint64 {
+	if kind == manifest.Flush {
+		return e.LastFlush
+	}
+	return e.LastMerged
+}
+
+// whatCounts goes through what there is from the newest to the oldest. Each edit
+// that took effect says what does not count any more: the MANIFEST where it is
+// whole, a flush that opens, a merge all files of which open.
+func (p *planner) whatCounts() {
+	if st := p.in.State; !st.Suspect {
+		e := st.Carried()
+		p.speak(&e, manifest.Flush, 0)
+	}
+	files := make([]*File, 0, len(p.at))
+	for _, f := range p.at {
+		files = append(files, f)
+	}
+	slices.SortFunc(files, func(a, b *File) int { return cmp.Compare(b.Seq, a.Seq) })
+	seen := map[uint64]bool{}
+	for _, f := range files {
+		if p.dead[f.Seq] || seen[f.Seq] {
+			continue
+		}
+		if f.Edit == nil {
+			p.adopted[f.Seq] = !p.named[f.Seq] // its name and its footer tell enough to read it
+			continue
+		}
+		group := f.Edit.AddSegments
+		for i := range group {
+			seen[group[i].Seq] = true
+		}
+		if p.merge(f, group) {
+			p.speak(f.Edit, f.Kind, f.Seq)
+		}
+	}
+}
+
+// logReachesBack reports whether the log begins where the state needs it at the
+// latest: then no flush was committed behind the state, which would have let the
+// log go.
+func (p *planner) logReachesBack() bool {
+	return p.in.LogFrom != 0 && p.in.LogFrom <= replayFrom(p.in.State)
+}
+
+// flushesBehind returns how many flushes lie behind the last one that the MANIFEST
+// knows. A crash leaves one at most: more show that the MANIFEST is old.
+func (p *planner) flushesBehind() (n int) {
+	for i := range p.in.Files {
+		if f := &p.in.Files[i]; f.Kind == manifest.Flush && !f.Temp && !f.Foreign && f.Seq > p.in.State.LastFlush {
+			n++
+		}
+	}
+	return n
+}
+
+// merge decides about the files of one commit and reports whether it took effect.
+// A flush is one file. The files of a merge that was not committed are not needed as
+// long as all that they were made from is here.
+func (p *planner) merge(f *File, group []manifest.Segment) bool {
+	complete := len(group) > 0
+	for i := range group {
+		complete = complete && p.at[group[i].Seq] != nil && !p.dead[group[i].Seq]
+	}
+	if slices.ContainsFunc(group, func(m manifest.Segment) bool { return p.named[m.Seq] }) {
+		for i := range group { // one may be gone only by an edit that is lost
+			seq := group[i].Seq
+			p.adopted[seq] = p.at[seq] != nil && !p.dead[seq] && !p.named[seq]
+		}
+		return complete
+	}
+	back := isLost(p.in.State, f.Seq)
+	if f.Kind == manifest.Flush && !back && !p.in.State.Suspect && p.logReachesBack() && p.flushesBehind() == 1 {
+		p.leftover[f.Seq] = "it was not committed, and the log has all that is in it"
+		return false
+	}
+	if f.Kind != manifest.Flush && !back && p.sourcesHere(f.Edit.RemoveSegments) {
+		for i := range group {
+			p.leftover[group[i].Seq] = "a merge that was not committed wrote it, and all that it was made from is here"
+		}
+		return false
+	}
+	for i := range group {
+		m := &group[i]
+		switch {
+		case p.at[m.Seq] != nil && !p.dead[m.Seq]:
+			p.adopted[m.Seq] = true
+		case !p.dead[m.Seq] && !p.named[m.Seq] && !isLost(p.in.State, m.Seq) && !back && !p.unread(m.Seq):
+			p.lost[m.Seq] = &Loss{Meta: *m, Why: p.whyLost(m.Seq)}
+		}
+	}
+	return complete
+}
+
+// sourcesHere reports whether all of these open and count.
+func (p *planner) sourcesHere(seqs []uint64) bool {
+	return !slices.ContainsFunc(seqs, func(seq uint64) bool {
+		return p.at[seq] == nil || p.dead[seq] || p.leftover[seq] != ""
+	})
+}
+
+func (p *planner) unread(seq uint64) bool {
+	return slices.ContainsFunc(p.in.Files, func(f File) bool { return f.Seq == seq && f.Unread && !f.Foreign })
+}
+
+func (p *planner) whyLost(seq uint64) string {
+	for i := range p.in.Files {
+		if f := &p.in.Files[i]; f.Seq == seq && !f.Temp && !f.Foreign && f.Damage != "" {
+			return f.Damage
+		}
+	}
+	return "the file is missing"
+}
+
+// whatIsLost looks for the segments that the MANIFEST names, and for those that
+// others say count.
+func (p *planner) whatIsLost() {
+	for i := range p.in.State.Segments {
+		m := &p.in.State.Segments[i]
+		if p.at[m.Seq] == nil && !p.dead[m.Seq] && !p.unread(m.Seq) {
+			p.lost[m.Seq] = &Loss{Meta: *m, Why: p.whyLost(m.Seq)}
+		}
+	}
+	for i := range p.spoken {
+		for _, live := range p.spoken[i].edit.Live {
+			seq := live.Seq
+			if p.at[seq] == nil && !p.dead[seq] && !p.named[seq] && p.lost[seq] == nil && !isLost(p.in.State, seq) && !p.unread(seq) {
+				p.lost[seq] = &Loss{Meta: manifest.Segment{Seq: seq, Kind: live.Kind}, Why: p.whyLost(seq), Unknown: true}
+			}
+		}
+	}
+	for _, l := range p.lost {
+		p.plan.Lost = append(p.plan.Lost, *l)
+	}
+	slices.SortFunc(p.plan.Lost, func(a, b Loss) int { return cmp.Compare(a.Meta.Seq, b.Meta.Seq) })
+}
+
+// rescue takes in files that are needed no more because something newer holds
+// their points, if that may be lost.
+func (p *planner) rescue() {
+	for _, f := range p.at {
+		if p.named[f.Seq] && !p.dead[f.Seq] || p.adopted[f.Seq] || !p.dead[f.Seq] && p.leftover[f.Seq] == "" {
+			continue
+		}
+		if slices.ContainsFunc(p.plan.Lost, func(l Loss) bool {
+			return l.Unknown || overlap(l.Meta.Ranges, f.Meta.Ranges)
+		}) {
+			delete(p.dead, f.Seq)
+			delete(p.leftover, f.Seq)
+			p.adopted[f.Seq] = !p.named[f.Seq]
+		}
+	}
+}
+
+func overlap(a, b []manifest.Range) bool {
+	return slices.ContainsFunc(a, func(r manifest.Range) bool {
+		return slices.ContainsFunc(b, func(q manifest.Range) bool {
+			return r.Bucket == q.Bucket && r.First < q.Past && q.First < r.Past
+		})
+	})
+}
+
+func isLost(st *manifest.State, seq uint64) bool {
+	return slices.ContainsFunc(st.Lost, func(l manifest.LostSegment) bool { return l.Seq == seq })
+}
+
+// judge gives every file its verdict. Something is removed only on the word of a
+// MANIFEST that is whole and newer than all files.
+func (p *planner) judge() {
+	trusted := !p.in.State.Suspect && !slices.ContainsFunc(p.in.Files, func(f File) bool { return p.adopted[f.Seq] && f.opens() })
+	gone := Remove
+	if !trusted {
+		gone = Aside
+	}
+	for i := range p.in.Files {
+		f := &p.in.Files[i]
+		v := Verdict{File: f}
+		switch {
+		case f.Foreign:
+			v.Fate, v.Why = Aside, "it is no segment"
+		case f.Temp:
+			v.Fate, v.Why, v.Expected = gone, "it was never finished", true
+		case f.Unread && p.dead[f.Seq] && trusted:
+			v.Fate, v.Why, v.Expected = gone, "the MANIFEST does not name it", true
+		case f.Unread:
+			v.Fate, v.Why = Keep, "the device does not give it now: "+f.Damage
+		case f.Damage != "" && p.dead[f.Seq] && trusted:
+			v.Fate, v.Why, v.Expected = gone, "the MANIFEST does not name it", true
+		case f.Damage != "":
+			v.Fate, v.Why = Aside, f.Damage
+		case p.leftover[f.Seq] != "":
+			v.Fate, v.Why, v.Expected = gone, p.leftover[f.Seq], true
+		case p.dead[f.Seq]:
+			v.Fate, v.Why, v.Expected = gone, "what replaced it is here", true
+		case p.adopted[f.Seq]:
+			v.Fate, v.Why = Adopt, "the MANIFEST does not name it, and nothing that is here replaces it"
+			v.Expected = true
+		default:
+			v.Fate = Keep
+		}
+		p.plan.Verdicts = append(p.plan.Verdicts, v)
+	}
+	slices.SortFunc(p.plan.Verdicts, func(a, b Verdict) int { return cmp.Compare(a.File.Path, b.File.Path) })
+}
+
+// Line is one sentence about a file for the operator. A start logs them all and a
+// check before it lists them: the same ones.
+type Line struct {
+	File   string
+	Text   string
+	Damage bool // to be counted; all others a start puts right without a loss
+}
+
+// Lines says what the plan does, by file.
+func (p *Plan) Lines() (lines []Line) {
+	lost := map[string]bool{}
+	for _, l := range p.Lost {
+		file := Path(l.Meta.Kind, l.Meta.Seq)
+		lost[file] = true
+		text := fmt.Sprintf("%s; %d points are lost", l.Why, l.Meta.Points)
+		if l.Unknown {
+			text = l.Why + "; how many points are lost is not known"
+		}
+		lines = append(lines, Line{file, text, true})
+	}
+	for i := range p.Verdicts {
+		v := &p.Verdicts[i]
+		if v.Fate == Keep && !v.File.Unread || lost[v.File.Path] {
+			continue
+		}
+		lines = append(lines, Line{v.File.Path, v.Fate.String() + ": " + v.Why, !v.Expected})
+	}
+	return lines
+}

@@ -1,0 +1,137 @@
+package recovery
+
+import (
+	"cmp"
+	"slices"
+
+	"dalmatiner/internal/manifest"
+)
+
+// rebuild makes the edit that leads from the state that was read to the one to go
+// on with.
+func (p *planner) rebuild() {
+	st, e := p.in.State, &p.plan.Edit
+	unread := false
+	for i := range p.plan.Verdicts {
+		v := &p.plan.Verdicts[i]
+		if f := v.File; f.Unread && v.Fate == Keep && !p.named[f.Seq] {
+			unread = true
+			if !isLost(st, f.Seq) { // what is written meanwhile must not call it dead
+				e.Lost = append(e.Lost, manifest.LostSegment{Seq: f.Seq, Kind: f.Kind})
+			}
+		}
+		if v.Fate == Adopt {
+			e.AddSegments = append(e.AddSegments, v.File.Meta)
+			if i, ok := slices.BinarySearchFunc(st.Lost, v.File.Seq, func(l manifest.LostSegment, seq uint64) int { return cmp.Compare(l.Seq, seq) }); ok {
+				p.plan.Found = append(p.plan.Found, st.Lost[i])
+				e.Found = append(e.Found, v.File.Seq)
+			}
+		}
+	}
+	slices.SortFunc(e.AddSegments, func(a, b manifest.Segment) int { return cmp.Compare(a.Seq, b.Seq) })
+	for i := range st.Segments {
+		if seq := st.Segments[i].Seq; p.dead[seq] || p.lost[seq] != nil {
+			e.RemoveSegments = append(e.RemoveSegments, seq)
+		}
+	}
+	for _, l := range p.plan.Lost {
+		e.Lost = append(e.Lost, manifest.LostSegment{Seq: l.Meta.Seq, Kind: l.Meta.Kind, Points: uint64(max(l.Meta.Points, 0))})
+	}
+	if st.Suspect || len(e.AddSegments) > 0 {
+		p.takeOver()
+	}
+	p.plan.NextSeq = max(st.NextSeq, e.NextSeq, p.in.Highest+1, 1)
+	p.plan.Changed = st.Suspect || len(e.AddSegments)+len(e.RemoveSegments)+len(e.Lost) > 0
+	if p.plan.Changed {
+		e.NextSeq = p.plan.NextSeq
+		e.Settled, e.Suspect = !unread, unread
+	}
+	p.plan.State = st.Clone()
+	p.plan.State.Apply(e)
+}
+
+// takeOver adds what segments say beside their own descriptions and the MANIFEST
+// does not: buckets, deletions, ids, and, where the log does not reach back to
+// where the state would have it read, account and floors.
+func (p *planner) takeOver() {
+	st, e := p.in.State, &p.plan.Edit
+	var said []*File // by all that open, the oldest first
+	for _, f := range p.at {
+		if f.Edit != nil {
+			said = append(said, f)
+		}
+	}
+	slices.SortFunc(said, func(a, b *File) int {
+		return cmp.Or(cmp.Compare(a.Edit.AccountLSN, b.Edit.AccountLSN), cmp.Compare(a.Seq, b.Seq))
+	})
+	for _, f := range said {
+		s := f.Edit
+		for _, d := range s.DeleteBuckets {
+			known := func(o manifest.DeletedBucket) bool { return o.ID == d.ID }
+			if !st.Deleted(d.ID) && !slices.ContainsFunc(e.DeleteBuckets, known) {
+				e.DeleteBuckets = append(e.DeleteBuckets, d)
+			}
+		}
+		for _, b := range s.PutBuckets {
+			if newer := s.AccountLSN > st.AccountLSN; newer || !hasBucket(st, b.ID) {
+				e.PutBuckets = append(slices.DeleteFunc(e.PutBuckets, func(o manifest.Bucket) bool { return o.ID == b.ID }), b)
+			}
+		}
+		for _, t := range s.Tombstones {
+			same := func(o manifest.Tombstones) bool {
+				return o.Bucket == t.Bucket && o.Below == t.Below && o.LSN == t.LSN && slices.Equal(o.Series, t.Series)
+			}
+			if !slices.ContainsFunc(st.Tombstones, same) && !slices.ContainsFunc(e.Tombstones, same) {
+				e.Tombstones = append(e.Tombstones, t)
+			}
+			e.NextSeq = max(e.NextSeq, t.Below)
+		}
+		for _, l := range s.Lost {
+			if p.at[l.Seq] == nil && !isLost(st, l.Seq) && p.lost[l.Seq] == nil {
+				e.Lost = append(e.Lost, l) // counted in the account that it carries
+			}
+		}
+		e.Highest = append(e.Highest, s.Highest...)
+		e.NextSeq, e.NextGroup, e.DeletionsFrom = max(e.NextSeq, s.NextSeq), max(e.NextGroup, s.NextGroup), max(e.DeletionsFrom, s.DeletionsFrom)
+		e.LastFlush, e.LastMerged = max(e.LastFlush, s.LastFlush), max(e.LastMerged, s.LastMerged)
+	}
+	if len(said) == 0 || p.logReachesBack() {
+		return
+	}
+	newest := said[len(said)-1].Edit
+	for _, h := range newest.AddHoles {
+		if !slices.Contains(st.Holes, h) {
+			e.AddHoles = append(e.AddHoles, h)
+		}
+	}
+	if newest.AccountLSN > st.AccountLSN {
+		e.Account, e.AccountLSN = newest.Account, newest.AccountLSN
+	}
+	if !p.flushMissing() && newest.AccountLSN >= st.AccountLSN {
+		e.Floor, e.Floors = newest.Floor, newest.Floors
+	}
+	p.plan.Rebuilt = true
+}
+
+// flushMissing reports whether a flush is lost: the log may still hold some of it.
+func (p *planner) flushMissing() bool {
+	for i := range p.in.Files {
+		if f := &p.in.Files[i]; f.Kind == manifest.Flush && !f.Temp && !f.Foreign && !f.opens() && !p.dead[f.Seq] {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.plan.Lost, func(l Loss) bool { return l.Meta.Kind == manifest.Flush })
+}
+
+func hasBucket(st *manifest.State, id uint64) bool {
+	return slices.ContainsFunc(st.Buckets, func(b manifest.Bucket) bool { return b.ID == id })
+}
+
+// replayFrom is the first position in the log that a start on the state needs.
+func replayFrom(st *manifest.State) uint64 {
+	from := min(st.Floor, st.AccountLSN)
+	for _, f := range st.Floors() {
+		from = min(from, f.LSN)
+	}
+	return from
+}
