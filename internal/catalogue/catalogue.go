@@ -71,6 +71,7 @@ type Catalogue struct {
 	dirty      bool            // written to since the last Flush
 	behind     <-chan struct{} // closed when pebble has done the Flush that failed; nil = none has
 	generation uint64
+	options    []byte // what Flush notes of pebble's OPTIONS
 }
 
 // Open opens the catalogue in dir, or starts an empty one if dir has none. Only
@@ -98,6 +99,17 @@ func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("catalogue: list %s: %w", c.dir, err)
 	}
+	names, err := sortedList(files, c.dir)
+	if err != nil {
+		return fmt.Errorf("catalogue: list %s: %w", c.dir, err)
+	}
+	if err := checkListed(files, c.dir, names); err != nil {
+		return c.openError(err)
+	}
+	options, sum, err := newestOptions(files, c.dir, names)
+	if err != nil {
+		return c.openError(err)
+	}
 	log := quiet{logger}
 	cache := pebble.NewCache(cacheSize)
 	defer cache.Unref()
@@ -123,9 +135,29 @@ func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
 	if err != nil {
 		return c.openError(err)
 	}
-	if c.generation, err = c.readGeneration(); err != nil {
+	if c.generation, err = c.readGeneration(); err == nil {
+		err = c.checkOptions(options, sum)
+	}
+	if err == nil && !c.readOnly {
+		err = c.noteOptions(files)
+	}
+	if err != nil {
 		return errors.Join(err, c.db.Close())
 	}
+	return nil
+}
+
+// noteOptions notes what Flush says of the OPTIONS that pebble has written.
+func (c *Catalogue) noteOptions(files vfs.FS) error {
+	names, err := sortedList(files, c.dir)
+	if err != nil {
+		return fmt.Errorf("catalogue: list %s: %w", c.dir, err)
+	}
+	name, sum, err := newestOptions(files, c.dir, names)
+	if err != nil {
+		return c.openError(err)
+	}
+	c.options = appendOptions(nil, name, sum)
 	return nil
 }
 
@@ -318,6 +350,9 @@ func (c *Catalogue) Flush() error {
 		return err
 	}
 	if err := c.db.Set(generationKey(), appendGeneration(nil, c.generation+1), pebble.NoSync); err != nil {
+		return fmt.Errorf("catalogue: write to %s: %w", c.dir, err)
+	}
+	if err := c.db.Set(optionsKey(), c.options, pebble.NoSync); err != nil {
 		return fmt.Errorf("catalogue: write to %s: %w", c.dir, err)
 	}
 	select {
