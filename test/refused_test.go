@@ -238,7 +238,7 @@ func TestBadQueries(t *testing.T) {
 		"SELECT a BUCKET\n there LAST 1h 'x":             {400, []string{"line 2, column 16", "not closed"}},
 		"SELECT nosuch(a BUCKET there, 1m) LAST 1h":      {400, []string{"line 1, column 8", "nosuch(metric, time)"}},
 		"SELECT a BUCKET nope LAST 1h":                   {404, []string{"line 1, column 17", "'nope'"}},
-		"SELECT zz.* BUCKET there LAST 1h":               {404, []string{"No results"}},
+		"SELECT zz.* BUCKET there LAST 1h":               {404, []string{"line 1, column 8", "no metric 'zz'.*", "none begins with 'zz'"}},
 		"SELECT '" + long + "' BUCKET there LAST 1h":     {400, []string{"line 1, column 8", "256 bytes", "limit is 255"}},
 		"SELECT a BUCKET '" + long + "' LAST 1h":         {400, []string{"line 1, column 17", "256 bytes", "limit is 255"}},
 		"SELECT a BUCKET there LAST 100000w":             {400, []string{"points to read", "limit is 500000000", "shorter range"}},
