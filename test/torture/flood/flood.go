@@ -6,6 +6,7 @@ package flood
 import (
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -45,6 +46,7 @@ func Cases() []Case {
 		{"1100 idle graphite connections", false, held(1100, graphite, nothing)},
 		{"200 queries that nobody reads", false, held(200, http, query)},
 		{"200 GETs that nobody reads", false, held(200, tcp, gets)},
+		{"garbage on every listener", false, garbage},
 		{"new series without end", false, names},
 		{"GET of 2^32-1 slots", true, largeGet},
 	}
@@ -177,6 +179,45 @@ func gets(t Target, c net.Conn) {
 			return
 		}
 	}
+}
+
+// garbage connects to every listener again and again, and sends what no protocol
+// knows, behind a right beginning or not.
+func garbage(t Target, release <-chan struct{}) string {
+	var wg sync.WaitGroup
+	var sent atomic.Int64
+	for k, addr := range []string{t.TCP, t.HTTP, t.Graphite, t.Pickle, t.TCP, t.HTTP, t.Graphite, t.Pickle} {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(k), 1))
+			for {
+				select {
+				case <-release:
+					return
+				default:
+				}
+				c, err := net.DialTimeout("tcp", addr, 5*time.Second)
+				if err != nil {
+					continue
+				}
+				_ = c.SetDeadline(time.Now().Add(5 * time.Second)) // a failure shows in the write
+				if rng.IntN(2) == 0 {
+					open(t, c)
+				}
+				b := make([]byte, 1+rng.IntN(4096))
+				for i := range b {
+					b[i] = byte(rng.Uint32())
+				}
+				if rng.IntN(2) == 0 {
+					b[0] = byte(rng.IntN(0x22))
+				}
+				put(c, b)
+				_ = c.Close() // nothing is lost with it
+				sent.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	return fmt.Sprintf(", %d connections", sent.Load())
 }
 
 // names sends points of series that nobody has seen, as fast as they are taken.

@@ -72,6 +72,7 @@ type Series struct {
 type grave struct {
 	cells []uint32
 	over  map[int32][]uint32
+	at    uint32 // the newest write of the lane
 }
 
 // Add adds a bucket that is Gone until the caller says otherwise.
@@ -189,7 +190,7 @@ func (s *Series) allowed(i int32) []uint32 {
 // bury ends the life of a series: nothing of it may be seen again.
 func (s *Series) bury() {
 	if s.cells != nil {
-		s.graves = append(s.graves, grave{s.cells, s.over})
+		s.graves = append(s.graves, grave{s.cells, s.over, s.Bucket.Lane.sent})
 	}
 	s.cells, s.over, s.Deleting = nil, nil, false
 }
@@ -199,6 +200,11 @@ func (s *Series) Deleted() {
 	s.Bucket.Lane.Lock()
 	defer s.Bucket.Lane.Unlock()
 	s.bury()
+}
+
+// DeletedAfter says whether the series was deleted after a write of its lane.
+func (s *Series) DeletedAfter(n uint32) bool {
+	return len(s.graves) > 0 && s.graves[len(s.graves)-1].at > n
 }
 
 // Written says whether anything was sent since the last deletion.

@@ -109,36 +109,39 @@ func (s *Series) Judge(points []byte, clock Clock, settle bool, found func(Findi
 
 // match finds the write that a point came from, the newest one among equals.
 func (s *Series) match(i int32, slot int64, allowed []uint32, w uint64, p []byte) (uint32, Class, string) {
+	same := func(n uint32) bool {
+		return n != 0 && word(s.Kind, s.ID, n) == w && (!s.Bucket.HPTS || binary.BigEndian.Uint64(p[8:]) == stamp(s.Bucket, slot, s.ID, n))
+	}
 	stamps := false
 	for j := len(allowed) - 1; j >= 0; j-- {
 		n := allowed[j]
 		if n == 0 || word(s.Kind, s.ID, n) != w {
 			continue
 		}
-		if !s.Bucket.HPTS || binary.BigEndian.Uint64(p[8:]) == stamp(s.Bucket, slot, s.ID, n) {
+		if same(n) {
 			return n, 0, ""
 		}
 		stamps = true
-	}
-	if stamps {
-		return 0, Stamp, fmt.Sprintf("value %x with timestamp %d", w, binary.BigEndian.Uint64(p[8:]))
 	}
 	want := "unset"
 	if len(allowed) > 0 && allowed[len(allowed)-1] != 0 {
 		want = fmt.Sprintf("%x", word(s.Kind, s.ID, allowed[len(allowed)-1]))
 	}
 	for _, n := range s.writes(i) {
-		if n != 0 && word(s.Kind, s.ID, n) == w {
+		if same(n) {
 			return 0, Stale, fmt.Sprintf("write %d, %x, want %s", n, w, want)
 		}
 	}
 	for _, g := range s.graves {
 		old := &Series{Bucket: s.Bucket, cells: g.cells, over: g.over}
 		for _, n := range old.writes(i) {
-			if n != 0 && word(s.Kind, s.ID, n) == w {
+			if same(n) {
 				return 0, Risen, fmt.Sprintf("write %d, %x, want %s", n, w, want)
 			}
 		}
+	}
+	if stamps {
+		return 0, Stamp, fmt.Sprintf("value %x with timestamp %d", w, binary.BigEndian.Uint64(p[8:]))
 	}
 	return 0, Foreign, fmt.Sprintf("%x, want %s", w, want)
 }

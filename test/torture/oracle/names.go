@@ -3,7 +3,7 @@ package oracle
 // JudgeNames compares a listing of the bucket. A series with an acknowledged
 // point that has not expired must be listed; one that was never sent, or has been
 // deleted, must not; one that expired and was seen to be gone must not come back.
-// lost says for which series damage may have taken the name. The caller holds the
+// lost says for which series damage may have taken the name, or its deletion. The caller holds the
 // lane.
 func (b *Bucket) JudgeNames(listed []string, clock Clock, lost func(*Series) bool, found func(Finding)) int64 {
 	there := make(map[string]bool, len(listed))
@@ -19,7 +19,7 @@ func (b *Bucket) JudgeNames(listed []string, clock Clock, lost func(*Series) boo
 		delete(there, k)
 		must, may := s.mustBeListed(clock)
 		switch {
-		case is && !may:
+		case is && !may && !lost(s):
 			found(Finding{Name, b.Name, printable(s.Key), 0, "listed, and is deleted or was never sent"})
 		case is && s.left:
 			found(Finding{Name, b.Name, printable(s.Key), 0, "expired, was gone, and is listed again"})

@@ -21,13 +21,22 @@ type Region struct {
 
 	// Back: a part of the log is gone together with all that names what it held,
 	// or its end looks like that of a crash: what was written there is as if it had
-	// never been sent.
-	Back bool
+	// never been sent. It says whose deletion is written there; nil without such
+	// damage.
+	Back func(s *oracle.Series) bool
 }
 
 // excuses says whether damage explains a finding.
 func (g *Region) excuses(s *oracle.Series, f oracle.Finding) bool {
-	return g != nil && g.Slot(s, f.Slot) && (f.Class == oracle.Missing || g.Back && f.Class == oracle.Stale)
+	switch {
+	case g == nil:
+		return false
+	case g.Back != nil && f.Class == oracle.Risen:
+		return g.Back(s)
+	case f.Class == oracle.Missing, g.Back != nil && f.Class == oracle.Stale:
+		return g.Slot(s, f.Slot)
+	}
+	return false
 }
 
 // Report is the outcome.
@@ -112,6 +121,8 @@ func bucket(n *subject.Node, c *dwire.Conn, b *oracle.Bucket, there bool, opt Op
 		b.Decide(there)
 	}
 	switch {
+	case (there != (b.State == oracle.Present)) && opt.Region != nil && opt.Region.Back != nil:
+		return nil // its creation or deletion may be written there
 	case there && b.State == oracle.Gone:
 		r.Found(oracle.Finding{Class: oracle.Name, Text: "a deleted bucket is back: " + b.Name})
 		return nil
