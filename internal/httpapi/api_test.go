@@ -40,7 +40,7 @@ func TestThePage(t *testing.T) {
 	h := New(testOptions(newFakeStore(t)))
 	for _, target := range []string{"/", "/?query=SELECT"} {
 		w := get(target, "Accept: text/html,application/xhtml+xml,*/*;q=0.8").send(h)
-		if w.Code != http.StatusOK || w.Header().Get("Content-Security-Policy") != page.Security || w.Body.String() != string(page.Index("localhost")) {
+		if w.Code != http.StatusOK || w.Header().Get("Content-Security-Policy") != page.Security || w.Body.String() != string(page.Index("127.0.0.1:8080")) {
 			t.Errorf("%s: status %d, policy %q, body %.100s", target, w.Code, w.Header().Get("Content-Security-Policy"), w.Body)
 		}
 	}
