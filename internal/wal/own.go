@@ -24,6 +24,10 @@ const (
 // disk, wherever it begins, takes one of the two.
 const copyDistance = 4 << 10
 
+// copySpan is how much of the log is repeated at once: the more, the smaller is what
+// each record costs, and the more of the end is not repeated yet after kill -9.
+const copySpan = 8 << 10
+
 // ownRoom is the room for own records that a buffer has beside Options.BufferSize.
 const ownRoom = 32 << 10
 
@@ -91,10 +95,10 @@ func (l *Log) putCopies(c *copies) {
 	l.putOwn(head, c.list)
 }
 
-// noted is called with every record that was appended. What was noted copyDistance
-// ago is repeated.
+// noted is called with every record that was appended. What was noted copySpan ago,
+// which is more than copyDistance, is repeated.
 func (l *Log) noted() {
-	if l.end-l.young.base < copyDistance {
+	if l.end-l.young.base < copySpan {
 		return
 	}
 	l.putCopies(l.elder)
