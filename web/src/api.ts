@@ -228,6 +228,7 @@ export interface QueryOptions {
   id?: string // under which the node says how far it is
   width?: number // columns; without it every value is sent
   explain?: boolean
+  compat?: boolean // what does not exist has no points, instead of being an error
   signal?: AbortSignal
 }
 
@@ -236,6 +237,7 @@ export function runQuery(text: string, o: QueryOptions = {}): Promise<Reply<Resu
   const form = new URLSearchParams({ q: text, gaps: 'null', format: 'json' })
   if (o.id) form.set('id', o.id)
   if (o.width) form.set('width', String(o.width))
+  if (o.compat) form.set('compat', '1')
   if (o.explain) form.set('explain', '1')
   return request<Result>('./', { method: 'POST', body: form, signal: o.signal })
 }
