@@ -39,7 +39,7 @@ test-web: web
 	$(MAKE) build
 	cd web && npm run unit && npm run browser
 
-check: format vet lint test race fuzz guard test-web
+check: format vet lint test race fuzz guard torture-quick test-web
 
 format:
 	@files=$$(gofmt -l $$(git ls-files '*.go')); \

@@ -56,7 +56,7 @@ func rot(r *round) {
 			return kind == "wal" && (s.DeletedAfter(c.log[s.Bucket]) || !s.WrittenBetween(s.Bucket.First, s.Bucket.Slots, 0, c.log[s.Bucket]))
 		},
 	}
-	if kind == "wal" && (how == "removed" || strings.HasPrefix(how, "cut") || tornLog(check)) {
+	if kind == "wal" && (how == "removed" || strings.HasPrefix(how, "cut") || tornLog(check) || r.atEnd) {
 		region.Back = func(s *oracle.Series) bool { return s.DeletedAfter(c.log[s.Bucket]) }
 	}
 	r.stages(kind, file, was, check, region)
@@ -258,10 +258,15 @@ func (r *round) target(all map[string][]string) (kind, file string) {
 	return kind, all[kind][r.rng.IntN(len(all[kind]))]
 }
 
+// logTail is how much of the log's end repeats nothing of itself yet: damage
+// there may look like the tear of a crash, or take a record with both headers.
+const logTail = 16 << 10
+
 // damage harms the file and says how.
 func (r *round) damage(path string, b []byte) string {
 	n := len(b)
 	at := r.place(n)
+	r.atEnd = n-at < logTail
 	b = slices.Clone(b)
 	how := ""
 	switch r.rng.IntN(10) {

@@ -27,6 +27,7 @@ type round struct {
 	node     *subject.Node
 	out      *outcome
 	bad      bool
+	atEnd    bool     // the damage lies at the end of its file
 	finished bool     // the disk is not mounted again
 	trail    []string // what was done, for a violation's report
 }
