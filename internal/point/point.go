@@ -23,6 +23,10 @@ const Size = 8
 // Unset is the word of a slot that holds no value.
 const Unset uint64 = 0
 
+// Unknown is no point: where words of several sources are laid over each other it
+// stands for a slot of which damage took the newest one. It is never stored.
+const Unknown uint64 = 3 << 56
+
 // The range of values that fit an integer point.
 const (
 	MaxInt int64 = 1<<55 - 1

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
 )
 
@@ -36,6 +38,12 @@ func (p *planner) rebuild() {
 	}
 	for _, l := range p.plan.Lost {
 		e.Lost = append(e.Lost, manifest.LostSegment{Seq: l.Meta.Seq, Kind: l.Meta.Kind, Points: uint64(max(l.Meta.Points, 0))})
+		e.AddHoles = append(e.AddHoles, l.Meta.LostMarks(chunk.Slots)...)
+	}
+	for _, h := range st.Holes {
+		if h.Cause == hole.File && slices.Contains(e.Found, h.Source) {
+			e.EndHoles = append(e.EndHoles, h) // its file is back
+		}
 	}
 	if st.Suspect || len(e.AddSegments) > 0 {
 		p.takeOver()
@@ -66,6 +74,11 @@ func (p *planner) takeOver() {
 	})
 	for _, f := range said {
 		s := f.Edit
+		for _, h := range s.AddHoles {
+			if !slices.Contains(st.Holes, h) && (h.Cause != hole.File || p.at[h.Source] == nil) {
+				e.AddHoles = append(e.AddHoles, h)
+			}
+		}
 		for _, d := range s.DeleteBuckets {
 			known := func(o manifest.DeletedBucket) bool { return o.ID == d.ID }
 			if !st.Deleted(d.ID) && !slices.ContainsFunc(e.DeleteBuckets, known) {
@@ -99,11 +112,6 @@ func (p *planner) takeOver() {
 		return
 	}
 	newest := said[len(said)-1].Edit
-	for _, h := range newest.AddHoles {
-		if !slices.Contains(st.Holes, h) {
-			e.AddHoles = append(e.AddHoles, h)
-		}
-	}
 	if newest.AccountLSN > st.AccountLSN {
 		e.Account, e.AccountLSN = newest.Account, newest.AccountLSN
 	}

@@ -19,7 +19,13 @@ type Cursor struct {
 	i, past int // entries of the leaf
 	entry   entry
 	ok      bool
+
+	lost []Gap
 }
+
+// Gap is a range of chunks [First, Past) of a series some of which may have been in a
+// segment, and are damaged.
+type Gap struct{ First, Past int64 }
 
 // Open stands the cursor at the first chunk of a series numbered in [from, to).
 // Damage is not an error here: Close returns it. After an error it is closed.
@@ -62,6 +68,7 @@ func (c *Cursor) leaf(from int64) error {
 				_, damage := c.Close()
 				return errors.Join(err, damage)
 			}
+			c.lose(d.lostOf(c.next, &c.w.r.footer().info, c.bucket, &c.hash))
 			continue
 		}
 		row, ok := l.row(c.bucket, &c.hash)
@@ -77,6 +84,17 @@ func (c *Cursor) leaf(from int64) error {
 	}
 	return nil
 }
+
+// lose notes chunks of a leaf that is damaged.
+func (c *Cursor) lose(first, past int64) {
+	if past = min(past, c.to); first < past {
+		c.lost = append(c.lost, Gap{first, past})
+	}
+}
+
+// Lost returns what the cursor has passed by, or begun behind, because a part of the
+// index is damaged: nobody knows whether chunks were there. Close forgets it.
+func (c *Cursor) Lost() []Gap { return c.lost }
 
 // Chunk returns the number of the chunk that the cursor stands at; ok is false
 // behind the last one.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"sync"
+
+	"dalmatiner/internal/hole"
 )
 
 // maxRun is the most blocks one read takes; their states are bits of a word.
@@ -27,6 +29,10 @@ type walk struct {
 	count int    // blocks in buf; 0 = none
 	bad   uint64 // bit i: block first+i is damaged
 	read  int64  // bytes
+
+	tells    bool                    // visitors are called without data for chunks that are damaged
+	lostLeaf func([]hole.Mark)       // called for damaged leaves of a scan, unless it is nil
+	lostOf   func(first, past int64) // the same for the chunks of one series
 
 	blocks *blocks // nil: none are kept of what is read
 	kept   []byte  // the payload of block keptAt, from blocks; nil for none
@@ -62,6 +68,10 @@ func (w *walk) release() {
 // ascending order. The data is valid during the call. An error of fn ends the
 // walk and is returned as it is.
 func (r *Reader) Chunks(bucket uint64, h Hash, from, to int64, fn func(chunk int64, data []byte) error) error {
+	return r.chunks(bucket, h, from, to, fn, nil)
+}
+
+func (r *Reader) chunks(bucket uint64, h Hash, from, to int64, fn func(chunk int64, data []byte) error, lost func(first, past int64)) error {
 	if !r.footer().info.reaches(from, to) {
 		return nil
 	}
@@ -69,7 +79,7 @@ func (r *Reader) Chunks(bucket uint64, h Hash, from, to int64, fn func(chunk int
 	if err != nil {
 		return err
 	}
-	w.one, w.blocks = fn, r.files.blocks
+	w.one, w.blocks, w.lostOf = fn, r.files.blocks, lost
 	defer w.release()
 	var a, b [fenceSize]byte
 	low, high := appendFence(a[:0], bucket, &h, from), appendFence(b[:0], bucket, &h, to)
@@ -78,8 +88,8 @@ func (r *Reader) Chunks(bucket uint64, h Hash, from, to int64, fn func(chunk int
 		l, err := r.leaf(d, i, nil)
 		if err == nil {
 			err = w.chunks(i, l, bucket, &h, from, to)
-		} else {
-			err = w.found.add(err)
+		} else if err = w.found.add(err); err == nil && lost != nil {
+			lost(d.lostOf(i, &r.footer().info, bucket, &h))
 		}
 		if err != nil {
 			return err
@@ -148,6 +158,11 @@ func (r *Reader) scan(from, to uint64, first, past int64, fn visit) error {
 	if err != nil {
 		return err
 	}
+	return w.scan(from, to, first, past, fn)
+}
+
+// scan is Reader.scan, and ends the walk.
+func (w *walk) scan(from, to uint64, first, past int64, fn visit) error {
 	w.fn = fn
 	defer w.release()
 	return w.leaves(from, to, func(i int, l leaf) error {
@@ -174,7 +189,9 @@ func (w *walk) leaves(from, to uint64, fn func(i int, l leaf) error) error {
 		l, err := w.r.leaf(w.d, i, &w.leaf)
 		switch {
 		case err != nil:
-			err = w.found.add(err)
+			if err = w.found.add(err); err == nil && w.lostLeaf != nil {
+				w.lostLeaf(w.d.lostIn(i, &w.r.footer().info))
+			}
 		case l.bucket() >= from && l.bucket() <= to:
 			err = fn(i, l)
 		}
@@ -199,7 +216,9 @@ func (w *walk) deliver(n int, l leaf, row, first, past int) error {
 		data, err := w.chunk(n, l, e, i, past)
 		switch {
 		case err != nil:
-		case data == nil:
+		case data == nil && w.lostOf != nil:
+			w.lostOf(e.chunk, e.chunk+1)
+		case data == nil && !w.tells:
 			continue
 		case w.one != nil:
 			err = w.one(e.chunk, data)

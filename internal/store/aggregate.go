@@ -15,6 +15,10 @@ type AggregateStats struct {
 	Headers int64 // headers of chunks used
 	Points  int64 // slots decoded, once per source that holds them
 	Bytes   int64 // read from files
+
+	// Unknown are the slots that damage took, ascending for one read. Aggregates and
+	// coverage leave them out.
+	Unknown []Unknown
 }
 
 // Add adds o to s.
@@ -23,6 +27,7 @@ func (s *AggregateStats) Add(o AggregateStats) {
 	s.Headers += o.Headers
 	s.Points += o.Points
 	s.Bytes += o.Bytes
+	s.Unknown = append(s.Unknown, o.Unknown...)
 }
 
 // maxHold is the most slots of a range for which Aggregate holds the view lock
@@ -147,6 +152,11 @@ func (a *aggregator) extent(first, past int64) (int64, int64) {
 		}
 		return nil
 	})
+	l := laying{s: a.s, bucket: a.bucket, id: a.id, from: first}
+	l.begin(past - first)
+	for _, span := range l.spans {
+		lo, hi = min(lo, span.From), max(hi, span.Past)
+	}
 	if ref, ok := a.s.index.get(a.id); ok && !ref.parked() {
 		if g := a.s.groups.get(ref.group()); g != nil {
 			for _, number := range g.Chunks(ref.column(), a.id, first, past, nil) {
@@ -190,14 +200,14 @@ func (a *aggregator) stepEnd(pos int64) int64 {
 // advance takes in what begins at pos and returns where it ends.
 func (a *aggregator) advance(pos int64) (int64, error) {
 	number := pos / chunk.Slots
-	shared, err := a.layers.shared(number)
+	shared, err := a.layers.shared(a, number)
 	if err != nil {
 		return pos, err
 	}
-	next := shared
+	next := min(shared, a.layers.nextTouched(number))
 	if w := a.layers.window(number); w != nil {
 		if pos%chunk.Slots == 0 {
-			if units := a.stored(w, number, shared); units > 0 {
+			if units := a.stored(w, number, next); units > 0 {
 				return pos + units*chunk.Slots, nil
 			}
 		}
@@ -205,7 +215,7 @@ func (a *aggregator) advance(pos int64) (int64, error) {
 		if err != nil {
 			return pos, err
 		}
-		next = min(next, n)
+		next = min(next, n, a.layers.nextTouched(number))
 	} else {
 		next = min(next, a.layers.nextWindow())
 	}
@@ -271,7 +281,7 @@ func (a *aggregator) level(w *layer, number, shared int64) int64 {
 }
 
 // header takes in a whole chunk by its header. It reports false where more than
-// one source holds it.
+// one source holds it, or it is damaged.
 func (a *aggregator) header(number int64) (bool, error) {
 	l := a.layers.only(number)
 	if l == nil {
@@ -279,12 +289,11 @@ func (a *aggregator) header(number int64) (bool, error) {
 	}
 	data, err := a.data(l, number)
 	if err != nil || data == nil {
-		return true, err
+		return false, err
 	}
 	h, err := chunk.ParseHeader(data)
 	if err != nil {
-		a.s.noteUndecodable(l.seg, a.id, number, err)
-		return true, nil
+		return false, nil
 	}
 	a.add(&h, number, 1)
 	a.stats.Headers++
@@ -305,8 +314,11 @@ func (a *aggregator) data(l *layer, number int64) ([]byte, error) {
 // step by step.
 func (a *aggregator) chunk(l *layer, number, pos, end int64) error {
 	data, err := a.data(l, number)
-	if err != nil || data == nil {
+	if err != nil {
 		return err
+	}
+	if data == nil {
+		return a.decode(number, pos, end)
 	}
 	start := number * chunk.Slots
 	s := chunk.Steps{From: int(pos - start), To: int(end - start), Cut: int(a.stepEnd(pos) - start), Every: int(min(a.step, chunk.Slots))}
@@ -318,7 +330,8 @@ func (a *aggregator) chunk(l *layer, number, pos, end int64) error {
 	}
 	goesOn := a.step-(end-1-a.from)%a.step > 1 // the last one, behind the chunk
 	if err := a.adder.Steps(steps, data, s); err != nil {
-		a.s.noteUndecodable(l.seg, a.id, number, err)
+		clear(steps)
+		return a.decode(number, pos, end)
 	}
 	a.stats.Points += end - pos
 	at := int(start - a.from - first*a.step)
@@ -359,6 +372,9 @@ func (a *aggregator) decode(number, pos, end int64) error {
 // resolve lays what all sources hold of the slots [pos, end) of a chunk over each
 // other. The words are valid until the next call.
 func (a *aggregator) resolve(number, pos, end int64) ([]uint64, error) {
+	if a.layers.nextTouched(number) == number {
+		return a.lay(pos, end)
+	}
 	words := a.words[:end-pos]
 	off := int(pos - number*chunk.Slots)
 	clear(words)
@@ -367,11 +383,8 @@ func (a *aggregator) resolve(number, pos, end int64) ([]uint64, error) {
 		if err != nil {
 			return nil, err
 		}
-		if data == nil {
-			continue
-		}
-		if err := chunk.DecodeRange(words, data, off); err != nil {
-			a.s.noteUndecodable(l.seg, a.id, number, err)
+		if data == nil || chunk.DecodeRange(words, data, off) != nil {
+			return a.lay(pos, end)
 		}
 		a.stats.Points += int64(len(words))
 	}
@@ -381,6 +394,24 @@ func (a *aggregator) resolve(number, pos, end int64) ([]uint64, error) {
 		}
 		a.stats.Points += int64(len(words))
 	}
+	return words, nil
+}
+
+// lay is resolve for a chunk of which damage may have taken something: it gives what
+// a read gives.
+func (a *aggregator) lay(pos, end int64) ([]uint64, error) {
+	words := a.words[:end-pos]
+	clear(words)
+	l := laying{s: a.s, bucket: a.bucket, id: a.id, from: pos, stats: &a.stats}
+	if err := l.segments(context.Background(), words); err != nil {
+		return nil, err
+	}
+	if ref, ok := a.s.index.get(a.id); ok {
+		if err := a.s.readHead(ref, a.id, pos, words, nil); err != nil {
+			return nil, err
+		}
+	}
+	l.end(words)
 	return words, nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 )
@@ -65,7 +66,8 @@ type bucket struct {
 	arena  *head.Arena
 	graves atomic.Pointer[tombstones] // nil when there are none; replaced under flushMu
 
-	highest atomic.Int64 // slot that is flushed, noSlot for none
+	highest atomic.Int64             // slot that is flushed, noSlot for none
+	holes   atomic.Pointer[hole.Set] // nil when there are none
 
 	mu      sync.Mutex // series creation; taken before a group's lock
 	deleted bool

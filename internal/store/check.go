@@ -307,6 +307,7 @@ func (c *checker) checkManifest() {
 		c.buckets[b.ID] = true
 		c.graves[b.ID] = manifestGraves(b.ID, c.state.Tombstones)
 	}
+	c.checkHoles()
 }
 
 // checkCatalogue reads all names.

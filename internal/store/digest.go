@@ -82,17 +82,14 @@ func (d *digest) level(a *aggregator, w *layer, number, shared int64) int64 {
 func (d *digest) chunk(a *aggregator, number, pos, end int64) error {
 	if l := a.layers.only(number); l != nil && end-pos == chunk.Slots {
 		data, err := a.data(l, number)
-		if err != nil || data == nil {
+		if err != nil {
 			return err
 		}
-		sum, err := d.digester.Chunk(data)
-		if err != nil {
-			a.s.noteUndecodable(l.seg, a.id, number, err)
+		if sum, err := d.digester.Chunk(data); err == nil && data != nil {
+			a.stats.Points += chunk.Slots
+			d.sum += chunk.NumberedDigest(number, sum)
 			return nil
 		}
-		a.stats.Points += chunk.Slots
-		d.sum += chunk.NumberedDigest(number, sum)
-		return nil
 	}
 	words, err := a.resolve(number, pos, end)
 	if err == nil {
@@ -114,7 +111,7 @@ func (s *Store) digestPairs(ctx context.Context, a *aggregator, b *bucket, key [
 		off := int(first - number*chunk.Slots)
 		n := min(past-first, chunk.Slots-int64(off))
 		clear(times[:])
-		if err := s.read(ctx, b.info, key, first, words[:n], times[:n], nil); err != nil {
+		if err := s.read(ctx, b.info, key, first, words[:n], reading{stamps: times[:n]}); err != nil {
 			return 0, err
 		}
 		values += chunk.NumberedDigest(number, chunk.DigestWords(words[:n], off))

@@ -68,7 +68,7 @@ func (s *Store) expire(ctx context.Context, all expiring) error {
 		if b == nil {
 			continue
 		}
-		hashes = s.unheld(hashes)
+		hashes = s.outsideHoles(b, s.unheld(hashes))
 		s.view.RLock()
 		segments := slices.Clone(s.segments)
 		s.view.RUnlock()

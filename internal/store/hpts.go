@@ -70,8 +70,8 @@ func (b *BucketInfo) stampWord(slot, stamp uint64) (w uint64, ok bool) {
 	return w, true
 }
 
-// stampTime undoes stampWord. A word that damage took stands for the begin of
-// the slot.
+// stampTime undoes stampWord. In a bucket without timestamps there is no word, and a
+// point has the begin of its slot.
 func (b *BucketInfo) stampTime(slot, w uint64) uint64 {
 	if w == point.Unset {
 		return b.slotBegin(slot)
@@ -185,15 +185,15 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 
 // ReadStamped is Read with the timestamps of the set slots in nanoseconds:
 // those that came with the points, or the begin of the slot in a bucket without
-// timestamps. len(stamps) is that of values.
+// timestamps. len(stamps) is that of values. A point whose timestamp is lost to damage
+// is left out.
 func (s *Store) ReadStamped(ctx context.Context, info BucketInfo, key []byte, from int64, values, stamps []uint64) error {
 	clear(stamps)
-	var err error
+	how := reading{}
 	if info.HPTS {
-		err = s.read(ctx, info, key, from, values, stamps, nil)
-	} else {
-		err = s.read(ctx, info, key, from, values, nil, nil)
+		how.stamps = stamps
 	}
+	err := s.read(ctx, info, key, from, values, how)
 	for i, w := range values {
 		if slot := uint64(from) + uint64(i); w != point.Unset {
 			stamps[i] = info.stampTime(slot, stamps[i])
@@ -202,31 +202,4 @@ func (s *Store) ReadStamped(ctx context.Context, info BucketInfo, key []byte, fr
 		}
 	}
 	return err
-}
-
-// readPairs lays the points of all segments over values and stamps, oldest
-// first, as pairs: a slot whose value comes from one segment never has the stamp
-// of another, even where damage took one of the two.
-func (s *Store) readPairs(ctx context.Context, bucket uint64, id metric.SeriesID, from int64, values, stamps []uint64) error {
-	some := make([]uint64, 2*len(values)) // of one segment
-	v, t := some[:len(values)], some[len(values):]
-	return s.segmentsOf(bucket, id, slotRange(from, values), func(seg *storedSegment) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		found, err := s.readSegment(seg, bucket, id, from, v, nil)
-		if err == nil && found {
-			_, err = s.readSegment(seg, bucket, id.Stamp(), from, t, nil)
-		}
-		if err != nil || !found {
-			return err
-		}
-		for i, w := range v {
-			if w != point.Unset {
-				values[i], stamps[i] = w, t[i]
-			}
-		}
-		clear(some)
-		return nil
-	})
 }

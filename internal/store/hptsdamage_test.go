@@ -7,15 +7,17 @@ import (
 	"io"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/segment"
 )
 
-// Where damage takes the stamps of a segment, its values are served with the
-// begin of their slots, never with stamps of an older segment; where it takes
-// the values, the stamps are not served. The damage is named.
+// Where damage takes the values of a segment that corrects an older one, or their
+// timestamps, the points are unknown: neither has the timestamp of the other segment,
+// nor the begin of its slot. Queries, which see values only, have those that are
+// whole. The same holds after a merge and a start.
 func TestDamageNeverMixesPairs(t *testing.T) {
 	for _, bit := range []bool{false, true} {
 		clock := newTestClock()
@@ -50,41 +52,54 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 		}
 		damageChunk(t, o.FS, "/data/"+file, info.ID, segment.Hash(id))
 		s = mustOpen(t, o)
-		after := readPairsOf(t, s, info)
-		lost := 0
-		for i, p := range after {
-			slot := uint64(epoch + i)
-			switch {
-			case p == before[i]:
-			case bit && p == [2]uint64{before[i][0], slot * second}:
-				lost++
-			case !bit && p == first(t)[i]:
-				lost++
-			default:
-				t.Fatalf("slot %d holds %x, was %x", i, p, before[i])
+		for _, when := range []string{"damaged", "merged", "opened again"} {
+			switch when {
+			case "merged":
+				clock.advance(9 * time.Hour)
+				s.clock.Store(clock.now.Load())
+				x := mustSession(t, s, "b")
+				x.Stamped(key(9), epoch+30_000, 1<<63, (epoch+30_000)*second)
+				if err := x.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Flush(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if r, err := s.Merge(t.Context()); err != nil || r.Removed == 0 {
+					t.Fatalf("%v, %d segments removed", err, r.Removed)
+				}
+			case "opened again":
+				s.Crash()
+				s = mustOpen(t, o)
 			}
-		}
-		if names, _ := s.Damage(); lost == 0 || len(names) == 0 {
-			t.Errorf("%d slots are affected, damage %v", lost, names)
+			for i, p := range readPairsOf(t, s, info) {
+				if p != [2]uint64{} {
+					t.Fatalf("%s: slot %d holds %x, was %x", when, i, p, before[i])
+				}
+			}
+			values := make([]uint64, len(before))
+			st, err := s.ReadCounted(t.Context(), info, key(0), epoch, values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, w := range values {
+				want := before[i][0]
+				if !bit {
+					want = 0
+				}
+				if w != want {
+					t.Fatalf("%s: the value of slot %d is %x, want %x", when, i, w, want)
+				}
+			}
+			if bit != (len(st.Unknown) == 0) {
+				t.Fatalf("%s: unknown are %v", when, st.Unknown)
+			}
+			if names, _ := s.Damage(); len(names) == 0 && when != "opened again" {
+				t.Errorf("%s: the damage is not named", when)
+			}
 		}
 		s.Crash()
 	}
-}
-
-// first returns what the first round of TestDamageNeverMixesPairs sent to the
-// first series.
-func first(t *testing.T) (pairs [700][2]uint64) {
-	t.Helper()
-	r := rand.New(rand.NewPCG(0, 1))
-	for i := range pairs {
-		for k := range 8 {
-			w, stamp := r.Uint64()|1<<63, uint64(epoch+i)*second+r.Uint64N(1<<54)
-			if k == 0 {
-				pairs[i] = [2]uint64{w, stamp}
-			}
-		}
-	}
-	return pairs
 }
 
 func readPairsOf(t *testing.T, s *Store, info BucketInfo) (pairs [700][2]uint64) {

@@ -9,6 +9,7 @@ import (
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
 )
@@ -19,6 +20,7 @@ type layer struct {
 	order  int // of two that hold a slot the higher wins
 	cursor segment.Cursor
 	opened bool
+	polled int // of the cursor's gaps
 
 	// Of a window:
 	first, past int64         // chunks that it stands for
@@ -33,16 +35,27 @@ type layer struct {
 func (l *layer) next(a *aggregator, from int64) (int64, error) {
 	if !l.opened {
 		l.opened = true
-		if err := l.cursor.Open(l.seg.reader, a.bucket, segment.Hash(a.id), from, min(l.past, chunksOf(a.end))); err != nil {
+		past := min(l.past, chunksOf(a.end))
+		if err := l.cursor.Open(l.seg.reader, a.bucket, segment.Hash(a.id), from, past); err != nil {
+			a.layers.lose(a, l.seg, from, past)
 			return l.past, a.s.noteUnreadable(l.seg, err)
 		}
 	} else if err := l.cursor.Advance(from); err != nil {
 		return 0, err
 	}
+	l.poll(a)
 	if n, ok := l.cursor.Chunk(); ok {
 		return n, nil
 	}
 	return l.past, nil
+}
+
+// poll takes in what the cursor passed by because it is damaged.
+func (l *layer) poll(a *aggregator) {
+	gaps := l.cursor.Lost()
+	for ; l.polled < len(gaps); l.polled++ {
+		a.layers.lose(a, l.seg, gaps[l.polled].First, gaps[l.polled].Past)
+	}
 }
 
 // at reports whether the layer holds the chunk that was asked for last.
@@ -65,12 +78,38 @@ type layers struct {
 
 	nextShared int64 // chunk of the first of others and head, at or above the one asked for
 	nextHead   int   // in head
+
+	touched []chunkRange // what is unknown of these, laying says
+}
+
+// lose notes chunks of a segment that cannot be read and are marked.
+func (y *layers) lose(a *aggregator, seg *storedSegment, first, past int64) {
+	p := prefixOf(a.id)
+	for _, m := range seg.meta.Marks.Within(hole.Mark{Bucket: a.bucket, First: first, Past: past, Low: p, High: p}) {
+		y.touched = append(y.touched, chunkRange{m.First, m.Past})
+	}
+}
+
+// nextTouched returns the first chunk numbered from or above that damage may hide.
+func (y *layers) nextTouched(from int64) int64 {
+	next := int64(math.MaxInt64)
+	for _, r := range y.touched {
+		if r.past > from {
+			next = min(next, max(from, r.first))
+		}
+	}
+	return next
 }
 
 // open finds the sources of the slots [from, past).
 func (y *layers) open(a *aggregator, ref seriesRef, from, past int64) error {
-	*y = layers{windows: y.windows[:0], others: y.others[:0], head: y.head[:0], nextShared: -1}
+	*y = layers{windows: y.windows[:0], others: y.others[:0], head: y.head[:0], touched: y.touched[:0], nextShared: -1}
 	first, last := from/chunk.Slots, (past-1)/chunk.Slots
+	l := laying{s: a.s, bucket: a.bucket, id: a.id, from: from}
+	l.begin(past - from)
+	for _, span := range l.spans {
+		y.touched = append(y.touched, chunkRange{span.From / chunk.Slots, chunksOf(span.Past)})
+	}
 	order := 0
 	err := a.s.segmentsOf(a.bucket, a.id, chunkRange{first, last + 1}, func(seg *storedSegment) error {
 		order++
@@ -105,8 +144,10 @@ func (y *layers) addOther(a *aggregator, l layer, first, past int64) error {
 	y.others = append(y.others, l)
 	o := &y.others[len(y.others)-1]
 	if err := o.cursor.Open(o.seg.reader, a.bucket, segment.Hash(a.id), first, past); err != nil {
+		y.lose(a, o.seg, first, past)
 		return a.s.noteUnreadable(o.seg, err)
 	}
+	o.poll(a)
 	if _, ok := o.cursor.Chunk(); ok {
 		return nil
 	}
@@ -170,7 +211,7 @@ func (l *layer) close(a *aggregator) error {
 
 // shared returns the first chunk numbered from or above of which something else
 // than the windows holds anything. from never falls.
-func (y *layers) shared(from int64) (int64, error) {
+func (y *layers) shared(a *aggregator, from int64) (int64, error) {
 	if y.nextShared >= from {
 		return y.nextShared, nil
 	}
@@ -179,6 +220,7 @@ func (y *layers) shared(from int64) (int64, error) {
 		if err := y.others[i].cursor.Advance(from); err != nil {
 			return 0, err
 		}
+		y.others[i].poll(a)
 		if n, ok := y.others[i].cursor.Chunk(); ok {
 			next = min(next, n)
 		}
@@ -244,9 +286,9 @@ func (y *layers) holding(number int64) iter.Seq[*layer] {
 }
 
 // only returns the segment that alone holds a chunk, or nil where there are
-// several or the head has something of it.
+// several, the head has something of it, or damage may hide some of it.
 func (y *layers) only(number int64) *layer {
-	if y.inHead(number) {
+	if y.inHead(number) || y.nextTouched(number) == number {
 		return nil
 	}
 	var one *layer

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/window"
@@ -93,6 +94,7 @@ type merging struct {
 	clean   uint64                // the outputs hold nothing that was deleted below
 	tombs   map[uint64]tombstones // of the buckets that have any, when the round began
 	newest  uint64                // their highest below
+	holes   []hole.Hole           // that the round found
 	dropped int64                 // points of deleted series that the outputs do without
 	buckets map[uint64]window.Bucket
 	expired expiring
@@ -285,14 +287,20 @@ func (m *merging) window(ctx context.Context, merger *window.Merger, r manifest.
 		}
 	}
 	out := &output{ctx: ctx, m: m, kind: manifest.Window, generation: m.plan.Generation, window: r, levels: window.NewLevels(r)}
+	merger.Holes = m.s.holesOf(r.Bucket)
 	damaged, err := merger.Merge(ctx, r.Bucket, r.First, r.Past, sources,
 		func(c *window.Chunk) error { return out.add(r.Bucket, c) })
-	m.noteDamage(damaged)
+	m.noteDamage(damaged, &merger.Lost)
 	return errors.Join(err, out.end(err != nil))
 }
 
-// noteDamage names what a merge met, once a segment, and marks the segment.
-func (m *merging) noteDamage(damaged map[uint64]error) {
+// noteDamage names what a merge met, once a segment, and marks the segment. What it
+// hides goes with the commit.
+func (m *merging) noteDamage(damaged map[uint64]error, lost *window.Lost) {
+	m.holes = append(m.holes, lost.Holes...)
+	for seq := range lost.Covered {
+		m.source(seq).covered = true
+	}
 	for seq, err := range damaged {
 		seg := m.source(seq)
 		if !seg.damaged {
@@ -328,9 +336,10 @@ func (m *merging) overlay(ctx context.Context, merger *window.Merger) error {
 			sources = append(sources, m.mergeSource(m.source(seq), part.Bucket))
 		}
 		var damaged map[uint64]error
+		merger.Holes = m.s.holesOf(part.Bucket)
 		damaged, err = merger.Merge(ctx, part.Bucket, part.First, part.Past, sources,
 			func(c *window.Chunk) error { return out.add(part.Bucket, c) })
-		m.noteDamage(damaged)
+		m.noteDamage(damaged, &merger.Lost)
 	}
 	return errors.Join(err, out.end(err != nil))
 }
@@ -339,7 +348,7 @@ func (m *merging) overlay(ctx context.Context, merger *window.Merger) error {
 // not needed any more. A segment with damage is not deleted but set aside.
 func (m *merging) commit() error {
 	s := m.s
-	e := manifest.Edit{RemoveSegments: m.plan.Remove, NextSeq: s.nextSeq.Load()}
+	e := manifest.Edit{RemoveSegments: m.plan.Remove, NextSeq: s.nextSeq.Load(), AddHoles: hole.Join(m.holes), EndHoles: s.outlivedHoles()}
 	m.expired = expiring{}
 	for _, seq := range m.plan.Remove {
 		if err := m.noteExpired(m.source(seq)); err != nil {
@@ -359,6 +368,7 @@ func (m *merging) commit() error {
 	s.segments = slices.DeleteFunc(slices.Clone(s.segments), gone)
 	s.segments = append(s.segments, m.out...)
 	s.sortSegments()
+	s.showHoles()
 	s.view.Unlock()
 	// No reader is left in what went away: they hold the view lock.
 	for _, seg := range m.sources {
@@ -376,7 +386,7 @@ func (m *merging) remove(seg *storedSegment) {
 		m.countLost(seg)
 	}
 	err := seg.reader.Close()
-	if seg.damaged {
+	if seg.damaged || seg.covered {
 		err = errors.Join(err, s.moveToLost(seg.name()))
 	} else {
 		err = errors.Join(err, s.discard(&seg.meta))

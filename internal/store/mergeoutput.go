@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
@@ -105,7 +106,7 @@ func (o *output) carry() error {
 			return nil
 		})
 		if segment.IsDamage(err) && (!segment.ReadFailed(err) || m.source(seq).unread >= maxUnread) {
-			m.noteDamage(map[uint64]error{seq: err})
+			m.noteDamage(map[uint64]error{seq: err}, &window.Lost{})
 		} else if err != nil {
 			return err
 		}
@@ -154,7 +155,7 @@ func (o *output) end(giveUp bool) error {
 // replace, so that a start believes that only while all are there.
 func (m *merging) finish() error {
 	s := m.s
-	own := manifest.Edit{RemoveSegments: m.plan.Remove, NextSeq: s.nextSeq.Load()}
+	own := manifest.Edit{RemoveSegments: m.plan.Remove, NextSeq: s.nextSeq.Load(), AddHoles: hole.Join(m.holes)}
 	for _, o := range m.out {
 		o.meta.Marks = m.marks(o)
 		own.AddSegments = append(own.AddSegments, o.meta)

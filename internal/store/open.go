@@ -219,6 +219,7 @@ func (s *Store) openFiles(state *manifest.State, known *bindings) error {
 	if err := s.openSegments(state); err != nil {
 		return err
 	}
+	s.showHoles()
 	if err := s.openCatalogue(state, known); err != nil {
 		return err
 	}

@@ -89,7 +89,10 @@ func (m *merging) hides(seg *storedSegment, bucket uint64, h segment.Hash) bool 
 func (m *merging) mergeSource(seg *storedSegment, bucket uint64) window.Source {
 	src := window.Source{
 		Seq: seg.meta.Seq, Generation: seg.meta.Generation, Window: seg.meta.Kind == manifest.Window, Reader: seg.reader,
-		Unread: seg.unread >= maxUnread,
+		Unread: seg.unread >= maxUnread, Marks: seg.meta.Marks,
+	}
+	if b := m.s.buckets.id(bucket); b != nil {
+		src.Stamped = b.info.HPTS
 	}
 	if len(m.tombs[bucket]) > 0 {
 		src.Hidden = func(h segment.Hash) bool { return m.hides(seg, bucket, h) }

@@ -3,12 +3,14 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
 )
 
@@ -20,20 +22,37 @@ const MaxRead = 1 << 17
 // Slots without a point, and all slots of an unknown metric, are unset (0).
 // len(dst) is at most MaxRead.
 func (s *Store) Read(ctx context.Context, info BucketInfo, key []byte, from int64, dst []uint64) error {
-	return s.read(ctx, info, key, from, dst, nil, nil)
+	return s.read(ctx, info, key, from, dst, reading{})
 }
 
 // ReadCounted is Read, and says what it took: slots decoded, and the bytes of
-// their chunks in files. What is in memory is not decoded.
+// their chunks in files. What is in memory is not decoded. It names the slots that are
+// unset in dst because damage took what was there (AggregateStats.Unknown).
 func (s *Store) ReadCounted(ctx context.Context, info BucketInfo, key []byte, from int64, dst []uint64) (AggregateStats, error) {
 	var st AggregateStats
-	err := s.read(ctx, info, key, from, dst, nil, &st)
+	err := s.read(ctx, info, key, from, dst, reading{stats: &st})
 	return st, err
 }
 
-// read is Read, with the words of the stamps where stamps is not nil; it adds
-// what it took to st where that is not nil.
-func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int64, dst, stamps []uint64, st *AggregateStats) error {
+// ReadOlder is ReadCounted, but where slots are unknown dst has what lies below what
+// was lost: points that are intact and may have been overwritten.
+func (s *Store) ReadOlder(ctx context.Context, info BucketInfo, key []byte, from int64, dst []uint64) (AggregateStats, error) {
+	st, err := s.ReadCounted(ctx, info, key, from, dst)
+	if err == nil && len(st.Unknown) > 0 {
+		err = s.read(ctx, info, key, from, dst, reading{older: true})
+	}
+	return st, err
+}
+
+// reading says how a read reads.
+type reading struct {
+	stamps []uint64        // takes the words of the timestamps, unless it is nil
+	stats  *AggregateStats // takes what it took, likewise
+	older  bool            // shows what lies below what was lost
+}
+
+// read is Read, as it is told.
+func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int64, dst []uint64, how reading) error {
 	if len(dst) > MaxRead {
 		return fmt.Errorf("a read of %d slots, the limit is %d", len(dst), MaxRead)
 	}
@@ -50,6 +69,7 @@ func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int6
 		skip = min(int64(lo)-from, int64(len(dst))) // older than the TTL: hidden at once
 	}
 	from, dst = from+skip, dst[skip:]
+	stamps := how.stamps
 	if stamps != nil {
 		stamps = stamps[skip:]
 	}
@@ -69,39 +89,39 @@ func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int6
 	if !ok {
 		return ctx.Err()
 	}
+	l := laying{s: s, bucket: info.ID, id: id, from: from, stats: how.stats, older: how.older}
 	if stamps == nil {
-		err = s.readSegments(ctx, info.ID, id, from, dst, st)
+		err = l.segments(ctx, dst)
 	} else {
-		err = s.readPairs(ctx, info.ID, id, from, dst, stamps)
+		err = l.pairs(ctx, dst, stamps)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.readHead(ref, id, from, dst, stamps)
 	}
+	l.end(dst)
+	for i := range stamps {
+		if dst[i] == point.Unset {
+			stamps[i] = point.Unset // one of a value that is lost
+		}
+	}
+	return errors.Join(err, ctx.Err())
+}
+
+// readHead lays what the head holds of a series over dst, and over stamps unless that
+// is nil.
+func (s *Store) readHead(ref seriesRef, id metric.SeriesID, from int64, dst, stamps []uint64) error {
 	if ref.parked() {
-		return ctx.Err() // the head has nothing of it
+		return nil // the head has nothing of it
 	}
 	g := s.groups.get(ref.group())
 	switch {
 	case g == nil:
-		return ctx.Err() // deleted a moment ago
+		return nil // deleted a moment ago
 	case stamps == nil:
 		return g.Read(ref.column(), id, from, dst)
 	default:
 		return g.ReadPair(ref.column(), id, from, dst, stamps)
 	}
-}
-
-// readSegments lays the chunks of all segments over dst, oldest first: of two
-// that hold a slot the newer one wins. What it took is added to st unless that
-// is nil.
-func (s *Store) readSegments(ctx context.Context, bucket uint64, id metric.SeriesID, from int64, dst []uint64, st *AggregateStats) error {
-	return s.segmentsOf(bucket, id, slotRange(from, dst), func(seg *storedSegment) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		_, err := s.readSegment(seg, bucket, id, from, dst, st)
-		return err
-	})
 }
 
 // chunkRange is a range of chunk numbers.
@@ -130,25 +150,6 @@ func (s *Store) segmentsOf(bucket uint64, id metric.SeriesID, r chunkRange, fn f
 		}
 	}
 	return nil
-}
-
-// readSegment lays what a segment holds of a series over dst, and says whether
-// that was anything.
-func (s *Store) readSegment(seg *storedSegment, bucket uint64, id metric.SeriesID, from int64, dst []uint64, st *AggregateStats) (found bool, err error) {
-	r := slotRange(from, dst)
-	err = seg.reader.Chunks(bucket, segment.Hash(id), r.first, r.past, func(number int64, data []byte) error {
-		found = true
-		if st != nil {
-			begin := max(from, number*chunk.Slots)
-			st.Points += min(from+int64(len(dst)), (number+1)*chunk.Slots) - begin
-			st.Bytes += int64(len(data))
-		}
-		if err := head.DecodeChunk(dst, from, data, number); err != nil {
-			s.noteUndecodable(seg, id, number, err)
-		}
-		return nil
-	})
-	return found, s.noteUnreadable(seg, err)
 }
 
 // noteUnreadable takes what a method of a segment's reader returned: damage is

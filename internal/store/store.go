@@ -136,6 +136,7 @@ type storedSegment struct {
 	doomed  doomed // under mergeMu
 	unread  int    // merges that failed because the device could not read it; under mergeMu
 	damaged bool   // a merge met damage in it: it is set aside in the end; under mergeMu
+	covered bool   // a merge left out points of it that a hole hides: likewise
 }
 
 // has reports whether the segment has chunks of a bucket.

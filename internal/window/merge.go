@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/hole"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
 )
@@ -19,6 +20,8 @@ type Source struct {
 	Generation uint64
 	Window     bool // wins over another source of its generation
 	Reader     *segment.Reader
+	Marks      hole.Marks // what in it may lie over something older
+	Stamped    bool       // the bucket has timestamps
 	// Unread makes what the device cannot read damage: it is left out, and not an
 	// error.
 	Unread bool
@@ -32,6 +35,13 @@ type Source struct {
 
 // Merger merges. It holds scratch memory and is not for concurrent use.
 type Merger struct {
+	// Holes are those that are known of the bucket to be merged.
+	Holes *hole.Set
+	// Lost is what the last merge lost.
+	Lost Lost
+
+	cursors  []*cursor // of all sources, oldest first
+	spans    []hole.Span
 	enc      chunk.Encoder
 	words    [chunk.Slots]uint64 // of the merged chunk
 	layer    [chunk.Slots]uint64 // of one source
@@ -75,6 +85,11 @@ type cursor struct {
 
 	unread bool // as in its Source
 
+	src         Source
+	bucket      uint64
+	first, past int64
+	parts       []hole.Mark // that are lost, and are marked
+
 	reader *segment.Reader
 	bad    []error // chunks that do not decode, the first maxBad of them
 }
@@ -92,23 +107,25 @@ func (c *cursor) spoilt(cause error) {
 var errStopped = errors.New("stopped")
 
 func newCursor(src Source, bucket uint64, first, past int64) *cursor {
-	c := &cursor{seq: src.Seq, unread: src.Unread, reader: src.Reader}
+	c := &cursor{seq: src.Seq, unread: src.Unread, reader: src.Reader, src: src, bucket: bucket, first: first, past: past}
 	c.next, c.stop = iter.Pull(func(yield func(item) bool) {
 		var last segment.Hash
 		asked, hidden := false, false
-		c.err = src.Reader.Range(bucket, first, past, func(_ uint64, h segment.Hash, number int64, data []byte) error {
+		c.err = src.Reader.Scan(bucket, first, past, func(_ uint64, h segment.Hash, number int64, data []byte) error {
 			if src.Hidden != nil && (!asked || h != last) {
 				last, asked, hidden = h, true, src.Hidden(h)
 			}
 			if hidden {
-				src.Dropped(data)
+				if data != nil {
+					src.Dropped(data)
+				}
 				return nil
 			}
 			if !yield(item{h, number, data}) {
 				return errStopped
 			}
 			return nil
-		})
+		}, c.losePart)
 	})
 	c.item, c.ok = c.next()
 	return c
@@ -133,6 +150,7 @@ func (m *Merger) Merge(ctx context.Context, bucket uint64, first, past int64, so
 		return -1
 	})
 	cursors := make([]*cursor, len(sources))
+	m.cursors, m.Lost = cursors, Lost{}
 	for i, src := range sources {
 		cursors[i] = newCursor(src, bucket, first, past)
 		defer cursors[i].stop()
@@ -143,6 +161,7 @@ func (m *Merger) Merge(ctx context.Context, bucket uint64, first, past int64, so
 			return nil, err
 		}
 		if same = lowest(same[:0], cursors); len(same) == 0 {
+			m.loseParts()
 			return damages(cursors)
 		}
 		if err := m.one(same, emit); err != nil {
@@ -174,24 +193,36 @@ func lowest(dst []*cursor, cursors []*cursor) []*cursor {
 }
 
 // one emits the chunk that all of the cursors hold. What does not decode is
-// noted and left out: one that is copied is decoded for its digest.
+// noted and left out, and so is what it, or something else that is lost, hides. One
+// that is copied is decoded for its digest.
 func (m *Merger) one(same []*cursor, emit Emit) error {
 	it := &same[0].item
 	c := &m.chunk
 	c.Hash, c.Number, c.Data = it.hash, it.number, it.data
-	var err error
-	if len(same) > 1 || chunk.IsComposite(it.data) {
-		if c.Data = m.lay(same); len(c.Data) == 0 {
-			return nil
+	laid := true
+	switch {
+	case m.touched(same):
+		c.Data = m.layOver(same)
+	case len(same) > 1 || chunk.IsComposite(it.data):
+		c.Data = m.lay(same)
+	default:
+		var err error
+		if c.Digest, err = m.digester.Chunk(it.data); err == nil {
+			c.Header, err = chunk.ParseHeader(it.data)
 		}
-		c.Digest = chunk.DigestWords(m.words[:], 0)
-	} else if c.Digest, err = m.digester.Chunk(it.data); err != nil {
-		same[0].spoilt(err)
+		if laid = err != nil; laid {
+			c.Data = m.layOver(same) // which names it
+		}
+	}
+	if len(c.Data) == 0 {
 		return nil
 	}
-	if c.Header, err = chunk.ParseHeader(c.Data); err != nil {
-		same[0].spoilt(err)
-		return nil
+	if laid {
+		var err error
+		if c.Header, err = chunk.ParseHeader(c.Data); err != nil {
+			return err // of what was encoded a moment ago
+		}
+		c.Digest = chunk.DigestWords(m.words[:], 0)
 	}
 	return emit(c)
 }
@@ -203,9 +234,8 @@ func (m *Merger) lay(same []*cursor) []byte {
 	clear(m.words[:])
 	for _, c := range same {
 		clear(m.layer[:])
-		if err := chunk.DecodeRange(m.layer[:], c.item.data, 0); err != nil {
-			c.spoilt(err)
-			continue
+		if chunk.DecodeRange(m.layer[:], c.item.data, 0) != nil {
+			return m.layOver(same) // which names it
 		}
 		for i, w := range &m.layer {
 			if w != point.Unset {

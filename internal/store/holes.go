@@ -1,0 +1,67 @@
+package store
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"dalmatiner/internal/hole"
+	"dalmatiner/internal/segment"
+)
+
+// holesOf returns the holes of a bucket, nil where there are none.
+func (s *Store) holesOf(bucket uint64) *hole.Set {
+	if b := s.buckets.id(bucket); b != nil {
+		return b.holes.Load()
+	}
+	return nil
+}
+
+// showHoles gives readers the holes that are committed. It is called under the view
+// lock together with the change of segments that they belong to, or before there is a
+// reader.
+func (s *Store) showHoles() {
+	all := s.manifest.Holes()
+	for _, b := range s.buckets.all() {
+		b.holes.Store(hole.NewSet(b.info.ID, all))
+	}
+}
+
+// outsideHoles returns the series that no hole hides a living slot of: of others it is
+// not known whether they have points.
+func (s *Store) outsideHoles(b *bucket, hashes []segment.Hash) []segment.Hash {
+	set := b.holes.Load()
+	if set == nil {
+		return hashes
+	}
+	lo, _ := s.admitted(b)
+	return slices.DeleteFunc(hashes, func(h segment.Hash) bool {
+		return len(set.Spans(nil, hole.PrefixOf(h), int64(lo), math.MaxInt64)) > 0
+	})
+}
+
+// checkHoles names what is unknown since something was lost.
+func (c *checker) checkHoles() {
+	for _, h := range c.state.Holes {
+		d := Damage{File: manifestFile, Part: "hole", Detail: fmt.Sprintf("slots %d to %d of bucket %d are unknown for the series from %016x to %016x where no newer source has them: %s",
+			h.From, h.Past-1, h.Bucket, h.Low, h.High, h.Cause)}
+		if h.Source != 0 {
+			d.Detail += fmt.Sprintf(", segment %d", h.Source)
+		}
+		c.damaged(d)
+	}
+}
+
+// outlivedHoles returns the holes all of whose slots are older than the lifetime of
+// their bucket.
+func (s *Store) outlivedHoles() (ended []hole.Hole) {
+	for _, b := range s.buckets.all() {
+		lo, _ := s.admitted(b)
+		for _, h := range b.holes.Load().Holes() {
+			if h.Past <= int64(lo) {
+				ended = append(ended, h)
+			}
+		}
+	}
+	return ended
+}
