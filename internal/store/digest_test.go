@@ -22,7 +22,7 @@ func naiveDigest(t fataler, s *Store, info BucketInfo, key []byte, from, past in
 		var words, stamps [chunk.Slots]uint64
 		var err error
 		if info.HPTS {
-			err = s.read(context.Background(), info, key, number*chunk.Slots, words[:], stamps[:], nil)
+			err = s.read(context.Background(), info, key, number*chunk.Slots, words[:], reading{stamps: stamps[:]})
 		} else {
 			err = s.Read(context.Background(), info, key, number*chunk.Slots, words[:])
 		}
