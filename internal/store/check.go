@@ -172,7 +172,7 @@ func CheckDir(ctx context.Context, fs vfs.FS, dir string, o CheckOptions) (r Che
 
 // ours says whether a name in a directory tells that it holds a store.
 func ours(name string) bool {
-	return name == versionFile || rank(name) > 0 || name == walDir || name == flushDir
+	return name == versionFile || name == manifest.FirstName || name == manifest.SecondName || name == walDir || name == flushDir
 }
 
 func newChecker(ctx context.Context, fs vfs.FS, dir string, o CheckOptions) *checker {

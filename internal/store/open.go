@@ -103,6 +103,9 @@ func (s *Store) refuseForeign() error {
 	if err != nil || len(names) == 0 {
 		return nil // there is no directory yet, or nothing in it
 	}
+	if slices.Contains(names, restoreTemp) {
+		return fmt.Errorf("data directory %s holds a restore that was cut off (%s): remove the directory and restore again", s.o.Dir, restoreTemp)
+	}
 	// Of a first start that was broken off there may be the lock alone.
 	if slices.ContainsFunc(names, ours) || slices.Contains(names, lockFile) {
 		return nil

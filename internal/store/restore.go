@@ -13,7 +13,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/durable"
-	"dalmatiner/internal/manifest"
 )
 
 // Errors of Restore that callers branch on.
@@ -141,31 +140,26 @@ func (o *RestoreOptions) take(r *RestoreReport, file, to string, size int64) err
 	return err
 }
 
-// install moves everything up into the data directory. Segments come before
-// the MANIFEST that names them: a start in between would take them in, and
-// never miss them.
+// install moves everything up into the data directory. A start in between refuses
+// the directory, since what it is built in is still there.
 func (o *RestoreOptions) install(temp string) error {
 	names, err := o.FS.List(temp)
 	if err != nil {
 		return err
 	}
-	slices.Sort(names)
-	slices.SortStableFunc(names, func(a, b string) int { return rank(a) - rank(b) })
 	for _, name := range names {
 		if err := o.FS.Rename(o.FS.PathJoin(temp, name), o.FS.PathJoin(o.To, name)); err != nil {
+			for _, moved := range names { // before what marks the directory as unfinished goes
+				err = errors.Join(err, o.FS.RemoveAll(o.FS.PathJoin(o.To, moved)))
+			}
 			return err
 		}
+	}
+	if err := durable.SyncDir(o.FS, o.To); err != nil {
+		return err
 	}
 	if err := o.FS.RemoveAll(temp); err != nil {
 		return err
 	}
 	return durable.SyncDir(o.FS, o.To)
-}
-
-// rank puts the copies of the MANIFEST last.
-func rank(name string) int {
-	if name == manifest.FirstName || name == manifest.SecondName {
-		return 1
-	}
-	return 0
 }

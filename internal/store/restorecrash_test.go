@@ -1,0 +1,53 @@
+package store
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+// A crash before any of the moves of a restore, or before what it was built in is
+// removed, leaves a directory that no start takes for a store with losses.
+func TestCrashInARestore(t *testing.T) {
+	mem, o := merged(t)
+	var crashes []*vfs.MemFS
+	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpRename || op.Kind == errorfs.OpRemoveAll {
+			crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}))
+		}
+		return nil
+	}))
+	if _, err := Restore(t.Context(), RestoreOptions{FS: fs, From: o.Dir, To: "/new"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(crashes) < 6 {
+		t.Fatalf("%d moves", len(crashes))
+	}
+	crashes = append(crashes, mem)
+	for i, c := range crashes {
+		o := o
+		o.FS, o.Dir = c, "/new"
+		s, err := Open(o)
+		if i < len(crashes)-1 && (err == nil || !strings.Contains(err.Error(), restoreTemp)) {
+			t.Errorf("crash %d: opened, or refused without a remedy: %v", i, err)
+		}
+		if err != nil && i < len(crashes)-1 {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lost := s.Account().Lost(); len(lost) > 0 {
+			t.Errorf("crash %d: a segment is missing: %+v", i, lost)
+		}
+		if i == len(crashes)-1 {
+			if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
+				t.Errorf("%d points are missing after the restore", n)
+			}
+		}
+		s.Crash()
+	}
+}
