@@ -55,6 +55,7 @@ func (r *round) cutPower(d *diskfs.Disk, remount func(), run *load.Run) {
 	if run != nil {
 		run.End()
 	}
+	_ = r.load.Problems() // requests may fail before the node is dead
 	remount()
 	r.out.events++
 }
