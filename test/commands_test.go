@@ -67,7 +67,7 @@ func TestAdminCommands(t *testing.T) {
 				{line("flush"), 0, `Flushed 2 points of 1 series into flush/[0-9a-f]{16}\.seg: \d+ bytes in \S+ ms\.\n`},
 				{line("flush"), 0, `Nothing to flush\.\n`},
 				{line("account"), 0, `Bucket +Received .*\nmetrics +2 +2 +0 +0 +0 +0 +0\nreceived = .*: holds in every line\n` +
-					`lost later: none\nrefused requests: query_unknown_bucket 1\n`},
+					`lost later: none\nrecovered of these: none\nrefused requests: query_unknown_bucket 1\n`},
 				{line("account --bucket metrics --minutes 2"), 0, `Bucket metrics\nMinute \(UTC\) .*\n(\d{4}-\d\d-\d\d \d\d:\d\d +[12] .*\n)+(.*\n)+`},
 				{line("account --bucket nope"), 1, `\S+: unknown bucket 'nope': ddb admin buckets list shows all\n`},
 				{line("stats"), 0, `(?s)bucket_series\{bucket="metrics"\} 1\n.*\nsegment_points 2\n.*`},
