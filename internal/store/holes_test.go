@@ -141,12 +141,6 @@ func (h *holeLayers) checkSeries(what string, n int, want []uint64, unknown []bo
 	}
 }
 
-// flip flips one bit of a file.
-func (h *holeLayers) flip(file string, at int64) {
-	h.t.Helper()
-	flipBit(h.t, h.o.FS, "/data/"+file, 8*at)
-}
-
 // reopen opens the store again.
 func (h *holeLayers) reopen() {
 	h.t.Helper()

@@ -138,9 +138,6 @@ type frame struct {
 	head int    // bytes of the head, 0 = none
 }
 
-// past returns the position behind the record.
-func (f *frame) past() LSN { return f.lsn + LSN(f.size) }
-
 // parseFrame reads the record at the begin of src, which is whole and lies at lsn,
 // or says why there is none. src has all bytes that the length claims.
 func (s *sums) parseFrame(src []byte, lsn LSN) (f frame, why string) {
