@@ -190,6 +190,36 @@ func TestQueryCommand(t *testing.T) {
 	}
 }
 
+// TestUnknownLines: below the legend stands what damage took, of the first series.
+func TestUnknownLines(t *testing.T) {
+	one := 1.0
+	r := Result{Damaged: "shown", Results: make([]Series, 12)}
+	for i := range r.Results {
+		r.Results[i] = Series{Name: "'s'", Resolution: 1000, Values: []*float64{&one}}
+		if i > 0 {
+			r.Results[i].Unknown = &Unknown{Slots: 6, Ranges: [][2]int64{{0, 1000}, {5000, 9500}}, Why: []string{"x", "y"}}
+		}
+	}
+	r.Results[2].Unknown.More = 4
+	var b strings.Builder
+	if err := WriteResult(&b, &r, 0); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	for _, want := range []string{
+		"\nunknown: series 2, 6 slots from 1970-01-01 00:00:00 to 1970-01-01 00:00:09.5 in 2 ranges, with older values (x; y)\n",
+		"\nunknown: series 3, 6 slots from 1970-01-01 00:00:00 to 1970-01-01 00:00:09.5 in 6 ranges, 4 of them behind that, with older values (x; y)\n",
+		"\nunknown: also in 3 more series\n\nTime",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if n := strings.Count(text, "unknown: "); n != maxUnknownLines+1 {
+		t.Errorf("%d lines in\n%s", n, text)
+	}
+}
+
 func TestManySeriesSplitIntoTables(t *testing.T) {
 	one := 1.0
 	r := Result{Results: make([]Series, columnsPerTable+1)}

@@ -31,6 +31,8 @@ const (
 type Client struct {
 	Addr string // host:port
 	HTTP *http.Client
+
+	Damaged bool // queries show older values in place of those that damage took
 }
 
 // StatusError is an answer that is no success: the status and the text the
@@ -125,8 +127,11 @@ func (c *Client) CopyQuery(ctx context.Context, w io.Writer, text string) error 
 }
 
 func (c *Client) openQuery(ctx context.Context, text string) (io.ReadCloser, error) {
-	form := url.Values{"q": {text}}.Encode()
-	return c.open(ctx, http.MethodPost, "/", "application/x-www-form-urlencoded", strings.NewReader(form))
+	form := url.Values{"q": {text}}
+	if c.Damaged {
+		form.Set("damaged", "show")
+	}
+	return c.open(ctx, http.MethodPost, "/", "application/x-www-form-urlencoded", strings.NewReader(form.Encode()))
 }
 
 func (c *Client) get(ctx context.Context, path string, out any) error {

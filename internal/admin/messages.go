@@ -126,6 +126,7 @@ type Result struct {
 	PlanText  string   `json:"plan_text"` // of EXPLAIN, which has no results
 
 	Missing []MissingSelector `json:"missing"` // those without a hit, where others have some
+	Damaged string            `json:"damaged"` // "shown": what is unknown has older values; else empty
 }
 
 // MissingSelector is a selector of a query that finds nothing.
@@ -148,4 +149,14 @@ type Series struct {
 
 	Interval         *int64 `json:"interval"`          // ms, most common distance of points; nil with fewer than two
 	BucketResolution int64  `json:"bucket_resolution"` // ms per slot of what was read
+
+	Unknown *Unknown `json:"unknown"` // slots that damage took; nil without
+}
+
+// Unknown are the slots of a series that damage took.
+type Unknown struct {
+	Slots  int64      `json:"slots"`
+	Ranges [][2]int64 `json:"ranges"` // [from, to) in unix ms, the first ones
+	More   int64      `json:"more"`   // further ranges
+	Why    []string   `json:"why"`    // what was lost
 }

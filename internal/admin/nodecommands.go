@@ -140,9 +140,10 @@ func (c *StatsCommand) Run(env *Env) error {
 
 // QueryCommand runs a query: ddb query.
 type QueryCommand struct {
-	Target `embed:""`
-	JSON   bool   `help:"Print the node's JSON as it is."`
-	Query  string `arg:"" help:"The query, quoted for the shell."`
+	Target  `embed:""`
+	JSON    bool   `help:"Print the node's JSON as it is."`
+	Damaged bool   `help:"Show older values in place of those that damage took: they may have been overwritten."`
+	Query   string `arg:"" help:"The query, quoted for the shell."`
 }
 
 // Help is shown below the usage of the command.
@@ -154,17 +155,19 @@ func (c *QueryCommand) Help() string {
 
 Times are UTC. Coverage is the share of slots that held a value: gaps are
 filled with the last value before them, and what is before the first point of
-a series is "-". Where a sender is slower than its bucket, the table says how
+a series is "-". Slots that damage took are named as unknown. Where a sender is slower than its bucket, the table says how
 far apart its points are.`
 }
 
 // Run prints the results as tables, or the JSON.
 func (c *QueryCommand) Run(env *Env) error {
+	client := c.client()
+	client.Damaged = c.Damaged
 	if c.JSON {
-		return c.client().CopyQuery(env.Context, env.Out, c.Query)
+		return client.CopyQuery(env.Context, env.Out, c.Query)
 	}
 	begin := time.Now()
-	r, err := c.client().Query(env.Context, c.Query)
+	r, err := client.Query(env.Context, c.Query)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,9 @@ func WriteResult(w io.Writer, r *Result, took time.Duration) error {
 	if err := legend(r.Results).write(w); err != nil {
 		return err
 	}
+	if err := writeUnknown(w, r); err != nil {
+		return err
+	}
 	for _, group := range groups(r.Results) {
 		if _, err := fmt.Fprintln(w); err != nil {
 			return err
@@ -79,6 +82,42 @@ func legend(series []Series) *table {
 		t.add(row...)
 	}
 	return t
+}
+
+// maxUnknownLines is of how many series writeUnknown says what is unknown.
+const maxUnknownLines = 8
+
+// writeUnknown prints a line for each of the first series of which damage took
+// something.
+func writeUnknown(w io.Writer, r *Result) error {
+	lines, rest := "", 0
+	for i, s := range r.Results {
+		u := s.Unknown
+		switch {
+		case u == nil || len(u.Ranges) == 0:
+			continue
+		case strings.Count(lines, "\n") == maxUnknownLines:
+			rest++
+			continue
+		}
+		at := func(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05.999") }
+		lines += fmt.Sprintf("unknown: series %d, %d slots from %s to %s", i+1, u.Slots, at(u.Ranges[0][0]), at(u.Ranges[len(u.Ranges)-1][1]))
+		if n := int64(len(u.Ranges)) + u.More; n > 1 {
+			lines += fmt.Sprintf(" in %d ranges", n)
+		}
+		if u.More > 0 {
+			lines += fmt.Sprintf(", %d of them behind that", u.More)
+		}
+		if r.Damaged == "shown" {
+			lines += ", with older values"
+		}
+		lines += fmt.Sprintf(" (%s)\n", strings.Join(u.Why, "; "))
+	}
+	if rest > 0 {
+		lines += fmt.Sprintf("unknown: also in %d more series\n", rest)
+	}
+	_, err := io.WriteString(w, lines)
+	return err
 }
 
 // spacing says how far apart the points of a series are, and what its bucket

@@ -29,6 +29,9 @@ func encodeJSON(w *bufio.Writer, r *query.Result) error {
 		}
 	}
 	buf = append(buf, ']')
+	if r.Older {
+		buf = append(buf, `,"damaged":"shown"`...)
+	}
 	if len(r.Missing) > 0 {
 		missing, err := json.Marshal(missingOf(r))
 		if err != nil {
@@ -81,6 +84,7 @@ func encodeSeries(w *bufio.Writer, buf []byte, r *query.Result, s *query.Series)
 	buf = appendFloat(buf, s.Coverage)
 	if !r.Compat {
 		buf = appendAbout(buf, s)
+		buf = appendUnknown(buf, s.Unknown)
 	}
 	buf = append(buf, `,"metadata":`...)
 	if len(s.Metadata) == 0 {
@@ -110,6 +114,27 @@ func appendAbout(buf []byte, s *query.Series) []byte {
 	buf = appendString(append(buf, `,"bucket":`...), s.Bucket)
 	buf = appendStrings(append(buf, `,"metric":`...), partTexts(s.Metric))
 	return appendStrings(append(buf, `,"stars":`...), s.Stars)
+}
+
+// appendUnknown appends the slots of a series that damage took, if there are any.
+func appendUnknown(buf []byte, h *query.Holes) []byte {
+	if h == nil {
+		return buf
+	}
+	buf = strconv.AppendInt(append(buf, `,"unknown":{"slots":`...), h.Slots, 10)
+	buf = append(buf, `,"ranges":[`...)
+	for i, r := range h.Ranges {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = strconv.AppendInt(append(buf, '['), r[0], 10)
+		buf = append(strconv.AppendInt(append(buf, ','), r[1], 10), ']')
+	}
+	buf = append(buf, ']')
+	if h.More > 0 {
+		buf = strconv.AppendInt(append(buf, `,"more":`...), h.More, 10)
+	}
+	return append(appendStrings(append(buf, `,"why":`...), h.Why), '}')
 }
 
 func appendStrings(buf []byte, list []string) []byte {

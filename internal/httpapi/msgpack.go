@@ -55,12 +55,18 @@ func encodeMsgpack(w *bufio.Writer, r *query.Result) error {
 	if len(r.Missing) > 0 {
 		entries++
 	}
+	if r.Older {
+		entries++
+	}
 	buf := mpHead(w.AvailableBuffer(), mpMap32, entries)
 	if r.Plan != nil {
 		buf = mpString(mpString(buf, "plan_text"), r.Plan.String())
 	}
 	buf = mpInt(mpString(buf, "start"), r.Start)
 	buf = mpInt(mpString(buf, "query_time"), r.QueryTime.Microseconds())
+	if r.Older {
+		buf = mpString(mpString(buf, "damaged"), "shown")
+	}
 	if len(r.Missing) > 0 {
 		buf = mpMissing(mpString(buf, "missing"), r)
 	}
@@ -98,13 +104,17 @@ func encodeMsgpack(w *bufio.Writer, r *query.Result) error {
 
 // aboutEntries is how many keys mpAbout appends.
 func aboutEntries(r *query.Result, s *query.Series) int {
-	switch {
-	case r.Compat:
+	if r.Compat {
 		return 0
-	case s.Min != nil:
-		return 6
 	}
-	return 5
+	n := 5
+	if s.Min != nil {
+		n++
+	}
+	if s.Unknown != nil {
+		n++
+	}
+	return n
 }
 
 // mpAbout appends what our answers say of a series and the original's do not.
@@ -115,6 +125,7 @@ func mpAbout(dst []byte, r *query.Result, s *query.Series) []byte {
 	if s.Min != nil {
 		dst = mpInt(mpString(dst, "start"), s.Start)
 	}
+	dst = mpUnknown(dst, s.Unknown)
 	dst = mpInt(mpString(dst, "bucket_resolution"), s.BucketResolution)
 	dst = mpString(dst, "interval")
 	if s.Interval > 0 {
@@ -130,6 +141,27 @@ func mpAbout(dst []byte, r *query.Result, s *query.Series) []byte {
 		dst = mpStrings(mpString(dst, "metric"), partTexts(s.Metric))
 	}
 	return mpStrings(mpString(dst, "stars"), s.Stars)
+}
+
+// mpUnknown appends the slots of a series that damage took, if there are any.
+func mpUnknown(dst []byte, h *query.Holes) []byte {
+	if h == nil {
+		return dst
+	}
+	entries := 3
+	if h.More > 0 {
+		entries++
+	}
+	dst = mpHead(mpString(dst, "unknown"), mpMap32, entries)
+	dst = mpInt(mpString(dst, "slots"), h.Slots)
+	dst = mpHead(mpString(dst, "ranges"), mpArray32, len(h.Ranges))
+	for _, r := range h.Ranges {
+		dst = mpInt(mpInt(mpHead(dst, mpArray32, 2), r[0]), r[1])
+	}
+	if h.More > 0 {
+		dst = mpInt(mpString(dst, "more"), h.More)
+	}
+	return mpStrings(mpString(dst, "why"), h.Why)
 }
 
 // mpStrings appends a list of texts, each of which becomes UTF-8.

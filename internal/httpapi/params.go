@@ -14,7 +14,7 @@ import (
 
 // queryParameters are those that stand beside a query; the last ones change
 // nothing and are the original's.
-var queryParameters = []string{"q", "format", "compat", "explain", "gaps", "width", "id", "debug", "trace_id", "parent_id", "graph"}
+var queryParameters = []string{"q", "format", "compat", "explain", "gaps", "damaged", "width", "id", "debug", "trace_id", "parent_id", "graph"}
 
 // parameters are those of the routes, by the names that routes have in /metrics,
 // and by their paths below /admin/. All take format, which is that of errors, too.

@@ -132,6 +132,15 @@ func (a *api) queryOptions(r *http.Request) (query.Options, error) {
 	default:
 		return o, badRequest("gaps=%s: known are null, fill, and carry, which is the default", gaps)
 	}
+	switch damaged := param(r, "damaged"); {
+	case damaged == "" || damaged == "hide":
+	case damaged != "show":
+		return o, badRequest("damaged=%s: known are show, for older values in place of those that damage took, and hide, which is the default", damaged)
+	case o.Compat:
+		return o, badRequest("damaged=show: the answers of the original cannot say which values are older: ask with compat=0")
+	default:
+		o.Older = true
+	}
 	if id := param(r, "id"); len(id) > maxQueryID {
 		return o, badRequest("id: the name of a query has %d bytes, the limit is %d", len(id), maxQueryID)
 	}

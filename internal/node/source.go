@@ -61,6 +61,15 @@ func (s source) Read(ctx context.Context, b query.Bucket, key []byte, from int64
 	return costOf(st), err
 }
 
+// ReadOlder is Read with what lies below what was lost (query.Elder).
+func (s source) ReadOlder(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
+	start := time.Now()
+	st, err := s.store.ReadOlder(ctx, store.BucketInfo{ID: b.ID, Name: b.Name}, key, from, dst)
+	s.rec.Observe(monitor.StoreRead, time.Since(start))
+	s.read.Add(int64(len(dst)))
+	return costOf(st), err
+}
+
 func (s source) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
 	start := time.Now()
 	st, err := s.store.Aggregate(ctx, store.BucketInfo{ID: b.ID, Name: b.Name}, key, from, step, dst)
@@ -70,7 +79,11 @@ func (s source) Aggregate(ctx context.Context, b query.Bucket, key []byte, from,
 }
 
 func costOf(st store.AggregateStats) query.Cost {
-	return query.Cost{Headers: st.Headers, Levels: st.Levels, Decoded: st.Points, Bytes: st.Bytes}
+	cost := query.Cost{Headers: st.Headers, Levels: st.Levels, Decoded: st.Points, Bytes: st.Bytes, MoreUnknown: st.MoreUnknown}
+	for _, u := range st.Unknown {
+		cost.Unknown = append(cost.Unknown, query.Unknown{From: u.From, Past: u.Past, Why: u.Why})
+	}
+	return cost
 }
 
 // registerTCP adds the counters of the TCP server to /metrics.

@@ -255,6 +255,7 @@ func (x *executor) results() []Series {
 		if !x.plan.opt.Compat {
 			s.Interval, s.BucketResolution = x.interval(r.of)
 			s.Bucket, s.Metric, s.Stars = r.bucket, r.metric(), r.stars()
+			s.Unknown = x.unknown(r.of)
 		}
 		if !x.plan.opt.Confidence {
 			s.Confidence = nil // others may have asked for those of a shared node

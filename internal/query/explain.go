@@ -39,11 +39,13 @@ type ReadStats struct {
 	Levels  int64 `json:"levels"`  // entries that stood for many chunks
 	Decoded int64 `json:"decoded"` // points
 	Bytes   int64 `json:"bytes"`   // from files
+
+	Unknown *Holes `json:"unknown,omitempty"` // slots that damage took; nil without
 }
 
 func (l *leaf) readStats() ReadStats {
 	return ReadStats{Slots: l.n, Asked: l.asked, Set: l.set,
-		Headers: l.cost.Headers, Levels: l.cost.Levels, Decoded: l.cost.Decoded, Bytes: l.cost.Bytes}
+		Headers: l.cost.Headers, Levels: l.cost.Levels, Decoded: l.cost.Decoded, Bytes: l.cost.Bytes, Unknown: l.unknown()}
 }
 
 // describe names a node for the plan, if that is asked for: a query may have
@@ -151,6 +153,9 @@ func (p *Plan) print(b *strings.Builder, id, depth int, seen []bool) {
 			if n.n > 0 {
 				fmt.Fprintf(b, ", %s %d", n.what, n.n)
 			}
+		}
+		if r.Unknown != nil {
+			fmt.Fprintf(b, ", unknown %v", r.Unknown)
 		}
 	}
 	if s.Micros > 0 {

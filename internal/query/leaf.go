@@ -32,6 +32,7 @@ type leaf struct {
 	spans   []*spans // that read it, each of its size: then it is not pulled
 	cost    Cost
 	spacing spacing
+	holes   holes
 
 	// Of ahead, under its lock.
 	state   aheadState
@@ -140,8 +141,9 @@ func (l *leaf) read(r *reader, from int64, words []uint64) error {
 			return err
 		}
 		n := min(len(words), MaxRead)
-		cost, err := r.source.Read(r.ctx, l.bucket, l.key, from, words[:n])
+		cost, err := r.readWords(l, from, words[:n])
 		l.cost.add(cost)
+		l.holes.note(&cost, from+int64(n))
 		if err != nil {
 			return l.failed(err)
 		}

@@ -14,6 +14,7 @@ import (
 type planner struct {
 	ctx        context.Context
 	source     Source
+	older      Elder // the source, where older values are asked for; else nil
 	shared     *Readers
 	q          *dql.Query
 	limits     Limits
@@ -100,7 +101,14 @@ func newPlanner(ctx context.Context, e *Engine, q *dql.Query, opt Options, now i
 		zone = time.UTC
 	}
 	start, end, err := TimeRange(q, now, zone, opt.Compat)
-	return &planner{
+	var older Elder
+	if opt.Older {
+		var ok bool
+		if older, ok = e.Source.(Elder); !ok {
+			return nil, fmt.Errorf("%w: older values in place of damaged ones", ErrUnsupported)
+		}
+	}
+	return &planner{older: older,
 		slots: cmp.Or(e.roundSlots, roundSlots), pieces: cmp.Or(e.pieceSlots, oldPiece), alone: cmp.Or(e.aloneSlots, aloneSlots), opt: opt, explain: opt.Explain || q.Explain,
 		ctx: ctx, source: e.Source, shared: e.Readers, q: q, now: now, start: start, end: end,
 		limits:  e.Limits.orDefault().stricter(opt.Limits),

@@ -48,7 +48,7 @@ func (p *planner) pushDown() {
 // aggregator returns the source as one that adds up slots itself, or nil where it
 // does not or is not to.
 func (p *planner) aggregator() Aggregator {
-	if p.opt.NoAggregates {
+	if p.opt.NoAggregates || p.older != nil {
 		return nil
 	}
 	a, _ := p.source.(Aggregator)
@@ -118,7 +118,7 @@ func (s *spans) slotwise(x *reader, c *columns, from, slots int64) error {
 	for slots > 0 {
 		n := min(slots, MaxRead)
 		words, values, sure := make([]uint64, n), make([]float64, n), make([]float64, n)
-		cost, err := x.source.Read(x.ctx, l.bucket, l.key, from, words)
+		cost, err := x.readWords(l, from, words)
 		if err != nil {
 			return l.failed(err)
 		}

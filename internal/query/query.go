@@ -45,8 +45,14 @@ type Cost struct {
 	Levels  int64 // entries that stood for many chunks
 	Decoded int64 // slots, once per file that holds them
 	Bytes   int64 // from files
+
+	// Unknown are the slots of the read that damage took, ascending; they are unset in
+	// dst and not counted in aggregates. The slice is the engine's.
+	Unknown     []Unknown
+	MoreUnknown int64 // slots, where the source lists no more ranges
 }
 
+// add adds all but what is unknown.
 func (c *Cost) add(o Cost) {
 	c.Headers += o.Headers
 	c.Levels += o.Levels
@@ -117,6 +123,11 @@ type Options struct {
 	// results are the same but for the rounding of floats.
 	NoAggregates bool
 
+	// Older asks for the values below what was lost, where slots are unknown; they may
+	// be out of date. It is ErrUnsupported where the source is no Elder, and implies
+	// NoAggregates.
+	Older bool
+
 	// Width above 0 asks for at most that many columns per series in place of
 	// its values, for a chart of that many pixels. Beyond MaxWidth it is an
 	// error.
@@ -155,6 +166,7 @@ type Result struct {
 	// some; nil with Options.Compat, in which a metric that does not exist is 0.
 	Missing []Missing
 	Compat  bool // Options.Compat: what says more than the original's answer is not set
+	Older   bool // Options.Older: what is unknown of a series has older values
 }
 
 // Series is one series of a result. The time of Values[i] is Start + i ×
@@ -181,6 +193,8 @@ type Series struct {
 	// aggregates over spans, only the mean distance in each is known.
 	Interval         int64
 	BucketResolution int64 // ms per slot of the bucket read, the finest of several
+
+	Unknown *Holes // the slots read for it that damage took; nil without
 }
 
 // Stats tells what a query did.
@@ -224,7 +238,7 @@ func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, 
 	if err := x.run(helpers); err != nil {
 		return nil, err
 	}
-	res := &Result{Start: p.start, Stats: x.stats, Missing: p.missing, Compat: opt.Compat}
+	res := &Result{Start: p.start, Stats: x.stats, Missing: p.missing, Compat: opt.Compat, Older: opt.Older}
 	if p.explain {
 		res.Plan = x.explained()
 	} else if res.Series = x.results(); len(res.Series) == 0 {

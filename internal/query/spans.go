@@ -44,6 +44,7 @@ type spans struct {
 	begun bool  // carry is known
 	carry uint64
 	cost  Cost
+	holes holes // each of several over a leaf finds the same
 	took  time.Duration
 }
 
@@ -227,7 +228,8 @@ func (s *spans) addUp(x *reader, from, step int64, dst []chunk.Header) (cost Cos
 			number := at / chunkSlots
 			off := at - number*chunkSlots
 			n := min(chunkSlots-off, start+step-at)
-			c, err := x.source.Read(x.ctx, l.bucket, l.key, at, words[:n])
+			c, err := x.readWords(l, at, words[:n])
+			s.holes.note(&c, at+n)
 			if cost.add(c); err != nil {
 				return cost, err
 			}
@@ -296,6 +298,7 @@ func (s *spans) aggregate(x *reader, from, step int64, dst []chunk.Header) error
 	var err error
 	if a := x.plan.aggregator(); a != nil {
 		cost, err = a.Aggregate(x.ctx, l.bucket, l.key, from, step, dst)
+		s.holes.note(&cost, from+step*int64(len(dst)))
 	} else {
 		cost, err = s.addUp(x, from, step, dst)
 	}
@@ -337,6 +340,9 @@ func (s *spans) finish() {
 	l := s.of
 	l.asked += s.cost.Decoded
 	l.cost.add(s.cost)
+	if s.counts {
+		l.holes = s.holes
+	}
 	l.took += s.took
 }
 

@@ -18,8 +18,12 @@ type AggregateStats struct {
 
 	// Unknown are the slots that damage took, ascending for one read. Aggregates and
 	// coverage leave them out.
-	Unknown []Unknown
+	Unknown     []Unknown
+	MoreUnknown int64 // slots that are not in Unknown, which has as many ranges as it may
 }
+
+// maxUnknown bounds AggregateStats.Unknown: a read of at most MaxRead slots has no more.
+const maxUnknown = MaxRead / 2
 
 // Add adds o to s.
 func (s *AggregateStats) Add(o AggregateStats) {
@@ -28,6 +32,7 @@ func (s *AggregateStats) Add(o AggregateStats) {
 	s.Points += o.Points
 	s.Bytes += o.Bytes
 	s.Unknown = append(s.Unknown, o.Unknown...)
+	s.MoreUnknown += o.MoreUnknown
 }
 
 // maxHold is the most slots of a range for which Aggregate holds the view lock

@@ -90,6 +90,32 @@ func (h *holeLayers) check(what string, gone map[int]bool, holes ...unknownBelow
 	}
 }
 
+// checkOlder compares reads of older values with the layers that can be read.
+func (h *holeLayers) checkOlder(gone map[int]bool) {
+	h.t.Helper()
+	info, err := h.s.BucketByName("b")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for n := range holeSeries {
+		got := make([]uint64, holeSlots)
+		if _, err := h.s.ReadOlder(h.t.Context(), info, key(n), epoch, got); err != nil {
+			h.t.Fatal(err)
+		}
+		for slot := range int64(holeSlots) {
+			want := uint64(0)
+			for i, words := range h.words {
+				if w := words[[2]int64{int64(n), slot}]; w != 0 && !gone[i] {
+					want = w
+				}
+			}
+			if got[slot] != want {
+				h.t.Fatalf("series %d slot %d is %x, want the older %x", n, slot, got[slot], want)
+			}
+		}
+	}
+}
+
 func (h *holeLayers) checkSeries(what string, n int, want []uint64, unknown []bool) {
 	h.t.Helper()
 	info, err := h.s.BucketByName("b")
@@ -186,7 +212,9 @@ func TestALostRewriteIsUnknown(t *testing.T) {
 	holes := []unknownBelow{{1, 0, 2 * chunk.Slots, 1}}
 	gone := map[int]bool{1: true}
 	h.check("damaged", gone, holes...)
+	h.checkOlder(gone)
 	h.put([]int{1}, 700, 740)
+	h.checkOlder(gone)
 	h.check("written again", gone, holes...)
 	h.merge()
 	h.check("merged", gone, holes...)

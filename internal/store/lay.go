@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/head"
@@ -112,6 +113,8 @@ func (l *laying) end(dst []uint64) {
 		}
 		if all := l.stats.Unknown; len(all) > 0 && all[len(all)-1].Past == slot && all[len(all)-1].Why == u.Why {
 			all[len(all)-1].Past++
+		} else if len(all) >= maxUnknown {
+			l.stats.MoreUnknown++
 		} else {
 			l.stats.Unknown = append(all, u)
 		}
@@ -150,13 +153,18 @@ func (l *laying) segment(seg *storedSegment, dst []uint64) (found bool, err erro
 	r := slotRange(l.from, dst)
 	err = seg.reader.SeriesChunks(l.bucket, segment.Hash(l.id), r.first, r.past, func(number int64, data []byte) error {
 		found = true
+		lo, hi := max(l.from, number*chunk.Slots)-l.from, min(l.from+int64(len(dst)), (number+1)*chunk.Slots)-l.from
 		if l.stats != nil {
-			begin := max(l.from, number*chunk.Slots)
-			l.stats.Points += min(l.from+int64(len(dst)), (number+1)*chunk.Slots) - begin
+			l.stats.Points += hi - lo
 			l.stats.Bytes += int64(len(data))
+		}
+		var before []uint64
+		if l.older { // nothing hides what a damaged chunk leaves behind
+			before = slices.Clone(dst[lo:hi])
 		}
 		if err := head.DecodeChunk(dst, l.from, data, number); err != nil {
 			l.s.noteUndecodable(seg, l.id, number, err)
+			copy(dst[lo:hi], before)
 			// Some of it may have been decoded: what was there before is gone.
 			l.hide(number*chunk.Slots, (number+1)*chunk.Slots, "damage in "+seg.name(), dst)
 		}

@@ -15,6 +15,15 @@ export interface Series {
   interval?: number | null // ms, the most common distance between its points
   stars?: string[] // the parts that the stars of its pattern stand for
   metadata?: Record<string, unknown>
+  unknown?: Unknown // slots that damage took
+}
+
+/** The slots of a series that damage took. */
+export interface Unknown {
+  slots: number
+  ranges: [number, number][] // [from, to) in unix ms, the first ones
+  more?: number // further ranges
+  why: string[]
 }
 
 /** A selector that found nothing. */
@@ -30,7 +39,7 @@ export interface Step {
   values: number
   uses: number
   time_us: number
-  read?: { slots: number; asked: number; set: number; headers: number; levels: number; decoded: number; bytes: number }
+  read?: { slots: number; asked: number; set: number; headers: number; levels: number; decoded: number; bytes: number; unknown?: Unknown }
   inputs?: number[]
 }
 

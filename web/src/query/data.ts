@@ -1,8 +1,8 @@
 // From the answer of the node to what is drawn, and the figures of the legend.
 
-import type { Result, Series } from '../api'
+import type { Result, Series, Unknown } from '../api'
 import { withoutStars } from '../dql/label'
-import { duration, moment } from '../format'
+import { count, duration, moment } from '../format'
 
 export type Values = (number | null | undefined)[]
 
@@ -16,6 +16,7 @@ export interface Line {
   rhythm?: number // ms between its points, of a sender that is slower than the bucket
   coverage: number // share of the slots that could hold a point, by its rhythm
   partial: boolean // points are missing
+  unknown?: string // how many slots damage took, and what it hit
   values: Values
   min?: Values
   max?: Values
@@ -88,10 +89,16 @@ export function chartData(result: Result): ChartData {
     return {
       index, name: names[index]!, unit: unitOf(s), color: colorOf(index), resolution: s.resolution, slot, rhythm: slower,
       coverage, partial: slower ? missing > 1.01 : coverage < 0.999,
+      unknown: s.unknown && unknownText(s.unknown),
       values: put(s.values)!, min: put(s.min), max: put(s.max), stats: statsOf(s.values, s.min, s.max),
     }
   })
   return { x, lines, reduced: series.some((s) => s.min !== undefined), start: result.start, end }
+}
+
+/** Says how many slots of a series damage took, and what it hit. */
+export function unknownText(u: Unknown): string {
+  return `${count(u.slots)} ${u.slots === 1 ? 'slot is' : 'slots are'} unknown, neither set nor unset: ${u.why.join('; ')}`
 }
 
 /** Names that tell series apart. */

@@ -122,6 +122,7 @@ function AnswerBody({ answer, state, go, theme, hidden, zoom, setDrawn }: Omit<A
   return (
     <>
       {answer.missing.map((m) => <p key={m.selector} class="hint">{m.message}</p>)}
+      {data.lines.filter((l) => l.unknown).slice(0, 5).map((l) => <p key={l.index} class="hint">{l.name}: {l.unknown}</p>)}
       {none && <p class="hint">No series has a point in this range: the chart is empty, not zero. Try a longer range.</p>}
       <Chart data={data} hidden={hidden} utc={state.utc} theme={theme} height={innerWidth < 700 ? 260 : 380} onZoom={zoom} onDrawn={setDrawn}
         label={`Chart of ${data.lines.length} series`} />
