@@ -47,12 +47,12 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	if code := n.wait(); code != 1 {
 		t.Errorf("the exit code is %d", code)
 	}
-	for _, part := range []string{dir, "999", "newer ddb"} {
+	for _, part := range []string{dir, "999", "use the ddb that wrote it"} {
 		if !strings.Contains(n.log.String(), part) {
 			t.Errorf("it does not say %s:\n%s", part, n.log)
 		}
 	}
-	write(t, filepath.Join(dir, "VERSION"), "dalmatiner 1\n")
+	write(t, filepath.Join(dir, "VERSION"), "dalmatiner 2\n")
 	startNode(t, dir).stop()
 }
 
