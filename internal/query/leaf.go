@@ -2,14 +2,16 @@ package query
 
 import (
 	"fmt"
+	"math"
 
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
 
-// unknown stands for the first set slot of a leaf before it is looked for.
-const unknown = -1
+// unknown stands for the first set slot of a leaf before it is looked for. SHIFT
+// leads to slots before 1970, so that -1 is one.
+const unknown = math.MinInt64
 
 // leaf reads one series and fills its gaps: a gap repeats the value before
 // it, a gap at the start of the range takes the first value in the range, and

@@ -253,7 +253,7 @@ func mapAll(in []Series, f func(float64) float64) []Series {
 		for j, v := range in[i].Values {
 			in[i].Values[j] = f(v)
 		}
-		in[i].hidden = false
+		in[i].hidden, in[i].words = false, nil
 		in[i].rescale()
 	}
 	return in

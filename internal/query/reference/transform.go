@@ -18,7 +18,7 @@ var moving = map[string]bool{"mavg": true, "ewma": true}
 
 func transform(name string, in Series, numbers []float64, span int64, word string) Series {
 	out := in
-	out.hidden = false
+	out.hidden, out.words = false, nil
 	out.Values, out.Confidence = slices.Clone(in.Values), slices.Clone(in.Confidence)
 	v, c := out.Values, out.Confidence
 	if name == "confidence" || name == "replace_below_confidence" || name == "fill" && word != "null" {
@@ -192,6 +192,7 @@ func limit(list []Series, l *dql.Limit) []Series {
 		if len(s.Values) == 0 {
 			return math.NaN()
 		}
+		s.words = nil // its values are read already, and are added up one by one
 		var numbers []float64
 		for _, a := range l.By.Args {
 			numbers = append(numbers, a.(*dql.Number).Value)
