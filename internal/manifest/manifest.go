@@ -247,7 +247,8 @@ func (m *Manifest) writeTemp() (size int64, err error) {
 		return 0, fmt.Errorf("snapshot of %d bytes: the limit is %d", n, EditLimit)
 	}
 	for _, name := range names {
-		if err := m.writeFile(m.path(name+tempSuffix), data); err != nil {
+		// A vfs.File may change what it is given to write.
+		if err := m.writeFile(m.path(name+tempSuffix), slices.Clone(data)); err != nil {
 			return 0, fmt.Errorf("%s: %w", name+tempSuffix, err)
 		}
 	}
