@@ -247,8 +247,7 @@ func (m *Manifest) writeTemp() (size int64, err error) {
 		return 0, fmt.Errorf("snapshot of %d bytes: the limit is %d", n, EditLimit)
 	}
 	for _, name := range names {
-		// A vfs.File may change what it is given to write.
-		if err := m.writeFile(m.path(name+tempSuffix), slices.Clone(data)); err != nil {
+		if err := m.writeFile(m.path(name+tempSuffix), data); err != nil {
 			return 0, fmt.Errorf("%s: %w", name+tempSuffix, err)
 		}
 	}
@@ -260,7 +259,7 @@ func (m *Manifest) writeFile(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	n, err := f.Write(data)
+	n, err := f.Write(slices.Clone(data)) // a vfs.File may change what it is given
 	if err == nil && n < len(data) {
 		err = io.ErrShortWrite
 	}
