@@ -219,12 +219,14 @@ func (m *meta) crash(o metaOp) {
 	m.check()
 }
 
-// loseCatalogue starts without it: it is rebuilt from segments and log.
+// loseCatalogue starts without it: it is rebuilt from segments and log, and when
+// the replay is over it has no name of which nothing is left.
 func (m *meta) loseCatalogue(metaOp) {
 	m.hangUpAll()
 	m.must(m.s.Close())
 	m.must(m.mem.RemoveAll(m.mem.PathJoin(m.dir, "catalogue")))
 	m.open()
+	m.must(m.s.awaitReplay(context.Background()))
 	m.s.damage = damageList{} // it is reported
 	m.check()
 }
@@ -316,6 +318,22 @@ func (m *meta) forgetPrefix(o metaOp) {
 		choice = append(choice, byte(o.n))
 	}
 	m.forgetAll(o.bucket, SeriesChoice{Key: choice, Prefix: true})
+}
+
+// TestARebuiltCatalogueHasNoNamesOfNothing: a series that went with its last point
+// does not come back as a name when the catalogue is lost and rebuilt from segments.
+func TestARebuiltCatalogueHasNoNamesOfNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		st := drawSettings(t)
+		st.o.CachePoints, st.o.FlushBytes, st.o.FlushInterval, st.memory = 1, 200, time.Second, 0
+		m := &meta{t: t, st: st, mem: vfs.NewCrashableMem(), clock: newTestClock(), steady: newTestClock(), dir: "/data"}
+		m.open()
+		defer func() { m.s.Crash() }()
+		for _, o := range []metaOp{{"write", 1, 2}, {"beside", 0, 0}, {"prefix", 1, 0}, {"uncat", 0, 0}} {
+			m.done = append(m.done, o)
+			metaOps[o.kind].do(m, o)
+		}
+	})
 }
 
 // TestSettingsMakeNoDifference: random operations under random settings, with

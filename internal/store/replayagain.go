@@ -87,6 +87,7 @@ func (r *replayer) finish() {
 	s.replayed.Store(0)
 	s.replayBytes.Store(0)
 	r.settleLosses()
+	r.settleNames()
 	close(s.replayOver)
 	if s.o.BackgroundMerge {
 		s.workers.Go(s.mergeLoop)
@@ -103,6 +104,26 @@ func (r *replayer) settleLosses() {
 	}
 	if _, err := s.flushAll(context.Background()); err != nil && !errors.Is(err, ErrClosed) {
 		s.o.Logger.Warn("the flush behind a replay with losses failed and is tried again", "err", err)
+	}
+}
+
+// settleNames lets go of the names that a rebuilt catalogue has of series of which
+// nothing is left: what segments name may have gone before the catalogue was lost.
+// The flush brings the log behind them: a series with records in it stays.
+func (r *replayer) settleNames() {
+	s := r.s
+	if !r.rebuilt {
+		return
+	}
+	ctx := context.Background()
+	_, err := s.flushAll(ctx)
+	if err == nil {
+		s.mergeMu.Lock()
+		err = s.expire(ctx, s.idle())
+		s.mergeMu.Unlock()
+	}
+	if err != nil && !errors.Is(err, ErrClosed) {
+		s.o.Logger.Warn("names of series of which nothing is left stay until the next merge", "err", err)
 	}
 }
 
