@@ -7,6 +7,7 @@ export interface Series {
   type: string
   name: string
   resolution: number // ms
+  start?: number // unix ms of its first column, when the answer is reduced to a width
   values: (number | null)[]
   min?: (number | null)[] // of columns, when the answer is reduced to a width
   max?: (number | null)[]
@@ -55,6 +56,7 @@ export interface Result {
   start: number // unix ms
   query_time: number // µs
   results: Series[]
+  damaged?: 'shown' // what is unknown has older values
   missing?: Missing[]
   plan?: Plan
 }
@@ -237,6 +239,7 @@ export interface QueryOptions {
   id?: string // under which the node says how far it is
   width?: number // columns; without it every value is sent
   explain?: boolean
+  older?: boolean // show older values where damage took newer ones
   compat?: boolean // what does not exist has no points, instead of being an error
   signal?: AbortSignal
 }
@@ -247,6 +250,7 @@ export function runQuery(text: string, o: QueryOptions = {}): Promise<Reply<Resu
   if (o.id) form.set('id', o.id)
   if (o.width) form.set('width', String(o.width))
   if (o.compat) form.set('compat', '1')
+  if (o.older) form.set('damaged', 'show')
   if (o.explain) form.set('explain', '1')
   return request<Result>('./', { method: 'POST', body: form, signal: o.signal })
 }

@@ -3,7 +3,7 @@ import { format, initial, parse, type State } from './url'
 
 it('reads back every state that it writes', () => {
   const states: Partial<State>[] = [
-    {}, { query: "SELECT 'é&=%+' BUCKET b\nLAST 1h" }, { query: 'x', view: 'table', live: true, every: true, utc: true, hide: [0, 12] },
+    {}, { query: "SELECT 'é&=%+' BUCKET b\nLAST 1h" }, { query: 'x', view: 'table', live: true, every: true, older: true, utc: true, hide: [0, 12] },
     { page: 'buckets', bucket: "odd \\xff name", search: 'a b' }, { page: 'node', utc: true }, { page: 'functions', search: 'avg' },
   ]
   for (const change of states) {

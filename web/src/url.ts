@@ -13,6 +13,7 @@ export interface State {
   view: View
   live: boolean
   every: boolean // every value rather than one column per pixel
+  older: boolean // older values where damage took newer ones
   utc: boolean
   hide: number[] // series that are not drawn
   bucket: string // of the page of buckets, escaped
@@ -20,7 +21,7 @@ export interface State {
 }
 
 export const initial: State = {
-  page: 'query', query: '', view: 'chart', live: false, every: false, utc: false, hide: [], bucket: '', search: '',
+  page: 'query', query: '', view: 'chart', live: false, every: false, older: false, utc: false, hide: [], bucket: '', search: '',
 }
 
 const pages: Name[] = ['query', 'buckets', 'functions', 'node']
@@ -40,6 +41,7 @@ export function parse(search: string): State {
     view: one(p.get('view'), views) ?? 'chart',
     live: p.get('live') === '1',
     every: p.get('points') === 'all',
+    older: p.get('damaged') === 'show',
     utc: p.get('time') === 'utc',
     hide: (p.get('hide') ?? '').split(',').filter((n) => /^\d+$/.test(n)).map(Number),
     bucket: page === 'buckets' ? bucket : '',
@@ -56,6 +58,7 @@ export function format(s: State): string {
     if (s.view !== 'chart') p.set('view', s.view)
     if (s.live) p.set('live', '1')
     if (s.every) p.set('points', 'all')
+    if (s.older) p.set('damaged', 'show')
     if (s.hide.length) p.set('hide', s.hide.join(','))
   }
   if (s.utc) p.set('time', 'utc')

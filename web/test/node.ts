@@ -1,7 +1,7 @@
 // A real node and a real load for the tests of the page.
 
 import { spawn, type ChildProcess } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
@@ -24,9 +24,14 @@ async function stop(p: ChildProcess | undefined, signal: NodeJS.Signals): Promis
 export class Node {
   readonly dir = mkdtempSync(join(tmpdir(), 'dalmatiner-page-'))
   private process?: ChildProcess
+  private readonly more: string[]
   private loads: ChildProcess[] = []
   tcp = '127.0.0.1:0'
   http = '127.0.0.1:0'
+
+  constructor(...more: string[]) {
+    this.more = more
+  }
 
   get url(): string {
     return `http://${this.http}/`
@@ -34,7 +39,7 @@ export class Node {
 
   /** Starts the node, again at the addresses it had. */
   start(): Promise<void> {
-    const p = spawn(program('ddb'), ['serve', '--data-dir', join(this.dir, 'data'), '--tcp-addr', this.tcp, '--http-addr', this.http])
+    const p = spawn(program('ddb'), ['serve', '--data-dir', join(this.dir, 'data'), '--tcp-addr', this.tcp, '--http-addr', this.http, ...this.more])
     this.process = p
     let log = ''
     return new Promise((done, fail) => {
@@ -52,6 +57,26 @@ export class Node {
 
   kill(): Promise<void> {
     return stop(this.process, 'SIGKILL')
+  }
+
+  /** Ends the node as an operator does. */
+  stop(): Promise<void> {
+    return stop(this.process, 'SIGTERM')
+  }
+
+  /** Writes everything in memory to a segment. */
+  async flush(): Promise<void> {
+    const answer = await fetch(`${this.url}admin/flush`, { method: 'POST', headers: { 'Content-Type': 'application/json', 'X-Dalmatiner': '1' }, body: '{}' })
+    if (!answer.ok) throw new Error(await answer.text())
+  }
+
+  /** Flips a bit in the points of the newest flush; the node must not run. */
+  damage(): void {
+    const dir = join(this.dir, 'data/flush')
+    const path = join(dir, readdirSync(dir).filter((n) => n.endsWith('.seg')).sort().at(-1)!)
+    const bytes = readFileSync(path)
+    bytes[20]! ^= 0x10
+    writeFileSync(path, bytes)
   }
 
   /** Runs haggar to its end. */

@@ -1,7 +1,7 @@
 import uPlot from 'uplot'
 import { useEffect, useRef } from 'preact/hooks'
 import { si, tickTexts } from '../format'
-import { rhythm, timeAt, type ChartData, type Line } from './data'
+import { rhythm, timeAt, unknownText, type ChartData, type Line } from './data'
 
 interface Props {
   data: ChartData
@@ -148,7 +148,7 @@ function options(host: HTMLDivElement, latest: { current: Props }): uPlot.Option
         u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
       }],
     },
-    plugins: [tooltip(latest)],
+    plugins: [tooltip(latest), damage(host, latest)],
   }
 }
 
@@ -190,6 +190,49 @@ function faint(color: string, alpha: number): string {
   return color.replace(')', ` / ${alpha})`)
 }
 
+/** Hatches where damage took slots of a line that is shown. */
+function damage(host: Element, latest: { current: Props }): uPlot.Plugin {
+  return {
+    hooks: {
+      drawClear: (u) => {
+        const { data, hidden } = latest.current
+        const { ctx, bbox } = u
+        const holes = merged(data.lines.filter((l) => !hidden.has(l.index)).flatMap((l) => l.holes))
+        if (!holes.length) return
+        ctx.save()
+        ctx.beginPath()
+        for (const [from, to] of holes) {
+          const [a, b] = [u.valToPos(from / 1000, 'x', true), u.valToPos(to / 1000, 'x', true)]
+          ctx.rect(a, bbox.top, Math.max(b - a, 2 * devicePixelRatio), bbox.height)
+        }
+        ctx.clip()
+        ctx.fillStyle = css(host, '--warn-page')
+        ctx.fillRect(bbox.left, bbox.top, bbox.width, bbox.height)
+        ctx.strokeStyle = faint(css(host, '--warn'), 0.4)
+        ctx.lineWidth = devicePixelRatio
+        ctx.beginPath()
+        for (let x = bbox.left - bbox.height; x < bbox.left + bbox.width; x += 9 * devicePixelRatio) {
+          ctx.moveTo(x, bbox.top + bbox.height)
+          ctx.lineTo(x + bbox.height, bbox.top)
+        }
+        ctx.stroke()
+        ctx.restore()
+      },
+    },
+  }
+}
+
+/** Ranges that touch become one. */
+function merged(ranges: [number, number][]): [number, number][] {
+  const out: [number, number][] = []
+  for (const [from, to] of ranges.toSorted((a, b) => a[0] - b[0])) {
+    const last = out.at(-1)
+    if (last && from <= last[1]) out[out.length - 1] = [last[0], Math.max(last[1], to)]
+    else out.push([from, to])
+  }
+  return out
+}
+
 const shownInTip = 12
 
 /** The values at the cursor, the nearest first in weight. */
@@ -201,7 +244,8 @@ function tooltip(latest: { current: Props }): uPlot.Plugin {
     const each = data.reduced ? 3 : 1
     const rows = data.lines
       .map((l, i) => ({ l, v: u.data[1 + i * each]?.[at], low: data.reduced ? u.data[3 + i * each]?.[at] : null, high: data.reduced ? u.data[2 + i * each]?.[at] : null }))
-      .filter((r) => !hidden.has(r.l.index) && (r.v !== undefined || r.l.rhythm))
+      .map((r) => ({ ...r, lost: unknownText(r.l, data, at) }))
+      .filter((r) => !hidden.has(r.l.index) && (r.v !== undefined || r.l.rhythm || r.lost))
       .sort((a, b) => (b.v ?? -Infinity) - (a.v ?? -Infinity))
     tip.replaceChildren(head(data, at, utc))
     for (const r of rows.slice(0, shownInTip)) {
@@ -210,7 +254,8 @@ function tooltip(latest: { current: Props }): uPlot.Plugin {
       mark.style.background = r.l.color
       row.appendChild(document.createElement('span')).textContent = r.l.name
       const value = row.appendChild(document.createElement('b'))
-      value.textContent = r.v == null ? (r.v === undefined ? rhythm(r.l) : 'no point') : si(r.v, r.l.unit)
+      value.textContent = r.v == null ? r.lost || (r.v === undefined ? rhythm(r.l) : 'no point') : si(r.v, r.l.unit)
+      if (r.v != null && r.lost) row.appendChild(document.createElement('small')).textContent = r.lost
       if (r.low != null && r.high != null && r.low !== r.high) {
         row.appendChild(document.createElement('small')).textContent = `${si(r.low)} … ${si(r.high)}`
       }

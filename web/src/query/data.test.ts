@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Result, Series } from '../api'
-import { chartData, colorOf, pointsOf, rhythm, statsOf } from './data'
+import { chartData, colorOf, pointsOf, rhythm, statsOf, unknownText } from './data'
 import { csv } from './export'
 import { steady } from './run'
 
@@ -50,6 +50,27 @@ describe('chartData', () => {
   it('tells the series of a pattern apart by what its stars stand for', () => {
     const d = chartData(result(series("'web'.* BUCKET 'b'", 1000, [], { stars: ['eu'] }), series("'web'.* BUCKET 'b'", 1000, [], { stars: ['us'] }), series('x', 1000, [], { stars: ['y'] })))
     expect(d.lines.map((l) => l.name)).toEqual(["'web'.'eu' BUCKET 'b'", "'web'.'us' BUCKET 'b'", 'x'])
+  })
+  it('puts columns at the times where they begin', () => {
+    // Columns of added up points begin at multiples of their length, before the range.
+    const d = chartData(result(series('a', 4000, [1, 2], { start: 8000 })))
+    expect([d.x, d.start, d.end]).toEqual([[8, 12], 8000, 16_000])
+    const two = chartData(result(series('a', 4000, [1, 2], { start: 8000 }), series('b', 4000, [3, null], { start: 10_000 })))
+    expect(two.x).toEqual([8, 10, 12, 14])
+    expect(two.lines.map((l) => l.values)).toEqual([[1, undefined, 2, undefined], [undefined, 3, undefined, null]])
+  })
+  it('says what damage took', () => {
+    const lost = { unknown: { slots: 3, ranges: [[11_000, 14_000]] as [number, number][], why: ['damage in x'] } }
+    const at = (r: Result) => {
+      const d = chartData(r)
+      return d.x.map((_, i) => unknownText(d.lines[0]!, d, i))
+    }
+    expect(at(result(series('a', 1000, [1, null, null, null, 5], lost)))).toEqual(['', 'unknown', 'unknown', 'unknown', ''])
+    expect(at(result(series('a', 2000, [1, null, 3], lost)))).toEqual(['partly unknown', 'unknown', ''])
+    expect(at({ ...result(series('a', 1000, [1, 2, 3, 4, 5], lost)), damaged: 'shown' })).toEqual(['', 'older', 'older', 'older', ''])
+    // A range that begins within a slot.
+    expect(at({ ...result(series('a', 1000, [1, null, 2], { unknown: { ...lost.unknown, ranges: [[11_000, 12_000]] } })), start: 10_400 })).toEqual(['', 'unknown', ''])
+    expect(chartData(result(series('a', 1000, [1], lost))).lines[0]!.partial).toBe(true)
   })
   it('draws nothing of nothing', () => expect(chartData(result())).toMatchObject({ x: [], lines: [] }))
 })

@@ -2,7 +2,7 @@
 
 import type { Result, Series, Unknown } from '../api'
 import { withoutStars } from '../dql/label'
-import { count, duration, moment } from '../format'
+import { duration, moment } from '../format'
 
 export type Values = (number | null | undefined)[]
 
@@ -15,8 +15,9 @@ export interface Line {
   slot: number // ms of its bucket
   rhythm?: number // ms between its points, of a sender that is slower than the bucket
   coverage: number // share of the slots that could hold a point, by its rhythm
-  partial: boolean // points are missing
-  unknown?: string // how many slots damage took, and what it hit
+  partial: boolean // points are missing, or older than what damage took
+  unknown?: Unknown // the slots that damage took
+  holes: [number, number][] // where they are on the axis, unix ms
   values: Values
   min?: Values
   max?: Values
@@ -35,6 +36,7 @@ export interface ChartData {
   x: number[] // unix seconds
   lines: Line[]
   reduced: boolean // values are averages of columns
+  older: boolean // what is unknown has older values
   start: number // unix ms
   end: number
 }
@@ -71,34 +73,48 @@ export function statsOf(values: Values, min: Values = values, max: Values = valu
  */
 export function chartData(result: Result): ChartData {
   const series = result.results
-  const steps = [...new Set(series.map((s) => s.resolution))]
-  const end = result.start + Math.max(0, ...series.map((s) => s.values.length * s.resolution))
-  const x = axis(result.start, series, steps)
-  const place = steps.length > 1 ? new Map(x.map((t, i) => [Math.round(t * 1000), i])) : undefined
+  const begin = (s: Series) => s.start ?? result.start
+  const [start, end] = [Math.min(...series.map(begin)), Math.max(...series.map((s) => begin(s) + s.values.length * s.resolution))]
+  const one = series.every((s) => s.resolution === series[0]!.resolution && begin(s) === start)
+  const x = one ? timesOf(longest(series), start) : [...new Set(series.flatMap((s) => timesOf(s, begin(s))))].sort((a, b) => a - b)
+  const place = one ? undefined : new Map(x.map((t, i) => [t, i]))
   const names = namesOf(series)
   const lines = series.map((s, index): Line => {
     const slower = rhythmOf(s)
     const put = (all?: Values) => {
       const values = joined(all, s.resolution, slower)
-      return values && (place ? spread(values, s, result.start, place, x.length) : padded(values, x.length))
+      return values && (place ? spread(values, timesOf(s, begin(s)), place, x.length) : padded(values, x.length))
     }
     const slot = s.bucket_resolution ?? s.resolution
     const coverage = slower ? Math.min(1, s.coverage * slower / slot) : s.coverage
-    // A range that begins between two points of a slow sender may have one less.
+    // A range that begins between two points of a slow sender may have one less; columns may begin before the range.
     const missing = slower ? (1 - coverage) * s.values.length * s.resolution / slower : 0
     return {
       index, name: names[index]!, unit: unitOf(s), color: colorOf(index), resolution: s.resolution, slot, rhythm: slower,
-      coverage, partial: slower ? missing > 1.01 : coverage < 0.999,
-      unknown: s.unknown && unknownText(s.unknown),
+      coverage, partial: s.unknown !== undefined || (slower ? missing > 1.5 : coverage < 0.999),
+      unknown: s.unknown, holes: (s.unknown?.ranges ?? []).map(([from, to]) => [from + begin(s) % slot, to + begin(s) % slot]),
       values: put(s.values)!, min: put(s.min), max: put(s.max), stats: statsOf(s.values, s.min, s.max),
     }
   })
-  return { x, lines, reduced: series.some((s) => s.min !== undefined), start: result.start, end }
+  return {
+    x: x.map((t) => t / 1000), lines, reduced: series.some((s) => s.min !== undefined), older: result.damaged === 'shown',
+    start: series.length ? start : result.start, end: series.length ? end : result.start,
+  }
 }
 
-/** Says how many slots of a series damage took, and what it hit. */
-export function unknownText(u: Unknown): string {
-  return `${count(u.slots)} ${u.slots === 1 ? 'slot is' : 'slots are'} unknown, neither set nor unset: ${u.why.join('; ')}`
+/** Whether damage took the slots behind a value of a line: some of them, all, or none. */
+export function unknownAt(l: Line, data: ChartData, at: number): 'some' | 'all' | undefined {
+  const from = Math.round(data.x[at]! * 1000)
+  const lost = l.holes.reduce((n, [a, b]) => n + Math.max(0, Math.min(b, from + l.resolution) - Math.max(a, from)), 0)
+  return lost === 0 ? undefined : lost < l.resolution ? 'some' : 'all'
+}
+
+/** What to say of a value beside it, or in its place where there is none. */
+export function unknownText(l: Line, data: ChartData, at: number): string {
+  const lost = unknownAt(l, data, at)
+  if (!lost) return ''
+  if (data.older) return 'older'
+  return lost === 'all' || l.values[at] == null ? 'unknown' : 'partly unknown'
 }
 
 /** Names that tell series apart. */
@@ -132,23 +148,18 @@ function joined(values: Values | undefined, step: number, interval: number | und
   return out
 }
 
-function axis(start: number, series: Series[], steps: number[]): number[] {
-  if (steps.length <= 1) {
-    const step = steps[0] ?? 1000
-    const n = Math.max(0, ...series.map((s) => s.values.length))
-    return Array.from({ length: n }, (_, i) => (start + i * step) / 1000)
-  }
-  const times = new Set<number>()
-  for (const step of steps) {
-    const n = Math.max(...series.filter((s) => s.resolution === step).map((s) => s.values.length))
-    for (let i = 0; i < n; i++) times.add(start + i * step)
-  }
-  return [...times].sort((a, b) => a - b).map((t) => t / 1000)
+/** The times of the values of a series in unix ms. */
+function timesOf(s: Series | undefined, start: number): number[] {
+  return s ? s.values.map((_, i) => start + i * s.resolution) : []
 }
 
-function spread(values: Values, s: Series, start: number, place: Map<number, number>, length: number): Values {
+function longest(series: Series[]): Series | undefined {
+  return series.reduce<Series | undefined>((a, b) => (a && a.values.length >= b.values.length ? a : b), undefined)
+}
+
+function spread(values: Values, times: number[], place: Map<number, number>, length: number): Values {
   const out: Values = new Array<undefined>(length).fill(undefined)
-  values.forEach((v, i) => (out[place.get(start + i * s.resolution)!] = v))
+  values.forEach((v, i) => (out[place.get(times[i]!)!] = v))
   return out
 }
 

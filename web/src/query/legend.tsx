@@ -1,14 +1,15 @@
-import { percent, si } from '../format'
+import { count, percent, si } from '../format'
 import { rhythm, type Line } from './data'
 
 interface Props {
   lines: Line[]
   hidden: ReadonlySet<number>
+  older: boolean // what is unknown has older values
   onHide: (hidden: number[]) => void
 }
 
 /** Every series with its figures; its name hides and shows it, "only" leaves it alone. */
-export function Legend({ lines, hidden, onHide }: Props) {
+export function Legend({ lines, hidden, older, onHide }: Props) {
   const toggle = (index: number) => {
     const next = new Set(hidden)
     if (!next.delete(index)) next.add(index)
@@ -32,10 +33,12 @@ export function Legend({ lines, hidden, onHide }: Props) {
           {lines.map((l) => (
             <tr key={l.index} class={hidden.has(l.index) ? 'off' : ''}>
               <td>
-                <button class="name" aria-pressed={!hidden.has(l.index)} title="Show or hide" onClick={() => toggle(l.index)}>
-                  <Swatch color={l.color} /> <span>{l.name}</span>
-                </button>
-                {lines.length > 1 && <button class="link only" onClick={() => only(l.index)}>only</button>}
+                <div class="who">
+                  <button class="name" aria-pressed={!hidden.has(l.index)} title="Show or hide" onClick={() => toggle(l.index)}>
+                    <Swatch color={l.color} /> <span>{l.name}</span>
+                  </button>
+                  {lines.length > 1 && <button class="link only" onClick={() => only(l.index)}>only</button>}
+                </div>
               </td>
               <td>{si(l.stats.min, l.unit)}</td>
               <td>{si(l.stats.max, l.unit)}</td>
@@ -43,6 +46,7 @@ export function Legend({ lines, hidden, onHide }: Props) {
               <td>{si(l.stats.last, l.unit)}</td>
               <td class={l.partial ? 'partial' : ''}>
                 <span class="meter"><Bar share={l.coverage} /></span> {percent(l.coverage)}{l.rhythm && <small> {rhythm(l)}</small>}
+                {l.unknown && <small> {count(l.unknown.slots)} {older ? 'older' : 'unknown'}</small>}
               </td>
             </tr>
           ))}

@@ -6,6 +6,7 @@ import { Chart } from './chart'
 import { Editor } from './editor'
 import { Empty } from './empty'
 import { download } from './export'
+import { Hints } from './hints'
 import { Legend } from './legend'
 import { Library, remember } from './library'
 import { PlanTree } from './plan'
@@ -24,7 +25,7 @@ export function QueryPage({ state, go, theme }: { state: State; go: Go; theme: s
   const box = useRef<HTMLDivElement>(null)
   const hidden = useMemo(() => new Set(state.hide), [state.hide.join()])
   const width = Math.max(200, Math.min(4000, box.current?.clientWidth ?? innerWidth))
-  const run = useRun({ query: state.query, turn, view: state.view, every: state.every, live: state.live, width })
+  const run = useRun({ query: state.query, turn, view: state.view, every: state.every, older: state.older, live: state.live, width })
   const put = (query: string) => {
     setText(query)
     setGiven({ text: query })
@@ -106,7 +107,7 @@ function AnswerView({ answer, busy, state, go, theme, hidden, zoom, drawn, setDr
         </span>
         <span class="timing" role="status">{answer ? timing(answer, drawn, state.view) : busy ? 'asking …' : ''}</span>
         <span class="spring" />
-        {answer && state.view !== 'plan' && <Exports query={state.query} />}
+        {answer && state.view !== 'plan' && <Exports query={state.query} older={state.older} />}
       </div>
       {answer && <AnswerBody {...{ answer, state, go, theme, hidden, zoom, setDrawn }} />}
     </section>
@@ -117,16 +118,14 @@ function AnswerBody({ answer, state, go, theme, hidden, zoom, setDrawn }: Omit<A
   const { data, plan } = answer
   if (plan) return <PlanTree plan={plan} />
   if (state.view === 'plan') return <p class="note">No plan.</p>
-  if (state.view === 'table') return <ValueTable data={data} hidden={hidden} utc={state.utc} />
-  const none = answer.points === 0
+  const hints = <Hints answer={answer} utc={state.utc} onOlder={(older) => go({ older })} />
+  if (state.view === 'table') return <>{hints}<ValueTable data={data} hidden={hidden} utc={state.utc} /></>
   return (
     <>
-      {answer.missing.map((m) => <p key={m.selector} class="hint">{m.message}</p>)}
-      {data.lines.filter((l) => l.unknown).slice(0, 5).map((l) => <p key={l.index} class="hint">{l.name}: {l.unknown}</p>)}
-      {none && <p class="hint">No series has a point in this range: the chart is empty, not zero. Try a longer range.</p>}
+      {hints}
       <Chart data={data} hidden={hidden} utc={state.utc} theme={theme} height={innerWidth < 700 ? 260 : 380} onZoom={zoom} onDrawn={setDrawn}
         label={`Chart of ${data.lines.length} series`} />
-      <Legend lines={data.lines} hidden={hidden} onHide={(hide) => go({ hide }, true)} />
+      <Legend lines={data.lines} hidden={hidden} older={data.older} onHide={(hide) => go({ hide }, true)} />
     </>
   )
 }
@@ -143,16 +142,16 @@ function timing(a: Answer, drawn: number | undefined, view: View): string {
   return parts.join(' · ')
 }
 
-function Exports({ query }: { query: string }) {
+function Exports({ query, older }: { query: string; older: boolean }) {
   const [error, setError] = useState('')
   const get = (form: 'csv' | 'json') => {
     setError('')
-    download(query, form).catch((e: Error) => setError(e.message))
+    download(query, form, older).catch((e: Error) => setError(e.message))
   }
   return (
     <span class="exports">
       {error && <span class="bad">{error}</span>}
-      <button title="Every value as comma separated values" onClick={() => get('csv')}>CSV</button>
+      <button title={`Every value as comma separated values${older ? ', without older ones' : ''}`} onClick={() => get('csv')}>CSV</button>
       <button title="The whole answer of the node" onClick={() => get('json')}>JSON</button>
       <CopyLink />
     </span>

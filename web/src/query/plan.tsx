@@ -53,6 +53,7 @@ function Node({ branch, slowest }: { branch: Branch; slowest: number }) {
           {before ? 'see above' : `${count(step.values)} values, every ${duration(step.resolution)}`}
           {!before && step.uses > 1 && `, used ${step.uses} times`}
           {!before && r && `, ${count(r.set)} of ${count(r.slots)} slots set`}
+          {!before && r?.unknown && <b class="lost">, {count(r.unknown.slots)} unknown ({r.unknown.why.join('; ')})</b>}
           {!before && r && r.decoded > 0 && `, ${count(r.decoded)} decoded`}
           {!before && r && r.headers + r.levels > 0 && `, ${count(r.headers)} headers, ${count(r.levels)} levels`}
           {!before && r && r.bytes > 0 && `, ${bytes(r.bytes)} read`}

@@ -31,6 +31,7 @@ interface Wish {
   turn: number // one more runs the same query again
   view: View
   every: boolean
+  older: boolean
   live: boolean
   width: number // of the chart in pixels
 }
@@ -50,10 +51,10 @@ export function useRun(w: Wish): Run {
   const column = useRef(0) // ms per column of the last answer, 0 when it is not reduced
 
   const once = useCallback(async (query: string, id: string, signal: AbortSignal) => {
-    const { view, every, live, width } = latest.current
+    const { view, every, older, live, width } = latest.current
     const text = live ? steady(query, column.current, Date.now()) : query
     try {
-      const options = view === 'plan' ? { explain: true, id, signal } : { width: every ? undefined : width, id, signal }
+      const options = view === 'plan' ? { explain: true, older, id, signal } : { width: every ? undefined : width, older, id, signal }
       const reply = await runQuery(text, options)
       // The answer of a query whose plan is asked for has no values.
       const data = chartData({ ...reply.value, results: reply.value.results ?? [] })
@@ -94,7 +95,7 @@ export function useRun(w: Wish): Run {
       stop.abort()
       window.clearTimeout(timer)
     }
-  }, [w.query, w.turn, w.view === 'plan', w.every, w.live, epoch])
+  }, [w.query, w.turn, w.view === 'plan', w.every, w.older, w.live, epoch])
   const cancel = useCallback(() => {
     stopped.current.abort()
     set((old) => ({ ...old, busy: false, error: 'The query was cancelled.' }))

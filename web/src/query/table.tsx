@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
-import { count, exact } from '../format'
+import { count, duration, exact } from '../format'
 import { Swatch } from './legend'
-import { timeAt, type ChartData } from './data'
+import { timeAt, unknownText, type ChartData, type Line } from './data'
 
 const page = 200 // rows
 
@@ -28,7 +28,7 @@ export function ValueTable({ data, hidden, utc }: { data: ChartData; hidden: Rea
         <table>
           <thead>
             <tr>
-              <th>Time {utc ? '(UTC)' : '(local)'}</th>
+              <th>Time {utc ? '(UTC)' : '(local)'}{data.reduced && `, averages of ${[...new Set(lines.map((l) => duration(l.resolution)))].join(', ')}`}</th>
               {lines.map((l) => <th key={l.index}><Swatch color={l.color} /> {l.name}{l.unit && ` (${l.unit})`}</th>)}
             </tr>
           </thead>
@@ -36,10 +36,7 @@ export function ValueTable({ data, hidden, utc }: { data: ChartData; hidden: Rea
             {rows.map((t, i) => (
               <tr key={t}>
                 <td>{timeAt(data, from + i, utc)}</td>
-                {lines.map((l) => {
-                  const v = l.values[from + i]
-                  return <td key={l.index} class={v === null ? 'gap' : ''}>{v === null ? 'no point' : exact(v)}</td>
-                })}
+                {lines.map((l) => <Cell key={l.index} {...{ l, data }} at={from + i} />)}
               </tr>
             ))}
           </tbody>
@@ -47,4 +44,11 @@ export function ValueTable({ data, hidden, utc }: { data: ChartData; hidden: Rea
       </div>
     </div>
   )
+}
+
+function Cell({ l, data, at }: { l: Line; data: ChartData; at: number }) {
+  const v = l.values[at]
+  const lost = unknownText(l, data, at)
+  if (v === null || v === undefined) return <td class={lost ? 'lost' : 'gap'}>{lost ? 'unknown' : v === null ? 'no point' : ''}</td>
+  return <td class={lost && 'lost'}>{exact(v)}{lost && <small> {lost}</small>}</td>
 }
