@@ -36,8 +36,8 @@ const rewriteSize = 4 << 20
 var (
 	ErrClosed = errors.New("manifest: closed")
 
-	// ErrUnwritten is wrapped by the error of a Commit that wrote nothing: the
-	// copies wait to be written anew and the disk is full. It may be tried again.
+	// ErrUnwritten is wrapped by the error of a Commit on a full disk: the edit does
+	// not count, after a crash neither. It may be tried again.
 	ErrUnwritten = errors.New("the edit was not written")
 )
 
@@ -330,13 +330,39 @@ func (m *Manifest) Commit(e Edit) error {
 	}
 	if m.renew != nil {
 		if _, err := m.writeAnew(); noSpace(err) {
-			return fmt.Errorf("manifest: %w: %w: make space, it is tried again", ErrUnwritten, err)
+			return unwritten(err)
 		} else if err != nil {
 			return m.fail(fmt.Errorf("writing the copies anew: %w", err))
 		}
 	}
+	if err := m.append(); err != nil {
+		return err
+	}
+	m.size += size
+	m.number++
+	m.state.apply(&e)
+	if m.size > max(m.limit, m.retry) && m.size > 2*m.snapshot {
+		return m.rewrite()
+	}
+	return nil
+}
+
+// append writes the record in buf to both copies. Both have the room for it before
+// either is written: a record in one of them would count after a crash.
+func (m *Manifest) append() error {
+	size := int64(len(m.buf))
+	for _, f := range m.files {
+		// Not every file system can: there a full disk shows in the writes.
+		if err := f.Preallocate(m.size, size); noSpace(err) {
+			return unwritten(err)
+		}
+	}
 	for i, f := range m.files {
 		n, err := f.WriteAt(m.buf, m.size)
+		if i == 0 && noSpace(err) && int64(n) < size {
+			m.renew = []int{0, 1} // a piece of the record stands there, which is a tear
+			return unwritten(err)
+		}
 		if err == nil && int64(n) < size {
 			err = io.ErrShortWrite
 		}
@@ -347,13 +373,11 @@ func (m *Manifest) Commit(e Edit) error {
 			return m.fail(fmt.Errorf("edit %d in %s: %w", m.number+1, names[i], err))
 		}
 	}
-	m.size += size
-	m.number++
-	m.state.apply(&e)
-	if m.size > max(m.limit, m.retry) && m.size > 2*m.snapshot {
-		return m.rewrite()
-	}
 	return nil
+}
+
+func unwritten(err error) error {
+	return fmt.Errorf("manifest: %w: %w: make space, it is tried again", ErrUnwritten, err)
 }
 
 // Settle takes the edit that a start makes of what it found, as a snapshot in place
@@ -405,7 +429,9 @@ func (m *Manifest) rewrite() error {
 		m.logger.Warn("manifest: the file keeps growing until it can be rewritten", "bytes", m.size, "err", err)
 		return nil
 	}
-	if err := m.swap(size, []int{0, 1}); err != nil {
+	if err := m.swap(size, []int{0, 1}); noSpace(err) {
+		m.renew = []int{0, 1} // old copies and new ones say the same
+	} else if err != nil {
 		return m.fail(fmt.Errorf("rewrite: %w", err))
 	}
 	return nil

@@ -120,11 +120,7 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 		return FlushResult{}, fmt.Errorf("flush %d: %w", seq, err)
 	}
 	if err := s.commitFlush(f, seg); err != nil {
-		s.fail(err)
-		if seg != nil {
-			err = errors.Join(err, seg.reader.Close())
-		}
-		return FlushResult{}, err
+		return FlushResult{}, s.uncommitted(f, seg, err)
 	}
 	s.publish(f, seg)
 	took := s.o.Now().Sub(start)
@@ -364,18 +360,51 @@ func (s *Store) changeCatalogue(f *flushing) error {
 	return s.catalogue.Flush()
 }
 
-// commitFlush does step 4. An error is final: what is on disk is no longer
-// known.
+// commitFlush does step 4: see commitEdit for its errors.
 func (s *Store) commitFlush(f *flushing, seg *storedSegment) error {
 	var m *manifest.Segment
 	if seg != nil {
 		m = &seg.meta
 	}
-	if err := s.manifest.Commit(s.edit(f, m)); err != nil {
+	if err := s.commitEdit(s.edit(f, m)); err != nil {
 		return err
 	}
 	s.o.FlushStep(StepCommitted)
 	return nil
+}
+
+// uncommitted gives up a flush whose commit failed. For want of room it is as if it had
+// not been; after any other error the MANIFEST may name its file.
+func (s *Store) uncommitted(f *flushing, seg *storedSegment, err error) error {
+	if seg != nil {
+		err = errors.Join(err, seg.reader.Close())
+	}
+	if !errors.Is(err, manifest.ErrUnwritten) {
+		return err
+	}
+	if seg != nil {
+		err = errors.Join(err, s.discard(&seg.meta))
+	}
+	s.abort(f)
+	return err
+}
+
+// commitEdit makes an edit permanent. On a full disk, manifest.ErrUnwritten, it does not
+// count, points are refused, and a flush is tried every second until there is room. Any
+// other error ends the store: what is on disk is no longer known.
+func (s *Store) commitEdit(e manifest.Edit) error {
+	err := s.manifest.Commit(e)
+	switch {
+	case errors.Is(err, manifest.ErrUnwritten):
+		s.flushFailed.Store(true)
+		s.unwritten.Store(true)
+		s.checkDisk()
+	case err != nil:
+		s.fail(err)
+	default:
+		s.unwritten.Store(false)
+	}
+	return err
 }
 
 // flushState is what a flush says of itself in its segment: what the MANIFEST will say

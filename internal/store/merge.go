@@ -358,8 +358,7 @@ func (m *merging) commit() error {
 	for _, o := range m.out {
 		e.AddSegments = append(e.AddSegments, o.meta)
 	}
-	if err := s.manifest.Commit(e); err != nil {
-		s.fail(err)
+	if err := s.commitEdit(e); err != nil {
 		return err
 	}
 	s.o.FlushStep(StepMerged)

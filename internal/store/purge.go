@@ -146,8 +146,7 @@ func (s *Store) settleTombstones() error {
 	if len(e.Clean)+len(e.Bury) == 0 {
 		return nil
 	}
-	if err := s.manifest.Commit(e); err != nil {
-		s.fail(err)
+	if err := s.commitEdit(e); err != nil {
 		return err
 	}
 	s.view.Lock()

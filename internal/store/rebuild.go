@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"slices"
 
 	"dalmatiner/internal/manifest"
@@ -45,7 +46,11 @@ func (s *Store) rebuildCatalogue(known *bindings, loaded bool) error {
 	} else if err != nil {
 		return err
 	}
-	return s.manifest.Commit(manifest.Edit{Catalogue: s.catalogueMark()})
+	err = s.manifest.Commit(manifest.Edit{Catalogue: s.catalogueMark()})
+	if errors.Is(err, manifest.ErrUnwritten) {
+		return nil // the next commit says it, or the next start rebuilds again
+	}
+	return err
 }
 
 // names returns all names in segments but those of series that were deleted

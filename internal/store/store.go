@@ -105,6 +105,7 @@ type Store struct {
 	waiting     atomic.Int64 // senders held back
 	flushFailed atomic.Bool  // the last one did, before its commit point
 	diskFull    atomic.Bool
+	unwritten   atomic.Bool // the MANIFEST had no room for the last edit
 	freeDisk    atomic.Int64
 	room        chan struct{} // closed and replaced when a flush made room
 	roomMu      sync.Mutex

@@ -243,12 +243,12 @@ func (s *Store) freeSpace() (free int64, known bool) {
 // fast sender writes a small storage.min_free full in less than a second.
 func (s *Store) checkDisk() {
 	free, known := s.freeSpace()
-	if !known {
-		return
-	}
-	s.freeDisk.Store(free)
 	need := max(s.o.MinFree, s.flushNeeds())
-	full := free < need
+	full := s.unwritten.Load()
+	if known {
+		s.freeDisk.Store(free)
+		full = full || free < need
+	}
 	if s.diskFull.Swap(full) != full {
 		if full {
 			s.o.Logger.Warn("points are refused: the disk is nearly full", "free", free,
