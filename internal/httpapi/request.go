@@ -129,8 +129,10 @@ func (a *api) queryOptions(r *http.Request) (query.Options, error) {
 		o.Fill = true
 	case "null":
 		o.Confidence = true
+	case "rhythm":
+		o.Confidence, o.Rhythm = true, true
 	default:
-		return o, badRequest("gaps=%s: known are null, fill, and carry, which is the default", gaps)
+		return o, badRequest("gaps=%s: known are null, rhythm, fill, and carry, which is the default", gaps)
 	}
 	switch damaged := param(r, "damaged"); {
 	case damaged == "" || damaged == "hide":

@@ -257,6 +257,9 @@ func (x *executor) results() []Series {
 			s.Bucket, s.Metric, s.Stars = r.bucket, r.metric(), r.stars()
 			s.Unknown = x.unknown(r.of)
 		}
+		if x.plan.opt.Rhythm {
+			s.hold()
+		}
 		if !x.plan.opt.Confidence {
 			s.Confidence = nil // others may have asked for those of a shared node
 		}

@@ -23,3 +23,6 @@ func (e Engine) WithRounds(slots int64) *Engine {
 	e.roundSlots, e.aloneSlots = slots, -1
 	return &e
 }
+
+// Hold is hold.
+func (s *Series) Hold() { s.hold() }

@@ -115,6 +115,11 @@ type Options struct {
 	// gaps from points. It doubles the memory of the result.
 	Confidence bool
 
+	// Rhythm, with Confidence, gives a confidence above 0 to the values between the
+	// points of a sender that is slower than its bucket, up to one and a half times
+	// Series.Interval behind a point: they are no gaps.
+	Rhythm bool
+
 	// Fill gives values to times before the first point of a series, too: the
 	// first one. Compat does so as well.
 	Fill bool

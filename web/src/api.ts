@@ -239,6 +239,7 @@ export interface QueryOptions {
   id?: string // under which the node says how far it is
   width?: number // columns; without it every value is sent
   explain?: boolean
+  gaps?: 'null' // between the points of a sender that is slower than its bucket, too
   older?: boolean // show older values where damage took newer ones
   compat?: boolean // what does not exist has no points, instead of being an error
   signal?: AbortSignal
@@ -246,7 +247,7 @@ export interface QueryOptions {
 
 /** Runs a query. It goes into the body, since it may be longer than a URL. */
 export function runQuery(text: string, o: QueryOptions = {}): Promise<Reply<Result>> {
-  const form = new URLSearchParams({ q: text, gaps: 'null', format: 'json' })
+  const form = new URLSearchParams({ q: text, gaps: o.gaps ?? 'rhythm', format: 'json' })
   if (o.id) form.set('id', o.id)
   if (o.width) form.set('width', String(o.width))
   if (o.compat) form.set('compat', '1')

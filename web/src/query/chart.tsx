@@ -118,7 +118,7 @@ function options(host: HTMLDivElement, latest: { current: Props }): uPlot.Option
     const show = !hidden.has(l.index)
     const at = series.length
     const few = (u: uPlot, _i: number, from: number, to: number) => to - from < u.bbox.width / devicePixelRatio / 14
-    series.push({ label: l.name, scale: scale(l.unit), stroke: l.color, width: 1.5, show, spanGaps: false, points: { show: few, filter: alone, size: 4, fill: l.color } })
+    series.push({ label: l.name, scale: scale(l.unit), stroke: l.color, width: 1.5, show, spanGaps: false, points: { show: l.rhythm ? false : few, filter: alone, size: 4, fill: l.color } })
     if (data.reduced) {
       const edge: uPlot.Series = { scale: scale(l.unit), stroke: faint(l.color, 0.45), width: 1, show, points: { show: false } }
       series.push(edge, { ...edge })
@@ -245,7 +245,7 @@ function tooltip(latest: { current: Props }): uPlot.Plugin {
     const rows = data.lines
       .map((l, i) => ({ l, v: u.data[1 + i * each]?.[at], low: data.reduced ? u.data[3 + i * each]?.[at] : null, high: data.reduced ? u.data[2 + i * each]?.[at] : null }))
       .map((r) => ({ ...r, lost: unknownText(r.l, data, at) }))
-      .filter((r) => !hidden.has(r.l.index) && (r.v !== undefined || r.l.rhythm || r.lost))
+      .filter((r) => !hidden.has(r.l.index) && (r.v !== undefined || r.lost))
       .sort((a, b) => (b.v ?? -Infinity) - (a.v ?? -Infinity))
     tip.replaceChildren(head(data, at, utc))
     for (const r of rows.slice(0, shownInTip)) {
@@ -254,8 +254,10 @@ function tooltip(latest: { current: Props }): uPlot.Plugin {
       mark.style.background = r.l.color
       row.appendChild(document.createElement('span')).textContent = r.l.name
       const value = row.appendChild(document.createElement('b'))
-      value.textContent = r.v == null ? r.lost || (r.v === undefined ? rhythm(r.l) : 'no point') : si(r.v, r.l.unit)
-      if (r.v != null && r.lost) row.appendChild(document.createElement('small')).textContent = r.lost
+      value.textContent = r.v == null ? r.lost || 'no point' : si(r.v, r.l.unit)
+      for (const text of [r.v == null ? '' : r.lost, rhythm(r.l)]) {
+        if (text) row.appendChild(document.createElement('small')).textContent = text
+      }
       if (r.low != null && r.high != null && r.low !== r.high) {
         row.appendChild(document.createElement('small')).textContent = `${si(r.low)} … ${si(r.high)}`
       }

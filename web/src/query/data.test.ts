@@ -32,20 +32,21 @@ describe('chartData', () => {
   it('takes units from the metadata', () => {
     expect(chartData(result(series('a', 1000, [1], { metadata: { unit: 'B' } }), series('b', 1, [], { metadata: { unit: 3 } }))).lines.map((l) => l.unit)).toEqual(['B', ''])
   })
-  it('joins the points of a sender that is slower than its bucket', () => {
+  it('knows the rhythm of a sender that is slower than its bucket', () => {
     const slow = (values: (number | null)[], more: Partial<Series> = {}) =>
       chartData(result(series('a', 1000, values, { coverage: 0.3, bucket_resolution: 1000, interval: 3000, ...more }))).lines[0]!
-    const line = slow([null, 1, null, null, 2, null, null, 3, null, null, null, null, null, 4])
-    expect(line.values).toEqual([null, 1, undefined, undefined, 2, undefined, undefined, 3, null, null, null, null, null, 4])
+    // The node holds the value of a point until the next is due, and half as long again.
+    const held = [null, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, null, 4]
+    const line = slow(held, { coverage: 4 / 14 })
+    expect(line.values).toEqual(held)
     expect(rhythm(line)).toBe('every 3 s in a 1 s bucket')
-    expect(line.coverage).toBeCloseTo(0.9)
-    expect(line.stats.points).toBe(4)
+    expect(line.coverage).toBeCloseTo(6 / 7)
+    expect(line.points).toBe(4)
     expect(line.partial).toBe(false) // 14 slots: four or five points
-    expect(slow([1, null, null, null, null, null, null, null, null], { coverage: 0.1 }).partial).toBe(true)
-    // A column that is as long as the interval holds a point; one without is a gap.
-    expect(slow([1, null, 2], { resolution: 3000 }).values).toEqual([1, null, 2])
-    expect(slow([1, null, 2], { interval: 1000 })).toMatchObject({ values: [1, null, 2], coverage: 0.3, rhythm: undefined })
-    expect(slow([1, null, 2], { interval: null }).values).toEqual([1, null, 2])
+    expect(slow([1, 1, 1, 1, 1, null, null, null, null], { coverage: 0.1 }).partial).toBe(true)
+    expect(slow([1, 2], { resolution: 3000, min: [1, 2], max: [1, 2] }).points).toBe(2)
+    expect(slow([1, null, 2], { interval: 1000 })).toMatchObject({ coverage: 0.3, rhythm: undefined, partial: true, points: 2 })
+    expect(rhythm(slow([1, null, 2], { interval: null }))).toBe('')
   })
   it('tells the series of a pattern apart by what its stars stand for', () => {
     const d = chartData(result(series("'web'.* BUCKET 'b'", 1000, [], { stars: ['eu'] }), series("'web'.* BUCKET 'b'", 1000, [], { stars: ['us'] }), series('x', 1000, [], { stars: ['y'] })))

@@ -22,6 +22,7 @@ export interface Line {
   min?: Values
   max?: Values
   stats: Stats
+  points: number // of the sender, or columns that hold some
 }
 
 export interface Stats {
@@ -81,19 +82,18 @@ export function chartData(result: Result): ChartData {
   const names = namesOf(series)
   const lines = series.map((s, index): Line => {
     const slower = rhythmOf(s)
-    const put = (all?: Values) => {
-      const values = joined(all, s.resolution, slower)
-      return values && (place ? spread(values, timesOf(s, begin(s)), place, x.length) : padded(values, x.length))
-    }
+    const put = (values?: Values) => values && (place ? spread(values, timesOf(s, begin(s)), place, x.length) : padded(values, x.length))
     const slot = s.bucket_resolution ?? s.resolution
     const coverage = slower ? Math.min(1, s.coverage * slower / slot) : s.coverage
     // A range that begins between two points of a slow sender may have one less; columns may begin before the range.
-    const missing = slower ? (1 - coverage) * s.values.length * s.resolution / slower : 0
+    const slots = s.values.length * s.resolution / slot
+    const stats = statsOf(s.values, s.min, s.max)
+    const missing = slower ? (1 - coverage) * slots * slot / slower : 0
     return {
       index, name: names[index]!, unit: unitOf(s), color: colorOf(index), resolution: s.resolution, slot, rhythm: slower,
       coverage, partial: s.unknown !== undefined || (slower ? missing > 1.5 : coverage < 0.999),
       unknown: s.unknown, holes: (s.unknown?.ranges ?? []).map(([from, to]) => [from + begin(s) % slot, to + begin(s) % slot]),
-      values: put(s.values)!, min: put(s.min), max: put(s.max), stats: statsOf(s.values, s.min, s.max),
+      values: put(s.values)!, min: put(s.min), max: put(s.max), stats, points: slower && !s.min ? Math.round(s.coverage * slots) : stats.points,
     }
   })
   return {
@@ -134,20 +134,6 @@ export function rhythm(l: Line): string {
   return l.rhythm ? `every ${duration(l.rhythm)} in a ${duration(l.slot)} bucket` : ''
 }
 
-/** Where a sender is slower than its bucket, the slots between two points that follow each other are no gap. */
-function joined(values: Values | undefined, step: number, interval: number | undefined): Values | undefined {
-  if (!values || !interval || interval <= step) return values
-  const out = [...values]
-  let last = -1
-  values.forEach((v, i) => {
-    if (v === null || v === undefined) return
-    // Half an interval more: senders are not that exact.
-    if (last >= 0 && (i - last) * step <= 1.5 * interval) out.fill(undefined, last + 1, i)
-    last = i
-  })
-  return out
-}
-
 /** The times of the values of a series in unix ms. */
 function timesOf(s: Series | undefined, start: number): number[] {
   return s ? s.values.map((_, i) => start + i * s.resolution) : []
@@ -178,7 +164,7 @@ export function timeAt(data: ChartData, at: number, utc: boolean): string {
   return moment(Math.floor((data.x[at]! * 1000) / grain + 1e-6) * grain, utc)
 }
 
-/** Values or columns with a value, over all series. */
+/** Points, or columns that hold some, over all series. */
 export function pointsOf(data: ChartData): number {
-  return data.lines.reduce((n, l) => n + l.stats.points, 0)
+  return data.lines.reduce((n, l) => n + l.points, 0)
 }
