@@ -16,6 +16,8 @@ type Input struct {
 	Highest uint64
 	// LogFrom is the first position of the log that is there, 0 where there is no log.
 	LogFrom uint64
+	// Now is the time in ms since 1970: what has outlived its bucket is no loss.
+	Now int64
 }
 
 // File is a file in a directory of segments.
@@ -94,6 +96,7 @@ type planner struct {
 	dead     map[uint64]bool // do not count any more, by what an edit in effect says
 	adopted  map[uint64]bool
 	lost     map[uint64]*Loss // not there, and not dead
+	outlived map[uint64]bool  // likewise, but nothing that it held counts any more
 	leftover map[uint64]string
 	spoken   []speaker
 }
@@ -102,7 +105,7 @@ type planner struct {
 func Decide(in Input) Plan {
 	p := &planner{
 		in: in, at: map[uint64]*File{}, named: map[uint64]bool{}, dead: map[uint64]bool{},
-		adopted: map[uint64]bool{}, lost: map[uint64]*Loss{}, leftover: map[uint64]string{},
+		adopted: map[uint64]bool{}, lost: map[uint64]*Loss{}, leftover: map[uint64]string{}, outlived: map[uint64]bool{},
 	}
 	for i := range in.Files {
 		if f := &in.Files[i]; f.opens() {
@@ -261,7 +264,7 @@ func (p *planner) merge(f *File, group []manifest.Segment) bool {
 		case p.at[m.Seq] != nil && !p.dead[m.Seq]:
 			p.adopted[m.Seq] = true
 		case !p.dead[m.Seq] && !p.named[m.Seq] && !isLost(p.in.State, m.Seq) && !back && !p.unread(m.Seq):
-			p.lost[m.Seq] = &Loss{Meta: *m, Why: p.whyLost(m.Seq)}
+			p.lose(m)
 		}
 	}
 	return complete
@@ -293,13 +296,13 @@ func (p *planner) whatIsLost() {
 	for i := range p.in.State.Segments {
 		m := &p.in.State.Segments[i]
 		if p.at[m.Seq] == nil && !p.dead[m.Seq] && !p.unread(m.Seq) {
-			p.lost[m.Seq] = &Loss{Meta: *m, Why: p.whyLost(m.Seq)}
+			p.lose(m)
 		}
 	}
 	for i := range p.spoken {
 		for _, live := range p.spoken[i].edit.Live {
 			seq := live.Seq
-			if p.at[seq] == nil && !p.dead[seq] && !p.named[seq] && p.lost[seq] == nil && !isLost(p.in.State, seq) && !p.unread(seq) {
+			if p.at[seq] == nil && !p.dead[seq] && !p.named[seq] && p.lost[seq] == nil && !p.outlived[seq] && !isLost(p.in.State, seq) && !p.unread(seq) {
 				p.lost[seq] = &Loss{Meta: manifest.Segment{Seq: seq, Kind: live.Kind}, Why: p.whyLost(seq), Unknown: true}
 			}
 		}

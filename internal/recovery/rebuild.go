@@ -32,7 +32,7 @@ func (p *planner) rebuild() {
 	}
 	slices.SortFunc(e.AddSegments, func(a, b manifest.Segment) int { return cmp.Compare(a.Seq, b.Seq) })
 	for i := range st.Segments {
-		if seq := st.Segments[i].Seq; p.dead[seq] || p.lost[seq] != nil {
+		if seq := st.Segments[i].Seq; p.dead[seq] || p.lost[seq] != nil || p.outlived[seq] {
 			e.RemoveSegments = append(e.RemoveSegments, seq)
 		}
 	}

@@ -70,6 +70,7 @@ func (d Damage) String() string {
 type CheckOptions struct {
 	Rate     int64               // bytes per second, 0 = as fast as possible
 	Progress func(CheckProgress) // called before every file, by the caller's goroutine
+	Now      func() time.Time    // nil = time.Now; tells what has expired
 }
 
 // CheckProgress is how far a check is.
@@ -178,6 +179,9 @@ func ours(name string) bool {
 func newChecker(ctx context.Context, fs vfs.FS, dir string, o CheckOptions) *checker {
 	if o.Progress == nil {
 		o.Progress = func(CheckProgress) {}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	return &checker{
 		fs: inspectFS{fs, &pace{ctx: ctx, rate: o.Rate}}, dir: dir, opts: o, seen: make(map[Damage]bool),

@@ -58,6 +58,7 @@ func (c *checker) planStart() {
 	if err := readers.Close(); err != nil {
 		c.unreadable(c.dir, err)
 	}
+	in.Now = c.opts.Now().UnixMilli()
 	plan := recovery.Decide(in)
 	for _, l := range plan.Lines() {
 		d := Damage{File: l.File, Part: "file", Detail: l.Text}

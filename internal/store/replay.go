@@ -44,6 +44,10 @@ type replayer struct {
 	// replay is over: to show those of each record at once would take hours for a
 	// deletion of many series.
 	deleted map[*bucket][]tombstone
+	// graves has the columns of series that were deleted behind where the replay begins,
+	// and when, by tombstones that are committed. Beside whole floors the catalogue has
+	// them; where floors are lost, it may not any more.
+	graves map[seriesRef]uint64
 }
 
 // tallyEvery is how much of the log is counted before the account has it.
@@ -59,6 +63,7 @@ func (s *Store) replay(state *manifest.State, known *bindings) error {
 	for range runtime.GOMAXPROCS(0) {
 		r.appliers = append(r.appliers, newApplier(r))
 	}
+	r.noteGraves()
 	s.accounted = wal.LSN(state.AccountLSN)
 	s.replayed.Store(max(r.from, 1))
 	s.counted.Store(max(r.from, 1))
@@ -96,6 +101,20 @@ func (s *Store) replay(state *manifest.State, known *bindings) error {
 	s.behind.Store(r)
 	s.workers.Go(r.finish)
 	return nil
+}
+
+func (r *replayer) noteGraves() {
+	r.graves = make(map[seriesRef]uint64)
+	for _, b := range r.s.buckets.all() {
+		for _, t := range b.tombs() {
+			for col := range b.width() {
+				if t.ref != nowhere && t.lsn > r.from {
+					ref := makeRef(t.ref.group(), t.ref.column()+col)
+					r.graves[ref] = max(r.graves[ref], t.lsn)
+				}
+			}
+		}
+	}
 }
 
 func (r *replayer) record(lsn wal.LSN, rec []byte) error {

@@ -288,7 +288,7 @@ func (r *replayer) pass(run *run, w *head.Write, lost *uint64) (n int) {
 	} else if w.Pairs {
 		n = min(2, len(w.Words))
 	}
-	if r.since(makeRef(run.group, w.Column)) > run.lsn {
+	if ref := makeRef(run.group, w.Column); r.since(ref) > run.lsn || r.graves[ref] > run.lsn {
 		return n
 	}
 	for _, word := range w.Words[:n] {

@@ -15,6 +15,7 @@ func (s *Store) planFiles(state *manifest.State, created bool) (*manifest.State,
 	if err != nil {
 		return nil, errors.Join(err, readers.Close(), s.manifest.Close())
 	}
+	in.Now = s.o.Now().UnixMilli()
 	plan := recovery.Decide(in)
 	s.start = &plan
 	if used := in.LogFrom != 0 || len(in.Files) > 0; used && state.Suspect {
