@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,7 +82,7 @@ func run(t *testing.T, node answers, commands ...[]string) string {
 		log.Write(errOut.Bytes())
 		fmt.Fprintf(&log, "exit %d\n\n", code)
 	}
-	return log.String()
+	return strings.ReplaceAll(log.String(), addr, "ADDR")
 }
 
 func TestBucketCommands(t *testing.T) {
@@ -209,14 +210,36 @@ func TestUnknownLines(t *testing.T) {
 	for _, want := range []string{
 		"\nunknown: series 2, 6 slots from 1970-01-01 00:00:00 to 1970-01-01 00:00:09.5 in 2 ranges, with older values (x; y)\n",
 		"\nunknown: series 3, 6 slots from 1970-01-01 00:00:00 to 1970-01-01 00:00:09.5 in 6 ranges, 4 of them behind that, with older values (x; y)\n",
-		"\nunknown: also in 3 more series\n\nTime",
+		"\nunknown: also in 3 more series\nunknown: where there is a ?, older values are shown, which may be out of date\n\nTime",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	if n := strings.Count(text, "unknown: "); n != maxUnknownLines+1 {
+	if n := strings.Count(text, "unknown: "); n != maxUnknownLines+2 {
 		t.Errorf("%d lines in\n%s", n, text)
+	}
+}
+
+// TestUnknownValues: values of slots that damage took have a mark, also where the range
+// begins within a slot, and where a value stands for many.
+func TestUnknownValues(t *testing.T) {
+	one := 1.0
+	lost := &Unknown{Slots: 3, Ranges: [][2]int64{{2000, 4000}, {6000, 7000}}, Why: []string{"x"}}
+	for _, c := range []struct {
+		start, resolution int64
+		want              string
+	}{{0, 1000, "1 1 ? 1? 1 1 1? 1"}, {999, 1000, "1 1 ? 1? 1 1 1? 1"}, {1000, 1000, "1 1? ? 1 1 1? 1 1"}, {0, 4000, "1? 1? - 1 1 1 1 1"}} {
+		s := Series{Resolution: c.resolution, BucketResolution: 1000, Values: slices.Repeat([]*float64{&one}, 8), Unknown: lost}
+		s.Values[2] = nil
+		r := &Result{Start: c.start, Results: []Series{s}}
+		var got []string
+		for row := range s.Values {
+			got = append(got, cell(r, 0, row))
+		}
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("from %d every %d ms: %s, want %s", c.start, c.resolution, text, c.want)
+		}
 	}
 }
 
@@ -285,9 +308,9 @@ func TestRemedies(t *testing.T) {
 		want   string
 	}{
 		{404, `{"error":"query_unknown_bucket","message":"unknown bucket 'x'"}`, []string{"account", "--bucket", "x"},
-			"unknown bucket 'x': ddb admin buckets list shows all\n"},
+			"unknown bucket 'x': ddb admin buckets list --addr ADDR shows all\n"},
 		{409, `{"error":"conflict","message":"the bucket exists: 'x'"}`, []string{"buckets", "create", "x", "1s", "1w", "false"},
-			"the bucket exists: 'x'; only its TTL can be changed, ddb admin buckets ttl: delete it first or choose another name\n"},
+			"the bucket exists: 'x'; only its TTL can be changed, ddb admin buckets ttl --addr ADDR: delete it first or choose another name\n"},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(c.status)
@@ -296,7 +319,7 @@ func TestRemedies(t *testing.T) {
 		var out, errOut bytes.Buffer
 		code := Execute(context.Background(), "ddb-admin", "Test.", "v1", &tree{}, append(c.args, "--addr", strings.TrimPrefix(server.URL, "http://")), &out, &errOut)
 		server.Close()
-		if code != 1 || errOut.String() != "ddb-admin: "+c.want {
+		if code != 1 || strings.ReplaceAll(errOut.String(), strings.TrimPrefix(server.URL, "http://"), "ADDR") != "ddb-admin: "+c.want {
 			t.Errorf("%q ends with %d: %s", c.args, code, errOut.String())
 		}
 	}

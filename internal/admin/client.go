@@ -26,6 +26,9 @@ const (
 	defaultTimeout = 5 * time.Minute
 )
 
+// defaultAddr is the address of a node that was told none, and of commands likewise.
+const defaultAddr = "127.0.0.1:8080"
+
 // Client talks to the HTTP address of a node. The zero HTTP field is a client
 // with a timeout.
 type Client struct {
@@ -190,7 +193,7 @@ func (c *Client) open(ctx context.Context, method, path, contentType string, bod
 	if err != nil {
 		return nil, err
 	}
-	return nil, &StatusError{resp.StatusCode, problemText(text)}
+	return nil, &StatusError{resp.StatusCode, problemText(text, c.Addr)}
 }
 
 func decode(body io.Reader, out any) error {

@@ -13,6 +13,7 @@ import (
 
 	"dalmatiner/internal/config"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/suggest"
 )
 
 // Env is what a command runs in.
@@ -109,7 +110,7 @@ func (c *CreateCommand) Run(env *Env) error {
 	}
 	b, err = c.client().CreateBucket(env.Context, b)
 	if problem := (*StatusError)(nil); errors.As(err, &problem) && problem.Status == http.StatusConflict {
-		return fmt.Errorf("%w; only its TTL can be changed, ddb admin buckets ttl: delete it first or choose another name", err)
+		return fmt.Errorf("%w; only its TTL can be changed, %s: delete it first or choose another name", err, command("ddb admin buckets ttl", c.Addr))
 	}
 	if err != nil {
 		return err
@@ -298,10 +299,12 @@ func (c *TTLCommand) find(ctx context.Context) (Bucket, error) {
 	if err != nil {
 		return Bucket{}, err
 	}
+	near := suggest.To(name)
 	for _, b := range buckets {
 		if b.Name == name {
 			return b, nil
 		}
+		near.Add(b.Name)
 	}
-	return Bucket{}, fmt.Errorf("bucket %s does not exist: ddb admin buckets list shows all", name)
+	return Bucket{}, fmt.Errorf("bucket %s does not exist%s%s", name, suggest.Hint(near.Names()), listBuckets(c.Addr))
 }

@@ -155,8 +155,9 @@ func (c *QueryCommand) Help() string {
 
 Times are UTC. Coverage is the share of slots that held a value: gaps are
 filled with the last value before them, and what is before the first point of
-a series is "-". Slots that damage took are named as unknown. Where a sender is slower than its bucket, the table says how
-far apart its points are.`
+a series is "-". Slots that damage took are named as unknown, and their values
+have a "?". Where a sender is slower than its bucket, the table says how far
+apart its points are.`
 }
 
 // Run prints the results as tables, or the JSON.

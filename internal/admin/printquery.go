@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -116,6 +117,13 @@ func writeUnknown(w io.Writer, r *Result) error {
 	if rest > 0 {
 		lines += fmt.Sprintf("unknown: also in %d more series\n", rest)
 	}
+	if lines != "" {
+		shown := "the last value before, or what is left of a span, is shown"
+		if r.Damaged == "shown" {
+			shown = "older values are shown, which may be out of date"
+		}
+		lines += "unknown: where there is a ?, " + shown + "\n"
+	}
 	_, err := io.WriteString(w, lines)
 	return err
 }
@@ -164,21 +172,43 @@ func writeValues(w io.Writer, r *Result, group []int) error {
 		at := time.UnixMilli(r.Start + int64(row)*resolution).UTC()
 		cells := []string{at.Format(layout)}
 		for _, i := range group {
-			cells = append(cells, cell(r.Results[i].Values, row))
+			cells = append(cells, cell(r, i, row))
 		}
 		t.add(cells...)
 	}
 	return t.write(w)
 }
 
-func cell(values []*float64, row int) string {
-	switch {
-	case row >= len(values):
+// cell prints one value. A ? behind it says that damage took slots behind it.
+func cell(r *Result, series, row int) string {
+	s := &r.Results[series]
+	if row >= len(s.Values) {
 		return ""
-	case values[row] == nil:
-		return "-"
 	}
-	return number(*values[row])
+	lost := s.unknownAt(r.Start, row)
+	switch v := s.Values[row]; {
+	case v == nil && lost:
+		return "?"
+	case v == nil:
+		return "-"
+	case lost:
+		return number(*v) + "?"
+	default:
+		return number(*v)
+	}
+}
+
+// unknownAt reports whether slots behind a value are unknown.
+func (s *Series) unknownAt(start int64, row int) bool {
+	if s.Unknown == nil {
+		return false
+	}
+	if s.BucketResolution > 0 {
+		start -= start % s.BucketResolution
+	}
+	from := start + int64(row)*s.Resolution
+	at, _ := slices.BinarySearchFunc(s.Unknown.Ranges, from, func(r [2]int64, from int64) int { return cmp.Compare(r[1], from+1) })
+	return at < len(s.Unknown.Ranges) && s.Unknown.Ranges[at][0] < from+s.Resolution
 }
 
 func coverage(share float64) string { return strconv.FormatFloat(share, 'f', 3, 64) }

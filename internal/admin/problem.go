@@ -47,21 +47,34 @@ func (p *Problem) JSON() []byte {
 	return b.Bytes()
 }
 
-// remedy returns what the operator of a command does about a problem. The text
-// itself goes to senders and programs, too, who have no commands.
-func (p *Problem) remedy() string {
+// remedy returns what the operator of a command does about a problem of the node at
+// addr. The text itself goes to senders and programs, too, who have no commands.
+func (p *Problem) remedy(addr string) string {
 	if p.Error == "query_unknown_bucket" {
-		return ": ddb admin buckets list shows all"
+		return listBuckets(addr)
 	}
 	return ""
 }
 
-// problemText returns the text of the answer to a request that failed: that of
-// a Problem with its remedy, or else the body.
-func problemText(body []byte) string {
+// listBuckets says which command lists the buckets of the node at addr.
+func listBuckets(addr string) string {
+	return ": " + command("ddb admin buckets list", addr) + " shows all"
+}
+
+// command returns a command for the node at addr.
+func command(text, addr string) string {
+	if addr == "" || addr == defaultAddr {
+		return text
+	}
+	return text + " --addr " + addr
+}
+
+// problemText returns the text of the answer of the node at addr to a request that
+// failed: that of a Problem with its remedy, or else the body.
+func problemText(body []byte, addr string) string {
 	var p Problem
 	if err := json.Unmarshal(body, &p); err == nil && p.Message != "" {
-		p.Message += p.remedy()
+		p.Message += p.remedy(addr)
 		return p.Text()
 	}
 	return string(bytes.TrimSpace(body))

@@ -110,6 +110,8 @@ func TestErrors(t *testing.T) {
 	}
 	f("", 1, 1, "expected SELECT, found the end of the query")
 	f("SELECT", 1, 7, "expected a metric")
+	f(` {"q": "SELECT a BUCKET b LAST 1m"}`, 1, 2, "this is a JSON object: give the query alone")
+	f("SELECT fill(a BUCKET b, liner) LAST 1m", 1, 25, "did you mean linear?")
 	f("SELECT a LAST 1m", 1, 8, "Variable 'a' referenced but not defined!")
 	f("SELECT a BUCKET b", 1, 18, "time range")
 	f("SELECT a BUCKET b LAST 60", 1, 26, "expected a unit of time")

@@ -111,6 +111,9 @@ func (q *Query) undefined(v *Variable, aliases map[string]Expr, call *Call) erro
 	for name := range aliases {
 		names = append(names, name)
 	}
+	if call != nil && len(call.Args) > 1 && call.Args[0] != Expr(v) {
+		names = append(names, words[:]...) // an argument may be one of them
+	}
 	like := q.word(v) + " BUCKET name"
 	if call != nil && len(call.Args) == 1 {
 		like = fmt.Sprintf("%s(%s, 1m)", call.Name, like)

@@ -128,6 +128,9 @@ func (p *parser) name(what string) (string, error) {
 }
 
 func (p *parser) query() (*Query, error) {
+	if p.peek().isOp("{") {
+		return nil, p.errorAt(p.peek().pos, "this is a JSON object: give the query alone, SELECT...")
+	}
 	q := &Query{Explain: p.accept("EXPLAIN")}
 	if err := p.expectWord("SELECT"); err != nil {
 		return nil, err

@@ -39,6 +39,14 @@ func decodeObject(body io.Reader, out any) error {
 	return nil
 }
 
+// wrongType says what stands in a body in place of what.
+func wrongType(e *json.UnmarshalTypeError) error {
+	if e.Field == "" {
+		return badRequest("malformed body: it is a JSON %s, and has to be an object: {...}", e.Value)
+	}
+	return badRequest("malformed body: %s cannot be a %s", e.Field, e.Value)
+}
+
 // bodyError keeps the type of a body beyond the limit, and of one that there is no
 // memory for, and calls everything else malformed.
 func bodyError(err error) error {
@@ -51,6 +59,9 @@ func bodyError(err error) error {
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return badRequest("malformed body: unknown field %s", field)
+	}
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		return wrongType(wrong)
 	}
 	return badRequest("malformed body: %v", err)
 }

@@ -68,7 +68,7 @@ func (a *api) segments(w http.ResponseWriter, r *http.Request) error {
 	}
 	list, err := a.Operator.Segments(r.Context(), bucket)
 	if err != nil {
-		return err
+		return a.nearBuckets(bucket, err)
 	}
 	return writeJSON(w, list)
 }

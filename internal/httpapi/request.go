@@ -87,7 +87,11 @@ func queryFromJSON(body io.Reader) (string, error) {
 		Query *string `json:"query"`
 		Q     *string `json:"q"` // as the parameter is called
 	}
-	if err := decodeObject(body, &in); err != nil {
+	err := decodeObject(body, &in)
+	if err != nil && strings.Contains(err.Error(), "unknown field") {
+		return "", badRequest("%v: there is query, parameters stand in the URL", err)
+	}
+	if err != nil {
 		return "", err
 	}
 	switch {

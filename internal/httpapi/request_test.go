@@ -84,7 +84,7 @@ func TestUnknownParameters(t *testing.T) {
 	const q = "SELECT t BUCKET b LAST 2s"
 	for _, c := range []struct{ method, target, contentType, body, want string }{
 		{"GET", "/?q=" + url.QueryEscape(q) + "&widht=5", "", "", `unknown parameter "widht"; did you mean width?`},
-		{"GET", "/?query=" + url.QueryEscape(q), "", "", `unknown parameter "query": known here are q,`},
+		{"GET", "/?query=" + url.QueryEscape(q), "", "", `unknown parameter "query"; did you mean q? known here are q,`},
 		{"GET", "/?q=" + url.QueryEscape(q) + "&debug=1&trace_id=7&parent_id=8&graph=x", "", "", `"values":[198,199]`},
 		{"POST", "/?gap=null", "application/x-www-form-urlencoded", "q=" + url.QueryEscape(q), `unknown parameter "gap"; did you mean gaps?`},
 		{"POST", "/", "application/x-www-form-urlencoded", "gap=null&q=" + url.QueryEscape(q), `unknown parameter "gap"; did you mean gaps?`},
@@ -93,7 +93,10 @@ func TestUnknownParameters(t *testing.T) {
 		{"POST", "/", "text/plain", `{"q": "` + q + `"}`, "the body is a JSON object"},
 		{"POST", "/", typeJSON, `{"q": "` + q + `"}`, `"values":[198,199]`},
 		{"POST", "/", typeJSON, `{"q": "x", "query": "y"}`, "both query and q"},
-		{"POST", "/", typeJSON, `{"text": "x"}`, `unknown field "text"`},
+		{"POST", "/", typeJSON, `{"text": "x"}`, `unknown field "text": there is query, parameters stand in the URL`},
+		{"POST", "/", typeJSON, `"` + q + `"`, "it is a JSON string, and has to be an object"},
+		{"POST", "/", typeJSON, `{"query": 5}`, "query cannot be a number"},
+		{"GET", "/?query=" + url.QueryEscape(q), "", "", `unknown parameter "query"; did you mean q?`},
 		{"GET", "/buckets?x=1", "", "", `unknown parameter "x"`},
 		{"GET", "/buckets/b?contain=1", "", "", `unknown parameter "contain"; did you mean contains?`},
 		{"GET", "/buckets/bb", "", "", "did you mean 'b'?"},
