@@ -100,6 +100,7 @@ it('shows the node', async () => {
   await until('the log is there', async () => (await tab.page.locator('.log li').count()) > 0)
   expect(await tab.page.locator('.log').textContent()).toContain('store open')
   expect(await tab.page.locator('.node').textContent()).toMatch(/head-blocks.*KiB/s)
+  expect(await tab.page.locator('.node').textContent()).toContain(`ddb admin check --addr ${node.http} `)
 })
 
 it('fits on a narrow screen', async () => {

@@ -1,6 +1,7 @@
 import { api, byLabel, type Cache, type Stat, type Status } from '../api'
 import { bytes, count, duration, si } from '../format'
 import { useLoad } from '../hooks'
+import { reached } from '../query/empty'
 import { Bar } from '../query/legend'
 import type { State } from '../url'
 import { AccountSection } from './account'
@@ -136,8 +137,8 @@ function Damage({ s, m }: { s: Status; m: Stats }) {
     <section class="card">
       <h2>Damage and refusals</h2>
       {s.damage === 0 && lost.length === 0
-        ? <p><span class="pill good">none</span> No damage was found since the start. <code>ddb admin check</code> reads everything and says for sure.</p>
-        : <p class="bad">{count(s.damage)} damaged places were found since the start. They are not served; the log below names each, and <code>ddb admin check</code> lists all.</p>}
+        ? <p><span class="pill good">none</span> No damage was found since the start. <code>ddb admin check --addr {reached(s.http_addr)}</code> reads everything and says for sure.</p>
+        : <p class="bad">{count(s.damage)} damaged places were found since the start. They are not served; the log below names each, and <code>ddb admin check --addr {reached(s.http_addr)}</code> lists all.</p>}
       <dl class="facts">
         {lost.map(([cause, n]) => <Fact key={cause} name={`Points lost: ${cause}`} value={count(n)} bad />)}
         {recovered.filter(([, n]) => n > 0).map(([cause, n]) => <Fact key={cause} name={`Points recovered: ${cause}`} value={count(n)} />)}

@@ -2,12 +2,16 @@ import { api } from '../api'
 import { quoted } from '../dql/tokens'
 import { useLoad } from '../hooks'
 
-/** The line that loads this node. One that listens on all addresses is reached by the name that the browser uses. */
+/** By which a listener is reached: one on all addresses by the name that the browser uses. */
+export function reached(addr: string): string {
+  const at = addr.lastIndexOf(':')
+  const host = addr.slice(0, at)
+  return (['', '0.0.0.0', '[::]'].includes(host) ? location.hostname : host) + addr.slice(at)
+}
+
+/** The line that loads this node. */
 export function haggar(tcpAddr: string): string {
-  const at = tcpAddr.lastIndexOf(':')
-  const host = tcpAddr.slice(0, at)
-  const reached = ['', '0.0.0.0', '[::]'].includes(host) ? location.hostname : host
-  return `haggar -carbon ${reached}${tcpAddr.slice(at)} -agents 10 -metrics 200 -flush-interval 1s -spawn-interval 1s -jitter 1s`
+  return `haggar -carbon ${reached(tcpAddr)} -agents 10 -metrics 200 -flush-interval 1s -spawn-interval 1s -jitter 1s`
 }
 
 interface Example { title: string; query: string }
