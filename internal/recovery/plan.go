@@ -216,9 +216,14 @@ func (p *planner) whatCounts() {
 
 // logReachesBack reports whether the log begins where the state needs it at the
 // latest: then no flush was committed behind the state, which would have let the
-// log go.
+// log go. A whole MANIFEST from before the first flush needs it from its first
+// position, 1.
 func (p *planner) logReachesBack() bool {
-	return p.in.LogFrom != 0 && p.in.LogFrom <= replayFrom(p.in.State)
+	from := replayFrom(p.in.State)
+	if !p.in.State.Suspect {
+		from = max(from, 1)
+	}
+	return p.in.LogFrom != 0 && p.in.LogFrom <= from
 }
 
 // flushesBehind returns how many flushes lie behind the last one that the MANIFEST

@@ -480,7 +480,8 @@ func (s *Store) publish(f *flushing, seg *storedSegment) {
 	s.makeRoom()
 	s.wantMerge()
 	s.needed.Store(uint64(lowestFloor(f)))
-	if err := s.log.RemoveBelow(lowestFloor(f)); err != nil {
+	// The second reading of a replay goes on from f.base, whatever it will pass over.
+	if err := s.log.RemoveBelow(min(lowestFloor(f), f.base)); err != nil {
 		s.o.Logger.Warn("old log files stay until the next flush", "err", err)
 	}
 	s.o.FlushStep(StepLogTrimmed)

@@ -121,6 +121,11 @@ func (s *Store) mergeRound(ctx context.Context, all bool) (MergeResult, error) {
 	}
 	err = m.write(ctx)
 	if err == nil {
+		// What the outputs do without was deleted, or got a shorter lifetime, by records
+		// that may be in memory only. A power cut must not undo these and keep the outputs.
+		err = s.log.Sync()
+	}
+	if err == nil {
 		err = m.finish()
 	}
 	if err == nil {

@@ -146,6 +146,8 @@ func (s *Store) settleTombstones() error {
 	if len(e.Clean)+len(e.Bury) == 0 {
 		return nil
 	}
+	// A power cut may undo the deletions: no later one gets a number up to these.
+	e.NextSeq = s.nextSeq.Load()
 	if err := s.commitEdit(e); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ const unreadNames = 1 << 63
 // catalogue has been loaded, those that it does not know.
 func (s *Store) rebuildCatalogue(known *bindings, loaded bool) error {
 	known.rebuilt = true
-	all, unread, err := s.names()
+	all, deleted, unread, err := s.names()
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (s *Store) rebuildCatalogue(known *bindings, loaded bool) error {
 	if loaded {
 		all = slices.DeleteFunc(all, func(e segment.Series) bool { return s.index.has(metric.SeriesID(e.Hash)) })
 	}
-	list := s.columns(latest(all))
+	list := s.columns(latest(all), deleted)
 	for _, e := range list {
 		if err := known.restore(e); err != nil {
 			return err
@@ -54,9 +54,9 @@ func (s *Store) rebuildCatalogue(known *bindings, loaded bool) error {
 }
 
 // names returns all names in segments but those of series that were deleted
-// after the segment was written, and in how many segments the device could not
-// read some.
-func (s *Store) names() (all []segment.Series, unread int, err error) {
+// after the segment was written, what segments say of deletions, and in how many
+// segments the device could not read some.
+func (s *Store) names() (all, deleted []segment.Series, unread int, err error) {
 	tombs := make(map[uint64]tombstones)
 	for _, b := range s.buckets.all() {
 		tombs[b.info.ID] = b.tombs()
@@ -66,7 +66,9 @@ func (s *Store) names() (all []segment.Series, unread int, err error) {
 			continue
 		}
 		err := seg.reader.Series(func(e segment.Series) error {
-			if e.Below == 0 && seg.meta.CleanTo() >= tombs[e.Bucket].below(metric.SeriesID(e.Hash)) {
+			if e.Below > 0 {
+				deleted = append(deleted, e)
+			} else if seg.meta.CleanTo() >= tombs[e.Bucket].below(metric.SeriesID(e.Hash)) {
 				e.Key = bytes.Clone(e.Key)
 				all = append(all, e)
 			}
@@ -76,10 +78,10 @@ func (s *Store) names() (all []segment.Series, unread int, err error) {
 			unread++
 		}
 		if err := s.noteUnreadable(seg, err); err != nil {
-			return nil, 0, err
+			return nil, nil, 0, err
 		}
 	}
-	return all, unread, nil
+	return all, deleted, unread, nil
 }
 
 // latest returns of every series the identity with the column that it got last.
@@ -90,16 +92,19 @@ func latest(all []segment.Series) []segment.Series {
 	return slices.CompactFunc(all, func(a, b segment.Series) bool { return a.Bucket == b.Bucket && a.Hash == b.Hash })
 }
 
-// columns adds the columns of which series were deleted, and returns all in the
-// order of the columns.
-func (s *Store) columns(list []segment.Series) []segment.Series {
-	for _, b := range s.buckets.all() {
-		for _, t := range b.tombs() {
-			if t.ref != nowhere {
-				e := placed(b, t.ref, t.id)
-				e.Since = t.lsn
-				list = append(list, e)
-			}
+// columns adds the columns that deleted series had, by segments and MANIFEST, and
+// returns all in the order of the columns. The log may still have records of every
+// column that a series had: the last one is not enough.
+func (s *Store) columns(list, deleted []segment.Series) []segment.Series {
+	for _, t := range s.manifest.State().Tombstones {
+		for _, d := range t.Series {
+			deleted = append(deleted, segment.Series{Bucket: t.Bucket, Hash: d.Hash, Group: d.Group, Column: uint16(d.Column), Since: t.LSN})
+		}
+	}
+	for _, e := range deleted {
+		if makeRef(e.Group, int(e.Column)) != nowhere && s.buckets.id(e.Bucket) != nil {
+			e.Key, e.Below = nil, 0
+			list = append(list, e)
 		}
 	}
 	place := func(a, b segment.Series) int {

@@ -81,6 +81,9 @@ func (s *Store) commitPlan(plan *recovery.Plan) (permanent bool, err error) {
 	}
 	e.NextSeq = max(e.NextSeq, s.nextSeq.Load())
 	e.DeletionsFrom = max(e.DeletionsFrom, s.buckets.deletionsFrom())
+	if plan.Rebuilt {
+		e.Catalogue = plan.State.Catalogue // a crash from here on leaves it to the next start
+	}
 	if !whole {
 		e.Settled, e.Suspect = false, plan.State.Suspect
 	}

@@ -163,7 +163,8 @@ func (s *Series) settle(i int32, n uint32) {
 	s.cells[i] = n
 }
 
-// decide finds out whether a deletion that was cut off happened.
+// decide finds out whether a deletion that was cut off happened. Where no point had
+// to be there, nothing tells: its name may be listed or not.
 func (s *Series) decide(points []byte, width int) {
 	s.Deleting = false
 	for i := 0; i < len(points); i += width {
@@ -171,7 +172,9 @@ func (s *Series) decide(points []byte, width int) {
 			return // it did not: everything must be there
 		}
 	}
-	s.bury()
+	if must, _ := s.mustBeListed(Clock{}); must {
+		s.bury()
+	}
 }
 
 // Settled ends all doubt of a bucket after every series was judged with settle.

@@ -256,3 +256,17 @@ func TestRefusedIsInDoubt(t *testing.T) {
 	h.node.put(h.late, first+45, p)
 	wantClasses(t, h.judge(t, Options{}), nil)
 }
+
+// TestNothingTellsOfADeletionInDoubt: of a series that has no point that must be there,
+// a power cut may have left the name alone, whether it was to be deleted or not.
+func TestNothingTellsOfADeletionInDoubt(t *testing.T) {
+	for _, listed := range []bool{false, true} {
+		h := newHistory()
+		h.deleted.AppendWrite(nil, first+2) // begins anew, not acknowledged
+		h.deleted.SetDeleting()
+		if listed {
+			h.node.listed["plain"] = append(h.node.listed["plain"], string(h.deleted.Key))
+		}
+		wantClasses(t, h.judge(t, Options{Settle: true}), nil)
+	}
+}
