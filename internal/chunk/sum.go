@@ -62,7 +62,9 @@ func Repeat(w uint64, n int) Sum {
 		return Sum{}
 	}
 	if point.KindOf(w) == point.KindFloat {
-		return Sum{Float: canonical(point.Float(w) * float64(n))}
+		// The conversion keeps the product from being fused with what it is added to,
+		// which would give other bits on other processors.
+		return Sum{Float: canonical(float64(point.Float(w) * float64(n)))}
 	}
 	return product(point.Int(w), n)
 }
