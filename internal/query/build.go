@@ -113,7 +113,7 @@ func (p *planner) selectMetrics(s *dql.Select, shift int64) (value, error) {
 		if err != nil {
 			return v, err
 		}
-		v.series[i] = series{of: n, key: key, bucket: b.Name, pattern: s.Metric.Parts}
+		v.series[i] = series{of: n, key: key, bucket: b.Name, id: b.ID, pattern: s.Metric.Parts}
 	}
 	return v, nil
 }

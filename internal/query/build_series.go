@@ -60,7 +60,7 @@ func (p *planner) gather(a arguments, q float64, k int) (value, error) {
 	if err != nil {
 		return v, err
 	}
-	key := fmt.Sprintf("gather %d %x %d of%s", a.fn.fn, q, k, l.key)
+	key := fmt.Sprintf("gather %d %x %d of%s", a.fn.fn, q, k, l.key())
 	n := p.intern(p.name(key), func() node {
 		g := &gather{fn: a.fn.fn, q: q, k: k}
 		g.res, g.n, g.piece, g.form = l.res, l.longest, l.piece, p.shape(p.name("of its own "+key))
@@ -104,7 +104,6 @@ type list struct {
 	aligned bool  // outputs become complete in step
 	piece   int64 // of all of them
 	nodes   []node
-	key     string // of the nodes
 }
 
 // listOf checks that series can be combined; there is at least one.
@@ -114,7 +113,6 @@ func (p *planner) listOf(pos int, inputs []series) (list, error) {
 	if err := p.grow(seriesSize * int64(len(inputs))); err != nil {
 		return l, err
 	}
-	var key naming
 	l.nodes = make([]node, 0, len(inputs))
 	for _, in := range inputs {
 		c := in.of.shared()
@@ -122,15 +120,22 @@ func (p *planner) listOf(pos int, inputs []series) (list, error) {
 			return l, p.errorAt(pos, nil, "Combination functions can't have mix resolutions as children. (%d ms and %d ms)", first.res, c.res)
 		}
 		l.aligned = l.aligned && c.form == first.form
+		l.nodes = append(l.nodes, in.of)
 		l.longest = max(l.longest, c.n)
 		if c.piece != l.piece {
 			l.piece = 0
 		}
-		l.nodes = append(l.nodes, in.of)
-		key = key.number(int64(c.id))
 	}
-	l.key = string(key)
 	return l, nil
+}
+
+// key names the nodes in their order.
+func (l *list) key() string {
+	key := make(naming, 0, 8*len(l.nodes))
+	for _, n := range l.nodes {
+		key = key.number(int64(n.shared().id))
+	}
+	return string(key)
 }
 
 // enqueue makes inputs the inputs of a queue, each of which holds a piece
@@ -152,16 +157,21 @@ func (p *planner) combine(pos int, fn opFunc, inputs []series) (value, error) {
 	if err != nil {
 		return v, err
 	}
-	key := fmt.Sprintf("combine %d%s", fn, l.key)
+	var splits []uint8
+	if summary := fn == fnSum || fn == fnAvg || fn == fnMin || fn == fnMax; summary && !p.opt.Compat {
+		splits = joinOrder(l.nodes, inputs)
+	}
+	key := fmt.Sprintf("combine %d%s", fn, l.key())
 	n := p.intern(p.name(key), func() node {
-		z := &combine{fn: fn, aligned: l.aligned}
+		z := &combine{fn: fn, aligned: l.aligned, splits: splits}
+		p.partials += max(min(len(inputs)-1, maxPartials)-1, 0)
 		first := inputs[0].of.shared()
 		z.res, z.n, z.piece, z.form = l.res, l.longest, l.piece, first.form
 		if p.opt.Compat {
 			z.weights = oldWeights(fn, len(inputs))
 		}
+		z.in = l.nodes
 		if l.aligned {
-			z.in = l.nodes
 			return z
 		}
 		z.form = p.shape(p.name("of its own " + key))

@@ -22,10 +22,12 @@ type columns struct {
 	sure bool  // confidences are wanted
 	from *spans
 
-	left           int64 // values still to come that are before the first point
-	begun          bool  // left is known
-	n, known       int64 // values in the open column, and those that count
-	skipped        int64 // of them, before the first point
+	first          int64     // slot that the first one begins at, where they have a unit
+	sums           []float64 // of the columns from the open one on, where the slots are added up apart
+	left           int64     // values still to come that are before the first point
+	begun          bool      // left is known
+	n, known       int64     // values in the open column, and those that count
+	skipped        int64     // of them, before the first point
 	sum, low, high float64
 	confidence     float64 // sum of them
 
@@ -78,7 +80,7 @@ func (c *columns) add(values, confidences []float64) {
 			c.known++
 		}
 		if c.n++; c.off+c.n == c.step {
-			c.close()
+			c.end()
 		}
 	}
 }
@@ -112,9 +114,20 @@ func (c *columns) span(h *chunk.Header, carry uint64, slots int64) bool {
 // finish closes a short last column.
 func (c *columns) finish() {
 	if c.n > 0 {
-		c.close()
+		c.end()
 	}
 }
+
+// end closes a column that has taken values.
+func (c *columns) end() {
+	if len(c.sums) > 0 {
+		c.sum, c.sums = c.sums[0], c.sums[1:]
+	}
+	c.close()
+}
+
+// start returns when columns with a unit begin, in unix ms of the query.
+func (c *columns) start(l *leaf) int64 { return c.first*l.res + l.shift }
 
 func (c *columns) close() {
 	avg, low, high := math.NaN(), math.NaN(), math.NaN()

@@ -27,7 +27,7 @@ func TestConfidencesAndColumns(t *testing.T) {
 			source.now = now.UnixMilli()
 			text := g.query()
 			e := query.Engine{Source: source, Now: func() time.Time { return now }}
-			want, err := reference.Evaluate(context.Background(), source, text, now, reference.Old{})
+			want, err := reference.Evaluate(plain{source}, text, now, reference.Old{})
 			if err != nil || len(want) == 0 {
 				rt.Skip()
 			}
@@ -96,6 +96,27 @@ func TestLongColumns(t *testing.T) {
 			rt.Fatalf("%s: coverage %v and a point every %d ms, want %v and %d", text, got.Coverage, got.Interval, full.Coverage, full.Interval)
 		}
 	})
+}
+
+// Spans of two sizes over one series reach their first point in different rounds: what
+// comes first knows what is before all points.
+func TestColumnsOfSpansOfTwoSizes(t *testing.T) {
+	m := newMemory(t)
+	m.reads = nil
+	m.addBucket("b", 1000, 0)
+	m.load("b", key(t, "m"), 0, nil)
+	e := (query.Engine{Source: adder{m}, Now: time.Now}).WithRounds(1)
+	for _, text := range []string{"avg(m BUCKET b, 16s), m BUCKET b", "m BUCKET b, avg(m BUCKET b, 16s)"} {
+		r, err := e.Query(t.Context(), "SELECT "+text+" BETWEEN 16000 AND 33000", query.Options{Width: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range r.Series {
+			if s.Lead != 1 || s.Values[0] == s.Values[0] || s.Min[0] == s.Min[0] {
+				t.Errorf("%s: series %d without a point has the column %v from %v on, %d columns before the first point", text, i, s.Values, s.Min, s.Lead)
+			}
+		}
+	}
 }
 
 func compareFloats(t *rapid.T, what string, got, want []float64, tolerance float64) {

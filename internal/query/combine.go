@@ -18,6 +18,14 @@ type combine struct {
 	fn      opFunc
 	aligned bool
 	weights []float64 // of the confidences, with sum 1; nil for the plain mean
+	splits  []uint8   // of each input, where they are joined as a tree; nil for one after the other
+	partial []partial // what is not joined yet, behind the first one
+}
+
+// partial is the combination of some inputs.
+type partial struct {
+	block
+	split uint8 // between it and the one before it
 }
 
 func (z *combine) needConfidence(want bool) {
@@ -30,11 +38,14 @@ func (z *combine) needConfidence(want bool) {
 
 func (z *combine) next(x *executor, dst block) (block, error) {
 	base, baseC := len(dst.v), len(dst.c)
-	fold := z.foldPending
-	if z.aligned {
-		fold = z.foldAligned
+	ready := 0
+	if !z.aligned {
+		var err error
+		if ready, err = z.queue.fill(x, z.n, z.conf); err != nil {
+			return dst, err
+		}
 	}
-	dst, err := fold(x, dst)
+	dst, err := z.join(x, dst, ready)
 	if err != nil {
 		return dst, err
 	}
@@ -54,63 +65,70 @@ func divideAll(v []float64, by float64) {
 	}
 }
 
-func (z *combine) foldAligned(x *executor, dst block) (block, error) {
+// join combines what all inputs have, in their order: an input is joined with those
+// before it up to its split.
+func (z *combine) join(x *executor, dst block, ready int) (block, error) {
 	base, baseC := len(dst.v), len(dst.c)
-	dst, err := x.pull(z.in[0], dst)
-	if err != nil {
-		return dst, err
-	}
-	if z.conf {
-		z.weigh(0, dst.c[baseC:])
-	}
-	for i, n := range z.in[1:] {
-		in, err := x.pull(n, x.scratch())
+	for i := range z.in {
+		split := oneByOne
+		if z.splits != nil {
+			split = z.splits[i]
+		}
+		z.joinUpTo(x, dst.v[base:], dst.c[baseC:], split)
+		var in block
+		if i > 0 {
+			in = x.scratch()
+		} else {
+			in = dst
+		}
+		in, err := z.input(x, in, i, ready)
 		if err != nil {
 			return dst, err
 		}
-		z.fold(dst.v[base:], in.v)
-		if z.conf {
-			z.weigh(i+1, in.c)
-			kernel.AddTo(dst.c[baseC:], in.c)
+		if i > 0 {
+			z.partial = append(z.partial, partial{in, split})
+		} else {
+			dst = in
 		}
-		x.release(in)
 	}
+	z.joinUpTo(x, dst.v[base:], dst.c[baseC:], oneByOne)
 	return dst, nil
 }
 
-// weigh multiplies the confidences of input i with their weight.
-func (z *combine) weigh(i int, c []float64) {
-	if z.weights == nil {
-		return
-	}
-	for j := range c {
-		c[j] *= z.weights[i]
-	}
-}
-
-func (z *combine) foldPending(x *executor, dst block) (block, error) {
-	ready, err := z.queue.fill(x, z.n, z.conf)
-	if err != nil {
-		return dst, err
-	}
-	base, baseC := len(dst.v), len(dst.c)
-	for i := range z.in {
+// input appends what input i has in this round to dst.
+func (z *combine) input(x *executor, dst block, i, ready int) (_ block, err error) {
+	from := len(dst.c)
+	if z.aligned {
+		dst, err = x.pull(z.in[i], dst)
+	} else {
 		b := z.head(i, ready)
-		if z.conf {
-			z.weigh(i, b.c)
-		}
-		if i == 0 {
-			dst.v = append(dst.v, b.v...)
-			dst.c = append(dst.c, b.c...)
-		} else {
-			z.fold(dst.v[base:], b.v)
-			if z.conf {
-				kernel.AddTo(dst.c[baseC:], b.c)
-			}
-		}
+		dst.v, dst.c = append(dst.v, b.v...), append(dst.c, b.c...)
 		z.drop(i, ready)
 	}
-	return dst, nil
+	if z.conf && z.weights != nil {
+		for j := range dst.c[from:] {
+			dst.c[from+j] *= z.weights[i]
+		}
+	}
+	return dst, err
+}
+
+// joinUpTo joins the last partial results whose splits are not above one. v and c
+// are the first of them.
+func (z *combine) joinUpTo(x *executor, v, c []float64, split uint8) {
+	for n := len(z.partial) - 1; n >= 0 && z.partial[n].split <= split; n-- {
+		last := z.partial[n].block
+		z.partial = z.partial[:n]
+		intoV, intoC := v, c
+		if n > 0 {
+			intoV, intoC = z.partial[n-1].v, z.partial[n-1].c
+		}
+		z.fold(intoV, last.v)
+		if z.conf {
+			kernel.AddTo(intoC, last.c)
+		}
+		x.release(last)
+	}
 }
 
 // fold combines v into acc, which has as many values.

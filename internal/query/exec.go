@@ -209,16 +209,26 @@ func (x *executor) pull(n node, dst block) (block, error) {
 	if c.refs == 1 {
 		return x.advance(n, dst)
 	}
-	if c.round != x.round {
-		var err error
-		if c.buf, err = x.advance(n, c.buf.empty()); err != nil {
-			return dst, err
-		}
-		c.round = x.round
+	if err := x.complete(n); err != nil {
+		return dst, err
 	}
 	dst.v = append(dst.v, c.buf.v...)
 	dst.c = append(dst.c, c.buf.c...)
 	return dst, nil
+}
+
+// complete has a node with several consumers compute its outputs of this round.
+func (x *executor) complete(n node) error {
+	c := n.shared()
+	if c.round == x.round {
+		return nil
+	}
+	var err error
+	if c.buf, err = x.advance(n, c.buf.empty()); err != nil {
+		return err
+	}
+	c.round = x.round
+	return nil
 }
 
 // scratch returns an empty block, to be given back with release.
@@ -248,7 +258,7 @@ func (x *executor) results() []Series {
 			r.columns.finish()
 			s.Resolution *= r.columns.step
 			if r.columns.unit > 0 {
-				s.Start = r.columns.from.start()
+				s.Start = r.columns.start(r.of.(*leaf))
 			}
 			s.Values, s.Min, s.Max, s.Confidence, s.Lead = r.columns.avg, r.columns.min, r.columns.max, r.columns.conf, r.columns.lead
 		}

@@ -9,10 +9,11 @@ func lead(n node) int64 {
 	c := n.shared()
 	switch n := n.(type) {
 	case *leaf:
-		if n.first == unknown {
+		first := n.firstSet()
+		if first == unknown {
 			return 0
 		}
-		return min(n.first, n.end) - (n.end - n.n)
+		return min(first, n.end) - (n.end - n.n)
 	case *confidence, *replace, *nothing:
 		return 0
 	case *fill:
@@ -35,6 +36,17 @@ func lead(n node) int64 {
 		return 0
 	}
 	return lead(c.inputs[0]) // of pick, the other is what it is compared with
+}
+
+// firstSet returns the first set slot, unknown before it was looked for. Spans of
+// several sizes may find it in different rounds.
+func (l *leaf) firstSet() int64 {
+	for _, s := range l.spans {
+		if s.begun {
+			return s.first
+		}
+	}
+	return l.first
 }
 
 // shortened returns the lead of windows of size inputs, n of them in all: a

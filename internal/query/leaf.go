@@ -28,10 +28,12 @@ type leaf struct {
 	stop     int64 // end of the piece at pos: end, or before it where reads begin anew
 	first    int64 // first set slot of the piece; stop if there is none
 	carry    float64
+	word     uint64 // of the first set slot
 	set      int64
 	asked    int64 // slots asked of the source
 
 	spans   []*spans // that read it, each of its size: then it is not pulled
+	sums    []sums   // that are added up as it is read
 	cost    Cost
 	spacing spacing
 	holes   holes
@@ -75,6 +77,9 @@ func (l *leaf) produce(r *reader, dst block) (block, error) {
 			l.nextPiece()
 		}
 	}
+	if r.final {
+		l.endSums()
+	}
 	return dst, nil
 }
 
@@ -94,6 +99,7 @@ func (l *leaf) upTo(r *reader, dst block, until int64) (block, error) {
 	}
 	if until <= l.first {
 		l.pos = until
+		l.sumUp(nil, until-n, n)
 		return l.appendGap(dst, int(n)), nil
 	}
 	if !read {
@@ -102,6 +108,7 @@ func (l *leaf) upTo(r *reader, dst block, until int64) (block, error) {
 		}
 	}
 	l.pos = until
+	l.sumUp(words, until-n, n)
 	return l.appendFilled(dst, until-n, words), nil
 }
 
@@ -113,7 +120,7 @@ func (l *leaf) findFirst(r *reader, words []uint64) error {
 	for {
 		for i, w := range words {
 			if w != point.Unset {
-				l.first, l.carry = from+int64(i), point.Float(w)
+				l.first, l.carry, l.word = from+int64(i), point.Float(w), w
 				return nil
 			}
 		}

@@ -100,5 +100,9 @@ func (p *planner) memory() int64 {
 			break
 		}
 	}
-	return p.planned + p.held + 8*(values+int64(p.rounds())*round)
+	partials := p.partials
+	if !p.slotwise() { // of outputs of spans
+		partials = (partials + minSpan - 1) / minSpan
+	}
+	return p.planned + p.held + 8*(values+int64(p.rounds()+partials)*round)
 }

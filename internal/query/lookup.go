@@ -76,7 +76,7 @@ func (p *planner) lookup(l *dql.Lookup, shift int64) (value, error) {
 		if err != nil {
 			return v, err
 		}
-		v.series = append(v.series, series{of: n, key: h.Key, tags: h.Tags, bucket: h.Bucket.Name})
+		v.series = append(v.series, series{of: n, key: h.Key, tags: h.Tags, bucket: h.Bucket.Name, id: h.Bucket.ID})
 	}
 	if l.Group == nil {
 		return v, nil

@@ -29,12 +29,14 @@ type planner struct {
 	shapes  map[string]int
 	leaves  []*leaf
 	spans   []*spans
+	adder   Aggregator // the source, where it is to add up slots; else nil
 
 	spanWindows int // nodes that read spans
 	opt         Options
 	explain     bool
 	named       []dql.DimVar // dimensions that name the field being planned
 	buffers     int          // series that hold a piece each while a round runs
+	partials    int          // pieces that combinations hold beside the two of a plain one
 	slots       int64        // most slots in a round
 	pieces      int64        // slots of the original's reads, for compat
 	alone       int64        // slots that no reader beside the query's own helps with
@@ -82,6 +84,7 @@ type series struct {
 	tags []Tag // of the series that gave the key, where a lookup found it
 
 	bucket  string     // of the metric; empty where several were combined
+	id      uint64     // of the bucket, 0 where several were combined
 	pattern []dql.Part // that found it, nil without stars and where several were combined
 }
 

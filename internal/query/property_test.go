@@ -43,7 +43,7 @@ func checkEngine(t *testing.T) func(rt *rapid.T) {
 		old := reference.Old{Compat: rapid.IntRange(0, 2).Draw(rt, "compat") == 0, Piece: rapid.SampledFrom([]int64{2, 3, 50, 1000}).Draw(rt, "piece")}
 		opt := query.Options{Compat: old.Compat, Confidence: true, NoAggregates: rapid.IntRange(0, 9).Draw(rt, "without") == 0}
 		got, err := e.WithRounds(rounds).WithPieces(old.Piece).Query(context.Background(), text, opt)
-		want, wantErr := reference.Evaluate(context.Background(), source, text, now, old)
+		want, wantErr := reference.Evaluate(plain{source}, text, now, old)
 		switch {
 		case wantErr == nil && len(want) == 0:
 			wantErr = query.ErrNoResults

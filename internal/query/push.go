@@ -3,16 +3,36 @@ package query
 import (
 	"slices"
 
+	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
 )
 
-// pushDown finds the leaves of which nothing but spans is wanted. Where the source
-// is not to add up slots, spans do it by reads in the same order (chunk.Tree):
-// float sums have the same bits.
+// pushDown finds the leaves of which nothing but spans is wanted, and lets the source
+// add them up. Sums of others are added up as their slots are read, in the same order
+// (chunk.Tree): the bits of a float sum depend on the slots alone.
 func (p *planner) pushDown() {
-	if _, ok := p.source.(Aggregator); !ok || p.opt.Compat {
+	if p.opt.Compat {
 		return // a read of the original begins anew every 100,000 points
 	}
+	p.adder = p.aggregator()
+	p.markSlotwise()
+	for _, r := range p.roots {
+		if l, ok := r.of.(*leaf); ok && r.columns != nil {
+			r.columns.align(l.pos, l.n, int64(p.opt.Width))
+			p.addColumns(l, r.columns)
+		}
+	}
+	for _, n := range p.order {
+		if w, ok := n.(*window); ok {
+			if l, ok := w.in.(*leaf); ok {
+				p.addWindow(l, w)
+			}
+		}
+	}
+}
+
+// markSlotwise marks what is wanted by others than windows over spans, and columns.
+func (p *planner) markSlotwise() {
 	for _, r := range p.roots {
 		if _, ok := r.of.(*leaf); !ok || r.columns == nil || r.columns.step < minSpan {
 			r.of.shared().slotwise = true
@@ -28,20 +48,40 @@ func (p *planner) pushDown() {
 			}
 		}
 	}
-	p.pushColumns()
-	for _, n := range p.order {
-		w, by := spanOf(n)
-		if by == nil {
-			continue
-		}
-		l, ok := w.in.(*leaf)
-		if !ok || l.slotwise || l.pos < 0 {
-			continue
-		}
+}
+
+// pushes reports whether the source is to add up a leaf.
+func (p *planner) pushes(l *leaf) bool { return p.adder != nil && !l.slotwise }
+
+// addColumns lets the columns of a leaf take the aggregates of its slots, or else
+// the sums.
+func (p *planner) addColumns(l *leaf, c *columns) {
+	if !p.pushes(l) {
+		s := sums{size: c.step, from: l.pos, until: l.pos + c.step - c.off, column: c, fill: p.opt.Fill}
+		s.total.Numbers = true
+		l.sums = append(l.sums, s)
+		return
+	}
+	c.from = p.spansOf(l, c.step, c.off)
+	c.from.columns = append(c.from.columns, c)
+}
+
+// addWindow lets a window over a leaf take the aggregates of its slots, or else
+// the sums, if it is of a kind that does.
+func (p *planner) addWindow(l *leaf, w *window) {
+	if _, by := spanOf(w); by != nil && p.pushes(l) {
 		s := p.spansOf(l, w.size, 0)
 		s.windows = append(s.windows, w)
 		p.spanWindows++
 		w.pushed = by
+	} else if by, ok := w.by.(*total); ok {
+		w.summed = true
+		l.sums = append(l.sums, sums{size: w.size, from: l.pos, until: l.pos + w.size, window: w, by: by, fill: true})
+		if w.size < minSpan {
+			p.buffers++
+		} else {
+			p.spanWindows++
+		}
 	}
 }
 
@@ -68,32 +108,18 @@ func (p *planner) spansOf(l *leaf, size, off int64) *spans {
 	return s
 }
 
-// pushColumns lets the columns of series that are nothing but a read take the
-// aggregates of their slots.
-func (p *planner) pushColumns() {
-	for _, r := range p.roots {
-		l, ok := r.of.(*leaf)
-		if !ok || r.columns == nil || r.columns.step < minSpan {
-			continue
-		}
-		if l.slotwise || l.pos < 0 {
-			l.slotwise = true // for the windows over it, too
-			continue
-		}
-		r.columns.align(l.pos, l.n, int64(p.opt.Width))
-		r.columns.from = p.spansOf(l, r.columns.step, r.columns.off)
-		r.columns.from.columns = append(r.columns.from.columns, r.columns)
-	}
-}
-
 // units are the slots of what the store keeps aggregates of, the largest first:
 // 120, 10 and single chunks.
 var units = [...]int64{120 * chunkSlots, 10 * chunkSlots, chunkSlots}
 
 // align makes columns of slots begin at multiples of their length where that is
 // at least two of a unit, so that they are whole units whose aggregates need no
-// reading of what is below. There are fewer of them by it, by a third at most.
+// reading of what is below. There are fewer of them by it, by a third at most. A
+// range that begins before 1970 is left as it is: two columns would have to meet there.
 func (c *columns) align(first, n, width int64) {
+	if first < 0 {
+		return
+	}
 	for _, u := range units {
 		if c.step < 2*u {
 			continue
@@ -102,35 +128,43 @@ func (c *columns) align(first, n, width int64) {
 		for c.off = first % c.step; c.count(n) > width; c.off = first % c.step {
 			c.step += u
 		}
+		c.first = first - c.off
 		return
 	}
 }
-
-// start returns when the first of columns of so many slots begins, in unix ms
-// of the query.
-func (s *spans) start() int64 { return (s.of.pos-s.off)*s.of.res + s.of.shift }
 
 // slotwise reads the slots of a column one by one: aggregates do not say what
 // NaN among them does to its average.
 func (s *spans) slotwise(x *reader, c *columns, from, slots int64) error {
 	l := s.of
+	total := chunk.Total{Numbers: true}
+	word, start := s.carry, from
+	if c.left > 0 {
+		word = point.Unset // what is before the first point does not count
+	}
 	carry := point.Float(s.carry)
-	for slots > 0 {
-		n := min(slots, MaxRead)
+	for past := from + slots; from < past; {
+		n := min(past-from, MaxRead)
 		words, values, sure := make([]uint64, n), make([]float64, n), make([]float64, n)
-		cost, err := x.readWords(l, from, words)
-		if err != nil {
-			return l.failed(err)
+		if skip := min(max(l.oldest-from, 0), n); skip < n {
+			cost, err := x.readWords(l, from+skip, words[skip:])
+			if err != nil {
+				return l.failed(err)
+			}
+			s.cost.add(cost)
 		}
-		s.cost.add(cost)
+		total.Add(words, from)
 		for i, w := range words {
 			if w != point.Unset {
 				carry, sure[i] = point.Float(w), 1
 			}
 			values[i] = carry
 		}
+		if from += n; from == past {
+			sum, _ := total.End(word, start, past)
+			c.sums = append(c.sums, sum.Float64())
+		}
 		c.add(values, sure)
-		from, slots = from+n, slots-n
 	}
 	return nil
 }

@@ -125,7 +125,7 @@ type Options struct {
 	Fill bool
 
 	// NoAggregates reads slot by slot what a source could add up itself. The
-	// results are the same but for the rounding of floats.
+	// results are the same.
 	NoAggregates bool
 
 	// Older asks for the values below what was lost, where slots are unknown; they may

@@ -73,7 +73,7 @@ func TestSeriesAreReadSideBySide(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range r.Series {
-		if !near(r.Series[i].Values, alone.Series[i].Values, 0) {
+		if !sameBits(r.Series[i].Values, alone.Series[i].Values) {
 			t.Fatalf("series %d differs from that of a query without readers", i)
 		}
 	}

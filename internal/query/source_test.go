@@ -122,7 +122,7 @@ func (a adder) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, 
 	var tree chunk.Tree
 	for i := range dst {
 		start := from + int64(i)*step
-		for at := start; at < start+step; {
+		for at := max(start, min(0, start+step)); at < start+step; {
 			number := at / chunk.Slots
 			words := make([]uint64, min(start+step, (number+1)*chunk.Slots)-at)
 			if _, err := a.Read(ctx, b, key, at, words); err != nil {
@@ -135,4 +135,32 @@ func (a adder) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, 
 		tree.End(&dst[i])
 	}
 	return cost, nil
+}
+
+// plain is a memory as the reference reads it.
+type plain struct{ *memory }
+
+func (p plain) Find(bucket string) (uint64, int64, error) {
+	b, err := p.Bucket(bucket)
+	return b.ID, b.Resolution, err
+}
+
+func (p plain) Keys(bucket uint64) (keys [][]byte) {
+	for key := range p.series[bucket] {
+		keys = append(keys, []byte(key))
+	}
+	return keys
+}
+
+func (p plain) Word(bucket uint64, key []byte, slot int64) uint64 {
+	r := p.series[bucket][string(key)]
+	for _, b := range p.buckets {
+		if b.ID == bucket && b.TTL > 0 && slot < p.now/b.Resolution-b.TTL {
+			return 0
+		}
+	}
+	if slot < r.from || slot >= r.from+int64(len(r.words)) {
+		return 0
+	}
+	return r.words[slot-r.from]
 }

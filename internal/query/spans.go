@@ -15,7 +15,8 @@ import (
 type Aggregator interface {
 	// Aggregate fills dst with the aggregates of the slots
 	// [from+i×step, from+(i+1)×step); offsets count from the first of them, and
-	// Count is 0 where none is set. from is not below 0. It may be called by
+	// Count is 0 where none is set. The float parts of the sums are those of
+	// chunk.Tree. from may be below 0, where nothing is set. It may be called by
 	// several goroutines at once.
 	Aggregate(ctx context.Context, b Bucket, key []byte, from, step int64, dst []chunk.Header) (Cost, error)
 }
@@ -42,6 +43,7 @@ type spans struct {
 
 	given int64 // spans
 	begun bool  // carry is known
+	first int64 // set slot of the range; its end if there is none
 	carry uint64
 	cost  Cost
 	holes holes // each of several over a leaf finds the same
@@ -217,31 +219,6 @@ func (s *spans) due(until int64, last bool) (list [3]stretchOf, n int64) {
 	return list, list[0].n + list[1].n + list[2].n
 }
 
-// addUp is Aggregate by reads of slots.
-func (s *spans) addUp(x *reader, from, step int64, dst []chunk.Header) (cost Cost, err error) {
-	l := s.of
-	var words [chunkSlots]uint64
-	var tree chunk.Tree
-	for i := range dst {
-		start := from + int64(i)*step
-		for at := max(start, min(l.oldest, start+step)); at < start+step; {
-			number := at / chunkSlots
-			off := at - number*chunkSlots
-			n := min(chunkSlots-off, start+step-at)
-			c, err := x.readWords(l, at, words[:n])
-			s.holes.note(&c, at+n)
-			if cost.add(c); err != nil {
-				return cost, err
-			}
-			cost.Decoded += n
-			tree.Words(words[:n], int(off), number, int(number*chunkSlots-start))
-			at += n
-		}
-		tree.End(&dst[i])
-	}
-	return cost, nil
-}
-
 // begin finds the first value of the range: in what was read, or in the rest
 // of it.
 func (s *spans) begin(x *reader, read []chunk.Header, pieces [3]stretchOf) error {
@@ -271,17 +248,14 @@ func (s *spans) begin(x *reader, read []chunk.Header, pieces [3]stretchOf) error
 // or none.
 func (s *spans) found(x *reader, from int64, h *chunk.Header) {
 	s.carry = h.First
-	first := s.of.end
+	s.first = s.of.end
 	if h.Count > 0 {
-		first = from + int64(h.FirstOff)
-	}
-	if s.counts {
-		s.of.first = first
+		s.first = from + int64(h.FirstOff)
 	}
 	for _, c := range s.columns {
 		c.skip(0)
 		if !x.plan.opt.Fill {
-			c.skip(first - s.of.pos)
+			c.skip(s.first - s.of.pos)
 		}
 	}
 }
@@ -294,14 +268,8 @@ func (s *spans) aggregate(x *reader, from, step int64, dst []chunk.Header) error
 	if err := givenUp(x.ctx); err != nil {
 		return err
 	}
-	var cost Cost
-	var err error
-	if a := x.plan.aggregator(); a != nil {
-		cost, err = a.Aggregate(x.ctx, l.bucket, l.key, from, step, dst)
-		s.holes.note(&cost, from+step*int64(len(dst)))
-	} else {
-		cost, err = s.addUp(x, from, step, dst)
-	}
+	cost, err := x.plan.adder.Aggregate(x.ctx, l.bucket, l.key, from, step, dst)
+	s.holes.note(&cost, from+step*int64(len(dst)))
 	if err != nil {
 		return l.failed(err)
 	}
@@ -349,22 +317,14 @@ func (s *spans) finish() {
 // spans closes a window for each of a list, with the word that is carried into
 // the first.
 func (w *window) spans(list []chunk.Header, carry uint64, slots int64) {
-	v, conf := w.ready.v, w.ready.c
 	for i := range list {
 		h := &list[i]
-		w.filled, w.sure = slots, float64(h.Count)
 		w.pushed.span(h, carry, slots)
-		value, confidence := w.pushed.close(w)
-		v = append(v, value)
-		if w.conf {
-			conf = append(conf, confidence)
-		}
+		w.give(slots, int64(h.Count), w.pushed)
 		if h.Count > 0 {
 			carry = h.Last
 		}
 	}
-	w.ready.v, w.ready.c = v, conf
-	w.filled, w.sure = 0, 0
 }
 
 // pushed reports whether the leaf is read by spans, and not pulled.

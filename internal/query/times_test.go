@@ -36,7 +36,7 @@ func TestRangesOfMilliseconds(t *testing.T) {
 		if err != nil {
 			rt.Fatalf("%s: %v", text, err)
 		}
-		want, err := reference.Evaluate(t.Context(), m, text, now, old)
+		want, err := reference.Evaluate(plain{m}, text, now, old)
 		if err != nil {
 			rt.Fatalf("%s: %v", text, err)
 		}

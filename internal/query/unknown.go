@@ -128,7 +128,6 @@ func (x *executor) unknown(of node) *Holes {
 		return nil
 	}
 	x.visit++
-	var all *Holes
 	var walk func(n node)
 	walk = func(n node) {
 		c := n.shared()
@@ -136,19 +135,23 @@ func (x *executor) unknown(of node) *Holes {
 			return
 		}
 		c.visited = x.visit
-		if l, ok := n.(*leaf); ok {
-			switch h := l.unknown(); {
-			case all == nil:
-				all = h
-			case h != nil:
-				all.join(h)
-			}
-		}
 		for _, in := range c.inputs {
 			walk(in)
 		}
 	}
 	walk(of)
+	var all *Holes
+	for _, l := range x.plan.leaves { // in the order of the query, whatever order they are combined in
+		if l.visited != x.visit {
+			continue
+		}
+		switch h := l.unknown(); {
+		case all == nil:
+			all = h
+		case h != nil:
+			all.join(h)
+		}
+	}
 	return all
 }
 

@@ -7,6 +7,7 @@ type window struct {
 	by     reducer
 	size   int64
 	pushed spanReducer // by, where values come from spans and not from in
+	summed bool        // they come from sums of the leaf below
 	ready  block       // those of this round
 	filled int64       // inputs in the open window
 	sure   float64     // sum of their confidences
@@ -23,7 +24,12 @@ type reducer interface {
 }
 
 func (w *window) next(x *executor, dst block) (block, error) {
-	if w.pushed != nil {
+	if w.summed {
+		if err := x.reach(w.in); err != nil {
+			return dst, err
+		}
+	}
+	if w.summed || w.pushed != nil {
 		return dst.take(&w.ready), nil
 	}
 	in, err := x.pull(w.in, x.scratch())
@@ -87,7 +93,7 @@ func (r *total) add(v, _ []float64) {
 func (r *total) close(w *window) (float64, float64) {
 	v := r.sum
 	if missing := w.size - w.filled; missing > 0 {
-		v += r.last * float64(missing)
+		v += float64(r.last * float64(missing)) // not fused: it would round otherwise on some processors
 	}
 	if r.mean {
 		v /= float64(w.size)

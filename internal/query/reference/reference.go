@@ -1,7 +1,7 @@
 // Package reference evaluates queries the slow and obvious way: whole arrays
 // of values and confidences, one rule of the language's tables (DQL page,
 // section 6) after the other. It exists to be compared with the engine and
-// knows no limits.
+// knows no limits. It shares no code with the engine but the parsing of the text.
 //
 // It evaluates expressions of direct and wildcard selectors with all functions,
 // and TOP and BOTTOM.
@@ -9,7 +9,6 @@ package reference
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -17,10 +16,19 @@ import (
 	"time"
 
 	"dalmatiner/internal/dql"
-	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
-	"dalmatiner/internal/query"
 )
+
+// Source is what the reference reads.
+type Source interface {
+	// Find returns the id of a bucket and how many ms its slots have.
+	Find(bucket string) (id uint64, resolution int64, err error)
+
+	// Keys returns the keys of a bucket, in any order.
+	Keys(bucket uint64) [][]byte
+
+	// Word returns the word of a slot, which is not below 0.
+	Word(bucket uint64, key []byte, slot int64) uint64
+}
 
 // Series is a series with everything known about it.
 type Series struct {
@@ -41,6 +49,8 @@ type Series struct {
 	// first slot.
 	words []uint64
 	from  int64
+
+	of identity // of what is computed from one metric
 }
 
 // Old asks for the answers of the original.
@@ -55,7 +65,7 @@ var ErrMixedResolutions = errors.New("mixed resolutions")
 
 // Evaluate returns the series of every field in order, those of a pattern by
 // key, and their values as the engine prints them.
-func Evaluate(ctx context.Context, src query.Source, text string, now time.Time, old Old) ([]Series, error) {
+func Evaluate(src Source, text string, now time.Time, old Old) ([]Series, error) {
 	parse := dql.Parse
 	if old.Compat {
 		parse = dql.ParseCompat
@@ -64,7 +74,7 @@ func Evaluate(ctx context.Context, src query.Source, text string, now time.Time,
 	if err != nil {
 		return nil, err
 	}
-	e := evaluator{ctx: ctx, src: src, old: old}
+	e := evaluator{src: src, old: old}
 	if err := e.times(&q.Range, now.UnixMilli()); err != nil {
 		return nil, err
 	}
@@ -86,15 +96,14 @@ func Evaluate(ctx context.Context, src query.Source, text string, now time.Time,
 	}
 	for i := range list {
 		for j, v := range list[i].Values {
-			list[i].Values[j] = point.Float(point.FromFloat(v))
+			list[i].Values[j] = printed(v)
 		}
 	}
 	return list, nil
 }
 
 type evaluator struct {
-	ctx        context.Context
-	src        query.Source
+	src        Source
 	start, end int64
 	old        Old
 	found      bool // a selector has a hit
@@ -144,7 +153,7 @@ func (e *evaluator) binary(b *dql.Binary) ([]Series, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.combine(b.Function(), in, 0)
+	return e.combine(map[byte]string{'+': "sum", '-': "diff", '*': "product", '/': "quotient"}[b.Op], in, 0)
 }
 
 // operate computes l op r; division by 0 counts as division by 1.
@@ -276,46 +285,36 @@ func (s *Series) rescale() {
 }
 
 func (e *evaluator) read(s *dql.Select, shift int64) ([]Series, error) {
-	b, err := e.src.Bucket(s.Bucket)
+	bucket, resolution, err := e.src.Find(s.Bucket)
 	if err != nil {
 		return nil, err
 	}
-	keys := [][]byte{s.Metric.Key}
-	err = e.src.Metrics(e.ctx, b, nil, func(key []byte) bool {
-		e.found = e.found || bytes.Equal(key, s.Metric.Key) || s.Metric.Parts != nil && match(s.Metric.Parts, key)
-		return true
-	})
-	if err != nil {
-		return nil, err
-	}
-	if s.Metric.Parts != nil {
-		keys = nil
-		err := e.src.Metrics(e.ctx, b, nil, func(key []byte) bool {
-			if e.old.Compat && below(s.Metric.Parts, key) || match(s.Metric.Parts, key) {
-				keys = append(keys, bytes.Clone(key))
-			}
-			return true
-		})
-		if err != nil {
-			return nil, err
+	var keys [][]byte
+	for _, key := range e.src.Keys(bucket) {
+		matched := s.Metric.Parts != nil && match(s.Metric.Parts, key)
+		e.found = e.found || bytes.Equal(key, s.Metric.Key) || matched
+		if matched || e.old.Compat && s.Metric.Parts != nil && below(s.Metric.Parts, key) {
+			keys = append(keys, key)
 		}
-		slices.SortFunc(keys, bytes.Compare)
+	}
+	slices.SortFunc(keys, bytes.Compare)
+	if s.Metric.Parts == nil {
+		keys = [][]byte{s.Metric.Key}
 	}
 	var list []Series
 	from, to := e.start-shift, e.end-shift
 	if e.old.Compat {
 		from, to = max(1, from), max(1, to)
 	}
-	from, to = int64(math.Floor(float64(from)/float64(b.Resolution))), int64(math.Floor(float64(to)/float64(b.Resolution)))
+	from, to = int64(math.Floor(float64(from)/float64(resolution))), int64(math.Floor(float64(to)/float64(resolution)))
 	for _, key := range keys {
 		words := make([]uint64, to-from)
 		for i := max(0, -from); i < to-from; i++ {
-			if _, err := e.src.Read(e.ctx, b, key, from+i, words[i:i+1]); err != nil {
-				return nil, err
-			}
+			words[i] = e.src.Word(bucket, key, from+i)
 		}
-		s := e.realize(words, b.Resolution)
-		if !e.old.Compat && from >= 0 {
+		s := e.realize(words, resolution)
+		s.of = identityOf(bucket, key)
+		if !e.old.Compat {
 			s.words, s.from = words, from
 		}
 		list = append(list, s)
@@ -324,12 +323,12 @@ func (e *evaluator) read(s *dql.Select, shift int64) ([]Series, error) {
 }
 
 func match(pattern []dql.Part, key []byte) bool {
-	parts, ok := metric.Parts(key)
-	if !ok || len(parts) != len(pattern) {
+	parts := partsOf(key)
+	if len(parts) != len(pattern) {
 		return false
 	}
 	for i, p := range pattern {
-		if !p.Any && p.Text != string(parts[i]) {
+		if !p.Any && p.Text != parts[i] {
 			return false
 		}
 	}
@@ -357,12 +356,12 @@ func (e *evaluator) realize(words []uint64, resolution int64) Series {
 // below reports whether a key begins with what stands before the first * of a
 // pattern.
 func below(pattern []dql.Part, key []byte) bool {
-	parts, ok := metric.Parts(key)
+	parts := partsOf(key)
 	for i, p := range pattern {
 		switch {
 		case p.Any:
-			return ok
-		case i >= len(parts) || string(parts[i]) != p.Text:
+			return true
+		case i >= len(parts) || parts[i] != p.Text:
 			return false
 		}
 	}
@@ -375,15 +374,15 @@ func realize(words []uint64, resolution int64) Series {
 	s := Series{Resolution: resolution, Slots: int64(len(words))}
 	last := 0.0
 	for _, w := range words {
-		if w != point.Unset {
-			last = point.Float(w)
+		if w != unset {
+			last = number(w)
 			break
 		}
 	}
 	for _, w := range words {
 		sure := 0.0
-		if w != point.Unset {
-			last, sure = point.Float(w), 1
+		if w != unset {
+			last, sure = number(w), 1
 			s.Set++
 		}
 		s.Values = append(s.Values, last)

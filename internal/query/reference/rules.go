@@ -29,10 +29,12 @@ func window(name string, in Series, span int64, numbers []float64) Series {
 			w.number = numbers[0]
 		}
 		v, sure := w.aggregate(name)
-		if in.words != nil && c >= 16 {
+		if in.words != nil {
 			var total float64
 			total, carry = sumOfSpan(in.words[i:end], in.from+int64(i), carry)
-			total += in.Values[end-1] * float64(c-(end-i))
+			if missing := c - (end - i); missing > 0 { // none of Inf is not 0
+				total += in.Values[end-1] * float64(missing)
+			}
 			switch name {
 			case "sum":
 				v = total
@@ -96,9 +98,16 @@ func (e *evaluator) combine(name string, in []Series, q float64) ([]Series, erro
 	}
 	for i := range length {
 		values, sure := column(in, i)
-		out.Values = append(out.Values, fold(name, values, q))
-		c := sum(sure) / float64(len(sure))
-		if e.old.Compat && name != "quantile" {
+		v, c := 0.0, sum(sure)/float64(len(sure))
+		if name == "sum" || name == "avg" || name == "min" || name == "max" {
+			v, c = e.join(name, in, values, sure)
+		} else {
+			v = fold(name, values, q)
+		}
+		out.Values = append(out.Values, v)
+		if e.old.Compat && name != "quantile" { // there everything is in the order it is named in
+			v = fold(name, values, q)
+			out.Values[i] = v
 			c = foldThree(name, sure)
 		}
 		out.Confidence = append(out.Confidence, c)

@@ -192,7 +192,6 @@ func limit(list []Series, l *dql.Limit) []Series {
 		if len(s.Values) == 0 {
 			return math.NaN()
 		}
-		s.words = nil // its values are read already, and are added up one by one
 		var numbers []float64
 		for _, a := range l.By.Args {
 			numbers = append(numbers, a.(*dql.Number).Value)

@@ -3,13 +3,11 @@ package reference
 import (
 	"math"
 	"math/big"
-
-	"dalmatiner/internal/point"
 )
 
-// The sum of a span of slots that are read is that of integers, exactly, and of
-// floats, which are added up in one order: 60 slots of a lane, 12 lanes of a chunk,
-// 10 chunks, 12 of these, the span. All of them begin at multiples of their size.
+// The sum of slots that are read is that of integers, exactly, and of floats, which are
+// added up in one order: 60 slots of a lane, 12 lanes of a chunk, 10 chunks, 12 of
+// these, the span. All of them begin at multiples of their size.
 var nodes = []int64{120 * 720, 10 * 720, 720}
 
 // part is what is added up of some slots: with gaps filled, from the first set
@@ -23,11 +21,11 @@ type part struct {
 
 func firstWord(words []uint64) uint64 {
 	for _, w := range words {
-		if w != point.Unset {
+		if w != unset {
 			return w
 		}
 	}
-	return point.Unset
+	return unset
 }
 
 // sumOfSpan returns the sum of the slots from from on, and the word that is
@@ -50,11 +48,12 @@ func sumOfSpan(words []uint64, from int64, carry uint64) (sum float64, next uint
 // copies adds n copies of a word at once.
 func (p *part) copies(w uint64, n int64) {
 	switch {
-	case n == 0 || w == point.Unset:
-	case point.KindOf(w) == point.KindFloat:
-		p.float += point.Float(w) * float64(n)
+	case n == 0 || w == unset:
+	case isFloat(w):
+		product := number(w) * float64(n)
+		p.float += product
 	default:
-		p.whole.Add(p.whole, new(big.Int).Mul(big.NewInt(point.Int(w)), big.NewInt(n)))
+		p.whole.Add(p.whole, new(big.Int).Mul(big.NewInt(whole(w)), big.NewInt(n)))
 	}
 }
 
@@ -68,7 +67,11 @@ func add(words []uint64, from int64, sizes []int64) (all *part) {
 		return addChunk(words, from)
 	}
 	for len(words) > 0 {
-		n := min(sizes[0]-from%sizes[0], int64(len(words)))
+		begin := from - from%sizes[0]
+		if begin > from {
+			begin -= sizes[0] // before slot 0
+		}
+		n := min(begin+sizes[0]-from, int64(len(words)))
 		p := add(words[:n], from, sizes[1:])
 		words, from = words[n:], from+n
 		if p == nil {
@@ -90,7 +93,7 @@ func add(words []uint64, from int64, sizes []int64) (all *part) {
 func addChunk(words []uint64, from int64) *part {
 	first, last := -1, -1
 	for i, w := range words {
-		if w != point.Unset {
+		if w != unset {
 			if last = i; first < 0 {
 				first = i
 			}
@@ -102,11 +105,11 @@ func addChunk(words []uint64, from int64) *part {
 	p := part{whole: new(big.Int), first: from + int64(first), last: from + int64(last)}
 	var lanes [12]float64
 	for i, w := range words[first : last+1] {
-		if w != point.Unset {
+		if w != unset {
 			p.word = w
 		}
-		if point.KindOf(p.word) == point.KindFloat {
-			lanes[(p.first+int64(i))%720/60] += point.Float(p.word)
+		if isFloat(p.word) {
+			lanes[(p.first+int64(i))%720/60] += number(p.word)
 		} else {
 			p.copies(p.word, 1)
 		}

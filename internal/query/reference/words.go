@@ -1,0 +1,49 @@
+package reference
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/zeebo/xxh3"
+)
+
+// A word is what a point is in memory (protocol page, section 2): 0 is unset, the top
+// bit tells a float, whose bits stand one lower without the last one, and a top byte
+// of 1 an integer of 56 bits.
+const unset = 0
+
+func isFloat(w uint64) bool { return w>>63 == 1 }
+
+func whole(w uint64) int64 { return int64(w<<8) >> 8 }
+
+func number(w uint64) float64 {
+	if isFloat(w) {
+		return math.Float64frombits(w << 1)
+	}
+	return float64(whole(w))
+}
+
+// printed returns a value as a result shows it: without its last bit.
+func printed(v float64) float64 { return math.Float64frombits(math.Float64bits(v) &^ 1) }
+
+// partsOf cuts a key, each part of which has its length before it.
+func partsOf(key []byte) []string {
+	parts := []string{}
+	for len(key) > 0 {
+		n := 1 + int(key[0])
+		parts = append(parts, string(key[1:n]))
+		key = key[n:]
+	}
+	return parts
+}
+
+// identity is what a series is known by on every node: the hash of its bucket and key.
+type identity struct {
+	high, low uint64
+	known     bool // it is one metric
+}
+
+func identityOf(bucket uint64, key []byte) identity {
+	h := xxh3.Hash128(append(binary.BigEndian.AppendUint64(nil, bucket), key...))
+	return identity{high: h.Hi, low: h.Lo, known: true}
+}
