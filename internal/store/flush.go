@@ -156,7 +156,9 @@ func (s *Store) capture() *flushing {
 			f.groups = append(f.groups, g)
 		}
 	}
-	f.floors = s.floors.next(f)
+	if f.floors = s.floors; !s.keepFloors.Load() {
+		f.floors = s.floors.next(f)
+	}
 	s.floors = f.floors
 	if f.seldom {
 		s.trimBlocks()

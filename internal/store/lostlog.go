@@ -28,6 +28,34 @@ func lostRecords(report *wal.Report, state *manifest.State) (out []lostRecord) {
 	return out
 }
 
+// overwritten are the records of each group that damage took from the log, in its
+// order: what stood in the group's slots before may not be what was sent last.
+type overwritten map[uint32][]lostRecord
+
+// byGroup sorts lost records, which are in the order of the log, by group.
+func byGroup(records []lostRecord) overwritten {
+	if len(records) == 0 {
+		return nil
+	}
+	o := make(overwritten)
+	for _, l := range records {
+		o[l.group] = append(o[l.group], l)
+	}
+	return o
+}
+
+// behind returns the records of a group that were lost behind a position.
+func (o overwritten) behind(group uint32, lsn uint64) []lostRecord {
+	list := o[group]
+	i, _ := slices.BinarySearchFunc(list, lsn+1, func(l lostRecord, lsn uint64) int { return cmp.Compare(l.lsn, lsn) })
+	return list[i:]
+}
+
+// anyNames reports whether one of the records names a slot.
+func anyNames(records []lostRecord, slot int64) bool {
+	return slices.ContainsFunc(records, func(l lostRecord) bool { return l.first <= slot && slot <= l.last })
+}
+
 // lostSlots are slots of all series of a group in which points of lost records were.
 type lostSlots struct {
 	bucket      uint64
@@ -37,7 +65,7 @@ type lostSlots struct {
 }
 
 func (l *lostSlots) String() string {
-	return fmt.Sprintf("records with %d points of group %d are lost: their slots are %d to %d", l.points, l.group, l.first, l.last)
+	return fmt.Sprintf("records with %d points of group %d are lost: their slots are %d to %d, where no older value of its series is shown as current", l.points, l.group, l.first, l.last)
 }
 
 // lostRanges joins the slots of records by group.
@@ -62,9 +90,10 @@ func unknownRecords(report *wal.Report) string {
 	return fmt.Sprintf("%d bytes of damaged or missing places may have held records of which nothing is known", report.Unknown)
 }
 
-// lose counts the points of records that damage took from the log, and names their
-// slots. What no flush has counted yet is counted as received first.
-func (r *replayer) lose(report *wal.Report) {
+// lose counts the points of records that damage took from the log, names their
+// slots, and hides what is older there. What no flush has counted yet is counted as
+// received first. Its error may be a *startAgain.
+func (r *replayer) lose(report *wal.Report) error {
 	s := r.s
 	var lost []lostRecord
 	for _, l := range lostRecords(report, r.state) {
@@ -81,12 +110,13 @@ func (r *replayer) lose(report *wal.Report) {
 		s.lostLog.lose(s.account, l.group, l.lsn, l.points)
 	}
 	s.commit.RUnlock()
-	s.lostSlots = lostRanges(lost)
-	for i := range s.lostSlots {
-		l := &s.lostSlots[i]
+	ranges := lostRanges(lost)
+	for i := range ranges {
+		l := &ranges[i]
 		s.reportDamage(fmt.Sprintf("log of bucket %s", s.buckets.id(l.bucket).info.Name), fmt.Errorf("%s", l))
 	}
 	if report.Unknown > 0 {
 		s.reportDamage("log", fmt.Errorf("%s", unknownRecords(report)))
 	}
+	return r.hide(lost)
 }

@@ -54,11 +54,26 @@ func Open(o Options) (*Store, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	s, err := open(o, nil)
+	for again := (*startAgain)(nil); errors.As(err, &again); {
+		s, err = open(o, again)
+	}
+	return s, err
+}
+
+// open opens the data directory, if need be behind a start that found records of the
+// log lost; that one's directory is closed.
+func open(o Options, again *startAgain) (*Store, error) {
 	s := &Store{
 		o: o, buckets: newRegistry(), account: account.New(), relost: relost{cause: LostRecord}, lostLog: relost{cause: LostInReplay}, nameless: make(map[formerPlace]uint64),
 		room: make(chan struct{}), replayOver: make(chan struct{}), stop: make(chan struct{}), hurry: make(chan struct{}),
 		maxMergedFile: maxMergedFile, maxTombstones: maxTombstones, deleteSlice: deleteSlice,
 		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
+	}
+	if again != nil {
+		for _, name := range again.damage {
+			s.damage.add(name)
+		}
 	}
 	s.budget()
 	now := o.Now().UnixNano()
@@ -76,7 +91,7 @@ func Open(o Options) (*Store, error) {
 	if err := s.openFiles(state, known); err != nil {
 		return nil, errors.Join(formatError(err), s.closeFiles())
 	}
-	if err := s.replay(state, known); err != nil {
+	if err := s.replay(state, known, again); err != nil {
 		s.Crash()
 		return nil, err
 	}

@@ -30,6 +30,10 @@ type replayer struct {
 	state *manifest.State
 	tally tally
 
+	lost       overwritten // as the start before this one found it, see startAgain
+	again      *startAgain // that start, nil where there was none
+	generation uint64      // all segments that were there before have a lower one
+
 	backlogs  []*backlog   // by group; none is added after the first reading
 	pending   int64        // of them
 	positions atomic.Int64 // memory of what they hold
@@ -55,10 +59,14 @@ const tallyEvery = 16 << 20
 
 // replay brings buckets, series and the account to where the log ends, and
 // leaves the points to finish.
-func (s *Store) replay(state *manifest.State, known *bindings) error {
+func (s *Store) replay(state *manifest.State, known *bindings, again *startAgain) error {
 	r := &replayer{
+		again: again, generation: s.nextSeq.Load(),
 		bindings: known, state: state, deleted: make(map[*bucket][]tombstone), tally: tally{rows: make(map[accountRow]*account.Counts)},
 		reading: newRound(), applying: newRound(), roundSize: int(min(roundBytes, s.o.FlushBytes/roundPart)),
+	}
+	if again != nil {
+		r.lost = byGroup(again.lost)
 	}
 	for range runtime.GOMAXPROCS(0) {
 		r.appliers = append(r.appliers, newApplier(r))
@@ -75,7 +83,9 @@ func (s *Store) replay(state *manifest.State, known *bindings) error {
 	if err != nil {
 		return fmt.Errorf("replaying the log: %w", err)
 	}
-	r.lose(&report)
+	if err := r.lose(&report); err != nil {
+		return err
+	}
 	for _, p := range report.Damaged {
 		s.reportDamage("log", errors.New(p.String()))
 	}

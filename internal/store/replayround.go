@@ -141,6 +141,7 @@ type applier struct {
 	runs  []head.Run
 	lsn   uint64 // of the record under way
 	log   head.Log
+	older *olderSlots // not nil: only what a lost record may have written over is applied, and noted here
 }
 
 func newApplier(r *replayer) *applier {
@@ -206,27 +207,71 @@ func (a *applier) record(g *head.Group, n *run, runs, cells []byte) {
 	a.words = parseCells(a.words[:0], cells)
 	a.lsn = n.lsn
 	w := head.Write{Column: int(n.column), Slot: n.slot, Words: a.words, Down: n.kind == recColumn, Pairs: n.b.info.HPTS}
-	lost := uint64(0)
+	over := a.r.lost.behind(n.group, n.lsn)
+	points := uint64(0) // of no series
 	if n.kind != recRuns {
-		a.run(g, n, w, &lost)
+		a.parts(g, n, w, over, &points)
 	} else {
 		a.runs = parseRuns(a.runs[:0], runs)
 		words := a.words
 		for _, r := range a.runs {
 			w.Column, w.Slot, w.Words = r.Column, r.Slot, words[:r.Points]
 			words = words[r.Points:]
-			a.run(g, n, w, &lost)
+			a.parts(g, n, w, over, &points)
 		}
 	}
-	if lost > 0 {
-		a.r.s.relost.lose(a.r.s.account, n.group, n.lsn, min(lost, n.stored)) // duplicates are stored elsewhere
-		a.r.s.reportDamage(fmt.Sprintf("log record at %d", n.lsn), fmt.Errorf("%d points of group %d are of no series", lost, n.group))
+	if points > 0 && a.older == nil {
+		a.r.s.relost.lose(a.r.s.account, n.group, n.lsn, min(points, n.stored)) // duplicates are stored elsewhere
+		a.r.s.reportDamage(fmt.Sprintf("log record at %d", n.lsn), fmt.Errorf("%d points of group %d are of no series", points, n.group))
 	}
 }
 
-// run applies a run of a record, and counts those of its points of which the series
-// is not known.
-func (a *applier) run(g *head.Group, n *run, w head.Write, lost *uint64) {
+// parts applies a run of a record, but for what one of the records that were lost behind
+// it may have written over. That has been set aside.
+func (a *applier) parts(g *head.Group, n *run, w head.Write, over []lostRecord, lost *uint64) {
+	if len(over) == 0 && a.older == nil { // as nearly always
+		a.run(g, n, w, true, lost)
+		return
+	}
+	width := n.b.width()
+	if !w.Down || len(w.Words)%width != 0 {
+		a.part(g, n, w, anyNames(over, w.Slot), lost)
+		return
+	}
+	for len(w.Words) > 0 {
+		part, hidden, slots := w, anyNames(over, w.Slot), int64(1)
+		for int(slots)*width < len(w.Words) && anyNames(over, w.Slot+slots) == hidden {
+			slots++
+		}
+		part.Words = w.Words[:int(slots)*width]
+		w.Words = w.Words[int(slots)*width:]
+		w.Slot += slots
+		a.part(g, n, part, hidden, lost)
+	}
+}
+
+// part applies a part of a run of which all is hidden, or nothing.
+func (a *applier) part(g *head.Group, n *run, w head.Write, hidden bool, lost *uint64) {
+	if a.older == nil {
+		a.run(g, n, w, !hidden, lost)
+		return
+	}
+	if !hidden {
+		return
+	}
+	a.run(g, n, w, true, lost)
+	last := w.Slot
+	if w.Down {
+		last += int64(len(w.Words)/n.b.width()) - 1
+	}
+	for slot := w.Slot; slot <= last; slot++ {
+		a.older.add(n.group, slot)
+	}
+}
+
+// run applies a run of a record, where that is asked for, and counts those of its points
+// of which the series is not known.
+func (a *applier) run(g *head.Group, n *run, w head.Write, apply bool, lost *uint64) {
 	if odd := w.Pairs && (w.Column|len(w.Words))%2 != 0; g != nil && (g.Bucket != n.b.info.ID || odd) {
 		g = nil
 	}
@@ -234,7 +279,9 @@ func (a *applier) run(g *head.Group, n *run, w head.Write, lost *uint64) {
 		known := a.r.known(n.lsn, g, &w)
 		if part := w; known > 0 {
 			part.Words = w.Words[:known]
-			a.apply(g, part)
+			if apply {
+				a.apply(g, part)
+			}
 		} else {
 			known = a.r.pass(n, &w, lost)
 		}

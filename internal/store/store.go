@@ -39,14 +39,11 @@ type Store struct {
 	leftovers   leftovers
 	namesUnread bool // see unreadNames; set before the store is in use
 
-	account *account.Account
-	relost  relost // of no series
-	lostLog relost // of records that damage took
-	// lostSlots are those of the records that damage took from the log, as the start
-	// found it: what older segments have there is not the last that was sent.
-	lostSlots []lostSlots
-	refusals  refusals
-	memory    *memory.Budget
+	account  *account.Account
+	relost   relost // of no series
+	lostLog  relost // of records that damage took
+	refusals refusals
+	memory   *memory.Budget
 
 	buckets *registry
 	groups  groupTable
@@ -78,8 +75,11 @@ type Store struct {
 
 	flushMu sync.Mutex // one flush at a time
 	floors  floors     // of the last one; under flushMu
-	nextSeq atomic.Uint64
-	closed  bool // guarded by flushMu
+	// keepFloors keeps the floors where they are: what is in the head is not all that the
+	// log has in front of it. It is set by a start that is made again.
+	keepFloors atomic.Bool
+	nextSeq    atomic.Uint64
+	closed     bool // guarded by flushMu
 
 	behind      atomic.Pointer[replayer] // puts the log's points into the head; nil when all are
 	replayOver  chan struct{}            // closed when it does no more, with
@@ -321,6 +321,13 @@ func (d *damageList) add(name string) bool {
 	}
 	d.names = append(d.names, name)
 	return true
+}
+
+// list returns the names.
+func (d *damageList) list() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.names)
 }
 
 // reportDamage names, counts and logs damage (I5), and what a device could not
