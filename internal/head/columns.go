@@ -120,14 +120,19 @@ func (c *Columns) with(col int, key []byte, ids ...metric.SeriesID) *Columns {
 // has named them: with memory that grew by a quarter at a time they kept four
 // times of what the names are. So it grows to what all columns will need by the
 // names so far, four times as much at most while there are few.
-func (c *Columns) room(n int) []byte {
+func (c *Columns) room(n int) []byte { return slices.Grow(c.arena, c.roomFor(n)-len(c.arena)) }
+
+// roomFor returns the size of the memory that room returns.
+func (c *Columns) roomFor(n int) int {
 	need := len(c.arena) + n
 	if need <= cap(c.arena) {
-		return c.arena
+		return cap(c.arena)
 	}
-	most := min(4*need, max(need*Width/(c.bound+1), need+need/8))
-	return slices.Grow(c.arena, most-len(c.arena))
+	return min(4*need, max(need*Width/(c.bound+1), need+need/8))
 }
+
+// Growth returns by how many bytes the names grow for one of n bytes more.
+func (c *Columns) Growth(n int) int64 { return int64(c.roomFor(n) - cap(c.arena)) }
 
 // without returns a view of the next epoch, in memory of its own, in which the
 // given columns are free.

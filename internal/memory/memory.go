@@ -77,12 +77,23 @@ type Budget struct {
 	setHeap func(bytes int64)
 	level   atomic.Int32
 	used    atomic.Int64
-	heap    atomic.Int64 // what the Go runtime holds, as it was last told
+	heap    atomic.Pointer[collected]
+	taken   atomic.Int64 // by stocks since the last look
+	atMark  atomic.Bool  // a stock was refused since then, at the mark of NoSeries
 
 	mu      sync.Mutex // one look at a time
 	pools   []Pool
+	on      int64     // bytes of the pools on the Go heap, by the last look
+	seen    uint64    // the collection that pooled is of
+	pooled  int64     // bytes of these pools when it was
 	pressed time.Time // when the use last stood at the mark of NoSeries
 	told    int64     // last share of the Go heap
+}
+
+// collected is what the Go runtime holds.
+type collected struct {
+	bytes  int64
+	cycles uint64 // its collections so far
 }
 
 // New returns the budget of a process that may use limit bytes, 0 for any
@@ -120,9 +131,11 @@ func (b *Budget) Level() Level { return Level(b.level.Load()) }
 // Used returns the bytes in use as the last look found them.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
-// SetHeap tells the bytes that the Go runtime holds and cannot give back. They
-// count where they are more than the sum of the pools on the heap.
-func (b *Budget) SetHeap(bytes int64) { b.heap.Store(bytes) }
+// SetHeap tells the bytes that the Go runtime holds and cannot give back: what its
+// last collection found alive, and what it needs beside that now; cycles is the
+// number of its collections. What they are more than the pools on the heap at that
+// time counts beside the pools until the next collection.
+func (b *Budget) SetHeap(bytes int64, cycles uint64) { b.heap.Store(&collected{bytes, cycles}) }
 
 // Look adds up the pools and returns the level that follows. A caller that
 // finds another one looking gets the level of before.
@@ -131,6 +144,8 @@ func (b *Budget) Look() Level {
 		return b.Level()
 	}
 	defer b.mu.Unlock()
+	// Before the pools, so that what is taken meanwhile counts twice and not never.
+	taken := b.taken.Load()
 	var on, off int64
 	for i := range b.pools {
 		if p := &b.pools[i]; p.OffHeap {
@@ -139,12 +154,32 @@ func (b *Budget) Look() Level {
 			on += p.Use()
 		}
 	}
-	heap := max(on, b.heap.Load())
+	heap := on + b.outside(on)
 	b.used.Store(off + heap)
+	b.taken.Add(-taken)
 	l := b.next(off + heap)
 	b.level.Store(int32(l))
 	b.share(off, heap)
 	return l
+}
+
+// outside returns what the last collection found beyond the pools on the heap, of
+// which there are on bytes now. Under the lock.
+//
+// The larger one of both sums would not do: what the pools grow by behind a
+// collection comes to what it found, or a flood would hide in the difference.
+func (b *Budget) outside(on int64) int64 {
+	was := b.on
+	b.on = on
+	heap := b.heap.Load()
+	if heap == nil {
+		return 0
+	}
+	if heap.cycles != b.seen {
+		// It was at some time since the look before: the pools had the less of both.
+		b.seen, b.pooled = heap.cycles, min(was, on)
+	}
+	return max(0, heap.bytes-b.pooled)
 }
 
 // next returns the level that a use leads to.
@@ -158,6 +193,9 @@ func (b *Budget) next(used int64) Level {
 		if used >= b.limit/100*(rise[l]-fallBack) {
 			kept = l
 		}
+	}
+	if b.atMark.Swap(false) {
+		reached = max(reached, NoSeries) // but for what was refused
 	}
 	if reached >= NoSeries {
 		b.pressed = now

@@ -89,8 +89,9 @@ func TestTheHeapGetsWhatIsLeft(t *testing.T) {
 	b.Look()
 	cells = 1000
 	b.Look()
-	b.SetHeap(800)
 	names = 100 // less than the runtime says
+	b.Look()
+	b.SetHeap(800, 1)
 	if b.Look(); b.Used() != 1800 {
 		t.Errorf("%d bytes in use, want 1800", b.Used())
 	}
@@ -102,6 +103,39 @@ func TestTheHeapGetsWhatIsLeft(t *testing.T) {
 	}
 	if u := b.Pools(); len(u) != 2 || u[0] != (Usage{Name: "cells", Use: 6000}) || u[1] != (Usage{Name: "names", Use: 100}) {
 		t.Errorf("the pools are %+v", u)
+	}
+}
+
+// What the pools grow by behind a collection comes to what it found. The larger one
+// of both would hide it for as long as the runtime has more than the pools.
+func TestGrowthComesToWhatWasCollected(t *testing.T) {
+	c := &clock{}
+	b := New(6400, c.now, nil)
+	var names int64
+	b.Add(Pool{Name: "names", Use: func() int64 { return names }})
+	for i, step := range []struct {
+		names, heap int64
+		cycles      uint64
+		want        int64
+	}{
+		{100, 0, 0, 100},
+		{100, 300, 1, 300},
+		{250, 300, 1, 450}, // behind the collection
+		{250, 320, 1, 470}, // stacks
+		{350, 500, 2, 600}, // it may have been before the last 100 came
+		{350, 400, 3, 400},
+		{50, 400, 3, 100}, // garbage
+		{50, 300, 4, 300}, // it was none
+		{90, 20, 5, 90},   // promised, and not yet used
+		{500, 20, 5, 500},
+	} {
+		names = step.names
+		if step.cycles > 0 {
+			b.SetHeap(step.heap, step.cycles)
+		}
+		if b.Look(); b.Used() != step.want {
+			t.Errorf("step %d: %d bytes in use, want %d", i, b.Used(), step.want)
+		}
 	}
 }
 

@@ -78,7 +78,8 @@ func (m *processMemory) follow(ctx context.Context) (wait func()) {
 			case <-ctx.Done():
 				return
 			case now := <-t.C:
-				m.budget.SetHeap(heap.held())
+				held := heap.held()
+				m.budget.SetHeap(held, heap.cycles())
 				m.budget.Sweep()
 				smaller, flushed := pace.at(now, heap.cycles()), m.flushed.Swap(false)
 				if smaller || flushed && pace.seldom() {

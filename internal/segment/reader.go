@@ -256,6 +256,17 @@ func (r *Reader) leaf(d *directory, i int, lent *[]byte) (leaf, error) {
 	return l, nil
 }
 
+// IdentityBytes returns the size of all identities, which is what Writer.Reserve
+// needs to take them over. It is 0 where the directory cannot be read.
+func (r *Reader) IdentityBytes() int64 {
+	d, err := r.directory()
+	if err != nil {
+		return 0
+	}
+	f := r.footer()
+	return d.offset(f.first(kindSeries+1)) - d.offset(f.first(kindSeries))
+}
+
 // Series calls fn for every identity in the order they were added. The key is
 // valid during the call.
 func (r *Reader) Series(fn func(Series) error) error {

@@ -301,9 +301,9 @@ func (s *Store) forgetBucket(b *bucket, d manifest.DeletedBucket) {
 	s.buckets.remove(b, d)
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
-	before := len(s.pending)
+	before := namingNeed(s.pending...)
 	s.pending = slices.DeleteFunc(s.pending, func(p catalogue.Change) bool { return p.Series.Bucket == b.info.ID })
-	s.unnamed.Add(int64(len(s.pending) - before))
+	s.unnamed.Add(namingNeed(s.pending...) - before)
 	s.droppedBuckets = append(s.droppedBuckets, d)
 }
 

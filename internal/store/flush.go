@@ -476,7 +476,7 @@ func (s *Store) publish(f *flushing, seg *storedSegment) {
 	if f.seldom {
 		s.releaseTiles()
 	}
-	s.unnamed.Add(-int64(len(f.changes)))
+	s.unnamed.Add(-namingNeed(f.changes...))
 	s.countChunks()
 	s.noteSilent(f)
 	s.makeRoom()

@@ -336,6 +336,7 @@ func (s *Store) dropped(b *bucket, g *head.Group, cols *head.Columns, gone head.
 func (s *Store) dropPending() {
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
+	before := namingNeed(s.pending...)
 	gone := make(map[segment.Hash]bool)
 	kept := s.pending[:0]
 	for i, c := range slices.Backward(s.pending) {
@@ -351,7 +352,7 @@ func (s *Store) dropPending() {
 			kept = append(kept, c)
 		}
 	}
-	s.unnamed.Add(int64(len(kept) - len(s.pending)))
+	s.unnamed.Add(namingNeed(kept...) - before)
 	clear(s.pending[len(kept):])
 	s.pending = kept
 }

@@ -166,18 +166,36 @@ func (x *seriesIndex) set(id metric.SeriesID, ref seriesRef) {
 	*e = indexEntry{id: id, state: uint32(ref) + entryFirst}
 }
 
-func (t *indexShard) grow() {
-	old := t.entries
-	live := 0
-	for i := range old {
-		if old[i].state >= entryFirst {
+// growth returns by how many bytes the index grows for a new series.
+func (x *seriesIndex) growth(id *metric.SeriesID) int64 {
+	t := x.shard(id)
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.used*4 < len(t.entries)*3 {
+		return 0
+	}
+	_, size := t.grown()
+	return max(0, int64(size-len(t.entries))) * indexEntrySize
+}
+
+// grown returns how many entries are in use, and the size of the table that it
+// would grow to.
+func (t *indexShard) grown() (live, size int) {
+	for i := range t.entries {
+		if t.entries[i].state >= entryFirst {
 			live++
 		}
 	}
-	size := 16
+	size = 16
 	for size*3 < live*4*2 {
 		size *= 2
 	}
+	return live, size
+}
+
+func (t *indexShard) grow() {
+	old := t.entries
+	live, size := t.grown()
 	t.entries = make([]indexEntry, size)
 	t.used = live
 	for i := range old {

@@ -92,6 +92,13 @@ func (o *output) begin() error {
 // are gone: they are not in the index. Tombstones go along as long as they count.
 func (o *output) carry() error {
 	m := o.m
+	// A list that grows to them would take several times their memory on the way.
+	var names int64
+	for _, seq := range m.plan.Remove {
+		names += m.source(seq).reader.IdentityBytes()
+	}
+	m.s.mergeBytes.Add(names)
+	o.w.Reserve(0, 0, names)
 	for _, seq := range m.plan.Remove {
 		seg := m.source(seq)
 		err := seg.reader.Series(func(e segment.Series) error {

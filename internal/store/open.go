@@ -97,6 +97,7 @@ func open(o Options, again *startAgain) (*Store, error) {
 	}
 	s.checkDisk()
 	s.countNames()
+	s.memory.Look() // or what is taken before the first one would have all the memory
 	return s, nil
 }
 

@@ -96,7 +96,6 @@ func (x *Session) create(id metric.SeriesID, key []byte) (seriesRef, error) {
 	if err := s.awaitReplay(context.Background()); err != nil {
 		return 0, err
 	}
-	refused := s.refusesSeries()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.deleted {
@@ -112,18 +111,26 @@ func (x *Session) create(id metric.SeriesID, key []byte) (seriesRef, error) {
 	if known && !b.parked.is(ref, key) {
 		return 0, errSameHash
 	}
-	if refused && !known {
-		return 0, errNoMemory
+	if !known && s.nameStock.Full() {
+		return 0, errNoMemory // at once: a flood must not search for a place with each of its points
 	}
-	g, col, err := x.freeColumn()
+	g, col, err := x.freeColumn(known)
 	if err != nil {
 		return 0, err
+	}
+	taken := int64(0)
+	if !known {
+		var ok bool
+		if taken, ok = s.takeName(g, &id, key); !ok {
+			return 0, errNoMemory
+		}
 	}
 	s.commit.RLock()
 	defer s.commit.RUnlock()
 	x.rec = appendDefineRecord(x.rec[:0], b.info.ID, g.ID, col, key)
 	lsn, err := s.log.Append(x.rec)
 	if err != nil {
+		s.nameStock.Add(-taken)
 		return 0, err
 	}
 	x.lastLSN, x.fillCol = lsn, col+x.width-1
@@ -132,14 +139,15 @@ func (x *Session) create(id metric.SeriesID, key []byte) (seriesRef, error) {
 }
 
 // freeColumn returns a free column, behind the one that this session took last
-// where it can. The bucket's lock is held.
-func (x *Session) freeColumn() (*head.Group, int, error) {
+// where it can. A known series gets a group even where there is no memory for new
+// ones. The bucket's lock is held.
+func (x *Session) freeColumn(known bool) (*head.Group, int, error) {
 	if x.fill != nil {
 		if col, ok := x.fill.Columns().Free(x.fillCol); ok {
 			return x.fill, col, nil
 		}
 	}
-	g, err := x.s.groupToFill(x.b)
+	g, err := x.s.groupToFill(x.b, known)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -149,9 +157,9 @@ func (x *Session) freeColumn() (*head.Group, int, error) {
 }
 
 // groupToFill returns a group with a free column for one session alone: one that
-// is not full, else one of whose series many are silent, else a new one. The
-// bucket's lock is held.
-func (s *Store) groupToFill(b *bucket) (*head.Group, error) {
+// is not full, else one of whose series many are silent, else a new one, for which
+// there has to be memory unless it is for a known series. The bucket's lock is held.
+func (s *Store) groupToFill(b *bucket, known bool) (*head.Group, error) {
 	for n := len(b.partial); n > 0; n = len(b.partial) {
 		g := b.partial[n-1]
 		b.partial = b.partial[:n-1]
@@ -166,9 +174,14 @@ func (s *Store) groupToFill(b *bucket) (*head.Group, error) {
 			return g, nil
 		}
 	}
-	s.memory.Look() // a group at a time, so that a flood is seen before the next tick
+	if known {
+		s.nameStock.Add(groupCost)
+	} else if !s.nameStock.Take(groupCost, 0) {
+		return nil, errNoMemory
+	}
 	id, ok := s.groups.reserve()
 	if !ok {
+		s.nameStock.Add(-groupCost)
 		return nil, errSeriesLimit
 	}
 	g := head.NewGroup(id, b.info.ID, b.height, b.arena)
@@ -187,7 +200,6 @@ func (s *Store) define(b *bucket, g *head.Group, col int, id metric.SeriesID, ke
 	s.index.set(id, ref)
 	if !known {
 		b.series++
-		s.nameBytes.Add(int64(len(key)) + defineCost)
 	} else if old.parked() {
 		old = b.parked.remove(old)
 	}
@@ -212,7 +224,7 @@ func (s *Store) addPending(b *bucket, ref seriesRef, id metric.SeriesID, key []b
 
 // change adds to what the next flush tells the catalogue.
 func (s *Store) change(c catalogue.Change) {
-	s.unnamed.Add(1)
+	s.unnamed.Add(namingNeed(c))
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
 	if len(s.pending) == cap(s.pending) {
@@ -241,7 +253,7 @@ func (s *Store) dropNameless() {
 	}
 	if len(stale) > 0 { // else it would be copied for nothing
 		s.pending = append(stale, s.pending...)
-		s.unnamed.Add(int64(len(stale)))
+		s.unnamed.Add(namingNeed(stale...))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/memory"
+	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/wal"
 )
@@ -19,17 +20,21 @@ const (
 	// reliefEvery is the time between two steps against pressure.
 	reliefEvery = 500 * time.Millisecond
 
-	// unnamedCost is what a flush takes for a series that it has to name: its
-	// place in the list, the record, the key in the catalogue's table.
+	// unnamedCost is what a flush takes for a series that it has to name, beside its
+	// key: its place in the list, which is there twice while it grows, and the record.
+	// The key lies in the record again, and in what its group had for names before,
+	// by keyTimes/keyPart of its length.
 	unnamedCost = 256
+	keyTimes    = 3
+	keyPart     = 2
 
 	// chunkCost is what a flush takes for each of all its chunks: its place in the
 	// index of the segment. Chunks of series that stand still have a dozen bytes.
 	chunkCost = 44
 
-	// defineCost is what a new series takes beside its key in its group and the
-	// index, until the next count.
-	defineCost = 60
+	// columnCost is what a new series takes in its group beside its key, until the
+	// next count: its id and the place of its key, in lists that grow.
+	columnCost = 48
 
 	// groupCost is a group without columns; most of it is the last write to each.
 	groupCost = 5 << 10
@@ -99,16 +104,16 @@ func (s *Store) budget() {
 		{Name: "late-points", Holds: "late points not yet flushed; senders wait at the limit", Limit: 2 * s.o.LateMemory, Use: s.lateBytes.Load},
 		{Name: "loose-points", Holds: "points of senders without an order, to be looked up together", Limit: maxLooseSets * looseCost, Use: s.looseSets.bytes},
 		{Name: "flush", Holds: "what a flush takes beside what it flushes", Use: s.flushNeed},
-		{Name: "names", Holds: "names of series and their index; new series are refused at the limit", Limit: names, Use: s.nameBytes.Load},
 		{Name: "segment-indexes", Holds: "directories and index leaves of segments that were read; dropped at the limit", Limit: index, Use: s.indexBytes.Load},
 		{Name: "segment-blocks", Holds: "verified blocks of segments that were read more than once", Limit: s.o.BlockCache, Use: s.files.Kept},
-		{Name: "merges", Holds: "index of the segment that a merge writes", Limit: s.maxMergedFile, Use: s.mergeBytes.Load},
+		{Name: "merges", Holds: "index and names of the segment that a merge writes", Limit: s.maxMergedFile, Use: s.mergeBytes.Load},
 		{Name: "replay", Holds: "after a crash: where the log has the points of each group, and those on their way into memory", Use: func() int64 { return s.replayBytes.Load() + s.relost.bytes() + s.lostLog.bytes() }},
 		{Name: "log", Holds: "buffers of the log", Limit: wal.Buffers, Use: func() int64 { return wal.Buffers }},
 		{Name: "catalogue", Holds: "tables and cache of the catalogue", Limit: catalogue.Memory, Use: func() int64 { return catalogue.Memory }},
 	} {
 		m.Add(p)
 	}
+	s.nameStock = m.NewStock(memory.StockOptions{Name: "names", Holds: "names of series and their index; new series are refused at the limit", Limit: names})
 }
 
 // Memory returns the budget of the process.
@@ -129,7 +134,7 @@ func (s *Store) headBytes() (rows, tables, warm int64) {
 // flushNeed is what a flush would take now: the lists of a share of the chunks, and a
 // copy of those that are more than one piece; what each of all takes however short it
 // is; and the list of the series it names.
-func (s *Store) flushNeed() int64 { return s.shareNeed.Load() + s.unnamed.Load()*unnamedCost }
+func (s *Store) flushNeed() int64 { return s.shareNeed.Load() + s.unnamed.Load() }
 
 // countChunks counts what the chunks of the next flush will need.
 func (s *Store) countChunks() {
@@ -149,6 +154,7 @@ func (s *Store) countChunks() {
 
 // countNames counts names and index anew: between two counts they are estimated.
 func (s *Store) countNames() {
+	was := s.nameStock.Bytes() // what is taken from here on stays counted
 	n := s.index.bytes()
 	for _, g := range s.groups.all() {
 		n += g.Columns().Bytes() + groupCost
@@ -158,16 +164,27 @@ func (s *Store) countNames() {
 		n += b.parked.bytes()
 		b.mu.Unlock()
 	}
-	s.nameBytes.Store(n)
+	s.nameStock.Add(n - was)
 }
 
-// refusesSeries reports whether there is no memory for new series.
-func (s *Store) refusesSeries() bool {
-	if s.memory.Level() >= memory.NoSeries {
-		return true
+// namingNeed is what a flush takes for changes that it has to tell the catalogue.
+func namingNeed(changes ...catalogue.Change) int64 {
+	n := int64(len(changes)) * unnamedCost
+	for i := range changes {
+		n += int64(len(changes[i].Series.Key)) * keyTimes / keyPart
 	}
-	limit := s.memory.Limit()
-	return limit > 0 && s.nameBytes.Load() >= limit/namesPart
+	return n
+}
+
+// takeName takes the memory of a new series in a group, before anything of it is
+// made, and returns what its name takes. It is false where there is none.
+func (s *Store) takeName(g *head.Group, id *metric.SeriesID, key []byte) (bytes int64, ok bool) {
+	bytes = g.Columns().Growth(len(key)) + columnCost + s.index.growth(id)
+	if !s.nameStock.Take(bytes, chunkCost+listCost+unnamedCost+int64(len(key))*keyTimes/keyPart) {
+		return 0, false
+	}
+	s.shareNeed.Add(chunkCost + listCost) // of its first points, until the next count
+	return bytes, true
 }
 
 // full reports whether senders have to wait for a flush, or for memory that
@@ -231,7 +248,7 @@ func (s *Store) reportLevel(last, level memory.Level) {
 	case refused == (last >= memory.NoSeries):
 	case refused:
 		s.o.Logger.Warn("memory is short: new series are refused, known ones are served; raise memory.limit if this lasts",
-			"used", s.memory.Used(), "memory.limit", s.memory.Limit(), "names", s.nameBytes.Load())
+			"used", s.memory.Used(), "memory.limit", s.memory.Limit(), "names", s.nameStock.Bytes())
 	default:
 		s.o.Logger.Info("new series are taken again", "used", s.memory.Used(), "memory.limit", s.memory.Limit())
 	}

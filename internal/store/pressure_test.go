@@ -78,7 +78,7 @@ func TestAFloodOfSeriesLeavesRoomForKnownOnes(t *testing.T) {
 	// What the flood left is idle now.
 	eventually(t, "new series are taken again", func() bool {
 		s.clock.advance(10 * time.Millisecond)
-		return !s.refusesSeries()
+		return !s.nameStock.Full()
 	})
 	flood.Point(key(sent), slot, point.FromInt(1))
 	if err := flood.Close(); err != nil {
@@ -151,7 +151,7 @@ func (s *pressedStore) defineSeries(t *testing.T, bucket string, n int) {
 	b := s.buckets.get(bucket)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	g, err := s.groupToFill(b)
+	g, err := s.groupToFill(b, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestNamesHaveAShare(t *testing.T) {
 	s := openPressed(t, nil)
 	x := mustSession(t, s.Store, "b")
 	x.Point(key(0), epoch, point.FromInt(1))
-	s.nameBytes.Store(testLimit / namesPart)
+	s.nameStock.Add(testLimit / namesPart)
 	x.Point(key(1), epoch, point.FromInt(1))
 	x.Point(key(0), epoch+1, point.FromInt(1))
 	if err := x.Close(); err != nil {
@@ -289,7 +289,7 @@ func TestFlushSoon(t *testing.T) {
 	if after(2 * flushDelay) {
 		t.Error("due at three quarters")
 	}
-	s.unnamed.Store(1)
+	s.unnamed.Store(unnamedCost)
 	if after(flushDelay) {
 		t.Error("due at once")
 	}
@@ -298,7 +298,7 @@ func TestFlushSoon(t *testing.T) {
 	}
 	s.steady.Store(0)
 	s.tileBytes.Store(0)
-	s.unnamed.Store(101)
+	s.unnamed.Store(101 * unnamedCost)
 	if !after(1) {
 		t.Error("not due with many series that have no name")
 	}

@@ -251,6 +251,9 @@ func (r *replayer) define(lsn wal.LSN, p record) error {
 	if g.Columns().Has(p.column) {
 		r.evict(b, g, p.column)
 	}
+	if !known {
+		s.nameStock.Add(int64(len(p.key)) + columnCost + s.index.growth(&id)) // it is there: it cannot be refused
+	}
 	s.define(b, g, p.column, id, p.key, lsn, old, known)
 	r.note(b, ref, uint64(lsn))
 	return nil

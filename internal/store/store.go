@@ -96,14 +96,14 @@ type Store struct {
 	tileBytes   atomic.Int64             // encoded and not yet flushed
 	dueFor      atomic.Int32             // see flushSoon
 	lateBytes   atomic.Int64
-	nameBytes   atomic.Int64 // of names and index: counted every second, estimated in between
-	indexBytes  atomic.Int64 // of loaded indexes of segments, as last counted
-	replayBytes atomic.Int64 // what a start takes until the log's points are in memory
-	mergeBytes  atomic.Int64 // index of the segment that a merge writes
-	shareNeed   atomic.Int64 // of the next flush, see flushNeed; counted every second
-	unnamed     atomic.Int64 // series that the next flush names
-	waiting     atomic.Int64 // senders held back
-	flushFailed atomic.Bool  // the last one did, before its commit point
+	nameStock   *memory.Stock // of names and index: counted every second, estimated in between
+	indexBytes  atomic.Int64  // of loaded indexes of segments, as last counted
+	replayBytes atomic.Int64  // what a start takes until the log's points are in memory
+	mergeBytes  atomic.Int64  // index and names of the segment that a merge writes
+	shareNeed   atomic.Int64  // of the next flush, see flushNeed; counted every second
+	unnamed     atomic.Int64  // what it takes for the series that it names, see namingNeed
+	waiting     atomic.Int64  // senders held back
+	flushFailed atomic.Bool   // the last one did, before its commit point
 	diskFull    atomic.Bool
 	unwritten   atomic.Bool // the MANIFEST had no room for the last edit
 	freeDisk    atomic.Int64

@@ -219,7 +219,7 @@ func (s *Store) everySecond() {
 // A flood of new series takes as much until they are named as points until they are
 // flushed.
 func (s *Store) flushSoon() bool {
-	due := s.tileBytes.Load() + s.unnamed.Load()*unnamedCost
+	due := s.tileBytes.Load() + s.unnamed.Load()
 	if due <= s.o.FlushBytes/4*3 {
 		s.dueFor.Store(0)
 		return false

@@ -1,0 +1,138 @@
+package store
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/memory"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+)
+
+// longKey is the key of a series whose name has about so many bytes.
+func longKey(i, bytes int) []byte {
+	k, err := metric.Key(fmt.Sprint(i), strings.Repeat("x", bytes%251))
+	if err != nil {
+		panic(err) // the parts are short
+	}
+	for len(k)+251 <= bytes {
+		k = metric.AppendPart(k, strings.Repeat("y", 250))
+	}
+	return k
+}
+
+// New series are refused before they take more than there is, whatever their names
+// are long and however many come between two looks at the memory: the next look
+// finds less than the mark from which on they are refused, but for what their points
+// take, which are stored with them.
+func TestNewSeriesTakeTheirMemoryFirst(t *testing.T) {
+	for _, bytes := range []int{20, 250, 4_000} {
+		clock := newTestClock()
+		o := testOptions(vfs.NewMem(), clock)
+		o.Memory = memory.New(testLimit, clock.Now, nil)
+		s := mustOpen(t, o)
+		x := mustSession(t, s, "flood")
+		i := 0
+		for ; x.Totals().Refused == 0 && i < 1_000_000; i++ {
+			x.Point(longKey(i, bytes), epoch, point.FromInt(1))
+			if i%1000 == 0 {
+				if _, err := x.Commit(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		s.memory.Look()
+		used, stored := s.memory.Used(), i
+		t.Logf("names of %d bytes: %d series, %d bytes in use", bytes, stored, used)
+		if mark := int64(testLimit) / 100 * 85; used >= mark+testLimit/100 || stored < 1000 {
+			for _, p := range s.memory.Pools() {
+				t.Log(p.Name, p.Use)
+			}
+			t.Errorf("names of %d bytes: %d series and %d bytes in use, new ones are to be refused at %d", bytes, stored, used, mark)
+		}
+		s.Crash()
+	}
+}
+
+// What counts for new series is what they take on the heap, and what the flush will
+// take that names them: no less, and no more than three times as much.
+func TestNewSeriesCountWhatTheyTake(t *testing.T) {
+	for _, bytes := range []int{20, 250, 4_000} {
+		clock := newTestClock()
+		o := testOptions(vfs.Default, clock) // a log in memory would count as well
+		o.Dir = t.TempDir()
+		o.Memory = memory.New(1<<40, clock.Now, nil)
+		s := mustOpen(t, o)
+		x := mustSession(t, s, "flood")
+		counted := func() int64 { return s.nameStock.Bytes() + s.unnamed.Load() }
+		heap := func() int64 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc)
+		}
+		count, was := counted(), heap()
+		for i := range 40 << 20 / (bytes + 400) {
+			if _, err := x.create(metric.Series(x.b.info.ID, longKey(i, bytes)), longKey(i, bytes)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.pendMu.Lock()
+		var naming int64 // a copy of each name
+		for _, c := range s.pending {
+			naming += int64(len(c.Series.Key))
+		}
+		s.pendMu.Unlock()
+		count, took := counted()-count, heap()-was
+		t.Logf("names of %d bytes: %d MiB counted, %d taken and %d to be taken", bytes, count>>20, took>>20, naming>>20)
+		if need := took + naming; count < need || count > 3*need {
+			t.Errorf("names of %d bytes: %d bytes count, %d are taken and %d will be", bytes, count, took, naming)
+		}
+		s.Crash()
+	}
+}
+
+// A merge counts the names that it takes over before it does, and makes room for
+// them once.
+func TestMergesCountTheNamesTheyTakeOver(t *testing.T) {
+	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
+	defer func() { s.Crash() }()
+	x := mustSession(t, s, "b")
+	var names int64
+	for i := range 5_000 {
+		k := longKey(i, 250)
+		names += int64(len(k))
+		x.Point(k, epoch, point.FromInt(1))
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustFlush(t, s)
+	s.mergeMu.Lock()
+	defer s.mergeMu.Unlock()
+	m, err := s.beginMerge()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, seg := range m.sources {
+		m.plan.Remove = append(m.plan.Remove, seg.meta.Seq)
+	}
+	o := output{ctx: t.Context(), m: m, kind: manifest.Overlay}
+	if err := o.begin(); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.mergeBytes.Load(); got < names || got > names*3/2 || o.names != 5_000 {
+		t.Errorf("%d names of %d bytes count for %d", o.names, names, got)
+	}
+	if err := o.end(true); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.mergeBytes.Load(); got != 0 {
+		t.Errorf("%d bytes count behind its end", got)
+	}
+}
