@@ -73,6 +73,14 @@ func (c *Capture) settle(g *Group) {
 	g.settling = c.Highest
 }
 
+// Settle raises the highest slot that counts as flushed: what the caller knows of older
+// points of the group's series counts for its later flushes, too.
+func (g *Group) Settle(slot int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.settled = max(g.settled, slot)
+}
+
 // EndFlush forgets what BeginFlush took, after a committed segment holds it,
 // and returns the bytes given back: tiles and late points. The capture must not be
 // read any more. The memory of tiles goes to later ones until Arena.ReleaseTiles.

@@ -14,6 +14,7 @@ const (
 	Index                  // a part of the index of a segment: which chunks it named is not known
 	File                   // a segment that is missing or does not open
 	LogRecord              // a record of the log
+	Joined                 // several, see Bound
 	causes
 )
 
@@ -22,7 +23,7 @@ func (c Cause) String() string {
 	if c >= causes {
 		return "damage"
 	}
-	return [causes]string{"damaged block", "damaged index", "lost file", "damaged log record"}[c]
+	return [causes]string{"damaged block", "damaged index", "lost file", "damaged log record", "several damages, joined"}[c]
 }
 
 // Hole hides the slots [From, Past) of the series of a bucket with a prefix in [Low,

@@ -3,6 +3,7 @@ package hole_test
 import (
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"dalmatiner/internal/hole"
@@ -20,7 +21,7 @@ func randomHole(r *rand.Rand) hole.Hole {
 	return hole.Hole{
 		Bucket: r.Uint64N(2), Low: low, High: low + r.Uint64N(worldSeries-low), From: from, Past: from + 1 + r.Int64N(worldSlots-from),
 		At:    hole.Position{Generation: r.Uint64N(worldGens), Window: r.IntN(2) == 0},
-		Cause: hole.Cause(r.IntN(4)), Source: r.Uint64N(3),
+		Cause: hole.Cause(r.IntN(5)), Source: r.Uint64N(3),
 	}
 }
 
@@ -69,6 +70,45 @@ func TestHolesHideWhatTheListHides(t *testing.T) {
 					if got != want || gotOK != wantOK {
 						t.Fatalf("round %d: slot %d of series %d is hidden below %v %v, want %v %v\nlist %v\nspans %v",
 							round, slot, p, got, gotOK, want, wantOK, list, spans)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestHolesAreBounded: however few there may be, all that is hidden stays hidden, in its
+// bucket, and as it is where the bound allows it.
+func TestHolesAreBounded(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	for round := range 1000 {
+		list := make([]hole.Hole, r.IntN(30))
+		for i := range list {
+			list[i] = randomHole(r)
+			list[i].From, list[i].Past = list[i].From*200, list[i].Past*200
+		}
+		most := 1 + r.IntN(20)
+		bounded := hole.Bound(list, most)
+		exact := hole.Join(list)
+		switch {
+		case len(exact) <= most:
+			if !reflect.DeepEqual(bounded, exact) {
+				t.Fatalf("round %d: %v became %v, %d are allowed", round, exact, bounded, most)
+			}
+		case len(bounded) > max(most, 2): // two buckets
+			t.Fatalf("round %d: %d holes, %d are allowed", round, len(bounded), most)
+		}
+		for _, h := range bounded {
+			if !slices.Contains(exact, h) && h.Cause == hole.Joined && h.Source != 0 {
+				t.Fatalf("round %d: %v names one source of several", round, h)
+			}
+		}
+		for bucket := range uint64(2) {
+			for p := range uint64(worldSeries) {
+				for slot := int64(0); slot < worldSlots*200; slot += 100 {
+					want, ok := highest(list, bucket, p, slot)
+					if got, gotOK := highest(bounded, bucket, p, slot); ok && (!gotOK || got.Compare(want) < 0) {
+						t.Fatalf("round %d: slot %d of series %d shows what lies below %v", round, slot, p, want)
 					}
 				}
 			}

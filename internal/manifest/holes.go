@@ -90,9 +90,9 @@ func byBucket(h Highest, bucket uint64) int { return cmp.Compare(h.Bucket, bucke
 func (s *State) applyHoles(e *Edit) {
 	if len(e.AddHoles)+len(e.EndHoles)+len(e.DeleteBuckets) > 0 {
 		holes := slices.Concat(s.Holes, e.AddHoles)
-		s.Holes = hole.Join(slices.DeleteFunc(holes, func(h hole.Hole) bool {
+		s.Holes = hole.Bound(slices.DeleteFunc(holes, func(h hole.Hole) bool {
 			return s.Deleted(h.Bucket) || slices.Contains(e.EndHoles, h)
-		}))
+		}), hole.MaxHoles)
 	}
 	for _, h := range e.Highest {
 		i, ok := slices.BinarySearchFunc(s.Highest, h.Bucket, byBucket)

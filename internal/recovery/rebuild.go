@@ -25,7 +25,7 @@ func (p *planner) rebuild() {
 		if v.Fate == Adopt {
 			e.AddSegments = append(e.AddSegments, v.File.Meta)
 			if i, ok := slices.BinarySearchFunc(st.Lost, v.File.Seq, func(l manifest.LostSegment, seq uint64) int { return cmp.Compare(l.Seq, seq) }); ok {
-				p.plan.Found = append(p.plan.Found, st.Lost[i])
+				p.plan.Found = append(p.plan.Found, recovered(st.Lost[i], v.File.Meta.Points))
 				e.Found = append(e.Found, v.File.Seq)
 			}
 		}
@@ -56,6 +56,13 @@ func (p *planner) rebuild() {
 	}
 	p.plan.State = st.Clone()
 	p.plan.State.Apply(e)
+}
+
+// recovered is what comes back with a file of so many points: its own, and of those that
+// merges left out under its hole as many, at most, which it lies over.
+func recovered(l manifest.LostSegment, points int64) manifest.LostSegment {
+	l.Points = min(l.Points, 2*uint64(max(points, 0)))
+	return l
 }
 
 // takeOver adds what segments say beside their own descriptions and the MANIFEST

@@ -150,7 +150,7 @@ func (s *Store) capture() *flushing {
 			s.trimBlocks() // the tiles of the next ones take as much as these give back
 		}
 		c := g.BeginFlush()
-		f.settle(s.buckets.id(g.Bucket), &c)
+		f.settle(s.buckets.id(g.Bucket), g, &c)
 		if !c.Empty() || c.Floor != 0 {
 			f.captures = append(f.captures, c)
 			f.groups = append(f.groups, g)

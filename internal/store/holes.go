@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/hole"
+	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
 )
 
@@ -49,6 +50,33 @@ func (c *checker) checkHoles() {
 			d.Detail += fmt.Sprintf(", segment %d", h.Source)
 		}
 		c.damaged(d)
+	}
+}
+
+// noteHidden adds the points that the merge leaves out under holes to the segments whose
+// loss made them: when such a file comes back, they are recovered as far as it holds
+// points for them.
+func (m *merging) noteHidden(e *manifest.Edit) {
+	if len(m.hidden) == 0 {
+		return
+	}
+	for _, l := range m.s.manifest.State().Lost {
+		if n := m.hidden[l.Seq]; n > 0 {
+			l.Points += n
+			e.Lost = append(e.Lost, l)
+		}
+	}
+}
+
+// loseHidden counts these points as lost, with what hides them: from now on they are in no
+// segment. Whether they were out of date is not known.
+func (m *merging) loseHidden() {
+	for source, n := range m.hidden {
+		cause := LostSegment
+		if source == 0 {
+			cause = LostBlocks
+		}
+		m.s.account.Lose(cause, n)
 	}
 }
 

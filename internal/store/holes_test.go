@@ -26,6 +26,8 @@ type holeLayers struct {
 	words []map[[2]int64]uint64 // by layer: series and slot
 
 	merges int
+	from   int64       // slots below have expired
+	born   map[int]int // layers before it are of a former series of that number, which was deleted
 }
 
 func newHoleLayers(t *testing.T) *holeLayers {
@@ -75,12 +77,12 @@ func (h *holeLayers) check(what string, gone map[int]bool, holes ...unknownBelow
 		for slot := range int64(holeSlots) {
 			below := -1
 			for _, u := range holes {
-				if u.series == n && u.from <= slot && slot < u.past {
+				if u.series == n && u.from <= slot && slot < u.past && u.layer >= h.born[n] && slot >= h.from {
 					below = max(below, u.layer)
 				}
 			}
 			unknown[slot] = below >= 0
-			for i := below + 1; i < len(h.words); i++ {
+			for i := max(below+1, h.born[n]); i < len(h.words) && slot >= h.from; i++ {
 				if w := h.words[i][[2]int64{int64(n), slot}]; w != 0 && !gone[i] {
 					want[slot], unknown[slot] = w, false
 				}

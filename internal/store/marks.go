@@ -19,12 +19,13 @@ func prefixOf(id metric.SeriesID) hole.Prefix { return hole.PrefixOf(id) }
 
 // settle completes what is settled for a capture of a group of the bucket, and notes
 // what will be once the flush is committed. A deleted bucket has none.
-func (f *flushing) settle(b *bucket, c *head.Capture) {
+func (f *flushing) settle(b *bucket, g *head.Group, c *head.Capture) {
 	if b == nil {
 		return
 	}
 	if c.Unsettled {
 		c.Settled = max(c.Settled, b.highest.Load())
+		g.Settle(c.Settled)
 	}
 	if c.Highest == noSlot {
 		return

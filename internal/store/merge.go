@@ -75,7 +75,7 @@ func (s *Store) merge(ctx context.Context, all bool) (MergeResult, error) {
 			return sum, err
 		}
 		if r.Windows+r.Overlays+r.Removed == 0 || round == maxRounds {
-			return sum, s.settleTombstones()
+			return sum, errors.Join(s.settleTombstones(), s.endHoles(ctx))
 		}
 	}
 }
@@ -95,6 +95,7 @@ type merging struct {
 	tombs   map[uint64]tombstones // of the buckets that have any, when the round began
 	newest  uint64                // their highest below
 	holes   []hole.Hole           // that the round found
+	hidden  map[uint64]uint64     // points that holes kept out, by the lost file that made the hole
 	dropped int64                 // points of deleted series that the outputs do without
 	buckets map[uint64]window.Bucket
 	expired expiring
@@ -306,6 +307,12 @@ func (m *merging) noteDamage(damaged map[uint64]error, lost *window.Lost) {
 	for seq := range lost.Covered {
 		m.source(seq).covered = true
 	}
+	for source, points := range lost.Hidden {
+		if m.hidden == nil {
+			m.hidden = make(map[uint64]uint64)
+		}
+		m.hidden[source] += points
+	}
 	for seq, err := range damaged {
 		seg := m.source(seq)
 		if !seg.damaged {
@@ -363,9 +370,11 @@ func (m *merging) commit() error {
 	for _, o := range m.out {
 		e.AddSegments = append(e.AddSegments, o.meta)
 	}
+	m.noteHidden(&e)
 	if err := s.commitEdit(e); err != nil {
 		return err
 	}
+	m.loseHidden()
 	s.o.FlushStep(StepMerged)
 	s.view.Lock()
 	gone := func(seg *storedSegment) bool { return slices.Contains(m.plan.Remove, seg.meta.Seq) }

@@ -138,6 +138,9 @@ func (s *Store) settleTombstones() error {
 					buried.Below = min(buried.Below, cleanTo[seg.meta.Seq])
 				}
 			}
+			for _, h := range b.holes.Load().Holes() { // hides nothing of a series that was deleted since
+				buried.Below = min(buried.Below, h.At.Generation)
+			}
 			if len(b.tombs().without(buried)) < len(b.tombs()) {
 				e.Bury = append(e.Bury, buried)
 			}

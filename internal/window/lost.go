@@ -17,6 +17,9 @@ type Lost struct {
 	Holes []hole.Hole
 	// Covered are the sources with points that holes kept out of the output.
 	Covered map[uint64]bool
+	// Hidden counts these points, by the number of the lost file that made the hole; 0
+	// stands for damage in a file that is here, and for the log.
+	Hidden map[uint64]uint64
 }
 
 // at is the position of a source.
@@ -54,12 +57,12 @@ func (m *Merger) touched(same []*cursor) bool {
 // nothing is left.
 func (m *Merger) layOver(same []*cursor) []byte {
 	it := same[0].item
-	p, start := hole.PrefixOf(it.hash), it.number*chunk.Slots
+	p := hole.PrefixOf(it.hash)
 	clear(m.words[:])
 	var below []*cursor // whose points have been laid
 	for _, c := range m.cursors {
 		for len(m.spans) > 0 && m.spans[0].At.Compare(c.src.at()) <= 0 {
-			m.hide(below, m.spans[0].From-start, m.spans[0].Past-start)
+			m.hide(below, it, &m.spans[0])
 			m.spans = m.spans[1:]
 		}
 		here := slices.Contains(same, c)
@@ -76,8 +79,8 @@ func (m *Merger) layOver(same []*cursor) []byte {
 			below = append(below, c)
 		}
 	}
-	for _, s := range m.spans {
-		m.hide(below, s.From-start, s.Past-start)
+	for i := range m.spans {
+		m.hide(below, it, &m.spans[i])
 	}
 	set := 0
 	for i, w := range &m.words {
@@ -107,30 +110,48 @@ func (m *Merger) decode(c *cursor) bool {
 	return true
 }
 
-// hide takes slots out of what has been laid.
-func (m *Merger) hide(below []*cursor, from, past int64) {
-	for i := from; i < past; i++ {
+// hide takes the slots of a hole out of what has been laid.
+func (m *Merger) hide(below []*cursor, it item, s *hole.Span) {
+	start, hidden := it.number*chunk.Slots, uint64(0)
+	for i := s.From - start; i < s.Past-start; i++ {
 		if m.words[i] != point.Unset && m.words[i] != point.Unknown {
-			for _, c := range below {
-				if m.Lost.Covered == nil {
-					m.Lost.Covered = make(map[uint64]bool)
-				}
-				m.Lost.Covered[c.seq] = true
-			}
+			hidden++
 		}
 		m.words[i] = point.Unknown
 	}
+	if hidden == 0 {
+		return
+	}
+	if m.Lost.Covered == nil {
+		m.Lost.Covered, m.Lost.Hidden = make(map[uint64]bool), make(map[uint64]uint64)
+	}
+	for _, c := range below {
+		m.Lost.Covered[c.seq] = true
+	}
+	source := uint64(0)
+	if s.Cause == hole.File {
+		source = s.Source
+	}
+	if !m.stamps(it) { // which are counted with their values
+		m.Lost.Hidden[source] += hidden
+	}
+}
+
+// stamps reports whether a chunk is one of timestamps.
+func (m *Merger) stamps(it item) bool {
+	return len(m.cursors) > 0 && m.cursors[0].src.Stamped && metric.SeriesID(it.hash).IsStamp()
 }
 
 // lose hides what lies below a chunk of a source that is lost, if it was marked. A
 // single one is a hole; those of parts of the source are noted when the merge ends.
 func (m *Merger) lose(c *cursor, it item, below []*cursor, marked, single bool) {
-	switch stamps := c.src.Stamped && metric.SeriesID(it.hash).IsStamp(); {
+	switch {
 	case !marked:
-	case stamps:
+	case m.stamps(it):
 		m.loseStamps(c, it)
 	default:
-		m.hide(below, 0, chunk.Slots)
+		start := it.number * chunk.Slots
+		m.hide(below, it, &hole.Span{From: start, Past: start + chunk.Slots, Cause: hole.Block})
 		if single {
 			p := hole.PrefixOf(it.hash)
 			part := hole.Mark{Bucket: c.bucket, First: it.number, Past: it.number + 1, Low: p, High: p}

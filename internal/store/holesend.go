@@ -1,0 +1,126 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"dalmatiner/internal/hole"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+)
+
+// maxHoleSlots is how many slots one look for holes that have ended reads: some tenths
+// of a second. What is left over stays a hole until it needs less, or its lifetime passes.
+const maxHoleSlots = 16 << 20
+
+// endHoles ends the holes that hide nothing any more: whose living slots are all set in
+// segments at or above them, for every series that they are about, or whose series are all
+// gone. What is in the head does not count: it may not be on disk. mergeMu is held.
+func (s *Store) endHoles(ctx context.Context) error {
+	if s.namesUnread || s.failed() != nil {
+		return nil // a series may be one that nobody knows
+	}
+	ended := s.outlivedHoles()
+	left := maxHoleSlots
+	for _, b := range s.buckets.all() {
+		set := b.holes.Load()
+		if set == nil {
+			continue
+		}
+		open, err := s.openHoles(ctx, b, set, &left)
+		if err != nil {
+			return err
+		}
+		for _, h := range set.Holes() {
+			if !open[h] {
+				ended = append(ended, h)
+			}
+		}
+	}
+	if len(ended) == 0 {
+		return nil
+	}
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	if err := s.commitEdit(manifest.Edit{EndHoles: ended}); err != nil {
+		return err
+	}
+	s.view.Lock()
+	defer s.view.Unlock()
+	s.showHoles()
+	return nil
+}
+
+// openHoles returns the holes of a bucket of which a slot is still unknown, or which were
+// not looked through.
+func (s *Store) openHoles(ctx context.Context, b *bucket, set *hole.Set, left *int) (map[hole.Hole]bool, error) {
+	open := make(map[hole.Hole]bool)
+	lo, _ := s.admitted(b)
+	look := func(key []byte) error {
+		id := b.seriesID(key)
+		p := prefixOf(id)
+		for _, h := range set.Holes() {
+			if open[h] || p < h.Low || h.High < p {
+				continue
+			}
+			from := max(h.From, int64(lo))
+			if h.Past-from > int64(*left) {
+				open[h] = true
+				continue
+			}
+			*left -= int(max(h.Past-from, 0))
+			unknown, err := s.anyUnknown(ctx, b, id, from, h.Past)
+			if err != nil {
+				return err
+			}
+			open[h] = unknown
+		}
+		return nil
+	}
+	columns, parked := b.names()
+	var errs []error
+	for _, cols := range columns {
+		for col := 0; col < cols.Len() && ctx.Err() == nil; col += b.width() {
+			if cols.Has(col) {
+				errs = append(errs, look(cols.Key(col)))
+			}
+		}
+	}
+	parked.each(func(key []byte) bool {
+		errs = append(errs, look(key))
+		return ctx.Err() == nil
+	})
+	return open, errors.Join(append(errs, ctx.Err())...)
+}
+
+// anyUnknown reports whether segments leave a slot of a series unknown. What is unset lies
+// under no hole: the series was deleted since.
+func (s *Store) anyUnknown(ctx context.Context, b *bucket, id metric.SeriesID, from, past int64) (bool, error) {
+	words := make([]uint64, min(max(past-from, 0), MaxRead))
+	s.view.RLock()
+	defer s.view.RUnlock()
+	if s.gone {
+		return true, ErrClosed
+	}
+	if from < 0 || past > math.MaxInt64-MaxRead {
+		return true, nil
+	}
+	for ; from < past; from += int64(len(words)) {
+		words = words[:min(past-from, MaxRead)]
+		clear(words)
+		l := laying{s: s, bucket: b.info.ID, id: id, from: from}
+		if err := l.segments(ctx, words); err != nil {
+			return true, err
+		}
+		if slices.Contains(words, point.Unknown) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
