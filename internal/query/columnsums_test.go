@@ -1,0 +1,72 @@
+package query_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/reference"
+)
+
+// The columns of a series have the same bits whether the source adds its slots up or
+// they are read, and whatever else is asked for. Whole columns from the first one on
+// are averages over their length.
+func TestColumnsHaveOneSum(t *testing.T) {
+	for range 3 {
+		rapid.Check(t, checkColumnSums(t))
+	}
+}
+
+func checkColumnSums(t *testing.T) func(rt *rapid.T) {
+	return func(rt *rapid.T) {
+		m := newMemory(t)
+		m.reads = nil
+		m.addBucket("b", 1000, 0)
+		words := spanSeries(rt, false)
+		m.load("b", key(t, "m"), rapid.Int64Range(0, 3000).Draw(rt, "from"), words)
+		nan := false
+		for _, w := range words {
+			nan = nan || point.Float(w) != point.Float(w)
+		}
+		shift := rapid.SampledFrom([]string{"", "", " SHIFT BY 777s"}).Draw(rt, "shift")
+		begin := rapid.Int64Range(1, 3_000_000).Draw(rt, "begin")
+		times := fmt.Sprintf(" BETWEEN %d AND %d", begin, begin+rapid.Int64Range(1000, 9_000_000).Draw(rt, "length"))
+		opt := query.Options{Confidence: rapid.Bool().Draw(rt, "sure"), Width: rapid.IntRange(1, 100).Draw(rt, "width"), Fill: rapid.Bool().Draw(rt, "fill")}
+		now := time.UnixMilli(90_000_000)
+		ask := func(what string, slots bool) query.Series {
+			opt.NoAggregates = slots
+			e := (query.Engine{Source: adder{m}, Now: func() time.Time { return now }}).WithRounds(rapid.SampledFrom([]int64{1, 100, 7000}).Draw(rt, "rounds"))
+			r, err := e.Query(context.Background(), "SELECT m BUCKET b"+shift+what+times, opt)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			return r.Series[0]
+		}
+		first := ask("", false)
+		for _, what := range []string{"", ", derivate(m BUCKET b" + shift + ")", ", sum(m BUCKET b" + shift + ", 5s), m BUCKET b SHIFT BY 1s"} {
+			for _, slots := range []bool{false, true} {
+				got := ask(what, slots)
+				if got.Start != first.Start || got.Resolution != first.Resolution || got.Lead != first.Lead || !sameBits(got.Values, first.Values) ||
+					!sameBits(got.Min, first.Min) || !sameBits(got.Max, first.Max) || !sameBits(got.Confidence, first.Confidence) {
+					rt.Fatalf("%s with %+v beside %q:\n%+v, alone\n%+v", times, opt, what, got, first)
+				}
+			}
+		}
+		if !opt.Fill || nan || first.Start != begin {
+			return
+		}
+		text := fmt.Sprintf("SELECT avg(m BUCKET b%s, %dms)%s", shift, first.Resolution, times)
+		want, err := reference.Evaluate(plain{m}, text, now, reference.Old{})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if whole := len(first.Values) - 1; !sameBits(first.Values[:whole], want[0].Values[:whole]) {
+			rt.Fatalf("%s: columns\n%v, averages\n%v", text, first.Values, want[0].Values)
+		}
+	}
+}
