@@ -3,6 +3,9 @@ package query_test
 import (
 	"context"
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,6 +70,56 @@ func checkColumnSums(t *testing.T) func(rt *rapid.T) {
 		}
 		if whole := len(first.Values) - 1; !sameBits(first.Values[:whole], want[0].Values[:whole]) {
 			rt.Fatalf("%s: columns\n%v, averages\n%v", text, first.Values, want[0].Values)
+		}
+	}
+}
+
+// Of a column with NaN what lies before the first point does not count either.
+func TestColumnWithNaNBehindAGap(t *testing.T) {
+	m := newMemory(t)
+	m.reads = nil
+	m.addBucket("b", 1000, 0)
+	m.load("b", key(t, "m"), 500, []uint64{point.FromFloat(8), point.FromFloat(math.NaN()), point.FromFloat(1), point.FromFloat(3)})
+	e := query.Engine{Source: adder{m}, Now: time.Now}
+	for _, slots := range []bool{false, true} {
+		r, err := e.Query(t.Context(), "SELECT m BUCKET b BETWEEN 1 AND 504000", query.Options{Width: 1, NoAggregates: slots})
+		if err != nil || r.Series[0].Values[0] != 4 {
+			t.Errorf("without aggregates %v: average %v, want 4, error %v", slots, r.Series[0].Values, err)
+		}
+	}
+}
+
+// Of many series several share every part of the tree.
+func TestManySeriesHaveOneSum(t *testing.T) {
+	m := newMemory(t)
+	m.reads = nil
+	m.addBucket("b", 1000, 0)
+	r := rand.New(rand.NewPCG(3, 1))
+	for i := range 3000 {
+		words := make([]uint64, 20)
+		for j := range words {
+			words[j] = point.FromFloat(math.Ldexp(r.NormFloat64(), r.IntN(100)))
+		}
+		m.load("b", key(t, "m", fmt.Sprint(i)), 0, words)
+	}
+	now := time.UnixMilli(20_000)
+	for _, of := range []string{"m.*", "sum(m.*, 3s)", "m.*, m.7, max(m.*)", "sum(m.*), m.1 - m.2, avg(m.*), m.3 - m.4, m.5"} {
+		for _, fn := range []string{"sum", "avg"} {
+			text := "SELECT " + fn + "(" + of + ") BETWEEN 1 AND 20000"
+			text = strings.NewReplacer("m.*", "m.* BUCKET b", "m.1", "m.1 BUCKET b", "m.2", "m.2 BUCKET b", "m.3", "m.3 BUCKET b",
+				"m.4", "m.4 BUCKET b", "m.5", "m.5 BUCKET b", "m.7", "m.7 BUCKET b").Replace(text)
+			want, err := reference.Evaluate(plain{m}, text, now, reference.Old{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := (query.Engine{Source: adder{m}, Now: func() time.Time { return now }, Readers: query.NewReaders(2)}).WithRounds(7)
+			got, err := e.Query(t.Context(), text, query.Options{Confidence: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !sameBits(got.Series[0].Values, want[0].Values) || !sameBits(got.Series[0].Confidence, want[0].Confidence) {
+				t.Errorf("%s:\n%v, want\n%v", text, got.Series[0].Values, want[0].Values)
+			}
 		}
 	}
 }
