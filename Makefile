@@ -10,13 +10,13 @@
 # make guard   figures that a change must not make worse, part of check
 # make bench-steps    load in steps beyond what the store takes and back, its table and charts
 # make bench-profile  profiles of a node under load, into bench/profile
-# make bench-peers  the same points and questions to the stores others use
+# make bench-compare  the same points and questions to the stores others use
 # make generate  the assembly of internal/kernel, after changes in its gen
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  = -s -w -X dalmatiner/internal/config.version=$(VERSION)
 
-.PHONY: build web demo test test-web purego check format vet lint race fuzz guard torture torture-quick bench bench-steps bench-profile bench-peers generate clean
+.PHONY: build web demo test test-web purego check format vet lint race fuzz guard torture torture-quick bench bench-steps bench-profile bench-compare generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -63,7 +63,7 @@ fuzz:
 # Bytes, allocations and instructions are the same on a busy machine; processor
 # time has room for one.
 guard: build
-	$(GO) run ./bench -bin bin -guard
+	$(GO) run ./bench guard -bin bin
 
 # Kills, power cuts, failing I/O, a full disk, bit rot, unfinished input, judged
 # by an oracle of its own: docs/reliability.md.
@@ -73,19 +73,21 @@ torture-quick: build
 torture: build
 	$(GO) run ./test/torture -bin bin $(TORTURE)
 
+# ROWS chooses rows and how often they are measured, as in
+# make bench ROWS='-only ingest-200k -count 10'.
 bench: build
-	$(GO) run ./bench -bin bin
+	$(GO) run ./bench rows -bin bin $(ROWS)
 
 # STEPS=-quick takes two minutes and leaves its table and charts in bench/trial.
 bench-steps: build
-	$(GO) run ./bench -bin bin -steps $(STEPS)
+	$(GO) run ./bench steps -bin bin $(STEPS)
 
 bench-profile: build
-	$(GO) run ./bench -bin bin -profile
+	$(GO) run ./bench profile -bin bin
 
-# PEERS chooses by name, as in make bench-peers PEERS='-only Prometheus'.
-bench-peers: build
-	$(GO) run ./bench/peers -bin bin $(PEERS)
+# COMPARE chooses by name, as in make bench-compare COMPARE='-only Prometheus'.
+bench-compare: build
+	$(GO) run ./bench compare -bin bin $(COMPARE)
 
 # The generator is a module of its own, so that the product does not depend on
 # what it is written with.

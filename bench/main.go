@@ -1,17 +1,16 @@
-// Program bench measures a build of the store and prints one table: every
-// figure with its budget beside it.
+// Program bench measures a build of the store.
 //
-//	go run ./bench -bin bin            everything, about sixteen minutes
-//	go run ./bench -bin bin -quick     one run of everything instead of three
-//	go run ./bench -only ingest-200k   one row, printed and not written
-//	go run ./bench -steps              load in steps, beyond what the store takes and back
-//	go run ./bench -guard              figures with bounds that a change must not break
-//	go run ./bench -profile            profiles of a server under load
+//	go run ./bench                     every row of the table, about sixteen minutes
+//	go run ./bench -only ingest-200k   one row
+//	go run ./bench -quick              every row once, some of them shorter
+//	go run ./bench guard               figures with bounds that a change must not break
+//	go run ./bench steps               load in steps, beyond what the store takes and back
+//	go run ./bench compare             the same points and questions to other stores
+//	go run ./bench profile             profiles of a store under load
 //
-// Processor time is what figures of ingest are in: it is that of the server's
-// process alone, and it stays the same on a busy machine where the rate does
-// not. What receiving the same bytes costs by itself is measured beside it, by
-// a server that throws them away.
+// A run writes a page and the same figures in Go's benchmark format, both named
+// after the commit that is measured; benchstat compares two of the latter. See
+// DESIGN.md for what the figures are and how they are compared.
 package main
 
 import (
@@ -24,61 +23,33 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
+	"dalmatiner/bench/compare"
+	"dalmatiner/bench/guard"
 	"dalmatiner/bench/measure"
+	"dalmatiner/bench/profiling"
+	"dalmatiner/bench/report"
+	"dalmatiner/bench/rows"
+	"dalmatiner/bench/server"
+	"dalmatiner/bench/steps"
 )
 
-// neededSpace is what the largest row has on disk at once: a full log, the
-// segments, and what the store keeps free by itself.
-const neededSpace = 6 << 30
+const resultsDir = "bench/results"
 
-// guardSpace is the same for -guard.
-const guardSpace = 2 << 30
-
-// bench is one run of the program.
-type bench struct {
-	bin   string    // directory of the built programs
-	dir   string    // temporary, for everything the servers write
-	reps  int       // how often an ingest is measured; figures are medians
-	log   io.Writer // tells what is being done
-	table *table
-}
-
-// A row is a part of the run that can be chosen by its name.
-type row struct {
-	name string
-	run  func(*bench, context.Context) error
-}
-
-// rows are in the order in which they run.
-var rows = []row{
-	{"ingest-10k", ingestRow("10 k series", 10_000, 24_000)},
-	{"ingest-200k", ingestRow("200 k series", 200_000, 1200)},
-	{"ingest-1m", ingestRow("1 M series", 1_000_000, 400)},
-	{"ingest-shuffled", (*bench).shuffled},
-	{"stages", (*bench).stages},
-	{"entries", (*bench).entries},
-	{"tiny", (*bench).tiny},
-	{"live", (*bench).live},
-	{"disk-uniform", (*bench).diskUniform},
-	{"day", (*bench).day},
-	{"year", (*bench).year},
-	{"late", (*bench).late},
-	{"backfill", (*bench).backfill},
-	{"sparse", (*bench).sparse},
-	{"series", (*bench).series},
-	{"restart", (*bench).restart},
-	{"overload", (*bench).overload},
-	{"churn", (*bench).churn},
-}
+// Directories that git ignores.
+const (
+	trialDir   = "bench/trial" // results of runs that are not whole
+	profileDir = "bench/profile"
+)
 
 // Servers are started with a wish to die with the thread that started them: it
 // must be one that lives as long as the program. Before main begins it is sure
-// to be the main thread, whose instructions -guard counts.
+// to be the main thread, whose instructions the guard counts.
 func init() { runtime.LockOSThread() }
 
 func main() {
@@ -88,155 +59,203 @@ func main() {
 	}
 }
 
+// command is what all subcommands have.
+type command struct {
+	server.Env
+	flags   *flag.FlagSet
+	out     io.Writer
+	results string // directory; "" is where runs of the kind belong
+	only    string
+	quick   bool
+}
+
+// subcommands of the program. Without one it measures rows.
+var subcommands = map[string]func(*command, []string) error{
+	"rows":    (*command).rows,
+	"guard":   (*command).guard,
+	"steps":   (*command).steps,
+	"compare": (*command).compare,
+	"profile": (*command).profile,
+}
+
 func run(args []string, out, log io.Writer) error {
-	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	f.SetOutput(log)
-	bin := f.String("bin", "bin", "`directory` of the built programs")
-	dir := f.String("dir", os.TempDir(), "`directory` for a temporary one with the servers' data")
-	results := f.String("results", filepath.Join("bench", "results"), "`directory` to write the dated table to")
-	only := f.String("only", "", "run the rows whose name matches this `regexp`, and write no file")
-	quick := f.Bool("quick", false, "measure once instead of three times; short steps, into "+trialDir)
-	charts := f.String("charts", "docs", "`directory` to write the charts of -steps to")
-	steps := f.Bool("steps", false, "load a store in steps, and write their table and charts")
-	guard := f.Bool("guard", false, "compare figures with their bounds, and fail where one is broken")
-	traced := f.String("traced", "", "be the process whose instructions -guard counts, with its data in a `directory`")
-	profile := f.Bool("profile", false, "take profiles of a store under load, into "+profileDir)
-	discard := f.Bool("discard", false, "be the server that throws away what it receives")
-	answer := f.Bool("answer", false, "be the server that answers every query with its standard input")
-	if err := f.Parse(args); err != nil {
+	name := "rows"
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		name, args = args[0], args[1:]
+	}
+	switch { // this program as one of its own helpers
+	case name == server.DiscardRole:
+		return server.RunDiscard(log)
+	case name == server.AnswerRole:
+		return server.RunAnswer(os.Stdin, log)
+	case name == guard.TracedRole && len(args) == 1:
+		return guard.RunTraced(args[0])
+	}
+	sub, ok := subcommands[name]
+	if !ok {
+		var names []string
+		for n := range subcommands {
+			names = append(names, n)
+		}
+		slices.Sort(names)
+		return fmt.Errorf("there is no subcommand %q; there are %q", name, names)
+	}
+	c := &command{Env: server.Env{Log: log}, flags: flag.NewFlagSet("bench "+name, flag.ContinueOnError), out: out}
+	c.flags.SetOutput(log)
+	c.flags.StringVar(&c.Bin, "bin", "bin", "`directory` of the built programs")
+	c.flags.StringVar(&c.Dir, "dir", os.TempDir(), "`directory` for a temporary one with the servers' data")
+	return sub(c, args)
+}
+
+// rows measures the large table.
+func (c *command) rows(args []string) error {
+	var o rows.Options
+	c.resultFlags("the rows", "measure once, and some rows shorter")
+	c.flags.IntVar(&o.Count, "count", 0, "measure an ingest so `many` times; its figures are medians (default 3, with -quick 1)")
+	return c.inside(args, rows.Space, func(ctx context.Context) error {
+		o.Only, o.Quick = c.only, c.quick
+		switch {
+		case o.Count > 0:
+		case o.Quick:
+			o.Count = 1
+		default:
+			o.Count = 3
+		}
+		t := &report.Table{Head: c.head()}
+		failed, err := rows.Run(ctx, &c.Env, o, t)
+		if err != nil {
+			return err
+		}
+		var page bytes.Buffer
+		t.Render(&page)
+		return errors.Join(failed, c.save(&t.Head, "", page.Bytes(), t.Benchmarks()))
+	})
+}
+
+// guard measures the figures that have bounds. It writes them where it is told.
+func (c *command) guard(args []string) error {
+	c.flags.StringVar(&c.results, "results", "", "`directory` to write the figures to; none if it is empty")
+	return c.inside(args, guard.Space, func(ctx context.Context) error {
+		h := c.head()
+		var page bytes.Buffer
+		fmt.Fprintf(&page, "# Guard, %s\n\n%s\n", h.When(), h.Machine)
+		t, err := guard.Run(ctx, &c.Env, h, io.MultiWriter(c.out, &page))
+		if t == nil || c.results == "" {
+			return err
+		}
+		path, saveErr := report.Save(c.results, &t.Head, "guard", page.Bytes(), t.Benchmarks())
+		c.Logf("written to %s", path)
+		return errors.Join(err, saveErr)
+	})
+}
+
+// steps loads a store in steps, and writes its charts as well.
+func (c *command) steps(args []string) error {
+	charts := ""
+	c.resultFlags("", "short steps, two minutes in all")
+	c.flags.StringVar(&charts, "charts", "", "`directory` to write the charts to; docs if it is empty, with -quick "+trialDir)
+	return c.inside(args, rows.Space, func(ctx context.Context) error {
+		r, err := steps.Run(ctx, &c.Env, c.head(), c.quick)
+		if err != nil {
+			return err
+		}
+		var page bytes.Buffer
+		r.Render(&page)
+		if err := c.save(r.Head(), "steps", page.Bytes(), r.Benchmarks()); err != nil {
+			return err
+		}
+		if charts == "" && c.quick {
+			charts = trialDir
+		} else if charts == "" {
+			charts = "docs"
+		}
+		if err := os.MkdirAll(charts, 0o755); err != nil {
+			return err
+		}
+		for name, svg := range r.Charts() {
+			if err := os.WriteFile(filepath.Join(charts, name), svg, 0o644); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// compare measures the store and others beside it.
+func (c *command) compare(args []string) error {
+	var o compare.Options
+	c.resultFlags("the store and the competitors", "send a tenth, to try whether everything works")
+	c.flags.StringVar(&o.Cache, "cache", "", "`directory` of what is fetched; dalmatiner-competitors in the user's cache if it is empty")
+	return c.inside(args, compare.Space, func(ctx context.Context) error {
+		o.Only, o.Quick = c.only, c.quick
+		t, err := compare.Run(ctx, &c.Env, o)
+		if err != nil {
+			return err
+		}
+		var page bytes.Buffer
+		t.Render(&page)
+		return errors.Join(t.Failures(), c.save(t.Head(), "compare", page.Bytes(), t.Benchmarks()))
+	})
+}
+
+// profile takes profiles.
+func (c *command) profile(args []string) error {
+	return c.inside(args, rows.Space, func(ctx context.Context) error {
+		return profiling.Run(ctx, &c.Env, c.out, profileDir)
+	})
+}
+
+// resultFlags defines the flags of a subcommand that writes results.
+func (c *command) resultFlags(chosen, quick string) {
+	c.flags.StringVar(&c.results, "results", "", "`directory` to write the results to; "+resultsDir+" if it is empty, of runs that are not whole "+trialDir)
+	c.flags.BoolVar(&c.quick, "quick", false, quick)
+	if chosen != "" {
+		c.flags.StringVar(&c.only, "only", "", "measure only "+chosen+" whose name matches this `regexp`")
+	}
+}
+
+// inside parses the flags, looks for the space that is needed, and calls fn with
+// Dir as a temporary directory that is gone afterwards.
+func (c *command) inside(args []string, need int64, fn func(context.Context) error) (err error) {
+	if err := c.flags.Parse(args); err != nil {
 		return err
 	}
-	if *discard {
-		return runDiscard(log)
+	if c.flags.NArg() > 0 {
+		return fmt.Errorf("%s takes no arguments, there are %q", c.flags.Name(), c.flags.Args())
 	}
-	if *answer {
-		return runAnswer(os.Stdin, log)
-	}
-	if *traced != "" {
-		return runTraced(*traced)
-	}
-	need := int64(neededSpace)
-	if *guard {
-		need = guardSpace
-	}
-	if err := checkSpace(*dir, need); err != nil {
+	if err := measure.CheckSpace(c.Dir, need); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	b := &bench{bin: *bin, reps: 3, log: log, table: &table{machine: measure.Machine(), begun: time.Now()}}
-	if *quick {
-		b.reps = 1
-	}
-	return b.inside(*dir, func() error {
-		switch {
-		case *steps && *quick:
-			return b.steps(ctx, out, trialDir, trialDir)
-		case *steps:
-			return b.steps(ctx, out, *results, *charts)
-		case *guard:
-			return b.guard(ctx, out)
-		case *profile:
-			return b.profiles(ctx, out, profileDir)
-		}
-		return b.rows(ctx, out, *only, *results)
-	})
-}
-
-// Directories that git ignores.
-const (
-	trialDir   = "bench/trial"
-	profileDir = "bench/profile"
-)
-
-// inside calls fn with a temporary directory that is gone afterwards.
-func (b *bench) inside(parent string, fn func() error) (err error) {
-	if b.dir, err = os.MkdirTemp(parent, "ddb-bench-"); err != nil {
+	if c.Dir, err = os.MkdirTemp(c.Dir, "ddb-bench-"); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	return fn()
+	defer func() { err = errors.Join(err, os.RemoveAll(c.Dir)) }()
+	return fn(ctx)
 }
 
-// rows runs the rows that a pattern chooses, prints the table, and writes it
-// where all of them ran.
-func (b *bench) rows(ctx context.Context, out io.Writer, pattern, results string) error {
-	chosen, err := choose(pattern)
-	if err != nil {
+func (c *command) head() report.Head {
+	return report.Head{Machine: measure.Look(c.Bin), Begun: time.Now()}
+}
+
+// save prints a page and writes it with its lines: a run that is not whole goes
+// where git does not look, unless a directory was named.
+func (c *command) save(h *report.Head, kind string, page []byte, lines []report.Benchmark) error {
+	if _, err := c.out.Write(page); err != nil {
 		return err
 	}
-	failed, err := b.runRows(ctx, chosen)
-	if err != nil {
-		return err
+	dir := c.results
+	switch {
+	case dir != "":
+	case c.quick || c.only != "":
+		dir = trialDir
+	default:
+		dir = resultsDir
 	}
-	if err := b.report(out, results, pattern == ""); err != nil {
-		return err
+	path, err := report.Save(dir, h, kind, page, lines)
+	if err == nil {
+		c.Logf("written to %s and the page beside it", path)
 	}
-	return failed
-}
-
-func choose(pattern string) ([]row, error) {
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		return nil, fmt.Errorf("-only: %w", err)
-	}
-	var chosen []row
-	var names []string
-	for _, r := range rows {
-		names = append(names, r.name)
-		if re.MatchString(r.name) {
-			chosen = append(chosen, r)
-		}
-	}
-	if len(chosen) == 0 {
-		return nil, fmt.Errorf("-only %q matches none of the rows %q", pattern, names)
-	}
-	return chosen, nil
-}
-
-func checkSpace(dir string, need int64) error {
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(dir, &st); err != nil {
-		return fmt.Errorf("free space of %s: %w", dir, err)
-	}
-	if free := int64(st.Bavail) * st.Bsize; free < need {
-		return fmt.Errorf("%s has %d MiB free and up to %d are needed: name another directory with -dir", dir, free>>20, need>>20)
-	}
-	return nil
-}
-
-// runRows runs the rows. One that fails is shown as such in the table, and the
-// next one goes on.
-func (b *bench) runRows(ctx context.Context, chosen []row) (failed, err error) {
-	for _, r := range chosen {
-		begun := time.Now()
-		b.logf("%s …", r.name)
-		rowErr := r.run(b, ctx)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if rowErr != nil {
-			b.table.add(figure{area: r.name, what: "failed", note: rowErr.Error(), failed: true})
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", r.name, rowErr))
-		}
-		b.logf("%s took %.0f s", r.name, time.Since(begun).Seconds())
-	}
-	return failed, nil
-}
-
-// report prints the table, and writes it to a file named by the date.
-func (b *bench) report(out io.Writer, dir string, write bool) error {
-	var text bytes.Buffer
-	b.table.render(&text)
-	if _, err := out.Write(text.Bytes()); err != nil || !write {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, b.table.begun.Format(time.DateOnly)+".md"), text.Bytes(), 0o644)
-}
-
-func (b *bench) logf(format string, args ...any) {
-	fmt.Fprintf(b.log, time.Now().Format("15:04:05 ")+format+"\n", args...)
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -79,5 +80,29 @@ func TestTransferred(t *testing.T) {
 	}
 	if _, _, err := Transferred(0); err == nil {
 		t.Error("of a process that is not there: no error")
+	}
+}
+
+func TestTheCommitIsThatOfThePrograms(t *testing.T) {
+	for text, want := range map[string]string{
+		"ddb fc5b938\n":                   "fc5b938",
+		"ddb fc5b938-dirty\n":             "fc5b938-dirty",
+		"ddb v0.2.1-7-gfc5b938\n":         "fc5b938",
+		"ddb v0.2.1-7-gfc5b93812-dirty\n": "fc5b93812-dirty",
+		"ddb v0.2.1\n":                    "v0.2.1",
+		"ddb devel\n":                     "",
+		"":                                "",
+	} {
+		if got := parseVersion(text); got != want {
+			t.Errorf("%q is built from %q, want %q", text, got, want)
+		}
+	}
+	m := Machine{Commit: "a", Source: "a"}
+	if text := m.String(); strings.Contains(text, "measured by") {
+		t.Errorf("programs of the same source: %s", text)
+	}
+	m.Source = "b"
+	if text := m.String(); !strings.Contains(text, "commit a (measured by the benchmark of b)") {
+		t.Errorf("programs of another source: %s", text)
 	}
 }

@@ -21,3 +21,6 @@ func Median(values []float64) (mid float64, spread [2]float64) {
 	n := len(s)
 	return (s[(n-1)/2] + s[n/2]) / 2, [2]float64{s[0], s[n-1]}
 }
+
+// Mebi returns bytes in MiB.
+func Mebi(bytes int64) float64 { return float64(bytes) / (1 << 20) }
