@@ -71,7 +71,6 @@ func TestSubcommands(t *testing.T) {
 
 // Only whole runs go where results are kept.
 func TestResultsGoWhereTheyBelong(t *testing.T) {
-	t.Chdir(t.TempDir())
 	h := report.Head{Machine: measure.Machine{Commit: "1234567"}}
 	for _, c := range []struct {
 		command
@@ -82,6 +81,7 @@ func TestResultsGoWhereTheyBelong(t *testing.T) {
 		{command{only: "x"}, trialDir},
 		{command{only: "x", results: "mine"}, "mine"},
 	} {
+		t.Chdir(t.TempDir())
 		c.out, c.Log = io.Discard, io.Discard
 		if err := c.save(&h, "", nil, nil); err != nil {
 			t.Fatal(err)
