@@ -16,6 +16,10 @@ import (
 // looks for them again, and until then merges keep the names that nobody knows.
 const unreadNames = 1 << 63
 
+// nameTries is how often the names of a segment are asked for that the device does not
+// give. What the log has of a series without a name is lost, and most failures pass.
+const nameTries = 4
+
 // rebuildCatalogue takes the series from the segments that name them; where the
 // catalogue has been loaded, those that it does not know.
 func (s *Store) rebuildCatalogue(known *bindings, loaded bool) error {
@@ -65,7 +69,7 @@ func (s *Store) names() (all, deleted []segment.Series, unread int, err error) {
 		if seg.info.Identities == 0 {
 			continue
 		}
-		err := seg.reader.Series(func(e segment.Series) error {
+		take := func(e segment.Series) error {
 			if e.Below > 0 {
 				deleted = append(deleted, e)
 			} else if seg.meta.CleanTo() >= tombs[e.Bucket].below(metric.SeriesID(e.Hash)) {
@@ -73,7 +77,13 @@ func (s *Store) names() (all, deleted []segment.Series, unread int, err error) {
 				all = append(all, e)
 			}
 			return nil
-		})
+		}
+		names, gone := len(all), len(deleted)
+		err := seg.reader.Series(take)
+		for n := 1; n < nameTries && segment.ReadFailed(err); n++ {
+			all, deleted = all[:names], deleted[:gone]
+			err = seg.reader.Series(take)
+		}
 		if segment.ReadFailed(err) {
 			unread++
 		}
