@@ -387,3 +387,38 @@ func TestAFlushLeavesTheReplayItsFiles(t *testing.T) {
 	}
 	u.s.Crash()
 }
+
+// A series that is deleted when a merge has begun, and has not written anything yet,
+// does not come back with what the merge writes.
+func TestADeletionInTheMiddleOfAMerge(t *testing.T) {
+	u := newUndurable(t)
+	u.s.Crash()
+	f := newFaults(u.fs)
+	u.o.FS = f.fs
+	u.s = mustOpen(t, u.o)
+	u.send(1, epoch)
+	u.send(2, epoch)
+	mustFlush(t, u.s)
+	u.clock.advance(4 * time.Hour) // the window is closed
+	u.s.advance()
+	u.send(2, u.clock.Now().Unix())
+	mustFlush(t, u.s)
+	var once sync.Once
+	f.set(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileReadAt && strings.Contains(op.Path, "/flush/") {
+			once.Do(func() { u.delete(1) })
+		}
+		return nil
+	})
+	u.merge()
+	f.clear()
+	if _, deleted := u.want[1]; deleted {
+		t.Fatal("the merge has read nothing")
+	}
+	u.send(1, u.clock.Now().Unix())
+	if w := readAll(t, u.s, "b", 1, epoch, 1)[0]; w != point.Unset {
+		t.Errorf("a deleted series holds %x", w)
+	}
+	u.check("behind the merge")
+	u.s.Crash()
+}
