@@ -24,15 +24,15 @@ const tip = async (share: number) => {
   await tab.page.locator('.tip').waitFor()
   return (await tab.page.locator('.tip').textContent())!
 }
-/** The colours of the chart at a share of its width, from top to bottom. */
+/** The colours of the chart around a share of its width, from top to bottom: wider than a line of the grid. */
 const colours = (share: number) =>
   tab.page.evaluate((at) => {
     const canvas = document.querySelector<HTMLCanvasElement>('.chart canvas')!
     const over = document.querySelector('.u-over')!.getBoundingClientRect()
     const box = canvas.getBoundingClientRect()
     const x = Math.round((over.left - box.left + over.width * at) * devicePixelRatio)
-    const { data } = canvas.getContext('2d')!.getImageData(x, 40, 1, 100)
-    return [...new Set(Array.from({ length: 100 }, (_, i) => [...data.slice(4 * i, 4 * i + 3)].join()))]
+    const { data } = canvas.getContext('2d')!.getImageData(x - 5, 40, 11, 100)
+    return [...new Set(Array.from({ length: data.length / 4 }, (_, i) => [...data.slice(4 * i, 4 * i + 3)].join()))]
   }, share)
 
 beforeAll(async () => {
