@@ -20,7 +20,7 @@ func mustJSON(t *testing.T, v any) string {
 func operationAnswers(t *testing.T) answers {
 	t.Helper()
 	report := store.CheckReport{Dir: "/var/lib/ddb", Online: true, Files: 12, Bytes: 3 << 20, Blocks: 400, Chunks: 3000,
-		Points: 2_000_000, Series: 1500, Records: 77, TookUS: 1_234_000, Damaged: 3,
+		Points: 2_000_000, Series: 1500, Again: 1, Deletions: 2, Remembered: 5, Records: 77, TookUS: 1_234_000, Damaged: 3,
 		Damages: []store.Damage{
 			{File: "flush/0000000000000001.seg", Offset: 8192, Length: 8100, Part: "data", Expected: "CRC-32C 00000001", Found: "00000002"},
 			{File: "catalogue/000004.sst", Part: "table", Detail: "pebble: two\nlines"},

@@ -161,6 +161,12 @@ func WriteCheck(w io.Writer, r *store.CheckReport) error {
 	if err != nil {
 		return err
 	}
+	if r.Deletions+r.Remembered+r.Again > 0 {
+		_, err := fmt.Fprintf(w, "Deleted series: segments may still hold %d, and %d others are remembered; %d series were sent again after a deletion.\n", r.Deletions, r.Remembered, r.Again)
+		if err != nil {
+			return err
+		}
+	}
 	for _, d := range r.Expected {
 		if _, err := fmt.Fprintf(w, "left by a crash, put right by a start: %s\n", oneLine(d)); err != nil {
 			return err

@@ -31,9 +31,11 @@ func TestFrozenRecords(t *testing.T) {
 		}
 	}
 	f(segment.Series{Bucket: 1, Hash: segment.Hash{1, 2, 15: 0xff}, Group: 70_000, Column: 255, Since: 1 << 40, Key: []byte("\x01a\x00\x02bc")},
-		"69"+"0000000000000001"+"00011170"+"00ff"+"010200000000000000000000000000ff", "0000010000000000"+"01610002"+"6263")
+		"69"+"0000000000000001"+"00011170"+"00ff"+"010200000000000000000000000000ff", "0000010000000000"+"00"+"01610002"+"6263")
+	f(segment.Series{Bucket: 1, Hash: segment.Hash{1, 2, 15: 0xff}, Group: 70_000, Column: 255, Since: 1 << 40, Incarnation: 1<<60 + 300, Key: []byte("\x01a")},
+		"69"+"0000000000000001"+"00011170"+"00ff"+"010200000000000000000000000000ff", "0000010000000000"+"ac8280808080808010"+"0161")
 	f(segment.Series{Bucket: 1<<64 - 1, Hash: segment.Hash{9}, Key: []byte{}},
-		"69"+"ffffffffffffffff"+"00000000"+"0000"+"09000000000000000000000000000000", "0000000000000000")
+		"69"+"ffffffffffffffff"+"00000000"+"0000"+"09000000000000000000000000000000", "0000000000000000"+"00")
 	if got := hex.EncodeToString(generationKey()) + " " + hex.EncodeToString(appendGeneration(nil, 258)); got != "6d67 000000000000010200000002" {
 		t.Errorf("the format is frozen: generation 258 is now written as %s", got)
 	}

@@ -46,9 +46,10 @@ func parseKey(src []byte) (s segment.Series, err error) {
 }
 
 // appendValue appends the value of an identity: since when the series has its
-// column, and its name.
+// column, its incarnation, and its name.
 func appendValue(dst []byte, s *segment.Series) []byte {
-	return append(binary.BigEndian.AppendUint64(dst, s.Since), s.Key...)
+	dst = binary.BigEndian.AppendUint64(dst, s.Since)
+	return append(binary.AppendUvarint(dst, s.Incarnation), s.Key...)
 }
 
 // parseValue sets what appendValue wrote; the key is a part of src.
@@ -56,7 +57,11 @@ func parseValue(src []byte, s *segment.Series) error {
 	if len(src) < 8 {
 		return errRecord
 	}
-	s.Since, s.Key = binary.BigEndian.Uint64(src), src[8:]
+	incarnation, n := binary.Uvarint(src[8:])
+	if n <= 0 {
+		return errRecord
+	}
+	s.Since, s.Incarnation, s.Key = binary.BigEndian.Uint64(src), incarnation, src[8+n:]
 	return nil
 }
 

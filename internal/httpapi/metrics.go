@@ -130,6 +130,9 @@ var figures = []figure{
 	counter("series_expired_total", "Series that left because nothing of them was left.", func(s *store.Stats) float64 { return float64(s.SeriesExpired) }),
 	counter("points_deleted_total", "Points of deleted series that left memory and segments.", func(s *store.Stats) float64 { return float64(s.PointsDeleted) }),
 	gauge("series_deleted_pending", "Deleted series that segments may still hold.", func(s *store.Stats) float64 { return float64(s.Tombstones) }),
+	gauge("series_deletions_remembered", "Deletions of series of which segments hold nothing more, kept for 30 days so that no old copy brings them back.", func(s *store.Stats) float64 { return float64(s.Remembered) }),
+	counter("series_deletions_forgotten_total", "Deletions of series forgotten before 30 days had passed, because there were too many.", func(s *store.Stats) float64 { return float64(s.Forgotten) }),
+	gauge("series_incarnations", "Series that were deleted as far as is remembered, whether or not they were sent again.", func(s *store.Stats) float64 { return float64(s.Incarnations) }),
 	counter("read_errors_total", "Reads of segments that failed at the device; part of damaged_blocks_total.", func(s *store.Stats) float64 { return float64(s.ReadErrors) }),
 	counter("damaged_blocks_total", "Damaged blocks found and not served since the start.", func(s *store.Stats) float64 { return float64(s.Damage) }),
 }

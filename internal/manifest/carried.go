@@ -20,13 +20,31 @@ type LiveSegment struct {
 	Kind Kind
 }
 
+// carriedDeletions is how many series segments name again and again of deletions that
+// are remembered: some 90 kB a segment.
+const carriedDeletions = 4096
+
+// newest returns the newest deletions, of so many series at most.
+func newest(all []Tombstones, series int) []Tombstones {
+	out := slices.Clone(all)
+	slices.SortStableFunc(out, func(a, b Tombstones) int { return cmp.Compare(b.Incarnation, a.Incarnation) })
+	for i := range out {
+		if series -= len(out[i].Series); series < 0 {
+			return out[:i]
+		}
+	}
+	return out
+}
+
 // Carried returns what a segment says of the state that its commit leads to: what
 // the MANIFEST would say, with the numbers of the segments that count in place of
-// their descriptions, and without tombstones. So no other file is needed to know
+// their descriptions, without tombstones, which segments name, and with the newest of
+// the deletions that are remembered. So no other file is needed to know
 // it. The edit shares the slices of s.
 func (s *State) Carried() Edit {
 	e := *s.snapshot()
 	e.reset, e.AddSegments, e.Tombstones, e.Suspect, e.Catalogue = false, nil, nil, false, 0
+	e.Remembered = newest(s.Remembered, carriedDeletions)
 	e.Live = make([]LiveSegment, 0, len(s.Segments)+len(s.Lost))
 	for i := range s.Segments {
 		e.Live = append(e.Live, LiveSegment{s.Segments[i].Seq, s.Segments[i].Kind})

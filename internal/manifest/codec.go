@@ -253,10 +253,8 @@ func (r *reader) field(e *Edit) {
 		})
 	case tagDeleteBucket:
 		e.DeleteBuckets = append(e.DeleteBuckets, DeletedBucket{ID: r.id(), Clock: r.uvarint(), Name: append([]byte{}, r.bytes()...)})
-	case tagTombstones:
-		e.Tombstones = append(e.Tombstones, r.tombstones())
-	case tagBury:
-		e.Bury = append(e.Bury, Buried{Bucket: r.id(), Below: r.uvarint(), LSN: r.uvarint()})
+	case tagTombstones, tagRemembered, tagRememberAfter, tagIncarnation, tagRecall, tagBury:
+		r.deletion(tag, e)
 	case tagClean:
 		r.clean(e)
 	case tagMarks:

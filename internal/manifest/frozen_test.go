@@ -30,11 +30,13 @@ func frozenEdits() []Edit {
 			Floor: 1 << 50, Floors: []Floor{{0, 7}, {70_000, 1 << 51}}, NextSeq: 4, NextGroup: 70_001,
 			Account: []byte("any bytes\x00"), AccountLSN: 1<<51 + 5, Catalogue: 1<<63 | 12,
 		},
-		{DeleteBuckets: []DeletedBucket{{ID: 9, Clock: 1 << 62, Name: []byte("gone")}}, Tombstones: []Tombstones{{Bucket: 1, Below: 4, LSN: 900, Series: deleted}, {Bucket: 1 << 63, Below: 5, LSN: 950, Series: deleted[:1]}}},
+		{DeleteBuckets: []DeletedBucket{{ID: 9, Clock: 1 << 62, Name: []byte("gone")}}, Tombstones: []Tombstones{{Bucket: 1, Below: 4, LSN: 900, Incarnation: 1 << 60, Series: deleted}, {Bucket: 1 << 63, Below: 5, LSN: 950, Incarnation: 1<<60 + 7, Series: deleted[:1]}}},
 		{RemoveSegments: []uint64{3, 77}, Clean: []CleanSegment{{1, 4}}, Bury: []Buried{{1 << 63, 5, 951}}, Suspect: true},
 		{Account: []byte{}, Floors: []Floor{{70_000, 1<<51 + 1}}, LastFlush: 8, LastMerged: 9, Live: []LiveSegment{{1, Flush}, {2, Window}, {1 << 40, Overlay}}, Lost: []LostSegment{{7, Window, 700}, {6, Flush, 0}}},
 		{AddSegments: []Segment{{Seq: 4, Bytes: 5, Points: 6, Generation: 4, Ranges: []Range{{1, 0, 10}}, Marks: frozenMarks()}, {Seq: 5, Generation: 5, Marks: hole.Marks{All: true}}},
 			AddHoles: frozenHoles(), Highest: []Highest{{1, 720}, {1 << 31, -1}}},
+		{Recall: true, Incarnation: 1<<60 + 9, RememberAfter: 1<<60 + 1, Remembered: []Tombstones{{Bucket: 1, Below: 2, LSN: 3, Incarnation: 1<<60 + 8, Series: deleted[1:]}}},
+		{Bury: []Buried{{1 << 63, 5, 951}}},
 		{Found: []uint64{6, 99}, EndHoles: frozenHoles()[1:], Highest: []Highest{{1, 700}}},
 	}
 }
@@ -64,8 +66,11 @@ func frozenState() *State {
 			{ID: 1 << 63, Name: []byte("stamped\x00\xff"), Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9, HPTS: true},
 		},
 		DeletedBuckets: []DeletedBucket{{ID: 9, Clock: 1 << 62, Name: []byte("gone")}},
-		Tombstones: []Tombstones{{Bucket: 1, Below: 4, LSN: 900,
+		Tombstones: []Tombstones{{Bucket: 1, Below: 4, LSN: 900, Incarnation: 1 << 60,
 			Series: []DeletedSeries{{Hash: [16]byte{1, 2, 15: 0xff}, Group: 70_000, Column: 255}, {Hash: [16]byte{3}}}}},
+		Remembered: []Tombstones{{Bucket: 1, Below: 2, LSN: 3, Incarnation: 1<<60 + 8, Series: []DeletedSeries{{Hash: [16]byte{3}}}},
+			{Bucket: 1 << 63, Below: 5, LSN: 950, Incarnation: 1<<60 + 7, Series: []DeletedSeries{{Hash: [16]byte{1, 2, 15: 0xff}, Group: 70_000, Column: 255}}}},
+		RememberAfter: 1<<60 + 1, Incarnation: 1<<60 + 9,
 		Floor: 1 << 50, floors: []Floor{{0, 7}, {70_000, 1<<51 + 1}}, Account: []byte{}, AccountLSN: 1<<51 + 5,
 		NextSeq: 4, DeletionsFrom: 1<<63 + 1, NextGroup: 70_001, Catalogue: 1<<63 | 12, LastFlush: 8, LastMerged: 9, Lost: []LostSegment{{7, Window, 700}}, Suspect: true,
 	}

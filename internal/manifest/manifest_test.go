@@ -54,13 +54,21 @@ func drawTombstones(rt *rapid.T, e *Edit) {
 	id := rapid.Uint32Range(1, 6)
 	for range rapid.IntRange(0, 2).Draw(rt, "tombstones") {
 		t := Tombstones{Bucket: uint64(id.Draw(rt, "bucket")), Below: rapid.Uint64Range(1, 20).Draw(rt, "below"),
-			LSN: rapid.Uint64Range(1, 20).Draw(rt, "lsn"), Series: []DeletedSeries{}}
+			LSN: rapid.Uint64Range(1, 20).Draw(rt, "lsn"), Incarnation: rapid.Uint64Range(0, 20).Draw(rt, "incarnation"), Series: []DeletedSeries{}}
 		for range rapid.IntRange(0, 3).Draw(rt, "series") {
 			t.Series = append(t.Series, DeletedSeries{
 				Hash: [16]byte{byte(rapid.IntRange(0, 255).Draw(rt, "hash"))}, Group: id.Draw(rt, "group"), Column: rapid.Uint8().Draw(rt, "column"),
 			})
 		}
-		e.Tombstones = append(e.Tombstones, t)
+		if rapid.IntRange(0, 2).Draw(rt, "remembered") == 0 {
+			e.Remembered = append(e.Remembered, t)
+		} else {
+			e.Tombstones = append(e.Tombstones, t)
+		}
+	}
+	if rapid.IntRange(0, 4).Draw(rt, "clocks") == 0 {
+		e.RememberAfter, e.Incarnation = rapid.Uint64Range(0, 12).Draw(rt, "remember after"), rapid.Uint64().Draw(rt, "clock")
+		e.Recall = rapid.Bool().Draw(rt, "recall")
 	}
 	if rapid.IntRange(0, 2).Draw(rt, "buries") == 0 {
 		e.Bury = []Buried{{uint64(id.Draw(rt, "bucket")), rapid.Uint64Range(1, 20).Draw(rt, "below"), rapid.Uint64Range(1, 20).Draw(rt, "lsn")}}

@@ -73,7 +73,11 @@ type Tombstones struct {
 	Bucket uint64
 	Below  uint64 // a number of segments: the next one when the series were deleted
 	LSN    uint64 // of the last record of the deletion: points of the series in front of it are deleted
-	Series []DeletedSeries
+
+	// Incarnation is what the series have from then on: the clock of the deletion. It
+	// is 0 where they expired, which is not remembered.
+	Incarnation uint64
+	Series      []DeletedSeries
 }
 
 // DeletedSeries is a series that was deleted, and the column it had.
@@ -109,6 +113,13 @@ type Edit struct {
 	Bury           []Buried        // before Tombstones are added
 	Tombstones     []Tombstones    // Commit keeps their Series
 	Clean          []CleanSegment  // unknown ones are passed over
+
+	// Remembered are added to State.Remembered, to which Bury moves tombstones by
+	// itself. Recall makes tombstones again of all that there are.
+	Remembered    []Tombstones
+	Recall        bool
+	RememberAfter uint64 // these never fall
+	Incarnation   uint64
 
 	AddHoles []hole.Hole
 	EndHoles []hole.Hole // equal ones of State or AddHoles end; unknown ones are passed over
@@ -158,6 +169,9 @@ type State struct {
 	Buckets        []Bucket
 	DeletedBuckets []DeletedBucket // all there ever were: none of their ids is given again
 	Tombstones     []Tombstones
+	Remembered     []Tombstones // of deletions with a clock above RememberAfter that hide nothing any more
+	RememberAfter  uint64
+	Incarnation    uint64      // the highest that a deletion of series gave
 	Holes          []hole.Hole // those of deleted buckets go with them
 	Highest        []Highest
 	Floor          uint64 // of the groups that Floors does not list
@@ -237,6 +251,7 @@ func (s *State) clone() *State {
 		c.DeletedBuckets[i] = c.DeletedBuckets[i].clone()
 	}
 	c.Tombstones = append([]Tombstones(nil), s.Tombstones...) // their series never change
+	c.Remembered = append([]Tombstones(nil), s.Remembered...)
 	c.Account = slices.Clone(s.Account)
 	c.Lost = append([]LostSegment(nil), s.Lost...)
 	c.floors = append([]Floor(nil), s.floors...)
@@ -300,14 +315,30 @@ func (s *State) apply(e *Edit) {
 }
 
 func (s *State) applyTombstones(e *Edit) {
+	s.Incarnation, s.RememberAfter = max(s.Incarnation, e.Incarnation), max(s.RememberAfter, e.RememberAfter)
+	if e.Recall {
+		s.Tombstones, s.Remembered = append(s.Tombstones, s.Remembered...), nil
+	}
 	s.Tombstones = slices.DeleteFunc(s.Tombstones, func(t Tombstones) bool {
-		return s.Deleted(t.Bucket) || slices.ContainsFunc(e.Bury, func(b Buried) bool {
+		buried := slices.ContainsFunc(e.Bury, func(b Buried) bool {
 			return b.Bucket == t.Bucket && t.Below <= b.Below && t.LSN < b.LSN
 		})
+		if buried {
+			s.Remembered = append(s.Remembered, t)
+		}
+		return buried || s.Deleted(t.Bucket)
+	})
+	for _, t := range e.Remembered {
+		s.Remembered = append(s.Remembered, t)
+		s.Incarnation = max(s.Incarnation, t.Incarnation)
+	}
+	s.Remembered = slices.DeleteFunc(s.Remembered, func(t Tombstones) bool {
+		return s.Deleted(t.Bucket) || t.Incarnation <= s.RememberAfter
 	})
 	for _, t := range e.Tombstones {
 		if !s.Deleted(t.Bucket) {
 			s.Tombstones = append(s.Tombstones, t)
+			s.Incarnation = max(s.Incarnation, t.Incarnation)
 		}
 	}
 }
@@ -321,6 +352,9 @@ func (s *State) snapshot() *Edit {
 		PutBuckets:    s.Buckets,
 		DeleteBuckets: s.DeletedBuckets,
 		Tombstones:    s.Tombstones,
+		Remembered:    s.Remembered,
+		RememberAfter: s.RememberAfter,
+		Incarnation:   s.Incarnation,
 		AddHoles:      s.Holes,
 		Highest:       s.Highest,
 		Floors:        s.floors,

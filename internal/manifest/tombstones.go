@@ -1,6 +1,18 @@
 package manifest
 
-import "encoding/binary"
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
+
+// Fields of edits about the incarnations of series.
+const (
+	tagRemembered    = 40 // as tagTombstones
+	tagRememberAfter = 41 // v clock
+	tagIncarnation   = 42 // v clock
+	tagRecall        = 43
+)
 
 // tombstoneSize is the least that a series takes in an edit.
 const tombstoneSize = 16 + 1 + 1
@@ -16,7 +28,46 @@ func (m *Manifest) Tombstones() (n int64) {
 	return n
 }
 
+// Remembered returns how many series the file has of deletions that nothing holds
+// anything of any more.
+func (m *Manifest) Remembered() (n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range m.state.Remembered {
+		n += int64(len(m.state.Remembered[i].Series))
+	}
+	return n
+}
+
+// Outlived returns up to which clock remembered deletions are to be forgotten, 0 for
+// none: those up to expired, and the oldest of the others, of which early are the
+// series, where the file would have more than limit of them with its tombstones.
+func (m *Manifest) Outlived(expired uint64, limit int64) (clock uint64, early int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range m.state.Tombstones {
+		limit -= int64(len(m.state.Tombstones[i].Series))
+	}
+	list := slices.Clone(m.state.Remembered)
+	slices.SortFunc(list, func(a, b Tombstones) int { return cmp.Compare(b.Incarnation, a.Incarnation) })
+	for i := range list {
+		if limit -= int64(len(list[i].Series)); limit < 0 || list[i].Incarnation <= expired {
+			clock = list[i].Incarnation
+			break
+		}
+	}
+	for i := range list {
+		if list[i].Incarnation <= clock && list[i].Incarnation > expired {
+			early += int64(len(list[i].Series))
+		}
+	}
+	return clock, early
+}
+
 func appendTombstones(dst []byte, e *Edit) []byte {
+	dst = appendFlag(dst, tagRecall, e.Recall)
+	dst = appendNumber(dst, tagRememberAfter, e.RememberAfter)
+	dst = appendNumber(dst, tagIncarnation, e.Incarnation)
 	for _, b := range e.Bury {
 		dst = appendID(append(dst, tagBury), b.Bucket)
 		dst = binary.AppendUvarint(dst, b.Below)
@@ -24,21 +75,49 @@ func appendTombstones(dst []byte, e *Edit) []byte {
 	}
 	for i := range e.Tombstones {
 		t := &e.Tombstones[i]
-		dst = appendID(append(dst, tagTombstones), t.Bucket)
-		dst = binary.AppendUvarint(dst, t.Below)
-		dst = binary.AppendUvarint(dst, t.LSN)
-		dst = binary.AppendUvarint(dst, uint64(len(t.Series)))
-		for j := range t.Series {
-			d := &t.Series[j]
-			dst = append(dst, d.Hash[:]...)
-			dst = append(binary.AppendUvarint(dst, uint64(d.Group)), d.Column)
-		}
+		dst = t.append(append(dst, tagTombstones))
+	}
+	for i := range e.Remembered {
+		t := &e.Remembered[i]
+		dst = t.append(append(dst, tagRemembered))
 	}
 	return dst
 }
 
+func (t *Tombstones) append(dst []byte) []byte {
+	dst = appendID(dst, t.Bucket)
+	dst = binary.AppendUvarint(dst, t.Below)
+	dst = binary.AppendUvarint(dst, t.LSN)
+	dst = binary.AppendUvarint(dst, t.Incarnation)
+	dst = binary.AppendUvarint(dst, uint64(len(t.Series)))
+	for j := range t.Series {
+		d := &t.Series[j]
+		dst = append(dst, d.Hash[:]...)
+		dst = append(binary.AppendUvarint(dst, uint64(d.Group)), d.Column)
+	}
+	return dst
+}
+
+// deletion reads a field about deletions of series.
+func (r *reader) deletion(tag byte, e *Edit) {
+	switch tag {
+	case tagTombstones:
+		e.Tombstones = append(e.Tombstones, r.tombstones())
+	case tagRemembered:
+		e.Remembered = append(e.Remembered, r.tombstones())
+	case tagBury:
+		e.Bury = append(e.Bury, Buried{Bucket: r.id(), Below: r.uvarint(), LSN: r.uvarint()})
+	case tagRememberAfter:
+		e.RememberAfter = r.uvarint()
+	case tagIncarnation:
+		e.Incarnation = r.uvarint()
+	case tagRecall:
+		e.Recall = true
+	}
+}
+
 func (r *reader) tombstones() Tombstones {
-	t := Tombstones{Bucket: r.id(), Below: r.uvarint(), LSN: r.uvarint()}
+	t := Tombstones{Bucket: r.id(), Below: r.uvarint(), LSN: r.uvarint(), Incarnation: r.uvarint()}
 	n := r.uvarint()
 	if n > uint64(len(r.src))/tombstoneSize {
 		r.fail("tombstones", n)

@@ -46,6 +46,7 @@ func (p *planner) rebuild() {
 		}
 	}
 	if st.Suspect || len(e.AddSegments) > 0 {
+		e.Recall = true // what is taken in may be older than a deletion of which nothing was left
 		p.takeOver()
 	}
 	p.plan.NextSeq = max(st.NextSeq, e.NextSeq, p.in.Highest+1, 1)
@@ -71,6 +72,7 @@ func recovered(l manifest.LostSegment, points int64) manifest.LostSegment {
 func (p *planner) takeOver() {
 	st, e := p.in.State, &p.plan.Edit
 	var said []*File // by all that open, the oldest first
+	known := newDeletions(st)
 	for _, f := range p.at {
 		if f.Edit != nil {
 			said = append(said, f)
@@ -97,11 +99,8 @@ func (p *planner) takeOver() {
 				e.PutBuckets = append(slices.DeleteFunc(e.PutBuckets, func(o manifest.Bucket) bool { return o.ID == b.ID }), b)
 			}
 		}
-		for _, t := range s.Tombstones {
-			same := func(o manifest.Tombstones) bool {
-				return o.Bucket == t.Bucket && o.Below == t.Below && o.LSN == t.LSN && slices.Equal(o.Series, t.Series)
-			}
-			if !slices.ContainsFunc(st.Tombstones, same) && !slices.ContainsFunc(e.Tombstones, same) {
+		for _, t := range slices.Concat(s.Tombstones, s.Remembered) {
+			if known.add(t) {
 				e.Tombstones = append(e.Tombstones, t)
 			}
 			e.NextSeq = max(e.NextSeq, t.Below)
@@ -113,6 +112,7 @@ func (p *planner) takeOver() {
 		}
 		e.Highest = append(e.Highest, s.Highest...)
 		e.NextSeq, e.NextGroup, e.DeletionsFrom = max(e.NextSeq, s.NextSeq), max(e.NextGroup, s.NextGroup), max(e.DeletionsFrom, s.DeletionsFrom)
+		e.Incarnation, e.RememberAfter = max(e.Incarnation, s.Incarnation), max(e.RememberAfter, s.RememberAfter)
 		e.LastFlush, e.LastMerged = max(e.LastFlush, s.LastFlush), max(e.LastMerged, s.LastMerged)
 	}
 	if len(said) == 0 || p.logReachesBack() {
@@ -126,6 +126,28 @@ func (p *planner) takeOver() {
 		e.Floor, e.Floors = newest.Floor, newest.Floors
 	}
 	p.plan.Rebuilt = true
+}
+
+// deletions are those of series that are known, by bucket and Below.
+type deletions map[[2]uint64][]manifest.Tombstones
+
+func newDeletions(st *manifest.State) deletions {
+	d := make(deletions)
+	for _, t := range slices.Concat(st.Tombstones, st.Remembered) {
+		d.add(t)
+	}
+	return d
+}
+
+// add reports whether a deletion was not known.
+func (d deletions) add(t manifest.Tombstones) bool {
+	at := [2]uint64{t.Bucket, t.Below}
+	same := func(o manifest.Tombstones) bool { return o.LSN == t.LSN && slices.Equal(o.Series, t.Series) }
+	if slices.ContainsFunc(d[at], same) {
+		return false
+	}
+	d[at] = append(d[at], t)
+	return true
 }
 
 // flushMissing reports whether a flush is lost: the log may still hold some of it.

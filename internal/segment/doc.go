@@ -45,6 +45,10 @@ type Series struct {
 	// clean of it hold of the series is gone (manifest.Tombstones). Group and
 	// Column are what it had, Since is the position of the deletion.
 	Below uint64
+
+	// Incarnation is which life of the series is meant: the clock of its last deletion,
+	// of which Below says itself that it was; 0 where none is remembered.
+	Incarnation uint64
 }
 
 // Info is what the footer of a segment says about its content.

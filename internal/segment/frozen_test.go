@@ -44,10 +44,13 @@ func (f *frozenSegment) add(bucket uint64, n uint64, stamp bool, number int64, w
 }
 
 // name adds the identity of series n.
-func (f *frozenSegment) name(bucket uint64, n, since, below uint64) {
+func (f *frozenSegment) name(bucket uint64, n, since, below uint64, incarnation ...uint64) {
 	h := testHash(n)
 	h[15] &^= 0x80
 	s := Series{Bucket: bucket, Hash: h, Group: uint32(n / 256), Column: uint16(n % 256), Since: since, Below: below}
+	if len(incarnation) > 0 {
+		s.Incarnation = incarnation[0]
+	}
 	if below == 0 {
 		s.Key = fmt.Appendf(nil, "\x05cloud\x06%06d", n)
 	}
@@ -95,7 +98,8 @@ func frozenSegments() map[string]*frozenSegment {
 		flush.add(1<<31, 2000+n, true, 2083334, ramp(1000*int64(n), 60))
 		flush.name(1<<31, 2000+n, 70_000, 0)
 	}
-	flush.name(1, 500, 70_100, 13) // deleted
+	flush.name(1, 500, 70_100, 13, 1<<60+1) // deleted
+	flush.name(1, 501, 70_101, 0, 1<<60)    // deleted before, and sent again
 
 	overlay := newFrozen(14, 0, 0, plain)
 	for n := range uint64(5) {

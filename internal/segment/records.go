@@ -12,11 +12,13 @@ var (
 	errFlags  = errors.New("record has unknown flags")
 )
 
-// withSince marks the column of an identity that says since when it has it, and
-// withBelow that of a series that was deleted; columns have 8 bits.
+// withSince marks the column of an identity that says since when it has it,
+// withBelow that of a series that was deleted, and withIncarnation that of one whose
+// incarnation is not 0; columns have 8 bits.
 const (
-	withSince = 1 << 15
-	withBelow = 1 << 14
+	withSince       = 1 << 15
+	withBelow       = 1 << 14
+	withIncarnation = 1 << 13
 )
 
 // appendSeries appends the record of one identity.
@@ -31,8 +33,11 @@ func appendSeries(dst []byte, s *Series) []byte {
 	if s.Below != 0 {
 		column |= withBelow
 	}
+	if s.Incarnation != 0 {
+		column |= withIncarnation
+	}
 	dst = binary.LittleEndian.AppendUint16(dst, column)
-	for _, n := range [2]uint64{s.Since, s.Below} {
+	for _, n := range [...]uint64{s.Since, s.Below, s.Incarnation} {
 		if n != 0 {
 			dst = binary.AppendUvarint(dst, n)
 		}
@@ -43,9 +48,9 @@ func appendSeries(dst []byte, s *Series) []byte {
 // SeriesSize returns the bytes that an identity takes in a segment.
 func SeriesSize(s *Series) int64 {
 	n := 8 + len(s.Hash) + 4 + 2 + sizeUvarint(uint64(len(s.Key))) + len(s.Key)
-	for _, since := range [2]uint64{s.Since, s.Below} {
-		if since != 0 {
-			n += sizeUvarint(since)
+	for _, v := range [...]uint64{s.Since, s.Below, s.Incarnation} {
+		if v != 0 {
+			n += sizeUvarint(v)
 		}
 	}
 	return int64(n)
@@ -64,10 +69,10 @@ func parseSeries(src []byte) (s Series, rest []byte, err error) {
 	s.Group = binary.LittleEndian.Uint32(src[24:])
 	s.Column = binary.LittleEndian.Uint16(src[28:])
 	src = src[fixed:]
-	for _, f := range [2]struct {
+	for _, f := range [...]struct {
 		mark uint16
 		to   *uint64
-	}{{withSince, &s.Since}, {withBelow, &s.Below}} {
+	}{{withSince, &s.Since}, {withBelow, &s.Below}, {withIncarnation, &s.Incarnation}} {
 		if s.Column&f.mark == 0 {
 			continue
 		}

@@ -179,7 +179,7 @@ func (m *aggregateModel) check() {
 		series := m.r.IntN(2)
 		first := (m.from + m.r.Int64N(past-m.from)) / chunk.Slots
 		end := min(first+1+m.r.Int64N(300), past/chunk.Slots+1)
-		if got, want := mustDigest(m.t, m.s, info, key(series), first, end), naiveDigest(m.t, m.s, info, key(series), first, end); got != want {
+		if got, want := mustDigest(m.t, m.s, info, key(series), first, end), naiveDigest(m.t, m.s, info, key(series), 0, first, end); got != want {
 			m.t.Fatalf("series %d: digest %x of %d chunks from %d on, want %x", series, got, end-first, first, want)
 		}
 		step := []int64{1 + m.r.Int64N(3), 60, 3600, 720, 7200, 86400, 1 + m.r.Int64N(200_000)}[m.r.IntN(7)]

@@ -64,6 +64,8 @@ func (r *bindings) restore(e segment.Series) error {
 		if _, ok := s.index.get(id); ok {
 			return nil
 		}
+		b.incarnations.Raise(id, e.Incarnation)
+		s.sawIncarnation(e.Incarnation)
 		if e.Since >= r.from {
 			r.series[id] = e.Since
 		}

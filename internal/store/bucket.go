@@ -12,6 +12,7 @@ import (
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/hole"
+	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 )
@@ -65,6 +66,8 @@ type bucket struct {
 	height int
 	arena  *head.Arena
 	graves atomic.Pointer[tombstones] // nil when there are none; replaced under flushMu
+
+	incarnations incarnation.Set // of series that were deleted, whether or not they came back
 
 	highest atomic.Int64             // slot that is flushed, noSlot for none
 	holes   atomic.Pointer[hole.Set] // nil when there are none

@@ -14,6 +14,7 @@ import (
 
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/durable"
+	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
@@ -92,8 +93,13 @@ type CheckReport struct {
 	Chunks  int64  `json:"chunks"`
 	Points  int64  `json:"points"`
 	Series  int64  `json:"series"`  // of the catalogue
+	Again   int64  `json:"again"`   // of these, begun again after a deletion
 	Records int64  `json:"records"` // of the log
-	TookUS  int64  `json:"took_us"`
+
+	Deletions  int64 `json:"deletions"`  // of series that segments still hold something of
+	Remembered int64 `json:"remembered"` // of others, kept so that no old copy brings the series back
+
+	TookUS int64 `json:"took_us"`
 
 	Damaged  int64    `json:"damaged"`
 	Damages  []Damage `json:"damages"` // the first MaxCheckDamage
@@ -112,6 +118,7 @@ type checker struct {
 	state    *manifest.State
 	buckets  map[uint64]bool
 	names    []metric.SeriesID // of the catalogue, each as an id of values, sorted
+	lives    incarnation.Set   // of these
 	named    bool              // names holds them all
 	older    map[uint64]bool   // segments that were committed before names was read
 	progress CheckProgress
@@ -310,7 +317,9 @@ func (c *checker) checkManifest() {
 	for _, b := range c.state.Buckets {
 		c.buckets[b.ID] = true
 		c.graves[b.ID] = manifestGraves(b.ID, c.state.Tombstones)
+		c.report.Deletions += int64(len(c.graves[b.ID]))
 	}
+	c.report.Remembered = seriesIn(c.state.Remembered)
 	c.checkHoles()
 }
 
@@ -326,6 +335,7 @@ func (c *checker) checkCatalogue() {
 				Expected: "hash " + segment.Hash(id).String(), Found: e.Hash.String()})
 		}
 		c.names = append(c.names, metric.SeriesID(e.Hash).Value())
+		c.lives.Raise(metric.SeriesID(e.Hash).Value(), e.Incarnation)
 		return nil
 	}
 	if c.live != nil {
@@ -338,6 +348,7 @@ func (c *checker) checkCatalogue() {
 		c.named = c.checkClosedCatalogue(take)
 	}
 	c.report.Series = int64(len(c.names))
+	c.report.Again = c.lives.Len()
 	slices.SortFunc(c.names, compareIDs)
 }
 

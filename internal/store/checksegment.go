@@ -259,8 +259,13 @@ func (s *segmentCheck) identity(e segment.Series) error {
 			Expected: "hash " + segment.Hash(id).String(), Found: e.Hash.String()})
 		return nil
 	}
-	if s.named && !s.c.hasName(id) && s.c.alive(e.Bucket) {
+	switch {
+	case !s.named || !s.c.alive(e.Bucket):
+	case !s.c.hasName(id):
 		s.c.unlisted = append(s.c.unlisted, unlisted{s.file, e.Hash})
+	case e.Incarnation != s.c.lives.Of(id.Value()) && !s.c.buried(e.Bucket, e.Hash, s.clean):
+		s.c.damaged(Damage{File: s.file, Part: "incarnation of series " + metric.Text(e.Key),
+			Expected: fmt.Sprintf("%d, as in the catalogue", s.c.lives.Of(id.Value())), Found: fmt.Sprint(e.Incarnation)})
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 )
@@ -15,12 +16,6 @@ type deletedBuckets struct {
 	ids  map[uint64]struct{}
 	last map[string]uint64 // clock of the last deletion of a name
 	from uint64            // any name may have been deleted before this clock, unknown to us; 0 = none
-}
-
-// deletionClock returns a clock for a deletion that comes behind the one before:
-// nanoseconds since 1970, or one more than before where the wall clock was set back.
-func deletionClock(before uint64, now time.Time) uint64 {
-	return max(before+1, uint64(max(now.UnixNano(), 0)))
 }
 
 // clock returns the clock of the last deletion of a name, 0 for none.
@@ -63,7 +58,7 @@ func (r *registry) deletion(b *bucket, now time.Time) manifest.DeletedBucket {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	name := b.info.Name
-	return manifest.DeletedBucket{ID: b.info.ID, Clock: deletionClock(r.deleted.clock(name), now), Name: []byte(name)}
+	return manifest.DeletedBucket{ID: b.info.ID, Clock: incarnation.Next(r.deleted.clock(name), now), Name: []byte(name)}
 }
 
 // forgetsDeletions notes that buckets may have been deleted before now of which
@@ -71,7 +66,7 @@ func (r *registry) deletion(b *bucket, now time.Time) manifest.DeletedBucket {
 func (r *registry) forgetsDeletions(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.deleted.from = deletionClock(r.deleted.from, now)
+	r.deleted.from = incarnation.Next(r.deleted.from, now)
 }
 
 // deletionsFrom is what the MANIFEST has of that.

@@ -10,7 +10,7 @@ import (
 
 // Digest returns the digest of the words that reads give of a metric in the chunks
 // [from, past) of its slots, in a bucket with timestamps of these too: the sum of
-// chunk.DigestSummand over its chunks. Where the points lie makes no difference, so
+// chunk.DigestSummand over its chunks, with the incarnation of the series. Where the points lie makes no difference, so
 // copies of a series are compared by it. Slots below the lifetime are left out. The
 // digest of nothing, as of an unknown metric, is 0.
 //
@@ -31,16 +31,28 @@ func (s *Store) Digest(ctx context.Context, info BucketInfo, key []byte, from, p
 	if err := s.bringSeries(ctx, b, key); err != nil {
 		return 0, err
 	}
+	for {
+		incarnation := b.incarnations.Of(id)
+		sum, err := s.digestOf(ctx, b, key, incarnation, first, end)
+		if b.incarnations.Of(id) == incarnation { // else the series was deleted meanwhile
+			return sum, err
+		}
+	}
+}
+
+// digestOf is Digest of a series in one incarnation.
+func (s *Store) digestOf(ctx context.Context, b *bucket, key []byte, incarnation uint64, first, end int64) (uint64, error) {
 	a := s.aggregator()
 	defer s.aggregators.Put(a)
 	if b.info.HPTS {
-		return s.digestPairs(ctx, a, b, key, first, end)
+		return s.digestPairs(ctx, a, b, key, incarnation, first, end)
 	}
+	id := b.seriesID(key)
 	d := &digest{}
-	a.begin(s, info.ID, id, first, end-first, nil)
+	a.begin(s, b.info.ID, id, first, end-first, nil)
 	a.digest = d
-	err = a.run(ctx, first, end)
-	return chunk.DigestOfSeries(id, 0) * d.sum, err
+	err := a.run(ctx, first, end)
+	return chunk.DigestOfSeries(id, incarnation) * d.sum, err
 }
 
 // digest is a digest being made of what an aggregator walks through.
@@ -100,7 +112,7 @@ func (d *digest) chunk(a *aggregator, number, pos, end int64) error {
 
 // digestPairs is Digest for a bucket with timestamps: which of them belongs to a
 // value is known from the source of the value, so both are read.
-func (s *Store) digestPairs(ctx context.Context, a *aggregator, b *bucket, key []byte, first, past int64) (uint64, error) {
+func (s *Store) digestPairs(ctx context.Context, a *aggregator, b *bucket, key []byte, incarnation uint64, first, past int64) (uint64, error) {
 	id := b.seriesID(key)
 	a.begin(s, b.info.ID, id, first, past-first, nil)
 	first, past = a.extent(first, past)
@@ -118,6 +130,6 @@ func (s *Store) digestPairs(ctx context.Context, a *aggregator, b *bucket, key [
 		stamps += chunk.NumberedDigest(number, chunk.DigestWords(times[:n], off))
 		first += n
 	}
-	sum := chunk.DigestOfSeries(id, 0) * values
-	return sum + chunk.DigestOfSeries(metric.SeriesID(id).Stamp(), 0)*stamps, nil
+	sum := chunk.DigestOfSeries(id, incarnation) * values
+	return sum + chunk.DigestOfSeries(metric.SeriesID(id).Stamp(), incarnation)*stamps, nil
 }

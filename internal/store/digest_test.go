@@ -12,7 +12,7 @@ import (
 )
 
 // naiveDigest is the definition of Digest over the words that reads give.
-func naiveDigest(t fataler, s *Store, info BucketInfo, key []byte, from, past int64) (sum uint64) {
+func naiveDigest(t fataler, s *Store, info BucketInfo, key []byte, incarnation uint64, from, past int64) (sum uint64) {
 	t.Helper()
 	id := metric.Series(info.ID, key)
 	if info.HPTS {
@@ -29,8 +29,8 @@ func naiveDigest(t fataler, s *Store, info BucketInfo, key []byte, from, past in
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		sum += chunk.DigestSummand(id, 0, number, chunk.DigestWords(words[:], 0))
-		sum += chunk.DigestSummand(id.Stamp(), 0, number, chunk.DigestWords(stamps[:], 0))
+		sum += chunk.DigestSummand(id, incarnation, number, chunk.DigestWords(words[:], 0))
+		sum += chunk.DigestSummand(id.Stamp(), incarnation, number, chunk.DigestWords(stamps[:], 0))
 	}
 	return sum
 }
@@ -70,7 +70,7 @@ func TestDigestStaysAsPointsMove(t *testing.T) {
 	for _, r := range ranges {
 		want = append(want, mustDigest(t, s, info, key(0), r[0], r[1]))
 	}
-	if want[0] != naiveDigest(t, s, info, key(0), number, number+28) || want[0] != want[3] || want[0] == want[1] || want[2] == 0 {
+	if want[0] != naiveDigest(t, s, info, key(0), 0, number, number+28) || want[0] != want[3] || want[0] == want[1] || want[2] == 0 {
 		t.Fatalf("digests %x", want)
 	}
 	same := func(when string) {

@@ -89,6 +89,9 @@ type flushing struct {
 	tombs    []manifest.Tombstones
 	buckets  []BucketInfo
 	highest  []manifest.Highest // slots that are flushed with it
+
+	forget uint64 // deletions up to this clock, 0 for none,
+	early  int64  // of so many series before their time
 }
 
 // flush writes what is sealed. On an error before the commit point everything
@@ -177,6 +180,7 @@ func (s *Store) capture() *flushing {
 	f.changes, s.pending = s.pending, nil
 	f.dropped, s.droppedBuckets = s.droppedBuckets, nil
 	f.tombs, s.tombstones = s.tombstones, nil
+	f.forget, f.early = s.outlived(seriesIn(f.tombs))
 	f.buckets = s.Buckets()
 	return f
 }
@@ -431,6 +435,8 @@ func (s *Store) edit(f *flushing, m *manifest.Segment) manifest.Edit {
 		NextSeq:       s.nextSeq.Load(),
 		Catalogue:     s.catalogueMark(),
 		Highest:       f.highest,
+		Incarnation:   s.lastIncarnation.Load(),
+		RememberAfter: f.forget,
 		DeletionsFrom: s.buckets.deletionsFrom(),
 	}
 	for _, b := range f.buckets {
@@ -463,6 +469,7 @@ func bucketInfo(b manifest.Bucket) BucketInfo {
 // publish moves readers from the head to the segment and does step 5.
 func (s *Store) publish(f *flushing, seg *storedSegment) {
 	s.raiseHighest(f.highest)
+	s.forgetDeletions(f.forget, f.early)
 	s.view.Lock()
 	if seg != nil {
 		s.segments = append(s.segments, seg) // no segment has a higher generation

@@ -10,6 +10,7 @@ import (
 
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/wal"
@@ -91,8 +92,9 @@ func (s *Store) DeleteSeries(ctx context.Context, name string, choice SeriesChoi
 		return DeletedSeries{}, err
 	}
 	out.Series = 0
+	clock := uint64(0)
 	for part := range slices.Chunk(ids, s.deleteSlice) {
-		n, err := s.deleteSeries(ctx, b, part)
+		n, err := s.deleteSeries(ctx, b, part, &clock)
 		if out.Series += n; err != nil {
 			return out, fmt.Errorf("after %d of %d series were deleted: %w", out.Series, len(ids), err)
 		}
@@ -141,8 +143,9 @@ func (s *Store) checkTombstones(more int) error {
 
 // deleteSeries deletes series at once and returns how many there still were.
 // Nobody can begin one of them anew before all is done: that takes the bucket's
-// lock. One that began anew since it was chosen is the same series.
-func (s *Store) deleteSeries(ctx context.Context, b *bucket, ids []metric.SeriesID) (n int64, err error) {
+// lock. One that began anew since it was chosen is the same series. clock is that of
+// the slice before, and becomes that of this one.
+func (s *Store) deleteSeries(ctx context.Context, b *bucket, ids []metric.SeriesID, clock *uint64) (n int64, err error) {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
 	b.mu.Lock()
@@ -160,7 +163,8 @@ func (s *Store) deleteSeries(ctx context.Context, b *bucket, ids []metric.Series
 	}
 	// A flush from here on, and a merge that begins from here on, has a number
 	// or a CleanTo that is not lower.
-	f := forgetting{b: b, below: s.nextSeq.Add(1), why: whyDeleted}
+	*clock = s.nextIncarnation(*clock)
+	f := forgetting{b: b, below: s.nextSeq.Add(1), why: whyDeleted, incarnation: *clock}
 	err = s.forgetAll(&f, ids)
 	if len(f.list) > 0 {
 		for i := range f.list {
@@ -225,20 +229,25 @@ func (s *Store) committedTombstones() int64 {
 	n := s.manifest.Tombstones()
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
-	for i := range s.tombstones {
-		n += int64(len(s.tombstones[i].Series))
+	return n + seriesIn(s.tombstones)
+}
+
+func seriesIn(all []manifest.Tombstones) (n int64) {
+	for i := range all {
+		n += int64(len(all[i].Series))
 	}
 	return n
 }
 
 // forgetting is series being taken out of a bucket.
 type forgetting struct {
-	b     *bucket
-	below uint64
-	why   byte
-	list  []tombstone
-	lsn   uint64 // of the last record
-	rec   []byte
+	b           *bucket
+	below       uint64
+	why         byte
+	incarnation uint64 // 0 where they expired
+	list        []tombstone
+	lsn         uint64 // of the last record
+	rec         []byte
 }
 
 // forget takes columns of a group away from their series: from the log, the
@@ -250,7 +259,7 @@ func (s *Store) forget(f *forgetting, g *head.Group, want head.Mask) error {
 	gone, err := g.Forget(want, f.b.width(), f.why == whyExpired, func(m head.Mask) error {
 		for col := range cols.Len() {
 			if m.Has(col) {
-				list = append(list, tombstone{id: cols.ID(col), ref: makeRef(g.ID, col), below: f.below})
+				list = append(list, tombstone{id: cols.ID(col), ref: makeRef(g.ID, col), below: f.below, incarnation: f.incarnation})
 			}
 		}
 		return s.logForget(f, g.ID, list)
@@ -270,7 +279,7 @@ func (s *Store) forgetParked(f *forgetting, refs []seriesRef) error {
 	for part := range slices.Chunk(refs, head.Width) {
 		list := make([]tombstone, len(part))
 		for i, ref := range part {
-			list[i] = tombstone{id: f.b.seriesID(f.b.parked.key(ref)), ref: nowhere, below: f.below}
+			list[i] = tombstone{id: f.b.seriesID(f.b.parked.key(ref)), ref: nowhere, below: f.below, incarnation: f.incarnation}
 		}
 		if err := s.logForget(f, nowhere.group(), list); err != nil {
 			return err
@@ -283,7 +292,7 @@ func (s *Store) forgetParked(f *forgetting, refs []seriesRef) error {
 }
 
 func (s *Store) logForget(f *forgetting, group uint32, list []tombstone) error {
-	f.rec = appendForgetRecord(f.rec[:0], f.b.info.ID, group, f.why, list)
+	f.rec = appendForgetRecord(f.rec[:0], f.b.info.ID, group, f.why, f.incarnation, list)
 	var lsn wal.LSN
 	var err error
 	if f.why == whyDeleted {
@@ -299,6 +308,7 @@ func (s *Store) logForget(f *forgetting, group uint32, list []tombstone) error {
 // the place it has or had last. Records of a deleted one may be replayed: then
 // the catalogue keeps the place without a name.
 func (s *Store) lose(f *forgetting, t tombstone, last seriesRef) {
+	f.b.incarnations.Raise(t.id, t.incarnation)
 	s.index.remove(t.id)
 	f.b.series--
 	f.list = append(f.list, t)

@@ -50,6 +50,7 @@ func TestMergesFreeDeletedSeries(t *testing.T) {
 	}
 	points := int64(len(m.truth[string(forgetKey(3))]))
 	delete(m.truth, string(forgetKey(3)))
+	m.wereDeleted(map[string]bool{string(forgetKey(3)): true})
 	m.check()
 	m.flush()
 	if st := m.s.Stats(); st.SeriesDeleted != 1 || st.Tombstones != 1 {
@@ -91,10 +92,12 @@ func TestManyDeletedSeriesAreFreedInTheBackground(t *testing.T) {
 	}
 	m.closeSession()
 	m.merge(true)
+	names := m.list()
 	if _, err := m.s.DeleteSeries(context.Background(), "b", SeriesChoice{Key: forgetKey(0)[:4], Prefix: true}, false); err != nil {
 		t.Fatal(err)
 	}
 	clear(m.truth)
+	m.wereDeleted(names)
 	m.check()
 	m.merge(false)
 	for _, seg := range m.s.segments {

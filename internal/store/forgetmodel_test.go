@@ -26,14 +26,20 @@ type forgetModel struct {
 	s       *Store
 	truth   map[string]map[int64]uint64 // by key and slot; a deleted series has no entry
 	from    int64
+	recent  int64 // slots before it are not looked at any more
 	ttl     int64 // points; 0 = for ever
 	deleted int64
 	open    *Session // sends beside the others, with old predictions
+
+	last   uint64            // clock of the last deletion
+	lives  map[string]uint64 // and of that of each series
+	listed map[string]bool   // at the last check
+	was    map[string]uint64 // lives of series that expired and were forgotten
 }
 
 func newForgetModel(t fataler, seed uint64, ttl int64, background, hpts bool) *forgetModel {
 	m := &forgetModel{t: t, clock: newTestClock(), fs: vfs.NewCrashableMem(), from: epoch, ttl: ttl,
-		truth: make(map[string]map[int64]uint64), r: rand.New(rand.NewPCG(seed, 7))}
+		truth: make(map[string]map[int64]uint64), lives: make(map[string]uint64), was: make(map[string]uint64), r: rand.New(rand.NewPCG(seed, 7))}
 	m.o = testOptions(m.fs, m.clock)
 	m.o.BackgroundMerge = background
 	m.o.MaxFuture = 1e6 * time.Hour // a tick under way may set the coarse clock back for a moment
@@ -129,9 +135,20 @@ func (m *forgetModel) delete() {
 		m.t.Fatalf("deleting %s: %d series, %v (dry run %d, %v), listed %d", metric.Text(choice.Key), got.Series, err, dry.Series, dryErr, listed)
 	}
 	m.deleted += got.Series
+	m.wereDeleted(names)
 	// What has expired is unknown, and deleting it does nothing: a catalogue that is
 	// lost afterwards is rebuilt with its name, until the next merge.
 	maps.DeleteFunc(m.truth, func(k string, _ map[int64]uint64) bool { return names[k] })
+}
+
+// wereDeleted notes that series were deleted now, by one call.
+func (m *forgetModel) wereDeleted(names map[string]bool) {
+	if len(names) > 0 {
+		m.last = max(m.last+1, uint64(m.clock.Now().UnixNano()))
+	}
+	for k := range names {
+		m.lives[k] = m.last
+	}
 }
 
 func (m *forgetModel) list() map[string]bool {
@@ -174,7 +191,7 @@ func (m *forgetModel) check() {
 		key := forgetKey(i)
 		points, known := m.truth[string(key)]
 		visible := 0
-		for at := max(m.from, lo) - 10; at < past; at += MaxRead { // what is hidden by the lifetime begins at lo
+		for at := max(m.from-10, lo-10, m.recent); at < past; at += MaxRead { // what is hidden by the lifetime begins at lo
 			part := dst[:min(MaxRead, past-at)]
 			if err := m.s.Read(context.Background(), info, key, at, part); err != nil {
 				m.t.Fatalf("%v", err)
@@ -197,6 +214,7 @@ func (m *forgetModel) check() {
 			m.t.Fatalf("%s: known %v, %d points, listed %v", metric.Text(key), known, visible, listed[string(key)])
 		}
 	}
+	m.checkLives(listed)
 	if st := m.s.Stats(); st.Series != int64(len(listed)) {
 		m.t.Fatalf("%d series are counted, %d listed", st.Series, len(listed))
 	}
@@ -274,11 +292,11 @@ func (m *forgetModel) crash(lostCatalogue bool) {
 	m.s, m.open = nil, nil
 	m.fs, m.o.FS = clone, clone
 	if lostCatalogue {
-		if err := clone.RemoveAll("/data/catalogue"); err != nil {
+		if err := clone.RemoveAll(clone.PathJoin(m.o.Dir, catalogueDir)); err != nil {
 			m.t.Fatalf("%v", err)
 		}
 	}
-	report, err := CheckDir(context.Background(), clone, "/data", CheckOptions{})
+	report, err := CheckDir(context.Background(), clone, m.o.Dir, CheckOptions{})
 	if !lostCatalogue && (err != nil || report.Damaged > 0) {
 		m.t.Fatalf("check after the crash: %v, %v", report.Damages, err)
 	}

@@ -89,7 +89,8 @@ func (o *output) begin() error {
 }
 
 // carry hands over the identities in what goes away, but those of series that
-// are gone: they are not in the index. Tombstones go along as long as they count.
+// are gone: they are not in the index. Tombstones go along as long as they count or
+// are remembered.
 func (o *output) carry() error {
 	m := o.m
 	// A list that grows to them would take several times their memory on the way.
@@ -103,10 +104,11 @@ func (o *output) carry() error {
 		seg := m.source(seq)
 		err := seg.reader.Series(func(e segment.Series) error {
 			known := m.s.index.has(metric.SeriesID(e.Hash)) || m.s.namesUnread
-			if e.Below > 0 {
-				known = m.tombs[e.Bucket].below(metric.SeriesID(e.Hash)) == e.Below
+			b := m.s.buckets.id(e.Bucket)
+			if e.Below > 0 && b != nil {
+				known = m.tombs[e.Bucket].below(metric.SeriesID(e.Hash)) == e.Below || m.s.remembers(b, metric.SeriesID(e.Hash), e.Incarnation)
 			}
-			if known && m.s.buckets.id(e.Bucket) != nil && !m.hides(seg, e.Bucket, e.Hash) {
+			if known && b != nil && !m.hides(seg, e.Bucket, e.Hash) {
 				o.w.AddSeries(e)
 				o.names++
 			}

@@ -388,7 +388,7 @@ func (m *meta) checkAggregates(b *metaBucket, series int) {
 	}
 	first := from / chunk.Slots
 	end := min(first+150, b.past/chunk.Slots+1)
-	if got, want := mustDigest(m, m.s, b.info, key(series), first, end), naiveDigest(m, m.s, b.info, key(series), first, end); got != want {
+	if got, want := mustDigest(m, m.s, b.info, key(series), first, end), naiveDigest(m, m.s, b.info, key(series), m.s.incarnationOf(b.info.ID, key(series)), first, end); got != want {
 		m.Fatalf("%s series %d: digest %x of %d chunks from epoch%+d on, want %x", b.info.Name, series, got, end-first, first*chunk.Slots-b.slot(epoch), want)
 	}
 	step := []int64{1 + r.Int64N(100), 60, chunk.Slots, 7200, 86_400}[r.IntN(5)]

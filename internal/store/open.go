@@ -221,6 +221,8 @@ func (s *Store) openFiles(state *manifest.State, known *bindings) error {
 	for _, b := range state.Buckets {
 		bucket := s.newBucket(bucketInfo(b))
 		bucket.bury(manifestGraves(b.ID, state.Tombstones))
+		s.restoreIncarnations(bucket, state.Tombstones)
+		s.restoreIncarnations(bucket, state.Remembered)
 		s.buckets.add(bucket)
 	}
 	s.raiseHighest(state.Highest)
@@ -228,6 +230,8 @@ func (s *Store) openFiles(state *manifest.State, known *bindings) error {
 		s.buckets.noteDeleted(d)
 	}
 	s.buckets.deleted.from = max(s.buckets.deleted.from, state.DeletionsFrom)
+	s.rememberAfter.Store(state.RememberAfter)
+	s.sawIncarnation(max(state.Incarnation, s.buckets.deletionsFrom()))
 	s.groups.nextID = max(s.groups.nextID, state.NextGroup)
 	s.nextSeq.Store(max(state.NextSeq, 1))
 	if state.Account != nil {

@@ -127,7 +127,7 @@ func (x *Session) create(id metric.SeriesID, key []byte) (seriesRef, error) {
 	}
 	s.commit.RLock()
 	defer s.commit.RUnlock()
-	x.rec = appendDefineRecord(x.rec[:0], b.info.ID, g.ID, col, key)
+	x.rec = appendDefineRecord(x.rec[:0], b.info.ID, g.ID, col, b.incarnations.Of(id), key)
 	lsn, err := s.log.Append(x.rec)
 	if err != nil {
 		s.nameStock.Add(-taken)
@@ -218,7 +218,7 @@ func (s *Store) addPending(b *bucket, ref seriesRef, id metric.SeriesID, key []b
 	s.pendMu.Lock()
 	delete(s.nameless, formerPlace{b.info.ID, ref, id})
 	s.pendMu.Unlock()
-	p.Key, p.Since = key, uint64(lsn)
+	p.Key, p.Since, p.Incarnation = key, uint64(lsn), b.incarnations.Of(id)
 	s.change(catalogue.Change{Series: p, Left: left})
 }
 

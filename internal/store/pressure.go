@@ -161,7 +161,7 @@ func (s *Store) countNames() {
 	}
 	for _, b := range s.buckets.all() {
 		b.mu.Lock()
-		n += b.parked.bytes()
+		n += b.parked.bytes() + b.incarnations.Bytes()
 		b.mu.Unlock()
 	}
 	s.nameStock.Add(n - was)

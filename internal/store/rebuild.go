@@ -94,12 +94,27 @@ func (s *Store) names() (all, deleted []segment.Series, unread int, err error) {
 	return all, deleted, unread, nil
 }
 
-// latest returns of every series the identity with the column that it got last.
+// latest returns of every series the identity with the column that it got last, of
+// its last life.
 func latest(all []segment.Series) []segment.Series {
 	slices.SortFunc(all, func(a, b segment.Series) int {
-		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), bytes.Compare(a.Hash[:], b.Hash[:]), cmp.Compare(b.Since, a.Since))
+		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), bytes.Compare(a.Hash[:], b.Hash[:]),
+			cmp.Compare(b.Incarnation, a.Incarnation), cmp.Compare(b.Since, a.Since))
 	})
 	return slices.CompactFunc(all, func(a, b segment.Series) bool { return a.Bucket == b.Bucket && a.Hash == b.Hash })
+}
+
+// placeOf returns the place at which the catalogue has a series that was loaded, which
+// may be the one it was deleted from; noColumn for another.
+func (s *Store) placeOf(b *bucket, id metric.SeriesID) seriesRef {
+	ref, ok := s.index.get(id)
+	switch {
+	case !ok:
+		return noColumn
+	case ref.parked():
+		return b.parked.left[ref.number()]
+	}
+	return ref
 }
 
 // columns adds the columns that deleted series had, by segments and MANIFEST, and
@@ -112,8 +127,9 @@ func (s *Store) columns(list, deleted []segment.Series) []segment.Series {
 		}
 	}
 	for _, e := range deleted {
-		if makeRef(e.Group, int(e.Column)) != nowhere && s.buckets.id(e.Bucket) != nil {
-			e.Key, e.Below = nil, 0
+		ref := makeRef(e.Group, int(e.Column))
+		if b := s.buckets.id(e.Bucket); ref != nowhere && b != nil && s.placeOf(b, metric.SeriesID(e.Hash)) != ref {
+			e.Key, e.Below, e.Incarnation = nil, 0, 0
 			list = append(list, e)
 		}
 	}

@@ -35,21 +35,22 @@ var errRecord = errors.New("malformed log record")
 
 // record is any log record, parsed.
 type record struct {
-	kind    byte
-	bucket  uint64
-	info    BucketInfo             // recBucket
-	deleted manifest.DeletedBucket // recDelete; the record's memory
-	ttl     int64                  // recTTL
-	group   uint32                 // recDefine, recRow, recColumn, recRuns
-	column  int
-	key     []byte // recDefine; the record's memory
-	minute  int64  // recRow, recColumn, recRuns, recRefuse
-	counts  account.Counts
-	slot    int64
-	why     byte
-	series  []byte // recForget: column and id of each; the record's memory
-	runs    []byte // recRuns: as appendRuns wrote them; the record's memory
-	cells   []byte // recRow, recColumn, recRuns: words as appendCells wrote them; the record's memory
+	kind        byte
+	bucket      uint64
+	info        BucketInfo             // recBucket
+	deleted     manifest.DeletedBucket // recDelete; the record's memory
+	ttl         int64                  // recTTL
+	group       uint32                 // recDefine, recRow, recColumn, recRuns
+	column      int
+	key         []byte // recDefine; the record's memory
+	minute      int64  // recRow, recColumn, recRuns, recRefuse
+	counts      account.Counts
+	slot        int64
+	why         byte
+	incarnation uint64 // recDefine: of the series; recForget: that it gives them
+	series      []byte // recForget: column and id of each; the record's memory
+	runs        []byte // recRuns: as appendRuns wrote them; the record's memory
+	cells       []byte // recRow, recColumn, recRuns: words as appendCells wrote them; the record's memory
 }
 
 // points reports whether a record holds points.
@@ -86,20 +87,22 @@ func appendTTLRecord(dst []byte, bucket uint64, ttl int64) []byte {
 	return binary.AppendUvarint(dst, uint64(ttl))
 }
 
-func appendDefineRecord(dst []byte, bucket uint64, group uint32, column int, key []byte) []byte {
+func appendDefineRecord(dst []byte, bucket uint64, group uint32, column int, incarnation uint64, key []byte) []byte {
 	dst = appendHead(dst, recDefine, bucket)
 	dst = binary.AppendUvarint(dst, uint64(group))
 	dst = append(dst, byte(column))
+	dst = binary.AppendUvarint(dst, incarnation)
 	return append(dst, key...)
 }
 
 // forgetSize is what a series takes in a recForget: column, id.
 const forgetSize = 1 + len(metric.SeriesID{})
 
-func appendForgetRecord(dst []byte, bucket uint64, group uint32, why byte, series []tombstone) []byte {
+func appendForgetRecord(dst []byte, bucket uint64, group uint32, why byte, incarnation uint64, series []tombstone) []byte {
 	dst = appendHead(dst, recForget, bucket)
 	dst = binary.AppendUvarint(dst, uint64(group))
 	dst = append(dst, why)
+	dst = binary.AppendUvarint(dst, incarnation)
 	for i := range series {
 		dst = append(append(dst, byte(series[i].ref.column())), series[i].id[:]...)
 	}
@@ -350,6 +353,7 @@ func parseRecord(src []byte) (r record, err error) {
 	case recDefine:
 		r.group = uint32(f.uvarint(maxGroups))
 		r.column = int(f.byte())
+		r.incarnation = f.uvarint(math.MaxUint64)
 		r.key, f.src = f.src, nil
 		f.bad = f.bad || len(r.key) == 0 || len(r.key) > metric.MaxKey
 	case recRow, recColumn:
@@ -375,8 +379,10 @@ func parseRecord(src []byte) (r record, err error) {
 	case recForget:
 		r.group = uint32(f.uvarint(maxGroups))
 		r.why = f.byte()
+		r.incarnation = f.uvarint(math.MaxUint64)
 		r.series, f.src = f.src, nil
-		f.bad = f.bad || r.why != whyDeleted && r.why != whyExpired || len(r.series) == 0 || len(r.series)%forgetSize != 0
+		f.bad = f.bad || r.why != whyDeleted && r.why != whyExpired || len(r.series) == 0 || len(r.series)%forgetSize != 0 ||
+			(r.why == whyDeleted) != (r.incarnation != 0)
 	case recRefuse:
 		r.minute = f.varint()
 		r.counts = f.counts()

@@ -223,6 +223,15 @@ func (r *replayer) define(lsn wal.LSN, p record) error {
 	if !known && r.gone(b, id, lsn) {
 		return nil
 	}
+	if known && p.incarnation > b.incarnations.Of(id) && uint64(lsn) >= r.state.AccountLSN {
+		// Damage took the record of the deletion that is in between.
+		old, known = 0, false
+		if err := r.forget(lsn, deletionOf(&p, id)); err != nil {
+			return err
+		}
+	}
+	b.incarnations.Raise(id, p.incarnation)
+	s.sawIncarnation(p.incarnation)
 	if err := r.empty(ref); err != nil {
 		return err
 	}
@@ -308,13 +317,20 @@ func (r *replayer) forget(lsn wal.LSN, p *record) error {
 	defer s.flushMu.Unlock()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f := forgetting{b: b, below: s.nextSeq.Add(1), why: p.why, lsn: uint64(lsn)}
+	s.sawIncarnation(p.incarnation)
+	f := forgetting{b: b, below: s.nextSeq.Add(1), why: p.why, lsn: uint64(lsn), incarnation: p.incarnation}
 	for src := p.series; len(src) > 0; src = src[forgetSize:] {
-		r.forgetOne(&f, tombstone{id: metric.SeriesID(src[1:forgetSize]), ref: makeRef(p.group, int(src[0])), below: f.below, lsn: f.lsn})
+		r.forgetOne(&f, tombstone{id: metric.SeriesID(src[1:forgetSize]), ref: makeRef(p.group, int(src[0])), below: f.below, lsn: f.lsn, incarnation: f.incarnation})
 	}
 	r.deleted[b] = append(r.deleted[b], f.list...)
 	s.pendTombstones(b, f.list)
 	return nil
+}
+
+// deletionOf is the record of the deletion that a definition says was there.
+func deletionOf(define *record, id metric.SeriesID) *record {
+	return &record{kind: recForget, bucket: define.bucket, group: nowhere.group(), why: whyDeleted, incarnation: define.incarnation,
+		series: append([]byte{byte(nowhere.column())}, id[:]...)}
 }
 
 // bringAll brings the backlogs of all groups that a forget record is about: what
@@ -336,6 +352,7 @@ func (r *replayer) forgetOne(f *forgetting, t tombstone) {
 	ref, known := s.index.get(t.id)
 	switch {
 	case !known || r.series[t.id] > f.lsn:
+		f.b.incarnations.Raise(t.id, t.incarnation)
 		f.list = append(f.list, t)
 		if t.ref != nowhere {
 			left := placed(f.b, t.ref, t.id)

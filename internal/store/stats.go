@@ -18,6 +18,7 @@ type counters struct {
 	replayed                    atomic.Int64
 	seriesDeleted, seriesGone   atomic.Int64
 	pointsDeleted               atomic.Int64
+	deletionsForgotten          atomic.Int64
 	readErrors                  atomic.Int64
 }
 
@@ -64,6 +65,9 @@ type Stats struct {
 	SeriesExpired int64 // left because nothing of them was left
 	PointsDeleted int64 // of deleted series that left memory and segments
 	Tombstones    int64 // deleted series that segments may still hold
+	Remembered    int64 // deletions of series of which segments hold nothing more
+	Forgotten     int64 // of these that were forgotten before incarnation.TTL: there were too many
+	Incarnations  int64 // series with an incarnation that is not 0, deleted or sent again
 
 	WAL      wal.Stats
 	WALBytes int64 // between the oldest record kept and the end
@@ -102,8 +106,8 @@ func (s *Store) Stats() Stats {
 		SinceFlush: time.Duration(s.steady.Load() - s.lastFlush.Load()), ReplayedRecords: c.replayed.Load(), ReplayLeft: s.replayLeft(),
 		WAL: s.log.Stats(), WALBytes: s.log.Size(),
 		SeriesDeleted: c.seriesDeleted.Load(), SeriesExpired: c.seriesGone.Load(), PointsDeleted: c.pointsDeleted.Load(),
-		Tombstones: s.tombstoneCount(),
-		FreeDisk:   s.freeDisk.Load(), DiskFull: s.diskFull.Load(),
+		Tombstones: s.tombstoneCount(), Remembered: s.manifest.Remembered(), Forgotten: c.deletionsForgotten.Load(),
+		FreeDisk: s.freeDisk.Load(), DiskFull: s.diskFull.Load(),
 	}
 	st.ReadErrors = c.readErrors.Load()
 	st.Parkings = c.parked.Load()
@@ -111,6 +115,7 @@ func (s *Store) Stats() Stats {
 	for _, b := range s.buckets.all() {
 		b.mu.Lock()
 		st.Series += int64(b.series)
+		st.Incarnations += b.incarnations.Len()
 		st.Parked += int64(b.parked.len())
 		st.ParkedBytes += b.parked.bytes()
 		st.Groups += int64(len(b.groups))

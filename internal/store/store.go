@@ -81,6 +81,9 @@ type Store struct {
 	nextSeq    atomic.Uint64
 	closed     bool // guarded by flushMu
 
+	lastIncarnation atomic.Uint64 // the highest that is known of any series
+	rememberAfter   atomic.Uint64 // deletions up to this clock are forgotten; raised under flushMu
+
 	behind      atomic.Pointer[replayer] // puts the log's points into the head; nil when all are
 	replayOver  chan struct{}            // closed when it does no more, with
 	replayErr   error                    // why it gave up

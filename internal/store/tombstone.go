@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 
+	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
@@ -17,6 +18,8 @@ type tombstone struct {
 	ref   seriesRef // the column it had
 	below uint64
 	lsn   uint64 // of the deletion
+
+	incarnation uint64 // that it gave, 0 where the series expired
 }
 
 // tombstones are those of a bucket, sorted by id: one a series, the newest. A
@@ -84,7 +87,7 @@ func manifestGraves(bucket uint64, all []manifest.Tombstones) tombstones {
 			continue
 		}
 		for _, d := range t.Series {
-			list = append(list, tombstone{metric.SeriesID(d.Hash), makeRef(d.Group, int(d.Column)), t.Below, t.LSN})
+			list = append(list, tombstone{metric.SeriesID(d.Hash), makeRef(d.Group, int(d.Column)), t.Below, t.LSN, t.Incarnation})
 		}
 	}
 	return tombstones(nil).with(list)
@@ -108,9 +111,10 @@ func (b *bucket) bury(t tombstones) {
 }
 
 // manifestTombstones is one deletion as the MANIFEST has it. All have the same
-// below and lsn.
+// below, lsn and incarnation.
 func manifestTombstones(bucket uint64, list []tombstone) manifest.Tombstones {
-	t := manifest.Tombstones{Bucket: bucket, Below: list[0].below, LSN: list[0].lsn, Series: make([]manifest.DeletedSeries, len(list))}
+	t := manifest.Tombstones{Bucket: bucket, Below: list[0].below, LSN: list[0].lsn, Incarnation: list[0].incarnation,
+		Series: make([]manifest.DeletedSeries, len(list))}
 	for i := range list {
 		t.Series[i] = manifest.DeletedSeries{Hash: list[i].id, Group: list[i].ref.group(), Column: uint8(list[i].ref.column())}
 	}
@@ -122,8 +126,13 @@ func manifestTombstones(bucket uint64, list []tombstone) manifest.Tombstones {
 func addTombstones(w *segment.Writer, t *manifest.Tombstones) {
 	for i := range t.Series {
 		d := &t.Series[i]
-		w.AddSeries(segment.Series{Bucket: t.Bucket, Hash: d.Hash, Group: d.Group, Column: uint16(d.Column), Since: t.LSN, Below: t.Below})
+		w.AddSeries(segment.Series{Bucket: t.Bucket, Hash: d.Hash, Group: d.Group, Column: uint16(d.Column), Since: t.LSN, Below: t.Below, Incarnation: t.Incarnation})
 	}
+}
+
+// compareDeletions is 0 for tombstones of one deletion.
+func compareDeletions(x, y *tombstone) int {
+	return cmp.Or(cmp.Compare(x.below, y.below), cmp.Compare(x.lsn, y.lsn), cmp.Compare(x.incarnation, y.incarnation))
 }
 
 // exhume puts up the tombstones that segments carry and the MANIFEST has lost, and
@@ -131,6 +140,7 @@ func addTombstones(w *segment.Writer, t *manifest.Tombstones) {
 // hide nothing. It reports whether all segments could be read.
 func (s *Store) exhume(e *manifest.Edit) (whole bool, err error) {
 	whole = true
+	remembered := max(s.rememberAfter.Load(), incarnation.Expired(s.o.Now()))
 	found := make(map[*bucket][]tombstone)
 	for _, seg := range s.segments {
 		if seg.info.Identities == 0 {
@@ -138,9 +148,15 @@ func (s *Store) exhume(e *manifest.Edit) (whole bool, err error) {
 		}
 		err := seg.reader.Series(func(d segment.Series) error {
 			b, id := s.buckets.id(d.Bucket), metric.SeriesID(d.Hash)
-			if d.Below > 0 && b != nil && b.tombs().below(id) < d.Below {
-				found[b] = append(found[b], tombstone{id, makeRef(d.Group, int(d.Column)), d.Below, d.Since})
+			s.sawIncarnation(d.Incarnation)
+			if d.Below == 0 || b == nil || b.tombs().below(id) >= d.Below {
+				return nil
 			}
+			if d.Incarnation <= remembered { // the series may have begun anew without it
+				d.Incarnation = 0
+			}
+			b.incarnations.Raise(id, d.Incarnation)
+			found[b] = append(found[b], tombstone{id, makeRef(d.Group, int(d.Column)), d.Below, d.Since, d.Incarnation})
 			return nil
 		})
 		whole = whole && !segment.ReadFailed(err)
@@ -151,10 +167,10 @@ func (s *Store) exhume(e *manifest.Edit) (whole bool, err error) {
 	for b, list := range found {
 		list = tombstones(nil).with(list)
 		b.bury(b.tombs().with(list))
-		slices.SortFunc(list, func(x, y tombstone) int { return cmp.Or(cmp.Compare(x.below, y.below), cmp.Compare(x.lsn, y.lsn)) })
+		slices.SortFunc(list, func(x, y tombstone) int { return compareDeletions(&x, &y) })
 		for len(list) > 0 {
 			n := 1
-			for n < len(list) && list[n].below == list[0].below && list[n].lsn == list[0].lsn {
+			for n < len(list) && compareDeletions(&list[n], &list[0]) == 0 {
 				n++
 			}
 			s.nextSeq.Store(max(s.nextSeq.Load(), list[0].below))

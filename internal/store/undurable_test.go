@@ -74,7 +74,7 @@ func (u *undurable) delete(series int) {
 func (u *undurable) begin(series int) {
 	u.t.Helper()
 	b := u.s.buckets.get("b")
-	if _, err := u.s.deleteSeries(context.Background(), b, []metric.SeriesID{b.seriesID(key(series))}); err != nil {
+	if _, err := u.s.deleteSeries(context.Background(), b, []metric.SeriesID{b.seriesID(key(series))}, new(uint64)); err != nil {
 		u.t.Fatal(err)
 	}
 }

@@ -1,0 +1,81 @@
+// Package incarnation says which life of a series is meant: the clock of its last
+// deletion, 0 where none is remembered. What belongs to a lower incarnation was
+// deleted, wherever it turns up.
+package incarnation
+
+import (
+	"sync"
+	"time"
+
+	"dalmatiner/internal/metric"
+)
+
+// TTL is how long a deletion is remembered at least, also when nothing of the
+// series is left anywhere: so old may a copy be from which it could come back.
+const TTL = 30 * 24 * time.Hour
+
+// step is how far the end of the memory moves at a time.
+const step = time.Hour
+
+// Next returns the clock of a deletion that comes behind the one before: nanoseconds
+// since 1970, or one more than before where the wall clock was set back.
+func Next(before uint64, now time.Time) uint64 {
+	return max(before+1, uint64(max(now.UnixNano(), 0)))
+}
+
+// Expired returns up to which clock deletions need not be remembered any more.
+func Expired(now time.Time) uint64 {
+	return uint64(max(now.Add(-TTL).UnixNano()/int64(step)*int64(step), 0))
+}
+
+// entrySize is what an entry of a map takes, with its share of free ones.
+const entrySize = 48
+
+// Set is the incarnations of the series of a bucket that are not 0: few. Its methods
+// may be called by many goroutines; the zero value is empty. An incarnation never
+// falls before it is forgotten.
+type Set struct {
+	mu sync.RWMutex
+	of map[metric.SeriesID]uint64
+}
+
+// Of returns the incarnation of a series.
+func (s *Set) Of(id metric.SeriesID) uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.of[id]
+}
+
+// Raise notes an incarnation of a series, if it is higher than the one known.
+func (s *Set) Raise(id metric.SeriesID, incarnation uint64) {
+	if incarnation == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = make(map[metric.SeriesID]uint64)
+	}
+	s.of[id] = max(s.of[id], incarnation)
+}
+
+// Forget drops the incarnations up to a clock, but those of series that are kept.
+func (s *Set) Forget(upTo uint64, kept func(metric.SeriesID) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, n := range s.of {
+		if n <= upTo && !kept(id) {
+			delete(s.of, id)
+		}
+	}
+}
+
+// Len returns how many series have an incarnation that is not 0.
+func (s *Set) Len() int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return int64(len(s.of))
+}
+
+// Bytes returns the memory of the set.
+func (s *Set) Bytes() int64 { return s.Len() * entrySize }

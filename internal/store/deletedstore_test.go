@@ -1,0 +1,200 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/incarnation"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/point"
+)
+
+// deletedStore has two series with the same points, of which one was deleted and
+// sent again, and is as a merge of all leaves it.
+type deletedStore struct {
+	fs    *vfs.MemFS
+	clock *testClock
+	o     Options
+	s     *Store
+	old   map[string][]byte // files of segments from before the deletion
+}
+
+func newDeletedStore(t *testing.T) *deletedStore {
+	d := &deletedStore{fs: vfs.NewMem(), clock: newTestClock(), old: map[string][]byte{}}
+	d.o = testOptions(d.fs, d.clock)
+	byHand(&d.o)
+	d.s = mustOpen(t, d.o)
+	d.send(t, 1, key(0), key(1))
+	mustFlush(t, d.s)
+	for _, seg := range d.s.segments {
+		data, err := readFile(d.fs, d.s.path(seg.name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.old[d.s.path(seg.name())] = data
+	}
+	if _, err := d.s.DeleteSeries(t.Context(), "b", SeriesChoice{Key: key(0)}, false); err != nil {
+		t.Fatal(err)
+	}
+	mustFlush(t, d.s)
+	d.settle(t)
+	return d
+}
+
+// settle merges until nothing needs the tombstone any more.
+func (d *deletedStore) settle(t *testing.T) {
+	t.Helper()
+	d.clock.advance(2 * 24 * time.Hour)
+	d.s.advance()
+	d.send(t, 2, key(1))
+	for range 3 {
+		mustFlush(t, d.s)
+		if _, err := d.s.Merge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.clock.advance(time.Minute)
+	d.send(t, 2, key(1))
+	mustFlush(t, d.s) // which names the deletion once more
+}
+
+func (d *deletedStore) send(t *testing.T, v int64, keys ...[]byte) {
+	t.Helper()
+	x := mustSession(t, d.s, "b")
+	for _, k := range keys {
+		for i := range int64(100) {
+			x.Point(k, uint64(d.clock.Now().Unix()-i), point.FromInt(v))
+		}
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (d *deletedStore) incarnation() uint64 {
+	return d.s.incarnationOf(d.s.buckets.get("b").info.ID, key(0))
+}
+
+// A deletion is remembered after its tombstone has done its work, and after that
+// forgotten: a series that begins anew has it, or none.
+func TestDeletionIsRememberedForAMonth(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		d := newDeletedStore(t)
+		n := d.incarnation()
+		if st := d.s.Stats(); st.Tombstones != 0 || st.Remembered != 1 || st.Incarnations != 1 || n == 0 {
+			t.Fatalf("%d tombstones, %d remembered, %d incarnations, %d", st.Tombstones, st.Remembered, st.Incarnations, n)
+		}
+		d.clock.advance(incarnation.TTL - 4*24*time.Hour)
+		if late {
+			d.clock.advance(8 * 24 * time.Hour)
+		}
+		d.s.advance()
+		d.send(t, 3, key(1))
+		mustFlush(t, d.s)
+		for _, reopened := range []bool{false, true} {
+			want := n
+			if late {
+				want = 0
+			}
+			if got := d.incarnation(); got != want {
+				t.Errorf("late %t, reopened %t: incarnation %d, want %d", late, reopened, got, want)
+			}
+			if st := d.s.Stats(); (st.Remembered == 0) != late || (st.Incarnations == 0) != late || st.Forgotten != 0 {
+				t.Errorf("late %t: %d remembered, %d incarnations, %d forgotten early", late, st.Remembered, st.Incarnations, st.Forgotten)
+			}
+			if err := d.s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			d.s = mustOpen(t, d.o)
+		}
+		d.s.Crash()
+	}
+}
+
+// damage puts the files of before the deletion back and takes away copies of the
+// MANIFEST, and windows.
+func (d *deletedStore) damage(t *testing.T, manifests []string, windows bool) {
+	t.Helper()
+	gone := []string{}
+	for _, name := range manifests {
+		gone = append(gone, d.s.path(name))
+	}
+	for _, seg := range d.s.segments {
+		if windows && seg.meta.Kind == manifest.Window {
+			gone = append(gone, d.s.path(seg.name()))
+		}
+	}
+	if err := d.s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for path, data := range d.old {
+		if err := writeFileSynced(d.fs, d.fs.PathDir(path), d.fs.PathBase(path), data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range gone {
+		if err := d.fs.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Files from before a deletion that turn up again bring nothing back, whatever is
+// left of the MANIFEST, also when the tombstone is not needed any more and what
+// replaced the files is gone.
+func TestOldCopyBringsNothingBack(t *testing.T) {
+	first, second := manifest.FirstName, manifest.SecondName
+	for _, lost := range [][]string{{}, {first}, {second}, {first, second}} {
+		for _, windows := range []bool{false, true} {
+			t.Run(fmt.Sprint(lost, windows), func(t *testing.T) {
+				d := newDeletedStore(t)
+				n := d.incarnation()
+				if d.s.Stats().Tombstones != 0 {
+					t.Fatal("the tombstone is still there: nothing is tried")
+				}
+				d.damage(t, lost, windows)
+				d.s = mustOpen(t, d.o)
+				d.mustBeDeleted(t, "opened", n)
+				d.settle(t)
+				d.mustBeDeleted(t, "merged", n)
+				if err := d.s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				d.s = mustOpen(t, d.o)
+				d.mustBeDeleted(t, "opened again", n)
+				d.send(t, 9, key(0))
+				if got := d.incarnation(); got != n {
+					t.Errorf("it begins anew in incarnation %d, want %d", got, n)
+				}
+				d.s.Crash()
+			})
+		}
+	}
+}
+
+// mustBeDeleted fails the test unless the first series is gone and remembered.
+func (d *deletedStore) mustBeDeleted(t *testing.T, when string, n uint64) {
+	t.Helper()
+	info, err := d.s.BucketByName("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	if err := d.s.Metrics(t.Context(), info, nil, func(k []byte) bool { listed[string(k)] = true; return true }); err != nil {
+		t.Fatal(err)
+	}
+	if listed[string(key(0))] || !listed[string(key(1))] {
+		t.Errorf("%s: listed are %v", when, listed)
+	}
+	for i, w := range readAll(t, d.s, "b", 0, epoch-200, 400) {
+		if w != 0 {
+			t.Fatalf("%s: slot %d of the deleted series holds %x", when, i, w)
+		}
+	}
+	if got := d.incarnation(); got != n {
+		t.Errorf("%s: incarnation %d, want %d", when, got, n)
+	}
+}
