@@ -128,6 +128,7 @@ type api struct {
 	pieces    sync.Pool     // of *bufio.Writer with replyBuffer bytes: most of what a short answer takes
 	turns     chan struct{} // holds one element per running query
 	running   runningQueries
+	lists     processors
 	queryWait time.Duration
 }
 
@@ -143,6 +144,7 @@ func New(o Options) http.Handler {
 		Options:   o,
 		log:       limited,
 		turns:     turns,
+		lists:     newProcessors(),
 		queryWait: queryWait,
 		served:    newServed(o.Registry, func() float64 { return float64(len(turns)) }),
 		packers:   newPackers(),

@@ -66,6 +66,10 @@ func (a *api) listMetrics(w http.ResponseWriter, r *http.Request, rest string) e
 	if err != nil {
 		return err
 	}
+	if list.written, err = a.lists.take(r.Context()); err != nil {
+		return err
+	}
+	defer list.written()
 	err = a.Store.Metrics(r.Context(), b, prefix, func(key []byte) bool {
 		name := metric.Text(key)
 		return !wanted.takes(name) || list.add(name) && !wanted.full()
@@ -180,6 +184,7 @@ type nameList struct {
 	err       error
 	scratch   []byte
 
+	written func()        // gives its processor back, before the first byte goes out
 	lease   *memory.Lease // of the names
 	charged int           // bytes
 }
@@ -225,6 +230,7 @@ func (l *nameList) full() bool { return len(l.names) >= sortedNames || l.held > 
 
 // begin sends what stands before the first name.
 func (l *nameList) begin() {
+	l.written()
 	l.streaming = true
 	if l.asked == formMsgpack {
 		l.reply.Header().Set("Content-Type", typeMsgpack)

@@ -77,6 +77,10 @@ func (a *api) collectionMetrics(w http.ResponseWriter, r *http.Request, bucketTe
 	if text != "" || len(prefix) > 0 {
 		add = list.distinct(len(prefix), parts+depth)
 	}
+	if list.written, err = a.lists.take(r.Context()); err != nil {
+		return err
+	}
+	defer list.written()
 	err = a.Store.Metrics(r.Context(), b, prefix, add)
 	return a.finishList(list, b.Name, err)
 }
