@@ -12,11 +12,12 @@
 # make bench-profile  profiles of a node under load, into bench/profile
 # make bench-compare  the same points and questions to the stores others use
 # make generate  the assembly of internal/kernel, after changes in its gen
+# make vulnerabilities  known ones in what the programs call, part of check
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  = -s -w -X dalmatiner/internal/config.version=$(VERSION)
 
-.PHONY: build web demo test test-web purego check format vet lint race fuzz guard torture torture-quick bench bench-steps bench-profile bench-compare generate clean
+.PHONY: build web demo test test-web purego check format vet lint modules generated vulnerabilities race fuzz guard torture torture-quick bench bench-steps bench-profile bench-compare generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -39,7 +40,7 @@ test-web: web
 	$(MAKE) build
 	cd web && npm run unit && npm run browser
 
-check: format vet lint test race fuzz guard torture-quick test-web
+check: format vet lint modules generated vulnerabilities test race fuzz guard torture-quick test-web
 
 format:
 	@files=$$(gofmt -l $$(git ls-files '*.go')); \
@@ -50,6 +51,28 @@ vet:
 
 lint:
 	$(GO) tool staticcheck ./...
+
+modules:
+	$(GO) mod tidy -diff
+	cd internal/kernel/gen && $(GO) mod tidy -diff
+
+# The generator runs in a copy of its directory, because it writes its own command
+# line into the first line of the file.
+generated:
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && cp -r internal/kernel/gen "$$dir/gen" && \
+	(cd "$$dir/gen" && $(GO) run . -out ../kernel_amd64.s -stubs ../stubs_amd64.go -pkg kernel && gofmt -w ../stubs_amd64.go) && \
+	for f in kernel_amd64.s stubs_amd64.go; do \
+		cmp "$$dir/$$f" internal/kernel/$$f || { echo "internal/kernel/$$f is not what its generator writes: run make generate" >&2; exit 1; }; \
+	done
+
+# Known vulnerabilities in what the programs call. The list comes from vuln.go.dev;
+# a machine that cannot reach it says so and checks nothing.
+vulnerabilities:
+	@if curl -sSf -m 20 -o /dev/null https://vuln.go.dev/index/modules.json.gz; then \
+		$(GO) tool govulncheck ./...; \
+	else \
+		echo "SKIPPED: vuln.go.dev cannot be reached, known vulnerabilities were not looked for" >&2; \
+	fi
 
 # The whole-binary tests run real processes: the detector sees only the test's
 # own side there, so they run without it.
