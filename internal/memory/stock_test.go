@@ -41,7 +41,7 @@ func TestStock(t *testing.T) {
 	}
 	take("some more", 100, 400, true)
 	take("before the next look", 50, 0, false)
-	if b.Look(); b.Used() != 800 {
+	if b.Look(); b.Used() != 801 {
 		t.Errorf("%d bytes in use", b.Used())
 	}
 	c.t = c.t.Add(settle)
