@@ -46,7 +46,7 @@ func TestBlocksTakeMemoryAsTheyGrow(t *testing.T) {
 			check := func() {
 				t.Helper()
 				got := make([]uint64, chunk.Slots)
-				if err := g.Read(0, g.Columns().ID(0), 0, got); err != nil {
+				if _, err := g.Read(0, g.Columns().ID(0), 0, got); err != nil {
 					t.Fatal(err)
 				}
 				for slot, w := range got {

@@ -50,7 +50,7 @@ func (m *model) check(t *rapid.T, g *Group, flushed map[[2]int64]uint64, col int
 	for i := range dst {
 		dst[i] = flushed[[2]int64{int64(col), from + int64(i)}]
 	}
-	if err := g.Read(col, g.Columns().ID(col), from, dst); err != nil {
+	if _, err := g.Read(col, g.Columns().ID(col), from, dst); err != nil {
 		t.Fatal(err)
 	}
 	for i, got := range dst {
@@ -266,7 +266,7 @@ func TestAnAbortedFlushLosesNothing(t *testing.T) {
 	write(10, 3)
 	g.AbortFlush()
 	dst := make([]uint64, 720)
-	if err := g.Read(0, g.Columns().ID(0), 0, dst); err != nil || dst[10] != point.FromInt(3) || dst[700] != point.FromInt(1) {
+	if _, err := g.Read(0, g.Columns().ID(0), 0, dst); err != nil || dst[10] != point.FromInt(3) || dst[700] != point.FromInt(1) {
 		t.Fatalf("slot 10 %x, slot 700 %x, %v", dst[10], dst[700], err)
 	}
 	if c := g.BeginFlush(); len(c.tiles) != 1 || len(c.late.column(0).runs) != 2 {

@@ -122,14 +122,14 @@ func (l *lateRuns) addPairs(w Write, c *account.Counts) {
 }
 
 // ReadPair is Read for the column and the one behind it, both at one moment.
-func (g *Group) ReadPair(col int, id metric.SeriesID, from int64, values, others []uint64) error {
+func (g *Group) ReadPair(col int, id metric.SeriesID, from int64, values, others []uint64) (own bool, err error) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if !g.is(col, id) {
-		return nil
+		return false, nil
 	}
 	if err := g.read(col, from, values); err != nil {
-		return err
+		return true, err
 	}
-	return g.read(col+1, from, others)
+	return true, g.read(col+1, from, others)
 }

@@ -1,23 +1,24 @@
 package head
 
 import (
+	"slices"
+
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/metric"
 )
 
 // Read lays what the group holds of a series over dst, which stands for the
-// slots from from on; nothing if the column is not that of the series any more:
-// then all that the group held of it is in segments. Slots that the group does
-// not hold keep what dst has, so that the caller puts older sources there first.
+// slots from from on. Slots that the group does not hold keep what dst has. own is
+// false if the column is not that of the series any more.
 // The order is that of the writes: tiles and late points of a flush under way,
 // tiles, closed blocks, late points, open blocks.
-func (g *Group) Read(col int, id metric.SeriesID, from int64, dst []uint64) error {
+func (g *Group) Read(col int, id metric.SeriesID, from int64, dst []uint64) (own bool, err error) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if !g.is(col, id) {
-		return nil
+		return false, nil
 	}
-	return g.read(col, from, dst)
+	return true, g.read(col, from, dst)
 }
 
 // is reports whether a column is that of the series.
@@ -88,12 +89,12 @@ func (g *Group) unflushed() (tiles, late int64) {
 
 // Chunks appends the numbers of the chunks in which the group may hold slots of
 // [from, past) of a column, in no order and some more than once: wherever Read
-// would write.
-func (g *Group) Chunks(col int, id metric.SeriesID, from, past int64, dst []int64) []int64 {
+// would write. own is false if the column is not that of the series any more.
+func (g *Group) Chunks(col int, id metric.SeriesID, from, past int64, dst []int64) (numbers []int64, own bool) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if !g.is(col, id) {
-		return dst
+		return dst, false
 	}
 	for _, tiles := range [2][]*tile{g.flushing, g.tiles} {
 		for _, t := range tiles {
@@ -114,7 +115,19 @@ func (g *Group) Chunks(col int, id metric.SeriesID, from, past int64, dst []int6
 			dst = appendChunks(dst, b.start, b.start+g.height, from, past)
 		}
 	}
-	return dst
+	return dst, true
+}
+
+// Extent returns the slots [first, past) of [from, until) outside of which Read would
+// write nothing; none where they are equal. own is false if the column is not that of
+// the series any more.
+func (g *Group) Extent(col int, id metric.SeriesID, from, until int64) (first, past int64, own bool) {
+	var some [8]int64
+	numbers, own := g.Chunks(col, id, from, until, some[:0])
+	if len(numbers) == 0 {
+		return from, from, own
+	}
+	return max(from, slices.Min(numbers)*chunk.Slots), min(until, (slices.Max(numbers)+1)*chunk.Slots), own
 }
 
 // appendChunks appends the chunks that the slots [lo, hi) and [from, past) have

@@ -163,7 +163,7 @@ func (w *twins) check() {
 	col := rapid.IntRange(0, Width-1).Draw(w.t, "read column")
 	var got [2][1100]uint64
 	for i, g := range []*Group{w.tables, w.rows} {
-		if err := g.Read(col, g.Columns().ID(col), 0, got[i][:]); err != nil {
+		if _, err := g.Read(col, g.Columns().ID(col), 0, got[i][:]); err != nil {
 			w.t.Fatal(err)
 		}
 	}

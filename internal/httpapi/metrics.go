@@ -88,6 +88,7 @@ var figures = []figure{
 	gauge("segment_bytes", "Size of all segments.", func(s *store.Stats) float64 { return float64(s.SegmentBytes) }),
 	gauge("segment_points", "Points in all segments.", func(s *store.Stats) float64 { return float64(s.SegmentPoints) }),
 	gauge("segment_index_bytes", "Memory of loaded segment indexes.", func(s *store.Stats) float64 { return float64(s.IndexBytes) }),
+	gauge("segment_pinned_bytes", "Bytes of segments that are merged away and that readers still have.", func(s *store.Stats) float64 { return float64(s.PinnedBytes) }),
 	gauge("segment_files_open", "Files of segments that are open.", func(s *store.Stats) float64 { return float64(s.Files.Open) }),
 	gauge("segment_files_limit", "storage.max_open_files.", func(s *store.Stats) float64 { return float64(s.Files.Limit) }),
 	counter("segment_files_opened_total", "Times that the file of a segment was opened.", func(s *store.Stats) float64 { return float64(s.Files.Opened) }),

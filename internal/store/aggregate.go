@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 )
@@ -35,9 +36,9 @@ func (s *AggregateStats) Add(o AggregateStats) {
 	s.MoreUnknown += o.MoreUnknown
 }
 
-// maxHold is the most slots of a range for which Aggregate holds the view lock
-// at a time, a multiple of every level: twelve days at a second a slot. It
-// bounds how long a reader holds back the publication of a flush.
+// maxHold is the most slots of a range for which Aggregate holds a version at a
+// time, a multiple of every level: twelve days at a second a slot. It bounds for how
+// long it keeps files that are merged away.
 const maxHold = 12 * segment.LargeChunks * chunk.Slots
 
 // minFrom bounds the begin of a range, so that no distance from it to a slot
@@ -82,9 +83,14 @@ func (s *Store) Aggregate(ctx context.Context, info BucketInfo, key []byte, from
 	if err := s.bringSeries(ctx, b, key); err != nil {
 		return AggregateStats{}, err
 	}
+	r, err := s.enter()
+	if err != nil {
+		return AggregateStats{}, err
+	}
+	defer r.leave()
 	a := s.aggregator()
 	defer s.aggregators.Put(a)
-	a.begin(s, info.ID, id, from, step, dst)
+	a.begin(r, info.ID, id, from, step, dst)
 	err = a.run(ctx, first, past)
 	a.endStep()
 	return a.stats, err
@@ -93,6 +99,7 @@ func (s *Store) Aggregate(ctx context.Context, info BucketInfo, key []byte, from
 // aggregator is an aggregate read under way, with its memory.
 type aggregator struct {
 	s      *Store
+	r      *reader
 	bucket uint64
 	id     metric.SeriesID
 	from   int64 // of the first step
@@ -103,7 +110,7 @@ type aggregator struct {
 	open   int64      // that has more pieces than one; -1 for none
 	digest *digest    // not nil: it is made in place of aggregates
 
-	end    int64 // of the slots under the lock
+	end    int64 // of the slots of the look
 	layers layers
 	words  [chunk.Slots]uint64
 	adder  chunk.Adder
@@ -111,8 +118,8 @@ type aggregator struct {
 	units  [segment.MaxSpans]chunk.Header           // of the level of a window
 }
 
-func (a *aggregator) begin(s *Store, bucket uint64, id metric.SeriesID, from, step int64, dst []chunk.Header) {
-	a.s, a.bucket, a.id, a.from, a.step, a.dst = s, bucket, id, from, step, dst
+func (a *aggregator) begin(r *reader, bucket uint64, id metric.SeriesID, from, step int64, dst []chunk.Header) {
+	a.s, a.r, a.bucket, a.id, a.from, a.step, a.dst = r.s, r, bucket, id, from, step, dst
 	a.stats, a.open, a.digest = AggregateStats{}, -1, nil
 }
 
@@ -131,8 +138,8 @@ func (a *aggregator) run(ctx context.Context, first, past int64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		end := min(past, first-first%maxHold+maxHold)
-		if err := a.hold(first, end); err != nil {
+		end, err := a.look(ctx, first, min(past, first-first%maxHold+maxHold))
+		if err != nil {
 			return err
 		}
 		first = end
@@ -140,16 +147,22 @@ func (a *aggregator) run(ctx context.Context, first, past int64) error {
 	return nil
 }
 
-// extent cuts a range of more slots than are read under one lock to what there is
+// extent cuts a range of more slots than are read in one look to what there is
 // of the series: one of all time would be gone through for hours.
 func (a *aggregator) extent(first, past int64) (int64, int64) {
 	if past-first <= maxHold {
 		return first, past
 	}
-	a.s.view.RLock()
-	defer a.s.view.RUnlock()
 	lo, hi := past, first
-	_ = a.s.segmentsOf(a.bucket, a.id, chunkRange{first / chunk.Slots, (past-1)/chunk.Slots + 1}, func(seg *storedSegment) error {
+	if ref, ok := a.s.index.get(a.id); ok && !ref.parked() { // before the segments, to which a flush moves it
+		if g := a.s.groups.get(ref.group()); g != nil {
+			if from, until, _ := g.Extent(ref.column(), a.id, first, past); from < until {
+				lo, hi = from, until
+			}
+		}
+	}
+	v := a.s.versions.latest()
+	_ = v.segmentsOf(a.bucket, a.id, chunkRange{first / chunk.Slots, (past-1)/chunk.Slots + 1}, func(seg *storedSegment) error {
 		for _, r := range seg.meta.Ranges {
 			if r.Bucket == a.bucket {
 				lo, hi = min(lo, r.First*chunk.Slots), max(hi, r.Past*chunk.Slots)
@@ -157,47 +170,42 @@ func (a *aggregator) extent(first, past int64) (int64, int64) {
 		}
 		return nil
 	})
-	l := laying{s: a.s, bucket: a.bucket, id: a.id, from: first}
+	l := laying{s: a.s, version: v, bucket: a.bucket, id: a.id, from: first}
 	l.begin(past - first)
 	for _, span := range l.spans {
 		lo, hi = min(lo, span.From), max(hi, span.Past)
 	}
-	if ref, ok := a.s.index.get(a.id); ok && !ref.parked() {
-		if g := a.s.groups.get(ref.group()); g != nil {
-			for _, number := range g.Chunks(ref.column(), a.id, first, past, nil) {
-				lo, hi = min(lo, number*chunk.Slots), max(hi, (number+1)*chunk.Slots)
-			}
-		}
-	}
 	return max(first, lo), min(past, hi)
 }
 
-// hold does the slots [pos, end) under the view lock.
-func (a *aggregator) hold(pos, end int64) error {
-	a.s.view.RLock()
-	defer a.s.view.RUnlock()
-	if a.s.gone {
-		return ErrClosed
-	}
-	ref, ok := a.s.index.get(a.id)
-	if !ok {
-		return nil // deleted a moment ago
-	}
+// look does the slots [pos, end) in one look at the series, or fewer where the head
+// holds very many chunks of them, and returns where it ended.
+func (a *aggregator) look(ctx context.Context, pos, end int64) (int64, error) {
+	y := &a.layers
+	y.begin()
 	a.end = end
-	err := a.layers.open(a, ref, pos, end)
-	for err == nil && pos < end {
+	known, err := a.r.look(ctx, a.id, func(g *head.Group, col int) (own bool, err error) {
+		a.end, own, err = y.copyHead(g, col, a.id, pos, end)
+		return own, err
+	})
+	if err != nil || !known {
+		return end, err // unknown: deleted a moment ago
+	}
+	defer a.r.end()
+	err = y.open(a, pos, a.end)
+	for err == nil && pos < a.end {
 		pos, err = a.advance(pos)
 	}
-	if closeErr := a.layers.close(a); err == nil {
+	if closeErr := y.close(a); err == nil {
 		err = closeErr
 	}
-	return err
+	return a.end, err
 }
 
 // chunksOf is the first chunk that lies behind all slots before end.
 func chunksOf(end int64) int64 { return (end + chunk.Slots - 1) / chunk.Slots }
 
-// stepEnd is where the step that holds a slot ends, or what is under the lock.
+// stepEnd is where the step that holds a slot ends, or the look.
 func (a *aggregator) stepEnd(pos int64) int64 {
 	return pos + min(a.end-pos, a.step-(pos-a.from)%a.step)
 }
@@ -394,9 +402,7 @@ func (a *aggregator) resolve(number, pos, end int64) ([]uint64, error) {
 		a.stats.Points += int64(len(words))
 	}
 	if a.layers.inHead(number) {
-		if err := a.layers.group.Read(a.layers.column, a.id, pos, words); err != nil {
-			return nil, err
-		}
+		a.layers.layHead(pos, words)
 		a.stats.Points += int64(len(words))
 	}
 	return words, nil
@@ -407,14 +413,12 @@ func (a *aggregator) resolve(number, pos, end int64) ([]uint64, error) {
 func (a *aggregator) lay(pos, end int64) ([]uint64, error) {
 	words := a.words[:end-pos]
 	clear(words)
-	l := laying{s: a.s, bucket: a.bucket, id: a.id, from: pos, stats: &a.stats}
+	l := laying{s: a.s, version: a.r.version, bucket: a.bucket, id: a.id, from: pos, stats: &a.stats}
 	if err := l.segments(context.Background(), words); err != nil {
 		return nil, err
 	}
-	if ref, ok := a.s.index.get(a.id); ok {
-		if err := a.s.readHead(ref, a.id, pos, words, nil); err != nil {
-			return nil, err
-		}
+	if a.layers.inHead(pos / chunk.Slots) {
+		a.layers.layHead(pos, words)
 	}
 	l.end(words)
 	return words, nil

@@ -11,7 +11,6 @@ import (
 
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/hole"
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
@@ -65,12 +64,10 @@ type bucket struct {
 	ttl    atomic.Int64 // points
 	height int
 	arena  *head.Arena
-	graves atomic.Pointer[tombstones] // nil when there are none; replaced under flushMu
 
 	incarnations incarnation.Set // of series that were deleted, whether or not they came back
 
-	highest atomic.Int64             // slot that is flushed, noSlot for none
-	holes   atomic.Pointer[hole.Set] // nil when there are none
+	highest atomic.Int64 // slot that is flushed, noSlot for none
 
 	mu      sync.Mutex // series creation; taken before a group's lock
 	deleted bool

@@ -257,7 +257,7 @@ func (c *checker) expected(d Damage) {
 
 func (c *checker) checkVersion() {
 	text, err := readFile(c.fs, c.path(versionFile))
-	want := fmt.Sprintf("%s%d\n", versionPrefix, version)
+	want := fmt.Sprintf("%s%d\n", versionPrefix, formatNumber)
 	switch {
 	case oserror.IsNotExist(err):
 		c.damaged(Damage{File: versionFile, Part: "file", Expected: fmt.Sprintf("%q", want), Found: "no file"})
@@ -411,9 +411,7 @@ func (c *checker) hasName(id metric.SeriesID) bool {
 func (c *checker) buried(bucket uint64, h segment.Hash, clean uint64) bool {
 	var now tombstones // of a running store
 	if c.live != nil {
-		if b := c.live.buckets.id(bucket); b != nil {
-			now = b.tombs()
-		}
+		now = c.live.tombs(bucket)
 	}
 	id := metric.SeriesID(h)
 	for _, id := range []metric.SeriesID{id, id.Value()} { // in a bucket with timestamps the latter

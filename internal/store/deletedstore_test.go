@@ -29,7 +29,7 @@ func newDeletedStore(t *testing.T) *deletedStore {
 	d.s = mustOpen(t, d.o)
 	d.send(t, 1, key(0), key(1))
 	mustFlush(t, d.s)
-	for _, seg := range d.s.segments {
+	for _, seg := range d.s.versions.latest().segments {
 		data, err := readFile(d.fs, d.s.path(seg.name()))
 		if err != nil {
 			t.Fatal(err)
@@ -122,7 +122,7 @@ func (d *deletedStore) damage(t *testing.T, manifests []string, windows bool) {
 	for _, name := range manifests {
 		gone = append(gone, d.s.path(name))
 	}
-	for _, seg := range d.s.segments {
+	for _, seg := range d.s.versions.latest().segments {
 		if windows && seg.meta.Kind == manifest.Window {
 			gone = append(gone, d.s.path(seg.name()))
 		}

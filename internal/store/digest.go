@@ -31,9 +31,14 @@ func (s *Store) Digest(ctx context.Context, info BucketInfo, key []byte, from, p
 	if err := s.bringSeries(ctx, b, key); err != nil {
 		return 0, err
 	}
+	r, err := s.enter()
+	if err != nil {
+		return 0, err
+	}
+	defer r.leave()
 	for {
 		incarnation := b.incarnations.Of(id)
-		sum, err := s.digestOf(ctx, b, key, incarnation, first, end)
+		sum, err := s.digestOf(ctx, r, b, key, incarnation, first, end)
 		if b.incarnations.Of(id) == incarnation { // else the series was deleted meanwhile
 			return sum, err
 		}
@@ -41,15 +46,15 @@ func (s *Store) Digest(ctx context.Context, info BucketInfo, key []byte, from, p
 }
 
 // digestOf is Digest of a series in one incarnation.
-func (s *Store) digestOf(ctx context.Context, b *bucket, key []byte, incarnation uint64, first, end int64) (uint64, error) {
+func (s *Store) digestOf(ctx context.Context, r *reader, b *bucket, key []byte, incarnation uint64, first, end int64) (uint64, error) {
 	a := s.aggregator()
 	defer s.aggregators.Put(a)
 	if b.info.HPTS {
-		return s.digestPairs(ctx, a, b, key, incarnation, first, end)
+		return s.digestPairs(ctx, r, a, b, key, incarnation, first, end)
 	}
 	id := b.seriesID(key)
 	d := &digest{}
-	a.begin(s, b.info.ID, id, first, end-first, nil)
+	a.begin(r, b.info.ID, id, first, end-first, nil)
 	a.digest = d
 	err := a.run(ctx, first, end)
 	return chunk.DigestOfSeries(id, incarnation) * d.sum, err
@@ -112,9 +117,9 @@ func (d *digest) chunk(a *aggregator, number, pos, end int64) error {
 
 // digestPairs is Digest for a bucket with timestamps: which of them belongs to a
 // value is known from the source of the value, so both are read.
-func (s *Store) digestPairs(ctx context.Context, a *aggregator, b *bucket, key []byte, incarnation uint64, first, past int64) (uint64, error) {
+func (s *Store) digestPairs(ctx context.Context, r *reader, a *aggregator, b *bucket, key []byte, incarnation uint64, first, past int64) (uint64, error) {
 	id := b.seriesID(key)
-	a.begin(s, b.info.ID, id, first, past-first, nil)
+	a.begin(r, b.info.ID, id, first, past-first, nil)
 	first, past = a.extent(first, past)
 	var values, stamps uint64
 	var words, times [chunk.Slots]uint64

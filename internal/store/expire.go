@@ -69,9 +69,7 @@ func (s *Store) expire(ctx context.Context, all expiring) error {
 			continue
 		}
 		hashes = s.outsideHoles(b, s.unheld(hashes))
-		s.view.RLock()
-		segments := slices.Clone(s.segments)
-		s.view.RUnlock()
+		segments := s.versions.latest().segments
 		for _, seg := range slices.Backward(segments) { // those that live on are in the newest
 			if err := ctx.Err(); err != nil {
 				return err
@@ -140,9 +138,7 @@ func notIn(seg *storedSegment, bucket uint64, hashes []segment.Hash) ([]segment.
 func (s *Store) forgetExpired(b *bucket, hashes []segment.Hash, looked []*storedSegment) error {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
-	s.view.RLock()
-	now := s.segments
-	s.view.RUnlock()
+	now := s.versions.latest().segments
 	var err error
 	for _, seg := range now {
 		if !slices.Contains(looked, seg) {

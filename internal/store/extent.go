@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 )
 
@@ -25,22 +27,31 @@ func (s *Store) Extent(ctx context.Context, info BucketInfo, key []byte, from, n
 	if err := s.bringSeries(ctx, b, key); err != nil {
 		return from, from, err
 	}
-	s.view.RLock()
-	defer s.view.RUnlock()
-	if s.gone {
-		return from, from, ErrClosed
+	r, err := s.enter()
+	if err != nil {
+		return from, from, err
 	}
+	defer r.leave()
 	id := b.seriesID(key)
-	ref, ok := s.index.get(id)
-	if !ok {
-		return from, from, ctx.Err()
-	}
 	within := chunkRange{begin / chunk.Slots, (end-1)/chunk.Slots + 1}
 	found := chunkRange{within.past, within.first} // nothing yet
 	add := func(first, past int64) {
 		found.first, found.past = min(found.first, max(first, within.first)), max(found.past, min(past, within.past))
 	}
-	err = s.segmentsOf(info.ID, id, within, func(seg *storedSegment) error {
+	known, err := r.look(ctx, id, func(g *head.Group, col int) (bool, error) {
+		if g == nil {
+			return true, nil
+		}
+		first, past, own := g.Extent(col, id, begin, end)
+		if first < past {
+			add(first/chunk.Slots, chunksOf(past))
+		}
+		return own, nil
+	})
+	if err != nil || !known {
+		return from, from, errors.Join(err, ctx.Err())
+	}
+	err = r.version.segmentsOf(info.ID, id, within, func(seg *storedSegment) error {
 		for _, r := range seg.meta.Ranges {
 			if r.Bucket == info.ID && overlaps(seg, manifest.Range{Bucket: r.Bucket, First: within.first, Past: within.past}) {
 				add(r.First, r.Past)
@@ -50,11 +61,6 @@ func (s *Store) Extent(ctx context.Context, info BucketInfo, key []byte, from, n
 	})
 	if err != nil {
 		return from, from, err
-	}
-	if g := s.groups.get(ref.group()); !ref.parked() && g != nil {
-		for _, c := range g.Chunks(ref.column(), id, begin, end, nil) {
-			add(c, c+1)
-		}
 	}
 	if found.first >= found.past {
 		return from, from, nil

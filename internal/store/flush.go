@@ -276,10 +276,7 @@ func (s *Store) fillSegment(f *flushing, w *segment.Writer, m *manifest.Segment)
 		return err
 	}
 	m.Ranges = ranges.List()
-	s.view.RLock()
-	others := s.segments
-	s.view.RUnlock()
-	m.Marks = marksOver(marks.Marks().List, m, others)
+	m.Marks = marksOver(marks.Marks().List, m, s.versions.latest().segments)
 	return nil
 }
 
@@ -466,20 +463,20 @@ func bucketInfo(b manifest.Bucket) BucketInfo {
 	}
 }
 
-// publish moves readers from the head to the segment and does step 5.
+// publish moves readers from the head to the segment and does step 5. The segment is
+// there before a group drops what it holds: a reader, who copies from the head before
+// he looks at segments, may see a point twice, never not at all.
 func (s *Store) publish(f *flushing, seg *storedSegment) {
 	s.raiseHighest(f.highest)
 	s.forgetDeletions(f.forget, f.early)
-	s.view.Lock()
 	if seg != nil {
-		s.segments = append(s.segments, seg) // no segment has a higher generation
+		s.versions.publish(func(v *version) { v.add(seg) })
 	}
 	for _, g := range f.groups {
 		tiles, late := g.EndFlush()
 		s.tileBytes.Add(-tiles)
 		s.lateBytes.Add(-late)
 	}
-	s.view.Unlock()
 	if f.seldom {
 		s.releaseTiles()
 	}

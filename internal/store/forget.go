@@ -203,9 +203,7 @@ func (s *Store) forgetAll(f *forgetting, ids []metric.SeriesID) error {
 
 // holders returns the segments that hold chunks of a bucket, and their bytes.
 func (s *Store) holders(bucket uint64) (n, size int64) {
-	s.view.RLock()
-	defer s.view.RUnlock()
-	for _, seg := range s.segments {
+	for _, seg := range s.versions.latest().segments {
 		if seg.has(bucket) {
 			n++
 			size += seg.info.Size
@@ -216,8 +214,9 @@ func (s *Store) holders(bucket uint64) (n, size int64) {
 
 // tombstoneCount returns how many tombstones all buckets have.
 func (s *Store) tombstoneCount() (n int64) {
+	v := s.versions.latest()
 	for _, b := range s.buckets.all() {
-		n += int64(len(b.tombs()))
+		n += int64(len(v.tombs(b.info.ID)))
 	}
 	return n
 }
@@ -369,7 +368,7 @@ func (s *Store) dropPending() {
 
 // putTombstones shows tombstones to readers and hands them to the next flush.
 func (s *Store) putTombstones(b *bucket, list []tombstone) {
-	b.bury(b.tombs().with(list))
+	s.bury(b.info.ID, list)
 	s.pendTombstones(b, list)
 }
 

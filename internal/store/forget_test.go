@@ -64,7 +64,7 @@ func TestMergesFreeDeletedSeries(t *testing.T) {
 	if st.Tombstones != 0 || st.PointsDeleted < points || st.SegmentPoints >= before {
 		t.Errorf("%d tombstones, %d points deleted of %d, %d in segments before, %d after", st.Tombstones, st.PointsDeleted, points, before, st.SegmentPoints)
 	}
-	for _, seg := range m.s.segments {
+	for _, seg := range m.s.versions.latest().segments {
 		for id := range m.s.buckets.byID {
 			if err := seg.reader.Hashes(id, func(h segment.Hash) {
 				if _, ok := m.s.index.get(metric.SeriesID(h)); !ok {
@@ -100,7 +100,7 @@ func TestManyDeletedSeriesAreFreedInTheBackground(t *testing.T) {
 	m.wereDeleted(names)
 	m.check()
 	m.merge(false)
-	for _, seg := range m.s.segments {
+	for _, seg := range m.s.versions.latest().segments {
 		if seg.meta.Kind != 0 && seg.info.Chunks > 0 {
 			t.Errorf("%s holds %d chunks", seg.name(), seg.info.Chunks)
 		}

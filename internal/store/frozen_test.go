@@ -371,7 +371,7 @@ func TestFrozenDirectory(t *testing.T) {
 		t.Errorf("no tombstones: %v", err)
 	}
 	kinds := map[string]int{}
-	for _, seg := range s.segments {
+	for _, seg := range s.versions.latest().segments {
 		kinds[fmt.Sprint(seg.meta.Kind, " of ", seg.info.WindowChunks)]++
 	}
 	for _, kind := range []manifest.Segment{{Kind: manifest.Flush}, {Kind: manifest.Overlay}} {

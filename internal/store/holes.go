@@ -12,26 +12,24 @@ import (
 
 // holesOf returns the holes of a bucket, nil where there are none.
 func (s *Store) holesOf(bucket uint64) *hole.Set {
-	if b := s.buckets.id(bucket); b != nil {
-		return b.holes.Load()
-	}
-	return nil
+	return s.versions.latest().holes(bucket)
 }
 
-// showHoles gives readers the holes that are committed. It is called under the view
-// lock together with the change of segments that they belong to, or before there is a
-// reader.
-func (s *Store) showHoles() {
+// showHoles puts the holes that are committed into a version, together with the change
+// of segments that they belong to.
+func (s *Store) showHoles(v *version) {
 	all := s.manifest.Holes()
 	for _, b := range s.buckets.all() {
-		b.holes.Store(hole.NewSet(b.info.ID, all))
+		h := v.hiding[b.info.ID]
+		h.holes = hole.NewSet(b.info.ID, all)
+		v.set(b.info.ID, h)
 	}
 }
 
 // outsideHoles returns the series that no hole hides a living slot of: of others it is
 // not known whether they have points.
 func (s *Store) outsideHoles(b *bucket, hashes []segment.Hash) []segment.Hash {
-	set := b.holes.Load()
+	set := s.holesOf(b.info.ID)
 	if set == nil {
 		return hashes
 	}
@@ -85,7 +83,7 @@ func (m *merging) loseHidden() {
 func (s *Store) outlivedHoles() (ended []hole.Hole) {
 	for _, b := range s.buckets.all() {
 		lo, _ := s.admitted(b)
-		for _, h := range b.holes.Load().Holes() {
+		for _, h := range s.holesOf(b.info.ID).Holes() {
 			if h.Past <= int64(lo) {
 				ended = append(ended, h)
 			}

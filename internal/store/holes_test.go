@@ -289,7 +289,7 @@ func TestADamagedIndexIsUnknown(t *testing.T) {
 	h := newHoleLayers(t)
 	h.put([]int{0, 1, 2}, 0, holeSlots)
 	h.put([]int{0, 2}, 700, 1500)
-	seg := h.s.segments[len(h.s.segments)-1]
+	seg := h.s.versions.latest().segments[len(h.s.versions.latest().segments)-1]
 	data := seg.info.DataBytes + 4 // one block
 	flipBit(t, h.o.FS, "/data/"+seg.name(), 8*(data+5))
 	h.reopen()

@@ -26,7 +26,7 @@ func (s *Store) endHoles(ctx context.Context) error {
 	ended := s.outlivedHoles()
 	left := maxHoleSlots
 	for _, b := range s.buckets.all() {
-		set := b.holes.Load()
+		set := s.holesOf(b.info.ID)
 		if set == nil {
 			continue
 		}
@@ -51,9 +51,7 @@ func (s *Store) endHoles(ctx context.Context) error {
 	if err := s.commitEdit(manifest.Edit{EndHoles: ended}); err != nil {
 		return err
 	}
-	s.view.Lock()
-	defer s.view.Unlock()
-	s.showHoles()
+	s.versions.publish(s.showHoles)
 	return nil
 }
 
@@ -103,18 +101,19 @@ func (s *Store) openHoles(ctx context.Context, b *bucket, set *hole.Set, left *i
 // under no hole: the series was deleted since.
 func (s *Store) anyUnknown(ctx context.Context, b *bucket, id metric.SeriesID, from, past int64) (bool, error) {
 	words := make([]uint64, min(max(past-from, 0), MaxRead))
-	s.view.RLock()
-	defer s.view.RUnlock()
-	if s.gone {
-		return true, ErrClosed
+	r, err := s.enter()
+	if err != nil {
+		return true, err
 	}
+	defer r.leave()
+	r.version = s.versions.pin()
 	if from < 0 || past > math.MaxInt64-MaxRead {
 		return true, nil
 	}
 	for ; from < past; from += int64(len(words)) {
 		words = words[:min(past-from, MaxRead)]
 		clear(words)
-		l := laying{s: s, bucket: b.info.ID, id: id, from: from}
+		l := laying{s: s, version: r.version, bucket: b.info.ID, id: id, from: from}
 		if err := l.segments(ctx, words); err != nil {
 			return true, err
 		}

@@ -204,7 +204,7 @@ func TestAnyZeroed4KiB(t *testing.T) {
 	}
 	h.put([]int{2}, 5, 15)
 	var metas []manifest.Segment
-	for _, seg := range h.s.segments {
+	for _, seg := range h.s.versions.latest().segments {
 		metas = append(metas, seg.meta)
 	}
 	if err := h.s.log.Sync(); err != nil {

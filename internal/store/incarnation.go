@@ -62,7 +62,8 @@ func (s *Store) forgetDeletions(upTo uint64, early int64) {
 	}
 	for _, b := range s.buckets.all() {
 		b.mu.Lock() // nobody begins one of them anew
-		b.incarnations.Forget(upTo, func(id metric.SeriesID) bool { return s.index.has(id) || b.tombs().below(id) > 0 })
+		tombs := s.tombs(b.info.ID)
+		b.incarnations.Forget(upTo, func(id metric.SeriesID) bool { return s.index.has(id) || tombs.below(id) > 0 })
 		b.mu.Unlock()
 	}
 }

@@ -157,10 +157,10 @@ func (m *forgetModel) checkStored() {
 		m.t.Fatalf("%v", err)
 	}
 	found := make(map[string]uint64)
-	for _, seg := range m.s.segments {
+	for _, seg := range m.s.versions.latest().segments {
 		err := seg.reader.Series(func(e segment.Series) error {
 			b := m.s.buckets.id(e.Bucket)
-			if e.Below == 0 && seg.meta.CleanTo() >= b.tombs().below(metric.SeriesID(e.Hash)) {
+			if e.Below == 0 && seg.cleanTo() >= m.s.tombs(b.info.ID).below(metric.SeriesID(e.Hash)) {
 				found[string(e.Key)] = max(found[string(e.Key)], e.Incarnation)
 			}
 			return nil

@@ -244,6 +244,14 @@ func (t *groupTable) get(id uint32) *head.Group {
 	return nil
 }
 
+// column returns where the head has a series, no group where it holds nothing of it.
+func (t *groupTable) column(ref seriesRef) (g *head.Group, col int) {
+	if ref.parked() {
+		return nil, 0
+	}
+	return t.get(ref.group()), ref.column()
+}
+
 // put adds a group under its id.
 func (t *groupTable) put(g *head.Group) {
 	t.mu.Lock()

@@ -24,12 +24,13 @@ type Unknown struct {
 // series. Of what damage took it lays point.Unknown, which newer sources overwrite.
 // Without damage it costs one look at the bucket's holes.
 type laying struct {
-	s      *Store
-	bucket uint64
-	id     metric.SeriesID
-	from   int64 // of the first slot
-	stats  *AggregateStats
-	older  bool // show what lies below what was lost
+	s       *Store
+	version *version
+	bucket  uint64
+	id      metric.SeriesID
+	from    int64 // of the first slot
+	stats   *AggregateStats
+	older   bool // show what lies below what was lost
 
 	spans []hole.Span // of holes that are known, by position
 	laid  []Unknown   // in the order in which it was laid
@@ -38,12 +39,8 @@ type laying struct {
 // begin looks up the holes of the series. Those from before it was deleted hide
 // nothing.
 func (l *laying) begin(n int64) {
-	b := l.s.buckets.id(l.bucket)
-	if b == nil {
-		return
-	}
-	if set := b.holes.Load(); set != nil && !l.older {
-		below := b.tombs().below(l.id)
+	if set := l.version.holes(l.bucket); set != nil && !l.older {
+		below := l.version.tombs(l.bucket).below(l.id)
 		for _, span := range set.Spans(nil, prefixOf(l.id), l.from, l.from+n) {
 			if span.At.Generation >= below {
 				l.spans = append(l.spans, span)
@@ -135,7 +132,7 @@ func (l *laying) why(slot int64) string {
 // slot the newer one wins.
 func (l *laying) segments(ctx context.Context, dst []uint64) error {
 	l.begin(int64(len(dst)))
-	err := l.s.segmentsOf(l.bucket, l.id, slotRange(l.from, dst), func(seg *storedSegment) error {
+	err := l.version.segmentsOf(l.bucket, l.id, slotRange(l.from, dst), func(seg *storedSegment) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -183,7 +180,7 @@ func (l *laying) pairs(ctx context.Context, values, stamps []uint64) error {
 	some := make([]uint64, 2*len(values)) // of one segment
 	v, t := some[:len(values)], some[len(values):]
 	l.begin(int64(len(values)))
-	err := l.s.segmentsOf(l.bucket, l.id, slotRange(l.from, values), func(seg *storedSegment) error {
+	err := l.version.segmentsOf(l.bucket, l.id, slotRange(l.from, values), func(seg *storedSegment) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 )
 
@@ -72,9 +73,8 @@ type layers struct {
 	others  []layer // in order; all opened
 	w       int     // the window under way
 
-	group  *head.Group // nil: it is gone
-	column int
-	head   []int64 // chunks that the group holds, ascending
+	head  []int64  // chunks that the head holds, ascending
+	words []uint64 // of them, copied; of each as many as are in the look, at their slots
 
 	nextShared int64 // chunk of the first of others and head, at or above the one asked for
 	nextHead   int   // in head
@@ -101,17 +101,56 @@ func (y *layers) nextTouched(from int64) int64 {
 	return next
 }
 
-// open finds the sources of the slots [from, past).
-func (y *layers) open(a *aggregator, ref seriesRef, from, past int64) error {
-	*y = layers{windows: y.windows[:0], others: y.others[:0], head: y.head[:0], touched: y.touched[:0], nextShared: -1}
+// maxHeadChunks is how many chunks of the head are copied for one look.
+const maxHeadChunks = 64
+
+// begin makes room for the sources of a look.
+func (y *layers) begin() {
+	*y = layers{windows: y.windows[:0], others: y.others[:0], head: y.head[:0], words: y.words[:0], touched: y.touched[:0], nextShared: -1}
+}
+
+// copyHead copies what the head holds of the slots [from, past), or of fewer where
+// these are very many chunks, and returns where it ended.
+func (y *layers) copyHead(g *head.Group, col int, id metric.SeriesID, from, past int64) (end int64, own bool, err error) {
+	y.head, y.words = y.head[:0], y.words[:0]
+	if g == nil {
+		return past, true, nil
+	}
+	y.head, own = g.Chunks(col, id, from, past, y.head[:0])
+	slices.Sort(y.head)
+	y.head = slices.Compact(y.head)
+	if len(y.head) > maxHeadChunks {
+		past = y.head[maxHeadChunks] * chunk.Slots
+		y.head = y.head[:maxHeadChunks]
+	}
+	y.words = cleared(y.words, len(y.head)*chunk.Slots)
+	for i := 0; own && err == nil && i < len(y.head); i++ {
+		start := y.head[i] * chunk.Slots
+		lo, hi := max(from, start), min(past, start+chunk.Slots)
+		words := y.words[i*chunk.Slots:][:chunk.Slots]
+		own, err = g.Read(col, id, lo, words[lo-start:hi-start])
+	}
+	return past, own, err
+}
+
+// layHead lays the copy of the head over words, the slots from from on of the chunk
+// that inHead was asked for last.
+func (y *layers) layHead(from int64, words []uint64) {
+	number := y.head[y.nextHead]
+	overlay(words, y.words[y.nextHead*chunk.Slots:][from-number*chunk.Slots:])
+}
+
+// open finds the segments of the slots [from, past) that lie below the copy of the
+// head.
+func (y *layers) open(a *aggregator, from, past int64) error {
 	first, last := from/chunk.Slots, (past-1)/chunk.Slots
-	l := laying{s: a.s, bucket: a.bucket, id: a.id, from: from}
+	l := laying{s: a.s, version: a.r.version, bucket: a.bucket, id: a.id, from: from}
 	l.begin(past - from)
 	for _, span := range l.spans {
 		y.touched = append(y.touched, chunkRange{span.From / chunk.Slots, chunksOf(span.Past)})
 	}
 	order := 0
-	err := a.s.segmentsOf(a.bucket, a.id, chunkRange{first, last + 1}, func(seg *storedSegment) error {
+	err := a.r.version.segmentsOf(a.bucket, a.id, chunkRange{first, last + 1}, func(seg *storedSegment) error {
 		order++
 		if seg.meta.Kind == manifest.Window {
 			r := seg.meta.Ranges[0]
@@ -125,18 +164,7 @@ func (y *layers) open(a *aggregator, ref seriesRef, from, past int64) error {
 		return err
 	}
 	slices.SortFunc(y.windows, func(a, b layer) int { return cmp.Compare(a.first, b.first) })
-	if err := y.demote(a, first, last+1); err != nil {
-		return err
-	}
-	if ref.parked() {
-		return nil // the head has nothing of it
-	}
-	if y.group, y.column = a.s.groups.get(ref.group()), ref.column(); y.group != nil {
-		y.head = y.group.Chunks(y.column, a.id, from, past, y.head)
-		slices.Sort(y.head)
-		y.head = slices.Compact(y.head)
-	}
-	return nil
+	return y.demote(a, first, last+1)
 }
 
 // addOther opens a layer and keeps it if it holds anything.
@@ -196,7 +224,6 @@ func (y *layers) close(a *aggregator) (err error) {
 			err = errors.Join(err, list[i].close(a))
 		}
 	}
-	y.group = nil
 	return err
 }
 

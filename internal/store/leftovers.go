@@ -18,15 +18,37 @@ type leftovers struct {
 	mu      sync.Mutex
 	removed bool               // something was, since the directories were synced
 	list    []manifest.Segment // could not be removed
+	kept    []*storedSegment   // are merged away, and stay for those who read them
 }
 
-// clean returns the lowest CleanTo of those that could not be removed.
+// keep notes segments that are about to be dropped.
+func (l *leftovers) keep(all []*storedSegment, gone func(*storedSegment) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, seg := range all {
+		if gone(seg) {
+			l.kept = append(l.kept, seg)
+		}
+	}
+}
+
+// forget ends what keep began.
+func (l *leftovers) forget(seq uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kept = slices.DeleteFunc(l.kept, func(seg *storedSegment) bool { return seg.meta.Seq == seq })
+}
+
+// clean returns the lowest CleanTo of those that are not removed.
 func (l *leftovers) clean() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	low := uint64(math.MaxUint64)
 	for i := range l.list {
 		low = min(low, l.list[i].CleanTo())
+	}
+	for _, seg := range l.kept {
+		low = min(low, seg.cleanTo())
 	}
 	return low
 }
@@ -39,6 +61,7 @@ func (s *Store) discard(m *manifest.Segment) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.removed = true
+	l.kept = slices.DeleteFunc(l.kept, func(seg *storedSegment) bool { return seg.meta.Seq == m.Seq })
 	if err != nil {
 		l.list = append(l.list, *m)
 	}

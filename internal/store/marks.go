@@ -50,7 +50,7 @@ func (s *Store) raiseHighest(list []manifest.Highest) {
 // settleBySegments raises the highest flushed slots to the ends of all segments: a
 // MANIFEST with damage may not have the last ones.
 func (s *Store) settleBySegments() {
-	for _, seg := range s.segments {
+	for _, seg := range s.versions.latest().segments {
 		for _, r := range seg.meta.Ranges {
 			s.raiseHighest([]manifest.Highest{{Bucket: r.Bucket, Slot: r.Past*chunk.Slots - 1}})
 		}

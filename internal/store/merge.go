@@ -376,31 +376,28 @@ func (m *merging) commit() error {
 	}
 	m.loseHidden()
 	s.o.FlushStep(StepMerged)
-	s.view.Lock()
 	gone := func(seg *storedSegment) bool { return slices.Contains(m.plan.Remove, seg.meta.Seq) }
-	s.segments = slices.DeleteFunc(slices.Clone(s.segments), gone)
-	s.segments = append(s.segments, m.out...)
-	s.sortSegments()
-	s.showHoles()
-	s.view.Unlock()
-	// No reader is left in what went away: they hold the view lock.
 	for _, seg := range m.sources {
-		if gone(seg) {
-			m.remove(seg)
+		if gone(seg) && seg.damaged {
+			m.countLost(seg)
 		}
 	}
+	s.leftovers.keep(m.sources, gone)
+	s.versions.publish(func(v *version) {
+		v.drop(gone)
+		v.add(m.out...)
+		s.showHoles(v)
+		v.prune(s.buckets)
+	})
 	return nil
 }
 
-// remove closes a merged segment and removes its file.
-func (m *merging) remove(seg *storedSegment) {
-	s := m.s
-	if seg.damaged {
-		m.countLost(seg)
-	}
+// retire closes a merged segment, which no reader has any more, and removes its file.
+func (s *Store) retire(seg *storedSegment) {
 	err := seg.reader.Close()
 	if seg.damaged || seg.covered {
 		err = errors.Join(err, s.moveToLost(seg.name()))
+		s.leftovers.forget(seg.meta.Seq)
 	} else {
 		err = errors.Join(err, s.discard(&seg.meta))
 	}

@@ -34,7 +34,7 @@ const (
 	tempSuffix = ".tmp" // of what does not count yet
 
 	versionPrefix = "dalmatiner "
-	version       = 2
+	formatNumber  = 2
 
 	minLogFile = 2 << 10 // less is not worth a file
 )
@@ -75,6 +75,7 @@ func open(o Options, again *startAgain) (*Store, error) {
 			s.damage.add(name)
 		}
 	}
+	s.versions = newVersions(s.retire)
 	s.budget()
 	now := o.Now().UnixNano()
 	s.clock.Store(now)
@@ -182,18 +183,18 @@ func (s *Store) checkVersion() error {
 	fields, found := strings.CutPrefix(strings.TrimSpace(string(text)), versionPrefix)
 	if found {
 		n, err := strconv.Atoi(fields)
-		if err == nil && n != version {
+		if err == nil && n != formatNumber {
 			return fmt.Errorf("data directory %s has format %d; this program reads format %d: use the ddb that wrote it, or name another directory; if no other ddb ever ran here, its file VERSION is damaged: write %q into it",
-				s.o.Dir, n, version, versionPrefix+strconv.Itoa(version))
+				s.o.Dir, n, formatNumber, versionPrefix+strconv.Itoa(formatNumber))
 		}
 		if err == nil {
 			return nil
 		}
 	}
 	if len(text) > 0 {
-		s.reportDamage(versionFile, fmt.Errorf("%q is no version; taken as %d", text, version))
+		s.reportDamage(versionFile, fmt.Errorf("%q is no version; taken as %d", text, formatNumber))
 	}
-	return writeFileSynced(s.o.FS, s.o.Dir, versionFile, []byte(fmt.Sprintf("%s%d\n", versionPrefix, version)))
+	return writeFileSynced(s.o.FS, s.o.Dir, versionFile, []byte(fmt.Sprintf("%s%d\n", versionPrefix, formatNumber)))
 }
 
 // openManifest reads the MANIFEST and what lies beside it, and returns the state to
@@ -220,11 +221,15 @@ func (s *Store) openManifest() (*manifest.State, error) {
 func (s *Store) openFiles(state *manifest.State, known *bindings) error {
 	for _, b := range state.Buckets {
 		bucket := s.newBucket(bucketInfo(b))
-		bucket.bury(manifestGraves(b.ID, state.Tombstones))
 		s.restoreIncarnations(bucket, state.Tombstones)
 		s.restoreIncarnations(bucket, state.Remembered)
 		s.buckets.add(bucket)
 	}
+	s.versions.publish(func(v *version) {
+		for _, b := range state.Buckets {
+			v.hide(b.ID, manifestGraves(b.ID, state.Tombstones))
+		}
+	})
 	s.raiseHighest(state.Highest)
 	for _, d := range state.DeletedBuckets {
 		s.buckets.noteDeleted(d)
@@ -242,7 +247,7 @@ func (s *Store) openFiles(state *manifest.State, known *bindings) error {
 	if err := s.openSegments(state); err != nil {
 		return err
 	}
-	s.showHoles()
+	s.versions.publish(s.showHoles)
 	if err := s.openCatalogue(state, known); err != nil {
 		return err
 	}
@@ -262,7 +267,7 @@ func (s *Store) closeFiles() error {
 	if s.catalogue != nil {
 		errs = append(errs, s.catalogue.Close())
 	}
-	for _, seg := range s.segments {
+	for _, seg := range s.versions.close() {
 		errs = append(errs, seg.reader.Close())
 	}
 	return errors.Join(append(errs, s.lock.Close())...)
@@ -319,7 +324,7 @@ func (s *Store) openCatalogue(state *manifest.State, known *bindings) error {
 		s.catalogue = cat
 		return s.rebuildCatalogue(known, false)
 	}
-	if err != nil || state.Catalogue&unreadNames == 0 && (written || len(s.segments) == 0) {
+	if err != nil || state.Catalogue&unreadNames == 0 && (written || len(s.versions.latest().segments) == 0) {
 		return err
 	}
 	return s.rebuildCatalogue(known, loaded > 0)

@@ -218,9 +218,7 @@ func (s *Store) yields(busy bool) bool {
 	if !busy && s.memory.Level() < memory.Hurry && s.waiting.Load() == 0 && len(s.sealQueue) <= sealQueueLen/2 {
 		return false
 	}
-	s.view.RLock()
-	defer s.view.RUnlock()
-	return len(s.segments) < mergeAnyway
+	return len(s.versions.latest().segments) < mergeAnyway
 }
 
 // reliefLoop gives back memory while it is short.
@@ -304,11 +302,9 @@ func (s *Store) giveBack() {
 // have more than their share.
 func (s *Store) watchIndexes() {
 	var n int64
-	s.view.RLock()
-	for _, seg := range s.segments {
+	for _, seg := range s.versions.latest().segments {
 		n += seg.reader.IndexBytes()
 	}
-	s.view.RUnlock()
 	s.indexBytes.Store(n)
 	if limit := s.memory.Limit(); limit > 0 && n > limit/indexPart {
 		s.dropIndexes()
@@ -318,9 +314,7 @@ func (s *Store) watchIndexes() {
 // dropIndexes drops the loaded indexes of all segments; readers load what they
 // need again.
 func (s *Store) dropIndexes() {
-	s.view.RLock()
-	defer s.view.RUnlock()
-	for _, seg := range s.segments {
+	for _, seg := range s.versions.latest().segments {
 		seg.reader.DropIndex()
 	}
 	s.indexBytes.Store(0)

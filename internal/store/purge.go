@@ -1,8 +1,6 @@
 package store
 
 import (
-	"errors"
-
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
@@ -48,7 +46,7 @@ func (m *merging) purge(all bool) (map[uint64]bool, error) {
 // deleted.
 func (m *merging) countDoomed(seg *storedSegment) error {
 	d := doomed{upTo: m.newest}
-	clean, any := seg.meta.CleanTo(), false
+	clean, any := seg.cleanTo(), false
 	note := func(err error) error {
 		d.unsure = d.unsure || segment.IsDamage(err)
 		return m.s.noteUnreadable(seg, err)
@@ -82,7 +80,7 @@ func (m *merging) countDoomed(seg *storedSegment) error {
 // hides reports whether what a segment has of a series is deleted.
 func (m *merging) hides(seg *storedSegment, bucket uint64, h segment.Hash) bool {
 	b := m.s.buckets.id(bucket)
-	return b != nil && seg.meta.CleanTo() < m.tombs[bucket].below(b.valueID(h))
+	return b != nil && seg.cleanTo() < m.tombs[bucket].below(b.valueID(h))
 }
 
 // mergeSource returns a segment as the source of a merge of one bucket.
@@ -114,9 +112,8 @@ func (s *Store) settleTombstones() error {
 	if s.tombstoneCount() == 0 || s.failed() != nil || s.closed {
 		return s.failed()
 	}
-	s.view.RLock()
-	segments := s.segments // replaced, not changed, under mergeMu and flushMu
-	s.view.RUnlock()
+	now := s.versions.latest()
+	segments := now.segments
 	if err := s.removeLeftovers(); err != nil {
 		return err
 	}
@@ -124,7 +121,7 @@ func (s *Store) settleTombstones() error {
 	var e manifest.Edit
 	cleanTo := make(map[uint64]uint64, len(segments))
 	for _, seg := range segments {
-		clean := seg.meta.CleanTo()
+		clean := seg.cleanTo()
 		if d := &seg.doomed; d.series == 0 && !d.unsure && d.upTo > clean {
 			clean = d.upTo
 			e.Clean = append(e.Clean, manifest.CleanSegment{Seq: seg.meta.Seq, Clean: clean})
@@ -132,16 +129,16 @@ func (s *Store) settleTombstones() error {
 		cleanTo[seg.meta.Seq] = clean
 	}
 	for _, b := range s.buckets.all() {
-		if buried := (manifest.Buried{Bucket: b.info.ID, Below: left, LSN: s.needed.Load()}); len(b.tombs()) > 0 {
+		if buried := (manifest.Buried{Bucket: b.info.ID, Below: left, LSN: s.needed.Load()}); len(now.tombs(b.info.ID)) > 0 {
 			for _, seg := range segments {
 				if seg.has(b.info.ID) || seg.info.Identities > 0 {
 					buried.Below = min(buried.Below, cleanTo[seg.meta.Seq])
 				}
 			}
-			for _, h := range b.holes.Load().Holes() { // hides nothing of a series that was deleted since
+			for _, h := range now.holes(b.info.ID).Holes() { // hides nothing of a series that was deleted since
 				buried.Below = min(buried.Below, h.At.Generation)
 			}
-			if len(b.tombs().without(buried)) < len(b.tombs()) {
+			if t := now.tombs(b.info.ID); len(t.without(buried)) < len(t) {
 				e.Bury = append(e.Bury, buried)
 			}
 		}
@@ -154,16 +151,14 @@ func (s *Store) settleTombstones() error {
 	if err := s.commitEdit(e); err != nil {
 		return err
 	}
-	s.view.Lock()
-	defer s.view.Unlock()
 	for _, seg := range segments {
-		seg.meta.Clean = max(seg.meta.Clean, cleanTo[seg.meta.Seq])
+		seg.clean.Store(cleanTo[seg.meta.Seq])
 	}
-	for _, dead := range e.Bury {
-		if b := s.buckets.id(dead.Bucket); b != nil {
-			b.bury(b.tombs().without(dead))
+	s.versions.publish(func(v *version) {
+		for _, dead := range e.Bury {
+			v.hide(dead.Bucket, v.tombs(dead.Bucket).without(dead))
 		}
-	}
+	})
 	return nil
 }
 
@@ -177,19 +172,15 @@ func (s *Store) beginMerge() (*merging, error) {
 		return nil, ErrClosed
 	}
 	m := &merging{s: s, late: map[uint64]map[manifest.Range]int64{}, clean: s.nextSeq.Load(), tombs: map[uint64]tombstones{}}
+	now := s.versions.latest()
 	for _, b := range s.buckets.all() {
-		if t := b.tombs(); len(t) > 0 {
+		if t := now.tombs(b.info.ID); len(t) > 0 {
 			m.tombs[b.info.ID] = t
 			for i := range t {
 				m.newest = max(m.newest, t[i].below)
 			}
 		}
 	}
-	s.view.RLock()
-	defer s.view.RUnlock()
-	if s.gone {
-		return nil, errors.Join(ErrClosed, s.failed())
-	}
-	m.sources = append(m.sources, s.segments...)
+	m.sources = append(m.sources, now.segments...)
 	return m, nil
 }

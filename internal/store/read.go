@@ -8,14 +8,13 @@ import (
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
 )
 
-// MaxRead is the largest number of slots of one Read: it bounds how long a
-// reader holds back the publication of a flush.
+// MaxRead is the largest number of slots of one Read: it bounds what one keeps in
+// memory, and for how long files that are merged away.
 const MaxRead = 1 << 17
 
 // Read fills dst with the words of the metric's slots [from, from+len(dst)).
@@ -79,25 +78,25 @@ func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int6
 	if err := s.bringSeries(ctx, b, key); err != nil {
 		return err
 	}
-	s.view.RLock()
-	defer s.view.RUnlock()
-	if s.gone {
-		return ErrClosed
+	r, err := s.enter()
+	if err != nil {
+		return err
 	}
+	defer r.leave()
 	id := b.seriesID(key)
-	ref, ok := s.index.get(id)
-	if !ok {
-		return ctx.Err()
+	known, err := r.look(ctx, id, func(g *head.Group, col int) (bool, error) {
+		return r.copyHead(g, col, id, from, int64(len(dst)), stamps != nil)
+	})
+	if err != nil || !known {
+		return errors.Join(err, ctx.Err())
 	}
-	l := laying{s: s, bucket: info.ID, id: id, from: from, stats: how.stats, older: how.older}
+	l := laying{s: s, version: r.version, bucket: info.ID, id: id, from: from, stats: how.stats, older: how.older}
 	if stamps == nil {
 		err = l.segments(ctx, dst)
 	} else {
 		err = l.pairs(ctx, dst, stamps)
 	}
-	if err == nil {
-		err = s.readHead(ref, id, from, dst, stamps)
-	}
+	r.layHead(from, dst, stamps)
 	l.end(dst)
 	for i := range stamps {
 		if dst[i] == point.Unset {
@@ -107,49 +106,12 @@ func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int6
 	return errors.Join(err, ctx.Err())
 }
 
-// readHead lays what the head holds of a series over dst, and over stamps unless that
-// is nil.
-func (s *Store) readHead(ref seriesRef, id metric.SeriesID, from int64, dst, stamps []uint64) error {
-	if ref.parked() {
-		return nil // the head has nothing of it
-	}
-	g := s.groups.get(ref.group())
-	switch {
-	case g == nil:
-		return nil // deleted a moment ago
-	case stamps == nil:
-		return g.Read(ref.column(), id, from, dst)
-	default:
-		return g.ReadPair(ref.column(), id, from, dst, stamps)
-	}
-}
-
 // chunkRange is a range of chunk numbers.
 type chunkRange struct{ first, past int64 }
 
 // slotRange is the chunks of the slots from from on that dst stands for.
 func slotRange(from int64, dst []uint64) chunkRange {
 	return chunkRange{from / chunk.Slots, (from+int64(len(dst))-1)/chunk.Slots + 1}
-}
-
-// segmentsOf calls fn for every segment that may hold chunks of the range of a
-// series, in the order in which they lie over each other, but for those from
-// before the series was deleted. Every read of a series goes through it. Under
-// the view lock.
-func (s *Store) segmentsOf(bucket uint64, id metric.SeriesID, r chunkRange, fn func(*storedSegment) error) error {
-	var below uint64
-	if b := s.buckets.id(bucket); b != nil {
-		below = b.tombs().below(id)
-	}
-	for _, seg := range s.segments {
-		if seg.info.Chunks == 0 || seg.meta.CleanTo() < below || !overlaps(seg, manifest.Range{Bucket: bucket, First: r.first, Past: r.past}) {
-			continue
-		}
-		if err := fn(seg); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // noteUnreadable takes what a method of a segment's reader returned: damage is

@@ -63,16 +63,16 @@ func (s *Store) rebuildCatalogue(known *bindings, loaded bool) error {
 func (s *Store) names() (all, deleted []segment.Series, unread int, err error) {
 	tombs := make(map[uint64]tombstones)
 	for _, b := range s.buckets.all() {
-		tombs[b.info.ID] = b.tombs()
+		tombs[b.info.ID] = s.tombs(b.info.ID)
 	}
-	for _, seg := range s.segments {
+	for _, seg := range s.versions.latest().segments {
 		if seg.info.Identities == 0 {
 			continue
 		}
 		take := func(e segment.Series) error {
 			if e.Below > 0 {
 				deleted = append(deleted, e)
-			} else if seg.meta.CleanTo() >= tombs[e.Bucket].below(metric.SeriesID(e.Hash)) {
+			} else if seg.cleanTo() >= tombs[e.Bucket].below(metric.SeriesID(e.Hash)) {
 				e.Key = bytes.Clone(e.Key)
 				all = append(all, e)
 			}

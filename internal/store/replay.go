@@ -94,7 +94,7 @@ func (s *Store) replay(state *manifest.State, known *bindings, again *startAgain
 	}
 	s.counters.replayed.Store(report.Records)
 	for b, list := range r.deleted {
-		b.bury(b.tombs().with(list))
+		s.bury(b.info.ID, list)
 	}
 	for _, b := range s.buckets.all() {
 		for _, g := range b.groups {
@@ -116,7 +116,7 @@ func (s *Store) replay(state *manifest.State, known *bindings, again *startAgain
 func (r *replayer) noteGraves() {
 	r.graves = make(map[seriesRef]uint64)
 	for _, b := range r.s.buckets.all() {
-		for _, t := range b.tombs() {
+		for _, t := range r.s.tombs(b.info.ID) {
 			for col := range b.width() {
 				if t.ref != nowhere && t.lsn > r.from {
 					ref := makeRef(t.ref.group(), t.ref.column()+col)
@@ -297,8 +297,9 @@ func (r *replayer) gone(b *bucket, id metric.SeriesID, lsn wal.LSN) bool {
 	if uint64(lsn) >= r.state.AccountLSN {
 		return false
 	}
-	i, deleted := b.tombs().search(id)
-	return !r.rebuilt || deleted && b.tombs()[i].lsn > uint64(lsn)
+	tombs := r.s.tombs(b.info.ID)
+	i, deleted := tombs.search(id)
+	return !r.rebuilt || deleted && tombs[i].lsn > uint64(lsn)
 }
 
 // forget takes series away again. What a flush has committed is in the catalogue

@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/cockroachdb/errors/oserror"
 
@@ -10,7 +9,6 @@ import (
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
-	"dalmatiner/internal/window"
 )
 
 // LostSegment is the account's cause for points in a segment that is missing
@@ -22,12 +20,6 @@ var segmentDirs = recovery.Dirs
 
 // segmentFile is the path of a segment below the data directory.
 func segmentFile(m *manifest.Segment) string { return recovery.Path(m.Kind, m.Seq) }
-
-// sortSegments puts the segments into the order in which a reader lays them
-// over each other.
-func (s *Store) sortSegments() {
-	slices.SortFunc(s.segments, func(a, b *storedSegment) int { return window.Order(a.meta, b.meta) })
-}
 
 // openLater is for a file that the device does not give now. It
 // stays: reads and merges try again, as they do with every block that cannot be

@@ -143,7 +143,7 @@ func TestOverlaysAreCut(t *testing.T) {
 		}
 	}
 	files := make(map[uint64]int) // by generation
-	for _, seg := range s.segments {
+	for _, seg := range s.versions.latest().segments {
 		if strings.HasPrefix(seg.name(), "overlay/") {
 			files[seg.meta.Generation]++
 			if seg.info.Points == 0 {

@@ -40,19 +40,20 @@ func (s *Store) planFiles(state *manifest.State, created bool) (*manifest.State,
 // openSegments opens the segments of the plan and does with the others what it says.
 func (s *Store) openSegments(state *manifest.State) error {
 	plan := s.start
+	var all []*storedSegment
 	for _, m := range state.Segments {
 		if r := s.readers[m.Seq]; r != nil {
-			s.segments = append(s.segments, s.stored(m, r))
+			all = append(all, s.stored(m, r))
 			delete(s.readers, m.Seq)
 		} else {
-			s.segments = append(s.segments, s.openLater(m))
+			all = append(all, s.openLater(m))
 		}
 	}
+	s.versions.publish(func(v *version) { v.add(all...) })
 	if err := s.readers.Close(); err != nil {
 		return err
 	}
 	s.start, s.readers = nil, nil
-	s.sortSegments()
 	s.nextSeq.Store(max(s.nextSeq.Load(), plan.NextSeq))
 	for i := range plan.Lost {
 		s.account.Lose(LostSegment, uint64(max(plan.Lost[i].Meta.Points, 0)))

@@ -24,12 +24,13 @@ type counters struct {
 
 // Stats is the state of the store at one moment.
 type Stats struct {
-	Series   int64
-	Parked   int64 // of them without a column
-	Parkings int64 // times a series lost its column to others, since the start
-	Buckets  int64
-	Groups   int64
-	Segments int64
+	Series      int64
+	Parked      int64 // of them without a column
+	Parkings    int64 // times a series lost its column to others, since the start
+	Buckets     int64
+	Groups      int64
+	Segments    int64
+	PinnedBytes int64 // of segments that are merged away and stay for readers
 
 	SegmentBytes  int64 // files
 	SegmentPoints int64
@@ -127,10 +128,9 @@ func (s *Store) Stats() Stats {
 	st.Files = s.files.Stats()
 	st.Memory, st.MemoryUsed = s.memory.Pools(), s.memory.Used()
 	st.MemoryLimit, st.MemoryLevel, st.SendersHeld = s.memory.Limit(), s.memory.Level(), s.waiting.Load()
-	s.view.RLock()
-	defer s.view.RUnlock()
-	st.Segments = int64(len(s.segments))
-	for _, seg := range s.segments {
+	segments := s.versions.latest().segments
+	st.Segments, st.PinnedBytes = int64(len(segments)), s.versions.pinned()
+	for _, seg := range segments {
 		st.SegmentBytes += seg.info.Size
 		st.SegmentPoints += seg.info.Points
 		st.IndexBytes += seg.reader.IndexBytes()

@@ -24,8 +24,8 @@ const nsPerMinute = int64(time.Minute)
 
 // Store is an open data directory. Its methods may be called concurrently.
 //
-// Lock order: mergeMu, flushMu, buckets.creating, bucket.mu, commit, view, a group's
-// lock, the log's, buckets.mu, groups.mu, pendMu.
+// Lock order: mergeMu, flushMu, buckets.creating, bucket.mu, commit, versions.publishing,
+// a group's lock, the log's, buckets.mu, groups.mu, pendMu, versions.mu.
 type Store struct {
 	o    Options
 	lock io.Closer
@@ -54,12 +54,8 @@ type Store struct {
 	// row is in the account, and exclusively for a snapshot of both.
 	commit sync.RWMutex
 
-	// view is held shared while a reader goes from the segments to the head,
-	// and exclusively while a flush moves chunks from one to the other.
-	view     sync.RWMutex
-	files    *segment.Files   // of segments
-	segments []*storedSegment // in window.Order: of two that hold a slot the later wins
-	gone     bool             // their files are closed
+	files    *segment.Files // of segments
+	versions *versions
 
 	pendMu         sync.Mutex
 	pending        []catalogue.Change       // series that got or lost a column since the last flush, in the order of the log
@@ -123,7 +119,9 @@ type Store struct {
 	workers   sync.WaitGroup
 	sealers   sync.WaitGroup
 
-	aggregators sync.Pool // of *aggregator
+	aggregators sync.Pool         // of *aggregator
+	idleReaders sync.Pool         // of *reader
+	onLook      func(step string) // of tests
 	looseSets   looseSets
 
 	failOnce sync.Once
@@ -141,7 +139,13 @@ type storedSegment struct {
 	unread  int    // merges that failed because the device could not read it; under mergeMu
 	damaged bool   // a merge met damage in it: it is set aside in the end; under mergeMu
 	covered bool   // a merge left out points of it that a hole hides: likewise
+
+	clean    atomic.Uint64 // meta.Clean or a later one, which readers do not need to know of
+	versions int           // that have it; under versions.mu
 }
+
+// cleanTo says what the segment holds nothing of, as manifest.Segment's.
+func (seg *storedSegment) cleanTo() uint64 { return max(seg.meta.CleanTo(), seg.clean.Load()) }
 
 // has reports whether the segment has chunks of a bucket.
 func (seg *storedSegment) has(bucket uint64) bool {
@@ -185,12 +189,9 @@ func (s *Store) shutdown() error {
 		s.commit.RUnlock()
 	}
 	errs := []error{s.log.Close(), s.manifest.Close(), s.catalogue.Close()}
-	s.view.Lock()
-	s.gone = true // a reader may be on the way
-	for _, seg := range s.segments {
+	for _, seg := range s.versions.close() {
 		errs = append(errs, seg.reader.Close())
 	}
-	s.view.Unlock()
 	for _, g := range s.groups.all() {
 		g.Kill()
 	}

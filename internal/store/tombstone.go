@@ -93,21 +93,17 @@ func manifestGraves(bucket uint64, all []manifest.Tombstones) tombstones {
 	return tombstones(nil).with(list)
 }
 
-// tombs returns the bucket's tombstones.
-func (b *bucket) tombs() tombstones {
-	if p := b.graves.Load(); p != nil {
-		return *p
-	}
-	return nil
-}
+// tombs returns the tombstones of a bucket.
+func (s *Store) tombs(bucket uint64) tombstones { return s.versions.latest().tombs(bucket) }
 
-// bury replaces the tombstones.
-func (b *bucket) bury(t tombstones) {
-	if len(t) == 0 {
-		b.graves.Store(nil)
-		return
-	}
-	b.graves.Store(&t)
+// bury adds tombstones to those of a bucket. flushMu is held, or the store is not in
+// use yet.
+func (s *Store) bury(bucket uint64, list []tombstone) {
+	all := s.tombs(bucket).with(list)
+	s.versions.publish(func(v *version) {
+		v.hide(bucket, all)
+		v.deletions++
+	})
 }
 
 // manifestTombstones is one deletion as the MANIFEST has it. All have the same
@@ -142,14 +138,14 @@ func (s *Store) exhume(e *manifest.Edit) (whole bool, err error) {
 	whole = true
 	remembered := max(s.rememberAfter.Load(), incarnation.Expired(s.o.Now()))
 	found := make(map[*bucket][]tombstone)
-	for _, seg := range s.segments {
+	for _, seg := range s.versions.latest().segments {
 		if seg.info.Identities == 0 {
 			continue
 		}
 		err := seg.reader.Series(func(d segment.Series) error {
 			b, id := s.buckets.id(d.Bucket), metric.SeriesID(d.Hash)
 			s.sawIncarnation(d.Incarnation)
-			if d.Below == 0 || b == nil || b.tombs().below(id) >= d.Below {
+			if d.Below == 0 || b == nil || s.tombs(d.Bucket).below(id) >= d.Below {
 				return nil
 			}
 			if d.Incarnation <= remembered { // the series may have begun anew without it
@@ -166,7 +162,7 @@ func (s *Store) exhume(e *manifest.Edit) (whole bool, err error) {
 	}
 	for b, list := range found {
 		list = tombstones(nil).with(list)
-		b.bury(b.tombs().with(list))
+		s.bury(b.info.ID, list)
 		slices.SortFunc(list, func(x, y tombstone) int { return compareDeletions(&x, &y) })
 		for len(list) > 0 {
 			n := 1
