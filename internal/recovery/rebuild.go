@@ -3,9 +3,11 @@ package recovery
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/hole"
+	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
 )
 
@@ -73,6 +75,7 @@ func (p *planner) takeOver() {
 	st, e := p.in.State, &p.plan.Edit
 	var said []*File // by all that open, the oldest first
 	known := newDeletions(st)
+	forgotten := max(st.RememberAfter, incarnation.Expired(time.UnixMilli(p.in.Now)))
 	for _, f := range p.at {
 		if f.Edit != nil {
 			said = append(said, f)
@@ -100,6 +103,9 @@ func (p *planner) takeOver() {
 			}
 		}
 		for _, t := range slices.Concat(s.Tombstones, s.Remembered) {
+			if t.Incarnation <= forgotten { // a series may have begun anew without it
+				t.Incarnation = 0
+			}
 			if known.add(t) {
 				e.Tombstones = append(e.Tombstones, t)
 			}

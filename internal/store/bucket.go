@@ -335,3 +335,18 @@ func (s *Store) dropGroups(b *bucket) {
 	defer s.commit.Unlock()
 	s.account.DeleteBucket(b.info.ID)
 }
+
+// manifestBucket is a bucket as the MANIFEST has it; a segment's description of
+// it has the same fields.
+func manifestBucket(b BucketInfo) manifest.Bucket {
+	return manifest.Bucket{
+		ID: b.ID, Name: []byte(b.Name), Resolution: b.Resolution, PPF: b.PPF, TTL: b.TTL, Grace: b.Grace, HPTS: b.HPTS,
+	}
+}
+
+// bucketInfo undoes manifestBucket.
+func bucketInfo(b manifest.Bucket) BucketInfo {
+	return BucketInfo{
+		ID: b.ID, Name: string(b.Name), Resolution: b.Resolution, PPF: b.PPF, TTL: b.TTL, Grace: b.Grace, HPTS: b.HPTS,
+	}
+}

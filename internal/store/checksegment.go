@@ -263,6 +263,8 @@ func (s *segmentCheck) identity(e segment.Series) error {
 	case !s.named || !s.c.alive(e.Bucket):
 	case !s.c.hasName(id):
 		s.c.unlisted = append(s.c.unlisted, unlisted{s.file, e.Hash})
+	case max(e.Incarnation, s.c.lives.Of(id.Value())) <= s.c.state.RememberAfter:
+		// It expired, was forgotten and began anew: its name may be there from before.
 	case e.Incarnation != s.c.lives.Of(id.Value()) && !s.c.buried(e.Bucket, e.Hash, s.clean):
 		s.c.damaged(Damage{File: s.file, Part: "incarnation of series " + metric.Text(e.Key),
 			Expected: fmt.Sprintf("%d, as in the catalogue", s.c.lives.Of(id.Value())), Found: fmt.Sprint(e.Incarnation)})

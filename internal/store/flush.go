@@ -448,21 +448,6 @@ func (s *Store) edit(f *flushing, m *manifest.Segment) manifest.Edit {
 	return e
 }
 
-// manifestBucket is a bucket as the MANIFEST has it; a segment's description of
-// it has the same fields.
-func manifestBucket(b BucketInfo) manifest.Bucket {
-	return manifest.Bucket{
-		ID: b.ID, Name: []byte(b.Name), Resolution: b.Resolution, PPF: b.PPF, TTL: b.TTL, Grace: b.Grace, HPTS: b.HPTS,
-	}
-}
-
-// bucketInfo undoes manifestBucket.
-func bucketInfo(b manifest.Bucket) BucketInfo {
-	return BucketInfo{
-		ID: b.ID, Name: string(b.Name), Resolution: b.Resolution, PPF: b.PPF, TTL: b.TTL, Grace: b.Grace, HPTS: b.HPTS,
-	}
-}
-
 // publish moves readers from the head to the segment and does step 5. The segment is
 // there before a group drops what it holds: a reader, who copies from the head before
 // he looks at segments, may see a point twice, never not at all.

@@ -156,12 +156,14 @@ func (m *forgetModel) checkStored() {
 	if err != nil {
 		m.t.Fatalf("%v", err)
 	}
-	found := make(map[string]uint64)
+	found, since := make(map[string]uint64), make(map[string]uint64)
 	for _, seg := range m.s.versions.latest().segments {
 		err := seg.reader.Series(func(e segment.Series) error {
 			b := m.s.buckets.id(e.Bucket)
 			if e.Below == 0 && seg.cleanTo() >= m.s.tombs(b.info.ID).below(metric.SeriesID(e.Hash)) {
-				found[string(e.Key)] = max(found[string(e.Key)], e.Incarnation)
+				if k := string(e.Key); e.Since >= since[k] { // the last definition
+					found[k], since[k] = e.Incarnation, e.Since
+				}
 			}
 			return nil
 		})

@@ -94,12 +94,12 @@ func (s *Store) names() (all, deleted []segment.Series, unread int, err error) {
 	return all, deleted, unread, nil
 }
 
-// latest returns of every series the identity with the column that it got last, of
-// its last life.
+// latest returns of every series the identity with the column that it got last. That
+// is of its last life, whose incarnation is lower than one before where it expired, was
+// forgotten and began anew.
 func latest(all []segment.Series) []segment.Series {
 	slices.SortFunc(all, func(a, b segment.Series) int {
-		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), bytes.Compare(a.Hash[:], b.Hash[:]),
-			cmp.Compare(b.Incarnation, a.Incarnation), cmp.Compare(b.Since, a.Since))
+		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), bytes.Compare(a.Hash[:], b.Hash[:]), cmp.Compare(b.Since, a.Since))
 	})
 	return slices.CompactFunc(all, func(a, b segment.Series) bool { return a.Bucket == b.Bucket && a.Hash == b.Hash })
 }
