@@ -55,11 +55,11 @@ func TestAdminCommands(t *testing.T) {
 				{line("buckets ttl kept"), 0, `TTL of kept: 52w \(3144960 points\)\n`},
 				{line("buckets ttl kept 1h"), 0, `TTL of kept: 1h \(360 points\)\n`},
 				{line("buckets ttl kept infinity"), 0, `TTL of kept: infinity\n`},
-				{line("buckets ttl nope 1h"), 1, `\S+: bucket nope does not exist: ddb admin buckets list shows all\n`},
+				{line("buckets ttl nope 1h"), 1, `\S+: bucket nope does not exist: ddb admin buckets list --addr 127.0.0.1:\d+ shows all\n`},
 				{line("buckets delete kept"), 2, `\S+: nothing was deleted: .*\n`},
 				{line("buckets list"), 0, bucketsHead + ` +kept \| .*\n +metrics \| .*\n`},
 				{line("buckets delete kept --yes"), 0, `Deleted kept\.\n`},
-				{line("buckets delete kept --yes"), 1, `\S+: unknown bucket 'kept': ddb admin buckets list shows all\n`},
+				{line("buckets delete kept --yes"), 1, `\S+: unknown bucket 'kept': ddb admin buckets list --addr 127.0.0.1:\d+ shows all\n`},
 				{line("buckets list"), 0, bucketsHead + ` +metrics \| .*\n`},
 			})
 			send(t, n, "metrics", key(t, "a"), past(time.Minute), point.FromInt(1), point.FromInt(2))
@@ -69,7 +69,7 @@ func TestAdminCommands(t *testing.T) {
 				{line("account"), 0, `Bucket +Received .*\nmetrics +2 +2 +0 +0 +0 +0 +0\nreceived = .*: holds in every line\n` +
 					`lost later: none\nrecovered of these: none\nrefused requests: query_unknown_bucket 1\n`},
 				{line("account --bucket metrics --minutes 2"), 0, `Bucket metrics\nMinute \(UTC\) .*\n(\d{4}-\d\d-\d\d \d\d:\d\d +[12] .*\n)+(.*\n)+`},
-				{line("account --bucket nope"), 1, `\S+: unknown bucket 'nope': ddb admin buckets list shows all\n`},
+				{line("account --bucket nope"), 1, `\S+: unknown bucket 'nope': ddb admin buckets list --addr 127.0.0.1:\d+ shows all\n`},
 				{line("stats"), 0, `(?s)bucket_series\{bucket="metrics"\} 1\n.*\nsegment_points 2\n.*`},
 			})
 		})

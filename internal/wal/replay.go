@@ -114,6 +114,10 @@ type replay struct {
 	report Report
 }
 
+// emptyEnd is where a log to which nothing was appended may be said to end: no record
+// is so short.
+const emptyEnd = 1
+
 func (p *replay) run() error {
 	stop := p.prefetch()
 	defer stop()
@@ -141,7 +145,7 @@ func (p *replay) run() error {
 			}
 		}
 	}
-	if p.claim > p.l.seen {
+	if p.claim > max(p.l.seen, emptyEnd) {
 		p.miss(Gap{From: p.l.seen, To: p.claim})
 	}
 	p.report.Damaged = append(p.report.Damaged, p.l.lastBad...)

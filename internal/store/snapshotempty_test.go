@@ -1,0 +1,29 @@
+package store
+
+import (
+	"context"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A snapshot of a store to which nothing was ever sent can be restored, and started.
+func TestSnapshotOfAnEmptyStore(t *testing.T) {
+	fs := vfs.NewMem()
+	o := testOptions(fs, newTestClock())
+	s := mustOpen(t, o)
+	snap, err := NewOperations(s).Snapshot(context.Background(), "empty")
+	s.Crash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Dir = "/restored"
+	if _, err := Restore(context.Background(), RestoreOptions{FS: fs, From: snap.Dir, To: o.Dir}); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, o)
+	defer s.Crash()
+	if names, n := s.Damage(); n != 0 {
+		t.Errorf("%d damages: %v", n, names)
+	}
+}
