@@ -3,6 +3,7 @@ package load
 import (
 	"errors"
 	"fmt"
+	"net/http"
 
 	"dalmatiner/test/torture/oracle"
 	"dalmatiner/test/torture/subject"
@@ -11,7 +12,8 @@ import (
 // metric is the text of a series of this load.
 func metric(s *oracle.Series) string { return oracle.Text(s.Key) }
 
-// deleteSeries deletes a series, whose points are all acknowledged.
+// deleteSeries deletes a series. Nothing of it is under way, but all of it may have
+// been refused: then there may be no such series.
 func (a *lane) deleteSeries(n *subject.Node) error {
 	if err := a.drain(); err != nil {
 		return err
@@ -20,6 +22,7 @@ func (a *lane) deleteSeries(n *subject.Node) error {
 	if !s.Written() || s.Deleting {
 		return nil
 	}
+	known := s.Acknowledged()
 	s.SetDeleting()
 	_, err := n.Post("/admin/series/delete", map[string]any{"bucket": a.bucket.Name, "metric": metric(s)})
 	if err == nil {
@@ -28,6 +31,10 @@ func (a *lane) deleteSeries(n *subject.Node) error {
 	}
 	var refused *subject.StatusError
 	if errors.As(err, &refused) {
+		if !known && refused.Code == http.StatusNotFound {
+			s.Deleted()
+			return nil
+		}
 		a.load.problem("deletion of %s in %s: %v", metric(s), a.bucket.Name, err)
 	}
 	// It may have happened; until the next start nothing is known, so nothing more

@@ -210,6 +210,19 @@ func (s *Series) DeletedAfter(n uint32) bool {
 // Written says whether anything was sent since the last deletion.
 func (s *Series) Written() bool { return s.cells != nil }
 
+// Acknowledged says whether a point of the series must be there: what was sent may
+// all have been refused, as by a full disk.
+func (s *Series) Acknowledged() bool {
+	s.Bucket.Lane.Lock()
+	defer s.Bucket.Lane.Unlock()
+	for i := range s.cells {
+		if w := s.allowed(int32(i)); len(w) > 0 && w[0] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // SetDeleting notes that a deletion of the series is about to be asked for. All
 // of its writes are acknowledged.
 func (s *Series) SetDeleting() {

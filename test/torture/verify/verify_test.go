@@ -270,3 +270,15 @@ func TestNothingTellsOfADeletionInDoubt(t *testing.T) {
 		wantClasses(t, h.judge(t, Options{Settle: true}), nil)
 	}
 }
+
+// TestAcknowledged: a series of which all was refused need not be there.
+func TestAcknowledged(t *testing.T) {
+	h := newHistory()
+	h.deleted.AppendWrite(nil, first+2)
+	if h.deleted.Acknowledged() {
+		t.Error("a point that was not acknowledged has to be there")
+	}
+	if !h.rewritten.Acknowledged() {
+		t.Error("no point of a series with acknowledged points has to be there")
+	}
+}
