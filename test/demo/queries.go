@@ -133,36 +133,47 @@ func (s *session) askRate(ctx context.Context) error {
 	values := r.Results[0].Values
 	s.compare(len(values) == len(with), "%d values, %d are due", len(values), len(with))
 	for i, v := range values[:min(len(values), len(with))] {
-		s.compare(v != nil && (near(*v, with[i]) || near(*v, without[i])), "rate %d: %s, the points of mps make %v", i, text64(v), with[i])
+		s.compare(near(v, with[i]) || near(v, without[i]), "rate %d: %s, the points of mps make %v", i, text64(v), text64(with[i]))
 	}
 	fmt.Fprintf(s.out, "mps counted %d points: exactly those that the account calls stored.\n", measured)
-	fmt.Fprintln(s.out, "The coverage is low because the node is younger than an hour: before its first second a query repeats the first value, 0.")
+	fmt.Fprintln(s.out, "The coverage is low because the node is younger than an hour: before its first second there is no value.")
 	return nil
 }
 
-// averages computes what a query makes of the points: gaps repeat the value
-// before them, a gap at the start the first value.
-func averages(words []uint64, width int) []float64 {
+// averages computes what a query makes of the points: gaps repeat the value before
+// them, a gap at the start of a span the first value, and a span that ends before
+// the first point has none.
+func averages(words []uint64, width int) (out []*float64) {
+	first := slices.IndexFunc(words, func(w uint64) bool { return w != point.Unset })
 	last := 0.0
-	if i := slices.IndexFunc(words, func(w uint64) bool { return w != point.Unset }); i >= 0 {
-		last = point.Float(words[i])
+	if first >= 0 {
+		last = point.Float(words[first])
 	}
-	var out []float64
-	for chunk := range slices.Chunk(words, width) {
+	for from := 0; from < len(words); from += width {
 		sum := 0.0
-		for _, w := range chunk {
+		for _, w := range words[from : from+width] {
 			if w != point.Unset {
 				last = point.Float(w)
 			}
 			sum += last
 		}
-		out = append(out, sum/float64(width))
+		if first < 0 || from+width <= first {
+			out = append(out, nil)
+			continue
+		}
+		average := sum / float64(width)
+		out = append(out, &average)
 	}
 	return out
 }
 
 // near allows for another order of summing.
-func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(1, math.Abs(b)) }
+func near(a, b *float64) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return math.Abs(*a-*b) <= 1e-9*math.Max(1, math.Abs(*b))
+}
 
 // waitForRate waits for the node's first measurement of its own rate: without
 // load it is 0.
