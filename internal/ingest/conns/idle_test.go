@@ -12,23 +12,23 @@ import (
 func room(t *testing.T, limit int, idle time.Duration) (s *Set, clock *atomic.Int64, dial func() (net.Conn, *Conn)) {
 	clock = &atomic.Int64{}
 	clock.Store(int64(time.Hour))
-	s = New(Options{Door: "test", Limit: limit, Log: quiet(), Full: func(net.Conn) {}, Idle: idle,
+	var turnedAway bool // by the last Start, which calls Full before it returns
+	s = New(Options{Door: "test", Limit: limit, Log: quiet(), Full: func(net.Conn) { turnedAway = true }, Idle: idle,
 		Now: func() time.Time { return time.Unix(0, clock.Load()) }})
 	t.Cleanup(s.Shutdown)
 	return s, clock, func() (net.Conn, *Conn) {
 		here, there := net.Pipe()
 		t.Cleanup(func() { _ = here.Close() })
 		served := make(chan *Conn, 1)
+		turnedAway = false
 		s.Start(there, func(c *Conn) {
 			served <- c
 			untilEnd(c)
 		})
-		select {
-		case c := <-served:
-			return here, c
-		case <-time.After(100 * time.Millisecond):
-			return here, nil // turned away
+		if turnedAway {
+			return here, nil
 		}
+		return here, <-served
 	}
 }
 
@@ -50,9 +50,11 @@ func TestTheIdlestMakesRoomAtTheLimit(t *testing.T) {
 	if _, c := dial(); c != nil || proven.WhyCut() != "" {
 		t.Fatal("a busy one, or a proven one within its grace, makes room")
 	}
+	s.mu.Lock() // the one that made room is closing
 	for c := range s.open {
 		c.Busy()
 	}
+	s.mu.Unlock()
 	proven.Idle()
 	clock.Add(int64(DefaultGrace))
 	if _, c := dial(); c == nil || proven.WhyCut() != CutRoom {
