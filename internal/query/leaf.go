@@ -151,7 +151,7 @@ func (l *leaf) read(r *reader, from int64, words []uint64) error {
 		}
 		n := min(len(words), MaxRead)
 		cost, err := r.readWords(l, from, words[:n])
-		l.cost.add(cost)
+		l.cost.Add(cost)
 		l.holes.note(&cost, from+int64(n))
 		if err != nil {
 			return l.failed(err)

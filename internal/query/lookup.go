@@ -3,7 +3,6 @@ package query
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,34 +10,6 @@ import (
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/metric"
 )
-
-// Index is a Source that finds series by their tags. Lookups are refused where
-// the source is none.
-type Index interface {
-	// Lookup calls fn once for every series that l finds, in any order, until
-	// fn returns false. The hit is the engine's.
-	Lookup(ctx context.Context, l Lookup, fn func(Hit) bool) error
-}
-
-// Lookup is what is looked for.
-type Lookup struct {
-	Collection string
-	Metric     []byte    // key of the metric; nil for all
-	Where      *dql.Cond // nil for all
-}
-
-// Hit is a series that a lookup found.
-type Hit struct {
-	Bucket Bucket
-	Key    []byte
-	Tags   []Tag
-}
-
-// Tag is a tag of a series. Without a namespace it is in the empty one.
-type Tag struct {
-	dql.DimVar
-	Value string
-}
 
 // valueOf returns the value of a dimension; ok is false where there is none.
 func valueOf(tags []Tag, d dql.DimVar) (value string, ok bool) {

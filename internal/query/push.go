@@ -151,7 +151,7 @@ func (s *spans) slotwise(x *reader, c *columns, from, slots int64) error {
 			if err != nil {
 				return l.failed(err)
 			}
-			s.cost.add(cost)
+			s.cost.Add(cost)
 		}
 		total.Add(words, from)
 		for i, w := range words {

@@ -15,65 +15,6 @@ import (
 	"dalmatiner/internal/dql"
 )
 
-// Source is what queries read. It may be used by several queries at once.
-type Source interface {
-	// Bucket returns the bucket of that name, or an error that wraps
-	// ErrUnknownBucket.
-	Bucket(name string) (Bucket, error)
-
-	// Metrics calls fn once for every key of the bucket that starts with
-	// prefix, in any order, until fn returns false. The key is valid during
-	// the call.
-	Metrics(ctx context.Context, b Bucket, prefix []byte, fn func(key []byte) bool) error
-
-	// Exists reports whether a metric is there, with points or not.
-	Exists(ctx context.Context, b Bucket, key []byte) (bool, error)
-
-	// BucketNames returns the names of all buckets, for suggestions.
-	BucketNames() []string
-
-	// Read fills dst with the words of the slots [from, from+len(dst)); unset
-	// slots become 0. A metric that does not exist has only unset slots. The
-	// engine asks for at most MaxRead slots at once and never for slots below
-	// 0. key and dst are the engine's. What it says of its cost is for plans.
-	Read(ctx context.Context, b Bucket, key []byte, from int64, dst []uint64) (Cost, error)
-}
-
-// Cost is what a read took. A source leaves at 0 what it cannot tell.
-type Cost struct {
-	Headers int64 // of chunks, that were enough
-	Levels  int64 // entries that stood for many chunks
-	Decoded int64 // slots, once per file that holds them
-	Bytes   int64 // from files
-
-	// Unknown are the slots of the read that damage took, ascending; they are unset in
-	// dst and not counted in aggregates. The slice is the engine's.
-	Unknown     []Unknown
-	MoreUnknown int64 // slots, where the source lists no more ranges
-}
-
-// add adds all but what is unknown.
-func (c *Cost) add(o Cost) {
-	c.Headers += o.Headers
-	c.Levels += o.Levels
-	c.Decoded += o.Decoded
-	c.Bytes += o.Bytes
-}
-
-// MaxRead is the most slots that the engine asks of a Source in one call.
-const MaxRead = 65536
-
-// Bucket is what the engine knows of a bucket.
-type Bucket struct {
-	ID         uint64
-	Name       string
-	Resolution int64 // ms per slot
-	TTL        int64 // in slots; 0 = points live for ever
-}
-
-// ErrUnknownBucket is wrapped by the error for a bucket that does not exist.
-var ErrUnknownBucket = errors.New("unknown bucket")
-
 // ErrNoResults is returned when a query is right and finds no series.
 //
 //lint:ignore ST1005 clients of the original look for this text

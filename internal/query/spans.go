@@ -1,7 +1,6 @@
 package query
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,16 +9,6 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
 )
-
-// Aggregator is a Source that can add up slots itself, without reading each.
-type Aggregator interface {
-	// Aggregate fills dst with the aggregates of the slots
-	// [from+i×step, from+(i+1)×step); offsets count from the first of them, and
-	// Count is 0 where none is set. The float parts of the sums are those of
-	// chunk.Tree. from may be below 0, where nothing is set. It may be called by
-	// several goroutines at once.
-	Aggregate(ctx context.Context, b Bucket, key []byte, from, step int64, dst []chunk.Header) (Cost, error)
-}
 
 const (
 	// minSpan is the fewest slots of a span for which aggregates are asked for:
@@ -273,7 +262,7 @@ func (s *spans) aggregate(x *reader, from, step int64, dst []chunk.Header) error
 	if err != nil {
 		return l.failed(err)
 	}
-	s.cost.add(cost)
+	s.cost.Add(cost)
 	return nil
 }
 
@@ -307,7 +296,7 @@ func (s *spans) give(x *reader, list []chunk.Header, p stretchOf) error {
 func (s *spans) finish() {
 	l := s.of
 	l.asked += s.cost.Decoded
-	l.cost.add(s.cost)
+	l.cost.Add(s.cost)
 	if s.counts {
 		l.holes = s.holes
 	}

@@ -1,25 +1,10 @@
 package query
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 )
-
-// Unknown is a range of slots, [From, Past), that are neither set nor unset: what lay
-// there is lost to damage, and what lies below it may be out of date.
-type Unknown struct {
-	From, Past int64
-	Why        string // what was lost
-}
-
-// Elder is a Source that can show what lies below what was lost.
-type Elder interface {
-	// ReadOlder is Read, but where slots are unknown dst has the older values that may
-	// have been overwritten. Cost names these slots as that of Read does.
-	ReadOlder(ctx context.Context, b Bucket, key []byte, from int64, dst []uint64) (Cost, error)
-}
 
 const (
 	maxUnknown = 100 // ranges of a series that are listed
