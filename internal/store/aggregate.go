@@ -77,7 +77,7 @@ func (s *Store) Aggregate(ctx context.Context, info BucketInfo, key []byte, from
 	first := max(from, int64(lo), 0) // older than the TTL: hidden at once
 	past := pastSteps(from, step, len(dst))
 	id := b.seriesID(key)
-	if _, ok := s.index.get(id); !ok || first >= past {
+	if _, ok := s.index.Lookup(id); !ok || first >= past {
 		return AggregateStats{}, ctx.Err()
 	}
 	if err := s.bringSeries(ctx, b, key); err != nil {
@@ -154,9 +154,9 @@ func (a *aggregator) extent(first, past int64) (int64, int64) {
 		return first, past
 	}
 	lo, hi := past, first
-	if ref, ok := a.s.index.get(a.id); ok && !ref.parked() { // before the segments, to which a flush moves it
-		if g := a.s.groups.get(ref.group()); g != nil {
-			if from, until, _ := g.Extent(ref.column(), a.id, first, past); from < until {
+	if ref, ok := a.s.index.Lookup(a.id); ok && !ref.Inactive() { // before the segments, to which a flush moves it
+		if g := a.s.groups.Get(ref.Group()); g != nil {
+			if from, until, _ := g.Extent(ref.Column(), a.id, first, past); from < until {
 				lo, hi = from, until
 			}
 		}

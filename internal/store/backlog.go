@@ -181,7 +181,7 @@ func (a *applier) bringSome(l *backlog, in *wal.Reader) error {
 		a.r.settleBacklog(l)
 		return nil
 	}
-	g := a.r.s.groups.get(l.group)
+	g := a.r.s.groups.Get(l.group)
 	for n := 0; l.next != 0 && n < closeEvery; n++ {
 		if err := a.bring(l, g, in); err != nil {
 			return err
@@ -256,8 +256,8 @@ func (s *Store) bringSeries(ctx context.Context, b *bucket, key []byte) error {
 	if r == nil {
 		return nil
 	}
-	if ref, ok := s.index.get(b.seriesID(key)); ok && !ref.parked() {
-		return r.bring(ctx, ref.group())
+	if ref, ok := s.index.Lookup(b.seriesID(key)); ok && !ref.Inactive() {
+		return r.bring(ctx, ref.Group())
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func newUnread(t *testing.T, seed uint64) *halfRead {
 		t.Fatal(err)
 	}
 	for i := range w.want {
-		if w.s.index.has(metric.Series(info.ID, key(i))) {
+		if w.s.index.Has(metric.Series(info.ID, key(i))) {
 			w.known = append(w.known, i)
 		}
 	}
@@ -330,12 +330,12 @@ func TestDamageBetweenTheReadings(t *testing.T) {
 				hit = l
 			}
 		}
-		group := w.s.groups.get(hit.group)
+		group := w.s.groups.Get(hit.group)
 		at, columns := hit.last, group.Columns()
 		flipByte(t, w.fs, onlyLogFile(t, w.fs), 64+int64(at)-1+20)
 		if wanted {
 			id := columns.ID(0)
-			if ref, ok := w.s.index.get(id); !ok || ref.group() != hit.group {
+			if ref, ok := w.s.index.Lookup(id); !ok || ref.Group() != hit.group {
 				t.Fatal("the group has no series")
 			}
 			if err := w.s.bring(context.Background(), hit.group); err != nil {

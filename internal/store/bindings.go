@@ -7,6 +7,7 @@ import (
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/series"
 )
 
 // bindings are what a start knows of which series has which column since which
@@ -51,17 +52,17 @@ func (r *bindings) restore(e segment.Series) error {
 	if b == nil {
 		return nil // its bucket was deleted
 	}
-	if int(e.Column)+b.width() > head.Width || e.Group >= maxGroups {
-		s.reportDamage("catalogue", fmt.Errorf("group %d, column %d of a series: there are %d and %d", e.Group, e.Column, maxGroups, head.Width))
+	if int(e.Column)+b.width() > head.Width || e.Group >= series.MaxGroups {
+		s.reportDamage("catalogue", fmt.Errorf("group %d, column %d of a series: there are %d and %d", e.Group, e.Column, series.MaxGroups, head.Width))
 		return nil
 	}
 	r.highest = max(r.highest, e.Since)
-	id, ref := metric.SeriesID(e.Hash), makeRef(e.Group, int(e.Column))
+	id, ref := metric.SeriesID(e.Hash), series.At(e.Group, int(e.Column))
 	if len(e.Key) == 0 {
 		s.nameless[formerPlace{e.Bucket, ref, id}] = e.Since
 	} else {
 		id = b.seriesID(e.Key)
-		if _, ok := s.index.get(id); ok {
+		if _, ok := s.index.Lookup(id); ok {
 			return nil
 		}
 		b.incarnations.Raise(id, e.Incarnation)
@@ -70,7 +71,7 @@ func (r *bindings) restore(e segment.Series) error {
 			r.series[id] = e.Since
 		}
 		b.series++
-		s.index.set(id, ref)
+		s.index.Define(id, ref)
 	}
 	c := &r.claim
 	switch same := r.claimed && c.Bucket == e.Bucket && c.Group == e.Group && c.Column == e.Column; {
@@ -89,9 +90,9 @@ func (r *bindings) restore(e segment.Series) error {
 }
 
 // park makes a series one without a column, if there is a name.
-func (r *bindings) park(b *bucket, ref seriesRef, key []byte) {
+func (r *bindings) park(b *bucket, ref series.Ref, key []byte) {
 	if len(key) > 0 {
-		r.s.parkName(b, ref, key, b.seriesID(key))
+		r.s.deactivate(b, ref, key, b.seriesID(key))
 	}
 }
 
@@ -103,45 +104,45 @@ func (r *bindings) settle() {
 		return
 	}
 	r.claimed = false
-	ref := makeRef(e.Group, int(e.Column))
+	ref := series.At(e.Group, int(e.Column))
 	g, err := s.restoreGroup(b, e.Group)
 	if err != nil {
 		s.reportDamage("catalogue", err)
 		r.park(b, ref, e.Key)
 		return
 	}
-	if r.since(ref) > e.Since || g.Columns().Has(ref.column()) && r.since(ref) == e.Since {
+	if r.since(ref) > e.Since || g.Columns().Has(ref.Column()) && r.since(ref) == e.Since {
 		r.park(b, ref, e.Key)
 		return
 	}
-	if g.Columns().Has(ref.column()) {
-		r.evict(b, g, ref.column())
+	if g.Columns().Has(ref.Column()) {
+		r.evict(b, g, ref.Column())
 	}
 	if len(e.Key) > 0 {
-		b.bind(g, ref.column(), e.Key, b.seriesID(e.Key), e.Since, s.steady.Load())
+		b.bind(g, ref.Column(), e.Key, b.seriesID(e.Key), e.Since, s.steady.Load())
 	}
 	r.note(b, ref, e.Since)
 }
 
 // note remembers since when a series has its columns.
-func (r *bindings) note(b *bucket, ref seriesRef, since uint64) {
-	t := r.columns[ref.group()]
+func (r *bindings) note(b *bucket, ref series.Ref, since uint64) {
+	t := r.columns[ref.Group()]
 	if t == nil {
 		t = new(ages)
-		r.columns[ref.group()] = t
+		r.columns[ref.Group()] = t
 		r.s.replayBytes.Add(agesSize)
 	}
 	for i := range b.width() {
-		t.since[ref.column()+i] = since
+		t.since[ref.Column()+i] = since
 	}
 	t.last = max(t.last, since)
 }
 
 // since returns the position in the log since which a column has its series, or
 // had it when it is free; 0 when it never had one.
-func (r *bindings) since(ref seriesRef) uint64 {
-	if t := r.columns[ref.group()]; t != nil {
-		return t.since[ref.column()]
+func (r *bindings) since(ref series.Ref) uint64 {
+	if t := r.columns[ref.Group()]; t != nil {
+		return t.since[ref.Column()]
 	}
 	return 0
 }
@@ -150,15 +151,15 @@ func (r *bindings) since(ref seriesRef) uint64 {
 func (r *bindings) evict(b *bucket, g *head.Group, col int) {
 	cols := g.Columns()
 	g.Release(col, b.width())
-	r.s.parkName(b, makeRef(g.ID, col), cols.Key(col), cols.ID(col))
+	r.s.deactivate(b, series.At(g.ID, col), cols.Key(col), cols.ID(col))
 }
 
 // restoreGroup returns the group of a series, which it makes where there is none.
 func (s *Store) restoreGroup(b *bucket, group uint32) (*head.Group, error) {
-	g := s.groups.get(group)
+	g := s.groups.Get(group)
 	if g == nil {
 		g = head.NewGroup(group, b.info.ID, b.height, b.arena)
-		s.groups.put(g)
+		s.groups.Put(g)
 		b.groups = append(b.groups, g)
 	}
 	if g.Bucket != b.info.ID {

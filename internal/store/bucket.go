@@ -14,6 +14,7 @@ import (
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/series"
 )
 
 // Errors that callers branch on.
@@ -69,13 +70,13 @@ type bucket struct {
 
 	highest atomic.Int64 // slot that is flushed, noSlot for none
 
-	mu      sync.Mutex // series creation; taken before a group's lock
-	deleted bool
-	groups  []*head.Group
-	partial []*head.Group // not full, and no session fills them
-	silent  []silentGroup // ascending by columns that can be given to others
-	parked  parkedNames
-	series  int // known, with a column or not
+	mu       sync.Mutex // series creation; taken before a group's lock
+	deleted  bool
+	groups   []*head.Group
+	partial  []*head.Group // not full, and no session fills them
+	silent   []silentGroup // ascending by columns that can be given to others
+	inactive series.Inactive
+	series   int // known, with a column or not
 }
 
 func (b *bucket) Info() BucketInfo {
@@ -311,11 +312,11 @@ func (s *Store) forgetBucket(b *bucket, d manifest.DeletedBucket) {
 // segments have no reader any more.
 func (s *Store) dropGroups(b *bucket) {
 	b.mu.Lock()
-	groups, parked := b.groups, b.parked.view()
-	b.groups, b.partial, b.silent, b.parked, b.series = nil, nil, nil, parkedNames{}, 0
+	groups, names := b.groups, b.inactive.View()
+	b.groups, b.partial, b.silent, b.inactive, b.series = nil, nil, nil, series.Inactive{}, 0
 	b.mu.Unlock()
-	parked.each(func(key []byte) bool {
-		s.index.remove(b.seriesID(key))
+	names.Each(func(key []byte) bool {
+		s.index.Delete(b.seriesID(key))
 		return true
 	})
 	for _, g := range groups {
@@ -325,10 +326,10 @@ func (s *Store) dropGroups(b *bucket) {
 		cols := g.Columns()
 		for col := range cols.Len() {
 			if cols.Has(col) {
-				s.index.remove(cols.ID(col))
+				s.index.Delete(cols.ID(col))
 			}
 		}
-		s.groups.remove(g.ID)
+		s.groups.Remove(g.ID)
 	}
 	// Whoever found the bucket before it was forgotten has counted by now.
 	s.commit.Lock()

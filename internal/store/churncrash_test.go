@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"pgregory.net/rapid"
 
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/point"
@@ -253,46 +251,4 @@ func TestChurnBesideFlushes(t *testing.T) {
 		c.s.Crash()
 		c.open()
 	}
-}
-
-// Names come and go; those that are there keep their numbers and their text.
-func TestParkedNames(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var p parkedNames
-		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
-		want := make(map[seriesRef]string)
-		for i := range rapid.IntRange(1, 300).Draw(t, "steps") {
-			if r.IntN(5) < 2 && len(want) > 0 {
-				for ref := range want {
-					if left := p.remove(ref); left != ref^parkedBit {
-						t.Fatalf("number %d had column %d", ref, left)
-					}
-					delete(want, ref)
-					break
-				}
-				continue
-			}
-			name := fmt.Sprintf("%d %*d", i, r.IntN(20_000), i)
-			ref := p.add([]byte(name), 0)
-			p.left[ref.number()] = ref ^ parkedBit
-			if _, used := want[ref]; used || !ref.parked() {
-				t.Fatalf("number %x is given twice", ref)
-			}
-			want[ref] = name
-		}
-		names := make(map[string]bool)
-		p.view().each(func(key []byte) bool { names[string(key)] = true; return true })
-		if len(names) != len(want) || p.len() != len(want) {
-			t.Fatalf("%d names, %d counted, want %d", len(names), p.len(), len(want))
-		}
-		live := int64(0)
-		for ref, name := range want {
-			if live += int64(len(name)); string(parkedName(p.pieces, p.at[ref.number()])) != name {
-				t.Fatalf("number %d has another name", ref)
-			}
-		}
-		if over := p.bytes() - 2*live; over > 8*pieceSize {
-			t.Fatalf("%d bytes for %d of names", p.bytes(), live)
-		}
-	})
 }

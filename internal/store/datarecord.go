@@ -5,6 +5,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/series"
 )
 
 // appendDataRecord appends the record of a write to a group, and returns how many
@@ -64,7 +65,7 @@ type dataHead struct {
 // dataHead reads the head of a record with points behind its bucket.
 func (f *fields) dataHead(bucket uint64) (h dataHead) {
 	h.bucket = bucket
-	h.group = uint32(f.uvarint(maxGroups))
+	h.group = uint32(f.uvarint(series.MaxGroups))
 	h.points = f.uvarint(2 * maxRun)
 	h.first = int64(f.uvarint(maxSlot))
 	h.last = h.first + int64(f.uvarint(uint64(maxSlot-h.first)+2*maxRun))

@@ -25,7 +25,7 @@ func (s *Store) Digest(ctx context.Context, info BucketInfo, key []byte, from, p
 	first := max(min(max(from, 0), maxSlot/chunk.Slots+1)*chunk.Slots, int64(lo))
 	end := min(max(past, 0), maxSlot/chunk.Slots+1) * chunk.Slots
 	id := b.seriesID(key)
-	if _, ok := s.index.get(id); !ok || first >= end {
+	if _, ok := s.index.Lookup(id); !ok || first >= end {
 		return 0, ctx.Err()
 	}
 	if err := s.bringSeries(ctx, b, key); err != nil {

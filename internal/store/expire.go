@@ -46,8 +46,8 @@ func (s *Store) idle() expiring {
 				}
 			}
 		}
-		_, parked := b.names()
-		parked.each(func(key []byte) bool {
+		_, names := b.names()
+		names.Each(func(key []byte) bool {
 			list = append(list, segment.Hash(b.seriesID(key)))
 			return true
 		})
@@ -96,20 +96,20 @@ func (s *Store) unheld(hashes []segment.Hash) []segment.Hash {
 	hashes = slices.Compact(hashes)
 	groups := make(map[uint32]head.Mask) // what they hold
 	return slices.DeleteFunc(hashes, func(h segment.Hash) bool {
-		ref, ok := s.index.get(metric.SeriesID(h))
-		if !ok || ref.parked() {
+		ref, ok := s.index.Lookup(metric.SeriesID(h))
+		if !ok || ref.Inactive() {
 			return !ok
 		}
-		held, ok := groups[ref.group()]
+		held, ok := groups[ref.Group()]
 		if !ok {
-			g := s.groups.get(ref.group())
+			g := s.groups.Get(ref.Group())
 			if g == nil {
 				return true
 			}
 			held = g.Held()
-			groups[ref.group()] = held
+			groups[ref.Group()] = held
 		}
-		return held.Has(ref.column())
+		return held.Has(ref.Column())
 	})
 }
 

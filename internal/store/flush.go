@@ -57,7 +57,7 @@ func (s *Store) flushAll(ctx context.Context) (FlushResult, error) {
 		return FlushResult{}, ErrClosed
 	}
 	seldom := s.flushesSeldom()
-	for i, g := range s.groups.all() {
+	for i, g := range s.groups.All() {
 		closed := g.CloseBlocks(func(uint64, int64, int64) bool { return true })
 		s.applied(g, head.Applied{Closed: closed})
 		if seldom && i%trimGroups == 0 {
@@ -148,7 +148,7 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 // record above f.lsn, which stays in the log.
 func (s *Store) capture() *flushing {
 	f := &flushing{base: s.headEnd(), seldom: s.flushesSeldom()}
-	for i, g := range s.groups.all() {
+	for i, g := range s.groups.All() {
 		if f.seldom && i%trimGroups == 0 {
 			s.trimBlocks() // the tiles of the next ones take as much as these give back
 		}
@@ -442,9 +442,7 @@ func (s *Store) edit(f *flushing, m *manifest.Segment) manifest.Edit {
 	if m != nil {
 		e.AddSegments = []manifest.Segment{*m}
 	}
-	s.groups.mu.RLock()
-	e.NextGroup = s.groups.nextID
-	s.groups.mu.RUnlock()
+	e.NextGroup = s.groups.Next()
 	return e
 }
 

@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/series"
 	"dalmatiner/internal/wal"
 )
 
@@ -105,7 +106,7 @@ func (s *Store) DeleteSeries(ctx context.Context, name string, choice SeriesChoi
 // choose returns the series of a bucket that are meant, those of a group together.
 func (s *Store) choose(ctx context.Context, b *bucket, choice SeriesChoice) (ids []metric.SeriesID, err error) {
 	if !choice.Prefix {
-		if id := b.seriesID(choice.Key); s.index.has(id) {
+		if id := b.seriesID(choice.Key); s.index.Has(id) {
 			ids = append(ids, id)
 		}
 		return ids, nil
@@ -126,8 +127,8 @@ func (s *Store) choose(ctx context.Context, b *bucket, choice SeriesChoice) (ids
 			}
 		}
 	}
-	for _, ref := range b.parked.find(choice.takes) {
-		ids = append(ids, b.seriesID(b.parked.key(ref)))
+	for _, ref := range b.inactive.Find(choice.takes) {
+		ids = append(ids, b.seriesID(b.inactive.Key(ref)))
 	}
 	return ids, nil
 }
@@ -180,25 +181,25 @@ func (s *Store) deleteSeries(ctx context.Context, b *bucket, ids []metric.Series
 // locks of flushes and of the bucket are held.
 func (s *Store) forgetAll(f *forgetting, ids []metric.SeriesID) error {
 	byGroup := make(map[uint32]*head.Mask)
-	var parked []seriesRef
+	var inactive []series.Ref
 	for _, id := range ids {
-		if ref, ok := s.index.get(id); ok && ref.parked() {
-			parked = append(parked, ref)
+		if ref, ok := s.index.Lookup(id); ok && ref.Inactive() {
+			inactive = append(inactive, ref)
 		} else if ok {
-			if byGroup[ref.group()] == nil {
-				byGroup[ref.group()] = new(head.Mask)
+			if byGroup[ref.Group()] == nil {
+				byGroup[ref.Group()] = new(head.Mask)
 			}
-			byGroup[ref.group()].Set(ref.column())
+			byGroup[ref.Group()].Set(ref.Column())
 		}
 	}
 	for _, group := range slices.Sorted(maps.Keys(byGroup)) {
-		if g := s.groups.get(group); g != nil {
+		if g := s.groups.Get(group); g != nil {
 			if err := s.forget(f, g, *byGroup[group]); err != nil {
 				return err
 			}
 		}
 	}
-	return s.forgetParked(f, parked)
+	return s.forgetInactive(f, inactive)
 }
 
 // holders returns the segments that hold chunks of a bucket, and their bytes.
@@ -258,7 +259,7 @@ func (s *Store) forget(f *forgetting, g *head.Group, want head.Mask) error {
 	gone, err := g.Forget(want, f.b.width(), f.why == whyExpired, func(m head.Mask) error {
 		for col := range cols.Len() {
 			if m.Has(col) {
-				list = append(list, tombstone{id: cols.ID(col), ref: makeRef(g.ID, col), below: f.below, incarnation: f.incarnation})
+				list = append(list, tombstone{id: cols.ID(col), ref: series.At(g.ID, col), below: f.below, incarnation: f.incarnation})
 			}
 		}
 		return s.logForget(f, g.ID, list)
@@ -273,18 +274,18 @@ func (s *Store) forget(f *forgetting, g *head.Group, want head.Mask) error {
 	return nil
 }
 
-// forgetParked takes series out of the bucket that have no column.
-func (s *Store) forgetParked(f *forgetting, refs []seriesRef) error {
+// forgetInactive takes series out of the bucket that have no column.
+func (s *Store) forgetInactive(f *forgetting, refs []series.Ref) error {
 	for part := range slices.Chunk(refs, head.Width) {
 		list := make([]tombstone, len(part))
 		for i, ref := range part {
-			list[i] = tombstone{id: f.b.seriesID(f.b.parked.key(ref)), ref: nowhere, below: f.below, incarnation: f.incarnation}
+			list[i] = tombstone{id: f.b.seriesID(f.b.inactive.Key(ref)), ref: series.None, below: f.below, incarnation: f.incarnation}
 		}
-		if err := s.logForget(f, nowhere.group(), list); err != nil {
+		if err := s.logForget(f, series.None.Group(), list); err != nil {
 			return err
 		}
 		for i, ref := range part {
-			s.lose(f, list[i], f.b.parked.remove(ref))
+			s.lose(f, list[i], f.b.inactive.Remove(ref))
 		}
 	}
 	return nil
@@ -306,9 +307,9 @@ func (s *Store) logForget(f *forgetting, group uint32, list []tombstone) error {
 // lose takes a series out of the index, and out of the catalogue, which has it at
 // the place it has or had last. Records of a deleted one may be replayed: then
 // the catalogue keeps the place without a name.
-func (s *Store) lose(f *forgetting, t tombstone, last seriesRef) {
+func (s *Store) lose(f *forgetting, t tombstone, last series.Ref) {
 	f.b.incarnations.Raise(t.id, t.incarnation)
-	s.index.remove(t.id)
+	s.index.Delete(t.id)
 	f.b.series--
 	f.list = append(f.list, t)
 	left := placed(f.b, last, t.id)
@@ -319,7 +320,7 @@ func (s *Store) lose(f *forgetting, t tombstone, last seriesRef) {
 // where it has the series, nil for nowhere.
 func (s *Store) placeGone(f *forgetting, t tombstone, left *segment.Series) catalogue.Change {
 	c := catalogue.Change{Left: left, Nothing: true}
-	if f.why == whyDeleted && t.ref != nowhere {
+	if f.why == whyDeleted && t.ref != series.None {
 		c.Nothing = false
 		c.Series = placed(f.b, t.ref, t.id)
 		c.Series.Since = f.lsn

@@ -67,7 +67,7 @@ func TestMergesFreeDeletedSeries(t *testing.T) {
 	for _, seg := range m.s.versions.latest().segments {
 		for id := range m.s.buckets.byID {
 			if err := seg.reader.Hashes(id, func(h segment.Hash) {
-				if _, ok := m.s.index.get(metric.SeriesID(h)); !ok {
+				if _, ok := m.s.index.Lookup(metric.SeriesID(h)); !ok {
 					t.Errorf("%s holds chunks of %x", seg.name(), h)
 				}
 			}); err != nil {

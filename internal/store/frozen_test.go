@@ -19,6 +19,7 @@ import (
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/series"
 )
 
 // frozenScript makes the data directory in testdata, of two days, two
@@ -421,8 +422,8 @@ func TestFrozenRecords(t *testing.T) {
 		"delete":  appendDeleteRecord(nil, &manifest.DeletedBucket{ID: 300, Clock: 1 << 62, Name: []byte("b\x00\xff")}), "ttl": appendTTLRecord(nil, 300, 86400),
 		"define":        appendDefineRecord(nil, 1, 70_000, 255, 0, []byte("\x00\x01a\x00\x02bc")),
 		"defined again": appendDefineRecord(nil, 1, 70_000, 0, 1<<60+300, []byte("\x00\x01a")),
-		"deleted":       appendForgetRecord(nil, 1, 70_000, whyDeleted, 1<<60+300, []tombstone{{ref: makeRef(70_000, 255), id: id}, {ref: makeRef(70_000, 0)}}),
-		"expired":       appendForgetRecord(nil, 1, nowhere.group(), whyExpired, 0, []tombstone{{ref: nowhere, id: id}}),
+		"deleted":       appendForgetRecord(nil, 1, 70_000, whyDeleted, 1<<60+300, []tombstone{{ref: series.At(70_000, 255), id: id}, {ref: series.At(70_000, 0)}}),
+		"expired":       appendForgetRecord(nil, 1, series.None.Group(), whyExpired, 0, []tombstone{{ref: series.None, id: id}}),
 		"refused":       appendRefuseRecord(nil, 1, epoch/60, &counts),
 		"row 8":         dataRecord(nil, 1, 70_000, row(false, 0, -128, 127), epoch/60, &counts),
 		"row 16":        dataRecord(nil, 1, 70_000, row(false, 0, -32768, 32767, 5, 6), epoch/60, &counts),

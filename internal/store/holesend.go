@@ -81,7 +81,7 @@ func (s *Store) openHoles(ctx context.Context, b *bucket, set *hole.Set, left *i
 		}
 		return nil
 	}
-	columns, parked := b.names()
+	columns, names := b.names()
 	var errs []error
 	for _, cols := range columns {
 		for col := 0; col < cols.Len() && ctx.Err() == nil; col += b.width() {
@@ -90,7 +90,7 @@ func (s *Store) openHoles(ctx context.Context, b *bucket, set *hole.Set, left *i
 			}
 		}
 	}
-	parked.each(func(key []byte) bool {
+	names.Each(func(key []byte) bool {
 		errs = append(errs, look(key))
 		return ctx.Err() == nil
 	})

@@ -282,8 +282,8 @@ func TestDefinitionTellsOfALostDeletion(t *testing.T) {
 	b := s.buckets.get("b")
 	n := incarnation.Next(0, clock.Now())
 	for i := range 2 { // as the log has it without the record of the deletion of the first
-		ref, _ := s.index.get(b.seriesID(key(i)))
-		if _, err := s.log.Append(appendDefineRecord(nil, b.info.ID, ref.group(), ref.column(), uint64(1-i)*n, key(i))); err != nil {
+		ref, _ := s.index.Lookup(b.seriesID(key(i)))
+		if _, err := s.log.Append(appendDefineRecord(nil, b.info.ID, ref.Group(), ref.Column(), uint64(1-i)*n, key(i))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -123,7 +123,7 @@ func (r *replayer) setAside(lost []lostRecord) (*olderSlots, error) {
 		if err != nil || len(r.lost.behind(p.group, uint64(lsn))) == 0 || uint64(lsn) < r.state.FloorOf(p.group) {
 			return nil
 		}
-		b, g := s.buckets.id(p.bucket), s.groups.get(p.group)
+		b, g := s.buckets.id(p.bucket), s.groups.Get(p.group)
 		if b == nil || g == nil {
 			return nil
 		}
@@ -188,7 +188,7 @@ func (r *replayer) holes(records []lostRecord) (out []hole.Hole) {
 	at := hole.Position{Generation: r.generation}
 	for group, list := range byGroup(records) {
 		slices.SortFunc(list, func(a, b lostRecord) int { return cmp.Compare(a.first, b.first) })
-		if g := r.s.groups.get(group); g != nil && g.Bucket == list[0].bucket {
+		if g := r.s.groups.Get(group); g != nil && g.Bucket == list[0].bucket {
 			out = r.groupHoles(out, g, list, at)
 		}
 		if len(out) > maxLogHoles {

@@ -9,6 +9,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/series"
 )
 
 const (
@@ -83,7 +84,7 @@ type loose struct {
 	due    uint64 // the slot from which on what is stored brings them behind open blocks
 
 	ids    [maxLoose]metric.SeriesID
-	refs   [maxLoose]seriesRef
+	refs   [maxLoose]series.Ref
 	order  [maxLoose]uint16
 	sorted []uint64 // see sortKey
 	groups []looseGroup
@@ -189,12 +190,12 @@ func (x *Session) seek(key []byte, slot, word uint64) bool {
 
 // glance makes what follows key the other position to go on from.
 func (x *Session) glance(key []byte) {
-	ref, known := x.s.index.get(x.b.seriesID(key))
-	if !known || ref.parked() {
+	ref, known := x.s.index.Lookup(x.b.seriesID(key))
+	if !known || ref.Inactive() {
 		return
 	}
-	if g := x.s.groups.get(ref.group()); g != nil {
-		x.other = position{g, g.Columns(), ref.column() + 1}
+	if g := x.s.groups.Get(ref.Group()); g != nil {
+		x.other = position{g, g.Columns(), ref.Column() + 1}
 	}
 }
 
@@ -296,7 +297,7 @@ func (s *Store) gather(l *loose) {
 			l.groups[last].past = i + 1
 			continue
 		}
-		g := s.groups.get(id)
+		g := s.groups.Get(id)
 		if g != nil {
 			g.Fetch()
 		}
@@ -312,7 +313,7 @@ func (s *Store) gather(l *loose) {
 		for i := range l.groups {
 			if q := &l.groups[i]; q.g != nil {
 				for _, n := range l.sorted[q.from:q.past] {
-					ask(q.cols, l.refs[number(n)].column())
+					ask(q.cols, l.refs[number(n)].Column())
 				}
 			}
 		}
@@ -344,15 +345,15 @@ func (x *Session) placeLoose(l *loose) {
 	for i := range l.points {
 		l.ids[i] = x.b.seriesID(l.name(&l.points[i]))
 	}
-	x.s.index.lookUp(l.ids[:len(l.points)], l.refs[:], l.order[:])
+	x.s.index.LookupAll(l.ids[:len(l.points)], l.refs[:], l.order[:])
 	l.sorted = l.sorted[:0]
 	for i := range l.points {
-		if l.refs[i] == noColumn {
+		if l.refs[i] == series.NoColumn {
 			g, _, col, ok := x.placed(l.name(&l.points[i]), 1)
 			if !ok {
 				continue
 			}
-			l.refs[i] = makeRef(g.ID, col)
+			l.refs[i] = series.At(g.ID, col)
 			x.other = position{g, g.Columns(), col + 1}
 		}
 		l.sorted = append(l.sorted, l.sortKey(i))
@@ -365,8 +366,8 @@ func (x *Session) placeLoose(l *loose) {
 // in that of their arrival.
 func (l *loose) sortKey(i int) uint64 {
 	ref := l.refs[i]
-	row := uint64(ref.group())<<slotBits | (l.points[i].slot - l.lo)
-	return row<<(8+looseBits) | uint64(ref.column())<<looseBits | uint64(i)
+	row := uint64(ref.Group())<<slotBits | (l.points[i].slot - l.lo)
+	return row<<(8+looseBits) | uint64(ref.Column())<<looseBits | uint64(i)
 }
 
 // sortedGroup and number are what a sort key is made of.
@@ -376,7 +377,7 @@ func number(key uint64) int         { return int(key & (maxLoose - 1)) }
 // at returns a point and its column by a sort key.
 func (l *loose) at(key uint64) (p *loosePoint, col int) {
 	i := number(key)
-	return &l.points[i], l.refs[i].column()
+	return &l.points[i], l.refs[i].Column()
 }
 
 // storeGroup stores the points of one group.

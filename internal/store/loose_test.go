@@ -12,7 +12,6 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
 
@@ -146,40 +145,6 @@ func TestPointsInRandomOrderShareRecords(t *testing.T) {
 	if n := len(s.looseSets.free); x.Pending() || n != 1 || s.looseSets.bytes() != looseCost {
 		t.Errorf("pending %t; %d sets of %d bytes are free, want one", x.Pending(), n, s.looseSets.bytes())
 	}
-}
-
-// To look up many series at once finds what one look-up after the other finds.
-func TestIndexLookUp(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var x seriesIndex
-		id := func(n int) metric.SeriesID { return metric.Series(1, key(n)) }
-		for i := range rapid.IntRange(0, 3000).Draw(t, "series") {
-			switch i % 7 {
-			case 3:
-				x.set(id(i), parkedRef(uint32(i)))
-			case 4:
-				x.set(id(i), 5)
-				x.remove(id(i))
-			default:
-				x.set(id(i), makeRef(uint32(i), i&0xff))
-			}
-		}
-		var ids []metric.SeriesID
-		for _, n := range rapid.SliceOfN(rapid.IntRange(0, 3500), 0, maxLoose).Draw(t, "asked") {
-			ids = append(ids, id(n))
-		}
-		refs, order := make([]seriesRef, len(ids)), make([]uint16, len(ids))
-		x.lookUp(ids, refs, order)
-		for i := range ids {
-			want, ok := x.get(ids[i])
-			if !ok || want.parked() {
-				want = noColumn
-			}
-			if refs[i] != want {
-				t.Fatalf("series %d of %d is at %x, want %x", i, len(ids), refs[i], want)
-			}
-		}
-	})
 }
 
 func TestRunsRecordRoundTrip(t *testing.T) {

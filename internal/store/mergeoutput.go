@@ -103,7 +103,7 @@ func (o *output) carry() error {
 	for _, seq := range m.plan.Remove {
 		seg := m.source(seq)
 		err := seg.reader.Series(func(e segment.Series) error {
-			known := m.s.index.has(metric.SeriesID(e.Hash)) || m.s.namesUnread
+			known := m.s.index.Has(metric.SeriesID(e.Hash)) || m.s.namesUnread
 			b := m.s.buckets.id(e.Bucket)
 			if e.Below > 0 && b != nil {
 				known = m.tombs[e.Bucket].below(metric.SeriesID(e.Hash)) == e.Below || m.s.remembers(b, metric.SeriesID(e.Hash), e.Incarnation)

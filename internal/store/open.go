@@ -237,7 +237,7 @@ func (s *Store) openFiles(state *manifest.State, known *bindings) error {
 	s.buckets.deleted.from = max(s.buckets.deleted.from, state.DeletionsFrom)
 	s.rememberAfter.Store(state.RememberAfter)
 	s.sawIncarnation(max(state.Incarnation, s.buckets.deletionsFrom()))
-	s.groups.nextID = max(s.groups.nextID, state.NextGroup)
+	s.groups.Skip(state.NextGroup)
 	s.nextSeq.Store(max(state.NextSeq, 1))
 	if state.Account != nil {
 		if err := s.account.Restore(state.Account); err != nil {

@@ -12,6 +12,7 @@ import (
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/series"
 	"dalmatiner/internal/wal"
 )
 
@@ -37,22 +38,22 @@ var errReplaying = errors.New("new series wait until the log is in memory")
 // not make. The first name keeps it.
 var errSameHash = errors.New("another series has the same hash")
 
-var errSeriesLimit = fmt.Errorf("the node holds %d groups of series, which is the limit", maxGroups)
+var errSeriesLimit = fmt.Errorf("the node holds %d groups of series, which is the limit", series.MaxGroups)
 
 // place returns the column of a series, which it creates when there is none and
 // gives a column when it has none. The group is nil when the bucket was deleted.
 func (x *Session) place(key []byte) (*head.Group, *head.Columns, int, error) {
 	s := x.s
 	id := x.b.seriesID(key)
-	ref, known := s.index.get(id)
+	ref, known := s.index.Lookup(id)
 	for {
-		if known && !ref.parked() {
-			g := s.groups.get(ref.group())
+		if known && !ref.Inactive() {
+			g := s.groups.Get(ref.Group())
 			if g == nil {
 				return nil, nil, 0, nil
 			}
-			if cols := g.Columns(); cols.Is(ref.column(), key) {
-				return g, cols, ref.column(), nil
+			if cols := g.Columns(); cols.Is(ref.Column(), key) {
+				return g, cols, ref.Column(), nil
 			}
 			// Its column is taken at this moment: create waits until that is done.
 		}
@@ -85,7 +86,7 @@ func (x *Session) notCreated(err error, n uint64) {
 
 // create gives a series a column that has none, be it new or parked: first in
 // the log, then where others find it.
-func (x *Session) create(id metric.SeriesID, key []byte) (seriesRef, error) {
+func (x *Session) create(id metric.SeriesID, key []byte) (series.Ref, error) {
 	s, b := x.s, x.b
 	if s.diskFull.Load() {
 		return 0, errDiskFull
@@ -101,14 +102,14 @@ func (x *Session) create(id metric.SeriesID, key []byte) (seriesRef, error) {
 	if b.deleted {
 		return 0, ErrUnknownBucket
 	}
-	ref, known := s.index.get(id)
-	if known && !ref.parked() {
-		if g := s.groups.get(ref.group()); g != nil && !g.Columns().Is(ref.column(), key) {
+	ref, known := s.index.Lookup(id)
+	if known && !ref.Inactive() {
+		if g := s.groups.Get(ref.Group()); g != nil && !g.Columns().Is(ref.Column(), key) {
 			return 0, errSameHash
 		}
 		return ref, nil // another session was faster
 	}
-	if known && !b.parked.is(ref, key) {
+	if known && !b.inactive.Is(ref, key) {
 		return 0, errSameHash
 	}
 	if !known && s.nameStock.Full() {
@@ -135,7 +136,7 @@ func (x *Session) create(id metric.SeriesID, key []byte) (seriesRef, error) {
 	}
 	x.lastLSN, x.fillCol = lsn, col+x.width-1
 	s.define(b, g, col, id, key, lsn, ref, known)
-	return makeRef(g.ID, col), nil
+	return series.At(g.ID, col), nil
 }
 
 // freeColumn returns a free column, behind the one that this session took last
@@ -179,13 +180,13 @@ func (s *Store) groupToFill(b *bucket, known bool) (*head.Group, error) {
 	} else if !s.nameStock.Take(groupCost, 0) {
 		return nil, errNoMemory
 	}
-	id, ok := s.groups.reserve()
+	id, ok := s.groups.Reserve()
 	if !ok {
 		s.nameStock.Add(-groupCost)
 		return nil, errSeriesLimit
 	}
 	g := head.NewGroup(id, b.info.ID, b.height, b.arena)
-	s.groups.put(g)
+	s.groups.Put(g)
 	b.groups = append(b.groups, g)
 	return g, nil
 }
@@ -194,14 +195,14 @@ func (s *Store) groupToFill(b *bucket, known bool) (*head.Group, error) {
 // those whose name or column no committed segment has yet. lsn is the position
 // of the definition in the log, old what the index says of the series if it is
 // known. The bucket's lock is held.
-func (s *Store) define(b *bucket, g *head.Group, col int, id metric.SeriesID, key []byte, lsn wal.LSN, old seriesRef, known bool) {
-	ref := makeRef(g.ID, col)
+func (s *Store) define(b *bucket, g *head.Group, col int, id metric.SeriesID, key []byte, lsn wal.LSN, old series.Ref, known bool) {
+	ref := series.At(g.ID, col)
 	b.bind(g, col, key, id, uint64(lsn), s.steady.Load())
-	s.index.set(id, ref)
+	s.index.Define(id, ref)
 	if !known {
 		b.series++
-	} else if old.parked() {
-		old = b.parked.remove(old)
+	} else if old.Inactive() {
+		old = b.inactive.Remove(old)
 	}
 	var left *segment.Series
 	if known {
@@ -213,7 +214,7 @@ func (s *Store) define(b *bucket, g *head.Group, col int, id metric.SeriesID, ke
 
 // addPending makes the next flush name a series and its column. left is the place
 // that it had before, if any.
-func (s *Store) addPending(b *bucket, ref seriesRef, id metric.SeriesID, key []byte, lsn wal.LSN, left *segment.Series) {
+func (s *Store) addPending(b *bucket, ref series.Ref, id metric.SeriesID, key []byte, lsn wal.LSN, left *segment.Series) {
 	p := placed(b, ref, id)
 	s.pendMu.Lock()
 	delete(s.nameless, formerPlace{b.info.ID, ref, id})
@@ -236,7 +237,7 @@ func (s *Store) change(c catalogue.Change) {
 // formerPlace is the column that a deleted series had.
 type formerPlace struct {
 	bucket uint64
-	ref    seriesRef
+	ref    series.Ref
 	id     metric.SeriesID
 }
 
@@ -248,7 +249,7 @@ func (s *Store) dropNameless() {
 		if since <= s.needed.Load() {
 			delete(s.nameless, p)
 			stale = append(stale, catalogue.Change{Nothing: true, Left: &segment.Series{
-				Bucket: p.bucket, Hash: segment.Hash(p.id), Group: p.ref.group(), Column: uint16(p.ref.column())}})
+				Bucket: p.bucket, Hash: segment.Hash(p.id), Group: p.ref.Group(), Column: uint16(p.ref.Column())}})
 		}
 	}
 	if len(stale) > 0 { // else it would be copied for nothing
@@ -262,8 +263,8 @@ func (s *Store) dropNameless() {
 func named(c catalogue.Change) bool { return len(c.Series.Key) > 0 }
 
 // placed is the identity of a series without its name.
-func placed(b *bucket, ref seriesRef, id metric.SeriesID) segment.Series {
-	return segment.Series{Bucket: b.info.ID, Hash: segment.Hash(id), Group: ref.group(), Column: uint16(ref.column())}
+func placed(b *bucket, ref series.Ref, id metric.SeriesID) segment.Series {
+	return segment.Series{Bucket: b.info.ID, Hash: segment.Hash(id), Group: ref.Group(), Column: uint16(ref.Column())}
 }
 
 // silence is how long a series of the bucket sends nothing before others may get
@@ -275,15 +276,15 @@ func (b *bucket) silence() time.Duration {
 // park takes the columns of silent series of a group. The bucket's lock is held.
 func (s *Store) park(b *bucket, g *head.Group) {
 	g.Park(s.steady.Load()-int64(b.silence()), b.width(), func(col int, key []byte, id metric.SeriesID) {
-		s.parkName(b, makeRef(g.ID, col), key, id)
+		s.deactivate(b, series.At(g.ID, col), key, id)
 		s.counters.parked.Add(1)
 	})
 }
 
-// parkName keeps the name of a series that has no column any more: left is the
+// deactivate keeps the name of a series that has no column any more: left is the
 // one it had, which is free or another's. The bucket's lock is held.
-func (s *Store) parkName(b *bucket, left seriesRef, key []byte, id metric.SeriesID) {
-	s.index.set(id, b.parked.add(key, left))
+func (s *Store) deactivate(b *bucket, left series.Ref, key []byte, id metric.SeriesID) {
+	s.index.Define(id, b.inactive.Add(key, left))
 }
 
 // noteSilent lists the groups of which columns can be given to other series,

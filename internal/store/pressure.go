@@ -140,7 +140,7 @@ func (s *Store) flushNeed() int64 { return s.shareNeed.Load() + s.unnamed.Load()
 func (s *Store) countChunks() {
 	type bucket struct{ chunks, copied int64 }
 	buckets := make(map[uint64]bucket)
-	for _, g := range s.groups.all() {
+	for _, g := range s.groups.All() {
 		chunks, copied := g.FlushChunks()
 		b := buckets[g.Bucket]
 		buckets[g.Bucket] = bucket{b.chunks + chunks, b.copied + copied}
@@ -155,13 +155,13 @@ func (s *Store) countChunks() {
 // countNames counts names and index anew: between two counts they are estimated.
 func (s *Store) countNames() {
 	was := s.nameStock.Bytes() // what is taken from here on stays counted
-	n := s.index.bytes()
-	for _, g := range s.groups.all() {
+	n := s.index.Bytes()
+	for _, g := range s.groups.All() {
 		n += g.Columns().Bytes() + groupCost
 	}
 	for _, b := range s.buckets.all() {
 		b.mu.Lock()
-		n += b.parked.bytes() + b.incarnations.Bytes()
+		n += b.inactive.Bytes() + b.incarnations.Bytes()
 		b.mu.Unlock()
 	}
 	s.nameStock.Add(n - was)
@@ -179,7 +179,7 @@ func namingNeed(changes ...catalogue.Change) int64 {
 // takeName takes the memory of a new series in a group, before anything of it is
 // made, and returns what its name takes. It is false where there is none.
 func (s *Store) takeName(g *head.Group, id *metric.SeriesID, key []byte) (bytes int64, ok bool) {
-	bytes = g.Columns().Growth(len(key)) + columnCost + s.index.growth(id)
+	bytes = g.Columns().Growth(len(key)) + columnCost + s.index.Growth(id)
 	if !s.nameStock.Take(bytes, chunkCost+listCost+unnamedCost+int64(len(key))*keyTimes/keyPart) {
 		return 0, false
 	}
@@ -255,7 +255,7 @@ func (s *Store) reportLevel(last, level memory.Level) {
 // relieve takes one step against pressure.
 func (s *Store) relieve(level memory.Level) {
 	nanos, idle := s.steady.Load(), int64(idleUnder[level])
-	for _, g := range s.groups.all() {
+	for _, g := range s.groups.All() {
 		closed := g.CloseBlocks(func(_ uint64, _, lastWrite int64) bool { return nanos-lastWrite >= idle })
 		s.applied(g, head.Applied{Closed: closed})
 	}

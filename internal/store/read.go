@@ -11,6 +11,7 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/series"
 )
 
 // MaxRead is the largest number of slots of one Read: it bounds what one keeps in
@@ -144,7 +145,7 @@ func (s *Store) Metrics(ctx context.Context, info BucketInfo, prefix []byte, fn 
 	if err != nil {
 		return err
 	}
-	columns, parked := b.names()
+	columns, names := b.names()
 	for _, cols := range columns {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -155,7 +156,7 @@ func (s *Store) Metrics(ctx context.Context, info BucketInfo, prefix []byte, fn 
 			}
 		}
 	}
-	parked.each(func(key []byte) bool {
+	names.Each(func(key []byte) bool {
 		return ctx.Err() == nil && (!bytes.HasPrefix(key, prefix) || fn(key))
 	})
 	return ctx.Err()
@@ -168,17 +169,17 @@ func (s *Store) HasMetric(info BucketInfo, key []byte) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, ok := s.index.get(b.seriesID(key))
+	_, ok := s.index.Lookup(b.seriesID(key))
 	return ok, nil
 }
 
 // names returns views of all names at one moment, in which every series is once.
-func (b *bucket) names() ([]*head.Columns, parkedView) {
+func (b *bucket) names() ([]*head.Columns, series.InactiveView) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	columns := make([]*head.Columns, len(b.groups))
 	for i, g := range b.groups {
 		columns[i] = g.Columns()
 	}
-	return columns, b.parked.view()
+	return columns, b.inactive.View()
 }

@@ -57,11 +57,11 @@ func (r *reader) look(ctx context.Context, id metric.SeriesID, copyOut func(g *h
 			return false, err
 		}
 		deletions := r.s.versions.latest().deletions
-		ref, ok := r.s.index.get(id)
+		ref, ok := r.s.index.Lookup(id)
 		if !ok {
 			return false, nil
 		}
-		own, err := copyOut(r.s.groups.column(ref))
+		own, err := copyOut(r.s.groups.Column(ref))
 		if err != nil {
 			return false, err
 		}

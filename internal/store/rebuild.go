@@ -9,6 +9,7 @@ import (
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/series"
 )
 
 // unreadNames is a bit of the number that the MANIFEST has of the catalogue: when
@@ -33,7 +34,7 @@ func (s *Store) rebuildCatalogue(known *bindings, loaded bool) error {
 			"segments", unread)
 	}
 	if loaded {
-		all = slices.DeleteFunc(all, func(e segment.Series) bool { return s.index.has(metric.SeriesID(e.Hash)) })
+		all = slices.DeleteFunc(all, func(e segment.Series) bool { return s.index.Has(metric.SeriesID(e.Hash)) })
 	}
 	list := s.columns(latest(all), deleted)
 	for _, e := range list {
@@ -105,14 +106,14 @@ func latest(all []segment.Series) []segment.Series {
 }
 
 // placeOf returns the place at which the catalogue has a series that was loaded, which
-// may be the one it was deleted from; noColumn for another.
-func (s *Store) placeOf(b *bucket, id metric.SeriesID) seriesRef {
-	ref, ok := s.index.get(id)
+// may be the one it was deleted from; series.NoColumn for another.
+func (s *Store) placeOf(b *bucket, id metric.SeriesID) series.Ref {
+	ref, ok := s.index.Lookup(id)
 	switch {
 	case !ok:
-		return noColumn
-	case ref.parked():
-		return b.parked.left[ref.number()]
+		return series.NoColumn
+	case ref.Inactive():
+		return b.inactive.Column(ref)
 	}
 	return ref
 }
@@ -127,8 +128,8 @@ func (s *Store) columns(list, deleted []segment.Series) []segment.Series {
 		}
 	}
 	for _, e := range deleted {
-		ref := makeRef(e.Group, int(e.Column))
-		if b := s.buckets.id(e.Bucket); ref != nowhere && b != nil && s.placeOf(b, metric.SeriesID(e.Hash)) != ref {
+		ref := series.At(e.Group, int(e.Column))
+		if b := s.buckets.id(e.Bucket); ref != series.None && b != nil && s.placeOf(b, metric.SeriesID(e.Hash)) != ref {
 			e.Key, e.Below, e.Incarnation = nil, 0, 0
 			list = append(list, e)
 		}

@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/series"
 )
 
 // The kinds of log records. DESIGN.md has their layouts.
@@ -104,7 +105,7 @@ func appendForgetRecord(dst []byte, bucket uint64, group uint32, why byte, incar
 	dst = append(dst, why)
 	dst = binary.AppendUvarint(dst, incarnation)
 	for i := range series {
-		dst = append(append(dst, byte(series[i].ref.column())), series[i].id[:]...)
+		dst = append(append(dst, byte(series[i].ref.Column())), series[i].id[:]...)
 	}
 	return dst
 }
@@ -351,7 +352,7 @@ func parseRecord(src []byte) (r record, err error) {
 	case recTTL:
 		r.ttl = int64(f.uvarint(maxPoints))
 	case recDefine:
-		r.group = uint32(f.uvarint(maxGroups))
+		r.group = uint32(f.uvarint(series.MaxGroups))
 		r.column = int(f.byte())
 		r.incarnation = f.uvarint(math.MaxUint64)
 		r.key, f.src = f.src, nil
@@ -377,7 +378,7 @@ func parseRecord(src []byte) (r record, err error) {
 			f.bad = true
 		}
 	case recForget:
-		r.group = uint32(f.uvarint(maxGroups))
+		r.group = uint32(f.uvarint(series.MaxGroups))
 		r.why = f.byte()
 		r.incarnation = f.uvarint(math.MaxUint64)
 		r.series, f.src = f.src, nil

@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/series"
 	"dalmatiner/internal/wal"
 )
 
@@ -51,7 +52,7 @@ type replayer struct {
 	// graves has the columns of series that were deleted behind where the replay begins,
 	// and when, by tombstones that are committed. Beside whole floors the catalogue has
 	// them; where floors are lost, it may not any more.
-	graves map[seriesRef]uint64
+	graves map[series.Ref]uint64
 }
 
 // tallyEvery is how much of the log is counted before the account has it.
@@ -114,12 +115,12 @@ func (s *Store) replay(state *manifest.State, known *bindings, again *startAgain
 }
 
 func (r *replayer) noteGraves() {
-	r.graves = make(map[seriesRef]uint64)
+	r.graves = make(map[series.Ref]uint64)
 	for _, b := range r.s.buckets.all() {
 		for _, t := range r.s.tombs(b.info.ID) {
 			for col := range b.width() {
-				if t.ref != nowhere && t.lsn > r.from {
-					ref := makeRef(t.ref.group(), t.ref.column()+col)
+				if t.ref != series.None && t.lsn > r.from {
+					ref := series.At(t.ref.Group(), t.ref.Column()+col)
 					r.graves[ref] = max(r.graves[ref], t.lsn)
 				}
 			}
@@ -210,7 +211,7 @@ func (r *replayer) define(lsn wal.LSN, p record) error {
 	if b == nil {
 		return nil
 	}
-	id, ref := b.seriesID(p.key), makeRef(p.group, p.column)
+	id, ref := b.seriesID(p.key), series.At(p.group, p.column)
 	if since, ok := r.series[id]; ok && since >= uint64(lsn) {
 		// The catalogue may be ahead of the commit that was to bring the segment
 		// with the name.
@@ -219,7 +220,7 @@ func (r *replayer) define(lsn wal.LSN, p record) error {
 		}
 		return nil
 	}
-	old, known := s.index.get(id)
+	old, known := s.index.Lookup(id)
 	if !known && r.gone(b, id, lsn) {
 		return nil
 	}
@@ -235,7 +236,7 @@ func (r *replayer) define(lsn wal.LSN, p record) error {
 	if err := r.empty(ref); err != nil {
 		return err
 	}
-	if known && !old.parked() {
+	if known && !old.Inactive() {
 		if err := r.empty(old); err != nil {
 			return err
 		}
@@ -250,18 +251,18 @@ func (r *replayer) define(lsn wal.LSN, p record) error {
 	if r.since(ref) > uint64(lsn) {
 		if !known { // the catalogue knows whose the column became, and lost who had it
 			b.series++
-			s.parkName(b, ref, p.key, id)
+			s.deactivate(b, ref, p.key, id)
 		}
 		return nil
 	}
-	if known && !old.parked() {
-		s.groups.get(old.group()).Release(old.column(), b.width())
+	if known && !old.Inactive() {
+		s.groups.Get(old.Group()).Release(old.Column(), b.width())
 	}
 	if g.Columns().Has(p.column) {
 		r.evict(b, g, p.column)
 	}
 	if !known {
-		s.nameStock.Add(int64(len(p.key)) + columnCost + s.index.growth(&id)) // it is there: it cannot be refused
+		s.nameStock.Add(int64(len(p.key)) + columnCost + s.index.Growth(&id)) // it is there: it cannot be refused
 	}
 	s.define(b, g, p.column, id, p.key, lsn, old, known)
 	r.note(b, ref, uint64(lsn))
@@ -273,13 +274,13 @@ func (r *replayer) define(lsn wal.LSN, p record) error {
 // what has no series yet is lost. A column changes hands only below the floor of
 // its group, so there is something to flush only when a damaged MANIFEST has lost
 // floors.
-func (r *replayer) empty(ref seriesRef) error {
-	if l := r.backlogOf(ref.group()); l != nil && l.past > ref.column() {
-		if err := r.bring(context.Background(), ref.group()); err != nil {
+func (r *replayer) empty(ref series.Ref) error {
+	if l := r.backlogOf(ref.Group()); l != nil && l.past > ref.Column() {
+		if err := r.bring(context.Background(), ref.Group()); err != nil {
 			return err
 		}
 	}
-	if g := r.s.groups.get(ref.group()); g != nil && g.Columns().Has(ref.column()) && holds(g, ref.column()) {
+	if g := r.s.groups.Get(ref.Group()); g != nil && g.Columns().Has(ref.Column()) && holds(g, ref.Column()) {
 		_, err := r.s.flushAll(context.Background())
 		return err
 	}
@@ -321,7 +322,7 @@ func (r *replayer) forget(lsn wal.LSN, p *record) error {
 	s.sawIncarnation(p.incarnation)
 	f := forgetting{b: b, below: s.nextSeq.Add(1), why: p.why, lsn: uint64(lsn), incarnation: p.incarnation}
 	for src := p.series; len(src) > 0; src = src[forgetSize:] {
-		r.forgetOne(&f, tombstone{id: metric.SeriesID(src[1:forgetSize]), ref: makeRef(p.group, int(src[0])), below: f.below, lsn: f.lsn, incarnation: f.incarnation})
+		r.forgetOne(&f, tombstone{id: metric.SeriesID(src[1:forgetSize]), ref: series.At(p.group, int(src[0])), below: f.below, lsn: f.lsn, incarnation: f.incarnation})
 	}
 	r.deleted[b] = append(r.deleted[b], f.list...)
 	s.pendTombstones(b, f.list)
@@ -330,8 +331,8 @@ func (r *replayer) forget(lsn wal.LSN, p *record) error {
 
 // deletionOf is the record of the deletion that a definition says was there.
 func deletionOf(define *record, id metric.SeriesID) *record {
-	return &record{kind: recForget, bucket: define.bucket, group: nowhere.group(), why: whyDeleted, incarnation: define.incarnation,
-		series: append([]byte{byte(nowhere.column())}, id[:]...)}
+	return &record{kind: recForget, bucket: define.bucket, group: series.None.Group(), why: whyDeleted, incarnation: define.incarnation,
+		series: append([]byte{byte(series.None.Column())}, id[:]...)}
 }
 
 // bringAll brings the backlogs of all groups that a forget record is about: what
@@ -339,8 +340,8 @@ func deletionOf(define *record, id metric.SeriesID) *record {
 func (r *replayer) bringAll(p *record) error {
 	err := r.bring(context.Background(), p.group)
 	for src := p.series; err == nil && len(src) > 0; src = src[forgetSize:] {
-		if ref, ok := r.s.index.get(metric.SeriesID(src[1:forgetSize])); ok && !ref.parked() {
-			err = r.bring(context.Background(), ref.group())
+		if ref, ok := r.s.index.Lookup(metric.SeriesID(src[1:forgetSize])); ok && !ref.Inactive() {
+			err = r.bring(context.Background(), ref.Group())
 		}
 	}
 	return err
@@ -350,21 +351,21 @@ func (r *replayer) bringAll(p *record) error {
 // catalogue is ahead of the record.
 func (r *replayer) forgetOne(f *forgetting, t tombstone) {
 	s := r.s
-	ref, known := s.index.get(t.id)
+	ref, known := s.index.Lookup(t.id)
 	switch {
 	case !known || r.series[t.id] > f.lsn:
 		f.b.incarnations.Raise(t.id, t.incarnation)
 		f.list = append(f.list, t)
-		if t.ref != nowhere {
+		if t.ref != series.None {
 			left := placed(f.b, t.ref, t.id)
 			s.change(s.placeGone(f, t, &left))
 		}
-	case ref.parked():
-		s.lose(f, t, f.b.parked.remove(ref))
+	case ref.Inactive():
+		s.lose(f, t, f.b.inactive.Remove(ref))
 	default:
-		if g := s.groups.get(ref.group()); g != nil {
+		if g := s.groups.Get(ref.Group()); g != nil {
 			var want head.Mask
-			want.Set(ref.column())
+			want.Set(ref.Column())
 			cols := g.Columns()
 			gone, err := g.Forget(want, f.b.width(), false, func(head.Mask) error { return nil })
 			if err == nil {

@@ -9,6 +9,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/series"
 )
 
 const (
@@ -180,7 +181,7 @@ func (a *applier) links(q *round, c *chain) (done bool) {
 	l := c.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g, applied := a.r.s.groups.get(l.group), 0
+	g, applied := a.r.s.groups.Get(l.group), 0
 	for !done && applied < closeEvery {
 		n := &q.runs[c.first]
 		for l.next != 0 && l.next < n.lsn {
@@ -335,7 +336,7 @@ func (r *replayer) pass(run *run, w *head.Write, lost *uint64) (n int) {
 	} else if w.Pairs {
 		n = min(2, len(w.Words))
 	}
-	if ref := makeRef(run.group, w.Column); r.since(ref) > run.lsn || r.graves[ref] > run.lsn {
+	if ref := series.At(run.group, w.Column); r.since(ref) > run.lsn || r.graves[ref] > run.lsn {
 		return n
 	}
 	for _, word := range w.Words[:n] {

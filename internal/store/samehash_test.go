@@ -6,6 +6,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/series"
 )
 
 // A name whose hash another series has is refused and counted, be that series in
@@ -19,7 +20,7 @@ func TestSameHash(t *testing.T) {
 		id := metric.Series(b.info.ID, key(1)) // as if key(7) had it
 		b.mu.Lock()
 		if parked {
-			s.parkName(b, makeRef(0, 9), key(7), id)
+			s.deactivate(b, series.At(0, 9), key(7), id)
 		} else {
 			g := b.groups[0]
 			s.define(b, g, g.Columns().Len(), id, key(7), 0, 0, false)

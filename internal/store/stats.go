@@ -117,8 +117,8 @@ func (s *Store) Stats() Stats {
 		b.mu.Lock()
 		st.Series += int64(b.series)
 		st.Incarnations += b.incarnations.Len()
-		st.Parked += int64(b.parked.len())
-		st.ParkedBytes += b.parked.bytes()
+		st.Parked += int64(b.inactive.Len())
+		st.ParkedBytes += b.inactive.Bytes()
 		st.Groups += int64(len(b.groups))
 		b.mu.Unlock()
 		st.Buckets++

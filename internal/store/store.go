@@ -17,6 +17,7 @@ import (
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/series"
 	"dalmatiner/internal/wal"
 )
 
@@ -46,8 +47,8 @@ type Store struct {
 	memory   *memory.Budget
 
 	buckets *registry
-	groups  groupTable
-	index   seriesIndex
+	groups  series.Groups
+	index   series.Index
 	arenas  sync.Map // height → *head.Arena
 
 	// commit is held shared from the append of a record to the log until its
@@ -192,7 +193,7 @@ func (s *Store) shutdown() error {
 	for _, seg := range s.versions.close() {
 		errs = append(errs, seg.reader.Close())
 	}
-	for _, g := range s.groups.all() {
+	for _, g := range s.groups.All() {
 		g.Kill()
 	}
 	s.arenas.Range(func(_, a any) bool {

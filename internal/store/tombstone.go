@@ -9,13 +9,14 @@ import (
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/series"
 )
 
 // tombstone says that a series was deleted: what a segment holds of it is
 // hidden if the segment's CleanTo is lower than below.
 type tombstone struct {
 	id    metric.SeriesID
-	ref   seriesRef // the column it had
+	ref   series.Ref // the column it had
 	below uint64
 	lsn   uint64 // of the deletion
 
@@ -87,7 +88,7 @@ func manifestGraves(bucket uint64, all []manifest.Tombstones) tombstones {
 			continue
 		}
 		for _, d := range t.Series {
-			list = append(list, tombstone{metric.SeriesID(d.Hash), makeRef(d.Group, int(d.Column)), t.Below, t.LSN, t.Incarnation})
+			list = append(list, tombstone{metric.SeriesID(d.Hash), series.At(d.Group, int(d.Column)), t.Below, t.LSN, t.Incarnation})
 		}
 	}
 	return tombstones(nil).with(list)
@@ -112,7 +113,7 @@ func manifestTombstones(bucket uint64, list []tombstone) manifest.Tombstones {
 	t := manifest.Tombstones{Bucket: bucket, Below: list[0].below, LSN: list[0].lsn, Incarnation: list[0].incarnation,
 		Series: make([]manifest.DeletedSeries, len(list))}
 	for i := range list {
-		t.Series[i] = manifest.DeletedSeries{Hash: list[i].id, Group: list[i].ref.group(), Column: uint8(list[i].ref.column())}
+		t.Series[i] = manifest.DeletedSeries{Hash: list[i].id, Group: list[i].ref.Group(), Column: uint8(list[i].ref.Column())}
 	}
 	return t
 }
@@ -152,7 +153,7 @@ func (s *Store) exhume(e *manifest.Edit) (whole bool, err error) {
 				d.Incarnation = 0
 			}
 			b.incarnations.Raise(id, d.Incarnation)
-			found[b] = append(found[b], tombstone{id, makeRef(d.Group, int(d.Column)), d.Below, d.Since, d.Incarnation})
+			found[b] = append(found[b], tombstone{id, series.At(d.Group, int(d.Column)), d.Below, d.Since, d.Incarnation})
 			return nil
 		})
 		whole = whole && !segment.ReadFailed(err)

@@ -352,7 +352,7 @@ func TestAFlushLeavesTheReplayItsFiles(t *testing.T) {
 	u.o.FS, u.o.holdReplay = f.fs, hold
 	u.s = mustOpen(t, u.o)
 	u.check("the first block") // brings it
-	for _, g := range u.s.groups.all() {
+	for _, g := range u.s.groups.All() {
 		late := uint64(u.s.log.End())
 		closed := g.CloseBlocks(func(first uint64, _, _ int64) bool { defer func() { late = 0 }(); return late > 0 })
 		for range closed {
