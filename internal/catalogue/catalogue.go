@@ -63,6 +63,7 @@ type Catalogue struct {
 	failed   chan error            // the last error of a background write
 	broken   atomic.Pointer[error] // see Failed
 	gone     atomic.Bool           // then nothing is written any more
+	unsynced atomic.Pointer[error] // why a directory of the checkpoint under way is not on disk
 	closing  chan struct{}         // closed by Close
 	reopen   func() error          // opens to write what could only be opened to read; nil = it is
 	dbMu     sync.RWMutex          // held to read by what reads db beside reopen
@@ -114,7 +115,7 @@ func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
 	cache := pebble.NewCache(cacheSize)
 	defer cache.Unref()
 	c.db, err = pebble.Open(c.dir, &pebble.Options{
-		FS:                 void{files, &c.gone, c.fail},
+		FS:                 void{files, c.dir, &c.gone, c.fail, c.noteUnsynced},
 		Lock:               c.lock,
 		Cache:              cache,
 		MemTableSize:       memTableSize,

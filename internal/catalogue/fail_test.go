@@ -72,3 +72,48 @@ func failing(t *testing.T, name string, c *Catalogue, m model) int {
 	}
 	return 0
 }
+
+// However a checkpoint cannot be written, the error is the checkpoint's: the catalogue
+// goes on, and the next checkpoint is whole.
+func TestACheckpointThatCannotBeWritten(t *testing.T) {
+	const to = "checkpoint"
+	for _, kind := range []errorfs.OpKind{errorfs.OpCreate, errorfs.OpFileWrite, errorfs.OpFileSync, errorfs.OpFileSyncData,
+		errorfs.OpOpenDir, errorfs.OpFileClose, errorfs.OpRename, errorfs.OpLink} {
+		for nth := range int64(16) {
+			origin, m, _ := filled(t)
+			var left atomic.Int64
+			files := errorfs.Wrap(origin, errorfs.InjectorFunc(func(op errorfs.Op) error {
+				if strings.Contains(op.Path, to) && op.Kind == kind && left.Add(-1) == 0 {
+					return syscall.EIO
+				}
+				return nil
+			}))
+			c, err := Open(files, testDir, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			left.Store(nth + 1)
+			err = c.Checkpoint(to)
+			met := left.Load() <= 0
+			if failed := c.Failed(); failed != nil {
+				t.Fatalf("%v %d: %v", kind, nth, failed)
+			}
+			if err == nil && met && kind != errorfs.OpFileClose {
+				t.Errorf("%v %d: no error", kind, nth)
+			}
+			left.Store(0)
+			if err := errors.Join(c.Put(testSeries(3)), c.Flush(), m.compare(c), c.Checkpoint(to+"2"), c.Close()); err != nil {
+				t.Errorf("%v %d: behind the failure: %v", kind, nth, err)
+			}
+			if c, err = Open(origin, to+"2", slog.New(slog.DiscardHandler)); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(m.compare(c), c.Close()); err != nil {
+				t.Errorf("%v %d: the next checkpoint: %v", kind, nth, err)
+			}
+			if !met {
+				break
+			}
+		}
+	}
+}

@@ -33,11 +33,18 @@ func (c *Catalogue) Checkpoint(dir string) error {
 	if err := c.makeWritable(); err != nil {
 		return err
 	}
-	if err := c.db.Checkpoint(dir); err != nil {
+	c.unsynced.Store(nil)
+	err := c.db.Checkpoint(dir)
+	if p := c.unsynced.Load(); p != nil {
+		err = errors.Join(err, *p)
+	}
+	if err != nil {
 		return fmt.Errorf("catalogue: checkpoint of %s in %s: %w", c.dir, dir, err)
 	}
 	return c.Failed()
 }
+
+func (c *Catalogue) noteUnsynced(err error) { c.unsynced.CompareAndSwap(nil, &err) }
 
 // Inspect reads every block of the catalogue in dir, which nobody may have
 // open, and changes nothing if files refuses changes. It calls fn like Load, and

@@ -11,32 +11,44 @@ import (
 // the process, or is tried again without end while its Open does not return. So it
 // is not told: the failure is noted, from then on all changes go nowhere, and the
 // catalogue is closed or not used any more (Failed).
+//
+// Of files in other directories, those of a checkpoint, pebble is told. Only for their
+// directory, whose failed sync ends the process as well, the failure is noted.
 type void struct {
 	vfs.FS
-	on   *atomic.Bool // nothing is changed any more
-	fail func(error)  // sets on
+	dir      string       // of the catalogue
+	on       *atomic.Bool // nothing is changed any more
+	fail     func(error)  // sets on
+	unsynced func(error)  // notes that a directory elsewhere is not on disk
 }
 
-// vital reports whether pebble would not go on without a file.
-func (v void) vital(name string) bool {
+// vital returns what notes a failure to write a file without which pebble would not
+// go on, and nil for others.
+func (v void) vital(name string) func(error) {
 	base := v.PathBase(name)
-	return strings.HasPrefix(base, "MANIFEST-") || strings.HasPrefix(base, "marker.")
+	if v.ours(v.PathDir(name)) && (strings.HasPrefix(base, "MANIFEST-") || strings.HasPrefix(base, "marker.")) {
+		return v.fail
+	}
+	return nil
 }
 
-// swallow notes a failed change of a vital file.
-func (v void) swallow(err error, vital bool) error {
-	if err != nil && vital {
-		v.fail(err)
+// ours reports whether a directory is that of the catalogue.
+func (v void) ours(dir string) bool { return v.PathJoin(dir) == v.PathJoin(v.dir) }
+
+// swallow hands a failure to note, unless that is nil: then pebble is told.
+func swallow(err error, note func(error)) error {
+	if err != nil && note != nil {
+		note(err)
 		return nil
 	}
 	return err
 }
 
-func (v void) change(vital bool, change func() error) error {
+func (v void) change(note func(error), change func() error) error {
 	if v.on.Load() {
 		return nil
 	}
-	return v.swallow(change(), vital)
+	return swallow(change(), note)
 }
 
 // file opens a file to write to, or one in memory.
@@ -46,7 +58,7 @@ func (v void) file(name string, category vfs.DiskWriteCategory, open func() (vfs
 		if err == nil {
 			return voidFile{f, v, v.vital(name)}, nil
 		}
-		if err := v.swallow(err, v.vital(name)); err != nil {
+		if err := swallow(err, v.vital(name)); err != nil {
 			return nil, err
 		}
 	}
@@ -67,7 +79,10 @@ func (v void) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return voidFile{f, v, true}, nil
+	if v.ours(name) {
+		return voidFile{f, v, v.fail}, nil
+	}
+	return voidFile{f, v, v.unsynced}, nil
 }
 
 func (v void) Rename(from, to string) error {
@@ -75,17 +90,19 @@ func (v void) Rename(from, to string) error {
 }
 
 func (v void) Link(from, to string) error {
-	return v.change(false, func() error { return v.FS.Link(from, to) })
+	return v.change(nil, func() error { return v.FS.Link(from, to) })
 }
 
 // Remove removes a file. Of an old MANIFEST that stays pebble only makes a note.
 func (v void) Remove(name string) error {
-	marker := strings.HasPrefix(v.PathBase(name), "marker.")
-	return v.change(marker, func() error { return v.FS.Remove(name) })
+	if !strings.HasPrefix(v.PathBase(name), "marker.") {
+		return v.change(nil, func() error { return v.FS.Remove(name) })
+	}
+	return v.change(v.vital(name), func() error { return v.FS.Remove(name) })
 }
 
 func (v void) RemoveAll(name string) error {
-	return v.change(false, func() error { return v.FS.RemoveAll(name) })
+	return v.change(nil, func() error { return v.FS.RemoveAll(name) })
 }
 
 // Unwrap returns the file system below.
@@ -93,14 +110,14 @@ func (v void) Unwrap() vfs.FS { return v.FS }
 
 type voidFile struct {
 	vfs.File
-	v     void
-	vital bool
+	v    void
+	note func(error) // takes failures of which pebble is not told; nil = it is told
 }
 
 func (f voidFile) Write(p []byte) (n int, err error) {
 	n = len(p)
-	err = f.v.change(f.vital, func() (err error) {
-		if n, err = f.File.Write(p); err != nil && f.vital {
+	err = f.v.change(f.note, func() (err error) {
+		if n, err = f.File.Write(p); err != nil && f.note != nil {
 			n = len(p)
 		}
 		return err
@@ -108,13 +125,13 @@ func (f voidFile) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-func (f voidFile) Sync() error     { return f.v.change(f.vital, f.File.Sync) }
-func (f voidFile) SyncData() error { return f.v.change(f.vital, f.File.SyncData) }
-func (f voidFile) Close() error    { return f.v.swallow(f.File.Close(), f.vital) }
+func (f voidFile) Sync() error     { return f.v.change(f.note, f.File.Sync) }
+func (f voidFile) SyncData() error { return f.v.change(f.note, f.File.SyncData) }
+func (f voidFile) Close() error    { return swallow(f.File.Close(), f.note) }
 
 func (f voidFile) SyncTo(n int64) (full bool, err error) {
 	full = true
-	err = f.v.change(f.vital, func() (err error) {
+	err = f.v.change(f.note, func() (err error) {
 		full, err = f.File.SyncTo(n)
 		return err
 	})
@@ -122,5 +139,5 @@ func (f voidFile) SyncTo(n int64) (full bool, err error) {
 }
 
 func (f voidFile) Preallocate(at, n int64) error {
-	return f.v.change(f.vital, func() error { return f.File.Preallocate(at, n) })
+	return f.v.change(f.note, func() error { return f.File.Preallocate(at, n) })
 }
