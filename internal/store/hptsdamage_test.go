@@ -6,11 +6,13 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/segment"
 )
 
@@ -104,8 +106,38 @@ func checkLostPairs(t *testing.T, s *Store, info BucketInfo, when string, stamps
 	if stamps != (len(st.Unknown) == 0) {
 		t.Fatalf("%s: unknown are %v", when, st.Unknown)
 	}
+	checkOtherReads(t, s, info, when, stamps, values)
 	if names, _ := s.Damage(); len(names) == 0 && when != "opened again" {
 		t.Errorf("%s: the damage is not named", when)
+	}
+}
+
+// checkOtherReads wants from aggregates, listings and, where nothing is unknown, reads
+// of older values what a read of values alone gives.
+func checkOtherReads(t *testing.T, s *Store, info BucketInfo, when string, stamps bool, values []uint64) {
+	t.Helper()
+	steps := make([]chunk.Header, len(values)/20)
+	if _, err := s.Aggregate(t.Context(), info, key(0), epoch, 20, steps); err != nil {
+		t.Fatal(err)
+	}
+	for i, h := range steps {
+		if want := chunk.Summarize(values[i*20:][:20], 0); h != want {
+			t.Fatalf("%s: step %d is %+v, want %+v", when, i, h, want)
+		}
+	}
+	older := make([]uint64, len(values))
+	if _, err := s.ReadOlder(t.Context(), info, key(0), epoch, older); err != nil {
+		t.Fatal(err)
+	}
+	if stamps && !slices.Equal(older, values) {
+		t.Fatalf("%s: a read of what is older gives something else", when)
+	}
+	listed := false
+	if err := s.Metrics(t.Context(), info, nil, func(k []byte) bool {
+		listed = bytes.Equal(k, key(0))
+		return !listed
+	}); err != nil || !listed {
+		t.Fatalf("%s: the series is not listed: %v", when, err)
 	}
 }
 

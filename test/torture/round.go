@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,7 +132,11 @@ func (r *round) compare(opt verify.Options) *verify.Report {
 	opt.Seed = r.seed
 	rep, err := verify.All(r.node, r.load.Book, opt)
 	if err != nil {
-		r.violate("reading back: %v\n%s", err, r.node.Log.Tail(4))
+		said := r.node.Log.Tail(4)
+		if slow := net.Error(nil); errors.As(err, &slow) && slow.Timeout() {
+			said = r.node.Stacks()
+		}
+		r.violate("reading back: %v\n%s", err, said)
 	}
 	r.out.compared.Add(rep)
 	for _, f := range rep.Findings {

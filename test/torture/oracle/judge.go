@@ -14,6 +14,7 @@ const (
 	Foreign              // a value that nobody sent to this slot
 	Risen                // a value from before a deletion
 	Stamp                // the timestamp of another write, or of none
+	Alone                // a value that is there without its timestamp only
 	Expired              // a value older than the lifetime
 	Name                 // listed and must not be, or the other way round
 	Answer               // HTTP contradicts what the wire gives
@@ -21,7 +22,7 @@ const (
 	classes
 )
 
-var classNames = [classes]string{"missing", "overwritten value", "value nobody sent", "deleted value", "wrong timestamp", "expired value", "name", "answer", "node"}
+var classNames = [classes]string{"missing", "overwritten value", "value nobody sent", "deleted value", "wrong timestamp", "value without timestamp", "expired value", "name", "answer", "node"}
 
 func (c Class) String() string { return classNames[c] }
 
@@ -107,10 +108,37 @@ func (s *Series) Judge(points []byte, clock Clock, settle bool, found func(Findi
 	return v
 }
 
-// match finds the write that a point came from, the newest one among equals.
+// JudgeAlone compares the values of a bucket with timestamps, read without them, with
+// the pairs that Judge has seen. A value that only one of the reads shows is a finding,
+// and so is one that Judge would not allow. The caller holds the lane.
+func (s *Series) JudgeAlone(pairs, values []byte, found func(Finding)) {
+	if s.Deleting {
+		return
+	}
+	for i := range int32(s.Bucket.Slots) {
+		pair, w := binary.BigEndian.Uint64(pairs[int(i)*16:]), binary.BigEndian.Uint64(values[int(i)*8:])
+		slot := s.Bucket.First + int64(i)
+		report := func(c Class, text string) {
+			found(Finding{c, s.Bucket.Name, printable(s.Key), slot, text})
+		}
+		switch {
+		case w == pair:
+		case pair != 0:
+			report(Answer, fmt.Sprintf("%x with its timestamp, %x without", pair, w))
+		default:
+			report(Alone, fmt.Sprintf("%x, unset with timestamps", w))
+			if _, c, text := s.match(i, slot, s.allowed(i), w, nil); text != "" {
+				report(c, text)
+			}
+		}
+	}
+}
+
+// match finds the write that a point came from, the newest one among equals. p is the
+// value with its timestamp, or nil where it is judged alone.
 func (s *Series) match(i int32, slot int64, allowed []uint32, w uint64, p []byte) (uint32, Class, string) {
 	same := func(n uint32) bool {
-		return n != 0 && word(s.Kind, s.ID, n) == w && (!s.Bucket.HPTS || binary.BigEndian.Uint64(p[8:]) == stamp(s.Bucket, slot, s.ID, n))
+		return n != 0 && word(s.Kind, s.ID, n) == w && (!s.Bucket.HPTS || p == nil || binary.BigEndian.Uint64(p[8:]) == stamp(s.Bucket, slot, s.ID, n))
 	}
 	stamps := false
 	for j := len(allowed) - 1; j >= 0; j-- {

@@ -177,7 +177,8 @@ func (n *Node) Metric(name string) (float64, error) {
 	return 0, nil
 }
 
-// Replayed waits until the log is in memory.
+// Replayed waits until the log is in memory. A node that does not come so far is
+// ended, and the error says what it was doing.
 func (n *Node) Replayed() error {
 	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		left, err := n.Metric("replay_left_bytes")
@@ -188,7 +189,7 @@ func (n *Node) Replayed() error {
 			return nil
 		}
 	}
-	return errors.New("the log is not in memory")
+	return fmt.Errorf("the log is not in memory after %v\n%s", Patience, n.Stacks())
 }
 
 // Check is the report of ddb admin check on a stopped directory.

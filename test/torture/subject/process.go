@@ -49,8 +49,7 @@ func Start(bin, dir string, args ...string) (*Node, error) {
 	case <-n.done:
 		return n, ErrEnded
 	case <-time.After(Patience):
-		n.Kill()
-		return n, fmt.Errorf("the node is not ready after %v", Patience)
+		return n, fmt.Errorf("the node is not ready after %v\n%s", Patience, n.Stacks())
 	}
 }
 
@@ -87,14 +86,32 @@ func (n *Node) Stop() (int, error) {
 	return n.Wait(Patience)
 }
 
-// Wait returns the exit code, -1 after a signal.
+// Wait returns the exit code, -1 after a signal. A node that runs on after d is
+// ended, and the error says what it was doing.
 func (n *Node) Wait(d time.Duration) (int, error) {
 	select {
 	case <-n.done:
 		return n.cmd.ProcessState.ExitCode(), nil
 	case <-time.After(d):
-		return 0, fmt.Errorf("the process runs on after %v", d)
+		return 0, fmt.Errorf("the process runs on after %v\n%s", d, n.Stacks())
 	}
+}
+
+// dumpTime is how long a process may take to print its goroutines.
+const dumpTime = 10 * time.Second
+
+// Stacks ends a node that hangs, and returns the last lines of its log and the
+// stacks of all its goroutines.
+func (n *Node) Stacks() string {
+	logged := len(n.Log.String())
+	tail := n.Log.Tail(20)
+	_ = n.cmd.Process.Signal(syscall.SIGQUIT) // it may have ended by itself
+	select {
+	case <-n.done:
+	case <-time.After(dumpTime):
+	}
+	n.Kill()
+	return tail + "\n" + n.Log.String()[logged:]
 }
 
 // Done is closed when the process has ended.

@@ -11,11 +11,11 @@ import (
 	"dalmatiner/test/torture/subject"
 )
 
-// overHTTP asks queries about a series whose points came over the wire and were
-// judged, and holds the answers against these points. After damage an aggregate
+// overHTTP asks queries about a series whose values came over the wire and were
+// judged, and holds the answers against these values. After damage an aggregate
 // may know more than the points show, because rollups stand apart.
-func overHTTP(n *subject.Node, s *oracle.Series, points []byte, damaged bool, rng *rand.Rand, r *Report) error {
-	words := plain(points, s.Bucket.HPTS)
+func overHTTP(n *subject.Node, s *oracle.Series, values []byte, damaged bool, rng *rand.Rand, r *Report) error {
+	words := wordsOf(values)
 	wrong := func(q, text string) {
 		r.Found(oracle.Finding{Class: oracle.Answer, Text: fmt.Sprintf("%s: %s", q, text)})
 	}
@@ -73,14 +73,10 @@ func ask(n *subject.Node, q string) (*subject.Result, error) {
 	return &res[0], nil
 }
 
-func plain(points []byte, stamps bool) []uint64 {
-	width := 8
-	if stamps {
-		width = 16
-	}
-	words := make([]uint64, 0, len(points)/width)
-	for ; len(points) > 0; points = points[width:] {
-		words = append(words, binary.BigEndian.Uint64(points))
+func wordsOf(values []byte) []uint64 {
+	words := make([]uint64, 0, len(values)/8)
+	for ; len(values) > 0; values = values[8:] {
+		words = append(words, binary.BigEndian.Uint64(values))
 	}
 	return words
 }

@@ -33,7 +33,7 @@ func (g *Region) excuses(s *oracle.Series, f oracle.Finding) bool {
 		return false
 	case g.Back != nil && f.Class == oracle.Risen:
 		return g.Back(s)
-	case f.Class == oracle.Missing, g.Back != nil && f.Class == oracle.Stale:
+	case f.Class == oracle.Missing, f.Class == oracle.Alone, g.Back != nil && f.Class == oracle.Stale:
 		return g.Slot(s, f.Slot)
 	}
 	return false
@@ -154,8 +154,14 @@ func bucket(n *subject.Node, c *dwire.Conn, b *oracle.Bucket, there bool, opt Op
 			r.Found(f)
 		})
 		r.Slots, r.Points, r.Set = r.Slots+v.Slots, r.Points+v.Points, r.Set+v.Set
+		values := points
+		if b.HPTS {
+			if values, err = alone(c, s, points, opt.Region, r); err != nil {
+				return err
+			}
+		}
 		if sample[i] && b.TTL == 0 && v.Set > 0 {
-			if err := overHTTP(n, s, points, opt.Region != nil, rng, r); err != nil {
+			if err := overHTTP(n, s, values, opt.Region != nil, rng, r); err != nil {
 				return err
 			}
 		}
@@ -173,6 +179,22 @@ func bucket(n *subject.Node, c *dwire.Conn, b *oracle.Bucket, there bool, opt Op
 		b.Settled()
 	}
 	return nil
+}
+
+// alone reads and judges the values of a series without their timestamps, as queries
+// see them. Where damage took a timestamp its value is left out of the pairs, and
+// stays here. It was counted as lost with the pairs.
+func alone(c *dwire.Conn, s *oracle.Series, pairs []byte, region *Region, r *Report) ([]byte, error) {
+	values, err := c.Get(s.Bucket.Name, s.Key, s.Bucket.First, s.Bucket.Slots, false)
+	if err != nil {
+		return nil, err
+	}
+	s.JudgeAlone(pairs, values, func(f oracle.Finding) {
+		if !region.excuses(s, f) {
+			r.Found(f)
+		}
+	})
+	return values, nil
 }
 
 // bucketClock is what the lifetime hides now, with two points of room.

@@ -24,6 +24,7 @@ const (
 type fake struct {
 	buckets []string
 	points  map[string][]byte // by bucket and key
+	alone   map[string][]byte // what a GET without timestamps gives of these instead
 	listed  map[string][]string
 }
 
@@ -90,10 +91,22 @@ func (f *fake) answer(b []byte) [][]byte {
 	b = b[2+b[1]:]
 	key := string(b[2 : 2+binary.BigEndian.Uint16(b)])
 	points := f.points[bucket+key]
+	if bucket == "stamps" && len(b) == 2+len(key)+8+4 { // without the option
+		points = f.values(key, points)
+	}
 	if points == nil {
 		return [][]byte{{0xff}, {3, 0, 0, 0, slots}, {0}}
 	}
 	return [][]byte{{0xff}, append([]byte{1}, snappy.Encode(nil, points)...), {0}}
+}
+
+// values returns what was planted for a series, or what its pairs hold.
+func (f *fake) values(key string, pairs []byte) []byte {
+	values := f.alone[key]
+	for i := 0; len(f.alone[key]) == 0 && i < len(pairs); i += 16 {
+		values = append(values, pairs[i:i+8]...)
+	}
+	return values
 }
 
 // history is a book with everything in it, and a node that answers rightly.
@@ -112,7 +125,7 @@ func write(h *history, s *oracle.Series, slot int64) []byte {
 }
 
 func newHistory() *history {
-	h := &history{node: &fake{points: map[string][]byte{}, listed: map[string][]string{}}}
+	h := &history{node: &fake{points: map[string][]byte{}, alone: map[string][]byte{}, listed: map[string][]string{}}}
 	h.plain = h.book.Add(oracle.Bucket{Name: "plain", Resolution: 1000, First: first, Slots: slots})
 	h.stamps = h.book.Add(oracle.Bucket{Name: "stamps", Resolution: 1000, HPTS: true, First: first, Slots: slots})
 	h.plain.SetState(oracle.Present)
@@ -147,6 +160,13 @@ func newHistory() *history {
 	h.node.listed["plain"] = []string{string(h.rewritten.Key), string(h.late.Key)}
 	h.node.listed["stamps"] = []string{string(h.stamp.Key)}
 	return h
+}
+
+// part takes a point of the series with timestamps out of the pairs and leaves its value.
+func (h *history) part(slot int) {
+	pairs := h.node.points["stamps"+string(h.stamp.Key)]
+	h.node.alone[string(h.stamp.Key)] = h.node.values(string(h.stamp.Key), pairs)
+	clear(pairs[16*slot : 16*slot+16])
 }
 
 func (h *history) judge(t *testing.T, opt Options) *Report {
@@ -196,6 +216,16 @@ func TestPlantedFaults(t *testing.T) {
 		"an invented timestamp": {func(h *history) {
 			binary.BigEndian.PutUint64(h.node.points["stamps"+string(h.stamp.Key)][16*4+8:], (first+4)*1e9)
 		}, map[oracle.Class]int64{oracle.Stamp: 1}},
+		"a value without its timestamp": {func(h *history) { h.part(5) }, map[oracle.Class]int64{oracle.Missing: 1, oracle.Alone: 1}},
+		"another value without timestamps": {func(h *history) {
+			values := h.node.values(string(h.stamp.Key), h.node.points["stamps"+string(h.stamp.Key)])
+			copy(values[8*5:8*6], values[8*6:8*7])
+			h.node.alone[string(h.stamp.Key)] = values
+		}, map[oracle.Class]int64{oracle.Answer: 1}},
+		"a value alone that nobody sent": {func(h *history) {
+			h.part(5)
+			h.node.alone[string(h.stamp.Key)][8*5+7] ^= 1
+		}, map[oracle.Class]int64{oracle.Missing: 1, oracle.Alone: 1, oracle.Foreign: 1}},
 		"a deleted name": {func(h *history) {
 			h.node.listed["plain"] = append(h.node.listed["plain"], string(h.deleted.Key))
 		}, map[oracle.Class]int64{oracle.Name: 1}},
@@ -228,6 +258,31 @@ func TestDamageExcusesGapsOnly(t *testing.T) {
 		t.Errorf("%d lost, want 1", r.Lost)
 	}
 	wantClasses(t, r, map[oracle.Class]int64{oracle.Missing: 1, oracle.Stale: 1})
+}
+
+// TestDamageOfTimestampsLeavesValues: where damage was, a value may be there for those
+// who ask for no timestamps, if it is the right one.
+func TestDamageOfTimestampsLeavesValues(t *testing.T) {
+	for slot, want := range map[int]map[oracle.Class]int64{9: nil, 20: {oracle.Missing: 1, oracle.Alone: 1}} {
+		h := newHistory()
+		h.part(slot)
+		r := h.judge(t, Options{Region: &Region{
+			Slot: func(_ *oracle.Series, slot int64) bool { return slot < first+20 },
+			Name: func(*oracle.Series) bool { return false },
+		}})
+		wantClasses(t, r, want)
+		if want == nil && r.Lost != 1 {
+			t.Errorf("%d lost, want 1", r.Lost)
+		}
+	}
+	h := newHistory()
+	h.part(9)
+	h.node.alone[string(h.stamp.Key)][8*9+7] ^= 1
+	r := h.judge(t, Options{Region: &Region{
+		Slot: func(*oracle.Series, int64) bool { return true },
+		Name: func(*oracle.Series) bool { return false },
+	}})
+	wantClasses(t, r, map[oracle.Class]int64{oracle.Foreign: 1})
 }
 
 // TestDoubtEndsAtAStart: of unacknowledged writes any may be there, and the one
