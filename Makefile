@@ -49,8 +49,11 @@ format:
 vet:
 	$(GO) vet ./...
 
+# deadcode names functions that no program and no test reaches.
 lint:
 	$(GO) tool staticcheck ./...
+	@dead=$$($(GO) tool deadcode -test ./...) || exit 1; \
+	if [ -n "$$dead" ]; then echo "not used (remove it):"; echo "$$dead"; exit 1; fi
 
 modules:
 	$(GO) mod tidy -diff

@@ -148,7 +148,8 @@ func TestSpan(t *testing.T) {
 	var want strings.Builder
 	for at := int64(from); at < to; at++ {
 		for i := range 40 {
-			fmt.Fprintf(&want, "000003,%06d,%d,%d\n", i, mix().Series(3, i).Value(at), at)
+			it := mix().Series(3, i)
+			fmt.Fprintf(&want, "000003,%06d,%d,%d\n", i, it.At(at), at)
 		}
 	}
 	if k.got.String() != want.String() {

@@ -24,7 +24,7 @@ func Save(dir string, h *Head, kind string, page []byte, lines []Benchmark) (pat
 		name += "-" + kind
 	}
 	var text bytes.Buffer
-	WriteBenchmarks(&text, h, lines)
+	writeBenchmarks(&text, h, lines)
 	unique := name
 	for n := 2; ; n++ {
 		err := create(unique+".md", page)

@@ -97,9 +97,9 @@ func word(text string) string {
 	}), "_")
 }
 
-// WriteBenchmarks writes lines in Go's benchmark format. What is not to keep
+// writeBenchmarks writes lines in Go's benchmark format. What is not to keep
 // benchstat from comparing two files, such as the commit, is in comments.
-func WriteBenchmarks(w io.Writer, h *Head, lines []Benchmark) {
+func writeBenchmarks(w io.Writer, h *Head, lines []Benchmark) {
 	fmt.Fprintf(w, "# commit %s, source %s, %s, %s, %s\n", h.Machine.Commit, h.Machine.Source, h.When(), runtime.Version(), h.Machine.Load)
 	fmt.Fprintf(w, "goos: %s\ngoarch: %s\npkg: dalmatiner/bench\ncpu: %s\n", runtime.GOOS, runtime.GOARCH, h.Machine.CPU)
 	better := map[string]string{}

@@ -62,7 +62,7 @@ func TestBenchmarkFormat(t *testing.T) {
 	tab.Add(Figure{Area: "allocations", What: "server", Value: 3, Unit: "1000 points"})
 	tab.Add(Figure{Area: "late", What: "failed", Failed: true})
 	var out strings.Builder
-	WriteBenchmarks(&out, &tab.Head, tab.Benchmarks())
+	writeBenchmarks(&out, &tab.Head, tab.Benchmarks())
 	_, lines, _ := strings.Cut(out.String(), "cpu: a processor\n")
 	want := `Unit 1000points better=lower
 Unit B better=lower

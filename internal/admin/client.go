@@ -38,15 +38,15 @@ type Client struct {
 	Damaged bool // queries show older values in place of those that damage took
 }
 
-// StatusError is an answer that is no success: the status and the text the
+// statusError is an answer that is no success: the status and the text the
 // node gave with it.
-type StatusError struct {
+type statusError struct {
 	Status int
 	Text   string
 }
 
 // Error returns the node's text.
-func (e *StatusError) Error() string {
+func (e *statusError) Error() string {
 	if e.Text == "" {
 		return fmt.Sprintf("the node answered with status %d", e.Status)
 	}
@@ -193,7 +193,7 @@ func (c *Client) open(ctx context.Context, method, path, contentType string, bod
 	if err != nil {
 		return nil, err
 	}
-	return nil, &StatusError{resp.StatusCode, problemText(text, c.Addr)}
+	return nil, &statusError{resp.StatusCode, problemText(text, c.Addr)}
 }
 
 func decode(body io.Reader, out any) error {

@@ -80,7 +80,7 @@ func (c *ListCommand) Run(env *Env) error {
 		return err
 	}
 	sortBuckets(buckets)
-	return c.Write(env, buckets, func(w io.Writer) error { return WriteBuckets(w, buckets) })
+	return c.Write(env, buckets, func(w io.Writer) error { return writeBuckets(w, buckets) })
 }
 
 // CreateCommand creates a bucket from durations.
@@ -109,7 +109,7 @@ func (c *CreateCommand) Run(env *Env) error {
 		return err
 	}
 	b, err = c.client().CreateBucket(env.Context, b)
-	if problem := (*StatusError)(nil); errors.As(err, &problem) && problem.Status == http.StatusConflict {
+	if problem := (*statusError)(nil); errors.As(err, &problem) && problem.Status == http.StatusConflict {
 		return fmt.Errorf("%w; only its TTL can be changed, %s: delete it first or choose another name", err, command("ddb admin buckets ttl", c.Addr))
 	}
 	if err != nil {

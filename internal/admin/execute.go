@@ -14,11 +14,11 @@ import (
 const (
 	ExitOK     = 0
 	ExitFailed = 1
-	ExitUsage  = 2
+	exitUsage  = 2
 )
 
 // UsageError marks an error as one of the command line or the configuration:
-// the program ends with ExitUsage.
+// the program ends with exitUsage.
 type UsageError struct{ Err error }
 
 // Error returns the text of the error inside.
@@ -60,13 +60,13 @@ func Execute(ctx context.Context, name, description, version string, grammar any
 		// The parser would replace the bytes in silence, and name another bucket.
 		if !utf8.ValidString(arg) {
 			fmt.Fprintf(errOut, "%s: %q is not UTF-8 text: write \\xHH for a byte of a name\n", name, arg)
-			return ExitUsage
+			return exitUsage
 		}
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
 		fmt.Fprintf(errOut, "%s: %v\nsee %s --help\n", name, err, name)
-		return ExitUsage
+		return exitUsage
 	}
 	err = parsed.Run(append(binds, &Env{Context: ctx, Out: out, Err: errOut})...)
 	if err == nil {
@@ -74,7 +74,7 @@ func Execute(ctx context.Context, name, description, version string, grammar any
 	}
 	fmt.Fprintf(errOut, "%s: %v\n", name, err)
 	if usage := (*UsageError)(nil); errors.As(err, &usage) {
-		return ExitUsage
+		return exitUsage
 	}
 	return ExitFailed
 }

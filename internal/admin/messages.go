@@ -125,12 +125,12 @@ type Result struct {
 	Results   []Series `json:"results"`
 	PlanText  string   `json:"plan_text"` // of EXPLAIN, which has no results
 
-	Missing []MissingSelector `json:"missing"` // those without a hit, where others have some
+	Missing []missingSelector `json:"missing"` // those without a hit, where others have some
 	Damaged string            `json:"damaged"` // "shown": what is unknown has older values; else empty
 }
 
-// MissingSelector is a selector of a query that finds nothing.
-type MissingSelector struct {
+// missingSelector is a selector of a query that finds nothing.
+type missingSelector struct {
 	Selector string   `json:"selector"`
 	Offset   int      `json:"offset"`  // in the query, in bytes
 	Message  string   `json:"message"` // the part without a hit, and what may be meant

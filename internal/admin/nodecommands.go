@@ -135,7 +135,7 @@ func (c *StatsCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.Write(env, stats, func(w io.Writer) error { return WriteStats(w, stats) })
+	return c.Write(env, stats, func(w io.Writer) error { return writeStats(w, stats) })
 }
 
 // QueryCommand runs a query: ddb query.

@@ -24,7 +24,7 @@ func (c *StatusCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.Write(env, st, func(w io.Writer) error { return WriteStatus(w, st) })
+	return c.Write(env, st, func(w io.Writer) error { return writeStatus(w, st) })
 }
 
 // Segments is the command tree of ddb admin segments.
@@ -64,7 +64,7 @@ func (c *SegmentsCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.Write(env, list, func(w io.Writer) error { return WriteSegments(w, list, bucket != "") })
+	return c.Write(env, list, func(w io.Writer) error { return writeSegments(w, list, bucket != "") })
 }
 
 // Cache is the command tree of ddb admin cache.
@@ -84,7 +84,7 @@ func (c *CacheCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.Write(env, list, func(w io.Writer) error { return WriteCaches(w, list) })
+	return c.Write(env, list, func(w io.Writer) error { return writeCaches(w, list) })
 }
 
 // CheckCommand verifies files.
@@ -120,7 +120,7 @@ func (c *CheckCommand) Run(env *Env) error {
 	if err != nil {
 		return &UsageError{err}
 	}
-	if err := c.Write(env, report, func(w io.Writer) error { return WriteCheck(w, &report) }); err != nil {
+	if err := c.Write(env, report, func(w io.Writer) error { return writeCheck(w, &report) }); err != nil {
 		return &UsageError{err}
 	}
 	if report.Damaged > 0 {
@@ -230,7 +230,7 @@ func (c *SnapshotListCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.Write(env, list, func(w io.Writer) error { return WriteSnapshots(w, list) })
+	return c.Write(env, list, func(w io.Writer) error { return writeSnapshots(w, list) })
 }
 
 // SnapshotDeleteCommand deletes a snapshot.

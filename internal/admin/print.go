@@ -14,10 +14,10 @@ import (
 	"dalmatiner/internal/config"
 )
 
-// WriteBuckets prints the list of buckets in the columns of the original: the
+// writeBuckets prints the list of buckets in the columns of the original: the
 // name 30 wide on the right, then resolution, file size, grace and TTL 15 wide
 // on the left; with a column more where there are buckets with timestamps.
-func WriteBuckets(w io.Writer, buckets []Bucket) error {
+func writeBuckets(w io.Writer, buckets []Bucket) error {
 	line := func(cells ...string) error {
 		for i := range cells {
 			if i == 0 {
@@ -131,8 +131,8 @@ func reasonsOrNone(counts map[string]uint64) string {
 	return cmp.Or(reasons(counts), "none")
 }
 
-// WriteStats prints name and value, one per line.
-func WriteStats(w io.Writer, stats []Stat) error {
+// writeStats prints name and value, one per line.
+func writeStats(w io.Writer, stats []Stat) error {
 	var b strings.Builder
 	for _, s := range stats {
 		fmt.Fprintf(&b, "%s %s\n", s.Name, number(s.Value))

@@ -34,8 +34,8 @@ func bitsPerPoint(bytes, points int64) string {
 	return fmt.Sprintf("%.2f", float64(bytes)*8/float64(points))
 }
 
-// WriteStatus prints the state of a node on one screen.
-func WriteStatus(w io.Writer, s Status) error {
+// writeStatus prints the state of a node on one screen.
+func writeStatus(w io.Writer, s Status) error {
 	ready, disk, damage := "yes", "", "none"
 	if !s.Ready {
 		ready = "NO: starting or stopping"
@@ -85,9 +85,9 @@ func memoryLimit(s *Status) string {
 	return text
 }
 
-// WriteSegments prints one line per segment, with slots if all are of one
+// writeSegments prints one line per segment, with slots if all are of one
 // bucket.
-func WriteSegments(w io.Writer, list []store.SegmentStats, slots bool) error {
+func writeSegments(w io.Writer, list []store.SegmentStats, slots bool) error {
 	t := newTable(0, 7, 8, 9)
 	head := []string{"Segment", "Bytes", "Points", "Series", "Chunks", "Chunk bytes", "Bits/point", "From (UTC)", "To (UTC)"}
 	if slots {
@@ -121,8 +121,8 @@ func instant(ms int64) string {
 	return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05")
 }
 
-// WriteCaches prints one line per cache.
-func WriteCaches(w io.Writer, list []store.Cache) error {
+// writeCaches prints one line per cache.
+func writeCaches(w io.Writer, list []store.Cache) error {
 	t := newTable(0, 3)
 	t.add("Pool", "Bytes", "Limit", "Holds")
 	for _, c := range list {
@@ -139,8 +139,8 @@ func WriteCaches(w io.Writer, list []store.Cache) error {
 	return t.write(w)
 }
 
-// WriteSnapshots prints one line per snapshot.
-func WriteSnapshots(w io.Writer, list []store.Snapshot) error {
+// writeSnapshots prints one line per snapshot.
+func writeSnapshots(w io.Writer, list []store.Snapshot) error {
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(w, "There are no snapshots: ddb admin snapshot NAME makes one.")
 		return err
@@ -153,8 +153,8 @@ func WriteSnapshots(w io.Writer, list []store.Snapshot) error {
 	return t.write(w)
 }
 
-// WriteCheck prints what was looked at and what was found.
-func WriteCheck(w io.Writer, r *store.CheckReport) error {
+// writeCheck prints what was looked at and what was found.
+func writeCheck(w io.Writer, r *store.CheckReport) error {
 	took := time.Duration(r.TookUS) * time.Microsecond
 	_, err := fmt.Fprintf(w, "Checked %s: %d files, %s read, %d blocks, %d chunks, %d points, %d series, %d log records in %s ms.\n",
 		r.Dir, r.Files, size(r.Bytes), r.Blocks, r.Chunks, r.Points, r.Series, r.Records, milliseconds(took))

@@ -108,9 +108,3 @@ func DigestOfSeries(hash [16]byte, incarnation uint64) uint64 {
 func NumberedDigest(number int64, digest uint64) uint64 {
 	return digest * (scramble(uint64(number)+golden) | 1)
 }
-
-// DigestSummand returns what a chunk adds to a sum over the chunks of many
-// series: equal sums over a set of chunks mean equal words in equal places.
-func DigestSummand(hash [16]byte, incarnation uint64, number int64, digest uint64) uint64 {
-	return DigestOfSeries(hash, incarnation) * NumberedDigest(number, digest)
-}

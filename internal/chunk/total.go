@@ -143,10 +143,10 @@ func (t *Total) endChunk(number int64) {
 	t.lane, t.lanes = 0, number*(Slots/Lane)
 	before := t.last / Slots
 	t.nodes[ofUnit].put(c)
-	if before/UnitChunks != number/UnitChunks {
+	if before/unitChunks != number/unitChunks {
 		t.nodes[ofLarge].put(&t.nodes[ofUnit])
 	}
-	if before/LargeChunks != number/LargeChunks {
+	if before/largeChunks != number/largeChunks {
 		t.nodes[ofRange].put(&t.nodes[ofLarge])
 	}
 }
@@ -161,7 +161,7 @@ func (t *Total) End(carry uint64, from, past int64) (sum Sum, last uint64) {
 	}
 	sum, last = t.whole, t.word
 	if t.first/Slots != t.last/Slots {
-		t.endChunk(-LargeChunks) // which is in none of the nodes
+		t.endChunk(-largeChunks) // which is in none of the nodes
 		sum.Float = t.nodes[ofRange].sum
 		t.nodes[ofRange] = node{}
 	} else { // most steps lie in one chunk

@@ -19,26 +19,26 @@ type Tree struct {
 
 // The chunks of the nodes above a chunk. Numbers count from multiples of them.
 const (
-	UnitChunks  = 10
-	LargeChunks = MaxLevel / Slots
+	unitChunks  = 10
+	largeChunks = MaxLevel / Slots
 )
 
 // Add takes the aggregates of the chunk number, or of a part of it, of all
-// UnitChunks or of all LargeChunks from number on; chunks says of how many. Slot 0
+// unitChunks or of all largeChunks from number on; chunks says of how many. Slot 0
 // of the range lies at slots before the slot 0 that h counts from. h lies behind
 // all that came before, and has a set slot.
 func (t *Tree) Add(h *Header, number, chunks int64, at int) {
-	if number/UnitChunks != t.number/UnitChunks {
+	if number/unitChunks != t.number/unitChunks {
 		t.endUnit()
-		if number/LargeChunks != t.number/LargeChunks {
+		if number/largeChunks != t.number/largeChunks {
 			t.endLarge()
 		}
 	}
 	t.number = number
 	switch chunks {
-	case LargeChunks:
+	case largeChunks:
 		t.all.Append(h, at)
-	case UnitChunks:
+	case unitChunks:
 		t.large.Append(h, at)
 	default:
 		t.unit.Append(h, at)

@@ -70,7 +70,7 @@ func naiveTreeChunk(words []uint64, from int) (s treeSums) {
 // Whatever range is cut out of a series and however its chunks come, one by one
 // or as what is stored of 10 or of 120, the sums have the same bits.
 func TestTreeIsTheSameForEveryRange(t *testing.T) {
-	const chunks = 3*LargeChunks + 7
+	const chunks = 3*largeChunks + 7
 	for range 5 {
 		rapid.Check(t, func(t *rapid.T) {
 			r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -89,7 +89,7 @@ func TestTreeIsTheSameForEveryRange(t *testing.T) {
 				addRange(&tree, r, words, from, past)
 				tree.End(&got)
 			}
-			want := naiveTree(words[from:past], from, MaxLevel, UnitChunks*Slots, Slots)
+			want := naiveTree(words[from:past], from, MaxLevel, unitChunks*Slots, Slots)
 			if got.Count > 0 != want.any || want.any && (got.Sum.Float != want.sum || got.Filled.Float != want.filled ||
 				got.FirstOff != want.first-from || got.LastOff != want.last-from) {
 				t.Fatalf("[%d, %d): %+v, want %+v", from, past, got, want)
@@ -102,15 +102,15 @@ func TestTreeIsTheSameForEveryRange(t *testing.T) {
 func addRange(tree *Tree, r *rand.Rand, words []uint64, from, past int) {
 	for at := from; at < past; {
 		number := int64(at / Slots)
-		for _, n := range []int64{LargeChunks, UnitChunks} {
+		for _, n := range []int64{largeChunks, unitChunks} {
 			end := at + int(n)*Slots
 			if at%Slots != 0 || number%n != 0 || end > past || r.IntN(2) == 0 {
 				continue
 			}
 			var stored, large Header
-			for i := int64(0); i < n; i += UnitChunks {
+			for i := int64(0); i < n; i += unitChunks {
 				var unit Header
-				for k := range int64(UnitChunks) {
+				for k := range int64(unitChunks) {
 					if h := Summarize(words[at+int(i+k)*Slots:][:Slots], 0); h.Count > 0 {
 						unit.Append(&h, int(k)*Slots)
 					}
@@ -120,7 +120,7 @@ func addRange(tree *Tree, r *rand.Rand, words []uint64, from, past int) {
 				}
 				stored = unit
 			}
-			if n == LargeChunks {
+			if n == largeChunks {
 				stored = large
 			}
 			if stored.Count > 0 {

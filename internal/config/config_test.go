@@ -116,7 +116,7 @@ func TestNoNameIsBothKnownAndReplaced(t *testing.T) {
 }
 
 func TestFileLimit(t *testing.T) {
-	if _, err := ParseFile("x", make([]byte, MaxFile+1)); err == nil || !strings.Contains(err.Error(), "1048576") {
+	if _, err := ParseFile("x", make([]byte, maxFile+1)); err == nil || !strings.Contains(err.Error(), "1048576") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// MaxFile is the largest file ParseFile takes. The original's file with all
+// maxFile is the largest file ParseFile takes. The original's file with all
 // its comments has about 30 KB.
-const MaxFile = 1 << 20
+const maxFile = 1 << 20
 
 // ParseFile reads the text of a configuration file. name stands in the origins
 // and errors. It returns the settings in the order of the file, or all lines
@@ -19,8 +19,8 @@ const MaxFile = 1 << 20
 // A # at the start of a line or after a blank starts a comment. Neither keys
 // nor values are checked here: Build does that.
 func ParseFile(name string, text []byte) ([]Setting, error) {
-	if len(text) > MaxFile {
-		return nil, fmt.Errorf("%s has %d bytes, the limit is %d: is it a configuration file?", name, len(text), MaxFile)
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("%s has %d bytes, the limit is %d: is it a configuration file?", name, len(text), maxFile)
 	}
 	var (
 		out  []Setting

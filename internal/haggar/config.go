@@ -15,10 +15,10 @@ import (
 
 // Defaults of the original.
 const (
-	DefaultAgents   = 100
-	DefaultMetrics  = 10_000
-	DefaultInterval = 10 * time.Second
-	DefaultAddr     = "localhost:2003"
+	defaultAgents   = 100
+	defaultMetrics  = 10_000
+	defaultInterval = 10 * time.Second
+	defaultAddr     = "localhost:2003"
 	DefaultBucket   = "haggar"
 )
 
@@ -80,7 +80,7 @@ type Config struct {
 func (c *Config) prepare() error {
 	if c.Preset == Published {
 		// One agent sends all of it.
-		c.Agents, c.Metrics, c.Batch, c.CacheConnections = 1, len(PublishedSeries()), true, true
+		c.Agents, c.Metrics, c.Batch, c.CacheConnections = 1, len(publishedSeries()), true, true
 		c.Bucket, c.FlushInterval = PublishedBucket, time.Second
 	}
 	if err := c.check(); err != nil {

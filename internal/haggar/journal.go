@@ -133,7 +133,7 @@ func (j *Journal) parse(line string, head bool) error {
 	}
 	metrics := maxMetrics
 	if j.Preset == Published {
-		metrics = len(PublishedSeries())
+		metrics = len(publishedSeries())
 	}
 	switch {
 	case f.State != Sent && f.State != Acked && f.State != Failed:

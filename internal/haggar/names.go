@@ -32,9 +32,9 @@ const (
 	RateQuery = `SELECT avg(sum(*.mps BUCKET dalmatinerdb), 5m) AS 'metrics/s' LAST 1h`
 )
 
-// PublishedSeries returns the texts of the published series, parts joined by
+// publishedSeries returns the texts of the published series, parts joined by
 // dots, in the order of their numbers: seven of CPU usage, one of waiting.
-func PublishedSeries() []string {
+func publishedSeries() []string {
 	names := []string{
 		"f242021c-c5eb-4c53-a609-64bee4",
 		"b02df988-2abf-4364-8f55-c39eb3",
@@ -61,7 +61,7 @@ type Data struct {
 // AppendKey appends the key of metric i of an agent.
 func (d Data) AppendKey(dst []byte, agent, i int) []byte {
 	if d.Preset == Published {
-		for part := range strings.SplitSeq(PublishedSeries()[i], ".") {
+		for part := range strings.SplitSeq(publishedSeries()[i], ".") {
 			dst = metric.AppendPart(dst, part)
 		}
 		return dst

@@ -72,9 +72,6 @@ func Series(kind Kind, seed uint64, agent, i int) Iter {
 	return it
 }
 
-// Value returns the value at slot.
-func (it Iter) Value(slot int64) int64 { return it.At(slot) }
-
 // Word returns the value at slot as the point that is sent.
 func (it Iter) Word(slot int64) uint64 { return point.FromInt(it.At(slot)) }
 

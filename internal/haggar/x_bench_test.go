@@ -41,6 +41,6 @@ func BenchmarkValueAtOnce(b *testing.B) {
 	slot := Origin
 	for b.Loop() {
 		slot += 100_003
-		it.Value(slot)
+		it.At(slot)
 	}
 }

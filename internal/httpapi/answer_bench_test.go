@@ -68,7 +68,7 @@ func BenchmarkAnswer(b *testing.B) {
 			_, _ = to.Write(w.Body.Bytes())
 		})},
 	} {
-		b.Run(c.name, func(b *testing.B) { benchAnswer(b, NewServer(c.handler, o.Logger, DefaultIdle)) })
+		b.Run(c.name, func(b *testing.B) { benchAnswer(b, NewServer(c.handler, o.Logger, 2*time.Minute)) })
 	}
 }
 

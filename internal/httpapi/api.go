@@ -66,25 +66,25 @@ type Options struct {
 	Memory   *memory.Leases // that queries are charged to; nil charges nothing
 
 	// MaxQueries is how many queries run at once; 0 stands for
-	// DefaultMaxQueries. Further ones wait, and are refused after a while.
+	// defaultMaxQueries. Further ones wait, and are refused after a while.
 	MaxQueries int
 
 	Bodies     *memory.Leases // that request bodies are charged to; nil charges nothing
-	ReplyStall time.Duration  // for a client to take 32 KiB of its answer; DefaultReplyStall
+	ReplyStall time.Duration  // for a client to take 32 KiB of its answer; defaultReplyStall
 
 	QueryTimeout time.Duration // longest run of a query
 	SlowQuery    time.Duration // queries that run this long are logged
 }
 
-// DefaultMaxQueries keeps small machines answering: each query may take a core
+// defaultMaxQueries keeps small machines answering: each query may take a core
 // and the memory of its whole result, and ingest comes first.
-const DefaultMaxQueries = 16
+const defaultMaxQueries = 16
 
 // Defaults of the keys of the same names.
 const (
-	DefaultQueryTimeout = time.Minute
-	DefaultSlowQuery    = 5 * time.Second
-	DefaultReplyStall   = 10 * time.Second
+	defaultQueryTimeout = time.Minute
+	defaultSlowQuery    = 5 * time.Second
+	defaultReplyStall   = 10 * time.Second
 )
 
 // queryWait is how long a query waits for its turn: longer than a burst of
@@ -99,9 +99,6 @@ const (
 	readRequest = time.Minute
 	writeReply  = 5 * time.Minute
 )
-
-// DefaultIdle is how long a connection is kept without a request.
-const DefaultIdle = 2 * time.Minute
 
 // NewServer returns a server with the limits of this package around a handler. Its
 // connections are those of a conns.Set where its listener is one of such a set.
@@ -134,10 +131,10 @@ type api struct {
 
 // New returns the handler of all routes.
 func New(o Options) http.Handler {
-	o.MaxQueries = cmp.Or(o.MaxQueries, DefaultMaxQueries)
-	o.QueryTimeout = cmp.Or(o.QueryTimeout, DefaultQueryTimeout)
-	o.SlowQuery = cmp.Or(o.SlowQuery, DefaultSlowQuery)
-	o.ReplyStall = cmp.Or(o.ReplyStall, DefaultReplyStall)
+	o.MaxQueries = cmp.Or(o.MaxQueries, defaultMaxQueries)
+	o.QueryTimeout = cmp.Or(o.QueryTimeout, defaultQueryTimeout)
+	o.SlowQuery = cmp.Or(o.SlowQuery, defaultSlowQuery)
+	o.ReplyStall = cmp.Or(o.ReplyStall, defaultReplyStall)
 	turns := make(chan struct{}, o.MaxQueries)
 	limited := loglimit.New(o.Logger, time.Now)
 	return &api{

@@ -187,7 +187,7 @@ func TestMetricsPage(t *testing.T) {
 
 func TestServerHasLimits(t *testing.T) {
 	o := testOptions(newFakeStore(t))
-	s := NewServer(New(o), o.Logger, DefaultIdle)
+	s := NewServer(New(o), o.Logger, 2*time.Minute)
 	if s.MaxHeaderBytes == 0 || s.ReadHeaderTimeout == 0 || s.ReadTimeout == 0 || s.WriteTimeout == 0 || s.IdleTimeout == 0 {
 		t.Errorf("a limit is missing: %+v", s)
 	}

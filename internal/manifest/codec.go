@@ -14,8 +14,8 @@ const (
 	frameSize    = 12
 )
 
-// EditLimit is the largest edit in bytes.
-const EditLimit = 64 << 20
+// editLimit is the largest edit in bytes.
+const editLimit = 64 << 20
 
 var (
 	magic      = [8]byte{'D', 'M', 'T', 'M', 'A', 'N', '\r', '\n'}
@@ -74,7 +74,7 @@ func parseRecord(src []byte) (number uint64, e Edit, rest []byte, err error) {
 		return 0, e, src, fmt.Errorf("%w: begins with %x", errRecord, src[:min(len(src), frameSize)])
 	}
 	n := binary.LittleEndian.Uint32(src[4:])
-	if n > EditLimit || int(n) > len(src)-frameSize {
+	if n > editLimit || int(n) > len(src)-frameSize {
 		return 0, e, src, fmt.Errorf("%w: %d bytes, of which the file has %d", errRecord, n, len(src)-frameSize)
 	}
 	payload, rest := src[frameSize:frameSize+int(n)], src[frameSize+int(n):]

@@ -243,8 +243,8 @@ func (m *Manifest) encodeSnapshot() []byte {
 // as they are.
 func (m *Manifest) writeTemp() (size int64, err error) {
 	data := m.encodeSnapshot()
-	if n := len(data) - headerSize - frameSize; n > EditLimit {
-		return 0, fmt.Errorf("snapshot of %d bytes: the limit is %d", n, EditLimit)
+	if n := len(data) - headerSize - frameSize; n > editLimit {
+		return 0, fmt.Errorf("snapshot of %d bytes: the limit is %d", n, editLimit)
 	}
 	for _, name := range names {
 		if err := m.writeFile(m.path(name+tempSuffix), data); err != nil {
@@ -325,8 +325,8 @@ func (m *Manifest) Commit(e Edit) error {
 	}
 	m.buf = appendRecord(m.buf[:0], m.number+1, &e)
 	size := int64(len(m.buf))
-	if size-frameSize > EditLimit {
-		return fmt.Errorf("manifest: edit of %d bytes: the limit is %d; split it", size-frameSize, EditLimit)
+	if size-frameSize > editLimit {
+		return fmt.Errorf("manifest: edit of %d bytes: the limit is %d; split it", size-frameSize, editLimit)
 	}
 	if m.renew != nil {
 		if _, err := m.writeAnew(); noSpace(err) {

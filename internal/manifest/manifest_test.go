@@ -247,7 +247,7 @@ func TestCommitRefuses(t *testing.T) {
 	if err := m.Commit(Edit{AddSegments: []Segment{{Seq: 1}}}); err == nil || !strings.Contains(err.Error(), "segment 1") {
 		t.Errorf("a segment twice: %v", err)
 	}
-	if err := m.Commit(Edit{Account: make([]byte, EditLimit)}); err == nil || !strings.Contains(err.Error(), "67108864") {
+	if err := m.Commit(Edit{Account: make([]byte, editLimit)}); err == nil || !strings.Contains(err.Error(), "67108864") {
 		t.Errorf("too large: %v, want an error that names the limit", err)
 	}
 	commit(t, m, Edit{RemoveSegments: []uint64{1}, AddSegments: []Segment{{Seq: 1, Bytes: 5}}})

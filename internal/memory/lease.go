@@ -15,7 +15,7 @@ type LeaseOptions struct {
 	Small       int64 // from level NoQueries on only leases of at most this many bytes grow
 
 	// Stall is how long an awaited client may make no progress until its lease is
-	// cut off, 0 for ever. While memory is short Grace counts instead, and the
+	// cut off, 0 for ever. While memory is short grace counts instead, and the
 	// clients without progress for longest go first.
 	Stall time.Duration
 }
@@ -24,13 +24,13 @@ type LeaseOptions struct {
 // is nearly full. They are no options: an operator who knew better values would
 // know how long every one of his senders and readers pauses.
 const (
-	// Grace is how long a client may pause then.
-	Grace = time.Second
+	// grace is how long a client may pause then.
+	grace = time.Second
 
-	// Patience is how long somebody waits until a client is cut off that does make
+	// patience is how long somebody waits until a client is cut off that does make
 	// progress, the one whose message or answer takes longest; where there is none,
 	// whoever came last to wait is refused, so that nobody waits for ever.
-	Patience = 5 * time.Second
+	patience = 5 * time.Second
 
 	// A pool that is full to fullPart eighths is cleared down to clearPart eighths.
 	fullPart  = 6

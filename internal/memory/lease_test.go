@@ -79,7 +79,7 @@ func TestTheIdlestMakesRoom(t *testing.T) {
 	go func() { got <- w.GrowWhenFree(t.Context(), 400) }()
 	for p.Counts().Waiting == 0 {
 	}
-	clock.advance(Grace - 1)
+	clock.advance(grace - 1)
 	active.Moved()
 	b.Sweep()
 	if idle.cutFor() != "" {
@@ -142,7 +142,7 @@ func TestWhoAllWaitDoNotWaitForEver(t *testing.T) {
 	go func() { gotY <- y.GrowWhenFree(t.Context(), 100) }()
 	for p.Counts().Waiting < 2 {
 	}
-	clock.advance(Patience)
+	clock.advance(patience)
 	b.Sweep()
 	var refusal *Refusal
 	if err := <-gotY; !errors.As(err, &refusal) || refusal.TooLarge {

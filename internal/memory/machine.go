@@ -13,13 +13,13 @@ const (
 	// it is told otherwise, in percent: the page cache needs the rest.
 	defaultShare = 60
 
-	// LeastDefault is the least limit that a node takes by itself.
-	LeastDefault = 256 << 20
+	// leastDefault is the least limit that a node takes by itself.
+	leastDefault = 256 << 20
 )
 
 // Default returns the limit of a node that was not told one: 60 % of the
 // machine's memory or of the limit of its control group, whichever is less, and
-// at least LeastDefault. root is the root of the file system. It is 0, no
+// at least leastDefault. root is the root of the file system. It is 0, no
 // limit, where the system does not say what there is.
 func Default(root string) int64 {
 	have := meminfo(root)
@@ -36,7 +36,7 @@ func Default(root string) int64 {
 	if have == 0 {
 		return 0
 	}
-	return max(have/100*defaultShare, LeastDefault)
+	return max(have/100*defaultShare, leastDefault)
 }
 
 // meminfo returns the machine's memory, 0 where it is unknown.

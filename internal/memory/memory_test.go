@@ -252,5 +252,5 @@ func TestDefault(t *testing.T) {
 	write("sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "1073741824\n")
 	check("the older version", 1<<30/100*60)
 	write("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1048576\n")
-	check("the least", LeastDefault)
+	check("the least", leastDefault)
 }

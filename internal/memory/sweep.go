@@ -96,11 +96,11 @@ func (p *Leases) choose(now time.Time) []victim {
 		return victims
 	}
 	slices.SortFunc(idle, func(a, b *Lease) int { return cmp.Compare(a.moved.Load(), b.moved.Load()) })
-	for len(idle) > 0 && p.used.Load()-going > target && now.Sub(idle[0].lastMoved()) >= Grace {
+	for len(idle) > 0 && p.used.Load()-going > target && now.Sub(idle[0].lastMoved()) >= grace {
 		cut(idle[0], CutPressure)
 		idle = idle[1:]
 	}
-	if len(p.waiting) == 0 || going > 0 || now.Sub(p.waiting[0].since) < Patience {
+	if len(p.waiting) == 0 || going > 0 || now.Sub(p.waiting[0].since) < patience {
 		return victims
 	}
 	if len(idle) > 0 {

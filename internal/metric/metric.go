@@ -136,8 +136,8 @@ func appendEscaped(dst, s []byte) []byte {
 	return dst
 }
 
-// ErrTrailingEscape is returned for a text that ends in a lone backslash.
-var ErrTrailingEscape = errors.New(`a backslash at the end escapes nothing: write \\ for a backslash`)
+// errTrailingEscape is returned for a text that ends in a lone backslash.
+var errTrailingEscape = errors.New(`a backslash at the end escapes nothing: write \\ for a backslash`)
 
 // Unescape undoes Escaped: \xHH is a byte, a backslash before any other
 // character stands for that character.
@@ -153,7 +153,7 @@ func Unescape(text string) (string, error) {
 		}
 		i++
 		if i == len(text) {
-			return "", ErrTrailingEscape
+			return "", errTrailingEscape
 		}
 		if text[i] == 'x' && i+2 < len(text) {
 			hi, ok1 := hexDigit(text[i+1])

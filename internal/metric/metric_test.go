@@ -50,7 +50,7 @@ func TestUnescapeKeepsOldEscapes(t *testing.T) {
 	f(`\xzz`, `xzz`)
 	f(`\x4`, `x4`)
 	f(`\x41`, `A`)
-	if _, err := Unescape(`a\`); err != ErrTrailingEscape {
+	if _, err := Unescape(`a\`); err != errTrailingEscape {
 		t.Errorf("a lone backslash: %v", err)
 	}
 }

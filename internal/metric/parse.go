@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ErrText says that a text is not one of a metric.
-var ErrText = errors.New("not the text of a metric: want parts such as 'web'.'requests', or web.requests where no part has a dot or a quote")
+// errText says that a text is not one of a metric.
+var errText = errors.New("not the text of a metric: want parts such as 'web'.'requests', or web.requests where no part has a dot or a quote")
 
 // ParseText undoes Text: it returns the key of a metric written as parts
 // between dots, in quotes or, where they hold neither dot nor quote, without.
@@ -23,7 +23,7 @@ func ParseText(text string) (key []byte, err error) {
 				end++
 			}
 			if end >= len(quoted) {
-				return nil, ErrText // the quote is open
+				return nil, errText // the quote is open
 			}
 			elem, rest = quoted[:end], quoted[end+1:]
 		} else {
@@ -32,7 +32,7 @@ func ParseText(text string) (key []byte, err error) {
 				end = len(rest)
 			}
 			if elem, rest = rest[:end], rest[end:]; elem == "" || strings.ContainsRune(elem, '\'') || strings.HasPrefix(elem, rawMark) {
-				return nil, ErrText
+				return nil, errText
 			}
 		}
 		elems = append(elems, elem)
@@ -40,7 +40,7 @@ func ParseText(text string) (key []byte, err error) {
 			return KeyFromQuoted(elems...)
 		}
 		if rest[0] != '.' {
-			return nil, ErrText
+			return nil, errText
 		}
 		rest = rest[1:]
 	}

@@ -69,8 +69,3 @@ func (id SeriesID) Stamp() SeriesID {
 // IsStamp reports whether an id of a bucket with timestamps is that of stamps.
 // It means nothing for other buckets.
 func (id SeriesID) IsStamp() bool { return id[15]&stampBit != 0 }
-
-// Partition returns the partition of the series among a power of two of them.
-func (id SeriesID) Partition(partitions int) int {
-	return int(binary.BigEndian.Uint32(id[:4]) / uint32((1<<32)/uint64(partitions)))
-}

@@ -190,7 +190,7 @@ func selfNode(t *testing.T) (*node, *selfWriter) {
 // own returns the value of one of the node's own metrics.
 func own(t *testing.T, n *node, now time.Time, parts ...string) (word uint64) {
 	t.Helper()
-	info, err := n.store.BucketByName(SelfBucket)
+	info, err := n.store.BucketByName(selfBucket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestSelfMonitorSurvivesDeletedBuckets(t *testing.T) {
 	if err := w.write(now); err != nil {
 		t.Fatal(err)
 	}
-	for _, bucket := range []string{"b", SelfBucket} {
+	for _, bucket := range []string{"b", selfBucket} {
 		if err := n.store.DeleteBucket(bucket); err != nil {
 			t.Fatal(err)
 		}

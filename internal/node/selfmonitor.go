@@ -14,9 +14,9 @@ import (
 	"dalmatiner/internal/store"
 )
 
-// SelfBucket is the bucket that every node writes its own metrics into, each
+// selfBucket is the bucket that every node writes its own metrics into, each
 // second (system page, section 8).
-const SelfBucket = "dalmatinerdb"
+const selfBucket = "dalmatinerdb"
 
 const (
 	selfResolution = 1000
@@ -66,12 +66,12 @@ func (n *node) newSelfWriter() (*selfWriter, error) {
 // open makes sure that the bucket is there and that the session writes into it:
 // somebody may have deleted it.
 func (w *selfWriter) open() error {
-	info, err := w.n.store.BucketByName(SelfBucket)
+	info, err := w.n.store.BucketByName(selfBucket)
 	if err == nil && w.session != nil && info.ID == w.bucket {
 		return nil
 	}
 	if errors.Is(err, store.ErrUnknownBucket) {
-		info, err = w.n.store.CreateBucket(store.BucketInfo{Name: SelfBucket, Resolution: selfResolution, PPF: selfPPF})
+		info, err = w.n.store.CreateBucket(store.BucketInfo{Name: selfBucket, Resolution: selfResolution, PPF: selfPPF})
 	}
 	if err != nil {
 		return err

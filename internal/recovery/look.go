@@ -20,8 +20,8 @@ import (
 var Dirs = [...]string{manifest.Flush: "flush", manifest.Window: "window", manifest.Overlay: "overlay"}
 
 const (
-	// TempSuffix is that of files that do not count yet.
-	TempSuffix = ".tmp"
+	// tempSuffix is that of files that do not count yet.
+	tempSuffix = ".tmp"
 
 	segSuffix = ".seg"
 	logSuffix = ".wal"
@@ -107,8 +107,8 @@ func (in *Input) list(fs vfs.FS, dir string) error {
 		}
 		slices.Sort(names)
 		for _, name := range names {
-			f := File{Path: sub + "/" + name, Kind: manifest.Kind(kind), Temp: strings.HasSuffix(name, TempSuffix)}
-			seq, ok := parseName(strings.TrimSuffix(name, TempSuffix), segSuffix)
+			f := File{Path: sub + "/" + name, Kind: manifest.Kind(kind), Temp: strings.HasSuffix(name, tempSuffix)}
+			seq, ok := parseName(strings.TrimSuffix(name, tempSuffix), segSuffix)
 			f.Seq, f.Foreign = seq, !ok
 			if ok && !f.Temp {
 				f.Foreign = seen[seq] || slices.ContainsFunc(in.State.Segments, func(m manifest.Segment) bool { return m.Seq == seq && m.Kind != f.Kind })

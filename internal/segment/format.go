@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// Format is the version of the format this package writes, and the only one
+	// format is the version of the format this package writes, and the only one
 	// it reads.
-	Format = 2
+	format = 2
 
-	// MaxChunk is the largest chunk in bytes: the length field of an index
+	// maxChunk is the largest chunk in bytes: the length field of an index
 	// entry has 16 bits. 720 raw points are 5,760 bytes.
-	MaxChunk = 1<<16 - 1
+	maxChunk = 1<<16 - 1
 
 	// MaxName is the largest series key or bucket name in bytes. The wire
 	// carries a key behind a 16-bit length; the bound keeps blocks below
@@ -111,7 +111,7 @@ func appendFooter(dst []byte, f *footer) []byte {
 	le := binary.LittleEndian
 	start := len(dst)
 	dst = append(dst, magic...)
-	dst = le.AppendUint32(dst, Format)
+	dst = le.AppendUint32(dst, format)
 	dst = le.AppendUint32(dst, f.dirCRC)
 	dst = le.AppendUint64(dst, uint64(f.dirOff))
 	for _, n := range f.blocks {
@@ -151,8 +151,8 @@ func parseFooter(src []byte, file string, size int64) (footer, error) {
 		return footer{}, &DamageError{File: file, Offset: size - footerSize, Length: footerSize,
 			Want: want, Got: got, Part: partFooter}
 	}
-	if v := le.Uint32(src[8:]); v != Format {
-		return footer{}, fmt.Errorf("segment %s: %w: version %d, this program reads version %d", file, ErrFormat, v, Format)
+	if v := le.Uint32(src[8:]); v != format {
+		return footer{}, fmt.Errorf("segment %s: %w: version %d, this program reads version %d", file, ErrFormat, v, format)
 	}
 	f := footer{dirCRC: le.Uint32(src[12:]), dirOff: int64(le.Uint64(src[16:]))}
 	src = src[24:]

@@ -279,13 +279,13 @@ func (f *frozenSegment) comparePoints(t *testing.T, r *Reader) {
 func TestAnotherFormatIsNamed(t *testing.T) {
 	_, data := smallSegment(t)
 	foot := data[len(data)-footerSize:]
-	for _, format := range []uint32{0, 1, Format + 1, 1 << 31} {
-		binary.LittleEndian.PutUint32(foot[8:], format)
+	for _, version := range []uint32{0, 1, format + 1, 1 << 31} {
+		binary.LittleEndian.PutUint32(foot[8:], version)
 		seal(foot, int64(len(data)-footerSize))
 		_, err := Open(memFile(t, data), testPath)
-		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("%s: unknown segment format: version %d, this program reads version %d", testPath, format, Format)) ||
+		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("%s: unknown segment format: version %d, this program reads version %d", testPath, version, format)) ||
 			len(Damages(err)) != 0 {
-			t.Errorf("format %d: %v", format, err)
+			t.Errorf("format %d: %v", version, err)
 		}
 	}
 }

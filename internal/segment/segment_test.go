@@ -134,7 +134,7 @@ func drawModel(t *rapid.T) *model {
 	}
 	// Sizes around the block size and chunk numbers around the 32 bits of a
 	// leaf are what the layout depends on.
-	size := rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(blockSize-20, blockSize+20), rapid.Just(MaxChunk))
+	size := rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(blockSize-20, blockSize+20), rapid.Just(maxChunk))
 	chunk := rapid.OneOf(rapid.Int64Range(0, 50), rapid.Int64Range(math.MaxUint32-2, math.MaxUint32+2), rapid.Int64())
 	for range rapid.IntRange(0, 300).Draw(t, "chunks") {
 		p := place{rapid.Uint64Range(0, 2).Draw(t, "bucket"), rapid.SampledFrom(hashes).Draw(t, "series"), chunk.Draw(t, "chunk")}
@@ -294,7 +294,7 @@ func TestWriterRefuses(t *testing.T) {
 		want string
 	}{
 		"an empty chunk":         {func(w *Writer) { _ = w.Add(1, Hash{}, 0, 0, nil) }, "has 0 bytes"},
-		"a chunk too long":       {func(w *Writer) { _ = w.Add(1, Hash{}, 0, 0, make([]byte, MaxChunk+1)) }, "has 65536 bytes"},
+		"a chunk too long":       {func(w *Writer) { _ = w.Add(1, Hash{}, 0, 0, make([]byte, maxChunk+1)) }, "has 65536 bytes"},
 		"a key too long":         {func(w *Writer) { w.AddSeries(Series{Key: make([]byte, MaxName+1)}) }, "series key of 65537 bytes"},
 		"a bucket name too long": {func(w *Writer) { w.AddBucket(Bucket{Name: make([]byte, MaxName+1)}) }, "bucket name of 65537 bytes"},
 		"a chunk twice in a row": {func(w *Writer) {

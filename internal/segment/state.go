@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// MaxState is the largest state block in bytes.
-	MaxState = 64 << 20
+	// maxState is the largest state block in bytes.
+	maxState = 64 << 20
 
 	// statePart is the longest part of it that has one checksum: what is damaged in
 	// a file is read and checked in pieces.
@@ -53,8 +53,8 @@ func (r *Reader) State() ([]byte, error) {
 	if at == end {
 		return nil, nil
 	}
-	if end-at > MaxState+statePartHeader*(MaxState/statePart+1) {
-		return nil, r.damage(at, int(end-at), partState, fmt.Sprintf("it is longer than %d bytes", MaxState))
+	if end-at > maxState+statePartHeader*(maxState/statePart+1) {
+		return nil, r.damage(at, int(end-at), partState, fmt.Sprintf("it is longer than %d bytes", maxState))
 	}
 	raw := make([]byte, end-at) // not more than the file has
 	if err := r.readAt(raw, at, partState); err != nil {

@@ -77,7 +77,7 @@ func (w *Writer) Describe(generation, first int64, chunks uint32) {
 }
 
 // Add adds one chunk of a series: the chunk number (first slot ÷ 720), the
-// number of set slots, and 1 to MaxChunk encoded bytes, which are copied.
+// number of set slots, and 1 to maxChunk encoded bytes, which are copied.
 // Series and chunks may come in any order, each (bucket, hash, chunk) at most
 // once. Reading in index order is sequential if they come in index order:
 // by bucket, hash, chunk.
@@ -85,9 +85,9 @@ func (w *Writer) Add(bucket uint64, h Hash, chunk int64, points int, data []byte
 	if w.err != nil {
 		return w.err
 	}
-	if len(data) == 0 || len(data) > MaxChunk {
+	if len(data) == 0 || len(data) > maxChunk {
 		return w.fail(fmt.Errorf("segment: chunk %d of series %s has %d bytes, the limits are 1 and %d",
-			chunk, h, len(data), MaxChunk))
+			chunk, h, len(data), maxChunk))
 	}
 	if len(w.entries) == math.MaxUint32 {
 		return w.fail(fmt.Errorf("segment: %s is full: it has %d chunks, start another", w.path, len(w.entries)))
@@ -180,10 +180,10 @@ func (w *Writer) Finish() (Info, error) {
 }
 
 // SetState hands over the state block: bytes that mean nothing to this package,
-// which Reader.State gives back. They are not copied. The limit is MaxState.
+// which Reader.State gives back. They are not copied. The limit is maxState.
 func (w *Writer) SetState(state []byte) {
-	if len(state) > MaxState {
-		w.fail(fmt.Errorf("segment: a state of %d bytes, the limit is %d", len(state), MaxState))
+	if len(state) > maxState {
+		w.fail(fmt.Errorf("segment: a state of %d bytes, the limit is %d", len(state), maxState))
 		return
 	}
 	w.state = state

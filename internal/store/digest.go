@@ -10,7 +10,7 @@ import (
 
 // Digest returns the digest of the words that reads give of a metric in the chunks
 // [from, past) of its slots, in a bucket with timestamps of these too: the sum of
-// chunk.DigestSummand over its chunks, with the incarnation of the series. Where the points lie makes no difference, so
+// chunk.NumberedDigest over its chunks, times chunk.DigestOfSeries with the incarnation. Where the points lie makes no difference, so
 // copies of a series are compared by it. Slots below the lifetime are left out. The
 // digest of nothing, as of an unknown metric, is 0.
 //

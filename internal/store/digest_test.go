@@ -29,8 +29,8 @@ func naiveDigest(t fataler, s *Store, info BucketInfo, key []byte, incarnation u
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		sum += chunk.DigestSummand(id, incarnation, number, chunk.DigestWords(words[:], 0))
-		sum += chunk.DigestSummand(id.Stamp(), incarnation, number, chunk.DigestWords(stamps[:], 0))
+		sum += chunk.DigestOfSeries(id, incarnation) * chunk.NumberedDigest(number, chunk.DigestWords(words[:], 0))
+		sum += chunk.DigestOfSeries(id.Stamp(), incarnation) * chunk.NumberedDigest(number, chunk.DigestWords(stamps[:], 0))
 	}
 	return sum
 }

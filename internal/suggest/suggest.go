@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// MaxWord is the longest name in bytes that is compared letter by letter. Longer
+// maxWord is the longest name in bytes that is compared letter by letter. Longer
 // ones have no near names but themselves in another case.
-const MaxWord = 64
+const maxWord = 64
 
 // most is how many names are kept.
 const most = 3
@@ -86,13 +86,13 @@ func Hint(names []string) string {
 // swapped with their neighbour to make one word of the other, in any case. A
 // word that the other begins with is at 1. It reports false where they are
 // too far apart for the one to be meant by the other: more than a third of the
-// longer one, or longer than MaxWord.
+// longer one, or longer than maxWord.
 func Distance(a, b string) (int, bool) {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	if a == b {
 		return 0, true
 	}
-	if len(a) > MaxWord || len(b) > MaxWord {
+	if len(a) > maxWord || len(b) > maxWord {
 		return 0, false
 	}
 	short, long := a, b
@@ -112,7 +112,7 @@ func Distance(a, b string) (int, bool) {
 
 // edits is the distance without limits, of optimal string alignment.
 func edits(a, b string) int {
-	var rows [3][MaxWord + 1]uint8
+	var rows [3][maxWord + 1]uint8
 	before, last, row := &rows[0], &rows[1], &rows[2]
 	for j := range len(b) + 1 {
 		last[j] = uint8(j)

@@ -90,7 +90,7 @@ func eachCopy(list []byte, base LSN, fn func(k known)) {
 	for len(list) > 0 {
 		d, n := binary.Varint(list)
 		size := int64(f.size) + d
-		if n <= 0 || size <= frameSize || size > frameSize+RecordLimit || base > maxLSN {
+		if n <= 0 || size <= frameSize || size > frameSize+recordLimit || base > maxLSN {
 			return
 		}
 		k := known{lsn: base, size: int(size)}

@@ -17,7 +17,7 @@ func (l *Log) CopyTo(dir string) (bytes int64, err error) {
 	l.removeMu.Lock()
 	defer l.removeMu.Unlock()
 	l.mu.Lock()
-	end := l.Durable()
+	end := l.durableLSN()
 	var firsts []LSN
 	var newest header
 	for i := range l.files {

@@ -41,7 +41,7 @@ func (c *crashes) hook(op errorfs.Op) error {
 	defer c.mu.Unlock()
 	durable := c.past
 	if c.log != nil {
-		durable = c.log.Durable()
+		durable = c.log.durableLSN()
 	}
 	percent := []int{0, 20, 50, 80, 100}[c.rng.IntN(5)]
 	c.all = append(c.all, crash{

@@ -27,9 +27,9 @@ const (
 	maxHead   = 255 // bytes
 )
 
-// RecordLimit is the largest record any log may hold, whatever its options
+// recordLimit is the largest record any log may hold, whatever its options
 // say. A reader refuses longer ones before it allocates.
-const RecordLimit = 64 << 20
+const recordLimit = 64 << 20
 
 // maxLSN leaves room above every position, so that sums of an LSN and a file
 // size never overflow. At 1 GB/s it is reached after 146 years.
@@ -171,7 +171,7 @@ func (s *sums) parseHead(src []byte, lsn LSN) (head []byte, size int) {
 	}
 	word := binary.LittleEndian.Uint32(src)
 	length, n := int(word&lengthMask), int(src[frameSize])
-	if word&(ownFlag|headedFlag) != headedFlag || n == 0 || length < headFrame+n || length > RecordLimit {
+	if word&(ownFlag|headedFlag) != headedFlag || n == 0 || length < headFrame+n || length > recordLimit {
 		return nil, 0
 	}
 	if len(src) < frameSize+headFrame+n {

@@ -91,14 +91,14 @@ func (l *Log) End() LSN {
 	return l.end
 }
 
-// Durable returns the LSN below which every record is fsynced.
-func (l *Log) Durable() LSN { return LSN(l.durable.Load()) }
+// durableLSN returns the LSN below which every record is fsynced.
+func (l *Log) durableLSN() LSN { return LSN(l.durable.Load()) }
 
 // Sync fsyncs all that was appended before the call, in every mode.
 func (l *Log) Sync() error {
 	l.mu.Lock()
 	target := l.end
-	if l.Durable() < target && l.syncReq < target {
+	if l.durableLSN() < target && l.syncReq < target {
 		l.syncReq = target
 		l.kick()
 	}
@@ -110,7 +110,7 @@ func (l *Log) Sync() error {
 // starts an fsync, which all callers of the moment share; in mode Interval it
 // waits for the next one; in mode Off it returns ErrNotDurable.
 func (l *Log) WaitDurable(ctx context.Context, lsn LSN) error {
-	if l.Durable() > lsn {
+	if l.durableLSN() > lsn {
 		return nil
 	}
 	l.mu.Lock()
@@ -136,7 +136,7 @@ func (l *Log) await(ctx context.Context, target LSN) error {
 		err, stopped, progress := l.err, l.stopped, l.progress
 		l.mu.Unlock()
 		switch {
-		case l.Durable() >= target:
+		case l.durableLSN() >= target:
 			return nil
 		case err != nil:
 			return err
@@ -147,7 +147,7 @@ func (l *Log) await(ctx context.Context, target LSN) error {
 		case <-progress:
 		case <-ctx.Done():
 			return fmt.Errorf("wal: wait for durability below LSN %d, reached %d: %w",
-				target, l.Durable(), ctx.Err())
+				target, l.durableLSN(), ctx.Err())
 		}
 	}
 }
@@ -210,7 +210,7 @@ func (l *Log) Stats() Stats {
 	defer l.mu.Unlock()
 	s := l.stats
 	s.Queue = int64(len(l.cur))
-	s.Unsynced = int64(l.end - l.Durable())
+	s.Unsynced = int64(l.end - l.durableLSN())
 	s.Files = len(l.files)
 	return s
 }

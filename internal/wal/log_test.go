@@ -55,8 +55,8 @@ func TestAppendReplay(t *testing.T) {
 	if report.Records != 41 || report.Bytes != 40*60+12 || len(report.Torn)+len(report.Damaged)+len(report.Missing) != 0 {
 		t.Errorf("report %+v", report)
 	}
-	if l.End() < end || l.Durable() != l.End() {
-		t.Errorf("after open: end %d (was %d), durable %d", l.End(), end, l.Durable())
+	if l.End() < end || l.durableLSN() != l.End() {
+		t.Errorf("after open: end %d (was %d), durable %d", l.End(), end, l.durableLSN())
 	}
 	for i, e := range want {
 		got, report := replayAll(t, l, e.lsn)
@@ -211,7 +211,7 @@ func TestConcurrentAppends(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				_, _, _ = l.Size(), l.Stats(), l.Durable()
+				_, _, _ = l.Size(), l.Stats(), l.durableLSN()
 			}
 		})
 	}

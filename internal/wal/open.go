@@ -17,13 +17,13 @@ import (
 
 // Defaults and limits of the options.
 const (
-	DefaultInterval   = time.Second
+	defaultInterval   = time.Second
 	DefaultFileSize   = 64 << 20
-	DefaultMaxRecord  = 4 << 20
-	DefaultBufferSize = 4 << 20
+	defaultMaxRecord  = 4 << 20
+	defaultBufferSize = 4 << 20
 
 	// Buffers is what the two buffers of a log of default size take, in bytes.
-	Buffers = 2 * DefaultBufferSize
+	Buffers = 2 * defaultBufferSize
 )
 
 // Options of a log. FS and Dir are required; the zero value of the others is
@@ -34,7 +34,7 @@ type Options struct {
 	Sync       SyncMode                             // Interval
 	Interval   time.Duration                        // between fsyncs in mode Interval; 1 s
 	FileSize   int64                                // a file is full at this size, headers included; 64 MiB
-	MaxRecord  int                                  // bytes of a record Append takes, at most RecordLimit; 4 MiB
+	MaxRecord  int                                  // bytes of a record Append takes, at most recordLimit; 4 MiB
 	BufferSize int                                  // bytes of each of the two buffers, at least MaxRecord; 4 MiB
 	MinLSN     LSN                                  // new records get no LSN below it: the highest one named elsewhere
 	ID         [16]byte                             // of a new log; random
@@ -48,12 +48,12 @@ func (o *Options) setDefaults() error {
 	if o.FS == nil || o.Dir == "" {
 		return errors.New("wal: options without FS or Dir")
 	}
-	setDefault(&o.Interval, DefaultInterval)
+	setDefault(&o.Interval, defaultInterval)
 	setDefault(&o.FileSize, DefaultFileSize)
-	setDefault(&o.MaxRecord, DefaultMaxRecord)
-	setDefault(&o.BufferSize, DefaultBufferSize)
-	if o.MaxRecord < 0 || o.MaxRecord > RecordLimit {
-		return fmt.Errorf("wal: largest record of %d bytes: the limit is %d", o.MaxRecord, RecordLimit)
+	setDefault(&o.MaxRecord, defaultMaxRecord)
+	setDefault(&o.BufferSize, defaultBufferSize)
+	if o.MaxRecord < 0 || o.MaxRecord > recordLimit {
+		return fmt.Errorf("wal: largest record of %d bytes: the limit is %d", o.MaxRecord, recordLimit)
 	}
 	if o.MinLSN > maxLSN {
 		return fmt.Errorf("wal: lowest LSN %d: the limit is %d", o.MinLSN, maxLSN)
@@ -277,7 +277,7 @@ func (l *Log) setLimits() {
 		// Strictly above every name, so that no file is ever replaced.
 		l.seen = max(l.seen, f.end(), f.first+1)
 		if f.gone {
-			l.seen = max(l.seen, l.reached.durable, f.first+LSN(l.o.FileSize)+RecordLimit)
+			l.seen = max(l.seen, l.reached.durable, f.first+LSN(l.o.FileSize)+recordLimit)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (r *Reader) Record(lsn LSN) ([]byte, error) {
 		return nil, r.none(lsn, "the file ends")
 	}
 	length := binary.LittleEndian.Uint32(r.buf) & lengthMask
-	if length == 0 || length > RecordLimit {
+	if length == 0 || length > recordLimit {
 		return nil, r.none(lsn, fmt.Sprintf("%d bytes", length))
 	}
 	size := frameSize + int(length)

@@ -83,8 +83,8 @@ func (s *scanner) next(limit LSN) (f frame, ok bool, err error) {
 	switch {
 	case word == 0 && binary.LittleEndian.Uint32(s.buf[s.lo+4:]) == 0:
 		return f, false, nil
-	case length == 0 || length > RecordLimit:
-		s.why = fmt.Sprintf("record of %d bytes: want 1 to %d", length, RecordLimit)
+	case length == 0 || length > recordLimit:
+		s.why = fmt.Sprintf("record of %d bytes: want 1 to %d", length, recordLimit)
 		return f, false, nil
 	case end > limit:
 		s.why = fmt.Sprintf("record of %d bytes reaches beyond the file's end at LSN %d", length, limit)

@@ -26,8 +26,8 @@ func TestSyncWorksInEveryMode(t *testing.T) {
 		if err := l.Sync(); err != nil {
 			t.Fatalf("%v: %v", m, err)
 		}
-		if l.Durable() != l.End() {
-			t.Errorf("%v: durable %d after Sync, end %d", m, l.Durable(), l.End())
+		if l.durableLSN() != l.End() {
+			t.Errorf("%v: durable %d after Sync, end %d", m, l.durableLSN(), l.End())
 		}
 		got, _ := replayAll(t, open(t, fs.CrashClone(vfs.CrashCloneCfg{})), 0)
 		wantEntries(t, got, want)
@@ -192,7 +192,7 @@ func TestFailure(t *testing.T) {
 		if len(failed) != 0 {
 			t.Errorf("%s: OnFailure was called twice", name)
 		}
-		durable := l.Durable()
+		durable := l.durableLSN()
 		got, report := replayAll(t, open(t, mem.CrashClone(vfs.CrashCloneCfg{})), 0)
 		if n := len(got); n < 5 || got[n-1].lsn+frameSize+60 < durable || len(report.Damaged) != 0 {
 			t.Errorf("%s: replayed %d records, durable %d: %+v", name, n, durable, report)

@@ -101,7 +101,7 @@ func (l *Log) take(due, rested bool) work {
 		l.repeat()
 		due = true
 	}
-	durable := l.Durable()
+	durable := l.durableLSN()
 	w := work{
 		upTo:     l.end,
 		sync:     l.syncReq > durable || l.closing && l.end > durable,
@@ -288,7 +288,7 @@ func (l *Log) stop(cause error) {
 	l.stopped = true
 	if cause != nil {
 		l.err = fmt.Errorf("wal: the log has failed and takes no more records until a restart: %w", cause)
-		l.o.Logger.Error("wal: failed", "dir", l.o.Dir, "end", uint64(l.end), "durable", uint64(l.Durable()), "err", cause)
+		l.o.Logger.Error("wal: failed", "dir", l.o.Dir, "end", uint64(l.end), "durable", uint64(l.durableLSN()), "err", cause)
 	}
 	err := l.err
 	close(l.progress)

@@ -17,10 +17,10 @@ const (
 )
 
 const (
-	// MaxFlushes is how many flush segments may wait for their windows to
+	// maxFlushes is how many flush segments may wait for their windows to
 	// close. A bucket of coarse resolution keeps its window open for months:
 	// beyond this number what is open goes into an overlay with the rest.
-	MaxFlushes = 64
+	maxFlushes = 64
 
 	// MaxOverlays is how many overlays readers may have to look into. One that
 	// was cut into files counts once: no two of them hold the same chunk.
@@ -130,7 +130,7 @@ func (p *planner) take() {
 		}
 	}
 	for i, s := range flushes {
-		if i >= purge && len(flushes) <= MaxFlushes && p.open(s) {
+		if i >= purge && len(flushes) <= maxFlushes && p.open(s) {
 			break
 		}
 		p.taken[s.Seq] = true

@@ -247,7 +247,7 @@ func TestASlowBucketDoesNotKeepFlushes(t *testing.T) {
 		m.add(manifest.Flush, 0, nil, map[place]uint64{{1, front}: 0, {2, 5}: 0})
 		m.buckets[1] = Bucket{ClosedBefore: front}
 		m.run(t)
-		if n := len(m.segments); n > MaxFlushes+60 {
+		if n := len(m.segments); n > maxFlushes+60 {
 			t.Fatalf("%d segments at chunk %d", n, front)
 		}
 	}

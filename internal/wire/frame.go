@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// FrameHeader is the number of bytes before the payload of a frame.
-const FrameHeader = 4
+// frameHeader is the number of bytes before the payload of a frame.
+const frameHeader = 4
 
 // ErrIncomplete is returned by ParseFrame when src ends inside a frame.
 var ErrIncomplete = errors.New("the frame is not complete")
@@ -31,25 +31,25 @@ func BeginFrame(dst []byte) (out []byte, mark int) {
 // EndFrame writes the length of the frame that began at mark and ends with
 // dst.
 func EndFrame(dst []byte, mark int) {
-	binary.BigEndian.PutUint32(dst[mark:], uint32(len(dst)-mark-FrameHeader))
+	binary.BigEndian.PutUint32(dst[mark:], uint32(len(dst)-mark-frameHeader))
 }
 
 // ParseFrame splits the first frame from src. The error is ErrIncomplete when
 // src ends inside it, and wraps ErrTooLarge when its payload is longer than
 // limit bytes.
 func ParseFrame(src []byte, limit int) (payload, rest []byte, err error) {
-	if len(src) < FrameHeader {
+	if len(src) < frameHeader {
 		return nil, src, ErrIncomplete
 	}
 	n := binary.BigEndian.Uint32(src)
 	if err := checkFrame(n, limit); err != nil {
 		return nil, src, err
 	}
-	if uint64(len(src)-FrameHeader) < uint64(n) {
+	if uint64(len(src)-frameHeader) < uint64(n) {
 		return nil, src, ErrIncomplete
 	}
-	end := FrameHeader + int(n)
-	return src[FrameHeader:end:end], src[end:], nil
+	end := frameHeader + int(n)
+	return src[frameHeader:end:end], src[end:], nil
 }
 
 // ReadFrame reads one frame from r into buf, which it grows as the payload
@@ -58,10 +58,10 @@ func ParseFrame(src []byte, limit int) (payload, rest []byte, err error) {
 // io.ErrUnexpectedEOF when r ends inside it, and wraps ErrTooLarge when the
 // payload is longer than limit bytes.
 func ReadFrame(r io.Reader, buf []byte, limit int) ([]byte, error) {
-	if cap(buf) < FrameHeader {
+	if cap(buf) < frameHeader {
 		buf = make([]byte, 0, 512)
 	}
-	head := buf[:FrameHeader]
+	head := buf[:frameHeader]
 	if _, err := io.ReadFull(r, head); err != nil {
 		return nil, err
 	}

@@ -46,11 +46,11 @@ func TestFrameCutAnywhere(t *testing.T) {
 	src := AppendFrame(AppendFrame(nil, []byte("first")), []byte("second"))
 	for n := range len(src) + 1 {
 		payload, rest, err := ParseFrame(src[:n], 5)
-		whole := n >= FrameHeader+5
+		whole := n >= frameHeader+5
 		if whole != (err == nil) || !whole && !errors.Is(err, ErrIncomplete) {
 			t.Fatalf("%d bytes: %v", n, err)
 		}
-		if whole && (string(payload) != "first" || len(rest) != n-FrameHeader-5 || cap(payload) != 5) {
+		if whole && (string(payload) != "first" || len(rest) != n-frameHeader-5 || cap(payload) != 5) {
 			t.Fatalf("%d bytes: %q, %d left", n, payload, len(rest))
 		}
 	}

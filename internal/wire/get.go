@@ -19,25 +19,13 @@ const (
 	getHeader    = byte(OpError)
 )
 
-// MaxGetSlots is the most slots a data frame of this server holds: half a
-// megabyte of points, whatever the bucket's points per file.
+// MaxGetSlots is the most slots a data frame of this server holds, whatever the
+// bucket's points per file: neither side ever holds more than half a megabyte.
 const MaxGetSlots = 65536
 
 // AppendGetHeader appends the payload of the first frame of a GET reply: no
 // aggregation was applied.
 func AppendGetHeader(dst []byte) []byte { return append(dst, getHeader) }
-
-// AppendGetAggrHeader appends the payload of the first frame of a GET reply
-// whose points are aggregated: each stands for count slots. It panics when the
-// name is longer than 255 bytes.
-func AppendGetAggrHeader(dst []byte, name string, count uint32) []byte {
-	if len(name) > 255 {
-		panic(fmt.Sprintf("aggregation name of %d bytes, the limit is 255", len(name)))
-	}
-	dst = append(dst, getHeader, byte(len(name)))
-	dst = append(dst, name...)
-	return binary.BigEndian.AppendUint32(dst, count)
-}
 
 // AppendGetEnd appends the payload of the last frame of a GET reply.
 func AppendGetEnd(dst []byte) []byte { return append(dst, getEnd) }

@@ -13,6 +13,14 @@ import (
 	"dalmatiner/internal/point"
 )
 
+// appendGetAggrHeader appends the first payload of a GET reply whose points are
+// aggregated, as other servers may send it: each point stands for count slots.
+func appendGetAggrHeader(dst []byte, name string, count uint32) []byte {
+	dst = append(dst, getHeader, byte(len(name)))
+	dst = append(dst, name...)
+	return binary.BigEndian.AppendUint32(dst, count)
+}
+
 func drawWords(t *rapid.T) []uint64 {
 	word := rapid.OneOf(
 		rapid.Just(point.Unset),
@@ -102,8 +110,8 @@ func TestErrorsAreNoOtherReply(t *testing.T) {
 	f(AppendError(nil, ""), true)
 	f(AppendError(nil, strings.Repeat("x", 300)), true)
 	f(AppendGetHeader(nil), false)
-	f(AppendGetAggrHeader(nil, "", 1), false)
-	f(AppendGetAggrHeader(nil, "sum", 60), false)
+	f(appendGetAggrHeader(nil, "", 1), false)
+	f(appendGetAggrHeader(nil, "sum", 60), false)
 	f(AppendGetEnd(nil), false)
 	f(AppendInfo(nil, Info{Resolution: 1000, TTL: 7}), false)
 	f(AppendAck(nil, Ack{Seq: 1 << 63}), false)

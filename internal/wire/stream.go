@@ -77,9 +77,6 @@ func NewStreamParser(open *Request, limit int) *StreamParser {
 	return p
 }
 
-// InBatch reports whether a batch is open. A connection that ends then was cut.
-func (p *StreamParser) InBatch() bool { return p.inBatch }
-
 // Parse hands every whole message at the start of buf to sink and returns how
 // many bytes these had; the caller presents the rest again with more bytes
 // behind it. A batch's points are handed on one by one, before its end has

@@ -128,16 +128,16 @@ func TestNoMessageInsideABatch(t *testing.T) {
 	r := &recorder{}
 	stream := AppendBatchStart(nil, 9)
 	stream = AppendBatchPoint(stream, []byte("a"), point.FromInt(1))
-	if n, err := p.Parse(stream, r); n != len(stream) || err != nil || !p.InBatch() {
-		t.Fatalf("an open batch: consumed %d of %d, %v, in batch %t", n, len(stream), err, p.InBatch())
+	if n, err := p.Parse(stream, r); n != len(stream) || err != nil || !p.inBatch {
+		t.Fatalf("an open batch: consumed %d of %d, %v, in batch %t", n, len(stream), err, p.inBatch)
 	}
 	// What looks like a flush is the length of a name here.
 	if n, err := p.Parse([]byte{6, 6}, r); n != 0 || err != nil {
 		t.Fatalf("06 inside a batch: consumed %d, %v", n, err)
 	}
 	tail := AppendFlushAck(AppendBatchEnd(nil), 77)
-	if n, err := p.Parse(tail, r); n != len(tail) || err != nil || p.InBatch() {
-		t.Fatalf("the end: consumed %d, %v, in batch %t", n, err, p.InBatch())
+	if n, err := p.Parse(tail, r); n != len(tail) || err != nil || p.inBatch {
+		t.Fatalf("the end: consumed %d, %v, in batch %t", n, err, p.inBatch)
 	}
 	if got := strings.Join(r.calls, "; "); got != `point "a" 9 1; flushack 77` {
 		t.Errorf("calls: %s", got)

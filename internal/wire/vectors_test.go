@@ -198,7 +198,7 @@ func getVector(b []byte) (string, []byte, error) {
 	case f.Kind == GetHeader && f.Aggr == nil:
 		return "header", AppendGetHeader(nil), nil
 	case f.Kind == GetHeader:
-		return fmt.Sprintf("header aggr %q %d", f.Aggr, f.AggrCount), AppendGetAggrHeader(nil, string(f.Aggr), f.AggrCount), nil
+		return fmt.Sprintf("header aggr %q %d", f.Aggr, f.AggrCount), appendGetAggrHeader(nil, string(f.Aggr), f.AggrCount), nil
 	}
 	var d Decoder
 	words, err := d.AppendWords(nil, f, 100)

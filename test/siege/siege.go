@@ -5,7 +5,6 @@ package siege
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -60,26 +59,8 @@ func (a *Attack) Close() {
 	a.all.Wait()
 }
 
-// Alive returns how many connections the node still keeps.
-func (a *Attack) Alive() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	n := 0
-	for _, nc := range a.conns {
-		if err := nc.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
-			continue
-		}
-		_, err := nc.Read(make([]byte, 1))
-		var timeout net.Error
-		if err == nil || errors.As(err, &timeout) && timeout.Timeout() {
-			n++
-		}
-	}
-	return n
-}
-
-// Bytes sends head and then n bytes of body.
-func Bytes(head, body []byte, n int) func(*Attack, net.Conn) error {
+// send sends head and then n bytes of body.
+func send(head, body []byte, n int) func(*Attack, net.Conn) error {
 	return func(a *Attack, nc net.Conn) error {
 		if _, err := nc.Write(head); err != nil {
 			return err
@@ -102,7 +83,7 @@ func Bytes(head, body []byte, n int) func(*Attack, net.Conn) error {
 
 // Frame begins a request frame of size bytes and leaves out the last one.
 func Frame(size int) func(*Attack, net.Conn) error {
-	return Bytes(binary.BigEndian.AppendUint32(nil, uint32(size)), []byte{0}, size-1)
+	return send(binary.BigEndian.AppendUint32(nil, uint32(size)), []byte{0}, size-1)
 }
 
 // Entry opens a stream and begins an entry of the given bytes of points.
@@ -116,18 +97,18 @@ func Entry(bucket string, size int) func(*Attack, net.Conn) error {
 	head = binary.BigEndian.AppendUint64(head, 1)
 	head = append(head, 0, 2, 1, 'x')
 	head = binary.BigEndian.AppendUint32(head, uint32(size))
-	return Bytes(head, []byte{1, 0, 0, 0, 0, 0, 0, 7}, size-1)
+	return send(head, []byte{1, 0, 0, 0, 0, 0, 0, 7}, size-1)
 }
 
 // Pickle begins a pickled list of size bytes.
 func Pickle(size int) func(*Attack, net.Conn) error {
-	return Bytes(binary.BigEndian.AppendUint32(nil, uint32(size)), []byte{'('}, size-1)
+	return send(binary.BigEndian.AppendUint32(nil, uint32(size)), []byte{'('}, size-1)
 }
 
 // Body begins the body of an HTTP request.
 func Body(path string, size int) func(*Attack, net.Conn) error {
 	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Dalmatiner: 1\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", path, size)
-	return Bytes([]byte(head), []byte(" "), size-1)
+	return send([]byte(head), []byte(" "), size-1)
 }
 
 // Silent says nothing.

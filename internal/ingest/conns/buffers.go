@@ -44,7 +44,7 @@ const smallInput = 2 << 20
 
 // NewUnfinished adds the memory of a door's unfinished messages to the budget:
 // what a message needs beyond the buffer that every connection has. stall is how
-// long a sender may bring less than ProgressBytes.
+// long a sender may bring less than progressBytes.
 func NewUnfinished(b *memory.Budget, name string, stall time.Duration) *memory.Leases {
 	return b.NewLeases(memory.LeaseOptions{
 		Name: name, Holds: "unfinished input; at the limit senders wait, and those without progress are cut off",
@@ -52,16 +52,16 @@ func NewUnfinished(b *memory.Budget, name string, stall time.Duration) *memory.L
 	})
 }
 
-// ProgressBytes is what a sender has to bring of a large message to count as one
+// progressBytes is what a sender has to bring of a large message to count as one
 // who makes progress: single bytes now and then do not.
-const ProgressBytes = 16 << 10
+const progressBytes = 16 << 10
 
 // Progress tells a lease about a sender's progress.
 type Progress struct{ bytes int }
 
 // Read notes that n bytes came.
 func (p *Progress) Read(l *memory.Lease, n int) {
-	if p.bytes += n; p.bytes >= ProgressBytes {
+	if p.bytes += n; p.bytes >= progressBytes {
 		p.bytes = 0
 		l.Moved()
 	}

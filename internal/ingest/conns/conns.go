@@ -29,9 +29,9 @@ const (
 	// idle before it makes room for a new one at the limit.
 	unprovenGrace = time.Second
 
-	// DefaultGrace is the same for the others: more than the time between two
+	// defaultGrace is the same for the others: more than the time between two
 	// sends of most senders.
-	DefaultGrace = 10 * time.Second
+	defaultGrace = 10 * time.Second
 
 	// expireEvery is the longest time between two looks for connections that have
 	// been idle for too long.
@@ -48,7 +48,7 @@ type Options struct {
 	Full func(nc net.Conn)
 
 	Idle  time.Duration    // connections that send nothing for so long are closed; 0 keeps them
-	Grace time.Duration    // idle ones may be closed after it to make room; DefaultGrace
+	Grace time.Duration    // idle ones may be closed after it to make room; defaultGrace
 	Now   func() time.Time // time.Now
 }
 
@@ -70,7 +70,7 @@ type Set struct {
 // New returns a set without connections.
 func New(o Options) *Set {
 	if o.Grace == 0 {
-		o.Grace = DefaultGrace
+		o.Grace = defaultGrace
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -56,7 +56,7 @@ func TestTheIdlestMakesRoomAtTheLimit(t *testing.T) {
 	}
 	s.mu.Unlock()
 	proven.Idle()
-	clock.Add(int64(DefaultGrace))
+	clock.Add(int64(defaultGrace))
 	if _, c := dial(); c == nil || proven.WhyCut() != CutRoom {
 		t.Fatalf("the proven one after its grace: %q", proven.WhyCut())
 	}
@@ -86,8 +86,8 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 
 func TestProgressCountsBytes(t *testing.T) {
 	var p Progress
-	p.Read(nil, ProgressBytes-1)
-	if p.bytes != ProgressBytes-1 {
+	p.Read(nil, progressBytes-1)
+	if p.bytes != progressBytes-1 {
 		t.Error("bytes count before they are enough")
 	}
 	if p.Read(nil, 1); p.bytes != 0 {

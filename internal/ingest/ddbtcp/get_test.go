@@ -44,10 +44,10 @@ func (f *fixture) frames(q wire.Request) (slots []int, set int, refusal string) 
 		case wire.GetData:
 			points, err := []wire.Stamped(nil), error(nil)
 			if q.Options.HPTS {
-				points, err = dec.AppendStamped(nil, fr, maxPiece)
+				points, err = dec.AppendStamped(nil, fr, wire.MaxGetSlots)
 			} else {
 				var words []uint64
-				words, err = dec.AppendWords(nil, fr, maxPiece)
+				words, err = dec.AppendWords(nil, fr, wire.MaxGetSlots)
 				for _, w := range words {
 					points = append(points, wire.Stamped{Word: w})
 				}
@@ -116,7 +116,7 @@ func TestAGetIsBounded(t *testing.T) {
 		}
 	}
 	refusals := func() uint64 { return f.store.Account().Requests()["too_large"] }
-	for _, count := range []uint32{DefaultMaxSlots + 1, math.MaxUint32} {
+	for _, count := range []uint32{defaultMaxSlots + 1, math.MaxUint32} {
 		before := refusals()
 		_, _, text := f.frames(wire.Request{Op: wire.OpGet, Bucket: []byte("b"), Key: []byte("\x01b"), Slot: 1, Count: count})
 		if !strings.Contains(text, "67108864") || !strings.Contains(text, "tcp.max_slots") {
@@ -124,7 +124,7 @@ func TestAGetIsBounded(t *testing.T) {
 		}
 		f.eventually("it is counted", func() bool { return refusals() == before+1 })
 	}
-	if slots, _, text := f.frames(wire.Request{Op: wire.OpGet, Bucket: []byte("b"), Key: []byte("\x01b"), Slot: 1, Count: DefaultMaxSlots}); text != "" || len(slots) < 1024 {
+	if slots, _, text := f.frames(wire.Request{Op: wire.OpGet, Bucket: []byte("b"), Key: []byte("\x01b"), Slot: 1, Count: defaultMaxSlots}); text != "" || len(slots) < 1024 {
 		t.Errorf("as many as the limit: %d frames, %q", len(slots), text)
 	}
 }

@@ -45,7 +45,7 @@ func BenchmarkIngest(b *testing.B) {
 				b.Fatal(err)
 			}
 			open := wire.Request{Op: wire.OpStream, Bucket: []byte("bench"), Delay: 1}
-			p := wire.NewStreamParser(&open, DefaultMaxMessage)
+			p := wire.NewStreamParser(&open, defaultMaxMessage)
 			keys := make([][]byte, series)
 			for i := range keys {
 				keys[i], _ = metric.Key("agent", fmt.Sprintf("%6d", i/1000), "metrics", fmt.Sprintf("%6d", i%1000))

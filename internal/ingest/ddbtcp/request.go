@@ -14,10 +14,6 @@ import (
 	"dalmatiner/internal/wire"
 )
 
-// maxPiece is the largest number of slots in one data frame of a GET reply,
-// whatever the points per file: neither side ever holds more.
-const maxPiece = 65536
-
 // monitored are the requests whose latency the node reports.
 var monitored = map[wire.Op]monitor.Op{
 	wire.OpGet: monitor.Get, wire.OpBuckets: monitor.ListBuckets,
@@ -129,7 +125,7 @@ func (c *conn) ttl(q *wire.Request) error {
 func clampInt(v uint64) int64 { return int64(min(v, math.MaxInt64)) }
 
 // get streams the slots of a series: cut where the original's files were cut,
-// and at maxPiece. Frames in which nothing can be are made without a read.
+// and at wire.MaxGetSlots. Frames in which nothing can be are made without a read.
 func (c *conn) get(q *wire.Request) error {
 	st := c.s.o.Store
 	info, err := st.BucketByName(string(q.Bucket))
@@ -211,7 +207,7 @@ func (g *getBuffers) lend(ctx context.Context, lease *memory.Lease, n int64, hpt
 		each *= 2
 	}
 	var err error
-	for _, piece := range []int64{maxPiece, shortPiece, leastPiece} {
+	for _, piece := range []int64{wire.MaxGetSlots, shortPiece, leastPiece} {
 		piece = min(n, piece)
 		if err = lease.Grow(piece * each); err == nil {
 			n = piece

@@ -41,12 +41,12 @@ type Options struct {
 
 // Defaults of the limits.
 const (
-	DefaultMaxConnections = 1024
-	DefaultMaxFrame       = 1 << 20
-	DefaultMaxMessage     = 1 << 20
-	DefaultMaxSlots       = 1 << 26
-	DefaultInputStall     = 30 * time.Second
-	DefaultReplyStall     = 10 * time.Second
+	defaultMaxConnections = 1024
+	defaultMaxFrame       = 1 << 20
+	defaultMaxMessage     = 1 << 20
+	defaultMaxSlots       = 1 << 26
+	defaultInputStall     = 30 * time.Second
+	defaultReplyStall     = 10 * time.Second
 )
 
 // The buffers of GETs that are answered: a part of the process's limit, and what
@@ -84,12 +84,12 @@ type Stats struct {
 
 // New returns a server that serves nothing yet.
 func New(o Options) *Server {
-	o.MaxConnections = cmp.Or(o.MaxConnections, DefaultMaxConnections)
-	o.MaxFrame = cmp.Or(o.MaxFrame, DefaultMaxFrame)
-	o.MaxMessage = cmp.Or(o.MaxMessage, DefaultMaxMessage)
-	o.MaxSlots = cmp.Or(o.MaxSlots, DefaultMaxSlots)
-	o.InputStall = cmp.Or(o.InputStall, DefaultInputStall)
-	o.ReplyStall = cmp.Or(o.ReplyStall, DefaultReplyStall)
+	o.MaxConnections = cmp.Or(o.MaxConnections, defaultMaxConnections)
+	o.MaxFrame = cmp.Or(o.MaxFrame, defaultMaxFrame)
+	o.MaxMessage = cmp.Or(o.MaxMessage, defaultMaxMessage)
+	o.MaxSlots = cmp.Or(o.MaxSlots, defaultMaxSlots)
+	o.InputStall = cmp.Or(o.InputStall, defaultInputStall)
+	o.ReplyStall = cmp.Or(o.ReplyStall, defaultReplyStall)
 	o.MaxMessage = max(o.MaxMessage, wire.MinStreamLimit)
 	s := &Server{o: o, buffers: conns.NewBuffers(o.Store.Memory(), "tcp"), log: loglimit.New(o.Logger, time.Now)}
 	s.unfinished = conns.NewUnfinished(o.Store.Memory(), "tcp-unfinished", o.InputStall)

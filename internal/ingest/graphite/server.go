@@ -35,7 +35,7 @@ type Options struct {
 
 	Bucket         string // that all points go to; graphite
 	MaxConnections int    // of both TCP protocols together; 1024
-	MaxLine        int    // bytes of a line, at most MaxMaxLine; 16 KiB
+	MaxLine        int    // bytes of a line, at most maxMaxLine; 16 KiB
 
 	Idle       time.Duration // connections that send nothing for so long are closed; 0 keeps them
 	InputStall time.Duration // for a sender to go on with a large frame; 30 s
@@ -43,11 +43,11 @@ type Options struct {
 
 // Defaults and limits of the options.
 const (
-	DefaultBucket         = "graphite"
-	DefaultMaxConnections = 1024
-	DefaultMaxLine        = 16 << 10
-	MaxMaxLine            = 64 << 10
-	DefaultInputStall     = 30 * time.Second
+	defaultBucket         = "graphite"
+	defaultMaxConnections = 1024
+	defaultMaxLine        = 16 << 10
+	maxMaxLine            = 64 << 10
+	defaultInputStall     = 30 * time.Second
 )
 
 // Server serves connections and datagrams. It may serve several listeners.
@@ -82,16 +82,16 @@ type Stats struct {
 // New returns a server that serves nothing yet.
 func New(o Options) *Server {
 	if o.Bucket == "" {
-		o.Bucket = DefaultBucket
+		o.Bucket = defaultBucket
 	}
 	if o.MaxConnections == 0 {
-		o.MaxConnections = DefaultMaxConnections
+		o.MaxConnections = defaultMaxConnections
 	}
 	if o.MaxLine == 0 {
-		o.MaxLine = DefaultMaxLine
+		o.MaxLine = defaultMaxLine
 	}
-	o.MaxLine = min(o.MaxLine, MaxMaxLine)
-	o.InputStall = cmp.Or(o.InputStall, DefaultInputStall)
+	o.MaxLine = min(o.MaxLine, maxMaxLine)
+	o.InputStall = cmp.Or(o.InputStall, defaultInputStall)
 	s := &Server{o: o, buffers: conns.NewBuffers(o.Store.Memory(), "graphite")}
 	s.unfinished = conns.NewUnfinished(o.Store.Memory(), "graphite-unfinished", o.InputStall)
 	s.log = loglimit.New(o.Logger, time.Now)

@@ -141,7 +141,7 @@ func (f *fixture) eventually(what string, ok func() bool) {
 }
 
 func (f *fixture) counts() account.Counts {
-	info, err := f.store.BucketByName(DefaultBucket)
+	info, err := f.store.BucketByName(defaultBucket)
 	if err != nil {
 		return account.Counts{}
 	}
@@ -159,7 +159,7 @@ func (f *fixture) holds(slot int64, want uint64, parts ...string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	info, err := f.store.BucketByName(DefaultBucket)
+	info, err := f.store.BucketByName(defaultBucket)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestTextCutIntoBytesIsTheSameText(t *testing.T) {
 // time is that of the line before.
 func TestLinesGiveTheirTimeAsTheTimestamp(t *testing.T) {
 	f := newFixture(t, nil)
-	info, err := f.store.CreateBucket(store.BucketInfo{Name: DefaultBucket, Resolution: 10_000, PPF: 60480, HPTS: true})
+	info, err := f.store.CreateBucket(store.BucketInfo{Name: defaultBucket, Resolution: 10_000, PPF: 60480, HPTS: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func TestABucketThatIsDeletedIsMadeAnew(t *testing.T) {
 	c := f.dial("tcp", f.text)
 	f.send(c, "a 1 -1\n")
 	f.eventually("the first point is stored", func() bool { c := f.counts(); return c.Accepted == 1 })
-	if err := f.store.DeleteBucket(DefaultBucket); err != nil {
+	if err := f.store.DeleteBucket(defaultBucket); err != nil {
 		t.Fatal(err)
 	}
 	f.send(c, "a 1 -1\n")
@@ -343,7 +343,7 @@ func TestWithoutABucketEveryLineIsRefused(t *testing.T) {
 	f.eventually("both points are refused", func() bool {
 		return f.store.Account().Requests()["graphite_unknown_bucket"] == 2
 	})
-	if _, err := f.store.CreateBucket(store.BucketInfo{Name: DefaultBucket, Resolution: 60_000, PPF: 1000}); err != nil {
+	if _, err := f.store.CreateBucket(store.BucketInfo{Name: defaultBucket, Resolution: 60_000, PPF: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	f.send(c, "a 3 1500000030\n")

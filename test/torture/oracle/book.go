@@ -248,20 +248,6 @@ func (b *Bucket) setState(st State) {
 	}
 }
 
-// Points counts the slots with a value, and the writes.
-func (b *Bucket) Points() (slots, writes int64) {
-	b.Lane.Lock()
-	defer b.Lane.Unlock()
-	for _, s := range b.Series {
-		for _, n := range s.cells {
-			if n != 0 {
-				slots++
-			}
-		}
-	}
-	return slots, int64(b.Lane.sent)
-}
-
 // WrittenBetween says whether a write with a number in (after, upto] went into one
 // of the count slots from slot on.
 func (s *Series) WrittenBetween(slot int64, count int, after, upto uint32) bool {
