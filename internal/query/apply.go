@@ -1,11 +1,15 @@
 package query
 
-import "math"
+import (
+	"math"
+
+	"dalmatiner/internal/query/function"
+)
 
 // apply computes value by value without a constant.
 type apply struct {
 	over
-	fn opFunc
+	fn function.Op
 }
 
 func (n *apply) next(x *executor, dst block) (block, error) {
@@ -17,9 +21,9 @@ func (n *apply) next(x *executor, dst block) (block, error) {
 	v := dst.v[base:]
 	for i, f := range v {
 		switch n.fn {
-		case fnAbs:
+		case function.Abs:
 			v[i] = math.Abs(f)
-		case fnSqrtScale:
+		case function.SqrtScale:
 			v[i] = math.Copysign(math.Sqrt(math.Abs(f)), f)
 		default:
 			v[i] = log10Scale(f)

@@ -10,6 +10,7 @@ import (
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/suggest"
 )
 
@@ -107,7 +108,7 @@ func (p *planner) selectMetrics(s *dql.Select, shift int64) (value, error) {
 		}
 	}
 	p.hit(s, b, found)
-	v := value{typ: typeMetric, series: make([]series, len(keys))}
+	v := value{typ: function.TypeMetric, series: make([]series, len(keys))}
 	for i, key := range keys {
 		n, err := p.leaf(s.Pos(), b, key, shift)
 		if err != nil {
@@ -212,13 +213,13 @@ func (p *planner) leaf(pos int, b Bucket, key []byte, shift int64) (node, error)
 	return n, err
 }
 
-func (p *planner) scalar(pos int, fn opFunc, in node, constant float64) (node, error) {
-	if fn == fnDivide && constant == 0 {
+func (p *planner) scalar(pos int, fn function.Op, in node, constant float64) (node, error) {
+	if fn == function.Divide && constant == 0 {
 		return nil, p.errorAt(pos, nil, "division by the constant 0")
 	}
 	n := p.unary(in, fmt.Sprintf("scalar %d %x", fn, constant), func(o over) node {
 		return &scalar{over: o, fn: fn, constant: constant}
 	})
-	p.describe(n, "%s %v", nameOf(kindScalar, fn), constant)
+	p.describe(n, "%s %v", function.NameOf(function.KindScalar, fn), constant)
 	return n, nil
 }

@@ -1,6 +1,10 @@
 package query
 
-import "fmt"
+import (
+	"fmt"
+
+	"dalmatiner/internal/query/function"
+)
 
 // unary plans a node that gives one output per input, when it comes.
 func (p *planner) unary(in node, key string, build func(over) node) node {
@@ -18,7 +22,7 @@ func (p *planner) replace(in node, threshold, with float64) node {
 }
 
 // step plans a node whose first output waits for the second input.
-func (p *planner) step(in node, fn opFunc) node {
+func (p *planner) step(in node, fn function.Op) node {
 	return p.unary(in, fmt.Sprintf("step %d", fn), func(o over) node {
 		o.form = p.shape(p.name("steps").number(int64(o.form)))
 		return &step{over: o, fn: fn, seconds: float64(o.res) / 1000, every: o.piece}
@@ -52,7 +56,7 @@ func (p *planner) nothing(in node, span int64) node {
 
 // gather plans one series from many by a quantile or a rank; none gives none.
 func (p *planner) gather(a arguments, q float64, k int) (value, error) {
-	v := value{typ: typeMetric}
+	v := value{typ: function.TypeMetric}
 	if len(a.series) == 0 {
 		return v, nil
 	}
@@ -60,14 +64,14 @@ func (p *planner) gather(a arguments, q float64, k int) (value, error) {
 	if err != nil {
 		return v, err
 	}
-	key := fmt.Sprintf("gather %d %x %d of%s", a.fn.fn, q, k, l.key())
+	key := fmt.Sprintf("gather %d %x %d of%s", a.fn.Op, q, k, l.key())
 	n := p.intern(p.name(key), func() node {
-		g := &gather{fn: a.fn.fn, q: q, k: k}
+		g := &gather{fn: a.fn.Op, q: q, k: k}
 		g.res, g.n, g.piece, g.form = l.res, l.longest, l.piece, p.shape(p.name("of its own "+key))
 		p.enqueue(&g.queue, l.nodes)
 		return g
 	}, l.nodes...)
-	p.describe(n, "%s", a.fn.name)
+	p.describe(n, "%s", a.fn.Name)
 	v.series = []series{{of: n, key: a.series[0].key, tags: a.series[0].tags}}
 	return v, nil
 }
@@ -76,23 +80,23 @@ func (p *planner) gather(a arguments, q float64, k int) (value, error) {
 func (p *planner) pick(a arguments) (value, error) {
 	k := a.consts[0]
 	if k.number < 1 {
-		return value{}, p.errorAt(k.pos, nil, "%s keeps at least 1 series, not %v", a.fn.name, k.number)
+		return value{}, p.errorAt(k.pos, nil, "%s keeps at least 1 series, not %v", a.fn.Name, k.number)
 	}
 	threshold, err := p.gather(a, 0, int(min(k.number, 1<<31)))
 	if err != nil || len(threshold.series) == 0 {
 		return threshold, err
 	}
 	t := threshold.series[0].of
-	return p.each(a.series, typeMetric, func(n node) (node, error) {
-		key := fmt.Sprintf("pick %d %d %d", a.fn.fn, t.shared().id, n.shared().id)
+	return p.each(a.series, function.TypeMetric, func(n node) (node, error) {
+		key := fmt.Sprintf("pick %d %d %d", a.fn.Op, t.shared().id, n.shared().id)
 		z := p.intern(p.name(key), func() node {
 			c := n.shared()
-			z := &pick{fn: a.fn.fn}
+			z := &pick{fn: a.fn.Op}
 			z.res, z.n, z.piece, z.form = c.res, c.n, c.piece, p.shape(p.name("of its own "+key))
 			p.enqueue(&z.queue, []node{n, t})
 			return z
 		}, n, t)
-		p.describe(z, "within %s", a.fn.name)
+		p.describe(z, "within %s", a.fn.Name)
 		return z, nil
 	})
 }
@@ -148,8 +152,8 @@ func (p *planner) enqueue(q *queue, inputs []node) {
 }
 
 // combine plans one series from many; none gives none.
-func (p *planner) combine(pos int, fn opFunc, inputs []series) (value, error) {
-	v := value{typ: typeMetric}
+func (p *planner) combine(pos int, fn function.Op, inputs []series) (value, error) {
+	v := value{typ: function.TypeMetric}
 	if len(inputs) == 0 {
 		return v, nil
 	}
@@ -158,7 +162,7 @@ func (p *planner) combine(pos int, fn opFunc, inputs []series) (value, error) {
 		return v, err
 	}
 	var splits []uint8
-	if summary := fn == fnSum || fn == fnAvg || fn == fnMin || fn == fnMax; summary && !p.opt.Compat {
+	if summary := fn == function.Sum || fn == function.Avg || fn == function.Min || fn == function.Max; summary && !p.opt.Compat {
 		splits = joinOrder(l.nodes, inputs)
 	}
 	key := fmt.Sprintf("combine %d%s", fn, l.key())
@@ -178,7 +182,7 @@ func (p *planner) combine(pos int, fn opFunc, inputs []series) (value, error) {
 		p.enqueue(&z.queue, l.nodes)
 		return z
 	}, l.nodes...)
-	p.describe(n, "%s of %d series", nameOf(kindCombine, fn), len(inputs))
+	p.describe(n, "%s of %d series", function.NameOf(function.KindCombine, fn), len(inputs))
 	v.series = []series{{of: n, key: inputs[0].key, tags: inputs[0].tags}}
 	return v, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/query/function"
 )
 
 // combine makes one series from several, value by value in their order. Its
@@ -15,7 +16,7 @@ import (
 type combine struct {
 	common
 	queue
-	fn      opFunc
+	fn      function.Op
 	aligned bool
 	weights []float64 // of the confidences, with sum 1; nil for the plain mean
 	splits  []uint8   // of each input, where they are joined as a tree; nil for one after the other
@@ -50,7 +51,7 @@ func (z *combine) next(x *executor, dst block) (block, error) {
 		return dst, err
 	}
 	k := float64(len(z.in))
-	if z.fn == fnAvg {
+	if z.fn == function.Avg {
 		divideAll(dst.v[base:], k)
 	}
 	if z.conf && z.weights == nil {
@@ -135,27 +136,27 @@ func (z *combine) joinUpTo(x *executor, v, c []float64, split uint8) {
 func (z *combine) fold(acc, v []float64) {
 	v = v[:len(acc)]
 	switch z.fn {
-	case fnSum, fnAvg:
+	case function.Sum, function.Avg:
 		kernel.AddTo(acc, v)
-	case fnDiff:
+	case function.Diff:
 		for i := range acc {
 			acc[i] -= v[i]
 		}
-	case fnProduct:
+	case function.Product:
 		for i := range acc {
 			acc[i] *= v[i]
 		}
-	case fnQuotient:
+	case function.Quotient:
 		for i := range acc {
 			acc[i] /= divisor(v[i])
 		}
-	case fnMin:
+	case function.Min:
 		for i, f := range v {
 			if f < acc[i] || acc[i] != acc[i] {
 				acc[i] = f
 			}
 		}
-	case fnMax:
+	case function.Max:
 		for i, f := range v {
 			if f > acc[i] || acc[i] != acc[i] {
 				acc[i] = f

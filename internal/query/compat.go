@@ -1,10 +1,12 @@
 package query
 
+import "dalmatiner/internal/query/function"
+
 // oldWeights returns with which weight the confidence of each of n inputs goes
 // into that of a combination of the original: it folds three at a time from
 // the left, and in sums of three counts the first twice and leaves out the
 // third.
-func oldWeights(fn opFunc, n int) []float64 {
+func oldWeights(fn function.Op, n int) []float64 {
 	w := make([]float64, n)
 	w[0] = 1
 	scale := func(by float64) {
@@ -17,7 +19,7 @@ func oldWeights(fn opFunc, n int) []float64 {
 		case i+1 == n:
 			scale(1. / 2)
 			w[i] = 1. / 2
-		case fn == fnSum || fn == fnAvg:
+		case fn == function.Sum || fn == function.Avg:
 			scale(2. / 3)
 			w[i] = 1. / 3
 		default:

@@ -56,22 +56,6 @@ func (p *planner) describe(n node, format string, args ...any) {
 	}
 }
 
-// nameOf returns the first name in the registry of what a node computes.
-func nameOf(kind opKind, fn opFunc) string {
-	for i := range functions {
-		if f := &functions[i]; f.kind == kind && f.fn == fn {
-			return f.name
-		}
-	}
-	switch fn {
-	case fnSubFrom:
-		return "subtract from"
-	case fnDivideInto:
-		return "divide into"
-	}
-	panic(fmt.Sprintf("query: function %d of kind %d has no name", fn, kind))
-}
-
 // explained returns the plan after the last round.
 func (x *executor) explained() *Plan {
 	p := x.plan

@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"dalmatiner/internal/query/function"
 )
 
 // histogram counts its inputs into an HDR histogram per size of them; a short
@@ -23,7 +25,7 @@ type histogram struct {
 
 // statisticOf is a number out of a histogram.
 type statisticOf struct {
-	fn opFunc
+	fn function.Op
 	p  float64 // of a percentile, 0 to 100
 }
 
@@ -61,13 +63,13 @@ func (h *histogram) next(x *executor, dst block) (block, error) {
 
 func (s statisticOf) of(h *hdrhistogram.Histogram) float64 {
 	switch s.fn {
-	case fnMin:
+	case function.Min:
 		return float64(h.Min())
-	case fnMax:
+	case function.Max:
 		return float64(h.Max())
-	case fnAvg:
+	case function.Avg:
 		return h.Mean()
-	case fnStddev:
+	case function.Stddev:
 		return h.StdDev()
 	}
 	return float64(h.ValueAtPercentile(s.p))

@@ -9,6 +9,7 @@ import (
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/query/function"
 )
 
 // valueOf returns the value of a dimension; ok is false where there is none.
@@ -25,12 +26,12 @@ func valueOf(tags []Tag, d dql.DimVar) (value string, ok bool) {
 // or with GROUP BY one series for each combination of values, in their order.
 // Dimensions that the field is named by have to be there.
 func (p *planner) lookup(l *dql.Lookup, shift int64) (value, error) {
-	v := value{typ: typeMetric}
-	var using *function
+	v := value{typ: function.TypeMetric}
+	var using *function.Entry
 	if l.Group != nil {
 		var ok bool
-		if using, ok = findFunction(l.Using, ofMetrics); !ok {
-			return v, p.unrecognised(l.UsingPos, l.Using, ofMetrics, nil)
+		if using, ok = function.Find(l.Using, []function.Type{function.TypeMetrics}); !ok {
+			return v, p.unrecognised(l.UsingPos, l.Using, []function.Type{function.TypeMetrics}, nil)
 		}
 	}
 	index, ok := p.source.(Index)
@@ -83,7 +84,7 @@ func (p *planner) hitsOf(index Index, l *dql.Lookup) ([]Hit, error) {
 
 // grouped combines the series that have equal values of the dimensions. A
 // dimension that a series lacks is a value of its own, before all others.
-func (p *planner) grouped(l *dql.Lookup, using *function, all value) (value, error) {
+func (p *planner) grouped(l *dql.Lookup, using *function.Entry, all value) (value, error) {
 	type group struct {
 		values []string
 		of     []series
@@ -107,9 +108,9 @@ func (p *planner) grouped(l *dql.Lookup, using *function, all value) (value, err
 		g.of = append(g.of, s)
 	}
 	slices.SortFunc(groups, func(a, b *group) int { return slices.Compare(a.values, b.values) })
-	v := value{typ: typeMetric}
+	v := value{typ: function.TypeMetric}
 	for _, g := range groups {
-		one, err := p.combine(l.UsingPos, using.fn, g.of)
+		one, err := p.combine(l.UsingPos, using.Op, g.of)
 		if err != nil {
 			return v, err
 		}

@@ -6,29 +6,25 @@ import (
 	"strings"
 
 	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/suggest"
 )
 
 // unrecognised is the error for a call of no function: it names those of that
 // name, or near ones, and where something is missing the whole call.
-func (p *planner) unrecognised(pos int, name string, types []argType, consts []value) error {
-	var known, names []string
+func (p *planner) unrecognised(pos int, name string, types []function.Type, consts []value) error {
+	var known []string
 	corrected := ""
-	for i := range functions {
-		f := &functions[i]
-		names = append(names, f.name)
-		if f.name != name {
-			continue
-		}
-		known = append(known, f.signature())
+	for _, f := range function.Named(name) {
+		known = append(known, f.Signature())
 		if corrected == "" {
 			corrected = p.corrected(pos, f, types, consts)
 		}
 	}
-	msg := fmt.Sprintf("Not recognized function %s(%s).", name, typeList(types))
+	msg := fmt.Sprintf("Not recognized function %s(%s).", name, function.TypeList(types))
 	switch {
 	case known == nil:
-		if hint := suggest.Hint(suggest.Of(name, slices.Compact(names))); hint != "" {
+		if hint := suggest.Hint(suggest.Of(name, slices.Compact(function.Names()))); hint != "" {
 			msg = strings.TrimSuffix(msg, ".") + hint
 		}
 	default:
@@ -41,27 +37,27 @@ func (p *planner) unrecognised(pos int, name string, types []argType, consts []v
 }
 
 // examples are arguments that may be missing.
-var examples = map[argType]string{typeTime: "1m", typeNumber: "0.5", typeInteger: "10", typeFloat: "1.0", typeWord: "previous"}
+var examples = map[function.Type]string{function.TypeTime: "1m", function.TypeNumber: "0.5", function.TypeInteger: "10", function.TypeFloat: "1.0", function.TypeWord: "previous"}
 
 // corrected returns the call as it might be meant for a function: with the
 // arguments that are missing, or with a unit behind a number that is to be a
 // time. It is empty where that makes no call of it.
-func (p *planner) corrected(pos int, f *function, types []argType, consts []value) string {
+func (p *planner) corrected(pos int, f *function.Entry, types []function.Type, consts []value) string {
 	text := callText(p.q.Text, pos)
-	if text == "" || len(types) == 0 || f.args[0] != typeMetric || types[0] != typeMetric {
+	if text == "" || len(types) == 0 || f.Args[0] != function.TypeMetric || types[0] != function.TypeMetric {
 		return ""
 	}
 	last := len(types) - 1
 	for i, t := range types {
-		if i >= len(f.args) || !f.args[i].takes(t) {
-			if i == last && i < len(f.args) && f.args[i] == typeTime && t == typeInteger && len(consts) > 0 {
+		if i >= len(f.Args) || !f.Args[i].Takes(t) {
+			if i == last && i < len(f.Args) && f.Args[i] == function.TypeTime && t == function.TypeInteger && len(consts) > 0 {
 				return strings.TrimRight(text[:len(text)-1], " ") + "s)"
 			}
 			return ""
 		}
 	}
 	text = strings.TrimRight(text[:len(text)-1], " ")
-	for _, a := range f.args[len(types):] {
+	for _, a := range f.Args[len(types):] {
 		text += ", " + examples[a]
 	}
 	return text + ")"
@@ -101,16 +97,16 @@ func callText(text string, pos int) string {
 // lonely returns the error for a function of many series that is asked for one,
 // which it gives back as it is, where a function over time has the same name: the
 // span is missing. A pattern may have one hit, and is none of these.
-func (p *planner) lonely(c *dql.Call, fn *function) error {
-	if p.opt.Compat || fn.kind != kindCombine || len(c.Args) != 1 {
+func (p *planner) lonely(c *dql.Call, fn *function.Entry) error {
+	if p.opt.Compat || fn.Kind != function.KindCombine || len(c.Args) != 1 {
 		return nil
 	}
-	over, ok := findFunction(c.Name, withTime)
+	over, ok := function.Find(c.Name, []function.Type{function.TypeMetric, function.TypeTime})
 	if s, isSelect := c.Args[0].(*dql.Select); !ok || !isSelect || s.Metric.Parts != nil {
 		return nil
 	}
 	msg := fmt.Sprintf("%s of one series is that series: the span of time is missing", c.Name)
-	if text := p.corrected(c.Pos(), over, []argType{typeMetric}, nil); text != "" {
+	if text := p.corrected(c.Pos(), over, []function.Type{function.TypeMetric}, nil); text != "" {
 		msg += ", as in " + text
 	}
 	return p.errorAt(c.Pos(), nil, "%s; %s over many series takes several, or a pattern with *", msg, c.Name)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/function"
 )
 
 // planner turns a query's tree into a graph of nodes. Equal expressions
@@ -90,11 +91,11 @@ type series struct {
 
 // value is a planned expression: series, or a constant.
 type value struct {
-	typ    argType
+	typ    function.Type
 	pos    int      // of a constant
-	series []series // of typeMetric and typeHistogram; hits of a pattern in order of their keys
+	series []series // of function.TypeMetric and function.TypeHistogram; hits of a pattern in order of their keys
 	number float64
-	span   int64 // ms, of typeTime
+	span   int64 // ms, of function.TypeTime
 	word   string
 }
 
@@ -172,8 +173,8 @@ func (p *planner) field(f *dql.Field) error {
 		return err
 	}
 	switch v.typ {
-	case typeMetric:
-	case typeHistogram:
+	case function.TypeMetric:
+	case function.TypeHistogram:
 		if p.opt.Compat {
 			return nil
 		}
@@ -220,15 +221,15 @@ func (p *planner) field(f *dql.Field) error {
 func (p *planner) expr(e dql.Expr) (value, error) {
 	switch n := e.(type) {
 	case *dql.Number:
-		t := typeFloat
+		t := function.TypeFloat
 		if n.Whole {
-			t = typeInteger
+			t = function.TypeInteger
 		}
 		return value{typ: t, number: n.Value, pos: n.Pos()}, nil
 	case *dql.Duration:
-		return value{typ: typeTime, span: n.Milliseconds(), pos: n.Pos()}, nil
+		return value{typ: function.TypeTime, span: n.Milliseconds(), pos: n.Pos()}, nil
 	case *dql.Word:
-		return value{typ: typeWord, word: n.Text, pos: n.Pos()}, nil
+		return value{typ: function.TypeWord, word: n.Text, pos: n.Pos()}, nil
 	case *dql.Select:
 		return p.selectMetrics(n, 0)
 	case *dql.Shift:
@@ -257,25 +258,25 @@ func (p *planner) binary(b *dql.Binary) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	if l.typ == typeMetric && r.typ == typeMetric {
-		fn := map[byte]opFunc{'+': fnSum, '-': fnDiff, '*': fnProduct, '/': fnQuotient}[b.Op]
+	if l.typ == function.TypeMetric && r.typ == function.TypeMetric {
+		fn := map[byte]function.Op{'+': function.Sum, '-': function.Diff, '*': function.Product, '/': function.Quotient}[b.Op]
 		return p.combine(b.Pos(), fn, append(l.series[:len(l.series):len(l.series)], r.series...))
 	}
 	for _, v := range []value{l, r} {
-		if !typeNumber.takes(v.typ) && v.typ != typeMetric {
-			return value{}, p.unrecognised(b.Pos(), b.Function(), []argType{l.typ, r.typ}, nil)
+		if !function.TypeNumber.Takes(v.typ) && v.typ != function.TypeMetric {
+			return value{}, p.unrecognised(b.Pos(), b.Function(), []function.Type{l.typ, r.typ}, nil)
 		}
 	}
-	fn := map[byte]opFunc{'+': fnAdd, '-': fnSub, '*': fnMul, '/': fnDivide}[b.Op]
+	fn := map[byte]function.Op{'+': function.Add, '-': function.Sub, '*': function.Mul, '/': function.Divide}[b.Op]
 	in, constant := l.series, r.number
-	if r.typ == typeMetric {
+	if r.typ == function.TypeMetric {
 		in, constant = r.series, l.number
 		switch b.Op {
 		case '-':
-			fn = fnSubFrom
+			fn = function.SubFrom
 		case '/':
-			fn = fnDivideInto
+			fn = function.DivideInto
 		}
 	}
-	return p.each(in, typeMetric, func(n node) (node, error) { return p.scalar(b.Pos(), fn, n, constant) })
+	return p.each(in, function.TypeMetric, func(n node) (node, error) { return p.scalar(b.Pos(), fn, n, constant) })
 }

@@ -1,11 +1,15 @@
 package query
 
-import "fmt"
+import (
+	"fmt"
+
+	"dalmatiner/internal/query/function"
+)
 
 // scalar computes with one constant, value by value.
 type scalar struct {
 	over
-	fn       opFunc
+	fn       function.Op
 	constant float64
 }
 
@@ -17,37 +21,37 @@ func (s *scalar) next(x *executor, dst block) (block, error) {
 	}
 	v, c := dst.v[base:], s.constant
 	switch s.fn {
-	case fnAdd:
+	case function.Add:
 		for i := range v {
 			v[i] += c
 		}
-	case fnSub:
+	case function.Sub:
 		for i := range v {
 			v[i] -= c
 		}
-	case fnSubFrom:
+	case function.SubFrom:
 		for i := range v {
 			v[i] = c - v[i]
 		}
-	case fnMul:
+	case function.Mul:
 		for i := range v {
 			v[i] *= c
 		}
-	case fnDivide:
+	case function.Divide:
 		for i := range v {
 			v[i] /= c
 		}
-	case fnDivideInto:
+	case function.DivideInto:
 		for i := range v {
 			v[i] = c / divisor(v[i])
 		}
-	case fnClampLow:
+	case function.ClampLow:
 		for i := range v {
 			if v[i] < c {
 				v[i] = c
 			}
 		}
-	case fnClampHigh:
+	case function.ClampHigh:
 		for i := range v {
 			if v[i] > c {
 				v[i] = c

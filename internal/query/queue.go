@@ -1,5 +1,7 @@
 package query
 
+import "dalmatiner/internal/query/function"
+
 // queue holds back what inputs complete early until all have come as far. An
 // input that ends early repeats its last value with confidence 0.
 type queue struct {
@@ -92,7 +94,7 @@ func (q *queue) coverage() (set, slots int64) {
 type gather struct {
 	common
 	queue
-	fn     opFunc
+	fn     function.Op
 	q      float64   // quantile
 	k      int       // rank, from 1
 	column []float64 // values of one time

@@ -4,17 +4,19 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"dalmatiner/internal/query/function"
 )
 
 // value returns the quantile, or the rank's value, of the column; a rank that
 // is not there is beyond all values.
 func (g *gather) value() float64 {
 	switch {
-	case g.fn == fnQuantile:
+	case g.fn == function.Quantile:
 		return quantileOf(g.column, g.q)
-	case g.fn == fnTopK && g.k > len(g.column):
+	case g.fn == function.TopK && g.k > len(g.column):
 		return math.Inf(-1)
-	case g.fn == fnTopK:
+	case g.fn == function.TopK:
 		return ranked(g.column, len(g.column)-g.k)
 	case g.k > len(g.column):
 		return math.Inf(1)
@@ -72,7 +74,7 @@ func part(v []float64) (low, high int) {
 type pick struct {
 	common
 	queue
-	fn    opFunc
+	fn    function.Op
 	shown bool // any value
 }
 
@@ -93,7 +95,7 @@ func (p *pick) next(x *executor, dst block) (block, error) {
 	in, threshold := p.head(0, ready), p.head(1, ready)
 	for j, v := range in.v {
 		t := threshold.v[j]
-		in := v >= t && p.fn == fnTopK || v <= t && p.fn == fnBottomK
+		in := v >= t && p.fn == function.TopK || v <= t && p.fn == function.BottomK
 		p.shown = p.shown || in
 		if !in {
 			v = math.NaN()

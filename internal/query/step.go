@@ -1,11 +1,13 @@
 package query
 
+import "dalmatiner/internal/query/function"
+
 // step computes from each value and the one before it. The first output
 // repeats the second with confidence 0, so the length stays; a single value
 // gives 0.
 type step struct {
 	over
-	fn      opFunc
+	fn      function.Op
 	seconds float64 // of a step
 	every   int64   // the inputs begin anew after so many; 0 = never
 
@@ -61,7 +63,7 @@ func (s *step) changes(dst block, v, c []float64) block {
 	n := len(v)
 	dst = dst.grow(n, s.conf)
 	out, last := dst.v[len(dst.v)-n:], s.last
-	if s.fn == fnDerivate {
+	if s.fn == function.Derivate {
 		for i, f := range v {
 			out[i] = f - last
 			last = f
@@ -94,9 +96,9 @@ func (s *step) append(dst block, v, sure float64) block {
 
 func (s *step) change(last, v float64) float64 {
 	switch s.fn {
-	case fnDerivate:
+	case function.Derivate:
 		return v - last
-	case fnIncrease:
+	case function.Increase:
 		return grown(last, v)
 	}
 	return grown(last, v) / s.seconds

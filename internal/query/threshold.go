@@ -1,11 +1,13 @@
 package query
 
+import "dalmatiner/internal/query/function"
+
 // finder looks for the inputs above or below a threshold.
 type finder struct {
 	threshold float64
 	below     bool
 	byConf    bool // the confidence is compared, not the value
-	what      opFunc
+	what      function.Op
 
 	value  float64
 	own    float64 // confidence of the value
@@ -15,20 +17,20 @@ type finder struct {
 }
 
 // finders is what each function of the kind looks for, as the function that
-// is named by fnFirst, fnLast or fnCount.
-var finders = map[opFunc]finder{
-	fnFirstAbove:     {what: fnFirst},
-	fnFirstBelow:     {what: fnFirst, below: true},
-	fnLastAbove:      {what: fnLast},
-	fnLastBelow:      {what: fnLast, below: true},
-	fnCountAbove:     {what: fnCount},
-	fnCountBelow:     {what: fnCount, below: true},
-	fnFirstAboveConf: {what: fnFirst, byConf: true},
-	fnFirstBelowConf: {what: fnFirst, byConf: true, below: true},
-	fnLastAboveConf:  {what: fnLast, byConf: true},
-	fnLastBelowConf:  {what: fnLast, byConf: true, below: true},
-	fnCountAboveConf: {what: fnCount, byConf: true},
-	fnCountBelowConf: {what: fnCount, byConf: true, below: true},
+// is named by function.First, function.Last or function.Count.
+var finders = map[function.Op]finder{
+	function.FirstAbove:     {what: function.First},
+	function.FirstBelow:     {what: function.First, below: true},
+	function.LastAbove:      {what: function.Last},
+	function.LastBelow:      {what: function.Last, below: true},
+	function.CountAbove:     {what: function.Count},
+	function.CountBelow:     {what: function.Count, below: true},
+	function.FirstAboveConf: {what: function.First, byConf: true},
+	function.FirstBelowConf: {what: function.First, byConf: true, below: true},
+	function.LastAboveConf:  {what: function.Last, byConf: true},
+	function.LastBelowConf:  {what: function.Last, byConf: true, below: true},
+	function.CountAboveConf: {what: function.Count, byConf: true},
+	function.CountBelowConf: {what: function.Count, byConf: true, below: true},
 }
 
 func (r *finder) add(v, c []float64) {
@@ -43,7 +45,7 @@ func (r *finder) add(v, c []float64) {
 		}
 		if r.below && tested < r.threshold || !r.below && tested > r.threshold {
 			r.match(f, sure)
-		} else if r.found == 0 || r.what == fnLast {
+		} else if r.found == 0 || r.what == function.Last {
 			r.passed += sure
 			r.steps++
 		}
@@ -56,9 +58,9 @@ func (r *finder) add(v, c []float64) {
 func (r *finder) match(v, sure float64) {
 	r.found++
 	switch {
-	case r.what == fnLast:
+	case r.what == function.Last:
 		r.value, r.own, r.passed, r.steps = v, sure, 0, 0
-	case r.what == fnFirst && r.found == 1:
+	case r.what == function.First && r.found == 1:
 		r.value, r.own = v, sure
 	}
 }
@@ -68,7 +70,7 @@ func (r *finder) match(v, sure float64) {
 func (r *finder) close(w *window) (v, c float64) {
 	switch {
 	case r.found == 0:
-	case r.what == fnCount:
+	case r.what == function.Count:
 		v, c = float64(r.found), w.mean()
 	case r.byConf:
 		v, c = r.value, r.own

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/function"
 )
 
 // top plans TOP and BOTTOM: an aggregate over the whole length of every
@@ -14,7 +15,7 @@ func (p *planner) top(l *dql.Limit) error {
 		return p.errorAt(l.Pos, nil, "TOP and BOTTOM keep at least 1 series, not %d", l.N)
 	}
 	a := arguments{pos: l.By.Pos()}
-	types := []argType{typeMetric}
+	types := []function.Type{function.TypeMetric}
 	for _, e := range l.By.Args {
 		v, err := p.expr(e)
 		if err != nil {
@@ -24,9 +25,9 @@ func (p *planner) top(l *dql.Limit) error {
 		a.consts = append(a.consts, v)
 	}
 	var ok bool
-	if a.fn, ok = lookupFunction(l.By.Name, append(types, typeTime)); !ok || a.fn.group() != "aggregate" {
+	if a.fn, ok = function.Lookup(l.By.Name, append(types, function.TypeTime)); !ok || a.fn.Group() != "aggregate" {
 		return p.errorAt(a.pos, nil, "Not recognized function %s(%s). TOP and BOTTOM take an aggregate over time without its span, such as avg() or percentile(0.9)",
-			l.By.Name, typeList(append(types, typeTime)))
+			l.By.Name, function.TypeList(append(types, function.TypeTime)))
 	}
 	if int64(len(p.roots)) <= l.N {
 		return nil
@@ -35,7 +36,7 @@ func (p *planner) top(l *dql.Limit) error {
 		c := r.of.shared()
 		whole := a
 		whole.series = []series{{of: r.of}}
-		whole.consts = append(slices.Clone(a.consts), value{typ: typeTime, span: c.res * max(1, c.n)})
+		whole.consts = append(slices.Clone(a.consts), value{typ: function.TypeTime, span: c.res * max(1, c.n)})
 		v, err := p.apply(whole)
 		if err != nil {
 			return err
