@@ -7,22 +7,47 @@ package query
 
 import (
 	"context"
-	"errors"
-	"math"
-	"sync/atomic"
 	"time"
 
 	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/exec"
+	"dalmatiner/internal/query/plan"
 )
 
-// ErrNoResults is returned when a query is right and finds no series.
-//
-//lint:ignore ST1005 clients of the original look for this text
-var ErrNoResults = errors.New("No results were returned for the query.")
+// What a caller meets of planning: packages plan and exec describe it.
+type (
+	Limits     = plan.Limits
+	LimitError = plan.LimitError
+	Missing    = plan.Missing
+	Memory     = plan.Memory
+)
 
-// ErrUnsupported is wrapped by the error for a part of the language that the
-// engine does not run.
-var ErrUnsupported = errors.New("not supported yet")
+// What a caller meets of running a plan.
+type (
+	Readers     = exec.Readers
+	Progress    = exec.Progress
+	Series      = exec.Series
+	Holes       = exec.Holes
+	Stats       = exec.Stats
+	Explanation = exec.Explanation
+	Step        = exec.Step
+	ReadStats   = exec.ReadStats
+)
+
+// MaxWidth is the most columns that Options.Width may ask for.
+const MaxWidth = plan.MaxWidth
+
+var (
+	// ErrNoResults is returned when a query is right and finds no series.
+	ErrNoResults = plan.ErrNoResults
+	// ErrUnsupported is wrapped by the error for a part of the language that the
+	// engine does not run.
+	ErrUnsupported = plan.ErrUnsupported
+)
+
+// NewReaders returns n goroutines for the queries of a node to share. Without any a query
+// reads one series after the other.
+func NewReaders(n int) *Readers { return exec.NewReaders(n) }
 
 // Engine runs queries. It has no state of its own: the fields are set before
 // use, and any number of queries may run at once.
@@ -34,9 +59,8 @@ type Engine struct {
 	// Readers are shared by the queries of a node; nil is none.
 	Readers *Readers
 
-	roundSlots int64 // 0 = the constant of that name
-	pieceSlots int64 // 0 = oldPiece
-	aloneSlots int64 // 0 = the constant of that name
+	// Of tests; 0 is what package plan has.
+	roundSlots, pieceSlots, aloneSlots int64
 }
 
 // Options are what a request may ask for beside its text.
@@ -87,68 +111,19 @@ type Options struct {
 	Memory Memory
 }
 
-// Progress tells how far a query is. Its methods may be called concurrently; the
-// zero value is that of a query that has not begun to read.
-type Progress struct{ share atomic.Uint64 }
-
-// Share returns how much of the range has been read, from 0 to 1.
-func (p *Progress) Share() float64 { return math.Float64frombits(p.share.Load()) }
-
-func (p *Progress) reached(share float64) {
-	if p != nil {
-		p.share.Store(math.Float64bits(min(max(share, 0), 1)))
-	}
-}
-
 // Result is the answer to a query.
 type Result struct {
 	Start     int64 // of the range asked for, unix ms, not rounded to a slot
 	QueryTime time.Duration
 	Series    []Series // in the order of the fields; hits of a pattern by key
 	Stats     Stats
-	Plan      *Plan // of EXPLAIN, which runs the query and keeps no series; else nil
+	Plan      *Explanation // of EXPLAIN, which runs the query and keeps no series; else nil
 
 	// Missing are the selectors without a hit, where others of the query have
 	// some; nil with Options.Compat, in which a metric that does not exist is 0.
 	Missing []Missing
 	Compat  bool // Options.Compat: what says more than the original's answer is not set
 	Older   bool // Options.Older: what is unknown of a series has older values
-}
-
-// Series is one series of a result. The time of Values[i] is Start + i ×
-// Resolution.
-type Series struct {
-	Name       string
-	Start      int64 // of the first value, unix ms: the result's, but for columns that begin at a multiple of Resolution
-	Resolution int64 // ms per value
-	Values     []float64
-	Lead       int            // the first so many values are before the first point: gaps, whatever they hold
-	Min, Max   []float64      // with Options.Width, where Values are the averages of the columns; else nil
-	Confidence []float64      // 0 to 1 per value with Options.Confidence, else nil; 0 is a filled gap
-	Coverage   float64        // share of the slots read for it that are set, 0 to 1
-	Metadata   map[string]any // string, float64 or nil; nil without METADATA
-
-	// What follows is not set with Options.Compat.
-
-	Bucket string   // of the metric; empty where several metrics were combined
-	Metric []byte   // its key; nil where several were combined
-	Stars  []string // the parts that the stars of the pattern stand for, in their order; nil without
-
-	// Interval is the most common distance in ms between neighbouring points of
-	// what was read for the series, 0 where no metric has two in the range. Of
-	// aggregates over spans, only the mean distance in each is known.
-	Interval         int64
-	BucketResolution int64 // ms per slot of the bucket read, the finest of several
-
-	Unknown *Holes // the slots read for it that damage took; nil without
-}
-
-// Stats tells what a query did.
-type Stats struct {
-	Reads      int   // distinct series read
-	PointsRead int64 // words asked of the source, or decoded by it for aggregates
-	Slots      int64 // slots of the reads within the range
-	Set        int64 // of them, slots with a value
 }
 
 // Query runs one query. Errors in the query are *dql.Error; the causes that a
@@ -165,31 +140,25 @@ func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, 
 	if err != nil {
 		return nil, err
 	}
-	p, err := newPlanner(ctx, e, q, opt, began.UnixMilli())
+	p, err := plan.Make(ctx, e.Source, q, e.planOptions(opt, began))
 	if err != nil {
 		return nil, err
 	}
-	if err := p.plan(); err != nil {
+	r, err := exec.Run(ctx, p, exec.Env{Source: e.Source, Now: e.Now, Readers: e.Readers, Progress: opt.Progress, Rhythm: opt.Rhythm})
+	if err != nil {
 		return nil, err
 	}
-	if len(p.roots) == 0 {
-		return nil, ErrNoResults
+	return &Result{Start: p.Start, QueryTime: e.Now().Sub(began), Series: r.Series, Stats: r.Stats, Plan: r.Explained,
+		Missing: p.Missing, Compat: opt.Compat, Older: opt.Older}, nil
+}
+
+func (e *Engine) planOptions(opt Options, now time.Time) plan.Options {
+	return plan.Options{
+		Shown:  plan.Shown{Explain: opt.Explain, Compat: opt.Compat, Confidence: opt.Confidence, Fill: opt.Fill},
+		Limits: e.Limits.Stricter(opt.Limits),
+		Now:    now.UnixMilli(), Zone: e.Zone,
+		Width: opt.Width, Memory: opt.Memory, NoAggregates: opt.NoAggregates, Older: opt.Older,
+		Readers:    e.Readers.Most(),
+		RoundSlots: e.roundSlots, PieceSlots: e.pieceSlots, AloneSlots: e.aloneSlots,
 	}
-	if err := p.borrowRest(); err != nil {
-		return nil, err
-	}
-	helpers := e.Readers.take(p.helpers())
-	defer e.Readers.give(helpers)
-	x := newExecutor(ctx, e, p)
-	if err := x.run(helpers); err != nil {
-		return nil, err
-	}
-	res := &Result{Start: p.start, Stats: x.stats, Missing: p.missing, Compat: opt.Compat, Older: opt.Older}
-	if p.explain {
-		res.Plan = x.explained()
-	} else if res.Series = x.results(); len(res.Series) == 0 {
-		return nil, ErrNoResults
-	}
-	res.QueryTime = e.Now().Sub(began)
-	return res, nil
 }

@@ -1,0 +1,68 @@
+package exec
+
+import (
+	"math"
+
+	"dalmatiner/internal/query/function"
+	"dalmatiner/internal/query/plan"
+)
+
+// apply computes value by value without a constant.
+type apply struct {
+	over
+	*plan.Map
+}
+
+func (n *apply) next(x *executor, dst block) (block, error) {
+	base := len(dst.v)
+	dst, err := x.pull(n.in, dst)
+	if err != nil {
+		return dst, err
+	}
+	v := dst.v[base:]
+	for i, f := range v {
+		switch n.Fn {
+		case function.Abs:
+			v[i] = math.Abs(f)
+		case function.SqrtScale:
+			v[i] = math.Copysign(math.Sqrt(math.Abs(f)), f)
+		default:
+			v[i] = log10Scale(f)
+		}
+	}
+	return dst, nil
+}
+
+func log10Scale(f float64) float64 {
+	switch {
+	case f == 0:
+		return 0
+	case f < 0:
+		return -math.Log10(-f)
+	}
+	return math.Log10(f)
+}
+
+// replace puts a constant in place of values with little confidence.
+type replace struct {
+	over
+	*plan.Replace
+}
+
+func (n *replace) next(x *executor, dst block) (block, error) {
+	in, err := x.pull(n.in, x.scratch())
+	if err != nil {
+		return dst, err
+	}
+	for i, v := range in.v {
+		if in.c[i] <= n.Threshold {
+			v = n.With
+		}
+		dst.v = append(dst.v, v)
+	}
+	if n.Confidence {
+		dst.c = append(dst.c, in.c...)
+	}
+	x.release(in)
+	return dst, nil
+}

@@ -1,0 +1,214 @@
+// Package exec runs the plans of queries: round by round over the time range, reads,
+// functions, results. Its memory depends on the size of the results and not on the number of
+// points read.
+package exec
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/query/plan"
+	"dalmatiner/internal/query/source"
+)
+
+// Env is what a run uses beside its plan.
+type Env struct {
+	Source   source.Source // the one that the plan was made of
+	Now      func() time.Time
+	Readers  *Readers  // nil is none
+	Progress *Progress // nil where nobody asks
+
+	// Rhythm gives a confidence above 0 to the values between the points of a sender that
+	// is slower than its bucket.
+	Rhythm bool
+}
+
+// executor runs a plan over its time range, round by round.
+type executor struct {
+	ctx   context.Context
+	env   Env
+	older source.Elder      // the source, where older values are asked for; else nil
+	adder source.Aggregator // the source, where it adds up slots; else nil
+
+	plan    *plan.Plan
+	nodes   []node // what runs the nodes of the plan, by their IDs
+	leaves  []*leaf
+	spans   []*spans
+	columns []*columns // of each root; nil where the values themselves are asked for
+
+	round int
+	visit int   // numbers walks over the plan
+	final bool  // this is the last round
+	bound int64 // unix ms that this round reaches; ignored in the last one
+
+	readers []*reader // the first is the query's own goroutine
+	ahead   *ahead
+	free    []block // scratch blocks not in use
+	out     []block
+	ranks   []block // of TOP and BOTTOM: one value per root
+	stats   Stats
+
+	below time.Duration // of what the running node pulled, for EXPLAIN
+}
+
+// Run runs a plan once. The result is the caller's.
+func Run(ctx context.Context, p *plan.Plan, env Env) (*Result, error) {
+	x := &executor{ctx: ctx, env: env, plan: p, out: make([]block, len(p.Roots)), ranks: make([]block, len(p.Ranks))}
+	if p.Older {
+		x.older = env.Source.(source.Elder)
+	}
+	if len(p.Spans) > 0 {
+		x.adder = env.Source.(source.Aggregator)
+	}
+	x.build()
+	helpers := env.Readers.take(p.Helpers)
+	defer env.Readers.give(helpers)
+	if err := x.run(helpers); err != nil {
+		return nil, err
+	}
+	r := &Result{Stats: x.stats}
+	if p.Explain {
+		r.Explained = x.explained()
+	} else if r.Series = x.results(); len(r.Series) == 0 {
+		return nil, plan.ErrNoResults
+	}
+	return r, nil
+}
+
+// run reads with so many goroutines beside its own.
+func (x *executor) run(helpers int) error {
+	for i, r := range x.plan.Roots {
+		if r.Columns != nil {
+			continue
+		}
+		x.out[i].v = make([]float64, 0, r.Of.Values)
+		if x.plan.Confidence {
+			x.out[i].c = make([]float64, 0, r.Of.Values)
+		}
+	}
+	for range 1 + helpers {
+		r := &reader{executor: x, readBuffers: x.env.Readers.takeBuffers()}
+		if x.plan.Slotwise {
+			// A coarser read may start anywhere in its slot, hence the one more.
+			r.words = slices.Grow(r.words, int(x.plan.Slots+1))[:x.plan.Slots+1]
+		}
+		x.readers = append(x.readers, r)
+	}
+	x.ahead = newAhead(x, x.readers[1:])
+	if err := x.rounds(x.plan.Finest, x.plan.Slots); err != nil {
+		return err
+	}
+	for _, r := range x.readers {
+		x.env.Readers.giveBuffers(r.readBuffers)
+	}
+	for _, s := range x.spans {
+		s.finish()
+	}
+	for _, l := range x.leaves {
+		x.stats.Reads++
+		x.stats.PointsRead += l.asked
+		x.stats.Slots += l.Values
+		x.stats.Set += l.set
+	}
+	return nil
+}
+
+// rounds runs all of them. One is so many slots of a resolution, the first from
+// the begin of a chunk on: a range that fits into one is not cut.
+func (x *executor) rounds(res, slots int64) error {
+	bound := x.plan.Start / res
+	bound -= bound % min(slots, chunk.Slots)
+	for !x.final {
+		if err := plan.GivenUp(x.ctx); err != nil {
+			return err
+		}
+		bound += slots
+		x.bound, x.final = bound*res, bound*res >= x.plan.End
+		x.round++
+		if err := x.readSpans(); err != nil {
+			return err
+		}
+		x.ahead.begin()
+		err := x.pullAll()
+		x.ahead.end()
+		if err != nil {
+			return err
+		}
+		x.env.Progress.reached(float64(x.bound-x.plan.Start) / float64(x.plan.End-x.plan.Start))
+	}
+	return nil
+}
+
+// pullAll pulls the results once.
+func (x *executor) pullAll() error {
+	for i, r := range x.plan.Roots {
+		if r.Columns != nil && r.Columns.Spans != nil {
+			continue
+		}
+		var err error
+		if x.out[i], err = x.pull(x.nodes[r.Of.ID], x.out[i]); err != nil {
+			return err
+		}
+		if !x.plan.Confidence {
+			x.out[i].c = x.out[i].c[:0] // another consumer of the node has use for them
+		}
+		if c := x.columns[i]; c != nil {
+			if !c.begun && len(x.out[i].v) > 0 {
+				c.skip(x.leadOf(r.Of))
+			}
+			c.add(x.out[i].v, x.out[i].c)
+			x.out[i] = x.out[i].empty()
+		}
+	}
+	for i, n := range x.plan.Ranks {
+		var err error
+		if x.ranks[i], err = x.pull(x.nodes[n.ID], x.ranks[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pull appends the outputs of n for this round to dst. A node with several
+// consumers computes them once.
+func (x *executor) pull(n node, dst block) (block, error) {
+	c := n.shared()
+	if c.Uses == 1 {
+		return x.advance(n, dst)
+	}
+	if err := x.complete(n); err != nil {
+		return dst, err
+	}
+	dst.v = append(dst.v, c.buf.v...)
+	dst.c = append(dst.c, c.buf.c...)
+	return dst, nil
+}
+
+// complete has a node with several consumers compute its outputs of this round.
+func (x *executor) complete(n node) error {
+	c := n.shared()
+	if c.round == x.round {
+		return nil
+	}
+	var err error
+	if c.buf, err = x.advance(n, c.buf.empty()); err != nil {
+		return err
+	}
+	c.round = x.round
+	return nil
+}
+
+// scratch returns an empty block, to be given back with release.
+func (x *executor) scratch() block {
+	n := len(x.free)
+	if n == 0 {
+		return block{v: make([]float64, 0, len(x.readers[0].words))}
+	}
+	b := x.free[n-1]
+	x.free = x.free[:n-1]
+	return b.empty()
+}
+
+func (x *executor) release(b block) { x.free = append(x.free, b) }

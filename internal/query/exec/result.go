@@ -1,0 +1,144 @@
+package exec
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"dalmatiner/internal/point"
+)
+
+// Result is what a run gives.
+type Result struct {
+	Series    []Series // in the order of the fields; hits of a pattern by key
+	Stats     Stats
+	Explained *Explanation // of EXPLAIN, which runs the query and keeps no series; else nil
+}
+
+// Series is one series of a result. The time of Values[i] is Start + i ×
+// Resolution.
+type Series struct {
+	Name       string
+	Start      int64 // of the first value, unix ms: the result's, but for columns that begin at a multiple of Resolution
+	Resolution int64 // ms per value
+	Values     []float64
+	Lead       int            // the first so many values are before the first point: gaps, whatever they hold
+	Min, Max   []float64      // with Options.Width, where Values are the averages of the columns; else nil
+	Confidence []float64      // 0 to 1 per value with Options.Confidence, else nil; 0 is a filled gap
+	Coverage   float64        // share of the slots read for it that are set, 0 to 1
+	Metadata   map[string]any // string, float64 or nil; nil without METADATA
+
+	// What follows is not set with Options.Compat.
+
+	Bucket string   // of the metric; empty where several metrics were combined
+	Metric []byte   // its key; nil where several were combined
+	Stars  []string // the parts that the stars of the pattern stand for, in their order; nil without
+
+	// Interval is the most common distance in ms between neighbouring points of
+	// what was read for the series, 0 where no metric has two in the range. Of
+	// aggregates over spans, only the mean distance in each is known.
+	Interval         int64
+	BucketResolution int64 // ms per slot of the bucket read, the finest of several
+
+	Unknown *Holes // the slots read for it that damage took; nil without
+}
+
+// Stats tells what a query did.
+type Stats struct {
+	Reads      int   // distinct series read
+	PointsRead int64 // words asked of the source, or decoded by it for aggregates
+	Slots      int64 // slots of the reads within the range
+	Set        int64 // of them, slots with a value
+}
+
+// Progress tells how far a query is. Its methods may be called concurrently; the
+// zero value is that of a query that has not begun to read.
+type Progress struct{ share atomic.Uint64 }
+
+// Share returns how much of the range has been read, from 0 to 1.
+func (p *Progress) Share() float64 { return math.Float64frombits(p.share.Load()) }
+
+func (p *Progress) reached(share float64) {
+	if p != nil {
+		p.share.Store(math.Float64bits(min(max(share, 0), 1)))
+	}
+}
+
+// results returns the series in order. Values lose the lowest bit of their
+// fraction, as every float does that passes through a point.
+func (x *executor) results() []Series {
+	chosen := x.chosen()
+	list := make([]Series, 0, len(chosen))
+	for _, i := range chosen {
+		r := &x.plan.Roots[i]
+		s := Series{Name: r.Name, Resolution: r.Of.Resolution, Start: x.plan.Start, Values: x.out[i].v, Confidence: x.out[i].c, Metadata: r.Meta}
+		s.Lead = int(x.leadOf(r.Of))
+		if c := x.columns[i]; c != nil {
+			c.finish()
+			s.Resolution *= c.Step
+			if c.Unit > 0 {
+				s.Start = c.start(x.nodes[r.Of.ID].(*leaf))
+			}
+			s.Values, s.Min, s.Max, s.Confidence, s.Lead = c.avg, c.min, c.max, c.conf, c.lead
+		}
+		if !x.plan.Compat {
+			s.Interval, s.BucketResolution = x.interval(r.Of)
+			s.Bucket, s.Metric, s.Stars = r.Bucket, r.Metric(), r.Stars()
+			s.Unknown = x.unknown(r.Of)
+		}
+		if x.env.Rhythm {
+			s.hold()
+		}
+		if !x.plan.Confidence {
+			s.Confidence = nil // others may have asked for those of a shared node
+		}
+		truncate(s.Values)
+		truncate(s.Min)
+		truncate(s.Max)
+		if set, slots := x.nodes[r.Of.ID].coverage(); slots > 0 {
+			s.Coverage = float64(set) / float64(slots)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// truncate rounds values to what a point can hold.
+func truncate(v []float64) {
+	for i := range v {
+		v[i] = point.Float(point.FromFloat(v[i]))
+	}
+}
+
+// chosen returns the positions of the roots that are in the result, in its
+// order. Of equal ranks the first stays first; a series without a number comes
+// last.
+func (x *executor) chosen() []int {
+	list := make([]int, 0, len(x.plan.Roots))
+	for i, r := range x.plan.Roots {
+		if p, ok := x.nodes[r.Of.ID].(*pick); !ok || p.shown {
+			list = append(list, i)
+		}
+	}
+	l := x.plan.Keep
+	if l == nil || len(x.ranks) == 0 || int64(len(list)) <= l.N {
+		return list
+	}
+	slices.SortStableFunc(list, func(a, b int) int {
+		va, vb := x.ranks[a].v, x.ranks[b].v
+		lostA, lostB := len(va) == 0 || va[0] != va[0], len(vb) == 0 || vb[0] != vb[0]
+		switch {
+		case lostA && lostB:
+			return 0
+		case lostA:
+			return 1
+		case lostB:
+			return -1
+		case l.Bottom:
+			return cmp.Compare(va[0], vb[0])
+		}
+		return cmp.Compare(vb[0], va[0])
+	})
+	return list[:l.N]
+}

@@ -1,0 +1,24 @@
+package function
+
+// AddsUp reports whether a window of the function is a sum, or the mean of one.
+func (o Op) AddsUp() bool { return o == Sum || o == Avg }
+
+// OverSpans reports whether a window of the function may take the aggregates of its slots
+// in place of their values.
+func (o Op) OverSpans() bool {
+	switch o {
+	case Sum, Avg, Min, Max, Count, Empty, First, Last:
+		return true
+	}
+	return false
+}
+
+// ReadsConfidence reports whether a window of the function looks at the confidences of its
+// inputs.
+func (o Op) ReadsConfidence() bool {
+	switch o {
+	case Count, Empty, FirstAboveConf, FirstBelowConf, LastAboveConf, LastBelowConf, CountAboveConf, CountBelowConf:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,238 @@
+package plan
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"dalmatiner/internal/dql"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/query/function"
+	"dalmatiner/internal/query/source"
+	"dalmatiner/internal/suggest"
+)
+
+// naming is the bytes of a name. Names are made for every series of a query: they
+// are put together without formatting, in memory that the next one uses again.
+type naming []byte
+
+// name begins the name of a node or of a shape. It is valid until the next one.
+func (p *planner) name(what string) naming { return append(p.naming[:0], what...) }
+
+// number adds numbers, each behind a space.
+func (k naming) number(numbers ...int64) naming {
+	for _, n := range numbers {
+		k = strconv.AppendInt(append(k, ' '), n, 10)
+	}
+	return k
+}
+
+// intern returns the node that computes what its name says, set by build if
+// there is none yet. It reads the inputs.
+func (p *planner) intern(name naming, build func(*Node), inputs ...*Node) *Node {
+	p.naming = name // it may have grown
+	if n, ok := p.nodes[string(name)]; ok {
+		return n
+	}
+	key := string(name)
+	n := &Node{ID: len(p.out.Nodes), Inputs: inputs}
+	build(n)
+	p.bill.planned += nodeSize + int64(len(key)) // grow has it paid for
+	for _, in := range inputs {
+		in.Uses++
+		n.Late = n.Late || in.Late
+	}
+	if n.Late {
+		// What waits for late values, or takes them all at once, holds them.
+		for _, in := range inputs {
+			p.bill.held += 2 * 8 * in.Values // with confidences
+		}
+	}
+	p.nodes[key] = n
+	p.out.Nodes = append(p.out.Nodes, n)
+	return n
+}
+
+// describe names a node for EXPLAIN, if that is asked for: a query may have
+// very many nodes.
+func (p *planner) describe(n *Node, format string, args ...any) {
+	if p.opt.Explain && n.What == "" {
+		n.What = fmt.Sprintf(format, args...)
+	}
+}
+
+// shape numbers the ways in which outputs become complete: nodes of equal
+// shape complete equally many outputs in every round.
+func (p *planner) shape(name naming) int {
+	p.naming = name
+	id, ok := p.shapes[string(name)]
+	if !ok {
+		id = len(p.shapes)
+		p.shapes[string(name)] = id
+	}
+	return id
+}
+
+func (p *planner) bucket(s *dql.Select) (source.Bucket, error) {
+	if b, ok := p.buckets[s.Bucket]; ok {
+		return b, nil
+	}
+	b, err := p.source.Bucket(s.Bucket)
+	if err != nil {
+		var near []string
+		if errors.Is(err, source.ErrUnknownBucket) {
+			for _, name := range suggest.Of(s.Bucket, p.source.BucketNames()) {
+				near = append(near, metric.Quoted(name))
+			}
+		}
+		return b, p.errorAt(s.BucketPos, err, "%v%s", err, suggest.Hint(near))
+	}
+	if b.Resolution <= 0 {
+		panic(fmt.Sprintf("query: bucket %q has a resolution of %d ms", s.Bucket, b.Resolution))
+	}
+	p.buckets[s.Bucket] = b
+	return b, nil
+}
+
+// selectMetrics plans the reads of a selector, shifted into the past by shift.
+func (p *planner) selectMetrics(s *dql.Select, shift int64) (value, error) {
+	b, err := p.bucket(s)
+	if err != nil {
+		return value{}, err
+	}
+	keys := [][]byte{s.Metric.Key}
+	if s.Metric.Parts != nil {
+		if keys, err = p.expand(s, b); err != nil {
+			return value{}, err
+		}
+	}
+	found := len(keys) > 0
+	if s.Metric.Parts == nil && !p.opt.Compat { // there a metric that does not exist is 0
+		if found, err = p.source.Exists(p.ctx, b, s.Metric.Key); err != nil {
+			return value{}, fmt.Errorf("look for %s in bucket %s: %w", metric.Text(s.Metric.Key), metric.Quoted(b.Name), err)
+		}
+	}
+	p.hit(s, b, found)
+	v := value{typ: function.TypeMetric, series: make([]Series, len(keys))}
+	for i, key := range keys {
+		n, err := p.leaf(s.Pos(), b, key, shift)
+		if err != nil {
+			return v, err
+		}
+		v.series[i] = Series{Of: n, Key: key, Bucket: b.Name, id: b.ID, pattern: s.Metric.Parts}
+	}
+	return v, nil
+}
+
+// expand returns the keys that a pattern matches: as many parts as it has,
+// where * stands for exactly one. They are sorted. The original looked at what
+// stands before the first * only.
+func (p *planner) expand(s *dql.Select, b source.Bucket) ([][]byte, error) {
+	cacheKey := dql.Name(s, math.MaxInt)
+	if keys, ok := p.hits[cacheKey]; ok {
+		return keys, nil
+	}
+	var prefix []byte
+	for _, part := range s.Metric.Parts {
+		if part.Any {
+			break
+		}
+		prefix = metric.AppendPart(prefix, part.Text)
+	}
+	var keys [][]byte
+	var refused error
+	err := p.source.Metrics(p.ctx, b, prefix, func(key []byte) bool {
+		if p.opt.Compat || matches(s.Metric.Parts, key) {
+			keys = append(keys, bytes.Clone(key))
+			refused = p.grow(seriesSize + int64(len(key)))
+		}
+		return refused == nil && int64(len(keys)) <= p.opt.Limits.MaxSeries
+	})
+	if refused != nil {
+		return nil, refused
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the metrics of bucket %s: %w", metric.Quoted(b.Name), err)
+	}
+	if n := int64(len(keys)); n > p.opt.Limits.MaxSeries {
+		return nil, p.tooManySeries(s.Pos(), n)
+	}
+	slices.SortFunc(keys, bytes.Compare)
+	p.hits[cacheKey] = keys
+	return keys, nil
+}
+
+func (p *planner) tooManySeries(pos int, n int64) error {
+	return p.limit(pos, "series to read", n, p.opt.Limits.MaxSeries, "make the pattern narrower")
+}
+
+func matches(pattern []dql.Part, key []byte) bool {
+	for _, part := range pattern {
+		if len(key) == 0 || len(key) < 1+int(key[0]) {
+			return false
+		}
+		n := 1 + int(key[0])
+		if !part.Any && string(key[1:n]) != part.Text {
+			return false
+		}
+		key = key[n:]
+	}
+	return len(key) == 0
+}
+
+func (p *planner) leaf(pos int, b source.Bucket, key []byte, shift int64) (*Node, error) {
+	var err error
+	n := p.intern(append(append(p.name("read").number(int64(b.ID), shift), ' '), key...), func(n *Node) {
+		start, end := p.out.Start-shift, p.out.End-shift
+		r := &Read{Bucket: b, Key: key, Shift: shift, From: SlotOf(start, b.Resolution), Past: SlotOf(end, b.Resolution)}
+		if p.opt.Compat { // a range that begins before 1970 is cut off there
+			r.From, r.Past = max(1, start)/b.Resolution, max(1, end)/b.Resolution
+		}
+		if b.TTL > 0 {
+			// What has outlived the bucket cannot exist.
+			r.Oldest = max(0, SlotOf(p.opt.Now, b.Resolution)-b.TTL)
+		}
+		n.Op, n.Resolution, n.Values = r, b.Resolution, r.Past-r.From
+		if p.opt.Compat {
+			n.Piece = p.opt.PieceSlots - 1
+			n.Values -= n.Values / p.opt.PieceSlots
+		}
+		n.Form = p.shape(p.name("read").number(b.Resolution, shift, r.From, r.Past))
+		p.out.Reads = append(p.out.Reads, n)
+		values := n.Values
+		if n := int64(len(p.out.Reads)); n > p.opt.Limits.MaxSeries {
+			err = p.tooManySeries(pos, n)
+		} else if p.points += values; p.points > p.opt.Limits.MaxPoints {
+			err = p.limit(pos, "points to read", p.points, p.opt.Limits.MaxPoints,
+				"ask for a shorter range or fewer series")
+		} else {
+			err = p.grow(leafSize)
+		}
+	})
+	if p.opt.Explain { // for very many reads the text costs
+		p.describe(n, "read %s BUCKET %s, %d ms earlier", metric.Text(key), metric.Quoted(b.Name), shift)
+	}
+	return n, err
+}
+
+func (p *planner) scalar(pos int, fn function.Op, in *Node, constant float64) (*Node, error) {
+	if fn == function.Divide && constant == 0 {
+		return nil, p.errorAt(pos, nil, "division by the constant 0")
+	}
+	n := p.unary(in, fmt.Sprintf("scalar %d %x", fn, constant), &Scalar{Fn: fn, Constant: constant})
+	p.describe(n, "%s %v", function.NameOf(function.KindScalar, fn), constant)
+	return n, nil
+}
+
+// SlotOf returns the slot that a time in unix ms falls into. Before 1970 it is
+// negative, and never set.
+func SlotOf(ms, res int64) int64 {
+	slot := ms / res
+	if ms%res < 0 {
+		slot--
+	}
+	return slot
+}

@@ -1,0 +1,173 @@
+package plan
+
+import (
+	"fmt"
+
+	"dalmatiner/internal/query/function"
+)
+
+// unary plans a node that gives one output per input, when it comes.
+func (p *planner) unary(in *Node, key string, op Op) *Node {
+	return p.unaryWith(in, key, func(n *Node) { n.Op = op })
+}
+
+// unaryWith plans such a node, of which build sets what is not as in its input.
+func (p *planner) unaryWith(in *Node, key string, build func(*Node)) *Node {
+	return p.intern(p.name(key).number(int64(in.ID)), func(n *Node) {
+		n.Resolution, n.Values, n.Form, n.Piece = in.Resolution, in.Values, in.Form, in.Piece
+		build(n)
+	}, in)
+}
+
+func (p *planner) replace(in *Node, threshold, with float64) *Node {
+	return p.unary(in, fmt.Sprintf("replace %x %x", threshold, with), &Replace{Threshold: threshold, With: with})
+}
+
+// step plans a node whose first output waits for the second input.
+func (p *planner) step(in *Node, fn function.Op) *Node {
+	return p.unaryWith(in, fmt.Sprintf("step %d", fn), func(n *Node) {
+		n.Form = p.shape(p.name("steps").number(int64(n.Form)))
+		n.Op = &Step{Fn: fn}
+	})
+}
+
+// fill plans what stands in gaps. A line waits for its other end, which may be
+// as far away as the range is long.
+func (p *planner) fill(in *Node, with string, pos int) (*Node, error) {
+	var err error
+	n := p.unaryWith(in, "fill "+with, func(n *Node) {
+		if with == "linear" {
+			err = p.hold(pos, 2*8*n.Values)
+			n.Late = true
+			n.Form = p.shape(p.name("lines of").number(int64(in.ID)))
+		}
+		n.Op = &Fill{With: with}
+	})
+	return n, err
+}
+
+// nothing plans a series without values.
+func (p *planner) nothing(in *Node, span int64) *Node {
+	return p.unaryWith(in, "nothing", func(n *Node) {
+		n.Resolution *= max(1, span/n.Resolution)
+		n.Values, n.Piece, n.Form = 0, 0, p.shape(p.name("nothing"))
+		n.Op = &Nothing{}
+	})
+}
+
+// gather plans one series from many by a quantile or a rank; none gives none.
+func (p *planner) gather(a arguments, q float64, k int) (value, error) {
+	v := value{typ: function.TypeMetric}
+	if len(a.series) == 0 {
+		return v, nil
+	}
+	l, err := p.listOf(a.pos, a.series)
+	if err != nil {
+		return v, err
+	}
+	key := fmt.Sprintf("gather %d %x %d of%s", a.fn.Op, q, k, l.key())
+	n := p.intern(p.name(key), func(n *Node) {
+		n.Op = &Gather{Fn: a.fn.Op, Quantile: q, Rank: k}
+		n.Resolution, n.Values, n.Piece, n.Form = l.res, l.longest, l.piece, p.shape(p.name("of its own "+key))
+		p.bill.buffers += len(l.nodes)
+	}, l.nodes...)
+	p.describe(n, "%s", a.fn.Name)
+	v.series = []Series{{Of: n, Key: a.series[0].Key, tags: a.series[0].tags}}
+	return v, nil
+}
+
+// pick plans the series of topk and bottomk.
+func (p *planner) pick(a arguments) (value, error) {
+	k := a.consts[0]
+	if k.number < 1 {
+		return value{}, p.errorAt(k.pos, nil, "%s keeps at least 1 series, not %v", a.fn.Name, k.number)
+	}
+	threshold, err := p.gather(a, 0, int(min(k.number, 1<<31)))
+	if err != nil || len(threshold.series) == 0 {
+		return threshold, err
+	}
+	t := threshold.series[0].Of
+	return p.each(a.series, function.TypeMetric, func(in *Node) (*Node, error) {
+		key := fmt.Sprintf("pick %d %d %d", a.fn.Op, t.ID, in.ID)
+		z := p.intern(p.name(key), func(n *Node) {
+			n.Op = &Pick{Fn: a.fn.Op}
+			n.Resolution, n.Values, n.Piece, n.Form = in.Resolution, in.Values, in.Piece, p.shape(p.name("of its own "+key))
+			p.bill.buffers += 2
+		}, in, t)
+		p.describe(z, "within %s", a.fn.Name)
+		return z, nil
+	})
+}
+
+// list is what the inputs of a combination have in common.
+type list struct {
+	res     int64
+	longest int64
+	aligned bool  // outputs become complete in step
+	piece   int64 // of all of them
+	nodes   []*Node
+}
+
+// listOf checks that series can be combined; there is at least one.
+func (p *planner) listOf(pos int, inputs []Series) (list, error) {
+	first := inputs[0].Of
+	l := list{res: first.Resolution, aligned: true, piece: first.Piece}
+	if err := p.grow(seriesSize * int64(len(inputs))); err != nil {
+		return l, err
+	}
+	l.nodes = make([]*Node, 0, len(inputs))
+	for _, in := range inputs {
+		c := in.Of
+		if c.Resolution != first.Resolution {
+			return l, p.errorAt(pos, nil, "Combination functions can't have mix resolutions as children. (%d ms and %d ms)", first.Resolution, c.Resolution)
+		}
+		l.aligned = l.aligned && c.Form == first.Form
+		l.nodes = append(l.nodes, c)
+		l.longest = max(l.longest, c.Values)
+		if c.Piece != l.piece {
+			l.piece = 0
+		}
+	}
+	return l, nil
+}
+
+// key names the nodes in their order.
+func (l *list) key() string {
+	key := make(naming, 0, 8*len(l.nodes))
+	for _, n := range l.nodes {
+		key = key.number(int64(n.ID))
+	}
+	return string(key)
+}
+
+// combine plans one series from many; none gives none.
+func (p *planner) combine(pos int, fn function.Op, inputs []Series) (value, error) {
+	v := value{typ: function.TypeMetric}
+	if len(inputs) == 0 {
+		return v, nil
+	}
+	l, err := p.listOf(pos, inputs)
+	if err != nil {
+		return v, err
+	}
+	var splits []uint8
+	if summary := fn == function.Sum || fn == function.Avg || fn == function.Min || fn == function.Max; summary && !p.opt.Compat {
+		splits = joinOrder(l.nodes, inputs)
+	}
+	key := fmt.Sprintf("combine %d%s", fn, l.key())
+	n := p.intern(p.name(key), func(n *Node) {
+		op := &Combine{Fn: fn, Aligned: l.aligned, Splits: splits}
+		p.bill.partials += max(min(len(inputs)-1, maxPartials)-1, 0)
+		n.Op, n.Resolution, n.Values, n.Piece, n.Form = op, l.res, l.longest, l.piece, inputs[0].Of.Form
+		if p.opt.Compat {
+			op.Weights = oldWeights(fn, len(inputs))
+		}
+		if !l.aligned {
+			n.Form = p.shape(p.name("of its own " + key))
+			p.bill.buffers += len(l.nodes)
+		}
+	}, l.nodes...)
+	p.describe(n, "%s of %d series", function.NameOf(function.KindCombine, fn), len(inputs))
+	v.series = []Series{{Of: n, Key: inputs[0].Key, tags: inputs[0].tags}}
+	return v, nil
+}

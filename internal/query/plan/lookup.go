@@ -1,0 +1,134 @@
+package plan
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"dalmatiner/internal/dql"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/query/function"
+	"dalmatiner/internal/query/source"
+)
+
+// valueOf returns the value of a dimension; ok is false where there is none.
+func valueOf(tags []tag, d dql.DimVar) (value string, ok bool) {
+	for _, t := range tags {
+		if t.DimVar == d {
+			return t.Value, true
+		}
+	}
+	return "", false
+}
+
+// lookup plans the series that a lookup finds, in the order of bucket and key,
+// or with GROUP BY one series for each combination of values, in their order.
+// Dimensions that the field is named by have to be there.
+func (p *planner) lookup(l *dql.Lookup, shift int64) (value, error) {
+	v := value{typ: function.TypeMetric}
+	var using *function.Entry
+	if l.Group != nil {
+		var ok bool
+		if using, ok = function.Find(l.Using, []function.Type{function.TypeMetrics}); !ok {
+			return v, p.unrecognised(l.UsingPos, l.Using, []function.Type{function.TypeMetrics}, nil)
+		}
+	}
+	index, ok := p.source.(source.Index)
+	if !ok {
+		return v, p.unsupported(l.Pos(), "lookup by dimensions (FROM)")
+	}
+	hits, err := p.hitsOf(index, l)
+	if err != nil {
+		return v, err
+	}
+	p.found = p.found || len(hits) > 0
+	for _, h := range hits {
+		n, err := p.leaf(l.Pos(), h.Bucket, h.Key, shift)
+		if err != nil {
+			return v, err
+		}
+		v.series = append(v.series, Series{Of: n, Key: h.Key, tags: h.Tags, Bucket: h.Bucket.Name, id: h.Bucket.ID})
+	}
+	if l.Group == nil {
+		return v, nil
+	}
+	return p.grouped(l, using, v)
+}
+
+func (p *planner) hitsOf(index source.Index, l *dql.Lookup) ([]source.Hit, error) {
+	want := source.Lookup{Collection: l.Collection, Metric: l.Metric.Key, Where: l.Where}
+	for _, d := range p.named {
+		exists := &dql.Cond{Pos: l.Pos(), Op: dql.CondExists, Tag: d}
+		if want.Where != nil {
+			exists = &dql.Cond{Pos: l.Pos(), Op: dql.CondAnd, Left: want.Where, Right: exists}
+		}
+		want.Where = exists
+	}
+	var hits []source.Hit
+	err := index.Lookup(p.ctx, want, func(h source.Hit) bool {
+		hits = append(hits, h)
+		return int64(len(hits)) <= p.opt.Limits.MaxSeries
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look up in collection %s: %w", metric.Quoted(l.Collection), err)
+	}
+	if n := int64(len(hits)); n > p.opt.Limits.MaxSeries {
+		return nil, p.tooManySeries(l.Pos(), n)
+	}
+	slices.SortFunc(hits, func(a, b source.Hit) int {
+		return cmp.Or(strings.Compare(a.Bucket.Name, b.Bucket.Name), bytes.Compare(a.Key, b.Key))
+	})
+	return hits, nil
+}
+
+// grouped combines the series that have equal values of the dimensions. A
+// dimension that a series lacks is a value of its own, before all others.
+func (p *planner) grouped(l *dql.Lookup, using *function.Entry, all value) (value, error) {
+	type group struct {
+		values []string
+		of     []Series
+	}
+	var groups []*group
+	known := make(map[string]*group)
+	for _, s := range all.series {
+		values := make([]string, len(l.Group))
+		for i, d := range l.Group {
+			if text, ok := valueOf(s.tags, d); ok {
+				values[i] = "=" + text
+			}
+		}
+		key := fmt.Sprintf("%q", values)
+		g := known[key]
+		if g == nil {
+			g = &group{values: values}
+			known[key] = g
+			groups = append(groups, g)
+		}
+		g.of = append(g.of, s)
+	}
+	slices.SortFunc(groups, func(a, b *group) int { return slices.Compare(a.values, b.values) })
+	v := value{typ: function.TypeMetric}
+	for _, g := range groups {
+		one, err := p.combine(l.UsingPos, using.Op, g.of)
+		if err != nil {
+			return v, err
+		}
+		v.series = append(v.series, one.series...)
+	}
+	return v, nil
+}
+
+// dimensions returns those that a field is named by.
+func dimensions(as *dql.Pattern) []dql.DimVar {
+	var list []dql.DimVar
+	if as != nil {
+		for _, e := range as.Elems {
+			if e.Dim != nil {
+				list = append(list, *e.Dim)
+			}
+		}
+	}
+	return list
+}

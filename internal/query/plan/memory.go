@@ -1,0 +1,137 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"dalmatiner/internal/dql"
+)
+
+// Memory lends a query what it is going to use.
+type Memory interface {
+	// Grow lends so many bytes more, or says why not.
+	Grow(bytes int64) error
+}
+
+const (
+	// What a plan takes, in bytes: a node beside its key, what a leaf has more
+	// than others, a series among those of a function, a series of the
+	// result beside its name and values, and an entry of its metadata.
+	nodeSize   = 384
+	leafSize   = 528
+	seriesSize = 112
+	rootSize   = 704
+	metaSize   = 64
+
+	// stepSize is what EXPLAIN takes for a step, as a struct and as two texts.
+	stepSize = 1024
+
+	// maxSteps is the longest plan that is given: some 10 MB of text, which is
+	// made in one go. Nobody reads more.
+	maxSteps = 20_000
+
+	// growAtOnce is how much is borrowed for a plan at a time.
+	growAtOnce = 256 << 10
+
+	// maxName is the longest name that a field gets without AS: aliases let a
+	// short query have a name of gigabytes.
+	maxName = 1 << 20
+)
+
+// bill is the memory of a query, as far as it is known, and what its rounds will need.
+type bill struct {
+	held    int64 // bytes that functions hold
+	planned int64 // bytes of the plan
+	lent    int64 // bytes borrowed for it
+
+	buffers     int // series that hold a part each while a round runs
+	partials    int // parts that combinations hold beside the two of a plain one
+	spanWindows int // nodes that read spans
+}
+
+// borrow takes memory before it is used; the error is the lender's.
+func (p *planner) borrow(bytes int64) error {
+	if p.opt.Memory == nil {
+		return nil
+	}
+	if err := p.opt.Memory.Grow(bytes); err != nil {
+		return fmt.Errorf("the query is refused: %w", err)
+	}
+	return nil
+}
+
+// grow takes memory for the plan while it is made. That is where planning
+// ends when nobody waits for it any more.
+func (p *planner) grow(bytes int64) error {
+	if p.opt.Explain && len(p.out.Nodes) > maxSteps {
+		return p.limit(p.at, "steps to explain", int64(len(p.out.Nodes)), maxSteps, "ask for fewer series, or for the values")
+	}
+	if p.bill.planned += bytes; p.bill.planned <= p.bill.lent {
+		return nil
+	}
+	if err := GivenUp(p.ctx); err != nil {
+		return err
+	}
+	if err := p.checkMemory(p.at, p.bill.held+p.bill.planned); err != nil {
+		return err
+	}
+	ahead := p.bill.planned - p.bill.lent + growAtOnce
+	p.bill.lent += ahead
+	return p.borrow(ahead)
+}
+
+// hold adds bytes that a function holds while the query runs.
+func (p *planner) hold(pos int, bytes int64) error {
+	p.bill.held += bytes
+	return p.checkMemory(pos, p.bill.held+p.bill.planned)
+}
+
+// checkMemory compares what the query needs with its limit.
+func (p *planner) checkMemory(pos int, bytes int64) error {
+	if bytes <= p.opt.Limits.MaxMemory {
+		return nil
+	}
+	return p.limit(pos, "bytes to hold at once", bytes, p.opt.Limits.MaxMemory, "ask for a shorter range, shorter spans or fewer series")
+}
+
+// borrowRest takes memory for running the plan, and for showing it.
+func (p *planner) borrowRest() error {
+	bytes := max(0, p.out.Memory-p.bill.lent)
+	if p.opt.Explain {
+		bytes += stepSize * int64(len(p.out.Nodes))
+	}
+	return p.borrow(bytes)
+}
+
+// histogramBytes returns the memory of a histogram's counts, without making
+// it. An integer of the language is at most 2^53.
+func histogramBytes(highest int64, digits int) int64 {
+	sub := int64(math.Exp2(math.Ceil(math.Log2(2 * math.Pow10(digits)))))
+	buckets := int64(1)
+	for least := sub; least <= highest; least <<= 1 {
+		buckets++
+	}
+	return (buckets + 1) * sub / 2 * 8
+}
+
+// sizeOf returns the bytes that a series of the result takes beside its values.
+func sizeOf(r *Root, f *dql.Field) int64 {
+	n := rootSize
+	if f.As != nil {
+		n += len(r.Name)
+	}
+	for name, v := range r.Meta {
+		text, _ := v.(string)
+		n += metaSize + len(name) + len(text)
+	}
+	return int64(n)
+}
+
+// GivenUp is the error of a query for which nobody waits any more.
+func GivenUp(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("the query was given up: %w", err)
+	}
+	return nil
+}

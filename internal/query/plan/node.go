@@ -1,0 +1,178 @@
+package plan
+
+import (
+	"dalmatiner/internal/query/function"
+	"dalmatiner/internal/query/source"
+)
+
+// Node is an operator of a plan. Equal expressions of a query are one node.
+type Node struct {
+	Op         Op
+	ID         int   // position in Plan.Nodes
+	Resolution int64 // ms per output
+	Values     int64 // outputs in all
+	Form       int   // nodes of equal form complete equally many outputs each round
+	// Piece is after how many outputs the reads below began anew, as the
+	// original's do; 0 = never.
+	Piece      int64
+	Late       bool // outputs may be held back until the end and come at once
+	Confidence bool // the confidences of its outputs are wanted
+	Uses       int  // nodes and results that read it
+	Inputs     []*Node
+	What       string // its name for EXPLAIN, if that is asked for
+
+	slotwise bool // its outputs are wanted by something else than windows over spans
+	marked   bool // needConfidence was here
+}
+
+// Op is what a node computes: one of the types of this file.
+type Op any
+
+// Read reads one series and fills its gaps: a gap repeats the value before it, a gap at
+// the start of the range takes the first value in the range, and a range without values is
+// all 0.
+type Read struct {
+	Bucket     source.Bucket
+	Key        []byte
+	Shift      int64 // ms into the past
+	From, Past int64 // slots
+	Oldest     int64 // slots before this one cannot be set
+
+	Spans []*Spans // by which it is read, each of its size; then its slots are not
+	Sums  []Sum    // that are added up as its slots are read
+}
+
+// Pushed reports whether nothing but spans of the series is read.
+func (r *Read) Pushed() bool { return len(r.Spans) > 0 }
+
+// Spans are stretches of equal length of a read, of which only aggregates are wanted.
+type Spans struct {
+	Read    *Node
+	Size    int64   // slots
+	Off     int64   // slots that the first span lacks at its begin
+	Windows []*Node // that take them
+	Roots   []int   // whose columns take them
+	Counts  bool    // others over the same read do not count its set slots
+}
+
+// Sum is what a read adds up of its slots for a window or for columns right above it.
+// Values would not do: a float sum depends on where in its chunk a slot lies, and which
+// values are integers, whose sums are exact.
+type Sum struct {
+	Size        int64 // slots
+	From, Until int64 // of the first one
+	Window      *Node // nil for columns
+	Root        int   // whose columns take it, without a window
+	Fill        bool  // slots before the first point count as it
+}
+
+// Operators of one input.
+type (
+	// Scalar computes with a constant, value by value.
+	Scalar struct {
+		Fn       function.Op
+		Constant float64
+	}
+	// Map computes value by value without one.
+	Map struct{ Fn function.Op }
+	// Replace puts a constant in place of values with little confidence.
+	Replace struct{ Threshold, With float64 }
+	// Step computes from each value and the one before it.
+	Step struct{ Fn function.Op }
+	// Fill changes the values whose confidence is 0: previous, null, zero or linear.
+	Fill struct{ With string }
+	// Nothing is a series without values.
+	Nothing struct{}
+	// Confidence gives the confidences as values.
+	Confidence struct{}
+	// MovingAvg is the mean of each value and those before it within Size.
+	MovingAvg struct{ Size int64 }
+	// Ewma is an exponentially weighted mean.
+	Ewma struct{ Alpha float64 }
+	// Window gives one value per Size inputs.
+	Window struct {
+		Fn     function.Op
+		Number float64 // argument
+		Size   int64
+		// At most one of these: values come from spans of the read below, or from sums
+		// that it adds up, and not from its outputs.
+		Spans, Sums bool
+	}
+	// Histogram counts Size inputs into an HDR histogram, and gives what is asked of it
+	// in turns.
+	Histogram struct {
+		Highest int64
+		Digits  int
+		Size    int64
+		Asked   []Statistic
+	}
+	// PickStatistic takes one of the numbers of a histogram.
+	PickStatistic struct{ Index int } // in Histogram.Asked
+)
+
+// Statistic is a number out of a histogram.
+type Statistic struct {
+	Fn         function.Op
+	Percentile float64 // 0 to 100
+}
+
+// Operators of many inputs.
+type (
+	// Combine makes one series from several, value by value in their order.
+	Combine struct {
+		Fn      function.Op
+		Aligned bool      // inputs become complete in step
+		Weights []float64 // of the confidences, with sum 1; nil for the plain mean
+		Splits  []uint8   // of each input, where they are joined as a tree; nil for one after the other
+	}
+	// Gather makes one series where each output needs all inputs at once: a quantile, or
+	// the k-th greatest or least value.
+	Gather struct {
+		Fn       function.Op
+		Quantile float64
+		Rank     int // from 1
+	}
+	// Pick shows the values of its first input that are within a threshold, the second.
+	Pick struct{ Fn function.Op }
+)
+
+// needConfidence marks the node, and what it reads, as needing confidences where want is
+// set or an operator on the way uses them.
+func (n *Node) needConfidence(want bool) {
+	switch op := n.Op.(type) {
+	case *Histogram:
+		n.ask(false, false)
+	case *Nothing:
+		n.ask(want, false)
+	case *Pick:
+		if n.enter(want) {
+			n.Inputs[0].needConfidence(want)
+			n.Inputs[1].needConfidence(false)
+		}
+	case *Replace, *Fill, *Confidence:
+		n.ask(want, true)
+	case *Window:
+		n.ask(want, want || op.Fn.ReadsConfidence())
+	default:
+		n.ask(want, want)
+	}
+}
+
+// ask marks the node, and asks its inputs for confidences if below is set.
+func (n *Node) ask(want, below bool) {
+	if n.enter(want) {
+		for _, in := range n.Inputs {
+			in.needConfidence(below)
+		}
+	}
+}
+
+// enter reports whether needConfidence has to go on below the node.
+func (n *Node) enter(want bool) bool {
+	if n.marked && (n.Confidence || !want) {
+		return false
+	}
+	n.marked = true
+	n.Confidence = n.Confidence || want
+	return true
+}

@@ -1,0 +1,94 @@
+// Package plan turns the tree of a query into a Plan: data that says what is read and
+// computed, in which rounds, and how much memory that takes. Everything that limits a query
+// is checked here, before a point is read. Package exec runs plans.
+package plan
+
+import (
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/dql"
+	"dalmatiner/internal/metric"
+)
+
+// Plan is a graph of operators over shared reads. It never changes once Make has returned
+// it: any number of runs may share it.
+type Plan struct {
+	Start, End int64 // [Start, End), unix ms
+
+	Nodes   []*Node // each once, behind those that it reads, in the order of their IDs
+	Reads   []*Node // those of them that read a series
+	Spans   []*Spans
+	Roots   []Root     // the series of the result
+	Ranks   []*Node    // of TOP and BOTTOM, one per root; empty where all are kept
+	Keep    *dql.Limit // TOP or BOTTOM; nil without
+	Older   bool       // reads show what lies below what was lost
+	Shown              // what is shown of the result
+	Rounds             // how it is run
+	Memory  int64      // bytes that the query holds at most while it runs
+	Missing []Missing  // selectors without a hit
+}
+
+// Shown is what a request asks to be shown.
+type Shown struct {
+	Explain    bool // the plan in place of the values, and what running it cost
+	Compat     bool // the answers of the original
+	Confidence bool
+	Fill       bool // values before the first point, too
+}
+
+// Rounds are the runs over the time range in which everything is read once.
+type Rounds struct {
+	Finest   int64 // resolution of all reads, in ms
+	Slots    int64 // of the finest resolution, in a round
+	Slotwise bool  // some series is read slot by slot
+	Helpers  int   // goroutines that the run may have beside its own
+}
+
+// Rounds end at multiples of chunk.Slots in the finest resolution read, since the store
+// keeps points in runs of that many slots and decodes whole runs.
+const (
+	// RoundSlots is the length of a round: within source.MaxRead, and such that the
+	// buffers of a plain query stay in the processor's second cache level.
+	RoundSlots = 32 * chunk.Slots
+	// SpanRounds is how much longer rounds are where nothing but spans is read.
+	SpanRounds = 32
+)
+
+// Root is a series of the result.
+type Root struct {
+	Series
+	Name string
+	Meta map[string]any
+
+	Columns *Columns // nil where the values themselves are asked for
+}
+
+// Series is a node with the key of the first metric in it, which names it.
+type Series struct {
+	Of  *Node
+	Key []byte
+
+	Bucket  string     // of the metric; empty where several were combined
+	tags    []tag      // of the series that gave the key, where a lookup found it
+	id      uint64     // of the bucket, 0 where several were combined
+	pattern []dql.Part // that found it, nil without stars and where several were combined
+}
+
+// Metric returns the key of the only metric in a result, else nil.
+func (r *Root) Metric() []byte {
+	if r.Bucket == "" {
+		return nil
+	}
+	return r.Key
+}
+
+// Stars returns the parts that stand where the pattern has stars, nil without.
+func (r *Root) Stars() []string {
+	parts, _ := metric.Parts(r.Key)
+	var list []string
+	for i, p := range r.pattern {
+		if p.Any && i < len(parts) {
+			list = append(list, string(parts[i]))
+		}
+	}
+	return list
+}

@@ -1,0 +1,282 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/function"
+	"dalmatiner/internal/query/source"
+)
+
+// ErrNoResults is returned when a query is right and finds no series.
+//
+//lint:ignore ST1005 clients of the original look for this text
+var ErrNoResults = errors.New("No results were returned for the query.")
+
+// ErrUnsupported is wrapped by the error for a part of the language that the
+// engine does not run.
+var ErrUnsupported = errors.New("not supported yet")
+
+// Options are what a plan is to respect beside the text of its query.
+type Options struct {
+	Shown
+	Limits Limits
+	Now    int64          // unix ms
+	Zone   *time.Location // of dates without a zone; nil is UTC
+	Width  int            // above 0: at most that many columns per series; at most MaxWidth
+	Memory Memory         // is asked before the query uses any; nil lends everything
+
+	// NoAggregates reads slot by slot what a source could add up itself.
+	NoAggregates bool
+
+	// Older asks for the values below what was lost. It is ErrUnsupported where the
+	// source is no Elder, and implies NoAggregates.
+	Older bool
+
+	Readers int // goroutines that a query may have beside its own; at most MaxReaders
+
+	RoundSlots int64 // 0 = the constant of that name
+	PieceSlots int64 // of the original's reads, for compat; 0 = oldPiece
+	AloneSlots int64 // that no reader beside the query's own helps with; 0 = the constant of that name
+}
+
+// planner turns a query's tree into a graph of nodes. Equal expressions
+// become one node.
+type planner struct {
+	ctx    context.Context
+	source source.Source
+	q      *dql.Query
+	opt    Options
+	out    *Plan // what has been planned so far
+
+	buckets map[string]source.Bucket
+	hits    map[string][][]byte // of a pattern in a bucket
+	nodes   map[string]*Node    // by what they compute
+	naming  naming              // memory for names
+	shapes  map[string]int
+	bill    bill
+
+	at      int          // position of the field being planned
+	named   []dql.DimVar // dimensions that name it
+	found   bool         // a selector has a hit
+	looked  int          // names that selectors without one were compared with
+	points  int64        // to read
+	results int64        // numbers in the result
+}
+
+// tag is a tag of a series that a lookup found.
+type tag = source.Tag
+
+// value is a planned expression: series, or a constant.
+type value struct {
+	typ    function.Type
+	pos    int      // of a constant
+	series []Series // of TypeMetric and TypeHistogram; hits of a pattern in order of their keys
+	number float64
+	span   int64 // ms, of TypeTime
+	word   string
+}
+
+// Make plans a query. Errors in the query are *dql.Error; a query that finds no series is
+// ErrNoResults. Nothing is read but what says which series there are.
+func Make(ctx context.Context, src source.Source, q *dql.Query, opt Options) (*Plan, error) {
+	p, err := newPlanner(ctx, src, q, opt)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.plan(); err != nil {
+		return nil, err
+	}
+	if len(p.out.Roots) == 0 {
+		return nil, ErrNoResults
+	}
+	if err := p.borrowRest(); err != nil {
+		return nil, err
+	}
+	return p.out, nil
+}
+
+func newPlanner(ctx context.Context, src source.Source, q *dql.Query, opt Options) (*planner, error) {
+	if opt.Zone == nil {
+		opt.Zone = time.UTC
+	}
+	opt.Explain = opt.Explain || q.Explain
+	opt.RoundSlots = cmp.Or(opt.RoundSlots, RoundSlots)
+	opt.PieceSlots = cmp.Or(opt.PieceSlots, oldPiece)
+	opt.AloneSlots = cmp.Or(opt.AloneSlots, aloneSlots)
+	start, end, err := TimeRange(q, opt.Now, opt.Zone, opt.Compat)
+	if _, ok := src.(source.Elder); opt.Older && !ok {
+		return nil, fmt.Errorf("%w: older values in place of damaged ones", ErrUnsupported)
+	}
+	return &planner{
+		ctx: ctx, source: src, q: q, opt: opt,
+		out:     &Plan{Start: start, End: end, Shown: opt.Shown, Older: opt.Older, Keep: q.Limit},
+		buckets: make(map[string]source.Bucket),
+		hits:    make(map[string][][]byte),
+		nodes:   make(map[string]*Node),
+		shapes:  make(map[string]int),
+	}, err
+}
+
+func (p *planner) errorAt(pos int, cause error, format string, args ...any) error {
+	return dql.NewError(p.q.Text, pos, cause, fmt.Sprintf(format, args...))
+}
+
+func (p *planner) unsupported(pos int, what string) error {
+	return p.errorAt(pos, ErrUnsupported, "%v: %s", ErrUnsupported, what)
+}
+
+func (p *planner) limit(pos int, what string, got, limit int64, remedy string) error {
+	err := &LimitError{What: what, Got: got, Limit: limit, Remedy: remedy}
+	return p.errorAt(pos, err, "%v", err)
+}
+
+func (p *planner) plan() error {
+	if w := p.opt.Width; w > MaxWidth {
+		return p.limit(0, "columns per series", int64(w), MaxWidth, "ask for a smaller width")
+	}
+	for i := range p.q.Fields {
+		if err := p.field(&p.q.Fields[i]); err != nil {
+			return err
+		}
+	}
+	if err := p.nothingFound(); err != nil {
+		return err
+	}
+	if l := p.q.Limit; l != nil {
+		if err := p.top(l); err != nil {
+			return err
+		}
+	}
+	for _, r := range p.out.Roots {
+		r.Of.needConfidence(p.opt.Confidence)
+	}
+	for _, n := range p.out.Ranks {
+		n.needConfidence(false)
+	}
+	if len(p.out.Roots) == 0 {
+		return nil
+	}
+	p.pushDown()
+	p.setRounds()
+	p.out.Memory = p.memory()
+	return p.checkMemory(0, p.out.Memory)
+}
+
+func (p *planner) field(f *dql.Field) error {
+	p.named, p.at = dimensions(f.As), f.Expr.Pos()
+	v, err := p.expr(f.Expr)
+	if err != nil {
+		return err
+	}
+	switch v.typ {
+	case function.TypeMetric:
+	case function.TypeHistogram:
+		if p.opt.Compat {
+			return nil
+		}
+		return p.errorAt(f.Expr.Pos(), nil, "a histogram cannot be a result: ask for a number of it, as with percentile(…, 99.0)")
+	default:
+		return p.errorAt(f.Expr.Pos(), nil, "a field must be a series, this is a constant (%v)", v.typ)
+	}
+	n := namer{p: p, f: f}
+	if f.As == nil {
+		if n.canonical = dql.Name(f.Expr, maxName); len(n.canonical) > maxName {
+			return p.limit(p.at, "bytes of name", int64(len(n.canonical)), maxName, "give it a name with AS")
+		}
+		if err := p.grow(int64(len(n.canonical))); err != nil {
+			return err
+		}
+	}
+	for _, s := range v.series {
+		s.Of.Uses++
+		r := Root{Series: s}
+		outputs := s.Of.Values
+		if p.opt.Width > 0 {
+			r.Columns = newColumns(s.Of.Values, int64(p.opt.Width))
+			outputs = 3 * r.Columns.Count(s.Of.Values)
+		}
+		if p.results += outputs; p.results > p.opt.Limits.MaxOutput {
+			return p.limit(f.Expr.Pos(), "points in its result", p.results, p.opt.Limits.MaxOutput,
+				"aggregate over longer spans or ask for a shorter range")
+		}
+		if r.Name, err = n.name(s); err != nil {
+			return err
+		}
+		if r.Meta, err = n.metadata(s); err != nil {
+			return err
+		}
+		if err := p.grow(sizeOf(&r, f)); err != nil {
+			return err
+		}
+		p.out.Roots = append(p.out.Roots, r)
+	}
+	return nil
+}
+
+func (p *planner) expr(e dql.Expr) (value, error) {
+	switch n := e.(type) {
+	case *dql.Number:
+		t := function.TypeFloat
+		if n.Whole {
+			t = function.TypeInteger
+		}
+		return value{typ: t, number: n.Value, pos: n.Pos()}, nil
+	case *dql.Duration:
+		return value{typ: function.TypeTime, span: n.Milliseconds(), pos: n.Pos()}, nil
+	case *dql.Word:
+		return value{typ: function.TypeWord, word: n.Text, pos: n.Pos()}, nil
+	case *dql.Select:
+		return p.selectMetrics(n, 0)
+	case *dql.Shift:
+		if s, ok := n.Of.(*dql.Select); ok {
+			return p.selectMetrics(s, n.By.Milliseconds())
+		}
+		return p.lookup(n.Of.(*dql.Lookup), n.By.Milliseconds())
+	case *dql.Call:
+		return p.call(n)
+	case *dql.Binary:
+		return p.binary(n)
+	case *dql.Lookup:
+		return p.lookup(n, 0)
+	case *dql.Events:
+		return value{}, p.unsupported(n.Pos(), "EVENTS")
+	}
+	panic(fmt.Sprintf("query: expression of type %T", e))
+}
+
+func (p *planner) binary(b *dql.Binary) (value, error) {
+	l, err := p.expr(b.L)
+	if err != nil {
+		return value{}, err
+	}
+	r, err := p.expr(b.R)
+	if err != nil {
+		return value{}, err
+	}
+	if l.typ == function.TypeMetric && r.typ == function.TypeMetric {
+		fn := map[byte]function.Op{'+': function.Sum, '-': function.Diff, '*': function.Product, '/': function.Quotient}[b.Op]
+		return p.combine(b.Pos(), fn, append(l.series[:len(l.series):len(l.series)], r.series...))
+	}
+	for _, v := range []value{l, r} {
+		if !function.TypeNumber.Takes(v.typ) && v.typ != function.TypeMetric {
+			return value{}, p.unrecognised(b.Pos(), b.Function(), []function.Type{l.typ, r.typ}, nil)
+		}
+	}
+	fn := map[byte]function.Op{'+': function.Add, '-': function.Sub, '*': function.Mul, '/': function.Divide}[b.Op]
+	in, constant := l.series, r.number
+	if r.typ == function.TypeMetric {
+		in, constant = r.series, l.number
+		switch b.Op {
+		case '-':
+			fn = function.SubFrom
+		case '/':
+			fn = function.DivideInto
+		}
+	}
+	return p.each(in, function.TypeMetric, func(n *Node) (*Node, error) { return p.scalar(b.Pos(), fn, n, constant) })
+}
