@@ -108,7 +108,7 @@ func (b *bench) sparseMemory(s *store.Store, when string) error {
 	for _, f := range []report.Figure{
 		{What: "blocks in use", Value: measure.Mebi(st.HeadBytes), Note: "up to four open ones a group: in synthetic time the clock closes none"},
 		{What: "blocks kept", Value: measure.Mebi(st.HeadWarm)},
-		{What: "encoded and late points", Value: measure.Mebi(st.TileBytes + st.LateBytes), Note: "flushed at 64 MiB or after 12 minutes"},
+		{What: "encoded and late points", Value: measure.Mebi(st.SealedBytes + st.LateBytes), Note: "flushed at 64 MiB or after 12 minutes"},
 		{What: "resident", Value: measure.Mebi(rss), Note: "of this process, which is also the sender, after a collection and without what files have mapped"},
 	} {
 		f.Area, f.What, f.Unit = sparseArea, f.What+", "+when, "MiB"

@@ -11,7 +11,7 @@ import (
 // of every part.
 func TestHintIsWhereRowsAre(t *testing.T) {
 	g := testGroup(Width)
-	g.thin = 0
+	g.sparse = 0
 	words := benchWords()
 	for slot := range int64(3 * testHeight) {
 		if _, err := g.Apply(Write{Slot: slot, Words: words}, 0, func(*account.Counts) (uint64, error) { return 1, nil }); err != nil {
@@ -52,7 +52,7 @@ func TestApproach(t *testing.T) {
 	groups[4].SetNext(groups[0])
 	approach()
 	full := testGroup(Width)
-	full.thin = 0
+	full.sparse = 0
 	for _, g := range groups {
 		g.SetNext(full)
 	}

@@ -20,8 +20,8 @@ type Arena struct {
 	size  int // cells of a part
 	slots int // parts of a slab
 
-	tables atomic.Int64 // bytes of the blocks that have a table instead
-	tiles  tileMemory   // of what was in blocks
+	tables       atomic.Int64 // bytes of the blocks that have a table instead
+	sealedBlocks sealedMemory // of what was in blocks
 
 	mu    sync.Mutex
 	slabs []*slab // with free parts; the last one is used first
@@ -153,10 +153,10 @@ func (a *Arena) drop(s *slab) {
 }
 
 // Bytes returns the memory of the parts in use, and what is kept for others: that
-// of the free ones that were in use, and what tiles had and none has. A
+// of the free ones that were in use, and what sealed blocks had and none has. A
 // part that never was in use has none.
 func (a *Arena) Bytes() (inUse, free int64) {
-	unused := a.tiles.unused()
+	unused := a.sealedBlocks.unused()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return int64(a.inUse) * int64(a.size) * 8, int64(a.dirty)*int64(a.size)*8 + unused
@@ -167,7 +167,7 @@ func (a *Arena) Bytes() (inUse, free int64) {
 func (a *Arena) TableBytes() int64 { return a.tables.Load() }
 
 // Trim gives the memory of all free parts back to the system, that of whole
-// slabs and of free parts in slabs that are in use, and what no tile needs.
+// slabs and of free parts in slabs that are in use, and what no sealed block needs.
 func (a *Arena) Trim() {
 	a.Release()
 	a.mu.Lock()
@@ -177,7 +177,7 @@ func (a *Arena) Trim() {
 
 // GiveBack gives the memory of free parts back to the system, but for as many as
 // were taken since the giveBackAfter-th call before, and a few, and every so many calls
-// what no tile needs. Called ten times a second, it leaves their memory to blocks that
+// what no sealed block needs. Called ten times a second, it leaves their memory to blocks that
 // come and go fast; of senders in step that end all their blocks at the turn of a minute
 // it keeps what the next rows need.
 func (a *Arena) GiveBack() {
@@ -189,7 +189,7 @@ func (a *Arena) GiveBack() {
 	around := a.round == 0
 	a.mu.Unlock()
 	if around {
-		a.ReleaseTiles()
+		a.ReleaseSealed()
 	}
 }
 
@@ -213,10 +213,10 @@ func (a *Arena) trim(n int) {
 	}
 }
 
-// Release gives the slabs without a part or a tile in use back to the system. The
+// Release gives the slabs without a part or a sealed block in use back to the system. The
 // arena stays usable.
 func (a *Arena) Release() {
-	a.ReleaseTiles()
+	a.ReleaseSealed()
 	a.mu.Lock()
 	var gone []*slab
 	for _, s := range slices.Clone(a.slabs) {
@@ -231,5 +231,5 @@ func (a *Arena) Release() {
 	}
 }
 
-// ReleaseTiles gives the memory without a tile back to the system.
-func (a *Arena) ReleaseTiles() { a.tiles.release() }
+// ReleaseSealed gives the memory without a sealed block back to the system.
+func (a *Arena) ReleaseSealed() { a.sealedBlocks.release() }

@@ -26,7 +26,7 @@ func TestBlocksTakeMemoryAsTheyGrow(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := testGroup(Width)
-			g.thin = 0
+			g.sparse = 0
 			want := make(map[int64]uint64) // of column 0
 			for _, w := range c.write {
 				if w.Words == nil {

@@ -56,9 +56,9 @@ func TestCompleteBlocksClose(t *testing.T) {
 // A complete block closes when points have gone a fifth into a newer one, whatever
 // the clock says, and one of which a cell is missing stays open for it.
 func TestCompleteBlocksCloseBehindNewerOnes(t *testing.T) {
-	for _, thin := range []int{0, thinBlocks} {
+	for _, sparse := range []int{0, sparseBlocks} {
 		g := testGroup(Width)
-		g.thin = thin
+		g.sparse = sparse
 		words := benchWords()
 		var c account.Counts
 		write := func(slot int64, n int) (closed int) {
@@ -83,12 +83,12 @@ func TestCompleteBlocksCloseBehindNewerOnes(t *testing.T) {
 				want = 1
 			}
 			if closed != want {
-				t.Errorf("thin %d, slot %d: %d blocks closed, want %d", thin, slot, closed, want)
+				t.Errorf("sparse %d, slot %d: %d blocks closed, want %d", sparse, slot, closed, want)
 			}
 		}
 		for slot := int64(third); slot < third+2*fifth; slot++ {
 			if closed := write(slot, Width); closed != 0 {
-				t.Errorf("thin %d, slot %d: a block was closed of which a cell is missing", thin, slot)
+				t.Errorf("sparse %d, slot %d: a block was closed of which a cell is missing", sparse, slot)
 			}
 		}
 		write(second+30, Width)
@@ -97,7 +97,7 @@ func TestCompleteBlocksCloseBehindNewerOnes(t *testing.T) {
 			closed += write(slot, Width)
 		}
 		if want := uint64(Width * (third + 3*fifth + 1)); closed != 1 || c.Accepted != want || c.Duplicate != Width-1 || c.Late != 0 {
-			t.Errorf("thin %d: %d blocks closed for what was missing, want 1; %+v, want %d accepted", thin, closed, c, want)
+			t.Errorf("sparse %d: %d blocks closed for what was missing, want 1; %+v, want %d accepted", sparse, closed, c, want)
 		}
 	}
 }

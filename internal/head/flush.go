@@ -12,10 +12,10 @@ import (
 // Capture is what BeginFlush took from a group: it stays readable in the group
 // until EndFlush.
 type Capture struct {
-	group *Group
-	tiles []*tile // ascending by start
-	late  lateRuns
-	cols  *Columns
+	group        *Group
+	sealedBlocks []*sealedBlock // ascending by start
+	late         lateRuns
+	cols         *Columns
 	// Floor is the position in the log of the first record that the group
 	// still needs after this flush, 0 when it needs none.
 	Floor uint64
@@ -30,12 +30,12 @@ type Capture struct {
 	Highest int64
 }
 
-// BeginFlush takes the sealed tiles and late points of the group for writing.
+// BeginFlush takes the sealed blocks and late points of the group for writing.
 // It first waits until no block is being sealed: a late point must not be
-// flushed before the tile it corrects. Only one flush may be under way.
+// flushed before the sealed block it corrects. Only one flush may be under way.
 func (g *Group) BeginFlush() Capture {
 	c := g.capture()
-	slices.SortStableFunc(c.tiles, func(a, b *tile) int { return cmp.Compare(a.start, b.start) })
+	slices.SortStableFunc(c.sealedBlocks, func(a, b *sealedBlock) int { return cmp.Compare(a.start, b.start) })
 	return c
 }
 
@@ -47,9 +47,9 @@ func (g *Group) capture() Capture {
 		g.sealed.Wait()
 	}
 	g.noteLate()
-	g.flushing, g.captured, g.tiles = g.tiles, g.tiles, nil
+	g.flushing, g.captured, g.sealedBlocks = g.sealedBlocks, g.sealedBlocks, nil
 	g.lateOut, g.late = g.late, lateRuns{}
-	c := Capture{group: g, tiles: slices.Clone(g.flushing), late: g.lateOut, cols: g.Columns(), Settled: g.settled, Highest: -1}
+	c := Capture{group: g, sealedBlocks: slices.Clone(g.flushing), late: g.lateOut, cols: g.Columns(), Settled: g.settled, Highest: -1}
 	c.settle(g)
 	for _, b := range g.open {
 		if c.Floor == 0 || b.firstLSN < c.Floor {
@@ -61,7 +61,7 @@ func (g *Group) capture() Capture {
 
 // settle notes what becomes settled with the flush.
 func (c *Capture) settle(g *Group) {
-	for _, t := range c.tiles {
+	for _, t := range c.sealedBlocks {
 		c.Highest = max(c.Highest, t.last)
 	}
 	if !c.late.empty() {
@@ -82,30 +82,30 @@ func (g *Group) Settle(slot int64) {
 }
 
 // EndFlush forgets what BeginFlush took, after a committed segment holds it,
-// and returns the bytes given back: tiles and late points. The capture must not be
-// read any more. The memory of tiles goes to later ones until Arena.ReleaseTiles.
-func (g *Group) EndFlush() (tiles, late int64) {
+// and returns the bytes given back: sealed blocks and late points. The capture must not be
+// read any more. The memory of sealed blocks goes to later ones until Arena.ReleaseSealed.
+func (g *Group) EndFlush() (sealedBlocks, late int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, t := range g.flushing {
-		tiles += t.bytes()
+		sealedBlocks += t.bytes()
 	}
 	late = g.lateOut.bytes()
-	g.freeTiles(g.captured)
+	g.freeSealed(g.captured)
 	g.flushing, g.captured, g.lateOut = nil, nil, lateRuns{}
 	g.settled, g.settling = max(g.settled, g.settling), -1
-	return tiles, late
+	return sealedBlocks, late
 }
 
 // FlushChunks returns about how many chunks a flush makes of what waits for it, and
 // how many bytes it copies for that: of chunks that are more than one piece. Columns of
-// which only some tiles of a chunk hold anything may not be seen; what came out of order
+// which only some sealed blocks of a chunk hold anything may not be seen; what came out of order
 // may count twice.
 func (g *Group) FlushChunks() (n, copied int64) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	for _, tiles := range [2][]*tile{g.flushing, g.tiles} {
-		n, copied = n+tileChunks(tiles), copied+tileCopied(tiles)
+	for _, sealedBlocks := range [2][]*sealedBlock{g.flushing, g.sealedBlocks} {
+		n, copied = n+sealedChunks(sealedBlocks), copied+sealedCopied(sealedBlocks)
 	}
 	for _, late := range [2]*lateRuns{&g.lateOut, &g.late} {
 		n, copied = n+late.chunks(), copied+late.bytes()
@@ -113,10 +113,10 @@ func (g *Group) FlushChunks() (n, copied int64) {
 	return n, copied
 }
 
-// tileChunks returns about how many chunks a flush makes of tiles.
-func tileChunks(tiles []*tile) (n int64) {
+// sealedChunks returns about how many chunks a flush makes of sealed blocks.
+func sealedChunks(sealedBlocks []*sealedBlock) (n int64) {
 	number, most := int64(-1), 0
-	for _, t := range tiles {
+	for _, t := range sealedBlocks {
 		if at := t.start / chunk.Slots; at != number {
 			n += int64(most)
 			number, most = at, 0
@@ -126,11 +126,11 @@ func tileChunks(tiles []*tile) (n int64) {
 	return n + int64(most)
 }
 
-// tileCopied returns the bytes of the tiles that share their chunks with others.
-func tileCopied(tiles []*tile) (n int64) {
-	for i, t := range tiles {
+// sealedCopied returns the bytes of the sealed blocks that share their chunks with others.
+func sealedCopied(sealedBlocks []*sealedBlock) (n int64) {
+	for i, t := range sealedBlocks {
 		same := func(o int) bool {
-			return o >= 0 && o < len(tiles) && tiles[o].start/chunk.Slots == t.start/chunk.Slots
+			return o >= 0 && o < len(sealedBlocks) && sealedBlocks[o].start/chunk.Slots == t.start/chunk.Slots
 		}
 		if same(i-1) || same(i+1) {
 			n += t.bytes()
@@ -145,10 +145,10 @@ func (g *Group) AbortFlush() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.dead {
-		g.freeTiles(g.captured)
+		g.freeSealed(g.captured)
 	}
 	g.captured, g.settling, g.unsettled = nil, -1, true
-	g.tiles = append(g.flushing, g.tiles...)
+	g.sealedBlocks = append(g.flushing, g.sealedBlocks...)
 	old := g.lateOut
 	old.addAll(&g.late)
 	g.late, g.flushing, g.lateOut = old, nil, lateRuns{}
@@ -156,13 +156,13 @@ func (g *Group) AbortFlush() {
 
 // Copied returns about how many bytes of what was captured a flush has to copy, as
 // FlushChunks does.
-func (c *Capture) Copied() int64 { return tileCopied(c.tiles) + c.late.bytes() }
+func (c *Capture) Copied() int64 { return sealedCopied(c.sealedBlocks) + c.late.bytes() }
 
 // Chunks returns about how many chunks the capture makes, as FlushChunks does.
-func (c *Capture) Chunks() int64 { return tileChunks(c.tiles) + c.late.chunks() }
+func (c *Capture) Chunks() int64 { return sealedChunks(c.sealedBlocks) + c.late.chunks() }
 
 // Empty reports whether there is nothing to write.
-func (c *Capture) Empty() bool { return len(c.tiles) == 0 && c.late.empty() }
+func (c *Capture) Empty() bool { return len(c.sealedBlocks) == 0 && c.late.empty() }
 
 // Flusher turns captures into chunks. It holds scratch memory and is not for
 // concurrent use.
@@ -176,7 +176,7 @@ type Flusher struct {
 
 // Emit takes one encoded chunk: its number is its first slot divided by
 // chunk.Slots. data, which holds points of them, is valid during the call, and where
-// it stays, because it lies in a tile, until EndFlush or AbortFlush. Where it is marked
+// it stays, because it lies in a sealed block, until EndFlush or AbortFlush. Where it is marked
 // it may lie over something older: it has late points, or slots up to Capture.Settled.
 type Emit func(number int64, points int, data []byte, stays, marked bool) error
 
@@ -190,9 +190,9 @@ type latePart struct {
 }
 
 // Fetch asks for what Column reads first of a column, so that it is in the cache by
-// then: one after the other the pieces lie in tiles of many.
+// then: one after the other the pieces lie in sealed blocks of many.
 func (c *Capture) Fetch(col int) {
-	for _, t := range c.tiles {
+	for _, t := range c.sealedBlocks {
 		if p := t.piece(col); len(p) > 0 {
 			kernel.FetchOf(&p[0])
 		}
@@ -203,20 +203,20 @@ func (c *Capture) Fetch(col int) {
 func (f *Flusher) Column(c *Capture, col int, emit Emit) error {
 	late := c.late.column(col)
 	f.cut(late)
-	for t, p := 0, 0; t < len(c.tiles) || p < len(f.parts); {
+	for t, p := 0, 0; t < len(c.sealedBlocks) || p < len(f.parts); {
 		num := int64(math.MaxInt64)
-		if t < len(c.tiles) {
-			num = c.tiles[t].start / chunk.Slots
+		if t < len(c.sealedBlocks) {
+			num = c.sealedBlocks[t].start / chunk.Slots
 		}
 		past := p
 		if p < len(f.parts) {
 			num = min(num, f.parts[p].number)
 		}
 		marked := false
-		for f.pieces = f.pieces[:0]; t < len(c.tiles) && c.tiles[t].start/chunk.Slots == num; t++ {
-			if piece := c.tiles[t].piece(col); len(piece) > 0 {
+		for f.pieces = f.pieces[:0]; t < len(c.sealedBlocks) && c.sealedBlocks[t].start/chunk.Slots == num; t++ {
+			if piece := c.sealedBlocks[t].piece(col); len(piece) > 0 {
 				f.pieces = append(f.pieces, piece)
-				marked = marked || c.tiles[t].first <= c.Settled
+				marked = marked || c.sealedBlocks[t].first <= c.Settled
 			}
 		}
 		for past < len(f.parts) && f.parts[past].number == num {
@@ -253,8 +253,8 @@ func (f *Flusher) cut(late *lateColumn) {
 	slices.SortStableFunc(f.parts, func(a, b latePart) int { return cmp.Compare(a.number, b.number) })
 }
 
-// one returns the encoding of one chunk, of which pieces are those of tiles, how many
-// points it has, and whether it lies in a tile. A chunk that is a single piece is
+// one returns the encoding of one chunk, of which pieces are those of sealed blocks, how many
+// points it has, and whether it lies in a sealed block. A chunk that is a single piece is
 // that piece, byte for byte. Some pieces of a chunk are listed as they are: the
 // others come with a later flush, and the merge of both decodes and encodes
 // everything again. A complete chunk, and what a late point corrects, is

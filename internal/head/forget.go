@@ -75,7 +75,7 @@ func (g *Group) drop(m Mask, width int) (f Forgotten) {
 		for _, b := range g.open {
 			f.Points += b.drop(col, int(g.height))
 		}
-		for _, t := range g.tiles {
+		for _, t := range g.sealedBlocks {
 			if h, err := chunk.ParseHeader(t.piece(col)); err == nil {
 				f.Points += int64(h.Count)
 			}

@@ -37,16 +37,16 @@ type Group struct {
 	sealing  []*block       // closed, being encoded
 	closedTo int64          // slots below were in a block that is closed, or before one
 	counts   account.Counts // of the write under way: a local one would escape
-	thin     int            // how many of the last sealed blocks were thin, up to thinBlocks
+	sparse   int            // how many of the last sealed blocks were sparse, up to sparseBlocks
 	lastSet  int            // cells that the last sealed block had set
 	floor    uint64         // records below are not replayed for this group
 
 	settled, settling int64 // the highest slot flushed, and with the flush under way; -1 = none
 	unsettled         bool  // it has columns whose older points it may not have flushed itself
 
-	late, lateOut   lateRuns
-	tiles, flushing []*tile
-	captured        []*tile // flushing, until the flush has ended, even if the group has
+	late, lateOut          lateRuns
+	sealedBlocks, flushing []*sealedBlock
+	captured               []*sealedBlock // flushing, until the flush has ended, even if the group has
 
 	written [Width]activity // behind what every write needs
 }
@@ -60,7 +60,7 @@ func NewGroup(id uint32, bucket uint64, height int, arena *Arena) *Group {
 	if height%arena.rows != 0 {
 		panic(fmt.Sprintf("parts of %d rows for blocks of %d", arena.rows, height))
 	}
-	g := &Group{ID: id, Bucket: bucket, height: int64(height), arena: arena, thin: thinBlocks, settled: -1, settling: -1, unsettled: true}
+	g := &Group{ID: id, Bucket: bucket, height: int64(height), arena: arena, sparse: sparseBlocks, settled: -1, settling: -1, unsettled: true}
 	g.sealed.L = &g.mu
 	g.ahead.slot.Store(nowhere)
 	g.cols.Store(&Columns{})
@@ -305,21 +305,21 @@ func (g *Group) CloseBlocks(due func(firstLSN uint64, opened, lastWrite int64) b
 
 // Kill makes the group refuse all writes and gives its memory back; what it
 // held is gone. It waits for a seal under way and returns the bytes given back:
-// tiles and late points.
-func (g *Group) Kill() (tiles, late int64) {
+// sealed blocks and late points.
+func (g *Group) Kill() (sealedBlocks, late int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.dead = true
 	for len(g.sealing) > 0 {
 		g.sealed.Wait()
 	}
-	tiles, late = g.unflushed()
+	sealedBlocks, late = g.unflushed()
 	for _, b := range g.open {
 		b.free()
 	}
 	g.open, g.cur = nil, nil
-	g.freeTiles(g.tiles)
-	g.tiles, g.flushing = nil, nil // a flush under way goes on reading what it captured
+	g.freeSealed(g.sealedBlocks)
+	g.sealedBlocks, g.flushing = nil, nil // a flush under way goes on reading what it captured
 	g.late, g.lateOut = lateRuns{}, lateRuns{}
-	return tiles, late
+	return sealedBlocks, late
 }

@@ -48,7 +48,7 @@ func BenchmarkApplyRow(b *testing.B) {
 // BenchmarkSeal is one point of a full block, transposed and encoded.
 func BenchmarkSeal(b *testing.B) {
 	g := testGroup(Width)
-	g.thin = 0
+	g.sparse = 0
 	blk := g.newBlock(0, 0)
 	r := rand.New(rand.NewPCG(1, 2))
 	for row := range testHeight {
@@ -92,9 +92,9 @@ func BenchmarkFlushScatteredLate(b *testing.B) {
 	}
 }
 
-// BenchmarkApplyThin is one point of a group whose series have one a block, on
+// BenchmarkApplySparse is one point of a group whose series have one a block, on
 // a full row.
-func BenchmarkApplyThin(b *testing.B) {
+func BenchmarkApplySparse(b *testing.B) {
 	g := testGroup(Width)
 	words := benchWords()
 	log := func(*account.Counts) (uint64, error) { return 1, nil }

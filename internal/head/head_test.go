@@ -105,7 +105,7 @@ func TestReadsEqualTheModel(t *testing.T) {
 			width = Width // complete blocks close behind newer ones
 		}
 		g := testGroup(width)
-		g.thin = rapid.IntRange(0, thinBlocks).Draw(t, "thin")
+		g.sparse = rapid.IntRange(0, sparseBlocks).Draw(t, "thin")
 		m := model{words: make(map[[2]int64]uint64)}
 		flushed := make(map[[2]int64]uint64)
 		var sealer Sealer
@@ -189,16 +189,16 @@ func drawWrite(t *rapid.T, columns, slots int) Write {
 
 // usage is what a group holds.
 type usage struct {
-	open, sealing, tiles int // blocks and tiles
-	tileBytes, lateBytes int64
-	firstLSN             uint64 // of the oldest record it still needs, 0 = none
+	open, sealing, sealedBlocks int // blocks and sealed blocks
+	sealedBytes, lateBytes      int64
+	firstLSN                    uint64 // of the oldest record it still needs, 0 = none
 }
 
 func usageOf(g *Group) usage {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	u := usage{open: len(g.open), sealing: len(g.sealing), tiles: len(g.tiles) + len(g.flushing)}
-	u.tileBytes, u.lateBytes = g.unflushed()
+	u := usage{open: len(g.open), sealing: len(g.sealing), sealedBlocks: len(g.sealedBlocks) + len(g.flushing)}
+	u.sealedBytes, u.lateBytes = g.unflushed()
 	for _, b := range g.open {
 		if u.firstLSN == 0 || b.firstLSN < u.firstLSN {
 			u.firstLSN = b.firstLSN
@@ -269,8 +269,8 @@ func TestAnAbortedFlushLosesNothing(t *testing.T) {
 	if _, err := g.Read(0, g.Columns().ID(0), 0, dst); err != nil || dst[10] != point.FromInt(3) || dst[700] != point.FromInt(1) {
 		t.Fatalf("slot 10 %x, slot 700 %x, %v", dst[10], dst[700], err)
 	}
-	if c := g.BeginFlush(); len(c.tiles) != 1 || len(c.late.column(0).runs) != 2 {
-		t.Errorf("the next flush takes %d tiles and %d late runs", len(c.tiles), len(c.late.column(0).runs))
+	if c := g.BeginFlush(); len(c.sealedBlocks) != 1 || len(c.late.column(0).runs) != 2 {
+		t.Errorf("the next flush takes %d sealed blocks and %d late runs", len(c.sealedBlocks), len(c.late.column(0).runs))
 	}
 }
 

@@ -11,9 +11,9 @@ type activity struct {
 
 func (a activity) or(b activity) activity { return activity{max(a.lsn, b.lsn), max(a.at, b.at)} }
 
-// noteTile remembers which columns a sealed block held: nothing is noted per
+// noteSealed remembers which columns a sealed block held: nothing is noted per
 // point.
-func (g *Group) noteTile(t *tile, last activity) {
+func (g *Group) noteSealed(t *sealedBlock, last activity) {
 	for col := range len(t.offs) - 1 {
 		if len(t.piece(col)) > 0 {
 			g.written[col] = g.written[col].or(last)
@@ -127,8 +127,8 @@ func (g *Group) Held() Mask {
 
 // held is Held under the lock.
 func (g *Group) held() (held Mask) {
-	for _, tiles := range [][]*tile{g.flushing, g.tiles} {
-		for _, t := range tiles {
+	for _, sealedBlocks := range [][]*sealedBlock{g.flushing, g.sealedBlocks} {
+		for _, t := range sealedBlocks {
 			for col := range len(t.offs) - 1 {
 				if len(t.piece(col)) > 0 {
 					held.Set(col)

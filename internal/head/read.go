@@ -10,8 +10,8 @@ import (
 // Read lays what the group holds of a series over dst, which stands for the
 // slots from from on. Slots that the group does not hold keep what dst has. own is
 // false if the column is not that of the series any more.
-// The order is that of the writes: tiles and late points of a flush under way,
-// tiles, closed blocks, late points, open blocks.
+// The order is that of the writes: sealed blocks and late points of a flush under way,
+// sealed blocks, closed blocks, late points, open blocks.
 func (g *Group) Read(col int, id metric.SeriesID, from int64, dst []uint64) (own bool, err error) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -29,11 +29,11 @@ func (g *Group) is(col int, id metric.SeriesID) bool {
 
 // read is Read under the lock.
 func (g *Group) read(col int, from int64, dst []uint64) error {
-	if err := readTiles(g.flushing, col, from, dst); err != nil {
+	if err := readSealed(g.flushing, col, from, dst); err != nil {
 		return err
 	}
 	g.lateOut.read(col, from, dst)
-	if err := readTiles(g.tiles, col, from, dst); err != nil {
+	if err := readSealed(g.sealedBlocks, col, from, dst); err != nil {
 		return err
 	}
 	for _, b := range g.sealing {
@@ -46,8 +46,8 @@ func (g *Group) read(col int, from int64, dst []uint64) error {
 	return nil
 }
 
-func readTiles(tiles []*tile, col int, from int64, dst []uint64) error {
-	for _, t := range tiles {
+func readSealed(sealedBlocks []*sealedBlock, col int, from int64, dst []uint64) error {
+	for _, t := range sealedBlocks {
 		p := t.piece(col)
 		if len(p) == 0 {
 			continue
@@ -77,14 +77,14 @@ func (g *Group) readBlock(b *block, col int, from int64, dst []uint64) {
 	}
 }
 
-// unflushed returns the bytes of all tiles and of all late points.
-func (g *Group) unflushed() (tiles, late int64) {
-	for _, list := range [2][]*tile{g.flushing, g.tiles} {
+// unflushed returns the bytes of all sealed blocks and of all late points.
+func (g *Group) unflushed() (sealedBlocks, late int64) {
+	for _, list := range [2][]*sealedBlock{g.flushing, g.sealedBlocks} {
 		for _, t := range list {
-			tiles += t.bytes()
+			sealedBlocks += t.bytes()
 		}
 	}
-	return tiles, g.late.bytes() + g.lateOut.bytes()
+	return sealedBlocks, g.late.bytes() + g.lateOut.bytes()
 }
 
 // Chunks appends the numbers of the chunks in which the group may hold slots of
@@ -96,8 +96,8 @@ func (g *Group) Chunks(col int, id metric.SeriesID, from, past int64, dst []int6
 	if !g.is(col, id) {
 		return dst, false
 	}
-	for _, tiles := range [2][]*tile{g.flushing, g.tiles} {
-		for _, t := range tiles {
+	for _, sealedBlocks := range [2][]*sealedBlock{g.flushing, g.sealedBlocks} {
+		for _, t := range sealedBlocks {
 			if len(t.piece(col)) > 0 {
 				dst = appendChunks(dst, t.start, t.start+g.height, from, past)
 			}

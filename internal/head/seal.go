@@ -7,8 +7,8 @@ import (
 	"dalmatiner/internal/kernel"
 )
 
-// tile is a sealed block: every column's slots encoded as a piece of a chunk.
-type tile struct {
+// sealed block is a sealed block: every column's slots encoded as a piece of a chunk.
+type sealedBlock struct {
 	start int64
 	first int64    // slot written
 	last  int64    // likewise
@@ -18,13 +18,13 @@ type tile struct {
 	gone  Mask // of these columns nothing is left
 
 	mem  []byte // offs and data, in the slab
-	slab *slabOfTiles
+	slab *sealedSlab
 }
 
-// newTile returns a tile with copies of the offsets and the pieces.
-func newTile(m *tileMemory, b *block, offs []uint32, data []byte, held int) *tile {
+// newSealedBlock returns a sealed block with copies of the offsets and the pieces.
+func newSealedBlock(m *sealedMemory, b *block, offs []uint32, data []byte, held int) *sealedBlock {
 	mem, slab := m.alloc(4*len(offs) + len(data))
-	t := &tile{start: b.start, first: b.first, last: b.last, held: held, mem: mem, slab: slab}
+	t := &sealedBlock{start: b.start, first: b.first, last: b.last, held: held, mem: mem, slab: slab}
 	t.offs = unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(mem))), len(offs))
 	t.data = mem[4*len(offs):][:len(data)]
 	copy(t.offs, offs)
@@ -32,14 +32,14 @@ func newTile(m *tileMemory, b *block, offs []uint32, data []byte, held int) *til
 	return t
 }
 
-// freeTiles gives the memory of tiles back that nobody reads any more.
-func (g *Group) freeTiles(tiles []*tile) {
-	for _, t := range tiles {
-		g.arena.tiles.free(t.mem, t.slab)
+// freeSealed gives the memory of sealed blocks back that nobody reads any more.
+func (g *Group) freeSealed(sealedBlocks []*sealedBlock) {
+	for _, t := range sealedBlocks {
+		g.arena.sealedBlocks.free(t.mem, t.slab)
 	}
 }
 
-func (t *tile) piece(col int) []byte {
+func (t *sealedBlock) piece(col int) []byte {
 	if col+1 >= len(t.offs) || t.gone.Has(col) {
 		return nil // the column came after the block was closed, or was dropped
 	}
@@ -58,12 +58,12 @@ type Sealer struct {
 
 // stripe is how many columns are transposed at a time: eight cells are one
 // cache line, so every line of the block is read once.
-const stripe = kernel.TileColumns
+const stripe = kernel.TurnColumns
 
-// Seal encodes one closed block of the group into a tile and returns the bytes
-// of the tile and the memory given back. ok is false when no block waits.
+// Seal encodes one closed block of the group into a sealed block and returns the bytes
+// of the sealed block and the memory given back. ok is false when no block waits.
 // Readers see the points before, during and after.
-func (s *Sealer) Seal(g *Group) (tileBytes int64, ok bool) {
+func (s *Sealer) Seal(g *Group) (sealedBytes int64, ok bool) {
 	b := g.claim()
 	if b == nil {
 		return 0, false
@@ -80,18 +80,18 @@ func (s *Sealer) Seal(g *Group) (tileBytes int64, ok bool) {
 		}
 	}
 	if g.dead {
-		g.freeTiles([]*tile{t})
+		g.freeSealed([]*sealedBlock{t})
 	} else {
-		g.tiles = append(g.tiles, t)
-		tileBytes = t.bytes()
-		g.noteTile(t, activity{b.lastLSN, b.lastWrite})
+		g.sealedBlocks = append(g.sealedBlocks, t)
+		sealedBytes = t.bytes()
+		g.noteSealed(t, activity{b.lastLSN, b.lastWrite})
 	}
 	b.free()
 	g.sealed.Broadcast()
-	return tileBytes, true
+	return sealedBytes, true
 }
 
-func (t *tile) bytes() int64 { return int64(len(t.mem)) }
+func (t *sealedBlock) bytes() int64 { return int64(len(t.mem)) }
 
 func (g *Group) claim() *block {
 	g.mu.Lock()
@@ -105,7 +105,7 @@ func (g *Group) claim() *block {
 	return nil
 }
 
-func (s *Sealer) encode(b *block, columns, height int) *tile {
+func (s *Sealer) encode(b *block, columns, height int) *sealedBlock {
 	if len(s.cols) < stripe*height {
 		s.cols = make([]uint64, stripe*height)
 	}
@@ -124,7 +124,7 @@ func (s *Sealer) encode(b *block, columns, height int) *tile {
 			s.offs = append(s.offs, uint32(len(s.data)))
 		}
 	}
-	return newTile(&b.arena.tiles, b, s.offs, s.data, held)
+	return newSealedBlock(&b.arena.sealedBlocks, b, s.offs, s.data, held)
 }
 
 // turn puts a stripe of a block, from column first on, into cols.

@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// thinPart of its cells is what a thin block has set, at most; after
-	// thinBlocks of them in a row a group's next ones keep their cells in a
+	// sparseShare of its cells is what a sparse block has set, at most; after
+	// sparseBlocks of them in a row a group's next ones keep their cells in a
 	// table. One that fills up to rowsPart turns into rows at once.
-	thinPart   = 8
-	thinBlocks = 2
-	rowsPart   = 4
+	sparseShare  = 8
+	sparseBlocks = 2
+	rowsPart     = 4
 
 	// soonRows full rows that lie close together turn into rows, too: the block
 	// is dense from its first slot on, and full rows are dear in a table.
@@ -116,7 +116,7 @@ func (t *cellTable) all(f func(place int, word uint64)) {
 // newBlock opens a block for the slots from start on, in which slot is written first.
 func (g *Group) newBlock(start, slot int64) *block {
 	b := &block{start: start, height: g.height, from: max(start, g.closedTo), first: slot, last: slot, arena: g.arena}
-	if g.thin < thinBlocks {
+	if g.sparse < sparseBlocks {
 		b.parts = make([]Cells, int(g.height)/g.arena.rows)
 	} else {
 		b.table = newCellTable(g.lastSet, g.arena)
@@ -139,22 +139,22 @@ func (g *Group) inTable(b *block, n int) bool {
 	b.table.all(func(place int, word uint64) { b.grow(place / Width)[place%Width] = word })
 	b.table.free()
 	b.table = nil
-	g.thin = 0 // the blocks that open before this one is sealed are rows at once
+	g.sparse = 0 // the blocks that open before this one is sealed are rows at once
 	return false
 }
 
-// sealedWith learns how many cells a sealed block had set. A group stays thin
+// sealedWith learns how many cells a sealed block had set. A group stays sparse
 // until a block has filled so far that it turned into rows.
 func (g *Group) sealedWith(set int) {
 	g.lastSet = set
 	switch all := int(g.height) * Width; {
 	case set > all/rowsPart:
-		g.thin = 0
-	case g.thin == thinBlocks:
-	case set < all/thinPart:
-		g.thin++
+		g.sparse = 0
+	case g.sparse == sparseBlocks:
+	case set < all/sparseShare:
+		g.sparse++
 	default:
-		g.thin = 0
+		g.sparse = 0
 	}
 }
 

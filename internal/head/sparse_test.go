@@ -26,8 +26,8 @@ type twins struct {
 
 func newTwins(t *rapid.T) *twins {
 	w := &twins{t: t, tables: testGroup(Width), rows: testGroup(Width), pairs: rapid.Bool().Draw(t, "pairs")}
-	w.rows.thin = -1 << 30
-	w.tables.thin = rapid.IntRange(0, thinBlocks).Draw(t, "thin")
+	w.rows.sparse = -1 << 30
+	w.tables.sparse = rapid.IntRange(0, sparseBlocks).Draw(t, "thin")
 	return w
 }
 
@@ -216,7 +216,7 @@ func TestTablesEqualRows(t *testing.T) {
 			case "forget":
 				w.forget()
 			}
-			if w.tables.thin == 0 {
+			if w.tables.sparse == 0 {
 				turned++
 			}
 			w.check()
@@ -235,11 +235,11 @@ func TestTablesEqualRows(t *testing.T) {
 	}
 }
 
-// A group that was sealed thin twice keeps few cells in little memory, and one
+// A group that was sealed sparse twice keeps few cells in little memory, and one
 // that fills gets rows at once.
-func TestThinGroupsTakeLittle(t *testing.T) {
+func TestSparseGroupsTakeLittle(t *testing.T) {
 	g := testGroup(Width)
-	g.thin = 0
+	g.sparse = 0
 	words := benchWords()
 	var s Sealer
 	inUse := func() int64 { n, _ := g.arena.Bytes(); return n + g.arena.TableBytes() }
@@ -258,7 +258,7 @@ func TestThinGroupsTakeLittle(t *testing.T) {
 	for block := range int64(4) {
 		write(block * testHeight)
 		want := int64(part)
-		if block >= thinBlocks {
+		if block >= sparseBlocks {
 			want = 512 * tableCell
 		}
 		if inUse() != want {
@@ -284,7 +284,7 @@ func TestThinGroupsTakeLittle(t *testing.T) {
 }
 
 // Full rows behind each other are a dense group, which need not fill a quarter of
-// a table first: those that lie apart may go on to be thin.
+// a table first: those that lie apart may go on to be sparse.
 func TestDenseGroupsSoonHaveRows(t *testing.T) {
 	for _, c := range []struct {
 		apart int64
@@ -306,15 +306,15 @@ func TestDenseGroupsSoonHaveRows(t *testing.T) {
 	}
 }
 
-// A block of few points turns the group thin only together with the one before.
-func TestOneThinBlockChangesNothing(t *testing.T) {
+// A block of few points turns the group sparse only together with the one before.
+func TestOneSparseBlockChangesNothing(t *testing.T) {
 	g := testGroup(Width)
 	const all = testHeight * Width
-	for _, c := range []struct{ set, thin int }{
-		{all, 0}, {all / 16, 1}, {all / 6, 0}, {0, 1}, {all / 16, thinBlocks}, {all / 6, thinBlocks}, {all / rowsPart, thinBlocks}, {all/rowsPart + 1, 0},
+	for _, c := range []struct{ set, sparse int }{
+		{all, 0}, {all / 16, 1}, {all / 6, 0}, {0, 1}, {all / 16, sparseBlocks}, {all / 6, sparseBlocks}, {all / rowsPart, sparseBlocks}, {all/rowsPart + 1, 0},
 	} {
-		if g.sealedWith(c.set); g.thin != c.thin {
-			t.Fatalf("after a block with %d of %d cells: %d thin blocks, want %d", c.set, all, g.thin, c.thin)
+		if g.sealedWith(c.set); g.sparse != c.sparse {
+			t.Fatalf("after a block with %d of %d cells: %d sparse blocks, want %d", c.set, all, g.sparse, c.sparse)
 		}
 	}
 }

@@ -100,7 +100,7 @@ var figures = []figure{
 	gauge("senders_held", "Senders held back now.", func(s *store.Stats) float64 { return float64(s.SendersHeld) }),
 	gauge("head_bytes", "Memory of blocks that hold points.", func(s *store.Stats) float64 { return float64(s.HeadBytes) }),
 	gauge("head_warm_bytes", "Memory of blocks kept for reuse.", func(s *store.Stats) float64 { return float64(s.HeadWarm) }),
-	gauge("open_chunk_bytes", "Encoded points not yet in a segment.", func(s *store.Stats) float64 { return float64(s.TileBytes) }),
+	gauge("open_chunk_bytes", "Encoded points not yet in a segment.", func(s *store.Stats) float64 { return float64(s.SealedBytes) }),
 	gauge("late_bytes", "Memory of late points not yet in a segment.", func(s *store.Stats) float64 { return float64(s.LateBytes) }),
 	gauge("seal_queue", "Closed blocks that wait to be encoded.", func(s *store.Stats) float64 { return float64(s.SealQueue) }),
 	gauge("wal_bytes", "Log that a restart would replay.", func(s *store.Stats) float64 { return float64(s.WALBytes) }),

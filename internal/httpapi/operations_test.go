@@ -50,7 +50,7 @@ func (f *fakeStore) Segments(_ context.Context, bucket string) ([]store.SegmentS
 }
 
 func (f *fakeStore) Caches() []store.Cache {
-	return []store.Cache{{Name: "tiles", Holds: "chunks", Bytes: 5}}
+	return []store.Cache{{Name: "sealed-blocks", Holds: "chunks", Bytes: 5}}
 }
 
 func TestGoldenOperations(t *testing.T) {

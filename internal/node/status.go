@@ -85,7 +85,7 @@ func (n *node) report() admin.Status {
 		UptimeS: time.Since(s.began).Seconds(), TCPAddr: s.tcpAddr, HTTPAddr: s.httpAddr,
 		Buckets: st.Buckets, Series: st.Series, PointsIn: s.in, PointsOut: s.out,
 		RSSBytes: residentBytes(), HeapBytes: int64(heap[0].Value.Uint64()),
-		HeadBytes:   st.HeadBytes + st.HeadWarm + st.TileBytes + st.LateBytes,
+		HeadBytes:   st.HeadBytes + st.HeadWarm + st.SealedBytes + st.LateBytes,
 		MemoryLimit: st.MemoryLimit, MemoryUsed: st.MemoryUsed, MemoryLevel: st.MemoryLevel.String(), SendersHeld: st.SendersHeld,
 		Segments: st.Segments, SegmentBytes: st.SegmentBytes, SegmentPoints: st.SegmentPoints,
 		WALSync: n.cfg.WALSync, WALBytes: st.WALBytes, WALUnsynced: st.WAL.Unsynced,

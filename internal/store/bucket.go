@@ -320,8 +320,8 @@ func (s *Store) dropGroups(b *bucket) {
 		return true
 	})
 	for _, g := range groups {
-		tiles, late := g.Kill()
-		s.tileBytes.Add(-tiles)
+		sealedBlocks, late := g.Kill()
+		s.sealedBytes.Add(-sealedBlocks)
 		s.lateBytes.Add(-late)
 		cols := g.Columns()
 		for col := range cols.Len() {

@@ -139,8 +139,8 @@ func (e *shareEncoder) reserve(chunks int) {
 }
 
 // encode sets all to one share of the chunks of some captures. They are made
-// group by group, where a group's tiles are in the cache, and only then put in
-// order: going through the tiles in the order of the ids costs a third more of a
+// group by group, where a group's sealed blocks are in the cache, and only then put in
+// order: going through the sealed blocks in the order of the ids costs a third more of a
 // flush.
 func (e *shareEncoder) encode(f *flushing, captures []int, share, shares int) error {
 	e.all, e.at = e.all[:0], 0

@@ -130,9 +130,9 @@ func TestAFailedSegmentIsWrittenByTheNextFlush(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.check(t, s, "b", len(h.writes))
-			eventually(t, "no tiles and no late points are left", func() bool { // a sealer counts what it sealed a moment later
+			eventually(t, "no sealed blocks and no late points are left", func() bool { // a sealer counts what it sealed a moment later
 				u := s.Stats()
-				return u.TileBytes == 0 && u.LateBytes == 0
+				return u.SealedBytes == 0 && u.LateBytes == 0
 			})
 			if n := fatals.Load(); n != 0 {
 				t.Errorf("%d fatal errors", n)

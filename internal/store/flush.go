@@ -142,7 +142,7 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 	return r, nil
 }
 
-// capture takes what is to be written: first the groups' tiles and late
+// capture takes what is to be written: first the groups' sealed blocks and late
 // points, then, in one moment, the account, the new series and the end of the
 // log, or of what is counted of it. A series defined after that moment has its
 // record above f.lsn, which stays in the log.
@@ -150,7 +150,7 @@ func (s *Store) capture() *flushing {
 	f := &flushing{base: s.headEnd(), seldom: s.flushesSeldom()}
 	for i, g := range s.groups.All() {
 		if f.seldom && i%trimGroups == 0 {
-			s.trimBlocks() // the tiles of the next ones take as much as these give back
+			s.trimBlocks() // the sealed blocks of the next ones take as much as these give back
 		}
 		c := g.BeginFlush()
 		f.settle(s.buckets.id(g.Bucket), g, &c)
@@ -319,7 +319,7 @@ func (s *Store) flushNeeds() int64 {
 	s.pendMu.Lock()
 	names := int64(len(s.pending)) * identityCost
 	s.pendMu.Unlock()
-	return s.tileBytes.Load() + s.lateBytes.Load() + names + min(flushReserve, s.o.MinFree)
+	return s.sealedBytes.Load() + s.lateBytes.Load() + names + min(flushReserve, s.o.MinFree)
 }
 
 // checkFlushSpace refuses a flush that would fill the disk up: the log could
@@ -456,12 +456,12 @@ func (s *Store) publish(f *flushing, seg *storedSegment) {
 		s.versions.publish(func(v *version) { v.add(seg) })
 	}
 	for _, g := range f.groups {
-		tiles, late := g.EndFlush()
-		s.tileBytes.Add(-tiles)
+		sealedBlocks, late := g.EndFlush()
+		s.sealedBytes.Add(-sealedBlocks)
 		s.lateBytes.Add(-late)
 	}
 	if f.seldom {
-		s.releaseTiles()
+		s.releaseSealed()
 	}
 	s.unnamed.Add(-namingNeed(f.changes...))
 	s.countChunks()

@@ -53,7 +53,7 @@ const (
 	// trimAfter is the time since the last flush from which on the next one gives
 	// the memory of free blocks back, and then that of what it wrote: the blocks that
 	// made it due were just sealed, and it needs memory itself. Where points come so
-	// fast that flushes follow each other, the next blocks and tiles take it at once.
+	// fast that flushes follow each other, the next blocks and sealed blocks take it at once.
 	trimAfter = time.Minute
 
 	// trimGroups is how many groups are captured, or closed, between two times: their
@@ -100,7 +100,7 @@ func (s *Store) budget() {
 		{Name: "head-blocks", Holds: "blocks in use: points not yet encoded", Use: func() int64 { rows, _, _ := s.headBytes(); return rows }, OffHeap: true},
 		{Name: "head-tables", Holds: "blocks in use of which few cells are set", Use: func() int64 { _, tables, _ := s.headBytes(); return tables }},
 		{Name: "head-blocks-warm", Holds: "empty blocks, and room for encoded chunks, kept for reuse", Use: func() int64 { _, _, warm := s.headBytes(); return warm }, OffHeap: true},
-		{Name: "tiles", Holds: "encoded chunks not yet flushed; senders wait at the limit", Limit: 2 * s.o.FlushBytes, Use: s.tileBytes.Load, OffHeap: true},
+		{Name: "sealed-blocks", Holds: "encoded chunks not yet flushed; senders wait at the limit", Limit: 2 * s.o.FlushBytes, Use: s.sealedBytes.Load, OffHeap: true},
 		{Name: "late-points", Holds: "late points not yet flushed; senders wait at the limit", Limit: 2 * s.o.LateMemory, Use: s.lateBytes.Load},
 		{Name: "loose-points", Holds: "points of senders without an order, to be looked up together", Limit: maxLooseSets * looseCost, Use: s.looseSets.bytes},
 		{Name: "flush", Holds: "what a flush takes beside what it flushes", Use: s.flushNeed},
@@ -194,7 +194,7 @@ func (s *Store) full() bool {
 	if s.diskFull.Load() {
 		return false
 	}
-	if s.tileBytes.Load() > 2*s.o.FlushBytes || s.lateBytes.Load() > 2*s.o.LateMemory {
+	if s.sealedBytes.Load() > 2*s.o.FlushBytes || s.lateBytes.Load() > 2*s.o.LateMemory {
 		return true
 	}
 	return s.pressed()
@@ -207,7 +207,7 @@ func (s *Store) pressed() bool {
 		return false
 	}
 	rows, tables, _ := s.headBytes()
-	return rows+tables+s.tileBytes.Load()+s.lateBytes.Load() > s.memory.Limit()/freeablePart
+	return rows+tables+s.sealedBytes.Load()+s.lateBytes.Load() > s.memory.Limit()/freeablePart
 }
 
 // yields reports whether merging has to yield to points: they have all
@@ -260,9 +260,9 @@ func (s *Store) relieve(level memory.Level) {
 		s.applied(g, head.Applied{Closed: closed})
 	}
 	switch {
-	case s.tileBytes.Load()+s.lateBytes.Load()+s.flushNeed() > s.memory.Limit()/flushPart,
+	case s.sealedBytes.Load()+s.lateBytes.Load()+s.flushNeed() > s.memory.Limit()/flushPart,
 		level >= memory.NoQueries && s.lateBytes.Load() > s.o.LateMemory/4,
-		level >= memory.Hold && s.tileBytes.Load()+s.lateBytes.Load() > 0:
+		level >= memory.Hold && s.sealedBytes.Load()+s.lateBytes.Load() > 0:
 		s.wantFlush()
 	}
 	s.dropIndexes()
@@ -281,10 +281,10 @@ func (s *Store) trimBlocks() {
 // flushesSeldom reports whether it is long since the last flush (trimAfter).
 func (s *Store) flushesSeldom() bool { return s.steady.Load()-s.lastFlush.Load() > int64(trimAfter) }
 
-// releaseTiles gives the memory back that no encoded chunk needs any more.
-func (s *Store) releaseTiles() {
+// releaseSealed gives the memory back that no encoded chunk needs any more.
+func (s *Store) releaseSealed() {
 	s.arenas.Range(func(_, a any) bool {
-		a.(*head.Arena).ReleaseTiles()
+		a.(*head.Arena).ReleaseSealed()
 		return true
 	})
 }

@@ -116,7 +116,7 @@ func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 	extra <- testLimit
 	s.memory.Add(memory.Pool{Name: "test", Use: func() int64 { n := <-extra; extra <- n; return n }})
 	// Points that nothing can free yet: the store is young and idle.
-	s.tileBytes.Add(testLimit / freeablePart * 2)
+	s.sealedBytes.Add(testLimit / freeablePart * 2)
 	eventually(t, "the level is Hold", func() bool { return s.memory.Look() == memory.Hold })
 	hasty, patient := mustSession(t, s.Store, "b"), mustSession(t, s.Store, "b")
 	hasty.NeverWait()
@@ -142,7 +142,7 @@ func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 	if c := s.total(t, "b"); c.Accepted != 1 {
 		t.Errorf("the point that waited: %+v", c)
 	}
-	s.tileBytes.Add(-testLimit / freeablePart * 2)
+	s.sealedBytes.Add(-testLimit / freeablePart * 2)
 }
 
 // defineSeries enters series as a replay does, whatever the level.
@@ -272,7 +272,7 @@ func TestFlushSoon(t *testing.T) {
 		}
 		return due
 	}
-	s.tileBytes.Store(s.o.FlushBytes)
+	s.sealedBytes.Store(s.o.FlushBytes)
 	if after(2 * flushDelay) {
 		t.Error("due right behind another flush")
 	}
@@ -285,7 +285,7 @@ func TestFlushSoon(t *testing.T) {
 		t.Error("due in a flush")
 	}
 	s.flushMu.Unlock()
-	s.tileBytes.Store(s.o.FlushBytes / 4 * 3)
+	s.sealedBytes.Store(s.o.FlushBytes / 4 * 3)
 	if after(2 * flushDelay) {
 		t.Error("due at three quarters")
 	}
@@ -297,7 +297,7 @@ func TestFlushSoon(t *testing.T) {
 		t.Error("not due with a series more")
 	}
 	s.steady.Store(0)
-	s.tileBytes.Store(0)
+	s.sealedBytes.Store(0)
 	s.unnamed.Store(101 * unnamedCost)
 	if !after(1) {
 		t.Error("not due with many series that have no name")

@@ -65,7 +65,7 @@ func TestAReaderThatWaitsForRoomCanBeCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.s.flushMu.Lock()
-	w.s.tileBytes.Add(1 << 20)
+	w.s.sealedBytes.Add(1 << 20)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 3)
 	for range cap(done) {
@@ -80,7 +80,7 @@ func TestAReaderThatWaitsForRoomCanBeCancelled(t *testing.T) {
 			t.Errorf("a cancelled reader: %v", err)
 		}
 	}
-	w.s.tileBytes.Add(-1 << 20)
+	w.s.sealedBytes.Add(-1 << 20)
 	w.s.flushMu.Unlock()
 	w.release()
 	w.read(200)
@@ -168,14 +168,14 @@ func TestPositionsAreBounded(t *testing.T) {
 func TestAReplayWaitsForRoomUntilItIsOver(t *testing.T) {
 	w := newHalfRead(t, 8)
 	w.s.flushMu.Lock()
-	w.s.tileBytes.Add(1 << 20)
+	w.s.sealedBytes.Add(1 << 20)
 	w.s.ReleaseSenders()
 	close(w.hold)
 	eventually(t, "the replay waits", func() bool { return w.s.waiting.Load() > 0 })
 	if w.s.Stats().ReplayLeft == 0 {
 		t.Error("the replay is over")
 	}
-	w.s.tileBytes.Add(-1 << 20)
+	w.s.sealedBytes.Add(-1 << 20)
 	w.s.flushMu.Unlock()
 	if err := w.s.Close(); err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestAReplayWithoutRoomEndsWithTheNode(t *testing.T) {
 	if _, err := w.s.flushAll(context.Background()); !errors.Is(err, errorfs.ErrInjected) {
 		t.Fatalf("a flush that cannot be written: %v", err)
 	}
-	w.s.tileBytes.Add(1 << 20)
+	w.s.sealedBytes.Add(1 << 20)
 	close(w.hold)
 	eventually(t, "the replay waits", func() bool { return w.s.waiting.Load() > 0 })
 	x := mustSession(t, w.s, "b")

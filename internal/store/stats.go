@@ -46,7 +46,7 @@ type Stats struct {
 	HeadBytes   int64 // blocks that hold points
 	HeadWarm    int64 // blocks, and room for encoded chunks, kept for reuse
 	ParkedBytes int64 // names of series without a column
-	TileBytes   int64 // encoded, not yet flushed
+	SealedBytes int64 // encoded, not yet flushed
 	LateBytes   int64
 	SealQueue   int64
 	SealedTotal int64
@@ -99,7 +99,7 @@ func (s *Store) BucketStats(id uint64) BucketStats {
 func (s *Store) Stats() Stats {
 	c := &s.counters
 	st := Stats{
-		TileBytes: s.tileBytes.Load(), LateBytes: s.lateBytes.Load(),
+		SealedBytes: s.sealedBytes.Load(), LateBytes: s.lateBytes.Load(),
 		SealQueue: int64(len(s.sealQueue)), SealedTotal: c.sealed.Load(), WaitsTotal: c.waits.Load(),
 		FlushesTotal: c.flushes.Load(), FlushSecondsTotal: float64(c.flushNanos.Load()) / 1e9,
 		FlushedBytesTotal: c.flushedBytes.Load(), FlushedPointsTotal: c.flushedPoints.Load(),

@@ -93,7 +93,7 @@ type Store struct {
 	clockMu     sync.Mutex               // one advance at a time
 	clock       atomic.Int64             // coarse unix time in nanoseconds
 	steady      atomic.Int64             // coarse time in nanoseconds that never steps back: for ages
-	tileBytes   atomic.Int64             // encoded and not yet flushed
+	sealedBytes atomic.Int64             // encoded and not yet flushed
 	dueFor      atomic.Int32             // see flushSoon
 	lateBytes   atomic.Int64
 	nameStock   *memory.Stock // of names and index: counted every second, estimated in between

@@ -51,7 +51,7 @@ func (s *Store) sealLoop() {
 			continue
 		}
 		s.counters.sealed.Add(1)
-		if s.tileBytes.Add(n) > s.o.FlushBytes {
+		if s.sealedBytes.Add(n) > s.o.FlushBytes {
 			s.wantFlush()
 		}
 	}
@@ -219,7 +219,7 @@ func (s *Store) everySecond() {
 // A flood of new series takes as much until they are named as points until they are
 // flushed.
 func (s *Store) flushSoon() bool {
-	due := s.tileBytes.Load() + s.unnamed.Load()
+	due := s.sealedBytes.Load() + s.unnamed.Load()
 	if due <= s.o.FlushBytes/4*3 {
 		s.dueFor.Store(0)
 		return false

@@ -2,35 +2,35 @@ package head
 
 import "sync"
 
-// tileSlab is the size of a slab of encoded points: small, because one goes back
-// to the system when the last of its tiles has gone, and a huge page, because a flush
+// sealedSlabSize is the size of a slab of encoded points: small, because one goes back
+// to the system when the last of its sealed blocks has gone, and a huge page, because a flush
 // reads pieces of all slabs in the order of their series: with pages of 4 KiB it
 // waits for the place of each in the tables of pages.
-const tileSlab = 2 << 20
+const sealedSlabSize = 2 << 20
 
-// tileMemory is where the pieces of tiles lie, outside the Go heap as cells do
+// sealedMemory is where the pieces of sealed blocks lie, outside the Go heap as cells do
 // (but see cells_heap.go): a flush gives tens of MiB back at a time, which would
 // otherwise stay until a collection, and would count for its pace until then. Tiles
 // are put behind each other, and a flush takes all that are there: so slabs become
 // empty in the order in which they were filled, and none is filled up again before
 // that. It may be used concurrently.
-type tileMemory struct {
+type sealedMemory struct {
 	mu    sync.Mutex
-	last  *slabOfTiles   // takes the next tile
-	spare []*slabOfTiles // without a tile
-	taken int64          // bytes of all slabs that a tile has or had: others have no memory
-	used  int64          // bytes of tiles
+	last  *sealedSlab   // takes the next sealed block
+	spare []*sealedSlab // without a sealed block
+	taken int64         // bytes of all slabs that a sealed block has or had: others have no memory
+	used  int64         // bytes of sealed blocks
 }
 
-type slabOfTiles struct {
-	mem   []byte
-	end   int // of the last tile
-	most  int // that end was
-	tiles int
+type sealedSlab struct {
+	mem          []byte
+	end          int // of the last sealed block
+	most         int // that end was
+	sealedBlocks int
 }
 
 // alloc returns n bytes of any content, 8-aligned, and the slab to free them in.
-func (m *tileMemory) alloc(n int) ([]byte, *slabOfTiles) {
+func (m *sealedMemory) alloc(n int) ([]byte, *sealedSlab) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n = (n + 7) &^ 7
@@ -44,30 +44,30 @@ func (m *tileMemory) alloc(n int) ([]byte, *slabOfTiles) {
 		s.most = s.end
 		m.taken += int64(d)
 	}
-	s.tiles++
+	s.sealedBlocks++
 	m.used += int64(n)
 	return mem, s
 }
 
 // next makes a slab the last one that has room for n bytes.
-func (m *tileMemory) next(n int) {
-	if s := m.last; s != nil && s.tiles == 0 {
+func (m *sealedMemory) next(n int) {
+	if s := m.last; s != nil && s.sealedBlocks == 0 {
 		m.spare = append(m.spare, s)
 	}
 	if i := len(m.spare) - 1; i >= 0 && n <= len(m.spare[i].mem) {
 		m.last, m.spare = m.spare[i], m.spare[:i]
 		return
 	}
-	m.last = &slabOfTiles{mem: mapBytes(max(n, tileSlab))}
+	m.last = &sealedSlab{mem: mapBytes(max(n, sealedSlabSize))}
 }
 
 // free takes back what alloc returned. The caller must not touch it again.
-func (m *tileMemory) free(mem []byte, s *slabOfTiles) {
+func (m *sealedMemory) free(mem []byte, s *sealedSlab) {
 	spoil(mem)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.used -= int64(len(mem))
-	if s.tiles--; s.tiles > 0 {
+	if s.sealedBlocks--; s.sealedBlocks > 0 {
 		return
 	}
 	s.end = 0
@@ -76,12 +76,12 @@ func (m *tileMemory) free(mem []byte, s *slabOfTiles) {
 	}
 }
 
-// release gives the slabs without a tile back to the system.
-func (m *tileMemory) release() {
+// release gives the slabs without a sealed block back to the system.
+func (m *sealedMemory) release() {
 	m.mu.Lock()
 	gone := m.spare
 	m.spare = nil
-	if s := m.last; s != nil && s.tiles == 0 {
+	if s := m.last; s != nil && s.sealedBlocks == 0 {
 		gone, m.last = append(gone, s), nil
 	}
 	for _, s := range gone {
@@ -93,8 +93,8 @@ func (m *tileMemory) release() {
 	}
 }
 
-// unused returns the bytes of memory that are no tile's.
-func (m *tileMemory) unused() int64 {
+// unused returns the bytes of memory that are no sealed block's.
+func (m *sealedMemory) unused() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.taken - m.used

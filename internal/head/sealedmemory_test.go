@@ -10,28 +10,28 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// heldTile is memory of which every 512th byte was set.
-type heldTile struct {
+// heldMemory is memory of which every 512th byte was set.
+type heldMemory struct {
 	mem  []byte
-	slab *slabOfTiles
+	slab *sealedSlab
 	fill byte
 }
 
-func (h *heldTile) check(t *rapid.T) {
+func (h *heldMemory) check(t *rapid.T) {
 	t.Helper()
 	for i := 0; i < len(h.mem); i += 512 {
 		if h.mem[i] != h.fill {
-			t.Fatalf("byte %d of a tile of %d was overwritten", i, len(h.mem))
+			t.Fatalf("byte %d of a sealed block of %d was overwritten", i, len(h.mem))
 		}
 	}
 }
 
 // Tiles never overlap, whatever the order in which they come and go; what is
 // counted is what is there, and all of it goes back.
-func TestTileMemory(t *testing.T) {
+func TestSealedMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var m tileMemory
-		var all []heldTile
+		var m sealedMemory
+		var all []heldMemory
 		var used int64
 		for i := range rapid.IntRange(1, 100).Draw(t, "steps") {
 			switch step := rapid.IntRange(0, 9).Draw(t, "step"); {
@@ -46,12 +46,12 @@ func TestTileMemory(t *testing.T) {
 				all[n] = all[len(all)-1]
 				all = all[:len(all)-1]
 			default:
-				n := rapid.SampledFrom([]int{1, 9, 1000, 30_000, 30_000, 30_000, 200_000, tileSlab + 5000}).Draw(t, "bytes")
+				n := rapid.SampledFrom([]int{1, 9, 1000, 30_000, 30_000, 30_000, 200_000, sealedSlabSize + 5000}).Draw(t, "bytes")
 				mem, slab := m.alloc(n)
 				if len(mem) < n || len(mem) > n+7 {
-					t.Fatalf("%d bytes for a tile of %d", len(mem), n)
+					t.Fatalf("%d bytes for a sealed block of %d", len(mem), n)
 				}
-				h := heldTile{mem, slab, byte(i + 1)}
+				h := heldMemory{mem, slab, byte(i + 1)}
 				for j := 0; j < len(mem); j += 512 {
 					mem[j] = h.fill
 				}
@@ -67,7 +67,7 @@ func TestTileMemory(t *testing.T) {
 			m.free(h.mem, h.slab)
 		}
 		if m.release(); m.taken != 0 || m.used != 0 {
-			t.Fatalf("%d bytes stay and %d in use without a tile", m.taken, m.used)
+			t.Fatalf("%d bytes stay and %d in use without a sealed block", m.taken, m.used)
 		}
 	})
 }
@@ -96,10 +96,10 @@ func TestAGroupThatDiesInAFlush(t *testing.T) {
 			write(100)
 			c := g.BeginFlush()
 			write(200)
-			before := g.arena.tiles.used
+			before := g.arena.sealedBlocks.used
 			g.Kill()
-			if left := g.arena.tiles.used; left <= 0 || left >= before {
-				t.Fatalf("%d of %d bytes of tiles stay for the flush", left, before)
+			if left := g.arena.sealedBlocks.used; left <= 0 || left >= before {
+				t.Fatalf("%d of %d bytes of sealed blocks stay for the flush", left, before)
 			}
 			got := make([]uint64, chunk.Slots)
 			var f Flusher
@@ -108,8 +108,8 @@ func TestAGroupThatDiesInAFlush(t *testing.T) {
 				t.Fatalf("the flush reads %x and %x, %v", got[100], got[200], err)
 			}
 			end(g)
-			if g.arena.Release(); g.arena.tiles.taken != 0 {
-				t.Errorf("%d bytes stay", g.arena.tiles.taken)
+			if g.arena.Release(); g.arena.sealedBlocks.taken != 0 {
+				t.Errorf("%d bytes stay", g.arena.sealedBlocks.taken)
 			}
 		})
 	}
