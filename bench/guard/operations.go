@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dalmatiner/bench/load"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/haggar"
@@ -222,7 +223,7 @@ func (ops *operations) reads(ctx context.Context) error {
 }
 
 // fill writes a window of series into a bucket, and flushes and merges it.
-func fill(ctx context.Context, s *store.Store, bucket string, data haggar.Data, series int) (store.BucketInfo, error) {
+func fill(ctx context.Context, s *store.Store, bucket string, data haggar.Data, series int) (buckets.Info, error) {
 	info, err := write(s, bucket, data, series)
 	if err != nil {
 		return info, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dalmatiner/bench/report"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
@@ -73,7 +74,7 @@ func (g *guarded) size(ctx context.Context, name string, data haggar.Data) (err 
 }
 
 // write writes a window of series into a bucket, slot by slot as agents do.
-func write(s *store.Store, bucket string, data haggar.Data, series int) (store.BucketInfo, error) {
+func write(s *store.Store, bucket string, data haggar.Data, series int) (buckets.Info, error) {
 	info, err := s.EnsureBucket(bucket)
 	if err != nil {
 		return info, err
@@ -95,7 +96,7 @@ func write(s *store.Store, bucket string, data haggar.Data, series int) (store.B
 }
 
 // goOn writes a point so far on that the window before it is complete.
-func goOn(s *store.Store, info store.BucketInfo) error {
+func goOn(s *store.Store, info buckets.Info) error {
 	x, err := s.NewSession(info)
 	if err != nil {
 		return err

@@ -12,9 +12,9 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/store"
 )
 
 // readBody decodes the body of an admin request.
@@ -86,7 +86,7 @@ func (a *api) createBucket(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	b, err := a.Store.CreateBucket(store.BucketInfo{
+	b, err := a.Store.CreateBucket(buckets.Info{
 		Name: name, Resolution: in.Resolution, PPF: in.PPF, TTL: int64(in.TTL), Grace: in.Grace, HPTS: in.HPTS,
 	})
 	if err != nil {
@@ -201,7 +201,7 @@ func (a *api) bucketRows(escaped string, minutes int) ([]admin.AccountRow, error
 
 // minuteRows returns the last rows of a bucket, one for each minute in which
 // something arrived.
-func (a *api) minuteRows(b store.BucketInfo, minutes int) []admin.AccountRow {
+func (a *api) minuteRows(b buckets.Info, minutes int) []admin.AccountRow {
 	label := metric.Escaped(b.Name)
 	all := a.Store.Account().Minutes(b.ID)
 	rows := []admin.AccountRow{}

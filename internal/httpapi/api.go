@@ -18,6 +18,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/memory"
@@ -28,14 +29,14 @@ import (
 // Store is what the routes need of a store. Its methods may be called
 // concurrently.
 type Store interface {
-	Buckets() []store.BucketInfo
-	BucketByName(name string) (store.BucketInfo, error)
-	CreateBucket(b store.BucketInfo) (store.BucketInfo, error)
+	Buckets() []buckets.Info
+	BucketByName(name string) (buckets.Info, error)
+	CreateBucket(b buckets.Info) (buckets.Info, error)
 	DeleteBucket(name string) error
 	SetTTL(name string, points int64) error
 	// Metrics calls fn with every key that starts with prefix until fn returns
 	// false. The key is valid during the call.
-	Metrics(ctx context.Context, b store.BucketInfo, prefix []byte, fn func(key []byte) bool) error
+	Metrics(ctx context.Context, b buckets.Info, prefix []byte, fn func(key []byte) bool) error
 	DeleteSeries(ctx context.Context, bucket string, choice store.SeriesChoice, dryRun bool) (store.DeletedSeries, error)
 	Flush(ctx context.Context) (store.FlushResult, error)
 	Merge(ctx context.Context) (store.MergeResult, error)

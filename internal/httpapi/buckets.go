@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/store"
 )
 
 // sortedNames is the largest list of metrics that is put in order: longer ones
@@ -26,7 +26,7 @@ const sortedNames = 100_000
 const heldBytes = 32 << 20
 
 // message returns a bucket as the API shows it.
-func message(b store.BucketInfo) admin.Bucket {
+func message(b buckets.Info) admin.Bucket {
 	return admin.Bucket{Name: metric.Escaped(b.Name), Resolution: b.Resolution, PPF: b.PPF, Grace: b.Grace, HPTS: b.HPTS, TTL: admin.TTL(b.TTL)}
 }
 
@@ -130,14 +130,14 @@ func appendName(dst []byte, asked form, name string) []byte {
 }
 
 // bucketAt returns the bucket that an element of the path names.
-func (a *api) bucketAt(element string) (store.BucketInfo, error) {
+func (a *api) bucketAt(element string) (buckets.Info, error) {
 	text, err := unescapeElement(element)
 	if err != nil {
-		return store.BucketInfo{}, err
+		return buckets.Info{}, err
 	}
 	name, err := metric.Unescape(text)
 	if err != nil {
-		return store.BucketInfo{}, badRequest("%q in the path: %v", element, err)
+		return buckets.Info{}, badRequest("%q in the path: %v", element, err)
 	}
 	b, err := a.Store.BucketByName(name)
 	return b, a.nearBuckets(name, err)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/query"
@@ -67,7 +68,7 @@ func classify(err error) (status int, reason string) {
 		return http.StatusRequestEntityTooLarge, reasonTooLarge
 	case errors.Is(err, query.ErrNoResults):
 		return http.StatusNotFound, reasonNoResults
-	case errors.Is(err, query.ErrUnknownBucket), errors.Is(err, store.ErrUnknownBucket):
+	case errors.Is(err, query.ErrUnknownBucket), errors.Is(err, buckets.ErrUnknown):
 		return http.StatusNotFound, reasonUnknownBucket
 	case errors.As(err, &limit):
 		return http.StatusBadRequest, reasonLimit
@@ -91,11 +92,11 @@ func classify(err error) (status int, reason string) {
 func statusOf(err error) int {
 	is := func(known error) bool { return errors.Is(err, known) }
 	switch {
-	case is(store.ErrInvalidBucket), is(store.ErrSnapshotName):
+	case is(buckets.ErrInvalid), is(store.ErrSnapshotName):
 		return http.StatusBadRequest
 	case is(store.ErrUnknownSeries), is(store.ErrUnknownSnapshot):
 		return http.StatusNotFound
-	case is(store.ErrBucketExists), is(store.ErrSnapshotExists), is(store.ErrBusy), is(store.ErrTooManyDeleted):
+	case is(buckets.ErrExists), is(store.ErrSnapshotExists), is(store.ErrBusy), is(store.ErrTooManyDeleted):
 		return http.StatusConflict
 	}
 	return http.StatusInternalServerError

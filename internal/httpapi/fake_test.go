@@ -13,6 +13,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
@@ -24,7 +25,7 @@ var now = time.Unix(200, 0)
 
 // fakeStore keeps series as functions of the slot.
 type fakeStore struct {
-	list    []store.BucketInfo
+	list    []buckets.Info
 	series  map[uint64]map[string]func(slot int64) uint64
 	ledger  *account.Account
 	nextID  uint64
@@ -36,7 +37,7 @@ func newFakeStore(t testing.TB) *fakeStore {
 	t.Helper()
 	f := &fakeStore{series: map[uint64]map[string]func(int64) uint64{}, ledger: account.New(), nextID: 1,
 		flushed: store.FlushResult{Segment: "000001.seg", Bytes: 1000, Points: 500, Series: 5, Took: 1500 * time.Microsecond}}
-	for _, b := range []store.BucketInfo{
+	for _, b := range []buckets.Info{
 		{Name: "b", Resolution: 1000, PPF: 604800},
 		{Name: "odd '\xff\n name", Resolution: 10_000, PPF: 60480, TTL: 8640, Grace: int64(5 * time.Second)},
 	} {
@@ -71,35 +72,35 @@ func (f *fakeStore) put(t testing.TB, id uint64, value func(int64) uint64, parts
 	f.series[id][string(key)] = value
 }
 
-func (f *fakeStore) Buckets() []store.BucketInfo { return f.list }
+func (f *fakeStore) Buckets() []buckets.Info { return f.list }
 
-func (f *fakeStore) BucketByName(name string) (store.BucketInfo, error) {
+func (f *fakeStore) BucketByName(name string) (buckets.Info, error) {
 	for _, b := range f.list {
 		if b.Name == name {
 			return b, nil
 		}
 	}
-	return store.BucketInfo{}, fmt.Errorf("%w %s", store.ErrUnknownBucket, metric.Quoted(name))
+	return buckets.Info{}, fmt.Errorf("%w %s", buckets.ErrUnknown, metric.Quoted(name))
 }
 
-func (f *fakeStore) CreateBucket(b store.BucketInfo) (store.BucketInfo, error) {
+func (f *fakeStore) CreateBucket(b buckets.Info) (buckets.Info, error) {
 	if _, err := f.BucketByName(b.Name); err == nil {
-		return store.BucketInfo{}, fmt.Errorf("%w: %s", store.ErrBucketExists, metric.Quoted(b.Name))
+		return buckets.Info{}, fmt.Errorf("%w: %s", buckets.ErrExists, metric.Quoted(b.Name))
 	}
 	if b.Resolution < 1 {
-		return store.BucketInfo{}, fmt.Errorf("%w: a resolution of %d ms", store.ErrInvalidBucket, b.Resolution)
+		return buckets.Info{}, fmt.Errorf("%w: a resolution of %d ms", buckets.ErrInvalid, b.Resolution)
 	}
 	b.ID = f.nextID
 	f.nextID++
 	f.list = append(f.list, b)
-	slices.SortFunc(f.list, func(a, b store.BucketInfo) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(f.list, func(a, b buckets.Info) int { return strings.Compare(a.Name, b.Name) })
 	f.series[b.ID] = map[string]func(int64) uint64{}
 	return b, nil
 }
 
 func (f *fakeStore) DeleteBucket(name string) error {
 	b, err := f.BucketByName(name)
-	f.list = slices.DeleteFunc(f.list, func(o store.BucketInfo) bool { return o.ID == b.ID })
+	f.list = slices.DeleteFunc(f.list, func(o buckets.Info) bool { return o.ID == b.ID })
 	return err
 }
 
@@ -130,10 +131,10 @@ func (f *fakeStore) SetTTL(name string, points int64) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w %s", store.ErrUnknownBucket, metric.Quoted(name))
+	return fmt.Errorf("%w %s", buckets.ErrUnknown, metric.Quoted(name))
 }
 
-func (f *fakeStore) Metrics(_ context.Context, b store.BucketInfo, prefix []byte, fn func(key []byte) bool) error {
+func (f *fakeStore) Metrics(_ context.Context, b buckets.Info, prefix []byte, fn func(key []byte) bool) error {
 	for key := range f.series[b.ID] {
 		if bytes.HasPrefix([]byte(key), prefix) && !fn([]byte(key)) {
 			return nil
@@ -166,7 +167,7 @@ func (s source) Bucket(name string) (query.Bucket, error) {
 }
 
 func (s source) Metrics(ctx context.Context, b query.Bucket, prefix []byte, fn func(key []byte) bool) error {
-	return s.fakeStore.Metrics(ctx, store.BucketInfo{ID: b.ID}, prefix, fn)
+	return s.fakeStore.Metrics(ctx, buckets.Info{ID: b.ID}, prefix, fn)
 }
 
 func (s source) Exists(_ context.Context, b query.Bucket, key []byte) (bool, error) {

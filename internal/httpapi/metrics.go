@@ -13,6 +13,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/store"
@@ -24,7 +25,7 @@ const namespace = "dalmatiner_"
 // StatsSource is what the collector reads: nothing is counted per request of
 // its own.
 type StatsSource interface {
-	Buckets() []store.BucketInfo
+	Buckets() []buckets.Info
 	BucketStats(id uint64) store.BucketStats
 	Stats() store.Stats
 	Account() *account.Account
@@ -225,7 +226,7 @@ type total struct {
 // totals returns the ledgers of all buckets in the order of their names, those
 // that are gone summed up in the first.
 func totals(s interface {
-	Buckets() []store.BucketInfo
+	Buckets() []buckets.Info
 	Account() *account.Account
 }) []total {
 	// The account first: a bucket made in between is in the names then.

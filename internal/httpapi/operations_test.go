@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"testing"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/store"
 )
@@ -44,7 +45,7 @@ func (f *fakeStore) DeleteSnapshot(name string) error {
 
 func (f *fakeStore) Segments(_ context.Context, bucket string) ([]store.SegmentStats, error) {
 	if bucket == "nowhere" {
-		return nil, fmt.Errorf("%w %s", store.ErrUnknownBucket, metric.Quoted(bucket))
+		return nil, fmt.Errorf("%w %s", buckets.ErrUnknown, metric.Quoted(bucket))
 	}
 	return []store.SegmentStats{{File: "flush/1.seg " + bucket, Bytes: 100, Points: 50, From: 720_000, To: 1_440_000}}, f.failure
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/store"
 	"dalmatiner/internal/suggest"
 )
 
@@ -82,7 +82,7 @@ func checkRequest(rt route, r *http.Request) error {
 
 // nearBuckets adds the names of near buckets to an error that knows none of name.
 func (a *api) nearBuckets(name string, err error) error {
-	if !errors.Is(err, store.ErrUnknownBucket) {
+	if !errors.Is(err, buckets.ErrUnknown) {
 		return err
 	}
 	near := suggest.To(name)

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"dalmatiner/internal/store"
+	"dalmatiner/internal/buckets"
 )
 
 // countedStore counts the lists that are gathered at a time.
@@ -18,7 +18,7 @@ type countedStore struct {
 	release   chan struct{}
 }
 
-func (s *countedStore) Metrics(ctx context.Context, b store.BucketInfo, prefix []byte, fn func([]byte) bool) error {
+func (s *countedStore) Metrics(ctx context.Context, b buckets.Info, prefix []byte, fn func([]byte) bool) error {
 	s.most.Store(max(s.most.Load(), s.now.Add(1)))
 	defer s.now.Add(-1)
 	s.begun <- struct{}{}

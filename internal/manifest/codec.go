@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+
+	"dalmatiner/internal/buckets"
 )
 
 // The sizes of the format; DESIGN.md has the byte diagrams.
@@ -185,7 +187,7 @@ func appendEdit(dst []byte, e *Edit) []byte {
 	return appendFlag(dst, tagSettled, e.Settled)
 }
 
-func appendBucket(dst []byte, b *Bucket) []byte {
+func appendBucket(dst []byte, b *buckets.Info) []byte {
 	dst = appendID(dst, b.ID)
 	dst = appendBytes(dst, b.Name)
 	dst = binary.AppendVarint(dst, b.Resolution)
@@ -247,12 +249,12 @@ func (r *reader) field(e *Edit) {
 		}
 		e.AddSegments = append(e.AddSegments, r.segment())
 	case tagPutBucket:
-		e.PutBuckets = append(e.PutBuckets, Bucket{
-			ID: r.id(), Name: append([]byte{}, r.bytes()...), Resolution: r.varint(), PPF: r.varint(),
+		e.PutBuckets = append(e.PutBuckets, buckets.Info{
+			ID: r.id(), Name: string(r.bytes()), Resolution: r.varint(), PPF: r.varint(),
 			TTL: r.varint(), Grace: r.varint(), HPTS: r.limited("bucket flags", 1) == 1,
 		})
 	case tagDeleteBucket:
-		e.DeleteBuckets = append(e.DeleteBuckets, DeletedBucket{ID: r.id(), Clock: r.uvarint(), Name: append([]byte{}, r.bytes()...)})
+		e.DeleteBuckets = append(e.DeleteBuckets, buckets.Deletion{ID: r.id(), Clock: r.uvarint(), Name: string(r.bytes())})
 	case tagTombstones, tagRemembered, tagRememberAfter, tagIncarnation, tagRecall, tagBury:
 		r.deletion(tag, e)
 	case tagClean:

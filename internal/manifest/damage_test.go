@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"dalmatiner/internal/buckets"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
@@ -21,7 +23,7 @@ import (
 func built(n int) (data []byte, starts []int) {
 	data = appendHeader(nil)
 	starts = append(starts, len(data))
-	data = appendRecord(data, 5, &Edit{reset: true, Floor: 10, PutBuckets: []Bucket{{ID: 1, Name: []byte("b")}}})
+	data = appendRecord(data, 5, &Edit{reset: true, Floor: 10, PutBuckets: []buckets.Info{{ID: 1, Name: "b"}}})
 	for i := range n {
 		starts = append(starts, len(data))
 		seq := uint64(i + 1)

@@ -10,17 +10,18 @@ import (
 	"strings"
 	"testing"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/hole"
 )
 
 // frozenEdits have every field of the format.
 func frozenEdits() []Edit {
-	plain := Bucket{ID: 1, Name: []byte("plain"), Resolution: 1000, PPF: 604800}
-	stamped := Bucket{ID: 1 << 63, Name: []byte("stamped\x00\xff"), Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9, HPTS: true}
+	plain := buckets.Info{ID: 1, Name: "plain", Resolution: 1000, PPF: 604800}
+	stamped := buckets.Info{ID: 1 << 63, Name: "stamped\x00\xff", Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9, HPTS: true}
 	deleted := []DeletedSeries{{Hash: [16]byte{1, 2, 15: 0xff}, Group: 70_000, Column: 255}, {Hash: [16]byte{3}}}
 	return []Edit{
-		{PutBuckets: []Bucket{plain, stamped, {ID: 9, Name: []byte("gone")}}, DeletionsFrom: 1<<63 + 1, Settled: true},
+		{PutBuckets: []buckets.Info{plain, stamped, {ID: 9, Name: "gone"}}, DeletionsFrom: 1<<63 + 1, Settled: true},
 		{
 			AddSegments: []Segment{
 				{Seq: 1, Bytes: 1 << 40, Points: 5_000_000_000, Generation: 1, Ranges: []Range{{1, -3, 2083335}, {1 << 63, 0, 1}}},
@@ -30,7 +31,7 @@ func frozenEdits() []Edit {
 			Floor: 1 << 50, Floors: []Floor{{0, 7}, {70_000, 1 << 51}}, NextSeq: 4, NextGroup: 70_001,
 			Account: []byte("any bytes\x00"), AccountLSN: 1<<51 + 5, Catalogue: 1<<63 | 12,
 		},
-		{DeleteBuckets: []DeletedBucket{{ID: 9, Clock: 1 << 62, Name: []byte("gone")}}, Tombstones: []Tombstones{{Bucket: 1, Below: 4, LSN: 900, Incarnation: 1 << 60, Series: deleted}, {Bucket: 1 << 63, Below: 5, LSN: 950, Incarnation: 1<<60 + 7, Series: deleted[:1]}}},
+		{DeleteBuckets: []buckets.Deletion{{ID: 9, Clock: 1 << 62, Name: "gone"}}, Tombstones: []Tombstones{{Bucket: 1, Below: 4, LSN: 900, Incarnation: 1 << 60, Series: deleted}, {Bucket: 1 << 63, Below: 5, LSN: 950, Incarnation: 1<<60 + 7, Series: deleted[:1]}}},
 		{RemoveSegments: []uint64{3, 77}, Clean: []CleanSegment{{1, 4}}, Bury: []Buried{{1 << 63, 5, 951}}, Suspect: true},
 		{Account: []byte{}, Floors: []Floor{{70_000, 1<<51 + 1}}, LastFlush: 8, LastMerged: 9, Live: []LiveSegment{{1, Flush}, {2, Window}, {1 << 40, Overlay}}, Lost: []LostSegment{{7, Window, 700}, {6, Flush, 0}}},
 		{AddSegments: []Segment{{Seq: 4, Bytes: 5, Points: 6, Generation: 4, Ranges: []Range{{1, 0, 10}}, Marks: frozenMarks()}, {Seq: 5, Generation: 5, Marks: hole.Marks{All: true}}},
@@ -61,11 +62,11 @@ func frozenState() *State {
 			{Seq: 4, Bytes: 5, Points: 6, Generation: 4, Ranges: []Range{{1, 0, 10}}, Marks: frozenMarks()}, {Seq: 5, Generation: 5, Marks: hole.Marks{All: true}},
 		},
 		Holes: frozenHoles()[:1], Highest: []Highest{{1, 720}, {1 << 31, -1}},
-		Buckets: []Bucket{
-			{ID: 1, Name: []byte("plain"), Resolution: 1000, PPF: 604800},
-			{ID: 1 << 63, Name: []byte("stamped\x00\xff"), Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9, HPTS: true},
+		Buckets: []buckets.Info{
+			{ID: 1, Name: "plain", Resolution: 1000, PPF: 604800},
+			{ID: 1 << 63, Name: "stamped\x00\xff", Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9, HPTS: true},
 		},
-		DeletedBuckets: []DeletedBucket{{ID: 9, Clock: 1 << 62, Name: []byte("gone")}},
+		DeletedBuckets: []buckets.Deletion{{ID: 9, Clock: 1 << 62, Name: "gone"}},
 		Tombstones: []Tombstones{{Bucket: 1, Below: 4, LSN: 900, Incarnation: 1 << 60,
 			Series: []DeletedSeries{{Hash: [16]byte{1, 2, 15: 0xff}, Group: 70_000, Column: 255}, {Hash: [16]byte{3}}}}},
 		Remembered: []Tombstones{{Bucket: 1, Below: 2, LSN: 3, Incarnation: 1<<60 + 8, Series: []DeletedSeries{{Hash: [16]byte{3}}}},
@@ -125,7 +126,7 @@ func TestUnknownBytesAreDamage(t *testing.T) {
 			t.Errorf("%s is read as %+v, %v", what, e, err)
 		}
 	}
-	bucket := appendBucket([]byte{tagPutBucket}, &Bucket{ID: 1, Name: []byte("b"), HPTS: true})
+	bucket := appendBucket([]byte{tagPutBucket}, &buckets.Info{ID: 1, Name: "b", HPTS: true})
 	bucket[len(bucket)-1] = 2
 	f("a bucket with flags 2", bucket)
 	f("a segment of kind 3", appendEdit(nil, &Edit{AddSegments: []Segment{{Seq: 1, Kind: Overlay + 1}}}))

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/hole"
 )
 
@@ -48,7 +49,7 @@ func TestHolesOfAState(t *testing.T) {
 	if want := []hole.Hole{both, two}; !reflect.DeepEqual(s.Holes, want) {
 		t.Fatalf("holes %v, want %v", s.Holes, want)
 	}
-	s.apply(&Edit{DeleteBuckets: []DeletedBucket{{ID: 2}}})
+	s.apply(&Edit{DeleteBuckets: []buckets.Deletion{{ID: 2}}})
 	if want := []Highest{{1, 5}}; !reflect.DeepEqual(s.Highest, want) || len(s.Holes) != 1 {
 		t.Fatalf("highest slots %v, want %v; holes %v", s.Highest, want, s.Holes)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/durable"
 )
 
@@ -94,8 +95,8 @@ func drawEdit(rt *rapid.T) Edit {
 		e.RemoveSegments = append(e.RemoveSegments, e.AddSegments[len(e.AddSegments)-1].Seq)
 	}
 	for range drawn("buckets", 0).([]any) {
-		e.PutBuckets = append(e.PutBuckets, Bucket{
-			ID: uint64(id.Draw(rt, "id")), Name: append([]byte{}, rapid.SliceOfN(rapid.Byte(), 0, 5).Draw(rt, "name")...),
+		e.PutBuckets = append(e.PutBuckets, buckets.Info{
+			ID: uint64(id.Draw(rt, "id")), Name: string(rapid.SliceOfN(rapid.Byte(), 0, 5).Draw(rt, "name")),
 			Resolution: rapid.Int64().Draw(rt, "resolution"), PPF: rapid.Int64().Draw(rt, "ppf"),
 			TTL: rapid.Int64().Draw(rt, "ttl"), Grace: rapid.Int64().Draw(rt, "grace"), HPTS: rapid.Bool().Draw(rt, "hpts"),
 		})
@@ -106,7 +107,7 @@ func drawEdit(rt *rapid.T) Edit {
 		e.Floors = append(e.Floors, Floor{Group: id.Draw(rt, "group"), LSN: rapid.Uint64().Draw(rt, "lsn")})
 	}
 	if rapid.IntRange(0, 3).Draw(rt, "deletes") == 0 {
-		e.DeleteBuckets = []DeletedBucket{{ID: uint64(id.Draw(rt, "deleted")), Clock: rapid.Uint64().Draw(rt, "clock"), Name: append([]byte{}, rapid.SliceOfN(rapid.Byte(), 0, 5).Draw(rt, "deleted name")...)}}
+		e.DeleteBuckets = []buckets.Deletion{{ID: uint64(id.Draw(rt, "deleted")), Clock: rapid.Uint64().Draw(rt, "clock"), Name: string(rapid.SliceOfN(rapid.Byte(), 0, 5).Draw(rt, "deleted name"))}}
 		e.RemoveSegments = append(e.RemoveSegments, uint64(id.Draw(rt, "removed")))
 	}
 	if rapid.Bool().Draw(rt, "counters") {
@@ -151,20 +152,20 @@ func TestApply(t *testing.T) {
 			t.Errorf("got %+v\nwant %+v", got, want)
 		}
 	}
-	a, b := Bucket{ID: 1, Name: []byte("a")}, Bucket{ID: 2, Name: []byte("b"), TTL: 5}
-	f(Edit{AddSegments: []Segment{{Seq: 2}, {Seq: 1}}, PutBuckets: []Bucket{b, a}, NextSeq: 3},
-		State{Segments: []Segment{{Seq: 1}, {Seq: 2}}, Buckets: []Bucket{a, b}, LastFlush: 2, NextSeq: 3})
+	a, b := buckets.Info{ID: 1, Name: "a"}, buckets.Info{ID: 2, Name: "b", TTL: 5}
+	f(Edit{AddSegments: []Segment{{Seq: 2}, {Seq: 1}}, PutBuckets: []buckets.Info{b, a}, NextSeq: 3},
+		State{Segments: []Segment{{Seq: 1}, {Seq: 2}}, Buckets: []buckets.Info{a, b}, LastFlush: 2, NextSeq: 3})
 	b.TTL = 7
-	f(Edit{RemoveSegments: []uint64{1, 9}, PutBuckets: []Bucket{b}, NextSeq: 2, Account: []byte{}, AccountLSN: 4},
-		State{Segments: []Segment{{Seq: 2}}, Buckets: []Bucket{a, b}, LastFlush: 2, NextSeq: 3, Account: []byte{}, AccountLSN: 4})
-	f(Edit{RemoveSegments: []uint64{2}, DeleteBuckets: []DeletedBucket{{ID: 2, Clock: 7, Name: []byte("b")}}, Floors: []Floor{{7, 70}, {5, 50}}},
-		State{Buckets: []Bucket{a}, DeletedBuckets: []DeletedBucket{{ID: 2, Clock: 7, Name: []byte("b")}}, LastFlush: 2, NextSeq: 3,
+	f(Edit{RemoveSegments: []uint64{1, 9}, PutBuckets: []buckets.Info{b}, NextSeq: 2, Account: []byte{}, AccountLSN: 4},
+		State{Segments: []Segment{{Seq: 2}}, Buckets: []buckets.Info{a, b}, LastFlush: 2, NextSeq: 3, Account: []byte{}, AccountLSN: 4})
+	f(Edit{RemoveSegments: []uint64{2}, DeleteBuckets: []buckets.Deletion{{ID: 2, Clock: 7, Name: "b"}}, Floors: []Floor{{7, 70}, {5, 50}}},
+		State{Buckets: []buckets.Info{a}, DeletedBuckets: []buckets.Deletion{{ID: 2, Clock: 7, Name: "b"}}, LastFlush: 2, NextSeq: 3,
 			Account: []byte{}, AccountLSN: 4, floors: []Floor{{5, 50}, {7, 70}}})
 	if s.FloorOf(5) != 50 || s.FloorOf(6) != 0 {
 		t.Errorf("floors %d, %d: want 50 and that of all others", s.FloorOf(5), s.FloorOf(6))
 	}
-	f(Edit{Floor: 60, Floors: []Floor{{7, 55}}, PutBuckets: []Bucket{b}, DeleteBuckets: []DeletedBucket{{ID: 1, Clock: 8}}, Suspect: true},
-		State{DeletedBuckets: []DeletedBucket{{ID: 1, Clock: 8}, {ID: 2, Clock: 7, Name: []byte("b")}}, LastFlush: 2, NextSeq: 3,
+	f(Edit{Floor: 60, Floors: []Floor{{7, 55}}, PutBuckets: []buckets.Info{b}, DeleteBuckets: []buckets.Deletion{{ID: 1, Clock: 8}}, Suspect: true},
+		State{DeletedBuckets: []buckets.Deletion{{ID: 1, Clock: 8}, {ID: 2, Clock: 7, Name: "b"}}, LastFlush: 2, NextSeq: 3,
 			Account: []byte{}, AccountLSN: 4, Floor: 60, floors: []Floor{{7, 55}}, Suspect: true})
 	if s.FloorOf(5) != 60 || s.FloorOf(7) != 55 {
 		t.Errorf("floors %d, %d: want 60 and 55", s.FloorOf(5), s.FloorOf(7))

@@ -4,28 +4,9 @@ import (
 	"cmp"
 	"slices"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/hole"
 )
-
-// Bucket is the description of a bucket.
-type Bucket struct {
-	ID         uint64 // never given again
-	Name       []byte
-	Resolution int64 // ms per slot
-	PPF        int64 // points per file
-	TTL        int64 // points; 0 = for ever
-	Grace      int64 // ns
-	HPTS       bool
-}
-
-// DeletedBucket is what stays of a deleted bucket: what its name was, and when
-// it was deleted, by a clock that rises with every deletion of the name. The
-// next bucket of the name has an id that follows from it.
-type DeletedBucket struct {
-	ID    uint64
-	Clock uint64
-	Name  []byte
-}
 
 // Kind is the kind of a segment.
 type Kind uint8
@@ -107,12 +88,12 @@ type CleanSegment struct{ Seq, Clean uint64 }
 // Edit is one atomic change. Zero fields change nothing.
 type Edit struct {
 	AddSegments    []Segment
-	RemoveSegments []uint64        // unknown ones are passed over
-	PutBuckets     []Bucket        // new, or all properties of a known one; a deleted one stays deleted
-	DeleteBuckets  []DeletedBucket // with their tombstones
-	Bury           []Buried        // before Tombstones are added
-	Tombstones     []Tombstones    // Commit keeps their Series
-	Clean          []CleanSegment  // unknown ones are passed over
+	RemoveSegments []uint64           // unknown ones are passed over
+	PutBuckets     []buckets.Info     // new, or all properties of a known one; a deleted one stays deleted
+	DeleteBuckets  []buckets.Deletion // with their tombstones
+	Bury           []Buried           // before Tombstones are added
+	Tombstones     []Tombstones       // Commit keeps their Series
+	Clean          []CleanSegment     // unknown ones are passed over
 
 	// Remembered are added to State.Remembered, to which Bury moves tombstones by
 	// itself. Recall makes tombstones again of all that there are.
@@ -166,8 +147,8 @@ type Edit struct {
 // State is the sum of all edits. The slices are sorted by id.
 type State struct {
 	Segments       []Segment
-	Buckets        []Bucket
-	DeletedBuckets []DeletedBucket // all there ever were: none of their ids is given again
+	Buckets        []buckets.Info
+	DeletedBuckets []buckets.Deletion // all there ever were: none of their ids is given again
 	Tombstones     []Tombstones
 	Remembered     []Tombstones // of deletions with a clock above RememberAfter that hide nothing any more
 	RememberAfter  uint64
@@ -186,7 +167,7 @@ type State struct {
 
 	// DeletionsFrom is 0 where DeletedBuckets has all buckets that were deleted.
 	// Otherwise it may lack some that were deleted before: a clock as in
-	// DeletedBucket.
+	// buckets.Deletion.
 	DeletionsFrom uint64
 
 	// Suspect says that edits may be missing: the MANIFEST was damaged, or
@@ -210,18 +191,13 @@ func (s *State) FloorOf(group uint32) uint64 {
 	return s.Floor
 }
 
-func bySeq(s Segment, seq uint64) int { return cmp.Compare(s.Seq, seq) }
-func byID(b Bucket, id uint64) int    { return cmp.Compare(b.ID, id) }
-func byDeleted(d DeletedBucket, id uint64) int {
+func bySeq(s Segment, seq uint64) int    { return cmp.Compare(s.Seq, seq) }
+func byID(b buckets.Info, id uint64) int { return cmp.Compare(b.ID, id) }
+func byDeleted(d buckets.Deletion, id uint64) int {
 	return cmp.Compare(d.ID, id)
 }
 func byLost(l LostSegment, seq uint64) int { return cmp.Compare(l.Seq, seq) }
 func byGroup(f Floor, group uint32) int    { return cmp.Compare(f.Group, group) }
-func (b Bucket) clone() Bucket             { b.Name = slices.Clone(b.Name); return b }
-func (d DeletedBucket) clone() DeletedBucket {
-	d.Name = slices.Clone(d.Name)
-	return d
-}
 
 // Deleted reports whether the id is that of a deleted bucket.
 func (s *State) Deleted(bucket uint64) bool {
@@ -240,16 +216,10 @@ func (s *State) HasSegment(seq uint64) bool {
 func (s *State) clone() *State {
 	c := *s
 	c.Segments = append([]Segment(nil), s.Segments...)
-	c.Buckets = append([]Bucket(nil), s.Buckets...)
-	for i := range c.Buckets {
-		c.Buckets[i] = c.Buckets[i].clone()
-	}
+	c.Buckets = append([]buckets.Info(nil), s.Buckets...)
 	c.Holes = append([]hole.Hole(nil), s.Holes...)
 	c.Highest = append([]Highest(nil), s.Highest...)
-	c.DeletedBuckets = append([]DeletedBucket(nil), s.DeletedBuckets...)
-	for i := range c.DeletedBuckets {
-		c.DeletedBuckets[i] = c.DeletedBuckets[i].clone()
-	}
+	c.DeletedBuckets = append([]buckets.Deletion(nil), s.DeletedBuckets...)
 	c.Tombstones = append([]Tombstones(nil), s.Tombstones...) // their series never change
 	c.Remembered = append([]Tombstones(nil), s.Remembered...)
 	c.Account = slices.Clone(s.Account)
@@ -284,12 +254,12 @@ func (s *State) apply(e *Edit) {
 	s.applyLost(e)
 	for _, b := range e.PutBuckets {
 		if !s.Deleted(b.ID) {
-			s.Buckets = put(s.Buckets, b.clone(), b.ID, byID)
+			s.Buckets = put(s.Buckets, b, b.ID, byID)
 		}
 	}
 	for _, d := range e.DeleteBuckets {
 		s.Buckets = remove(s.Buckets, d.ID, byID)
-		s.DeletedBuckets = put(s.DeletedBuckets, d.clone(), d.ID, byDeleted)
+		s.DeletedBuckets = put(s.DeletedBuckets, d, d.ID, byDeleted)
 	}
 	s.applyTombstones(e)
 	s.applyHoles(e)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/point"
@@ -70,8 +71,8 @@ func (w *selfWriter) open() error {
 	if err == nil && w.session != nil && info.ID == w.bucket {
 		return nil
 	}
-	if errors.Is(err, store.ErrUnknownBucket) {
-		info, err = w.n.store.CreateBucket(store.BucketInfo{Name: selfBucket, Resolution: selfResolution, PPF: selfPPF})
+	if errors.Is(err, buckets.ErrUnknown) {
+		info, err = w.n.store.CreateBucket(buckets.Info{Name: selfBucket, Resolution: selfResolution, PPF: selfPPF})
 	}
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/ddbtcp"
@@ -25,7 +26,7 @@ type source struct {
 
 func (s source) Bucket(name string) (query.Bucket, error) {
 	b, err := s.store.BucketByName(name)
-	if errors.Is(err, store.ErrUnknownBucket) {
+	if errors.Is(err, buckets.ErrUnknown) {
 		err = unknownBucket{err}
 	}
 	return query.Bucket{ID: b.ID, Name: b.Name, Resolution: b.Resolution, TTL: b.TTL}, err
@@ -38,11 +39,11 @@ func (e unknownBucket) Unwrap() error        { return e.error }
 func (e unknownBucket) Is(target error) bool { return target == query.ErrUnknownBucket }
 
 func (s source) Metrics(ctx context.Context, b query.Bucket, prefix []byte, fn func(key []byte) bool) error {
-	return s.store.Metrics(ctx, store.BucketInfo{ID: b.ID, Name: b.Name}, prefix, fn)
+	return s.store.Metrics(ctx, buckets.Info{ID: b.ID, Name: b.Name}, prefix, fn)
 }
 
 func (s source) Exists(_ context.Context, b query.Bucket, key []byte) (bool, error) {
-	return s.store.HasMetric(store.BucketInfo{ID: b.ID, Name: b.Name}, key)
+	return s.store.HasMetric(buckets.Info{ID: b.ID, Name: b.Name}, key)
 }
 
 func (s source) BucketNames() []string {
@@ -55,7 +56,7 @@ func (s source) BucketNames() []string {
 
 func (s source) Read(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
 	start := time.Now()
-	st, err := s.store.ReadCounted(ctx, store.BucketInfo{ID: b.ID, Name: b.Name}, key, from, dst)
+	st, err := s.store.ReadCounted(ctx, buckets.Info{ID: b.ID, Name: b.Name}, key, from, dst)
 	s.rec.Observe(monitor.StoreRead, time.Since(start))
 	s.read.Add(int64(len(dst)))
 	return costOf(st), err
@@ -64,7 +65,7 @@ func (s source) Read(ctx context.Context, b query.Bucket, key []byte, from int64
 // ReadOlder is Read with what lies below what was lost (query.Elder).
 func (s source) ReadOlder(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
 	start := time.Now()
-	st, err := s.store.ReadOlder(ctx, store.BucketInfo{ID: b.ID, Name: b.Name}, key, from, dst)
+	st, err := s.store.ReadOlder(ctx, buckets.Info{ID: b.ID, Name: b.Name}, key, from, dst)
 	s.rec.Observe(monitor.StoreRead, time.Since(start))
 	s.read.Add(int64(len(dst)))
 	return costOf(st), err
@@ -72,7 +73,7 @@ func (s source) ReadOlder(ctx context.Context, b query.Bucket, key []byte, from 
 
 func (s source) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
 	start := time.Now()
-	st, err := s.store.Aggregate(ctx, store.BucketInfo{ID: b.ID, Name: b.Name}, key, from, step, dst)
+	st, err := s.store.Aggregate(ctx, buckets.Info{ID: b.ID, Name: b.Name}, key, from, step, dst)
 	s.rec.Observe(monitor.StoreRead, time.Since(start))
 	s.read.Add(st.Points)
 	return costOf(st), err

@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/manifest"
 )
@@ -32,7 +33,7 @@ func (p *planner) over(ranges []manifest.Range) bool {
 
 // bucket returns the newest that is known of a bucket, nil for nothing, and whether
 // anything says that it was deleted.
-func (p *planner) bucket(id uint64) (b *manifest.Bucket, deleted bool) {
+func (p *planner) bucket(id uint64) (b *buckets.Info, deleted bool) {
 	st := p.in.State
 	if st.Deleted(id) {
 		return nil, true

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/incarnation"
@@ -92,14 +93,14 @@ func (p *planner) takeOver() {
 			}
 		}
 		for _, d := range s.DeleteBuckets {
-			known := func(o manifest.DeletedBucket) bool { return o.ID == d.ID }
+			known := func(o buckets.Deletion) bool { return o.ID == d.ID }
 			if !st.Deleted(d.ID) && !slices.ContainsFunc(e.DeleteBuckets, known) {
 				e.DeleteBuckets = append(e.DeleteBuckets, d)
 			}
 		}
 		for _, b := range s.PutBuckets {
 			if newer := s.AccountLSN > st.AccountLSN; newer || !hasBucket(st, b.ID) {
-				e.PutBuckets = append(slices.DeleteFunc(e.PutBuckets, func(o manifest.Bucket) bool { return o.ID == b.ID }), b)
+				e.PutBuckets = append(slices.DeleteFunc(e.PutBuckets, func(o buckets.Info) bool { return o.ID == b.ID }), b)
 			}
 		}
 		for _, t := range slices.Concat(s.Tombstones, s.Remembered) {
@@ -167,7 +168,7 @@ func (p *planner) flushMissing() bool {
 }
 
 func hasBucket(st *manifest.State, id uint64) bool {
-	return slices.ContainsFunc(st.Buckets, func(b manifest.Bucket) bool { return b.ID == id })
+	return slices.ContainsFunc(st.Buckets, func(b buckets.Info) bool { return b.ID == id })
 }
 
 // replayFrom is the first position in the log that a start on the state needs.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 )
 
@@ -107,10 +108,10 @@ func (m *model) survivors(tb testing.TB, fs vfs.FS) (n int, bad []*DamageError) 
 		n++
 		return nil
 	}))
-	buckets, err := r.Buckets()
+	found, err := r.Buckets()
 	note(err)
-	for _, b := range buckets {
-		if !slices.ContainsFunc(m.buckets, func(o Bucket) bool { return fmt.Sprint(o) == fmt.Sprint(b) }) {
+	for _, b := range found {
+		if !slices.ContainsFunc(m.buckets, func(o buckets.Info) bool { return fmt.Sprint(o) == fmt.Sprint(b) }) {
 			tb.Fatalf("bucket %+v was never written", b)
 		}
 		n++

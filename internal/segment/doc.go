@@ -18,18 +18,6 @@ type Hash [16]byte
 // String returns the hash as 32 hexadecimal digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// Bucket is the description of one bucket as it stands in a segment.
-type Bucket struct {
-	ID   uint64 // never reused
-	Name []byte // at most MaxName bytes
-
-	Resolution int64 // milliseconds per slot
-	PPF        int64 // points per file, in slots
-	TTL        int64 // lifetime, in the unit the owner of the bucket uses
-	Grace      int64 // likewise
-	HPTS       bool  // its points have timestamps
-}
-
 // Series is the identity of one series: what turns a hash back into a name,
 // and the place of the series in its column group. Of several that name a place,
 // or several places of one series, the one with the highest Since counts.

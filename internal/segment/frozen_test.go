@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/point"
@@ -26,8 +27,8 @@ type frozenSegment struct {
 	reversed   bool   // the chunks are added from the last one on
 }
 
-func newFrozen(generation, first int64, window uint32, buckets ...Bucket) *frozenSegment {
-	return &frozenSegment{model: &model{chunks: map[place][]byte{}, buckets: buckets}, words: map[place][]uint64{},
+func newFrozen(generation, first int64, window uint32, of ...buckets.Info) *frozenSegment {
+	return &frozenSegment{model: &model{chunks: map[place][]byte{}, buckets: of}, words: map[place][]uint64{},
 		generation: generation, first: first, window: window}
 }
 
@@ -80,9 +81,9 @@ func floats(v float64, n int) []uint64 {
 
 // frozenSegments are one segment of each kind.
 func frozenSegments() map[string]*frozenSegment {
-	plain := Bucket{ID: 1, Name: []byte("plain"), Resolution: 1000, PPF: 604800}
-	brief := Bucket{ID: 3, Name: []byte("brief\x00\xff"), Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9}
-	stamped := Bucket{ID: 1 << 31, Name: []byte("stamped"), Resolution: 1000, PPF: 604800, HPTS: true}
+	plain := buckets.Info{ID: 1, Name: "plain", Resolution: 1000, PPF: 604800}
+	brief := buckets.Info{ID: 3, Name: "brief\x00\xff", Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9}
+	stamped := buckets.Info{ID: 1 << 31, Name: "stamped", Resolution: 1000, PPF: 604800, HPTS: true}
 
 	flush := newFrozen(12, 0, 0, plain, brief, stamped)
 	flush.reversed = true

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"dalmatiner/internal/buckets"
+
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -279,17 +281,15 @@ func (r *Reader) Series(fn func(Series) error) error {
 	})
 }
 
-// Buckets returns the buckets in the order they were added; the names are the
-// caller's. If blocks are damaged it returns the buckets of the others and the
+// Buckets returns the buckets in the order they were added. If blocks are damaged it returns the buckets of the others and the
 // error.
-func (r *Reader) Buckets() ([]Bucket, error) {
-	var all []Bucket
+func (r *Reader) Buckets() ([]buckets.Info, error) {
+	var all []buckets.Info
 	err := r.records(kindBucket, func(src []byte) ([]byte, error, error) {
 		b, rest, err := parseBucket(src)
 		if err != nil {
 			return nil, nil, err
 		}
-		b.Name = append([]byte(nil), b.Name...)
 		all = append(all, b)
 		return rest, nil, nil
 	})

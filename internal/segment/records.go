@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+
+	"dalmatiner/internal/buckets"
 )
 
 var (
@@ -87,7 +89,7 @@ func parseSeries(src []byte) (s Series, rest []byte, err error) {
 }
 
 // appendBucket appends the record of one bucket.
-func appendBucket(dst []byte, b *Bucket) []byte {
+func appendBucket(dst []byte, b *buckets.Info) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, b.ID)
 	for _, v := range []int64{b.Resolution, b.PPF, b.TTL, b.Grace} {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(v))
@@ -99,8 +101,8 @@ func appendBucket(dst []byte, b *Bucket) []byte {
 	return appendBytes(append(dst, hpts), b.Name)
 }
 
-// parseBucket reads one bucket; its name is a part of src.
-func parseBucket(src []byte) (b Bucket, rest []byte, err error) {
+// parseBucket reads one bucket.
+func parseBucket(src []byte) (b buckets.Info, rest []byte, err error) {
 	const fixed = 8 + 4*8 + 1
 	if len(src) < fixed {
 		return b, nil, errRecord
@@ -114,11 +116,12 @@ func parseBucket(src []byte) (b Bucket, rest []byte, err error) {
 		return b, nil, errFlags
 	}
 	b.HPTS = flags == 1
-	b.Name, rest, err = parseBytes(src[fixed:])
+	name, rest, err := parseBytes(src[fixed:])
+	b.Name = string(name)
 	return b, rest, err
 }
 
-func appendBytes(dst, b []byte) []byte {
+func appendBytes[T string | []byte](dst []byte, b T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 }
 
@@ -156,7 +159,7 @@ func (s *section) finish() {
 	}
 }
 
-func checkName(what string, b []byte) error {
+func checkName[T string | []byte](what string, b T) error {
 	if len(b) > MaxName {
 		return fmt.Errorf("segment: a %s of %d bytes, the limit is %d", what, len(b), MaxName)
 	}

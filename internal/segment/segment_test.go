@@ -8,8 +8,11 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+
+	"dalmatiner/internal/buckets"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
@@ -29,7 +32,7 @@ type model struct {
 	chunks  map[place][]byte
 	points  int64
 	series  []Series
-	buckets []Bucket
+	buckets []buckets.Info
 }
 
 func (m *model) order() []place {
@@ -41,7 +44,7 @@ func (m *model) order() []place {
 
 // stamp says whether a place holds stamps, which are no points.
 func (m *model) stamp(p place) bool {
-	return p.hash[15] >= 0x80 && slices.ContainsFunc(m.buckets, func(b Bucket) bool { return b.ID == p.bucket && b.HPTS })
+	return p.hash[15] >= 0x80 && slices.ContainsFunc(m.buckets, func(b buckets.Info) bool { return b.ID == p.bucket && b.HPTS })
 }
 
 // named returns how many series there are without those of stamps.
@@ -110,7 +113,7 @@ func testModel(series, chunks, size int) *model {
 			Key: fmt.Appendf(nil, "\x05cloud\x04host\x06%06d", s)})
 	}
 	for b := range 3 {
-		m.buckets = append(m.buckets, Bucket{ID: uint64(b), Name: fmt.Appendf(nil, "bucket%d", b), Resolution: 1000,
+		m.buckets = append(m.buckets, buckets.Info{ID: uint64(b), Name: fmt.Sprintf("bucket%d", b), Resolution: 1000,
 			PPF: 604800, TTL: math.MaxInt64, Grace: int64(b), HPTS: b == 1})
 	}
 	return m
@@ -148,7 +151,7 @@ func drawModel(t *rapid.T) *model {
 		m.series = append(m.series, Series{Bucket: uint64(i), Hash: hashes[i%len(hashes)], Group: uint32(i), Column: uint16(i), Key: key})
 	}
 	for i := range rapid.IntRange(0, 4).Draw(t, "buckets") {
-		m.buckets = append(m.buckets, Bucket{ID: uint64(i), Name: []byte{byte(i)}, Resolution: rapid.Int64().Draw(t, "resolution"),
+		m.buckets = append(m.buckets, buckets.Info{ID: uint64(i), Name: string([]byte{byte(i)}), Resolution: rapid.Int64().Draw(t, "resolution"),
 			PPF: int64(i), TTL: -1, Grace: int64(i), HPTS: i%2 == 0})
 	}
 	return m
@@ -296,7 +299,7 @@ func TestWriterRefuses(t *testing.T) {
 		"an empty chunk":         {func(w *Writer) { _ = w.Add(1, Hash{}, 0, 0, nil) }, "has 0 bytes"},
 		"a chunk too long":       {func(w *Writer) { _ = w.Add(1, Hash{}, 0, 0, make([]byte, maxChunk+1)) }, "has 65536 bytes"},
 		"a key too long":         {func(w *Writer) { w.AddSeries(Series{Key: make([]byte, MaxName+1)}) }, "series key of 65537 bytes"},
-		"a bucket name too long": {func(w *Writer) { w.AddBucket(Bucket{Name: make([]byte, MaxName+1)}) }, "bucket name of 65537 bytes"},
+		"a bucket name too long": {func(w *Writer) { w.AddBucket(buckets.Info{Name: strings.Repeat("x", MaxName+1)}) }, "bucket name of 65537 bytes"},
 		"a chunk twice in a row": {func(w *Writer) {
 			_ = w.Add(1, Hash{}, 5, 0, []byte{1})
 			_ = w.Add(1, Hash{}, 5, 0, []byte{2})

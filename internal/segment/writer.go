@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"dalmatiner/internal/buckets"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -139,7 +141,7 @@ func (w *Writer) Reserve(chunks, series, names int64) {
 
 // AddBucket adds the properties of a bucket. One with timestamps comes before
 // its chunks. A name that is too long is reported by Finish.
-func (w *Writer) AddBucket(b Bucket) {
+func (w *Writer) AddBucket(b buckets.Info) {
 	if err := checkName("bucket name", b.Name); err != nil {
 		w.fail(err)
 		return

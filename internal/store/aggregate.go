@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
@@ -45,10 +46,10 @@ const maxHold = 12 * segment.LargeChunks * chunk.Slots
 // overflows. It is 146 million years before 1970 at a millisecond a slot.
 const minFrom = -1 << 62
 
-// pastSteps returns where n steps from from on end, or maxSlot+1 if that is less.
+// pastSteps returns where n steps from from on end, or buckets.MaxSlot+1 if that is less.
 func pastSteps(from, step int64, n int) int64 {
-	if from > maxSlot || int64(n) > (maxSlot-from)/step {
-		return maxSlot + 1
+	if from > buckets.MaxSlot || int64(n) > (buckets.MaxSlot-from)/step {
+		return buckets.MaxSlot + 1
 	}
 	return from + step*int64(n)
 }
@@ -61,12 +62,12 @@ func pastSteps(from, step int64, n int) int64 {
 //
 // It takes levels and headers where they hold all of what there is of a piece
 // of a step, and decodes the rest. Nothing is carried from one step to the next.
-func (s *Store) Aggregate(ctx context.Context, info BucketInfo, key []byte, from, step int64, dst []chunk.Header) (AggregateStats, error) {
+func (s *Store) Aggregate(ctx context.Context, info buckets.Info, key []byte, from, step int64, dst []chunk.Header) (AggregateStats, error) {
 	clear(dst)
 	if step <= 0 {
 		return AggregateStats{}, fmt.Errorf("an aggregate over steps of %d slots: a step has at least one", step)
 	}
-	b, err := s.buckets.of(info)
+	b, err := s.buckets.Of(info)
 	if err != nil {
 		return AggregateStats{}, err
 	}

@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
 )
 
 // yearStore holds some series at a second a slot, day after day, merged.
-func yearStore(b *testing.B, days int) (*Store, BucketInfo) {
+func yearStore(b *testing.B, days int) (*Store, buckets.Info) {
 	b.Helper()
 	var now atomic.Int64
 	o := DefaultOptions(b.TempDir())

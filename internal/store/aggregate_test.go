@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
@@ -437,8 +438,8 @@ func TestAggregatesOverFarRanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		for _, from := range []int64{minFrom, -1 << 54, -5, 0, epoch - 1, epoch, epoch + 1, maxSlot, maxSlot + 1, math.MaxInt64 - 1, math.MaxInt64} {
-			for _, step := range []int64{1, 2, 720, 1 << 31, maxSlot, 1 << 61, 1 << 62, math.MaxInt64} {
+		for _, from := range []int64{minFrom, -1 << 54, -5, 0, epoch - 1, epoch, epoch + 1, buckets.MaxSlot, buckets.MaxSlot + 1, math.MaxInt64 - 1, math.MaxInt64} {
+			for _, step := range []int64{1, 2, 720, 1 << 31, buckets.MaxSlot, 1 << 61, 1 << 62, math.MaxInt64} {
 				dst := make([]chunk.Header, 5)
 				if _, err := s.Aggregate(t.Context(), info, key(0), from, step, dst); err != nil {
 					t.Fatalf("from %d, step %d: %v", from, step, err)

@@ -214,7 +214,7 @@ func (a *applier) bring(l *backlog, g *head.Group, in *wal.Reader) error {
 		a.r.missing(l) // it was parsed before
 		return nil
 	}
-	if b := a.r.s.buckets.id(p.bucket); b != nil {
+	if b := a.r.s.buckets.ID(p.bucket); b != nil {
 		n := newRun(l.next, b, &p)
 		a.record(g, &n, p.runs, p.cells)
 	}

@@ -48,7 +48,7 @@ func newBindings(s *Store, state *manifest.State) *bindings {
 // the last one.
 func (r *bindings) restore(e segment.Series) error {
 	s := r.s
-	b := s.buckets.id(e.Bucket)
+	b := s.buckets.ID(e.Bucket)
 	if b == nil {
 		return nil // its bucket was deleted
 	}
@@ -99,7 +99,7 @@ func (r *bindings) park(b *bucket, ref series.Ref, key []byte) {
 // settle gives the series that was restored last its column.
 func (r *bindings) settle() {
 	s, e := r.s, r.claim
-	b := s.buckets.id(e.Bucket)
+	b := s.buckets.ID(e.Bucket)
 	if !r.claimed || b == nil {
 		return
 	}

@@ -5,63 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/incarnation"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/series"
 )
 
-// Errors that callers branch on.
-var (
-	ErrUnknownBucket = errors.New("unknown bucket")
-	ErrBucketExists  = errors.New("the bucket exists")
-	ErrInvalidBucket = errors.New("invalid bucket")
-	ErrClosed        = errors.New("the store is closed")
-)
-
-// BucketInfo is what defines a bucket. Resolution, PPF and HPTS never change.
-type BucketInfo struct {
-	ID         uint64 // metric.BucketID
-	Name       string // any bytes, 1 to 255
-	Resolution int64  // ms per slot
-	PPF        int64  // points per file, reported to clients of the original
-	TTL        int64  // points; 0 keeps them for ever
-	Grace      int64  // ns, event reordering window
-	HPTS       bool   // every point has a timestamp in nanoseconds
-}
-
-// Limits of a bucket's properties: a resolution of at most a year keeps every
-// slot's time inside int64 milliseconds.
-const (
-	maxResolution = 366 * 24 * 3600 * 1000
-	maxPoints     = 1 << 53
-)
-
-func (b *BucketInfo) validate() error {
-	switch {
-	case len(b.Name) == 0 || len(b.Name) > metric.MaxBucket:
-		return fmt.Errorf("%w: the name has %d bytes, want 1 to %d", ErrInvalidBucket, len(b.Name), metric.MaxBucket)
-	case b.Resolution < 1 || b.Resolution > maxResolution:
-		return fmt.Errorf("%w: a resolution of %d ms, want 1 to %d", ErrInvalidBucket, b.Resolution, int64(maxResolution))
-	case b.PPF < 1 || b.PPF > maxPoints:
-		return fmt.Errorf("%w: %d points per file, want 1 to %d", ErrInvalidBucket, b.PPF, int64(maxPoints))
-	case b.TTL < 0 || b.TTL > maxPoints:
-		return fmt.Errorf("%w: a TTL of %d points, want 0 (none) to %d", ErrInvalidBucket, b.TTL, int64(maxPoints))
-	case b.Grace < 0:
-		return fmt.Errorf("%w: a grace of %d ns is negative", ErrInvalidBucket, b.Grace)
-	}
-	return nil
-}
+// ErrClosed is returned by calls after Close.
+var ErrClosed = errors.New("the store is closed")
 
 // bucket is a bucket in memory.
 type bucket struct {
-	info   BucketInfo   // all but TTL
+	info   buckets.Info // all but TTL
 	ttl    atomic.Int64 // points
 	height int
 	arena  *head.Arena
@@ -79,7 +39,7 @@ type bucket struct {
 	series   int // known, with a column or not
 }
 
-func (b *bucket) Info() BucketInfo {
+func (b *bucket) Info() buckets.Info {
 	info := b.info
 	info.TTL = b.ttl.Load()
 	return info
@@ -92,135 +52,41 @@ func (b *bucket) snapshot() []*head.Group {
 	return slices.Clone(b.groups)
 }
 
-// registry is the set of buckets.
-type registry struct {
-	creating sync.Mutex // one creation at a time; taken before the commit lock
-
-	mu      sync.RWMutex // innermost
-	byName  map[string]*bucket
-	byID    map[uint64]*bucket
-	deleted deletedBuckets
-	hash    func(name string, resolution int64, hpts bool, deleted uint64) uint64 // metric.BucketID, but for tests
-}
-
-func newRegistry() *registry {
-	return &registry{
-		byName: make(map[string]*bucket), byID: make(map[uint64]*bucket), hash: metric.BucketID,
-		deleted: deletedBuckets{ids: make(map[uint64]struct{}), last: make(map[string]uint64)},
-	}
-}
-
-func (r *registry) get(name string) *bucket {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.byName[name]
-}
-
-func (r *registry) id(id uint64) *bucket {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.byID[id]
-}
-
-// named returns the bucket of a name, or an error that wraps ErrUnknownBucket.
-func (r *registry) named(name string) (*bucket, error) {
-	if b := r.get(name); b != nil {
-		return b, nil
-	}
-	return nil, unknownBucket(name)
-}
-
-// of is named for a bucket that was known before: one of its name made since is
-// another.
-func (r *registry) of(info BucketInfo) (*bucket, error) {
-	if b := r.id(info.ID); b != nil {
-		return b, nil
-	}
-	return nil, unknownBucket(info.Name)
-}
-
-func unknownBucket(name string) error {
-	return fmt.Errorf("%w %s", ErrUnknownBucket, metric.Quoted(name))
-}
-
-func (r *registry) all() []*bucket {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	out := make([]*bucket, 0, len(r.byID))
-	for _, b := range r.byID {
-		out = append(out, b)
-	}
-	slices.SortFunc(out, func(a, b *bucket) int { return strings.Compare(a.info.Name, b.info.Name) })
-	return out
-}
-
-// add puts a bucket into the registry.
-func (r *registry) add(b *bucket) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.byName[b.info.Name] = b
-	r.byID[b.info.ID] = b
-}
-
-// remove takes a bucket out of the registry that is deleted.
-func (r *registry) remove(b *bucket, d manifest.DeletedBucket) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.deleted.add(d)
-	if r.byName[b.info.Name] == b {
-		delete(r.byName, b.info.Name)
-	}
-	delete(r.byID, b.info.ID)
-}
-
 // Buckets returns all buckets, sorted by name.
-func (s *Store) Buckets() []BucketInfo {
-	all := s.buckets.all()
-	out := make([]BucketInfo, len(all))
+func (s *Store) Buckets() []buckets.Info {
+	all := s.buckets.All()
+	out := make([]buckets.Info, len(all))
 	for i, b := range all {
 		out[i] = b.Info()
 	}
 	return out
 }
 
-// BucketByName returns a bucket, or an error that wraps ErrUnknownBucket.
-func (s *Store) BucketByName(name string) (BucketInfo, error) {
-	b, err := s.buckets.named(name)
+// BucketByName returns a bucket, or an error that wraps buckets.ErrUnknown.
+func (s *Store) BucketByName(name string) (buckets.Info, error) {
+	b, err := s.buckets.Named(name)
 	if err != nil {
-		return BucketInfo{}, err
+		return buckets.Info{}, err
 	}
 	return b.Info(), nil
 }
 
 // CreateBucket creates a bucket and returns it with its id. It is durable when
-// the call returns. The error wraps ErrBucketExists or ErrInvalidBucket.
-func (s *Store) CreateBucket(info BucketInfo) (BucketInfo, error) {
-	if err := info.validate(); err != nil {
-		return BucketInfo{}, err
+// the call returns. The error wraps buckets.ErrExists or buckets.ErrInvalid.
+func (s *Store) CreateBucket(info buckets.Info) (buckets.Info, error) {
+	if err := info.Validate(); err != nil {
+		return buckets.Info{}, err
 	}
-	info, err := s.addBucket(info)
+	info, err := s.buckets.Create(info, func(info buckets.Info) error {
+		return s.logChange(appendBucketRecord(nil, &info), func() { s.buckets.Add(s.newBucket(info)) })
+	})
 	if err != nil {
-		return BucketInfo{}, err
+		return buckets.Info{}, err
 	}
 	return info, s.log.Sync()
 }
 
-// addBucket gives the bucket an id and enters it into the log and the registry.
-func (s *Store) addBucket(info BucketInfo) (BucketInfo, error) {
-	r := s.buckets
-	r.creating.Lock()
-	defer r.creating.Unlock()
-	if r.get(info.Name) != nil {
-		return BucketInfo{}, fmt.Errorf("%w: %s", ErrBucketExists, metric.Quoted(info.Name))
-	}
-	var err error
-	if info.ID, err = r.newID(&info); err != nil {
-		return BucketInfo{}, err
-	}
-	return info, s.logChange(appendBucketRecord(nil, &info), func() { r.add(s.newBucket(info)) })
-}
-
-func (s *Store) newBucket(info BucketInfo) *bucket {
+func (s *Store) newBucket(info buckets.Info) *bucket {
 	b := &bucket{info: info, height: s.o.blockHeight(info.Resolution)}
 	b.ttl.Store(info.TTL)
 	b.highest.Store(noSlot)
@@ -230,18 +96,18 @@ func (s *Store) newBucket(info BucketInfo) *bucket {
 
 // EnsureBucket returns a bucket and creates it with the defaults where it does
 // not exist and auto-creation is on.
-func (s *Store) EnsureBucket(name string) (BucketInfo, error) {
+func (s *Store) EnsureBucket(name string) (buckets.Info, error) {
 	info, err := s.BucketByName(name)
 	if err == nil {
 		return info, nil
 	}
 	if !s.o.AutoCreate {
-		return BucketInfo{}, fmt.Errorf("%w; create it with: ddb admin buckets create %s 1s 1w false", err, metric.Quoted(name))
+		return buckets.Info{}, fmt.Errorf("%w; create it with: ddb admin buckets create %s 1s 1w false", err, metric.Quoted(name))
 	}
-	info, err = s.CreateBucket(BucketInfo{
+	info, err = s.CreateBucket(buckets.Info{
 		Name: name, Resolution: s.o.DefaultResolution, PPF: s.o.DefaultPPF, TTL: s.o.Lifetime,
 	})
-	if errors.Is(err, ErrBucketExists) {
+	if errors.Is(err, buckets.ErrExists) {
 		return s.BucketByName(name) // somebody else was faster
 	}
 	return info, err
@@ -250,17 +116,17 @@ func (s *Store) EnsureBucket(name string) (BucketInfo, error) {
 // SetTTL sets the TTL of a bucket in points; 0 keeps points for ever. Points
 // that are older are hidden at once.
 func (s *Store) SetTTL(name string, points int64) error {
-	b, err := s.buckets.named(name)
+	b, err := s.buckets.Named(name)
 	if err != nil {
 		return err
 	}
 	info := b.Info()
 	info.TTL = points
-	if err := info.validate(); err != nil {
+	if err := info.Validate(); err != nil {
 		return err
 	}
 	b.mu.Lock()
-	err = ErrUnknownBucket
+	err = buckets.ErrUnknown
 	if !b.deleted {
 		err = s.logChange(appendTTLRecord(nil, b.info.ID, points), func() { b.ttl.Store(points) })
 	}
@@ -274,7 +140,7 @@ func (s *Store) SetTTL(name string, points int64) error {
 // DeleteBucket deletes a bucket with all it holds. When the call returns, the
 // deletion is durable; its points stay in the account.
 func (s *Store) DeleteBucket(name string) error {
-	b, err := s.buckets.named(name)
+	b, err := s.buckets.Named(name)
 	if err != nil {
 		return err
 	}
@@ -282,9 +148,9 @@ func (s *Store) DeleteBucket(name string) error {
 		return err
 	}
 	b.mu.Lock()
-	err = ErrUnknownBucket
+	err = buckets.ErrUnknown
 	if !b.deleted {
-		d := s.buckets.deletion(b, s.o.Now())
+		d := s.buckets.Deletion(b, s.o.Now())
 		err = s.logDeletion(appendDeleteRecord(nil, &d), func() { s.forgetBucket(b, d) })
 	}
 	b.mu.Unlock()
@@ -297,14 +163,26 @@ func (s *Store) DeleteBucket(name string) error {
 
 // forgetBucket takes a bucket out of the registry and of what the next flush
 // names. The bucket's lock is held, so that no series is defined any more.
-func (s *Store) forgetBucket(b *bucket, d manifest.DeletedBucket) {
+func (s *Store) forgetBucket(b *bucket, d buckets.Deletion) {
 	b.deleted = true
-	s.buckets.remove(b, d)
+	s.buckets.Remove(b, d)
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
 	before := namingNeed(s.pending...)
 	s.pending = slices.DeleteFunc(s.pending, func(p catalogue.Change) bool { return p.Series.Bucket == b.info.ID })
 	s.unnamed.Add(namingNeed(s.pending...) - before)
+	s.droppedBuckets = append(s.droppedBuckets, d)
+}
+
+// noteDeleted notes the deletion of a bucket that was not there: its creation was
+// lost, and its id must not be given again all the same.
+func (s *Store) noteDeleted(d buckets.Deletion) {
+	if s.buckets.WasDeleted(d.ID) {
+		return
+	}
+	s.buckets.NoteDeleted(d)
+	s.pendMu.Lock()
+	defer s.pendMu.Unlock()
 	s.droppedBuckets = append(s.droppedBuckets, d)
 }
 
@@ -335,19 +213,4 @@ func (s *Store) dropGroups(b *bucket) {
 	s.commit.Lock()
 	defer s.commit.Unlock()
 	s.account.DeleteBucket(b.info.ID)
-}
-
-// manifestBucket is a bucket as the MANIFEST has it; a segment's description of
-// it has the same fields.
-func manifestBucket(b BucketInfo) manifest.Bucket {
-	return manifest.Bucket{
-		ID: b.ID, Name: []byte(b.Name), Resolution: b.Resolution, PPF: b.PPF, TTL: b.TTL, Grace: b.Grace, HPTS: b.HPTS,
-	}
-}
-
-// bucketInfo undoes manifestBucket.
-func bucketInfo(b manifest.Bucket) BucketInfo {
-	return BucketInfo{
-		ID: b.ID, Name: string(b.Name), Resolution: b.Resolution, PPF: b.PPF, TTL: b.TTL, Grace: b.Grace, HPTS: b.HPTS,
-	}
 }

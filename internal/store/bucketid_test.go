@@ -10,13 +10,14 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 )
 
-func mustCreate(t *testing.T, s *Store, name string, resolution int64, hpts bool) BucketInfo {
+func mustCreate(t *testing.T, s *Store, name string, resolution int64, hpts bool) buckets.Info {
 	t.Helper()
-	info, err := s.CreateBucket(BucketInfo{Name: name, Resolution: resolution, PPF: 100, HPTS: hpts})
+	info, err := s.CreateBucket(buckets.Info{Name: name, Resolution: resolution, PPF: 100, HPTS: hpts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,12 +135,12 @@ func TestBucketsOfOneIDAreRefused(t *testing.T) {
 	o := testOptions(vfs.NewCrashableMem(), newTestClock())
 	s := mustOpen(t, o)
 	few := func(name string, _ int64, _ bool, deleted uint64) uint64 { return uint64(name[0]) + deleted }
-	s.buckets.hash = few
+	s.buckets.Hash = few
 	mustCreate(t, s, "a1", 1000, false)
 	refused := func(why string) {
 		t.Helper()
-		_, err := s.CreateBucket(BucketInfo{Name: "a2", Resolution: 1000, PPF: 100})
-		if !errors.Is(err, ErrInvalidBucket) || !strings.Contains(err.Error(), "a2") || !strings.Contains(err.Error(), why) || s.buckets.get("a2") != nil {
+		_, err := s.CreateBucket(buckets.Info{Name: "a2", Resolution: 1000, PPF: 100})
+		if !errors.Is(err, buckets.ErrInvalid) || !strings.Contains(err.Error(), "a2") || !strings.Contains(err.Error(), why) || s.buckets.Get("a2") != nil {
 			t.Errorf("a2, want %q: %v", why, err)
 		}
 	}
@@ -152,7 +153,7 @@ func TestBucketsOfOneIDAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = mustOpen(t, o)
-	s.buckets.hash = few
+	s.buckets.Hash = few
 	refused("a deleted bucket had")
 	mustCreate(t, s, "a1", 1000, false) // its clock tells it from the first
 	mustCreate(t, s, "b", 1000, false)

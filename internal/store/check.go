@@ -425,7 +425,7 @@ func (c *checker) buried(bucket uint64, h segment.Hash, clean uint64) bool {
 // alive says whether a bucket is there to have series.
 func (c *checker) alive(bucket uint64) bool {
 	if c.live != nil {
-		return c.live.buckets.id(bucket) != nil
+		return c.live.buckets.ID(bucket) != nil
 	}
 	return c.buckets[bucket]
 }

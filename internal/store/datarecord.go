@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/series"
 )
@@ -67,8 +68,8 @@ func (f *fields) dataHead(bucket uint64) (h dataHead) {
 	h.bucket = bucket
 	h.group = uint32(f.uvarint(series.MaxGroups))
 	h.points = f.uvarint(2 * maxRun)
-	h.first = int64(f.uvarint(maxSlot))
-	h.last = h.first + int64(f.uvarint(uint64(maxSlot-h.first)+2*maxRun))
+	h.first = int64(f.uvarint(buckets.MaxSlot))
+	h.last = h.first + int64(f.uvarint(uint64(buckets.MaxSlot-h.first)+2*maxRun))
 	h.minute = f.varint()
 	return h
 }

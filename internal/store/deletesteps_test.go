@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/point"
 )
 
@@ -31,7 +32,7 @@ func newDeleteSteps(t *testing.T) *deleteSteps {
 	d.o = testOptions(d.fs, d.clock)
 	byHand(&d.o)
 	d.s = mustOpen(t, d.o)
-	if _, err := d.s.CreateBucket(BucketInfo{Name: "b", Resolution: 1000, PPF: 1000}); err != nil {
+	if _, err := d.s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	return d

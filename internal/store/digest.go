@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
@@ -16,14 +17,14 @@ import (
 //
 // Windows have stored the digests of 10 and of 120 chunks; what lies otherwise is
 // decoded.
-func (s *Store) Digest(ctx context.Context, info BucketInfo, key []byte, from, past int64) (uint64, error) {
-	b, err := s.buckets.of(info)
+func (s *Store) Digest(ctx context.Context, info buckets.Info, key []byte, from, past int64) (uint64, error) {
+	b, err := s.buckets.Of(info)
 	if err != nil {
 		return 0, err
 	}
 	lo, _ := s.admitted(b)
-	first := max(min(max(from, 0), maxSlot/chunk.Slots+1)*chunk.Slots, int64(lo))
-	end := min(max(past, 0), maxSlot/chunk.Slots+1) * chunk.Slots
+	first := max(min(max(from, 0), buckets.MaxSlot/chunk.Slots+1)*chunk.Slots, int64(lo))
+	end := min(max(past, 0), buckets.MaxSlot/chunk.Slots+1) * chunk.Slots
 	id := b.seriesID(key)
 	if _, ok := s.index.Lookup(id); !ok || first >= end {
 		return 0, ctx.Err()

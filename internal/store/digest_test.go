@@ -6,13 +6,14 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
 
 // naiveDigest is the definition of Digest over the words that reads give.
-func naiveDigest(t fataler, s *Store, info BucketInfo, key []byte, incarnation uint64, from, past int64) (sum uint64) {
+func naiveDigest(t fataler, s *Store, info buckets.Info, key []byte, incarnation uint64, from, past int64) (sum uint64) {
 	t.Helper()
 	id := metric.Series(info.ID, key)
 	if info.HPTS {
@@ -35,7 +36,7 @@ func naiveDigest(t fataler, s *Store, info BucketInfo, key []byte, incarnation u
 	return sum
 }
 
-func mustDigest(t fataler, s *Store, info BucketInfo, key []byte, from, past int64) uint64 {
+func mustDigest(t fataler, s *Store, info buckets.Info, key []byte, from, past int64) uint64 {
 	t.Helper()
 	d, err := s.Digest(context.Background(), info, key, from, past)
 	if err != nil {

@@ -36,7 +36,7 @@ func (m *merging) noteExpired(seg *storedSegment) error {
 // idle returns all series of which the head holds nothing.
 func (s *Store) idle() expiring {
 	out := expiring{}
-	for _, b := range s.buckets.all() {
+	for _, b := range s.buckets.All() {
 		list := out[b.info.ID]
 		for _, g := range b.snapshot() {
 			held, cols := g.Held(), g.Columns()
@@ -64,7 +64,7 @@ func (s *Store) expire(ctx context.Context, all expiring) error {
 		return nil
 	}
 	for id, hashes := range all {
-		b := s.buckets.id(id)
+		b := s.buckets.ID(id)
 		if b == nil {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/point"
 )
 
@@ -17,7 +18,7 @@ func TestNoExpiredNameComesBackWhenAllAreGone(t *testing.T) {
 	o := testOptions(vfs.NewCrashableMem(), clock)
 	byHand(&o)
 	s := mustOpen(t, o)
-	if _, err := s.CreateBucket(BucketInfo{Name: "b", Resolution: 1000, PPF: 1000, TTL: 3600}); err != nil {
+	if _, err := s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 1000, TTL: 3600}); err != nil {
 		t.Fatal(err)
 	}
 	x := mustSession(t, s, "b")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
@@ -14,13 +15,13 @@ import (
 // to answer. It reads no data, but may bring the part of the log that the series
 // lies in. Of an unknown metric, and where nothing can be, first and past are
 // both from. from is not negative.
-func (s *Store) Extent(ctx context.Context, info BucketInfo, key []byte, from, n int64) (first, past int64, err error) {
-	b, err := s.buckets.of(info)
+func (s *Store) Extent(ctx context.Context, info buckets.Info, key []byte, from, n int64) (first, past int64, err error) {
+	b, err := s.buckets.Of(info)
 	if err != nil {
 		return from, from, err
 	}
 	lo, _ := s.admitted(b)
-	begin, end := max(from, int64(lo)), min(from+n, maxSlot+1)
+	begin, end := max(from, int64(lo)), min(from+n, buckets.MaxSlot+1)
 	if begin >= end {
 		return from, from, ctx.Err()
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
@@ -229,7 +230,7 @@ func TestAFailedLogEndsTheStore(t *testing.T) {
 		}
 		_ = y.Close() // the same error
 	}
-	if _, err := s.CreateBucket(BucketInfo{Name: "new", Resolution: 1000, PPF: 1}); err == nil {
+	if _, err := s.CreateBucket(buckets.Info{Name: "new", Resolution: 1000, PPF: 1}); err == nil {
 		t.Error("a bucket was created without a log")
 	}
 	within(t, "Close", func() {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/head"
@@ -85,9 +86,9 @@ type flushing struct {
 	account  []byte
 	lsn      wal.LSN // the account holds all records below
 	changes  []catalogue.Change
-	dropped  []manifest.DeletedBucket
+	dropped  []buckets.Deletion
 	tombs    []manifest.Tombstones
-	buckets  []BucketInfo
+	buckets  []buckets.Info
 	highest  []manifest.Highest // slots that are flushed with it
 
 	forget uint64 // deletions up to this clock, 0 for none,
@@ -153,7 +154,7 @@ func (s *Store) capture() *flushing {
 			s.trimBlocks() // the sealed blocks of the next ones take as much as these give back
 		}
 		c := g.BeginFlush()
-		f.settle(s.buckets.id(g.Bucket), g, &c)
+		f.settle(s.buckets.ID(g.Bucket), g, &c)
 		if !c.Empty() || c.Floor != 0 {
 			f.captures = append(f.captures, c)
 			f.groups = append(f.groups, g)
@@ -298,9 +299,9 @@ func (f *flushing) reserve(w *segment.Writer) {
 	w.Reserve(chunks, columns, names)
 }
 
-func addBuckets(w *segment.Writer, buckets []BucketInfo) {
+func addBuckets(w *segment.Writer, buckets []buckets.Info) {
 	for _, b := range buckets {
-		w.AddBucket(segment.Bucket(manifestBucket(b)))
+		w.AddBucket(b)
 	}
 }
 
@@ -423,6 +424,7 @@ func (s *Store) flushState(f *flushing, m *manifest.Segment) []byte {
 
 func (s *Store) edit(f *flushing, m *manifest.Segment) manifest.Edit {
 	e := manifest.Edit{
+		PutBuckets:    f.buckets,
 		DeleteBuckets: f.dropped,
 		Tombstones:    f.tombs,
 		Floor:         f.floors.base,
@@ -434,10 +436,7 @@ func (s *Store) edit(f *flushing, m *manifest.Segment) manifest.Edit {
 		Highest:       f.highest,
 		Incarnation:   s.lastIncarnation.Load(),
 		RememberAfter: f.forget,
-		DeletionsFrom: s.buckets.deletionsFrom(),
-	}
-	for _, b := range f.buckets {
-		e.PutBuckets = append(e.PutBuckets, manifestBucket(b))
+		DeletionsFrom: s.buckets.DeletionsFrom(),
 	}
 	if m != nil {
 		e.AddSegments = []manifest.Segment{*m}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
@@ -64,13 +65,13 @@ type DeletedSeries struct {
 // deletion is durable in every sync mode: no read gives such a point again, and
 // a point received later begins the series anew. The deleted points stay in the
 // account; merges free their space. With dryRun the series are only counted.
-// The error wraps ErrUnknownBucket, or ErrUnknownSeries where one metric is
+// The error wraps buckets.ErrUnknown, or ErrUnknownSeries where one metric is
 // meant. After any other error, and after a crash, each series is whole or gone.
 //
 // Many series are deleted in slices, each a deletion by itself: flushes and new
 // series wait for one of them, and for a flush under way.
 func (s *Store) DeleteSeries(ctx context.Context, name string, choice SeriesChoice, dryRun bool) (DeletedSeries, error) {
-	b, err := s.buckets.named(name)
+	b, err := s.buckets.Named(name)
 	if err != nil {
 		return DeletedSeries{}, err
 	}
@@ -114,7 +115,7 @@ func (s *Store) choose(ctx context.Context, b *bucket, choice SeriesChoice) (ids
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.deleted {
-		return nil, unknownBucket(b.info.Name)
+		return nil, buckets.Unknown(b.info.Name)
 	}
 	for _, g := range b.groups {
 		if err := ctx.Err(); err != nil {
@@ -155,7 +156,7 @@ func (s *Store) deleteSeries(ctx context.Context, b *bucket, ids []metric.Series
 	case s.closed:
 		return 0, ErrClosed
 	case b.deleted:
-		return 0, unknownBucket(b.info.Name)
+		return 0, buckets.Unknown(b.info.Name)
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
 	}
@@ -216,7 +217,7 @@ func (s *Store) holders(bucket uint64) (n, size int64) {
 // tombstoneCount returns how many tombstones all buckets have.
 func (s *Store) tombstoneCount() (n int64) {
 	v := s.versions.latest()
-	for _, b := range s.buckets.all() {
+	for _, b := range s.buckets.All() {
 		n += int64(len(v.tombs(b.info.ID)))
 	}
 	return n

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
@@ -65,8 +66,8 @@ func TestMergesFreeDeletedSeries(t *testing.T) {
 		t.Errorf("%d tombstones, %d points deleted of %d, %d in segments before, %d after", st.Tombstones, st.PointsDeleted, points, before, st.SegmentPoints)
 	}
 	for _, seg := range m.s.versions.latest().segments {
-		for id := range m.s.buckets.byID {
-			if err := seg.reader.Hashes(id, func(h segment.Hash) {
+		for _, b := range m.s.buckets.All() {
+			if err := seg.reader.Hashes(b.info.ID, func(h segment.Hash) {
 				if _, ok := m.s.index.Lookup(metric.SeriesID(h)); !ok {
 					t.Errorf("%s holds chunks of %x", seg.name(), h)
 				}
@@ -241,7 +242,7 @@ func TestDeletingBesideSenders(t *testing.T) {
 				choice = SeriesChoice{Key: prefix, Prefix: true}
 			}
 			if _, err := s.DeleteSeries(context.Background(), "b", choice, false); err != nil &&
-				!errors.Is(err, ErrUnknownSeries) && !errors.Is(err, ErrUnknownBucket) {
+				!errors.Is(err, ErrUnknownSeries) && !errors.Is(err, buckets.ErrUnknown) {
 				t.Error(err)
 			}
 			if i%10 == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
@@ -44,7 +45,7 @@ func newForgetModel(t fataler, seed uint64, ttl int64, background, hpts bool) *f
 	m.o.BackgroundMerge = background
 	m.o.MaxFuture = 1e6 * time.Hour // a tick under way may set the coarse clock back for a moment
 	m.s = mustOpen(t, m.o)
-	if _, err := m.s.CreateBucket(BucketInfo{Name: "b", Resolution: 1000, PPF: 1000, TTL: ttl, HPTS: hpts}); err != nil {
+	if _, err := m.s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 1000, TTL: ttl, HPTS: hpts}); err != nil {
 		t.Fatalf("%v", err)
 	}
 	return m

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
@@ -107,9 +108,9 @@ func (f *frozenScript) at(slot int64) {
 
 func (f *frozenScript) run() {
 	f.do(func(s *Store) error {
-		_, err := s.CreateBucket(BucketInfo{Name: "stamped", Resolution: 1000, PPF: 604800, HPTS: true})
+		_, err := s.CreateBucket(buckets.Info{Name: "stamped", Resolution: 1000, PPF: 604800, HPTS: true})
 		if err == nil {
-			_, err = s.CreateBucket(BucketInfo{Name: "slow \x00\xff", Resolution: 60_000, PPF: 1440, TTL: 500_000, Grace: 5e9})
+			_, err = s.CreateBucket(buckets.Info{Name: "slow \x00\xff", Resolution: 60_000, PPF: 1440, TTL: 500_000, Grace: 5e9})
 		}
 		return err
 	})
@@ -291,7 +292,7 @@ func (f *frozenScript) check(s *Store, what string) {
 	}
 }
 
-func (f *frozenScript) checkPoints(s *Store, what string, info BucketInfo, words map[[2]int64]uint64) {
+func (f *frozenScript) checkPoints(s *Store, what string, info buckets.Info, words map[[2]int64]uint64) {
 	f.t.Helper()
 	past := int64(frozenEnd * 1000 / info.Resolution)
 	left := len(words)
@@ -417,9 +418,9 @@ func TestFrozenRecords(t *testing.T) {
 	mixed.Words = append(mixed.Words, point.Unset, point.FromFloat(0.5))
 	id := metric.SeriesID{1, 2, 15: 0xff}
 	records := map[string][]byte{
-		"bucket":  appendBucketRecord(nil, &BucketInfo{ID: 1 << 63, Name: "b\x00\xff", Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9}),
-		"stamped": appendBucketRecord(nil, &BucketInfo{ID: 2, Name: "b", Resolution: 1000, PPF: 604800, HPTS: true}),
-		"delete":  appendDeleteRecord(nil, &manifest.DeletedBucket{ID: 300, Clock: 1 << 62, Name: []byte("b\x00\xff")}), "ttl": appendTTLRecord(nil, 300, 86400),
+		"bucket":  appendBucketRecord(nil, &buckets.Info{ID: 1 << 63, Name: "b\x00\xff", Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9}),
+		"stamped": appendBucketRecord(nil, &buckets.Info{ID: 2, Name: "b", Resolution: 1000, PPF: 604800, HPTS: true}),
+		"delete":  appendDeleteRecord(nil, &buckets.Deletion{ID: 300, Clock: 1 << 62, Name: "b\x00\xff"}), "ttl": appendTTLRecord(nil, 300, 86400),
 		"define":        appendDefineRecord(nil, 1, 70_000, 255, 0, []byte("\x00\x01a\x00\x02bc")),
 		"defined again": appendDefineRecord(nil, 1, 70_000, 0, 1<<60+300, []byte("\x00\x01a")),
 		"deleted":       appendForgetRecord(nil, 1, 70_000, whyDeleted, 1<<60+300, []tombstone{{ref: series.At(70_000, 255), id: id}, {ref: series.At(70_000, 0)}}),

@@ -19,7 +19,7 @@ func (s *Store) holesOf(bucket uint64) *hole.Set {
 // of segments that they belong to.
 func (s *Store) showHoles(v *version) {
 	all := s.manifest.Holes()
-	for _, b := range s.buckets.all() {
+	for _, b := range s.buckets.All() {
 		h := v.hiding[b.info.ID]
 		h.holes = hole.NewSet(b.info.ID, all)
 		v.set(b.info.ID, h)
@@ -81,7 +81,7 @@ func (m *merging) loseHidden() {
 // outlivedHoles returns the holes all of whose slots are older than the lifetime of
 // their bucket.
 func (s *Store) outlivedHoles() (ended []hole.Hole) {
-	for _, b := range s.buckets.all() {
+	for _, b := range s.buckets.All() {
 		lo, _ := s.admitted(b)
 		for _, h := range s.holesOf(b.info.ID).Holes() {
 			if h.Past <= int64(lo) {

@@ -25,7 +25,7 @@ func (s *Store) endHoles(ctx context.Context) error {
 	}
 	ended := s.outlivedHoles()
 	left := maxHoleSlots
-	for _, b := range s.buckets.all() {
+	for _, b := range s.buckets.All() {
 		set := s.holesOf(b.info.ID)
 		if set == nil {
 			continue

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -19,9 +20,6 @@ import (
 
 // StampedSize is the size of a point with its timestamp, in bytes.
 const StampedSize = 2 * point.Size
-
-// nsPerMs is the step of timestamps for a resolution of one millisecond.
-const nsPerMs = 1_000_000
 
 // width is how many columns a metric of the bucket has.
 func (b *bucket) width() int {
@@ -56,29 +54,6 @@ func (b *bucket) bind(g *head.Group, col int, key []byte, id metric.SeriesID, ls
 	}
 }
 
-// slotBegin is when a slot begins, in nanoseconds. It wraps with the slot, and
-// so do the differences to it: what stampWord takes, stampTime gives back.
-func (b *BucketInfo) slotBegin(slot uint64) uint64 { return slot * uint64(b.Resolution) * nsPerMs }
-
-// stampWord turns a timestamp into the word that is stored: ok is false where
-// it lies too far from its slot for the 56 bits of an integer.
-func (b *BucketInfo) stampWord(slot, stamp uint64) (w uint64, ok bool) {
-	off := int64(stamp - b.slotBegin(slot))
-	if w = point.FromInt(off); point.KindOf(w) != point.KindInt {
-		return 0, false
-	}
-	return w, true
-}
-
-// stampTime undoes stampWord. In a bucket without timestamps there is no word, and a
-// point has the begin of its slot.
-func (b *BucketInfo) stampTime(slot, w uint64) uint64 {
-	if w == point.Unset {
-		return b.slotBegin(slot)
-	}
-	return b.slotBegin(slot) + uint64(point.Int(w))
-}
-
 // Stamped is Point for a point with a timestamp in nanoseconds. A bucket without
 // timestamps keeps the value only.
 func (x *Session) Stamped(key []byte, slot uint64, raw, stamp uint64) {
@@ -93,7 +68,7 @@ func (x *Session) Stamped(key []byte, slot uint64, raw, stamp uint64) {
 	}
 	word := uint64(point.Unset)
 	if w != point.Unset {
-		if word, ok = x.b.info.stampWord(slot, stamp); !ok {
+		if word, ok = x.b.info.TimestampWord(slot, stamp); !ok {
 			x.refuseStamp(key, slot)
 			return
 		}
@@ -166,7 +141,7 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 		case !ok:
 			x.refuse(account.BadType, 1)
 		case w != point.Unset:
-			if word, ok = x.b.info.stampWord(slot, stamp); !ok {
+			if word, ok = x.b.info.TimestampWord(slot, stamp); !ok {
 				x.refuseStamp(key, slot)
 			}
 		}
@@ -187,7 +162,7 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 // those that came with the points, or the begin of the slot in a bucket without
 // timestamps. len(stamps) is that of values. A point whose timestamp is lost to damage
 // is left out.
-func (s *Store) ReadStamped(ctx context.Context, info BucketInfo, key []byte, from int64, values, stamps []uint64) error {
+func (s *Store) ReadStamped(ctx context.Context, info buckets.Info, key []byte, from int64, values, stamps []uint64) error {
 	clear(stamps)
 	how := reading{}
 	if info.HPTS {
@@ -196,7 +171,7 @@ func (s *Store) ReadStamped(ctx context.Context, info BucketInfo, key []byte, fr
 	err := s.read(ctx, info, key, from, values, how)
 	for i, w := range values {
 		if slot := uint64(from) + uint64(i); w != point.Unset {
-			stamps[i] = info.stampTime(slot, stamps[i])
+			stamps[i] = info.Timestamp(slot, stamps[i])
 		} else {
 			stamps[i] = 0
 		}

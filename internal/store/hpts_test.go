@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/point"
 )
 
@@ -47,7 +48,7 @@ func (h *history) stampsAt(n int) map[[2]int64]uint64 {
 }
 
 // checkStamps compares every value with its stamp with the first n writes.
-func (h *history) checkStamps(t fataler, s *Store, info BucketInfo, n int) {
+func (h *history) checkStamps(t fataler, s *Store, info buckets.Info, n int) {
 	t.Helper()
 	words, stamps := h.state(n), h.stampsAt(n)
 	gotWords, gotStamps := make([]uint64, modelSlots), make([]uint64, modelSlots)
@@ -85,9 +86,9 @@ func randStamped(r *rand.Rand, now int64) write {
 	return w
 }
 
-func stampedBucket(t fataler, s *Store) BucketInfo {
+func stampedBucket(t fataler, s *Store) buckets.Info {
 	t.Helper()
-	info, err := s.CreateBucket(BucketInfo{Name: "b", Resolution: 1000, PPF: 604800, HPTS: true})
+	info, err := s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 604800, HPTS: true})
 	if err != nil {
 		t.Fatalf("bucket: %v", err)
 	}
@@ -250,7 +251,7 @@ func sendNanos(t *testing.T, s *Store, metrics, slots int) {
 }
 
 // wantMetrics compares the listing, the number of series and the account.
-func wantMetrics(t *testing.T, s *Store, info BucketInfo, metrics int, points uint64) {
+func wantMetrics(t *testing.T, s *Store, info buckets.Info, metrics int, points uint64) {
 	t.Helper()
 	seen := make(map[string]bool)
 	if err := s.Metrics(context.Background(), info, nil, func(key []byte) bool {

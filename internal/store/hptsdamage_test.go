@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/segment"
 )
@@ -26,7 +27,7 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 		o := testOptions(vfs.NewMem(), clock)
 		s := mustOpen(t, o)
 		info := stampedBucket(t, s)
-		id := s.buckets.id(info.ID).seriesID(key(0))
+		id := s.buckets.ID(info.ID).seriesID(key(0))
 		if bit {
 			id = id.Stamp()
 		}
@@ -82,7 +83,7 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 
 // checkLostPairs wants no points of the first series, and its values where only the
 // timestamps are damaged.
-func checkLostPairs(t *testing.T, s *Store, info BucketInfo, when string, stamps bool, before [700][2]uint64) {
+func checkLostPairs(t *testing.T, s *Store, info buckets.Info, when string, stamps bool, before [700][2]uint64) {
 	t.Helper()
 	for i, p := range readPairsOf(t, s, info) {
 		if p != [2]uint64{} {
@@ -114,7 +115,7 @@ func checkLostPairs(t *testing.T, s *Store, info BucketInfo, when string, stamps
 
 // checkOtherReads wants from aggregates, listings and, where nothing is unknown, reads
 // of older values what a read of values alone gives.
-func checkOtherReads(t *testing.T, s *Store, info BucketInfo, when string, stamps bool, values []uint64) {
+func checkOtherReads(t *testing.T, s *Store, info buckets.Info, when string, stamps bool, values []uint64) {
 	t.Helper()
 	steps := make([]chunk.Header, len(values)/20)
 	if _, err := s.Aggregate(t.Context(), info, key(0), epoch, 20, steps); err != nil {
@@ -141,7 +142,7 @@ func checkOtherReads(t *testing.T, s *Store, info BucketInfo, when string, stamp
 	}
 }
 
-func readPairsOf(t *testing.T, s *Store, info BucketInfo) (pairs [700][2]uint64) {
+func readPairsOf(t *testing.T, s *Store, info buckets.Info) (pairs [700][2]uint64) {
 	t.Helper()
 	values, stamps := make([]uint64, len(pairs)), make([]uint64, len(pairs))
 	if err := s.ReadStamped(context.Background(), info, key(0), epoch, values, stamps); err != nil {

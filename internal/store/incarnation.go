@@ -60,7 +60,7 @@ func (s *Store) forgetDeletions(upTo uint64, early int64) {
 		s.counters.deletionsForgotten.Add(early)
 		s.o.Logger.Warn("deletions of series are forgotten before their time: there are too many", "series", early, "limit", s.maxTombstones)
 	}
-	for _, b := range s.buckets.all() {
+	for _, b := range s.buckets.All() {
 		b.mu.Lock() // nobody begins one of them anew
 		tombs := s.tombs(b.info.ID)
 		b.incarnations.Forget(upTo, func(id metric.SeriesID) bool { return s.index.Has(id) || tombs.below(id) > 0 })

@@ -111,7 +111,7 @@ func (m *forgetModel) restore() {
 // their time.
 func (m *forgetModel) checkLives(listed map[string]bool) {
 	m.t.Helper()
-	b, now := m.s.buckets.get("b"), m.clock.Now()
+	b, now := m.s.buckets.Get("b"), m.clock.Now()
 	if last := m.s.lastIncarnation.Load(); last < m.last {
 		m.t.Fatalf("the highest clock is %d, there was %d", last, m.last)
 	}
@@ -159,7 +159,7 @@ func (m *forgetModel) checkStored() {
 	found, since := make(map[string]uint64), make(map[string]uint64)
 	for _, seg := range m.s.versions.latest().segments {
 		err := seg.reader.Series(func(e segment.Series) error {
-			b := m.s.buckets.id(e.Bucket)
+			b := m.s.buckets.ID(e.Bucket)
 			if e.Below == 0 && seg.cleanTo() >= m.s.tombs(b.info.ID).below(metric.SeriesID(e.Hash)) {
 				if k := string(e.Key); e.Since >= since[k] { // the last definition
 					found[k], since[k] = e.Incarnation, e.Since
@@ -223,7 +223,7 @@ func TestTooManyDeletionsAreForgottenEarly(t *testing.T) {
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
 	s.maxTombstones = 4
-	of := func(i int) uint64 { return s.incarnationOf(s.buckets.get("b").info.ID, key(i)) }
+	of := func(i int) uint64 { return s.incarnationOf(s.buckets.Get("b").info.ID, key(i)) }
 	for i := range 7 {
 		x := mustSession(t, s, "b")
 		x.Point(key(i), uint64(clock.Now().Unix()), point.FromInt(1))
@@ -279,7 +279,7 @@ func TestDefinitionTellsOfALostDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustFlush(t, s)
-	b := s.buckets.get("b")
+	b := s.buckets.Get("b")
 	n := incarnation.Next(0, clock.Now())
 	for i := range 2 { // as the log has it without the record of the deletion of the first
 		ref, _ := s.index.Lookup(b.seriesID(key(i)))
@@ -293,7 +293,7 @@ func TestDefinitionTellsOfALostDeletion(t *testing.T) {
 	s.Crash()
 	for range 2 {
 		s = mustOpen(t, o)
-		b = s.buckets.get("b")
+		b = s.buckets.Get("b")
 		if got := b.incarnations.Of(b.seriesID(key(0))); got != n || s.lastIncarnation.Load() < n {
 			t.Errorf("incarnation %d, want %d; the highest is %d", got, n, s.lastIncarnation.Load())
 		}
@@ -315,6 +315,6 @@ func TestDefinitionTellsOfALostDeletion(t *testing.T) {
 
 // incarnationOf returns that of a series as the store has it.
 func (s *Store) incarnationOf(bucket uint64, key []byte) uint64 {
-	b := s.buckets.id(bucket)
+	b := s.buckets.ID(bucket)
 	return b.incarnations.Of(b.seriesID(key))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/errors/oserror"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
@@ -34,9 +35,9 @@ type SegmentStats struct {
 // a bucket it lists those that hold something of it, and counts that only.
 func (op *Operations) Segments(ctx context.Context, bucket string) ([]SegmentStats, error) {
 	s := op.s
-	var only *BucketInfo
+	var only *buckets.Info
 	if bucket != "" {
-		b, err := s.buckets.named(bucket)
+		b, err := s.buckets.Named(bucket)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +69,7 @@ func (op *Operations) Segments(ctx context.Context, bucket string) ([]SegmentSta
 
 // segmentStats reads the index of a segment with a reader of its own, so that
 // no lock is held and nothing of it stays in memory.
-func (s *Store) segmentStats(file string, only *BucketInfo) (SegmentStats, error) {
+func (s *Store) segmentStats(file string, only *buckets.Info) (SegmentStats, error) {
 	st := SegmentStats{File: file}
 	r, err := segment.Open(s.o.FS, s.path(file))
 	if err != nil {
@@ -77,7 +78,7 @@ func (s *Store) segmentStats(file string, only *BucketInfo) (SegmentStats, error
 	defer r.Close()
 	info := r.Info()
 	st.Bytes, st.Points, st.Series = info.Size, info.Points, info.Series
-	buckets := []BucketInfo{}
+	buckets := []buckets.Info{}
 	if only != nil {
 		buckets = append(buckets, *only)
 	} else {

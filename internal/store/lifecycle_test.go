@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/point"
 )
 
@@ -36,7 +37,7 @@ func TestBucketsFlushesAndSendersDoNotBlock(t *testing.T) {
 					return
 				}
 				x, err := s.NewSession(info)
-				if errors.Is(err, ErrUnknownBucket) {
+				if errors.Is(err, buckets.ErrUnknown) {
 					continue // deleted a moment ago
 				}
 				x.Point(key(i), epoch, point.FromInt(1))
@@ -59,7 +60,7 @@ func TestBucketsFlushesAndSendersDoNotBlock(t *testing.T) {
 	within(t, "the load", all.Wait)
 	var received uint64
 	for id, c := range s.Account().Totals() {
-		if id != account.DeletedBuckets && s.buckets.id(id) == nil {
+		if id != account.DeletedBuckets && s.buckets.ID(id) == nil {
 			t.Errorf("bucket %d is deleted and has an account of its own: %+v", id, c)
 		}
 		received += c.Received()
@@ -76,7 +77,7 @@ func TestABucketChangeBesideAFlushIsKept(t *testing.T) {
 		"delete": func(s *Store) error { return s.DeleteBucket("b") },
 		"ttl":    func(s *Store) error { return s.SetTTL("b", 1234) },
 		"create": func(s *Store) error {
-			_, err := s.CreateBucket(BucketInfo{Name: "new", Resolution: 1000, PPF: 1})
+			_, err := s.CreateBucket(buckets.Info{Name: "new", Resolution: 1000, PPF: 1})
 			return err
 		},
 	}
@@ -282,7 +283,7 @@ func TestUseAfterClose(t *testing.T) {
 	if _, err := s.Flush(context.Background()); !errors.Is(err, ErrClosed) {
 		t.Errorf("flush: %v", err)
 	}
-	if _, err := s.CreateBucket(BucketInfo{Name: "x", Resolution: 1, PPF: 1}); err == nil {
+	if _, err := s.CreateBucket(buckets.Info{Name: "x", Resolution: 1, PPF: 1}); err == nil {
 		t.Error("a bucket was created")
 	}
 	if err := s.DeleteBucket("b"); err == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -26,8 +27,8 @@ func TestResolutionsAndLimits(t *testing.T) {
 		words = point.Append(words, point.FromInt(i+1))
 	}
 	now := clock.Now().UnixMilli()
-	for name, resolution := range map[string]int64{"ms": 1, "odd": 7, "hour": 3600_000, "year": maxResolution} {
-		info, err := s.CreateBucket(BucketInfo{Name: name, Resolution: resolution, PPF: 100})
+	for name, resolution := range map[string]int64{"ms": 1, "odd": 7, "hour": 3600_000, "year": buckets.MaxResolution} {
+		info, err := s.CreateBucket(buckets.Info{Name: name, Resolution: resolution, PPF: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +94,7 @@ func TestReadsBeyondAllSlots(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, _ := s.BucketByName("b")
-	for _, from := range []int64{math.MinInt64, -100, -3, 0, maxSlot, math.MaxInt64 - 10, math.MaxInt64} {
+	for _, from := range []int64{math.MinInt64, -100, -3, 0, buckets.MaxSlot, math.MaxInt64 - 10, math.MaxInt64} {
 		dst := make([]uint64, 10)
 		if err := s.Read(context.Background(), info, key(1), from, dst); err != nil {
 			t.Errorf("from %d: %v", from, err)

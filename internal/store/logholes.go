@@ -107,7 +107,7 @@ func (o *olderSlots) add(group uint32, slot int64) {
 func (r *replayer) setAside(lost []lostRecord) (*olderSlots, error) {
 	s := r.s
 	o := &olderSlots{highest: make(map[uint64]int64), inLog: make(map[uint32]map[int64]struct{})}
-	for _, b := range s.buckets.all() {
+	for _, b := range s.buckets.All() {
 		o.highest[b.info.ID] = b.highest.Load()
 	}
 	s.keepFloors.Store(true)
@@ -123,7 +123,7 @@ func (r *replayer) setAside(lost []lostRecord) (*olderSlots, error) {
 		if err != nil || len(r.lost.behind(p.group, uint64(lsn))) == 0 || uint64(lsn) < r.state.FloorOf(p.group) {
 			return nil
 		}
-		b, g := s.buckets.id(p.bucket), s.groups.Get(p.group)
+		b, g := s.buckets.ID(p.bucket), s.groups.Get(p.group)
 		if b == nil || g == nil {
 			return nil
 		}

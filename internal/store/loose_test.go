@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/point"
 )
@@ -152,7 +153,7 @@ func TestRunsRecordRoundTrip(t *testing.T) {
 		words := drawWords(t)
 		w := head.Write{Words: words}
 		for left := len(words); left > 0; {
-			r := head.Run{Column: rapid.IntRange(0, head.Width-1).Draw(t, "column"), Slot: rapid.Int64Range(0, maxSlot).Draw(t, "slot")}
+			r := head.Run{Column: rapid.IntRange(0, head.Width-1).Draw(t, "column"), Slot: rapid.Int64Range(0, buckets.MaxSlot).Draw(t, "slot")}
 			r.Points = rapid.IntRange(1, min(left, head.Width-r.Column)).Draw(t, "points")
 			w.Runs = append(w.Runs, r)
 			left -= r.Points
@@ -181,7 +182,7 @@ func TestMalformedRuns(t *testing.T) {
 	for what, rec := range map[string][]byte{
 		"column":    record(2, head.Run{Column: 255, Points: 2}),
 		"points":    record(3, head.Run{Points: 2}),
-		"slot":      record(1, head.Run{Points: 1, Slot: maxSlot + 1}),
+		"slot":      record(1, head.Run{Points: 1, Slot: buckets.MaxSlot + 1}),
 		"no slot":   record(1, head.Run{Points: 1, Slot: -1}),
 		"one short": bytes.TrimSuffix(record(1, head.Run{Points: 1}), make([]byte, 8)),
 	} {

@@ -97,7 +97,7 @@ func (r *replayer) lose(report *wal.Report) error {
 	s := r.s
 	var lost []lostRecord
 	for _, l := range lostRecords(report, r.state) {
-		if s.buckets.id(l.bucket) == nil {
+		if s.buckets.ID(l.bucket) == nil {
 			continue // it was deleted
 		}
 		if lost = append(lost, l); l.lsn >= r.state.AccountLSN {
@@ -113,7 +113,7 @@ func (r *replayer) lose(report *wal.Report) error {
 	ranges := lostRanges(lost)
 	for i := range ranges {
 		l := &ranges[i]
-		s.reportDamage(fmt.Sprintf("log of bucket %s", s.buckets.id(l.bucket).info.Name), fmt.Errorf("%s", l))
+		s.reportDamage(fmt.Sprintf("log of bucket %s", s.buckets.ID(l.bucket).info.Name), fmt.Errorf("%s", l))
 	}
 	if report.Unknown > 0 {
 		s.reportDamage("log", fmt.Errorf("%s", unknownRecords(report)))

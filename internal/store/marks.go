@@ -41,7 +41,7 @@ func (f *flushing) settle(b *bucket, g *head.Group, c *head.Capture) {
 // raiseHighest notes the highest slots that are flushed.
 func (s *Store) raiseHighest(list []manifest.Highest) {
 	for _, h := range list {
-		if b := s.buckets.id(h.Bucket); b != nil {
+		if b := s.buckets.ID(h.Bucket); b != nil {
 			b.highest.Store(max(b.highest.Load(), h.Slot))
 		}
 	}

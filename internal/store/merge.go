@@ -228,7 +228,7 @@ func (s *Store) mergeBuckets(segments []manifest.Segment) map[uint64]window.Buck
 	}
 	out := make(map[uint64]window.Bucket)
 	now := s.clock.Load() / int64(time.Millisecond)
-	for _, b := range s.buckets.all() {
+	for _, b := range s.buckets.All() {
 		perChunk := b.info.Resolution * chunk.Slots
 		closed := min((now-closeAfter.Milliseconds())/perChunk, newest[b.info.ID]-window.Small)
 		w := window.Bucket{ClosedBefore: max(closed, 0)}

@@ -242,7 +242,7 @@ func TestMergesFreeWhatIsGone(t *testing.T) {
 	}
 	for _, seg := range s.versions.latest().segments {
 		for _, r := range seg.meta.Ranges {
-			if b := s.buckets.id(r.Bucket); b == nil || b.info.Name == "short" && seg.meta.Kind != manifest.Flush {
+			if b := s.buckets.ID(r.Bucket); b == nil || b.info.Name == "short" && seg.meta.Kind != manifest.Flush {
 				t.Errorf("%s still holds chunks %d to %d of bucket %d", seg.name(), r.First, r.Past, r.Bucket)
 			}
 		}

@@ -104,7 +104,7 @@ func (o *output) carry() error {
 		seg := m.source(seq)
 		err := seg.reader.Series(func(e segment.Series) error {
 			known := m.s.index.Has(metric.SeriesID(e.Hash)) || m.s.namesUnread
-			b := m.s.buckets.id(e.Bucket)
+			b := m.s.buckets.ID(e.Bucket)
 			if e.Below > 0 && b != nil {
 				known = m.tombs[e.Bucket].below(metric.SeriesID(e.Hash)) == e.Below || m.s.remembers(b, metric.SeriesID(e.Hash), e.Incarnation)
 			}

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
@@ -31,7 +32,7 @@ type metaCell struct {
 
 // metaBucket is the truth of a bucket.
 type metaBucket struct {
-	info  BucketInfo
+	info  buckets.Info
 	cells map[int]map[int64]metaCell // of all series that were named
 	gone  int64                      // behind the last slot that a TTL ever hid
 	first int64                      // slot that was ever stored
@@ -78,7 +79,7 @@ func (b *metaBucket) stamp(r *rand.Rand, w *write) {
 		return
 	}
 	for i := range w.words {
-		stamp := b.info.slotBegin(uint64(w.slot+int64(i))) + uint64(r.IntN(int(second)))
+		stamp := b.info.SlotBegin(uint64(w.slot+int64(i))) + uint64(r.IntN(int(second)))
 		switch r.IntN(24) {
 		case 0:
 			stamp -= uint64(r.Int64N(416 * 24 * 3600 * 1e9))
@@ -196,11 +197,11 @@ func (m *meta) put(b *metaBucket, x *Session, w write) {
 	past := (now*1000+m.st.o.MaxFuture.Milliseconds())/b.info.Resolution + 1
 	for i, v := range w.words {
 		slot := w.slot + int64(i)
-		c := metaCell{word: v, stamp: b.info.slotBegin(uint64(slot)), sure: true}
+		c := metaCell{word: v, stamp: b.info.SlotBegin(uint64(slot)), sure: true}
 		if w.stamps != nil {
 			c.stamp = w.stamps[i]
 		}
-		off := time.Duration(c.stamp - b.info.slotBegin(uint64(slot)))
+		off := time.Duration(c.stamp - b.info.SlotBegin(uint64(slot)))
 		switch {
 		case slot < b.lowest(now):
 			m.counts.Refused[account.Expired]++
@@ -272,7 +273,7 @@ func (m *meta) check() {
 	for i, b := range m.buckets {
 		info, err := m.s.BucketByName(metaName(i))
 		if b == nil {
-			if !errors.Is(err, ErrUnknownBucket) {
+			if !errors.Is(err, buckets.ErrUnknown) {
 				m.Fatalf("bucket %d was deleted: %v", i, err)
 			}
 			continue

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
@@ -112,7 +113,7 @@ func (st *settings) String() string {
 // make creates a bucket: with timestamps or without, of seconds or coarser.
 func (m *meta) make(i int, n int64) *metaBucket {
 	b := &metaBucket{cells: map[int]map[int64]metaCell{}, first: 1 << 60}
-	b.info = BucketInfo{Name: metaName(i), Resolution: []int64{1000, 1000, 10_000}[n%3], PPF: 604800, HPTS: n/3%2 == 0}
+	b.info = buckets.Info{Name: metaName(i), Resolution: []int64{1000, 1000, 10_000}[n%3], PPF: 604800, HPTS: n/3%2 == 0}
 	info, err := m.s.CreateBucket(b.info)
 	m.must(err)
 	b.info = info
@@ -291,7 +292,7 @@ func (m *meta) remove(o metaOp) {
 		m.hangUp(o.bucket)
 	}
 	err := m.s.DeleteBucket(metaName(o.bucket))
-	if m.buckets[o.bucket] == nil && errors.Is(err, ErrUnknownBucket) {
+	if m.buckets[o.bucket] == nil && errors.Is(err, buckets.ErrUnknown) {
 		err = nil
 	}
 	m.must(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/head"
@@ -65,7 +66,7 @@ func Open(o Options) (*Store, error) {
 // log lost; that one's directory is closed.
 func open(o Options, again *startAgain) (*Store, error) {
 	s := &Store{
-		o: o, buckets: newRegistry(), account: account.New(), relost: relost{cause: LostRecord}, lostLog: relost{cause: LostInReplay}, nameless: make(map[formerPlace]uint64),
+		o: o, buckets: buckets.NewRegistry[*bucket](), account: account.New(), relost: relost{cause: LostRecord}, lostLog: relost{cause: LostInReplay}, nameless: make(map[formerPlace]uint64),
 		room: make(chan struct{}), replayOver: make(chan struct{}), stop: make(chan struct{}), hurry: make(chan struct{}),
 		maxMergedFile: maxMergedFile, maxTombstones: maxTombstones, deleteSlice: deleteSlice,
 		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
@@ -220,10 +221,10 @@ func (s *Store) openManifest() (*manifest.State, error) {
 // openFiles opens everything that state names.
 func (s *Store) openFiles(state *manifest.State, known *bindings) error {
 	for _, b := range state.Buckets {
-		bucket := s.newBucket(bucketInfo(b))
+		bucket := s.newBucket(b)
 		s.restoreIncarnations(bucket, state.Tombstones)
 		s.restoreIncarnations(bucket, state.Remembered)
-		s.buckets.add(bucket)
+		s.buckets.Add(bucket)
 	}
 	s.versions.publish(func(v *version) {
 		for _, b := range state.Buckets {
@@ -232,11 +233,11 @@ func (s *Store) openFiles(state *manifest.State, known *bindings) error {
 	})
 	s.raiseHighest(state.Highest)
 	for _, d := range state.DeletedBuckets {
-		s.buckets.noteDeleted(d)
+		s.buckets.NoteDeleted(d)
 	}
-	s.buckets.deleted.from = max(s.buckets.deleted.from, state.DeletionsFrom)
+	s.buckets.RaiseDeletionsFrom(state.DeletionsFrom)
 	s.rememberAfter.Store(state.RememberAfter)
-	s.sawIncarnation(max(state.Incarnation, s.buckets.deletionsFrom()))
+	s.sawIncarnation(max(state.Incarnation, s.buckets.DeletionsFrom()))
 	s.groups.Skip(state.NextGroup)
 	s.nextSeq.Store(max(state.NextSeq, 1))
 	if state.Account != nil {

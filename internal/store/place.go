@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
@@ -67,7 +68,7 @@ func (x *Session) place(key []byte) (*head.Group, *head.Columns, int, error) {
 
 func (x *Session) notCreated(err error, n uint64) {
 	switch {
-	case errors.Is(err, ErrUnknownBucket):
+	case errors.Is(err, buckets.ErrUnknown):
 		x.refuse(account.BucketDeleted, n)
 	case errors.Is(err, errSeriesLimit):
 		x.refuse(account.SeriesLimit, n)
@@ -100,7 +101,7 @@ func (x *Session) create(id metric.SeriesID, key []byte) (series.Ref, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.deleted {
-		return 0, ErrUnknownBucket
+		return 0, buckets.ErrUnknown
 	}
 	ref, known := s.index.Lookup(id)
 	if known && !ref.Inactive() {
@@ -290,7 +291,7 @@ func (s *Store) deactivate(b *bucket, left series.Ref, key []byte, id metric.Ser
 // noteSilent lists the groups of which columns can be given to other series,
 // those with the most last, after a flush was committed.
 func (s *Store) noteSilent(f *flushing) {
-	for _, b := range s.buckets.all() {
+	for _, b := range s.buckets.All() {
 		before := s.steady.Load() - int64(b.silence())
 		b.mu.Lock()
 		b.silent = b.silent[:0]

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/wal"
 	"dalmatiner/test/torture/oracle"
 )
@@ -47,7 +48,7 @@ func newCuts(t *testing.T, seed uint64) *cuts {
 	c.o.BackgroundMerge = c.rng.IntN(2) == 0
 	c.turnOn(vfs.NewCrashableMem())
 	c.open()
-	if _, err := c.s.CreateBucket(BucketInfo{Name: "b", Resolution: 1000, PPF: 1000}); err != nil {
+	if _, err := c.s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now().Unix() - 48*3600

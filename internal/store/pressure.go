@@ -159,7 +159,7 @@ func (s *Store) countNames() {
 	for _, g := range s.groups.All() {
 		n += g.Columns().Bytes() + groupCost
 	}
-	for _, b := range s.buckets.all() {
+	for _, b := range s.buckets.All() {
 		b.mu.Lock()
 		n += b.inactive.Bytes() + b.incarnations.Bytes()
 		b.mu.Unlock()

@@ -148,7 +148,7 @@ func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 // defineSeries enters series as a replay does, whatever the level.
 func (s *pressedStore) defineSeries(t *testing.T, bucket string, n int) {
 	t.Helper()
-	b := s.buckets.get(bucket)
+	b := s.buckets.Get(bucket)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	g, err := s.groupToFill(b, true)

@@ -54,7 +54,7 @@ func (m *merging) countDoomed(seg *storedSegment) error {
 	for bucket, tombs := range m.tombs {
 		hashes := tombs.over(clean)
 		any = any || len(hashes) > 0
-		b := m.s.buckets.id(bucket)
+		b := m.s.buckets.ID(bucket)
 		if len(hashes) == 0 || !seg.has(bucket) || b == nil {
 			continue
 		}
@@ -79,7 +79,7 @@ func (m *merging) countDoomed(seg *storedSegment) error {
 
 // hides reports whether what a segment has of a series is deleted.
 func (m *merging) hides(seg *storedSegment, bucket uint64, h segment.Hash) bool {
-	b := m.s.buckets.id(bucket)
+	b := m.s.buckets.ID(bucket)
 	return b != nil && seg.cleanTo() < m.tombs[bucket].below(b.valueID(h))
 }
 
@@ -89,7 +89,7 @@ func (m *merging) mergeSource(seg *storedSegment, bucket uint64) window.Source {
 		Seq: seg.meta.Seq, Generation: seg.meta.Generation, Window: seg.meta.Kind == manifest.Window, Reader: seg.reader,
 		Unread: seg.unread >= maxUnread, Marks: seg.meta.Marks,
 	}
-	if b := m.s.buckets.id(bucket); b != nil {
+	if b := m.s.buckets.ID(bucket); b != nil {
 		src.Stamped = b.info.HPTS
 	}
 	if len(m.tombs[bucket]) > 0 {
@@ -128,7 +128,7 @@ func (s *Store) settleTombstones() error {
 		}
 		cleanTo[seg.meta.Seq] = clean
 	}
-	for _, b := range s.buckets.all() {
+	for _, b := range s.buckets.All() {
 		if buried := (manifest.Buried{Bucket: b.info.ID, Below: left, LSN: s.needed.Load()}); len(now.tombs(b.info.ID)) > 0 {
 			for _, seg := range segments {
 				if seg.has(b.info.ID) || seg.info.Identities > 0 {
@@ -173,7 +173,7 @@ func (s *Store) beginMerge() (*merging, error) {
 	}
 	m := &merging{s: s, late: map[uint64]map[manifest.Range]int64{}, clean: s.nextSeq.Load(), tombs: map[uint64]tombstones{}}
 	now := s.versions.latest()
-	for _, b := range s.buckets.all() {
+	for _, b := range s.buckets.All() {
 		if t := now.tombs(b.info.ID); len(t) > 0 {
 			m.tombs[b.info.ID] = t
 			for i := range t {

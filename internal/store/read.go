@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
@@ -21,14 +22,14 @@ const MaxRead = 1 << 17
 // Read fills dst with the words of the metric's slots [from, from+len(dst)).
 // Slots without a point, and all slots of an unknown metric, are unset (0).
 // len(dst) is at most MaxRead.
-func (s *Store) Read(ctx context.Context, info BucketInfo, key []byte, from int64, dst []uint64) error {
+func (s *Store) Read(ctx context.Context, info buckets.Info, key []byte, from int64, dst []uint64) error {
 	return s.read(ctx, info, key, from, dst, reading{})
 }
 
 // ReadCounted is Read, and says what it took: slots decoded, and the bytes of
 // their chunks in files. What is in memory is not decoded. It names the slots that are
 // unset in dst because damage took what was there (AggregateStats.Unknown).
-func (s *Store) ReadCounted(ctx context.Context, info BucketInfo, key []byte, from int64, dst []uint64) (AggregateStats, error) {
+func (s *Store) ReadCounted(ctx context.Context, info buckets.Info, key []byte, from int64, dst []uint64) (AggregateStats, error) {
 	var st AggregateStats
 	err := s.read(ctx, info, key, from, dst, reading{stats: &st})
 	return st, err
@@ -36,7 +37,7 @@ func (s *Store) ReadCounted(ctx context.Context, info BucketInfo, key []byte, fr
 
 // ReadOlder is ReadCounted, but where slots are unknown dst has what lies below what
 // was lost: points that are intact and may have been overwritten.
-func (s *Store) ReadOlder(ctx context.Context, info BucketInfo, key []byte, from int64, dst []uint64) (AggregateStats, error) {
+func (s *Store) ReadOlder(ctx context.Context, info buckets.Info, key []byte, from int64, dst []uint64) (AggregateStats, error) {
 	st, err := s.ReadCounted(ctx, info, key, from, dst)
 	if err == nil && len(st.Unknown) > 0 {
 		err = s.read(ctx, info, key, from, dst, reading{older: true})
@@ -52,12 +53,12 @@ type reading struct {
 }
 
 // read is Read, as it is told.
-func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int64, dst []uint64, how reading) error {
+func (s *Store) read(ctx context.Context, info buckets.Info, key []byte, from int64, dst []uint64, how reading) error {
 	if len(dst) > MaxRead {
 		return fmt.Errorf("a read of %d slots, the limit is %d", len(dst), MaxRead)
 	}
 	clear(dst)
-	b, err := s.buckets.of(info)
+	b, err := s.buckets.Of(info)
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (s *Store) read(ctx context.Context, info BucketInfo, key []byte, from int6
 	if stamps != nil {
 		stamps = stamps[skip:]
 	}
-	if len(dst) == 0 || from > maxSlot {
+	if len(dst) == 0 || from > buckets.MaxSlot {
 		return ctx.Err()
 	}
 	if err := s.bringSeries(ctx, b, key); err != nil {
@@ -140,8 +141,8 @@ func (s *Store) noteUndecodable(seg *storedSegment, id metric.SeriesID, number i
 // Metrics calls fn for every metric of the bucket whose key starts with
 // prefix, in no particular order, until fn returns false. The key is valid
 // during the call and must not be written to.
-func (s *Store) Metrics(ctx context.Context, info BucketInfo, prefix []byte, fn func(key []byte) bool) error {
-	b, err := s.buckets.of(info)
+func (s *Store) Metrics(ctx context.Context, info buckets.Info, prefix []byte, fn func(key []byte) bool) error {
+	b, err := s.buckets.Of(info)
 	if err != nil {
 		return err
 	}
@@ -164,8 +165,8 @@ func (s *Store) Metrics(ctx context.Context, info BucketInfo, prefix []byte, fn 
 
 // HasMetric reports whether the bucket has a series of that metric, with points
 // or not.
-func (s *Store) HasMetric(info BucketInfo, key []byte) (bool, error) {
-	b, err := s.buckets.of(info)
+func (s *Store) HasMetric(info buckets.Info, key []byte) (bool, error) {
+	b, err := s.buckets.Of(info)
 	if err != nil {
 		return false, err
 	}

@@ -63,7 +63,7 @@ func (s *Store) rebuildCatalogue(known *bindings, loaded bool) error {
 // segments the device could not read some.
 func (s *Store) names() (all, deleted []segment.Series, unread int, err error) {
 	tombs := make(map[uint64]tombstones)
-	for _, b := range s.buckets.all() {
+	for _, b := range s.buckets.All() {
 		tombs[b.info.ID] = s.tombs(b.info.ID)
 	}
 	for _, seg := range s.versions.latest().segments {
@@ -129,7 +129,7 @@ func (s *Store) columns(list, deleted []segment.Series) []segment.Series {
 	}
 	for _, e := range deleted {
 		ref := series.At(e.Group, int(e.Column))
-		if b := s.buckets.id(e.Bucket); ref != series.None && b != nil && s.placeOf(b, metric.SeriesID(e.Hash)) != ref {
+		if b := s.buckets.ID(e.Bucket); ref != series.None && b != nil && s.placeOf(b, metric.SeriesID(e.Hash)) != ref {
 			e.Key, e.Below, e.Incarnation = nil, 0, 0
 			list = append(list, e)
 		}

@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/kernel"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/series"
 )
@@ -38,10 +38,10 @@ var errRecord = errors.New("malformed log record")
 type record struct {
 	kind        byte
 	bucket      uint64
-	info        BucketInfo             // recBucket
-	deleted     manifest.DeletedBucket // recDelete; the record's memory
-	ttl         int64                  // recTTL
-	group       uint32                 // recDefine, recRow, recColumn, recRuns
+	info        buckets.Info     // recBucket
+	deleted     buckets.Deletion // recDelete
+	ttl         int64            // recTTL
+	group       uint32           // recDefine, recRow, recColumn, recRuns
 	column      int
 	key         []byte // recDefine; the record's memory
 	minute      int64  // recRow, recColumn, recRuns, recRefuse
@@ -64,7 +64,7 @@ func appendHead(dst []byte, kind byte, bucket uint64) []byte {
 	return binary.LittleEndian.AppendUint64(append(dst, kind), bucket)
 }
 
-func appendBucketRecord(dst []byte, b *BucketInfo) []byte {
+func appendBucketRecord(dst []byte, b *buckets.Info) []byte {
 	dst = appendHead(dst, recBucket, b.ID)
 	dst = binary.AppendUvarint(dst, uint64(b.Resolution))
 	dst = binary.AppendUvarint(dst, uint64(b.PPF))
@@ -78,7 +78,7 @@ func appendBucketRecord(dst []byte, b *BucketInfo) []byte {
 	return append(dst, b.Name...)
 }
 
-func appendDeleteRecord(dst []byte, d *manifest.DeletedBucket) []byte {
+func appendDeleteRecord(dst []byte, d *buckets.Deletion) []byte {
 	dst = binary.AppendUvarint(appendHead(dst, recDelete, d.ID), d.Clock)
 	return append(dst, d.Name...)
 }
@@ -158,7 +158,7 @@ func (f *fields) runs() (points, past int) {
 		slot = r.Slot
 		points += r.Points
 		past = max(past, r.Column+r.Points)
-		f.bad = f.bad || slot < 0 || slot > maxSlot
+		f.bad = f.bad || slot < 0 || slot > buckets.MaxSlot
 	}
 	f.bad = f.bad || past > head.Width
 	return points, past
@@ -346,11 +346,11 @@ func parseRecord(src []byte) (r record, err error) {
 	case recBucket:
 		f.bucket(&r)
 	case recDelete:
-		r.deleted = manifest.DeletedBucket{ID: r.bucket, Clock: f.uvarint(math.MaxUint64), Name: f.src}
+		r.deleted = buckets.Deletion{ID: r.bucket, Clock: f.uvarint(math.MaxUint64), Name: string(f.src)}
 		f.bad = f.bad || len(f.src) == 0 || len(f.src) > metric.MaxBucket
 		f.src = nil
 	case recTTL:
-		r.ttl = int64(f.uvarint(maxPoints))
+		r.ttl = int64(f.uvarint(buckets.MaxPoints))
 	case recDefine:
 		r.group = uint32(f.uvarint(series.MaxGroups))
 		r.column = int(f.byte())
@@ -398,15 +398,15 @@ func parseRecord(src []byte) (r record, err error) {
 
 func (f *fields) bucket(r *record) {
 	r.info.ID = r.bucket
-	r.info.Resolution = int64(f.uvarint(maxResolution))
-	r.info.PPF = int64(f.uvarint(maxPoints))
-	r.info.TTL = int64(f.uvarint(maxPoints))
+	r.info.Resolution = int64(f.uvarint(buckets.MaxResolution))
+	r.info.PPF = int64(f.uvarint(buckets.MaxPoints))
+	r.info.TTL = int64(f.uvarint(buckets.MaxPoints))
 	r.info.Grace = int64(f.uvarint(1<<63 - 1))
 	flags := f.byte()
 	r.info.HPTS = flags == 1
 	r.info.Name = string(f.src)
 	f.src = nil
-	if flags > 1 || r.info.validate() != nil {
+	if flags > 1 || r.info.Validate() != nil {
 		f.bad = true
 	}
 }

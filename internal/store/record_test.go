@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/series"
 )
@@ -27,7 +27,7 @@ func drawWords(t *rapid.T) []uint64 {
 
 func TestDataRecordRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := head.Write{Column: rapid.IntRange(0, 255).Draw(t, "column"), Slot: rapid.Int64Range(0, maxSlot).Draw(t, "slot"),
+		w := head.Write{Column: rapid.IntRange(0, 255).Draw(t, "column"), Slot: rapid.Int64Range(0, buckets.MaxSlot).Draw(t, "slot"),
 			Words: drawWords(t), Down: rapid.Bool().Draw(t, "down")}
 		c := account.Counts{Accepted: uint64(len(w.Words)), Late: 3}
 		rec := dataRecord(nil, 7, 9, &w, -5, &c)
@@ -61,8 +61,8 @@ func TestSmallIntegersAreLoggedInFewBytes(t *testing.T) {
 }
 
 func FuzzRecord(f *testing.F) {
-	f.Add(appendBucketRecord(nil, &BucketInfo{ID: 3, Name: "b", Resolution: 1000, PPF: 10}))
-	f.Add(appendDeleteRecord(nil, &manifest.DeletedBucket{ID: 3, Clock: 7, Name: []byte("b")}))
+	f.Add(appendBucketRecord(nil, &buckets.Info{ID: 3, Name: "b", Resolution: 1000, PPF: 10}))
+	f.Add(appendDeleteRecord(nil, &buckets.Deletion{ID: 3, Clock: 7, Name: "b"}))
 	f.Add(appendTTLRecord(nil, 3, 60))
 	f.Add(appendDefineRecord(nil, 3, 4, 5, 1<<60, []byte("key")))
 	f.Add(appendForgetRecord(nil, 3, 4, whyDeleted, 1<<60, []tombstone{{ref: series.At(4, 5)}}))
@@ -82,7 +82,7 @@ func FuzzRecord(f *testing.F) {
 				t.Fatalf("%d words, counted %d", got, n)
 			}
 			for _, r := range parseRuns(nil, p.runs) {
-				if r.Column < 0 || r.Points < 1 || r.Column+r.Points > head.Width || r.Slot < 0 || r.Slot > maxSlot {
+				if r.Column < 0 || r.Points < 1 || r.Column+r.Points > head.Width || r.Slot < 0 || r.Slot > buckets.MaxSlot {
 					t.Fatalf("run %+v", r)
 				}
 				n -= r.Points

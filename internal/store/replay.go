@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
@@ -97,7 +98,7 @@ func (s *Store) replay(state *manifest.State, known *bindings, again *startAgain
 	for b, list := range r.deleted {
 		s.bury(b.info.ID, list)
 	}
-	for _, b := range s.buckets.all() {
+	for _, b := range s.buckets.All() {
 		for _, g := range b.groups {
 			if g.Columns().Bound() < head.Width {
 				b.partial = append(b.partial, g)
@@ -116,7 +117,7 @@ func (s *Store) replay(state *manifest.State, known *bindings, again *startAgain
 
 func (r *replayer) noteGraves() {
 	r.graves = make(map[series.Ref]uint64)
-	for _, b := range r.s.buckets.all() {
+	for _, b := range r.s.buckets.All() {
 		for _, t := range r.s.tombs(b.info.ID) {
 			for col := range b.width() {
 				if t.ref != series.None && t.lsn > r.from {
@@ -136,7 +137,7 @@ func (r *replayer) record(lsn wal.LSN, rec []byte) error {
 	}
 	switch p.kind {
 	case recRow, recColumn, recRuns:
-		if b := r.s.buckets.id(p.bucket); b != nil && uint64(lsn) >= r.state.FloorOf(p.group) {
+		if b := r.s.buckets.ID(p.bucket); b != nil && uint64(lsn) >= r.state.FloorOf(p.group) {
 			if err := r.pend(uint64(lsn), b, &p); err != nil {
 				return err
 			}
@@ -169,7 +170,7 @@ func (r *replayer) change(lsn wal.LSN, p *record) error {
 	case recDelete:
 		r.delete(p.deleted)
 	case recTTL:
-		if b := r.s.buckets.id(p.bucket); b != nil {
+		if b := r.s.buckets.ID(p.bucket); b != nil {
 			b.ttl.Store(p.ttl)
 		}
 	case recForget:
@@ -178,16 +179,15 @@ func (r *replayer) change(lsn wal.LSN, p *record) error {
 	return nil
 }
 
-func (r *replayer) bucket(info BucketInfo) {
+func (r *replayer) bucket(info buckets.Info) {
 	s := r.s
-	if !s.buckets.wasDeleted(info.ID) && s.buckets.id(info.ID) == nil && s.buckets.get(info.Name) == nil {
-		s.buckets.add(s.newBucket(info))
+	if !s.buckets.WasDeleted(info.ID) && s.buckets.ID(info.ID) == nil && s.buckets.Get(info.Name) == nil {
+		s.buckets.Add(s.newBucket(info))
 	}
 }
 
-func (r *replayer) delete(d manifest.DeletedBucket) {
-	d.Name = bytes.Clone(d.Name)
-	b := r.s.buckets.id(d.ID)
+func (r *replayer) delete(d buckets.Deletion) {
+	b := r.s.buckets.ID(d.ID)
 	if b == nil {
 		r.s.noteDeleted(d)
 		return
@@ -207,7 +207,7 @@ func (r *replayer) delete(d manifest.DeletedBucket) {
 // be older or newer than the record.
 func (r *replayer) define(lsn wal.LSN, p record) error {
 	s := r.s
-	b := s.buckets.id(p.bucket)
+	b := s.buckets.ID(p.bucket)
 	if b == nil {
 		return nil
 	}
@@ -308,7 +308,7 @@ func (r *replayer) gone(b *bucket, id metric.SeriesID, lsn wal.LSN) bool {
 // points that came later: all that there are may be hidden.
 func (r *replayer) forget(lsn wal.LSN, p *record) error {
 	s := r.s
-	b := s.buckets.id(p.bucket)
+	b := s.buckets.ID(p.bucket)
 	if b == nil || uint64(lsn) < r.state.AccountLSN {
 		return nil
 	}

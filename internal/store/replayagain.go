@@ -161,7 +161,7 @@ func (r *replayer) point(lsn wal.LSN, rec []byte) error {
 		if err != nil {
 			return nil // named by the first reading
 		}
-		b, l := r.s.buckets.id(p.bucket), r.backlogOf(p.group)
+		b, l := r.s.buckets.ID(p.bucket), r.backlogOf(p.group)
 		if b != nil && l != nil && !l.empty.Load() {
 			r.hold(q.add(uint64(lsn), b, l, &p))
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
 )
@@ -15,7 +16,7 @@ func TestOnTimeIsNotLate(t *testing.T) {
 	for _, step := range []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 15 * time.Minute, 6 * time.Hour} {
 		clock := newTestClock()
 		s := mustOpen(t, testOptions(vfs.NewMem(), clock))
-		info, err := s.CreateBucket(BucketInfo{Name: "b", Resolution: step.Milliseconds(), PPF: 1000})
+		info, err := s.CreateBucket(buckets.Info{Name: "b", Resolution: step.Milliseconds(), PPF: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

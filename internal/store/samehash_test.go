@@ -16,7 +16,7 @@ func TestSameHash(t *testing.T) {
 		s := openPressed(t, nil)
 		x := mustSession(t, s.Store, "b")
 		x.Point(key(0), epoch, point.FromInt(1))
-		b := s.buckets.get("b")
+		b := s.buckets.Get("b")
 		id := metric.Series(b.info.ID, key(1)) // as if key(7) had it
 		b.mu.Lock()
 		if parked {

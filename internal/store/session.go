@@ -5,15 +5,12 @@ import (
 	"math"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
 )
-
-// maxSlot bounds slots so that slot × resolution stays inside an int64 for
-// every resolution that a bucket can have in practice.
-const maxSlot = 1 << 53
 
 // Session takes the points of one sender for one bucket. It remembers where it
 // is in the sender's order: the next point is first compared with the column
@@ -51,8 +48,8 @@ type Totals struct{ Received, Refused uint64 }
 var noColumns head.Columns
 
 // NewSession starts a session for the bucket. Close must be called.
-func (s *Store) NewSession(info BucketInfo) (*Session, error) {
-	b, err := s.buckets.of(info)
+func (s *Store) NewSession(info buckets.Info) (*Session, error) {
+	b, err := s.buckets.Of(info)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +65,7 @@ func (x *Session) NeverWait() { x.hasty = true }
 // In a bucket with timestamps it gets the begin of its slot as one.
 func (x *Session) Point(key []byte, slot uint64, raw uint64) {
 	if x.width != 1 {
-		x.Stamped(key, slot, raw, x.b.info.slotBegin(slot))
+		x.Stamped(key, slot, raw, x.b.info.SlotBegin(slot))
 		return
 	}
 	w := raw
@@ -130,7 +127,7 @@ func (x *Session) Points(key []byte, slot uint64, data []byte) {
 	if x.width != 1 {
 		x.pairs(key, slot, uint64(len(data)/point.Size), func(slot uint64) (raw, stamp uint64) {
 			raw, data = point.Get(data), data[point.Size:]
-			return raw, x.b.info.slotBegin(slot)
+			return raw, x.b.info.SlotBegin(slot)
 		})
 		return
 	}

@@ -19,7 +19,7 @@ func (s *Store) planFiles(state *manifest.State, created bool) (*manifest.State,
 	plan := recovery.Decide(in)
 	s.start = &plan
 	if used := in.LogFrom != 0 || len(in.Files) > 0; used && state.Suspect {
-		s.buckets.forgetsDeletions(s.o.Now()) // edits with some may be lost
+		s.buckets.DeletionsLost(s.o.Now()) // edits with some may be lost
 		if created {
 			s.reportDamage("MANIFEST", errors.New("both copies are missing: the segments say what they held"))
 		}
@@ -81,7 +81,7 @@ func (s *Store) commitPlan(plan *recovery.Plan) (permanent bool, err error) {
 		return false, err
 	}
 	e.NextSeq = max(e.NextSeq, s.nextSeq.Load())
-	e.DeletionsFrom = max(e.DeletionsFrom, s.buckets.deletionsFrom())
+	e.DeletionsFrom = max(e.DeletionsFrom, s.buckets.DeletionsFrom())
 	if plan.Rebuilt {
 		e.Catalogue = plan.State.Catalogue // a crash from here on leaves it to the next start
 	}

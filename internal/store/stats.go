@@ -86,7 +86,7 @@ type BucketStats struct{ Series int64 }
 // BucketStats returns what the bucket with the id holds; zero for an unknown
 // one.
 func (s *Store) BucketStats(id uint64) BucketStats {
-	b := s.buckets.id(id)
+	b := s.buckets.ID(id)
 	if b == nil {
 		return BucketStats{}
 	}
@@ -113,7 +113,7 @@ func (s *Store) Stats() Stats {
 	st.ReadErrors = c.readErrors.Load()
 	st.Parkings = c.parked.Load()
 	_, st.Damage = s.Damage()
-	for _, b := range s.buckets.all() {
+	for _, b := range s.buckets.All() {
 		b.mu.Lock()
 		st.Series += int64(b.series)
 		st.Incarnations += b.incarnations.Len()

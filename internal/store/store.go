@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
@@ -25,7 +26,7 @@ const nsPerMinute = int64(time.Minute)
 
 // Store is an open data directory. Its methods may be called concurrently.
 //
-// Lock order: mergeMu, flushMu, buckets.creating, bucket.mu, commit, versions.publishing,
+// Lock order: mergeMu, flushMu, the creation of a bucket, bucket.mu, commit, versions.publishing,
 // a group's lock, the log's, buckets.mu, groups.mu, pendMu, versions.mu.
 type Store struct {
 	o    Options
@@ -46,7 +47,7 @@ type Store struct {
 	refusals refusals
 	memory   *memory.Budget
 
-	buckets *registry
+	buckets *buckets.Registry[*bucket]
 	groups  series.Groups
 	index   series.Index
 	arenas  sync.Map // height → *head.Arena
@@ -59,8 +60,8 @@ type Store struct {
 	versions *versions
 
 	pendMu         sync.Mutex
-	pending        []catalogue.Change       // series that got or lost a column since the last flush, in the order of the log
-	droppedBuckets []manifest.DeletedBucket // deleted since the last flush
+	pending        []catalogue.Change // series that got or lost a column since the last flush, in the order of the log
+	droppedBuckets []buckets.Deletion // deleted since the last flush
 	tombstones     []manifest.Tombstones
 	nameless       map[formerPlace]uint64 // places in the catalogue that have no name, by the record that took it
 
@@ -230,7 +231,7 @@ func (s *Store) Now() time.Time { return time.Unix(0, s.clock.Load()) }
 
 // accountID returns the ledger for points of a bucket that may be gone.
 func (s *Store) accountID(bucket uint64) uint64 {
-	if s.buckets.id(bucket) == nil {
+	if s.buckets.ID(bucket) == nil {
 		return account.DeletedBuckets
 	}
 	return bucket
@@ -299,7 +300,7 @@ func (s *Store) SyncMode() wal.SyncMode { return s.o.WALSync }
 func (s *Store) admitted(b *bucket) (lo, hi uint64) {
 	now := s.clock.Load() / int64(time.Millisecond)
 	future := now + s.o.MaxFuture.Milliseconds()
-	hi = min(uint64(max(future/b.info.Resolution+1, 0)), maxSlot)
+	hi = min(uint64(max(future/b.info.Resolution+1, 0)), buckets.MaxSlot)
 	if ttl := b.ttl.Load(); ttl > 0 {
 		lo = uint64(max(now/b.info.Resolution-ttl, 0))
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"slices"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/point"
 )
 
@@ -127,7 +128,7 @@ func (h *history) around(points int) (whole, next int) {
 
 // left returns what there is of the history, by the account and by what is read:
 // all of some commits, and of the one behind them the first points of each place.
-func (h *history) left(t fataler, s *Store, info BucketInfo) history {
+func (h *history) left(t fataler, s *Store, info buckets.Info) history {
 	t.Helper()
 	counts := s.Account().Total(info.ID)
 	n := int(counts.Received())

@@ -144,7 +144,7 @@ func (s *Store) exhume(e *manifest.Edit) (whole bool, err error) {
 			continue
 		}
 		err := seg.reader.Series(func(d segment.Series) error {
-			b, id := s.buckets.id(d.Bucket), metric.SeriesID(d.Hash)
+			b, id := s.buckets.ID(d.Bucket), metric.SeriesID(d.Hash)
 			s.sawIncarnation(d.Incarnation)
 			if d.Below == 0 || b == nil || s.tombs(d.Bucket).below(id) >= d.Below {
 				return nil

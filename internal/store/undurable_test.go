@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -32,7 +33,7 @@ func newUndurable(t *testing.T) *undurable {
 	u.o = testOptions(u.fs, u.clock)
 	byHand(&u.o)
 	u.s = mustOpen(t, u.o)
-	if _, err := u.s.CreateBucket(BucketInfo{Name: "b", Resolution: 1000, PPF: 1000}); err != nil {
+	if _, err := u.s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	return u
@@ -73,7 +74,7 @@ func (u *undurable) delete(series int) {
 // begin is delete up to where it waits for the log.
 func (u *undurable) begin(series int) {
 	u.t.Helper()
-	b := u.s.buckets.get("b")
+	b := u.s.buckets.Get("b")
 	if _, err := u.s.deleteSeries(context.Background(), b, []metric.SeriesID{b.seriesID(key(series))}, new(uint64)); err != nil {
 		u.t.Fatal(err)
 	}
@@ -136,12 +137,12 @@ func TestAPowerCutUndoesNoHalfOfADeletion(t *testing.T) {
 	for name, change := range map[string]func(u *undurable) error{
 		"series": func(u *undurable) error { u.begin(0); return nil },
 		"bucket": func(u *undurable) error {
-			b := u.s.buckets.get("b")
-			d := u.s.buckets.deletion(b, u.clock.Now())
+			b := u.s.buckets.Get("b")
+			d := u.s.buckets.Deletion(b, u.clock.Now())
 			return u.s.logDeletion(appendDeleteRecord(nil, &d), func() { u.s.forgetBucket(b, d) })
 		},
 		"lifetime": func(u *undurable) error {
-			b := u.s.buckets.get("b")
+			b := u.s.buckets.Get("b")
 			return u.s.logChange(appendTTLRecord(nil, b.info.ID, 3600), func() { b.ttl.Store(3600) })
 		},
 	} {

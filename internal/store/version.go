@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
@@ -66,9 +67,9 @@ func (v *version) drop(gone func(*storedSegment) bool) {
 }
 
 // prune drops what hides parts of deleted buckets of which no segment is left.
-func (v *version) prune(buckets *registry) {
+func (v *version) prune(buckets *buckets.Registry[*bucket]) {
 	maps.DeleteFunc(v.hiding, func(id uint64, _ hiding) bool {
-		return buckets.id(id) == nil && !slices.ContainsFunc(v.segments, func(seg *storedSegment) bool { return seg.has(id) })
+		return buckets.ID(id) == nil && !slices.ContainsFunc(v.segments, func(seg *storedSegment) bool { return seg.has(id) })
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
 )
@@ -22,7 +23,7 @@ type stepped struct {
 	fs    *vfs.MemFS
 	clock *testClock
 	s     *Store
-	info  BucketInfo
+	info  buckets.Info
 	at    atomic.Pointer[func(step string)]
 }
 

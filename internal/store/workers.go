@@ -198,7 +198,7 @@ func (s *Store) everySecond() {
 		defer s.wantFlush()
 	}
 	nanos := s.steady.Load()
-	for _, b := range s.buckets.all() {
+	for _, b := range s.buckets.All() {
 		grace, complete, age := s.o.blockAges(b.info.Resolution, b.height)
 		for _, g := range b.snapshot() {
 			spread := int64(sealSpread) * int64(g.ID%16) / 16

@@ -32,7 +32,7 @@ var layers = []string{
 	"frozen", "durable", "loglimit", "point", "metric", "suggest", "wire", "account", "memory", "config", "monitor",
 	"kernel",
 	"chunk",
-	"wal", "incarnation", "hole", "manifest", "segment", "head", "series",
+	"wal", "incarnation", "buckets", "hole", "manifest", "segment", "head", "series",
 	"catalogue", "window", "recovery",
 	"store",
 	"dql",

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/memory"
-	"dalmatiner/internal/store"
 	"dalmatiner/internal/wire"
 )
 
@@ -347,11 +347,11 @@ func refuse(err error) error {
 		reason = "unsupported"
 	case errors.As(err, new(*memory.Refusal)):
 		reason = "memory"
-	case errors.Is(err, store.ErrUnknownBucket):
+	case errors.Is(err, buckets.ErrUnknown):
 		reason = "unknown_bucket"
-	case errors.Is(err, store.ErrBucketExists):
+	case errors.Is(err, buckets.ErrExists):
 		reason = "bucket_exists"
-	case errors.Is(err, store.ErrInvalidBucket):
+	case errors.Is(err, buckets.ErrInvalid):
 		reason = "invalid_bucket"
 	}
 	return &errRefused{reason: reason, err: err}

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -196,7 +197,7 @@ func FuzzStream(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	stamped, err := st.CreateBucket(store.BucketInfo{Name: "h", Resolution: 1000, PPF: 1, HPTS: true})
+	stamped, err := st.CreateBucket(buckets.Info{Name: "h", Resolution: 1000, PPF: 1, HPTS: true})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/point"
-	"dalmatiner/internal/store"
 	"dalmatiner/internal/wire"
 )
 
@@ -73,7 +73,7 @@ func TestAGetIsBounded(t *testing.T) {
 	now := time.Now().Unix()
 	for name, ppf := range map[string]int64{"b": 604800, "one": 1, "odd": 4097} {
 		if name != "b" {
-			if _, err := f.store.CreateBucket(store.BucketInfo{Name: name, Resolution: 1000, PPF: ppf}); err != nil {
+			if _, err := f.store.CreateBucket(buckets.Info{Name: name, Resolution: 1000, PPF: ppf}); err != nil {
 				t.Fatal(err)
 			}
 		}

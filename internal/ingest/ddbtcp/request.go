@@ -7,10 +7,10 @@ import (
 	"math"
 	"time"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/point"
-	"dalmatiner/internal/store"
 	"dalmatiner/internal/wire"
 )
 
@@ -111,7 +111,7 @@ func (c *conn) info(bucket string) error {
 // add creates a bucket. The protocol has no reply to it: a client that wants
 // to know asks for the bucket's properties next.
 func (c *conn) add(q *wire.Request) error {
-	_, err := c.s.o.Store.CreateBucket(store.BucketInfo{
+	_, err := c.s.o.Store.CreateBucket(buckets.Info{
 		Name: string(q.Bucket), Resolution: clampInt(q.Resolution), PPF: clampInt(q.PointsPerFile), TTL: clampInt(q.TTL), HPTS: q.HPTS,
 	})
 	return err
@@ -239,7 +239,7 @@ func cutOf(ppf int64) int64 { return ppf * ((leastCut + ppf - 1) / ppf) }
 
 // piece makes the frame of some slots in g.out; stamps is not nil for a reply with
 // timestamps. Where nothing can be it does not look.
-func (c *conn) piece(g *getBuffers, info store.BucketInfo, key []byte, slot int64, words, stamps []uint64, nothing bool) error {
+func (c *conn) piece(g *getBuffers, info buckets.Info, key []byte, slot int64, words, stamps []uint64, nothing bool) error {
 	dst, mark := wire.BeginFrame(g.out[:0])
 	if stamps != nil {
 		stamps = stamps[:len(words)]

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
@@ -308,7 +309,7 @@ func TestTooManyConnectionsAreToldSo(t *testing.T) {
 
 func TestGetIsCutIntoBoundedFrames(t *testing.T) {
 	f := newFixture(t, nil)
-	if _, err := f.store.CreateBucket(store.BucketInfo{Name: "b", Resolution: 1000, PPF: 100_000}); err != nil {
+	if _, err := f.store.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 100_000}); err != nil {
 		t.Fatal(err)
 	}
 	payload, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpGet, Bucket: []byte("b"), Key: testKey, Slot: 99_000, Count: 150_000})

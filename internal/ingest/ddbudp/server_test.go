@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -179,7 +180,7 @@ func TestAnUnknownBucketIsRefused(t *testing.T) {
 	f := newFixture(t, 1, false)
 	f.send([]byte(vector))
 	f.eventually("it is counted", func() bool { return f.store.Account().Requests()["udp_unknown_bucket"] == 1 })
-	if _, err := f.store.CreateBucket(store.BucketInfo{Name: "foo", Resolution: 1000, PPF: 1000}); err != nil {
+	if _, err := f.store.CreateBucket(buckets.Info{Name: "foo", Resolution: 1000, PPF: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	f.send([]byte(vector))

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -191,7 +192,7 @@ func TestTextCutIntoBytesIsTheSameText(t *testing.T) {
 // time is that of the line before.
 func TestLinesGiveTheirTimeAsTheTimestamp(t *testing.T) {
 	f := newFixture(t, nil)
-	info, err := f.store.CreateBucket(store.BucketInfo{Name: defaultBucket, Resolution: 10_000, PPF: 60480, HPTS: true})
+	info, err := f.store.CreateBucket(buckets.Info{Name: defaultBucket, Resolution: 10_000, PPF: 60480, HPTS: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +344,7 @@ func TestWithoutABucketEveryLineIsRefused(t *testing.T) {
 	f.eventually("both points are refused", func() bool {
 		return f.store.Account().Requests()["graphite_unknown_bucket"] == 2
 	})
-	if _, err := f.store.CreateBucket(store.BucketInfo{Name: defaultBucket, Resolution: 60_000, PPF: 1000}); err != nil {
+	if _, err := f.store.CreateBucket(buckets.Info{Name: defaultBucket, Resolution: 60_000, PPF: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	f.send(c, "a 3 1500000030\n")

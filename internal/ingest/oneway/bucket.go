@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/store"
 )
@@ -19,7 +20,7 @@ type Bucket struct {
 	store   *store.Store
 	name    string
 	rec     *monitor.Recorder
-	info    store.BucketInfo
+	info    buckets.Info
 	session *store.Session
 	hasty   bool
 }
@@ -92,9 +93,9 @@ func (b *Bucket) Close() error {
 // can no longer write.
 func Refused(err error) (reason string, ok bool) {
 	switch {
-	case errors.Is(err, store.ErrUnknownBucket):
+	case errors.Is(err, buckets.ErrUnknown):
 		return "unknown_bucket", true
-	case errors.Is(err, store.ErrInvalidBucket):
+	case errors.Is(err, buckets.ErrInvalid):
 		return "invalid_bucket", true
 	}
 	return "", false

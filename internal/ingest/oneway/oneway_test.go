@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
@@ -59,7 +60,7 @@ func TestPointsFollowTheName(t *testing.T) {
 	if err := st.DeleteBucket("b"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.CreateBucket(store.BucketInfo{Name: "b", Resolution: 100, PPF: 10}); err != nil {
+	if _, err := st.CreateBucket(buckets.Info{Name: "b", Resolution: 100, PPF: 10}); err != nil {
 		t.Fatal(err)
 	}
 	send(t, b, 1)

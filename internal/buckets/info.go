@@ -1,0 +1,93 @@
+// Package buckets says what a bucket is, which properties it may have, and which
+// buckets there are: a Registry finds them by name and by id, and gives new ones
+// an id that no deleted bucket had.
+package buckets
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+)
+
+// Errors that callers branch on.
+var (
+	ErrUnknown = errors.New("unknown bucket")
+	ErrExists  = errors.New("the bucket exists")
+	ErrInvalid = errors.New("invalid bucket")
+)
+
+// Info is what defines a bucket, in memory and in files. All but TTL never change.
+type Info struct {
+	ID         uint64 // metric.BucketID; never given again
+	Name       string // any bytes, 1 to 255
+	Resolution int64  // ms per slot
+	PPF        int64  // points per file, reported to clients of the original
+	TTL        int64  // points; 0 keeps them for ever
+	Grace      int64  // ns, event reordering window
+	HPTS       bool   // every point has a timestamp in nanoseconds
+}
+
+// Deletion is what is remembered of a deleted bucket: its name, and when it was
+// deleted, by a clock that rises with every deletion of the name. The next bucket of
+// the name has an id that follows from it.
+type Deletion struct {
+	ID    uint64
+	Clock uint64
+	Name  string
+}
+
+// Limits of a bucket's properties: a resolution of at most a year keeps every
+// slot's time inside int64 milliseconds.
+const (
+	MaxResolution = 366 * 24 * 3600 * 1000
+	MaxPoints     = 1 << 53
+
+	// MaxSlot bounds slots so that slot × resolution stays inside an int64 for
+	// every resolution that a bucket can have in practice.
+	MaxSlot = 1 << 53
+)
+
+// Validate returns an error that wraps ErrInvalid where a property is out of bounds.
+func (b *Info) Validate() error {
+	switch {
+	case len(b.Name) == 0 || len(b.Name) > metric.MaxBucket:
+		return fmt.Errorf("%w: the name has %d bytes, want 1 to %d", ErrInvalid, len(b.Name), metric.MaxBucket)
+	case b.Resolution < 1 || b.Resolution > MaxResolution:
+		return fmt.Errorf("%w: a resolution of %d ms, want 1 to %d", ErrInvalid, b.Resolution, int64(MaxResolution))
+	case b.PPF < 1 || b.PPF > MaxPoints:
+		return fmt.Errorf("%w: %d points per file, want 1 to %d", ErrInvalid, b.PPF, int64(MaxPoints))
+	case b.TTL < 0 || b.TTL > MaxPoints:
+		return fmt.Errorf("%w: a TTL of %d points, want 0 (none) to %d", ErrInvalid, b.TTL, int64(MaxPoints))
+	case b.Grace < 0:
+		return fmt.Errorf("%w: a grace of %d ns is negative", ErrInvalid, b.Grace)
+	}
+	return nil
+}
+
+// Unknown is the error for a name that no bucket has; it wraps ErrUnknown.
+func Unknown(name string) error { return fmt.Errorf("%w %s", ErrUnknown, metric.Quoted(name)) }
+
+// SlotBegin is when a slot begins, in nanoseconds. It wraps with the slot, and so do
+// the differences to it: Timestamp gives back what TimestampWord takes.
+func (b *Info) SlotBegin(slot uint64) uint64 {
+	return slot * uint64(b.Resolution) * uint64(time.Millisecond)
+}
+
+// TimestampWord turns a timestamp in nanoseconds into the word that is stored: ok is
+// false where it lies too far from its slot for the 56 bits of an integer.
+func (b *Info) TimestampWord(slot, timestamp uint64) (w uint64, ok bool) {
+	w = point.FromInt(int64(timestamp - b.SlotBegin(slot)))
+	return w, point.KindOf(w) == point.KindInt
+}
+
+// Timestamp undoes TimestampWord. In a bucket without timestamps there is no word, and
+// a point has the begin of its slot.
+func (b *Info) Timestamp(slot, w uint64) uint64 {
+	if w == point.Unset {
+		return b.SlotBegin(slot)
+	}
+	return b.SlotBegin(slot) + uint64(point.Int(w))
+}
