@@ -155,6 +155,9 @@ func (r *replayer) point(lsn wal.LSN, rec []byte) error {
 	if r.stopping() {
 		return ErrClosed
 	}
+	if err := r.s.failed(); err != nil {
+		return err // the node is to end, and its end waits for the replay
+	}
 	q := r.reading
 	if holdsPoints(rec[0]) {
 		p, err := parseRecord(rec)

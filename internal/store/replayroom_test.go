@@ -217,3 +217,44 @@ func TestAReplayWithoutRoomEndsWithTheNode(t *testing.T) {
 	w.accounted()
 	w.s.Crash()
 }
+
+// A node whose log fails in the middle of a replay ends without the rest of it, and who
+// waits for the replay hears why. The next start has all.
+func TestAReplayEndsWhenTheLogHasFailed(t *testing.T) {
+	w := newHalfRead(t, 9)
+	clone := w.fs.CrashClone(vfs.CrashCloneCfg{})
+	w.s.Crash()
+	f := newFaults(clone)
+	w.o.FS, w.hold = f.fs, make(chan struct{})
+	w.o.holdReplay, w.o.FlushBytes = w.hold, 64<<20 // there is room for all of it
+	w.s = mustOpen(t, w.o)
+	f.fail("/wal/", errorfs.OpFileSync, errorfs.OpFileSyncData)
+	x := mustSession(t, w.s, "b")
+	x.Point(key(w.known[0]), epoch, 1)
+	if err := errors.Join(x.Close(), w.s.log.Sync()); !errors.Is(err, errorfs.ErrInjected) {
+		t.Fatalf("a log that cannot be synced: %v", err)
+	}
+	eventually(t, "the store knows", func() bool { return w.s.failed() != nil })
+	x = mustSession(t, w.s, "b")
+	waited := make(chan error)
+	go func() {
+		x.Point(key(1_000_000), epoch, 1)
+		waited <- x.Close()
+	}()
+	close(w.hold)
+	if err := <-waited; !errors.Is(err, errorfs.ErrInjected) {
+		t.Errorf("a new series: %v", err)
+	}
+	if w.s.Stats().ReplayLeft == 0 {
+		t.Error("all of the log was read")
+	}
+	if err := w.s.Close(); !errors.Is(err, errorfs.ErrInjected) {
+		t.Errorf("the end of the store: %v", err)
+	}
+	w.open(clone)
+	w.read(50)
+	w.release()
+	w.read(200)
+	w.accounted()
+	w.s.Crash()
+}
