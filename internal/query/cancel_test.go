@@ -27,8 +27,7 @@ func (l *leaving) Read(ctx context.Context, b query.Bucket, key []byte, from int
 // A query of which nobody waits for the answer ends with the read under way,
 // not with the round: that may have all series of a glob.
 func TestAQueryEndsWithItsClient(t *testing.T) {
-	m := newMemory(t)
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	for i := range 1000 {
 		m.load("b", key(t, "a", strconv.Itoa(i)), 100, ints(10, func(i int64) int64 { return i }))
 	}

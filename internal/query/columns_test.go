@@ -26,7 +26,7 @@ func TestConfidencesAndColumns(t *testing.T) {
 			now := time.UnixMilli(rapid.Int64Range(1, 3_000_000).Draw(rt, "now"))
 			source.now = now.UnixMilli()
 			text := g.query()
-			e := query.Engine{Source: source, Now: func() time.Time { return now }}
+			e := engine(source, now.UnixMilli())
 			want, err := reference.Evaluate(plain{source}, text, now, reference.Old{})
 			if err != nil || len(want) == 0 {
 				rt.Skip()
@@ -59,7 +59,6 @@ func TestConfidencesAndColumns(t *testing.T) {
 func TestLongColumns(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newMemory(t)
-		m.reads = nil
 		m.addBucket("b", 1000, rapid.SampledFrom([]int64{0, 0, 30_000}).Draw(rt, "ttl"))
 		every := rapid.SampledFrom([]int{1, 10, 700, 9000}).Draw(rt, "every")
 		words := make([]uint64, rapid.IntRange(0, 60_000).Draw(rt, "slots"))
@@ -77,7 +76,7 @@ func TestLongColumns(t *testing.T) {
 		m.load("b", key(t, "m"), rapid.Int64Range(0, 30_000).Draw(rt, "from"), words)
 		now := time.UnixMilli(90_000_000)
 		m.now = now.UnixMilli()
-		e := &query.Engine{Source: adder{m}, Now: func() time.Time { return now }}
+		e := engine(adder{m}, now.UnixMilli())
 		shift := rapid.SampledFrom([]string{"", " SHIFT BY 777s"}).Draw(rt, "shift")
 		begin := rapid.Int64Range(1, 40_000_000).Draw(rt, "begin")
 		text := fmt.Sprintf("SELECT m BUCKET b%s BETWEEN %d AND %d", shift, begin, begin+rapid.Int64Range(0, 50_000_000).Draw(rt, "length"))
@@ -101,9 +100,7 @@ func TestLongColumns(t *testing.T) {
 // Spans of two sizes over one series reach their first point in different rounds: what
 // comes first knows what is before all points.
 func TestColumnsOfSpansOfTwoSizes(t *testing.T) {
-	m := newMemory(t)
-	m.reads = nil
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	m.load("b", key(t, "m"), 0, nil)
 	e := (query.Engine{Source: adder{m}, Now: time.Now}).WithRounds(1)
 	for _, text := range []string{"avg(m BUCKET b, 16s), m BUCKET b", "m BUCKET b, avg(m BUCKET b, 16s)"} {
@@ -115,17 +112,6 @@ func TestColumnsOfSpansOfTwoSizes(t *testing.T) {
 			if s.Lead != 1 || s.Values[0] == s.Values[0] || s.Min[0] == s.Min[0] {
 				t.Errorf("%s: series %d without a point has the column %v from %v on, %d columns before the first point", text, i, s.Values, s.Min, s.Lead)
 			}
-		}
-	}
-}
-
-func compareFloats(t *rapid.T, what string, got, want []float64, tolerance float64) {
-	if len(got) != len(want) {
-		t.Fatalf("%s: %d, want %d", what, len(got), len(want))
-	}
-	for i, w := range want {
-		if g := got[i]; g != w && !(g != g && w != w) && !(math.Abs(g-w) <= tolerance) {
-			t.Fatalf("%s: %v at %d, want %v", what, g, i, w)
 		}
 	}
 }
@@ -184,8 +170,7 @@ func compareColumns(t *rapid.T, text string, whole, got query.Series, width int,
 }
 
 func TestWidthIsLimited(t *testing.T) {
-	m := newMemory(t)
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	m.load("b", key(t, "x"), 0, nil)
 	e := &query.Engine{Source: m, Now: func() time.Time { return time.UnixMilli(4_000_000) }, Limits: query.Limits{MaxOutput: 30}}
 	ask := func(width int) error {

@@ -27,9 +27,7 @@ func TestColumnsHaveOneSum(t *testing.T) {
 
 func checkColumnSums(t *testing.T) func(rt *rapid.T) {
 	return func(rt *rapid.T) {
-		m := newMemory(t)
-		m.reads = nil
-		m.addBucket("b", 1000, 0)
+		m := newBucket(t)
 		words := spanSeries(rt, false)
 		m.load("b", key(t, "m"), rapid.Int64Range(0, 3000).Draw(rt, "from"), words)
 		nan := false
@@ -43,7 +41,7 @@ func checkColumnSums(t *testing.T) func(rt *rapid.T) {
 		now := time.UnixMilli(90_000_000)
 		ask := func(what string, slots bool) query.Series {
 			opt.NoAggregates = slots
-			e := (query.Engine{Source: adder{m}, Now: func() time.Time { return now }}).WithRounds(rapid.SampledFrom([]int64{1, 100, 7000}).Draw(rt, "rounds"))
+			e := engine(adder{m}, now.UnixMilli()).WithRounds(rapid.SampledFrom([]int64{1, 100, 7000}).Draw(rt, "rounds"))
 			r, err := e.Query(context.Background(), "SELECT m BUCKET b"+shift+what+times, opt)
 			if err != nil {
 				rt.Fatal(err)
@@ -76,9 +74,7 @@ func checkColumnSums(t *testing.T) func(rt *rapid.T) {
 
 // Of a column with NaN what lies before the first point does not count either.
 func TestColumnWithNaNBehindAGap(t *testing.T) {
-	m := newMemory(t)
-	m.reads = nil
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	m.load("b", key(t, "m"), 500, []uint64{point.FromFloat(8), point.FromFloat(math.NaN()), point.FromFloat(1), point.FromFloat(3)})
 	e := query.Engine{Source: adder{m}, Now: time.Now}
 	for _, slots := range []bool{false, true} {
@@ -91,9 +87,7 @@ func TestColumnWithNaNBehindAGap(t *testing.T) {
 
 // Of many series several share every part of the tree.
 func TestManySeriesHaveOneSum(t *testing.T) {
-	m := newMemory(t)
-	m.reads = nil
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	r := rand.New(rand.NewPCG(3, 1))
 	for i := range 3000 {
 		words := make([]uint64, 20)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query"
@@ -14,8 +13,7 @@ const nwait = "SELECT max(cloud.zones.cpu.nwait.e2be6f6c-2005-4f2d-aff9-f427b9 B
 
 // benchQuery reports the time per point that the query covers.
 func benchQuery(b *testing.B, m *memory, text string) {
-	m.reads = nil
-	e := query.Engine{Source: m, Now: func() time.Time { return time.UnixMilli(366 * 86400 * 1000) }}
+	e := engine(m, 366*86400*1000)
 	var slots int64
 	b.ReportAllocs()
 	for b.Loop() {
@@ -67,16 +65,14 @@ func BenchmarkAverageOf2000Series(b *testing.B) {
 }
 
 func BenchmarkMaxOfAYear(b *testing.B) {
-	m := newMemory(b)
-	m.addBucket("b", 1000, 0)
+	m := newBucket(b)
 	m.load("b", key(b, "a"), 86400, days(b, 365))
 	benchQuery(b, m, "SELECT max(a BUCKET b, 1d) LAST 365d")
 }
 
 // BenchmarkFunctions takes a day of seven series, or of one.
 func BenchmarkFunctions(b *testing.B) {
-	m := newMemory(b)
-	m.addBucket("b", 1000, 0)
+	m := newBucket(b)
 	for i := range 7 {
 		m.load("b", key(b, "a", fmt.Sprint(i)), 365*86400, days(b, 1))
 	}

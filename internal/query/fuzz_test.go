@@ -23,8 +23,7 @@ func FuzzQuery(f *testing.F) {
 	f.Add("EXPLAIN SELECT rate(a.x BUCKET b, 7s), increase(a.x BUCKET b), last(a.x BUCKET b, 7s) / variance(a.x BUCKET b, 7s), empty(a.* BUCKET b, 9s) LAST 1m")
 	f.Add("SELECT last_below_conf(a.x BUCKET b, 0.5, 7s), count_above(a.x BUCKET b, -1, 7s), replace_below_confidence(a.x BUCKET b, 0, 1) LAST 1m")
 	f.Fuzz(func(t *testing.T, text string) {
-		m := newMemory(t)
-		m.addBucket("b", 1000, 0)
+		m := newBucket(t)
 		m.addBucket("c", 7000, 30)
 		for _, bucket := range []string{"b", "c"} {
 			m.load(bucket, key(t, "a", "x"), 900, ints(50, func(i int64) int64 { return i }))

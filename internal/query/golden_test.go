@@ -211,8 +211,7 @@ func (s *script) query(text string, opt query.Options) string {
 
 // The order of a source is not the order of results.
 func TestHitsAreSortedByKey(t *testing.T) {
-	m := newMemory(t)
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	for i := range 50 {
 		m.load("b", key(t, "a", fmt.Sprintf("%02d", i)), 0, ints(1, func(int64) int64 { return int64(i) }))
 	}

@@ -84,8 +84,7 @@ func (s *script) tag(words []string) {
 // A lookup that finds too much ends with the limit, and one that fails names
 // the collection.
 func TestLookupsAreLimited(t *testing.T) {
-	m := newMemory(t)
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	var all []tagged
 	for i := range 20 {
 		k := key(t, "a", strconv.Itoa(i))

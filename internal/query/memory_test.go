@@ -36,8 +36,7 @@ func TestMemoryIsBorrowedBeforeReading(t *testing.T) {
 		{"SELECT a BUCKET b, b BUCKET b, a BUCKET b + b BUCKET b BETWEEN 1 AND NOW", query.Options{}, 24 * n},
 		{"SELECT max(a BUCKET b, 1h) BETWEEN 1 AND NOW", query.Options{}, 8 * 27},
 	} {
-		m := newMemory(t)
-		m.addBucket("b", 1000, 0)
+		m := newBucket(t)
 		m.load("b", key(t, "a"), 0, ints(n, func(i int64) int64 { return i }))
 		e := engine(m, n*1000)
 		l := &lender{limit: 1 << 40}
@@ -48,7 +47,7 @@ func TestMemoryIsBorrowedBeforeReading(t *testing.T) {
 		if most := 2*c.least + 8<<20; l.lent < c.least || l.lent > most {
 			t.Errorf("%s: borrowed %d bytes, want from %d to %d", c.text, l.lent, c.least, most)
 		}
-		clear(m.reads)
+		m.noteReads()
 		c.opt.Memory = &lender{limit: l.lent - 1}
 		_, err := e.Query(context.Background(), c.text, c.opt)
 		if !errors.Is(err, errLent) || !strings.Contains(err.Error(), "the query is refused") {
@@ -62,8 +61,7 @@ func TestMemoryIsBorrowedBeforeReading(t *testing.T) {
 
 // The series of a plan are paid for while it is made.
 func TestAWidePlanIsRefusedOnTheWay(t *testing.T) {
-	m := newMemory(t)
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	for i := range 5000 {
 		m.load("b", key(t, "s", string(rune('a'+i%26))+strings.Repeat("x", i/26)), 0, nil)
 	}
@@ -77,8 +75,7 @@ func TestAWidePlanIsRefusedOnTheWay(t *testing.T) {
 // What a short text makes of many series is paid for and bounded: arguments,
 // results, names. Without that this is gigabytes before anything is read.
 func TestAShortQueryWithALongPlanIsRefused(t *testing.T) {
-	m := newMemory(t)
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	for i := range 2000 {
 		m.load("b", key(t, "s", string(rune('a'+i%26))+strings.Repeat("x", i/26)), 0, nil)
 	}
@@ -112,8 +109,7 @@ func TestAShortQueryWithALongPlanIsRefused(t *testing.T) {
 
 // A plan to be shown is paid for: its steps and texts are more than it itself.
 func TestAShownPlanIsBorrowedFor(t *testing.T) {
-	m := newMemory(t)
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	const series = 1000
 	for i := range series {
 		m.load("b", key(t, "s", string(rune('a'+i%26))+strings.Repeat("x", i/26)), 0, nil)
@@ -135,8 +131,7 @@ func TestAShownPlanIsBorrowedFor(t *testing.T) {
 // A plan that nobody could read is not made: EXPLAIN is refused where the
 // values are given.
 func TestALongPlanIsNotExplained(t *testing.T) {
-	m := newMemory(t)
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	for i := range 2000 {
 		m.load("b", key(t, "s", string(rune('a'+i%26))+strings.Repeat("x", i/26)), 0, nil)
 	}

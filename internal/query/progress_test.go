@@ -22,8 +22,7 @@ func (w *watched) Read(ctx context.Context, b query.Bucket, key []byte, from int
 
 // Progress is the share of the range that earlier rounds have read.
 func TestProgress(t *testing.T) {
-	m := newMemory(t)
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	m.load("b", key(t, "a"), 100, ints(10, func(i int64) int64 { return i }))
 	source := &watched{memory: m, progress: &query.Progress{}}
 	e := &query.Engine{Source: source, Now: time.Now}

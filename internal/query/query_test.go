@@ -6,22 +6,17 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query"
 )
 
-func engine(m *memory, now int64) *query.Engine {
-	return &query.Engine{Source: m, Now: func() time.Time { return time.UnixMilli(now) }}
-}
-
 func TestEqualReadsHappenOnce(t *testing.T) {
 	const n = 100_000
-	m := newMemory(t)
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	m.load("b", key(t, "a"), 0, ints(n, func(i int64) int64 { return i }))
 	m.load("b", key(t, "b"), 0, ints(n, func(i int64) int64 { return i }))
+	m.noteReads()
 	r, err := engine(m, n*1000).Query(context.Background(),
 		"SELECT max(x, 1h), avg(x, 1h), max(x, 1h) - sum(max(* BUCKET b, 1h)) ALIAS a BUCKET b AS x BETWEEN 1 AND NOW", query.Options{})
 	if err != nil {
@@ -29,6 +24,9 @@ func TestEqualReadsHappenOnce(t *testing.T) {
 	}
 	if r.Stats.Reads != 2 || r.Stats.PointsRead != 2*n || r.Stats.Slots != 2*n || r.Stats.Set != 2*n {
 		t.Errorf("stats are %+v, want 2 reads of %d points", r.Stats, n)
+	}
+	if len(m.reads) == 0 {
+		t.Error("no read was noted")
 	}
 	for what, times := range m.reads {
 		if times != 1 {
@@ -38,8 +36,7 @@ func TestEqualReadsHappenOnce(t *testing.T) {
 }
 
 func TestCancelledQueriesStop(t *testing.T) {
-	m := newMemory(t)
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err := engine(m, 1_000_000).Query(ctx, "SELECT a BUCKET b LAST 1m", query.Options{})
@@ -62,8 +59,7 @@ func (broken) Metrics(context.Context, query.Bucket, []byte, func([]byte) bool) 
 }
 
 func TestErrorsOfTheSourceNameWhatWasRead(t *testing.T) {
-	m := newMemory(t)
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	m.load("b", key(t, "a", "x"), 0, nil)
 	e := engine(m, 1_000_000)
 	e.Source = broken{m}
@@ -79,8 +75,7 @@ func TestErrorsOfTheSourceNameWhatWasRead(t *testing.T) {
 }
 
 func TestOptionsOnlyTightenLimits(t *testing.T) {
-	m := newMemory(t)
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	m.load("b", key(t, "a"), 0, nil)
 	e := engine(m, 1_000_000)
 	e.Limits.MaxOutput = 30
@@ -104,9 +99,7 @@ func TestOptionsOnlyTightenLimits(t *testing.T) {
 // A year at one second is 252 MB of words; the result is a few hundred values.
 func TestMemoryFollowsTheResult(t *testing.T) {
 	const year = 365 * 86400
-	m := newMemory(t)
-	m.reads = nil
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	m.load("b", key(t, "a"), year-1000, ints(1000, func(i int64) int64 { return i }))
 	e := engine(m, year*1000)
 	var before, after runtime.MemStats

@@ -45,9 +45,7 @@ func (m *meeting) Read(ctx context.Context, b query.Bucket, key []byte, from int
 }
 
 func manySeries(t *testing.T, n int) *memory {
-	m := newMemory(t)
-	m.reads = nil
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	for i := range n {
 		m.load("b", key(t, "m", fmt.Sprint(i)), 0, ints(5000, func(k int64) int64 { return k * int64(i) % 1009 }))
 	}
@@ -155,9 +153,7 @@ func (w *watching) Aggregate(ctx context.Context, b query.Bucket, key []byte, fr
 
 // A query that reads little leaves the readers to others.
 func TestLittleIsReadAlone(t *testing.T) {
-	m := newMemory(t)
-	m.reads = nil
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	for i := range 80 {
 		m.load("b", key(t, "m", fmt.Sprint(i)), 0, ints(100, func(k int64) int64 { return k }))
 	}

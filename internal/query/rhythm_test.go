@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -31,7 +30,6 @@ func TestRhythmOfASlowSender(t *testing.T) {
 			}
 		}
 		m := newMemory(t)
-		m.reads = nil
 		m.addBucket("b", res, 0)
 		m.load("b", key(t, "m"), 0, words)
 		d := damaged{memory: m, lost: map[string][]query.Unknown{}}
@@ -41,7 +39,7 @@ func TestRhythmOfASlowSender(t *testing.T) {
 			holes = []query.Unknown{{From: from, Past: from + rapid.Int64Range(1, 50).Draw(rt, "long"), Why: "x"}}
 			d.lost[string(key(t, "m"))] = holes
 		}
-		e := query.Engine{Source: d, Now: func() time.Time { return time.UnixMilli(slots * res) }}
+		e := engine(d, slots*res)
 		start := rapid.Int64Range(1, 300_000).Draw(rt, "start")
 		of := rapid.SampledFrom([]string{"m BUCKET b", "rate(m BUCKET b)", "derivate(m BUCKET b)", "avg(m BUCKET b, 3s)"}).Draw(rt, "of")
 		times := fmt.Sprintf(" AFTER %d FOR %dms", start, rapid.Int64Range(1, 400_000).Draw(rt, "length"))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/metric"
@@ -21,7 +22,7 @@ type memory struct {
 	buckets map[string]query.Bucket
 	series  map[uint64]map[string]run
 	mu      sync.Mutex
-	reads   map[string]int // ranges read, by what was read
+	reads   map[string]int // ranges read, by what was read; nil where nobody asks
 	now     int64          // unix ms: points beyond their bucket's lifetime are gone
 }
 
@@ -31,12 +32,22 @@ type run struct {
 }
 
 func newMemory(t testing.TB) *memory {
-	return &memory{
-		t:       t,
-		buckets: make(map[string]query.Bucket),
-		series:  make(map[uint64]map[string]run),
-		reads:   make(map[string]int),
-	}
+	return &memory{t: t, buckets: make(map[string]query.Bucket), series: make(map[uint64]map[string]run)}
+}
+
+// newBucket returns a memory with bucket b of one slot a second.
+func newBucket(t testing.TB) *memory {
+	m := newMemory(t)
+	m.addBucket("b", 1000, 0)
+	return m
+}
+
+// noteReads makes m note what is read from here on.
+func (m *memory) noteReads() { m.reads = make(map[string]int) }
+
+// engine asks a source at a time in unix ms.
+func engine(source query.Source, now int64) *query.Engine {
+	return &query.Engine{Source: source, Now: func() time.Time { return time.UnixMilli(now) }}
 }
 
 func (m *memory) addBucket(name string, resolution, ttl int64) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,38 +11,9 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/reference"
 )
-
-// spanSeries draws runs and gaps of integers, of floats, or of both with NaN. Floats
-// are such that every other order of adding them up gives another sum.
-func spanSeries(t *rapid.T, exact bool) (words []uint64) {
-	for range rapid.IntRange(0, 8).Draw(t, "runs") {
-		words = append(words, make([]uint64, rapid.SampledFrom([]int{0, 1, 5, 30, 200, 900}).Draw(t, "gap"))...)
-		n := rapid.SampledFrom([]int{1, 2, 20, 100, 300}).Draw(t, "set")
-		v := rapid.Int64Range(-1_000_000, 1_000_000).Draw(t, "value")
-		for i := range n {
-			w := point.FromInt(v + int64(i*i%17))
-			switch {
-			case exact:
-			case i%5 == 0 && v%7 == 0:
-				w = point.FromFloat(math.NaN())
-			case v%5 == 0:
-				w = point.FromFloat([]float64{1e300, -1e300, 1e-300, 0.1, math.Copysign(0, -1), 5e-324, 1e16}[i*i%7])
-			case v%11 == 0:
-				w = point.FromFloat([]float64{math.Inf(1), 1, math.Inf(-1)}[i*i%3])
-			case v%2 == 0:
-				w = point.FromFloat(float64(v) / 7 * float64(int64(1)<<(i*i%50)))
-			case v%3 == 0:
-				w = point.FromInt(point.MaxInt - int64(i*i%17))
-			}
-			words = append(words, w)
-		}
-	}
-	return words
-}
 
 // Push-down on = off = the reference, whatever else is asked for: the same values,
 // confidences and coverage, bit by bit.
@@ -71,7 +41,6 @@ func checkSpans(t *testing.T) func(rt *rapid.T) {
 	return func(rt *rapid.T) {
 		exact := rapid.IntRange(0, 4).Draw(rt, "exact") == 0
 		m := newMemory(t)
-		m.reads = nil
 		m.addBucket("b", 1000, rapid.SampledFrom([]int64{0, 0, 300}).Draw(rt, "ttl"))
 		m.addBucket("c", 1000, 0)
 		for i := range rapid.IntRange(3, 9).Draw(rt, "series") {
@@ -104,7 +73,7 @@ func checkSpans(t *testing.T) func(rt *rapid.T) {
 			rt.Fatalf("%s: %v", text, err)
 		}
 		for _, without := range []bool{false, true} {
-			e := (query.Engine{Source: adder{m}, Now: func() time.Time { return now }}).WithRounds(rapid.Int64Range(1, 900).Draw(rt, "rounds"))
+			e := engine(adder{m}, now.UnixMilli()).WithRounds(rapid.Int64Range(1, 900).Draw(rt, "rounds"))
 			e.Readers = query.NewReaders(rapid.IntRange(0, 3).Draw(rt, "readers"))
 			got, err := e.Query(context.Background(), text, query.Options{Confidence: true, NoAggregates: without})
 			if err != nil {
@@ -127,18 +96,9 @@ func checkSpans(t *testing.T) func(rt *rapid.T) {
 	}
 }
 
-// sameBits compares bit by bit, but one NaN with another.
-func sameBits(a, b []float64) bool {
-	return slices.EqualFunc(a, b, func(a, b float64) bool {
-		return math.Float64bits(a) == math.Float64bits(b) || a != a && b != b
-	})
-}
-
 // Series are read by several goroutines; what one of them meets ends the query.
 func TestAnErrorOfOneSeriesEndsTheQuery(t *testing.T) {
-	m := newMemory(t)
-	m.reads = nil
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	for i := range 50 {
 		m.load("b", key(t, "m", fmt.Sprint(i)), 0, ints(100, func(i int64) int64 { return i }))
 	}
@@ -152,11 +112,9 @@ func TestAnErrorOfOneSeriesEndsTheQuery(t *testing.T) {
 
 // EXPLAIN tells what aggregates cost.
 func TestExplainTellsOfAggregates(t *testing.T) {
-	m := newMemory(t)
-	m.reads = nil
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	m.load("b", key(t, "m"), 0, ints(100, func(i int64) int64 { return i }))
-	e := query.Engine{Source: adder{m}, Now: func() time.Time { return time.UnixMilli(1) }}
+	e := engine(adder{m}, 1)
 	r, err := e.Query(context.Background(), "SELECT max(m BUCKET b, 20s) BETWEEN 1 AND 100000", query.Options{Explain: true})
 	if err != nil {
 		t.Fatal(err)
@@ -179,8 +137,7 @@ func (c *counting) Aggregate(ctx context.Context, b query.Bucket, key []byte, fr
 
 // A range that fits into a round is asked for at once, wherever it begins.
 func TestAShortRangeIsOneRound(t *testing.T) {
-	m := newMemory(t)
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	m.load("b", key(t, "m"), 0, ints(100_000, func(i int64) int64 { return i }))
 	for from := int64(1000); from < 80_000_000; from += 777_000 {
 		c := &counting{adder: adder{m}}
@@ -197,9 +154,7 @@ func TestAShortRangeIsOneRound(t *testing.T) {
 
 // A round has as many long spans as it would have chunks, and gives the same.
 func TestLongSpansHaveLongRounds(t *testing.T) {
-	m := newMemory(t)
-	m.reads = nil
-	m.addBucket("b", 1000, 0)
+	m := newBucket(t)
 	m.load("b", key(t, "m"), 0, ints(500_000, func(i int64) int64 { return i * 7919 % 10_007 }))
 	for text, calls := range map[string]int{
 		"SELECT max(m BUCKET b, 2h) BETWEEN 1 AND 500000000":                          4, // of 32 × 10 chunks, and one for what is left

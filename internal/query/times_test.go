@@ -18,7 +18,6 @@ import (
 func TestRangesOfMilliseconds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newMemory(t)
-		m.reads = nil
 		m.addBucket("b", 1, 0)
 		m.load("b", key(t, "m"), 0, ints(3000, func(i int64) int64 { return 1000 + i }))
 		now := time.UnixMilli(rapid.Int64Range(0, 2000).Draw(rt, "now"))
@@ -30,7 +29,7 @@ func TestRangesOfMilliseconds(t *testing.T) {
 		span := fmt.Sprintf("%dms", rapid.IntRange(-2, 100).Draw(rt, "span"))
 		text := "SELECT m BUCKET b " + rapid.SampledFrom([]string{"LAST " + span, "AFTER " + at("after") + " FOR " + span,
 			"BEFORE " + at("before") + " FOR " + span, "BETWEEN " + at("from") + " AND " + at("to")}).Draw(rt, "range")
-		e := query.Engine{Source: m, Now: func() time.Time { return now }}
+		e := engine(m, now.UnixMilli())
 		old := reference.Old{Compat: rapid.IntRange(0, 4).Draw(rt, "compat") == 0, Piece: 100_000}
 		got, err := e.Query(t.Context(), text, query.Options{Compat: old.Compat, Confidence: true})
 		if err != nil {
@@ -49,10 +48,9 @@ func TestRangesOfMilliseconds(t *testing.T) {
 // The ends of ranges, written out.
 func TestEndsOfRanges(t *testing.T) {
 	m := newMemory(t)
-	m.reads = nil
 	m.addBucket("b", 1, 0)
 	m.load("b", key(t, "m"), 0, ints(3000, func(i int64) int64 { return i }))
-	e := query.Engine{Source: m, Now: func() time.Time { return time.UnixMilli(2000) }}
+	e := engine(m, 2000)
 	for times, want := range map[string]string{
 		"BEFORE 10 FOR 3ms":        "7 8 9",
 		"BEFORE 10 FOR 1ms":        "9",
@@ -85,10 +83,9 @@ func TestEndsOfRanges(t *testing.T) {
 // The original takes every time ago for the beginning of time.
 func TestAgoWithCompat(t *testing.T) {
 	m := newMemory(t)
-	m.reads = nil
 	m.addBucket("b", 1, 0)
 	m.load("b", key(t, "m"), 0, ints(3000, func(i int64) int64 { return i }))
-	e := query.Engine{Source: m, Now: func() time.Time { return time.UnixMilli(2000) }}
+	e := engine(m, 2000)
 	for ago, want := range map[string]string{"1500ms": "[500 501]", "3s": "[1 2]"} {
 		for compat, want := range map[bool]string{false: want, true: "[1 2]"} {
 			text := "SELECT m BUCKET b AFTER " + ago + " AGO FOR 2ms"
@@ -106,10 +103,9 @@ func TestAgoWithCompat(t *testing.T) {
 func TestTheLatestTime(t *testing.T) {
 	const latest = 253402300799999
 	m := newMemory(t)
-	m.reads = nil
 	m.addBucket("b", 1, 0)
 	m.load("b", key(t, "m"), latest-3, []uint64{point.FromInt(1), point.FromInt(2), point.FromInt(3), point.FromInt(4)})
-	e := query.Engine{Source: m, Now: func() time.Time { return time.UnixMilli(latest + 10) }}
+	e := engine(m, latest+10)
 	for times, want := range map[string]string{
 		fmt.Sprintf("AFTER %d FOR 2ms", latest-2):            "[2 3]",
 		fmt.Sprintf("BEFORE %d FOR 2ms", latest):             "[2 3]",
