@@ -1,4 +1,5 @@
-import { api, byLabel, type AccountRow, type Segment } from '../api'
+import { api, byLabel, type AccountRow, type Bucket, type Segment } from '../api'
+import { duration } from '../format'
 
 export interface InSegments {
   bytes: number // of chunks
@@ -65,4 +66,12 @@ export function inSegments(own: Segment[], all: Segment[]): InSegments {
     points += of > 0 ? (s.points * s.chunk_bytes) / of : 0
   }
   return { bytes, points, shared }
+}
+
+export function ttlText(b: Bucket): string {
+  return b.ttl === 'infinity' ? 'forever' : duration(b.ttl * b.resolution)
+}
+
+export function bitsText(d: InSegments): string {
+  return d.points ? `${d.shared ? '≈ ' : ''}${((d.bytes * 8) / d.points).toFixed(2)}` : '–'
 }

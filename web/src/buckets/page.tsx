@@ -6,7 +6,7 @@ import { Copy, haggar } from '../query/empty'
 import { link, type Go, type State } from '../url'
 import { Create } from './create'
 import { Detail } from './detail'
-import { figuresOf, segmentsOf, type Figures, type InSegments } from './figures'
+import { bitsText, figuresOf, segmentsOf, ttlText, type Figures, type InSegments } from './figures'
 import { Sparkline } from './sparkline'
 
 const again = 10_000 // ms
@@ -89,12 +89,4 @@ function Table({ list, figures, onDisk, go }: { list: Bucket[]; figures?: Map<st
       {list.length === 0 && <p class="note">No bucket is called that.</p>}
     </div>
   )
-}
-
-export function ttlText(b: Bucket): string {
-  return b.ttl === 'infinity' ? 'forever' : duration(b.ttl * b.resolution)
-}
-
-export function bitsText(d: InSegments): string {
-  return d.points ? `${d.shared ? '≈ ' : ''}${((d.bytes * 8) / d.points).toFixed(2)}` : '–'
 }
