@@ -9,7 +9,6 @@ import (
 	"log"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -120,6 +119,7 @@ func NewServer(handler http.Handler, logger *slog.Logger, idle time.Duration) *h
 type api struct {
 	Options
 	log       *loglimit.Logger // of what anybody may cause
+	mux       *http.ServeMux   // of routes
 	metrics   http.Handler
 	served    *served
 	packers   packers
@@ -138,7 +138,7 @@ func New(o Options) http.Handler {
 	o.ReplyStall = cmp.Or(o.ReplyStall, defaultReplyStall)
 	turns := make(chan struct{}, o.MaxQueries)
 	limited := loglimit.New(o.Logger, time.Now)
-	return &api{
+	a := &api{
 		Options:   o,
 		log:       limited,
 		turns:     turns,
@@ -151,32 +151,13 @@ func New(o Options) http.Handler {
 			ErrorHandling: promhttp.ContinueOnError,
 		}),
 	}
+	a.mux = a.newMux()
+	return a
 }
 
-// route serves one path. Reads are open to pages of any origin, as in the
-// original; what is below /admin/, and profiles, is not: requests for them must
-// pass guard.
-type route struct {
-	methods string // allowed, separated by ", "
-	serve   func(w http.ResponseWriter, r *http.Request) error
-	name    string // in /metrics; that of admin routes is set for them
-	packs   bool   // the answer may be compressed
-	admin   bool   // not public: never CORS, behind guard; all below /admin/ are set to it
-}
-
-// ServeHTTP finds the route by the escaped path, so that names may hold
-// slashes and dots, answers, and counts the answer.
-func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	path := r.URL.EscapedPath()
-	rt, ok := a.find(path)
-	if !ok {
-		rt = route{name: "other", serve: func(http.ResponseWriter, *http.Request) error {
-			return notFound("there is nothing at %s", r.URL.Path)
-		}}
-	}
-	if rt.admin || strings.HasPrefix(path, "/admin/") {
-		rt.name, rt.admin = "/admin/", true
-	}
+// ServeHTTP answers, and counts the answer.
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a, rt := e.api, e.route
 	conn := conns.FromContext(r.Context())
 	conn.Busy()
 	defer conn.Idle()
@@ -244,93 +225,6 @@ func (a *api) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	defer lease.Release()
 	r.Body = &body{ReadCloser: r.Body, request: r, conn: conn, lease: lease}
 	return rt.serve(w, r)
-}
-
-// allow returns the header Allow of a route.
-func allow(rt route) string {
-	methods := rt.methods
-	if strings.Contains(methods, http.MethodGet) {
-		methods += ", HEAD"
-	}
-	if !rt.admin {
-		methods += ", OPTIONS"
-	}
-	return methods
-}
-
-func (a *api) find(path string) (route, bool) {
-	switch path {
-	case "/":
-		return route{methods: "GET, POST", serve: a.root, name: "/", packs: true}, true
-	case "/buckets", "/buckets/":
-		return route{methods: "GET", serve: a.buckets, name: "/buckets", packs: true}, true
-	case "/collections", "/collections/":
-		return route{methods: "GET", serve: a.collections, name: "/collections", packs: true}, true
-	case "/functions", "/functions/":
-		return route{methods: "GET", serve: a.functions, name: "/functions", packs: true}, true
-	case "/events", "/events/":
-		return route{methods: "GET", serve: notInThisVersion("events"), name: "/events"}, true
-	case "/health":
-		return route{methods: "GET", serve: a.health, name: "/health"}, true
-	case "/ready":
-		return route{methods: "GET", serve: a.ready, name: "/ready"}, true
-	case "/metrics":
-		return route{methods: "GET", name: "/metrics", serve: func(w http.ResponseWriter, r *http.Request) error {
-			a.metrics.ServeHTTP(w, r)
-			return nil
-		}}, true
-	case "/admin/account":
-		return route{methods: "GET", serve: a.adminAccount}, true
-	case "/admin/log":
-		return route{methods: "GET", serve: a.recentLog}, true
-	case "/admin/stats":
-		return route{methods: "GET", serve: a.adminStats}, true
-	case "/admin/merge":
-		return route{methods: "POST", serve: a.merge}, true
-	case "/admin/flush":
-		return route{methods: "POST", serve: a.flush}, true
-	case "/admin/buckets/create":
-		return route{methods: "POST", serve: a.createBucket}, true
-	case "/admin/buckets/delete":
-		return route{methods: "POST", serve: a.deleteBucket}, true
-	case "/admin/series/delete":
-		return route{methods: "POST", serve: a.deleteSeries}, true
-	case "/admin/buckets/ttl":
-		return route{methods: "POST", serve: a.setTTL}, true
-	}
-	if rt, ok := a.findOperation(path); ok {
-		return rt, true
-	}
-	if rt, ok := a.findProfile(path); ok {
-		return rt, true
-	}
-	if name, ok := strings.CutPrefix(path, "/assets/"); ok {
-		return route{methods: "GET", name: "/assets/", serve: func(w http.ResponseWriter, r *http.Request) error {
-			return a.asset(w, r, name)
-		}}, true
-	}
-	if rest, ok := strings.CutPrefix(path, "/buckets/"); ok {
-		return route{methods: "GET", name: "/buckets/", packs: true, serve: func(w http.ResponseWriter, r *http.Request) error {
-			return a.listMetrics(w, r, rest)
-		}}, true
-	}
-	if rest, ok := strings.CutPrefix(path, "/collections/"); ok {
-		return a.findCollection(rest)
-	}
-	return route{}, false
-}
-
-// allowed says whether method is in the list; HEAD goes with GET.
-func allowed(methods, method string) bool {
-	if method == http.MethodHead {
-		method = http.MethodGet
-	}
-	for m := range strings.SplitSeq(methods, ", ") {
-		if m == method {
-			return true
-		}
-	}
-	return false
 }
 
 // health says that the process answers.

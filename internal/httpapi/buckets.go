@@ -42,12 +42,11 @@ func (a *api) buckets(w http.ResponseWriter, r *http.Request) error {
 	return writeValue(w, asked, list)
 }
 
-// listMetrics lists the metrics below a bucket and parts. rest is what follows
-// /buckets/ in the escaped path: every element is percent-decoded, then read
-// in the escape of package metric, in which the list prints it. A slash at the
-// end is no part.
-func (a *api) listMetrics(w http.ResponseWriter, r *http.Request, rest string) error {
-	bucketText, partsText, _ := strings.Cut(strings.TrimSuffix(rest, "/"), "/")
+// listMetrics lists the metrics below a bucket and parts: every element of the
+// path behind /buckets/ is percent-decoded, then read in the escape of package
+// metric, in which the list prints it. A slash at the end is no part.
+func (a *api) listMetrics(w http.ResponseWriter, r *http.Request) error {
+	bucketText, partsText, _ := strings.Cut(strings.TrimSuffix(behind(r, 1), "/"), "/")
 	b, err := a.bucketAt(bucketText)
 	if err != nil {
 		return err

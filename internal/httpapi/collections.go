@@ -12,6 +12,8 @@ import (
 // Collections are the original's index of dimensions. Its built-in form, which
 // this is, has one collection per bucket and no dimensions.
 
+const namespaces = "tags and their namespaces"
+
 // notInThisVersion answers for events and tags, which the original has.
 func notInThisVersion(what string) func(http.ResponseWriter, *http.Request) error {
 	return func(http.ResponseWriter, *http.Request) error {
@@ -31,27 +33,14 @@ func (a *api) collections(w http.ResponseWriter, r *http.Request) error {
 	return writeValue(w, asked, names)
 }
 
-// findCollection finds the routes below a collection; rest is what follows
-// /collections/ in the escaped path.
-func (a *api) findCollection(rest string) (route, bool) {
-	rt := route{methods: "GET", name: "/collections/", packs: true}
-	name, rest, _ := strings.Cut(rest, "/")
-	switch {
-	case rest == "namespaces", strings.HasPrefix(rest, "namespaces/"),
-		strings.HasPrefix(rest, "metrics/") && (strings.HasSuffix(rest, "/namespaces") || strings.Contains(rest, "/namespaces/")):
-		rt.serve = notInThisVersion("tags and their namespaces")
-	case rest == "metrics", strings.HasPrefix(rest, "metrics/"):
-		prefix := strings.TrimPrefix(strings.TrimPrefix(rest, "metrics"), "/")
-		rt.serve = func(w http.ResponseWriter, r *http.Request) error { return a.collectionMetrics(w, r, name, prefix) }
-	default:
-		return rt, false
-	}
-	return rt, true
-}
-
 // collectionMetrics lists the metrics of a collection: whole ones, or with a
 // prefix or a depth the distinct beginnings of that many parts below it.
-func (a *api) collectionMetrics(w http.ResponseWriter, r *http.Request, bucketText, prefixText string) error {
+func (a *api) collectionMetrics(w http.ResponseWriter, r *http.Request) error {
+	bucketText, _, _ := strings.Cut(behind(r, 1), "/")
+	prefixText := behind(r, 3)
+	if strings.Contains("/"+prefixText+"/", "/namespaces/") {
+		return notInThisVersion(namespaces)(w, r)
+	}
 	b, err := a.bucketAt(bucketText)
 	if err != nil {
 		return err

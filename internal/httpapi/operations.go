@@ -25,30 +25,6 @@ type Operator interface {
 // progressEvery is the time between two lines of progress of a check.
 const progressEvery = 200 * time.Millisecond
 
-// findOperation finds the routes of operations.
-func (a *api) findOperation(path string) (route, bool) {
-	switch path {
-	case "/admin/status":
-		return route{methods: "GET", serve: a.status}, true
-	case "/admin/queries":
-		return route{methods: "GET", serve: a.queries}, true
-	case "/admin/segments":
-		return route{methods: "GET", serve: a.segments}, true
-	case "/admin/caches":
-		return route{methods: "GET", serve: a.caches}, true
-	case "/admin/check":
-		// It changes nothing but costs much: no foreign page may ask for it.
-		return route{methods: "POST", serve: a.check}, true
-	case "/admin/snapshots":
-		return route{methods: "GET", serve: a.snapshots}, true
-	case "/admin/snapshots/create":
-		return route{methods: "POST", serve: a.createSnapshot}, true
-	case "/admin/snapshots/delete":
-		return route{methods: "POST", serve: a.deleteSnapshot}, true
-	}
-	return route{}, false
-}
-
 func (a *api) status(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, a.Status())
 }

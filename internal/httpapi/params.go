@@ -20,27 +20,22 @@ var queryParameters = []string{"q", "format", "compat", "explain", "gaps", "dama
 var queryNames = []string{"query", "dql", "sql", "statement"}
 
 // parameters are those of the routes, by the names that routes have in /metrics,
-// and by their paths below /admin/. All take format, which is that of errors, too.
+// and by their patterns below /admin/ and of profiles. All take format, which is that of errors, too.
 var parameters = map[string][]string{
-	"/buckets/":       {"contains", "limit"},
-	"/collections/":   {"depth"},
-	"/metrics":        {"name[]"},
-	"/admin/account":  {"bucket", "minutes"},
-	"/admin/segments": {"bucket"},
-	"/admin/queries":  {"id"},
+	"/buckets/":            {"contains", "limit"},
+	"/collections/":        {"depth"},
+	"/metrics":             {"name[]"},
+	"/admin/account":       {"bucket", "minutes"},
+	"/admin/segments":      {"bucket"},
+	"/admin/queries":       {"id"},
+	profiles + "{name...}": {"debug", "gc", "seconds", "rate"}, // those of net/http/pprof
 }
 
-// profileParameters are those of net/http/pprof.
-var profileParameters = []string{"debug", "gc", "seconds", "rate"}
-
-// parametersOf returns the parameters of a route at a path.
-func parametersOf(rt route, path string) []string {
+// parametersOf returns the parameters of a route.
+func parametersOf(rt route) []string {
 	known := parameters[rt.name]
-	switch {
-	case strings.HasPrefix(path, pprofPath):
-		known = profileParameters
-	case rt.admin:
-		known = parameters[path]
+	if rt.admin {
+		known = parameters[rt.pattern]
 	}
 	return append([]string{"format"}, known...)
 }
@@ -77,7 +72,7 @@ func checkRequest(rt route, r *http.Request) error {
 	if rt.name == "/" || rt.name == "/events" {
 		return nil
 	}
-	return checkParameters(r.URL.Query(), parametersOf(rt, r.URL.EscapedPath()))
+	return checkParameters(r.URL.Query(), parametersOf(rt))
 }
 
 // nearBuckets adds the names of near buckets to an error that knows none of name.

@@ -5,36 +5,26 @@ import (
 	"net/http/pprof"
 	"net/netip"
 	"strconv"
-	"strings"
 
 	"dalmatiner/internal/config"
 )
 
 const (
-	pprofPath = "/debug/pprof/"
+	profiles = "/debug/pprof/"
 	// maxProfile is the longest profile in seconds: a forgotten request must not
 	// keep others from taking one.
 	maxProfile = 300
 )
 
-// findProfile finds the routes of profiles. They count as those of
-// administration.
-func (a *api) findProfile(path string) (route, bool) {
-	if path+"/" == pprofPath {
-		return route{methods: "GET", admin: true, serve: func(w http.ResponseWriter, r *http.Request) error {
-			http.Redirect(w, r, pprofPath, http.StatusMovedPermanently) // the links of the list are relative
-			return nil
-		}}, true
-	}
-	name, ok := strings.CutPrefix(path, pprofPath)
-	return route{methods: "GET", admin: true, serve: func(w http.ResponseWriter, r *http.Request) error {
-		return a.profile(w, r, name)
-	}}, ok
+// toProfiles leads to the list of profiles, whose links are relative.
+func toProfiles(w http.ResponseWriter, r *http.Request) error {
+	http.Redirect(w, r, profiles, http.StatusMovedPermanently)
+	return nil
 }
 
 // profile serves profiles of the process in the form of net/http/pprof, to
 // those whom the key http.pprof names and guard lets pass.
-func (a *api) profile(w http.ResponseWriter, r *http.Request, name string) error {
+func (a *api) profile(w http.ResponseWriter, r *http.Request) error {
 	forbidden := func(text string) error { return &statusError{http.StatusForbidden, reasonForbidden, text} }
 	switch {
 	case a.Pprof != config.PprofLoopback && a.Pprof != config.PprofOn:
@@ -47,7 +37,7 @@ func (a *api) profile(w http.ResponseWriter, r *http.Request, name string) error
 			return badRequest("seconds=%s: a profile takes up to %d seconds", text, maxProfile)
 		}
 	}
-	switch name {
+	switch behind(r, 2) {
 	case "cmdline":
 		pprof.Cmdline(w, r)
 	case "profile":

@@ -53,7 +53,7 @@ func TestProfilesAreForThoseWhoMay(t *testing.T) {
 			t.Errorf("%s: pages of other origins may read the answer", c.request.target)
 		}
 	}
-	if w := askForProfile(t, config.PprofOn, local, get("/debug/pprof")); w.Code != http.StatusMovedPermanently || w.Header().Get("Location") != pprofPath {
+	if w := askForProfile(t, config.PprofOn, local, get("/debug/pprof")); w.Code != http.StatusMovedPermanently || w.Header().Get("Location") != profiles {
 		t.Errorf("without its last slash: %d to %q", w.Code, w.Header().Get("Location"))
 	}
 }

@@ -117,7 +117,8 @@ func (a *api) queryPage(w http.ResponseWriter, r *http.Request) error {
 
 // asset answers with a file of the page. Its name changes with its content, so
 // browsers may keep it. The build has packed it harder than a reply could be.
-func (a *api) asset(w http.ResponseWriter, r *http.Request, name string) error {
+func (a *api) asset(w http.ResponseWriter, r *http.Request) error {
+	name := behind(r, 1)
 	file, ok := page.Find(name)
 	if !ok {
 		return notFound("there is no file %s of the page", name)
