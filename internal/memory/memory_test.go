@@ -2,14 +2,17 @@ package memory
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
 // clock is a clock that only moves when told.
@@ -224,33 +227,38 @@ func TestLeasesAtOnce(t *testing.T) {
 }
 
 func TestDefault(t *testing.T) {
-	root := t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		name = filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+	none := func() (uint64, error) { return 0, memlimit.ErrNoLimit }
+	for what, c := range map[string]struct {
+		machine, group memlimit.Provider
+		want           int64
+	}{
+		"nothing is known":          {none, none, 0},
+		"the machine":               {memlimit.Limit(10 << 30), none, 10 << 30 / 100 * 60},
+		"the group":                 {memlimit.Limit(10 << 30), memlimit.Limit(4 << 30), 4 << 30 / 100 * 60},
+		"the group only":            {none, memlimit.Limit(4 << 30), 4 << 30 / 100 * 60},
+		"no limit as a number":      {memlimit.Limit(10 << 30), memlimit.Limit(math.MaxInt64 &^ 4095), 10 << 30 / 100 * 60},
+		"the largest number":        {memlimit.Limit(10 << 30), memlimit.Limit(math.MaxUint64), 10 << 30 / 100 * 60},
+		"a group without a byte":    {memlimit.Limit(10 << 30), memlimit.Limit(0), 10 << 30 / 100 * 60},
+		"a limit below the least":   {memlimit.Limit(10 << 30), memlimit.Limit(1 << 20), leastDefault},
+		"a machine below the least": {memlimit.Limit(64 << 20), none, leastDefault},
+	} {
+		if got := defaultOf(c.machine, c.group); got != c.want {
+			t.Errorf("%s: %d, want %d", what, got, c.want)
 		}
 	}
-	check := func(what string, want int64) {
-		t.Helper()
-		if got := Default(root); got != want {
-			t.Errorf("%s: %d, want %d", what, got, want)
-		}
+}
+
+// This machine says what it has, whatever its control groups are.
+func TestDefaultOfThisMachine(t *testing.T) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		t.Skip(err)
 	}
-	check("nothing is known", 0)
-	write("proc/meminfo", "MemTotal:       10485760 kB\nMemFree: 1 kB\n")
-	check("the machine", 10<<30/100*60)
-	write("proc/self/cgroup", "5:devices:/\n4:memory:/a/b\n0::/new/one\n")
-	write("sys/fs/cgroup/new/one/memory.max", "max\n")
-	check("no limit of the group", 10<<30/100*60)
-	write("sys/fs/cgroup/new/memory.max", "4294967296\n")
-	check("the group around it", 4<<30/100*60)
-	write("sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "1073741824\n")
-	check("the older version", 1<<30/100*60)
-	write("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1048576\n")
-	check("the least", leastDefault)
+	var kib int64
+	if _, err := fmt.Sscanf(string(text), "MemTotal: %d kB", &kib); err != nil {
+		t.Fatal(err)
+	}
+	if got := Default(); got < leastDefault || got > max(kib<<10/100*61, leastDefault) {
+		t.Errorf("%d of %d bytes", got, kib<<10)
+	}
 }

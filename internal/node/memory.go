@@ -45,7 +45,7 @@ const (
 func newMemory(c *config.Config) *processMemory {
 	limit := c.MemoryLimit
 	if limit == config.MemoryAuto {
-		limit = memory.Default("/")
+		limit = memory.Default()
 	}
 	b := memory.New(limit, time.Now, func(bytes int64) { debug.SetMemoryLimit(bytes) })
 	queries := b.NewLeases(memory.LeaseOptions{
