@@ -9,6 +9,7 @@ import (
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/version"
 )
 
 // AggregateStats is what a read took.
@@ -162,9 +163,9 @@ func (a *aggregator) extent(first, past int64) (int64, int64) {
 			}
 		}
 	}
-	v := a.s.versions.latest()
-	_ = v.segmentsOf(a.bucket, a.id, chunkRange{first / chunk.Slots, (past-1)/chunk.Slots + 1}, func(seg *storedSegment) error {
-		for _, r := range seg.meta.Ranges {
+	v := a.s.versions.Latest()
+	_ = v.SegmentsOf(a.bucket, a.id, version.Chunks{First: first / chunk.Slots, Past: (past-1)/chunk.Slots + 1}, func(seg *version.Segment) error {
+		for _, r := range seg.Meta.Ranges {
 			if r.Bucket == a.bucket {
 				lo, hi = min(lo, r.First*chunk.Slots), max(hi, r.Past*chunk.Slots)
 			}
@@ -276,7 +277,7 @@ func (a *aggregator) level(w *layer, number, shared int64) int64 {
 		if w.loaded != l+1 {
 			var read int64
 			var err error
-			w.spans, read, err = w.seg.reader.Levels(l, a.bucket, segment.Hash(a.id), &a.units)
+			w.spans, read, err = w.seg.Reader.Levels(l, a.bucket, segment.Hash(a.id), &a.units)
 			a.stats.Bytes += read
 			if err != nil {
 				// The headers of the chunks say the same.

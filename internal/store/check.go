@@ -18,6 +18,7 @@ import (
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/version"
 )
 
 // Operations are what an operator asks of a running store. Its methods may be
@@ -123,9 +124,9 @@ type checker struct {
 	older    map[uint64]bool   // segments that were committed before names was read
 	progress CheckProgress
 
-	graves    map[uint64]tombstones    // of the MANIFEST, by bucket
-	forgotten map[metric.SeriesID]bool // by records that no flush has committed
-	nameless  map[metric.SeriesID]bool // have chunks, and no name in the catalogue
+	graves    map[uint64]version.Tombstones // of the MANIFEST, by bucket
+	forgotten map[metric.SeriesID]bool      // by records that no flush has committed
+	nameless  map[metric.SeriesID]bool      // have chunks, and no name in the catalogue
 	unlisted  []unlisted
 }
 
@@ -192,7 +193,7 @@ func newChecker(ctx context.Context, fs vfs.FS, dir string, o CheckOptions) *che
 	}
 	return &checker{
 		fs: inspectFS{fs, &pace{ctx: ctx, rate: o.Rate}}, dir: dir, opts: o, seen: make(map[Damage]bool),
-		graves: make(map[uint64]tombstones), forgotten: make(map[metric.SeriesID]bool), nameless: make(map[metric.SeriesID]bool),
+		graves: make(map[uint64]version.Tombstones), forgotten: make(map[metric.SeriesID]bool), nameless: make(map[metric.SeriesID]bool),
 		report: CheckReport{Dir: dir, Damages: []Damage{}, Expected: []Damage{}},
 	}
 }
@@ -316,7 +317,7 @@ func (c *checker) checkManifest() {
 	c.buckets = make(map[uint64]bool, len(c.state.Buckets))
 	for _, b := range c.state.Buckets {
 		c.buckets[b.ID] = true
-		c.graves[b.ID] = manifestGraves(b.ID, c.state.Tombstones)
+		c.graves[b.ID] = version.FromManifest(b.ID, c.state.Tombstones)
 		c.report.Deletions += int64(len(c.graves[b.ID]))
 	}
 	c.report.Remembered = seriesIn(c.state.Remembered)
@@ -409,13 +410,13 @@ func (c *checker) hasName(id metric.SeriesID) bool {
 // buried says whether a series was deleted after a segment was written that is
 // clean of what was deleted before.
 func (c *checker) buried(bucket uint64, h segment.Hash, clean uint64) bool {
-	var now tombstones // of a running store
+	var now version.Tombstones // of a running store
 	if c.live != nil {
 		now = c.live.tombs(bucket)
 	}
 	id := metric.SeriesID(h)
 	for _, id := range []metric.SeriesID{id, id.Value()} { // in a bucket with timestamps the latter
-		if c.forgotten[id] || clean < max(c.graves[bucket].below(id), now.below(id)) {
+		if c.forgotten[id] || clean < max(c.graves[bucket].Below(id), now.Below(id)) {
 			return true
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/version"
 )
 
 // The rows of the model of these tests: every slot is written once, so that
@@ -80,7 +81,7 @@ func mergeRows(t *testing.T, s *Store, clock *testClock) {
 		t.Fatal(err)
 	}
 	// The merge that the flush asked for may have done it before.
-	merged := slices.ContainsFunc(s.versions.latest().segments, func(seg *storedSegment) bool { return seg.meta.Kind == manifest.Window })
+	merged := slices.ContainsFunc(s.versions.Latest().Segments, func(seg *version.Segment) bool { return seg.Meta.Kind == manifest.Window })
 	if !merged {
 		t.Fatal("no window was written")
 	}

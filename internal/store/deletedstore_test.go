@@ -29,12 +29,12 @@ func newDeletedStore(t *testing.T) *deletedStore {
 	d.s = mustOpen(t, d.o)
 	d.send(t, 1, key(0), key(1))
 	mustFlush(t, d.s)
-	for _, seg := range d.s.versions.latest().segments {
-		data, err := readFile(d.fs, d.s.path(seg.name()))
+	for _, seg := range d.s.versions.Latest().Segments {
+		data, err := readFile(d.fs, d.s.path(seg.Name()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.old[d.s.path(seg.name())] = data
+		d.old[d.s.path(seg.Name())] = data
 	}
 	if _, err := d.s.DeleteSeries(t.Context(), "b", SeriesChoice{Key: key(0)}, false); err != nil {
 		t.Fatal(err)
@@ -122,9 +122,9 @@ func (d *deletedStore) damage(t *testing.T, manifests []string, windows bool) {
 	for _, name := range manifests {
 		gone = append(gone, d.s.path(name))
 	}
-	for _, seg := range d.s.versions.latest().segments {
-		if windows && seg.meta.Kind == manifest.Window {
-			gone = append(gone, d.s.path(seg.name()))
+	for _, seg := range d.s.versions.Latest().Segments {
+		if windows && seg.Meta.Kind == manifest.Window {
+			gone = append(gone, d.s.path(seg.Name()))
 		}
 	}
 	if err := d.s.Close(); err != nil {

@@ -79,7 +79,7 @@ func (d *digest) level(a *aggregator, w *layer, number, shared int64) int64 {
 		if w.loaded != l+1 {
 			var read int64
 			var err error
-			w.spans, read, err = w.seg.reader.LevelDigests(l, a.bucket, segment.Hash(a.id), &d.units)
+			w.spans, read, err = w.seg.Reader.LevelDigests(l, a.bucket, segment.Hash(a.id), &d.units)
 			a.stats.Bytes += read
 			if err != nil {
 				w.noLevels[l], w.damage = true, err // the chunks have the same

@@ -8,6 +8,7 @@ import (
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/version"
 	"dalmatiner/internal/window"
 )
 
@@ -17,15 +18,15 @@ type expiring map[uint64][]segment.Hash
 
 // noteExpired collects the series of a segment that goes away with ranges below
 // the lifetime of their bucket.
-func (m *merging) noteExpired(seg *storedSegment) error {
+func (m *merging) noteExpired(seg *version.Segment) error {
 	seen := map[uint64]bool{}
-	for _, r := range seg.meta.Ranges {
+	for _, r := range seg.Meta.Ranges {
 		b, ok := m.buckets[r.Bucket]
 		if !ok || seen[r.Bucket] || r.First-r.First%window.Small+window.Small > b.ExpiredBefore {
 			continue
 		}
 		seen[r.Bucket] = true
-		err := seg.reader.Hashes(r.Bucket, func(h segment.Hash) { m.expired[r.Bucket] = append(m.expired[r.Bucket], h) })
+		err := seg.Reader.Hashes(r.Bucket, func(h segment.Hash) { m.expired[r.Bucket] = append(m.expired[r.Bucket], h) })
 		if err := m.s.noteUnreadable(seg, err); err != nil {
 			return err
 		}
@@ -69,7 +70,7 @@ func (s *Store) expire(ctx context.Context, all expiring) error {
 			continue
 		}
 		hashes = s.outsideHoles(b, s.unheld(hashes))
-		segments := s.versions.latest().segments
+		segments := s.versions.Latest().Segments
 		for _, seg := range slices.Backward(segments) { // those that live on are in the newest
 			if err := ctx.Err(); err != nil {
 				return err
@@ -115,12 +116,12 @@ func (s *Store) unheld(hashes []segment.Hash) []segment.Hash {
 
 // notIn returns the hashes of which a segment has no chunks. Of a damaged one
 // nothing is known: none are left.
-func notIn(seg *storedSegment, bucket uint64, hashes []segment.Hash) ([]segment.Hash, error) {
-	if len(hashes) == 0 || seg.info.Chunks == 0 {
+func notIn(seg *version.Segment, bucket uint64, hashes []segment.Hash) ([]segment.Hash, error) {
+	if len(hashes) == 0 || seg.Info.Chunks == 0 {
 		return hashes, nil
 	}
 	held := make([]bool, len(hashes))
-	err := seg.reader.Holding(bucket, hashes, func(i int) { held[i] = true })
+	err := seg.Reader.Holding(bucket, hashes, func(i int) { held[i] = true })
 	if segment.IsDamage(err) {
 		return nil, nil
 	}
@@ -135,10 +136,10 @@ func notIn(seg *storedSegment, bucket uint64, hashes []segment.Hash) ([]segment.
 
 // forgetExpired takes series out of a bucket that are in none of the segments
 // looked at, nor in those that flushes have added since, nor in the head.
-func (s *Store) forgetExpired(b *bucket, hashes []segment.Hash, looked []*storedSegment) error {
+func (s *Store) forgetExpired(b *bucket, hashes []segment.Hash, looked []*version.Segment) error {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
-	now := s.versions.latest().segments
+	now := s.versions.Latest().Segments
 	var err error
 	for _, seg := range now {
 		if !slices.Contains(looked, seg) {

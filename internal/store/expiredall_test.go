@@ -57,7 +57,7 @@ func TestNoExpiredNameComesBackWhenAllAreGone(t *testing.T) {
 		mustFlush(t, s)
 	}
 	gone("after the merges")
-	if len(s.versions.latest().segments) == 0 {
+	if len(s.versions.Latest().Segments) == 0 {
 		t.Fatal("no segment is left that could bring a name back")
 	}
 	for range 2 {

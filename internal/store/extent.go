@@ -8,6 +8,7 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/version"
 )
 
 // Extent returns the slots [first, past), inside [from, from+n), outside of which
@@ -34,10 +35,10 @@ func (s *Store) Extent(ctx context.Context, info buckets.Info, key []byte, from,
 	}
 	defer r.leave()
 	id := b.seriesID(key)
-	within := chunkRange{begin / chunk.Slots, (end-1)/chunk.Slots + 1}
-	found := chunkRange{within.past, within.first} // nothing yet
+	within := version.Chunks{First: begin / chunk.Slots, Past: (end-1)/chunk.Slots + 1}
+	found := version.Chunks{First: within.Past, Past: within.First} // nothing yet
 	add := func(first, past int64) {
-		found.first, found.past = min(found.first, max(first, within.first)), max(found.past, min(past, within.past))
+		found.First, found.Past = min(found.First, max(first, within.First)), max(found.Past, min(past, within.Past))
 	}
 	known, err := r.look(ctx, id, func(g *head.Group, col int) (bool, error) {
 		if g == nil {
@@ -52,9 +53,9 @@ func (s *Store) Extent(ctx context.Context, info buckets.Info, key []byte, from,
 	if err != nil || !known {
 		return from, from, errors.Join(err, ctx.Err())
 	}
-	err = r.version.segmentsOf(info.ID, id, within, func(seg *storedSegment) error {
-		for _, r := range seg.meta.Ranges {
-			if r.Bucket == info.ID && overlaps(seg, manifest.Range{Bucket: r.Bucket, First: within.first, Past: within.past}) {
+	err = r.version.SegmentsOf(info.ID, id, within, func(seg *version.Segment) error {
+		for _, r := range seg.Meta.Ranges {
+			if r.Bucket == info.ID && seg.Overlaps(manifest.Range{Bucket: r.Bucket, First: within.First, Past: within.Past}) {
 				add(r.First, r.Past)
 			}
 		}
@@ -63,8 +64,8 @@ func (s *Store) Extent(ctx context.Context, info buckets.Info, key []byte, from,
 	if err != nil {
 		return from, from, err
 	}
-	if found.first >= found.past {
+	if found.First >= found.Past {
 		return from, from, nil
 	}
-	return max(begin, found.first*chunk.Slots), min(end, found.past*chunk.Slots), nil
+	return max(begin, found.First*chunk.Slots), min(end, found.Past*chunk.Slots), nil
 }

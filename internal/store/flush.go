@@ -14,6 +14,7 @@ import (
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
 	"dalmatiner/internal/window"
 )
@@ -115,7 +116,7 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 	seg, err := s.write(f, seq)
 	if err == nil {
 		if err = s.putCatalogue(f); err != nil && seg != nil {
-			err = errors.Join(err, seg.reader.Close(), s.discard(&seg.meta))
+			err = errors.Join(err, seg.Reader.Close(), s.discard(&seg.Meta))
 		}
 	}
 	if err != nil {
@@ -135,7 +136,7 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 	s.o.FlushTook(took)
 	r := FlushResult{Took: took}
 	if seg != nil {
-		r.Segment, r.Bytes, r.Points, r.Series = seg.name(), seg.info.Size, seg.info.Points, seg.info.Series
+		r.Segment, r.Bytes, r.Points, r.Series = seg.Name(), seg.Info.Size, seg.Info.Points, seg.Info.Series
 		s.counters.flushedBytes.Add(r.Bytes)
 		s.counters.flushedPoints.Add(r.Points)
 	}
@@ -200,7 +201,7 @@ func (s *Store) abort(f *flushing) {
 
 // write does steps 1 and 2. It returns nil when no chunk, no name and no tombstone
 // is to be written.
-func (s *Store) write(f *flushing, seq uint64) (*storedSegment, error) {
+func (s *Store) write(f *flushing, seq uint64) (*version.Segment, error) {
 	if err := s.log.Sync(); err != nil {
 		return nil, err
 	}
@@ -233,7 +234,7 @@ func (s *Store) write(f *flushing, seq uint64) (*storedSegment, error) {
 
 // finishSegment ends the file of a segment and gives it its name: it is on disk
 // when the call returns, and a stray until a commit names it.
-func (s *Store) finishSegment(m manifest.Segment, w *segment.Writer) (*storedSegment, error) {
+func (s *Store) finishSegment(m manifest.Segment, w *segment.Writer) (*version.Segment, error) {
 	path := s.path(segmentFile(&m))
 	info, err := w.Finish()
 	if err != nil {
@@ -248,7 +249,7 @@ func (s *Store) finishSegment(m manifest.Segment, w *segment.Writer) (*storedSeg
 	}
 	m.Bytes, m.Points = info.Size, info.Points
 	reader, err := s.files.Open(path)
-	return &storedSegment{meta: m, reader: reader, info: info}, err
+	return &version.Segment{Meta: m, Reader: reader, Info: info}, err
 }
 
 // fillSegment writes what was captured and says in m what it was.
@@ -277,7 +278,7 @@ func (s *Store) fillSegment(f *flushing, w *segment.Writer, m *manifest.Segment)
 		return err
 	}
 	m.Ranges = ranges.List()
-	m.Marks = marksOver(marks.Marks().List, m, s.versions.latest().segments)
+	m.Marks = marksOver(marks.Marks().List, m, s.versions.Latest().Segments)
 	return nil
 }
 
@@ -365,10 +366,10 @@ func (s *Store) changeCatalogue(f *flushing) error {
 }
 
 // commitFlush does step 4: see commitEdit for its errors.
-func (s *Store) commitFlush(f *flushing, seg *storedSegment) error {
+func (s *Store) commitFlush(f *flushing, seg *version.Segment) error {
 	var m *manifest.Segment
 	if seg != nil {
-		m = &seg.meta
+		m = &seg.Meta
 	}
 	if err := s.commitEdit(s.edit(f, m)); err != nil {
 		return err
@@ -379,15 +380,15 @@ func (s *Store) commitFlush(f *flushing, seg *storedSegment) error {
 
 // uncommitted gives up a flush whose commit failed. For want of room it is as if it had
 // not been; after any other error the MANIFEST may name its file.
-func (s *Store) uncommitted(f *flushing, seg *storedSegment, err error) error {
+func (s *Store) uncommitted(f *flushing, seg *version.Segment, err error) error {
 	if seg != nil {
-		err = errors.Join(err, seg.reader.Close())
+		err = errors.Join(err, seg.Reader.Close())
 	}
 	if !errors.Is(err, manifest.ErrUnwritten) {
 		return err
 	}
 	if seg != nil {
-		err = errors.Join(err, s.discard(&seg.meta))
+		err = errors.Join(err, s.discard(&seg.Meta))
 	}
 	s.abort(f)
 	return err
@@ -448,11 +449,11 @@ func (s *Store) edit(f *flushing, m *manifest.Segment) manifest.Edit {
 // publish moves readers from the head to the segment and does step 5. The segment is
 // there before a group drops what it holds: a reader, who copies from the head before
 // he looks at segments, may see a point twice, never not at all.
-func (s *Store) publish(f *flushing, seg *storedSegment) {
+func (s *Store) publish(f *flushing, seg *version.Segment) {
 	s.raiseHighest(f.highest)
 	s.forgetDeletions(f.forget, f.early)
 	if seg != nil {
-		s.versions.publish(func(v *version) { v.add(seg) })
+		s.versions.Publish(func(v *version.Version) { v.Add(seg) })
 	}
 	for _, g := range f.groups {
 		sealedBlocks, late := g.EndFlush()

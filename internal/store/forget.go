@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
+	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
 )
 
@@ -170,7 +171,7 @@ func (s *Store) deleteSeries(ctx context.Context, b *bucket, ids []metric.Series
 	err = s.forgetAll(&f, ids)
 	if len(f.list) > 0 {
 		for i := range f.list {
-			f.list[i].lsn = f.lsn
+			f.list[i].LSN = f.lsn
 		}
 		s.putTombstones(b, f.list)
 	}
@@ -205,10 +206,10 @@ func (s *Store) forgetAll(f *forgetting, ids []metric.SeriesID) error {
 
 // holders returns the segments that hold chunks of a bucket, and their bytes.
 func (s *Store) holders(bucket uint64) (n, size int64) {
-	for _, seg := range s.versions.latest().segments {
-		if seg.has(bucket) {
+	for _, seg := range s.versions.Latest().Segments {
+		if seg.Has(bucket) {
 			n++
-			size += seg.info.Size
+			size += seg.Info.Size
 		}
 	}
 	return n, size
@@ -216,9 +217,9 @@ func (s *Store) holders(bucket uint64) (n, size int64) {
 
 // tombstoneCount returns how many tombstones all buckets have.
 func (s *Store) tombstoneCount() (n int64) {
-	v := s.versions.latest()
+	v := s.versions.Latest()
 	for _, b := range s.buckets.All() {
-		n += int64(len(v.tombs(b.info.ID)))
+		n += int64(len(v.Tombstones(b.info.ID)))
 	}
 	return n
 }
@@ -246,7 +247,7 @@ type forgetting struct {
 	below       uint64
 	why         byte
 	incarnation uint64 // 0 where they expired
-	list        []tombstone
+	list        []version.Tombstone
 	lsn         uint64 // of the last record
 	rec         []byte
 }
@@ -256,11 +257,11 @@ type forgetting struct {
 // expired series it takes those of which the group holds nothing.
 func (s *Store) forget(f *forgetting, g *head.Group, want head.Mask) error {
 	cols := g.Columns()
-	var list []tombstone
+	var list []version.Tombstone
 	gone, err := g.Forget(want, f.b.width(), f.why == whyExpired, func(m head.Mask) error {
 		for col := range cols.Len() {
 			if m.Has(col) {
-				list = append(list, tombstone{id: cols.ID(col), ref: series.At(g.ID, col), below: f.below, incarnation: f.incarnation})
+				list = append(list, version.Tombstone{ID: cols.ID(col), Group: g.ID, Column: uint8(col), Below: f.below, Incarnation: f.incarnation})
 			}
 		}
 		return s.logForget(f, g.ID, list)
@@ -269,7 +270,7 @@ func (s *Store) forget(f *forgetting, g *head.Group, want head.Mask) error {
 		return err
 	}
 	for i := range list {
-		s.lose(f, list[i], list[i].ref)
+		s.lose(f, list[i], refOf(&list[i]))
 	}
 	s.dropped(f.b, g, cols, gone)
 	return nil
@@ -278,9 +279,9 @@ func (s *Store) forget(f *forgetting, g *head.Group, want head.Mask) error {
 // forgetInactive takes series out of the bucket that have no column.
 func (s *Store) forgetInactive(f *forgetting, refs []series.Ref) error {
 	for part := range slices.Chunk(refs, head.Width) {
-		list := make([]tombstone, len(part))
+		list := make([]version.Tombstone, len(part))
 		for i, ref := range part {
-			list[i] = tombstone{id: f.b.seriesID(f.b.inactive.Key(ref)), ref: series.None, below: f.below, incarnation: f.incarnation}
+			list[i] = version.Tombstone{ID: f.b.seriesID(f.b.inactive.Key(ref)), Group: series.None.Group(), Column: uint8(series.None.Column()), Below: f.below, Incarnation: f.incarnation}
 		}
 		if err := s.logForget(f, series.None.Group(), list); err != nil {
 			return err
@@ -292,7 +293,7 @@ func (s *Store) forgetInactive(f *forgetting, refs []series.Ref) error {
 	return nil
 }
 
-func (s *Store) logForget(f *forgetting, group uint32, list []tombstone) error {
+func (s *Store) logForget(f *forgetting, group uint32, list []version.Tombstone) error {
 	f.rec = appendForgetRecord(f.rec[:0], f.b.info.ID, group, f.why, f.incarnation, list)
 	var lsn wal.LSN
 	var err error
@@ -308,25 +309,25 @@ func (s *Store) logForget(f *forgetting, group uint32, list []tombstone) error {
 // lose takes a series out of the index, and out of the catalogue, which has it at
 // the place it has or had last. Records of a deleted one may be replayed: then
 // the catalogue keeps the place without a name.
-func (s *Store) lose(f *forgetting, t tombstone, last series.Ref) {
-	f.b.incarnations.Raise(t.id, t.incarnation)
-	s.index.Delete(t.id)
+func (s *Store) lose(f *forgetting, t version.Tombstone, last series.Ref) {
+	f.b.incarnations.Raise(t.ID, t.Incarnation)
+	s.index.Delete(t.ID)
 	f.b.series--
 	f.list = append(f.list, t)
-	left := placed(f.b, last, t.id)
+	left := placed(f.b, last, t.ID)
 	s.change(s.placeGone(f, t, &left))
 }
 
 // placeGone is what the catalogue is told of a series that is forgotten; left is
 // where it has the series, nil for nowhere.
-func (s *Store) placeGone(f *forgetting, t tombstone, left *segment.Series) catalogue.Change {
+func (s *Store) placeGone(f *forgetting, t version.Tombstone, left *segment.Series) catalogue.Change {
 	c := catalogue.Change{Left: left, Nothing: true}
-	if f.why == whyDeleted && t.ref != series.None {
+	if f.why == whyDeleted && refOf(&t) != series.None {
 		c.Nothing = false
-		c.Series = placed(f.b, t.ref, t.id)
+		c.Series = placed(f.b, refOf(&t), t.ID)
 		c.Series.Since = f.lsn
 		s.pendMu.Lock()
-		s.nameless[formerPlace{f.b.info.ID, t.ref, t.id}] = f.lsn
+		s.nameless[formerPlace{f.b.info.ID, refOf(&t), t.ID}] = f.lsn
 		s.pendMu.Unlock()
 	}
 	return c
@@ -369,14 +370,14 @@ func (s *Store) dropPending() {
 }
 
 // putTombstones shows tombstones to readers and hands them to the next flush.
-func (s *Store) putTombstones(b *bucket, list []tombstone) {
+func (s *Store) putTombstones(b *bucket, list []version.Tombstone) {
 	s.bury(b.info.ID, list)
 	s.pendTombstones(b, list)
 }
 
 // pendTombstones hands the tombstones of one deletion to the next flush.
-func (s *Store) pendTombstones(b *bucket, list []tombstone) {
+func (s *Store) pendTombstones(b *bucket, list []version.Tombstone) {
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
-	s.tombstones = append(s.tombstones, manifestTombstones(b.info.ID, list))
+	s.tombstones = append(s.tombstones, version.Deletion(b.info.ID, list))
 }

@@ -65,11 +65,11 @@ func TestMergesFreeDeletedSeries(t *testing.T) {
 	if st.Tombstones != 0 || st.PointsDeleted < points || st.SegmentPoints >= before {
 		t.Errorf("%d tombstones, %d points deleted of %d, %d in segments before, %d after", st.Tombstones, st.PointsDeleted, points, before, st.SegmentPoints)
 	}
-	for _, seg := range m.s.versions.latest().segments {
+	for _, seg := range m.s.versions.Latest().Segments {
 		for _, b := range m.s.buckets.All() {
-			if err := seg.reader.Hashes(b.info.ID, func(h segment.Hash) {
+			if err := seg.Reader.Hashes(b.info.ID, func(h segment.Hash) {
 				if _, ok := m.s.index.Lookup(metric.SeriesID(h)); !ok {
-					t.Errorf("%s holds chunks of %x", seg.name(), h)
+					t.Errorf("%s holds chunks of %x", seg.Name(), h)
 				}
 			}); err != nil {
 				t.Fatal(err)
@@ -101,9 +101,9 @@ func TestManyDeletedSeriesAreFreedInTheBackground(t *testing.T) {
 	m.wereDeleted(names)
 	m.check()
 	m.merge(false)
-	for _, seg := range m.s.versions.latest().segments {
-		if seg.meta.Kind != 0 && seg.info.Chunks > 0 {
-			t.Errorf("%s holds %d chunks", seg.name(), seg.info.Chunks)
+	for _, seg := range m.s.versions.Latest().Segments {
+		if seg.Meta.Kind != 0 && seg.Info.Chunks > 0 {
+			t.Errorf("%s holds %d chunks", seg.Name(), seg.Info.Chunks)
 		}
 	}
 	m.check()

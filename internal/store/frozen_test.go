@@ -21,6 +21,7 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/series"
+	"dalmatiner/internal/version"
 )
 
 // frozenScript makes the data directory in testdata, of two days, two
@@ -373,8 +374,8 @@ func TestFrozenDirectory(t *testing.T) {
 		t.Errorf("no tombstones: %v", err)
 	}
 	kinds := map[string]int{}
-	for _, seg := range s.versions.latest().segments {
-		kinds[fmt.Sprint(seg.meta.Kind, " of ", seg.info.WindowChunks)]++
+	for _, seg := range s.versions.Latest().Segments {
+		kinds[fmt.Sprint(seg.Meta.Kind, " of ", seg.Info.WindowChunks)]++
 	}
 	for _, kind := range []manifest.Segment{{Kind: manifest.Flush}, {Kind: manifest.Overlay}} {
 		if kinds[fmt.Sprint(kind.Kind, " of 0")] == 0 {
@@ -423,8 +424,8 @@ func TestFrozenRecords(t *testing.T) {
 		"delete":  appendDeleteRecord(nil, &buckets.Deletion{ID: 300, Clock: 1 << 62, Name: "b\x00\xff"}), "ttl": appendTTLRecord(nil, 300, 86400),
 		"define":        appendDefineRecord(nil, 1, 70_000, 255, 0, []byte("\x00\x01a\x00\x02bc")),
 		"defined again": appendDefineRecord(nil, 1, 70_000, 0, 1<<60+300, []byte("\x00\x01a")),
-		"deleted":       appendForgetRecord(nil, 1, 70_000, whyDeleted, 1<<60+300, []tombstone{{ref: series.At(70_000, 255), id: id}, {ref: series.At(70_000, 0)}}),
-		"expired":       appendForgetRecord(nil, 1, series.None.Group(), whyExpired, 0, []tombstone{{ref: series.None, id: id}}),
+		"deleted":       appendForgetRecord(nil, 1, 70_000, whyDeleted, 1<<60+300, []version.Tombstone{{Group: 70_000, Column: 255, ID: id}, {Group: 70_000}}),
+		"expired":       appendForgetRecord(nil, 1, series.None.Group(), whyExpired, 0, []version.Tombstone{{Group: series.None.Group(), ID: id}}),
 		"refused":       appendRefuseRecord(nil, 1, epoch/60, &counts),
 		"row 8":         dataRecord(nil, 1, 70_000, row(false, 0, -128, 127), epoch/60, &counts),
 		"row 16":        dataRecord(nil, 1, 70_000, row(false, 0, -32768, 32767, 5, 6), epoch/60, &counts),

@@ -8,21 +8,20 @@ import (
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/version"
 )
 
 // holesOf returns the holes of a bucket, nil where there are none.
 func (s *Store) holesOf(bucket uint64) *hole.Set {
-	return s.versions.latest().holes(bucket)
+	return s.versions.Latest().Holes(bucket)
 }
 
 // showHoles puts the holes that are committed into a version, together with the change
 // of segments that they belong to.
-func (s *Store) showHoles(v *version) {
+func (s *Store) showHoles(v *version.Version) {
 	all := s.manifest.Holes()
 	for _, b := range s.buckets.All() {
-		h := v.hiding[b.info.ID]
-		h.holes = hole.NewSet(b.info.ID, all)
-		v.set(b.info.ID, h)
+		v.Cover(b.info.ID, hole.NewSet(b.info.ID, all))
 	}
 }
 

@@ -289,9 +289,9 @@ func TestADamagedIndexIsUnknown(t *testing.T) {
 	h := newHoleLayers(t)
 	h.put([]int{0, 1, 2}, 0, holeSlots)
 	h.put([]int{0, 2}, 700, 1500)
-	seg := h.s.versions.latest().segments[len(h.s.versions.latest().segments)-1]
-	data := seg.info.DataBytes + 4 // one block
-	flipBit(t, h.o.FS, "/data/"+seg.name(), 8*(data+5))
+	seg := h.s.versions.Latest().Segments[len(h.s.versions.Latest().Segments)-1]
+	data := seg.Info.DataBytes + 4 // one block
+	flipBit(t, h.o.FS, "/data/"+seg.Name(), 8*(data+5))
 	h.reopen()
 	gone := map[int]bool{1: true}
 	holes := []unknownBelow{{0, 0, holeSlots, 1}, {2, 0, holeSlots, 1}}

@@ -51,7 +51,7 @@ func (s *Store) endHoles(ctx context.Context) error {
 	if err := s.commitEdit(manifest.Edit{EndHoles: ended}); err != nil {
 		return err
 	}
-	s.versions.publish(s.showHoles)
+	s.versions.Publish(s.showHoles)
 	return nil
 }
 
@@ -106,7 +106,7 @@ func (s *Store) anyUnknown(ctx context.Context, b *bucket, id metric.SeriesID, f
 		return true, err
 	}
 	defer r.leave()
-	r.version = s.versions.pin()
+	r.version = s.versions.Pin()
 	if from < 0 || past > math.MaxInt64-MaxRead {
 		return true, nil
 	}

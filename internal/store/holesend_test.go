@@ -204,8 +204,8 @@ func TestAnyZeroed4KiB(t *testing.T) {
 	}
 	h.put([]int{2}, 5, 15)
 	var metas []manifest.Segment
-	for _, seg := range h.s.versions.latest().segments {
-		metas = append(metas, seg.meta)
+	for _, seg := range h.s.versions.Latest().Segments {
+		metas = append(metas, seg.Meta)
 	}
 	if err := h.s.log.Sync(); err != nil {
 		t.Fatal(err)

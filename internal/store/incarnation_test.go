@@ -157,10 +157,10 @@ func (m *forgetModel) checkStored() {
 		m.t.Fatalf("%v", err)
 	}
 	found, since := make(map[string]uint64), make(map[string]uint64)
-	for _, seg := range m.s.versions.latest().segments {
-		err := seg.reader.Series(func(e segment.Series) error {
+	for _, seg := range m.s.versions.Latest().Segments {
+		err := seg.Reader.Series(func(e segment.Series) error {
 			b := m.s.buckets.ID(e.Bucket)
-			if e.Below == 0 && seg.cleanTo() >= m.s.tombs(b.info.ID).below(metric.SeriesID(e.Hash)) {
+			if e.Below == 0 && seg.CleanTo() >= m.s.tombs(b.info.ID).Below(metric.SeriesID(e.Hash)) {
 				if k := string(e.Key); e.Since >= since[k] { // the last definition
 					found[k], since[k] = e.Incarnation, e.Since
 				}

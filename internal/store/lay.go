@@ -11,6 +11,7 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/version"
 )
 
 // Unknown is a range of slots, [From, Past), of a series that are neither set nor
@@ -25,7 +26,7 @@ type Unknown struct {
 // Without damage it costs one look at the bucket's holes.
 type laying struct {
 	s       *Store
-	version *version
+	version *version.Version
 	bucket  uint64
 	id      metric.SeriesID
 	from    int64 // of the first slot
@@ -39,8 +40,8 @@ type laying struct {
 // begin looks up the holes of the series. Those from before it was deleted hide
 // nothing.
 func (l *laying) begin(n int64) {
-	if set := l.version.holes(l.bucket); set != nil && !l.older {
-		below := l.version.tombs(l.bucket).below(l.id)
+	if set := l.version.Holes(l.bucket); set != nil && !l.older {
+		below := l.version.Tombstones(l.bucket).Below(l.id)
 		for _, span := range set.Spans(nil, prefixOf(l.id), l.from, l.from+n) {
 			if span.At.Generation >= below {
 				l.spans = append(l.spans, span)
@@ -85,10 +86,10 @@ func (l *laying) hide(from, past int64, why string, dst []uint64) {
 }
 
 // lost lays as unknown what a segment marked of chunks that cannot be read.
-func (l *laying) lost(seg *storedSegment, first, past int64, dst []uint64) {
+func (l *laying) lost(seg *version.Segment, first, past int64, dst []uint64) {
 	p := prefixOf(l.id)
-	for _, m := range seg.meta.Marks.Within(hole.Mark{Bucket: l.bucket, First: first, Past: past, Low: p, High: p}) {
-		l.hide(m.First*chunk.Slots, m.Past*chunk.Slots, "damage in "+seg.name(), dst)
+	for _, m := range seg.Meta.Marks.Within(hole.Mark{Bucket: l.bucket, First: first, Past: past, Low: p, High: p}) {
+		l.hide(m.First*chunk.Slots, m.Past*chunk.Slots, "damage in "+seg.Name(), dst)
 	}
 }
 
@@ -132,11 +133,11 @@ func (l *laying) why(slot int64) string {
 // slot the newer one wins.
 func (l *laying) segments(ctx context.Context, dst []uint64) error {
 	l.begin(int64(len(dst)))
-	err := l.version.segmentsOf(l.bucket, l.id, slotRange(l.from, dst), func(seg *storedSegment) error {
+	err := l.version.SegmentsOf(l.bucket, l.id, slotRange(l.from, dst), func(seg *version.Segment) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		l.upTo(seg.meta.Position(), dst)
+		l.upTo(seg.Meta.Position(), dst)
 		_, err := l.segment(seg, dst)
 		return err
 	})
@@ -146,9 +147,9 @@ func (l *laying) segments(ctx context.Context, dst []uint64) error {
 
 // segment lays what a segment holds of the series over dst, and says whether that
 // was anything.
-func (l *laying) segment(seg *storedSegment, dst []uint64) (found bool, err error) {
+func (l *laying) segment(seg *version.Segment, dst []uint64) (found bool, err error) {
 	r := slotRange(l.from, dst)
-	err = seg.reader.SeriesChunks(l.bucket, segment.Hash(l.id), r.first, r.past, func(number int64, data []byte) error {
+	err = seg.Reader.SeriesChunks(l.bucket, segment.Hash(l.id), r.First, r.Past, func(number int64, data []byte) error {
 		found = true
 		lo, hi := max(l.from, number*chunk.Slots)-l.from, min(l.from+int64(len(dst)), (number+1)*chunk.Slots)-l.from
 		if l.stats != nil {
@@ -163,7 +164,7 @@ func (l *laying) segment(seg *storedSegment, dst []uint64) (found bool, err erro
 			l.s.noteUndecodable(seg, l.id, number, err)
 			copy(dst[lo:hi], before)
 			// Some of it may have been decoded: what was there before is gone.
-			l.hide(number*chunk.Slots, (number+1)*chunk.Slots, "damage in "+seg.name(), dst)
+			l.hide(number*chunk.Slots, (number+1)*chunk.Slots, "damage in "+seg.Name(), dst)
 		}
 		return nil
 	}, func(first, past int64) {
@@ -180,11 +181,11 @@ func (l *laying) pairs(ctx context.Context, values, stamps []uint64) error {
 	some := make([]uint64, 2*len(values)) // of one segment
 	v, t := some[:len(values)], some[len(values):]
 	l.begin(int64(len(values)))
-	err := l.version.segmentsOf(l.bucket, l.id, slotRange(l.from, values), func(seg *storedSegment) error {
+	err := l.version.SegmentsOf(l.bucket, l.id, slotRange(l.from, values), func(seg *version.Segment) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		l.upTo(seg.meta.Position(), values)
+		l.upTo(seg.Meta.Position(), values)
 		found, err := l.segment(seg, v)
 		if err != nil || !found {
 			return err
@@ -197,7 +198,7 @@ func (l *laying) pairs(ctx context.Context, values, stamps []uint64) error {
 				values[i], stamps[i] = w, t[i]
 			}
 			if slot := l.from + int64(i); w != point.Unset && w != point.Unknown && t[i] == point.Unset {
-				l.hide(slot, slot+1, "damaged timestamps in "+seg.name(), values)
+				l.hide(slot, slot+1, "damaged timestamps in "+seg.Name(), values)
 			}
 		}
 		clear(some)
@@ -209,9 +210,9 @@ func (l *laying) pairs(ctx context.Context, values, stamps []uint64) error {
 
 // stamps lays the timestamps that a segment holds over dst. Those that are damaged
 // are unset.
-func (l *laying) stamps(seg *storedSegment, dst []uint64) error {
+func (l *laying) stamps(seg *version.Segment, dst []uint64) error {
 	r := slotRange(l.from, dst)
-	err := seg.reader.Chunks(l.bucket, segment.Hash(l.id.Stamp()), r.first, r.past, func(number int64, data []byte) error {
+	err := seg.Reader.Chunks(l.bucket, segment.Hash(l.id.Stamp()), r.First, r.Past, func(number int64, data []byte) error {
 		if err := head.DecodeChunk(dst, l.from, data, number); err != nil {
 			l.s.noteUndecodable(seg, l.id.Stamp(), number, err)
 			lo, hi := max(l.from, number*chunk.Slots), min(l.from+int64(len(dst)), (number+1)*chunk.Slots)

@@ -13,11 +13,12 @@ import (
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/version"
 )
 
 // layer is a segment that may hold chunks of a series.
 type layer struct {
-	seg    *storedSegment
+	seg    *version.Segment
 	order  int // of two that hold a slot the higher wins
 	cursor segment.Cursor
 	opened bool
@@ -37,7 +38,7 @@ func (l *layer) next(a *aggregator, from int64) (int64, error) {
 	if !l.opened {
 		l.opened = true
 		past := min(l.past, chunksOf(a.end))
-		if err := l.cursor.Open(l.seg.reader, a.bucket, segment.Hash(a.id), from, past); err != nil {
+		if err := l.cursor.Open(l.seg.Reader, a.bucket, segment.Hash(a.id), from, past); err != nil {
 			a.layers.lose(a, l.seg, from, past)
 			return l.past, a.s.noteUnreadable(l.seg, err)
 		}
@@ -79,14 +80,14 @@ type layers struct {
 	nextShared int64 // chunk of the first of others and head, at or above the one asked for
 	nextHead   int   // in head
 
-	touched []chunkRange // what is unknown of these, laying says
+	touched []version.Chunks // what is unknown of these, laying says
 }
 
 // lose notes chunks of a segment that cannot be read and are marked.
-func (y *layers) lose(a *aggregator, seg *storedSegment, first, past int64) {
+func (y *layers) lose(a *aggregator, seg *version.Segment, first, past int64) {
 	p := prefixOf(a.id)
-	for _, m := range seg.meta.Marks.Within(hole.Mark{Bucket: a.bucket, First: first, Past: past, Low: p, High: p}) {
-		y.touched = append(y.touched, chunkRange{m.First, m.Past})
+	for _, m := range seg.Meta.Marks.Within(hole.Mark{Bucket: a.bucket, First: first, Past: past, Low: p, High: p}) {
+		y.touched = append(y.touched, version.Chunks{First: m.First, Past: m.Past})
 	}
 }
 
@@ -94,8 +95,8 @@ func (y *layers) lose(a *aggregator, seg *storedSegment, first, past int64) {
 func (y *layers) nextTouched(from int64) int64 {
 	next := int64(math.MaxInt64)
 	for _, r := range y.touched {
-		if r.past > from {
-			next = min(next, max(from, r.first))
+		if r.Past > from {
+			next = min(next, max(from, r.First))
 		}
 	}
 	return next
@@ -147,13 +148,13 @@ func (y *layers) open(a *aggregator, from, past int64) error {
 	l := laying{s: a.s, version: a.r.version, bucket: a.bucket, id: a.id, from: from}
 	l.begin(past - from)
 	for _, span := range l.spans {
-		y.touched = append(y.touched, chunkRange{span.From / chunk.Slots, chunksOf(span.Past)})
+		y.touched = append(y.touched, version.Chunks{First: span.From / chunk.Slots, Past: chunksOf(span.Past)})
 	}
 	order := 0
-	err := a.r.version.segmentsOf(a.bucket, a.id, chunkRange{first, last + 1}, func(seg *storedSegment) error {
+	err := a.r.version.SegmentsOf(a.bucket, a.id, version.Chunks{First: first, Past: last + 1}, func(seg *version.Segment) error {
 		order++
-		if seg.meta.Kind == manifest.Window {
-			r := seg.meta.Ranges[0]
+		if seg.Meta.Kind == manifest.Window {
+			r := seg.Meta.Ranges[0]
 			y.windows = append(y.windows, layer{seg: seg, order: order, first: r.First, past: r.Past})
 			return nil
 		}
@@ -171,7 +172,7 @@ func (y *layers) open(a *aggregator, from, past int64) error {
 func (y *layers) addOther(a *aggregator, l layer, first, past int64) error {
 	y.others = append(y.others, l)
 	o := &y.others[len(y.others)-1]
-	if err := o.cursor.Open(o.seg.reader, a.bucket, segment.Hash(a.id), first, past); err != nil {
+	if err := o.cursor.Open(o.seg.Reader, a.bucket, segment.Hash(a.id), first, past); err != nil {
 		y.lose(a, o.seg, first, past)
 		return a.s.noteUnreadable(o.seg, err)
 	}

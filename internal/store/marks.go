@@ -8,6 +8,7 @@ import (
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/version"
 	"dalmatiner/internal/window"
 )
 
@@ -50,8 +51,8 @@ func (s *Store) raiseHighest(list []manifest.Highest) {
 // settleBySegments raises the highest flushed slots to the ends of all segments: a
 // MANIFEST with damage may not have the last ones.
 func (s *Store) settleBySegments() {
-	for _, seg := range s.versions.latest().segments {
-		for _, r := range seg.meta.Ranges {
+	for _, seg := range s.versions.Latest().Segments {
+		for _, r := range seg.Meta.Ranges {
 			s.raiseHighest([]manifest.Highest{{Bucket: r.Bucket, Slot: r.Past*chunk.Slots - 1}})
 		}
 	}
@@ -59,14 +60,14 @@ func (s *Store) settleBySegments() {
 
 // marksOver returns the marks that a new segment needs: of those given what lies over
 // a range of an older one.
-func marksOver(marks []hole.Mark, m *manifest.Segment, others []*storedSegment) hole.Marks {
+func marksOver(marks []hole.Mark, m *manifest.Segment, others []*version.Segment) hole.Marks {
 	given := hole.Marks{List: marks}
 	var kept []hole.Mark
 	for _, o := range others {
-		if window.Order(o.meta, *m) >= 0 {
+		if window.Order(o.Meta, *m) >= 0 {
 			continue
 		}
-		for _, r := range o.meta.Ranges {
+		for _, r := range o.Meta.Ranges {
 			kept = append(kept, given.Within(hole.Everywhere(r.Bucket, r.First, r.Past))...)
 		}
 	}
@@ -75,21 +76,21 @@ func marksOver(marks []hole.Mark, m *manifest.Segment, others []*storedSegment) 
 
 // marks returns what an output of the merge may lie over once the merge is committed:
 // what its sources may have.
-func (m *merging) marks(o *storedSegment) hole.Marks {
+func (m *merging) marks(o *version.Segment) hole.Marks {
 	var given []hole.Mark
 	for _, seg := range m.sources {
-		for _, r := range o.meta.Ranges {
-			if overlaps(seg, r) {
-				given = append(given, seg.meta.Marks.Within(hole.Everywhere(r.Bucket, r.First, r.Past))...)
+		for _, r := range o.Meta.Ranges {
+			if seg.Overlaps(r) {
+				given = append(given, seg.Meta.Marks.Within(hole.Everywhere(r.Bucket, r.First, r.Past))...)
 			}
 		}
 	}
-	stay := func(seg *storedSegment) bool { return !slices.Contains(m.plan.Remove, seg.meta.Seq) }
+	stay := func(seg *version.Segment) bool { return !slices.Contains(m.plan.Remove, seg.Meta.Seq) }
 	others := m.out
 	for _, seg := range m.sources {
 		if stay(seg) {
 			others = append(others[:len(others):len(others)], seg)
 		}
 	}
-	return marksOver(given, &o.meta, others)
+	return marksOver(given, &o.Meta, others)
 }

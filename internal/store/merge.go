@@ -11,6 +11,7 @@ import (
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/version"
 	"dalmatiner/internal/window"
 )
 
@@ -84,19 +85,19 @@ func (s *Store) merge(ctx context.Context, all bool) (MergeResult, error) {
 type merging struct {
 	s       *Store
 	plan    window.Plan
-	sources []*storedSegment // all segments when the round began
-	out     []*storedSegment
+	sources []*version.Segment // all segments when the round began
+	out     []*version.Segment
 	writers []*segment.Writer // of them, sealed
 	carried bool              // the identities of what goes away are in an output
 	late    map[uint64]map[manifest.Range]int64
 	turn    time.Time // since when it works without a look at who waits
 
-	clean   uint64                // the outputs hold nothing that was deleted below
-	tombs   map[uint64]tombstones // of the buckets that have any, when the round began
-	newest  uint64                // their highest below
-	holes   []hole.Hole           // that the round found
-	hidden  map[uint64]uint64     // points that holes kept out, by the lost file that made the hole
-	dropped int64                 // points of deleted series that the outputs do without
+	clean   uint64                        // the outputs hold nothing that was deleted below
+	tombs   map[uint64]version.Tombstones // of the buckets that have any, when the round began
+	newest  uint64                        // their highest below
+	holes   []hole.Hole                   // that the round found
+	hidden  map[uint64]uint64             // points that holes kept out, by the lost file that made the hole
+	dropped int64                         // points of deleted series that the outputs do without
 	buckets map[uint64]window.Bucket
 	expired expiring
 }
@@ -114,7 +115,7 @@ func (s *Store) mergeRound(ctx context.Context, all bool) (MergeResult, error) {
 	}
 	metas := make([]manifest.Segment, len(m.sources))
 	for i, seg := range m.sources {
-		metas[i] = seg.meta
+		metas[i] = seg.Meta
 	}
 	short := m.makePlan(metas, purge)
 	if m.plan.Empty() {
@@ -141,7 +142,7 @@ func (s *Store) mergeRound(ctx context.Context, all bool) (MergeResult, error) {
 		r.Overlays = 1
 	}
 	for _, o := range m.out {
-		r.Bytes += o.info.Size
+		r.Bytes += o.Info.Size
 	}
 	s.counters.merges.Add(1)
 	s.counters.mergedBytes.Add(r.Bytes)
@@ -179,10 +180,10 @@ func (m *merging) checkSpace() error {
 	}
 	var need int64 // at most: both copies are there until the commit
 	for _, seg := range m.sources {
-		reads := slices.ContainsFunc(m.plan.Windows, func(r manifest.Range) bool { return overlaps(seg, r) }) ||
-			slices.ContainsFunc(m.plan.Overlay, func(p window.Part) bool { return slices.Contains(p.From, seg.meta.Seq) })
+		reads := slices.ContainsFunc(m.plan.Windows, func(r manifest.Range) bool { return seg.Overlaps(r) }) ||
+			slices.ContainsFunc(m.plan.Overlay, func(p window.Part) bool { return slices.Contains(p.From, seg.Meta.Seq) })
 		if reads {
-			need += seg.info.Size
+			need += seg.Info.Size
 		}
 	}
 	if need > 0 && free-need < s.o.MinFree {
@@ -192,25 +193,18 @@ func (m *merging) checkSpace() error {
 	return nil
 }
 
-// overlaps reports whether a segment may hold chunks of the range.
-func overlaps(seg *storedSegment, r manifest.Range) bool {
-	return slices.ContainsFunc(seg.meta.Ranges, func(o manifest.Range) bool {
-		return o.Bucket == r.Bucket && o.First < r.Past && o.Past > r.First
-	})
-}
-
 // giveUp removes the outputs of a merge that failed: on a full disk every
 // further try would leave more of them. After a failed commit they stay,
 // because the MANIFEST may name them.
 func (m *merging) giveUp() (err error) {
 	for i, o := range m.out {
-		if o.reader != nil {
-			err = errors.Join(err, o.reader.Close())
+		if o.Reader != nil {
+			err = errors.Join(err, o.Reader.Close())
 		} else {
 			_ = m.writers[i].Abort() // the file is given up
 		}
 		if m.s.failed() == nil {
-			err = errors.Join(err, m.s.discard(&o.meta))
+			err = errors.Join(err, m.s.discard(&o.Meta))
 		}
 	}
 	return err
@@ -243,18 +237,18 @@ func (s *Store) mergeBuckets(segments []manifest.Segment) map[uint64]window.Buck
 // lateBytes returns what a segment holds of a window, from its index.
 func (m *merging) lateBytes(seq uint64, r manifest.Range) int64 {
 	seg := m.source(seq)
-	if !overlaps(seg, r) {
+	if !seg.Overlaps(r) {
 		return 0 // without a look at its index
 	}
 	if m.late[seq] == nil {
 		m.late[seq] = make(map[manifest.Range]int64)
-		for _, b := range seg.meta.Ranges {
-			err := seg.reader.Entries(b.Bucket, func(number int64, n int) {
+		for _, b := range seg.Meta.Ranges {
+			err := seg.Reader.Entries(b.Bucket, func(number int64, n int) {
 				first := number - number%window.Small
 				m.late[seq][manifest.Range{Bucket: b.Bucket, First: first, Past: first + window.Small}] += int64(n)
 			})
 			if err != nil {
-				m.s.reportDamage("segment "+seg.name(), err)
+				m.s.reportDamage("segment "+seg.Name(), err)
 			}
 		}
 	}
@@ -265,8 +259,8 @@ func (m *merging) lateBytes(seq uint64, r manifest.Range) int64 {
 	return n
 }
 
-func (m *merging) source(seq uint64) *storedSegment {
-	i := slices.IndexFunc(m.sources, func(s *storedSegment) bool { return s.meta.Seq == seq })
+func (m *merging) source(seq uint64) *version.Segment {
+	i := slices.IndexFunc(m.sources, func(s *version.Segment) bool { return s.Meta.Seq == seq })
 	return m.sources[i]
 }
 
@@ -288,7 +282,7 @@ func (m *merging) write(ctx context.Context) error {
 func (m *merging) window(ctx context.Context, merger *window.Merger, r manifest.Range) error {
 	var sources []window.Source
 	for _, seg := range m.sources {
-		if overlaps(seg, r) {
+		if seg.Overlaps(r) {
 			sources = append(sources, m.mergeSource(seg, r.Bucket))
 		}
 	}
@@ -305,7 +299,7 @@ func (m *merging) window(ctx context.Context, merger *window.Merger, r manifest.
 func (m *merging) noteDamage(damaged map[uint64]error, lost *window.Lost) {
 	m.holes = append(m.holes, lost.Holes...)
 	for seq := range lost.Covered {
-		m.source(seq).covered = true
+		m.source(seq).Noted.Covered = true
 	}
 	for source, points := range lost.Hidden {
 		if m.hidden == nil {
@@ -315,8 +309,8 @@ func (m *merging) noteDamage(damaged map[uint64]error, lost *window.Lost) {
 	}
 	for seq, err := range damaged {
 		seg := m.source(seq)
-		if !seg.damaged {
-			m.s.reportDamage("segment "+seg.name(), err)
+		if !seg.Noted.Damaged {
+			m.s.reportDamage("segment "+seg.Name(), err)
 			m.s.markDamaged(seg)
 		}
 	}
@@ -327,9 +321,9 @@ func (m *merging) noteDamage(damaged map[uint64]error, lost *window.Lost) {
 func (m *merging) noteUnread(err error) {
 	for _, seg := range m.sources {
 		if slices.ContainsFunc(segment.Damages(err), func(d *segment.DamageError) bool {
-			return d.Cause != nil && d.File == m.s.path(seg.name())
+			return d.Cause != nil && d.File == m.s.path(seg.Name())
 		}) {
-			seg.unread++
+			seg.Noted.Unread++
 		}
 	}
 }
@@ -368,7 +362,7 @@ func (m *merging) commit() error {
 		}
 	}
 	for _, o := range m.out {
-		e.AddSegments = append(e.AddSegments, o.meta)
+		e.AddSegments = append(e.AddSegments, o.Meta)
 	}
 	m.noteHidden(&e)
 	if err := s.commitEdit(e); err != nil {
@@ -376,43 +370,43 @@ func (m *merging) commit() error {
 	}
 	m.loseHidden()
 	s.o.FlushStep(StepMerged)
-	gone := func(seg *storedSegment) bool { return slices.Contains(m.plan.Remove, seg.meta.Seq) }
+	gone := func(seg *version.Segment) bool { return slices.Contains(m.plan.Remove, seg.Meta.Seq) }
 	for _, seg := range m.sources {
-		if gone(seg) && seg.damaged {
+		if gone(seg) && seg.Noted.Damaged {
 			m.countLost(seg)
 		}
 	}
-	s.leftovers.keep(m.sources, gone)
-	s.versions.publish(func(v *version) {
-		v.drop(gone)
-		v.add(m.out...)
+	s.leftovers.Keep(m.sources, gone)
+	s.versions.Publish(func(v *version.Version) {
+		v.Drop(gone)
+		v.Add(m.out...)
 		s.showHoles(v)
-		v.prune(s.buckets)
+		v.Prune(func(bucket uint64) bool { return s.buckets.ID(bucket) != nil })
 	})
 	return nil
 }
 
 // retire closes a merged segment, which no reader has any more, and removes its file.
-func (s *Store) retire(seg *storedSegment) {
-	err := seg.reader.Close()
-	if seg.damaged || seg.covered {
-		err = errors.Join(err, s.moveToLost(seg.name()))
-		s.leftovers.forget(seg.meta.Seq)
+func (s *Store) retire(seg *version.Segment) {
+	err := seg.Reader.Close()
+	if seg.Noted.Damaged || seg.Noted.Covered {
+		err = errors.Join(err, s.moveToLost(seg.Name()))
+		s.leftovers.Release(seg.Meta.Seq)
 	} else {
-		err = errors.Join(err, s.discard(&seg.meta))
+		err = errors.Join(err, s.discard(&seg.Meta))
 	}
 	if err != nil {
-		s.o.Logger.Warn("a merged segment stays until the next start", "segment", seg.name(), "err", err)
+		s.o.Logger.Warn("a merged segment stays until the next start", "segment", seg.Name(), "err", err)
 	}
 }
 
 // countLost counts the points of a segment that cannot be read: at most so
 // many are lost, another segment may hold some of them.
-func (m *merging) countLost(seg *storedSegment) {
-	lost := seg.info.Points
+func (m *merging) countLost(seg *version.Segment) {
+	lost := seg.Info.Points
 	var words [chunk.Slots]uint64
-	stamps, err := seg.reader.Stamps()
-	err = errors.Join(err, seg.reader.Each(func(bucket uint64, series segment.Hash, _ int64, data []byte) error {
+	stamps, err := seg.Reader.Stamps()
+	err = errors.Join(err, seg.Reader.Each(func(bucket uint64, series segment.Hash, _ int64, data []byte) error {
 		h, err := chunk.ParseHeader(data)
 		if err == nil && !stamps.Is(bucket, series) && chunk.DecodeRange(words[:], data, 0) == nil {
 			lost -= int64(h.Count)
@@ -421,7 +415,7 @@ func (m *merging) countLost(seg *storedSegment) {
 	}))
 	if err != nil && !segment.IsDamage(err) {
 		m.s.o.Logger.Warn("a damaged segment could not be read to its end: the count of its lost points is too high",
-			"segment", seg.name(), "err", err)
+			"segment", seg.Name(), "err", err)
 	}
 	if lost > 0 {
 		m.s.account.Lose(LostBlocks, uint64(lost))

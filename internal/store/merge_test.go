@@ -168,15 +168,15 @@ func TestMergesLeaveOneWindowADay(t *testing.T) {
 	}
 	kinds := map[manifest.Kind]int{}
 	days := 0
-	for _, seg := range s.versions.latest().segments {
-		kinds[seg.meta.Kind]++
-		if seg.meta.Kind == manifest.Window && seg.meta.Ranges[0].Past-seg.meta.Ranges[0].First == 120 {
+	for _, seg := range s.versions.Latest().Segments {
+		kinds[seg.Meta.Kind]++
+		if seg.Meta.Kind == manifest.Window && seg.Meta.Ranges[0].Past-seg.Meta.Ranges[0].First == 120 {
 			days++
 		}
 	}
 	// The data touches five days. The first three are closed for long; the
 	// fourth is, or is not yet, depending on when the last merge ran.
-	if days < 3 || days > 4 || kinds[manifest.Flush] > 3 || len(s.versions.latest().segments) > 20 {
+	if days < 3 || days > 4 || kinds[manifest.Flush] > 3 || len(s.versions.Latest().Segments) > 20 {
 		t.Errorf("%d day windows, segments by kind %v", days, kinds)
 	}
 	s.Crash()
@@ -240,10 +240,10 @@ func TestMergesFreeWhatIsGone(t *testing.T) {
 	if _, err := s.Merge(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	for _, seg := range s.versions.latest().segments {
-		for _, r := range seg.meta.Ranges {
-			if b := s.buckets.ID(r.Bucket); b == nil || b.info.Name == "short" && seg.meta.Kind != manifest.Flush {
-				t.Errorf("%s still holds chunks %d to %d of bucket %d", seg.name(), r.First, r.Past, r.Bucket)
+	for _, seg := range s.versions.Latest().Segments {
+		for _, r := range seg.Meta.Ranges {
+			if b := s.buckets.ID(r.Bucket); b == nil || b.info.Name == "short" && seg.Meta.Kind != manifest.Flush {
+				t.Errorf("%s still holds chunks %d to %d of bucket %d", seg.Name(), r.First, r.Past, r.Bucket)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/version"
 	"dalmatiner/internal/window"
 )
 
@@ -96,17 +97,17 @@ func (o *output) carry() error {
 	// A list that grows to them would take several times their memory on the way.
 	var names int64
 	for _, seq := range m.plan.Remove {
-		names += m.source(seq).reader.IdentityBytes()
+		names += m.source(seq).Reader.IdentityBytes()
 	}
 	m.s.mergeBytes.Add(names)
 	o.w.Reserve(0, 0, names)
 	for _, seq := range m.plan.Remove {
 		seg := m.source(seq)
-		err := seg.reader.Series(func(e segment.Series) error {
+		err := seg.Reader.Series(func(e segment.Series) error {
 			known := m.s.index.Has(metric.SeriesID(e.Hash)) || m.s.namesUnread
 			b := m.s.buckets.ID(e.Bucket)
 			if e.Below > 0 && b != nil {
-				known = m.tombs[e.Bucket].below(metric.SeriesID(e.Hash)) == e.Below || m.s.remembers(b, metric.SeriesID(e.Hash), e.Incarnation)
+				known = m.tombs[e.Bucket].Below(metric.SeriesID(e.Hash)) == e.Below || m.s.remembers(b, metric.SeriesID(e.Hash), e.Incarnation)
 			}
 			if known && b != nil && !m.hides(seg, e.Bucket, e.Hash) {
 				o.w.AddSeries(e)
@@ -114,7 +115,7 @@ func (o *output) carry() error {
 			}
 			return nil
 		})
-		if segment.IsDamage(err) && (!segment.ReadFailed(err) || m.source(seq).unread >= maxUnread) {
+		if segment.IsDamage(err) && (!segment.ReadFailed(err) || m.source(seq).Noted.Unread >= maxUnread) {
 			m.noteDamage(map[uint64]error{seq: err}, &window.Lost{})
 		} else if err != nil {
 			return err
@@ -126,7 +127,7 @@ func (o *output) carry() error {
 // identities returns how many identities the segments hold that go away.
 func (m *merging) identities() (n int64) {
 	for _, seq := range m.plan.Remove {
-		n += m.source(seq).info.Identities
+		n += m.source(seq).Info.Identities
 	}
 	return n
 }
@@ -154,7 +155,7 @@ func (o *output) end(giveUp bool) error {
 		return errors.Join(err, w.Abort())
 	}
 	o.meta.Points = info.Points
-	o.m.out = append(o.m.out, &storedSegment{meta: o.meta})
+	o.m.out = append(o.m.out, &version.Segment{Meta: o.meta})
 	o.m.writers = append(o.m.writers, w)
 	return nil
 }
@@ -166,8 +167,8 @@ func (m *merging) finish() error {
 	s := m.s
 	own := manifest.Edit{RemoveSegments: m.plan.Remove, NextSeq: s.nextSeq.Load(), AddHoles: hole.Join(m.holes)}
 	for _, o := range m.out {
-		o.meta.Marks = m.marks(o)
-		own.AddSegments = append(own.AddSegments, o.meta)
+		o.Meta.Marks = m.marks(o)
+		own.AddSegments = append(own.AddSegments, o.Meta)
 	}
 	state := s.manifest.State()
 	state.Apply(&own)
@@ -180,11 +181,11 @@ func (m *merging) finish() error {
 			say = &carried
 		}
 		m.writers[i].SetState(say.Encode())
-		seg, err := s.finishSegment(o.meta, m.writers[i])
+		seg, err := s.finishSegment(o.Meta, m.writers[i])
 		if err != nil {
 			return err
 		}
-		o.meta, o.info, o.reader = seg.meta, seg.info, seg.reader
+		o.Meta, o.Info, o.Reader = seg.Meta, seg.Info, seg.Reader
 	}
 	return nil
 }

@@ -135,7 +135,7 @@ func TestMergesCountTheNamesTheyTakeOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, seg := range m.sources {
-		m.plan.Remove = append(m.plan.Remove, seg.meta.Seq)
+		m.plan.Remove = append(m.plan.Remove, seg.Meta.Seq)
 	}
 	o := output{ctx: t.Context(), m: m, kind: manifest.Overlay}
 	if err := o.begin(); err != nil {

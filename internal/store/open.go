@@ -19,6 +19,7 @@ import (
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
 )
 
@@ -76,7 +77,7 @@ func open(o Options, again *startAgain) (*Store, error) {
 			s.damage.add(name)
 		}
 	}
-	s.versions = newVersions(s.retire)
+	s.versions = version.New(s.retire)
 	s.budget()
 	now := o.Now().UnixNano()
 	s.clock.Store(now)
@@ -226,9 +227,9 @@ func (s *Store) openFiles(state *manifest.State, known *bindings) error {
 		s.restoreIncarnations(bucket, state.Remembered)
 		s.buckets.Add(bucket)
 	}
-	s.versions.publish(func(v *version) {
+	s.versions.Publish(func(v *version.Version) {
 		for _, b := range state.Buckets {
-			v.hide(b.ID, manifestGraves(b.ID, state.Tombstones))
+			v.Hide(b.ID, version.FromManifest(b.ID, state.Tombstones))
 		}
 	})
 	s.raiseHighest(state.Highest)
@@ -248,7 +249,7 @@ func (s *Store) openFiles(state *manifest.State, known *bindings) error {
 	if err := s.openSegments(state); err != nil {
 		return err
 	}
-	s.versions.publish(s.showHoles)
+	s.versions.Publish(s.showHoles)
 	if err := s.openCatalogue(state, known); err != nil {
 		return err
 	}
@@ -268,8 +269,8 @@ func (s *Store) closeFiles() error {
 	if s.catalogue != nil {
 		errs = append(errs, s.catalogue.Close())
 	}
-	for _, seg := range s.versions.close() {
-		errs = append(errs, seg.reader.Close())
+	for _, seg := range s.versions.Close() {
+		errs = append(errs, seg.Reader.Close())
 	}
 	return errors.Join(append(errs, s.lock.Close())...)
 }
@@ -325,7 +326,7 @@ func (s *Store) openCatalogue(state *manifest.State, known *bindings) error {
 		s.catalogue = cat
 		return s.rebuildCatalogue(known, false)
 	}
-	if err != nil || state.Catalogue&unreadNames == 0 && (written || len(s.versions.latest().segments) == 0) {
+	if err != nil || state.Catalogue&unreadNames == 0 && (written || len(s.versions.Latest().Segments) == 0) {
 		return err
 	}
 	return s.rebuildCatalogue(known, loaded > 0)

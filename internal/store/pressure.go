@@ -218,7 +218,7 @@ func (s *Store) yields(busy bool) bool {
 	if !busy && s.memory.Level() < memory.Hurry && s.waiting.Load() == 0 && len(s.sealQueue) <= sealQueueLen/2 {
 		return false
 	}
-	return len(s.versions.latest().segments) < mergeAnyway
+	return len(s.versions.Latest().Segments) < mergeAnyway
 }
 
 // reliefLoop gives back memory while it is short.
@@ -302,8 +302,8 @@ func (s *Store) giveBack() {
 // have more than their share.
 func (s *Store) watchIndexes() {
 	var n int64
-	for _, seg := range s.versions.latest().segments {
-		n += seg.reader.IndexBytes()
+	for _, seg := range s.versions.Latest().Segments {
+		n += seg.Reader.IndexBytes()
 	}
 	s.indexBytes.Store(n)
 	if limit := s.memory.Limit(); limit > 0 && n > limit/indexPart {
@@ -314,8 +314,8 @@ func (s *Store) watchIndexes() {
 // dropIndexes drops the loaded indexes of all segments; readers load what they
 // need again.
 func (s *Store) dropIndexes() {
-	for _, seg := range s.versions.latest().segments {
-		seg.reader.DropIndex()
+	for _, seg := range s.versions.Latest().Segments {
+		seg.Reader.DropIndex()
 	}
 	s.indexBytes.Store(0)
 }

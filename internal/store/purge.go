@@ -4,19 +4,13 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/version"
 	"dalmatiner/internal/window"
 )
 
 // maxDoomed is the share of a file's series, 1/maxDoomed, that may be deleted
 // before the file is rewritten without them.
 const maxDoomed = 20
-
-// doomed is what is known of the deleted series in a segment.
-type doomed struct {
-	upTo   uint64 // tombstones with a below up to it were looked for
-	series int64
-	unsure bool // damage hides some of it
-}
 
 // purge returns the segments that are to be rewritten for the sake of the
 // deleted series in them: those in which they are more than a small share, but
@@ -28,15 +22,15 @@ func (m *merging) purge(all bool) (map[uint64]bool, error) {
 	}
 	out := make(map[uint64]bool)
 	for _, seg := range m.sources {
-		d := &seg.doomed
-		if d.upTo < m.newest {
+		d := &seg.Noted.Deleted
+		if d.UpTo < m.newest {
 			if err := m.countDoomed(seg); err != nil {
 				return nil, err
 			}
 		}
-		few := seg.meta.Kind == manifest.Flush || d.series*maxDoomed <= seg.info.Series
-		if d.series > 0 && (all || !few) {
-			out[seg.meta.Seq] = true
+		few := seg.Meta.Kind == manifest.Flush || d.Series*maxDoomed <= seg.Info.Series
+		if d.Series > 0 && (all || !few) {
+			out[seg.Meta.Seq] = true
 		}
 	}
 	return out, nil
@@ -44,28 +38,28 @@ func (m *merging) purge(all bool) (map[uint64]bool, error) {
 
 // countDoomed counts the series in a segment, by chunks and by names, that were
 // deleted.
-func (m *merging) countDoomed(seg *storedSegment) error {
-	d := doomed{upTo: m.newest}
-	clean, any := seg.cleanTo(), false
+func (m *merging) countDoomed(seg *version.Segment) error {
+	d := version.Deleted{UpTo: m.newest}
+	clean, any := seg.CleanTo(), false
 	note := func(err error) error {
-		d.unsure = d.unsure || segment.IsDamage(err)
+		d.Unsure = d.Unsure || segment.IsDamage(err)
 		return m.s.noteUnreadable(seg, err)
 	}
 	for bucket, tombs := range m.tombs {
-		hashes := tombs.over(clean)
+		hashes := tombs.Over(clean)
 		any = any || len(hashes) > 0
 		b := m.s.buckets.ID(bucket)
-		if len(hashes) == 0 || !seg.has(bucket) || b == nil {
+		if len(hashes) == 0 || !seg.Has(bucket) || b == nil {
 			continue
 		}
-		if err := note(seg.reader.Holding(bucket, hashes, func(int) { d.series += int64(b.width()) })); err != nil {
+		if err := note(seg.Reader.Holding(bucket, hashes, func(int) { d.Series += int64(b.width()) })); err != nil {
 			return err
 		}
 	}
-	if any && seg.info.Identities > 0 {
-		err := note(seg.reader.Series(func(e segment.Series) error {
+	if any && seg.Info.Identities > 0 {
+		err := note(seg.Reader.Series(func(e segment.Series) error {
 			if e.Below == 0 && m.hides(seg, e.Bucket, e.Hash) {
-				d.series++
+				d.Series++
 			}
 			return nil
 		}))
@@ -73,21 +67,21 @@ func (m *merging) countDoomed(seg *storedSegment) error {
 			return err
 		}
 	}
-	seg.doomed = d
+	seg.Noted.Deleted = d
 	return nil
 }
 
 // hides reports whether what a segment has of a series is deleted.
-func (m *merging) hides(seg *storedSegment, bucket uint64, h segment.Hash) bool {
+func (m *merging) hides(seg *version.Segment, bucket uint64, h segment.Hash) bool {
 	b := m.s.buckets.ID(bucket)
-	return b != nil && seg.cleanTo() < m.tombs[bucket].below(b.valueID(h))
+	return b != nil && seg.CleanTo() < m.tombs[bucket].Below(b.valueID(h))
 }
 
 // mergeSource returns a segment as the source of a merge of one bucket.
-func (m *merging) mergeSource(seg *storedSegment, bucket uint64) window.Source {
+func (m *merging) mergeSource(seg *version.Segment, bucket uint64) window.Source {
 	src := window.Source{
-		Seq: seg.meta.Seq, Generation: seg.meta.Generation, Window: seg.meta.Kind == manifest.Window, Reader: seg.reader,
-		Unread: seg.unread >= maxUnread, Marks: seg.meta.Marks,
+		Seq: seg.Meta.Seq, Generation: seg.Meta.Generation, Window: seg.Meta.Kind == manifest.Window, Reader: seg.Reader,
+		Unread: seg.Noted.Unread >= maxUnread, Marks: seg.Meta.Marks,
 	}
 	if b := m.s.buckets.ID(bucket); b != nil {
 		src.Stamped = b.info.HPTS
@@ -112,33 +106,33 @@ func (s *Store) settleTombstones() error {
 	if s.tombstoneCount() == 0 || s.failed() != nil || s.closed {
 		return s.failed()
 	}
-	now := s.versions.latest()
-	segments := now.segments
+	now := s.versions.Latest()
+	segments := now.Segments
 	if err := s.removeLeftovers(); err != nil {
 		return err
 	}
-	left := s.leftovers.clean()
+	left := s.leftovers.CleanTo()
 	var e manifest.Edit
 	cleanTo := make(map[uint64]uint64, len(segments))
 	for _, seg := range segments {
-		clean := seg.cleanTo()
-		if d := &seg.doomed; d.series == 0 && !d.unsure && d.upTo > clean {
-			clean = d.upTo
-			e.Clean = append(e.Clean, manifest.CleanSegment{Seq: seg.meta.Seq, Clean: clean})
+		clean := seg.CleanTo()
+		if d := &seg.Noted.Deleted; d.Series == 0 && !d.Unsure && d.UpTo > clean {
+			clean = d.UpTo
+			e.Clean = append(e.Clean, manifest.CleanSegment{Seq: seg.Meta.Seq, Clean: clean})
 		}
-		cleanTo[seg.meta.Seq] = clean
+		cleanTo[seg.Meta.Seq] = clean
 	}
 	for _, b := range s.buckets.All() {
-		if buried := (manifest.Buried{Bucket: b.info.ID, Below: left, LSN: s.needed.Load()}); len(now.tombs(b.info.ID)) > 0 {
+		if buried := (manifest.Buried{Bucket: b.info.ID, Below: left, LSN: s.needed.Load()}); len(now.Tombstones(b.info.ID)) > 0 {
 			for _, seg := range segments {
-				if seg.has(b.info.ID) || seg.info.Identities > 0 {
-					buried.Below = min(buried.Below, cleanTo[seg.meta.Seq])
+				if seg.Has(b.info.ID) || seg.Info.Identities > 0 {
+					buried.Below = min(buried.Below, cleanTo[seg.Meta.Seq])
 				}
 			}
-			for _, h := range now.holes(b.info.ID).Holes() { // hides nothing of a series that was deleted since
+			for _, h := range now.Holes(b.info.ID).Holes() { // hides nothing of a series that was deleted since
 				buried.Below = min(buried.Below, h.At.Generation)
 			}
-			if t := now.tombs(b.info.ID); len(t.without(buried)) < len(t) {
+			if t := now.Tombstones(b.info.ID); len(t.Without(buried)) < len(t) {
 				e.Bury = append(e.Bury, buried)
 			}
 		}
@@ -152,11 +146,11 @@ func (s *Store) settleTombstones() error {
 		return err
 	}
 	for _, seg := range segments {
-		seg.clean.Store(cleanTo[seg.meta.Seq])
+		seg.SetClean(cleanTo[seg.Meta.Seq])
 	}
-	s.versions.publish(func(v *version) {
+	s.versions.Publish(func(v *version.Version) {
 		for _, dead := range e.Bury {
-			v.hide(dead.Bucket, v.tombs(dead.Bucket).without(dead))
+			v.Hide(dead.Bucket, v.Tombstones(dead.Bucket).Without(dead))
 		}
 	})
 	return nil
@@ -171,16 +165,16 @@ func (s *Store) beginMerge() (*merging, error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
-	m := &merging{s: s, late: map[uint64]map[manifest.Range]int64{}, clean: s.nextSeq.Load(), tombs: map[uint64]tombstones{}}
-	now := s.versions.latest()
+	m := &merging{s: s, late: map[uint64]map[manifest.Range]int64{}, clean: s.nextSeq.Load(), tombs: map[uint64]version.Tombstones{}}
+	now := s.versions.Latest()
 	for _, b := range s.buckets.All() {
-		if t := now.tombs(b.info.ID); len(t) > 0 {
+		if t := now.Tombstones(b.info.ID); len(t) > 0 {
 			m.tombs[b.info.ID] = t
 			for i := range t {
-				m.newest = max(m.newest, t[i].below)
+				m.newest = max(m.newest, t[i].Below)
 			}
 		}
 	}
-	m.sources = append(m.sources, now.segments...)
+	m.sources = append(m.sources, now.Segments...)
 	return m, nil
 }

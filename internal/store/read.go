@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
+	"dalmatiner/internal/version"
 )
 
 // MaxRead is the largest number of slots of one Read: it bounds what one keeps in
@@ -108,34 +109,31 @@ func (s *Store) read(ctx context.Context, info buckets.Info, key []byte, from in
 	return errors.Join(err, ctx.Err())
 }
 
-// chunkRange is a range of chunk numbers.
-type chunkRange struct{ first, past int64 }
-
 // slotRange is the chunks of the slots from from on that dst stands for.
-func slotRange(from int64, dst []uint64) chunkRange {
-	return chunkRange{from / chunk.Slots, (from+int64(len(dst))-1)/chunk.Slots + 1}
+func slotRange(from int64, dst []uint64) version.Chunks {
+	return version.Chunks{First: from / chunk.Slots, Past: (from+int64(len(dst))-1)/chunk.Slots + 1}
 }
 
 // noteUnreadable takes what a method of a segment's reader returned: damage is
 // named and counted, and what it hit is left out (I5).
-func (s *Store) noteUnreadable(seg *storedSegment, err error) error {
+func (s *Store) noteUnreadable(seg *version.Segment, err error) error {
 	if err == nil {
 		return nil
 	}
 	damages := segment.Damages(err)
 	if len(damages) == 0 {
-		return fmt.Errorf("reading segment %s: %w", seg.name(), err)
+		return fmt.Errorf("reading segment %s: %w", seg.Name(), err)
 	}
 	for _, d := range damages {
-		s.reportDamage("segment "+seg.name(), d)
+		s.reportDamage("segment "+seg.Name(), d)
 	}
 	return nil
 }
 
 // noteUndecodable names and counts a chunk whose checksum is right and whose
 // content is not.
-func (s *Store) noteUndecodable(seg *storedSegment, id metric.SeriesID, number int64, err error) {
-	s.reportDamage("segment "+seg.name(), seg.reader.Undecodable(segment.Hash(id), number, err))
+func (s *Store) noteUndecodable(seg *version.Segment, id metric.SeriesID, number int64, err error) {
+	s.reportDamage("segment "+seg.Name(), seg.Reader.Undecodable(segment.Hash(id), number, err))
 }
 
 // Metrics calls fn for every metric of the bucket whose key starts with

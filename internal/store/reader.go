@@ -6,6 +6,7 @@ import (
 
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/version"
 )
 
 // reader is one look after the other at a series: each is a copy of what the head
@@ -13,7 +14,7 @@ import (
 // flush moves from the one to the other meanwhile is seen twice, never not at all.
 type reader struct {
 	s       *Store
-	version *version // pinned; nil between two looks
+	version *version.Version // pinned; nil between two looks
 
 	from          int64    // slot of the first copied word, of a read
 	words, stamps []uint64 // copied
@@ -27,7 +28,7 @@ const (
 
 // enter returns a reader, which leave ends.
 func (s *Store) enter() (*reader, error) {
-	if !s.versions.enter() {
+	if !s.versions.Enter() {
 		return nil, ErrClosed
 	}
 	if r, _ := s.idleReaders.Get().(*reader); r != nil {
@@ -38,7 +39,7 @@ func (s *Store) enter() (*reader, error) {
 
 func (r *reader) leave() {
 	r.end()
-	r.s.versions.leave()
+	r.s.versions.Leave()
 	r.s.idleReaders.Put(r)
 }
 
@@ -56,7 +57,7 @@ func (r *reader) look(ctx context.Context, id metric.SeriesID, copyOut func(g *h
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
-		deletions := r.s.versions.latest().deletions
+		deletions := r.s.versions.Latest().Deletions
 		ref, ok := r.s.index.Lookup(id)
 		if !ok {
 			return false, nil
@@ -69,9 +70,9 @@ func (r *reader) look(ctx context.Context, id metric.SeriesID, copyOut func(g *h
 			continue
 		}
 		r.step(stepCopied)
-		r.version = r.s.versions.pin()
+		r.version = r.s.versions.Pin()
 		r.step(stepPinned)
-		if r.version.deletions == deletions {
+		if r.version.Deletions == deletions {
 			return true, nil
 		}
 		r.end()
@@ -87,7 +88,7 @@ func (r *reader) step(name string) {
 // end gives the version back.
 func (r *reader) end() {
 	if r.version != nil {
-		r.s.versions.unpin(r.version)
+		r.s.versions.Unpin(r.version)
 		r.version = nil
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
+	"dalmatiner/internal/version"
 )
 
 // unreadNames is a bit of the number that the MANIFEST has of the catalogue: when
@@ -62,28 +63,28 @@ func (s *Store) rebuildCatalogue(known *bindings, loaded bool) error {
 // after the segment was written, what segments say of deletions, and in how many
 // segments the device could not read some.
 func (s *Store) names() (all, deleted []segment.Series, unread int, err error) {
-	tombs := make(map[uint64]tombstones)
+	tombs := make(map[uint64]version.Tombstones)
 	for _, b := range s.buckets.All() {
 		tombs[b.info.ID] = s.tombs(b.info.ID)
 	}
-	for _, seg := range s.versions.latest().segments {
-		if seg.info.Identities == 0 {
+	for _, seg := range s.versions.Latest().Segments {
+		if seg.Info.Identities == 0 {
 			continue
 		}
 		take := func(e segment.Series) error {
 			if e.Below > 0 {
 				deleted = append(deleted, e)
-			} else if seg.cleanTo() >= tombs[e.Bucket].below(metric.SeriesID(e.Hash)) {
+			} else if seg.CleanTo() >= tombs[e.Bucket].Below(metric.SeriesID(e.Hash)) {
 				e.Key = bytes.Clone(e.Key)
 				all = append(all, e)
 			}
 			return nil
 		}
 		names, gone := len(all), len(deleted)
-		err := seg.reader.Series(take)
+		err := seg.Reader.Series(take)
 		for n := 1; n < nameTries && segment.ReadFailed(err); n++ {
 			all, deleted = all[:names], deleted[:gone]
-			err = seg.reader.Series(take)
+			err = seg.Reader.Series(take)
 		}
 		if segment.ReadFailed(err) {
 			unread++

@@ -14,6 +14,7 @@ import (
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/series"
+	"dalmatiner/internal/version"
 )
 
 // The kinds of log records. DESIGN.md has their layouts.
@@ -99,13 +100,13 @@ func appendDefineRecord(dst []byte, bucket uint64, group uint32, column int, inc
 // forgetSize is what a series takes in a recForget: column, id.
 const forgetSize = 1 + len(metric.SeriesID{})
 
-func appendForgetRecord(dst []byte, bucket uint64, group uint32, why byte, incarnation uint64, series []tombstone) []byte {
+func appendForgetRecord(dst []byte, bucket uint64, group uint32, why byte, incarnation uint64, series []version.Tombstone) []byte {
 	dst = appendHead(dst, recForget, bucket)
 	dst = binary.AppendUvarint(dst, uint64(group))
 	dst = append(dst, why)
 	dst = binary.AppendUvarint(dst, incarnation)
 	for i := range series {
-		dst = append(append(dst, byte(series[i].ref.Column())), series[i].id[:]...)
+		dst = append(append(dst, series[i].Column), series[i].ID[:]...)
 	}
 	return dst
 }

@@ -11,7 +11,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/point"
-	"dalmatiner/internal/series"
+	"dalmatiner/internal/version"
 )
 
 func drawWords(t *rapid.T) []uint64 {
@@ -65,7 +65,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add(appendDeleteRecord(nil, &buckets.Deletion{ID: 3, Clock: 7, Name: "b"}))
 	f.Add(appendTTLRecord(nil, 3, 60))
 	f.Add(appendDefineRecord(nil, 3, 4, 5, 1<<60, []byte("key")))
-	f.Add(appendForgetRecord(nil, 3, 4, whyDeleted, 1<<60, []tombstone{{ref: series.At(4, 5)}}))
+	f.Add(appendForgetRecord(nil, 3, 4, whyDeleted, 1<<60, []version.Tombstone{{Group: 4, Column: 5}}))
 	f.Add(appendRefuseRecord(nil, 3, 100, &account.Counts{Refused: [account.NumReasons]uint64{account.Future: 2}}))
 	f.Add(dataRecord(nil, 3, 4, &head.Write{Slot: 9, Words: []uint64{point.FromInt(5)}}, 100, &account.Counts{Accepted: 1}))
 	f.Add(dataRecord(nil, 3, 4, &head.Write{Words: []uint64{point.FromInt(5), point.FromInt(6)},

@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/series"
+	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
 )
 
@@ -49,7 +50,7 @@ type replayer struct {
 	// deleted are the tombstones of the log, which nobody looks at before the
 	// replay is over: to show those of each record at once would take hours for a
 	// deletion of many series.
-	deleted map[*bucket][]tombstone
+	deleted map[*bucket][]version.Tombstone
 	// graves has the columns of series that were deleted behind where the replay begins,
 	// and when, by tombstones that are committed. Beside whole floors the catalogue has
 	// them; where floors are lost, it may not any more.
@@ -64,7 +65,7 @@ const tallyEvery = 16 << 20
 func (s *Store) replay(state *manifest.State, known *bindings, again *startAgain) error {
 	r := &replayer{
 		again: again, generation: s.nextSeq.Load(),
-		bindings: known, state: state, deleted: make(map[*bucket][]tombstone), tally: tally{rows: make(map[accountRow]*account.Counts)},
+		bindings: known, state: state, deleted: make(map[*bucket][]version.Tombstone), tally: tally{rows: make(map[accountRow]*account.Counts)},
 		reading: newRound(), applying: newRound(), roundSize: int(min(roundBytes, s.o.FlushBytes/roundPart)),
 	}
 	if again != nil {
@@ -120,9 +121,9 @@ func (r *replayer) noteGraves() {
 	for _, b := range r.s.buckets.All() {
 		for _, t := range r.s.tombs(b.info.ID) {
 			for col := range b.width() {
-				if t.ref != series.None && t.lsn > r.from {
-					ref := series.At(t.ref.Group(), t.ref.Column()+col)
-					r.graves[ref] = max(r.graves[ref], t.lsn)
+				if refOf(&t) != series.None && t.LSN > r.from {
+					ref := series.At(t.Group, int(t.Column)+col)
+					r.graves[ref] = max(r.graves[ref], t.LSN)
 				}
 			}
 		}
@@ -298,9 +299,8 @@ func (r *replayer) gone(b *bucket, id metric.SeriesID, lsn wal.LSN) bool {
 	if uint64(lsn) >= r.state.AccountLSN {
 		return false
 	}
-	tombs := r.s.tombs(b.info.ID)
-	i, deleted := tombs.search(id)
-	return !r.rebuilt || deleted && tombs[i].lsn > uint64(lsn)
+	deleted, ok := r.s.tombs(b.info.ID).Find(id)
+	return !r.rebuilt || ok && deleted.LSN > uint64(lsn)
 }
 
 // forget takes series away again. What a flush has committed is in the catalogue
@@ -322,7 +322,7 @@ func (r *replayer) forget(lsn wal.LSN, p *record) error {
 	s.sawIncarnation(p.incarnation)
 	f := forgetting{b: b, below: s.nextSeq.Add(1), why: p.why, lsn: uint64(lsn), incarnation: p.incarnation}
 	for src := p.series; len(src) > 0; src = src[forgetSize:] {
-		r.forgetOne(&f, tombstone{id: metric.SeriesID(src[1:forgetSize]), ref: series.At(p.group, int(src[0])), below: f.below, lsn: f.lsn, incarnation: f.incarnation})
+		r.forgetOne(&f, version.Tombstone{ID: metric.SeriesID(src[1:forgetSize]), Group: p.group, Column: src[0], Below: f.below, LSN: f.lsn, Incarnation: f.incarnation})
 	}
 	r.deleted[b] = append(r.deleted[b], f.list...)
 	s.pendTombstones(b, f.list)
@@ -349,15 +349,15 @@ func (r *replayer) bringAll(p *record) error {
 
 // forgetOne forgets a series wherever it is, unless it began anew: then the
 // catalogue is ahead of the record.
-func (r *replayer) forgetOne(f *forgetting, t tombstone) {
+func (r *replayer) forgetOne(f *forgetting, t version.Tombstone) {
 	s := r.s
-	ref, known := s.index.Lookup(t.id)
+	ref, known := s.index.Lookup(t.ID)
 	switch {
-	case !known || r.series[t.id] > f.lsn:
-		f.b.incarnations.Raise(t.id, t.incarnation)
+	case !known || r.series[t.ID] > f.lsn:
+		f.b.incarnations.Raise(t.ID, t.Incarnation)
 		f.list = append(f.list, t)
-		if t.ref != series.None {
-			left := placed(f.b, t.ref, t.id)
+		if refOf(&t) != series.None {
+			left := placed(f.b, refOf(&t), t.ID)
 			s.change(s.placeGone(f, t, &left))
 		}
 	case ref.Inactive():

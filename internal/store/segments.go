@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/errors/oserror"
@@ -9,6 +10,7 @@ import (
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/version"
 )
 
 // LostSegment is the account's cause for points in a segment that is missing
@@ -24,16 +26,16 @@ func segmentFile(m *manifest.Segment) string { return recovery.Path(m.Kind, m.Se
 // openLater is for a file that the device does not give now. It
 // stays: reads and merges try again, as they do with every block that cannot be
 // read, and so does the next start. Its size is that of the MANIFEST.
-func (s *Store) openLater(m manifest.Segment) *storedSegment {
+func (s *Store) openLater(m manifest.Segment) *version.Segment {
 	seg := s.stored(m, s.files.Later(s.path(segmentFile(&m))))
-	seg.info.Size, seg.info.Points = m.Bytes, m.Points
+	seg.Info.Size, seg.Info.Points = m.Bytes, m.Points
 	return seg
 }
 
-func (s *Store) stored(m manifest.Segment, r *segment.Reader) *storedSegment {
-	seg := &storedSegment{meta: m, reader: r, info: r.Info()}
-	_, err := s.o.FS.Stat(s.lostPath(seg.name()))
-	seg.damaged = err == nil
+func (s *Store) stored(m manifest.Segment, r *segment.Reader) *version.Segment {
+	seg := &version.Segment{Meta: m, Reader: r, Info: r.Info()}
+	_, err := s.o.FS.Stat(s.lostPath(seg.Name()))
+	seg.Noted.Damaged = err == nil
 	return seg
 }
 
@@ -44,14 +46,14 @@ func (s *Store) lostPath(file string) string { return s.path(lostDir, s.o.FS.Pat
 // deleted in the end. The mark is a second name in lost+found, which a restart
 // finds. Without one, on a file system that has no links, the mark lasts until
 // the store is closed.
-func (s *Store) markDamaged(seg *storedSegment) {
-	seg.damaged = true
-	err := s.o.FS.Link(s.path(seg.name()), s.lostPath(seg.name()))
+func (s *Store) markDamaged(seg *version.Segment) {
+	seg.Noted.Damaged = true
+	err := s.o.FS.Link(s.path(seg.Name()), s.lostPath(seg.Name()))
 	if err == nil {
 		err = durable.SyncDir(s.o.FS, s.path(lostDir))
 	}
 	if err != nil && !oserror.IsExist(err) {
-		s.o.Logger.Warn("a damaged segment is set aside only if the node runs on until it is merged", "segment", seg.name(), "err", err)
+		s.o.Logger.Warn("a damaged segment is set aside only if the node runs on until it is merged", "segment", seg.Name(), "err", err)
 	}
 }
 
@@ -71,4 +73,33 @@ func (s *Store) moveToLost(file string) error {
 		return fmt.Errorf("setting segment %s aside: %w", file, err)
 	}
 	return nil
+}
+
+// discard removes the file of a segment that does not count, whether or not it
+// already has its name. What it cannot remove is tried again, and by the next start.
+func (s *Store) discard(m *manifest.Segment) error {
+	err := s.tryRemove(m)
+	s.leftovers.Removed(m, err)
+	return err
+}
+
+func (s *Store) tryRemove(m *manifest.Segment) (err error) {
+	for _, suffix := range []string{"", tempSuffix} {
+		if rmErr := s.o.FS.Remove(s.path(segmentFile(m) + suffix)); !oserror.IsNotExist(rmErr) {
+			err = errors.Join(err, rmErr)
+		}
+	}
+	return err
+}
+
+// removeLeftovers tries again, and makes removals durable.
+func (s *Store) removeLeftovers() error {
+	return s.leftovers.Retry(s.tryRemove, func() error {
+		for _, dir := range segmentDirs {
+			if err := durable.SyncDir(s.o.FS, s.path(dir)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -143,11 +143,11 @@ func TestOverlaysAreCut(t *testing.T) {
 		}
 	}
 	files := make(map[uint64]int) // by generation
-	for _, seg := range s.versions.latest().segments {
-		if strings.HasPrefix(seg.name(), "overlay/") {
-			files[seg.meta.Generation]++
-			if seg.info.Points == 0 {
-				t.Errorf("%s is empty", seg.name())
+	for _, seg := range s.versions.Latest().Segments {
+		if strings.HasPrefix(seg.Name(), "overlay/") {
+			files[seg.Meta.Generation]++
+			if seg.Info.Points == 0 {
+				t.Errorf("%s is empty", seg.Name())
 			}
 		}
 	}

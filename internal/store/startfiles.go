@@ -6,6 +6,7 @@ import (
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/recovery"
+	"dalmatiner/internal/version"
 )
 
 // planFiles decides what becomes of every file of segments. Nothing is changed yet.
@@ -40,7 +41,7 @@ func (s *Store) planFiles(state *manifest.State, created bool) (*manifest.State,
 // openSegments opens the segments of the plan and does with the others what it says.
 func (s *Store) openSegments(state *manifest.State) error {
 	plan := s.start
-	var all []*storedSegment
+	var all []*version.Segment
 	for _, m := range state.Segments {
 		if r := s.readers[m.Seq]; r != nil {
 			all = append(all, s.stored(m, r))
@@ -49,7 +50,7 @@ func (s *Store) openSegments(state *manifest.State) error {
 			all = append(all, s.openLater(m))
 		}
 	}
-	s.versions.publish(func(v *version) { v.add(all...) })
+	s.versions.Publish(func(v *version.Version) { v.Add(all...) })
 	if err := s.readers.Close(); err != nil {
 		return err
 	}
@@ -101,11 +102,11 @@ func (s *Store) sortFiles(plan *recovery.Plan) error {
 		v := &plan.Verdicts[i]
 		switch v.Fate {
 		case recovery.Remove:
-			if err := s.o.FS.Remove(s.path(v.File.Path)); err != nil {
+			err := s.o.FS.Remove(s.path(v.File.Path))
+			if err != nil {
 				s.o.Logger.Warn("a file that nothing needs stays until the next start", "file", v.File.Path, "err", err)
-				s.leftovers.list = append(s.leftovers.list, v.File.Meta)
 			}
-			s.leftovers.removed = true
+			s.leftovers.Removed(&v.File.Meta, err)
 		case recovery.Aside:
 			if err := s.moveToLost(v.File.Path); err != nil {
 				return err

@@ -128,12 +128,12 @@ func (s *Store) Stats() Stats {
 	st.Files = s.files.Stats()
 	st.Memory, st.MemoryUsed = s.memory.Pools(), s.memory.Used()
 	st.MemoryLimit, st.MemoryLevel, st.SendersHeld = s.memory.Limit(), s.memory.Level(), s.waiting.Load()
-	segments := s.versions.latest().segments
-	st.Segments, st.PinnedBytes = int64(len(segments)), s.versions.pinned()
+	segments := s.versions.Latest().Segments
+	st.Segments, st.PinnedBytes = int64(len(segments)), s.versions.PinnedBytes()
 	for _, seg := range segments {
-		st.SegmentBytes += seg.info.Size
-		st.SegmentPoints += seg.info.Points
-		st.IndexBytes += seg.reader.IndexBytes()
+		st.SegmentBytes += seg.Info.Size
+		st.SegmentPoints += seg.Info.Points
+		st.IndexBytes += seg.Reader.IndexBytes()
 	}
 	return st
 }

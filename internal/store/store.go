@@ -19,6 +19,7 @@ import (
 	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
+	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
 )
 
@@ -38,7 +39,7 @@ type Store struct {
 
 	start       *recovery.Plan // what this start does with the files, until it is done
 	readers     recovery.Readers
-	leftovers   leftovers
+	leftovers   version.Leftovers
 	namesUnread bool // see unreadNames; set before the store is in use
 
 	account  *account.Account
@@ -57,7 +58,7 @@ type Store struct {
 	commit sync.RWMutex
 
 	files    *segment.Files // of segments
-	versions *versions
+	versions *version.Versions
 
 	pendMu         sync.Mutex
 	pending        []catalogue.Change // series that got or lost a column since the last flush, in the order of the log
@@ -132,30 +133,6 @@ type Store struct {
 	counters counters
 }
 
-// storedSegment is a committed segment that could be opened.
-type storedSegment struct {
-	meta    manifest.Segment // as the MANIFEST has it
-	reader  *segment.Reader
-	info    segment.Info
-	doomed  doomed // under mergeMu
-	unread  int    // merges that failed because the device could not read it; under mergeMu
-	damaged bool   // a merge met damage in it: it is set aside in the end; under mergeMu
-	covered bool   // a merge left out points of it that a hole hides: likewise
-
-	clean    atomic.Uint64 // meta.Clean or a later one, which readers do not need to know of
-	versions int           // that have it; under versions.mu
-}
-
-// cleanTo says what the segment holds nothing of, as manifest.Segment's.
-func (seg *storedSegment) cleanTo() uint64 { return max(seg.meta.CleanTo(), seg.clean.Load()) }
-
-// has reports whether the segment has chunks of a bucket.
-func (seg *storedSegment) has(bucket uint64) bool {
-	return slices.ContainsFunc(seg.meta.Ranges, func(r manifest.Range) bool { return r.Bucket == bucket })
-}
-
-func (seg *storedSegment) name() string { return segmentFile(&seg.meta) }
-
 // Close makes everything durable and closes the store: blocks are sealed and
 // flushed, so that the next start replays nothing.
 func (s *Store) Close() error {
@@ -191,8 +168,8 @@ func (s *Store) shutdown() error {
 		s.commit.RUnlock()
 	}
 	errs := []error{s.log.Close(), s.manifest.Close(), s.catalogue.Close()}
-	for _, seg := range s.versions.close() {
-		errs = append(errs, seg.reader.Close())
+	for _, seg := range s.versions.Close() {
+		errs = append(errs, seg.Reader.Close())
 	}
 	for _, g := range s.groups.All() {
 		g.Kill()

@@ -244,7 +244,7 @@ func TestCrashInTheFirstFlush(t *testing.T) {
 			t.Fatal(err)
 		}
 		u.reopen(clone)
-		if n := len(u.s.versions.latest().segments); step < StepCommitted && n > 0 {
+		if n := len(u.s.versions.Latest().Segments); step < StepCommitted && n > 0 {
 			t.Errorf("step %d: a flush that was not committed is taken in", step)
 		}
 		u.check(fmt.Sprintf("step %d", step))

@@ -214,7 +214,7 @@ func TestABlockedReadHoldsNobodyBack(t *testing.T) {
 	p.once(stepPinned, func() { close(held); <-release })
 	go func() { done <- looks["read"](p, epoch, n) }()
 	<-held
-	first := p.s.versions.latest().segments[0]
+	first := p.s.versions.Latest().Segments[0]
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for round := range int64(3) {
@@ -227,14 +227,14 @@ func TestABlockedReadHoldsNobodyBack(t *testing.T) {
 			t.Fatalf("another read gave %d and %d", v[0], v[n-1])
 		}
 	}
-	if _, err := p.fs.Stat(p.s.path(first.name())); err != nil {
+	if _, err := p.fs.Stat(p.s.path(first.Name())); err != nil {
 		t.Errorf("the file of a segment that is being read: %v", err)
 	}
-	if got := p.s.Stats().PinnedBytes; got < first.info.Size {
-		t.Errorf("%d bytes are pinned, the segment has %d", got, first.info.Size)
+	if got := p.s.Stats().PinnedBytes; got < first.Info.Size {
+		t.Errorf("%d bytes are pinned, the segment has %d", got, first.Info.Size)
 	}
-	if clean := p.s.leftovers.clean(); clean > first.cleanTo() {
-		t.Errorf("tombstones up to %d could go, the file is clean up to %d", clean, first.cleanTo())
+	if clean := p.s.leftovers.CleanTo(); clean > first.CleanTo() {
+		t.Errorf("tombstones up to %d could go, the file is clean up to %d", clean, first.CleanTo())
 	}
 	end()
 	for i, v := range <-done {
@@ -242,7 +242,7 @@ func TestABlockedReadHoldsNobodyBack(t *testing.T) {
 			t.Fatalf("slot %d is %d", i, v)
 		}
 	}
-	if _, err := p.fs.Stat(p.s.path(first.name())); !oserror.IsNotExist(err) {
+	if _, err := p.fs.Stat(p.s.path(first.Name())); !oserror.IsNotExist(err) {
 		t.Errorf("the file stays when the last reader has gone: %v", err)
 	}
 	if got := p.s.Stats().PinnedBytes; got != 0 {
@@ -266,7 +266,7 @@ func TestCloseWaitsForReaders(t *testing.T) {
 	<-held
 	go func() {
 		defer close(closed)
-		p.s.versions.close()
+		p.s.versions.Close()
 		if !left.Load() {
 			t.Error("closed while somebody read")
 		}
