@@ -33,7 +33,7 @@ var layers = []string{
 	"kernel",
 	"chunk",
 	"wal", "incarnation", "buckets", "hole", "manifest", "segment", "head", "series",
-	"catalogue", "window", "recovery",
+	"catalogue", "window", "recovery", "version",
 	"store",
 	"dql",
 	"query",
