@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -312,14 +313,20 @@ func (l *Log) findEnd() error {
 }
 
 // settleTail finds the clean end of the last file and makes the file durable:
-// after kill -9 its records may stand in the page cache only, and what is
-// replayed now must not disappear in a later power failure.
+// after kill -9, or a failed fsync, its records may stand in the page cache only, and
+// what is replayed now must not disappear in a later power failure.
 func (l *Log) settleTail(f *file) error {
 	w, err := l.o.FS.OpenReadWrite(l.path(f.first), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
+	if err := f.writeAgain(w); isFull(err) {
+		// A file system that writes elsewhere what is written again.
+		l.o.Logger.Warn("wal: no room to write the end of the log again", "file", l.path(f.first), "err", err)
+	} else if err != nil {
+		return err
+	}
 	if err := w.Sync(); err != nil {
 		return err
 	}
@@ -333,6 +340,36 @@ func (l *Log) settleTail(f *file) error {
 		}
 	}
 }
+
+// writeAgain writes what is not known to be on disk over itself. What an earlier
+// process wrote and could not fsync the kernel holds for written: the next fsync would
+// leave it out and succeed.
+func (f *file) writeAgain(w vfs.File) error {
+	at := int64(0)
+	if f.sure > f.first {
+		at = headerSize + int64(f.sure-f.first)
+	}
+	mem := make([]byte, writePiece)
+	for at < f.size {
+		piece := mem[:min(int64(len(mem)), f.size-at)]
+		n, err := w.ReadAt(piece, at)
+		if n < len(piece) {
+			return err
+		}
+		n, err = w.WriteAt(piece, at)
+		if err == nil && n < len(piece) {
+			err = io.ErrShortWrite
+		}
+		if err != nil {
+			return err
+		}
+		at += int64(n)
+	}
+	return nil
+}
+
+// isFull reports whether err says that the disk has no room.
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 func (l *Log) path(first LSN) string {
 	return l.o.FS.PathJoin(l.o.Dir, fileName(first))
