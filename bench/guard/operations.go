@@ -115,7 +115,7 @@ func decode(name string, msg []byte) operation {
 	var sink pointCounter
 	return operation{name, decoded, func() error {
 		sink.points = 0
-		n, err := p.Parse(msg, &sink)
+		n, err := p.Parse(msg, &sink, &sink)
 		if err == nil && (n != len(msg) || sink.points != decoded) {
 			err = errors.New("the message was not decoded whole")
 		}
@@ -159,7 +159,7 @@ func (ops *operations) appends() error {
 			for _, at := range slots {
 				binary.BigEndian.PutUint64(msg[at:], slot)
 			}
-			if n, err := p.Parse(msg, sessionSink{x}); err != nil || n != len(msg) {
+			if n, err := p.Parse(msg, sessionSink{x}, sessionSink{x}); err != nil || n != len(msg) {
 				return fmt.Errorf("%d of %d bytes were decoded: %w", n, len(msg), err)
 			}
 			_, err := x.Commit()

@@ -172,7 +172,7 @@ func (s *fakeServer) stream(conn net.Conn, r io.Reader, q *wire.Request) {
 			return
 		}
 		buf = buf[:len(buf)+n]
-		used, err := p.Parse(buf, sink)
+		used, err := p.Parse(buf, sink, sink)
 		if err != nil {
 			sink.err = err
 		}

@@ -98,7 +98,7 @@ func (s *store) serve(conn net.Conn) {
 		}
 		raw = append(raw, buf[len(buf):len(buf)+n]...)
 		buf = buf[:len(buf)+n]
-		used, err := p.Parse(buf, sink)
+		used, err := p.Parse(buf, sink, sink)
 		if err == nil {
 			err = sink.err
 		}

@@ -99,7 +99,8 @@ func (d *doors) close() error {
 // serve serves the open doors until shutdown. One that fails ends the node.
 func (d *doors) serve(n *node) {
 	d.graphite = graphite.New(graphite.Options{
-		Store: n.store, Logger: n.logger, Monitor: n.rec, Bucket: n.cfg.GraphiteBucket,
+		Points: n.points, Memory: n.store.Memory(), Account: n.store.Account(), Now: n.store.Now,
+		Logger: n.logger, Monitor: n.rec, Bucket: n.cfg.GraphiteBucket,
 		MaxConnections: n.cfg.GraphiteMaxConnections, MaxLine: int(n.cfg.GraphiteMaxLine),
 		Idle: n.cfg.GraphiteIdle, InputStall: n.cfg.InputStall,
 	})
@@ -123,7 +124,7 @@ func (d *doors) serve(n *node) {
 		n.warnExposed("graphite.pickle_addr", d.pickle.Addr(), "write")
 	}
 	if d.put != nil {
-		d.udp = ddbudp.New(ddbudp.Options{Store: n.store, Logger: n.logger, Monitor: n.rec}, d.put)
+		d.udp = ddbudp.New(ddbudp.Options{Points: n.points, Account: n.store.Account(), Logger: n.logger, Monitor: n.rec}, d.put)
 		start("UDP sockets", d.udp.Serve)
 		n.logger.Info("udp put", "addr", d.put.Addr().String(), "listeners", n.cfg.UDPListeners)
 		n.warnExposed("udp.addr", d.put.Conns()[0].LocalAddr(), "write")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/config"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/httpapi"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/ddbtcp"
@@ -35,6 +36,7 @@ type node struct {
 	recent *recentLog
 	memory *processMemory
 	store  *store.Store
+	points coordinator.Coordinator // where all points go
 	rec    *monitor.Recorder
 	tcp    *ddbtcp.Server
 	doors  *doors
@@ -74,6 +76,7 @@ func Run(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func
 	if n.store, err = store.Open(opts); err != nil {
 		return errors.Join(err, tcpLn.Close(), httpLn.Close(), n.doors.close())
 	}
+	n.points = store.NewCoordinator(n.store)
 	st := n.store.Stats()
 	logger.Info("store open", "took", time.Since(start).Round(time.Millisecond), "series", st.Series,
 		"segments", st.Segments, "replayed_records", st.ReplayedRecords)
@@ -133,7 +136,7 @@ func (n *node) fail(err error) {
 func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func(tcpAddr, httpAddr string)) error {
 	n.status.begin(n, tcpLn.Addr(), httpLn.Addr())
 	n.tcp = ddbtcp.New(ddbtcp.Options{
-		Store: n.store, Logger: n.logger, Monitor: n.rec, Memory: n.memory.queries,
+		Points: n.points, Store: n.store, Logger: n.logger, Monitor: n.rec, Memory: n.memory.queries,
 		MaxConnections: n.cfg.TCPMaxConnections, MaxFrame: int(n.cfg.TCPMaxFrame), MaxSlots: n.cfg.TCPMaxSlots,
 		Idle: n.cfg.TCPIdle, InputStall: n.cfg.InputStall, ReplyStall: n.cfg.ReplyStall,
 	})

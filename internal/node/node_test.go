@@ -177,13 +177,13 @@ func selfNode(t *testing.T) (*node, *selfWriter) {
 		t.Fatal(err)
 	}
 	t.Cleanup(st.Crash)
-	n := &node{cfg: config.Default(), logger: o.Logger, rec: monitor.New(), store: st}
+	n := &node{cfg: config.Default(), logger: o.Logger, rec: monitor.New(), store: st, points: store.NewCoordinator(st)}
 	n.cfg.Node = "me"
 	w, err := n.newSelfWriter()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = w.session.Close() })
+	t.Cleanup(func() { _ = w.stream.Close() })
 	return n, w
 }
 

@@ -9,10 +9,10 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/point"
-	"dalmatiner/internal/store"
 )
 
 // selfBucket is the bucket that every node writes its own metrics into, each
@@ -26,12 +26,12 @@ const (
 
 // selfWriter writes the node's own metrics.
 type selfWriter struct {
-	n       *node
-	session *store.Session
-	bucket  uint64
-	slot    uint64
-	last    map[uint64]account.Counts
-	key     []byte
+	n      *node
+	stream coordinator.Stream
+	bucket uint64
+	slot   uint64
+	last   map[uint64]account.Counts
+	key    []byte
 }
 
 // selfMonitor writes once a second until ctx ends.
@@ -46,7 +46,7 @@ func (n *node) selfMonitor(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			if err := w.session.Close(); err != nil {
+			if err := w.stream.Close(); err != nil {
 				n.logger.Warn("the last own metrics were not stored", "err", err)
 			}
 			return
@@ -64,11 +64,11 @@ func (n *node) newSelfWriter() (*selfWriter, error) {
 	return w, w.open()
 }
 
-// open makes sure that the bucket is there and that the session writes into it:
+// open makes sure that the bucket is there and that the stream writes into it:
 // somebody may have deleted it.
 func (w *selfWriter) open() error {
 	info, err := w.n.store.BucketByName(selfBucket)
-	if err == nil && w.session != nil && info.ID == w.bucket {
+	if err == nil && w.stream != nil && info.ID == w.bucket {
 		return nil
 	}
 	if errors.Is(err, buckets.ErrUnknown) {
@@ -77,16 +77,16 @@ func (w *selfWriter) open() error {
 	if err != nil {
 		return err
 	}
-	session, err := w.n.store.NewSession(info)
+	stream, err := w.n.points.Open(info, coordinator.Options{})
 	if err != nil {
 		return err
 	}
-	if w.session != nil {
-		err = w.session.Close()
+	if w.stream != nil {
+		err = w.stream.Close()
 	}
 	// What came before is no news: its own points lie among those of the deleted
 	// buckets now.
-	w.session, w.bucket, w.last = session, info.ID, w.n.store.Account().Totals()
+	w.stream, w.bucket, w.last = stream, info.ID, w.n.store.Account().Totals()
 	return err
 }
 
@@ -130,7 +130,7 @@ func (w *selfWriter) write(now time.Time) error {
 			w.put(number(f.Value), parts...)
 		}
 	})
-	_, err := w.session.Commit()
+	_, err := w.stream.Commit()
 	return err
 }
 
@@ -158,7 +158,7 @@ func (w *selfWriter) put(word uint64, parts ...string) {
 	for _, p := range parts {
 		w.key = metric.AppendPart(w.key, p)
 	}
-	w.session.Point(w.key, w.slot, word)
+	w.stream.Point(w.key, w.slot, word)
 }
 
 // number writes whole values as integers.

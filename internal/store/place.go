@@ -92,7 +92,7 @@ func (x *Session) create(id metric.SeriesID, key []byte) (series.Ref, error) {
 	if s.diskFull.Load() {
 		return 0, errDiskFull
 	}
-	if x.hasty && s.behind.Load() != nil {
+	if x.neverWait && s.behind.Load() != nil {
 		return 0, errReplaying
 	}
 	if err := s.awaitReplay(context.Background()); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
@@ -32,7 +33,12 @@ type Session struct {
 
 	collected
 
-	hasty bool // points that would have to wait are refused
+	neverWait  bool // points that would have to wait are refused
+	timestamps bool // Points takes pairs
+
+	report  func(coordinator.Token, account.Counts) // nil where nobody asks
+	counts  account.Counts                          // of what is stored and to be reported
+	commits uint64
 
 	entry   []uint64 // with several points
 	rec     []byte   // the log record under construction
@@ -56,9 +62,13 @@ func (s *Store) NewSession(info buckets.Info) (*Session, error) {
 	return &Session{s: s, b: b, position: position{cols: &noColumns}, width: b.width()}, nil
 }
 
-// NeverWait makes the session refuse points where it would hold its sender back:
-// one that cannot be slowed down would lose them without their being counted.
-func (x *Session) NeverWait() { x.hasty = true }
+// use says how the session is used, before its first point.
+func (x *Session) use(how coordinator.Options) {
+	x.timestamps, x.neverWait, x.report = how.Timestamps, how.NeverWait, how.Report
+}
+
+// NeverWait makes the session refuse points where it would hold its sender back.
+func (x *Session) NeverWait() { x.neverWait = true }
 
 // Point takes one point: raw is the big-endian word of its 8 bytes as they
 // came. key is only read during the call.
@@ -122,8 +132,24 @@ func (x *Session) take(slot uint64, buf []byte, match match) int {
 	return size
 }
 
-// Points takes consecutive points of one metric, 8 bytes each.
+// Append takes points of any series.
+func (x *Session) Append(points []coordinator.Point) {
+	for i := range points {
+		if p := &points[i]; x.width == 1 || p.Time == 0 {
+			x.Point(p.Key, p.Slot, p.Word)
+		} else {
+			x.Stamped(p.Key, p.Slot, p.Word, p.Time)
+		}
+	}
+}
+
+// Points takes consecutive points of one metric, 8 bytes each, or StampedSize in a
+// session whose points carry timestamps.
 func (x *Session) Points(key []byte, slot uint64, data []byte) {
+	if x.timestamps {
+		x.StampedPoints(key, slot, data)
+		return
+	}
 	if x.width != 1 {
 		x.pairs(key, slot, uint64(len(data)/point.Size), func(slot uint64) (raw, stamp uint64) {
 			raw, data = point.Get(data), data[point.Size:]
@@ -205,7 +231,7 @@ func (x *Session) store(g *head.Group, w head.Write) (stale bool) {
 	if x.err != nil {
 		return false
 	}
-	if x.hasty && s.full() {
+	if x.neverWait && s.full() {
 		x.refuse(account.Overload, x.points(w.Words))
 		return false
 	}
@@ -226,6 +252,9 @@ func (x *Session) store(g *head.Group, w head.Write) (stale bool) {
 		if err == nil {
 			s.account.Add(g.Bucket, minute, c)
 			x.lastLSN = lsn
+			if x.report != nil {
+				x.counts.Add(c)
+			}
 		}
 		return uint64(lsn), err
 	})
@@ -334,24 +363,31 @@ func (x *Session) predict(p position) {
 	x.position = p
 }
 
-// Commit hands everything received so far to the log and returns the position
-// to wait for. The refusals since the last call are logged with it.
-func (x *Session) Commit() (wal.LSN, error) {
+// Commit hands everything received so far to the log and returns what to wait for.
+// The refusals since the last call are logged with it.
+func (x *Session) Commit() (coordinator.Token, error) {
 	x.flush()
 	x.settleAll()
 	if x.err != nil {
-		return 0, x.err
+		return coordinator.Token{}, x.err
 	}
 	if x.refused.RefusedTotal() > 0 {
 		lsn, err := x.s.countRefused(x.b.info.ID, &x.refused)
 		if err != nil {
 			x.err = err
-			return 0, err
+			return coordinator.Token{}, err
 		}
 		x.lastLSN = max(x.lastLSN, lsn)
+		x.counts.Add(&x.refused)
 		x.refused = account.Counts{}
 	}
-	return x.lastLSN, nil
+	x.commits++
+	t := coordinator.Token{Position: uint64(x.lastLSN), Commit: x.commits}
+	if x.report != nil {
+		x.report(t, x.counts)
+	}
+	x.counts = account.Counts{}
+	return t, nil
 }
 
 // Pending reports whether points or refusals wait for Commit.

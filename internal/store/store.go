@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/memory"
@@ -260,14 +261,14 @@ func (s *Store) endOr(position *atomic.Uint64) wal.LSN {
 	return s.log.End()
 }
 
-// WaitDurable waits until the record at lsn is on disk as the sync mode has
+// WaitDurable waits until what a commit stands for is on disk as the sync mode has
 // it: at once with always, at the next tick with interval. With off it is an
 // error.
-func (s *Store) WaitDurable(ctx context.Context, lsn wal.LSN) error {
-	if lsn == 0 {
+func (s *Store) WaitDurable(ctx context.Context, t coordinator.Token) error {
+	if t.Position == 0 {
 		return nil
 	}
-	return s.log.WaitDurable(ctx, lsn)
+	return s.log.WaitDurable(ctx, wal.LSN(t.Position))
 }
 
 // SyncMode returns how the log is synced.

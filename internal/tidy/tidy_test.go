@@ -32,7 +32,7 @@ var layers = []string{
 	"frozen", "durable", "loglimit", "point", "metric", "suggest", "wire", "account", "memory", "config", "monitor",
 	"kernel",
 	"chunk",
-	"wal", "incarnation", "buckets", "hole", "manifest", "segment", "head", "series",
+	"wal", "incarnation", "buckets", "hole", "manifest", "segment", "head", "series", "coordinator",
 	"catalogue", "window", "recovery", "version",
 	"store",
 	"dql",

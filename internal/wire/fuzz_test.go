@@ -89,7 +89,7 @@ func FuzzStream(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream []byte, piece uint8, stamped bool) {
 		open := Request{Op: OpAckStream, HPTS: stamped}
 		whole, wantErr, wantUsed := &recorder{stamped: stamped}, error(nil), 0
-		wantUsed, wantErr = NewStreamParser(&open, MinStreamLimit).Parse(stream, whole)
+		wantUsed, wantErr = NewStreamParser(&open, MinStreamLimit).Parse(stream, whole, whole)
 
 		pieces, used := &recorder{stamped: stamped}, 0
 		p := NewStreamParser(&open, MinStreamLimit)
@@ -97,7 +97,7 @@ func FuzzStream(f *testing.F) {
 		for end := 0; end < len(stream) && err == nil; {
 			end = min(len(stream), end+1+int(piece))
 			var n int
-			n, err = p.Parse(stream[used:end], pieces)
+			n, err = p.Parse(stream[used:end], pieces, pieces)
 			used += n
 		}
 		if used != wantUsed || errText(err) != errText(wantErr) {

@@ -7,10 +7,10 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// Sink takes what a stream carries, in the order it was sent. The slices are
+// Points takes the points of a stream, in the order they were sent. The slices are
 // part of the parser's input and are valid during the call only. The key of an
 // entry may be empty; the key of a batch's point never is.
-type Sink interface {
+type Points interface {
 	// Point is one point of an entry or a batch: raw is its big-endian word,
 	// not normalised.
 	Point(key []byte, slot uint64, raw uint64)
@@ -25,13 +25,17 @@ type Sink interface {
 	// Entries is Batch for entries that have one point and, all of them, the slot
 	// of the first.
 	Entries(slot uint64, buf []byte) int
+}
+
+// Flushes takes the other messages of a stream, between its points.
+type Flushes interface {
 	// Flush asks to write what is pending.
 	Flush()
 	// FlushAck asks to make durable what came before and to answer seq.
 	FlushAck(seq uint64)
 }
 
-// PointByPoint is the part of a Sink that takes no points by itself.
+// PointByPoint is the part of Points that takes no points by itself.
 type PointByPoint struct{}
 
 // Batch takes nothing.
@@ -77,18 +81,18 @@ func NewStreamParser(open *Request, limit int) *StreamParser {
 	return p
 }
 
-// Parse hands every whole message at the start of buf to sink and returns how
+// Parse hands every whole message at the start of buf on and returns how
 // many bytes these had; the caller presents the rest again with more bytes
 // behind it. A batch's points are handed on one by one, before its end has
 // arrived. An error is final: it names the opcode and its offset in the
 // stream, and wraps ErrUnknownOpcode, ErrMalformed or ErrTooLarge.
-func (p *StreamParser) Parse(buf []byte, sink Sink) (consumed int, err error) {
+func (p *StreamParser) Parse(buf []byte, points Points, flushes Flushes) (consumed int, err error) {
 	for consumed < len(buf) && err == nil {
 		var n int
 		if p.inBatch {
-			n, err = p.batch(buf[consumed:], sink)
+			n, err = p.batch(buf[consumed:], points)
 		} else {
-			n, err = p.message(buf[consumed:], sink)
+			n, err = p.message(buf[consumed:], points, flushes)
 		}
 		if n == 0 {
 			break
@@ -101,15 +105,15 @@ func (p *StreamParser) Parse(buf []byte, sink Sink) (consumed int, err error) {
 
 // message handles one message outside a batch. It returns 0 when buf ends
 // inside it.
-func (p *StreamParser) message(buf []byte, sink Sink) (int, error) {
+func (p *StreamParser) message(buf []byte, points Points, flushes Flushes) (int, error) {
 	switch op := Op(buf[0]); {
 	case op == OpEntry:
 		if p.width == point.Size && len(buf) >= entryHead {
-			if n := sink.Entries(binary.BigEndian.Uint64(buf[1:]), buf); n > 0 {
+			if n := points.Entries(binary.BigEndian.Uint64(buf[1:]), buf); n > 0 {
 				return n, nil
 			}
 		}
-		return p.entry(buf, sink)
+		return p.entry(buf, points)
 	case op == OpBatch:
 		if len(buf) < batchHead {
 			return 0, nil
@@ -117,20 +121,20 @@ func (p *StreamParser) message(buf []byte, sink Sink) (int, error) {
 		p.slot, p.inBatch = binary.BigEndian.Uint64(buf[1:]), true
 		return batchHead, nil
 	case op == OpFlush:
-		sink.Flush()
+		flushes.Flush()
 		return 1, nil
 	case op == OpFlushAck && p.ack:
 		if len(buf) < flushAckSz {
 			return 0, nil
 		}
-		sink.FlushAck(binary.BigEndian.Uint64(buf[1:]))
+		flushes.FlushAck(binary.BigEndian.Uint64(buf[1:]))
 		return flushAckSz, nil
 	default:
 		return 0, p.fail(op, ErrUnknownOpcode, "it is no message of a stream")
 	}
 }
 
-func (p *StreamParser) entry(buf []byte, sink Sink) (int, error) {
+func (p *StreamParser) entry(buf []byte, points Points) (int, error) {
 	if len(buf) < entryHead {
 		return 0, nil
 	}
@@ -155,24 +159,24 @@ func (p *StreamParser) entry(buf []byte, sink Sink) (int, error) {
 	switch size {
 	case 0:
 	case point.Size:
-		sink.Point(name, slot, binary.BigEndian.Uint64(buf[data:]))
+		points.Point(name, slot, binary.BigEndian.Uint64(buf[data:]))
 	default:
-		sink.Points(name, slot, buf[data:end:end])
+		points.Points(name, slot, buf[data:end:end])
 	}
 	return end, nil
 }
 
-// batch handles the points of the open batch, and its end. Those that the sink
+// batch handles the points of the open batch, and its end. Those that points
 // does not take by itself cost one length check each, and no state is written but
 // at the end.
-func (p *StreamParser) batch(buf []byte, sink Sink) (int, error) {
+func (p *StreamParser) batch(buf []byte, points Points) (int, error) {
 	if p.width != point.Size {
-		return p.stampedBatch(buf, sink)
+		return p.stampedBatch(buf, points)
 	}
 	slot := p.slot
 	rest := buf
 	for len(rest) >= 2 {
-		if n := sink.Batch(slot, rest); n > 0 {
+		if n := points.Batch(slot, rest); n > 0 {
 			rest = rest[n:]
 			continue
 		}
@@ -185,13 +189,13 @@ func (p *StreamParser) batch(buf []byte, sink Sink) (int, error) {
 		if len(body) < key+point.Size {
 			break
 		}
-		sink.Point(body[:key:key], slot, binary.BigEndian.Uint64(body[key:]))
+		points.Point(body[:key:key], slot, binary.BigEndian.Uint64(body[key:]))
 		rest = body[key+point.Size:]
 	}
 	return len(buf) - len(rest), nil
 }
 
-func (p *StreamParser) stampedBatch(buf []byte, sink Sink) (int, error) {
+func (p *StreamParser) stampedBatch(buf []byte, points Points) (int, error) {
 	rest := buf
 	for len(rest) >= 2 {
 		key := int(rest[0])<<8 | int(rest[1])
@@ -203,7 +207,7 @@ func (p *StreamParser) stampedBatch(buf []byte, sink Sink) (int, error) {
 		if len(rest) < end {
 			break
 		}
-		sink.Points(rest[2:2+key:2+key], p.slot, rest[2+key:end:end])
+		points.Points(rest[2:2+key:2+key], p.slot, rest[2+key:end:end])
 		rest = rest[end:]
 	}
 	return len(buf) - len(rest), nil

@@ -60,7 +60,7 @@ func streamVector(b []byte, stamped, inBatch bool) (string, []byte, error) {
 		p.inBatch, p.slot = true, 1500000000
 	}
 	r := &recorder{stamped: stamped}
-	n, err := p.Parse(b, r)
+	n, err := p.Parse(b, r, r)
 	if err == nil && n != len(b) {
 		err = fmt.Errorf("%d of %d bytes were consumed", n, len(b))
 	}
@@ -88,7 +88,7 @@ func TestStreamErrors(t *testing.T) {
 	f := func(what string, stream []byte, limit int, kind error, mention ...string) {
 		t.Helper()
 		p := NewStreamParser(&Request{Op: OpStream}, limit)
-		n, err := p.Parse(stream, &recorder{})
+		n, err := p.Parse(stream, &recorder{}, &recorder{})
 		if !errors.Is(err, kind) {
 			t.Errorf("%s: consumed %d, error %v, want %v", what, n, err, kind)
 			return
@@ -114,11 +114,11 @@ func TestEntryAtTheLimit(t *testing.T) {
 	p := NewStreamParser(&Request{Op: OpStream}, limit)
 	r := &recorder{}
 	stream := AppendEntry(nil, []byte("k"), 1, words...)
-	if n, err := p.Parse(stream, r); err != nil || n != limit || len(r.calls) != 1 {
+	if n, err := p.Parse(stream, r, r); err != nil || n != limit || len(r.calls) != 1 {
 		t.Errorf("an entry of %d bytes with that limit: consumed %d, %d calls, %v", len(stream), n, len(r.calls), err)
 	}
 	stream = AppendEntry(nil, []byte("kk"), 1, words...)
-	if _, err := p.Parse(stream, r); !errors.Is(err, ErrTooLarge) {
+	if _, err := p.Parse(stream, r, r); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("one byte more: %v, want %v", err, ErrTooLarge)
 	}
 }
@@ -128,15 +128,15 @@ func TestNoMessageInsideABatch(t *testing.T) {
 	r := &recorder{}
 	stream := AppendBatchStart(nil, 9)
 	stream = AppendBatchPoint(stream, []byte("a"), point.FromInt(1))
-	if n, err := p.Parse(stream, r); n != len(stream) || err != nil || !p.inBatch {
+	if n, err := p.Parse(stream, r, r); n != len(stream) || err != nil || !p.inBatch {
 		t.Fatalf("an open batch: consumed %d of %d, %v, in batch %t", n, len(stream), err, p.inBatch)
 	}
 	// What looks like a flush is the length of a name here.
-	if n, err := p.Parse([]byte{6, 6}, r); n != 0 || err != nil {
+	if n, err := p.Parse([]byte{6, 6}, r, r); n != 0 || err != nil {
 		t.Fatalf("06 inside a batch: consumed %d, %v", n, err)
 	}
 	tail := AppendFlushAck(AppendBatchEnd(nil), 77)
-	if n, err := p.Parse(tail, r); n != len(tail) || err != nil || p.inBatch {
+	if n, err := p.Parse(tail, r, r); n != len(tail) || err != nil || p.inBatch {
 		t.Fatalf("the end: consumed %d, %v, in batch %t", n, err, p.inBatch)
 	}
 	if got := strings.Join(r.calls, "; "); got != `point "a" 9 1; flushack 77` {
@@ -196,7 +196,7 @@ func TestStreamSurvivesAnyCut(t *testing.T) {
 			n := rapid.IntRange(1, len(stream)).Draw(t, "piece")
 			buf = append(buf, stream[:n]...)
 			stream = stream[n:]
-			used, err := p.Parse(buf, r)
+			used, err := p.Parse(buf, r, r)
 			if err != nil {
 				t.Fatal(err)
 			}

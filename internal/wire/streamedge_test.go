@@ -34,7 +34,7 @@ func TestOnlyPlainStreamsAreOffered(t *testing.T) {
 		src = binary.BigEndian.AppendUint64(append(src, byte(OpBatch)), 7)
 		src = append(append(appendB16(src, []byte("\x01a")), data...), 0, 0)
 		var o offers
-		if n, err := p.Parse(src, &o); n != len(src) || err != nil || p.inBatch || o.points != 2 {
+		if n, err := p.Parse(src, &o, &o); n != len(src) || err != nil || p.inBatch || o.points != 2 {
 			t.Fatalf("hpts %v: %d of %d bytes, %v, %+v", hpts, n, len(src), err, o)
 		}
 		if offered := o.entries > 0 && o.batches > 0; offered == hpts || hpts && o.entries+o.batches > 0 {
@@ -48,7 +48,7 @@ func TestABatchBeginsWithItsHead(t *testing.T) {
 	head := binary.BigEndian.AppendUint64([]byte{byte(OpBatch)}, 7)
 	for n := range len(head) + 1 {
 		p := NewStreamParser(&Request{Op: OpStream}, 1<<20)
-		got, err := p.Parse(head[:n], &offers{})
+		got, err := p.Parse(head[:n], &offers{}, &offers{})
 		if whole := n == len(head); err != nil || p.inBatch != whole || whole != (got == n) && n > 0 || !whole && got != 0 {
 			t.Errorf("%d bytes: %d taken, in a batch %v, %v", n, got, p.inBatch, err)
 		}

@@ -30,7 +30,7 @@ func benchStream(b *testing.B, stream []byte) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(stream)))
 	for b.Loop() {
-		if n, err := p.Parse(stream, sink); n != len(stream) || err != nil {
+		if n, err := p.Parse(stream, sink, sink); n != len(stream) || err != nil {
 			b.Fatal(n, err)
 		}
 	}

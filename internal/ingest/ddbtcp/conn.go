@@ -125,7 +125,7 @@ func (c *conn) consume() error {
 		}
 		c.whole()
 	}
-	n, err := c.stream.Parse(c.buf[c.r:c.w], c.sink)
+	n, err := c.stream.Parse(c.buf[c.r:c.w], c.sink.points, c.sink)
 	c.r += n
 	if n > 0 {
 		c.whole()
@@ -248,11 +248,11 @@ func (c *conn) replace(by *sync.Pool) {
 // kept them until the sender spoke again. It also makes one return to look for
 // what was gathered.
 func (c *conn) armDeadline() error {
-	if c.sink == nil || c.deadline || !c.gather.on && !c.sink.Pending() || c.s.ctx.Err() != nil {
+	if c.sink == nil || c.deadline || !c.gather.on && !c.sink.points.Pending() || c.s.ctx.Err() != nil {
 		return nil
 	}
 	now := time.Now()
-	if c.due.IsZero() && c.sink.Pending() {
+	if c.due.IsZero() && c.sink.points.Pending() {
 		c.due = now.Add(c.sink.delay)
 	}
 	at := c.due

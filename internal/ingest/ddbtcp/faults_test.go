@@ -13,7 +13,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -107,7 +109,7 @@ func TestAFailedLogEndsAcknowledgedStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{t: t, store: st, srv: New(Options{Store: st, Logger: so.Logger})}
+	f := &fixture{t: t, store: st, srv: New(Options{Points: store.NewCoordinator(st), Store: st, Logger: so.Logger})}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -116,6 +118,9 @@ func TestAFailedLogEndsAcknowledgedStreams(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- f.srv.Serve(ln) }()
 	c := f.dial()
+	if _, err := st.EnsureBucket("b"); err != nil { // to create it syncs the log as well
+		t.Fatal(err)
+	}
 	payload, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpAckStream, Bucket: []byte("b"), Delay: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +128,6 @@ func TestAFailedLogEndsAcknowledgedStreams(t *testing.T) {
 	if _, err := c.Write(wire.AppendFrame(nil, payload)); err != nil {
 		t.Fatal(err)
 	}
-	f.eventually("the stream is open", func() bool { _, err := st.BucketByName("b"); return err == nil })
 	broken.Store(true)
 	msg := entry(testKey, uint64(time.Now().Unix()), point.FromInt(1))
 	if _, err := c.Write(wire.AppendFlushAck(msg, 1)); err != nil {
@@ -210,20 +214,21 @@ func FuzzStream(f *testing.F) {
 	f.Add(uint8(3), true, wire.AppendStampedBatchPoint(wire.AppendBatchStart(nil, now), testKey, wire.Stamped{Word: 0x7f << 56}))
 	f.Add(uint8(3), true, wire.AppendStampedEntry(nil, nil, 1<<64-1, wire.Stamped{Word: 1}, wire.Stamped{Word: point.FromFloat(1)}))
 	f.Fuzz(func(t *testing.T, size uint8, hpts bool, stream []byte) {
+		var received uint64
+		report := func(_ coordinator.Token, c account.Counts) { received += c.Received() }
 		info := plain
 		if hpts {
 			info = stamped
 		}
-		session, err := st.NewSession(info)
+		session, err := store.NewCoordinator(st).Open(info, coordinator.Options{Timestamps: hpts, Report: report})
 		if err != nil {
 			t.Fatal(err)
 		}
 		open := &wire.Request{Op: wire.OpStream2, HPTS: hpts}
-		to := &sink{Session: session, hpts: hpts}
 		p := wire.NewStreamParser(open, wire.MinStreamLimit)
 		for rest, end := stream, 0; end < len(rest); {
 			end = min(len(rest), end+1+int(size))
-			n, err := p.Parse(rest[:end], fuzzSink{to})
+			n, err := p.Parse(rest[:end], session, noFlush{})
 			if err != nil {
 				break
 			}
@@ -236,18 +241,18 @@ func FuzzStream(f *testing.F) {
 		if hpts {
 			count.size = store.StampedSize
 		}
-		_, _ = wire.NewStreamParser(open, wire.MinStreamLimit).Parse(stream, &count)
-		if got := session.Totals().Received; got != count.points {
-			t.Fatalf("%d points received, the stream has %d", got, count.points)
+		_, _ = wire.NewStreamParser(open, wire.MinStreamLimit).Parse(stream, &count, &count)
+		if received != count.points {
+			t.Fatalf("%d points received, the stream has %d", received, count.points)
 		}
 	})
 }
 
-// fuzzSink is a sink without a connection.
-type fuzzSink struct{ *sink }
+// noFlush is flushes that do nothing.
+type noFlush struct{}
 
-func (fuzzSink) Flush()          {}
-func (fuzzSink) FlushAck(uint64) {}
+func (noFlush) Flush()          {}
+func (noFlush) FlushAck(uint64) {}
 
 type counter struct {
 	wire.PointByPoint

@@ -25,11 +25,6 @@ func benchStore(b *testing.B) *store.Store {
 	return s
 }
 
-type sessionSink struct{ *store.Session }
-
-func (s sessionSink) Flush()          { _, _ = s.Commit() } // its error comes back from Close
-func (s sessionSink) FlushAck(uint64) {}
-
 // BenchmarkIngest is one point of a batch stream without the socket: parsed,
 // predicted, stored, logged, sealed and flushed.
 func BenchmarkIngest(b *testing.B) {
@@ -62,12 +57,11 @@ func BenchmarkIngest(b *testing.B) {
 				rows[i] = wire.AppendFlush(wire.AppendBatchEnd(buf))
 			}
 			slot := uint64(s.Now().Unix() - 86400*30)
-			sink := sessionSink{x}
 			feed := func() {
 				buf := rows[slot%8]
 				binary.BigEndian.PutUint64(buf[1:], slot)
 				slot++
-				if n, err := p.Parse(buf, sink); err != nil || n != len(buf) {
+				if n, err := p.Parse(buf, x, flushes{x}); err != nil || n != len(buf) {
 					b.Fatal(n, err)
 				}
 			}

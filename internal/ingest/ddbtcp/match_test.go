@@ -16,19 +16,16 @@ import (
 	"dalmatiner/internal/wire"
 )
 
-// pointByPoint is a sink whose session takes no points by itself.
-type pointByPoint struct{ *sink }
+// pointByPoint is a stream that takes no points by itself.
+type pointByPoint struct{ *store.Session }
 
 func (pointByPoint) Batch(uint64, []byte) int   { return 0 }
 func (pointByPoint) Entries(uint64, []byte) int { return 0 }
 
 // flushes commits where a stream asks for it.
-type flushes struct {
-	wire.Sink
-	session *store.Session
-}
+type flushes struct{ *store.Session }
 
-func (f flushes) Flush()          { _, _ = f.session.Commit() } // its error comes back from Close
+func (f flushes) Flush()          { _, _ = f.Commit() } // its error comes back from Close
 func (f flushes) FlushAck(uint64) {}
 
 // drawStream is rows of series, most of them in the same order, in batches and
@@ -137,9 +134,8 @@ func TestTakingPointsDoesNotAllocate(t *testing.T) {
 	}
 	row := wire.AppendFlush(append(wire.AppendBatchEnd(batch), entries...))
 	p := wire.NewStreamParser(&wire.Request{Op: wire.OpStream}, wire.MinStreamLimit)
-	to := &flushes{&sink{Session: x}, x}
 	if n := testing.AllocsPerRun(200, func() {
-		if n, err := p.Parse(row, to); n != len(row) || err != nil {
+		if n, err := p.Parse(row, x, flushes{x}); n != len(row) || err != nil {
 			t.Fatal(n, err)
 		}
 	}); n != 0 {
@@ -161,14 +157,14 @@ func feed(t *rapid.T, st *store.Store, stream []byte, keys []string, from int64,
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := flushes{&sink{Session: x}, x}
+	var to wire.Points = x
 	if !takes {
-		to.Sink = pointByPoint{&sink{Session: x}}
+		to = pointByPoint{x}
 	}
 	p := wire.NewStreamParser(&wire.Request{Op: wire.OpStream}, wire.MinStreamLimit)
 	for done, end := 0, 0; end < len(stream); {
 		end = min(len(stream), end+size)
-		n, err := p.Parse(stream[done:end], to)
+		n, err := p.Parse(stream[done:end], to, flushes{x})
 		if err != nil {
 			t.Fatal(err)
 		}

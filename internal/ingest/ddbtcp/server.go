@@ -12,18 +12,21 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/monitor"
-	"dalmatiner/internal/store"
 	"dalmatiner/internal/wire"
 )
 
-// Options configures a server. Store and Logger are required; zero limits take
+// Options configures a server. Points, Store and Logger are required; zero limits take
 // their defaults.
 type Options struct {
-	Store   *store.Store
+	Points  coordinator.Coordinator // where streams go
+	Store   Store                   // what requests ask
 	Logger  *slog.Logger
 	Monitor *monitor.Recorder // may be nil
 	Memory  *memory.Leases    // that lists are charged to; nil charges nothing
@@ -37,6 +40,23 @@ type Options struct {
 	Idle       time.Duration // connections that send nothing for so long are closed; 0 keeps them
 	InputStall time.Duration // for a sender to go on with a large message; 30 s
 	ReplyStall time.Duration // for a peer to take a piece of its reply; 10 s
+}
+
+// Store is what requests read and change: buckets, names and points of the node.
+type Store interface {
+	Buckets() []buckets.Info
+	BucketByName(name string) (buckets.Info, error)
+	CreateBucket(info buckets.Info) (buckets.Info, error)
+	DeleteBucket(name string) error
+	SetTTL(name string, points int64) error
+
+	Metrics(ctx context.Context, bucket buckets.Info, prefix []byte, fn func(key []byte) bool) error
+	Extent(ctx context.Context, bucket buckets.Info, key []byte, from, n int64) (first, past int64, err error)
+	Read(ctx context.Context, bucket buckets.Info, key []byte, from int64, dst []uint64) error
+	ReadStamped(ctx context.Context, bucket buckets.Info, key []byte, from int64, values, stamps []uint64) error
+
+	Memory() *memory.Budget
+	Account() *account.Account
 }
 
 // Defaults of the limits.

@@ -49,7 +49,9 @@ func newFixture(t *testing.T, change func(*store.Options, *Options)) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Store = st
+	if o.Store = st; o.Points == nil {
+		o.Points = store.NewCoordinator(st)
+	}
 	srv := New(o)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

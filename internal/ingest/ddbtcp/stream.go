@@ -4,34 +4,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/monitor"
-	"dalmatiner/internal/store"
-	"dalmatiner/internal/wal"
 	"dalmatiner/internal/wire"
 )
 
-// sink is where a stream goes: its points straight to the session. It is the
-// connection's goroutine that calls it.
+// sink is where a stream goes: its points straight to the coordinator's stream, its
+// flushes here. It is the connection's goroutine that calls it.
 type sink struct {
-	*store.Session
-	c     *conn
-	hpts  bool          // points carry timestamps
-	delay time.Duration // points wait at most this long for a flush
-	acks  *acker        // nil in a classic stream
-	acked store.Totals  // what the last acknowledged flush covered
-	err   error
+	points coordinator.Stream
+	c      *conn
+	delay  time.Duration // points wait at most this long for a flush
+	acks   *acker        // nil in a classic stream
+	err    error
 }
 
 // open enters stream mode.
 func (c *conn) open(q *wire.Request) error {
-	st := c.s.o.Store
-	info, err := st.EnsureBucket(string(q.Bucket))
+	points := c.s.o.Points
+	info, err := points.EnsureBucket(string(q.Bucket))
 	if err != nil {
 		return err
 	}
@@ -39,21 +38,28 @@ func (c *conn) open(q *wire.Request) error {
 		return fmt.Errorf("%w: a stream with the hpts flag into bucket %s, which has no timestamps; open it without the flag, or create a bucket with hpts true",
 			wire.ErrUnsupported, metric.Quoted(info.Name))
 	}
-	if q.Op == wire.OpAckStream && st.SyncMode() == wal.Off {
+	if q.Op == wire.OpAckStream && !points.Durable() {
 		return fmt.Errorf("%w: an acknowledged stream with wal.sync = off; set it to always or interval", wire.ErrUnsupported)
 	}
-	session, err := st.NewSession(info)
+	how := coordinator.Options{Timestamps: q.HPTS}
+	var acks *acker
+	if q.Op == wire.OpAckStream {
+		acks = newAcker(c)
+		how.Report = acks.report
+	}
+	stream, err := points.Open(info, how)
 	if err != nil {
+		if acks != nil {
+			err = errors.Join(err, acks.close())
+		}
 		return err
 	}
-	delay := time.Duration(max(1, int64(q.Delay))*info.Resolution) * time.Millisecond
-	s := &sink{Session: session, c: c, hpts: q.HPTS, delay: min(delay, maxDelay)}
-	if q.Op == wire.OpAckStream {
-		s.acks = newAcker(c)
-	} else {
+	if acks == nil {
 		// Nobody waits for an answer: it is no loss when pieces are read together.
 		c.gather = newGathering(c.nc.Conn, &c.s.stats.Gathering)
 	}
+	delay := time.Duration(max(1, int64(q.Delay))*info.Resolution) * time.Millisecond
+	s := &sink{points: stream, c: c, delay: min(delay, maxDelay), acks: acks}
 	c.sink = s
 	c.stream = wire.NewStreamParser(q, c.s.o.MaxMessage)
 	return nil
@@ -63,43 +69,32 @@ func (c *conn) open(q *wire.Request) error {
 // resolution, whose delay is in points.
 const maxDelay = 5 * time.Second
 
-// Points takes consecutive points as the stream carries them.
-func (s *sink) Points(key []byte, slot uint64, data []byte) {
-	if s.hpts {
-		s.StampedPoints(key, slot, data)
-	} else {
-		s.Session.Points(key, slot, data)
-	}
-}
-
 // Flush commits what came since the last flush.
 func (s *sink) Flush() { s.commit() }
 
-func (s *sink) commit() wal.LSN {
+func (s *sink) commit() coordinator.Token {
 	s.c.s.stats.Flushes.Add(1)
 	start := time.Now()
-	lsn, err := s.Commit()
+	token, err := s.points.Commit()
 	s.c.s.o.Monitor.Observe(monitor.MPut, time.Since(start))
 	if err != nil && s.err == nil {
 		s.err = fmt.Errorf("storing points: %w", err)
 	}
-	return lsn
+	return token
 }
 
 // FlushAck commits, and answers seq when that is durable.
 func (s *sink) FlushAck(seq uint64) {
-	lsn := s.commit()
+	token := s.commit()
 	if s.err != nil {
 		return
 	}
-	now := s.Totals()
-	s.acks.want(lsn, wire.Ack{Seq: seq, Received: now.Received - s.acked.Received, Refused: now.Refused - s.acked.Refused})
-	s.acked = now
+	s.acks.want(token, seq)
 }
 
 // close commits what is pending and waits for the answers that are due.
 func (s *sink) close() error {
-	err := s.Close()
+	err := s.points.Close()
 	if s.acks != nil {
 		err = errors.Join(err, s.acks.close())
 	}
@@ -111,10 +106,14 @@ func (s *sink) close() error {
 // to send more.
 type acker struct {
 	c     *conn
-	queue chan pendingAck
+	queue chan *pendingAck
 	done  sync.WaitGroup
 	err   error       // read after done
 	over  atomic.Bool // err is set: there will be no further answer
+
+	mu      sync.Mutex
+	pending []*pendingAck  // in order
+	rest    account.Counts // of commits that no pending one covers
 }
 
 // errBroken ends a connection on which nothing can be acknowledged any more;
@@ -124,9 +123,12 @@ var errBroken = errors.New("the stream cannot be acknowledged")
 // broken reports whether answers that are due will not come.
 func (s *sink) broken() bool { return s != nil && s.acks != nil && s.acks.over.Load() }
 
+// pendingAck is a flush that is to be answered, and what became of the points
+// since the one before: counts are complete when the token is durable.
 type pendingAck struct {
-	lsn wal.LSN
-	ack wire.Ack
+	token  coordinator.Token
+	seq    uint64
+	counts account.Counts // under the acker's lock
 }
 
 // maxPendingAcks is how many flushes may wait for their fsync before the
@@ -134,12 +136,43 @@ type pendingAck struct {
 const maxPendingAcks = 64
 
 func newAcker(c *conn) *acker {
-	a := &acker{c: c, queue: make(chan pendingAck, maxPendingAcks)}
+	a := &acker{c: c, queue: make(chan *pendingAck, maxPendingAcks)}
 	a.done.Go(a.run)
 	return a
 }
 
-func (a *acker) want(lsn wal.LSN, ack wire.Ack) { a.queue <- pendingAck{lsn: lsn, ack: ack} }
+// report takes what became of the points of a commit, at once or later. It counts for
+// the first flush that covers the commit.
+func (a *acker) report(t coordinator.Token, c account.Counts) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, p := range a.pending {
+		if t.Compare(p.token) <= 0 {
+			p.counts.Add(&c)
+			return
+		}
+	}
+	a.rest.Add(&c)
+}
+
+// want asks for the answer to a flush: t is the last commit.
+func (a *acker) want(t coordinator.Token, seq uint64) {
+	p := &pendingAck{token: t, seq: seq}
+	a.mu.Lock()
+	p.counts, a.rest = a.rest, account.Counts{}
+	a.pending = append(a.pending, p)
+	a.mu.Unlock()
+	a.queue <- p
+}
+
+// answer returns the answer to the first of the pending flushes, which is durable.
+func (a *acker) answer() wire.Ack {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := a.pending[0]
+	a.pending = slices.Delete(a.pending, 0, 1)
+	return wire.Ack{Seq: p.seq, Received: p.counts.Received(), Refused: p.counts.RefusedTotal()}
+}
 
 func (a *acker) run() {
 	var out []byte
@@ -150,16 +183,16 @@ func (a *acker) run() {
 		// Not the server's context: at shutdown a flush that was received is
 		// still answered, and the log's failure ends the wait.
 		ctx, cancel := context.WithTimeout(context.Background(), durableTimeout)
-		err := a.c.s.o.Store.WaitDurable(ctx, p.lsn)
+		err := a.c.s.o.Points.WaitDurable(ctx, p.token)
 		cancel()
 		if err == nil {
 			dst, mark := wire.BeginFrame(out[:0])
-			out = wire.AppendAck(dst, p.ack)
+			out = wire.AppendAck(dst, a.answer())
 			wire.EndFrame(out, mark)
 			err = a.c.write(out)
 		}
 		if err != nil {
-			a.err = fmt.Errorf("acknowledging flush %d: %w", p.ack.Seq, err)
+			a.err = fmt.Errorf("acknowledging flush %d: %w", p.seq, err)
 			a.over.Store(true)
 			_ = a.c.nc.SetReadDeadline(conns.LongAgo) // wakes the reader
 		}

@@ -11,21 +11,23 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/oneway"
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/point"
-	"dalmatiner/internal/store"
 )
 
-// maxBuckets is how many buckets one listener keeps a session for. Senders of
-// more make it start sessions anew, which costs a lookup for every series.
+// maxBuckets is how many buckets one listener keeps a stream for. Senders of
+// more make it open streams anew, which costs a lookup for every series.
 const maxBuckets = 64
 
-// Options configures a server. Store and Logger are required.
+// Options configures a server. Points, Account and Logger are required.
 type Options struct {
-	Store   *store.Store
+	Points  coordinator.Coordinator
+	Account *account.Account // that refused datagrams are counted in
 	Logger  *slog.Logger
 	Monitor *monitor.Recorder // may be nil
 }
@@ -48,7 +50,7 @@ type Server struct {
 // New returns a server for the sockets, which are its own from now on.
 func New(o Options, socks *datagram.Sockets) *Server {
 	log := loglimit.New(o.Logger, time.Now)
-	return &Server{o: o, socks: socks, log: log, refusals: oneway.NewRefusals("udp", o.Store.Account(), log)}
+	return &Server{o: o, socks: socks, log: log, refusals: oneway.NewRefusals("udp", o.Account, log)}
 }
 
 // Stats returns the server's counters.
@@ -79,7 +81,8 @@ func (s *Server) Serve() error {
 type listener struct {
 	s       *Server
 	buckets map[string]*sender
-	clock   uint64 // datagrams so far
+	points  []coordinator.Point // of a datagram
+	clock   uint64              // datagrams so far
 }
 
 // sender is the way into one bucket.
@@ -126,7 +129,7 @@ func (l *listener) take(src []byte, peer netip.AddrPort) error {
 	if err != nil {
 		return err
 	}
-	session, _, err := b.Session()
+	stream, _, err := b.Stream()
 	if err != nil {
 		why, ok := oneway.Refused(err)
 		if !ok {
@@ -135,15 +138,18 @@ func (l *listener) take(src []byte, peer netip.AddrPort) error {
 		l.s.refusals.Count(why, peer, []byte(err.Error()))
 		return nil
 	}
+	l.points = l.points[:0]
 	for len(entries) > 0 {
 		var e entry
-		e, entries = nextEntry(entries)
-		if len(e.data) == point.Size {
-			session.Point(e.key, e.slot, point.Get(e.data))
-		} else {
-			session.Points(e.key, e.slot, e.data)
+		if e, entries = nextEntry(entries); len(e.data) == point.Size {
+			l.points = append(l.points, coordinator.Point{Key: e.key, Slot: e.slot, Word: point.Get(e.data)})
+			continue
 		}
+		stream.Append(l.points)
+		l.points = l.points[:0]
+		stream.Points(e.key, e.slot, e.data)
 	}
+	stream.Append(l.points)
 	return b.Commit()
 }
 
@@ -167,7 +173,7 @@ func (l *listener) bucket(name []byte) (*oneway.Bucket, error) {
 		}
 		delete(l.buckets, oldest)
 	}
-	b := &sender{bucket: oneway.NewBucket(l.s.o.Store, string(name), l.s.o.Monitor), used: l.clock}
+	b := &sender{bucket: oneway.NewBucket(l.s.o.Points, string(name), l.s.o.Monitor), used: l.clock}
 	b.bucket.NeverWait()
 	l.buckets[string(name)] = b
 	return b.bucket, nil

@@ -35,7 +35,7 @@ const (
 type conn struct {
 	s    *Server
 	nc   *conns.Conn
-	in   inlet
+	app  appender
 	buf  []byte
 	r, w int // unread bytes are buf[r:w]
 
@@ -69,17 +69,17 @@ func (c *conn) run(consume func(*conn) error) error {
 			return c.end(err)
 		}
 		if err := c.makeRoom(); err != nil {
-			c.in.refuse(noMemory, []byte(err.Error()))
+			c.app.refuse(noMemory, []byte(err.Error()))
 			return err
 		}
 	}
 }
 
 func (c *conn) take(consume func(*conn) error) error {
-	if err := c.in.begin(); err != nil {
+	if err := c.app.begin(); err != nil {
 		return err
 	}
-	return errors.Join(consume(c), c.in.commit())
+	return errors.Join(consume(c), c.app.commit())
 }
 
 // end tells an orderly end from a broken connection. What was cut is no line,
@@ -88,10 +88,10 @@ func (c *conn) end(err error) error {
 	rest := c.buf[c.r:c.w]
 	switch {
 	case c.pickled && len(rest)+c.skipBytes > 0:
-		c.in.refuse(frameCut, rest)
+		c.app.refuse(frameCut, rest)
 	case len(rest) > 0:
 		c.s.stats.Lines.Add(1)
-		c.in.refuse(lineCut, rest)
+		c.app.refuse(lineCut, rest)
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded) && c.s.conns.ShuttingDown() {
 		return nil
@@ -160,13 +160,13 @@ func (c *conn) lines() error {
 		c.r += i + 1
 		c.skipLine = false
 	}
-	if n := c.in.text(c.buf[c.r:c.w], false); n > 0 {
+	if n := c.app.text(c.buf[c.r:c.w], false); n > 0 {
 		c.r += n
 		c.nc.Proven()
 	}
 	if rest := c.buf[c.r:c.w]; len(rest) > c.s.o.MaxLine {
 		c.s.stats.Lines.Add(1)
-		c.in.refuse(lineTooLong, rest)
+		c.app.refuse(lineTooLong, rest)
 		c.r, c.skipLine = c.w, true
 	}
 	return nil
@@ -188,19 +188,19 @@ func (c *conn) frames() error {
 		n := int(binary.BigEndian.Uint32(rest))
 		switch {
 		case n > maxSkip:
-			c.in.refuse(frameTooLong, rest)
+			c.app.refuse(frameTooLong, rest)
 			c.r = c.w
 			return fmt.Errorf("a frame of %d bytes is no pickled list; is the sender set to the pickle protocol?", n)
 		case n > maxFrame:
 			c.s.stats.Frames.Add(1)
-			c.in.refuse(frameTooLong, fmt.Appendf(nil, "%d bytes, the limit is %d", n, maxFrame))
+			c.app.refuse(frameTooLong, fmt.Appendf(nil, "%d bytes, the limit is %d", n, maxFrame))
 			c.r += frameHeader
 			c.skipBytes = n
 		case len(rest) < frameHeader+n:
 			return nil
 		default:
 			c.s.stats.Frames.Add(1)
-			c.in.list(c.s.unpicklers, rest[frameHeader:frameHeader+n])
+			c.app.list(c.s.unpicklers, rest[frameHeader:frameHeader+n])
 			c.r += frameHeader + n
 			c.nc.Proven()
 			if c.lease.Bytes() > 0 {
@@ -213,16 +213,16 @@ func (c *conn) frames() error {
 // readPackets takes the lines of the datagrams that come to one socket.
 func (s *Server) readPackets(nc *net.UDPConn) error {
 	buf := make([]byte, datagram.MaxPayload)
-	in := s.newInlet(netip.AddrPort{})
-	in.bucket.NeverWait()
-	err := s.packetLoop(nc, &in, buf)
+	a := s.newAppender(netip.AddrPort{})
+	a.bucket.NeverWait()
+	err := s.packetLoop(nc, &a, buf)
 	if errors.Is(err, net.ErrClosed) {
 		err = nil
 	}
-	return errors.Join(err, in.bucket.Close())
+	return errors.Join(err, a.bucket.Close())
 }
 
-func (s *Server) packetLoop(nc *net.UDPConn, in *inlet, buf []byte) error {
+func (s *Server) packetLoop(nc *net.UDPConn, a *appender, buf []byte) error {
 	for {
 		n, peer, err := nc.ReadFromUDPAddrPort(buf)
 		if err != nil {
@@ -230,12 +230,12 @@ func (s *Server) packetLoop(nc *net.UDPConn, in *inlet, buf []byte) error {
 		}
 		s.stats.Datagrams.Add(1)
 		s.stats.BytesRead.Add(int64(n))
-		in.peer = peer
-		if err := in.begin(); err != nil {
+		a.peer = peer
+		if err := a.begin(); err != nil {
 			return err
 		}
-		in.text(buf[:n], true)
-		if err := in.commit(); err != nil {
+		a.text(buf[:n], true)
+		if err := a.commit(); err != nil {
 			return err
 		}
 	}

@@ -34,10 +34,10 @@ func describe(frame []byte) string {
 		return err.Error()
 	}
 	var b strings.Builder
-	in := inlet{dec: *newDecoder(1000)}
+	a := appender{dec: *newDecoder(1000)}
 	for _, c := range u.items(top) {
-		_, r := in.entry(&u, c)
-		fmt.Fprintln(&b, in.dec.shown(r))
+		_, r := a.entry(&u, c)
+		fmt.Fprintln(&b, a.dec.shown(r))
 	}
 	return b.String()
 }
@@ -164,9 +164,9 @@ func FuzzPickle(f *testing.F) {
 		if u.cells > maxCells || len(u.text) > 4*len(frame) {
 			t.Fatalf("%d values and %d bytes of text from %d bytes", u.cells, len(u.text), len(frame))
 		}
-		in := inlet{dec: *newDecoder(1000)}
+		a := appender{dec: *newDecoder(1000)}
 		for _, c := range u.items(top) {
-			if path, r := in.entry(&u, c); r == accepted && !bytes.Contains(u.text, path) {
+			if path, r := a.entry(&u, c); r == accepted && !bytes.Contains(u.text, path) {
 				t.Fatalf("path %q is no text of the frame", path)
 			}
 		}

@@ -17,19 +17,23 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/oneway"
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/monitor"
-	"dalmatiner/internal/store"
 )
 
-// Options configures a server. Store and Logger are required; zero limits take
+// Options configures a server. Points, Memory, Account and Logger are required; zero limits take
 // their defaults.
 type Options struct {
-	Store   *store.Store
+	Points  coordinator.Coordinator
+	Memory  *memory.Budget
+	Account *account.Account // that refused lines are counted in
+	Now     func() time.Time // of lines without a time; time.Now
 	Logger  *slog.Logger
 	Monitor *monitor.Recorder // may be nil
 
@@ -67,6 +71,7 @@ type Server struct {
 	packets []*datagram.Sockets
 
 	starters   sync.Pool // *[]byte of startBuffer bytes
+	batches    sync.Pool // *batch
 	unpicklers *unpicklers
 	stats      Stats
 }
@@ -91,18 +96,22 @@ func New(o Options) *Server {
 		o.MaxLine = defaultMaxLine
 	}
 	o.MaxLine = min(o.MaxLine, maxMaxLine)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	o.InputStall = cmp.Or(o.InputStall, defaultInputStall)
-	s := &Server{o: o, buffers: conns.NewBuffers(o.Store.Memory(), "graphite")}
-	s.unfinished = conns.NewUnfinished(o.Store.Memory(), "graphite-unfinished", o.InputStall)
+	s := &Server{o: o, buffers: conns.NewBuffers(o.Memory, "graphite")}
+	s.unfinished = conns.NewUnfinished(o.Memory, "graphite-unfinished", o.InputStall)
 	s.log = loglimit.New(o.Logger, time.Now)
 	s.conns = conns.New(conns.Options{Door: "graphite", Limit: o.MaxConnections, Log: s.log, Full: s.turnAway, Idle: o.Idle})
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.unpicklers = newUnpicklers(o.Store.Memory(), runtime.GOMAXPROCS(0))
-	s.refusals = oneway.NewRefusals("graphite", o.Store.Account(), s.log)
+	s.unpicklers = newUnpicklers(o.Memory, runtime.GOMAXPROCS(0))
+	s.refusals = oneway.NewRefusals("graphite", o.Account, s.log)
 	s.starters.New = func() any {
 		b := make([]byte, startBuffer)
 		return &b
 	}
+	s.batches.New = func() any { return newBatch() }
 	return s
 }
 
@@ -133,12 +142,12 @@ func (s *Server) turnAway(nc net.Conn) {
 func (s *Server) run(nc *conns.Conn, consume func(*conn) error) {
 	buf := s.starters.Get().(*[]byte)
 	s.buffers.Add(startBuffer)
-	c := &conn{s: s, nc: nc, start: *buf, buf: *buf, lease: s.unfinished.Lease(), in: s.newInlet(peerOf(nc))}
-	err := errors.Join(c.run(consume), c.in.bucket.Close())
+	c := &conn{s: s, nc: nc, start: *buf, buf: *buf, lease: s.unfinished.Lease(), app: s.newAppender(peerOf(nc))}
+	err := errors.Join(c.run(consume), c.app.bucket.Close())
 	_ = nc.Close() // nothing is ever written
 	switch why := nc.WhyCut(); {
 	case why != "" && c.lease.Bytes() > 0:
-		s.o.Store.Account().RefuseRequest("graphite_cut_" + why)
+		s.o.Account.RefuseRequest("graphite_cut_" + why)
 	case why == "" && err != nil:
 		s.log.Log(slog.LevelInfo, "closed", "connection closed", "door", "graphite", "peer", nc.RemoteAddr().String(), "err", err)
 	}

@@ -69,7 +69,7 @@ func newFixture(t *testing.T, change func(*store.Options, *Options)) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Store, f.store = st, st
+	o.Points, o.Memory, o.Account, o.Now, f.store = store.NewCoordinator(st), st.Memory(), st.Account(), st.Now, st
 	f.srv = New(o)
 	text, pickle := f.listen(), f.listen()
 	socks, err := datagram.Listen("127.0.0.1:0", 1, 1<<20)

@@ -56,6 +56,13 @@ func benchStore(b *testing.B) *store.Store {
 	return s
 }
 
+func benchServer(b *testing.B) *Server {
+	st := benchStore(b)
+	return New(Options{
+		Points: store.NewCoordinator(st), Memory: st.Memory(), Account: st.Account(), Now: st.Now, Logger: slog.New(slog.DiscardHandler),
+	})
+}
+
 // BenchmarkLine is the decoder alone.
 func BenchmarkLine(b *testing.B) {
 	for _, line := range []string{
@@ -80,20 +87,20 @@ func BenchmarkLine(b *testing.B) {
 // BenchmarkText is one line without the socket: decoded, predicted, stored,
 // logged, sealed and flushed.
 func BenchmarkText(b *testing.B) {
-	s := New(Options{Store: benchStore(b), Logger: slog.New(slog.DiscardHandler)})
+	s := benchServer(b)
 	rows, stamps := benchRows(4)
-	in := s.newInlet(peerOf(&net.TCPConn{}))
+	a := s.newAppender(peerOf(&net.TCPConn{}))
 	seconds := time.Now().Unix() - 86400
 	feed := func() {
 		row := rows[seconds%4]
 		setTime(row, stamps[seconds%4], seconds)
 		seconds++
 		for len(row) > 0 {
-			if err := in.begin(); err != nil {
+			if err := a.begin(); err != nil {
 				b.Fatal(err)
 			}
-			row = row[in.text(row[:min(len(row), maxBuffer)], false):]
-			if err := in.commit(); err != nil {
+			row = row[a.text(row[:min(len(row), maxBuffer)], false):]
+			if err := a.commit(); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -105,7 +112,7 @@ func BenchmarkText(b *testing.B) {
 		feed()
 	}
 	b.StopTimer()
-	if err := in.bucket.Close(); err != nil {
+	if err := a.bucket.Close(); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -122,7 +129,7 @@ func cpu(b *testing.B) time.Duration {
 // BenchmarkSocket sends lines over loopback and reports the processor time of
 // both sides; the sender only writes bytes that are ready.
 func BenchmarkSocket(b *testing.B) {
-	s := New(Options{Store: benchStore(b), Logger: slog.New(slog.DiscardHandler)})
+	s := benchServer(b)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)

@@ -39,11 +39,11 @@ func openStore(t *testing.T, autoCreate bool) *store.Store {
 
 func send(t *testing.T, b *Bucket, slot uint64) {
 	t.Helper()
-	session, _, err := b.Session()
+	stream, _, err := b.Stream()
 	if err != nil {
 		t.Fatal(err)
 	}
-	session.Point([]byte("\x01a"), slot, point.FromInt(1))
+	stream.Point([]byte("\x01a"), slot, point.FromInt(1))
 	if err := b.Commit(); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func send(t *testing.T, b *Bucket, slot uint64) {
 
 func TestPointsFollowTheName(t *testing.T) {
 	st := openStore(t, true)
-	b := NewBucket(st, "b", nil)
+	b := NewBucket(store.NewCoordinator(st), "b", nil)
 	send(t, b, 1)
 	first, err := st.BucketByName("b")
 	if err != nil {
@@ -65,7 +65,7 @@ func TestPointsFollowTheName(t *testing.T) {
 	}
 	send(t, b, 1)
 	send(t, b, 2)
-	if _, resolution, err := b.Session(); err != nil || resolution != 100 {
+	if _, resolution, err := b.Stream(); err != nil || resolution != 100 {
 		t.Errorf("the resolution is %d: %v", resolution, err)
 	}
 	if err := b.Close(); err != nil {
@@ -82,11 +82,11 @@ func TestPointsFollowTheName(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	st := openStore(t, false)
-	_, _, err := NewBucket(st, "nope", nil).Session()
+	_, _, err := NewBucket(store.NewCoordinator(st), "nope", nil).Stream()
 	if got, ok := Refused(err); !ok || got != "unknown_bucket" {
 		t.Errorf("a bucket that is missing is refused as %q: %v", got, err)
 	}
-	_, _, err = NewBucket(openStore(t, true), strings.Repeat("x", 256), nil).Session()
+	_, _, err = NewBucket(store.NewCoordinator(openStore(t, true)), strings.Repeat("x", 256), nil).Stream()
 	if got, ok := Refused(err); !ok || got != "invalid_bucket" {
 		t.Errorf("a name of 256 bytes is refused as %q: %v", got, err)
 	}

@@ -5,49 +5,86 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"unsafe"
 
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/ingest/oneway"
 	"dalmatiner/internal/point"
-	"dalmatiner/internal/store"
 )
 
-// inlet is the way of one sender's points into the store: what all three
+// appender is the way of one sender's points into the node: what all three
 // protocols have behind their framing. It is not for concurrent use.
-type inlet struct {
+type appender struct {
 	s       *Server
 	peer    netip.AddrPort
 	bucket  *oneway.Bucket
-	session *store.Session // nil while there is no bucket to write to
-	missing string         // why, as a reason
+	stream  coordinator.Stream // nil while there is no bucket to write to
+	missing string             // why, as a reason
+	batch   *batch             // between begin and commit
 	dec     decoder
 }
 
-func (s *Server) newInlet(peer netip.AddrPort) inlet {
-	return inlet{s: s, peer: peer, bucket: oneway.NewBucket(s.o.Store, s.o.Bucket, s.o.Monitor)}
+// batch is points on their way to a stream, so that it is called once for many.
+type batch struct {
+	points []coordinator.Point
+	names  []byte // their keys
 }
 
-// begin prepares for points that have just arrived. Only the store's failure
+// A batch has the points of an ordinary read: 128 lines of 60 bytes.
+const (
+	batchPoints = 128
+	batchNames  = 8 << 10
+	batchSize   = batchNames + batchPoints*int(unsafe.Sizeof(coordinator.Point{}))
+)
+
+func newBatch() *batch {
+	return &batch{points: make([]coordinator.Point, 0, batchPoints), names: make([]byte, 0, batchNames)}
+}
+
+func (s *Server) newAppender(peer netip.AddrPort) appender {
+	return appender{s: s, peer: peer, bucket: oneway.NewBucket(s.o.Points, s.o.Bucket, s.o.Monitor)}
+}
+
+// begin prepares for points that have just arrived. Only the failure to store any
 // is an error; points without a bucket are refused one by one.
-func (in *inlet) begin() error {
-	session, resolution, err := in.bucket.Session()
-	in.session, in.missing = session, ""
+func (a *appender) begin() error {
+	stream, resolution, err := a.bucket.Stream()
+	a.stream, a.missing = stream, ""
 	if err != nil {
 		reason, ok := oneway.Refused(err)
 		if !ok {
 			return err
 		}
-		in.missing, resolution = reason, 1
+		a.missing, resolution = reason, 1
 	}
-	in.dec.reset(in.s.o.Store.Now().UnixMilli(), resolution)
+	a.dec.reset(a.s.o.Now().UnixMilli(), resolution)
+	a.batch = a.s.batches.Get().(*batch)
+	a.s.buffers.Add(batchSize)
 	return nil
 }
 
 // commit ends what begin began.
-func (in *inlet) commit() error { return in.bucket.Commit() }
+func (a *appender) commit() error {
+	a.append()
+	a.s.batches.Put(a.batch)
+	a.s.buffers.Add(-batchSize)
+	a.batch = nil
+	return a.bucket.Commit()
+}
+
+// append hands the points of the batch over.
+func (a *appender) append() {
+	b := a.batch
+	if len(b.points) > 0 {
+		a.stream.Append(b.points)
+		clear(b.points)
+	}
+	b.points, b.names = b.points[:0], b.names[:0]
+}
 
 // text takes the whole lines at the start of p and returns how many bytes they
 // have. At the end of a datagram the last line needs no newline.
-func (in *inlet) text(p []byte, atEnd bool) int {
+func (a *appender) text(p []byte, atEnd bool) int {
 	taken := 0
 	lines := int64(0)
 	for taken < len(p) {
@@ -65,65 +102,71 @@ func (in *inlet) text(p []byte, atEnd bool) int {
 			continue // an empty line says nothing
 		}
 		lines++
-		in.line(line)
+		a.line(line)
 	}
-	in.s.stats.Lines.Add(lines)
+	a.s.stats.Lines.Add(lines)
 	return taken
 }
 
-func (in *inlet) line(line []byte) {
+func (a *appender) line(line []byte) {
 	r := lineTooLong
-	if len(line) <= in.s.o.MaxLine {
-		r = in.dec.line(line)
+	if len(line) <= a.s.o.MaxLine {
+		r = a.dec.line(line)
 	}
 	if r != accepted {
-		in.refuse(r, line)
+		a.refuse(r, line)
 		return
 	}
-	in.point(line)
+	a.point(line)
 }
 
 // nsPerMs turns the time of a point into the stamp it gets in a bucket that has
 // them.
 const nsPerMs = 1_000_000
 
-// point hands the decoded point to the store.
-func (in *inlet) point(input []byte) {
-	if in.session == nil {
-		in.s.refusals.Count(in.missing, in.peer, input)
+// point adds the decoded point to the batch.
+func (a *appender) point(input []byte) {
+	if a.stream == nil {
+		a.s.refusals.Count(a.missing, a.peer, input)
 		return
 	}
-	in.session.Stamped(in.dec.key, in.dec.slot, in.dec.word, uint64(in.dec.ms)*nsPerMs)
+	b := a.batch
+	if len(b.points) == cap(b.points) || len(b.names)+len(a.dec.key) > cap(b.names) {
+		a.append()
+	}
+	from := len(b.names)
+	b.names = append(b.names, a.dec.key...)
+	b.points = append(b.points, coordinator.Point{Key: b.names[from:], Slot: a.dec.slot, Word: a.dec.word, Time: uint64(a.dec.ms) * nsPerMs})
 }
 
-func (in *inlet) refuse(r reason, input []byte) {
-	in.s.refusals.Count(r.String(), in.peer, input)
+func (a *appender) refuse(r reason, input []byte) {
+	a.s.refusals.Count(r.String(), a.peer, input)
 }
 
 // list takes a pickled list of (path, (time, value)). A frame that is none is
 // refused as a whole; an entry that cannot be stored is refused alone.
-func (in *inlet) list(us *unpicklers, frame []byte) {
+func (a *appender) list(us *unpicklers, frame []byte) {
 	us.run(frame, func(u *unpickler, top cell, err error) {
 		if err == nil && top.kind != kindList && top.kind != kindTuple {
 			err = fmt.Errorf("%w: it holds no list", errPickle)
 		}
 		if err != nil {
-			in.refuse(badPickle, []byte(err.Error()))
+			a.refuse(badPickle, []byte(err.Error()))
 			return
 		}
 		for _, c := range u.items(top) {
-			path, r := in.entry(u, c)
+			path, r := a.entry(u, c)
 			if r != accepted {
-				in.refuse(r, path)
+				a.refuse(r, path)
 				continue
 			}
-			in.point(path)
+			a.point(path)
 		}
 	})
 }
 
 // entry decodes one (path, (time, value)).
-func (in *inlet) entry(u *unpickler, c cell) (path []byte, r reason) {
+func (a *appender) entry(u *unpickler, c cell) (path []byte, r reason) {
 	outer := u.items(c)
 	if len(outer) != 2 || outer[0].kind != kindText {
 		return nil, malformed
@@ -133,7 +176,7 @@ func (in *inlet) entry(u *unpickler, c cell) (path []byte, r reason) {
 	if len(inner) != 2 || len(path) == 0 {
 		return path, malformed
 	}
-	d := &in.dec
+	d := &a.dec
 	if !d.shortKey(path) {
 		if r := d.anyKey(path); r != accepted {
 			return path, r
