@@ -380,7 +380,7 @@ func (p *printer) eventCond(c *EventCond) {
 	}
 }
 
-// tidy brings a computed constant into the range its text has.
+// tidy limits a computed constant to the range its text has.
 func (n *Number) tidy() bool {
 	const exact = 1 << 53
 	if math.Abs(n.Value) > exact {

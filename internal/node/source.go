@@ -80,7 +80,7 @@ func (s source) Aggregate(ctx context.Context, b query.Bucket, key []byte, from,
 }
 
 func costOf(st store.AggregateStats) query.Cost {
-	cost := query.Cost{Headers: st.Headers, Levels: st.Levels, Decoded: st.Points, Bytes: st.Bytes, MoreUnknown: st.MoreUnknown}
+	cost := query.Cost{Headers: st.Headers, Rollups: st.Levels, Decoded: st.Points, Bytes: st.Bytes, MoreUnknown: st.MoreUnknown}
 	for _, u := range st.Unknown {
 		cost.Unknown = append(cost.Unknown, query.Unknown{From: u.From, Past: u.Past, Why: u.Why})
 	}

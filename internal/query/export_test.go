@@ -1,9 +1,9 @@
 package query
 
-// WithPieces returns a copy of e whose reads for compat are pieces of the given
-// number of slots.
-func (e Engine) WithPieces(slots int64) *Engine {
-	e.pieceSlots = slots
+// WithCompatSlots returns a copy of e whose reads for compat have the given number of
+// slots each.
+func (e Engine) WithCompatSlots(slots int64) *Engine {
+	e.compatSlots = slots
 	return &e
 }
 

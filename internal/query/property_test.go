@@ -36,9 +36,9 @@ func checkEngine(t *testing.T) func(rt *rapid.T) {
 		}
 		e.Readers = query.NewReaders(rapid.IntRange(0, 3).Draw(rt, "readers"))
 		rounds := rapid.Int64Range(1, 300).Draw(rt, "rounds")
-		old := reference.Old{Compat: rapid.IntRange(0, 2).Draw(rt, "compat") == 0, Piece: rapid.SampledFrom([]int64{2, 3, 50, 1000}).Draw(rt, "piece")}
+		old := reference.Old{Compat: rapid.IntRange(0, 2).Draw(rt, "compat") == 0, Restart: rapid.SampledFrom([]int64{2, 3, 50, 1000}).Draw(rt, "restart")}
 		opt := query.Options{Compat: old.Compat, Confidence: true, NoAggregates: rapid.IntRange(0, 9).Draw(rt, "without") == 0}
-		got, err := e.WithRounds(rounds).WithPieces(old.Piece).Query(context.Background(), text, opt)
+		got, err := e.WithRounds(rounds).WithCompatSlots(old.Restart).Query(context.Background(), text, opt)
 		want, wantErr := reference.Evaluate(plain{source}, text, now, old)
 		switch {
 		case wantErr == nil && len(want) == 0:

@@ -60,7 +60,7 @@ type Engine struct {
 	Readers *Readers
 
 	// Of tests; 0 is what package plan has.
-	roundSlots, pieceSlots, aloneSlots int64
+	roundSlots, compatSlots, aloneSlots int64
 }
 
 // Options are what a request may ask for beside its text.
@@ -159,6 +159,6 @@ func (e *Engine) planOptions(opt Options, now time.Time) plan.Options {
 		Now:    now.UnixMilli(), Zone: e.Zone,
 		Width: opt.Width, Memory: opt.Memory, NoAggregates: opt.NoAggregates, Older: opt.Older,
 		Readers:    e.Readers.Most(),
-		RoundSlots: e.roundSlots, PieceSlots: e.pieceSlots, AloneSlots: e.aloneSlots,
+		RoundSlots: e.roundSlots, CompatSlots: e.compatSlots, AloneSlots: e.aloneSlots,
 	}
 }

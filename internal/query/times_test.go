@@ -30,7 +30,7 @@ func TestRangesOfMilliseconds(t *testing.T) {
 		text := "SELECT m BUCKET b " + rapid.SampledFrom([]string{"LAST " + span, "AFTER " + at("after") + " FOR " + span,
 			"BEFORE " + at("before") + " FOR " + span, "BETWEEN " + at("from") + " AND " + at("to")}).Draw(rt, "range")
 		e := engine(m, now.UnixMilli())
-		old := reference.Old{Compat: rapid.IntRange(0, 4).Draw(rt, "compat") == 0, Piece: 100_000}
+		old := reference.Old{Compat: rapid.IntRange(0, 4).Draw(rt, "compat") == 0, Restart: 100_000}
 		got, err := e.Query(t.Context(), text, query.Options{Compat: old.Compat, Confidence: true})
 		if err != nil {
 			rt.Fatalf("%s: %v", text, err)

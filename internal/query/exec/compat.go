@@ -1,9 +1,9 @@
 package exec
 
-// nextPiece goes on behind the slot that the original loses.
-func (l *leaf) nextPiece() {
+// restart goes on behind the slot that the original loses.
+func (l *leaf) restart() {
 	l.pos = l.stop + 1
-	l.stop = min(l.Past, l.pos+l.Piece)
+	l.stop = min(l.Past, l.pos+l.Restart)
 	l.first, l.carry = unknown, 0
 }
 

@@ -29,14 +29,14 @@ type Step struct {
 	Inputs     []int      `json:"inputs,omitempty"` // IDs
 }
 
-// ReadStats tells what a read cost. Sources that cannot tell Headers, Levels,
+// ReadStats tells what a read cost. Sources that cannot tell Headers, Rollups,
 // Decoded or Bytes leave them 0.
 type ReadStats struct {
 	Slots   int64 `json:"slots"`   // in its range
 	Asked   int64 `json:"asked"`   // of the source word by word: more where a first value was looked for ahead, fewer where nothing can be or aggregates do
 	Set     int64 `json:"set"`     // slots with a value
 	Headers int64 `json:"headers"` // of chunks, that were enough
-	Levels  int64 `json:"levels"`  // entries that stood for many chunks
+	Rollups int64 `json:"levels"`  // entries that stood for many chunks
 	Decoded int64 `json:"decoded"` // points
 	Bytes   int64 `json:"bytes"`   // from files
 
@@ -45,7 +45,7 @@ type ReadStats struct {
 
 func (l *leaf) readStats() ReadStats {
 	return ReadStats{Slots: l.Values, Asked: l.asked, Set: l.set,
-		Headers: l.cost.Headers, Levels: l.cost.Levels, Decoded: l.cost.Decoded, Bytes: l.cost.Bytes, Unknown: l.unknown()}
+		Headers: l.cost.Headers, Rollups: l.cost.Rollups, Decoded: l.cost.Decoded, Bytes: l.cost.Bytes, Unknown: l.unknown()}
 }
 
 // explained returns the plan after the last round.
@@ -124,7 +124,7 @@ func (p *Explanation) print(b *strings.Builder, id, depth int, seen []bool) {
 		for _, n := range []struct {
 			what string
 			n    int64
-		}{{"headers", r.Headers}, {"levels", r.Levels}, {"decoded", r.Decoded}, {"bytes", r.Bytes}} {
+		}{{"headers", r.Headers}, {"levels", r.Rollups}, {"decoded", r.Decoded}, {"bytes", r.Bytes}} {
 			if n.n > 0 {
 				fmt.Fprintf(b, ", %s %d", n.what, n.n)
 			}

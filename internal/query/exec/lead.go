@@ -33,7 +33,7 @@ func (x *executor) lead(n node) int64 {
 		return shortened(x.lead(n.in), n.in.shared().Values, n.Size, c.Values)
 	case *combine:
 		return x.leadOfAny(n.in, c.Values)
-	case *gather:
+	case *across:
 		return x.leadOfAny(n.in, c.Values)
 	}
 	return x.lead(x.nodes[c.Inputs[0].ID]) // of pick, the other is what it is compared with

@@ -47,8 +47,8 @@ type leaf struct {
 func (l *leaf) open(n *plan.Node, read *plan.Read) {
 	l.Node, l.Read = n, read
 	l.pos, l.stop, l.first = read.From, read.Past, unknown
-	if n.Piece > 0 {
-		l.stop = min(read.Past, read.From+n.Piece)
+	if n.Restart > 0 {
+		l.stop = min(read.Past, read.From+n.Restart)
 	}
 	l.spacing.last = -1
 }
@@ -71,7 +71,7 @@ func (l *leaf) produce(r *reader, dst block) (block, error) {
 			return dst, err
 		}
 		if l.pos == l.stop && l.stop < l.Past {
-			l.nextPiece()
+			l.restart()
 		}
 	}
 	if r.final {

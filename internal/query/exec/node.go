@@ -120,7 +120,7 @@ func (x *executor) nodeOf(n *plan.Node) node {
 	case *plan.Replace:
 		return &replace{o, op}
 	case *plan.Step:
-		return &step{over: o, fn: op.Fn, seconds: float64(n.Resolution) / 1000, every: n.Piece}
+		return &step{over: o, fn: op.Fn, seconds: float64(n.Resolution) / 1000, every: n.Restart}
 	case *plan.Fill:
 		return &fill{over: o, with: op.With}
 	case *plan.Nothing:
@@ -154,8 +154,8 @@ func (x *executor) listOf(c common) node {
 			z.queue = newQueue(in)
 		}
 		return z
-	case *plan.Gather:
-		return &gather{common: c, Gather: op, queue: newQueue(in)}
+	case *plan.Across:
+		return &across{common: c, Across: op, queue: newQueue(in)}
 	case *plan.Pick:
 		return &pick{common: c, fn: op.Fn, queue: newQueue(in)}
 	}

@@ -42,7 +42,7 @@ func (q *queue) fill(x *executor, n int64, conf bool) (int, error) {
 	return int(ready), nil
 }
 
-// pad brings what is pending of input i to n values. Only an input that has
+// pad extends what is pending of input i to n values. Only an input that has
 // ended needs it.
 func (q *queue) pad(i, n int, conf bool) {
 	b := &q.pending[i]
@@ -94,17 +94,17 @@ func (q *queue) coverage() (set, slots int64) {
 	return set, slots
 }
 
-// gather makes one series from several where each output needs all inputs at
+// across makes one series from several where each output needs all inputs at
 // once: a quantile, or the k-th greatest or least value. Its confidence is the
 // mean of theirs.
-type gather struct {
+type across struct {
 	common
 	queue
-	*plan.Gather
+	*plan.Across
 	column []float64 // values of one time
 }
 
-func (g *gather) next(x *executor, dst block) (block, error) {
+func (g *across) next(x *executor, dst block) (block, error) {
 	ready, err := g.queue.fill(x, g.Values, g.Confidence)
 	if err != nil {
 		return dst, err

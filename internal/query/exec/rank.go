@@ -10,7 +10,7 @@ import (
 
 // value returns the quantile, or the rank's value, of the column; a rank that
 // is not there is beyond all values.
-func (g *gather) value() float64 {
+func (g *across) value() float64 {
 	switch {
 	case g.Fn == function.Quantile:
 		return quantileOf(g.column, g.Quantile)

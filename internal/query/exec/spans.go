@@ -97,7 +97,7 @@ func (s *spans) read(x *reader) error {
 	if !x.final {
 		until = min(until, max(l.From, plan.SlotOf(x.bound-l.Shift, l.Resolution)))
 	}
-	pieces, n := s.due(until, x.final)
+	parts, n := s.due(until, x.final)
 	if n == 0 {
 		return nil
 	}
@@ -114,18 +114,18 @@ func (s *spans) read(x *reader) error {
 		w.ready.v = slices.Grow(w.ready.v, len(all))
 	}
 	rest := all
-	for _, p := range pieces {
+	for _, p := range parts {
 		if err := s.aggregate(x, p.from, p.slots, rest[:p.n]); err != nil {
 			return err
 		}
 		rest = rest[p.n:]
 	}
 	if !s.begun {
-		if err := s.begin(x, all, pieces); err != nil {
+		if err := s.begin(x, all, parts); err != nil {
 			return err
 		}
 	}
-	for _, p := range pieces {
+	for _, p := range parts {
 		if err := s.give(x, all[:p.n], p); err != nil {
 			return err
 		}
@@ -159,10 +159,10 @@ func (s *spans) due(until int64, last bool) (list [3]stretchOf, n int64) {
 
 // begin finds the first value of the range: in what was read, or in the rest
 // of it.
-func (s *spans) begin(x *reader, read []chunk.Header, pieces [3]stretchOf) error {
+func (s *spans) begin(x *reader, read []chunk.Header, parts [3]stretchOf) error {
 	s.begun = true
 	slot := s.of.From
-	for _, p := range pieces {
+	for _, p := range parts {
 		slot = max(slot, p.from+p.n*p.slots)
 		for i := range p.n {
 			if h := &read[i]; h.Count > 0 {

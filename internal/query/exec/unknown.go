@@ -27,7 +27,7 @@ func (h *Holes) String() string {
 	return fmt.Sprintf("%d (%s)", h.Slots, strings.Join(h.Why, "; "))
 }
 
-// holes gathers the unknown slots of one read, whose parts come in any order and some
+// holes adds up the unknown slots of one read, whose parts come in any order and some
 // of them twice: all slots below the last one read were read.
 type holes struct {
 	seen int64 // slots below it are noted

@@ -47,7 +47,7 @@ type Kind uint8
 const (
 	KindWindow     Kind = iota // one value per span of time
 	KindCombine                // one series from many
-	KindGather                 // one series from many, which all have to be there
+	KindAcross                 // one series from many, which all have to be there
 	KindPick                   // many series from many
 	KindScalar                 // arithmetic with a constant
 	KindMap                    // value by value
@@ -159,7 +159,7 @@ func (f *Entry) Group() string {
 	switch f.Kind {
 	case KindWindow:
 		return "aggregate"
-	case KindCombine, KindGather, KindPick:
+	case KindCombine, KindAcross, KindPick:
 		return "combiner"
 	case KindHistogram, KindStatistic:
 		return "histogram"

@@ -108,7 +108,7 @@ var registry = [...]Entry{
 	{"diff", ofMetrics, KindCombine, Diff, "the first less all others; also `-`", "diff(web.us.requests BUCKET shop, web.eu.requests BUCKET shop)", Original, ""},
 	{"product", ofMetrics, KindCombine, Product, "product; also `*`", "product(web.*.requests BUCKET shop)", Original, ""},
 	{"quotient", ofMetrics, KindCombine, Quotient, "the first divided by all others, by 1 where they are 0; also `/`", "quotient(web.eu.errors BUCKET shop, web.eu.requests BUCKET shop)", Original, ""},
-	{"quantile", []Type{TypeMetrics, TypeNumber}, KindGather, Quantile, "at each time, of n sorted values the one at ⌊(n−1)·q⌋, q from 0 to 1", "quantile(web.*.requests BUCKET shop, 0.5)", Extended, ""},
+	{"quantile", []Type{TypeMetrics, TypeNumber}, KindAcross, Quantile, "at each time, of n sorted values the one at ⌊(n−1)·q⌋, q from 0 to 1", "quantile(web.*.requests BUCKET shop, 0.5)", Extended, ""},
 	{"topk", []Type{TypeMetrics, TypeInteger}, KindPick, TopK, "every series where it is among the k greatest of its time, null elsewhere; series that never are, are left out", "topk(web.*.requests BUCKET shop, 1)", Extended, ""},
 	{"bottomk", []Type{TypeMetrics, TypeInteger}, KindPick, BottomK, "the same with the least", "bottomk(web.*.requests BUCKET shop, 1)", Extended, ""},
 

@@ -197,8 +197,8 @@ func (p *planner) leaf(pos int, b source.Bucket, key []byte, shift int64) (*Node
 		}
 		n.Op, n.Resolution, n.Values = r, b.Resolution, r.Past-r.From
 		if p.opt.Compat {
-			n.Piece = p.opt.PieceSlots - 1
-			n.Values -= n.Values / p.opt.PieceSlots
+			n.Restart = p.opt.CompatSlots - 1
+			n.Values -= n.Values / p.opt.CompatSlots
 		}
 		n.Form = p.shape(p.name("read").number(b.Resolution, shift, r.From, r.Past))
 		p.out.Reads = append(p.out.Reads, n)

@@ -14,7 +14,7 @@ func (p *planner) unary(in *Node, key string, op Op) *Node {
 // unaryWith plans such a node, of which build sets what is not as in its input.
 func (p *planner) unaryWith(in *Node, key string, build func(*Node)) *Node {
 	return p.intern(p.name(key).number(int64(in.ID)), func(n *Node) {
-		n.Resolution, n.Values, n.Form, n.Piece = in.Resolution, in.Values, in.Form, in.Piece
+		n.Resolution, n.Values, n.Form, n.Restart = in.Resolution, in.Values, in.Form, in.Restart
 		build(n)
 	}, in)
 }
@@ -50,13 +50,13 @@ func (p *planner) fill(in *Node, with string, pos int) (*Node, error) {
 func (p *planner) nothing(in *Node, span int64) *Node {
 	return p.unaryWith(in, "nothing", func(n *Node) {
 		n.Resolution *= max(1, span/n.Resolution)
-		n.Values, n.Piece, n.Form = 0, 0, p.shape(p.name("nothing"))
+		n.Values, n.Restart, n.Form = 0, 0, p.shape(p.name("nothing"))
 		n.Op = &Nothing{}
 	})
 }
 
-// gather plans one series from many by a quantile or a rank; none gives none.
-func (p *planner) gather(a arguments, q float64, k int) (value, error) {
+// across plans one series from many by a quantile or a rank; none gives none.
+func (p *planner) across(a arguments, q float64, k int) (value, error) {
 	v := value{typ: function.TypeMetric}
 	if len(a.series) == 0 {
 		return v, nil
@@ -65,10 +65,10 @@ func (p *planner) gather(a arguments, q float64, k int) (value, error) {
 	if err != nil {
 		return v, err
 	}
-	key := fmt.Sprintf("gather %d %x %d of%s", a.fn.Op, q, k, l.key())
+	key := fmt.Sprintf("across %d %x %d of%s", a.fn.Op, q, k, l.key())
 	n := p.intern(p.name(key), func(n *Node) {
-		n.Op = &Gather{Fn: a.fn.Op, Quantile: q, Rank: k}
-		n.Resolution, n.Values, n.Piece, n.Form = l.res, l.longest, l.piece, p.shape(p.name("of its own "+key))
+		n.Op = &Across{Fn: a.fn.Op, Quantile: q, Rank: k}
+		n.Resolution, n.Values, n.Restart, n.Form = l.res, l.longest, l.restart, p.shape(p.name("of its own "+key))
 		p.bill.buffers += len(l.nodes)
 	}, l.nodes...)
 	p.describe(n, "%s", a.fn.Name)
@@ -82,7 +82,7 @@ func (p *planner) pick(a arguments) (value, error) {
 	if k.number < 1 {
 		return value{}, p.errorAt(k.pos, nil, "%s keeps at least 1 series, not %v", a.fn.Name, k.number)
 	}
-	threshold, err := p.gather(a, 0, int(min(k.number, 1<<31)))
+	threshold, err := p.across(a, 0, int(min(k.number, 1<<31)))
 	if err != nil || len(threshold.series) == 0 {
 		return threshold, err
 	}
@@ -91,7 +91,7 @@ func (p *planner) pick(a arguments) (value, error) {
 		key := fmt.Sprintf("pick %d %d %d", a.fn.Op, t.ID, in.ID)
 		z := p.intern(p.name(key), func(n *Node) {
 			n.Op = &Pick{Fn: a.fn.Op}
-			n.Resolution, n.Values, n.Piece, n.Form = in.Resolution, in.Values, in.Piece, p.shape(p.name("of its own "+key))
+			n.Resolution, n.Values, n.Restart, n.Form = in.Resolution, in.Values, in.Restart, p.shape(p.name("of its own "+key))
 			p.bill.buffers += 2
 		}, in, t)
 		p.describe(z, "within %s", a.fn.Name)
@@ -104,14 +104,14 @@ type list struct {
 	res     int64
 	longest int64
 	aligned bool  // outputs become complete in step
-	piece   int64 // of all of them
+	restart int64 // of all of them
 	nodes   []*Node
 }
 
 // listOf checks that series can be combined; there is at least one.
 func (p *planner) listOf(pos int, inputs []Series) (list, error) {
 	first := inputs[0].Of
-	l := list{res: first.Resolution, aligned: true, piece: first.Piece}
+	l := list{res: first.Resolution, aligned: true, restart: first.Restart}
 	if err := p.grow(seriesSize * int64(len(inputs))); err != nil {
 		return l, err
 	}
@@ -124,8 +124,8 @@ func (p *planner) listOf(pos int, inputs []Series) (list, error) {
 		l.aligned = l.aligned && c.Form == first.Form
 		l.nodes = append(l.nodes, c)
 		l.longest = max(l.longest, c.Values)
-		if c.Piece != l.piece {
-			l.piece = 0
+		if c.Restart != l.restart {
+			l.restart = 0
 		}
 	}
 	return l, nil
@@ -158,7 +158,7 @@ func (p *planner) combine(pos int, fn function.Op, inputs []Series) (value, erro
 	n := p.intern(p.name(key), func(n *Node) {
 		op := &Combine{Fn: fn, Aligned: l.aligned, Splits: splits}
 		p.bill.partials += max(min(len(inputs)-1, maxPartials)-1, 0)
-		n.Op, n.Resolution, n.Values, n.Piece, n.Form = op, l.res, l.longest, l.piece, inputs[0].Of.Form
+		n.Op, n.Resolution, n.Values, n.Restart, n.Form = op, l.res, l.longest, l.restart, inputs[0].Of.Form
 		if p.opt.Compat {
 			op.Weights = oldWeights(fn, len(inputs))
 		}

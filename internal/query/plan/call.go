@@ -55,12 +55,12 @@ func (p *planner) apply(a arguments) (value, error) {
 	switch a.fn.Kind {
 	case function.KindCombine:
 		return p.combine(a.pos, fn, a.series)
-	case function.KindGather:
+	case function.KindAcross:
 		q := a.consts[0]
 		if q.number < 0 || q.number > 1 {
 			return value{}, p.errorAt(q.pos, nil, "a quantile is between 0 and 1, not %v", q.number)
 		}
-		return p.gather(a, q.number, 0)
+		return p.across(a, q.number, 0)
 	case function.KindPick:
 		return p.pick(a)
 	case function.KindWindow:

@@ -30,6 +30,6 @@ func oldWeights(fn function.Op, n int) []float64 {
 	return w
 }
 
-// oldPiece is how many slots the original moved on with every read of a
+// oldReadSlots is how many slots the original moved on with every read of a
 // series. It read one less, and filled gaps anew.
-const oldPiece = 100_000
+const oldReadSlots = 100_000

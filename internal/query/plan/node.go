@@ -12,9 +12,9 @@ type Node struct {
 	Resolution int64 // ms per output
 	Values     int64 // outputs in all
 	Form       int   // nodes of equal form complete equally many outputs each round
-	// Piece is after how many outputs the reads below began anew, as the
+	// Restart is after how many outputs the reads below began anew, as the
 	// original's do; 0 = never.
-	Piece      int64
+	Restart    int64
 	Late       bool // outputs may be held back until the end and come at once
 	Confidence bool // the confidences of its outputs are wanted
 	Uses       int  // nodes and results that read it
@@ -125,9 +125,9 @@ type (
 		Weights []float64 // of the confidences, with sum 1; nil for the plain mean
 		Splits  []uint8   // of each input, where they are joined as a tree; nil for one after the other
 	}
-	// Gather makes one series where each output needs all inputs at once: a quantile, or
+	// Across makes one series where each output needs all inputs at once: a quantile, or
 	// the k-th greatest or least value.
-	Gather struct {
+	Across struct {
 		Fn       function.Op
 		Quantile float64
 		Rank     int // from 1

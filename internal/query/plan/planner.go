@@ -39,9 +39,9 @@ type Options struct {
 
 	Readers int // goroutines that a query may have beside its own; at most MaxReaders
 
-	RoundSlots int64 // 0 = the constant of that name
-	PieceSlots int64 // of the original's reads, for compat; 0 = oldPiece
-	AloneSlots int64 // that no reader beside the query's own helps with; 0 = the constant of that name
+	RoundSlots  int64 // 0 = the constant of that name
+	CompatSlots int64 // of the original's reads, for compat; 0 = oldReadSlots
+	AloneSlots  int64 // that no reader beside the query's own helps with; 0 = the constant of that name
 }
 
 // planner turns a query's tree into a graph of nodes. Equal expressions
@@ -106,7 +106,7 @@ func newPlanner(ctx context.Context, src source.Source, q *dql.Query, opt Option
 	}
 	opt.Explain = opt.Explain || q.Explain
 	opt.RoundSlots = cmp.Or(opt.RoundSlots, RoundSlots)
-	opt.PieceSlots = cmp.Or(opt.PieceSlots, oldPiece)
+	opt.CompatSlots = cmp.Or(opt.CompatSlots, oldReadSlots)
 	opt.AloneSlots = cmp.Or(opt.AloneSlots, aloneSlots)
 	start, end, err := TimeRange(q, opt.Now, opt.Zone, opt.Compat)
 	if _, ok := src.(source.Elder); opt.Older && !ok {

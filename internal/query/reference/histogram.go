@@ -30,7 +30,7 @@ func (e *evaluator) histogram(c, h *dql.Call) ([]Series, error) {
 		size := int(max(1, length/s.Resolution))
 		out := s
 		out.words = nil
-		out.Resolution, out.Values, out.Confidence, out.Known, out.piece = s.Resolution*int64(size), nil, nil, nil, 0
+		out.Resolution, out.Values, out.Confidence, out.Known, out.restart = s.Resolution*int64(size), nil, nil, nil, 0
 		for from := 0; from+size <= len(s.Values); from += size {
 			out.Values = append(out.Values, g.number(c.Name, s.Values[from:from+size], p))
 			out.Confidence = append(out.Confidence, 1)

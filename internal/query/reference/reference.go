@@ -42,8 +42,8 @@ type Series struct {
 	// computed from: what rounding errors are relative to.
 	Scale float64
 
-	hidden bool // topk or bottomk shows none of its values
-	piece  int  // with Old: the reads below began anew after so many values
+	hidden  bool // topk or bottomk shows none of its values
+	restart int  // with Old: the reads below began anew after so many values
 
 	// Of a series that was read and nothing else, without Old: its words, and the
 	// first slot.
@@ -55,8 +55,8 @@ type Series struct {
 
 // Old asks for the answers of the original.
 type Old struct {
-	Compat bool
-	Piece  int64 // slots from one of its reads of a series to the next
+	Compat  bool
+	Restart int64 // slots from one of its reads of a series to the next
 }
 
 // ErrMixedResolutions is returned for a combination of series of different
@@ -335,15 +335,15 @@ func match(pattern []dql.Part, key []byte) bool {
 	return true
 }
 
-// realize fills gaps. The original reads pieces, of which it loses the last
+// realize fills gaps. The original reads parts, of which it loses the last
 // slot.
 func (e *evaluator) realize(words []uint64, resolution int64) Series {
 	if !e.old.Compat {
 		return realize(words, resolution)
 	}
-	all := Series{Resolution: resolution, piece: int(e.old.Piece) - 1, Slots: 0}
+	all := Series{Resolution: resolution, restart: int(e.old.Restart) - 1, Slots: 0}
 	for len(words) > 0 {
-		n := min(len(words), all.piece)
+		n := min(len(words), all.restart)
 		s := realize(words[:n], resolution)
 		all.Values, all.Confidence = append(all.Values, s.Values...), append(all.Confidence, s.Confidence...)
 		all.Known = append(all.Known, s.Known...)

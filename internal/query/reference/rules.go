@@ -9,7 +9,7 @@ import (
 // values.
 func empty(in Series, span int64) Series {
 	in.Resolution *= max(1, span/in.Resolution)
-	in.Values, in.Confidence, in.Known, in.hidden, in.piece = nil, nil, nil, false, 0
+	in.Values, in.Confidence, in.Known, in.hidden, in.restart = nil, nil, nil, false, 0
 	return in
 }
 
@@ -18,7 +18,7 @@ func window(name string, in Series, span int64, numbers []float64) Series {
 	c := int(max(1, span/in.Resolution))
 	out := in
 	out.Resolution = in.Resolution * int64(c)
-	out.Values, out.Confidence, out.Known, out.hidden, out.piece = nil, nil, nil, false, 0
+	out.Values, out.Confidence, out.Known, out.hidden, out.restart = nil, nil, nil, false, 0
 	carry := firstWord(in.words)
 	out.words = nil
 	for i := 0; i < len(in.Values); i += c {
@@ -82,15 +82,15 @@ func (e *evaluator) combine(name string, in []Series, q float64) ([]Series, erro
 	if len(in) == 0 {
 		return nil, nil
 	}
-	out := Series{Resolution: in[0].Resolution, piece: in[0].piece}
+	out := Series{Resolution: in[0].Resolution, restart: in[0].restart}
 	length := 0
 	for _, s := range in {
 		if s.Resolution != out.Resolution {
 			return nil, ErrMixedResolutions
 		}
 		length = max(length, len(s.Values))
-		if s.piece != out.piece {
-			out.piece = 0
+		if s.restart != out.restart {
+			out.restart = 0
 		}
 		out.Set += s.Set
 		out.Slots += s.Slots

@@ -91,12 +91,12 @@ func steps(name string, in Series, v, c []float64) {
 		}
 		c[i] = (in.Confidence[i] + in.Confidence[i-1]) / 2
 	}
-	for i := 0; i < len(v); i += max(1, in.piece) {
-		if i > 0 && in.piece == 0 {
+	for i := 0; i < len(v); i += max(1, in.restart) {
+		if i > 0 && in.restart == 0 {
 			break
 		}
 		v[i], c[i] = 0, 0
-		if i+1 < len(v) && in.piece != 1 {
+		if i+1 < len(v) && in.restart != 1 {
 			v[i] = v[i+1]
 		}
 	}

@@ -3,7 +3,7 @@ package source
 // Cost is what a read took. A source leaves at 0 what it cannot tell.
 type Cost struct {
 	Headers int64 // of chunks, that were enough
-	Levels  int64 // entries that stood for many chunks
+	Rollups  int64 // entries that stood for many chunks
 	Decoded int64 // slots, once per file that holds them
 	Bytes   int64 // from files
 
@@ -23,7 +23,7 @@ type Unknown struct {
 // Add adds all but what is unknown.
 func (c *Cost) Add(o Cost) {
 	c.Headers += o.Headers
-	c.Levels += o.Levels
+	c.Rollups += o.Rollups
 	c.Decoded += o.Decoded
 	c.Bytes += o.Bytes
 }
