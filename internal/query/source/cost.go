@@ -3,7 +3,7 @@ package source
 // Cost is what a read took. A source leaves at 0 what it cannot tell.
 type Cost struct {
 	Headers int64 // of chunks, that were enough
-	Rollups  int64 // entries that stood for many chunks
+	Rollups int64 // entries that stood for many chunks
 	Decoded int64 // slots, once per file that holds them
 	Bytes   int64 // from files
 
