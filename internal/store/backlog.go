@@ -24,7 +24,7 @@ const (
 
 	// backlogSize is a backlog without its positions, and its place in the table;
 	// agesSize is what goes with it.
-	backlogSize = 88 + 8
+	backlogSize = 104 + 8
 	agesSize    = (head.Width + 1) * 8
 
 	// positionsPart of the memory limit, and no more than mostPositions, is what a
@@ -48,10 +48,16 @@ type backlog struct {
 	held int    // memory of rest, also of what was passed
 	left uint64 // points that these records count as stored
 	past int    // their columns lie below
+
+	lowest, highest int64 // slots of all records that ever were in it
 }
 
 // add takes a record with points in, the last one so far.
 func (l *backlog) add(lsn uint64, b *bucket, p *record) {
+	if l.b == nil {
+		l.lowest, l.highest = p.slot, p.last
+	}
+	l.lowest, l.highest = min(l.lowest, p.slot), max(l.highest, p.last)
 	if l.next == 0 {
 		l.next = lsn
 		l.empty.Store(false)
@@ -83,8 +89,13 @@ func (l *backlog) pass() {
 		l.next, l.rest, l.past = 0, nil, 0
 		return
 	}
-	d, n := binary.Uvarint(l.rest)
-	l.next, l.rest = l.next+d, l.rest[n:]
+	l.next, l.rest = nextPosition(l.next, l.rest)
+}
+
+// nextPosition returns the position behind one, and what follows.
+func nextPosition(lsn uint64, rest []byte) (uint64, []byte) {
+	d, n := binary.Uvarint(rest)
+	return lsn + d, rest[n:]
 }
 
 // done goes on behind a record whose points are in the head.
@@ -164,7 +175,14 @@ func (r *replayer) bring(ctx context.Context, group uint32) error {
 		if err := r.awaitRoom(ctx); err != nil {
 			return err
 		}
-		if err := a.bringSome(l, in); err != nil {
+		gone, err := a.bringSome(l, in)
+		if err == nil && gone != 0 {
+			err = r.hideGone(l, gone)
+		}
+		if errors.Is(err, ErrClosed) {
+			return err
+		}
+		if err != nil {
 			err = fmt.Errorf("replaying the log for group %d: %w", group, err)
 			r.s.fail(err) // as where the second reading meets it
 			return err
@@ -173,23 +191,24 @@ func (r *replayer) bring(ctx context.Context, group uint32) error {
 	return nil
 }
 
-// bringSome applies the next records of a backlog.
-func (a *applier) bringSome(l *backlog, in *wal.Reader) error {
+// bringSome applies the next records of a backlog, up to one that is gone: its position
+// is returned.
+func (a *applier) bringSome(l *backlog, in *wal.Reader) (gone uint64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.next == 0 { // somebody was faster
 		a.r.settleBacklog(l)
-		return nil
+		return 0, nil
 	}
 	g := a.r.s.groups.Get(l.group)
-	for n := 0; l.next != 0 && n < closeEvery; n++ {
-		if err := a.bring(l, g, in); err != nil {
-			return err
+	for n := 0; l.next != 0 && gone == 0 && n < closeEvery; n++ {
+		if gone, err = a.bring(l, g, in); err != nil {
+			return 0, err
 		}
 	}
 	a.closeBehind(g)
 	a.r.settleBacklog(l)
-	return nil
+	return gone, nil
 }
 
 // closeBehind closes the blocks that no later record fills.
@@ -199,37 +218,30 @@ func (a *applier) closeBehind(g *head.Group) {
 	}
 }
 
-// bring applies the next record of a backlog.
-func (a *applier) bring(l *backlog, g *head.Group, in *wal.Reader) error {
+// bring applies the next record of a backlog, or returns the position of it where it is
+// gone.
+func (a *applier) bring(l *backlog, g *head.Group, in *wal.Reader) (gone uint64, err error) {
 	rec, err := in.Record(wal.LSN(l.next))
 	if errors.Is(err, wal.ErrNoRecord) {
-		a.r.missing(l)
-		return nil
+		return l.next, nil
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	p, err := parseRecord(rec)
 	if err != nil {
-		a.r.missing(l) // it was parsed before
-		return nil
+		return l.next, nil // it was parsed before
 	}
 	if b := a.r.s.buckets.ID(p.bucket); b != nil {
 		n := newRun(l.next, b, &p)
 		a.record(g, &n, p.runs, p.cells)
 	}
 	l.done(p.counts.Stored())
-	return nil
-}
-
-// missing passes over a record that was there when the log was read first.
-func (r *replayer) missing(l *backlog) {
-	r.s.reportDamage(fmt.Sprintf("log record at %d", l.next), errors.New("it was whole a moment ago and is no more"))
-	l.pass()
+	return 0, nil
 }
 
 // settleBacklog notes that all of a backlog is in the head, but for the points of
-// records that are missing.
+// records that are gone and of which it is not known how many they had.
 func (r *replayer) settleBacklog(l *backlog) {
 	if l.next != 0 {
 		return

@@ -319,52 +319,6 @@ func TestNewSeriesWaitForTheReplay(t *testing.T) {
 	}
 }
 
-// The log is damaged between its two readings: the points of the record are
-// lost, named and counted, by whom ever it is missed, and all others are there.
-func TestDamageBetweenTheReadings(t *testing.T) {
-	for _, wanted := range []bool{true, false} {
-		w := newHalfRead(t, 2)
-		var hit *backlog
-		for _, l := range w.s.behind.Load().backlogs {
-			if l != nil && len(l.rest) > 0 {
-				hit = l
-			}
-		}
-		group := w.s.groups.Get(hit.group)
-		at, columns := hit.last, group.Columns()
-		flipByte(t, w.fs, onlyLogFile(t, w.fs), 64+int64(at)-1+20)
-		if wanted {
-			id := columns.ID(0)
-			if ref, ok := w.s.index.Lookup(id); !ok || ref.Group() != hit.group {
-				t.Fatal("the group has no series")
-			}
-			if err := w.s.bring(context.Background(), hit.group); err != nil {
-				t.Fatal(err)
-			}
-		}
-		w.release()
-		lost := w.s.Account().Lost()
-		if len(lost) != 1 || lost[0].Cause != LostInReplay || lost[0].Points == 0 {
-			t.Errorf("lost: %+v", lost)
-		}
-		if _, n := w.s.Damage(); n != 1 {
-			t.Errorf("%d damages", n)
-		}
-		missing := uint64(0)
-		for series := range w.want {
-			for i, got := range readAll(t, w.s, "b", series, modelFrom, modelSlots) {
-				if want := w.want[series][i]; got != want {
-					missing++
-				}
-			}
-		}
-		if missing > lost[0].Points || missing == 0 {
-			t.Errorf("%d points are missing, %d are named", missing, lost[0].Points)
-		}
-		w.s.Crash()
-	}
-}
-
 // A store that is closed while its log comes into memory has nothing to replay
 // the next time.
 func TestCloseDuringTheReplay(t *testing.T) {

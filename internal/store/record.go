@@ -47,7 +47,7 @@ type record struct {
 	key         []byte // recDefine; the record's memory
 	minute      int64  // recRow, recColumn, recRuns, recRefuse
 	counts      account.Counts
-	slot        int64
+	slot, last  int64 // of points: from the first to the last
 	why         byte
 	incarnation uint64 // recDefine: of the series; recForget: that it gives them
 	series      []byte // recForget: column and id of each; the record's memory
@@ -360,7 +360,7 @@ func parseRecord(src []byte) (r record, err error) {
 		f.bad = f.bad || len(r.key) == 0 || len(r.key) > metric.MaxKey
 	case recRow, recColumn:
 		h := f.dataHead(r.bucket)
-		r.group, r.slot, r.minute = h.group, h.first, h.minute
+		r.group, r.slot, r.last, r.minute = h.group, h.first, h.last, h.minute
 		r.column = int(f.byte())
 		r.counts = f.counts()
 		r.cells, f.src = f.src, nil
@@ -369,7 +369,7 @@ func parseRecord(src []byte) (r record, err error) {
 		}
 	case recRuns:
 		h := f.dataHead(r.bucket)
-		r.group, r.minute = h.group, h.minute
+		r.group, r.slot, r.last, r.minute = h.group, h.first, h.last, h.minute
 		from := f.src
 		points, _ := f.runs()
 		r.runs = from[:len(from)-len(f.src)]

@@ -23,8 +23,7 @@ type lossList struct {
 	rest        []byte // of the others: distance to the one before, points
 }
 
-// lose counts points of a record of a group that are of no series. Of one group
-// they come in the order of the log.
+// lose counts points of a record of a group that are of no series, or lost.
 func (r *relost) lose(a *account.Account, group uint32, lsn, points uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,11 +34,40 @@ func (r *relost) lose(a *account.Account, group uint32, lsn, points uint64) {
 	if l == nil {
 		l = &lossList{first: lsn, last: lsn, points: points}
 		r.groups[group] = l
+	} else if lsn < l.last {
+		l.insert(lsn, points)
 	} else {
-		l.rest = binary.AppendUvarint(binary.AppendUvarint(l.rest, lsn-l.last), points)
-		l.last = lsn
+		l.add(lsn, points)
 	}
 	a.Lose(r.cause, points)
+}
+
+// add appends a loss.
+func (l *lossList) add(lsn, points uint64) {
+	l.rest = binary.AppendUvarint(binary.AppendUvarint(l.rest, lsn-l.last), points)
+	l.last = lsn
+}
+
+// insert puts a loss in its place. Those that are found between the readings of a log
+// may lie before others.
+func (l *lossList) insert(lsn, points uint64) {
+	at, n, rest := l.first, l.points, l.rest
+	if lsn < at {
+		l.first, l.points = lsn, points
+	}
+	l.last, l.rest = l.first, nil
+	for taken := lsn == l.first; ; at, n, rest = nextLoss(at, rest) {
+		if !taken && lsn < at {
+			l.add(lsn, points)
+			taken = true
+		}
+		if at != l.first {
+			l.add(at, n)
+		}
+		if len(rest) == 0 {
+			return
+		}
+	}
 }
 
 // snapshot returns the account without the losses that a start counts which has

@@ -41,7 +41,8 @@ type replayer struct {
 	pending   int64        // of them
 	positions atomic.Int64 // memory of what they hold
 
-	gate sync.RWMutex // held shared by those who bring a backlog
+	gate  sync.RWMutex // held shared by those who bring a backlog
+	later goneRecords
 
 	reading, applying *round
 	roundSize         int

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"dalmatiner/internal/wal"
@@ -76,9 +77,6 @@ func (r *replayer) finish() {
 	for _, l := range r.backlogs {
 		if l != nil {
 			l.mu.Lock()
-			for l.next != 0 {
-				r.missing(l)
-			}
 			r.settleBacklog(l)
 			l.mu.Unlock()
 		}
@@ -143,7 +141,10 @@ func (r *replayer) readAgain() error {
 	if err == nil {
 		err = r.turn()
 	}
-	if err = errors.Join(err, r.settle()); err != nil {
+	if err = errors.Join(err, r.settle()); err == nil {
+		err = r.hideGoneBelow(math.MaxUint64)
+	}
+	if err != nil {
 		return err
 	}
 	r.s.o.Logger.Info("the log is in memory", "took", time.Since(start).Round(time.Millisecond))

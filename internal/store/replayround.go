@@ -130,6 +130,9 @@ func (r *replayer) settle() error {
 	if err := q.failure.Load(); err != nil {
 		return *err
 	}
+	if err := r.hideGoneBelow(q.end); err != nil { // no flush may take its floor behind them
+		return err
+	}
 	s.replayed.Store(max(s.replayed.Load(), q.end))
 	q.reset()
 	return nil
@@ -171,21 +174,28 @@ func (a *applier) chain(q *round, c chain) error {
 		if err := a.r.awaitRoom(context.Background()); err != nil {
 			return err
 		}
-		done = a.links(q, &c)
+		var gone uint64
+		if done, gone = a.links(q, &c); gone != 0 {
+			if err := a.r.hideGone(c.l, gone); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
-// links applies the next records of a chain, and reports whether they were its last.
-func (a *applier) links(q *round, c *chain) (done bool) {
+// links applies the next records of a chain, up to one that is gone, whose position it
+// returns, and reports whether they were its last.
+func (a *applier) links(q *round, c *chain) (done bool, gone uint64) {
 	l := c.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g, applied := a.r.s.groups.Get(l.group), 0
 	for !done && applied < closeEvery {
 		n := &q.runs[c.first]
-		for l.next != 0 && l.next < n.lsn {
-			a.r.missing(l)
+		if l.next != 0 && l.next < n.lsn {
+			gone = l.next
+			break
 		}
 		if l.next == n.lsn {
 			cells := n.from + n.runs
@@ -199,7 +209,7 @@ func (a *applier) links(q *round, c *chain) (done bool) {
 		a.closeBehind(g)
 	}
 	a.r.settleBacklog(l)
-	return done
+	return done, gone
 }
 
 // record applies the points of one record. Everything from the group's floor on is

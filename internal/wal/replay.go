@@ -82,10 +82,14 @@ func (l *Log) Replay(from LSN, fn func(lsn LSN, rec []byte) error) (Report, erro
 // at or above from may be removed before fn was given them. An error is that of
 // fn or a failed read.
 func (l *Log) Again(from LSN, fn func(lsn LSN, rec []byte) error) error {
-	l.mu.Lock()
-	p := replay{l: l, from: from, claim: from, fn: fn, files: l.old(), last: l.last}
-	l.mu.Unlock()
+	p := l.again(from, fn)
 	return p.run()
+}
+
+func (l *Log) again(from LSN, fn func(lsn LSN, rec []byte) error) replay {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return replay{l: l, from: from, claim: from, fn: fn, files: l.old(), last: l.last}
 }
 
 // old returns the files that were there when the log was opened and still are.

@@ -1,0 +1,168 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"dalmatiner/internal/hole"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/wal"
+)
+
+// maxLooks bounds how often a start reads the log to find out what the records were that
+// are gone since its first reading. Of others their group is known, which has the slots
+// of all its records.
+const maxLooks = 8
+
+// goneRecords are records of the log that were whole at the first reading of a start and
+// are no more. One caller at a time deals with them.
+type goneRecords struct {
+	mu    sync.Mutex
+	known []lostRecord // by position
+	looks int
+}
+
+// find returns a record that is gone.
+func (r *goneRecords) find(lsn uint64) (lostRecord, bool) {
+	i, ok := slices.BinarySearchFunc(r.known, lsn, func(l lostRecord, lsn uint64) int { return cmp.Compare(l.lsn, lsn) })
+	if !ok {
+		return lostRecord{}, false
+	}
+	return r.known[i], true
+}
+
+// look reads the log for what is lost of it by now.
+func (r *goneRecords) look(log *wal.Log, from uint64) error {
+	r.looks++
+	list, err := log.LostNow(wal.LSN(from))
+	if err != nil {
+		return err
+	}
+	r.known = r.known[:0]
+	for _, l := range list {
+		if h, ok := parseDataHead(l.Head); ok {
+			r.known = append(r.known, lostRecord{uint64(l.LSN), h})
+		}
+	}
+	return nil
+}
+
+// hideGone passes over the next record of a backlog, which is gone, and those behind it
+// that are known to be. What came before it in its slots is brought into segments, and
+// a hole is laid over that; what comes behind it is brought later. The caller holds no
+// lock but the gate.
+func (r *replayer) hideGone(l *backlog, lsn uint64) error {
+	r.later.mu.Lock()
+	defer r.later.mu.Unlock()
+	list, err := r.goneNext(l, lsn)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	if _, err := r.s.flushAll(context.Background()); err != nil {
+		return fmt.Errorf("older values of slots in which records of the log are lost cannot be hidden: %w", err)
+	}
+	if err := r.layGone(l, list); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := r.s
+	s.commit.RLock() // a flush takes the account and what is counted again in one moment
+	defer s.commit.RUnlock()
+	for _, g := range list {
+		if l.next != g.lsn {
+			return nil // its bucket was deleted
+		}
+		s.reportDamage(fmt.Sprintf("log record at %d", g.lsn), errors.New("it was whole a moment ago and is no more"))
+		if points := min(g.points, l.left); points > 0 {
+			s.lostLog.lose(s.account, l.group, g.lsn, points)
+			l.left -= points
+		}
+		l.pass()
+	}
+	return nil
+}
+
+// goneNext returns the record at lsn and those of the backlog directly behind it that
+// are gone, too, nothing where somebody was faster. Of one of which no copy of the head
+// is left the slots are those of all records of the group, and the points are not known.
+func (r *replayer) goneNext(l *backlog, lsn uint64) (list []lostRecord, err error) {
+	if _, ok := r.later.find(lsn); !ok && r.later.looks < maxLooks {
+		if err := r.later.look(r.s.log, r.from); err != nil {
+			return nil, err
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.next != lsn {
+		return nil, nil
+	}
+	one, ok := r.later.find(lsn)
+	if !ok {
+		one = lostRecord{lsn, dataHead{bucket: l.b.info.ID, group: l.group, first: l.lowest, last: l.highest}}
+	}
+	list = append(list, one)
+	for at, rest := lsn, l.rest; len(rest) > 0; list = append(list, one) {
+		at, rest = nextPosition(at, rest)
+		if one, ok = r.later.find(at); !ok {
+			break
+		}
+	}
+	return list, nil
+}
+
+// layGone lays the holes of records over what is flushed by now.
+func (r *replayer) layGone(l *backlog, list []lostRecord) error {
+	s := r.s
+	s.flushMu.Lock() // no segment is on its way with a number below
+	defer s.flushMu.Unlock()
+	g, b := s.groups.Get(l.group), l.b
+	if g == nil || s.buckets.id(b.info.ID) != b || g.Bucket != b.info.ID {
+		return nil
+	}
+	var cut []lostRecord // to what something older may be in
+	for _, one := range list {
+		if one.last = min(one.last, b.highest.Load()); one.first <= one.last {
+			cut = append(cut, one)
+		}
+	}
+	slices.SortFunc(cut, func(a, b lostRecord) int { return cmp.Compare(a.first, b.first) })
+	at := hole.Position{Generation: s.nextSeq.Load()}
+	holes := r.groupHoles(nil, g, cut, at)
+	if len(holes) == 0 {
+		return nil
+	}
+	if len(holes) > maxLogHoles {
+		holes = wideHoles(cut, at)
+	}
+	if permanent, err := s.manifest.Settle(manifest.Edit{AddHoles: holes, NextSeq: s.nextSeq.Load()}); err != nil {
+		return err
+	} else if !permanent {
+		s.o.Logger.Warn("the holes that lost records of the log leave wait for room on the disk", "holes", len(holes))
+	}
+	s.versions.publish(s.showHoles)
+	return nil
+}
+
+// hideGoneBelow deals with the records below a position that are in a backlog: the second
+// reading has not met them.
+func (r *replayer) hideGoneBelow(end uint64) error {
+	for _, l := range r.backlogs {
+		for l != nil && !l.empty.Load() {
+			l.mu.Lock()
+			lsn := l.next
+			l.mu.Unlock()
+			if lsn == 0 || lsn >= end {
+				break
+			}
+			if err := r.hideGone(l, lsn); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

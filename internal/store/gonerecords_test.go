@@ -1,0 +1,212 @@
+package store
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/wal"
+)
+
+// The log is damaged between its two readings: the points of the record are lost, named
+// and counted, by whom ever it is missed, no older value is in their slots, and all others
+// are there. Where the head of the record is lost as well, and nothing behind it repeats
+// it, that is said of the slots of its group.
+func TestDamageBetweenTheReadings(t *testing.T) {
+	for _, wanted := range []bool{true, false} {
+		for _, headLost := range []bool{true, false} {
+			w := newHalfRead(t, 2)
+			var hit *backlog
+			for _, l := range w.s.behind.Load().backlogs {
+				if l != nil && len(l.rest) > 0 {
+					hit = l
+				}
+			}
+			rec, err := w.s.log.NewReader().Record(wal.LSN(hit.last))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := parseRecord(rec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, last, at := p.slot, p.last, 12+int64(len(rec))
+			if headLost {
+				first, last, at = 0, math.MaxInt64, 20
+			}
+			flipByte(t, w.fs, onlyLogFile(t, w.fs), 64+int64(hit.last)-1+at)
+			if wanted {
+				if err := w.s.bring(t.Context(), hit.group); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.release()
+			if lost := w.s.Account().Lost(); len(lost) != 1 || lost[0] != (account.Loss{Cause: LostInReplay, Points: p.counts.Stored()}) {
+				t.Errorf("lost: %+v, want %d points", lost, p.counts.Stored())
+			}
+			if _, n := w.s.Damage(); n != 1 {
+				t.Errorf("%d damages", n)
+			}
+			w.checkGone(hit.group, first, last)
+			w.s.Crash()
+		}
+	}
+}
+
+// checkGone wants all slots to be right but for those of a range of a group, which are
+// unknown or what was sent last.
+func (w *halfRead) checkGone(group uint32, first, last int64) {
+	w.t.Helper()
+	hidden := 0
+	info, err := w.s.BucketByName("b")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for series := range w.want {
+		words, unknown := readUnknown(w.t, w.s, "b", series, modelFrom, modelSlots)
+		ref, _ := w.s.index.Lookup(w.s.buckets.id(info.ID).seriesID(key(series)))
+		for i, got := range words {
+			slot := modelFrom + int64(i)
+			if unknown[i] {
+				hidden++
+			} else if got == w.want[series][i] {
+				continue
+			}
+			if got != 0 || ref.Inactive() || ref.Group() != group || slot < first || slot > last {
+				w.t.Fatalf("series %d slot %d is %x, unknown %v; want %x: the record of group %d had slots %d to %d",
+					series, slot, got, unknown[i], w.want[series][i], group, first, last)
+			}
+		}
+	}
+	if hidden == 0 {
+		w.t.Error("nothing is unknown")
+	}
+}
+
+// Damage to records of the log that comes between the readings of a start, beside those
+// who bring groups before their turn, and beside damage that was there before: as where
+// the first reading finds it; at the next start as well.
+func TestRecordsGoneBetweenTheReadings(t *testing.T) {
+	seeds, told, silent := uint64(40), 0, 0
+	if testing.Short() {
+		seeds = 12
+	}
+	for seed := range seeds {
+		w := newLogWorld(t, seed+1000)
+		w.roundBetween(&told, &silent)
+		w.s.Crash()
+	}
+	if told == 0 || silent > int(seeds)/3 {
+		t.Errorf("%d slots were unknown; of %d seeds damage said nothing in %d", told, seeds, silent)
+	}
+}
+
+func (w *logWorld) roundBetween(told, silent *int) {
+	w.t.Helper()
+	w.some(w.r.IntN(60))
+	if w.r.IntN(3) > 0 {
+		w.flush()
+	}
+	w.some(10 + w.r.IntN(60))
+	w.pad()
+	w.crash()
+	positions := w.records()
+	file := w.logFile()
+	if w.r.IntN(3) == 0 {
+		w.hurt(file, positions)
+	}
+	hold := make(chan struct{})
+	w.o.holdReplay = hold
+	w.open()
+	if w.said {
+		close(hold)
+		*silent++
+		return
+	}
+	before := slices.Clone(w.sent)
+	w.bringSome()
+	w.hurt(file, positions)
+	if w.r.IntN(2) == 0 {
+		close(hold)
+		if err := w.s.awaitReplay(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+		w.some(w.r.IntN(20))
+		*told += w.check("replayed")
+	} else { // the readers of the check bring the groups
+		*told += w.check("brought")
+		w.checkOlder("brought")
+		close(hold)
+		if err := w.s.awaitReplay(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+		w.check("replayed behind")
+	}
+	// What was in memory only is lost, too, but for what is flushed below a hole.
+	inMemory := slices.ContainsFunc(w.sent, func(c logCommit) bool { return c.lost && c.segment })
+	if inMemory || w.r.IntN(2) == 0 {
+		w.flush()
+		w.check("flushed")
+	} else {
+		for i := range before {
+			w.sent[i].segment = before[i].segment
+		}
+	}
+	w.crash()
+	w.o.holdReplay = nil
+	w.open()
+	if w.said {
+		*silent++
+		return
+	}
+	w.check("opened again")
+	w.checkOlder("opened again")
+	w.merge(1)
+	w.check("merged")
+}
+
+// bringSome brings the groups of some buckets before their turn: what is damaged from
+// now on of them is as good as flushed.
+func (w *logWorld) bringSome() {
+	for bucket := range 2 {
+		if _, err := w.s.BucketByName(logBucket(bucket)); err != nil || w.r.IntN(3) > 0 {
+			continue
+		}
+		readAll(w.t, w.s, logBucket(bucket), 0, epoch, 1) // a bucket has one group
+		for i := range w.sent {
+			c := &w.sent[i]
+			c.segment = c.segment || c.bucket == bucket && !c.lost
+		}
+	}
+}
+
+// Losses of a group that are found out of order are counted again by a start as those
+// that are found in order.
+func TestLossesOutOfOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(rand.Uint64(), 5))
+	for range 200 {
+		var lost relost
+		a := account.New()
+		at := map[uint64]uint64{}
+		for range 1 + r.IntN(20) {
+			lsn, n := 1+r.Uint64N(100), 1+r.Uint64N(9)
+			if at[lsn] == 0 {
+				at[lsn] = n
+				lost.lose(a, 7, lsn, n)
+			}
+		}
+		for floor := uint64(0); floor <= 101; floor += 1 + r.Uint64N(30) {
+			want := uint64(0)
+			for lsn, n := range at {
+				if lsn >= floor {
+					want += n
+				}
+			}
+			if got := lost.settled(&floors{base: floor}); got.Points != want {
+				t.Fatalf("%d points are lost at or above %d, want %d: %v", got.Points, floor, want, at)
+			}
+		}
+	}
+}
