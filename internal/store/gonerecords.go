@@ -121,7 +121,7 @@ func (r *replayer) layGone(l *backlog, list []lostRecord) error {
 	s.flushMu.Lock() // no segment is on its way with a number below
 	defer s.flushMu.Unlock()
 	g, b := s.groups.Get(l.group), l.b
-	if g == nil || s.buckets.id(b.info.ID) != b || g.Bucket != b.info.ID {
+	if g == nil || s.buckets.ID(b.info.ID) != b || g.Bucket != b.info.ID {
 		return nil
 	}
 	var cut []lostRecord // to what something older may be in
