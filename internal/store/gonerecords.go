@@ -144,7 +144,7 @@ func (r *replayer) layGone(l *backlog, list []lostRecord) error {
 	} else if !permanent {
 		s.o.Logger.Warn("the holes that lost records of the log leave wait for room on the disk", "holes", len(holes))
 	}
-	s.versions.publish(s.showHoles)
+	s.versions.Publish(s.showHoles)
 	return nil
 }
 
