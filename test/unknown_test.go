@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -98,4 +99,29 @@ func ask(t *testing.T, n *node, text string, more url.Values) (r admin.Result) {
 		t.Fatalf("%s: %v", resp.Status, err)
 	}
 	return r
+}
+
+// step is one command line and what it must answer: a regular expression for
+// the whole output of either kind.
+type step struct {
+	args []string
+	code int
+	out  string
+}
+
+// perform runs the steps in their order; the node's address is in the
+// environment.
+func perform(t *testing.T, n *node, program string, steps []step) {
+	t.Helper()
+	t.Setenv("DDB_ADDR", n.http)
+	for _, s := range steps {
+		r := run(t, program, s.args...)
+		text := r.out
+		if s.code != 0 {
+			text = r.errOut
+		}
+		if r.code != s.code || !regexp.MustCompile(`\A`+s.out+`\z`).MatchString(text) {
+			t.Errorf("%s %q ends with %d\n%s%swant %d\n%s", program, s.args, r.code, r.out, r.errOut, s.code, s.out)
+		}
+	}
 }

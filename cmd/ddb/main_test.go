@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,8 +17,6 @@ import (
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/config"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -142,50 +137,6 @@ func TestPrecedence(t *testing.T) {
 	cfg, log = serveWith(t, "--log-level", "error", "--data-dir", "/x")
 	if log != "" || cfg.DataDir != "/x" || cfg.Version == "" {
 		t.Errorf("got %+v, %s", cfg, log)
-	}
-}
-
-func TestGoldenCommandLine(t *testing.T) {
-	t.Setenv("COLUMNS", "80")
-	var log strings.Builder
-	for _, args := range [][]string{
-		{"--help"}, {"serve", "--help"}, {"admin", "buckets", "--help"}, {"restore", "--help"}, {"config", "show", "--help"},
-		{"serve", "--config", "testdata/absent.conf"},
-		{"serve", "--config", "testdata/bad.conf", "--set", "nonsense", "--set", "w=2", "--log-level", "loud"},
-		{"serve", "surplus"},
-		{"config", "show", "--set", "cache_points=600", "--set", "tcp_port=5556"},
-		{"config", "show", "--all", "--set", "cache_points=600", "--set", "tcp_port=5556"},
-		{},
-	} {
-		var out, errOut output
-		p := testProcess(nil, func(context.Context, config.Config, func(string, string)) error {
-			t.Errorf("%v starts a node", args)
-			return nil
-		})
-		code := execute(args, &out, &errOut, p)
-		fmt.Fprintf(&log, "$ ddb %s\n%s%sexit %d\n\n", strings.Join(args, " "), out.String(), errOut.String(), code)
-	}
-	const path = "testdata/commandline.golden"
-	if *update {
-		if err := os.WriteFile(path, []byte(log.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if log.String() != string(want) {
-		t.Errorf("got:\n%s\nrun with -update when the change is meant", log.String())
-	}
-}
-
-func TestVersion(t *testing.T) {
-	var out, errOut output
-	code := execute([]string{"--version"}, &out, &errOut, testProcess(nil, untilCancelled))
-	if code != admin.ExitOK || !regexp.MustCompile(`^ddb \S+\n$`).MatchString(out.String()) {
-		t.Errorf("exit %d: %q", code, out.String())
 	}
 }
 
