@@ -12,13 +12,13 @@ import (
 
 // unrecognised is the error for a call of no function: it names those of that
 // name, or near ones, and where something is missing the whole call.
-func (p *planner) unrecognised(pos int, name string, types []function.Type, consts []value) error {
+func (r *request) unrecognised(pos int, name string, types []function.Type, consts []value) error {
 	var known []string
 	corrected := ""
 	for _, f := range function.Named(name) {
 		known = append(known, f.Signature())
 		if corrected == "" {
-			corrected = p.corrected(pos, f, types, consts)
+			corrected = r.corrected(pos, f, types, consts)
 		}
 	}
 	msg := fmt.Sprintf("Not recognized function %s(%s).", name, function.TypeList(types))
@@ -33,7 +33,7 @@ func (p *planner) unrecognised(pos int, name string, types []function.Type, cons
 	if corrected != "" {
 		msg += " Write " + corrected + "."
 	}
-	return p.errorAt(pos, nil, "%s", msg)
+	return r.errorAt(pos, nil, "%s", msg)
 }
 
 // examples are arguments that may be missing.
@@ -42,8 +42,8 @@ var examples = map[function.Type]string{function.TypeTime: "1m", function.TypeNu
 // corrected returns the call as it might be meant for a function: with the
 // arguments that are missing, or with a unit behind a number that is to be a
 // time. It is empty where that makes no call of it.
-func (p *planner) corrected(pos int, f *function.Entry, types []function.Type, consts []value) string {
-	text := callText(p.q.Text, pos)
+func (r *request) corrected(pos int, f *function.Entry, types []function.Type, consts []value) string {
+	text := callText(r.q.Text, pos)
 	if text == "" || len(types) == 0 || f.Args[0] != function.TypeMetric || types[0] != function.TypeMetric {
 		return ""
 	}
@@ -97,8 +97,8 @@ func callText(text string, pos int) string {
 // lonely returns the error for a function of many series that is asked for one,
 // which it gives back as it is, where a function over time has the same name: the
 // span is missing. A pattern may have one hit, and is none of these.
-func (p *planner) lonely(c *dql.Call, fn *function.Entry) error {
-	if p.opt.Compat || fn.Kind != function.KindCombine || len(c.Args) != 1 {
+func (r *request) lonely(c *dql.Call, fn *function.Entry) error {
+	if r.opt.Compat || fn.Kind != function.KindCombine || len(c.Args) != 1 {
 		return nil
 	}
 	over, ok := function.Find(c.Name, []function.Type{function.TypeMetric, function.TypeTime})
@@ -106,8 +106,8 @@ func (p *planner) lonely(c *dql.Call, fn *function.Entry) error {
 		return nil
 	}
 	msg := fmt.Sprintf("%s of one series is that series: the span of time is missing", c.Name)
-	if text := p.corrected(c.Pos(), over, []function.Type{function.TypeMetric}, nil); text != "" {
+	if text := r.corrected(c.Pos(), over, []function.Type{function.TypeMetric}, nil); text != "" {
 		msg += ", as in " + text
 	}
-	return p.errorAt(c.Pos(), nil, "%s; %s over many series takes several, or a pattern with *", msg, c.Name)
+	return r.errorAt(c.Pos(), nil, "%s; %s over many series takes several, or a pattern with *", msg, c.Name)
 }

@@ -51,11 +51,11 @@ type bill struct {
 }
 
 // borrow takes memory before it is used; the error is the lender's.
-func (p *planner) borrow(bytes int64) error {
-	if p.opt.Memory == nil {
+func (g *graph) borrow(bytes int64) error {
+	if g.opt.Memory == nil {
 		return nil
 	}
-	if err := p.opt.Memory.Grow(bytes); err != nil {
+	if err := g.opt.Memory.Grow(bytes); err != nil {
 		return fmt.Errorf("the query is refused: %w", err)
 	}
 	return nil
@@ -63,45 +63,45 @@ func (p *planner) borrow(bytes int64) error {
 
 // grow takes memory for the plan while it is made. That is where planning
 // ends when nobody waits for it any more.
-func (p *planner) grow(bytes int64) error {
-	if p.opt.Explain && len(p.out.Nodes) > maxSteps {
-		return p.limit(p.at, "steps to explain", int64(len(p.out.Nodes)), maxSteps, "ask for fewer series, or for the values")
+func (g *graph) grow(bytes int64) error {
+	if g.opt.Explain && len(g.out.Nodes) > maxSteps {
+		return g.limit(g.at, "steps to explain", int64(len(g.out.Nodes)), maxSteps, "ask for fewer series, or for the values")
 	}
-	if p.bill.planned += bytes; p.bill.planned <= p.bill.lent {
+	if g.bill.planned += bytes; g.bill.planned <= g.bill.lent {
 		return nil
 	}
-	if err := GivenUp(p.ctx); err != nil {
+	if err := GivenUp(g.ctx); err != nil {
 		return err
 	}
-	if err := p.checkMemory(p.at, p.bill.held+p.bill.planned); err != nil {
+	if err := g.checkMemory(g.at, g.bill.held+g.bill.planned); err != nil {
 		return err
 	}
-	ahead := p.bill.planned - p.bill.lent + growAtOnce
-	p.bill.lent += ahead
-	return p.borrow(ahead)
+	ahead := g.bill.planned - g.bill.lent + growAtOnce
+	g.bill.lent += ahead
+	return g.borrow(ahead)
 }
 
 // hold adds bytes that a function holds while the query runs.
-func (p *planner) hold(pos int, bytes int64) error {
-	p.bill.held += bytes
-	return p.checkMemory(pos, p.bill.held+p.bill.planned)
+func (g *graph) hold(pos int, bytes int64) error {
+	g.bill.held += bytes
+	return g.checkMemory(pos, g.bill.held+g.bill.planned)
 }
 
 // checkMemory compares what the query needs with its limit.
-func (p *planner) checkMemory(pos int, bytes int64) error {
-	if bytes <= p.opt.Limits.MaxMemory {
+func (g *graph) checkMemory(pos int, bytes int64) error {
+	if bytes <= g.opt.Limits.MaxMemory {
 		return nil
 	}
-	return p.limit(pos, "bytes to hold at once", bytes, p.opt.Limits.MaxMemory, "ask for a shorter range, shorter spans or fewer series")
+	return g.limit(pos, "bytes to hold at once", bytes, g.opt.Limits.MaxMemory, "ask for a shorter range, shorter spans or fewer series")
 }
 
 // borrowRest takes memory for running the plan, and for showing it.
-func (p *planner) borrowRest() error {
-	bytes := max(0, p.out.Memory-p.bill.lent)
-	if p.opt.Explain {
-		bytes += stepSize * int64(len(p.out.Nodes))
+func (g *graph) borrowRest() error {
+	bytes := max(0, g.out.Memory-g.bill.lent)
+	if g.opt.Explain {
+		bytes += stepSize * int64(len(g.out.Nodes))
 	}
-	return p.borrow(bytes)
+	return g.borrow(bytes)
 }
 
 // histogramBytes returns the memory of a histogram's counts, without making

@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,60 +11,17 @@ import (
 	"dalmatiner/internal/query/source"
 )
 
-// ErrNoResults is returned when a query is right and finds no series.
-//
-//lint:ignore ST1005 clients of the original look for this text
-var ErrNoResults = errors.New("No results were returned for the query.")
-
-// ErrUnsupported is wrapped by the error for a part of the language that the
-// engine does not run.
-var ErrUnsupported = errors.New("not supported yet")
-
-// Options are what a plan is to respect beside the text of its query.
-type Options struct {
-	Shown
-	Limits Limits
-	Now    int64          // unix ms
-	Zone   *time.Location // of dates without a zone; nil is UTC
-	Width  int            // above 0: at most that many columns per series; at most MaxWidth
-	Memory Memory         // is asked before the query uses any; nil lends everything
-
-	// NoAggregates reads slot by slot what a source could add up itself.
-	NoAggregates bool
-
-	// Older asks for the values below what was lost. It is ErrUnsupported where the
-	// source is no Elder, and implies NoAggregates.
-	Older bool
-
-	Readers int // goroutines that a query may have beside its own; at most MaxReaders
-
-	RoundSlots  int64 // 0 = the constant of that name
-	CompatSlots int64 // of the original's reads, for compat; 0 = oldReadSlots
-	AloneSlots  int64 // that no reader beside the query's own helps with; 0 = the constant of that name
-}
-
-// planner turns a query's tree into a graph of nodes. Equal expressions
-// become one node.
+// planner resolves the names of a query and turns its tree into a graph of nodes.
 type planner struct {
-	ctx    context.Context
-	source source.Source
-	q      *dql.Query
-	opt    Options
-	out    *Plan // what has been planned so far
+	graph
 
 	buckets map[string]source.Bucket
 	hits    map[string][][]byte // of a pattern in a bucket
-	nodes   map[string]*Node    // by what they compute
-	naming  naming              // memory for names
-	shapes  map[string]int
-	bill    bill
-
-	at      int          // position of the field being planned
-	named   []dql.DimVar // dimensions that name it
-	found   bool         // a selector has a hit
-	looked  int          // names that selectors without one were compared with
-	points  int64        // to read
-	results int64        // numbers in the result
+	named   []dql.DimVar        // dimensions that name the field being planned
+	found   bool                // a selector has a hit
+	looked  int                 // names that selectors without one were compared with
+	points  int64               // to read
+	results int64               // numbers in the result
 }
 
 // tag is a tag of a series that a lookup found.
@@ -113,26 +69,15 @@ func newPlanner(ctx context.Context, src source.Source, q *dql.Query, opt Option
 		return nil, fmt.Errorf("%w: older values in place of damaged ones", ErrUnsupported)
 	}
 	return &planner{
-		ctx: ctx, source: src, q: q, opt: opt,
-		out:     &Plan{Start: start, End: end, Shown: opt.Shown, Older: opt.Older, Keep: q.Limit},
+		graph: graph{
+			request: request{ctx: ctx, source: src, q: q, opt: opt},
+			out:     &Plan{Start: start, End: end, Shown: opt.Shown, Older: opt.Older, Keep: q.Limit},
+			nodes:   make(map[string]*Node),
+			shapes:  make(map[string]int),
+		},
 		buckets: make(map[string]source.Bucket),
 		hits:    make(map[string][][]byte),
-		nodes:   make(map[string]*Node),
-		shapes:  make(map[string]int),
 	}, err
-}
-
-func (p *planner) errorAt(pos int, cause error, format string, args ...any) error {
-	return dql.NewError(p.q.Text, pos, cause, fmt.Sprintf(format, args...))
-}
-
-func (p *planner) unsupported(pos int, what string) error {
-	return p.errorAt(pos, ErrUnsupported, "%v: %s", ErrUnsupported, what)
-}
-
-func (p *planner) limit(pos int, what string, got, limit int64, remedy string) error {
-	err := &LimitError{What: what, Got: got, Limit: limit, Remedy: remedy}
-	return p.errorAt(pos, err, "%v", err)
 }
 
 func (p *planner) plan() error {
@@ -161,9 +106,10 @@ func (p *planner) plan() error {
 	if len(p.out.Roots) == 0 {
 		return nil
 	}
-	p.pushDown()
-	p.setRounds()
-	p.out.Memory = p.memory()
+	l := layout{graph: &p.graph, results: p.results}
+	l.pushDown()
+	l.setRounds()
+	p.out.Memory = l.memory()
 	return p.checkMemory(0, p.out.Memory)
 }
 

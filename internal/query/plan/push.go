@@ -10,40 +10,46 @@ import (
 // they take 13 times the memory of a word, and per span the time of several.
 const minSpan = 16
 
+// layout decides how a whole graph is run: what is read by spans, and in which rounds.
+type layout struct {
+	*graph
+	results int64 // numbers in the result
+}
+
 // pushDown finds the reads of which nothing but spans is wanted, and lets the source
 // add them up. Sums of others are added up as their slots are read, in the same order
 // (chunk.Tree): the bits of a float sum depend on the slots alone.
-func (p *planner) pushDown() {
-	if p.opt.Compat {
+func (l *layout) pushDown() {
+	if l.opt.Compat {
 		return // a read of the original begins anew every 100,000 points
 	}
-	p.markSlotwise()
-	for i, r := range p.out.Roots {
+	l.markSlotwise()
+	for i, r := range l.out.Roots {
 		if read, ok := r.Of.Op.(*Read); ok && r.Columns != nil {
-			r.Columns.align(read.From, r.Of.Values, int64(p.opt.Width))
-			p.addColumns(i, read)
+			r.Columns.align(read.From, r.Of.Values, int64(l.opt.Width))
+			l.addColumns(i, read)
 		}
 	}
-	for _, n := range p.out.Nodes {
+	for _, n := range l.out.Nodes {
 		if w, ok := n.Op.(*Window); ok {
 			if read, ok := n.Inputs[0].Op.(*Read); ok {
-				p.addWindow(n, w, read)
+				l.addWindow(n, w, read)
 			}
 		}
 	}
 }
 
 // markSlotwise marks what is wanted by others than windows over spans, and columns.
-func (p *planner) markSlotwise() {
-	for _, r := range p.out.Roots {
+func (l *layout) markSlotwise() {
+	for _, r := range l.out.Roots {
 		if _, ok := r.Of.Op.(*Read); !ok || r.Columns == nil || r.Columns.Step < minSpan {
 			r.Of.slotwise = true
 		}
 	}
-	for _, n := range p.out.Ranks {
+	for _, n := range l.out.Ranks {
 		n.slotwise = true
 	}
-	for _, n := range p.out.Nodes {
+	for _, n := range l.out.Nodes {
 		if w, ok := n.Op.(*Window); !ok || !w.overSpans() {
 			for _, in := range n.Inputs {
 				in.slotwise = true
@@ -56,54 +62,54 @@ func (p *planner) markSlotwise() {
 func (w *Window) overSpans() bool { return w.Size >= minSpan && w.Fn.OverSpans() }
 
 // pushes reports whether the source is to add up a read.
-func (p *planner) pushes(n *Node) bool {
-	if p.opt.NoAggregates || p.opt.Older || n.slotwise {
+func (l *layout) pushes(n *Node) bool {
+	if l.opt.NoAggregates || l.opt.Older || n.slotwise {
 		return false
 	}
-	_, ok := p.source.(source.Aggregator)
+	_, ok := l.source.(source.Aggregator)
 	return ok
 }
 
 // addColumns lets the columns of a read take the aggregates of its slots, or else
 // the sums.
-func (p *planner) addColumns(root int, read *Read) {
-	n, c := p.out.Roots[root].Of, p.out.Roots[root].Columns
-	if !p.pushes(n) {
-		read.Sums = append(read.Sums, Sum{Size: c.Step, From: read.From, Until: read.From + c.Step - c.Off, Root: root, Fill: p.opt.Fill})
+func (l *layout) addColumns(root int, read *Read) {
+	n, c := l.out.Roots[root].Of, l.out.Roots[root].Columns
+	if !l.pushes(n) {
+		read.Sums = append(read.Sums, Sum{Size: c.Step, From: read.From, Until: read.From + c.Step - c.Off, Root: root, Fill: l.opt.Fill})
 		return
 	}
-	c.Spans = p.spansOf(n, read, c.Step, c.Off)
+	c.Spans = l.spansOf(n, read, c.Step, c.Off)
 	c.Spans.Roots = append(c.Spans.Roots, root)
 }
 
 // addWindow lets a window over a read take the aggregates of its slots, or else
 // the sums, if it is of a kind that does.
-func (p *planner) addWindow(n *Node, w *Window, read *Read) {
-	if w.overSpans() && p.pushes(n.Inputs[0]) {
-		s := p.spansOf(n.Inputs[0], read, w.Size, 0)
+func (l *layout) addWindow(n *Node, w *Window, read *Read) {
+	if w.overSpans() && l.pushes(n.Inputs[0]) {
+		s := l.spansOf(n.Inputs[0], read, w.Size, 0)
 		s.Windows = append(s.Windows, n)
 		w.Spans = true
-		p.bill.spanWindows++
+		l.bill.spanWindows++
 	} else if w.Fn.AddsUp() {
 		read.Sums = append(read.Sums, Sum{Size: w.Size, From: read.From, Until: read.From + w.Size, Window: n, Fill: true})
 		w.Sums = true
 		if w.Size < minSpan {
-			p.bill.buffers++
+			l.bill.buffers++
 		} else {
-			p.bill.spanWindows++
+			l.bill.spanWindows++
 		}
 	}
 }
 
 // spansOf returns the spans of a read of that size, of which the first one lacks
 // off slots.
-func (p *planner) spansOf(n *Node, read *Read, size, off int64) *Spans {
+func (l *layout) spansOf(n *Node, read *Read, size, off int64) *Spans {
 	i := slices.IndexFunc(read.Spans, func(s *Spans) bool { return s.Size == size && s.Off == off })
 	if i >= 0 {
 		return read.Spans[i]
 	}
 	s := &Spans{Read: n, Size: size, Off: off, Counts: len(read.Spans) == 0}
 	read.Spans = append(read.Spans, s)
-	p.out.Spans = append(p.out.Spans, s)
+	l.out.Spans = append(l.out.Spans, s)
 	return s
 }

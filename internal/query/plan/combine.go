@@ -6,55 +6,6 @@ import (
 	"dalmatiner/internal/query/function"
 )
 
-// unary plans a node that gives one output per input, when it comes.
-func (p *planner) unary(in *Node, key string, op Op) *Node {
-	return p.unaryWith(in, key, func(n *Node) { n.Op = op })
-}
-
-// unaryWith plans such a node, of which build sets what is not as in its input.
-func (p *planner) unaryWith(in *Node, key string, build func(*Node)) *Node {
-	return p.intern(p.name(key).number(int64(in.ID)), func(n *Node) {
-		n.Resolution, n.Values, n.Form, n.Restart = in.Resolution, in.Values, in.Form, in.Restart
-		build(n)
-	}, in)
-}
-
-func (p *planner) replace(in *Node, threshold, with float64) *Node {
-	return p.unary(in, fmt.Sprintf("replace %x %x", threshold, with), &Replace{Threshold: threshold, With: with})
-}
-
-// step plans a node whose first output waits for the second input.
-func (p *planner) step(in *Node, fn function.Op) *Node {
-	return p.unaryWith(in, fmt.Sprintf("step %d", fn), func(n *Node) {
-		n.Form = p.shape(p.name("steps").number(int64(n.Form)))
-		n.Op = &Step{Fn: fn}
-	})
-}
-
-// fill plans what stands in gaps. A line waits for its other end, which may be
-// as far away as the range is long.
-func (p *planner) fill(in *Node, with string, pos int) (*Node, error) {
-	var err error
-	n := p.unaryWith(in, "fill "+with, func(n *Node) {
-		if with == "linear" {
-			err = p.hold(pos, 2*8*n.Values)
-			n.Late = true
-			n.Form = p.shape(p.name("lines of").number(int64(in.ID)))
-		}
-		n.Op = &Fill{With: with}
-	})
-	return n, err
-}
-
-// nothing plans a series without values.
-func (p *planner) nothing(in *Node, span int64) *Node {
-	return p.unaryWith(in, "nothing", func(n *Node) {
-		n.Resolution *= max(1, span/n.Resolution)
-		n.Values, n.Restart, n.Form = 0, 0, p.shape(p.name("nothing"))
-		n.Op = &Nothing{}
-	})
-}
-
 // across plans one series from many by a quantile or a rank; none gives none.
 func (p *planner) across(a arguments, q float64, k int) (value, error) {
 	v := value{typ: function.TypeMetric}

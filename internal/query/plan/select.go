@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/metric"
@@ -14,67 +13,6 @@ import (
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/suggest"
 )
-
-// naming is the bytes of a name. Names are made for every series of a query: they
-// are put together without formatting, in memory that the next one uses again.
-type naming []byte
-
-// name begins the name of a node or of a shape. It is valid until the next one.
-func (p *planner) name(what string) naming { return append(p.naming[:0], what...) }
-
-// number adds numbers, each behind a space.
-func (k naming) number(numbers ...int64) naming {
-	for _, n := range numbers {
-		k = strconv.AppendInt(append(k, ' '), n, 10)
-	}
-	return k
-}
-
-// intern returns the node that computes what its name says, set by build if
-// there is none yet. It reads the inputs.
-func (p *planner) intern(name naming, build func(*Node), inputs ...*Node) *Node {
-	p.naming = name // it may have grown
-	if n, ok := p.nodes[string(name)]; ok {
-		return n
-	}
-	key := string(name)
-	n := &Node{ID: len(p.out.Nodes), Inputs: inputs}
-	build(n)
-	p.bill.planned += nodeSize + int64(len(key)) // grow has it paid for
-	for _, in := range inputs {
-		in.Uses++
-		n.Late = n.Late || in.Late
-	}
-	if n.Late {
-		// What waits for late values, or takes them all at once, holds them.
-		for _, in := range inputs {
-			p.bill.held += 2 * 8 * in.Values // with confidences
-		}
-	}
-	p.nodes[key] = n
-	p.out.Nodes = append(p.out.Nodes, n)
-	return n
-}
-
-// describe names a node for EXPLAIN, if that is asked for: a query may have
-// very many nodes.
-func (p *planner) describe(n *Node, format string, args ...any) {
-	if p.opt.Explain && n.What == "" {
-		n.What = fmt.Sprintf(format, args...)
-	}
-}
-
-// shape numbers the ways in which outputs become complete: nodes of equal
-// shape complete equally many outputs in every round.
-func (p *planner) shape(name naming) int {
-	p.naming = name
-	id, ok := p.shapes[string(name)]
-	if !ok {
-		id = len(p.shapes)
-		p.shapes[string(name)] = id
-	}
-	return id
-}
 
 func (p *planner) bucket(s *dql.Select) (source.Bucket, error) {
 	if b, ok := p.buckets[s.Bucket]; ok {
@@ -165,10 +103,6 @@ func (p *planner) expand(s *dql.Select, b source.Bucket) ([][]byte, error) {
 	return keys, nil
 }
 
-func (p *planner) tooManySeries(pos int, n int64) error {
-	return p.limit(pos, "series to read", n, p.opt.Limits.MaxSeries, "make the pattern narrower")
-}
-
 func matches(pattern []dql.Part, key []byte) bool {
 	for _, part := range pattern {
 		if len(key) == 0 || len(key) < 1+int(key[0]) {
@@ -216,15 +150,6 @@ func (p *planner) leaf(pos int, b source.Bucket, key []byte, shift int64) (*Node
 		p.describe(n, "read %s BUCKET %s, %d ms earlier", metric.Text(key), metric.Quoted(b.Name), shift)
 	}
 	return n, err
-}
-
-func (p *planner) scalar(pos int, fn function.Op, in *Node, constant float64) (*Node, error) {
-	if fn == function.Divide && constant == 0 {
-		return nil, p.errorAt(pos, nil, "division by the constant 0")
-	}
-	n := p.unary(in, fmt.Sprintf("scalar %d %x", fn, constant), &Scalar{Fn: fn, Constant: constant})
-	p.describe(n, "%s %v", function.NameOf(function.KindScalar, fn), constant)
-	return n, nil
 }
 
 // SlotOf returns the slot that a time in unix ms falls into. Before 1970 it is
