@@ -116,7 +116,10 @@ func (m *Manifest) open(l *loader) error {
 				return err
 			}
 		}
-		return m.reopen()
+		if err := m.reopen(); err != nil {
+			return err
+		}
+		return m.writeAgain(1, second.data)
 	}
 	// The copy from which the state was read stays until the other one has it.
 	m.renew = []int{1, 0}
@@ -193,6 +196,23 @@ func (m *Manifest) reopen() error {
 		}
 	}
 	return durable.SyncDir(m.fs, m.dir)
+}
+
+// writeAgain writes a copy over itself. What an earlier process could not fsync the
+// kernel holds for written, and every later fsync leaves it out. That may be the last
+// edit of the second copy: it is not begun before the first one has the edit, and
+// copies that differ are replaced.
+func (m *Manifest) writeAgain(i int, data []byte) error {
+	_, err := m.files[i].WriteAt(slices.Clone(data), 0) // a vfs.File may change what it is given
+	if noSpace(err) {
+		// A file system that writes elsewhere what is written again.
+		m.logger.Warn("manifest: no room to write the copy again", "file", m.path(names[i]), "err", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return m.files[i].Sync()
 }
 
 func (m *Manifest) closeFiles() {
