@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeServer answers as a store with bucket "b" and series "k" whose slot s
-// holds the integer s would, and records what streams carry.
+// holds the integer s would, and records and keeps what streams carry.
 type fakeServer struct {
 	ln     net.Listener
 	closed sync.WaitGroup
@@ -28,15 +28,25 @@ type fakeServer struct {
 	mu      sync.Mutex
 	buckets map[string]wire.Info
 	calls   []string
+	words   map[pointAt]uint64
 }
 
-func startServer(t *testing.T) *fakeServer {
-	t.Helper()
+type pointAt struct {
+	key  string
+	slot uint64
+}
+
+// listen starts a server that ends with stop.
+func listen() (s *fakeServer, stop func(), err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
-	s := &fakeServer{ln: ln, buckets: map[string]wire.Info{"b": {Resolution: 1000, PointsPerFile: 604800}}}
+	s = &fakeServer{
+		ln:      ln,
+		buckets: map[string]wire.Info{"b": {Resolution: 1000, PointsPerFile: 604800}},
+		words:   map[pointAt]uint64{},
+	}
 	s.closed.Go(func() {
 		for {
 			conn, err := ln.Accept()
@@ -49,11 +59,29 @@ func startServer(t *testing.T) *fakeServer {
 			})
 		}
 	})
-	t.Cleanup(func() {
+	return s, func() {
 		ln.Close()
 		s.closed.Wait()
-	})
+	}, nil
+}
+
+func startServer(t *testing.T) *fakeServer {
+	t.Helper()
+	s, stop, err := listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
 	return s
+}
+
+// StartServer is for the example: a server, its address, and what ends it.
+func StartServer() (addr string, stop func()) {
+	s, stop, err := listen()
+	if err != nil {
+		panic(err)
+	}
+	return s.ln.Addr().String(), stop
 }
 
 func (s *fakeServer) dial(t *testing.T) *Client {
@@ -126,7 +154,7 @@ func (s *fakeServer) answer(q *wire.Request) ([][]byte, error) {
 		in.TTL = q.TTL
 		s.buckets[string(q.Bucket)] = in
 	case wire.OpGet:
-		return points(q), nil
+		return s.points(q), nil
 	}
 	return nil, nil
 }
@@ -142,7 +170,7 @@ func nameList(names ...string) []byte {
 
 // points answers a GET in frames of 10 slots; the key "short" gets one slot
 // too few.
-func points(q *wire.Request) [][]byte {
+func (s *fakeServer) points(q *wire.Request) [][]byte {
 	var e wire.GetEncoder
 	out := [][]byte{wire.AppendGetHeader(nil)}
 	count := int(q.Count)
@@ -152,8 +180,9 @@ func points(q *wire.Request) [][]byte {
 	for at := 0; at < count; at += 10 {
 		words := make([]uint64, min(10, count-at))
 		for i := range words {
-			if string(q.Key) == "k" {
-				words[i] = point.FromInt(int64(q.Slot) + int64(at+i))
+			slot := q.Slot + uint64(at+i)
+			if words[i] = s.words[pointAt{string(q.Key), slot}]; string(q.Key) == "k" {
+				words[i] = point.FromInt(int64(slot))
 			}
 		}
 		out = append(out, e.AppendData(nil, words))
@@ -190,6 +219,12 @@ type streamSink struct {
 	err      error
 }
 
+func (k *streamSink) keep(key []byte, slot, word uint64) {
+	k.s.mu.Lock()
+	defer k.s.mu.Unlock()
+	k.s.words[pointAt{string(key), slot}] = word
+}
+
 func (k *streamSink) record(format string, args ...any) {
 	k.s.mu.Lock()
 	defer k.s.mu.Unlock()
@@ -201,11 +236,15 @@ func (k *streamSink) Point(key []byte, slot, raw uint64) {
 		k.err = errors.New("bad key")
 	}
 	k.received++
+	k.keep(key, slot, raw)
 	k.record("point %s %d %d", key, slot, point.Int(raw))
 }
 
 func (k *streamSink) Points(key []byte, slot uint64, data []byte) {
 	k.received += uint64(len(data) / point.Size)
+	for i := range len(data) / point.Size {
+		k.keep(key, slot+uint64(i), point.Get(data[i*point.Size:]))
+	}
 	k.record("points %s %d %d bytes", key, slot, len(data))
 }
 
