@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/wal"
 )
 
@@ -53,11 +54,11 @@ type backlog struct {
 }
 
 // add takes a record with points in, the last one so far.
-func (l *backlog) add(lsn uint64, b *bucket, p *record) {
+func (l *backlog) add(lsn uint64, b *bucket, p *logrecord.Record) {
 	if l.b == nil {
-		l.lowest, l.highest = p.slot, p.last
+		l.lowest, l.highest = p.Slot, p.Last
 	}
-	l.lowest, l.highest = min(l.lowest, p.slot), max(l.highest, p.last)
+	l.lowest, l.highest = min(l.lowest, p.Slot), max(l.highest, p.Last)
 	if l.next == 0 {
 		l.next = lsn
 		l.empty.Store(false)
@@ -65,22 +66,8 @@ func (l *backlog) add(lsn uint64, b *bucket, p *record) {
 		l.rest = binary.AppendUvarint(l.rest, lsn-l.last)
 	}
 	l.b, l.last, l.held = b, lsn, max(l.held, cap(l.rest))
-	l.left += p.counts.Stored()
-	l.past = max(l.past, p.past(b))
-}
-
-// past returns the column behind the last one that a record has points of.
-func (r *record) past(b *bucket) (past int) {
-	switch r.kind {
-	case recColumn:
-		return r.column + b.width()
-	case recRow:
-		n, _ := cellCount(r.cells) // well-formed, or it were no record
-		return r.column + n
-	}
-	f := fields{src: r.runs}
-	_, past = f.runs()
-	return past
+	l.left += p.Counts.Stored()
+	l.past = max(l.past, p.Past(b.width()))
 }
 
 // pass goes on to the next record.
@@ -132,14 +119,14 @@ func (r *replayer) backlogOf(group uint32) *backlog {
 }
 
 // pend leaves a record with points to the second reading of the log.
-func (r *replayer) pend(lsn uint64, b *bucket, p *record) error {
-	if need := int(p.group) + 1 - len(r.backlogs); need > 0 {
+func (r *replayer) pend(lsn uint64, b *bucket, p *logrecord.Record) error {
+	if need := int(p.Group) + 1 - len(r.backlogs); need > 0 {
 		r.backlogs = append(r.backlogs, make([]*backlog, need)...)
 	}
-	l := r.backlogs[p.group]
+	l := r.backlogs[p.Group]
 	if l == nil {
-		l = &backlog{group: p.group}
-		r.backlogs[p.group] = l
+		l = &backlog{group: p.Group}
+		r.backlogs[p.Group] = l
 		r.pending++
 		r.hold(backlogSize)
 	}
@@ -151,7 +138,7 @@ func (r *replayer) pend(lsn uint64, b *bucket, p *record) error {
 	r.hold(int64(l.held - was))
 	// Of a group with much: to bring one record at a time would take hours.
 	if limit := r.s.positionsLimit(); r.positions.Add(int64(l.held-was)) > limit && int64(l.held)*r.pending > limit/2 {
-		return r.bring(context.Background(), p.group)
+		return r.bring(context.Background(), p.Group)
 	}
 	return nil
 }
@@ -228,15 +215,15 @@ func (a *applier) bring(l *backlog, g *head.Group, in *wal.Reader) (gone uint64,
 	if err != nil {
 		return 0, err
 	}
-	p, err := parseRecord(rec)
+	p, err := logrecord.Parse(rec)
 	if err != nil {
 		return l.next, nil // it was parsed before
 	}
-	if b := a.r.s.buckets.ID(p.bucket); b != nil {
+	if b := a.r.s.buckets.ID(p.Bucket); b != nil {
 		n := newRun(l.next, b, &p)
-		a.record(g, &n, p.runs, p.cells)
+		a.record(g, &n, p.Runs, p.Cells)
 	}
-	l.done(p.counts.Stored())
+	l.done(p.Counts.Stored())
 	return 0, nil
 }
 

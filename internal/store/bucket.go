@@ -12,6 +12,7 @@ import (
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/incarnation"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/series"
 )
@@ -78,7 +79,7 @@ func (s *Store) CreateBucket(info buckets.Info) (buckets.Info, error) {
 		return buckets.Info{}, err
 	}
 	info, err := s.buckets.Create(info, func(info buckets.Info) error {
-		return s.logChange(appendBucketRecord(nil, &info), func() { s.buckets.Add(s.newBucket(info)) })
+		return s.logChange(logrecord.AppendBucket(nil, &info), func() { s.buckets.Add(s.newBucket(info)) })
 	})
 	if err != nil {
 		return buckets.Info{}, err
@@ -128,7 +129,7 @@ func (s *Store) SetTTL(name string, points int64) error {
 	b.mu.Lock()
 	err = buckets.ErrUnknown
 	if !b.deleted {
-		err = s.logChange(appendTTLRecord(nil, b.info.ID, points), func() { b.ttl.Store(points) })
+		err = s.logChange(logrecord.AppendTTL(nil, b.info.ID, points), func() { b.ttl.Store(points) })
 	}
 	b.mu.Unlock()
 	if err != nil {
@@ -151,7 +152,7 @@ func (s *Store) DeleteBucket(name string) error {
 	err = buckets.ErrUnknown
 	if !b.deleted {
 		d := s.buckets.Deletion(b, s.o.Now())
-		err = s.logDeletion(appendDeleteRecord(nil, &d), func() { s.forgetBucket(b, d) })
+		err = s.logDeletion(logrecord.AppendBucketDeleted(nil, &d), func() { s.forgetBucket(b, d) })
 	}
 	b.mu.Unlock()
 	if err != nil {

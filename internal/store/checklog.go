@@ -5,8 +5,8 @@ import (
 
 	"github.com/cockroachdb/errors/oserror"
 
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
 	"dalmatiner/internal/wal"
 )
 
@@ -28,16 +28,16 @@ func (c *checker) checkLog() {
 		}
 		report, err := wal.Inspect(c.fs, c.path(walDir), from, func(lsn wal.LSN, rec []byte) error {
 			records++
-			p, err := parseRecord(rec)
-			switch p.kind {
-			case recBucket:
-				buckets[p.bucket] = true
-			case recDelete:
-				delete(buckets, p.bucket)
+			p, err := logrecord.Parse(rec)
+			switch p.Kind {
+			case logrecord.Bucket:
+				buckets[p.Bucket] = true
+			case logrecord.BucketDeleted:
+				delete(buckets, p.Bucket)
 			}
-			if p.kind == recForget && uint64(lsn) >= c.state.AccountLSN {
-				for src := p.series; len(src) > 0; src = src[forgetSize:] {
-					c.forgotten[metric.SeriesID(src[1:forgetSize])] = true
+			if p.Kind == logrecord.SeriesDeleted && uint64(lsn) >= c.state.AccountLSN {
+				for _, id := range p.DeletedSeries() {
+					c.forgotten[id] = true
 				}
 			}
 			if err != nil {
@@ -85,14 +85,14 @@ func (c *checker) lostInLog(report *wal.Report, buckets map[uint64]bool) {
 	if c.live != nil {
 		return // what its flushes have is not known here
 	}
-	ranges := lostRanges(lostRecords(report, c.state))
+	ranges := logrecord.LostRanges(logrecord.LostRecords(report, c.state))
 	for i := range ranges {
-		if buckets[ranges[i].bucket] {
+		if buckets[ranges[i].Bucket] {
 			c.damaged(Damage{File: walDir, Part: "records", Detail: ranges[i].String()})
 		}
 	}
 	if report.Unknown > 0 {
-		c.damaged(Damage{File: walDir, Part: "records", Detail: unknownRecords(report)})
+		c.damaged(Damage{File: walDir, Part: "records", Detail: logrecord.UnknownRecords(report)})
 	}
 }
 

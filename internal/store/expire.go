@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
@@ -157,7 +158,7 @@ func (s *Store) forgetExpired(b *bucket, hashes []segment.Hash, looked []*versio
 	for i, h := range hashes {
 		ids[i] = metric.SeriesID(h)
 	}
-	f := forgetting{b: b, why: whyExpired}
+	f := forgetting{b: b, why: logrecord.Expired}
 	err = s.forgetAll(&f, ids)
 	s.counters.seriesGone.Add(int64(len(f.list)))
 	return err

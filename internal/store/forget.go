@@ -11,6 +11,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
@@ -35,12 +36,6 @@ const maxTombstones = 2 << 20
 // deleteSlice is how many series of a deletion are taken out under one lock: some
 // 80 ms of work.
 const deleteSlice = 1 << 14
-
-// Why a series is forgotten, as the log has it.
-const (
-	whyDeleted = 1
-	whyExpired = 2
-)
 
 // SeriesChoice says which series of a bucket are meant.
 type SeriesChoice struct {
@@ -167,7 +162,7 @@ func (s *Store) deleteSeries(ctx context.Context, b *bucket, ids []metric.Series
 	// A flush from here on, and a merge that begins from here on, has a number
 	// or a CleanTo that is not lower.
 	*clock = s.nextIncarnation(*clock)
-	f := forgetting{b: b, below: s.nextSeq.Add(1), why: whyDeleted, incarnation: *clock}
+	f := forgetting{b: b, below: s.nextSeq.Add(1), why: logrecord.Deleted, incarnation: *clock}
 	err = s.forgetAll(&f, ids)
 	if len(f.list) > 0 {
 		for i := range f.list {
@@ -245,7 +240,7 @@ func seriesIn(all []manifest.Tombstones) (n int64) {
 type forgetting struct {
 	b           *bucket
 	below       uint64
-	why         byte
+	why         logrecord.Reason
 	incarnation uint64 // 0 where they expired
 	list        []version.Tombstone
 	lsn         uint64 // of the last record
@@ -258,7 +253,7 @@ type forgetting struct {
 func (s *Store) forget(f *forgetting, g *head.Group, want head.Mask) error {
 	cols := g.Columns()
 	var list []version.Tombstone
-	gone, err := g.Forget(want, f.b.width(), f.why == whyExpired, func(m head.Mask) error {
+	gone, err := g.Forget(want, f.b.width(), f.why == logrecord.Expired, func(m head.Mask) error {
 		for col := range cols.Len() {
 			if m.Has(col) {
 				list = append(list, version.Tombstone{ID: cols.ID(col), Group: g.ID, Column: uint8(col), Below: f.below, Incarnation: f.incarnation})
@@ -294,10 +289,13 @@ func (s *Store) forgetInactive(f *forgetting, refs []series.Ref) error {
 }
 
 func (s *Store) logForget(f *forgetting, group uint32, list []version.Tombstone) error {
-	f.rec = appendForgetRecord(f.rec[:0], f.b.info.ID, group, f.why, f.incarnation, list)
+	f.rec = logrecord.AppendSeriesDeleted(f.rec[:0], f.b.info.ID, group, f.why, f.incarnation)
+	for i := range list {
+		f.rec = logrecord.AppendDeleted(f.rec, int(list[i].Column), list[i].ID)
+	}
 	var lsn wal.LSN
 	var err error
-	if f.why == whyDeleted {
+	if f.why == logrecord.Deleted {
 		lsn, err = s.log.AppendTwice(f.rec) // what was deleted must not come back
 	} else {
 		lsn, err = s.log.Append(f.rec)
@@ -322,7 +320,7 @@ func (s *Store) lose(f *forgetting, t version.Tombstone, last series.Ref) {
 // where it has the series, nil for nowhere.
 func (s *Store) placeGone(f *forgetting, t version.Tombstone, left *segment.Series) catalogue.Change {
 	c := catalogue.Change{Left: left, Nothing: true}
-	if f.why == whyDeleted && refOf(&t) != series.None {
+	if f.why == logrecord.Deleted && refOf(&t) != series.None {
 		c.Nothing = false
 		c.Series = placed(f.b, refOf(&t), t.ID)
 		c.Series.Since = f.lsn

@@ -16,12 +16,8 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/frozen"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
-	"dalmatiner/internal/series"
-	"dalmatiner/internal/version"
 )
 
 // frozenScript makes the data directory in testdata, of two days, two
@@ -399,75 +395,4 @@ func TestFrozenDirectory(t *testing.T) {
 	want.check(s, "merged")
 	mustBeSound(t, s)
 	s.Crash()
-}
-
-// The format is frozen: log records are written as these bytes, and read from
-// them.
-func TestFrozenRecords(t *testing.T) {
-	counts := account.Counts{Accepted: 300, Duplicate: 2, Conflicting: 1, Late: 4, Unset: 5}
-	for r := account.Future; r <= account.SameHash; r++ { // those of today: later ones take nothing from them
-		counts.Refused[r] = uint64(r) + 1
-	}
-	row := func(down bool, values ...int64) *head.Write {
-		w := head.Write{Column: 255, Slot: epoch, Down: down}
-		for _, v := range values {
-			w.Words = append(w.Words, point.FromInt(v))
-		}
-		return &w
-	}
-	mixed := row(false, 1)
-	mixed.Words = append(mixed.Words, point.Unset, point.FromFloat(0.5))
-	id := metric.SeriesID{1, 2, 15: 0xff}
-	records := map[string][]byte{
-		"bucket":  appendBucketRecord(nil, &buckets.Info{ID: 1 << 63, Name: "b\x00\xff", Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9}),
-		"stamped": appendBucketRecord(nil, &buckets.Info{ID: 2, Name: "b", Resolution: 1000, PPF: 604800, HPTS: true}),
-		"delete":  appendDeleteRecord(nil, &buckets.Deletion{ID: 300, Clock: 1 << 62, Name: "b\x00\xff"}), "ttl": appendTTLRecord(nil, 300, 86400),
-		"define":        appendDefineRecord(nil, 1, 70_000, 255, 0, []byte("\x00\x01a\x00\x02bc")),
-		"defined again": appendDefineRecord(nil, 1, 70_000, 0, 1<<60+300, []byte("\x00\x01a")),
-		"deleted":       appendForgetRecord(nil, 1, 70_000, whyDeleted, 1<<60+300, []version.Tombstone{{Group: 70_000, Column: 255, ID: id}, {Group: 70_000}}),
-		"expired":       appendForgetRecord(nil, 1, series.None.Group(), whyExpired, 0, []version.Tombstone{{Group: series.None.Group(), ID: id}}),
-		"refused":       appendRefuseRecord(nil, 1, epoch/60, &counts),
-		"row 8":         dataRecord(nil, 1, 70_000, row(false, 0, -128, 127), epoch/60, &counts),
-		"row 16":        dataRecord(nil, 1, 70_000, row(false, 0, -32768, 32767, 5, 6), epoch/60, &counts),
-		"row 32":        dataRecord(nil, 1, 70_000, row(false, 0, -1<<31, 1<<31-1), -epoch/60, &counts),
-		"row 64":        dataRecord(nil, 1, 70_000, mixed, epoch/60, &account.Counts{}),
-		"column":        dataRecord(nil, 1, 70_000, row(true, 1, 2, 3), epoch/60, &account.Counts{Accepted: 3}),
-	}
-	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(records)) {
-		rec := records[name]
-		p, err := parseRecord(rec)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		b := &p.info
-		fmt.Fprintf(&text, "%s\n%x\nkind %d bucket %d name %q %d %d %d %d %t ttl %d group %d column %d key %x minute %d counts %s slot %d why %d series %x deleted %x %q words", name, rec,
-			p.kind, p.bucket, b.Name, b.Resolution, b.PPF, b.TTL, b.Grace, b.HPTS, p.ttl, p.group, p.column, p.key, p.minute, countsText(p.counts), p.slot, p.why, p.series, p.deleted.Clock, p.deleted.Name)
-		if len(p.cells) > 0 {
-			fmt.Fprintf(&text, " %x", parseCells(nil, p.cells))
-		}
-		text.WriteString("\n")
-	}
-	frozen.Same(t, "records.txt", []byte(text.String()))
-}
-
-// The format is frozen: so is the record of several runs.
-func TestFrozenRuns(t *testing.T) {
-	w := head.Write{Runs: []head.Run{{Column: 0, Points: 3, Slot: epoch}, {Column: 7, Points: 1, Slot: epoch - 3600}, {Column: 254, Points: 2, Slot: epoch + 1}}}
-	var text strings.Builder
-	for _, words := range [][]uint64{
-		{point.FromInt(0), point.FromInt(-1), point.FromInt(127), point.FromInt(1), point.FromInt(2), point.FromInt(-128)},
-		{point.FromInt(0), point.FromFloat(0.5), point.Unset, point.FromInt(1), point.FromInt(2), point.FromInt(3)},
-	} {
-		w.Words = words
-		rec := dataRecord(nil, 1, 70_000, &w, epoch/60, &account.Counts{Accepted: 4, Late: 1, Unset: 1})
-		p, err := parseRecord(rec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&text, "%x\nkind %d bucket %d group %d runs %v minute %d counts %s words %x\n", rec,
-			p.kind, p.bucket, p.group, parseRuns(nil, p.runs), p.minute, countsText(p.counts), parseCells(nil, p.cells))
-	}
-	frozen.Same(t, "runs.txt", []byte(text.String()))
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"dalmatiner/internal/hole"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/wal"
 )
@@ -22,15 +23,15 @@ const maxLooks = 8
 // are no more. One caller at a time deals with them.
 type goneRecords struct {
 	mu    sync.Mutex
-	known []lostRecord // by position
+	known []logrecord.Lost // by position
 	looks int
 }
 
 // find returns a record that is gone.
-func (r *goneRecords) find(lsn uint64) (lostRecord, bool) {
-	i, ok := slices.BinarySearchFunc(r.known, lsn, func(l lostRecord, lsn uint64) int { return cmp.Compare(l.lsn, lsn) })
+func (r *goneRecords) find(lsn uint64) (logrecord.Lost, bool) {
+	i, ok := slices.BinarySearchFunc(r.known, lsn, func(l logrecord.Lost, lsn uint64) int { return cmp.Compare(l.LSN, lsn) })
 	if !ok {
-		return lostRecord{}, false
+		return logrecord.Lost{}, false
 	}
 	return r.known[i], true
 }
@@ -44,8 +45,8 @@ func (r *goneRecords) look(log *wal.Log, from uint64) error {
 	}
 	r.known = r.known[:0]
 	for _, l := range list {
-		if h, ok := parseDataHead(l.Head); ok {
-			r.known = append(r.known, lostRecord{uint64(l.LSN), h})
+		if h, ok := logrecord.ParseHead(l.Head); ok {
+			r.known = append(r.known, logrecord.Lost{LSN: uint64(l.LSN), Head: h})
 		}
 	}
 	return nil
@@ -74,12 +75,12 @@ func (r *replayer) hideGone(l *backlog, lsn uint64) error {
 	s.commit.RLock() // a flush takes the account and what is counted again in one moment
 	defer s.commit.RUnlock()
 	for _, g := range list {
-		if l.next != g.lsn {
+		if l.next != g.LSN {
 			return nil // its bucket was deleted
 		}
-		s.reportDamage(fmt.Sprintf("log record at %d", g.lsn), errors.New("it was whole a moment ago and is no more"))
-		if points := min(g.points, l.left); points > 0 {
-			s.lostLog.lose(s.account, l.group, g.lsn, points)
+		s.reportDamage(fmt.Sprintf("log record at %d", g.LSN), errors.New("it was whole a moment ago and is no more"))
+		if points := min(g.Points, l.left); points > 0 {
+			s.lostLog.lose(s.account, l.group, g.LSN, points)
 			l.left -= points
 		}
 		l.pass()
@@ -90,7 +91,7 @@ func (r *replayer) hideGone(l *backlog, lsn uint64) error {
 // goneNext returns the record at lsn and those of the backlog directly behind it that
 // are gone, too, nothing where somebody was faster. Of one of which no copy of the head
 // is left the slots are those of all records of the group, and the points are not known.
-func (r *replayer) goneNext(l *backlog, lsn uint64) (list []lostRecord, err error) {
+func (r *replayer) goneNext(l *backlog, lsn uint64) (list []logrecord.Lost, err error) {
 	if _, ok := r.later.find(lsn); !ok && r.later.looks < maxLooks {
 		if err := r.later.look(r.s.log, r.from); err != nil {
 			return nil, err
@@ -103,7 +104,7 @@ func (r *replayer) goneNext(l *backlog, lsn uint64) (list []lostRecord, err erro
 	}
 	one, ok := r.later.find(lsn)
 	if !ok {
-		one = lostRecord{lsn, dataHead{bucket: l.b.info.ID, group: l.group, first: l.lowest, last: l.highest}}
+		one = logrecord.Lost{LSN: lsn, Head: logrecord.Head{Bucket: l.b.info.ID, Group: l.group, First: l.lowest, Last: l.highest}}
 	}
 	list = append(list, one)
 	for at, rest := lsn, l.rest; len(rest) > 0; list = append(list, one) {
@@ -116,7 +117,7 @@ func (r *replayer) goneNext(l *backlog, lsn uint64) (list []lostRecord, err erro
 }
 
 // layGone lays the holes of records over what is flushed by now.
-func (r *replayer) layGone(l *backlog, list []lostRecord) error {
+func (r *replayer) layGone(l *backlog, list []logrecord.Lost) error {
 	s := r.s
 	s.flushMu.Lock() // no segment is on its way with a number below
 	defer s.flushMu.Unlock()
@@ -124,13 +125,13 @@ func (r *replayer) layGone(l *backlog, list []lostRecord) error {
 	if g == nil || s.buckets.ID(b.info.ID) != b || g.Bucket != b.info.ID {
 		return nil
 	}
-	var cut []lostRecord // to what something older may be in
+	var cut []logrecord.Lost // to what something older may be in
 	for _, one := range list {
-		if one.last = min(one.last, b.highest.Load()); one.first <= one.last {
+		if one.Last = min(one.Last, b.highest.Load()); one.First <= one.Last {
 			cut = append(cut, one)
 		}
 	}
-	slices.SortFunc(cut, func(a, b lostRecord) int { return cmp.Compare(a.first, b.first) })
+	slices.SortFunc(cut, func(a, b logrecord.Lost) int { return cmp.Compare(a.First, b.First) })
 	at := hole.Position{Generation: s.nextSeq.Load()}
 	holes := r.groupHoles(nil, g, cut, at)
 	if len(holes) == 0 {

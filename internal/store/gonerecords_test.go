@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/wal"
 )
 
@@ -28,11 +29,11 @@ func TestDamageBetweenTheReadings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := parseRecord(rec)
+			p, err := logrecord.Parse(rec)
 			if err != nil {
 				t.Fatal(err)
 			}
-			first, last, at := p.slot, p.last, 12+int64(len(rec))
+			first, last, at := p.Slot, p.Last, 12+int64(len(rec))
 			if headLost {
 				first, last, at = 0, math.MaxInt64, 20
 			}
@@ -43,8 +44,8 @@ func TestDamageBetweenTheReadings(t *testing.T) {
 				}
 			}
 			w.release()
-			if lost := w.s.Account().Lost(); len(lost) != 1 || lost[0] != (account.Loss{Cause: LostInReplay, Points: p.counts.Stored()}) {
-				t.Errorf("lost: %+v, want %d points", lost, p.counts.Stored())
+			if lost := w.s.Account().Lost(); len(lost) != 1 || lost[0] != (account.Loss{Cause: LostInReplay, Points: p.Counts.Stored()}) {
+				t.Errorf("lost: %+v, want %d points", lost, p.Counts.Stored())
 			}
 			if _, n := w.s.Damage(); n != 1 {
 				t.Errorf("%d damages", n)

@@ -8,6 +8,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
@@ -149,7 +150,7 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 		if ok {
 			x.entry = append(x.entry, w, word)
 		}
-		if !ok || len(x.entry) == maxRun {
+		if !ok || len(x.entry) == logrecord.MaxPoints {
 			x.column(first, x.entry)
 			first, x.entry = slot, x.entry[:0]
 		}

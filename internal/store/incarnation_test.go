@@ -12,6 +12,7 @@ import (
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/incarnation"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -283,7 +284,7 @@ func TestDefinitionTellsOfALostDeletion(t *testing.T) {
 	n := incarnation.Next(0, clock.Now())
 	for i := range 2 { // as the log has it without the record of the deletion of the first
 		ref, _ := s.index.Lookup(b.seriesID(key(i)))
-		if _, err := s.log.Append(appendDefineRecord(nil, b.info.ID, ref.Group(), ref.Column(), uint64(1-i)*n, key(i))); err != nil {
+		if _, err := s.log.Append(logrecord.AppendSeries(nil, b.info.ID, ref.Group(), ref.Column(), uint64(1-i)*n, key(i))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/hole"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/wal"
 )
@@ -32,9 +33,9 @@ const (
 // then, below all that follows; the next start leaves it out of the replay.
 type startAgain struct {
 	starts int
-	lost   []lostRecord
-	hidden []lostRecord // the slots of them that something older may hold
-	damage []string     // what the start found
+	lost   []logrecord.Lost
+	hidden []logrecord.Lost // the slots of them that something older may hold
+	damage []string         // what the start found
 }
 
 func (e *startAgain) Error() string {
@@ -44,7 +45,7 @@ func (e *startAgain) Error() string {
 // hide makes holes of the slots of lost records, for all series that had a column of
 // their group. They lie under all that the replay brings: what came before a lost
 // record is not in that.
-func (r *replayer) hide(lost []lostRecord) error {
+func (r *replayer) hide(lost []logrecord.Lost) error {
 	if len(lost) == 0 {
 		return nil
 	}
@@ -104,26 +105,26 @@ func (o *olderSlots) add(group uint32, slot int64) {
 // setAside flushes what the log holds of slots that later, lost records name, into
 // segments of its own: it can be asked for as older values. The replay is not to go on
 // behind it.
-func (r *replayer) setAside(lost []lostRecord) (*olderSlots, error) {
+func (r *replayer) setAside(lost []logrecord.Lost) (*olderSlots, error) {
 	s := r.s
 	o := &olderSlots{highest: make(map[uint64]int64), inLog: make(map[uint32]map[int64]struct{})}
 	for _, b := range s.buckets.All() {
 		o.highest[b.info.ID] = b.highest.Load()
 	}
 	s.keepFloors.Store(true)
-	r.lost = byGroup(lost)
+	r.lost = logrecord.ByGroup(lost)
 	a := newApplier(r)
 	a.older = o
 	records := 0
 	err := s.log.Again(wal.LSN(r.from), func(lsn wal.LSN, rec []byte) error {
-		if !holdsPoints(rec[0]) {
+		if !logrecord.Kind(rec[0]).Points() {
 			return nil
 		}
-		p, err := parseRecord(rec)
-		if err != nil || len(r.lost.behind(p.group, uint64(lsn))) == 0 || uint64(lsn) < r.state.FloorOf(p.group) {
+		p, err := logrecord.Parse(rec)
+		if err != nil || len(r.lost.Behind(p.Group, uint64(lsn))) == 0 || uint64(lsn) < r.state.FloorOf(p.Group) {
 			return nil
 		}
-		b, g := s.buckets.ID(p.bucket), s.groups.Get(p.group)
+		b, g := s.buckets.ID(p.Bucket), s.groups.Get(p.Group)
 		if b == nil || g == nil {
 			return nil
 		}
@@ -131,7 +132,7 @@ func (r *replayer) setAside(lost []lostRecord) (*olderSlots, error) {
 			return err
 		}
 		n := newRun(uint64(lsn), b, &p)
-		a.record(g, &n, p.runs, p.cells)
+		a.record(g, &n, p.Runs, p.Cells)
 		if records++; records%closeEvery == 0 {
 			a.closeBehind(g)
 		}
@@ -155,26 +156,26 @@ func (r *replayer) setAside(lost []lostRecord) (*olderSlots, error) {
 }
 
 // cutRecords returns the parts of lost records that something older may be in.
-func cutRecords(lost []lostRecord, o *olderSlots) (out []lostRecord) {
+func cutRecords(lost []logrecord.Lost, o *olderSlots) (out []logrecord.Lost) {
 	for _, l := range lost {
-		settled := min(l.last, o.highest[l.bucket])
+		settled := min(l.Last, o.highest[l.Bucket])
 		if o.n >= maxOlderSlots {
-			settled = l.last
+			settled = l.Last
 		}
-		if past := l; l.first <= settled {
-			past.last = settled
+		if past := l; l.First <= settled {
+			past.Last = settled
 			out = append(out, past)
 		}
 		var above []int64
-		for slot := range o.inLog[l.group] {
-			if settled < slot && l.first <= slot && slot <= l.last {
+		for slot := range o.inLog[l.Group] {
+			if settled < slot && l.First <= slot && slot <= l.Last {
 				above = append(above, slot)
 			}
 		}
 		slices.Sort(above)
 		for _, slot := range above {
 			one := l
-			one.first, one.last = slot, slot
+			one.First, one.Last = slot, slot
 			out = append(out, one)
 		}
 	}
@@ -184,11 +185,11 @@ func cutRecords(lost []lostRecord, o *olderSlots) (out []lostRecord) {
 // holes returns the holes of records: all series that have had a column of the group
 // since before the record. Of those that had one of them earlier all points are in
 // segments, and of those that were deleted since then nothing is shown.
-func (r *replayer) holes(records []lostRecord) (out []hole.Hole) {
+func (r *replayer) holes(records []logrecord.Lost) (out []hole.Hole) {
 	at := hole.Position{Generation: r.generation}
-	for group, list := range byGroup(records) {
-		slices.SortFunc(list, func(a, b lostRecord) int { return cmp.Compare(a.first, b.first) })
-		if g := r.s.groups.Get(group); g != nil && g.Bucket == list[0].bucket {
+	for group, list := range logrecord.ByGroup(records) {
+		slices.SortFunc(list, func(a, b logrecord.Lost) int { return cmp.Compare(a.First, b.First) })
+		if g := r.s.groups.Get(group); g != nil && g.Bucket == list[0].Bucket {
 			out = r.groupHoles(out, g, list, at)
 		}
 		if len(out) > maxLogHoles {
@@ -200,7 +201,7 @@ func (r *replayer) holes(records []lostRecord) (out []hole.Hole) {
 }
 
 // groupHoles appends the holes of records of a group, sorted by their first slots.
-func (r *replayer) groupHoles(out []hole.Hole, g *head.Group, list []lostRecord, at hole.Position) []hole.Hole {
+func (r *replayer) groupHoles(out []hole.Hole, g *head.Group, list []logrecord.Lost, at hole.Position) []hole.Hole {
 	cols, t := g.Columns(), r.columns[g.ID]
 	if t == nil {
 		t = &r.none
@@ -213,14 +214,14 @@ func (r *replayer) groupHoles(out []hole.Hole, g *head.Group, list []lostRecord,
 		h := hole.Hole{Bucket: g.Bucket, Low: p, High: p, At: at, Cause: hole.LogRecord}
 		for _, l := range list {
 			switch {
-			case t.since[col] > l.lsn:
-			case h.Past > 0 && l.first <= h.Past:
-				h.Past = max(h.Past, l.last+1)
+			case t.since[col] > l.LSN:
+			case h.Past > 0 && l.First <= h.Past:
+				h.Past = max(h.Past, l.Last+1)
 			default:
 				if h.Past > 0 {
 					out = append(out, h)
 				}
-				h.From, h.Past = l.first, l.last+1
+				h.From, h.Past = l.First, l.Last+1
 			}
 		}
 		if h.Past > 0 {
@@ -235,16 +236,16 @@ func (r *replayer) groupHoles(out []hole.Hole, g *head.Group, list []lostRecord,
 
 // wideHoles returns holes of all series of the buckets of records: one for each range
 // of slots, or one for each bucket where there are too many of them.
-func wideHoles(records []lostRecord, at hole.Position) []hole.Hole {
+func wideHoles(records []logrecord.Lost, at hole.Position) []hole.Hole {
 	var out []hole.Hole
 	whole := make(map[uint64]hole.Hole)
 	for _, l := range records {
-		h := hole.Hole{Bucket: l.bucket, Low: hole.LowestPrefix, High: hole.HighestPrefix, From: l.first, Past: l.last + 1, At: at, Cause: hole.LogRecord}
+		h := hole.Hole{Bucket: l.Bucket, Low: hole.LowestPrefix, High: hole.HighestPrefix, From: l.First, Past: l.Last + 1, At: at, Cause: hole.LogRecord}
 		out = append(out, h)
-		if w, ok := whole[l.bucket]; ok {
+		if w, ok := whole[l.Bucket]; ok {
 			h.From, h.Past = min(w.From, h.From), max(w.Past, h.Past)
 		}
-		whole[l.bucket] = h
+		whole[l.Bucket] = h
 	}
 	if out = hole.Join(out); len(out) <= maxLogHoles {
 		return out

@@ -228,17 +228,3 @@ func unknownSaid(s *Store) bool {
 	names, _ := s.Damage()
 	return strings.Contains(strings.Join(names, "\n"), "nothing is known")
 }
-
-// Records of a group whose slots touch are one range.
-func TestLostRangesAreJoined(t *testing.T) {
-	records := []lostRecord{
-		{10, dataHead{bucket: 1, group: 2, points: 3, first: 5, last: 6}},
-		{20, dataHead{bucket: 1, group: 2, points: 4, first: 7, last: 7}},
-		{30, dataHead{bucket: 1, group: 2, points: 1, first: 9, last: 9}},
-		{40, dataHead{bucket: 1, group: 3, points: 1, first: 7, last: 7}},
-	}
-	want := []lostSlots{{1, 2, 5, 7, 7}, {1, 2, 9, 9, 1}, {1, 3, 7, 7, 1}}
-	if got := lostRanges(records); !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-}

@@ -11,6 +11,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
@@ -129,7 +130,7 @@ func (x *Session) create(id metric.SeriesID, key []byte) (series.Ref, error) {
 	}
 	s.commit.RLock()
 	defer s.commit.RUnlock()
-	x.rec = appendDefineRecord(x.rec[:0], b.info.ID, g.ID, col, b.incarnations.Of(id), key)
+	x.rec = logrecord.AppendSeries(x.rec[:0], b.info.ID, g.ID, col, b.incarnations.Of(id), key)
 	lsn, err := s.log.Append(x.rec)
 	if err != nil {
 		s.nameStock.Add(-taken)

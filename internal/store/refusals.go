@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/wal"
 )
 
@@ -35,7 +36,7 @@ func (s *Store) countRefused(bucket uint64, c *account.Counts) (lsn wal.LSN, err
 	defer s.commit.RUnlock()
 	if s.diskFull.Load() {
 		s.refusals.add(accountRow{bucket, minute}, c)
-	} else if lsn, err = s.log.Append(appendRefuseRecord(nil, bucket, minute, c)); err != nil {
+	} else if lsn, err = s.log.Append(logrecord.AppendRefused(nil, bucket, minute, c)); err != nil {
 		return 0, err
 	}
 	s.account.Add(s.accountID(bucket), minute, c)
@@ -50,7 +51,7 @@ func (s *Store) logRefusals() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for row, c := range r.rows {
-		if _, err := s.log.Append(appendRefuseRecord(nil, row.bucket, row.minute, c)); err != nil {
+		if _, err := s.log.Append(logrecord.AppendRefused(nil, row.bucket, row.minute, c)); err != nil {
 			return
 		}
 		delete(r.rows, row)

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -37,9 +38,9 @@ func (w *halfRead) loseDefinitions(n int) {
 	var defined []int64
 	names := map[int64]metric.SeriesID{}
 	err = w.s.log.Again(1, func(lsn wal.LSN, rec []byte) error {
-		if p, err := parseRecord(rec); err == nil && p.kind == recDefine {
+		if p, err := logrecord.Parse(rec); err == nil && p.Kind == logrecord.Series {
 			defined = append(defined, int64(lsn))
-			names[int64(lsn)] = metric.Series(info.ID, p.key)
+			names[int64(lsn)] = metric.Series(info.ID, p.Key)
 		}
 		return nil
 	})

@@ -12,6 +12,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/series"
@@ -33,9 +34,9 @@ type replayer struct {
 	state *manifest.State
 	tally tally
 
-	lost       overwritten // as the start before this one found it, see startAgain
-	again      *startAgain // that start, nil where there was none
-	generation uint64      // all segments that were there before have a lower one
+	lost       logrecord.Overwritten // as the start before this one found it, see startAgain
+	again      *startAgain           // that start, nil where there was none
+	generation uint64                // all segments that were there before have a lower one
 
 	backlogs  []*backlog   // by group; none is added after the first reading
 	pending   int64        // of them
@@ -70,7 +71,7 @@ func (s *Store) replay(state *manifest.State, known *bindings, again *startAgain
 		reading: newRound(), applying: newRound(), roundSize: int(min(roundBytes, s.o.FlushBytes/roundPart)),
 	}
 	if again != nil {
-		r.lost = byGroup(again.lost)
+		r.lost = logrecord.ByGroup(again.lost)
 	}
 	for range runtime.GOMAXPROCS(0) {
 		r.appliers = append(r.appliers, newApplier(r))
@@ -132,20 +133,20 @@ func (r *replayer) noteGraves() {
 }
 
 func (r *replayer) record(lsn wal.LSN, rec []byte) error {
-	p, err := parseRecord(rec)
+	p, err := logrecord.Parse(rec)
 	if err != nil {
 		r.s.reportDamage(fmt.Sprintf("log record at %d", lsn), err)
 		return nil
 	}
-	switch p.kind {
-	case recRow, recColumn, recRuns:
-		if b := r.s.buckets.ID(p.bucket); b != nil && uint64(lsn) >= r.state.FloorOf(p.group) {
+	switch p.Kind {
+	case logrecord.Row, logrecord.Column, logrecord.Runs:
+		if b := r.s.buckets.ID(p.Bucket); b != nil && uint64(lsn) >= r.state.FloorOf(p.Group) {
 			if err := r.pend(uint64(lsn), b, &p); err != nil {
 				return err
 			}
 		}
-	case recRefuse:
-	case recDefine:
+	case logrecord.Refused:
+	case logrecord.Series:
 		return r.define(lsn, p)
 	default:
 		r.settleCounts(uint64(lsn))
@@ -156,7 +157,7 @@ func (r *replayer) record(lsn wal.LSN, rec []byte) error {
 		return nil
 	}
 	if uint64(lsn) >= r.state.AccountLSN {
-		r.tally.count(p.bucket, p.minute, &p.counts)
+		r.tally.count(p.Bucket, p.Minute, &p.Counts)
 	}
 	if end := uint64(lsn) + 1; end-r.s.counted.Load() > tallyEvery {
 		r.settleCounts(end)
@@ -165,17 +166,17 @@ func (r *replayer) record(lsn wal.LSN, rec []byte) error {
 }
 
 // change does again what is no point and defines no series.
-func (r *replayer) change(lsn wal.LSN, p *record) error {
-	switch p.kind {
-	case recBucket:
-		r.bucket(p.info)
-	case recDelete:
-		r.delete(p.deleted)
-	case recTTL:
-		if b := r.s.buckets.ID(p.bucket); b != nil {
-			b.ttl.Store(p.ttl)
+func (r *replayer) change(lsn wal.LSN, p *logrecord.Record) error {
+	switch p.Kind {
+	case logrecord.Bucket:
+		r.bucket(p.Info)
+	case logrecord.BucketDeleted:
+		r.delete(p.Deleted)
+	case logrecord.TTL:
+		if b := r.s.buckets.ID(p.Bucket); b != nil {
+			b.ttl.Store(p.TTL)
 		}
-	case recForget:
+	case logrecord.SeriesDeleted:
 		return r.forget(lsn, p)
 	}
 	return nil
@@ -207,18 +208,18 @@ func (r *replayer) delete(d buckets.Deletion) {
 
 // define does again what gave a column to a series. What the catalogue knows may
 // be older or newer than the record.
-func (r *replayer) define(lsn wal.LSN, p record) error {
+func (r *replayer) define(lsn wal.LSN, p logrecord.Record) error {
 	s := r.s
-	b := s.buckets.ID(p.bucket)
+	b := s.buckets.ID(p.Bucket)
 	if b == nil {
 		return nil
 	}
-	id, ref := b.seriesID(p.key), series.At(p.group, p.column)
+	id, ref := b.seriesID(p.Key), series.At(p.Group, p.Column)
 	if since, ok := r.series[id]; ok && since >= uint64(lsn) {
 		// The catalogue may be ahead of the commit that was to bring the segment
 		// with the name.
 		if since == uint64(lsn) && since >= r.state.AccountLSN {
-			s.addPending(b, ref, id, bytes.Clone(p.key), lsn, nil)
+			s.addPending(b, ref, id, bytes.Clone(p.Key), lsn, nil)
 		}
 		return nil
 	}
@@ -226,15 +227,15 @@ func (r *replayer) define(lsn wal.LSN, p record) error {
 	if !known && r.gone(b, id, lsn) {
 		return nil
 	}
-	if known && p.incarnation > b.incarnations.Of(id) && uint64(lsn) >= r.state.AccountLSN {
+	if known && p.Incarnation > b.incarnations.Of(id) && uint64(lsn) >= r.state.AccountLSN {
 		// Damage took the record of the deletion that is in between.
 		old, known = 0, false
 		if err := r.forget(lsn, deletionOf(&p, id)); err != nil {
 			return err
 		}
 	}
-	b.incarnations.Raise(id, p.incarnation)
-	s.sawIncarnation(p.incarnation)
+	b.incarnations.Raise(id, p.Incarnation)
+	s.sawIncarnation(p.Incarnation)
 	if err := r.empty(ref); err != nil {
 		return err
 	}
@@ -245,7 +246,7 @@ func (r *replayer) define(lsn wal.LSN, p record) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	g, err := s.restoreGroup(b, p.group)
+	g, err := s.restoreGroup(b, p.Group)
 	if err != nil {
 		s.reportDamage("log", err)
 		return nil
@@ -253,20 +254,20 @@ func (r *replayer) define(lsn wal.LSN, p record) error {
 	if r.since(ref) > uint64(lsn) {
 		if !known { // the catalogue knows whose the column became, and lost who had it
 			b.series++
-			s.deactivate(b, ref, p.key, id)
+			s.deactivate(b, ref, p.Key, id)
 		}
 		return nil
 	}
 	if known && !old.Inactive() {
 		s.groups.Get(old.Group()).Release(old.Column(), b.width())
 	}
-	if g.Columns().Has(p.column) {
-		r.evict(b, g, p.column)
+	if g.Columns().Has(p.Column) {
+		r.evict(b, g, p.Column)
 	}
 	if !known {
-		s.nameStock.Add(int64(len(p.key)) + columnCost + s.index.Growth(&id)) // it is there: it cannot be refused
+		s.nameStock.Add(int64(len(p.Key)) + columnCost + s.index.Growth(&id)) // it is there: it cannot be refused
 	}
-	s.define(b, g, p.column, id, p.key, lsn, old, known)
+	s.define(b, g, p.Column, id, p.Key, lsn, old, known)
 	r.note(b, ref, uint64(lsn))
 	return nil
 }
@@ -307,9 +308,9 @@ func (r *replayer) gone(b *bucket, id metric.SeriesID, lsn wal.LSN) bool {
 // forget takes series away again. What a flush has committed is in the catalogue
 // and in the tombstones of the MANIFEST. Behind that, no committed segment holds
 // points that came later: all that there are may be hidden.
-func (r *replayer) forget(lsn wal.LSN, p *record) error {
+func (r *replayer) forget(lsn wal.LSN, p *logrecord.Record) error {
 	s := r.s
-	b := s.buckets.ID(p.bucket)
+	b := s.buckets.ID(p.Bucket)
 	if b == nil || uint64(lsn) < r.state.AccountLSN {
 		return nil
 	}
@@ -320,10 +321,10 @@ func (r *replayer) forget(lsn wal.LSN, p *record) error {
 	defer s.flushMu.Unlock()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s.sawIncarnation(p.incarnation)
-	f := forgetting{b: b, below: s.nextSeq.Add(1), why: p.why, lsn: uint64(lsn), incarnation: p.incarnation}
-	for src := p.series; len(src) > 0; src = src[forgetSize:] {
-		r.forgetOne(&f, version.Tombstone{ID: metric.SeriesID(src[1:forgetSize]), Group: p.group, Column: src[0], Below: f.below, LSN: f.lsn, Incarnation: f.incarnation})
+	s.sawIncarnation(p.Incarnation)
+	f := forgetting{b: b, below: s.nextSeq.Add(1), why: p.Why, lsn: uint64(lsn), incarnation: p.Incarnation}
+	for col, id := range p.DeletedSeries() {
+		r.forgetOne(&f, version.Tombstone{ID: id, Group: p.Group, Column: uint8(col), Below: f.below, LSN: f.lsn, Incarnation: f.incarnation})
 	}
 	r.deleted[b] = append(r.deleted[b], f.list...)
 	s.pendTombstones(b, f.list)
@@ -331,17 +332,21 @@ func (r *replayer) forget(lsn wal.LSN, p *record) error {
 }
 
 // deletionOf is the record of the deletion that a definition says was there.
-func deletionOf(define *record, id metric.SeriesID) *record {
-	return &record{kind: recForget, bucket: define.bucket, group: series.None.Group(), why: whyDeleted, incarnation: define.incarnation,
-		series: append([]byte{byte(series.None.Column())}, id[:]...)}
+func deletionOf(define *logrecord.Record, id metric.SeriesID) *logrecord.Record {
+	rec := logrecord.AppendSeriesDeleted(nil, define.Bucket, series.None.Group(), logrecord.Deleted, define.Incarnation)
+	p, _ := logrecord.Parse(logrecord.AppendDeleted(rec, series.None.Column(), id)) // it is well-formed: define.Incarnation is not 0
+	return &p
 }
 
 // bringAll brings the backlogs of all groups that a forget record is about: what
 // they hold of its series was in front of it.
-func (r *replayer) bringAll(p *record) error {
-	err := r.bring(context.Background(), p.group)
-	for src := p.series; err == nil && len(src) > 0; src = src[forgetSize:] {
-		if ref, ok := r.s.index.Lookup(metric.SeriesID(src[1:forgetSize])); ok && !ref.Inactive() {
+func (r *replayer) bringAll(p *logrecord.Record) error {
+	err := r.bring(context.Background(), p.Group)
+	for _, id := range p.DeletedSeries() {
+		if err != nil {
+			break
+		}
+		if ref, ok := r.s.index.Lookup(id); ok && !ref.Inactive() {
 			err = r.bring(context.Background(), ref.Group())
 		}
 	}

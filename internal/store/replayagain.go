@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/wal"
 )
 
@@ -160,12 +161,12 @@ func (r *replayer) point(lsn wal.LSN, rec []byte) error {
 		return err // the node is to end, and its end waits for the replay
 	}
 	q := r.reading
-	if holdsPoints(rec[0]) {
-		p, err := parseRecord(rec)
+	if logrecord.Kind(rec[0]).Points() {
+		p, err := logrecord.Parse(rec)
 		if err != nil {
 			return nil // named by the first reading
 		}
-		b, l := r.s.buckets.ID(p.bucket), r.backlogOf(p.group)
+		b, l := r.s.buckets.ID(p.Bucket), r.backlogOf(p.Group)
 		if b != nil && l != nil && !l.empty.Load() {
 			r.hold(q.add(uint64(lsn), b, l, &p))
 		}

@@ -8,6 +8,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/series"
 )
@@ -52,12 +53,12 @@ type run struct {
 	b          *bucket
 	slot       int64
 	stored     uint64 // points, as the record counts them
-	from, past uint32 // of cells, behind the runs of a recRuns
+	from, past uint32 // of cells, behind the runs of those with several
 	runs       uint32 // their bytes
 	next       uint32 // of the chain, but for its last
 	group      uint32
 	column     uint8
-	kind       byte
+	kind       logrecord.Kind
 }
 
 const runSize = 56 // bytes
@@ -65,26 +66,26 @@ const runSize = 56 // bytes
 func newRound() *round { return &round{of: make(map[uint32]int)} }
 
 // newRun returns the run of a record with points, without its place in a round.
-func newRun(lsn uint64, b *bucket, p *record) run {
-	return run{lsn: lsn, b: b, group: p.group, slot: p.slot, stored: p.counts.Stored(), column: uint8(p.column), kind: p.kind}
+func newRun(lsn uint64, b *bucket, p *logrecord.Record) run {
+	return run{lsn: lsn, b: b, group: p.Group, slot: p.Slot, stored: p.Counts.Stored(), column: uint8(p.Column), kind: p.Kind}
 }
 
 // add takes a record with points in, which is of a backlog, and returns by how
 // much the memory of the round grew.
-func (q *round) add(lsn uint64, b *bucket, l *backlog, p *record) (grown int64) {
+func (q *round) add(lsn uint64, b *bucket, l *backlog, p *logrecord.Record) (grown int64) {
 	was := q.memory()
 	at := uint32(len(q.runs))
 	n := newRun(lsn, b, p)
-	n.runs, n.from = uint32(len(p.runs)), uint32(len(q.cells))
-	n.past = n.from + n.runs + uint32(len(p.cells))
+	n.runs, n.from = uint32(len(p.Runs)), uint32(len(q.cells))
+	n.past = n.from + n.runs + uint32(len(p.Cells))
 	q.runs = append(q.runs, n)
-	q.cells = append(append(q.cells, p.runs...), p.cells...)
-	if i, ok := q.of[p.group]; ok {
+	q.cells = append(append(q.cells, p.Runs...), p.Cells...)
+	if i, ok := q.of[p.Group]; ok {
 		c := &q.chains[i]
 		q.runs[c.last].next = at
 		c.last = at
 	} else {
-		q.of[p.group] = len(q.chains)
+		q.of[p.Group] = len(q.chains)
 		q.chains = append(q.chains, chain{l: l, first: at, last: at})
 	}
 	return q.memory() - was
@@ -215,15 +216,15 @@ func (a *applier) links(q *round, c *chain) (done bool, gone uint64) {
 // record applies the points of one record. Everything from the group's floor on is
 // applied in the order of the first time, so the last write wins again.
 func (a *applier) record(g *head.Group, n *run, runs, cells []byte) {
-	a.words = parseCells(a.words[:0], cells)
+	a.words = logrecord.ParseCells(a.words[:0], cells)
 	a.lsn = n.lsn
-	w := head.Write{Column: int(n.column), Slot: n.slot, Words: a.words, Down: n.kind == recColumn, Pairs: n.b.info.HPTS}
-	over := a.r.lost.behind(n.group, n.lsn)
+	w := head.Write{Column: int(n.column), Slot: n.slot, Words: a.words, Down: n.kind == logrecord.Column, Pairs: n.b.info.HPTS}
+	over := a.r.lost.Behind(n.group, n.lsn)
 	points := uint64(0) // of no series
-	if n.kind != recRuns {
+	if n.kind != logrecord.Runs {
 		a.parts(g, n, w, over, &points)
 	} else {
-		a.runs = parseRuns(a.runs[:0], runs)
+		a.runs = logrecord.ParseRuns(a.runs[:0], runs)
 		words := a.words
 		for _, r := range a.runs {
 			w.Column, w.Slot, w.Words = r.Column, r.Slot, words[:r.Points]
@@ -239,19 +240,19 @@ func (a *applier) record(g *head.Group, n *run, runs, cells []byte) {
 
 // parts applies a run of a record, but for what one of the records that were lost behind
 // it may have written over. That has been set aside.
-func (a *applier) parts(g *head.Group, n *run, w head.Write, over []lostRecord, lost *uint64) {
+func (a *applier) parts(g *head.Group, n *run, w head.Write, over []logrecord.Lost, lost *uint64) {
 	if len(over) == 0 && a.older == nil { // as nearly always
 		a.run(g, n, w, true, lost)
 		return
 	}
 	width := n.b.width()
 	if !w.Down || len(w.Words)%width != 0 {
-		a.part(g, n, w, anyNames(over, w.Slot), lost)
+		a.part(g, n, w, logrecord.AnyNames(over, w.Slot), lost)
 		return
 	}
 	for len(w.Words) > 0 {
-		part, hidden, slots := w, anyNames(over, w.Slot), int64(1)
-		for int(slots)*width < len(w.Words) && anyNames(over, w.Slot+slots) == hidden {
+		part, hidden, slots := w, logrecord.AnyNames(over, w.Slot), int64(1)
+		for int(slots)*width < len(w.Words) && logrecord.AnyNames(over, w.Slot+slots) == hidden {
 			slots++
 		}
 		part.Words = w.Words[:int(slots)*width]

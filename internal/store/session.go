@@ -9,6 +9,7 @@ import (
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
 )
@@ -172,7 +173,7 @@ func (x *Session) Points(key []byte, slot uint64, data []byte) {
 	for len(data) >= point.Size {
 		x.entry = x.entry[:0]
 		first := slot
-		for len(data) >= point.Size && len(x.entry) < maxRun {
+		for len(data) >= point.Size && len(x.entry) < logrecord.MaxPoints {
 			w, ok := point.Normalize(point.Get(data))
 			data = data[point.Size:]
 			slot++
@@ -247,7 +248,7 @@ func (x *Session) store(g *head.Group, w head.Write) (stale bool) {
 	s.commit.RLock()
 	a, err := g.Apply(w, s.steady.Load(), func(c *account.Counts) (uint64, error) {
 		var headed int
-		x.rec, headed = appendDataRecord(x.rec[:0], g.Bucket, g.ID, &w, minute, c)
+		x.rec, headed = logrecord.AppendWrite(x.rec[:0], g.Bucket, g.ID, &w, minute, c)
 		lsn, err := s.log.AppendHeaded(x.rec[:headed], x.rec[headed:])
 		if err == nil {
 			s.account.Add(g.Bucket, minute, c)

@@ -14,6 +14,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/durable"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
@@ -139,11 +140,11 @@ func TestAPowerCutUndoesNoHalfOfADeletion(t *testing.T) {
 		"bucket": func(u *undurable) error {
 			b := u.s.buckets.Get("b")
 			d := u.s.buckets.Deletion(b, u.clock.Now())
-			return u.s.logDeletion(appendDeleteRecord(nil, &d), func() { u.s.forgetBucket(b, d) })
+			return u.s.logDeletion(logrecord.AppendBucketDeleted(nil, &d), func() { u.s.forgetBucket(b, d) })
 		},
 		"lifetime": func(u *undurable) error {
 			b := u.s.buckets.Get("b")
-			return u.s.logChange(appendTTLRecord(nil, b.info.ID, 3600), func() { b.ttl.Store(3600) })
+			return u.s.logChange(logrecord.AppendTTL(nil, b.info.ID, 3600), func() { b.ttl.Store(3600) })
 		},
 	} {
 		u := newUndurable(t)

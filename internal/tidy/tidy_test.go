@@ -33,7 +33,7 @@ var layers = []string{
 	"kernel",
 	"chunk",
 	"wal", "incarnation", "buckets", "hole", "manifest", "segment", "head", "series", "coordinator",
-	"catalogue", "window", "recovery", "version",
+	"catalogue", "logrecord", "window", "recovery", "version",
 	"store",
 	"dql",
 	"query",

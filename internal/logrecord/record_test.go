@@ -1,4 +1,4 @@
-package store
+package logrecord
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
-	"dalmatiner/internal/version"
 )
 
 func drawWords(t *rapid.T) []uint64 {
@@ -30,13 +30,13 @@ func TestDataRecordRoundTrip(t *testing.T) {
 		w := head.Write{Column: rapid.IntRange(0, 255).Draw(t, "column"), Slot: rapid.Int64Range(0, buckets.MaxSlot).Draw(t, "slot"),
 			Words: drawWords(t), Down: rapid.Bool().Draw(t, "down")}
 		c := account.Counts{Accepted: uint64(len(w.Words)), Late: 3}
-		rec := dataRecord(nil, 7, 9, &w, -5, &c)
-		p, err := parseRecord(rec)
+		rec := writeRecord(nil, 7, 9, &w, -5, &c)
+		p, err := Parse(rec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := head.Write{Column: p.column, Slot: p.slot, Words: parseCells(nil, p.cells), Down: p.kind == recColumn}
-		if !reflect.DeepEqual(got, w) || p.bucket != 7 || p.group != 9 || p.minute != -5 || p.counts != c {
+		got := head.Write{Column: p.Column, Slot: p.Slot, Words: ParseCells(nil, p.Cells), Down: p.Kind == Column}
+		if !reflect.DeepEqual(got, w) || p.Bucket != 7 || p.Group != 9 || p.Minute != -5 || p.Counts != c {
 			t.Fatalf("%+v came back as %+v, %+v", w, got, p)
 		}
 	})
@@ -61,41 +61,41 @@ func TestSmallIntegersAreLoggedInFewBytes(t *testing.T) {
 }
 
 func FuzzRecord(f *testing.F) {
-	f.Add(appendBucketRecord(nil, &buckets.Info{ID: 3, Name: "b", Resolution: 1000, PPF: 10}))
-	f.Add(appendDeleteRecord(nil, &buckets.Deletion{ID: 3, Clock: 7, Name: "b"}))
-	f.Add(appendTTLRecord(nil, 3, 60))
-	f.Add(appendDefineRecord(nil, 3, 4, 5, 1<<60, []byte("key")))
-	f.Add(appendForgetRecord(nil, 3, 4, whyDeleted, 1<<60, []version.Tombstone{{Group: 4, Column: 5}}))
-	f.Add(appendRefuseRecord(nil, 3, 100, &account.Counts{Refused: [account.NumReasons]uint64{account.Future: 2}}))
-	f.Add(dataRecord(nil, 3, 4, &head.Write{Slot: 9, Words: []uint64{point.FromInt(5)}}, 100, &account.Counts{Accepted: 1}))
-	f.Add(dataRecord(nil, 3, 4, &head.Write{Words: []uint64{point.FromInt(5), point.FromInt(6)},
+	f.Add(AppendBucket(nil, &buckets.Info{ID: 3, Name: "b", Resolution: 1000, PPF: 10}))
+	f.Add(AppendBucketDeleted(nil, &buckets.Deletion{ID: 3, Clock: 7, Name: "b"}))
+	f.Add(AppendTTL(nil, 3, 60))
+	f.Add(AppendSeries(nil, 3, 4, 5, 1<<60, []byte("key")))
+	f.Add(AppendDeleted(AppendSeriesDeleted(nil, 3, 4, Deleted, 1<<60), 5, metric.SeriesID{}))
+	f.Add(AppendRefused(nil, 3, 100, &account.Counts{Refused: [account.NumReasons]uint64{account.Future: 2}}))
+	f.Add(writeRecord(nil, 3, 4, &head.Write{Slot: 9, Words: []uint64{point.FromInt(5)}}, 100, &account.Counts{Accepted: 1}))
+	f.Add(writeRecord(nil, 3, 4, &head.Write{Words: []uint64{point.FromInt(5), point.FromInt(6)},
 		Runs: []head.Run{{Column: 255, Points: 1, Slot: 9}, {Points: 1, Slot: 3}}}, 100, &account.Counts{Accepted: 2}))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		in := bytes.Clone(src)
-		p, err := parseRecord(src)
+		p, err := Parse(src)
 		if !bytes.Equal(in, src) {
 			t.Fatal("the parser wrote to its input")
 		}
-		if err == nil && p.points() {
-			n, _ := cellCount(p.cells)
-			if got := len(parseCells(nil, p.cells)); got != n || n > maxRun {
+		if err == nil && p.Kind.Points() {
+			n, _ := cellCount(p.Cells)
+			if got := len(ParseCells(nil, p.Cells)); got != n || n > MaxPoints {
 				t.Fatalf("%d words, counted %d", got, n)
 			}
-			for _, r := range parseRuns(nil, p.runs) {
+			for _, r := range ParseRuns(nil, p.Runs) {
 				if r.Column < 0 || r.Points < 1 || r.Column+r.Points > head.Width || r.Slot < 0 || r.Slot > buckets.MaxSlot {
 					t.Fatalf("run %+v", r)
 				}
 				n -= r.Points
 			}
-			if p.kind == recRuns && n != 0 {
+			if p.Kind == Runs && n != 0 {
 				t.Fatalf("%d words are of no run", n)
 			}
 		}
 	})
 }
 
-// dataRecord is appendDataRecord without what it says of the head.
-func dataRecord(dst []byte, bucket uint64, group uint32, w *head.Write, minute int64, c *account.Counts) []byte {
-	rec, _ := appendDataRecord(dst, bucket, group, w, minute, c)
+// writeRecord is AppendWrite without what it says of the head.
+func writeRecord(dst []byte, bucket uint64, group uint32, w *head.Write, minute int64, c *account.Counts) []byte {
+	rec, _ := AppendWrite(dst, bucket, group, w, minute, c)
 	return rec
 }

@@ -1,4 +1,4 @@
-package store
+package logrecord
 
 import (
 	"encoding/binary"
@@ -9,16 +9,16 @@ import (
 	"dalmatiner/internal/series"
 )
 
-// appendDataRecord appends the record of a write to a group, and returns how many
+// AppendWrite appends the record of a write to a group, and returns how many
 // bytes of it are the head: what is known of the record where the rest is lost.
-func appendDataRecord(dst []byte, bucket uint64, group uint32, w *head.Write, minute int64, c *account.Counts) (rec []byte, headed int) {
+func AppendWrite(dst []byte, bucket uint64, group uint32, w *head.Write, minute int64, c *account.Counts) (rec []byte, headed int) {
 	at := len(dst)
-	kind := byte(recRow)
+	kind := Row
 	switch {
 	case len(w.Runs) > 0:
-		kind = recRuns
+		kind = Runs
 	case w.Down:
-		kind = recColumn
+		kind = Column
 	}
 	dst = appendHead(dst, kind, bucket)
 	first, last := slotsOf(w)
@@ -28,7 +28,7 @@ func appendDataRecord(dst []byte, bucket uint64, group uint32, w *head.Write, mi
 	dst = binary.AppendUvarint(dst, uint64(last-first))
 	dst = binary.AppendVarint(dst, minute)
 	headed = len(dst) - at
-	if kind == recRuns {
+	if kind == Runs {
 		dst = appendRuns(dst, w.Runs)
 	} else {
 		dst = append(dst, byte(w.Column))
@@ -54,30 +54,30 @@ func slotsOf(w *head.Write) (first, last int64) {
 	return w.Slot, w.Slot + int64(len(w.Words)) - 1
 }
 
-// dataHead is the head of a record with points.
-type dataHead struct {
-	bucket      uint64
-	group       uint32
-	points      uint64 // stored
-	first, last int64  // slots
-	minute      int64  // of arrival
+// Head is the head of a record with points.
+type Head struct {
+	Bucket      uint64
+	Group       uint32
+	Points      uint64 // stored
+	First, Last int64  // slots
+	Minute      int64  // of arrival
 }
 
 // dataHead reads the head of a record with points behind its bucket.
-func (f *fields) dataHead(bucket uint64) (h dataHead) {
-	h.bucket = bucket
-	h.group = uint32(f.uvarint(series.MaxGroups))
-	h.points = f.uvarint(2 * maxRun)
-	h.first = int64(f.uvarint(buckets.MaxSlot))
-	h.last = h.first + int64(f.uvarint(uint64(buckets.MaxSlot-h.first)+2*maxRun))
-	h.minute = f.varint()
+func (f *fields) dataHead(bucket uint64) (h Head) {
+	h.Bucket = bucket
+	h.Group = uint32(f.uvarint(series.MaxGroups))
+	h.Points = f.uvarint(2 * MaxPoints)
+	h.First = int64(f.uvarint(buckets.MaxSlot))
+	h.Last = h.First + int64(f.uvarint(uint64(buckets.MaxSlot-h.First)+2*MaxPoints))
+	h.Minute = f.varint()
 	return h
 }
 
-// parseDataHead reads the head of a record with points; ok is false where it is none.
-func parseDataHead(src []byte) (h dataHead, ok bool) {
+// ParseHead reads the head of a record with points; ok is false where it is none.
+func ParseHead(src []byte) (h Head, ok bool) {
 	f := fields{src: src}
-	if !holdsPoints(f.byte()) {
+	if !Kind(f.byte()).Points() {
 		return h, false
 	}
 	h = f.dataHead(f.uint64())
