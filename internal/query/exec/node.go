@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"fmt"
 	"time"
 
 	"dalmatiner/internal/query/plan"
@@ -75,89 +74,3 @@ type over struct {
 }
 
 func (o *over) coverage() (set, slots int64) { return o.in.coverage() }
-
-// build makes what runs every node of the plan.
-func (x *executor) build() {
-	leaves := make([]leaf, len(x.plan.Reads))
-	x.nodes = make([]node, len(x.plan.Nodes))
-	x.leaves = make([]*leaf, 0, len(leaves))
-	for i, n := range x.plan.Nodes {
-		if read, ok := n.Op.(*plan.Read); ok {
-			l := &leaves[len(x.leaves)]
-			l.open(n, read)
-			x.leaves = append(x.leaves, l)
-			x.nodes[i] = l
-		} else {
-			x.nodes[i] = x.nodeOf(n)
-		}
-	}
-	x.columns = make([]*columns, len(x.plan.Roots))
-	for i, r := range x.plan.Roots {
-		if r.Columns != nil {
-			x.columns[i] = openColumns(r.Columns, r.Of.Values, x.plan.Confidence)
-		}
-	}
-	for _, s := range x.plan.Spans {
-		x.spans = append(x.spans, x.openSpans(s))
-	}
-	for _, l := range x.leaves {
-		x.openSums(l)
-	}
-}
-
-// nodeOf makes what runs a node that reads others.
-func (x *executor) nodeOf(n *plan.Node) node {
-	c := common{Node: n}
-	if len(n.Inputs) > 1 {
-		return x.listOf(c)
-	}
-	o := over{common: c, in: x.nodes[n.Inputs[0].ID]}
-	switch op := n.Op.(type) {
-	case *plan.Scalar:
-		return &scalar{o, op}
-	case *plan.Map:
-		return &apply{o, op}
-	case *plan.Replace:
-		return &replace{o, op}
-	case *plan.Step:
-		return &step{over: o, fn: op.Fn, seconds: float64(n.Resolution) / 1000, every: n.Restart}
-	case *plan.Fill:
-		return &fill{over: o, with: op.With}
-	case *plan.Nothing:
-		return &nothing{o}
-	case *plan.Confidence:
-		return &confidence{o}
-	case *plan.MovingAvg:
-		return &moving{over: o, size: op.Size}
-	case *plan.Ewma:
-		return &ewma{over: o, alpha: op.Alpha}
-	case *plan.Window:
-		return openWindow(o, op)
-	case *plan.Histogram:
-		return &histogram{over: o, Histogram: op}
-	case *plan.PickStatistic:
-		return &statistic{over: o, of: o.in.(*histogram), index: op.Index}
-	}
-	return x.listOf(c)
-}
-
-// listOf makes what runs a node that reads a list of others, which may be of one.
-func (x *executor) listOf(c common) node {
-	in := make([]node, len(c.Inputs))
-	for i, n := range c.Inputs {
-		in[i] = x.nodes[n.ID]
-	}
-	switch op := c.Op.(type) {
-	case *plan.Combine:
-		z := &combine{common: c, Combine: op, queue: queue{in: in}}
-		if !op.Aligned {
-			z.queue = newQueue(in)
-		}
-		return z
-	case *plan.Across:
-		return &across{common: c, Across: op, queue: newQueue(in)}
-	case *plan.Pick:
-		return &pick{common: c, fn: op.Fn, queue: newQueue(in)}
-	}
-	panic(fmt.Sprintf("query: operator %T", c.Op))
-}

@@ -44,14 +44,6 @@ func (x *executor) openSpans(of *plan.Spans) *spans {
 	return s
 }
 
-// spanReducer is a reducer that can take the aggregates of a span in place of
-// its inputs: of its slots, of which the last span may have fewer, with the word
-// carried into it.
-type spanReducer interface {
-	reducer
-	span(h *chunk.Header, carry uint64, slots int64)
-}
-
 // readSpans reads the spans that become complete in this round, of several
 // series at once.
 func (x *executor) readSpans() error {

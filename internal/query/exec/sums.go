@@ -124,7 +124,7 @@ func (s *sums) give(sum float64, last uint64, at, set int64) {
 // has taken.
 func (w *window) give(slots, set int64, by reducer) {
 	w.filled, w.sure = slots, float64(set)
-	v, c := by.close(w)
+	v, c := by.close(&w.taken)
 	w.ready.v = append(w.ready.v, v)
 	if w.Confidence {
 		w.ready.c = append(w.ready.c, c)

@@ -69,7 +69,7 @@ func (r *finder) match(v, sure float64) {
 
 // close returns the value found; its confidence is its own if confidences are
 // compared, else that of what was passed before it.
-func (r *finder) close(w *window) (v, c float64) {
+func (r *finder) close(w *taken) (v, c float64) {
 	switch {
 	case r.found == 0:
 	case r.what == function.Count:
