@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -114,7 +115,7 @@ func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
 	log := quiet{logger}
 	cache := pebble.NewCache(cacheSize)
 	defer cache.Unref()
-	c.db, err = pebble.Open(c.dir, &pebble.Options{
+	c.db, err = openPebble(c.dir, &pebble.Options{
 		FS:                 void{files, c.dir, &c.gone, c.fail, c.noteUnsynced},
 		Lock:               c.lock,
 		Cache:              cache,
@@ -146,6 +147,19 @@ func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
 		return errors.Join(err, c.db.Close())
 	}
 	return nil
+}
+
+// openPebble is pebble.Open with a panic as an error: where a device fails at the end of an
+// open, pebble may use what it has closed already. By then it has given back its memory
+// and the lock. What panics in a goroutine of pebble's own cannot be caught.
+func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			db, err = nil, fmt.Errorf("pebble panicked: %v", r)
+			o.Logger.Errorf("%v\n%s", err, debug.Stack())
+		}
+	}()
+	return pebble.Open(dir, o)
 }
 
 // noteOptions notes what Flush says of the OPTIONS that pebble has written.
