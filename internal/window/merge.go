@@ -140,15 +140,7 @@ func newCursor(src Source, bucket uint64, first, past int64) *cursor {
 // missing.
 func (m *Merger) Merge(ctx context.Context, bucket uint64, first, past int64, sources []Source, emit Emit) (damaged map[uint64]error, err error) {
 	sources = slices.Clone(sources)
-	slices.SortFunc(sources, func(a, b Source) int {
-		if c := cmp.Compare(a.Generation, b.Generation); c != 0 || a.Window == b.Window {
-			return c
-		}
-		if a.Window {
-			return 1
-		}
-		return -1
-	})
+	slices.SortFunc(sources, func(a, b Source) int { return a.at().Compare(b.at()) })
 	cursors := make([]*cursor, len(sources))
 	m.cursors, m.Lost = cursors, Lost{}
 	for i, src := range sources {
