@@ -42,20 +42,21 @@ func (c *collected) endRun() {
 }
 
 // makeRoom ends the run that goes on, and stores what was collected unless there is
-// room for another one behind it. It is true when the columns have other names than
-// at its beginning: what was found before must be found again.
-func (x *Session) makeRoom() (stale bool) {
+// room for another one behind it.
+func (x *Session) makeRoom() {
 	x.endRun()
-	return (x.before > head.Width || x.width == 2) && x.flush()
+	if x.before > head.Width || x.width == 2 {
+		x.flush()
+	}
 }
 
 // flush stores all that was collected, behind the loose points of the same slots,
 // which came before, and behind those that would come late if they waited any
-// longer. It is true as makeRoom is.
-func (x *Session) flush() (stale bool) {
+// longer. What is predicted stays: the name of the next point was compared with it.
+func (x *Session) flush() {
 	x.endRun()
 	if len(x.runs) == 0 || x.loosen() {
-		return false
+		return
 	}
 	if x.loose != nil && x.hi >= x.loose.due {
 		x.settleAll()
@@ -63,7 +64,9 @@ func (x *Session) flush() (stale bool) {
 	x.settle(x.lo, x.hi-x.lo+1)
 	runs, words := x.admit(x.runs, x.words[:x.before])
 	x.runs, x.before = x.runs[:0], 0
-	return len(runs) > 0 && x.write(rows(runs, words))
+	if len(runs) > 0 {
+		x.storeRuns(x.g, x.cols, runs, words)
+	}
 }
 
 // rows returns a write of runs, at least one.

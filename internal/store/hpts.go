@@ -78,9 +78,7 @@ func (x *Session) Stamped(key []byte, slot uint64, raw, stamp uint64) {
 		return
 	}
 	if !x.goesOn(slot) {
-		if x.makeRoom() && !x.cols.Is(x.col, key) && !x.find(key, 1) {
-			return
-		}
+		x.makeRoom()
 		x.runSlot, x.runCol = slot, x.col
 	}
 	x.words[x.runLen], x.words[x.runLen+1] = w, word
@@ -125,9 +123,7 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 	if !x.cols.Is(x.col, key) && !x.find(key, n) {
 		return
 	}
-	if x.flush() && !x.cols.Is(x.col, key) && !x.find(key, n) {
-		return
-	}
+	x.flush()
 	if slot > math.MaxUint64-n {
 		x.refuse(account.Future, n) // its last slots would begin at 0 again
 		n = 0

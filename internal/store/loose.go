@@ -349,12 +349,12 @@ func (x *Session) placeLoose(l *loose) {
 	l.sorted = l.sorted[:0]
 	for i := range l.points {
 		if l.refs[i] == series.NoColumn {
-			g, _, col, ok := x.placed(l.name(&l.points[i]), 1)
+			p, ok := x.locate(l.name(&l.points[i]), 1)
 			if !ok {
 				continue
 			}
-			l.refs[i] = series.At(g.ID, col)
-			x.other = position{g, g.Columns(), col + 1}
+			l.refs[i] = series.At(p.g.ID, p.col)
+			x.other = position{p.g, p.g.Columns(), p.col + 1}
 		}
 		l.sorted = append(l.sorted, l.sortKey(i))
 	}
@@ -391,7 +391,7 @@ func (x *Session) storeGroup(l *loose, q *looseGroup) {
 	for _, n := range sorted {
 		p, col := l.at(n)
 		if !cols.Is(col, l.name(p)) {
-			x.storeOne(l.name(p), int64(p.slot), []uint64{p.word})
+			x.storeOne(l.name(p), int64(p.slot), p.word)
 			continue
 		}
 		l.words = append(l.words, p.word)
@@ -403,16 +403,15 @@ func (x *Session) storeGroup(l *loose, q *looseGroup) {
 		}
 		l.runs = append(l.runs, head.Run{Column: col, Points: 1, Slot: int64(p.slot)})
 	}
-	if len(l.runs) == 0 {
-		return
+	if len(l.runs) > 0 {
+		x.storeRuns(g, cols, l.runs, l.words)
 	}
-	w := rows(l.runs, l.words)
-	w.Epoch = cols.Epoch()
-	if x.store(g, w) {
-		for _, n := range sorted {
-			if p, col := l.at(n); cols.Is(col, l.name(p)) {
-				x.storeOne(l.name(p), int64(p.slot), []uint64{p.word})
-			}
-		}
+}
+
+// storeOne stores a point of a series that has no column or another one than it had a
+// moment ago.
+func (x *Session) storeOne(key []byte, slot int64, word uint64) {
+	if p, ok := x.locate(key, 1); ok {
+		x.storeAt(p, head.Write{Slot: slot, Words: []uint64{word}})
 	}
 }

@@ -42,9 +42,9 @@ var errSameHash = errors.New("another series has the same hash")
 
 var errSeriesLimit = fmt.Errorf("the node holds %d groups of series, which is the limit", series.MaxGroups)
 
-// place returns the column of a series, which it creates when there is none and
+// assign returns the column of a series, which it creates when there is none and
 // gives a column when it has none. The group is nil when the bucket was deleted.
-func (x *Session) place(key []byte) (*head.Group, *head.Columns, int, error) {
+func (x *Session) assign(key []byte) (position, error) {
 	s := x.s
 	id := x.b.seriesID(key)
 	ref, known := s.index.Lookup(id)
@@ -52,22 +52,22 @@ func (x *Session) place(key []byte) (*head.Group, *head.Columns, int, error) {
 		if known && !ref.Inactive() {
 			g := s.groups.Get(ref.Group())
 			if g == nil {
-				return nil, nil, 0, nil
+				return position{}, nil
 			}
 			if cols := g.Columns(); cols.Is(ref.Column(), key) {
-				return g, cols, ref.Column(), nil
+				return position{g, cols, ref.Column()}, nil
 			}
 			// Its column is taken at this moment: create waits until that is done.
 		}
 		var err error
 		if ref, err = x.create(id, key); err != nil {
-			return nil, nil, 0, err
+			return position{}, err
 		}
 		known = true
 	}
 }
 
-func (x *Session) notCreated(err error, n uint64) {
+func (x *Session) notAssigned(err error, n uint64) {
 	switch {
 	case errors.Is(err, buckets.ErrUnknown):
 		x.refuse(account.BucketDeleted, n)

@@ -91,9 +91,7 @@ func (x *Session) Point(key []byte, slot uint64, raw uint64) {
 		return
 	}
 	if !x.goesOn(slot) {
-		if x.makeRoom() && !x.cols.Is(x.col, key) && !x.find(key, 1) {
-			return
-		}
+		x.makeRoom()
 		x.runSlot, x.runCol = slot, x.col
 	}
 	x.words[x.before+x.runLen] = w
@@ -121,8 +119,8 @@ func (x *Session) take(slot uint64, buf []byte, match match) int {
 		return 0
 	}
 	goesOn := x.goesOn(slot)
-	if !goesOn && x.makeRoom() {
-		return 0 // the columns have other names
+	if !goesOn {
+		x.makeRoom()
 	}
 	n, size := match(x.words[x.before+x.runLen:], names, expected, buf)
 	if !goesOn && n > 0 {
@@ -161,9 +159,7 @@ func (x *Session) Points(key []byte, slot uint64, data []byte) {
 	if !x.cols.Is(x.col, key) && !x.find(key, uint64(len(data)/point.Size)) {
 		return
 	}
-	if x.flush() && !x.cols.Is(x.col, key) && !x.find(key, uint64(len(data)/point.Size)) {
-		return
-	}
+	x.flush()
 	n := uint64(len(data) / point.Size)
 	if slot > math.MaxUint64-n {
 		x.refuse(account.Future, n) // its last slots would begin at 0 again
@@ -209,40 +205,57 @@ func (x *Session) column(slot uint64, words []uint64) {
 		words = words[:uint64(len(words))-n*width]
 	}
 	if len(words) > 0 {
-		x.write(head.Write{Column: x.col, Slot: int64(slot), Words: words, Down: true})
+		x.storeAt(x.position, head.Write{Slot: int64(slot), Words: words, Down: true})
 	}
 }
 
-// write stores runs of the predicted group and logs them. It is true when it first
-// had to find their names anew.
-func (x *Session) write(w head.Write) (stale bool) {
-	w.Epoch = x.cols.Epoch()
-	if x.store(x.g, w) {
-		x.writeAgain(w)
-		return true
+// storeRuns stores runs of columns of a group: all at once, or name by name those whose
+// columns have lost their names since they were found.
+func (x *Session) storeRuns(g *head.Group, cols *head.Columns, runs []head.Run, words []uint64) {
+	w := rows(runs, words)
+	w.Epoch = cols.Epoch()
+	if x.apply(g, w) {
+		return
 	}
-	return false
+	for _, r := range runs {
+		for i := 0; i < r.Points; i += x.width {
+			x.storeAt(position{g, cols, r.Column + i}, head.Write{Slot: r.Slot, Words: words[i : i+x.width]})
+		}
+		words = words[r.Points:]
+	}
 }
 
-// store stores what is written to a group and logs it, or refuses it. It is true
+// storeAt stores points of one series in the column at which it was found, or where it
+// is by now. What is predicted stays as it is.
+func (x *Session) storeAt(p position, w head.Write) {
+	key := p.cols.Key(p.col)
+	for ok := true; ok; p, ok = x.locate(key, x.points(w.Words)) {
+		w.Column, w.Epoch = p.col, p.cols.Epoch()
+		if x.apply(p.g, w) {
+			return
+		}
+	}
+}
+
+// apply stores what is written to a group and logs it, or refuses it. It is false
 // when columns have lost their names since they were found: then nothing was done.
-func (x *Session) store(g *head.Group, w head.Write) (stale bool) {
+func (x *Session) apply(g *head.Group, w head.Write) bool {
 	s := x.s
 	w.Pairs = x.width == 2
 	if x.err != nil {
-		return false
+		return true
 	}
 	if x.neverWait && s.full() {
 		x.refuse(account.Overload, x.points(w.Words))
-		return false
+		return true
 	}
 	s.waitForRoom()
 	if s.diskFull.Load() {
 		x.refuse(account.DiskFull, x.points(w.Words))
-		return false
+		return true
 	}
 	if x.err = s.bring(context.Background(), g.ID); x.err != nil {
-		return false
+		return true
 	}
 	minute := s.clock.Load() / nsPerMinute
 	s.commit.RLock()
@@ -267,47 +280,11 @@ func (x *Session) store(g *head.Group, w head.Write) (stale bool) {
 	case a.Dead:
 		x.refuse(account.BucketDeleted, x.points(w.Words))
 	case a.Stale:
-		return true
+		return false
 	default:
 		x.totals.Received += x.points(w.Words)
 	}
-	return false
-}
-
-// writeAgain stores runs some of whose columns have lost their names since they
-// were found: name by name, as if they came only now.
-func (x *Session) writeAgain(w head.Write) {
-	was := x.position
-	if w.Down {
-		// The rest of the entry goes where the series is now.
-		if x.find(was.cols.Key(w.Column), x.points(w.Words)) {
-			w.Column = x.col
-			x.write(w)
-		}
-		return
-	}
-	runs := w.Runs
-	if len(runs) == 0 {
-		runs = []head.Run{{Column: w.Column, Points: len(w.Words), Slot: w.Slot}}
-	}
-	for _, r := range runs {
-		for i := 0; i < r.Points; i += x.width {
-			x.storeOne(was.cols.Key(r.Column+i), r.Slot, w.Words[i:i+x.width])
-		}
-		w.Words = w.Words[r.Points:]
-	}
-	x.predict(position{was.g, was.g.Columns(), was.col})
-}
-
-// storeOne stores a point, of x.width words, of a series that has no column or
-// another one than it had a moment ago. What is predicted stays as it is.
-func (x *Session) storeOne(key []byte, slot int64, words []uint64) {
-	for {
-		g, cols, col, ok := x.placed(key, 1)
-		if !ok || !x.store(g, head.Write{Column: col, Slot: slot, Words: words, Epoch: cols.Epoch()}) {
-			return
-		}
-	}
+	return true
 }
 
 func (x *Session) refuse(r account.Reason, n uint64) {
@@ -329,34 +306,35 @@ func (x *Session) find(key []byte, n uint64) bool {
 
 // lookUp is find by hash.
 func (x *Session) lookUp(key []byte, n uint64) bool {
-	g, cols, col, ok := x.placed(key, n)
+	p, ok := x.locate(key, n)
 	if !ok {
 		return false
 	}
-	if x.g != nil && col == 0 && x.col >= x.cols.Len() {
-		x.g.SetNext(g)
+	if x.g != nil && p.col == 0 && x.col >= x.cols.Len() {
+		x.g.SetNext(p.g)
 	}
 	x.other = x.position
-	x.predict(position{g, cols, col})
+	x.predict(p)
 	return true
 }
 
-// placed is place, and refuses the points, n of them, where it is false.
-func (x *Session) placed(key []byte, n uint64) (g *head.Group, cols *head.Columns, col int, ok bool) {
-	g, cols, col, err := x.place(key)
+// locate is assign, and refuses the points, n of them, where there is no column for
+// them: then it is false.
+func (x *Session) locate(key []byte, n uint64) (p position, ok bool) {
+	p, err := x.assign(key)
 	switch {
 	case err != nil:
-		x.notCreated(err, n)
-	case g == nil:
+		x.notAssigned(err, n)
+	case p.g == nil:
 		x.refuse(account.BucketDeleted, n)
 	default:
-		return g, cols, col, true
+		return p, true
 	}
-	return nil, nil, 0, false
+	return position{}, false
 }
 
 // predict makes a column the next one. Runs are collected only inside a group, and
-// among names of one epoch.
+// among names of one epoch: position is their view.
 func (x *Session) predict(p position) {
 	if p.g != x.g || p.cols.Epoch() != x.cols.Epoch() {
 		x.flush()
