@@ -3,7 +3,6 @@ package test
 import (
 	"bufio"
 	"compress/gzip"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -15,10 +14,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"dalmatiner/internal/golden"
 	"dalmatiner/internal/point"
 )
-
-var update = flag.Bool("update", false, "rewrite the answers in testdata")
 
 // shop is the data of docs/dql.md and docs/http.md: a point a second from
 // 2026-11-20 12:00:00 UTC, -1 for none.
@@ -172,19 +170,5 @@ func TestHTTPGolden(t *testing.T) {
 	for _, e := range readExchanges(t, string(text)+"\n") {
 		fmt.Fprintf(&out, "%s\n%s\n", strings.Join(e.head, "\n"), e.send(t, n))
 	}
-	if *update {
-		if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	got, want := strings.Split(out.String(), "\n"), strings.Split(string(text), "\n")
-	for i := range got {
-		if i >= len(want) || got[i] != want[i] {
-			t.Fatalf("%s:%d: got\n%s\nrun with -update when the change is meant", file, i+1, strings.Join(got[i:min(i+10, len(got))], "\n"))
-		}
-	}
-	if len(got) != len(want) {
-		t.Errorf("%s has %d lines more", file, len(want)-len(got))
-	}
+	golden.Same(t, file, out.String())
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"dalmatiner/internal/golden"
 )
 
 // TestHTTPDocs runs the commands of docs/http.md, the lines behind "$ " in its
@@ -43,7 +45,7 @@ func TestHTTPDocs(t *testing.T) {
 		switch {
 		case matchesLines(want, got):
 			got = want
-		case !*update:
+		case !golden.Update():
 			t.Errorf("%s:%d: $ %s\ngot\n%s\nwant\n%s", file, i+1, command, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		out = append(out, got...)
@@ -52,10 +54,8 @@ func TestHTTPDocs(t *testing.T) {
 	if ran == 0 {
 		t.Errorf("there is no command in %s", file)
 	}
-	if *update {
-		if err := os.WriteFile(file, []byte(strings.Join(out, "\n")), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if golden.Update() {
+		golden.Same(t, file, strings.Join(out, "\n"))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"dalmatiner/internal/ddbclient"
+	"dalmatiner/internal/golden"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
@@ -55,7 +56,7 @@ func scripts(pattern string, n *node, admin ...string) testscript.Params {
 		Files:               files,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		UpdateScripts:       *update,
+		UpdateScripts:       golden.Update(),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", filepath.Dir(program("ddb"))+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("COLUMNS", "80")

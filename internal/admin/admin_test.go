@@ -4,40 +4,20 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"dalmatiner/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func compareGolden(t *testing.T, file, got string) {
-	t.Helper()
-	path := "testdata/" + file
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; got:\n%s\nrun with -update when the change is meant", path, got)
-	}
-}
 
 // tree is the command tree of the tests: that of ddb-admin, and query.
 type tree struct {
@@ -102,7 +82,7 @@ func TestBucketCommands(t *testing.T) {
 		"POST /admin/buckets/ttl":    `{"name":"b","ttl":60}`,
 		"POST /admin/series/delete":  `{"series":3,"dry_run":false,"segments":2,"bytes":2048}`,
 	}
-	compareGolden(t, "buckets.golden", run(t, node,
+	golden.Same(t, "testdata/buckets.golden", run(t, node,
 		[]string{"buckets", "list"},
 		[]string{"buckets", "create", "new", "1s", "1w", "false"},
 		[]string{"buckets", "create", "new", "1s", "1w", "disabled", "52w"},
@@ -135,7 +115,7 @@ func TestBucketCommands(t *testing.T) {
 		[]string{"buckets", "ttl", "nowhere", "1h"},
 		[]string{"nonsense"},
 	))
-	compareGolden(t, "missing.golden", run(t, answers{},
+	golden.Same(t, "testdata/missing.golden", run(t, answers{},
 		[]string{"buckets", "delete", "x"},
 		[]string{"flush"},
 	))
@@ -147,7 +127,7 @@ func TestNodeCommands(t *testing.T) {
 		"GET /admin/account": `{"rows":[{"bucket":"","received":7,"accepted":7},{"bucket":"b","received":47,"accepted":30,"duplicate":1,"conflicting":2,"late":3,"unset":4,"refused":{"expired":2,"future":5}}],"lost_total":{"damaged":6},"recovered_total":{"damaged":2},"refused_requests":{}}`,
 		"GET /admin/stats":   `[{"name":"series","value":9},{"name":"x","value":0.25},{"name":"disk","value":1e18}]`,
 	}
-	compareGolden(t, "node.golden", run(t, node,
+	golden.Same(t, "testdata/node.golden", run(t, node,
 		[]string{"flush"},
 		[]string{"account"},
 		[]string{"account", "--minutes", "5"},
@@ -155,7 +135,7 @@ func TestNodeCommands(t *testing.T) {
 	))
 	node["POST /admin/flush"] = `{"segment":""}`
 	node["GET /admin/account"] = `{"rows":[{"bucket":"b","minute":27000000,"received":30,"accepted":30},{"bucket":"b","minute":27000001,"received":9,"accepted":8}],"lost_total":{},"recovered_total":{},"refused_requests":{"query_syntax":2}}`
-	compareGolden(t, "node2.golden", run(t, node,
+	golden.Same(t, "testdata/node2.golden", run(t, node,
 		[]string{"flush"},
 		[]string{"account", "--bucket", "b", "--minutes", "5"},
 	))
@@ -169,7 +149,7 @@ func TestQueryCommand(t *testing.T) {
 {"type":"metrics","name":"'fast'","resolution":100,"values":[-0.000001],"coverage":1,"bucket_resolution":1000,"interval":10000,"bucket":"b","metric":["a","fast"],"stars":["fast"],"metadata":{}}],
 "missing":[{"selector":"'b' BUCKET 'b'","offset":7,"message":"there is no metric 'b' in bucket 'b', which is empty","near":[]}]}`
 	node := answers{"POST /": reply}
-	compareGolden(t, "queryjson.golden", run(t, node, []string{"query", "--json", "SELECT x"}))
+	golden.Same(t, "testdata/queryjson.golden", run(t, node, []string{"query", "--json", "SELECT x"}))
 	var r Result
 	if err := json.Unmarshal([]byte(reply), &r); err != nil {
 		t.Fatal(err)
@@ -178,7 +158,7 @@ func TestQueryCommand(t *testing.T) {
 	if err := WriteResult(&b, &r, 1500*time.Microsecond); err != nil {
 		t.Fatal(err)
 	}
-	compareGolden(t, "query.golden", b.String())
+	golden.Same(t, "testdata/query.golden", b.String())
 	if got := run(t, node, []string{"query", "SELECT x"}); !strings.Contains(got, "4 series, 6 points, coverage 0.745, query 0.42 ms, round trip ") {
 		t.Errorf("got %s", got)
 	}
@@ -263,7 +243,7 @@ func TestHelp(t *testing.T) {
 		code := Execute(context.Background(), "ddb-admin", "Test.", "v1", &tree{}, args, &out, &errOut)
 		fmt.Fprintf(&log, "$ ddb-admin %s\n%s%sexit %d\n\n", strings.Join(args, " "), out.String(), errOut.String(), code)
 	}
-	compareGolden(t, "help.golden", log.String())
+	golden.Same(t, "testdata/help.golden", log.String())
 }
 
 func TestNobodyAnswers(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"dalmatiner/internal/golden"
 	"dalmatiner/internal/store"
 )
 
@@ -47,7 +48,7 @@ func operationAnswers(t *testing.T) answers {
 
 func TestOperations(t *testing.T) {
 	node := operationAnswers(t)
-	compareGolden(t, "operations.golden", run(t, node,
+	golden.Same(t, "testdata/operations.golden", run(t, node,
 		[]string{"status"},
 		[]string{"segments", "list"},
 		[]string{"segments", "list", "--bucket", "it's"},
@@ -65,7 +66,7 @@ func TestOperations(t *testing.T) {
 	node["GET /admin/snapshots"] = "[]"
 	node["GET /admin/segments"] = "[]"
 	node["POST /admin/check"] = mustJSON(t, CheckMessage{Report: &store.CheckReport{Dir: "/d"}})
-	compareGolden(t, "operations2.golden", run(t, node,
+	golden.Same(t, "testdata/operations2.golden", run(t, node,
 		[]string{"status"},
 		[]string{"segments", "list"},
 		[]string{"snapshot", "list"},

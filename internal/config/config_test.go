@@ -1,16 +1,15 @@
 package config
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+	"dalmatiner/internal/golden"
+)
 
 // TestGoldenFiles compares what each file gives, values that differ from the
 // default, warnings and errors, with the golden text beside it.
@@ -25,7 +24,7 @@ func TestGoldenFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			compareGolden(t, strings.TrimSuffix(file, ".conf")+".golden", describe(filepath.Base(file), text))
+			golden.Same(t, strings.TrimSuffix(file, ".conf")+".golden", describe(filepath.Base(file), text))
 		})
 	}
 }
@@ -49,23 +48,6 @@ func describe(name string, text []byte) string {
 		fmt.Fprintf(&b, "errors:\n%v\n", err)
 	}
 	return b.String()
-}
-
-func compareGolden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("got:\n%s\nwant:\n%s\nrun with -update when the change is meant", got, want)
-	}
 }
 
 func TestDefaultsAreValid(t *testing.T) {

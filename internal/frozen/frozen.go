@@ -6,14 +6,13 @@ package frozen
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "write the files of the format that are missing; none is ever rewritten")
+	"dalmatiner/internal/golden"
+)
 
 // Dir is where the files of the format lie beside a package.
 const Dir = "testdata/v2"
@@ -24,7 +23,7 @@ func Same(t testing.TB, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join(Dir, filepath.FromSlash(name))
 	want, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && *update {
+	if errors.Is(err, fs.ErrNotExist) && golden.Update() {
 		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
 			err = os.WriteFile(path, got, 0o644)
 		}
@@ -57,5 +56,5 @@ func Read(t testing.TB, name string) []byte {
 // Missing reports whether the file or directory name is to be made.
 func Missing(name string) bool {
 	_, err := os.Stat(filepath.Join(Dir, filepath.FromSlash(name)))
-	return *update && errors.Is(err, fs.ErrNotExist)
+	return golden.Update() && errors.Is(err, fs.ErrNotExist)
 }

@@ -2,21 +2,18 @@ package httpapi
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/config"
+	"dalmatiner/internal/golden"
 	"dalmatiner/internal/query"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // request is one request of a golden test. Headers are "Name: value".
 type request struct {
@@ -88,20 +85,7 @@ func compareGolden(t *testing.T, file string, h http.Handler, requests []request
 		}
 		fmt.Fprintf(&b, "%s\n", body)
 	}
-	path := "testdata/" + file
-	if *update {
-		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b.String() != string(want) {
-		t.Errorf("%s differs; got:\n%s\nrun with -update when the change is meant", path, b.String())
-	}
+	golden.Same(t, "testdata/"+file, b.String())
 }
 
 func TestGoldenQueries(t *testing.T) {

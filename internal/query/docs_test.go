@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/golden"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 )
@@ -60,13 +61,7 @@ func TestDocumentation(t *testing.T) {
 	e := shopEngine(t)
 	got := runExamples(t, e, string(text))
 	got = functionTables(t, e, got)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if got != string(text) {
-		t.Error(firstDifference(got, string(text)))
-	}
+	golden.Same(t, file, got)
 	for name, values := range shop {
 		if row := fmt.Sprintf("| `%s` | %s |", name, values); !strings.Contains(got, row) {
 			t.Errorf("the page does not show the data: %s", row)

@@ -3,23 +3,20 @@ package query_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"dalmatiner/internal/dql"
+	"dalmatiner/internal/golden"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 )
-
-var update = flag.Bool("update", false, "rewrite the expected results in testdata")
 
 // TestGolden runs the files of testdata. DESIGN.md describes their form.
 func TestGolden(t *testing.T) {
@@ -33,26 +30,9 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := runScript(t, string(text))
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if got != string(text) {
-				t.Errorf("%s", firstDifference(got, string(text)))
-			}
+			golden.Same(t, file, runScript(t, string(text)))
 		})
 	}
-}
-
-func firstDifference(got, want string) string {
-	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range g {
-		if i >= len(w) || g[i] != w[i] {
-			return fmt.Sprintf("line %d:\n got  %s\n want %s\n(-update rewrites the file)", i+1, g[i], slices.Concat(w, make([]string, len(g)))[i])
-		}
-	}
-	return "the result is shorter than the file"
 }
 
 // script is the state of a test file.

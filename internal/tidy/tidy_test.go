@@ -29,7 +29,7 @@ var bannedPackages = map[string]bool{
 // layers are the packages of internal/ from the lowest to the highest. A
 // package imports only what stands below it, so that arrows point down only.
 var layers = []string{
-	"frozen", "pagecache", "durable", "loglimit", "point", "metric", "suggest", "wire", "account", "memory", "config", "monitor",
+	"golden", "frozen", "pagecache", "durable", "loglimit", "point", "metric", "suggest", "wire", "account", "memory", "config", "monitor",
 	"kernel",
 	"chunk",
 	"wal", "incarnation", "buckets", "hole", "manifest", "segment", "head", "series", "coordinator",
