@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -92,14 +94,31 @@ func (fs *FS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.Op
 	return fs.enter(name, f, err)
 }
 
-// Rename gives a file another name.
+// Rename gives a file, or a directory with what is in it, another name.
 func (fs *FS) Rename(from, to string) error {
 	err := fs.FS.Rename(from, to)
 	if err == nil {
 		fs.mu.Lock()
 		defer fs.mu.Unlock()
-		fs.files[to] = fs.files[from]
-		delete(fs.files, from)
+		moved := map[string]*file{}
+		for name, f := range fs.files {
+			if rest, ok := strings.CutPrefix(name, from); ok && (rest == "" || rest[0] == '/') {
+				moved[to+rest] = f
+				delete(fs.files, name)
+			}
+		}
+		maps.Copy(fs.files, moved)
+	}
+	return err
+}
+
+// RemoveAll removes a directory with what is in it.
+func (fs *FS) RemoveAll(name string) error {
+	err := fs.FS.RemoveAll(name)
+	if err == nil {
+		fs.mu.Lock()
+		defer fs.mu.Unlock()
+		maps.DeleteFunc(fs.files, func(n string, _ *file) bool { return n == name || strings.HasPrefix(n, name+"/") })
 	}
 	return err
 }
@@ -110,7 +129,9 @@ func (fs *FS) Link(from, to string) error {
 	if err == nil {
 		fs.mu.Lock()
 		defer fs.mu.Unlock()
-		fs.files[to] = fs.files[from]
+		if f := fs.files[from]; f != nil {
+			fs.files[to] = f
+		}
 	}
 	return err
 }
