@@ -27,6 +27,7 @@ func (x *executor) build() {
 			x.columns[i] = openColumns(r.Columns, r.Of.Values, x.plan.Confidence)
 		}
 	}
+	x.spans = make([]*spans, 0, len(x.plan.Spans))
 	for _, s := range x.plan.Spans {
 		x.spans = append(x.spans, x.openSpans(s))
 	}

@@ -15,7 +15,11 @@ type graph struct {
 	naming naming           // memory for names
 	shapes map[string]int
 	bill   bill
-	at     int // position of the field being planned
+	spare  struct { // for nodes and reads to come, made for several at a time
+		nodes []Node
+		reads []Read
+	}
+	at int // position of the field being planned
 }
 
 // naming is the bytes of a name. Names are made for every series of a query: they
@@ -41,7 +45,8 @@ func (g *graph) intern(name naming, build func(*Node), inputs ...*Node) *Node {
 		return n
 	}
 	key := string(name)
-	n := &Node{ID: len(g.out.Nodes), Inputs: inputs}
+	n := nextOf(&g.spare.nodes, len(g.out.Nodes))
+	n.ID, n.Inputs = len(g.out.Nodes), inputs
 	build(n)
 	g.bill.planned += nodeSize + int64(len(key)) // grow has it paid for
 	for _, in := range inputs {
@@ -57,6 +62,17 @@ func (g *graph) intern(name naming, build func(*Node), inputs ...*Node) *Node {
 	g.nodes[key] = n
 	g.out.Nodes = append(g.out.Nodes, n)
 	return n
+}
+
+// nextOf returns the next of a list that is made anew when it is used up, with as many as
+// there are, so that a plan of thousands does not allocate each.
+func nextOf[T any](free *[]T, there int) *T {
+	if len(*free) == 0 {
+		*free = make([]T, min(max(there, 1), 64))
+	}
+	next := &(*free)[0]
+	*free = (*free)[1:]
+	return next
 }
 
 // describe names a node for EXPLAIN, if that is asked for: a query may have

@@ -121,7 +121,8 @@ func (p *planner) leaf(pos int, b source.Bucket, key []byte, shift int64) (*Node
 	var err error
 	n := p.intern(append(append(p.name("read").number(int64(b.ID), shift), ' '), key...), func(n *Node) {
 		start, end := p.out.Start-shift, p.out.End-shift
-		r := &Read{Bucket: b, Key: key, Shift: shift, From: SlotOf(start, b.Resolution), Past: SlotOf(end, b.Resolution)}
+		r := nextOf(&p.spare.reads, len(p.out.Reads))
+		*r = Read{Bucket: b, Key: key, Shift: shift, From: SlotOf(start, b.Resolution), Past: SlotOf(end, b.Resolution)}
 		if p.opt.Compat { // a range that begins before 1970 is cut off there
 			r.From, r.Past = max(1, start)/b.Resolution, max(1, end)/b.Resolution
 		}
