@@ -26,13 +26,13 @@ type agreeBucket struct {
 	exists bool
 	cut    int // slots below it are hidden by the lifetime
 	since  time.Time
-	points [agreeSeries][]wire.Stamped
+	points [agreeSeries][]wire.Timetimestamped
 }
 
 func newAgreeBucket(name string, hpts bool) *agreeBucket {
 	b := &agreeBucket{name: name, hpts: hpts}
 	for i := range b.points {
-		b.points[i] = make([]wire.Stamped, agreeSlots)
+		b.points[i] = make([]wire.Timetimestamped, agreeSlots)
 	}
 	return b
 }
@@ -46,7 +46,7 @@ func (b *agreeBucket) clear(from, to int) {
 
 // any reports whether a series has points that are sure to be there.
 func (b *agreeBucket) any(series int) bool {
-	return slices.ContainsFunc(b.points[series][b.sure():], func(p wire.Stamped) bool { return p.Word != point.Unset })
+	return slices.ContainsFunc(b.points[series][b.sure():], func(p wire.Timetimestamped) bool { return p.Word != point.Unset })
 }
 
 // sure returns the first slot of which it is known that it is not hidden.
@@ -60,16 +60,16 @@ func (b *agreeBucket) sure() int {
 // run is what one message holds: consecutive points of a series.
 type agreeRun struct {
 	series, slot int
-	points       []wire.Stamped
+	points       []wire.Timetimestamped
 }
 
 func (a *agreement) run(b *agreeBucket, most int) agreeRun {
-	r := agreeRun{series: a.r.IntN(agreeSeries), points: make([]wire.Stamped, 1+a.r.IntN(most))}
+	r := agreeRun{series: a.r.IntN(agreeSeries), points: make([]wire.Timetimestamped, 1+a.r.IntN(most))}
 	r.slot = b.sure() + a.r.IntN(agreeSlots-most-b.sure())
 	salt := a.r.Uint64N(1000)
 	for i := range r.points {
 		begin := uint64(a.base+int64(r.slot+i)) * uint64(time.Second)
-		r.points[i] = wire.Stamped{Word: value(salt, int64(i)), Time: begin + a.r.Uint64N(uint64(time.Second))}
+		r.points[i] = wire.Timetimestamped{Word: value(salt, int64(i)), Time: begin + a.r.Uint64N(uint64(time.Second))}
 	}
 	return r
 }
@@ -94,7 +94,7 @@ func (a *agreement) ensure(b *agreeBucket) {
 		c := n.dial()
 		add := c.AddBucket
 		if b.hpts {
-			add = c.AddStampedBucket
+			add = c.AddTimetimestampedBucket
 		}
 		if _, err := add(context.Background(), b.name, 1000, 604800, 0); err != nil {
 			a.t.Fatal(err)
@@ -106,19 +106,19 @@ func (a *agreement) ensure(b *agreeBucket) {
 func (a *agreement) write(b *agreeBucket) {
 	a.t.Helper()
 	a.ensure(b)
-	stamped := b.hpts && a.r.IntN(4) > 0
+	timestamped := b.hpts && a.r.IntN(4) > 0
 	runs, sent := make([]agreeRun, 1+a.r.IntN(20)), 0
 	for i := range runs {
 		runs[i] = a.run(b, 2000)
-		if !stamped {
+		if !timestamped {
 			a.plain(runs[i])
 		}
 		sent += len(runs[i].points)
 	}
 	for i, n := range a.nodes {
 		open := n.dial().OpenAckStream
-		if stamped {
-			open = n.dial().OpenStampedAckStream
+		if timestamped {
+			open = n.dial().OpenTimetimestampedAckStream
 		}
 		stream, err := open(b.name)
 		if err != nil {
@@ -126,8 +126,8 @@ func (a *agreement) write(b *agreeBucket) {
 		}
 		s := ackStream{a.t, stream}
 		for _, r := range runs {
-			if stamped {
-				err = s.StampedPoints(a.keys[r.series], a.base+int64(r.slot), r.points...)
+			if timestamped {
+				err = s.TimetimestampedPoints(a.keys[r.series], a.base+int64(r.slot), r.points...)
 			} else {
 				err = s.Points(a.keys[r.series], a.base+int64(r.slot), a.plain(r)...)
 			}
@@ -147,9 +147,9 @@ func (a *agreement) write(b *agreeBucket) {
 	}
 }
 
-// oneWay sends runs through a door whose senders read no reply, until each is
+// oneWay sends runs through a listener whose senders read no reply, until each is
 // in the account, and makes them durable with a point over the other port.
-func (a *agreement) oneWay(b *agreeBucket, door string) {
+func (a *agreement) oneWay(b *agreeBucket, listener string) {
 	a.t.Helper()
 	a.ensure(b)
 	for range 1 + a.r.IntN(5) {
@@ -158,15 +158,15 @@ func (a *agreement) oneWay(b *agreeBucket, door string) {
 			// UDP is refused while senders are held back.
 			for refused := uint64(1); refused > 0; {
 				before := n.account(b.name)
-				a.through(n, b, door, r)
+				a.through(n, b, listener, r)
 				after := before
-				eventually(a.t, fmt.Sprintf("node %d has %d points by %s", i, len(r.points), door), func() bool {
+				eventually(a.t, fmt.Sprintf("node %d has %d points by %s", i, len(r.points), listener), func() bool {
 					after = n.account(b.name)
 					return after.Received == before.Received+uint64(len(r.points))
 				})
 				refused = after.Refused["overload"] - before.Refused["overload"]
 				if after.RefusedTotal() != before.RefusedTotal()+refused {
-					a.t.Fatalf("node %d refused points by %s: %+v", i, door, after.Refused)
+					a.t.Fatalf("node %d refused points by %s: %+v", i, listener, after.Refused)
 				}
 			}
 		}
@@ -175,11 +175,11 @@ func (a *agreement) oneWay(b *agreeBucket, door string) {
 	a.write(b)
 }
 
-// through sends one run by a door.
-func (a *agreement) through(n *node, b *agreeBucket, door string, r agreeRun) {
+// through sends one run by a listener.
+func (a *agreement) through(n *node, b *agreeBucket, listener string, r agreeRun) {
 	a.t.Helper()
 	words, slot := a.plain(r), a.base+int64(r.slot)
-	if door == "udp" {
+	if listener == "udp" {
 		k := a.keys[r.series]
 		d := append([]byte{0, byte(len(b.name))}, b.name...)
 		d = binary.BigEndian.AppendUint64(d, uint64(slot))
@@ -188,7 +188,7 @@ func (a *agreement) through(n *node, b *agreeBucket, door string, r agreeRun) {
 		for _, w := range words {
 			d = point.Append(d, w)
 		}
-		c := n.to("udp", n.door("udp put"))
+		c := n.to("udp", n.listener("udp put"))
 		put(a.t, c, d)
 		_ = c.Close() // what was sent was sent
 		return
@@ -201,8 +201,8 @@ func (a *agreement) through(n *node, b *agreeBucket, door string, r agreeRun) {
 		}
 		lines = fmt.Appendf(lines, "series.%d %s %d\n", r.series, number, slot+int64(i))
 	}
-	network := strings.TrimPrefix(door, "graphite ")
-	c := n.to(network, n.door("graphite lines"))
+	network := strings.TrimPrefix(listener, "graphite ")
+	c := n.to(network, n.listener("graphite lines"))
 	put(a.t, c, lines)
 	if err := c.Close(); err != nil {
 		a.t.Fatal(err)
@@ -287,7 +287,7 @@ func (a *agreement) compare(i int, b *agreeBucket) {
 		a.t.Fatalf("the lifetime went on for %v: the margin of the test is too small", aged)
 	}
 	for series, want := range b.points {
-		got, err := c.GetStamped(context.Background(), b.name, a.keys[series], a.base, agreeSlots)
+		got, err := c.GetTimetimestamped(context.Background(), b.name, a.keys[series], a.base, agreeSlots)
 		if err != nil {
 			a.t.Fatal(err)
 		}

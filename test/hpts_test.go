@@ -21,7 +21,7 @@ import (
 // what is read back, in buckets that were created in every way there is.
 func TestTimestampsByTheBytes(t *testing.T) {
 	n := startNode(t, t.TempDir())
-	if _, err := n.dial().AddStampedBucket(context.Background(), "wire", 1000, 604800, 86400); err != nil {
+	if _, err := n.dial().AddTimetimestampedBucket(context.Background(), "wire", 1000, 604800, 86400); err != nil {
 		t.Fatal(err)
 	}
 	b := admin.Bucket{Name: "http", Resolution: 1000, PPF: 604800, TTL: 86400, HPTS: true}
@@ -47,7 +47,7 @@ func TestTimestampsByTheBytes(t *testing.T) {
 		s.send(unhex(t, "05 0000000059682f02 0007026d79036b6579 00000020 9ffc000000000000 14d1120d8271cd15 0000000000000000 0000000000000001"))
 		s.send([]byte{6})
 		get := append(append(unhex(t, "02 04"), bucket...), unhex(t, "0007 026d79036b6579 0000000059682f00 00000004")...)
-		stamped := unhex(t, "0100000000000007 14d1120d8271cd15 0000000000000000 0000000000000000"+
+		timestamped := unhex(t, "0100000000000007 14d1120d8271cd15 0000000000000000 0000000000000000"+
 			"9ffc000000000000 14d1120d8271cd15 0000000000000000 0000000000000000")
 		var got []byte
 		eventually(t, "both points of "+bucket+" are there", func() bool {
@@ -56,8 +56,8 @@ func TestTimestampsByTheBytes(t *testing.T) {
 			got = s.slots(16, 4)
 			return !bytes.Equal(got[32:40], make([]byte, 8))
 		})
-		if !bytes.Equal(got, stamped) {
-			t.Errorf("%s holds %x, want %x", bucket, got, stamped)
+		if !bytes.Equal(got, timestamped) {
+			t.Errorf("%s holds %x, want %x", bucket, got, timestamped)
 		}
 		s = n.socket()
 		s.ask(append(get, 0, 2, 0))
@@ -82,11 +82,11 @@ func TestTimestampsByTheBytes(t *testing.T) {
 }
 
 const (
-	stampedSeries = 300 // more than fit one group
-	stampedSlots  = 40
+	timestampedSeries = 300 // more than fit one group
+	timestampedSlots  = 40
 )
 
-// nanos is the stamp every test sends with a point: inside its slot for two of
+// nanos is the timestamp every test sends with a point: inside its slot for two of
 // three, up to days beside it for the rest.
 func nanos(series int, slot int64) uint64 {
 	begin := uint64(slot) * uint64(time.Second)
@@ -104,16 +104,16 @@ func nanos(series int, slot int64) uint64 {
 func TestTimestampsSurviveKill(t *testing.T) {
 	dir := t.TempDir()
 	n := startNode(t, dir, "--set", "wal.sync=always")
-	if _, err := n.dial().AddStampedBucket(context.Background(), "nanos", 1000, 604800, 0); err != nil {
+	if _, err := n.dial().AddTimetimestampedBucket(context.Background(), "nanos", 1000, 604800, 0); err != nil {
 		t.Fatal(err)
 	}
 	base := past(time.Hour)
-	keys := make([][]byte, stampedSeries)
+	keys := make([][]byte, timestampedSeries)
 	for i := range keys {
 		keys[i] = key(t, "nanos", fmt.Sprint(i))
 	}
 	for round := range 3 {
-		sendNanos(t, n, keys, base+int64(round*stampedSlots))
+		sendNanos(t, n, keys, base+int64(round*timestampedSlots))
 		if round == 1 {
 			if _, err := n.admin().Flush(context.Background()); err != nil {
 				t.Fatal(err)
@@ -121,22 +121,22 @@ func TestTimestampsSurviveKill(t *testing.T) {
 		}
 		n.kill()
 		n = startNode(t, dir, "--set", "wal.sync=always")
-		wantNanos(t, n, keys, base, (round+1)*stampedSlots)
+		wantNanos(t, n, keys, base, (round+1)*timestampedSlots)
 	}
 	n.stop()
 	n = startNode(t, dir)
-	wantNanos(t, n, keys, base, 3*stampedSlots)
+	wantNanos(t, n, keys, base, 3*timestampedSlots)
 	row := n.account("nanos")
-	if want := uint64(3 * stampedSlots * stampedSeries); row.Accepted+row.Late != want || row.Received != want {
+	if want := uint64(3 * timestampedSlots * timestampedSeries); row.Accepted+row.Late != want || row.Received != want {
 		t.Errorf("the account holds %+v, want %d points", row, want)
 	}
 	names, err := n.dial().List(context.Background(), "nanos")
-	if err != nil || len(names) != stampedSeries {
-		t.Errorf("%d metrics are listed, want %d: %v", len(names), stampedSeries, err)
+	if err != nil || len(names) != timestampedSeries {
+		t.Errorf("%d metrics are listed, want %d: %v", len(names), timestampedSeries, err)
 	}
-	r := query(t, n, fmt.Sprintf("SELECT nanos.* BUCKET nanos AS $2 AFTER %d FOR %ds", base*1000, 3*stampedSlots))
-	if len(r.Results) != stampedSeries {
-		t.Errorf("a query finds %d series, want %d", len(r.Results), stampedSeries)
+	r := query(t, n, fmt.Sprintf("SELECT nanos.* BUCKET nanos AS $2 AFTER %d FOR %ds", base*1000, 3*timestampedSlots))
+	if len(r.Results) != timestampedSeries {
+		t.Errorf("a query finds %d series, want %d", len(r.Results), timestampedSeries)
 	}
 	for _, s := range r.Results {
 		i, err := strconv.Atoi(strings.Trim(s.Name, "'"))
@@ -158,16 +158,16 @@ func TestTimestampsSurviveKill(t *testing.T) {
 // and waits until they are durable.
 func sendNanos(t *testing.T, n *node, keys [][]byte, from int64) {
 	t.Helper()
-	s, err := n.dial().OpenStampedAckStream("nanos")
+	s, err := n.dial().OpenTimetimestampedAckStream("nanos")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for slot := from; slot < from+stampedSlots/2; slot++ {
+	for slot := from; slot < from+timestampedSlots/2; slot++ {
 		err = s.BatchStart(slot)
 		for i, k := range keys {
 			if err == nil {
-				err = s.StampedBatchPoint(k, wire.Stamped{Word: value(uint64(i), slot), Time: nanos(i, slot)})
+				err = s.TimetimestampedBatchPoint(k, wire.Timetimestamped{Word: value(uint64(i), slot), Time: nanos(i, slot)})
 			}
 		}
 		if err == nil {
@@ -176,12 +176,12 @@ func sendNanos(t *testing.T, n *node, keys [][]byte, from int64) {
 	}
 	order := rand.Perm(len(keys))
 	for _, i := range order {
-		var points []wire.Stamped
-		for slot := from + stampedSlots/2; slot < from+stampedSlots; slot++ {
-			points = append(points, wire.Stamped{Word: value(uint64(i), slot), Time: nanos(i, slot)})
+		var points []wire.Timetimestamped
+		for slot := from + timestampedSlots/2; slot < from+timestampedSlots; slot++ {
+			points = append(points, wire.Timetimestamped{Word: value(uint64(i), slot), Time: nanos(i, slot)})
 		}
 		if err == nil {
-			err = s.StampedPoints(keys[i], from+stampedSlots/2, points...)
+			err = s.TimetimestampedPoints(keys[i], from+timestampedSlots/2, points...)
 		}
 	}
 	if err == nil {
@@ -191,7 +191,7 @@ func sendNanos(t *testing.T, n *node, keys [][]byte, from int64) {
 		t.Fatal(err)
 	}
 	ack, err := s.ReadAck()
-	if err != nil || ack.Received != uint64(len(keys)*stampedSlots) || ack.Refused != 0 {
+	if err != nil || ack.Received != uint64(len(keys)*timestampedSlots) || ack.Refused != 0 {
 		t.Fatalf("answered with %+v, %v", ack, err)
 	}
 }
@@ -201,14 +201,14 @@ func wantNanos(t *testing.T, n *node, keys [][]byte, base int64, slots int) {
 	t.Helper()
 	c := n.dial()
 	for i, k := range keys {
-		want := make([]wire.Stamped, slots+1)
+		want := make([]wire.Timetimestamped, slots+1)
 		var words []uint64
 		for j := range slots {
 			slot := base + int64(j)
-			want[j] = wire.Stamped{Word: value(uint64(i), slot), Time: nanos(i, slot)}
+			want[j] = wire.Timetimestamped{Word: value(uint64(i), slot), Time: nanos(i, slot)}
 			words = append(words, want[j].Word)
 		}
-		got, err := c.GetStamped(context.Background(), "nanos", k, base, slots+1)
+		got, err := c.GetTimetimestamped(context.Background(), "nanos", k, base, slots+1)
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("series %d differs: %v\n%v\n%v", i, err, got, want)
 		}
@@ -218,18 +218,18 @@ func wantNanos(t *testing.T, n *node, keys [][]byte, base int64, slots int) {
 	}
 }
 
-// TestTimestampsOfOtherDoors: what comes without a timestamp gets the begin of
+// TestTimestampsOfOtherListeners: what comes without a timestamp gets the begin of
 // its slot, what Graphite sends its own time.
-func TestTimestampsOfOtherDoors(t *testing.T) {
+func TestTimestampsOfOtherListeners(t *testing.T) {
 	n := startNode(t, t.TempDir())
-	if _, err := n.dial().AddStampedBucket(context.Background(), "coarse", 10_000, 604800, 0); err != nil {
+	if _, err := n.dial().AddTimetimestampedBucket(context.Background(), "coarse", 10_000, 604800, 0); err != nil {
 		t.Fatal(err)
 	}
 	slot := past(time.Hour) / 10
 	begin := uint64(slot) * uint64(10*time.Second)
 	send(t, n, "coarse", key(t, "plain"), slot, point.FromInt(1), point.Unset, point.FromInt(3))
-	got, err := n.dial().GetStamped(context.Background(), "coarse", key(t, "plain"), slot, 3)
-	want := []wire.Stamped{{Word: point.FromInt(1), Time: begin}, {}, {Word: point.FromInt(3), Time: begin + uint64(20*time.Second)}}
+	got, err := n.dial().GetTimetimestamped(context.Background(), "coarse", key(t, "plain"), slot, 3)
+	want := []wire.Timetimestamped{{Word: point.FromInt(1), Time: begin}, {}, {Word: point.FromInt(3), Time: begin + uint64(20*time.Second)}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}

@@ -34,7 +34,7 @@ type agreement struct {
 	copies  int // directories that were restored
 }
 
-// settingsOf draws settings that must make no difference. The doors are open
+// settingsOf draws settings that must make no difference. The listeners are open
 // with all of them.
 func settingsOf(r *rand.Rand) []string {
 	args := []string{"--set", "graphite.addr=127.0.0.1:0", "--set", "graphite.bucket=agree", "--set", "udp.listeners=1", "--set", "udp.addr=127.0.0.1:0"}

@@ -127,7 +127,7 @@ func TestOverloadOverTCP(t *testing.T) {
 func TestOverloadOverUDP(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "1")
 	n := startNode(t, t.TempDir(), append([]string{"--set", "graphite.addr=127.0.0.1:0"}, smallNode...)...)
-	addr := n.door("graphite lines")
+	addr := n.listener("graphite lines")
 	var senders []overload.Sender
 	var clock atomic.Int64
 	clock.Store(past(365 * 24 * time.Hour))

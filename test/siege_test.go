@@ -172,7 +172,7 @@ func TestUnfinishedInput(t *testing.T) {
 		{"entries", nil, func(n *node) *siege.Attack { return siege.Start(n.tcp, 900, siege.Entry("hold", 1<<20-64)) }},
 		{"bodies", nil, func(n *node) *siege.Attack { return siege.Start(n.http, 900, siege.Body("/", 1<<20)) }},
 		{"pickles", nil, func(n *node) *siege.Attack {
-			return siege.Start(n.door("graphite pickled lists"), 900, siege.Pickle(1<<20))
+			return siege.Start(n.listener("graphite pickled lists"), 900, siege.Pickle(1<<20))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -96,10 +96,10 @@ func TestGetForms(t *testing.T) {
 	const get = "02 04 6669666f 0007 026d79036b6579 00000000000003e8 0000000a"
 	three := unhex(t, "0100000000000001 0100000000000002 0100000000000003")
 	plain := append(append([]byte(nil), three...), make([]byte, 7*8)...)
-	stamped := make([]byte, 160)
+	timestamped := make([]byte, 160)
 	for i := range 3 {
-		copy(stamped[i*16:], three[i*8:i*8+8])
-		binary.BigEndian.PutUint64(stamped[i*16+8:], uint64(1000+i)*1e9)
+		copy(timestamped[i*16:], three[i*8:i*8+8])
+		binary.BigEndian.PutUint64(timestamped[i*16+8:], uint64(1000+i)*1e9)
 	}
 	for name, c := range map[string]struct {
 		request string
@@ -110,7 +110,7 @@ func TestGetForms(t *testing.T) {
 		"the pair of 2017":                   {get + "02 00", 8, plain},
 		"the triple that libraries send":     {get + "00 02 00", 8, plain},
 		"r = n":                              {get + "00 00 ff", 8, plain},
-		"hpts of a plain bucket":             {get + "01 00 ff", 16, stamped},
+		"hpts of a plain bucket":             {get + "01 00 ff", 16, timestamped},
 		"an aggregation, left to the client": {get + "00 01 01 03 73756d 0000003c", 8, plain},
 		"wrapped without a trace":            {"fe 0000000000000000 0000000000000000" + get + "00 02 00", 8, plain},
 		"wrapped with a trace":               {"fe 0000000000000001 0000000000000002" + get, 8, plain},

@@ -73,7 +73,7 @@ func memoryLimit(s *Status) string {
 	}
 	text := fmt.Sprintf("%s, %.0f%% in use", size(s.MemoryLimit), 100*float64(s.MemoryUsed)/float64(s.MemoryLimit))
 	switch s.MemoryLevel {
-	case memory.Hurry.String():
+	case memory.Urgent.String():
 		text += ", SHORT: blocks are flushed early, merging is slow"
 	case memory.NoQueries.String():
 		text += ", SHORT: large queries are refused"

@@ -137,14 +137,14 @@ func TestValidate(t *testing.T) {
 func TestTimestamps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := Info{Resolution: rapid.Int64Range(1, MaxResolution).Draw(t, "resolution")}
-		slot, stamp := rapid.Uint64Range(0, MaxSlot).Draw(t, "slot"), rapid.Uint64().Draw(t, "timestamp")
-		off := int64(stamp - b.SlotBegin(slot))
-		w, ok := b.TimestampWord(slot, stamp)
+		slot, timestamp := rapid.Uint64Range(0, MaxSlot).Draw(t, "slot"), rapid.Uint64().Draw(t, "timestamp")
+		off := int64(timestamp - b.SlotBegin(slot))
+		w, ok := b.TimestampWord(slot, timestamp)
 		if fits := off >= -1<<55 && off < 1<<55; ok != fits {
 			t.Fatalf("%d ns from its slot: %v", off, ok)
 		}
-		if got := b.Timestamp(slot, w); ok && got != stamp {
-			t.Fatal(fmt.Sprint(got, " is not ", stamp))
+		if got := b.Timestamp(slot, w); ok && got != timestamp {
+			t.Fatal(fmt.Sprint(got, " is not ", timestamp))
 		}
 	})
 }

@@ -156,7 +156,7 @@ func equalsNaive(t failer, h Header, off int, words []uint64) {
 func TestRoundTrip(t *testing.T) {
 	var e Encoder
 	rapid.Check(t, func(t *rapid.T) {
-		off, words := genPiece(t)
+		off, words := genPart(t)
 		check(t, &e, off, words)
 	})
 }
@@ -164,7 +164,7 @@ func TestRoundTrip(t *testing.T) {
 func TestRangeIsSliceOfWhole(t *testing.T) {
 	var e Encoder
 	rapid.Check(t, func(t *rapid.T) {
-		off, words := genPiece(t)
+		off, words := genPart(t)
 		src := e.Append(nil, off, words)
 		if len(src) == 0 {
 			return
@@ -193,7 +193,7 @@ func TestNewerChunkIsLaidOver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var got, want [Slots]uint64
 		for range 3 {
-			off, words := genPiece(t)
+			off, words := genPart(t)
 			for i, w := range words {
 				if w != point.Unset {
 					want[off+i] = w
@@ -283,8 +283,8 @@ func decodeAll(t failer, src []byte) error {
 	if err2 != nil && dst != [Slots]uint64{} {
 		t.Fatalf("words of a chunk that does not decode: %v", err2)
 	}
-	// A range of a composite passes over damage in other pieces.
-	if err3 := DecodeRange(dst[:Lane], src, 5*Lane+7); (err2 == nil) != (err3 == nil) && (err3 != nil || !IsComposite(src)) {
+	// A range of a multi-part chunk passes over damage in other pieces.
+	if err3 := DecodeRange(dst[:Lane], src, 5*Lane+7); (err2 == nil) != (err3 == nil) && (err3 != nil || !IsMultiPart(src)) {
 		t.Fatalf("whole: %v, range: %v", err2, err3)
 	}
 	return errors.Join(err, err2)

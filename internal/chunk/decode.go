@@ -11,14 +11,14 @@ import (
 // DecodeRange writes the set slots of [from, from+len(dst)) of the chunk src to
 // dst and leaves the others of dst as they are, so that a newer chunk can be
 // laid over an older one. Only the lanes that the range touches are decoded;
-// the other pieces of a composite are not even looked at behind their headers.
+// the other pieces of a multi-part chunk are not even looked at behind their headers.
 // After an error dst is as it was.
 func DecodeRange(dst []uint64, src []byte, from int) error {
 	if from < 0 || from+len(dst) > Slots {
 		return fmt.Errorf("slots [%d, %d) of a chunk of %d", from, from+len(dst), Slots)
 	}
-	if IsComposite(src) {
-		return decodeComposite(dst, src, from)
+	if IsMultiPart(src) {
+		return decodeMultiPart(dst, src, from)
 	}
 	var f frame
 	r := reader{src: src}

@@ -75,7 +75,7 @@ type Digester struct{ words [Slots]uint64 }
 // Chunk returns the digest of the chunk src. It decodes all of it, but for one
 // word without gaps; the error wraps ErrCorrupt.
 func (d *Digester) Chunk(src []byte) (uint64, error) {
-	if !IsComposite(src) {
+	if !IsMultiPart(src) {
 		var f frame
 		r := reader{src: src}
 		if err := f.parse(&r); err != nil {

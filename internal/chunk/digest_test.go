@@ -55,7 +55,7 @@ func TestDigestDependsOnTheWords(t *testing.T) {
 	var e Encoder
 	var d Digester
 	rapid.Check(t, func(t *rapid.T) {
-		off, words := genPiece(t)
+		off, words := genPart(t)
 		want := naiveDigest(words, off)
 		if got := DigestWords(words, off); got != want {
 			t.Fatalf("digest %x of words, want %x", got, want)
@@ -73,14 +73,14 @@ func TestDigestDependsOnTheWords(t *testing.T) {
 	})
 }
 
-func TestDigestOfAComposite(t *testing.T) {
+func TestDigestOfAMultiPartChunk(t *testing.T) {
 	var e Encoder
 	var d Digester
 	for _, k := range kinds() {
 		words := k.make(Slots)
-		src, _, err := AppendComposite(nil, cutPieces(&e, words, everyLane(2*Lane)))
+		src, _, err := AppendMultiPart(nil, cutParts(&e, words, everyLane(2*Lane)))
 		if err != nil {
-			src, _, err = AppendComposite(nil, cutPieces(&e, words, everyLane(Lane)))
+			src, _, err = AppendMultiPart(nil, cutParts(&e, words, everyLane(Lane)))
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 // encoded to. As text it is
 //
 //	off 17              the slot of the first word
-//	pieces 60           of a composite: the slots of each
+//	pieces 60           of a multi-part chunk: the slots of each
 //	words 1 2 - 0.5 …   "-" is unset, one with a point, an x or letters is a float
 //	bytes 04ab…
 type frozenChunk struct {
@@ -34,7 +34,7 @@ func (c *frozenChunk) encode(t *testing.T, e *Encoder) []byte {
 	if c.height == 0 {
 		return e.Append(nil, c.off, c.words)
 	}
-	src, _, err := AppendComposite(nil, cutPieces(e, c.words, everyLane(c.height)))
+	src, _, err := AppendMultiPart(nil, cutParts(e, c.words, everyLane(c.height)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +309,7 @@ func frozenForms() (all []string) {
 // noteForms notes what a chunk is made of.
 func noteForms(t *testing.T, seen map[string]bool, src []byte) {
 	t.Helper()
-	if IsComposite(src) {
+	if IsMultiPart(src) {
 		seen["composite"] = true
 		p, err := parseParts(src)
 		if err != nil {
@@ -403,9 +403,9 @@ func listKind(k transform) string {
 }
 
 // Version 1 is frozen: levels are read and written as they were.
-func TestFrozenLevels(t *testing.T) {
+func TestFrozenRollups(t *testing.T) {
 	if frozen.Missing("levels.txt") {
-		frozen.Same(t, "levels.txt", makeLevels(t))
+		frozen.Same(t, "levels.txt", makeRollups(t))
 	}
 	flags := byte(0)
 	n := 0
@@ -415,11 +415,11 @@ func TestFrozenLevels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, rest, err := ParseLevel(src)
+		h, rest, err := ParseRollup(src)
 		if err != nil || len(rest) != 0 || headerText(&h) != want {
 			t.Errorf("%s is read as %s, was %s (%d bytes left, %v)", text, headerText(&h), want, len(rest), err)
 		}
-		if got := AppendLevel(nil, &h); !slices.Equal(got, src) {
+		if got := AppendRollup(nil, &h); !slices.Equal(got, src) {
 			t.Errorf("version 1 is frozen: %s is now written as %x", text, got)
 		}
 		flags |= src[0]
@@ -430,8 +430,8 @@ func TestFrozenLevels(t *testing.T) {
 	}
 }
 
-// makeLevels lays the chunks behind each other, several at a time.
-func makeLevels(t *testing.T) []byte {
+// makeRollups lays the chunks behind each other, several at a time.
+func makeRollups(t *testing.T) []byte {
 	t.Helper()
 	var b strings.Builder
 	for _, names := range [][]string{{"counter", "counter"}, {"constant", "constant-part", "constant"}, {"two-decimals", "two-decimals"},
@@ -446,7 +446,7 @@ func makeLevels(t *testing.T) []byte {
 			}
 			h.Append(&next, i*Slots)
 		}
-		fmt.Fprintf(&b, "%x %s\n", AppendLevel(nil, &h), headerText(&h))
+		fmt.Fprintf(&b, "%x %s\n", AppendRollup(nil, &h), headerText(&h))
 	}
 	return []byte(b.String())
 }

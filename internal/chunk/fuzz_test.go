@@ -13,7 +13,7 @@ func FuzzDecode(f *testing.F) {
 			f.Add(e.Append(nil, 0, c.make(n)))
 		}
 	}
-	for _, src := range append(composites(Lane), composites(2*Lane)...) {
+	for _, src := range append(multiParts(Lane), multiParts(2*Lane)...) {
 		f.Add(src)
 	}
 	f.Fuzz(func(t *testing.T, src []byte) { decodeAll(t, src) })

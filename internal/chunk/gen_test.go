@@ -154,9 +154,9 @@ var special = []uint64{
 	point.FromFloat(1 << 55), point.FromFloat(1<<55 - 8),
 }
 
-// genPiece draws a piece of a chunk whose values and gaps come from a few very
+// genPart draws a piece of a chunk whose values and gaps come from a few very
 // different sources, so that every form is reached.
-func genPiece(t *rapid.T) (off int, words []uint64) {
+func genPart(t *rapid.T) (off int, words []uint64) {
 	n := rapid.SampledFrom([]int{720, 60, 719, 120, 61, 59, 3, 2, 1}).Draw(t, "n")
 	if rapid.Bool().Draw(t, "any length") {
 		n = rapid.IntRange(1, Slots).Draw(t, "length")

@@ -226,10 +226,10 @@ func (r *reader) float() float64 {
 }
 
 // ParseHeader reads the aggregates of the chunk src. It does not look at the
-// payload behind them. Those of a composite are combined from its pieces.
+// payload behind them. Those of a multi-part chunk are combined from its pieces.
 func ParseHeader(src []byte) (Header, error) {
-	if IsComposite(src) {
-		return parseComposite(src)
+	if IsMultiPart(src) {
+		return parseMultiPart(src)
 	}
 	var f frame
 	r := reader{src: src}
@@ -240,8 +240,8 @@ func ParseHeader(src []byte) (Header, error) {
 // Count returns how many slots of the chunk src are set, and reads no more of a piece
 // than says so.
 func Count(src []byte) (int, error) {
-	if IsComposite(src) {
-		h, err := parseComposite(src)
+	if IsMultiPart(src) {
+		h, err := parseMultiPart(src)
 		return h.Count, err
 	}
 	var f frame

@@ -48,7 +48,7 @@ type Adder struct {
 // Where steps have a lane or more, values of one list without gaps are added up
 // as their lanes are decoded, without being written as words.
 func (a *Adder) Steps(dst []Header, src []byte, s Steps) error {
-	if s.Every >= Lane && !IsComposite(src) {
+	if s.Every >= Lane && !IsMultiPart(src) {
 		if done, err := a.fold(dst, src, s); done || err != nil {
 			return err
 		}

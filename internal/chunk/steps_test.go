@@ -59,7 +59,7 @@ func genSteps(t *rapid.T) Steps {
 func TestStepsEqualTheWords(t *testing.T) {
 	var e Encoder
 	rapid.Check(t, func(t *rapid.T) {
-		off, words := genPiece(t)
+		off, words := genPart(t)
 		src := e.Append(nil, off, words)
 		if len(src) == 0 {
 			return

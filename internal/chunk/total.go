@@ -21,8 +21,8 @@ type Total struct {
 	word        uint64 // of the last
 	whole       Sum    // the integer part
 	lane        float64
-	lanes       int64             // number of the lane that is open
-	nodes       [totalLevels]node // of the chunk that is open, and those it is in
+	lanes       int64              // number of the lane that is open
+	nodes       [totalRollups]node // of the chunk that is open, and those it is in
 }
 
 const (
@@ -30,7 +30,7 @@ const (
 	ofUnit
 	ofLarge
 	ofRange
-	totalLevels
+	totalRollups
 )
 
 // node is the float part of a node of the tree.

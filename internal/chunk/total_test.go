@@ -157,7 +157,7 @@ func TestTotalIsTheTree(t *testing.T) {
 			from := r.IntN((slots-length)/Lane)*Lane + place
 			switch r.IntN(4) {
 			case 0: // over the begin of the second 120 chunks
-				from = (MaxLevel-r.IntN(length+1))/Lane*Lane + place
+				from = (MaxRollup-r.IntN(length+1))/Lane*Lane + place
 			case 1: // of ten
 				from = (7200*(1+r.IntN(11))-r.IntN(length+1))/Lane*Lane + place
 			}

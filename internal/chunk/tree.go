@@ -20,7 +20,7 @@ type Tree struct {
 // The chunks of the nodes above a chunk. Numbers count from multiples of them.
 const (
 	unitChunks  = 10
-	largeChunks = MaxLevel / Slots
+	largeChunks = MaxRollup / Slots
 )
 
 // Add takes the aggregates of the chunk number, or of a part of it, of all

@@ -89,7 +89,7 @@ func TestTreeIsTheSameForEveryRange(t *testing.T) {
 				addRange(&tree, r, words, from, past)
 				tree.End(&got)
 			}
-			want := naiveTree(words[from:past], from, MaxLevel, unitChunks*Slots, Slots)
+			want := naiveTree(words[from:past], from, MaxRollup, unitChunks*Slots, Slots)
 			if got.Count > 0 != want.any || want.any && (got.Sum.Float != want.sum || got.Filled.Float != want.filled ||
 				got.FirstOff != want.first-from || got.LastOff != want.last-from) {
 				t.Fatalf("[%d, %d): %+v, want %+v", from, past, got, want)

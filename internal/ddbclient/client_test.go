@@ -202,28 +202,28 @@ func TestStreamsKeepTimestampsApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stamped, err := s.dial(t).OpenStampedStream("b", 1)
+	timestamped, err := s.dial(t).OpenTimetimestampedStream("b", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := plain.StampedPoints(k, 1, wire.Stamped{}); !errors.Is(err, errPlain) {
+	if err := plain.TimetimestampedPoints(k, 1, wire.Timetimestamped{}); !errors.Is(err, errPlain) {
 		t.Errorf("a plain stream took a timestamp: %v", err)
 	}
-	if err := stamped.Points(k, 1, 5); !errors.Is(err, errStamped) {
+	if err := timestamped.Points(k, 1, 5); !errors.Is(err, errTimetimestamped) {
 		t.Errorf("a stream with timestamps took a point without: %v", err)
 	}
-	for _, x := range []*Stream{plain, stamped} {
+	for _, x := range []*Stream{plain, timestamped} {
 		if err := x.BatchStart(1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := plain.StampedBatchPoint(k, wire.Stamped{}); !errors.Is(err, errPlain) {
+	if err := plain.TimetimestampedBatchPoint(k, wire.Timetimestamped{}); !errors.Is(err, errPlain) {
 		t.Errorf("a plain batch took a timestamp: %v", err)
 	}
-	if err := stamped.BatchPoint(k, 5); !errors.Is(err, errStamped) {
+	if err := timestamped.BatchPoint(k, 5); !errors.Is(err, errTimetimestamped) {
 		t.Errorf("a batch with timestamps took a point without: %v", err)
 	}
-	for _, x := range []*Stream{plain, stamped} {
+	for _, x := range []*Stream{plain, timestamped} {
 		if err := x.Close(); err != nil {
 			t.Error(err)
 		}

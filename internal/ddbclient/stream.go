@@ -43,14 +43,14 @@ func (c *Client) OpenAckStream(bucket string) (*Stream, error) {
 	return c.open(wire.Request{Op: wire.OpAckStream, Bucket: []byte(bucket), Delay: 1})
 }
 
-// OpenStampedStream is OpenStream for points with timestamps: the bucket must
+// OpenTimetimestampedStream is OpenStream for points with timestamps: the bucket must
 // have the hpts flag.
-func (c *Client) OpenStampedStream(bucket string, delay uint8) (*Stream, error) {
+func (c *Client) OpenTimetimestampedStream(bucket string, delay uint8) (*Stream, error) {
 	return c.open(wire.Request{Op: wire.OpStream2, HPTS: true, Bucket: []byte(bucket), Delay: delay})
 }
 
-// OpenStampedAckStream is OpenAckStream for points with timestamps.
-func (c *Client) OpenStampedAckStream(bucket string) (*Stream, error) {
+// OpenTimetimestampedAckStream is OpenAckStream for points with timestamps.
+func (c *Client) OpenTimetimestampedAckStream(bucket string) (*Stream, error) {
 	return c.open(wire.Request{Op: wire.OpAckStream, HPTS: true, Bucket: []byte(bucket), Delay: 1})
 }
 
@@ -70,12 +70,12 @@ func (c *Client) open(q wire.Request) (*Stream, error) {
 }
 
 var (
-	errInBatch  = errors.New("a batch is open: end it first")
-	errNoBatch  = errors.New("no batch is open")
-	errNoAck    = errors.New("the stream is not an acknowledged one")
-	errEmptyKey = errors.New("the key of a point is empty")
-	errStamped  = errors.New("the points of the stream have timestamps: send stamped ones")
-	errPlain    = errors.New("the points of the stream have no timestamps: open a stamped stream")
+	errInBatch         = errors.New("a batch is open: end it first")
+	errNoBatch         = errors.New("no batch is open")
+	errNoAck           = errors.New("the stream is not an acknowledged one")
+	errEmptyKey        = errors.New("the key of a point is empty")
+	errTimetimestamped = errors.New("the points of the stream have timestamps: send timestamped ones")
+	errPlain           = errors.New("the points of the stream have no timestamps: open a timestamped stream")
 )
 
 // ready checks that a message may be appended now, inside a batch or not.
@@ -92,14 +92,14 @@ func (s *Stream) ready(inBatch bool) error {
 }
 
 // point checks that a point of the key may be sent now, with a timestamp or not.
-func (s *Stream) point(inBatch, stamped bool, key []byte) error {
+func (s *Stream) point(inBatch, timestamped bool, key []byte) error {
 	if err := s.ready(inBatch); err != nil {
 		return err
 	}
 	switch {
-	case s.hpts && !stamped:
-		return errStamped
-	case stamped && !s.hpts:
+	case s.hpts && !timestamped:
+		return errTimetimestamped
+	case timestamped && !s.hpts:
 		return errPlain
 	}
 	return checkKey(key)
@@ -148,21 +148,21 @@ func (s *Stream) BatchPoint(key []byte, word uint64) error {
 	return s.spill()
 }
 
-// StampedPoints is Points for points with timestamps.
-func (s *Stream) StampedPoints(key []byte, slot int64, points ...wire.Stamped) error {
+// TimetimestampedPoints is Points for points with timestamps.
+func (s *Stream) TimetimestampedPoints(key []byte, slot int64, points ...wire.Timetimestamped) error {
 	if err := s.point(false, true, key); err != nil {
 		return err
 	}
-	s.buf = wire.AppendStampedEntry(s.buf, key, uint64(slot), points...)
+	s.buf = wire.AppendTimetimestampedEntry(s.buf, key, uint64(slot), points...)
 	return s.spill()
 }
 
-// StampedBatchPoint is BatchPoint for a point with a timestamp.
-func (s *Stream) StampedBatchPoint(key []byte, p wire.Stamped) error {
+// TimetimestampedBatchPoint is BatchPoint for a point with a timestamp.
+func (s *Stream) TimetimestampedBatchPoint(key []byte, p wire.Timetimestamped) error {
 	if err := s.point(true, true, key); err != nil {
 		return err
 	}
-	s.buf = wire.AppendStampedBatchPoint(s.buf, key, p)
+	s.buf = wire.AppendTimetimestampedBatchPoint(s.buf, key, p)
 	return s.spill()
 }
 

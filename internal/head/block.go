@@ -24,7 +24,7 @@ type block struct {
 	deeper    bool // reached a fifth of its rows since closePast
 }
 
-func (b *block) stamp(lsn uint64, now int64) {
+func (b *block) timestamp(lsn uint64, now int64) {
 	if b.firstLSN == 0 {
 		b.firstLSN = lsn
 		b.opened = now

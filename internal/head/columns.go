@@ -50,7 +50,7 @@ func (c *Columns) Has(col int) bool {
 	return uint(col) < uint(len(c.ids)) && c.ids[col] != (metric.SeriesID{})
 }
 
-// Named reports whether a column is that of a series' values: one of stamps has a
+// Named reports whether a column is that of a series' values: one of timestamps has a
 // series and no name.
 func (c *Columns) Named(col int) bool {
 	return uint(col) < uint(len(c.names)) && c.names[col].From < c.names[col].To

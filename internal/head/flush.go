@@ -16,9 +16,9 @@ type Capture struct {
 	sealedBlocks []*sealedBlock // ascending by start
 	late         lateRuns
 	cols         *Columns
-	// Floor is the position in the log of the first record that the group
+	// ReplayPosition is the position in the log of the first record that the group
 	// still needs after this flush, 0 when it needs none.
-	Floor uint64
+	ReplayPosition uint64
 
 	// Settled is the highest slot that the group has flushed before, -1 for none. With
 	// Unsettled older points of some columns may have been flushed by another group: the
@@ -52,8 +52,8 @@ func (g *Group) capture() Capture {
 	c := Capture{group: g, sealedBlocks: slices.Clone(g.flushing), late: g.lateOut, cols: g.Columns(), Settled: g.settled, Highest: -1}
 	c.settle(g)
 	for _, b := range g.open {
-		if c.Floor == 0 || b.firstLSN < c.Floor {
-			c.Floor = b.firstLSN
+		if c.ReplayPosition == 0 || b.firstLSN < c.ReplayPosition {
+			c.ReplayPosition = b.firstLSN
 		}
 	}
 	return c
@@ -266,7 +266,7 @@ func (f *Flusher) one(c *Capture, num int64, late *lateColumn, parts []latePart)
 			points, err = chunk.Count(f.pieces[0])
 			return f.pieces[0], points, true, err
 		case n < int(chunk.Slots/c.group.height):
-			if f.data, points, err = chunk.AppendComposite(f.data[:0], f.pieces); err == nil {
+			if f.data, points, err = chunk.AppendMultiPart(f.data[:0], f.pieces); err == nil {
 				return f.data, points, false, nil
 			}
 		}

@@ -48,7 +48,7 @@ func flushed(t *testing.T, words []uint64, late map[int64]uint64) []byte {
 
 // Some pieces of a chunk are listed; one piece, all pieces, corrected ones and
 // floats whose sum a list cannot give are what the encoder makes of the words.
-func TestFlushListsSomePieces(t *testing.T) {
+func TestFlushListsSomeParts(t *testing.T) {
 	ints := make([]uint64, chunk.Slots)
 	floats := make([]uint64, chunk.Slots)
 	for i := range ints {
@@ -78,7 +78,7 @@ func TestFlushListsSomePieces(t *testing.T) {
 		}
 		var enc chunk.Encoder
 		want := enc.Append(nil, 0, words)
-		if chunk.IsComposite(got) != c.list || !c.list && !bytes.Equal(got, want) {
+		if chunk.IsMultiPart(got) != c.list || !c.list && !bytes.Equal(got, want) {
 			t.Errorf("%s: %d bytes with form %#x, encoded as a whole %d", c.name, len(got), got[0], len(want))
 		}
 		h, err := chunk.ParseHeader(got)

@@ -24,7 +24,7 @@ type Forgotten struct {
 
 // Forget takes columns from their series and drops all points that the group
 // holds of them; with idle only those columns of which it holds none and all
-// records lie below its floor. log is called with these columns under the group's
+// records lie below its replay position. log is called with these columns under the group's
 // lock before anything is dropped: records of points stand in front of its record
 // or come from a writer that has found the names anew. The columns are free for
 // others at once: none of their points is left, and a replay tells the records of

@@ -139,7 +139,7 @@ func (g *Group) Apply(w Write, now int64, log Log) (Applied, error) {
 	}
 	lsn, err := log(c)
 	if err == nil {
-		touched.stamp(g, lsn, now)
+		touched.timestamp(g, lsn, now)
 	}
 	return Applied{Closed: len(g.sealing) - closed, Late: g.late.bytes() - late}, err
 }
@@ -160,12 +160,12 @@ func (t *touchedBlocks) add(b *block) {
 	}
 }
 
-func (t *touchedBlocks) stamp(g *Group, lsn uint64, now int64) {
+func (t *touchedBlocks) timestamp(g *Group, lsn uint64, now int64) {
 	for _, b := range t.more {
-		b.stamp(lsn, now)
+		b.timestamp(lsn, now)
 	}
 	if b := t.one; b != nil {
-		b.stamp(lsn, now)
+		b.timestamp(lsn, now)
 		g.closePast(b)
 	}
 	for _, b := range t.more {

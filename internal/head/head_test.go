@@ -151,8 +151,8 @@ func TestReadsEqualTheModel(t *testing.T) {
 		for _, ok := sealer.Seal(g); ok; {
 			_, ok = sealer.Seal(g)
 		}
-		if c := g.BeginFlush(); c.Floor != 0 {
-			t.Fatalf("nothing is open, yet the log is needed from %d", c.Floor)
+		if c := g.BeginFlush(); c.ReplayPosition != 0 {
+			t.Fatalf("nothing is open, yet the log is needed from %d", c.ReplayPosition)
 		}
 	})
 }

@@ -44,7 +44,7 @@ func (g *Group) Bind(col int, key []byte, lsn uint64, now int64, ids ...metric.S
 	g.cols.Store(g.Columns().with(col, key, ids...))
 }
 
-// Committed tells the group that no record below floor will be replayed for it
+// Committed tells the group that no record below replay position will be replayed for it
 // and returns how many of its columns would be free after Park: gaps, and those of
 // series that were silent since before, as far as is known without a look at the
 // blocks that are open.
@@ -62,7 +62,7 @@ func (g *Group) Committed(floor uint64, before int64) (free int) {
 }
 
 // silent reports whether a column has a series all of whose records lie below
-// the floor and whose last write was before the given time. Points in open
+// the replay position and whose last write was before the given time. Points in open
 // blocks are not known to it.
 func (g *Group) silent(col int, before int64) bool {
 	w := &g.written[col]
@@ -70,7 +70,7 @@ func (g *Group) silent(col int, before int64) bool {
 }
 
 // Park takes the columns from series that were silent since before and of which
-// all points are in committed segments and all records below the group's floor,
+// all points are in committed segments and all records below the group's replay position,
 // so that a replay never meets a record of theirs. width columns go together.
 // parked is called for the first of each, ascending, when they are free for
 // others; it may keep neither lock nor key.

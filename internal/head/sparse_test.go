@@ -98,7 +98,7 @@ func (w *twins) flush(end func(*Group)) {
 	var got [2]bytes.Buffer
 	for i, g := range []*Group{w.tables, w.rows} {
 		c := g.BeginFlush()
-		fmt.Fprintf(&got[i], "floor %d\n", c.Floor)
+		fmt.Fprintf(&got[i], "replay position %d\n", c.ReplayPosition)
 		var f Flusher
 		for col := range Width {
 			err := f.Column(&c, col, func(number int64, points int, data []byte, _, _ bool) error {

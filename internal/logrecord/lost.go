@@ -20,7 +20,7 @@ type Lost struct {
 // state needs, in the order of the log.
 func LostRecords(report *wal.Report, state *manifest.State) (out []Lost) {
 	for _, l := range report.Lost {
-		if h, ok := ParseHead(l.Head); ok && uint64(l.LSN) >= state.FloorOf(h.Group) {
+		if h, ok := ParseHead(l.Head); ok && uint64(l.LSN) >= state.ReplayPositionOf(h.Group) {
 			out = append(out, Lost{uint64(l.LSN), h})
 		}
 	}

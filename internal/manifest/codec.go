@@ -103,8 +103,8 @@ const (
 	tagRemoveSegment
 	tagPutBucket
 	tagDeleteBucket
-	tagFloor
-	tagGroupFloor
+	tagReplayPosition
+	tagGroupReplayPosition
 	tagAccount
 	tagAccountLSN
 	tagNextSeq
@@ -160,9 +160,9 @@ func appendEdit(dst []byte, e *Edit) []byte {
 		dst = appendID(append(dst, tagDeleteBucket), d.ID)
 		dst = appendBytes(binary.AppendUvarint(dst, d.Clock), d.Name)
 	}
-	dst = appendNumber(dst, tagFloor, e.Floor)
-	for _, f := range e.Floors {
-		dst = binary.AppendUvarint(append(dst, tagGroupFloor), uint64(f.Group))
+	dst = appendNumber(dst, tagReplayPosition, e.ReplayPosition)
+	for _, f := range e.ReplayPositions {
+		dst = binary.AppendUvarint(append(dst, tagGroupReplayPosition), uint64(f.Group))
 		dst = binary.AppendUvarint(dst, f.LSN)
 	}
 	if e.Account != nil {
@@ -267,10 +267,10 @@ func (r *reader) field(e *Edit) {
 		e.EndHoles = append(e.EndHoles, r.hole())
 	case tagHighest:
 		e.Highest = append(e.Highest, Highest{Bucket: r.id(), Slot: r.varint()})
-	case tagFloor:
-		e.Floor = r.uvarint()
-	case tagGroupFloor:
-		e.Floors = append(e.Floors, Floor{Group: r.uint32(), LSN: r.uvarint()})
+	case tagReplayPosition:
+		e.ReplayPosition = r.uvarint()
+	case tagGroupReplayPosition:
+		e.ReplayPositions = append(e.ReplayPositions, ReplayPosition{Group: r.uint32(), LSN: r.uvarint()})
 	case tagAccount:
 		e.Account = append([]byte{}, r.bytes()...)
 	case tagAccountLSN:

@@ -23,12 +23,12 @@ import (
 func built(n int) (data []byte, starts []int) {
 	data = appendHeader(nil)
 	starts = append(starts, len(data))
-	data = appendRecord(data, 5, &Edit{reset: true, Floor: 10, PutBuckets: []buckets.Info{{ID: 1, Name: "b"}}})
+	data = appendRecord(data, 5, &Edit{reset: true, ReplayPosition: 10, PutBuckets: []buckets.Info{{ID: 1, Name: "b"}}})
 	for i := range n {
 		starts = append(starts, len(data))
 		seq := uint64(i + 1)
 		data = appendRecord(data, 6+uint64(i), &Edit{
-			AddSegments: []Segment{{Seq: seq}}, Floor: 100 * seq, Floors: []Floor{{1, 90 * seq}},
+			AddSegments: []Segment{{Seq: seq}}, ReplayPosition: 100 * seq, ReplayPositions: []ReplayPosition{{1, 90 * seq}},
 			NextSeq: seq + 1, Account: fmt.Append(nil, "account ", seq), AccountLSN: 95 * seq,
 		})
 	}
@@ -184,7 +184,7 @@ func TestCopiesMendEachOther(t *testing.T) {
 }
 
 // TestBitFlips: every bit of an edit in the middle, in both copies. It is named, the other
-// edits count but for their floors, ids jump, and the state is suspect until
+// edits count but for their replay positions, ids jump, and the state is suspect until
 // the owner has settled it, over restarts.
 func TestBitFlips(t *testing.T) {
 	data, starts := built(3)
@@ -196,7 +196,7 @@ func TestBitFlips(t *testing.T) {
 		if len(r.Damaged) == 0 || r.Damaged[0].Offset != int64(starts[2]) || len(r.Torn) != 0 {
 			t.Fatalf("bit %d: %+v", bit, r)
 		}
-		if !slices.Equal(seqs(s), []uint64{1, 3}) || s.Floor != 100 || s.FloorOf(1) != 90 || !s.Suspect ||
+		if !slices.Equal(seqs(s), []uint64{1, 3}) || s.ReplayPosition != 100 || s.ReplayPositionOf(1) != 90 || !s.Suspect ||
 			s.AccountLSN != 285 || string(s.Account) != "account 3" || s.NextSeq < 4+idGap || s.NextGroup < idGap {
 			t.Fatalf("bit %d: %+v", bit, s)
 		}
@@ -222,7 +222,7 @@ func TestDamagedFront(t *testing.T) {
 	f := func(name string, bad []byte, floor uint64, want ...uint64) {
 		t.Helper()
 		_, s, r := mustOpen(t, disk(t, bad), rewriteSize)
-		if len(r.Damaged) == 0 || len(r.Lost) == 0 || len(r.Torn) != 0 || !s.Suspect || !slices.Equal(seqs(s), want) || s.Floor != floor {
+		if len(r.Damaged) == 0 || len(r.Lost) == 0 || len(r.Torn) != 0 || !s.Suspect || !slices.Equal(seqs(s), want) || s.ReplayPosition != floor {
 			t.Errorf("%s: %+v, %+v", name, s, r)
 		}
 	}
@@ -242,7 +242,7 @@ func TestDamagedFront(t *testing.T) {
 	// What has all edits has lost nothing.
 	for name, bad := range map[string][]byte{"header": flip(3), "an edit twice": slices.Concat(data[:starts[2]], data[starts[1]:])} {
 		_, s, r := mustOpen(t, disk(t, bad), rewriteSize)
-		if len(r.Damaged) != 2 || len(r.Lost)+len(r.Torn) != 0 || s.Suspect || !slices.Equal(seqs(s), []uint64{1, 2, 3}) || s.Floor != 300 {
+		if len(r.Damaged) != 2 || len(r.Lost)+len(r.Torn) != 0 || s.Suspect || !slices.Equal(seqs(s), []uint64{1, 2, 3}) || s.ReplayPosition != 300 {
 			t.Errorf("%s: %+v, %+v", name, s, r)
 		}
 	}

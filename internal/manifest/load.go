@@ -158,7 +158,7 @@ func (l *loader) load(first, second *image) error {
 }
 
 // fold sums up the edits from the newest snapshot on, each from the copy that has
-// it. Floors of edits behind one that both have lost are left out: they say that
+// it. ReplayPositions of edits behind one that both have lost are left out: they say that
 // a segment holds what is below, and that may be the segment whose name is lost.
 func (l *loader) fold(first, second *image) {
 	all := slices.Concat(first.edits, second.edits)
@@ -184,7 +184,7 @@ func (l *loader) fold(first, second *image) {
 			l.lost(fmt.Sprintf("edits %d to %d", l.number+1, e.number-1))
 		}
 		if len(l.report.Lost) > 0 && !e.edit.reset {
-			e.edit.Floor, e.edit.Floors = 0, nil
+			e.edit.ReplayPosition, e.edit.ReplayPositions = 0, nil
 		}
 		l.state.apply(&e.edit)
 		l.number = e.number

@@ -54,7 +54,7 @@ func commit(t testing.TB, m *Manifest, edits ...Edit) {
 func drawTombstones(rt *rapid.T, e *Edit) {
 	id := rapid.Uint32Range(1, 6)
 	for range rapid.IntRange(0, 2).Draw(rt, "tombstones") {
-		t := Tombstones{Bucket: uint64(id.Draw(rt, "bucket")), Below: rapid.Uint64Range(1, 20).Draw(rt, "below"),
+		t := Tombstones{Bucket: uint64(id.Draw(rt, "bucket")), DeleteSequence: rapid.Uint64Range(1, 20).Draw(rt, "below"),
 			LSN: rapid.Uint64Range(1, 20).Draw(rt, "lsn"), Incarnation: rapid.Uint64Range(0, 20).Draw(rt, "incarnation"), Series: []DeletedSeries{}}
 		for range rapid.IntRange(0, 3).Draw(rt, "series") {
 			t.Series = append(t.Series, DeletedSeries{
@@ -104,14 +104,14 @@ func drawEdit(rt *rapid.T) Edit {
 	drawTombstones(rt, &e)
 	drawHoles(rt, &e)
 	for range drawn("floors", 0).([]any) {
-		e.Floors = append(e.Floors, Floor{Group: id.Draw(rt, "group"), LSN: rapid.Uint64().Draw(rt, "lsn")})
+		e.ReplayPositions = append(e.ReplayPositions, ReplayPosition{Group: id.Draw(rt, "group"), LSN: rapid.Uint64().Draw(rt, "lsn")})
 	}
 	if rapid.IntRange(0, 3).Draw(rt, "deletes") == 0 {
 		e.DeleteBuckets = []buckets.Deletion{{ID: uint64(id.Draw(rt, "deleted")), Clock: rapid.Uint64().Draw(rt, "clock"), Name: string(rapid.SliceOfN(rapid.Byte(), 0, 5).Draw(rt, "deleted name"))}}
 		e.RemoveSegments = append(e.RemoveSegments, uint64(id.Draw(rt, "removed")))
 	}
 	if rapid.Bool().Draw(rt, "counters") {
-		e.Floor, e.AccountLSN = rapid.Uint64().Draw(rt, "floor"), rapid.Uint64().Draw(rt, "account lsn")
+		e.ReplayPosition, e.AccountLSN = rapid.Uint64().Draw(rt, "floor"), rapid.Uint64().Draw(rt, "account lsn")
 		e.Catalogue = rapid.Uint64().Draw(rt, "catalogue")
 		e.NextSeq, e.DeletionsFrom, e.NextGroup = rapid.Uint64().Draw(rt, "next seq"), rapid.Uint64().Draw(rt, "deletions"), rapid.Uint32().Draw(rt, "next group")
 		e.Account = append([]byte{}, rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(rt, "account")...)
@@ -158,17 +158,17 @@ func TestApply(t *testing.T) {
 	b.TTL = 7
 	f(Edit{RemoveSegments: []uint64{1, 9}, PutBuckets: []buckets.Info{b}, NextSeq: 2, Account: []byte{}, AccountLSN: 4},
 		State{Segments: []Segment{{Seq: 2}}, Buckets: []buckets.Info{a, b}, LastFlush: 2, NextSeq: 3, Account: []byte{}, AccountLSN: 4})
-	f(Edit{RemoveSegments: []uint64{2}, DeleteBuckets: []buckets.Deletion{{ID: 2, Clock: 7, Name: "b"}}, Floors: []Floor{{7, 70}, {5, 50}}},
+	f(Edit{RemoveSegments: []uint64{2}, DeleteBuckets: []buckets.Deletion{{ID: 2, Clock: 7, Name: "b"}}, ReplayPositions: []ReplayPosition{{7, 70}, {5, 50}}},
 		State{Buckets: []buckets.Info{a}, DeletedBuckets: []buckets.Deletion{{ID: 2, Clock: 7, Name: "b"}}, LastFlush: 2, NextSeq: 3,
-			Account: []byte{}, AccountLSN: 4, floors: []Floor{{5, 50}, {7, 70}}})
-	if s.FloorOf(5) != 50 || s.FloorOf(6) != 0 {
-		t.Errorf("floors %d, %d: want 50 and that of all others", s.FloorOf(5), s.FloorOf(6))
+			Account: []byte{}, AccountLSN: 4, replayPositions: []ReplayPosition{{5, 50}, {7, 70}}})
+	if s.ReplayPositionOf(5) != 50 || s.ReplayPositionOf(6) != 0 {
+		t.Errorf("replay positions %d, %d: want 50 and that of all others", s.ReplayPositionOf(5), s.ReplayPositionOf(6))
 	}
-	f(Edit{Floor: 60, Floors: []Floor{{7, 55}}, PutBuckets: []buckets.Info{b}, DeleteBuckets: []buckets.Deletion{{ID: 1, Clock: 8}}, Suspect: true},
+	f(Edit{ReplayPosition: 60, ReplayPositions: []ReplayPosition{{7, 55}}, PutBuckets: []buckets.Info{b}, DeleteBuckets: []buckets.Deletion{{ID: 1, Clock: 8}}, Suspect: true},
 		State{DeletedBuckets: []buckets.Deletion{{ID: 1, Clock: 8}, {ID: 2, Clock: 7, Name: "b"}}, LastFlush: 2, NextSeq: 3,
-			Account: []byte{}, AccountLSN: 4, Floor: 60, floors: []Floor{{7, 55}}, Suspect: true})
-	if s.FloorOf(5) != 60 || s.FloorOf(7) != 55 {
-		t.Errorf("floors %d, %d: want 60 and 55", s.FloorOf(5), s.FloorOf(7))
+			Account: []byte{}, AccountLSN: 4, ReplayPosition: 60, replayPositions: []ReplayPosition{{7, 55}}, Suspect: true})
+	if s.ReplayPositionOf(5) != 60 || s.ReplayPositionOf(7) != 55 {
+		t.Errorf("replay positions %d, %d: want 60 and 55", s.ReplayPositionOf(5), s.ReplayPositionOf(7))
 	}
 }
 

@@ -30,7 +30,7 @@ type Segment struct {
 	// points the segment holds.
 	Generation uint64
 	// Clean says what the segment holds nothing of: series that a tombstone with
-	// a Below up to it deletes. 0 stands for the Generation.
+	// a DeleteSequence up to it deletes. 0 stands for the Generation.
 	Clean uint64
 	// Ranges are what the segment holds chunks of, sorted.
 	Ranges []Range
@@ -44,16 +44,16 @@ type Range struct {
 	First, Past int64
 }
 
-// CleanTo is the Below up to which tombstones concern a segment no more: what a
+// PurgedThrough is the DeleteSequence up to which tombstones concern a segment no more: what a
 // segment of a later generation holds was written with the tombstone in sight.
-func (s *Segment) CleanTo() uint64 { return max(s.Clean, s.Generation) }
+func (s *Segment) PurgedThrough() uint64 { return max(s.Clean, s.Generation) }
 
 // Tombstones delete series of a bucket: what a segment holds of them is hidden
-// if its CleanTo is lower than Below.
+// if its PurgedThrough is lower than DeleteSequence.
 type Tombstones struct {
-	Bucket uint64
-	Below  uint64 // a number of segments: the next one when the series were deleted
-	LSN    uint64 // of the last record of the deletion: points of the series in front of it are deleted
+	Bucket         uint64
+	DeleteSequence uint64 // a number of segments: the next one when the series were deleted
+	LSN            uint64 // of the last record of the deletion: points of the series in front of it are deleted
 
 	// Incarnation is what the series have from then on: the clock of the deletion. It
 	// is 0 where they expired, which is not remembered.
@@ -69,15 +69,15 @@ type DeletedSeries struct {
 }
 
 // Buried drops the tombstones of a bucket that nothing needs any more: those
-// with a Below up to the one here, deleted in front of LSN.
+// with a DeleteSequence up to the one here, deleted in front of LSN.
 type Buried struct {
-	Bucket uint64
-	Below  uint64
-	LSN    uint64
+	Bucket         uint64
+	DeleteSequence uint64
+	LSN            uint64
 }
 
-// Floor is the LSN from which on a group needs the log.
-type Floor struct {
+// ReplayPosition is the LSN from which on a group needs the log.
+type ReplayPosition struct {
 	Group uint32
 	LSN   uint64
 }
@@ -106,10 +106,10 @@ type Edit struct {
 	EndHoles []hole.Hole // equal ones of State or AddHoles end; unknown ones are passed over
 	Highest  []Highest   // these never fall
 
-	// Floors replaces the floors of the groups it lists. Where Floor is not 0,
-	// it is the floor of all others from then on, whatever they had before.
-	Floors []Floor
-	Floor  uint64
+	// ReplayPositions replaces the replay positions of the groups it lists. Where ReplayPosition is not 0,
+	// it is the replay position of all others from then on, whatever they had before.
+	ReplayPositions []ReplayPosition
+	ReplayPosition  uint64
 
 	Account    []byte // opaque, replaces the former one; nil = unchanged, empty is a value
 	AccountLSN uint64 // the account holds all records of the log below it
@@ -155,7 +155,7 @@ type State struct {
 	Incarnation    uint64      // the highest that a deletion of series gave
 	Holes          []hole.Hole // those of deleted buckets go with them
 	Highest        []Highest
-	Floor          uint64 // of the groups that Floors does not list
+	ReplayPosition uint64 // of the groups that ReplayPositions does not list
 	Account        []byte // nil = there never was one
 	AccountLSN     uint64
 	NextSeq        uint64
@@ -175,20 +175,20 @@ type State struct {
 	// must not be deleted. The owner ends it with Edit.Settled.
 	Suspect bool
 
-	floors []Floor
+	replayPositions []ReplayPosition
 }
 
-// Floors returns the floors of the groups that have one of their own, sorted
+// ReplayPositions returns the replay positions of the groups that have one of their own, sorted
 // by group. The slice is the caller's.
-func (s *State) Floors() []Floor { return slices.Clone(s.floors) }
+func (s *State) ReplayPositions() []ReplayPosition { return slices.Clone(s.replayPositions) }
 
-// FloorOf returns the floor of a group.
-func (s *State) FloorOf(group uint32) uint64 {
-	i, ok := slices.BinarySearchFunc(s.floors, group, byGroup)
+// ReplayPositionOf returns the replay position of a group.
+func (s *State) ReplayPositionOf(group uint32) uint64 {
+	i, ok := slices.BinarySearchFunc(s.replayPositions, group, byGroup)
 	if ok {
-		return s.floors[i].LSN
+		return s.replayPositions[i].LSN
 	}
-	return s.Floor
+	return s.ReplayPosition
 }
 
 func bySeq(s Segment, seq uint64) int    { return cmp.Compare(s.Seq, seq) }
@@ -196,8 +196,8 @@ func byID(b buckets.Info, id uint64) int { return cmp.Compare(b.ID, id) }
 func byDeleted(d buckets.Deletion, id uint64) int {
 	return cmp.Compare(d.ID, id)
 }
-func byLost(l LostSegment, seq uint64) int { return cmp.Compare(l.Seq, seq) }
-func byGroup(f Floor, group uint32) int    { return cmp.Compare(f.Group, group) }
+func byLost(l LostSegment, seq uint64) int       { return cmp.Compare(l.Seq, seq) }
+func byGroup(f ReplayPosition, group uint32) int { return cmp.Compare(f.Group, group) }
 
 // Deleted reports whether the id is that of a deleted bucket.
 func (s *State) Deleted(bucket uint64) bool {
@@ -224,7 +224,7 @@ func (s *State) clone() *State {
 	c.Remembered = append([]Tombstones(nil), s.Remembered...)
 	c.Account = slices.Clone(s.Account)
 	c.Lost = append([]LostSegment(nil), s.Lost...)
-	c.floors = append([]Floor(nil), s.floors...)
+	c.replayPositions = append([]ReplayPosition(nil), s.replayPositions...)
 	return &c
 }
 
@@ -263,11 +263,11 @@ func (s *State) apply(e *Edit) {
 	}
 	s.applyTombstones(e)
 	s.applyHoles(e)
-	if e.Floor != 0 {
-		s.Floor, s.floors = e.Floor, nil
+	if e.ReplayPosition != 0 {
+		s.ReplayPosition, s.replayPositions = e.ReplayPosition, nil
 	}
-	for _, f := range e.Floors {
-		s.floors = put(s.floors, f, f.Group, byGroup)
+	for _, f := range e.ReplayPositions {
+		s.replayPositions = put(s.replayPositions, f, f.Group, byGroup)
 	}
 	if e.Account != nil {
 		s.Account = append([]byte{}, e.Account...)
@@ -291,7 +291,7 @@ func (s *State) applyTombstones(e *Edit) {
 	}
 	s.Tombstones = slices.DeleteFunc(s.Tombstones, func(t Tombstones) bool {
 		buried := slices.ContainsFunc(e.Bury, func(b Buried) bool {
-			return b.Bucket == t.Bucket && t.Below <= b.Below && t.LSN < b.LSN
+			return b.Bucket == t.Bucket && t.DeleteSequence <= b.DeleteSequence && t.LSN < b.LSN
 		})
 		if buried {
 			s.Remembered = append(s.Remembered, t)
@@ -317,28 +317,28 @@ func (s *State) applyTombstones(e *Edit) {
 // slices of s.
 func (s *State) snapshot() *Edit {
 	return &Edit{
-		reset:         true,
-		AddSegments:   s.Segments,
-		PutBuckets:    s.Buckets,
-		DeleteBuckets: s.DeletedBuckets,
-		Tombstones:    s.Tombstones,
-		Remembered:    s.Remembered,
-		RememberAfter: s.RememberAfter,
-		Incarnation:   s.Incarnation,
-		AddHoles:      s.Holes,
-		Highest:       s.Highest,
-		Floors:        s.floors,
-		Floor:         s.Floor,
-		Account:       s.Account,
-		AccountLSN:    s.AccountLSN,
-		NextSeq:       s.NextSeq,
-		NextGroup:     s.NextGroup,
-		DeletionsFrom: s.DeletionsFrom,
-		Catalogue:     s.Catalogue,
-		LastFlush:     s.LastFlush,
-		LastMerged:    s.LastMerged,
-		Lost:          s.Lost,
-		Suspect:       s.Suspect,
+		reset:           true,
+		AddSegments:     s.Segments,
+		PutBuckets:      s.Buckets,
+		DeleteBuckets:   s.DeletedBuckets,
+		Tombstones:      s.Tombstones,
+		Remembered:      s.Remembered,
+		RememberAfter:   s.RememberAfter,
+		Incarnation:     s.Incarnation,
+		AddHoles:        s.Holes,
+		Highest:         s.Highest,
+		ReplayPositions: s.replayPositions,
+		ReplayPosition:  s.ReplayPosition,
+		Account:         s.Account,
+		AccountLSN:      s.AccountLSN,
+		NextSeq:         s.NextSeq,
+		NextGroup:       s.NextGroup,
+		DeletionsFrom:   s.DeletionsFrom,
+		Catalogue:       s.Catalogue,
+		LastFlush:       s.LastFlush,
+		LastMerged:      s.LastMerged,
+		Lost:            s.Lost,
+		Suspect:         s.Suspect,
 	}
 }
 

@@ -70,7 +70,7 @@ func appendTombstones(dst []byte, e *Edit) []byte {
 	dst = appendNumber(dst, tagIncarnation, e.Incarnation)
 	for _, b := range e.Bury {
 		dst = appendID(append(dst, tagBury), b.Bucket)
-		dst = binary.AppendUvarint(dst, b.Below)
+		dst = binary.AppendUvarint(dst, b.DeleteSequence)
 		dst = binary.AppendUvarint(dst, b.LSN)
 	}
 	for i := range e.Tombstones {
@@ -86,7 +86,7 @@ func appendTombstones(dst []byte, e *Edit) []byte {
 
 func (t *Tombstones) append(dst []byte) []byte {
 	dst = appendID(dst, t.Bucket)
-	dst = binary.AppendUvarint(dst, t.Below)
+	dst = binary.AppendUvarint(dst, t.DeleteSequence)
 	dst = binary.AppendUvarint(dst, t.LSN)
 	dst = binary.AppendUvarint(dst, t.Incarnation)
 	dst = binary.AppendUvarint(dst, uint64(len(t.Series)))
@@ -106,7 +106,7 @@ func (r *reader) deletion(tag byte, e *Edit) {
 	case tagRemembered:
 		e.Remembered = append(e.Remembered, r.tombstones())
 	case tagBury:
-		e.Bury = append(e.Bury, Buried{Bucket: r.id(), Below: r.uvarint(), LSN: r.uvarint()})
+		e.Bury = append(e.Bury, Buried{Bucket: r.id(), DeleteSequence: r.uvarint(), LSN: r.uvarint()})
 	case tagRememberAfter:
 		e.RememberAfter = r.uvarint()
 	case tagIncarnation:
@@ -117,7 +117,7 @@ func (r *reader) deletion(tag byte, e *Edit) {
 }
 
 func (r *reader) tombstones() Tombstones {
-	t := Tombstones{Bucket: r.id(), Below: r.uvarint(), LSN: r.uvarint(), Incarnation: r.uvarint()}
+	t := Tombstones{Bucket: r.id(), DeleteSequence: r.uvarint(), LSN: r.uvarint(), Incarnation: r.uvarint()}
 	n := r.uvarint()
 	if n > uint64(len(r.src))/tombstoneSize {
 		r.fail("tombstones", n)

@@ -17,14 +17,14 @@ type Level int32
 // The levels, lowest first.
 const (
 	Calm      Level = iota
-	Hurry           // blocks close early and are flushed, merging slows down, caches are dropped
+	Urgent          // blocks close early and are flushed, merging slows down, caches are dropped
 	NoQueries       // queries that need new memory are refused
 	NoSeries        // new series are refused, known ones are served
 	Hold            // senders are held back
 	levels    = iota
 )
 
-var levelNames = [levels]string{"calm", "hurry", "no_queries", "no_series", "hold"}
+var levelNames = [levels]string{"calm", "urgent", "no_queries", "no_series", "hold"}
 
 // String returns the name under which the level is reported.
 func (l Level) String() string { return levelNames[l] }
@@ -32,7 +32,7 @@ func (l Level) String() string { return levelNames[l] }
 // rise is the share of the limit, in percent, at which a level begins. It ends
 // fallBack below that, so that a use that stands at a mark does not switch a
 // level with every look.
-var rise = [levels]int64{Hurry: 70, NoQueries: 80, NoSeries: 85, Hold: 95}
+var rise = [levels]int64{Urgent: 70, NoQueries: 80, NoSeries: 85, Hold: 95}
 
 const (
 	fallBack = 5
@@ -186,7 +186,7 @@ func (b *Budget) outside(on int64) int64 {
 func (b *Budget) next(used int64) Level {
 	now, was := b.now(), b.Level()
 	reached, kept := Calm, Calm
-	for l := Hurry; l < levels; l++ {
+	for l := Urgent; l < levels; l++ {
 		if used >= b.limit/100*rise[l] {
 			reached = l
 		}

@@ -36,8 +36,8 @@ func TestLevelsRiseAtOnceAndFallWithASlack(t *testing.T) {
 		after time.Duration
 		want  Level
 	}{
-		{699, 0, Calm}, {700, 0, Hurry}, {660, 0, Hurry}, {649, 0, Calm},
-		{800, 0, NoQueries}, {750, 0, NoQueries}, {749, 0, Hurry}, {600, 0, Calm},
+		{699, 0, Calm}, {700, 0, Urgent}, {660, 0, Urgent}, {649, 0, Calm},
+		{800, 0, NoQueries}, {750, 0, NoQueries}, {749, 0, Urgent}, {600, 0, Calm},
 		{950, 0, Hold}, {900, 0, Hold}, {899, 0, NoSeries}, {850, 0, NoSeries},
 		{700, time.Second, NoSeries}, {100, settle - 2*time.Second, NoSeries}, {100, 2 * time.Second, Calm},
 		{860, 0, NoSeries}, {820, settle, NoSeries}, {760, 0, NoQueries}, {0, 0, Calm},

@@ -44,28 +44,28 @@ func BucketID(name string, resolution int64, hpts bool, deleted uint64) uint64 {
 // bucketDomain tells what is hashed for a bucket from all else that is hashed.
 const bucketDomain = "dalmatiner bucket\x00"
 
-// stampBit is the bit of the last byte of an id that tells the two series of a
+// timestampBit is the bit of the last byte of an id that tells the two series of a
 // metric with timestamps apart: they stand next to each other wherever series
 // are sorted, and it is none of the bits that spread series over partitions and
 // shards.
-const stampBit = 0x80
+const timestampBit = 0x80
 
-// Stamped returns the id of the values of the metric key in a bucket with
+// Timetimestamped returns the id of the values of the metric key in a bucket with
 // timestamps.
-func Stamped(bucket uint64, key []byte) SeriesID { return Series(bucket, key).Value() }
+func Timetimestamped(bucket uint64, key []byte) SeriesID { return Series(bucket, key).Value() }
 
-// Value returns the id of the values that belong to the id of values or stamps.
+// Value returns the id of the values that belong to the id of values or timestamps.
 func (id SeriesID) Value() SeriesID {
-	id[15] &^= stampBit
+	id[15] &^= timestampBit
 	return id
 }
 
-// Stamp returns the id of the stamps that belong to the id of values.
-func (id SeriesID) Stamp() SeriesID {
-	id[15] |= stampBit
+// Timetimestamp returns the id of the timestamps that belong to the id of values.
+func (id SeriesID) Timetimestamp() SeriesID {
+	id[15] |= timestampBit
 	return id
 }
 
-// IsStamp reports whether an id of a bucket with timestamps is that of stamps.
+// IsTimetimestamp reports whether an id of a bucket with timestamps is that of timestamps.
 // It means nothing for other buckets.
-func (id SeriesID) IsStamp() bool { return id[15]&stampBit != 0 }
+func (id SeriesID) IsTimetimestamp() bool { return id[15]&timestampBit != 0 }

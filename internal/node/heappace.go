@@ -67,11 +67,11 @@ func (p *heapPace) at(now time.Time, cycles uint64) (smaller bool) {
 
 // seldom reports whether the heap is collected so seldom that its slack was made
 // smaller. What a large job leaves then stays for minutes.
-func (p *heapPace) seldom() bool { return p.percent > 0 && p.percent < usualPercent }
+func (p *heapPace) rarely() bool { return p.percent > 0 && p.percent < usualPercent }
 
 // forget takes back what the Go runtime was told.
 func (p *heapPace) forget() {
-	if p.seldom() {
+	if p.rarely() {
 		debug.SetGCPercent(usualPercent)
 	}
 }

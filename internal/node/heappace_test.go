@@ -34,8 +34,8 @@ func TestHeapPace(t *testing.T) {
 		if got != step.want {
 			t.Errorf("step %d: %d %%, want %d", i, got, step.want)
 		}
-		if p.seldom() != (step.want < usualPercent) {
-			t.Errorf("step %d: %d %%, and seldom is %v", i, got, p.seldom())
+		if p.rarely() != (step.want < usualPercent) {
+			t.Errorf("step %d: %d %%, and seldom is %v", i, got, p.rarely())
 		}
 	}
 	p.forget()

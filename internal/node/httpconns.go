@@ -22,7 +22,7 @@ type httpConns struct {
 func newHTTPConns(limit int, log *loglimit.Logger) *httpConns {
 	c := &httpConns{}
 	c.Set = conns.New(conns.Options{
-		Door: "http", Limit: limit, Log: log, Grace: time.Second,
+		Listener: "http", Limit: limit, Log: log, Grace: time.Second,
 		Full: func(net.Conn) { c.turned.Add(1) },
 	})
 	return c

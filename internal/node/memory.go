@@ -82,7 +82,7 @@ func (m *processMemory) follow(ctx context.Context) (wait func()) {
 				m.budget.SetHeap(held, heap.cycles())
 				m.budget.Sweep()
 				smaller, flushed := pace.at(now, heap.cycles()), m.flushed.Swap(false)
-				if smaller || flushed && pace.seldom() {
+				if smaller || flushed && pace.rarely() {
 					debug.FreeOSMemory() // else what a flush, or many new series, leave would stay for minutes
 				}
 				if m.budget.Level() > memory.Calm {

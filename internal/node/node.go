@@ -1,4 +1,4 @@
-// Package node puts a store, its doors and its monitor together into a running
+// Package node puts a store, its listeners and its monitor together into a running
 // node.
 package node
 
@@ -31,19 +31,19 @@ const drainTimeout = 5 * time.Second
 
 // node is a running node.
 type node struct {
-	cfg    config.Config
-	logger *slog.Logger
-	recent *recentLog
-	memory *processMemory
-	store  *store.Store
-	points coordinator.Coordinator // where all points go
-	rec    *monitor.Recorder
-	tcp    *ddbtcp.Server
-	doors  *doors
-	http   *http.Server
-	up     atomic.Bool
-	status status
-	failed chan error // the first failure after which the node must end
+	cfg       config.Config
+	logger    *slog.Logger
+	recent    *recentLog
+	memory    *processMemory
+	store     *store.Store
+	points    coordinator.Coordinator // where all points go
+	rec       *monitor.Recorder
+	tcp       *ddbtcp.Server
+	listeners *listeners
+	http      *http.Server
+	up        atomic.Bool
+	status    status
+	failed    chan error // the first failure after which the node must end
 }
 
 // Run runs a node until ctx ends or it can no longer keep its promises; in
@@ -69,12 +69,12 @@ func Run(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func
 	}
 	n.warnExposed("tcp.addr", tcpLn.Addr(), "write, read and delete")
 	n.warnExposed("http.addr", httpLn.Addr(), "write, read and delete")
-	if n.doors, err = openDoors(&n.cfg); err != nil {
+	if n.listeners, err = openListeners(&n.cfg); err != nil {
 		return errors.Join(err, tcpLn.Close(), httpLn.Close())
 	}
 	start := time.Now()
 	if n.store, err = store.Open(opts); err != nil {
-		return errors.Join(err, tcpLn.Close(), httpLn.Close(), n.doors.close())
+		return errors.Join(err, tcpLn.Close(), httpLn.Close(), n.listeners.close())
 	}
 	n.points = store.NewCoordinator(n.store)
 	st := n.store.Stats()
@@ -140,7 +140,7 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func
 		MaxConnections: n.cfg.TCPMaxConnections, MaxFrame: int(n.cfg.TCPMaxFrame), MaxSlots: n.cfg.TCPMaxSlots,
 		Idle: n.cfg.TCPIdle, InputStall: n.cfg.InputStall, ReplyStall: n.cfg.ReplyStall,
 	})
-	n.doors.serve(n)
+	n.listeners.serve(n)
 	open := newHTTPConns(n.cfg.HTTPMaxConnections, loglimit.New(n.logger, time.Now))
 	n.http = httpapi.NewServer(n.handler(open), n.logger, n.cfg.HTTPIdle)
 	go func() {
@@ -178,12 +178,12 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func
 	return errors.Join(failure, n.shutdown(tcpLn))
 }
 
-// shutdown stops the doors and then closes the store: what was received is in
+// shutdown stops the listeners and then closes the store: what was received is in
 // it by then.
 func (n *node) shutdown(tcpLn net.Listener) error {
 	_ = tcpLn.Close() // it may have failed already
 	n.tcp.Shutdown()
-	n.doors.shutdown(n.store.Account())
+	n.listeners.shutdown(n.store.Account())
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	if err := n.http.Shutdown(ctx); err != nil {
@@ -196,7 +196,7 @@ func (n *node) shutdown(tcpLn net.Listener) error {
 func (n *node) handler(open *httpConns) http.Handler {
 	reg := httpapi.NewRegistry(n.store)
 	registerTCP(reg, n.tcp)
-	n.doors.register(reg)
+	n.listeners.register(reg)
 	open.register(reg)
 	return httpapi.New(httpapi.Options{
 		Store: n.store, Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,

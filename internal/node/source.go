@@ -80,7 +80,7 @@ func (s source) Aggregate(ctx context.Context, b query.Bucket, key []byte, from,
 }
 
 func costOf(st store.AggregateStats) query.Cost {
-	cost := query.Cost{Headers: st.Headers, Rollups: st.Levels, Decoded: st.Points, Bytes: st.Bytes, MoreUnknown: st.MoreUnknown}
+	cost := query.Cost{Headers: st.Headers, Rollups: st.Rollups, Decoded: st.Points, Bytes: st.Bytes, MoreUnknown: st.MoreUnknown}
 	for _, u := range st.Unknown {
 		cost.Unknown = append(cost.Unknown, query.Unknown{From: u.From, Past: u.Past, Why: u.Why})
 	}
@@ -98,25 +98,25 @@ func registerTCP(reg *prometheus.Registry, srv *ddbtcp.Server) {
 			func() float64 { return float64(st.BytesRead.Load()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_tcp_flushes_total", Help: "Flushes of streams."},
 			func() float64 { return float64(st.Flushes.Load()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_tcp_gathering", Help: "Streams whose small pieces are read together."},
-			func() float64 { return float64(st.Gathering.Load()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_tcp_coalescing", Help: "Streams whose small pieces are read together."},
+			func() float64 { return float64(st.Coalescing.Load()) }),
 	)
 }
 
-// registerConns adds the connections of a door to /metrics.
-func registerConns(reg *prometheus.Registry, door, what string, set *conns.Set) {
+// registerConns adds the connections of a listener to /metrics.
+func registerConns(reg *prometheus.Registry, listener, what string, set *conns.Set) {
 	reg.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_" + door + "_connections", Help: "Open " + what + "."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_" + listener + "_connections", Help: "Open " + what + "."},
 			func() float64 { return float64(set.Open()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_" + door + "_connections_limit", Help: "Limit of open " + what + "."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_" + listener + "_connections_limit", Help: "Limit of open " + what + "."},
 			func() float64 { return float64(set.Limit()) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_" + door + "_accepted_total", Help: "Accepted " + what + "."},
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_" + listener + "_accepted_total", Help: "Accepted " + what + "."},
 			func() float64 { return float64(set.Accepted()) }),
 	)
 	for _, why := range conns.CutReasons() {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "dalmatiner_connections_cut_total", Help: "Connections that the node ended by itself, by listener and reason.",
-			ConstLabels: prometheus.Labels{"listener": door, "reason": why},
+			ConstLabels: prometheus.Labels{"listener": listener, "reason": why},
 		}, func() float64 { return float64(set.Cuts(why)) }))
 	}
 }

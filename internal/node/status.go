@@ -48,7 +48,7 @@ func (s *status) follow(ctx context.Context, n *node) (wait func()) {
 			case <-t.C:
 				now := time.Now()
 				s.measure(n.stored(), now.Sub(last).Seconds())
-				n.doors.countDrops(n.store.Account())
+				n.listeners.countDrops(n.store.Account())
 				last = now
 			}
 		}

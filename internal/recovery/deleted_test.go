@@ -24,7 +24,7 @@ func hashOf(series int) (h [16]byte) { h[0] = byte(series + 1); return h }
 func below(tombs []manifest.Tombstones, series int) (n uint64) {
 	for _, t := range tombs {
 		if slices.ContainsFunc(t.Series, func(d manifest.DeletedSeries) bool { return d.Hash == hashOf(series) }) {
-			n = max(n, t.Below)
+			n = max(n, t.DeleteSequence)
 		}
 	}
 	return n
@@ -35,7 +35,7 @@ func (w *mortal) kill(series int) {
 	w.lsn++
 	w.next++
 	w.pending = append(w.pending, manifest.Tombstones{
-		Bucket: 1, Below: w.next, LSN: w.lsn, Series: []manifest.DeletedSeries{{Hash: hashOf(series)}},
+		Bucket: 1, DeleteSequence: w.next, LSN: w.lsn, Series: []manifest.DeletedSeries{{Hash: hashOf(series)}},
 	})
 	for _, m := range w.state.Segments {
 		for p := range w.points[m.Seq] {
@@ -52,7 +52,7 @@ func (w *mortal) flush() {
 	w.next++
 	w.lsn += 10
 	m := manifest.Segment{Seq: seq, Generation: seq, Points: 3, Ranges: []manifest.Range{{Bucket: 1, First: 0, Past: 1}}}
-	e := manifest.Edit{AddSegments: []manifest.Segment{m}, Tombstones: w.pending, Floor: w.lsn, AccountLSN: w.lsn, Account: fmt.Append(nil, seq), NextSeq: w.next}
+	e := manifest.Edit{AddSegments: []manifest.Segment{m}, Tombstones: w.pending, ReplayPosition: w.lsn, AccountLSN: w.lsn, Account: fmt.Append(nil, seq), NextSeq: w.next}
 	w.write(e)
 	w.disk[seq].Edit.Tombstones = w.pending
 	w.carried[seq], w.pending = w.pending, nil
@@ -86,7 +86,7 @@ func (w *mortal) merge() {
 		tombs = append(tombs, w.carried[seq]...)
 		i := slices.IndexFunc(before.Segments, func(m manifest.Segment) bool { return m.Seq == seq })
 		for p := range w.points[seq] {
-			visible[p] = visible[p] || before.Segments[i].CleanTo() >= below(slices.Concat(before.Tombstones, w.pending), p%4)
+			visible[p] = visible[p] || before.Segments[i].PurgedThrough() >= below(slices.Concat(before.Tombstones, w.pending), p%4)
 		}
 	}
 	for i := range w.log[len(w.log)-1].AddSegments {
@@ -119,7 +119,7 @@ func (w *mortal) shown(p Plan) map[int]bool {
 	all := map[int]bool{}
 	for _, m := range p.State.Segments {
 		for point := range w.points[m.Seq] {
-			if m.CleanTo() >= below(tombs, point%4) {
+			if m.PurgedThrough() >= below(tombs, point%4) {
 				all[point] = true
 			}
 		}

@@ -81,7 +81,7 @@ type Plan struct {
 	Verdicts []Verdict       // of every file, by path
 	Lost     []Loss          // are counted now, their names leave the state
 	Found    []manifest.LostSegment
-	// Rebuilt says that account and floors come from a segment: the catalogue may
+	// Rebuilt says that account and replay positions come from a segment: the catalogue may
 	// not have all names that segments have.
 	Rebuilt bool
 	NextSeq uint64

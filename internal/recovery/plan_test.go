@@ -60,7 +60,7 @@ func (w *world) flush(crash bool) {
 	w.next++
 	w.lsn += 10
 	m := manifest.Segment{Seq: seq, Generation: seq, Points: 3, Ranges: []manifest.Range{{Bucket: 1, First: 0, Past: 1}}}
-	e := manifest.Edit{AddSegments: []manifest.Segment{m}, Floor: w.lsn, AccountLSN: w.lsn, Account: fmt.Append(nil, seq), NextSeq: w.next}
+	e := manifest.Edit{AddSegments: []manifest.Segment{m}, ReplayPosition: w.lsn, AccountLSN: w.lsn, Account: fmt.Append(nil, seq), NextSeq: w.next}
 	w.write(e)
 	w.points[seq], w.until[seq] = map[int]bool{}, w.lsn
 	for range 3 {
@@ -158,7 +158,7 @@ func (w *world) check(t *testing.T, what string, in Input) Plan {
 	served := w.served(p)
 	if in.LogFrom <= max(1, replayFrom(p.State)) { // the log begins at 1
 		for seq, lsn := range w.until {
-			if lsn > p.State.Floor { // the replay has it
+			if lsn > p.State.ReplayPosition { // the replay has it
 				maps.Copy(served, w.points[seq])
 			}
 		}
@@ -200,7 +200,7 @@ func sum(edits []manifest.Edit, without func(i int) bool) *manifest.State {
 			continue
 		}
 		if st.Suspect {
-			e.Floor, e.Floors = 0, nil
+			e.ReplayPosition, e.ReplayPositions = 0, nil
 		}
 		st.Apply(&e)
 	}

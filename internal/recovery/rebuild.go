@@ -71,7 +71,7 @@ func recovered(l manifest.LostSegment, points int64) manifest.LostSegment {
 
 // takeOver adds what segments say beside their own descriptions and the MANIFEST
 // does not: buckets, deletions, ids, and, where the log does not reach back to
-// where the state would have it read, account and floors.
+// where the state would have it read, account and replay positions.
 func (p *planner) takeOver() {
 	st, e := p.in.State, &p.plan.Edit
 	var said []*File // by all that open, the oldest first
@@ -110,7 +110,7 @@ func (p *planner) takeOver() {
 			if known.add(t) {
 				e.Tombstones = append(e.Tombstones, t)
 			}
-			e.NextSeq = max(e.NextSeq, t.Below)
+			e.NextSeq = max(e.NextSeq, t.DeleteSequence)
 		}
 		for _, l := range s.Lost {
 			if p.at[l.Seq] == nil && !isLost(st, l.Seq) && p.lost[l.Seq] == nil {
@@ -130,12 +130,12 @@ func (p *planner) takeOver() {
 		e.Account, e.AccountLSN = newest.Account, newest.AccountLSN
 	}
 	if !p.flushMissing() && newest.AccountLSN >= st.AccountLSN {
-		e.Floor, e.Floors = newest.Floor, newest.Floors
+		e.ReplayPosition, e.ReplayPositions = newest.ReplayPosition, newest.ReplayPositions
 	}
 	p.plan.Rebuilt = true
 }
 
-// deletions are those of series that are known, by bucket and Below.
+// deletions are those of series that are known, by bucket and DeleteSequence.
 type deletions map[[2]uint64][]manifest.Tombstones
 
 func newDeletions(st *manifest.State) deletions {
@@ -148,7 +148,7 @@ func newDeletions(st *manifest.State) deletions {
 
 // add reports whether a deletion was not known.
 func (d deletions) add(t manifest.Tombstones) bool {
-	at := [2]uint64{t.Bucket, t.Below}
+	at := [2]uint64{t.Bucket, t.DeleteSequence}
 	same := func(o manifest.Tombstones) bool { return o.LSN == t.LSN && slices.Equal(o.Series, t.Series) }
 	if slices.ContainsFunc(d[at], same) {
 		return false
@@ -173,8 +173,8 @@ func hasBucket(st *manifest.State, id uint64) bool {
 
 // replayFrom is the first position in the log that a start on the state needs.
 func replayFrom(st *manifest.State) uint64 {
-	from := min(st.Floor, st.AccountLSN)
-	for _, f := range st.Floors() {
+	from := min(st.ReplayPosition, st.AccountLSN)
+	for _, f := range st.ReplayPositions() {
 		from = min(from, f.LSN)
 	}
 	return from

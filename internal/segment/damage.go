@@ -25,7 +25,7 @@ type DamageError struct {
 	Offset    int64  // of the damaged range in the file
 	Length    int64  // of the damaged range, in bytes
 	Want, Got uint32 // CRC-32C: stored and computed; equal when Detail is set
-	Part      string // data, index, levels, series, buckets, directory or footer; chunk for one that has no range
+	Part      string // data, index, rollups, series, buckets, directory or footer; chunk for one that has no range
 	Detail    string // what is wrong if it is not the checksum
 	Cause     error  // of a range that the device could not read, else nil
 }

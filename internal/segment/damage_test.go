@@ -88,14 +88,14 @@ func (m *model) survivors(tb testing.TB, fs vfs.FS) (n int, bad []*DamageError) 
 		note(r.Chunks(p.bucket, p.hash, p.chunk, p.chunk+1, func(c int64, data []byte) error { return one(p.bucket, p.hash, c, data) }))
 	}
 	for _, p := range m.keys() {
-		for l := range levels {
+		for l := range rollups {
 			var got [MaxSpans]chunk.Header
-			spans, _, err := r.Levels(l, p.bucket, p.hash, &got)
+			spans, _, err := r.Rollups(l, p.bucket, p.hash, &got)
 			note(err)
 			if spans == 0 {
 				continue
 			}
-			if err := sameLevels(l, p.hash, spans, &got); err != nil {
+			if err := sameRollups(l, p.hash, spans, &got); err != nil {
 				tb.Fatal(err)
 			}
 			n++

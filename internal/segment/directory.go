@@ -12,12 +12,12 @@ import (
 // needed so far. It holds one pointer per loaded leaf, none per series or
 // chunk.
 type directory struct {
-	raw    []byte
-	blocks int // of all kinds; raw starts with blocks+1 offsets
-	leaves []atomic.Pointer[leaf]
-	levels []atomic.Pointer[levelBlock] // those of Small, then those of Large
-	small  int                          // how many are of Small
-	loaded atomic.Int64                 // bytes of loaded leaves and levels
+	raw     []byte
+	blocks  int // of all kinds; raw starts with blocks+1 offsets
+	leaves  []atomic.Pointer[leaf]
+	rollups []atomic.Pointer[rollupBlock] // those of Small, then those of Large
+	small   int                           // how many are of Small
+	loaded  atomic.Int64                  // bytes of loaded leaves and rollups
 }
 
 func appendDirectory(dst []byte, offsets []int64, end int64, fences []byte) []byte {
@@ -33,8 +33,8 @@ func appendDirectory(dst []byte, offsets []int64, end int64, fences []byte) []by
 func parseDirectory(raw []byte, f *footer) (*directory, error) {
 	d := &directory{
 		raw: raw, blocks: f.first(kinds), small: int(f.blocks[kindSmall]),
-		leaves: make([]atomic.Pointer[leaf], f.blocks[kindLeaf]),
-		levels: make([]atomic.Pointer[levelBlock], f.blocks[kindSmall]+f.blocks[kindLarge]),
+		leaves:  make([]atomic.Pointer[leaf], f.blocks[kindLeaf]),
+		rollups: make([]atomic.Pointer[rollupBlock], f.blocks[kindSmall]+f.blocks[kindLarge]),
 	}
 	if d.offset(0) != 0 || d.offset(d.blocks) != f.dirOff {
 		return nil, fmt.Errorf("blocks lie from offset %d to %d, want 0 to %d", d.offset(0), d.offset(d.blocks), f.dirOff)
@@ -54,7 +54,7 @@ func (d *directory) offset(i int) int64 {
 	return int64(binary.LittleEndian.Uint64(d.raw[i*offsetSize:]))
 }
 
-// fence is the key of the first entry of leaf i; those of the blocks of levels
+// fence is the key of the first entry of leaf i; those of the blocks of rollups
 // follow, and behind them stands the last key of the segment.
 func (d *directory) fence(i int) []byte {
 	return d.raw[(d.blocks+1)*offsetSize+i*fenceSize:][:fenceSize]
@@ -86,7 +86,7 @@ func (d *directory) holds(bucket uint64, h *Hash) bool {
 	}
 	var buf [fenceSize]byte
 	key := appendFence(buf[:0], bucket, h, 0)[:fenceSize-8]
-	last := d.fence(len(d.leaves) + len(d.levels))
+	last := d.fence(len(d.leaves) + len(d.rollups))
 	return bytes.Compare(key, d.fence(0)[:len(key)]) >= 0 && bytes.Compare(key, last[:len(key)]) <= 0
 }
 

@@ -27,15 +27,15 @@ type Series struct {
 	Group  uint32
 	Column uint16
 	Since  uint64 // position in the log of its definition, 0 when that is not known
-	Key    []byte // at most MaxName bytes; none where Below is set
+	Key    []byte // at most MaxName bytes; none where DeleteSequence is set
 
-	// Below is not 0 for a series that was deleted: what segments that are not
+	// DeleteSequence is not 0 for a series that was deleted: what segments that are not
 	// clean of it hold of the series is gone (manifest.Tombstones). Group and
 	// Column are what it had, Since is the position of the deletion.
-	Below uint64
+	DeleteSequence uint64
 
 	// Incarnation is which life of the series is meant: the clock of its last deletion,
-	// of which Below says itself that it was; 0 where none is remembered.
+	// of which DeleteSequence says itself that it was; 0 where none is remembered.
 	Incarnation uint64
 }
 
@@ -44,8 +44,8 @@ type Info struct {
 	Size       int64 // bytes of the file
 	DataBytes  int64 // bytes of all chunks, without any overhead
 	Chunks     int64
-	Points     int64 // set slots, as the writer was told; stamps are none
-	Series     int64 // distinct (bucket, hash) without those of stamps
+	Points     int64 // set slots, as the writer was told; timestamps are none
+	Series     int64 // distinct (bucket, hash) without those of timestamps
 	Identities int64 // records added with AddSeries
 	Buckets    int64 // records added with AddBucket
 	MinChunk   int64 // lowest chunk number; 0 when Chunks is 0

@@ -77,8 +77,8 @@ type kind int
 const (
 	kindData kind = iota
 	kindLeaf
-	kindSmall // levels of Small
-	kindLarge // levels of Large
+	kindSmall // rollups of Small
+	kindLarge // rollups of Large
 	kindSeries
 	kindBucket
 	kinds
@@ -175,7 +175,7 @@ func parseFooter(src []byte, file string, size int64) (footer, error) {
 }
 
 // dirLen is the length of the directory in bytes: the offset of every block and
-// of the directory itself, one fence per leaf and block of levels, and the last
+// of the directory itself, one fence per leaf and block of rollups, and the last
 // key of all.
 func (f *footer) dirLen() int64 {
 	n := int64(1)

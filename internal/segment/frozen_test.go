@@ -33,10 +33,10 @@ func newFrozen(generation, first int64, window uint32, of ...buckets.Info) *froz
 }
 
 // add encodes words as a chunk of series n, or of its stamps.
-func (f *frozenSegment) add(bucket uint64, n uint64, stamp bool, number int64, words []uint64) {
+func (f *frozenSegment) add(bucket uint64, n uint64, timestamp bool, number int64, words []uint64) {
 	h := testHash(n)
 	h[15] &^= 0x80
-	if stamp {
+	if timestamp {
 		h[15] |= 0x80
 	}
 	p := place{bucket, h, number}
@@ -48,7 +48,7 @@ func (f *frozenSegment) add(bucket uint64, n uint64, stamp bool, number int64, w
 func (f *frozenSegment) name(bucket uint64, n, since, below uint64, incarnation ...uint64) {
 	h := testHash(n)
 	h[15] &^= 0x80
-	s := Series{Bucket: bucket, Hash: h, Group: uint32(n / 256), Column: uint16(n % 256), Since: since, Below: below}
+	s := Series{Bucket: bucket, Hash: h, Group: uint32(n / 256), Column: uint16(n % 256), Since: since, DeleteSequence: below}
 	if len(incarnation) > 0 {
 		s.Incarnation = incarnation[0]
 	}
@@ -83,9 +83,9 @@ func floats(v float64, n int) []uint64 {
 func frozenSegments() map[string]*frozenSegment {
 	plain := buckets.Info{ID: 1, Name: "plain", Resolution: 1000, PPF: 604800}
 	brief := buckets.Info{ID: 3, Name: "brief\x00\xff", Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9}
-	stamped := buckets.Info{ID: 1 << 31, Name: "stamped", Resolution: 1000, PPF: 604800, HPTS: true}
+	timestamped := buckets.Info{ID: 1 << 31, Name: "stamped", Resolution: 1000, PPF: 604800, HPTS: true}
 
-	flush := newFrozen(12, 0, 0, plain, brief, stamped)
+	flush := newFrozen(12, 0, 0, plain, brief, timestamped)
 	flush.reversed = true
 	for n := range uint64(300) {
 		flush.add(1, n, false, 2083334, ramp(int64(n), 20))
@@ -108,7 +108,7 @@ func frozenSegments() map[string]*frozenSegment {
 		overlay.add(1, n, false, 2083333, ramp(int64(n), 700))
 	}
 	hours := newFrozen(15, 2083330, SmallChunks, plain)
-	day := newFrozen(16, 2083200, LargeChunks, plain, stamped)
+	day := newFrozen(16, 2083200, LargeChunks, plain, timestamped)
 	for n := range uint64(3) {
 		for c := range int64(SmallChunks) {
 			hours.add(1, n, false, 2083330+c, ramp(c, 30+int(c)))
@@ -118,18 +118,18 @@ func frozenSegments() map[string]*frozenSegment {
 		}
 	}
 	day.add(1, 9, false, 2083207, floats(3, 100))
-	stamps := newFrozen(17, 2083330, SmallChunks, plain, stamped)
+	timestamps := newFrozen(17, 2083330, SmallChunks, plain, timestamped)
 	for n := range uint64(3) {
 		for c := range int64(2) {
-			stamps.add(1<<31, n, false, 2083335+c, floats(float64(c), 90))
-			stamps.add(1<<31, n, true, 2083335+c, ramp(c*1_000_000, 90))
+			timestamps.add(1<<31, n, false, 2083335+c, floats(float64(c), 90))
+			timestamps.add(1<<31, n, true, 2083335+c, ramp(c*1_000_000, 90))
 		}
 	}
-	return map[string]*frozenSegment{"flush": flush, "overlay": overlay, "window": hours, "day": day, "stamps": stamps}
+	return map[string]*frozenSegment{"flush": flush, "overlay": overlay, "window": hours, "day": day, "stamps": timestamps}
 }
 
 // level computes a level of a series from the headers of its chunks.
-func (f *frozenSegment) level(t *testing.T, l Level, p place) (spans uint16, all [MaxSpans]chunk.Header) {
+func (f *frozenSegment) rollup(t *testing.T, l Rollup, p place) (spans uint16, all [MaxSpans]chunk.Header) {
 	t.Helper()
 	for i := range int(int64(f.window) / l.Chunks()) {
 		for c := range l.Chunks() / SmallChunks {
@@ -182,18 +182,18 @@ func (f *frozenSegment) write(t *testing.T) []byte {
 		}
 	}
 	for _, p := range f.keys() {
-		for l := range levels {
-			spans, all := f.level(t, l, p)
+		for l := range rollups {
+			spans, all := f.rollup(t, l, p)
 			var data []byte
 			for i := range all {
 				if spans>>i&1 != 0 {
-					data = chunk.AppendLevel(data, &all[i])
+					data = chunk.AppendRollup(data, &all[i])
 				}
 			}
 			if spans == 0 {
 				continue
 			}
-			if err := w.AddLevels(l, p.bucket, p.hash, spans, testDigests(l, p.hash, spans), data); err != nil {
+			if err := w.AddRollups(l, p.bucket, p.hash, spans, testDigests(l, p.hash, spans), data); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -257,10 +257,10 @@ func (f *frozenSegment) comparePoints(t *testing.T, r *Reader) {
 		t.Error(err)
 	}
 	for _, p := range f.keys() {
-		for l := range levels {
-			want, headers := f.level(t, l, p)
+		for l := range rollups {
+			want, headers := f.rollup(t, l, p)
 			var got [MaxSpans]chunk.Header
-			spans, _, err := r.Levels(l, p.bucket, p.hash, &got)
+			spans, _, err := r.Rollups(l, p.bucket, p.hash, &got)
 			if err != nil || spans != want {
 				t.Fatalf("spans %#x of %s, want %#x: %v", spans, p.hash, want, err)
 			}

@@ -88,7 +88,7 @@ func (w *Writer) writeLeaves() (fences []byte, err error) {
 			}
 			entries = again
 		}
-		if !w.stamps.Is(r.bucket, r.hash) {
+		if !w.timestamps.Is(r.bucket, r.hash) {
 			w.foot.info.Series++
 		}
 		for _, e := range entries {

@@ -15,12 +15,12 @@ var (
 )
 
 // withSince marks the column of an identity that says since when it has it,
-// withBelow that of a series that was deleted, and withIncarnation that of one whose
+// withDeleteSequence that of a series that was deleted, and withIncarnation that of one whose
 // incarnation is not 0; columns have 8 bits.
 const (
-	withSince       = 1 << 15
-	withBelow       = 1 << 14
-	withIncarnation = 1 << 13
+	withSince          = 1 << 15
+	withDeleteSequence = 1 << 14
+	withIncarnation    = 1 << 13
 )
 
 // appendSeries appends the record of one identity.
@@ -32,14 +32,14 @@ func appendSeries(dst []byte, s *Series) []byte {
 	if s.Since != 0 {
 		column |= withSince
 	}
-	if s.Below != 0 {
-		column |= withBelow
+	if s.DeleteSequence != 0 {
+		column |= withDeleteSequence
 	}
 	if s.Incarnation != 0 {
 		column |= withIncarnation
 	}
 	dst = binary.LittleEndian.AppendUint16(dst, column)
-	for _, n := range [...]uint64{s.Since, s.Below, s.Incarnation} {
+	for _, n := range [...]uint64{s.Since, s.DeleteSequence, s.Incarnation} {
 		if n != 0 {
 			dst = binary.AppendUvarint(dst, n)
 		}
@@ -50,7 +50,7 @@ func appendSeries(dst []byte, s *Series) []byte {
 // SeriesSize returns the bytes that an identity takes in a segment.
 func SeriesSize(s *Series) int64 {
 	n := 8 + len(s.Hash) + 4 + 2 + sizeUvarint(uint64(len(s.Key))) + len(s.Key)
-	for _, v := range [...]uint64{s.Since, s.Below, s.Incarnation} {
+	for _, v := range [...]uint64{s.Since, s.DeleteSequence, s.Incarnation} {
 		if v != 0 {
 			n += sizeUvarint(v)
 		}
@@ -74,7 +74,7 @@ func parseSeries(src []byte) (s Series, rest []byte, err error) {
 	for _, f := range [...]struct {
 		mark uint16
 		to   *uint64
-	}{{withSince, &s.Since}, {withBelow, &s.Below}, {withIncarnation, &s.Incarnation}} {
+	}{{withSince, &s.Since}, {withDeleteSequence, &s.DeleteSequence}, {withIncarnation, &s.Incarnation}} {
 		if s.Column&f.mark == 0 {
 			continue
 		}

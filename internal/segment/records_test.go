@@ -16,7 +16,7 @@ func TestIdentitiesReadBack(t *testing.T) {
 		for _, below := range []uint64{0, 1, 1<<64 - 1} {
 			for _, incarnation := range []uint64{0, 1, 1 << 60} {
 				for _, key := range []string{"", "a name"} {
-					s := Series{Bucket: 7, Hash: Hash{1, 2, 3}, Group: 1<<23 - 1, Column: 255, Since: since, Below: below, Incarnation: incarnation, Key: []byte(key)}
+					s := Series{Bucket: 7, Hash: Hash{1, 2, 3}, Group: 1<<23 - 1, Column: 255, Since: since, DeleteSequence: below, Incarnation: incarnation, Key: []byte(key)}
 					all, src = append(all, s), appendSeries(src, &s)
 				}
 			}

@@ -42,16 +42,16 @@ func (m *model) order() []place {
 	})
 }
 
-// stamp says whether a place holds stamps, which are no points.
-func (m *model) stamp(p place) bool {
+// timestamp says whether a place holds timestamps, which are no points.
+func (m *model) timestamp(p place) bool {
 	return p.hash[15] >= 0x80 && slices.ContainsFunc(m.buckets, func(b buckets.Info) bool { return b.ID == p.bucket && b.HPTS })
 }
 
-// named returns how many series there are without those of stamps.
+// named returns how many series there are without those of timestamps.
 func (m *model) named() int64 {
 	series := make(map[place]bool)
 	for p := range m.chunks {
-		if p.chunk = 0; !m.stamp(p) {
+		if p.chunk = 0; !m.timestamp(p) {
 			series[p] = true
 		}
 	}
@@ -75,12 +75,12 @@ func (m *model) write(tb tester, fs vfs.FS, path string, order []place) Info {
 		w.AddBucket(b)
 	}
 	w.Describe(7, 240, LargeChunks)
-	m.writeLevels(tb, w)
+	m.writeRollups(tb, w)
 	for i, p := range order {
 		if err := w.Add(p.bucket, p.hash, p.chunk, i, m.chunks[p]); err != nil {
 			tb.Fatal(err)
 		}
-		if !m.stamp(p) {
+		if !m.timestamp(p) {
 			m.points += int64(i)
 		}
 	}
@@ -189,7 +189,7 @@ func TestSegmentHoldsWhatWasAdded(t *testing.T) {
 		if err := m.compareCursor(r, p.bucket, p.hash, from, to, rapid.Int64Range(1, 20).Draw(t, "step")); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.compareLevels(r, p.bucket, p.hash); err != nil {
+		if err := m.compareRollups(r, p.bucket, p.hash); err != nil {
 			t.Fatal(err)
 		}
 		if err := m.compareRange(r, p.bucket, from); err != nil {
@@ -218,7 +218,7 @@ func (m *model) compare(r *Reader) error {
 	i = 0
 	err = r.Series(func(s Series) error {
 		if want := m.series[i]; s.Bucket != want.Bucket || s.Hash != want.Hash || s.Group != want.Group ||
-			s.Column != want.Column || s.Since != want.Since || s.Below != want.Below || !bytes.Equal(s.Key, want.Key) {
+			s.Column != want.Column || s.Since != want.Since || s.DeleteSequence != want.DeleteSequence || !bytes.Equal(s.Key, want.Key) {
 			return fmt.Errorf("identity %d is %+v, want %+v", i, s, want)
 		}
 		i++

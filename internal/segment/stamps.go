@@ -2,21 +2,21 @@ package segment
 
 import "dalmatiner/internal/metric"
 
-// Stamps are the buckets of a segment whose points have timestamps: every
-// metric of theirs is two series, of which the stamps count neither as points
+// Timetimestamps are the buckets of a segment whose points have timestamps: every
+// metric of theirs is two series, of which the timestamps count neither as points
 // nor as a series.
-type Stamps map[uint64]bool
+type Timetimestamps map[uint64]bool
 
-// Is reports whether the series is one of stamps.
-func (s Stamps) Is(bucket uint64, h Hash) bool {
-	return len(s) > 0 && metric.SeriesID(h).IsStamp() && s[bucket]
+// Is reports whether the series is one of timestamps.
+func (s Timetimestamps) Is(bucket uint64, h Hash) bool {
+	return len(s) > 0 && metric.SeriesID(h).IsTimetimestamp() && s[bucket]
 }
 
-// Stamps returns which of the segment's buckets have timestamps. If blocks are
+// Timetimestamps returns which of the segment's buckets have timestamps. If blocks are
 // damaged it returns those of the others and the error.
-func (r *Reader) Stamps() (Stamps, error) {
+func (r *Reader) Timetimestamps() (Timetimestamps, error) {
 	buckets, err := r.Buckets()
-	s := make(Stamps)
+	s := make(Timetimestamps)
 	for i := range buckets {
 		if buckets[i].HPTS {
 			s[buckets[i].ID] = true

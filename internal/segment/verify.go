@@ -16,7 +16,7 @@ func (r *Reader) Verify() error {
 		return err
 	}
 	var found damages
-	for _, step := range []func(*directory, *damages) error{r.verifyData, r.verifyIndex, r.verifyLevels, r.verifyRecords, r.verifyState} {
+	for _, step := range []func(*directory, *damages) error{r.verifyData, r.verifyIndex, r.verifyRollups, r.verifyRecords, r.verifyState} {
 		if err := step(d, &found); err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (r *Reader) verifyIndex(d *directory, found *damages) error {
 	var chunks, series int64
 	var last, key [fenceSize]byte
 	var buf []byte
-	stamps, err := r.Stamps()
+	timestamps, err := r.Timetimestamps()
 	if err != nil && len(Damages(err)) == 0 {
 		return err
 	}
@@ -70,7 +70,7 @@ func (r *Reader) verifyIndex(d *directory, found *damages) error {
 		for row := range l.rows() {
 			h := Hash(l.rowHash(row))
 			other := !bytes.Equal(last[:fenceSize-8], appendFence(key[:0], l.bucket(), &h, 0)[:fenceSize-8])
-			if (chunks == 0 || other) && !stamps.Is(l.bucket(), h) {
+			if (chunks == 0 || other) && !timestamps.Is(l.bucket(), h) {
 				series++
 			}
 			for n := l.rowFirst(row); n < l.rowPast(row); n++ {
@@ -105,16 +105,16 @@ func (r *Reader) holds(d *directory, e entry) bool {
 		int64(e.off)+int64(e.length) <= d.offset(b+1)-d.offset(b)-crcSize
 }
 
-// verifyLevels checks that the rows of every level ascend, start each block at
+// verifyRollups checks that the rows of every rollup ascend, start each block at
 // its fence, and hold what they say.
-func (r *Reader) verifyLevels(d *directory, found *damages) error {
+func (r *Reader) verifyRollups(d *directory, found *damages) error {
 	var dst [MaxSpans]chunk.Header
 	var buf []byte
-	for l := range levels {
+	for l := range rollups {
 		var last, key [fenceSize]byte
-		first, past := d.levelRange(l)
+		first, past := d.rollupRange(l)
 		for i := first; i < past; i++ {
-			b, _, err := r.levelBlock(d, i, &buf)
+			b, _, err := r.rollupBlock(d, i, &buf)
 			if err != nil {
 				if err := found.add(err); err != nil {
 					return err
@@ -137,7 +137,7 @@ func (r *Reader) verifyLevels(d *directory, found *damages) error {
 					detail = fmt.Sprintf("row %d has spans %#x of a window of %d chunks", row, spans, r.footer().info.WindowChunks)
 				}
 				if detail != "" {
-					if err := found.add(r.malformedLevels(d, i, errors.New(detail))); err != nil {
+					if err := found.add(r.malformedRollups(d, i, errors.New(detail))); err != nil {
 						return err
 					}
 				}

@@ -48,15 +48,15 @@ func TestVerifyFindsWhatChecksumsDoNot(t *testing.T) {
 		"a row behind the entries":  {func(b []byte) { le.PutUint16(b[int(at)+leafHead+16+rowSize:], 65535) }, "starts at entry 65535"},
 		"another number of chunks":  {func(b []byte) { le.PutUint64(b[foot+48:], 7) }, "the file holds"},
 		"another number of keys":    {func(b []byte) { le.PutUint64(b[foot+112:], 7) }, "identities and buckets"},
-		"more rows of levels":       {func(b []byte) { le.PutUint16(b[small+8:], 65535) }, "does not hold its rows"},
-		"a level of no spans":       {func(b []byte) { le.PutUint16(b[small+levelHead+16:], 0) }, "spans 0x0"},
-		"a level cut short":         {func(b []byte) { b[small+levelHead+18]-- }, "damaged chunk"},
+		"more rows of rollups":      {func(b []byte) { le.PutUint16(b[small+8:], 65535) }, "does not hold its rows"},
+		"a rollup of no spans":      {func(b []byte) { le.PutUint16(b[small+rollupHead+16:], 0) }, "spans 0x0"},
+		"a rollup cut short":        {func(b []byte) { b[small+rollupHead+18]-- }, "damaged chunk"},
 		"another window":            {func(b []byte) { le.PutUint32(b[foot+120:], SmallChunks) }, "of a window of 10 chunks"},
 		"another first row":         {func(b []byte) { b[small]++ }, "first row is not"},
-		"levels out of order": {func(b []byte) {
-			row := b[small+levelHead+LevelRow:]
+		"rollups out of order": {func(b []byte) {
+			row := b[small+rollupHead+RollupRow:]
 			for i := range 16 {
-				row[i], row[LevelRow+i] = row[LevelRow+i], row[i]
+				row[i], row[RollupRow+i] = row[RollupRow+i], row[i]
 			}
 		}, "out of order"},
 		"a key behind its block": {func(b []byte) { b[d.offset(r.footer().first(kindSeries))+30] = 0x6f }, "record is cut short"},

@@ -28,19 +28,19 @@ type Writer struct {
 	start int    // of the open block in buf
 	off   int64  // of buf in the file
 
-	offsets []int64 // of the finished blocks in the file
-	entries []entry
-	runs    []run
-	sorted  bool // every run belongs behind all before it
-	levels  [levels]levelWriter
-	lastKey []byte // of the index, known when it is written
-	series  section
-	buckets section
-	stamps  Stamps
-	foot    footer
-	sealed  bool
-	fences  []byte // of a sealed writer
-	state   []byte
+	offsets    []int64 // of the finished blocks in the file
+	entries    []entry
+	runs       []run
+	sorted     bool // every run belongs behind all before it
+	rollups    [rollups]rollupWriter
+	lastKey    []byte // of the index, known when it is written
+	series     section
+	buckets    section
+	timestamps Timetimestamps
+	foot       footer
+	sealed     bool
+	fences     []byte // of a sealed writer
+	state      []byte
 }
 
 // entry is the place of one chunk.
@@ -67,7 +67,7 @@ func Create(fs vfs.FS, path string) (*Writer, error) {
 		return nil, fmt.Errorf("segment: create %s: %w", path, err)
 	}
 	return &Writer{fs: fs, path: path, file: f, sorted: true,
-		buf: make([]byte, 0, writeSize+2*blockSize), stamps: make(Stamps)}, nil
+		buf: make([]byte, 0, writeSize+2*blockSize), timestamps: make(Timetimestamps)}, nil
 }
 
 // Describe notes in the footer what the owner of the segments must know to use
@@ -109,7 +109,7 @@ func (w *Writer) Add(bucket uint64, h Hash, chunk int64, points int, data []byte
 	}
 	info.MinChunk, info.MaxChunk = min(info.MinChunk, chunk), max(info.MaxChunk, chunk)
 	info.Chunks++
-	if !w.stamps.Is(bucket, h) {
+	if !w.timestamps.Is(bucket, h) {
 		info.Points += int64(points)
 	}
 	info.DataBytes += int64(len(data))
@@ -148,7 +148,7 @@ func (w *Writer) AddBucket(b buckets.Info) {
 	}
 	w.buckets.buf = appendBucket(w.buckets.add(), &b)
 	if b.HPTS {
-		w.stamps[b.ID] = true
+		w.timestamps[b.ID] = true
 	}
 }
 
@@ -214,7 +214,7 @@ func (w *Writer) seal() error {
 	if err != nil {
 		return err
 	}
-	if fences, err = w.writeLevels(fences); err != nil {
+	if fences, err = w.writeRollups(fences); err != nil {
 		return err
 	}
 	w.foot.info.Identities, w.foot.info.Buckets = w.series.count, w.buckets.count
@@ -228,7 +228,7 @@ func (w *Writer) seal() error {
 		return err
 	}
 	w.sealed, w.fences = true, fences
-	w.buf, w.entries, w.runs, w.levels, w.series, w.buckets = nil, nil, nil, [levels]levelWriter{}, section{}, section{}
+	w.buf, w.entries, w.runs, w.rollups, w.series, w.buckets = nil, nil, nil, [rollups]rollupWriter{}, section{}, section{}
 	return nil
 }
 

@@ -14,7 +14,7 @@ import (
 
 // AggregateStats is what a read took.
 type AggregateStats struct {
-	Levels  int64 // entries of levels used
+	Rollups int64 // entries of levels used
 	Headers int64 // headers of chunks used
 	Points  int64 // slots decoded, once per source that holds them
 	Bytes   int64 // read from files
@@ -30,7 +30,7 @@ const maxUnknown = MaxRead / 2
 
 // Add adds o to s.
 func (s *AggregateStats) Add(o AggregateStats) {
-	s.Levels += o.Levels
+	s.Rollups += o.Rollups
 	s.Headers += o.Headers
 	s.Points += o.Points
 	s.Bytes += o.Bytes
@@ -271,24 +271,24 @@ func (a *aggregator) level(w *layer, number, shared int64) int64 {
 	stepEnd := a.stepEnd(number*chunk.Slots) / chunk.Slots
 	for l := segment.Large; l >= segment.Small; l-- {
 		n := l.Chunks()
-		if number%n != 0 || number+n > min(stepEnd, w.past, shared) || w.noLevels[l] {
+		if number%n != 0 || number+n > min(stepEnd, w.past, shared) || w.noRollups[l] {
 			continue
 		}
 		if w.loaded != l+1 {
 			var read int64
 			var err error
-			w.spans, read, err = w.seg.Reader.Levels(l, a.bucket, segment.Hash(a.id), &a.units)
+			w.spans, read, err = w.seg.Reader.Rollups(l, a.bucket, segment.Hash(a.id), &a.units)
 			a.stats.Bytes += read
 			if err != nil {
 				// The headers of the chunks say the same.
-				w.noLevels[l], w.damage = true, err
+				w.noRollups[l], w.damage = true, err
 				continue
 			}
 			w.loaded = l + 1
 		}
 		if i := (number - w.first) / n; w.spans>>i&1 != 0 {
 			a.add(&a.units[i], number, n)
-			a.stats.Levels++
+			a.stats.Rollups++
 		}
 		return n
 	}

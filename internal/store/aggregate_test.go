@@ -249,7 +249,7 @@ func TestAggregatesEqualTheSlots(t *testing.T) {
 			}
 		}
 	})
-	if stats.Levels == 0 || stats.Headers == 0 || stats.Points == 0 || stats.Bytes == 0 {
+	if stats.Rollups == 0 || stats.Headers == 0 || stats.Points == 0 || stats.Bytes == 0 {
 		t.Fatalf("a way of reading was never taken: %+v", stats)
 	}
 }
@@ -312,7 +312,7 @@ func TestAggregatesOverDamage(t *testing.T) {
 			if _, n := s.Damage(); n == 0 {
 				t.Fatal("no damage was counted")
 			}
-			if part == "levels" && sum.Headers+sum.Levels == 0 {
+			if part == "levels" && sum.Headers+sum.Rollups == 0 {
 				t.Fatalf("%+v", sum)
 			}
 		})

@@ -17,18 +17,18 @@ import (
 // halfRead is a store that has read its log once: what it has of points comes
 // into the head when somebody wants it, or when hold is closed.
 type halfRead struct {
-	t        *testing.T
-	r        *rand.Rand
-	clock    *testClock
-	fs       *vfs.MemFS
-	o        Options
-	s        *Store
-	hold     chan struct{}
-	want     [][]uint64
-	known    []int // series
-	gone     []int // that lost their definition
-	floors   floors
-	received uint64
+	t               *testing.T
+	r               *rand.Rand
+	clock           *testClock
+	fs              *vfs.MemFS
+	o               Options
+	s               *Store
+	hold            chan struct{}
+	want            [][]uint64
+	known           []int // series
+	gone            []int // that lost their definition
+	replayPositions replayPositions
+	received        uint64
 }
 
 func newHalfRead(t *testing.T, seed uint64) *halfRead {
@@ -83,14 +83,14 @@ func (w *halfRead) open(fs *vfs.MemFS) {
 	w.o.holdReplay = w.hold
 	w.s = mustOpen(w.t, w.o)
 	w.s.flushMu.Lock()
-	now := w.s.floors
+	now := w.s.replayPositions
 	w.s.flushMu.Unlock()
 	for group := range uint32(40) {
-		if now.of(group) < w.floors.of(group) {
-			w.t.Fatalf("the floor of group %d fell from %d to %d", group, w.floors.of(group), now.of(group))
+		if now.of(group) < w.replayPositions.of(group) {
+			w.t.Fatalf("the replay position of group %d fell from %d to %d", group, w.replayPositions.of(group), now.of(group))
 		}
 	}
-	w.floors = now
+	w.replayPositions = now
 }
 
 // write sends a point to a known series: on time, over one that is there, or late.
@@ -281,13 +281,13 @@ func TestBringingBesideTheReplay(t *testing.T) {
 func TestNewSeriesWaitForTheReplay(t *testing.T) {
 	w := newHalfRead(t, 5)
 	defer func() { w.s.Crash() }()
-	hasty := mustSession(t, w.s, "b")
-	hasty.NeverWait()
-	hasty.Point(key(1_000_000), epoch, point.FromInt(1))
-	if err := hasty.Close(); err != nil {
+	nonBlocking := mustSession(t, w.s, "b")
+	nonBlocking.NeverWait()
+	nonBlocking.Point(key(1_000_000), epoch, point.FromInt(1))
+	if err := nonBlocking.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := hasty.Totals(); got.Refused != 1 {
+	if got := nonBlocking.Totals(); got.Refused != 1 {
 		t.Errorf("a new series of a sender that cannot wait: %+v", got)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -400,7 +400,7 @@ func identity(e *segment.Series) (metric.SeriesID, bool) {
 	return id, noted == id || noted == id.Value()
 }
 
-// hasName says whether the catalogue names a series. Values and stamps have one
+// hasName says whether the catalogue names a series. Values and timestamps have one
 // name, so that names are kept under the id of values.
 func (c *checker) hasName(id metric.SeriesID) bool {
 	_, ok := slices.BinarySearchFunc(c.names, id.Value(), compareIDs)
@@ -416,7 +416,7 @@ func (c *checker) buried(bucket uint64, h segment.Hash, clean uint64) bool {
 	}
 	id := metric.SeriesID(h)
 	for _, id := range []metric.SeriesID{id, id.Value()} { // in a bucket with timestamps the latter
-		if c.forgotten[id] || clean < max(c.graves[bucket].Below(id), now.Below(id)) {
+		if c.forgotten[id] || clean < max(c.graves[bucket].DeleteSequence(id), now.DeleteSequence(id)) {
 			return true
 		}
 	}

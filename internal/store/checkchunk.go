@@ -73,9 +73,9 @@ func extremes(h *chunk.Header, w uint64) {
 	}
 }
 
-// levelCheck makes the levels of a series from the headers and words of its
+// rollupCheck makes the levels of a series from the headers and words of its
 // chunks, as chunk.Header.Append defines them and without it.
-type levelCheck struct {
+type rollupCheck struct {
 	small   [segment.MaxSpans]chunk.Header
 	large   chunk.Header
 	digests [segment.MaxSpans]uint64
@@ -83,7 +83,7 @@ type levelCheck struct {
 
 // add takes the next chunk, the at-th of the window, whose first one has the
 // number first.
-func (l *levelCheck) add(h *chunk.Header, words *[chunk.Slots]uint64, first, at int64) {
+func (l *rollupCheck) add(h *chunk.Header, words *[chunk.Slots]uint64, first, at int64) {
 	if at < 0 || at >= segment.LargeChunks {
 		return // not of this window: no level can be right then
 	}
@@ -92,7 +92,7 @@ func (l *levelCheck) add(h *chunk.Header, words *[chunk.Slots]uint64, first, at 
 }
 
 // header returns what the i-th entry of a level has to be.
-func (l *levelCheck) header(level segment.Level, i int) *chunk.Header {
+func (l *rollupCheck) header(level segment.Rollup, i int) *chunk.Header {
 	if level == segment.Small {
 		return &l.small[i]
 	}
@@ -106,7 +106,7 @@ func (l *levelCheck) header(level segment.Level, i int) *chunk.Header {
 }
 
 // digest returns what the i-th digest of a level has to be.
-func (l *levelCheck) digest(level segment.Level, i int) uint64 {
+func (l *rollupCheck) digest(level segment.Rollup, i int) uint64 {
 	if level == segment.Small {
 		return l.digests[i]
 	}

@@ -14,7 +14,7 @@ import (
 
 // I4: a level that is not what its chunks give is found by a check, however
 // right its checksum is.
-func TestWrongLevelsAreFound(t *testing.T) {
+func TestWrongRollupsAreFound(t *testing.T) {
 	for name, change := range map[string]func(h *chunk.Header, digest *uint64) bool{
 		"a wrong sum":    func(h *chunk.Header, _ *uint64) bool { h.Sum.Lo++; return true },
 		"a wrong digest": func(_ *chunk.Header, digest *uint64) bool { *digest ^= 1 << 63; return true },
@@ -32,7 +32,7 @@ func TestWrongLevelsAreFound(t *testing.T) {
 			if err != nil || len(names) == 0 {
 				t.Fatal(names, err)
 			}
-			rewriteLevels(t, fs, "/data/window/"+names[0], change)
+			rewriteRollups(t, fs, "/data/window/"+names[0], change)
 			r := mustCheck(t, fs, "/data")
 			if !slices.ContainsFunc(r.Damages, func(d Damage) bool {
 				return strings.HasPrefix(d.Part, "levels") && strings.HasSuffix(d.Part, "digest") == (name == "a wrong digest") &&
@@ -46,7 +46,7 @@ func TestWrongLevelsAreFound(t *testing.T) {
 
 // One damaged block of a window is one place: levels of chunks that cannot be
 // read are not called wrong.
-func TestLevelsOfADamagedBlockAreNotWrong(t *testing.T) {
+func TestRollupsOfADamagedBlockAreNotWrong(t *testing.T) {
 	fs, clock := vfs.NewMem(), newTestClock()
 	s := fillRows(t, testOptions(fs, clock))
 	mergeRows(t, s, clock)
@@ -61,9 +61,9 @@ func TestLevelsOfADamagedBlockAreNotWrong(t *testing.T) {
 	}
 }
 
-// rewriteLevels writes a window again, with one entry of the level Small of
+// rewriteRollups writes a window again, with one entry of the level Small of
 // every series changed or left out.
-func rewriteLevels(t *testing.T, fs vfs.FS, path string, change func(h *chunk.Header, digest *uint64) bool) {
+func rewriteRollups(t *testing.T, fs vfs.FS, path string, change func(h *chunk.Header, digest *uint64) bool) {
 	t.Helper()
 	r, err := segment.Open(fs, path)
 	if err != nil {
@@ -76,14 +76,14 @@ func rewriteLevels(t *testing.T, fs vfs.FS, path string, change func(h *chunk.He
 	info := r.Info()
 	w.Describe(info.Generation, info.WindowFirst, info.WindowChunks)
 	var last segment.Hash
-	copyLevels := func(l segment.Level, bucket uint64, h segment.Hash) error {
+	copyRollups := func(l segment.Rollup, bucket uint64, h segment.Hash) error {
 		var all [segment.MaxSpans]chunk.Header
-		spans, _, err := r.Levels(l, bucket, h, &all)
+		spans, _, err := r.Rollups(l, bucket, h, &all)
 		if err != nil || spans == 0 {
 			return err
 		}
 		var digests [segment.MaxSpans]uint64
-		if _, _, err = r.LevelDigests(l, bucket, h, &digests); err != nil {
+		if _, _, err = r.RollupDigests(l, bucket, h, &digests); err != nil {
 			return err
 		}
 		var data []byte
@@ -95,7 +95,7 @@ func rewriteLevels(t *testing.T, fs vfs.FS, path string, change func(h *chunk.He
 			}
 			keep := !first || change(&all[i], &digests[i])
 			if first = false; keep {
-				data = chunk.AppendLevel(data, &all[i])
+				data = chunk.AppendRollup(data, &all[i])
 				kept = append(kept, digests[i])
 			} else {
 				spans &^= 1 << i
@@ -104,12 +104,12 @@ func rewriteLevels(t *testing.T, fs vfs.FS, path string, change func(h *chunk.He
 		if spans == 0 {
 			return nil
 		}
-		return w.AddLevels(l, bucket, h, spans, kept, data)
+		return w.AddRollups(l, bucket, h, spans, kept, data)
 	}
 	err = r.Each(func(bucket uint64, h segment.Hash, number int64, data []byte) error {
 		if h != last {
 			last = h
-			if err := errors.Join(copyLevels(segment.Small, bucket, h), copyLevels(segment.Large, bucket, h)); err != nil {
+			if err := errors.Join(copyRollups(segment.Small, bucket, h), copyRollups(segment.Large, bucket, h)); err != nil {
 				return err
 			}
 		}

@@ -14,7 +14,7 @@ import (
 // flush removed a file between listing and reading.
 const listAttempts = 5
 
-// checkLog reads every record of the log, those below the floor too.
+// checkLog reads every record of the log, those below the replay position too.
 func (c *checker) checkLog() {
 	var from wal.LSN
 	if c.live == nil {
@@ -103,8 +103,8 @@ func (c *checker) logPlace(p wal.Place, part string) Damage {
 
 // replayFrom is the first position in the log that a start on state needs.
 func replayFrom(state *manifest.State) wal.LSN {
-	from := min(state.Floor, state.AccountLSN)
-	for _, f := range state.Floors() {
+	from := min(state.ReplayPosition, state.AccountLSN)
+	for _, f := range state.ReplayPositions() {
 		from = min(from, f.LSN)
 	}
 	return wal.LSN(from)

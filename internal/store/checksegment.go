@@ -100,11 +100,11 @@ func (c *checker) checkSegment(file string, m *manifest.Segment) {
 	}
 	verr := r.Verify()
 	c.segmentError(file, verr)
-	stamps, err := r.Stamps()
+	timestamps, err := r.Timetimestamps()
 	c.segmentError(file, err)
-	s := segmentCheck{c: c, file: file, r: r, stamps: stamps, clean: uint64(info.Generation), named: c.named}
+	s := segmentCheck{c: c, file: file, r: r, timestamps: timestamps, clean: uint64(info.Generation), named: c.named}
 	if m != nil {
-		s.clean, s.named = m.CleanTo(), c.named && c.older[m.Seq]
+		s.clean, s.named = m.PurgedThrough(), c.named && c.older[m.Seq]
 	}
 	err = r.Each(s.chunk)
 	c.segmentError(file, err)
@@ -145,13 +145,13 @@ func (c *checker) segmentError(file string, err error) {
 
 // segmentCheck looks at what is inside the blocks of one segment.
 type segmentCheck struct {
-	c      *checker
-	file   string
-	r      *segment.Reader
-	stamps segment.Stamps
-	points int64
-	levels levelCheck
-	wrong  []Damage // levels, at most MaxCheckDamage
+	c          *checker
+	file       string
+	r          *segment.Reader
+	timestamps segment.Timetimestamps
+	points     int64
+	levels     rollupCheck
+	wrong      []Damage // levels, at most MaxCheckDamage
 
 	bucket   uint64
 	hash     segment.Hash
@@ -184,7 +184,7 @@ func (s *segmentCheck) chunk(bucket uint64, h segment.Hash, number int64, data [
 		return nil
 	}
 	want := recompute(&s.words)
-	if !s.stamps.Is(bucket, h) {
+	if !s.timestamps.Is(bucket, h) {
 		s.points += int64(want.Count)
 		s.c.report.Points += int64(want.Count)
 	}
@@ -197,18 +197,18 @@ func (s *segmentCheck) chunk(bucket uint64, h segment.Hash, number int64, data [
 	return nil
 }
 
-// finishLevels compares the levels of the series that ends with what its
+// finishRollups compares the levels of the series that ends with what its
 // chunks give (I4).
-func (s *segmentCheck) finishLevels() {
+func (s *segmentCheck) finishRollups() {
 	info := s.r.Info()
 	for l := segment.Small; s.any && l <= segment.Large && l.Chunks() <= int64(info.WindowChunks); l++ {
 		var got [segment.MaxSpans]chunk.Header
 		var digests [segment.MaxSpans]uint64
-		spans, _, err := s.r.Levels(l, s.bucket, s.hash, &got)
+		spans, _, err := s.r.Rollups(l, s.bucket, s.hash, &got)
 		if err != nil {
 			continue
 		}
-		if _, _, err = s.r.LevelDigests(l, s.bucket, s.hash, &digests); err != nil {
+		if _, _, err = s.r.RollupDigests(l, s.bucket, s.hash, &digests); err != nil {
 			continue
 		}
 		for i := range info.WindowChunks / uint32(l.Chunks()) {
@@ -218,18 +218,18 @@ func (s *segmentCheck) finishLevels() {
 			}
 			unit := info.WindowFirst + int64(i)*l.Chunks()
 			if !sameHeader(want, &got[i]) {
-				s.wrongLevel("levels", l, unit, fmt.Sprintf("%+v", *want), fmt.Sprintf("%+v", got[i]))
+				s.wrongRollup("levels", l, unit, fmt.Sprintf("%+v", *want), fmt.Sprintf("%+v", got[i]))
 			}
 			if digest := s.levels.digest(l, int(i)); digest != digests[i] {
-				s.wrongLevel("levels, digest", l, unit, fmt.Sprintf("%016x", digest), fmt.Sprintf("%016x", digests[i]))
+				s.wrongRollup("levels, digest", l, unit, fmt.Sprintf("%016x", digest), fmt.Sprintf("%016x", digests[i]))
 			}
 		}
 	}
-	s.levels = levelCheck{}
+	s.levels = rollupCheck{}
 }
 
-// wrongLevel notes what a level says of the chunks from first on.
-func (s *segmentCheck) wrongLevel(part string, l segment.Level, first int64, expected, found string) {
+// wrongRollup notes what a level says of the chunks from first on.
+func (s *segmentCheck) wrongRollup(part string, l segment.Rollup, first int64, expected, found string) {
 	if len(s.wrong) < MaxCheckDamage {
 		s.wrong = append(s.wrong, Damage{File: s.file, Part: part, Expected: expected, Found: found,
 			Detail: fmt.Sprintf("%d chunks from %d on of series %s in bucket %d", l.Chunks(), first, s.hash, s.bucket)})
@@ -238,7 +238,7 @@ func (s *segmentCheck) wrongLevel(part string, l segment.Level, first int64, exp
 
 // finishSeries ends a series: it compares its levels and looks for its name.
 func (s *segmentCheck) finishSeries() {
-	s.finishLevels()
+	s.finishRollups()
 	if !s.any || !s.named || s.c.hasName(metric.SeriesID(s.hash)) || !s.c.alive(s.bucket) ||
 		s.c.buried(s.bucket, s.hash, s.clean) {
 		return
@@ -250,7 +250,7 @@ func (s *segmentCheck) finishSeries() {
 
 // identity compares a name with its hash and with the catalogue.
 func (s *segmentCheck) identity(e segment.Series) error {
-	if e.Below > 0 {
+	if e.DeleteSequence > 0 {
 		return nil // a series that was deleted has no name
 	}
 	id, ok := identity(&e)

@@ -46,11 +46,11 @@ type churnPoint struct {
 	word   uint64
 }
 
-func newChurn(t fataler, r *rand.Rand, stamps bool, ttl int64) *churn {
+func newChurn(t fataler, r *rand.Rand, timestamps bool, ttl int64) *churn {
 	c := &churn{t: t, r: r, ttl: ttl, deleted: map[int]int{}, named: map[int]bool{}, gone: map[int]bool{}, clock: newTestClock(), fs: vfs.NewCrashableMem()}
 	c.o = testOptions(c.fs, c.clock)
 	s := mustOpen(t, c.o)
-	if _, err := s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 1000, TTL: ttl, HPTS: stamps}); err != nil {
+	if _, err := s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 1000, TTL: ttl, HPTS: timestamps}); err != nil {
 		t.Fatalf("bucket: %v", err)
 	}
 	if err := s.Close(); err != nil {

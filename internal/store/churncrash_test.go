@@ -97,7 +97,7 @@ func TestChurnWithoutTheCatalogue(t *testing.T) {
 	}
 }
 
-// With the MANIFEST the floors are lost, and the log is replayed from where it
+// With the MANIFEST the replay positions are lost, and the log is replayed from where it
 // begins: points of the former owners of columns are met again. None of them
 // becomes another series'.
 func TestChurnWithoutTheManifest(t *testing.T) {

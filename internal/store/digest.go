@@ -73,23 +73,23 @@ type digest struct {
 func (d *digest) level(a *aggregator, w *layer, number, shared int64) int64 {
 	for l := segment.Large; l >= segment.Small; l-- {
 		n := l.Chunks()
-		if number%n != 0 || number+n > min(a.end/chunk.Slots, w.past, shared) || w.noLevels[l] {
+		if number%n != 0 || number+n > min(a.end/chunk.Slots, w.past, shared) || w.noRollups[l] {
 			continue
 		}
 		if w.loaded != l+1 {
 			var read int64
 			var err error
-			w.spans, read, err = w.seg.Reader.LevelDigests(l, a.bucket, segment.Hash(a.id), &d.units)
+			w.spans, read, err = w.seg.Reader.RollupDigests(l, a.bucket, segment.Hash(a.id), &d.units)
 			a.stats.Bytes += read
 			if err != nil {
-				w.noLevels[l], w.damage = true, err // the chunks have the same
+				w.noRollups[l], w.damage = true, err // the chunks have the same
 				continue
 			}
 			w.loaded = l + 1
 		}
 		if i := (number - w.first) / n; w.spans>>i&1 != 0 {
 			d.sum += d.units[i]
-			a.stats.Levels++
+			a.stats.Rollups++
 		}
 		return n
 	}
@@ -122,20 +122,20 @@ func (s *Store) digestPairs(ctx context.Context, r *reader, a *aggregator, b *bu
 	id := b.seriesID(key)
 	a.begin(r, b.info.ID, id, first, past-first, nil)
 	first, past = a.extent(first, past)
-	var values, stamps uint64
+	var values, timestamps uint64
 	var words, times [chunk.Slots]uint64
 	for first < past {
 		number := first / chunk.Slots
 		off := int(first - number*chunk.Slots)
 		n := min(past-first, chunk.Slots-int64(off))
 		clear(times[:])
-		if err := s.read(ctx, b.info, key, first, words[:n], reading{stamps: times[:n]}); err != nil {
+		if err := s.read(ctx, b.info, key, first, words[:n], reading{timestamps: times[:n]}); err != nil {
 			return 0, err
 		}
 		values += chunk.NumberedDigest(number, chunk.DigestWords(words[:n], off))
-		stamps += chunk.NumberedDigest(number, chunk.DigestWords(times[:n], off))
+		timestamps += chunk.NumberedDigest(number, chunk.DigestWords(times[:n], off))
 		first += n
 	}
 	sum := chunk.DigestOfSeries(id, incarnation) * values
-	return sum + chunk.DigestOfSeries(metric.SeriesID(id).Stamp(), incarnation)*stamps, nil
+	return sum + chunk.DigestOfSeries(metric.SeriesID(id).Timetimestamp(), incarnation)*timestamps, nil
 }

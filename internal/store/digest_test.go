@@ -17,13 +17,13 @@ func naiveDigest(t fataler, s *Store, info buckets.Info, key []byte, incarnation
 	t.Helper()
 	id := metric.Series(info.ID, key)
 	if info.HPTS {
-		id = metric.Stamped(info.ID, key)
+		id = metric.Timetimestamped(info.ID, key)
 	}
 	for number := max(from, 0); number < past; number++ {
-		var words, stamps [chunk.Slots]uint64
+		var words, timestamps [chunk.Slots]uint64
 		var err error
 		if info.HPTS {
-			err = s.read(context.Background(), info, key, number*chunk.Slots, words[:], reading{stamps: stamps[:]})
+			err = s.read(context.Background(), info, key, number*chunk.Slots, words[:], reading{timestamps: timestamps[:]})
 		} else {
 			err = s.Read(context.Background(), info, key, number*chunk.Slots, words[:])
 		}
@@ -31,7 +31,7 @@ func naiveDigest(t fataler, s *Store, info buckets.Info, key []byte, incarnation
 			t.Fatalf("%v", err)
 		}
 		sum += chunk.DigestOfSeries(id, incarnation) * chunk.NumberedDigest(number, chunk.DigestWords(words[:], 0))
-		sum += chunk.DigestOfSeries(id.Stamp(), incarnation) * chunk.NumberedDigest(number, chunk.DigestWords(stamps[:], 0))
+		sum += chunk.DigestOfSeries(id.Timetimestamp(), incarnation) * chunk.NumberedDigest(number, chunk.DigestWords(timestamps[:], 0))
 	}
 	return sum
 }

@@ -58,11 +58,11 @@ func (s *Store) flushAll(ctx context.Context) (FlushResult, error) {
 	if s.closed {
 		return FlushResult{}, ErrClosed
 	}
-	seldom := s.flushesSeldom()
+	rarely := s.flushesRarely()
 	for i, g := range s.groups.All() {
 		closed := g.CloseBlocks(func(uint64, int64, int64) bool { return true })
 		s.applied(g, head.Applied{Closed: closed})
-		if seldom && i%trimGroups == 0 {
+		if rarely && i%trimGroups == 0 {
 			s.trimBlocks()
 		}
 	}
@@ -79,18 +79,18 @@ func (s *Store) flushSealed() error {
 
 // flushing is a flush under way.
 type flushing struct {
-	seldom   bool // see flushesSeldom
-	captures []head.Capture
-	groups   []*head.Group
-	base     wal.LSN // records below were in the head before the first capture
-	floors   floors
-	account  []byte
-	lsn      wal.LSN // the account holds all records below
-	changes  []catalogue.Change
-	dropped  []buckets.Deletion
-	tombs    []manifest.Tombstones
-	buckets  []buckets.Info
-	highest  []manifest.Highest // slots that are flushed with it
+	rarely          bool // see flushesRarely
+	captures        []head.Capture
+	groups          []*head.Group
+	base            wal.LSN // records below were in the head before the first capture
+	replayPositions replayPositions
+	account         []byte
+	lsn             wal.LSN // the account holds all records below
+	changes         []catalogue.Change
+	dropped         []buckets.Deletion
+	tombs           []manifest.Tombstones
+	buckets         []buckets.Info
+	highest         []manifest.Highest // slots that are flushed with it
 
 	forget uint64 // deletions up to this clock, 0 for none,
 	early  int64  // of so many series before their time
@@ -149,23 +149,23 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 // log, or of what is counted of it. A series defined after that moment has its
 // record above f.lsn, which stays in the log.
 func (s *Store) capture() *flushing {
-	f := &flushing{base: s.headEnd(), seldom: s.flushesSeldom()}
+	f := &flushing{base: s.headEnd(), rarely: s.flushesRarely()}
 	for i, g := range s.groups.All() {
-		if f.seldom && i%trimGroups == 0 {
+		if f.rarely && i%trimGroups == 0 {
 			s.trimBlocks() // the sealed blocks of the next ones take as much as these give back
 		}
 		c := g.BeginFlush()
 		f.settle(s.buckets.ID(g.Bucket), g, &c)
-		if !c.Empty() || c.Floor != 0 {
+		if !c.Empty() || c.ReplayPosition != 0 {
 			f.captures = append(f.captures, c)
 			f.groups = append(f.groups, g)
 		}
 	}
-	if f.floors = s.floors; !s.keepFloors.Load() {
-		f.floors = s.floors.next(f)
+	if f.replayPositions = s.replayPositions; !s.keepReplayPositions.Load() {
+		f.replayPositions = s.replayPositions.next(f)
 	}
-	s.floors = f.floors
-	if f.seldom {
+	s.replayPositions = f.replayPositions
+	if f.rarely {
 		s.trimBlocks()
 	}
 	s.o.FlushStep(StepCaptured)
@@ -175,7 +175,7 @@ func (s *Store) capture() *flushing {
 	s.logRefusals()
 	// What is replayed for its points alone was in the account before.
 	f.lsn = max(s.accountEnd(), s.accounted)
-	f.account = s.relost.snapshot(s.account, &f.floors, s.lostLog.settled(&f.floors))
+	f.account = s.relost.snapshot(s.account, &f.replayPositions, s.lostLog.settled(&f.replayPositions))
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
 	s.dropNameless()
@@ -425,19 +425,19 @@ func (s *Store) flushState(f *flushing, m *manifest.Segment) []byte {
 
 func (s *Store) edit(f *flushing, m *manifest.Segment) manifest.Edit {
 	e := manifest.Edit{
-		PutBuckets:    f.buckets,
-		DeleteBuckets: f.dropped,
-		Tombstones:    f.tombs,
-		Floor:         f.floors.base,
-		Floors:        f.floors.own,
-		Account:       f.account,
-		AccountLSN:    uint64(f.lsn),
-		NextSeq:       s.nextSeq.Load(),
-		Catalogue:     s.catalogueMark(),
-		Highest:       f.highest,
-		Incarnation:   s.lastIncarnation.Load(),
-		RememberAfter: f.forget,
-		DeletionsFrom: s.buckets.DeletionsFrom(),
+		PutBuckets:      f.buckets,
+		DeleteBuckets:   f.dropped,
+		Tombstones:      f.tombs,
+		ReplayPosition:  f.replayPositions.base,
+		ReplayPositions: f.replayPositions.own,
+		Account:         f.account,
+		AccountLSN:      uint64(f.lsn),
+		NextSeq:         s.nextSeq.Load(),
+		Catalogue:       s.catalogueMark(),
+		Highest:         f.highest,
+		Incarnation:     s.lastIncarnation.Load(),
+		RememberAfter:   f.forget,
+		DeletionsFrom:   s.buckets.DeletionsFrom(),
 	}
 	if m != nil {
 		e.AddSegments = []manifest.Segment{*m}
@@ -460,7 +460,7 @@ func (s *Store) publish(f *flushing, seg *version.Segment) {
 		s.sealedBytes.Add(-sealedBlocks)
 		s.lateBytes.Add(-late)
 	}
-	if f.seldom {
+	if f.rarely {
 		s.releaseSealed()
 	}
 	s.unnamed.Add(-namingNeed(f.changes...))
@@ -468,15 +468,15 @@ func (s *Store) publish(f *flushing, seg *version.Segment) {
 	s.noteSilent(f)
 	s.makeRoom()
 	s.wantMerge()
-	s.needed.Store(uint64(lowestFloor(f)))
+	s.needed.Store(uint64(lowWaterLSN(f)))
 	// The second reading of a replay goes on from f.base, whatever it will pass over.
-	if err := s.log.RemoveBelow(min(lowestFloor(f), f.base)); err != nil {
+	if err := s.log.RemoveBelow(min(lowWaterLSN(f), f.base)); err != nil {
 		s.o.Logger.Warn("old log files stay until the next flush", "err", err)
 	}
 	s.o.FlushStep(StepLogTrimmed)
 }
 
-// lowestFloor is the first position in the log that a restart needs.
-func lowestFloor(f *flushing) wal.LSN {
-	return min(f.lsn, f.floors.lowest())
+// lowWaterLSN is the first position in the log that a restart needs.
+func lowWaterLSN(f *flushing) wal.LSN {
+	return min(f.lsn, f.replayPositions.lowest())
 }

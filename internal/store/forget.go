@@ -160,7 +160,7 @@ func (s *Store) deleteSeries(ctx context.Context, b *bucket, ids []metric.Series
 		return 0, err
 	}
 	// A flush from here on, and a merge that begins from here on, has a number
-	// or a CleanTo that is not lower.
+	// or a PurgedThrough that is not lower.
 	*clock = s.nextIncarnation(*clock)
 	f := forgetting{b: b, below: s.nextSeq.Add(1), why: logrecord.Deleted, incarnation: *clock}
 	err = s.forgetAll(&f, ids)
@@ -256,7 +256,7 @@ func (s *Store) forget(f *forgetting, g *head.Group, want head.Mask) error {
 	gone, err := g.Forget(want, f.b.width(), f.why == logrecord.Expired, func(m head.Mask) error {
 		for col := range cols.Len() {
 			if m.Has(col) {
-				list = append(list, version.Tombstone{ID: cols.ID(col), Group: g.ID, Column: uint8(col), Below: f.below, Incarnation: f.incarnation})
+				list = append(list, version.Tombstone{ID: cols.ID(col), Group: g.ID, Column: uint8(col), DeleteSequence: f.below, Incarnation: f.incarnation})
 			}
 		}
 		return s.logForget(f, g.ID, list)
@@ -276,7 +276,7 @@ func (s *Store) forgetInactive(f *forgetting, refs []series.Ref) error {
 	for part := range slices.Chunk(refs, head.Width) {
 		list := make([]version.Tombstone, len(part))
 		for i, ref := range part {
-			list[i] = version.Tombstone{ID: f.b.seriesID(f.b.inactive.Key(ref)), Group: series.None.Group(), Column: uint8(series.None.Column()), Below: f.below, Incarnation: f.incarnation}
+			list[i] = version.Tombstone{ID: f.b.seriesID(f.b.inactive.Key(ref)), Group: series.None.Group(), Column: uint8(series.None.Column()), DeleteSequence: f.below, Incarnation: f.incarnation}
 		}
 		if err := s.logForget(f, series.None.Group(), list); err != nil {
 			return err

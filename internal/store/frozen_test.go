@@ -23,12 +23,12 @@ import (
 // frozenScript makes the data directory in testdata, of two days, two
 // hours and what came behind. Without a store it only says what is in it.
 type frozenScript struct {
-	t        *testing.T
-	s        *Store
-	clock    *testClock
-	words    map[string]map[[2]int64]uint64 // by bucket, series and slot
-	stamps   map[[2]int64]uint64            // of bucket "stamped"
-	sessions map[string]*Session
+	t          *testing.T
+	s          *Store
+	clock      *testClock
+	words      map[string]map[[2]int64]uint64 // by bucket, series and slot
+	timestamps map[[2]int64]uint64            // of bucket "stamped"
+	sessions   map[string]*Session
 }
 
 const (
@@ -46,10 +46,10 @@ func (f *frozenScript) put(bucket string, series, slot int64, w uint64) {
 	}
 }
 
-func (f *frozenScript) stamp(series, slot int64, w, stamp uint64) {
-	f.stamps[[2]int64{series, slot}] = stamp
+func (f *frozenScript) timestamp(series, slot int64, w, timestamp uint64) {
+	f.timestamps[[2]int64{series, slot}] = timestamp
 	if f.s != nil {
-		f.session("stamped").Stamped(key(int(series)), uint64(slot), w, stamp)
+		f.session("stamped").Timetimestamped(key(int(series)), uint64(slot), w, timestamp)
 	}
 	s := f.s
 	f.s = nil
@@ -118,8 +118,8 @@ func (f *frozenScript) run() {
 		f.put("plain", 2, slot, point.FromInt(slot%7))
 		f.put("slow \x00\xff", 0, slot/60, point.FromFloat(1/float64(slot%11+1)))
 		if slot >= frozenPast-6*3600 {
-			f.stamp(1, slot, point.FromInt(slot%100), uint64(slot)*second+uint64(slot%1000))
-			f.stamp(2, slot, point.FromFloat(0.5), uint64(slot-1)*second)
+			f.timestamp(1, slot, point.FromInt(slot%100), uint64(slot)*second+uint64(slot%1000))
+			f.timestamp(2, slot, point.FromFloat(0.5), uint64(slot-1)*second)
 		}
 		if slot == epoch+3600 {
 			f.put("gone", 0, slot, point.FromInt(1))
@@ -158,7 +158,7 @@ func (f *frozenScript) forget(series int64) {
 func (f *frozenScript) late() {
 	for i := range int64(5) {
 		f.put("plain", 0, epoch+7200+i*3600, point.FromInt(777+i))
-		f.stamp(1, frozenPast-4*3600+i, point.FromInt(5), uint64(frozenPast)*second)
+		f.timestamp(1, frozenPast-4*3600+i, point.FromInt(5), uint64(frozenPast)*second)
 	}
 	f.commit(true)
 }
@@ -171,7 +171,7 @@ func (f *frozenScript) rest() {
 			f.put("plain", 0, slot, point.FromInt(slot%1000))
 			f.put("plain", 3, slot, point.FromInt(1<<40+slot))
 			f.put("plain", 4, slot, point.FromFloat(float64(slot%10)))
-			f.stamp(1, slot, point.FromInt(slot%100), uint64(slot)*second+5)
+			f.timestamp(1, slot, point.FromInt(slot%100), uint64(slot)*second+5)
 		}
 		f.put("plain", 1, from-5000, point.FromInt(int64(past-from))) // late
 		f.commit(false)
@@ -192,7 +192,7 @@ func (f *frozenScript) rest() {
 }
 
 func newScript(t *testing.T, s *Store, clock *testClock) *frozenScript {
-	return &frozenScript{t: t, s: s, clock: clock, words: map[string]map[[2]int64]uint64{}, stamps: map[[2]int64]uint64{}, sessions: map[string]*Session{}}
+	return &frozenScript{t: t, s: s, clock: clock, words: map[string]map[[2]int64]uint64{}, timestamps: map[[2]int64]uint64{}, sessions: map[string]*Session{}}
 }
 
 // makeFrozen runs the script, ends it like kill -9, and copies the files.
@@ -293,22 +293,22 @@ func (f *frozenScript) checkPoints(s *Store, what string, info buckets.Info, wor
 	f.t.Helper()
 	past := int64(frozenEnd * 1000 / info.Resolution)
 	left := len(words)
-	values, stamps := make([]uint64, MaxRead/2), make([]uint64, MaxRead/2)
+	values, timestamps := make([]uint64, MaxRead/2), make([]uint64, MaxRead/2)
 	for series := range int64(5) {
 		for at := int64(epoch*1000/info.Resolution) - 1000; at < past; at += int64(len(values)) {
 			clear(values)
-			clear(stamps)
+			clear(timestamps)
 			err := s.Read(f.t.Context(), info, key(int(series)), at, values)
 			if info.HPTS && err == nil {
-				err = s.ReadStamped(f.t.Context(), info, key(int(series)), at, values, stamps)
+				err = s.ReadTimetimestamped(f.t.Context(), info, key(int(series)), at, values, timestamps)
 			}
 			if err != nil {
 				f.t.Fatalf("%s: %v", what, err)
 			}
 			for i, got := range values {
 				p := [2]int64{series, at + int64(i)}
-				if got != words[p] || info.HPTS && stamps[i] != f.stamps[p] {
-					f.t.Fatalf("%s: bucket %q series %d slot %d holds %x at %d, held %x at %d", what, info.Name, p[0], p[1], got, stamps[i], words[p], f.stamps[p])
+				if got != words[p] || info.HPTS && timestamps[i] != f.timestamps[p] {
+					f.t.Fatalf("%s: bucket %q series %d slot %d holds %x at %d, held %x at %d", what, info.Name, p[0], p[1], got, timestamps[i], words[p], f.timestamps[p])
 				}
 				if got != point.Unset {
 					left--

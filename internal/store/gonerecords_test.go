@@ -205,7 +205,7 @@ func TestLossesOutOfOrder(t *testing.T) {
 					want += n
 				}
 			}
-			if got := lost.settled(&floors{base: floor}); got.Points != want {
+			if got := lost.settled(&replayPositions{base: floor}); got.Points != want {
 				t.Fatalf("%d points are lost at or above %d, want %d: %v", got.Points, floor, want, at)
 			}
 		}

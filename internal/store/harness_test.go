@@ -111,15 +111,15 @@ func readAll(t fataler, s *Store, bucket string, series int, from int64, n int) 
 
 // write is one call of a session in the model's history.
 type write struct {
-	series int
-	slot   int64
-	words  []uint64 // 0 is an explicit unset point
-	stamps []uint64 // in a bucket with timestamps; nil is a plain write into it
+	series     int
+	slot       int64
+	words      []uint64 // 0 is an explicit unset point
+	timestamps []uint64 // in a bucket with timestamps; nil is a plain write into it
 }
 
 func (w *write) send(x *Session) {
-	if w.stamps != nil {
-		w.sendStamped(x)
+	if w.timestamps != nil {
+		w.sendTimetimestamped(x)
 		return
 	}
 	if len(w.words) == 1 {
@@ -201,7 +201,7 @@ func (h *history) check(t fataler, s *Store, bucket string, acked int) {
 		}
 	}
 	if info.HPTS {
-		left.checkStamps(t, s, info, n)
+		left.checkTimetimestamps(t, s, info, n)
 	}
 	checkMinutes(t, s, info.ID, counts)
 }

@@ -61,8 +61,8 @@ func (h *holeLayers) put(series []int, from, past int64) string {
 	return r.Segment
 }
 
-// unknownBelow wants the slots of a series unknown where no layer above holds them.
-type unknownBelow struct {
+// unknownDeleteSequence wants the slots of a series unknown where no layer above holds them.
+type unknownDeleteSequence struct {
 	series     int
 	from, past int64
 	layer      int // layers up to this one do not show
@@ -70,7 +70,7 @@ type unknownBelow struct {
 
 // check compares reads, aggregates and their unknown slots with the layers, of which
 // gone has those that cannot be read.
-func (h *holeLayers) check(what string, gone map[int]bool, holes ...unknownBelow) {
+func (h *holeLayers) check(what string, gone map[int]bool, holes ...unknownDeleteSequence) {
 	h.t.Helper()
 	for n := range holeSeries {
 		want, unknown := make([]uint64, holeSlots), make([]bool, holeSlots)
@@ -211,7 +211,7 @@ func TestALostRewriteIsUnknown(t *testing.T) {
 	h.check("whole", nil)
 	flipBit(t, h.o.FS, "/data/"+file, 8*20)
 	h.reopen()
-	holes := []unknownBelow{{1, 0, 2 * chunk.Slots, 1}}
+	holes := []unknownDeleteSequence{{1, 0, 2 * chunk.Slots, 1}}
 	gone := map[int]bool{1: true}
 	h.check("damaged", gone, holes...)
 	h.checkOlder(gone)
@@ -250,7 +250,7 @@ func TestALostFileIsUnknownWhereItWasMarked(t *testing.T) {
 				flipBit(t, h.o.FS, file, 8*(fileSize(t, h.o.FS, file)-50))
 			}
 			h.s = mustOpen(t, h.o)
-			gone, holes := map[int]bool{2: true}, []unknownBelow{{1, 0, chunk.Slots, 2}}
+			gone, holes := map[int]bool{2: true}, []unknownDeleteSequence{{1, 0, chunk.Slots, 2}}
 			h.check("lost", gone, holes...)
 			h.s.Crash()
 			if r := mustCheck(t, h.o.FS, "/data"); r.Damaged == 0 || r.Damages[0].Part != "hole" {
@@ -294,11 +294,11 @@ func TestADamagedIndexIsUnknown(t *testing.T) {
 	flipBit(t, h.o.FS, "/data/"+seg.Name(), 8*(data+5))
 	h.reopen()
 	gone := map[int]bool{1: true}
-	holes := []unknownBelow{{0, 0, holeSlots, 1}, {2, 0, holeSlots, 1}}
+	holes := []unknownDeleteSequence{{0, 0, holeSlots, 1}, {2, 0, holeSlots, 1}}
 	// Series 1 is unknown where its hash lies between those of the others.
 	lo, hi := h.prefix(0), h.prefix(2)
 	if p := h.prefix(1); min(lo, hi) < p && p < max(lo, hi) {
-		holes = append(holes, unknownBelow{1, 0, holeSlots, 1})
+		holes = append(holes, unknownDeleteSequence{1, 0, holeSlots, 1})
 	}
 	h.check("damaged", gone, holes...)
 	h.merge()

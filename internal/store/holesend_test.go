@@ -15,7 +15,7 @@ import (
 
 // lostRewrite has three series, and a file that was lost and lay over the first chunk of
 // series 1. It returns the file and where it was put.
-func lostRewrite(t *testing.T) (h *holeLayers, file, aside string, gone map[int]bool, hole unknownBelow) {
+func lostRewrite(t *testing.T) (h *holeLayers, file, aside string, gone map[int]bool, hole unknownDeleteSequence) {
 	h = newHoleLayers(t)
 	h.put([]int{0, 1, 2}, 0, holeSlots)
 	file = "/data/" + h.put([]int{1}, 100, 200)
@@ -25,7 +25,7 @@ func lostRewrite(t *testing.T) (h *holeLayers, file, aside string, gone map[int]
 		t.Fatal(err)
 	}
 	h.s = mustOpen(t, h.o)
-	gone, hole = map[int]bool{1: true}, unknownBelow{1, 0, chunk.Slots, 1}
+	gone, hole = map[int]bool{1: true}, unknownDeleteSequence{1, 0, chunk.Slots, 1}
 	h.check("lost", gone, hole)
 	return h, file, aside, gone, hole
 }
@@ -318,7 +318,7 @@ func TestTheSecondFlushAfterAStartIsMarked(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.s = mustOpen(t, h.o)
-	h.check("lost", map[int]bool{2: true}, unknownBelow{1, 0, 2 * chunk.Slots, 2})
+	h.check("lost", map[int]bool{2: true}, unknownDeleteSequence{1, 0, 2 * chunk.Slots, 2})
 }
 
 // TestHolesOfManyLosses: rewrites of random series and slots, some lost, written again,
@@ -332,7 +332,7 @@ func TestHolesOfManyLosses(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		h := newHoleLayers(t)
 		h.put([]int{0, 1, 2}, 0, holeSlots)
-		gone, holes := map[int]bool{}, []unknownBelow(nil)
+		gone, holes := map[int]bool{}, []unknownDeleteSequence(nil)
 		for step := range 12 {
 			what := fmt.Sprintf("seed %d step %d", seed, step)
 			switch from := r.Int64N(holeSlots - 10); r.IntN(5) {
@@ -348,7 +348,7 @@ func TestHolesOfManyLosses(t *testing.T) {
 				h.s = mustOpen(t, h.o)
 				layer := len(h.words) - 1
 				gone[layer] = true
-				holes = append(holes, unknownBelow{n, from - from%chunk.Slots, (past + chunk.Slots - 1) / chunk.Slots * chunk.Slots, layer})
+				holes = append(holes, unknownDeleteSequence{n, from - from%chunk.Slots, (past + chunk.Slots - 1) / chunk.Slots * chunk.Slots, layer})
 			case 3:
 				h.merge()
 			case 4:

@@ -15,12 +15,12 @@ import (
 )
 
 // A metric of a bucket with high precision timestamps is two series in adjacent
-// columns: the values, and behind them the stamps as nanoseconds from the begin
+// columns: the values, and behind them the timestamps as nanoseconds from the begin
 // of the slot, a point like any other. Only the values have a name and an entry
 // in the index. DESIGN.md says what follows from it.
 
-// StampedSize is the size of a point with its timestamp, in bytes.
-const StampedSize = 2 * point.Size
+// TimetimestampedSize is the size of a point with its timestamp, in bytes.
+const TimetimestampedSize = 2 * point.Size
 
 // width is how many columns a metric of the bucket has.
 func (b *bucket) width() int {
@@ -33,7 +33,7 @@ func (b *bucket) width() int {
 // seriesID is the id under which the index has a metric.
 func (b *bucket) seriesID(key []byte) metric.SeriesID {
 	if b.info.HPTS {
-		return metric.Stamped(b.info.ID, key)
+		return metric.Timetimestamped(b.info.ID, key)
 	}
 	return metric.Series(b.info.ID, key)
 }
@@ -46,18 +46,18 @@ func (b *bucket) valueID(h segment.Hash) metric.SeriesID {
 	return metric.SeriesID(h)
 }
 
-// bind gives a metric a free column, and the one behind it for its stamps.
+// bind gives a metric a free column, and the one behind it for its timestamps.
 func (b *bucket) bind(g *head.Group, col int, key []byte, id metric.SeriesID, lsn uint64, now int64) {
 	if b.info.HPTS {
-		g.Bind(col, key, lsn, now, id, id.Stamp())
+		g.Bind(col, key, lsn, now, id, id.Timetimestamp())
 	} else {
 		g.Bind(col, key, lsn, now, id)
 	}
 }
 
-// Stamped is Point for a point with a timestamp in nanoseconds. A bucket without
+// Timetimestamped is Point for a point with a timestamp in nanoseconds. A bucket without
 // timestamps keeps the value only.
-func (x *Session) Stamped(key []byte, slot uint64, raw, stamp uint64) {
+func (x *Session) Timetimestamped(key []byte, slot uint64, raw, timestamp uint64) {
 	if x.width == 1 {
 		x.Point(key, slot, raw)
 		return
@@ -69,8 +69,8 @@ func (x *Session) Stamped(key []byte, slot uint64, raw, stamp uint64) {
 	}
 	word := uint64(point.Unset)
 	if w != point.Unset {
-		if word, ok = x.b.info.TimestampWord(slot, stamp); !ok {
-			x.refuseStamp(key, slot)
+		if word, ok = x.b.info.TimestampWord(slot, timestamp); !ok {
+			x.refuseTimetimestamp(key, slot)
 			return
 		}
 	}
@@ -86,9 +86,9 @@ func (x *Session) Stamped(key []byte, slot uint64, raw, stamp uint64) {
 	x.col += 2
 }
 
-// refuseStamp counts a point whose stamp does not belong to its slot under the
+// refuseTimetimestamp counts a point whose timestamp does not belong to its slot under the
 // first reason that holds.
-func (x *Session) refuseStamp(key []byte, slot uint64) {
+func (x *Session) refuseTimetimestamp(key []byte, slot uint64) {
 	lo, hi := x.s.admitted(x.b)
 	switch {
 	case len(key) == 0:
@@ -98,28 +98,28 @@ func (x *Session) refuseStamp(key []byte, slot uint64) {
 	case slot < lo:
 		x.refuse(account.Expired, 1)
 	default:
-		x.refuse(account.BadStamp, 1)
+		x.refuse(account.BadTimetimestamp, 1)
 	}
 }
 
-// StampedPoints takes consecutive points of one metric, StampedSize bytes each:
-// the value, then the timestamp. Unlike Stamped it needs a bucket with
+// TimetimestampedPoints takes consecutive points of one metric, TimetimestampedSize bytes each:
+// the value, then the timestamp. Unlike Timetimestamped it needs a bucket with
 // timestamps.
-func (x *Session) StampedPoints(key []byte, slot uint64, data []byte) {
-	if n := len(data) / StampedSize; n > 1 {
-		x.pairs(key, slot, uint64(n), func(slot uint64) (raw, stamp uint64) {
-			raw, stamp = binary.BigEndian.Uint64(data), binary.BigEndian.Uint64(data[point.Size:])
-			data = data[StampedSize:]
-			return raw, stamp
+func (x *Session) TimetimestampedPoints(key []byte, slot uint64, data []byte) {
+	if n := len(data) / TimetimestampedSize; n > 1 {
+		x.pairs(key, slot, uint64(n), func(slot uint64) (raw, timestamp uint64) {
+			raw, timestamp = binary.BigEndian.Uint64(data), binary.BigEndian.Uint64(data[point.Size:])
+			data = data[TimetimestampedSize:]
+			return raw, timestamp
 		})
 	} else if n == 1 {
-		x.Stamped(key, slot, binary.BigEndian.Uint64(data), binary.BigEndian.Uint64(data[point.Size:]))
+		x.Timetimestamped(key, slot, binary.BigEndian.Uint64(data), binary.BigEndian.Uint64(data[point.Size:]))
 	}
 }
 
 // pairs takes n consecutive points of one metric of a bucket with timestamps.
 // next returns them one by one.
-func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw, stamp uint64)) {
+func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw, timestamp uint64)) {
 	if !x.cols.Is(x.col, key) && !x.find(key, n) {
 		return
 	}
@@ -131,15 +131,15 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 	first := slot
 	x.entry = x.entry[:0]
 	for ; n > 0; n-- {
-		raw, stamp := next(slot)
+		raw, timestamp := next(slot)
 		w, ok := point.Normalize(raw)
 		word := uint64(point.Unset)
 		switch {
 		case !ok:
 			x.refuse(account.BadType, 1)
 		case w != point.Unset:
-			if word, ok = x.b.info.TimestampWord(slot, stamp); !ok {
-				x.refuseStamp(key, slot)
+			if word, ok = x.b.info.TimestampWord(slot, timestamp); !ok {
+				x.refuseTimetimestamp(key, slot)
 			}
 		}
 		slot++
@@ -155,22 +155,22 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 	x.col += 2
 }
 
-// ReadStamped is Read with the timestamps of the set slots in nanoseconds:
+// ReadTimetimestamped is Read with the timestamps of the set slots in nanoseconds:
 // those that came with the points, or the begin of the slot in a bucket without
-// timestamps. len(stamps) is that of values. A point whose timestamp is lost to damage
+// timestamps. len(timestamps) is that of values. A point whose timestamp is lost to damage
 // is left out.
-func (s *Store) ReadStamped(ctx context.Context, info buckets.Info, key []byte, from int64, values, stamps []uint64) error {
-	clear(stamps)
+func (s *Store) ReadTimetimestamped(ctx context.Context, info buckets.Info, key []byte, from int64, values, timestamps []uint64) error {
+	clear(timestamps)
 	how := reading{}
 	if info.HPTS {
-		how.stamps = stamps
+		how.timestamps = timestamps
 	}
 	err := s.read(ctx, info, key, from, values, how)
 	for i, w := range values {
 		if slot := uint64(from) + uint64(i); w != point.Unset {
-			stamps[i] = info.Timestamp(slot, stamps[i])
+			timestamps[i] = info.Timestamp(slot, timestamps[i])
 		} else {
-			stamps[i] = 0
+			timestamps[i] = 0
 		}
 	}
 	return err

@@ -11,13 +11,13 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// BenchmarkStampedSize says what a point costs in a flushed segment with
+// BenchmarkTimetimestampedSize says what a point costs in a flushed segment with
 // different kinds of timestamps. The values, integers below 1000, cost the same
 // in all of them; plain is a bucket without timestamps.
-func BenchmarkStampedSize(b *testing.B) {
+func BenchmarkTimetimestampedSize(b *testing.B) {
 	kinds := []struct {
-		name  string
-		stamp func(r *rand.Rand, series int) uint64 // nanoseconds behind the slot's begin
+		name      string
+		timestamp func(r *rand.Rand, series int) uint64 // nanoseconds behind the slot's begin
 	}{
 		{"plain", nil},
 		{"begin of the slot", func(*rand.Rand, int) uint64 { return 0 }},
@@ -37,8 +37,8 @@ func BenchmarkStampedSize(b *testing.B) {
 				clock := newTestClock()
 				clock.advance(slots * time.Second)
 				s := mustOpen(b, testOptions(vfs.NewMem(), clock))
-				if k.stamp != nil {
-					stampedBucket(b, s)
+				if k.timestamp != nil {
+					timestampedBucket(b, s)
 				}
 				x := mustSession(b, s, "b")
 				r := rand.New(rand.NewPCG(1, 2))
@@ -46,10 +46,10 @@ func BenchmarkStampedSize(b *testing.B) {
 				for slot := uint64(epoch); slot < epoch+slots; slot++ {
 					for i, key := range keys {
 						w := point.FromInt(r.Int64N(1000))
-						if k.stamp == nil {
+						if k.timestamp == nil {
 							x.Point(key, slot, w)
 						} else {
-							x.Stamped(key, slot, w, slot*second+k.stamp(r, i))
+							x.Timetimestamped(key, slot, w, slot*second+k.timestamp(r, i))
 						}
 					}
 				}

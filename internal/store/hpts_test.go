@@ -19,17 +19,17 @@ import (
 
 const second = uint64(time.Second)
 
-func (w *write) sendStamped(x *Session) {
+func (w *write) sendTimetimestamped(x *Session) {
 	var data []byte
 	for i, v := range w.words {
-		data = binary.BigEndian.AppendUint64(point.Append(data, v), w.stamps[i])
+		data = binary.BigEndian.AppendUint64(point.Append(data, v), w.timestamps[i])
 	}
-	x.StampedPoints(key(w.series), uint64(w.slot), data)
+	x.TimetimestampedPoints(key(w.series), uint64(w.slot), data)
 }
 
-// stampsAt returns the stamp of the last set word of every (series, slot) after
+// timestampsAt returns the timestamp of the last set word of every (series, slot) after
 // n writes.
-func (h *history) stampsAt(n int) map[[2]int64]uint64 {
+func (h *history) timestampsAt(n int) map[[2]int64]uint64 {
 	m := make(map[[2]int64]uint64)
 	for _, w := range h.writes[:n] {
 		for i, v := range w.words {
@@ -37,56 +37,56 @@ func (h *history) stampsAt(n int) map[[2]int64]uint64 {
 			at := [2]int64{int64(w.series), slot}
 			switch {
 			case v == point.Unset:
-			case w.stamps == nil:
+			case w.timestamps == nil:
 				m[at] = uint64(slot) * second
 			default:
-				m[at] = w.stamps[i]
+				m[at] = w.timestamps[i]
 			}
 		}
 	}
 	return m
 }
 
-// checkStamps compares every value with its stamp with the first n writes.
-func (h *history) checkStamps(t fataler, s *Store, info buckets.Info, n int) {
+// checkTimetimestamps compares every value with its timestamp with the first n writes.
+func (h *history) checkTimetimestamps(t fataler, s *Store, info buckets.Info, n int) {
 	t.Helper()
-	words, stamps := h.state(n), h.stampsAt(n)
-	gotWords, gotStamps := make([]uint64, modelSlots), make([]uint64, modelSlots)
+	words, timestamps := h.state(n), h.timestampsAt(n)
+	gotWords, gotTimetimestamps := make([]uint64, modelSlots), make([]uint64, modelSlots)
 	for series := range modelSeries {
-		if err := s.ReadStamped(context.Background(), info, key(series), modelFrom, gotWords, gotStamps); err != nil {
+		if err := s.ReadTimetimestamped(context.Background(), info, key(series), modelFrom, gotWords, gotTimetimestamps); err != nil {
 			t.Fatalf("read: %v", err)
 		}
 		for i := range gotWords {
 			at := [2]int64{int64(series), modelFrom + int64(i)}
-			if gotWords[i] != words[at] || gotStamps[i] != stamps[at] {
+			if gotWords[i] != words[at] || gotTimetimestamps[i] != timestamps[at] {
 				t.Fatalf("series %d slot %d (epoch%+d) holds %x at %d, want %x at %d",
-					series, at[1], at[1]-epoch, gotWords[i], gotStamps[i], words[at], stamps[at])
+					series, at[1], at[1]-epoch, gotWords[i], gotTimetimestamps[i], words[at], timestamps[at])
 			}
 		}
 	}
 }
 
-// randStamped is a random write into a bucket with timestamps: most of it
-// stamped near the slot, some of it days off, and some of it plain.
-func randStamped(r *rand.Rand, now int64) write {
+// randTimetimestamped is a random write into a bucket with timestamps: most of it
+// timestamped near the slot, some of it days off, and some of it plain.
+func randTimetimestamped(r *rand.Rand, now int64) write {
 	w := randWrite(r, now)
 	if r.IntN(8) == 0 {
 		return w
 	}
 	for i := range w.words {
-		stamp := uint64(w.slot+int64(i))*second + uint64(r.IntN(int(second)))
+		timestamp := uint64(w.slot+int64(i))*second + uint64(r.IntN(int(second)))
 		switch r.IntN(12) {
 		case 0:
-			stamp -= uint64(r.Int64N(416 * 24 * 3600 * 1e9))
+			timestamp -= uint64(r.Int64N(416 * 24 * 3600 * 1e9))
 		case 1:
-			stamp += uint64(r.Int64N(416 * 24 * 3600 * 1e9))
+			timestamp += uint64(r.Int64N(416 * 24 * 3600 * 1e9))
 		}
-		w.stamps = append(w.stamps, stamp)
+		w.timestamps = append(w.timestamps, timestamp)
 	}
 	return w
 }
 
-func stampedBucket(t fataler, s *Store) buckets.Info {
+func timestampedBucket(t fataler, s *Store) buckets.Info {
 	t.Helper()
 	info, err := s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 604800, HPTS: true})
 	if err != nil {
@@ -95,23 +95,23 @@ func stampedBucket(t fataler, s *Store) buckets.Info {
 	return info
 }
 
-// sendStamped sends some random writes, by batches of one slot too: adjacent
+// sendTimetimestamped sends some random writes, by batches of one slot too: adjacent
 // series in one run.
-func (h *history) sendStamped(t fataler, s *Store, r *rand.Rand, clock *testClock) {
+func (h *history) sendTimetimestamped(t fataler, s *Store, r *rand.Rand, clock *testClock) {
 	x := mustSession(t, s, "b")
 	for range 1 + r.IntN(40) {
 		now := min(clock.Now().Unix(), epoch+1400) // where the model looks
 		if r.IntN(3) > 0 {
-			w := randStamped(r, now)
+			w := randTimetimestamped(r, now)
 			w.send(x)
 			h.add(w)
 			continue
 		}
 		slot := now - int64(r.IntN(30))
 		for series := r.IntN(3); series < modelSeries; series++ {
-			w := randStamped(r, now)
+			w := randTimetimestamped(r, now)
 			w.series, w.slot, w.words = series, slot, w.words[:1]
-			w.stamps = []uint64{uint64(slot)*second + uint64(r.IntN(int(second)))}
+			w.timestamps = []uint64{uint64(slot)*second + uint64(r.IntN(int(second)))}
 			w.send(x)
 			h.add(w)
 		}
@@ -122,9 +122,9 @@ func (h *history) sendStamped(t fataler, s *Store, r *rand.Rand, clock *testCloc
 }
 
 // Random streams with timestamps, flushes, merges, restarts and crashes: a value
-// and its stamp are there together or not at all (I1, I2), and the account
+// and its timestamp are there together or not at all (I1, I2), and the account
 // counts them as one point (I3).
-func TestStampsStayWithTheirValues(t *testing.T) {
+func TestTimetimestampsStayWithTheirValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 11))
 		l := newLived(t, r, func(o *Options) {
@@ -132,7 +132,7 @@ func TestStampsStayWithTheirValues(t *testing.T) {
 			o.WALMaxSize = rapid.SampledFrom([]int64{8 << 10, 1 << 30}).Draw(t, "wal.max_size")
 		})
 		defer func() { l.s.Crash() }()
-		stampedBucket(t, l.s)
+		timestampedBucket(t, l.s)
 		crashed := false
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			step := rapid.SampledFrom([]string{"send", "send", "send", "tick", "flush", "hours", "merge", "crash", "reopen"}).Draw(t, "step")
@@ -140,7 +140,7 @@ func TestStampsStayWithTheirValues(t *testing.T) {
 			switch {
 			case l.step(step):
 			case step == "send":
-				l.h.sendStamped(t, l.s, r, l.clock)
+				l.h.sendTimetimestamped(t, l.s, r, l.clock)
 			case step == "hours": // that close windows
 				pass(l.s, l.clock, 6*time.Hour)
 				x := mustSession(t, l.s, "b")
@@ -180,7 +180,7 @@ func TestTimestampsAreNoSeries(t *testing.T) {
 	o := testOptions(vfs.NewMem(), clock)
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	info := stampedBucket(t, s)
+	info := timestampedBucket(t, s)
 	const metrics, slots = 200, 50
 	sendNanos(t, s, metrics, slots)
 	wantMetrics(t, s, info, metrics, metrics*slots)
@@ -191,7 +191,7 @@ func TestTimestampsAreNoSeries(t *testing.T) {
 	clock.advance(48 * time.Hour)
 	s.advance()
 	x := mustSession(t, s, "b") // what closes the windows
-	x.Stamped(key(0), uint64(clock.Now().Unix()), point.FromInt(1), uint64(clock.Now().UnixNano()))
+	x.Timetimestamped(key(0), uint64(clock.Now().Unix()), point.FromInt(1), uint64(clock.Now().UnixNano()))
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -223,26 +223,26 @@ func TestTimestampsAreNoSeries(t *testing.T) {
 	}
 	s = mustOpen(t, o)
 	wantMetrics(t, s, info, metrics, metrics*slots+1)
-	values, stamps := make([]uint64, slots), make([]uint64, slots)
+	values, timestamps := make([]uint64, slots), make([]uint64, slots)
 	for i := range metrics {
-		if err := s.ReadStamped(context.Background(), info, key(i), epoch, values, stamps); err != nil {
+		if err := s.ReadTimetimestamped(context.Background(), info, key(i), epoch, values, timestamps); err != nil {
 			t.Fatal(err)
 		}
 		for slot := range slots {
-			if values[slot] != point.FromInt(int64(i)) || stamps[slot] != uint64(epoch+slot)*second+uint64(i) {
-				t.Fatalf("metric %d slot %d holds %x at %d", i, slot, values[slot], stamps[slot])
+			if values[slot] != point.FromInt(int64(i)) || timestamps[slot] != uint64(epoch+slot)*second+uint64(i) {
+				t.Fatalf("metric %d slot %d holds %x at %d", i, slot, values[slot], timestamps[slot])
 			}
 		}
 	}
 }
 
-// sendNanos sends a value and a stamp that tell the metric, from the epoch on.
+// sendNanos sends a value and a timestamp that tell the metric, from the epoch on.
 func sendNanos(t *testing.T, s *Store, metrics, slots int) {
 	t.Helper()
 	x := mustSession(t, s, "b")
 	for slot := uint64(epoch); slot < uint64(epoch+slots); slot++ {
 		for i := range metrics {
-			x.Stamped(key(i), slot, point.FromInt(int64(i)), slot*second+uint64(i))
+			x.Timetimestamped(key(i), slot, point.FromInt(int64(i)), slot*second+uint64(i))
 		}
 	}
 	if err := x.Close(); err != nil {
@@ -274,7 +274,7 @@ func wantMetrics(t *testing.T, s *Store, info buckets.Info, metrics int, points 
 }
 
 // Every point with a timestamp is counted under what became of it.
-func TestStampedPointsAreCounted(t *testing.T) {
+func TestTimetimestampedPointsAreCounted(t *testing.T) {
 	const far = 418 * 24 * 3600 * second
 	slot := uint64(epoch)
 	begin := slot * second
@@ -282,7 +282,7 @@ func TestStampedPointsAreCounted(t *testing.T) {
 	send := func(points ...[3]uint64) func(x *Session) {
 		return func(x *Session) {
 			for _, p := range points {
-				x.Stamped(key(0), p[0], p[1], p[2])
+				x.Timetimestamped(key(0), p[0], p[1], p[2])
 			}
 		}
 	}
@@ -291,7 +291,7 @@ func TestStampedPointsAreCounted(t *testing.T) {
 		for _, w := range words {
 			data = point.Append(data, w)
 		}
-		return func(x *Session) { x.StampedPoints(k, slot, data) }
+		return func(x *Session) { x.TimetimestampedPoints(k, slot, data) }
 	}
 	refused := func(c account.Counts, r account.Reason, n uint64) account.Counts {
 		c.Refused[r] = n
@@ -301,19 +301,19 @@ func TestStampedPointsAreCounted(t *testing.T) {
 		send func(x *Session)
 		want account.Counts
 	}{
-		"the same value and stamp":  {send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, one, begin + 5}), account.Counts{Accepted: 1, Duplicate: 1}},
-		"another stamp":             {send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, one, begin + 6}), account.Counts{Accepted: 1, Conflicting: 1}},
-		"another value":             {send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, two, begin + 5}), account.Counts{Accepted: 1, Conflicting: 1}},
-		"unset with a stamp":        {send([3]uint64{slot, point.Unset, begin + 5}, [3]uint64{slot, point.Unset, 1}), account.Counts{Unset: 2}},
-		"a stamp of another year":   {send([3]uint64{slot, one, begin + far}, [3]uint64{slot, one, begin - far}, [3]uint64{slot, one, 0}), refused(account.Counts{}, account.BadStamp, 3)},
-		"a slot of the future":      {send([3]uint64{slot + 5000, one, begin}), refused(account.Counts{}, account.Future, 1)},
-		"a slot beyond the stamps":  {send([3]uint64{1 << 60, one, begin}), refused(account.Counts{}, account.Future, 1)},
-		"an undefined type":         {send([3]uint64{slot, 5 << 56, begin}), refused(account.Counts{}, account.BadType, 1)},
-		"an entry":                  {entry(key(0), slot, one, begin, two, begin+second+1, 0, 9), account.Counts{Accepted: 2, Unset: 1}},
-		"an entry with a bad one":   {entry(key(0), slot, one, begin, two, 7, 5<<56, 0, one, begin), refused(refused(account.Counts{Accepted: 2}, account.BadStamp, 1), account.BadType, 1)},
-		"an entry into the future":  {entry(key(0), slot+599, one, begin, one, begin, one, begin), refused(account.Counts{Accepted: 2}, account.Future, 1)},
-		"an entry without a name":   {entry(nil, slot, one, begin, one, begin), refused(account.Counts{}, account.EmptyName, 2)},
-		"an entry beyond all slots": {entry(key(0), 1<<64-1, one, begin, one, begin), refused(account.Counts{}, account.Future, 2)},
+		"the same value and timestamp": {send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, one, begin + 5}), account.Counts{Accepted: 1, Duplicate: 1}},
+		"another timestamp":            {send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, one, begin + 6}), account.Counts{Accepted: 1, Conflicting: 1}},
+		"another value":                {send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, two, begin + 5}), account.Counts{Accepted: 1, Conflicting: 1}},
+		"unset with a timestamp":       {send([3]uint64{slot, point.Unset, begin + 5}, [3]uint64{slot, point.Unset, 1}), account.Counts{Unset: 2}},
+		"a timestamp of another year":  {send([3]uint64{slot, one, begin + far}, [3]uint64{slot, one, begin - far}, [3]uint64{slot, one, 0}), refused(account.Counts{}, account.BadTimetimestamp, 3)},
+		"a slot of the future":         {send([3]uint64{slot + 5000, one, begin}), refused(account.Counts{}, account.Future, 1)},
+		"a slot beyond the timestamps": {send([3]uint64{1 << 60, one, begin}), refused(account.Counts{}, account.Future, 1)},
+		"an undefined type":            {send([3]uint64{slot, 5 << 56, begin}), refused(account.Counts{}, account.BadType, 1)},
+		"an entry":                     {entry(key(0), slot, one, begin, two, begin+second+1, 0, 9), account.Counts{Accepted: 2, Unset: 1}},
+		"an entry with a bad one":      {entry(key(0), slot, one, begin, two, 7, 5<<56, 0, one, begin), refused(refused(account.Counts{Accepted: 2}, account.BadTimetimestamp, 1), account.BadType, 1)},
+		"an entry into the future":     {entry(key(0), slot+599, one, begin, one, begin, one, begin), refused(account.Counts{Accepted: 2}, account.Future, 1)},
+		"an entry without a name":      {entry(nil, slot, one, begin, one, begin), refused(account.Counts{}, account.EmptyName, 2)},
+		"an entry beyond all slots":    {entry(key(0), 1<<64-1, one, begin, one, begin), refused(account.Counts{}, account.Future, 2)},
 		"plain": {func(x *Session) {
 			x.Point(key(0), slot, one)
 			x.Points(key(0), slot, point.Append(point.Append(nil, one), two))
@@ -322,7 +322,7 @@ func TestStampedPointsAreCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
 			defer s.Crash()
-			info := stampedBucket(t, s)
+			info := timestampedBucket(t, s)
 			x := mustSession(t, s, "b")
 			c.send(x)
 			if err := x.Close(); err != nil {
@@ -339,11 +339,11 @@ func TestStampedPointsAreCounted(t *testing.T) {
 }
 
 // In a bucket without timestamps a read gives the begin of each set slot.
-func TestStampsOfAPlainBucket(t *testing.T) {
+func TestTimetimestampsOfAPlainBucket(t *testing.T) {
 	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
 	defer s.Crash()
 	x := mustSession(t, s, "b")
-	x.Stamped(key(0), epoch+1, point.FromInt(7), 12345)
+	x.Timetimestamped(key(0), epoch+1, point.FromInt(7), 12345)
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -351,27 +351,27 @@ func TestStampsOfAPlainBucket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	values, stamps := make([]uint64, 3), []uint64{9, 9, 9}
-	if err := s.ReadStamped(context.Background(), info, key(0), epoch, values, stamps); err != nil {
+	values, timestamps := make([]uint64, 3), []uint64{9, 9, 9}
+	if err := s.ReadTimetimestamped(context.Background(), info, key(0), epoch, values, timestamps); err != nil {
 		t.Fatal(err)
 	}
-	if values[1] != point.FromInt(7) || stamps[0] != 0 || stamps[1] != (epoch+1)*second || stamps[2] != 0 {
-		t.Errorf("read %x at %d", values, stamps)
+	if values[1] != point.FromInt(7) || timestamps[0] != 0 || timestamps[1] != (epoch+1)*second || timestamps[2] != 0 {
+		t.Errorf("read %x at %d", values, timestamps)
 	}
 }
 
 // A name of the greatest length fits a bucket with timestamps, and any name may
-// stand beside any other: there are no names that belong to stamps.
+// stand beside any other: there are no names that belong to timestamps.
 func TestAnyNameFitsABucketWithTimestamps(t *testing.T) {
 	fs, clock := vfs.NewCrashableMem(), newTestClock()
 	o := testOptions(fs, clock)
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	info := stampedBucket(t, s)
+	info := timestampedBucket(t, s)
 	names := [][]byte{{0}, {1}, {0, 0}, {1, 0}, bytes.Repeat([]byte{1}, 65535), []byte("x")}
 	x := mustSession(t, s, "b")
 	for i, name := range names {
-		x.Stamped(name, epoch, point.FromInt(int64(i)), epoch*second+uint64(i))
+		x.Timetimestamped(name, epoch, point.FromInt(int64(i)), epoch*second+uint64(i))
 	}
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
@@ -383,18 +383,18 @@ func TestAnyNameFitsABucketWithTimestamps(t *testing.T) {
 	s.Crash()
 	s = mustOpen(t, o)
 	for i, name := range names {
-		var value, stamp [1]uint64
-		if err := s.ReadStamped(context.Background(), info, name, epoch, value[:], stamp[:]); err != nil {
+		var value, timestamp [1]uint64
+		if err := s.ReadTimetimestamped(context.Background(), info, name, epoch, value[:], timestamp[:]); err != nil {
 			t.Fatal(err)
 		}
-		if value[0] != point.FromInt(int64(i)) || stamp[0] != epoch*second+uint64(i) {
-			t.Errorf("name %d holds %x at %d", i, value[0], stamp[0])
+		if value[0] != point.FromInt(int64(i)) || timestamp[0] != epoch*second+uint64(i) {
+			t.Errorf("name %d holds %x at %d", i, value[0], timestamp[0])
 		}
 	}
 }
 
 // A reader beside a writer, sealing and flushes never sees a value with the
-// stamp of another write.
+// timestamp of another write.
 func TestAReaderSeesWholePairs(t *testing.T) {
 	clock := newTestClock()
 	s := mustOpen(t, testOptions(vfs.NewMem(), clock))
@@ -403,7 +403,7 @@ func TestAReaderSeesWholePairs(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	info := stampedBucket(t, s)
+	info := timestampedBucket(t, s)
 	const rounds = 2000
 	written := make(chan error, 1)
 	go func() {
@@ -414,7 +414,7 @@ func TestAReaderSeesWholePairs(t *testing.T) {
 		}
 		for i := range uint64(rounds) {
 			for k := range 3 {
-				x.Stamped(key(k), epoch, point.FromInt(int64(i)), epoch*second+i)
+				x.Timetimestamped(key(k), epoch, point.FromInt(int64(i)), epoch*second+i)
 			}
 			if _, err = x.Commit(); err == nil && i%500 == 499 {
 				_, err = s.Flush(context.Background())
@@ -426,16 +426,16 @@ func TestAReaderSeesWholePairs(t *testing.T) {
 		written <- errors.Join(err, x.Close())
 	}()
 	for last := int64(-1); last < rounds-1; {
-		var value, stamp [1]uint64
-		if err := s.ReadStamped(context.Background(), info, key(1), epoch, value[:], stamp[:]); err != nil {
+		var value, timestamp [1]uint64
+		if err := s.ReadTimetimestamped(context.Background(), info, key(1), epoch, value[:], timestamp[:]); err != nil {
 			t.Fatal(err)
 		}
 		if value[0] == point.Unset {
 			continue
 		}
 		got := point.Int(value[0])
-		if got < last || stamp[0] != epoch*second+uint64(got) {
-			t.Fatalf("value %d after %d has the stamp of %d", got, last, stamp[0]-epoch*second)
+		if got < last || timestamp[0] != epoch*second+uint64(got) {
+			t.Fatalf("value %d after %d has the timestamp of %d", got, last, timestamp[0]-epoch*second)
 		}
 		last = got
 	}

@@ -26,10 +26,10 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 		clock := newTestClock()
 		o := testOptions(vfs.NewMem(), clock)
 		s := mustOpen(t, o)
-		info := stampedBucket(t, s)
+		info := timestampedBucket(t, s)
 		id := s.buckets.ID(info.ID).seriesID(key(0))
 		if bit {
-			id = id.Stamp()
+			id = id.Timetimestamp()
 		}
 		var file string
 		for round := range uint64(2) { // the second corrects the first, and is damaged
@@ -37,7 +37,7 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 			r := rand.New(rand.NewPCG(round, 1))
 			for slot := uint64(epoch); slot < epoch+700; slot++ {
 				for k := range 8 { // random bits, so that a chunk fills a block
-					x.Stamped(key(k), slot, r.Uint64()|1<<63, slot*second+r.Uint64N(1<<54))
+					x.Timetimestamped(key(k), slot, r.Uint64()|1<<63, slot*second+r.Uint64N(1<<54))
 				}
 			}
 			if err := x.Close(); err != nil {
@@ -61,7 +61,7 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 				clock.advance(9 * time.Hour)
 				s.clock.Store(clock.now.Load())
 				x := mustSession(t, s, "b")
-				x.Stamped(key(9), epoch+30_000, 1<<63, (epoch+30_000)*second)
+				x.Timetimestamped(key(9), epoch+30_000, 1<<63, (epoch+30_000)*second)
 				if err := x.Close(); err != nil {
 					t.Fatal(err)
 				}
@@ -83,7 +83,7 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 
 // checkLostPairs wants no points of the first series, and its values where only the
 // timestamps are damaged.
-func checkLostPairs(t *testing.T, s *Store, info buckets.Info, when string, stamps bool, before [700][2]uint64) {
+func checkLostPairs(t *testing.T, s *Store, info buckets.Info, when string, timestamps bool, before [700][2]uint64) {
 	t.Helper()
 	for i, p := range readPairsOf(t, s, info) {
 		if p != [2]uint64{} {
@@ -97,17 +97,17 @@ func checkLostPairs(t *testing.T, s *Store, info buckets.Info, when string, stam
 	}
 	for i, w := range values {
 		want := before[i][0]
-		if !stamps {
+		if !timestamps {
 			want = 0
 		}
 		if w != want {
 			t.Fatalf("%s: the value of slot %d is %x, want %x", when, i, w, want)
 		}
 	}
-	if stamps != (len(st.Unknown) == 0) {
+	if timestamps != (len(st.Unknown) == 0) {
 		t.Fatalf("%s: unknown are %v", when, st.Unknown)
 	}
-	checkOtherReads(t, s, info, when, stamps, values)
+	checkOtherReads(t, s, info, when, timestamps, values)
 	if names, _ := s.Damage(); len(names) == 0 && when != "opened again" {
 		t.Errorf("%s: the damage is not named", when)
 	}
@@ -115,7 +115,7 @@ func checkLostPairs(t *testing.T, s *Store, info buckets.Info, when string, stam
 
 // checkOtherReads wants from aggregates, listings and, where nothing is unknown, reads
 // of older values what a read of values alone gives.
-func checkOtherReads(t *testing.T, s *Store, info buckets.Info, when string, stamps bool, values []uint64) {
+func checkOtherReads(t *testing.T, s *Store, info buckets.Info, when string, timestamps bool, values []uint64) {
 	t.Helper()
 	steps := make([]chunk.Header, len(values)/20)
 	if _, err := s.Aggregate(t.Context(), info, key(0), epoch, 20, steps); err != nil {
@@ -130,7 +130,7 @@ func checkOtherReads(t *testing.T, s *Store, info buckets.Info, when string, sta
 	if _, err := s.ReadOlder(t.Context(), info, key(0), epoch, older); err != nil {
 		t.Fatal(err)
 	}
-	if stamps && !slices.Equal(older, values) {
+	if timestamps && !slices.Equal(older, values) {
 		t.Fatalf("%s: a read of what is older gives something else", when)
 	}
 	listed := false
@@ -144,12 +144,12 @@ func checkOtherReads(t *testing.T, s *Store, info buckets.Info, when string, sta
 
 func readPairsOf(t *testing.T, s *Store, info buckets.Info) (pairs [700][2]uint64) {
 	t.Helper()
-	values, stamps := make([]uint64, len(pairs)), make([]uint64, len(pairs))
-	if err := s.ReadStamped(context.Background(), info, key(0), epoch, values, stamps); err != nil {
+	values, timestamps := make([]uint64, len(pairs)), make([]uint64, len(pairs))
+	if err := s.ReadTimetimestamped(context.Background(), info, key(0), epoch, values, timestamps); err != nil {
 		t.Fatal(err)
 	}
 	for i := range pairs {
-		pairs[i] = [2]uint64{values[i], stamps[i]}
+		pairs[i] = [2]uint64{values[i], timestamps[i]}
 	}
 	return pairs
 }

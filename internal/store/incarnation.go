@@ -63,7 +63,7 @@ func (s *Store) forgetDeletions(upTo uint64, early int64) {
 	for _, b := range s.buckets.All() {
 		b.mu.Lock() // nobody begins one of them anew
 		tombs := s.tombs(b.info.ID)
-		b.incarnations.Forget(upTo, func(id metric.SeriesID) bool { return s.index.Has(id) || tombs.Below(id) > 0 })
+		b.incarnations.Forget(upTo, func(id metric.SeriesID) bool { return s.index.Has(id) || tombs.DeleteSequence(id) > 0 })
 		b.mu.Unlock()
 	}
 }

@@ -161,7 +161,7 @@ func (m *forgetModel) checkStored() {
 	for _, seg := range m.s.versions.Latest().Segments {
 		err := seg.Reader.Series(func(e segment.Series) error {
 			b := m.s.buckets.ID(e.Bucket)
-			if e.Below == 0 && seg.CleanTo() >= m.s.tombs(b.info.ID).Below(metric.SeriesID(e.Hash)) {
+			if e.DeleteSequence == 0 && seg.PurgedThrough() >= m.s.tombs(b.info.ID).DeleteSequence(metric.SeriesID(e.Hash)) {
 				if k := string(e.Key); e.Since >= since[k] { // the last definition
 					found[k], since[k] = e.Incarnation, e.Since
 				}

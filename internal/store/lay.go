@@ -41,7 +41,7 @@ type laying struct {
 // nothing.
 func (l *laying) begin(n int64) {
 	if set := l.version.Holes(l.bucket); set != nil && !l.older {
-		below := l.version.Tombstones(l.bucket).Below(l.id)
+		below := l.version.Tombstones(l.bucket).DeleteSequence(l.id)
 		for _, span := range set.Spans(nil, prefixOf(l.id), l.from, l.from+n) {
 			if span.At.Generation >= below {
 				l.spans = append(l.spans, span)
@@ -174,10 +174,10 @@ func (l *laying) segment(seg *version.Segment, dst []uint64) (found bool, err er
 	return found, l.s.noteUnreadable(seg, err)
 }
 
-// pairs lays the points of all segments over values and stamps, oldest first, as
+// pairs lays the points of all segments over values and timestamps, oldest first, as
 // pairs: a slot whose value comes from one segment never has the timestamp of another,
 // and without its own it is unknown.
-func (l *laying) pairs(ctx context.Context, values, stamps []uint64) error {
+func (l *laying) pairs(ctx context.Context, values, timestamps []uint64) error {
 	some := make([]uint64, 2*len(values)) // of one segment
 	v, t := some[:len(values)], some[len(values):]
 	l.begin(int64(len(values)))
@@ -190,12 +190,12 @@ func (l *laying) pairs(ctx context.Context, values, stamps []uint64) error {
 		if err != nil || !found {
 			return err
 		}
-		if err := l.stamps(seg, t); err != nil {
+		if err := l.timestamps(seg, t); err != nil {
 			return err
 		}
 		for i, w := range v {
 			if w != point.Unset {
-				values[i], stamps[i] = w, t[i]
+				values[i], timestamps[i] = w, t[i]
 			}
 			if slot := l.from + int64(i); w != point.Unset && w != point.Unknown && t[i] == point.Unset {
 				l.hide(slot, slot+1, "damaged timestamps in "+seg.Name(), values)
@@ -208,13 +208,13 @@ func (l *laying) pairs(ctx context.Context, values, stamps []uint64) error {
 	return err
 }
 
-// stamps lays the timestamps that a segment holds over dst. Those that are damaged
+// timestamps lays the timestamps that a segment holds over dst. Those that are damaged
 // are unset.
-func (l *laying) stamps(seg *version.Segment, dst []uint64) error {
+func (l *laying) timestamps(seg *version.Segment, dst []uint64) error {
 	r := slotRange(l.from, dst)
-	err := seg.Reader.Chunks(l.bucket, segment.Hash(l.id.Stamp()), r.First, r.Past, func(number int64, data []byte) error {
+	err := seg.Reader.Chunks(l.bucket, segment.Hash(l.id.Timetimestamp()), r.First, r.Past, func(number int64, data []byte) error {
 		if err := head.DecodeChunk(dst, l.from, data, number); err != nil {
-			l.s.noteUndecodable(seg, l.id.Stamp(), number, err)
+			l.s.noteUndecodable(seg, l.id.Timetimestamp(), number, err)
 			lo, hi := max(l.from, number*chunk.Slots), min(l.from+int64(len(dst)), (number+1)*chunk.Slots)
 			clear(dst[lo-l.from : hi-l.from])
 		}

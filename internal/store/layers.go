@@ -25,11 +25,11 @@ type layer struct {
 	polled int // of the cursor's gaps
 
 	// Of a window:
-	first, past int64         // chunks that it stands for
-	loaded      segment.Level // whose entries the aggregator has, plus 1
-	spans       uint16        // of it
-	noLevels    [2]bool       // they are damaged, by level
-	damage      error         // of them
+	first, past int64          // chunks that it stands for
+	loaded      segment.Rollup // whose entries the aggregator has, plus 1
+	spans       uint16         // of it
+	noRollups   [2]bool        // they are damaged, by level
+	damage      error          // of them
 }
 
 // next opens the cursor of a window where that was not done, and returns the

@@ -111,7 +111,7 @@ func (r *replayer) setAside(lost []logrecord.Lost) (*olderSlots, error) {
 	for _, b := range s.buckets.All() {
 		o.highest[b.info.ID] = b.highest.Load()
 	}
-	s.keepFloors.Store(true)
+	s.keepReplayPositions.Store(true)
 	r.lost = logrecord.ByGroup(lost)
 	a := newApplier(r)
 	a.older = o
@@ -121,7 +121,7 @@ func (r *replayer) setAside(lost []logrecord.Lost) (*olderSlots, error) {
 			return nil
 		}
 		p, err := logrecord.Parse(rec)
-		if err != nil || len(r.lost.Behind(p.Group, uint64(lsn))) == 0 || uint64(lsn) < r.state.FloorOf(p.Group) {
+		if err != nil || len(r.lost.Behind(p.Group, uint64(lsn))) == 0 || uint64(lsn) < r.state.ReplayPositionOf(p.Group) {
 			return nil
 		}
 		b, g := s.buckets.ID(p.Bucket), s.groups.Get(p.Group)
@@ -142,7 +142,7 @@ func (r *replayer) setAside(lost []logrecord.Lost) (*olderSlots, error) {
 		return o, err
 	}
 	if !o.any {
-		s.keepFloors.Store(false)
+		s.keepReplayPositions.Store(false)
 		r.lost = nil
 		return o, nil
 	}

@@ -286,7 +286,7 @@ func (m *merging) window(ctx context.Context, merger *window.Merger, r manifest.
 			sources = append(sources, m.mergeSource(seg, r.Bucket))
 		}
 	}
-	out := &output{ctx: ctx, m: m, kind: manifest.Window, generation: m.plan.Generation, window: r, levels: window.NewLevels(r)}
+	out := &output{ctx: ctx, m: m, kind: manifest.Window, generation: m.plan.Generation, window: r, levels: window.NewRollups(r)}
 	merger.Holes = m.s.holesOf(r.Bucket)
 	damaged, err := merger.Merge(ctx, r.Bucket, r.First, r.Past, sources,
 		func(c *window.Chunk) error { return out.add(r.Bucket, c) })
@@ -405,10 +405,10 @@ func (s *Store) retire(seg *version.Segment) {
 func (m *merging) countLost(seg *version.Segment) {
 	lost := seg.Info.Points
 	var words [chunk.Slots]uint64
-	stamps, err := seg.Reader.Stamps()
+	timestamps, err := seg.Reader.Timetimestamps()
 	err = errors.Join(err, seg.Reader.Each(func(bucket uint64, series segment.Hash, _ int64, data []byte) error {
 		h, err := chunk.ParseHeader(data)
-		if err == nil && !stamps.Is(bucket, series) && chunk.DecodeRange(words[:], data, 0) == nil {
+		if err == nil && !timestamps.Is(bucket, series) && chunk.DecodeRange(words[:], data, 0) == nil {
 			lost -= int64(h.Count)
 		}
 		return nil // what does not decode is counted

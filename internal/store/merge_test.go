@@ -307,27 +307,27 @@ func TestADamagedLastEditLosesNothing(t *testing.T) {
 	}
 }
 
-// A window and an overlay that are cut into files keep every stamp in the file of
+// A window and an overlay that are cut into files keep every timestamp in the file of
 // its value.
-func TestCutFilesKeepStamps(t *testing.T) {
+func TestCutFilesKeepTimetimestamps(t *testing.T) {
 	clock := newTestClock()
 	s := mustOpen(t, testOptions(vfs.NewMem(), clock))
 	defer func() { s.Crash() }()
 	s.mergeMu.Lock()
 	s.maxMergedFile = 1 // every series has files of its own
 	s.mergeMu.Unlock()
-	info := stampedBucket(t, s)
+	info := timestampedBucket(t, s)
 	const metrics, slots = 20, 50
 	check := func(what string) {
 		t.Helper()
-		values, stamps := make([]uint64, slots), make([]uint64, slots)
+		values, timestamps := make([]uint64, slots), make([]uint64, slots)
 		for i := range metrics {
-			if err := s.ReadStamped(t.Context(), info, key(i), epoch, values, stamps); err != nil {
+			if err := s.ReadTimetimestamped(t.Context(), info, key(i), epoch, values, timestamps); err != nil {
 				t.Fatal(err)
 			}
 			for j := range values {
-				if want := (uint64(epoch)+uint64(j))*second + uint64(i); values[j] != point.FromInt(int64(i)) || stamps[j] != want {
-					t.Fatalf("%s: metric %d slot %d holds %x at %d, want it at %d", what, i, j, values[j], stamps[j], want)
+				if want := (uint64(epoch)+uint64(j))*second + uint64(i); values[j] != point.FromInt(int64(i)) || timestamps[j] != want {
+					t.Fatalf("%s: metric %d slot %d holds %x at %d, want it at %d", what, i, j, values[j], timestamps[j], want)
 				}
 			}
 		}

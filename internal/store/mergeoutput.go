@@ -27,8 +27,8 @@ type output struct {
 	m          *merging
 	kind       manifest.Kind
 	generation uint64
-	window     manifest.Range // what every file of a window stands for
-	levels     *window.Levels // of a window
+	window     manifest.Range  // what every file of a window stands for
+	levels     *window.Rollups // of a window
 
 	meta   manifest.Segment // of the open file
 	w      *segment.Writer  // nil when no file is open
@@ -41,7 +41,7 @@ type output struct {
 // add adds a chunk. Chunks come by series within a range.
 func (o *output) add(bucket uint64, c *window.Chunk) error {
 	h := c.Hash
-	// Stamps stay in the file of their values: readPairs looks nowhere else.
+	// Timetimestamps stay in the file of their values: readPairs looks nowhere else.
 	if o.w != nil && o.bytes > o.m.s.maxMergedFile && metric.SeriesID(h).Value() != metric.SeriesID(o.last).Value() {
 		if err := o.end(false); err != nil {
 			return err
@@ -106,8 +106,8 @@ func (o *output) carry() error {
 		err := seg.Reader.Series(func(e segment.Series) error {
 			known := m.s.index.Has(metric.SeriesID(e.Hash)) || m.s.namesUnread
 			b := m.s.buckets.ID(e.Bucket)
-			if e.Below > 0 && b != nil {
-				known = m.tombs[e.Bucket].Below(metric.SeriesID(e.Hash)) == e.Below || m.s.remembers(b, metric.SeriesID(e.Hash), e.Incarnation)
+			if e.DeleteSequence > 0 && b != nil {
+				known = m.tombs[e.Bucket].DeleteSequence(metric.SeriesID(e.Hash)) == e.DeleteSequence || m.s.remembers(b, metric.SeriesID(e.Hash), e.Incarnation)
 			}
 			if known && b != nil && !m.hides(seg, e.Bucket, e.Hash) {
 				o.w.AddSeries(e)

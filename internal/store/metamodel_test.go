@@ -26,8 +26,8 @@ const metaBuckets = 3
 // metaCell is a point. One that a TTL has hidden at any time may have been
 // removed or not when the TTL grows or the clock steps back: it is not sure.
 type metaCell struct {
-	word, stamp uint64
-	sure        bool
+	word, timestamp uint64
+	sure            bool
 }
 
 // metaBucket is the truth of a bucket.
@@ -72,23 +72,23 @@ func (b *metaBucket) sure(series int) bool {
 	return false
 }
 
-// stamp gives a write timestamps: most near their slots, some of them months
+// timestamp gives a write timestamps: most near their slots, some of them months
 // off, a few too far. Without timestamps in the bucket it does nothing.
-func (b *metaBucket) stamp(r *rand.Rand, w *write) {
+func (b *metaBucket) timestamp(r *rand.Rand, w *write) {
 	if !b.info.HPTS {
 		return
 	}
 	for i := range w.words {
-		stamp := b.info.SlotBegin(uint64(w.slot+int64(i))) + uint64(r.IntN(int(second)))
+		timestamp := b.info.SlotBegin(uint64(w.slot+int64(i))) + uint64(r.IntN(int(second)))
 		switch r.IntN(24) {
 		case 0:
-			stamp -= uint64(r.Int64N(416 * 24 * 3600 * 1e9))
+			timestamp -= uint64(r.Int64N(416 * 24 * 3600 * 1e9))
 		case 1:
-			stamp += uint64(r.Int64N(418 * 24 * 3600 * 1e9))
+			timestamp += uint64(r.Int64N(418 * 24 * 3600 * 1e9))
 		case 2:
-			stamp -= 418 * 24 * 3600 * 1e9
+			timestamp -= 418 * 24 * 3600 * 1e9
 		}
-		w.stamps = append(w.stamps, stamp)
+		w.timestamps = append(w.timestamps, timestamp)
 	}
 }
 
@@ -197,11 +197,11 @@ func (m *meta) put(b *metaBucket, x *Session, w write) {
 	past := (now*1000+m.st.o.MaxFuture.Milliseconds())/b.info.Resolution + 1
 	for i, v := range w.words {
 		slot := w.slot + int64(i)
-		c := metaCell{word: v, stamp: b.info.SlotBegin(uint64(slot)), sure: true}
-		if w.stamps != nil {
-			c.stamp = w.stamps[i]
+		c := metaCell{word: v, timestamp: b.info.SlotBegin(uint64(slot)), sure: true}
+		if w.timestamps != nil {
+			c.timestamp = w.timestamps[i]
 		}
-		off := time.Duration(c.stamp - b.info.SlotBegin(uint64(slot)))
+		off := time.Duration(c.timestamp - b.info.SlotBegin(uint64(slot)))
 		switch {
 		case slot < b.lowest(now):
 			m.counts.Refused[account.Expired]++
@@ -210,7 +210,7 @@ func (m *meta) put(b *metaBucket, x *Session, w write) {
 		case v == point.Unset:
 			m.counts.Unset++
 		case off >= 1<<55 || off < -1<<55:
-			m.counts.Refused[account.BadStamp]++
+			m.counts.Refused[account.BadTimetimestamp]++
 		default:
 			m.counts.Accepted++
 			cells[slot] = c
@@ -336,19 +336,19 @@ func (m *meta) checkSeries(b *metaBucket, series int) {
 	}
 	lowest, cells, found := b.lowest(m.now()), b.cells[series], 0
 	from, past := b.first-1000, b.past+1000
-	values, stamps := make([]uint64, MaxRead), make([]uint64, MaxRead)
+	values, timestamps := make([]uint64, MaxRead), make([]uint64, MaxRead)
 	for at := from; at < past; at += MaxRead {
 		n := min(MaxRead, past-at)
-		m.must(m.s.ReadStamped(context.Background(), b.info, key(series), at, values[:n], stamps[:n]))
+		m.must(m.s.ReadTimetimestamped(context.Background(), b.info, key(series), at, values[:n], timestamps[:n]))
 		for j, got := range values[:n] {
 			if got == point.Unset {
 				continue
 			}
 			slot := at + int64(j)
 			c := cells[slot]
-			if slot < lowest || got != c.word || stamps[j] != c.stamp {
+			if slot < lowest || got != c.word || timestamps[j] != c.timestamp {
 				m.Fatalf("%s series %d (%s) slot epoch%+d holds %x at %d, want %x at %d", b.info.Name,
-					series, metric.Text(key(series)), slot-b.slot(epoch), got, stamps[j], c.word, c.stamp)
+					series, metric.Text(key(series)), slot-b.slot(epoch), got, timestamps[j], c.word, c.timestamp)
 			}
 			if c.sure {
 				found++

@@ -161,7 +161,7 @@ func (m *meta) write(o metaOp) {
 			w.slot += r.Int64N(700) // some of it too far in the future
 		}
 		if r.IntN(4) > 0 {
-			b.stamp(r, &w)
+			b.timestamp(r, &w)
 		}
 		for range 1 + r.IntN(2)*r.IntN(2) {
 			m.put(b, x, w)

@@ -68,7 +68,7 @@ func Open(o Options) (*Store, error) {
 func open(o Options, again *startAgain) (*Store, error) {
 	s := &Store{
 		o: o, buckets: buckets.NewRegistry[*bucket](), account: account.New(), relost: relost{cause: LostRecord}, lostLog: relost{cause: LostInReplay}, nameless: make(map[formerPlace]uint64),
-		room: make(chan struct{}), replayOver: make(chan struct{}), stop: make(chan struct{}), hurry: make(chan struct{}),
+		room: make(chan struct{}), replayOver: make(chan struct{}), stop: make(chan struct{}), urgent: make(chan struct{}),
 		maxMergedFile: maxMergedFile, maxTombstones: maxTombstones, deleteSlice: deleteSlice,
 		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
 	}

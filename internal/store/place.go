@@ -297,7 +297,7 @@ func (s *Store) noteSilent(f *flushing) {
 		b.mu.Lock()
 		b.silent = b.silent[:0]
 		for _, g := range b.groups {
-			if n := g.Committed(f.floors.of(g.ID), before); n >= minReuse {
+			if n := g.Committed(f.replayPositions.of(g.ID), before); n >= minReuse {
 				b.silent = append(b.silent, silentGroup{g, n})
 			}
 		}

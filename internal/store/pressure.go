@@ -78,7 +78,7 @@ const (
 
 // idleUnder is how long a block may be without writes at a level.
 var idleUnder = map[memory.Level]time.Duration{
-	memory.Hurry: 5 * time.Second, memory.NoQueries: 5 * time.Second, memory.NoSeries: 2 * time.Second, memory.Hold: 0,
+	memory.Urgent: 5 * time.Second, memory.NoQueries: 5 * time.Second, memory.NoSeries: 2 * time.Second, memory.Hold: 0,
 }
 
 // budget gives the store's options and pools to the budget.
@@ -215,7 +215,7 @@ func (s *Store) pressed() bool {
 // very many segments wait it is the points' turn to wait: every segment is a
 // part of every read.
 func (s *Store) yields(busy bool) bool {
-	if !busy && s.memory.Level() < memory.Hurry && s.waiting.Load() == 0 && len(s.sealQueue) <= sealQueueLen/2 {
+	if !busy && s.memory.Level() < memory.Urgent && s.waiting.Load() == 0 && len(s.sealQueue) <= sealQueueLen/2 {
 		return false
 	}
 	return len(s.versions.Latest().Segments) < mergeAnyway
@@ -232,7 +232,7 @@ func (s *Store) reliefLoop() {
 		case <-t.C:
 		}
 		level := s.memory.Level()
-		s.reportLevel(last, level)
+		s.reportRollup(last, level)
 		last = level
 		if level > memory.Calm {
 			s.relieve(level)
@@ -240,8 +240,8 @@ func (s *Store) reliefLoop() {
 	}
 }
 
-// reportLevel logs when new series begin or cease to be refused.
-func (s *Store) reportLevel(last, level memory.Level) {
+// reportRollup logs when new series begin or cease to be refused.
+func (s *Store) reportRollup(last, level memory.Level) {
 	switch refused := level >= memory.NoSeries; {
 	case refused == (last >= memory.NoSeries):
 	case refused:
@@ -278,8 +278,8 @@ func (s *Store) trimBlocks() {
 	})
 }
 
-// flushesSeldom reports whether it is long since the last flush (trimAfter).
-func (s *Store) flushesSeldom() bool { return s.steady.Load()-s.lastFlush.Load() > int64(trimAfter) }
+// flushesRarely reports whether it is long since the last flush (trimAfter).
+func (s *Store) flushesRarely() bool { return s.steady.Load()-s.lastFlush.Load() > int64(trimAfter) }
 
 // releaseSealed gives the memory back that no encoded chunk needs any more.
 func (s *Store) releaseSealed() {

@@ -118,11 +118,11 @@ func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 	// Points that nothing can free yet: the store is young and idle.
 	s.sealedBytes.Add(testLimit / freeablePart * 2)
 	eventually(t, "the level is Hold", func() bool { return s.memory.Look() == memory.Hold })
-	hasty, patient := mustSession(t, s.Store, "b"), mustSession(t, s.Store, "b")
-	hasty.NeverWait()
+	nonBlocking, patient := mustSession(t, s.Store, "b"), mustSession(t, s.Store, "b")
+	nonBlocking.NeverWait()
 	s.defineSeries(t, "b", 2)
-	hasty.Point(key(0), epoch, point.FromInt(1))
-	if err := hasty.Close(); err != nil {
+	nonBlocking.Point(key(0), epoch, point.FromInt(1))
+	if err := nonBlocking.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if c := s.total(t, "b"); c.Refused[account.Overload] != 1 || c.Received() != 1 {
@@ -203,7 +203,7 @@ func TestRelief(t *testing.T) {
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.relieve(memory.Hurry)
+	s.relieve(memory.Urgent)
 	if rows, _, _ := s.headBytes(); rows == 0 {
 		t.Error("a block that was just written is closed")
 	}
@@ -215,9 +215,9 @@ func TestRelief(t *testing.T) {
 	}
 	s.clock.advance(10 * time.Second)
 	s.advance()
-	s.relieve(memory.Hurry)
+	s.relieve(memory.Urgent)
 	eventually(t, "the idle block is encoded and its memory is given back", func() bool {
-		s.relieve(memory.Hurry)
+		s.relieve(memory.Urgent)
 		rows, tables, warm := s.headBytes()
 		return rows+tables+warm == 0
 	})

@@ -40,7 +40,7 @@ func (m *merging) purge(all bool) (map[uint64]bool, error) {
 // deleted.
 func (m *merging) countDoomed(seg *version.Segment) error {
 	d := version.Deleted{UpTo: m.newest}
-	clean, any := seg.CleanTo(), false
+	clean, any := seg.PurgedThrough(), false
 	note := func(err error) error {
 		d.Unsure = d.Unsure || segment.IsDamage(err)
 		return m.s.noteUnreadable(seg, err)
@@ -58,7 +58,7 @@ func (m *merging) countDoomed(seg *version.Segment) error {
 	}
 	if any && seg.Info.Identities > 0 {
 		err := note(seg.Reader.Series(func(e segment.Series) error {
-			if e.Below == 0 && m.hides(seg, e.Bucket, e.Hash) {
+			if e.DeleteSequence == 0 && m.hides(seg, e.Bucket, e.Hash) {
 				d.Series++
 			}
 			return nil
@@ -74,7 +74,7 @@ func (m *merging) countDoomed(seg *version.Segment) error {
 // hides reports whether what a segment has of a series is deleted.
 func (m *merging) hides(seg *version.Segment, bucket uint64, h segment.Hash) bool {
 	b := m.s.buckets.ID(bucket)
-	return b != nil && seg.CleanTo() < m.tombs[bucket].Below(b.valueID(h))
+	return b != nil && seg.PurgedThrough() < m.tombs[bucket].DeleteSequence(b.valueID(h))
 }
 
 // mergeSource returns a segment as the source of a merge of one bucket.
@@ -84,7 +84,7 @@ func (m *merging) mergeSource(seg *version.Segment, bucket uint64) window.Source
 		Unread: seg.Noted.Unread >= maxUnread, Marks: seg.Meta.Marks,
 	}
 	if b := m.s.buckets.ID(bucket); b != nil {
-		src.Stamped = b.info.HPTS
+		src.Timetimestamped = b.info.HPTS
 	}
 	if len(m.tombs[bucket]) > 0 {
 		src.Hidden = func(h segment.Hash) bool { return m.hides(seg, bucket, h) }
@@ -111,26 +111,26 @@ func (s *Store) settleTombstones() error {
 	if err := s.removeLeftovers(); err != nil {
 		return err
 	}
-	left := s.leftovers.CleanTo()
+	left := s.leftovers.PurgedThrough()
 	var e manifest.Edit
-	cleanTo := make(map[uint64]uint64, len(segments))
+	purgedThrough := make(map[uint64]uint64, len(segments))
 	for _, seg := range segments {
-		clean := seg.CleanTo()
+		clean := seg.PurgedThrough()
 		if d := &seg.Noted.Deleted; d.Series == 0 && !d.Unsure && d.UpTo > clean {
 			clean = d.UpTo
 			e.Clean = append(e.Clean, manifest.CleanSegment{Seq: seg.Meta.Seq, Clean: clean})
 		}
-		cleanTo[seg.Meta.Seq] = clean
+		purgedThrough[seg.Meta.Seq] = clean
 	}
 	for _, b := range s.buckets.All() {
-		if buried := (manifest.Buried{Bucket: b.info.ID, Below: left, LSN: s.needed.Load()}); len(now.Tombstones(b.info.ID)) > 0 {
+		if buried := (manifest.Buried{Bucket: b.info.ID, DeleteSequence: left, LSN: s.needed.Load()}); len(now.Tombstones(b.info.ID)) > 0 {
 			for _, seg := range segments {
 				if seg.Has(b.info.ID) || seg.Info.Identities > 0 {
-					buried.Below = min(buried.Below, cleanTo[seg.Meta.Seq])
+					buried.DeleteSequence = min(buried.DeleteSequence, purgedThrough[seg.Meta.Seq])
 				}
 			}
 			for _, h := range now.Holes(b.info.ID).Holes() { // hides nothing of a series that was deleted since
-				buried.Below = min(buried.Below, h.At.Generation)
+				buried.DeleteSequence = min(buried.DeleteSequence, h.At.Generation)
 			}
 			if t := now.Tombstones(b.info.ID); len(t.Without(buried)) < len(t) {
 				e.Bury = append(e.Bury, buried)
@@ -146,7 +146,7 @@ func (s *Store) settleTombstones() error {
 		return err
 	}
 	for _, seg := range segments {
-		seg.SetClean(cleanTo[seg.Meta.Seq])
+		seg.SetClean(purgedThrough[seg.Meta.Seq])
 	}
 	s.versions.Publish(func(v *version.Version) {
 		for _, dead := range e.Bury {
@@ -171,7 +171,7 @@ func (s *Store) beginMerge() (*merging, error) {
 		if t := now.Tombstones(b.info.ID); len(t) > 0 {
 			m.tombs[b.info.ID] = t
 			for i := range t {
-				m.newest = max(m.newest, t[i].Below)
+				m.newest = max(m.newest, t[i].DeleteSequence)
 			}
 		}
 	}

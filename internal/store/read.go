@@ -48,9 +48,9 @@ func (s *Store) ReadOlder(ctx context.Context, info buckets.Info, key []byte, fr
 
 // reading says how a read reads.
 type reading struct {
-	stamps []uint64        // takes the words of the timestamps, unless it is nil
-	stats  *AggregateStats // takes what it took, likewise
-	older  bool            // shows what lies below what was lost
+	timestamps []uint64        // takes the words of the timestamps, unless it is nil
+	stats      *AggregateStats // takes what it took, likewise
+	older      bool            // shows what lies below what was lost
 }
 
 // read is Read, as it is told.
@@ -71,9 +71,9 @@ func (s *Store) read(ctx context.Context, info buckets.Info, key []byte, from in
 		skip = min(int64(lo)-from, int64(len(dst))) // older than the TTL: hidden at once
 	}
 	from, dst = from+skip, dst[skip:]
-	stamps := how.stamps
-	if stamps != nil {
-		stamps = stamps[skip:]
+	timestamps := how.timestamps
+	if timestamps != nil {
+		timestamps = timestamps[skip:]
 	}
 	if len(dst) == 0 || from > buckets.MaxSlot {
 		return ctx.Err()
@@ -88,22 +88,22 @@ func (s *Store) read(ctx context.Context, info buckets.Info, key []byte, from in
 	defer r.leave()
 	id := b.seriesID(key)
 	known, err := r.look(ctx, id, func(g *head.Group, col int) (bool, error) {
-		return r.copyHead(g, col, id, from, int64(len(dst)), stamps != nil)
+		return r.copyHead(g, col, id, from, int64(len(dst)), timestamps != nil)
 	})
 	if err != nil || !known {
 		return errors.Join(err, ctx.Err())
 	}
 	l := laying{s: s, version: r.version, bucket: info.ID, id: id, from: from, stats: how.stats, older: how.older}
-	if stamps == nil {
+	if timestamps == nil {
 		err = l.segments(ctx, dst)
 	} else {
-		err = l.pairs(ctx, dst, stamps)
+		err = l.pairs(ctx, dst, timestamps)
 	}
-	r.layHead(from, dst, stamps)
+	r.layHead(from, dst, timestamps)
 	l.end(dst)
-	for i := range stamps {
+	for i := range timestamps {
 		if dst[i] == point.Unset {
-			stamps[i] = point.Unset // one of a value that is lost
+			timestamps[i] = point.Unset // one of a value that is lost
 		}
 	}
 	return errors.Join(err, ctx.Err())

@@ -36,7 +36,7 @@ func TestAReadSaysWhatItTook(t *testing.T) {
 		}
 		return st
 	}
-	if st := read(0, slots); st.Points+st.Bytes+st.Headers+st.Levels != 0 || len(st.Unknown) > 0 {
+	if st := read(0, slots); st.Points+st.Bytes+st.Headers+st.Rollups != 0 || len(st.Unknown) > 0 {
 		t.Errorf("from memory: %+v", st)
 	}
 	if _, err := s.Flush(t.Context()); err != nil {

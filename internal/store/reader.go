@@ -16,8 +16,8 @@ type reader struct {
 	s       *Store
 	version *version.Version // pinned; nil between two looks
 
-	from          int64    // slot of the first copied word, of a read
-	words, stamps []uint64 // copied
+	from              int64    // slot of the first copied word, of a read
+	words, timestamps []uint64 // copied
 }
 
 // Steps of a look, for tests that go on in between.
@@ -96,7 +96,7 @@ func (r *reader) end() {
 // copyHead copies what the head holds of a column in the slots [from, from+n), of the
 // timestamps behind it, too, in a pair.
 func (r *reader) copyHead(g *head.Group, col int, id metric.SeriesID, from, n int64, pair bool) (own bool, err error) {
-	r.words, r.stamps = r.words[:0], r.stamps[:0]
+	r.words, r.timestamps = r.words[:0], r.timestamps[:0]
 	if g == nil {
 		return true, nil
 	}
@@ -109,8 +109,8 @@ func (r *reader) copyHead(g *head.Group, col int, id metric.SeriesID, from, n in
 	if !pair {
 		return g.Read(col, id, lo, r.words)
 	}
-	r.stamps = cleared(r.stamps, int(hi-lo))
-	return g.ReadPair(col, id, lo, r.words, r.stamps)
+	r.timestamps = cleared(r.timestamps, int(hi-lo))
+	return g.ReadPair(col, id, lo, r.words, r.timestamps)
 }
 
 // cleared returns n unset words in the memory of words, where there is enough.
@@ -124,10 +124,10 @@ func cleared(words []uint64, n int) []uint64 {
 }
 
 // layHead lays the copy of the head over values, the slots from from on, and over
-// stamps unless that is nil.
-func (r *reader) layHead(from int64, values, stamps []uint64) {
-	for side, dst := range [2][]uint64{values, stamps} {
-		if src := [2][]uint64{r.words, r.stamps}[side]; len(src) > 0 && len(dst) > 0 {
+// timestamps unless that is nil.
+func (r *reader) layHead(from int64, values, timestamps []uint64) {
+	for side, dst := range [2][]uint64{values, timestamps} {
+		if src := [2][]uint64{r.words, r.timestamps}[side]; len(src) > 0 && len(dst) > 0 {
 			overlay(dst[r.from-from:][:len(src)], src)
 		}
 	}

@@ -72,9 +72,9 @@ func (s *Store) names() (all, deleted []segment.Series, unread int, err error) {
 			continue
 		}
 		take := func(e segment.Series) error {
-			if e.Below > 0 {
+			if e.DeleteSequence > 0 {
 				deleted = append(deleted, e)
-			} else if seg.CleanTo() >= tombs[e.Bucket].Below(metric.SeriesID(e.Hash)) {
+			} else if seg.PurgedThrough() >= tombs[e.Bucket].DeleteSequence(metric.SeriesID(e.Hash)) {
 				e.Key = bytes.Clone(e.Key)
 				all = append(all, e)
 			}
@@ -131,7 +131,7 @@ func (s *Store) columns(list, deleted []segment.Series) []segment.Series {
 	for _, e := range deleted {
 		ref := series.At(e.Group, int(e.Column))
 		if b := s.buckets.ID(e.Bucket); ref != series.None && b != nil && s.placeOf(b, metric.SeriesID(e.Hash)) != ref {
-			e.Key, e.Below, e.Incarnation = nil, 0, 0
+			e.Key, e.DeleteSequence, e.Incarnation = nil, 0, 0
 			list = append(list, e)
 		}
 	}

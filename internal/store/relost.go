@@ -8,7 +8,7 @@ import (
 )
 
 // relost are the losses in the account whose records the next start would read
-// again, and count again: those that are not below the floor of their group. The
+// again, and count again: those that are not below the replay position of their group. The
 // snapshot of the account that a flush commits leaves them out.
 type relost struct {
 	cause  string
@@ -71,21 +71,21 @@ func (l *lossList) insert(lsn, points uint64) {
 }
 
 // snapshot returns the account without the losses that a start counts which has
-// these floors. The others are settled: floors only grow.
-func (r *relost) snapshot(a *account.Account, f *floors, without ...account.Loss) []byte {
+// these replay positions. The others are settled: replay positions only grow.
+func (r *relost) snapshot(a *account.Account, f *replayPositions, without ...account.Loss) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return a.Snapshot(append(without, r.again(f))...)
 }
 
-// settled returns the losses that a start counts again which has these floors.
-func (r *relost) settled(f *floors) account.Loss {
+// settled returns the losses that a start counts again which has these replay positions.
+func (r *relost) settled(f *replayPositions) account.Loss {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.again(f)
 }
 
-func (r *relost) again(f *floors) account.Loss {
+func (r *relost) again(f *replayPositions) account.Loss {
 	var again uint64
 	for group, l := range r.groups {
 		if !l.settle(f.of(group)) {
@@ -114,7 +114,7 @@ func (r *relost) bytes() (n int64) {
 	return n
 }
 
-// settle drops the losses below a floor and reports whether any are left.
+// settle drops the losses below a replay position and reports whether any are left.
 func (l *lossList) settle(floor uint64) bool {
 	for l.first < floor {
 		if len(l.rest) == 0 {

@@ -225,7 +225,7 @@ func (w *halfRead) comeBack(lost uint64) {
 }
 
 // The list of losses against a naive one: a snapshot leaves out those that are not
-// below the floor of their group.
+// below the replay position of their group.
 func TestSnapshotsLeaveOutWhatIsFoundAgain(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	type loss struct{ group, lsn, points uint64 }
@@ -234,7 +234,7 @@ func TestSnapshotsLeaveOutWhatIsFoundAgain(t *testing.T) {
 		a := account.New()
 		a.Lose(LostBlocks, 7)
 		var all []loss
-		lsn, at := uint64(0), floors{own: []manifest.Floor{{Group: 0}, {Group: 1}, {Group: 2}}}
+		lsn, at := uint64(0), replayPositions{own: []manifest.ReplayPosition{{Group: 0}, {Group: 1}, {Group: 2}}}
 		for range r.IntN(60) {
 			lsn += 1 + r.Uint64N(1<<(4*r.IntN(6)))
 			n := loss{r.Uint64N(3), lsn, r.Uint64N(300)}

@@ -54,8 +54,8 @@ type replayer struct {
 	// deletion of many series.
 	deleted map[*bucket][]version.Tombstone
 	// graves has the columns of series that were deleted behind where the replay begins,
-	// and when, by tombstones that are committed. Beside whole floors the catalogue has
-	// them; where floors are lost, it may not any more.
+	// and when, by tombstones that are committed. Beside whole replay positions the catalogue has
+	// them; where replay positions are lost, it may not any more.
 	graves map[series.Ref]uint64
 }
 
@@ -82,7 +82,7 @@ func (s *Store) replay(state *manifest.State, known *bindings, again *startAgain
 	s.counted.Store(max(r.from, 1))
 	s.needed.Store(r.from)
 	s.replayEnd = s.log.End()
-	s.floors = floors{base: state.Floor, own: state.Floors()}
+	s.replayPositions = replayPositions{base: state.ReplayPosition, own: state.ReplayPositions()}
 	s.startWorkers()
 	report, err := s.log.Replay(wal.LSN(r.from), r.record)
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *replayer) record(lsn wal.LSN, rec []byte) error {
 	}
 	switch p.Kind {
 	case logrecord.Row, logrecord.Column, logrecord.Runs:
-		if b := r.s.buckets.ID(p.Bucket); b != nil && uint64(lsn) >= r.state.FloorOf(p.Group) {
+		if b := r.s.buckets.ID(p.Bucket); b != nil && uint64(lsn) >= r.state.ReplayPositionOf(p.Group) {
 			if err := r.pend(uint64(lsn), b, &p); err != nil {
 				return err
 			}
@@ -274,9 +274,9 @@ func (r *replayer) define(lsn wal.LSN, p logrecord.Record) error {
 
 // empty makes sure that neither the head nor a backlog holds anything of a column
 // that a series leaves or gets: its points must not become those of another, and
-// what has no series yet is lost. A column changes hands only below the floor of
+// what has no series yet is lost. A column changes hands only below the replay position of
 // its group, so there is something to flush only when a damaged MANIFEST has lost
-// floors.
+// replay positions.
 func (r *replayer) empty(ref series.Ref) error {
 	if l := r.backlogOf(ref.Group()); l != nil && l.past > ref.Column() {
 		if err := r.bring(context.Background(), ref.Group()); err != nil {
@@ -324,7 +324,7 @@ func (r *replayer) forget(lsn wal.LSN, p *logrecord.Record) error {
 	s.sawIncarnation(p.Incarnation)
 	f := forgetting{b: b, below: s.nextSeq.Add(1), why: p.Why, lsn: uint64(lsn), incarnation: p.Incarnation}
 	for col, id := range p.DeletedSeries() {
-		r.forgetOne(&f, version.Tombstone{ID: id, Group: p.Group, Column: uint8(col), Below: f.below, LSN: f.lsn, Incarnation: f.incarnation})
+		r.forgetOne(&f, version.Tombstone{ID: id, Group: p.Group, Column: uint8(col), DeleteSequence: f.below, LSN: f.lsn, Incarnation: f.incarnation})
 	}
 	r.deleted[b] = append(r.deleted[b], f.list...)
 	s.pendTombstones(b, f.list)

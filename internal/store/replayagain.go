@@ -43,8 +43,8 @@ func (r *replayer) awaitRoom(ctx context.Context) error {
 		return nil
 	}
 	s := r.s
-	err := s.hold(ctx, r.full, s.hurry)
-	if !errors.Is(err, errHurry) {
+	err := s.hold(ctx, r.full, s.urgent)
+	if !errors.Is(err, errUrgent) {
 		return err
 	}
 	if err = s.hold(ctx, func() bool { return r.full() && !s.flushFailed.Load() }, nil); err == nil && r.full() {
@@ -94,7 +94,7 @@ func (r *replayer) finish() {
 }
 
 // settleLosses flushes everything where points of no series were counted as lost:
-// with their records below the floors no start counts them again, and what is given
+// with their records below the replay positions no start counts them again, and what is given
 // one of their columns from now on makes no difference.
 func (r *replayer) settleLosses() {
 	s := r.s

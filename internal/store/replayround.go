@@ -123,7 +123,7 @@ func (r *replayer) turn() error {
 }
 
 // settle waits until the round under way is in the head. A flush in the middle of
-// a replay takes for its floor what was settled when it began. After an error, that
+// a replay takes for its replay position what was settled when it began. After an error, that
 // of what was not applied, no further round may follow.
 func (r *replayer) settle() error {
 	q, s := r.applying, r.s
@@ -131,7 +131,7 @@ func (r *replayer) settle() error {
 	if err := q.failure.Load(); err != nil {
 		return *err
 	}
-	if err := r.hideGoneBelow(q.end); err != nil { // no flush may take its floor behind them
+	if err := r.hideGoneBelow(q.end); err != nil { // no flush may take its replay position behind them
 		return err
 	}
 	s.replayed.Store(max(s.replayed.Load(), q.end))
@@ -213,7 +213,7 @@ func (a *applier) links(q *round, c *chain) (done bool, gone uint64) {
 	return done, gone
 }
 
-// record applies the points of one record. Everything from the group's floor on is
+// record applies the points of one record. Everything from the group's replay position on is
 // applied in the order of the first time, so the last write wins again.
 func (a *applier) record(g *head.Group, n *run, runs, cells []byte) {
 	a.words = logrecord.ParseCells(a.words[:0], cells)

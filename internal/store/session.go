@@ -76,7 +76,7 @@ func (x *Session) NeverWait() { x.neverWait = true }
 // In a bucket with timestamps it gets the begin of its slot as one.
 func (x *Session) Point(key []byte, slot uint64, raw uint64) {
 	if x.width != 1 {
-		x.Stamped(key, slot, raw, x.b.info.SlotBegin(slot))
+		x.Timetimestamped(key, slot, raw, x.b.info.SlotBegin(slot))
 		return
 	}
 	w := raw
@@ -137,20 +137,20 @@ func (x *Session) Append(points []coordinator.Point) {
 		if p := &points[i]; x.width == 1 || p.Time == 0 {
 			x.Point(p.Key, p.Slot, p.Word)
 		} else {
-			x.Stamped(p.Key, p.Slot, p.Word, p.Time)
+			x.Timetimestamped(p.Key, p.Slot, p.Word, p.Time)
 		}
 	}
 }
 
-// Points takes consecutive points of one metric, 8 bytes each, or StampedSize in a
+// Points takes consecutive points of one metric, 8 bytes each, or TimetimestampedSize in a
 // session whose points carry timestamps.
 func (x *Session) Points(key []byte, slot uint64, data []byte) {
 	if x.timestamps {
-		x.StampedPoints(key, slot, data)
+		x.TimetimestampedPoints(key, slot, data)
 		return
 	}
 	if x.width != 1 {
-		x.pairs(key, slot, uint64(len(data)/point.Size), func(slot uint64) (raw, stamp uint64) {
+		x.pairs(key, slot, uint64(len(data)/point.Size), func(slot uint64) (raw, timestamp uint64) {
 			raw, data = point.Get(data), data[point.Size:]
 			return raw, x.b.info.SlotBegin(slot)
 		})

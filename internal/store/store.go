@@ -73,13 +73,13 @@ type Store struct {
 	maxTombstones int64 // maxTombstones; tests have a lower one
 	deleteSlice   int   // deleteSlice; tests have smaller ones
 
-	flushMu sync.Mutex // one flush at a time
-	floors  floors     // of the last one; under flushMu
-	// keepFloors keeps the floors where they are: what is in the head is not all that the
+	flushMu         sync.Mutex      // one flush at a time
+	replayPositions replayPositions // of the last one; under flushMu
+	// keepReplayPositions keeps the replay positions where they are: what is in the head is not all that the
 	// log has in front of it. It is set by a start that is made again.
-	keepFloors atomic.Bool
-	nextSeq    atomic.Uint64
-	closed     bool // guarded by flushMu
+	keepReplayPositions atomic.Bool
+	nextSeq             atomic.Uint64
+	closed              bool // guarded by flushMu
 
 	lastIncarnation atomic.Uint64 // the highest that is known of any series
 	rememberAfter   atomic.Uint64 // deletions up to this clock are forgotten; raised under flushMu
@@ -113,15 +113,15 @@ type Store struct {
 	room        chan struct{} // closed and replaced when a flush made room
 	roomMu      sync.Mutex
 
-	sealQueue chan *head.Group
-	flushWant chan struct{}
-	mergeWant chan struct{}
-	stop      chan struct{}
-	hurry     chan struct{} // closed by ReleaseSenders
-	hurryOnce sync.Once
-	crashed   atomic.Bool
-	workers   sync.WaitGroup
-	sealers   sync.WaitGroup
+	sealQueue  chan *head.Group
+	flushWant  chan struct{}
+	mergeWant  chan struct{}
+	stop       chan struct{}
+	urgent     chan struct{} // closed by ReleaseSenders
+	urgentOnce sync.Once
+	crashed    atomic.Bool
+	workers    sync.WaitGroup
+	sealers    sync.WaitGroup
 
 	aggregators sync.Pool         // of *aggregator
 	idleReaders sync.Pool         // of *reader

@@ -31,7 +31,7 @@ func (s *Store) bury(bucket uint64, list []version.Tombstone) {
 func addTombstones(w *segment.Writer, t *manifest.Tombstones) {
 	for i := range t.Series {
 		d := &t.Series[i]
-		w.AddSeries(segment.Series{Bucket: t.Bucket, Hash: d.Hash, Group: d.Group, Column: uint16(d.Column), Since: t.LSN, Below: t.Below, Incarnation: t.Incarnation})
+		w.AddSeries(segment.Series{Bucket: t.Bucket, Hash: d.Hash, Group: d.Group, Column: uint16(d.Column), Since: t.LSN, DeleteSequence: t.DeleteSequence, Incarnation: t.Incarnation})
 	}
 }
 
@@ -49,14 +49,14 @@ func (s *Store) exhume(e *manifest.Edit) (whole bool, err error) {
 		err := seg.Reader.Series(func(d segment.Series) error {
 			b, id := s.buckets.ID(d.Bucket), metric.SeriesID(d.Hash)
 			s.sawIncarnation(d.Incarnation)
-			if d.Below == 0 || b == nil || s.tombs(d.Bucket).Below(id) >= d.Below {
+			if d.DeleteSequence == 0 || b == nil || s.tombs(d.Bucket).DeleteSequence(id) >= d.DeleteSequence {
 				return nil
 			}
 			if d.Incarnation <= remembered { // the series may have begun anew without it
 				d.Incarnation = 0
 			}
 			b.incarnations.Raise(id, d.Incarnation)
-			found[b] = append(found[b], version.Tombstone{ID: id, Group: d.Group, Column: uint8(d.Column), Below: d.Below, LSN: d.Since, Incarnation: d.Incarnation})
+			found[b] = append(found[b], version.Tombstone{ID: id, Group: d.Group, Column: uint8(d.Column), DeleteSequence: d.DeleteSequence, LSN: d.Since, Incarnation: d.Incarnation})
 			return nil
 		})
 		whole = whole && !segment.ReadFailed(err)
@@ -68,7 +68,7 @@ func (s *Store) exhume(e *manifest.Edit) (whole bool, err error) {
 		list = version.Tombstones(nil).With(list)
 		s.bury(b.info.ID, list)
 		for _, deletion := range version.ByDeletion(list) {
-			s.nextSeq.Store(max(s.nextSeq.Load(), deletion[0].Below))
+			s.nextSeq.Store(max(s.nextSeq.Load(), deletion[0].DeleteSequence))
 			e.Tombstones = append(e.Tombstones, version.Deletion(b.info.ID, deletion))
 		}
 	}

@@ -93,13 +93,13 @@ func (s *Store) flushLoop() {
 // end of its own: TCP then slows the sender down.
 func (s *Store) waitForRoom() {
 	if s.full() {
-		_ = s.hold(context.Background(), s.full, s.hurry) // what ends it the sender meets next
+		_ = s.hold(context.Background(), s.full, s.urgent) // what ends it the sender meets next
 	}
 }
 
 // hold waits while it is full. What ends it sooner is ctx, the end of the store,
-// ErrClosed, or with errHurry that hurry is closed.
-func (s *Store) hold(ctx context.Context, full func() bool, hurry <-chan struct{}) error {
+// ErrClosed, or with errUrgent that hurry is closed.
+func (s *Store) hold(ctx context.Context, full func() bool, urgent <-chan struct{}) error {
 	s.waiting.Add(1)
 	defer s.waiting.Add(-1)
 	for {
@@ -113,8 +113,8 @@ func (s *Store) hold(ctx context.Context, full func() bool, hurry <-chan struct{
 		s.counters.waits.Add(1)
 		select {
 		case <-room:
-		case <-hurry:
-			return errHurry
+		case <-urgent:
+			return errUrgent
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.stop:
@@ -123,13 +123,13 @@ func (s *Store) hold(ctx context.Context, full func() bool, hurry <-chan struct{
 	}
 }
 
-// errHurry is for those who wait for room while the node is to end.
-var errHurry = errors.New("the node is to end")
+// errUrgent is for those who wait for room while the node is to end.
+var errUrgent = errors.New("the node is to end")
 
 // ReleaseSenders lets the senders go on that are held back until a flush has
 // made room, and holds back no more. It is called before they are told to end:
 // a disk that takes no segments must not keep the node from ending.
-func (s *Store) ReleaseSenders() { s.hurryOnce.Do(func() { close(s.hurry) }) }
+func (s *Store) ReleaseSenders() { s.urgentOnce.Do(func() { close(s.urgent) }) }
 
 // roomMade returns what is closed when there may be room.
 func (s *Store) roomMade() <-chan struct{} {
@@ -224,7 +224,7 @@ func (s *Store) flushSoon() bool {
 		s.dueFor.Store(0)
 		return false
 	}
-	if s.dueFor.Add(1) <= flushDelay || due <= s.o.FlushBytes && !s.flushesSeldom() || !s.flushMu.TryLock() {
+	if s.dueFor.Add(1) <= flushDelay || due <= s.o.FlushBytes && !s.flushesRarely() || !s.flushMu.TryLock() {
 		return false // what a flush under way takes counts until its end
 	}
 	s.flushMu.Unlock()

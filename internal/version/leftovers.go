@@ -35,16 +35,16 @@ func (l *Leftovers) Release(seq uint64) {
 	l.kept = slices.DeleteFunc(l.kept, func(seg *Segment) bool { return seg.Meta.Seq == seq })
 }
 
-// CleanTo returns the lowest one of those that are not removed.
-func (l *Leftovers) CleanTo() uint64 {
+// PurgedThrough returns the lowest one of those that are not removed.
+func (l *Leftovers) PurgedThrough() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	low := uint64(math.MaxUint64)
 	for i := range l.list {
-		low = min(low, l.list[i].CleanTo())
+		low = min(low, l.list[i].PurgedThrough())
 	}
 	for _, seg := range l.kept {
-		low = min(low, seg.CleanTo())
+		low = min(low, seg.PurgedThrough())
 	}
 	return low
 }

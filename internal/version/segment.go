@@ -31,7 +31,7 @@ type Noted struct {
 
 // Deleted is what is known of the deleted series in a segment.
 type Deleted struct {
-	UpTo   uint64 // tombstones with a Below up to it were looked for
+	UpTo   uint64 // tombstones with a DeleteSequence up to it were looked for
 	Series int64
 	Unsure bool // damage hides some of it
 }
@@ -39,10 +39,10 @@ type Deleted struct {
 // Chunks is a range of chunk numbers.
 type Chunks struct{ First, Past int64 }
 
-// CleanTo says what the segment holds nothing of, as manifest.Segment's.
-func (seg *Segment) CleanTo() uint64 { return max(seg.Meta.CleanTo(), seg.clean.Load()) }
+// PurgedThrough says what the segment holds nothing of, as manifest.Segment's.
+func (seg *Segment) PurgedThrough() uint64 { return max(seg.Meta.PurgedThrough(), seg.clean.Load()) }
 
-// SetClean notes a later CleanTo that the MANIFEST has.
+// SetClean notes a later PurgedThrough that the MANIFEST has.
 func (seg *Segment) SetClean(to uint64) { seg.clean.Store(to) }
 
 // Has reports whether the segment has chunks of a bucket.

@@ -11,13 +11,13 @@ import (
 )
 
 // Tombstone says that a series was deleted: what a segment holds of it is hidden if the
-// segment's CleanTo is lower than Below.
+// segment's PurgedThrough is lower than DeleteSequence.
 type Tombstone struct {
-	ID     metric.SeriesID
-	Group  uint32 // the column it had
-	Column uint8
-	Below  uint64
-	LSN    uint64 // of the deletion
+	ID             metric.SeriesID
+	Group          uint32 // the column it had
+	Column         uint8
+	DeleteSequence uint64
+	LSN            uint64 // of the deletion
 
 	Incarnation uint64 // that it gave, 0 where the series expired
 }
@@ -30,13 +30,13 @@ func (t Tombstones) search(id metric.SeriesID) (int, bool) {
 	return slices.BinarySearchFunc(t, id, func(a Tombstone, id metric.SeriesID) int { return bytes.Compare(a.ID[:], id[:]) })
 }
 
-// Below returns the number from which on segments may be read for a series.
-func (t Tombstones) Below(id metric.SeriesID) uint64 {
+// DeleteSequence returns the number from which on segments may be read for a series.
+func (t Tombstones) DeleteSequence(id metric.SeriesID) uint64 {
 	if len(t) == 0 {
 		return 0
 	}
 	if i, ok := t.search(id); ok {
-		return t[i].Below
+		return t[i].DeleteSequence
 	}
 	return 0
 }
@@ -53,7 +53,7 @@ func (t Tombstones) Find(id metric.SeriesID) (stone Tombstone, ok bool) {
 // With returns t and more. Of two for one series the later counts.
 func (t Tombstones) With(more []Tombstone) Tombstones {
 	order := func(a, b *Tombstone) int {
-		return cmp.Or(bytes.Compare(a.ID[:], b.ID[:]), -cmp.Compare(a.Below, b.Below))
+		return cmp.Or(bytes.Compare(a.ID[:], b.ID[:]), -cmp.Compare(a.DeleteSequence, b.DeleteSequence))
 	}
 	more = slices.Clone(more)
 	slices.SortStableFunc(more, func(a, b Tombstone) int { return order(&a, &b) })
@@ -74,13 +74,13 @@ func (t Tombstones) With(more []Tombstone) Tombstones {
 
 // Without returns t without those that the MANIFEST has no more.
 func (t Tombstones) Without(b manifest.Buried) Tombstones {
-	return slices.DeleteFunc(slices.Clone(t), func(s Tombstone) bool { return s.Below <= b.Below && s.LSN < b.LSN })
+	return slices.DeleteFunc(slices.Clone(t), func(s Tombstone) bool { return s.DeleteSequence <= b.DeleteSequence && s.LSN < b.LSN })
 }
 
-// Over returns the hashes that are deleted in a segment with that CleanTo, sorted.
+// Over returns the hashes that are deleted in a segment with that PurgedThrough, sorted.
 func (t Tombstones) Over(clean uint64) (hashes []segment.Hash) {
 	for i := range t {
-		if clean < t[i].Below {
+		if clean < t[i].DeleteSequence {
 			hashes = append(hashes, segment.Hash(t[i].ID))
 		}
 	}
@@ -96,16 +96,16 @@ func FromManifest(bucket uint64, all []manifest.Tombstones) Tombstones {
 			continue
 		}
 		for _, d := range t.Series {
-			list = append(list, Tombstone{metric.SeriesID(d.Hash), d.Group, d.Column, t.Below, t.LSN, t.Incarnation})
+			list = append(list, Tombstone{metric.SeriesID(d.Hash), d.Group, d.Column, t.DeleteSequence, t.LSN, t.Incarnation})
 		}
 	}
 	return Tombstones(nil).With(list)
 }
 
 // Deletion is the tombstones of one deletion as the MANIFEST has them. All have the same
-// Below, LSN and Incarnation.
+// DeleteSequence, LSN and Incarnation.
 func Deletion(bucket uint64, list []Tombstone) manifest.Tombstones {
-	t := manifest.Tombstones{Bucket: bucket, Below: list[0].Below, LSN: list[0].LSN, Incarnation: list[0].Incarnation,
+	t := manifest.Tombstones{Bucket: bucket, DeleteSequence: list[0].DeleteSequence, LSN: list[0].LSN, Incarnation: list[0].Incarnation,
 		Series: make([]manifest.DeletedSeries, len(list))}
 	for i := range list {
 		t.Series[i] = manifest.DeletedSeries{Hash: list[i].ID, Group: list[i].Group, Column: list[i].Column}
@@ -117,7 +117,7 @@ func Deletion(bucket uint64, list []Tombstone) manifest.Tombstones {
 // returns them deletion by deletion.
 func ByDeletion(list []Tombstone) (all [][]Tombstone) {
 	order := func(x, y Tombstone) int {
-		return cmp.Or(cmp.Compare(x.Below, y.Below), cmp.Compare(x.LSN, y.LSN), cmp.Compare(x.Incarnation, y.Incarnation))
+		return cmp.Or(cmp.Compare(x.DeleteSequence, y.DeleteSequence), cmp.Compare(x.LSN, y.LSN), cmp.Compare(x.Incarnation, y.Incarnation))
 	}
 	slices.SortFunc(list, order)
 	for len(list) > 0 {

@@ -93,9 +93,9 @@ func (v *Version) Prune(known func(bucket uint64) bool) {
 // series, in the order in which they lie over each other, but for those from
 // before the series was deleted. Every read of a series goes through it.
 func (v *Version) SegmentsOf(bucket uint64, id metric.SeriesID, r Chunks, fn func(*Segment) error) error {
-	below := v.Tombstones(bucket).Below(id)
+	below := v.Tombstones(bucket).DeleteSequence(id)
 	for _, seg := range v.Segments {
-		if seg.Info.Chunks == 0 || seg.CleanTo() < below || !seg.Overlaps(manifest.Range{Bucket: bucket, First: r.First, Past: r.Past}) {
+		if seg.Info.Chunks == 0 || seg.PurgedThrough() < below || !seg.Overlaps(manifest.Range{Bucket: bucket, First: r.First, Past: r.Past}) {
 			continue
 		}
 		if err := fn(seg); err != nil {

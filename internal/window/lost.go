@@ -132,14 +132,14 @@ func (m *Merger) hide(below []*cursor, it item, s *hole.Span) {
 	if s.Cause == hole.File {
 		source = s.Source
 	}
-	if !m.stamps(it) { // which are counted with their values
+	if !m.timestamps(it) { // which are counted with their values
 		m.Lost.Hidden[source] += hidden
 	}
 }
 
-// stamps reports whether a chunk is one of timestamps.
-func (m *Merger) stamps(it item) bool {
-	return len(m.cursors) > 0 && m.cursors[0].src.Stamped && metric.SeriesID(it.hash).IsStamp()
+// timestamps reports whether a chunk is one of timestamps.
+func (m *Merger) timestamps(it item) bool {
+	return len(m.cursors) > 0 && m.cursors[0].src.Timetimestamped && metric.SeriesID(it.hash).IsTimetimestamp()
 }
 
 // lose hides what lies below a chunk of a source that is lost, if it was marked. A
@@ -147,8 +147,8 @@ func (m *Merger) stamps(it item) bool {
 func (m *Merger) lose(c *cursor, it item, below []*cursor, marked, single bool) {
 	switch {
 	case !marked:
-	case m.stamps(it):
-		m.loseStamps(c, it)
+	case m.timestamps(it):
+		m.loseTimetimestamps(c, it)
 	default:
 		start := it.number * chunk.Slots
 		m.hide(below, it, &hole.Span{From: start, Past: start + chunk.Slots, Cause: hole.Block})
@@ -160,9 +160,9 @@ func (m *Merger) lose(c *cursor, it item, below []*cursor, marked, single bool) 
 	}
 }
 
-// loseStamps leaves out older timestamps where a source has values whose timestamps are
+// loseTimetimestamps leaves out older timestamps where a source has values whose timestamps are
 // lost: such a value has none, and no other one's.
-func (m *Merger) loseStamps(c *cursor, it item) {
+func (m *Merger) loseTimetimestamps(c *cursor, it item) {
 	clear(m.layer[:])
 	gone := false
 	values := segment.Hash(metric.SeriesID(it.hash).Value())

@@ -16,12 +16,12 @@ import (
 
 // Source is a segment to merge.
 type Source struct {
-	Seq        uint64
-	Generation uint64
-	Window     bool // wins over another source of its generation
-	Reader     *segment.Reader
-	Marks      hole.Marks // what in it may lie over something older
-	Stamped    bool       // the bucket has timestamps
+	Seq             uint64
+	Generation      uint64
+	Window          bool // wins over another source of its generation
+	Reader          *segment.Reader
+	Marks           hole.Marks // what in it may lie over something older
+	Timetimestamped bool       // the bucket has timestamps
 	// Unread makes what the device cannot read damage: it is left out, and not an
 	// error.
 	Unread bool
@@ -134,7 +134,7 @@ func newCursor(src Source, bucket uint64, first, past int64) *cursor {
 // Merge hands the chunks of the bucket numbered [first, past) to emit, by
 // series and number: of a slot that several sources hold, the one of the
 // highest generation wins. A chunk that only one source holds is copied byte
-// for byte, unless it is a composite: the bytes depend on the words only, not
+// for byte, unless it is a multi-part chunk: the bytes depend on the words only, not
 // on when they were flushed. damaged are the sources in which blocks were
 // damaged or chunks did not decode, with the damage; what they held there is
 // missing.
@@ -195,7 +195,7 @@ func (m *Merger) one(same []*cursor, emit Emit) error {
 	switch {
 	case m.touched(same):
 		c.Data = m.layOver(same)
-	case len(same) > 1 || chunk.IsComposite(it.data):
+	case len(same) > 1 || chunk.IsMultiPart(it.data):
 		c.Data = m.lay(same)
 	default:
 		var err error

@@ -42,7 +42,7 @@ func listed(words []uint64) []byte {
 			pieces = append(pieces, p)
 		}
 	}
-	if data, _, err := chunk.AppendComposite(nil, pieces); err == nil {
+	if data, _, err := chunk.AppendMultiPart(nil, pieces); err == nil {
 		return data
 	}
 	return whole(words)
@@ -100,7 +100,7 @@ func merged(t *rapid.T, sources []Source, window Range, first, past int64) (enco
 		t.Fatal(err)
 	}
 	w.Describe(1, window.First, uint32(window.Past-window.First))
-	levels := NewLevels(window)
+	levels := NewRollups(window)
 	damaged, err := m.Merge(context.Background(), 1, first, past, sources, func(c *Chunk) error {
 		h, number, data := c.Hash, c.Number, c.Data
 		if _, err := levels.Add(w, h, number, &c.Header, c.Digest); err != nil {
@@ -110,7 +110,7 @@ func merged(t *rapid.T, sources []Source, window Range, first, past int64) (enco
 		if err := w.Add(1, h, number, n, data); err != nil {
 			return err
 		}
-		if chunk.IsComposite(data) {
+		if chunk.IsMultiPart(data) {
 			return fmt.Errorf("chunk %d of %s was not encoded again", number, h)
 		}
 		encoded = fmt.Appendf(encoded, "%s %d %d ", h, number, n)
@@ -141,13 +141,13 @@ func merged(t *rapid.T, sources []Source, window Range, first, past int64) (enco
 	if _, err := w.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	p.checkLevels(t, fs, window)
+	p.checkRollups(t, fs, window)
 	return append(encoded, fileBytes(t, fs, "merged")...), p
 }
 
-// checkLevels compares the levels of a file with the points (I4). The values of
+// checkRollups compares the levels of a file with the points (I4). The values of
 // these tests have so few bits that sums are exact in any order.
-func (p points) checkLevels(t *rapid.T, fs vfs.FS, window Range) {
+func (p points) checkRollups(t *rapid.T, fs vfs.FS, window Range) {
 	t.Helper()
 	r, err := segment.Open(fs, "merged")
 	if err != nil {
@@ -155,14 +155,14 @@ func (p points) checkLevels(t *rapid.T, fs vfs.FS, window Range) {
 	}
 	defer r.Close()
 	for series := range int64(testSeries) {
-		for _, l := range []segment.Level{segment.Small, segment.Large} {
+		for _, l := range []segment.Rollup{segment.Small, segment.Large} {
 			var got [segment.MaxSpans]chunk.Header
-			spans, _, err := r.Levels(l, 1, hash(series), &got)
+			spans, _, err := r.Rollups(l, 1, hash(series), &got)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var digests [segment.MaxSpans]uint64
-			if again, _, err := r.LevelDigests(l, 1, hash(series), &digests); err != nil || again != spans {
+			if again, _, err := r.RollupDigests(l, 1, hash(series), &digests); err != nil || again != spans {
 				t.Fatal(again, spans, err)
 			}
 			slots := l.Chunks() * chunk.Slots
@@ -312,7 +312,7 @@ func value(r *rand.Rand) uint64 {
 
 // A list of pieces is encoded as a whole even where no other source holds the
 // chunk; anything else is copied.
-func TestMergeEncodesALoneComposite(t *testing.T) {
+func TestMergeEncodesALoneMultiPartChunk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fs := vfs.NewMem()
 		p := make(points)

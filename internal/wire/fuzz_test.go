@@ -69,8 +69,8 @@ func FuzzReply(f *testing.F) {
 		if words, err := d.AppendWords(nil, frame, limit); err == nil && len(words) > limit {
 			t.Errorf("%d words beyond the limit of %d", len(words), limit)
 		}
-		if pts, err := d.AppendStamped(nil, frame, limit); err == nil && len(pts) > limit {
-			t.Errorf("%d stamped points beyond the limit of %d", len(pts), limit)
+		if pts, err := d.AppendTimetimestamped(nil, frame, limit); err == nil && len(pts) > limit {
+			t.Errorf("%d timestamped points beyond the limit of %d", len(pts), limit)
 		}
 	})
 }
@@ -86,12 +86,12 @@ func FuzzStream(f *testing.F) {
 	}
 	batch := AppendBatchPoint(AppendBatchStart(nil, 5), []byte("k"), point.FromInt(1))
 	f.Add(AppendFlushAck(AppendBatchEnd(batch), 9), uint8(3), false)
-	f.Fuzz(func(t *testing.T, stream []byte, piece uint8, stamped bool) {
-		open := Request{Op: OpAckStream, HPTS: stamped}
-		whole, wantErr, wantUsed := &recorder{stamped: stamped}, error(nil), 0
+	f.Fuzz(func(t *testing.T, stream []byte, piece uint8, timestamped bool) {
+		open := Request{Op: OpAckStream, HPTS: timestamped}
+		whole, wantErr, wantUsed := &recorder{timestamped: timestamped}, error(nil), 0
 		wantUsed, wantErr = NewStreamParser(&open, MinStreamLimit).Parse(stream, whole, whole)
 
-		pieces, used := &recorder{stamped: stamped}, 0
+		pieces, used := &recorder{timestamped: timestamped}, 0
 		p := NewStreamParser(&open, MinStreamLimit)
 		var err error
 		for end := 0; end < len(stream) && err == nil; {

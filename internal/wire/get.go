@@ -60,22 +60,22 @@ func (e *GetEncoder) AppendData(dst []byte, words []uint64) []byte {
 	return e.appendCoded(dst)
 }
 
-// AppendStampedData appends the payload of one data frame for a GET with the
+// AppendTimetimestampedData appends the payload of one data frame for a GET with the
 // hpts option: every word is followed by its timestamp, an unset one by zeros.
-// There are as many stamps as words. Unset words at the end do not travel as a
+// There are as many timestamps as words. Unset words at the end do not travel as a
 // count, of which clients disagree how many bytes it stands for.
-func (e *GetEncoder) AppendStampedData(dst []byte, words, stamps []uint64) []byte {
+func (e *GetEncoder) AppendTimetimestampedData(dst []byte, words, timestamps []uint64) []byte {
 	dst = append(dst, getData)
 	if len(words) == 0 {
 		return dst
 	}
 	e.raw = slices.Grow(e.raw[:0], len(words)*2*point.Size)
 	for i, w := range words {
-		stamp := stamps[i]
+		timestamp := timestamps[i]
 		if w == point.Unset {
-			stamp = 0
+			timestamp = 0
 		}
-		e.raw = point.Append(point.Append(e.raw, w), stamp)
+		e.raw = point.Append(point.Append(e.raw, w), timestamp)
 	}
 	return e.appendCoded(dst)
 }
@@ -202,15 +202,15 @@ func (d *Decoder) decode(f GetFrame, width, limit int) ([]byte, error) {
 	return d.raw, nil
 }
 
-// Stamped is a point of a bucket with timestamps.
-type Stamped struct {
+// Timetimestamped is a point of a bucket with timestamps.
+type Timetimestamped struct {
 	Word uint64
 	Time uint64 // nanoseconds by convention
 }
 
-// AppendStamped is AppendWords for a reply to a GET with the hpts option,
+// AppendTimetimestamped is AppendWords for a reply to a GET with the hpts option,
 // whose points have 16 bytes: the value, then its timestamp.
-func (d *Decoder) AppendStamped(dst []Stamped, f GetFrame, limit int) ([]Stamped, error) {
+func (d *Decoder) AppendTimetimestamped(dst []Timetimestamped, f GetFrame, limit int) ([]Timetimestamped, error) {
 	raw, err := d.decode(f, 2*point.Size, limit)
 	if err != nil {
 		return dst, err
@@ -221,10 +221,10 @@ func (d *Decoder) AppendStamped(dst []Stamped, f GetFrame, limit int) ([]Stamped
 		if !ok {
 			return dst, fmt.Errorf("%w: a point of type %02x, known are 00, 01, 02 and 80 to ff", ErrMalformed, raw[0])
 		}
-		dst = append(dst, Stamped{Word: w, Time: point.Get(raw[point.Size:])})
+		dst = append(dst, Timetimestamped{Word: w, Time: point.Get(raw[point.Size:])})
 	}
 	for range f.Padding {
-		dst = append(dst, Stamped{})
+		dst = append(dst, Timetimestamped{})
 	}
 	return dst, nil
 }

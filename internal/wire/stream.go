@@ -171,7 +171,7 @@ func (p *StreamParser) entry(buf []byte, points Points) (int, error) {
 // at the end.
 func (p *StreamParser) batch(buf []byte, points Points) (int, error) {
 	if p.width != point.Size {
-		return p.stampedBatch(buf, points)
+		return p.timestampedBatch(buf, points)
 	}
 	slot := p.slot
 	rest := buf
@@ -195,7 +195,7 @@ func (p *StreamParser) batch(buf []byte, points Points) (int, error) {
 	return len(buf) - len(rest), nil
 }
 
-func (p *StreamParser) stampedBatch(buf []byte, points Points) (int, error) {
+func (p *StreamParser) timestampedBatch(buf []byte, points Points) (int, error) {
 	rest := buf
 	for len(rest) >= 2 {
 		key := int(rest[0])<<8 | int(rest[1])

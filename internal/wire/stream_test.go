@@ -15,8 +15,8 @@ import (
 // again.
 type recorder struct {
 	PointByPoint
-	stamped bool
-	calls   []string
+	timestamped bool
+	calls       []string
 }
 
 func (r *recorder) add(format string, args ...any) {
@@ -32,7 +32,7 @@ func (r *recorder) Points(key []byte, slot uint64, data []byte) {
 	for len(data) > 0 {
 		v := valueText(point.Get(data))
 		data = data[point.Size:]
-		if r.stamped {
+		if r.timestamped {
 			v += fmt.Sprintf("@%d", point.Get(data))
 			data = data[point.Size:]
 		}
@@ -54,12 +54,12 @@ func valueText(raw uint64) string {
 
 // streamVector parses b, shows the calls with the batch's borders, and encodes
 // what was seen again.
-func streamVector(b []byte, stamped, inBatch bool) (string, []byte, error) {
-	p := NewStreamParser(&Request{Op: OpStream2, HPTS: stamped}, MinStreamLimit)
+func streamVector(b []byte, timestamped, inBatch bool) (string, []byte, error) {
+	p := NewStreamParser(&Request{Op: OpStream2, HPTS: timestamped}, MinStreamLimit)
 	if inBatch {
 		p.inBatch, p.slot = true, 1500000000
 	}
-	r := &recorder{stamped: stamped}
+	r := &recorder{timestamped: timestamped}
 	n, err := p.Parse(b, r, r)
 	if err == nil && n != len(b) {
 		err = fmt.Errorf("%d of %d bytes were consumed", n, len(b))

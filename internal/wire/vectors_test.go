@@ -50,7 +50,7 @@ func TestVectors(t *testing.T) {
 	codecs := map[string]func([]byte) (text string, again []byte, err error){
 		"point":   pointVector,
 		"legacy":  func(b []byte) (string, []byte, error) { s, _, err := pointVector(b); return s, b, err },
-		"stamped": stampedVector,
+		"stamped": timestampedVector,
 		"frame": func(b []byte) (string, []byte, error) {
 			payload, rest, err := ParseFrame(b, 100)
 			return hex.EncodeToString(payload), append(AppendFrame(nil, payload), rest...), err
@@ -128,7 +128,7 @@ func pointVector(b []byte) (string, []byte, error) {
 	return wordText(w), point.Append(nil, w), nil
 }
 
-func stampedVector(b []byte) (string, []byte, error) {
+func timestampedVector(b []byte) (string, []byte, error) {
 	s, _, err := pointVector(b[:8])
 	return fmt.Sprintf("%s at %d", s, point.Get(b[8:])), b, err
 }

@@ -40,7 +40,7 @@ export interface Step {
   values: number
   uses: number
   time_us: number
-  read?: { slots: number; asked: number; set: number; headers: number; levels: number; decoded: number; bytes: number; unknown?: Unknown }
+  read?: { slots: number; asked: number; set: number; headers: number; rollups: number; decoded: number; bytes: number; unknown?: Unknown }
   inputs?: number[]
 }
 

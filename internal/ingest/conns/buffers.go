@@ -7,14 +7,14 @@ import (
 	"dalmatiner/internal/memory"
 )
 
-// Buffers counts the read buffers of a door, in bytes.
+// Buffers counts the read buffers of a listener, in bytes.
 type Buffers struct {
 	limit int64
 	used  atomic.Int64
 }
 
 const (
-	// buffersPart of the process's limit is what the buffers of a door may take
+	// buffersPart of the process's limit is what the buffers of a listener may take
 	// before busy connections no longer get larger ones.
 	buffersPart = 16
 
@@ -22,11 +22,11 @@ const (
 	maxBuffers = 512 << 20
 )
 
-// NewBuffers adds the buffers of a door to the budget as a pool.
-func NewBuffers(b *memory.Budget, door string) *Buffers {
+// NewBuffers adds the buffers of a listener to the budget as a pool.
+func NewBuffers(b *memory.Budget, listener string) *Buffers {
 	u := &Buffers{limit: b.Share(buffersPart, maxBuffers)}
 	b.Add(memory.Pool{
-		Name: door + "-buffers", Holds: "read buffers of connections; at the limit busy ones get no larger ones",
+		Name: listener + "-buffers", Holds: "read buffers of connections; at the limit busy ones get no larger ones",
 		Limit: u.limit, Use: u.used.Load,
 	})
 	return u
@@ -42,7 +42,7 @@ func (u *Buffers) Room(bytes int) bool { return u.used.Load()+int64(bytes) <= u.
 // short.
 const smallInput = 2 << 20
 
-// NewUnfinished adds the memory of a door's unfinished messages to the budget:
+// NewUnfinished adds the memory of a listener's unfinished messages to the budget:
 // what a message needs beyond the buffer that every connection has. stall is how
 // long a sender may bring less than progressBytes.
 func NewUnfinished(b *memory.Budget, name string, stall time.Duration) *memory.Leases {

@@ -1,4 +1,4 @@
-// Package conns holds the open connections of a door: the loop that accepts
+// Package conns holds the open connections of a listener: the loop that accepts
 // them, the limit of their number, who has to go when it is reached or when they
 // are idle for too long, the count of their buffers, and their end.
 package conns
@@ -38,11 +38,11 @@ const (
 	expireEvery = 5 * time.Second
 )
 
-// Options configures a Set. Door, Limit, Log and Full are required.
+// Options configures a Set. Listener, Limit, Log and Full are required.
 type Options struct {
-	Door  string // its name in the log
-	Limit int    // open connections
-	Log   *loglimit.Logger
+	Listener string // its name in the log
+	Limit    int    // open connections
+	Log      *loglimit.Logger
 	// Full is told of a connection beyond the limit, which is closed when it
 	// returns.
 	Full func(nc net.Conn)
@@ -52,7 +52,7 @@ type Options struct {
 	Now   func() time.Time // time.Now
 }
 
-// Set is the open connections of one door. Its methods may be called
+// Set is the open connections of one listener. Its methods may be called
 // concurrently.
 type Set struct {
 	o        Options
@@ -96,7 +96,7 @@ func (s *Set) Serve(ln net.Listener, serve func(c *Conn)) error {
 		if !errors.As(err, &temporary) || !temporary.Temporary() {
 			return err
 		}
-		s.o.Log.Log(slog.LevelWarn, "accept", "a connection was not accepted", "door", s.o.Door, "err", err, "next", pause)
+		s.o.Log.Log(slog.LevelWarn, "accept", "a connection was not accepted", "listener", s.o.Listener, "err", err, "next", pause)
 		s.rest(pause)
 		pause = min(2*pause, maxPause)
 	}

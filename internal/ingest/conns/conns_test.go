@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const patience = time.Minute
 
 func newSet(limit int, full func(net.Conn)) *Set {
-	return New(Options{Door: "test", Limit: limit, Log: quiet(), Full: full})
+	return New(Options{Listener: "test", Limit: limit, Log: quiet(), Full: full})
 }
 
 func quiet() *loglimit.Logger { return loglimit.New(slog.New(slog.DiscardHandler), time.Now) }

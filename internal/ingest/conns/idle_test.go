@@ -13,7 +13,7 @@ func room(t *testing.T, limit int, idle time.Duration) (s *Set, clock *atomic.In
 	clock = &atomic.Int64{}
 	clock.Store(int64(time.Hour))
 	var turnedAway bool // by the last Start, which calls Full before it returns
-	s = New(Options{Door: "test", Limit: limit, Log: quiet(), Full: func(net.Conn) { turnedAway = true }, Idle: idle,
+	s = New(Options{Listener: "test", Limit: limit, Log: quiet(), Full: func(net.Conn) { turnedAway = true }, Idle: idle,
 		Now: func() time.Time { return time.Unix(0, clock.Load()) }})
 	t.Cleanup(s.Shutdown)
 	return s, clock, func() (net.Conn, *Conn) {

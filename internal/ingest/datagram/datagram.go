@@ -1,4 +1,4 @@
-// Package datagram opens the UDP sockets of a door and tells how many
+// Package datagram opens the UDP sockets of a listener and tells how many
 // datagrams the kernel dropped because nobody read them in time: the only loss
 // that the account of points cannot see.
 package datagram

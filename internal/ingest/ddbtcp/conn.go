@@ -44,7 +44,7 @@ type conn struct {
 
 	stream   *wire.StreamParser // nil in normal mode
 	sink     *sink
-	gather   gathering
+	coalesce coalescer
 	deadline bool      // a read deadline is set
 	due      time.Time // when points that wait for a flush are committed, zero when none do
 }
@@ -62,7 +62,7 @@ func (e *errRefused) Unwrap() error { return e.err }
 // refused one is answered with ERROR, and the connection ends.
 func (c *conn) run() error {
 	err := c.loop()
-	c.gather.close()
+	c.coalesce.close()
 	if c.sink != nil {
 		err = errors.Join(err, c.sink.close())
 	}
@@ -168,7 +168,7 @@ func (c *conn) fill() error {
 	if c.lease.Bytes() > 0 {
 		c.progress.Read(c.lease, n)
 	}
-	if c.gather.read(n) {
+	if c.coalesce.read(n) {
 		c.deadline = false // the next one comes sooner
 	}
 	if c.w == len(c.buf) && len(c.buf) < maxBuffer && c.lease.Bytes() == 0 && c.s.buffers.Room(maxBuffer) {
@@ -246,9 +246,9 @@ func (c *conn) replace(by *sync.Pool) {
 // armDeadline makes a read return in time to commit points that wait for a
 // flush message: a slow sender that never flushes loses nothing. The original
 // kept them until the sender spoke again. It also makes one return to look for
-// what was gathered.
+// what was coalesced.
 func (c *conn) armDeadline() error {
-	if c.sink == nil || c.deadline || !c.gather.on && !c.sink.points.Pending() || c.s.ctx.Err() != nil {
+	if c.sink == nil || c.deadline || !c.coalesce.on && !c.sink.points.Pending() || c.s.ctx.Err() != nil {
 		return nil
 	}
 	now := time.Now()
@@ -256,7 +256,7 @@ func (c *conn) armDeadline() error {
 		c.due = now.Add(c.sink.delay)
 	}
 	at := c.due
-	if look := now.Add(gatherTime); c.gather.on && (at.IsZero() || look.Before(at)) {
+	if look := now.Add(coalesceTime); c.coalesce.on && (at.IsZero() || look.Before(at)) {
 		at = look
 	}
 	c.deadline = true
@@ -291,10 +291,10 @@ func (c *conn) idle() error {
 			return c.sink.err
 		}
 	}
-	if err := c.gather.looked(); err != nil {
+	if err := c.coalesce.looked(); err != nil {
 		return err
 	}
-	if c.gather.on {
+	if c.coalesce.on {
 		return nil // the next read gets a deadline anyway
 	}
 	return c.wakeAt(time.Time{})

@@ -201,7 +201,7 @@ func FuzzStream(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	stamped, err := st.CreateBucket(buckets.Info{Name: "h", Resolution: 1000, PPF: 1, HPTS: true})
+	timestamped, err := st.CreateBucket(buckets.Info{Name: "h", Resolution: 1000, PPF: 1, HPTS: true})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -210,15 +210,15 @@ func FuzzStream(f *testing.F) {
 	f.Add(uint8(1), false, entry(testKey, now, point.FromInt(1), point.Unset, 0x7f<<56, point.FromFloat(2)))
 	f.Add(uint8(7), false, append(entry(nil, now, 1, 2), entry(other, 1<<64-1, point.FromInt(3), point.FromInt(4))...))
 	f.Add(uint8(200), false, wire.AppendFlushAck(wire.AppendFlush(entry(other, now+1, point.FromInt(3))), 9))
-	f.Add(uint8(9), true, wire.AppendStampedEntry(nil, testKey, now, wire.Stamped{Word: point.FromInt(1), Time: now * 1e9}, wire.Stamped{Time: 5}))
-	f.Add(uint8(3), true, wire.AppendStampedBatchPoint(wire.AppendBatchStart(nil, now), testKey, wire.Stamped{Word: 0x7f << 56}))
-	f.Add(uint8(3), true, wire.AppendStampedEntry(nil, nil, 1<<64-1, wire.Stamped{Word: 1}, wire.Stamped{Word: point.FromFloat(1)}))
+	f.Add(uint8(9), true, wire.AppendTimetimestampedEntry(nil, testKey, now, wire.Timetimestamped{Word: point.FromInt(1), Time: now * 1e9}, wire.Timetimestamped{Time: 5}))
+	f.Add(uint8(3), true, wire.AppendTimetimestampedBatchPoint(wire.AppendBatchStart(nil, now), testKey, wire.Timetimestamped{Word: 0x7f << 56}))
+	f.Add(uint8(3), true, wire.AppendTimetimestampedEntry(nil, nil, 1<<64-1, wire.Timetimestamped{Word: 1}, wire.Timetimestamped{Word: point.FromFloat(1)}))
 	f.Fuzz(func(t *testing.T, size uint8, hpts bool, stream []byte) {
 		var received uint64
 		report := func(_ coordinator.Token, c account.Counts) { received += c.Received() }
 		info := plain
 		if hpts {
-			info = stamped
+			info = timestamped
 		}
 		session, err := store.NewCoordinator(st).Open(info, coordinator.Options{Timestamps: hpts, Report: report})
 		if err != nil {
@@ -239,7 +239,7 @@ func FuzzStream(f *testing.F) {
 		}
 		count := counter{size: point.Size}
 		if hpts {
-			count.size = store.StampedSize
+			count.size = store.TimetimestampedSize
 		}
 		_, _ = wire.NewStreamParser(open, wire.MinStreamLimit).Parse(stream, &count, &count)
 		if received != count.points {

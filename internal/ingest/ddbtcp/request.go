@@ -160,9 +160,9 @@ func (c *conn) get(q *wire.Request) error {
 	if err != nil {
 		return err
 	}
-	words, stamps := g.words[:n], []uint64(nil)
+	words, timestamps := g.words[:n], []uint64(nil)
 	if q.Options.HPTS {
-		stamps = g.stamps[:n]
+		timestamps = g.timestamps[:n]
 	}
 	cut := cutOf(info.PPF)
 	empty := int64(0) // slots of the frame in g.out, if nothing is in them
@@ -170,7 +170,7 @@ func (c *conn) get(q *wire.Request) error {
 		n := min(end-slot, int64(len(words)), cut-slot%cut)
 		nothing := slot+n <= first || slot >= past
 		if !nothing || n != empty {
-			if err := c.piece(g, info, key, slot, words[:n], stamps, nothing); err != nil {
+			if err := c.piece(g, info, key, slot, words[:n], timestamps, nothing); err != nil {
 				return err
 			}
 			empty = 0
@@ -188,9 +188,9 @@ func (c *conn) get(q *wire.Request) error {
 
 // getBuffers are the memory of a GET that is answered.
 type getBuffers struct {
-	words, stamps []uint64
-	out           []byte
-	enc           wire.GetEncoder
+	words, timestamps []uint64
+	out               []byte
+	enc               wire.GetEncoder
 }
 
 // Pieces of a GET while memory is short: slower, and in little memory.
@@ -223,8 +223,8 @@ func (g *getBuffers) lend(ctx context.Context, lease *memory.Lease, n int64, hpt
 	if int64(len(g.words)) < n {
 		g.words = make([]uint64, n)
 	}
-	if hpts && int64(len(g.stamps)) < n {
-		g.stamps = make([]uint64, n)
+	if hpts && int64(len(g.timestamps)) < n {
+		g.timestamps = make([]uint64, n)
 	}
 	return n, nil
 }
@@ -237,30 +237,30 @@ const leastCut = 4096
 // files of the original, as many as it takes.
 func cutOf(ppf int64) int64 { return ppf * ((leastCut + ppf - 1) / ppf) }
 
-// piece makes the frame of some slots in g.out; stamps is not nil for a reply with
+// piece makes the frame of some slots in g.out; timestamps is not nil for a reply with
 // timestamps. Where nothing can be it does not look.
-func (c *conn) piece(g *getBuffers, info buckets.Info, key []byte, slot int64, words, stamps []uint64, nothing bool) error {
+func (c *conn) piece(g *getBuffers, info buckets.Info, key []byte, slot int64, words, timestamps []uint64, nothing bool) error {
 	dst, mark := wire.BeginFrame(g.out[:0])
-	if stamps != nil {
-		stamps = stamps[:len(words)]
+	if timestamps != nil {
+		timestamps = timestamps[:len(words)]
 	}
 	var err error
 	switch {
 	case nothing:
 		clear(words)
-		clear(stamps)
-	case stamps == nil:
+		clear(timestamps)
+	case timestamps == nil:
 		err = c.s.o.Store.Read(c.s.ctx, info, key, slot, words)
 	default:
-		err = c.s.o.Store.ReadStamped(c.s.ctx, info, key, slot, words, stamps)
+		err = c.s.o.Store.ReadTimetimestamped(c.s.ctx, info, key, slot, words, timestamps)
 	}
 	if err != nil {
 		return err
 	}
-	if stamps == nil {
+	if timestamps == nil {
 		dst = g.enc.AppendData(dst, words)
 	} else {
-		dst = g.enc.AppendStampedData(dst, words, stamps)
+		dst = g.enc.AppendTimetimestampedData(dst, words, timestamps)
 	}
 	wire.EndFrame(dst, mark)
 	g.out = dst

@@ -53,7 +53,7 @@ type Store interface {
 	Metrics(ctx context.Context, bucket buckets.Info, prefix []byte, fn func(key []byte) bool) error
 	Extent(ctx context.Context, bucket buckets.Info, key []byte, from, n int64) (first, past int64, err error)
 	Read(ctx context.Context, bucket buckets.Info, key []byte, from int64, dst []uint64) error
-	ReadStamped(ctx context.Context, bucket buckets.Info, key []byte, from int64, values, stamps []uint64) error
+	ReadTimetimestamped(ctx context.Context, bucket buckets.Info, key []byte, from int64, values, timestamps []uint64) error
 
 	Memory() *memory.Budget
 	Account() *account.Account
@@ -96,10 +96,10 @@ type Server struct {
 
 // Stats counts what the server did. The fields only grow, but for the last.
 type Stats struct {
-	Requests  atomic.Int64
-	BytesRead atomic.Int64
-	Flushes   atomic.Int64
-	Gathering atomic.Int64 // connections whose small pieces are read together
+	Requests   atomic.Int64
+	BytesRead  atomic.Int64
+	Flushes    atomic.Int64
+	Coalescing atomic.Int64 // connections whose small pieces are read together
 }
 
 // New returns a server that serves nothing yet.
@@ -117,7 +117,7 @@ func New(o Options) *Server {
 		Name: "tcp-gets", Holds: "buffers of GETs that are answered; at the limit frames are shorter and further ones wait",
 		Limit: o.Store.Memory().Share(repliesPart, maxReplies), Small: smallReply, Stall: o.ReplyStall,
 	})
-	s.conns = conns.New(conns.Options{Door: "tcp", Limit: o.MaxConnections, Log: s.log, Full: s.turnAway, Idle: o.Idle})
+	s.conns = conns.New(conns.Options{Listener: "tcp", Limit: o.MaxConnections, Log: s.log, Full: s.turnAway, Idle: o.Idle})
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.small.New = func() any {
 		b := make([]byte, startBuffer)

@@ -56,7 +56,7 @@ func (c *conn) open(q *wire.Request) error {
 	}
 	if acks == nil {
 		// Nobody waits for an answer: it is no loss when pieces are read together.
-		c.gather = newGathering(c.nc.Conn, &c.s.stats.Gathering)
+		c.coalesce = newCoalescer(c.nc.Conn, &c.s.stats.Coalescing)
 	}
 	delay := time.Duration(max(1, int64(q.Delay))*info.Resolution) * time.Millisecond
 	s := &sink{points: stream, c: c, delay: min(delay, maxDelay), acks: acks}

@@ -14,7 +14,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/ingest/datagram"
-	"dalmatiner/internal/ingest/oneway"
+	"dalmatiner/internal/ingest/unacked"
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/point"
@@ -43,14 +43,14 @@ type Server struct {
 	o        Options
 	socks    *datagram.Sockets
 	log      *loglimit.Logger
-	refusals *oneway.Refusals
+	refusals *unacked.Refusals
 	stats    Stats
 }
 
 // New returns a server for the sockets, which are its own from now on.
 func New(o Options, socks *datagram.Sockets) *Server {
 	log := loglimit.New(o.Logger, time.Now)
-	return &Server{o: o, socks: socks, log: log, refusals: oneway.NewRefusals("udp", o.Account, log)}
+	return &Server{o: o, socks: socks, log: log, refusals: unacked.NewRefusals("udp", o.Account, log)}
 }
 
 // Stats returns the server's counters.
@@ -87,7 +87,7 @@ type listener struct {
 
 // sender is the way into one bucket.
 type sender struct {
-	bucket *oneway.Bucket
+	bucket *unacked.Bucket
 	used   uint64 // clock of the last datagram
 }
 
@@ -131,7 +131,7 @@ func (l *listener) take(src []byte, peer netip.AddrPort) error {
 	}
 	stream, _, err := b.Stream()
 	if err != nil {
-		why, ok := oneway.Refused(err)
+		why, ok := unacked.Refused(err)
 		if !ok {
 			return err
 		}
@@ -155,7 +155,7 @@ func (l *listener) take(src []byte, peer netip.AddrPort) error {
 
 // bucket returns the way into a bucket; the one that was used longest ago
 // makes room for a new one.
-func (l *listener) bucket(name []byte) (*oneway.Bucket, error) {
+func (l *listener) bucket(name []byte) (*unacked.Bucket, error) {
 	l.clock++
 	if b := l.buckets[string(name)]; b != nil {
 		b.used = l.clock
@@ -173,7 +173,7 @@ func (l *listener) bucket(name []byte) (*oneway.Bucket, error) {
 		}
 		delete(l.buckets, oldest)
 	}
-	b := &sender{bucket: oneway.NewBucket(l.s.o.Points, string(name), l.s.o.Monitor), used: l.clock}
+	b := &sender{bucket: unacked.NewBucket(l.s.o.Points, string(name), l.s.o.Monitor), used: l.clock}
 	b.bucket.NeverWait()
 	l.buckets[string(name)] = b
 	return b.bucket, nil

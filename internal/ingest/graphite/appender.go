@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"dalmatiner/internal/coordinator"
-	"dalmatiner/internal/ingest/oneway"
+	"dalmatiner/internal/ingest/unacked"
 	"dalmatiner/internal/point"
 )
 
@@ -17,7 +17,7 @@ import (
 type appender struct {
 	s       *Server
 	peer    netip.AddrPort
-	bucket  *oneway.Bucket
+	bucket  *unacked.Bucket
 	stream  coordinator.Stream // nil while there is no bucket to write to
 	missing string             // why, as a reason
 	batch   *batch             // between begin and commit
@@ -42,7 +42,7 @@ func newBatch() *batch {
 }
 
 func (s *Server) newAppender(peer netip.AddrPort) appender {
-	return appender{s: s, peer: peer, bucket: oneway.NewBucket(s.o.Points, s.o.Bucket, s.o.Monitor)}
+	return appender{s: s, peer: peer, bucket: unacked.NewBucket(s.o.Points, s.o.Bucket, s.o.Monitor)}
 }
 
 // begin prepares for points that have just arrived. Only the failure to store any
@@ -51,7 +51,7 @@ func (a *appender) begin() error {
 	stream, resolution, err := a.bucket.Stream()
 	a.stream, a.missing = stream, ""
 	if err != nil {
-		reason, ok := oneway.Refused(err)
+		reason, ok := unacked.Refused(err)
 		if !ok {
 			return err
 		}
@@ -120,7 +120,7 @@ func (a *appender) line(line []byte) {
 	a.point(line)
 }
 
-// nsPerMs turns the time of a point into the stamp it gets in a bucket that has
+// nsPerMs turns the time of a point into the timestamp it gets in a bucket that has
 // them.
 const nsPerMs = 1_000_000
 

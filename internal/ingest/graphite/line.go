@@ -50,9 +50,9 @@ type decoder struct {
 
 	// The timestamp before and its slot: a sender's lines come in bursts of
 	// one time, and a compare is cheaper than a division.
-	stamp     []byte
-	stampSlot uint64
-	stampMs   int64
+	timestamp     []byte
+	timestampSlot uint64
+	timestampMs   int64
 
 	tags [][]byte // of the path under way
 }
@@ -62,7 +62,7 @@ type decoder struct {
 func (d *decoder) reset(now, resolution int64) {
 	d.now = max(now, 0)
 	if resolution != d.resolution {
-		d.resolution, d.stamp = resolution, d.stamp[:0]
+		d.resolution, d.timestamp = resolution, d.timestamp[:0]
 	}
 }
 
@@ -81,12 +81,12 @@ func (d *decoder) line(line []byte) reason {
 	if j <= 0 {
 		return d.anyLine(line)
 	}
-	if stamp := rest[j+1:]; len(stamp) == 0 || string(stamp) != string(d.stamp) {
-		if d.time(stamp) != accepted {
+	if timestamp := rest[j+1:]; len(timestamp) == 0 || string(timestamp) != string(d.timestamp) {
+		if d.time(timestamp) != accepted {
 			return d.anyLine(line)
 		}
 	} else {
-		d.slot, d.ms = d.stampSlot, d.stampMs
+		d.slot, d.ms = d.timestampSlot, d.timestampMs
 	}
 	var ok bool
 	if d.word, ok = parseValue(rest[:j]); !ok {
@@ -100,8 +100,8 @@ func (d *decoder) line(line []byte) reason {
 func (d *decoder) anyLine(line []byte) reason {
 	path, rest := cutField(bytes.TrimLeft(bytes.TrimRight(line, " \t\r"), " \t"))
 	value, rest := cutField(rest)
-	stamp, rest := cutField(rest)
-	if len(stamp) == 0 || len(rest) > 0 {
+	timestamp, rest := cutField(rest)
+	if len(timestamp) == 0 || len(rest) > 0 {
 		return malformed
 	}
 	if r := d.anyKey(path); r != accepted {
@@ -111,7 +111,7 @@ func (d *decoder) anyLine(line []byte) reason {
 	if d.word, ok = parseValue(value); !ok {
 		return badValue
 	}
-	return d.time(stamp)
+	return d.time(timestamp)
 }
 
 // cutField returns the bytes before the first blank or tab, and those after
@@ -125,14 +125,14 @@ func cutField(s []byte) (field, rest []byte) {
 }
 
 // time reads a timestamp into the slot.
-func (d *decoder) time(stamp []byte) reason {
-	ms, now, ok := parseSeconds(stamp)
+func (d *decoder) time(timestamp []byte) reason {
+	ms, now, ok := parseSeconds(timestamp)
 	if !ok {
 		return badTimestamp
 	}
 	d.setTime(ms, now)
 	if !now {
-		d.stamp, d.stampSlot, d.stampMs = append(d.stamp[:0], stamp...), d.slot, ms
+		d.timestamp, d.timestampSlot, d.timestampMs = append(d.timestamp[:0], timestamp...), d.slot, ms
 	}
 	return accepted
 }

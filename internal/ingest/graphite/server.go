@@ -21,7 +21,7 @@ import (
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/datagram"
-	"dalmatiner/internal/ingest/oneway"
+	"dalmatiner/internal/ingest/unacked"
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/monitor"
@@ -58,7 +58,7 @@ const (
 type Server struct {
 	o        Options
 	log      *loglimit.Logger
-	refusals *oneway.Refusals
+	refusals *unacked.Refusals
 
 	conns   *conns.Set
 	buffers *conns.Buffers
@@ -103,10 +103,10 @@ func New(o Options) *Server {
 	s := &Server{o: o, buffers: conns.NewBuffers(o.Memory, "graphite")}
 	s.unfinished = conns.NewUnfinished(o.Memory, "graphite-unfinished", o.InputStall)
 	s.log = loglimit.New(o.Logger, time.Now)
-	s.conns = conns.New(conns.Options{Door: "graphite", Limit: o.MaxConnections, Log: s.log, Full: s.turnAway, Idle: o.Idle})
+	s.conns = conns.New(conns.Options{Listener: "graphite", Limit: o.MaxConnections, Log: s.log, Full: s.turnAway, Idle: o.Idle})
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.unpicklers = newUnpicklers(o.Memory, runtime.GOMAXPROCS(0))
-	s.refusals = oneway.NewRefusals("graphite", o.Account, s.log)
+	s.refusals = unacked.NewRefusals("graphite", o.Account, s.log)
 	s.starters.New = func() any {
 		b := make([]byte, startBuffer)
 		return &b
@@ -149,7 +149,7 @@ func (s *Server) run(nc *conns.Conn, consume func(*conn) error) {
 	case why != "" && c.lease.Bytes() > 0:
 		s.o.Account.RefuseRequest("graphite_cut_" + why)
 	case why == "" && err != nil:
-		s.log.Log(slog.LevelInfo, "closed", "connection closed", "door", "graphite", "peer", nc.RemoteAddr().String(), "err", err)
+		s.log.Log(slog.LevelInfo, "closed", "connection closed", "listener", "graphite", "peer", nc.RemoteAddr().String(), "err", err)
 	}
 	if c.lease.Bytes() == 0 {
 		s.buffers.Add(startBuffer - len(c.buf)) // a busy sender's was larger

@@ -205,11 +205,11 @@ func TestLinesGiveTheirTimeAsTheTimestamp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var value, stamp [1]uint64
-		if err := f.store.ReadStamped(t.Context(), info, key, slot, value[:], stamp[:]); err != nil {
+		var value, timestamp [1]uint64
+		if err := f.store.ReadTimetimestamped(t.Context(), info, key, slot, value[:], timestamp[:]); err != nil {
 			t.Fatal(err)
 		}
-		if got := stamp[0] - uint64(slot)*10e9; value[0] == 0 || got != want {
+		if got := timestamp[0] - uint64(slot)*10e9; value[0] == 0 || got != want {
 			t.Errorf("%s holds %x %d ns into its slot, want %d", name, value[0], got, want)
 		}
 	}

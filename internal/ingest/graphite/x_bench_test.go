@@ -15,7 +15,7 @@ const benchSeries = 200_000
 
 // benchRows returns rows of one line for each series, as an agent of a
 // thousand metrics per host sends them, and where in a row the times go.
-func benchRows(rows int) (out [][]byte, stamps [][]int) {
+func benchRows(rows int) (out [][]byte, timestamps [][]int) {
 	rnd := uint64(1)
 	for range rows {
 		var row []byte
@@ -30,15 +30,15 @@ func benchRows(rows int) (out [][]byte, stamps [][]int) {
 			at = append(at, len(row))
 			row = append(row, "0000000000\n"...)
 		}
-		out, stamps = append(out, row), append(stamps, at)
+		out, timestamps = append(out, row), append(timestamps, at)
 	}
-	return out, stamps
+	return out, timestamps
 }
 
 // setTime writes a time into a row.
-func setTime(row []byte, stamps []int, seconds int64) {
+func setTime(row []byte, timestamps []int, seconds int64) {
 	text := fmt.Sprintf("%010d", seconds)
-	for _, at := range stamps {
+	for _, at := range timestamps {
 		copy(row[at:], text)
 	}
 }
@@ -88,12 +88,12 @@ func BenchmarkLine(b *testing.B) {
 // logged, sealed and flushed.
 func BenchmarkText(b *testing.B) {
 	s := benchServer(b)
-	rows, stamps := benchRows(4)
+	rows, timestamps := benchRows(4)
 	a := s.newAppender(peerOf(&net.TCPConn{}))
 	seconds := time.Now().Unix() - 86400
 	feed := func() {
 		row := rows[seconds%4]
-		setTime(row, stamps[seconds%4], seconds)
+		setTime(row, timestamps[seconds%4], seconds)
 		seconds++
 		for len(row) > 0 {
 			if err := a.begin(); err != nil {
@@ -140,12 +140,12 @@ func BenchmarkSocket(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	rows, stamps := benchRows(4)
+	rows, timestamps := benchRows(4)
 	seconds := time.Now().Unix() - 86400
 	sent := int64(0)
 	feed := func() {
 		row := rows[seconds%4]
-		setTime(row, stamps[seconds%4], seconds)
+		setTime(row, timestamps[seconds%4], seconds)
 		seconds++
 		if _, err := c.Write(row); err != nil {
 			b.Fatal(err)

@@ -36,7 +36,7 @@ type ReadStats struct {
 	Asked   int64 `json:"asked"`   // of the source word by word: more where a first value was looked for ahead, fewer where nothing can be or aggregates do
 	Set     int64 `json:"set"`     // slots with a value
 	Headers int64 `json:"headers"` // of chunks, that were enough
-	Rollups int64 `json:"levels"`  // entries that stood for many chunks
+	Rollups int64 `json:"rollups"` // entries that stood for many chunks
 	Decoded int64 `json:"decoded"` // points
 	Bytes   int64 `json:"bytes"`   // from files
 
@@ -124,7 +124,7 @@ func (p *Explanation) print(b *strings.Builder, id, depth int, seen []bool) {
 		for _, n := range []struct {
 			what string
 			n    int64
-		}{{"headers", r.Headers}, {"levels", r.Rollups}, {"decoded", r.Decoded}, {"bytes", r.Bytes}} {
+		}{{"headers", r.Headers}, {"rollups", r.Rollups}, {"decoded", r.Decoded}, {"bytes", r.Bytes}} {
 			if n.n > 0 {
 				fmt.Fprintf(b, ", %s %d", n.what, n.n)
 			}

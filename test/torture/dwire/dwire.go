@@ -151,11 +151,11 @@ func (c *Conn) Refusal(bucket string, key []byte, slot int64, count uint32) (str
 	return "", err
 }
 
-// Get returns count slots from slot on, 8 bytes each, 16 with stamps.
-func (c *Conn) Get(bucket string, key []byte, slot int64, count int, stamps bool) ([]byte, error) {
+// Get returns count slots from slot on, 8 bytes each, 16 with timestamps.
+func (c *Conn) Get(bucket string, key []byte, slot int64, count int, timestamps bool) ([]byte, error) {
 	b := getRequest(bucket, key, slot, uint32(count))
 	width := 8
-	if stamps {
+	if timestamps {
 		b, width = append(b, 1, 2, 0), 16
 	}
 	if err := c.send(b); err != nil {

@@ -21,13 +21,13 @@ type Stream struct {
 type Ack struct{ Seq, Received, Refused uint64 }
 
 // OpenStream opens an acknowledged stream into a bucket.
-func OpenStream(addr, bucket string, stamps bool, timeout time.Duration) (*Stream, error) {
+func OpenStream(addr, bucket string, timestamps bool, timeout time.Duration) (*Stream, error) {
 	c, err := Dial(addr, timeout)
 	if err != nil {
 		return nil, err
 	}
 	version := byte(1)
-	if stamps {
+	if timestamps {
 		version = 2
 	}
 	if err := c.send(appendName8([]byte{0x20, version, 5}, bucket)); err != nil {

@@ -9,16 +9,16 @@ import (
 type Class uint8
 
 const (
-	Missing Class = iota // acknowledged, and not there
-	Stale                // a value that was overwritten
-	Foreign              // a value that nobody sent to this slot
-	Risen                // a value from before a deletion
-	Stamp                // the timestamp of another write, or of none
-	Alone                // a value that is there without its timestamp only
-	Expired              // a value older than the lifetime
-	Name                 // listed and must not be, or the other way round
-	Answer               // HTTP contradicts what the wire gives
-	Other                // what a whole node may not do
+	Missing       Class = iota // acknowledged, and not there
+	Stale                      // a value that was overwritten
+	Foreign                    // a value that nobody sent to this slot
+	Risen                      // a value from before a deletion
+	Timetimestamp              // the timestamp of another write, or of none
+	Alone                      // a value that is there without its timestamp only
+	Expired                    // a value older than the lifetime
+	Name                       // listed and must not be, or the other way round
+	Answer                     // HTTP contradicts what the wire gives
+	Other                      // what a whole node may not do
 	classes
 )
 
@@ -138,9 +138,9 @@ func (s *Series) JudgeAlone(pairs, values []byte, found func(Finding)) {
 // value with its timestamp, or nil where it is judged alone.
 func (s *Series) match(i int32, slot int64, allowed []uint32, w uint64, p []byte) (uint32, Class, string) {
 	same := func(n uint32) bool {
-		return n != 0 && word(s.Kind, s.ID, n) == w && (!s.Bucket.HPTS || p == nil || binary.BigEndian.Uint64(p[8:]) == stamp(s.Bucket, slot, s.ID, n))
+		return n != 0 && word(s.Kind, s.ID, n) == w && (!s.Bucket.HPTS || p == nil || binary.BigEndian.Uint64(p[8:]) == timestamp(s.Bucket, slot, s.ID, n))
 	}
-	stamps := false
+	timestamps := false
 	for j := len(allowed) - 1; j >= 0; j-- {
 		n := allowed[j]
 		if n == 0 || word(s.Kind, s.ID, n) != w {
@@ -149,7 +149,7 @@ func (s *Series) match(i int32, slot int64, allowed []uint32, w uint64, p []byte
 		if same(n) {
 			return n, 0, ""
 		}
-		stamps = true
+		timestamps = true
 	}
 	want := "unset"
 	if len(allowed) > 0 && allowed[len(allowed)-1] != 0 {
@@ -168,8 +168,8 @@ func (s *Series) match(i int32, slot int64, allowed []uint32, w uint64, p []byte
 			}
 		}
 	}
-	if stamps {
-		return 0, Stamp, fmt.Sprintf("value %x with timestamp %d", w, binary.BigEndian.Uint64(p[8:]))
+	if timestamps {
+		return 0, Timetimestamp, fmt.Sprintf("value %x with timestamp %d", w, binary.BigEndian.Uint64(p[8:]))
 	}
 	return 0, Foreign, fmt.Sprintf("%x, want %s", w, want)
 }

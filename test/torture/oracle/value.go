@@ -54,8 +54,8 @@ func Number(w uint64) float64 {
 	return float64(int64(w<<8) >> 8)
 }
 
-// stamp is the timestamp sent with write n of series id: somewhere in its slot.
-func stamp(b *Bucket, slot int64, id, n uint32) uint64 {
+// timestamp is the timestamp sent with write n of series id: somewhere in its slot.
+func timestamp(b *Bucket, slot int64, id, n uint32) uint64 {
 	width := uint64(b.Resolution) * 1e6
 	return uint64(slot)*width + mix(uint64(n)<<32|uint64(id))%width
 }
@@ -64,7 +64,7 @@ func stamp(b *Bucket, slot int64, id, n uint32) uint64 {
 func (s *Series) appendPoint(dst []byte, slot int64, n uint32) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, word(s.Kind, s.ID, n))
 	if s.Bucket.HPTS {
-		dst = binary.BigEndian.AppendUint64(dst, stamp(s.Bucket, slot, s.ID, n))
+		dst = binary.BigEndian.AppendUint64(dst, timestamp(s.Bucket, slot, s.ID, n))
 	}
 	return dst
 }

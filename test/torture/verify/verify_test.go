@@ -111,11 +111,11 @@ func (f *fake) values(key string, pairs []byte) []byte {
 
 // history is a book with everything in it, and a node that answers rightly.
 type history struct {
-	book                            oracle.Book
-	plain, stamps                   *oracle.Bucket
-	rewritten, deleted, late, stamp *oracle.Series
-	old, of                         []byte // overwritten, from before a deletion
-	node                            *fake
+	book                                oracle.Book
+	plain, timestamps                   *oracle.Bucket
+	rewritten, deleted, late, timestamp *oracle.Series
+	old, of                             []byte // overwritten, from before a deletion
+	node                                *fake
 }
 
 func write(h *history, s *oracle.Series, slot int64) []byte {
@@ -127,9 +127,9 @@ func write(h *history, s *oracle.Series, slot int64) []byte {
 func newHistory() *history {
 	h := &history{node: &fake{points: map[string][]byte{}, alone: map[string][]byte{}, listed: map[string][]string{}}}
 	h.plain = h.book.Add(oracle.Bucket{Name: "plain", Resolution: 1000, First: first, Slots: slots})
-	h.stamps = h.book.Add(oracle.Bucket{Name: "stamps", Resolution: 1000, HPTS: true, First: first, Slots: slots})
+	h.timestamps = h.book.Add(oracle.Bucket{Name: "stamps", Resolution: 1000, HPTS: true, First: first, Slots: slots})
 	h.plain.SetState(oracle.Present)
-	h.stamps.SetState(oracle.Present)
+	h.timestamps.SetState(oracle.Present)
 	// Kinds of values go by the number of the series; Counted is every fifth.
 	var all []*oracle.Series
 	for i := range 10 {
@@ -139,7 +139,7 @@ func newHistory() *history {
 		s.Kind = oracle.Counted
 	}
 	h.rewritten, h.deleted, h.late = all[0], all[1], all[2]
-	h.stamp = h.stamps.NewSeries(dwire.Key("s"))
+	h.timestamp = h.timestamps.NewSeries(dwire.Key("s"))
 	for _, s := range all[:3] {
 		for slot := int64(first); slot < first+40; slot++ {
 			h.old = write(h, s, slot)
@@ -149,7 +149,7 @@ func newHistory() *history {
 	write(h, h.rewritten, first+7)
 	h.of = write(h, h.deleted, first+3)
 	for slot := int64(first); slot < first+40; slot++ {
-		write(h, h.stamp, slot)
+		write(h, h.timestamp, slot)
 	}
 	for _, b := range h.book.Buckets {
 		b.Lane.Ack(b.Lane.Sent(), 0)
@@ -158,14 +158,14 @@ func newHistory() *history {
 	delete(h.node.points, "plain"+string(h.deleted.Key))
 	h.node.buckets = []string{"dalmatinerdb", "plain", "stamps"}
 	h.node.listed["plain"] = []string{string(h.rewritten.Key), string(h.late.Key)}
-	h.node.listed["stamps"] = []string{string(h.stamp.Key)}
+	h.node.listed["stamps"] = []string{string(h.timestamp.Key)}
 	return h
 }
 
 // part takes a point of the series with timestamps out of the pairs and leaves its value.
 func (h *history) part(slot int) {
-	pairs := h.node.points["stamps"+string(h.stamp.Key)]
-	h.node.alone[string(h.stamp.Key)] = h.node.values(string(h.stamp.Key), pairs)
+	pairs := h.node.points["stamps"+string(h.timestamp.Key)]
+	h.node.alone[string(h.timestamp.Key)] = h.node.values(string(h.timestamp.Key), pairs)
 	clear(pairs[16*slot : 16*slot+16])
 }
 
@@ -214,17 +214,17 @@ func TestPlantedFaults(t *testing.T) {
 		}, map[oracle.Class]int64{oracle.Missing: 40}},
 		"a deleted value": {func(h *history) { h.node.put(h.deleted, first+3, h.of) }, map[oracle.Class]int64{oracle.Risen: 1}},
 		"an invented timestamp": {func(h *history) {
-			binary.BigEndian.PutUint64(h.node.points["stamps"+string(h.stamp.Key)][16*4+8:], (first+4)*1e9)
-		}, map[oracle.Class]int64{oracle.Stamp: 1}},
+			binary.BigEndian.PutUint64(h.node.points["stamps"+string(h.timestamp.Key)][16*4+8:], (first+4)*1e9)
+		}, map[oracle.Class]int64{oracle.Timetimestamp: 1}},
 		"a value without its timestamp": {func(h *history) { h.part(5) }, map[oracle.Class]int64{oracle.Missing: 1, oracle.Alone: 1}},
 		"another value without timestamps": {func(h *history) {
-			values := h.node.values(string(h.stamp.Key), h.node.points["stamps"+string(h.stamp.Key)])
+			values := h.node.values(string(h.timestamp.Key), h.node.points["stamps"+string(h.timestamp.Key)])
 			copy(values[8*5:8*6], values[8*6:8*7])
-			h.node.alone[string(h.stamp.Key)] = values
+			h.node.alone[string(h.timestamp.Key)] = values
 		}, map[oracle.Class]int64{oracle.Answer: 1}},
 		"a value alone that nobody sent": {func(h *history) {
 			h.part(5)
-			h.node.alone[string(h.stamp.Key)][8*5+7] ^= 1
+			h.node.alone[string(h.timestamp.Key)][8*5+7] ^= 1
 		}, map[oracle.Class]int64{oracle.Missing: 1, oracle.Alone: 1, oracle.Foreign: 1}},
 		"a deleted name": {func(h *history) {
 			h.node.listed["plain"] = append(h.node.listed["plain"], string(h.deleted.Key))
@@ -233,7 +233,7 @@ func TestPlantedFaults(t *testing.T) {
 		"a name twice":    {func(h *history) { h.node.listed["stamps"] = slices.Repeat(h.node.listed["stamps"], 2) }, map[oracle.Class]int64{oracle.Name: 1}},
 		"a foreign name":  {func(h *history) { h.node.listed["stamps"] = append(h.node.listed["stamps"], "\x01z") }, map[oracle.Class]int64{oracle.Name: 1}},
 		"a lost bucket":   {func(h *history) { h.node.buckets = h.node.buckets[:2] }, map[oracle.Class]int64{oracle.Name: 1}},
-		"a bucket's back": {func(h *history) { h.stamps.SetState(oracle.Gone) }, map[oracle.Class]int64{oracle.Name: 1}},
+		"a bucket's back": {func(h *history) { h.timestamps.SetState(oracle.Gone) }, map[oracle.Class]int64{oracle.Name: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHistory()
@@ -277,7 +277,7 @@ func TestDamageOfTimestampsLeavesValues(t *testing.T) {
 	}
 	h := newHistory()
 	h.part(9)
-	h.node.alone[string(h.stamp.Key)][8*9+7] ^= 1
+	h.node.alone[string(h.timestamp.Key)][8*9+7] ^= 1
 	r := h.judge(t, Options{Region: &Region{
 		Slot: func(*oracle.Series, int64) bool { return true },
 		Name: func(*oracle.Series) bool { return false },

@@ -45,7 +45,7 @@ export function NodePage({ state, theme }: { state: State; theme: string }) {
 }
 
 const levels: Record<string, string> = {
-  hurry: 'merging and flushing hurry', no_queries: 'large queries are refused', no_series: 'new series are refused', hold: 'senders are held back',
+  urgent: 'merging and flushing are urgent', no_queries: 'large queries are refused', no_series: 'new series are refused', hold: 'senders are held back',
 }
 
 function Tiles({ s, m }: { s: Status; m: Stats }) {

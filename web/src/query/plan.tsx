@@ -55,7 +55,7 @@ function Node({ branch, slowest }: { branch: Branch; slowest: number }) {
           {!before && r && `, ${count(r.set)} of ${count(r.slots)} slots set`}
           {!before && r?.unknown && <b class="lost">, {count(r.unknown.slots)} unknown ({r.unknown.why.join('; ')})</b>}
           {!before && r && r.decoded > 0 && `, ${count(r.decoded)} decoded`}
-          {!before && r && r.headers + r.levels > 0 && `, ${count(r.headers)} headers, ${count(r.levels)} levels`}
+          {!before && r && r.headers + r.rollups > 0 && `, ${count(r.headers)} headers, ${count(r.rollups)} rollups`}
           {!before && r && r.bytes > 0 && `, ${bytes(r.bytes)} read`}
         </span>
         {!before && <span class="cost"><Bar share={step.time_us / slowest} /> {duration(step.time_us / 1000)}</span>}

@@ -8,28 +8,28 @@ import (
 )
 
 const (
-	// compositeForm is the form byte of a chunk that is a list of pieces.
-	compositeForm = 1 << 5
-	// minPieces and maxPieces bound a composite: one piece needs no list, and
+	// multiPartForm is the form byte of a chunk that is a list of pieces.
+	multiPartForm = 1 << 5
+	// minListed and maxListed bound a multi-part chunk: one piece needs no list, and
 	// in one of pieces shorter than a lane the headers would outweigh the rest.
-	minPieces = 2
-	maxPieces = maxLanes
+	minListed = 2
+	maxListed = maxLanes
 )
 
-// IsComposite reports whether the chunk src is a list of pieces, so that
+// IsMultiPart reports whether the chunk src is a list of pieces, so that
 // encoding its words gives fewer bytes and other ones.
-func IsComposite(src []byte) bool { return len(src) > 0 && src[0] == compositeForm }
+func IsMultiPart(src []byte) bool { return len(src) > 0 && src[0] == multiPartForm }
 
-// AppendComposite appends a chunk that holds the pieces, as Append made them,
+// AppendMultiPart appends a chunk that holds the pieces, as Append made them,
 // to dst without decoding them, and returns how many points they have. There are 2 to 12 pieces, ascending and without
-// a slot in common, none composite itself. It returns dst and an error where
+// a slot in common, none multi-part chunk itself. It returns dst and an error where
 // they are not so, and where the headers do not give the float sums in the
 // order of Sum: a piece with floats has to lie within one lane, be the only one
 // with floats there, and be set from the start of the lane on where the gap
 // before it carries a float. The words then have to be encoded as a whole.
-func AppendComposite(dst []byte, pieces [][]byte) (out []byte, points int, err error) {
-	if len(pieces) < minPieces || len(pieces) > maxPieces {
-		return dst, 0, fmt.Errorf("composite of %d pieces, want %d to %d", len(pieces), minPieces, maxPieces)
+func AppendMultiPart(dst []byte, pieces [][]byte) (out []byte, points int, err error) {
+	if len(pieces) < minListed || len(pieces) > maxListed {
+		return dst, 0, fmt.Errorf("multi-part chunk of %d pieces, want %d to %d", len(pieces), minListed, maxListed)
 	}
 	var g gather
 	for _, p := range pieces {
@@ -37,7 +37,7 @@ func AppendComposite(dst []byte, pieces [][]byte) (out []byte, points int, err e
 			return dst, 0, err
 		}
 	}
-	dst = append(dst, compositeForm, byte(len(pieces)))
+	dst = append(dst, multiPartForm, byte(len(pieces)))
 	for _, p := range pieces {
 		dst = binary.AppendUvarint(dst, uint64(len(p)))
 	}
@@ -47,7 +47,7 @@ func AppendComposite(dst []byte, pieces [][]byte) (out []byte, points int, err e
 	return dst, g.h.Count, nil
 }
 
-// parts reads the pieces of a composite one after the other.
+// parts reads the pieces of a multi-part chunk one after the other.
 type parts struct {
 	n       int
 	lengths reader
@@ -57,8 +57,8 @@ type parts struct {
 func parseParts(src []byte) (parts, error) {
 	r := reader{src: src[1:]}
 	p := parts{n: int(r.u8())}
-	if p.n < minPieces || p.n > maxPieces {
-		return p, fmt.Errorf("%w: composite of %d pieces, want %d to %d", ErrCorrupt, p.n, minPieces, maxPieces)
+	if p.n < minListed || p.n > maxListed {
+		return p, fmt.Errorf("%w: multi-part chunk of %d pieces, want %d to %d", ErrCorrupt, p.n, minListed, maxListed)
 	}
 	p.lengths = r
 	rest := uint64(0)
@@ -68,7 +68,7 @@ func parseParts(src []byte) (parts, error) {
 		rest += n
 	}
 	if r.bad || rest != uint64(len(r.src)) {
-		return p, fmt.Errorf("%w: composite of %d pieces of %d bytes, %d are there", ErrCorrupt, p.n, rest, len(r.src))
+		return p, fmt.Errorf("%w: multi-part chunk of %d pieces of %d bytes, %d are there", ErrCorrupt, p.n, rest, len(r.src))
 	}
 	p.pieces = r
 	return p, nil
@@ -77,8 +77,8 @@ func parseParts(src []byte) (parts, error) {
 // next returns the next piece; parseParts has checked that it is there.
 func (p *parts) next() []byte { return p.pieces.take(int(p.lengths.uvarint())) }
 
-// parseComposite combines the headers of the pieces.
-func parseComposite(src []byte) (Header, error) {
+// parseMultiPart combines the headers of the pieces.
+func parseMultiPart(src []byte) (Header, error) {
 	p, err := parseParts(src)
 	if err != nil {
 		return Header{}, err
@@ -92,9 +92,9 @@ func parseComposite(src []byte) (Header, error) {
 	return g.header(), nil
 }
 
-// decodeComposite decodes the pieces that the range touches, or nothing where
+// decodeMultiPart decodes the pieces that the range touches, or nothing where
 // one of them does not decode: of a damaged chunk no part is returned.
-func decodeComposite(dst []uint64, src []byte, from int) error {
+func decodeMultiPart(dst []uint64, src []byte, from int) error {
 	var before [Slots]uint64
 	copy(before[:], dst)
 	err := decodeParts(dst, src, from)

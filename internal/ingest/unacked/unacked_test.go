@@ -1,4 +1,4 @@
-package oneway
+package unacked
 
 import (
 	"bytes"
@@ -100,7 +100,7 @@ func TestRefusalsAreCountedAndSampled(t *testing.T) {
 	acc := account.New()
 	now := time.Unix(1_500_000_000, 0)
 	limited := loglimit.New(slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
-	r := NewRefusals("door", acc, limited)
+	r := NewRefusals("listener", acc, limited)
 	peer := netip.MustParseAddrPort("[::ffff:10.0.0.1]:99")
 	lines := func(want int, text string) {
 		t.Helper()
@@ -111,7 +111,7 @@ func TestRefusalsAreCountedAndSampled(t *testing.T) {
 		}
 	}
 	r.Count("bad", peer, []byte("in\xffput"))
-	lines(1, `door=door reason=bad peer=10.0.0.1:99 input="\"in\\xffput\""`)
+	lines(1, `listener=listener reason=bad peer=10.0.0.1:99 input="\"in\\xffput\""`)
 	r.Count("bad", peer, nil)
 	r.Count("worse", peer, nil)
 	lines(0, "")
@@ -121,7 +121,7 @@ func TestRefusalsAreCountedAndSampled(t *testing.T) {
 	r.Count("bad", peer, nil)
 	limited.Close()
 	lines(1, "left_out=1")
-	if got := acc.Requests(); got["door_bad"] != 4 || got["door_worse"] != 1 {
+	if got := acc.Requests(); got["listener_bad"] != 4 || got["listener_worse"] != 1 {
 		t.Errorf("counted are %v", got)
 	}
 }

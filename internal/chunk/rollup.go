@@ -8,13 +8,13 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// MaxLevel is the largest number of slots that a level stands for.
-const MaxLevel = 120 * Slots
+// MaxRollup is the largest number of slots that a level stands for.
+const MaxRollup = 120 * Slots
 
 // Flags of a level beside those that a header has, too (wordFlags).
 const (
-	levelInts   = 1 << 6 // the sums have an integer part
-	levelFloats = 1 << 7 // the sums have a float part
+	rollupInts   = 1 << 6 // the sums have an integer part
+	rollupFloats = 1 << 7 // the sums have a float part
 )
 
 // Append lays next behind h, so that h stands for the slots of both: at is the
@@ -48,33 +48,33 @@ func (h *Header) Append(next *Header, at int) {
 	h.LastOff, h.Last = next.LastOff+at, next.Last
 }
 
-// AppendLevel appends the aggregates of up to MaxLevel slots to dst, in the
-// form that DESIGN.md gives under "Levels".
-func AppendLevel(dst []byte, h *Header) []byte {
+// AppendRollup appends the aggregates of up to MaxRollup slots to dst, in the
+// form that DESIGN.md gives under "Rollups".
+func AppendRollup(dst []byte, h *Header) []byte {
 	f := frame{Header: *h}
 	flags := f.wordFlags()
 	if f.hasInts() {
-		flags |= levelInts
+		flags |= rollupInts
 	}
 	if math.Float64bits(h.Sum.Float)|math.Float64bits(h.Filled.Float) != 0 {
-		flags |= levelFloats
+		flags |= rollupFloats
 	}
 	dst = append(dst, flags)
 	dst = binary.AppendUvarint(dst, uint64(h.FirstOff))
 	dst = binary.AppendUvarint(dst, uint64(h.LastOff-h.FirstOff))
 	dst = binary.AppendUvarint(dst, uint64(f.slots()-h.Count))
 	dst = f.appendEnds(dst, flags)
-	dst = appendLevelSum(dst, h.Sum, flags)
+	dst = appendRollupSum(dst, h.Sum, flags)
 	if flags&flagFilled != 0 {
-		dst = appendLevelSum(dst, h.Filled, flags)
+		dst = appendRollupSum(dst, h.Filled, flags)
 	}
 	return dst
 }
 
-// appendLevelSum appends the integer part as a varint of up to 128 bits after
+// appendRollupSum appends the integer part as a varint of up to 128 bits after
 // zigzag, and the float part, where the flags say that there are such.
-func appendLevelSum(dst []byte, s Sum, flags byte) []byte {
-	if flags&levelInts != 0 {
+func appendRollupSum(dst []byte, s Sum, flags byte) []byte {
+	if flags&rollupInts != 0 {
 		sign := uint64(s.Hi >> 63)
 		hi, lo := (uint64(s.Hi)<<1|s.Lo>>63)^sign, s.Lo<<1^sign
 		for hi != 0 || lo >= 0x80 {
@@ -83,15 +83,15 @@ func appendLevelSum(dst []byte, s Sum, flags byte) []byte {
 		}
 		dst = append(dst, byte(lo))
 	}
-	if flags&levelFloats != 0 {
+	if flags&rollupFloats != 0 {
 		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(s.Float))
 	}
 	return dst
 }
 
-func (r *reader) levelSum(flags byte) Sum {
+func (r *reader) rollupSum(flags byte) Sum {
 	var s Sum
-	if flags&levelInts != 0 {
+	if flags&rollupInts != 0 {
 		var hi, lo uint64
 		for shift := uint(0); ; shift += 7 {
 			b := r.u8()
@@ -113,29 +113,29 @@ func (r *reader) levelSum(flags byte) Sum {
 		sign := -(lo & 1)
 		s.Lo, s.Hi = (lo>>1|hi<<63)^sign, int64(hi>>1^sign)
 	}
-	if flags&levelFloats != 0 {
+	if flags&rollupFloats != 0 {
 		s.Float = r.float()
 	}
 	return s
 }
 
-// ParseLevel reads one level off src and returns what is behind it. The error
+// ParseRollup reads one level off src and returns what is behind it. The error
 // wraps ErrCorrupt.
-func ParseLevel(src []byte) (h Header, rest []byte, err error) {
+func ParseRollup(src []byte) (h Header, rest []byte, err error) {
 	r := reader{src: src}
 	var f frame
 	flags := r.u8()
 	first, length, missing := r.uvarint(), r.uvarint(), r.uvarint()
-	if r.bad || first >= MaxLevel || length >= MaxLevel-first || missing > length {
+	if r.bad || first >= MaxRollup || length >= MaxRollup-first || missing > length {
 		return h, nil, fmt.Errorf("%w: level of %d slots from %d on, %d of them unset", ErrCorrupt, length, first, missing)
 	}
 	f.FirstOff, f.LastOff = int(first), int(first+length)
 	f.Count = f.slots() - int(missing)
 	f.parseEnds(&r, flags)
-	f.Sum = r.levelSum(flags)
+	f.Sum = r.rollupSum(flags)
 	f.Filled = f.Sum
 	if flags&flagFilled != 0 {
-		f.Filled = r.levelSum(flags)
+		f.Filled = r.rollupSum(flags)
 	}
 	if r.bad {
 		return h, nil, fmt.Errorf("%w: level with flags %#02x is cut off", ErrCorrupt, flags)

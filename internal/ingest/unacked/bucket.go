@@ -1,7 +1,7 @@
-// Package oneway is shared by the protocols that send no reply: a stream that
+// Package unacked is shared by the protocols that send no reply: a stream that
 // follows its bucket by name, and refusals that are counted one by one and logged
 // now and then.
-package oneway
+package unacked
 
 import (
 	"errors"

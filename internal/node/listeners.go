@@ -15,9 +15,9 @@ import (
 	"dalmatiner/internal/ingest/graphite"
 )
 
-// doors are the ways in that are off unless they are configured: Graphite and
+// listeners are the ways in that are off unless they are configured: Graphite and
 // the original's old UDP form.
-type doors struct {
+type listeners struct {
 	text, pickle net.Listener      // nil when off
 	packets      *datagram.Sockets // of Graphite; nil when off
 	put          *datagram.Sockets // of the old form; nil when off
@@ -30,9 +30,9 @@ type doors struct {
 	counted map[*datagram.Sockets]uint64 // drops that are in the account
 }
 
-// openDoors opens the sockets of the doors that are on.
-func openDoors(c *config.Config) (*doors, error) {
-	d := &doors{counted: make(map[*datagram.Sockets]uint64)}
+// openListeners opens the sockets of the listeners that are on.
+func openListeners(c *config.Config) (*listeners, error) {
+	d := &listeners{counted: make(map[*datagram.Sockets]uint64)}
 	var err error
 	if c.GraphiteAddr != "" {
 		err = d.openGraphite(c)
@@ -57,7 +57,7 @@ func openDoors(c *config.Config) (*doors, error) {
 const portTries = 20
 
 // openGraphite takes one port for TCP and UDP.
-func (d *doors) openGraphite(c *config.Config) error {
+func (d *listeners) openGraphite(c *config.Config) error {
 	_, port, err := net.SplitHostPort(c.GraphiteAddr)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (d *doors) openGraphite(c *config.Config) error {
 }
 
 // close closes the sockets.
-func (d *doors) close() error {
+func (d *listeners) close() error {
 	var errs []error
 	for _, ln := range []net.Listener{d.text, d.pickle} {
 		if ln != nil {
@@ -96,8 +96,8 @@ func (d *doors) close() error {
 	return errors.Join(errs...)
 }
 
-// serve serves the open doors until shutdown. One that fails ends the node.
-func (d *doors) serve(n *node) {
+// serve serves the open listeners until shutdown. One that fails ends the node.
+func (d *listeners) serve(n *node) {
 	d.graphite = graphite.New(graphite.Options{
 		Points: n.points, Memory: n.store.Memory(), Account: n.store.Account(), Now: n.store.Now,
 		Logger: n.logger, Monitor: n.rec, Bucket: n.cfg.GraphiteBucket,
@@ -140,10 +140,10 @@ func (n *node) reportBuffer(s *datagram.Sockets) {
 	}
 }
 
-// shutdown closes the doors and waits until what they received is in the
+// shutdown closes the listeners and waits until what they received is in the
 // store.
-func (d *doors) shutdown(acc *account.Account) {
-	_ = d.close() // a door may have failed already, which ended the node
+func (d *listeners) shutdown(acc *account.Account) {
+	_ = d.close() // a listener may have failed already, which ended the node
 	d.graphite.Shutdown()
 	d.serving.Wait()
 	d.countDrops(acc)
@@ -151,7 +151,7 @@ func (d *doors) shutdown(acc *account.Account) {
 
 // countDrops enters into the account what the kernel has dropped since the last
 // call. Datagrams are requests there: nobody knows how many points they held.
-func (d *doors) countDrops(acc *account.Account) {
+func (d *listeners) countDrops(acc *account.Account) {
 	d.dropsMu.Lock()
 	defer d.dropsMu.Unlock()
 	for reason, s := range map[string]*datagram.Sockets{"graphite_udp_kernel_drop": d.packets, "udp_kernel_drop": d.put} {
@@ -164,8 +164,8 @@ func (d *doors) countDrops(acc *account.Account) {
 	}
 }
 
-// register adds the counters of the doors that are on to /metrics.
-func (d *doors) register(reg *prometheus.Registry) {
+// register adds the counters of the listeners that are on to /metrics.
+func (d *listeners) register(reg *prometheus.Registry) {
 	counter := func(name, help string, value func() float64) {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_" + name, Help: help}, value))
 	}

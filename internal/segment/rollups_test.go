@@ -26,9 +26,9 @@ func (m *model) keys() (keys []place) {
 	return keys
 }
 
-// modelLevels are the levels that every series of a model has, different ones
+// modelRollups are the rollups that every series of a model has, different ones
 // for each.
-func modelLevels(l Level, h Hash) (spans uint16, all [MaxSpans]chunk.Header) {
+func modelRollups(l Rollup, h Hash) (spans uint16, all [MaxSpans]chunk.Header) {
 	spans = 1
 	if l == Small {
 		spans = (uint16(h[15]) | uint16(h[14])<<4) & (1<<MaxSpans - 1)
@@ -45,18 +45,18 @@ func modelLevels(l Level, h Hash) (spans uint16, all [MaxSpans]chunk.Header) {
 	return spans, all
 }
 
-func (m *model) writeLevels(tb tester, w *Writer) {
+func (m *model) writeRollups(tb tester, w *Writer) {
 	tb.Helper()
 	for _, p := range m.keys() {
-		for l := range levels {
+		for l := range rollups {
 			var data []byte
-			spans, all := modelLevels(l, p.hash)
+			spans, all := modelRollups(l, p.hash)
 			for i := range all {
 				if spans>>i&1 != 0 {
-					data = chunk.AppendLevel(data, &all[i])
+					data = chunk.AppendRollup(data, &all[i])
 				}
 			}
-			if err := w.AddLevels(l, p.bucket, p.hash, spans, testDigests(l, p.hash, spans), data); err != nil {
+			if err := w.AddRollups(l, p.bucket, p.hash, spans, testDigests(l, p.hash, spans), data); err != nil {
 				tb.Fatal(err)
 			}
 		}
@@ -64,7 +64,7 @@ func (m *model) writeLevels(tb tester, w *Writer) {
 }
 
 // testDigests are numbers that stand for the digests of a series.
-func testDigests(l Level, h Hash, spans uint16) (list []uint64) {
+func testDigests(l Rollup, h Hash, spans uint16) (list []uint64) {
 	for i := range MaxSpans {
 		if spans>>i&1 != 0 {
 			list = append(list, testDigest(l, h, i))
@@ -73,58 +73,58 @@ func testDigests(l Level, h Hash, spans uint16) (list []uint64) {
 	return list
 }
 
-func testDigest(l Level, h Hash, i int) uint64 {
+func testDigest(l Rollup, h Hash, i int) uint64 {
 	return (binary.LittleEndian.Uint64(h[:])|1)*0x9e3779b97f4a7c15 + uint64(l)<<60 + uint64(i)
 }
 
 // sameDigests compares the digests of a series with what was written.
-func sameDigests(r *Reader, l Level, bucket uint64, h Hash, want uint16) error {
+func sameDigests(r *Reader, l Rollup, bucket uint64, h Hash, want uint16) error {
 	var got [MaxSpans]uint64
-	spans, _, err := r.LevelDigests(l, bucket, h, &got)
+	spans, _, err := r.RollupDigests(l, bucket, h, &got)
 	if err != nil || spans != want {
-		return fmt.Errorf("digests of level %d of %s have spans %#x, want %#x: %v", l, h, spans, want, err)
+		return fmt.Errorf("digests of rollup %d of %s have spans %#x, want %#x: %v", l, h, spans, want, err)
 	}
 	for i, d := range got {
 		if spans>>i&1 != 0 && d != testDigest(l, h, i) {
-			return fmt.Errorf("digest %d of level %d of %s is %x, want %x", i, l, h, d, testDigest(l, h, i))
+			return fmt.Errorf("digest %d of rollup %d of %s is %x, want %x", i, l, h, d, testDigest(l, h, i))
 		}
 	}
 	return nil
 }
 
-// sameLevels compares what a reader gave with what was written.
-func sameLevels(l Level, h Hash, spans uint16, got *[MaxSpans]chunk.Header) error {
-	want, all := modelLevels(l, h)
+// sameRollups compares what a reader gave with what was written.
+func sameRollups(l Rollup, h Hash, spans uint16, got *[MaxSpans]chunk.Header) error {
+	want, all := modelRollups(l, h)
 	if spans != want {
-		return fmt.Errorf("level %d of %s has spans %#x, want %#x", l, h, spans, want)
+		return fmt.Errorf("rollup %d of %s has spans %#x, want %#x", l, h, spans, want)
 	}
 	for i := range all {
 		if spans>>i&1 != 0 && got[i] != all[i] {
-			return fmt.Errorf("level %d of %s, unit %d: %+v, want %+v", l, h, i, got[i], all[i])
+			return fmt.Errorf("rollup %d of %s, unit %d: %+v, want %+v", l, h, i, got[i], all[i])
 		}
 	}
 	return nil
 }
 
-// compareLevels reads the levels of a series that the model may have.
-func (m *model) compareLevels(r *Reader, b uint64, h Hash) error {
+// compareRollups reads the rollups of a series that the model may have.
+func (m *model) compareRollups(r *Reader, b uint64, h Hash) error {
 	known := false
 	for _, p := range m.keys() {
 		known = known || p.bucket == b && p.hash == h
 	}
-	for l := range levels {
+	for l := range rollups {
 		var got [MaxSpans]chunk.Header
-		spans, _, err := r.Levels(l, b, h, &got)
+		spans, _, err := r.Rollups(l, b, h, &got)
 		if err != nil {
 			return err
 		}
 		if !known && spans != 0 {
-			return fmt.Errorf("levels %#x of a series that was not added", spans)
+			return fmt.Errorf("rollups %#x of a series that was not added", spans)
 		}
 		if !known {
 			continue
 		}
-		if err := errors.Join(sameLevels(l, h, spans, &got), sameDigests(r, l, b, h, spans)); err != nil {
+		if err := errors.Join(sameRollups(l, h, spans, &got), sameDigests(r, l, b, h, spans)); err != nil {
 			return err
 		}
 	}
@@ -174,35 +174,35 @@ func closed(c *Cursor) error {
 	return err
 }
 
-func TestWriterRefusesLevels(t *testing.T) {
-	entry := chunk.AppendLevel(nil, &chunk.Header{Count: 1, First: point.FromInt(1), Last: point.FromInt(1)})
+func TestWriterRefusesRollups(t *testing.T) {
+	entry := chunk.AppendRollup(nil, &chunk.Header{Count: 1, First: point.FromInt(1), Last: point.FromInt(1)})
 	for name, add := range map[string]func(w *Writer) error{
-		"of no window": func(w *Writer) error { return w.AddLevels(Large, 1, Hash{}, 1, []uint64{7}, entry) },
+		"of no window": func(w *Writer) error { return w.AddRollups(Large, 1, Hash{}, 1, []uint64{7}, entry) },
 		"without spans": func(w *Writer) error {
 			w.Describe(1, 0, SmallChunks)
-			return w.AddLevels(Small, 1, Hash{}, 0, nil, entry)
+			return w.AddRollups(Small, 1, Hash{}, 0, nil, entry)
 		},
 		"behind the window": func(w *Writer) error {
 			w.Describe(1, 0, SmallChunks)
-			return w.AddLevels(Small, 1, Hash{}, 2, []uint64{7}, entry)
+			return w.AddRollups(Small, 1, Hash{}, 2, []uint64{7}, entry)
 		},
 		"without digests": func(w *Writer) error {
 			w.Describe(1, 0, SmallChunks)
-			return w.AddLevels(Small, 1, Hash{}, 1, nil, entry)
+			return w.AddRollups(Small, 1, Hash{}, 1, nil, entry)
 		},
 		"in another order": func(w *Writer) error {
 			w.Describe(1, 0, SmallChunks)
-			if err := w.AddLevels(Small, 1, Hash{1}, 1, []uint64{7}, entry); err != nil {
+			if err := w.AddRollups(Small, 1, Hash{1}, 1, []uint64{7}, entry); err != nil {
 				t.Fatal(err)
 			}
-			return w.AddLevels(Small, 1, Hash{}, 1, []uint64{7}, entry)
+			return w.AddRollups(Small, 1, Hash{}, 1, []uint64{7}, entry)
 		},
 	} {
 		w, err := Create(vfs.NewMem(), testPath)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := add(w); err == nil || !strings.Contains(err.Error(), "levels") {
+		if err := add(w); err == nil || !strings.Contains(err.Error(), "rollups") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := w.Finish(); err == nil {
@@ -228,7 +228,7 @@ func TestSeriesOutsideTheSegmentAreNotLookedFor(t *testing.T) {
 	for i := range h {
 		h[i] = 0xff
 	}
-	var levels [MaxSpans]chunk.Header
+	var rollups [MaxSpans]chunk.Header
 	for _, bucket := range []uint64{2, 3} {
 		var c Cursor
 		if err := c.Open(r, bucket, h, 0, 3); err != nil {
@@ -237,7 +237,7 @@ func TestSeriesOutsideTheSegmentAreNotLookedFor(t *testing.T) {
 		if _, ok := c.Chunk(); ok {
 			t.Fatal("a chunk of a series that is not there")
 		}
-		if spans, read, err := r.Levels(Large, bucket, h, &levels); spans != 0 || read != 0 || err != nil {
+		if spans, read, err := r.Rollups(Large, bucket, h, &rollups); spans != 0 || read != 0 || err != nil {
 			t.Fatalf("spans %#x, %d bytes read, %v", spans, read, err)
 		}
 	}
@@ -246,8 +246,8 @@ func TestSeriesOutsideTheSegmentAreNotLookedFor(t *testing.T) {
 	}
 }
 
-// BenchmarkLevels looks up a series in one of 365 windows of a day.
-func BenchmarkLevels(b *testing.B) {
+// BenchmarkRollups looks up a series in one of 365 windows of a day.
+func BenchmarkRollups(b *testing.B) {
 	const series = 10_000
 	m := testModel(series, 1, 30)
 	fs := vfs.NewMem()
@@ -261,7 +261,7 @@ func BenchmarkLevels(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		s := uint64(i*7919) % series
-		if spans, _, err := r.Levels(Large, s%3, testHash(s), &dst); spans == 0 || err != nil {
+		if spans, _, err := r.Rollups(Large, s%3, testHash(s), &dst); spans == 0 || err != nil {
 			b.Fatal(spans, err)
 		}
 		i++

@@ -1,4 +1,4 @@
-package oneway
+package unacked
 
 import (
 	"fmt"
@@ -12,25 +12,25 @@ import (
 // sampleBytes is how much of a refused input is logged.
 const sampleBytes = 120
 
-// Refusals counts what a door refuses, each under its reason, and logs a
+// Refusals counts what a listener refuses, each under its reason, and logs a
 // sample: a sender that is wrong a million times a second should not fill a disk.
 // Its methods may be called concurrently.
 type Refusals struct {
-	door    string
-	account *account.Account
-	log     *loglimit.Logger
+	listener string
+	account  *account.Account
+	log      *loglimit.Logger
 }
 
-// NewRefusals returns a counter for one door, whose name and an underscore
+// NewRefusals returns a counter for one listener, whose name and an underscore
 // stand before every reason in the account.
-func NewRefusals(door string, acc *account.Account, log *loglimit.Logger) *Refusals {
-	return &Refusals{door: door, account: acc, log: log}
+func NewRefusals(listener string, acc *account.Account, log *loglimit.Logger) *Refusals {
+	return &Refusals{listener: listener, account: acc, log: log}
 }
 
 // Count counts one refused input of a peer. input is not kept.
 func (r *Refusals) Count(reason string, peer netip.AddrPort, input []byte) {
-	r.account.RefuseRequest(r.door + "_" + reason)
-	r.log.Log(slog.LevelWarn, "refused", "input refused", "door", r.door, "reason", reason,
+	r.account.RefuseRequest(r.listener + "_" + reason)
+	r.log.Log(slog.LevelWarn, "refused", "input refused", "listener", r.listener, "reason", reason,
 		"peer", netip.AddrPortFrom(peer.Addr().Unmap(), peer.Port()).String(),
 		"input", sample(input))
 }

@@ -28,16 +28,16 @@ func TestSummarizeEqualsTheHeader(t *testing.T) {
 	})
 }
 
-// naiveLevel adds up all slots of the words one by one, integers exactly and
+// naiveRollup adds up all slots of the words one by one, integers exactly and
 // floats within rounding.
-type naiveLevel struct {
+type naiveRollup struct {
 	h           Header
 	sum, filled float64 // of the floats
 	scale       float64 // sum of their magnitudes
 	carry       uint64
 }
 
-func (n *naiveLevel) add(slot int, w uint64) {
+func (n *naiveRollup) add(slot int, w uint64) {
 	if w != point.Unset {
 		naiveSlot(&n.h, slot, w)
 		n.carry = w
@@ -48,7 +48,7 @@ func (n *naiveLevel) add(slot int, w uint64) {
 	}
 }
 
-func (n *naiveLevel) plus(s Sum, f float64, w uint64) (Sum, float64) {
+func (n *naiveRollup) plus(s Sum, f float64, w uint64) (Sum, float64) {
 	if point.KindOf(w) == point.KindInt {
 		s.addInt(point.Int(w))
 		return s, f
@@ -57,8 +57,8 @@ func (n *naiveLevel) plus(s Sum, f float64, w uint64) (Sum, float64) {
 	return s, f + point.Float(w)
 }
 
-func naiveOf(words []uint64) naiveLevel {
-	n := naiveLevel{h: Header{FirstOff: -1}}
+func naiveOf(words []uint64) naiveRollup {
+	n := naiveRollup{h: Header{FirstOff: -1}}
 	for len(words) > 0 && words[len(words)-1] == point.Unset {
 		words = words[:len(words)-1]
 	}
@@ -84,7 +84,7 @@ func genFinite(t *rapid.T, r *rand.Rand, words []uint64) {
 
 // I4: levels made from headers equal those made slot by slot, and come back
 // from their bytes as they went in.
-func TestLevelEqualsTheSlots(t *testing.T) {
+func TestRollupEqualsTheSlots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		chunks := rapid.IntRange(1, 12).Draw(t, "chunks")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -107,16 +107,16 @@ func TestLevelEqualsTheSlots(t *testing.T) {
 		if level.Count == 0 {
 			return
 		}
-		got, rest, err := ParseLevel(append(AppendLevel(nil, &level), 7))
+		got, rest, err := ParseRollup(append(AppendRollup(nil, &level), 7))
 		if err != nil || len(rest) != 1 || got != level {
 			t.Fatalf("%+v came back as %+v, %d bytes left, %v", level, got, len(rest), err)
 		}
 		want := naiveOf(words)
-		compareLevel(t, got, &want, len(words))
+		compareRollup(t, got, &want, len(words))
 	})
 }
 
-func compareLevel(t failer, got Header, want *naiveLevel, slots int) {
+func compareRollup(t failer, got Header, want *naiveRollup, slots int) {
 	t.Helper()
 	allowed := float64(slots) * 0x1p-52 * want.scale
 	if math.Abs(got.Sum.Float-want.sum) > allowed || math.Abs(got.Filled.Float-want.filled) > allowed {
@@ -129,7 +129,7 @@ func compareLevel(t failer, got Header, want *naiveLevel, slots int) {
 }
 
 // Every word and sum that a level may hold survives its bytes.
-func TestLevelBytes(t *testing.T) {
+func TestRollupBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := func(name string) uint64 {
 			return rapid.SampledFrom(append([]uint64{
@@ -142,14 +142,14 @@ func TestLevelBytes(t *testing.T) {
 				Float: canonical(rapid.SampledFrom([]float64{0, 1.5, math.Inf(-1), math.NaN(), math.MaxFloat64}).Draw(t, name+" float"))}
 		}
 		h := Header{First: word("first"), Last: word("last"), Min: word("min"), Max: word("max"), Sum: sum("sum"), Filled: sum("filled")}
-		h.FirstOff = rapid.IntRange(0, MaxLevel-1).Draw(t, "first slot")
-		h.LastOff = rapid.IntRange(h.FirstOff, MaxLevel-1).Draw(t, "last slot")
+		h.FirstOff = rapid.IntRange(0, MaxRollup-1).Draw(t, "first slot")
+		h.LastOff = rapid.IntRange(h.FirstOff, MaxRollup-1).Draw(t, "last slot")
 		h.Count = rapid.IntRange(1, h.LastOff-h.FirstOff+1).Draw(t, "count")
 		if rapid.Bool().Draw(t, "only NaN") {
 			h.Min, h.Max = point.Unset, point.Unset
 		}
-		src := AppendLevel(nil, &h)
-		got, rest, err := ParseLevel(src)
+		src := AppendRollup(nil, &h)
+		got, rest, err := ParseRollup(src)
 		if err != nil || len(rest) != 0 {
 			t.Fatalf("%d bytes left, %v", len(rest), err)
 		}
@@ -161,33 +161,33 @@ func TestLevelBytes(t *testing.T) {
 			t.Fatalf("%+v, want %+v", got, h)
 		}
 		for n := range src {
-			if _, _, err := ParseLevel(src[:n]); !errors.Is(err, ErrCorrupt) {
+			if _, _, err := ParseRollup(src[:n]); !errors.Is(err, ErrCorrupt) {
 				t.Fatalf("%d of %d bytes: %v", n, len(src), err)
 			}
 		}
 	})
 }
 
-// FuzzParseLevel reads what nobody wrote: it never panics, and what it takes
+// FuzzParseRollup reads what nobody wrote: it never panics, and what it takes
 // comes back from its own bytes.
-func FuzzParseLevel(f *testing.F) {
+func FuzzParseRollup(f *testing.F) {
 	var enc Encoder
 	for _, k := range kinds() {
 		h, err := ParseHeader(enc.Append(nil, 0, k.make(Slots)))
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(AppendLevel(nil, &h))
+		f.Add(AppendRollup(nil, &h))
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		h, rest, err := ParseLevel(src)
+		h, rest, err := ParseRollup(src)
 		if err != nil {
 			return
 		}
-		if len(rest) >= len(src) || h.Count < 1 || h.FirstOff+h.Count > MaxLevel || h.LastOff >= MaxLevel {
+		if len(rest) >= len(src) || h.Count < 1 || h.FirstOff+h.Count > MaxRollup || h.LastOff >= MaxRollup {
 			t.Fatalf("%+v from %d bytes, %d left", h, len(src), len(rest))
 		}
-		again, rest, err := ParseLevel(AppendLevel(nil, &h))
+		again, rest, err := ParseRollup(AppendRollup(nil, &h))
 		if err != nil || len(rest) != 0 || !sameSum(again.Sum, h.Sum) || !sameSum(again.Filled, h.Filled) {
 			t.Fatalf("%+v came back as %+v, %v", h, again, err)
 		}
@@ -205,15 +205,15 @@ func BenchmarkSummarize(b *testing.B) {
 	})
 }
 
-func BenchmarkParseLevel(b *testing.B) {
+func BenchmarkParseRollup(b *testing.B) {
 	forKinds(b, func(b *testing.B, _ []uint64, src []byte) {
 		h, err := ParseHeader(src)
 		if err != nil {
 			b.Fatal(err)
 		}
-		level := AppendLevel(nil, &h)
+		level := AppendRollup(nil, &h)
 		for b.Loop() {
-			if _, _, err := ParseLevel(level); err != nil {
+			if _, _, err := ParseRollup(level); err != nil {
 				b.Fatal(err)
 			}
 		}

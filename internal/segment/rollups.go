@@ -9,46 +9,46 @@ import (
 	"dalmatiner/internal/chunk"
 )
 
-// Level is a unit of time for which a window keeps the aggregates of each of
+// Rollup is a unit of time for which a window keeps the aggregates of each of
 // its series, so that a long range is not read chunk by chunk.
-type Level int
+type Rollup int
 
-// The levels.
+// The rollups.
 const (
-	Small Level = iota
+	Small Rollup = iota
 	Large
-	levels
+	rollups
 )
 
-// The chunks that one entry of a level stands for: its first chunk number is a
+// The chunks that one entry of a rollup stands for: its first chunk number is a
 // multiple of them. At a second a slot they are two hours and a day.
 const (
 	SmallChunks = 10
-	LargeChunks = chunk.MaxLevel / chunk.Slots
+	LargeChunks = chunk.MaxRollup / chunk.Slots
 
-	// MaxSpans is the most entries that a series has in one level of a file.
+	// MaxSpans is the most entries that a series has in one rollup of a file.
 	MaxSpans = LargeChunks / SmallChunks
 
-	// LevelRow is how many bytes a series has in a level beside its entries:
+	// RollupRow is how many bytes a series has in a rollup beside its entries:
 	// hash, spans, and where the entries end.
-	LevelRow = 16 + 2 + 2
+	RollupRow = 16 + 2 + 2
 
-	// LevelDigest is how many bytes of an entry are its digest.
-	LevelDigest = digestSize
+	// RollupDigest is how many bytes of an entry are its digest.
+	RollupDigest = digestSize
 )
 
-// Chunks is how many chunks one entry of the level stands for.
-func (l Level) Chunks() int64 { return [levels]int64{SmallChunks, LargeChunks}[l] }
+// Chunks is how many chunks one entry of the rollup stands for.
+func (l Rollup) Chunks() int64 { return [rollups]int64{SmallChunks, LargeChunks}[l] }
 
-func (l Level) kind() kind { return kindSmall + kind(l) }
+func (l Rollup) kind() kind { return kindSmall + kind(l) }
 
 const (
-	levelHead  = 8 + 2 // bucket, rows
+	rollupHead = 8 + 2 // bucket, rows
 	digestSize = 8
 )
 
-// levelWriter gathers the rows of one level, cut into blocks.
-type levelWriter struct {
+// rollupWriter gathers the rows of one rollup, cut into blocks.
+type rollupWriter struct {
 	rows, data []byte // of the open block
 	bucket     uint64
 	last       Hash
@@ -57,26 +57,26 @@ type levelWriter struct {
 	fences     []byte
 }
 
-// AddLevels adds the entries that a series has in a level: bit i of spans is set
+// AddRollups adds the entries that a series has in a rollup: bit i of spans is set
 // where the i-th unit of the window has points, and data holds one
-// chunk.AppendLevel for each, in order, digests the sum of chunk.NumberedDigest
+// chunk.AppendRollup for each, in order, digests the sum of chunk.NumberedDigest
 // over its chunks. It needs a window described before; series come in the order of
 // the index.
-func (w *Writer) AddLevels(l Level, bucket uint64, h Hash, spans uint16, digests []uint64, data []byte) error {
+func (w *Writer) AddRollups(l Rollup, bucket uint64, h Hash, spans uint16, digests []uint64, data []byte) error {
 	if w.err != nil {
 		return w.err
 	}
-	v := &w.levels[l]
+	v := &w.rollups[l]
 	units := int64(w.foot.info.WindowChunks) / l.Chunks()
 	size := len(digests)*digestSize + len(data)
-	if spans == 0 || int64(spans)>>units != 0 || len(data) == 0 || len(digests) != bits.OnesCount16(spans) || levelHead+LevelRow+size > leafBody {
-		return w.fail(fmt.Errorf("segment: %d bytes of levels and %d digests for spans %#x of a window of %d chunks",
+	if spans == 0 || int64(spans)>>units != 0 || len(data) == 0 || len(digests) != bits.OnesCount16(spans) || rollupHead+RollupRow+size > leafBody {
+		return w.fail(fmt.Errorf("segment: %d bytes of rollups and %d digests for spans %#x of a window of %d chunks",
 			len(data), len(digests), spans, w.foot.info.WindowChunks))
 	}
 	if v.any && (bucket < v.bucket || bucket == v.bucket && bytes.Compare(h[:], v.last[:]) <= 0) {
-		return w.fail(fmt.Errorf("segment: levels of series %s in bucket %d come behind those of %s in %d", h, bucket, v.last, v.bucket))
+		return w.fail(fmt.Errorf("segment: rollups of series %s in bucket %d come behind those of %s in %d", h, bucket, v.last, v.bucket))
 	}
-	size += levelHead + len(v.rows) + LevelRow + len(v.data)
+	size += rollupHead + len(v.rows) + RollupRow + len(v.data)
 	if len(v.rows) > 0 && (bucket != v.bucket || size > leafBody) {
 		v.end()
 	}
@@ -95,23 +95,23 @@ func (w *Writer) AddLevels(l Level, bucket uint64, h Hash, spans uint16, digests
 }
 
 // end finishes the open block.
-func (v *levelWriter) end() {
+func (v *rollupWriter) end() {
 	if len(v.rows) == 0 {
 		return
 	}
 	s := &v.section
 	s.buf = binary.LittleEndian.AppendUint64(s.buf, v.bucket)
-	s.buf = binary.LittleEndian.AppendUint16(s.buf, uint16(len(v.rows)/LevelRow))
+	s.buf = binary.LittleEndian.AppendUint16(s.buf, uint16(len(v.rows)/RollupRow))
 	s.buf = append(append(s.buf, v.rows...), v.data...)
 	s.finish()
 	v.rows, v.data = v.rows[:0], v.data[:0]
 }
 
-// writeLevels writes the blocks of all levels and appends their fences and the
+// writeRollups writes the blocks of all rollups and appends their fences and the
 // last key.
-func (w *Writer) writeLevels(fences []byte) ([]byte, error) {
-	for l := range levels {
-		v := &w.levels[l]
+func (w *Writer) writeRollups(fences []byte) ([]byte, error) {
+	for l := range rollups {
+		v := &w.rollups[l]
 		v.end()
 		if err := w.writeSection(&v.section, l.kind()); err != nil {
 			return nil, err
@@ -124,50 +124,50 @@ func (w *Writer) writeLevels(fences []byte) ([]byte, error) {
 	return append(fences, w.lastKey...), nil
 }
 
-// levelBlock is a checked block of levels as it lies in the file, without its
+// rollupBlock is a checked block of rollups as it lies in the file, without its
 // CRC.
-type levelBlock []byte
+type rollupBlock []byte
 
-func parseLevelBlock(src []byte) (levelBlock, error) {
-	b := levelBlock(src)
-	if len(src) < levelHead || b.rows() == 0 || len(src) < levelHead+b.rows()*LevelRow {
-		return nil, fmt.Errorf("a block of levels of %d bytes does not hold its rows", len(src))
+func parseRollupBlock(src []byte) (rollupBlock, error) {
+	b := rollupBlock(src)
+	if len(src) < rollupHead || b.rows() == 0 || len(src) < rollupHead+b.rows()*RollupRow {
+		return nil, fmt.Errorf("a block of rollups of %d bytes does not hold its rows", len(src))
 	}
 	past := 0
 	for i := range b.rows() {
 		_, spans, end := b.row(i)
 		if spans == 0 || spans>>MaxSpans != 0 || end <= past+digestSize*bits.OnesCount16(spans) {
-			return nil, fmt.Errorf("row %d of a block of levels has spans %#x and ends at %d, the one before at %d", i, spans, end, past)
+			return nil, fmt.Errorf("row %d of a block of rollups has spans %#x and ends at %d, the one before at %d", i, spans, end, past)
 		}
 		past = end
 	}
-	if want := levelHead + b.rows()*LevelRow + past; want != len(src) {
-		return nil, fmt.Errorf("a block of levels of %d bytes, its rows take %d", len(src), want)
+	if want := rollupHead + b.rows()*RollupRow + past; want != len(src) {
+		return nil, fmt.Errorf("a block of rollups of %d bytes, its rows take %d", len(src), want)
 	}
 	return b, nil
 }
 
-func (b levelBlock) bucket() uint64 { return binary.LittleEndian.Uint64(b) }
-func (b levelBlock) rows() int      { return int(binary.LittleEndian.Uint16(b[8:])) }
+func (b rollupBlock) bucket() uint64 { return binary.LittleEndian.Uint64(b) }
+func (b rollupBlock) rows() int      { return int(binary.LittleEndian.Uint16(b[8:])) }
 
 // row returns the series of row i, its spans and where its entries end.
-func (b levelBlock) row(i int) (hash []byte, spans uint16, end int) {
-	row := b[levelHead+i*LevelRow:][:LevelRow]
+func (b rollupBlock) row(i int) (hash []byte, spans uint16, end int) {
+	row := b[rollupHead+i*RollupRow:][:RollupRow]
 	return row[:16], binary.LittleEndian.Uint16(row[16:]), int(binary.LittleEndian.Uint16(row[18:]))
 }
 
 // data returns the digests of row i, and its entries behind them.
-func (b levelBlock) data(i int) []byte {
+func (b rollupBlock) data(i int) []byte {
 	start := 0
 	if i > 0 {
 		_, _, start = b.row(i - 1)
 	}
 	_, _, end := b.row(i)
-	return b[levelHead+b.rows()*LevelRow:][start:end]
+	return b[rollupHead+b.rows()*RollupRow:][start:end]
 }
 
 // find returns the first row whose hash is not below h.
-func (b levelBlock) find(h *Hash) int {
+func (b rollupBlock) find(h *Hash) int {
 	lo, hi := 0, b.rows()
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
@@ -181,25 +181,25 @@ func (b levelBlock) find(h *Hash) int {
 }
 
 // decode reads the entries of row i into dst, by unit of the window.
-func (b levelBlock) decode(i int, dst *[MaxSpans]chunk.Header) (spans uint16, err error) {
+func (b rollupBlock) decode(i int, dst *[MaxSpans]chunk.Header) (spans uint16, err error) {
 	_, spans, _ = b.row(i)
 	src := b.data(i)[digestSize*bits.OnesCount16(spans):]
 	for n := range MaxSpans {
 		if spans>>n&1 == 0 {
 			continue
 		}
-		if dst[n], src, err = chunk.ParseLevel(src); err != nil {
+		if dst[n], src, err = chunk.ParseRollup(src); err != nil {
 			return 0, err
 		}
 	}
 	if len(src) != 0 {
-		return 0, fmt.Errorf("%d bytes behind the levels of a series", len(src))
+		return 0, fmt.Errorf("%d bytes behind the rollups of a series", len(src))
 	}
 	return spans, nil
 }
 
 // digests reads the digests of row i into dst, by unit of the window.
-func (b levelBlock) digests(i int, dst *[MaxSpans]uint64) (spans uint16) {
+func (b rollupBlock) digests(i int, dst *[MaxSpans]uint64) (spans uint16) {
 	_, spans, _ = b.row(i)
 	src := b.data(i)
 	for n := range MaxSpans {
@@ -211,54 +211,54 @@ func (b levelBlock) digests(i int, dst *[MaxSpans]uint64) (spans uint16) {
 	return spans
 }
 
-// Levels reads what a window holds of a series in a level: dst[i] is the i-th
+// Rollups reads what a window holds of a series in a rollup: dst[i] is the i-th
 // unit from the start of the window on where bit i of spans is set. spans is 0
 // where the segment holds nothing of the series or is no window. read is how
 // many bytes came from the file: the block stays in memory as leaves do.
-func (r *Reader) Levels(l Level, bucket uint64, h Hash, dst *[MaxSpans]chunk.Header) (spans uint16, read int64, err error) {
-	at, ok, err := r.levelRow(l, bucket, h)
+func (r *Reader) Rollups(l Rollup, bucket uint64, h Hash, dst *[MaxSpans]chunk.Header) (spans uint16, read int64, err error) {
+	at, ok, err := r.rollupRow(l, bucket, h)
 	if err != nil || !ok {
 		return 0, at.read, err
 	}
 	if spans, err = at.block.decode(at.row, dst); err != nil {
-		return 0, at.read, r.malformedLevels(at.d, at.number, err)
+		return 0, at.read, r.malformedRollups(at.d, at.number, err)
 	}
 	return spans, at.read, nil
 }
 
-// LevelDigests is Levels for the digests: dst[i] is the sum of chunk.NumberedDigest
+// RollupDigests is Rollups for the digests: dst[i] is the sum of chunk.NumberedDigest
 // over the chunks of the i-th unit where bit i of spans is set.
-func (r *Reader) LevelDigests(l Level, bucket uint64, h Hash, dst *[MaxSpans]uint64) (spans uint16, read int64, err error) {
-	at, ok, err := r.levelRow(l, bucket, h)
+func (r *Reader) RollupDigests(l Rollup, bucket uint64, h Hash, dst *[MaxSpans]uint64) (spans uint16, read int64, err error) {
+	at, ok, err := r.rollupRow(l, bucket, h)
 	if err != nil || !ok {
 		return 0, at.read, err
 	}
 	return at.block.digests(at.row, dst), at.read, nil
 }
 
-// levelPlace is where a series stands in a level.
-type levelPlace struct {
+// rollupPosition is where a series stands in a rollup.
+type rollupPosition struct {
 	d      *directory
-	number int // of the block, among those of all levels
-	block  levelBlock
+	number int // of the block, among those of all rollups
+	block  rollupBlock
 	row    int
 	read   int64
 }
 
-// levelRow looks for a series in a level.
-func (r *Reader) levelRow(l Level, bucket uint64, h Hash) (at levelPlace, ok bool, err error) {
+// rollupRow looks for a series in a rollup.
+func (r *Reader) rollupRow(l Rollup, bucket uint64, h Hash) (at rollupPosition, ok bool, err error) {
 	at.d, err = r.directory()
 	if err != nil || !at.d.holds(bucket, &h) {
 		return at, false, err
 	}
 	var buf [fenceSize]byte
-	first, past := at.d.levelRange(l)
+	first, past := at.d.rollupRange(l)
 	n := len(at.d.leaves)
 	at.number = at.d.searchFences(n+first, n+past, appendFence(buf[:0], bucket, &h, 0)) - n
 	if at.number < first {
 		return at, false, nil
 	}
-	at.block, at.read, err = r.levelBlock(at.d, at.number, nil)
+	at.block, at.read, err = r.rollupBlock(at.d, at.number, nil)
 	if err != nil || at.block.bucket() != bucket {
 		return at, false, err
 	}
@@ -269,22 +269,22 @@ func (r *Reader) levelRow(l Level, bucket uint64, h Hash) (at levelPlace, ok boo
 	return at, bytes.Equal(hash, h[:]), nil
 }
 
-func (r *Reader) malformedLevels(d *directory, i int, err error) error {
+func (r *Reader) malformedRollups(d *directory, i int, err error) error {
 	return r.malformed(d, r.footer().first(kindSmall)+i, kindSmall, err.Error())
 }
 
-// levelRange returns the blocks of a level, among those of all levels.
-func (d *directory) levelRange(l Level) (first, past int) {
+// rollupRange returns the blocks of a rollup, among those of all rollups.
+func (d *directory) rollupRange(l Rollup) (first, past int) {
 	if l == Small {
 		return 0, d.small
 	}
-	return d.small, len(d.levels)
+	return d.small, len(d.rollups)
 }
 
-// levelBlock returns a block of levels, from memory or from the file; then read
+// rollupBlock returns a block of rollups, from memory or from the file; then read
 // is its size. It stays in memory unless the caller lends a buffer for it.
-func (r *Reader) levelBlock(d *directory, i int, lent *[]byte) (b levelBlock, read int64, err error) {
-	if b := d.levels[i].Load(); b != nil {
+func (r *Reader) rollupBlock(d *directory, i int, lent *[]byte) (b rollupBlock, read int64, err error) {
+	if b := d.rollups[i].Load(); b != nil {
 		return *b, 0, nil
 	}
 	var buf []byte
@@ -298,10 +298,10 @@ func (r *Reader) levelBlock(d *directory, i int, lent *[]byte) (b levelBlock, re
 	if err != nil {
 		return nil, int64(len(buf)), err
 	}
-	if b, err = parseLevelBlock(payload); err != nil {
-		return nil, int64(len(buf)), r.malformedLevels(d, i, err)
+	if b, err = parseRollupBlock(payload); err != nil {
+		return nil, int64(len(buf)), r.malformedRollups(d, i, err)
 	}
-	if kept := b; lent == nil && d.levels[i].CompareAndSwap(nil, &kept) {
+	if kept := b; lent == nil && d.rollups[i].CompareAndSwap(nil, &kept) {
 		d.loaded.Add(int64(cap(buf)))
 	}
 	return b, int64(len(buf)), nil

@@ -5,10 +5,10 @@ import (
 	"dalmatiner/internal/segment"
 )
 
-// Levels makes the levels of a window from the headers and digests of its chunks,
+// Rollups makes the levels of a window from the headers and digests of its chunks,
 // one series at a time. Entries of Small are made from the chunks, in order, and
 // one of Large from those of Small.
-type Levels struct {
+type Rollups struct {
 	window  Range
 	hash    segment.Hash
 	small   [segment.MaxSpans]chunk.Header
@@ -17,13 +17,13 @@ type Levels struct {
 	data    []byte
 }
 
-// NewLevels returns the levels of a window: a whole one of Small or Large
+// NewRollups returns the levels of a window: a whole one of Small or Large
 // chunks.
-func NewLevels(window Range) *Levels { return &Levels{window: window} }
+func NewRollups(window Range) *Rollups { return &Rollups{window: window} }
 
 // Add takes a chunk by its header and digest. Where it is the first one of a series, the
 // levels of the series before go to w; bytes is their size in the file.
-func (l *Levels) Add(w *segment.Writer, h segment.Hash, number int64, header *chunk.Header, digest uint64) (bytes int, err error) {
+func (l *Rollups) Add(w *segment.Writer, h segment.Hash, number int64, header *chunk.Header, digest uint64) (bytes int, err error) {
 	if l.any && h != l.hash {
 		if bytes, err = l.Flush(w); err != nil {
 			return bytes, err
@@ -37,7 +37,7 @@ func (l *Levels) Add(w *segment.Writer, h segment.Hash, number int64, header *ch
 }
 
 // Flush writes the levels of the last series.
-func (l *Levels) Flush(w *segment.Writer) (bytes int, err error) {
+func (l *Rollups) Flush(w *segment.Writer) (bytes int, err error) {
 	if !l.any {
 		return 0, nil
 	}
@@ -49,21 +49,21 @@ func (l *Levels) Flush(w *segment.Writer) (bytes int, err error) {
 	for i := range l.small {
 		if s := &l.small[i]; s.Count > 0 {
 			spans |= 1 << i
-			l.data = chunk.AppendLevel(l.data, s)
+			l.data = chunk.AppendRollup(l.data, s)
 			large.Append(s, i*Small*chunk.Slots)
 			digests = append(digests, l.digests[i])
 			all += l.digests[i]
 		}
 	}
 	l.small, l.digests, l.any = [segment.MaxSpans]chunk.Header{}, [segment.MaxSpans]uint64{}, false
-	if err := w.AddLevels(segment.Small, l.window.Bucket, l.hash, spans, digests, l.data); err != nil {
+	if err := w.AddRollups(segment.Small, l.window.Bucket, l.hash, spans, digests, l.data); err != nil {
 		return 0, err
 	}
-	bytes = len(l.data) + len(digests)*segment.LevelDigest + segment.LevelRow
+	bytes = len(l.data) + len(digests)*segment.RollupDigest + segment.RollupRow
 	if l.window.Past-l.window.First < Large {
 		return bytes, nil
 	}
-	l.data = chunk.AppendLevel(l.data[:0], &large)
-	bytes += len(l.data) + segment.LevelDigest + segment.LevelRow
-	return bytes, w.AddLevels(segment.Large, l.window.Bucket, l.hash, 1, []uint64{all}, l.data)
+	l.data = chunk.AppendRollup(l.data[:0], &large)
+	bytes += len(l.data) + segment.RollupDigest + segment.RollupRow
+	return bytes, w.AddRollups(segment.Large, l.window.Bucket, l.hash, 1, []uint64{all}, l.data)
 }

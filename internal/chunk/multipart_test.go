@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// cutPieces encodes the parts of words between the cuts on their own.
-func cutPieces(e *Encoder, words []uint64, cuts []int) (pieces [][]byte) {
+// cutParts encodes the parts of words between the cuts on their own.
+func cutParts(e *Encoder, words []uint64, cuts []int) (pieces [][]byte) {
 	for i, from := range cuts {
 		to := len(words)
 		if i+1 < len(cuts) {
@@ -32,7 +32,7 @@ func everyLane(height int) (cuts []int) {
 	return cuts
 }
 
-// sameAsWhole checks headers and words of a composite against the naive ones.
+// sameAsWhole checks headers and words of a multi-part chunk against the naive ones.
 func sameAsWhole(t failer, src []byte, words []uint64) {
 	t.Helper()
 	checkHeader(t, src, 0, words)
@@ -41,7 +41,7 @@ func sameAsWhole(t failer, src []byte, words []uint64) {
 		t.Fatalf("decode: %v", err)
 	}
 	if !slices.Equal(got[:], words) {
-		t.Fatalf("the words of the composite are not those of its pieces")
+		t.Fatalf("the words of the multi-part chunk are not those of its pieces")
 	}
 }
 
@@ -49,7 +49,7 @@ func sameAsWhole(t failer, src []byte, words []uint64) {
 func genChunk(t *rapid.T) []uint64 {
 	words := make([]uint64, Slots)
 	for range rapid.IntRange(1, 4).Draw(t, "stretches") {
-		off, part := genPiece(t)
+		off, part := genPart(t)
 		copy(words[off:], part)
 	}
 	return words
@@ -58,7 +58,7 @@ func genChunk(t *rapid.T) []uint64 {
 // Whatever is accepted has the header that its words have, bit for bit (I4);
 // integers are always accepted, floats whenever every lane is a piece and the
 // floats leave no gaps.
-func TestCompositeEqualsTheWhole(t *testing.T) {
+func TestMultiPartEqualsTheWhole(t *testing.T) {
 	var e Encoder
 	rapid.Check(t, func(t *rapid.T) {
 		words := genChunk(t)
@@ -68,7 +68,7 @@ func TestCompositeEqualsTheWhole(t *testing.T) {
 			drop := rapid.IntRange(0, len(cuts)-1).Draw(t, "dropped")
 			clear(words[cuts[drop]:min(cuts[drop]+height, Slots)])
 		}
-		pieces := cutPieces(&e, words, cuts)
+		pieces := cutParts(&e, words, cuts)
 		floats, gaps := false, height != Lane
 		for _, p := range pieces {
 			var f frame
@@ -78,7 +78,7 @@ func TestCompositeEqualsTheWhole(t *testing.T) {
 			floats = floats || f.class != classInts
 			gaps = gaps || f.FirstOff%Lane != 0
 		}
-		src, points, err := AppendComposite([]byte("xy"), pieces)
+		src, points, err := AppendMultiPart([]byte("xy"), pieces)
 		var read gather // as a reader sees the pieces
 		var readErr error
 		for _, p := range pieces {
@@ -86,10 +86,10 @@ func TestCompositeEqualsTheWhole(t *testing.T) {
 				break
 			}
 		}
-		if len(pieces) >= minPieces && len(pieces) <= maxPieces && ((readErr == nil) != (err == nil) || err == nil && points != read.h.Count) {
+		if len(pieces) >= minListed && len(pieces) <= maxListed && ((readErr == nil) != (err == nil) || err == nil && points != read.h.Count) {
 			t.Fatalf("written as %d points, %v; read as %d, %v", points, err, read.h.Count, readErr)
 		}
-		if bound := len(pieces) >= minPieces && len(pieces) <= maxPieces; (err == nil) != bound && (!bound || !floats || !gaps) {
+		if bound := len(pieces) >= minListed && len(pieces) <= maxListed; (err == nil) != bound && (!bound || !floats || !gaps) {
 			t.Fatalf("%d pieces, floats %v, gaps %v: error %v", len(pieces), floats, gaps, err)
 		}
 		if string(src[:2]) != "xy" || err != nil && len(src) != 2 {
@@ -110,13 +110,13 @@ func TestCompositeEqualsTheWhole(t *testing.T) {
 	})
 }
 
-func TestCompositesOfEveryClass(t *testing.T) {
+func TestMultiPartChunksOfEveryClass(t *testing.T) {
 	var e Encoder
 	accepted := map[byte]int{}
 	for _, k := range kinds() {
 		words := k.make(Slots)
-		pieces := cutPieces(&e, words, everyLane(Lane))
-		src, _, err := AppendComposite(nil, pieces)
+		pieces := cutParts(&e, words, everyLane(Lane))
+		src, _, err := AppendMultiPart(nil, pieces)
 		if err != nil {
 			continue
 		}
@@ -133,7 +133,7 @@ func TestCompositesOfEveryClass(t *testing.T) {
 }
 
 // Float sums depend on the order; each of these pieces would change it.
-func TestCompositeOfFloatsKeepsTheOrder(t *testing.T) {
+func TestMultiPartOfFloatsKeepsTheOrder(t *testing.T) {
 	var e Encoder
 	values := kinds()[10].make(Slots) // floats
 	ints := kinds()[1].make(Slots)
@@ -155,7 +155,7 @@ func TestCompositeOfFloatsKeepsTheOrder(t *testing.T) {
 	} {
 		words := slices.Clone(values)
 		c.words(words)
-		src, _, err := AppendComposite(nil, cutPieces(&e, words, c.cuts))
+		src, _, err := AppendMultiPart(nil, cutParts(&e, words, c.cuts))
 		if (err == nil) != c.ok {
 			t.Errorf("%s: error %v", c.name, err)
 		}
@@ -165,38 +165,38 @@ func TestCompositeOfFloatsKeepsTheOrder(t *testing.T) {
 	}
 }
 
-func TestCompositeRefuses(t *testing.T) {
+func TestMultiPartRefuses(t *testing.T) {
 	var e Encoder
 	words := kinds()[1].make(Slots)
-	p := cutPieces(&e, words, everyLane(Lane))
-	nested, _, err := AppendComposite(nil, p[:2])
+	p := cutParts(&e, words, everyLane(Lane))
+	nested, _, err := AppendMultiPart(nil, p[:2])
 	if err != nil {
 		t.Fatal(err)
 	}
-	short := cutPieces(&e, words, everyLane(40))
+	short := cutParts(&e, words, everyLane(40))
 	for name, pieces := range map[string][][]byte{
 		"nothing": nil, "one": p[:1], "descending": {p[1], p[0]}, "twice": {p[0], p[0]},
 		"composite": {nested, p[2]}, "an empty one": {p[0], nil}, "damaged": {p[0], {0xff}}, "too many": short,
 	} {
-		if dst, _, err := AppendComposite(nil, pieces); err == nil || dst != nil {
+		if dst, _, err := AppendMultiPart(nil, pieces); err == nil || dst != nil {
 			t.Errorf("%s: %x, error %v", name, dst, err)
 		}
 	}
 }
 
-// composites are one chunk of every kind of data that the pieces allow.
-func composites(height int) (all [][]byte) {
+// multi-part chunks are one chunk of every kind of data that the pieces allow.
+func multiParts(height int) (all [][]byte) {
 	var e Encoder
 	for _, c := range kinds() {
-		if src, _, err := AppendComposite(nil, cutPieces(&e, c.make(Slots)[:3*height+5], everyLane(height)[:4])); err == nil {
+		if src, _, err := AppendMultiPart(nil, cutParts(&e, c.make(Slots)[:3*height+5], everyLane(height)[:4])); err == nil {
 			all = append(all, src)
 		}
 	}
 	return all
 }
 
-func TestDamagedCompositeNeverPanics(t *testing.T) {
-	for _, src := range append(composites(Lane), composites(2*Lane)...) {
+func TestDamagedMultiPartNeverPanics(t *testing.T) {
+	for _, src := range append(multiParts(Lane), multiParts(2*Lane)...) {
 		for i := range src {
 			if err := decodeAll(t, src[:i]); !errors.Is(err, ErrCorrupt) {
 				t.Fatalf("%d of %d bytes: error %v", i, len(src), err)
@@ -210,13 +210,13 @@ func TestDamagedCompositeNeverPanics(t *testing.T) {
 	}
 }
 
-func TestCompositeDoesNotAllocate(t *testing.T) {
+func TestMultiPartDoesNotAllocate(t *testing.T) {
 	var e Encoder
-	pieces := cutPieces(&e, kinds()[1].make(Slots)[:4*Lane], everyLane(Lane)[:4])
+	pieces := cutParts(&e, kinds()[1].make(Slots)[:4*Lane], everyLane(Lane)[:4])
 	dst := make([]byte, 0, 4096)
 	var out [Slots]uint64
 	n := testing.AllocsPerRun(10, func() {
-		src, _, err := AppendComposite(dst, pieces)
+		src, _, err := AppendMultiPart(dst, pieces)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +233,7 @@ func TestCompositeDoesNotAllocate(t *testing.T) {
 }
 
 // The extremes of pieces without a number, and of equal values that differ.
-func TestExtremesOfAComposite(t *testing.T) {
+func TestExtremesOfAMultiPartChunk(t *testing.T) {
 	var e Encoder
 	nan, zero, minus := point.FromFloat(math.NaN()), point.FromFloat(0), uint64(1<<63)
 	one, oneInt, negative := point.FromFloat(1), point.FromInt(1), point.FromInt(-5)
@@ -245,7 +245,7 @@ func TestExtremesOfAComposite(t *testing.T) {
 		for i, w := range values {
 			words[i*Lane], words[i*Lane+7] = w, w
 		}
-		src, _, err := AppendComposite(nil, cutPieces(&e, words, everyLane(Lane)))
+		src, _, err := AppendMultiPart(nil, cutParts(&e, words, everyLane(Lane)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,18 +261,18 @@ func TestExtremesOfAComposite(t *testing.T) {
 
 // Lists that claim more or less than there is, pieces that are lists, and
 // pieces out of order.
-func TestCompositeThatNobodyWrote(t *testing.T) {
+func TestMultiPartChunkThatNobodyWrote(t *testing.T) {
 	var e Encoder
-	p := cutPieces(&e, kinds()[0].make(Slots)[:2*Lane], everyLane(Lane)[:2])
-	good, _, err := AppendComposite(nil, p)
+	p := cutParts(&e, kinds()[0].make(Slots)[:2*Lane], everyLane(Lane)[:2])
+	good, _, err := AppendMultiPart(nil, p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	swapped := slices.Concat([]byte{compositeForm, 2, byte(len(p[1])), byte(len(p[0]))}, p[1], p[0])
+	swapped := slices.Concat([]byte{multiPartForm, 2, byte(len(p[1])), byte(len(p[0]))}, p[1], p[0])
 	for _, src := range [][]byte{
-		{compositeForm}, {compositeForm, 2}, {compositeForm, 255}, {compositeForm, 2, 0, 0},
-		{compositeForm, 2, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 1, 1},
-		{compositeForm, 2, 2, 2, compositeForm, 2, compositeForm, 2},
+		{multiPartForm}, {multiPartForm, 2}, {multiPartForm, 255}, {multiPartForm, 2, 0, 0},
+		{multiPartForm, 2, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 1, 1},
+		{multiPartForm, 2, 2, 2, multiPartForm, 2, multiPartForm, 2},
 		swapped, append(slices.Clone(good), 0),
 	} {
 		_, err := ParseHeader(src)

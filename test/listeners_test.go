@@ -13,8 +13,8 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// door returns an address that the node's log names.
-func (n *node) door(message string) string {
+// listener returns an address that the node's log names.
+func (n *node) listener(message string) string {
 	n.t.Helper()
 	line := regexp.MustCompile(`msg="` + message + `" addr=(\S+)`)
 	m := line.FindStringSubmatch(n.log.String())
@@ -24,7 +24,7 @@ func (n *node) door(message string) string {
 	return m[1]
 }
 
-// to connects to a door.
+// to connects to a listener.
 func (n *node) to(network, addr string) net.Conn {
 	n.t.Helper()
 	c, err := net.Dial(network, addr)
@@ -55,7 +55,7 @@ func (n *node) refusals(reason string) int {
 // ways, over TCP and UDP: the account is exact and the connection lives.
 func TestGraphiteLines(t *testing.T) {
 	n := startNode(t, t.TempDir(), "--set", "graphite.addr=127.0.0.1:0", "--set", "graphite.max_line=200B")
-	addr := n.door("graphite lines")
+	addr := n.listener("graphite lines")
 	tcp, udp := n.to("tcp", addr), n.to("udp", addr)
 	slot := past(time.Minute)
 	bad := map[string]string{
@@ -66,14 +66,14 @@ func TestGraphiteLines(t *testing.T) {
 	want := map[string]int{}
 	const lines = 10_000
 	good := 0
-	line := func(door string, i int) []byte {
+	line := func(listener string, i int) []byte {
 		if i%7 == 0 {
 			reason := reasons[i/7%len(reasons)]
 			want[reason]++
 			return []byte(bad[reason])
 		}
 		good++
-		return fmt.Appendf(nil, "from.%s.n%d;host=h%d %d.5 %d\n", door, i%1000, i%3, i, slot+int64(i/1000))
+		return fmt.Appendf(nil, "from.%s.n%d;host=h%d %d.5 %d\n", listener, i%1000, i%3, i, slot+int64(i/1000))
 	}
 	for i := range lines {
 		put(t, tcp, line("tcp", i))
@@ -112,7 +112,7 @@ func TestGraphiteLines(t *testing.T) {
 // again on the same connection.
 func TestPickledGraphite(t *testing.T) {
 	n := startNode(t, t.TempDir(), "--set", "graphite.pickle_addr=127.0.0.1:0", "--set", "graphite.bucket=carbon")
-	c := n.to("tcp", n.door("graphite pickled lists"))
+	c := n.to("tcp", n.listener("graphite pickled lists"))
 	slot := past(time.Minute)
 	list := func(path string, value float64) []byte {
 		p := append([]byte("\x80\x02]q\x00("), 'U', byte(len(path)))
@@ -137,7 +137,7 @@ func TestPickledGraphite(t *testing.T) {
 // TestUDPPut: datagrams of the original's early protocol, two of them broken.
 func TestUDPPut(t *testing.T) {
 	n := startNode(t, t.TempDir(), "--set", "udp.listeners=2", "--set", "udp.addr=127.0.0.1:0")
-	c := n.to("udp", n.door("udp put"))
+	c := n.to("udp", n.listener("udp put"))
 	slot := past(time.Minute)
 	datagram := func(values ...int64) []byte {
 		k := key(t, "my", "key")

@@ -11,23 +11,23 @@ import (
 )
 
 // trickle writes entries in pieces of a few bytes, each when the one before was
-// read, until the server gathers them, and returns how many.
+// read, until the server coalesces them, and returns how many.
 func (f *fixture) trickle(c net.Conn, from int64) (points int64) {
 	f.t.Helper()
 	st := f.srv.Stats()
-	gathered := func() bool { return st.Gathering.Load() == 1 }
+	coalesced := func() bool { return st.Coalescing.Load() == 1 }
 	tick := time.NewTicker(200 * time.Microsecond)
 	defer tick.Stop()
-	for limit := time.Now().Add(patience); !gathered(); points++ {
+	for limit := time.Now().Add(patience); !coalesced(); points++ {
 		msg := entry(testKey, uint64(from+points), point.FromInt(points))
 		for _, piece := range [][]byte{msg[:9], msg[9:11], msg[11:]} {
 			want := st.BytesRead.Load() + int64(len(piece))
 			if _, err := c.Write(piece); err != nil {
 				f.t.Fatal(err)
 			}
-			for spins := 0; st.BytesRead.Load() < want && !gathered(); spins++ {
+			for spins := 0; st.BytesRead.Load() < want && !coalesced(); spins++ {
 				if time.Now().After(limit) {
-					f.t.Fatalf("not gathered within %v and %d points", patience, points)
+					f.t.Fatalf("not coalesced within %v and %d points", patience, points)
 				}
 				if spins < 200 {
 					runtime.Gosched()
@@ -42,13 +42,13 @@ func (f *fixture) trickle(c net.Conn, from int64) (points int64) {
 
 // Small pieces are read together while they come fast; what is too little to wake
 // the reader is read all the same, and nothing is left behind at the end.
-func TestSmallPiecesAreGathered(t *testing.T) {
+func TestSmallReadsAreCoalesced(t *testing.T) {
 	f := newFixture(t, nil)
 	c := f.dial()
 	if _, err := c.Write(streamOpen("b")); err != nil {
 		t.Fatal(err)
 	}
-	resting := func() bool { return f.srv.Stats().Gathering.Load() == 0 }
+	resting := func() bool { return f.srv.Stats().Coalescing.Load() == 0 }
 	from := time.Now().Unix() - 100_000
 	points := f.trickle(c, from)
 	if _, err := c.Write(entry(testKey, uint64(from+points), point.FromInt(1))); err != nil {
@@ -72,7 +72,7 @@ func TestSmallPiecesAreGathered(t *testing.T) {
 }
 
 // A sender that waits for answers gets each of them at once.
-func TestAcknowledgedStreamsAreNotGathered(t *testing.T) {
+func TestAcknowledgedStreamsAreNotCoalesced(t *testing.T) {
 	f := newFixture(t, nil)
 	s := f.openAcked()
 	for i := range int64(2 * smallReads) {
@@ -85,8 +85,8 @@ func TestAcknowledgedStreamsAreNotGathered(t *testing.T) {
 		if _, err := s.ReadAck(); err != nil {
 			t.Fatal(err)
 		}
-		if f.srv.Stats().Gathering.Load() != 0 {
-			t.Fatalf("gathered after %d answers", i)
+		if f.srv.Stats().Coalescing.Load() != 0 {
+			t.Fatalf("coalesced after %d answers", i)
 		}
 	}
 }
