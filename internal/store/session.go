@@ -25,14 +25,14 @@ type Session struct {
 	position          // the predicted next column
 	other    position // another one: where the sender left its order
 
-	misses int    // points since the last one that was predicted
-	loose  *loose // points that were not, and are looked up together
+	misses      int          // points since the last one that was predicted
+	unpredicted *unpredicted // points that were not, and are looked up together
 
 	width   int         // columns of a metric: 1, or 2 with timestamps
 	fill    *head.Group // the group that takes this sender's new series
 	fillCol int         // the last column that one of them got
 
-	collected
+	buffered
 
 	neverWait  bool // points that would have to wait are refused
 	timestamps bool // Points takes pairs
@@ -333,7 +333,7 @@ func (x *Session) locate(key []byte, n uint64) (p position, ok bool) {
 	return position{}, false
 }
 
-// predict makes a column the next one. Runs are collected only inside a group, and
+// predict makes a column the next one. Runs are buffered only inside a group, and
 // among names of one epoch: position is their view.
 func (x *Session) predict(p position) {
 	if p.g != x.g || p.cols.Epoch() != x.cols.Epoch() {
@@ -371,7 +371,7 @@ func (x *Session) Commit() (coordinator.Token, error) {
 
 // Pending reports whether points or refusals wait for Commit.
 func (x *Session) Pending() bool {
-	return x.runLen > 0 || len(x.runs) > 0 || x.loose != nil || x.refused.RefusedTotal() > 0
+	return x.runLen > 0 || len(x.runs) > 0 || x.unpredicted != nil || x.refused.RefusedTotal() > 0
 }
 
 // Totals returns what the session received and refused since its start.

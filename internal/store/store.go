@@ -123,10 +123,10 @@ type Store struct {
 	workers    sync.WaitGroup
 	sealers    sync.WaitGroup
 
-	aggregators sync.Pool         // of *aggregator
-	idleReaders sync.Pool         // of *reader
-	onLook      func(step string) // of tests
-	looseSets   looseSets
+	aggregators     sync.Pool         // of *aggregator
+	idleReaders     sync.Pool         // of *reader
+	onLook          func(step string) // of tests
+	unpredictedSets unpredictedSets
 
 	failOnce sync.Once
 	failure  atomic.Pointer[error]

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// maxLoose points are looked up together at most. Of 100,000 series in random
+	// maxUnpredicted points are looked up together at most. Of 100,000 series in random
 	// order three or more are then of one group.
-	maxLoose  = 1 << looseBits
-	looseBits = 11
+	maxUnpredicted  = 1 << unpredictedBits
+	unpredictedBits = 11
 
-	// maxLooseNames is the memory of their names.
-	maxLooseNames = 128 << 10
+	// maxUnpredictedNames is the memory of their names.
+	maxUnpredictedNames = 128 << 10
 
-	// maxLooseSets is how many sessions have such points at a time; others look up
+	// maxUnpredictedSets is how many sessions have such points at a time; others look up
 	// point by point.
-	maxLooseSets = 32
-	looseCost    = maxLooseNames + int64(unsafe.Sizeof(loose{})) +
-		maxLoose*int64(unsafe.Sizeof(loosePoint{})+unsafe.Sizeof(looseGroup{})+unsafe.Sizeof(head.Run{})+2*8)
+	maxUnpredictedSets = 32
+	unpredictedCost    = maxUnpredictedNames + int64(unsafe.Sizeof(unpredicted{})) +
+		maxUnpredicted*int64(unsafe.Sizeof(unpredictedPoint{})+unsafe.Sizeof(unpredictedGroup{})+unsafe.Sizeof(head.Run{})+2*8)
 
 	// tryEvery points that were not predicted it is tried whether the sender goes
 	// on in an order from there on.
@@ -70,53 +70,53 @@ func (p position) follows(key []byte) (position, bool) {
 	return p, false
 }
 
-// loose are points of a session whose columns were not predicted. Their names are
+// unpredicted are points of a session whose columns were not predicted. Their names are
 // looked up together, and those of one group are stored by one write: a look-up, a
 // lock and a log record for each would cost more than twice as much.
 //
 // The order of a session's points matters for those of one series in one slot, and
-// is kept: what was collected is stored behind the loose points of its slots. These
+// is kept: what was buffered is stored behind the unpredicted points of its slots. These
 // all came before, since one that comes later has it stored first.
-type loose struct {
+type unpredicted struct {
 	names  []byte
-	points []loosePoint
+	points []unpredictedPoint
 	lo, hi uint64 // their slots
 	due    uint64 // the slot from which on what is stored brings them behind open blocks
 
-	ids    [maxLoose]metric.SeriesID
-	refs   [maxLoose]series.Ref
-	order  [maxLoose]uint16
+	ids    [maxUnpredicted]metric.SeriesID
+	refs   [maxUnpredicted]series.Ref
+	order  [maxUnpredicted]uint16
 	sorted []uint64 // see sortKey
-	groups []looseGroup
+	groups []unpredictedGroup
 	runs   []head.Run // of a group
 	words  []uint64
 }
 
-// looseGroup is a group and its part of the sorted points.
-type looseGroup struct {
+// unpredictedGroup is a group and its part of the sorted points.
+type unpredictedGroup struct {
 	g          *head.Group // nil for one that is no more
 	cols       *head.Columns
 	id         uint32
 	from, past int
 }
 
-type loosePoint struct {
+type unpredictedPoint struct {
 	from, to uint32 // of names
 	slot     uint64
 	word     uint64
 }
 
-// looseSets are the sets that sessions take turns with. The one that was given back
+// unpredictedSets are the sets that sessions take turns with. The one that was given back
 // last is taken next: it is in the cache, and no more are made than are in use at a
 // time.
-type looseSets struct {
+type unpredictedSets struct {
 	mu   sync.Mutex
-	free []*loose
+	free []*unpredicted
 	made int
 }
 
 // take returns a set, or nil when all are in use.
-func (s *looseSets) take() *loose {
+func (s *unpredictedSets) take() *unpredicted {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.free); n > 0 {
@@ -124,27 +124,27 @@ func (s *looseSets) take() *loose {
 		s.free = s.free[:n-1]
 		return l
 	}
-	if s.made == maxLooseSets {
+	if s.made == maxUnpredictedSets {
 		return nil
 	}
 	s.made++
-	return new(loose)
+	return new(unpredicted)
 }
 
-func (s *looseSets) giveBack(l *loose) {
+func (s *unpredictedSets) giveBack(l *unpredicted) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free = append(s.free, l)
 }
 
 // bytes is the memory of all sets.
-func (s *looseSets) bytes() int64 {
+func (s *unpredictedSets) bytes() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return int64(s.made) * looseCost
+	return int64(s.made) * unpredictedCost
 }
 
-func (l *loose) name(p *loosePoint) []byte { return l.names[p.from:p.to:p.to] }
+func (l *unpredicted) name(p *unpredictedPoint) []byte { return l.names[p.from:p.to:p.to] }
 
 // follows makes key the predicted column if it is what follows the last one, or
 // what follows where the sender left its order before.
@@ -179,17 +179,17 @@ func (x *Session) seek(key []byte, slot, word uint64) bool {
 	// A sender that goes on in another place does so in the slot of its row, or
 	// where a group ends.
 	jumps := x.misses <= 2 && (slot == x.runSlot || x.col >= x.cols.Len())
-	if x.loose == nil && jumps || !x.keep(key, slot, word) {
+	if x.unpredicted == nil && jumps || !x.keep(key, slot, word) {
 		return x.lookUp(key, 1)
 	}
 	if x.misses%tryEvery == 2 {
-		x.glance(key)
+		x.probe(key)
 	}
 	return false
 }
 
-// glance makes what follows key the other position to go on from.
-func (x *Session) glance(key []byte) {
+// probe makes what follows key the other position to go on from.
+func (x *Session) probe(key []byte) {
 	ref, known := x.s.index.Lookup(x.b.seriesID(key))
 	if !known || ref.Inactive() {
 		return
@@ -199,14 +199,14 @@ func (x *Session) glance(key []byte) {
 	}
 }
 
-// keep adds a point to the loose ones. It is false when there is no memory for it.
+// keep adds a point to the unpredicted ones. It is false when there is no memory for it.
 func (x *Session) keep(key []byte, slot, word uint64) bool {
 	x.endRun()
 	if len(x.runs) > 0 && slot >= x.lo && (slot <= x.hi || slot-x.lo >= uint64(x.b.height)) {
-		x.flush() // what was collected would come late behind it
+		x.flush() // what was buffered would come late behind it
 	}
-	if x.loose == nil {
-		if x.loose = x.s.looseSets.take(); x.loose == nil {
+	if x.unpredicted == nil {
+		if x.unpredicted = x.s.unpredictedSets.take(); x.unpredicted == nil {
 			return false
 		}
 	}
@@ -214,34 +214,34 @@ func (x *Session) keep(key []byte, slot, word uint64) bool {
 	return true
 }
 
-// add adds a point to the loose ones, of which there are some.
+// add adds a point to the unpredicted ones, of which there are some.
 func (x *Session) add(key []byte, slot, word uint64) {
-	l := x.loose
+	l := x.unpredicted
 	far := len(l.points) > 0 && max(l.hi, slot)-min(l.lo, slot) >= 1<<slotBits
-	if far || len(l.points) == maxLoose || len(l.names)+len(key) > maxLooseNames {
-		x.storeLoose()
+	if far || len(l.points) == maxUnpredicted || len(l.names)+len(key) > maxUnpredictedNames {
+		x.storeUnpredicted()
 	}
 	if len(l.points) == 0 {
 		l.lo, l.hi, l.due = slot, slot, math.MaxUint64
 	}
 	from := uint32(len(l.names))
 	l.names = append(l.names, key...)
-	l.points = append(l.points, loosePoint{from: from, to: uint32(len(l.names)), slot: slot, word: word})
+	l.points = append(l.points, unpredictedPoint{from: from, to: uint32(len(l.names)), slot: slot, word: word})
 	l.lo, l.hi = min(l.lo, slot), max(l.hi, slot)
 	if due := slot + uint64(x.b.height); due > x.runSlot { // others are late in any case
 		l.due = min(l.due, due)
 	}
 }
 
-// covers reports whether there are loose points of slots like n from slot on.
-func (l *loose) covers(slot, n uint64) bool {
+// covers reports whether there are unpredicted points of slots like n from slot on.
+func (l *unpredicted) covers(slot, n uint64) bool {
 	return l != nil && len(l.points) > 0 && slot <= l.hi && l.lo < slot+n
 }
 
-// loosen makes the few points that were collected loose as well, if they are among
+// mingle makes the few points that were buffered unpredicted as well, if they are among
 // such points: then it is true.
-func (x *Session) loosen() bool {
-	if x.before > fewPoints || !x.loose.covers(x.lo, x.hi-x.lo+1) {
+func (x *Session) mingle() bool {
+	if x.before > fewPoints || !x.unpredicted.covers(x.lo, x.hi-x.lo+1) {
 		return false
 	}
 	words := x.words[:x.before]
@@ -255,30 +255,30 @@ func (x *Session) loosen() bool {
 	return true
 }
 
-// settle stores the loose points before others of n slots from slot on.
+// settle stores the unpredicted points before others of n slots from slot on.
 func (x *Session) settle(slot, n uint64) {
-	if x.loose.covers(slot, n) {
+	if x.unpredicted.covers(slot, n) {
 		x.settleAll()
 	}
 }
 
-// settleAll stores all loose points, and gives their memory to other sessions.
+// settleAll stores all unpredicted points, and gives their memory to other sessions.
 func (x *Session) settleAll() {
-	if x.loose == nil {
+	if x.unpredicted == nil {
 		return
 	}
-	x.storeLoose()
-	x.s.looseSets.giveBack(x.loose)
-	x.loose = nil
+	x.storeUnpredicted()
+	x.s.unpredictedSets.giveBack(x.unpredicted)
+	x.unpredicted = nil
 }
 
-// storeLoose stores all loose points.
-func (x *Session) storeLoose() {
-	l := x.loose
-	x.admitLoose(l)
-	x.placeLoose(l)
+// storeUnpredicted stores all unpredicted points.
+func (x *Session) storeUnpredicted() {
+	l := x.unpredicted
+	x.admitUnpredicted(l)
+	x.locateUnpredicted(l)
 	slices.Sort(l.sorted)
-	x.s.gather(l)
+	x.s.prefetch(l)
 	for i := range l.groups {
 		x.storeGroup(l, &l.groups[i])
 	}
@@ -286,10 +286,10 @@ func (x *Session) storeLoose() {
 	l.names, l.points = l.names[:0], l.points[:0]
 }
 
-// gather finds the groups of sorted points, and asks for all that is about to be
+// prefetch finds the groups of sorted points, and asks for all that is about to be
 // read of them, step by step: what leads to a name lies in four places, each of
 // which tells the next one.
-func (s *Store) gather(l *loose) {
+func (s *Store) prefetch(l *unpredicted) {
 	l.groups = l.groups[:0]
 	for i, n := range l.sorted {
 		id := sortedGroup(n)
@@ -301,7 +301,7 @@ func (s *Store) gather(l *loose) {
 		if g != nil {
 			g.Fetch()
 		}
-		l.groups = append(l.groups, looseGroup{id: id, g: g, from: i, past: i + 1})
+		l.groups = append(l.groups, unpredictedGroup{id: id, g: g, from: i, past: i + 1})
 	}
 	for i := range l.groups {
 		if q := &l.groups[i]; q.g != nil {
@@ -320,13 +320,13 @@ func (s *Store) gather(l *loose) {
 	}
 }
 
-// admitLoose refuses the points of slots that the bucket does not take.
-func (x *Session) admitLoose(l *loose) {
+// admitUnpredicted refuses the points of slots that the bucket does not take.
+func (x *Session) admitUnpredicted(l *unpredicted) {
 	lo, hi := x.s.admitted(x.b)
 	if lo <= l.lo && l.hi < hi {
 		return
 	}
-	l.points = slices.DeleteFunc(l.points, func(p loosePoint) bool {
+	l.points = slices.DeleteFunc(l.points, func(p unpredictedPoint) bool {
 		switch {
 		case p.slot < lo:
 			x.refuse(account.Expired, 1)
@@ -339,9 +339,9 @@ func (x *Session) admitLoose(l *loose) {
 	})
 }
 
-// placeLoose finds the columns of all points, in the order of their arrival those
+// locateUnpredicted finds the columns of all points, in the order of their arrival those
 // that have none yet.
-func (x *Session) placeLoose(l *loose) {
+func (x *Session) locateUnpredicted(l *unpredicted) {
 	for i := range l.points {
 		l.ids[i] = x.b.seriesID(l.name(&l.points[i]))
 	}
@@ -364,24 +364,24 @@ func (x *Session) placeLoose(l *loose) {
 // last slots before others of its first, these would come behind its open blocks.
 // Those of a row are in the order of their columns, and those of a column in a slot
 // in that of their arrival.
-func (l *loose) sortKey(i int) uint64 {
+func (l *unpredicted) sortKey(i int) uint64 {
 	ref := l.refs[i]
 	row := uint64(ref.Group())<<slotBits | (l.points[i].slot - l.lo)
-	return row<<(8+looseBits) | uint64(ref.Column())<<looseBits | uint64(i)
+	return row<<(8+unpredictedBits) | uint64(ref.Column())<<unpredictedBits | uint64(i)
 }
 
 // sortedGroup and number are what a sort key is made of.
-func sortedGroup(key uint64) uint32 { return uint32(key >> (slotBits + 8 + looseBits)) }
-func number(key uint64) int         { return int(key & (maxLoose - 1)) }
+func sortedGroup(key uint64) uint32 { return uint32(key >> (slotBits + 8 + unpredictedBits)) }
+func number(key uint64) int         { return int(key & (maxUnpredicted - 1)) }
 
 // at returns a point and its column by a sort key.
-func (l *loose) at(key uint64) (p *loosePoint, col int) {
+func (l *unpredicted) at(key uint64) (p *unpredictedPoint, col int) {
 	i := number(key)
 	return &l.points[i], l.refs[i].Column()
 }
 
 // storeGroup stores the points of one group.
-func (x *Session) storeGroup(l *loose, q *looseGroup) {
+func (x *Session) storeGroup(l *unpredicted, q *unpredictedGroup) {
 	g, cols, sorted := q.g, q.cols, l.sorted[q.from:q.past]
 	if g == nil {
 		x.refuse(account.BucketDeleted, uint64(len(sorted)))

@@ -13,10 +13,10 @@ import (
 	"dalmatiner/internal/point"
 )
 
-const looseSlots = 30 // of the test: behind them lies the future
+const unpredictedSlots = 30 // of the test: behind them lies the future
 
-// looseModel sends points of few series in any order, and knows what must be there.
-type looseModel struct {
+// unpredictedModel sends points of few series in any order, and knows what must be there.
+type unpredictedModel struct {
 	x       *Session
 	want    map[[2]int64]uint64 // by series and slot
 	sent    uint64
@@ -24,10 +24,10 @@ type looseModel struct {
 	word    int64
 }
 
-func (m *looseModel) put(series, slot int64) uint64 {
+func (m *unpredictedModel) put(series, slot int64) uint64 {
 	m.word++
 	m.sent++
-	if slot >= looseSlots {
+	if slot >= unpredictedSlots {
 		m.refused++
 	} else {
 		m.want[[2]int64{series, slot}] = point.FromInt(m.word)
@@ -35,13 +35,13 @@ func (m *looseModel) put(series, slot int64) uint64 {
 	return point.FromInt(m.word)
 }
 
-func (m *looseModel) point(series, slot int64) {
+func (m *unpredictedModel) point(series, slot int64) {
 	m.x.Point(key(int(series)), uint64(epoch+slot), m.put(series, slot))
 }
 
-func (m *looseModel) step(t *rapid.T) {
+func (m *unpredictedModel) step(t *rapid.T) {
 	series := rapid.Int64Range(0, 600).Draw(t, "series")
-	slot := rapid.Int64Range(0, looseSlots).Draw(t, "slot")
+	slot := rapid.Int64Range(0, unpredictedSlots).Draw(t, "slot")
 	switch rapid.SampledFrom([]string{"row", "row", "mixed", "mixed", "one", "points", "commit"}).Draw(t, "step") {
 	case "row":
 		for i := range rapid.Int64Range(1, 300).Draw(t, "length") {
@@ -49,9 +49,9 @@ func (m *looseModel) step(t *rapid.T) {
 		}
 	case "mixed":
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		spread := rapid.Int64Range(1, looseSlots+1).Draw(t, "slots")
-		for range rapid.IntRange(1, 2*maxLoose).Draw(t, "points") {
-			m.point(r.Int64N(900), (slot+r.Int64N(spread))%(looseSlots+1))
+		spread := rapid.Int64Range(1, unpredictedSlots+1).Draw(t, "slots")
+		for range rapid.IntRange(1, 2*maxUnpredicted).Draw(t, "points") {
+			m.point(r.Int64N(900), (slot+r.Int64N(spread))%(unpredictedSlots+1))
 		}
 	case "one":
 		m.point(series, slot)
@@ -68,7 +68,7 @@ func (m *looseModel) step(t *rapid.T) {
 	}
 }
 
-func (m *looseModel) check(t *rapid.T, s *Store) {
+func (m *unpredictedModel) check(t *rapid.T, s *Store) {
 	t.Helper()
 	total := s.Account().Total(m.x.b.info.ID)
 	if total.Received() != m.sent || total.Refused[account.Future] != m.refused {
@@ -76,7 +76,7 @@ func (m *looseModel) check(t *rapid.T, s *Store) {
 			total.Received(), total.Refused[account.Future], m.sent, m.refused)
 	}
 	for series := range 900 {
-		for slot, w := range readAll(t, s, "b", series, epoch, looseSlots) {
+		for slot, w := range readAll(t, s, "b", series, epoch, unpredictedSlots) {
 			if want := m.want[[2]int64{int64(series), int64(slot)}]; w != want {
 				t.Fatalf("series %d slot %d holds %x, want %x", series, slot, w, want)
 			}
@@ -91,14 +91,14 @@ func TestPointsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mem, clock := vfs.NewMem(), newTestClock()
 		o := testOptions(mem, clock)
-		o.MaxFuture = (looseSlots - 1) * time.Second
+		o.MaxFuture = (unpredictedSlots - 1) * time.Second
 		s := mustOpen(t, o)
 		defer func() { s.Crash() }()
-		if rapid.Bool().Draw(t, "no memory for loose points") {
-			for s.looseSets.take() != nil {
+		if rapid.Bool().Draw(t, "no memory for unpredicted points") {
+			for s.unpredictedSets.take() != nil {
 			}
 		}
-		m := &looseModel{x: mustSession(t, s, "b"), want: map[[2]int64]uint64{}}
+		m := &unpredictedModel{x: mustSession(t, s, "b"), want: map[[2]int64]uint64{}}
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
 			m.step(t)
 		}
@@ -140,8 +140,8 @@ func TestPointsInRandomOrderShareRecords(t *testing.T) {
 	if n := s.log.Stats().Records - before; n > 8 {
 		t.Errorf("%d points of 4 groups made %d records", len(order), n)
 	}
-	if n := len(s.looseSets.free); x.Pending() || n != 1 || s.looseSets.bytes() != looseCost {
-		t.Errorf("pending %t; %d sets of %d bytes are free, want one", x.Pending(), n, s.looseSets.bytes())
+	if n := len(s.unpredictedSets.free); x.Pending() || n != 1 || s.unpredictedSets.bytes() != unpredictedCost {
+		t.Errorf("pending %t; %d sets of %d bytes are free, want one", x.Pending(), n, s.unpredictedSets.bytes())
 	}
 }
 

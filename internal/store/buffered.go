@@ -5,11 +5,11 @@ import (
 	"dalmatiner/internal/head"
 )
 
-// collected are points of a session on their way into the predicted group: runs of
+// buffered are points of a session on their way into the predicted group: runs of
 // consecutive columns in one slot each, which one write stores. Where a sender
 // leaves a metric out, or a group has few series, a write for each run would cost a
 // lock and a log record each time.
-type collected struct {
+type buffered struct {
 	words [2 * head.Width]uint64 // of the runs, one after the other
 
 	runs   []head.Run // that have ended
@@ -22,13 +22,13 @@ type collected struct {
 }
 
 // goesOn reports whether a point of the predicted column in the slot belongs to the
-// run that was collected last.
+// run that was buffered last.
 func (x *Session) goesOn(slot uint64) bool {
 	return slot == x.runSlot && x.col == x.runCol+x.runLen && x.runLen > 0
 }
 
 // endRun ends the run that goes on.
-func (c *collected) endRun() {
+func (c *buffered) endRun() {
 	if c.runLen == 0 {
 		return
 	}
@@ -41,7 +41,7 @@ func (c *collected) endRun() {
 	c.runLen = 0
 }
 
-// makeRoom ends the run that goes on, and stores what was collected unless there is
+// makeRoom ends the run that goes on, and stores what was buffered unless there is
 // room for another one behind it.
 func (x *Session) makeRoom() {
 	x.endRun()
@@ -50,15 +50,15 @@ func (x *Session) makeRoom() {
 	}
 }
 
-// flush stores all that was collected, behind the loose points of the same slots,
+// flush stores all that was buffered, behind the unpredicted points of the same slots,
 // which came before, and behind those that would come late if they waited any
 // longer. What is predicted stays: the name of the next point was compared with it.
 func (x *Session) flush() {
 	x.endRun()
-	if len(x.runs) == 0 || x.loosen() {
+	if len(x.runs) == 0 || x.mingle() {
 		return
 	}
-	if x.loose != nil && x.hi >= x.loose.due {
+	if x.unpredicted != nil && x.hi >= x.unpredicted.due {
 		x.settleAll()
 	}
 	x.settle(x.lo, x.hi-x.lo+1)
