@@ -19,8 +19,9 @@ import (
 
 // A plan is data: runs of it at the same time give the same, and none of them changes it.
 func TestAPlanNeverChanges(t *testing.T) {
-	made := 0
+	drawn, made := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
+		drawn++
 		g := generator{t: rt, exact: rapid.Bool().Draw(rt, "exact")}
 		source := adder{g.source(t)}
 		text, width := g.query(), rapid.SampledFrom([]int{0, 0, 9, 100}).Draw(rt, "width")
@@ -67,8 +68,8 @@ func TestAPlanNeverChanges(t *testing.T) {
 			}
 		}
 	})
-	if made < 20 {
-		t.Errorf("only %d queries had a plan", made)
+	if made*5 < drawn { // half of them have one
+		t.Errorf("only %d of %d queries had a plan", made, drawn)
 	}
 }
 
