@@ -26,13 +26,13 @@ type agreeBucket struct {
 	exists bool
 	cut    int // slots below it are hidden by the lifetime
 	since  time.Time
-	points [agreeSeries][]wire.Timetimestamped
+	points [agreeSeries][]wire.Timestamped
 }
 
 func newAgreeBucket(name string, hpts bool) *agreeBucket {
 	b := &agreeBucket{name: name, hpts: hpts}
 	for i := range b.points {
-		b.points[i] = make([]wire.Timetimestamped, agreeSlots)
+		b.points[i] = make([]wire.Timestamped, agreeSlots)
 	}
 	return b
 }
@@ -46,7 +46,7 @@ func (b *agreeBucket) clear(from, to int) {
 
 // any reports whether a series has points that are sure to be there.
 func (b *agreeBucket) any(series int) bool {
-	return slices.ContainsFunc(b.points[series][b.sure():], func(p wire.Timetimestamped) bool { return p.Word != point.Unset })
+	return slices.ContainsFunc(b.points[series][b.sure():], func(p wire.Timestamped) bool { return p.Word != point.Unset })
 }
 
 // sure returns the first slot of which it is known that it is not hidden.
@@ -60,16 +60,16 @@ func (b *agreeBucket) sure() int {
 // run is what one message holds: consecutive points of a series.
 type agreeRun struct {
 	series, slot int
-	points       []wire.Timetimestamped
+	points       []wire.Timestamped
 }
 
 func (a *agreement) run(b *agreeBucket, most int) agreeRun {
-	r := agreeRun{series: a.r.IntN(agreeSeries), points: make([]wire.Timetimestamped, 1+a.r.IntN(most))}
+	r := agreeRun{series: a.r.IntN(agreeSeries), points: make([]wire.Timestamped, 1+a.r.IntN(most))}
 	r.slot = b.sure() + a.r.IntN(agreeSlots-most-b.sure())
 	salt := a.r.Uint64N(1000)
 	for i := range r.points {
 		begin := uint64(a.base+int64(r.slot+i)) * uint64(time.Second)
-		r.points[i] = wire.Timetimestamped{Word: value(salt, int64(i)), Time: begin + a.r.Uint64N(uint64(time.Second))}
+		r.points[i] = wire.Timestamped{Word: value(salt, int64(i)), Time: begin + a.r.Uint64N(uint64(time.Second))}
 	}
 	return r
 }
@@ -94,7 +94,7 @@ func (a *agreement) ensure(b *agreeBucket) {
 		c := n.dial()
 		add := c.AddBucket
 		if b.hpts {
-			add = c.AddTimetimestampedBucket
+			add = c.AddTimestampedBucket
 		}
 		if _, err := add(context.Background(), b.name, 1000, 604800, 0); err != nil {
 			a.t.Fatal(err)
@@ -118,7 +118,7 @@ func (a *agreement) write(b *agreeBucket) {
 	for i, n := range a.nodes {
 		open := n.dial().OpenAckStream
 		if timestamped {
-			open = n.dial().OpenTimetimestampedAckStream
+			open = n.dial().OpenTimestampedAckStream
 		}
 		stream, err := open(b.name)
 		if err != nil {
@@ -127,7 +127,7 @@ func (a *agreement) write(b *agreeBucket) {
 		s := ackStream{a.t, stream}
 		for _, r := range runs {
 			if timestamped {
-				err = s.TimetimestampedPoints(a.keys[r.series], a.base+int64(r.slot), r.points...)
+				err = s.TimestampedPoints(a.keys[r.series], a.base+int64(r.slot), r.points...)
 			} else {
 				err = s.Points(a.keys[r.series], a.base+int64(r.slot), a.plain(r)...)
 			}
@@ -287,7 +287,7 @@ func (a *agreement) compare(i int, b *agreeBucket) {
 		a.t.Fatalf("the lifetime went on for %v: the margin of the test is too small", aged)
 	}
 	for series, want := range b.points {
-		got, err := c.GetTimetimestamped(context.Background(), b.name, a.keys[series], a.base, agreeSlots)
+		got, err := c.GetTimestamped(context.Background(), b.name, a.keys[series], a.base, agreeSlots)
 		if err != nil {
 			a.t.Fatal(err)
 		}

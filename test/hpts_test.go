@@ -21,7 +21,7 @@ import (
 // what is read back, in buckets that were created in every way there is.
 func TestTimestampsByTheBytes(t *testing.T) {
 	n := startNode(t, t.TempDir())
-	if _, err := n.dial().AddTimetimestampedBucket(context.Background(), "wire", 1000, 604800, 86400); err != nil {
+	if _, err := n.dial().AddTimestampedBucket(context.Background(), "wire", 1000, 604800, 86400); err != nil {
 		t.Fatal(err)
 	}
 	b := admin.Bucket{Name: "http", Resolution: 1000, PPF: 604800, TTL: 86400, HPTS: true}
@@ -104,7 +104,7 @@ func nanos(series int, slot int64) uint64 {
 func TestTimestampsSurviveKill(t *testing.T) {
 	dir := t.TempDir()
 	n := startNode(t, dir, "--set", "wal.sync=always")
-	if _, err := n.dial().AddTimetimestampedBucket(context.Background(), "nanos", 1000, 604800, 0); err != nil {
+	if _, err := n.dial().AddTimestampedBucket(context.Background(), "nanos", 1000, 604800, 0); err != nil {
 		t.Fatal(err)
 	}
 	base := past(time.Hour)
@@ -158,7 +158,7 @@ func TestTimestampsSurviveKill(t *testing.T) {
 // and waits until they are durable.
 func sendNanos(t *testing.T, n *node, keys [][]byte, from int64) {
 	t.Helper()
-	s, err := n.dial().OpenTimetimestampedAckStream("nanos")
+	s, err := n.dial().OpenTimestampedAckStream("nanos")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func sendNanos(t *testing.T, n *node, keys [][]byte, from int64) {
 		err = s.BatchStart(slot)
 		for i, k := range keys {
 			if err == nil {
-				err = s.TimetimestampedBatchPoint(k, wire.Timetimestamped{Word: value(uint64(i), slot), Time: nanos(i, slot)})
+				err = s.TimestampedBatchPoint(k, wire.Timestamped{Word: value(uint64(i), slot), Time: nanos(i, slot)})
 			}
 		}
 		if err == nil {
@@ -176,12 +176,12 @@ func sendNanos(t *testing.T, n *node, keys [][]byte, from int64) {
 	}
 	order := rand.Perm(len(keys))
 	for _, i := range order {
-		var points []wire.Timetimestamped
+		var points []wire.Timestamped
 		for slot := from + timestampedSlots/2; slot < from+timestampedSlots; slot++ {
-			points = append(points, wire.Timetimestamped{Word: value(uint64(i), slot), Time: nanos(i, slot)})
+			points = append(points, wire.Timestamped{Word: value(uint64(i), slot), Time: nanos(i, slot)})
 		}
 		if err == nil {
-			err = s.TimetimestampedPoints(keys[i], from+timestampedSlots/2, points...)
+			err = s.TimestampedPoints(keys[i], from+timestampedSlots/2, points...)
 		}
 	}
 	if err == nil {
@@ -201,14 +201,14 @@ func wantNanos(t *testing.T, n *node, keys [][]byte, base int64, slots int) {
 	t.Helper()
 	c := n.dial()
 	for i, k := range keys {
-		want := make([]wire.Timetimestamped, slots+1)
+		want := make([]wire.Timestamped, slots+1)
 		var words []uint64
 		for j := range slots {
 			slot := base + int64(j)
-			want[j] = wire.Timetimestamped{Word: value(uint64(i), slot), Time: nanos(i, slot)}
+			want[j] = wire.Timestamped{Word: value(uint64(i), slot), Time: nanos(i, slot)}
 			words = append(words, want[j].Word)
 		}
-		got, err := c.GetTimetimestamped(context.Background(), "nanos", k, base, slots+1)
+		got, err := c.GetTimestamped(context.Background(), "nanos", k, base, slots+1)
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("series %d differs: %v\n%v\n%v", i, err, got, want)
 		}
@@ -222,14 +222,14 @@ func wantNanos(t *testing.T, n *node, keys [][]byte, base int64, slots int) {
 // its slot, what Graphite sends its own time.
 func TestTimestampsOfOtherListeners(t *testing.T) {
 	n := startNode(t, t.TempDir())
-	if _, err := n.dial().AddTimetimestampedBucket(context.Background(), "coarse", 10_000, 604800, 0); err != nil {
+	if _, err := n.dial().AddTimestampedBucket(context.Background(), "coarse", 10_000, 604800, 0); err != nil {
 		t.Fatal(err)
 	}
 	slot := past(time.Hour) / 10
 	begin := uint64(slot) * uint64(10*time.Second)
 	send(t, n, "coarse", key(t, "plain"), slot, point.FromInt(1), point.Unset, point.FromInt(3))
-	got, err := n.dial().GetTimetimestamped(context.Background(), "coarse", key(t, "plain"), slot, 3)
-	want := []wire.Timetimestamped{{Word: point.FromInt(1), Time: begin}, {}, {Word: point.FromInt(3), Time: begin + uint64(20*time.Second)}}
+	got, err := n.dial().GetTimestamped(context.Background(), "coarse", key(t, "plain"), slot, 3)
+	want := []wire.Timestamped{{Word: point.FromInt(1), Time: begin}, {}, {Word: point.FromInt(3), Time: begin + uint64(20*time.Second)}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}

@@ -21,18 +21,18 @@ type Reason uint8
 
 // The reasons for which a point is refused.
 const (
-	Future           Reason = iota // the slot lies further ahead than ingest.max_future
-	Expired                        // the slot is older than the bucket's TTL
-	BadType                        // a point of the undefined types 03 to 7f
-	DiskFull                       // less than storage.min_free is left on the disk
-	EmptyName                      // a metric without a byte
-	BucketDeleted                  // the bucket was deleted while the stream was open
-	SeriesLimit                    // a new series beyond what the node can hold
-	Memory                         // a new series while memory is short
-	Overload                       // over UDP while senders are held back
-	BadTimetimestamp               // a timestamp more than 417 days from its slot
-	SameHash                       // a series whose hash another one has already
-	NumReasons       = iota
+	Future        Reason = iota // the slot lies further ahead than ingest.max_future
+	Expired                     // the slot is older than the bucket's TTL
+	BadType                     // a point of the undefined types 03 to 7f
+	DiskFull                    // less than storage.min_free is left on the disk
+	EmptyName                   // a metric without a byte
+	BucketDeleted               // the bucket was deleted while the stream was open
+	SeriesLimit                 // a new series beyond what the node can hold
+	Memory                      // a new series while memory is short
+	Overload                    // over UDP while senders are held back
+	BadTimestamp                // a timestamp more than 417 days from its slot
+	SameHash                    // a series whose hash another one has already
+	NumReasons    = iota
 )
 
 var reasonNames = [NumReasons]string{"future", "expired", "bad_type", "disk_full", "empty_name", "bucket_deleted", "series_limit", "memory", "overload", "bad_timestamp", "same_hash"}

@@ -202,14 +202,14 @@ func TestStreamsKeepTimestampsApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	timestamped, err := s.dial(t).OpenTimetimestampedStream("b", 1)
+	timestamped, err := s.dial(t).OpenTimestampedStream("b", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := plain.TimetimestampedPoints(k, 1, wire.Timetimestamped{}); !errors.Is(err, errPlain) {
+	if err := plain.TimestampedPoints(k, 1, wire.Timestamped{}); !errors.Is(err, errPlain) {
 		t.Errorf("a plain stream took a timestamp: %v", err)
 	}
-	if err := timestamped.Points(k, 1, 5); !errors.Is(err, errTimetimestamped) {
+	if err := timestamped.Points(k, 1, 5); !errors.Is(err, errTimestamped) {
 		t.Errorf("a stream with timestamps took a point without: %v", err)
 	}
 	for _, x := range []*Stream{plain, timestamped} {
@@ -217,10 +217,10 @@ func TestStreamsKeepTimestampsApart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := plain.TimetimestampedBatchPoint(k, wire.Timetimestamped{}); !errors.Is(err, errPlain) {
+	if err := plain.TimestampedBatchPoint(k, wire.Timestamped{}); !errors.Is(err, errPlain) {
 		t.Errorf("a plain batch took a timestamp: %v", err)
 	}
-	if err := timestamped.BatchPoint(k, 5); !errors.Is(err, errTimetimestamped) {
+	if err := timestamped.BatchPoint(k, 5); !errors.Is(err, errTimestamped) {
 		t.Errorf("a batch with timestamps took a point without: %v", err)
 	}
 	for _, x := range []*Stream{plain, timestamped} {

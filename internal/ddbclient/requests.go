@@ -57,9 +57,9 @@ func (c *Client) AddBucket(ctx context.Context, bucket string, resolutionMs, poi
 	})
 }
 
-// AddTimetimestampedBucket is AddBucket for a bucket with timestamps, which servers of
+// AddTimestampedBucket is AddBucket for a bucket with timestamps, which servers of
 // the original cannot be asked for.
-func (c *Client) AddTimetimestampedBucket(ctx context.Context, bucket string, resolutionMs, pointsPerFile, ttl uint64) (wire.Info, error) {
+func (c *Client) AddTimestampedBucket(ctx context.Context, bucket string, resolutionMs, pointsPerFile, ttl uint64) (wire.Info, error) {
 	return c.addBucket(ctx, wire.Request{
 		Op: wire.OpAdd, Bucket: []byte(bucket), Resolution: resolutionMs, PointsPerFile: pointsPerFile, TTL: ttl, HPTS: true,
 	})
@@ -97,13 +97,13 @@ func (c *Client) Get(ctx context.Context, bucket string, key []byte, slot int64,
 	return get(ctx, c, getRequest(bucket, key, slot, count), count, c.dec.AppendWords)
 }
 
-// GetTimetimestamped is Get with the timestamps of the points: nanoseconds in a bucket
+// GetTimestamped is Get with the timestamps of the points: nanoseconds in a bucket
 // with timestamps, the begin of the slot in others. Slots without a point have
 // neither.
-func (c *Client) GetTimetimestamped(ctx context.Context, bucket string, key []byte, slot int64, count int) ([]wire.Timetimestamped, error) {
+func (c *Client) GetTimestamped(ctx context.Context, bucket string, key []byte, slot int64, count int) ([]wire.Timestamped, error) {
 	q := getRequest(bucket, key, slot, count)
 	q.Options.HPTS = true
-	return get(ctx, c, q, count, c.dec.AppendTimetimestamped)
+	return get(ctx, c, q, count, c.dec.AppendTimestamped)
 }
 
 func getRequest(bucket string, key []byte, slot int64, count int) wire.Request {

@@ -43,14 +43,14 @@ func (c *Client) OpenAckStream(bucket string) (*Stream, error) {
 	return c.open(wire.Request{Op: wire.OpAckStream, Bucket: []byte(bucket), Delay: 1})
 }
 
-// OpenTimetimestampedStream is OpenStream for points with timestamps: the bucket must
+// OpenTimestampedStream is OpenStream for points with timestamps: the bucket must
 // have the hpts flag.
-func (c *Client) OpenTimetimestampedStream(bucket string, delay uint8) (*Stream, error) {
+func (c *Client) OpenTimestampedStream(bucket string, delay uint8) (*Stream, error) {
 	return c.open(wire.Request{Op: wire.OpStream2, HPTS: true, Bucket: []byte(bucket), Delay: delay})
 }
 
-// OpenTimetimestampedAckStream is OpenAckStream for points with timestamps.
-func (c *Client) OpenTimetimestampedAckStream(bucket string) (*Stream, error) {
+// OpenTimestampedAckStream is OpenAckStream for points with timestamps.
+func (c *Client) OpenTimestampedAckStream(bucket string) (*Stream, error) {
 	return c.open(wire.Request{Op: wire.OpAckStream, HPTS: true, Bucket: []byte(bucket), Delay: 1})
 }
 
@@ -70,12 +70,12 @@ func (c *Client) open(q wire.Request) (*Stream, error) {
 }
 
 var (
-	errInBatch         = errors.New("a batch is open: end it first")
-	errNoBatch         = errors.New("no batch is open")
-	errNoAck           = errors.New("the stream is not an acknowledged one")
-	errEmptyKey        = errors.New("the key of a point is empty")
-	errTimetimestamped = errors.New("the points of the stream have timestamps: send timestamped ones")
-	errPlain           = errors.New("the points of the stream have no timestamps: open a timestamped stream")
+	errInBatch     = errors.New("a batch is open: end it first")
+	errNoBatch     = errors.New("no batch is open")
+	errNoAck       = errors.New("the stream is not an acknowledged one")
+	errEmptyKey    = errors.New("the key of a point is empty")
+	errTimestamped = errors.New("the points of the stream have timestamps: send timestamped ones")
+	errPlain       = errors.New("the points of the stream have no timestamps: open a timestamped stream")
 )
 
 // ready checks that a message may be appended now, inside a batch or not.
@@ -98,7 +98,7 @@ func (s *Stream) point(inBatch, timestamped bool, key []byte) error {
 	}
 	switch {
 	case s.hpts && !timestamped:
-		return errTimetimestamped
+		return errTimestamped
 	case timestamped && !s.hpts:
 		return errPlain
 	}
@@ -148,21 +148,21 @@ func (s *Stream) BatchPoint(key []byte, word uint64) error {
 	return s.spill()
 }
 
-// TimetimestampedPoints is Points for points with timestamps.
-func (s *Stream) TimetimestampedPoints(key []byte, slot int64, points ...wire.Timetimestamped) error {
+// TimestampedPoints is Points for points with timestamps.
+func (s *Stream) TimestampedPoints(key []byte, slot int64, points ...wire.Timestamped) error {
 	if err := s.point(false, true, key); err != nil {
 		return err
 	}
-	s.buf = wire.AppendTimetimestampedEntry(s.buf, key, uint64(slot), points...)
+	s.buf = wire.AppendTimestampedEntry(s.buf, key, uint64(slot), points...)
 	return s.spill()
 }
 
-// TimetimestampedBatchPoint is BatchPoint for a point with a timestamp.
-func (s *Stream) TimetimestampedBatchPoint(key []byte, p wire.Timetimestamped) error {
+// TimestampedBatchPoint is BatchPoint for a point with a timestamp.
+func (s *Stream) TimestampedBatchPoint(key []byte, p wire.Timestamped) error {
 	if err := s.point(true, true, key); err != nil {
 		return err
 	}
-	s.buf = wire.AppendTimetimestampedBatchPoint(s.buf, key, p)
+	s.buf = wire.AppendTimestampedBatchPoint(s.buf, key, p)
 	return s.spill()
 }
 

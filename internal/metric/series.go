@@ -50,9 +50,9 @@ const bucketDomain = "dalmatiner bucket\x00"
 // shards.
 const timestampBit = 0x80
 
-// Timetimestamped returns the id of the values of the metric key in a bucket with
+// Timestamped returns the id of the values of the metric key in a bucket with
 // timestamps.
-func Timetimestamped(bucket uint64, key []byte) SeriesID { return Series(bucket, key).Value() }
+func Timestamped(bucket uint64, key []byte) SeriesID { return Series(bucket, key).Value() }
 
 // Value returns the id of the values that belong to the id of values or timestamps.
 func (id SeriesID) Value() SeriesID {
@@ -60,12 +60,12 @@ func (id SeriesID) Value() SeriesID {
 	return id
 }
 
-// Timetimestamp returns the id of the timestamps that belong to the id of values.
-func (id SeriesID) Timetimestamp() SeriesID {
+// Timestamp returns the id of the timestamps that belong to the id of values.
+func (id SeriesID) Timestamp() SeriesID {
 	id[15] |= timestampBit
 	return id
 }
 
-// IsTimetimestamp reports whether an id of a bucket with timestamps is that of timestamps.
+// IsTimestamp reports whether an id of a bucket with timestamps is that of timestamps.
 // It means nothing for other buckets.
-func (id SeriesID) IsTimetimestamp() bool { return id[15]&timestampBit != 0 }
+func (id SeriesID) IsTimestamp() bool { return id[15]&timestampBit != 0 }

@@ -50,7 +50,7 @@ func (r *Reader) verifyIndex(d *directory, found *damages) error {
 	var chunks, series int64
 	var last, key [fenceSize]byte
 	var buf []byte
-	timestamps, err := r.Timetimestamps()
+	timestamps, err := r.Timestamps()
 	if err != nil && len(Damages(err)) == 0 {
 		return err
 	}

@@ -36,7 +36,7 @@ type Writer struct {
 	lastKey    []byte // of the index, known when it is written
 	series     section
 	buckets    section
-	timestamps Timetimestamps
+	timestamps Timestamps
 	foot       footer
 	sealed     bool
 	fences     []byte // of a sealed writer
@@ -67,7 +67,7 @@ func Create(fs vfs.FS, path string) (*Writer, error) {
 		return nil, fmt.Errorf("segment: create %s: %w", path, err)
 	}
 	return &Writer{fs: fs, path: path, file: f, sorted: true,
-		buf: make([]byte, 0, writeSize+2*blockSize), timestamps: make(Timetimestamps)}, nil
+		buf: make([]byte, 0, writeSize+2*blockSize), timestamps: make(Timestamps)}, nil
 }
 
 // Describe notes in the footer what the owner of the segments must know to use

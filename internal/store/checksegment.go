@@ -100,7 +100,7 @@ func (c *checker) checkSegment(file string, m *manifest.Segment) {
 	}
 	verr := r.Verify()
 	c.segmentError(file, verr)
-	timestamps, err := r.Timetimestamps()
+	timestamps, err := r.Timestamps()
 	c.segmentError(file, err)
 	s := segmentCheck{c: c, file: file, r: r, timestamps: timestamps, clean: uint64(info.Generation), named: c.named}
 	if m != nil {
@@ -148,7 +148,7 @@ type segmentCheck struct {
 	c          *checker
 	file       string
 	r          *segment.Reader
-	timestamps segment.Timetimestamps
+	timestamps segment.Timestamps
 	points     int64
 	levels     rollupCheck
 	wrong      []Damage // levels, at most MaxCheckDamage

@@ -137,5 +137,5 @@ func (s *Store) digestPairs(ctx context.Context, r *reader, a *aggregator, b *bu
 		first += n
 	}
 	sum := chunk.DigestOfSeries(id, incarnation) * values
-	return sum + chunk.DigestOfSeries(metric.SeriesID(id).Timetimestamp(), incarnation)*timestamps, nil
+	return sum + chunk.DigestOfSeries(metric.SeriesID(id).Timestamp(), incarnation)*timestamps, nil
 }

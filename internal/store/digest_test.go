@@ -17,7 +17,7 @@ func naiveDigest(t fataler, s *Store, info buckets.Info, key []byte, incarnation
 	t.Helper()
 	id := metric.Series(info.ID, key)
 	if info.HPTS {
-		id = metric.Timetimestamped(info.ID, key)
+		id = metric.Timestamped(info.ID, key)
 	}
 	for number := max(from, 0); number < past; number++ {
 		var words, timestamps [chunk.Slots]uint64
@@ -31,7 +31,7 @@ func naiveDigest(t fataler, s *Store, info buckets.Info, key []byte, incarnation
 			t.Fatalf("%v", err)
 		}
 		sum += chunk.DigestOfSeries(id, incarnation) * chunk.NumberedDigest(number, chunk.DigestWords(words[:], 0))
-		sum += chunk.DigestOfSeries(id.Timetimestamp(), incarnation) * chunk.NumberedDigest(number, chunk.DigestWords(timestamps[:], 0))
+		sum += chunk.DigestOfSeries(id.Timestamp(), incarnation) * chunk.NumberedDigest(number, chunk.DigestWords(timestamps[:], 0))
 	}
 	return sum
 }

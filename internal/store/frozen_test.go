@@ -49,7 +49,7 @@ func (f *frozenScript) put(bucket string, series, slot int64, w uint64) {
 func (f *frozenScript) timestamp(series, slot int64, w, timestamp uint64) {
 	f.timestamps[[2]int64{series, slot}] = timestamp
 	if f.s != nil {
-		f.session("stamped").Timetimestamped(key(int(series)), uint64(slot), w, timestamp)
+		f.session("stamped").Timestamped(key(int(series)), uint64(slot), w, timestamp)
 	}
 	s := f.s
 	f.s = nil
@@ -300,7 +300,7 @@ func (f *frozenScript) checkPoints(s *Store, what string, info buckets.Info, wor
 			clear(timestamps)
 			err := s.Read(f.t.Context(), info, key(int(series)), at, values)
 			if info.HPTS && err == nil {
-				err = s.ReadTimetimestamped(f.t.Context(), info, key(int(series)), at, values, timestamps)
+				err = s.ReadTimestamped(f.t.Context(), info, key(int(series)), at, values, timestamps)
 			}
 			if err != nil {
 				f.t.Fatalf("%s: %v", what, err)

@@ -119,7 +119,7 @@ type write struct {
 
 func (w *write) send(x *Session) {
 	if w.timestamps != nil {
-		w.sendTimetimestamped(x)
+		w.sendTimestamped(x)
 		return
 	}
 	if len(w.words) == 1 {
@@ -201,7 +201,7 @@ func (h *history) check(t fataler, s *Store, bucket string, acked int) {
 		}
 	}
 	if info.HPTS {
-		left.checkTimetimestamps(t, s, info, n)
+		left.checkTimestamps(t, s, info, n)
 	}
 	checkMinutes(t, s, info.ID, counts)
 }

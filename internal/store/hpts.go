@@ -19,8 +19,8 @@ import (
 // of the slot, a point like any other. Only the values have a name and an entry
 // in the index. DESIGN.md says what follows from it.
 
-// TimetimestampedSize is the size of a point with its timestamp, in bytes.
-const TimetimestampedSize = 2 * point.Size
+// TimestampedSize is the size of a point with its timestamp, in bytes.
+const TimestampedSize = 2 * point.Size
 
 // width is how many columns a metric of the bucket has.
 func (b *bucket) width() int {
@@ -33,7 +33,7 @@ func (b *bucket) width() int {
 // seriesID is the id under which the index has a metric.
 func (b *bucket) seriesID(key []byte) metric.SeriesID {
 	if b.info.HPTS {
-		return metric.Timetimestamped(b.info.ID, key)
+		return metric.Timestamped(b.info.ID, key)
 	}
 	return metric.Series(b.info.ID, key)
 }
@@ -49,15 +49,15 @@ func (b *bucket) valueID(h segment.Hash) metric.SeriesID {
 // bind gives a metric a free column, and the one behind it for its timestamps.
 func (b *bucket) bind(g *head.Group, col int, key []byte, id metric.SeriesID, lsn uint64, now int64) {
 	if b.info.HPTS {
-		g.Bind(col, key, lsn, now, id, id.Timetimestamp())
+		g.Bind(col, key, lsn, now, id, id.Timestamp())
 	} else {
 		g.Bind(col, key, lsn, now, id)
 	}
 }
 
-// Timetimestamped is Point for a point with a timestamp in nanoseconds. A bucket without
+// Timestamped is Point for a point with a timestamp in nanoseconds. A bucket without
 // timestamps keeps the value only.
-func (x *Session) Timetimestamped(key []byte, slot uint64, raw, timestamp uint64) {
+func (x *Session) Timestamped(key []byte, slot uint64, raw, timestamp uint64) {
 	if x.width == 1 {
 		x.Point(key, slot, raw)
 		return
@@ -70,7 +70,7 @@ func (x *Session) Timetimestamped(key []byte, slot uint64, raw, timestamp uint64
 	word := uint64(point.Unset)
 	if w != point.Unset {
 		if word, ok = x.b.info.TimestampWord(slot, timestamp); !ok {
-			x.refuseTimetimestamp(key, slot)
+			x.refuseTimestamp(key, slot)
 			return
 		}
 	}
@@ -86,9 +86,9 @@ func (x *Session) Timetimestamped(key []byte, slot uint64, raw, timestamp uint64
 	x.col += 2
 }
 
-// refuseTimetimestamp counts a point whose timestamp does not belong to its slot under the
+// refuseTimestamp counts a point whose timestamp does not belong to its slot under the
 // first reason that holds.
-func (x *Session) refuseTimetimestamp(key []byte, slot uint64) {
+func (x *Session) refuseTimestamp(key []byte, slot uint64) {
 	lo, hi := x.s.admitted(x.b)
 	switch {
 	case len(key) == 0:
@@ -98,22 +98,22 @@ func (x *Session) refuseTimetimestamp(key []byte, slot uint64) {
 	case slot < lo:
 		x.refuse(account.Expired, 1)
 	default:
-		x.refuse(account.BadTimetimestamp, 1)
+		x.refuse(account.BadTimestamp, 1)
 	}
 }
 
-// TimetimestampedPoints takes consecutive points of one metric, TimetimestampedSize bytes each:
-// the value, then the timestamp. Unlike Timetimestamped it needs a bucket with
+// TimestampedPoints takes consecutive points of one metric, TimestampedSize bytes each:
+// the value, then the timestamp. Unlike Timestamped it needs a bucket with
 // timestamps.
-func (x *Session) TimetimestampedPoints(key []byte, slot uint64, data []byte) {
-	if n := len(data) / TimetimestampedSize; n > 1 {
+func (x *Session) TimestampedPoints(key []byte, slot uint64, data []byte) {
+	if n := len(data) / TimestampedSize; n > 1 {
 		x.pairs(key, slot, uint64(n), func(slot uint64) (raw, timestamp uint64) {
 			raw, timestamp = binary.BigEndian.Uint64(data), binary.BigEndian.Uint64(data[point.Size:])
-			data = data[TimetimestampedSize:]
+			data = data[TimestampedSize:]
 			return raw, timestamp
 		})
 	} else if n == 1 {
-		x.Timetimestamped(key, slot, binary.BigEndian.Uint64(data), binary.BigEndian.Uint64(data[point.Size:]))
+		x.Timestamped(key, slot, binary.BigEndian.Uint64(data), binary.BigEndian.Uint64(data[point.Size:]))
 	}
 }
 
@@ -139,7 +139,7 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 			x.refuse(account.BadType, 1)
 		case w != point.Unset:
 			if word, ok = x.b.info.TimestampWord(slot, timestamp); !ok {
-				x.refuseTimetimestamp(key, slot)
+				x.refuseTimestamp(key, slot)
 			}
 		}
 		slot++
@@ -155,11 +155,11 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 	x.col += 2
 }
 
-// ReadTimetimestamped is Read with the timestamps of the set slots in nanoseconds:
+// ReadTimestamped is Read with the timestamps of the set slots in nanoseconds:
 // those that came with the points, or the begin of the slot in a bucket without
 // timestamps. len(timestamps) is that of values. A point whose timestamp is lost to damage
 // is left out.
-func (s *Store) ReadTimetimestamped(ctx context.Context, info buckets.Info, key []byte, from int64, values, timestamps []uint64) error {
+func (s *Store) ReadTimestamped(ctx context.Context, info buckets.Info, key []byte, from int64, values, timestamps []uint64) error {
 	clear(timestamps)
 	how := reading{}
 	if info.HPTS {

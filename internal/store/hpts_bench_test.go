@@ -11,10 +11,10 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// BenchmarkTimetimestampedSize says what a point costs in a flushed segment with
+// BenchmarkTimestampedSize says what a point costs in a flushed segment with
 // different kinds of timestamps. The values, integers below 1000, cost the same
 // in all of them; plain is a bucket without timestamps.
-func BenchmarkTimetimestampedSize(b *testing.B) {
+func BenchmarkTimestampedSize(b *testing.B) {
 	kinds := []struct {
 		name      string
 		timestamp func(r *rand.Rand, series int) uint64 // nanoseconds behind the slot's begin
@@ -49,7 +49,7 @@ func BenchmarkTimetimestampedSize(b *testing.B) {
 						if k.timestamp == nil {
 							x.Point(key, slot, w)
 						} else {
-							x.Timetimestamped(key, slot, w, slot*second+k.timestamp(r, i))
+							x.Timestamped(key, slot, w, slot*second+k.timestamp(r, i))
 						}
 					}
 				}

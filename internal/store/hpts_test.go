@@ -19,12 +19,12 @@ import (
 
 const second = uint64(time.Second)
 
-func (w *write) sendTimetimestamped(x *Session) {
+func (w *write) sendTimestamped(x *Session) {
 	var data []byte
 	for i, v := range w.words {
 		data = binary.BigEndian.AppendUint64(point.Append(data, v), w.timestamps[i])
 	}
-	x.TimetimestampedPoints(key(w.series), uint64(w.slot), data)
+	x.TimestampedPoints(key(w.series), uint64(w.slot), data)
 }
 
 // timestampsAt returns the timestamp of the last set word of every (series, slot) after
@@ -47,28 +47,28 @@ func (h *history) timestampsAt(n int) map[[2]int64]uint64 {
 	return m
 }
 
-// checkTimetimestamps compares every value with its timestamp with the first n writes.
-func (h *history) checkTimetimestamps(t fataler, s *Store, info buckets.Info, n int) {
+// checkTimestamps compares every value with its timestamp with the first n writes.
+func (h *history) checkTimestamps(t fataler, s *Store, info buckets.Info, n int) {
 	t.Helper()
 	words, timestamps := h.state(n), h.timestampsAt(n)
-	gotWords, gotTimetimestamps := make([]uint64, modelSlots), make([]uint64, modelSlots)
+	gotWords, gotTimestamps := make([]uint64, modelSlots), make([]uint64, modelSlots)
 	for series := range modelSeries {
-		if err := s.ReadTimetimestamped(context.Background(), info, key(series), modelFrom, gotWords, gotTimetimestamps); err != nil {
+		if err := s.ReadTimestamped(context.Background(), info, key(series), modelFrom, gotWords, gotTimestamps); err != nil {
 			t.Fatalf("read: %v", err)
 		}
 		for i := range gotWords {
 			at := [2]int64{int64(series), modelFrom + int64(i)}
-			if gotWords[i] != words[at] || gotTimetimestamps[i] != timestamps[at] {
+			if gotWords[i] != words[at] || gotTimestamps[i] != timestamps[at] {
 				t.Fatalf("series %d slot %d (epoch%+d) holds %x at %d, want %x at %d",
-					series, at[1], at[1]-epoch, gotWords[i], gotTimetimestamps[i], words[at], timestamps[at])
+					series, at[1], at[1]-epoch, gotWords[i], gotTimestamps[i], words[at], timestamps[at])
 			}
 		}
 	}
 }
 
-// randTimetimestamped is a random write into a bucket with timestamps: most of it
+// randTimestamped is a random write into a bucket with timestamps: most of it
 // timestamped near the slot, some of it days off, and some of it plain.
-func randTimetimestamped(r *rand.Rand, now int64) write {
+func randTimestamped(r *rand.Rand, now int64) write {
 	w := randWrite(r, now)
 	if r.IntN(8) == 0 {
 		return w
@@ -95,21 +95,21 @@ func timestampedBucket(t fataler, s *Store) buckets.Info {
 	return info
 }
 
-// sendTimetimestamped sends some random writes, by batches of one slot too: adjacent
+// sendTimestamped sends some random writes, by batches of one slot too: adjacent
 // series in one run.
-func (h *history) sendTimetimestamped(t fataler, s *Store, r *rand.Rand, clock *testClock) {
+func (h *history) sendTimestamped(t fataler, s *Store, r *rand.Rand, clock *testClock) {
 	x := mustSession(t, s, "b")
 	for range 1 + r.IntN(40) {
 		now := min(clock.Now().Unix(), epoch+1400) // where the model looks
 		if r.IntN(3) > 0 {
-			w := randTimetimestamped(r, now)
+			w := randTimestamped(r, now)
 			w.send(x)
 			h.add(w)
 			continue
 		}
 		slot := now - int64(r.IntN(30))
 		for series := r.IntN(3); series < modelSeries; series++ {
-			w := randTimetimestamped(r, now)
+			w := randTimestamped(r, now)
 			w.series, w.slot, w.words = series, slot, w.words[:1]
 			w.timestamps = []uint64{uint64(slot)*second + uint64(r.IntN(int(second)))}
 			w.send(x)
@@ -124,7 +124,7 @@ func (h *history) sendTimetimestamped(t fataler, s *Store, r *rand.Rand, clock *
 // Random streams with timestamps, flushes, merges, restarts and crashes: a value
 // and its timestamp are there together or not at all (I1, I2), and the account
 // counts them as one point (I3).
-func TestTimetimestampsStayWithTheirValues(t *testing.T) {
+func TestTimestampsStayWithTheirValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 11))
 		l := newLived(t, r, func(o *Options) {
@@ -140,7 +140,7 @@ func TestTimetimestampsStayWithTheirValues(t *testing.T) {
 			switch {
 			case l.step(step):
 			case step == "send":
-				l.h.sendTimetimestamped(t, l.s, r, l.clock)
+				l.h.sendTimestamped(t, l.s, r, l.clock)
 			case step == "hours": // that close windows
 				pass(l.s, l.clock, 6*time.Hour)
 				x := mustSession(t, l.s, "b")
@@ -191,7 +191,7 @@ func TestTimestampsAreNoSeries(t *testing.T) {
 	clock.advance(48 * time.Hour)
 	s.advance()
 	x := mustSession(t, s, "b") // what closes the windows
-	x.Timetimestamped(key(0), uint64(clock.Now().Unix()), point.FromInt(1), uint64(clock.Now().UnixNano()))
+	x.Timestamped(key(0), uint64(clock.Now().Unix()), point.FromInt(1), uint64(clock.Now().UnixNano()))
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestTimestampsAreNoSeries(t *testing.T) {
 	wantMetrics(t, s, info, metrics, metrics*slots+1)
 	values, timestamps := make([]uint64, slots), make([]uint64, slots)
 	for i := range metrics {
-		if err := s.ReadTimetimestamped(context.Background(), info, key(i), epoch, values, timestamps); err != nil {
+		if err := s.ReadTimestamped(context.Background(), info, key(i), epoch, values, timestamps); err != nil {
 			t.Fatal(err)
 		}
 		for slot := range slots {
@@ -242,7 +242,7 @@ func sendNanos(t *testing.T, s *Store, metrics, slots int) {
 	x := mustSession(t, s, "b")
 	for slot := uint64(epoch); slot < uint64(epoch+slots); slot++ {
 		for i := range metrics {
-			x.Timetimestamped(key(i), slot, point.FromInt(int64(i)), slot*second+uint64(i))
+			x.Timestamped(key(i), slot, point.FromInt(int64(i)), slot*second+uint64(i))
 		}
 	}
 	if err := x.Close(); err != nil {
@@ -274,7 +274,7 @@ func wantMetrics(t *testing.T, s *Store, info buckets.Info, metrics int, points 
 }
 
 // Every point with a timestamp is counted under what became of it.
-func TestTimetimestampedPointsAreCounted(t *testing.T) {
+func TestTimestampedPointsAreCounted(t *testing.T) {
 	const far = 418 * 24 * 3600 * second
 	slot := uint64(epoch)
 	begin := slot * second
@@ -282,7 +282,7 @@ func TestTimetimestampedPointsAreCounted(t *testing.T) {
 	send := func(points ...[3]uint64) func(x *Session) {
 		return func(x *Session) {
 			for _, p := range points {
-				x.Timetimestamped(key(0), p[0], p[1], p[2])
+				x.Timestamped(key(0), p[0], p[1], p[2])
 			}
 		}
 	}
@@ -291,7 +291,7 @@ func TestTimetimestampedPointsAreCounted(t *testing.T) {
 		for _, w := range words {
 			data = point.Append(data, w)
 		}
-		return func(x *Session) { x.TimetimestampedPoints(k, slot, data) }
+		return func(x *Session) { x.TimestampedPoints(k, slot, data) }
 	}
 	refused := func(c account.Counts, r account.Reason, n uint64) account.Counts {
 		c.Refused[r] = n
@@ -305,12 +305,12 @@ func TestTimetimestampedPointsAreCounted(t *testing.T) {
 		"another timestamp":            {send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, one, begin + 6}), account.Counts{Accepted: 1, Conflicting: 1}},
 		"another value":                {send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, two, begin + 5}), account.Counts{Accepted: 1, Conflicting: 1}},
 		"unset with a timestamp":       {send([3]uint64{slot, point.Unset, begin + 5}, [3]uint64{slot, point.Unset, 1}), account.Counts{Unset: 2}},
-		"a timestamp of another year":  {send([3]uint64{slot, one, begin + far}, [3]uint64{slot, one, begin - far}, [3]uint64{slot, one, 0}), refused(account.Counts{}, account.BadTimetimestamp, 3)},
+		"a timestamp of another year":  {send([3]uint64{slot, one, begin + far}, [3]uint64{slot, one, begin - far}, [3]uint64{slot, one, 0}), refused(account.Counts{}, account.BadTimestamp, 3)},
 		"a slot of the future":         {send([3]uint64{slot + 5000, one, begin}), refused(account.Counts{}, account.Future, 1)},
 		"a slot beyond the timestamps": {send([3]uint64{1 << 60, one, begin}), refused(account.Counts{}, account.Future, 1)},
 		"an undefined type":            {send([3]uint64{slot, 5 << 56, begin}), refused(account.Counts{}, account.BadType, 1)},
 		"an entry":                     {entry(key(0), slot, one, begin, two, begin+second+1, 0, 9), account.Counts{Accepted: 2, Unset: 1}},
-		"an entry with a bad one":      {entry(key(0), slot, one, begin, two, 7, 5<<56, 0, one, begin), refused(refused(account.Counts{Accepted: 2}, account.BadTimetimestamp, 1), account.BadType, 1)},
+		"an entry with a bad one":      {entry(key(0), slot, one, begin, two, 7, 5<<56, 0, one, begin), refused(refused(account.Counts{Accepted: 2}, account.BadTimestamp, 1), account.BadType, 1)},
 		"an entry into the future":     {entry(key(0), slot+599, one, begin, one, begin, one, begin), refused(account.Counts{Accepted: 2}, account.Future, 1)},
 		"an entry without a name":      {entry(nil, slot, one, begin, one, begin), refused(account.Counts{}, account.EmptyName, 2)},
 		"an entry beyond all slots":    {entry(key(0), 1<<64-1, one, begin, one, begin), refused(account.Counts{}, account.Future, 2)},
@@ -339,11 +339,11 @@ func TestTimetimestampedPointsAreCounted(t *testing.T) {
 }
 
 // In a bucket without timestamps a read gives the begin of each set slot.
-func TestTimetimestampsOfAPlainBucket(t *testing.T) {
+func TestTimestampsOfAPlainBucket(t *testing.T) {
 	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
 	defer s.Crash()
 	x := mustSession(t, s, "b")
-	x.Timetimestamped(key(0), epoch+1, point.FromInt(7), 12345)
+	x.Timestamped(key(0), epoch+1, point.FromInt(7), 12345)
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +352,7 @@ func TestTimetimestampsOfAPlainBucket(t *testing.T) {
 		t.Fatal(err)
 	}
 	values, timestamps := make([]uint64, 3), []uint64{9, 9, 9}
-	if err := s.ReadTimetimestamped(context.Background(), info, key(0), epoch, values, timestamps); err != nil {
+	if err := s.ReadTimestamped(context.Background(), info, key(0), epoch, values, timestamps); err != nil {
 		t.Fatal(err)
 	}
 	if values[1] != point.FromInt(7) || timestamps[0] != 0 || timestamps[1] != (epoch+1)*second || timestamps[2] != 0 {
@@ -371,7 +371,7 @@ func TestAnyNameFitsABucketWithTimestamps(t *testing.T) {
 	names := [][]byte{{0}, {1}, {0, 0}, {1, 0}, bytes.Repeat([]byte{1}, 65535), []byte("x")}
 	x := mustSession(t, s, "b")
 	for i, name := range names {
-		x.Timetimestamped(name, epoch, point.FromInt(int64(i)), epoch*second+uint64(i))
+		x.Timestamped(name, epoch, point.FromInt(int64(i)), epoch*second+uint64(i))
 	}
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
@@ -384,7 +384,7 @@ func TestAnyNameFitsABucketWithTimestamps(t *testing.T) {
 	s = mustOpen(t, o)
 	for i, name := range names {
 		var value, timestamp [1]uint64
-		if err := s.ReadTimetimestamped(context.Background(), info, name, epoch, value[:], timestamp[:]); err != nil {
+		if err := s.ReadTimestamped(context.Background(), info, name, epoch, value[:], timestamp[:]); err != nil {
 			t.Fatal(err)
 		}
 		if value[0] != point.FromInt(int64(i)) || timestamp[0] != epoch*second+uint64(i) {
@@ -414,7 +414,7 @@ func TestAReaderSeesWholePairs(t *testing.T) {
 		}
 		for i := range uint64(rounds) {
 			for k := range 3 {
-				x.Timetimestamped(key(k), epoch, point.FromInt(int64(i)), epoch*second+i)
+				x.Timestamped(key(k), epoch, point.FromInt(int64(i)), epoch*second+i)
 			}
 			if _, err = x.Commit(); err == nil && i%500 == 499 {
 				_, err = s.Flush(context.Background())
@@ -427,7 +427,7 @@ func TestAReaderSeesWholePairs(t *testing.T) {
 	}()
 	for last := int64(-1); last < rounds-1; {
 		var value, timestamp [1]uint64
-		if err := s.ReadTimetimestamped(context.Background(), info, key(1), epoch, value[:], timestamp[:]); err != nil {
+		if err := s.ReadTimestamped(context.Background(), info, key(1), epoch, value[:], timestamp[:]); err != nil {
 			t.Fatal(err)
 		}
 		if value[0] == point.Unset {

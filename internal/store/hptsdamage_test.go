@@ -29,7 +29,7 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 		info := timestampedBucket(t, s)
 		id := s.buckets.ID(info.ID).seriesID(key(0))
 		if bit {
-			id = id.Timetimestamp()
+			id = id.Timestamp()
 		}
 		var file string
 		for round := range uint64(2) { // the second corrects the first, and is damaged
@@ -37,7 +37,7 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 			r := rand.New(rand.NewPCG(round, 1))
 			for slot := uint64(epoch); slot < epoch+700; slot++ {
 				for k := range 8 { // random bits, so that a chunk fills a block
-					x.Timetimestamped(key(k), slot, r.Uint64()|1<<63, slot*second+r.Uint64N(1<<54))
+					x.Timestamped(key(k), slot, r.Uint64()|1<<63, slot*second+r.Uint64N(1<<54))
 				}
 			}
 			if err := x.Close(); err != nil {
@@ -61,7 +61,7 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 				clock.advance(9 * time.Hour)
 				s.clock.Store(clock.now.Load())
 				x := mustSession(t, s, "b")
-				x.Timetimestamped(key(9), epoch+30_000, 1<<63, (epoch+30_000)*second)
+				x.Timestamped(key(9), epoch+30_000, 1<<63, (epoch+30_000)*second)
 				if err := x.Close(); err != nil {
 					t.Fatal(err)
 				}
@@ -145,7 +145,7 @@ func checkOtherReads(t *testing.T, s *Store, info buckets.Info, when string, tim
 func readPairsOf(t *testing.T, s *Store, info buckets.Info) (pairs [700][2]uint64) {
 	t.Helper()
 	values, timestamps := make([]uint64, len(pairs)), make([]uint64, len(pairs))
-	if err := s.ReadTimetimestamped(context.Background(), info, key(0), epoch, values, timestamps); err != nil {
+	if err := s.ReadTimestamped(context.Background(), info, key(0), epoch, values, timestamps); err != nil {
 		t.Fatal(err)
 	}
 	for i := range pairs {

@@ -212,9 +212,9 @@ func (l *laying) pairs(ctx context.Context, values, timestamps []uint64) error {
 // are unset.
 func (l *laying) timestamps(seg *version.Segment, dst []uint64) error {
 	r := slotRange(l.from, dst)
-	err := seg.Reader.Chunks(l.bucket, segment.Hash(l.id.Timetimestamp()), r.First, r.Past, func(number int64, data []byte) error {
+	err := seg.Reader.Chunks(l.bucket, segment.Hash(l.id.Timestamp()), r.First, r.Past, func(number int64, data []byte) error {
 		if err := head.DecodeChunk(dst, l.from, data, number); err != nil {
-			l.s.noteUndecodable(seg, l.id.Timetimestamp(), number, err)
+			l.s.noteUndecodable(seg, l.id.Timestamp(), number, err)
 			lo, hi := max(l.from, number*chunk.Slots), min(l.from+int64(len(dst)), (number+1)*chunk.Slots)
 			clear(dst[lo-l.from : hi-l.from])
 		}

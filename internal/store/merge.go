@@ -405,7 +405,7 @@ func (s *Store) retire(seg *version.Segment) {
 func (m *merging) countLost(seg *version.Segment) {
 	lost := seg.Info.Points
 	var words [chunk.Slots]uint64
-	timestamps, err := seg.Reader.Timetimestamps()
+	timestamps, err := seg.Reader.Timestamps()
 	err = errors.Join(err, seg.Reader.Each(func(bucket uint64, series segment.Hash, _ int64, data []byte) error {
 		h, err := chunk.ParseHeader(data)
 		if err == nil && !timestamps.Is(bucket, series) && chunk.DecodeRange(words[:], data, 0) == nil {

@@ -309,7 +309,7 @@ func TestADamagedLastEditLosesNothing(t *testing.T) {
 
 // A window and an overlay that are cut into files keep every timestamp in the file of
 // its value.
-func TestCutFilesKeepTimetimestamps(t *testing.T) {
+func TestCutFilesKeepTimestamps(t *testing.T) {
 	clock := newTestClock()
 	s := mustOpen(t, testOptions(vfs.NewMem(), clock))
 	defer func() { s.Crash() }()
@@ -322,7 +322,7 @@ func TestCutFilesKeepTimetimestamps(t *testing.T) {
 		t.Helper()
 		values, timestamps := make([]uint64, slots), make([]uint64, slots)
 		for i := range metrics {
-			if err := s.ReadTimetimestamped(t.Context(), info, key(i), epoch, values, timestamps); err != nil {
+			if err := s.ReadTimestamped(t.Context(), info, key(i), epoch, values, timestamps); err != nil {
 				t.Fatal(err)
 			}
 			for j := range values {

@@ -41,7 +41,7 @@ type output struct {
 // add adds a chunk. Chunks come by series within a range.
 func (o *output) add(bucket uint64, c *window.Chunk) error {
 	h := c.Hash
-	// Timetimestamps stay in the file of their values: readPairs looks nowhere else.
+	// Timestamps stay in the file of their values: readPairs looks nowhere else.
 	if o.w != nil && o.bytes > o.m.s.maxMergedFile && metric.SeriesID(h).Value() != metric.SeriesID(o.last).Value() {
 		if err := o.end(false); err != nil {
 			return err

@@ -210,7 +210,7 @@ func (m *meta) put(b *metaBucket, x *Session, w write) {
 		case v == point.Unset:
 			m.counts.Unset++
 		case off >= 1<<55 || off < -1<<55:
-			m.counts.Refused[account.BadTimetimestamp]++
+			m.counts.Refused[account.BadTimestamp]++
 		default:
 			m.counts.Accepted++
 			cells[slot] = c
@@ -339,7 +339,7 @@ func (m *meta) checkSeries(b *metaBucket, series int) {
 	values, timestamps := make([]uint64, MaxRead), make([]uint64, MaxRead)
 	for at := from; at < past; at += MaxRead {
 		n := min(MaxRead, past-at)
-		m.must(m.s.ReadTimetimestamped(context.Background(), b.info, key(series), at, values[:n], timestamps[:n]))
+		m.must(m.s.ReadTimestamped(context.Background(), b.info, key(series), at, values[:n], timestamps[:n]))
 		for j, got := range values[:n] {
 			if got == point.Unset {
 				continue

@@ -84,7 +84,7 @@ func (m *merging) mergeSource(seg *version.Segment, bucket uint64) window.Source
 		Unread: seg.Noted.Unread >= maxUnread, Marks: seg.Meta.Marks,
 	}
 	if b := m.s.buckets.ID(bucket); b != nil {
-		src.Timetimestamped = b.info.HPTS
+		src.Timestamped = b.info.HPTS
 	}
 	if len(m.tombs[bucket]) > 0 {
 		src.Hidden = func(h segment.Hash) bool { return m.hides(seg, bucket, h) }

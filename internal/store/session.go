@@ -76,7 +76,7 @@ func (x *Session) NeverWait() { x.neverWait = true }
 // In a bucket with timestamps it gets the begin of its slot as one.
 func (x *Session) Point(key []byte, slot uint64, raw uint64) {
 	if x.width != 1 {
-		x.Timetimestamped(key, slot, raw, x.b.info.SlotBegin(slot))
+		x.Timestamped(key, slot, raw, x.b.info.SlotBegin(slot))
 		return
 	}
 	w := raw
@@ -137,16 +137,16 @@ func (x *Session) Append(points []coordinator.Point) {
 		if p := &points[i]; x.width == 1 || p.Time == 0 {
 			x.Point(p.Key, p.Slot, p.Word)
 		} else {
-			x.Timetimestamped(p.Key, p.Slot, p.Word, p.Time)
+			x.Timestamped(p.Key, p.Slot, p.Word, p.Time)
 		}
 	}
 }
 
-// Points takes consecutive points of one metric, 8 bytes each, or TimetimestampedSize in a
+// Points takes consecutive points of one metric, 8 bytes each, or TimestampedSize in a
 // session whose points carry timestamps.
 func (x *Session) Points(key []byte, slot uint64, data []byte) {
 	if x.timestamps {
-		x.TimetimestampedPoints(key, slot, data)
+		x.TimestampedPoints(key, slot, data)
 		return
 	}
 	if x.width != 1 {

@@ -139,7 +139,7 @@ func (m *Merger) hide(below []*cursor, it item, s *hole.Span) {
 
 // timestamps reports whether a chunk is one of timestamps.
 func (m *Merger) timestamps(it item) bool {
-	return len(m.cursors) > 0 && m.cursors[0].src.Timetimestamped && metric.SeriesID(it.hash).IsTimetimestamp()
+	return len(m.cursors) > 0 && m.cursors[0].src.Timestamped && metric.SeriesID(it.hash).IsTimestamp()
 }
 
 // lose hides what lies below a chunk of a source that is lost, if it was marked. A
@@ -148,7 +148,7 @@ func (m *Merger) lose(c *cursor, it item, below []*cursor, marked, single bool) 
 	switch {
 	case !marked:
 	case m.timestamps(it):
-		m.loseTimetimestamps(c, it)
+		m.loseTimestamps(c, it)
 	default:
 		start := it.number * chunk.Slots
 		m.hide(below, it, &hole.Span{From: start, Past: start + chunk.Slots, Cause: hole.Block})
@@ -160,9 +160,9 @@ func (m *Merger) lose(c *cursor, it item, below []*cursor, marked, single bool) 
 	}
 }
 
-// loseTimetimestamps leaves out older timestamps where a source has values whose timestamps are
+// loseTimestamps leaves out older timestamps where a source has values whose timestamps are
 // lost: such a value has none, and no other one's.
-func (m *Merger) loseTimetimestamps(c *cursor, it item) {
+func (m *Merger) loseTimestamps(c *cursor, it item) {
 	clear(m.layer[:])
 	gone := false
 	values := segment.Hash(metric.SeriesID(it.hash).Value())

@@ -16,12 +16,12 @@ import (
 
 // Source is a segment to merge.
 type Source struct {
-	Seq             uint64
-	Generation      uint64
-	Window          bool // wins over another source of its generation
-	Reader          *segment.Reader
-	Marks           hole.Marks // what in it may lie over something older
-	Timetimestamped bool       // the bucket has timestamps
+	Seq         uint64
+	Generation  uint64
+	Window      bool // wins over another source of its generation
+	Reader      *segment.Reader
+	Marks       hole.Marks // what in it may lie over something older
+	Timestamped bool       // the bucket has timestamps
 	// Unread makes what the device cannot read damage: it is left out, and not an
 	// error.
 	Unread bool

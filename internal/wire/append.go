@@ -35,8 +35,8 @@ func AppendBatchPoint(dst, key []byte, word uint64) []byte {
 // AppendBatchEnd appends the end of a batch.
 func AppendBatchEnd(dst []byte) []byte { return append(dst, 0, 0) }
 
-// AppendTimetimestampedEntry is AppendEntry for a stream with the hpts flag.
-func AppendTimetimestampedEntry(dst, key []byte, slot uint64, points ...Timetimestamped) []byte {
+// AppendTimestampedEntry is AppendEntry for a stream with the hpts flag.
+func AppendTimestampedEntry(dst, key []byte, slot uint64, points ...Timestamped) []byte {
 	dst = append(dst, byte(OpEntry))
 	dst = binary.BigEndian.AppendUint64(dst, slot)
 	dst = appendB16(dst, key)
@@ -47,8 +47,8 @@ func AppendTimetimestampedEntry(dst, key []byte, slot uint64, points ...Timetime
 	return dst
 }
 
-// AppendTimetimestampedBatchPoint is AppendBatchPoint for a stream with the hpts flag.
-func AppendTimetimestampedBatchPoint(dst, key []byte, p Timetimestamped) []byte {
+// AppendTimestampedBatchPoint is AppendBatchPoint for a stream with the hpts flag.
+func AppendTimestampedBatchPoint(dst, key []byte, p Timestamped) []byte {
 	return point.Append(point.Append(appendB16(dst, key), p.Word), p.Time)
 }
 

@@ -44,8 +44,8 @@ const (
 // The versions of the acknowledged stream that this package speaks: plain, and
 // with the points of a stream with the hpts flag.
 const (
-	AckVersion         = 1
-	AckTimetimestamped = 2
+	AckVersion     = 1
+	AckTimestamped = 2
 )
 
 // Reasons a message is refused. Every error of this package that concerns

@@ -69,7 +69,7 @@ func FuzzReply(f *testing.F) {
 		if words, err := d.AppendWords(nil, frame, limit); err == nil && len(words) > limit {
 			t.Errorf("%d words beyond the limit of %d", len(words), limit)
 		}
-		if pts, err := d.AppendTimetimestamped(nil, frame, limit); err == nil && len(pts) > limit {
+		if pts, err := d.AppendTimestamped(nil, frame, limit); err == nil && len(pts) > limit {
 			t.Errorf("%d timestamped points beyond the limit of %d", len(pts), limit)
 		}
 	})

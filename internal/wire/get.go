@@ -60,11 +60,11 @@ func (e *GetEncoder) AppendData(dst []byte, words []uint64) []byte {
 	return e.appendCoded(dst)
 }
 
-// AppendTimetimestampedData appends the payload of one data frame for a GET with the
+// AppendTimestampedData appends the payload of one data frame for a GET with the
 // hpts option: every word is followed by its timestamp, an unset one by zeros.
 // There are as many timestamps as words. Unset words at the end do not travel as a
 // count, of which clients disagree how many bytes it stands for.
-func (e *GetEncoder) AppendTimetimestampedData(dst []byte, words, timestamps []uint64) []byte {
+func (e *GetEncoder) AppendTimestampedData(dst []byte, words, timestamps []uint64) []byte {
 	dst = append(dst, getData)
 	if len(words) == 0 {
 		return dst
@@ -202,15 +202,15 @@ func (d *Decoder) decode(f GetFrame, width, limit int) ([]byte, error) {
 	return d.raw, nil
 }
 
-// Timetimestamped is a point of a bucket with timestamps.
-type Timetimestamped struct {
+// Timestamped is a point of a bucket with timestamps.
+type Timestamped struct {
 	Word uint64
 	Time uint64 // nanoseconds by convention
 }
 
-// AppendTimetimestamped is AppendWords for a reply to a GET with the hpts option,
+// AppendTimestamped is AppendWords for a reply to a GET with the hpts option,
 // whose points have 16 bytes: the value, then its timestamp.
-func (d *Decoder) AppendTimetimestamped(dst []Timetimestamped, f GetFrame, limit int) ([]Timetimestamped, error) {
+func (d *Decoder) AppendTimestamped(dst []Timestamped, f GetFrame, limit int) ([]Timestamped, error) {
 	raw, err := d.decode(f, 2*point.Size, limit)
 	if err != nil {
 		return dst, err
@@ -221,10 +221,10 @@ func (d *Decoder) AppendTimetimestamped(dst []Timetimestamped, f GetFrame, limit
 		if !ok {
 			return dst, fmt.Errorf("%w: a point of type %02x, known are 00, 01, 02 and 80 to ff", ErrMalformed, raw[0])
 		}
-		dst = append(dst, Timetimestamped{Word: w, Time: point.Get(raw[point.Size:])})
+		dst = append(dst, Timestamped{Word: w, Time: point.Get(raw[point.Size:])})
 	}
 	for range f.Padding {
-		dst = append(dst, Timetimestamped{})
+		dst = append(dst, Timestamped{})
 	}
 	return dst, nil
 }

@@ -90,11 +90,11 @@ func TestGetDecodeErrors(t *testing.T) {
 	f(GetFrame{Coded: s2.EncodeSnappy(nil, []byte{3, 0, 0, 0, 0, 0, 0, 0})}, ErrMalformed, "type 03")
 }
 
-func TestTimetimestampedPoints(t *testing.T) {
+func TestTimestampedPoints(t *testing.T) {
 	raw := point.Append(point.Append(nil, point.FromFloat(1.5)), 1500000000123456789)
 	var d Decoder
-	got, err := d.AppendTimetimestamped(nil, GetFrame{Coded: s2.EncodeSnappy(nil, raw), Padding: 2}, 3)
-	want := []Timetimestamped{{point.FromFloat(1.5), 1500000000123456789}, {}, {}}
+	got, err := d.AppendTimestamped(nil, GetFrame{Coded: s2.EncodeSnappy(nil, raw), Padding: 2}, 3)
+	want := []Timestamped{{point.FromFloat(1.5), 1500000000123456789}, {}, {}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}

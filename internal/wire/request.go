@@ -108,9 +108,9 @@ func (q *Request) parseBody(r *reader) error {
 		q.Delay = r.u8()
 	case OpAckStream:
 		v := r.u8()
-		q.HPTS = v == AckTimetimestamped
-		if v != AckVersion && v != AckTimetimestamped && !r.short {
-			return fmt.Errorf("%w: version %d of the acknowledged stream, this server speaks %d and %d", ErrUnsupported, v, AckVersion, AckTimetimestamped)
+		q.HPTS = v == AckTimestamped
+		if v != AckVersion && v != AckTimestamped && !r.short {
+			return fmt.Errorf("%w: version %d of the acknowledged stream, this server speaks %d and %d", ErrUnsupported, v, AckVersion, AckTimestamped)
 		}
 		q.Delay = r.u8()
 	case OpList, OpGet, OpInfo, OpAdd, OpDelete, OpListPrefix, OpTTL:
@@ -202,7 +202,7 @@ func AppendRequest(dst []byte, q *Request) ([]byte, error) {
 	case OpAckStream:
 		version := byte(AckVersion)
 		if q.HPTS {
-			version = AckTimetimestamped
+			version = AckTimestamped
 		}
 		dst = append(dst, version, q.Delay)
 	}

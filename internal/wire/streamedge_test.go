@@ -57,23 +57,23 @@ func TestABatchBeginsWithItsHead(t *testing.T) {
 
 // Points with timestamps come back as they were sent; a slot without a point has no
 // timestamp either, and no slots are no bytes.
-func TestTimetimestampedDataComesBack(t *testing.T) {
+func TestTimestampedDataComesBack(t *testing.T) {
 	var e GetEncoder
 	var d Decoder
-	if got := e.AppendTimetimestampedData(nil, nil, nil); len(got) != 1 {
+	if got := e.AppendTimestampedData(nil, nil, nil); len(got) != 1 {
 		t.Errorf("no slots have %d bytes", len(got))
 	}
 	words := []uint64{point.FromInt(1), point.Unset, point.FromInt(3), point.Unset}
-	f, err := ParseGetFrame(e.AppendTimetimestampedData(nil, words, []uint64{10, 20, 30, 40}))
+	f, err := ParseGetFrame(e.AppendTimestampedData(nil, words, []uint64{10, 20, 30, 40}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := d.AppendTimetimestamped(nil, f, len(words))
+	got, err := d.AppendTimestamped(nil, f, len(words))
 	if err != nil || len(got) != len(words) {
 		t.Fatalf("%d slots, %v", len(got), err)
 	}
 	for i, want := range []uint64{10, 0, 30, 0} {
-		if got[i] != (Timetimestamped{Word: words[i], Time: want}) {
+		if got[i] != (Timestamped{Word: words[i], Time: want}) {
 			t.Errorf("slot %d: %+v", i, got[i])
 		}
 	}

@@ -210,9 +210,9 @@ func FuzzStream(f *testing.F) {
 	f.Add(uint8(1), false, entry(testKey, now, point.FromInt(1), point.Unset, 0x7f<<56, point.FromFloat(2)))
 	f.Add(uint8(7), false, append(entry(nil, now, 1, 2), entry(other, 1<<64-1, point.FromInt(3), point.FromInt(4))...))
 	f.Add(uint8(200), false, wire.AppendFlushAck(wire.AppendFlush(entry(other, now+1, point.FromInt(3))), 9))
-	f.Add(uint8(9), true, wire.AppendTimetimestampedEntry(nil, testKey, now, wire.Timetimestamped{Word: point.FromInt(1), Time: now * 1e9}, wire.Timetimestamped{Time: 5}))
-	f.Add(uint8(3), true, wire.AppendTimetimestampedBatchPoint(wire.AppendBatchStart(nil, now), testKey, wire.Timetimestamped{Word: 0x7f << 56}))
-	f.Add(uint8(3), true, wire.AppendTimetimestampedEntry(nil, nil, 1<<64-1, wire.Timetimestamped{Word: 1}, wire.Timetimestamped{Word: point.FromFloat(1)}))
+	f.Add(uint8(9), true, wire.AppendTimestampedEntry(nil, testKey, now, wire.Timestamped{Word: point.FromInt(1), Time: now * 1e9}, wire.Timestamped{Time: 5}))
+	f.Add(uint8(3), true, wire.AppendTimestampedBatchPoint(wire.AppendBatchStart(nil, now), testKey, wire.Timestamped{Word: 0x7f << 56}))
+	f.Add(uint8(3), true, wire.AppendTimestampedEntry(nil, nil, 1<<64-1, wire.Timestamped{Word: 1}, wire.Timestamped{Word: point.FromFloat(1)}))
 	f.Fuzz(func(t *testing.T, size uint8, hpts bool, stream []byte) {
 		var received uint64
 		report := func(_ coordinator.Token, c account.Counts) { received += c.Received() }
@@ -239,7 +239,7 @@ func FuzzStream(f *testing.F) {
 		}
 		count := counter{size: point.Size}
 		if hpts {
-			count.size = store.TimetimestampedSize
+			count.size = store.TimestampedSize
 		}
 		_, _ = wire.NewStreamParser(open, wire.MinStreamLimit).Parse(stream, &count, &count)
 		if received != count.points {

@@ -42,14 +42,14 @@ func (f *fixture) frames(q wire.Request) (slots []int, set int, refusal string) 
 		case wire.GetEnd:
 			return slots, set, ""
 		case wire.GetData:
-			points, err := []wire.Timetimestamped(nil), error(nil)
+			points, err := []wire.Timestamped(nil), error(nil)
 			if q.Options.HPTS {
-				points, err = dec.AppendTimetimestamped(nil, fr, wire.MaxGetSlots)
+				points, err = dec.AppendTimestamped(nil, fr, wire.MaxGetSlots)
 			} else {
 				var words []uint64
 				words, err = dec.AppendWords(nil, fr, wire.MaxGetSlots)
 				for _, w := range words {
-					points = append(points, wire.Timetimestamped{Word: w})
+					points = append(points, wire.Timestamped{Word: w})
 				}
 			}
 			if err != nil {

@@ -252,7 +252,7 @@ func (c *conn) piece(g *getBuffers, info buckets.Info, key []byte, slot int64, w
 	case timestamps == nil:
 		err = c.s.o.Store.Read(c.s.ctx, info, key, slot, words)
 	default:
-		err = c.s.o.Store.ReadTimetimestamped(c.s.ctx, info, key, slot, words, timestamps)
+		err = c.s.o.Store.ReadTimestamped(c.s.ctx, info, key, slot, words, timestamps)
 	}
 	if err != nil {
 		return err
@@ -260,7 +260,7 @@ func (c *conn) piece(g *getBuffers, info buckets.Info, key []byte, slot int64, w
 	if timestamps == nil {
 		dst = g.enc.AppendData(dst, words)
 	} else {
-		dst = g.enc.AppendTimetimestampedData(dst, words, timestamps)
+		dst = g.enc.AppendTimestampedData(dst, words, timestamps)
 	}
 	wire.EndFrame(dst, mark)
 	g.out = dst

@@ -53,7 +53,7 @@ type Store interface {
 	Metrics(ctx context.Context, bucket buckets.Info, prefix []byte, fn func(key []byte) bool) error
 	Extent(ctx context.Context, bucket buckets.Info, key []byte, from, n int64) (first, past int64, err error)
 	Read(ctx context.Context, bucket buckets.Info, key []byte, from int64, dst []uint64) error
-	ReadTimetimestamped(ctx context.Context, bucket buckets.Info, key []byte, from int64, values, timestamps []uint64) error
+	ReadTimestamped(ctx context.Context, bucket buckets.Info, key []byte, from int64, values, timestamps []uint64) error
 
 	Memory() *memory.Budget
 	Account() *account.Account

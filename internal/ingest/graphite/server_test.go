@@ -206,7 +206,7 @@ func TestLinesGiveTheirTimeAsTheTimestamp(t *testing.T) {
 			t.Fatal(err)
 		}
 		var value, timestamp [1]uint64
-		if err := f.store.ReadTimetimestamped(t.Context(), info, key, slot, value[:], timestamp[:]); err != nil {
+		if err := f.store.ReadTimestamped(t.Context(), info, key, slot, value[:], timestamp[:]); err != nil {
 			t.Fatal(err)
 		}
 		if got := timestamp[0] - uint64(slot)*10e9; value[0] == 0 || got != want {

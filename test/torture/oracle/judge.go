@@ -9,16 +9,16 @@ import (
 type Class uint8
 
 const (
-	Missing       Class = iota // acknowledged, and not there
-	Stale                      // a value that was overwritten
-	Foreign                    // a value that nobody sent to this slot
-	Risen                      // a value from before a deletion
-	Timetimestamp              // the timestamp of another write, or of none
-	Alone                      // a value that is there without its timestamp only
-	Expired                    // a value older than the lifetime
-	Name                       // listed and must not be, or the other way round
-	Answer                     // HTTP contradicts what the wire gives
-	Other                      // what a whole node may not do
+	Missing   Class = iota // acknowledged, and not there
+	Stale                  // a value that was overwritten
+	Foreign                // a value that nobody sent to this slot
+	Risen                  // a value from before a deletion
+	Timestamp              // the timestamp of another write, or of none
+	Alone                  // a value that is there without its timestamp only
+	Expired                // a value older than the lifetime
+	Name                   // listed and must not be, or the other way round
+	Answer                 // HTTP contradicts what the wire gives
+	Other                  // what a whole node may not do
 	classes
 )
 
@@ -169,7 +169,7 @@ func (s *Series) match(i int32, slot int64, allowed []uint32, w uint64, p []byte
 		}
 	}
 	if timestamps {
-		return 0, Timetimestamp, fmt.Sprintf("value %x with timestamp %d", w, binary.BigEndian.Uint64(p[8:]))
+		return 0, Timestamp, fmt.Sprintf("value %x with timestamp %d", w, binary.BigEndian.Uint64(p[8:]))
 	}
 	return 0, Foreign, fmt.Sprintf("%x, want %s", w, want)
 }

@@ -215,7 +215,7 @@ func TestPlantedFaults(t *testing.T) {
 		"a deleted value": {func(h *history) { h.node.put(h.deleted, first+3, h.of) }, map[oracle.Class]int64{oracle.Risen: 1}},
 		"an invented timestamp": {func(h *history) {
 			binary.BigEndian.PutUint64(h.node.points["stamps"+string(h.timestamp.Key)][16*4+8:], (first+4)*1e9)
-		}, map[oracle.Class]int64{oracle.Timetimestamp: 1}},
+		}, map[oracle.Class]int64{oracle.Timestamp: 1}},
 		"a value without its timestamp": {func(h *history) { h.part(5) }, map[oracle.Class]int64{oracle.Missing: 1, oracle.Alone: 1}},
 		"another value without timestamps": {func(h *history) {
 			values := h.node.values(string(h.timestamp.Key), h.node.points["stamps"+string(h.timestamp.Key)])
