@@ -287,3 +287,61 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestShortOrOddEncodingsAreRefused: every part of an encoding, and values that nobody writes.
+func TestShortOrOddEncodingsAreRefused(t *testing.T) {
+	h := hole.Hole{Bucket: 1 << 40, Low: 4, High: 500, From: -300, Past: 720, At: hole.Position{Generation: 600, Window: true}, Cause: hole.Joined, Source: 300}
+	enc := hole.AppendHole(nil, &h)
+	for n := range enc {
+		if got, rest, err := hole.ParseHole(enc[:n]); err == nil || got != (hole.Hole{}) || len(rest) != n {
+			t.Errorf("%d of %d bytes of a hole: %v, %v", n, len(enc), got, err)
+		}
+	}
+	m := hole.Marks{List: []hole.Mark{{Bucket: 1 << 40, First: -200, Past: 60, Low: 1 << 63, High: hole.HighestPrefix}, {Bucket: 7, First: 1, Past: 2}}}
+	enc = hole.AppendMarks(nil, &m)
+	for n := range enc {
+		if got, rest, err := hole.ParseMarks(enc[:n]); err == nil || !got.Empty() || len(rest) != n {
+			t.Errorf("%d of %d bytes of marks: %v, %v", n, len(enc), got, err)
+		}
+	}
+	odd := hole.Hole{Low: 4, High: 5, Past: 1, Cause: hole.Joined + 1}
+	if _, _, err := hole.ParseHole(hole.AppendHole(nil, &odd)); err == nil {
+		t.Error("a cause that is none")
+	}
+	odd = hole.Hole{Low: 5, High: 4, Past: 1} // the distance turns over
+	if _, _, err := hole.ParseHole(hole.AppendHole(nil, &odd)); err == nil {
+		t.Error("a range of prefixes that turns over")
+	}
+	odd = hole.Hole{From: 5, Past: 5}
+	if _, _, err := hole.ParseHole(hole.AppendHole(nil, &odd)); err == nil {
+		t.Error("no slots")
+	}
+	if _, _, err := hole.ParseMarks([]byte{2, 0}); err == nil {
+		t.Error("marks of a form that is none")
+	}
+	if (&hole.Marks{All: true}).Empty() || (&hole.Marks{List: m.List}).Empty() || !(&hole.Marks{}).Empty() {
+		t.Error("which marks are empty")
+	}
+}
+
+// TestHolesAreCoarsenedAStepAtATime: holes of one position become wider only as far as the
+// bound asks for, and those of different positions stay apart while that is enough.
+func TestHolesAreCoarsenedAStepAtATime(t *testing.T) {
+	var list []hole.Hole
+	for i := range int64(64) {
+		at := hole.Position{Generation: 1 + uint64(i%2)}
+		list = append(list, hole.Hole{Low: 3, High: 3, From: i / 2 * 1000, Past: i/2*1000 + 1, At: at, Cause: hole.Block, Source: 5})
+	}
+	got := hole.Bound(list, 16)
+	if len(got) > 16 || len(got) < 8 {
+		t.Fatalf("%d holes, 16 are allowed", len(got))
+	}
+	for _, h := range got {
+		if h.Past-h.From > 8*720 {
+			t.Errorf("a hole of %d slots, where those within 5760 are enough: %v", h.Past-h.From, h)
+		}
+	}
+	if !slices.ContainsFunc(got, func(h hole.Hole) bool { return h.At.Generation == 1 }) {
+		t.Error("all holes are at the highest position")
+	}
+}

@@ -51,3 +51,31 @@ func TestCrashInARestore(t *testing.T) {
 		s.Crash()
 	}
 }
+
+// What a restore has moved is on disk before what it was built in, which marks the directory
+// as unfinished, is removed: a real file system may keep the one without the other, which
+// the one in memory does not.
+func TestARestoreSyncsItsMovesFirst(t *testing.T) {
+	mem, o := merged(t)
+	moved, synced, removed := 0, false, false
+	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		switch op.Kind {
+		case errorfs.OpRename:
+			moved++
+			synced = false
+		case errorfs.OpFileSync:
+			synced = synced || op.Path == "/new"
+		case errorfs.OpRemoveAll:
+			if removed = true; !synced {
+				t.Errorf("%s is removed, %d moves before it may not be on disk", op.Path, moved)
+			}
+		}
+		return nil
+	}))
+	if _, err := Restore(t.Context(), RestoreOptions{FS: fs, From: o.Dir, To: "/new"}); err != nil {
+		t.Fatal(err)
+	}
+	if moved == 0 || !removed {
+		t.Errorf("%d moves, removed: %v", moved, removed)
+	}
+}
