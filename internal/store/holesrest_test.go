@@ -54,7 +54,7 @@ func TestAnInactiveSeriesReturnsUnderAHole(t *testing.T) {
 	}
 	h.s = mustOpen(t, h.o)
 	gone[layer] = true
-	lost := unknownBelow{0, chunk.Slots, 2 * chunk.Slots, layer}
+	lost := unknownDeleteSequence{0, chunk.Slots, 2 * chunk.Slots, layer}
 	h.check("its return is lost", gone, hole, lost)
 	h.checkOlder(gone)
 }
@@ -79,7 +79,7 @@ func TestOlderValuesUnderAChunkThatDoesNotDecode(t *testing.T) {
 	for slot := range int64(chunk.Slots) { // the other chunk of the rewrite is whole
 		delete(h.words[1], [2]int64{1, slot})
 	}
-	hole := unknownBelow{1, 0, chunk.Slots, 1}
+	hole := unknownDeleteSequence{1, 0, chunk.Slots, 1}
 	h.check("spoilt", nil, hole)
 	h.checkOlder(nil)
 }
