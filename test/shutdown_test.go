@@ -98,6 +98,10 @@ func stopUnderLoad(t *testing.T, stop func(*node), replays func(records int) boo
 	eventually(t, "a hundred thousand points have arrived, in many records", func() bool {
 		return n.account("stopped").Received > 100_000 && n.figure("wal_records_total") > 3000
 	})
+	// They may all wait in memory for the first fsync. The second one from here on begins
+	// behind them.
+	syncs := n.figure("wal_syncs_total")
+	eventually(t, "these records are on disk", func() bool { return n.figure("wal_syncs_total") >= syncs+2 })
 	stop(n)
 	all.Wait()
 	n = startNode(t, dir)
