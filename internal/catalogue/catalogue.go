@@ -115,7 +115,8 @@ func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
 	log := quiet{logger}
 	cache := pebble.NewCache(cacheSize)
 	defer cache.Unref()
-	c.db, err = openPebble(c.dir, &pebble.Options{
+	compactions := newCompactions()
+	o := &pebble.Options{
 		FS:                 void{files, c.dir, &c.gone, c.fail, c.noteUnsynced},
 		Lock:               c.lock,
 		Cache:              cache,
@@ -130,7 +131,9 @@ func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
 		ErrorIfNotExists: used,
 		Logger:           log,
 		EventListener:    c.events(log),
-	})
+	}
+	o.Experimental.CompactionScheduler = compactions
+	c.db, err = openPebble(c.dir, o)
 	if err == nil && c.Failed() != nil {
 		err = errors.Join(c.Failed(), c.db.Close())
 	}
@@ -146,6 +149,7 @@ func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
 	if err != nil {
 		return errors.Join(err, c.db.Close())
 	}
+	compactions.begin()
 	return nil
 }
 

@@ -19,10 +19,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An Open of pebble that fails leaves one goroutine behind.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const testDir = "data/catalogue"
 
