@@ -117,7 +117,13 @@ func (w *walk) chunks(i int, l leaf, bucket uint64, h *Hash, from, to int64) err
 // number. The data is valid during the call. It leaves nothing of the index in
 // memory but the directory.
 func (r *Reader) Each(fn func(bucket uint64, h Hash, chunk int64, data []byte) error) error {
-	return r.scan(0, math.MaxUint64, math.MinInt64, math.MaxInt64, fn)
+	w, err := r.walk()
+	if err != nil {
+		return err
+	}
+	w.fn = fn
+	defer w.release()
+	return w.leaves(0, math.MaxUint64, func(i int, l leaf) error { return w.deliver(i, l, 0, 0, l.entries()) })
 }
 
 // Range is Each over the chunks of one bucket with a number in [first, past).
@@ -125,7 +131,11 @@ func (r *Reader) Range(bucket uint64, first, past int64, fn func(bucket uint64, 
 	if !r.footer().info.reaches(first, past) {
 		return nil
 	}
-	return r.scan(bucket, bucket, first, past, fn)
+	w, err := r.walk()
+	if err != nil {
+		return err
+	}
+	return w.scan(bucket, first, past, fn)
 }
 
 // Entries calls fn for the number and the length of every chunk of the bucket,
@@ -152,23 +162,11 @@ func lastHash() (h Hash) {
 	return h
 }
 
-// scan visits the chunks numbered [first, past) of the buckets [from, to].
-func (r *Reader) scan(from, to uint64, first, past int64, fn visit) error {
-	w, err := r.walk()
-	if err != nil {
-		return err
-	}
-	return w.scan(from, to, first, past, fn)
-}
-
-// scan is Reader.scan, and ends the walk.
-func (w *walk) scan(from, to uint64, first, past int64, fn visit) error {
+// scan visits the chunks of a bucket numbered [first, past), and ends the walk.
+func (w *walk) scan(bucket uint64, first, past int64, fn visit) error {
 	w.fn = fn
 	defer w.release()
-	return w.leaves(from, to, func(i int, l leaf) error {
-		if first == math.MinInt64 && past == math.MaxInt64 {
-			return w.deliver(i, l, 0, 0, l.entries())
-		}
+	return w.leaves(bucket, bucket, func(i int, l leaf) error {
 		for row := range l.rows() {
 			lo := l.seek(l.rowFirst(row), l.rowPast(row), first)
 			if err := w.deliver(i, l, row, lo, l.seek(lo, l.rowPast(row), past)); err != nil {

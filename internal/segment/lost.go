@@ -105,5 +105,5 @@ func (r *Reader) Scan(bucket uint64, first, past int64, fn func(bucket uint64, h
 		return err
 	}
 	w.tells, w.lostLeaf = true, lost
-	return w.scan(bucket, bucket, first, past, fn)
+	return w.scan(bucket, first, past, fn)
 }
