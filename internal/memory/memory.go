@@ -78,8 +78,10 @@ type Budget struct {
 	level   atomic.Int32
 	used    atomic.Int64
 	heap    atomic.Pointer[collected]
-	taken   atomic.Int64 // by stocks since the last look
-	atMark  atomic.Bool  // a stock was refused since then, at the mark of NoSeries
+	atMark  atomic.Bool // a stock was refused since the last look, at the mark of NoSeries
+
+	taking sync.Mutex // one stock at a time; behind mu
+	taken  int64      // by stocks since the last look
 
 	mu      sync.Mutex // one look at a time
 	pools   []Pool
@@ -145,7 +147,9 @@ func (b *Budget) Look() Level {
 	}
 	defer b.mu.Unlock()
 	// Before the pools, so that what is taken meanwhile counts twice and not never.
-	taken := b.taken.Load()
+	b.taking.Lock()
+	taken := b.taken
+	b.taking.Unlock()
 	var on, off int64
 	for i := range b.pools {
 		if p := &b.pools[i]; p.OffHeap {
@@ -155,8 +159,10 @@ func (b *Budget) Look() Level {
 		}
 	}
 	heap := on + b.outside(on)
+	b.taking.Lock()
 	b.used.Store(off + heap)
-	b.taken.Add(-taken)
+	b.taken -= taken
+	b.taking.Unlock()
 	l := b.next(off + heap)
 	b.level.Store(int32(l))
 	b.share(off, heap)

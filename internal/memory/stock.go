@@ -34,21 +34,22 @@ func (b *Budget) NewStock(o StockOptions) *Stock {
 // two looks stays below the mark.
 func (s *Stock) Take(n, with int64) bool {
 	b := s.b
-	used := s.used.Add(n)
 	if b.limit == 0 {
+		s.used.Add(n)
 		return true
 	}
-	since := b.taken.Add(n + with)
-	switch {
-	case used > s.o.Limit, b.Level() >= NoSeries:
-	case b.Used()+since >= b.limit/100*rise[NoSeries]:
+	b.taking.Lock()
+	defer b.taking.Unlock()
+	if s.used.Load()+n > s.o.Limit || b.Level() >= NoSeries {
+		return false
+	}
+	if b.Used()+b.taken+n+with >= b.limit/100*rise[NoSeries] {
 		b.atMark.Store(true)
-	default:
-		return true
+		return false
 	}
-	b.taken.Add(-n - with)
-	s.used.Add(-n)
-	return false
+	b.taken += n + with
+	s.used.Add(n)
+	return true
 }
 
 // Add counts n bytes that could not be refused, or with a negative number gives
