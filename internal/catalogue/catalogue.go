@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"dalmatiner/internal/durable"
 	"dalmatiner/internal/segment"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -224,11 +225,12 @@ func (c *Catalogue) events(log quiet) *pebble.EventListener {
 
 // openError tells what the files cause from what the system refuses.
 func (c *Catalogue) openError(err error) error {
-	for _, refusal := range []error{fs.ErrPermission, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS,
-		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
-		if errors.Is(err, refusal) {
-			return fmt.Errorf("catalogue: open %s: %w", c.dir, err)
-		}
+	refused := durable.IsFull(err)
+	for _, refusal := range []error{fs.ErrPermission, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+		refused = refused || errors.Is(err, refusal)
+	}
+	if refused {
+		return fmt.Errorf("catalogue: open %s: %w", c.dir, err)
 	}
 	return c.damaged("open", err)
 }

@@ -3,20 +3,18 @@ package catalogue
 import (
 	"errors"
 	"log/slog"
-	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-)
 
-// isFull reports whether err says that the disk has no room.
-func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+	"dalmatiner/internal/durable"
+)
 
 // openToRead opens, on a disk without room for pebble's next MANIFEST, what there
 // is: a start serves reads then. Every write tries to open the catalogue to write
 // first, so that it is whole again when there is room. It returns false if the
 // cause is another one, or if there is nothing to read.
 func (c *Catalogue) openToRead(files vfs.FS, logger *slog.Logger, cause error) bool {
-	if !isFull(cause) {
+	if !durable.IsFull(cause) {
 		return false
 	}
 	if err := c.openAs(true, files, logger); err != nil {
@@ -30,7 +28,7 @@ func (c *Catalogue) openToRead(files vfs.FS, logger *slog.Logger, cause error) b
 		if err == nil {
 			err = c.openAs(false, files, logger)
 		}
-		if isFull(err) {
+		if durable.IsFull(err) {
 			return errors.Join(err, c.openAs(true, files, logger))
 		}
 		return err
@@ -50,7 +48,7 @@ func (c *Catalogue) openAs(readOnly bool, files vfs.FS, logger *slog.Logger) err
 		return nil
 	}
 	c.db = nil
-	if !isFull(err) {
+	if !durable.IsFull(err) {
 		c.fail(err)
 	}
 	return err
@@ -63,7 +61,7 @@ func (c *Catalogue) makeWritable() error {
 		return nil
 	}
 	err := c.reopen()
-	if err == nil || !isFull(err) || c.db == nil {
+	if err == nil || !durable.IsFull(err) || c.db == nil {
 		if err != nil {
 			c.fail(err)
 		}

@@ -1,18 +1,23 @@
 // Package durable does to files what takes more than one call to outlive a crash,
-// and tells which process has a directory in use. Whatever fails may have left a
-// part of it on the disk.
+// tells a full disk from other failures, and tells which process has a directory
+// in use. Whatever fails may have left a part of it on the disk.
 package durable
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // copyBuffer is how much CopyFile reads at a time.
 const copyBuffer = 1 << 20
+
+// IsFull reports whether err says that the disk, or the share of it that a quota
+// allows, has no room.
+func IsFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // SyncDir makes the entries of a directory durable. It opens the directory anew,
 // because a vfs.File takes one Sync at a time.

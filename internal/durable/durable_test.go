@@ -2,9 +2,13 @@ package durable
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"math"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -70,5 +74,19 @@ func TestACopyOutlivesACrash(t *testing.T) {
 func TestErrorsNameTheDirectory(t *testing.T) {
 	if err := SyncDir(vfs.NewMem(), "/data/wal"); err == nil || !strings.Contains(err.Error(), "/data/wal") {
 		t.Errorf("got %v, want the directory's name", err)
+	}
+}
+
+func TestIsFull(t *testing.T) {
+	for _, err := range []error{syscall.ENOSPC, syscall.EDQUOT, &os.PathError{Op: "write", Path: "f", Err: syscall.ENOSPC},
+		fmt.Errorf("flush: %w", errors.Join(io.ErrShortWrite, syscall.EDQUOT))} {
+		if !IsFull(err) {
+			t.Errorf("%v: not a full disk", err)
+		}
+	}
+	for _, err := range []error{nil, syscall.EIO, syscall.EROFS, syscall.EFBIG, io.ErrShortWrite, errors.New("no space left on device")} {
+		if IsFull(err) {
+			t.Errorf("%v: a full disk", err)
+		}
 	}
 }

@@ -97,7 +97,7 @@ func open(fs vfs.FS, dir string, logger *slog.Logger, limit int64) (*Manifest, *
 }
 
 func (m *Manifest) open(l *loader) error {
-	if err := m.fs.MkdirAll(m.dir, 0o755); err != nil && !noSpace(err) {
+	if err := m.fs.MkdirAll(m.dir, 0o755); err != nil && !durable.IsFull(err) {
 		return err
 	}
 	first, second, err := m.read()
@@ -132,15 +132,12 @@ func (m *Manifest) open(l *loader) error {
 		}
 	}
 	l.report.SetAside, err = m.writeAnew()
-	if noSpace(err) && !l.report.Created {
+	if durable.IsFull(err) && !l.report.Created {
 		l.report.Deferred = err
 		return nil
 	}
 	return err
 }
-
-// noSpace tells a full disk from other failures.
-func noSpace(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 func (m *Manifest) path(elem ...string) string {
 	return m.fs.PathJoin(append([]string{m.dir}, elem...)...)
@@ -204,7 +201,7 @@ func (m *Manifest) reopen() error {
 // copies that differ are replaced.
 func (m *Manifest) writeAgain(i int, data []byte) error {
 	_, err := m.files[i].WriteAt(slices.Clone(data), 0) // a vfs.File may change what it is given
-	if noSpace(err) {
+	if durable.IsFull(err) {
 		// A file system that writes elsewhere what is written again.
 		m.logger.Warn("manifest: no room to write the copy again", "file", m.path(names[i]), "err", err)
 		return nil
@@ -242,7 +239,7 @@ func (m *Manifest) setAside(file string) (string, error) {
 		if errors.Is(err, os.ErrNotExist) {
 			return "", nil // it is missing
 		}
-		if err != nil && !noSpace(err) {
+		if err != nil && !durable.IsFull(err) {
 			err = vfs.Copy(m.fs, m.path(file), name) // a file system without links
 		}
 		if err != nil {
@@ -349,7 +346,7 @@ func (m *Manifest) Commit(e Edit) error {
 		return fmt.Errorf("manifest: edit of %d bytes: the limit is %d; split it", size-frameSize, editLimit)
 	}
 	if m.renew != nil {
-		if _, err := m.writeAnew(); noSpace(err) {
+		if _, err := m.writeAnew(); durable.IsFull(err) {
 			return unwritten(err)
 		} else if err != nil {
 			return m.fail(fmt.Errorf("writing the copies anew: %w", err))
@@ -373,13 +370,13 @@ func (m *Manifest) append() error {
 	size := int64(len(m.buf))
 	for _, f := range m.files {
 		// Not every file system can: there a full disk shows in the writes.
-		if err := f.Preallocate(m.size, size); noSpace(err) {
+		if err := f.Preallocate(m.size, size); durable.IsFull(err) {
 			return unwritten(err)
 		}
 	}
 	for i, f := range m.files {
 		n, err := f.WriteAt(m.buf, m.size)
-		if i == 0 && noSpace(err) && int64(n) < size {
+		if i == 0 && durable.IsFull(err) && int64(n) < size {
 			m.renew = []int{0, 1} // a piece of the record stands there, which is a tear
 			return unwritten(err)
 		}
@@ -418,7 +415,7 @@ func (m *Manifest) Settle(e Edit) (permanent bool, err error) {
 	if m.renew == nil {
 		m.renew = []int{0, 1}
 	}
-	if _, err := m.writeAnew(); noSpace(err) {
+	if _, err := m.writeAnew(); durable.IsFull(err) {
 		return false, nil
 	} else if err != nil {
 		return false, m.fail(fmt.Errorf("settling what the start found: %w", err))
@@ -449,7 +446,7 @@ func (m *Manifest) rewrite() error {
 		m.logger.Warn("manifest: the file keeps growing until it can be rewritten", "bytes", m.size, "err", err)
 		return nil
 	}
-	if err := m.swap(size, []int{0, 1}); noSpace(err) {
+	if err := m.swap(size, []int{0, 1}); durable.IsFull(err) {
 		m.renew = []int{0, 1} // old copies and new ones say the same
 	} else if err != nil {
 		return m.fail(fmt.Errorf("rewrite: %w", err))

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -321,7 +320,7 @@ func (l *Log) settleTail(f *file) error {
 		return err
 	}
 	defer w.Close()
-	if err := f.writeAgain(w); isFull(err) {
+	if err := f.writeAgain(w); durable.IsFull(err) {
 		// A file system that writes elsewhere what is written again.
 		l.o.Logger.Warn("wal: no room to write the end of the log again", "file", l.path(f.first), "err", err)
 	} else if err != nil {
@@ -367,9 +366,6 @@ func (f *file) writeAgain(w vfs.File) error {
 	}
 	return nil
 }
-
-// isFull reports whether err says that the disk has no room.
-func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 func (l *Log) path(first LSN) string {
 	return l.o.FS.PathJoin(l.o.Dir, fileName(first))
