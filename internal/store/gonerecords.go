@@ -10,7 +10,6 @@ import (
 
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/wal"
 )
 
@@ -134,19 +133,10 @@ func (r *replayer) layGone(l *backlog, list []logrecord.Lost) error {
 	slices.SortFunc(cut, func(a, b logrecord.Lost) int { return cmp.Compare(a.First, b.First) })
 	at := hole.Position{Generation: s.nextSeq.Load()}
 	holes := r.groupHoles(nil, g, cut, at)
-	if len(holes) == 0 {
-		return nil
-	}
 	if len(holes) > maxLogHoles {
 		holes = wideHoles(cut, at)
 	}
-	if permanent, err := s.manifest.Settle(manifest.Edit{AddHoles: holes, NextSeq: s.nextSeq.Load()}); err != nil {
-		return err
-	} else if !permanent {
-		s.o.Logger.Warn("the holes that lost records of the log leave wait for room on the disk", "holes", len(holes))
-	}
-	s.versions.Publish(s.showHoles)
-	return nil
+	return s.addLogHoles(holes)
 }
 
 // hideGoneBelow deals with the records below a position that are in a backlog: the second

@@ -67,7 +67,12 @@ func (r *replayer) hide(lost []logrecord.Lost) error {
 			return next
 		}
 	}
-	holes := r.holes(hidden)
+	return s.addLogHoles(r.holes(hidden))
+}
+
+// addLogHoles makes the holes that lost records of the log leave permanent, as far as
+// the disk has room, and shows them to readers.
+func (s *Store) addLogHoles(holes []hole.Hole) error {
 	if len(holes) == 0 {
 		return nil
 	}
