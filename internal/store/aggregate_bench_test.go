@@ -40,7 +40,7 @@ func yearStore(b *testing.B, days int) (*Store, buckets.Info) {
 	for day := range int64(days + 1) {
 		start := from + day*daySlots
 		now.Store((start + daySlots) * int64(time.Second))
-		s.advance()
+		s.clock.Advance()
 		for at := start; at < start+daySlots; at += 7200 {
 			for series := range 4 {
 				data = data[:0]

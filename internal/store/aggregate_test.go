@@ -63,7 +63,7 @@ func (m *aggregateModel) send(hours int) {
 			}
 			n := min(int64(len(data)/point.Size), now+int64(hours)*3600-slot)
 			m.clock.now.Store(max(m.clock.now.Load(), (slot+n)*int64(time.Second)))
-			m.s.advance()
+			m.s.clock.Advance()
 			x.Points(key(series), uint64(slot), data[:n*point.Size])
 			slot += n
 		}
@@ -269,13 +269,13 @@ func TestAggregatesOverDamage(t *testing.T) {
 				for range 300 {
 					x.Point(key(1), uint64(clock.Now().Unix()), point.FromInt(clock.Now().Unix()%1000))
 					clock.advance(time.Minute)
-					s.advance()
+					s.clock.Advance()
 				}
 				if _, err := s.Flush(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				clock.advance(5 * time.Hour)
-				s.advance()
+				s.clock.Advance()
 			}
 			if _, err := s.Merge(t.Context()); err != nil {
 				t.Fatal(err)
@@ -383,7 +383,7 @@ func TestAggregatesBesideFlushesAndMerges(t *testing.T) {
 			x.Points(key(0), uint64(epoch+i*300), data)
 			written.Add(300)
 			clock.advance(5 * time.Minute)
-			s.advance()
+			s.clock.Advance()
 			if i%20 == 19 {
 				_, err := s.Flush(context.Background())
 				if err == nil {

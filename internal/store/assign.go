@@ -199,7 +199,7 @@ func (s *Store) groupToFill(b *bucket, known bool) (*head.Group, error) {
 // known. The bucket's lock is held.
 func (s *Store) define(b *bucket, g *head.Group, col int, id metric.SeriesID, key []byte, lsn wal.LSN, old series.Ref, known bool) {
 	ref := series.At(g.ID, col)
-	b.bind(g, col, key, id, uint64(lsn), s.steady.Load())
+	b.bind(g, col, key, id, uint64(lsn), s.clock.Steady())
 	s.index.Define(id, ref)
 	if !known {
 		b.series++
@@ -277,7 +277,7 @@ func (b *bucket) silence() time.Duration {
 
 // park takes the columns of silent series of a group. The bucket's lock is held.
 func (s *Store) park(b *bucket, g *head.Group) {
-	g.Park(s.steady.Load()-int64(b.silence()), b.width(), func(col int, key []byte, id metric.SeriesID) {
+	g.Park(s.clock.Steady()-int64(b.silence()), b.width(), func(col int, key []byte, id metric.SeriesID) {
 		s.deactivate(b, series.At(g.ID, col), key, id)
 		s.counters.parked.Add(1)
 	})
@@ -293,7 +293,7 @@ func (s *Store) deactivate(b *bucket, left series.Ref, key []byte, id metric.Ser
 // those with the most last, after a flush was committed.
 func (s *Store) noteSilent(f *flushing) {
 	for _, b := range s.buckets.All() {
-		before := s.steady.Load() - int64(b.silence())
+		before := s.clock.Steady() - int64(b.silence())
 		b.mu.Lock()
 		b.silent = b.silent[:0]
 		for _, g := range b.groups {

@@ -119,7 +119,7 @@ func (r *bindings) settle() {
 		r.evict(b, g, ref.Column())
 	}
 	if len(e.Key) > 0 {
-		b.bind(g, ref.Column(), e.Key, b.seriesID(e.Key), e.Since, s.steady.Load())
+		b.bind(g, ref.Column(), e.Key, b.seriesID(e.Key), e.Since, s.clock.Steady())
 	}
 	r.note(b, ref, e.Since)
 }

@@ -72,7 +72,7 @@ func fillRows(t fataler, o Options) *Store {
 func mergeRows(t *testing.T, s *Store, clock *testClock) {
 	t.Helper()
 	clock.advance(12 * time.Hour)
-	s.advance()
+	s.clock.Advance()
 	sendRows(t, s, 43200, 43210)
 	if _, err := s.Flush(t.Context()); err != nil {
 		t.Fatal(err)
@@ -295,7 +295,7 @@ func TestCheckBesideFlushes(t *testing.T) {
 			t.Fatal(err)
 		}
 		clock.advance(3 * time.Hour)
-		s.advance()
+		s.clock.Advance()
 		mustFlush(t, s)
 		if p.File != catalogueDir { // the segments stay that the MANIFEST names
 			return

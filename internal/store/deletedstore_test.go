@@ -48,7 +48,7 @@ func newDeletedStore(t *testing.T) *deletedStore {
 func (d *deletedStore) settle(t *testing.T) {
 	t.Helper()
 	d.clock.advance(2 * 24 * time.Hour)
-	d.s.advance()
+	d.s.clock.Advance()
 	d.send(t, 2, key(1))
 	for range 3 {
 		mustFlush(t, d.s)
@@ -91,7 +91,7 @@ func TestDeletionIsRememberedForAMonth(t *testing.T) {
 		if late {
 			d.clock.advance(8 * 24 * time.Hour)
 		}
-		d.s.advance()
+		d.s.clock.Advance()
 		d.send(t, 3, key(1))
 		mustFlush(t, d.s)
 		for _, reopened := range []bool{false, true} {

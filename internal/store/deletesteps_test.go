@@ -68,7 +68,7 @@ func (d *deleteSteps) do(step string) {
 		d.s = mustOpen(d.t, d.o)
 	case "send":
 		d.clock.advance(time.Second)
-		d.s.advance()
+		d.s.clock.Advance()
 		slot := d.clock.Now().Unix()
 		word := point.FromInt(int64(len(d.sent)))
 		x := mustSession(d.t, d.s, "b")
@@ -81,7 +81,7 @@ func (d *deleteSteps) do(step string) {
 		d.sent = append(d.sent, slot)
 	case "pass":
 		d.clock.advance(4 * time.Hour)
-		d.s.advance()
+		d.s.clock.Advance()
 	case "delete":
 		_, err = d.s.DeleteSeries(context.Background(), "b", SeriesChoice{Key: key(series)}, false)
 		if errors.Is(err, ErrUnknownSeries) && d.want[series] == nil {

@@ -58,7 +58,7 @@ func TestDigestStaysAsPointsMove(t *testing.T) {
 		x.Point(key(0), uint64(epoch+i), point.FromInt(int64(i%1000)))
 		if i%600 == 0 {
 			clock.now.Store(int64(epoch+i) * 1e9)
-			s.advance()
+			s.clock.Advance()
 		}
 	}
 	info, err := s.BucketByName("b")
@@ -85,7 +85,7 @@ func TestDigestStaysAsPointsMove(t *testing.T) {
 	mustFlush(t, s)
 	same("flushed")
 	clock.advance(30 * 3600e9)
-	s.advance()
+	s.clock.Advance()
 	x.Point(key(0), uint64(clock.Now().Unix()), point.FromInt(1))
 	mustFlush(t, s)
 	ranges, want = ranges[:3], want[:3]

@@ -30,12 +30,12 @@ func TestNoExpiredNameComesBackWhenAllAreGone(t *testing.T) {
 	}
 	mustFlush(t, s)
 	clock.advance(2 * time.Hour)
-	s.advance()
+	s.clock.Advance()
 	if err := s.expire(context.Background(), s.idle()); err != nil || s.Stats().Series != 256 {
 		t.Fatalf("%d series, %v", s.Stats().Series, err)
 	}
 	clock.advance(24 * time.Hour)
-	s.advance()
+	s.clock.Advance()
 	gone := func(when string) {
 		t.Helper()
 		info, err := s.BucketByName("b")

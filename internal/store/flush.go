@@ -129,7 +129,7 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 	}
 	s.publish(f, seg)
 	took := s.o.Now().Sub(start)
-	s.lastFlush.Store(s.steady.Load())
+	s.lastFlush.Store(s.clock.Steady())
 	s.flushFailed.Store(false)
 	s.counters.flushes.Add(1)
 	s.counters.flushNanos.Add(int64(took))

@@ -124,7 +124,7 @@ func TestExpiredSeriesLeave(t *testing.T) {
 		t.Fatalf("%d series", n)
 	}
 	m.clock.advance(30 * 24 * time.Hour)
-	m.s.advance()
+	m.s.clock.Advance()
 	x := mustSession(t, m.s, "b")
 	now := m.clock.Now().Unix()
 	for i := range 2 { // one in the head, one in a segment

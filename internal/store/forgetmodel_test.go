@@ -83,7 +83,7 @@ func (m *forgetModel) send(n int) {
 		}
 		now += 1 + m.r.Int64N(200)
 		m.clock.now.Store(now * int64(time.Second))
-		m.s.advance()
+		m.s.clock.Advance()
 	}
 	if m.open = x; m.r.IntN(2) == 0 {
 		m.closeSession()
@@ -323,7 +323,7 @@ func (m *forgetModel) step(what string) {
 			hours = 10
 		}
 		m.clock.advance(time.Duration(m.r.IntN(hours)) * time.Hour)
-		m.s.advance()
+		m.s.clock.Advance()
 	case "reopen":
 		m.closeSession()
 		if err := m.s.Close(); err != nil {

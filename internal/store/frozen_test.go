@@ -100,7 +100,7 @@ func (f *frozenScript) at(slot int64) {
 		return
 	}
 	f.clock.now.Store(slot * int64(time.Second))
-	f.s.advance()
+	f.s.clock.Advance()
 }
 
 func (f *frozenScript) run() {
@@ -388,7 +388,7 @@ func TestFrozenDirectory(t *testing.T) {
 	s = mustOpen(t, o)
 	want.check(s, "closed and opened")
 	clock.advance(2 * 24 * time.Hour)
-	s.advance()
+	s.clock.Advance()
 	if _, err := s.Merge(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -180,7 +180,7 @@ func (h *holeLayers) reopen() {
 func (h *holeLayers) merge() {
 	h.t.Helper()
 	h.clock.advance(6 * time.Hour)
-	h.s.clock.Store(h.clock.now.Load())
+	h.s.clock.Advance()
 	h.merges++
 	x := mustSession(h.t, h.s, "b")
 	x.Point(key(holeSeries), uint64(epoch+20_000*h.merges), point.FromInt(1))

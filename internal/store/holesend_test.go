@@ -131,7 +131,7 @@ func TestTTLAndDeletionUnderAHole(t *testing.T) {
 			if err := h.s.SetTTL("b", now-(epoch+from)); err != nil {
 				t.Fatal(err)
 			}
-			h.s.advance()
+			h.s.clock.Advance()
 			h.from = from
 			h.check(fmt.Sprint("older than ", from), gone, hole)
 		}

@@ -26,7 +26,7 @@ func (h *holeLayers) silence(series int) {
 			return
 		}
 		h.clock.advance(10 * time.Minute)
-		h.s.advance()
+		h.s.clock.Advance()
 		h.s.everySecond()
 		mustFlush(h.t, h.s)
 	}

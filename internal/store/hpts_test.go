@@ -189,7 +189,7 @@ func TestTimestampsAreNoSeries(t *testing.T) {
 		t.Fatalf("the flush wrote %d points of %d series: %v", f.Points, f.Series, err)
 	}
 	clock.advance(48 * time.Hour)
-	s.advance()
+	s.clock.Advance()
 	x := mustSession(t, s, "b") // what closes the windows
 	x.Timestamped(key(0), uint64(clock.Now().Unix()), point.FromInt(1), uint64(clock.Now().UnixNano()))
 	if err := x.Close(); err != nil {

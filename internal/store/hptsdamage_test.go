@@ -59,7 +59,7 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 			switch when {
 			case "merged":
 				clock.advance(9 * time.Hour)
-				s.clock.Store(clock.now.Load())
+				s.clock.Advance()
 				x := mustSession(t, s, "b")
 				x.Timestamped(key(9), epoch+30_000, 1<<63, (epoch+30_000)*second)
 				if err := x.Close(); err != nil {

@@ -44,12 +44,12 @@ func (m *forgetModel) live(what string) {
 		if m.ttl == 0 { // else it would show again what has expired
 			now := m.clock.Now().Unix()
 			m.clock.now.Store((now - m.r.Int64N((now-m.from)/2+1)) * int64(time.Second))
-			m.s.advance()
+			m.s.clock.Advance()
 		}
 	case "month":
 		m.clock.advance(incarnation.TTL + time.Hour)
 		m.recent = m.clock.Now().Unix()
-		m.s.advance()
+		m.s.clock.Advance()
 		m.flush()
 	case "lose a copy", "lose both copies":
 		m.loseManifest(what == "lose both copies")
@@ -236,7 +236,7 @@ func TestTooManyDeletionsAreForgottenEarly(t *testing.T) {
 			t.Fatal(err)
 		}
 		clock.advance(time.Hour)
-		s.advance()
+		s.clock.Advance()
 		for range 2 {
 			mustFlush(t, s)
 			if _, err := s.Merge(t.Context()); err != nil {

@@ -144,7 +144,7 @@ func TestACrashAfterAFlushDuringReplay(t *testing.T) {
 	for range 30 {
 		sendSome(t, s, &h, r, clock)
 		clock.advance(40 * time.Second)
-		s.advance()
+		s.clock.Advance()
 	}
 	if err := s.log.Sync(); err != nil {
 		t.Fatal(err)
@@ -306,10 +306,10 @@ func TestAClockSetBackStillSealsAndFlushes(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock.advance(-24 * time.Hour)
-	s.advance()
+	s.clock.Advance()
 	for range 14 {
 		clock.advance(time.Minute)
-		s.advance()
+		s.clock.Advance()
 		s.everySecond()
 	}
 	eventually(t, "the point is in a segment", func() bool {

@@ -34,7 +34,7 @@ func (l *lived) step(name string) bool {
 	switch name {
 	case "tick":
 		l.clock.advance(time.Duration(1+l.r.IntN(100)) * time.Second)
-		l.s.advance()
+		l.s.clock.Advance()
 		l.s.everySecond()
 	case "flush":
 		mustFlush(l.t, l.s)

@@ -337,7 +337,7 @@ func (w *logWorld) story(bucket int, slot int64) (text string) {
 func (w *logWorld) merge(n int) {
 	w.t.Helper()
 	w.clock.advance(6 * time.Hour)
-	w.s.clock.Store(w.clock.now.Load())
+	w.s.clock.Advance()
 	for bucket := range 2 {
 		x := mustSession(w.t, w.s, logBucket(bucket))
 		x.Point(key(99), uint64(epoch+20_000*int64(n)), point.FromInt(1))

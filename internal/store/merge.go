@@ -221,7 +221,7 @@ func (s *Store) mergeBuckets(segments []manifest.Segment) map[uint64]window.Buck
 		}
 	}
 	out := make(map[uint64]window.Bucket)
-	now := s.clock.Load() / int64(time.Millisecond)
+	now := s.clock.Unix() / int64(time.Millisecond)
 	for _, b := range s.buckets.All() {
 		perChunk := b.info.Resolution * chunk.Slots
 		closed := min((now-closeAfter.Milliseconds())/perChunk, newest[b.info.ID]-window.Small)

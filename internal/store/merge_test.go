@@ -42,7 +42,7 @@ func (m *mergeModel) send(hours int) {
 			put(series, slot)
 		}
 		m.clock.now.Store((slot + 1) * int64(time.Second))
-		m.s.advance()
+		m.s.clock.Advance()
 	}
 	for range m.r.IntN(6) {
 		put(m.r.Int64N(3), m.from+m.r.Int64N(now-m.from+1))
@@ -150,7 +150,7 @@ func TestMergesLeaveOneWindowADay(t *testing.T) {
 			x.Point(key(series), uint64(slot), point.FromInt(slot%1000))
 		}
 		clock.now.Store(slot * int64(time.Second))
-		s.advance()
+		s.clock.Advance()
 		if (slot-epoch)%7200 == 0 {
 			if _, err := x.Commit(); err != nil {
 				t.Fatal(err)
@@ -213,7 +213,7 @@ func TestMergesFreeWhatIsGone(t *testing.T) {
 		for slot := int64(epoch); slot < epoch+3*daySlots; slot += 5 {
 			x.Point(key(0), uint64(slot), point.FromInt(slot*slot%1000003))
 			clock.now.Store(max(clock.now.Load(), slot*int64(time.Second)))
-			s.advance()
+			s.clock.Advance()
 		}
 		if err := x.Close(); err != nil {
 			t.Fatal(err)
@@ -235,7 +235,7 @@ func TestMergesFreeWhatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock.advance(24 * time.Hour)
-	s.advance()
+	s.clock.Advance()
 	fill("other") // something else goes on
 	if _, err := s.Merge(context.Background()); err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ func missingNoise(t *testing.T, s *Store, bucket string, from, to int64) (missin
 
 func pass(s *Store, clock *testClock, d time.Duration) {
 	clock.advance(d)
-	s.advance()
+	s.clock.Advance()
 }
 
 func mustFlush(t fataler, s *Store) {

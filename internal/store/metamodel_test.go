@@ -156,7 +156,7 @@ func (m *meta) now() int64 { return m.clock.Now().Unix() }
 func (m *meta) step(d time.Duration) {
 	m.clock.advance(d)
 	m.steady.advance(d.Abs())
-	m.s.advance()
+	m.s.clock.Advance()
 	m.age()
 }
 

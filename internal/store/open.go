@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/clock"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
@@ -67,7 +68,7 @@ func Open(o Options) (*Store, error) {
 // log lost; that one's directory is closed.
 func open(o Options, again *startAgain) (*Store, error) {
 	s := &Store{
-		o: o, buckets: buckets.NewRegistry[*bucket](), account: account.New(), relost: relost{cause: LostRecord}, lostLog: relost{cause: LostInReplay}, nameless: make(map[formerPlace]uint64),
+		o: o, clock: clock.New(o.Now), buckets: buckets.NewRegistry[*bucket](), account: account.New(), relost: relost{cause: LostRecord}, lostLog: relost{cause: LostInReplay}, nameless: make(map[formerPlace]uint64),
 		room: make(chan struct{}), replayOver: make(chan struct{}), stop: make(chan struct{}), urgent: make(chan struct{}),
 		maxMergedFile: maxMergedFile, maxTombstones: maxTombstones, deleteSlice: deleteSlice,
 		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
@@ -79,10 +80,7 @@ func open(o Options, again *startAgain) (*Store, error) {
 	}
 	s.versions = version.New(s.retire)
 	s.budget()
-	now := o.Now().UnixNano()
-	s.clock.Store(now)
-	s.steady.Store(now)
-	s.lastFlush.Store(now)
+	s.lastFlush.Store(s.clock.Steady())
 	if err := s.openDir(); err != nil {
 		return nil, err
 	}

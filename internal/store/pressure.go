@@ -254,7 +254,7 @@ func (s *Store) reportRollup(last, level memory.Level) {
 
 // relieve takes one step against pressure.
 func (s *Store) relieve(level memory.Level) {
-	nanos, idle := s.steady.Load(), int64(idleUnder[level])
+	nanos, idle := s.clock.Steady(), int64(idleUnder[level])
 	for _, g := range s.groups.All() {
 		closed := g.CloseBlocks(func(_ uint64, _, lastWrite int64) bool { return nanos-lastWrite >= idle })
 		s.applied(g, head.Applied{Closed: closed})
@@ -279,7 +279,7 @@ func (s *Store) trimBlocks() {
 }
 
 // flushesRarely reports whether it is long since the last flush (trimAfter).
-func (s *Store) flushesRarely() bool { return s.steady.Load()-s.lastFlush.Load() > int64(trimAfter) }
+func (s *Store) flushesRarely() bool { return s.clock.Steady()-s.lastFlush.Load() > int64(trimAfter) }
 
 // releaseSealed gives the memory back that no encoded chunk needs any more.
 func (s *Store) releaseSealed() {

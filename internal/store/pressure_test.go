@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/clock"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
@@ -214,7 +215,7 @@ func TestRelief(t *testing.T) {
 		t.Errorf("%d bytes of blocks of segments stay", n)
 	}
 	s.clock.advance(10 * time.Second)
-	s.advance()
+	s.Store.clock.Advance()
 	s.relieve(memory.Urgent)
 	eventually(t, "the idle block is encoded and its memory is given back", func() bool {
 		s.relieve(memory.Urgent)
@@ -265,7 +266,7 @@ func TestDeletedSeriesNeedNoFlush(t *testing.T) {
 // A flush is due before its size is reached where the last one is long ago, and
 // for series without a name in any case; not at once, and not in another one.
 func TestFlushSoon(t *testing.T) {
-	s := &Store{o: Options{FlushBytes: 100 * unnamedCost}}
+	s := &Store{o: Options{FlushBytes: 100 * unnamedCost}, clock: clock.New(func() time.Time { return time.Unix(0, 0) })}
 	after := func(calls int) (due bool) {
 		for range calls {
 			due = s.flushSoon()
@@ -276,7 +277,7 @@ func TestFlushSoon(t *testing.T) {
 	if after(2 * flushDelay) {
 		t.Error("due right behind another flush")
 	}
-	s.steady.Store(int64(trimAfter) + 1)
+	s.lastFlush.Store(-int64(trimAfter) - 1)
 	if !after(1) {
 		t.Error("not due where the last flush is long ago")
 	}
@@ -296,7 +297,7 @@ func TestFlushSoon(t *testing.T) {
 	if !after(1) {
 		t.Error("not due with a series more")
 	}
-	s.steady.Store(0)
+	s.lastFlush.Store(0)
 	s.sealedBytes.Store(0)
 	s.unnamed.Store(101 * unnamedCost)
 	if !after(1) {

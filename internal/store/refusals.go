@@ -31,7 +31,7 @@ func (r *refusals) add(row accountRow, c *account.Counts) {
 // countRefused enters refusals of a bucket into the account, and into the log
 // at once or, on a full disk, within a second. lsn is 0 where that is to come.
 func (s *Store) countRefused(bucket uint64, c *account.Counts) (lsn wal.LSN, err error) {
-	minute := s.clock.Load() / nsPerMinute
+	minute := s.clock.Unix() / nsPerMinute
 	s.commit.RLock()
 	defer s.commit.RUnlock()
 	if s.diskFull.Load() {

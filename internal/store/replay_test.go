@@ -50,7 +50,7 @@ func manyGroups(t *testing.T, s *Store, clock *testClock) (want [][]uint64, sent
 			}
 		}
 		clock.advance(time.Second)
-		s.advance()
+		s.clock.Advance()
 	}
 	return want, sent
 }

@@ -305,7 +305,7 @@ func (a *applier) run(g *head.Group, n *run, w head.Write, apply bool, lost *uin
 func (a *applier) apply(g *head.Group, w head.Write) {
 	s := a.r.s
 	w.Epoch = g.Columns().Epoch()
-	applied, err := g.Apply(w, s.steady.Load(), a.log)
+	applied, err := g.Apply(w, s.clock.Steady(), a.log)
 	if err == nil {
 		s.applied(g, applied)
 	}

@@ -32,7 +32,7 @@ func TestOnTimeIsNotLate(t *testing.T) {
 					t.Fatal(err)
 				}
 				clock.advance(step / 3)
-				s.advance()
+				s.clock.Advance()
 				s.everySecond()
 			}
 		}

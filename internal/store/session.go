@@ -257,9 +257,9 @@ func (x *Session) apply(g *head.Group, w head.Write) bool {
 	if x.err = s.bring(context.Background(), g.ID); x.err != nil {
 		return true
 	}
-	minute := s.clock.Load() / nsPerMinute
+	minute := s.clock.Unix() / nsPerMinute
 	s.commit.RLock()
-	a, err := g.Apply(w, s.steady.Load(), func(c *account.Counts) (uint64, error) {
+	a, err := g.Apply(w, s.clock.Steady(), func(c *account.Counts) (uint64, error) {
 		var headed int
 		x.rec, headed = logrecord.AppendWrite(x.rec[:0], g.Bucket, g.ID, &w, minute, c)
 		lsn, err := s.log.AppendHeaded(x.rec[:headed], x.rec[headed:])

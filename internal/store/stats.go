@@ -104,7 +104,7 @@ func (s *Store) Stats() Stats {
 		FlushesTotal: c.flushes.Load(), FlushSecondsTotal: float64(c.flushNanos.Load()) / 1e9,
 		FlushedBytesTotal: c.flushedBytes.Load(), FlushedPointsTotal: c.flushedPoints.Load(),
 		MergesTotal: c.merges.Load(), MergedBytesTotal: c.mergedBytes.Load(),
-		SinceFlush: time.Duration(s.steady.Load() - s.lastFlush.Load()), ReplayedRecords: c.replayed.Load(), ReplayLeft: s.replayLeft(),
+		SinceFlush: time.Duration(s.clock.Steady() - s.lastFlush.Load()), ReplayedRecords: c.replayed.Load(), ReplayLeft: s.replayLeft(),
 		WAL: s.log.Stats(), WALBytes: s.log.Size(),
 		SeriesDeleted: c.seriesDeleted.Load(), SeriesExpired: c.seriesGone.Load(), PointsDeleted: c.pointsDeleted.Load(),
 		Tombstones: s.tombstoneCount(), Remembered: s.manifest.Remembered(), Forgotten: c.deletionsForgotten.Load(),

@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/clock"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
@@ -31,8 +32,9 @@ const nsPerMinute = int64(time.Minute)
 // Lock order: mergeMu, flushMu, the creation of a bucket, bucket.mu, commit, versions.publishing,
 // a group's lock, the log's, buckets.mu, groups.mu, pendMu, versions.mu.
 type Store struct {
-	o    Options
-	lock io.Closer
+	o     Options
+	lock  io.Closer
+	clock *clock.Clock
 
 	log       *wal.Log
 	manifest  *manifest.Manifest
@@ -92,10 +94,7 @@ type Store struct {
 	counted     atomic.Uint64            // records below are in the account; 0 when all of the log is
 	needed      atomic.Uint64            // the first record that a restart reads
 	accounted   wal.LSN                  // of the snapshot that the start found
-	lastFlush   atomic.Int64             // steady clock
-	clockMu     sync.Mutex               // one advance at a time
-	clock       atomic.Int64             // coarse unix time in nanoseconds
-	steady      atomic.Int64             // coarse time in nanoseconds that never steps back: for ages
+	lastFlush   atomic.Int64             // by the steady clock
 	sealedBytes atomic.Int64             // encoded and not yet flushed
 	dueFor      atomic.Int32             // see flushSoon
 	lateBytes   atomic.Int64
@@ -205,7 +204,7 @@ func (s *Store) failed() error {
 func (s *Store) Account() *account.Account { return s.account }
 
 // Now returns the coarse clock, at most a tick behind.
-func (s *Store) Now() time.Time { return time.Unix(0, s.clock.Load()) }
+func (s *Store) Now() time.Time { return time.Unix(0, s.clock.Unix()) }
 
 // accountID returns the ledger for points of a bucket that may be gone.
 func (s *Store) accountID(bucket uint64) uint64 {
@@ -276,7 +275,7 @@ func (s *Store) SyncMode() wal.SyncMode { return s.o.WALSync }
 
 // admitted returns the slots [lo, hi) that the bucket takes now.
 func (s *Store) admitted(b *bucket) (lo, hi uint64) {
-	now := s.clock.Load() / int64(time.Millisecond)
+	now := s.clock.Unix() / int64(time.Millisecond)
 	future := now + s.o.MaxFuture.Milliseconds()
 	hi = min(uint64(max(future/b.info.Resolution+1, 0)), buckets.MaxSlot)
 	if ttl := b.ttl.Load(); ttl > 0 {

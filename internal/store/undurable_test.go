@@ -151,7 +151,7 @@ func TestAPowerCutUndoesNoHalfOfADeletion(t *testing.T) {
 		u.send(0, epoch-80_000, epoch-79_999)
 		mustFlush(t, u.s)
 		u.clock.advance(4 * time.Hour) // the window is closed
-		u.s.advance()
+		u.s.clock.Advance()
 		u.send(0, u.clock.Now().Unix())
 		u.sync()
 		if err := change(u); err != nil {
@@ -402,7 +402,7 @@ func TestADeletionInTheMiddleOfAMerge(t *testing.T) {
 	u.send(2, epoch)
 	mustFlush(t, u.s)
 	u.clock.advance(4 * time.Hour) // the window is closed
-	u.s.advance()
+	u.s.clock.Advance()
 	u.send(2, u.clock.Now().Unix())
 	mustFlush(t, u.s)
 	var once sync.Once

@@ -56,7 +56,7 @@ func (p *stepped) once(step string, f func()) {
 func (p *stepped) send(from, n, value int64) {
 	p.t.Helper()
 	p.clock.now.Store(max(p.clock.now.Load(), (from+n)*int64(time.Second)))
-	p.s.advance()
+	p.s.clock.Advance()
 	x := mustSession(p.t, p.s, "b")
 	for slot := from; slot < from+n; slot++ {
 		x.Point(key(0), uint64(slot), point.FromInt(value))
@@ -134,7 +134,7 @@ func TestFlushesAndMergesInALook(t *testing.T) {
 					p.flush()
 					p.merge()
 					p.clock.advance(48 * time.Hour)
-					p.s.advance()
+					p.s.clock.Advance()
 					p.send(p.clock.Now().Unix(), 60, 4)
 					p.flush()
 					p.merge() // closes the windows
@@ -219,7 +219,7 @@ func TestABlockedReadHoldsNobodyBack(t *testing.T) {
 	defer cancel()
 	for round := range int64(3) {
 		p.clock.advance(48 * time.Hour)
-		p.s.advance()
+		p.s.clock.Advance()
 		p.send(p.clock.Now().Unix(), 60, 2+round)
 		p.must(p.s.Flush(ctx))
 		p.must(p.s.Merge(ctx))

@@ -155,7 +155,7 @@ func (s *Store) tickLoop() {
 			return
 		case <-t.C:
 		}
-		s.advance()
+		s.clock.Advance()
 		s.checkDisk()
 		s.memory.Look()
 		if s.waiting.Load() > 0 && !s.full() {
@@ -165,18 +165,6 @@ func (s *Store) tickLoop() {
 			s.everySecond()
 		}
 		s.giveBack()
-	}
-}
-
-// advance moves the coarse clocks to the time it is. One that is set back must not keep
-// blocks open, nor flushes away, until it has caught up with itself. Two at a time could
-// set the clock to the older of their readings: senders would be refused as ahead of it.
-func (s *Store) advance() {
-	s.clockMu.Lock()
-	defer s.clockMu.Unlock()
-	n := s.o.Now().UnixNano()
-	if d := n - s.clock.Swap(n); d > 0 {
-		s.steady.Add(d)
 	}
 }
 
@@ -197,7 +185,7 @@ func (s *Store) everySecond() {
 		pinned = uint64(s.log.End()) - uint64(s.o.WALMaxSize)*3/4
 		defer s.wantFlush()
 	}
-	nanos := s.steady.Load()
+	nanos := s.clock.Steady()
 	for _, b := range s.buckets.All() {
 		grace, complete, age := s.o.blockAges(b.info.Resolution, b.height)
 		for _, g := range b.snapshot() {
