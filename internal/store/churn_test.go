@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/damage"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/point"
 )
@@ -359,8 +360,8 @@ func (c *churn) loseCatalogue() {
 	if names, _ := c.s.Damage(); len(names) > 1 { // none when it had nothing yet
 		c.t.Fatalf("damage: %v", names)
 	}
-	c.s.damage = damageList{} // it is reported
-	clear(c.gone)             // segments have names of series that have expired
+	c.s.damage = damage.Notes{Logger: c.s.o.Logger} // it is reported
+	clear(c.gone)                                   // segments have names of series that have expired
 	c.check()
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/damage"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/point"
 )
@@ -88,10 +89,10 @@ func TestChurnWithoutTheCatalogue(t *testing.T) {
 		if got := c.s.Account().Total(info.ID); int(got.Received()) != len(c.sent) {
 			t.Fatalf("%d of %d points are in the account", got.Received(), len(c.sent))
 		}
-		c.s.damage.count = 0 // the catalogue, and nothing else:
-		if names, _ := c.s.Damage(); len(names) != 1 {
+		if names, _ := c.s.Damage(); len(names) != 1 { // the catalogue, and nothing else
 			t.Fatalf("damage: %v", names)
 		}
+		c.s.damage = damage.Notes{Logger: c.s.o.Logger}
 		c.check()
 		c.s.Crash()
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/damage"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
@@ -303,7 +304,7 @@ func (m *forgetModel) crash(lostCatalogue bool) {
 	}
 	m.s = mustOpen(m.t, m.o)
 	if lostCatalogue {
-		m.s.damage = damageList{} // it is reported
+		m.s.damage = damage.Notes{Logger: m.s.o.Logger} // it is reported
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/damage"
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
@@ -83,7 +84,7 @@ func (m *forgetModel) loseManifest(both bool) {
 		}
 	}
 	m.s = mustOpen(m.t, m.o)
-	m.s.damage = damageList{} // it is reported
+	m.s.damage = damage.Notes{Logger: m.s.o.Logger} // it is reported
 	if both {
 		m.last = max(m.last, uint64(m.clock.Now().UnixNano())) // as of the deletions that nobody knows of
 	}

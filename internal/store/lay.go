@@ -161,7 +161,7 @@ func (l *laying) segment(seg *version.Segment, dst []uint64) (found bool, err er
 			before = slices.Clone(dst[lo:hi])
 		}
 		if err := head.DecodeChunk(dst, l.from, data, number); err != nil {
-			l.s.noteUndecodable(seg, l.id, number, err)
+			l.s.damage.Undecodable(seg, l.id, number, err)
 			copy(dst[lo:hi], before)
 			// Some of it may have been decoded: what was there before is gone.
 			l.hide(number*chunk.Slots, (number+1)*chunk.Slots, "damage in "+seg.Name(), dst)
@@ -214,7 +214,7 @@ func (l *laying) timestamps(seg *version.Segment, dst []uint64) error {
 	r := slotRange(l.from, dst)
 	err := seg.Reader.Chunks(l.bucket, segment.Hash(l.id.Timestamp()), r.First, r.Past, func(number int64, data []byte) error {
 		if err := head.DecodeChunk(dst, l.from, data, number); err != nil {
-			l.s.noteUndecodable(seg, l.id.Timestamp(), number, err)
+			l.s.damage.Undecodable(seg, l.id.Timestamp(), number, err)
 			lo, hi := max(l.from, number*chunk.Slots), min(l.from+int64(len(dst)), (number+1)*chunk.Slots)
 			clear(dst[lo-l.from : hi-l.from])
 		}

@@ -60,7 +60,8 @@ func (r *replayer) hide(lost []logrecord.Lost) error {
 			return err
 		}
 		if hidden = cutRecords(lost, older); older.any {
-			next := &startAgain{starts: 1, lost: lost, hidden: hidden, damage: s.damage.list()}
+			names, _ := s.damage.Names()
+			next := &startAgain{starts: 1, lost: lost, hidden: hidden, damage: names}
 			if again != nil {
 				next.starts += again.starts
 			}

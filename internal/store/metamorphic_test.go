@@ -14,6 +14,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/damage"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
@@ -228,7 +229,7 @@ func (m *meta) loseCatalogue(metaOp) {
 	m.must(m.mem.RemoveAll(m.mem.PathJoin(m.dir, "catalogue")))
 	m.open()
 	m.must(m.s.awaitReplay(context.Background()))
-	m.s.damage = damageList{} // it is reported
+	m.s.damage = damage.Notes{Logger: m.s.o.Logger} // it is reported
 	m.check()
 }
 

@@ -16,6 +16,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/clock"
+	"dalmatiner/internal/damage"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
@@ -68,14 +69,14 @@ func Open(o Options) (*Store, error) {
 // log lost; that one's directory is closed.
 func open(o Options, again *startAgain) (*Store, error) {
 	s := &Store{
-		o: o, clock: clock.New(o.Now), buckets: buckets.NewRegistry[*bucket](), account: account.New(), relost: relost{cause: LostRecord}, lostLog: relost{cause: LostInReplay}, nameless: make(map[formerPlace]uint64),
+		o: o, clock: clock.New(o.Now), damage: damage.Notes{Logger: o.Logger}, buckets: buckets.NewRegistry[*bucket](), account: account.New(), relost: relost{cause: LostRecord}, lostLog: relost{cause: LostInReplay}, nameless: make(map[formerPlace]uint64),
 		room: make(chan struct{}), replayOver: make(chan struct{}), stop: make(chan struct{}), urgent: make(chan struct{}),
 		maxMergedFile: maxMergedFile, maxTombstones: maxTombstones, deleteSlice: deleteSlice,
 		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
 	}
 	if again != nil {
 		for _, name := range again.damage {
-			s.damage.add(name)
+			s.damage.Add(name, false)
 		}
 	}
 	s.versions = version.New(s.retire)

@@ -9,9 +9,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
-	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/version"
 )
@@ -117,23 +115,7 @@ func slotRange(from int64, dst []uint64) version.Chunks {
 // noteUnreadable takes what a method of a segment's reader returned: damage is
 // named and counted, and what it hit is left out (I5).
 func (s *Store) noteUnreadable(seg *version.Segment, err error) error {
-	if err == nil {
-		return nil
-	}
-	damages := segment.Damages(err)
-	if len(damages) == 0 {
-		return fmt.Errorf("reading segment %s: %w", seg.Name(), err)
-	}
-	for _, d := range damages {
-		s.reportDamage("segment "+seg.Name(), d)
-	}
-	return nil
-}
-
-// noteUndecodable names and counts a chunk whose checksum is right and whose
-// content is not.
-func (s *Store) noteUndecodable(seg *version.Segment, id metric.SeriesID, number int64, err error) {
-	s.reportDamage("segment "+seg.Name(), seg.Reader.Undecodable(segment.Hash(id), number, err))
+	return s.damage.Unreadable(seg, err)
 }
 
 // Metrics calls fn for every metric of the bucket whose key starts with

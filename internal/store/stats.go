@@ -19,7 +19,6 @@ type counters struct {
 	seriesDeleted, seriesGone   atomic.Int64
 	pointsDeleted               atomic.Int64
 	deletionsForgotten          atomic.Int64
-	readErrors                  atomic.Int64
 }
 
 // Stats is the state of the store at one moment.
@@ -110,7 +109,7 @@ func (s *Store) Stats() Stats {
 		Tombstones: s.tombstoneCount(), Remembered: s.manifest.Remembered(), Forgotten: c.deletionsForgotten.Load(),
 		FreeDisk: s.freeDisk.Load(), DiskFull: s.diskFull.Load(),
 	}
-	st.ReadErrors = c.readErrors.Load()
+	st.ReadErrors = s.damage.ReadErrors()
 	st.Parkings = c.parked.Load()
 	_, st.Damage = s.Damage()
 	for _, b := range s.buckets.All() {

@@ -3,9 +3,7 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/clock"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/damage"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/memory"
@@ -129,7 +128,7 @@ type Store struct {
 
 	failOnce sync.Once
 	failure  atomic.Pointer[error]
-	damage   damageList
+	damage   damage.Notes
 	counters counters
 }
 
@@ -284,49 +283,9 @@ func (s *Store) admitted(b *bucket) (lo, hi uint64) {
 	return lo, hi
 }
 
-// damageList names what was found damaged, newest last, bounded.
-type damageList struct {
-	mu    sync.Mutex
-	names []string
-	count uint64
-}
-
-// maxDamageNames bounds the list: the count goes on.
-const maxDamageNames = 1000
-
-// add counts damage and reports whether its name is new to the list.
-func (d *damageList) add(name string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.count++
-	if len(d.names) == maxDamageNames || slices.Contains(d.names, name) {
-		return false
-	}
-	d.names = append(d.names, name)
-	return true
-}
-
-// list returns the names.
-func (d *damageList) list() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Clone(d.names)
-}
-
 // reportDamage names, counts and logs damage (I5), and what a device could not
 // read.
-func (s *Store) reportDamage(what string, err error) {
-	if segment.ReadFailed(err) {
-		s.counters.readErrors.Add(1)
-	}
-	if s.damage.add(fmt.Sprintf("%s: %v", what, err)) { // once, however often it is met
-		s.o.Logger.Error("damaged data was found and is not served", "what", what, "err", err)
-	}
-}
+func (s *Store) reportDamage(what string, err error) { s.damage.Report(what, err) }
 
 // Damage returns what was found damaged since the start, and how often.
-func (s *Store) Damage() (names []string, count uint64) {
-	s.damage.mu.Lock()
-	defer s.damage.mu.Unlock()
-	return slices.Clone(s.damage.names), s.damage.count
-}
+func (s *Store) Damage() (names []string, count uint64) { return s.damage.Names() }

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/damage"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
@@ -271,7 +272,7 @@ func TestARebuiltCatalogueKnowsAllFormerColumns(t *testing.T) {
 	if err := u.s.awaitReplay(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	u.s.damage = damageList{} // the catalogue
+	u.s.damage = damage.Notes{Logger: u.s.o.Logger} // the catalogue
 	u.check("without the catalogue")
 	u.s.Crash()
 }
@@ -317,7 +318,7 @@ func TestAStartThatRebuildsIsCutOff(t *testing.T) {
 		if err := u.s.awaitReplay(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		u.s.damage = damageList{} // the MANIFEST
+		u.s.damage = damage.Notes{Logger: u.s.o.Logger} // the MANIFEST
 		u.check(fmt.Sprintf("operation %d", n))
 		u.s.Crash()
 	}
