@@ -111,8 +111,8 @@ func (b *bench) churnFigures(s *store.Store, when string) {
 	for _, f := range []report.Figure{
 		{What: "column groups", Value: float64(st.Groups)},
 		{What: "series known", Value: float64(st.Series)},
-		{What: "series without a column", Value: float64(st.Parked)},
-		{What: "names without a column", Unit: "MB", Value: float64(st.ParkedBytes) / 1e6},
+		{What: "series without a column", Value: float64(st.Inactive)},
+		{What: "names without a column", Unit: "MB", Value: float64(st.InactiveBytes) / 1e6},
 		{What: "blocks in use", Unit: "MB", Value: float64(st.HeadBytes) / 1e6},
 		{What: "blocks kept", Unit: "MB", Value: float64(st.HeadWarm) / 1e6},
 	} {

@@ -303,8 +303,8 @@ func TestRemedies(t *testing.T) {
 			t.Errorf("%q ends with %d: %s", c.args, code, errOut.String())
 		}
 	}
-	nowhere := &Client{Addr: "nowhere:80", HTTP: &http.Client{Transport: noHost{}}}
-	if _, err := nowhere.Stats(context.Background()); err == nil || err.Error() != `there is no host "nowhere": name the HTTP address of a running node, HOST:PORT, with --addr` {
+	unreachable := &Client{Addr: "nowhere:80", HTTP: &http.Client{Transport: noHost{}}}
+	if _, err := unreachable.Stats(context.Background()); err == nil || err.Error() != `there is no host "nowhere": name the HTTP address of a running node, HOST:PORT, with --addr` {
 		t.Errorf("a host that there is not: %v", err)
 	}
 }

@@ -34,7 +34,7 @@ type Status struct {
 
 	MemoryLimit int64  `json:"memory_limit_bytes"` // 0 = none
 	MemoryUsed  int64  `json:"memory_used_bytes"`
-	MemoryLevel string `json:"memory_level"` // calm, hurry, no_queries, no_series or hold
+	MemoryLevel string `json:"memory_level"` // calm, urgent, no_queries, no_series or hold
 	SendersHeld int64  `json:"senders_held"`
 
 	Segments      int64   `json:"segments"`

@@ -31,7 +31,7 @@ func AppendMultiPart(dst []byte, pieces [][]byte) (out []byte, points int, err e
 	if len(pieces) < minListed || len(pieces) > maxListed {
 		return dst, 0, fmt.Errorf("multi-part chunk of %d pieces, want %d to %d", len(pieces), minListed, maxListed)
 	}
-	var g gather
+	var g combiner
 	for _, p := range pieces {
 		if err := g.join(p); err != nil {
 			return dst, 0, err
@@ -83,7 +83,7 @@ func parseMultiPart(src []byte) (Header, error) {
 	if err != nil {
 		return Header{}, err
 	}
-	var g gather
+	var g combiner
 	for range p.n {
 		if err := g.add(p.next()); err != nil {
 			return Header{}, err
@@ -133,14 +133,14 @@ func decodeParts(dst []uint64, src []byte, from int) error {
 	return nil
 }
 
-// gather combines the headers of pieces.
-type gather struct {
+// combiner combines the headers of pieces.
+type combiner struct {
 	h             Header
 	plain, filled laneSum
 }
 
 // add takes the next piece.
-func (g *gather) add(piece []byte) error {
+func (g *combiner) add(piece []byte) error {
 	var f frame
 	r := reader{src: piece}
 	if err := f.parse(&r); err != nil {
@@ -152,7 +152,7 @@ func (g *gather) add(piece []byte) error {
 // join is add for a piece of which only place and class count: whether it goes
 // with the others depends on nothing else. It spares a flush most of the way
 // through the headers.
-func (g *gather) join(piece []byte) error {
+func (g *combiner) join(piece []byte) error {
 	var f frame
 	r := reader{src: piece}
 	if err := f.parseForm(&r); err != nil {
@@ -170,7 +170,7 @@ func (g *gather) join(piece []byte) error {
 }
 
 // take takes the header of the next piece.
-func (g *gather) take(f *frame) error {
+func (g *combiner) take(f *frame) error {
 	h := &g.h
 	if h.Count == 0 {
 		h.FirstOff, h.First = f.FirstOff, f.First
@@ -202,7 +202,7 @@ func (g *gather) take(f *frame) error {
 }
 
 // carry goes on with the last word up to the slot to.
-func (g *gather) carry(to int) {
+func (g *combiner) carry(to int) {
 	h := &g.h
 	if point.KindOf(h.Last) != point.KindFloat {
 		h.Filled = h.Filled.Plus(Repeat(h.Last, to-h.LastOff-1))
@@ -214,7 +214,7 @@ func (g *gather) carry(to int) {
 	}
 }
 
-func (g *gather) header() Header {
+func (g *combiner) header() Header {
 	g.h.Sum.Float, g.h.Filled.Float = g.plain.sum(), g.filled.sum()
 	return g.h
 }

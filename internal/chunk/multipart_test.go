@@ -79,7 +79,7 @@ func TestMultiPartEqualsTheWhole(t *testing.T) {
 			gaps = gaps || f.FirstOff%Lane != 0
 		}
 		src, points, err := AppendMultiPart([]byte("xy"), pieces)
-		var read gather // as a reader sees the pieces
+		var read combiner // as a reader sees the pieces
 		var readErr error
 		for _, p := range pieces {
 			if readErr = read.add(p); readErr != nil {

@@ -16,8 +16,8 @@ type ahead struct {
 	block atomic.Uintptr
 }
 
-// nowhere is a slot of no part.
-const nowhere = -1 << 62
+// noSlot is a slot of no part.
+const noSlot = -1 << 62
 
 // row returns which of the rows of the part a slot is.
 func (a *ahead) row(slot int64, rows int) (row int64, ok bool) {

@@ -29,17 +29,17 @@ type Group struct {
 	next   atomic.Pointer[Group]
 	ahead  ahead
 
-	mu       sync.RWMutex
-	sealed   sync.Cond // signalled when sealing shrinks
-	dead     bool
-	cur      *block         // the block written last
-	open     []*block       // ascending, at most MaxOpen
-	sealing  []*block       // closed, being encoded
-	closedTo int64          // slots below were in a block that is closed, or before one
-	counts   account.Counts // of the write under way: a local one would escape
-	sparse   int            // how many of the last sealed blocks were sparse, up to sparseBlocks
-	lastSet  int            // cells that the last sealed block had set
-	floor    uint64         // records below are not replayed for this group
+	mu         sync.RWMutex
+	sealed     sync.Cond // signalled when sealing shrinks
+	dead       bool
+	cur        *block         // the block written last
+	open       []*block       // ascending, at most MaxOpen
+	sealing    []*block       // closed, being encoded
+	closedTo   int64          // slots below were in a block that is closed, or before one
+	counts     account.Counts // of the write under way: a local one would escape
+	sparse     int            // how many of the last sealed blocks were sparse, up to sparseBlocks
+	lastSet    int            // cells that the last sealed block had set
+	replayFrom uint64         // records below are not replayed for this group
 
 	settled, settling int64 // the highest slot flushed, and with the flush under way; -1 = none
 	unsettled         bool  // it has columns whose older points it may not have flushed itself
@@ -62,7 +62,7 @@ func NewGroup(id uint32, bucket uint64, height int, arena *Arena) *Group {
 	}
 	g := &Group{ID: id, Bucket: bucket, height: int64(height), arena: arena, sparse: sparseBlocks, settled: -1, settling: -1, unsettled: true}
 	g.sealed.L = &g.mu
-	g.ahead.slot.Store(nowhere)
+	g.ahead.slot.Store(noSlot)
 	g.cols.Store(&Columns{})
 	return g
 }

@@ -110,7 +110,7 @@ func (s *Sealer) encode(b *block, columns, height int) *sealedBlock {
 		s.cols = make([]uint64, stripe*height)
 	}
 	parts, rows := s.spread(b, height)
-	defer s.gather(b)
+	defer s.clearRows(b)
 	off := int(b.start % chunk.Slots)
 	s.offs, s.data = append(s.offs[:0], 0), s.data[:0]
 	held := 0

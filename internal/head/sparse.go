@@ -159,7 +159,7 @@ func (g *Group) sealedWith(set int) {
 }
 
 // spread returns the parts of a block, and how many rows each has: of a table it
-// is one, in scratch memory, which gather clears again.
+// is one, in scratch memory, which clearRows clears again.
 func (s *Sealer) spread(b *block, height int) (parts []Cells, rows int) {
 	if b.table == nil {
 		return b.parts, b.arena.rows
@@ -171,7 +171,7 @@ func (s *Sealer) spread(b *block, height int) (parts []Cells, rows int) {
 	return []Cells{{Words: s.rows}}, height
 }
 
-func (s *Sealer) gather(b *block) {
+func (s *Sealer) clearRows(b *block) {
 	if b.table != nil {
 		b.table.all(func(place int, _ uint64) { s.rows[place] = 0 })
 	}

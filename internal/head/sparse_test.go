@@ -119,7 +119,7 @@ func (w *twins) flush(end func(*Group)) {
 }
 
 func (w *twins) forget() {
-	w.seal() // Forget waits for it
+	w.seal() // Delete waits for it
 	var want Mask
 	width := 1
 	if w.pairs {
@@ -130,14 +130,14 @@ func (w *twins) forget() {
 	}
 	idle := rapid.Bool().Draw(w.t, "idle")
 	before := w.tables.Columns()
-	var got [2]Forgotten
+	var got [2]Deleted
 	var gone [2]Mask
 	for i, g := range []*Group{w.tables, w.rows} {
 		if g.Held() != w.rows.Held() {
 			w.t.Fatal("they hold points of different columns")
 		}
 		var err error
-		if got[i], err = g.Forget(want, width, idle, func(m Mask) error { gone[i] = m; return nil }); err != nil {
+		if got[i], err = g.Delete(want, width, idle, func(m Mask) error { gone[i] = m; return nil }); err != nil {
 			w.t.Fatal(err)
 		}
 	}

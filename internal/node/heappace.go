@@ -7,7 +7,7 @@ import (
 )
 
 // The Go runtime lets the heap grow to twice of what is alive. While it collects
-// seldom a smaller slack costs nothing to speak of, and the process is smaller by
+// rarely a smaller slack costs nothing to speak of, and the process is smaller by
 // the difference; under load it gets the usual one back.
 const (
 	paceEvery = 10 * time.Second // between two looks at the number of collections
@@ -65,7 +65,7 @@ func (p *heapPace) at(now time.Time, cycles uint64) (smaller bool) {
 	return smaller
 }
 
-// seldom reports whether the heap is collected so seldom that its slack was made
+// rarely reports whether the heap is collected so rarely that its slack was made
 // smaller. What a large job leaves then stays for minutes.
 func (p *heapPace) rarely() bool { return p.percent > 0 && p.percent < usualPercent }
 

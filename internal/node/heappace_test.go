@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A heap that is seldom collected gets little slack, one that is collected all
+// A heap that is rarely collected gets little slack, one that is collected all
 // the time gets the usual one, and in between nothing changes.
 func TestHeapPace(t *testing.T) {
 	t.Setenv("GOGC", "")
@@ -35,7 +35,7 @@ func TestHeapPace(t *testing.T) {
 			t.Errorf("step %d: %d %%, want %d", i, got, step.want)
 		}
 		if p.rarely() != (step.want < usualPercent) {
-			t.Errorf("step %d: %d %%, and seldom is %v", i, got, p.rarely())
+			t.Errorf("step %d: %d %%, and rarely is %v", i, got, p.rarely())
 		}
 	}
 	p.forget()

@@ -138,12 +138,12 @@ func (s *speaker) live(seq uint64) bool {
 // speak takes the word of an edit in effect.
 func (p *planner) speak(e *manifest.Edit, kind manifest.Kind, seq uint64) {
 	p.spoken = append(p.spoken, speaker{e, kind, seq})
-	p.bury()
+	p.retire()
 }
 
-// bury notes what does not count any more: what an edit knows and does not list,
+// retire notes what does not count any more: what an edit knows and does not list,
 // but for what one that knows of that edit lists nevertheless.
-func (p *planner) bury() {
+func (p *planner) retire() {
 	kill := func(kind manifest.Kind, seq uint64) {
 		for i := range p.spoken {
 			s := &p.spoken[i]

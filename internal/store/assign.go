@@ -86,7 +86,7 @@ func (x *Session) notAssigned(err error, n uint64) {
 	}
 }
 
-// create gives a series a column that has none, be it new or parked: first in
+// create gives a series a column that has none, be it new or inactive: first in
 // the log, then where others find it.
 func (x *Session) create(id metric.SeriesID, key []byte) (series.Ref, error) {
 	s, b := x.s, x.b
@@ -277,9 +277,9 @@ func (b *bucket) silence() time.Duration {
 
 // park takes the columns of silent series of a group. The bucket's lock is held.
 func (s *Store) park(b *bucket, g *head.Group) {
-	g.Park(s.clock.Steady()-int64(b.silence()), b.width(), func(col int, key []byte, id metric.SeriesID) {
+	g.Deactivate(s.clock.Steady()-int64(b.silence()), b.width(), func(col int, key []byte, id metric.SeriesID) {
 		s.deactivate(b, series.At(g.ID, col), key, id)
-		s.counters.parked.Add(1)
+		s.counters.deactivated.Add(1)
 	})
 }
 

@@ -439,7 +439,7 @@ func TestChurnKeepsEveryPointWithItsName(t *testing.T) {
 				c.checkNames(nil)
 			}
 			st := c.s.Stats()
-			reused, forgotten = max(reused, st.Parkings), max(forgotten, st.SeriesDeleted+st.SeriesExpired)
+			reused, forgotten = max(reused, st.Deactivations), max(forgotten, st.SeriesDeleted+st.SeriesExpired)
 		}
 		report, err := NewOperations(c.s).Check(context.Background(), CheckOptions{})
 		if err != nil || report.Damaged > 0 {
@@ -471,8 +471,8 @@ func TestChurnLeavesTheNumberOfGroups(t *testing.T) {
 	}
 	c.round()
 	st := c.s.Stats()
-	if st.Groups > 4 || st.Parked < (rounds-live)*head.Width*2/live/2 {
-		t.Errorf("%d groups for %d series at a time; %d of %d series have no column", st.Groups, 2*head.Width, st.Parked, st.Series)
+	if st.Groups > 4 || st.Inactive < (rounds-live)*head.Width*2/live/2 {
+		t.Errorf("%d groups for %d series at a time; %d of %d series have no column", st.Groups, 2*head.Width, st.Inactive, st.Series)
 	}
 	c.check()
 	c.crash(0)

@@ -253,7 +253,7 @@ type forgetting struct {
 func (s *Store) forget(f *forgetting, g *head.Group, want head.Mask) error {
 	cols := g.Columns()
 	var list []version.Tombstone
-	gone, err := g.Forget(want, f.b.width(), f.why == logrecord.Expired, func(m head.Mask) error {
+	gone, err := g.Delete(want, f.b.width(), f.why == logrecord.Expired, func(m head.Mask) error {
 		for col := range cols.Len() {
 			if m.Has(col) {
 				list = append(list, version.Tombstone{ID: cols.ID(col), Group: g.ID, Column: uint8(col), DeleteSequence: f.below, Incarnation: f.incarnation})
@@ -333,7 +333,7 @@ func (s *Store) placeGone(f *forgetting, t version.Tombstone, left *segment.Seri
 
 // dropped counts what a group has forgotten, and offers its columns to others.
 // cols are the columns as they were before.
-func (s *Store) dropped(b *bucket, g *head.Group, cols *head.Columns, gone head.Forgotten) {
+func (s *Store) dropped(b *bucket, g *head.Group, cols *head.Columns, gone head.Deleted) {
 	s.lateBytes.Add(-gone.LateBytes)
 	s.counters.pointsDeleted.Add(gone.Points)
 	if head.Width-cols.Bound() < minReuse && head.Width-g.Columns().Bound() >= minReuse {
@@ -369,7 +369,7 @@ func (s *Store) dropPending() {
 
 // putTombstones shows tombstones to readers and hands them to the next flush.
 func (s *Store) putTombstones(b *bucket, list []version.Tombstone) {
-	s.bury(b.info.ID, list)
+	s.publishTombstones(b.info.ID, list)
 	s.pendTombstones(b, list)
 }
 

@@ -99,7 +99,7 @@ func (s *Store) replay(state *manifest.State, known *bindings, again *startAgain
 	}
 	s.counters.replayed.Store(report.Records)
 	for b, list := range r.deleted {
-		s.bury(b.info.ID, list)
+		s.publishTombstones(b.info.ID, list)
 	}
 	for _, b := range s.buckets.All() {
 		for _, g := range b.groups {
@@ -373,7 +373,7 @@ func (r *replayer) forgetOne(f *forgetting, t version.Tombstone) {
 			var want head.Mask
 			want.Set(ref.Column())
 			cols := g.Columns()
-			gone, err := g.Forget(want, f.b.width(), false, func(head.Mask) error { return nil })
+			gone, err := g.Delete(want, f.b.width(), false, func(head.Mask) error { return nil })
 			if err == nil {
 				s.dropped(f.b, g, cols, gone)
 			}

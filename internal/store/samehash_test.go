@@ -10,16 +10,16 @@ import (
 )
 
 // A name whose hash another series has is refused and counted, be that series in
-// a column or parked: its points must not become the other's.
+// a column or inactive: its points must not become the other's.
 func TestSameHash(t *testing.T) {
-	for _, parked := range []bool{false, true} {
+	for _, inactive := range []bool{false, true} {
 		s := openPressed(t, nil)
 		x := mustSession(t, s.Store, "b")
 		x.Point(key(0), epoch, point.FromInt(1))
 		b := s.buckets.Get("b")
 		id := metric.Series(b.info.ID, key(1)) // as if key(7) had it
 		b.mu.Lock()
-		if parked {
+		if inactive {
 			s.deactivate(b, series.At(0, 9), key(7), id)
 		} else {
 			g := b.groups[0]
@@ -32,7 +32,7 @@ func TestSameHash(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c := s.total(t, "b"); c.Accepted != 2 || c.Refused[account.SameHash] != 1 {
-			t.Errorf("parked %v: %+v", parked, c)
+			t.Errorf("inactive %v: %+v", inactive, c)
 		}
 	}
 }

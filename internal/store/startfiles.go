@@ -77,7 +77,7 @@ func (s *Store) commitPlan(plan *recovery.Plan) (permanent bool, err error) {
 	}
 	e := plan.Edit
 	s.settleBySegments()
-	whole, err := s.exhume(&e)
+	whole, err := s.recoverTombstones(&e)
 	if err != nil {
 		return false, err
 	}

@@ -11,7 +11,7 @@ import (
 
 // counters only grow.
 type counters struct {
-	sealed, waits, parked       atomic.Int64
+	sealed, waits, deactivated  atomic.Int64
 	flushes, flushNanos         atomic.Int64
 	flushedBytes, flushedPoints atomic.Int64
 	merges, mergedBytes         atomic.Int64
@@ -23,13 +23,13 @@ type counters struct {
 
 // Stats is the state of the store at one moment.
 type Stats struct {
-	Series      int64
-	Parked      int64 // of them without a column
-	Parkings    int64 // times a series lost its column to others, since the start
-	Buckets     int64
-	Groups      int64
-	Segments    int64
-	PinnedBytes int64 // of segments that are merged away and stay for readers
+	Series        int64
+	Inactive      int64 // of them without a column
+	Deactivations int64 // times a series lost its column to others, since the start
+	Buckets       int64
+	Groups        int64
+	Segments      int64
+	PinnedBytes   int64 // of segments that are merged away and stay for readers
 
 	SegmentBytes  int64 // files
 	SegmentPoints int64
@@ -42,14 +42,14 @@ type Stats struct {
 	MemoryLevel memory.Level
 	SendersHeld int64 // back, now
 
-	HeadBytes   int64 // blocks that hold points
-	HeadWarm    int64 // blocks, and room for encoded chunks, kept for reuse
-	ParkedBytes int64 // names of series without a column
-	SealedBytes int64 // encoded, not yet flushed
-	LateBytes   int64
-	SealQueue   int64
-	SealedTotal int64
-	WaitsTotal  int64 // times a sender was held back
+	HeadBytes     int64 // blocks that hold points
+	HeadWarm      int64 // blocks, and room for encoded chunks, kept for reuse
+	InactiveBytes int64 // names of series without a column
+	SealedBytes   int64 // encoded, not yet flushed
+	LateBytes     int64
+	SealQueue     int64
+	SealedTotal   int64
+	WaitsTotal    int64 // times a sender was held back
 
 	FlushesTotal       int64
 	FlushSecondsTotal  float64
@@ -110,14 +110,14 @@ func (s *Store) Stats() Stats {
 		FreeDisk: s.freeDisk.Load(), DiskFull: s.diskFull.Load(),
 	}
 	st.ReadErrors = s.damage.ReadErrors()
-	st.Parkings = c.parked.Load()
+	st.Deactivations = c.deactivated.Load()
 	_, st.Damage = s.Damage()
 	for _, b := range s.buckets.All() {
 		b.mu.Lock()
 		st.Series += int64(b.series)
 		st.Incarnations += b.incarnations.Len()
-		st.Parked += int64(b.inactive.Len())
-		st.ParkedBytes += b.inactive.Bytes()
+		st.Inactive += int64(b.inactive.Len())
+		st.InactiveBytes += b.inactive.Bytes()
 		st.Groups += int64(len(b.groups))
 		b.mu.Unlock()
 		st.Buckets++

@@ -17,9 +17,9 @@ func (s *Store) tombs(bucket uint64) version.Tombstones {
 	return s.versions.Latest().Tombstones(bucket)
 }
 
-// bury adds tombstones to those of a bucket. flushMu is held, or the store is not in
+// publishTombstones adds tombstones to those of a bucket. flushMu is held, or the store is not in
 // use yet.
-func (s *Store) bury(bucket uint64, list []version.Tombstone) {
+func (s *Store) publishTombstones(bucket uint64, list []version.Tombstone) {
 	all := s.tombs(bucket).With(list)
 	s.versions.Publish(func(v *version.Version) {
 		v.Delete(bucket, all)
@@ -35,10 +35,10 @@ func addTombstones(w *segment.Writer, t *manifest.Tombstones) {
 	}
 }
 
-// exhume puts up the tombstones that segments carry and the MANIFEST has lost, and
+// recoverTombstones publishes the tombstones that segments carry and the MANIFEST has lost, and
 // adds them to an edit. Those that nothing needs any more may be among them: they
 // hide nothing. It reports whether all segments could be read.
-func (s *Store) exhume(e *manifest.Edit) (whole bool, err error) {
+func (s *Store) recoverTombstones(e *manifest.Edit) (whole bool, err error) {
 	whole = true
 	remembered := max(s.rememberAfter.Load(), incarnation.Expired(s.o.Now()))
 	found := make(map[*bucket][]version.Tombstone)
@@ -66,7 +66,7 @@ func (s *Store) exhume(e *manifest.Edit) (whole bool, err error) {
 	}
 	for b, list := range found {
 		list = version.Tombstones(nil).With(list)
-		s.bury(b.info.ID, list)
+		s.publishTombstones(b.info.ID, list)
 		for _, deletion := range version.ByDeletion(list) {
 			s.nextSeq.Store(max(s.nextSeq.Load(), deletion[0].DeleteSequence))
 			e.Tombstones = append(e.Tombstones, version.Deletion(b.info.ID, deletion))

@@ -18,7 +18,7 @@ const maxColumns = 100
 // retired are identifiers that have given way to the field's words.
 var retired = regexp.MustCompile(`^(stamps?|badStamp|BadStamp|tiles?|[a-z]+Tiles?|(Add|Append|Write|Verify|Copy|Parse)Levels?|` +
 	`LevelRow|LevelDigests?|[a-zA-Z]*Composites?[A-Za-z]*|FloorOf|Floors|floors|lowestFloor|doors?|openDoors|inlet|newInlet|oneway|` +
-	`gathering|hurry|Hurry|hasty|seldom|exhume|graves|tally|relost|backlogs?|nameless|bindings|bring[A-Z][a-z]+|notCreated|parkedNames?)$`)
+	`graves?|doomed|bury|nowhere|Park(ed|ing|ings)?|parked|Parkings|hurry|Hurry|hasty|seldom|exhume|tally|relost|backlogs?|nameless|bindings|bring[A-Z][a-z]+|notCreated|parkedNames?)$`)
 
 // unclean are the parts of the tree that still use retired identifiers, and how
 // often at most. A number only falls.

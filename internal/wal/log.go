@@ -159,16 +159,16 @@ func (l *Log) RemoveBelow(lsn LSN) error {
 	defer l.removeMu.Unlock()
 	l.mu.Lock()
 	err := l.err
-	var doomed []LSN
+	var removable []LSN
 	for i := 0; i+1 < len(l.files) && l.files[i+1].first <= lsn; i++ {
-		doomed = append(doomed, l.files[i].first)
+		removable = append(removable, l.files[i].first)
 	}
 	l.mu.Unlock()
-	if err != nil || len(doomed) == 0 {
+	if err != nil || len(removable) == 0 {
 		return err
 	}
 	// Oldest first: a crash in between leaves no hole.
-	for _, first := range doomed {
+	for _, first := range removable {
 		if err := l.o.FS.Remove(l.path(first)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("wal: remove: %w", err)
 		}

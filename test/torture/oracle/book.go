@@ -57,19 +57,19 @@ type span struct{ first, last uint32 }
 // for none; over has all writes of slots with several, oldest first, where 0
 // stands for "seen unset after a crash".
 type Series struct {
-	Bucket   *Bucket
-	Key      []byte
-	ID       uint32
-	Kind     Kind
-	Deleting bool // a deletion is under way, or was cut off
-	cells    []uint32
-	over     map[int32][]uint32
-	graves   []grave
-	left     bool // expired and seen to be gone
+	Bucket    *Bucket
+	Key       []byte
+	ID        uint32
+	Kind      Kind
+	Deleting  bool // a deletion is under way, or was cut off
+	cells     []uint32
+	over      map[int32][]uint32
+	deletions []deletion
+	left      bool // expired and seen to be gone
 }
 
-// grave is what a deletion took.
-type grave struct {
+// deletion is what a deletion took.
+type deletion struct {
 	cells []uint32
 	over  map[int32][]uint32
 	at    uint32 // the newest write of the lane
@@ -187,10 +187,10 @@ func (s *Series) allowed(i int32) []uint32 {
 	return append([]uint32{0}, w...)
 }
 
-// bury ends the life of a series: nothing of it may be seen again.
-func (s *Series) bury() {
+// end ends the life of a series: nothing of it may be seen again.
+func (s *Series) end() {
 	if s.cells != nil {
-		s.graves = append(s.graves, grave{s.cells, s.over, s.Bucket.Lane.sent})
+		s.deletions = append(s.deletions, deletion{s.cells, s.over, s.Bucket.Lane.sent})
 	}
 	s.cells, s.over, s.Deleting = nil, nil, false
 }
@@ -199,12 +199,12 @@ func (s *Series) bury() {
 func (s *Series) Deleted() {
 	s.Bucket.Lane.Lock()
 	defer s.Bucket.Lane.Unlock()
-	s.bury()
+	s.end()
 }
 
 // DeletedAfter says whether the series was deleted after a write of its lane.
 func (s *Series) DeletedAfter(n uint32) bool {
-	return len(s.graves) > 0 && s.graves[len(s.graves)-1].at > n
+	return len(s.deletions) > 0 && s.deletions[len(s.deletions)-1].at > n
 }
 
 // Written says whether anything was sent since the last deletion.
@@ -243,7 +243,7 @@ func (b *Bucket) setState(st State) {
 	b.State = st
 	if st == Gone {
 		for _, s := range b.Series {
-			s.bury()
+			s.end()
 		}
 	}
 }

@@ -160,7 +160,7 @@ func (s *Series) match(i int32, slot int64, allowed []uint32, w uint64, p []byte
 			return 0, Stale, fmt.Sprintf("write %d, %x, want %s", n, w, want)
 		}
 	}
-	for _, g := range s.graves {
+	for _, g := range s.deletions {
 		old := &Series{Bucket: s.Bucket, cells: g.cells, over: g.over}
 		for _, n := range old.writes(i) {
 			if same(n) {
@@ -201,7 +201,7 @@ func (s *Series) decide(points []byte, width int) {
 		}
 	}
 	if must, _ := s.mustBeListed(Clock{}); must {
-		s.bury()
+		s.end()
 	}
 }
 

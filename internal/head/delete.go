@@ -16,22 +16,22 @@ func (m *Mask) Empty() bool { return *m == Mask{} }
 
 func (m *Mask) clear(col int) { m[col/64] &^= 1 << (col % 64) }
 
-// Forgotten is what Forget took away.
-type Forgotten struct {
+// Deleted is what Delete took away.
+type Deleted struct {
 	Points    int64
 	LateBytes int64 // given back
 }
 
-// Forget takes columns from their series and drops all points that the group
+// Delete takes columns from their series and drops all points that the group
 // holds of them; with idle only those columns of which it holds none and all
 // records lie below its replay position. log is called with these columns under the group's
 // lock before anything is dropped: records of points stand in front of its record
 // or come from a writer that has found the names anew. The columns are free for
 // others at once: none of their points is left, and a replay tells the records of
 // the former series from those of the next by the definition of the next.
-// Callers serialise it with Bind and Park and call it between flushes only.
+// Callers serialise it with Bind and Deactivate and call it between flushes only.
 // With width 2 a series has the column behind its own as well.
-func (g *Group) Forget(want Mask, width int, idle bool, log func(Mask) error) (Forgotten, error) {
+func (g *Group) Delete(want Mask, width int, idle bool, log func(Mask) error) (Deleted, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for len(g.sealing) > 0 { // a sealer reads its block without the lock
@@ -43,16 +43,16 @@ func (g *Group) Forget(want Mask, width int, idle bool, log func(Mask) error) (F
 		held = g.held()
 	}
 	for col := range Width {
-		busy := idle && (held.Has(col) || g.written[col].lsn >= g.floor)
+		busy := idle && (held.Has(col) || g.written[col].lsn >= g.replayFrom)
 		if want.Has(col) && (g.dead || !cols.Named(col) || busy) {
 			want.clear(col)
 		}
 	}
 	if want.Empty() {
-		return Forgotten{}, nil
+		return Deleted{}, nil
 	}
 	if err := log(want); err != nil {
-		return Forgotten{}, err
+		return Deleted{}, err
 	}
 	gone := want
 	for col := range Width - 1 {
@@ -67,7 +67,7 @@ func (g *Group) Forget(want Mask, width int, idle bool, log func(Mask) error) (F
 
 // drop takes the points of series away. No block is being sealed and no flush
 // is under way.
-func (g *Group) drop(m Mask, width int) (f Forgotten) {
+func (g *Group) drop(m Mask, width int) (f Deleted) {
 	for col := range Width {
 		if !m.Has(col) {
 			continue

@@ -32,7 +32,7 @@ func (g *Group) noteLate() {
 }
 
 // Bind gives free columns from col on to series, whose definition is the record
-// at lsn of the log; the first has a name. Callers serialise Bind, Park and
+// at lsn of the log; the first has a name. Callers serialise Bind, Deactivate and
 // Release of one group.
 func (g *Group) Bind(col int, key []byte, lsn uint64, now int64, ids ...metric.SeriesID) {
 	g.mu.Lock()
@@ -45,13 +45,13 @@ func (g *Group) Bind(col int, key []byte, lsn uint64, now int64, ids ...metric.S
 }
 
 // Committed tells the group that no record below replay position will be replayed for it
-// and returns how many of its columns would be free after Park: gaps, and those of
+// and returns how many of its columns would be free after Deactivate: gaps, and those of
 // series that were silent since before, as far as is known without a look at the
 // blocks that are open.
-func (g *Group) Committed(floor uint64, before int64) (free int) {
+func (g *Group) Committed(replayFrom uint64, before int64) (free int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.floor = max(g.floor, floor)
+	g.replayFrom = max(g.replayFrom, replayFrom)
 	cols := g.Columns()
 	for col := range cols.Len() {
 		if !cols.Has(col) || g.silent(col, before) {
@@ -66,19 +66,19 @@ func (g *Group) Committed(floor uint64, before int64) (free int) {
 // blocks are not known to it.
 func (g *Group) silent(col int, before int64) bool {
 	w := &g.written[col]
-	return w.lsn < g.floor && w.at < before && g.Columns().Has(col)
+	return w.lsn < g.replayFrom && w.at < before && g.Columns().Has(col)
 }
 
-// Park takes the columns from series that were silent since before and of which
+// Deactivate takes the columns from series that were silent since before and of which
 // all points are in committed segments and all records below the group's replay position,
 // so that a replay never meets a record of theirs. width columns go together.
-// parked is called for the first of each, ascending, when they are free for
+// inactive is called for the first of each, ascending, when they are free for
 // others; it may keep neither lock nor key.
-func (g *Group) Park(before int64, width int, parked func(col int, key []byte, id metric.SeriesID)) {
+func (g *Group) Deactivate(before int64, width int, inactive func(col int, key []byte, id metric.SeriesID)) {
 	gone, cols := g.takeSilent(before, width)
 	for col := 0; col < cols.Len(); col += width {
 		if gone.Has(col) {
-			parked(col, cols.Key(col), cols.ID(col))
+			inactive(col, cols.Key(col), cols.ID(col))
 		}
 	}
 }
