@@ -20,13 +20,15 @@ import (
 var Dirs = [...]string{manifest.Flush: "flush", manifest.Window: "window", manifest.Overlay: "overlay"}
 
 const (
-	// tempSuffix is that of files that do not count yet.
-	tempSuffix = ".tmp"
+	// TempSuffix is that of files that do not count yet.
+	TempSuffix = ".tmp"
 
 	segSuffix = ".seg"
 	logSuffix = ".wal"
 	logDir    = "wal"
-	lostDir   = "lost+found"
+
+	// LostDir is where files go that are set aside.
+	LostDir = "lost+found"
 )
 
 // Path is the path of a segment below the data directory.
@@ -107,8 +109,8 @@ func (in *Input) list(fs vfs.FS, dir string) error {
 		}
 		slices.Sort(names)
 		for _, name := range names {
-			f := File{Path: sub + "/" + name, Kind: manifest.Kind(kind), Temp: strings.HasSuffix(name, tempSuffix)}
-			seq, ok := parseName(strings.TrimSuffix(name, tempSuffix), segSuffix)
+			f := File{Path: sub + "/" + name, Kind: manifest.Kind(kind), Temp: strings.HasSuffix(name, TempSuffix)}
+			seq, ok := parseName(strings.TrimSuffix(name, TempSuffix), segSuffix)
 			f.Seq, f.Foreign = seq, !ok
 			if ok && !f.Temp {
 				f.Foreign = seen[seq] || slices.ContainsFunc(in.State.Segments, func(m manifest.Segment) bool { return m.Seq == seq && m.Kind != f.Kind })
@@ -118,7 +120,7 @@ func (in *Input) list(fs vfs.FS, dir string) error {
 			in.Files = append(in.Files, f)
 		}
 	}
-	names, err := fs.List(fs.PathJoin(dir, lostDir))
+	names, err := fs.List(fs.PathJoin(dir, LostDir))
 	if err != nil && !oserror.IsNotExist(err) {
 		return err
 	}

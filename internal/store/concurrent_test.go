@@ -122,7 +122,7 @@ func TestFlushesBesideSendersAndReaders(t *testing.T) {
 	o.MaxOpenFiles = 2
 	var clones []*vfs.MemFS
 	n := 0
-	o.FlushStep = func(step int) {
+	o.flushStep = func(step int) {
 		if step == StepMerged {
 			return // that is the merger's, beside the flushes
 		}
@@ -143,7 +143,7 @@ func TestFlushesBesideSendersAndReaders(t *testing.T) {
 		t.Errorf("the log has %d bytes after a flush of everything, the limit is %d", size, o.WALMaxSize)
 	}
 	s.Crash()
-	o.FlushStep = func(int) {}
+	o.flushStep = func(int) {}
 	for i, clone := range clones {
 		o.FS = clone
 		s = mustOpen(t, o)
@@ -184,7 +184,7 @@ func TestAPointInTheMiddleOfACapture(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	o.FlushStep = func(step int) {
+	o.flushStep = func(step int) {
 		switch step {
 		case StepCaptured:
 			for i := range int64(200) { // more than a file of the log
@@ -204,7 +204,7 @@ func TestAPointInTheMiddleOfACapture(t *testing.T) {
 		}
 		h.check(t, s, "b", len(h.writes))
 		crashed := o
-		crashed.FS, crashed.FlushStep = clone, func(int) {}
+		crashed.FS, crashed.flushStep = clone, func(int) {}
 		after := mustOpen(t, crashed)
 		h.check(t, after, "b", len(h.writes))
 		after.Crash()

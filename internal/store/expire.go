@@ -151,7 +151,7 @@ func (s *Store) forgetExpired(b *bucket, hashes []segment.Hash, looked []*versio
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.deleted || s.closed {
+	if b.deleted || s.flushMu.Closed() {
 		return nil
 	}
 	ids := make([]metric.SeriesID, len(hashes))

@@ -9,7 +9,6 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
-	"dalmatiner/internal/durable"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
@@ -19,7 +18,7 @@ import (
 	"dalmatiner/internal/window"
 )
 
-// The numbered steps of a flush (design, section 4). Options.FlushStep is
+// The numbered steps of a flush (design, section 4). Options.flushStep is
 // called after each.
 const (
 	StepCaptured      = 0 // what is written is taken from the head, and writes go on
@@ -55,7 +54,7 @@ func (s *Store) Flush(ctx context.Context) (FlushResult, error) {
 func (s *Store) flushAll(ctx context.Context) (FlushResult, error) {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
-	if s.closed {
+	if s.flushMu.Closed() {
 		return FlushResult{}, ErrClosed
 	}
 	rarely := s.flushesRarely()
@@ -112,11 +111,11 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 		return FlushResult{}, err
 	}
 	f := s.capture()
-	seq := s.nextSeq.Add(1) - 1
+	seq := s.dir.TakeNumber()
 	seg, err := s.write(f, seq)
 	if err == nil {
 		if err = s.putCatalogue(f); err != nil && seg != nil {
-			err = errors.Join(err, seg.Reader.Close(), s.discard(&seg.Meta))
+			err = errors.Join(err, seg.Reader.Close(), s.dir.Discard(&seg.Meta))
 		}
 	}
 	if err != nil {
@@ -168,7 +167,7 @@ func (s *Store) capture() *flushing {
 	if f.rarely {
 		s.trimBlocks()
 	}
-	s.o.FlushStep(StepCaptured)
+	s.o.flushStep(StepCaptured)
 	s.dropPending()
 	s.commit.Lock()
 	defer s.commit.Unlock()
@@ -205,7 +204,7 @@ func (s *Store) write(f *flushing, seq uint64) (*version.Segment, error) {
 	if err := s.log.Sync(); err != nil {
 		return nil, err
 	}
-	s.o.FlushStep(StepLogSynced)
+	s.o.flushStep(StepLogSynced)
 	empty := len(f.tombs) == 0 && !slices.ContainsFunc(f.changes, named)
 	for i := range f.captures {
 		empty = empty && f.captures[i].Empty()
@@ -214,7 +213,7 @@ func (s *Store) write(f *flushing, seq uint64) (*version.Segment, error) {
 		return nil, nil
 	}
 	m := manifest.Segment{Seq: seq, Kind: manifest.Flush, Generation: seq}
-	w, err := segment.Create(s.o.FS, s.path(segmentFile(&m)+tempSuffix))
+	w, err := s.dir.Create(&m)
 	if err != nil {
 		return nil, err
 	}
@@ -224,32 +223,12 @@ func (s *Store) write(f *flushing, seq uint64) (*version.Segment, error) {
 	}
 	w.Describe(int64(seq), 0, 0)
 	w.SetState(s.flushState(f, &m))
-	seg, err := s.finishSegment(m, w)
+	seg, err := s.dir.Finish(m, w)
 	if err != nil {
-		return nil, errors.Join(err, s.discard(&m))
+		return nil, errors.Join(err, s.dir.Discard(&m))
 	}
-	s.o.FlushStep(StepSegmentSynced)
+	s.o.flushStep(StepSegmentSynced)
 	return seg, nil
-}
-
-// finishSegment ends the file of a segment and gives it its name: it is on disk
-// when the call returns, and a stray until a commit names it.
-func (s *Store) finishSegment(m manifest.Segment, w *segment.Writer) (*version.Segment, error) {
-	path := s.path(segmentFile(&m))
-	info, err := w.Finish()
-	if err != nil {
-		_ = w.Abort() // the file is given up; a leftover is removed at the next start
-		return nil, err
-	}
-	if err := s.o.FS.Rename(path+tempSuffix, path); err != nil {
-		return nil, err
-	}
-	if err := durable.SyncDir(s.o.FS, s.o.FS.PathDir(path)); err != nil {
-		return nil, err
-	}
-	m.Bytes, m.Points = info.Size, info.Points
-	reader, err := s.files.Open(path)
-	return &version.Segment{Meta: m, Reader: reader, Info: info}, err
 }
 
 // fillSegment writes what was captured and says in m what it was.
@@ -349,7 +328,7 @@ func (s *Store) putCatalogue(f *flushing) error {
 	} else if err != nil {
 		return err
 	}
-	s.o.FlushStep(StepCatalogue)
+	s.o.flushStep(StepCatalogue)
 	return nil
 }
 
@@ -374,7 +353,7 @@ func (s *Store) commitFlush(f *flushing, seg *version.Segment) error {
 	if err := s.commitEdit(s.edit(f, m)); err != nil {
 		return err
 	}
-	s.o.FlushStep(StepCommitted)
+	s.o.flushStep(StepCommitted)
 	return nil
 }
 
@@ -388,7 +367,7 @@ func (s *Store) uncommitted(f *flushing, seg *version.Segment, err error) error 
 		return err
 	}
 	if seg != nil {
-		err = errors.Join(err, s.discard(&seg.Meta))
+		err = errors.Join(err, s.dir.Discard(&seg.Meta))
 	}
 	s.abort(f)
 	return err
@@ -432,7 +411,7 @@ func (s *Store) edit(f *flushing, m *manifest.Segment) manifest.Edit {
 		ReplayPositions: f.replayPositions.own,
 		Account:         f.account,
 		AccountLSN:      uint64(f.lsn),
-		NextSeq:         s.nextSeq.Load(),
+		NextSeq:         s.dir.NextNumber(),
 		Catalogue:       s.catalogueMark(),
 		Highest:         f.highest,
 		Incarnation:     s.lastIncarnation.Load(),
@@ -473,7 +452,7 @@ func (s *Store) publish(f *flushing, seg *version.Segment) {
 	if err := s.log.RemoveBelow(min(lowWaterLSN(f), f.base)); err != nil {
 		s.o.Logger.Warn("old log files stay until the next flush", "err", err)
 	}
-	s.o.FlushStep(StepLogTrimmed)
+	s.o.flushStep(StepLogTrimmed)
 }
 
 // lowWaterLSN is the first position in the log that a restart needs.

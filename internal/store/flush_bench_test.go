@@ -24,7 +24,7 @@ func benchmarkFlush(b *testing.B, series, rows int) {
 	o.Logger, o.MinFree, o.MaxFuture = slog.New(slog.NewTextHandler(io.Discard, nil)), 0, 1000*time.Hour
 	o.BackgroundMerge, o.FlushBytes, o.FlushInterval = false, 1<<40, 1000*time.Hour
 	var took time.Duration // of processors
-	o.FlushStep = func(step int) {
+	o.flushStep = func(step int) {
 		switch step {
 		case StepLogSynced: // all is sealed
 			took -= processorTime(b)

@@ -149,7 +149,7 @@ func (s *Store) deleteSeries(ctx context.Context, b *bucket, ids []metric.Series
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case s.closed:
+	case s.flushMu.Closed():
 		return 0, ErrClosed
 	case b.deleted:
 		return 0, buckets.Unknown(b.info.Name)
@@ -162,7 +162,7 @@ func (s *Store) deleteSeries(ctx context.Context, b *bucket, ids []metric.Series
 	// A flush from here on, and a merge that begins from here on, has a number
 	// or a PurgedThrough that is not lower.
 	*clock = s.nextIncarnation(*clock)
-	f := forgetting{b: b, below: s.nextSeq.Add(1), why: logrecord.Deleted, incarnation: *clock}
+	f := forgetting{b: b, below: s.dir.TakeDeletion(), why: logrecord.Deleted, incarnation: *clock}
 	err = s.forgetAll(&f, ids)
 	if len(f.list) > 0 {
 		for i := range f.list {

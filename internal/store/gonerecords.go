@@ -131,7 +131,7 @@ func (r *replayer) layGone(l *backlog, list []logrecord.Lost) error {
 		}
 	}
 	slices.SortFunc(cut, func(a, b logrecord.Lost) int { return cmp.Compare(a.First, b.First) })
-	at := hole.Position{Generation: s.nextSeq.Load()}
+	at := hole.Position{Generation: s.dir.NextNumber()}
 	holes := r.groupHoles(nil, g, cut, at)
 	if len(holes) > maxLogHoles {
 		holes = wideHoles(cut, at)

@@ -63,8 +63,11 @@ func atSteps(s *Store, f func(step int)) {
 	defer s.mergeMu.Unlock()
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
-	s.o.FlushStep = f
+	s.o.flushStep = f
 }
+
+// lostPath is where a segment goes that is set aside.
+func (s *Store) lostPath(file string) string { return s.path(lostDir, s.o.FS.PathBase(file)) }
 
 func mustOpen(t fataler, o Options) *Store {
 	t.Helper()

@@ -45,7 +45,7 @@ func (s *Store) endHoles(ctx context.Context) error {
 	}
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
-	if s.closed {
+	if s.flushMu.Closed() {
 		return ErrClosed
 	}
 	if err := s.commitEdit(manifest.Edit{EndHoles: ended}); err != nil {

@@ -156,7 +156,7 @@ func TestACrashAfterAFlushDuringReplay(t *testing.T) {
 	for range 4 {
 		fs = o.FS.(*vfs.MemFS)
 		var midway *vfs.MemFS
-		o.FlushStep = func(step int) {
+		o.flushStep = func(step int) {
 			if step == StepLogTrimmed {
 				flushes++
 				midway = fs.CrashClone(vfs.CrashCloneCfg{})
@@ -173,7 +173,7 @@ func TestACrashAfterAFlushDuringReplay(t *testing.T) {
 	if flushes == 0 {
 		t.Error("no flush during a replay")
 	}
-	o.FlushStep = func(int) {}
+	o.flushStep = func(int) {}
 	s = mustOpen(t, o)
 	defer s.Crash()
 	h.check(t, s, "b", len(h.writes))
@@ -186,7 +186,7 @@ func TestNamesAheadOfTheirSegmentAreWrittenAgain(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	o := testOptions(fs, clock)
 	var clone *vfs.MemFS
-	o.FlushStep = func(step int) {
+	o.flushStep = func(step int) {
 		if step == StepCatalogue {
 			clone = fs.CrashClone(vfs.CrashCloneCfg{})
 		}
@@ -203,7 +203,7 @@ func TestNamesAheadOfTheirSegmentAreWrittenAgain(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	o.FS, o.FlushStep = clone, func(int) {}
+	o.FS, o.flushStep = clone, func(int) {}
 	s = mustOpen(t, o)
 	if err := s.Close(); err != nil { // trims the log
 		t.Fatal(err)

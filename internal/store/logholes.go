@@ -77,7 +77,7 @@ func (s *Store) addLogHoles(holes []hole.Hole) error {
 	if len(holes) == 0 {
 		return nil
 	}
-	if permanent, err := s.manifest.Settle(manifest.Edit{AddHoles: holes, NextSeq: s.nextSeq.Load()}); err != nil {
+	if permanent, err := s.manifest.Settle(manifest.Edit{AddHoles: holes, NextSeq: s.dir.NextNumber()}); err != nil {
 		return err
 	} else if !permanent {
 		s.o.Logger.Warn("the holes that lost records of the log leave wait for room on the disk", "holes", len(holes))

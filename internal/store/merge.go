@@ -204,7 +204,7 @@ func (m *merging) giveUp() (err error) {
 			_ = m.writers[i].Abort() // the file is given up
 		}
 		if m.s.failed() == nil {
-			err = errors.Join(err, m.s.discard(&o.Meta))
+			err = errors.Join(err, m.s.dir.Discard(&o.Meta))
 		}
 	}
 	return err
@@ -311,7 +311,7 @@ func (m *merging) noteDamage(damaged map[uint64]error, lost *window.Lost) {
 		seg := m.source(seq)
 		if !seg.Noted.Damaged {
 			m.s.reportDamage("segment "+seg.Name(), err)
-			m.s.markDamaged(seg)
+			m.s.dir.MarkDamaged(seg)
 		}
 	}
 }
@@ -354,7 +354,7 @@ func (m *merging) overlay(ctx context.Context, merger *window.Merger) error {
 // not needed any more. A segment with damage is not deleted but set aside.
 func (m *merging) commit() error {
 	s := m.s
-	e := manifest.Edit{RemoveSegments: m.plan.Remove, NextSeq: s.nextSeq.Load(), AddHoles: hole.Join(m.holes), EndHoles: s.outlivedHoles()}
+	e := manifest.Edit{RemoveSegments: m.plan.Remove, NextSeq: s.dir.NextNumber(), AddHoles: hole.Join(m.holes), EndHoles: s.outlivedHoles()}
 	m.expired = expiring{}
 	for _, seq := range m.plan.Remove {
 		if err := m.noteExpired(m.source(seq)); err != nil {
@@ -369,14 +369,14 @@ func (m *merging) commit() error {
 		return err
 	}
 	m.loseHidden()
-	s.o.FlushStep(StepMerged)
+	s.o.flushStep(StepMerged)
 	gone := func(seg *version.Segment) bool { return slices.Contains(m.plan.Remove, seg.Meta.Seq) }
 	for _, seg := range m.sources {
 		if gone(seg) && seg.Noted.Damaged {
 			m.countLost(seg)
 		}
 	}
-	s.leftovers.Keep(m.sources, gone)
+	s.dir.Dropped(m.sources, gone)
 	s.versions.Publish(func(v *version.Version) {
 		v.Drop(gone)
 		v.Add(m.out...)
@@ -384,20 +384,6 @@ func (m *merging) commit() error {
 		v.Prune(func(bucket uint64) bool { return s.buckets.ID(bucket) != nil })
 	})
 	return nil
-}
-
-// retire closes a merged segment, which no reader has any more, and removes its file.
-func (s *Store) retire(seg *version.Segment) {
-	err := seg.Reader.Close()
-	if seg.Noted.Damaged || seg.Noted.Covered {
-		err = errors.Join(err, s.moveToLost(seg.Name()))
-		s.leftovers.Release(seg.Meta.Seq)
-	} else {
-		err = errors.Join(err, s.discard(&seg.Meta))
-	}
-	if err != nil {
-		s.o.Logger.Warn("a merged segment stays until the next start", "segment", seg.Name(), "err", err)
-	}
 }
 
 // countLost counts the points of a segment that cannot be read: at most so

@@ -74,8 +74,8 @@ func (o *output) add(bucket uint64, c *window.Chunk) error {
 // everything that goes away.
 func (o *output) begin() error {
 	s := o.m.s
-	o.meta = manifest.Segment{Seq: s.nextSeq.Add(1) - 1, Kind: o.kind, Generation: o.generation, Clean: o.m.clean}
-	w, err := segment.Create(s.o.FS, s.path(segmentFile(&o.meta)+tempSuffix))
+	o.meta = manifest.Segment{Seq: s.dir.TakeNumber(), Kind: o.kind, Generation: o.generation, Clean: o.m.clean}
+	w, err := s.dir.Create(&o.meta)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (o *output) end(giveUp bool) error {
 // replace, so that a start believes that only while all are there.
 func (m *merging) finish() error {
 	s := m.s
-	own := manifest.Edit{RemoveSegments: m.plan.Remove, NextSeq: s.nextSeq.Load(), AddHoles: hole.Join(m.holes)}
+	own := manifest.Edit{RemoveSegments: m.plan.Remove, NextSeq: s.dir.NextNumber(), AddHoles: hole.Join(m.holes)}
 	for _, o := range m.out {
 		o.Meta.Marks = m.marks(o)
 		own.AddSegments = append(own.AddSegments, o.Meta)
@@ -181,7 +181,7 @@ func (m *merging) finish() error {
 			say = &carried
 		}
 		m.writers[i].SetState(say.Encode())
-		seg, err := s.finishSegment(o.Meta, m.writers[i])
+		seg, err := s.dir.Finish(o.Meta, m.writers[i])
 		if err != nil {
 			return err
 		}

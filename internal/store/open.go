@@ -20,6 +20,7 @@ import (
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
@@ -30,12 +31,12 @@ const (
 	walDir       = "wal"
 	flushDir     = "flush"
 	catalogueDir = "catalogue"
-	lostDir      = "lost+found"
+	lostDir      = recovery.LostDir
 	lockFile     = "LOCK"
 	versionFile  = "VERSION"
 	manifestFile = manifest.FirstName
 
-	tempSuffix = ".tmp" // of what does not count yet
+	tempSuffix = recovery.TempSuffix // of what does not count yet
 
 	versionPrefix = "dalmatiner "
 	formatNumber  = 2
@@ -79,8 +80,9 @@ func open(o Options, again *startAgain) (*Store, error) {
 			s.damage.Add(name, false)
 		}
 	}
-	s.versions = version.New(s.retire)
 	s.budget()
+	s.dir = version.NewDir(o.FS, o.Dir, s.files, o.Logger)
+	s.versions = version.New(s.dir.Retire)
 	s.lastFlush.Store(s.clock.Steady())
 	if err := s.openDir(); err != nil {
 		return nil, err
@@ -239,7 +241,7 @@ func (s *Store) openFiles(state *manifest.State, known *bindings) error {
 	s.rememberAfter.Store(state.RememberAfter)
 	s.sawIncarnation(max(state.Incarnation, s.buckets.DeletionsFrom()))
 	s.groups.Skip(state.NextGroup)
-	s.nextSeq.Store(max(state.NextSeq, 1))
+	s.dir.RaiseNumber(max(state.NextSeq, 1))
 	if state.Account != nil {
 		if err := s.account.Restore(state.Account); err != nil {
 			s.reportDamage("account in the MANIFEST", err)

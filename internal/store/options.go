@@ -56,9 +56,9 @@ type Options struct {
 	// FlushTook is called after every flush with its duration.
 	FlushTook func(time.Duration)
 
-	// FlushStep is called after every numbered step of a flush; tests crash
-	// there.
-	FlushStep func(step int)
+	// flushStep is called after every numbered step of a flush, and after the commit of a
+	// merge; tests crash there.
+	flushStep func(step int)
 
 	// holdReplay keeps tests' points of the log out of the head, but for those
 	// that somebody wants, until it is closed.
@@ -97,7 +97,7 @@ func DefaultOptions(dir string) Options {
 		mostPositions:     mostPositions,
 		OnFatal:           func(error) {},
 		FlushTook:         func(time.Duration) {},
-		FlushStep:         func(int) {},
+		flushStep:         func(int) {},
 	}
 }
 

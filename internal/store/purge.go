@@ -103,15 +103,15 @@ func (m *merging) mergeSource(seg *version.Segment, bucket uint64) window.Source
 func (s *Store) settleTombstones() error {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
-	if s.tombstoneCount() == 0 || s.failed() != nil || s.closed {
+	if s.tombstoneCount() == 0 || s.failed() != nil || s.flushMu.Closed() {
 		return s.failed()
 	}
 	now := s.versions.Latest()
 	segments := now.Segments
-	if err := s.removeLeftovers(); err != nil {
+	if err := s.dir.RemoveLeftovers(); err != nil {
 		return err
 	}
-	left := s.leftovers.PurgedThrough()
+	left := s.dir.PurgedThrough()
 	var e manifest.Edit
 	purgedThrough := make(map[uint64]uint64, len(segments))
 	for _, seg := range segments {
@@ -141,7 +141,7 @@ func (s *Store) settleTombstones() error {
 		return nil
 	}
 	// A power cut may undo the deletions: no later one gets a number up to these.
-	e.NextSeq = s.nextSeq.Load()
+	e.NextSeq = s.dir.NextNumber()
 	if err := s.commitEdit(e); err != nil {
 		return err
 	}
@@ -162,10 +162,10 @@ func (s *Store) settleTombstones() error {
 func (s *Store) beginMerge() (*merging, error) {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
-	if s.closed {
+	if s.flushMu.Closed() {
 		return nil, ErrClosed
 	}
-	m := &merging{s: s, late: map[uint64]map[manifest.Range]int64{}, clean: s.nextSeq.Load(), tombs: map[uint64]version.Tombstones{}}
+	m := &merging{s: s, late: map[uint64]map[manifest.Range]int64{}, clean: s.dir.NextNumber(), tombs: map[uint64]version.Tombstones{}}
 	now := s.versions.Latest()
 	for _, b := range s.buckets.All() {
 		if t := now.Tombstones(b.info.ID); len(t) > 0 {

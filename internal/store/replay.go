@@ -66,7 +66,7 @@ const tallyEvery = 16 << 20
 // leaves the points to finish.
 func (s *Store) replay(state *manifest.State, known *bindings, again *startAgain) error {
 	r := &replayer{
-		again: again, generation: s.nextSeq.Load(),
+		again: again, generation: s.dir.NextNumber(),
 		bindings: known, state: state, deleted: make(map[*bucket][]version.Tombstone), tally: tally{rows: make(map[accountRow]*account.Counts)},
 		reading: newRound(), applying: newRound(), roundSize: int(min(roundBytes, s.o.FlushBytes/roundPart)),
 	}
@@ -322,7 +322,7 @@ func (r *replayer) forget(lsn wal.LSN, p *logrecord.Record) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.sawIncarnation(p.Incarnation)
-	f := forgetting{b: b, below: s.nextSeq.Add(1), why: p.Why, lsn: uint64(lsn), incarnation: p.Incarnation}
+	f := forgetting{b: b, below: s.dir.TakeDeletion(), why: p.Why, lsn: uint64(lsn), incarnation: p.Incarnation}
 	for col, id := range p.DeletedSeries() {
 		r.forgetOne(&f, version.Tombstone{ID: id, Group: p.Group, Column: uint8(col), DeleteSequence: f.below, LSN: f.lsn, Incarnation: f.incarnation})
 	}

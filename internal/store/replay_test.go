@@ -92,7 +92,7 @@ func TestReplayOfManyGroups(t *testing.T) {
 	for range 3 {
 		fs = o.FS.(*vfs.MemFS)
 		midway := fs
-		o.FlushStep = func(step int) {
+		o.flushStep = func(step int) {
 			if step == StepCommitted {
 				flushes++
 				midway = fs.CrashClone(vfs.CrashCloneCfg{})

@@ -44,10 +44,10 @@ func (s *Store) openSegments(state *manifest.State) error {
 	var all []*version.Segment
 	for _, m := range state.Segments {
 		if r := s.readers[m.Seq]; r != nil {
-			all = append(all, s.stored(m, r))
+			all = append(all, s.dir.Stored(m, r))
 			delete(s.readers, m.Seq)
 		} else {
-			all = append(all, s.openLater(m))
+			all = append(all, s.dir.Later(m))
 		}
 	}
 	s.versions.Publish(func(v *version.Version) { v.Add(all...) })
@@ -55,7 +55,7 @@ func (s *Store) openSegments(state *manifest.State) error {
 		return err
 	}
 	s.start, s.readers = nil, nil
-	s.nextSeq.Store(max(s.nextSeq.Load(), plan.NextSeq))
+	s.dir.RaiseNumber(plan.NextSeq)
 	for i := range plan.Lost {
 		s.account.Lose(LostSegment, uint64(max(plan.Lost[i].Meta.Points, 0)))
 	}
@@ -81,7 +81,7 @@ func (s *Store) commitPlan(plan *recovery.Plan) (permanent bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	e.NextSeq = max(e.NextSeq, s.nextSeq.Load())
+	e.NextSeq = max(e.NextSeq, s.dir.NextNumber())
 	e.DeletionsFrom = max(e.DeletionsFrom, s.buckets.DeletionsFrom())
 	if plan.Rebuilt {
 		e.Catalogue = plan.State.Catalogue // a crash from here on leaves it to the next start
@@ -106,9 +106,9 @@ func (s *Store) sortFiles(plan *recovery.Plan) error {
 			if err != nil {
 				s.o.Logger.Warn("a file that nothing needs stays until the next start", "file", v.File.Path, "err", err)
 			}
-			s.leftovers.Removed(&v.File.Meta, err)
+			s.dir.Removed(&v.File.Meta, err)
 		case recovery.Aside:
-			if err := s.moveToLost(v.File.Path); err != nil {
+			if err := s.dir.SetAside(v.File.Path); err != nil {
 				return err
 			}
 			aside = true

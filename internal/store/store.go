@@ -41,7 +41,6 @@ type Store struct {
 
 	start       *recovery.Plan // what this start does with the files, until it is done
 	readers     recovery.Readers
-	leftovers   version.Leftovers
 	namesUnread bool // see unreadNames; set before the store is in use
 
 	account  *account.Account
@@ -60,6 +59,7 @@ type Store struct {
 	commit sync.RWMutex
 
 	files    *segment.Files // of segments
+	dir      *version.Dir
 	versions *version.Versions
 
 	pendMu         sync.Mutex
@@ -74,13 +74,11 @@ type Store struct {
 	maxTombstones int64 // maxTombstones; tests have a lower one
 	deleteSlice   int   // deleteSlice; tests have smaller ones
 
-	flushMu         sync.Mutex      // one flush at a time
+	flushMu         version.Gate    // one flush at a time
 	replayPositions replayPositions // of the last one; under flushMu
 	// keepReplayPositions keeps the replay positions where they are: what is in the head is not all that the
 	// log has in front of it. It is set by a start that is made again.
 	keepReplayPositions atomic.Bool
-	nextSeq             atomic.Uint64
-	closed              bool // guarded by flushMu
 
 	lastIncarnation atomic.Uint64 // the highest that is known of any series
 	rememberAfter   atomic.Uint64 // deletions up to this clock are forgotten; raised under flushMu
@@ -156,9 +154,7 @@ func (s *Store) shutdown() error {
 		r.stop()
 	}
 	s.workers.Wait()
-	s.flushMu.Lock()
-	s.closed = true // a caller of Flush may still be on the way
-	s.flushMu.Unlock()
+	s.flushMu.Close() // a caller of Flush may still be on the way
 	close(s.sealQueue)
 	s.sealers.Wait()
 	if !s.crashed.Load() {

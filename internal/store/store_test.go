@@ -98,7 +98,7 @@ func TestCrashAfterEveryFlushStep(t *testing.T) {
 		o := testOptions(fs, clock)
 		var clone *vfs.MemFS
 		armed := false
-		o.FlushStep = func(n int) {
+		o.flushStep = func(n int) {
 			if armed && n == step {
 				clone = fs.CrashClone(vfs.CrashCloneCfg{})
 			}

@@ -68,7 +68,7 @@ func (s *Store) recoverTombstones(e *manifest.Edit) (whole bool, err error) {
 		list = version.Tombstones(nil).With(list)
 		s.publishTombstones(b.info.ID, list)
 		for _, deletion := range version.ByDeletion(list) {
-			s.nextSeq.Store(max(s.nextSeq.Load(), deletion[0].DeleteSequence))
+			s.dir.RaiseNumber(deletion[0].DeleteSequence)
 			e.Tombstones = append(e.Tombstones, version.Deletion(b.info.ID, deletion))
 		}
 	}

@@ -233,7 +233,7 @@ func TestABlockedReadHoldsNobodyBack(t *testing.T) {
 	if got := p.s.Stats().PinnedBytes; got < first.Info.Size {
 		t.Errorf("%d bytes are pinned, the segment has %d", got, first.Info.Size)
 	}
-	if clean := p.s.leftovers.PurgedThrough(); clean > first.PurgedThrough() {
+	if clean := p.s.dir.PurgedThrough(); clean > first.PurgedThrough() {
 		t.Errorf("tombstones up to %d could go, the file is clean up to %d", clean, first.PurgedThrough())
 	}
 	end()

@@ -8,17 +8,17 @@ import (
 	"dalmatiner/internal/manifest"
 )
 
-// Leftovers are files of segments that do not count any more and that may still be
+// leftovers are files of segments that do not count any more and that may still be
 // there after a crash: their removal failed, or is not known to be durable.
-type Leftovers struct {
+type leftovers struct {
 	mu      sync.Mutex
 	removed bool               // something was, since the directories were synced
 	list    []manifest.Segment // could not be removed
 	kept    []*Segment         // are merged away, and stay for those who read them
 }
 
-// Keep notes segments that are about to be dropped.
-func (l *Leftovers) Keep(all []*Segment, gone func(*Segment) bool) {
+// keep notes segments that are about to be dropped.
+func (l *leftovers) keep(all []*Segment, gone func(*Segment) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, seg := range all {
@@ -28,15 +28,15 @@ func (l *Leftovers) Keep(all []*Segment, gone func(*Segment) bool) {
 	}
 }
 
-// Release ends what Keep began: the file is gone, or set aside.
-func (l *Leftovers) Release(seq uint64) {
+// release ends what keep began: the file is gone, or set aside.
+func (l *leftovers) release(seq uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.kept = slices.DeleteFunc(l.kept, func(seg *Segment) bool { return seg.Meta.Seq == seq })
 }
 
-// PurgedThrough returns the lowest one of those that are not removed.
-func (l *Leftovers) PurgedThrough() uint64 {
+// purgedThrough returns the lowest one of those that are not removed.
+func (l *leftovers) purgedThrough() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	low := uint64(math.MaxUint64)
@@ -49,9 +49,9 @@ func (l *Leftovers) PurgedThrough() uint64 {
 	return low
 }
 
-// Removed notes that the file of a segment was removed, or why it could not be. Then Retry
+// noteRemoved notes that the file of a segment was removed, or why it could not be. Then retry
 // tries again.
-func (l *Leftovers) Removed(m *manifest.Segment, err error) {
+func (l *leftovers) noteRemoved(m *manifest.Segment, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.removed = true
@@ -61,8 +61,8 @@ func (l *Leftovers) Removed(m *manifest.Segment, err error) {
 	}
 }
 
-// Retry removes once more what could not be removed, and makes removals durable by sync.
-func (l *Leftovers) Retry(remove func(*manifest.Segment) error, sync func() error) error {
+// retry removes once more what could not be removed, and makes removals durable by sync.
+func (l *leftovers) retry(remove func(*manifest.Segment) error, sync func() error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = slices.DeleteFunc(l.list, func(m manifest.Segment) bool {
