@@ -91,7 +91,7 @@ func (s *Store) newBucket(info buckets.Info) *bucket {
 	b := &bucket{info: info, height: s.o.blockHeight(info.Resolution)}
 	b.ttl.Store(info.TTL)
 	b.highest.Store(noSlot)
-	b.arena = s.arena(b.height)
+	b.arena = s.arenas.Of(b.height)
 	return b
 }
 

@@ -62,7 +62,7 @@ func (s *Store) flushAll(ctx context.Context) (FlushResult, error) {
 		closed := g.CloseBlocks(func(uint64, int64, int64) bool { return true })
 		s.applied(g, head.Applied{Closed: closed})
 		if rarely && i%trimGroups == 0 {
-			s.trimBlocks()
+			s.arenas.Trim()
 		}
 	}
 	return s.flush(ctx)
@@ -151,7 +151,7 @@ func (s *Store) capture() *flushing {
 	f := &flushing{base: s.headEnd(), rarely: s.flushesRarely()}
 	for i, g := range s.groups.All() {
 		if f.rarely && i%trimGroups == 0 {
-			s.trimBlocks() // the sealed blocks of the next ones take as much as these give back
+			s.arenas.Trim() // the sealed blocks of the next ones take as much as these give back
 		}
 		c := g.BeginFlush()
 		f.settle(s.buckets.ID(g.Bucket), g, &c)
@@ -165,7 +165,7 @@ func (s *Store) capture() *flushing {
 	}
 	s.replayPositions = f.replayPositions
 	if f.rarely {
-		s.trimBlocks()
+		s.arenas.Trim()
 	}
 	s.o.flushStep(StepCaptured)
 	s.dropPending()
@@ -440,7 +440,7 @@ func (s *Store) publish(f *flushing, seg *version.Segment) {
 		s.lateBytes.Add(-late)
 	}
 	if f.rarely {
-		s.releaseSealed()
+		s.arenas.ReleaseSealed()
 	}
 	s.unnamed.Add(-namingNeed(f.changes...))
 	s.countChunks()

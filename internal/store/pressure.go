@@ -97,9 +97,9 @@ func (s *Store) budget() {
 		names, index = limit/namesPart, limit/indexPart
 	}
 	for _, p := range []memory.Pool{
-		{Name: "head-blocks", Holds: "blocks in use: points not yet encoded", Use: func() int64 { rows, _, _ := s.headBytes(); return rows }, OffHeap: true},
-		{Name: "head-tables", Holds: "blocks in use of which few cells are set", Use: func() int64 { _, tables, _ := s.headBytes(); return tables }},
-		{Name: "head-blocks-warm", Holds: "empty blocks, and room for encoded chunks, kept for reuse", Use: func() int64 { _, _, warm := s.headBytes(); return warm }, OffHeap: true},
+		{Name: "head-blocks", Holds: "blocks in use: points not yet encoded", Use: func() int64 { rows, _, _ := s.arenas.Bytes(); return rows }, OffHeap: true},
+		{Name: "head-tables", Holds: "blocks in use of which few cells are set", Use: func() int64 { _, tables, _ := s.arenas.Bytes(); return tables }},
+		{Name: "head-blocks-warm", Holds: "empty blocks, and room for encoded chunks, kept for reuse", Use: func() int64 { _, _, warm := s.arenas.Bytes(); return warm }, OffHeap: true},
 		{Name: "sealed-blocks", Holds: "encoded chunks not yet flushed; senders wait at the limit", Limit: 2 * s.o.FlushBytes, Use: s.sealedBytes.Load, OffHeap: true},
 		{Name: "late-points", Holds: "late points not yet flushed; senders wait at the limit", Limit: 2 * s.o.LateMemory, Use: s.lateBytes.Load},
 		{Name: "unpredicted-points", Holds: "points of senders without an order, to be looked up together", Limit: maxUnpredictedSets * unpredictedCost, Use: s.unpredictedSets.bytes},
@@ -118,18 +118,6 @@ func (s *Store) budget() {
 
 // Memory returns the budget of the process.
 func (s *Store) Memory() *memory.Budget { return s.memory }
-
-// headBytes returns the memory of the blocks in use, in rows and in tables, and
-// of free ones.
-func (s *Store) headBytes() (rows, tables, warm int64) {
-	s.arenas.Range(func(_, a any) bool {
-		arena := a.(*head.Arena)
-		n, free := arena.Bytes()
-		rows, tables, warm = rows+n, tables+arena.TableBytes(), warm+free
-		return true
-	})
-	return rows, tables, warm
-}
 
 // flushNeed is what a flush would take now: the lists of a share of the chunks, and a
 // copy of those that are more than one piece; what each of all takes however short it
@@ -206,7 +194,7 @@ func (s *Store) pressed() bool {
 	if s.memory.Level() < memory.Hold {
 		return false
 	}
-	rows, tables, _ := s.headBytes()
+	rows, tables, _ := s.arenas.Bytes()
 	return rows+tables+s.sealedBytes.Load()+s.lateBytes.Load() > s.memory.Limit()/freeablePart
 }
 
@@ -267,36 +255,11 @@ func (s *Store) relieve(level memory.Level) {
 	}
 	s.dropIndexes()
 	s.files.DropBlocks()
-	s.trimBlocks()
-}
-
-// trimBlocks gives the memory of all free blocks back.
-func (s *Store) trimBlocks() {
-	s.arenas.Range(func(_, a any) bool {
-		a.(*head.Arena).Trim()
-		return true
-	})
+	s.arenas.Trim()
 }
 
 // flushesRarely reports whether it is long since the last flush (trimAfter).
 func (s *Store) flushesRarely() bool { return s.clock.Steady()-s.lastFlush.Load() > int64(trimAfter) }
-
-// releaseSealed gives the memory back that no encoded chunk needs any more.
-func (s *Store) releaseSealed() {
-	s.arenas.Range(func(_, a any) bool {
-		a.(*head.Arena).ReleaseSealed()
-		return true
-	})
-}
-
-// giveBack gives the memory of blocks back that nobody will need soon: those of
-// senders that are in step come and go together, once a block.
-func (s *Store) giveBack() {
-	s.arenas.Range(func(_, a any) bool {
-		a.(*head.Arena).GiveBack()
-		return true
-	})
-}
 
 // watchIndexes counts the loaded indexes of segments and drops them when they
 // have more than their share.

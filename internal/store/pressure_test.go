@@ -205,7 +205,7 @@ func TestRelief(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.relieve(memory.Urgent)
-	if rows, _, _ := s.headBytes(); rows == 0 {
+	if rows, _, _ := s.arenas.Bytes(); rows == 0 {
 		t.Error("a block that was just written is closed")
 	}
 	if n := s.Stats().IndexBytes; n != 0 {
@@ -219,7 +219,7 @@ func TestRelief(t *testing.T) {
 	s.relieve(memory.Urgent)
 	eventually(t, "the idle block is encoded and its memory is given back", func() bool {
 		s.relieve(memory.Urgent)
-		rows, tables, warm := s.headBytes()
+		rows, tables, warm := s.arenas.Bytes()
 		return rows+tables+warm == 0
 	})
 	s.waiting.Add(1)

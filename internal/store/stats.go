@@ -122,7 +122,7 @@ func (s *Store) Stats() Stats {
 		b.mu.Unlock()
 		st.Buckets++
 	}
-	rows, tables, warm := s.headBytes()
+	rows, tables, warm := s.arenas.Bytes()
 	st.HeadBytes, st.HeadWarm = rows+tables, warm
 	st.Files = s.files.Stats()
 	st.Memory, st.MemoryUsed = s.memory.Pools(), s.memory.Used()

@@ -52,7 +52,7 @@ type Store struct {
 	buckets *buckets.Registry[*bucket]
 	groups  series.Groups
 	index   series.Index
-	arenas  sync.Map // height → *head.Arena
+	arenas  head.Arenas
 
 	// commit is held shared from the append of a record to the log until its
 	// row is in the account, and exclusively for a snapshot of both.
@@ -169,10 +169,7 @@ func (s *Store) shutdown() error {
 	for _, g := range s.groups.All() {
 		g.Kill()
 	}
-	s.arenas.Range(func(_, a any) bool {
-		a.(*head.Arena).Release()
-		return true
-	})
+	s.arenas.Release()
 	return errors.Join(append(errs, s.lock.Close())...)
 }
 
@@ -207,15 +204,6 @@ func (s *Store) accountID(bucket uint64) uint64 {
 		return account.DeletedBuckets
 	}
 	return bucket
-}
-
-// arena returns the arena of blocks of the given height.
-func (s *Store) arena(height int) *head.Arena {
-	a, ok := s.arenas.Load(height)
-	if !ok {
-		a, _ = s.arenas.LoadOrStore(height, head.NewArena(height))
-	}
-	return a.(*head.Arena)
 }
 
 // logChange appends a record and applies the change it stands for, both or

@@ -164,7 +164,7 @@ func (s *Store) tickLoop() {
 		if n%10 == 0 {
 			s.everySecond()
 		}
-		s.giveBack()
+		s.arenas.GiveBack()
 	}
 }
 
