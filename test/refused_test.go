@@ -38,7 +38,7 @@ func badRequests(t *testing.T) map[string]refusal {
 	bucket := func(op wire.Op) []byte {
 		return frame(payload(t, wire.Request{Op: op, Delay: 1, Bucket: []byte("nope")}))
 	}
-	create := []string{"unknown bucket 'nope'", "ddb admin buckets create 'nope'"}
+	create := []string{"unknown bucket 'nope'", "ddb admin buckets create 'nope' 1s 1w false --addr 127.0.0.1:"}
 	entry := wire.AppendEntry(nil, key(t, "x"), 1000, make([]uint64, 200_000)...)
 	return map[string]refusal{
 		"metrics of an unknown bucket":          {bucket(wire.OpList), create[:1], "unknown_bucket"},

@@ -277,6 +277,10 @@ func TestRemedies(t *testing.T) {
 	if text := run(t, node, []string{"series", "delete", "b", "--prefix", "web.nope", "--yes"}); !strings.Contains(text, "No series of b begins with the prefix: nothing was deleted.\nexit 0") {
 		t.Errorf("a prefix of nothing: %s", text)
 	}
+	node = answers{"GET /admin/segments": "[]"}
+	if text := run(t, node, []string{"buckets", "delete", "day"}); !strings.Contains(text, "Bucket day would be deleted. No segment holds points of it: what it has is in memory.\n") || !strings.Contains(text, "exit 2") {
+		t.Errorf("a bucket without segments: %s", text)
+	}
 	node = answers{"POST /admin/flush": `{}`, "POST /admin/merge": `{"windows":0,"overlays":0,"removed":0}`}
 	if text := run(t, node, []string{"flush", "--merge"}); !strings.Contains(text, "Nothing to flush.\nNothing is left to merge: the node does it by itself, and flushes wait until their windows have closed, see ddb admin flush --help.\nexit 0") {
 		t.Errorf("a merge of nothing: %s", text)
@@ -291,6 +295,10 @@ func TestRemedies(t *testing.T) {
 			"unknown bucket 'x': ddb admin buckets list --addr ADDR shows all\n"},
 		{409, `{"error":"conflict","message":"the bucket exists: 'x'"}`, []string{"buckets", "create", "x", "1s", "1w", "false"},
 			"the bucket exists: 'x'; only its TTL can be changed, ddb admin buckets ttl --addr ADDR: delete it first or choose another name\n"},
+		{404, `{"error":"not_found","message":"unknown snapshot dialy; did you mean daily?"}`, []string{"snapshot", "delete", "dialy"},
+			"unknown snapshot dialy; did you mean daily?: ddb admin snapshot list --addr ADDR shows all\n"},
+		{409, `{"error":"conflict","message":"too many: delete the bucket, or flush and merge first"}`, []string{"series", "delete", "b", "x", "--yes"},
+			"too many: delete the bucket, or flush and merge first: ddb admin flush --merge --addr ADDR does both\n"},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(c.status)

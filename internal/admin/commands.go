@@ -254,6 +254,10 @@ func (d *bucketDeletion) write(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "Deleted %s.\n", d.Name)
 		return err
 	}
+	if d.Segments == 0 {
+		_, err := fmt.Fprintf(w, "Bucket %s would be deleted. No segment holds points of it: what it has is in memory.\n", d.Name)
+		return err
+	}
 	_, err := fmt.Fprintf(w, "Bucket %s would be deleted: %d points in %d segments, and those in memory.\n", d.Name, d.Points, d.Segments)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -24,7 +25,7 @@ func (c *StatusCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.Write(env, st, func(w io.Writer) error { return writeStatus(w, st) })
+	return c.Write(env, st, func(w io.Writer) error { return writeStatus(w, st, c.Addr) })
 }
 
 // Segments is the command tree of ddb admin segments.
@@ -230,7 +231,7 @@ func (c *SnapshotListCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.Write(env, list, func(w io.Writer) error { return writeSnapshots(w, list) })
+	return c.Write(env, list, func(w io.Writer) error { return writeSnapshots(w, list, c.Addr) })
 }
 
 // SnapshotDeleteCommand deletes a snapshot.
@@ -241,10 +242,14 @@ type SnapshotDeleteCommand struct {
 
 // Run deletes the snapshot and says so.
 func (c *SnapshotDeleteCommand) Run(env *Env) error {
-	if err := c.client().DeleteSnapshot(env.Context, c.Name); err != nil {
+	err := c.client().DeleteSnapshot(env.Context, c.Name)
+	if problem := (*statusError)(nil); errors.As(err, &problem) && problem.Status == http.StatusNotFound {
+		return fmt.Errorf("%w: %s shows all", err, command("ddb admin snapshot list", c.Addr))
+	}
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(env.Out, "Deleted snapshot %s.\n", c.Name)
+	_, err = fmt.Fprintf(env.Out, "Deleted snapshot %s.\n", c.Name)
 	return err
 }
 

@@ -34,8 +34,8 @@ func bitsPerPoint(bytes, points int64) string {
 	return fmt.Sprintf("%.2f", float64(bytes)*8/float64(points))
 }
 
-// writeStatus prints the state of a node on one screen.
-func writeStatus(w io.Writer, s Status) error {
+// writeStatus prints the state of the node at addr on one screen.
+func writeStatus(w io.Writer, s Status, addr string) error {
 	ready, disk, damage := "yes", "", "none"
 	if !s.Ready {
 		ready = "NO: starting or stopping"
@@ -44,7 +44,7 @@ func writeStatus(w io.Writer, s Status) error {
 		disk = ", NEARLY FULL: points are refused"
 	}
 	if s.Damage > 0 {
-		damage = fmt.Sprintf("%d PLACES FOUND: the log of the node and ddb admin check name them", s.Damage)
+		damage = fmt.Sprintf("%d PLACES FOUND: the log of the node and %s name them", s.Damage, command("ddb admin check", addr))
 	}
 	t := newTable(0, 1)
 	t.add("node", fmt.Sprintf("%s, ddb %s, up %s", s.Node, s.Version, seconds(s.UptimeS)))
@@ -139,10 +139,10 @@ func writeCaches(w io.Writer, list []store.Cache) error {
 	return t.write(w)
 }
 
-// writeSnapshots prints one line per snapshot.
-func writeSnapshots(w io.Writer, list []store.Snapshot) error {
+// writeSnapshots prints one line per snapshot of the node at addr.
+func writeSnapshots(w io.Writer, list []store.Snapshot, addr string) error {
 	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "There are no snapshots: ddb admin snapshot NAME makes one.")
+		_, err := fmt.Fprintf(w, "There are no snapshots: %s makes one.\n", command("ddb admin snapshot NAME", addr))
 		return err
 	}
 	t := newTable(0, 1, 4)

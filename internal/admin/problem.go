@@ -61,12 +61,16 @@ func listBuckets(addr string) string {
 	return ": " + command("ddb admin buckets list", addr) + " shows all"
 }
 
-// command returns a command for the node at addr.
-func command(text, addr string) string {
+// command returns the text of a command, as the node at addr takes it.
+func command(text, addr string) string { return text + NodeFlag(addr) }
+
+// NodeFlag returns what a command says, behind all else, about the node at addr that
+// it is meant for, "" about the default one.
+func NodeFlag(addr string) string {
 	if addr == "" || addr == defaultAddr {
-		return text
+		return ""
 	}
-	return text + " --addr " + addr
+	return " --addr " + addr
 }
 
 // problemText returns the text of the answer of the node at addr to a request that

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 )
 
 // SeriesChoice is the body of POST /admin/series/delete.
@@ -71,10 +72,13 @@ func (c *SeriesDeleteCommand) Run(env *Env) error {
 		return fmt.Errorf("bucket %s: %w", c.Bucket, err)
 	}
 	d, err := c.client().DeleteSeries(env.Context, SeriesChoice{name, c.Metric, c.Prefix, c.DryRun || !c.Yes})
+	if problem := (*statusError)(nil); errors.As(err, &problem) && problem.Status == http.StatusConflict {
+		return fmt.Errorf("%w: %s does both", err, command("ddb admin flush --merge", c.Addr))
+	}
 	if err != nil {
 		return err
 	}
-	if err := c.Write(env, d, func(w io.Writer) error { return writeDeleted(w, name, d) }); err != nil {
+	if err := c.Write(env, d, func(w io.Writer) error { return writeDeleted(w, name, d, c.Addr) }); err != nil {
 		return err
 	}
 	if d.DryRun && !c.DryRun {
@@ -83,7 +87,7 @@ func (c *SeriesDeleteCommand) Run(env *Env) error {
 	return nil
 }
 
-func writeDeleted(w io.Writer, bucket string, d DeletedSeries) error {
+func writeDeleted(w io.Writer, bucket string, d DeletedSeries, addr string) error {
 	if d.DryRun {
 		_, err := fmt.Fprintf(w, "%d series of %s would be deleted.\n", d.Series, bucket)
 		return err
@@ -96,7 +100,7 @@ func writeDeleted(w io.Writer, bucket string, d DeletedSeries) error {
 		_, err := fmt.Fprintf(w, "Deleted %d series of %s. No segment holds points of the bucket.\n", d.Series, bucket)
 		return err
 	}
-	_, err := fmt.Fprintf(w, "Deleted %d series of %s. The %d segments of the bucket, %s, keep the space until they are merged: ddb admin flush --merge does it now.\n",
-		d.Series, bucket, d.Segments, size(d.Bytes))
+	_, err := fmt.Fprintf(w, "Deleted %d series of %s. The %d segments of the bucket, %s, keep the space until they are merged: %s does it now.\n",
+		d.Series, bucket, d.Segments, size(d.Bytes), command("ddb admin flush --merge", addr))
 	return err
 }

@@ -309,6 +309,7 @@ func TestGoldenAdmin(t *testing.T) {
 		change("/admin/series/delete", `{"bucket":"b","prefix":"a","dry_run":true}`),
 		change("/admin/series/delete", `{"bucket":"b","metric":"'a'.'x'"}`),
 		change("/admin/series/delete", `{"bucket":"b","metric":"a.x"}`),
+		change("/admin/series/delete", `{"bucket":"b","metric":"hafl"}`),
 		change("/admin/series/delete", `{"bucket":"b"}`),
 		change("/admin/series/delete", `{"bucket":"b","prefix":"a..b"}`),
 		change("/admin/series/delete", `{"bucket":"nowhere","metric":"a.x"}`),

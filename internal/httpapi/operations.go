@@ -80,7 +80,7 @@ func (a *api) deleteSnapshot(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := a.Operator.DeleteSnapshot(in.Name); err != nil {
-		return err
+		return nearSnapshots(a.Operator, in.Name, err)
 	}
 	a.Logger.Info("snapshot deleted", "name", in.Name, "remote", r.RemoteAddr)
 	return writeJSON(w, in)

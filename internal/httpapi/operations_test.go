@@ -71,6 +71,7 @@ func TestGoldenOperations(t *testing.T) {
 		change("/admin/snapshots/create", `{}x`),
 		change("/admin/snapshots/delete", `{"name":"there"}`),
 		change("/admin/snapshots/delete", `{"name":"gone"}`),
+		change("/admin/snapshots/delete", `{"name":"htere"}`),
 		change("/admin/check", `{"rate":1000}`),
 		change("/admin/check", `{"rate":-1}`),
 		change("/admin/check", `{"speed":1}`),

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/store"
 	"dalmatiner/internal/suggest"
 )
 
@@ -88,8 +90,54 @@ func (a *api) nearBuckets(name string, err error) error {
 	for _, n := range near.Names() {
 		names = append(names, metric.Quoted(n))
 	}
+	return meant(err, reasonUnknownBucket, names)
+}
+
+// namesLookedAt bounds the metrics that one that does not exist is compared with.
+const namesLookedAt = 50_000
+
+// nearMetrics adds the names of near metrics of a bucket to an error that knows
+// none of key.
+func nearMetrics(ctx context.Context, s Store, bucket string, key []byte, err error) error {
+	if !errors.Is(err, store.ErrUnknownSeries) {
+		return err
+	}
+	b, berr := s.BucketByName(bucket)
+	if berr != nil { // it was deleted just now
+		return err
+	}
+	near, looked := suggest.To(metric.Text(key)), 0
+	merr := s.Metrics(ctx, b, nil, func(key []byte) bool {
+		near.Add(metric.Text(key))
+		looked++
+		return looked < namesLookedAt
+	})
+	if merr != nil { // the names are one more courtesy
+		return err
+	}
+	return meant(err, "", near.Names())
+}
+
+// nearSnapshots adds the names of near snapshots to an error that knows none of name.
+func nearSnapshots(o Operator, name string, err error) error {
+	if !errors.Is(err, store.ErrUnknownSnapshot) {
+		return err
+	}
+	list, lerr := o.Snapshots()
+	if lerr != nil { // as above
+		return err
+	}
+	near := suggest.To(name)
+	for i := range list {
+		near.Add(list[i].Name)
+	}
+	return meant(err, "", near.Names())
+}
+
+// meant adds names that may be meant to the error for one that does not exist.
+func meant(err error, reason string, names []string) error {
 	if names == nil {
 		return err
 	}
-	return &statusError{http.StatusNotFound, reasonUnknownBucket, err.Error() + suggest.Hint(names)}
+	return &statusError{http.StatusNotFound, reason, err.Error() + suggest.Hint(names)}
 }

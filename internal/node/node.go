@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dalmatiner/internal/admin"
 	"dalmatiner/internal/config"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/httpapi"
@@ -139,6 +140,7 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func
 		Points: n.points, Store: n.store, Logger: n.logger, Monitor: n.rec, Memory: n.memory.queries,
 		MaxConnections: n.cfg.TCPMaxConnections, MaxFrame: int(n.cfg.TCPMaxFrame), MaxSlots: n.cfg.TCPMaxSlots,
 		Idle: n.cfg.TCPIdle, InputStall: n.cfg.InputStall, ReplyStall: n.cfg.ReplyStall,
+		NodeFlag: admin.NodeFlag(httpLn.Addr().String()),
 	})
 	n.listeners.serve(n)
 	open := newHTTPConns(n.cfg.HTTPMaxConnections, loglimit.New(n.logger, time.Now))

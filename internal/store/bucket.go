@@ -103,7 +103,7 @@ func (s *Store) EnsureBucket(name string) (buckets.Info, error) {
 		return info, nil
 	}
 	if !s.o.AutoCreate {
-		return buckets.Info{}, fmt.Errorf("%w; create it with: ddb admin buckets create %s 1s 1w false", err, metric.Quoted(name))
+		return buckets.Info{}, fmt.Errorf("%w, and bucket.auto_create is off", err)
 	}
 	info, err = s.CreateBucket(buckets.Info{
 		Name: name, Resolution: s.o.DefaultResolution, PPF: s.o.DefaultPPF, TTL: s.o.Lifetime,

@@ -133,7 +133,7 @@ func (s *Store) choose(ctx context.Context, b *bucket, choice SeriesChoice) (ids
 // checkTombstones refuses so many more of them as the node cannot keep.
 func (s *Store) checkTombstones(more int) error {
 	if n := s.committedTombstones() + int64(more); n > s.maxTombstones {
-		return fmt.Errorf("%w: %d with these %d, the limit is %d; run ddb admin flush --merge, then delete again, or delete the bucket",
+		return fmt.Errorf("%w: %d with these %d, the limit is %d; delete the bucket, or flush and merge first",
 			ErrTooManyDeleted, n, more, s.maxTombstones)
 	}
 	return nil

@@ -245,7 +245,7 @@ func (op *Operations) DeleteSnapshot(name string) error {
 	dir := s.path(snapshotDir, name)
 	if _, err := s.o.FS.Stat(dir); err != nil {
 		if oserror.IsNotExist(err) {
-			return fmt.Errorf("%w %s: ddb admin snapshot list shows all", ErrUnknownSnapshot, name)
+			return fmt.Errorf("%w %s", ErrUnknownSnapshot, name)
 		}
 		return err
 	}

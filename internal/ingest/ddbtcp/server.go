@@ -31,6 +31,8 @@ type Options struct {
 	Monitor *monitor.Recorder // may be nil
 	Memory  *memory.Leases    // that lists are charged to; nil charges nothing
 
+	NodeFlag string // says behind a command in a message which node is meant; "" for the default one
+
 	MaxConnections int // 1024
 	MaxFrame       int // bytes of a request frame; 1 MiB
 	MaxMessage     int // bytes of one stream message; 1 MiB

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/metric"
@@ -31,6 +32,9 @@ type sink struct {
 func (c *conn) open(q *wire.Request) error {
 	points := c.s.o.Points
 	info, err := points.EnsureBucket(string(q.Bucket))
+	if errors.Is(err, buckets.ErrUnknown) {
+		err = fmt.Errorf("%w; create it with: ddb admin buckets create %s 1s 1w false%s", err, metric.Quoted(string(q.Bucket)), c.s.o.NodeFlag)
+	}
 	if err != nil {
 		return err
 	}
