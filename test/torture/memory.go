@@ -35,6 +35,7 @@ func (r *round) flooded(c flood.Case) {
 	r.flags = []string{
 		"--set", "self_monitor=off", "--set", "memory.limit=256MB", "--set", "storage.min_free=0", "--set", "wal.interval=20ms", "--set", "wal.max_size=64MB",
 		"--set", "graphite.addr=127.0.0.1:0", "--set", "graphite.pickle_addr=127.0.0.1:0",
+		"--set", "udp.addr=127.0.0.1:0", "--set", "udp.listeners=2",
 	}
 	if !r.start() {
 		return
@@ -45,7 +46,7 @@ func (r *round) flooded(c flood.Case) {
 		r.violate("%s: before anything: %v", c.Name, err)
 		return
 	}
-	target := flood.Target{TCP: r.node.TCP, HTTP: r.node.HTTP, Graphite: r.node.Graphite, Pickle: r.node.Pickle, Bucket: goodBucket, First: good.now}
+	target := flood.Target{TCP: r.node.TCP, HTTP: r.node.HTTP, Graphite: r.node.Graphite, Pickle: r.node.Pickle, UDP: r.node.UDP, Bucket: goodBucket, First: good.now}
 	w := watchMemory(r.node)
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -55,7 +56,7 @@ func (r *round) flooded(c flood.Case) {
 		good.watch(r.cfg.quick)
 		close(release)
 	})
-	refused := c.Run(target, release)
+	refused, wrong := c.Run(target, release)
 	<-release
 	close(stop)
 	wg.Wait()
@@ -71,6 +72,9 @@ func (r *round) flooded(c flood.Case) {
 	}
 	if peak > memoryMost {
 		r.violate("%s: %d MiB of anonymous memory, the limit is %d MiB and a tenth", c.Name, peak>>20, memoryLimit>>20)
+	}
+	if wrong != nil {
+		r.violate("%s: %v", c.Name, wrong)
 	}
 	if c.Refused && refused == "" {
 		r.violate("%s: was answered", c.Name)

@@ -18,17 +18,17 @@ import (
 
 // Target is the node.
 type Target struct {
-	TCP, HTTP, Graphite, Pickle string
-	Bucket                      string // has 400 series good.*
-	First                       int64  // their first slot, of 3,600
+	TCP, HTTP, Graphite, Pickle, UDP string // that of graphite takes datagrams, too
+	Bucket                           string // has 400 series good.*
+	First                            int64  // their first slot, of 3,600
 }
 
-// Case is one such flood. Run holds what it has until release is closed, and
-// says how many of its clients the node refused.
+// Case is one such flood. Run holds what it has until release is closed, and says
+// how many of its clients the node refused. Its error says what the node did wrong.
 type Case struct {
 	Name    string
 	Refused bool // must be
-	Run     func(t Target, release <-chan struct{}) string
+	Run     func(t Target, release <-chan struct{}) (string, error)
 }
 
 // Cases are all floods.
@@ -48,6 +48,7 @@ func Cases() []Case {
 		{"200 GETs that nobody reads", false, held(200, tcp, gets)},
 		{"garbage on every listener", false, garbage},
 		{"new series without end", false, names},
+		{"datagrams as fast as goes", false, datagrams},
 		{"GET of 2^32-1 slots", true, largeGet},
 	}
 }
@@ -59,8 +60,8 @@ func pickle(t Target) string   { return t.Pickle }
 
 // held opens connections, writes to each what a client writes, and holds them
 // until release is closed. One that the node closes is not opened again.
-func held(n int, addr func(Target) string, client func(t Target, c net.Conn)) func(Target, <-chan struct{}) string {
-	return func(t Target, release <-chan struct{}) string {
+func held(n int, addr func(Target) string, client func(t Target, c net.Conn)) func(Target, <-chan struct{}) (string, error) {
+	return func(t Target, release <-chan struct{}) (string, error) {
 		var wg sync.WaitGroup
 		var closed atomic.Int64
 		for range n {
@@ -90,9 +91,9 @@ func held(n int, addr func(Target) string, client func(t Target, c net.Conn)) fu
 		}
 		wg.Wait()
 		if k := closed.Load(); k > 0 {
-			return fmt.Sprintf(", %d cut off", k)
+			return fmt.Sprintf(", %d cut off", k), nil
 		}
-		return ""
+		return "", nil
 	}
 }
 
@@ -183,7 +184,7 @@ func gets(t Target, c net.Conn) {
 
 // garbage connects to every listener again and again, and sends what no protocol
 // knows, behind a right beginning or not.
-func garbage(t Target, release <-chan struct{}) string {
+func garbage(t Target, release <-chan struct{}) (string, error) {
 	var wg sync.WaitGroup
 	var sent atomic.Int64
 	for k, addr := range []string{t.TCP, t.HTTP, t.Graphite, t.Pickle, t.TCP, t.HTTP, t.Graphite, t.Pickle} {
@@ -217,11 +218,11 @@ func garbage(t Target, release <-chan struct{}) string {
 		})
 	}
 	wg.Wait()
-	return fmt.Sprintf(", %d connections", sent.Load())
+	return fmt.Sprintf(", %d connections", sent.Load()), nil
 }
 
 // names sends points of series that nobody has seen, as fast as they are taken.
-func names(t Target, release <-chan struct{}) string {
+func names(t Target, release <-chan struct{}) (string, error) {
 	var wg sync.WaitGroup
 	var sent atomic.Int64
 	for k := range 4 {
@@ -251,24 +252,24 @@ func names(t Target, release <-chan struct{}) string {
 		})
 	}
 	wg.Wait()
-	return fmt.Sprintf(", %d names sent", sent.Load())
+	return fmt.Sprintf(", %d names sent", sent.Load()), nil
 }
 
 // largeGet asks for more slots than any request may, of a series that exists and
 // of one that does not, and returns the refusal.
-func largeGet(t Target, _ <-chan struct{}) string {
+func largeGet(t Target, _ <-chan struct{}) (string, error) {
 	out := ""
 	for _, name := range []string{"0000", "none"} {
 		c, err := dwire.Dial(t.TCP, 20*time.Second)
 		if err != nil {
-			return ""
+			return "", nil
 		}
 		refusal, err := c.Refusal(t.Bucket, dwire.Key("good", name), 0, 1<<32-1)
 		c.Close()
 		if err != nil || refusal == "" {
-			return ""
+			return "", nil
 		}
 		out = ", refused: " + refusal
 	}
-	return out
+	return out, nil
 }

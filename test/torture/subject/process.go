@@ -25,6 +25,7 @@ const Patience = 90 * time.Second
 type Node struct {
 	TCP, HTTP        string // addresses
 	Graphite, Pickle string // where they were asked for
+	UDP              string
 	Log              *Log
 	cmd              *exec.Cmd
 	done             chan struct{}
@@ -45,6 +46,7 @@ func Start(bin, dir string, args ...string) (*Node, error) {
 	case <-n.Log.ready:
 		n.TCP, n.HTTP = n.Log.find(`tcp_addr=(\S+)`), n.Log.find(`http_addr=(\S+)`)
 		n.Graphite, n.Pickle = n.Log.find(`msg="graphite lines" addr=(\S+)`), n.Log.find(`msg="graphite pickled lists" addr=(\S+)`)
+		n.UDP = n.Log.find(`msg="udp put" addr=(\S+)`)
 		return n, nil
 	case <-n.done:
 		return n, ErrEnded
