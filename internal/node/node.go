@@ -17,6 +17,7 @@ import (
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/config"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/httpapi"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/ddbtcp"
@@ -95,7 +96,7 @@ func listen(key, addr string) (net.Listener, error) {
 // inUse adds to the error of an address that is taken which process has the data
 // directory in use: most often it is the one that has the address as well.
 func inUse(err error, dir string) error {
-	if pid := store.Holder(dir); pid != 0 {
+	if pid := datadir.Holder(dir); pid != 0 {
 		return fmt.Errorf("%w; process %d has data directory %s in use", err, pid, dir)
 	}
 	return err

@@ -10,31 +10,14 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/window"
 )
 
-// Dirs are the directories of segments below the data directory, by kind.
-var Dirs = [...]string{manifest.Flush: "flush", manifest.Window: "window", manifest.Overlay: "overlay"}
-
-const (
-	// TempSuffix is that of files that do not count yet.
-	TempSuffix = ".tmp"
-
-	segSuffix = ".seg"
-	logSuffix = ".wal"
-	logDir    = "wal"
-
-	// LostDir is where files go that are set aside.
-	LostDir = "lost+found"
-)
-
-// Path is the path of a segment below the data directory.
-func Path(kind manifest.Kind, seq uint64) string {
-	return fmt.Sprintf("%s/%016x%s", Dirs[min(int(kind), len(Dirs)-1)], seq, segSuffix)
-}
+const logSuffix = ".wal"
 
 // parseName returns the number in the name of a file.
 func parseName(name, suffix string) (n uint64, ok bool) {
@@ -102,15 +85,15 @@ func Look(fs vfs.FS, dir string, state *manifest.State, open func(path string) (
 // list lists what there is.
 func (in *Input) list(fs vfs.FS, dir string) error {
 	seen := map[uint64]bool{}
-	for kind, sub := range Dirs {
+	for kind, sub := range datadir.SegmentDirs {
 		names, err := fs.List(fs.PathJoin(dir, sub))
 		if err != nil && !oserror.IsNotExist(err) {
 			return err
 		}
 		slices.Sort(names)
 		for _, name := range names {
-			f := File{Path: sub + "/" + name, Kind: manifest.Kind(kind), Temp: strings.HasSuffix(name, TempSuffix)}
-			seq, ok := parseName(strings.TrimSuffix(name, TempSuffix), segSuffix)
+			f := File{Path: sub + "/" + name, Kind: manifest.Kind(kind), Temp: strings.HasSuffix(name, datadir.TempSuffix)}
+			seq, ok := parseName(strings.TrimSuffix(name, datadir.TempSuffix), datadir.SegmentSuffix)
 			f.Seq, f.Foreign = seq, !ok
 			if ok && !f.Temp {
 				f.Foreign = seen[seq] || slices.ContainsFunc(in.State.Segments, func(m manifest.Segment) bool { return m.Seq == seq && m.Kind != f.Kind })
@@ -120,19 +103,19 @@ func (in *Input) list(fs vfs.FS, dir string) error {
 			in.Files = append(in.Files, f)
 		}
 	}
-	names, err := fs.List(fs.PathJoin(dir, LostDir))
+	names, err := fs.List(fs.PathJoin(dir, datadir.LostFound))
 	if err != nil && !oserror.IsNotExist(err) {
 		return err
 	}
 	for _, name := range names {
-		if seq, ok := parseName(name[:min(len(name), 16+len(segSuffix))], segSuffix); ok {
+		if seq, ok := parseName(name[:min(len(name), 16+len(datadir.SegmentSuffix))], datadir.SegmentSuffix); ok {
 			in.Highest = max(in.Highest, seq)
 		}
 	}
 	for i := range in.State.Segments {
 		in.Highest = max(in.Highest, in.State.Segments[i].Seq)
 	}
-	names, err = fs.List(fs.PathJoin(dir, logDir))
+	names, err = fs.List(fs.PathJoin(dir, datadir.WAL))
 	if err != nil && !oserror.IsNotExist(err) {
 		return err
 	}
@@ -192,4 +175,13 @@ func (f *File) describe(r *segment.Reader) error {
 		f.Meta.Ranges = []manifest.Range{{Bucket: f.Meta.Ranges[0].Bucket, First: info.WindowFirst, Past: info.WindowFirst + int64(info.WindowChunks)}}
 	}
 	return nil
+}
+
+// ReplayFrom is the first position in the log that a start on state needs.
+func ReplayFrom(state *manifest.State) uint64 {
+	from := min(state.ReplayPosition, state.AccountLSN)
+	for _, p := range state.ReplayPositions() {
+		from = min(from, uint64(p.LSN))
+	}
+	return from
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
 )
 
@@ -398,7 +399,7 @@ type Line struct {
 func (p *Plan) Lines() (lines []Line) {
 	lost := map[string]bool{}
 	for _, l := range p.Lost {
-		file := Path(l.Meta.Kind, l.Meta.Seq)
+		file := datadir.Segment(l.Meta.Kind, l.Meta.Seq)
 		lost[file] = true
 		text := fmt.Sprintf("%s; %d points are lost", l.Why, l.Meta.Points)
 		if l.Unknown {

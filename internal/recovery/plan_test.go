@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
 )
 
@@ -49,7 +50,7 @@ func (w *world) write(e manifest.Edit) {
 		if err != nil {
 			panic(err)
 		}
-		w.disk[m.Seq] = &File{Path: Path(m.Kind, m.Seq), Kind: m.Kind, Seq: m.Seq, Meta: m, Edit: &own}
+		w.disk[m.Seq] = &File{Path: datadir.Segment(m.Kind, m.Seq), Kind: m.Kind, Seq: m.Seq, Meta: m, Edit: &own}
 	}
 }
 

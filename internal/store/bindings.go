@@ -6,6 +6,7 @@ import (
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
 )
@@ -36,7 +37,7 @@ type ages struct {
 
 func newBindings(s *Store, state *manifest.State) *bindings {
 	return &bindings{
-		s: s, from: uint64(replayFrom(state)),
+		s: s, from: recovery.ReplayFrom(state),
 		series:  make(map[metric.SeriesID]uint64),
 		columns: make(map[uint32]*ages),
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
 )
 
@@ -50,7 +51,7 @@ func flipBit(t *testing.T, fs vfs.FS, path string, bit int64) {
 // one thing.
 func (r *CheckReport) names(file string) bool {
 	for _, d := range append(r.Damages, r.Expected...) {
-		if d.File == file || d.File == catalogueDir && strings.HasPrefix(file, catalogueDir+"/") {
+		if d.File == file || d.File == datadir.Catalogue && strings.HasPrefix(file, datadir.Catalogue+"/") {
 			return true
 		}
 	}
@@ -74,7 +75,7 @@ func TestAFlippedBitIsNamed(t *testing.T) {
 		kind := file[:strings.IndexAny(file+"/", "/")]
 		// The other files of the catalogue carry no data: pebble ignores its lock
 		// and its options, and what its MANIFEST loses shows in the generation.
-		if size == 0 || kind == catalogueDir && !strings.HasSuffix(file, ".sst") {
+		if size == 0 || kind == datadir.Catalogue && !strings.HasSuffix(file, ".sst") {
 			return nil
 		}
 		for range flips {
@@ -86,7 +87,7 @@ func TestAFlippedBitIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{versionFile, manifest.FirstName, manifest.SecondName, walDir, flushDir, segmentDirs[manifest.Window], catalogueDir} {
+	for _, kind := range []string{datadir.Version, manifest.FirstName, manifest.SecondName, datadir.WAL, datadir.Flush, datadir.SegmentDirs[manifest.Window], datadir.Catalogue} {
 		if kinds[kind] < flips {
 			t.Errorf("%d flips in %s, want %d or more", kinds[kind], kind, flips)
 		}
@@ -103,14 +104,14 @@ func testFlip(t *testing.T, clock *testClock, whole vfs.FS, file string, bit int
 	s, err := Open(testOptions(fs, clock))
 	if err != nil {
 		// A VERSION of another format is refused by its number.
-		if file != versionFile || !strings.Contains(err.Error(), "this program reads format") {
+		if file != datadir.Version || !strings.Contains(err.Error(), "this program reads format") {
 			t.Errorf("bit %d of %s: the store does not open: %v", bit, file, err)
 		}
 		return
 	}
 	defer s.Crash()
 	checkRows(t, s, rowSlots*3/4)
-	if _, n := s.Damage(); n == 0 && strings.HasPrefix(file, walDir) && len(report.Damages) > 0 {
+	if _, n := s.Damage(); n == 0 && strings.HasPrefix(file, datadir.WAL) && len(report.Damages) > 0 {
 		t.Errorf("bit %d of %s: the check finds %v, the start counts nothing", bit, file, report.Damages)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/durable"
 	"dalmatiner/internal/manifest"
 )
 
@@ -151,7 +152,7 @@ var pairDamages = map[string]func(data []byte, at int) []byte{
 // lost, nothing deleted comes back, and a check before the start says what the start does.
 func TestEveryByteOfBothCopies(t *testing.T) {
 	mem, o := merged(t)
-	whole, err := readFile(mem, o.FS.PathJoin(o.Dir, manifest.FirstName))
+	whole, err := durable.ReadFile(mem, o.FS.PathJoin(o.Dir, manifest.FirstName))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +165,7 @@ func TestEveryByteOfBothCopies(t *testing.T) {
 			for at := 16; at < len(whole); at += step {
 				o.FS = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
 				for _, name := range []string{manifest.FirstName, manifest.SecondName} {
-					if err := writeFileSynced(o.FS, o.Dir, name, damage(slices.Clone(whole), at)); err != nil {
+					if err := durable.WriteFile(o.FS, o.Dir, name, damage(slices.Clone(whole), at)); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -214,7 +215,7 @@ func TestAnOldManifestNamesWhatExpired(t *testing.T) {
 			}
 			old := make(map[string][]byte)
 			for _, name := range []string{manifest.FirstName, manifest.SecondName} {
-				data, err := readFile(mem, "/data/"+name)
+				data, err := durable.ReadFile(mem, "/data/"+name)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -234,7 +235,7 @@ func TestAnOldManifestNamesWhatExpired(t *testing.T) {
 			}
 			s.Crash()
 			for name, data := range old {
-				if err := writeFileSynced(mem, "/data", name, data); err != nil {
+				if err := durable.WriteFile(mem, "/data", name, data); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
@@ -168,20 +169,15 @@ func CheckDir(ctx context.Context, fs vfs.FS, dir string, o CheckOptions) (r Che
 	if err != nil {
 		return c.report, fmt.Errorf("%w in %s: %w", ErrNoStore, dir, err)
 	}
-	if !slices.ContainsFunc(names, ours) {
+	if !datadir.IsStore(names) {
 		return c.report, fmt.Errorf("%w in %s: name a data directory or a snapshot", ErrNoStore, dir)
 	}
-	lock, err := c.fs.Lock(c.path(lockFile))
+	lock, err := c.fs.Lock(c.path(datadir.Lock))
 	if err != nil {
-		return c.report, fmt.Errorf("%s is in use by %s (check a running node without --data-dir): %w", dir, durable.HolderOf(c.path(lockFile)), err)
+		return c.report, fmt.Errorf("%s is in use by %s (check a running node without --data-dir): %w", dir, durable.HolderOf(c.path(datadir.Lock)), err)
 	}
 	r, err = c.run()
 	return r, errors.Join(err, lock.Close())
-}
-
-// ours says whether a name in a directory tells that it holds a store.
-func ours(name string) bool {
-	return name == versionFile || name == manifest.FirstName || name == manifest.SecondName || name == walDir || name == flushDir
 }
 
 func newChecker(ctx context.Context, fs vfs.FS, dir string, o CheckOptions) *checker {
@@ -204,17 +200,17 @@ func (c *checker) path(elem ...string) string {
 
 func (c *checker) run() (CheckReport, error) {
 	start := time.Now()
-	c.begin(versionFile)
+	c.begin(datadir.Version)
 	c.checkVersion()
 	// The catalogue comes before the MANIFEST for a running store's sake: what
 	// is deleted in between is then known to be gone when it is missed. What is
 	// committed in between has names that the catalogue did not have yet.
 	c.noteOlder()
-	c.begin(catalogueDir)
+	c.begin(datadir.Catalogue)
 	c.checkCatalogue()
-	c.begin(manifestFile)
+	c.begin(manifest.FirstName)
 	c.checkManifest()
-	c.begin(walDir)
+	c.begin(datadir.WAL)
 	c.checkLog()
 	c.checkSegments()
 	c.report.Bytes = c.fs.pace.bytes.Load()
@@ -257,19 +253,19 @@ func (c *checker) expected(d Damage) {
 }
 
 func (c *checker) checkVersion() {
-	text, err := readFile(c.fs, c.path(versionFile))
-	want := fmt.Sprintf("%s%d\n", versionPrefix, formatNumber)
+	text, err := durable.ReadFile(c.fs, c.path(datadir.Version))
+	want := datadir.VersionText()
 	switch {
 	case oserror.IsNotExist(err):
-		c.damaged(Damage{File: versionFile, Part: "file", Expected: fmt.Sprintf("%q", want), Found: "no file"})
+		c.damaged(Damage{File: datadir.Version, Part: "file", Expected: fmt.Sprintf("%q", want), Found: "no file"})
 		return
 	case err != nil:
-		c.unreadable(versionFile, err)
+		c.unreadable(datadir.Version, err)
 		return
 	}
 	c.report.Files++
 	if string(text) != want {
-		c.damaged(Damage{File: versionFile, Length: int64(len(text)), Part: "file",
+		c.damaged(Damage{File: datadir.Version, Length: int64(len(text)), Part: "file",
 			Expected: fmt.Sprintf("%q", want), Found: fmt.Sprintf("%.40q", text)})
 	}
 }
@@ -290,9 +286,9 @@ func (c *checker) checkManifest() {
 	c.state = state
 	switch {
 	case oserror.IsNotExist(err):
-		c.damaged(Damage{File: manifestFile, Part: "file", Expected: "a MANIFEST", Found: "no file"})
+		c.damaged(Damage{File: manifest.FirstName, Part: "file", Expected: "a MANIFEST", Found: "no file"})
 	case err != nil:
-		c.unreadable(manifestFile, err)
+		c.unreadable(manifest.FirstName, err)
 	default:
 		c.report.Files++
 	}
@@ -303,7 +299,7 @@ func (c *checker) checkManifest() {
 		c.damaged(Damage{File: p.File, Offset: p.Offset, Length: p.Bytes, Part: "edit", Detail: p.Reason})
 	}
 	for _, what := range report.Lost {
-		c.damaged(Damage{File: manifestFile, Part: "edits", Detail: "lost in both copies: " + what})
+		c.damaged(Damage{File: manifest.FirstName, Part: "edits", Detail: "lost in both copies: " + what})
 	}
 	for _, p := range report.Torn {
 		// Beside a running store this is a commit under way.
@@ -332,7 +328,7 @@ func (c *checker) checkCatalogue() {
 		}
 		id, ok := identity(&e)
 		if !ok {
-			c.damaged(Damage{File: catalogueDir, Part: "series " + metric.Text(e.Key),
+			c.damaged(Damage{File: datadir.Catalogue, Part: "series " + metric.Text(e.Key),
 				Expected: "hash " + segment.Hash(id).String(), Found: e.Hash.String()})
 		}
 		c.names = append(c.names, metric.SeriesID(e.Hash).Value())
@@ -342,7 +338,7 @@ func (c *checker) checkCatalogue() {
 	if c.live != nil {
 		err := c.live.catalogue.Load(take)
 		if err != nil {
-			c.unreadable(catalogueDir, err)
+			c.unreadable(datadir.Catalogue, err)
 		}
 		c.named = err == nil
 	} else {
@@ -354,20 +350,20 @@ func (c *checker) checkCatalogue() {
 }
 
 func (c *checker) checkClosedCatalogue(take func(segment.Series) error) (whole bool) {
-	dir := c.path(catalogueDir)
+	dir := c.path(datadir.Catalogue)
 	if _, err := c.fs.Stat(dir); oserror.IsNotExist(err) {
-		c.damaged(Damage{File: catalogueDir, Part: "directory", Found: "none", Expected: "a catalogue",
+		c.damaged(Damage{File: datadir.Catalogue, Part: "directory", Found: "none", Expected: "a catalogue",
 			Detail: "it is rebuilt from the segments at the next start"})
 		return false
 	}
 	generation, found, err := catalogue.Inspect(c.fs, dir, slog.New(slog.DiscardHandler), take)
 	if err != nil {
-		c.unreadable(catalogueDir, err)
+		c.unreadable(datadir.Catalogue, err)
 	}
 	for _, d := range found {
-		file := c.fs.PathJoin(catalogueDir, d.File)
-		if d.File == catalogueDir {
-			file = catalogueDir
+		file := c.fs.PathJoin(datadir.Catalogue, d.File)
+		if d.File == datadir.Catalogue {
+			file = datadir.Catalogue
 		}
 		c.damaged(Damage{File: file, Part: "table", Detail: d.Err.Error()})
 	}
@@ -380,13 +376,13 @@ func (c *checker) checkClosedCatalogue(take func(segment.Series) error) (whole b
 	if !whole || err != nil {
 		return whole
 	}
-	if at := state.Catalogue &^ unreadNames; generation+1 < at {
-		c.damaged(Damage{File: catalogueDir, Part: "generation", Expected: fmt.Sprint(at - 1), Found: fmt.Sprint(generation),
+	if at := state.Catalogue &^ catalogue.NamesUnread; generation+1 < at {
+		c.damaged(Damage{File: datadir.Catalogue, Part: "generation", Expected: fmt.Sprint(at - 1), Found: fmt.Sprint(generation),
 			Detail: "names of series are lost; it is rebuilt from the segments at the next start"})
 		return false
 	}
-	if state.Catalogue&unreadNames != 0 {
-		c.damaged(Damage{File: catalogueDir, Part: "series", Expected: "all that segments name",
+	if state.Catalogue&catalogue.NamesUnread != 0 {
+		c.damaged(Damage{File: datadir.Catalogue, Part: "series", Expected: "all that segments name",
 			Detail: "the device did not give some of the names when it was rebuilt; the next start looks for them again"})
 		return false
 	}

@@ -16,6 +16,8 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/version"
@@ -238,7 +240,7 @@ func list(t *testing.T, fs vfs.FS, dir string) string {
 	t.Helper()
 	var b strings.Builder
 	err := walkFiles(fs, dir, "", func(file string, size int64) error {
-		text, err := readFile(fs, fs.PathJoin(dir, file))
+		text, err := durable.ReadFile(fs, fs.PathJoin(dir, file))
 		fmt.Fprintf(&b, "%s %d %x\n", file, size, text)
 		return err
 	})
@@ -297,7 +299,7 @@ func TestCheckBesideFlushes(t *testing.T) {
 		clock.advance(3 * time.Hour)
 		s.clock.Advance()
 		mustFlush(t, s)
-		if p.File != catalogueDir { // the segments stay that the MANIFEST names
+		if p.File != datadir.Catalogue { // the segments stay that the MANIFEST names
 			return
 		}
 		if _, err := s.Merge(t.Context()); err != nil {

@@ -5,8 +5,9 @@ import (
 
 	"github.com/cockroachdb/errors/oserror"
 
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/wal"
 )
 
@@ -18,7 +19,7 @@ const listAttempts = 5
 func (c *checker) checkLog() {
 	var from wal.LSN
 	if c.live == nil {
-		from = replayFrom(c.state)
+		from = wal.LSN(recovery.ReplayFrom(c.state))
 	}
 	for attempt := 1; ; attempt++ {
 		var records int64
@@ -26,7 +27,7 @@ func (c *checker) checkLog() {
 		for _, b := range c.state.Buckets {
 			buckets[b.ID] = true
 		}
-		report, err := wal.Inspect(c.fs, c.path(walDir), from, func(lsn wal.LSN, rec []byte) error {
+		report, err := wal.Inspect(c.fs, c.path(datadir.WAL), from, func(lsn wal.LSN, rec []byte) error {
 			records++
 			p, err := logrecord.Parse(rec)
 			switch p.Kind {
@@ -41,7 +42,7 @@ func (c *checker) checkLog() {
 				}
 			}
 			if err != nil {
-				c.damaged(Damage{File: walDir, Offset: int64(lsn), Length: int64(len(rec)), Part: "record (by LSN)", Detail: err.Error()})
+				c.damaged(Damage{File: datadir.WAL, Offset: int64(lsn), Length: int64(len(rec)), Part: "record (by LSN)", Detail: err.Error()})
 			}
 			return nil
 		})
@@ -49,14 +50,14 @@ func (c *checker) checkLog() {
 			continue
 		}
 		if err != nil {
-			c.unreadable(walDir, err)
+			c.unreadable(datadir.WAL, err)
 		}
 		c.report.Records = records
 		c.logReport(&report)
 		c.lostInLog(&report, buckets)
 		break
 	}
-	if names, err := c.fs.List(c.path(walDir)); err == nil {
+	if names, err := c.fs.List(c.path(datadir.WAL)); err == nil {
 		c.report.Files += int64(len(names))
 	}
 }
@@ -66,9 +67,9 @@ func (c *checker) logReport(report *wal.Report) {
 		c.damaged(c.logPlace(p, "record"))
 	}
 	for _, g := range report.Missing {
-		file := walDir
+		file := datadir.WAL
 		if g.File != "" {
-			file = c.fs.PathJoin(walDir, c.fs.PathBase(g.File))
+			file = c.fs.PathJoin(datadir.WAL, c.fs.PathBase(g.File))
 		}
 		c.damaged(Damage{File: file, Part: "file", Expected: fmt.Sprintf("records from LSN %d to %d", g.From, g.To), Found: "no file"})
 	}
@@ -88,24 +89,15 @@ func (c *checker) lostInLog(report *wal.Report, buckets map[uint64]bool) {
 	ranges := logrecord.LostRanges(logrecord.LostRecords(report, c.state))
 	for i := range ranges {
 		if buckets[ranges[i].Bucket] {
-			c.damaged(Damage{File: walDir, Part: "records", Detail: ranges[i].String()})
+			c.damaged(Damage{File: datadir.WAL, Part: "records", Detail: ranges[i].String()})
 		}
 	}
 	if report.Unknown > 0 {
-		c.damaged(Damage{File: walDir, Part: "records", Detail: logrecord.UnknownRecords(report)})
+		c.damaged(Damage{File: datadir.WAL, Part: "records", Detail: logrecord.UnknownRecords(report)})
 	}
 }
 
 func (c *checker) logPlace(p wal.Place, part string) Damage {
-	return Damage{File: c.fs.PathJoin(walDir, c.fs.PathBase(p.File)), Offset: p.Offset, Length: p.Bytes, Part: part,
+	return Damage{File: c.fs.PathJoin(datadir.WAL, c.fs.PathBase(p.File)), Offset: p.Offset, Length: p.Bytes, Part: part,
 		Detail: fmt.Sprintf("%s (LSN %d)", p.Reason, p.LSN)}
-}
-
-// replayFrom is the first position in the log that a start on state needs.
-func replayFrom(state *manifest.State) wal.LSN {
-	from := min(state.ReplayPosition, state.AccountLSN)
-	for _, f := range state.ReplayPositions() {
-		from = min(from, f.LSN)
-	}
-	return wal.LSN(from)
 }

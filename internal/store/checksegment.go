@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/recovery"
@@ -42,7 +43,7 @@ func (c *checker) checkUnlisted() {
 			}
 		}
 		if missing > 0 {
-			c.damaged(Damage{File: catalogueDir, Part: "series", Expected: "all that " + file + " names",
+			c.damaged(Damage{File: datadir.Catalogue, Part: "series", Expected: "all that " + file + " names",
 				Found: fmt.Sprintf("%d are missing, hash %s among them", missing, example)})
 		}
 	}

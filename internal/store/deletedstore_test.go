@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/durable"
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
@@ -30,7 +31,7 @@ func newDeletedStore(t *testing.T) *deletedStore {
 	d.send(t, 1, key(0), key(1))
 	mustFlush(t, d.s)
 	for _, seg := range d.s.versions.Latest().Segments {
-		data, err := readFile(d.fs, d.s.path(seg.Name()))
+		data, err := durable.ReadFile(d.fs, d.s.path(seg.Name()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +132,7 @@ func (d *deletedStore) damage(t *testing.T, manifests []string, windows bool) {
 		t.Fatal(err)
 	}
 	for path, data := range d.old {
-		if err := writeFileSynced(d.fs, d.fs.PathDir(path), d.fs.PathBase(path), data); err != nil {
+		if err := durable.WriteFile(d.fs, d.fs.PathDir(path), d.fs.PathBase(path), data); err != nil {
 			t.Fatal(err)
 		}
 	}

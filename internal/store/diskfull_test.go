@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/point"
 )
 
@@ -278,7 +279,7 @@ func TestAFailedCatalogueIsTriedAgain(t *testing.T) {
 				})
 			}
 			s.flushMu.Lock() // a flush of the store's own may be under way
-			names, err := mem.List(s.path(flushDir))
+			names, err := mem.List(s.path(datadir.Flush))
 			s.flushMu.Unlock()
 			if err != nil || len(names) > 0 {
 				t.Errorf("left: %v, %v", names, err)

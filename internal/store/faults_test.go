@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
@@ -298,7 +299,7 @@ func TestSegmentsThatDoNotOpen(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	path := s.path(flushDir, "0000000000000001.seg")
+	path := s.path(datadir.Flush, "0000000000000001.seg")
 	f.set(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpOpen && op.Path == path {
 			return syscall.EMFILE
@@ -341,14 +342,14 @@ func TestADamagedCatalogueIsRebuilt(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	names, err := mem.List(s.path(catalogueDir))
+	names, err := mem.List(s.path(datadir.Catalogue))
 	if err != nil {
 		t.Fatal(err)
 	}
 	damaged := 0
 	for _, name := range names {
 		if strings.HasSuffix(name, ".sst") {
-			flipByte(t, mem, s.path(catalogueDir, name), 20)
+			flipByte(t, mem, s.path(datadir.Catalogue, name), 20)
 			damaged++
 		}
 	}

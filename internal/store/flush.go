@@ -9,6 +9,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
@@ -324,7 +325,7 @@ func (s *Store) checkFlushSpace() error {
 func (s *Store) putCatalogue(f *flushing) error {
 	err := s.changeCatalogue(f)
 	if failed := s.catalogue.Failed(); failed != nil {
-		s.reportDamage(catalogueDir, failed)
+		s.reportDamage(datadir.Catalogue, failed)
 	} else if err != nil {
 		return err
 	}

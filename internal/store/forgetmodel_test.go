@@ -14,6 +14,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/damage"
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
@@ -294,7 +295,7 @@ func (m *forgetModel) crash(lostCatalogue bool) {
 	m.s, m.open = nil, nil
 	m.fs, m.o.FS = clone, clone
 	if lostCatalogue {
-		if err := clone.RemoveAll(clone.PathJoin(m.o.Dir, catalogueDir)); err != nil {
+		if err := clone.RemoveAll(clone.PathJoin(m.o.Dir, datadir.Catalogue)); err != nil {
 			m.t.Fatalf("%v", err)
 		}
 	}

@@ -15,6 +15,8 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/durable"
 	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
@@ -204,17 +206,17 @@ func makeFrozen(t *testing.T) {
 	s := mustOpen(t, o)
 	newScript(t, s, clock).run()
 	s.Crash()
-	for _, dir := range []string{"", walDir, flushDir, "window", "overlay", catalogueDir} {
+	for _, dir := range []string{"", datadir.WAL, datadir.Flush, "window", "overlay", datadir.Catalogue} {
 		names, err := mem.List("/data/" + dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range names {
 			path := mem.PathJoin("/data", dir, name)
-			if info, err := mem.Stat(path); err != nil || info.IsDir() || name == lockFile {
+			if info, err := mem.Stat(path); err != nil || info.IsDir() || name == datadir.Lock {
 				continue
 			}
-			data, err := readFile(mem, path)
+			data, err := durable.ReadFile(mem, path)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
@@ -67,7 +68,7 @@ func atSteps(s *Store, f func(step int)) {
 }
 
 // lostPath is where a segment goes that is set aside.
-func (s *Store) lostPath(file string) string { return s.path(lostDir, s.o.FS.PathBase(file)) }
+func (s *Store) lostPath(file string) string { return s.path(datadir.LostFound, s.o.FS.PathBase(file)) }
 
 func mustOpen(t fataler, o Options) *Store {
 	t.Helper()

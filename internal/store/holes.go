@@ -41,7 +41,7 @@ func (s *Store) outsideHoles(b *bucket, hashes []segment.Hash) []segment.Hash {
 // checkHoles names what is unknown since something was lost.
 func (c *checker) checkHoles() {
 	for _, h := range c.state.Holes {
-		d := Damage{File: manifestFile, Part: "hole", Detail: fmt.Sprintf("slots %d to %d of bucket %d are unknown for the series from %016x to %016x where no newer source has them: %s",
+		d := Damage{File: manifest.FirstName, Part: "hole", Detail: fmt.Sprintf("slots %d to %d of bucket %d are unknown for the series from %016x to %016x where no newer source has them: %s",
 			h.From, h.Past-1, h.Bucket, h.Low, h.High, h.Cause)}
 		if h.Source != 0 {
 			d.Detail += fmt.Sprintf(", segment %d", h.Source)

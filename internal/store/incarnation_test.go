@@ -12,6 +12,7 @@ import (
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/damage"
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
@@ -97,7 +98,7 @@ func (m *forgetModel) restore() {
 	if _, err := NewOperations(m.s).Snapshot(context.Background(), "s"); err != nil {
 		m.t.Fatalf("%v", err)
 	}
-	from := m.s.path(snapshotDir, "s")
+	from := m.s.path(datadir.Snapshots, "s")
 	if err := m.s.Close(); err != nil {
 		m.t.Fatalf("%v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 )
@@ -288,7 +289,7 @@ func TestADamagedLastEditLosesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	data, err := readFile(fs, "/data/MANIFEST")
+	data, err := durable.ReadFile(fs, "/data/MANIFEST")
 	if err != nil {
 		t.Fatal(err)
 	}

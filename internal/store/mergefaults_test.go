@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 )
@@ -94,12 +95,12 @@ func mergedFiles(t *testing.T, s *Store, fs vfs.FS) (files []string) {
 	s.mergeMu.Lock()
 	defer s.mergeMu.Unlock()
 	for _, kind := range []manifest.Kind{manifest.Window, manifest.Overlay} {
-		names, err := fs.List("/data/" + segmentDirs[kind])
+		names, err := fs.List("/data/" + datadir.SegmentDirs[kind])
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range names {
-			files = append(files, segmentDirs[kind]+"/"+name)
+			files = append(files, datadir.SegmentDirs[kind]+"/"+name)
 		}
 	}
 	return files
@@ -257,7 +258,7 @@ func testDamagedSource(t *testing.T, restart bool) {
 	if _, err := mem.Stat(s.path(flushed)); err == nil {
 		t.Fatalf("%s is still there", flushed)
 	}
-	if _, err := mem.Stat(s.path(lostDir, mem.PathBase(flushed))); err != nil {
+	if _, err := mem.Stat(s.path(datadir.LostFound, mem.PathBase(flushed))); err != nil {
 		t.Errorf("it was not set aside: %v", err)
 	}
 	missing := missingNoise(t, s, "a", epoch, epoch+660) + missingNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)

@@ -3,46 +3,21 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
-
-	"github.com/cockroachdb/errors/oserror"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/clock"
 	"dalmatiner/internal/damage"
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
 )
 
-// The parts of a data directory.
-const (
-	walDir       = "wal"
-	flushDir     = "flush"
-	catalogueDir = "catalogue"
-	lostDir      = recovery.LostDir
-	lockFile     = "LOCK"
-	versionFile  = "VERSION"
-	manifestFile = manifest.FirstName
-
-	tempSuffix = recovery.TempSuffix // of what does not count yet
-
-	versionPrefix = "dalmatiner "
-	formatNumber  = 2
-
-	minLogFile = 2 << 10 // less is not worth a file
-)
+const minLogFile = 2 << 10 // less is not worth a file
 
 func (s *Store) path(elem ...string) string {
 	return s.o.FS.PathJoin(append([]string{s.o.Dir}, elem...)...)
@@ -84,9 +59,11 @@ func open(o Options, again *startAgain) (*Store, error) {
 	s.dir = version.NewDir(o.FS, o.Dir, s.files, o.Logger)
 	s.versions = version.New(s.dir.Retire)
 	s.lastFlush.Store(s.clock.Steady())
-	if err := s.openDir(); err != nil {
+	lock, err := datadir.Acquire(o.FS, o.Dir, s.reportDamage)
+	if err != nil {
 		return nil, err
 	}
+	s.lock = lock
 	state, err := s.openManifest()
 	if err != nil {
 		return nil, errors.Join(formatError(err), s.lock.Close())
@@ -114,90 +91,6 @@ func formatError(err error) error {
 		}
 	}
 	return err
-}
-
-// refuseForeign refuses a directory that holds something, and nothing of ours:
-// most likely it is another program's, or that of the original.
-func (s *Store) refuseForeign() error {
-	names, err := s.o.FS.List(s.o.Dir)
-	if err != nil || len(names) == 0 {
-		return nil // there is no directory yet, or nothing in it
-	}
-	if slices.Contains(names, restoreTemp) {
-		return fmt.Errorf("data directory %s holds a restore that was cut off (%s): remove the directory and restore again", s.o.Dir, restoreTemp)
-	}
-	// Of a first start that was broken off there may be the lock alone.
-	if slices.ContainsFunc(names, ours) || slices.Contains(names, lockFile) {
-		return nil
-	}
-	return fmt.Errorf("data directory %s holds %s and nothing of a Dalmatiner store: name an empty directory or one that does not exist yet",
-		s.o.Dir, names[0])
-}
-
-// dirError says what to do where the system does not let the process write.
-func (s *Store) dirError(err error) error {
-	if oserror.IsPermission(err) {
-		err = fmt.Errorf("%w: give it to the user that runs ddb, or name another one", err)
-	}
-	return fmt.Errorf("data directory %s: %w", s.o.Dir, err)
-}
-
-// openDir makes the directories, takes the lock and checks the version.
-func (s *Store) openDir() error {
-	fs := s.o.FS
-	if err := s.refuseForeign(); err != nil {
-		return err
-	}
-	for _, dir := range append([]string{walDir, lostDir}, segmentDirs[:]...) {
-		if err := fs.MkdirAll(s.path(dir), 0o750); err != nil {
-			return s.dirError(err)
-		}
-	}
-	// The new entries must survive before anything inside them is promised.
-	for _, dir := range []string{s.o.Dir, fs.PathDir(s.o.Dir)} {
-		if err := durable.SyncDir(fs, dir); err != nil {
-			return s.dirError(err)
-		}
-	}
-	lock, err := fs.Lock(s.path(lockFile))
-	if oserror.IsPermission(err) {
-		return s.dirError(err)
-	}
-	if err != nil {
-		return fmt.Errorf("data directory %s is in use by %s (or its LOCK cannot be taken): stop that one, or name another directory: %w",
-			s.o.Dir, durable.HolderOf(s.path(lockFile)), err)
-	}
-	s.lock = lock
-	if err := s.checkVersion(); err != nil {
-		return errors.Join(err, lock.Close())
-	}
-	return nil
-}
-
-// Holder returns the process that has a data directory in use, or 0 when none is
-// known.
-func Holder(dir string) (pid int) { return durable.LockHolder(filepath.Join(dir, lockFile)) }
-
-func (s *Store) checkVersion() error {
-	text, err := readFile(s.o.FS, s.path(versionFile))
-	if err != nil && !oserror.IsNotExist(err) {
-		return err
-	}
-	fields, found := strings.CutPrefix(strings.TrimSpace(string(text)), versionPrefix)
-	if found {
-		n, err := strconv.Atoi(fields)
-		if err == nil && n != formatNumber {
-			return fmt.Errorf("data directory %s has format %d; this program reads format %d: use the ddb that wrote it, or name another directory; if no other ddb ever ran here, its file VERSION is damaged: write %q into it",
-				s.o.Dir, n, formatNumber, versionPrefix+strconv.Itoa(formatNumber))
-		}
-		if err == nil {
-			return nil
-		}
-	}
-	if len(text) > 0 {
-		s.reportDamage(versionFile, fmt.Errorf("%q is no version; taken as %d", text, formatNumber))
-	}
-	return writeFileSynced(s.o.FS, s.o.Dir, versionFile, []byte(fmt.Sprintf("%s%d\n", versionPrefix, formatNumber)))
 }
 
 // openManifest reads the MANIFEST and what lies beside it, and returns the state to
@@ -255,7 +148,7 @@ func (s *Store) openFiles(state *manifest.State, known *bindings) error {
 		return err
 	}
 	log, err := wal.Open(wal.Options{
-		FS: s.o.FS, Dir: s.path(walDir), Sync: s.o.WALSync, Interval: s.o.WALInterval,
+		FS: s.o.FS, Dir: s.path(datadir.WAL), Sync: s.o.WALSync, Interval: s.o.WALInterval,
 		MinLSN: wal.LSN(max(state.AccountLSN, known.highest+1)), Logger: s.o.Logger, OnFailure: s.fail,
 		// A log is trimmed file by file: a few of them must fit its limit.
 		FileSize: min(wal.DefaultFileSize, max(s.o.WALMaxSize/8, minLogFile)),
@@ -276,34 +169,27 @@ func (s *Store) closeFiles() error {
 	return errors.Join(append(errs, s.lock.Close())...)
 }
 
-// catalogueState is the catalogue's generation as the MANIFEST keeps it; 0
-// stands for none.
-func catalogueState(c *catalogue.Catalogue) uint64 { return c.Generation() + 1 }
-
 // catalogueMark is what a commit says of the catalogue.
 func (s *Store) catalogueMark() uint64 {
 	switch {
 	case s.catalogue.Failed() != nil:
-		return lostCatalogue
+		return catalogue.MarkLost
 	case s.namesUnread:
-		return catalogueState(s.catalogue) | unreadNames
+		return s.catalogue.Mark() | catalogue.NamesUnread
 	}
-	return catalogueState(s.catalogue)
+	return s.catalogue.Mark()
 }
-
-// lostCatalogue is a state that no catalogue reaches: the next start rebuilds it.
-const lostCatalogue = unreadNames - 1
 
 // openCatalogue loads the series. A catalogue that does not open, that is older
 // than the MANIFEST knows it to be, or that nothing was ever written to, beside
 // segments, is rebuilt from them: one that is empty because all series have gone has
 // a generation. One that was rebuilt without names that could not be read gets those.
 func (s *Store) openCatalogue(state *manifest.State, known *bindings) error {
-	dir := s.path(catalogueDir)
+	dir := s.path(datadir.Catalogue)
 	cat, err := catalogue.Open(s.o.FS, dir, s.o.Logger)
-	if at := state.Catalogue &^ unreadNames; err == nil && catalogueState(cat) < at {
+	if at := state.Catalogue &^ catalogue.NamesUnread; err == nil && cat.Mark() < at {
 		err = errors.Join(cat.Close(), fmt.Errorf("%w: it opens in state %d, the MANIFEST knows state %d",
-			catalogue.ErrDamaged, catalogueState(cat), at))
+			catalogue.ErrDamaged, cat.Mark(), at))
 	}
 	loaded, written := 0, false
 	if err == nil {
@@ -314,8 +200,8 @@ func (s *Store) openCatalogue(state *manifest.State, known *bindings) error {
 		}
 	}
 	if errors.Is(err, catalogue.ErrDamaged) {
-		s.reportDamage(catalogueDir, err)
-		where, err := catalogue.SetAside(s.o.FS, dir, s.path(lostDir))
+		s.reportDamage(datadir.Catalogue, err)
+		where, err := catalogue.SetAside(s.o.FS, dir, s.path(datadir.LostFound))
 		if err != nil {
 			return err
 		}
@@ -327,7 +213,7 @@ func (s *Store) openCatalogue(state *manifest.State, known *bindings) error {
 		s.catalogue = cat
 		return s.rebuildCatalogue(known, false)
 	}
-	if err != nil || state.Catalogue&unreadNames == 0 && (written || len(s.versions.Latest().Segments) == 0) {
+	if err != nil || state.Catalogue&catalogue.NamesUnread == 0 && (written || len(s.versions.Latest().Segments) == 0) {
 		return err
 	}
 	return s.rebuildCatalogue(known, loaded > 0)
@@ -340,33 +226,4 @@ func (s *Store) loadCatalogue(known *bindings) (n int, err error) {
 	})
 	known.settle()
 	return n, err
-}
-
-func readFile(fs vfs.FS, path string) ([]byte, error) {
-	f, err := fs.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(f, 1<<20))
-	return text, errors.Join(err, f.Close())
-}
-
-// writeFileSynced replaces a small file atomically.
-func writeFileSynced(fs vfs.FS, dir, name string, data []byte) error {
-	path := fs.PathJoin(dir, name)
-	f, err := fs.Create(path+tempSuffix, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := fs.Rename(path+tempSuffix, path); err != nil {
-		return err
-	}
-	return durable.SyncDir(fs, dir)
 }

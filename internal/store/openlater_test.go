@@ -11,6 +11,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
 )
 
@@ -21,7 +22,7 @@ var refusedReads = map[string][]errorfs.OpKind{
 
 func refuse(f *faults, file string, kinds []errorfs.OpKind) {
 	f.set(func(op errorfs.Op) error {
-		if slices.Contains(kinds, op.Kind) && strings.HasSuffix(op.Path, file) && !strings.Contains(op.Path, lostDir) {
+		if slices.Contains(kinds, op.Kind) && strings.HasSuffix(op.Path, file) && !strings.Contains(op.Path, datadir.LostFound) {
 			return &injected{op.Path}
 		}
 		return nil
@@ -131,7 +132,7 @@ func testStrayNotGiven(t *testing.T, kinds []errorfs.OpKind) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(mem.Remove(s.path(manifest.FirstName)), mem.Remove(s.path(manifest.SecondName)), mem.RemoveAll(s.path(walDir))); err != nil {
+	if err := errors.Join(mem.Remove(s.path(manifest.FirstName)), mem.Remove(s.path(manifest.SecondName)), mem.RemoveAll(s.path(datadir.WAL))); err != nil {
 		t.Fatal(err)
 	}
 	refuse(f, file, kinds)

@@ -6,17 +6,13 @@ import (
 	"errors"
 	"slices"
 
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/version"
 )
-
-// unreadNames is a bit of the number that the MANIFEST has of the catalogue: when
-// it was rebuilt, the device did not give all names in segments. The next start
-// looks for them again, and until then merges keep the names that nobody knows.
-const unreadNames = 1 << 63
 
 // nameTries is how often the names of a segment are asked for that the device does not
 // give. What the log has of a series without a name is lost, and most failures pass.
@@ -48,7 +44,7 @@ func (s *Store) rebuildCatalogue(known *bindings, loaded bool) error {
 		err = s.catalogue.Flush()
 	}
 	if failed := s.catalogue.Failed(); failed != nil {
-		s.reportDamage(catalogueDir, failed) // the series are in memory
+		s.reportDamage(datadir.Catalogue, failed) // the series are in memory
 	} else if err != nil {
 		return err
 	}

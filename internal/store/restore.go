@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/durable"
 )
 
@@ -20,10 +21,6 @@ var (
 	ErrNotEmpty = errors.New("the directory is not empty")
 	ErrDamaged  = errors.New("the snapshot is damaged")
 )
-
-// restoreTemp is where a restore builds the directory's content: a start
-// refuses a directory that holds nothing else.
-const restoreTemp = "restore" + tempSuffix
 
 // RestoreOptions says what is restored where.
 type RestoreOptions struct {
@@ -59,18 +56,18 @@ func Restore(ctx context.Context, o RestoreOptions) (r RestoreReport, err error)
 	if err != nil {
 		return r, fmt.Errorf("%w in %s: %w", ErrNoStore, o.From, err)
 	}
-	if !slices.ContainsFunc(names, ours) {
+	if !datadir.IsStore(names) {
 		return r, fmt.Errorf("%w in %s: name a snapshot, such as data/snapshots/NAME", ErrNoStore, o.From)
 	}
 	if names, err := o.FS.List(o.To); err == nil && len(names) > 0 {
 		return r, fmt.Errorf("%w: %s holds %s; name one that is new or empty", ErrNotEmpty, o.To, names[0])
 	}
-	lock, err := inspectFS{o.FS, &pace{ctx: ctx}}.Lock(o.FS.PathJoin(o.From, lockFile))
+	lock, err := inspectFS{o.FS, &pace{ctx: ctx}}.Lock(o.FS.PathJoin(o.From, datadir.Lock))
 	if err != nil {
-		return r, fmt.Errorf("%s is in use by a running node (%s): make a snapshot and restore that: %w", o.From, durable.HolderOf(o.FS.PathJoin(o.From, lockFile)), err)
+		return r, fmt.Errorf("%s is in use by a running node (%s): make a snapshot and restore that: %w", o.From, durable.HolderOf(o.FS.PathJoin(o.From, datadir.Lock)), err)
 	}
 	defer lock.Close()
-	temp := o.FS.PathJoin(o.To, restoreTemp)
+	temp := o.FS.PathJoin(o.To, datadir.Restore)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, o.FS.RemoveAll(temp))
@@ -100,8 +97,8 @@ func (o *RestoreOptions) copyAll(ctx context.Context, r *RestoreReport, temp str
 	}
 	err := walkFiles(o.FS, o.From, "", func(file string, size int64) error {
 		top, _, nested := strings.Cut(file, "/")
-		if err := ctx.Err(); err != nil || top == snapshotDir || top == lostDir || o.FS.PathBase(file) == lockFile ||
-			!nested && strings.HasSuffix(file, tempSuffix) {
+		if err := ctx.Err(); err != nil || top == datadir.Snapshots || top == datadir.LostFound || o.FS.PathBase(file) == datadir.Lock ||
+			!nested && strings.HasSuffix(file, datadir.TempSuffix) {
 			return err
 		}
 		to := o.FS.PathJoin(temp, file)

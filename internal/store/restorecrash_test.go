@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"dalmatiner/internal/datadir"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
@@ -31,7 +33,7 @@ func TestCrashInARestore(t *testing.T) {
 		o := o
 		o.FS, o.Dir = c, "/new"
 		s, err := Open(o)
-		if i < len(crashes)-1 && (err == nil || !strings.Contains(err.Error(), restoreTemp)) {
+		if i < len(crashes)-1 && (err == nil || !strings.Contains(err.Error(), datadir.Restore)) {
 			t.Errorf("crash %d: opened, or refused without a remedy: %v", i, err)
 		}
 		if err != nil && i < len(crashes)-1 {

@@ -12,15 +12,11 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/durable"
 )
 
-// snapshotDir holds the snapshots, each under its name in the layout of a data
-// directory.
-const (
-	snapshotDir     = "snapshots"
-	maxSnapshotName = 100
-)
+const maxSnapshotName = 100
 
 // Errors of snapshots that callers branch on.
 var (
@@ -48,9 +44,9 @@ func checkSnapshotName(name string) error {
 	bad := strings.IndexFunc(name, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
 	})
-	if name == "" || len(name) > maxSnapshotName || bad >= 0 || name[0] == '.' || strings.HasSuffix(name, tempSuffix) {
+	if name == "" || len(name) > maxSnapshotName || bad >= 0 || name[0] == '.' || strings.HasSuffix(name, datadir.TempSuffix) {
 		return fmt.Errorf("%w %.120q: want 1 to %d of A-Z a-z 0-9 . _ -, no dot in front and no %s behind",
-			ErrSnapshotName, name, maxSnapshotName, tempSuffix)
+			ErrSnapshotName, name, maxSnapshotName, datadir.TempSuffix)
 	}
 	return nil
 }
@@ -69,7 +65,7 @@ func (op *Operations) Snapshot(ctx context.Context, name string) (Snapshot, erro
 	op.snapshots.Lock()
 	defer op.snapshots.Unlock()
 	s, start := op.s, time.Now()
-	if _, err := s.o.FS.Stat(s.path(snapshotDir, name)); err == nil {
+	if _, err := s.o.FS.Stat(s.path(datadir.Snapshots, name)); err == nil {
 		return Snapshot{}, fmt.Errorf("%w: %s; delete it first or choose another name", ErrSnapshotExists, name)
 	}
 	if err := op.removeUnfinished(); err != nil {
@@ -78,15 +74,15 @@ func (op *Operations) Snapshot(ctx context.Context, name string) (Snapshot, erro
 	if _, err := s.Flush(ctx); err != nil {
 		return Snapshot{}, err
 	}
-	temp := s.path(snapshotDir, name+tempSuffix)
+	temp := s.path(datadir.Snapshots, name+datadir.TempSuffix)
 	linked, err := s.fillSnapshot(temp)
 	if err == nil {
-		err = s.o.FS.Rename(temp, s.path(snapshotDir, name))
+		err = s.o.FS.Rename(temp, s.path(datadir.Snapshots, name))
 	}
 	if err != nil {
 		return Snapshot{}, errors.Join(fmt.Errorf("snapshot %s: %w", name, err), s.o.FS.RemoveAll(temp))
 	}
-	if err := durable.SyncDir(s.o.FS, s.path(snapshotDir)); err != nil {
+	if err := durable.SyncDir(s.o.FS, s.path(datadir.Snapshots)); err != nil {
 		return Snapshot{}, fmt.Errorf("snapshot %s: %w", name, err)
 	}
 	snap, err := op.describe(name)
@@ -123,13 +119,13 @@ func (s *Store) fillSnapshot(dir string) (linked int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := s.catalogue.Checkpoint(fs.PathJoin(dir, catalogueDir)); err != nil {
+	if err := s.catalogue.Checkpoint(fs.PathJoin(dir, datadir.Catalogue)); err != nil {
 		return linked, err
 	}
-	if _, err := durable.CopyFile(fs, s.path(versionFile), fs.PathJoin(dir, versionFile), math.MaxInt64); err != nil {
+	if _, err := durable.CopyFile(fs, s.path(datadir.Version), fs.PathJoin(dir, datadir.Version), math.MaxInt64); err != nil {
 		return linked, err
 	}
-	if _, err := s.log.CopyTo(fs.PathJoin(dir, walDir)); err != nil {
+	if _, err := s.log.CopyTo(fs.PathJoin(dir, datadir.WAL)); err != nil {
 		return linked, err
 	}
 	return linked, durable.SyncDir(fs, dir)
@@ -138,7 +134,7 @@ func (s *Store) fillSnapshot(dir string) (linked int64, err error) {
 // linkSegments writes the MANIFEST as it is now and links what it names.
 func (s *Store) linkSegments(dir string) (linked int64, err error) {
 	fs := s.o.FS
-	for _, sub := range segmentDirs {
+	for _, sub := range datadir.SegmentDirs {
 		if err := fs.MkdirAll(fs.PathJoin(dir, sub), 0o750); err != nil {
 			return 0, err
 		}
@@ -161,7 +157,7 @@ func (s *Store) linkSegments(dir string) (linked int64, err error) {
 		}
 		linked += m.Bytes
 	}
-	for _, sub := range segmentDirs {
+	for _, sub := range datadir.SegmentDirs {
 		if err := durable.SyncDir(fs, fs.PathJoin(dir, sub)); err != nil {
 			return 0, err
 		}
@@ -172,19 +168,19 @@ func (s *Store) linkSegments(dir string) (linked int64, err error) {
 // removeUnfinished removes what a crash left of snapshots and of deletions.
 func (op *Operations) removeUnfinished() error {
 	s := op.s
-	if err := s.o.FS.MkdirAll(s.path(snapshotDir), 0o750); err != nil {
+	if err := s.o.FS.MkdirAll(s.path(datadir.Snapshots), 0o750); err != nil {
 		return err
 	}
 	if err := durable.SyncDir(s.o.FS, s.o.Dir); err != nil {
 		return err
 	}
-	names, err := s.o.FS.List(s.path(snapshotDir))
+	names, err := s.o.FS.List(s.path(datadir.Snapshots))
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if strings.HasSuffix(name, tempSuffix) {
-			if err := s.o.FS.RemoveAll(s.path(snapshotDir, name)); err != nil {
+		if strings.HasSuffix(name, datadir.TempSuffix) {
+			if err := s.o.FS.RemoveAll(s.path(datadir.Snapshots, name)); err != nil {
 				return err
 			}
 		}
@@ -195,7 +191,7 @@ func (op *Operations) removeUnfinished() error {
 // Snapshots lists the snapshots by name.
 func (op *Operations) Snapshots() ([]Snapshot, error) {
 	s := op.s
-	names, err := s.o.FS.List(s.path(snapshotDir))
+	names, err := s.o.FS.List(s.path(datadir.Snapshots))
 	if err != nil && !oserror.IsNotExist(err) {
 		return nil, err
 	}
@@ -219,7 +215,7 @@ func (op *Operations) Snapshots() ([]Snapshot, error) {
 
 func (op *Operations) describe(name string) (Snapshot, error) {
 	fs := op.s.o.FS
-	snap := Snapshot{Name: name, Dir: op.s.path(snapshotDir, name)}
+	snap := Snapshot{Name: name, Dir: op.s.path(datadir.Snapshots, name)}
 	stat, err := fs.Stat(snap.Dir)
 	if err != nil {
 		return snap, err
@@ -242,23 +238,23 @@ func (op *Operations) DeleteSnapshot(name string) error {
 	op.snapshots.Lock()
 	defer op.snapshots.Unlock()
 	s := op.s
-	dir := s.path(snapshotDir, name)
+	dir := s.path(datadir.Snapshots, name)
 	if _, err := s.o.FS.Stat(dir); err != nil {
 		if oserror.IsNotExist(err) {
 			return fmt.Errorf("%w %s", ErrUnknownSnapshot, name)
 		}
 		return err
 	}
-	if err := s.o.FS.RemoveAll(dir + tempSuffix); err != nil {
+	if err := s.o.FS.RemoveAll(dir + datadir.TempSuffix); err != nil {
 		return err
 	}
-	if err := s.o.FS.Rename(dir, dir+tempSuffix); err != nil {
+	if err := s.o.FS.Rename(dir, dir+datadir.TempSuffix); err != nil {
 		return err
 	}
-	if err := durable.SyncDir(s.o.FS, s.path(snapshotDir)); err != nil {
+	if err := durable.SyncDir(s.o.FS, s.path(datadir.Snapshots)); err != nil {
 		return err
 	}
-	return s.o.FS.RemoveAll(dir + tempSuffix)
+	return s.o.FS.RemoveAll(dir + datadir.TempSuffix)
 }
 
 // walkFiles calls fn for every file below dir/sub with its path relative to

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/metric"
 )
 
@@ -77,11 +78,11 @@ func testRestoreDeleted(t *testing.T, flushed, merged bool) {
 	}
 	for _, lost := range []bool{false, true} {
 		to := fmt.Sprint("/restored", lost)
-		if _, err := Restore(t.Context(), RestoreOptions{FS: fs, From: s.path(snapshotDir, "one"), To: to}); err != nil {
+		if _, err := Restore(t.Context(), RestoreOptions{FS: fs, From: s.path(datadir.Snapshots, "one"), To: to}); err != nil {
 			t.Fatal(err)
 		}
 		if lost {
-			if err := fs.RemoveAll(fs.PathJoin(to, catalogueDir)); err != nil {
+			if err := fs.RemoveAll(fs.PathJoin(to, datadir.Catalogue)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -3,6 +3,8 @@ package store
 import (
 	"errors"
 
+	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/recovery"
@@ -33,7 +35,7 @@ func (s *Store) planFiles(state *manifest.State, created bool) (*manifest.State,
 		}
 	}
 	if plan.Rebuilt {
-		plan.State.Catalogue |= unreadNames // it may not have all that segments name
+		plan.State.Catalogue |= catalogue.NamesUnread // it may not have all that segments name
 	}
 	return plan.State, nil
 }
@@ -117,5 +119,5 @@ func (s *Store) sortFiles(plan *recovery.Plan) error {
 	if !aside {
 		return nil
 	}
-	return durable.SyncDir(s.o.FS, s.path(lostDir))
+	return durable.SyncDir(s.o.FS, s.path(datadir.LostFound))
 }

@@ -41,7 +41,7 @@ type Store struct {
 
 	start       *recovery.Plan // what this start does with the files, until it is done
 	readers     recovery.Readers
-	namesUnread bool // see unreadNames; set before the store is in use
+	namesUnread bool // see catalogue.NamesUnread; set before the store is in use
 
 	account  *account.Account
 	relost   relost // of no series

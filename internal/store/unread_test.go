@@ -11,6 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -51,7 +54,7 @@ func testUnreadNames(t *testing.T, merge bool) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := mem.RemoveAll(s.path(catalogueDir)); err != nil {
+	if err := mem.RemoveAll(s.path(datadir.Catalogue)); err != nil {
 		t.Fatal(err)
 	}
 	f.set(func(op errorfs.Op) error {
@@ -83,7 +86,7 @@ func testUnreadNames(t *testing.T, merge bool) {
 		t.Errorf("damage when all can be read: %v", list)
 	}
 	state, _, err := manifest.Inspect(mem, o.Dir)
-	if err != nil || state.Catalogue&unreadNames != 0 {
+	if err != nil || state.Catalogue&catalogue.NamesUnread != 0 {
 		t.Errorf("the next start rebuilds again: %x, %v", state.Catalogue, err)
 	}
 	reopen()
@@ -162,7 +165,7 @@ func testDamagedEdit(t *testing.T, merge, lost bool) {
 		t.Fatal(err)
 	}
 	s.Crash()
-	text, err := readFile(mem, s.path(manifestFile))
+	text, err := durable.ReadFile(mem, s.path(manifest.FirstName))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +180,7 @@ func testDamagedEdit(t *testing.T, merge, lost bool) {
 		flipByte(t, o.FS, s.path(manifest.FirstName), int64(at+14))
 		flipByte(t, o.FS, s.path(manifest.SecondName), int64(at+14))
 		if lost {
-			if err := o.FS.RemoveAll(s.path(catalogueDir)); err != nil {
+			if err := o.FS.RemoveAll(s.path(datadir.Catalogue)); err != nil {
 				t.Fatal(err)
 			}
 		}

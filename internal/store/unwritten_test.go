@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 )
@@ -113,7 +114,7 @@ func nothingWritten(t *testing.T, s *Store, mem *vfs.MemFS) {
 	if files := mergedFiles(t, s, mem); len(files) > 0 || s.Stats().Segments != segments {
 		t.Errorf("left: %v, %d segments", files, s.Stats().Segments)
 	}
-	if names, err := mem.List(s.path(flushDir)); err != nil || int64(len(names)) != segments {
+	if names, err := mem.List(s.path(datadir.Flush)); err != nil || int64(len(names)) != segments {
 		t.Errorf("%d segments, and in flush %v, %v", segments, names, err)
 	}
 }

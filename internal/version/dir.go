@@ -9,9 +9,9 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
 )
 
@@ -46,11 +46,11 @@ func (d *Dir) RaiseNumber(n uint64) { d.next.Store(max(d.next.Load(), n)) }
 func (d *Dir) path(file string) string { return d.fs.PathJoin(d.dir, file) }
 
 // Path is where the file of a segment lies.
-func (d *Dir) Path(m *manifest.Segment) string { return d.path(recovery.Path(m.Kind, m.Seq)) }
+func (d *Dir) Path(m *manifest.Segment) string { return d.path(datadir.Segment(m.Kind, m.Seq)) }
 
 // Create begins the file of a segment, which does not count before Finish.
 func (d *Dir) Create(m *manifest.Segment) (*segment.Writer, error) {
-	return segment.Create(d.fs, d.Path(m)+recovery.TempSuffix)
+	return segment.Create(d.fs, d.Path(m)+datadir.TempSuffix)
 }
 
 // Finish ends the file of a segment and gives it its name: it is on disk
@@ -62,7 +62,7 @@ func (d *Dir) Finish(m manifest.Segment, w *segment.Writer) (*Segment, error) {
 		_ = w.Abort() // the file is given up; a leftover is removed at the next start
 		return nil, err
 	}
-	if err := d.fs.Rename(path+recovery.TempSuffix, path); err != nil {
+	if err := d.fs.Rename(path+datadir.TempSuffix, path); err != nil {
 		return nil, err
 	}
 	if err := durable.SyncDir(d.fs, d.fs.PathDir(path)); err != nil {
@@ -92,7 +92,7 @@ func (d *Dir) Later(m manifest.Segment) *Segment {
 
 // lostPath is where a segment goes that is set aside.
 func (d *Dir) lostPath(file string) string {
-	return d.fs.PathJoin(d.dir, recovery.LostDir, d.fs.PathBase(file))
+	return d.fs.PathJoin(d.dir, datadir.LostFound, d.fs.PathBase(file))
 }
 
 // MarkDamaged marks a segment in which a merge met damage: its file is not
@@ -103,7 +103,7 @@ func (d *Dir) MarkDamaged(seg *Segment) {
 	seg.Noted.Damaged = true
 	err := d.fs.Link(d.path(seg.Name()), d.lostPath(seg.Name()))
 	if err == nil {
-		err = durable.SyncDir(d.fs, d.path(recovery.LostDir))
+		err = durable.SyncDir(d.fs, d.path(datadir.LostFound))
 	}
 	if err != nil && !oserror.IsExist(err) {
 		d.logger.Warn("a damaged segment is set aside only if the node runs on until it is merged", "segment", seg.Name(), "err", err)
@@ -158,7 +158,7 @@ func (d *Dir) Discard(m *manifest.Segment) error {
 func (d *Dir) Removed(m *manifest.Segment, err error) { d.leftovers.noteRemoved(m, err) }
 
 func (d *Dir) remove(m *manifest.Segment) (err error) {
-	for _, suffix := range []string{"", recovery.TempSuffix} {
+	for _, suffix := range []string{"", datadir.TempSuffix} {
 		if rmErr := d.fs.Remove(d.Path(m) + suffix); !oserror.IsNotExist(rmErr) {
 			err = errors.Join(err, rmErr)
 		}
@@ -169,7 +169,7 @@ func (d *Dir) remove(m *manifest.Segment) (err error) {
 // RemoveLeftovers tries again to remove files that do not count, and makes all removals durable.
 func (d *Dir) RemoveLeftovers() error {
 	return d.leftovers.retry(d.remove, func() error {
-		for _, dir := range recovery.Dirs {
+		for _, dir := range datadir.SegmentDirs {
 			if err := durable.SyncDir(d.fs, d.path(dir)); err != nil {
 				return err
 			}

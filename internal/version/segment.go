@@ -4,8 +4,8 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
 )
 
@@ -58,4 +58,4 @@ func (seg *Segment) Overlaps(r manifest.Range) bool {
 }
 
 // Name is the path of its file below the data directory.
-func (seg *Segment) Name() string { return recovery.Path(seg.Meta.Kind, seg.Meta.Seq) }
+func (seg *Segment) Name() string { return datadir.Segment(seg.Meta.Kind, seg.Meta.Seq) }
