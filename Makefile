@@ -6,6 +6,7 @@
 # make check   what must be green before a change lands
 # make torture-quick  attacks on the binary, at most 4 minutes, part of check
 # make torture        the same for an hour: TORTURE='-time 8h -attack rot'
+# make soak    hours of the models, of every fuzz target and of the race detector: SOAK=2 is shorter
 # make bench   the table of bench/results
 # make guard   figures that a change must not make worse, part of check
 # make bench-steps    load in steps beyond what the store takes and back, its table and charts
@@ -17,7 +18,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  = -s -w -X dalmatiner/internal/config.version=$(VERSION)
 
-.PHONY: build web demo test test-web purego check format vet lint modules generated vulnerabilities race fuzz guard torture torture-quick bench bench-steps bench-profile bench-compare generate clean
+.PHONY: build web demo test test-web purego check format vet lint modules generated vulnerabilities race fuzz guard torture torture-quick soak bench bench-steps bench-profile bench-compare generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -98,6 +99,15 @@ torture-quick: build
 
 torture: build
 	$(GO) run ./test/torture -bin bin $(TORTURE)
+
+# What takes too long for check: every model with SOAK times its draws (100 each in make
+# test), every fuzz target with SOAK times its inputs, and under the race detector what
+# -short leaves out there.
+SOAK ?= 20
+soak:
+	$(GO) test -timeout 24h $$($(GO) list -f '{{join .TestImports " "}} {{join .XTestImports " "}} {{.ImportPath}}' ./... | awk '/pgregory.net.rapid/ {print $$NF}') -rapid.checks=$$((100 * $(SOAK)))
+	./test/fuzz.sh $$((15000 * $(SOAK)))x
+	$(GO) test -race -timeout 24h $$($(GO) list ./... | grep -v /test)
 
 # ROWS chooses rows and how often they are measured, as in
 # make bench ROWS='-only ingest-200k -count 10'.
