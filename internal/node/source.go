@@ -14,6 +14,7 @@ import (
 	"dalmatiner/internal/ingest/ddbtcp"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/reader"
 	"dalmatiner/internal/store"
 )
 
@@ -79,7 +80,7 @@ func (s source) Aggregate(ctx context.Context, b query.Bucket, key []byte, from,
 	return costOf(st), err
 }
 
-func costOf(st store.AggregateStats) query.Cost {
+func costOf(st reader.Stats) query.Cost {
 	cost := query.Cost{Headers: st.Headers, Rollups: st.Rollups, Decoded: st.Points, Bytes: st.Bytes, MoreUnknown: st.MoreUnknown}
 	for _, u := range st.Unknown {
 		cost.Unknown = append(cost.Unknown, query.Unknown{From: u.From, Past: u.Past, Why: u.Why})

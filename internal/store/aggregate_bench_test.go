@@ -11,6 +11,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/reader"
 )
 
 // yearStore holds some series at a second a slot, day after day, merged.
@@ -86,7 +87,7 @@ func BenchmarkAggregate(b *testing.B) {
 	} {
 		b.Run(tc.name, func(b *testing.B) {
 			dst := make([]chunk.Header, tc.steps)
-			var stats AggregateStats
+			var stats reader.Stats
 			b.ReportAllocs()
 			for b.Loop() {
 				var err error

@@ -19,6 +19,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/reader"
 	"dalmatiner/internal/segment"
 )
 
@@ -31,7 +32,7 @@ type aggregateModel struct {
 	o      Options
 	s      *Store
 	from   int64
-	stats  *AggregateStats
+	stats  *reader.Stats
 	floats int  // of 100 values
 	wild   bool // they are of many magnitudes
 }
@@ -214,7 +215,7 @@ func (m *aggregateModel) check() {
 
 // I4: whatever lies where, aggregates are those of the slots that Read gives.
 func TestAggregatesEqualTheSlots(t *testing.T) {
-	var stats AggregateStats
+	var stats reader.Stats
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		m := &aggregateModel{t: t, clock: newTestClock(), from: epoch, stats: &stats, r: rand.New(rand.NewPCG(seed, 9))}
@@ -293,7 +294,7 @@ func TestAggregatesOverDamage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var sum AggregateStats
+			var sum reader.Stats
 			for _, step := range steps {
 				got := make([]chunk.Header, 2*daySlots/step)
 				from := int64(epoch - epoch%daySlots)
@@ -438,7 +439,7 @@ func TestAggregatesOverFarRanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		for _, from := range []int64{minFrom, -1 << 54, -5, 0, epoch - 1, epoch, epoch + 1, buckets.MaxSlot, buckets.MaxSlot + 1, math.MaxInt64 - 1, math.MaxInt64} {
+		for _, from := range []int64{reader.MinFrom, -1 << 54, -5, 0, epoch - 1, epoch, epoch + 1, buckets.MaxSlot, buckets.MaxSlot + 1, math.MaxInt64 - 1, math.MaxInt64} {
 			for _, step := range []int64{1, 2, 720, 1 << 31, buckets.MaxSlot, 1 << 61, 1 << 62, math.MaxInt64} {
 				dst := make([]chunk.Header, 5)
 				if _, err := s.Aggregate(t.Context(), info, key(0), from, step, dst); err != nil {
@@ -457,7 +458,7 @@ func TestAggregatesOverFarRanges(t *testing.T) {
 		}
 		mustFlush(t, s)
 	}
-	if _, err := s.Aggregate(t.Context(), info, key(0), minFrom-1, 1, make([]chunk.Header, 1)); err == nil || !strings.Contains(err.Error(), "the lowest is") {
+	if _, err := s.Aggregate(t.Context(), info, key(0), reader.MinFrom-1, 1, make([]chunk.Header, 1)); err == nil || !strings.Contains(err.Error(), "the lowest is") {
 		t.Errorf("from below the lowest slot: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/metric"
 	"dalmatiner/internal/wal"
 )
 
@@ -249,13 +250,13 @@ func (s *Store) bring(ctx context.Context, group uint32) error {
 	return nil
 }
 
-// bringSeries is bring for the group of a series.
-func (s *Store) bringSeries(ctx context.Context, b *bucket, key []byte) error {
+// replaySeries is bring for the group of a series.
+func (s *Store) replaySeries(ctx context.Context, id metric.SeriesID) error {
 	r := s.behind.Load()
 	if r == nil {
 		return nil
 	}
-	if ref, ok := s.index.Lookup(b.seriesID(key)); ok && !ref.Inactive() {
+	if ref, ok := s.index.Lookup(id); ok && !ref.Inactive() {
 		return r.bring(ctx, ref.Group())
 	}
 	return nil

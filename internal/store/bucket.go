@@ -14,11 +14,12 @@ import (
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/reader"
 	"dalmatiner/internal/series"
 )
 
 // ErrClosed is returned by calls after Close.
-var ErrClosed = errors.New("the store is closed")
+var ErrClosed = reader.ErrClosed
 
 // bucket is a bucket in memory.
 type bucket struct {

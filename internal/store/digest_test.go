@@ -21,11 +21,11 @@ func naiveDigest(t fataler, s *Store, info buckets.Info, key []byte, incarnation
 	}
 	for number := max(from, 0); number < past; number++ {
 		var words, timestamps [chunk.Slots]uint64
-		var err error
-		if info.HPTS {
-			err = s.read(context.Background(), info, key, number*chunk.Slots, words[:], reading{timestamps: timestamps[:]})
-		} else {
-			err = s.Read(context.Background(), info, key, number*chunk.Slots, words[:])
+		_, of, err := s.series(info, key)
+		if err == nil && info.HPTS {
+			err = s.reader.ReadPairs(context.Background(), of, number*chunk.Slots, words[:], timestamps[:])
+		} else if err == nil {
+			err = s.reader.Read(context.Background(), of, number*chunk.Slots, words[:], nil)
 		}
 		if err != nil {
 			t.Fatalf("%v", err)

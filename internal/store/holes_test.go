@@ -9,6 +9,7 @@ import (
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/reader"
 )
 
 // holeSeries series of holeSlots slots from epoch on are what the tests of holes damage.
@@ -129,7 +130,7 @@ func (h *holeLayers) checkSeries(what string, n int, want []uint64, unknown []bo
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	expect := func(how string, all []Unknown) {
+	expect := func(how string, all []reader.Unknown) {
 		h.t.Helper()
 		is := make([]bool, len(want))
 		for _, u := range all {

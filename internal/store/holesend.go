@@ -3,13 +3,10 @@ package store
 import (
 	"context"
 	"errors"
-	"math"
-	"slices"
 
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/reader"
 )
 
 // maxHoleSlots is how many slots one look for holes that have ended reads: some tenths
@@ -73,7 +70,7 @@ func (s *Store) openHoles(ctx context.Context, b *bucket, set *hole.Set, left *i
 				continue
 			}
 			*left -= int(max(h.Past-from, 0))
-			unknown, err := s.anyUnknown(ctx, b, id, from, h.Past)
+			unknown, err := s.reader.AnyUnknown(ctx, reader.Series{Bucket: b.info.ID, ID: id}, from, h.Past)
 			if err != nil {
 				return err
 			}
@@ -95,31 +92,4 @@ func (s *Store) openHoles(ctx context.Context, b *bucket, set *hole.Set, left *i
 		return ctx.Err() == nil
 	})
 	return open, errors.Join(append(errs, ctx.Err())...)
-}
-
-// anyUnknown reports whether segments leave a slot of a series unknown. What is unset lies
-// under no hole: the series was deleted since.
-func (s *Store) anyUnknown(ctx context.Context, b *bucket, id metric.SeriesID, from, past int64) (bool, error) {
-	words := make([]uint64, min(max(past-from, 0), MaxRead))
-	r, err := s.enter()
-	if err != nil {
-		return true, err
-	}
-	defer r.leave()
-	r.version = s.versions.Pin()
-	if from < 0 || past > math.MaxInt64-MaxRead {
-		return true, nil
-	}
-	for ; from < past; from += int64(len(words)) {
-		words = words[:min(past-from, MaxRead)]
-		clear(words)
-		l := laying{s: s, version: r.version, bucket: b.info.ID, id: id, from: from}
-		if err := l.segments(ctx, words); err != nil {
-			return true, err
-		}
-		if slices.Contains(words, point.Unknown) {
-			return true, nil
-		}
-	}
-	return false, nil
 }

@@ -1,12 +1,10 @@
 package store
 
 import (
-	"context"
 	"encoding/binary"
 	"math"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
@@ -153,25 +151,4 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 	}
 	x.column(first, x.entry)
 	x.col += 2
-}
-
-// ReadTimestamped is Read with the timestamps of the set slots in nanoseconds:
-// those that came with the points, or the begin of the slot in a bucket without
-// timestamps. len(timestamps) is that of values. A point whose timestamp is lost to damage
-// is left out.
-func (s *Store) ReadTimestamped(ctx context.Context, info buckets.Info, key []byte, from int64, values, timestamps []uint64) error {
-	clear(timestamps)
-	how := reading{}
-	if info.HPTS {
-		how.timestamps = timestamps
-	}
-	err := s.read(ctx, info, key, from, values, how)
-	for i, w := range values {
-		if slot := uint64(from) + uint64(i); w != point.Unset {
-			timestamps[i] = info.Timestamp(slot, timestamps[i])
-		} else {
-			timestamps[i] = 0
-		}
-	}
-	return err
 }

@@ -12,6 +12,7 @@ import (
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/reader"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
@@ -58,6 +59,7 @@ func open(o Options, again *startAgain) (*Store, error) {
 	s.budget()
 	s.dir = version.NewDir(o.FS, o.Dir, s.files, o.Logger)
 	s.versions = version.New(s.dir.Retire)
+	s.reader = reader.New(reader.Options{Versions: s.versions, Index: &s.index, Groups: &s.groups, Damage: &s.damage, Replay: s.replaySeries})
 	s.lastFlush.Store(s.clock.Steady())
 	lock, err := datadir.Acquire(o.FS, o.Dir, s.reportDamage)
 	if err != nil {

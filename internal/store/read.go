@@ -3,113 +3,119 @@ package store
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/reader"
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/version"
 )
 
-// MaxRead is the largest number of slots of one Read: it bounds what one keeps in
-// memory, and for how long files that are merged away.
-const MaxRead = 1 << 17
+// MaxRead is the largest number of slots of one Read.
+const MaxRead = reader.MaxRead
+
+// series returns what is to be read of a metric, as of now.
+func (s *Store) series(info buckets.Info, key []byte) (*bucket, reader.Series, error) {
+	b, err := s.buckets.Of(info)
+	if err != nil {
+		return nil, reader.Series{}, err
+	}
+	oldest, _ := s.admitted(b)
+	return b, reader.Series{Bucket: b.info.ID, ID: b.seriesID(key), Oldest: int64(oldest)}, nil
+}
 
 // Read fills dst with the words of the metric's slots [from, from+len(dst)).
 // Slots without a point, and all slots of an unknown metric, are unset (0).
 // len(dst) is at most MaxRead.
 func (s *Store) Read(ctx context.Context, info buckets.Info, key []byte, from int64, dst []uint64) error {
-	return s.read(ctx, info, key, from, dst, reading{})
+	_, of, err := s.series(info, key)
+	if err != nil {
+		return err
+	}
+	return s.reader.Read(ctx, of, from, dst, nil)
 }
 
 // ReadCounted is Read, and says what it took: slots decoded, and the bytes of
 // their chunks in files. What is in memory is not decoded. It names the slots that are
-// unset in dst because damage took what was there (AggregateStats.Unknown).
-func (s *Store) ReadCounted(ctx context.Context, info buckets.Info, key []byte, from int64, dst []uint64) (AggregateStats, error) {
-	var st AggregateStats
-	err := s.read(ctx, info, key, from, dst, reading{stats: &st})
+// unset in dst because damage took what was there (reader.Stats.Unknown).
+func (s *Store) ReadCounted(ctx context.Context, info buckets.Info, key []byte, from int64, dst []uint64) (st reader.Stats, err error) {
+	_, of, err := s.series(info, key)
+	if err != nil {
+		return st, err
+	}
+	err = s.reader.Read(ctx, of, from, dst, &st)
 	return st, err
 }
 
 // ReadOlder is ReadCounted, but where slots are unknown dst has what lies below what
 // was lost: points that are intact and may have been overwritten.
-func (s *Store) ReadOlder(ctx context.Context, info buckets.Info, key []byte, from int64, dst []uint64) (AggregateStats, error) {
-	st, err := s.ReadCounted(ctx, info, key, from, dst)
-	if err == nil && len(st.Unknown) > 0 {
-		err = s.read(ctx, info, key, from, dst, reading{older: true})
+func (s *Store) ReadOlder(ctx context.Context, info buckets.Info, key []byte, from int64, dst []uint64) (st reader.Stats, err error) {
+	_, of, err := s.series(info, key)
+	if err != nil {
+		return st, err
 	}
+	err = s.reader.ReadOlder(ctx, of, from, dst, &st)
 	return st, err
 }
 
-// reading says how a read reads.
-type reading struct {
-	timestamps []uint64        // takes the words of the timestamps, unless it is nil
-	stats      *AggregateStats // takes what it took, likewise
-	older      bool            // shows what lies below what was lost
-}
-
-// read is Read, as it is told.
-func (s *Store) read(ctx context.Context, info buckets.Info, key []byte, from int64, dst []uint64, how reading) error {
-	if len(dst) > MaxRead {
-		return fmt.Errorf("a read of %d slots, the limit is %d", len(dst), MaxRead)
-	}
-	clear(dst)
-	b, err := s.buckets.Of(info)
+// ReadTimestamped is Read with the timestamps of the set slots in nanoseconds:
+// those that came with the points, or the begin of the slot in a bucket without
+// timestamps. len(timestamps) is that of values. A point whose timestamp is lost to damage
+// is left out.
+func (s *Store) ReadTimestamped(ctx context.Context, info buckets.Info, key []byte, from int64, values, timestamps []uint64) error {
+	_, of, err := s.series(info, key)
 	if err != nil {
 		return err
 	}
-	skip := int64(0)
-	if from < 0 {
-		skip = -max(from, -int64(len(dst)))
-	}
-	if lo, _ := s.admitted(b); skip < int64(len(dst)) && from+skip < int64(lo) {
-		skip = min(int64(lo)-from, int64(len(dst))) // older than the TTL: hidden at once
-	}
-	from, dst = from+skip, dst[skip:]
-	timestamps := how.timestamps
-	if timestamps != nil {
-		timestamps = timestamps[skip:]
-	}
-	if len(dst) == 0 || from > buckets.MaxSlot {
-		return ctx.Err()
-	}
-	if err := s.bringSeries(ctx, b, key); err != nil {
-		return err
-	}
-	r, err := s.enter()
-	if err != nil {
-		return err
-	}
-	defer r.leave()
-	id := b.seriesID(key)
-	known, err := r.look(ctx, id, func(g *head.Group, col int) (bool, error) {
-		return r.copyHead(g, col, id, from, int64(len(dst)), timestamps != nil)
-	})
-	if err != nil || !known {
-		return errors.Join(err, ctx.Err())
-	}
-	l := laying{s: s, version: r.version, bucket: info.ID, id: id, from: from, stats: how.stats, older: how.older}
-	if timestamps == nil {
-		err = l.segments(ctx, dst)
+	if info.HPTS {
+		err = s.reader.ReadPairs(ctx, of, from, values, timestamps)
 	} else {
-		err = l.pairs(ctx, dst, timestamps)
+		clear(timestamps)
+		err = s.reader.Read(ctx, of, from, values, nil)
 	}
-	r.layHead(from, dst, timestamps)
-	l.end(dst)
-	for i := range timestamps {
-		if dst[i] == point.Unset {
-			timestamps[i] = point.Unset // one of a value that is lost
+	for i, w := range values {
+		if slot := uint64(from) + uint64(i); w != point.Unset {
+			timestamps[i] = info.Timestamp(slot, timestamps[i])
+		} else {
+			timestamps[i] = 0
 		}
 	}
-	return errors.Join(err, ctx.Err())
+	return err
 }
 
-// slotRange is the chunks of the slots from from on that dst stands for.
-func slotRange(from int64, dst []uint64) version.Chunks {
-	return version.Chunks{First: from / chunk.Slots, Past: (from+int64(len(dst))-1)/chunk.Slots + 1}
+// Aggregate fills dst with the aggregates of the metric's slots, step by step, as
+// reader.Reader.Aggregate does.
+func (s *Store) Aggregate(ctx context.Context, info buckets.Info, key []byte, from, step int64, dst []chunk.Header) (reader.Stats, error) {
+	_, of, err := s.series(info, key)
+	if err != nil {
+		return reader.Stats{}, err
+	}
+	return s.reader.Aggregate(ctx, of, from, step, dst)
+}
+
+// Extent returns the slots [first, past), inside [from, from+n), outside of which
+// the metric certainly has no point: what is asked for beyond them costs nothing
+// to answer. Of an unknown metric, and where nothing can be, first and past are
+// both from. from is not negative.
+func (s *Store) Extent(ctx context.Context, info buckets.Info, key []byte, from, n int64) (first, past int64, err error) {
+	_, of, err := s.series(info, key)
+	if err != nil {
+		return from, from, err
+	}
+	return s.reader.Extent(ctx, of, from, n)
+}
+
+// Digest returns the digest of the words that reads give of a metric in the chunks
+// [from, past) of its slots, in a bucket with timestamps of these too, as
+// reader.Reader.Digest does. Copies of a series are compared by it.
+func (s *Store) Digest(ctx context.Context, info buckets.Info, key []byte, from, past int64) (uint64, error) {
+	b, of, err := s.series(info, key)
+	if err != nil {
+		return 0, err
+	}
+	return s.reader.Digest(ctx, of, b.info.HPTS, &b.incarnations, from, past)
 }
 
 // noteUnreadable takes what a method of a segment's reader returned: damage is

@@ -6,6 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/reader"
 )
 
 // A read says how many slots it decoded from files and how many bytes their
@@ -27,7 +28,7 @@ func TestAReadSaysWhatItTook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(skip, n int64) AggregateStats {
+	read := func(skip, n int64) reader.Stats {
 		t.Helper()
 		dst := make([]uint64, n)
 		st, err := s.ReadCounted(t.Context(), info, key(1), from+skip, dst)

@@ -17,6 +17,7 @@ import (
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/memory"
+	"dalmatiner/internal/reader"
 	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
@@ -61,6 +62,7 @@ type Store struct {
 	files    *segment.Files // of segments
 	dir      *version.Dir
 	versions *version.Versions
+	reader   *reader.Reader
 
 	pendMu         sync.Mutex
 	pending        []catalogue.Change // series that got or lost a column since the last flush, in the order of the log
@@ -119,9 +121,6 @@ type Store struct {
 	workers    sync.WaitGroup
 	sealers    sync.WaitGroup
 
-	aggregators     sync.Pool         // of *aggregator
-	idleReaders     sync.Pool         // of *reader
-	onLook          func(step string) // of tests
 	unpredictedSets unpredictedSets
 
 	failOnce sync.Once

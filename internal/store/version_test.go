@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/reader"
 )
 
 // stepped is a store whose looks can be stopped between two of their steps.
@@ -24,7 +25,7 @@ type stepped struct {
 	clock *testClock
 	s     *Store
 	info  buckets.Info
-	at    atomic.Pointer[func(step string)]
+	at    atomic.Pointer[func(step reader.Step)]
 }
 
 func newStepped(t *testing.T) *stepped {
@@ -32,7 +33,7 @@ func newStepped(t *testing.T) *stepped {
 	o := testOptions(p.fs, p.clock)
 	byHand(&o)
 	p.s = mustOpen(t, o)
-	p.s.onLook = func(step string) {
+	p.s.reader.OnStep = func(step reader.Step) {
 		if f := p.at.Load(); f != nil {
 			(*f)(step)
 		}
@@ -42,9 +43,9 @@ func newStepped(t *testing.T) *stepped {
 }
 
 // once runs f in the next look that reaches a step, within it.
-func (p *stepped) once(step string, f func()) {
-	var g func(string)
-	g = func(at string) {
+func (p *stepped) once(step reader.Step, f func()) {
+	var g func(reader.Step)
+	g = func(at reader.Step) {
 		if at == step && p.at.CompareAndSwap(&g, nil) {
 			f()
 		}
@@ -122,8 +123,8 @@ var looks = map[string]func(p *stepped, from, n int64) []int64{
 func TestFlushesAndMergesInALook(t *testing.T) {
 	const n = 4 * chunk.Slots
 	for name, look := range looks {
-		for _, step := range []string{stepCopied, stepPinned} {
-			t.Run(name+" "+step, func(t *testing.T) {
+		for _, step := range []reader.Step{reader.Copied, reader.Pinned} {
+			t.Run(name+" "+string(step), func(t *testing.T) {
 				p := newStepped(t)
 				p.send(epoch, n, 1)
 				p.flush()
@@ -166,7 +167,7 @@ func TestFlushesAndMergesInALook(t *testing.T) {
 func TestADeletionInALook(t *testing.T) {
 	const n = 2 * chunk.Slots
 	for name, look := range looks {
-		for _, step := range []string{stepCopied, stepPinned} {
+		for _, step := range []reader.Step{reader.Copied, reader.Pinned} {
 			for _, again := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s %s again=%v", name, step, again), func(t *testing.T) {
 					p := newStepped(t)
@@ -211,7 +212,7 @@ func TestABlockedReadHoldsNobodyBack(t *testing.T) {
 	held, release, done := make(chan struct{}), make(chan struct{}), make(chan []int64, 1)
 	end := sync.OnceFunc(func() { close(release) })
 	defer end()
-	p.once(stepPinned, func() { close(held); <-release })
+	p.once(reader.Pinned, func() { close(held); <-release })
 	go func() { done <- looks["read"](p, epoch, n) }()
 	<-held
 	first := p.s.versions.Latest().Segments[0]
@@ -257,7 +258,7 @@ func TestCloseWaitsForReaders(t *testing.T) {
 	p.flush()
 	var left atomic.Bool
 	held, release, closed := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	p.once(stepCopied, func() { close(held); <-release; left.Store(true) })
+	p.once(reader.Copied, func() { close(held); <-release; left.Store(true) })
 	go func() {
 		if v := looks["read"](p, epoch, 600); v[0] != 1 || v[599] != 1 {
 			t.Errorf("the read gave %d and %d", v[0], v[599])

@@ -1,4 +1,4 @@
-package store
+package reader
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/damage"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/metric"
@@ -14,23 +15,16 @@ import (
 	"dalmatiner/internal/version"
 )
 
-// Unknown is a range of slots, [From, Past), of a series that are neither set nor
-// unset: what lay there is lost to damage, and what lies below it may be out of date.
-type Unknown struct {
-	From, Past int64
-	Why        string // what was lost
-}
-
 // laying is sources under way of being laid over each other, for the slots of one
 // series. Of what damage took it lays point.Unknown, which newer sources overwrite.
 // Without damage it costs one look at the bucket's holes.
 type laying struct {
-	s       *Store
+	damage  *damage.Notes
 	version *version.Version
 	bucket  uint64
 	id      metric.SeriesID
 	from    int64 // of the first slot
-	stats   *AggregateStats
+	stats   *Stats
 	older   bool // show what lies below what was lost
 
 	spans []hole.Span // of holes that are known, by position
@@ -42,7 +36,7 @@ type laying struct {
 func (l *laying) begin(n int64) {
 	if set := l.version.Holes(l.bucket); set != nil && !l.older {
 		below := l.version.Tombstones(l.bucket).DeleteSequence(l.id)
-		for _, span := range set.Spans(nil, prefixOf(l.id), l.from, l.from+n) {
+		for _, span := range set.Spans(nil, hole.PrefixOf(l.id), l.from, l.from+n) {
 			if span.At.Generation >= below {
 				l.spans = append(l.spans, span)
 			}
@@ -87,7 +81,7 @@ func (l *laying) hide(from, past int64, why string, dst []uint64) {
 
 // lost lays as unknown what a segment marked of chunks that cannot be read.
 func (l *laying) lost(seg *version.Segment, first, past int64, dst []uint64) {
-	p := prefixOf(l.id)
+	p := hole.PrefixOf(l.id)
 	for _, m := range seg.Meta.Marks.Within(hole.Mark{Bucket: l.bucket, First: first, Past: past, Low: p, High: p}) {
 		l.hide(m.First*chunk.Slots, m.Past*chunk.Slots, "damage in "+seg.Name(), dst)
 	}
@@ -161,7 +155,7 @@ func (l *laying) segment(seg *version.Segment, dst []uint64) (found bool, err er
 			before = slices.Clone(dst[lo:hi])
 		}
 		if err := head.DecodeChunk(dst, l.from, data, number); err != nil {
-			l.s.damage.Undecodable(seg, l.id, number, err)
+			l.damage.Undecodable(seg, l.id, number, err)
 			copy(dst[lo:hi], before)
 			// Some of it may have been decoded: what was there before is gone.
 			l.hide(number*chunk.Slots, (number+1)*chunk.Slots, "damage in "+seg.Name(), dst)
@@ -171,7 +165,7 @@ func (l *laying) segment(seg *version.Segment, dst []uint64) (found bool, err er
 		found = true
 		l.lost(seg, first, past, dst)
 	})
-	return found, l.s.noteUnreadable(seg, err)
+	return found, l.damage.Unreadable(seg, err)
 }
 
 // pairs lays the points of all segments over values and timestamps, oldest first, as
@@ -214,11 +208,11 @@ func (l *laying) timestamps(seg *version.Segment, dst []uint64) error {
 	r := slotRange(l.from, dst)
 	err := seg.Reader.Chunks(l.bucket, segment.Hash(l.id.Timestamp()), r.First, r.Past, func(number int64, data []byte) error {
 		if err := head.DecodeChunk(dst, l.from, data, number); err != nil {
-			l.s.damage.Undecodable(seg, l.id.Timestamp(), number, err)
+			l.damage.Undecodable(seg, l.id.Timestamp(), number, err)
 			lo, hi := max(l.from, number*chunk.Slots), min(l.from+int64(len(dst)), (number+1)*chunk.Slots)
 			clear(dst[lo-l.from : hi-l.from])
 		}
 		return nil
 	})
-	return l.s.noteUnreadable(seg, err)
+	return l.damage.Unreadable(seg, err)
 }

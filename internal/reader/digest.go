@@ -1,64 +1,55 @@
-package store
+package reader
 
 import (
 	"context"
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/segment"
 )
 
-// Digest returns the digest of the words that reads give of a metric in the chunks
-// [from, past) of its slots, in a bucket with timestamps of these too: the sum of
-// chunk.NumberedDigest over its chunks, times chunk.DigestOfSeries with the incarnation. Where the points lie makes no difference, so
-// copies of a series are compared by it. Slots below the lifetime are left out. The
-// digest of nothing, as of an unknown metric, is 0.
+// Digest returns the digest of the words that reads give of a series in the chunks
+// [from, past) of its slots, with timestamps of these too: the sum of
+// chunk.NumberedDigest over its chunks, times chunk.DigestOfSeries with the incarnation.
+// Where the points lie makes no difference, so copies of a series are compared by it.
+// Slots below the lifetime are left out. The digest of nothing, as of an unknown series,
+// is 0.
 //
 // Windows have stored the digests of 10 and of 120 chunks; what lies otherwise is
 // decoded.
-func (s *Store) Digest(ctx context.Context, info buckets.Info, key []byte, from, past int64) (uint64, error) {
-	b, err := s.buckets.Of(info)
-	if err != nil {
-		return 0, err
-	}
-	lo, _ := s.admitted(b)
-	first := max(min(max(from, 0), buckets.MaxSlot/chunk.Slots+1)*chunk.Slots, int64(lo))
+func (r *Reader) Digest(ctx context.Context, s Series, timestamps bool, incarnations *incarnation.Set, from, past int64) (uint64, error) {
+	first := max(min(max(from, 0), buckets.MaxSlot/chunk.Slots+1)*chunk.Slots, s.Oldest)
 	end := min(max(past, 0), buckets.MaxSlot/chunk.Slots+1) * chunk.Slots
-	id := b.seriesID(key)
-	if _, ok := s.index.Lookup(id); !ok || first >= end {
+	if !r.o.Index.Has(s.ID) || first >= end {
 		return 0, ctx.Err()
 	}
-	if err := s.bringSeries(ctx, b, key); err != nil {
+	if err := r.o.Replay(ctx, s.ID); err != nil {
 		return 0, err
 	}
-	r, err := s.enter()
+	k, err := r.enter()
 	if err != nil {
 		return 0, err
 	}
-	defer r.leave()
+	defer k.leave()
+	a := r.aggregator()
+	defer r.aggregators.Put(a)
 	for {
-		incarnation := b.incarnations.Of(id)
-		sum, err := s.digestOf(ctx, r, b, key, incarnation, first, end)
-		if b.incarnations.Of(id) == incarnation { // else the series was deleted meanwhile
+		n := incarnations.Of(s.ID)
+		a.begin(k, s, first, end-first, nil)
+		var sum uint64
+		if timestamps {
+			sum, err = a.digestPairs(ctx, n, first, end)
+		} else {
+			d := &digest{}
+			a.digest = d
+			err = a.run(ctx, first, end)
+			sum = chunk.DigestOfSeries(s.ID, n) * d.sum
+		}
+		if incarnations.Of(s.ID) == n { // else the series was deleted meanwhile
 			return sum, err
 		}
 	}
-}
-
-// digestOf is Digest of a series in one incarnation.
-func (s *Store) digestOf(ctx context.Context, r *reader, b *bucket, key []byte, incarnation uint64, first, end int64) (uint64, error) {
-	a := s.aggregator()
-	defer s.aggregators.Put(a)
-	if b.info.HPTS {
-		return s.digestPairs(ctx, r, a, b, key, incarnation, first, end)
-	}
-	id := b.seriesID(key)
-	d := &digest{}
-	a.begin(r, b.info.ID, id, first, end-first, nil)
-	a.digest = d
-	err := a.run(ctx, first, end)
-	return chunk.DigestOfSeries(id, incarnation) * d.sum, err
 }
 
 // digest is a digest being made of what an aggregator walks through.
@@ -79,7 +70,7 @@ func (d *digest) level(a *aggregator, w *layer, number, shared int64) int64 {
 		if w.loaded != l+1 {
 			var read int64
 			var err error
-			w.spans, read, err = w.seg.Reader.RollupDigests(l, a.bucket, segment.Hash(a.id), &d.units)
+			w.spans, read, err = w.seg.Reader.RollupDigests(l, a.series.Bucket, segment.Hash(a.series.ID), &d.units)
 			a.stats.Bytes += read
 			if err != nil {
 				w.noRollups[l], w.damage = true, err // the chunks have the same
@@ -118,9 +109,7 @@ func (d *digest) chunk(a *aggregator, number, pos, end int64) error {
 
 // digestPairs is Digest for a bucket with timestamps: which of them belongs to a
 // value is known from the source of the value, so both are read.
-func (s *Store) digestPairs(ctx context.Context, r *reader, a *aggregator, b *bucket, key []byte, incarnation uint64, first, past int64) (uint64, error) {
-	id := b.seriesID(key)
-	a.begin(r, b.info.ID, id, first, past-first, nil)
+func (a *aggregator) digestPairs(ctx context.Context, incarnation uint64, first, past int64) (uint64, error) {
 	first, past = a.extent(first, past)
 	var values, timestamps uint64
 	var words, times [chunk.Slots]uint64
@@ -128,14 +117,13 @@ func (s *Store) digestPairs(ctx context.Context, r *reader, a *aggregator, b *bu
 		number := first / chunk.Slots
 		off := int(first - number*chunk.Slots)
 		n := min(past-first, chunk.Slots-int64(off))
-		clear(times[:])
-		if err := s.read(ctx, b.info, key, first, words[:n], reading{timestamps: times[:n]}); err != nil {
+		if err := a.look.ReadPairs(ctx, a.series, first, words[:n], times[:n]); err != nil {
 			return 0, err
 		}
 		values += chunk.NumberedDigest(number, chunk.DigestWords(words[:n], off))
 		timestamps += chunk.NumberedDigest(number, chunk.DigestWords(times[:n], off))
 		first += n
 	}
-	sum := chunk.DigestOfSeries(id, incarnation) * values
-	return sum + chunk.DigestOfSeries(metric.SeriesID(id).Timestamp(), incarnation)*timestamps, nil
+	id := a.series.ID
+	return chunk.DigestOfSeries(id, incarnation)*values + chunk.DigestOfSeries(id.Timestamp(), incarnation)*timestamps, nil
 }

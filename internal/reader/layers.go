@@ -1,4 +1,4 @@
-package store
+package reader
 
 import (
 	"cmp"
@@ -38,9 +38,9 @@ func (l *layer) next(a *aggregator, from int64) (int64, error) {
 	if !l.opened {
 		l.opened = true
 		past := min(l.past, chunksOf(a.end))
-		if err := l.cursor.Open(l.seg.Reader, a.bucket, segment.Hash(a.id), from, past); err != nil {
+		if err := l.cursor.Open(l.seg.Reader, a.series.Bucket, segment.Hash(a.series.ID), from, past); err != nil {
 			a.layers.lose(a, l.seg, from, past)
-			return l.past, a.s.noteUnreadable(l.seg, err)
+			return l.past, a.look.o.Damage.Unreadable(l.seg, err)
 		}
 	} else if err := l.cursor.Advance(from); err != nil {
 		return 0, err
@@ -85,8 +85,8 @@ type layers struct {
 
 // lose notes chunks of a segment that cannot be read and are marked.
 func (y *layers) lose(a *aggregator, seg *version.Segment, first, past int64) {
-	p := prefixOf(a.id)
-	for _, m := range seg.Meta.Marks.Within(hole.Mark{Bucket: a.bucket, First: first, Past: past, Low: p, High: p}) {
+	p := hole.PrefixOf(a.series.ID)
+	for _, m := range seg.Meta.Marks.Within(hole.Mark{Bucket: a.series.Bucket, First: first, Past: past, Low: p, High: p}) {
 		y.touched = append(y.touched, version.Chunks{First: m.First, Past: m.Past})
 	}
 }
@@ -145,13 +145,13 @@ func (y *layers) layHead(from int64, words []uint64) {
 // head.
 func (y *layers) open(a *aggregator, from, past int64) error {
 	first, last := from/chunk.Slots, (past-1)/chunk.Slots
-	l := laying{s: a.s, version: a.r.version, bucket: a.bucket, id: a.id, from: from}
+	l := laying{damage: a.look.o.Damage, version: a.look.version, bucket: a.series.Bucket, id: a.series.ID, from: from}
 	l.begin(past - from)
 	for _, span := range l.spans {
 		y.touched = append(y.touched, version.Chunks{First: span.From / chunk.Slots, Past: chunksOf(span.Past)})
 	}
 	order := 0
-	err := a.r.version.SegmentsOf(a.bucket, a.id, version.Chunks{First: first, Past: last + 1}, func(seg *version.Segment) error {
+	err := a.look.version.SegmentsOf(a.series.Bucket, a.series.ID, version.Chunks{First: first, Past: last + 1}, func(seg *version.Segment) error {
 		order++
 		if seg.Meta.Kind == manifest.Window {
 			r := seg.Meta.Ranges[0]
@@ -172,9 +172,9 @@ func (y *layers) open(a *aggregator, from, past int64) error {
 func (y *layers) addOther(a *aggregator, l layer, first, past int64) error {
 	y.others = append(y.others, l)
 	o := &y.others[len(y.others)-1]
-	if err := o.cursor.Open(o.seg.Reader, a.bucket, segment.Hash(a.id), first, past); err != nil {
+	if err := o.cursor.Open(o.seg.Reader, a.series.Bucket, segment.Hash(a.series.ID), first, past); err != nil {
 		y.lose(a, o.seg, first, past)
-		return a.s.noteUnreadable(o.seg, err)
+		return a.look.o.Damage.Unreadable(o.seg, err)
 	}
 	o.poll(a)
 	if _, ok := o.cursor.Chunk(); ok {
@@ -234,7 +234,7 @@ func (l *layer) close(a *aggregator) error {
 	if err == nil {
 		err = l.damage
 	}
-	return a.s.noteUnreadable(l.seg, err)
+	return a.look.o.Damage.Unreadable(l.seg, err)
 }
 
 // shared returns the first chunk numbered from or above of which something else

@@ -1,4 +1,4 @@
-package store
+package reader
 
 import (
 	"context"
@@ -7,45 +7,18 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
 )
-
-// AggregateStats is what a read took.
-type AggregateStats struct {
-	Rollups int64 // entries of levels used
-	Headers int64 // headers of chunks used
-	Points  int64 // slots decoded, once per source that holds them
-	Bytes   int64 // read from files
-
-	// Unknown are the slots that damage took, ascending for one read. Aggregates and
-	// coverage leave them out.
-	Unknown     []Unknown
-	MoreUnknown int64 // slots that are not in Unknown, which has as many ranges as it may
-}
-
-// maxUnknown bounds AggregateStats.Unknown: a read of at most MaxRead slots has no more.
-const maxUnknown = MaxRead / 2
-
-// Add adds o to s.
-func (s *AggregateStats) Add(o AggregateStats) {
-	s.Rollups += o.Rollups
-	s.Headers += o.Headers
-	s.Points += o.Points
-	s.Bytes += o.Bytes
-	s.Unknown = append(s.Unknown, o.Unknown...)
-	s.MoreUnknown += o.MoreUnknown
-}
 
 // maxHold is the most slots of a range for which Aggregate holds a version at a
 // time, a multiple of every level: twelve days at a second a slot. It bounds for how
 // long it keeps files that are merged away.
 const maxHold = 12 * segment.LargeChunks * chunk.Slots
 
-// minFrom bounds the begin of a range, so that no distance from it to a slot
+// MinFrom bounds the begin of a range, so that no distance from it to a slot
 // overflows. It is 146 million years before 1970 at a millisecond a slot.
-const minFrom = -1 << 62
+const MinFrom = -1 << 62
 
 // pastSteps returns where n steps from from on end, or buckets.MaxSlot+1 if that is less.
 func pastSteps(from, step int64, n int) int64 {
@@ -55,44 +28,38 @@ func pastSteps(from, step int64, n int) int64 {
 	return from + step*int64(n)
 }
 
-// Aggregate fills dst with the aggregates of the metric's slots, step by step:
+// Aggregate fills dst with the aggregates of the series' slots, step by step:
 // dst[i] is of the slots [from+i×step, from+(i+1)×step), and its offsets count
 // from the first of them. Its Count is 0 where no slot is set, as in every step
-// of an unknown metric. The float parts of the sums are those of chunk.Tree, the
+// of an unknown series. The float parts of the sums are those of chunk.Tree, the
 // same bits wherever the points lie.
 //
 // It takes levels and headers where they hold all of what there is of a piece
 // of a step, and decodes the rest. Nothing is carried from one step to the next.
-func (s *Store) Aggregate(ctx context.Context, info buckets.Info, key []byte, from, step int64, dst []chunk.Header) (AggregateStats, error) {
+func (r *Reader) Aggregate(ctx context.Context, s Series, from, step int64, dst []chunk.Header) (Stats, error) {
 	clear(dst)
 	if step <= 0 {
-		return AggregateStats{}, fmt.Errorf("an aggregate over steps of %d slots: a step has at least one", step)
+		return Stats{}, fmt.Errorf("an aggregate over steps of %d slots: a step has at least one", step)
 	}
-	b, err := s.buckets.Of(info)
-	if err != nil {
-		return AggregateStats{}, err
+	if from < MinFrom {
+		return Stats{}, fmt.Errorf("an aggregate from slot %d on: the lowest is %d", from, int64(MinFrom))
 	}
-	if from < minFrom {
-		return AggregateStats{}, fmt.Errorf("an aggregate from slot %d on: the lowest is %d", from, int64(minFrom))
-	}
-	lo, _ := s.admitted(b)
-	first := max(from, int64(lo), 0) // older than the TTL: hidden at once
+	first := max(from, s.Oldest, 0) // older than the TTL: hidden at once
 	past := pastSteps(from, step, len(dst))
-	id := b.seriesID(key)
-	if _, ok := s.index.Lookup(id); !ok || first >= past {
-		return AggregateStats{}, ctx.Err()
+	if !r.o.Index.Has(s.ID) || first >= past {
+		return Stats{}, ctx.Err()
 	}
-	if err := s.bringSeries(ctx, b, key); err != nil {
-		return AggregateStats{}, err
+	if err := r.o.Replay(ctx, s.ID); err != nil {
+		return Stats{}, err
 	}
-	r, err := s.enter()
+	k, err := r.enter()
 	if err != nil {
-		return AggregateStats{}, err
+		return Stats{}, err
 	}
-	defer r.leave()
-	a := s.aggregator()
-	defer s.aggregators.Put(a)
-	a.begin(r, info.ID, id, from, step, dst)
+	defer k.leave()
+	a := r.aggregator()
+	defer r.aggregators.Put(a)
+	a.begin(k, s, from, step, dst)
 	err = a.run(ctx, first, past)
 	a.endStep()
 	return a.stats, err
@@ -100,14 +67,12 @@ func (s *Store) Aggregate(ctx context.Context, info buckets.Info, key []byte, fr
 
 // aggregator is an aggregate read under way, with its memory.
 type aggregator struct {
-	s      *Store
-	r      *reader
-	bucket uint64
-	id     metric.SeriesID
+	look   *look
+	series Series
 	from   int64 // of the first step
 	step   int64
 	dst    []chunk.Header
-	stats  AggregateStats
+	stats  Stats
 	tree   chunk.Tree // of the open step
 	open   int64      // that has more pieces than one; -1 for none
 	digest *digest    // not nil: it is made in place of aggregates
@@ -120,14 +85,14 @@ type aggregator struct {
 	units  [segment.MaxSpans]chunk.Header           // of the level of a window
 }
 
-func (a *aggregator) begin(r *reader, bucket uint64, id metric.SeriesID, from, step int64, dst []chunk.Header) {
-	a.s, a.r, a.bucket, a.id, a.from, a.step, a.dst = r.s, r, bucket, id, from, step, dst
-	a.stats, a.open, a.digest = AggregateStats{}, -1, nil
+func (a *aggregator) begin(k *look, s Series, from, step int64, dst []chunk.Header) {
+	a.look, a.series, a.from, a.step, a.dst = k, s, from, step, dst
+	a.stats, a.open, a.digest = Stats{}, -1, nil
 }
 
 // aggregator returns one whose memory was used before, if there is any.
-func (s *Store) aggregator() *aggregator {
-	if a, _ := s.aggregators.Get().(*aggregator); a != nil {
+func (r *Reader) aggregator() *aggregator {
+	if a, _ := r.aggregators.Get().(*aggregator); a != nil {
 		return a
 	}
 	return new(aggregator)
@@ -140,7 +105,7 @@ func (a *aggregator) run(ctx context.Context, first, past int64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		end, err := a.look(ctx, first, min(past, first-first%maxHold+maxHold))
+		end, err := a.oneLook(ctx, first, min(past, first-first%maxHold+maxHold))
 		if err != nil {
 			return err
 		}
@@ -156,23 +121,23 @@ func (a *aggregator) extent(first, past int64) (int64, int64) {
 		return first, past
 	}
 	lo, hi := past, first
-	if ref, ok := a.s.index.Lookup(a.id); ok && !ref.Inactive() { // before the segments, to which a flush moves it
-		if g := a.s.groups.Get(ref.Group()); g != nil {
-			if from, until, _ := g.Extent(ref.Column(), a.id, first, past); from < until {
+	if ref, ok := a.look.o.Index.Lookup(a.series.ID); ok && !ref.Inactive() { // before the segments, to which a flush moves it
+		if g := a.look.o.Groups.Get(ref.Group()); g != nil {
+			if from, until, _ := g.Extent(ref.Column(), a.series.ID, first, past); from < until {
 				lo, hi = from, until
 			}
 		}
 	}
-	v := a.s.versions.Latest()
-	_ = v.SegmentsOf(a.bucket, a.id, version.Chunks{First: first / chunk.Slots, Past: (past-1)/chunk.Slots + 1}, func(seg *version.Segment) error {
+	v := a.look.o.Versions.Latest()
+	_ = v.SegmentsOf(a.series.Bucket, a.series.ID, version.Chunks{First: first / chunk.Slots, Past: (past-1)/chunk.Slots + 1}, func(seg *version.Segment) error {
 		for _, r := range seg.Meta.Ranges {
-			if r.Bucket == a.bucket {
+			if r.Bucket == a.series.Bucket {
 				lo, hi = min(lo, r.First*chunk.Slots), max(hi, r.Past*chunk.Slots)
 			}
 		}
 		return nil
 	})
-	l := laying{s: a.s, version: v, bucket: a.bucket, id: a.id, from: first}
+	l := laying{damage: a.look.o.Damage, version: v, bucket: a.series.Bucket, id: a.series.ID, from: first}
 	l.begin(past - first)
 	for _, span := range l.spans {
 		lo, hi = min(lo, span.From), max(hi, span.Past)
@@ -180,20 +145,20 @@ func (a *aggregator) extent(first, past int64) (int64, int64) {
 	return max(first, lo), min(past, hi)
 }
 
-// look does the slots [pos, end) in one look at the series, or fewer where the head
+// oneLook does the slots [pos, end) in one look at the series, or fewer where the head
 // holds very many chunks of them, and returns where it ended.
-func (a *aggregator) look(ctx context.Context, pos, end int64) (int64, error) {
+func (a *aggregator) oneLook(ctx context.Context, pos, end int64) (int64, error) {
 	y := &a.layers
 	y.begin()
 	a.end = end
-	known, err := a.r.look(ctx, a.id, func(g *head.Group, col int) (own bool, err error) {
-		a.end, own, err = y.copyHead(g, col, a.id, pos, end)
+	known, err := a.look.at(ctx, a.series.ID, func(g *head.Group, col int) (own bool, err error) {
+		a.end, own, err = y.copyHead(g, col, a.series.ID, pos, end)
 		return own, err
 	})
 	if err != nil || !known {
 		return end, err // unknown: deleted a moment ago
 	}
-	defer a.r.end()
+	defer a.look.end()
 	err = y.open(a, pos, a.end)
 	for err == nil && pos < a.end {
 		pos, err = a.advance(pos)
@@ -203,9 +168,6 @@ func (a *aggregator) look(ctx context.Context, pos, end int64) (int64, error) {
 	}
 	return a.end, err
 }
-
-// chunksOf is the first chunk that lies behind all slots before end.
-func chunksOf(end int64) int64 { return (end + chunk.Slots - 1) / chunk.Slots }
 
 // stepEnd is where the step that holds a slot ends, or the look.
 func (a *aggregator) stepEnd(pos int64) int64 {
@@ -277,7 +239,7 @@ func (a *aggregator) level(w *layer, number, shared int64) int64 {
 		if w.loaded != l+1 {
 			var read int64
 			var err error
-			w.spans, read, err = w.seg.Reader.Rollups(l, a.bucket, segment.Hash(a.id), &a.units)
+			w.spans, read, err = w.seg.Reader.Rollups(l, a.series.Bucket, segment.Hash(a.series.ID), &a.units)
 			a.stats.Bytes += read
 			if err != nil {
 				// The headers of the chunks say the same.
@@ -415,7 +377,7 @@ func (a *aggregator) resolve(number, pos, end int64) ([]uint64, error) {
 func (a *aggregator) lay(pos, end int64) ([]uint64, error) {
 	words := a.words[:end-pos]
 	clear(words)
-	l := laying{s: a.s, version: a.r.version, bucket: a.bucket, id: a.id, from: pos, stats: &a.stats}
+	l := laying{damage: a.look.o.Damage, version: a.look.version, bucket: a.series.Bucket, id: a.series.ID, from: pos, stats: &a.stats}
 	if err := l.segments(context.Background(), words); err != nil {
 		return nil, err
 	}
