@@ -37,14 +37,14 @@ type extent struct {
 func measure(v []int64) extent {
 	e := extent{min: v[0], max: v[0]}
 	if len(v) == 1 {
-		e.sum.addInt(v[0])
+		e.sum.AddInt(v[0])
 		return e
 	}
 	s := kernel.SpreadOf(v)
 	e.min, e.max, e.min1, e.max1 = s.Min, s.Max, s.MinStep, s.MaxStep
 	e.changes = len(v) - 1 - int(s.Equal)
 	e.sum = Sum{Hi: s.High >> 32, Lo: uint64(s.High) << 32}
-	e.sum.addInt(s.Low)
+	e.sum.AddInt(s.Low)
 	return e
 }
 

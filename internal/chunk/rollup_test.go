@@ -50,7 +50,7 @@ func (n *naiveRollup) add(slot int, w uint64) {
 
 func (n *naiveRollup) plus(s Sum, f float64, w uint64) (Sum, float64) {
 	if point.KindOf(w) == point.KindInt {
-		s.addInt(point.Int(w))
+		s.AddInt(point.Int(w))
 		return s, f
 	}
 	n.scale += math.Abs(point.Float(w))

@@ -85,8 +85,8 @@ func (s Sum) minus(o Sum) (hi, lo uint64) {
 	return hi, lo
 }
 
-// addInt adds v to the integer part.
-func (s *Sum) addInt(v int64) {
+// AddInt adds v to the integer part.
+func (s *Sum) AddInt(v int64) {
 	lo, carry := bits.Add64(s.Lo, uint64(v), 0)
 	hi, _ := bits.Add64(uint64(s.Hi), uint64(v>>63), carry)
 	s.Hi, s.Lo = int64(hi), lo
@@ -145,13 +145,13 @@ func sumWords(words []uint64, off int) (plain, filled Sum) {
 			if point.KindOf(w) == point.KindFloat {
 				plainLane += point.Float(w)
 			} else {
-				plain.addInt(point.Int(w))
+				plain.AddInt(point.Int(w))
 			}
 		}
 		if point.KindOf(carry) == point.KindFloat {
 			filledLane += point.Float(carry)
 		} else {
-			filled.addInt(point.Int(carry))
+			filled.AddInt(point.Int(carry))
 		}
 	}
 	plain.Float = canonical(plain.Float + plainLane)

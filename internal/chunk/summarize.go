@@ -105,7 +105,7 @@ func (s *summary) mixed(words []uint64, off int) {
 				s.extremes(w, w)
 			}
 		} else {
-			s.h.Sum.addInt(point.Int(w))
+			s.h.Sum.AddInt(point.Int(w))
 			s.extremes(w, w)
 		}
 		s.leave(w, off+i, 1)
@@ -128,7 +128,7 @@ func (s *summary) fill(w uint64, off int) {
 	if point.KindOf(w) == point.KindFloat {
 		s.filled.add(off/Lane, point.Float(w))
 	} else {
-		s.h.Filled.addInt(point.Int(w))
+		s.h.Filled.AddInt(point.Int(w))
 	}
 }
 

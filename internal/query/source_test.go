@@ -14,6 +14,7 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/sumtree"
 )
 
 // memory is a Source in memory: runs of words from a slot on.
@@ -130,7 +131,7 @@ type adder struct{ *memory }
 
 func (a adder) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
 	var cost query.Cost
-	var tree chunk.Tree
+	var tree sumtree.Tree
 	for i := range dst {
 		start := from + int64(i)*step
 		for at := max(start, min(0, start+step)); at < start+step; {

@@ -10,6 +10,7 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/sumtree"
 )
 
 // damaged is a memory of which damage took slots: below them lie older words.
@@ -42,7 +43,7 @@ func (d damaged) ReadOlder(ctx context.Context, b query.Bucket, key []byte, from
 
 func (d damaged) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
 	cost, err := adder{d.memory}.Aggregate(ctx, b, key, from, step, dst)
-	var tree chunk.Tree
+	var tree sumtree.Tree
 	for i := range dst {
 		words := make([]uint64, step)
 		c, err := d.Read(ctx, b, key, from+int64(i)*step, words)

@@ -8,6 +8,7 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/sumtree"
 	"dalmatiner/internal/version"
 )
 
@@ -31,7 +32,7 @@ func pastSteps(from, step int64, n int) int64 {
 // Aggregate fills dst with the aggregates of the series' slots, step by step:
 // dst[i] is of the slots [from+i×step, from+(i+1)×step), and its offsets count
 // from the first of them. Its Count is 0 where no slot is set, as in every step
-// of an unknown series. The float parts of the sums are those of chunk.Tree, the
+// of an unknown series. The float parts of the sums are those of sumtree.Tree, the
 // same bits wherever the points lie.
 //
 // It takes levels and headers where they hold all of what there is of a piece
@@ -73,9 +74,9 @@ type aggregator struct {
 	step   int64
 	dst    []chunk.Header
 	stats  Stats
-	tree   chunk.Tree // of the open step
-	open   int64      // that has more pieces than one; -1 for none
-	digest *digest    // not nil: it is made in place of aggregates
+	tree   sumtree.Tree // of the open step
+	open   int64        // that has more pieces than one; -1 for none
+	digest *digest      // not nil: it is made in place of aggregates
 
 	end    int64 // of the slots of the look
 	layers layers

@@ -25,7 +25,6 @@ const (
 // its number in the same commit; the test asks for it once it is a fifth too large.
 var exceptions = struct{ lines, fields, methods map[string]int }{
 	lines: map[string]int{
-		"internal/chunk": 4273,
 		"internal/store": 11825,
 	},
 	fields: map[string]int{

@@ -10,6 +10,7 @@ import (
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/source"
+	"dalmatiner/internal/sumtree"
 )
 
 // spans reads a series span by span, for the windows right above it: their
@@ -237,7 +238,7 @@ func (s *spans) give(x *reader, list []chunk.Header, p stretchOf) error {
 // NaN among them does to its average.
 func (s *spans) slotwise(x *reader, c *columns, from, slots int64) error {
 	l := s.of
-	total := chunk.Total{Numbers: true}
+	total := sumtree.Total{Numbers: true}
 	word, start := s.carry, from
 	if c.left > 0 {
 		word = point.Unset // what is before the first point does not count

@@ -3,9 +3,9 @@ package exec
 import (
 	"slices"
 
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/sumtree"
 )
 
 // sums adds up a leaf step by step as its slots are read, for a window or for columns
@@ -21,7 +21,7 @@ type sums struct {
 	from, until int64 // of the step under way
 	begun       bool
 	carry       uint64 // word behind the step before
-	total       chunk.Total
+	total       sumtree.Total
 }
 
 // openSums makes the sums of a leaf, and tells who takes them.

@@ -18,7 +18,7 @@ type layout struct {
 
 // pushDown finds the reads of which nothing but spans is wanted, and lets the source
 // add them up. Sums of others are added up as their slots are read, in the same order
-// (chunk.Tree): the bits of a float sum depend on the slots alone.
+// (sumtree.Tree): the bits of a float sum depend on the slots alone.
 func (l *layout) pushDown() {
 	if l.opt.Compat {
 		return // a read of the original begins anew every 100,000 points

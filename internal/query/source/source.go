@@ -53,7 +53,7 @@ type Aggregator interface {
 	// Aggregate fills dst with the aggregates of the slots
 	// [from+i×step, from+(i+1)×step); offsets count from the first of them, and
 	// Count is 0 where none is set. The float parts of the sums are those of
-	// chunk.Tree. from may be below 0, where nothing is set. It may be called by
+	// sumtree.Tree. from may be below 0, where nothing is set. It may be called by
 	// several goroutines at once.
 	Aggregate(ctx context.Context, b Bucket, key []byte, from, step int64, dst []chunk.Header) (Cost, error)
 }

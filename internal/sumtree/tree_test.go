@@ -1,10 +1,11 @@
-package chunk
+package sumtree
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
 
+	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
 	"pgregory.net/rapid"
 )
@@ -23,7 +24,7 @@ func naiveTree(words []uint64, from int, sizes ...int) (all treeSums) {
 	for len(words) > 0 {
 		n := min(sizes[0]-from%sizes[0], len(words))
 		var s treeSums
-		if sizes[0] == Slots {
+		if sizes[0] == chunk.Slots {
 			s = naiveTreeChunk(words[:n], from)
 		} else {
 			s = naiveTree(words[:n], from, sizes[1:]...)
@@ -42,10 +43,10 @@ func naiveTree(words []uint64, from int, sizes ...int) (all treeSums) {
 }
 
 func naiveTreeChunk(words []uint64, from int) (s treeSums) {
-	var plain, filled [maxLanes]float64
-	var open [maxLanes]float64 // of slots behind the last set one
+	var plain, filled [chunk.Slots / chunk.Lane]float64
+	var open [chunk.Slots / chunk.Lane]float64 // of slots behind the last set one
 	for i, w := range words {
-		lane := (from + i) % Slots / Lane
+		lane := (from + i) % chunk.Slots / chunk.Lane
 		if w != point.Unset {
 			if !s.any {
 				s.any, s.first = true, from+i
@@ -74,22 +75,22 @@ func TestTreeIsTheSameForEveryRange(t *testing.T) {
 	for range 5 {
 		rapid.Check(t, func(t *rapid.T) {
 			r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-			words := make([]uint64, chunks*Slots)
+			words := make([]uint64, chunks*chunk.Slots)
 			for i := 0; i < len(words); i += 1 + r.IntN(1+r.IntN(700)) {
 				words[i] = point.FromFloat(math.Ldexp(r.NormFloat64(), r.IntN(200)))
 			}
 			from := rapid.IntRange(0, len(words)-1).Draw(t, "from")
 			if rapid.Bool().Draw(t, "at a chunk") {
-				from -= from % Slots
+				from -= from % chunk.Slots
 			}
 			past := rapid.IntRange(from+1, len(words)).Draw(t, "past")
 			var tree Tree
-			got := Header{Count: 77}
+			got := chunk.Header{Count: 77}
 			for range 2 { // memory is used again
 				addRange(&tree, r, words, from, past)
 				tree.End(&got)
 			}
-			want := naiveTree(words[from:past], from, MaxRollup, unitChunks*Slots, Slots)
+			want := naiveTree(words[from:past], from, chunk.MaxRollup, unitChunks*chunk.Slots, chunk.Slots)
 			if got.Count > 0 != want.any || want.any && (got.Sum.Float != want.sum || got.Filled.Float != want.filled ||
 				got.FirstOff != want.first-from || got.LastOff != want.last-from) {
 				t.Fatalf("[%d, %d): %+v, want %+v", from, past, got, want)
@@ -101,22 +102,22 @@ func TestTreeIsTheSameForEveryRange(t *testing.T) {
 // addRange adds a range as a reader may find it.
 func addRange(tree *Tree, r *rand.Rand, words []uint64, from, past int) {
 	for at := from; at < past; {
-		number := int64(at / Slots)
+		number := int64(at / chunk.Slots)
 		for _, n := range []int64{largeChunks, unitChunks} {
-			end := at + int(n)*Slots
-			if at%Slots != 0 || number%n != 0 || end > past || r.IntN(2) == 0 {
+			end := at + int(n)*chunk.Slots
+			if at%chunk.Slots != 0 || number%n != 0 || end > past || r.IntN(2) == 0 {
 				continue
 			}
-			var stored, large Header
+			var stored, large chunk.Header
 			for i := int64(0); i < n; i += unitChunks {
-				var unit Header
+				var unit chunk.Header
 				for k := range int64(unitChunks) {
-					if h := Summarize(words[at+int(i+k)*Slots:][:Slots], 0); h.Count > 0 {
-						unit.Append(&h, int(k)*Slots)
+					if h := chunk.Summarize(words[at+int(i+k)*chunk.Slots:][:chunk.Slots], 0); h.Count > 0 {
+						unit.Append(&h, int(k)*chunk.Slots)
 					}
 				}
 				if unit.Count > 0 {
-					large.Append(&unit, int(i)*Slots)
+					large.Append(&unit, int(i)*chunk.Slots)
 				}
 				stored = unit
 			}
@@ -129,9 +130,9 @@ func addRange(tree *Tree, r *rand.Rand, words []uint64, from, past int) {
 			at = end
 			break
 		}
-		if at < past && int64(at/Slots) == number {
-			end := min(past, at-at%Slots+Slots)
-			tree.Words(words[at:end], at%Slots, number, at-at%Slots-from)
+		if at < past && int64(at/chunk.Slots) == number {
+			end := min(past, at-at%chunk.Slots+chunk.Slots)
+			tree.Words(words[at:end], at%chunk.Slots, number, at-at%chunk.Slots-from)
 			at = end
 		}
 	}

@@ -1,4 +1,4 @@
-package chunk
+package sumtree
 
 import (
 	"math"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
 )
 
@@ -153,18 +154,22 @@ func TestTotalIsTheTree(t *testing.T) {
 		if length > 200 || testing.Short() {
 			every = 10
 		}
-		for place := length % every; place < Lane; place += every {
-			from := r.IntN((slots-length)/Lane)*Lane + place
+		for place := length % every; place < chunk.Lane; place += every {
+			from := r.IntN((slots-length)/chunk.Lane)*chunk.Lane + place
 			switch r.IntN(4) {
 			case 0: // over the begin of the second 120 chunks
-				from = (MaxRollup-r.IntN(length+1))/Lane*Lane + place
+				from = (chunk.MaxRollup-r.IntN(length+1))/chunk.Lane*chunk.Lane + place
 			case 1: // of ten
-				from = (7200*(1+r.IntN(11))-r.IntN(length+1))/Lane*Lane + place
+				from = (7200*(1+r.IntN(11))-r.IntN(length+1))/chunk.Lane*chunk.Lane + place
 			}
-			from = min(from, (slots-length)/Lane*Lane-Lane+place)
+			from = min(from, (slots-length)/chunk.Lane*chunk.Lane-chunk.Lane+place)
 			checkStep(t, r, words[from:from+length], from, &total, &numbers, &tree)
 		}
 	}
+}
+
+func sameFloat(a, b float64) bool {
+	return math.Float64bits(a) == math.Float64bits(b) || a != a && b != b
 }
 
 func checkStep(t *testing.T, r *rand.Rand, words []uint64, from int, total, numbers *Total, tree *Tree) {
@@ -210,16 +215,16 @@ func checkStep(t *testing.T, r *rand.Rand, words []uint64, from int, total, numb
 		t.Fatalf("[%d, +%d) without NaN: sum %x, want %x", from, len(words), sum.Float64(), wantClean)
 	}
 	for at := 0; at < len(words); {
-		off := (from + at) % Slots
-		n := min(Slots-off, len(words)-at)
-		tree.Words(words[at:at+n], off, int64((from+at)/Slots), at-off)
+		off := (from + at) % chunk.Slots
+		n := min(chunk.Slots-off, len(words)-at)
+		tree.Words(words[at:at+n], off, int64((from+at)/chunk.Slots), at-off)
 		at += n
 	}
-	var h Header
+	var h chunk.Header
 	tree.End(&h)
-	got := Repeat(carry, len(words))
+	got := chunk.Repeat(carry, len(words))
 	if h.Count > 0 {
-		got = Repeat(carry, h.FirstOff).Plus(h.FilledTo(len(words)))
+		got = chunk.Repeat(carry, h.FirstOff).Plus(h.FilledTo(len(words)))
 	}
 	if !sameFloat(got.Float64(), want) || h.Count != int(set) {
 		t.Fatalf("[%d, +%d): the tree has %x of %d slots, want %x of %d", from, len(words), got.Float64(), h.Count, want, set)
@@ -246,7 +251,7 @@ func TestTotalOfLittle(t *testing.T) {
 // BenchmarkTotal adds up a round of floats without gaps in steps.
 func BenchmarkTotal(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
-	words := make([]uint64, 32*Slots)
+	words := make([]uint64, 32*chunk.Slots)
 	for i := range words {
 		words[i] = point.FromFloat(r.Float64())
 	}

@@ -1,8 +1,9 @@
-package chunk
+package sumtree
 
 import (
 	"math"
 
+	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
 )
@@ -17,9 +18,9 @@ type Total struct {
 	// Count is the number of set slots so far.
 	Count int64
 
-	first, last int64  // set slots
-	word        uint64 // of the last
-	whole       Sum    // the integer part
+	first, last int64     // set slots
+	word        uint64    // of the last
+	whole       chunk.Sum // the integer part
 	lane        float64
 	lanes       int64              // number of the lane that is open
 	nodes       [totalRollups]node // of the chunk that is open, and those it is in
@@ -32,6 +33,9 @@ const (
 	ofRange
 	totalRollups
 )
+
+// floatMarker is the bit that makes a word a float.
+const floatMarker = uint64(1) << 63
 
 // node is the float part of a node of the tree.
 type node struct {
@@ -62,7 +66,7 @@ func (t *Total) Add(words []uint64, from int64) {
 			continue
 		}
 		slot := from + int64(i)
-		i += t.run(words[i:min(len(words), i+Lane-int(slot%Lane))], slot)
+		i += t.run(words[i:min(len(words), i+chunk.Lane-int(slot%chunk.Lane))], slot)
 	}
 }
 
@@ -70,8 +74,8 @@ func (t *Total) Add(words []uint64, from int64) {
 // these are. The first one is set.
 func (t *Total) run(words []uint64, slot int64) int {
 	if t.Count == 0 {
-		t.first, t.lanes = slot, slot/Lane
-	} else if slot != t.last+1 || slot%Lane == 0 {
+		t.first, t.lanes = slot, slot/chunk.Lane
+	} else if slot != t.last+1 || slot%chunk.Lane == 0 {
 		t.carry(slot)
 	}
 	n := 0
@@ -86,14 +90,14 @@ func (t *Total) run(words []uint64, slot int64) int {
 		t.lane = lane
 	} else if e := kernel.Measure(words); e.And>>56 == 1 && e.Or>>56 == 1 {
 		n = len(words)
-		t.whole.addInt(e.Sum)
+		t.whole.AddInt(e.Sum)
 	} else {
 		whole := int64(0)
 		for n < len(words) && words[n]-1 < floatMarker-1 {
 			whole += point.Int(words[n])
 			n++
 		}
-		t.whole.addInt(whole)
+		t.whole.AddInt(whole)
 	}
 	t.Count += int64(n)
 	t.last, t.word = slot+int64(n)-1, t.counted(words[n-1])
@@ -110,22 +114,22 @@ func (t *Total) counted(w uint64) uint64 {
 
 // carry fills the gap up to a slot, and goes to its lane.
 func (t *Total) carry(slot int64) {
-	if number := slot / Slots; number != t.last/Slots {
+	if number := slot / chunk.Slots; number != t.last/chunk.Slots {
 		t.endChunk(number)
-		gap := Repeat(t.word, int(slot-t.last-1))
+		gap := chunk.Repeat(t.word, int(slot-t.last-1))
 		t.nodes[ofChunk].gap = gap.Float
 		gap.Float = 0
 		t.whole = t.whole.Plus(gap)
 	} else if point.KindOf(t.word) == point.KindFloat {
 		v := point.Float(t.word)
 		for at := t.last + 1; at < slot; at++ {
-			t.enter(at / Lane)
+			t.enter(at / chunk.Lane)
 			t.lane += v
 		}
 	} else {
-		t.whole = t.whole.Plus(Repeat(t.word, int(slot-t.last-1)))
+		t.whole = t.whole.Plus(chunk.Repeat(t.word, int(slot-t.last-1)))
 	}
-	t.enter(slot / Lane)
+	t.enter(slot / chunk.Lane)
 }
 
 // enter goes to a lane of the chunk that is open.
@@ -140,8 +144,8 @@ func (t *Total) enter(lane int64) {
 func (t *Total) endChunk(number int64) {
 	c := &t.nodes[ofChunk]
 	c.sum, c.open = c.sum+t.lane, true
-	t.lane, t.lanes = 0, number*(Slots/Lane)
-	before := t.last / Slots
+	t.lane, t.lanes = 0, number*(chunk.Slots/chunk.Lane)
+	before := t.last / chunk.Slots
 	t.nodes[ofUnit].put(c)
 	if before/unitChunks != number/unitChunks {
 		t.nodes[ofLarge].put(&t.nodes[ofUnit])
@@ -154,13 +158,13 @@ func (t *Total) endChunk(number int64) {
 // End returns the sum of the slots [from, past), which hold all that came, and the
 // word that is carried on behind them, and empties t. The word carry is that of the
 // slots up to the first one that is set; unset counts as 0.
-func (t *Total) End(carry uint64, from, past int64) (sum Sum, last uint64) {
+func (t *Total) End(carry uint64, from, past int64) (sum chunk.Sum, last uint64) {
 	carry = t.counted(carry)
 	if t.Count == 0 {
-		return Repeat(carry, int(past-from)), carry
+		return chunk.Repeat(carry, int(past-from)), carry
 	}
 	sum, last = t.whole, t.word
-	if t.first/Slots != t.last/Slots {
+	if t.first/chunk.Slots != t.last/chunk.Slots {
 		t.endChunk(-largeChunks) // which is in none of the nodes
 		sum.Float = t.nodes[ofRange].sum
 		t.nodes[ofRange] = node{}
@@ -169,11 +173,11 @@ func (t *Total) End(carry uint64, from, past int64) (sum Sum, last uint64) {
 		t.nodes[ofChunk].sum = 0
 	}
 	if rest := past - 1 - t.last; rest > 0 {
-		sum = sum.Plus(Repeat(last, int(rest)))
+		sum = sum.Plus(chunk.Repeat(last, int(rest)))
 	}
 	if lead := t.first - from; lead > 0 {
-		sum = Repeat(carry, int(lead)).Plus(sum)
+		sum = chunk.Repeat(carry, int(lead)).Plus(sum)
 	}
-	t.Count, t.whole, t.lane = 0, Sum{}, 0
+	t.Count, t.whole, t.lane = 0, chunk.Sum{}, 0
 	return sum, last
 }
