@@ -248,6 +248,27 @@ func TestDamagedFront(t *testing.T) {
 	}
 }
 
+// Bytes that are nobody's between two edits are damage, and no edit is lost by them,
+// wherever the next one begins. So is a snapshot behind edits, which nobody writes.
+func TestStrangeBytesBetweenEdits(t *testing.T) {
+	data, starts := built(3)
+	_, want, _ := mustOpen(t, disk(t, data), rewriteSize)
+	for n := 1; n <= 2*frameSize; n++ {
+		for _, fill := range []byte{0, marker[0]} {
+			bad := slices.Concat(data[:starts[2]], slices.Repeat([]byte{fill}, n), data[starts[2]:])
+			_, s, r := mustOpen(t, disk(t, bad), rewriteSize)
+			if !reflect.DeepEqual(s, want) || len(r.Damaged) != 2 || r.Damaged[0].Bytes != int64(n) || len(r.Lost)+len(r.Torn) > 0 {
+				t.Fatalf("%d bytes: %+v, %+v", n, s, r)
+			}
+		}
+	}
+	bad := appendRecord(slices.Clone(data), 9, &Edit{reset: true})
+	_, s, r := mustOpen(t, disk(t, bad), rewriteSize)
+	if len(r.Damaged) != 2 || r.Damaged[0].Offset != int64(len(data)) || !strings.Contains(r.Damaged[0].Reason, "snapshot") || !reflect.DeepEqual(s, want) {
+		t.Errorf("a snapshot behind edits: %+v, %+v", s, r)
+	}
+}
+
 // TestSetAsideKeepsAll: a second damage does not replace the first copy.
 func TestSetAsideKeepsAll(t *testing.T) {
 	fs := disk(t, []byte("one"))
