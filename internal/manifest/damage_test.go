@@ -193,7 +193,7 @@ func TestBitFlips(t *testing.T) {
 		bad[bit/8] ^= 1 << (bit % 8)
 		fs := disk(t, bad)
 		m, s, r := mustOpen(t, fs, rewriteSize)
-		if len(r.Damaged) == 0 || r.Damaged[0].Offset != int64(starts[2]) || len(r.Torn) != 0 {
+		if len(r.Damaged) != 2 || r.Damaged[0].Offset != int64(starts[2]) || len(r.Torn) != 0 {
 			t.Fatalf("bit %d: %+v", bit, r)
 		}
 		if !slices.Equal(seqs(s), []uint64{1, 3}) || s.ReplayPosition != 100 || s.ReplayPositionOf(1) != 90 || !s.Suspect ||
