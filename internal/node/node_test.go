@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/account"
@@ -24,6 +23,7 @@ import (
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -170,13 +170,8 @@ func TestTwoNodesInOneProcess(t *testing.T) {
 // selfNode is a node that only monitors itself, by hand.
 func selfNode(t *testing.T) (*node, *selfWriter) {
 	t.Helper()
-	o := store.DefaultOptions("/data")
-	o.FS, o.MinFree = vfs.NewMem(), 0
-	st, err := store.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(st.Crash)
+	o := storetest.Options()
+	st := storetest.OpenToCrash(t, o)
 	n := &node{cfg: config.Default(), logger: o.Logger, rec: monitor.New(), store: st, points: store.NewCoordinator(st)}
 	n.cfg.Node = "me"
 	w, err := n.newSelfWriter()

@@ -19,6 +19,7 @@ import (
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/storetest"
 )
 
 const (
@@ -58,11 +59,7 @@ func BenchmarkQuery(b *testing.B) {
 func BenchmarkEngine(b *testing.B) {
 	dir := b.TempDir()
 	end := loadDay(b, dir)
-	s, err := store.Open(benchOptions(dir))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(s.Crash)
+	s := storetest.OpenToCrash(b, benchOptions(dir))
 	n := &node{cfg: config.Default(), rec: monitor.New(), store: s}
 	engine := n.engine()
 	for name, text := range benchQueries(end) {

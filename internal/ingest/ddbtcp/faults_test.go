@@ -20,6 +20,7 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/storetest"
 	"dalmatiner/internal/wire"
 )
 
@@ -103,8 +104,8 @@ func TestAFailedLogEndsAcknowledgedStreams(t *testing.T) {
 		}
 		return nil
 	}))
-	so := store.DefaultOptions("/data")
-	so.FS, so.MinFree = fs, 0
+	so := storetest.Options()
+	so.FS = fs
 	st, err := store.Open(so)
 	if err != nil {
 		t.Fatal(err)
@@ -190,13 +191,7 @@ func TestAcceptGoesOnAfterAWant(t *testing.T) {
 // FuzzStream feeds any bytes, in pieces of any size, to a stream: nothing
 // panics, and the session has received what a second parser counts (I3).
 func FuzzStream(f *testing.F) {
-	so := store.DefaultOptions("/data")
-	so.FS, so.MinFree = vfs.NewMem(), 0
-	st, err := store.Open(so)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(func() { st.Crash() })
+	st := storetest.OpenToCrash(f, storetest.Options())
 	plain, err := st.EnsureBucket("b")
 	if err != nil {
 		f.Fatal(err)

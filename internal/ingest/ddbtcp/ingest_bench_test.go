@@ -8,21 +8,13 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/storetest"
 	"dalmatiner/internal/wire"
 )
 
 // benchStore is a store on a real disk.
 func benchStore(b *testing.B) *store.Store {
-	s, err := store.Open(store.DefaultOptions(b.TempDir()))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			b.Error(err)
-		}
-	})
-	return s
+	return storetest.Open(b, store.DefaultOptions(b.TempDir()))
 }
 
 // BenchmarkIngest is one point of a batch stream without the socket: parsed,

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/storetest"
 	"dalmatiner/internal/wire"
 )
 
@@ -85,9 +85,7 @@ func TestSessionTakesWhatPointByPointGives(t *testing.T) {
 		var counts [2]account.Counts
 		var words [2]map[string][]uint64
 		for i := range 2 {
-			so := store.DefaultOptions("/data")
-			so.FS, so.MinFree = vfs.NewMem(), 0
-			st, err := store.Open(so)
+			st, err := store.Open(storetest.Options())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,13 +107,7 @@ func TestSessionTakesWhatPointByPointGives(t *testing.T) {
 
 // Known series in the order of last time take no allocation.
 func TestTakingPointsDoesNotAllocate(t *testing.T) {
-	so := store.DefaultOptions("/data")
-	so.FS, so.MinFree = vfs.NewMem(), 0
-	st, err := store.Open(so)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Crash()
+	st := storetest.OpenToCrash(t, storetest.Options())
 	info, err := st.EnsureBucket("b")
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/account"
@@ -21,6 +20,7 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/storetest"
 	"dalmatiner/internal/wal"
 	"dalmatiner/internal/wire"
 )
@@ -37,18 +37,13 @@ type fixture struct {
 }
 
 func newFixture(t *testing.T, change func(*store.Options, *Options)) *fixture {
-	so := store.DefaultOptions("/data")
-	so.FS = vfs.NewMem()
-	so.MinFree = 0
+	so := storetest.Options()
 	so.WALSync = wal.Always
 	o := Options{Logger: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&so, &o)
 	}
-	st, err := store.Open(so)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := storetest.Open(t, so)
 	if o.Store = st; o.Points == nil {
 		o.Points = store.NewCoordinator(st)
 	}
@@ -63,9 +58,6 @@ func newFixture(t *testing.T, change func(*store.Options, *Options)) *fixture {
 		_ = ln.Close()
 		srv.Shutdown()
 		if err := <-served; err != nil {
-			t.Error(err)
-		}
-		if err := st.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -3,13 +3,10 @@ package ddbtcp
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
@@ -17,6 +14,7 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/storetest"
 	"dalmatiner/internal/wal"
 	"dalmatiner/internal/wire"
 )
@@ -144,14 +142,9 @@ func (s *teeStream) Close() error { return errors.Join(s.streams[0].Close(), s.s
 // behind the protocol: acknowledgements say what they say with one store, and both
 // stores hold everything that was acknowledged.
 func TestTwoNodesBehindTheProtocol(t *testing.T) {
-	so := store.DefaultOptions("/data")
-	so.FS, so.MinFree, so.WALSync = vfs.NewMem(), 0, wal.Always
-	so.Logger = slog.New(slog.DiscardHandler)
-	other, err := store.Open(so)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(other.Crash)
+	so := storetest.Options()
+	so.WALSync = wal.Always
+	other := storetest.OpenToCrash(t, so)
 	var both *tee
 	f := newFixture(t, func(_ *store.Options, o *Options) {
 		both = &tee{nodes: [2]coordinator.Coordinator{nil, store.NewCoordinator(other)}}

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/account"
@@ -19,6 +18,7 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,14 +34,9 @@ type fixture struct {
 
 func newFixture(t *testing.T, listeners int, autoCreate bool) *fixture {
 	t.Helper()
-	so := store.DefaultOptions("/data")
-	so.FS = vfs.NewMem()
-	so.MinFree = 0
+	so := storetest.Options()
 	so.AutoCreate = autoCreate
-	st, err := store.Open(so)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := storetest.Open(t, so)
 	socks, err := datagram.Listen("127.0.0.1:0", listeners, 1<<20)
 	if err != nil {
 		t.Fatal(err)
@@ -59,9 +54,6 @@ func newFixture(t *testing.T, listeners int, autoCreate bool) *fixture {
 			t.Error(err)
 		}
 		if err := <-served; err != nil {
-			t.Error(err)
-		}
-		if err := st.Close(); err != nil {
 			t.Error(err)
 		}
 	})

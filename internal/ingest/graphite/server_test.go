@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/account"
@@ -21,6 +20,7 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -57,18 +57,13 @@ func (l *logText) String() string {
 
 func newFixture(t *testing.T, change func(*store.Options, *Options)) *fixture {
 	t.Helper()
-	so := store.DefaultOptions("/data")
-	so.FS = vfs.NewMem()
-	so.MinFree = 0
+	so := storetest.Options()
 	f := &fixture{t: t, log: &logText{}}
 	o := Options{Logger: slog.New(slog.NewTextHandler(f.log, nil))}
 	if change != nil {
 		change(&so, &o)
 	}
-	st, err := store.Open(so)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := storetest.Open(t, so)
 	o.Points, o.Memory, o.Account, o.Now, f.store = store.NewCoordinator(st), st.Memory(), st.Account(), st.Now, st
 	f.srv = New(o)
 	text, pickle := f.listen(), f.listen()
@@ -88,9 +83,6 @@ func newFixture(t *testing.T, change func(*store.Options, *Options)) *fixture {
 			if err := <-served; err != nil {
 				t.Error(err)
 			}
-		}
-		if err := st.Close(); err != nil {
-			t.Error(err)
 		}
 	})
 	return f

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/storetest"
 )
 
 const benchSeries = 200_000
@@ -44,16 +45,7 @@ func setTime(row []byte, timestamps []int, seconds int64) {
 }
 
 func benchStore(b *testing.B) *store.Store {
-	s, err := store.Open(store.DefaultOptions(b.TempDir()))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			b.Error(err)
-		}
-	})
-	return s
+	return storetest.Open(b, store.DefaultOptions(b.TempDir()))
 }
 
 func benchServer(b *testing.B) *Server {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/account"
@@ -17,24 +16,16 @@ import (
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func openStore(t *testing.T, autoCreate bool) *store.Store {
 	t.Helper()
-	o := store.DefaultOptions("/data")
-	o.FS, o.MinFree, o.AutoCreate = vfs.NewMem(), 0, autoCreate
-	st, err := store.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return st
+	o := storetest.Options()
+	o.AutoCreate = autoCreate
+	return storetest.Open(t, o)
 }
 
 func send(t *testing.T, b *Bucket, slot uint64) {

@@ -1,0 +1,44 @@
+// Package storetest opens stores for the tests of the packages above the store.
+package storetest
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/store"
+)
+
+// Options returns the defaults, but for the file system, which is a new one in memory, and
+// for MinFree, which is 0: that file system says that nothing is free.
+func Options() store.Options {
+	o := store.DefaultOptions("/data")
+	o.FS, o.MinFree = vfs.NewMem(), 0
+	return o
+}
+
+// Open opens a store. At the end of the test it is closed, which must succeed.
+func Open(tb testing.TB, o store.Options) *store.Store {
+	tb.Helper()
+	s, err := store.Open(o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Errorf("closing the store: %v", err)
+		}
+	})
+	return s
+}
+
+// OpenToCrash opens a store that ends with the test as by kill -9.
+func OpenToCrash(tb testing.TB, o store.Options) *store.Store {
+	tb.Helper()
+	s, err := store.Open(o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(s.Crash)
+	return s
+}
