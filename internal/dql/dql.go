@@ -82,28 +82,28 @@ var parsers = sync.Pool{New: func() any { return new(parser) }}
 
 func parse(text string, toTheRight bool) (*Query, error) {
 	p := parsers.Get().(*parser)
-	*p = parser{src: text, tokens: p.tokens, elements: p.elements, toTheRight: toTheRight}
+	*p = parser{in: tokens{src: text, list: p.in.list}, elements: p.elements, toTheRight: toTheRight}
 	q, err := p.parse()
 	p.release()
 	return q, err
 }
 
 func (p *parser) release() {
-	clear(p.tokens)
+	clear(p.in.list)
 	clear(p.elements[:cap(p.elements)])
-	*p = parser{tokens: p.tokens[:0], elements: p.elements[:0]}
-	if cap(p.tokens) <= tokensAtOnce && cap(p.elements) <= tokensAtOnce {
+	*p = parser{in: tokens{list: p.in.list[:0]}, elements: p.elements[:0]}
+	if cap(p.in.list) <= tokensAtOnce && cap(p.elements) <= tokensAtOnce {
 		parsers.Put(p)
 	}
 }
 
 func (p *parser) parse() (*Query, error) {
-	text := p.src
+	text := p.in.src
 	if len(text) > MaxText {
 		return nil, newError(text, MaxText, ErrTooLong, "the query has %d bytes, the limit is %d", len(text), MaxText)
 	}
 	var err error
-	if p.tokens, err = lex(text, p.tokens); err != nil {
+	if p.in.list, err = lex(text, p.in.list); err != nil {
 		return nil, err
 	}
 	q, err := p.query()

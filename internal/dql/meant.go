@@ -28,8 +28,8 @@ var spelled = map[string]struct {
 
 // unknownUnit returns the error for a word right behind a number that is no unit,
 // nil where none is. number is the token of the number.
-func (p *parser) unknownUnit(number token) error {
-	t := p.peek()
+func (ts *tokens) unknownUnit(number token) error {
+	t := ts.peek()
 	if t.kind != tokWord || t.pos != number.end || strings.ContainsAny(t.text, "0123456789_@-") || isKeyword(t.text) {
 		return nil
 	}
@@ -39,38 +39,38 @@ func (p *parser) unknownUnit(number token) error {
 			text += fmt.Sprintf("; write %d%s", n*u.n, u.unit)
 		}
 	}
-	return p.errorAt(number.pos, "%s", text)
+	return ts.errorAt(number.pos, "%s", text)
 }
 
 // doubleQuoted returns the error for names in double quotes; the path they are
 // in begins with the token start.
-func (p *parser) doubleQuoted(start int) error {
+func (ts *tokens) doubleQuoted(start int) error {
 	var b strings.Builder
-	for i := start; i < len(p.tokens); i++ {
-		t := p.tokens[i]
+	for i := start; i < len(ts.list); i++ {
+		t := ts.list[i]
 		switch {
 		case t.kind == tokDate:
 			b.WriteString("'" + strings.NewReplacer(`\"`, `"`, "'", `\'`).Replace(t.text) + "'")
 		case t.isName() || t.isOp("*"):
-			b.WriteString(p.src[t.pos:t.end])
+			b.WriteString(ts.src[t.pos:t.end])
 		default:
-			i = len(p.tokens) - 1
+			i = len(ts.list) - 1
 			continue
 		}
-		if i+1 == len(p.tokens) || !p.tokens[i+1].isOp(".") {
+		if i+1 == len(ts.list) || !ts.list[i+1].isOp(".") {
 			break
 		}
 		b.WriteByte('.')
 		i++
 	}
-	return p.errorAt(p.peek().pos, "double quotes are for dates, names have single ones: write %s", b.String())
+	return ts.errorAt(ts.peek().pos, "double quotes are for dates, names have single ones: write %s", b.String())
 }
 
 // starInside returns the error for a star that is not a whole part of a path, nil
 // where there is none. The path begins with the token start, the next token is
 // behind the part that was read last; first says that this is the first one.
-func (p *parser) starInside(start int) error {
-	last, next := p.tokens[p.next-1], p.peek()
+func (ts *tokens) starInside(start int) error {
+	last, next := ts.last(), ts.peek()
 	if next.pos != last.end {
 		return nil
 	}
@@ -78,14 +78,14 @@ func (p *parser) starInside(start int) error {
 	case last.isOp("*") && (next.isName() || next.kind == tokInt):
 	case last.isOp("*") || !next.isOp("*"):
 		return nil
-	case p.next-start > 1 || p.peekAt(1).is("BUCKET") || p.peekAt(1).isOp(".") && p.peekAt(1).pos == next.end:
+	case ts.next-start > 1 || ts.peekAt(1).is("BUCKET") || ts.peekAt(1).isOp(".") && ts.peekAt(1).pos == next.end:
 	default:
 		return nil // a product
 	}
 	var parts []string
 	part, whole := "", true
-	end := p.tokens[start].pos
-	for _, t := range p.tokens[start:] {
+	end := ts.list[start].pos
+	for _, t := range ts.list[start:] {
 		if t.kind == tokEOF || t.pos != end || !t.isName() && t.kind != tokInt && !t.isOp("*") && !t.isOp(".") {
 			break
 		}
@@ -94,14 +94,14 @@ func (p *parser) starInside(start int) error {
 			part, whole = "", true
 			continue
 		}
-		if part += p.src[t.pos:t.end]; t.isOp("*") {
+		if part += ts.src[t.pos:t.end]; t.isOp("*") {
 			whole = false
 		}
 		if !whole {
 			part = "*"
 		}
 	}
-	return p.errorAt(next.pos, "a * stands for a whole part of a metric, not for some of its letters: write %s", strings.Join(append(parts, part), "."))
+	return ts.errorAt(next.pos, "a * stands for a whole part of a metric, not for some of its letters: write %s", strings.Join(append(parts, part), "."))
 }
 
 // undefined returns the error for a name that is neither an alias nor a metric
@@ -154,7 +154,7 @@ func (q *Query) CheckUnit(i *Instant) error {
 
 // finer returns the error for a time that is plainly meant in micro- or
 // nanoseconds, nil for others.
-func (p *parser) finer(t token) error {
+func (ts *tokens) finer(t token) error {
 	n, err := strconv.ParseInt(t.text, 10, 64)
 	if err != nil || n <= MaxTime {
 		return nil
@@ -164,7 +164,7 @@ func (p *parser) finer(t token) error {
 		per  int64 // ms
 	}{{"microseconds", 1000}, {"nanoseconds", 1_000_000}} {
 		if ms := n / unit.per; ms/1000 >= firstSeconds && ms/1000 < pastSeconds {
-			return p.errorAt(t.pos, "%dms is out of range, times are in milliseconds: if %s are meant, which would be %s UTC, write %d", n, unit.name, utc(ms), ms)
+			return ts.errorAt(t.pos, "%dms is out of range, times are in milliseconds: if %s are meant, which would be %s UTC, write %d", n, unit.name, utc(ms), ms)
 		}
 	}
 	return nil

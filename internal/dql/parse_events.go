@@ -2,15 +2,15 @@ package dql
 
 // events reads EVENTS FROM bucket [WHERE …].
 func (p *parser) events() (Expr, error) {
-	e := &Events{at: at(p.take().pos)}
-	if err := p.expectWord("FROM"); err != nil {
+	e := &Events{at: at(p.in.take().pos)}
+	if err := p.in.expectWord("FROM"); err != nil {
 		return nil, err
 	}
 	var err error
-	if e.Bucket, err = p.name("the name of a bucket"); err != nil {
+	if e.Bucket, err = p.in.name("the name of a bucket"); err != nil {
 		return nil, err
 	}
-	if p.accept("WHERE") {
+	if p.in.accept("WHERE") {
 		e.Where, err = p.eventWhere()
 	}
 	return e, err
@@ -20,7 +20,7 @@ func (p *parser) events() (Expr, error) {
 func (p *parser) eventWhere() (*EventCond, error) {
 	left, err := p.eventCond()
 	for n := 0; err == nil; n++ {
-		t := p.peek()
+		t := p.in.peek()
 		op := "and"
 		if t.is("OR") {
 			op = "or"
@@ -28,9 +28,9 @@ func (p *parser) eventWhere() (*EventCond, error) {
 			return left, nil
 		}
 		if n >= MaxDepth {
-			return nil, p.errorAt(t.pos, "more than %d conditions in a row", MaxDepth)
+			return nil, p.in.errorAt(t.pos, "more than %d conditions in a row", MaxDepth)
 		}
-		p.next++
+		p.in.take()
 		var right *EventCond
 		right, err = p.eventCond()
 		left = &EventCond{Pos: t.pos, Op: op, Left: left, Right: right}
@@ -43,15 +43,15 @@ func (p *parser) eventCond() (*EventCond, error) {
 		return nil, err
 	}
 	defer func() { p.depth-- }()
-	t := p.peek()
-	if p.accept("NOT") {
+	t := p.in.peek()
+	if p.in.accept("NOT") {
 		c, err := p.eventCond()
 		return &EventCond{Pos: t.pos, Op: "not", Left: c}, err
 	}
-	if p.acceptOp("(") {
+	if p.in.acceptOp("(") {
 		c, err := p.eventWhere()
 		if err == nil {
-			err = p.expectOp(")")
+			err = p.in.expectOp(")")
 		}
 		return c, err
 	}
@@ -60,43 +60,43 @@ func (p *parser) eventCond() (*EventCond, error) {
 	if c.Path, err = p.eventPath(); err != nil {
 		return nil, err
 	}
-	op := p.peek()
+	op := p.in.peek()
 	if op.kind != tokOperator {
-		return nil, p.expected("one of == != >= =< > < ~=")
+		return nil, p.in.expected("one of == != >= =< > < ~=")
 	}
 	switch op.text {
 	case "==", "!=", ">=", "=<", ">", "<", "~=":
 	default:
-		return nil, p.expected("one of == != >= =< > < ~=")
+		return nil, p.in.expected("one of == != >= =< > < ~=")
 	}
-	p.next++
+	p.in.take()
 	c.Op = op.text
-	if op.text != "~=" && !p.peek().isName() {
+	if op.text != "~=" && !p.in.peek().isName() {
 		c.Value.Number = new(Number)
 		*c.Value.Number, err = p.number()
 	} else {
-		c.Value.Text, err = p.name("a value")
+		c.Value.Text, err = p.in.name("a value")
 	}
 	return c, err
 }
 
 func (p *parser) eventPath() ([]PathElem, error) {
-	name, err := p.name("a field of an event")
+	name, err := p.in.name("a field of an event")
 	if err != nil {
 		return nil, err
 	}
 	list := []PathElem{{Name: name}}
 	for {
 		switch {
-		case p.acceptOp("."):
-			if name, err = p.name("a field of an event"); err != nil {
+		case p.in.acceptOp("."):
+			if name, err = p.in.name("a field of an event"); err != nil {
 				return nil, err
 			}
 			list = append(list, PathElem{Name: name})
-		case p.acceptOp("["):
+		case p.in.acceptOp("["):
 			e := PathElem{IsIndex: true}
-			if e.Index, err = p.integer("an index"); err == nil {
-				err = p.expectOp("]")
+			if e.Index, err = p.in.integer("an index"); err == nil {
+				err = p.in.expectOp("]")
 			}
 			if err != nil {
 				return nil, err

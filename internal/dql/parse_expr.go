@@ -26,14 +26,14 @@ func (p *parser) chain(op1, op2 string, operand func(*parser) (Expr, error)) (Ex
 	list := []Expr{first}
 	var ops []token
 	for {
-		t := p.peek()
+		t := p.in.peek()
 		if !t.isOp(op1) && !t.isOp(op2) {
 			return p.group(list, ops)
 		}
 		if len(ops) >= MaxDepth {
-			return nil, p.errorAt(t.pos, "more than %d operators in a row", MaxDepth)
+			return nil, p.in.errorAt(t.pos, "more than %d operators in a row", MaxDepth)
 		}
-		p.next++
+		p.in.take()
 		e, err := operand(p)
 		if err != nil {
 			return nil, err
@@ -63,7 +63,7 @@ func (p *parser) group(list []Expr, ops []token) (Expr, error) {
 func (p *parser) combine(op token, l, r Expr) (Expr, error) {
 	for _, e := range []Expr{l, r} {
 		if d, ok := e.(*Duration); ok {
-			return nil, p.errorAt(d.Pos(), "a span of time can only be an argument of a function")
+			return nil, p.in.errorAt(d.Pos(), "a span of time can only be an argument of a function")
 		}
 	}
 	a, okA := l.(*Number)
@@ -81,13 +81,13 @@ func (p *parser) combine(op token, l, r Expr) (Expr, error) {
 		n.Value = a.Value * b.Value
 	case "/":
 		if b.Value == 0 {
-			return nil, p.errorAt(op.pos, "division by the constant 0")
+			return nil, p.in.errorAt(op.pos, "division by the constant 0")
 		}
 		n.Value = a.Value / b.Value
 		n.Whole = false
 	}
 	if !n.tidy() {
-		return nil, p.errorAt(op.pos, "the constant is out of range")
+		return nil, p.in.errorAt(op.pos, "the constant is out of range")
 	}
 	return n, nil
 }
@@ -97,24 +97,24 @@ func (p *parser) operand() (Expr, error) {
 		return nil, err
 	}
 	defer func() { p.depth-- }()
-	t := p.peek()
+	t := p.in.peek()
 	switch {
 	case t.kind == tokInt || t.kind == tokFloat || t.isOp("-") || t.isOp("+"):
 		return p.constant()
-	case p.acceptOp("("):
+	case p.in.acceptOp("("):
 		e, err := p.sum()
 		if err == nil {
-			err = p.expectOp(")")
+			err = p.in.expectOp(")")
 		}
 		return e, err
-	case (t.isName() || t.kind == tokWord) && p.peekAt(1).isOp("("):
+	case (t.isName() || t.kind == tokWord) && p.in.peekAt(1).isOp("("):
 		name, err := p.function()
 		if err != nil {
 			return nil, err
 		}
 		return p.call(t, name)
 	case t.is("EVENTS"):
-		return nil, p.errorAt(t.pos, "EVENTS is a field of its own and cannot be part of an expression")
+		return nil, p.in.errorAt(t.pos, "EVENTS is a field of its own and cannot be part of an expression")
 	}
 	return p.selector()
 }
@@ -126,11 +126,11 @@ func (p *parser) constant() (Expr, error) {
 		return nil, err
 	}
 	if n.Whole {
-		if u := p.unit(); u != "" {
+		if u := p.in.unit(); u != "" {
 			d := &Duration{at: n.at, N: int64(n.Value), Unit: u}
 			return d, p.bounded(d)
 		}
-		if err := p.unknownUnit(p.tokens[p.next-1]); err != nil {
+		if err := p.in.unknownUnit(p.in.last()); err != nil {
 			return nil, err
 		}
 	}
@@ -139,28 +139,28 @@ func (p *parser) constant() (Expr, error) {
 
 // number reads a number with an optional sign.
 func (p *parser) number() (Number, error) {
-	t := p.peek()
+	t := p.in.peek()
 	n := Number{at: at(t.pos)}
 	sign := 1.0
 	if t.isOp("-") || t.isOp("+") {
 		if t.text == "-" {
 			sign = -1
 		}
-		p.next++
-		t = p.peek()
+		p.in.take()
+		t = p.in.peek()
 	}
 	if t.kind != tokInt && t.kind != tokFloat {
-		return n, p.expected("a number")
+		return n, p.in.expected("a number")
 	}
-	p.next++
+	p.in.take()
 	v, err := strconv.ParseFloat(t.text, 64)
 	if errors.Is(err, strconv.ErrRange) {
-		return n, p.errorAt(t.pos, "the number %s is out of range", t.describe(p.src))
+		return n, p.in.errorAt(t.pos, "the number %s is out of range", t.describe(p.in.src))
 	}
 	// Beyond 2^53 a double no longer holds every integer.
 	const exact = 1 << 53
 	if t.kind == tokInt && v > exact {
-		return n, p.errorAt(t.pos, "the integer %s is out of range, the limit is %d", t.describe(p.src), int64(exact))
+		return n, p.in.errorAt(t.pos, "the integer %s is out of range, the limit is %d", t.describe(p.in.src), int64(exact))
 	}
 	n.Value, n.Whole = sign*v, t.kind == tokInt
 	n.tidy()
@@ -170,13 +170,14 @@ func (p *parser) number() (Number, error) {
 // function reads a function's name and the parenthesis behind it. There even
 // a keyword can only be a name: last(…).
 func (p *parser) function() (string, error) {
-	if t := p.peek(); t.kind == tokWord && p.peekAt(1).isOp("(") {
-		p.next += 2
+	if t := p.in.peek(); t.kind == tokWord && p.in.peekAt(1).isOp("(") {
+		p.in.take()
+		p.in.take()
 		return t.text, nil
 	}
-	name, err := p.name("the name of a function")
+	name, err := p.in.name("the name of a function")
 	if err == nil {
-		err = p.expectOp("(")
+		err = p.in.expectOp("(")
 	}
 	return name, err
 }
@@ -188,7 +189,7 @@ const usualArgs = 2
 // taken already.
 func (p *parser) call(start token, name string) (*Call, error) {
 	c := &Call{at: at(start.pos), Name: name}
-	if p.acceptOp(")") {
+	if p.in.acceptOp(")") {
 		return c, nil
 	}
 	for {
@@ -200,11 +201,11 @@ func (p *parser) call(start token, name string) (*Call, error) {
 			c.Args = make([]Expr, 0, usualArgs)
 		}
 		c.Args = append(c.Args, e)
-		if p.acceptOp(")") {
+		if p.in.acceptOp(")") {
 			return c, nil
 		}
-		if !p.acceptOp(",") {
-			return nil, p.expected("',' or ')'")
+		if !p.in.acceptOp(",") {
+			return nil, p.in.expected("',' or ')'")
 		}
 	}
 }
@@ -216,8 +217,8 @@ func (p *parser) selector() (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t := p.peek(); p.accept("SHIFT") {
-		if err := p.expectWord("BY"); err != nil {
+	if t := p.in.peek(); p.in.accept("SHIFT") {
+		if err := p.in.expectWord("BY"); err != nil {
 			return nil, err
 		}
 		d, err := p.span(true)
@@ -227,43 +228,43 @@ func (p *parser) selector() (Expr, error) {
 }
 
 func (p *parser) unshifted() (Expr, error) {
-	t := p.peek()
+	t := p.in.peek()
 	if t.is("ALL") {
-		p.next++
+		p.in.take()
 		return p.lookup(&Lookup{at: at(t.pos), All: true})
 	}
 	path, err := p.path()
 	if err != nil {
 		return nil, err
 	}
-	next := p.peek()
+	next := p.in.peek()
 	switch {
-	case p.accept("BUCKET"):
-		s := &Select{at: at(t.pos), BucketPos: p.peek().pos}
-		if s.Metric, err = path.metric(p); err != nil {
+	case p.in.accept("BUCKET"):
+		s := &Select{at: at(t.pos), BucketPos: p.in.peek().pos}
+		if s.Metric, err = path.metric(&p.in); err != nil {
 			return nil, err
 		}
-		if s.Bucket, err = p.name("the name of a bucket"); err == nil && len(s.Bucket) > metric.MaxBucket {
-			err = p.errorAt(s.BucketPos, "the bucket's name has %d bytes, the limit is %d", len(s.Bucket), metric.MaxBucket)
+		if s.Bucket, err = p.in.name("the name of a bucket"); err == nil && len(s.Bucket) > metric.MaxBucket {
+			err = p.in.errorAt(s.BucketPos, "the bucket's name has %d bytes, the limit is %d", len(s.Bucket), metric.MaxBucket)
 		}
 		return s, err
 	case next.is("FROM") || next.is("IN"):
 		l := &Lookup{at: at(t.pos)}
-		if l.Metric, err = path.metric(p); err != nil {
+		if l.Metric, err = path.metric(&p.in); err != nil {
 			return nil, err
 		}
 		if l.Metric.Key == nil {
-			return nil, p.errorAt(t.pos, "a pattern with * needs BUCKET; FROM takes a metric or ALL")
+			return nil, p.in.errorAt(t.pos, "a pattern with * needs BUCKET; FROM takes a metric or ALL")
 		}
 		return p.lookup(l)
 	case len(path) == 1 && path[0].isName():
 		name := path[0].text
 		if path[0].kind == tokQuoted {
-			name, err = unescape(p.src, path[0].pos, name)
+			name, err = unescape(p.in.src, path[0].pos, name)
 		}
 		return &Variable{at: at(t.pos), Name: name}, err
 	}
-	return nil, p.expected("BUCKET or FROM after the metric")
+	return nil, p.in.expected("BUCKET or FROM after the metric")
 }
 
 // path is the elements of a metric as written: names and *.
@@ -271,24 +272,24 @@ type path []token
 
 // path reads one. It is valid until the next.
 func (p *parser) path() (path, error) {
-	list, start := p.elements[:0], p.next
+	list, start := p.elements[:0], p.in.next
 	for {
-		t := p.peek()
+		t := p.in.peek()
 		if t.kind == tokDate {
-			return nil, p.doubleQuoted(start)
+			return nil, p.in.doubleQuoted(start)
 		}
 		if !t.isName() && !t.isOp("*") {
 			if len(list) == 0 {
-				return nil, p.expected("a metric, a function, a number or '('")
+				return nil, p.in.expected("a metric, a function, a number or '('")
 			}
-			return nil, p.expected("a part of a metric or *")
+			return nil, p.in.expected("a part of a metric or *")
 		}
-		p.next++
+		p.in.take()
 		list = append(list, t)
-		if err := p.starInside(start); err != nil {
+		if err := p.in.starInside(start); err != nil {
 			return nil, err
 		}
-		if !p.acceptOp(".") {
+		if !p.in.acceptOp(".") {
 			p.elements = list
 			return list, nil
 		}
@@ -296,7 +297,7 @@ func (p *parser) path() (path, error) {
 }
 
 // metric turns a path into a metric or a pattern.
-func (list path) metric(p *parser) (Metric, error) {
+func (list path) metric(in *tokens) (Metric, error) {
 	elems := make([]string, len(list))
 	glob := false
 	for i, t := range list {
@@ -306,10 +307,10 @@ func (list path) metric(p *parser) (Metric, error) {
 	if !glob {
 		key, err := metric.KeyFromQuoted(elems...)
 		if err != nil {
-			return Metric{}, newError(p.src, list[0].pos, err, "%v", err)
+			return Metric{}, newError(in.src, list[0].pos, err, "%v", err)
 		}
 		if len(key) == 0 {
-			return Metric{}, p.errorAt(list[0].pos, "the metric is empty")
+			return Metric{}, in.errorAt(list[0].pos, "the metric is empty")
 		}
 		return Metric{Key: key}, nil
 	}
@@ -319,12 +320,12 @@ func (list path) metric(p *parser) (Metric, error) {
 			m.Parts[i].Any = true
 			continue
 		}
-		text, err := unescape(p.src, t.pos, t.text)
+		text, err := unescape(in.src, t.pos, t.text)
 		if err != nil {
 			return Metric{}, err
 		}
 		if len(text) > metric.MaxPart {
-			return Metric{}, p.errorAt(t.pos, "the part has %d bytes, the limit is %d", len(text), metric.MaxPart)
+			return Metric{}, in.errorAt(t.pos, "the part has %d bytes, the limit is %d", len(text), metric.MaxPart)
 		}
 		m.Parts[i].Text = text
 	}

@@ -1,34 +1,34 @@
 package dql
 
 func (p *parser) timeRange() (Range, error) {
-	t := p.peek()
+	t := p.in.peek()
 	r := Range{Pos: t.pos}
 	var err error
 	switch {
-	case p.accept("LAST"):
+	case p.in.accept("LAST"):
 		r.Span, err = p.span(false)
 		return r, err
-	case p.accept("BETWEEN"):
+	case p.in.accept("BETWEEN"):
 		r.Kind = RangeBetween
 		if r.From, err = p.instant(); err != nil {
 			return r, err
 		}
-		if err = p.expectWord("AND"); err != nil {
+		if err = p.in.expectWord("AND"); err != nil {
 			return r, err
 		}
 		r.To, err = p.instant()
 		return r, err
-	case p.accept("AFTER"):
+	case p.in.accept("AFTER"):
 		r.Kind = RangeAfter
-	case p.accept("BEFORE"):
+	case p.in.accept("BEFORE"):
 		r.Kind = RangeBefore
 	default:
-		return r, p.expected("',', an operator or a time range (LAST, BETWEEN, AFTER or BEFORE)")
+		return r, p.in.expected("',', an operator or a time range (LAST, BETWEEN, AFTER or BEFORE)")
 	}
 	if r.From, err = p.instant(); err != nil {
 		return r, err
 	}
-	if err = p.expectWord("FOR"); err != nil {
+	if err = p.in.expectWord("FOR"); err != nil {
 		return r, err
 	}
 	r.Span, err = p.span(false)
@@ -37,33 +37,33 @@ func (p *parser) timeRange() (Range, error) {
 
 // instant reads unix milliseconds, a date, NOW, or a span and AGO.
 func (p *parser) instant() (*Instant, error) {
-	t := p.peek()
+	t := p.in.peek()
 	i := &Instant{Pos: t.pos}
 	var err error
 	switch {
-	case p.accept("NOW"):
+	case p.in.accept("NOW"):
 		i.Now = true
 	case t.kind == tokDate:
-		p.next++
-		if i.Date, err = unescape(p.src, t.pos, t.text); err == nil && i.Date == "" {
-			err = p.errorAt(t.pos, "the date is empty")
+		p.in.take()
+		if i.Date, err = unescape(p.in.src, t.pos, t.text); err == nil && i.Date == "" {
+			err = p.in.errorAt(t.pos, "the date is empty")
 		}
 	case t.kind == tokInt || t.isOp("-") || t.isOp("+"):
-		if err := p.finer(t); err != nil {
+		if err := p.in.finer(t); err != nil {
 			return nil, err
 		}
 		var d *Duration
 		if d, err = p.span(true); err != nil {
 			return nil, err
 		}
-		if p.accept("AGO") {
+		if p.in.accept("AGO") {
 			i.Ago = d
 		} else if d.Unit != "" {
-			return nil, p.expected("AGO")
+			return nil, p.in.expected("AGO")
 		}
 		i.Milli = d.N
 	default:
-		return nil, p.expected(`a point in time: NOW, unix milliseconds, a "date", or a span and AGO`)
+		return nil, p.in.expected(`a point in time: NOW, unix milliseconds, a "date", or a span and AGO`)
 	}
 	return i, err
 }

@@ -39,7 +39,6 @@ var exceptions = struct{ lines, fields, methods map[string]int }{
 		"internal/wal Log":       40,
 	},
 	methods: map[string]int{
-		"internal/dql parser":     52,
 		"internal/head Group":     53,
 		"internal/httpapi api":    47,
 		"internal/segment Reader": 50,
