@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -147,7 +148,7 @@ func TestASeriesBackInItsColumnKeepsItsName(t *testing.T) {
 		mustFlush(t, s)
 		if inactive {
 			clock.advance(time.Hour)
-			s.advance()
+			s.clock.Advance()
 			b := s.buckets.Get("b")
 			b.mu.Lock()
 			s.park(b, s.groups.Get(was.Group()))
@@ -169,36 +170,42 @@ func TestASeriesBackInItsColumnKeepsItsName(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, when := range []string{"the first start", "the second start"} {
-			s = mustOpen(t, o)
-			b := s.buckets.Get("b")
-			if got := s.incarnationOf(b.info.ID, key(0)); got != n {
-				t.Errorf("inactive %t, %s: incarnation %d, want %d", inactive, when, got, n)
-			}
-			var names []string
-			err := s.catalogue.Load(func(e segment.Series) error {
-				if len(e.Key) > 0 {
-					names = append(names, metric.Text(e.Key))
-				}
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !slices.Contains(names, metric.Text(key(0))) || len(names) != head.Width-minReuse+1 {
-				t.Fatalf("inactive %t, %s: the catalogue has %d names: %v", inactive, when, len(names), names)
-			}
-			for i := range head.Width {
-				want := point.FromInt(1)
-				if 0 < i && i < minReuse {
-					want = point.Unset
-				}
-				if got := readAll(t, s, "b", i, epoch, 1)[0]; got != want {
-					t.Errorf("inactive %t, %s: series %d holds %x, want %x", inactive, when, i, got, want)
-				}
-			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			wantReturned(t, mustOpen(t, o), n, fmt.Sprintf("inactive %t, %s", inactive, when))
 		}
+	}
+}
+
+// wantReturned checks and closes a store in which all but the first of the series that
+// were deleted are gone, and that one has its incarnation, its name and its points.
+func wantReturned(t *testing.T, s *Store, incarnation uint64, when string) {
+	t.Helper()
+	b := s.buckets.Get("b")
+	if got := s.incarnationOf(b.info.ID, key(0)); got != incarnation {
+		t.Errorf("%s: incarnation %d, want %d", when, got, incarnation)
+	}
+	var names []string
+	err := s.catalogue.Load(func(e segment.Series) error {
+		if len(e.Key) > 0 {
+			names = append(names, metric.Text(e.Key))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(names, metric.Text(key(0))) || len(names) != head.Width-minReuse+1 {
+		t.Fatalf("%s: the catalogue has %d names: %v", when, len(names), names)
+	}
+	for i := range head.Width {
+		want := point.FromInt(1)
+		if 0 < i && i < minReuse {
+			want = point.Unset
+		}
+		if got := readAll(t, s, "b", i, epoch, 1)[0]; got != want {
+			t.Errorf("%s: series %d holds %x, want %x", when, i, got, want)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
