@@ -277,6 +277,10 @@ func TestRemedies(t *testing.T) {
 	if text := run(t, node, []string{"series", "delete", "b", "--prefix", "web.nope", "--yes"}); !strings.Contains(text, "No series of b begins with the prefix: nothing was deleted.\nexit 0") {
 		t.Errorf("a prefix of nothing: %s", text)
 	}
+	node = answers{"POST /admin/series/delete": `{"series":0,"dry_run":true,"segments":2,"bytes":2048}`}
+	if text := run(t, node, []string{"series", "delete", "b", "--prefix", "web.nope"}); !strings.Contains(text, "No series of b begins with the prefix: nothing was deleted.\nexit 0") {
+		t.Errorf("a prefix of nothing, without --yes: %s", text)
+	}
 	node = answers{"GET /admin/segments": "[]"}
 	if text := run(t, node, []string{"buckets", "delete", "day"}); !strings.Contains(text, "Bucket day would be deleted. No segment holds points of it: what it has is in memory.\n") || !strings.Contains(text, "exit 2") {
 		t.Errorf("a bucket without segments: %s", text)

@@ -81,19 +81,19 @@ func (c *SeriesDeleteCommand) Run(env *Env) error {
 	if err := c.Write(env, d, func(w io.Writer) error { return writeDeleted(w, name, d, c.Addr) }); err != nil {
 		return err
 	}
-	if d.DryRun && !c.DryRun {
+	if d.DryRun && !c.DryRun && d.Series > 0 {
 		return &UsageError{errors.New("nothing was deleted: add --yes to delete")}
 	}
 	return nil
 }
 
 func writeDeleted(w io.Writer, bucket string, d DeletedSeries, addr string) error {
-	if d.DryRun {
-		_, err := fmt.Fprintf(w, "%d series of %s would be deleted.\n", d.Series, bucket)
-		return err
-	}
 	if d.Series == 0 {
 		_, err := fmt.Fprintf(w, "No series of %s begins with the prefix: nothing was deleted.\n", bucket)
+		return err
+	}
+	if d.DryRun {
+		_, err := fmt.Fprintf(w, "%d series of %s would be deleted.\n", d.Series, bucket)
 		return err
 	}
 	if d.Segments == 0 {
