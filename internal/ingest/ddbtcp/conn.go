@@ -123,6 +123,7 @@ func (c *conn) consume() error {
 		if err := c.request(payload); err != nil {
 			return err
 		}
+		yield()
 		c.whole()
 	}
 	n, err := c.stream.Parse(c.buf[c.r:c.w], c.sink.points, c.sink)
