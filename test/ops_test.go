@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/store"
 )
 
@@ -92,7 +93,7 @@ func TestSnapshotAndRestore(t *testing.T) {
 
 	to := filepath.Join(t.TempDir(), "restored")
 	from := filepath.Join(dir, "snapshots", "first")
-	var report store.CheckReport
+	var report fsck.Report
 	if adminJSON(t, &report, 0, "check", "--data-dir", from); report.Points == 0 || report.Online {
 		t.Errorf("%+v", report)
 	}
@@ -129,7 +130,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	if _, err := n.admin().Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	var report store.CheckReport
+	var report fsck.Report
 	if adminJSON(t, &report, 0, "check"); !report.Online || report.Damaged != 0 || report.Points < opsSeries*opsSlots || report.Series < opsSeries {
 		t.Fatalf("%+v", report)
 	}

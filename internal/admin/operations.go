@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/store"
 )
 
@@ -73,13 +74,13 @@ type CheckRequest struct {
 // CheckMessage is one line of the answer to POST /admin/check: any number of
 // lines with Progress, then one with Report or with Error.
 type CheckMessage struct {
-	Progress *store.CheckProgress `json:"progress,omitempty"`
-	Report   *store.CheckReport   `json:"report,omitempty"`
-	Error    string               `json:"error,omitempty"`
+	Progress *fsck.Progress `json:"progress,omitempty"`
+	Report   *fsck.Report   `json:"report,omitempty"`
+	Error    string         `json:"error,omitempty"`
 }
 
 // maxCheckLine bounds one line of the answer to a check: a report with
-// store.MaxCheckDamage places.
+// fsck.MaxDamages places.
 const maxCheckLine = 16 << 20
 
 // Status reads the state of the node.
@@ -123,14 +124,14 @@ func (c *Client) DeleteSnapshot(ctx context.Context, name string) error {
 
 // Check makes the node verify its files. It takes as long as the rate makes
 // it; progress is called in between.
-func (c *Client) Check(ctx context.Context, rate int64, progress func(store.CheckProgress)) (store.CheckReport, error) {
+func (c *Client) Check(ctx context.Context, rate int64, progress func(fsck.Progress)) (fsck.Report, error) {
 	patient := Client{Addr: c.Addr, HTTP: c.HTTP}
 	if patient.HTTP == nil {
 		patient.HTTP = &http.Client{} // a check of a large node takes hours
 	}
 	body, err := patient.postRaw(ctx, "/admin/check", CheckRequest{rate})
 	if err != nil {
-		return store.CheckReport{}, err
+		return fsck.Report{}, err
 	}
 	defer body.Close()
 	lines := bufio.NewScanner(body)
@@ -138,11 +139,11 @@ func (c *Client) Check(ctx context.Context, rate int64, progress func(store.Chec
 	for lines.Scan() {
 		var m CheckMessage
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
-			return store.CheckReport{}, fmt.Errorf("the answer is not what a node sends: %w", err)
+			return fsck.Report{}, fmt.Errorf("the answer is not what a node sends: %w", err)
 		}
 		switch {
 		case m.Error != "":
-			return store.CheckReport{}, errors.New(m.Error)
+			return fsck.Report{}, errors.New(m.Error)
 		case m.Report != nil:
 			return *m.Report, nil
 		case m.Progress != nil:
@@ -150,9 +151,9 @@ func (c *Client) Check(ctx context.Context, rate int64, progress func(store.Chec
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return store.CheckReport{}, fmt.Errorf("the check was cut: %w", err)
+		return fsck.Report{}, fmt.Errorf("the check was cut: %w", err)
 	}
-	return store.CheckReport{}, errors.New("the check was cut: the node ended the answer before the report")
+	return fsck.Report{}, errors.New("the check was cut: the node ended the answer before the report")
 }
 
 // postRaw sends a message and returns the body of a successful answer, which

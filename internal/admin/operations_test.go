@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/store"
 )
@@ -20,13 +21,13 @@ func mustJSON(t *testing.T, v any) string {
 
 func operationAnswers(t *testing.T) answers {
 	t.Helper()
-	report := store.CheckReport{Dir: "/var/lib/ddb", Online: true, Files: 12, Bytes: 3 << 20, Blocks: 400, Chunks: 3000,
+	report := fsck.Report{Dir: "/var/lib/ddb", Online: true, Files: 12, Bytes: 3 << 20, Blocks: 400, Chunks: 3000,
 		Points: 2_000_000, Series: 1500, Again: 1, Deletions: 2, Remembered: 5, Records: 77, TookUS: 1_234_000, Damaged: 3,
-		Damages: []store.Damage{
+		Damages: []fsck.Damage{
 			{File: "flush/0000000000000001.seg", Offset: 8192, Length: 8100, Part: "data", Expected: "CRC-32C 00000001", Found: "00000002"},
 			{File: "catalogue/000004.sst", Part: "table", Detail: "pebble: two\nlines"},
 		},
-		Expected: []store.Damage{{File: "wal/0000000000000001.wal", Offset: 64, Length: 10, Part: "torn end", Detail: "cut off"}},
+		Expected: []fsck.Damage{{File: "wal/0000000000000001.wal", Offset: 64, Length: 10, Part: "torn end", Detail: "cut off"}},
 	}
 	return answers{
 		"GET /admin/status": mustJSON(t, Status{Version: "v1", Node: "ddb@a", Ready: true, UptimeS: 93784, DataDir: "/var/lib/ddb",
@@ -65,7 +66,7 @@ func TestOperations(t *testing.T) {
 	node["GET /admin/status"] = mustJSON(t, Status{Damage: 4, DiskFull: true})
 	node["GET /admin/snapshots"] = "[]"
 	node["GET /admin/segments"] = "[]"
-	node["POST /admin/check"] = mustJSON(t, CheckMessage{Report: &store.CheckReport{Dir: "/d"}})
+	node["POST /admin/check"] = mustJSON(t, CheckMessage{Report: &fsck.Report{Dir: "/d"}})
 	golden.Same(t, "testdata/operations2.golden", run(t, node,
 		[]string{"status"},
 		[]string{"segments", "list"},

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/config"
+	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/store"
 )
 
@@ -133,7 +134,7 @@ func (c *CheckCommand) Run(env *Env) error {
 // onlineRate leaves a running node most of its disk.
 const onlineRate = 64 << 20
 
-func (c *CheckCommand) check(env *Env) (store.CheckReport, error) {
+func (c *CheckCommand) check(env *Env) (fsck.Report, error) {
 	rate := int64(0)
 	if c.DataDir == "" {
 		rate = onlineRate
@@ -141,7 +142,7 @@ func (c *CheckCommand) check(env *Env) (store.CheckReport, error) {
 	if c.Rate != "" {
 		n, err := config.ParseSize(c.Rate)
 		if err != nil || n <= 0 {
-			return store.CheckReport{}, fmt.Errorf("rate %q: want a size such as 64MB", c.Rate)
+			return fsck.Report{}, fmt.Errorf("rate %q: want a size such as 64MB", c.Rate)
 		}
 		rate = n
 	}
@@ -149,7 +150,7 @@ func (c *CheckCommand) check(env *Env) (store.CheckReport, error) {
 	if c.DataDir == "" {
 		return c.client().Check(env.Context, rate, progress.show)
 	}
-	return store.CheckDir(env.Context, vfs.Default, c.DataDir, store.CheckOptions{Rate: rate, Progress: progress.show})
+	return fsck.CheckDir(env.Context, vfs.Default, c.DataDir, fsck.Options{Rate: rate, Progress: progress.show})
 }
 
 // progressLine shows how far long work is, at most once a second.
@@ -164,7 +165,7 @@ func newProgressLine(w io.Writer) *progressLine {
 	return &progressLine{w: w, start: now, next: now.Add(time.Second)}
 }
 
-func (p *progressLine) show(s store.CheckProgress) {
+func (p *progressLine) show(s fsck.Progress) {
 	now := time.Now()
 	if now.Before(p.next) {
 		return
@@ -278,7 +279,7 @@ func (c *RestoreCommand) Run(env *Env) error {
 	r, err := store.Restore(env.Context, store.RestoreOptions{
 		FS: vfs.Default, From: c.Snapshot, To: c.DataDir, Link: c.Link, AllowDamage: c.AllowDamage, Progress: progress.show,
 	})
-	if errors.Is(err, store.ErrNoStore) || errors.Is(err, store.ErrNotEmpty) {
+	if errors.Is(err, fsck.ErrNoStore) || errors.Is(err, store.ErrNotEmpty) {
 		return &UsageError{err}
 	}
 	if err != nil {

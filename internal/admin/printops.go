@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/store"
 )
@@ -154,7 +155,7 @@ func writeSnapshots(w io.Writer, list []store.Snapshot, addr string) error {
 }
 
 // writeCheck prints what was looked at and what was found.
-func writeCheck(w io.Writer, r *store.CheckReport) error {
+func writeCheck(w io.Writer, r *fsck.Report) error {
 	took := time.Duration(r.TookUS) * time.Microsecond
 	_, err := fmt.Fprintf(w, "Checked %s: %d files, %s read, %d blocks, %d chunks, %d points, %d series, %d log records in %s ms.\n",
 		r.Dir, r.Files, size(r.Bytes), r.Blocks, r.Chunks, r.Points, r.Series, r.Records, milliseconds(took))
@@ -179,7 +180,7 @@ func writeCheck(w io.Writer, r *store.CheckReport) error {
 	return writeDamages(w, r.Damages, r.Damaged)
 }
 
-func writeDamages(w io.Writer, list []store.Damage, count int64) error {
+func writeDamages(w io.Writer, list []fsck.Damage, count int64) error {
 	for _, d := range list {
 		if _, err := fmt.Fprintf(w, "DAMAGED %s\n", oneLine(d)); err != nil {
 			return err
@@ -193,4 +194,4 @@ func writeDamages(w io.Writer, list []store.Damage, count int64) error {
 }
 
 // oneLine keeps a damage on its line, whatever the error inside it says.
-func oneLine(d store.Damage) string { return strings.ReplaceAll(d.String(), "\n", "; ") }
+func oneLine(d fsck.Damage) string { return strings.ReplaceAll(d.String(), "\n", "; ") }

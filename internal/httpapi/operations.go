@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/store"
 )
 
 // Operator is what the routes of operations need of a store. Its methods may
 // be called concurrently.
 type Operator interface {
-	Check(ctx context.Context, o store.CheckOptions) (store.CheckReport, error)
+	Check(ctx context.Context, o fsck.Options) (fsck.Report, error)
 	Snapshot(ctx context.Context, name string) (store.Snapshot, error)
 	Snapshots() ([]store.Snapshot, error)
 	DeleteSnapshot(name string) error
@@ -112,7 +113,7 @@ func (a *api) check(w http.ResponseWriter, r *http.Request) error {
 		_ = lines.Encode(m) // fails when the client left, which ends the context
 		_ = control.Flush() // likewise
 	}
-	report, err := a.Operator.Check(r.Context(), store.CheckOptions{Rate: in.Rate, Progress: func(p store.CheckProgress) {
+	report, err := a.Operator.Check(r.Context(), fsck.Options{Rate: in.Rate, Progress: func(p fsck.Progress) {
 		if now := time.Now(); now.After(next) {
 			next = now.Add(progressEvery)
 			send(admin.CheckMessage{Progress: &p})

@@ -8,18 +8,19 @@ import (
 	"testing"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/store"
 )
 
-func (f *fakeStore) Check(_ context.Context, o store.CheckOptions) (store.CheckReport, error) {
+func (f *fakeStore) Check(_ context.Context, o fsck.Options) (fsck.Report, error) {
 	if f.failure != nil {
-		return store.CheckReport{}, f.failure
+		return fsck.Report{}, f.failure
 	}
-	o.Progress(store.CheckProgress{File: "MANIFEST", TotalFiles: 3})
-	o.Progress(store.CheckProgress{File: "too soon after the one before"})
-	return store.CheckReport{Dir: "/data", Online: true, Files: 3, Points: o.Rate, Damaged: 1,
-		Damages: []store.Damage{{File: "flush/1.seg", Offset: 8, Part: "data", Expected: "CRC-32C 1", Found: "2"}}}, nil
+	o.Progress(fsck.Progress{File: "MANIFEST", TotalFiles: 3})
+	o.Progress(fsck.Progress{File: "too soon after the one before"})
+	return fsck.Report{Dir: "/data", Online: true, Files: 3, Points: o.Rate, Damaged: 1,
+		Damages: []fsck.Damage{{File: "flush/1.seg", Offset: 8, Part: "data", Expected: "CRC-32C 1", Found: "2"}}}, nil
 }
 
 func (f *fakeStore) Snapshot(_ context.Context, name string) (store.Snapshot, error) {
@@ -113,9 +114,9 @@ func TestOperationsAreGuarded(t *testing.T) {
 // slowCheck fails after it has reported progress.
 type slowCheck struct{ *fakeStore }
 
-func (s slowCheck) Check(_ context.Context, o store.CheckOptions) (store.CheckReport, error) {
-	o.Progress(store.CheckProgress{})
-	return store.CheckReport{}, errors.New("the disk went away")
+func (s slowCheck) Check(_ context.Context, o fsck.Options) (fsck.Report, error) {
+	o.Progress(fsck.Progress{})
+	return fsck.Report{}, errors.New("the disk went away")
 }
 
 func TestACheckThatFailsMidway(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/reader"
+	"dalmatiner/internal/recompute"
 	"dalmatiner/internal/segment"
 )
 
@@ -89,7 +90,7 @@ func naive(words []uint64, from int64) (h chunk.Header) {
 		}
 		h.Count++
 		h.LastOff, h.Last = i, w
-		extremes(&h, w)
+		recompute.Extremes(&h, w)
 	}
 	sums := naiveTree(words, from, []int64{120 * chunk.Slots, 10 * chunk.Slots, chunk.Slots})
 	h.Sum, h.Filled = sums.plain, sums.filled
@@ -145,25 +146,25 @@ func naiveChunk(words []uint64, from int64) (s naiveSums) {
 	if !s.any {
 		return s
 	}
-	var plain, filled laneSum
+	var plain, filled recompute.Sum
 	for slot := s.first; slot <= s.last; slot++ {
 		if slot%chunk.Lane == 0 {
-			plain.next()
-			filled.next()
+			plain.Next()
+			filled.Next()
 		}
 		if w := words[slot-from]; w != point.Unset {
-			plain.add(w)
+			plain.Add(w)
 			s.word = w
 		}
-		filled.add(s.word)
+		filled.Add(s.word)
 	}
-	s.plain, s.filled = plain.sum(), filled.sum()
+	s.plain, s.filled = plain.Total(), filled.Total()
 	return s
 }
 
 // equalBits compares bit by bit, but one NaN with another.
 func equalBits(got, want chunk.Header) error {
-	if !sameHeader(&got, &want) {
+	if !recompute.Equal(&got, &want) {
 		return fmt.Errorf("\n%+v, want\n%+v", got, want)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/manifest"
 )
 
@@ -47,9 +48,9 @@ func flipBit(t *testing.T, fs vfs.FS, path string, bit int64) {
 	}
 }
 
-// names says whether a report names a file, or the directory that is judged as
+// reportNames says whether a report names a file, or the directory that is judged as
 // one thing.
-func (r *CheckReport) names(file string) bool {
+func reportNames(r *fsck.Report, file string) bool {
 	for _, d := range append(r.Damages, r.Expected...) {
 		if d.File == file || d.File == datadir.Catalogue && strings.HasPrefix(file, datadir.Catalogue+"/") {
 			return true
@@ -98,7 +99,7 @@ func testFlip(t *testing.T, clock *testClock, whole vfs.FS, file string, bit int
 	t.Helper()
 	fs := cloneMem(t, whole, file, bit)
 	report := mustCheck(t, fs, "/data")
-	if !report.names(file) {
+	if !reportNames(&report, file) {
 		t.Errorf("bit %d of %s: the check does not name it: %v", bit, file, report.Damages)
 	}
 	s, err := Open(testOptions(fs, clock))

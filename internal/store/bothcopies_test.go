@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/durable"
+	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/manifest"
 )
 
@@ -56,7 +57,7 @@ func (l *sayings) Handle(_ context.Context, r slog.Record) error {
 }
 
 // checkSays is what a check says of the same.
-func checkSays(r *CheckReport) *sayings {
+func checkSays(r *fsck.Report) *sayings {
 	var l sayings
 	for _, d := range r.Damages {
 		switch {
@@ -78,9 +79,9 @@ func checkSays(r *CheckReport) *sayings {
 
 // checkThenOpen opens the store, and wants a check before it to say what the start says:
 // the same words of the same files, as damage or not, no more and no less.
-func checkThenOpen(t *testing.T, what string, o Options) (*Store, CheckReport) {
+func checkThenOpen(t *testing.T, what string, o Options) (*Store, fsck.Report) {
 	t.Helper()
-	report, err := CheckDir(t.Context(), o.FS, o.Dir, CheckOptions{Now: o.Now})
+	report, err := fsck.CheckDir(t.Context(), o.FS, o.Dir, fsck.Options{Now: o.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -13,11 +11,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
-	"pgregory.net/rapid"
 
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/durable"
+	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/version"
@@ -114,59 +111,21 @@ func checkRows(t fataler, s *Store, slots int64) (missing int) {
 	return missing
 }
 
-func mustCheck(t fataler, fs vfs.FS, dir string) CheckReport {
+func mustCheck(t fataler, fs vfs.FS, dir string) fsck.Report {
 	t.Helper()
-	r, err := CheckDir(context.Background(), fs, dir, CheckOptions{})
+	r, err := fsck.CheckDir(context.Background(), fs, dir, fsck.Options{})
 	if err != nil {
 		t.Fatalf("check: %v", err)
 	}
 	return r
 }
 
-// The aggregates that the check recomputes are those of the encoder, for any
-// words (I4).
-func TestRecomputedAggregates(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		var words [chunk.Slots]uint64
-		gaps, floats, spread := r.IntN(100), r.IntN(3)*50, int64(1)<<r.IntN(40)
-		for i := range words {
-			switch {
-			case r.IntN(100) < gaps:
-			case r.IntN(100) < floats:
-				words[i] = point.FromFloat(float64(r.Int64N(spread)) / 8)
-			default:
-				words[i] = point.FromInt(r.Int64N(spread) - spread/2)
-			}
-		}
-		words[r.IntN(chunk.Slots)] = point.FromInt(1)
-		if r.IntN(8) == 0 {
-			words[r.IntN(chunk.Slots)] = point.FromFloat(nan())
-		}
-		var e chunk.Encoder
-		data := e.Append(nil, 0, words[:])
-		got, err := chunk.ParseHeader(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := recompute(&words); !sameHeader(&want, &got) {
-			t.Fatalf("recomputed %+v\nencoded    %+v", want, got)
-		}
-		got.Sum.Lo++
-		if want := recompute(&words); sameHeader(&want, &got) {
-			t.Fatal("a wrong sum passes")
-		}
-	})
-}
-
-func nan() float64 { var zero float64; return zero / zero }
-
 // A store without damage is clean, while it runs, after a crash and after a
 // clean stop, and a check changes nothing.
 func TestCheckOfAWholeStore(t *testing.T) {
 	fs, clock := vfs.NewMem(), newTestClock()
 	s := fillRows(t, testOptions(fs, clock))
-	online, err := NewOperations(s).Check(t.Context(), CheckOptions{})
+	online, err := NewOperations(s).Check(t.Context(), fsck.Options{})
 	if err != nil || online.Damaged != 0 || !online.Online {
 		t.Fatalf("online: %v, %+v", err, online)
 	}
@@ -207,7 +166,7 @@ func TestCheckAfterMerges(t *testing.T) {
 	}
 	op := NewOperations(s)
 	for _, what := range []string{"deleted", "flushed", "merged"} {
-		if r, err := op.Check(t.Context(), CheckOptions{}); err != nil || r.Damaged != 0 {
+		if r, err := op.Check(t.Context(), fsck.Options{}); err != nil || r.Damaged != 0 {
 			t.Errorf("%s: %v, %v", what, err, r.Damages)
 		}
 		if what == "deleted" {
@@ -255,25 +214,25 @@ func TestCheckRefuses(t *testing.T) {
 	o := testOptions(fs, newTestClock())
 	s := fillRows(t, o)
 	defer s.Crash()
-	if _, err := CheckDir(t.Context(), fs, "/data", CheckOptions{}); err == nil || !strings.Contains(err.Error(), "running node") {
+	if _, err := fsck.CheckDir(t.Context(), fs, "/data", fsck.Options{}); err == nil || !strings.Contains(err.Error(), "running node") {
 		t.Errorf("a directory in use: %v", err)
 	}
 	for _, dir := range []string{"/nowhere", "/data/lost+found"} {
-		if _, err := CheckDir(t.Context(), fs, dir, CheckOptions{}); !errors.Is(err, ErrNoStore) {
+		if _, err := fsck.CheckDir(t.Context(), fs, dir, fsck.Options{}); !errors.Is(err, fsck.ErrNoStore) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}
 	op := NewOperations(s)
 	var inner error
-	_, err := op.Check(t.Context(), CheckOptions{Progress: func(CheckProgress) {
-		_, inner = op.Check(t.Context(), CheckOptions{})
+	_, err := op.Check(t.Context(), fsck.Options{Progress: func(fsck.Progress) {
+		_, inner = op.Check(t.Context(), fsck.Options{})
 	}})
 	if err != nil || !errors.Is(inner, ErrBusy) {
 		t.Errorf("two at once: %v, %v", err, inner)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if r, err := op.Check(ctx, CheckOptions{}); !errors.Is(err, context.Canceled) || r.Damaged != 0 {
+	if r, err := op.Check(ctx, fsck.Options{}); !errors.Is(err, context.Canceled) || r.Damaged != 0 {
 		t.Errorf("cancelled: %v, %+v", err, r.Damages)
 	}
 }
@@ -284,7 +243,7 @@ func TestCheckBesideFlushes(t *testing.T) {
 	s := fillRows(t, testOptions(vfs.NewMem(), clock))
 	defer func() { s.Crash() }()
 	steps := 0
-	change := func(p CheckProgress) {
+	change := func(p fsck.Progress) {
 		steps++
 		x := mustSession(t, s, "rows")
 		for i := range 10 {
@@ -306,7 +265,7 @@ func TestCheckBesideFlushes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, err := NewOperations(s).Check(t.Context(), CheckOptions{Progress: change})
+	r, err := NewOperations(s).Check(t.Context(), fsck.Options{Progress: change})
 	if err != nil || r.Damaged != 0 || steps < 4 {
 		t.Fatalf("%d steps: %v, %v", steps, err, r.Damages)
 	}
@@ -321,7 +280,7 @@ func TestCheckWithAFailingDisk(t *testing.T) {
 	defer s.Crash()
 	f.fail(".seg", errorfs.OpFileReadAt)
 	op := NewOperations(s)
-	r, err := op.Check(t.Context(), CheckOptions{})
+	r, err := op.Check(t.Context(), fsck.Options{})
 	if err != nil || r.Damaged != 2 || !strings.Contains(r.Damages[0].String(), "flush/0000000000000001.seg: offset 0, file: cannot be read") {
 		t.Errorf("%v, %+v", err, r.Damages)
 	}
@@ -337,49 +296,10 @@ func TestCheckWithAFailingDisk(t *testing.T) {
 		}
 	}
 	f.clear()
-	if r, err := op.Check(t.Context(), CheckOptions{}); err != nil || r.Damaged != 0 {
+	if r, err := op.Check(t.Context(), fsck.Options{}); err != nil || r.Damaged != 0 {
 		t.Errorf("the disk works again: %v, %+v", err, r.Damages)
 	}
 	if missing := checkRows(t, s, rowSlots*3/4); missing != 0 {
 		t.Errorf("%d words are missing though the disk works again", missing)
-	}
-}
-
-// The rate bounds what a check reads: the waits that are asked for add up.
-func TestPaceWaits(t *testing.T) {
-	p := &pace{ctx: t.Context(), rate: 100 << 20}
-	start := time.Now()
-	for range 20 {
-		if err := p.took(1 << 20); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if took := time.Since(start); took < 150*time.Millisecond {
-		t.Errorf("20 MiB at 100 MiB/s were let through in %v", took)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := (&pace{ctx: ctx, rate: 1}).took(100); !errors.Is(err, context.Canceled) {
-		t.Errorf("a wait goes on after the end: %v", err)
-	}
-}
-
-func TestInspectFSWritesNothing(t *testing.T) {
-	fs := inspectFS{vfs.NewMem(), &pace{ctx: t.Context()}}
-	none := vfs.WriteCategoryUnspecified
-	_, e1 := fs.Create("/a", none)
-	_, e2 := fs.OpenReadWrite("/a", none)
-	_, e3 := fs.ReuseForWrite("/a", "/b", none)
-	for i, err := range []error{e1, e2, e3, fs.Link("/a", "/b"), fs.Rename("/a", "/b"), fs.Remove("/a"), fs.RemoveAll("/a"), fs.MkdirAll("/a", 0o700)} {
-		if !errors.Is(err, errReadOnly) {
-			t.Errorf("change %d: %v", i, err)
-		}
-	}
-	lock, err := fs.Lock("/LOCK")
-	if names, lerr := fs.List("/"); err != nil || lerr != nil || len(names) != 0 {
-		t.Errorf("%v, %v: %v", err, lerr, names)
-	}
-	if err := errors.Join(lock.Close(), io.Closer(noLock{}).Close()); err != nil {
-		t.Error(err)
 	}
 }

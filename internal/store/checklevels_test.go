@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/segment"
 )
 
@@ -34,7 +35,7 @@ func TestWrongRollupsAreFound(t *testing.T) {
 			}
 			rewriteRollups(t, fs, "/data/window/"+names[0], change)
 			r := mustCheck(t, fs, "/data")
-			if !slices.ContainsFunc(r.Damages, func(d Damage) bool {
+			if !slices.ContainsFunc(r.Damages, func(d fsck.Damage) bool {
 				return strings.HasPrefix(d.Part, "levels") && strings.HasSuffix(d.Part, "digest") == (name == "a wrong digest") &&
 					strings.Contains(d.Detail, "10 chunks from")
 			}) {

@@ -12,6 +12,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/damage"
+	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/point"
 )
@@ -441,7 +442,7 @@ func TestChurnKeepsEveryPointWithItsName(t *testing.T) {
 			st := c.s.Stats()
 			reused, forgotten = max(reused, st.Deactivations), max(forgotten, st.SeriesDeleted+st.SeriesExpired)
 		}
-		report, err := NewOperations(c.s).Check(context.Background(), CheckOptions{})
+		report, err := NewOperations(c.s).Check(context.Background(), fsck.Options{})
 		if err != nil || report.Damaged > 0 {
 			t.Fatalf("check: %v, %v", report.Damages, err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
@@ -426,10 +427,10 @@ func TestNoPermissionSaysWhatToDo(t *testing.T) {
 			return nil
 		})
 		if kind == errorfs.OpList {
-			_, err := CheckDir(t.Context(), f.fs, "/data", CheckOptions{})
+			_, err := fsck.CheckDir(t.Context(), f.fs, "/data", fsck.Options{})
 			_, rerr := Restore(t.Context(), RestoreOptions{FS: f.fs, From: "/data", To: "/new"})
 			for _, err := range []error{err, rerr} {
-				if !errors.Is(err, oserror.ErrPermission) || errors.Is(err, ErrNoStore) || !strings.Contains(err.Error(), "run this as the user that owns it") {
+				if !errors.Is(err, oserror.ErrPermission) || errors.Is(err, fsck.ErrNoStore) || !strings.Contains(err.Error(), "run this as the user that owns it") {
 					t.Errorf("reading: %v", err)
 				}
 			}

@@ -182,7 +182,7 @@ func (s *Store) capture() *flushing {
 	f.changes, s.pending = s.pending, nil
 	f.dropped, s.droppedBuckets = s.droppedBuckets, nil
 	f.tombs, s.tombstones = s.tombstones, nil
-	f.forget, f.early = s.outlived(seriesIn(f.tombs))
+	f.forget, f.early = s.outlived(version.CountDeleted(f.tombs))
 	f.buckets = s.Buckets()
 	return f
 }

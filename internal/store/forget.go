@@ -12,7 +12,6 @@ import (
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
@@ -226,14 +225,7 @@ func (s *Store) committedTombstones() int64 {
 	n := s.manifest.Tombstones()
 	s.pendMu.Lock()
 	defer s.pendMu.Unlock()
-	return n + seriesIn(s.tombstones)
-}
-
-func seriesIn(all []manifest.Tombstones) (n int64) {
-	for i := range all {
-		n += int64(len(all[i].Series))
-	}
-	return n
+	return n + version.CountDeleted(s.tombstones)
 }
 
 // forgetting is series being taken out of a bucket.

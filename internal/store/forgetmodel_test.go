@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
@@ -235,7 +236,7 @@ func (m *forgetModel) end() {
 // verify checks every file.
 func (m *forgetModel) verify() {
 	m.t.Helper()
-	report, err := NewOperations(m.s).Check(context.Background(), CheckOptions{})
+	report, err := NewOperations(m.s).Check(context.Background(), fsck.Options{})
 	if err != nil || report.Damaged > 0 {
 		m.t.Fatalf("check: %v, %v", report.Damages, err)
 	}
@@ -299,7 +300,7 @@ func (m *forgetModel) crash(lostCatalogue bool) {
 			m.t.Fatalf("%v", err)
 		}
 	}
-	report, err := CheckDir(context.Background(), clone, m.o.Dir, CheckOptions{})
+	report, err := fsck.CheckDir(context.Background(), clone, m.o.Dir, fsck.Options{})
 	if !lostCatalogue && (err != nil || report.Damaged > 0) {
 		m.t.Fatalf("check after the crash: %v, %v", report.Damages, err)
 	}

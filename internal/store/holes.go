@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -36,18 +35,6 @@ func (s *Store) outsideHoles(b *bucket, hashes []segment.Hash) []segment.Hash {
 	return slices.DeleteFunc(hashes, func(h segment.Hash) bool {
 		return len(set.Spans(nil, hole.PrefixOf(h), int64(lo), math.MaxInt64)) > 0
 	})
-}
-
-// checkHoles names what is unknown since something was lost.
-func (c *checker) checkHoles() {
-	for _, h := range c.state.Holes {
-		d := Damage{File: manifest.FirstName, Part: "hole", Detail: fmt.Sprintf("slots %d to %d of bucket %d are unknown for the series from %016x to %016x where no newer source has them: %s",
-			h.From, h.Past-1, h.Bucket, h.Low, h.High, h.Cause)}
-		if h.Source != 0 {
-			d.Detail += fmt.Sprintf(", segment %d", h.Source)
-		}
-		c.damaged(d)
-	}
 }
 
 // noteHidden adds the points that the merge leaves out under holes to the segments whose

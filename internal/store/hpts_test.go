@@ -14,6 +14,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/point"
 )
 
@@ -166,7 +167,7 @@ func TestTimestampsStayWithTheirValues(t *testing.T) {
 
 func mustBeSound(t fataler, s *Store) {
 	t.Helper()
-	r, err := NewOperations(s).Check(context.Background(), CheckOptions{})
+	r, err := NewOperations(s).Check(context.Background(), fsck.Options{})
 	if err != nil || r.Damaged > 0 {
 		t.Fatalf("check: %v, %v", err, r.Damages)
 	}

@@ -14,6 +14,8 @@ import (
 
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/durable"
+	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/readonly"
 )
 
 // Errors of Restore that callers branch on.
@@ -33,7 +35,7 @@ type RestoreOptions struct {
 	Link bool
 	// AllowDamage takes a damaged snapshot: a start serves what is whole in it.
 	AllowDamage bool
-	Progress    func(CheckProgress)
+	Progress    func(fsck.Progress)
 }
 
 // RestoreReport is what was restored, and what the check of it found.
@@ -41,12 +43,12 @@ type RestoreReport struct {
 	Files  int64       `json:"files"`
 	Bytes  int64       `json:"bytes"`
 	Linked int64       `json:"linked"` // bytes of them
-	Check  CheckReport `json:"check"`
+	Check  fsck.Report `json:"check"`
 }
 
 // Restore makes a data directory out of a snapshot. It copies first and then
 // verifies the copy, so that a damaged source and a bad copy are both found.
-// Nothing is left in To after an error, which wraps ErrNoStore, ErrNotEmpty or
+// Nothing is left in To after an error, which wraps fsck.ErrNoStore, ErrNotEmpty or
 // ErrDamaged, or says what failed. With ErrDamaged the report has the list.
 func Restore(ctx context.Context, o RestoreOptions) (r RestoreReport, err error) {
 	names, err := o.FS.List(o.From)
@@ -54,15 +56,15 @@ func Restore(ctx context.Context, o RestoreOptions) (r RestoreReport, err error)
 		return r, fmt.Errorf("%s cannot be read: %w: run this as the user that owns it", o.From, err)
 	}
 	if err != nil {
-		return r, fmt.Errorf("%w in %s: %w", ErrNoStore, o.From, err)
+		return r, fmt.Errorf("%w in %s: %w", fsck.ErrNoStore, o.From, err)
 	}
 	if !datadir.IsStore(names) {
-		return r, fmt.Errorf("%w in %s: name a snapshot, such as data/snapshots/NAME", ErrNoStore, o.From)
+		return r, fmt.Errorf("%w in %s: name a snapshot, such as data/snapshots/NAME", fsck.ErrNoStore, o.From)
 	}
 	if names, err := o.FS.List(o.To); err == nil && len(names) > 0 {
 		return r, fmt.Errorf("%w: %s holds %s; name one that is new or empty", ErrNotEmpty, o.To, names[0])
 	}
-	lock, err := inspectFS{o.FS, &pace{ctx: ctx}}.Lock(o.FS.PathJoin(o.From, datadir.Lock))
+	lock, err := readonly.New(ctx, o.FS, 0).Lock(o.FS.PathJoin(o.From, datadir.Lock))
 	if err != nil {
 		return r, fmt.Errorf("%s is in use by a running node (%s): make a snapshot and restore that: %w", o.From, durable.HolderOf(o.FS.PathJoin(o.From, datadir.Lock)), err)
 	}
@@ -76,7 +78,7 @@ func Restore(ctx context.Context, o RestoreOptions) (r RestoreReport, err error)
 	if err := o.copyAll(ctx, &r, temp); err != nil {
 		return r, err
 	}
-	r.Check, err = CheckDir(ctx, o.FS, temp, CheckOptions{Progress: o.Progress})
+	r.Check, err = fsck.CheckDir(ctx, o.FS, temp, fsck.Options{Progress: o.Progress})
 	if err != nil {
 		return r, err
 	}

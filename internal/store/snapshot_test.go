@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 )
@@ -217,7 +218,7 @@ func TestRestoreRefuses(t *testing.T) {
 	try := func(from, to string) (RestoreReport, error) {
 		return Restore(context.Background(), RestoreOptions{FS: fs, From: from, To: to})
 	}
-	if _, err := try("/nowhere", "/new"); !errors.Is(err, ErrNoStore) {
+	if _, err := try("/nowhere", "/new"); !errors.Is(err, fsck.ErrNoStore) {
 		t.Error(err)
 	}
 	if _, err := try(snap.Dir, "/data"); !errors.Is(err, ErrNotEmpty) {

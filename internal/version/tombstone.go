@@ -102,6 +102,14 @@ func FromManifest(bucket uint64, all []manifest.Tombstones) Tombstones {
 	return Tombstones(nil).With(list)
 }
 
+// CountDeleted returns how many tombstones there are in all, of several of one series each.
+func CountDeleted(all []manifest.Tombstones) (n int64) {
+	for i := range all {
+		n += int64(len(all[i].Series))
+	}
+	return n
+}
+
 // Deletion is the tombstones of one deletion as the MANIFEST has them. All have the same
 // DeleteSequence, LSN and Incarnation.
 func Deletion(bucket uint64, list []Tombstone) manifest.Tombstones {

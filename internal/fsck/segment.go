@@ -1,7 +1,6 @@
-package store
+package fsck
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/cockroachdb/errors/oserror"
@@ -10,11 +9,9 @@ import (
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/recovery"
+	"dalmatiner/internal/recompute"
 	"dalmatiner/internal/segment"
 )
-
-func compareIDs(a, b metric.SeriesID) int { return bytes.Compare(a[:], b[:]) }
 
 // checkSegments verifies the committed segments; those of a directory that is not
 // in use are the ones that a start would serve.
@@ -22,60 +19,19 @@ func (c *checker) checkSegments() {
 	c.progress.TotalFiles = c.report.Files + int64(len(c.state.Segments))
 	for i := range c.state.Segments {
 		m := &c.state.Segments[i]
-		c.begin(segmentFile(m))
-		if c.fs.pace.ctx.Err() != nil {
+		c.begin(datadir.Segment(m.Kind, m.Seq))
+		if c.fs.Err() != nil {
 			return
 		}
-		c.checkSegment(segmentFile(m), m)
+		c.checkSegment(datadir.Segment(m.Kind, m.Seq), m)
 	}
 	c.checkUnlisted()
-}
-
-// checkUnlisted reports the names that the catalogue has lost: those of series
-// that have chunks. A series that has expired may still be named somewhere.
-func (c *checker) checkUnlisted() {
-	for i := 0; i < len(c.unlisted); {
-		file, missing, example := c.unlisted[i].file, 0, segment.Hash{}
-		for ; i < len(c.unlisted) && c.unlisted[i].file == file; i++ {
-			if c.nameless[metric.SeriesID(c.unlisted[i].hash).Value()] {
-				missing++
-				example = c.unlisted[i].hash
-			}
-		}
-		if missing > 0 {
-			c.damaged(Damage{File: datadir.Catalogue, Part: "series", Expected: "all that " + file + " names",
-				Found: fmt.Sprintf("%d are missing, hash %s among them", missing, example)})
-		}
-	}
-}
-
-// planStart makes the plan of a start and reports what it says. What is verified
-// then is what that start would serve.
-func (c *checker) planStart() {
-	in, readers, err := recovery.Look(c.fs, c.dir, c.state, func(path string) (*segment.Reader, error) { return segment.Open(c.fs, path) })
-	if err != nil {
-		c.unreadable(c.dir, err)
-	}
-	if err := readers.Close(); err != nil {
-		c.unreadable(c.dir, err)
-	}
-	in.Now = c.opts.Now().UnixMilli()
-	plan := recovery.Decide(in)
-	for _, l := range plan.Lines() {
-		d := Damage{File: l.File, Part: "file", Detail: l.Text}
-		if l.Damage {
-			c.damaged(d)
-		} else {
-			c.expected(d)
-		}
-	}
-	c.state = plan.State
 }
 
 // gone says whether a running store has dropped a segment since the check read
 // the MANIFEST.
 func (c *checker) gone(seq uint64) bool {
-	if c.live == nil {
+	if c.running == nil {
 		return false
 	}
 	state, _, err := manifest.Inspect(c.fs, c.dir)
@@ -120,9 +76,9 @@ func (c *checker) checkSegment(file string, m *manifest.Segment) {
 			Found: fmt.Sprintf("%d in the chunks", s.points)})
 	}
 	c.segmentError(file, r.Series(s.identity))
-	if s.nameless > 0 {
+	if s.unnamed > 0 {
 		c.damaged(Damage{File: file, Part: "series", Expected: "the catalogue names all that have chunks",
-			Found: fmt.Sprintf("%d without a name, hash %s among them", s.nameless, s.example)})
+			Found: fmt.Sprintf("%d without a name, hash %s among them", s.unnamed, s.example)})
 	}
 }
 
@@ -151,17 +107,17 @@ type segmentCheck struct {
 	r          *segment.Reader
 	timestamps segment.Timestamps
 	points     int64
-	levels     rollupCheck
-	wrong      []Damage // levels, at most MaxCheckDamage
+	rollups    recompute.Rollups
+	wrong      []Damage // rollups, at most MaxDamages
 
-	bucket   uint64
-	hash     segment.Hash
-	any      bool
-	nameless int
-	example  segment.Hash
-	clean    uint64 // of the segment
-	named    bool   // the catalogue has all of its names, if they are not lost
-	words    [chunk.Slots]uint64
+	bucket  uint64
+	hash    segment.Hash
+	any     bool
+	unnamed int
+	example segment.Hash
+	clean   uint64 // of the segment
+	named   bool   // the catalogue has all of its names, if they are not lost
+	words   [chunk.Slots]uint64
 }
 
 // chunk decodes a chunk and compares its header with what the words give (I4).
@@ -184,21 +140,21 @@ func (s *segmentCheck) chunk(bucket uint64, h segment.Hash, number int64, data [
 		bad("chunk", "an encoded chunk", err.Error())
 		return nil
 	}
-	want := recompute(&s.words)
+	want := recompute.Header(&s.words)
 	if !s.timestamps.Is(bucket, h) {
 		s.points += int64(want.Count)
 		s.c.report.Points += int64(want.Count)
 	}
-	if !sameHeader(&want, &header) {
+	if !recompute.Equal(&want, &header) {
 		bad("aggregates of a chunk", fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", header))
 	}
 	if info := s.r.Info(); info.WindowChunks > 0 {
-		s.levels.add(&want, &s.words, info.WindowFirst, number-info.WindowFirst)
+		s.rollups.Add(&want, &s.words, info.WindowFirst, number-info.WindowFirst)
 	}
 	return nil
 }
 
-// finishRollups compares the levels of the series that ends with what its
+// finishRollups compares the rollups of the series that ends with what its
 // chunks give (I4).
 func (s *segmentCheck) finishRollups() {
 	info := s.r.Info()
@@ -213,39 +169,39 @@ func (s *segmentCheck) finishRollups() {
 			continue
 		}
 		for i := range info.WindowChunks / uint32(l.Chunks()) {
-			want := s.levels.header(l, int(i))
+			want := s.rollups.Header(l, int(i))
 			if spans>>i&1 == 0 {
 				got[i] = chunk.Header{}
 			}
 			unit := info.WindowFirst + int64(i)*l.Chunks()
-			if !sameHeader(want, &got[i]) {
+			if !recompute.Equal(want, &got[i]) {
 				s.wrongRollup("levels", l, unit, fmt.Sprintf("%+v", *want), fmt.Sprintf("%+v", got[i]))
 			}
-			if digest := s.levels.digest(l, int(i)); digest != digests[i] {
+			if digest := s.rollups.Digest(l, int(i)); digest != digests[i] {
 				s.wrongRollup("levels, digest", l, unit, fmt.Sprintf("%016x", digest), fmt.Sprintf("%016x", digests[i]))
 			}
 		}
 	}
-	s.levels = rollupCheck{}
+	s.rollups = recompute.Rollups{}
 }
 
-// wrongRollup notes what a level says of the chunks from first on.
+// wrongRollup notes what a rollup says of the chunks from first on.
 func (s *segmentCheck) wrongRollup(part string, l segment.Rollup, first int64, expected, found string) {
-	if len(s.wrong) < MaxCheckDamage {
+	if len(s.wrong) < MaxDamages {
 		s.wrong = append(s.wrong, Damage{File: s.file, Part: part, Expected: expected, Found: found,
 			Detail: fmt.Sprintf("%d chunks from %d on of series %s in bucket %d", l.Chunks(), first, s.hash, s.bucket)})
 	}
 }
 
-// finishSeries ends a series: it compares its levels and looks for its name.
+// finishSeries ends a series: it compares its rollups and looks for its name.
 func (s *segmentCheck) finishSeries() {
 	s.finishRollups()
 	if !s.any || !s.named || s.c.hasName(metric.SeriesID(s.hash)) || !s.c.alive(s.bucket) ||
-		s.c.buried(s.bucket, s.hash, s.clean) {
+		s.c.hidden(s.bucket, s.hash, s.clean) {
 		return
 	}
-	s.c.nameless[metric.SeriesID(s.hash).Value()] = true
-	s.nameless++
+	s.c.unnamed[metric.SeriesID(s.hash).Value()] = true
+	s.unnamed++
 	s.example = s.hash
 }
 
@@ -265,8 +221,8 @@ func (s *segmentCheck) identity(e segment.Series) error {
 	case !s.c.hasName(id):
 		s.c.unlisted = append(s.c.unlisted, unlisted{s.file, e.Hash})
 	case max(e.Incarnation, s.c.lives.Of(id.Value())) <= s.c.state.RememberAfter:
-		// It expired, was forgotten and began anew: its name may be there from before.
-	case e.Incarnation != s.c.lives.Of(id.Value()) && !s.c.buried(e.Bucket, e.Hash, s.clean):
+		// It expired, was deleted and began anew: its name may be there from before.
+	case e.Incarnation != s.c.lives.Of(id.Value()) && !s.c.hidden(e.Bucket, e.Hash, s.clean):
 		s.c.damaged(Damage{File: s.file, Part: "incarnation of series " + metric.Text(e.Key),
 			Expected: fmt.Sprintf("%d, as in the catalogue", s.c.lives.Of(id.Value())), Found: fmt.Sprint(e.Incarnation)})
 	}

@@ -1,4 +1,4 @@
-package store
+package fsck
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ const listAttempts = 5
 // checkLog reads every record of the log, those below the replay position too.
 func (c *checker) checkLog() {
 	var from wal.LSN
-	if c.live == nil {
+	if c.running == nil {
 		from = wal.LSN(recovery.ReplayFrom(c.state))
 	}
 	for attempt := 1; ; attempt++ {
@@ -38,7 +38,7 @@ func (c *checker) checkLog() {
 			}
 			if p.Kind == logrecord.SeriesDeleted && uint64(lsn) >= c.state.AccountLSN {
 				for _, id := range p.DeletedSeries() {
-					c.forgotten[id] = true
+					c.deleted[id] = true
 				}
 			}
 			if err != nil {
@@ -46,7 +46,7 @@ func (c *checker) checkLog() {
 			}
 			return nil
 		})
-		if c.live != nil && oserror.IsNotExist(err) && attempt < listAttempts {
+		if c.running != nil && oserror.IsNotExist(err) && attempt < listAttempts {
 			continue
 		}
 		if err != nil {
@@ -75,7 +75,7 @@ func (c *checker) logReport(report *wal.Report) {
 	}
 	for _, p := range report.Torn {
 		// Beside a running store this is a write under way.
-		if c.live == nil {
+		if c.running == nil {
 			c.expected(c.logPlace(p, "torn end"))
 		}
 	}
@@ -83,7 +83,7 @@ func (c *checker) logReport(report *wal.Report) {
 
 // lostInLog says what a start does of records that are lost.
 func (c *checker) lostInLog(report *wal.Report, buckets map[uint64]bool) {
-	if c.live != nil {
+	if c.running != nil {
 		return // what its flushes have is not known here
 	}
 	ranges := logrecord.LostRanges(logrecord.LostRecords(report, c.state))

@@ -1,4 +1,6 @@
-package store
+// Package recompute makes the aggregates of chunks and the rollups of windows from the points,
+// without the code that wrote them: a check compares the two (I4).
+package recompute
 
 import (
 	"math"
@@ -8,19 +10,19 @@ import (
 	"dalmatiner/internal/segment"
 )
 
-// recompute returns the aggregates of a chunk as its header defines them, from
+// Header returns the aggregates of a chunk as its header defines them, from
 // its words alone and without the code that wrote the header.
-func recompute(words *[chunk.Slots]uint64) chunk.Header {
+func Header(words *[chunk.Slots]uint64) chunk.Header {
 	last := chunk.Slots - 1
 	for last >= 0 && words[last] == point.Unset {
 		last--
 	}
 	var h chunk.Header
-	var plain, filled laneSum
+	var plain, filled Sum
 	for i, w := range words[:last+1] {
 		if i%chunk.Lane == 0 {
-			plain.next()
-			filled.next()
+			plain.Next()
+			filled.Next()
 		}
 		if w != point.Unset {
 			if h.Count == 0 {
@@ -28,26 +30,28 @@ func recompute(words *[chunk.Slots]uint64) chunk.Header {
 			}
 			h.Count++
 			h.LastOff, h.Last = i, w
-			plain.add(w)
-			extremes(&h, w)
+			plain.Add(w)
+			Extremes(&h, w)
 		}
 		if h.Count > 0 {
-			filled.add(h.Last)
+			filled.Add(h.Last)
 		}
 	}
-	h.Sum, h.Filled = plain.sum(), filled.sum()
+	h.Sum, h.Filled = plain.Total(), filled.Total()
 	return h
 }
 
-// laneSum adds words in the order that chunk.Sum defines.
-type laneSum struct {
+// Sum adds words in the order that chunk.Sum defines.
+type Sum struct {
 	ints        chunk.Sum
 	total, lane float64
 }
 
-func (s *laneSum) next() { s.total, s.lane = s.total+s.lane, 0 }
+// Next begins the next lane.
+func (s *Sum) Next() { s.total, s.lane = s.total+s.lane, 0 }
 
-func (s *laneSum) add(w uint64) {
+// Add adds a word that is set.
+func (s *Sum) Add(w uint64) {
 	if point.KindOf(w) == point.KindFloat {
 		s.lane += point.Float(w)
 	} else {
@@ -55,13 +59,14 @@ func (s *laneSum) add(w uint64) {
 	}
 }
 
-func (s *laneSum) sum() chunk.Sum {
-	s.next()
+// Total is the sum of all lanes.
+func (s *Sum) Total() chunk.Sum {
+	s.Next()
 	return chunk.Sum{Hi: s.ints.Hi, Lo: s.ints.Lo, Float: s.total}
 }
 
-// extremes keeps the first of equal values and passes over NaN.
-func extremes(h *chunk.Header, w uint64) {
+// Extremes notes a word that is set in the minimum and the maximum of h: it keeps the first of equal values and passes over NaN.
+func Extremes(h *chunk.Header, w uint64) {
 	if point.KindOf(w) == point.KindFloat && math.IsNaN(point.Float(w)) {
 		return
 	}
@@ -73,26 +78,26 @@ func extremes(h *chunk.Header, w uint64) {
 	}
 }
 
-// rollupCheck makes the levels of a series from the headers and words of its
+// Rollups makes the rollups of a series from the headers and words of its
 // chunks, as chunk.Header.Append defines them and without it.
-type rollupCheck struct {
+type Rollups struct {
 	small   [segment.MaxSpans]chunk.Header
 	large   chunk.Header
 	digests [segment.MaxSpans]uint64
 }
 
-// add takes the next chunk, the at-th of the window, whose first one has the
+// Add takes the next chunk, the at-th of the window, whose first one has the
 // number first.
-func (l *rollupCheck) add(h *chunk.Header, words *[chunk.Slots]uint64, first, at int64) {
+func (l *Rollups) Add(h *chunk.Header, words *[chunk.Slots]uint64, first, at int64) {
 	if at < 0 || at >= segment.LargeChunks {
-		return // not of this window: no level can be right then
+		return // not of this window: no rollup can be right then
 	}
 	l.digests[at/segment.SmallChunks] += chunk.NumberedDigest(first+at, chunk.DigestWords(words[:], 0))
 	join(&l.small[at/segment.SmallChunks], h, int(at%segment.SmallChunks)*chunk.Slots)
 }
 
-// header returns what the i-th entry of a level has to be.
-func (l *rollupCheck) header(level segment.Rollup, i int) *chunk.Header {
+// Header returns what the i-th entry of a rollup has to be. The next call may overwrite it.
+func (l *Rollups) Header(level segment.Rollup, i int) *chunk.Header {
 	if level == segment.Small {
 		return &l.small[i]
 	}
@@ -105,8 +110,8 @@ func (l *rollupCheck) header(level segment.Rollup, i int) *chunk.Header {
 	return &l.large
 }
 
-// digest returns what the i-th digest of a level has to be.
-func (l *rollupCheck) digest(level segment.Rollup, i int) uint64 {
+// Digest returns what the i-th digest of a rollup has to be.
+func (l *Rollups) Digest(level segment.Rollup, i int) uint64 {
 	if level == segment.Small {
 		return l.digests[i]
 	}
@@ -130,13 +135,13 @@ func join(a, b *chunk.Header, at int) {
 	a.Sum, a.Filled = a.Sum.Plus(b.Sum), a.Filled.Plus(b.Filled)
 	for _, w := range []uint64{b.Min, b.Max} {
 		if w != point.Unset {
-			extremes(a, w)
+			Extremes(a, w)
 		}
 	}
 }
 
-// sameHeader compares bit by bit, but one NaN with another.
-func sameHeader(a, b *chunk.Header) bool {
+// Equal compares bit by bit, but one NaN with another.
+func Equal(a, b *chunk.Header) bool {
 	x, y := *a, *b
 	x.Sum, y.Sum, x.Filled, y.Filled = chunk.Sum{}, chunk.Sum{}, chunk.Sum{}, chunk.Sum{}
 	return x == y && sameSum(a.Sum, b.Sum) && sameSum(a.Filled, b.Filled)
