@@ -25,7 +25,7 @@ const (
 // its number in the same commit; the test asks for it once it is a fifth too large.
 var exceptions = struct{ lines, fields, methods map[string]int }{
 	lines: map[string]int{
-		"internal/store": 11825,
+		"internal/store": 8880,
 	},
 	fields: map[string]int{
 		"internal/admin Status":  30,
