@@ -203,7 +203,4 @@ func (c *blocks) counts() (hits, misses int64) {
 	return hits, misses
 }
 
-// block returns the key of a data block of the reader.
-func (r *Reader) block(i int) blockKey { return blockKey(r.number)<<32 | blockKey(uint32(i)) }
-
 func (k blockKey) reader() uint32 { return uint32(k >> 32) }

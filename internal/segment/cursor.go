@@ -41,8 +41,8 @@ func (c *Cursor) Open(r *Reader, bucket uint64, h Hash, from, to int64) error {
 	if !d.holds(bucket, &h) {
 		return nil
 	}
-	c.w = r.walkIn(d)
-	c.w.blocks = r.files.blocks
+	c.w = d.walk()
+	c.w.blocks = r.file.files.blocks
 	var buf [fenceSize]byte
 	c.next = d.search(appendFence(buf[:0], bucket, &h, from))
 	return c.leaf(from)
@@ -59,16 +59,16 @@ func (c *Cursor) leaf(from int64) error {
 			return nil
 		}
 		if d.leaves[c.next].Load() == nil {
-			n := c.w.r.footer().first(kindLeaf) + c.next
+			n := d.foot.first(kindLeaf) + c.next
 			c.w.read += d.offset(n+1) - d.offset(n)
 		}
-		l, err := c.w.r.leaf(d, c.next, nil)
+		l, err := d.leaf(c.next, nil)
 		if err != nil {
 			if err := c.w.found.add(err); err != nil {
 				_, damage := c.Close()
 				return errors.Join(err, damage)
 			}
-			c.lose(d.lostOf(c.next, &c.w.r.footer().info, c.bucket, &c.hash))
+			c.lose(d.lostOf(c.next, &d.foot.info, c.bucket, &c.hash))
 			continue
 		}
 		row, ok := l.row(c.bucket, &c.hash)

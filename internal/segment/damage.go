@@ -59,7 +59,7 @@ func (e *DamageError) Error() string {
 // Undecodable is the damage of a chunk whose bytes are those that were written,
 // by their checksum, and do not decode.
 func (r *Reader) Undecodable(h Hash, chunk int64, cause error) *DamageError {
-	return &DamageError{File: r.path, Part: partChunk, Detail: fmt.Sprintf("chunk %d of series %s does not decode: %v", chunk, h, cause)}
+	return &DamageError{File: r.file.path, Part: partChunk, Detail: fmt.Sprintf("chunk %d of series %s does not decode: %v", chunk, h, cause)}
 }
 
 // Damages returns every DamageError in err, which may be one or, as the methods

@@ -10,8 +10,11 @@ import (
 // directory is what a Reader keeps in memory of the index: the offsets of all
 // blocks and the fences, as they lie in the file, and the leaves that were
 // needed so far. It holds one pointer per loaded leaf, none per series or
-// chunk.
+// chunk. It reads the blocks that it knows the places of.
 type directory struct {
+	file *openFile // that it is of
+	foot *footer
+
 	raw     []byte
 	blocks  int // of all kinds; raw starts with blocks+1 offsets
 	leaves  []atomic.Pointer[leaf]
@@ -30,9 +33,9 @@ func appendDirectory(dst []byte, offsets []int64, end int64, fences []byte) []by
 
 // parseDirectory checks that the blocks of raw, which parseFooter has sized,
 // fill the file up to the directory without a gap.
-func parseDirectory(raw []byte, f *footer) (*directory, error) {
+func parseDirectory(raw []byte, file *openFile, f *footer) (*directory, error) {
 	d := &directory{
-		raw: raw, blocks: f.first(kinds), small: int(f.blocks[kindSmall]),
+		file: file, foot: f, raw: raw, blocks: f.first(kinds), small: int(f.blocks[kindSmall]),
 		leaves:  make([]atomic.Pointer[leaf], f.blocks[kindLeaf]),
 		rollups: make([]atomic.Pointer[rollupBlock], f.blocks[kindSmall]+f.blocks[kindLarge]),
 	}
@@ -91,3 +94,63 @@ func (d *directory) holds(bucket uint64, h *Hash) bool {
 }
 
 func (d *directory) bytes() int64 { return int64(len(d.raw)) + d.loaded.Load() }
+
+// check verifies block i, of kind k, which is src with its CRC, and returns its
+// payload.
+func (d *directory) check(i int, k kind, src []byte) ([]byte, error) {
+	payload := src[:len(src)-crcSize]
+	want, got := binary.LittleEndian.Uint32(src[len(payload):]), blockCRC(payload, d.offset(i))
+	if want != got {
+		return nil, &DamageError{File: d.file.path, Offset: d.offset(i), Length: int64(len(src)),
+			Want: want, Got: got, Part: k.String()}
+	}
+	return payload, nil
+}
+
+// malformed is the error for block i, whose CRC is right and content is not.
+func (d *directory) malformed(i int, k kind, detail string) error {
+	return d.file.damage(d.offset(i), int(d.offset(i+1)-d.offset(i)), k.String(), detail)
+}
+
+// readBlock reads and verifies block i into dst, which is grown as needed, and
+// returns the payload, a part of dst.
+func (d *directory) readBlock(dst []byte, i int, k kind) (payload, buf []byte, err error) {
+	n := int(d.offset(i+1) - d.offset(i))
+	if cap(dst) < n {
+		dst = make([]byte, n)
+	}
+	dst = dst[:n]
+	if err := d.file.readAt(dst, d.offset(i), k.String()); err != nil {
+		return nil, dst, err
+	}
+	payload, err = d.check(i, k, dst)
+	return payload, dst, err
+}
+
+// leaf returns leaf i, from memory or from the file. It stays in memory unless
+// the caller lends a buffer for it.
+func (d *directory) leaf(i int, lent *[]byte) (leaf, error) {
+	if l := d.leaves[i].Load(); l != nil {
+		return *l, nil
+	}
+	var buf []byte
+	if lent != nil {
+		buf = *lent
+	}
+	block := d.foot.first(kindLeaf) + i
+	payload, buf, err := d.readBlock(buf, block, kindLeaf)
+	if lent != nil {
+		*lent = buf
+	}
+	if err != nil {
+		return nil, err
+	}
+	l, err := parseLeaf(payload)
+	if err != nil {
+		return nil, d.malformed(block, kindLeaf, err.Error())
+	}
+	if lent == nil && d.leaves[i].CompareAndSwap(nil, &l) {
+		d.loaded.Add(int64(cap(buf)))
+	}
+	return l, nil
+}

@@ -27,16 +27,6 @@ type Files struct {
 	opened  int64
 }
 
-// openFile is the file of one reader. All but path is under the lock of Files.
-type openFile struct {
-	path    string
-	file    vfs.File      // nil while it is not open
-	opening bool          // by one of the reads, for all
-	reads   int           // under way
-	at      *list.Element // in idle, when it is open and not being read
-	closed  bool          // for good
-}
-
 // NewFiles returns the files of readers, at most limit of them open at a time, and
 // memory for keep bytes of verified data blocks. A limit below 1 is 1; of less than
 // 256 KiB nothing is kept.

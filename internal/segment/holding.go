@@ -39,7 +39,7 @@ func (r *Reader) Holding(bucket uint64, hashes []Hash, fn func(i int)) error {
 		for n := first; n < len(d.leaves) && bytes.Compare(d.fence(n), past) <= 0; n++ {
 			if n != at {
 				at = n
-				if l, err = r.leaf(d, n, &w.leaf); err != nil {
+				if l, err = d.leaf(n, &w.leaf); err != nil {
 					l = nil
 					if err := w.found.add(err); err != nil {
 						return err

@@ -17,7 +17,6 @@ type visit func(bucket uint64, h Hash, chunk int64, data []byte) error
 
 // walk is one call that visits chunks, with its memory.
 type walk struct {
-	r     *Reader
 	d     *directory
 	found damages
 	fn    visit
@@ -50,12 +49,12 @@ func (r *Reader) walk() (*walk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.walkIn(d), nil
+	return d.walk(), nil
 }
 
-func (r *Reader) walkIn(d *directory) *walk {
+func (d *directory) walk() *walk {
 	w := walks.Get().(*walk)
-	w.r, w.d = r, d
+	w.d = d
 	return w
 }
 
@@ -79,13 +78,13 @@ func (r *Reader) chunks(bucket uint64, h Hash, from, to int64, fn func(chunk int
 	if err != nil {
 		return err
 	}
-	w.one, w.blocks, w.lostOf = fn, r.files.blocks, lost
+	w.one, w.blocks, w.lostOf = fn, r.file.files.blocks, lost
 	defer w.release()
 	var a, b [fenceSize]byte
 	low, high := appendFence(a[:0], bucket, &h, from), appendFence(b[:0], bucket, &h, to)
 	d := w.d
 	for i := d.search(low); i < len(d.leaves); i++ {
-		l, err := r.leaf(d, i, nil)
+		l, err := d.leaf(i, nil)
 		if err == nil {
 			err = w.chunks(i, l, bucket, &h, from, to)
 		} else if err = w.found.add(err); err == nil && lost != nil {
@@ -184,11 +183,11 @@ func (w *walk) leaves(from, to uint64, fn func(i int, l leaf) error) error {
 	last := lastHash()
 	high := appendFence(nil, to, &last, math.MaxInt64)
 	for i := w.d.search(low); i < len(w.d.leaves) && bytes.Compare(w.d.fence(i), high) <= 0; i++ {
-		l, err := w.r.leaf(w.d, i, &w.leaf)
+		l, err := w.d.leaf(i, &w.leaf)
 		switch {
 		case err != nil:
 			if err = w.found.add(err); err == nil && w.lostLeaf != nil {
-				w.lostLeaf(w.d.lostIn(i, &w.r.footer().info))
+				w.lostLeaf(w.d.lostIn(i, &w.d.foot.info))
 			}
 		case l.bucket() >= from && l.bucket() <= to:
 			err = fn(i, l)
@@ -234,7 +233,7 @@ func (w *walk) deliver(n int, l leaf, row, first, past int) error {
 // damaged. What it has to read it reads together with what the entries up to
 // past want.
 func (w *walk) chunk(n int, l leaf, e entry, i, past int) ([]byte, error) {
-	b, limit := int(e.block), int(w.r.footer().blocks[kindData])
+	b, limit := int(e.block), int(w.d.foot.blocks[kindData])
 	if b >= limit {
 		return nil, w.badEntry(n, e)
 	}
@@ -264,7 +263,7 @@ func (w *walk) keeps(block int) bool {
 	if w.blocks == nil {
 		return false
 	}
-	payload := w.blocks.get(w.r.block(block))
+	payload := w.blocks.get(w.d.file.block(block))
 	if payload == nil {
 		return false
 	}
@@ -286,7 +285,7 @@ func (w *walk) payload(block int) []byte {
 
 // badEntry notes that an entry of leaf n points to where no data is.
 func (w *walk) badEntry(n int, e entry) error {
-	return w.found.add(w.r.malformed(w.d, w.r.footer().first(kindLeaf)+n, kindLeaf,
+	return w.found.add(w.d.malformed(w.d.foot.first(kindLeaf)+n, kindLeaf,
 		fmt.Sprintf("an entry points to %d bytes at %d of data block %d, which does not hold them", e.length, e.off, e.block)))
 }
 
@@ -318,7 +317,7 @@ func (w *walk) load(first, end int) error {
 	}
 	w.buf = w.buf[:n]
 	w.read += int64(n)
-	if err := w.r.readAt(w.buf, d.offset(first), kindData.String()); err != nil {
+	if err := w.d.file.readAt(w.buf, d.offset(first), kindData.String()); err != nil {
 		if end > first+1 && ReadFailed(err) {
 			return w.load(first, first+1) // it may be another of the blocks
 		}
@@ -331,7 +330,7 @@ func (w *walk) load(first, end int) error {
 	w.first, w.count, w.bad = first, end-first, 0
 	for i := first; i < end; i++ {
 		src := w.buf[d.offset(i)-d.offset(first) : d.offset(i+1)-d.offset(first)]
-		payload, err := w.r.check(d, i, kindData, src)
+		payload, err := w.d.check(i, kindData, src)
 		switch {
 		case err != nil:
 			w.bad |= 1 << (i - first)
@@ -339,7 +338,7 @@ func (w *walk) load(first, end int) error {
 				return err
 			}
 		case w.blocks != nil:
-			w.blocks.offer(w.r.block(i), payload)
+			w.blocks.offer(w.d.file.block(i), payload)
 		}
 	}
 	return nil

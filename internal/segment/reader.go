@@ -1,18 +1,13 @@
 package segment
 
 import (
-	"encoding/binary"
 	"errors"
-	"fmt"
-	"io"
 	"math"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"dalmatiner/internal/buckets"
 
-	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -23,11 +18,8 @@ import (
 // returns all DamageErrors joined at its end; Damages lists them. Any other
 // error ends it at once.
 type Reader struct {
-	path   string
-	files  *Files
-	number uint32 // among those of files
-	file   openFile
-	foot   atomic.Pointer[footer]
+	file openFile
+	foot atomic.Pointer[footer]
 
 	loading sync.Mutex // held while the directory is read, so that it is read once
 	dir     atomic.Pointer[directory]
@@ -40,7 +32,7 @@ func Open(fs vfs.FS, path string) (*Reader, error) { return NewFiles(fs, 1, 0).O
 
 // Open is the function Open for a reader that shares the limit of open files.
 func (c *Files) Open(path string) (*Reader, error) {
-	r := &Reader{path: path, files: c, number: c.number.Add(1), file: openFile{path: path}}
+	r := &Reader{file: openFile{path: path, files: c, number: c.number.Add(1)}}
 	if err := r.readFooter(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -52,7 +44,7 @@ func (c *Files) Open(path string) (*Reader, error) {
 // (ReadFailed) until that succeeds. Info is that of a segment that may hold
 // anything.
 func (c *Files) Later(path string) *Reader {
-	r := &Reader{path: path, files: c, number: c.number.Add(1), file: openFile{path: path}}
+	r := &Reader{file: openFile{path: path, files: c, number: c.number.Add(1)}}
 	r.foot.Store(&footer{unread: true, info: Info{Chunks: 1, Series: 1, Identities: 1, MinChunk: math.MinInt64, MaxChunk: math.MaxInt64}})
 	return r
 }
@@ -61,37 +53,19 @@ func (c *Files) Later(path string) *Reader {
 func (r *Reader) footer() *footer { return r.foot.Load() }
 
 func (r *Reader) readFooter() error {
-	size, err := r.size()
+	size, err := r.file.size(r.footer() != nil)
 	if err != nil {
 		return err
 	}
 	tail := make([]byte, min(size, footerSize))
-	if err := r.readAt(tail, size-int64(len(tail)), partFooter); err != nil {
+	if err := r.file.readAt(tail, size-int64(len(tail)), partFooter); err != nil {
 		return err
 	}
-	foot, err := parseFooter(tail, r.path, size)
+	foot, err := parseFooter(tail, r.file.path, size)
 	if err == nil {
 		r.foot.Store(&foot)
 	}
 	return err
-}
-
-func (r *Reader) size() (int64, error) {
-	f, err := r.files.take(&r.file)
-	if known := r.footer() != nil; err != nil && (known || errors.Is(err, syscall.EIO)) {
-		return 0, r.notOpened(err, 0, footerSize, partFooter)
-	} else if err != nil {
-		return 0, fmt.Errorf("segment: open %s: %w", r.path, err)
-	}
-	defer r.files.done(&r.file)
-	stat, err := f.Stat()
-	if errors.Is(err, syscall.EIO) {
-		return 0, r.unread(0, footerSize, partFooter, "tell its size", err)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("segment: stat %s: %w", r.path, err)
-	}
-	return stat.Size(), nil
 }
 
 // Info returns what the footer says.
@@ -100,10 +74,10 @@ func (r *Reader) Info() Info { return r.footer().info }
 // Close closes the file. No other call may be under way or follow.
 func (r *Reader) Close() error {
 	r.dir.Store(nil)
-	if r.files.blocks != nil {
-		r.files.blocks.drop(r.number)
+	if r.file.files.blocks != nil {
+		r.file.files.blocks.drop(r.file.number)
 	}
-	return r.files.close(&r.file)
+	return r.file.files.close(&r.file)
 }
 
 // IndexBytes is the memory the loaded part of the index takes, in bytes.
@@ -117,51 +91,6 @@ func (r *Reader) IndexBytes() int64 {
 // DropIndex frees the loaded index. Calls under way keep theirs until they
 // return; the next look-up loads again.
 func (r *Reader) DropIndex() { r.dir.Store(nil) }
-
-// readAt fills dst from offset. A file that ends early is damage, and so is a
-// range that the device cannot read (EIO), or a file that is gone since it was
-// opened first: what else there is is served.
-func (r *Reader) readAt(dst []byte, offset int64, part string) error {
-	f, err := r.files.take(&r.file)
-	if err != nil {
-		return r.notOpened(err, offset, len(dst), part)
-	}
-	n, err := f.ReadAt(dst, offset)
-	r.files.done(&r.file)
-	switch {
-	case n == len(dst):
-		return nil
-	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return r.damage(offset, len(dst), part, fmt.Sprintf("the file ends after %d of these bytes", n))
-	case errors.Is(err, syscall.EIO):
-		return r.unread(offset, len(dst), part, "read it", err)
-	default:
-		return fmt.Errorf("segment: read %d bytes at offset %d of %s: %w", len(dst), offset, r.path, err)
-	}
-}
-
-// notOpened is the error of a read whose file could not be opened again.
-func (r *Reader) notOpened(err error, offset int64, length int, part string) error {
-	switch {
-	case oserror.IsNotExist(err):
-		return r.damage(offset, length, part, "the file is gone")
-	case errors.Is(err, syscall.EIO):
-		return r.unread(offset, length, part, "open it", err)
-	}
-	return fmt.Errorf("segment: open %s: %w", r.path, err)
-}
-
-// damage is a range of the file that is not what was written.
-func (r *Reader) damage(offset int64, length int, part, detail string) *DamageError {
-	return &DamageError{File: r.path, Offset: offset, Length: int64(length), Part: part, Detail: detail}
-}
-
-// unread is a range that the device does not give now.
-func (r *Reader) unread(offset int64, length int, part, doing string, cause error) *DamageError {
-	e := r.damage(offset, length, part, "the device cannot "+doing+": "+cause.Error())
-	e.Cause = cause
-	return e
-}
 
 // directory returns the loaded directory, or loads it. An error is not kept:
 // the next call tries again.
@@ -181,81 +110,21 @@ func (r *Reader) directory() (*directory, error) {
 	}
 	foot := r.footer()
 	raw := make([]byte, foot.dirLen()) // at most the size of the file
-	if err := r.readAt(raw, foot.dirOff, partDirectory); err != nil {
+	if err := r.file.readAt(raw, foot.dirOff, partDirectory); err != nil {
 		return nil, err
 	}
-	damage := DamageError{File: r.path, Offset: foot.dirOff, Length: int64(len(raw)), Part: partDirectory}
+	damage := DamageError{File: r.file.path, Offset: foot.dirOff, Length: int64(len(raw)), Part: partDirectory}
 	if crc := blockCRC(raw, foot.dirOff); crc != foot.dirCRC {
 		damage.Want, damage.Got = foot.dirCRC, crc
 		return nil, &damage
 	}
-	d, err := parseDirectory(raw, foot)
+	d, err := parseDirectory(raw, &r.file, foot)
 	if err != nil {
 		damage.Detail = err.Error()
 		return nil, &damage
 	}
 	r.dir.Store(d)
 	return d, nil
-}
-
-// check verifies block i, of kind k, which is src with its CRC, and returns its
-// payload.
-func (r *Reader) check(d *directory, i int, k kind, src []byte) ([]byte, error) {
-	payload := src[:len(src)-crcSize]
-	want, got := binary.LittleEndian.Uint32(src[len(payload):]), blockCRC(payload, d.offset(i))
-	if want != got {
-		return nil, &DamageError{File: r.path, Offset: d.offset(i), Length: int64(len(src)),
-			Want: want, Got: got, Part: k.String()}
-	}
-	return payload, nil
-}
-
-// malformed is the error for block i, whose CRC is right and content is not.
-func (r *Reader) malformed(d *directory, i int, k kind, detail string) error {
-	return r.damage(d.offset(i), int(d.offset(i+1)-d.offset(i)), k.String(), detail)
-}
-
-// readBlock reads and verifies block i into dst, which is grown as needed, and
-// returns the payload, a part of dst.
-func (r *Reader) readBlock(dst []byte, d *directory, i int, k kind) (payload, buf []byte, err error) {
-	n := int(d.offset(i+1) - d.offset(i))
-	if cap(dst) < n {
-		dst = make([]byte, n)
-	}
-	dst = dst[:n]
-	if err := r.readAt(dst, d.offset(i), k.String()); err != nil {
-		return nil, dst, err
-	}
-	payload, err = r.check(d, i, k, dst)
-	return payload, dst, err
-}
-
-// leaf returns leaf i, from memory or from the file. It stays in memory unless
-// the caller lends a buffer for it.
-func (r *Reader) leaf(d *directory, i int, lent *[]byte) (leaf, error) {
-	if l := d.leaves[i].Load(); l != nil {
-		return *l, nil
-	}
-	var buf []byte
-	if lent != nil {
-		buf = *lent
-	}
-	block := r.footer().first(kindLeaf) + i
-	payload, buf, err := r.readBlock(buf, d, block, kindLeaf)
-	if lent != nil {
-		*lent = buf
-	}
-	if err != nil {
-		return nil, err
-	}
-	l, err := parseLeaf(payload)
-	if err != nil {
-		return nil, r.malformed(d, block, kindLeaf, err.Error())
-	}
-	if lent == nil && d.leaves[i].CompareAndSwap(nil, &l) {
-		d.loaded.Add(int64(cap(buf)))
-	}
-	return l, nil
 }
 
 // IdentityBytes returns the size of all identities, which is what Writer.Reserve
@@ -306,7 +175,7 @@ func (r *Reader) records(k kind, next func(src []byte) (rest []byte, stop, bad e
 	var found damages
 	var buf, payload []byte
 	for i := r.footer().first(k); i < r.footer().first(k+1); i++ {
-		if payload, buf, err = r.readBlock(buf, d, i, k); err != nil {
+		if payload, buf, err = d.readBlock(buf, i, k); err != nil {
 			if err := found.add(err); err != nil {
 				return err
 			}
@@ -318,7 +187,7 @@ func (r *Reader) records(k kind, next func(src []byte) (rest []byte, stop, bad e
 				return stop
 			}
 			if bad != nil {
-				_ = found.add(r.malformed(d, i, k, bad.Error()))
+				_ = found.add(d.malformed(i, k, bad.Error()))
 				break
 			}
 			payload = rest

@@ -221,7 +221,7 @@ func (r *Reader) Rollups(l Rollup, bucket uint64, h Hash, dst *[MaxSpans]chunk.H
 		return 0, at.read, err
 	}
 	if spans, err = at.block.decode(at.row, dst); err != nil {
-		return 0, at.read, r.malformedRollups(at.d, at.number, err)
+		return 0, at.read, at.d.malformedRollups(at.number, err)
 	}
 	return spans, at.read, nil
 }
@@ -258,7 +258,7 @@ func (r *Reader) rollupRow(l Rollup, bucket uint64, h Hash) (at rollupPosition, 
 	if at.number < first {
 		return at, false, nil
 	}
-	at.block, at.read, err = r.rollupBlock(at.d, at.number, nil)
+	at.block, at.read, err = at.d.rollupBlock(at.number, nil)
 	if err != nil || at.block.bucket() != bucket {
 		return at, false, err
 	}
@@ -267,10 +267,6 @@ func (r *Reader) rollupRow(l Rollup, bucket uint64, h Hash) (at rollupPosition, 
 	}
 	hash, _, _ := at.block.row(at.row)
 	return at, bytes.Equal(hash, h[:]), nil
-}
-
-func (r *Reader) malformedRollups(d *directory, i int, err error) error {
-	return r.malformed(d, r.footer().first(kindSmall)+i, kindSmall, err.Error())
 }
 
 // rollupRange returns the blocks of a rollup, among those of all rollups.
@@ -283,7 +279,7 @@ func (d *directory) rollupRange(l Rollup) (first, past int) {
 
 // rollupBlock returns a block of rollups, from memory or from the file; then read
 // is its size. It stays in memory unless the caller lends a buffer for it.
-func (r *Reader) rollupBlock(d *directory, i int, lent *[]byte) (b rollupBlock, read int64, err error) {
+func (d *directory) rollupBlock(i int, lent *[]byte) (b rollupBlock, read int64, err error) {
 	if b := d.rollups[i].Load(); b != nil {
 		return *b, 0, nil
 	}
@@ -291,7 +287,7 @@ func (r *Reader) rollupBlock(d *directory, i int, lent *[]byte) (b rollupBlock, 
 	if lent != nil {
 		buf = *lent
 	}
-	payload, buf, err := r.readBlock(buf, d, r.footer().first(kindSmall)+i, kindSmall)
+	payload, buf, err := d.readBlock(buf, d.foot.first(kindSmall)+i, kindSmall)
 	if lent != nil {
 		*lent = buf
 	}
@@ -299,10 +295,14 @@ func (r *Reader) rollupBlock(d *directory, i int, lent *[]byte) (b rollupBlock, 
 		return nil, int64(len(buf)), err
 	}
 	if b, err = parseRollupBlock(payload); err != nil {
-		return nil, int64(len(buf)), r.malformedRollups(d, i, err)
+		return nil, int64(len(buf)), d.malformedRollups(i, err)
 	}
 	if kept := b; lent == nil && d.rollups[i].CompareAndSwap(nil, &kept) {
 		d.loaded.Add(int64(cap(buf)))
 	}
 	return b, int64(len(buf)), nil
+}
+
+func (d *directory) malformedRollups(i int, err error) error {
+	return d.malformed(d.foot.first(kindSmall)+i, kindSmall, err.Error())
 }

@@ -133,7 +133,7 @@ func BenchmarkLookupKept(b *testing.B) {
 	for _, keep := range []int64{256 << 20, 4 << 20} {
 		b.Run(fmt.Sprintf("%dMiB", keep>>20), func(b *testing.B) {
 			const series = 100_000
-			path := benchReader(b, series, 1).path
+			path := benchReader(b, series, 1).file.path
 			r, err := NewFiles(vfs.Default, 1, keep).Open(path)
 			if err != nil {
 				b.Fatal(err)
@@ -164,7 +164,7 @@ func BenchmarkLookupKept(b *testing.B) {
 func BenchmarkFirstLookup(b *testing.B) {
 	r := benchReader(b, 100_000, 1)
 	for b.Loop() {
-		again, err := Open(vfs.Default, r.path)
+		again, err := Open(vfs.Default, r.file.path)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func (r *Reader) Verify() error {
 
 // verifyData reads all data blocks, as many at a time as one read takes.
 func (r *Reader) verifyData(d *directory, found *damages) error {
-	w := r.walkIn(d)
+	w := d.walk()
 	defer w.release()
 	past := r.footer().first(kindLeaf)
 	for i := 0; i < past; {
@@ -56,7 +56,7 @@ func (r *Reader) verifyIndex(d *directory, found *damages) error {
 	}
 	damaged := err != nil // what it is says verifyRecords
 	for i := range d.leaves {
-		l, err := r.leaf(d, i, &buf)
+		l, err := d.leaf(i, &buf)
 		if err != nil {
 			damaged = true
 			if err := found.add(err); err != nil {
@@ -65,7 +65,7 @@ func (r *Reader) verifyIndex(d *directory, found *damages) error {
 			continue
 		}
 		bad := func(format string, args ...any) error {
-			return found.add(r.malformed(d, r.footer().first(kindLeaf)+i, kindLeaf, fmt.Sprintf(format, args...)))
+			return found.add(d.malformed(r.footer().first(kindLeaf)+i, kindLeaf, fmt.Sprintf(format, args...)))
 		}
 		for row := range l.rows() {
 			h := Hash(l.rowHash(row))
@@ -114,7 +114,7 @@ func (r *Reader) verifyRollups(d *directory, found *damages) error {
 		var last, key [fenceSize]byte
 		first, past := d.rollupRange(l)
 		for i := first; i < past; i++ {
-			b, _, err := r.rollupBlock(d, i, &buf)
+			b, _, err := d.rollupBlock(i, &buf)
 			if err != nil {
 				if err := found.add(err); err != nil {
 					return err
@@ -137,7 +137,7 @@ func (r *Reader) verifyRollups(d *directory, found *damages) error {
 					detail = fmt.Sprintf("row %d has spans %#x of a window of %d chunks", row, spans, r.footer().info.WindowChunks)
 				}
 				if detail != "" {
-					if err := found.add(r.malformedRollups(d, i, errors.New(detail))); err != nil {
+					if err := found.add(d.malformedRollups(i, errors.New(detail))); err != nil {
 						return err
 					}
 				}
@@ -169,7 +169,7 @@ func (r *Reader) verifyRecords(_ *directory, found *damages) error {
 }
 
 func (r *Reader) miscounted(what string, want, got [2]int64) error {
-	return r.damage(r.footer().info.Size-footerSize, footerSize, partFooter, fmt.Sprintf("it says %d %s, the file holds %d", want, what, got))
+	return r.file.damage(r.footer().info.Size-footerSize, footerSize, partFooter, fmt.Sprintf("it says %d %s, the file holds %d", want, what, got))
 }
 
 // Blocks returns the number of blocks that Verify reads, of every kind.

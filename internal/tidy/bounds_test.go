@@ -41,7 +41,6 @@ var exceptions = struct{ lines, fields, methods map[string]int }{
 	methods: map[string]int{
 		"internal/head Group":     53,
 		"internal/httpapi api":    47,
-		"internal/segment Reader": 50,
 		"internal/store Session":  48,
 		"internal/store Store":    183,
 		"internal/store replayer": 42,
