@@ -81,7 +81,8 @@ type Catalogue struct {
 // the last element of dir may be missing if it is to survive a crash. The
 // error wraps ErrDamaged if the files are not what a catalogue should be, and
 // does not if another process holds dir or the system refuses. On a full disk the
-// catalogue is opened to be read, and to be written later (openToRead).
+// catalogue is opened to be read; the first write for which there is room opens it
+// to be written.
 func Open(files vfs.FS, dir string, logger *slog.Logger) (*Catalogue, error) {
 	if err := makeDir(files, dir); err != nil {
 		return nil, err

@@ -158,8 +158,9 @@ func (l *loader) load(first, second *image) error {
 }
 
 // fold sums up the edits from the newest snapshot on, each from the copy that has
-// it. ReplayPositions of edits behind one that both have lost are left out: they say that
-// a segment holds what is below, and that may be the segment whose name is lost.
+// it. The replay positions of edits behind one that both have lost are left out: they say
+// that segments hold what the log has below, and one of these may be the segment whose
+// name is lost.
 func (l *loader) fold(first, second *image) {
 	all := slices.Concat(first.edits, second.edits)
 	slices.SortStableFunc(all, func(a, b numbered) int {

@@ -8,8 +8,8 @@ import (
 	"dalmatiner/internal/wal"
 )
 
-// replay positions are the positions in the log from which on a start applies what it has of
-// the groups. That of a group never falls.
+// replayPositions are the positions in the log from which on a start applies records: each
+// group has one, which never falls.
 type replayPositions struct {
 	base uint64                    // of all groups that have none of their own
 	own  []manifest.ReplayPosition // by group

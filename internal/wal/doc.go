@@ -3,7 +3,7 @@
 //
 // A record's LSN is the position of its first byte in the whole history of the
 // log. What a record means is up to the caller; the log promises that every
-// record below durableLSN is replayed unchanged after any crash (I1), that
+// record that was fsynced is replayed unchanged after any crash (I1), that
 // nothing is replayed that was not appended (I2), that the order is kept, and
 // that damage is named and never returned (I5, I6). The format and the reasons
 // are in DESIGN.md.

@@ -34,7 +34,7 @@ type Options struct {
 	Sync       SyncMode                             // Interval
 	Interval   time.Duration                        // between fsyncs in mode Interval; 1 s
 	FileSize   int64                                // a file is full at this size, headers included; 64 MiB
-	MaxRecord  int                                  // bytes of a record Append takes, at most recordLimit; 4 MiB
+	MaxRecord  int                                  // bytes of a record Append takes, at most 64 MiB; 4 MiB
 	BufferSize int                                  // bytes of each of the two buffers, at least MaxRecord; 4 MiB
 	MinLSN     LSN                                  // new records get no LSN below it: the highest one named elsewhere
 	ID         [16]byte                             // of a new log; random

@@ -8,7 +8,7 @@ import (
 )
 
 // scanBuffer is the size of a read: large enough that the calls do not show,
-// small enough to stay in the second-level cache.
+// small enough to stay in the processor's second cache level.
 const scanBuffer = 256 << 10
 
 // scanner reads the records of one file in order.

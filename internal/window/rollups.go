@@ -5,7 +5,7 @@ import (
 	"dalmatiner/internal/segment"
 )
 
-// Rollups makes the levels of a window from the headers and digests of its chunks,
+// Rollups makes the rollups of a window from the headers and digests of its chunks,
 // one series at a time. Entries of Small are made from the chunks, in order, and
 // one of Large from those of Small.
 type Rollups struct {
@@ -17,12 +17,12 @@ type Rollups struct {
 	data    []byte
 }
 
-// NewRollups returns the levels of a window: a whole one of Small or Large
-// chunks.
+// NewRollups returns a maker of the rollups of a window: a whole one of Small or
+// Large chunks.
 func NewRollups(window Range) *Rollups { return &Rollups{window: window} }
 
 // Add takes a chunk by its header and digest. Where it is the first one of a series, the
-// levels of the series before go to w; bytes is their size in the file.
+// rollups of the series before go to w; bytes is their size in the file.
 func (l *Rollups) Add(w *segment.Writer, h segment.Hash, number int64, header *chunk.Header, digest uint64) (bytes int, err error) {
 	if l.any && h != l.hash {
 		if bytes, err = l.Flush(w); err != nil {
@@ -36,7 +36,7 @@ func (l *Rollups) Add(w *segment.Writer, h segment.Hash, number int64, header *c
 	return bytes, nil
 }
 
-// Flush writes the levels of the last series.
+// Flush writes the rollups of the last series.
 func (l *Rollups) Flush(w *segment.Writer) (bytes int, err error) {
 	if !l.any {
 		return 0, nil
