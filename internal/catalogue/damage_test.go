@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/segment"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -34,32 +35,6 @@ func filled(tb testing.TB) (*vfs.MemFS, model, uint64) {
 // clone is a copy of fs as it is.
 func clone(fs *vfs.MemFS) *vfs.MemFS {
 	return fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
-}
-
-// rewrite replaces a file by what change makes of it.
-func rewrite(tb testing.TB, fs vfs.FS, path string, change func([]byte) []byte) {
-	tb.Helper()
-	f, err := fs.Open(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	st, err := f.Stat()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	data := make([]byte, st.Size())
-	if _, err := f.ReadAt(data, 0); err != nil && len(data) > 0 {
-		tb.Fatal(err)
-	}
-	closeAll := []error{f.Close()}
-	w, err := fs.Create(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	_, err = w.Write(change(data))
-	if err := errors.Join(append(closeAll, err, w.Close())...); err != nil {
-		tb.Fatal(err)
-	}
 }
 
 // checkDamaged opens a catalogue after damage to one file. It may be intact, or
@@ -142,10 +117,10 @@ func TestI6DamageIsNeverSilent(t *testing.T) {
 		}
 		for step := range 24 {
 			cut := clone(fs)
-			rewrite(t, cut, path, func(b []byte) []byte { return b[:len(b)*step/24] })
+			filetest.Rewrite(t, cut, path, func(b []byte) []byte { return b[:len(b)*step/24] })
 			checkDamaged(t, fmt.Sprintf("%s cut at %d/24", path, step), cut, m, generation)
 			flipped := clone(fs)
-			rewrite(t, flipped, path, func(b []byte) []byte {
+			filetest.Rewrite(t, flipped, path, func(b []byte) []byte {
 				if len(b) > 0 {
 					b[len(b)*step/24] ^= 0x10
 				}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/segment"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -33,10 +34,10 @@ func TestInspectFindsEveryFlippedBit(t *testing.T) {
 		}
 		tables++
 		size := 0
-		rewrite(t, fs, path, func(b []byte) []byte { size = len(b); return b })
+		filetest.Rewrite(t, fs, path, func(b []byte) []byte { size = len(b); return b })
 		for at := 0; at < size; at += 1 + size/97 {
 			damaged := clone(fs)
-			rewrite(t, damaged, path, func(b []byte) []byte { b[at] ^= 1 << (at % 8); return b })
+			filetest.Rewrite(t, damaged, path, func(b []byte) []byte { b[at] ^= 1 << (at % 8); return b })
 			if _, _, found := inspected(t, damaged, testDir); len(found) == 0 || found[0].File != fs.PathBase(path) {
 				t.Errorf("byte %d of %s: %v", at, path, found)
 			}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/record"
+
+	"dalmatiner/internal/filetest"
 )
 
 // records is a MANIFEST as pebble writes it, and where the last record begins.
@@ -86,7 +88,7 @@ func TestDamagedOptionsAndManifestAreSaid(t *testing.T) {
 		}
 		for at := 0; at < len(data); at++ {
 			flipped := clone(fs)
-			rewrite(t, flipped, path, func(b []byte) []byte { b[at] ^= 1 << (at % 8); return b })
+			filetest.Rewrite(t, flipped, path, func(b []byte) []byte { b[at] ^= 1 << (at % 8); return b })
 			if bad := checkDamaged(t, fmt.Sprintf("%s flipped at %d", path, at), flipped, m, generation); !bad && (options || at < last) {
 				t.Fatalf("%s flipped at %d of %d: nothing is said", path, at, len(data))
 			}
@@ -94,7 +96,7 @@ func TestDamagedOptionsAndManifestAreSaid(t *testing.T) {
 				continue
 			}
 			cut := clone(fs)
-			rewrite(t, cut, path, func(b []byte) []byte { return b[:at] })
+			filetest.Rewrite(t, cut, path, func(b []byte) []byte { return b[:at] })
 			if bad := checkDamaged(t, fmt.Sprintf("%s cut at %d", path, at), cut, m, generation); !bad && options {
 				t.Fatalf("%s cut at %d of %d: nothing is said", path, at, len(data))
 			}

@@ -12,36 +12,9 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/filetest"
 )
-
-func read(t *testing.T, fs vfs.FS, path string) []byte {
-	t.Helper()
-	f, err := fs.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
-func write(t *testing.T, fs vfs.FS, path string, data []byte) {
-	t.Helper()
-	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.Write(bytes.Clone(data)); err != nil { // pebble spoils what it was given, under race
-		t.Fatal(err)
-	}
-	if err := f.Sync(); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // A copy outlives a crash once its directory is synced, not before.
 func TestACopyOutlivesACrash(t *testing.T) {
@@ -51,7 +24,7 @@ func TestACopyOutlivesACrash(t *testing.T) {
 		want  int
 	}{{math.MaxInt64, len(data)}, {int64(len(data)), len(data)}, {copyBuffer + 1, copyBuffer + 1}, {0, 0}} {
 		fs := vfs.NewCrashableMem()
-		write(t, fs, "/from", data)
+		filetest.Write(t, fs, "/from", data)
 		if err := SyncDir(fs, "/"); err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +38,7 @@ func TestACopyOutlivesACrash(t *testing.T) {
 		if err := SyncDir(fs, "/"); err != nil {
 			t.Fatal(err)
 		}
-		if got := read(t, fs.CrashClone(vfs.CrashCloneCfg{}), "/to"); !bytes.Equal(got, data[:c.want]) {
+		if got := filetest.Read(t, fs.CrashClone(vfs.CrashCloneCfg{}), "/to"); !bytes.Equal(got, data[:c.want]) {
 			t.Errorf("limit %d: %d bytes after a crash, want the first %d", c.limit, len(got), c.want)
 		}
 	}

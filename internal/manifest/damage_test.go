@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/filetest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -54,28 +54,7 @@ func disks(t testing.TB, first, second []byte) *vfs.MemFS {
 
 func writeFile(t testing.TB, fs vfs.FS, name string, data []byte) {
 	t.Helper()
-	f, err := fs.Create(fs.PathJoin(dir, name), vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.Write(slices.Clone(data)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func readFile(t testing.TB, fs vfs.FS, path string) []byte {
-	t.Helper()
-	f, err := fs.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	filetest.Write(t, fs, fs.PathJoin(dir, name), data)
 }
 
 func seqs(s *State) (seqs []uint64) {
@@ -133,10 +112,10 @@ func TestOneCopyIsEnough(t *testing.T) {
 		if named := len(r.Damaged) > 0 && r.Damaged[0].File == names[which]; named == expected {
 			t.Fatalf("copy %d of %d bytes: %+v", which, len(bad), r)
 		}
-		if bad != nil && !expected && (len(r.SetAside) != 1 || !slices.Equal(readFile(t, fs, r.SetAside[0]), bad)) {
+		if bad != nil && !expected && (len(r.SetAside) != 1 || !slices.Equal(filetest.Read(t, fs, r.SetAside[0]), bad)) {
 			t.Fatalf("copy %d: kept %q", which, r.SetAside)
 		}
-		if a, b := readFile(t, fs, fs.PathJoin(dir, FirstName)), readFile(t, fs, fs.PathJoin(dir, SecondName)); !slices.Equal(a, b) {
+		if a, b := filetest.Read(t, fs, fs.PathJoin(dir, FirstName)), filetest.Read(t, fs, fs.PathJoin(dir, SecondName)); !slices.Equal(a, b) {
 			t.Fatalf("copy %d: not mended", which)
 		}
 		if _, s, r := mustOpen(t, fs, rewriteSize); !reflect.DeepEqual(s, want) || len(r.Damaged)+len(r.Torn)+len(r.Lost) > 0 {
@@ -200,7 +179,7 @@ func TestBitFlips(t *testing.T) {
 			s.AccountLSN != 285 || string(s.Account) != "account 3" || s.NextSeq < 4+idGap || s.NextGroup < idGap {
 			t.Fatalf("bit %d: %+v", bit, s)
 		}
-		if len(r.SetAside) != 2 || !slices.Equal(readFile(t, fs, r.SetAside[0]), bad) {
+		if len(r.SetAside) != 2 || !slices.Equal(filetest.Read(t, fs, r.SetAside[0]), bad) {
 			t.Fatalf("bit %d: %q is no copy of the file", bit, r.SetAside)
 		}
 		_, again, r := mustOpen(t, fs, rewriteSize)
@@ -275,7 +254,7 @@ func TestSetAsideKeepsAll(t *testing.T) {
 	_, _, a := mustOpen(t, fs, rewriteSize)
 	writeFile(t, fs, FirstName, []byte("two"))
 	_, _, b := mustOpen(t, fs, rewriteSize)
-	if string(readFile(t, fs, a.SetAside[0])) != "one" || string(readFile(t, fs, b.SetAside[0])) != "two" {
+	if string(filetest.Read(t, fs, a.SetAside[0])) != "one" || string(filetest.Read(t, fs, b.SetAside[0])) != "two" {
 		t.Errorf("%+v, %+v", a, b)
 	}
 }
@@ -290,7 +269,7 @@ func TestOtherFormatsAreRefused(t *testing.T) {
 		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), FirstName) {
 			t.Errorf("format %d: %v, want ErrFormat with the file's name", format, err)
 		}
-		if !slices.Equal(readFile(t, fs, fs.PathJoin(dir, FirstName)), data) {
+		if !slices.Equal(filetest.Read(t, fs, fs.PathJoin(dir, FirstName)), data) {
 			t.Error("the file was changed")
 		}
 	}
@@ -375,7 +354,7 @@ func TestFullDiskAtAStart(t *testing.T) {
 		}
 		full = false
 		commit(t, m, Edit{NextSeq: 60})
-		if got := readFile(t, fs, fs.PathJoin(dir, lostDir, names[which]+".1")); !slices.Equal(got, bad) {
+		if got := filetest.Read(t, fs, fs.PathJoin(dir, lostDir, names[which]+".1")); !slices.Equal(got, bad) {
 			t.Error("the damaged copy was not kept")
 		}
 		_, s, r = mustOpen(t, mem, rewriteSize)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/hole"
 )
@@ -83,7 +84,7 @@ func TestFrozenManifest(t *testing.T) {
 	fs := durableDir(t)
 	m, _, _ := mustOpen(t, fs, rewriteSize)
 	commit(t, m, frozenEdits()...)
-	frozen.Same(t, "MANIFEST", readFile(t, fs, fs.PathJoin(dir, FirstName)))
+	frozen.Same(t, "MANIFEST", filetest.Read(t, fs, fs.PathJoin(dir, FirstName)))
 	frozen.Same(t, "snapshot", m.encodeSnapshot())
 	for _, name := range []string{"MANIFEST", "snapshot"} {
 		data := frozen.Read(t, name)
@@ -111,7 +112,7 @@ func TestAnotherFormatIsNamed(t *testing.T) {
 		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("%s: the MANIFEST has an unknown format: version %d, this program reads version %d", FirstName, format, formatNumber)) {
 			t.Errorf("format %d: %v", format, err)
 		}
-		if string(readFile(t, fs, fs.PathJoin(dir, FirstName))) != string(data) {
+		if string(filetest.Read(t, fs, fs.PathJoin(dir, FirstName))) != string(data) {
 			t.Error("the file was changed")
 		}
 	}

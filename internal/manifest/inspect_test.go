@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/filetest"
 )
 
 // Inspect gives what Open gives, leaves the file as it is, and may run beside
@@ -22,7 +24,7 @@ func TestInspect(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if got := readFile(t, fs, "data/MANIFEST.2"); !slices.Equal(got, content) {
+		if got := filetest.Read(t, fs, "data/MANIFEST.2"); !slices.Equal(got, content) {
 			t.Errorf("%s: the file has changed", what)
 		}
 		m, want, wantReport := mustOpen(t, fs, rewriteSize)

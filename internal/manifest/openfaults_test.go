@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"dalmatiner/internal/filetest"
 )
 
 // startsOf returns directories that a start finds, each with all that was committed.
@@ -108,7 +110,7 @@ func TestCopiesThatTheDeviceDoesNotGive(t *testing.T) {
 			continue
 		}
 		for i, was := range [][]byte{c.first, c.second} {
-			if was != nil && !slices.Equal(readFile(t, mem, mem.PathJoin(dir, names[i])), was) {
+			if was != nil && !slices.Equal(filetest.Read(t, mem, mem.PathJoin(dir, names[i])), was) {
 				t.Errorf("%q unread: %s was changed", c.unread, names[i])
 			}
 		}

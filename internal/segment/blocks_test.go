@@ -9,6 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
+
+	"dalmatiner/internal/filetest"
 )
 
 // TestBlocksEqualTheModel: whatever is offered, dropped and asked for, a block that
@@ -210,7 +212,7 @@ func TestI5DamagedBlocksAreNotKept(t *testing.T) {
 	m := testModel(40, 6, 900)
 	fs := vfs.NewMem()
 	m.write(t, fs, testPath, m.order())
-	data := readFile(t, fs, testPath)
+	data := filetest.Read(t, fs, testPath)
 	data[blockSize+100] ^= 1 // in the second block
 	files := NewFiles(memFile(t, data), 1, 4<<20)
 	r, err := files.Open(testPath)

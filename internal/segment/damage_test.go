@@ -13,6 +13,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/filetest"
 )
 
 // smallSegment is a segment with every kind of block in few bytes.
@@ -21,25 +22,7 @@ func smallSegment(tb testing.TB) (*model, []byte) {
 	m := testModel(3, 2, 7)
 	fs := vfs.NewMem()
 	m.write(tb, fs, testPath, m.order())
-	return m, readFile(tb, fs, testPath)
-}
-
-func readFile(tb testing.TB, fs vfs.FS, path string) []byte {
-	tb.Helper()
-	f, err := fs.Open(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	data := make([]byte, st.Size())
-	if _, err := f.ReadAt(data, 0); err != nil && len(data) > 0 {
-		tb.Fatal(err)
-	}
-	return data
+	return m, filetest.Read(tb, fs, testPath)
 }
 
 // memFile is a file system with data at testPath.
@@ -165,7 +148,7 @@ func TestI5OtherBlocksStayReadable(t *testing.T) {
 	m := testModel(600, 3, 100)
 	fs := vfs.NewMem()
 	m.write(t, fs, testPath, m.order())
-	data := readFile(t, fs, testPath)
+	data := filetest.Read(t, fs, testPath)
 	r := open(t, fs, testPath)
 	d, err := r.directory()
 	if err != nil {
@@ -192,7 +175,7 @@ func TestI5BlockInTheWrongPlaceIsDamage(t *testing.T) {
 	m := testModel(600, 3, blockSize/8)
 	fs := vfs.NewMem()
 	m.write(t, fs, testPath, m.order())
-	data := readFile(t, fs, testPath)
+	data := filetest.Read(t, fs, testPath)
 	r := open(t, fs, testPath)
 	d, err := r.directory()
 	if err != nil {
@@ -212,7 +195,7 @@ func TestDamageErrorsAreBounded(t *testing.T) {
 	m := testModel(600, 3, blockSize/4)
 	fs := vfs.NewMem()
 	m.write(t, fs, testPath, m.order())
-	data := readFile(t, fs, testPath)
+	data := filetest.Read(t, fs, testPath)
 	r := open(t, fs, testPath)
 	d, err := r.directory()
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/point"
 )
@@ -204,7 +205,7 @@ func (f *frozenSegment) write(t *testing.T) []byte {
 	if _, err := w.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	return readFile(t, fs, testPath)
+	return filetest.Read(t, fs, testPath)
 }
 
 // The format is frozen: what is added gives the bytes of the files, and these

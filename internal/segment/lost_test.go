@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/hole"
 )
 
@@ -15,7 +16,7 @@ func TestEveryChunkIsReadOrLost(t *testing.T) {
 	whole := func() []byte {
 		fs := memFile(t, nil)
 		m.write(t, fs, testPath, m.order())
-		return readFile(t, fs, testPath)
+		return filetest.Read(t, fs, testPath)
 	}()
 	r := open(t, memFile(t, whole), testPath)
 	d, err := r.directory()

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/filetest"
 )
 
 // A file whose checksums are right and whose content is not is found by Verify,
@@ -16,7 +18,7 @@ func TestVerifyFindsWhatChecksumsDoNot(t *testing.T) {
 	m := testModel(90, 3, 100)
 	fs := vfs.NewMem()
 	m.write(t, fs, testPath, m.order())
-	intact := readFile(t, fs, testPath)
+	intact := filetest.Read(t, fs, testPath)
 	r := open(t, fs, testPath)
 	d, err := r.directory()
 	if err != nil {
@@ -90,7 +92,7 @@ func TestDamageIsReportedOnce(t *testing.T) {
 	rand.New(rand.NewPCG(3, 3)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	fs := vfs.NewMem()
 	m.write(t, fs, testPath, order)
-	data := readFile(t, fs, testPath)
+	data := filetest.Read(t, fs, testPath)
 	data[0] ^= 1
 	n := 0
 	err := open(t, memFile(t, data), testPath).Each(func(uint64, Hash, int64, []byte) error { n++; return nil })
@@ -123,7 +125,7 @@ func TestReadOfManySmallBlocks(t *testing.T) {
 	if err := m.compare(open(t, fs, testPath)); err != nil {
 		t.Fatal(err)
 	}
-	data := readFile(t, fs, testPath)
+	data := filetest.Read(t, fs, testPath)
 	const block, size = maxRun + 5, 10 + crcSize
 	data[block*size] ^= 1
 	p := m.order()[0]

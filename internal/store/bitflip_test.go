@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/manifest"
 )
@@ -24,28 +25,9 @@ func cloneMem(t *testing.T, from vfs.FS, file string, bit int64) *vfs.MemFS {
 		t.Fatalf("clone: %v, %v", ok, err)
 	}
 	if file != "" {
-		flipBit(t, to, "/data/"+file, bit)
+		filetest.FlipBit(t, to, "/data/"+file, bit)
 	}
 	return to
-}
-
-func flipBit(t *testing.T, fs vfs.FS, path string, bit int64) {
-	t.Helper()
-	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b [1]byte
-	if _, err := f.ReadAt(b[:], bit/8); err != nil {
-		t.Fatal(err)
-	}
-	b[0] ^= 1 << (bit % 8)
-	if _, err := f.WriteAt(b[:], bit/8); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // reportNames says whether a report names a file, or the directory that is judged as

@@ -16,6 +16,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/point"
@@ -367,21 +368,7 @@ func TestADamagedCatalogueIsRebuilt(t *testing.T) {
 
 func flipByte(t *testing.T, fs vfs.FS, path string, at int64) {
 	t.Helper()
-	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := make([]byte, 1)
-	if _, err := f.ReadAt(b, at); err != nil {
-		t.Fatal(err)
-	}
-	b[0] ^= 0x40
-	if _, err := f.WriteAt(b, at); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	filetest.FlipBit(t, fs, path, 8*at+6)
 }
 
 // A block damaged under a running store is named, counted and left out (I5).

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/reader"
 )
@@ -210,7 +211,7 @@ func TestALostRewriteIsUnknown(t *testing.T) {
 	h.put([]int{0, 1, 2}, 0, holeSlots)
 	file := h.put([]int{1}, 100, 900) // late: chunks 0 and 1 of series 1
 	h.check("whole", nil)
-	flipBit(t, h.o.FS, "/data/"+file, 8*20)
+	filetest.FlipBit(t, h.o.FS, "/data/"+file, 8*20)
 	h.reopen()
 	holes := []unknownDeleteSequence{{1, 0, 2 * chunk.Slots, 1}}
 	gone := map[int]bool{1: true}
@@ -248,7 +249,7 @@ func TestALostFileIsUnknownWhereItWasMarked(t *testing.T) {
 			case "cut":
 				cutFile(t, h.o.FS, file, 100)
 			case "footer":
-				flipBit(t, h.o.FS, file, 8*(fileSize(t, h.o.FS, file)-50))
+				filetest.FlipBit(t, h.o.FS, file, 8*(fileSize(t, h.o.FS, file)-50))
 			}
 			h.s = mustOpen(t, h.o)
 			gone, holes := map[int]bool{2: true}, []unknownDeleteSequence{{1, 0, chunk.Slots, 2}}
@@ -292,7 +293,7 @@ func TestADamagedIndexIsUnknown(t *testing.T) {
 	h.put([]int{0, 2}, 700, 1500)
 	seg := h.s.versions.Latest().Segments[len(h.s.versions.Latest().Segments)-1]
 	data := seg.Info.DataBytes + 4 // one block
-	flipBit(t, h.o.FS, "/data/"+seg.Name(), 8*(data+5))
+	filetest.FlipBit(t, h.o.FS, "/data/"+seg.Name(), 8*(data+5))
 	h.reopen()
 	gone := map[int]bool{1: true}
 	holes := []unknownDeleteSequence{{0, 0, holeSlots, 1}, {2, 0, holeSlots, 1}}

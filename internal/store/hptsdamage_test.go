@@ -14,6 +14,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/segment"
 )
 
@@ -183,5 +184,5 @@ func damageChunk(t *testing.T, fs vfs.FS, path string, bucket uint64, h segment.
 	if at < 0 {
 		t.Fatal("the chunk is not in the file")
 	}
-	flipBit(t, fs, path, int64(at+len(chunk)/2)*8)
+	filetest.FlipBit(t, fs, path, int64(at+len(chunk)/2)*8)
 }

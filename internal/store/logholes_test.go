@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
 )
@@ -180,7 +181,7 @@ func (w *logWorld) hurt(file string, positions map[int][][2]int64) {
 	if len(can) == 0 {
 		return
 	}
-	data := slices.Clone(fileOf(w.t, w.mem, file))
+	data := slices.Clone(filetest.Read(w.t, w.mem, file))
 	for range 1 + w.r.IntN(4) {
 		i := can[w.r.IntN(len(can))]
 		if w.sent[i].lost {

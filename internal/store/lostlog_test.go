@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/filetest"
 )
 
 // eachZeroedBlock opens a copy of a data directory for every 4 KiB of a file of the
@@ -22,7 +24,7 @@ func eachZeroedBlock(t *testing.T, mem *vfs.MemFS, o Options, step int, fn func(
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		data := fileOf(t, mem, "/data/wal/"+name)
+		data := filetest.Read(t, mem, "/data/wal/"+name)
 		for at := 0; at < len(data); at += step {
 			fs := whole(mem)
 			bad := slices.Clone(data)
@@ -42,20 +44,6 @@ func eachZeroedBlock(t *testing.T, mem *vfs.MemFS, o Options, step int, fn func(
 			fn(fmt.Sprintf("%s at %d", name, at), s, fs)
 		}
 	}
-}
-
-func fileOf(t *testing.T, fs vfs.FS, path string) []byte {
-	t.Helper()
-	f, err := fs.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 // A block of the log that reads as zeros brings back neither a bucket nor a series

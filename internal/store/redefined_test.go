@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
@@ -39,14 +40,14 @@ func damageRecords(t *testing.T, fs vfs.FS, fn func(p *logrecord.Record) bool) (
 	}
 	for _, name := range names {
 		path := fs.PathJoin("/data/wal", name)
-		data := fileOf(t, fs, path)
+		data := filetest.Read(t, fs, path)
 		for _, rec := range recs {
 			for from := 0; ; n++ {
 				i := bytes.Index(data[from:], rec)
 				if i < 0 {
 					break
 				}
-				flipBit(t, fs, path, int64(from+i+len(rec)-1)*8)
+				filetest.FlipBit(t, fs, path, int64(from+i+len(rec)-1)*8)
 				from += i + len(rec)
 			}
 		}

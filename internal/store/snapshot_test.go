@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
@@ -231,7 +232,7 @@ func TestRestoreRefuses(t *testing.T) {
 	if err != nil || len(names) == 0 {
 		t.Fatal(err, names)
 	}
-	flipBit(t, fs, snap.Dir+"/flush/"+names[0], 1000)
+	filetest.FlipBit(t, fs, snap.Dir+"/flush/"+names[0], 1000)
 	r, err := try(snap.Dir, "/new")
 	if !errors.Is(err, ErrDamaged) || len(r.Check.Damages) == 0 || r.Check.Damages[0].File != "flush/"+names[0] {
 		t.Errorf("%v, %+v", err, r)

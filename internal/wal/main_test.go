@@ -3,7 +3,6 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
+
+	"dalmatiner/internal/filetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -139,16 +140,7 @@ func allFiles(t testing.TB, fs vfs.FS) []string {
 
 func readFile(t testing.TB, fs vfs.FS, name string) []byte {
 	t.Helper()
-	f, err := fs.Open(fs.PathJoin(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return filetest.Read(t, fs, fs.PathJoin(dir, name))
 }
 
 func writeFile(t testing.TB, fs vfs.FS, name string, data []byte) {
@@ -156,17 +148,7 @@ func writeFile(t testing.TB, fs vfs.FS, name string, data []byte) {
 	if err := fs.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	f, err := fs.Create(fs.PathJoin(dir, name), vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.Write(slices.Clone(data)); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Sync(); err != nil {
-		t.Fatal(err)
-	}
+	filetest.Write(t, fs, fs.PathJoin(dir, name), data)
 }
 
 // manual is a clock whose timers fire when the test says so. The ones the

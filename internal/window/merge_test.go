@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
@@ -142,7 +142,7 @@ func merged(t *rapid.T, sources []Source, window Range, first, past int64) (enco
 		t.Fatal(err)
 	}
 	p.checkRollups(t, fs, window)
-	return append(encoded, fileBytes(t, fs, "merged")...), p
+	return append(encoded, filetest.Read(t, fs, "merged")...), p
 }
 
 // checkRollups compares the levels of a file with the points (I4). The values of
@@ -217,20 +217,6 @@ func (p points) header(series, from, slots int64) (h chunk.Header) {
 		}
 	}
 	return h
-}
-
-func fileBytes(t *rapid.T, fs vfs.FS, name string) []byte {
-	t.Helper()
-	f, err := fs.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 // Equal points give equal bytes, however they came: in one segment, or cut
