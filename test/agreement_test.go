@@ -147,9 +147,9 @@ func (a *agreement) write(b *agreeBucket) {
 	}
 }
 
-// oneWay sends runs through a listener whose senders read no reply, until each is
-// in the account, and makes them durable with a point over the other port.
-func (a *agreement) oneWay(b *agreeBucket, listener string) {
+// unacked sends runs through a listener that sends no reply, until each is in the
+// account, and makes them durable with a point over the other port.
+func (a *agreement) unacked(b *agreeBucket, listener string) {
 	a.t.Helper()
 	a.ensure(b)
 	for range 1 + a.r.IntN(5) {

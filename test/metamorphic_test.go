@@ -99,9 +99,9 @@ func (a *agreement) step(b *agreeBucket) {
 		a.write(b)
 	case n < 19:
 		// Graphite's senders have one bucket for all.
-		a.oneWay(a.buckets[0], []string{"graphite tcp", "graphite udp"}[a.r.IntN(2)])
+		a.unacked(a.buckets[0], []string{"graphite tcp", "graphite udp"}[a.r.IntN(2)])
 	case n < 21:
-		a.oneWay(b, "udp")
+		a.unacked(b, "udp")
 	case n < 25:
 		a.settle(a.r.IntN(agreeNodes))
 	case n < 27:

@@ -166,8 +166,8 @@ func (a *Arena) Bytes() (inUse, free int64) {
 // their set cells only.
 func (a *Arena) TableBytes() int64 { return a.tables.Load() }
 
-// Trim gives the memory of all free parts back to the system, that of whole
-// slabs and of free parts in slabs that are in use, and what no sealed block needs.
+// Trim gives back to the system the memory of all free parts, of whole slabs as well as
+// of slabs in use, and the memory that no sealed block needs.
 func (a *Arena) Trim() {
 	a.Release()
 	a.mu.Lock()
@@ -175,11 +175,11 @@ func (a *Arena) Trim() {
 	a.trim(a.dirty)
 }
 
-// GiveBack gives the memory of free parts back to the system, but for as many as
-// were taken since the giveBackAfter-th call before, and a few, and every so many calls
-// what no sealed block needs. Called ten times a second, it leaves their memory to blocks that
-// come and go fast; of senders in step that end all their blocks at the turn of a minute
-// it keeps what the next rows need.
+// GiveBack gives the memory of free parts back to the system. It keeps the number of
+// parts that were used during the last giveBackAfter calls, and keepFree more. Once in
+// giveBackAfter calls it also gives back the memory that no sealed block needs. It is
+// called ten times a second. So blocks that come and go fast keep their memory, and when
+// senders in step end all their blocks at the turn of a minute, the next rows find memory.
 func (a *Arena) GiveBack() {
 	a.mu.Lock()
 	a.keep += a.calls - a.taken[a.round]
@@ -193,7 +193,7 @@ func (a *Arena) GiveBack() {
 	}
 }
 
-// trim gives the memory of n free parts back, those first that are used last.
+// trim gives the memory of n free parts back, first of those that are used last.
 func (a *Arena) trim(n int) {
 	if !wholePages(a.size) {
 		return

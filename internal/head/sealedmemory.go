@@ -2,18 +2,18 @@ package head
 
 import "sync"
 
-// sealedSlabSize is the size of a slab of encoded points: small, because one goes back
-// to the system when the last of its sealed blocks has gone, and a huge page, because a flush
-// reads pieces of all slabs in the order of their series: with pages of 4 KiB it
-// waits for the place of each in the tables of pages.
+// sealedSlabSize is the size of a slab of encoded points. It is small, because a slab goes
+// back to the system when the last of its sealed blocks has gone. It is a huge page,
+// because a flush reads pieces of all slabs in the order of their series: with pages of
+// 4 KiB it would wait for the page table at each of them.
 const sealedSlabSize = 2 << 20
 
-// sealedMemory is where the pieces of sealed blocks lie, outside the Go heap as cells do
-// (but see cells_heap.go): a flush gives tens of MiB back at a time, which would
-// otherwise stay until a collection, and would count for its pace until then. Tiles
-// are put behind each other, and a flush takes all that are there: so slabs become
-// empty in the order in which they were filled, and none is filled up again before
-// that. It may be used concurrently.
+// sealedMemory holds the pieces of sealed blocks, outside the Go heap as cells are (but
+// see cells_heap.go). A flush gives tens of MiB back at a time. On the heap they would
+// stay until a collection, and would count for its pace until then. Sealed blocks are put
+// behind each other, and a flush takes all there are, so slabs become empty in the order
+// in which they were filled; none is filled again before that. It may be used
+// concurrently.
 type sealedMemory struct {
 	mu    sync.Mutex
 	last  *sealedSlab   // takes the next sealed block

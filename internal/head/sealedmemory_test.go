@@ -26,8 +26,8 @@ func (h *heldMemory) check(t *rapid.T) {
 	}
 }
 
-// Tiles never overlap, whatever the order in which they come and go; what is
-// counted is what is there, and all of it goes back.
+// Sealed blocks never overlap, whatever the order in which they come and go. The counts
+// are those of what is there, and all of it goes back.
 func TestSealedMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var m sealedMemory

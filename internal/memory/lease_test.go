@@ -97,8 +97,8 @@ func TestTheIdlestMakesRoom(t *testing.T) {
 	}
 }
 
-// One who brings a byte now and then does not hold others up for ever: after a while
-// the one whose message takes longest goes.
+// A client that sends a byte now and then does not hold others up for ever: after a while
+// the client whose message takes longest is cut off.
 func TestTheSlowestMakesRoomInTheEnd(t *testing.T) {
 	clock, b, p := inputPool(1000)
 	first := newClient(p, 500, t)

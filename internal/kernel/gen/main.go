@@ -31,7 +31,7 @@ func main() {
 	for _, bytes := range []int{1, 2, 4} {
 		zigzags(bytes)
 	}
-	tile()
+	turnRows()
 	for _, v := range []vectors{four, twelve} {
 		foldInts(v)
 		foldDecimals(v)
