@@ -24,18 +24,8 @@ func (l *Log) Append(parts ...[]byte) (LSN, error) {
 	if err := l.awaitBuffer(frameSize + size); err != nil {
 		return 0, err
 	}
-	before := len(l.cur)
-	l.begin()
-	lsn := l.end
-	l.put(uint32(size), crc, nil, parts...)
-	first := byte(0)
-	for i := len(parts) - 1; i >= 0; i-- {
-		if len(parts[i]) > 0 {
-			first = parts[i][0]
-		}
-	}
-	l.young.plain(frameSize+size, first)
-	l.noted()
+	before := len(l.tail.buf)
+	lsn := l.tail.plain(size, crc, parts...)
 	l.kickWriter(before)
 	return lsn, nil
 }
@@ -58,15 +48,8 @@ func (l *Log) AppendHeaded(head, body []byte) (LSN, error) {
 	if err := l.awaitBuffer(frameSize + headFrame + size); err != nil {
 		return 0, err
 	}
-	before := len(l.cur)
-	l.begin()
-	lsn, word := l.end, uint32(headFrame+size)|headedFlag
-	var prefix [headFrame]byte
-	prefix[0] = byte(len(head))
-	binary.LittleEndian.PutUint32(prefix[1:], l.sums.head(headCRC, word, lsn))
-	l.put(word, crc, prefix[:], head, body)
-	l.young.headed(frameSize+headFrame+size, head)
-	l.noted()
+	before := len(l.tail.buf)
+	lsn := l.tail.headed(headCRC, crc, head, body)
 	l.kickWriter(before)
 	return lsn, nil
 }
@@ -84,14 +67,8 @@ func (l *Log) AppendTwice(rec []byte) (LSN, error) {
 	if err := l.awaitBuffer(2*(frameSize+len(rec)) + copyDistance + twinExtra); err != nil {
 		return 0, err
 	}
-	before := len(l.cur)
-	l.begin()
-	lsn := l.end
-	l.put(uint32(len(rec)), crc, nil, rec)
-	l.young.plain(frameSize+len(rec), rec[0])
-	l.pad(l.end)
-	l.putOwn(binary.AppendUvarint([]byte{ownTwin}, uint64(l.end-lsn)), rec)
-	l.noted()
+	before := len(l.tail.buf)
+	lsn := l.tail.twice(rec, crc)
 	l.kickWriter(before)
 	return lsn, nil
 }
@@ -108,7 +85,7 @@ func (l *Log) checkSize(size int) error {
 
 // awaitBuffer waits until the buffer has room for n bytes. mu is held.
 func (l *Log) awaitBuffer(n int) error {
-	for l.err == nil && !l.closing && len(l.cur) > 0 && len(l.cur)+n > l.o.BufferSize {
+	for l.err == nil && !l.closing && len(l.tail.buf) > 0 && len(l.tail.buf)+n > l.o.BufferSize {
 		l.stalled++
 		l.stats.Stalls++
 		l.kick()
@@ -124,23 +101,10 @@ func (l *Log) awaitBuffer(n int) error {
 	return nil
 }
 
-// put appends a record to the buffer, which has room for it.
-func (l *Log) put(word, crc uint32, prefix []byte, parts ...[]byte) {
-	before := len(l.cur)
-	l.cur = binary.LittleEndian.AppendUint32(l.cur, word)
-	l.cur = binary.LittleEndian.AppendUint32(l.cur, l.sums.record(crc, word, l.end, prefix))
-	l.cur = append(l.cur, prefix...)
-	for _, p := range parts {
-		l.cur = append(l.cur, p...)
-	}
-	l.grow(len(l.cur) - before)
-	l.stats.Records++
-}
-
 // kickWriter tells the writer of the first bytes of a buffer, and when there are
 // enough for a write.
 func (l *Log) kickWriter(before int) {
-	if before == 0 || before < writePiece && len(l.cur) >= writePiece {
+	if before == 0 || before < writePiece && len(l.tail.buf) >= writePiece {
 		l.kick()
 	}
 }

@@ -44,9 +44,7 @@ type Log struct {
 	removeMu sync.Mutex // one RemoveBelow at a time; taken before mu
 
 	mu       sync.Mutex
-	cur      []byte        // appended, not yet taken by the writer
-	curFirst LSN           // of cur[0]
-	end      LSN           // of the next record
+	tail     tail
 	syncReq  LSN           // fsync wanted up to here
 	stalled  int           // appends that wait for room
 	closing  bool          //
@@ -55,10 +53,7 @@ type Log struct {
 	progress chan struct{} // closed and replaced when durable advances or the writer stops
 	files    []file        // in LSN order
 	last     int           // index in files of the newest that is not void, as opened; -1 = none
-	stats    Stats
-	sums     sums
-	young    *copies // of the last records
-	elder    *copies // of those before them
+	stats    Stats         // but what tail counts
 	room     sync.Cond
 
 	wake chan struct{} // for the writer: look again
@@ -88,7 +83,7 @@ func (l *Log) kick() {
 func (l *Log) End() LSN {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.end
+	return l.tail.end
 }
 
 // durableLSN returns the LSN below which every record is fsynced.
@@ -97,7 +92,7 @@ func (l *Log) durableLSN() LSN { return LSN(l.durable.Load()) }
 // Sync fsyncs all that was appended before the call, in every mode.
 func (l *Log) Sync() error {
 	l.mu.Lock()
-	target := l.end
+	target := l.tail.end
 	if l.durableLSN() < target && l.syncReq < target {
 		l.syncReq = target
 		l.kick()
@@ -114,7 +109,7 @@ func (l *Log) WaitDurable(ctx context.Context, lsn LSN) error {
 		return nil
 	}
 	l.mu.Lock()
-	end := l.end
+	end := l.tail.end
 	if l.o.Sync == Always && lsn < end && l.syncReq <= lsn {
 		l.syncReq = lsn + 1
 		l.kick()
@@ -185,9 +180,9 @@ func (l *Log) Size() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.files) == 0 {
-		return int64(l.end - l.opened)
+		return int64(l.tail.end - l.opened)
 	}
-	return int64(l.end - l.files[0].first)
+	return int64(l.tail.end - l.files[0].first)
 }
 
 // Stats are counters since Open, and the state at the moment of the call.
@@ -209,8 +204,9 @@ func (l *Log) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.stats
-	s.Queue = int64(len(l.cur))
-	s.Unsynced = int64(l.end - l.durableLSN())
+	s.Records, s.Bytes = l.tail.records, l.tail.bytes
+	s.Queue = int64(len(l.tail.buf))
+	s.Unsynced = int64(l.tail.end - l.durableLSN())
 	s.Files = len(l.files)
 	return s
 }

@@ -305,7 +305,7 @@ func (l *Log) findEnd() error {
 		}
 		l.mendLast()
 	}
-	l.end, l.curFirst = end, end
+	l.tail.end, l.tail.durable = end, &l.durable
 	l.opened, l.settled = end, l.clean
 	l.durable.Store(uint64(end))
 	return nil

@@ -58,9 +58,9 @@ func (g Gap) String() string {
 // a failed read; all else is in the report, which is also logged.
 func (l *Log) Replay(from LSN, fn func(lsn LSN, rec []byte) error) (Report, error) {
 	l.mu.Lock()
-	if l.end != l.opened {
+	if l.tail.end != l.opened {
 		l.mu.Unlock()
-		return Report{}, fmt.Errorf("wal: replay after the first append, at LSN %d", l.end)
+		return Report{}, fmt.Errorf("wal: replay after the first append, at LSN %d", l.tail.end)
 	}
 	p := replay{l: l, from: from, claim: from, fn: fn, files: l.files, last: l.last}
 	l.mu.Unlock()

@@ -13,12 +13,9 @@ import (
 )
 
 func (l *Log) start() {
-	l.cur = make([]byte, 0, l.o.BufferSize+ownRoom)
+	l.tail.open(l.id, l.o.BufferSize+ownRoom)
 	l.spare = make([]byte, 0, l.o.BufferSize+ownRoom)
-	l.sums, l.writeSums = newSums(l.id), newSums(l.id)
-	l.young, l.elder = new(copies), new(copies)
-	l.young.reset(l.end)
-	l.elder.reset(l.end)
+	l.writeSums = newSums(l.id)
 	l.room.L = &l.mu
 	l.progress = make(chan struct{})
 	l.wake = make(chan struct{}, 1)
@@ -88,7 +85,7 @@ func (l *Log) run() {
 func (l *Log) requestSync() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.syncReq = max(l.syncReq, l.end)
+	l.syncReq = max(l.syncReq, l.tail.end)
 }
 
 // take decides what the next turn does and swaps the buffers for it. due says
@@ -97,25 +94,24 @@ func (l *Log) requestSync() {
 func (l *Log) take(due, rested bool) work {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closing || rested && len(l.cur) == 0 {
-		l.repeat()
+	if l.closing || rested && len(l.tail.buf) == 0 {
+		l.tail.repeat()
 		due = true
 	}
 	durable := l.durableLSN()
 	w := work{
-		upTo:     l.end,
-		sync:     l.syncReq > durable || l.closing && l.end > durable,
-		unsynced: l.end > durable,
+		upTo:     l.tail.end,
+		sync:     l.syncReq > durable || l.closing && l.tail.end > durable,
+		unsynced: l.tail.end > durable,
 	}
-	if len(l.cur) > 0 && (w.sync || due || l.stalled > 0 || len(l.cur) >= writePiece) {
-		w.buf, w.first = l.cur, l.curFirst
-		l.cur, l.spare = l.spare[:0], nil
-		l.curFirst = l.end
+	if len(l.tail.buf) > 0 && (w.sync || due || l.stalled > 0 || len(l.tail.buf) >= writePiece) {
+		w.buf, w.first = l.tail.take(l.spare)
+		l.spare = nil
 		l.room.Broadcast()
 		w.sync = w.sync || l.o.Sync == Always
 	}
-	w.lingers = len(w.buf) == 0 && len(l.cur) > 0
-	w.rests = len(l.cur) == 0 && (!w.unsynced || l.o.Sync == Off) && l.elder.records+l.young.records > 0
+	w.lingers = len(w.buf) == 0 && len(l.tail.buf) > 0
+	w.rests = len(l.tail.buf) == 0 && (!w.unsynced || l.o.Sync == Off) && l.tail.unrepeated()
 	w.exit = l.closing && len(w.buf) == 0 && !w.sync
 	return w
 }
@@ -288,7 +284,7 @@ func (l *Log) stop(cause error) {
 	l.stopped = true
 	if cause != nil {
 		l.err = fmt.Errorf("wal: the log has failed and takes no more records until a restart: %w", cause)
-		l.o.Logger.Error("wal: failed", "dir", l.o.Dir, "end", uint64(l.end), "durable", uint64(l.durableLSN()), "err", cause)
+		l.o.Logger.Error("wal: failed", "dir", l.o.Dir, "end", uint64(l.tail.end), "durable", uint64(l.durableLSN()), "err", cause)
 	}
 	err := l.err
 	close(l.progress)
