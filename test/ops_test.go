@@ -13,6 +13,8 @@ import (
 
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/inventory"
+	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/store"
 )
 
@@ -84,7 +86,7 @@ func TestSnapshotAndRestore(t *testing.T) {
 	if r := run(t, "ddb", "admin", "snapshot", "first"); r.code != 1 || !strings.Contains(r.errOut, "the snapshot exists") {
 		t.Errorf("again: %d: %s%s", r.code, r.out, r.errOut)
 	}
-	var list []store.Snapshot
+	var list []snapshot.Info
 	if adminJSON(t, &list, 0, "snapshot", "list"); len(list) != 1 || list[0].Name != "first" || list[0].Files == 0 {
 		t.Fatalf("%+v", list)
 	}
@@ -168,7 +170,7 @@ func TestListsOfANode(t *testing.T) {
 	if _, err := n.admin().Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	var segments []store.SegmentStats
+	var segments []inventory.Segment
 	adminJSON(t, &segments, 0, "segments", "list", "--bucket", "ops")
 	if len(segments) == 0 {
 		t.Fatal("no segment holds the bucket")

@@ -12,6 +12,8 @@ import (
 	"net/url"
 
 	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/inventory"
+	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/store"
 )
 
@@ -90,12 +92,12 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 }
 
 // Segments lists the committed segments, of all buckets or of one.
-func (c *Client) Segments(ctx context.Context, bucket string) ([]store.SegmentStats, error) {
+func (c *Client) Segments(ctx context.Context, bucket string) ([]inventory.Segment, error) {
 	q := url.Values{}
 	if bucket != "" {
 		q.Set("bucket", bucket)
 	}
-	var out []store.SegmentStats
+	var out []inventory.Segment
 	return out, c.get(ctx, "/admin/segments?"+q.Encode(), &out)
 }
 
@@ -106,14 +108,14 @@ func (c *Client) Caches(ctx context.Context) ([]store.Cache, error) {
 }
 
 // Snapshot makes a snapshot and returns it.
-func (c *Client) Snapshot(ctx context.Context, name string) (store.Snapshot, error) {
-	var out store.Snapshot
+func (c *Client) Snapshot(ctx context.Context, name string) (snapshot.Info, error) {
+	var out snapshot.Info
 	return out, c.post(ctx, "/admin/snapshots/create", SnapshotName{name}, &out)
 }
 
 // Snapshots lists the snapshots by name.
-func (c *Client) Snapshots(ctx context.Context) ([]store.Snapshot, error) {
-	var out []store.Snapshot
+func (c *Client) Snapshots(ctx context.Context) ([]snapshot.Info, error) {
+	var out []snapshot.Info
 	return out, c.get(ctx, "/admin/snapshots", &out)
 }
 

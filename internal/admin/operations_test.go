@@ -7,7 +7,7 @@ import (
 
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/golden"
-	"dalmatiner/internal/store"
+	"dalmatiner/internal/inventory"
 )
 
 func mustJSON(t *testing.T, v any) string {
@@ -34,7 +34,7 @@ func operationAnswers(t *testing.T) answers {
 			TCPAddr: "127.0.0.1:5555", HTTPAddr: "127.0.0.1:8080", Buckets: 2, Series: 1500, PointsIn: 200000, PointsOut: 12.5,
 			RSSBytes: 250 << 20, HeapBytes: 40 << 20, HeadBytes: 100 << 20, Segments: 7, SegmentBytes: 10 << 30, SegmentPoints: 8 << 30,
 			WALSync: "interval", WALBytes: 65 << 20, WALUnsynced: 1000, Flushes: 9, SinceFlushS: 61, FreeDisk: 2 << 40}),
-		"GET /admin/segments": mustJSON(t, []store.SegmentStats{
+		"GET /admin/segments": mustJSON(t, []inventory.Segment{
 			{File: "flush/0000000000000001.seg", Bytes: 1_000_000, Points: 1_000_000, Series: 2000, Chunks: 4000, ChunkBytes: 950_000,
 				From: 1_800_000_000_000, To: 1_800_001_440_000, FirstSlot: 1_800_000_000, PastSlot: 1_800_001_440},
 			{File: "window/0000000000000002.seg", Bytes: 10, Damage: "torn"},

@@ -11,7 +11,7 @@ import (
 
 	"dalmatiner/internal/config"
 	"dalmatiner/internal/fsck"
-	"dalmatiner/internal/store"
+	"dalmatiner/internal/snapshot"
 )
 
 // StatusCommand shows the state of the node.
@@ -276,14 +276,14 @@ Example:
 // Run restores and says what.
 func (c *RestoreCommand) Run(env *Env) error {
 	progress := newProgressLine(env.Err)
-	r, err := store.Restore(env.Context, store.RestoreOptions{
+	r, err := snapshot.Restore(env.Context, snapshot.RestoreOptions{
 		FS: vfs.Default, From: c.Snapshot, To: c.DataDir, Link: c.Link, AllowDamage: c.AllowDamage, Progress: progress.show,
 	})
-	if errors.Is(err, fsck.ErrNoStore) || errors.Is(err, store.ErrNotEmpty) {
+	if errors.Is(err, fsck.ErrNoStore) || errors.Is(err, snapshot.ErrNotEmpty) {
 		return &UsageError{err}
 	}
 	if err != nil {
-		if errors.Is(err, store.ErrDamaged) {
+		if errors.Is(err, snapshot.ErrDamaged) {
 			err = errors.Join(err, writeDamages(env.Err, r.Check.Damages, r.Check.Damaged))
 		}
 		return err

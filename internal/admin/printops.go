@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/inventory"
 	"dalmatiner/internal/memory"
+	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/store"
 )
 
@@ -88,7 +90,7 @@ func memoryLimit(s *Status) string {
 
 // writeSegments prints one line per segment, with slots if all are of one
 // bucket.
-func writeSegments(w io.Writer, list []store.SegmentStats, slots bool) error {
+func writeSegments(w io.Writer, list []inventory.Segment, slots bool) error {
 	t := newTable(0, 7, 8, 9)
 	head := []string{"Segment", "Bytes", "Points", "Series", "Chunks", "Chunk bytes", "Bits/point", "From (UTC)", "To (UTC)"}
 	if slots {
@@ -141,7 +143,7 @@ func writeCaches(w io.Writer, list []store.Cache) error {
 }
 
 // writeSnapshots prints one line per snapshot of the node at addr.
-func writeSnapshots(w io.Writer, list []store.Snapshot, addr string) error {
+func writeSnapshots(w io.Writer, list []snapshot.Info, addr string) error {
 	if len(list) == 0 {
 		_, err := fmt.Fprintf(w, "There are no snapshots: %s makes one.\n", command("ddb admin snapshot NAME", addr))
 		return err

@@ -11,6 +11,7 @@ import (
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/store"
 )
 
@@ -92,11 +93,11 @@ func classify(err error) (status int, reason string) {
 func statusOf(err error) int {
 	is := func(known error) bool { return errors.Is(err, known) }
 	switch {
-	case is(buckets.ErrInvalid), is(store.ErrSnapshotName):
+	case is(buckets.ErrInvalid), is(snapshot.ErrName):
 		return http.StatusBadRequest
-	case is(store.ErrUnknownSeries), is(store.ErrUnknownSnapshot):
+	case is(store.ErrUnknownSeries), is(snapshot.ErrUnknown):
 		return http.StatusNotFound
-	case is(buckets.ErrExists), is(store.ErrSnapshotExists), is(store.ErrBusy), is(store.ErrTooManyDeleted):
+	case is(buckets.ErrExists), is(snapshot.ErrExists), is(store.ErrBusy), is(store.ErrTooManyDeleted):
 		return http.StatusConflict
 	}
 	return http.StatusInternalServerError

@@ -9,6 +9,8 @@ import (
 
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/inventory"
+	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/store"
 )
 
@@ -16,10 +18,10 @@ import (
 // be called concurrently.
 type Operator interface {
 	Check(ctx context.Context, o fsck.Options) (fsck.Report, error)
-	Snapshot(ctx context.Context, name string) (store.Snapshot, error)
-	Snapshots() ([]store.Snapshot, error)
+	Snapshot(ctx context.Context, name string) (snapshot.Info, error)
+	Snapshots() ([]snapshot.Info, error)
 	DeleteSnapshot(name string) error
-	Segments(ctx context.Context, bucket string) ([]store.SegmentStats, error)
+	Segments(ctx context.Context, bucket string) ([]inventory.Segment, error)
 	Caches() []store.Cache
 }
 

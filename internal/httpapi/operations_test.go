@@ -9,7 +9,9 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/inventory"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/store"
 )
 
@@ -23,32 +25,32 @@ func (f *fakeStore) Check(_ context.Context, o fsck.Options) (fsck.Report, error
 		Damages: []fsck.Damage{{File: "flush/1.seg", Offset: 8, Part: "data", Expected: "CRC-32C 1", Found: "2"}}}, nil
 }
 
-func (f *fakeStore) Snapshot(_ context.Context, name string) (store.Snapshot, error) {
+func (f *fakeStore) Snapshot(_ context.Context, name string) (snapshot.Info, error) {
 	switch name {
 	case "":
-		return store.Snapshot{}, fmt.Errorf("%w %q", store.ErrSnapshotName, name)
+		return snapshot.Info{}, fmt.Errorf("%w %q", snapshot.ErrName, name)
 	case "there":
-		return store.Snapshot{}, fmt.Errorf("%w: %s", store.ErrSnapshotExists, name)
+		return snapshot.Info{}, fmt.Errorf("%w: %s", snapshot.ErrExists, name)
 	}
-	return store.Snapshot{Name: name, Dir: "/data/snapshots/" + name, Created: now.UTC(), Files: 2, Bytes: 10, Linked: 5, TookUS: 7}, f.failure
+	return snapshot.Info{Name: name, Dir: "/data/snapshots/" + name, Created: now.UTC(), Files: 2, Bytes: 10, Linked: 5, TookUS: 7}, f.failure
 }
 
-func (f *fakeStore) Snapshots() ([]store.Snapshot, error) {
-	return []store.Snapshot{{Name: "there", Created: now.UTC(), Files: 2, Bytes: 10}}, f.failure
+func (f *fakeStore) Snapshots() ([]snapshot.Info, error) {
+	return []snapshot.Info{{Name: "there", Created: now.UTC(), Files: 2, Bytes: 10}}, f.failure
 }
 
 func (f *fakeStore) DeleteSnapshot(name string) error {
 	if name != "there" {
-		return fmt.Errorf("%w %s", store.ErrUnknownSnapshot, name)
+		return fmt.Errorf("%w %s", snapshot.ErrUnknown, name)
 	}
 	return f.failure
 }
 
-func (f *fakeStore) Segments(_ context.Context, bucket string) ([]store.SegmentStats, error) {
+func (f *fakeStore) Segments(_ context.Context, bucket string) ([]inventory.Segment, error) {
 	if bucket == "nowhere" {
 		return nil, fmt.Errorf("%w %s", buckets.ErrUnknown, metric.Quoted(bucket))
 	}
-	return []store.SegmentStats{{File: "flush/1.seg " + bucket, Bytes: 100, Points: 50, From: 720_000, To: 1_440_000}}, f.failure
+	return []inventory.Segment{{File: "flush/1.seg " + bucket, Bytes: 100, Points: 50, From: 720_000, To: 1_440_000}}, f.failure
 }
 
 func (f *fakeStore) Caches() []store.Cache {

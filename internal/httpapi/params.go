@@ -10,6 +10,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/suggest"
 )
@@ -120,7 +121,7 @@ func nearMetrics(ctx context.Context, s Store, bucket string, key []byte, err er
 
 // nearSnapshots adds the names of near snapshots to an error that knows none of name.
 func nearSnapshots(o Operator, name string, err error) error {
-	if !errors.Is(err, store.ErrUnknownSnapshot) {
+	if !errors.Is(err, snapshot.ErrUnknown) {
 		return err
 	}
 	list, lerr := o.Snapshots()

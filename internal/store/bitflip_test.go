@@ -54,7 +54,7 @@ func TestAFlippedBitIsNamed(t *testing.T) {
 	mergeRows(t, s, clock)
 	s.Crash()
 	kinds := make(map[string]int)
-	err := walkFiles(whole, "/data", "", func(file string, size int64) error {
+	err := datadir.Walk(whole, "/data", func(file string, size int64) error {
 		kind := file[:strings.IndexAny(file+"/", "/")]
 		// The other files of the catalogue carry no data: pebble ignores its lock
 		// and its options, and what its MANIFEST loses shows in the generation.

@@ -198,7 +198,7 @@ func TestCheckAfterMerges(t *testing.T) {
 func list(t *testing.T, fs vfs.FS, dir string) string {
 	t.Helper()
 	var b strings.Builder
-	err := walkFiles(fs, dir, "", func(file string, size int64) error {
+	err := datadir.Walk(fs, dir, func(file string, size int64) error {
 		text, err := durable.ReadFile(fs, fs.PathJoin(dir, file))
 		fmt.Fprintf(&b, "%s %d %x\n", file, size, text)
 		return err

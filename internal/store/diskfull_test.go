@@ -26,7 +26,7 @@ type quota struct {
 }
 
 func (q *quota) used() (n uint64) {
-	_ = walkFiles(q.FS, "/data", "", func(file string, size int64) error { // files go meanwhile
+	_ = datadir.Walk(q.FS, "/data", func(file string, size int64) error { // files go meanwhile
 		if r, ok := q.reserved.Load("/data/" + file); ok {
 			size = max(size, r.(int64))
 		}

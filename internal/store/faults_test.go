@@ -20,6 +20,7 @@ import (
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/wal"
 )
 
@@ -415,7 +416,7 @@ func TestNoPermissionSaysWhatToDo(t *testing.T) {
 		})
 		if kind == errorfs.OpList {
 			_, err := fsck.CheckDir(t.Context(), f.fs, "/data", fsck.Options{})
-			_, rerr := Restore(t.Context(), RestoreOptions{FS: f.fs, From: "/data", To: "/new"})
+			_, rerr := snapshot.Restore(t.Context(), snapshot.RestoreOptions{FS: f.fs, From: "/data", To: "/new"})
 			for _, err := range []error{err, rerr} {
 				if !errors.Is(err, oserror.ErrPermission) || errors.Is(err, fsck.ErrNoStore) || !strings.Contains(err.Error(), "run this as the user that owns it") {
 					t.Errorf("reading: %v", err)

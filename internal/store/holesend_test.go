@@ -11,6 +11,7 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/snapshot"
 )
 
 // lostRewrite has three series, and a file that was lost and lay over the first chunk of
@@ -178,7 +179,7 @@ func TestSnapshotsKeepHoles(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.s.Crash()
-		if _, err := Restore(t.Context(), RestoreOptions{FS: h.o.FS, From: "/data/snapshots/snap", To: "/restored", AllowDamage: true}); err != nil {
+		if _, err := snapshot.Restore(t.Context(), snapshot.RestoreOptions{FS: h.o.FS, From: "/data/snapshots/snap", To: "/restored", AllowDamage: true}); err != nil {
 			t.Fatal(err)
 		}
 		h.o.Dir = "/restored"

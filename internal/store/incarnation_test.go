@@ -19,6 +19,7 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/snapshot"
 )
 
 // Whatever is written, deleted, begun anew, flushed, merged, lost and restored, and
@@ -103,7 +104,7 @@ func (m *forgetModel) restore() {
 		m.t.Fatalf("%v", err)
 	}
 	m.o.Dir += "+"
-	if _, err := Restore(context.Background(), RestoreOptions{FS: m.fs, From: from, To: m.o.Dir}); err != nil {
+	if _, err := snapshot.Restore(context.Background(), snapshot.RestoreOptions{FS: m.fs, From: from, To: m.o.Dir}); err != nil {
 		m.t.Fatalf("%v", err)
 	}
 	m.s = mustOpen(m.t, m.o)

@@ -16,6 +16,7 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/wal"
 )
 
@@ -363,7 +364,7 @@ func (w *logWorld) restored() {
 	}
 	w.s.Crash()
 	w.o.Dir = "/other"
-	if _, err := Restore(w.t.Context(), RestoreOptions{FS: w.mem, From: "/data/snapshots/one", To: w.o.Dir, AllowDamage: true}); err != nil {
+	if _, err := snapshot.Restore(w.t.Context(), snapshot.RestoreOptions{FS: w.mem, From: "/data/snapshots/one", To: w.o.Dir, AllowDamage: true}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.open()

@@ -17,6 +17,7 @@ import (
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/wal"
 )
 
@@ -253,7 +254,7 @@ func (m *meta) restore(o metaOp) {
 	m.s.Crash()
 	m.dirs++
 	m.dir = fmt.Sprintf("/restored%d", m.dirs)
-	_, err := Restore(context.Background(), RestoreOptions{FS: m.mem, From: m.saved.dir, To: m.dir, Link: o.n == 1})
+	_, err := snapshot.Restore(context.Background(), snapshot.RestoreOptions{FS: m.mem, From: m.saved.dir, To: m.dir, Link: o.n == 1})
 	m.must(err)
 	m.counts = m.saved.counts
 	for i, b := range m.saved.buckets {

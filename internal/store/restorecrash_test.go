@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/snapshot"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -22,7 +23,7 @@ func TestCrashInARestore(t *testing.T) {
 		}
 		return nil
 	}))
-	if _, err := Restore(t.Context(), RestoreOptions{FS: fs, From: o.Dir, To: "/new"}); err != nil {
+	if _, err := snapshot.Restore(t.Context(), snapshot.RestoreOptions{FS: fs, From: o.Dir, To: "/new"}); err != nil {
 		t.Fatal(err)
 	}
 	if len(crashes) < 6 {
@@ -74,7 +75,7 @@ func TestARestoreSyncsItsMovesFirst(t *testing.T) {
 		}
 		return nil
 	}))
-	if _, err := Restore(t.Context(), RestoreOptions{FS: fs, From: o.Dir, To: "/new"}); err != nil {
+	if _, err := snapshot.Restore(t.Context(), snapshot.RestoreOptions{FS: fs, From: o.Dir, To: "/new"}); err != nil {
 		t.Fatal(err)
 	}
 	if moved == 0 || !removed {

@@ -14,6 +14,7 @@ import (
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/snapshot"
 )
 
 // What is restored from a snapshot is what was there when it was made, and
@@ -39,7 +40,7 @@ func TestRestoreReadsBack(t *testing.T) {
 		t.Errorf("%+v", snap)
 	}
 	for to, link := range map[string]bool{"/copied": false, "/linked": true} {
-		r, err := Restore(t.Context(), RestoreOptions{FS: fs, From: snap.Dir, To: to, Link: link})
+		r, err := snapshot.Restore(t.Context(), snapshot.RestoreOptions{FS: fs, From: snap.Dir, To: to, Link: link})
 		if err != nil || r.Files != snap.Files || r.Bytes != snap.Bytes || r.Linked > 0 != link || r.Check.Points == 0 {
 			t.Fatalf("%s: %v, %+v", to, err, r)
 		}
@@ -130,7 +131,7 @@ func TestSnapshotBesideSenders(t *testing.T) {
 
 func restoreInto(t *testing.T, fs vfs.FS, from, to string, clock *testClock) *Store {
 	t.Helper()
-	if _, err := Restore(t.Context(), RestoreOptions{FS: fs, From: from, To: to}); err != nil {
+	if _, err := snapshot.Restore(t.Context(), snapshot.RestoreOptions{FS: fs, From: from, To: to}); err != nil {
 		t.Fatal(err)
 	}
 	o := testOptions(fs, clock)
@@ -144,10 +145,10 @@ func TestSnapshotNames(t *testing.T) {
 	defer func() { s.Crash() }()
 	op := NewOperations(s)
 	for _, name := range []string{"", ".", "..", ".hidden", "a/b", "a b", "ä", "x.tmp", "a\x00", strings.Repeat("x", 101)} {
-		if _, err := op.Snapshot(t.Context(), name); !errors.Is(err, ErrSnapshotName) {
+		if _, err := op.Snapshot(t.Context(), name); !errors.Is(err, snapshot.ErrName) {
 			t.Errorf("%q: %v", name, err)
 		}
-		if err := op.DeleteSnapshot(name); !errors.Is(err, ErrSnapshotName) {
+		if err := op.DeleteSnapshot(name); !errors.Is(err, snapshot.ErrName) {
 			t.Errorf("deleting %q: %v", name, err)
 		}
 	}
@@ -156,13 +157,13 @@ func TestSnapshotNames(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	if _, err := op.Snapshot(t.Context(), "b"); !errors.Is(err, ErrSnapshotExists) {
+	if _, err := op.Snapshot(t.Context(), "b"); !errors.Is(err, snapshot.ErrExists) {
 		t.Errorf("again: %v", err)
 	}
 	if err := op.DeleteSnapshot("b"); err != nil {
 		t.Error(err)
 	}
-	if err := op.DeleteSnapshot("b"); !errors.Is(err, ErrUnknownSnapshot) {
+	if err := op.DeleteSnapshot("b"); !errors.Is(err, snapshot.ErrUnknown) {
 		t.Errorf("deleted twice: %v", err)
 	}
 	all, err := op.Snapshots()
@@ -216,13 +217,13 @@ func TestRestoreRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	try := func(from, to string) (RestoreReport, error) {
-		return Restore(context.Background(), RestoreOptions{FS: fs, From: from, To: to})
+	try := func(from, to string) (snapshot.RestoreReport, error) {
+		return snapshot.Restore(context.Background(), snapshot.RestoreOptions{FS: fs, From: from, To: to})
 	}
 	if _, err := try("/nowhere", "/new"); !errors.Is(err, fsck.ErrNoStore) {
 		t.Error(err)
 	}
-	if _, err := try(snap.Dir, "/data"); !errors.Is(err, ErrNotEmpty) {
+	if _, err := try(snap.Dir, "/data"); !errors.Is(err, snapshot.ErrNotEmpty) {
 		t.Error(err)
 	}
 	if _, err := try("/data", "/new"); err == nil || !strings.Contains(err.Error(), "running node") {
@@ -234,13 +235,13 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	filetest.FlipBit(t, fs, snap.Dir+"/flush/"+names[0], 1000)
 	r, err := try(snap.Dir, "/new")
-	if !errors.Is(err, ErrDamaged) || len(r.Check.Damages) == 0 || r.Check.Damages[0].File != "flush/"+names[0] {
+	if !errors.Is(err, snapshot.ErrDamaged) || len(r.Check.Damages) == 0 || r.Check.Damages[0].File != "flush/"+names[0] {
 		t.Errorf("%v, %+v", err, r)
 	}
 	if left, err := fs.List("/new"); err != nil || len(left) != 0 {
 		t.Errorf("a refused restore leaves %v, %v", left, err)
 	}
-	if _, err := Restore(t.Context(), RestoreOptions{FS: fs, From: snap.Dir, To: "/new", AllowDamage: true}); err != nil {
+	if _, err := snapshot.Restore(t.Context(), snapshot.RestoreOptions{FS: fs, From: snap.Dir, To: "/new", AllowDamage: true}); err != nil {
 		t.Fatal(err)
 	}
 	o := testOptions(fs, clock)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"dalmatiner/internal/snapshot"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -18,7 +20,7 @@ func TestSnapshotOfAnEmptyStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Dir = "/restored"
-	if _, err := Restore(context.Background(), RestoreOptions{FS: fs, From: snap.Dir, To: o.Dir}); err != nil {
+	if _, err := snapshot.Restore(context.Background(), snapshot.RestoreOptions{FS: fs, From: snap.Dir, To: o.Dir}); err != nil {
 		t.Fatal(err)
 	}
 	s = mustOpen(t, o)

@@ -8,6 +8,7 @@ import (
 
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/snapshot"
 )
 
 // What is restored from a snapshot does not show series that were deleted before it
@@ -78,7 +79,7 @@ func testRestoreDeleted(t *testing.T, flushed, merged bool) {
 	}
 	for _, lost := range []bool{false, true} {
 		to := fmt.Sprint("/restored", lost)
-		if _, err := Restore(t.Context(), RestoreOptions{FS: fs, From: s.path(datadir.Snapshots, "one"), To: to}); err != nil {
+		if _, err := snapshot.Restore(t.Context(), snapshot.RestoreOptions{FS: fs, From: s.path(datadir.Snapshots, "one"), To: to}); err != nil {
 			t.Fatal(err)
 		}
 		if lost {

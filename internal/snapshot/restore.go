@@ -1,4 +1,4 @@
-package store
+package snapshot
 
 import (
 	"context"
@@ -97,7 +97,7 @@ func (o *RestoreOptions) copyAll(ctx context.Context, r *RestoreReport, temp str
 			return err
 		}
 	}
-	err := walkFiles(o.FS, o.From, "", func(file string, size int64) error {
+	err := datadir.Walk(o.FS, o.From, func(file string, size int64) error {
 		top, _, nested := strings.Cut(file, "/")
 		if err := ctx.Err(); err != nil || top == datadir.Snapshots || top == datadir.LostFound || o.FS.PathBase(file) == datadir.Lock ||
 			!nested && strings.HasSuffix(file, datadir.TempSuffix) {
@@ -127,7 +127,7 @@ func (o *RestoreOptions) copyAll(ctx context.Context, r *RestoreReport, temp str
 
 func (o *RestoreOptions) take(r *RestoreReport, file, to string, size int64) error {
 	from := o.FS.PathJoin(o.From, file)
-	if !o.Link || !strings.HasSuffix(file, ".seg") {
+	if !o.Link || !strings.HasSuffix(file, datadir.SegmentSuffix) {
 		_, err := durable.CopyFile(o.FS, from, to, math.MaxInt64)
 		return err
 	}
