@@ -1,0 +1,299 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/durable"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/segment"
+)
+
+// wideSeries is enough for every kind of block of a segment to be there several times.
+const wideSeries = 600
+
+// wideWorld has so many series of a few slots that 4 KiB are a part of what each file has
+// of every kind: a window with rollups; a flush that writes over a chunk of every other
+// series; and one that deletes each third, with the tombstones, in which some of
+// these begin anew.
+type wideWorld struct {
+	*holeLayers
+	bucket uint64
+	files  []wideFile // the oldest first
+	hashes map[segment.Hash]int
+	past   int // series below it
+}
+
+// wideFile is a segment and what it holds.
+type wideFile struct {
+	meta   manifest.Segment
+	data   []byte
+	chunks []wideChunk // in the order of the file
+}
+
+type wideChunk struct {
+	hash     segment.Hash
+	number   int64
+	from, to int64 // in the file
+}
+
+// firstChunk is the number of the first chunk that the tests write.
+const firstChunk = epoch / chunk.Slots
+
+// deleted reports whether a series was deleted before the last flush, again whether that
+// has points of it.
+func deleted(i int) bool { return i%3 == 0 }
+func again(i int) bool   { return i%6 == 0 || i%5 == 0 }
+
+func newWideWorld(t *testing.T) *wideWorld {
+	w := &wideWorld{holeLayers: newHoleLayers(t), hashes: make(map[segment.Hash]int)}
+	w.write(func(i int) []int64 { return []int64{5, chunk.Slots + 9} })
+	w.merge()
+	w.write(func(i int) []int64 {
+		if i%2 == 0 {
+			return []int64{5, 6}
+		}
+		return nil
+	})
+	b := w.s.buckets.Get("b")
+	w.bucket = b.info.ID
+	for i := range wideSeries {
+		if i == holeSeries {
+			continue // that of merges
+		}
+		w.hashes[segment.Hash(b.seriesID(key(i)))] = i
+		if deleted(i) {
+			if _, err := w.s.DeleteSeries(t.Context(), "b", SeriesChoice{Key: key(i)}, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w.write(func(i int) []int64 {
+		if again(i) {
+			return []int64{6, 7}
+		}
+		return nil
+	})
+	for _, seg := range w.s.versions.Latest().Segments {
+		w.addFile(seg.Meta)
+	}
+	w.s.Crash()
+	return w
+}
+
+// write writes and flushes a layer.
+func (w *wideWorld) write(slots func(i int) []int64) {
+	w.t.Helper()
+	x, layer := mustSession(w.t, w.s, "b"), make(map[[2]int64]uint64)
+	for i := range wideSeries {
+		if i == holeSeries {
+			continue
+		}
+		for _, slot := range slots(i) {
+			v := point.FromInt(int64(len(w.words)*wideSeries+i)*1000 + slot)
+			layer[[2]int64{int64(i), slot}] = v
+			x.Point(key(i), uint64(epoch+slot), v)
+		}
+	}
+	if err := x.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.words = append(w.words, layer)
+	mustFlush(w.t, w.s)
+}
+
+// addFile reads where the chunks of a whole segment lie.
+func (w *wideWorld) addFile(meta manifest.Segment) {
+	w.t.Helper()
+	path := "/data/" + segmentFile(&meta)
+	image, err := durable.ReadFile(w.o.FS, path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	f := wideFile{meta: meta, data: image}
+	r, err := segment.Open(w.o.FS, path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer r.Close()
+	at := int64(0)
+	err = r.Each(func(_ uint64, h segment.Hash, number int64, data []byte) error {
+		i := bytes.Index(f.data[at:], data)
+		if i < 0 {
+			return fmt.Errorf("chunk %d of %s is not behind %d", number, h, at)
+		}
+		f.chunks = append(f.chunks, wideChunk{h, number, at + int64(i), at + int64(i+len(data))})
+		at += int64(i + len(data))
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.files = append(w.files, f)
+}
+
+// loss is what a rule of the design says is gone with the damaged parts of a file.
+type loss struct {
+	chunks map[wideKey]bool                          // that cannot be read
+	hides  func(p metric.SeriesID, chunk int64) bool // what lies below
+	parts  map[string]bool                           // that are damaged
+}
+
+type wideKey struct {
+	hash   segment.Hash
+	number int64
+}
+
+// lossOf asks the file itself what is damaged, and its image from before what lay there.
+func (w *wideWorld) lossOf(fs vfs.FS, f *wideFile) loss {
+	w.t.Helper()
+	l := loss{chunks: make(map[wideKey]bool), parts: make(map[string]bool)}
+	var ranges []segment.DamageError
+	r, err := segment.Open(fs, "/data/"+segmentFile(&f.meta))
+	if err == nil {
+		err = r.Verify()
+		defer r.Close()
+	}
+	for _, d := range segment.Damages(err) {
+		l.parts[d.Part] = true
+		ranges = append(ranges, *d)
+	}
+	everything := l.parts["footer"] || l.parts["directory"]
+	var leaves [][2]segment.Hash // the first of a damaged one and the first behind it
+	var all []segment.Hash
+	for _, c := range f.chunks {
+		all = append(all, c.hash)
+	}
+	all = slices.CompactFunc(all, func(a, b segment.Hash) bool { return a == b })
+	for _, d := range ranges {
+		if d.Part != "index" {
+			continue
+		}
+		leaf := f.data[d.Offset : d.Offset+d.Length]
+		held := slices.DeleteFunc(slices.Clone(all), func(h segment.Hash) bool { return !bytes.Contains(leaf, h[:]) })
+		if len(held) == 0 {
+			w.t.Fatalf("a leaf without series at %d", d.Offset)
+		}
+		first, past := held[0], segment.Hash(bytes.Repeat([]byte{0xff}, len(segment.Hash{})))
+		if i := slices.Index(all, held[len(held)-1]) + 1; i < len(all) {
+			past = all[i]
+		}
+		leaves = append(leaves, [2]segment.Hash{first, past})
+	}
+	inLeaf := func(h segment.Hash) bool {
+		return everything || slices.ContainsFunc(leaves, func(l [2]segment.Hash) bool {
+			return bytes.Compare(l[0][:], h[:]) <= 0 && bytes.Compare(h[:], l[1][:]) < 0
+		})
+	}
+	for _, c := range f.chunks {
+		damaged := slices.ContainsFunc(ranges, func(d segment.DamageError) bool {
+			return d.Part == "data" && d.Offset <= c.from && c.to <= d.Offset+d.Length
+		})
+		if damaged || inLeaf(c.hash) {
+			l.chunks[wideKey{c.hash, c.number}] = true
+		}
+	}
+	l.hides = func(id metric.SeriesID, number int64) bool {
+		k := wideKey{segment.Hash(id), number}
+		return (l.chunks[k] || inLeaf(k.hash)) && f.meta.Marks.Has(w.bucket, prefixOf(id), number)
+	}
+	return l
+}
+
+// expect returns what slots of a series are when a file has lost something.
+func (w *wideWorld) expect(n int, id metric.SeriesID, damaged *wideFile, l *loss) (words []uint64, unknown []bool) {
+	words, unknown = make([]uint64, holeSlots), make([]bool, holeSlots)
+	for layer := range w.words {
+		if deleted(n) && (layer < len(w.words)-1 || !again(n)) {
+			continue
+		}
+		f := w.fileOf(layer)
+		for slot := range int64(holeSlots) {
+			number := firstChunk + slot/chunk.Slots
+			if f == damaged && l.hides(id, number) {
+				words[slot], unknown[slot] = 0, true
+			}
+			v := w.words[layer][[2]int64{int64(n), slot}]
+			if v != 0 && !(f == damaged && l.chunks[wideKey{segment.Hash(id), number}]) {
+				words[slot], unknown[slot] = v, false
+			}
+		}
+	}
+	return words, unknown
+}
+
+// fileOf returns the file of a layer: a window, and two flushes.
+func (w *wideWorld) fileOf(layer int) *wideFile {
+	var of []*wideFile
+	for i := range w.files {
+		if len(w.files[i].chunks) > 100 {
+			of = append(of, &w.files[i])
+		}
+	}
+	if len(of) != len(w.words) {
+		w.t.Fatalf("%d files with the chunks of many series, want %d", len(of), len(w.words))
+	}
+	return of[layer]
+}
+
+// TestAZeroed4KiBHidesWhatItHeld zeroes 4 KiB anywhere in each file. Exactly what the
+// design names is gone: of data and index the chunks, and what lies below those that
+// were marked; nothing of rollups, names, tombstones and buckets. No more is unknown and
+// nothing deleted is back, before and behind a merge and another start.
+func TestAZeroed4KiBHidesWhatItHeld(t *testing.T) {
+	w := newWideWorld(t)
+	image, step := w.o.FS, int64(3072)
+	if testing.Short() {
+		step = 4096 * 5
+	}
+	alone := make(map[string]int) // places at which one kind alone was damaged
+	for layer := range w.words {
+		f := w.fileOf(layer)
+		size := int64(len(f.data))
+		for n, at := 0, int64(layer)*517; at < size; n, at = n+1, at+step {
+			o := w.o
+			o.FS = vfs.NewMem()
+			if ok, err := vfs.Clone(image, o.FS, "/data", "/data"); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			zero(t, o.FS, "/data/"+segmentFile(&f.meta), at, min(4096, size-at))
+			l := w.lossOf(o.FS, f)
+			if len(l.parts) == 1 {
+				for part := range maps.Keys(l.parts) {
+					alone[fmt.Sprint(layer, " ", part)]++
+				}
+			}
+			z := &wideWorld{holeLayers: &holeLayers{t: t, s: mustOpen(t, o), clock: w.clock, o: o, words: w.words, merges: w.merges}, files: w.files, hashes: w.hashes, bucket: w.bucket}
+			what := fmt.Sprintf("%s, 4 KiB at %d of %d, %v", segmentFile(&f.meta), at, size, slices.Sorted(maps.Keys(l.parts)))
+			z.checkLoss(what, f, &l)
+			if n%4 == 0 {
+				z.merge()
+				z.checkLoss(what+", merged", f, &l)
+				z.reopen()
+				z.checkLoss(what+", merged and opened again", f, &l)
+			}
+			z.s.Crash()
+		}
+	}
+	t.Logf("places by layer and part: %v", alone)
+	if !testing.Short() && (alone["0 levels"] < 3 || alone["0 series"] < 3 || alone["0 data"] < 2 || alone["0 index"] < 3 || alone["2 series"] < 3) {
+		t.Errorf("places by layer and part: %v", alone)
+	}
+	w.s = mustOpen(t, w.o)
+}
+
+func (w *wideWorld) checkLoss(what string, f *wideFile, l *loss) {
+	w.t.Helper()
+	for h, n := range w.hashes {
+		words, unknown := w.expect(n, metric.SeriesID(h), f, l)
+		w.checkSeries(what, n, words, unknown)
+	}
+}
