@@ -6,17 +6,22 @@ package coordinator
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/wire"
 )
 
+// ErrDiskFull is wrapped by the error of a change for which the disk has no room.
+var ErrDiskFull = errors.New("the disk is full")
+
 // Coordinator takes points. Its methods may be called concurrently.
 type Coordinator interface {
 	// EnsureBucket returns the bucket that has a name now. It creates the bucket with
 	// the node's defaults where it is missing and auto-creation is on; else the error
-	// wraps buckets.ErrUnknown, or buckets.ErrInvalid for a name that cannot be.
+	// wraps buckets.ErrUnknown, or buckets.ErrInvalid for a name that cannot be, or
+	// ErrDiskFull.
 	EnsureBucket(name string) (buckets.Info, error)
 	// Open opens a stream of points for a bucket. The error wraps buckets.ErrUnknown
 	// where the bucket was deleted meanwhile.

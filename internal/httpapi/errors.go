@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/query"
@@ -99,6 +100,8 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case is(buckets.ErrExists), is(snapshot.ErrExists), is(store.ErrBusy), is(store.ErrTooManyDeleted):
 		return http.StatusConflict
+	case is(coordinator.ErrDiskFull):
+		return http.StatusInsufficientStorage
 	}
 	return http.StatusInternalServerError
 }

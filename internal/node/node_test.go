@@ -174,11 +174,11 @@ func selfNode(t *testing.T) (*node, *selfWriter) {
 	st := storetest.OpenToCrash(t, o)
 	n := &node{cfg: config.Default(), logger: o.Logger, rec: monitor.New(), store: st, points: store.NewCoordinator(st)}
 	n.cfg.Node = "me"
-	w, err := n.newSelfWriter()
-	if err != nil {
+	w := &selfWriter{n: n}
+	if err := w.open(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = w.stream.Close() })
+	t.Cleanup(w.close)
 	return n, w
 }
 

@@ -36,32 +36,31 @@ type selfWriter struct {
 
 // selfMonitor writes once a second until ctx ends.
 func (n *node) selfMonitor(ctx context.Context) {
-	w, err := n.newSelfWriter()
-	if err != nil {
-		n.logger.Error("self monitoring is off", "err", err)
-		return
-	}
+	w := &selfWriter{n: n}
+	defer w.close()
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
-	for {
+	for err := w.open(); ; {
+		if err != nil && !errors.Is(err, coordinator.ErrDiskFull) { // the store has said that
+			n.logger.Error("self monitoring is off", "err", err)
+			return
+		}
 		select {
 		case <-ctx.Done():
-			if err := w.stream.Close(); err != nil {
-				n.logger.Warn("the last own metrics were not stored", "err", err)
-			}
 			return
 		case now := <-t.C:
-			if err := w.write(now); err != nil {
-				n.logger.Error("self monitoring stopped", "err", err)
-				return
-			}
+			err = w.write(now)
 		}
 	}
 }
 
-func (n *node) newSelfWriter() (*selfWriter, error) {
-	w := &selfWriter{n: n}
-	return w, w.open()
+func (w *selfWriter) close() {
+	if w.stream == nil {
+		return
+	}
+	if err := w.stream.Close(); err != nil {
+		w.n.logger.Warn("the last own metrics were not stored", "err", err)
+	}
 }
 
 // open makes sure that the bucket is there and that the stream writes into it:

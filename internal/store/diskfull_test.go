@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/point"
 )
@@ -305,5 +308,78 @@ func TestAFailedCatalogueIsTriedAgain(t *testing.T) {
 				t.Errorf("%d damages after a crash", n)
 			}
 		})
+	}
+}
+
+// A start on a disk without a free byte serves reads, and goes on to: refusals of points
+// wait, and what needs a record says so. The log has no file yet, and making one would
+// fail, which ends the store.
+func TestAStartOnAFullDisk(t *testing.T) {
+	clock, mem := newTestClock(), vfs.NewMem()
+	q := &quota{FS: mem, size: 64 << 20}
+	o := testOptions(q, clock)
+	o.MinFree = 1 << 20
+	s := mustOpen(t, o)
+	sendNoise(t, s, "a", epoch, epoch+10)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	free, _ := q.GetDiskUsage("")
+	q.others.Add(free.AvailBytes)
+	fatals := fatal(&o)
+	s = mustOpen(t, o)
+	defer func() { s.Crash() }()
+	changes := map[string]func() error{
+		"creating": func() error {
+			_, err := s.CreateBucket(buckets.Info{Name: "new", Resolution: 1000, PPF: 3600})
+			return err
+		},
+		"a lifetime": func() error { return s.SetTTL("a", 1<<40) },
+		"a series": func() error {
+			_, err := s.DeleteSeries(t.Context(), "a", SeriesChoice{Key: key(2)}, false)
+			return err
+		},
+	}
+	for range 3 {
+		x := mustSession(t, s, "a")
+		x.Point(key(1), epoch+11, point.FromInt(1))
+		if err := x.Close(); err != nil || x.Totals().Refused != 1 {
+			t.Fatalf("a point: %+v, %v", x.Totals(), err)
+		}
+		for what, change := range changes {
+			if err := change(); !errors.Is(err, coordinator.ErrDiskFull) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if _, err := s.Flush(t.Context()); err == nil {
+			t.Error("a flush found space where there is none")
+		}
+		s.everySecond()
+		_ = s.log.Sync() // it has nothing to write
+	}
+	if err := s.DeleteBucket("a"); !errors.Is(err, coordinator.ErrDiskFull) {
+		t.Errorf("deleting the bucket: %v", err)
+	}
+	if n := missingNoise(t, s, "a", epoch, epoch+10); n != 0 || fatals.Load() != 0 {
+		t.Fatalf("%d words are missing, the store ended %d times: %v", n, fatals.Load(), s.failed())
+	}
+	q.others.Store(0)
+	s.checkDisk()
+	for what, change := range changes {
+		if err := change(); err != nil {
+			t.Errorf("%s where there is space: %v", what, err)
+		}
+	}
+	s.everySecond()
+	want := s.Account().Total(mustBucket(t, s, "a"))
+	if want.Refused[account.DiskFull] != 3 {
+		t.Errorf("the account has %+v", want)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, o)
+	if got := s.Account().Total(mustBucket(t, s, "a")); got != want {
+		t.Errorf("after a restart the account has %+v, before it had %+v", got, want)
 	}
 }

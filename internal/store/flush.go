@@ -312,7 +312,7 @@ func (s *Store) checkFlushSpace() error {
 	if need := s.flushNeeds(); known && free < need {
 		return fmt.Errorf("flush: it needs up to %d bytes and %d are free: make space; nothing is lost, it is tried again every second", need, free)
 	}
-	return nil
+	return s.checkLogRoom() // for refusals, which the flush enters into the account
 }
 
 // putCatalogue does step 3. After an error the catalogue may know series that

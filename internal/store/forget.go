@@ -281,6 +281,9 @@ func (s *Store) forgetInactive(f *forgetting, refs []series.Ref) error {
 }
 
 func (s *Store) logForget(f *forgetting, group uint32, list []version.Tombstone) error {
+	if err := s.checkLogRoom(); err != nil {
+		return err
+	}
 	f.rec = logrecord.AppendSeriesDeleted(f.rec[:0], f.b.info.ID, group, f.why, f.incarnation)
 	for i := range list {
 		f.rec = logrecord.AppendDeleted(f.rec, int(list[i].Column), list[i].ID)

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"fmt"
 	"sync"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/wal"
 )
@@ -43,13 +45,33 @@ func (s *Store) countRefused(bucket uint64, c *account.Counts) (lsn wal.LSN, err
 	return lsn, nil
 }
 
-// logRefusals brings what waits into the log. The commit lock is held, at least
+// logReserve is what the log has room for before a record of anything but points is
+// appended: one that finds none would end the store.
+const logReserve = 1 << 20
+
+// checkLogRoom returns an error that wraps coordinator.ErrDiskFull where a record might
+// find no room: the newest file of the log has none, and the disk is full. A start
+// has no file yet, and makes one with the first record.
+func (s *Store) checkLogRoom() error {
+	if s.log.Stats().Room >= logReserve {
+		return nil
+	}
+	if free, known := s.freeSpace(); known && free < logReserve {
+		return fmt.Errorf("%w: %d bytes are free, and the log needs %d: make space, then try again", coordinator.ErrDiskFull, free, logReserve)
+	}
+	return nil
+}
+
+// logRefusals brings what waits into the log, once that has room for it. The commit lock is held, at least
 // shared: account and log then agree for who holds it alone. A failure of the
 // log ends the store by itself.
 func (s *Store) logRefusals() {
 	r := &s.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(r.rows) == 0 || s.checkLogRoom() != nil {
+		return
+	}
 	for row, c := range r.rows {
 		if _, err := s.log.Append(logrecord.AppendRefused(nil, row.bucket, row.minute, c)); err != nil {
 			return

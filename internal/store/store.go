@@ -207,7 +207,8 @@ func (s *Store) accountID(bucket uint64) uint64 {
 
 // logChange appends a record and applies the change it stands for, both or
 // neither in the eyes of a flush: a flush that ends above the record, and so
-// lets the log forget it, has the change in the MANIFEST.
+// lets the log forget it, has the change in the MANIFEST. The error wraps
+// coordinator.ErrDiskFull where the log has no room.
 func (s *Store) logChange(rec []byte, apply func()) error {
 	return s.logAndApply(func() (wal.LSN, error) { return s.log.Append(rec) }, apply)
 }
@@ -218,6 +219,9 @@ func (s *Store) logDeletion(rec []byte, apply func()) error {
 }
 
 func (s *Store) logAndApply(log func() (wal.LSN, error), apply func()) error {
+	if err := s.checkLogRoom(); err != nil {
+		return err
+	}
 	s.commit.RLock()
 	defer s.commit.RUnlock()
 	if _, err := log(); err != nil {

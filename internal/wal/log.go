@@ -40,6 +40,7 @@ type Log struct {
 	lastMake bool    // it is to be made anew
 
 	durable atomic.Uint64 // LSN below which all is fsynced
+	granted atomic.Uint64 // LSN up to which the disk has given the newest file its room; 0 = not known
 
 	removeMu sync.Mutex // one RemoveBelow at a time; taken before mu
 
@@ -197,6 +198,7 @@ type Stats struct {
 	Queue    int64         // bytes in the buffer, not yet taken by the writer
 	Unsynced int64         // bytes appended and not yet fsynced
 	Files    int           // kept
+	Room     int64         // bytes that find room however full the disk is: of the newest file
 }
 
 // Stats returns the counters.
@@ -208,6 +210,7 @@ func (l *Log) Stats() Stats {
 	s.Queue = int64(len(l.tail.buf))
 	s.Unsynced = int64(l.tail.end - l.durableLSN())
 	s.Files = len(l.files)
+	s.Room = max(0, int64(l.granted.Load())-int64(l.tail.end))
 	return s
 }
 

@@ -199,6 +199,8 @@ func (l *Log) create(first LSN) error {
 	if err := f.Preallocate(0, l.o.FileSize); err != nil {
 		// Not every file system can; a full disk shows in the writes.
 		l.o.Logger.Debug("wal: preallocate", "file", name, "bytes", l.o.FileSize, "err", err)
+	} else {
+		l.granted.Store(uint64(first) + uint64(l.o.FileSize-headerSize))
 	}
 	h := header{id: l.id, first: first, clean: min(l.clean, first), prev: l.prev}
 	n, err := f.Write(appendHeader(make([]byte, 0, headerSize), h))
@@ -233,6 +235,7 @@ func (l *Log) finish(end LSN) error {
 	}
 	f := l.active
 	l.active, l.clean = nil, end
+	l.granted.Store(0)
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("close %s: %w", l.path(l.prev), err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/wire"
@@ -354,6 +355,8 @@ func refuse(err error) error {
 		reason = "bucket_exists"
 	case errors.Is(err, buckets.ErrInvalid):
 		reason = "invalid_bucket"
+	case errors.Is(err, coordinator.ErrDiskFull):
+		reason = "disk_full"
 	}
 	return &errRefused{reason: reason, err: err}
 }

@@ -94,6 +94,8 @@ func Refused(err error) (reason string, ok bool) {
 		return "unknown_bucket", true
 	case errors.Is(err, buckets.ErrInvalid):
 		return "invalid_bucket", true
+	case errors.Is(err, coordinator.ErrDiskFull):
+		return "disk_full", true
 	}
 	return "", false
 }
