@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/manifest"
@@ -284,5 +285,33 @@ func TestSnapshotBesideAReplacedSegment(t *testing.T) {
 	}
 	if r.Chunks == 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// No flush moves the beginning of the log between the MANIFEST of a snapshot and the end of its
+// log: records that the MANIFEST needs would be missing.
+func TestNoFlushInsideASnapshot(t *testing.T) {
+	f, copies := newFaults(vfs.NewMem()), 0
+	o := testOptions(f.fs, newTestClock())
+	byHand(&o)
+	s := fillRows(t, o)
+	defer s.Crash()
+	f.set(func(op errorfs.Op) error {
+		if op.Kind != errorfs.OpCreate || !strings.Contains(op.Path, "x"+datadir.TempSuffix) {
+			return nil
+		}
+		copies++
+		if s.flushMu.TryLock() {
+			s.flushMu.Unlock()
+			t.Errorf("a flush could begin before %s is there", op.Path)
+		}
+		return nil
+	})
+	if _, err := NewOperations(s).Snapshot(t.Context(), "x"); err != nil {
+		t.Fatal(err)
+	}
+	f.clear()
+	if copies < 3 {
+		t.Errorf("%d files were written", copies)
 	}
 }
