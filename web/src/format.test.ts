@@ -7,6 +7,7 @@ it('numbers', () => {
     [0.05, '0.05'], [0.00042, '420 µ'], [3e-7, '300 n'], [1e25, '1.00e+25'],
   ]
   for (const [v, text] of of) expect(si(v)).toBe(text)
+  expect([si(0.18, 'percent'), si(0.5, '%'), ...tickTexts([0, 0.2], 'percent')]).toEqual(['0.18 percent', '0.5 %', '0', '0.2 percent'])
   expect([si(1500, 'B'), si(15_000, 'B'), si(0.0005, 's'), si(0.25, 's'), si(0, 's')]).toEqual(['1500 B', '15 kB', '500 µs', '250 ms', '0 s'])
 })
 

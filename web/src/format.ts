@@ -3,6 +3,9 @@
 const steps = ['', 'k', 'M', 'G', 'T', 'P', 'E']
 const small = ['', 'm', 'µ', 'n', 'p']
 
+/** Below it numbers of a unit get a prefix: there are ms, but no thousandths of a percent. */
+const least = (unit: string) => (unit && unit !== '%' && unit !== 'percent' ? 1 : 0.001)
+
 /** A number with up to four digits and an SI prefix. */
 export function si(v: number | null | undefined, unit = ''): string {
   if (v === null || v === undefined || Number.isNaN(v)) return '–'
@@ -13,7 +16,7 @@ export function si(v: number | null | undefined, unit = ''): string {
   let i = 0
   let scaled = a
   if (a >= 10_000) for (; scaled >= 999.95 && i < steps.length - 1; i++) scaled /= 1000
-  else if (a < (unit ? 1 : 0.001)) for (; scaled < 1 && i > 1 - small.length; i--) scaled *= 1000
+  else if (a < least(unit)) for (; scaled < 1 && i > 1 - small.length; i--) scaled *= 1000
   const prefix = i >= 0 ? steps[i] : small[-i]
   const text = trim(Math.sign(v) * scaled)
   return unit || prefix ? `${text} ${prefix}${unit}`.trimEnd() : text
@@ -26,7 +29,7 @@ export function tickTexts(ticks: number[], unit = ''): string[] {
   if (!most || most >= 1e21 || most < 1e-12) return ticks.map((v) => si(v, unit))
   let i = 0
   if (most >= 10_000) i = Math.min(steps.length - 1, Math.floor(Math.log10(most) / 3))
-  else if (most < (unit ? 1 : 0.001)) i = Math.max(1 - small.length, Math.floor(Math.log10(most) / 3))
+  else if (most < least(unit)) i = Math.max(1 - small.length, Math.floor(Math.log10(most) / 3))
   const scale = 1000 ** i
   let digits = Math.min(12, Math.max(0, -Math.floor(Math.log10(distance / scale) + 1e-9)))
   const fine = (distance / scale) * 10 ** digits

@@ -279,6 +279,19 @@ describe('under a load', () => {
     }
   })
 
+  it('has every figure of the legend on a narrow screen', async () => {
+    const query = `SELECT ${day.slice(7)} METADATA {unit: 'percent'} AFTER ${slowBegin} FOR 1h`
+    await open(link(query), { viewport: { width: 390, height: 844 } })
+    await tab.rows.first().waitFor()
+    const legend = tab.page.locator('.legend')
+    expect(await legend.evaluate((e) => e.scrollWidth - e.clientWidth)).toBe(0)
+    for (const cell of await tab.rows.first().locator('td').all()) {
+      const box = (await cell.boundingBox())!
+      expect(box.x).toBeGreaterThanOrEqual(0)
+      expect(box.x + box.width).toBeLessThanOrEqual(390)
+    }
+  })
+
   it('names what does not exist, with what is near', async () => {
     await open(link(`${day} LAST 1h`.replace(' LAST', ', nowhere BUCKET day LAST')))
     await tab.rows.nth(5).waitFor()
