@@ -48,7 +48,7 @@ func (p *replay) prefetch() (stop func()) {
 }
 
 func (p *replay) prefetchFile(f *file, quit <-chan struct{}) bool {
-	r, err := p.l.o.FS.Open(p.l.path(f.first))
+	r, err := p.in.o.FS.Open(p.in.o.path(f.first))
 	if err != nil {
 		return true
 	}

@@ -23,7 +23,7 @@ func (l *Log) CopyTo(dir string) (bytes int64, err error) {
 	for i := range l.files {
 		if f := &l.files[i]; f.first <= end && !f.gone {
 			firsts, newest = append(firsts, f.first), f.head
-			newest.id, newest.first = l.id, f.first
+			newest.id, newest.first = l.found.id, f.first
 		}
 	}
 	l.mu.Unlock()
@@ -35,10 +35,10 @@ func (l *Log) CopyTo(dir string) (bytes int64, err error) {
 		if i+1 == len(firsts) {
 			size = headerSize + int64(end-first)
 		}
-		n, err := durable.CopyFile(l.o.FS, l.path(first), l.o.FS.PathJoin(dir, fileName(first)), size)
+		n, err := durable.CopyFile(l.o.FS, l.o.path(first), l.o.FS.PathJoin(dir, fileName(first)), size)
 		bytes += n
 		if err != nil {
-			return bytes, fmt.Errorf("wal: copy %s: %w", l.path(first), err)
+			return bytes, fmt.Errorf("wal: copy %s: %w", l.o.path(first), err)
 		}
 	}
 	if len(firsts) == 0 {

@@ -15,14 +15,15 @@ import (
 // The errors are that of fn, failed I/O, a file that was removed meanwhile among
 // it, and ErrFormat.
 func Inspect(fs vfs.FS, dir string, from LSN, fn func(lsn LSN, rec []byte) error) (Report, error) {
-	l := &Log{o: Options{FS: fs, Dir: dir}, last: -1}
-	if err := l.o.setDefaults(); err != nil {
+	o := Options{FS: fs, Dir: dir}
+	if err := o.setDefaults(); err != nil {
 		return Report{}, err
 	}
-	if err := l.look(); err != nil && !errors.Is(err, os.ErrNotExist) {
+	in := found{o: &o, last: -1}
+	if err := in.look(); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return Report{}, err
 	}
-	p := replay{l: l, claim: from, fn: fn, files: l.files, last: l.last}
+	p := replay{in: &in, claim: from, fn: fn, files: in.files, last: in.last}
 	err := p.run()
 	return p.report, err
 }

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"dalmatiner/internal/durable"
 )
 
@@ -28,19 +26,12 @@ const (
 
 // Log is an open log. All methods may be called by many goroutines.
 type Log struct {
-	o         Options
-	id        [16]byte
-	strangers []file // files in the directory that are not of this log
-	opened    LSN    // end when the log was opened
-	settled   LSN    // where its records ended then
-	seen      LSN    // what it would have been by the files alone
-
-	reached  last    // what lastFile said when the log was opened
-	lastBad  []Place // what of it is damaged
-	lastMake bool    // it is to be made anew
+	o       Options
+	found   found // when it was opened
+	opened  LSN   // end then
+	settled LSN   // where its records ended then
 
 	durable atomic.Uint64 // LSN below which all is fsynced
-	granted atomic.Uint64 // LSN up to which the disk has given the newest file its room; 0 = not known
 
 	removeMu sync.Mutex // one RemoveBelow at a time; taken before mu
 
@@ -52,8 +43,8 @@ type Log struct {
 	stopped  bool          // the writer is gone
 	err      error         // why the log failed
 	progress chan struct{} // closed and replaced when durable advances or the writer stops
-	files    []file        // in LSN order
-	last     int           // index in files of the newest that is not void, as opened; -1 = none
+	files    []file        // those found that are still there, and those begun since
+	last     int           // index in files of the one that was the newest that is not void; below 0 = none
 	stats    Stats         // but what tail counts
 	room     sync.Cond
 
@@ -61,15 +52,8 @@ type Log struct {
 	done chan struct{} // closed when the writer is gone
 
 	// Owned by the writer.
-	spare      []byte
-	active     vfs.File // nil = the next write creates a file
-	activeSize int64
-	clean      LSN // no records between it and the next file's first LSN
-	prev       LSN // first LSN of the newest file, 0 = none
-	writeSums  sums
-	newest     header   // as lastFile has it
-	lastOpen   vfs.File // lastFile, or nil
-	lastMem    []byte
+	spare []byte
+	out   output
 }
 
 // kick makes the writer look at the state again. It never blocks.
@@ -165,7 +149,7 @@ func (l *Log) RemoveBelow(lsn LSN) error {
 	}
 	// Oldest first: a crash in between leaves no hole.
 	for _, first := range removable {
-		if err := l.o.FS.Remove(l.path(first)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := l.o.FS.Remove(l.o.path(first)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("wal: remove: %w", err)
 		}
 		l.mu.Lock()
@@ -210,7 +194,7 @@ func (l *Log) Stats() Stats {
 	s.Queue = int64(len(l.tail.buf))
 	s.Unsynced = int64(l.tail.end - l.durableLSN())
 	s.Files = len(l.files)
-	s.Room = max(0, int64(l.granted.Load())-int64(l.tail.end))
+	s.Room = max(0, int64(l.out.granted.Load())-int64(l.tail.end))
 	return s
 }
 

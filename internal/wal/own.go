@@ -2,7 +2,6 @@ package wal
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 )
 
 // The kinds of the log's own records, their first byte.
@@ -30,15 +29,6 @@ const copySpan = 8 << 10
 
 // ownRoom is the room for own records that a buffer has beside Options.BufferSize.
 const ownRoom = 32 << 10
-
-// fillMark writes the mark at the begin of a buffer that is about to be written.
-func (l *Log) fillMark(buf []byte, first LSN) {
-	buf[frameSize] = ownMark
-	binary.LittleEndian.PutUint64(buf[frameSize+1:], l.durable.Load())
-	binary.LittleEndian.PutUint32(buf, markWord)
-	crc := l.writeSums.record(crc32.Checksum(buf[frameSize:markSize], castagnoli), markWord, first, nil)
-	binary.LittleEndian.PutUint32(buf[4:], crc)
-}
 
 // parseOwn reads numbers behind the kind of an own record.
 func parseOwn(rec []byte, numbers ...*uint64) (rest []byte, ok bool) {

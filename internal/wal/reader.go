@@ -29,7 +29,7 @@ type Reader struct {
 // NewReader returns a reader of the records that were written when the log was
 // opened. Close must be called.
 func (l *Log) NewReader() *Reader {
-	return &Reader{l: l, sums: newSums(l.id), buf: make([]byte, usualRecord)}
+	return &Reader{l: l, sums: newSums(l.found.id), buf: make([]byte, usualRecord)}
 }
 
 // Record returns the record at lsn, which is valid until the next call. The error
@@ -112,7 +112,7 @@ func (r *Reader) seek(lsn LSN) error {
 	if r.first == 0 || lsn >= r.past {
 		return r.none(lsn, "it is in no file")
 	}
-	file, err := l.o.FS.Open(l.path(r.first))
+	file, err := l.o.FS.Open(l.o.path(r.first))
 	if err != nil {
 		return r.failed(err)
 	}
@@ -129,9 +129,9 @@ func (r *Reader) Close() {
 }
 
 func (r *Reader) none(lsn LSN, why string) error {
-	return fmt.Errorf("%w at LSN %d of %s: %s", ErrNoRecord, lsn, r.l.path(r.first), why)
+	return fmt.Errorf("%w at LSN %d of %s: %s", ErrNoRecord, lsn, r.l.o.path(r.first), why)
 }
 
 func (r *Reader) failed(err error) error {
-	return fmt.Errorf("wal: read %s: %w", r.l.path(r.first), err)
+	return fmt.Errorf("wal: read %s: %w", r.l.o.path(r.first), err)
 }

@@ -62,7 +62,7 @@ func (l *Log) Replay(from LSN, fn func(lsn LSN, rec []byte) error) (Report, erro
 		l.mu.Unlock()
 		return Report{}, fmt.Errorf("wal: replay after the first append, at LSN %d", l.tail.end)
 	}
-	p := replay{l: l, from: from, claim: from, fn: fn, files: l.files, last: l.last}
+	p := replay{in: &l.found, from: from, claim: from, fn: fn, files: l.files, last: l.last}
 	l.mu.Unlock()
 	err := p.run()
 	for _, place := range p.report.Torn {
@@ -89,7 +89,7 @@ func (l *Log) Again(from LSN, fn func(lsn LSN, rec []byte) error) error {
 func (l *Log) again(from LSN, fn func(lsn LSN, rec []byte) error) replay {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return replay{l: l, from: from, claim: from, fn: fn, files: l.old(), last: l.last}
+	return replay{in: &l.found, from: from, claim: from, fn: fn, files: l.old(), last: l.last}
 }
 
 // old returns the files that were there when the log was opened and still are.
@@ -103,7 +103,7 @@ func (l *Log) old() []file {
 }
 
 type replay struct {
-	l      *Log
+	in     *found
 	from   LSN // records below are not given
 	claim  LSN // the records from there on should exist
 	fn     func(LSN, []byte) error
@@ -125,8 +125,8 @@ const emptyEnd = 1
 func (p *replay) run() error {
 	stop := p.prefetch()
 	defer stop()
-	for i := range p.l.strangers {
-		f := &p.l.strangers[i]
+	for i := range p.in.strangers {
+		f := &p.in.strangers[i]
 		p.add(&p.report.Damaged, f, -headerSize, f.size, f.fault)
 	}
 	for i := range p.files {
@@ -138,7 +138,7 @@ func (p *replay) run() error {
 			p.add(&p.report.Torn, f, -headerSize, 0, "created and not finished: "+f.fault)
 		case !p.wants(f):
 		case f.gone:
-			p.miss(Gap{From: f.first, To: max(f.sure, f.first), File: p.l.path(f.first)})
+			p.miss(Gap{From: f.first, To: max(f.sure, f.first), File: p.in.o.path(f.first)})
 			p.reach = max(p.reach, f.sure)
 		default:
 			if f.fault != "" {
@@ -149,10 +149,10 @@ func (p *replay) run() error {
 			}
 		}
 	}
-	if p.claim > max(p.l.seen, emptyEnd) {
-		p.miss(Gap{From: p.l.seen, To: p.claim})
+	if p.claim > max(p.in.seen, emptyEnd) {
+		p.miss(Gap{From: p.in.seen, To: p.claim})
 	}
-	p.report.Damaged = append(p.report.Damaged, p.l.lastBad...)
+	p.report.Damaged = append(p.report.Damaged, p.in.lastBad...)
 	p.report.Lost, p.report.Unknown = p.lost.settle()
 	return nil
 }
@@ -176,13 +176,13 @@ func (p *replay) checkGap(i int) {
 	if i == 0 && p.claim == 0 || f.head.clean <= from {
 		return
 	}
-	p.miss(Gap{From: from, To: f.head.clean, File: p.l.path(f.head.prev)})
+	p.miss(Gap{From: from, To: f.head.clean, File: p.in.o.path(f.head.prev)})
 }
 
 // add reports a place at the offset that lies after bytes behind the header.
 func (p *replay) add(to *[]Place, f *file, after, bytes int64, reason string) {
 	*to = append(*to, Place{
-		File:   p.l.path(f.first),
+		File:   p.in.o.path(f.first),
 		Offset: headerSize + after,
 		Bytes:  bytes,
 		LSN:    f.first + LSN(max(0, after)),
@@ -193,14 +193,14 @@ func (p *replay) add(to *[]Place, f *file, after, bytes int64, reason string) {
 // scan replays the records of file i.
 func (p *replay) scan(i int) error {
 	f := &p.files[i]
-	name := p.l.path(f.first)
-	r, err := p.l.o.FS.Open(name, vfs.SequentialReadsOption)
+	name := p.in.o.path(f.first)
+	r, err := p.in.o.FS.Open(name, vfs.SequentialReadsOption)
 	if err != nil {
 		return fmt.Errorf("wal: replay: %w", err)
 	}
 	defer r.Close()
 	defer p.ahead.stop() // before the file is closed
-	sums := newSums(p.l.id)
+	sums := newSums(p.in.id)
 	w := newWalk(f, &sums, r, &p.ahead, p.buf, func(from, to LSN, why string, head []byte) {
 		if why == "" {
 			why = "a place never written"
@@ -283,7 +283,7 @@ func (p *replay) judge(i int, w *walk) error {
 	at := int64(end - f.first)
 	dropped, err := w.s.dropped()
 	if err != nil {
-		return fmt.Errorf("wal: replay %s: %w", p.l.path(f.first), err)
+		return fmt.Errorf("wal: replay %s: %w", p.in.o.path(f.first), err)
 	}
 	if end >= w.sure {
 		if dropped > 0 {

@@ -119,14 +119,19 @@ func (t *tail) grow(n int) {
 	t.bytes += int64(n)
 }
 
-// begin begins an empty buffer with a place for its mark.
+// begin begins an empty buffer. It is short enough to be inlined, as noted is.
 func (t *tail) begin() {
 	if len(t.buf) == 0 {
-		t.buf = t.buf[:markSize]
-		clear(t.buf)
-		t.grow(markSize)
-		t.young.own(markSize)
+		t.beginBuffer()
 	}
+}
+
+// beginBuffer leaves a place for the mark.
+func (t *tail) beginBuffer() {
+	t.buf = t.buf[:markSize]
+	clear(t.buf)
+	t.grow(markSize)
+	t.young.own(markSize)
 }
 
 var zeros [copyDistance]byte
@@ -154,9 +159,12 @@ func (t *tail) putCopies(c *copies) {
 // noted is called with every record that was appended. What was noted copySpan ago,
 // which is more than copyDistance, is repeated.
 func (t *tail) noted() {
-	if t.end-t.young.base < copySpan {
-		return
+	if t.end-t.young.base >= copySpan {
+		t.repeatElder()
 	}
+}
+
+func (t *tail) repeatElder() {
 	t.putCopies(t.elder)
 	t.elder, t.young = t.young, t.elder
 	t.young.reset(t.end)

@@ -2,20 +2,14 @@ package wal
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"dalmatiner/internal/durable"
 )
 
 func (l *Log) start() {
-	l.tail.open(l.id, l.o.BufferSize+ownRoom)
+	l.tail.open(l.found.id, l.o.BufferSize+ownRoom)
 	l.spare = make([]byte, 0, l.o.BufferSize+ownRoom)
-	l.writeSums = newSums(l.id)
+	l.out.sums = newSums(l.found.id)
 	l.room.L = &l.mu
 	l.progress = make(chan struct{})
 	l.wake = make(chan struct{}, 1)
@@ -118,7 +112,7 @@ func (l *Log) take(due, rested bool) work {
 
 func (l *Log) turn(w work) error {
 	if len(w.buf) > 0 {
-		l.fillMark(w.buf, w.first)
+		l.out.mark(w.buf, w.first, l.durableLSN())
 		if err := l.write(w.buf, w.first); err != nil {
 			return err
 		}
@@ -131,33 +125,28 @@ func (l *Log) turn(w work) error {
 }
 
 // write appends whole records to the active file and begins a new one where
-// it is full. It destroys buf, because vfs.File.Write may.
+// it is full. It destroys buf.
 func (l *Log) write(buf []byte, first LSN) error {
 	for len(buf) > 0 {
-		if l.active == nil {
-			if err := l.create(first); err != nil {
+		if l.out.active == nil {
+			f, err := l.out.create(first)
+			if err != nil {
 				return err
 			}
+			l.mu.Lock()
+			l.files = append(l.files, f)
+			l.mu.Unlock()
 		}
-		n := fit(buf, l.o.FileSize-l.activeSize)
-		if n == 0 && l.activeSize > headerSize {
+		n := l.out.fit(buf)
+		if n == 0 {
 			if err := l.finish(first); err != nil {
 				return err
 			}
 			continue
 		}
-		if n == 0 {
-			// A record larger than a file gets a file of its own.
-			n = frameSize + int(binary.LittleEndian.Uint32(buf)&lengthMask)
+		if err := l.out.write(buf[:n]); err != nil {
+			return err
 		}
-		got, err := l.active.Write(buf[:n])
-		if err == nil && got < n {
-			err = io.ErrShortWrite
-		}
-		if err != nil {
-			return fmt.Errorf("write of %d bytes to %s: %w", n, l.path(l.prev), err)
-		}
-		l.activeSize += int64(n)
 		buf = buf[n:]
 		first += LSN(n)
 		l.mu.Lock()
@@ -183,74 +172,24 @@ func fit(buf []byte, room int64) int {
 	}
 }
 
-// create begins the file for first. Header and directory entry are durable
-// before the first record is written, so that an unreadable header in front of
-// records is damage and never a torn creation.
-func (l *Log) create(first LSN) error {
-	name := l.path(first)
-	if err := l.beginLast(first); err != nil {
-		return err
-	}
-	f, err := l.o.FS.Create(name, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return fmt.Errorf("create %s: %w", name, err)
-	}
-	l.active, l.activeSize = f, headerSize
-	if err := f.Preallocate(0, l.o.FileSize); err != nil {
-		// Not every file system can; a full disk shows in the writes.
-		l.o.Logger.Debug("wal: preallocate", "file", name, "bytes", l.o.FileSize, "err", err)
-	} else {
-		l.granted.Store(uint64(first) + uint64(l.o.FileSize-headerSize))
-	}
-	h := header{id: l.id, first: first, clean: min(l.clean, first), prev: l.prev}
-	n, err := f.Write(appendHeader(make([]byte, 0, headerSize), h))
-	if err == nil && n < headerSize {
-		err = io.ErrShortWrite
-	}
-	if err != nil {
-		return fmt.Errorf("write header of %s: %w", name, err)
-	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("fsync %s: %w", name, err)
-	}
-	if err := durable.SyncDir(l.o.FS, l.o.Dir); err != nil {
-		return err
-	}
-	// From now on it is missing where it is not there.
-	if err := l.writeLast(&last{head: h, durable: first}, true); err != nil {
-		return err
-	}
-	l.prev = first
-	l.mu.Lock()
-	l.files = append(l.files, file{first: first, head: h})
-	l.mu.Unlock()
-	return nil
-}
-
 // finish fsyncs and closes the active file, which ends at end. A file begins
 // only when all before it is durable: a tear is always in the newest file.
 func (l *Log) finish(end LSN) error {
 	if err := l.sync(end); err != nil {
 		return err
 	}
-	f := l.active
-	l.active, l.clean = nil, end
-	l.granted.Store(0)
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("close %s: %w", l.path(l.prev), err)
-	}
-	return nil
+	return l.out.end(end)
 }
 
 // sync fsyncs the active file and publishes that all below upTo is durable.
 func (l *Log) sync(upTo LSN) error {
 	begin := l.o.Now()
-	if err := l.active.SyncData(); err != nil {
-		return fmt.Errorf("fsync %s: %w", l.path(l.prev), err)
+	if err := l.out.active.SyncData(); err != nil {
+		return fmt.Errorf("fsync %s: %w", l.out.name(), err)
 	}
 	took := l.o.Now().Sub(begin)
 	// Before anybody is told: a bad place below is damage.
-	if err := l.writeLast(&last{head: l.newest, durable: upTo}, false); err != nil {
+	if err := l.out.writeLast(&last{head: l.out.newest, durable: upTo}, false); err != nil {
 		return err
 	}
 	l.durable.Store(uint64(upTo))
@@ -268,21 +207,7 @@ func (l *Log) sync(upTo LSN) error {
 // kernel may have dropped the pages and a second one would succeed without
 // them.
 func (l *Log) stop(cause error) {
-	if l.lastOpen != nil {
-		var err error
-		if cause == nil {
-			err = l.lastOpen.SyncData()
-		}
-		if err = errors.Join(err, l.lastOpen.Close()); cause == nil && err != nil {
-			cause = fmt.Errorf("close %s: %w", l.o.FS.PathJoin(l.o.Dir, lastFile), err)
-		}
-	}
-	if l.active != nil {
-		err := l.active.Close()
-		if cause == nil && err != nil {
-			cause = fmt.Errorf("close %s: %w", l.path(l.prev), err)
-		}
-	}
+	cause = l.out.close(cause)
 	l.mu.Lock()
 	l.stopped = true
 	if cause != nil {
