@@ -213,7 +213,7 @@ func (ops *operations) reads(ctx context.Context) error {
 			return err
 		}},
 		operation{"aggregate ten minutes by the minute", slots, func() error {
-			_, err := ops.store.Aggregate(ctx, info, key, epoch+720, 60, minutes)
+			_, err := ops.store.Series(info, key).Aggregate(ctx, epoch+720, 60, minutes)
 			if err == nil && minutes[0].Count != 60 {
 				err = errors.New("the points are not there")
 			}

@@ -14,9 +14,11 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
+	seam "dalmatiner/internal/query/source"
 	"dalmatiner/internal/store"
 )
 
@@ -158,20 +160,14 @@ func (f *fakeStore) BucketStats(id uint64) store.BucketStats {
 // source lets the query engine read a fakeStore.
 type source struct{ *fakeStore }
 
+func (s source) Offers() query.Offers { return query.Offers{} }
+
 func (s source) Bucket(name string) (query.Bucket, error) {
 	b, err := s.BucketByName(name)
 	if err != nil {
-		return query.Bucket{}, fmt.Errorf("%w %s", query.ErrUnknownBucket, metric.Quoted(name))
+		return nil, fmt.Errorf("%w %s", query.ErrUnknownBucket, metric.Quoted(name))
 	}
-	return query.Bucket{ID: b.ID, Name: b.Name, Resolution: b.Resolution, TTL: b.TTL}, nil
-}
-
-func (s source) Metrics(ctx context.Context, b query.Bucket, prefix []byte, fn func(key []byte) bool) error {
-	return s.fakeStore.Metrics(ctx, buckets.Info{ID: b.ID}, prefix, fn)
-}
-
-func (s source) Exists(_ context.Context, b query.Bucket, key []byte) (bool, error) {
-	return s.series[b.ID][string(key)] != nil, nil
+	return fakeBucket{s.fakeStore, b}, nil
 }
 
 func (s source) BucketNames() []string {
@@ -182,15 +178,44 @@ func (s source) BucketNames() []string {
 	return names
 }
 
-func (s source) Read(_ context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
+type fakeBucket struct {
+	*fakeStore
+	info buckets.Info
+}
+
+func (b fakeBucket) Info() query.Info {
+	return query.Info{ID: b.info.ID, Name: b.info.Name, Resolution: b.info.Resolution, TTL: b.info.TTL}
+}
+
+func (b fakeBucket) Metrics(ctx context.Context, prefix []byte, fn func(key []byte) bool) error {
+	return b.fakeStore.Metrics(ctx, buckets.Info{ID: b.info.ID}, prefix, fn)
+}
+
+func (b fakeBucket) Series(key []byte) seam.Series {
+	return fakeSeries(b.series[b.info.ID][string(key)])
+}
+
+// fakeSeries gives the word of a slot; nil is a series that is not there.
+type fakeSeries func(slot int64) uint64
+
+func (value fakeSeries) Exists(context.Context) (bool, error) { return value != nil, nil }
+
+func (value fakeSeries) Read(_ context.Context, from int64, dst []uint64) (query.Cost, error) {
 	clear(dst)
-	value := s.series[b.ID][string(key)]
 	for i := range dst {
 		if value != nil {
 			dst[i] = value(from + int64(i))
 		}
 	}
 	return query.Cost{}, nil
+}
+
+func (fakeSeries) ReadOlder(context.Context, int64, []uint64) (query.Cost, error) {
+	return query.Cost{}, query.ErrUnsupported
+}
+
+func (fakeSeries) Aggregate(context.Context, int64, int64, []chunk.Header) (query.Cost, error) {
+	return query.Cost{}, query.ErrUnsupported
 }
 
 // engineFunc is an engine that answers with a fixed result or error.

@@ -20,6 +20,7 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
+	seam "dalmatiner/internal/query/source"
 )
 
 func TestLongAnswersAreCompressed(t *testing.T) {
@@ -189,7 +190,27 @@ type blocking struct {
 	reading chan struct{} // closed by the first read, if there is one
 }
 
-func (b blocking) Read(ctx context.Context, _ query.Bucket, _ []byte, _ int64, _ []uint64) (query.Cost, error) {
+func (b blocking) Bucket(name string) (query.Bucket, error) {
+	of, err := b.source.Bucket(name)
+	return blockingBucket{of, b}, err
+}
+
+type blockingBucket struct {
+	query.Bucket
+	of blocking
+}
+
+func (b blockingBucket) Series(key []byte) seam.Series {
+	return blockingSeries{b.Bucket.Series(key), b.of}
+}
+
+type blockingSeries struct {
+	seam.Series
+	of blocking
+}
+
+func (s blockingSeries) Read(ctx context.Context, _ int64, _ []uint64) (query.Cost, error) {
+	b := s.of
 	if b.reading != nil {
 		close(b.reading)
 	}

@@ -211,7 +211,7 @@ func (n *node) handler(open *httpConns) http.Handler {
 
 func (n *node) engine() *query.Engine {
 	return &query.Engine{
-		Source: source{n.store, n.rec, &n.status.read},
+		Source: &source{n.store, n.rec, &n.status.read},
 		Now:    time.Now,
 		// With its own goroutine a query reads on every processor; many at once
 		// have little more than one each, and leave ingest its share.

@@ -14,6 +14,7 @@ import (
 	"dalmatiner/internal/ingest/ddbtcp"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/query"
+	seam "dalmatiner/internal/query/source"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/store"
 )
@@ -25,12 +26,20 @@ type source struct {
 	read  *atomic.Int64 // slots
 }
 
-func (s source) Bucket(name string) (query.Bucket, error) {
-	b, err := s.store.BucketByName(name)
+// Offers says that there is no index: series have no tags yet.
+func (s *source) Offers() query.Offers { return query.Offers{Aggregates: true, Older: true} }
+
+func (s *source) Bucket(name string) (query.Bucket, error) {
+	h, err := s.store.Bucket(name)
 	if errors.Is(err, buckets.ErrUnknown) {
 		err = unknownBucket{err}
 	}
-	return query.Bucket{ID: b.ID, Name: b.Name, Resolution: b.Resolution, TTL: b.TTL}, err
+	if err != nil {
+		return nil, err
+	}
+	b := &bucket{source: s, handle: h}
+	b.spare = b.first[:0]
+	return b, nil
 }
 
 // unknownBucket is the store's error in the words of the engine.
@@ -39,15 +48,7 @@ type unknownBucket struct{ error }
 func (e unknownBucket) Unwrap() error        { return e.error }
 func (e unknownBucket) Is(target error) bool { return target == query.ErrUnknownBucket }
 
-func (s source) Metrics(ctx context.Context, b query.Bucket, prefix []byte, fn func(key []byte) bool) error {
-	return s.store.Metrics(ctx, buckets.Info{ID: b.ID, Name: b.Name}, prefix, fn)
-}
-
-func (s source) Exists(_ context.Context, b query.Bucket, key []byte) (bool, error) {
-	return s.store.HasMetric(buckets.Info{ID: b.ID, Name: b.Name}, key)
-}
-
-func (s source) BucketNames() []string {
+func (s *source) BucketNames() []string {
 	var names []string
 	for _, b := range s.store.Buckets() {
 		names = append(names, b.Name)
@@ -55,29 +56,67 @@ func (s source) BucketNames() []string {
 	return names
 }
 
-func (s source) Read(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
+// bucket is a handle of a bucket for one query.
+type bucket struct {
+	source *source
+	handle store.Bucket
+	spare  []series // room for handles that are not given out yet
+	first  [2]series
+}
+
+func (b *bucket) Info() query.Info {
+	info := b.handle.Info()
+	return query.Info{ID: info.ID, Name: info.Name, Resolution: info.Resolution, TTL: info.TTL}
+}
+
+func (b *bucket) Metrics(ctx context.Context, prefix []byte, fn func(key []byte) bool) error {
+	return b.handle.Metrics(ctx, prefix, fn)
+}
+
+// mostSpare is how many handles of series are made at a time: a query has a few or very many.
+const mostSpare = 64
+
+func (b *bucket) Series(key []byte) seam.Series {
+	if len(b.spare) == cap(b.spare) {
+		b.spare = make([]series, 0, min(2*cap(b.spare), mostSpare))
+	}
+	b.spare = append(b.spare, series{b.source, b.handle.Series(key)})
+	return &b.spare[len(b.spare)-1]
+}
+
+// series is a handle of a series.
+type series struct {
+	source *source
+	handle store.Series
+}
+
+func (h *series) Exists(context.Context) (bool, error) { return h.handle.Exists() }
+
+func (h *series) Read(ctx context.Context, from int64, dst []uint64) (query.Cost, error) {
 	start := time.Now()
-	st, err := s.store.ReadCounted(ctx, buckets.Info{ID: b.ID, Name: b.Name}, key, from, dst)
-	s.rec.Observe(monitor.StoreRead, time.Since(start))
-	s.read.Add(int64(len(dst)))
+	st, err := h.handle.ReadCounted(ctx, from, dst)
+	h.source.took(start, int64(len(dst)))
 	return costOf(st), err
 }
 
-// ReadOlder is Read with what lies below what was lost (query.Elder).
-func (s source) ReadOlder(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
+func (h *series) ReadOlder(ctx context.Context, from int64, dst []uint64) (query.Cost, error) {
 	start := time.Now()
-	st, err := s.store.ReadOlder(ctx, buckets.Info{ID: b.ID, Name: b.Name}, key, from, dst)
-	s.rec.Observe(monitor.StoreRead, time.Since(start))
-	s.read.Add(int64(len(dst)))
+	st, err := h.handle.ReadOlder(ctx, from, dst)
+	h.source.took(start, int64(len(dst)))
 	return costOf(st), err
 }
 
-func (s source) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
+func (h *series) Aggregate(ctx context.Context, from, step int64, dst []chunk.Header) (query.Cost, error) {
 	start := time.Now()
-	st, err := s.store.Aggregate(ctx, buckets.Info{ID: b.ID, Name: b.Name}, key, from, step, dst)
-	s.rec.Observe(monitor.StoreRead, time.Since(start))
-	s.read.Add(st.Points)
+	st, err := h.handle.Aggregate(ctx, from, step, dst)
+	h.source.took(start, st.Points)
 	return costOf(st), err
+}
+
+// took notes how long a read took, and of how many slots.
+func (s *source) took(start time.Time, slots int64) {
+	s.rec.Observe(monitor.StoreRead, time.Since(start))
+	s.read.Add(slots)
 }
 
 func costOf(st reader.Stats) query.Cost {

@@ -17,7 +17,7 @@ type leaving struct {
 	reads int
 }
 
-func (l *leaving) Read(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
+func (l *leaving) Read(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error) {
 	if l.reads++; l.reads == 3 {
 		l.leave()
 	}
@@ -34,7 +34,7 @@ func TestAQueryEndsWithItsClient(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	source := &leaving{memory: m, leave: leave}
-	e := &query.Engine{Source: source, Now: time.Now}
+	e := &query.Engine{Source: sourceOf(source), Now: time.Now}
 	_, err := e.Query(ctx, "SELECT sum(a.* BUCKET b) AFTER 100000 FOR 10s", query.Options{})
 	if !errors.Is(err, context.Canceled) || source.reads != 3 {
 		t.Errorf("%d reads, error %v; want 3 and the cancellation", source.reads, err)

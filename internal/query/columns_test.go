@@ -43,7 +43,7 @@ func TestConfidencesAndColumns(t *testing.T) {
 			fill := rapid.Bool().Draw(rt, "fill")
 			whole := ask(query.Options{Confidence: true, Fill: fill})
 			if rapid.Bool().Draw(rt, "aggregates") {
-				e.Source = adder{source}
+				e.Source = sourceOf(adder{source})
 			}
 			reduced := ask(query.Options{Confidence: sure, Width: width, Fill: fill})
 			for i, w := range want {
@@ -102,7 +102,7 @@ func TestLongColumns(t *testing.T) {
 func TestColumnsOfSpansOfTwoSizes(t *testing.T) {
 	m := newBucket(t)
 	m.load("b", key(t, "m"), 0, nil)
-	e := (query.Engine{Source: adder{m}, Now: time.Now}).WithRounds(1)
+	e := (query.Engine{Source: sourceOf(adder{m}), Now: time.Now}).WithRounds(1)
 	for _, text := range []string{"avg(m BUCKET b, 16s), m BUCKET b", "m BUCKET b, avg(m BUCKET b, 16s)"} {
 		r, err := e.Query(t.Context(), "SELECT "+text+" BETWEEN 16000 AND 33000", query.Options{Width: 1})
 		if err != nil {
@@ -172,7 +172,7 @@ func compareColumns(t *rapid.T, text string, whole, got query.Series, width int,
 func TestWidthIsLimited(t *testing.T) {
 	m := newBucket(t)
 	m.load("b", key(t, "x"), 0, nil)
-	e := &query.Engine{Source: m, Now: func() time.Time { return time.UnixMilli(4_000_000) }, Limits: query.Limits{MaxOutput: 30}}
+	e := &query.Engine{Source: sourceOf(m), Now: func() time.Time { return time.UnixMilli(4_000_000) }, Limits: query.Limits{MaxOutput: 30}}
 	ask := func(width int) error {
 		_, err := e.Query(context.Background(), "SELECT x BUCKET b LAST 1h", query.Options{Width: width})
 		return err

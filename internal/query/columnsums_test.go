@@ -76,7 +76,7 @@ func checkColumnSums(t *testing.T) func(rt *rapid.T) {
 func TestColumnWithNaNBehindAGap(t *testing.T) {
 	m := newBucket(t)
 	m.load("b", key(t, "m"), 500, []uint64{point.FromFloat(8), point.FromFloat(math.NaN()), point.FromFloat(1), point.FromFloat(3)})
-	e := query.Engine{Source: adder{m}, Now: time.Now}
+	e := query.Engine{Source: sourceOf(adder{m}), Now: time.Now}
 	for _, slots := range []bool{false, true} {
 		r, err := e.Query(t.Context(), "SELECT m BUCKET b BETWEEN 1 AND 504000", query.Options{Width: 1, NoAggregates: slots})
 		if err != nil || r.Series[0].Values[0] != 4 {
@@ -106,7 +106,7 @@ func TestManySeriesHaveOneSum(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e := (query.Engine{Source: adder{m}, Now: func() time.Time { return now }, Readers: query.NewReaders(2)}).WithRounds(7)
+			e := (query.Engine{Source: sourceOf(adder{m}), Now: func() time.Time { return now }, Readers: query.NewReaders(2)}).WithRounds(7)
 			got, err := e.Query(t.Context(), text, query.Options{Confidence: true})
 			if err != nil {
 				t.Fatal(err)

@@ -47,7 +47,7 @@ func shopEngine(t *testing.T) *query.Engine {
 		}
 		m.load("shop", key(t, strings.Split(name, ".")...), shopStart, words)
 	}
-	return &query.Engine{Source: m, Now: func() time.Time { return time.Unix(shopStart+10, 0) }}
+	return &query.Engine{Source: sourceOf(m), Now: func() time.Time { return time.Unix(shopStart+10, 0) }}
 }
 
 // TestDocumentation runs every example of docs/dql.md and compares its tables

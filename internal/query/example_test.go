@@ -6,37 +6,56 @@ import (
 	"fmt"
 	"time"
 
+	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/source"
 )
 
-// thermometer is the smallest source: one bucket with one series, 20, 21, 22 … degrees.
+// thermometer is the smallest source: one bucket with one series, 20, 21, 22 … degrees. It is
+// its own handle of all three.
 type thermometer struct{}
+
+func (thermometer) Offers() query.Offers { return query.Offers{} }
 
 func (thermometer) Bucket(name string) (query.Bucket, error) {
 	if name != "home" {
-		return query.Bucket{}, fmt.Errorf("%w: %s", query.ErrUnknownBucket, metric.Quoted(name))
+		return nil, fmt.Errorf("%w: %s", query.ErrUnknownBucket, metric.Quoted(name))
 	}
-	return query.Bucket{ID: 1, Name: name, Resolution: 1000}, nil
+	return thermometer{}, nil
 }
 
 func (thermometer) BucketNames() []string { return []string{"home"} }
 
-func (thermometer) Metrics(_ context.Context, _ query.Bucket, _ []byte, fn func(key []byte) bool) error {
+func (thermometer) Info() query.Info { return query.Info{ID: 1, Name: "home", Resolution: 1000} }
+
+func (thermometer) Metrics(_ context.Context, _ []byte, fn func(key []byte) bool) error {
 	key, err := metric.Key("kitchen", "degrees")
 	fn(key)
 	return err
 }
 
-func (thermometer) Exists(context.Context, query.Bucket, []byte) (bool, error) { return true, nil }
+func (thermometer) Series([]byte) source.Series { return thermometer{} }
 
-func (thermometer) Read(_ context.Context, _ query.Bucket, _ []byte, from int64, dst []uint64) (query.Cost, error) {
+func (thermometer) Exists(context.Context) (bool, error) { return true, nil }
+
+func (thermometer) Read(_ context.Context, from int64, dst []uint64) (query.Cost, error) {
 	for i := range dst {
 		dst[i] = point.FromInt(20 + from + int64(i))
 	}
 	return query.Cost{}, nil
+}
+
+// What is not offered is not called.
+
+func (thermometer) ReadOlder(context.Context, int64, []uint64) (query.Cost, error) {
+	return query.Cost{}, query.ErrUnsupported
+}
+
+func (thermometer) Aggregate(context.Context, int64, int64, []chunk.Header) (query.Cost, error) {
+	return query.Cost{}, query.ErrUnsupported
 }
 
 func kitchen() *query.Engine {

@@ -49,7 +49,7 @@ type script struct {
 // runScript returns text with the results of its queries filled in.
 func runScript(t *testing.T, text string) string {
 	s := &script{t: t, source: newMemory(t)}
-	s.engine = &query.Engine{Source: s.source, Now: func() time.Time { return time.UnixMilli(s.now) }}
+	s.engine = &query.Engine{Source: sourceOf(s.source), Now: func() time.Time { return time.UnixMilli(s.now) }}
 	var out strings.Builder
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i := 0; i < len(lines); i++ {
@@ -92,7 +92,7 @@ func (s *script) command(words []string) {
 	case words[0] == "now" && len(words) == 2:
 		s.now = s.number(words[1])
 	case words[0] == "index" && len(words) == 1:
-		s.engine.Source = indexed{s.source, &s.tags}
+		s.engine.Source = sourceOf(indexed{s.source, &s.tags})
 	case words[0] == "tag" && len(words) >= 4:
 		s.tag(words[1:])
 	case words[0] == "compat" && len(words) == 1:
@@ -195,7 +195,7 @@ func TestHitsAreSortedByKey(t *testing.T) {
 	for i := range 50 {
 		m.load("b", key(t, "a", fmt.Sprintf("%02d", i)), 0, ints(1, func(int64) int64 { return int64(i) }))
 	}
-	e := &query.Engine{Source: m, Now: time.Now}
+	e := &query.Engine{Source: sourceOf(m), Now: time.Now}
 	r, err := e.Query(context.Background(), "SELECT a.* BUCKET b AS $2 BETWEEN 1 AND 1000", query.Options{})
 	if err != nil {
 		t.Fatal(err)

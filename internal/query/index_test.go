@@ -69,7 +69,7 @@ func (s *script) tag(words []string) {
 		s.t.Fatal(err)
 	}
 	keyOf := func(i int) []byte { return q.Fields[i].Expr.(*dql.Select).Metric.Key }
-	t := tagged{collection: words[0], metric: keyOf(0), hit: query.Hit{Bucket: s.source.buckets[words[2]], Key: keyOf(1)}}
+	t := tagged{collection: words[0], metric: keyOf(0), hit: query.Hit{Bucket: bucketOf(s.source, s.source.buckets[words[2]]), Key: keyOf(1)}}
 	for _, word := range words[4:] {
 		name, value, _ := strings.Cut(word, "=")
 		namespace, name, found := strings.Cut(name, ":")
@@ -88,15 +88,15 @@ func TestLookupsAreLimited(t *testing.T) {
 	var all []tagged
 	for i := range 20 {
 		k := key(t, "a", strconv.Itoa(i))
-		all = append(all, tagged{"c", k, query.Hit{Bucket: m.buckets["b"], Key: k}})
+		all = append(all, tagged{"c", k, query.Hit{Bucket: bucketOf(m, m.buckets["b"]), Key: k}})
 	}
-	e := &query.Engine{Source: indexed{m, &all}, Now: time.Now, Limits: query.Limits{MaxSeries: 10}}
+	e := &query.Engine{Source: sourceOf(indexed{m, &all}), Now: time.Now, Limits: query.Limits{MaxSeries: 10}}
 	_, err := e.Query(context.Background(), "SELECT sum(ALL FROM c) LAST 1s", query.Options{})
 	var limit *query.LimitError
 	if !errors.As(err, &limit) || limit.Limit != 10 || limit.Got != 11 {
 		t.Errorf("20 series: %v", err)
 	}
-	e.Source = brokenIndex{m}
+	e.Source = sourceOf(brokenIndex{m})
 	if _, err := e.Query(context.Background(), "SELECT ALL FROM c LAST 1s", query.Options{}); !errors.Is(err, errBroken) || !strings.Contains(err.Error(), metric.Quoted("c")) {
 		t.Errorf("a broken index: %v", err)
 	}

@@ -42,13 +42,13 @@ func TestAPlanNeverChanges(t *testing.T) {
 			Width:   width,
 			Readers: rapid.IntRange(0, 2).Draw(rt, "readers"), RoundSlots: rapid.Int64Range(1, 300).Draw(rt, "rounds"), AloneSlots: -1,
 		}
-		p, err := plan.Make(t.Context(), source, q, opt)
+		p, err := plan.Make(t.Context(), sourceOf(source), q, opt)
 		if err != nil {
 			return // other tests look at refusals
 		}
 		made++
 		before := planText(p)
-		env := exec.Env{Source: source, Now: time.Now, Readers: exec.NewReaders(3)}
+		env := exec.Env{Now: time.Now, Readers: exec.NewReaders(3)}
 		var results [3]*exec.Result
 		var errs [3]error
 		var wg sync.WaitGroup

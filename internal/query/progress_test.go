@@ -15,7 +15,7 @@ type watched struct {
 	shares   []float64
 }
 
-func (w *watched) Read(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
+func (w *watched) Read(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error) {
 	w.shares = append(w.shares, w.progress.Share())
 	return w.memory.Read(ctx, b, key, from, dst)
 }
@@ -25,7 +25,7 @@ func TestProgress(t *testing.T) {
 	m := newBucket(t)
 	m.load("b", key(t, "a"), 100, ints(10, func(i int64) int64 { return i }))
 	source := &watched{memory: m, progress: &query.Progress{}}
-	e := &query.Engine{Source: source, Now: time.Now}
+	e := &query.Engine{Source: sourceOf(source), Now: time.Now}
 	opt := query.Options{Progress: source.progress, NoAggregates: true}
 	if _, err := e.Query(t.Context(), "SELECT max(a BUCKET b, 1m) AFTER 100000 FOR 100000s", opt); err != nil {
 		t.Fatal(err)

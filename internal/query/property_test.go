@@ -32,7 +32,7 @@ func checkEngine(t *testing.T) func(rt *rapid.T) {
 		text := g.query()
 		e := engine(source, now.UnixMilli())
 		if rapid.Bool().Draw(rt, "aggregates") {
-			e.Source = adder{source}
+			e.Source = sourceOf(adder{source})
 		}
 		e.Readers = query.NewReaders(rapid.IntRange(0, 3).Draw(rt, "readers"))
 		rounds := rapid.Int64Range(1, 300).Draw(rt, "rounds")

@@ -94,8 +94,8 @@ type Options struct {
 	NoAggregates bool
 
 	// Older asks for the values below what was lost, where slots are unknown; they may
-	// be out of date. It is ErrUnsupported where the source is no Elder, and implies
-	// NoAggregates.
+	// be out of date. It is ErrUnsupported where the source does not offer them, and
+	// implies NoAggregates.
 	Older bool
 
 	// Width above 0 asks for at most that many columns per series in place of
@@ -144,7 +144,7 @@ func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, 
 	if err != nil {
 		return nil, err
 	}
-	r, err := exec.Run(ctx, p, exec.Env{Source: e.Source, Now: e.Now, Readers: e.Readers, Progress: opt.Progress, Rhythm: opt.Rhythm})
+	r, err := exec.Run(ctx, p, exec.Env{Now: e.Now, Readers: e.Readers, Progress: opt.Progress, Rhythm: opt.Rhythm})
 	if err != nil {
 		return nil, err
 	}

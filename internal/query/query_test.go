@@ -50,11 +50,11 @@ type broken struct{ *memory }
 
 var errBroken = errors.New("disk on fire")
 
-func (broken) Read(context.Context, query.Bucket, []byte, int64, []uint64) (query.Cost, error) {
+func (broken) Read(context.Context, query.Info, []byte, int64, []uint64) (query.Cost, error) {
 	return query.Cost{}, errBroken
 }
 
-func (broken) Metrics(context.Context, query.Bucket, []byte, func([]byte) bool) error {
+func (broken) Metrics(context.Context, query.Info, []byte, func([]byte) bool) error {
 	return errBroken
 }
 
@@ -62,7 +62,7 @@ func TestErrorsOfTheSourceNameWhatWasRead(t *testing.T) {
 	m := newBucket(t)
 	m.load("b", key(t, "a", "x"), 0, nil)
 	e := engine(m, 1_000_000)
-	e.Source = broken{m}
+	e.Source = sourceOf(broken{m})
 	f := func(text, want string) {
 		t.Helper()
 		_, err := e.Query(context.Background(), text, query.Options{})

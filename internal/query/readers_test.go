@@ -23,7 +23,7 @@ type meeting struct {
 	reached chan struct{}
 }
 
-func (m *meeting) Read(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
+func (m *meeting) Read(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error) {
 	m.mu.Lock()
 	if m.under++; m.under > m.most {
 		if m.most = m.under; m.most == m.want {
@@ -60,12 +60,12 @@ func TestSeriesAreReadSideBySide(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	m := &meeting{memory: manySeries(t, 60), want: 4, reached: make(chan struct{})}
-	e := (query.Engine{Source: m, Now: time.Now, Readers: query.NewReaders(3)}).WithRounds(500)
+	e := (query.Engine{Source: sourceOf(m), Now: time.Now, Readers: query.NewReaders(3)}).WithRounds(500)
 	r, err := e.Query(ctx, seriesFirst, query.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	single := query.Engine{Source: m.memory, Now: time.Now}
+	single := query.Engine{Source: sourceOf(m.memory), Now: time.Now}
 	alone, err := single.Query(ctx, seriesFirst, query.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestQueriesShareReaders(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	m := &meeting{memory: manySeries(t, 40), want: 4, reached: make(chan struct{})}
-	e := query.Engine{Source: m, Now: time.Now, Readers: query.NewReaders(1)}
+	e := query.Engine{Source: sourceOf(m), Now: time.Now, Readers: query.NewReaders(1)}
 	var wg sync.WaitGroup
 	var failed atomic.Int64
 	for range 3 {
@@ -110,7 +110,7 @@ type failing struct {
 
 var errLost = errors.New("lost")
 
-func (f *failing) Read(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
+func (f *failing) Read(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error) {
 	if string(key) == f.key && from >= f.from {
 		return query.Cost{}, errLost
 	}
@@ -121,7 +121,7 @@ func TestAnErrorOfAReaderEndsTheQuery(t *testing.T) {
 	m := manySeries(t, 30)
 	for i := range 30 {
 		f := &failing{memory: m, key: string(key(t, "m", fmt.Sprint(i))), from: 2000}
-		e := (query.Engine{Source: f, Now: time.Now, Readers: query.NewReaders(2)}).WithRounds(500)
+		e := (query.Engine{Source: sourceOf(f), Now: time.Now, Readers: query.NewReaders(2)}).WithRounds(500)
 		if _, err := e.Query(t.Context(), seriesFirst, query.Options{}); !errors.Is(err, errLost) {
 			t.Fatalf("series %d cannot be read: %v", i, err)
 		}
@@ -141,12 +141,12 @@ func (w *watching) look() {
 	}
 }
 
-func (w *watching) Read(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
+func (w *watching) Read(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error) {
 	w.look()
 	return w.adder.Read(ctx, b, key, from, dst)
 }
 
-func (w *watching) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
+func (w *watching) Aggregate(ctx context.Context, b query.Info, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
 	w.look()
 	return w.adder.Aggregate(ctx, b, key, from, step, dst)
 }
@@ -167,7 +167,7 @@ func TestLittleIsReadAlone(t *testing.T) {
 	} {
 		w := &watching{adder: adder{m}, readers: query.NewReaders(3)}
 		w.fewest.Store(3)
-		e := query.Engine{Source: w, Now: time.Now, Readers: w.readers}
+		e := query.Engine{Source: sourceOf(w), Now: time.Now, Readers: w.readers}
 		if _, err := e.Query(t.Context(), text, query.Options{}); err != nil {
 			t.Fatal(err)
 		}

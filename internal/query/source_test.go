@@ -14,13 +14,84 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/sumtree"
 )
 
-// memory is a Source in memory: runs of words from a slot on.
+// flat is a source that is told the bucket and the key at each call. Tests write theirs so,
+// and sourceOf gives the handles.
+type flat interface {
+	Bucket(name string) (query.Info, error)
+	Metrics(ctx context.Context, b query.Info, prefix []byte, fn func(key []byte) bool) error
+	Exists(ctx context.Context, b query.Info, key []byte) (bool, error)
+	BucketNames() []string
+	Read(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error)
+}
+
+// What a flat source may offer besides, and query.Index.
+type (
+	flatAggregates interface {
+		Aggregate(ctx context.Context, b query.Info, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error)
+	}
+	flatOlder interface {
+		ReadOlder(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error)
+	}
+)
+
+type (
+	flatSource struct{ flat }
+	flatBucket struct {
+		of   flat
+		info query.Info
+	}
+	flatSeries struct {
+		b   flatBucket
+		key []byte
+	}
+)
+
+func sourceOf(of flat) query.Source                  { return flatSource{of} }
+func bucketOf(of flat, info query.Info) query.Bucket { return flatBucket{of, info} }
+func (s flatSource) Bucket(n string) (query.Bucket, error) {
+	info, err := s.flat.Bucket(n)
+	return flatBucket{s.flat, info}, err
+}
+
+func (s flatSource) Offers() (o query.Offers) {
+	_, o.Aggregates = s.flat.(flatAggregates)
+	_, o.Older = s.flat.(flatOlder)
+	o.Index, _ = s.flat.(query.Index)
+	return o
+}
+
+func (b flatBucket) Info() query.Info { return b.info }
+
+func (b flatBucket) Metrics(ctx context.Context, prefix []byte, fn func(key []byte) bool) error {
+	return b.of.Metrics(ctx, b.info, prefix, fn)
+}
+
+func (b flatBucket) Series(key []byte) source.Series { return flatSeries{b, bytes.Clone(key)} }
+
+func (s flatSeries) Exists(ctx context.Context) (bool, error) {
+	return s.b.of.Exists(ctx, s.b.info, s.key)
+}
+
+func (s flatSeries) Read(ctx context.Context, from int64, dst []uint64) (query.Cost, error) {
+	return s.b.of.Read(ctx, s.b.info, s.key, from, dst)
+}
+
+func (s flatSeries) ReadOlder(ctx context.Context, from int64, dst []uint64) (query.Cost, error) {
+	return s.b.of.(flatOlder).ReadOlder(ctx, s.b.info, s.key, from, dst)
+}
+
+func (s flatSeries) Aggregate(ctx context.Context, from, step int64, dst []chunk.Header) (query.Cost, error) {
+	return s.b.of.(flatAggregates).Aggregate(ctx, s.b.info, s.key, from, step, dst)
+}
+
+// memory is a flat source in memory: runs of words from a slot on.
 type memory struct {
 	t       testing.TB
-	buckets map[string]query.Bucket
+	buckets map[string]query.Info
 	series  map[uint64]map[string]run
 	mu      sync.Mutex
 	reads   map[string]int // ranges read, by what was read; nil where nobody asks
@@ -33,7 +104,7 @@ type run struct {
 }
 
 func newMemory(t testing.TB) *memory {
-	return &memory{t: t, buckets: make(map[string]query.Bucket), series: make(map[uint64]map[string]run)}
+	return &memory{t: t, buckets: make(map[string]query.Info), series: make(map[uint64]map[string]run)}
 }
 
 // newBucket returns a memory with bucket b of one slot a second.
@@ -47,13 +118,13 @@ func newBucket(t testing.TB) *memory {
 func (m *memory) noteReads() { m.reads = make(map[string]int) }
 
 // engine asks a source at a time in unix ms.
-func engine(source query.Source, now int64) *query.Engine {
-	return &query.Engine{Source: source, Now: func() time.Time { return time.UnixMilli(now) }}
+func engine(source flat, now int64) *query.Engine {
+	return &query.Engine{Source: sourceOf(source), Now: func() time.Time { return time.UnixMilli(now) }}
 }
 
 func (m *memory) addBucket(name string, resolution, ttl int64) {
 	id := uint64(len(m.buckets) + 1)
-	m.buckets[name] = query.Bucket{ID: id, Name: name, Resolution: resolution, TTL: ttl}
+	m.buckets[name] = query.Info{ID: id, Name: name, Resolution: resolution, TTL: ttl}
 	m.series[id] = make(map[string]run)
 }
 
@@ -61,7 +132,7 @@ func (m *memory) load(bucket string, key []byte, from int64, words []uint64) {
 	m.series[m.buckets[bucket].ID][string(key)] = run{from: from, words: words}
 }
 
-func (m *memory) Bucket(name string) (query.Bucket, error) {
+func (m *memory) Bucket(name string) (query.Info, error) {
 	b, ok := m.buckets[name]
 	if !ok {
 		return b, fmt.Errorf("%w: %s", query.ErrUnknownBucket, metric.Quoted(name))
@@ -69,7 +140,7 @@ func (m *memory) Bucket(name string) (query.Bucket, error) {
 	return b, nil
 }
 
-func (m *memory) Metrics(_ context.Context, b query.Bucket, prefix []byte, fn func([]byte) bool) error {
+func (m *memory) Metrics(_ context.Context, b query.Info, prefix []byte, fn func([]byte) bool) error {
 	for key := range m.series[b.ID] {
 		if k := []byte(key); bytes.HasPrefix(k, prefix) && !fn(k) {
 			return nil
@@ -78,14 +149,14 @@ func (m *memory) Metrics(_ context.Context, b query.Bucket, prefix []byte, fn fu
 	return nil
 }
 
-func (m *memory) Exists(_ context.Context, b query.Bucket, key []byte) (bool, error) {
+func (m *memory) Exists(_ context.Context, b query.Info, key []byte) (bool, error) {
 	_, ok := m.series[b.ID][string(key)]
 	return ok, nil
 }
 
 func (m *memory) BucketNames() []string { return slices.Sorted(maps.Keys(m.buckets)) }
 
-func (m *memory) Read(_ context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
+func (m *memory) Read(_ context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error) {
 	if from < 0 || len(dst) == 0 || len(dst) > query.MaxRead {
 		m.t.Errorf("Read of %d slots from %d", len(dst), from)
 	}
@@ -129,7 +200,7 @@ func ints(n int, f func(i int64) int64) []uint64 {
 // adder is a memory that adds up slots itself, chunk by chunk.
 type adder struct{ *memory }
 
-func (a adder) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
+func (a adder) Aggregate(ctx context.Context, b query.Info, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
 	var cost query.Cost
 	var tree sumtree.Tree
 	for i := range dst {

@@ -104,7 +104,7 @@ func TestAnErrorOfOneSeriesEndsTheQuery(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	e := (query.Engine{Source: adder{m}, Now: time.Now, Readers: query.NewReaders(3)}).WithRounds(1000)
+	e := (query.Engine{Source: sourceOf(adder{m}), Now: time.Now, Readers: query.NewReaders(3)}).WithRounds(1000)
 	if _, err := e.Query(ctx, "SELECT max(m.* BUCKET b, 20s) BETWEEN 1 AND 100000", query.Options{}); err == nil || !strings.Contains(err.Error(), "given up") {
 		t.Fatalf("a query whose client is gone: %v", err)
 	}
@@ -130,7 +130,7 @@ type counting struct {
 	calls int
 }
 
-func (c *counting) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
+func (c *counting) Aggregate(ctx context.Context, b query.Info, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
 	c.calls++
 	return c.adder.Aggregate(ctx, b, key, from, step, dst)
 }
@@ -141,7 +141,7 @@ func TestAShortRangeIsOneRound(t *testing.T) {
 	m.load("b", key(t, "m"), 0, ints(100_000, func(i int64) int64 { return i }))
 	for from := int64(1000); from < 80_000_000; from += 777_000 {
 		c := &counting{adder: adder{m}}
-		e := query.Engine{Source: c, Now: time.Now}
+		e := query.Engine{Source: sourceOf(c), Now: time.Now}
 		r, err := e.Query(t.Context(), fmt.Sprintf("SELECT max(m BUCKET b, 1m) BETWEEN %d AND %d", from, from+3_600_000), query.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -166,7 +166,7 @@ func TestLongSpansHaveLongRounds(t *testing.T) {
 		"SELECT max(m BUCKET b, 2h) + max(m BUCKET b, 2h) BETWEEN 7000 AND 400000000": 3,
 	} {
 		c := &counting{adder: adder{m}}
-		e := (query.Engine{Source: c, Now: time.Now}).WithRounds(720)
+		e := (query.Engine{Source: sourceOf(c), Now: time.Now}).WithRounds(720)
 		on, err := e.Query(t.Context(), text, query.Options{})
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)

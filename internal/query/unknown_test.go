@@ -19,7 +19,7 @@ type damaged struct {
 	lost map[string][]query.Unknown // by key
 }
 
-func (d damaged) Read(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
+func (d damaged) Read(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error) {
 	cost, err := d.memory.Read(ctx, b, key, from, dst)
 	for _, u := range d.lost[string(key)] {
 		u.From, u.Past = max(u.From, from), min(u.Past, from+int64(len(dst)))
@@ -31,7 +31,7 @@ func (d damaged) Read(ctx context.Context, b query.Bucket, key []byte, from int6
 	return cost, err
 }
 
-func (d damaged) ReadOlder(ctx context.Context, b query.Bucket, key []byte, from int64, dst []uint64) (query.Cost, error) {
+func (d damaged) ReadOlder(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error) {
 	cost, err := d.Read(ctx, b, key, from, dst)
 	for _, u := range cost.Unknown {
 		for slot := u.From; slot < u.Past; slot++ {
@@ -41,7 +41,7 @@ func (d damaged) ReadOlder(ctx context.Context, b query.Bucket, key []byte, from
 	return cost, err
 }
 
-func (d damaged) Aggregate(ctx context.Context, b query.Bucket, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
+func (d damaged) Aggregate(ctx context.Context, b query.Info, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
 	cost, err := adder{d.memory}.Aggregate(ctx, b, key, from, step, dst)
 	var tree sumtree.Tree
 	for i := range dst {
@@ -77,7 +77,7 @@ func newDamaged(t *testing.T, lost ...[]query.Unknown) (*query.Engine, *damaged)
 		}
 	}
 	e := engine(m, 4_000_000)
-	e.Source = d
+	e.Source = sourceOf(d)
 	return e, d
 }
 

@@ -78,6 +78,8 @@ func BenchmarkAggregate(b *testing.B) {
 		steps       int
 		unalignment int64
 	}{
+		{"chunk", daySlots, chunk.Slots, 1, 0},
+		{"ten-minutes-by-minute", 3600, 60, 10, 0},
 		{"hour-by-minute", 3600, 60, 60, 0},
 		{"day-by-hour", daySlots, 3600, 24, 0},
 		{"day-by-hour-unaligned", daySlots, 3600, 24, 77},
@@ -88,10 +90,11 @@ func BenchmarkAggregate(b *testing.B) {
 		b.Run(tc.name, func(b *testing.B) {
 			dst := make([]chunk.Header, tc.steps)
 			var stats reader.Stats
+			of := s.Series(info, key(1))
 			b.ReportAllocs()
 			for b.Loop() {
 				var err error
-				if stats, err = s.Aggregate(context.Background(), info, key(1), first+tc.from+tc.unalignment, tc.step, dst); err != nil {
+				if stats, err = of.Aggregate(context.Background(), first+tc.from+tc.unalignment, tc.step, dst); err != nil {
 					b.Fatal(err)
 				}
 			}

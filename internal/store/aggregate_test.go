@@ -193,7 +193,7 @@ func (m *aggregateModel) check() {
 		n := min(1+m.r.Int64N(2000), (past-from)/step+1, 100_000/step+1)
 		dst := make([]chunk.Header, n)
 		dst[0].Count = 77 // what was there goes
-		stats, err := m.s.Aggregate(context.Background(), info, key(series), from, step, dst)
+		stats, err := m.s.Series(info, key(series)).Aggregate(context.Background(), from, step, dst)
 		if err != nil {
 			m.t.Fatal(err)
 		}
@@ -299,7 +299,7 @@ func TestAggregatesOverDamage(t *testing.T) {
 			for _, step := range steps {
 				got := make([]chunk.Header, 2*daySlots/step)
 				from := int64(epoch - epoch%daySlots)
-				stats, err := s.Aggregate(t.Context(), info, key(1), from, step, got)
+				stats, err := s.Series(info, key(1)).Aggregate(t.Context(), from, step, got)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -402,7 +402,7 @@ func TestAggregatesBesideFlushesAndMerges(t *testing.T) {
 			for {
 				n := written.Load()
 				dst := make([]chunk.Header, n/step)
-				if _, err := s.Aggregate(context.Background(), info, key(0), epoch, step, dst); err != nil {
+				if _, err := s.Series(info, key(0)).Aggregate(context.Background(), epoch, step, dst); err != nil {
 					t.Error(err)
 					return
 				}
@@ -443,7 +443,7 @@ func TestAggregatesOverFarRanges(t *testing.T) {
 		for _, from := range []int64{reader.MinFrom, -1 << 54, -5, 0, epoch - 1, epoch, epoch + 1, buckets.MaxSlot, buckets.MaxSlot + 1, math.MaxInt64 - 1, math.MaxInt64} {
 			for _, step := range []int64{1, 2, 720, 1 << 31, buckets.MaxSlot, 1 << 61, 1 << 62, math.MaxInt64} {
 				dst := make([]chunk.Header, 5)
-				if _, err := s.Aggregate(t.Context(), info, key(0), from, step, dst); err != nil {
+				if _, err := s.Series(info, key(0)).Aggregate(t.Context(), from, step, dst); err != nil {
 					t.Fatalf("from %d, step %d: %v", from, step, err)
 				}
 				for i := range dst {
@@ -459,7 +459,7 @@ func TestAggregatesOverFarRanges(t *testing.T) {
 		}
 		mustFlush(t, s)
 	}
-	if _, err := s.Aggregate(t.Context(), info, key(0), reader.MinFrom-1, 1, make([]chunk.Header, 1)); err == nil || !strings.Contains(err.Error(), "the lowest is") {
+	if _, err := s.Series(info, key(0)).Aggregate(t.Context(), reader.MinFrom-1, 1, make([]chunk.Header, 1)); err == nil || !strings.Contains(err.Error(), "the lowest is") {
 		t.Errorf("from below the lowest slot: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ func naiveDigest(t fataler, s *Store, info buckets.Info, key []byte, incarnation
 	}
 	for number := max(from, 0); number < past; number++ {
 		var words, timestamps [chunk.Slots]uint64
-		_, of, err := s.series(info, key)
+		of, err := s.Series(info, key).now()
 		if err == nil && info.HPTS {
 			err = s.reader.ReadPairs(context.Background(), of, number*chunk.Slots, words[:], timestamps[:])
 		} else if err == nil {
@@ -38,7 +38,7 @@ func naiveDigest(t fataler, s *Store, info buckets.Info, key []byte, incarnation
 
 func mustDigest(t fataler, s *Store, info buckets.Info, key []byte, from, past int64) uint64 {
 	t.Helper()
-	d, err := s.Digest(context.Background(), info, key, from, past)
+	d, err := s.Series(info, key).Digest(context.Background(), from, past)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

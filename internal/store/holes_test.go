@@ -103,7 +103,7 @@ func (h *holeLayers) checkOlder(gone map[int]bool) {
 	}
 	for n := range holeSeries {
 		got := make([]uint64, holeSlots)
-		if _, err := h.s.ReadOlder(h.t.Context(), info, key(n), epoch, got); err != nil {
+		if _, err := h.s.Series(info, key(n)).ReadOlder(h.t.Context(), epoch, got); err != nil {
 			h.t.Fatal(err)
 		}
 		for slot := range int64(holeSlots) {
@@ -127,7 +127,7 @@ func (h *holeLayers) checkSeries(what string, n int, want []uint64, unknown []bo
 		h.t.Fatal(err)
 	}
 	got := make([]uint64, len(want))
-	st, err := h.s.ReadCounted(h.t.Context(), info, key(n), epoch, got)
+	st, err := h.s.Series(info, key(n)).ReadCounted(h.t.Context(), epoch, got)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func (h *holeLayers) checkSeries(what string, n int, want []uint64, unknown []bo
 	}
 	for _, step := range []int64{7, 60, chunk.Slots, 2 * chunk.Slots, 10 * chunk.Slots} {
 		dst := make([]chunk.Header, (holeSlots+step-1)/step)
-		st, err := h.s.Aggregate(h.t.Context(), info, key(n), epoch, step, dst)
+		st, err := h.s.Series(info, key(n)).Aggregate(h.t.Context(), epoch, step, dst)
 		if err != nil {
 			h.t.Fatal(err)
 		}

@@ -307,7 +307,7 @@ func (h *holeLayers) checkNoOlder(what string, damaged *manifest.Segment, last f
 	}
 	for n := range holeSeries {
 		got := make([]uint64, holeSlots)
-		st, err := h.s.ReadCounted(h.t.Context(), info, key(n), epoch, got)
+		st, err := h.s.Series(info, key(n)).ReadCounted(h.t.Context(), epoch, got)
 		if err != nil {
 			h.t.Fatal(err)
 		}

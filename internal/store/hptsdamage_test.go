@@ -92,7 +92,7 @@ func checkLostPairs(t *testing.T, s *Store, info buckets.Info, when string, time
 		}
 	}
 	values := make([]uint64, len(before))
-	st, err := s.ReadCounted(t.Context(), info, key(0), epoch, values)
+	st, err := s.Series(info, key(0)).ReadCounted(t.Context(), epoch, values)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func checkLostPairs(t *testing.T, s *Store, info buckets.Info, when string, time
 func checkOtherReads(t *testing.T, s *Store, info buckets.Info, when string, timestamps bool, values []uint64) {
 	t.Helper()
 	steps := make([]chunk.Header, len(values)/20)
-	if _, err := s.Aggregate(t.Context(), info, key(0), epoch, 20, steps); err != nil {
+	if _, err := s.Series(info, key(0)).Aggregate(t.Context(), epoch, 20, steps); err != nil {
 		t.Fatal(err)
 	}
 	for i, h := range steps {
@@ -128,7 +128,7 @@ func checkOtherReads(t *testing.T, s *Store, info buckets.Info, when string, tim
 		}
 	}
 	older := make([]uint64, len(values))
-	if _, err := s.ReadOlder(t.Context(), info, key(0), epoch, older); err != nil {
+	if _, err := s.Series(info, key(0)).ReadOlder(t.Context(), epoch, older); err != nil {
 		t.Fatal(err)
 	}
 	if timestamps && !slices.Equal(older, values) {

@@ -282,7 +282,7 @@ func (w *logWorld) checkSums(what string, bucket, series int, words []uint64) {
 	}
 	for _, step := range []int64{7, logHoleSlots} {
 		dst := make([]chunk.Header, (logHoleSlots+step-1)/step)
-		if _, err := w.s.Aggregate(w.t.Context(), info, key(series), epoch, step, dst); err != nil {
+		if _, err := w.s.Series(info, key(series)).Aggregate(w.t.Context(), epoch, step, dst); err != nil {
 			w.t.Fatal(err)
 		}
 		for i := range dst {
@@ -304,7 +304,7 @@ func (w *logWorld) checkOlder(what string) {
 		}
 		for series := range int64(logHoleSeries) {
 			got := make([]uint64, logHoleSlots)
-			if _, err := w.s.ReadOlder(w.t.Context(), info, key(int(series)), epoch, got); err != nil {
+			if _, err := w.s.Series(info, key(int(series))).ReadOlder(w.t.Context(), epoch, got); err != nil {
 				w.t.Fatal(err)
 			}
 			for slot := range int64(logHoleSlots) {

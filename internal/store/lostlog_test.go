@@ -189,7 +189,7 @@ func readUnknown(t *testing.T, s *Store, bucket string, series int, from int64, 
 		t.Fatal(err)
 	}
 	words, unknown = make([]uint64, n), make([]bool, n)
-	st, err := s.ReadCounted(t.Context(), info, key(series), from, words)
+	st, err := s.Series(info, key(series)).ReadCounted(t.Context(), from, words)
 	if err != nil {
 		t.Fatal(err)
 	}

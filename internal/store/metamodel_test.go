@@ -399,7 +399,7 @@ func (m *meta) checkAggregates(b *metaBucket, series int) {
 		return
 	}
 	dst := make([]chunk.Header, min(1+(b.past-from)/step, MaxRead/step))
-	_, err := m.s.Aggregate(context.Background(), b.info, key(series), from, step, dst)
+	_, err := m.s.Series(b.info, key(series)).Aggregate(context.Background(), from, step, dst)
 	m.must(err)
 	words := readAll(m, m.s, b.info.Name, series, from, len(dst)*int(step))
 	for i := range dst {

@@ -185,14 +185,14 @@ func TestAWindowThatTheDeviceDoesNotGive(t *testing.T) {
 	count := func() (n int) {
 		t.Helper()
 		dst := make([]chunk.Header, 4) // of half a chunk, and of windows that a level has
-		if _, err := s.Aggregate(t.Context(), info, key(1), epoch, 360, dst); err != nil {
+		if _, err := s.Series(info, key(1)).Aggregate(t.Context(), epoch, 360, dst); err != nil {
 			t.Fatal(err)
 		}
 		for i := range dst {
 			n += dst[i].Count
 		}
 		long := make([]chunk.Header, 1)
-		if _, err := s.Aggregate(t.Context(), info, key(1), epoch-epoch%7200, 7200, long); err != nil {
+		if _, err := s.Series(info, key(1)).Aggregate(t.Context(), epoch-epoch%7200, 7200, long); err != nil {
 			t.Fatal(err)
 		}
 		return n + long[0].Count

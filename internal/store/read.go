@@ -7,6 +7,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/series"
@@ -16,128 +17,56 @@ import (
 // MaxRead is the largest number of slots of one Read.
 const MaxRead = reader.MaxRead
 
-// series returns what is to be read of a metric, as of now.
-func (s *Store) series(info buckets.Info, key []byte) (*bucket, reader.Series, error) {
-	b, err := s.buckets.Of(info)
-	if err != nil {
-		return nil, reader.Series{}, err
-	}
-	oldest, _ := s.admitted(b)
-	return b, reader.Series{Bucket: b.info.ID, ID: b.seriesID(key), Oldest: int64(oldest)}, nil
+// Bucket is a handle of a bucket that is read. It is checked at each use: behind the deletion
+// of the bucket its calls, and those of its series, fail with an error that wraps
+// buckets.ErrUnknown, whether or not there is another one of its name.
+type Bucket struct {
+	s *Store
+	b *bucket
 }
 
-// Read fills dst with the words of the metric's slots [from, from+len(dst)).
-// Slots without a point, and all slots of an unknown metric, are unset (0).
-// len(dst) is at most MaxRead.
-func (s *Store) Read(ctx context.Context, info buckets.Info, key []byte, from int64, dst []uint64) error {
-	_, of, err := s.series(info, key)
-	if err != nil {
-		return err
-	}
-	return s.reader.Read(ctx, of, from, dst, nil)
+// Bucket returns a handle of a bucket, or an error that wraps buckets.ErrUnknown.
+func (s *Store) Bucket(name string) (Bucket, error) {
+	b, err := s.buckets.Named(name)
+	return Bucket{s, b}, err
 }
 
-// ReadCounted is Read, and says what it took: slots decoded, and the bytes of
-// their chunks in files. What is in memory is not decoded. It names the slots that are
-// unset in dst because damage took what was there (reader.Stats.Unknown).
-func (s *Store) ReadCounted(ctx context.Context, info buckets.Info, key []byte, from int64, dst []uint64) (st reader.Stats, err error) {
-	_, of, err := s.series(info, key)
-	if err != nil {
-		return st, err
+// handle returns a handle of a bucket that was known before.
+func (s *Store) handle(info buckets.Info) Bucket {
+	b := s.buckets.ID(info.ID)
+	if b == nil {
+		b = &bucket{info: info} // which is not there, as each use finds
 	}
-	err = s.reader.Read(ctx, of, from, dst, &st)
-	return st, err
+	return Bucket{s, b}
 }
 
-// ReadOlder is ReadCounted, but where slots are unknown dst has what lies below what
-// was lost: points that are intact and may have been overwritten.
-func (s *Store) ReadOlder(ctx context.Context, info buckets.Info, key []byte, from int64, dst []uint64) (st reader.Stats, err error) {
-	_, of, err := s.series(info, key)
-	if err != nil {
-		return st, err
+// Info returns the properties of the bucket.
+func (h Bucket) Info() buckets.Info { return h.b.Info() }
+
+// check finds out whether the bucket is still there.
+func (h Bucket) check() error {
+	if h.s.buckets.ID(h.b.info.ID) != h.b {
+		return buckets.Unknown(h.b.info.Name)
 	}
-	err = s.reader.ReadOlder(ctx, of, from, dst, &st)
-	return st, err
+	return nil
 }
 
-// ReadTimestamped is Read with the timestamps of the set slots in nanoseconds:
-// those that came with the points, or the begin of the slot in a bucket without
-// timestamps. len(timestamps) is that of values. A point whose timestamp is lost to damage
-// is left out.
-func (s *Store) ReadTimestamped(ctx context.Context, info buckets.Info, key []byte, from int64, values, timestamps []uint64) error {
-	_, of, err := s.series(info, key)
-	if err != nil {
-		return err
-	}
-	if info.HPTS {
-		err = s.reader.ReadPairs(ctx, of, from, values, timestamps)
-	} else {
-		clear(timestamps)
-		err = s.reader.Read(ctx, of, from, values, nil)
-	}
-	for i, w := range values {
-		if slot := uint64(from) + uint64(i); w != point.Unset {
-			timestamps[i] = info.Timestamp(slot, timestamps[i])
-		} else {
-			timestamps[i] = 0
-		}
-	}
-	return err
-}
-
-// Aggregate fills dst with the aggregates of the metric's slots, step by step, as
-// reader.Reader.Aggregate does.
-func (s *Store) Aggregate(ctx context.Context, info buckets.Info, key []byte, from, step int64, dst []chunk.Header) (reader.Stats, error) {
-	_, of, err := s.series(info, key)
-	if err != nil {
-		return reader.Stats{}, err
-	}
-	return s.reader.Aggregate(ctx, of, from, step, dst)
-}
-
-// Extent returns the slots [first, past), inside [from, from+n), outside of which
-// the metric certainly has no point: what is asked for beyond them costs nothing
-// to answer. Of an unknown metric, and where nothing can be, first and past are
-// both from. from is not negative.
-func (s *Store) Extent(ctx context.Context, info buckets.Info, key []byte, from, n int64) (first, past int64, err error) {
-	_, of, err := s.series(info, key)
-	if err != nil {
-		return from, from, err
-	}
-	return s.reader.Extent(ctx, of, from, n)
-}
-
-// Digest returns the digest of the words that reads give of a metric in the chunks
-// [from, past) of its slots, in a bucket with timestamps of these too, as
-// reader.Reader.Digest does. Copies of a series are compared by it.
-func (s *Store) Digest(ctx context.Context, info buckets.Info, key []byte, from, past int64) (uint64, error) {
-	b, of, err := s.series(info, key)
-	if err != nil {
-		return 0, err
-	}
-	return s.reader.Digest(ctx, of, b.info.HPTS, &b.incarnations, from, past)
-}
-
-// noteUnreadable takes what a method of a segment's reader returned: damage is
-// named and counted, and what it hit is left out (I5).
-func (s *Store) noteUnreadable(seg *version.Segment, err error) error {
-	return s.damage.Unreadable(seg, err)
-}
+// Series returns a handle of a metric, whether or not there is one. It does not keep key.
+func (h Bucket) Series(key []byte) Series { return Series{h, h.b.seriesID(key)} }
 
 // Metrics calls fn for every metric of the bucket whose key starts with
 // prefix, in no particular order, until fn returns false. The key is valid
 // during the call and must not be written to.
-func (s *Store) Metrics(ctx context.Context, info buckets.Info, prefix []byte, fn func(key []byte) bool) error {
-	b, err := s.buckets.Of(info)
-	if err != nil {
+func (h Bucket) Metrics(ctx context.Context, prefix []byte, fn func(key []byte) bool) error {
+	if err := h.check(); err != nil {
 		return err
 	}
-	columns, names := b.names()
+	columns, names := h.b.names()
 	for _, cols := range columns {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		for col := 0; col < cols.Len(); col += b.width() {
+		for col := 0; col < cols.Len(); col += h.b.width() {
 			if cols.Has(col) && bytes.HasPrefix(cols.Key(col), prefix) && !fn(cols.Key(col)) {
 				return nil
 			}
@@ -149,15 +78,148 @@ func (s *Store) Metrics(ctx context.Context, info buckets.Info, prefix []byte, f
 	return ctx.Err()
 }
 
-// HasMetric reports whether the bucket has a series of that metric, with points
-// or not.
-func (s *Store) HasMetric(info buckets.Info, key []byte) (bool, error) {
-	b, err := s.buckets.Of(info)
-	if err != nil {
+// Series is a handle of a metric: the id of its series, and where the store had the bucket.
+// Both are checked at each use. Several goroutines may use it at once.
+type Series struct {
+	of Bucket
+	id metric.SeriesID
+}
+
+// Series returns a handle of a metric of a bucket that was known before.
+func (s *Store) Series(info buckets.Info, key []byte) Series { return s.handle(info).Series(key) }
+
+// now returns what is to be read.
+func (h Series) now() (reader.Series, error) {
+	if err := h.of.check(); err != nil {
+		return reader.Series{}, err
+	}
+	oldest, _ := h.of.s.admitted(h.of.b)
+	return reader.Series{Bucket: h.of.b.info.ID, ID: h.id, Oldest: int64(oldest)}, nil
+}
+
+// Exists reports whether the bucket has a series of that metric, with points or not.
+func (h Series) Exists() (bool, error) {
+	if err := h.of.check(); err != nil {
 		return false, err
 	}
-	_, ok := s.index.Lookup(b.seriesID(key))
-	return ok, nil
+	return h.of.s.index.Has(h.id), nil
+}
+
+// Read fills dst with the words of the slots [from, from+len(dst)).
+// Slots without a point, and all slots of an unknown metric, are unset (0).
+// len(dst) is at most MaxRead.
+func (h Series) Read(ctx context.Context, from int64, dst []uint64) error {
+	of, err := h.now()
+	if err != nil {
+		return err
+	}
+	return h.of.s.reader.Read(ctx, of, from, dst, nil)
+}
+
+// ReadCounted is Read, and says what it took: slots decoded, and the bytes of
+// their chunks in files. What is in memory is not decoded. It names the slots that are
+// unset in dst because damage took what was there (reader.Stats.Unknown).
+func (h Series) ReadCounted(ctx context.Context, from int64, dst []uint64) (st reader.Stats, err error) {
+	of, err := h.now()
+	if err == nil {
+		err = h.of.s.reader.Read(ctx, of, from, dst, &st)
+	}
+	return st, err
+}
+
+// ReadOlder is ReadCounted, but where slots are unknown dst has what lies below what
+// was lost: points that are intact and may have been overwritten.
+func (h Series) ReadOlder(ctx context.Context, from int64, dst []uint64) (st reader.Stats, err error) {
+	of, err := h.now()
+	if err == nil {
+		err = h.of.s.reader.ReadOlder(ctx, of, from, dst, &st)
+	}
+	return st, err
+}
+
+// ReadTimestamped is Read with the timestamps of the set slots in nanoseconds:
+// those that came with the points, or the begin of the slot in a bucket without
+// timestamps. len(timestamps) is that of values. A point whose timestamp is lost to damage
+// is left out.
+func (h Series) ReadTimestamped(ctx context.Context, from int64, values, timestamps []uint64) error {
+	of, err := h.now()
+	if err != nil {
+		return err
+	}
+	info := &h.of.b.info
+	if info.HPTS {
+		err = h.of.s.reader.ReadPairs(ctx, of, from, values, timestamps)
+	} else {
+		clear(timestamps)
+		err = h.of.s.reader.Read(ctx, of, from, values, nil)
+	}
+	for i, w := range values {
+		if slot := uint64(from) + uint64(i); w != point.Unset {
+			timestamps[i] = info.Timestamp(slot, timestamps[i])
+		} else {
+			timestamps[i] = 0
+		}
+	}
+	return err
+}
+
+// Aggregate fills dst with the aggregates of the slots, step by step, as
+// reader.Reader.Aggregate does.
+func (h Series) Aggregate(ctx context.Context, from, step int64, dst []chunk.Header) (reader.Stats, error) {
+	of, err := h.now()
+	if err != nil {
+		return reader.Stats{}, err
+	}
+	return h.of.s.reader.Aggregate(ctx, of, from, step, dst)
+}
+
+// Extent returns the slots [first, past), inside [from, from+n), outside of which
+// the metric certainly has no point: what is asked for beyond them costs nothing
+// to answer. Of an unknown metric, and where nothing can be, first and past are
+// both from. from is not negative.
+func (h Series) Extent(ctx context.Context, from, n int64) (first, past int64, err error) {
+	of, err := h.now()
+	if err != nil {
+		return from, from, err
+	}
+	return h.of.s.reader.Extent(ctx, of, from, n)
+}
+
+// Digest returns the digest of the words that reads give in the chunks
+// [from, past) of the slots, in a bucket with timestamps of these too, as
+// reader.Reader.Digest does. Copies of a series are compared by it.
+func (h Series) Digest(ctx context.Context, from, past int64) (uint64, error) {
+	of, err := h.now()
+	if err != nil {
+		return 0, err
+	}
+	return h.of.s.reader.Digest(ctx, of, h.of.b.info.HPTS, &h.of.b.incarnations, from, past)
+}
+
+// Read is Series.Read for a protocol that names bucket and metric in each request.
+func (s *Store) Read(ctx context.Context, info buckets.Info, key []byte, from int64, dst []uint64) error {
+	return s.Series(info, key).Read(ctx, from, dst)
+}
+
+// ReadTimestamped is Series.ReadTimestamped, likewise.
+func (s *Store) ReadTimestamped(ctx context.Context, info buckets.Info, key []byte, from int64, values, timestamps []uint64) error {
+	return s.Series(info, key).ReadTimestamped(ctx, from, values, timestamps)
+}
+
+// Extent is Series.Extent, likewise.
+func (s *Store) Extent(ctx context.Context, info buckets.Info, key []byte, from, n int64) (first, past int64, err error) {
+	return s.Series(info, key).Extent(ctx, from, n)
+}
+
+// Metrics is Bucket.Metrics, likewise.
+func (s *Store) Metrics(ctx context.Context, info buckets.Info, prefix []byte, fn func(key []byte) bool) error {
+	return s.handle(info).Metrics(ctx, prefix, fn)
+}
+
+// noteUnreadable takes what a method of a segment's reader returned: damage is
+// named and counted, and what it hit is left out (I5).
+func (s *Store) noteUnreadable(seg *version.Segment, err error) error {
+	return s.damage.Unreadable(seg, err)
 }
 
 // names returns views of all names at one moment, in which every series is once.

@@ -31,7 +31,7 @@ func TestAReadSaysWhatItTook(t *testing.T) {
 	read := func(skip, n int64) reader.Stats {
 		t.Helper()
 		dst := make([]uint64, n)
-		st, err := s.ReadCounted(t.Context(), info, key(1), from+skip, dst)
+		st, err := s.Series(info, key(1)).ReadCounted(t.Context(), from+skip, dst)
 		if err != nil || dst[0] != point.FromInt(skip*skip) {
 			t.Fatal(dst[0], err)
 		}

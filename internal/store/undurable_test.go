@@ -179,7 +179,7 @@ func (u *undurable) wholeOrGone(what string) {
 		u.check(what)
 		return
 	}
-	listed, err := u.s.HasMetric(info, key(0))
+	listed, err := u.s.Series(info, key(0)).Exists()
 	if err != nil {
 		u.t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ var looks = map[string]func(p *stepped, from, n int64) []int64{
 	},
 	"aggregate": func(p *stepped, from, n int64) (out []int64) {
 		steps := make([]chunk.Header, n/60)
-		if _, err := p.s.Aggregate(context.Background(), p.info, key(0), from, 60, steps); err != nil {
+		if _, err := p.s.Series(p.info, key(0)).Aggregate(context.Background(), from, 60, steps); err != nil {
 			p.t.Error(err)
 		}
 		for i := range steps {

@@ -10,12 +10,10 @@ import (
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/query/plan"
-	"dalmatiner/internal/query/source"
 )
 
 // Env is what a run uses beside its plan.
 type Env struct {
-	Source   source.Source // the one that the plan was made of
 	Now      func() time.Time
 	Readers  *Readers  // nil is none
 	Progress *Progress // nil where nobody asks
@@ -27,10 +25,8 @@ type Env struct {
 
 // executor runs a plan over its time range, round by round.
 type executor struct {
-	ctx   context.Context
-	env   Env
-	older source.Elder      // the source, where older values are asked for; else nil
-	adder source.Aggregator // the source, where it adds up slots; else nil
+	ctx context.Context
+	env Env
 
 	plan    *plan.Plan
 	nodes   []node // what runs the nodes of the plan, by their IDs
@@ -56,12 +52,6 @@ type executor struct {
 // Run runs a plan once. The result is the caller's.
 func Run(ctx context.Context, p *plan.Plan, env Env) (*Result, error) {
 	x := &executor{ctx: ctx, env: env, plan: p, out: make([]block, len(p.Roots)), ranks: make([]block, len(p.Ranks))}
-	if p.Older {
-		x.older = env.Source.(source.Elder)
-	}
-	if len(p.Spans) > 0 {
-		x.adder = env.Source.(source.Aggregator)
-	}
 	x.build()
 	helpers := env.Readers.take(p.Helpers)
 	defer env.Readers.give(helpers)

@@ -161,7 +161,7 @@ func (l *leaf) fetch(r *reader, from int64, words []uint64) error {
 
 // failed names the series that could not be read.
 func (l *leaf) failed(err error) error {
-	return fmt.Errorf("read %s of bucket %s: %w", metric.Text(l.Key), metric.Quoted(l.Bucket.Name), err)
+	return fmt.Errorf("read %s of bucket %s: %w", metric.Text(l.Key), metric.Quoted(l.Bucket), err)
 }
 
 func (l *leaf) appendGap(dst block, n int) block {
@@ -208,10 +208,10 @@ func (l *leaf) appendFilled(dst block, from int64, words []uint64) block {
 	return dst
 }
 
-// readWords reads slots of a source as the query wants them.
+// readWords reads slots as the query wants them.
 func (x *executor) readWords(l *leaf, from int64, dst []uint64) (source.Cost, error) {
-	if x.older != nil {
-		return x.older.ReadOlder(x.ctx, l.Bucket, l.Key, from, dst)
+	if x.plan.Older {
+		return l.Series.ReadOlder(x.ctx, from, dst)
 	}
-	return x.env.Source.Read(x.ctx, l.Bucket, l.Key, from, dst)
+	return l.Series.Read(x.ctx, from, dst)
 }

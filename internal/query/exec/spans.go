@@ -199,7 +199,7 @@ func (s *spans) aggregate(x *reader, from, step int64, dst []chunk.Header) error
 	if err := plan.GivenUp(x.ctx); err != nil {
 		return err
 	}
-	cost, err := x.adder.Aggregate(x.ctx, l.Bucket, l.Key, from, step, dst)
+	cost, err := l.Series.Aggregate(x.ctx, from, step, dst)
 	s.holes.note(&cost, from+step*int64(len(dst)))
 	if err != nil {
 		return l.failed(err)

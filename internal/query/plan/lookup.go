@@ -35,8 +35,8 @@ func (p *planner) lookup(l *dql.Lookup, shift int64) (value, error) {
 			return v, p.unrecognised(l.UsingPos, l.Using, []function.Type{function.TypeMetrics}, nil)
 		}
 	}
-	index, ok := p.source.(source.Index)
-	if !ok {
+	index := p.offers.Index
+	if index == nil {
 		return v, p.unsupported(l.Pos(), "lookup by dimensions (FROM)")
 	}
 	hits, err := p.hitsOf(index, l)
@@ -45,11 +45,12 @@ func (p *planner) lookup(l *dql.Lookup, shift int64) (value, error) {
 	}
 	p.found = p.found || len(hits) > 0
 	for _, h := range hits {
-		n, err := p.leaf(l.Pos(), h.Bucket, h.Key, shift)
+		b := bucket{h.Bucket, h.Bucket.Info()}
+		n, err := p.leaf(l.Pos(), b, h.Key, nil, shift)
 		if err != nil {
 			return v, err
 		}
-		v.series = append(v.series, Series{Of: n, Key: h.Key, tags: h.Tags, Bucket: h.Bucket.Name, id: h.Bucket.ID})
+		v.series = append(v.series, Series{Of: n, Key: h.Key, tags: h.Tags, Bucket: b.Name, id: b.ID})
 	}
 	if l.Group == nil {
 		return v, nil
@@ -78,7 +79,7 @@ func (p *planner) hitsOf(index source.Index, l *dql.Lookup) ([]source.Hit, error
 		return nil, p.tooManySeries(l.Pos(), n)
 	}
 	slices.SortFunc(hits, func(a, b source.Hit) int {
-		return cmp.Or(strings.Compare(a.Bucket.Name, b.Bucket.Name), bytes.Compare(a.Key, b.Key))
+		return cmp.Or(strings.Compare(a.Bucket.Info().Name, b.Bucket.Info().Name), bytes.Compare(a.Key, b.Key))
 	})
 	return hits, nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/suggest"
 )
 
@@ -33,7 +32,7 @@ const (
 
 // hit notes whether a selector finds something. With compat a metric that does
 // not exist is 0, as in the original.
-func (p *planner) hit(s *dql.Select, b source.Bucket, found bool) {
+func (p *planner) hit(s *dql.Select, b bucket, found bool) {
 	if found || p.opt.Compat {
 		p.found = true
 		return
@@ -57,10 +56,10 @@ func (p *planner) nothingFound() error {
 }
 
 // explainMiss says which part of a selector finds nothing, and what may be meant.
-func (p *planner) explainMiss(s *dql.Select, b source.Bucket) (string, []string) {
+func (p *planner) explainMiss(s *dql.Select, b bucket) (string, []string) {
 	what := "there is no metric " + selected(s) + " in bucket " + metric.Quoted(b.Name)
 	m := miss{want: wanted(s.Metric), depth: -1}
-	err := p.source.Metrics(p.ctx, b, nil, func(key []byte) bool {
+	err := b.handle.Metrics(p.ctx, nil, func(key []byte) bool {
 		m.look(key)
 		p.looked++
 		return p.looked < namesLookedAt
@@ -73,14 +72,14 @@ func (p *planner) explainMiss(s *dql.Select, b source.Bucket) (string, []string)
 }
 
 // elsewhere names another bucket that has the metric.
-func (p *planner) elsewhere(s *dql.Select, not source.Bucket) string {
+func (p *planner) elsewhere(s *dql.Select, not bucket) string {
 	names := p.source.BucketNames()
 	for _, name := range names[:min(len(names), maxMissing)] {
 		b, err := p.source.Bucket(name)
 		if err != nil || name == not.Name || s.Metric.Parts != nil {
 			continue
 		}
-		if found, err := p.source.Exists(p.ctx, b, s.Metric.Key); found && err == nil {
+		if found, err := b.Series(s.Metric.Key).Exists(p.ctx); found && err == nil {
 			return "; bucket " + metric.Quoted(name) + " has it"
 		}
 	}

@@ -3,7 +3,6 @@ package plan
 import (
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/query/source"
 )
 
 // namer names the series of one field. Variables take the values of the
@@ -38,7 +37,7 @@ func (n *namer) name(s Series) (string, error) {
 func (n *namer) element(e dql.PatternElem, s Series) (text []byte, ok bool, err error) {
 	switch {
 	case e.Dim != nil:
-		if _, ok := n.p.source.(source.Index); !ok {
+		if n.p.offers.Index == nil {
 			return nil, false, n.p.unsupported(e.Pos, "dimensions ($"+e.Dim.Name+")")
 		}
 		v, ok := valueOf(s.tags, *e.Dim)

@@ -32,7 +32,8 @@ type Op any
 // the start of the range takes the first value in the range, and a range without values is
 // all 0.
 type Read struct {
-	Bucket     source.Bucket
+	Series     source.Series
+	Bucket     string // its name
 	Key        []byte
 	Shift      int64 // ms into the past
 	From, Past int64 // slots

@@ -15,7 +15,7 @@ import (
 type planner struct {
 	graph
 
-	buckets map[string]source.Bucket
+	buckets map[string]bucket
 	hits    map[string][][]byte // of a pattern in a bucket
 	named   []dql.DimVar        // dimensions that name the field being planned
 	found   bool                // a selector has a hit
@@ -65,17 +65,18 @@ func newPlanner(ctx context.Context, src source.Source, q *dql.Query, opt Option
 	opt.CompatSlots = cmp.Or(opt.CompatSlots, oldReadSlots)
 	opt.AloneSlots = cmp.Or(opt.AloneSlots, aloneSlots)
 	start, end, err := TimeRange(q, opt.Now, opt.Zone, opt.Compat)
-	if _, ok := src.(source.Elder); opt.Older && !ok {
+	offers := src.Offers()
+	if opt.Older && !offers.Older {
 		return nil, fmt.Errorf("%w: older values in place of damaged ones", ErrUnsupported)
 	}
 	return &planner{
 		graph: graph{
-			request: request{ctx: ctx, source: src, q: q, opt: opt},
+			request: request{ctx: ctx, source: src, offers: offers, q: q, opt: opt},
 			out:     &Plan{Start: start, End: end, Shown: opt.Shown, Older: opt.Older, Keep: q.Limit},
 			nodes:   make(map[string]*Node),
 			shapes:  make(map[string]int),
 		},
-		buckets: make(map[string]source.Bucket),
+		buckets: make(map[string]bucket),
 		hits:    make(map[string][][]byte),
 	}, err
 }

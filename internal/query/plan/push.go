@@ -2,8 +2,6 @@ package plan
 
 import (
 	"slices"
-
-	"dalmatiner/internal/query/source"
 )
 
 // minSpan is the fewest slots of a span for which aggregates are asked for:
@@ -63,11 +61,7 @@ func (w *Window) overSpans() bool { return w.Size >= minSpan && w.Fn.OverSpans()
 
 // pushes reports whether the source is to add up a read.
 func (l *layout) pushes(n *Node) bool {
-	if l.opt.NoAggregates || l.opt.Older || n.slotwise {
-		return false
-	}
-	_, ok := l.source.(source.Aggregator)
-	return ok
+	return l.offers.Aggregates && !l.opt.NoAggregates && !l.opt.Older && !n.slotwise
 }
 
 // addColumns lets the columns of a read take the aggregates of its slots, or else

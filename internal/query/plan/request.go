@@ -32,7 +32,7 @@ type Options struct {
 	NoAggregates bool
 
 	// Older asks for the values below what was lost. It is ErrUnsupported where the
-	// source is no Elder, and implies NoAggregates.
+	// source does not offer them, and implies NoAggregates.
 	Older bool
 
 	Readers int // goroutines that a query may have beside its own; at most MaxReaders
@@ -47,6 +47,7 @@ type Options struct {
 type request struct {
 	ctx    context.Context
 	source source.Source
+	offers source.Offers // of it
 	q      *dql.Query
 	opt    Options
 }

@@ -14,11 +14,17 @@ import (
 	"dalmatiner/internal/suggest"
 )
 
-func (p *planner) bucket(s *dql.Select) (source.Bucket, error) {
+// bucket is a bucket that the query reads, with its handle.
+type bucket struct {
+	handle source.Bucket
+	source.Info
+}
+
+func (p *planner) bucket(s *dql.Select) (bucket, error) {
 	if b, ok := p.buckets[s.Bucket]; ok {
 		return b, nil
 	}
-	b, err := p.source.Bucket(s.Bucket)
+	handle, err := p.source.Bucket(s.Bucket)
 	if err != nil {
 		var near []string
 		if errors.Is(err, source.ErrUnknownBucket) {
@@ -26,8 +32,9 @@ func (p *planner) bucket(s *dql.Select) (source.Bucket, error) {
 				near = append(near, metric.Quoted(name))
 			}
 		}
-		return b, p.errorAt(s.BucketPos, err, "%v%s", err, suggest.Hint(near))
+		return bucket{}, p.errorAt(s.BucketPos, err, "%v%s", err, suggest.Hint(near))
 	}
+	b := bucket{handle, handle.Info()}
 	if b.Resolution <= 0 {
 		panic(fmt.Sprintf("query: bucket %q has a resolution of %d ms", s.Bucket, b.Resolution))
 	}
@@ -48,15 +55,17 @@ func (p *planner) selectMetrics(s *dql.Select, shift int64) (value, error) {
 		}
 	}
 	found := len(keys) > 0
+	var handle source.Series                    // of a single metric
 	if s.Metric.Parts == nil && !p.opt.Compat { // there a metric that does not exist is 0
-		if found, err = p.source.Exists(p.ctx, b, s.Metric.Key); err != nil {
+		handle = b.handle.Series(s.Metric.Key)
+		if found, err = handle.Exists(p.ctx); err != nil {
 			return value{}, fmt.Errorf("look for %s in bucket %s: %w", metric.Text(s.Metric.Key), metric.Quoted(b.Name), err)
 		}
 	}
 	p.hit(s, b, found)
 	v := value{typ: function.TypeMetric, series: make([]Series, len(keys))}
 	for i, key := range keys {
-		n, err := p.leaf(s.Pos(), b, key, shift)
+		n, err := p.leaf(s.Pos(), b, key, handle, shift)
 		if err != nil {
 			return v, err
 		}
@@ -68,7 +77,7 @@ func (p *planner) selectMetrics(s *dql.Select, shift int64) (value, error) {
 // expand returns the keys that a pattern matches: as many parts as it has,
 // where * stands for exactly one. They are sorted. The original looked at what
 // stands before the first * only.
-func (p *planner) expand(s *dql.Select, b source.Bucket) ([][]byte, error) {
+func (p *planner) expand(s *dql.Select, b bucket) ([][]byte, error) {
 	cacheKey := dql.Name(s, math.MaxInt)
 	if keys, ok := p.hits[cacheKey]; ok {
 		return keys, nil
@@ -82,7 +91,7 @@ func (p *planner) expand(s *dql.Select, b source.Bucket) ([][]byte, error) {
 	}
 	var keys [][]byte
 	var refused error
-	err := p.source.Metrics(p.ctx, b, prefix, func(key []byte) bool {
+	err := b.handle.Metrics(p.ctx, prefix, func(key []byte) bool {
 		if p.opt.Compat || matches(s.Metric.Parts, key) {
 			keys = append(keys, bytes.Clone(key))
 			refused = p.grow(seriesSize + int64(len(key)))
@@ -117,12 +126,16 @@ func matches(pattern []dql.Part, key []byte) bool {
 	return len(key) == 0
 }
 
-func (p *planner) leaf(pos int, b source.Bucket, key []byte, shift int64) (*Node, error) {
+// leaf plans the read of a series. handle is that of the series, if the planner has one already.
+func (p *planner) leaf(pos int, b bucket, key []byte, handle source.Series, shift int64) (*Node, error) {
 	var err error
 	n := p.intern(append(append(p.name("read").number(int64(b.ID), shift), ' '), key...), func(n *Node) {
 		start, end := p.out.Start-shift, p.out.End-shift
 		r := nextOf(&p.spare.reads, len(p.out.Reads))
-		*r = Read{Bucket: b, Key: key, Shift: shift, From: SlotOf(start, b.Resolution), Past: SlotOf(end, b.Resolution)}
+		if handle == nil {
+			handle = b.handle.Series(key)
+		}
+		*r = Read{Series: handle, Bucket: b.Name, Key: key, Shift: shift, From: SlotOf(start, b.Resolution), Past: SlotOf(end, b.Resolution)}
 		if p.opt.Compat { // a range that begins before 1970 is cut off there
 			r.From, r.Past = max(1, start)/b.Resolution, max(1, end)/b.Resolution
 		}

@@ -1,5 +1,10 @@
 // Package source is the seam between queries and what they read: planning and execution
-// see this interface, never a store.
+// see these interfaces, never a store. Behind it may be one store or several nodes.
+//
+// A query takes a handle of each bucket and of each series once. A handle is an id and a
+// hint, and is checked at each use: it never reads another bucket or series than the one it
+// was taken for. What was deleted since is an error for a bucket and has no points for a
+// series.
 package source
 
 import (
@@ -12,61 +17,85 @@ import (
 
 // Source is what queries read. It may be used by several queries at once.
 type Source interface {
-	// Bucket returns the bucket of that name, or an error that wraps
-	// ErrUnknownBucket.
+	// Offers says what the source can do. It is always the same.
+	Offers() Offers
+
+	// Bucket returns a handle of the bucket of that name, or an error that wraps
+	// ErrUnknownBucket. A handle is used by one query.
 	Bucket(name string) (Bucket, error)
+
+	// BucketNames returns the names of all buckets, for suggestions.
+	BucketNames() []string
+}
+
+// Offers is what a source can do beside listing metrics and reading slots. What it does not
+// offer is not asked of its handles.
+type Offers struct {
+	Aggregates bool  // Series.Aggregate
+	Older      bool  // Series.ReadOlder
+	Index      Index // finds series by their tags; nil refuses lookups
+}
+
+// Bucket is a handle of a bucket. One goroutine uses it.
+type Bucket interface {
+	// Info returns what queries know of the bucket.
+	Info() Info
 
 	// Metrics calls fn once for every key of the bucket that starts with
 	// prefix, in any order, until fn returns false. The key is valid during
 	// the call.
-	Metrics(ctx context.Context, b Bucket, prefix []byte, fn func(key []byte) bool) error
+	Metrics(ctx context.Context, prefix []byte, fn func(key []byte) bool) error
 
-	// Exists reports whether a metric is there, with points or not.
-	Exists(ctx context.Context, b Bucket, key []byte) (bool, error)
-
-	// BucketNames returns the names of all buckets, for suggestions.
-	BucketNames() []string
-
-	// Read fills dst with the words of the slots [from, from+len(dst)); unset
-	// slots become 0. A metric that does not exist has only unset slots. A query
-	// asks for at most MaxRead slots at once and never for slots below 0. key
-	// and dst are the caller's. What it says of its cost is for EXPLAIN.
-	Read(ctx context.Context, b Bucket, key []byte, from int64, dst []uint64) (Cost, error)
+	// Series returns a handle of a metric, whether or not there is one. key is the
+	// caller's, and may be changed afterwards.
+	Series(key []byte) Series
 }
 
-// MaxRead is the most slots that a query asks of a Source in one call.
-const MaxRead = 65536
-
-// Bucket is what queries know of a bucket.
-type Bucket struct {
-	ID         uint64
+// Info is what queries know of a bucket.
+type Info struct {
+	ID         uint64 // tells it from other buckets of the source
 	Name       string
 	Resolution int64 // ms per slot
 	TTL        int64 // in slots; 0 = points live for ever
 }
 
+// Series is a handle of a series. Several goroutines may use it at once.
+//
+// A slot that is asked for is set, unset, or unknown where damage took what was there: then
+// it counts as unset, and Cost.Unknown has it. The coverage of a series is its set slots, the
+// words that are not 0 or the Count of aggregates, among those asked for.
+type Series interface {
+	// Exists reports whether the metric is there, with points or not.
+	Exists(ctx context.Context) (bool, error)
+
+	// Read fills dst with the words of the slots [from, from+len(dst)); unset
+	// slots become 0. A metric that does not exist has only unset slots. A query
+	// asks for at most MaxRead slots at once and never for slots below 0. dst is the
+	// caller's.
+	Read(ctx context.Context, from int64, dst []uint64) (Cost, error)
+
+	// ReadOlder is Read, but where slots are unknown dst has the older values that may
+	// have been overwritten. Cost names these slots as that of Read does.
+	ReadOlder(ctx context.Context, from int64, dst []uint64) (Cost, error)
+
+	// Aggregate fills dst with the aggregates of the slots
+	// [from+i×step, from+(i+1)×step); offsets count from the first of them, and
+	// Count is 0 where none is set. from may be below 0, where nothing is set.
+	//
+	// The float parts of the sums are those of sumtree.Tree: they depend on the slots
+	// alone. So a source that has a series from several places may take the
+	// aggregates of a step from the one place that has points in it, and must read
+	// the slots where several have.
+	Aggregate(ctx context.Context, from, step int64, dst []chunk.Header) (Cost, error)
+}
+
+// MaxRead is the most slots that a query asks of a series in one call.
+const MaxRead = 65536
+
 // ErrUnknownBucket is wrapped by the error for a bucket that does not exist.
 var ErrUnknownBucket = errors.New("unknown bucket")
 
-// Aggregator is a Source that can add up slots itself, without reading each.
-type Aggregator interface {
-	// Aggregate fills dst with the aggregates of the slots
-	// [from+i×step, from+(i+1)×step); offsets count from the first of them, and
-	// Count is 0 where none is set. The float parts of the sums are those of
-	// sumtree.Tree. from may be below 0, where nothing is set. It may be called by
-	// several goroutines at once.
-	Aggregate(ctx context.Context, b Bucket, key []byte, from, step int64, dst []chunk.Header) (Cost, error)
-}
-
-// Elder is a Source that can show what lies below what was lost.
-type Elder interface {
-	// ReadOlder is Read, but where slots are unknown dst has the older values that may
-	// have been overwritten. Cost names these slots as that of Read does.
-	ReadOlder(ctx context.Context, b Bucket, key []byte, from int64, dst []uint64) (Cost, error)
-}
-
-// Index is a Source that finds series by their tags. Lookups are refused where
-// the source is none.
+// Index finds series by their tags.
 type Index interface {
 	// Lookup calls fn once for every series that l finds, in any order, until
 	// fn returns false. The hit is the caller's.
@@ -82,7 +111,7 @@ type Lookup struct {
 
 // Hit is a series that a lookup found.
 type Hit struct {
-	Bucket Bucket
+	Bucket Bucket // a handle for the query that asked
 	Key    []byte
 	Tags   []Tag
 }
