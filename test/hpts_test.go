@@ -17,7 +17,7 @@ import (
 	"dalmatiner/internal/wire"
 )
 
-// TestTimestampsByTheBytes: vectors 17, 33, 40 and 45 of the protocol page, and
+// TestTimestampsByTheBytes: vectors 17, 33, 40 and 45 of internal/wire/testdata, and
 // what is read back, in buckets that were created in every way there is.
 func TestTimestampsByTheBytes(t *testing.T) {
 	n := startNode(t, t.TempDir())

@@ -13,14 +13,14 @@ import (
 	"dalmatiner/internal/wire"
 )
 
-// The names of the protocol page's vectors, and a slot of that time's range.
+// The names in internal/wire/testdata/vectors.txt, and a slot of their time.
 const (
 	fifo     = "fifo"
 	fifoSlot = 1500000000
 )
 
 // fifoNode returns a node with the bucket, the metric and the three points of
-// the protocol page.
+// internal/wire/testdata/vectors.txt.
 func fifoNode(t *testing.T) (n *node, dir string, metric []byte) {
 	t.Helper()
 	dir = t.TempDir()
@@ -90,7 +90,7 @@ func TestRequestsOverASocket(t *testing.T) {
 }
 
 // TestGetForms: every form of options that clients of any age send, byte by
-// byte as on the protocol page.
+// byte as in internal/wire/testdata/vectors.txt.
 func TestGetForms(t *testing.T) {
 	n, _, _ := fifoNode(t)
 	const get = "02 04 6669666f 0007 026d79036b6579 00000000000003e8 0000000a"

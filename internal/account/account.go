@@ -1,5 +1,5 @@
-// Package account is the ledger of every point: what was received, what became
-// of it, and what was lost later, per bucket and minute of arrival.
+// Package account counts every point, per bucket and minute of arrival: what was received,
+// whether it was stored or why not, and what was lost later.
 //
 // Every received point is counted exactly once, so that for every row
 //

@@ -118,7 +118,7 @@ type Stat struct {
 	Value float64 `json:"value"`
 }
 
-// Result is the answer to a query (DQL page, section 8).
+// Result is the answer to a query, as docs/http.md describes it.
 type Result struct {
 	Start     int64    `json:"start"`      // ms
 	QueryTime int64    `json:"query_time"` // µs

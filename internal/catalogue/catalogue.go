@@ -1,10 +1,9 @@
-// Package catalogue keeps the identities of all series on disk: a checkpoint
-// that is written at every flush and read once at start. It is the only
-// package that uses pebble as a database.
+// Package catalogue keeps the identities of all series on disk, so that a start need not
+// read every segment. It is a checkpoint that every flush writes and a start reads once.
+// It is the only package that uses pebble as a database.
 //
-// The catalogue is never the only place of an identity: what it loses is in the
-// WAL or in a segment (DESIGN.md). So it runs without a log of its own, and one
-// that does not open is set aside and rebuilt.
+// Every identity is also in the WAL or in a segment (DESIGN.md). So the catalogue needs no
+// log of its own, and a catalogue that does not open is set aside and rebuilt.
 package catalogue
 
 import (

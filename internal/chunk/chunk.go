@@ -1,13 +1,13 @@
-// Package chunk encodes one series' 720 slots, or a piece of them, into a
-// self-contained run of bytes, and reads the words or only the aggregates back.
+// Package chunk encodes 720 slots of one series, or a piece of them, into bytes that need
+// nothing else to be read. It decodes the points, or only their aggregates.
 //
-// A chunk stands for slots [0, 720) counted from a multiple of 720; any subset
-// of them is set. Words are normalised points (package point): integers and
-// floats survive bit for bit, with -0, the infinities and every NaN payload.
-// The bytes are described in DESIGN.md. All functions are safe on damaged
-// input: they return an error that wraps ErrCorrupt, or wrong values, but never
-// panic; telling wrong values from right ones is the job of the checksum of the
-// file around the chunk.
+// A chunk begins at a multiple of 720 slots, and any subset of its slots is set. Points
+// are words (package point). Integers and floats survive bit for bit, with -0, the
+// infinities and every NaN payload.
+//
+// All functions are safe on damaged input: they return an error that wraps ErrCorrupt, or
+// wrong values, but never panic. The checksum of the file around the chunk is what tells
+// wrong values from right ones. DESIGN.md describes the bytes.
 package chunk
 
 import "errors"

@@ -1,12 +1,12 @@
-// Package config reads what a node is told: the file ddb.conf of the original
-// (key = value, # starts a comment), --set overrides and flags.
+// Package config reads the configuration of a node: a file in the form of the original's
+// ddb.conf (key = value, # starts a comment), --set overrides and flags.
 //
-// A setting is one key and value with the place it came from. Build takes
-// settings in order of precedence, the strongest last, and returns the
-// effective Config; every complaint names the place, the key, the value, the
-// limit and what to write instead. Keys of the original keep their names where
-// the meaning is the same; keys whose job is gone start with a warning that
-// names their replacement, so that an old file starts. Unknown keys are errors.
+// A setting is one key and value with the place it came from. Build takes settings in
+// order of precedence, the strongest last, and returns the effective Config. Every error
+// names the place, the key, the value, the limit and what to write instead. Keys of the
+// original keep their names where the meaning is the same. Keys that have no job any more
+// give a warning that names their replacement, so that a node starts with an old file.
+// Unknown keys are errors.
 package config
 
 import (

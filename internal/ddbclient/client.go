@@ -1,9 +1,9 @@
-// Package ddbclient speaks to a store over its TCP port: one connection, one
-// request at a time.
+// Package ddbclient is a client for the store's TCP port: one connection, one request at a
+// time.
 //
-// A Client is in normal mode until one of its Open methods turns the
-// connection into a Stream; from then on only the stream may be used. Neither
-// is safe for use by several goroutines, but for what Stream says of ReadAck.
+// A Client sends requests until one of its Open methods turns the connection into a
+// Stream of points; from then on only the stream may be used. Neither is safe for
+// concurrent use, except as Stream says of ReadAck.
 package ddbclient
 
 import (

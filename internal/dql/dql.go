@@ -1,10 +1,9 @@
-// Package dql reads the query language: text to syntax tree, and tree to the
-// canonical text that names a result.
+// Package dql parses the query language: it turns text into a syntax tree, and a tree
+// into the canonical text that names a result.
 //
-// The language is that of the DalmatinerDB query engine (DQL page, sections 1
-// to 5). Parse accepts all of it, whether or not the engine can run it, and
-// replaces aliases by what they stand for, so a tree holds no variables.
-// Deviations that accept more are listed in DESIGN.md.
+// The language is that of the DalmatinerDB query engine; docs/dql.md describes it. Parse
+// accepts all of it, whether or not the engine can run it. It replaces aliases by what
+// they stand for, so a tree has no variables. DESIGN.md lists where Parse accepts more.
 package dql
 
 import (

@@ -13,7 +13,7 @@ const usualName = 128
 
 // Name returns the canonical text of an expression: what an unnamed field is
 // called. Constant arguments are left out and operators are written as the
-// functions they stand for (DQL page, section 5).
+// functions they stand for, as in the original.
 //
 // Of a name longer than most bytes only a beginning is returned, which is
 // longer than most as well: aliases let it grow far beyond the query.

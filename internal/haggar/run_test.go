@@ -124,7 +124,7 @@ func TestClassicBytes(t *testing.T) {
 	c.Bucket, c.CacheConnections, c.Agents, c.Metrics, c.Steps = "haggar1", false, 4, 18, 1
 	c.Start = time.Unix(1_500_000_000, 0)
 	_, j := send(t, s, c)
-	// Vector 41 of the protocol page: metric 17 of agent 3 has the value 500.
+	// Vector 41 of internal/wire/testdata/vectors.txt: metric 17 of agent 3 has the value 500.
 	const open = "0000000a04020768616767617231"
 	const entry = "050000000059682f00001c056167656e7406202020202033076d6574726963730620202020313700000008"
 	it := j.Series(3, 17)

@@ -1,6 +1,6 @@
-// Package httpapi serves a node over HTTP: queries and listings in the shapes
-// of the original's frontend (system page section 10, DQL page section 8), the
-// admin routes, health and metrics. DESIGN.md has the table of routes.
+// Package httpapi serves a node over HTTP: queries and listings in the shapes of the
+// original's frontend, the admin routes, health and metrics. DESIGN.md has the table of
+// routes.
 package httpapi
 
 import (

@@ -11,8 +11,8 @@ import (
 	"dalmatiner/internal/query"
 )
 
-// encodeJSON writes a result in the shape of the DQL page, section 8, with the
-// share of set slots of each series as "coverage".
+// encodeJSON writes a result as the original's frontend did, with the fields of
+// DESIGN.md beside, such as "coverage".
 func encodeJSON(w *bufio.Writer, r *query.Result) error {
 	buf := append(w.AvailableBuffer(), `{"start":`...)
 	buf = strconv.AppendInt(buf, r.Start, 10)

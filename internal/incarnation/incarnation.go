@@ -1,6 +1,6 @@
-// Package incarnation says which life of a series is meant: the clock of its last
-// deletion, 0 where none is remembered. What belongs to a lower incarnation was
-// deleted, wherever it turns up.
+// Package incarnation tells a series from an earlier one of the same name, which was
+// deleted. The incarnation of a series is the clock of its last deletion, or 0 when none
+// is remembered. Points of a lower incarnation were deleted, wherever they turn up.
 package incarnation
 
 import (

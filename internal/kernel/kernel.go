@@ -1,10 +1,10 @@
-// Package kernel holds the inner loops of the chunk codec and of the decoder: what
-// is done to every point of a chunk, or of a stream, and nothing else.
+// Package kernel holds the inner loops of the chunk codec and of the stream decoder, which
+// run for every point, and nothing else.
 //
-// Each loop stands here twice: in Go, which is the definition, and for amd64
-// with AVX2 as assembly made by gen. Both give the same bits for every input
-// that the comments allow; the tests compare them. The build tag purego, other
-// processors and those without AVX2 use Go.
+// Each loop exists twice: in Go, which is the definition, and as assembly for amd64 with
+// AVX2, which gen generates. Both give the same bits for every input that the comments
+// allow; the tests compare them. Go runs with the build tag purego, on other processors,
+// and on those without AVX2.
 //
 // Lanes are the runs of values of a chunk that no prediction crosses. Up to
 // twelve of them, all that a chunk has, are decoded side by side.

@@ -1,6 +1,6 @@
-// Package memory is the budget of a process: named pools, one limit for their
-// sum, and the level of pressure that tells everybody what to give up first.
-// DESIGN.md has the levels and who does what at each.
+// Package memory is the memory budget of the process: named pools, one limit for their
+// sum, and a level of pressure. The owners of memory ask for the level and give memory up
+// accordingly. DESIGN.md says who gives up what at each level.
 package memory
 
 import (
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Level is how near the use is to the limit. Every level includes what the
-// lower ones ask for.
+// Level says how near the use is to the limit. What a level asks for includes what the
+// lower levels ask for.
 type Level int32
 
 // The levels, lowest first.

@@ -1,10 +1,9 @@
-// Package metric holds the two forms of a metric's name: the key, which is
-// what the wire and the files carry, and the text, which is what people read
-// and write.
+// Package metric converts between the two forms of a metric's name: the key, which is on
+// the wire and in files, and the text, which people read and write.
 //
-// A key is the concatenation of the parts, each as one length byte and its
-// bytes (protocol page, section 3). The store treats it as opaque: clients of
-// the original sent keys that are no part list, and those must survive.
+// A key is the concatenation of the parts, each as one length byte and its bytes. The
+// store treats it as opaque: clients of the original sent keys that are no list of parts,
+// and those must survive.
 //
 // The text of a key is the DQL form: every part quoted, joined by dots. Inside
 // quotes a backslash stands before ' and \, and \xHH is one byte; every byte

@@ -1,7 +1,6 @@
-// Package monitor keeps the latencies of the last second for the node's own
-// bucket, in the form the original reported them: HDR histograms in
-// microseconds with three digits and a cap of one hour (system page, section
-// 8).
+// Package monitor keeps the latencies of the last second for the node's own bucket. They
+// are HDR histograms in microseconds, with three digits and a cap of one hour, as the
+// original reported them.
 package monitor
 
 import (

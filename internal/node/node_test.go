@@ -218,7 +218,7 @@ func ingest(t *testing.T, n *node, bucket string, slots ...int64) {
 	}
 }
 
-// The names are those of the original (system page, section 8).
+// The names are those of the original.
 func TestSelfMonitorWritesTheNamesOfTheOriginal(t *testing.T) {
 	n, w := selfNode(t)
 	now := time.Now()

@@ -15,8 +15,8 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// selfBucket is the bucket that every node writes its own metrics into, each
-// second (system page, section 8).
+// selfBucket is the bucket that every node writes its own metrics into, each second, as
+// the original did.
 const selfBucket = "dalmatinerdb"
 
 const (

@@ -1,8 +1,7 @@
-// Package point converts between values and the 8-byte point of the wire and
-// of every file.
+// Package point converts between values and the 8-byte points on the wire and in files.
 //
-// In memory a point is a word: the 8 bytes read as a big-endian uint64 and
-// normalised, so that only three kinds are left (protocol page, section 2):
+// In memory a point is a word: the 8 bytes, read as a big-endian uint64 and normalised,
+// so that only three kinds are left:
 //
 //	0                     unset
 //	01 | 56-bit integer   signed, two's complement

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Vectors 1 to 16 of the protocol page, section 12.
+// Vectors 1 to 16 of internal/wire/testdata/vectors.txt.
 func TestVectors(t *testing.T) {
 	f := func(raw uint64, kind Kind, value float64) {
 		t.Helper()

@@ -1,11 +1,10 @@
-// Package segment reads and writes segments: immutable files of encoded
-// chunks, sorted by (bucket, series hash, chunk number), every byte of which
-// is covered by a CRC-32C that is verified on every read.
+// Package segment reads and writes segments: immutable files of encoded chunks, sorted by
+// (bucket, series hash, chunk number). A CRC-32C covers every byte and is verified on
+// every read.
 //
-// Chunks are opaque bytes here. A segment also carries the properties of the
-// buckets it touches and the identity (the key) of every series that no
-// committed segment named before it, so that the catalogue can be rebuilt from
-// segments alone. DESIGN.md has the byte diagrams.
+// Chunks are opaque bytes here. A segment also has the properties of its buckets, and the
+// identity (the key) of every series that no committed segment named before it. So the
+// catalogue can be rebuilt from segments alone. DESIGN.md has the byte diagrams.
 package segment
 
 import "encoding/hex"
@@ -18,9 +17,9 @@ type Hash [16]byte
 // String returns the hash as 32 hexadecimal digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// Series is the identity of one series: what turns a hash back into a name,
-// and the place of the series in its column group. Of several that name a place,
-// or several places of one series, the one with the highest Since counts.
+// Series is the identity of one series: it turns a hash back into a name, and says which
+// column the series has. Several identities may name one column, or several columns of
+// one series: the one with the highest Since counts.
 type Series struct {
 	Bucket uint64
 	Hash   Hash
@@ -29,13 +28,13 @@ type Series struct {
 	Since  uint64 // position in the log of its definition, 0 when that is not known
 	Key    []byte // at most MaxName bytes; none where DeleteSequence is set
 
-	// DeleteSequence is not 0 for a series that was deleted: what segments that are not
-	// clean of it hold of the series is gone (manifest.Tombstones). Group and
-	// Column are what it had, Since is the position of the deletion.
+	// DeleteSequence is not 0 for a series that was deleted: its points in segments that
+	// are not clean of it are hidden (manifest.Tombstones). Group and Column are those
+	// that it had, Since is the position of the deletion.
 	DeleteSequence uint64
 
-	// Incarnation is which life of the series is meant: the clock of its last deletion,
-	// of which DeleteSequence says itself that it was; 0 where none is remembered.
+	// Incarnation is the clock of the last deletion of the series, which is the deletion
+	// itself where DeleteSequence is set. It is 0 when none is remembered.
 	Incarnation uint64
 }
 
@@ -51,11 +50,11 @@ type Info struct {
 	MinChunk   int64 // lowest chunk number; 0 when Chunks is 0
 	MaxChunk   int64 // highest chunk number, inclusive; 0 when Chunks is 0
 
-	// What the owner said with Describe: the place of the segment among others
-	// that hold the same slots, and the window of chunks it stands for.
+	// These were given to Describe: the rank of the segment among others that hold the
+	// same slots, and the window of chunks that it covers.
 	Generation   int64
 	WindowFirst  int64
-	WindowChunks uint32 // 0 = it stands for no window
+	WindowChunks uint32 // 0 = it covers none
 }
 
 // reaches reports whether any chunk may have a number in [first, past).

@@ -39,7 +39,7 @@ var wide = map[string]int{
 var retiredPhrases = regexp.MustCompile(`(?i)\b(thin (groups?|blocks?)|who(ever)? brings|hence with a past|tiles?|` +
 	`((senders|clients) (that|who)|whose (senders|clients)) read no (reply|replies)|(the|its|which|whichever) doors?|` +
 	`at a glance|exhumed?|parked|doomed|(below|of) the floor|the floor of|left its order|as many as were taken|` +
-	`hast(y|ily)|in a hurry|comes late by it|as one does who|oneway|inlets?)\b`)
+	`hast(y|ily)|in a hurry|comes late by it|as one does who|oneway|inlets?|(protocol|system|DQL) page)\b`)
 
 // unclear are the parts of the tree that still have retired phrases, and how many at
 // most. A number only falls.

@@ -1,12 +1,11 @@
-// Package wal is a log of opaque records: appended by many goroutines, written
-// and fsynced by one, replayed after a restart.
+// Package wal is a log of opaque records. Many goroutines append, one writes and fsyncs,
+// and a restart replays.
 //
-// A record's LSN is the position of its first byte in the whole history of the
-// log. What a record means is up to the caller; the log promises that every
-// record that was fsynced is replayed unchanged after any crash (I1), that
-// nothing is replayed that was not appended (I2), that the order is kept, and
-// that damage is named and never returned (I5, I6). The format and the reasons
-// are in DESIGN.md.
+// The LSN of a record is the position of its first byte in the whole history of the log.
+// The log promises that every record that was fsynced is replayed unchanged after any
+// crash (I1), that nothing is replayed that was not appended (I2), that the order is
+// kept, and that damage is named and never returned (I5, I6). The caller gives records
+// their meaning. DESIGN.md has the format and the reasons.
 package wal
 
 import (

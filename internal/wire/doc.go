@@ -1,12 +1,12 @@
-// Package wire encodes and decodes everything that travels on the store's TCP
-// port: frames, requests, replies, and the raw byte stream of ingest.
+// Package wire encodes and decodes the bytes on the store's TCP port: frames, requests,
+// replies, and the raw byte stream of ingest.
 //
-// Encoders append to a slice the caller owns. Decoders never copy: every slice
-// they return is part of the input and is valid as long as the input is. No
-// decoder allocates from a length it has not compared with the bytes at hand.
+// Encoders append to a slice that the caller owns. Decoders never copy: every slice that
+// they return is part of the input, and is valid as long as the input is. No decoder
+// allocates from a length that it has not compared with the bytes at hand.
 //
-// The formats are those of the original (protocol page, sections 1 to 7) and
-// the acknowledged stream, which is ours; DESIGN.md shows the bytes.
+// The formats are those of the original, and the acknowledged stream, which is ours.
+// DESIGN.md and docs/protocol.md show the bytes.
 package wire
 
 import "errors"
@@ -14,7 +14,7 @@ import "errors"
 // Op is the first byte of a payload.
 type Op uint8
 
-// The opcodes (protocol page, section 4). The 0x20s are ours.
+// The opcodes (docs/protocol.md, "Requests"). The 0x20s are ours.
 const (
 	OpPut               Op = 0  // historic, UDP only
 	OpList              Op = 1  // metrics of a bucket

@@ -10,7 +10,7 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// The first bytes of the frames of a GET reply (protocol page, section 6).
+// The first bytes of the frames of a GET reply (docs/protocol.md, "Answers").
 const (
 	getEnd       = 0x00
 	getData      = 0x01

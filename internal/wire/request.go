@@ -32,8 +32,7 @@ type Request struct {
 	TraceID, Parent uint64
 }
 
-// OptionForm tells how many option fields a GET carries (protocol page,
-// section 6).
+// OptionForm tells how many option fields a GET carries (docs/protocol.md, "Requests").
 type OptionForm uint8
 
 // The forms of GET options.

@@ -1,6 +1,6 @@
-// Package conns holds the open connections of a listener: the loop that accepts
-// them, the limit of their number, who has to go when it is reached or when they
-// are idle for too long, the count of their buffers, and their end.
+// Package conns holds the open connections of a listener. It accepts them, limits their
+// number, closes the idlest one at the limit and those that are idle for too long, counts
+// their buffers, and ends them at shutdown.
 package conns
 
 import (

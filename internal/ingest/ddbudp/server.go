@@ -1,6 +1,5 @@
-// Package ddbudp takes points over UDP in the form that early versions of
-// DalmatinerDB had (protocol page, section 9): datagrams of entries for one
-// bucket. Nothing is ever answered. DESIGN.md has the bytes.
+// Package ddbudp takes points over UDP in the form of early versions of DalmatinerDB:
+// datagrams of entries for one bucket. It never sends an answer. DESIGN.md has the bytes.
 package ddbudp
 
 import (

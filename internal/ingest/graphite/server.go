@@ -1,7 +1,7 @@
 // Package graphite takes points in the protocols of Graphite's carbon: lines of
-// text over TCP and UDP, and pickled lists over TCP. Nothing is ever answered:
-// what is refused is counted under graphite_<reason> and sampled in the log,
-// and the connection goes on. DESIGN.md has the grammar and the bytes.
+// text over TCP and UDP, and pickled lists over TCP. It never sends an answer: it counts
+// what it refuses under graphite_<reason>, logs a sample, and reads on. DESIGN.md has the
+// grammar and the bytes.
 package graphite
 
 import (

@@ -1,7 +1,6 @@
 // Package reference evaluates queries the slow and obvious way: whole arrays
-// of values and confidences, one rule of the language's tables (DQL page,
-// section 6) after the other. It exists to be compared with the engine and
-// knows no limits. It shares no code with the engine but the parsing of the text.
+// of values and confidences, one rule of the language's tables (docs/dql.md)
+// after the other. It exists to be compared with the engine and knows no limits. It shares no code with the engine but the parsing of the text.
 //
 // It evaluates expressions of direct and wildcard selectors with all functions,
 // and TOP and BOTTOM.

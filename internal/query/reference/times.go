@@ -25,8 +25,8 @@ func millis(d *dql.Duration) (int64, error) {
 	return d.N * ms, nil
 }
 
-// times sets the range [start, end) by the rules of the DQL page, section 4. What
-// lies before 1 ms is 1 ms, and a span has at least one.
+// times sets the range [start, end) by the rules of docs/dql.md, "Time ranges".
+// Times and spans below 1 ms are 1 ms.
 func (e *evaluator) times(r *dql.Range, now int64) (err error) {
 	length := int64(1)
 	if r.Span != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A word is what a point is in memory (protocol page, section 2): 0 is unset, the top
-// bit tells a float, whose bits stand one lower without the last one, and a top byte
-// of 1 an integer of 56 bits.
+// A word is a point in memory (docs/protocol.md, "Points, names, slots"): 0 is unset.
+// With the top bit set it is a float, whose bits are shifted right by one and lack the
+// last one. With a top byte of 1 it is an integer of 56 bits.
 const unset = 0
 
 func isFloat(w uint64) bool { return w>>63 == 1 }
