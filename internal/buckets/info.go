@@ -91,3 +91,21 @@ func (b *Info) Timestamp(slot, w uint64) uint64 {
 	}
 	return b.SlotBegin(slot) + uint64(point.Int(w))
 }
+
+// Columns returns how many columns a metric of the bucket has: that of its values, and behind it
+// that of its timestamps where points have them.
+func (b *Info) Columns() int {
+	if b.HPTS {
+		return 2
+	}
+	return 1
+}
+
+// ValueID returns the id under which a metric is known of which id is a series: that of its values,
+// or that of its timestamps.
+func (b *Info) ValueID(id metric.SeriesID) metric.SeriesID {
+	if b.HPTS {
+		return id.Value()
+	}
+	return id
+}

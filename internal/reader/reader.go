@@ -2,7 +2,6 @@ package reader
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"sync"
 
@@ -13,9 +12,6 @@ import (
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/version"
 )
-
-// ErrClosed is returned when the store is closed.
-var ErrClosed = errors.New("the store is closed")
 
 // Options are what reads go through.
 type Options struct {
@@ -105,7 +101,7 @@ const (
 // enter returns a look, which leave ends.
 func (r *Reader) enter() (*look, error) {
 	if !r.o.Versions.Enter() {
-		return nil, ErrClosed
+		return nil, version.ErrClosed
 	}
 	if k, _ := r.looks.Get().(*look); k != nil {
 		return k, nil

@@ -223,11 +223,11 @@ func TestAggregatesEqualTheSlots(t *testing.T) {
 		m.floats = rapid.SampledFrom([]int{0, 0, 30, 100}).Draw(t, "floats")
 		m.wild = rapid.Bool().Draw(t, "wild")
 		m.o = testOptions(vfs.NewMem(), m.clock)
+		if rapid.Bool().Draw(t, "cut windows") {
+			m.o.maxMergedFile = 1000
+		}
 		m.s = mustOpen(t, m.o)
 		defer func() { m.s.Crash() }()
-		if rapid.Bool().Draw(t, "cut windows") {
-			m.s.maxMergedFile = 1000
-		}
 		m.send(1)
 		if rapid.Bool().Draw(t, "expires") {
 			if err := m.s.SetTTL("b", 100_000); err != nil {

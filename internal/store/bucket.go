@@ -14,12 +14,12 @@ import (
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/reader"
 	"dalmatiner/internal/series"
+	"dalmatiner/internal/version"
 )
 
 // ErrClosed is returned by calls after Close.
-var ErrClosed = reader.ErrClosed
+var ErrClosed = version.ErrClosed
 
 // bucket is a bucket in memory.
 type bucket struct {

@@ -53,10 +53,8 @@ func (d *deleteSteps) do(step string) {
 	case "merge":
 		_, err = d.s.Merge(context.Background())
 	case "round": // as the background does
-		d.s.mergeMu.Lock()
-		_, err = d.s.mergeRound(context.Background(), false)
-		d.s.mergeMu.Unlock()
-		err = errors.Join(err, d.s.settleTombstones())
+		_, err = d.s.merges.Round(context.Background())
+		err = errors.Join(err, d.s.merges.DropTombstones())
 	case "reopen":
 		err = d.s.Close()
 		d.s = mustOpen(d.t, d.o)

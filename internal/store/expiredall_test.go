@@ -31,7 +31,7 @@ func TestNoExpiredNameComesBackWhenAllAreGone(t *testing.T) {
 	mustFlush(t, s)
 	clock.advance(2 * time.Hour)
 	s.clock.Advance()
-	if err := s.expire(context.Background(), s.idle()); err != nil || s.Stats().Series != 256 {
+	if err := s.merges.DropIdle(context.Background()); err != nil || s.Stats().Series != 256 {
 		t.Fatalf("%d series, %v", s.Stats().Series, err)
 	}
 	clock.advance(24 * time.Hour)

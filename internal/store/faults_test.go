@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/fsck"
@@ -325,7 +326,7 @@ func TestSegmentsThatDoNotOpen(t *testing.T) {
 	for range 2 {
 		s = mustOpen(t, o)
 		lost := s.Account().Lost()
-		if len(lost) != 1 || lost[0].Cause != LostSegment || stored != 0 && lost[0].Points != stored {
+		if len(lost) != 1 || lost[0].Cause != compaction.LostSegment || stored != 0 && lost[0].Points != stored {
 			t.Errorf("lost points: %+v", lost)
 		}
 		stored = lost[0].Points

@@ -258,7 +258,7 @@ func (s *Store) fillSegment(f *flushing, w *segment.Writer, m *manifest.Segment)
 		return err
 	}
 	m.Ranges = ranges.List()
-	m.Marks = marksOver(marks.Marks().List, m, s.versions.Latest().Segments)
+	m.Marks = version.MarksOver(marks.Marks().List, m, s.versions.Latest().Segments)
 	return nil
 }
 

@@ -325,7 +325,7 @@ func TestNobodyExpiresDuringAReplay(t *testing.T) {
 	}
 	for _, replay := range []bool{true, false} {
 		s.replayed.Store(map[bool]uint64{true: 1}[replay])
-		if err := s.expire(context.Background(), s.idle()); err != nil {
+		if err := s.merges.DropIdle(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		if n := s.Stats().Series; (n == 1) != replay {

@@ -187,8 +187,7 @@ func (m *forgetModel) check() {
 		lo = m.clock.Now().Unix() - m.ttl
 	}
 	past := m.clock.Now().Unix() + 10
-	m.s.mergeMu.Lock() // a merge lets series go
-	defer m.s.mergeMu.Unlock()
+	defer m.s.merges.Pause()() // a merge lets series go
 	listed := m.list()
 	dst := make([]uint64, MaxRead)
 	for i := range 24 {
@@ -251,13 +250,11 @@ func (m *forgetModel) flush() {
 
 func (m *forgetModel) merge(all bool) {
 	m.t.Helper()
-	m.s.mergeMu.Lock()
-	defer m.s.mergeMu.Unlock()
-	_, err := m.s.merge(context.Background(), all)
-	if err == nil && all {
-		err = m.s.expire(context.Background(), m.s.idle())
+	merge := m.s.merges.Merge
+	if all {
+		merge = m.s.merges.MergeAll
 	}
-	if err != nil {
+	if _, err := merge(context.Background()); err != nil {
 		m.t.Fatalf("%v", err)
 	}
 }
@@ -285,13 +282,13 @@ func (m *forgetModel) crash(lostCatalogue bool) {
 		m.flush()
 		m.merge(m.r.IntN(2) == 0)
 	}
-	m.s.mergeMu.Lock()
+	resume := m.s.merges.Pause()
 	m.s.flushMu.Lock()
 	if clone == nil {
 		clone = m.fs.CrashClone(cfg)
 	}
 	m.s.flushMu.Unlock()
-	m.s.mergeMu.Unlock()
+	resume()
 	m.s.Crash()
 	m.s, m.open = nil, nil
 	m.fs, m.o.FS = clone, clone

@@ -60,8 +60,7 @@ func byHand(o *Options) { o.BackgroundMerge, o.FlushInterval = false, math.MaxIn
 // atSteps has f called after the steps of the flushes and merges that begin from now
 // on. Those of the store's own may be under way.
 func atSteps(s *Store, f func(step int)) {
-	s.mergeMu.Lock()
-	defer s.mergeMu.Unlock()
+	defer s.merges.Pause()()
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
 	s.o.flushStep = f

@@ -46,7 +46,7 @@ func TestAHoleEndsWhenItIsWritten(t *testing.T) {
 	x := mustSession(t, h.s, "b")
 	x.Point(key(1), epoch, point.FromInt(7))
 	x.Close()
-	if err := h.s.endHoles(t.Context()); err != nil || h.holes() != 1 {
+	if err := h.s.merges.EndHoles(t.Context()); err != nil || h.holes() != 1 {
 		t.Fatalf("%d holes, what ends it is in memory: %v", h.holes(), err)
 	}
 	h.words = append(h.words, map[[2]int64]uint64{{1, 0}: point.FromInt(7)})
@@ -136,7 +136,7 @@ func TestTTLAndDeletionUnderAHole(t *testing.T) {
 			h.from = from
 			h.check(fmt.Sprint("older than ", from), gone, hole)
 		}
-		if err := h.s.endHoles(t.Context()); err != nil || h.holes() != 0 {
+		if err := h.s.merges.EndHoles(t.Context()); err != nil || h.holes() != 0 {
 			t.Fatalf("%d holes, all is older than the lifetime: %v", h.holes(), err)
 		}
 		h.check("ended", gone, hole)

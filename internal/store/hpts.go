@@ -9,7 +9,6 @@ import (
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
-	"dalmatiner/internal/segment"
 )
 
 // A metric of a bucket with high precision timestamps is two series in adjacent
@@ -21,12 +20,7 @@ import (
 const TimestampedSize = 2 * point.Size
 
 // width is how many columns a metric of the bucket has.
-func (b *bucket) width() int {
-	if b.info.HPTS {
-		return 2
-	}
-	return 1
-}
+func (b *bucket) width() int { return b.info.Columns() }
 
 // seriesID is the id under which the index has a metric.
 func (b *bucket) seriesID(key []byte) metric.SeriesID {
@@ -34,14 +28,6 @@ func (b *bucket) seriesID(key []byte) metric.SeriesID {
 		return metric.Timestamped(b.info.ID, key)
 	}
 	return metric.Series(b.info.ID, key)
-}
-
-// valueID returns the id under which the index has a series of a segment.
-func (b *bucket) valueID(h segment.Hash) metric.SeriesID {
-	if b.info.HPTS {
-		return metric.SeriesID(h).Value()
-	}
-	return metric.SeriesID(h)
 }
 
 // bind gives a metric a free column, and the one behind it for its timestamps.

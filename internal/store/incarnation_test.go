@@ -147,8 +147,7 @@ func (m *forgetModel) checkLives(listed map[string]bool) {
 func (m *forgetModel) checkStored() {
 	m.t.Helper()
 	m.flush()
-	m.s.mergeMu.Lock()
-	defer m.s.mergeMu.Unlock()
+	defer m.s.merges.Pause()()
 	listed := m.list()
 	m.checkLives(listed)
 	err := m.s.catalogue.Load(func(e segment.Series) error {

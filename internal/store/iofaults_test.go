@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/wal"
 )
 
@@ -87,19 +88,19 @@ func TestABadSectorDoesNotEndMerging(t *testing.T) {
 	defer func() { s.Crash() }()
 	flushed := flushToMerge(t, s, clock)
 	f.set(badStart(flushed))
-	for n := range maxUnread {
+	for n := range compaction.MaxUnread {
 		if _, err := s.Merge(t.Context()); !errors.Is(err, syscall.EIO) {
 			t.Fatalf("merge %d of what cannot be read: %v", n, err)
 		}
 	}
 	if r, err := s.Merge(t.Context()); err != nil || r.Windows == 0 {
-		t.Fatalf("a merge after %d tries: %+v, %v", maxUnread, r, err)
+		t.Fatalf("a merge after %d tries: %+v, %v", compaction.MaxUnread, r, err)
 	}
 	missing := missingNoise(t, s, "a", epoch, epoch+1440)
 	if missing == 0 || missing >= 3*720 {
 		t.Errorf("%d words are missing; one block of several cannot be read", missing)
 	}
-	if lost := s.Account().Lost(); !slices.Equal(lost, []account.Loss{{Cause: LostBlocks, Points: uint64(missing)}}) {
+	if lost := s.Account().Lost(); !slices.Equal(lost, []account.Loss{{Cause: compaction.LostBlocks, Points: uint64(missing)}}) {
 		t.Errorf("%d words are missing, the account says %+v", missing, lost)
 	}
 	if _, err := mem.Stat(s.lostPath(flushed)); err != nil {

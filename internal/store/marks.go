@@ -8,8 +8,6 @@ import (
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/window"
 )
 
 // noSlot is the highest flushed slot of a bucket that has flushed none.
@@ -56,41 +54,4 @@ func (s *Store) settleBySegments() {
 			s.raiseHighest([]manifest.Highest{{Bucket: r.Bucket, Slot: r.Past*chunk.Slots - 1}})
 		}
 	}
-}
-
-// marksOver returns the marks that a new segment needs: of those given what lies over
-// a range of an older one.
-func marksOver(marks []hole.Mark, m *manifest.Segment, others []*version.Segment) hole.Marks {
-	given := hole.Marks{List: marks}
-	var kept []hole.Mark
-	for _, o := range others {
-		if window.Order(o.Meta, *m) >= 0 {
-			continue
-		}
-		for _, r := range o.Meta.Ranges {
-			kept = append(kept, given.Within(hole.Everywhere(r.Bucket, r.First, r.Past))...)
-		}
-	}
-	return hole.Of(kept)
-}
-
-// marks returns what an output of the merge may lie over once the merge is committed:
-// what its sources may have.
-func (m *merging) marks(o *version.Segment) hole.Marks {
-	var given []hole.Mark
-	for _, seg := range m.sources {
-		for _, r := range o.Meta.Ranges {
-			if seg.Overlaps(r) {
-				given = append(given, seg.Meta.Marks.Within(hole.Everywhere(r.Bucket, r.First, r.Past))...)
-			}
-		}
-	}
-	stay := func(seg *version.Segment) bool { return !slices.Contains(m.plan.Remove, seg.Meta.Seq) }
-	others := m.out
-	for _, seg := range m.sources {
-		if stay(seg) {
-			others = append(others[:len(others):len(others)], seg)
-		}
-	}
-	return marksOver(given, &o.Meta, others)
 }

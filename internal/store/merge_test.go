@@ -126,11 +126,11 @@ func (m *mergeModel) crashInMerge(fs *vfs.MemFS) *vfs.MemFS {
 	if _, err := m.s.Merge(context.Background()); err != nil {
 		m.t.Fatal(err)
 	}
-	m.s.mergeMu.Lock()
+	resume := m.s.merges.Pause()
 	if clone == nil {
 		clone = fs.CrashClone(cfg)
 	}
-	m.s.mergeMu.Unlock()
+	resume()
 	m.s.Crash()
 	m.o.FS = clone
 	m.s = mustOpen(m.t, m.o)
@@ -312,11 +312,10 @@ func TestADamagedLastEditLosesNothing(t *testing.T) {
 // its value.
 func TestCutFilesKeepTimestamps(t *testing.T) {
 	clock := newTestClock()
-	s := mustOpen(t, testOptions(vfs.NewMem(), clock))
+	o := testOptions(vfs.NewMem(), clock)
+	o.maxMergedFile = 1 // every series has files of its own
+	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	s.mergeMu.Lock()
-	s.maxMergedFile = 1 // every series has files of its own
-	s.mergeMu.Unlock()
 	info := timestampedBucket(t, s)
 	const metrics, slots = 20, 50
 	check := func(what string) {

@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
@@ -92,8 +93,7 @@ func closedBuckets(t *testing.T, s *Store, clock *testClock, rule func()) {
 // way.
 func mergedFiles(t *testing.T, s *Store, fs vfs.FS) (files []string) {
 	t.Helper()
-	s.mergeMu.Lock()
-	defer s.mergeMu.Unlock()
+	defer s.merges.Pause()()
 	for _, kind := range []manifest.Kind{manifest.Window, manifest.Overlay} {
 		names, err := fs.List("/data/" + datadir.SegmentDirs[kind])
 		if err != nil {
@@ -263,7 +263,7 @@ func testDamagedSource(t *testing.T, restart bool) {
 	}
 	missing := missingNoise(t, s, "a", epoch, epoch+660) + missingNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
 	lost := s.Account().Lost()
-	if missing == 0 || !slices.Equal(lost, []account.Loss{{Cause: LostBlocks, Points: uint64(missing)}}) {
+	if missing == 0 || !slices.Equal(lost, []account.Loss{{Cause: compaction.LostBlocks, Points: uint64(missing)}}) {
 		t.Errorf("%d words are missing, the account says %+v", missing, lost)
 	}
 	if n := missingNoise(t, s, "b", epoch+12*3600, epoch+12*3600+600); n != 0 {

@@ -124,12 +124,10 @@ func (m *meta) open() {
 	o := m.st.o
 	o.FS, o.Dir, o.Now = m.mem, m.dir, m.clock.Now
 	o.Memory = memory.New(m.st.memory, m.steady.Now, nil)
+	o.maxMergedFile = m.st.mergedFile
 	m.s = mustOpen(m, o)
 	o.Memory.Add(memory.Pool{Name: "test", OffHeap: true, Use: m.extra.Load})
 	m.press(metaOp{n: m.pressure})
-	m.s.mergeMu.Lock()
-	m.s.maxMergedFile = m.st.mergedFile
-	m.s.mergeMu.Unlock()
 }
 
 // Helper and Fatalf make meta a fataler that says what led there.

@@ -14,6 +14,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -101,7 +102,7 @@ func drawSettings(t *rapid.T) settings {
 	st.o.WALSync = wal.SyncMode(one("wal.sync", int64(wal.Always), int64(wal.Interval), int64(wal.Off)))
 	st.o.BackgroundMerge = rapid.Bool().Draw(t, "merge.background")
 	st.o.MinFree, st.o.WALInterval = 0, time.Millisecond
-	st.mergedFile = one("merged file", 64, maxMergedFile)
+	st.mergedFile = one("merged file", 64, compaction.DefaultMaxFile)
 	st.memory = one("memory.limit", 0, testLimit, 1<<30)
 	return st
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -109,45 +108,5 @@ func TestNewSeriesCountWhatTheyTake(t *testing.T) {
 			t.Errorf("names of %d bytes: %d bytes count, %d are taken and %d will be", bytes, count, took, naming)
 		}
 		s.Crash()
-	}
-}
-
-// A merge counts the names that it takes over before it does, and makes room for
-// them once.
-func TestMergesCountTheNamesTheyTakeOver(t *testing.T) {
-	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
-	defer func() { s.Crash() }()
-	x := mustSession(t, s, "b")
-	var names int64
-	for i := range 5_000 {
-		k := longKey(i, 250)
-		names += int64(len(k))
-		x.Point(k, epoch, point.FromInt(1))
-	}
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
-	mustFlush(t, s)
-	s.mergeMu.Lock()
-	defer s.mergeMu.Unlock()
-	m, err := s.beginMerge()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, seg := range m.sources {
-		m.plan.Remove = append(m.plan.Remove, seg.Meta.Seq)
-	}
-	o := output{ctx: t.Context(), m: m, kind: manifest.Overlay}
-	if err := o.begin(); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.mergeBytes.Load(); got < names || got > names*3/2 || o.names != 5_000 {
-		t.Errorf("%d names of %d bytes count for %d", o.names, names, got)
-	}
-	if err := o.end(true); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.mergeBytes.Load(); got != 0 {
-		t.Errorf("%d bytes count behind its end", got)
 	}
 }

@@ -48,7 +48,7 @@ func open(o Options, again *startAgain) (*Store, error) {
 	s := &Store{
 		o: o, clock: clock.New(o.Now), damage: damage.Notes{Logger: o.Logger}, buckets: buckets.NewRegistry[*bucket](), account: account.New(), relost: relost{cause: LostRecord}, lostLog: relost{cause: LostInReplay}, nameless: make(map[formerPlace]uint64),
 		room: make(chan struct{}), replayOver: make(chan struct{}), stop: make(chan struct{}), urgent: make(chan struct{}),
-		maxMergedFile: maxMergedFile, maxTombstones: maxTombstones, deleteSlice: deleteSlice,
+		maxTombstones: maxTombstones, deleteSlice: deleteSlice,
 		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
 	}
 	if again != nil {
@@ -56,7 +56,7 @@ func open(o Options, again *startAgain) (*Store, error) {
 			s.damage.Add(name, false)
 		}
 	}
-	s.budget()
+	s.takeShares()
 	s.dir = version.NewDir(o.FS, o.Dir, s.files, o.Logger)
 	s.versions = version.New(s.dir.Retire)
 	s.reader = reader.New(reader.Options{Versions: s.versions, Index: &s.index, Groups: &s.groups, Damage: &s.damage, Replay: s.replaySeries})
@@ -74,6 +74,8 @@ func open(o Options, again *startAgain) (*Store, error) {
 	if err := s.openFiles(state, known); err != nil {
 		return nil, errors.Join(formatError(err), s.closeFiles())
 	}
+	s.merges = s.newCompactor()
+	s.addPools()
 	if err := s.replay(state, known, again); err != nil {
 		s.Crash()
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
 )
@@ -96,18 +97,18 @@ func TestAFooterThatIsNeverRead(t *testing.T) {
 	}
 	refuse(f, file, refusedReads["read"])
 	s = mustOpen(t, o)
-	for range maxUnread {
+	for range compaction.MaxUnread {
 		if _, err := s.Merge(t.Context()); !errors.Is(err, syscall.EIO) {
 			t.Fatalf("a merge of what cannot be read: %v", err)
 		}
 	}
 	if r, err := s.Merge(t.Context()); err != nil || r.Windows == 0 {
-		t.Fatalf("a merge after %d tries: %+v, %v", maxUnread, r, err)
+		t.Fatalf("a merge after %d tries: %+v, %v", compaction.MaxUnread, r, err)
 	}
 	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 3*720 {
 		t.Errorf("%d words are missing, the segment had %d", n, 3*720)
 	}
-	if lost := s.Account().Lost(); !slices.Equal(lost, []account.Loss{{Cause: LostBlocks, Points: 3 * 720}}) {
+	if lost := s.Account().Lost(); !slices.Equal(lost, []account.Loss{{Cause: compaction.LostBlocks, Points: 3 * 720}}) {
 		t.Errorf("the account says %+v", lost)
 	}
 	if _, err := mem.Stat(s.lostPath(file)); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/wal"
 )
@@ -64,6 +65,8 @@ type Options struct {
 	// that somebody wants, until it is closed.
 	holdReplay <-chan struct{}
 
+	maxMergedFile int64 // of an output of a merge, before it is cut; tests have less
+
 	// mostPositions is what a start takes at most for the positions of records of
 	// the log that it has not yet brought into memory; tests have less.
 	mostPositions int64
@@ -95,6 +98,7 @@ func DefaultOptions(dir string) Options {
 		BlockCache:        64 << 20,
 		BackgroundMerge:   true,
 		mostPositions:     mostPositions,
+		maxMergedFile:     compaction.DefaultMaxFile,
 		OnFatal:           func(error) {},
 		FlushTook:         func(time.Duration) {},
 		flushStep:         func(int) {},

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"context"
-	"runtime"
 	"time"
 
 	"dalmatiner/internal/catalogue"
@@ -60,18 +58,6 @@ const (
 	// last blocks have some 8 MiB.
 	trimGroups = 64
 
-	// mergeStep is how long a merge works before it looks who waits. While it
-	// yields to points it then pauses mergePause times as long. A step of which
-	// other processes took the larger part counts no more than mergeStepMax.
-	mergeStep    = 2 * time.Millisecond
-	mergeStepMax = 20 * time.Millisecond
-	mergePause   = 40
-
-	// mergeTurn is how long a merge waits for a processor at most where points
-	// leave time for it. Where they do not, it waits for the end of somebody's
-	// time slice, which is 10 ms.
-	mergeTurn = 4 * time.Millisecond
-
 	// mergeAnyway is the number of segments from which on merging yields no more.
 	mergeAnyway = 256
 )
@@ -81,8 +67,8 @@ var idleUnder = map[memory.Level]time.Duration{
 	memory.Urgent: 5 * time.Second, memory.NoQueries: 5 * time.Second, memory.NoSeries: 2 * time.Second, memory.Hold: 0,
 }
 
-// budget gives the store's options and pools to the budget.
-func (s *Store) budget() {
+// takeShares keeps the store's options within shares of the budget.
+func (s *Store) takeShares() {
 	if s.o.Memory == nil {
 		s.o.Memory = memory.New(0, s.o.Now, nil)
 	}
@@ -91,7 +77,12 @@ func (s *Store) budget() {
 	s.o.FlushBytes, s.o.LateMemory = m.Share(16, s.o.FlushBytes), m.Share(16, s.o.LateMemory)
 	s.o.BlockCache = m.Share(16, s.o.BlockCache)
 	s.files = segment.NewFiles(s.o.FS, s.o.MaxOpenFiles, s.o.BlockCache)
-	s.maxMergedFile = m.Share(8, s.maxMergedFile)
+	s.o.maxMergedFile = m.Share(8, s.o.maxMergedFile)
+}
+
+// addPools tells the budget what takes memory. Everything is open.
+func (s *Store) addPools() {
+	m := s.memory
 	var names, index int64
 	if limit := m.Limit(); limit > 0 {
 		names, index = limit/namesPart, limit/indexPart
@@ -106,7 +97,7 @@ func (s *Store) budget() {
 		{Name: "flush", Holds: "what a flush takes beside what it flushes", Use: s.flushNeed},
 		{Name: "segment-indexes", Holds: "directories and index leaves of segments that were read; dropped at the limit", Limit: index, Use: s.indexBytes.Load},
 		{Name: "segment-blocks", Holds: "verified blocks of segments that were read more than once", Limit: s.o.BlockCache, Use: s.files.Kept},
-		{Name: "merges", Holds: "index and names of the segment that a merge writes", Limit: s.maxMergedFile, Use: s.mergeBytes.Load},
+		{Name: "merges", Holds: "index and names of the segment that a merge writes", Limit: s.o.maxMergedFile, Use: s.merges.OutputBytes},
 		{Name: "replay", Holds: "after a crash: where the log has the points of each group, and those on their way into memory", Use: func() int64 { return s.replayBytes.Load() + s.relost.bytes() + s.lostLog.bytes() }},
 		{Name: "log", Holds: "buffers of the log", Limit: wal.Buffers, Use: func() int64 { return wal.Buffers }},
 		{Name: "catalogue", Holds: "tables and cache of the catalogue", Limit: catalogue.Memory, Use: func() int64 { return catalogue.Memory }},
@@ -281,28 +272,4 @@ func (s *Store) dropIndexes() {
 		seg.Reader.DropIndex()
 	}
 	s.indexBytes.Store(0)
-}
-
-// pace lets a merge yield to points. It goes by time, not by what is written: a
-// chunk of a few bytes may take as much of the processor as one of thousands.
-func (m *merging) pace(ctx context.Context) error {
-	now := time.Now()
-	worked := now.Sub(m.turn)
-	if worked < mergeStep {
-		return nil
-	}
-	// Whoever is ready to run runs first. That takes long only where somebody
-	// computes all the time: a sender that is read from as fast as it goes.
-	runtime.Gosched()
-	if m.s.yields(time.Since(now) > mergeTurn) {
-		t := time.NewTimer(mergePause * min(worked, mergeStepMax))
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	m.turn = time.Now()
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
@@ -232,7 +233,7 @@ func TestSnapshotsLeaveOutWhatIsFoundAgain(t *testing.T) {
 	for range 200 {
 		l := relost{cause: LostRecord}
 		a := account.New()
-		a.Lose(LostBlocks, 7)
+		a.Lose(compaction.LostBlocks, 7)
 		var all []loss
 		lsn, at := uint64(0), replayPositions{own: []manifest.ReplayPosition{{Group: 0}, {Group: 1}, {Group: 2}}}
 		for range r.IntN(60) {
@@ -259,7 +260,7 @@ func TestSnapshotsLeaveOutWhatIsFoundAgain(t *testing.T) {
 			for _, n := range b.Lost() {
 				got[n.Cause] = n.Points
 			}
-			if got[LostRecord] != want || got[LostBlocks] != 7 {
+			if got[LostRecord] != want || got[compaction.LostBlocks] != 7 {
 				t.Fatalf("the snapshot has %v, want %d", got, want)
 			}
 			for _, n := range a.Lost() {

@@ -117,9 +117,7 @@ func (r *replayer) settleNames() {
 	ctx := context.Background()
 	_, err := s.flushAll(ctx)
 	if err == nil {
-		s.mergeMu.Lock()
-		err = s.expire(ctx, s.idle())
-		s.mergeMu.Unlock()
+		err = s.merges.DropIdle(ctx)
 	}
 	if err != nil && !errors.Is(err, ErrClosed) {
 		s.o.Logger.Warn("names of series of which nothing is left stay until the next merge", "err", err)

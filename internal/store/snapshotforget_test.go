@@ -59,7 +59,7 @@ func testRestoreDeleted(t *testing.T, flushed, merged bool) {
 	}
 	send(false)
 	if merged {
-		if _, err := s.merge(t.Context(), false); err != nil {
+		if _, err := s.merges.Merge(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/window"
@@ -101,7 +102,7 @@ func TestAChunkThatDoesNotDecodeIsLeftOut(t *testing.T) {
 	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != lost {
 		t.Errorf("%d words are missing after the merge, want %d", n, lost)
 	}
-	if got := s.Account().Lost(); !slices.Equal(got, []account.Loss{{Cause: LostBlocks, Points: uint64(lost)}}) {
+	if got := s.Account().Lost(); !slices.Equal(got, []account.Loss{{Cause: compaction.LostBlocks, Points: uint64(lost)}}) {
 		t.Errorf("%d words are missing, the account says %+v", lost, got)
 	}
 	if _, err := mem.Stat(s.lostPath(flushed)); err != nil {
@@ -123,9 +124,9 @@ func TestOverlaysAreCut(t *testing.T) {
 	clock, mem := newTestClock(), vfs.NewMem()
 	o := testOptions(mem, clock)
 	byHand(&o)
+	o.maxMergedFile = 64
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	s.maxMergedFile = 64
 	pass(s, clock, 5*24*time.Hour)
 	sendNoise(t, s, "a", epoch, epoch+7200)
 	sendNoise(t, s, "a", epoch+5*86400, epoch+5*86400+1)

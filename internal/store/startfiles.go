@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/manifest"
@@ -59,10 +60,10 @@ func (s *Store) openSegments(state *manifest.State) error {
 	s.start, s.readers = nil, nil
 	s.dir.RaiseNumber(plan.NextSeq)
 	for i := range plan.Lost {
-		s.account.Lose(LostSegment, uint64(max(plan.Lost[i].Meta.Points, 0)))
+		s.account.Lose(compaction.LostSegment, uint64(max(plan.Lost[i].Meta.Points, 0)))
 	}
 	for _, l := range plan.Found {
-		s.account.Recover(LostSegment, l.Points)
+		s.account.Recover(compaction.LostSegment, l.Points)
 	}
 	permanent, err := s.commitPlan(plan)
 	if err != nil || !permanent {

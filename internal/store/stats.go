@@ -14,7 +14,6 @@ type counters struct {
 	sealed, waits, deactivated  atomic.Int64
 	flushes, flushNanos         atomic.Int64
 	flushedBytes, flushedPoints atomic.Int64
-	merges, mergedBytes         atomic.Int64
 	replayed                    atomic.Int64
 	seriesDeleted, seriesGone   atomic.Int64
 	pointsDeleted               atomic.Int64
@@ -96,16 +95,16 @@ func (s *Store) BucketStats(id uint64) BucketStats {
 
 // Stats returns the state of the store.
 func (s *Store) Stats() Stats {
-	c := &s.counters
+	c, merged := &s.counters, s.merges.Counts()
 	st := Stats{
 		SealedBytes: s.sealedBytes.Load(), LateBytes: s.lateBytes.Load(),
 		SealQueue: int64(len(s.sealQueue)), SealedTotal: c.sealed.Load(), WaitsTotal: c.waits.Load(),
 		FlushesTotal: c.flushes.Load(), FlushSecondsTotal: float64(c.flushNanos.Load()) / 1e9,
 		FlushedBytesTotal: c.flushedBytes.Load(), FlushedPointsTotal: c.flushedPoints.Load(),
-		MergesTotal: c.merges.Load(), MergedBytesTotal: c.mergedBytes.Load(),
+		MergesTotal: merged.Merges, MergedBytesTotal: merged.Bytes,
 		SinceFlush: time.Duration(s.clock.Steady() - s.lastFlush.Load()), ReplayedRecords: c.replayed.Load(), ReplayLeft: s.replayLeft(),
 		WAL: s.log.Stats(), WALBytes: s.log.Size(),
-		SeriesDeleted: c.seriesDeleted.Load(), SeriesExpired: c.seriesGone.Load(), PointsDeleted: c.pointsDeleted.Load(),
+		SeriesDeleted: c.seriesDeleted.Load(), SeriesExpired: c.seriesGone.Load(), PointsDeleted: c.pointsDeleted.Load() + merged.PointsDeleted,
 		Tombstones: s.tombstoneCount(), Remembered: s.manifest.Remembered(), Forgotten: c.deletionsForgotten.Load(),
 		FreeDisk: s.freeDisk.Load(), DiskFull: s.diskFull.Load(),
 	}

@@ -12,6 +12,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/clock"
+	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/head"
@@ -29,7 +30,7 @@ const nsPerMinute = int64(time.Minute)
 
 // Store is an open data directory. Its methods may be called concurrently.
 //
-// Lock order: mergeMu, flushMu, the creation of a bucket, bucket.mu, commit, versions.publishing,
+// Lock order: that of merges, flushMu, the creation of a bucket, bucket.mu, commit, versions.publishing,
 // a group's lock, the log's, buckets.mu, groups.mu, pendMu, versions.mu.
 type Store struct {
 	o     Options
@@ -70,9 +71,8 @@ type Store struct {
 	tombstones     []manifest.Tombstones
 	nameless       map[formerPlace]uint64 // places in the catalogue that have no name, by the record that took it
 
-	mergeMu sync.Mutex // one merge at a time; before flushMu
+	merges *compaction.Compactor
 
-	maxMergedFile int64 // maxMergedFile; tests have smaller ones
 	maxTombstones int64 // maxTombstones; tests have a lower one
 	deleteSlice   int   // deleteSlice; tests have smaller ones
 
@@ -100,7 +100,6 @@ type Store struct {
 	nameStock   *memory.Stock // of names and index: counted every second, estimated in between
 	indexBytes  atomic.Int64  // of loaded indexes of segments, as last counted
 	replayBytes atomic.Int64  // what a start takes until the log's points are in memory
-	mergeBytes  atomic.Int64  // index and names of the segment that a merge writes
 	shareNeed   atomic.Int64  // of the next flush, see flushNeed; counted every second
 	unnamed     atomic.Int64  // what it takes for the series that it names, see namingNeed
 	waiting     atomic.Int64  // senders held back

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
@@ -54,6 +55,14 @@ func (v *Version) Cover(bucket uint64, holes *hole.Set) {
 	h := v.hiding[bucket]
 	h.holes = holes
 	v.set(bucket, h)
+}
+
+// ShowHoles replaces the holes of all buckets by those of the MANIFEST, in a version that is not
+// published yet.
+func (v *Version) ShowHoles(living []buckets.Info, all []hole.Hole) {
+	for i := range living {
+		v.Cover(living[i].ID, hole.NewSet(living[i].ID, all))
+	}
 }
 
 func (v *Version) set(bucket uint64, h hiding) {

@@ -1,12 +1,14 @@
-package store
+package compaction
 
 import (
 	"bytes"
 	"context"
+	"math"
 	"slices"
+	"time"
 
-	"dalmatiner/internal/head"
-	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/hole"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
@@ -28,7 +30,7 @@ func (m *merging) noteExpired(seg *version.Segment) error {
 		}
 		seen[r.Bucket] = true
 		err := seg.Reader.Hashes(r.Bucket, func(h segment.Hash) { m.expired[r.Bucket] = append(m.expired[r.Bucket], h) })
-		if err := m.s.noteUnreadable(seg, err); err != nil {
+		if err := m.c.o.Damage.Unreadable(seg, err); err != nil {
 			return err
 		}
 	}
@@ -36,42 +38,25 @@ func (m *merging) noteExpired(seg *version.Segment) error {
 }
 
 // idle returns all series of which the head holds nothing.
-func (s *Store) idle() expiring {
+func (c *Compactor) idle() expiring {
 	out := expiring{}
-	for _, b := range s.buckets.All() {
-		list := out[b.info.ID]
-		for _, g := range b.snapshot() {
-			held, cols := g.Held(), g.Columns()
-			for col := range cols.Len() {
-				if cols.Named(col) && !held.Has(col) {
-					list = append(list, segment.Hash(cols.ID(col)))
-				}
-			}
-		}
-		_, names := b.names()
-		names.Each(func(key []byte) bool {
-			list = append(list, segment.Hash(b.seriesID(key)))
-			return true
-		})
-		out[b.info.ID] = list
+	for _, b := range c.o.Buckets.Buckets() {
+		out[b.ID] = c.o.Series.Idle(b.ID)
 	}
 	return out
 }
 
 // expire lets those of the series go of which neither a segment nor the head
-// holds anything. mergeMu is held: only flushes add segments meanwhile.
-// During a replay the head does not hold everything yet: nobody goes.
-func (s *Store) expire(ctx context.Context, all expiring) error {
-	if s.replayed.Load() != 0 {
-		return nil
-	}
+// holds anything. The caller has mu: only flushes add segments meanwhile.
+func (c *Compactor) expire(ctx context.Context, all expiring) error {
 	for id, hashes := range all {
-		b := s.buckets.ID(id)
-		if b == nil {
+		b, ok := c.o.Buckets.BucketByID(id)
+		if !ok {
 			continue
 		}
-		hashes = s.outsideHoles(b, s.unheld(hashes))
-		segments := s.versions.Latest().Segments
+		slices.SortFunc(hashes, func(a, b segment.Hash) int { return bytes.Compare(a[:], b[:]) })
+		hashes = c.outsideHoles(&b, c.o.Series.Unheld(slices.Compact(hashes)))
+		segments := c.o.Versions.Latest().Segments
 		for _, seg := range slices.Backward(segments) { // those that live on are in the newest
 			if err := ctx.Err(); err != nil {
 				return err
@@ -84,35 +69,32 @@ func (s *Store) expire(ctx context.Context, all expiring) error {
 		if len(hashes) == 0 {
 			continue
 		}
-		if err := s.forgetExpired(b, hashes, segments); err != nil {
+		if err := c.drop(id, hashes, segments); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// unheld returns those of the series that are known and of which the head holds
-// nothing, sorted.
-func (s *Store) unheld(hashes []segment.Hash) []segment.Hash {
-	slices.SortFunc(hashes, func(a, b segment.Hash) int { return bytes.Compare(a[:], b[:]) })
-	hashes = slices.Compact(hashes)
-	groups := make(map[uint32]head.Mask) // what they hold
+// outsideHoles returns the series that no hole hides a living slot of: of others it is
+// not known whether they have points.
+func (c *Compactor) outsideHoles(b *buckets.Info, hashes []segment.Hash) []segment.Hash {
+	set := c.holesOf(b.ID)
+	if set == nil {
+		return hashes
+	}
+	lo := c.oldest(b)
 	return slices.DeleteFunc(hashes, func(h segment.Hash) bool {
-		ref, ok := s.index.Lookup(metric.SeriesID(h))
-		if !ok || ref.Inactive() {
-			return !ok
-		}
-		held, ok := groups[ref.Group()]
-		if !ok {
-			g := s.groups.Get(ref.Group())
-			if g == nil {
-				return true
-			}
-			held = g.Held()
-			groups[ref.Group()] = held
-		}
-		return held.Has(ref.Column())
+		return len(set.Spans(nil, hole.PrefixOf(h), lo, math.MaxInt64)) > 0
 	})
+}
+
+// oldest returns the first slot of a bucket that is not older than its lifetime.
+func (c *Compactor) oldest(b *buckets.Info) int64 {
+	if b.TTL <= 0 {
+		return 0
+	}
+	return max(c.o.Clock.Unix()/int64(time.Millisecond)/b.Resolution-b.TTL, 0)
 }
 
 // notIn returns the hashes of which a segment has no chunks. Of a damaged one
@@ -135,31 +117,25 @@ func notIn(seg *version.Segment, bucket uint64, hashes []segment.Hash) ([]segmen
 	return left, err
 }
 
-// forgetExpired takes series out of a bucket that are in none of the segments
+// drop takes series out of a bucket that are in none of the segments
 // looked at, nor in those that flushes have added since, nor in the head.
-func (s *Store) forgetExpired(b *bucket, hashes []segment.Hash, looked []*version.Segment) error {
-	s.flushMu.Lock()
-	defer s.flushMu.Unlock()
-	now := s.versions.Latest().Segments
+func (c *Compactor) drop(bucket uint64, hashes []segment.Hash, looked []*version.Segment) error {
+	c.o.Gate.Lock()
+	defer c.o.Gate.Unlock()
 	var err error
-	for _, seg := range now {
+	for _, seg := range c.o.Versions.Latest().Segments {
 		if !slices.Contains(looked, seg) {
-			if hashes, err = notIn(seg, b.info.ID, hashes); err != nil {
+			if hashes, err = notIn(seg, bucket, hashes); err != nil {
 				return err
 			}
 		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.deleted || s.flushMu.Closed() {
+	if c.o.Gate.Closed() {
 		return nil
 	}
 	ids := make([]metric.SeriesID, len(hashes))
 	for i, h := range hashes {
 		ids[i] = metric.SeriesID(h)
 	}
-	f := forgetting{b: b, why: logrecord.Expired}
-	err = s.forgetAll(&f, ids)
-	s.counters.seriesGone.Add(int64(len(f.list)))
-	return err
+	return c.o.Series.Drop(bucket, ids)
 }

@@ -1,4 +1,4 @@
-package store
+package compaction
 
 import (
 	"context"
@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// maxMergedFile cuts a window and an overlay into files by series, so that
+	// DefaultMaxFile cuts a window and an overlay into files by series, so that
 	// no writer holds the index of more than some million chunks. Chunks of
 	// series that stand still have a dozen bytes: each counts with indexCost
 	// more.
-	maxMergedFile = 256 << 20
-	indexCost     = 32
+	DefaultMaxFile = 256 << 20
+	indexCost      = 32
 )
 
 // output is a window or an overlay being written, as one file or several.
@@ -42,7 +42,7 @@ type output struct {
 func (o *output) add(bucket uint64, c *window.Chunk) error {
 	h := c.Hash
 	// Timestamps stay in the file of their values: readPairs looks nowhere else.
-	if o.w != nil && o.bytes > o.m.s.maxMergedFile && metric.SeriesID(h).Value() != metric.SeriesID(o.last).Value() {
+	if o.w != nil && o.bytes > o.m.c.o.MaxFile && metric.SeriesID(h).Value() != metric.SeriesID(o.last).Value() {
 		if err := o.end(false); err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (o *output) add(bucket uint64, c *window.Chunk) error {
 	if err := o.m.pace(o.ctx); err != nil {
 		return err
 	}
-	o.m.s.mergeBytes.Add(indexCost)
+	o.m.c.outputBytes.Add(indexCost)
 	o.last = h
 	o.bytes += int64(len(c.Data)) + indexCost
 	return o.w.Add(bucket, h, c.Number, c.Header.Count, c.Data)
@@ -73,15 +73,17 @@ func (o *output) add(bucket uint64, c *window.Chunk) error {
 // begin opens a file. The first one of a round takes the identities of
 // everything that goes away.
 func (o *output) begin() error {
-	s := o.m.s
-	o.meta = manifest.Segment{Seq: s.dir.TakeNumber(), Kind: o.kind, Generation: o.generation, Clean: o.m.clean}
-	w, err := s.dir.Create(&o.meta)
+	c := o.m.c
+	o.meta = manifest.Segment{Seq: c.o.Dir.TakeNumber(), Kind: o.kind, Generation: o.generation, Clean: o.m.clean}
+	w, err := c.o.Dir.Create(&o.meta)
 	if err != nil {
 		return err
 	}
 	o.w, o.bytes, o.names, o.ranges = w, 0, 0, window.Ranges{}
 	w.Describe(int64(o.generation), o.window.First, uint32(o.window.Past-o.window.First))
-	addBuckets(w, s.Buckets())
+	for _, b := range c.o.Buckets.Buckets() {
+		w.AddBucket(b)
+	}
 	if o.m.carried {
 		return nil
 	}
@@ -99,23 +101,24 @@ func (o *output) carry() error {
 	for _, seq := range m.plan.Remove {
 		names += m.source(seq).Reader.IdentityBytes()
 	}
-	m.s.mergeBytes.Add(names)
+	m.c.outputBytes.Add(names)
 	o.w.Reserve(0, 0, names)
 	for _, seq := range m.plan.Remove {
 		seg := m.source(seq)
 		err := seg.Reader.Series(func(e segment.Series) error {
-			known := m.s.index.Has(metric.SeriesID(e.Hash)) || m.s.namesUnread
-			b := m.s.buckets.ID(e.Bucket)
-			if e.DeleteSequence > 0 && b != nil {
-				known = m.tombs[e.Bucket].DeleteSequence(metric.SeriesID(e.Hash)) == e.DeleteSequence || m.s.remembers(b, metric.SeriesID(e.Hash), e.Incarnation)
+			known := m.c.o.Series.Known(metric.SeriesID(e.Hash))
+			living := m.c.living(e.Bucket)
+			if e.DeleteSequence > 0 && living {
+				known = m.tombs[e.Bucket].DeleteSequence(metric.SeriesID(e.Hash)) == e.DeleteSequence ||
+					m.c.o.Series.Remembers(e.Bucket, metric.SeriesID(e.Hash), e.Incarnation)
 			}
-			if known && b != nil && !m.hides(seg, e.Bucket, e.Hash) {
+			if known && living && !m.hides(seg, e.Bucket, e.Hash) {
 				o.w.AddSeries(e)
 				o.names++
 			}
 			return nil
 		})
-		if segment.IsDamage(err) && (!segment.ReadFailed(err) || m.source(seq).Noted.Unread >= maxUnread) {
+		if segment.IsDamage(err) && (!segment.ReadFailed(err) || m.source(seq).Noted.Unread >= MaxUnread) {
 			m.noteDamage(map[uint64]error{seq: err}, &window.Lost{})
 		} else if err != nil {
 			return err
@@ -136,7 +139,7 @@ func (m *merging) identities() (n int64) {
 func (o *output) end(giveUp bool) error {
 	w := o.w
 	o.w = nil
-	o.m.s.mergeBytes.Store(0)
+	o.m.c.outputBytes.Store(0)
 	switch {
 	case w == nil:
 		return nil
@@ -164,13 +167,13 @@ func (o *output) end(giveUp bool) error {
 // when all are written, and their names: each names all of them and what they
 // replace, so that a start believes that only while all are there.
 func (m *merging) finish() error {
-	s := m.s
-	own := manifest.Edit{RemoveSegments: m.plan.Remove, NextSeq: s.dir.NextNumber(), AddHoles: hole.Join(m.holes)}
+	c := m.c
+	own := manifest.Edit{RemoveSegments: m.plan.Remove, NextSeq: c.o.Dir.NextNumber(), AddHoles: hole.Join(m.holes)}
 	for _, o := range m.out {
 		o.Meta.Marks = m.marks(o)
 		own.AddSegments = append(own.AddSegments, o.Meta)
 	}
-	state := s.manifest.State()
+	state := c.o.Manifest.State()
 	state.Apply(&own)
 	carried := state.Carried()
 	own.Live, own.LastFlush, own.LastMerged = carried.Live, carried.LastFlush, carried.LastMerged
@@ -181,7 +184,7 @@ func (m *merging) finish() error {
 			say = &carried
 		}
 		m.writers[i].SetState(say.Encode())
-		seg, err := s.dir.Finish(o.Meta, m.writers[i])
+		seg, err := c.o.Dir.Finish(o.Meta, m.writers[i])
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package store
+package compaction
 
 import (
 	"context"
@@ -15,75 +15,15 @@ import (
 	"dalmatiner/internal/window"
 )
 
-// LostBlocks is the account's cause for points in damaged blocks of a segment
-// that was merged.
-const LostBlocks = "block_damaged"
-
-const (
-	// closeAfter is how long after its end a window is written: late points of
-	// an hour then need no overlay.
-	closeAfter = time.Hour
-
-	// maxUnread is how many merges fail because the device cannot read a segment
-	// before what it cannot read counts as damaged: one bad sector must not keep
-	// all else from being merged, and what has expired on the disk. With a merge
-	// after each flush these are some 100 minutes.
-	maxUnread = 8
-
-	// maxRounds bounds one call: what a round leaves to do is for the next
-	// flush. Two rounds are what a day that closes takes.
-	maxRounds = 16
-)
-
-// MergeResult says what a merge did.
-type MergeResult struct {
-	Windows  int // written
-	Overlays int // written, 0 or 1
-	Removed  int // segments
-	Bytes    int64
-	Took     time.Duration
-}
-
-// Merge merges what is closed until nothing is left to do. Segments that hold
-// anything of deleted series are rewritten without, and series of which nothing
-// is left go.
-func (s *Store) Merge(ctx context.Context) (MergeResult, error) {
-	if err := s.awaitReplay(ctx); err != nil {
-		return MergeResult{}, err
-	}
-	s.mergeMu.Lock()
-	defer s.mergeMu.Unlock()
-	sum, err := s.merge(ctx, true)
-	if err == nil {
-		err = s.expire(ctx, s.idle())
-	}
-	return sum, err
-}
-
-// merge is what Merge does, and the background without all: it leaves what is
-// not worth its while.
-func (s *Store) merge(ctx context.Context, all bool) (MergeResult, error) {
-	start := s.o.Now()
-	var sum MergeResult
-	for round := 0; ; round++ {
-		r, err := s.mergeRound(ctx, all)
-		sum.Windows += r.Windows
-		sum.Overlays += r.Overlays
-		sum.Removed += r.Removed
-		sum.Bytes += r.Bytes
-		sum.Took = s.o.Now().Sub(start)
-		if err != nil {
-			return sum, err
-		}
-		if r.Windows+r.Overlays+r.Removed == 0 || round == maxRounds {
-			return sum, errors.Join(s.settleTombstones(), s.endHoles(ctx))
-		}
-	}
-}
+// MaxUnread is how many merges fail because the device cannot read a segment
+// before what it cannot read counts as damaged: one bad sector must not keep
+// all else from being merged, and what has expired on the disk. With a merge
+// after each flush these are some 100 minutes.
+const MaxUnread = 8
 
 // merging is a round of merges under way.
 type merging struct {
-	s       *Store
+	c       *Compactor
 	plan    window.Plan
 	sources []*version.Segment // all segments when the round began
 	out     []*version.Segment
@@ -102,30 +42,25 @@ type merging struct {
 	expired expiring
 }
 
-// mergeRound makes one plan and does what it says. Everything is committed in
+// round makes one plan and does what it says. Everything is committed in
 // one edit: after a crash before it the outputs are strays and are removed.
-func (s *Store) mergeRound(ctx context.Context, all bool) (MergeResult, error) {
-	m, err := s.beginMerge()
+func (c *Compactor) round(ctx context.Context, all bool) (Result, error) {
+	m, err := c.begin()
 	if err != nil {
-		return MergeResult{}, err
+		return Result{}, err
 	}
-	purge, err := m.purge(all)
+	short, err := m.makePlan(all)
 	if err != nil {
-		return MergeResult{}, fmt.Errorf("merge: %w", err)
+		return Result{}, fmt.Errorf("merge: %w", err)
 	}
-	metas := make([]manifest.Segment, len(m.sources))
-	for i, seg := range m.sources {
-		metas[i] = seg.Meta
-	}
-	short := m.makePlan(metas, purge)
 	if m.plan.Empty() {
-		return MergeResult{}, short
+		return Result{}, short
 	}
 	err = m.write(ctx)
 	if err == nil {
 		// What the outputs do without was deleted, or got a shorter lifetime, by records
 		// that may be in memory only. A power cut must not undo these and keep the outputs.
-		err = s.log.Sync()
+		err = c.o.Sync()
 	}
 	if err == nil {
 		err = m.finish()
@@ -135,62 +70,57 @@ func (s *Store) mergeRound(ctx context.Context, all bool) (MergeResult, error) {
 	}
 	if err != nil {
 		m.noteUnread(err)
-		return MergeResult{}, fmt.Errorf("merge: %w", errors.Join(err, m.giveUp()))
+		return Result{}, fmt.Errorf("merge: %w", errors.Join(err, m.giveUp()))
 	}
-	r := MergeResult{Windows: len(m.plan.Windows), Removed: len(m.plan.Remove)}
+	r := Result{Windows: len(m.plan.Windows), Removed: len(m.plan.Remove)}
 	if len(m.plan.Overlay) > 0 {
 		r.Overlays = 1
 	}
 	for _, o := range m.out {
 		r.Bytes += o.Info.Size
 	}
-	s.counters.merges.Add(1)
-	s.counters.mergedBytes.Add(r.Bytes)
-	s.counters.pointsDeleted.Add(m.dropped)
-	return r, s.expire(ctx, m.expired)
+	c.merges.Add(1)
+	c.mergedBytes.Add(r.Bytes)
+	c.pointsDeleted.Add(m.dropped)
+	return r, c.expire(ctx, m.expired)
 }
 
-// makePlan makes the plan. Where the disk has no room for it, what is gone
-// altogether is still removed, and the error says what is missing.
-func (m *merging) makePlan(metas []manifest.Segment, purge map[uint64]bool) error {
-	buckets := m.s.mergeBuckets(metas)
-	m.buckets = buckets
-	m.plan = window.Make(metas, buckets, m.lateBytes, purge)
-	err := m.checkSpace()
-	if err == nil {
-		return nil
+// begin takes what a round of merges works on in one moment between two
+// deletions: what it writes holds nothing of the series that were deleted
+// before, and is hidden by the deletions behind it.
+func (c *Compactor) begin() (*merging, error) {
+	c.o.Gate.Lock()
+	defer c.o.Gate.Unlock()
+	if c.o.Gate.Closed() {
+		return nil, version.ErrClosed
 	}
-	metas = slices.DeleteFunc(metas, func(seg manifest.Segment) bool {
-		return seg.Kind == manifest.Flush || len(seg.Ranges) == 0 || slices.ContainsFunc(seg.Ranges, func(r manifest.Range) bool {
-			b, ok := buckets[r.Bucket]
-			return ok && r.Past > b.ExpiredBefore
-		})
-	})
-	m.plan = window.Make(metas, buckets, m.lateBytes, nil)
-	return err
-}
-
-// checkSpace keeps merges off the space that storage.min_free holds for the
-// log: a log that cannot be written ends the node.
-func (m *merging) checkSpace() error {
-	s := m.s
-	free, known := s.freeSpace()
-	if !known {
-		return nil
-	}
-	var need int64 // at most: both copies are there until the commit
-	for _, seg := range m.sources {
-		reads := slices.ContainsFunc(m.plan.Windows, func(r manifest.Range) bool { return seg.Overlaps(r) }) ||
-			slices.ContainsFunc(m.plan.Overlay, func(p window.Part) bool { return slices.Contains(p.From, seg.Meta.Seq) })
-		if reads {
-			need += seg.Info.Size
+	now := c.o.Versions.Latest()
+	m := &merging{c: c, late: map[uint64]map[manifest.Range]int64{}, clean: c.o.Dir.NextNumber(),
+		tombs: map[uint64]version.Tombstones{}, sources: slices.Clone(now.Segments)}
+	for _, b := range c.o.Buckets.Buckets() {
+		if t := now.Tombstones(b.ID); len(t) > 0 {
+			m.tombs[b.ID] = t
+			for i := range t {
+				m.newest = max(m.newest, t[i].DeleteSequence)
+			}
 		}
 	}
-	if need > 0 && free-need < s.o.MinFree {
-		return fmt.Errorf("merge: it needs up to %d bytes, %d are free and storage.min_free is %d: make space, or shorten a TTL",
-			need, free, s.o.MinFree)
+	return m, nil
+}
+
+// makePlan makes the plan. short says for what of it the disk has no room.
+func (m *merging) makePlan(all bool) (short, err error) {
+	purge, err := m.purge(all)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	s := state{now: m.c.o.Clock.Unix() / int64(time.Millisecond), buckets: m.c.o.Buckets.Buckets(), late: m.lateBytes, purge: purge, minFree: m.c.o.MinFree}
+	for _, seg := range m.sources {
+		s.segments = append(s.segments, seg.Meta)
+	}
+	s.free, s.known = m.c.o.Free()
+	m.plan, m.buckets, short = s.plan()
+	return short, nil
 }
 
 // giveUp removes the outputs of a merge that failed: on a full disk every
@@ -203,35 +133,11 @@ func (m *merging) giveUp() (err error) {
 		} else {
 			_ = m.writers[i].Abort() // the file is given up
 		}
-		if m.s.failed() == nil {
-			err = errors.Join(err, m.s.dir.Discard(&o.Meta))
+		if m.c.o.Failed() == nil {
+			err = errors.Join(err, m.c.o.Dir.Discard(&o.Meta))
 		}
 	}
 	return err
-}
-
-// mergeBuckets says of every bucket what is closed and what has expired. A
-// window is closed some time after its end, and when the bucket's data has gone
-// on past it: a backfill closes its windows as it goes.
-func (s *Store) mergeBuckets(segments []manifest.Segment) map[uint64]window.Bucket {
-	newest := make(map[uint64]int64)
-	for i := range segments {
-		for _, r := range segments[i].Ranges {
-			newest[r.Bucket] = max(newest[r.Bucket], r.Past)
-		}
-	}
-	out := make(map[uint64]window.Bucket)
-	now := s.clock.Unix() / int64(time.Millisecond)
-	for _, b := range s.buckets.All() {
-		perChunk := b.info.Resolution * chunk.Slots
-		closed := min((now-closeAfter.Milliseconds())/perChunk, newest[b.info.ID]-window.Small)
-		w := window.Bucket{ClosedBefore: max(closed, 0)}
-		if ttl := b.ttl.Load(); ttl > 0 {
-			w.ExpiredBefore = max((now/b.info.Resolution-ttl)/chunk.Slots, 0)
-		}
-		out[b.info.ID] = w
-	}
-	return out
 }
 
 // lateBytes returns what a segment holds of a window, from its index.
@@ -248,7 +154,7 @@ func (m *merging) lateBytes(seq uint64, r manifest.Range) int64 {
 				m.late[seq][manifest.Range{Bucket: b.Bucket, First: first, Past: first + window.Small}] += int64(n)
 			})
 			if err != nil {
-				m.s.reportDamage("segment "+seg.Name(), err)
+				m.c.o.Damage.Report("segment "+seg.Name(), err)
 			}
 		}
 	}
@@ -287,7 +193,7 @@ func (m *merging) window(ctx context.Context, merger *window.Merger, r manifest.
 		}
 	}
 	out := &output{ctx: ctx, m: m, kind: manifest.Window, generation: m.plan.Generation, window: r, levels: window.NewRollups(r)}
-	merger.Holes = m.s.holesOf(r.Bucket)
+	merger.Holes = m.c.holesOf(r.Bucket)
 	damaged, err := merger.Merge(ctx, r.Bucket, r.First, r.Past, sources,
 		func(c *window.Chunk) error { return out.add(r.Bucket, c) })
 	m.noteDamage(damaged, &merger.Lost)
@@ -310,8 +216,8 @@ func (m *merging) noteDamage(damaged map[uint64]error, lost *window.Lost) {
 	for seq, err := range damaged {
 		seg := m.source(seq)
 		if !seg.Noted.Damaged {
-			m.s.reportDamage("segment "+seg.Name(), err)
-			m.s.dir.MarkDamaged(seg)
+			m.c.o.Damage.Report("segment "+seg.Name(), err)
+			m.c.o.Dir.MarkDamaged(seg)
 		}
 	}
 }
@@ -321,7 +227,7 @@ func (m *merging) noteDamage(damaged map[uint64]error, lost *window.Lost) {
 func (m *merging) noteUnread(err error) {
 	for _, seg := range m.sources {
 		if slices.ContainsFunc(segment.Damages(err), func(d *segment.DamageError) bool {
-			return d.Cause != nil && d.File == m.s.path(seg.Name())
+			return d.Cause != nil && d.File == m.c.o.Dir.Path(&seg.Meta)
 		}) {
 			seg.Noted.Unread++
 		}
@@ -342,7 +248,7 @@ func (m *merging) overlay(ctx context.Context, merger *window.Merger) error {
 			sources = append(sources, m.mergeSource(m.source(seq), part.Bucket))
 		}
 		var damaged map[uint64]error
-		merger.Holes = m.s.holesOf(part.Bucket)
+		merger.Holes = m.c.holesOf(part.Bucket)
 		damaged, err = merger.Merge(ctx, part.Bucket, part.First, part.Past, sources,
 			func(c *window.Chunk) error { return out.add(part.Bucket, c) })
 		m.noteDamage(damaged, &merger.Lost)
@@ -353,8 +259,8 @@ func (m *merging) overlay(ctx context.Context, merger *window.Merger) error {
 // commit makes the round permanent, moves the readers over and removes what is
 // not needed any more. A segment with damage is not deleted but set aside.
 func (m *merging) commit() error {
-	s := m.s
-	e := manifest.Edit{RemoveSegments: m.plan.Remove, NextSeq: s.dir.NextNumber(), AddHoles: hole.Join(m.holes), EndHoles: s.outlivedHoles()}
+	c := m.c
+	e := manifest.Edit{RemoveSegments: m.plan.Remove, NextSeq: c.o.Dir.NextNumber(), AddHoles: hole.Join(m.holes), EndHoles: c.outlivedHoles()}
 	m.expired = expiring{}
 	for _, seq := range m.plan.Remove {
 		if err := m.noteExpired(m.source(seq)); err != nil {
@@ -365,25 +271,31 @@ func (m *merging) commit() error {
 		e.AddSegments = append(e.AddSegments, o.Meta)
 	}
 	m.noteHidden(&e)
-	if err := s.commitEdit(e); err != nil {
+	if err := c.o.Commit(e); err != nil {
 		return err
 	}
 	m.loseHidden()
-	s.o.flushStep(StepMerged)
+	c.o.Merged()
 	gone := func(seg *version.Segment) bool { return slices.Contains(m.plan.Remove, seg.Meta.Seq) }
 	for _, seg := range m.sources {
 		if gone(seg) && seg.Noted.Damaged {
 			m.countLost(seg)
 		}
 	}
-	s.dir.Dropped(m.sources, gone)
-	s.versions.Publish(func(v *version.Version) {
+	c.o.Dir.Dropped(m.sources, gone)
+	c.o.Versions.Publish(func(v *version.Version) {
 		v.Drop(gone)
 		v.Add(m.out...)
-		s.showHoles(v)
-		v.Prune(func(bucket uint64) bool { return s.buckets.ID(bucket) != nil })
+		c.showHoles(v)
+		v.Prune(c.living)
 	})
 	return nil
+}
+
+// living reports whether a bucket is not deleted.
+func (c *Compactor) living(bucket uint64) bool {
+	_, ok := c.o.Buckets.BucketByID(bucket)
+	return ok
 }
 
 // countLost counts the points of a segment that cannot be read: at most so
@@ -400,42 +312,10 @@ func (m *merging) countLost(seg *version.Segment) {
 		return nil // what does not decode is counted
 	}))
 	if err != nil && !segment.IsDamage(err) {
-		m.s.o.Logger.Warn("a damaged segment could not be read to its end: the count of its lost points is too high",
+		m.c.o.Logger.Warn("a damaged segment could not be read to its end: the count of its lost points is too high",
 			"segment", seg.Name(), "err", err)
 	}
 	if lost > 0 {
-		m.s.account.Lose(LostBlocks, uint64(lost))
-	}
-}
-
-// mergeLoop merges in the background after flushes.
-func (s *Store) mergeLoop() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		<-s.stop
-		cancel()
-	}()
-	for {
-		select {
-		case <-s.stop:
-			return
-		case <-s.mergeWant:
-		}
-		s.mergeMu.Lock()
-		r, err := s.merge(ctx, false)
-		s.mergeMu.Unlock()
-		if err != nil && ctx.Err() == nil {
-			s.o.Logger.Error("merge failed; it is tried again after the next flush", "err", err)
-		} else if r.Removed > 0 {
-			s.o.Logger.Debug("merged", "windows", r.Windows, "overlays", r.Overlays, "removed", r.Removed, "bytes", r.Bytes, "took", r.Took)
-		}
-	}
-}
-
-func (s *Store) wantMerge() {
-	select {
-	case s.mergeWant <- struct{}{}:
-	default: // one is already asked for
+		m.c.o.Account.Lose(LostBlocks, uint64(lost))
 	}
 }

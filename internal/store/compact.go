@@ -1,0 +1,182 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/compaction"
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/reader"
+	"dalmatiner/internal/segment"
+)
+
+// MergeResult says what a merge did.
+type MergeResult = compaction.Result
+
+// Merge merges what is closed until nothing is left to do. Segments that hold
+// anything of deleted series are rewritten without, and series of which nothing
+// is left go.
+func (s *Store) Merge(ctx context.Context) (MergeResult, error) {
+	if err := s.awaitReplay(ctx); err != nil {
+		return MergeResult{}, err
+	}
+	return s.merges.MergeAll(ctx)
+}
+
+// newCompactor returns what merges the segments. Manifest and log are open.
+func (s *Store) newCompactor() *compaction.Compactor {
+	known := knownSeries{s}
+	return compaction.New(compaction.Options{
+		Now: s.o.Now, Clock: s.clock, Logger: s.o.Logger,
+		Dir: s.dir, Versions: s.versions, Gate: &s.flushMu, Manifest: s.manifest, Account: s.account, Damage: &s.damage,
+		Buckets: known, Series: known,
+		Commit: s.commitEdit, Failed: s.failed, Sync: s.log.Sync, Needed: s.needed.Load, Yields: s.yields,
+		Unknown: func(ctx context.Context, bucket uint64, id metric.SeriesID, from, past int64) (bool, error) {
+			return s.reader.AnyUnknown(ctx, reader.Series{Bucket: bucket, ID: id}, from, past)
+		},
+		Free: s.freeSpace, MinFree: s.o.MinFree, MaxFile: s.o.maxMergedFile,
+		Merged: func() { s.o.flushStep(StepMerged) },
+	})
+}
+
+// mergeLoop merges in the background after flushes.
+func (s *Store) mergeLoop() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-s.stop
+		cancel()
+	}()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-s.mergeWant:
+		}
+		r, err := s.merges.Merge(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.o.Logger.Error("merge failed; it is tried again after the next flush", "err", err)
+		} else if r.Removed > 0 {
+			s.o.Logger.Debug("merged", "windows", r.Windows, "overlays", r.Overlays, "removed", r.Removed, "bytes", r.Bytes, "took", r.Took)
+		}
+	}
+}
+
+func (s *Store) wantMerge() {
+	select {
+	case s.mergeWant <- struct{}{}:
+	default: // one is already asked for
+	}
+}
+
+// knownSeries is what merges ask about buckets and series: registry, index and head say it.
+type knownSeries struct{ s *Store }
+
+// Buckets returns all buckets, sorted by name.
+func (k knownSeries) Buckets() []buckets.Info { return k.s.Buckets() }
+
+// BucketByID returns a bucket that is not deleted.
+func (k knownSeries) BucketByID(id uint64) (info buckets.Info, ok bool) {
+	b := k.s.buckets.ID(id)
+	if b == nil {
+		return buckets.Info{}, false
+	}
+	return b.Info(), true
+}
+
+// Known reports whether there is a series, or may be.
+func (k knownSeries) Known(id metric.SeriesID) bool { return k.s.index.Has(id) || k.s.namesUnread }
+
+// NamesUnread reports that names could not be read.
+func (k knownSeries) NamesUnread() bool { return k.s.namesUnread }
+
+// Remembers reports whether a deletion is the last one of a series, and not yet forgotten.
+func (k knownSeries) Remembers(bucket uint64, id metric.SeriesID, incarnation uint64) bool {
+	b := k.s.buckets.ID(bucket)
+	return b != nil && k.s.remembers(b, id, incarnation)
+}
+
+// Each calls fn for every series of a bucket until it returns false.
+func (k knownSeries) Each(bucket uint64, fn func(metric.SeriesID) bool) {
+	b := k.s.buckets.ID(bucket)
+	if b == nil {
+		return
+	}
+	columns, names := b.names()
+	for _, cols := range columns {
+		for col := 0; col < cols.Len(); col += b.width() {
+			if cols.Has(col) && !fn(b.seriesID(cols.Key(col))) {
+				return
+			}
+		}
+	}
+	names.Each(func(key []byte) bool { return fn(b.seriesID(key)) })
+}
+
+// Idle returns the series of a bucket of which the head holds nothing.
+func (k knownSeries) Idle(bucket uint64) (list []segment.Hash) {
+	b := k.s.buckets.ID(bucket)
+	if b == nil {
+		return nil
+	}
+	for _, g := range b.snapshot() {
+		held, cols := g.Held(), g.Columns()
+		for col := range cols.Len() {
+			if cols.Named(col) && !held.Has(col) {
+				list = append(list, segment.Hash(cols.ID(col)))
+			}
+		}
+	}
+	_, names := b.names()
+	names.Each(func(key []byte) bool {
+		list = append(list, segment.Hash(b.seriesID(key)))
+		return true
+	})
+	return list
+}
+
+// Unheld returns those of the series that are known and of which the head holds nothing. During
+// a replay the head does not hold everything yet: there are none.
+func (k knownSeries) Unheld(hashes []segment.Hash) []segment.Hash {
+	s := k.s
+	if s.replayed.Load() != 0 {
+		return nil
+	}
+	groups := make(map[uint32]head.Mask) // what they hold
+	return slices.DeleteFunc(hashes, func(h segment.Hash) bool {
+		ref, ok := s.index.Lookup(metric.SeriesID(h))
+		if !ok || ref.Inactive() {
+			return !ok
+		}
+		held, ok := groups[ref.Group()]
+		if !ok {
+			g := s.groups.Get(ref.Group())
+			if g == nil {
+				return true
+			}
+			held = g.Held()
+			groups[ref.Group()] = held
+		}
+		return held.Has(ref.Column())
+	})
+}
+
+// Drop lets those of the series go of which the head holds nothing. The caller has flushMu.
+func (k knownSeries) Drop(bucket uint64, ids []metric.SeriesID) error {
+	b := k.s.buckets.ID(bucket)
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.deleted {
+		return nil
+	}
+	f := forgetting{b: b, why: logrecord.Expired}
+	err := k.s.forgetAll(&f, ids)
+	k.s.counters.seriesGone.Add(int64(len(f.list)))
+	return err
+}
