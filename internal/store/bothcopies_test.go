@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -159,11 +160,7 @@ func TestEveryByteOfBothCopies(t *testing.T) {
 	}
 	for name, damage := range pairDamages {
 		t.Run(name, func(t *testing.T) {
-			step := 31
-			if testing.Short() {
-				step = 211
-			}
-			for at := 16; at < len(whole); at += step {
+			for _, at := range damagedAt(name, whole) {
 				o.FS = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
 				for _, name := range []string{manifest.FirstName, manifest.SecondName} {
 					if err := durable.WriteFile(o.FS, o.Dir, name, damage(slices.Clone(whole), at)); err != nil {
@@ -174,6 +171,31 @@ func TestEveryByteOfBothCopies(t *testing.T) {
 			}
 		})
 	}
+}
+
+// damagedAt returns the places of a MANIFEST at which a damage is tried: where each edit
+// begins and around it, and others at distances that differ from damage to damage, so
+// that together they meet most bytes.
+func damagedAt(name string, whole []byte) (places []int) {
+	const header = 16
+	step := 31
+	if testing.Short() {
+		step = 211
+	}
+	r := rand.New(rand.NewPCG(uint64(len(name)), uint64(name[0])))
+	for at := header + r.IntN(step); at < len(whole); at += 1 + r.IntN(2*step-1) {
+		places = append(places, at)
+	}
+	marker := whole[header : header+4]
+	for at, n := header, 0; ; n++ {
+		if next := bytes.Index(whole[at:], marker); next < 0 {
+			break
+		} else if at += next; !testing.Short() || n%5 == 0 {
+			places = append(places, at-1, at, at+4+n%12) // of the edit before, the marker, length, checksum or number
+		}
+		at += len(marker)
+	}
+	return places
 }
 
 func testDamagedPair(t *testing.T, what string, o Options) {

@@ -29,7 +29,6 @@ type wideWorld struct {
 	bucket uint64
 	files  []wideFile // the oldest first
 	hashes map[segment.Hash]int
-	past   int // series below it
 }
 
 // wideFile is a segment and what it holds.
