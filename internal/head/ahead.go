@@ -45,12 +45,12 @@ const (
 	page         = 4096
 )
 
-// Approach is called by a sender that begins with a group, in slot, and will go on
-// with those that followed last time. At more series than the cache holds each of them
-// is a chain of five pieces of memory of which one leads to the next: the group, its
-// columns, their names, its block and the cells. So the processor is asked for them one
-// step of the chain a group, for the first of the next three groups the last step, and
-// has them by the time they are needed.
+// Approach prefetches the memory of the groups that a sender will write next: those that
+// followed g the last time. The sender calls it when it begins with g, in slot. With more
+// series than the cache holds, a group is a chain of five pieces of memory, each known
+// only from the one before: the group, its columns, their names, its block and the cells.
+// A call makes one step of the chain for each of the next three groups, so that all of it
+// is in the cache when it is needed.
 func (g *Group) Approach(slot int64) {
 	n := g.Next()
 	if n == nil {
@@ -89,17 +89,17 @@ func fetchWalked(from, size uintptr) {
 // Fetch asks for the memory of a group that is about to be written to.
 func (g *Group) Fetch() { kernel.Fetch(uintptr(unsafe.Pointer(g)), int(groupLines)) }
 
-// Fetch asks for the memory of the view.
+// Fetch prefetches the view.
 func (c *Columns) Fetch() { kernel.Fetch(uintptr(unsafe.Pointer(c)), int(columnsLines)) }
 
-// FetchSpan asks for what Is reads first for a column.
+// FetchSpan prefetches what Is reads first of a column.
 func (c *Columns) FetchSpan(col int) {
 	if uint(col) < uint(len(c.names)) {
 		kernel.FetchOf(&c.names[col])
 	}
 }
 
-// FetchName asks for what Is reads behind that.
+// FetchName prefetches what Is reads after that.
 func (c *Columns) FetchName(col int) {
 	if uint(col) < uint(len(c.names)) {
 		if at := c.names[col].From; uint(at) < uint(len(c.arena)) {

@@ -36,8 +36,8 @@ func (s *Arenas) Bytes() (rows, tables, warm int64) {
 // Trim gives the memory of all free blocks back.
 func (s *Arenas) Trim() { s.each((*Arena).Trim) }
 
-// GiveBack gives the memory of blocks back that nobody will need soon: those of
-// senders that are in step come and go together, once a block.
+// GiveBack gives back the memory of blocks that will not be needed soon: it keeps what the
+// next rows of senders in step need.
 func (s *Arenas) GiveBack() { s.each((*Arena).GiveBack) }
 
 // ReleaseSealed gives the memory back that no encoded chunk needs any more.

@@ -28,7 +28,7 @@ func (c *Columns) Bytes() int64 { return int64(cap(c.arena) + 8*cap(c.names) + 1
 // Len returns the number of columns up to the last one that a series has.
 func (c *Columns) Len() int { return len(c.names) }
 
-// Bound returns how many columns have a series.
+// Bound returns the number of columns that have a series.
 func (c *Columns) Bound() int { return c.bound }
 
 // Epoch grows when a column is taken from its series. In views of the same
@@ -73,9 +73,9 @@ func (c *Columns) From(col int) (names []byte, expected []kernel.Span) {
 	return c.arena, c.names[col:]
 }
 
-// Free returns the column that the next series should get when the last one
-// got after: the one behind it, else the first of the longest run of free ones.
-// -1 stands for no last one; ok is false when all have a series.
+// Free returns the column for the next series of a sender, whose last series got column
+// after (-1 for none): the one behind it, or else the first of the longest run of free
+// columns. ok is false when all columns have a series.
 func (c *Columns) Free(after int) (col int, ok bool) {
 	if c.bound == Width {
 		return 0, false

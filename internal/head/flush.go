@@ -189,8 +189,8 @@ type latePart struct {
 	run    lateRun
 }
 
-// Fetch asks for what Column reads first of a column, so that it is in the cache by
-// then: one after the other the pieces lie in sealed blocks of many.
+// Fetch prefetches what Column reads first of a column: neighbouring pieces lie in
+// different sealed blocks.
 func (c *Capture) Fetch(col int) {
 	for _, t := range c.sealedBlocks {
 		if p := t.piece(col); len(p) > 0 {

@@ -37,8 +37,7 @@ const (
 	clearPart = 4
 )
 
-// Leases is a pool that is lent out before it is used, such as that of the
-// queries.
+// Leases is a pool whose memory is lent before it is used, such as that of queries.
 type Leases struct {
 	b    *Budget
 	o    LeaseOptions
@@ -53,7 +52,7 @@ type Leases struct {
 
 // LeaseCounts is what a pool of leases refused and cut off since the start.
 type LeaseCounts struct {
-	Waiting     int64 // who waits for memory now
+	Waiting     int64 // leases that wait for memory now
 	Refused     int64
 	CutStalled  int64 // clients that made no progress for the time they have
 	CutPressure int64 // the same while memory was short

@@ -111,8 +111,8 @@ func New(limit int64, now func() time.Time, setHeap func(bytes int64)) *Budget {
 // Limit returns the limit in bytes, 0 for none.
 func (b *Budget) Limit() int64 { return b.limit }
 
-// Share returns 1/part of the limit, or what without a limit stands for it, if
-// that is less.
+// Share returns 1/part of the limit, but at most without. It returns without when there is
+// no limit.
 func (b *Budget) Share(part, without int64) int64 {
 	if b.limit == 0 {
 		return without
@@ -133,10 +133,10 @@ func (b *Budget) Level() Level { return Level(b.level.Load()) }
 // Used returns the bytes in use as the last look found them.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
-// SetHeap tells the bytes that the Go runtime holds and cannot give back: what its
-// last collection found alive, and what it needs beside that now; cycles is the
-// number of its collections. What they are more than the pools on the heap at that
-// time counts beside the pools until the next collection.
+// SetHeap is told the bytes that the Go runtime holds and cannot give back (what its last
+// collection found alive, and what it needs beside that now), and the number of its
+// collections. The bytes beyond the pools on the heap at that time count beside the pools
+// until the next collection.
 func (b *Budget) SetHeap(bytes int64, cycles uint64) { b.heap.Store(&collected{bytes, cycles}) }
 
 // Look adds up the pools and returns the level that follows. A caller that

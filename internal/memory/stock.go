@@ -8,10 +8,10 @@ type StockOptions struct {
 	Limit       int64 // bytes that new things may fill it to
 }
 
-// Stock is a pool of memory that nobody gives back by being waited for, such as
-// the names of series. What is new is taken from it before it is made, and refused
-// where the stock is full or the process is short of memory. Its methods may be
-// called concurrently.
+// Stock is a pool of memory that does not come back by waiting, such as the names of
+// series. Something new takes its memory from the stock before it is made, and is refused
+// when the stock is full or the process is short of memory. Its methods may be called
+// concurrently.
 type Stock struct {
 	b    *Budget
 	o    StockOptions

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Sweep applies the rules of the pools of leases: clients that make no progress
-// are cut off, earlier while memory is short, and who has waited too long for
-// memory is refused. It is called a few times a second.
+// Sweep applies the rules of the pools of leases: it cuts clients off that make no
+// progress, earlier while memory is short, and refuses those that have waited too long
+// for memory. It is called a few times a second.
 func (b *Budget) Sweep() {
 	now := b.now()
 	b.mu.Lock()
