@@ -25,23 +25,23 @@ const (
 // its number in the same commit; the test asks for it once it is a fifth too large.
 var exceptions = struct{ lines, fields, methods map[string]int }{
 	lines: map[string]int{
-		"internal/store": 8880,
+		"internal/store": 7303,
 	},
 	fields: map[string]int{
-		"internal/admin Status":  30, // one field for each key of a flat JSON object
-		"internal/config Config": 55, // one field for each key of ddb.conf
-		"internal/haggar Config": 27, // one field for each flag, and what takes the place of clock and network
-		"internal/head Group":    28,
-		"internal/manifest Edit": 31,
+		"internal/admin Status":  29, // one field for each key of a flat JSON object
+		"internal/config Config": 54, // one field for each key of ddb.conf
+		"internal/haggar Config": 26, // one field for each flag, and what takes the place of clock and network
+		"internal/head Group":    27,
+		"internal/manifest Edit": 30,
 		"internal/store Options": 30,
 		"internal/store Stats":   47,
-		"internal/store Store":   83,
+		"internal/store Store":   77,
 	},
 	methods: map[string]int{
-		"internal/head Group":     53,
-		"internal/httpapi api":    47,
+		"internal/head Group":     52,
+		"internal/httpapi api":    46,
 		"internal/store Session":  48,
-		"internal/store Store":    183,
+		"internal/store Store":    159,
 		"internal/store replayer": 42,
 	},
 }
