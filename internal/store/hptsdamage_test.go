@@ -26,6 +26,7 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 	for _, bit := range []bool{false, true} {
 		clock := newTestClock()
 		o := testOptions(vfs.NewMem(), clock)
+		byHand(&o)
 		s := mustOpen(t, o)
 		info := timestampedBucket(t, s)
 		id := s.buckets.ID(info.ID).seriesID(key(0))
