@@ -3,6 +3,7 @@ package segment
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 
 	"dalmatiner/internal/hole"
 )
@@ -91,7 +92,7 @@ func (r *Reader) SeriesChunks(bucket uint64, h Hash, from, to int64, fn func(chu
 
 // Scan is Range for a caller that has to know what it does not get: fn is called with
 // no data for a chunk that the segment has and whose bytes are damaged, and lost for
-// parts of the segment, other than chunks, of which it is not known what they hold.
+// parts of the bucket, other than chunks, of which it is not known what they hold.
 // lost comes before the chunks behind them in the order of the index.
 func (r *Reader) Scan(bucket uint64, first, past int64, fn func(bucket uint64, h Hash, chunk int64, data []byte) error, lost func([]hole.Mark)) error {
 	if !r.footer().info.reaches(first, past) {
@@ -104,6 +105,12 @@ func (r *Reader) Scan(bucket uint64, first, past int64, fn func(bucket uint64, h
 		}
 		return err
 	}
-	w.tells, w.lostLeaf = true, lost
+	w.tells, w.lostLeaf = true, func(parts []hole.Mark) {
+		// The walk begins at the leaf before, which may be the last one of another bucket.
+		parts = slices.DeleteFunc(parts, func(m hole.Mark) bool { return m.Bucket != bucket })
+		if len(parts) > 0 {
+			lost(parts)
+		}
+	}
 	return w.scan(bucket, first, past, fn)
 }

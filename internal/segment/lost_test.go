@@ -41,6 +41,15 @@ func TestEveryChunkIsReadOrLost(t *testing.T) {
 	}
 }
 
+// onlyOf demands that parts named by a scan are of its bucket.
+func onlyOf(t *testing.T, bucket uint64, parts []hole.Mark) []hole.Mark {
+	t.Helper()
+	if i := slices.IndexFunc(parts, func(p hole.Mark) bool { return p.Bucket != bucket }); i >= 0 {
+		t.Errorf("a scan of bucket %d names a part of %d", bucket, parts[i].Bucket)
+	}
+	return parts
+}
+
 func (m *model) readOrLost(t *testing.T, r *Reader) {
 	t.Helper()
 	type series struct {
@@ -63,7 +72,7 @@ func (m *model) readOrLost(t *testing.T, r *Reader) {
 				scanned[place{bucket, h, c}] = true
 			}
 			return nil
-		}, func(more []hole.Mark) { parts = append(parts, more...) })
+		}, func(more []hole.Mark) { parts = append(parts, onlyOf(t, b, more)...) })
 	}
 	for s := range all {
 		read, gone := make(map[int64]bool), make(map[int64]bool)
