@@ -5,6 +5,7 @@ package incarnation
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dalmatiner/internal/metric"
@@ -79,3 +80,47 @@ func (s *Set) Len() int64 {
 
 // Bytes returns the memory of the set.
 func (s *Set) Bytes() int64 { return s.Len() * entrySize }
+
+// Clock is the clock of the deletions of a node. Its methods may be called concurrently;
+// the zero value knows of none.
+type Clock struct {
+	last      atomic.Uint64 // the highest that is known of any series
+	forgotten atomic.Uint64 // deletions up to it are
+}
+
+// Next returns the clock of a part of a deletion. of is that of the part before, 0 for the
+// first: all have the same, so that it does not matter where a deletion is cut, unless
+// another one came in between. One caller at a time may ask.
+func (c *Clock) Next(of uint64, now time.Time) uint64 {
+	if last := c.last.Load(); of == 0 || of != last {
+		of = Next(last, now)
+		c.Saw(of)
+	}
+	return of
+}
+
+// Saw makes later deletions have a higher clock.
+func (c *Clock) Saw(n uint64) {
+	for {
+		last := c.last.Load()
+		if n <= last || c.last.CompareAndSwap(last, n) {
+			return
+		}
+	}
+}
+
+// Last returns the highest clock that is known.
+func (c *Clock) Last() uint64 { return c.last.Load() }
+
+// Forget notes that deletions up to a clock are forgotten, and reports whether it is
+// news. One caller at a time does so.
+func (c *Clock) Forget(upTo uint64) bool {
+	if upTo <= c.forgotten.Load() {
+		return false
+	}
+	c.forgotten.Store(upTo)
+	return true
+}
+
+// Forgotten returns up to which clock deletions are forgotten.
+func (c *Clock) Forgotten() uint64 { return c.forgotten.Load() }

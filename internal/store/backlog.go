@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"dalmatiner/internal/columns"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
@@ -24,10 +25,8 @@ const (
 	// whoever brings them whether there is room for more and who still wants it.
 	closeEvery = 32
 
-	// backlogSize is a backlog without its positions, and its place in the table;
-	// agesSize is what goes with it.
+	// backlogSize is a backlog without its positions, and its place in the table.
 	backlogSize = 104 + 8
-	agesSize    = (head.Width + 1) * 8
 
 	// positionsPart of the memory limit, and no more than mostPositions, is what a
 	// start takes for the positions of records. With more it brings what it has of
@@ -43,7 +42,7 @@ type backlog struct {
 	empty atomic.Bool // nothing is left; set under mu
 
 	mu   sync.Mutex
-	b    *bucket
+	b    *columns.Bucket
 	next uint64 // position of the first record, 0 = none
 	last uint64 // of the last one
 	rest []byte // from the first to the last: the distance of each to the one before it
@@ -55,7 +54,7 @@ type backlog struct {
 }
 
 // add takes a record with points in, the last one so far.
-func (l *backlog) add(lsn uint64, b *bucket, p *logrecord.Record) {
+func (l *backlog) add(lsn uint64, b *columns.Bucket, p *logrecord.Record) {
 	if l.b == nil {
 		l.lowest, l.highest = p.Slot, p.Last
 	}
@@ -68,7 +67,7 @@ func (l *backlog) add(lsn uint64, b *bucket, p *logrecord.Record) {
 	}
 	l.b, l.last, l.held = b, lsn, max(l.held, cap(l.rest))
 	l.left += p.Counts.Stored()
-	l.past = max(l.past, p.Past(b.width()))
+	l.past = max(l.past, p.Past(b.Width()))
 }
 
 // pass goes on to the next record.
@@ -120,7 +119,7 @@ func (r *replayer) backlogOf(group uint32) *backlog {
 }
 
 // pend leaves a record with points to the second reading of the log.
-func (r *replayer) pend(lsn uint64, b *bucket, p *logrecord.Record) error {
+func (r *replayer) pend(lsn uint64, b *columns.Bucket, p *logrecord.Record) error {
 	if need := int(p.Group) + 1 - len(r.backlogs); need > 0 {
 		r.backlogs = append(r.backlogs, make([]*backlog, need)...)
 	}
@@ -188,7 +187,7 @@ func (a *applier) bringSome(l *backlog, in *wal.Reader) (gone uint64, err error)
 		a.r.settleBacklog(l)
 		return 0, nil
 	}
-	g := a.r.s.groups.Get(l.group)
+	g := a.r.s.columns.Groups.Get(l.group)
 	for n := 0; l.next != 0 && gone == 0 && n < closeEvery; n++ {
 		if gone, err = a.bring(l, g, in); err != nil {
 			return 0, err
@@ -256,7 +255,7 @@ func (s *Store) replaySeries(ctx context.Context, id metric.SeriesID) error {
 	if r == nil {
 		return nil
 	}
-	if ref, ok := s.index.Lookup(id); ok && !ref.Inactive() {
+	if ref, ok := s.columns.Index.Lookup(id); ok && !ref.Inactive() {
 		return r.bring(ctx, ref.Group())
 	}
 	return nil

@@ -58,7 +58,7 @@ func newUnread(t *testing.T, seed uint64) *halfRead {
 		t.Fatal(err)
 	}
 	for i := range w.want {
-		if w.s.index.Has(metric.Series(info.ID, key(i))) {
+		if w.s.columns.Index.Has(metric.Series(info.ID, key(i))) {
 			w.known = append(w.known, i)
 		}
 	}

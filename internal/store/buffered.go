@@ -24,7 +24,7 @@ type buffered struct {
 // goesOn reports whether a point of the predicted column in the slot belongs to the
 // run that was buffered last.
 func (x *Session) goesOn(slot uint64) bool {
-	return slot == x.runSlot && x.col == x.runCol+x.runLen && x.runLen > 0
+	return slot == x.runSlot && x.position.Column == x.runCol+x.runLen && x.runLen > 0
 }
 
 // endRun ends the run that goes on.
@@ -65,7 +65,7 @@ func (x *Session) flush() {
 	runs, words := x.admit(x.runs, x.words[:x.before])
 	x.runs, x.before = x.runs[:0], 0
 	if len(runs) > 0 {
-		x.storeRuns(x.g, x.cols, runs, words)
+		x.storeRuns(x.position.Group, x.position.Columns, runs, words)
 	}
 }
 

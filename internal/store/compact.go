@@ -2,9 +2,11 @@ package store
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/columns"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
@@ -88,7 +90,9 @@ func (k knownSeries) BucketByID(id uint64) (info buckets.Info, ok bool) {
 }
 
 // Known reports whether there is a series, or may be.
-func (k knownSeries) Known(id metric.SeriesID) bool { return k.s.index.Has(id) || k.s.namesUnread }
+func (k knownSeries) Known(id metric.SeriesID) bool {
+	return k.s.columns.Index.Has(id) || k.s.namesUnread
+}
 
 // NamesUnread reports that names could not be read.
 func (k knownSeries) NamesUnread() bool { return k.s.namesUnread }
@@ -96,7 +100,7 @@ func (k knownSeries) NamesUnread() bool { return k.s.namesUnread }
 // Remembers reports whether a deletion is the last one of a series, and not yet forgotten.
 func (k knownSeries) Remembers(bucket uint64, id metric.SeriesID, incarnation uint64) bool {
 	b := k.s.buckets.ID(bucket)
-	return b != nil && k.s.remembers(b, id, incarnation)
+	return b != nil && k.s.columns.Remembers(b, id, incarnation)
 }
 
 // Each calls fn for every series of a bucket until it returns false.
@@ -105,15 +109,15 @@ func (k knownSeries) Each(bucket uint64, fn func(metric.SeriesID) bool) {
 	if b == nil {
 		return
 	}
-	columns, names := b.names()
+	columns, names := b.Names()
 	for _, cols := range columns {
-		for col := 0; col < cols.Len(); col += b.width() {
-			if cols.Has(col) && !fn(b.seriesID(cols.Key(col))) {
+		for col := 0; col < cols.Len(); col += b.Width() {
+			if cols.Has(col) && !fn(b.SeriesID(cols.Key(col))) {
 				return
 			}
 		}
 	}
-	names.Each(func(key []byte) bool { return fn(b.seriesID(key)) })
+	names.Each(func(key []byte) bool { return fn(b.SeriesID(key)) })
 }
 
 // Idle returns the series of a bucket of which the head holds nothing.
@@ -122,7 +126,7 @@ func (k knownSeries) Idle(bucket uint64) (list []segment.Hash) {
 	if b == nil {
 		return nil
 	}
-	for _, g := range b.snapshot() {
+	for _, g := range b.Groups() {
 		held, cols := g.Held(), g.Columns()
 		for col := range cols.Len() {
 			if cols.Named(col) && !held.Has(col) {
@@ -130,9 +134,9 @@ func (k knownSeries) Idle(bucket uint64) (list []segment.Hash) {
 			}
 		}
 	}
-	_, names := b.names()
+	_, names := b.Names()
 	names.Each(func(key []byte) bool {
-		list = append(list, segment.Hash(b.seriesID(key)))
+		list = append(list, segment.Hash(b.SeriesID(key)))
 		return true
 	})
 	return list
@@ -147,13 +151,13 @@ func (k knownSeries) Unheld(hashes []segment.Hash) []segment.Hash {
 	}
 	groups := make(map[uint32]head.Mask) // what they hold
 	return slices.DeleteFunc(hashes, func(h segment.Hash) bool {
-		ref, ok := s.index.Lookup(metric.SeriesID(h))
+		ref, ok := s.columns.Index.Lookup(metric.SeriesID(h))
 		if !ok || ref.Inactive() {
 			return !ok
 		}
 		held, ok := groups[ref.Group()]
 		if !ok {
-			g := s.groups.Get(ref.Group())
+			g := s.columns.Groups.Get(ref.Group())
 			if g == nil {
 				return true
 			}
@@ -170,13 +174,11 @@ func (k knownSeries) Drop(bucket uint64, ids []metric.SeriesID) error {
 	if b == nil {
 		return nil
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.deleted {
-		return nil
+	d := columns.Deletion{Bucket: b, Why: logrecord.Expired}
+	err := k.s.columns.Delete(&d, ids)
+	k.s.counters.seriesGone.Add(k.s.deleted(&d))
+	if errors.Is(err, buckets.ErrUnknown) {
+		return nil // all of it is gone
 	}
-	f := forgetting{b: b, why: logrecord.Expired}
-	err := k.s.forgetAll(&f, ids)
-	k.s.counters.seriesGone.Add(int64(len(f.list)))
 	return err
 }

@@ -76,7 +76,7 @@ func (d *deletedStore) send(t *testing.T, v int64, keys ...[]byte) {
 }
 
 func (d *deletedStore) incarnation() uint64 {
-	return d.s.incarnationOf(d.s.buckets.Get("b").info.ID, key(0))
+	return d.s.incarnationOf(d.s.buckets.Get("b").ID, key(0))
 }
 
 // A deletion is remembered after its tombstone has done its work, and after that

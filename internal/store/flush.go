@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/columns"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/hole"
@@ -59,7 +59,7 @@ func (s *Store) flushAll(ctx context.Context) (FlushResult, error) {
 		return FlushResult{}, ErrClosed
 	}
 	rarely := s.flushesRarely()
-	for i, g := range s.groups.All() {
+	for i, g := range s.columns.Groups.All() {
 		closed := g.CloseBlocks(func(uint64, int64, int64) bool { return true })
 		s.applied(g, head.Applied{Closed: closed})
 		if rarely && i%trimGroups == 0 {
@@ -86,9 +86,7 @@ type flushing struct {
 	replayPositions replayPositions
 	account         []byte
 	lsn             wal.LSN // the account holds all records below
-	changes         []catalogue.Change
-	dropped         []buckets.Deletion
-	tombs           []manifest.Tombstones
+	changes         columns.Changes
 	buckets         []buckets.Info
 	highest         []manifest.Highest // slots that are flushed with it
 
@@ -150,7 +148,7 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 // record above f.lsn, which stays in the log.
 func (s *Store) capture() *flushing {
 	f := &flushing{base: s.headEnd(), rarely: s.flushesRarely()}
-	for i, g := range s.groups.All() {
+	for i, g := range s.columns.Groups.All() {
 		if f.rarely && i%trimGroups == 0 {
 			s.arenas.Trim() // the sealed blocks of the next ones take as much as these give back
 		}
@@ -169,20 +167,15 @@ func (s *Store) capture() *flushing {
 		s.arenas.Trim()
 	}
 	s.o.flushStep(StepCaptured)
-	s.dropPending()
+	s.columns.Unflushed.DropGone()
 	s.commit.Lock()
 	defer s.commit.Unlock()
 	s.logRefusals()
 	// What is replayed for its points alone was in the account before.
 	f.lsn = max(s.accountEnd(), s.accounted)
 	f.account = s.relost.snapshot(s.account, &f.replayPositions, s.lostLog.settled(&f.replayPositions))
-	s.pendMu.Lock()
-	defer s.pendMu.Unlock()
-	s.dropNameless()
-	f.changes, s.pending = s.pending, nil
-	f.dropped, s.droppedBuckets = s.droppedBuckets, nil
-	f.tombs, s.tombstones = s.tombstones, nil
-	f.forget, f.early = s.outlived(version.CountDeleted(f.tombs))
+	f.changes = s.columns.Unflushed.Take(s.needed.Load())
+	f.forget, f.early = s.outlived(version.CountDeleted(f.changes.Tombstones))
 	f.buckets = s.Buckets()
 	return f
 }
@@ -192,11 +185,7 @@ func (s *Store) abort(f *flushing) {
 	for _, g := range f.groups {
 		g.AbortFlush()
 	}
-	s.pendMu.Lock()
-	defer s.pendMu.Unlock()
-	s.pending = append(f.changes, s.pending...)
-	s.droppedBuckets = append(f.dropped, s.droppedBuckets...)
-	s.tombstones = append(f.tombs, s.tombstones...)
+	s.columns.Unflushed.PutBack(f.changes)
 }
 
 // write does steps 1 and 2. It returns nil when no chunk, no name and no tombstone
@@ -206,7 +195,7 @@ func (s *Store) write(f *flushing, seq uint64) (*version.Segment, error) {
 		return nil, err
 	}
 	s.o.flushStep(StepLogSynced)
-	empty := len(f.tombs) == 0 && !slices.ContainsFunc(f.changes, named)
+	empty := len(f.changes.Tombstones) == 0 && !slices.ContainsFunc(f.changes.Catalogue, columns.Names)
 	for i := range f.captures {
 		empty = empty && f.captures[i].Empty()
 	}
@@ -238,13 +227,13 @@ func (s *Store) fillSegment(f *flushing, w *segment.Writer, m *manifest.Segment)
 	var marks hole.Builder
 	addBuckets(w, f.buckets)
 	f.reserve(w)
-	for _, c := range f.changes {
-		if named(c) {
+	for _, c := range f.changes.Catalogue {
+		if columns.Names(c) {
 			w.AddSeries(c.Series)
 		}
 	}
-	for i := range f.tombs {
-		addTombstones(w, &f.tombs[i])
+	for i := range f.changes.Tombstones {
+		addTombstones(w, &f.changes.Tombstones[i])
 	}
 	// In the order of the segment's index: the chunks of a partition, and those
 	// of a series, then lie together in the file.
@@ -265,19 +254,19 @@ func (s *Store) fillSegment(f *flushing, w *segment.Writer, m *manifest.Segment)
 // reserve makes room in the writer for what the flush is about to add: lists that
 // grow to it would take several times its memory on the way.
 func (f *flushing) reserve(w *segment.Writer) {
-	var chunks, columns, names int64
+	var chunks, series, names int64
 	for i := range f.captures {
 		c := &f.captures[i]
 		n := c.Chunks()
 		chunks += n
-		columns += min(n, int64(c.Columns().Len()))
+		series += min(n, int64(c.Columns().Len()))
 	}
-	for i := range f.changes {
-		if named(f.changes[i]) {
-			names += segment.SeriesSize(&f.changes[i].Series)
+	for i := range f.changes.Catalogue {
+		if c := &f.changes.Catalogue[i]; columns.Names(*c) {
+			names += segment.SeriesSize(&c.Series)
 		}
 	}
-	w.Reserve(chunks, columns, names)
+	w.Reserve(chunks, series, names)
 }
 
 func addBuckets(w *segment.Writer, buckets []buckets.Info) {
@@ -298,9 +287,7 @@ const (
 
 // flushNeeds is the free disk that a flush wants, at most.
 func (s *Store) flushNeeds() int64 {
-	s.pendMu.Lock()
-	names := int64(len(s.pending)) * identityCost
-	s.pendMu.Unlock()
+	names := int64(s.columns.Unflushed.Len()) * identityCost
 	return s.sealedBytes.Load() + s.lateBytes.Load() + names + min(flushReserve, s.o.MinFree)
 }
 
@@ -334,10 +321,10 @@ func (s *Store) putCatalogue(f *flushing) error {
 }
 
 func (s *Store) changeCatalogue(f *flushing) error {
-	if err := s.catalogue.Change(f.changes); err != nil {
+	if err := s.catalogue.Change(f.changes.Catalogue); err != nil {
 		return err
 	}
-	for _, d := range f.dropped {
+	for _, d := range f.changes.Buckets {
 		if err := s.catalogue.DeleteBucket(d.ID); err != nil {
 			return err
 		}
@@ -399,15 +386,15 @@ func (s *Store) flushState(f *flushing, m *manifest.Segment) []byte {
 	state := s.manifest.State()
 	state.Apply(&e)
 	carried := state.Carried()
-	carried.AddSegments, carried.Tombstones = e.AddSegments, f.tombs
+	carried.AddSegments, carried.Tombstones = e.AddSegments, f.changes.Tombstones
 	return carried.Encode()
 }
 
 func (s *Store) edit(f *flushing, m *manifest.Segment) manifest.Edit {
 	e := manifest.Edit{
 		PutBuckets:      f.buckets,
-		DeleteBuckets:   f.dropped,
-		Tombstones:      f.tombs,
+		DeleteBuckets:   f.changes.Buckets,
+		Tombstones:      f.changes.Tombstones,
 		ReplayPosition:  f.replayPositions.base,
 		ReplayPositions: f.replayPositions.own,
 		Account:         f.account,
@@ -415,14 +402,14 @@ func (s *Store) edit(f *flushing, m *manifest.Segment) manifest.Edit {
 		NextSeq:         s.dir.NextNumber(),
 		Catalogue:       s.catalogueMark(),
 		Highest:         f.highest,
-		Incarnation:     s.lastIncarnation.Load(),
+		Incarnation:     s.columns.Deletions.Last(),
 		RememberAfter:   f.forget,
 		DeletionsFrom:   s.buckets.DeletionsFrom(),
 	}
 	if m != nil {
 		e.AddSegments = []manifest.Segment{*m}
 	}
-	e.NextGroup = s.groups.Next()
+	e.NextGroup = s.columns.Groups.Next()
 	return e
 }
 
@@ -443,9 +430,9 @@ func (s *Store) publish(f *flushing, seg *version.Segment) {
 	if f.rarely {
 		s.arenas.ReleaseSealed()
 	}
-	s.unnamed.Add(-namingNeed(f.changes...))
+	s.columns.Unflushed.Done(f.changes)
 	s.countChunks()
-	s.noteSilent(f)
+	s.columns.NoteSilent(f.replayPositions.of)
 	s.makeRoom()
 	s.wantMerge()
 	s.needed.Store(uint64(lowWaterLSN(f)))

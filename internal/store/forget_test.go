@@ -67,8 +67,8 @@ func TestMergesFreeDeletedSeries(t *testing.T) {
 	}
 	for _, seg := range m.s.versions.Latest().Segments {
 		for _, b := range m.s.buckets.All() {
-			if err := seg.Reader.Hashes(b.info.ID, func(h segment.Hash) {
-				if _, ok := m.s.index.Lookup(metric.SeriesID(h)); !ok {
+			if err := seg.Reader.Hashes(b.ID, func(h segment.Hash) {
+				if _, ok := m.s.columns.Index.Lookup(metric.SeriesID(h)); !ok {
 					t.Errorf("%s holds chunks of %x", seg.Name(), h)
 				}
 			}); err != nil {

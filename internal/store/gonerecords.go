@@ -103,7 +103,7 @@ func (r *replayer) goneNext(l *backlog, lsn uint64) (list []logrecord.Lost, err 
 	}
 	one, ok := r.later.find(lsn)
 	if !ok {
-		one = logrecord.Lost{LSN: lsn, Head: logrecord.Head{Bucket: l.b.info.ID, Group: l.group, First: l.lowest, Last: l.highest}}
+		one = logrecord.Lost{LSN: lsn, Head: logrecord.Head{Bucket: l.b.ID, Group: l.group, First: l.lowest, Last: l.highest}}
 	}
 	list = append(list, one)
 	for at, rest := lsn, l.rest; len(rest) > 0; list = append(list, one) {
@@ -120,13 +120,13 @@ func (r *replayer) layGone(l *backlog, list []logrecord.Lost) error {
 	s := r.s
 	s.flushMu.Lock() // no segment is on its way with a number below
 	defer s.flushMu.Unlock()
-	g, b := s.groups.Get(l.group), l.b
-	if g == nil || s.buckets.ID(b.info.ID) != b || g.Bucket != b.info.ID {
+	g, b := s.columns.Groups.Get(l.group), l.b
+	if g == nil || s.buckets.ID(b.ID) != b || g.Bucket != b.ID {
 		return nil
 	}
 	var cut []logrecord.Lost // to what something older may be in
 	for _, one := range list {
-		if one.Last = min(one.Last, b.highest.Load()); one.First <= one.Last {
+		if one.Last = min(one.Last, b.Highest()); one.First <= one.Last {
 			cut = append(cut, one)
 		}
 	}

@@ -67,7 +67,7 @@ func (w *halfRead) checkGone(group uint32, first, last int64) {
 	}
 	for series := range w.want {
 		words, unknown := readUnknown(w.t, w.s, "b", series, modelFrom, modelSlots)
-		ref, _ := w.s.index.Lookup(w.s.buckets.ID(info.ID).seriesID(key(series)))
+		ref, _ := w.s.columns.Index.Lookup(w.s.buckets.ID(info.ID).SeriesID(key(series)))
 		for i, got := range words {
 			slot := modelFrom + int64(i)
 			if unknown[i] {

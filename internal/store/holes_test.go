@@ -314,7 +314,7 @@ func (h *holeLayers) prefix(series int) uint64 {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return prefixOf(h.s.buckets.ID(info.ID).seriesID(key(series)))
+	return prefixOf(h.s.buckets.ID(info.ID).SeriesID(key(series)))
 }
 
 func cutFile(t *testing.T, fs vfs.FS, path string, n int64) {

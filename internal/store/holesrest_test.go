@@ -22,7 +22,7 @@ func (h *holeLayers) silence(series int) {
 			next++
 		}
 		x.Close()
-		if ref, ok := h.s.index.Lookup(b.seriesID(key(series))); !ok || ref.Inactive() {
+		if ref, ok := h.s.columns.Index.Lookup(b.SeriesID(key(series))); !ok || ref.Inactive() {
 			return
 		}
 		h.clock.advance(10 * time.Minute)

@@ -5,9 +5,7 @@ import (
 	"math"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
 
@@ -18,26 +16,6 @@ import (
 
 // TimestampedSize is the size of a point with its timestamp, in bytes.
 const TimestampedSize = 2 * point.Size
-
-// width is how many columns a metric of the bucket has.
-func (b *bucket) width() int { return b.info.Columns() }
-
-// seriesID is the id under which the index has a metric.
-func (b *bucket) seriesID(key []byte) metric.SeriesID {
-	if b.info.HPTS {
-		return metric.Timestamped(b.info.ID, key)
-	}
-	return metric.Series(b.info.ID, key)
-}
-
-// bind gives a metric a free column, and the one behind it for its timestamps.
-func (b *bucket) bind(g *head.Group, col int, key []byte, id metric.SeriesID, lsn uint64, now int64) {
-	if b.info.HPTS {
-		g.Bind(col, key, lsn, now, id, id.Timestamp())
-	} else {
-		g.Bind(col, key, lsn, now, id)
-	}
-}
 
 // Timestamped is Point for a point with a timestamp in nanoseconds. A bucket without
 // timestamps keeps the value only.
@@ -53,21 +31,21 @@ func (x *Session) Timestamped(key []byte, slot uint64, raw, timestamp uint64) {
 	}
 	word := uint64(point.Unset)
 	if w != point.Unset {
-		if word, ok = x.b.info.TimestampWord(slot, timestamp); !ok {
+		if word, ok = x.b.TimestampWord(slot, timestamp); !ok {
 			x.refuseTimestamp(key, slot)
 			return
 		}
 	}
-	if !x.cols.Is(x.col, key) && !x.find(key, 1) {
+	if !x.position.Columns.Is(x.position.Column, key) && !x.find(key, 1) {
 		return
 	}
 	if !x.goesOn(slot) {
 		x.makeRoom()
-		x.runSlot, x.runCol = slot, x.col
+		x.runSlot, x.runCol = slot, x.position.Column
 	}
 	x.words[x.runLen], x.words[x.runLen+1] = w, word
 	x.runLen += 2
-	x.col += 2
+	x.position.Column += 2
 }
 
 // refuseTimestamp counts a point whose timestamp does not belong to its slot under the
@@ -104,7 +82,7 @@ func (x *Session) TimestampedPoints(key []byte, slot uint64, data []byte) {
 // pairs takes n consecutive points of one metric of a bucket with timestamps.
 // next returns them one by one.
 func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw, timestamp uint64)) {
-	if !x.cols.Is(x.col, key) && !x.find(key, n) {
+	if !x.position.Columns.Is(x.position.Column, key) && !x.find(key, n) {
 		return
 	}
 	x.flush()
@@ -122,7 +100,7 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 		case !ok:
 			x.refuse(account.BadType, 1)
 		case w != point.Unset:
-			if word, ok = x.b.info.TimestampWord(slot, timestamp); !ok {
+			if word, ok = x.b.TimestampWord(slot, timestamp); !ok {
 				x.refuseTimestamp(key, slot)
 			}
 		}
@@ -136,5 +114,5 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 		}
 	}
 	x.column(first, x.entry)
-	x.col += 2
+	x.position.Column += 2
 }

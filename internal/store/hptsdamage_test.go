@@ -29,7 +29,7 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 		byHand(&o)
 		s := mustOpen(t, o)
 		info := timestampedBucket(t, s)
-		id := s.buckets.ID(info.ID).seriesID(key(0))
+		id := s.buckets.ID(info.ID).SeriesID(key(0))
 		if bit {
 			id = id.Timestamp()
 		}

@@ -116,12 +116,12 @@ func (m *forgetModel) restore() {
 func (m *forgetModel) checkLives(listed map[string]bool) {
 	m.t.Helper()
 	b, now := m.s.buckets.Get("b"), m.clock.Now()
-	if last := m.s.lastIncarnation.Load(); last < m.last {
+	if last := m.s.columns.Deletions.Last(); last < m.last {
 		m.t.Fatalf("the highest clock is %d, there was %d", last, m.last)
 	}
 	for i := range 24 {
 		k := string(forgetKey(i))
-		got, want := m.s.incarnationOf(b.info.ID, []byte(k)), m.lives[k]
+		got, want := m.s.incarnationOf(b.ID, []byte(k)), m.lives[k]
 		old := m.ttl > 0 || !listed[k] || !m.listed[k]
 		if got == 0 && want != 0 && old && want <= uint64(now.Add(-incarnation.TTL).UnixNano()) {
 			m.lives[k], m.was[k], want = 0, want, 0
@@ -138,7 +138,7 @@ func (m *forgetModel) checkLives(listed map[string]bool) {
 	k := forgetKey(m.r.IntN(24))
 	past := now.Unix()/chunk.Slots + 1
 	from := max(past-30, 0)
-	if want, got := naiveDigest(m.t, m.s, b.info, k, m.lives[string(k)], from, past), mustDigest(m.t, m.s, b.info, k, from, past); got != want {
+	if want, got := naiveDigest(m.t, m.s, b.Info(), k, m.lives[string(k)], from, past), mustDigest(m.t, m.s, b.Info(), k, from, past); got != want {
 		m.t.Fatalf("%s in incarnation %d has the digest %x, want %x", metric.Text(k), m.lives[string(k)], got, want)
 	}
 }
@@ -163,7 +163,7 @@ func (m *forgetModel) checkStored() {
 	for _, seg := range m.s.versions.Latest().Segments {
 		err := seg.Reader.Series(func(e segment.Series) error {
 			b := m.s.buckets.ID(e.Bucket)
-			if e.DeleteSequence == 0 && seg.PurgedThrough() >= m.s.tombs(b.info.ID).DeleteSequence(metric.SeriesID(e.Hash)) {
+			if e.DeleteSequence == 0 && seg.PurgedThrough() >= m.s.tombs(b.ID).DeleteSequence(metric.SeriesID(e.Hash)) {
 				if k := string(e.Key); e.Since >= since[k] { // the last definition
 					found[k], since[k] = e.Incarnation, e.Since
 				}
@@ -226,7 +226,7 @@ func TestTooManyDeletionsAreForgottenEarly(t *testing.T) {
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
 	s.maxTombstones = 4
-	of := func(i int) uint64 { return s.incarnationOf(s.buckets.Get("b").info.ID, key(i)) }
+	of := func(i int) uint64 { return s.incarnationOf(s.buckets.Get("b").ID, key(i)) }
 	for i := range 7 {
 		x := mustSession(t, s, "b")
 		x.Point(key(i), uint64(clock.Now().Unix()), point.FromInt(1))
@@ -285,8 +285,8 @@ func TestDefinitionTellsOfALostDeletion(t *testing.T) {
 	b := s.buckets.Get("b")
 	n := incarnation.Next(0, clock.Now())
 	for i := range 2 { // as the log has it without the record of the deletion of the first
-		ref, _ := s.index.Lookup(b.seriesID(key(i)))
-		if _, err := s.log.Append(logrecord.AppendSeries(nil, b.info.ID, ref.Group(), ref.Column(), uint64(1-i)*n, key(i))); err != nil {
+		ref, _ := s.columns.Index.Lookup(b.SeriesID(key(i)))
+		if _, err := s.log.Append(logrecord.AppendSeries(nil, b.ID, ref.Group(), ref.Column(), uint64(1-i)*n, key(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -297,8 +297,8 @@ func TestDefinitionTellsOfALostDeletion(t *testing.T) {
 	for range 2 {
 		s = mustOpen(t, o)
 		b = s.buckets.Get("b")
-		if got := b.incarnations.Of(b.seriesID(key(0))); got != n || s.lastIncarnation.Load() < n {
-			t.Errorf("incarnation %d, want %d; the highest is %d", got, n, s.lastIncarnation.Load())
+		if got := b.Incarnations.Of(b.SeriesID(key(0))); got != n || s.columns.Deletions.Last() < n {
+			t.Errorf("incarnation %d, want %d; the highest is %d", got, n, s.columns.Deletions.Last())
 		}
 		for i, w := range readAll(t, s, "b", 0, epoch, 100) {
 			if w != 0 {
@@ -319,5 +319,5 @@ func TestDefinitionTellsOfALostDeletion(t *testing.T) {
 // incarnationOf returns that of a series as the store has it.
 func (s *Store) incarnationOf(bucket uint64, key []byte) uint64 {
 	b := s.buckets.ID(bucket)
-	return b.incarnations.Of(b.seriesID(key))
+	return b.Incarnations.Of(b.SeriesID(key))
 }

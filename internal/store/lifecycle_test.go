@@ -94,11 +94,7 @@ func TestABucketChangeBesideAFlushIsKept(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			captured := func() bool {
-				s.pendMu.Lock()
-				defer s.pendMu.Unlock()
-				return len(s.pending) == 0
-			}
+			captured := func() bool { return s.columns.Unflushed.Len() == 0 }
 			flushed := make(chan error, 1)
 			var once sync.Once
 			f.set(func(op errorfs.Op) error {

@@ -115,7 +115,7 @@ func (r *replayer) setAside(lost []logrecord.Lost) (*olderSlots, error) {
 	s := r.s
 	o := &olderSlots{highest: make(map[uint64]int64), inLog: make(map[uint32]map[int64]struct{})}
 	for _, b := range s.buckets.All() {
-		o.highest[b.info.ID] = b.highest.Load()
+		o.highest[b.ID] = b.Highest()
 	}
 	s.keepReplayPositions.Store(true)
 	r.lost = logrecord.ByGroup(lost)
@@ -130,7 +130,7 @@ func (r *replayer) setAside(lost []logrecord.Lost) (*olderSlots, error) {
 		if err != nil || len(r.lost.Behind(p.Group, uint64(lsn))) == 0 || uint64(lsn) < r.state.ReplayPositionOf(p.Group) {
 			return nil
 		}
-		b, g := s.buckets.ID(p.Bucket), s.groups.Get(p.Group)
+		b, g := s.buckets.ID(p.Bucket), s.columns.Groups.Get(p.Group)
 		if b == nil || g == nil {
 			return nil
 		}
@@ -195,7 +195,7 @@ func (r *replayer) holes(records []logrecord.Lost) (out []hole.Hole) {
 	at := hole.Position{Generation: r.generation}
 	for group, list := range logrecord.ByGroup(records) {
 		slices.SortFunc(list, func(a, b logrecord.Lost) int { return cmp.Compare(a.First, b.First) })
-		if g := r.s.groups.Get(group); g != nil && g.Bucket == list[0].Bucket {
+		if g := r.s.columns.Groups.Get(group); g != nil && g.Bucket == list[0].Bucket {
 			out = r.groupHoles(out, g, list, at)
 		}
 		if len(out) > maxLogHoles {
@@ -208,10 +208,7 @@ func (r *replayer) holes(records []logrecord.Lost) (out []hole.Hole) {
 
 // groupHoles appends the holes of records of a group, sorted by their first slots.
 func (r *replayer) groupHoles(out []hole.Hole, g *head.Group, list []logrecord.Lost, at hole.Position) []hole.Hole {
-	cols, t := g.Columns(), r.columns[g.ID]
-	if t == nil {
-		t = &r.none
-	}
+	cols, t := g.Columns(), r.owners.Since(g.ID)
 	for col := range cols.Len() {
 		if !cols.Named(col) {
 			continue
@@ -220,7 +217,7 @@ func (r *replayer) groupHoles(out []hole.Hole, g *head.Group, list []logrecord.L
 		h := hole.Hole{Bucket: g.Bucket, Low: p, High: p, At: at, Cause: hole.LogRecord}
 		for _, l := range list {
 			switch {
-			case t.since[col] > l.LSN:
+			case t.Column[col] > l.LSN:
 			case h.Past > 0 && l.First <= h.Past:
 				h.Past = max(h.Past, l.Last+1)
 			default:

@@ -31,7 +31,7 @@ func (r *replayer) lose(report *wal.Report) error {
 	ranges := logrecord.LostRanges(lost)
 	for i := range ranges {
 		l := &ranges[i]
-		s.reportDamage(fmt.Sprintf("log of bucket %s", s.buckets.ID(l.Bucket).info.Name), fmt.Errorf("%s", l))
+		s.reportDamage(fmt.Sprintf("log of bucket %s", s.buckets.ID(l.Bucket).Name), fmt.Errorf("%s", l))
 	}
 	if report.Unknown > 0 {
 		s.reportDamage("log", fmt.Errorf("%s", logrecord.UnknownRecords(report)))

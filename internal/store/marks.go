@@ -4,35 +4,33 @@ import (
 	"slices"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/columns"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 )
 
-// noSlot is the highest flushed slot of a bucket that has flushed none.
-const noSlot = -1
-
 // prefixOf is the prefix under which marks and holes have a series.
 func prefixOf(id metric.SeriesID) hole.Prefix { return hole.PrefixOf(id) }
 
 // settle completes what is settled for a capture of a group of the bucket, and notes
 // what will be once the flush is committed. A deleted bucket has none.
-func (f *flushing) settle(b *bucket, g *head.Group, c *head.Capture) {
+func (f *flushing) settle(b *columns.Bucket, g *head.Group, c *head.Capture) {
 	if b == nil {
 		return
 	}
 	if c.Unsettled {
-		c.Settled = max(c.Settled, b.highest.Load())
+		c.Settled = max(c.Settled, b.Highest())
 		g.Settle(c.Settled)
 	}
-	if c.Highest == noSlot {
+	if c.Highest == columns.NoSlot {
 		return
 	}
-	i := slices.IndexFunc(f.highest, func(h manifest.Highest) bool { return h.Bucket == b.info.ID })
+	i := slices.IndexFunc(f.highest, func(h manifest.Highest) bool { return h.Bucket == b.ID })
 	if i < 0 {
 		i = len(f.highest)
-		f.highest = append(f.highest, manifest.Highest{Bucket: b.info.ID, Slot: c.Highest})
+		f.highest = append(f.highest, manifest.Highest{Bucket: b.ID, Slot: c.Highest})
 	}
 	f.highest[i].Slot = max(f.highest[i].Slot, c.Highest)
 }
@@ -41,7 +39,7 @@ func (f *flushing) settle(b *bucket, g *head.Group, c *head.Capture) {
 func (s *Store) raiseHighest(list []manifest.Highest) {
 	for _, h := range list {
 		if b := s.buckets.ID(h.Bucket); b != nil {
-			b.highest.Store(max(b.highest.Load(), h.Slot))
+			b.RaiseHighest(h.Slot)
 		}
 	}
 }

@@ -243,7 +243,7 @@ func TestMergesFreeWhatIsGone(t *testing.T) {
 	}
 	for _, seg := range s.versions.Latest().Segments {
 		for _, r := range seg.Meta.Ranges {
-			if b := s.buckets.ID(r.Bucket); b == nil || b.info.Name == "short" && seg.Meta.Kind != manifest.Flush {
+			if b := s.buckets.ID(r.Bucket); b == nil || b.Name == "short" && seg.Meta.Kind != manifest.Flush {
 				t.Errorf("%s still holds chunks %d to %d of bucket %d", seg.Name(), r.First, r.Past, r.Bucket)
 			}
 		}

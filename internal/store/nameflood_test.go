@@ -83,7 +83,7 @@ func TestNewSeriesCountWhatTheyTake(t *testing.T) {
 		o.Memory = memory.New(1<<40, clock.Now, nil)
 		s := mustOpen(t, o)
 		x := mustSession(t, s, "flood")
-		counted := func() int64 { return s.nameStock.Bytes() + s.unnamed.Load() }
+		counted := func() int64 { return s.nameStock.Bytes() + s.columns.Unflushed.Need() }
 		heap := func() int64 {
 			runtime.GC()
 			var m runtime.MemStats
@@ -92,16 +92,16 @@ func TestNewSeriesCountWhatTheyTake(t *testing.T) {
 		}
 		count, was := counted(), heap()
 		for i := range 40 << 20 / (bytes + 400) {
-			if _, err := x.create(metric.Series(x.b.info.ID, longKey(i, bytes)), longKey(i, bytes)); err != nil {
+			if _, err := x.assign(longKey(i, bytes)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		s.pendMu.Lock()
 		var naming int64 // a copy of each name
-		for _, c := range s.pending {
+		changes := s.columns.Unflushed.Take(0)
+		for _, c := range changes.Catalogue {
 			naming += int64(len(c.Series.Key))
 		}
-		s.pendMu.Unlock()
+		s.columns.Unflushed.PutBack(changes)
 		count, took := counted()-count, heap()-was
 		t.Logf("names of %d bytes: %d MiB counted, %d taken and %d to be taken", bytes, count>>20, took>>20, naming>>20)
 		if need := took + naming; count < need || count > 3*need {

@@ -8,11 +8,13 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/clock"
+	"dalmatiner/internal/columns"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/reader"
+	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
@@ -46,7 +48,7 @@ func Open(o Options) (*Store, error) {
 // log lost; that one's directory is closed.
 func open(o Options, again *startAgain) (*Store, error) {
 	s := &Store{
-		o: o, clock: clock.New(o.Now), damage: damage.Notes{Logger: o.Logger}, buckets: buckets.NewRegistry[*bucket](), account: account.New(), relost: relost{cause: LostRecord}, lostLog: relost{cause: LostInReplay}, nameless: make(map[formerPlace]uint64),
+		o: o, clock: clock.New(o.Now), damage: damage.Notes{Logger: o.Logger}, buckets: buckets.NewRegistry[*columns.Bucket](), account: account.New(), relost: relost{cause: LostRecord}, lostLog: relost{cause: LostInReplay},
 		room: make(chan struct{}), replayOver: make(chan struct{}), stop: make(chan struct{}), urgent: make(chan struct{}),
 		maxTombstones: maxTombstones, deleteSlice: deleteSlice,
 		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
@@ -59,7 +61,11 @@ func open(o Options, again *startAgain) (*Store, error) {
 	s.takeShares()
 	s.dir = version.NewDir(o.FS, o.Dir, s.files, o.Logger)
 	s.versions = version.New(s.dir.Retire)
-	s.reader = reader.New(reader.Options{Versions: s.versions, Index: &s.index, Groups: &s.groups, Damage: &s.damage, Replay: s.replaySeries})
+	s.columns = columns.New(columns.Options{
+		Buckets: s.buckets, Log: &s.commit, Clock: s.clock, Names: s.nameStock, Versions: s.versions,
+		ChunkNeed: firstChunkNeed, NewSeries: s.newSeries,
+	})
+	s.reader = reader.New(reader.Options{Versions: s.versions, Index: &s.columns.Index, Groups: &s.columns.Groups, Damage: &s.damage, Replay: s.replaySeries})
 	s.lastFlush.Store(s.clock.Steady())
 	lock, err := datadir.Acquire(o.FS, o.Dir, s.reportDamage)
 	if err != nil {
@@ -70,7 +76,7 @@ func open(o Options, again *startAgain) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(formatError(err), s.lock.Close())
 	}
-	known := newBindings(s, state)
+	known := s.columns.NewOwnership(recovery.ReplayFrom(state), &s.damage, func(bytes int64) { s.replayBytes.Add(bytes) })
 	if err := s.openFiles(state, known); err != nil {
 		return nil, errors.Join(formatError(err), s.closeFiles())
 	}
@@ -118,7 +124,7 @@ func (s *Store) openManifest() (*manifest.State, error) {
 }
 
 // openFiles opens everything that state names.
-func (s *Store) openFiles(state *manifest.State, known *bindings) error {
+func (s *Store) openFiles(state *manifest.State, known *columns.Ownership) error {
 	for _, b := range state.Buckets {
 		bucket := s.newBucket(b)
 		s.restoreIncarnations(bucket, state.Tombstones)
@@ -135,9 +141,9 @@ func (s *Store) openFiles(state *manifest.State, known *bindings) error {
 		s.buckets.NoteDeleted(d)
 	}
 	s.buckets.RaiseDeletionsFrom(state.DeletionsFrom)
-	s.rememberAfter.Store(state.RememberAfter)
-	s.sawIncarnation(max(state.Incarnation, s.buckets.DeletionsFrom()))
-	s.groups.Skip(state.NextGroup)
+	s.columns.Deletions.Forget(state.RememberAfter)
+	s.columns.Deletions.Saw(max(state.Incarnation, s.buckets.DeletionsFrom()))
+	s.columns.Groups.Skip(state.NextGroup)
 	s.dir.RaiseNumber(max(state.NextSeq, 1))
 	if state.Account != nil {
 		if err := s.account.Restore(state.Account); err != nil {
@@ -153,11 +159,11 @@ func (s *Store) openFiles(state *manifest.State, known *bindings) error {
 	}
 	log, err := wal.Open(wal.Options{
 		FS: s.o.FS, Dir: s.path(datadir.WAL), Sync: s.o.WALSync, Interval: s.o.WALInterval,
-		MinLSN: wal.LSN(max(state.AccountLSN, known.highest+1)), Logger: s.o.Logger, OnFailure: s.fail,
+		MinLSN: wal.LSN(max(state.AccountLSN, known.Highest()+1)), Logger: s.o.Logger, OnFailure: s.fail,
 		// A log is trimmed file by file: a few of them must fit its limit.
 		FileSize: min(wal.DefaultFileSize, max(s.o.WALMaxSize/8, minLogFile)),
 	})
-	s.log = log
+	s.log, s.commit.log, s.commit.room = log, log, s.checkLogRoom
 	return err
 }
 
@@ -188,7 +194,7 @@ func (s *Store) catalogueMark() uint64 {
 // than the MANIFEST knows it to be, or that nothing was ever written to, beside
 // segments, is rebuilt from them: one that is empty because all series have gone has
 // a generation. One that was rebuilt without names that could not be read gets those.
-func (s *Store) openCatalogue(state *manifest.State, known *bindings) error {
+func (s *Store) openCatalogue(state *manifest.State, known *columns.Ownership) error {
 	dir := s.path(datadir.Catalogue)
 	cat, err := catalogue.Open(s.o.FS, dir, s.o.Logger)
 	if at := state.Catalogue &^ catalogue.NamesUnread; err == nil && cat.Mark() < at {
@@ -223,11 +229,11 @@ func (s *Store) openCatalogue(state *manifest.State, known *bindings) error {
 	return s.rebuildCatalogue(known, loaded > 0)
 }
 
-func (s *Store) loadCatalogue(known *bindings) (n int, err error) {
+func (s *Store) loadCatalogue(known *columns.Ownership) (n int, err error) {
 	err = s.catalogue.Load(func(e segment.Series) error {
 		n++
-		return known.restore(e)
+		return known.Restore(e)
 	})
-	known.settle()
+	known.Settle()
 	return n, err
 }

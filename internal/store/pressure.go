@@ -6,7 +6,6 @@ import (
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/memory"
-	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/wal"
 )
@@ -18,24 +17,12 @@ const (
 	// reliefEvery is the time between two steps against pressure.
 	reliefEvery = 500 * time.Millisecond
 
-	// unnamedCost is what a flush takes for a series that it has to name, beside its
-	// key: its place in the list, which is there twice while it grows, and the record.
-	// The key lies in the record again, and in what its group had for names before,
-	// by keyTimes/keyPart of its length.
-	unnamedCost = 256
-	keyTimes    = 3
-	keyPart     = 2
-
 	// chunkCost is what a flush takes for each of all its chunks: its place in the
 	// index of the segment. Chunks of series that stand still have a dozen bytes.
 	chunkCost = 44
 
-	// columnCost is what a new series takes in its group beside its key, until the
-	// next count: its id and the place of its key, in lists that grow.
-	columnCost = 48
-
-	// groupCost is a group without columns; most of it is the last write to each.
-	groupCost = 5 << 10
+	// firstChunkNeed is what it takes for the first chunk of a series.
+	firstChunkNeed = chunkCost + listCost
 
 	// namesPart of the limit is what names and index may take: nothing but fewer
 	// series makes them smaller. What encoding and flushing can free is worth
@@ -113,13 +100,13 @@ func (s *Store) Memory() *memory.Budget { return s.memory }
 // flushNeed is what a flush would take now: the lists of a share of the chunks, and a
 // copy of those that are more than one piece; what each of all takes however short it
 // is; and the list of the series it names.
-func (s *Store) flushNeed() int64 { return s.shareNeed.Load() + s.unnamed.Load() }
+func (s *Store) flushNeed() int64 { return s.shareNeed.Load() + s.columns.Unflushed.Need() }
 
 // countChunks counts what the chunks of the next flush will need.
 func (s *Store) countChunks() {
 	type bucket struct{ chunks, copied int64 }
 	buckets := make(map[uint64]bucket)
-	for _, g := range s.groups.All() {
+	for _, g := range s.columns.Groups.All() {
 		chunks, copied := g.FlushChunks()
 		b := buckets[g.Bucket]
 		buckets[g.Bucket] = bucket{b.chunks + chunks, b.copied + copied}
@@ -134,37 +121,12 @@ func (s *Store) countChunks() {
 // countNames counts names and index anew: between two counts they are estimated.
 func (s *Store) countNames() {
 	was := s.nameStock.Bytes() // what is taken from here on stays counted
-	n := s.index.Bytes()
-	for _, g := range s.groups.All() {
-		n += g.Columns().Bytes() + groupCost
-	}
-	for _, b := range s.buckets.All() {
-		b.mu.Lock()
-		n += b.inactive.Bytes() + b.incarnations.Bytes()
-		b.mu.Unlock()
-	}
-	s.nameStock.Add(n - was)
+	s.nameStock.Add(s.columns.Bytes() - was)
 }
 
-// namingNeed is what a flush takes for changes that it has to tell the catalogue.
-func namingNeed(changes ...catalogue.Change) int64 {
-	n := int64(len(changes)) * unnamedCost
-	for i := range changes {
-		n += int64(len(changes[i].Series.Key)) * keyTimes / keyPart
-	}
-	return n
-}
-
-// takeName takes the memory of a new series in a group, before anything of it is
-// made, and returns what its name takes. It is false where there is none.
-func (s *Store) takeName(g *head.Group, id *metric.SeriesID, key []byte) (bytes int64, ok bool) {
-	bytes = g.Columns().Growth(len(key)) + columnCost + s.index.Growth(id)
-	if !s.nameStock.Take(bytes, chunkCost+listCost+unnamedCost+int64(len(key))*keyTimes/keyPart) {
-		return 0, false
-	}
-	s.shareNeed.Add(chunkCost + listCost) // of its first points, until the next count
-	return bytes, true
-}
+// newSeries counts what the next flush takes for the first points of a new series, until
+// the next count.
+func (s *Store) newSeries() { s.shareNeed.Add(firstChunkNeed) }
 
 // full reports whether senders have to wait for a flush, or for memory that
 // encoding and flushing can free. On a full disk no flush will free any; points
@@ -234,7 +196,7 @@ func (s *Store) reportRollup(last, level memory.Level) {
 // relieve takes one step against pressure.
 func (s *Store) relieve(level memory.Level) {
 	nanos, idle := s.clock.Steady(), int64(idleUnder[level])
-	for _, g := range s.groups.All() {
+	for _, g := range s.columns.Groups.All() {
 		closed := g.CloseBlocks(func(_ uint64, _, lastWrite int64) bool { return nanos-lastWrite >= idle })
 		s.applied(g, head.Applied{Closed: closed})
 	}

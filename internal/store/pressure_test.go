@@ -8,11 +8,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/clock"
+	"dalmatiner/internal/columns"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/series"
 )
 
 // pressedStore opens a store with a limit whose use the test adds to.
@@ -150,14 +154,10 @@ func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 func (s *pressedStore) defineSeries(t *testing.T, bucket string, n int) {
 	t.Helper()
 	b := s.buckets.Get(bucket)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	g, err := s.groupToFill(b, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	owners := s.columns.NewOwnership(0, &s.damage, func(int64) {})
+	group := s.columns.Groups.Next()
 	for i := range n {
-		s.define(b, g, i, metric.Series(b.info.ID, key(i)), key(i), 0, 0, false)
+		owners.Define(b, &logrecord.Record{Bucket: b.ID, Group: group, Column: i, Key: key(i)}, 0, 0, false)
 	}
 }
 
@@ -261,7 +261,14 @@ func TestDeletedSeriesNeedNoFlush(t *testing.T) {
 // A flush is due before its size is reached where the last one is long ago, and
 // for series without a name in any case; not at once, and not in another one.
 func TestFlushSoon(t *testing.T) {
-	s := &Store{o: Options{FlushBytes: 100 * unnamedCost}, clock: clock.New(func() time.Time { return time.Unix(0, 0) })}
+	newSeries := func(s *Store, n int) {
+		for i := range n {
+			s.columns.AddUnflushed(columns.NewBucket(buckets.Info{}, 1, nil), series.At(0, i), metric.SeriesID{}, nil, 0, nil)
+		}
+	}
+	one := &Store{columns: columns.New(columns.Options{})}
+	newSeries(one, 1)
+	s := &Store{o: Options{FlushBytes: 100 * one.columns.Unflushed.Need()}, columns: columns.New(columns.Options{}), clock: clock.New(func() time.Time { return time.Unix(0, 0) })}
 	after := func(calls int) (due bool) {
 		for range calls {
 			due = s.flushSoon()
@@ -285,7 +292,7 @@ func TestFlushSoon(t *testing.T) {
 	if after(2 * flushDelay) {
 		t.Error("due at three quarters")
 	}
-	s.unnamed.Store(unnamedCost)
+	newSeries(s, 1)
 	if after(flushDelay) {
 		t.Error("due at once")
 	}
@@ -294,7 +301,7 @@ func TestFlushSoon(t *testing.T) {
 	}
 	s.lastFlush.Store(0)
 	s.sealedBytes.Store(0)
-	s.unnamed.Store(101 * unnamedCost)
+	newSeries(s, 100)
 	if !after(1) {
 		t.Error("not due with many series that have no name")
 	}

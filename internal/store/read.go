@@ -6,11 +6,10 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/head"
+	"dalmatiner/internal/columns"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/reader"
-	"dalmatiner/internal/series"
 	"dalmatiner/internal/version"
 )
 
@@ -22,7 +21,7 @@ const MaxRead = reader.MaxRead
 // buckets.ErrUnknown, whether or not there is another one of its name.
 type Bucket struct {
 	s *Store
-	b *bucket
+	b *columns.Bucket
 }
 
 // Bucket returns a handle of a bucket, or an error that wraps buckets.ErrUnknown.
@@ -35,7 +34,7 @@ func (s *Store) Bucket(name string) (Bucket, error) {
 func (s *Store) handle(info buckets.Info) Bucket {
 	b := s.buckets.ID(info.ID)
 	if b == nil {
-		b = &bucket{info: info} // which is not there, as each use finds
+		b = columns.NewBucket(info, 0, nil) // which is not there, as each use finds
 	}
 	return Bucket{s, b}
 }
@@ -45,14 +44,14 @@ func (h Bucket) Info() buckets.Info { return h.b.Info() }
 
 // check finds out whether the bucket is still there.
 func (h Bucket) check() error {
-	if h.s.buckets.ID(h.b.info.ID) != h.b {
-		return buckets.Unknown(h.b.info.Name)
+	if h.s.buckets.ID(h.b.ID) != h.b {
+		return buckets.Unknown(h.b.Name)
 	}
 	return nil
 }
 
 // Series returns a handle of a metric, whether or not there is one. It does not keep key.
-func (h Bucket) Series(key []byte) Series { return Series{h, h.b.seriesID(key)} }
+func (h Bucket) Series(key []byte) Series { return Series{h, h.b.SeriesID(key)} }
 
 // Metrics calls fn for every metric of the bucket whose key starts with
 // prefix, in no particular order, until fn returns false. The key is valid
@@ -61,12 +60,12 @@ func (h Bucket) Metrics(ctx context.Context, prefix []byte, fn func(key []byte) 
 	if err := h.check(); err != nil {
 		return err
 	}
-	columns, names := h.b.names()
+	columns, names := h.b.Names()
 	for _, cols := range columns {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		for col := 0; col < cols.Len(); col += h.b.width() {
+		for col := 0; col < cols.Len(); col += h.b.Width() {
 			if cols.Has(col) && bytes.HasPrefix(cols.Key(col), prefix) && !fn(cols.Key(col)) {
 				return nil
 			}
@@ -94,7 +93,7 @@ func (h Series) now() (reader.Series, error) {
 		return reader.Series{}, err
 	}
 	oldest, _ := h.of.s.admitted(h.of.b)
-	return reader.Series{Bucket: h.of.b.info.ID, ID: h.id, Oldest: int64(oldest)}, nil
+	return reader.Series{Bucket: h.of.b.ID, ID: h.id, Oldest: int64(oldest)}, nil
 }
 
 // Exists reports whether the bucket has a series of that metric, with points or not.
@@ -102,7 +101,7 @@ func (h Series) Exists() (bool, error) {
 	if err := h.of.check(); err != nil {
 		return false, err
 	}
-	return h.of.s.index.Has(h.id), nil
+	return h.of.s.columns.Index.Has(h.id), nil
 }
 
 // Read fills dst with the words of the slots [from, from+len(dst)).
@@ -146,7 +145,7 @@ func (h Series) ReadTimestamped(ctx context.Context, from int64, values, timesta
 	if err != nil {
 		return err
 	}
-	info := &h.of.b.info
+	info := h.of.b.Info()
 	if info.HPTS {
 		err = h.of.s.reader.ReadPairs(ctx, of, from, values, timestamps)
 	} else {
@@ -193,7 +192,7 @@ func (h Series) Digest(ctx context.Context, from, past int64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return h.of.s.reader.Digest(ctx, of, h.of.b.info.HPTS, &h.of.b.incarnations, from, past)
+	return h.of.s.reader.Digest(ctx, of, h.of.b.HPTS, &h.of.b.Incarnations, from, past)
 }
 
 // Read is Series.Read for a protocol that names bucket and metric in each request.
@@ -220,15 +219,4 @@ func (s *Store) Metrics(ctx context.Context, info buckets.Info, prefix []byte, f
 // named and counted, and what it hit is left out (I5).
 func (s *Store) noteUnreadable(seg *version.Segment, err error) error {
 	return s.damage.Unreadable(seg, err)
-}
-
-// names returns views of all names at one moment, in which every series is once.
-func (b *bucket) names() ([]*head.Columns, series.InactiveView) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	columns := make([]*head.Columns, len(b.groups))
-	for i, g := range b.groups {
-		columns[i] = g.Columns()
-	}
-	return columns, b.inactive.View()
 }

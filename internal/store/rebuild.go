@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"dalmatiner/internal/columns"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
@@ -20,8 +21,8 @@ const nameTries = 4
 
 // rebuildCatalogue takes the series from the segments that name them; where the
 // catalogue has been loaded, those that it does not know.
-func (s *Store) rebuildCatalogue(known *bindings, loaded bool) error {
-	known.rebuilt = true
+func (s *Store) rebuildCatalogue(known *columns.Ownership, loaded bool) error {
+	known.Rebuilt = true
 	all, deleted, unread, err := s.names()
 	if err != nil {
 		return err
@@ -31,15 +32,15 @@ func (s *Store) rebuildCatalogue(known *bindings, loaded bool) error {
 			"segments", unread)
 	}
 	if loaded {
-		all = slices.DeleteFunc(all, func(e segment.Series) bool { return s.index.Has(metric.SeriesID(e.Hash)) })
+		all = slices.DeleteFunc(all, func(e segment.Series) bool { return s.columns.Index.Has(metric.SeriesID(e.Hash)) })
 	}
-	list := s.columns(latest(all), deleted)
+	list := s.formerColumns(latest(all), deleted)
 	for _, e := range list {
-		if err := known.restore(e); err != nil {
+		if err := known.Restore(e); err != nil {
 			return err
 		}
 	}
-	known.settle()
+	known.Settle()
 	if err = s.catalogue.Put(list); err == nil {
 		err = s.catalogue.Flush()
 	}
@@ -61,7 +62,7 @@ func (s *Store) rebuildCatalogue(known *bindings, loaded bool) error {
 func (s *Store) names() (all, deleted []segment.Series, unread int, err error) {
 	tombs := make(map[uint64]version.Tombstones)
 	for _, b := range s.buckets.All() {
-		tombs[b.info.ID] = s.tombs(b.info.ID)
+		tombs[b.ID] = s.tombs(b.ID)
 	}
 	for _, seg := range s.versions.Latest().Segments {
 		if seg.Info.Identities == 0 {
@@ -102,23 +103,10 @@ func latest(all []segment.Series) []segment.Series {
 	return slices.CompactFunc(all, func(a, b segment.Series) bool { return a.Bucket == b.Bucket && a.Hash == b.Hash })
 }
 
-// placeOf returns the place at which the catalogue has a series that was loaded, which
-// may be the one it was deleted from; series.NoColumn for another.
-func (s *Store) placeOf(b *bucket, id metric.SeriesID) series.Ref {
-	ref, ok := s.index.Lookup(id)
-	switch {
-	case !ok:
-		return series.NoColumn
-	case ref.Inactive():
-		return b.inactive.Column(ref)
-	}
-	return ref
-}
-
-// columns adds the columns that deleted series had, by segments and MANIFEST, and
+// formerColumns adds the columns that deleted series had, by segments and MANIFEST, and
 // returns all in the order of the columns. The log may still have records of every
 // column that a series had: the last one is not enough.
-func (s *Store) columns(list, deleted []segment.Series) []segment.Series {
+func (s *Store) formerColumns(list, deleted []segment.Series) []segment.Series {
 	for _, t := range s.manifest.State().Tombstones {
 		for _, d := range t.Series {
 			deleted = append(deleted, segment.Series{Bucket: t.Bucket, Hash: d.Hash, Group: d.Group, Column: uint16(d.Column), Since: t.LSN})
@@ -126,7 +114,7 @@ func (s *Store) columns(list, deleted []segment.Series) []segment.Series {
 	}
 	for _, e := range deleted {
 		ref := series.At(e.Group, int(e.Column))
-		if b := s.buckets.ID(e.Bucket); ref != series.None && b != nil && s.placeOf(b, metric.SeriesID(e.Hash)) != ref {
+		if b := s.buckets.ID(e.Bucket); ref != series.None && b != nil && s.columns.Column(b, metric.SeriesID(e.Hash)) != ref {
 			e.Key, e.DeleteSequence, e.Incarnation = nil, 0, 0
 			list = append(list, e)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/columns"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
@@ -135,12 +136,12 @@ func TestASeriesBackInItsColumnKeepsItsName(t *testing.T) {
 		}
 		place := func() series.Ref {
 			b := s.buckets.Get("b")
-			return s.placeOf(b, b.seriesID(key(0)))
+			return s.columns.Column(b, b.SeriesID(key(0)))
 		}
 		send(head.Width)
 		mustFlush(t, s)
 		was := place()
-		for i := range minReuse {
+		for i := range columns.MinReuse {
 			if _, err := s.DeleteSeries(t.Context(), "b", SeriesChoice{Key: key(i)}, false); err != nil {
 				t.Fatal(err)
 			}
@@ -151,10 +152,8 @@ func TestASeriesBackInItsColumnKeepsItsName(t *testing.T) {
 			clock.advance(time.Hour)
 			s.clock.Advance()
 			b := s.buckets.Get("b")
-			b.mu.Lock()
-			s.park(b, s.groups.Get(was.Group()))
-			b.mu.Unlock()
-			if ref, _ := s.index.Lookup(b.seriesID(key(0))); !ref.Inactive() {
+			s.columns.Deactivate(b, s.columns.Groups.Get(was.Group()))
+			if ref, _ := s.columns.Index.Lookup(b.SeriesID(key(0))); !ref.Inactive() {
 				t.Fatal("the series has a column")
 			}
 			mustFlush(t, s)
@@ -181,7 +180,7 @@ func TestASeriesBackInItsColumnKeepsItsName(t *testing.T) {
 func wantReturned(t *testing.T, s *Store, incarnation uint64, when string) {
 	t.Helper()
 	b := s.buckets.Get("b")
-	if got := s.incarnationOf(b.info.ID, key(0)); got != incarnation {
+	if got := s.incarnationOf(b.ID, key(0)); got != incarnation {
 		t.Errorf("%s: incarnation %d, want %d", when, got, incarnation)
 	}
 	var names []string
@@ -194,12 +193,12 @@ func wantReturned(t *testing.T, s *Store, incarnation uint64, when string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(names, metric.Text(key(0))) || len(names) != head.Width-minReuse+1 {
+	if !slices.Contains(names, metric.Text(key(0))) || len(names) != head.Width-columns.MinReuse+1 {
 		t.Fatalf("%s: the catalogue has %d names: %v", when, len(names), names)
 	}
 	for i := range head.Width {
 		want := point.FromInt(1)
-		if 0 < i && i < minReuse {
+		if 0 < i && i < columns.MinReuse {
 			want = point.Unset
 		}
 		if got := readAll(t, s, "b", i, epoch, 1)[0]; got != want {

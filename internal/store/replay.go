@@ -11,10 +11,12 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/columns"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
@@ -29,10 +31,11 @@ const LostRecord = "log_record_without_series"
 // noted by group. Then the store is in use, and a second reading puts the points
 // into the head.
 type replayer struct {
-	none ages // of a group whose series have their columns since before the replay
-	*bindings
-	state *manifest.State
-	tally tally
+	s      *Store
+	owners *columns.Ownership
+	from   uint64 // it begins here
+	state  *manifest.State
+	tally  tally
 
 	lost       logrecord.Overwritten // as the start before this one found it, see startAgain
 	again      *startAgain           // that start, nil where there was none
@@ -52,7 +55,7 @@ type replayer struct {
 	// deleted are the tombstones of the log, which nobody looks at before the
 	// replay is over: to show those of each record at once would take hours for a
 	// deletion of many series.
-	deleted map[*bucket][]version.Tombstone
+	deleted map[*columns.Bucket][]version.Tombstone
 	// graves has the columns of series that were deleted behind where the replay begins,
 	// and when, by tombstones that are committed. Beside whole replay positions the catalogue has
 	// them; where replay positions are lost, it may not any more.
@@ -64,10 +67,10 @@ const tallyEvery = 16 << 20
 
 // replay brings buckets, series and the account to where the log ends, and
 // leaves the points to finish.
-func (s *Store) replay(state *manifest.State, known *bindings, again *startAgain) error {
+func (s *Store) replay(state *manifest.State, known *columns.Ownership, again *startAgain) error {
 	r := &replayer{
 		again: again, generation: s.dir.NextNumber(),
-		bindings: known, state: state, deleted: make(map[*bucket][]version.Tombstone), tally: tally{rows: make(map[accountRow]*account.Counts)},
+		s: s, owners: known, from: recovery.ReplayFrom(state), state: state, deleted: make(map[*columns.Bucket][]version.Tombstone), tally: tally{rows: make(map[accountRow]*account.Counts)},
 		reading: newRound(), applying: newRound(), roundSize: int(min(roundBytes, s.o.FlushBytes/roundPart)),
 	}
 	if again != nil {
@@ -99,17 +102,11 @@ func (s *Store) replay(state *manifest.State, known *bindings, again *startAgain
 	}
 	s.counters.replayed.Store(report.Records)
 	for b, list := range r.deleted {
-		s.publishTombstones(b.info.ID, list)
+		s.columns.PublishTombstones(b.ID, list)
 	}
-	for _, b := range s.buckets.All() {
-		for _, g := range b.groups {
-			if g.Columns().Bound() < head.Width {
-				b.partial = append(b.partial, g)
-			}
-		}
-	}
-	r.series, r.deleted = nil, nil // the second reading needs neither
-	if len(r.backlogs) == 0 {      // as after an orderly end
+	r.owners.Settled()
+	r.deleted = nil           // the second reading does not need them
+	if len(r.backlogs) == 0 { // as after an orderly end
 		r.finish()
 		return nil
 	}
@@ -121,8 +118,8 @@ func (s *Store) replay(state *manifest.State, known *bindings, again *startAgain
 func (r *replayer) noteGraves() {
 	r.graves = make(map[series.Ref]uint64)
 	for _, b := range r.s.buckets.All() {
-		for _, t := range r.s.tombs(b.info.ID) {
-			for col := range b.width() {
+		for _, t := range r.s.tombs(b.ID) {
+			for col := range b.Width() {
 				if refOf(&t) != series.None && t.LSN > r.from {
 					ref := series.At(t.Group, int(t.Column)+col)
 					r.graves[ref] = max(r.graves[ref], t.LSN)
@@ -174,7 +171,7 @@ func (r *replayer) change(lsn wal.LSN, p *logrecord.Record) error {
 		r.delete(p.Deleted)
 	case logrecord.TTL:
 		if b := r.s.buckets.ID(p.Bucket); b != nil {
-			b.ttl.Store(p.TTL)
+			b.SetTTL(p.TTL)
 		}
 	case logrecord.SeriesDeleted:
 		return r.forget(lsn, p)
@@ -192,7 +189,7 @@ func (r *replayer) bucket(info buckets.Info) {
 func (r *replayer) delete(d buckets.Deletion) {
 	b := r.s.buckets.ID(d.ID)
 	if b == nil {
-		r.s.noteDeleted(d)
+		r.s.columns.NoteDeleted(d)
 		return
 	}
 	for _, l := range r.backlogs {
@@ -200,9 +197,7 @@ func (r *replayer) delete(d buckets.Deletion) {
 			r.drop(l)
 		}
 	}
-	b.mu.Lock()
-	r.s.forgetBucket(b, d)
-	b.mu.Unlock()
+	r.s.columns.DeletedBucket(b, d)
 	r.s.dropGroups(b)
 }
 
@@ -214,28 +209,28 @@ func (r *replayer) define(lsn wal.LSN, p logrecord.Record) error {
 	if b == nil {
 		return nil
 	}
-	id, ref := b.seriesID(p.Key), series.At(p.Group, p.Column)
-	if since, ok := r.series[id]; ok && since >= uint64(lsn) {
+	id, ref := b.SeriesID(p.Key), series.At(p.Group, p.Column)
+	if since := r.owners.SeriesSince(id); since >= uint64(lsn) {
 		// The catalogue may be ahead of the commit that was to bring the segment
 		// with the name.
 		if since == uint64(lsn) && since >= r.state.AccountLSN {
-			s.addPending(b, ref, id, bytes.Clone(p.Key), lsn, nil)
+			s.columns.AddUnflushed(b, ref, id, bytes.Clone(p.Key), lsn, nil)
 		}
 		return nil
 	}
-	old, known := s.index.Lookup(id)
+	old, known := s.columns.Index.Lookup(id)
 	if !known && r.gone(b, id, lsn) {
 		return nil
 	}
-	if known && p.Incarnation > b.incarnations.Of(id) && uint64(lsn) >= r.state.AccountLSN {
+	if known && p.Incarnation > b.Incarnations.Of(id) && uint64(lsn) >= r.state.AccountLSN {
 		// Damage took the record of the deletion that is in between.
 		old, known = 0, false
 		if err := r.forget(lsn, deletionOf(&p, id)); err != nil {
 			return err
 		}
 	}
-	b.incarnations.Raise(id, p.Incarnation)
-	s.sawIncarnation(p.Incarnation)
+	b.Incarnations.Raise(id, p.Incarnation)
+	s.columns.Deletions.Saw(p.Incarnation)
 	if err := r.empty(ref); err != nil {
 		return err
 	}
@@ -244,31 +239,7 @@ func (r *replayer) define(lsn wal.LSN, p logrecord.Record) error {
 			return err
 		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	g, err := s.restoreGroup(b, p.Group)
-	if err != nil {
-		s.reportDamage("log", err)
-		return nil
-	}
-	if r.since(ref) > uint64(lsn) {
-		if !known { // the catalogue knows whose the column became, and lost who had it
-			b.series++
-			s.deactivate(b, ref, p.Key, id)
-		}
-		return nil
-	}
-	if known && !old.Inactive() {
-		s.groups.Get(old.Group()).Release(old.Column(), b.width())
-	}
-	if g.Columns().Has(p.Column) {
-		r.evict(b, g, p.Column)
-	}
-	if !known {
-		s.nameStock.Add(int64(len(p.Key)) + columnCost + s.index.Growth(&id)) // it is there: it cannot be refused
-	}
-	s.define(b, g, p.Column, id, p.Key, lsn, old, known)
-	r.note(b, ref, uint64(lsn))
+	r.owners.Define(b, &p, lsn, old, known)
 	return nil
 }
 
@@ -283,7 +254,7 @@ func (r *replayer) empty(ref series.Ref) error {
 			return err
 		}
 	}
-	if g := r.s.groups.Get(ref.Group()); g != nil && g.Columns().Has(ref.Column()) && holds(g, ref.Column()) {
+	if g := r.s.columns.Groups.Get(ref.Group()); g != nil && g.Columns().Has(ref.Column()) && holds(g, ref.Column()) {
 		_, err := r.s.flushAll(context.Background())
 		return err
 	}
@@ -297,12 +268,12 @@ func holds(g *head.Group, col int) bool {
 
 // gone reports whether a series that is not known and was defined at lsn was
 // forgotten by a record that a flush has committed: the catalogue had it then.
-func (r *replayer) gone(b *bucket, id metric.SeriesID, lsn wal.LSN) bool {
+func (r *replayer) gone(b *columns.Bucket, id metric.SeriesID, lsn wal.LSN) bool {
 	if uint64(lsn) >= r.state.AccountLSN {
 		return false
 	}
-	deleted, ok := r.s.tombs(b.info.ID).Find(id)
-	return !r.rebuilt || ok && deleted.LSN > uint64(lsn)
+	deleted, ok := r.s.tombs(b.ID).Find(id)
+	return !r.owners.Rebuilt || ok && deleted.LSN > uint64(lsn)
 }
 
 // forget takes series away again. What a flush has committed is in the catalogue
@@ -319,15 +290,10 @@ func (r *replayer) forget(lsn wal.LSN, p *logrecord.Record) error {
 	}
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s.sawIncarnation(p.Incarnation)
-	f := forgetting{b: b, below: s.dir.TakeDeletion(), why: p.Why, lsn: uint64(lsn), incarnation: p.Incarnation}
-	for col, id := range p.DeletedSeries() {
-		r.forgetOne(&f, version.Tombstone{ID: id, Group: p.Group, Column: uint8(col), DeleteSequence: f.below, LSN: f.lsn, Incarnation: f.incarnation})
-	}
-	r.deleted[b] = append(r.deleted[b], f.list...)
-	s.pendTombstones(b, f.list)
+	d := columns.Deletion{Bucket: b, DeleteSequence: s.dir.TakeDeletion(), Why: p.Why, Incarnation: p.Incarnation}
+	r.owners.Delete(&d, p, lsn)
+	s.deleted(&d)
+	r.deleted[b] = append(r.deleted[b], d.Series...)
 	return nil
 }
 
@@ -346,38 +312,9 @@ func (r *replayer) bringAll(p *logrecord.Record) error {
 		if err != nil {
 			break
 		}
-		if ref, ok := r.s.index.Lookup(id); ok && !ref.Inactive() {
+		if ref, ok := r.s.columns.Index.Lookup(id); ok && !ref.Inactive() {
 			err = r.bring(context.Background(), ref.Group())
 		}
 	}
 	return err
-}
-
-// forgetOne forgets a series wherever it is, unless it began anew: then the
-// catalogue is ahead of the record.
-func (r *replayer) forgetOne(f *forgetting, t version.Tombstone) {
-	s := r.s
-	ref, known := s.index.Lookup(t.ID)
-	switch {
-	case !known || r.series[t.ID] > f.lsn:
-		f.b.incarnations.Raise(t.ID, t.Incarnation)
-		f.list = append(f.list, t)
-		if refOf(&t) != series.None {
-			left := placed(f.b, refOf(&t), t.ID)
-			s.change(s.placeGone(f, t, &left))
-		}
-	case ref.Inactive():
-		s.lose(f, t, f.b.inactive.Remove(ref))
-	default:
-		if g := s.groups.Get(ref.Group()); g != nil {
-			var want head.Mask
-			want.Set(ref.Column())
-			cols := g.Columns()
-			gone, err := g.Delete(want, f.b.width(), false, func(head.Mask) error { return nil })
-			if err == nil {
-				s.dropped(f.b, g, cols, gone)
-			}
-		}
-		s.lose(f, t, ref)
-	}
 }

@@ -111,7 +111,7 @@ func (r *replayer) settleLosses() {
 // The flush brings the log behind them: a series with records in it stays.
 func (r *replayer) settleNames() {
 	s := r.s
-	if !r.rebuilt {
+	if !r.owners.Rebuilt {
 		return
 	}
 	ctx := context.Background()

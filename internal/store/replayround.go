@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/columns"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/point"
@@ -50,7 +51,7 @@ type chain struct {
 // run is a record with points.
 type run struct {
 	lsn        uint64
-	b          *bucket
+	b          *columns.Bucket
 	slot       int64
 	stored     uint64 // points, as the record counts them
 	from, past uint32 // of cells, behind the runs of those with several
@@ -66,13 +67,13 @@ const runSize = 56 // bytes
 func newRound() *round { return &round{of: make(map[uint32]int)} }
 
 // newRun returns the run of a record with points, without its place in a round.
-func newRun(lsn uint64, b *bucket, p *logrecord.Record) run {
+func newRun(lsn uint64, b *columns.Bucket, p *logrecord.Record) run {
 	return run{lsn: lsn, b: b, group: p.Group, slot: p.Slot, stored: p.Counts.Stored(), column: uint8(p.Column), kind: p.Kind}
 }
 
 // add takes a record with points in, which is of a backlog, and returns by how
 // much the memory of the round grew.
-func (q *round) add(lsn uint64, b *bucket, l *backlog, p *logrecord.Record) (grown int64) {
+func (q *round) add(lsn uint64, b *columns.Bucket, l *backlog, p *logrecord.Record) (grown int64) {
 	was := q.memory()
 	at := uint32(len(q.runs))
 	n := newRun(lsn, b, p)
@@ -191,7 +192,7 @@ func (a *applier) links(q *round, c *chain) (done bool, gone uint64) {
 	l := c.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g, applied := a.r.s.groups.Get(l.group), 0
+	g, applied := a.r.s.columns.Groups.Get(l.group), 0
 	for !done && applied < closeEvery {
 		n := &q.runs[c.first]
 		if l.next != 0 && l.next < n.lsn {
@@ -218,7 +219,7 @@ func (a *applier) links(q *round, c *chain) (done bool, gone uint64) {
 func (a *applier) record(g *head.Group, n *run, runs, cells []byte) {
 	a.words = logrecord.ParseCells(a.words[:0], cells)
 	a.lsn = n.lsn
-	w := head.Write{Column: int(n.column), Slot: n.slot, Words: a.words, Down: n.kind == logrecord.Column, Pairs: n.b.info.HPTS}
+	w := head.Write{Column: int(n.column), Slot: n.slot, Words: a.words, Down: n.kind == logrecord.Column, Pairs: n.b.HPTS}
 	over := a.r.lost.Behind(n.group, n.lsn)
 	points := uint64(0) // of no series
 	if n.kind != logrecord.Runs {
@@ -245,7 +246,7 @@ func (a *applier) parts(g *head.Group, n *run, w head.Write, over []logrecord.Lo
 		a.run(g, n, w, true, lost)
 		return
 	}
-	width := n.b.width()
+	width := n.b.Width()
 	if !w.Down || len(w.Words)%width != 0 {
 		a.part(g, n, w, logrecord.AnyNames(over, w.Slot), lost)
 		return
@@ -274,7 +275,7 @@ func (a *applier) part(g *head.Group, n *run, w head.Write, hidden bool, lost *u
 	a.run(g, n, w, true, lost)
 	last := w.Slot
 	if w.Down {
-		last += int64(len(w.Words)/n.b.width()) - 1
+		last += int64(len(w.Words)/n.b.Width()) - 1
 	}
 	for slot := w.Slot; slot <= last; slot++ {
 		a.older.add(n.group, slot)
@@ -284,7 +285,7 @@ func (a *applier) part(g *head.Group, n *run, w head.Write, hidden bool, lost *u
 // run applies a run of a record, where that is asked for, and counts those of its points
 // of which the series is not known.
 func (a *applier) run(g *head.Group, n *run, w head.Write, apply bool, lost *uint64) {
-	if odd := w.Pairs && (w.Column|len(w.Words))%2 != 0; g != nil && (g.Bucket != n.b.info.ID || odd) {
+	if odd := w.Pairs && (w.Column|len(w.Words))%2 != 0; g != nil && (g.Bucket != n.b.ID || odd) {
 		g = nil
 	}
 	for len(w.Words) > 0 {
@@ -317,14 +318,11 @@ func (r *replayer) known(lsn uint64, g *head.Group, w *head.Write) (n int) {
 	if g == nil {
 		return 0
 	}
-	cols, t := g.Columns(), r.columns[g.ID]
-	if t == nil {
-		t = &r.none
-	}
-	if last := w.Column + len(w.Words); t.last <= lsn && !w.Down && last <= cols.Len() && cols.Bound() == cols.Len() {
+	cols, t := g.Columns(), r.owners.Since(g.ID)
+	if last := w.Column + len(w.Words); t.Last <= lsn && !w.Down && last <= cols.Len() && cols.Bound() == cols.Len() {
 		return len(w.Words) // nearly always: no column of the group is free, or was given away since
 	}
-	is := func(col int) bool { return cols.Has(col) && t.since[col] <= lsn }
+	is := func(col int) bool { return cols.Has(col) && t.Column[col] <= lsn }
 	if w.Down {
 		if is(w.Column) {
 			n = len(w.Words)
@@ -347,7 +345,7 @@ func (r *replayer) pass(run *run, w *head.Write, lost *uint64) (n int) {
 	} else if w.Pairs {
 		n = min(2, len(w.Words))
 	}
-	if ref := series.At(run.group, w.Column); r.since(ref) > run.lsn || r.graves[ref] > run.lsn {
+	if ref := series.At(run.group, w.Column); r.owners.Since(run.group).Column[w.Column] > run.lsn || r.graves[ref] > run.lsn {
 		return n
 	}
 	for _, word := range w.Words[:n] {

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
-	"dalmatiner/internal/series"
 )
 
 // A name whose hash another series has is refused and counted, be that series in
@@ -17,15 +17,19 @@ func TestSameHash(t *testing.T) {
 		x := mustSession(t, s.Store, "b")
 		x.Point(key(0), epoch, point.FromInt(1))
 		b := s.buckets.Get("b")
-		id := metric.Series(b.info.ID, key(1)) // as if key(7) had it
-		b.mu.Lock()
-		if inactive {
-			s.deactivate(b, series.At(0, 9), key(7), id)
-		} else {
-			g := b.groups[0]
-			s.define(b, g, g.Columns().Len(), id, key(7), 0, 0, false)
+		owners := s.columns.NewOwnership(0, &s.damage, func(int64) {})
+		define := func(key []byte, column int) {
+			owners.Define(b, &logrecord.Record{Bucket: b.ID, Group: 0, Column: column, Key: key}, 0, 0, false)
 		}
-		b.mu.Unlock()
+		define(key(7), 9)
+		if inactive {
+			define(key(8), 9)
+		}
+		ref, _ := s.columns.Index.Lookup(metric.Series(b.ID, key(7)))
+		if ref.Inactive() != inactive {
+			t.Fatalf("the other series is at %x", ref)
+		}
+		s.columns.Index.Define(metric.Series(b.ID, key(1)), ref) // as if key(7) had the hash
 		x.Point(key(1), epoch, point.FromInt(2))
 		x.Point(key(0), epoch+1, point.FromInt(3))
 		if err := x.Close(); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/columns"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/kernel"
@@ -20,17 +21,16 @@ import (
 // session is not for concurrent use.
 type Session struct {
 	s *Store
-	b *bucket
+	b *columns.Bucket
 
-	position          // the predicted next column
-	other    position // another one: where the sender left its order
+	position columns.Position // the predicted next column
+	other    columns.Position // another one: where the sender left its order
 
 	misses      int          // points since the last one that was predicted
 	unpredicted *unpredicted // points that were not, and are looked up together
 
-	width   int         // columns of a metric: 1, or 2 with timestamps
-	fill    *head.Group // the group that takes this sender's new series
-	fillCol int         // the last column that one of them got
+	width  int            // columns of a metric: 1, or 2 with timestamps
+	filler columns.Filler // gives columns to new series
 
 	buffered
 
@@ -60,7 +60,7 @@ func (s *Store) NewSession(info buckets.Info) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Session{s: s, b: b, position: position{cols: &noColumns}, width: b.width()}, nil
+	return &Session{s: s, b: b, position: columns.Position{Columns: &noColumns}, width: b.Width(), filler: s.columns.NewFiller(b)}, nil
 }
 
 // use says how the session is used, before its first point.
@@ -76,7 +76,7 @@ func (x *Session) NeverWait() { x.neverWait = true }
 // In a bucket with timestamps it gets the begin of its slot as one.
 func (x *Session) Point(key []byte, slot uint64, raw uint64) {
 	if x.width != 1 {
-		x.Timestamped(key, slot, raw, x.b.info.SlotBegin(slot))
+		x.Timestamped(key, slot, raw, x.b.SlotBegin(slot))
 		return
 	}
 	w := raw
@@ -87,16 +87,16 @@ func (x *Session) Point(key []byte, slot uint64, raw uint64) {
 			return
 		}
 	}
-	if !x.cols.Is(x.col, key) && !x.seek(key, slot, w) {
+	if !x.position.Columns.Is(x.position.Column, key) && !x.seek(key, slot, w) {
 		return
 	}
 	if !x.goesOn(slot) {
 		x.makeRoom()
-		x.runSlot, x.runCol = slot, x.col
+		x.runSlot, x.runCol = slot, x.position.Column
 	}
 	x.words[x.before+x.runLen] = w
 	x.runLen++
-	x.col++
+	x.position.Column++
 }
 
 // Batch takes points from the start of buf, which are bytes of a batch, while
@@ -114,7 +114,7 @@ func (x *Session) Entries(slot uint64, buf []byte) int {
 type match func(words []uint64, names []byte, expected []kernel.Span, buf []byte) (points, size int)
 
 func (x *Session) take(slot uint64, buf []byte, match match) int {
-	names, expected := x.cols.From(x.col)
+	names, expected := x.position.Columns.From(x.position.Column)
 	if len(expected) == 0 || x.width != 1 {
 		return 0
 	}
@@ -124,10 +124,10 @@ func (x *Session) take(slot uint64, buf []byte, match match) int {
 	}
 	n, size := match(x.words[x.before+x.runLen:], names, expected, buf)
 	if !goesOn && n > 0 {
-		x.runSlot, x.runCol = slot, x.col
+		x.runSlot, x.runCol = slot, x.position.Column
 	}
 	x.runLen += n
-	x.col += n
+	x.position.Column += n
 	return size
 }
 
@@ -152,11 +152,11 @@ func (x *Session) Points(key []byte, slot uint64, data []byte) {
 	if x.width != 1 {
 		x.pairs(key, slot, uint64(len(data)/point.Size), func(slot uint64) (raw, timestamp uint64) {
 			raw, data = point.Get(data), data[point.Size:]
-			return raw, x.b.info.SlotBegin(slot)
+			return raw, x.b.SlotBegin(slot)
 		})
 		return
 	}
-	if !x.cols.Is(x.col, key) && !x.find(key, uint64(len(data)/point.Size)) {
+	if !x.position.Columns.Is(x.position.Column, key) && !x.find(key, uint64(len(data)/point.Size)) {
 		return
 	}
 	x.flush()
@@ -181,7 +181,7 @@ func (x *Session) Points(key []byte, slot uint64, data []byte) {
 		}
 		x.column(first, x.entry)
 	}
-	x.col++
+	x.position.Column++
 }
 
 // points returns how many points the words are.
@@ -219,7 +219,7 @@ func (x *Session) storeRuns(g *head.Group, cols *head.Columns, runs []head.Run, 
 	}
 	for _, r := range runs {
 		for i := 0; i < r.Points; i += x.width {
-			x.storeAt(position{g, cols, r.Column + i}, head.Write{Slot: r.Slot, Words: words[i : i+x.width]})
+			x.storeAt(columns.Position{Group: g, Columns: cols, Column: r.Column + i}, head.Write{Slot: r.Slot, Words: words[i : i+x.width]})
 		}
 		words = words[r.Points:]
 	}
@@ -227,11 +227,11 @@ func (x *Session) storeRuns(g *head.Group, cols *head.Columns, runs []head.Run, 
 
 // storeAt stores points of one series in the column at which it was found, or where it
 // is by now. What is predicted stays as it is.
-func (x *Session) storeAt(p position, w head.Write) {
-	key := p.cols.Key(p.col)
+func (x *Session) storeAt(p columns.Position, w head.Write) {
+	key := p.Columns.Key(p.Column)
 	for ok := true; ok; p, ok = x.locate(key, x.points(w.Words)) {
-		w.Column, w.Epoch = p.col, p.cols.Epoch()
-		if x.apply(p.g, w) {
+		w.Column, w.Epoch = p.Column, p.Columns.Epoch()
+		if x.apply(p.Group, w) {
 			return
 		}
 	}
@@ -310,8 +310,8 @@ func (x *Session) lookUp(key []byte, n uint64) bool {
 	if !ok {
 		return false
 	}
-	if x.g != nil && p.col == 0 && x.col >= x.cols.Len() {
-		x.g.SetNext(p.g)
+	if x.position.Group != nil && p.Column == 0 && x.position.Column >= x.position.Columns.Len() {
+		x.position.Group.SetNext(p.Group)
 	}
 	x.other = x.position
 	x.predict(p)
@@ -320,23 +320,23 @@ func (x *Session) lookUp(key []byte, n uint64) bool {
 
 // locate is assign, and refuses the points, n of them, where there is no column for
 // them: then it is false.
-func (x *Session) locate(key []byte, n uint64) (p position, ok bool) {
+func (x *Session) locate(key []byte, n uint64) (p columns.Position, ok bool) {
 	p, err := x.assign(key)
 	switch {
 	case err != nil:
 		x.notAssigned(err, n)
-	case p.g == nil:
+	case p.Group == nil:
 		x.refuse(account.BucketDeleted, n)
 	default:
 		return p, true
 	}
-	return position{}, false
+	return columns.Position{}, false
 }
 
 // predict makes a column the next one. Runs are buffered only inside a group, and
 // among names of one epoch: position is their view.
-func (x *Session) predict(p position) {
-	if p.g != x.g || p.cols.Epoch() != x.cols.Epoch() {
+func (x *Session) predict(p columns.Position) {
+	if p.Group != x.position.Group || p.Columns.Epoch() != x.position.Columns.Epoch() {
 		x.flush()
 	}
 	x.position = p
@@ -351,7 +351,7 @@ func (x *Session) Commit() (coordinator.Token, error) {
 		return coordinator.Token{}, x.err
 	}
 	if x.refused.RefusedTotal() > 0 {
-		lsn, err := x.s.countRefused(x.b.info.ID, &x.refused)
+		lsn, err := x.s.countRefused(x.b.ID, &x.refused)
 		if err != nil {
 			x.err = err
 			return coordinator.Token{}, err
@@ -380,13 +380,6 @@ func (x *Session) Totals() Totals { return x.totals }
 // Close commits what is pending and ends the session.
 func (x *Session) Close() error {
 	_, err := x.Commit()
-	if x.fill != nil {
-		x.b.mu.Lock()
-		if !x.b.deleted && x.fill.Columns().Bound() < head.Width {
-			x.b.partial = append(x.b.partial, x.fill)
-		}
-		x.b.mu.Unlock()
-		x.fill = nil
-	}
+	x.filler.Close()
 	return err
 }

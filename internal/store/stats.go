@@ -11,7 +11,7 @@ import (
 
 // counters only grow.
 type counters struct {
-	sealed, waits, deactivated  atomic.Int64
+	sealed, waits               atomic.Int64
 	flushes, flushNanos         atomic.Int64
 	flushedBytes, flushedPoints atomic.Int64
 	replayed                    atomic.Int64
@@ -88,9 +88,7 @@ func (s *Store) BucketStats(id uint64) BucketStats {
 	if b == nil {
 		return BucketStats{}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return BucketStats{Series: int64(b.series)}
+	return BucketStats{Series: b.Counts().Series}
 }
 
 // Stats returns the state of the store.
@@ -109,16 +107,15 @@ func (s *Store) Stats() Stats {
 		FreeDisk: s.freeDisk.Load(), DiskFull: s.diskFull.Load(),
 	}
 	st.ReadErrors = s.damage.ReadErrors()
-	st.Deactivations = c.deactivated.Load()
+	st.Deactivations = s.columns.Deactivated()
 	_, st.Damage = s.Damage()
 	for _, b := range s.buckets.All() {
-		b.mu.Lock()
-		st.Series += int64(b.series)
-		st.Incarnations += b.incarnations.Len()
-		st.Inactive += int64(b.inactive.Len())
-		st.InactiveBytes += b.inactive.Bytes()
-		st.Groups += int64(len(b.groups))
-		b.mu.Unlock()
+		n := b.Counts()
+		st.Series += n.Series
+		st.Incarnations += n.Incarnations
+		st.Inactive += n.Inactive
+		st.InactiveBytes += n.InactiveBytes
+		st.Groups += n.Groups
 		st.Buckets++
 	}
 	rows, tables, warm := s.arenas.Bytes()

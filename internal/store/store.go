@@ -12,6 +12,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/clock"
+	"dalmatiner/internal/columns"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/damage"
@@ -21,7 +22,6 @@ import (
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
-	"dalmatiner/internal/series"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
 )
@@ -31,7 +31,7 @@ const nsPerMinute = int64(time.Minute)
 // Store is an open data directory. Its methods may be called concurrently.
 //
 // Lock order: that of merges, flushMu, the creation of a bucket, bucket.mu, commit, versions.publishing,
-// a group's lock, the log's, buckets.mu, groups.mu, pendMu, versions.mu.
+// a group's lock, the log's, buckets.mu, groups.mu, that of what is unflushed, versions.mu.
 type Store struct {
 	o     Options
 	lock  io.Closer
@@ -51,25 +51,16 @@ type Store struct {
 	refusals refusals
 	memory   *memory.Budget
 
-	buckets *buckets.Registry[*bucket]
-	groups  series.Groups
-	index   series.Index
+	buckets *buckets.Registry[*columns.Bucket]
+	columns *columns.Table
 	arenas  head.Arenas
 
-	// commit is held shared from the append of a record to the log until its
-	// row is in the account, and exclusively for a snapshot of both.
-	commit sync.RWMutex
+	commit commits
 
 	files    *segment.Files // of segments
 	dir      *version.Dir
 	versions *version.Versions
 	reader   *reader.Reader
-
-	pendMu         sync.Mutex
-	pending        []catalogue.Change // series that got or lost a column since the last flush, in the order of the log
-	droppedBuckets []buckets.Deletion // deleted since the last flush
-	tombstones     []manifest.Tombstones
-	nameless       map[formerPlace]uint64 // places in the catalogue that have no name, by the record that took it
 
 	merges *compaction.Compactor
 
@@ -81,9 +72,6 @@ type Store struct {
 	// keepReplayPositions keeps the replay positions where they are: what is in the head is not all that the
 	// log has in front of it. It is set by a start that is made again.
 	keepReplayPositions atomic.Bool
-
-	lastIncarnation atomic.Uint64 // the highest that is known of any series
-	rememberAfter   atomic.Uint64 // deletions up to this clock are forgotten; raised under flushMu
 
 	behind      atomic.Pointer[replayer] // puts the log's points into the head; nil when all are
 	replayOver  chan struct{}            // closed when it does no more, with
@@ -101,7 +89,6 @@ type Store struct {
 	indexBytes  atomic.Int64  // of loaded indexes of segments, as last counted
 	replayBytes atomic.Int64  // what a start takes until the log's points are in memory
 	shareNeed   atomic.Int64  // of the next flush, see flushNeed; counted every second
-	unnamed     atomic.Int64  // what it takes for the series that it names, see namingNeed
 	waiting     atomic.Int64  // senders held back
 	flushFailed atomic.Bool   // the last one did, before its commit point
 	diskFull    atomic.Bool
@@ -164,7 +151,7 @@ func (s *Store) shutdown() error {
 	for _, seg := range s.versions.Close() {
 		errs = append(errs, seg.Reader.Close())
 	}
-	for _, g := range s.groups.All() {
+	for _, g := range s.columns.Groups.All() {
 		g.Kill()
 	}
 	s.arenas.Release()
@@ -204,32 +191,6 @@ func (s *Store) accountID(bucket uint64) uint64 {
 	return bucket
 }
 
-// logChange appends a record and applies the change it stands for, both or
-// neither in the eyes of a flush: a flush that ends above the record, and so
-// lets the log forget it, has the change in the MANIFEST. The error wraps
-// coordinator.ErrDiskFull where the log has no room.
-func (s *Store) logChange(rec []byte, apply func()) error {
-	return s.logAndApply(func() (wal.LSN, error) { return s.log.Append(rec) }, apply)
-}
-
-// logDeletion is logChange for what must not come back where the log is damaged.
-func (s *Store) logDeletion(rec []byte, apply func()) error {
-	return s.logAndApply(func() (wal.LSN, error) { return s.log.AppendTwice(rec) }, apply)
-}
-
-func (s *Store) logAndApply(log func() (wal.LSN, error), apply func()) error {
-	if err := s.checkLogRoom(); err != nil {
-		return err
-	}
-	s.commit.RLock()
-	defer s.commit.RUnlock()
-	if _, err := log(); err != nil {
-		return err
-	}
-	apply()
-	return nil
-}
-
 // headEnd returns the position below which every record is in the head: the end
 // of the log, or how far its replay has come.
 func (s *Store) headEnd() wal.LSN { return s.endOr(&s.replayed) }
@@ -259,12 +220,12 @@ func (s *Store) WaitDurable(ctx context.Context, t coordinator.Token) error {
 func (s *Store) SyncMode() wal.SyncMode { return s.o.WALSync }
 
 // admitted returns the slots [lo, hi) that the bucket takes now.
-func (s *Store) admitted(b *bucket) (lo, hi uint64) {
+func (s *Store) admitted(b *columns.Bucket) (lo, hi uint64) {
 	now := s.clock.Unix() / int64(time.Millisecond)
 	future := now + s.o.MaxFuture.Milliseconds()
-	hi = min(uint64(max(future/b.info.Resolution+1, 0)), buckets.MaxSlot)
-	if ttl := b.ttl.Load(); ttl > 0 {
-		lo = uint64(max(now/b.info.Resolution-ttl, 0))
+	hi = min(uint64(max(future/b.Resolution+1, 0)), buckets.MaxSlot)
+	if ttl := b.TTL(); ttl > 0 {
+		lo = uint64(max(now/b.Resolution-ttl, 0))
 	}
 	return lo, hi
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"dalmatiner/internal/columns"
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
@@ -17,15 +18,6 @@ func (s *Store) tombs(bucket uint64) version.Tombstones {
 	return s.versions.Latest().Tombstones(bucket)
 }
 
-// publishTombstones adds tombstones to those of a bucket. flushMu is held, or the store is not in
-// use yet.
-func (s *Store) publishTombstones(bucket uint64, list []version.Tombstone) {
-	all := s.tombs(bucket).With(list)
-	s.versions.Publish(func(v *version.Version) {
-		v.Delete(bucket, all)
-	})
-}
-
 // addTombstones names the deleted series in a segment as well: the MANIFEST may
 // lose the edit that has them.
 func addTombstones(w *segment.Writer, t *manifest.Tombstones) {
@@ -40,22 +32,22 @@ func addTombstones(w *segment.Writer, t *manifest.Tombstones) {
 // hide nothing. It reports whether all segments could be read.
 func (s *Store) recoverTombstones(e *manifest.Edit) (whole bool, err error) {
 	whole = true
-	remembered := max(s.rememberAfter.Load(), incarnation.Expired(s.o.Now()))
-	found := make(map[*bucket][]version.Tombstone)
+	remembered := max(s.columns.Deletions.Forgotten(), incarnation.Expired(s.o.Now()))
+	found := make(map[*columns.Bucket][]version.Tombstone)
 	for _, seg := range s.versions.Latest().Segments {
 		if seg.Info.Identities == 0 {
 			continue
 		}
 		err := seg.Reader.Series(func(d segment.Series) error {
 			b, id := s.buckets.ID(d.Bucket), metric.SeriesID(d.Hash)
-			s.sawIncarnation(d.Incarnation)
+			s.columns.Deletions.Saw(d.Incarnation)
 			if d.DeleteSequence == 0 || b == nil || s.tombs(d.Bucket).DeleteSequence(id) >= d.DeleteSequence {
 				return nil
 			}
 			if d.Incarnation <= remembered { // the series may have begun anew without it
 				d.Incarnation = 0
 			}
-			b.incarnations.Raise(id, d.Incarnation)
+			b.Incarnations.Raise(id, d.Incarnation)
 			found[b] = append(found[b], version.Tombstone{ID: id, Group: d.Group, Column: uint8(d.Column), DeleteSequence: d.DeleteSequence, LSN: d.Since, Incarnation: d.Incarnation})
 			return nil
 		})
@@ -66,10 +58,10 @@ func (s *Store) recoverTombstones(e *manifest.Edit) (whole bool, err error) {
 	}
 	for b, list := range found {
 		list = version.Tombstones(nil).With(list)
-		s.publishTombstones(b.info.ID, list)
+		s.columns.PublishTombstones(b.ID, list)
 		for _, deletion := range version.ByDeletion(list) {
 			s.dir.RaiseNumber(deletion[0].DeleteSequence)
-			e.Tombstones = append(e.Tombstones, version.Deletion(b.info.ID, deletion))
+			e.Tombstones = append(e.Tombstones, version.Deletion(b.ID, deletion))
 		}
 	}
 	return whole, nil

@@ -77,7 +77,7 @@ func (u *undurable) delete(series int) {
 func (u *undurable) begin(series int) {
 	u.t.Helper()
 	b := u.s.buckets.Get("b")
-	if _, err := u.s.deleteSeries(context.Background(), b, []metric.SeriesID{b.seriesID(key(series))}, new(uint64)); err != nil {
+	if _, err := u.s.deleteSeries(context.Background(), b, []metric.SeriesID{b.SeriesID(key(series))}, new(uint64)); err != nil {
 		u.t.Fatal(err)
 	}
 }
@@ -141,11 +141,11 @@ func TestAPowerCutUndoesNoHalfOfADeletion(t *testing.T) {
 		"bucket": func(u *undurable) error {
 			b := u.s.buckets.Get("b")
 			d := u.s.buckets.Deletion(b, u.clock.Now())
-			return u.s.logDeletion(logrecord.AppendBucketDeleted(nil, &d), func() { u.s.forgetBucket(b, d) })
+			return u.s.commit.deletion(logrecord.AppendBucketDeleted(nil, &d), func() { u.s.columns.DeletedBucket(b, d) })
 		},
 		"lifetime": func(u *undurable) error {
 			b := u.s.buckets.Get("b")
-			return u.s.logChange(logrecord.AppendTTL(nil, b.info.ID, 3600), func() { b.ttl.Store(3600) })
+			return u.s.commit.change(logrecord.AppendTTL(nil, b.ID, 3600), func() { b.SetTTL(3600) })
 		},
 	} {
 		u := newUndurable(t)
@@ -355,7 +355,7 @@ func TestAFlushLeavesTheReplayItsFiles(t *testing.T) {
 	u.o.FS, u.o.holdReplay = f.fs, hold
 	u.s = mustOpen(t, u.o)
 	u.check("the first block") // brings it
-	for _, g := range u.s.groups.All() {
+	for _, g := range u.s.columns.Groups.All() {
 		late := uint64(u.s.log.End())
 		closed := g.CloseBlocks(func(first uint64, _, _ int64) bool { defer func() { late = 0 }(); return late > 0 })
 		for range closed {

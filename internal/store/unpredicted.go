@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/columns"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/series"
@@ -41,34 +42,6 @@ const (
 	// fewPoints that were predicted among others that were not are chance.
 	fewPoints = 4
 )
-
-// position is a column that a sender may go on with.
-type position struct {
-	g    *head.Group
-	cols *head.Columns
-	col  int
-}
-
-// follows returns the position of key if it is what follows here: the column
-// itself, in the view of now when the group has grown, the one behind it, when the
-// sender has left one out, or the first of the group that followed last time.
-func (p position) follows(key []byte) (position, bool) {
-	if p.g == nil {
-		return p, false
-	}
-	cols := p.g.Columns()
-	for col := p.col; col < p.col+2; col++ {
-		if cols.Is(col, key) {
-			return position{p.g, cols, col}, true
-		}
-	}
-	if next := p.g.Next(); next != nil && p.col >= p.cols.Len() {
-		if cols := next.Columns(); cols.Is(0, key) {
-			return position{next, cols, 0}, true
-		}
-	}
-	return p, false
-}
 
 // unpredicted are points of a session whose columns were not predicted. Their names are
 // looked up together, and those of one group are stored by one write: a look-up, a
@@ -149,14 +122,14 @@ func (l *unpredicted) name(p *unpredictedPoint) []byte { return l.names[p.from:p
 // follows makes key the predicted column if it is what follows the last one, or
 // what follows where the sender left its order before.
 func (x *Session) follows(key []byte) bool {
-	if p, ok := x.position.follows(key); ok {
-		if p.g != x.g {
-			p.g.Approach(int64(x.runSlot))
+	if p, ok := x.position.Follows(key); ok {
+		if p.Group != x.position.Group {
+			p.Group.Approach(int64(x.runSlot))
 		}
 		x.predict(p)
 		return true
 	}
-	p, ok := x.other.follows(key)
+	p, ok := x.other.Follows(key)
 	if ok {
 		x.other = x.position
 		x.predict(p)
@@ -178,7 +151,7 @@ func (x *Session) seek(key []byte, slot, word uint64) bool {
 	x.misses++
 	// A sender that goes on in another place does so in the slot of its row, or
 	// where a group ends.
-	jumps := x.misses <= 2 && (slot == x.runSlot || x.col >= x.cols.Len())
+	jumps := x.misses <= 2 && (slot == x.runSlot || x.position.Column >= x.position.Columns.Len())
 	if x.unpredicted == nil && jumps || !x.keep(key, slot, word) {
 		return x.lookUp(key, 1)
 	}
@@ -190,19 +163,19 @@ func (x *Session) seek(key []byte, slot, word uint64) bool {
 
 // probe makes what follows key the other position to go on from.
 func (x *Session) probe(key []byte) {
-	ref, known := x.s.index.Lookup(x.b.seriesID(key))
+	ref, known := x.s.columns.Index.Lookup(x.b.SeriesID(key))
 	if !known || ref.Inactive() {
 		return
 	}
-	if g := x.s.groups.Get(ref.Group()); g != nil {
-		x.other = position{g, g.Columns(), ref.Column() + 1}
+	if g := x.s.columns.Groups.Get(ref.Group()); g != nil {
+		x.other = columns.Position{Group: g, Columns: g.Columns(), Column: ref.Column() + 1}
 	}
 }
 
 // keep adds a point to the unpredicted ones. It is false when there is no memory for it.
 func (x *Session) keep(key []byte, slot, word uint64) bool {
 	x.endRun()
-	if len(x.runs) > 0 && slot >= x.lo && (slot <= x.hi || slot-x.lo >= uint64(x.b.height)) {
+	if len(x.runs) > 0 && slot >= x.lo && (slot <= x.hi || slot-x.lo >= uint64(x.b.Height)) {
 		x.flush() // what was buffered would come late behind it
 	}
 	if x.unpredicted == nil {
@@ -228,7 +201,7 @@ func (x *Session) add(key []byte, slot, word uint64) {
 	l.names = append(l.names, key...)
 	l.points = append(l.points, unpredictedPoint{from: from, to: uint32(len(l.names)), slot: slot, word: word})
 	l.lo, l.hi = min(l.lo, slot), max(l.hi, slot)
-	if due := slot + uint64(x.b.height); due > x.runSlot { // others are late in any case
+	if due := slot + uint64(x.b.Height); due > x.runSlot { // others are late in any case
 		l.due = min(l.due, due)
 	}
 }
@@ -247,7 +220,7 @@ func (x *Session) mingle() bool {
 	words := x.words[:x.before]
 	for _, r := range x.runs {
 		for i := range r.Points {
-			x.add(x.cols.Key(r.Column+i), uint64(r.Slot), words[i])
+			x.add(x.position.Columns.Key(r.Column+i), uint64(r.Slot), words[i])
 		}
 		words = words[r.Points:]
 	}
@@ -297,7 +270,7 @@ func (s *Store) prefetch(l *unpredicted) {
 			l.groups[last].past = i + 1
 			continue
 		}
-		g := s.groups.Get(id)
+		g := s.columns.Groups.Get(id)
 		if g != nil {
 			g.Fetch()
 		}
@@ -343,9 +316,9 @@ func (x *Session) admitUnpredicted(l *unpredicted) {
 // that have none yet.
 func (x *Session) locateUnpredicted(l *unpredicted) {
 	for i := range l.points {
-		l.ids[i] = x.b.seriesID(l.name(&l.points[i]))
+		l.ids[i] = x.b.SeriesID(l.name(&l.points[i]))
 	}
-	x.s.index.LookupAll(l.ids[:len(l.points)], l.refs[:], l.order[:])
+	x.s.columns.Index.LookupAll(l.ids[:len(l.points)], l.refs[:], l.order[:])
 	l.sorted = l.sorted[:0]
 	for i := range l.points {
 		if l.refs[i] == series.NoColumn {
@@ -353,8 +326,8 @@ func (x *Session) locateUnpredicted(l *unpredicted) {
 			if !ok {
 				continue
 			}
-			l.refs[i] = series.At(p.g.ID, p.col)
-			x.other = position{p.g, p.g.Columns(), p.col + 1}
+			l.refs[i] = series.At(p.Group.ID, p.Column)
+			x.other = columns.Position{Group: p.Group, Columns: p.Group.Columns(), Column: p.Column + 1}
 		}
 		l.sorted = append(l.sorted, l.sortKey(i))
 	}

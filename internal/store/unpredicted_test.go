@@ -70,7 +70,7 @@ func (m *unpredictedModel) step(t *rapid.T) {
 
 func (m *unpredictedModel) check(t *rapid.T, s *Store) {
 	t.Helper()
-	total := s.Account().Total(m.x.b.info.ID)
+	total := s.Account().Total(m.x.b.ID)
 	if total.Received() != m.sent || total.Refused[account.Future] != m.refused {
 		t.Fatalf("the account has %d points, %d of the future; %d were sent, %d of the future",
 			total.Received(), total.Refused[account.Future], m.sent, m.refused)
@@ -181,7 +181,7 @@ func TestRowsInTimeAreNotLate(t *testing.T) {
 		if err := x.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if total := s.Account().Total(x.b.info.ID); total.Accepted != sent {
+		if total := s.Account().Total(x.b.ID); total.Accepted != sent {
 			t.Fatalf("%d points were sent: %+v", sent, total)
 		}
 	})

@@ -187,8 +187,8 @@ func (s *Store) everySecond() {
 	}
 	nanos := s.clock.Steady()
 	for _, b := range s.buckets.All() {
-		grace, complete, age := s.o.blockAges(b.info.Resolution, b.height)
-		for _, g := range b.snapshot() {
+		grace, complete, age := s.o.blockAges(b.Resolution, b.Height)
+		for _, g := range b.Groups() {
 			spread := int64(sealSpread) * int64(g.ID%16) / 16
 			closed := g.CloseBlocks(func(firstLSN uint64, opened, lastWrite int64) bool {
 				return nanos-lastWrite > int64(grace)+spread || nanos-opened > int64(age)+spread || firstLSN < pinned
@@ -207,7 +207,7 @@ func (s *Store) everySecond() {
 // A flood of new series takes as much until they are named as points until they are
 // flushed.
 func (s *Store) flushSoon() bool {
-	due := s.sealedBytes.Load() + s.unnamed.Load()
+	due := s.sealedBytes.Load() + s.columns.Unflushed.Need()
 	if due <= s.o.FlushBytes/4*3 {
 		s.dueFor.Store(0)
 		return false

@@ -63,12 +63,12 @@ func newWideWorld(t *testing.T) *wideWorld {
 		return nil
 	})
 	b := w.s.buckets.Get("b")
-	w.bucket = b.info.ID
+	w.bucket = b.ID
 	for i := range wideSeries {
 		if i == holeSeries {
 			continue // that of merges
 		}
-		w.hashes[segment.Hash(b.seriesID(key(i)))] = i
+		w.hashes[segment.Hash(b.SeriesID(key(i)))] = i
 		if deleted(i) {
 			if _, err := w.s.DeleteSeries(t.Context(), "b", SeriesChoice{Key: key(i)}, false); err != nil {
 				t.Fatal(err)

@@ -1,0 +1,217 @@
+package columns
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/series"
+	"dalmatiner/internal/version"
+)
+
+// Deletion is series that are taken out of a bucket.
+type Deletion struct {
+	Bucket         *Bucket
+	DeleteSequence uint64
+	Why            logrecord.Reason
+	Incarnation    uint64 // 0 where they expired
+
+	Series []version.Tombstone // that are gone by now
+	Head   head.Deleted        // what it held of them
+
+	lsn uint64 // of the last record
+	rec []byte
+}
+
+// refOf is the column that a deleted series had.
+func refOf(t *version.Tombstone) series.Ref { return series.At(t.Group, int(t.Column)) }
+
+// Choose returns the series of a bucket whose keys takes wants, those of a group together.
+// The error is that of ctx, or wraps buckets.ErrUnknown.
+func (b *Bucket) Choose(ctx context.Context, takes func(key []byte) bool) (ids []metric.SeriesID, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.deleted {
+		return nil, buckets.Unknown(b.Name)
+	}
+	for _, g := range b.groups {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		cols := g.Columns()
+		for col := range cols.Len() {
+			if cols.Named(col) && takes(cols.Key(col)) {
+				ids = append(ids, cols.ID(col))
+			}
+		}
+	}
+	for _, ref := range b.inactive.Find(takes) {
+		ids = append(ids, b.SeriesID(b.inactive.Key(ref)))
+	}
+	return ids, nil
+}
+
+// Delete takes those of the series out of the bucket that are still there: from the log, the
+// head and the index. One that began anew since it was chosen is the same series. Of expired
+// series it takes those of which the head holds nothing. Nobody can begin one of them anew
+// before all is done and, of those that were deleted, readers have the tombstones. d says
+// what was done, also after an error, which is that of the log or wraps buckets.ErrUnknown.
+// The lock of flushes is held.
+func (t *Table) Delete(d *Deletion, ids []metric.SeriesID) error {
+	b := d.Bucket
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.deleted {
+		return buckets.Unknown(b.Name)
+	}
+	err := t.deleteAll(d, ids)
+	if d.Why == logrecord.Deleted && len(d.Series) > 0 {
+		for i := range d.Series {
+			d.Series[i].LSN = d.lsn
+		}
+		t.PublishTombstones(b.ID, d.Series)
+		t.Unflushed.AddTombstones(b, d.Series)
+	}
+	return err
+}
+
+// PublishTombstones adds tombstones to those of a bucket that readers see. The lock of
+// flushes is held, or the store is not in use yet.
+func (t *Table) PublishTombstones(bucket uint64, list []version.Tombstone) {
+	all := t.o.Versions.Latest().Tombstones(bucket).With(list)
+	t.o.Versions.Publish(func(v *version.Version) { v.Delete(bucket, all) })
+}
+
+func (t *Table) deleteAll(d *Deletion, ids []metric.SeriesID) error {
+	byGroup := make(map[uint32]*head.Mask)
+	var inactive []series.Ref
+	for _, id := range ids {
+		if ref, ok := t.Index.Lookup(id); ok && ref.Inactive() {
+			inactive = append(inactive, ref)
+		} else if ok {
+			if byGroup[ref.Group()] == nil {
+				byGroup[ref.Group()] = new(head.Mask)
+			}
+			byGroup[ref.Group()].Set(ref.Column())
+		}
+	}
+	for _, group := range slices.Sorted(maps.Keys(byGroup)) {
+		if g := t.Groups.Get(group); g != nil {
+			if err := t.deleteColumns(d, g, *byGroup[group]); err != nil {
+				return err
+			}
+		}
+	}
+	return t.deleteInactive(d, inactive)
+}
+
+// deleteColumns takes columns of a group away from their series.
+func (t *Table) deleteColumns(d *Deletion, g *head.Group, want head.Mask) error {
+	cols := g.Columns()
+	var list []version.Tombstone
+	gone, err := g.Delete(want, d.Bucket.Width(), d.Why == logrecord.Expired, func(m head.Mask) error {
+		for col := range cols.Len() {
+			if m.Has(col) {
+				list = append(list, d.tombstone(cols.ID(col), series.At(g.ID, col)))
+			}
+		}
+		return t.logDeletion(d, g.ID, list)
+	})
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		t.drop(d, list[i], refOf(&list[i]))
+	}
+	d.dropped(g, cols, gone)
+	return nil
+}
+
+// deleteInactive takes series out of the bucket that have no column.
+func (t *Table) deleteInactive(d *Deletion, refs []series.Ref) error {
+	b := d.Bucket
+	for part := range slices.Chunk(refs, head.Width) {
+		list := make([]version.Tombstone, len(part))
+		for i, ref := range part {
+			list[i] = d.tombstone(b.SeriesID(b.inactive.Key(ref)), series.None)
+		}
+		if err := t.logDeletion(d, series.None.Group(), list); err != nil {
+			return err
+		}
+		for i, ref := range part {
+			t.drop(d, list[i], b.inactive.Remove(ref))
+		}
+	}
+	return nil
+}
+
+func (d *Deletion) tombstone(id metric.SeriesID, ref series.Ref) version.Tombstone {
+	return version.Tombstone{ID: id, Group: ref.Group(), Column: uint8(ref.Column()), DeleteSequence: d.DeleteSequence, Incarnation: d.Incarnation}
+}
+
+func (t *Table) logDeletion(d *Deletion, group uint32, list []version.Tombstone) error {
+	d.rec = logrecord.AppendSeriesDeleted(d.rec[:0], d.Bucket.ID, group, d.Why, d.Incarnation)
+	for i := range list {
+		d.rec = logrecord.AppendDeleted(d.rec, int(list[i].Column), list[i].ID)
+	}
+	lsn, err := t.o.Log.Delete(d.rec, d.Why == logrecord.Deleted) // what was deleted must not come back
+	d.lsn = uint64(lsn)
+	return err
+}
+
+// drop takes a series out of the index, and out of the catalogue, which has it at
+// the place it has or had last.
+func (t *Table) drop(d *Deletion, s version.Tombstone, last series.Ref) {
+	d.Bucket.Incarnations.Raise(s.ID, s.Incarnation)
+	t.Index.Delete(s.ID)
+	d.Bucket.series--
+	d.Series = append(d.Series, s)
+	t.dropPlace(d, s, last)
+}
+
+// dropPlace makes the next flush tell the catalogue that a series is gone, which it has at
+// last. Records of a deleted one may be replayed: then the catalogue keeps the place
+// without a name.
+func (t *Table) dropPlace(d *Deletion, s version.Tombstone, last series.Ref) {
+	since := uint64(0)
+	if d.Why == logrecord.Deleted && refOf(&s) != series.None {
+		since = d.lsn
+	}
+	left := d.Bucket.placed(last, s.ID)
+	t.Unflushed.addGone(formerPlace{d.Bucket.ID, refOf(&s), s.ID}, since, &left)
+}
+
+// dropped counts what a group has dropped, and offers its columns to others. cols are the
+// columns as they were before.
+func (d *Deletion) dropped(g *head.Group, cols *head.Columns, gone head.Deleted) {
+	d.Head.LateBytes += gone.LateBytes
+	d.Head.Points += gone.Points
+	if head.Width-cols.Bound() < MinReuse && head.Width-g.Columns().Bound() >= MinReuse {
+		d.Bucket.partial = append(d.Bucket.partial, g)
+	}
+}
+
+// Remembers reports whether a deletion that a segment names is the last one of its
+// series, and not yet forgotten.
+func (t *Table) Remembers(b *Bucket, id metric.SeriesID, incarnation uint64) bool {
+	return incarnation > t.Deletions.Forgotten() && b.Incarnations.Of(id) == incarnation
+}
+
+// ForgetDeletions forgets the deletions up to a clock, as an edit does that is committed. It
+// is false where they were forgotten before. The lock of flushes is held.
+func (t *Table) ForgetDeletions(upTo uint64) bool {
+	if !t.Deletions.Forget(upTo) {
+		return false
+	}
+	for _, b := range t.o.Buckets.All() {
+		b.mu.Lock() // nobody begins one of them anew
+		tombs := t.o.Versions.Latest().Tombstones(b.ID)
+		b.Incarnations.Forget(upTo, func(id metric.SeriesID) bool { return t.Index.Has(id) || tombs.DeleteSequence(id) > 0 })
+		b.mu.Unlock()
+	}
+	return true
+}
