@@ -58,6 +58,9 @@ type Table struct {
 // New returns a table without series.
 func New(o Options) *Table { return &Table{o: o} }
 
+// Use sets the stock that takes the memory of names and index, before a series is defined.
+func (t *Table) Use(names *memory.Stock) { t.o.Names = names }
+
 // Deactivated returns how often a series has lost its column to others.
 func (t *Table) Deactivated() int64 { return t.deactivated.Load() }
 

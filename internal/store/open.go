@@ -62,7 +62,7 @@ func open(o Options, again *startAgain) (*Store, error) {
 	s.dir = version.NewDir(o.FS, o.Dir, s.files, o.Logger)
 	s.versions = version.New(s.dir.Retire)
 	s.columns = columns.New(columns.Options{
-		Buckets: s.buckets, Log: &s.commit, Clock: s.clock, Names: s.nameStock, Versions: s.versions,
+		Buckets: s.buckets, Log: &s.commit, Clock: s.clock, Versions: s.versions,
 		ChunkNeed: firstChunkNeed, NewSeries: s.newSeries,
 	})
 	s.reader = reader.New(reader.Options{Versions: s.versions, Index: &s.columns.Index, Groups: &s.columns.Groups, Damage: &s.damage, Replay: s.replaySeries})
@@ -82,6 +82,7 @@ func open(o Options, again *startAgain) (*Store, error) {
 	}
 	s.merges = s.newCompactor()
 	s.addPools()
+	s.columns.Use(s.nameStock)
 	if err := s.replay(state, known, again); err != nil {
 		s.Crash()
 		return nil, err
