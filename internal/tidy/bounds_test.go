@@ -25,7 +25,7 @@ const (
 // its number in the same commit; the test asks for it once it is a fifth too large.
 var exceptions = struct{ lines, fields, methods map[string]int }{
 	lines: map[string]int{
-		"internal/store": 7303,
+		"internal/store": 6400,
 	},
 	fields: map[string]int{
 		"internal/admin Status":  29, // one field for each key of a flat JSON object
@@ -35,14 +35,13 @@ var exceptions = struct{ lines, fields, methods map[string]int }{
 		"internal/manifest Edit": 30,
 		"internal/store Options": 30,
 		"internal/store Stats":   47,
-		"internal/store Store":   77,
+		"internal/store Store":   67,
 	},
 	methods: map[string]int{
-		"internal/head Group":     52,
-		"internal/httpapi api":    46,
-		"internal/store Session":  48,
-		"internal/store Store":    159,
-		"internal/store replayer": 42,
+		"internal/head Group":    52,
+		"internal/httpapi api":   46,
+		"internal/store Session": 48,
+		"internal/store Store":   132,
 	},
 }
 
