@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
@@ -27,7 +28,7 @@ type halfRead struct {
 	want            [][]uint64
 	known           []int // series
 	gone            []int // that lost their definition
-	replayPositions replayPositions
+	replayPositions flush.Positions
 	received        uint64
 }
 
@@ -86,8 +87,8 @@ func (w *halfRead) open(fs *vfs.MemFS) {
 	now := w.s.replayPositions
 	w.s.flushMu.Unlock()
 	for group := range uint32(40) {
-		if now.of(group) < w.replayPositions.of(group) {
-			w.t.Fatalf("the replay position of group %d fell from %d to %d", group, w.replayPositions.of(group), now.of(group))
+		if now.Of(group) < w.replayPositions.Of(group) {
+			w.t.Fatalf("the replay position of group %d fell from %d to %d", group, w.replayPositions.Of(group), now.Of(group))
 		}
 	}
 	w.replayPositions = now

@@ -10,6 +10,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
@@ -80,10 +81,9 @@ func (s *Store) flushSealed() error {
 // flushing is a flush under way.
 type flushing struct {
 	rarely          bool // see flushesRarely
-	captures        []head.Capture
-	groups          []*head.Group
+	captures        flush.Captures
 	base            wal.LSN // records below were in the head before the first capture
-	replayPositions replayPositions
+	replayPositions flush.Positions
 	account         []byte
 	lsn             wal.LSN // the account holds all records below
 	changes         columns.Changes
@@ -155,12 +155,11 @@ func (s *Store) capture() *flushing {
 		c := g.BeginFlush()
 		f.settle(s.buckets.ID(g.Bucket), g, &c)
 		if !c.Empty() || c.ReplayPosition != 0 {
-			f.captures = append(f.captures, c)
-			f.groups = append(f.groups, g)
+			f.captures.Add(g, &c)
 		}
 	}
 	if f.replayPositions = s.replayPositions; !s.keepReplayPositions.Load() {
-		f.replayPositions = s.replayPositions.next(f)
+		f.replayPositions = s.replayPositions.Next(&f.captures, f.base)
 	}
 	s.replayPositions = f.replayPositions
 	if f.rarely {
@@ -182,7 +181,7 @@ func (s *Store) capture() *flushing {
 
 // abort puts back what capture took.
 func (s *Store) abort(f *flushing) {
-	for _, g := range f.groups {
+	for _, g := range f.captures.Groups {
 		g.AbortFlush()
 	}
 	s.columns.Unflushed.PutBack(f.changes)
@@ -196,10 +195,7 @@ func (s *Store) write(f *flushing, seq uint64) (*version.Segment, error) {
 	}
 	s.o.flushStep(StepLogSynced)
 	empty := len(f.changes.Tombstones) == 0 && !slices.ContainsFunc(f.changes.Catalogue, columns.Names)
-	for i := range f.captures {
-		empty = empty && f.captures[i].Empty()
-	}
-	if empty {
+	if empty && f.captures.Empty() {
 		return nil, nil
 	}
 	m := manifest.Segment{Seq: seq, Kind: manifest.Flush, Generation: seq}
@@ -237,11 +233,11 @@ func (s *Store) fillSegment(f *flushing, w *segment.Writer, m *manifest.Segment)
 	}
 	// In the order of the segment's index: the chunks of a partition, and those
 	// of a series, then lie together in the file.
-	var shares shareEncoder
-	err := shares.each(f, encodeShare, func(e *encoded) error {
-		ranges.Add(e.bucket, e.number)
-		marks.Add(e.bucket, prefixOf(e.id), e.number, e.marked)
-		return w.Add(e.bucket, segment.Hash(e.id), e.number, int(e.points), e.data)
+	var encoder flush.Encoder
+	err := encoder.Each(&f.captures, flush.ShareSize, func(e *flush.Chunk) error {
+		ranges.Add(e.Bucket, e.Number)
+		marks.Add(e.Bucket, prefixOf(e.ID), e.Number, e.Marked)
+		return w.Add(e.Bucket, segment.Hash(e.ID), e.Number, int(e.Points), e.Data)
 	})
 	if err != nil {
 		return err
@@ -255,8 +251,8 @@ func (s *Store) fillSegment(f *flushing, w *segment.Writer, m *manifest.Segment)
 // grow to it would take several times its memory on the way.
 func (f *flushing) reserve(w *segment.Writer) {
 	var chunks, series, names int64
-	for i := range f.captures {
-		c := &f.captures[i]
+	for i := range f.captures.List {
+		c := &f.captures.List[i]
 		n := c.Chunks()
 		chunks += n
 		series += min(n, int64(c.Columns().Len()))
@@ -395,8 +391,8 @@ func (s *Store) edit(f *flushing, m *manifest.Segment) manifest.Edit {
 		PutBuckets:      f.buckets,
 		DeleteBuckets:   f.changes.Buckets,
 		Tombstones:      f.changes.Tombstones,
-		ReplayPosition:  f.replayPositions.base,
-		ReplayPositions: f.replayPositions.own,
+		ReplayPosition:  f.replayPositions.Base,
+		ReplayPositions: f.replayPositions.Own,
 		Account:         f.account,
 		AccountLSN:      uint64(f.lsn),
 		NextSeq:         s.dir.NextNumber(),
@@ -422,7 +418,7 @@ func (s *Store) publish(f *flushing, seg *version.Segment) {
 	if seg != nil {
 		s.versions.Publish(func(v *version.Version) { v.Add(seg) })
 	}
-	for _, g := range f.groups {
+	for _, g := range f.captures.Groups {
 		sealedBlocks, late := g.EndFlush()
 		s.sealedBytes.Add(-sealedBlocks)
 		s.lateBytes.Add(-late)
@@ -432,7 +428,7 @@ func (s *Store) publish(f *flushing, seg *version.Segment) {
 	}
 	s.columns.Unflushed.Done(f.changes)
 	s.countChunks()
-	s.columns.NoteSilent(f.replayPositions.of)
+	s.columns.NoteSilent(f.replayPositions.Of)
 	s.makeRoom()
 	s.wantMerge()
 	s.needed.Store(uint64(lowWaterLSN(f)))
@@ -445,5 +441,5 @@ func (s *Store) publish(f *flushing, seg *version.Segment) {
 
 // lowWaterLSN is the first position in the log that a restart needs.
 func lowWaterLSN(f *flushing) wal.LSN {
-	return min(f.lsn, f.replayPositions.lowest())
+	return min(f.lsn, f.replayPositions.Lowest())
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/wal"
 )
@@ -205,7 +206,7 @@ func TestLossesOutOfOrder(t *testing.T) {
 					want += n
 				}
 			}
-			if got := lost.settled(&replayPositions{base: floor}); got.Points != want {
+			if got := lost.settled(&flush.Positions{Base: floor}); got.Points != want {
 				t.Fatalf("%d points are lost at or above %d, want %d: %v", got.Points, floor, want, at)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/segment"
@@ -22,7 +23,7 @@ const (
 	chunkCost = 44
 
 	// firstChunkNeed is what it takes for the first chunk of a series.
-	firstChunkNeed = chunkCost + listCost
+	firstChunkNeed = chunkCost + flush.ListCost
 
 	// namesPart of the limit is what names and index may take: nothing but fewer
 	// series makes them smaller. What encoding and flushing can free is worth
@@ -113,7 +114,7 @@ func (s *Store) countChunks() {
 	}
 	var most, all int64
 	for _, b := range buckets {
-		most, all = max(most, shareNeed(b.copied, b.chunks, encodeShare)), all+b.chunks
+		most, all = max(most, flush.ShareNeed(b.copied, b.chunks, flush.ShareSize)), all+b.chunks
 	}
 	s.shareNeed.Store(most + all*chunkCost)
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/flush"
 )
 
 // relost are the losses in the account whose records the next start would read
@@ -72,23 +73,23 @@ func (l *lossList) insert(lsn, points uint64) {
 
 // snapshot returns the account without the losses that a start counts which has
 // these replay positions. The others are settled: replay positions only grow.
-func (r *relost) snapshot(a *account.Account, f *replayPositions, without ...account.Loss) []byte {
+func (r *relost) snapshot(a *account.Account, f *flush.Positions, without ...account.Loss) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return a.Snapshot(append(without, r.again(f))...)
 }
 
 // settled returns the losses that a start counts again which has these replay positions.
-func (r *relost) settled(f *replayPositions) account.Loss {
+func (r *relost) settled(f *flush.Positions) account.Loss {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.again(f)
 }
 
-func (r *relost) again(f *replayPositions) account.Loss {
+func (r *relost) again(f *flush.Positions) account.Loss {
 	var again uint64
 	for group, l := range r.groups {
-		if !l.settle(f.of(group)) {
+		if !l.settle(f.Of(group)) {
 			delete(r.groups, group)
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/compaction"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
@@ -235,7 +236,7 @@ func TestSnapshotsLeaveOutWhatIsFoundAgain(t *testing.T) {
 		a := account.New()
 		a.Lose(compaction.LostBlocks, 7)
 		var all []loss
-		lsn, at := uint64(0), replayPositions{own: []manifest.ReplayPosition{{Group: 0}, {Group: 1}, {Group: 2}}}
+		lsn, at := uint64(0), flush.Positions{Own: []manifest.ReplayPosition{{Group: 0}, {Group: 1}, {Group: 2}}}
 		for range r.IntN(60) {
 			lsn += 1 + r.Uint64N(1<<(4*r.IntN(6)))
 			n := loss{r.Uint64N(3), lsn, r.Uint64N(300)}
@@ -244,7 +245,7 @@ func TestSnapshotsLeaveOutWhatIsFoundAgain(t *testing.T) {
 			if r.IntN(4) > 0 {
 				continue
 			}
-			f := &at.own[r.IntN(3)]
+			f := &at.Own[r.IntN(3)]
 			f.LSN = max(f.LSN, lsn+1-min(lsn, r.Uint64N(1<<(4*r.IntN(6)))))
 			b, want, total := account.New(), uint64(0), uint64(0)
 			if err := b.Restore(l.snapshot(a, &at)); err != nil {
@@ -252,7 +253,7 @@ func TestSnapshotsLeaveOutWhatIsFoundAgain(t *testing.T) {
 			}
 			for _, n := range all {
 				total += n.points
-				if n.lsn < at.of(uint32(n.group)) {
+				if n.lsn < at.Of(uint32(n.group)) {
 					want += n.points
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/columns"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
@@ -85,7 +86,7 @@ func (s *Store) replay(state *manifest.State, known *columns.Ownership, again *s
 	s.counted.Store(max(r.from, 1))
 	s.needed.Store(r.from)
 	s.replayEnd = s.log.End()
-	s.replayPositions = replayPositions{base: state.ReplayPosition, own: state.ReplayPositions()}
+	s.replayPositions = flush.Positions{Base: state.ReplayPosition, Own: state.ReplayPositions()}
 	s.startWorkers()
 	report, err := s.log.Replay(wal.LSN(r.from), r.record)
 	if err != nil {

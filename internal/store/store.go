@@ -16,6 +16,7 @@ import (
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/damage"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/memory"
@@ -68,7 +69,7 @@ type Store struct {
 	deleteSlice   int   // deleteSlice; tests have smaller ones
 
 	flushMu         version.Gate    // one flush at a time
-	replayPositions replayPositions // of the last one; under flushMu
+	replayPositions flush.Positions // of the last one; under flushMu
 	// keepReplayPositions keeps the replay positions where they are: what is in the head is not all that the
 	// log has in front of it. It is set by a start that is made again.
 	keepReplayPositions atomic.Bool

@@ -1,4 +1,4 @@
-package store
+package flush
 
 import (
 	"bytes"
@@ -16,10 +16,10 @@ import (
 
 // capturedSlots returns what a flush captures of groups of the given buckets whose
 // series have points in the first slots.
-func capturedSlots(t *testing.T, buckets []uint64, series int, slots int64, word func(group, col int, slot int64) uint64) *flushing {
+func capturedSlots(t *testing.T, buckets []uint64, series int, slots int64, word func(group, col int, slot int64) uint64) *Captures {
 	t.Helper()
 	const height = 60
-	f := &flushing{}
+	f := &Captures{}
 	arena := head.NewArena(height)
 	var sealer head.Sealer
 	words := make([]uint64, series)
@@ -41,7 +41,7 @@ func capturedSlots(t *testing.T, buckets []uint64, series int, slots int64, word
 		for _, ok := sealer.Seal(g); ok; {
 			_, ok = sealer.Seal(g)
 		}
-		f.groups, f.captures = append(f.groups, g), append(f.captures, g.BeginFlush())
+		f.Groups, f.List = append(f.Groups, g), append(f.List, g.BeginFlush())
 	}
 	return f
 }
@@ -53,12 +53,12 @@ func TestSharesOfAFlush(t *testing.T) {
 	f := capturedSlots(t, []uint64{7, 3, 7}, series, 1500, func(group, col int, slot int64) uint64 {
 		return point.FromInt(slot * int64(group+col))
 	})
-	var want []encoded
+	var want []Chunk
 	for _, share := range []int64{1 << 40, 50_000, 1} {
-		var got []encoded
-		err := new(shareEncoder).each(f, share, func(e *encoded) error {
+		var got []Chunk
+		err := new(Encoder).Each(f, share, func(e *Chunk) error {
 			c := *e
-			c.data = bytes.Clone(e.data)
+			c.Data = bytes.Clone(e.Data)
 			got = append(got, c)
 			return nil
 		})
@@ -68,19 +68,19 @@ func TestSharesOfAFlush(t *testing.T) {
 		if want == nil {
 			want = got
 		}
-		if len(got) != 3*3*series || !slices.EqualFunc(got, want, func(a, b encoded) bool {
-			return a.bucket == b.bucket && a.id == b.id && a.number == b.number && a.points == b.points && bytes.Equal(a.data, b.data)
+		if len(got) != 3*3*series || !slices.EqualFunc(got, want, func(a, b Chunk) bool {
+			return a.Bucket == b.Bucket && a.ID == b.ID && a.Number == b.Number && a.Points == b.Points && bytes.Equal(a.Data, b.Data)
 		}) {
 			t.Fatalf("shares of %d bytes: %d chunks, not those of one share, which are %d", share, len(got), len(want))
 		}
-		if !slices.IsSortedFunc(got, func(a, b encoded) int {
-			return cmp.Or(cmp.Compare(a.bucket, b.bucket), bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.number, b.number))
+		if !slices.IsSortedFunc(got, func(a, b Chunk) int {
+			return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), bytes.Compare(a.ID[:], b.ID[:]), cmp.Compare(a.Number, b.Number))
 		}) {
 			t.Errorf("shares of %d bytes: out of order", share)
 		}
 	}
 	failed := fmt.Errorf("the disk is gone")
-	if err := new(shareEncoder).each(f, 1, func(*encoded) error { return failed }); err != failed {
+	if err := new(Encoder).Each(f, 1, func(*Chunk) error { return failed }); err != failed {
 		t.Errorf("the error of emit became %v", err)
 	}
 }
@@ -106,13 +106,13 @@ func TestShareNeed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := capturedSlots(t, slices.Repeat([]uint64{7}, c.groups), head.Width, c.slots, c.word)
 			var bytes, chunks, held int64
-			for _, g := range f.groups {
+			for _, g := range f.Groups {
 				n, size := g.FlushChunks()
 				chunks, bytes = chunks+n, bytes+size
 			}
-			var e shareEncoder
-			if err := e.each(f, c.share, func(*encoded) error {
-				held = int64(cap(e.all))*int64(unsafe.Sizeof(encoded{})) + int64(cap(e.order.keys)+cap(e.order.other))*8
+			var e Encoder
+			if err := e.Each(f, c.share, func(*Chunk) error {
+				held = int64(cap(e.all))*int64(unsafe.Sizeof(Chunk{})) + int64(cap(e.order.keys)+cap(e.order.other))*8
 				for _, slab := range e.slabs {
 					held += int64(cap(slab))
 				}
@@ -120,7 +120,7 @@ func TestShareNeed(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			if need := shareNeed(bytes, chunks, c.share); held > need+slabSize || held < need*2/3 {
+			if need := ShareNeed(bytes, chunks, c.share); held > need+slabSize || held < need*2/3 {
 				t.Errorf("%d bytes are held, %d were counted", held, need)
 			}
 		})

@@ -1,4 +1,4 @@
-package store
+package flush
 
 import (
 	"bytes"
@@ -19,11 +19,11 @@ type chunkOrder struct {
 //
 // It is a radix sort by the first 32 bits of the id, then a look at equal ones:
 // a comparison sort of a million chunks took a twelfth of the time of ingest.
-func (o *chunkOrder) of(all []encoded) []uint64 {
+func (o *chunkOrder) of(all []Chunk) []uint64 {
 	n := len(all)
 	o.keys, o.other = slices.Grow(o.keys[:0], n)[:n], slices.Grow(o.other[:0], n)[:n]
 	for i := range all {
-		o.keys[i] = uint64(binary.BigEndian.Uint32(all[i].id[:]))<<32 | uint64(i)
+		o.keys[i] = uint64(binary.BigEndian.Uint32(all[i].ID[:]))<<32 | uint64(i)
 	}
 	o.radixSort()
 	settleTies(o.keys, all)
@@ -54,7 +54,7 @@ func (o *chunkOrder) radixSort() {
 
 // settleTies orders runs of keys with the same upper bits by the whole id and
 // the number.
-func settleTies(keys []uint64, all []encoded) {
+func settleTies(keys []uint64, all []Chunk) {
 	for i := 0; i < len(keys); {
 		j := i + 1
 		for j < len(keys) && keys[j]>>32 == keys[i]>>32 {
@@ -63,7 +63,7 @@ func settleTies(keys []uint64, all []encoded) {
 		if j-i > 1 {
 			slices.SortFunc(keys[i:j], func(a, b uint64) int {
 				x, y := &all[uint32(a)], &all[uint32(b)]
-				return cmp.Or(bytes.Compare(x.id[:], y.id[:]), cmp.Compare(x.number, y.number))
+				return cmp.Or(bytes.Compare(x.ID[:], y.ID[:]), cmp.Compare(x.Number, y.Number))
 			})
 		}
 		i = j

@@ -1,4 +1,4 @@
-package store
+package flush
 
 import (
 	"cmp"
@@ -10,29 +10,45 @@ import (
 	"dalmatiner/internal/metric"
 )
 
-// encoded is one chunk on its way to the segment.
-type encoded struct {
-	id     metric.SeriesID
-	bucket uint64
-	points int16
-	marked bool // it may lie over something older
-	number int64
-	data   []byte
+// Captures is what a flush takes from groups.
+type Captures struct {
+	Groups []*head.Group
+	List   []head.Capture // of Groups, in their order
+}
+
+// Add adds what a group gave.
+func (f *Captures) Add(g *head.Group, c *head.Capture) {
+	f.Groups, f.List = append(f.Groups, g), append(f.List, *c)
+}
+
+// Empty reports whether there is no chunk in any.
+func (f *Captures) Empty() bool {
+	return !slices.ContainsFunc(f.List, func(c head.Capture) bool { return !c.Empty() })
+}
+
+// Chunk is one chunk on its way to the segment.
+type Chunk struct {
+	ID     metric.SeriesID
+	Bucket uint64
+	Points int16
+	Marked bool // it may lie over something older
+	Number int64
+	Data   []byte
 }
 
 const (
-	// encodeShare is about how much memory a flush takes to put chunks in order: for
+	// ShareSize is about how much memory a flush takes to put chunks in order: for
 	// those that it copies, and for lists. All chunks at once could be as much as
 	// what is flushed, when there is least of it.
-	encodeShare = 20 << 20
+	ShareSize = 20 << 20
 
 	// maxShares bounds the shares of a bucket's series: the first byte of their
 	// ids tells them apart.
 	maxShares = 256
 
-	// listCost is what a chunk of a share takes beside its bytes: its place in the
+	// ListCost is what a chunk of a share takes beside its bytes: its place in the
 	// list and two keys.
-	listCost = 56*9/8 + 2*8
+	ListCost = 56*9/8 + 2*8
 
 	// slabSize is the size of the buffers that hold the chunks of a share.
 	slabSize = 1 << 20
@@ -49,38 +65,38 @@ const (
 // so many bytes are copied.
 func shares(copied, chunks, share int64) int {
 	n := 1
-	for int64(n)*share < copied+chunks*listCost && n < maxShares {
+	for int64(n)*share < copied+chunks*ListCost && n < maxShares {
 		n *= 2
 	}
 	return n
 }
 
-// shareNeed returns the memory in which chunks of one bucket are put in order: the
+// ShareNeed returns the memory in which chunks of one bucket are put in order: the
 // bytes that are copied for a share, and its lists. Of several shares one is larger than
 // others.
-func shareNeed(copied, chunks, share int64) int64 {
+func ShareNeed(copied, chunks, share int64) int64 {
 	n := int64(shares(copied, chunks, share))
-	need := (copied + chunks*listCost) / n
+	need := (copied + chunks*ListCost) / n
 	if n > 1 {
 		need += need / 8
 	}
 	return need
 }
 
-// each calls emit with the chunks of all captures, by bucket, series id and
+// Each calls emit with the chunks of all captures, by bucket, series id and
 // number, in shares of about so much memory. data is valid during the call.
-func (e *shareEncoder) each(f *flushing, share int64, emit func(*encoded) error) error {
-	order := make([]int, len(f.captures))
+func (e *Encoder) Each(f *Captures, share int64, emit func(*Chunk) error) error {
+	order := make([]int, len(f.List))
 	for i := range order {
 		order[i] = i
 	}
-	bucket := func(i int) uint64 { return f.groups[i].Bucket }
+	bucket := func(i int) uint64 { return f.Groups[i].Bucket }
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(bucket(a), bucket(b)) })
 	for len(order) > 0 {
 		n, copied, chunks := 0, int64(0), int64(0)
 		for n < len(order) && bucket(order[n]) == bucket(order[0]) {
-			copied += f.captures[order[n]].Copied()
-			chunks += f.captures[order[n]].Chunks()
+			copied += f.List[order[n]].Copied()
+			chunks += f.List[order[n]].Chunks()
 			n++
 		}
 		parts := shares(copied, chunks, share)
@@ -100,14 +116,14 @@ func (e *shareEncoder) each(f *flushing, share int64, emit func(*encoded) error)
 
 // emit calls emit with the chunks of a share in order. They lie in any order in
 // memory that is larger than a cache.
-func (e *shareEncoder) emit(emit func(*encoded) error) error {
+func (e *Encoder) emit(emit func(*Chunk) error) error {
 	keys := e.order.of(e.all)
 	for i, at := range keys {
 		if n := i + 2*chunksAhead; n < len(keys) {
 			kernel.Fetch(uintptr(unsafe.Pointer(&e.all[uint32(keys[n])])), 2)
 		}
 		if n := i + chunksAhead; n < len(keys) {
-			fetchAll(e.all[uint32(keys[n])].data)
+			fetchAll(e.all[uint32(keys[n])].Data)
 		}
 		if err := emit(&e.all[uint32(at)]); err != nil {
 			return err
@@ -123,18 +139,18 @@ func fetchAll(data []byte) {
 	kernel.Fetch(first, int(at+uintptr(len(data))-first)/64+1)
 }
 
-// shareEncoder encodes one share after the other in the same memory.
-type shareEncoder struct {
+// Encoder encodes one share after the other in the same memory.
+type Encoder struct {
 	flusher head.Flusher
 	columns [head.Width]uint8 // of a group, those of the share
-	all     []encoded
+	all     []Chunk
 	order   chunkOrder
 	slabs   [][]byte // filled up to the one at
 	at      int
 }
 
 // reserve makes room for shares of about so many chunks.
-func (e *shareEncoder) reserve(chunks int) {
+func (e *Encoder) reserve(chunks int) {
 	e.all = slices.Grow(e.all[:0], chunks+chunks/8)
 }
 
@@ -142,13 +158,13 @@ func (e *shareEncoder) reserve(chunks int) {
 // group by group, where a group's sealed blocks are in the cache, and only then put in
 // order: going through the sealed blocks in the order of the ids costs a third more of a
 // flush.
-func (e *shareEncoder) encode(f *flushing, captures []int, share, shares int) error {
+func (e *Encoder) encode(f *Captures, captures []int, share, shares int) error {
 	e.all, e.at = e.all[:0], 0
 	for i := range e.slabs {
 		e.slabs[i] = e.slabs[i][:0]
 	}
 	for _, i := range captures {
-		c := &f.captures[i]
+		c := &f.List[i]
 		columns := e.choose(c.Columns(), share, shares)
 		for n := -piecesAhead; n < len(columns); n++ {
 			if next := n + piecesAhead; next < len(columns) {
@@ -162,7 +178,7 @@ func (e *shareEncoder) encode(f *flushing, captures []int, share, shares int) er
 				if !stays {
 					data = e.keep(data)
 				}
-				e.all = append(e.all, encoded{c.Columns().ID(col), f.groups[i].Bucket, int16(points), marked, number, data})
+				e.all = append(e.all, Chunk{c.Columns().ID(col), f.Groups[i].Bucket, int16(points), marked, number, data})
 				return nil
 			})
 			if err != nil {
@@ -174,7 +190,7 @@ func (e *shareEncoder) encode(f *flushing, captures []int, share, shares int) er
 }
 
 // choose returns the columns of a share.
-func (e *shareEncoder) choose(all *head.Columns, share, shares int) []uint8 {
+func (e *Encoder) choose(all *head.Columns, share, shares int) []uint8 {
 	n := 0
 	for col := range all.Len() {
 		if all.Has(col) && int(all.ID(col)[0])*shares/maxShares == share {
@@ -186,7 +202,7 @@ func (e *shareEncoder) choose(all *head.Columns, share, shares int) []uint8 {
 }
 
 // keep returns a copy of data that is valid for the rest of the share.
-func (e *shareEncoder) keep(data []byte) []byte {
+func (e *Encoder) keep(data []byte) []byte {
 	for ; e.at < len(e.slabs); e.at++ {
 		slab := e.slabs[e.at]
 		if n := len(slab); n+len(data) <= cap(slab) {

@@ -1,4 +1,4 @@
-package store
+package flush
 
 import (
 	"bytes"
@@ -12,16 +12,16 @@ import (
 func TestChunkOrder(t *testing.T) {
 	var o chunkOrder
 	rapid.Check(t, func(t *rapid.T) {
-		all := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) encoded {
-			e := encoded{number: rapid.Int64Range(0, 5).Draw(t, "number")}
-			for i := range e.id { // few values, so that ids share their first bits
-				e.id[i] = rapid.SampledFrom([]byte{0, 1, 0x80, 0xff}).Draw(t, "byte")
+		all := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Chunk {
+			e := Chunk{Number: rapid.Int64Range(0, 5).Draw(t, "number")}
+			for i := range e.ID { // few values, so that ids share their first bits
+				e.ID[i] = rapid.SampledFrom([]byte{0, 1, 0x80, 0xff}).Draw(t, "byte")
 			}
 			return e
 		}), 0, 200).Draw(t, "chunks")
 		want := slices.Clone(all)
-		slices.SortStableFunc(want, func(a, b encoded) int {
-			return cmp.Or(bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.number, b.number))
+		slices.SortStableFunc(want, func(a, b Chunk) int {
+			return cmp.Or(bytes.Compare(a.ID[:], b.ID[:]), cmp.Compare(a.Number, b.Number))
 		})
 		order := o.of(all)
 		if len(order) != len(all) {
@@ -29,7 +29,7 @@ func TestChunkOrder(t *testing.T) {
 		}
 		for i, p := range order {
 			got := all[uint32(p)]
-			if got.id != want[i].id || got.number != want[i].number {
+			if got.ID != want[i].ID || got.Number != want[i].Number {
 				t.Fatalf("at %d stands %v, want %v", i, got, want[i])
 			}
 		}
@@ -38,11 +38,11 @@ func TestChunkOrder(t *testing.T) {
 
 func BenchmarkChunkOrder(b *testing.B) {
 	const n = 200_000
-	all := make([]encoded, n)
+	all := make([]Chunk, n)
 	for i := range all {
 		k := uint64(i) * 0x9e3779b97f4a7c15
 		for j := range 8 {
-			all[i].id[j] = byte(k >> (8 * j))
+			all[i].ID[j] = byte(k >> (8 * j))
 		}
 	}
 	var o chunkOrder
