@@ -51,11 +51,11 @@ func (r *goneRecords) look(log *wal.Log, from uint64) error {
 	return nil
 }
 
-// hideGone passes over the next record of a backlog, which is gone, and those behind it
-// that are known to be. What came before it in its slots is brought into segments, and
-// a hole is laid over that; what comes behind it is brought later. The caller holds no
+// hideGone passes over the next record of a group, which is gone, and those behind it
+// that are known to be. What came before it in its slots is flushed into segments, and
+// a hole is laid over that; what comes behind it is replayed later. The caller holds no
 // lock but the gate.
-func (r *replayer) hideGone(l *backlog, lsn uint64) error {
+func (r *replayer) hideGone(l *pendingRecords, lsn uint64) error {
 	r.later.mu.Lock()
 	defer r.later.mu.Unlock()
 	list, err := r.goneNext(l, lsn)
@@ -79,7 +79,7 @@ func (r *replayer) hideGone(l *backlog, lsn uint64) error {
 		}
 		s.reportDamage(fmt.Sprintf("log record at %d", g.LSN), errors.New("it was whole a moment ago and is no more"))
 		if points := min(g.Points, l.left); points > 0 {
-			s.lostLog.lose(s.account, l.group, g.LSN, points)
+			s.lostLog.count(s.account, l.group, g.LSN, points)
 			l.left -= points
 		}
 		l.pass()
@@ -87,10 +87,10 @@ func (r *replayer) hideGone(l *backlog, lsn uint64) error {
 	return nil
 }
 
-// goneNext returns the record at lsn and those of the backlog directly behind it that
+// goneNext returns the record at lsn and the pending ones directly behind it that
 // are gone, too, nothing where somebody was faster. Of one of which no copy of the head
 // is left the slots are those of all records of the group, and the points are not known.
-func (r *replayer) goneNext(l *backlog, lsn uint64) (list []logrecord.Lost, err error) {
+func (r *replayer) goneNext(l *pendingRecords, lsn uint64) (list []logrecord.Lost, err error) {
 	if _, ok := r.later.find(lsn); !ok && r.later.looks < maxLooks {
 		if err := r.later.look(r.s.log, r.from); err != nil {
 			return nil, err
@@ -116,7 +116,7 @@ func (r *replayer) goneNext(l *backlog, lsn uint64) (list []logrecord.Lost, err 
 }
 
 // layGone lays the holes of records over what is flushed by now.
-func (r *replayer) layGone(l *backlog, list []logrecord.Lost) error {
+func (r *replayer) layGone(l *pendingRecords, list []logrecord.Lost) error {
 	s := r.s
 	s.flushMu.Lock() // no segment is on its way with a number below
 	defer s.flushMu.Unlock()
@@ -139,10 +139,10 @@ func (r *replayer) layGone(l *backlog, list []logrecord.Lost) error {
 	return s.addLogHoles(holes)
 }
 
-// hideGoneBelow deals with the records below a position that are in a backlog: the second
+// hideGoneBelow deals with the pending records below a position: the second
 // reading has not met them.
 func (r *replayer) hideGoneBelow(end uint64) error {
-	for _, l := range r.backlogs {
+	for _, l := range r.records {
 		for l != nil && !l.empty.Load() {
 			l.mu.Lock()
 			lsn := l.next

@@ -20,8 +20,8 @@ func TestDamageBetweenTheReadings(t *testing.T) {
 	for _, wanted := range []bool{true, false} {
 		for _, headLost := range []bool{true, false} {
 			w := newHalfRead(t, 2)
-			var hit *backlog
-			for _, l := range w.s.behind.Load().backlogs {
+			var hit *pendingRecords
+			for _, l := range w.s.behind.Load().records {
 				if l != nil && len(l.rest) > 0 {
 					hit = l
 				}
@@ -40,7 +40,7 @@ func TestDamageBetweenTheReadings(t *testing.T) {
 			}
 			flipByte(t, w.fs, onlyLogFile(t, w.fs), 64+int64(hit.last)-1+at)
 			if wanted {
-				if err := w.s.bring(t.Context(), hit.group); err != nil {
+				if err := w.s.replayGroup(t.Context(), hit.group); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -88,7 +88,7 @@ func (w *halfRead) checkGone(group uint32, first, last int64) {
 }
 
 // Damage to records of the log that comes between the readings of a start, beside those
-// who bring groups before their turn, and beside damage that was there before: as where
+// who replay groups before their turn, and beside damage that was there before: as where
 // the first reading finds it; at the next start as well.
 func TestRecordsGoneBetweenTheReadings(t *testing.T) {
 	seeds, told, silent := uint64(40), 0, 0
@@ -128,7 +128,7 @@ func (w *logWorld) roundBetween(told, silent *int) {
 		return
 	}
 	before := slices.Clone(w.sent)
-	w.bringSome()
+	w.replaySome()
 	w.hurt(file, positions)
 	if w.r.IntN(2) == 0 {
 		close(hold)
@@ -137,7 +137,7 @@ func (w *logWorld) roundBetween(told, silent *int) {
 		}
 		w.some(w.r.IntN(20))
 		*told += w.check("replayed")
-	} else { // the readers of the check bring the groups
+	} else { // the readers of the check replay the groups
 		*told += w.check("brought")
 		w.checkOlder("brought")
 		close(hold)
@@ -169,9 +169,9 @@ func (w *logWorld) roundBetween(told, silent *int) {
 	w.check("merged")
 }
 
-// bringSome brings the groups of some buckets before their turn: what is damaged from
+// replaySome replays the groups of some buckets before their turn: what is damaged from
 // now on of them is as good as flushed.
-func (w *logWorld) bringSome() {
+func (w *logWorld) replaySome() {
 	for bucket := range 2 {
 		if _, err := w.s.BucketByName(logBucket(bucket)); err != nil || w.r.IntN(3) > 0 {
 			continue
@@ -189,14 +189,14 @@ func (w *logWorld) bringSome() {
 func TestLossesOutOfOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(rand.Uint64(), 5))
 	for range 200 {
-		var lost relost
+		var lost uncommittedLosses
 		a := account.New()
 		at := map[uint64]uint64{}
 		for range 1 + r.IntN(20) {
 			lsn, n := 1+r.Uint64N(100), 1+r.Uint64N(9)
 			if at[lsn] == 0 {
 				at[lsn] = n
-				lost.lose(a, 7, lsn, n)
+				lost.count(a, 7, lsn, n)
 			}
 		}
 		for floor := uint64(0); floor <= 101; floor += 1 + r.Uint64N(30) {

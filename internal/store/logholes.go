@@ -43,7 +43,7 @@ func (e *startAgain) Error() string {
 }
 
 // hide makes holes of the slots of lost records, for all series that had a column of
-// their group. They lie under all that the replay brings: what came before a lost
+// their group. They lie under all that the replay applies: what came before a lost
 // record is not in that.
 func (r *replayer) hide(lost []logrecord.Lost) error {
 	if len(lost) == 0 {

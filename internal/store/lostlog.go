@@ -8,10 +8,10 @@ import (
 	"dalmatiner/internal/wal"
 )
 
-// lose counts the points of records that damage took from the log, names their
+// countLost counts the points of records that damage took from the log, names their
 // slots, and hides what is older there. What no flush has counted yet is counted as
 // received first. Its error may be a *startAgain.
-func (r *replayer) lose(report *wal.Report) error {
+func (r *replayer) countLost(report *wal.Report) error {
 	s := r.s
 	var lost []logrecord.Lost
 	for _, l := range logrecord.LostRecords(report, r.state) {
@@ -19,13 +19,13 @@ func (r *replayer) lose(report *wal.Report) error {
 			continue // it was deleted
 		}
 		if lost = append(lost, l); l.LSN >= r.state.AccountLSN {
-			r.tally.count(l.Bucket, l.Minute, &account.Counts{Accepted: l.Points})
+			r.uncounted.count(l.Bucket, l.Minute, &account.Counts{Accepted: l.Points})
 		}
 	}
-	r.settleCounts(0)
+	r.addCounts(0)
 	s.commit.RLock() // a flush takes the account and what is counted again in one moment
 	for _, l := range lost {
-		s.lostLog.lose(s.account, l.Group, l.LSN, l.Points)
+		s.lostLog.count(s.account, l.Group, l.LSN, l.Points)
 	}
 	s.commit.RUnlock()
 	ranges := logrecord.LostRanges(lost)

@@ -113,7 +113,7 @@ func (s *pressedStore) total(t *testing.T, bucket string) account.Counts {
 	return s.Account().Total(info.ID)
 }
 
-// At the end of the memory a sender waits and a hasty one is refused; both go
+// At the end of the memory a sender waits and a non-blocking one is refused; both go
 // on when it is given back.
 func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 	s := openPressed(t, nil)

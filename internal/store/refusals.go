@@ -62,7 +62,7 @@ func (s *Store) checkLogRoom() error {
 	return nil
 }
 
-// logRefusals brings what waits into the log, once that has room for it. The commit lock is held, at least
+// logRefusals writes what waits to the log, once that has room for it. The commit lock is held, at least
 // shared: account and log then agree for who holds it alone. A failure of the
 // log ends the store by itself.
 func (s *Store) logRefusals() {

@@ -32,21 +32,21 @@ const LostRecord = "log_record_without_series"
 // noted by group. Then the store is in use, and a second reading puts the points
 // into the head.
 type replayer struct {
-	s      *Store
-	owners *columns.Ownership
-	from   uint64 // it begins here
-	state  *manifest.State
-	tally  tally
+	s         *Store
+	owners    *columns.Ownership
+	from      uint64 // it begins here
+	state     *manifest.State
+	uncounted uncounted
 
 	lost       logrecord.Overwritten // as the start before this one found it, see startAgain
 	again      *startAgain           // that start, nil where there was none
 	generation uint64                // all segments that were there before have a lower one
 
-	backlogs  []*backlog   // by group; none is added after the first reading
-	pending   int64        // of them
-	positions atomic.Int64 // memory of what they hold
+	records   []*pendingRecords // by group; none is added after the first reading
+	pending   int64             // of them
+	positions atomic.Int64      // memory of what they hold
 
-	gate  sync.RWMutex // held shared by those who bring a backlog
+	gate  sync.RWMutex // held shared by those who replay a group on demand
 	later goneRecords
 
 	reading, applying *round
@@ -57,21 +57,21 @@ type replayer struct {
 	// replay is over: to show those of each record at once would take hours for a
 	// deletion of many series.
 	deleted map[*columns.Bucket][]version.Tombstone
-	// graves has the columns of series that were deleted behind where the replay begins,
+	// deletedAt has the columns of series that were deleted behind where the replay begins,
 	// and when, by tombstones that are committed. Beside whole replay positions the catalogue has
 	// them; where replay positions are lost, it may not any more.
-	graves map[series.Ref]uint64
+	deletedAt map[series.Ref]uint64
 }
 
-// tallyEvery is how much of the log is counted before the account has it.
-const tallyEvery = 16 << 20
+// countEvery is how much of the log is counted before the account has it.
+const countEvery = 16 << 20
 
-// replay brings buckets, series and the account to where the log ends, and
+// replay takes buckets, series and the account to where the log ends, and
 // leaves the points to finish.
 func (s *Store) replay(state *manifest.State, known *columns.Ownership, again *startAgain) error {
 	r := &replayer{
 		again: again, generation: s.dir.NextNumber(),
-		s: s, owners: known, from: recovery.ReplayFrom(state), state: state, deleted: make(map[*columns.Bucket][]version.Tombstone), tally: tally{rows: make(map[accountRow]*account.Counts)},
+		s: s, owners: known, from: recovery.ReplayFrom(state), state: state, deleted: make(map[*columns.Bucket][]version.Tombstone), uncounted: uncounted{rows: make(map[accountRow]*account.Counts)},
 		reading: newRound(), applying: newRound(), roundSize: int(min(roundBytes, s.o.FlushBytes/roundPart)),
 	}
 	if again != nil {
@@ -80,7 +80,7 @@ func (s *Store) replay(state *manifest.State, known *columns.Ownership, again *s
 	for range runtime.GOMAXPROCS(0) {
 		r.appliers = append(r.appliers, newApplier(r))
 	}
-	r.noteGraves()
+	r.noteDeletedColumns()
 	s.accounted = wal.LSN(state.AccountLSN)
 	s.replayed.Store(max(r.from, 1))
 	s.counted.Store(max(r.from, 1))
@@ -92,7 +92,7 @@ func (s *Store) replay(state *manifest.State, known *columns.Ownership, again *s
 	if err != nil {
 		return fmt.Errorf("replaying the log: %w", err)
 	}
-	if err := r.lose(&report); err != nil {
+	if err := r.countLost(&report); err != nil {
 		return err
 	}
 	for _, p := range report.Damaged {
@@ -106,8 +106,8 @@ func (s *Store) replay(state *manifest.State, known *columns.Ownership, again *s
 		s.columns.PublishTombstones(b.ID, list)
 	}
 	r.owners.Settled()
-	r.deleted = nil           // the second reading does not need them
-	if len(r.backlogs) == 0 { // as after an orderly end
+	r.deleted = nil          // the second reading does not need them
+	if len(r.records) == 0 { // as after an orderly end
 		r.finish()
 		return nil
 	}
@@ -116,14 +116,14 @@ func (s *Store) replay(state *manifest.State, known *columns.Ownership, again *s
 	return nil
 }
 
-func (r *replayer) noteGraves() {
-	r.graves = make(map[series.Ref]uint64)
+func (r *replayer) noteDeletedColumns() {
+	r.deletedAt = make(map[series.Ref]uint64)
 	for _, b := range r.s.buckets.All() {
 		for _, t := range r.s.tombs(b.ID) {
 			for col := range b.Width() {
 				if refOf(&t) != series.None && t.LSN > r.from {
 					ref := series.At(t.Group, int(t.Column)+col)
-					r.graves[ref] = max(r.graves[ref], t.LSN)
+					r.deletedAt[ref] = max(r.deletedAt[ref], t.LSN)
 				}
 			}
 		}
@@ -147,18 +147,18 @@ func (r *replayer) record(lsn wal.LSN, rec []byte) error {
 	case logrecord.Series:
 		return r.define(lsn, p)
 	default:
-		r.settleCounts(uint64(lsn))
+		r.addCounts(uint64(lsn))
 		if err := r.change(lsn, &p); err != nil {
 			return err
 		}
-		r.settleCounts(uint64(lsn) + 1)
+		r.addCounts(uint64(lsn) + 1)
 		return nil
 	}
 	if uint64(lsn) >= r.state.AccountLSN {
-		r.tally.count(p.Bucket, p.Minute, &p.Counts)
+		r.uncounted.count(p.Bucket, p.Minute, &p.Counts)
 	}
-	if end := uint64(lsn) + 1; end-r.s.counted.Load() > tallyEvery {
-		r.settleCounts(end)
+	if end := uint64(lsn) + 1; end-r.s.counted.Load() > countEvery {
+		r.addCounts(end)
 	}
 	return nil
 }
@@ -175,7 +175,7 @@ func (r *replayer) change(lsn wal.LSN, p *logrecord.Record) error {
 			b.SetTTL(p.TTL)
 		}
 	case logrecord.SeriesDeleted:
-		return r.forget(lsn, p)
+		return r.deleteSeries(lsn, p)
 	}
 	return nil
 }
@@ -193,7 +193,7 @@ func (r *replayer) delete(d buckets.Deletion) {
 		r.s.columns.NoteDeleted(d)
 		return
 	}
-	for _, l := range r.backlogs {
+	for _, l := range r.records {
 		if l != nil && l.b == b {
 			r.drop(l)
 		}
@@ -226,7 +226,7 @@ func (r *replayer) define(lsn wal.LSN, p logrecord.Record) error {
 	if known && p.Incarnation > b.Incarnations.Of(id) && uint64(lsn) >= r.state.AccountLSN {
 		// Damage took the record of the deletion that is in between.
 		old, known = 0, false
-		if err := r.forget(lsn, deletionOf(&p, id)); err != nil {
+		if err := r.deleteSeries(lsn, deletionOf(&p, id)); err != nil {
 			return err
 		}
 	}
@@ -244,14 +244,14 @@ func (r *replayer) define(lsn wal.LSN, p logrecord.Record) error {
 	return nil
 }
 
-// empty makes sure that neither the head nor a backlog holds anything of a column
+// empty makes sure that neither the head nor a pending record holds anything of a column
 // that a series leaves or gets: its points must not become those of another, and
 // what has no series yet is lost. A column changes hands only below the replay position of
 // its group, so there is something to flush only when a damaged MANIFEST has lost
 // replay positions.
 func (r *replayer) empty(ref series.Ref) error {
-	if l := r.backlogOf(ref.Group()); l != nil && l.past > ref.Column() {
-		if err := r.bring(context.Background(), ref.Group()); err != nil {
+	if l := r.recordsOf(ref.Group()); l != nil && l.past > ref.Column() {
+		if err := r.replayGroup(context.Background(), ref.Group()); err != nil {
 			return err
 		}
 	}
@@ -277,16 +277,16 @@ func (r *replayer) gone(b *columns.Bucket, id metric.SeriesID, lsn wal.LSN) bool
 	return !r.owners.Rebuilt || ok && deleted.LSN > uint64(lsn)
 }
 
-// forget takes series away again. What a flush has committed is in the catalogue
+// deleteSeries takes series away again. What a flush has committed is in the catalogue
 // and in the tombstones of the MANIFEST. Behind that, no committed segment holds
 // points that came later: all that there are may be hidden.
-func (r *replayer) forget(lsn wal.LSN, p *logrecord.Record) error {
+func (r *replayer) deleteSeries(lsn wal.LSN, p *logrecord.Record) error {
 	s := r.s
 	b := s.buckets.ID(p.Bucket)
 	if b == nil || uint64(lsn) < r.state.AccountLSN {
 		return nil
 	}
-	if err := r.bringAll(p); err != nil {
+	if err := r.replayAll(p); err != nil {
 		return err
 	}
 	s.flushMu.Lock()
@@ -305,16 +305,16 @@ func deletionOf(define *logrecord.Record, id metric.SeriesID) *logrecord.Record 
 	return &p
 }
 
-// bringAll brings the backlogs of all groups that a forget record is about: what
+// replayAll replays all groups that a deletion record is about: what
 // they hold of its series was in front of it.
-func (r *replayer) bringAll(p *logrecord.Record) error {
-	err := r.bring(context.Background(), p.Group)
+func (r *replayer) replayAll(p *logrecord.Record) error {
+	err := r.replayGroup(context.Background(), p.Group)
 	for _, id := range p.DeletedSeries() {
 		if err != nil {
 			break
 		}
 		if ref, ok := r.s.columns.Index.Lookup(id); ok && !ref.Inactive() {
-			err = r.bring(context.Background(), ref.Group())
+			err = r.replayGroup(context.Background(), ref.Group())
 		}
 	}
 	return err

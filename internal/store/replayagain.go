@@ -30,7 +30,7 @@ func (r *replayer) stopping() bool {
 // memory for.
 func (r *replayer) full() bool { return r.s.full() || r.s.pressed() }
 
-// awaitRoom holds back who brings something, as waitForRoom does a sender. It goes
+// awaitRoom holds back who replays something, as waitForRoom does a sender. It goes
 // on while the node is to end, as long as flushes make room: what is not in memory
 // by then stays in the log.
 func (r *replayer) awaitRoom(ctx context.Context) error {
@@ -53,7 +53,7 @@ func (r *replayer) awaitRoom(ctx context.Context) error {
 	return err
 }
 
-// stop waits for those who bring something. The store is being closed: nobody
+// stop waits for those who replay something. The store is being closed: nobody
 // begins behind them.
 func (r *replayer) stop() {
 	r.gate.Lock()
@@ -75,30 +75,30 @@ func (r *replayer) finish() {
 		close(s.replayOver)
 		return
 	}
-	for _, l := range r.backlogs {
+	for _, l := range r.records {
 		if l != nil {
 			l.mu.Lock()
-			r.settleBacklog(l)
+			r.finishGroup(l)
 			l.mu.Unlock()
 		}
 	}
 	s.behind.Store(nil)
 	s.replayed.Store(0)
 	s.replayBytes.Store(0)
-	r.settleLosses()
-	r.settleNames()
+	r.flushLosses()
+	r.dropGoneNames()
 	close(s.replayOver)
 	if s.o.BackgroundMerge {
 		s.workers.Go(s.mergeLoop)
 	}
 }
 
-// settleLosses flushes everything where points of no series were counted as lost:
+// flushLosses flushes everything where points of no series were counted as lost:
 // with their records below the replay positions no start counts them again, and what is given
 // one of their columns from now on makes no difference.
-func (r *replayer) settleLosses() {
+func (r *replayer) flushLosses() {
 	s := r.s
-	if !s.relost.any() && !s.lostLog.any() {
+	if !s.ownerless.any() && !s.lostLog.any() {
 		return
 	}
 	if _, err := s.flushAll(context.Background()); err != nil && !errors.Is(err, ErrClosed) {
@@ -106,10 +106,10 @@ func (r *replayer) settleLosses() {
 	}
 }
 
-// settleNames lets go of the names that a rebuilt catalogue has of series of which
+// dropGoneNames lets go of the names that a rebuilt catalogue has of series of which
 // nothing is left: what segments name may have gone before the catalogue was lost.
 // The flush brings the log behind them: a series with records in it stays.
-func (r *replayer) settleNames() {
+func (r *replayer) dropGoneNames() {
 	s := r.s
 	if !r.owners.Rebuilt {
 		return
@@ -126,7 +126,7 @@ func (r *replayer) settleNames() {
 
 // readAgain is the second reading, if there is anything to be read.
 func (r *replayer) readAgain() error {
-	if len(r.backlogs) == 0 {
+	if len(r.records) == 0 {
 		return nil
 	}
 	start := time.Now()
@@ -140,7 +140,7 @@ func (r *replayer) readAgain() error {
 	if err == nil {
 		err = r.turn()
 	}
-	if err = errors.Join(err, r.settle()); err == nil {
+	if err = errors.Join(err, r.finishRound()); err == nil {
 		err = r.hideGoneBelow(math.MaxUint64)
 	}
 	if err != nil {
@@ -164,7 +164,7 @@ func (r *replayer) point(lsn wal.LSN, rec []byte) error {
 		if err != nil {
 			return nil // named by the first reading
 		}
-		b, l := r.s.buckets.ID(p.Bucket), r.backlogOf(p.Group)
+		b, l := r.s.buckets.ID(p.Bucket), r.recordsOf(p.Group)
 		if b != nil && l != nil && !l.empty.Load() {
 			r.hold(q.add(uint64(lsn), b, l, &p))
 		}

@@ -107,7 +107,7 @@ func TestTheReplayGivesItsMemoryBack(t *testing.T) {
 	r := w.s.behind.Load()
 	first := w.replayPool()
 	held := func() (n int64) {
-		for _, l := range r.backlogs {
+		for _, l := range r.records {
 			if l != nil {
 				n += int64(cap(l.rest))
 			}
@@ -117,12 +117,12 @@ func TestTheReplayGivesItsMemoryBack(t *testing.T) {
 	if n := held(); n == 0 || r.positions.Load() != n || first < n {
 		t.Fatalf("%d bytes of positions: %d are counted, %d in the pool", n, r.positions.Load(), first)
 	}
-	for i, l := range r.backlogs {
+	for i, l := range r.records {
 		if l == nil || i%2 == 0 {
 			continue
 		}
 		before := w.replayPool()
-		if err := w.s.bring(context.Background(), l.group); err != nil {
+		if err := w.s.replayGroup(context.Background(), l.group); err != nil {
 			t.Fatal(err)
 		}
 		if after := w.replayPool(); after >= before {

@@ -44,7 +44,7 @@ type round struct {
 
 // chain is what a round has of one group.
 type chain struct {
-	l           *backlog
+	l           *pendingRecords
 	first, last uint32 // of runs
 }
 
@@ -71,9 +71,9 @@ func newRun(lsn uint64, b *columns.Bucket, p *logrecord.Record) run {
 	return run{lsn: lsn, b: b, group: p.Group, slot: p.Slot, stored: p.Counts.Stored(), column: uint8(p.Column), kind: p.Kind}
 }
 
-// add takes a record with points in, which is of a backlog, and returns by how
+// add takes a record with points in, which is pending, and returns by how
 // much the memory of the round grew.
-func (q *round) add(lsn uint64, b *columns.Bucket, l *backlog, p *logrecord.Record) (grown int64) {
+func (q *round) add(lsn uint64, b *columns.Bucket, l *pendingRecords, p *logrecord.Record) (grown int64) {
 	was := q.memory()
 	at := uint32(len(q.runs))
 	n := newRun(lsn, b, p)
@@ -107,7 +107,7 @@ func (q *round) reset() {
 
 // turn hands the round that was read to the appliers and begins the next one.
 func (r *replayer) turn() error {
-	if err := r.settle(); err != nil {
+	if err := r.finishRound(); err != nil {
 		return err
 	}
 	r.reading, r.applying = r.applying, r.reading
@@ -123,10 +123,10 @@ func (r *replayer) turn() error {
 	return nil
 }
 
-// settle waits until the round under way is in the head. A flush in the middle of
-// a replay takes for its replay position what was settled when it began. After an error, that
+// finishRound waits until the round under way is in the head. A flush in the middle of
+// a replay takes for its replay position what was in the head when it began. After an error, that
 // of what was not applied, no further round may follow.
-func (r *replayer) settle() error {
+func (r *replayer) finishRound() error {
 	q, s := r.applying, r.s
 	q.applied.Wait()
 	if err := q.failure.Load(); err != nil {
@@ -170,7 +170,7 @@ func (a *applier) work(q *round) {
 }
 
 // chain applies what a round has of a group, but for what somebody who could not
-// wait has brought already.
+// wait has replayed already.
 func (a *applier) chain(q *round, c chain) error {
 	for done := false; !done; {
 		if err := a.r.awaitRoom(context.Background()); err != nil {
@@ -210,7 +210,7 @@ func (a *applier) links(q *round, c *chain) (done bool, gone uint64) {
 	if applied > 0 {
 		a.closeBehind(g)
 	}
-	a.r.settleBacklog(l)
+	a.r.finishGroup(l)
 	return done, gone
 }
 
@@ -234,7 +234,7 @@ func (a *applier) record(g *head.Group, n *run, runs, cells []byte) {
 		}
 	}
 	if points > 0 && a.older == nil {
-		a.r.s.relost.lose(a.r.s.account, n.group, n.lsn, min(points, n.stored)) // duplicates are stored elsewhere
+		a.r.s.ownerless.count(a.r.s.account, n.group, n.lsn, min(points, n.stored)) // duplicates are stored elsewhere
 		a.r.s.reportDamage(fmt.Sprintf("log record at %d", n.lsn), fmt.Errorf("%d points of group %d are of no series", points, n.group))
 	}
 }
@@ -345,7 +345,7 @@ func (r *replayer) pass(run *run, w *head.Write, lost *uint64) (n int) {
 	} else if w.Pairs {
 		n = min(2, len(w.Words))
 	}
-	if ref := series.At(run.group, w.Column); r.owners.Since(run.group).Column[w.Column] > run.lsn || r.graves[ref] > run.lsn {
+	if ref := series.At(run.group, w.Column); r.owners.Since(run.group).Column[w.Column] > run.lsn || r.deletedAt[ref] > run.lsn {
 		return n
 	}
 	for _, word := range w.Words[:n] {

@@ -24,7 +24,7 @@ type Session struct {
 	b *columns.Bucket
 
 	position columns.Position // the predicted next column
-	other    columns.Position // another one: where the sender left its order
+	other    columns.Position // what followed before the sender jumped elsewhere
 
 	misses      int          // points since the last one that was predicted
 	unpredicted *unpredicted // points that were not, and are looked up together
@@ -254,7 +254,7 @@ func (x *Session) apply(g *head.Group, w head.Write) bool {
 		x.refuse(account.DiskFull, x.points(w.Words))
 		return true
 	}
-	if x.err = s.bring(context.Background(), g.ID); x.err != nil {
+	if x.err = s.replayGroup(context.Background(), g.ID); x.err != nil {
 		return true
 	}
 	minute := s.clock.Unix() / nsPerMinute

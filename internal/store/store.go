@@ -46,11 +46,11 @@ type Store struct {
 	readers     recovery.Readers
 	namesUnread bool // see catalogue.NamesUnread; set before the store is in use
 
-	account  *account.Account
-	relost   relost // of no series
-	lostLog  relost // of records that damage took
-	refusals refusals
-	memory   *memory.Budget
+	account   *account.Account
+	ownerless uncommittedLosses // of no series
+	lostLog   uncommittedLosses // of records that damage took
+	refusals  refusals
+	memory    *memory.Budget
 
 	buckets *buckets.Registry[*columns.Bucket]
 	columns *columns.Table

@@ -354,7 +354,7 @@ func TestAFlushLeavesTheReplayItsFiles(t *testing.T) {
 	f := newFaults(u.fs)
 	u.o.FS, u.o.holdReplay = f.fs, hold
 	u.s = mustOpen(t, u.o)
-	u.check("the first block") // brings it
+	u.check("the first block") // replays it
 	for _, g := range u.s.columns.Groups.All() {
 		late := uint64(u.s.log.End())
 		closed := g.CloseBlocks(func(first uint64, _, _ int64) bool { defer func() { late = 0 }(); return late > 0 })

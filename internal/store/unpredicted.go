@@ -120,7 +120,7 @@ func (s *unpredictedSets) bytes() int64 {
 func (l *unpredicted) name(p *unpredictedPoint) []byte { return l.names[p.from:p.to:p.to] }
 
 // follows makes key the predicted column if it is what follows the last one, or
-// what follows where the sender left its order before.
+// what followed before the sender jumped elsewhere.
 func (x *Session) follows(key []byte) bool {
 	if p, ok := x.position.Follows(key); ok {
 		if p.Group != x.position.Group {

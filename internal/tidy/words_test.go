@@ -21,10 +21,6 @@ var retired = regexp.MustCompile(`^(stamps?|badStamp|BadStamp|tiles?|[a-z]+Tiles
 	`LevelRow|LevelDigests?|[a-zA-Z]*Composites?[A-Za-z]*|FloorOf|Floors|floors|lowestFloor|doors?|openDoors|inlet|newInlet|oneway|` +
 	`graves?|doomed|bury|nowhere|Park(ed|ing|ings)?|parked|Parkings|hurry|Hurry|hasty|seldom|exhume|tally|relost|backlogs?|nameless|bindings|bring[A-Z][a-z]+|notCreated|parkedNames?)$`)
 
-// unclean are the parts of the tree that still use retired identifiers, and how
-// often at most. A number only falls.
-var unclean = map[string]int{"internal": 103}
-
 // wide are the pages with prose beyond maxColumns, and the lines at most: mostly
 // code that cannot be cut. A number only falls.
 var wide = map[string]int{
@@ -32,7 +28,6 @@ var wide = map[string]int{
 	"docs/protocol.md":                   2,
 	"docs/reliability.md":                33,
 	"internal/ingest/graphite/DESIGN.md": 1,
-	"internal/store/DESIGN.md":           19,
 }
 
 // retiredPhrases are idioms of pages and comments that only their writer understood.
@@ -41,27 +36,19 @@ var retiredPhrases = regexp.MustCompile(`(?i)\b(thin (groups?|blocks?)|who(ever)
 	`at a glance|exhumed?|parked|doomed|(below|of) the floor|the floor of|left its order|as many as were taken|` +
 	`hast(y|ily)|in a hurry|comes late by it|as one does who|oneway|inlets?|(protocol|system|DQL) page)\b`)
 
-// unclear are the parts of the tree that still have retired phrases, and how many at
-// most. A number only falls.
-var unclear = map[string]int{"internal": 11}
-
 // TestRetiredIdentifiers keeps words out of the code that docs/glossary.md has not.
 func TestRetiredIdentifiers(t *testing.T) {
-	found := make(map[string]int)
 	goFiles(t, func(path string, src []byte) {
 		var s scanner.Scanner
 		set := token.NewFileSet()
 		s.Init(set.AddFile(path, -1, len(src)), src, nil, 0)
-		part := strings.Split(relative(t, path), "/")[0]
 		for {
 			pos, tok, lit := s.Scan()
 			if tok == token.EOF {
 				return
 			}
 			if tok == token.IDENT && retired.MatchString(lit) {
-				if found[part]++; found[part] > unclean[part] {
-					t.Errorf("%s: %s is retired, number %d in %s: use the word of docs/glossary.md", set.Position(pos), lit, found[part], part)
-				}
+				t.Errorf("%s: %s is retired: use the word of docs/glossary.md", set.Position(pos), lit)
 			}
 		}
 	})
@@ -70,13 +57,9 @@ func TestRetiredIdentifiers(t *testing.T) {
 // TestRetiredPhrases keeps idioms out of pages and comments, also where a line ends
 // within one.
 func TestRetiredPhrases(t *testing.T) {
-	found := make(map[string]int)
 	look := func(path, text string) {
-		part := strings.Split(relative(t, path), "/")[0]
 		for _, phrase := range phrasesOf(text) {
-			if found[part]++; found[part] > unclear[part] {
-				t.Errorf("%s: %q is retired, number %d in %s: say it in plain words", relative(t, path), phrase, found[part], part)
-			}
+			t.Errorf("%s: %q is retired: say it in plain words", relative(t, path), phrase)
 		}
 	}
 	pages(t, func(path string, src []byte) { look(path, string(src)) })

@@ -222,7 +222,7 @@ func TestInUseBeforeTheLogIsInMemory(t *testing.T) {
 	}
 }
 
-// Sessions and readers bring groups while the replay goes on: what is found is
+// Sessions and readers replay groups while the replay goes on: what is found is
 // what was sent.
 func TestBringingBesideTheReplay(t *testing.T) {
 	w := newHalfRead(t, 9)

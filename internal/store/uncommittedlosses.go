@@ -8,10 +8,10 @@ import (
 	"dalmatiner/internal/flush"
 )
 
-// relost are the losses in the account whose records the next start would read
+// uncommittedLosses are the losses in the account whose records the next start would read
 // again, and count again: those that are not below the replay position of their group. The
 // snapshot of the account that a flush commits leaves them out.
-type relost struct {
+type uncommittedLosses struct {
 	cause  string
 	mu     sync.Mutex
 	groups map[uint32]*lossList
@@ -24,8 +24,8 @@ type lossList struct {
 	rest        []byte // of the others: distance to the one before, points
 }
 
-// lose counts points of a record of a group that are of no series, or lost.
-func (r *relost) lose(a *account.Account, group uint32, lsn, points uint64) {
+// count counts points of a record of a group that are of no series, or lost.
+func (r *uncommittedLosses) count(a *account.Account, group uint32, lsn, points uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.groups == nil {
@@ -73,20 +73,20 @@ func (l *lossList) insert(lsn, points uint64) {
 
 // snapshot returns the account without the losses that a start counts which has
 // these replay positions. The others are settled: replay positions only grow.
-func (r *relost) snapshot(a *account.Account, f *flush.Positions, without ...account.Loss) []byte {
+func (r *uncommittedLosses) snapshot(a *account.Account, f *flush.Positions, without ...account.Loss) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return a.Snapshot(append(without, r.again(f))...)
 }
 
 // settled returns the losses that a start counts again which has these replay positions.
-func (r *relost) settled(f *flush.Positions) account.Loss {
+func (r *uncommittedLosses) settled(f *flush.Positions) account.Loss {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.again(f)
 }
 
-func (r *relost) again(f *flush.Positions) account.Loss {
+func (r *uncommittedLosses) again(f *flush.Positions) account.Loss {
 	var again uint64
 	for group, l := range r.groups {
 		if !l.settle(f.Of(group)) {
@@ -99,14 +99,14 @@ func (r *relost) again(f *flush.Positions) account.Loss {
 }
 
 // any reports whether there are any.
-func (r *relost) any() bool {
+func (r *uncommittedLosses) any() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.groups) > 0
 }
 
 // bytes returns their memory.
-func (r *relost) bytes() (n int64) {
+func (r *uncommittedLosses) bytes() (n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, l := range r.groups {

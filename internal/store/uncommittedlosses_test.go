@@ -114,8 +114,8 @@ func TestLossesOfAReplayAreCountedOnce(t *testing.T) {
 		for range 8 {
 			r := w.s.behind.Load()
 			for range w.r.IntN(4) {
-				if l := r.backlogs[w.r.IntN(len(r.backlogs))]; l != nil {
-					if err := w.s.bring(context.Background(), l.group); err != nil {
+				if l := r.records[w.r.IntN(len(r.records))]; l != nil {
+					if err := w.s.replayGroup(context.Background(), l.group); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -232,7 +232,7 @@ func TestSnapshotsLeaveOutWhatIsFoundAgain(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	type loss struct{ group, lsn, points uint64 }
 	for range 200 {
-		l := relost{cause: LostRecord}
+		l := uncommittedLosses{cause: LostRecord}
 		a := account.New()
 		a.Lose(compaction.LostBlocks, 7)
 		var all []loss
@@ -241,7 +241,7 @@ func TestSnapshotsLeaveOutWhatIsFoundAgain(t *testing.T) {
 			lsn += 1 + r.Uint64N(1<<(4*r.IntN(6)))
 			n := loss{r.Uint64N(3), lsn, r.Uint64N(300)}
 			all = append(all, n)
-			l.lose(a, uint32(n.group), n.lsn, n.points)
+			l.count(a, uint32(n.group), n.lsn, n.points)
 			if r.IntN(4) > 0 {
 				continue
 			}

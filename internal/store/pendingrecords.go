@@ -22,22 +22,22 @@ const LostInReplay = "log_record_damaged"
 const (
 	// closeEvery is how many records of one group are applied under its lock at a
 	// time. Behind them its blocks are looked at that no later record fills, and
-	// whoever brings them whether there is room for more and who still wants it.
+	// who replays them looks whether there is room for more and who still wants it.
 	closeEvery = 32
 
-	// backlogSize is a backlog without its positions, and its place in the table.
-	backlogSize = 104 + 8
+	// recordsSize is the pending records of a group without their positions, and their place in the table.
+	recordsSize = 104 + 8
 
 	// positionsPart of the memory limit, and no more than mostPositions, is what a
-	// start takes for the positions of records. With more it brings what it has of
+	// start takes for the positions of records. With more it replays what it has of
 	// a group before it goes on.
 	positionsPart = 16
 	mostPositions = 64 << 20
 )
 
-// backlog is what the log has of a group and the head has not yet. Who wants to
-// write to the group or to read it brings it first.
-type backlog struct {
+// pendingRecords are what the log has of a group and the head has not yet. Who wants to
+// write to the group or to read it replays them first.
+type pendingRecords struct {
 	group uint32
 	empty atomic.Bool // nothing is left; set under mu
 
@@ -54,7 +54,7 @@ type backlog struct {
 }
 
 // add takes a record with points in, the last one so far.
-func (l *backlog) add(lsn uint64, b *columns.Bucket, p *logrecord.Record) {
+func (l *pendingRecords) add(lsn uint64, b *columns.Bucket, p *logrecord.Record) {
 	if l.b == nil {
 		l.lowest, l.highest = p.Slot, p.Last
 	}
@@ -71,7 +71,7 @@ func (l *backlog) add(lsn uint64, b *columns.Bucket, p *logrecord.Record) {
 }
 
 // pass goes on to the next record.
-func (l *backlog) pass() {
+func (l *pendingRecords) pass() {
 	if len(l.rest) == 0 {
 		l.next, l.rest, l.past = 0, nil, 0
 		return
@@ -86,21 +86,21 @@ func nextPosition(lsn uint64, rest []byte) (uint64, []byte) {
 }
 
 // done goes on behind a record whose points are in the head.
-func (l *backlog) done(stored uint64) {
+func (l *pendingRecords) done(stored uint64) {
 	l.left -= min(l.left, stored)
 	l.pass()
 }
 
-// drop forgets all records of a backlog.
-func (r *replayer) drop(l *backlog) {
+// drop drops all pending records of a group.
+func (r *replayer) drop(l *pendingRecords) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.next, l.rest, l.left, l.past = 0, nil, 0, 0
 	r.giveBack(l)
 }
 
-// giveBack gives back what a backlog takes of which nothing is left.
-func (r *replayer) giveBack(l *backlog) {
+// giveBack gives back the memory of pending records of which none is left.
+func (r *replayer) giveBack(l *pendingRecords) {
 	r.hold(-int64(l.held))
 	r.positions.Add(-int64(l.held))
 	l.held = 0
@@ -110,25 +110,25 @@ func (r *replayer) giveBack(l *backlog) {
 // hold counts memory that the replay takes, or gives back.
 func (r *replayer) hold(bytes int64) { r.s.replayBytes.Add(bytes) }
 
-// backlogOf returns the backlog of a group, or nil.
-func (r *replayer) backlogOf(group uint32) *backlog {
-	if int(group) < len(r.backlogs) {
-		return r.backlogs[group]
+// recordsOf returns the pending records of a group, or nil.
+func (r *replayer) recordsOf(group uint32) *pendingRecords {
+	if int(group) < len(r.records) {
+		return r.records[group]
 	}
 	return nil
 }
 
 // pend leaves a record with points to the second reading of the log.
 func (r *replayer) pend(lsn uint64, b *columns.Bucket, p *logrecord.Record) error {
-	if need := int(p.Group) + 1 - len(r.backlogs); need > 0 {
-		r.backlogs = append(r.backlogs, make([]*backlog, need)...)
+	if need := int(p.Group) + 1 - len(r.records); need > 0 {
+		r.records = append(r.records, make([]*pendingRecords, need)...)
 	}
-	l := r.backlogs[p.Group]
+	l := r.records[p.Group]
 	if l == nil {
-		l = &backlog{group: p.Group}
-		r.backlogs[p.Group] = l
+		l = &pendingRecords{group: p.Group}
+		r.records[p.Group] = l
 		r.pending++
-		r.hold(backlogSize)
+		r.hold(recordsSize)
 	}
 	was := l.held
 	l.add(lsn, b, p)
@@ -136,9 +136,9 @@ func (r *replayer) pend(lsn uint64, b *columns.Bucket, p *logrecord.Record) erro
 		return nil
 	}
 	r.hold(int64(l.held - was))
-	// Of a group with much: to bring one record at a time would take hours.
+	// Of a group with much: to replay one record at a time would take hours.
 	if limit := r.s.positionsLimit(); r.positions.Add(int64(l.held-was)) > limit && int64(l.held)*r.pending > limit/2 {
-		return r.bring(context.Background(), p.Group)
+		return r.replayGroup(context.Background(), p.Group)
 	}
 	return nil
 }
@@ -146,11 +146,11 @@ func (r *replayer) pend(lsn uint64, b *columns.Bucket, p *logrecord.Record) erro
 // positionsLimit is the memory that positions of records may take.
 func (s *Store) positionsLimit() int64 { return s.memory.Share(positionsPart, s.o.mostPositions) }
 
-// bring puts what the log has of a group into the head now. The caller holds no
+// replayGroup puts what the log has of a group into the head now. The caller holds no
 // lock: it may wait for a flush. Who wants it no more, by ctx, leaves what is left
-// of the backlog to the next one.
-func (r *replayer) bring(ctx context.Context, group uint32) error {
-	l := r.backlogOf(group)
+// of the pending records to the next one.
+func (r *replayer) replayGroup(ctx context.Context, group uint32) error {
+	l := r.recordsOf(group)
 	if l == nil || l.empty.Load() {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (r *replayer) bring(ctx context.Context, group uint32) error {
 		if err := r.awaitRoom(ctx); err != nil {
 			return err
 		}
-		gone, err := a.bringSome(l, in)
+		gone, err := a.replaySome(l, in)
 		if err == nil && gone != 0 {
 			err = r.hideGone(l, gone)
 		}
@@ -178,23 +178,23 @@ func (r *replayer) bring(ctx context.Context, group uint32) error {
 	return nil
 }
 
-// bringSome applies the next records of a backlog, up to one that is gone: its position
+// replaySome applies the next pending records of a group, up to one that is gone: its position
 // is returned.
-func (a *applier) bringSome(l *backlog, in *wal.Reader) (gone uint64, err error) {
+func (a *applier) replaySome(l *pendingRecords, in *wal.Reader) (gone uint64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.next == 0 { // somebody was faster
-		a.r.settleBacklog(l)
+		a.r.finishGroup(l)
 		return 0, nil
 	}
 	g := a.r.s.columns.Groups.Get(l.group)
 	for n := 0; l.next != 0 && gone == 0 && n < closeEvery; n++ {
-		if gone, err = a.bring(l, g, in); err != nil {
+		if gone, err = a.replayNext(l, g, in); err != nil {
 			return 0, err
 		}
 	}
 	a.closeBehind(g)
-	a.r.settleBacklog(l)
+	a.r.finishGroup(l)
 	return gone, nil
 }
 
@@ -205,9 +205,9 @@ func (a *applier) closeBehind(g *head.Group) {
 	}
 }
 
-// bring applies the next record of a backlog, or returns the position of it where it is
+// replayNext applies the next pending record of a group, or returns the position of it where it is
 // gone.
-func (a *applier) bring(l *backlog, g *head.Group, in *wal.Reader) (gone uint64, err error) {
+func (a *applier) replayNext(l *pendingRecords, g *head.Group, in *wal.Reader) (gone uint64, err error) {
 	rec, err := in.Record(wal.LSN(l.next))
 	if errors.Is(err, wal.ErrNoRecord) {
 		return l.next, nil
@@ -227,9 +227,9 @@ func (a *applier) bring(l *backlog, g *head.Group, in *wal.Reader) (gone uint64,
 	return 0, nil
 }
 
-// settleBacklog notes that all of a backlog is in the head, but for the points of
+// finishGroup notes that all pending records of a group are in the head, but for the points of
 // records that are gone and of which it is not known how many they had.
-func (r *replayer) settleBacklog(l *backlog) {
+func (r *replayer) finishGroup(l *pendingRecords) {
 	if l.next != 0 {
 		return
 	}
@@ -240,23 +240,23 @@ func (r *replayer) settleBacklog(l *backlog) {
 	r.giveBack(l)
 }
 
-// bring puts what the log has of a group into the head, after a start that has
+// replayGroup puts what the log has of a group into the head, after a start that has
 // not done so yet.
-func (s *Store) bring(ctx context.Context, group uint32) error {
+func (s *Store) replayGroup(ctx context.Context, group uint32) error {
 	if r := s.behind.Load(); r != nil {
-		return r.bring(ctx, group)
+		return r.replayGroup(ctx, group)
 	}
 	return nil
 }
 
-// replaySeries is bring for the group of a series.
+// replaySeries is replayGroup for the group of a series.
 func (s *Store) replaySeries(ctx context.Context, id metric.SeriesID) error {
 	r := s.behind.Load()
 	if r == nil {
 		return nil
 	}
 	if ref, ok := s.columns.Index.Lookup(id); ok && !ref.Inactive() {
-		return r.bring(ctx, ref.Group())
+		return r.replayGroup(ctx, ref.Group())
 	}
 	return nil
 }
