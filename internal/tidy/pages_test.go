@@ -50,3 +50,35 @@ func TestPagesNameFilesThatExist(t *testing.T) {
 		t.Errorf("found only %d names of files", named)
 	}
 }
+
+var (
+	namedTest = regexp.MustCompile(`\b((?:Test|Fuzz|Benchmark)[A-Z]\w*)(…)?`)
+	aTest     = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)[A-Z]\w*)\(`)
+)
+
+// TestPagesNameTestsThatExist finds tests that a page names as proof and that have another
+// name by now. An ellipsis stands for the rest of several names.
+func TestPagesNameTestsThatExist(t *testing.T) {
+	tests := make(map[string]bool)
+	goFiles(t, func(path string, src []byte) {
+		for _, m := range aTest.FindAllSubmatch(src, -1) {
+			tests[string(m[1])] = true
+		}
+	})
+	named := 0
+	pages(t, func(path string, src []byte) {
+		for _, m := range namedTest.FindAllStringSubmatch(string(src), -1) {
+			named++
+			found := tests[m[1]]
+			for name := range tests {
+				found = found || m[2] != "" && strings.HasPrefix(name, m[1])
+			}
+			if !found {
+				t.Errorf("%s names %s, which is no test", relative(t, path), m[1])
+			}
+		}
+	})
+	if named < 50 {
+		t.Errorf("found only %d names of tests", named)
+	}
+}
