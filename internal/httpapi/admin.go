@@ -106,7 +106,7 @@ func (a *api) deleteBucket(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := a.Store.DeleteBucket(name); err != nil {
-		return a.nearBuckets(name, err)
+		return nearBuckets(a.Store, name, err)
 	}
 	a.Logger.Info("bucket deleted", "bucket", in.Name, "remote", r.RemoteAddr)
 	return writeJSON(w, in)
@@ -125,7 +125,7 @@ func (a *api) setTTL(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("no ttl: give a number of points or \"infinity\"")
 	}
 	if err := a.Store.SetTTL(name, int64(*in.TTL)); err != nil {
-		return a.nearBuckets(name, err)
+		return nearBuckets(a.Store, name, err)
 	}
 	a.Logger.Info("bucket's TTL set", "bucket", in.Name, "points", int64(*in.TTL), "remote", r.RemoteAddr)
 	return writeJSON(w, in)
@@ -190,7 +190,7 @@ func (a *api) bucketRows(escaped string, minutes int) ([]admin.AccountRow, error
 	}
 	b, err := a.Store.BucketByName(name)
 	if err != nil {
-		return nil, a.nearBuckets(name, err)
+		return nil, nearBuckets(a.Store, name, err)
 	}
 	if minutes == 0 {
 		total := a.Store.Account().Total(b.ID)

@@ -139,7 +139,7 @@ func (a *api) bucketAt(element string) (buckets.Info, error) {
 		return buckets.Info{}, badRequest("%q in the path: %v", element, err)
 	}
 	b, err := a.Store.BucketByName(name)
-	return b, a.nearBuckets(name, err)
+	return b, nearBuckets(a.Store, name, err)
 }
 
 // unescapeElement undoes the percent-encoding of an element of the path.

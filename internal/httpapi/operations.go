@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -28,6 +29,25 @@ type Operator interface {
 // progressEvery is the time between two lines of progress of a check.
 const progressEvery = 200 * time.Millisecond
 
+// operations are the routes that an Operator serves.
+type operations struct {
+	operator Operator
+	store    Store // names buckets that may be meant
+	logger   *slog.Logger
+}
+
+func (o *operations) routes() []route {
+	return []route{
+		{pattern: "/admin/caches", methods: "GET", serve: o.caches},
+		// It changes nothing but costs much: no foreign page may ask for it.
+		{pattern: "/admin/check", methods: "POST", serve: o.check},
+		{pattern: "/admin/segments", methods: "GET", serve: o.segments},
+		{pattern: "/admin/snapshots", methods: "GET", serve: o.snapshots},
+		{pattern: "/admin/snapshots/create", methods: "POST", serve: o.createSnapshot},
+		{pattern: "/admin/snapshots/delete", methods: "POST", serve: o.deleteSnapshot},
+	}
+}
+
 func (a *api) status(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, a.Status())
 }
@@ -36,7 +56,7 @@ func (a *api) recentLog(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, a.Log())
 }
 
-func (a *api) segments(w http.ResponseWriter, r *http.Request) error {
+func (o *operations) segments(w http.ResponseWriter, r *http.Request) error {
 	bucket := ""
 	if escaped := r.URL.Query().Get("bucket"); escaped != "" {
 		name, err := bucketName(escaped)
@@ -45,53 +65,53 @@ func (a *api) segments(w http.ResponseWriter, r *http.Request) error {
 		}
 		bucket = name
 	}
-	list, err := a.Operator.Segments(r.Context(), bucket)
+	list, err := o.operator.Segments(r.Context(), bucket)
 	if err != nil {
-		return a.nearBuckets(bucket, err)
+		return nearBuckets(o.store, bucket, err)
 	}
 	return writeJSON(w, list)
 }
 
-func (a *api) caches(w http.ResponseWriter, _ *http.Request) error {
-	return writeJSON(w, a.Operator.Caches())
+func (o *operations) caches(w http.ResponseWriter, _ *http.Request) error {
+	return writeJSON(w, o.operator.Caches())
 }
 
-func (a *api) snapshots(w http.ResponseWriter, _ *http.Request) error {
-	list, err := a.Operator.Snapshots()
+func (o *operations) snapshots(w http.ResponseWriter, _ *http.Request) error {
+	list, err := o.operator.Snapshots()
 	if err != nil {
 		return err
 	}
 	return writeJSON(w, list)
 }
 
-func (a *api) createSnapshot(w http.ResponseWriter, r *http.Request) error {
+func (o *operations) createSnapshot(w http.ResponseWriter, r *http.Request) error {
 	var in admin.SnapshotName
 	if err := readBody(r, &in); err != nil {
 		return err
 	}
-	s, err := a.Operator.Snapshot(r.Context(), in.Name)
+	s, err := o.operator.Snapshot(r.Context(), in.Name)
 	if err != nil {
 		return err
 	}
-	a.Logger.Info("snapshot made", "name", s.Name, "bytes", s.Bytes, "remote", r.RemoteAddr)
+	o.logger.Info("snapshot made", "name", s.Name, "bytes", s.Bytes, "remote", r.RemoteAddr)
 	return writeJSON(w, s)
 }
 
-func (a *api) deleteSnapshot(w http.ResponseWriter, r *http.Request) error {
+func (o *operations) deleteSnapshot(w http.ResponseWriter, r *http.Request) error {
 	var in admin.SnapshotName
 	if err := readBody(r, &in); err != nil {
 		return err
 	}
-	if err := a.Operator.DeleteSnapshot(in.Name); err != nil {
-		return nearSnapshots(a.Operator, in.Name, err)
+	if err := o.operator.DeleteSnapshot(in.Name); err != nil {
+		return nearSnapshots(o.operator, in.Name, err)
 	}
-	a.Logger.Info("snapshot deleted", "name", in.Name, "remote", r.RemoteAddr)
+	o.logger.Info("snapshot deleted", "name", in.Name, "remote", r.RemoteAddr)
 	return writeJSON(w, in)
 }
 
 // check answers with lines of JSON: progress while it goes on, the report at
 // the end. The client that leaves ends it.
-func (a *api) check(w http.ResponseWriter, r *http.Request) error {
+func (o *operations) check(w http.ResponseWriter, r *http.Request) error {
 	var in admin.CheckRequest
 	if err := readBody(r, &in); err != nil {
 		return err
@@ -115,7 +135,7 @@ func (a *api) check(w http.ResponseWriter, r *http.Request) error {
 		_ = lines.Encode(m) // fails when the client left, which ends the context
 		_ = control.Flush() // likewise
 	}
-	report, err := a.Operator.Check(r.Context(), fsck.Options{Rate: in.Rate, Progress: func(p fsck.Progress) {
+	report, err := o.operator.Check(r.Context(), fsck.Options{Rate: in.Rate, Progress: func(p fsck.Progress) {
 		if now := time.Now(); now.After(next) {
 			next = now.Add(progressEvery)
 			send(admin.CheckMessage{Progress: &p})
@@ -127,7 +147,7 @@ func (a *api) check(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		send(admin.CheckMessage{Error: err.Error()})
 	default:
-		a.Logger.Info("checked", "files", report.Files, "points", report.Points, "damaged", report.Damaged, "remote", r.RemoteAddr)
+		o.logger.Info("checked", "files", report.Files, "points", report.Points, "damaged", report.Damaged, "remote", r.RemoteAddr)
 		send(admin.CheckMessage{Report: &report})
 	}
 	return nil

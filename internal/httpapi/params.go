@@ -79,12 +79,12 @@ func checkRequest(rt route, r *http.Request) error {
 }
 
 // nearBuckets adds the names of near buckets to an error that knows none of name.
-func (a *api) nearBuckets(name string, err error) error {
+func nearBuckets(s Store, name string, err error) error {
 	if !errors.Is(err, buckets.ErrUnknown) {
 		return err
 	}
 	near := suggest.To(name)
-	for _, b := range a.Store.Buckets() {
+	for _, b := range s.Buckets() {
 		near.Add(b.Name)
 	}
 	var names []string

@@ -52,24 +52,19 @@ func (a *api) adminRoutes() []route {
 		{pattern: "/admin/buckets/create", methods: "POST", serve: a.createBucket},
 		{pattern: "/admin/buckets/delete", methods: "POST", serve: a.deleteBucket},
 		{pattern: "/admin/buckets/ttl", methods: "POST", serve: a.setTTL},
-		{pattern: "/admin/caches", methods: "GET", serve: a.caches},
-		// It changes nothing but costs much: no foreign page may ask for it.
-		{pattern: "/admin/check", methods: "POST", serve: a.check},
 		{pattern: "/admin/flush", methods: "POST", serve: a.flush},
 		{pattern: "/admin/log", methods: "GET", serve: a.recentLog},
 		{pattern: "/admin/merge", methods: "POST", serve: a.merge},
 		{pattern: "/admin/queries", methods: "GET", serve: a.queries},
-		{pattern: "/admin/segments", methods: "GET", serve: a.segments},
 		{pattern: "/admin/series/delete", methods: "POST", serve: a.deleteSeries},
-		{pattern: "/admin/snapshots", methods: "GET", serve: a.snapshots},
-		{pattern: "/admin/snapshots/create", methods: "POST", serve: a.createSnapshot},
-		{pattern: "/admin/snapshots/delete", methods: "POST", serve: a.deleteSnapshot},
 		{pattern: "/admin/stats", methods: "GET", serve: a.adminStats},
 		{pattern: "/admin/status", methods: "GET", serve: a.status},
 		{pattern: "/admin/{nothing...}", serve: nothing},
 		{pattern: "/debug/pprof", methods: "GET", serve: toProfiles},
 		{pattern: profiles + "{name...}", methods: "GET", serve: a.profile},
 	}
+	o := &operations{operator: a.Operator, store: a.Store, logger: a.Logger}
+	routes = append(routes, o.routes()...)
 	for i := range routes {
 		routes[i].name, routes[i].admin = administration, true
 	}

@@ -32,7 +32,7 @@ func (a *api) deleteSeries(w http.ResponseWriter, r *http.Request) error {
 	}
 	d, err := a.Store.DeleteSeries(r.Context(), bucket, choice, in.DryRun)
 	if err != nil {
-		return a.nearBuckets(bucket, nearMetrics(r.Context(), a.Store, bucket, choice.Key, err))
+		return nearBuckets(a.Store, bucket, nearMetrics(r.Context(), a.Store, bucket, choice.Key, err))
 	}
 	if !in.DryRun {
 		a.Logger.Info("series deleted", "bucket", in.Bucket, "metric", in.Metric, "prefix", in.Prefix, "series", d.Series, "remote", r.RemoteAddr)
