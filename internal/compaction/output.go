@@ -74,7 +74,7 @@ func (o *output) add(bucket uint64, c *window.Chunk) error {
 // everything that goes away.
 func (o *output) begin() error {
 	c := o.m.c
-	o.meta = manifest.Segment{Seq: c.o.Dir.TakeNumber(), Kind: o.kind, Generation: o.generation, Clean: o.m.clean}
+	o.meta = manifest.Segment{Seq: c.o.Dir.TakeNumber(), Kind: o.kind, Generation: o.generation, Purged: o.m.purged}
 	w, err := c.o.Dir.Create(&o.meta)
 	if err != nil {
 		return err

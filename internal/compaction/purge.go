@@ -19,7 +19,7 @@ const maxDeleted = 20
 // purge returns the segments that are to be rewritten for the sake of the
 // deleted series in them: those in which they are more than a small share, but
 // flushes, which are merged before long; with all, those that hold any. A
-// segment that holds none is noted as clean.
+// segment that holds none is noted as purged.
 func (m *merging) purge(all bool) (map[uint64]bool, error) {
 	if len(m.tombs) == 0 {
 		return nil, nil
@@ -44,13 +44,13 @@ func (m *merging) purge(all bool) (map[uint64]bool, error) {
 // deleted.
 func (m *merging) countDeleted(seg *version.Segment) error {
 	d := version.Deleted{UpTo: m.newest}
-	clean, any := seg.PurgedThrough(), false
+	purged, any := seg.PurgedThrough(), false
 	note := func(err error) error {
 		d.Unsure = d.Unsure || segment.IsDamage(err)
 		return m.c.o.Damage.Unreadable(seg, err)
 	}
 	for bucket, tombs := range m.tombs {
-		hashes := tombs.Over(clean)
+		hashes := tombs.Over(purged)
 		any = any || len(hashes) > 0
 		b, ok := m.c.o.Buckets.BucketByID(bucket)
 		if len(hashes) == 0 || !seg.Has(bucket) || !ok {
@@ -101,7 +101,7 @@ func (m *merging) mergeSource(seg *version.Segment, bucket uint64) window.Source
 	return src
 }
 
-// DropTombstones notes which segments are clean and drops the tombstones that
+// DropTombstones notes which segments are purged and drops the tombstones that
 // no segment and no record of the log needs any more. Files that were merged away
 // need theirs until their removal is durable: a start could take them in.
 func (c *Compactor) DropTombstones() error {
@@ -119,28 +119,28 @@ func (c *Compactor) DropTombstones() error {
 	var e manifest.Edit
 	purgedThrough := make(map[uint64]uint64, len(now.Segments))
 	for _, seg := range now.Segments {
-		clean := seg.PurgedThrough()
-		if d := &seg.Noted.Deleted; d.Series == 0 && !d.Unsure && d.UpTo > clean {
-			clean = d.UpTo
-			e.Clean = append(e.Clean, manifest.CleanSegment{Seq: seg.Meta.Seq, Clean: clean})
+		purged := seg.PurgedThrough()
+		if d := &seg.Noted.Deleted; d.Series == 0 && !d.Unsure && d.UpTo > purged {
+			purged = d.UpTo
+			e.Purged = append(e.Purged, manifest.PurgedSegment{Seq: seg.Meta.Seq, Purged: purged})
 		}
-		purgedThrough[seg.Meta.Seq] = clean
+		purgedThrough[seg.Meta.Seq] = purged
 	}
 	for i := range all {
-		buried := manifest.Buried{Bucket: all[i].ID, DeleteSequence: left, LSN: c.o.Needed()}
+		dropped := manifest.DroppedTombstones{Bucket: all[i].ID, DeleteSequence: left, LSN: c.o.Needed()}
 		for _, seg := range now.Segments {
-			if seg.Has(buried.Bucket) || seg.Info.Identities > 0 {
-				buried.DeleteSequence = min(buried.DeleteSequence, purgedThrough[seg.Meta.Seq])
+			if seg.Has(dropped.Bucket) || seg.Info.Identities > 0 {
+				dropped.DeleteSequence = min(dropped.DeleteSequence, purgedThrough[seg.Meta.Seq])
 			}
 		}
-		for _, h := range now.Holes(buried.Bucket).Holes() { // hides nothing of a series that was deleted since
-			buried.DeleteSequence = min(buried.DeleteSequence, h.At.Generation)
+		for _, h := range now.Holes(dropped.Bucket).Holes() { // hides nothing of a series that was deleted since
+			dropped.DeleteSequence = min(dropped.DeleteSequence, h.At.Generation)
 		}
-		if t := now.Tombstones(buried.Bucket); len(t.Without(buried)) < len(t) {
-			e.Bury = append(e.Bury, buried)
+		if t := now.Tombstones(dropped.Bucket); len(t.Without(dropped)) < len(t) {
+			e.DropTombstones = append(e.DropTombstones, dropped)
 		}
 	}
-	if len(e.Clean)+len(e.Bury) == 0 {
+	if len(e.Purged)+len(e.DropTombstones) == 0 {
 		return nil
 	}
 	// A power cut may undo the deletions: no later one gets a number up to these.
@@ -149,10 +149,10 @@ func (c *Compactor) DropTombstones() error {
 		return err
 	}
 	for _, seg := range now.Segments {
-		seg.SetClean(purgedThrough[seg.Meta.Seq])
+		seg.SetPurged(purgedThrough[seg.Meta.Seq])
 	}
 	c.o.Versions.Publish(func(v *version.Version) {
-		for _, dead := range e.Bury {
+		for _, dead := range e.DropTombstones {
 			v.Hide(dead.Bucket, v.Tombstones(dead.Bucket).Without(dead))
 		}
 	})

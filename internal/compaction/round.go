@@ -32,7 +32,7 @@ type merging struct {
 	late    map[uint64]map[manifest.Range]int64
 	turn    time.Time // since when it works without a look at who waits
 
-	clean   uint64                        // the outputs hold nothing that was deleted below
+	purged  uint64                        // the outputs hold nothing that was deleted below
 	tombs   map[uint64]version.Tombstones // of the buckets that have any, when the round began
 	newest  uint64                        // their highest below
 	holes   []hole.Hole                   // that the round found
@@ -95,7 +95,7 @@ func (c *Compactor) begin() (*merging, error) {
 		return nil, version.ErrClosed
 	}
 	now := c.o.Versions.Latest()
-	m := &merging{c: c, late: map[uint64]map[manifest.Range]int64{}, clean: c.o.Dir.NextNumber(),
+	m := &merging{c: c, late: map[uint64]map[manifest.Range]int64{}, purged: c.o.Dir.NextNumber(),
 		tombs: map[uint64]version.Tombstones{}, sources: slices.Clone(now.Segments)}
 	for _, b := range c.o.Buckets.Buckets() {
 		if t := now.Tombstones(b.ID); len(t) > 0 {

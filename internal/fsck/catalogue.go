@@ -100,15 +100,15 @@ func (c *checker) hasName(id metric.SeriesID) bool {
 }
 
 // hidden says whether a series was deleted after a segment was written that is
-// clean of what was deleted before.
-func (c *checker) hidden(bucket uint64, h segment.Hash, clean uint64) bool {
+// purged of what was deleted before.
+func (c *checker) hidden(bucket uint64, h segment.Hash, purged uint64) bool {
 	var now version.Tombstones // of a running store
 	if c.running != nil {
 		now = c.running.Tombstones(bucket)
 	}
 	id := metric.SeriesID(h)
 	for _, id := range []metric.SeriesID{id, id.Value()} { // in a bucket with timestamps the latter
-		if c.deleted[id] || clean < max(c.tombstones[bucket].DeleteSequence(id), now.DeleteSequence(id)) {
+		if c.deleted[id] || purged < max(c.tombstones[bucket].DeleteSequence(id), now.DeleteSequence(id)) {
 			return true
 		}
 	}

@@ -59,9 +59,9 @@ func (c *checker) checkSegment(file string, m *manifest.Segment) {
 	c.segmentError(file, verr)
 	timestamps, err := r.Timestamps()
 	c.segmentError(file, err)
-	s := segmentCheck{c: c, file: file, r: r, timestamps: timestamps, clean: uint64(info.Generation), named: c.named}
+	s := segmentCheck{c: c, file: file, r: r, timestamps: timestamps, purged: uint64(info.Generation), named: c.named}
 	if m != nil {
-		s.clean, s.named = m.PurgedThrough(), c.named && c.older[m.Seq]
+		s.purged, s.named = m.PurgedThrough(), c.named && c.older[m.Seq]
 	}
 	err = r.Each(s.chunk)
 	c.segmentError(file, err)
@@ -115,7 +115,7 @@ type segmentCheck struct {
 	any     bool
 	unnamed int
 	example segment.Hash
-	clean   uint64 // of the segment
+	purged  uint64 // of the segment
 	named   bool   // the catalogue has all of its names, if they are not lost
 	words   [chunk.Slots]uint64
 }
@@ -197,7 +197,7 @@ func (s *segmentCheck) wrongRollup(part string, l segment.Rollup, first int64, e
 func (s *segmentCheck) finishSeries() {
 	s.finishRollups()
 	if !s.any || !s.named || s.c.hasName(metric.SeriesID(s.hash)) || !s.c.alive(s.bucket) ||
-		s.c.hidden(s.bucket, s.hash, s.clean) {
+		s.c.hidden(s.bucket, s.hash, s.purged) {
 		return
 	}
 	s.c.unnamed[metric.SeriesID(s.hash).Value()] = true
@@ -222,7 +222,7 @@ func (s *segmentCheck) identity(e segment.Series) error {
 		s.c.unlisted = append(s.c.unlisted, unlisted{s.file, e.Hash})
 	case max(e.Incarnation, s.c.lives.Of(id.Value())) <= s.c.state.RememberAfter:
 		// It expired, was deleted and began anew: its name may be there from before.
-	case e.Incarnation != s.c.lives.Of(id.Value()) && !s.c.hidden(e.Bucket, e.Hash, s.clean):
+	case e.Incarnation != s.c.lives.Of(id.Value()) && !s.c.hidden(e.Bucket, e.Hash, s.purged):
 		s.c.damaged(Damage{File: s.file, Part: "incarnation of series " + metric.Text(e.Key),
 			Expected: fmt.Sprintf("%d, as in the catalogue", s.c.lives.Of(id.Value())), Found: fmt.Sprint(e.Incarnation)})
 	}

@@ -114,8 +114,8 @@ const (
 	tagSettled
 	tagCatalogue
 	tagTombstones
-	tagBury
-	tagClean
+	tagDropTombstones
+	tagPurged
 	tagLastFlush
 	tagLastMerged
 	tagLive
@@ -141,15 +141,15 @@ func appendEdit(dst []byte, e *Edit) []byte {
 			dst = binary.AppendVarint(dst, g.First)
 			dst = binary.AppendVarint(dst, g.Past-g.First)
 		}
-		if s.Clean != 0 {
-			dst = binary.AppendUvarint(append(dst, tagClean), s.Seq)
-			dst = binary.AppendUvarint(dst, s.Clean)
+		if s.Purged != 0 {
+			dst = binary.AppendUvarint(append(dst, tagPurged), s.Seq)
+			dst = binary.AppendUvarint(dst, s.Purged)
 		}
 		dst = appendMarks(dst, s)
 	}
-	for _, c := range e.Clean {
-		dst = binary.AppendUvarint(append(dst, tagClean), c.Seq)
-		dst = binary.AppendUvarint(dst, c.Clean)
+	for _, c := range e.Purged {
+		dst = binary.AppendUvarint(append(dst, tagPurged), c.Seq)
+		dst = binary.AppendUvarint(dst, c.Purged)
 	}
 	dst = appendTombstones(dst, e)
 	dst = appendHoles(dst, e)
@@ -243,8 +243,8 @@ func (r *reader) field(e *Edit) {
 	case tagRemoveSegment:
 		e.RemoveSegments = append(e.RemoveSegments, r.uvarint())
 	case tagAddSegment:
-		if len(e.Clean) > 0 {
-			r.fail("field after clean numbers", uint64(tag)) // never written: which segment they meant would depend on the order
+		if len(e.Purged) > 0 {
+			r.fail("field after purged numbers", uint64(tag)) // never written: which segment they meant would depend on the order
 			return
 		}
 		e.AddSegments = append(e.AddSegments, r.segment())
@@ -255,10 +255,10 @@ func (r *reader) field(e *Edit) {
 		})
 	case tagDeleteBucket:
 		e.DeleteBuckets = append(e.DeleteBuckets, buckets.Deletion{ID: r.id(), Clock: r.uvarint(), Name: string(r.bytes())})
-	case tagTombstones, tagRemembered, tagRememberAfter, tagIncarnation, tagRecall, tagBury:
+	case tagTombstones, tagRemembered, tagRememberAfter, tagIncarnation, tagRecall, tagDropTombstones:
 		r.deletion(tag, e)
-	case tagClean:
-		r.clean(e)
+	case tagPurged:
+		r.purged(e)
 	case tagMarks:
 		r.marks(e)
 	case tagAddHole:

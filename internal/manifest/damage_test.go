@@ -309,10 +309,10 @@ func FuzzRecord(f *testing.F) {
 	data, starts := built(2)
 	f.Add(data[starts[0]:])
 	f.Add(data[starts[1]:starts[2]])
-	added := Edit{AddSegments: []Segment{{Seq: 18, Kind: 1, Generation: 7, Clean: 3}}}
-	clean := Edit{Clean: []CleanSegment{{18, 5}, {18, 2}, {9, 1}}}
-	f.Add(appendEdit(appendEdit(nil, &added), &clean))
-	f.Add(appendEdit(appendEdit(nil, &clean), &added)) // an order that is never written
+	added := Edit{AddSegments: []Segment{{Seq: 18, Kind: 1, Generation: 7, Purged: 3}}}
+	purged := Edit{Purged: []PurgedSegment{{18, 5}, {18, 2}, {9, 1}}}
+	f.Add(appendEdit(appendEdit(nil, &added), &purged))
+	f.Add(appendEdit(appendEdit(nil, &purged), &added)) // an order that is never written
 	f.Fuzz(func(t *testing.T, data []byte) {
 		// The checksum keeps a fuzzer out, so the payload is tried on its own.
 		e, err := parseEdit(data)

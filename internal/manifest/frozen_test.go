@@ -26,19 +26,19 @@ func frozenEdits() []Edit {
 		{
 			AddSegments: []Segment{
 				{Seq: 1, Bytes: 1 << 40, Points: 5_000_000_000, Generation: 1, Ranges: []Range{{1, -3, 2083335}, {1 << 63, 0, 1}}},
-				{Seq: 2, Kind: Window, Bytes: 300, Points: 9, Generation: 1, Clean: 2, Ranges: []Range{{1, 2083200, 2083320}}},
+				{Seq: 2, Kind: Window, Bytes: 300, Points: 9, Generation: 1, Purged: 2, Ranges: []Range{{1, 2083200, 2083320}}},
 				{Seq: 3, Kind: Overlay, Bytes: 400, Points: 2, Generation: 1},
 			},
 			ReplayPosition: 1 << 50, ReplayPositions: []ReplayPosition{{0, 7}, {70_000, 1 << 51}}, NextSeq: 4, NextGroup: 70_001,
 			Account: []byte("any bytes\x00"), AccountLSN: 1<<51 + 5, Catalogue: 1<<63 | 12,
 		},
 		{DeleteBuckets: []buckets.Deletion{{ID: 9, Clock: 1 << 62, Name: "gone"}}, Tombstones: []Tombstones{{Bucket: 1, DeleteSequence: 4, LSN: 900, Incarnation: 1 << 60, Series: deleted}, {Bucket: 1 << 63, DeleteSequence: 5, LSN: 950, Incarnation: 1<<60 + 7, Series: deleted[:1]}}},
-		{RemoveSegments: []uint64{3, 77}, Clean: []CleanSegment{{1, 4}}, Bury: []Buried{{1 << 63, 5, 951}}, Suspect: true},
+		{RemoveSegments: []uint64{3, 77}, Purged: []PurgedSegment{{1, 4}}, DropTombstones: []DroppedTombstones{{1 << 63, 5, 951}}, Suspect: true},
 		{Account: []byte{}, ReplayPositions: []ReplayPosition{{70_000, 1<<51 + 1}}, LastFlush: 8, LastMerged: 9, Live: []LiveSegment{{1, Flush}, {2, Window}, {1 << 40, Overlay}}, Lost: []LostSegment{{7, Window, 700}, {6, Flush, 0}}},
 		{AddSegments: []Segment{{Seq: 4, Bytes: 5, Points: 6, Generation: 4, Ranges: []Range{{1, 0, 10}}, Marks: frozenMarks()}, {Seq: 5, Generation: 5, Marks: hole.Marks{All: true}}},
 			AddHoles: frozenHoles(), Highest: []Highest{{1, 720}, {1 << 31, -1}}},
 		{Recall: true, Incarnation: 1<<60 + 9, RememberAfter: 1<<60 + 1, Remembered: []Tombstones{{Bucket: 1, DeleteSequence: 2, LSN: 3, Incarnation: 1<<60 + 8, Series: deleted[1:]}}},
-		{Bury: []Buried{{1 << 63, 5, 951}}},
+		{DropTombstones: []DroppedTombstones{{1 << 63, 5, 951}}},
 		{Found: []uint64{6, 99}, EndHoles: frozenHoles()[1:], Highest: []Highest{{1, 700}}},
 	}
 }
@@ -58,8 +58,8 @@ func frozenHoles() []hole.Hole {
 func frozenState() *State {
 	return &State{
 		Segments: []Segment{
-			{Seq: 1, Bytes: 1 << 40, Points: 5_000_000_000, Generation: 1, Clean: 4, Ranges: []Range{{1, -3, 2083335}, {1 << 63, 0, 1}}},
-			{Seq: 2, Kind: Window, Bytes: 300, Points: 9, Generation: 1, Clean: 2, Ranges: []Range{{1, 2083200, 2083320}}},
+			{Seq: 1, Bytes: 1 << 40, Points: 5_000_000_000, Generation: 1, Purged: 4, Ranges: []Range{{1, -3, 2083335}, {1 << 63, 0, 1}}},
+			{Seq: 2, Kind: Window, Bytes: 300, Points: 9, Generation: 1, Purged: 2, Ranges: []Range{{1, 2083200, 2083320}}},
 			{Seq: 4, Bytes: 5, Points: 6, Generation: 4, Ranges: []Range{{1, 0, 10}}, Marks: frozenMarks()}, {Seq: 5, Generation: 5, Marks: hole.Marks{All: true}},
 		},
 		Holes: frozenHoles()[:1], Highest: []Highest{{1, 720}, {1 << 31, -1}},

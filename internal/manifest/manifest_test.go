@@ -72,10 +72,10 @@ func drawTombstones(rt *rapid.T, e *Edit) {
 		e.Recall = rapid.Bool().Draw(rt, "recall")
 	}
 	if rapid.IntRange(0, 2).Draw(rt, "buries") == 0 {
-		e.Bury = []Buried{{uint64(id.Draw(rt, "bucket")), rapid.Uint64Range(1, 20).Draw(rt, "below"), rapid.Uint64Range(1, 20).Draw(rt, "lsn")}}
+		e.DropTombstones = []DroppedTombstones{{uint64(id.Draw(rt, "bucket")), rapid.Uint64Range(1, 20).Draw(rt, "below"), rapid.Uint64Range(1, 20).Draw(rt, "lsn")}}
 	}
 	if rapid.IntRange(0, 2).Draw(rt, "cleans") == 0 {
-		e.Clean = []CleanSegment{{10 + uint64(id.Draw(rt, "seq")), rapid.Uint64Range(1, 9).Draw(rt, "clean")}}
+		e.Purged = []PurgedSegment{{10 + uint64(id.Draw(rt, "seq")), rapid.Uint64Range(1, 9).Draw(rt, "purged")}}
 	}
 }
 
@@ -89,7 +89,7 @@ func drawEdit(rt *rapid.T) Edit {
 	for range drawn("segments", 0).([]any) {
 		e.AddSegments = append(e.AddSegments, Segment{
 			Seq: uint64(id.Draw(rt, "seq")), Kind: Kind(rapid.IntRange(0, 2).Draw(rt, "kind")),
-			Generation: rapid.Uint64().Draw(rt, "generation"), Clean: rapid.Uint64Range(0, 9).Draw(rt, "clean"), Ranges: drawRanges(rt), Bytes: rapid.Int64().Draw(rt, "bytes"), Points: rapid.Int64().Draw(rt, "points"),
+			Generation: rapid.Uint64().Draw(rt, "generation"), Purged: rapid.Uint64Range(0, 9).Draw(rt, "purged"), Ranges: drawRanges(rt), Bytes: rapid.Int64().Draw(rt, "bytes"), Points: rapid.Int64().Draw(rt, "points"),
 		})
 		// Never an error of Commit.
 		e.RemoveSegments = append(e.RemoveSegments, e.AddSegments[len(e.AddSegments)-1].Seq)

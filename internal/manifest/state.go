@@ -29,9 +29,9 @@ type Segment struct {
 	// and of equal ones the window. It is the Seq of the newest flush whose
 	// points the segment holds.
 	Generation uint64
-	// Clean says what the segment holds nothing of: series that a tombstone with
+	// Purged says what the segment holds nothing of: series that a tombstone with
 	// a DeleteSequence up to it deletes. 0 stands for the Generation.
-	Clean uint64
+	Purged uint64
 	// Ranges are what the segment holds chunks of, sorted.
 	Ranges []Range
 	// Marks say which of its chunks may lie over something older. They never change.
@@ -46,7 +46,7 @@ type Range struct {
 
 // PurgedThrough is the DeleteSequence up to which tombstones concern a segment no more: what a
 // segment of a later generation holds was written with the tombstone in sight.
-func (s *Segment) PurgedThrough() uint64 { return max(s.Clean, s.Generation) }
+func (s *Segment) PurgedThrough() uint64 { return max(s.Purged, s.Generation) }
 
 // Tombstones delete series of a bucket: what a segment holds of them is hidden
 // if its PurgedThrough is lower than DeleteSequence.
@@ -68,9 +68,9 @@ type DeletedSeries struct {
 	Column uint8
 }
 
-// Buried drops the tombstones of a bucket that nothing needs any more: those
+// DroppedTombstones drops the tombstones of a bucket that nothing needs any more: those
 // with a DeleteSequence up to the one here, deleted in front of LSN.
-type Buried struct {
+type DroppedTombstones struct {
 	Bucket         uint64
 	DeleteSequence uint64
 	LSN            uint64
@@ -82,20 +82,20 @@ type ReplayPosition struct {
 	LSN   uint64
 }
 
-// CleanSegment raises the Clean of a segment.
-type CleanSegment struct{ Seq, Clean uint64 }
+// PurgedSegment raises the Purged of a segment.
+type PurgedSegment struct{ Seq, Purged uint64 }
 
 // Edit is one atomic change. Zero fields change nothing.
 type Edit struct {
 	AddSegments    []Segment
-	RemoveSegments []uint64           // unknown ones are passed over
-	PutBuckets     []buckets.Info     // new, or all properties of a known one; a deleted one stays deleted
-	DeleteBuckets  []buckets.Deletion // with their tombstones
-	Bury           []Buried           // before Tombstones are added
-	Tombstones     []Tombstones       // Commit keeps their Series
-	Clean          []CleanSegment     // unknown ones are passed over
+	RemoveSegments []uint64            // unknown ones are passed over
+	PutBuckets     []buckets.Info      // new, or all properties of a known one; a deleted one stays deleted
+	DeleteBuckets  []buckets.Deletion  // with their tombstones
+	DropTombstones []DroppedTombstones // before Tombstones are added
+	Tombstones     []Tombstones        // Commit keeps their Series
+	Purged         []PurgedSegment     // unknown ones are passed over
 
-	// Remembered are added to State.Remembered, to which Bury moves tombstones by
+	// Remembered are added to State.Remembered, to which DropTombstones moves tombstones by
 	// itself. Recall makes tombstones again of all that there are.
 	Remembered    []Tombstones
 	Recall        bool
@@ -246,9 +246,9 @@ func (s *State) apply(e *Edit) {
 		}
 	}
 	s.LastFlush, s.LastMerged = max(s.LastFlush, e.LastFlush), max(s.LastMerged, e.LastMerged)
-	for _, c := range e.Clean {
+	for _, c := range e.Purged {
 		if i, ok := slices.BinarySearchFunc(s.Segments, c.Seq, bySeq); ok {
-			s.Segments[i].Clean = max(s.Segments[i].Clean, c.Clean)
+			s.Segments[i].Purged = max(s.Segments[i].Purged, c.Purged)
 		}
 	}
 	s.applyLost(e)
@@ -290,13 +290,13 @@ func (s *State) applyTombstones(e *Edit) {
 		s.Tombstones, s.Remembered = append(s.Tombstones, s.Remembered...), nil
 	}
 	s.Tombstones = slices.DeleteFunc(s.Tombstones, func(t Tombstones) bool {
-		buried := slices.ContainsFunc(e.Bury, func(b Buried) bool {
+		dropped := slices.ContainsFunc(e.DropTombstones, func(b DroppedTombstones) bool {
 			return b.Bucket == t.Bucket && t.DeleteSequence <= b.DeleteSequence && t.LSN < b.LSN
 		})
-		if buried {
+		if dropped {
 			s.Remembered = append(s.Remembered, t)
 		}
-		return buried || s.Deleted(t.Bucket)
+		return dropped || s.Deleted(t.Bucket)
 	})
 	for _, t := range e.Remembered {
 		s.Remembered = append(s.Remembered, t)

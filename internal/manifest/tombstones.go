@@ -68,8 +68,8 @@ func appendTombstones(dst []byte, e *Edit) []byte {
 	dst = appendFlag(dst, tagRecall, e.Recall)
 	dst = appendNumber(dst, tagRememberAfter, e.RememberAfter)
 	dst = appendNumber(dst, tagIncarnation, e.Incarnation)
-	for _, b := range e.Bury {
-		dst = appendID(append(dst, tagBury), b.Bucket)
+	for _, b := range e.DropTombstones {
+		dst = appendID(append(dst, tagDropTombstones), b.Bucket)
 		dst = binary.AppendUvarint(dst, b.DeleteSequence)
 		dst = binary.AppendUvarint(dst, b.LSN)
 	}
@@ -105,8 +105,8 @@ func (r *reader) deletion(tag byte, e *Edit) {
 		e.Tombstones = append(e.Tombstones, r.tombstones())
 	case tagRemembered:
 		e.Remembered = append(e.Remembered, r.tombstones())
-	case tagBury:
-		e.Bury = append(e.Bury, Buried{Bucket: r.id(), DeleteSequence: r.uvarint(), LSN: r.uvarint()})
+	case tagDropTombstones:
+		e.DropTombstones = append(e.DropTombstones, DroppedTombstones{Bucket: r.id(), DeleteSequence: r.uvarint(), LSN: r.uvarint()})
 	case tagRememberAfter:
 		e.RememberAfter = r.uvarint()
 	case tagIncarnation:
@@ -138,13 +138,13 @@ func (r *reader) tombstones() Tombstones {
 	return t
 }
 
-// clean reads the clean number of a segment: of the one that the edit adds last,
+// purged reads the purged-through number of a segment: of the one that the edit adds last,
 // which is the same as a number in its own field, or of one that is there.
-func (r *reader) clean(e *Edit) {
-	c := CleanSegment{Seq: r.uvarint(), Clean: r.uvarint()}
+func (r *reader) purged(e *Edit) {
+	c := PurgedSegment{Seq: r.uvarint(), Purged: r.uvarint()}
 	if n := len(e.AddSegments); n > 0 && e.AddSegments[n-1].Seq == c.Seq {
-		e.AddSegments[n-1].Clean = max(e.AddSegments[n-1].Clean, c.Clean)
+		e.AddSegments[n-1].Purged = max(e.AddSegments[n-1].Purged, c.Purged)
 		return
 	}
-	e.Clean = append(e.Clean, c)
+	e.Purged = append(e.Purged, c)
 }

@@ -91,11 +91,11 @@ func (w *mortal) merge() {
 	}
 	for i := range w.log[len(w.log)-1].AddSegments {
 		m := &w.log[len(w.log)-1].AddSegments[i]
-		m.Clean = next
+		m.Purged = next
 		f := w.disk[m.Seq]
-		f.Meta.Clean = next
+		f.Meta.Purged = next
 		for j := range f.Edit.AddSegments {
-			f.Edit.AddSegments[j].Clean = next
+			f.Edit.AddSegments[j].Purged = next
 		}
 		maps.DeleteFunc(w.points[m.Seq], func(p int, _ bool) bool { return !visible[p] })
 		if i == 0 {
@@ -103,7 +103,7 @@ func (w *mortal) merge() {
 		}
 		for k := range w.state.Segments {
 			if w.state.Segments[k].Seq == m.Seq {
-				w.state.Segments[k].Clean = next
+				w.state.Segments[k].Purged = next
 			}
 		}
 	}

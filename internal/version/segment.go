@@ -17,7 +17,7 @@ type Segment struct {
 	Info   segment.Info
 	Noted  Noted // by merges, one of which looks at a time
 
-	clean    atomic.Uint64 // Meta.Clean or a later one, which readers do not need to know of
+	purged   atomic.Uint64 // Meta.Purged or a later one, which readers do not need to know of
 	versions int           // that have it; under Versions.mu
 }
 
@@ -40,10 +40,10 @@ type Deleted struct {
 type Chunks struct{ First, Past int64 }
 
 // PurgedThrough says what the segment holds nothing of, as manifest.Segment's.
-func (seg *Segment) PurgedThrough() uint64 { return max(seg.Meta.PurgedThrough(), seg.clean.Load()) }
+func (seg *Segment) PurgedThrough() uint64 { return max(seg.Meta.PurgedThrough(), seg.purged.Load()) }
 
-// SetClean notes a later PurgedThrough that the MANIFEST has.
-func (seg *Segment) SetClean(to uint64) { seg.clean.Store(to) }
+// SetPurged notes a later PurgedThrough that the MANIFEST has.
+func (seg *Segment) SetPurged(to uint64) { seg.purged.Store(to) }
 
 // Has reports whether the segment has chunks of a bucket.
 func (seg *Segment) Has(bucket uint64) bool {

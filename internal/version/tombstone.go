@@ -73,14 +73,14 @@ func (t Tombstones) With(more []Tombstone) Tombstones {
 }
 
 // Without returns t without those that the MANIFEST has no more.
-func (t Tombstones) Without(b manifest.Buried) Tombstones {
+func (t Tombstones) Without(b manifest.DroppedTombstones) Tombstones {
 	return slices.DeleteFunc(slices.Clone(t), func(s Tombstone) bool { return s.DeleteSequence <= b.DeleteSequence && s.LSN < b.LSN })
 }
 
 // Over returns the hashes that are deleted in a segment with that PurgedThrough, sorted.
-func (t Tombstones) Over(clean uint64) (hashes []segment.Hash) {
+func (t Tombstones) Over(purged uint64) (hashes []segment.Hash) {
 	for i := range t {
-		if clean < t[i].DeleteSequence {
+		if purged < t[i].DeleteSequence {
 			hashes = append(hashes, segment.Hash(t[i].ID))
 		}
 	}
