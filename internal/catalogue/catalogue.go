@@ -73,7 +73,9 @@ type Catalogue struct {
 	dirty      bool            // written to since the last Flush
 	behind     <-chan struct{} // closed when pebble has done the Flush that failed; nil = none has
 	generation uint64
-	options    []byte // what Flush notes of pebble's OPTIONS
+	options    []byte // what is noted of pebble's OPTIONS
+	noted      bool   // the files say that there is a catalogue
+	found      uint64 // see Found
 }
 
 // Open opens the catalogue in dir, or starts an empty one if dir has none. Only
@@ -142,8 +144,9 @@ func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
 		return c.openError(err)
 	}
 	if c.generation, err = c.readGeneration(); err == nil {
-		err = c.checkOptions(options, sum)
+		c.noted, err = c.checkOptions(options, sum)
 	}
+	c.found = c.mark()
 	if err == nil && !c.readOnly {
 		err = c.noteOptions(files)
 	}
@@ -167,7 +170,8 @@ func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 	return pebble.Open(dir, o)
 }
 
-// noteOptions notes what Flush says of the OPTIONS that pebble has written.
+// noteOptions notes the OPTIONS that pebble has written, and with them that there is a
+// catalogue. What cannot be written now, for want of room, is by a later Flush.
 func (c *Catalogue) noteOptions(files vfs.FS) error {
 	names, err := sortedList(files, c.dir)
 	if err != nil {
@@ -178,6 +182,12 @@ func (c *Catalogue) noteOptions(files vfs.FS) error {
 		return c.openError(err)
 	}
 	c.options = appendOptions(nil, name, sum)
+	if err := c.flush(); err != nil {
+		if failed := c.Failed(); failed != nil {
+			return c.openError(failed)
+		}
+		c.dirty = true
+	}
 	return nil
 }
 
@@ -373,6 +383,16 @@ func (c *Catalogue) Flush() error {
 	if err := c.db.Set(generationKey(), appendGeneration(nil, c.generation+1), pebble.NoSync); err != nil {
 		return fmt.Errorf("catalogue: write to %s: %w", c.dir, err)
 	}
+	if err := c.flush(); err != nil {
+		return err
+	}
+	c.generation++
+	c.dirty = false
+	return nil
+}
+
+// flush writes what pebble has in memory, and what is to be noted of OPTIONS.
+func (c *Catalogue) flush() error {
 	if err := c.db.Set(optionsKey(), c.options, pebble.NoSync); err != nil {
 		return fmt.Errorf("catalogue: write to %s: %w", c.dir, err)
 	}
@@ -394,8 +414,7 @@ func (c *Catalogue) Flush() error {
 	if err := c.Failed(); err != nil {
 		return err
 	}
-	c.generation++
-	c.dirty = false
+	c.noted = true
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"slices"
 	"strings"
@@ -48,9 +49,12 @@ func (c *Catalogue) noteUnsynced(err error) { c.unsynced.CompareAndSwap(nil, &er
 
 // Inspect reads every block of the catalogue in dir, which nobody may have
 // open, and changes nothing if files refuses changes. It calls fn like Load, and
-// returns the generation and what is damaged; fn has then seen a part. The error
-// is that of fn.
-func Inspect(files vfs.FS, dir string, logger *slog.Logger, fn func(segment.Series) error) (generation uint64, found []Damage, err error) {
+// returns the mark, 0 where there is no catalogue, and what is damaged; fn has then seen a
+// part. The error is that of fn.
+func Inspect(files vfs.FS, dir string, logger *slog.Logger, fn func(segment.Series) error) (mark uint64, found []Damage, err error) {
+	if _, err := files.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return 0, nil, nil
+	}
 	found = inspectTables(files, dir)
 	c := &Catalogue{dir: dir, failed: make(chan error, 1), closing: make(chan struct{})}
 	if c.lock, err = pebble.LockDirectory(dir, files); err != nil {
@@ -59,6 +63,9 @@ func Inspect(files vfs.FS, dir string, logger *slog.Logger, fn func(segment.Seri
 	c.readOnly = true
 	if err := c.open(files, logger); err != nil {
 		_ = c.lock.Close() // it was only read
+		if used, lerr := hasTables(files, dir); errors.Is(err, pebble.ErrDBDoesNotExist) && !used && lerr == nil {
+			return 0, found, nil // Open makes one
+		}
 		return 0, append(found, Damage{files.PathBase(dir), err}), nil
 	}
 	found = c.listed(found)
@@ -73,7 +80,7 @@ func Inspect(files vfs.FS, dir string, logger *slog.Logger, fn func(segment.Seri
 	if cerr := c.Close(); cerr != nil && failed == nil {
 		found = append(found, Damage{files.PathBase(dir), cerr})
 	}
-	return c.generation, found, err
+	return c.found, found, err
 }
 
 // listed leaves out the damage in tables that the catalogue does not list: a

@@ -12,20 +12,20 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-func inspected(t *testing.T, fs vfs.FS, dir string) (n int, generation uint64, found []Damage) {
+func inspected(t *testing.T, fs vfs.FS, dir string) (n int, mark uint64, found []Damage) {
 	t.Helper()
-	generation, found, err := Inspect(fs, dir, slog.New(slog.DiscardHandler), func(segment.Series) error { n++; return nil })
+	mark, found, err := Inspect(fs, dir, slog.New(slog.DiscardHandler), func(segment.Series) error { n++; return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n, generation, found
+	return n, mark, found
 }
 
 // Every flipped bit of a table is found and blamed on its file.
 func TestInspectFindsEveryFlippedBit(t *testing.T) {
 	fs, m, generation := filled(t)
-	if n, got, found := inspected(t, fs, testDir); n != len(m) || got != generation || len(found) != 0 {
-		t.Fatalf("%d series, generation %d, %v; want %d and %d", n, got, found, len(m), generation)
+	if n, got, found := inspected(t, fs, testDir); n != len(m) || got != Mark(generation) || len(found) != 0 {
+		t.Fatalf("%d series, mark %d, %v; want %d and %d", n, got, found, len(m), Mark(generation))
 	}
 	tables := 0
 	for _, path := range filesOf(t, fs) {
@@ -63,8 +63,8 @@ func TestCheckpoint(t *testing.T) {
 	if err := errors.Join(c.DeleteBucket(1), c.Flush()); err != nil {
 		t.Fatal(err)
 	}
-	if n, got, found := inspected(t, fs, "data/copy"); n != len(m) || got != generation || len(found) != 0 {
-		t.Errorf("%d series, generation %d, %v; want %d and %d", n, got, found, len(m), generation)
+	if n, got, found := inspected(t, fs, "data/copy"); n != len(m) || got != Mark(generation) || len(found) != 0 {
+		t.Errorf("%d series, mark %d, %v; want %d and %d", n, got, found, len(m), Mark(generation))
 	}
 	if err := c.Checkpoint("data/copy"); err == nil {
 		t.Error("a checkpoint replaces another")

@@ -15,5 +15,31 @@ const (
 // Mark is the mark of a catalogue of that generation.
 func Mark(generation uint64) uint64 { return generation + 1 }
 
-// Mark is that of this catalogue.
-func (c *Catalogue) Mark() uint64 { return Mark(c.Generation()) }
+// Mark is that of this catalogue, 0 while its files do not say yet that there is one.
+func (c *Catalogue) Mark() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mark()
+}
+
+// mark is Mark; c.mu is held, or nobody else has c.
+func (c *Catalogue) mark() uint64 {
+	if c.generation == 0 && !c.noted {
+		return 0
+	}
+	return Mark(c.generation)
+}
+
+// Found is the mark of what Open found, 0 where it found no catalogue and made one.
+func (c *Catalogue) Found() uint64 { return c.found }
+
+// AtLeast is the mark below which a catalogue has lost something, by the mark in the MANIFEST
+// and by whether there are segments. Of a directory without segments whose MANIFEST has no
+// mark, a crash may have come before its first catalogue was whole. A segment is written
+// behind that, so that beside one a catalogue is missing, whatever a damaged MANIFEST says.
+func AtLeast(mark uint64, segments bool) uint64 {
+	if mark &^= NamesUnread; mark > 0 || !segments {
+		return mark
+	}
+	return Mark(0)
+}

@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ func checkListed(files vfs.FS, dir string, names []string) error {
 // the name is "" where there is none.
 func newestOptions(files vfs.FS, dir string, names []string) (name string, sum uint32, err error) {
 	for _, n := range names {
-		if strings.HasPrefix(n, "OPTIONS-") && !strings.Contains(n, ".") {
+		if strings.HasPrefix(n, "OPTIONS-") && !strings.Contains(n, ".") && compareOptions(n, name) > 0 {
 			name = n
 		}
 	}
@@ -129,29 +130,37 @@ func readAll(files vfs.FS, path string) ([]byte, error) {
 
 func optionsKey() []byte { return []byte{kindMeta, 'o'} }
 
-// appendOptions appends what a Flush notes of OPTIONS.
+// appendOptions appends what is noted of OPTIONS.
 func appendOptions(dst []byte, name string, sum uint32) []byte {
 	return append(binary.BigEndian.AppendUint32(dst, sum), name...)
 }
 
-// checkOptions compares the OPTIONS that were there before pebble opened the
-// catalogue with what the last Flush has noted of them.
-func (c *Catalogue) checkOptions(name string, sum uint32) error {
-	noted, closer, err := c.db.Get(optionsKey())
+// checkOptions compares the OPTIONS that were there before pebble opened the catalogue with
+// what is noted of them, and returns whether anything is. Newer ones than those noted are
+// left by a crash: pebble writes them before they are noted, and removes the others then.
+func (c *Catalogue) checkOptions(name string, sum uint32) (noted bool, err error) {
+	note, closer, err := c.db.Get(optionsKey())
 	if errors.Is(err, pebble.ErrNotFound) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return c.readError("read", err)
+		return false, c.readError("read", err)
 	}
 	defer closer.Close()
-	switch {
-	case len(noted) < 4:
-		return c.damaged("open", errRecord)
-	case name == "":
-		return c.damaged("open", fmt.Errorf("%s is missing", noted[4:]))
-	case string(noted[4:]) == name && binary.BigEndian.Uint32(noted) != sum:
-		return c.damaged("open", fmt.Errorf("%s has checksum %08x, was written with %08x", name, sum, binary.BigEndian.Uint32(noted)))
+	if len(note) < 4 {
+		return true, c.damaged("open", errRecord)
 	}
-	return nil
+	want, written := string(note[4:]), binary.BigEndian.Uint32(note)
+	switch {
+	case name == "" || compareOptions(name, want) < 0:
+		return true, c.damaged("open", fmt.Errorf("%s is missing", want))
+	case name == want && written != sum:
+		return true, c.damaged("open", fmt.Errorf("%s has checksum %08x, was written with %08x", name, sum, written))
+	}
+	return true, nil
+}
+
+// compareOptions orders the names of OPTIONS by their numbers, of six digits or more.
+func compareOptions(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/durable"
 )
 
 // void is the file system of pebble. What pebble cannot write to its MANIFEST ends
@@ -65,8 +67,17 @@ func (v void) file(name string, category vfs.DiskWriteCategory, open func() (vfs
 	return vfs.NewMem().Create(v.PathBase(name), category)
 }
 
+// Create creates a file. A marker names a MANIFEST, whose own name pebble has not synced
+// yet: a crash must not keep the marker without it.
 func (v void) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return v.file(name, category, func() (vfs.File, error) { return v.FS.Create(name, category) })
+	return v.file(name, category, func() (vfs.File, error) {
+		if dir := v.PathDir(name); v.ours(dir) && strings.HasPrefix(v.PathBase(name), "marker.") {
+			if err := durable.SyncDir(v.FS, dir); err != nil {
+				return nil, err
+			}
+		}
+		return v.FS.Create(name, category)
+	})
 }
 
 func (v void) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {

@@ -6,11 +6,8 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/cockroachdb/errors/oserror"
-
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
@@ -47,15 +44,11 @@ func (c *checker) checkCatalogue() {
 
 func (c *checker) checkClosedCatalogue(take func(segment.Series) error) (whole bool) {
 	dir := c.path(datadir.Catalogue)
-	if _, err := c.fs.Stat(dir); oserror.IsNotExist(err) {
-		c.damaged(Damage{File: datadir.Catalogue, Part: "directory", Found: "none", Expected: "a catalogue",
-			Detail: "it is rebuilt from the segments at the next start"})
-		return false
-	}
-	generation, found, err := catalogue.Inspect(c.fs, dir, slog.New(slog.DiscardHandler), take)
+	mark, found, err := catalogue.Inspect(c.fs, dir, slog.New(slog.DiscardHandler), take)
 	if err != nil {
 		c.unreadable(datadir.Catalogue, err)
 	}
+	c.mark = mark
 	for _, d := range found {
 		file := c.fs.PathJoin(datadir.Catalogue, d.File)
 		if d.File == datadir.Catalogue {
@@ -67,22 +60,30 @@ func (c *checker) checkClosedCatalogue(take func(segment.Series) error) (whole b
 	if names, err := c.fs.List(dir); err == nil {
 		c.report.Files += int64(len(names))
 	}
-	// The MANIFEST is read again further on, where its damage is reported.
-	state, _, err := manifest.Inspect(c.fs, c.dir)
-	if !whole || err != nil {
-		return whole
+	return whole
+}
+
+// checkMark compares the mark of the catalogue, of which no file is damaged, with what
+// the start expects. The state is that of its plan.
+func (c *checker) checkMark() {
+	if c.running != nil || !c.named {
+		return
 	}
-	if at := state.Catalogue &^ catalogue.NamesUnread; catalogue.Mark(generation) < at {
-		c.damaged(Damage{File: datadir.Catalogue, Part: "generation", Expected: fmt.Sprint(at - 1), Found: fmt.Sprint(generation),
+	at := catalogue.AtLeast(c.state.Catalogue, len(c.state.Segments) > 0)
+	switch {
+	case c.mark == 0 && at > 0:
+		c.named = false
+		c.damaged(Damage{File: datadir.Catalogue, Part: "directory", Found: "none", Expected: "a catalogue",
+			Detail: "it is rebuilt from the segments at the next start"})
+	case c.mark < at:
+		c.named = false
+		c.damaged(Damage{File: datadir.Catalogue, Part: "generation", Expected: fmt.Sprint(at - 1), Found: fmt.Sprint(c.mark - 1),
 			Detail: "names of series are lost; it is rebuilt from the segments at the next start"})
-		return false
-	}
-	if state.Catalogue&catalogue.NamesUnread != 0 {
+	case c.state.Catalogue&catalogue.NamesUnread != 0:
+		c.named = false
 		c.damaged(Damage{File: datadir.Catalogue, Part: "series", Expected: "all that segments name",
 			Detail: "the device did not give some of the names when it was rebuilt; the next start looks for them again"})
-		return false
 	}
-	return whole
 }
 
 // identity returns the id that a name has, and whether it is the one noted with

@@ -37,6 +37,7 @@ type checker struct {
 	names    []metric.SeriesID // of the catalogue, each as an id of values, sorted
 	lives    incarnation.Set   // of these
 	named    bool              // names holds them all
+	mark     uint64            // of the catalogue, where nobody has the directory in use
 	older    map[uint64]bool   // segments that were committed before names was read
 	progress Progress
 
@@ -124,6 +125,7 @@ func (c *checker) run() (Report, error) {
 	c.checkCatalogue()
 	c.begin(manifest.FirstName)
 	c.checkManifest()
+	c.checkMark()
 	c.begin(datadir.WAL)
 	c.checkLog()
 	c.checkSegments()

@@ -198,9 +198,10 @@ func (s *Store) catalogueMark() uint64 {
 func (s *Store) openCatalogue(state *manifest.State, known *columns.Ownership) error {
 	dir := s.path(datadir.Catalogue)
 	cat, err := catalogue.Open(s.o.FS, dir, s.o.Logger)
-	if at := state.Catalogue &^ catalogue.NamesUnread; err == nil && cat.Mark() < at {
+	segments := len(s.versions.Latest().Segments) > 0
+	if at := catalogue.AtLeast(state.Catalogue, segments); err == nil && cat.Found() < at {
 		err = errors.Join(cat.Close(), fmt.Errorf("%w: it opens in state %d, the MANIFEST knows state %d",
-			catalogue.ErrDamaged, cat.Mark(), at))
+			catalogue.ErrDamaged, cat.Found(), at))
 	}
 	loaded, written := 0, false
 	if err == nil {
@@ -224,10 +225,15 @@ func (s *Store) openCatalogue(state *manifest.State, known *columns.Ownership) e
 		s.catalogue = cat
 		return s.rebuildCatalogue(known, false)
 	}
-	if err != nil || state.Catalogue&catalogue.NamesUnread == 0 && (written || len(s.versions.Latest().Segments) == 0) {
+	switch {
+	case err != nil:
 		return err
+	case state.Catalogue&catalogue.NamesUnread != 0 || segments && !written:
+		return s.rebuildCatalogue(known, loaded > 0)
+	case state.Catalogue == 0 && cat.Mark() > 0:
+		return s.commitCatalogue() // from now on it is missed
 	}
-	return s.rebuildCatalogue(known, loaded > 0)
+	return nil
 }
 
 func (s *Store) loadCatalogue(known *columns.Ownership) (n int, err error) {

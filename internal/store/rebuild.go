@@ -49,7 +49,12 @@ func (s *Store) rebuildCatalogue(known *columns.Ownership, loaded bool) error {
 	} else if err != nil {
 		return err
 	}
-	err = s.manifest.Commit(manifest.Edit{Catalogue: s.catalogueMark()})
+	return s.commitCatalogue()
+}
+
+// commitCatalogue notes in the MANIFEST what the catalogue holds.
+func (s *Store) commitCatalogue() error {
+	err := s.manifest.Commit(manifest.Edit{Catalogue: s.catalogueMark()})
 	if errors.Is(err, manifest.ErrUnwritten) {
 		return nil // the next commit says it, or the next start rebuilds again
 	}
