@@ -127,6 +127,18 @@ func (w *mortal) shown(p Plan) map[int]bool {
 	return all
 }
 
+// damagedStates are what a start may read of a MANIFEST: all of it, nothing, and all but one
+// edit, an old copy and a torn one for each edit.
+func (w *world) damagedStates() map[string]*manifest.State {
+	states := map[string]*manifest.State{"whole": w.state.Clone(), "none": {Suspect: true}}
+	for i := range w.log {
+		states[fmt.Sprint("without edit ", i)] = sum(w.log, func(j int) bool { return j == i })
+		states[fmt.Sprint("old, up to edit ", i)] = sum(w.log[:i], func(int) bool { return false })
+		states[fmt.Sprint("torn at edit ", i)] = sum(w.log, func(j int) bool { return j >= i })
+	}
+	return states
+}
+
 // Whatever edits are lost, with files that a failed removal left: nothing that was deleted
 // is served, and all that was not is, but for what is in the log.
 func TestNothingDeletedComesBack(t *testing.T) {
@@ -147,13 +159,7 @@ func TestNothingDeletedComesBack(t *testing.T) {
 			continue
 		}
 		deleted += len(w.killed)
-		states := map[string]*manifest.State{"whole": w.state.Clone(), "none": {Suspect: true}}
-		for i := range w.log {
-			states[fmt.Sprint("without edit ", i)] = sum(w.log, func(j int) bool { return j == i })
-			states[fmt.Sprint("old, up to edit ", i)] = sum(w.log[:i], func(int) bool { return false })
-			states[fmt.Sprint("torn at edit ", i)] = sum(w.log, func(j int) bool { return j >= i })
-		}
-		for name, st := range states {
+		for name, st := range w.damagedStates() {
 			what := fmt.Sprintf("seed %d, %s", seed, name)
 			p := Decide(w.input(st, max(w.state.AccountLSN, 1)))
 			if len(p.Lost) > 0 {

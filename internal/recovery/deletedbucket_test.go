@@ -200,13 +200,7 @@ func TestNoDeletedBucketComesBack(t *testing.T) {
 			continue
 		}
 		deleted += len(w.deleted)
-		states := map[string]*manifest.State{"whole": w.state.Clone(), "none": {Suspect: true}}
-		for i := range w.log {
-			states[fmt.Sprint("without edit ", i)] = sum(w.log, func(j int) bool { return j == i })
-			states[fmt.Sprint("old, up to edit ", i)] = sum(w.log[:i], func(int) bool { return false })
-			states[fmt.Sprint("torn at edit ", i)] = sum(w.log, func(j int) bool { return j >= i })
-		}
-		for name, st := range states {
+		for name, st := range w.damagedStates() {
 			for _, logFrom := range []uint64{1, max(w.state.AccountLSN, 1)} {
 				what := fmt.Sprintf("seed %d, %s, log from %d", seed, name, logFrom)
 				in := w.input(st, logFrom)

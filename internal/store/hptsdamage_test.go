@@ -3,8 +3,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"errors"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -173,15 +171,7 @@ func damageChunk(t *testing.T, fs vfs.FS, path string, bucket uint64, h segment.
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	f, err := fs.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := io.ReadAll(f)
-	if err := errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
-	at := bytes.Index(all, chunk)
+	at := bytes.Index(filetest.Read(t, fs, path), chunk)
 	if at < 0 {
 		t.Fatal("the chunk is not in the file")
 	}

@@ -20,10 +20,7 @@ func Options() store.Options {
 // Open opens a store. At the end of the test it is closed, which must succeed.
 func Open(tb testing.TB, o store.Options) *store.Store {
 	tb.Helper()
-	s, err := store.Open(o)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	s := open(tb, o)
 	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			tb.Errorf("closing the store: %v", err)
@@ -35,10 +32,16 @@ func Open(tb testing.TB, o store.Options) *store.Store {
 // OpenToCrash opens a store that ends with the test as by kill -9.
 func OpenToCrash(tb testing.TB, o store.Options) *store.Store {
 	tb.Helper()
+	s := open(tb, o)
+	tb.Cleanup(s.Crash)
+	return s
+}
+
+func open(tb testing.TB, o store.Options) *store.Store {
+	tb.Helper()
 	s, err := store.Open(o)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(s.Crash)
 	return s
 }
