@@ -14,6 +14,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"unsafe"
 )
 
 // Reason says why a point was refused.
@@ -113,6 +114,8 @@ const DeletedBuckets uint64 = 0
 type Account struct {
 	mu        sync.Mutex
 	buckets   map[uint64]*ledger
+	rows      int // of minutes, of all buckets
+	maxRows   int // see Bound; 0 = none
 	lost      map[string]uint64
 	recovered map[string]uint64
 	requests  map[string]uint64
@@ -133,6 +136,33 @@ func New() *Account {
 	}
 }
 
+// rowBytes is the memory of a minute of a bucket, in a list that grows.
+const rowBytes = 2 * int64(unsafe.Sizeof(Row{}))
+
+// Bound keeps the minutes of all buckets together near so many bytes, 0 for any number: as
+// each bucket gets its next minute it keeps no more than its share, the latest ones and at
+// least one. Totals are kept whole.
+func (a *Account) Bound(bytes int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.maxRows = int(bytes / rowBytes)
+}
+
+// Bytes returns the memory of the minutes of all buckets.
+func (a *Account) Bytes() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return int64(a.rows) * rowBytes
+}
+
+// keep is how many minutes a bucket may have. The lock is held.
+func (a *Account) keep() int {
+	if a.maxRows == 0 {
+		return RetainedMinutes
+	}
+	return min(RetainedMinutes, max(1, a.maxRows/max(1, len(a.buckets))))
+}
+
 func (a *Account) ledger(bucket uint64) *ledger {
 	l := a.buckets[bucket]
 	if l == nil {
@@ -148,12 +178,14 @@ func (a *Account) Add(bucket uint64, minute int64, d *Counts) {
 	defer a.mu.Unlock()
 	l := a.ledger(bucket)
 	l.total.Add(d)
-	l.row(minute).Add(d)
+	before := len(l.minutes)
+	l.row(minute, a.keep()).Add(d)
+	a.rows += len(l.minutes) - before
 }
 
-// row returns the row of a minute. Minutes come in order but for a clock that
-// was set back, so the search starts at the end.
-func (l *ledger) row(minute int64) *Counts {
+// row returns the row of a minute, of which the ledger then has at most keep. Minutes come
+// in order but for a clock that was set back, so the search starts at the end.
+func (l *ledger) row(minute int64, keep int) *Counts {
 	i := len(l.minutes)
 	for i > 0 && l.minutes[i-1].Minute > minute {
 		i--
@@ -161,15 +193,24 @@ func (l *ledger) row(minute int64) *Counts {
 	if i > 0 && l.minutes[i-1].Minute == minute {
 		return &l.minutes[i-1].Counts
 	}
-	if len(l.minutes) >= RetainedMinutes {
-		if i == 0 {
+	if over := len(l.minutes) + 1 - keep; over > 0 {
+		if i < over {
 			return new(Counts) // older than all that are kept: only the total has it
 		}
-		l.minutes = slices.Delete(l.minutes, 0, 1)
-		i--
+		l.drop(over)
+		i -= over
 	}
 	l.minutes = slices.Insert(l.minutes, i, Row{Minute: minute})
 	return &l.minutes[i].Counts
+}
+
+// drop drops the oldest n minutes. Where those were many, their memory goes as well.
+func (l *ledger) drop(n int) {
+	if n == 1 {
+		l.minutes = slices.Delete(l.minutes, 0, 1)
+		return
+	}
+	l.minutes = slices.Clone(l.minutes[n:])
 }
 
 // DeleteBucket moves the totals of a bucket to DeletedBuckets.
@@ -178,6 +219,7 @@ func (a *Account) DeleteBucket(bucket uint64) {
 	defer a.mu.Unlock()
 	if l := a.buckets[bucket]; l != nil {
 		delete(a.buckets, bucket)
+		a.rows -= len(l.minutes)
 		a.ledger(DeletedBuckets).total.Add(&l.total)
 	}
 }

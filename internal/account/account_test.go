@@ -62,6 +62,61 @@ func TestOldMinutesLeaveTheTotalStays(t *testing.T) {
 	}
 }
 
+// Buckets without end keep fewer minutes each, never less than the last one, and no total
+// changes. Bytes is what all of them have.
+func TestMinutesOfManyBucketsAreBounded(t *testing.T) {
+	a := New()
+	const rows = 1000
+	a.Bound(rows * rowBytes)
+	check := func() {
+		t.Helper()
+		n := 0
+		for _, l := range a.buckets {
+			n += len(l.minutes)
+		}
+		if got := a.Bytes(); got != int64(n)*rowBytes {
+			t.Fatalf("%d bytes, there are %d minutes", got, n)
+		}
+	}
+	buckets, minute := uint64(0), int64(0)
+	for buckets < 500 {
+		buckets += 100
+		for range 20 {
+			minute++
+			for b := range buckets {
+				a.Add(b+1, minute, &Counts{Accepted: 1})
+			}
+		}
+		a.Add(buckets, minute-1000, &Counts{Accepted: 1}) // the clock was set back
+		if check(); a.Bytes() > rows*rowBytes {
+			t.Fatalf("%d buckets have %d minutes, %d may be", buckets, a.Bytes()/rowBytes, rows)
+		}
+		if got := a.Minutes(1); got[len(got)-1].Minute != minute || a.Total(1).Accepted != uint64(minute) {
+			t.Fatalf("the first bucket has %+v, and %d points in %d minutes", got, a.Total(1).Accepted, minute)
+		}
+	}
+	again := New()
+	if err := again.Restore(a.Snapshot()); err != nil || again.Bytes() != a.Bytes() {
+		t.Errorf("restored: %d bytes, were %d: %v", again.Bytes(), a.Bytes(), err)
+	}
+	for b := range buckets {
+		if a.DeleteBucket(b + 1); a.Bytes() < 0 {
+			t.Fatal("less than nothing")
+		}
+	}
+	check()
+	if a.Bytes() != 0 {
+		t.Errorf("%d bytes without buckets", a.Bytes())
+	}
+	for b := range uint64(2 * rows) {
+		a.Add(b+1, 1, &Counts{Accepted: 1})
+		a.Add(b+1, 2, &Counts{Accepted: 1})
+	}
+	if check(); len(a.Minutes(2*rows)) != 1 || a.Total(2*rows).Accepted != 2 {
+		t.Error("more buckets than minutes: each is to have its last one")
+	}
+}
+
 func TestDeletedBucketsKeepTheirTotals(t *testing.T) {
 	a := New()
 	a.Add(3, 1, &Counts{Accepted: 5})

@@ -114,7 +114,7 @@ func (a *Account) Restore(snapshot []byte) error {
 	if err != nil || n > uint64(len(src)) {
 		return errCodec
 	}
-	buckets := make(map[uint64]*ledger)
+	buckets, rows := make(map[uint64]*ledger), 0
 	for range n {
 		if len(src) < 8 {
 			return errCodec
@@ -125,6 +125,7 @@ func (a *Account) Restore(snapshot []byte) error {
 			return err
 		}
 		buckets[id] = l
+		rows += len(l.minutes)
 	}
 	lost, src, err := parseNamed(src)
 	if err != nil {
@@ -140,6 +141,7 @@ func (a *Account) Restore(snapshot []byte) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.rows = rows
 	a.buckets, a.lost, a.recovered, a.requests = buckets, lost, recovered, requests
 	return nil
 }

@@ -31,10 +31,12 @@ const (
 	namesPart    = 2
 	freeablePart = 16
 
-	// indexPart bounds the indexes of segments, flushPart is what a flush under
+	// indexPart bounds the indexes of segments, accountPart the minutes of the account: a
+	// flush writes all of them. flushPart is what a flush under
 	// pressure is worth.
-	indexPart = 8
-	flushPart = 32
+	indexPart   = 8
+	accountPart = 16
+	flushPart   = 32
 
 	// trimAfter is the time since the last flush from which on the next one gives
 	// the memory of free blocks back, and then that of what it wrote: the blocks that
@@ -71,10 +73,11 @@ func (s *Store) takeShares() {
 // addPools tells the budget what takes memory. Everything is open.
 func (s *Store) addPools() {
 	m := s.memory
-	var names, index int64
+	var names, index, minutes int64
 	if limit := m.Limit(); limit > 0 {
-		names, index = limit/namesPart, limit/indexPart
+		names, index, minutes = limit/namesPart, limit/indexPart, limit/accountPart
 	}
+	s.account.Bound(minutes)
 	for _, p := range []memory.Pool{
 		{Name: "head-blocks", Holds: "blocks in use: points not yet encoded", Use: func() int64 { rows, _, _ := s.arenas.Bytes(); return rows }, OffHeap: true},
 		{Name: "head-tables", Holds: "blocks in use of which few cells are set", Use: func() int64 { _, tables, _ := s.arenas.Bytes(); return tables }},
@@ -88,6 +91,7 @@ func (s *Store) addPools() {
 		{Name: "merges", Holds: "index and names of the segment that a merge writes", Limit: s.o.maxMergedFile, Use: s.merges.OutputBytes},
 		{Name: "replay", Holds: "after a crash: where the log has the points of each group, and those on their way into memory", Use: func() int64 { return s.replayBytes.Load() + s.ownerless.bytes() + s.lostLog.bytes() }},
 		{Name: "log", Holds: "buffers of the log", Limit: wal.Buffers, Use: func() int64 { return wal.Buffers }},
+		{Name: "account", Holds: "minutes of the account; a bucket keeps fewer near the limit", Limit: minutes, Use: s.account.Bytes},
 		{Name: "catalogue", Holds: "tables and cache of the catalogue", Limit: catalogue.Memory, Use: func() int64 { return catalogue.Memory }},
 	} {
 		m.Add(p)
