@@ -186,13 +186,25 @@ func (r *Registry[B]) DeletionsFrom() uint64 {
 	return r.deleted.from
 }
 
+// DeletionsBytes returns the memory of what is known of deleted buckets.
+func (r *Registry[B]) DeletionsBytes() int64 {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return int64(len(r.deleted.ids))*deletionCost + r.deleted.names
+}
+
+// deletionCost is what a deletion takes beside the name: its places in the maps here, and in
+// the MANIFEST's.
+const deletionCost = 160
+
 // deletions are the buckets that were deleted. The next bucket of a name has an id
 // that follows from the last deletion of that name, so none gets an id whose points
 // may still lie in files or in the log.
 type deletions struct {
-	ids  map[uint64]struct{}
-	last map[string]uint64 // clock of the last deletion of a name
-	from uint64            // any name may have been deleted before this clock, unknown to us; 0 = none
+	ids   map[uint64]struct{}
+	last  map[string]uint64 // clock of the last deletion of a name
+	names int64             // bytes of the names in last
+	from  uint64            // any name may have been deleted before this clock, unknown to us; 0 = none
 }
 
 // clock returns the clock of the last deletion of a name, 0 for none.
@@ -200,5 +212,8 @@ func (d *deletions) clock(name string) uint64 { return max(d.last[name], d.from)
 
 func (d *deletions) add(b Deletion) {
 	d.ids[b.ID] = struct{}{}
+	if _, again := d.last[b.Name]; !again {
+		d.names += int64(len(b.Name))
+	}
 	d.last[b.Name] = max(d.last[b.Name], b.Clock)
 }

@@ -14,6 +14,15 @@ import (
 	"dalmatiner/internal/series"
 )
 
+// bucketCost is what a bucket takes beside its name, its groups and its series: itself
+// and its places in the registry, its account without the minutes, what a flush and the
+// MANIFEST say of it, and most of all what the node's own metrics and /metrics take for
+// it, for as long as they are written.
+const bucketCost = 6 << 10
+
+// bucketBytes is what a bucket takes with its name, which lies in all these places.
+func bucketBytes(name string) int64 { return bucketCost + 4*int64(len(name)) }
+
 // NoSlot is the highest flushed slot of a bucket that has flushed none.
 const NoSlot = -1
 
@@ -158,5 +167,5 @@ func (b *Bucket) Counts() Counts {
 func (b *Bucket) bytes() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.inactive.Bytes() + b.Incarnations.Bytes()
+	return bucketBytes(b.Name) + b.inactive.Bytes() + b.Incarnations.Bytes()
 }

@@ -1,6 +1,7 @@
 package columns
 
 import (
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -119,9 +120,9 @@ func (t *Table) Column(b *Bucket, id metric.SeriesID) series.Ref {
 	return ref
 }
 
-// Bytes returns the memory of names and index, estimated where they grow.
+// Bytes returns the memory of buckets, names and index, estimated where they grow.
 func (t *Table) Bytes() int64 {
-	n := t.Index.Bytes()
+	n := t.Index.Bytes() + t.o.Buckets.DeletionsBytes()
 	for _, g := range t.Groups.All() {
 		n += g.Columns().Bytes() + groupCost
 	}
@@ -129,6 +130,16 @@ func (t *Table) Bytes() int64 {
 		n += b.bytes()
 	}
 	return n
+}
+
+// TakeBucket takes the memory of a new bucket before anything of it is made. The error
+// wraps a *memory.Refusal; else giveBack undoes it.
+func (t *Table) TakeBucket(name string) (giveBack func(), err error) {
+	n := bucketBytes(name)
+	if err := t.o.Names.TakeOrSay(n); err != nil {
+		return nil, fmt.Errorf("no new bucket, known ones are served: %w", err)
+	}
+	return func() { t.o.Names.Add(-n) }, nil
 }
 
 // DeleteBucket takes a bucket out of the registry and of what the next flush names. log

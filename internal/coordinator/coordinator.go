@@ -21,7 +21,7 @@ type Coordinator interface {
 	// EnsureBucket returns the bucket that has a name now. It creates the bucket with
 	// the node's defaults where it is missing and auto-creation is on; else the error
 	// wraps buckets.ErrUnknown, or buckets.ErrInvalid for a name that cannot be, or
-	// ErrDiskFull.
+	// ErrDiskFull, or a *memory.Refusal.
 	EnsureBucket(name string) (buckets.Info, error)
 	// Open opens a stream of points for a bucket. The error wraps buckets.ErrUnknown
 	// where the bucket was deleted meanwhile.

@@ -113,11 +113,18 @@ type Refusal struct {
 	Limit      int64 // of the pool, or of the process
 	TooLarge   bool  // the need alone is beyond the pool's limit
 	OfPressure bool  // the process is short of memory; Used and Limit are its
+	Stays      bool  // it was asked of a stock
 }
 
 // Error names the need, the limit and the remedy.
 func (e *Refusal) Error() string {
 	switch {
+	case e.Stays && e.OfPressure:
+		return fmt.Sprintf("memory is short, %d of %d MiB are in use, and what is known comes first: try again later, or raise memory.limit",
+			mebi(e.Used), mebi(e.Limit))
+	case e.Stays:
+		return fmt.Sprintf("the memory of all %s is taken, %d of %d MiB: delete what is not needed, or raise memory.limit",
+			e.Pool, mebi(e.Used), mebi(e.Limit))
 	case e.TooLarge:
 		return fmt.Sprintf("it needs %d MiB of memory, the limit of all %s together is %d MiB: ask for less, or raise memory.limit",
 			mebi(e.Need), e.Pool, mebi(e.Limit))

@@ -52,6 +52,17 @@ func (s *Stock) Take(n, with int64) bool {
 	return true
 }
 
+// TakeOrSay is Take for what somebody asked for by itself. The error is a *Refusal.
+func (s *Stock) TakeOrSay(n int64) error {
+	if s.Take(n, 0) {
+		return nil
+	}
+	if s.used.Load()+n > s.o.Limit {
+		return &Refusal{Pool: s.o.Name, Need: n, Used: s.used.Load(), Limit: s.o.Limit, Stays: true}
+	}
+	return &Refusal{Pool: s.o.Name, Need: n, Used: s.b.Used(), Limit: s.b.limit, OfPressure: true, Stays: true}
+}
+
 // Add counts n bytes that could not be refused, or with a negative number gives
 // them back.
 func (s *Stock) Add(n int64) { s.used.Add(n) }

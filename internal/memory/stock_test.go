@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -90,5 +92,29 @@ func TestStockUnderLoad(t *testing.T) {
 		b.Look() // with what was taken
 		c.t = c.t.Add(settle)
 		b.Look()
+	}
+}
+
+// Who asks a stock by himself is told what is short: the stock, or the process.
+func TestWhatAStockSays(t *testing.T) {
+	_, s, _ := stocked(&clock{})
+	says := func(n int64, want Refusal, text string) {
+		t.Helper()
+		err := s.TakeOrSay(n)
+		var got *Refusal
+		if !errors.As(err, &got) || *got != want || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), "memory.limit") {
+			t.Errorf("%d bytes: %v, %+v", n, err, got)
+		}
+	}
+	if err := s.TakeOrSay(500); err != nil || s.Bytes() != 500 {
+		t.Errorf("%d bytes taken: %v", s.Bytes(), err)
+	}
+	says(101, Refusal{Pool: "names", Need: 101, Used: 500, Limit: 600, Stays: true}, "all names is taken, 1 of 1 MiB: delete")
+	if !s.Take(1, 340) {
+		t.Fatal("no room for what comes along")
+	}
+	says(10, Refusal{Pool: "names", Need: 10, Limit: 1000, OfPressure: true, Stays: true}, "memory is short")
+	if s.Bytes() != 501 {
+		t.Errorf("%d bytes are taken by what was refused", s.Bytes())
 	}
 }

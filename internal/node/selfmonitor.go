@@ -10,6 +10,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/point"
@@ -41,7 +42,8 @@ func (n *node) selfMonitor(ctx context.Context) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for err := w.open(); ; {
-		if err != nil && !errors.Is(err, coordinator.ErrDiskFull) { // the store has said that
+		// The store has said that disk or memory are short; both come back.
+		if err != nil && !errors.Is(err, coordinator.ErrDiskFull) && !errors.As(err, new(*memory.Refusal)) {
 			n.logger.Error("self monitoring is off", "err", err)
 			return
 		}

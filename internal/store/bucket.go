@@ -35,13 +35,22 @@ func (s *Store) BucketByName(name string) (buckets.Info, error) {
 }
 
 // CreateBucket creates a bucket and returns it with its id. It is durable when
-// the call returns. The error wraps buckets.ErrExists or buckets.ErrInvalid.
+// the call returns. The error wraps buckets.ErrExists or buckets.ErrInvalid, or a
+// *memory.Refusal while there is no memory for new series either.
 func (s *Store) CreateBucket(info buckets.Info) (buckets.Info, error) {
 	if err := info.Validate(); err != nil {
 		return buckets.Info{}, err
 	}
 	info, err := s.buckets.Create(info, func(info buckets.Info) error {
-		return s.commit.change(logrecord.AppendBucket(nil, &info), func() { s.buckets.Add(s.newBucket(info)) })
+		giveBack, err := s.columns.TakeBucket(info.Name)
+		if err != nil {
+			return err
+		}
+		err = s.commit.change(logrecord.AppendBucket(nil, &info), func() { s.buckets.Add(s.newBucket(info)) })
+		if err != nil {
+			giveBack()
+		}
+		return err
 	})
 	if err != nil {
 		return buckets.Info{}, err

@@ -96,7 +96,7 @@ func (s *Store) addPools() {
 	} {
 		m.Add(p)
 	}
-	s.nameStock = m.NewStock(memory.StockOptions{Name: "names", Holds: "names of series and their index; new series are refused at the limit", Limit: names})
+	s.nameStock = m.NewStock(memory.StockOptions{Name: "names", Holds: "buckets, names of series and their index; new ones are refused at the limit", Limit: names})
 }
 
 // Memory returns the budget of the process.
@@ -191,10 +191,10 @@ func (s *Store) reportRollup(last, level memory.Level) {
 	switch refused := level >= memory.NoSeries; {
 	case refused == (last >= memory.NoSeries):
 	case refused:
-		s.o.Logger.Warn("memory is short: new series are refused, known ones are served; raise memory.limit if this lasts",
+		s.o.Logger.Warn("memory is short: new series and buckets are refused, known ones are served; raise memory.limit if this lasts",
 			"used", s.memory.Used(), "memory.limit", s.memory.Limit(), "names", s.nameStock.Bytes())
 	default:
-		s.o.Logger.Info("new series are taken again", "used", s.memory.Used(), "memory.limit", s.memory.Limit())
+		s.o.Logger.Info("new series and buckets are taken again", "used", s.memory.Used(), "memory.limit", s.memory.Limit())
 	}
 }
 

@@ -117,13 +117,14 @@ func (s *pressedStore) total(t *testing.T, bucket string) account.Counts {
 // on when it is given back.
 func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 	s := openPressed(t, nil)
+	// First: at the end of the memory no bucket is made.
+	nonBlocking, patient := mustSession(t, s.Store, "b"), mustSession(t, s.Store, "b")
 	extra := make(chan int64, 1)
 	extra <- testLimit
 	s.memory.Add(memory.Pool{Name: "test", Use: func() int64 { n := <-extra; extra <- n; return n }})
 	// Points that nothing can free yet: the store is young and idle.
 	s.sealedBytes.Add(testLimit / freeablePart * 2)
 	eventually(t, "the level is Hold", func() bool { return s.memory.Look() == memory.Hold })
-	nonBlocking, patient := mustSession(t, s.Store, "b"), mustSession(t, s.Store, "b")
 	nonBlocking.NeverWait()
 	s.defineSeries(t, "b", 2)
 	nonBlocking.Point(key(0), epoch, point.FromInt(1))

@@ -34,6 +34,7 @@ func (r *round) flooded(c flood.Case) {
 	r.data = fmt.Sprintf("%s/%s", r.base, strings.ReplaceAll(c.Name, " ", "-"))
 	r.flags = []string{
 		"--set", "self_monitor=off", "--set", "memory.limit=256MB", "--set", "storage.min_free=0", "--set", "wal.interval=20ms", "--set", "wal.max_size=64MB",
+		"--set", "bucket.auto_create=on",
 		"--set", "graphite.addr=127.0.0.1:0", "--set", "graphite.pickle_addr=127.0.0.1:0",
 		"--set", "udp.addr=127.0.0.1:0", "--set", "udp.listeners=2",
 	}

@@ -10,6 +10,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/monitor"
 )
 
@@ -96,6 +97,8 @@ func Refused(err error) (reason string, ok bool) {
 		return "invalid_bucket", true
 	case errors.Is(err, coordinator.ErrDiskFull):
 		return "disk_full", true
+	case errors.As(err, new(*memory.Refusal)):
+		return "memory", true
 	}
 	return "", false
 }

@@ -3,6 +3,7 @@ package unacked
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/loglimit"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
@@ -80,6 +82,9 @@ func TestRefused(t *testing.T) {
 	_, _, err = NewBucket(store.NewCoordinator(openStore(t, true)), strings.Repeat("x", 256), nil).Stream()
 	if got, ok := Refused(err); !ok || got != "invalid_bucket" {
 		t.Errorf("a name of 256 bytes is refused as %q: %v", got, err)
+	}
+	if got, ok := Refused(fmt.Errorf("no new bucket: %w", &memory.Refusal{})); !ok || got != "memory" {
+		t.Errorf("a bucket for which there is no memory is refused as %q", got)
 	}
 	if got, ok := Refused(errors.New("fsync: input/output error")); ok {
 		t.Errorf("a failed disk is the sender's fault: %q", got)

@@ -48,6 +48,7 @@ func Cases() []Case {
 		{"200 GETs that nobody reads", false, held(200, tcp, gets)},
 		{"garbage on every listener", false, garbage},
 		{"new series without end", false, names},
+		{"new buckets without end", false, buckets},
 		{"datagrams as fast as goes", false, datagrams},
 		{"GET of 2^32-1 slots", true, largeGet},
 	}
@@ -120,8 +121,10 @@ func frame(_ Target, c net.Conn) {
 	most(c, 16<<20-1)
 }
 
-func open(t Target, c net.Conn) {
-	b := append([]byte{4, 5, byte(len(t.Bucket))}, t.Bucket...)
+func open(t Target, c net.Conn) { stream(t.Bucket, c) }
+
+func stream(bucket string, c net.Conn) {
+	b := append([]byte{4, 5, byte(len(bucket))}, bucket...)
 	put(c, append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...))
 }
 
