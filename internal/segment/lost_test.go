@@ -118,3 +118,41 @@ func (m *model) readOrLost(t *testing.T, r *Reader) {
 		}
 	}
 }
+
+// What a leaf may hold is named to the prefix: the parts of a leaf follow each other without
+// a gap and without an overlap, from the prefix of its first key to that of the first key
+// behind it.
+func TestPartsOfALeafFollowEachOther(t *testing.T) {
+	m := testModel(300, 7, 40)
+	fs := memFile(t, nil)
+	m.write(t, fs, testPath, m.order())
+	r := open(t, fs, testPath)
+	defer func() { _ = r.Close() }()
+	d, err := r.directory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, wide := r.Info(), 0
+	for i := range d.leaves {
+		parts := d.lostIn(i, &info)
+		lo, hi := d.span(i, &info)
+		if len(parts) == 0 || parts[0].Low != hole.PrefixOf(lo.hash) {
+			t.Fatalf("leaf %d begins with %+v, its first key is %v", i, parts, lo)
+		}
+		last := parts[len(parts)-1].High
+		if end := hole.PrefixOf(hi.hash); last != end && (last != end-1 || hi.chunk > info.MinChunk) {
+			t.Errorf("leaf %d ends with %v, the next one begins with %v at chunk %d", i, last, end, hi.chunk)
+		}
+		for k := 1; k < len(parts); k++ {
+			if parts[k].Low != parts[k-1].High+1 {
+				t.Errorf("leaf %d: a part from %v on follows one to %v", i, parts[k].Low, parts[k-1].High)
+			}
+			if parts[k].Low < parts[k].High {
+				wide++
+			}
+		}
+	}
+	if wide == 0 {
+		t.Error("no leaf has more than two prefixes")
+	}
+}
