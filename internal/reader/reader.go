@@ -47,7 +47,7 @@ type Series struct {
 
 // Stats is what a read took.
 type Stats struct {
-	Rollups int64 // entries of levels used
+	Rollups int64 // entries of rollups used
 	Headers int64 // headers of chunks used
 	Points  int64 // slots decoded, once per source that holds them
 	Bytes   int64 // read from files

@@ -18,13 +18,7 @@ type commits struct {
 
 // Define appends a record and calls apply with its position.
 func (c *commits) Define(rec []byte, apply func(lsn wal.LSN)) error {
-	c.RLock()
-	defer c.RUnlock()
-	lsn, err := c.log.Append(rec)
-	if err == nil {
-		apply(lsn)
-	}
-	return err
+	return c.commit(rec, false, apply)
 }
 
 // Delete appends the record of a deletion of series. The lock of flushes is held. The error
@@ -33,10 +27,7 @@ func (c *commits) Delete(rec []byte, twice bool) (wal.LSN, error) {
 	if err := c.room(); err != nil {
 		return 0, err
 	}
-	if twice {
-		return c.log.AppendTwice(rec)
-	}
-	return c.log.Append(rec)
+	return c.append(rec, twice)
 }
 
 // change appends a record and applies the change it stands for. The error wraps
@@ -45,7 +36,7 @@ func (c *commits) change(rec []byte, apply func()) error {
 	if err := c.room(); err != nil {
 		return err
 	}
-	return c.Define(rec, func(wal.LSN) { apply() })
+	return c.commit(rec, false, func(wal.LSN) { apply() })
 }
 
 // deletion is change for what must not come back where the log is damaged.
@@ -53,11 +44,24 @@ func (c *commits) deletion(rec []byte, apply func()) error {
 	if err := c.room(); err != nil {
 		return err
 	}
+	return c.commit(rec, true, func(wal.LSN) { apply() })
+}
+
+// commit appends a record and calls apply, in one moment of a flush.
+func (c *commits) commit(rec []byte, twice bool, apply func(lsn wal.LSN)) error {
 	c.RLock()
 	defer c.RUnlock()
-	_, err := c.log.AppendTwice(rec)
+	lsn, err := c.append(rec, twice)
 	if err == nil {
-		apply()
+		apply(lsn)
 	}
 	return err
+}
+
+// append appends a record, with twice such that damage in one place does not take it.
+func (c *commits) append(rec []byte, twice bool) (wal.LSN, error) {
+	if twice {
+		return c.log.AppendTwice(rec)
+	}
+	return c.log.Append(rec)
 }

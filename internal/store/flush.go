@@ -236,7 +236,7 @@ func (s *Store) fillSegment(f *flushing, w *segment.Writer, m *manifest.Segment)
 	var encoder flush.Encoder
 	err := encoder.Each(&f.captures, flush.ShareSize, func(e *flush.Chunk) error {
 		ranges.Add(e.Bucket, e.Number)
-		marks.Add(e.Bucket, prefixOf(e.ID), e.Number, e.Marked)
+		marks.Add(e.Bucket, hole.PrefixOf(e.ID), e.Number, e.Marked)
 		return w.Add(e.Bucket, segment.Hash(e.ID), e.Number, int(e.Points), e.Data)
 	})
 	if err != nil {
@@ -308,7 +308,7 @@ func (s *Store) checkFlushSpace() error {
 func (s *Store) putCatalogue(f *flushing) error {
 	err := s.changeCatalogue(f)
 	if failed := s.catalogue.Failed(); failed != nil {
-		s.reportDamage(datadir.Catalogue, failed)
+		s.damage.Report(datadir.Catalogue, failed)
 	} else if err != nil {
 		return err
 	}

@@ -169,6 +169,5 @@ func (s *Store) tombstoneCount() (n int64) {
 // with the next flush. It has those of every deletion, and a series that is sent
 // again and deleted again counts twice: an edit and a snapshot must hold all.
 func (s *Store) committedTombstones() int64 {
-	n := s.manifest.Tombstones()
-	return n + s.columns.Unflushed.Tombstones()
+	return s.manifest.Tombstones() + s.columns.Unflushed.Tombstones()
 }

@@ -77,7 +77,7 @@ func (r *replayer) hideGone(l *pendingRecords, lsn uint64) error {
 		if l.next != g.LSN {
 			return nil // its bucket was deleted
 		}
-		s.reportDamage(fmt.Sprintf("log record at %d", g.LSN), errors.New("it was whole a moment ago and is no more"))
+		s.damage.Report(fmt.Sprintf("log record at %d", g.LSN), errors.New("it was whole a moment ago and is no more"))
 		if points := min(g.Points, l.left); points > 0 {
 			s.lostLog.count(s.account, l.group, g.LSN, points)
 			l.left -= points

@@ -9,6 +9,7 @@ import (
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/hole"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/reader"
 )
@@ -314,7 +315,7 @@ func (h *holeLayers) prefix(series int) uint64 {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return prefixOf(h.s.buckets.ID(info.ID).SeriesID(key(series)))
+	return hole.PrefixOf(h.s.buckets.ID(info.ID).SeriesID(key(series)))
 }
 
 func cutFile(t *testing.T, fs vfs.FS, path string, n int64) {

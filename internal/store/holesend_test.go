@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/snapshot"
@@ -223,7 +224,7 @@ func TestAnyZeroed4KiB(t *testing.T) {
 	}
 	h.checkSpared(image, metas, last)
 	for i := range metas {
-		size, step := fileSize(t, image, "/data/"+segmentFile(&metas[i])), int64(512)
+		size, step := fileSize(t, image, "/data/"+datadir.Segment(metas[i].Kind, metas[i].Seq)), int64(512)
 		if testing.Short() {
 			step = 2048
 		}
@@ -233,8 +234,8 @@ func TestAnyZeroed4KiB(t *testing.T) {
 			if ok, err := vfs.Clone(image, o.FS, "/data", "/data"); !ok || err != nil {
 				t.Fatal(ok, err)
 			}
-			zero(t, o.FS, "/data/"+segmentFile(&metas[i]), at, min(4096, size-at))
-			what := fmt.Sprintf("%s, 4 KiB at %d of %d", segmentFile(&metas[i]), at, size)
+			zero(t, o.FS, "/data/"+datadir.Segment(metas[i].Kind, metas[i].Seq), at, min(4096, size-at))
+			what := fmt.Sprintf("%s, 4 KiB at %d of %d", datadir.Segment(metas[i].Kind, metas[i].Seq), at, size)
 			z := &holeLayers{t: t, s: mustOpen(t, o), clock: h.clock, o: o, merges: h.merges}
 			z.checkNoOlder(what, &metas[i], last)
 			z.put([]int{1}, 2000, 2001)
@@ -260,7 +261,7 @@ func (h *holeLayers) checkSpared(image vfs.FS, metas []manifest.Segment, last fu
 		step = 120
 	}
 	for i := range metas {
-		file := segmentFile(&metas[i])
+		file := datadir.Segment(metas[i].Kind, metas[i].Seq)
 		size := fileSize(h.t, image, "/data/"+file)
 		for at := int64(0); at < size; at += step {
 			o := h.o

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
@@ -88,7 +89,7 @@ func TestOlderValuesUnderAChunkThatDoesNotDecode(t *testing.T) {
 // rollups, to names or to tombstones: it returns which.
 func onlyRedundant(t *testing.T, o *Options, m *manifest.Segment) (part string, ok bool) {
 	t.Helper()
-	r, err := segment.Open(o.FS, o.Dir+"/"+segmentFile(m))
+	r, err := segment.Open(o.FS, o.Dir+"/"+datadir.Segment(m.Kind, m.Seq))
 	if err != nil {
 		return "", false
 	}

@@ -213,7 +213,7 @@ func (r *replayer) groupHoles(out []hole.Hole, g *head.Group, list []logrecord.L
 		if !cols.Named(col) {
 			continue
 		}
-		p := prefixOf(cols.ID(col))
+		p := hole.PrefixOf(cols.ID(col))
 		h := hole.Hole{Bucket: g.Bucket, Low: p, High: p, At: at, Cause: hole.LogRecord}
 		for _, l := range list {
 			switch {

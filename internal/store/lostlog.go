@@ -31,10 +31,10 @@ func (r *replayer) countLost(report *wal.Report) error {
 	ranges := logrecord.LostRanges(lost)
 	for i := range ranges {
 		l := &ranges[i]
-		s.reportDamage(fmt.Sprintf("log of bucket %s", s.buckets.ID(l.Bucket).Name), fmt.Errorf("%s", l))
+		s.damage.Report(fmt.Sprintf("log of bucket %s", s.buckets.ID(l.Bucket).Name), fmt.Errorf("%s", l))
 	}
 	if report.Unknown > 0 {
-		s.reportDamage("log", fmt.Errorf("%s", logrecord.UnknownRecords(report)))
+		s.damage.Report("log", fmt.Errorf("%s", logrecord.UnknownRecords(report)))
 	}
 	return r.hide(lost)
 }

@@ -6,13 +6,8 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
 )
-
-// prefixOf is the prefix under which marks and holes have a series.
-func prefixOf(id metric.SeriesID) hole.Prefix { return hole.PrefixOf(id) }
 
 // settle completes what is settled for a capture of a group of the bucket, and notes
 // what will be once the flush is committed. A deleted bucket has none.

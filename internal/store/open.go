@@ -67,7 +67,7 @@ func open(o Options, again *startAgain) (*Store, error) {
 	})
 	s.reader = reader.New(reader.Options{Versions: s.versions, Index: &s.columns.Index, Groups: &s.columns.Groups, Damage: &s.damage, Replay: s.replaySeries})
 	s.lastFlush.Store(s.clock.Steady())
-	lock, err := datadir.Acquire(o.FS, o.Dir, s.reportDamage)
+	lock, err := datadir.Acquire(o.FS, o.Dir, s.damage.Report)
 	if err != nil {
 		return nil, err
 	}
@@ -113,10 +113,10 @@ func (s *Store) openManifest() (*manifest.State, error) {
 	}
 	s.manifest = m
 	for _, d := range report.Damaged {
-		s.reportDamage("MANIFEST", errors.New(d.String()))
+		s.damage.Report("MANIFEST", errors.New(d.String()))
 	}
 	for _, what := range report.Lost {
-		s.reportDamage("MANIFEST", errors.New("lost in both copies: "+what))
+		s.damage.Report("MANIFEST", errors.New("lost in both copies: "+what))
 	}
 	if report.Deferred != nil {
 		s.o.Logger.Warn("the copies of the MANIFEST wait for room on the disk", "err", report.Deferred)
@@ -148,7 +148,7 @@ func (s *Store) openFiles(state *manifest.State, known *columns.Ownership) error
 	s.dir.RaiseNumber(max(state.NextSeq, 1))
 	if state.Account != nil {
 		if err := s.account.Restore(state.Account); err != nil {
-			s.reportDamage("account in the MANIFEST", err)
+			s.damage.Report("account in the MANIFEST", err)
 		}
 	}
 	if err := s.openSegments(state); err != nil {
@@ -212,7 +212,7 @@ func (s *Store) openCatalogue(state *manifest.State, known *columns.Ownership) e
 		}
 	}
 	if errors.Is(err, catalogue.ErrDamaged) {
-		s.reportDamage(datadir.Catalogue, err)
+		s.damage.Report(datadir.Catalogue, err)
 		where, err := catalogue.SetAside(s.o.FS, dir, s.path(datadir.LostFound))
 		if err != nil {
 			return err

@@ -41,7 +41,7 @@ func (op *Operations) Check(ctx context.Context, o fsck.Options) (fsck.Report, e
 	s := op.s
 	r, err := fsck.CheckRunning(ctx, s.o.FS, s.o.Dir, inUse{s}, o)
 	for _, d := range r.Damages {
-		s.reportDamage("check", errors.New(d.String()))
+		s.damage.Report("check", errors.New(d.String()))
 	}
 	return r, err
 }

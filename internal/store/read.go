@@ -10,7 +10,6 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/reader"
-	"dalmatiner/internal/version"
 )
 
 // MaxRead is the largest number of slots of one Read.
@@ -213,10 +212,4 @@ func (s *Store) Extent(ctx context.Context, info buckets.Info, key []byte, from,
 // Metrics is Bucket.Metrics, likewise.
 func (s *Store) Metrics(ctx context.Context, info buckets.Info, prefix []byte, fn func(key []byte) bool) error {
 	return s.handle(info).Metrics(ctx, prefix, fn)
-}
-
-// noteUnreadable takes what a method of a segment's reader returned: damage is
-// named and counted, and what it hit is left out (I5).
-func (s *Store) noteUnreadable(seg *version.Segment, err error) error {
-	return s.damage.Unreadable(seg, err)
 }

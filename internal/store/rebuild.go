@@ -45,7 +45,7 @@ func (s *Store) rebuildCatalogue(known *columns.Ownership, loaded bool) error {
 		err = s.catalogue.Flush()
 	}
 	if failed := s.catalogue.Failed(); failed != nil {
-		s.reportDamage(datadir.Catalogue, failed) // the series are in memory
+		s.damage.Report(datadir.Catalogue, failed) // the series are in memory
 	} else if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *Store) names() (all, deleted []segment.Series, unread int, err error) {
 		if segment.ReadFailed(err) {
 			unread++
 		}
-		if err := s.noteUnreadable(seg, err); err != nil {
+		if err := s.damage.Unreadable(seg, err); err != nil {
 			return nil, nil, 0, err
 		}
 	}

@@ -96,10 +96,10 @@ func (s *Store) replay(state *manifest.State, known *columns.Ownership, again *s
 		return err
 	}
 	for _, p := range report.Damaged {
-		s.reportDamage("log", errors.New(p.String()))
+		s.damage.Report("log", errors.New(p.String()))
 	}
 	for _, g := range report.Missing {
-		s.reportDamage("log", errors.New(g.String()))
+		s.damage.Report("log", errors.New(g.String()))
 	}
 	s.counters.replayed.Store(report.Records)
 	for b, list := range r.deleted {
@@ -133,7 +133,7 @@ func (r *replayer) noteDeletedColumns() {
 func (r *replayer) record(lsn wal.LSN, rec []byte) error {
 	p, err := logrecord.Parse(rec)
 	if err != nil {
-		r.s.reportDamage(fmt.Sprintf("log record at %d", lsn), err)
+		r.s.damage.Report(fmt.Sprintf("log record at %d", lsn), err)
 		return nil
 	}
 	switch p.Kind {

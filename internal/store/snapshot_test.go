@@ -260,7 +260,7 @@ func TestSnapshotBesideAReplacedSegment(t *testing.T) {
 	f, clock := newFaults(vfs.NewMem()), newTestClock()
 	s := fillRows(t, testOptions(f.fs, clock))
 	defer s.Crash()
-	first := segmentFile(&manifest.Segment{Seq: 1})
+	first := datadir.Segment(manifest.Flush, 1)
 	replaced := 0
 	f.set(func(op errorfs.Op) error {
 		if op.Kind != errorfs.OpLink || !strings.HasSuffix(op.Path, first) || replaced > 0 {

@@ -25,12 +25,12 @@ func (s *Store) planFiles(state *manifest.State, created bool) (*manifest.State,
 	if used := in.LogFrom != 0 || len(in.Files) > 0; used && state.Suspect {
 		s.buckets.DeletionsLost(s.o.Now()) // edits with some may be lost
 		if created {
-			s.reportDamage("MANIFEST", errors.New("both copies are missing: the segments say what they held"))
+			s.damage.Report("MANIFEST", errors.New("both copies are missing: the segments say what they held"))
 		}
 	}
 	for _, l := range plan.Lines() {
 		if l.Damage {
-			s.reportDamage("segment "+l.File, errors.New(l.Text))
+			s.damage.Report("segment "+l.File, errors.New(l.Text))
 		} else {
 			s.o.Logger.Info("start: " + l.File + " " + l.Text)
 		}

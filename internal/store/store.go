@@ -231,9 +231,5 @@ func (s *Store) admitted(b *columns.Bucket) (lo, hi uint64) {
 	return lo, hi
 }
 
-// reportDamage names, counts and logs damage (I5), and what a device could not
-// read.
-func (s *Store) reportDamage(what string, err error) { s.damage.Report(what, err) }
-
 // Damage returns what was found damaged since the start, and how often.
 func (s *Store) Damage() (names []string, count uint64) { return s.damage.Names() }

@@ -52,7 +52,7 @@ func (s *Store) recoverTombstones(e *manifest.Edit) (whole bool, err error) {
 			return nil
 		})
 		whole = whole && !segment.ReadFailed(err)
-		if err := s.noteUnreadable(seg, err); err != nil {
+		if err := s.damage.Unreadable(seg, err); err != nil {
 			return false, err
 		}
 	}

@@ -10,7 +10,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/durable"
+	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -112,7 +114,7 @@ func (w *wideWorld) write(slots func(i int) []int64) {
 // addFile reads where the chunks of a whole segment lie.
 func (w *wideWorld) addFile(meta manifest.Segment) {
 	w.t.Helper()
-	path := "/data/" + segmentFile(&meta)
+	path := "/data/" + datadir.Segment(meta.Kind, meta.Seq)
 	image, err := durable.ReadFile(w.o.FS, path)
 	if err != nil {
 		w.t.Fatal(err)
@@ -156,7 +158,7 @@ func (w *wideWorld) lossOf(fs vfs.FS, f *wideFile) loss {
 	w.t.Helper()
 	l := loss{chunks: make(map[wideKey]bool), parts: make(map[string]bool)}
 	var ranges []segment.DamageError
-	r, err := segment.Open(fs, "/data/"+segmentFile(&f.meta))
+	r, err := segment.Open(fs, "/data/"+datadir.Segment(f.meta.Kind, f.meta.Seq))
 	if err == nil {
 		err = r.Verify()
 		defer r.Close()
@@ -202,7 +204,7 @@ func (w *wideWorld) lossOf(fs vfs.FS, f *wideFile) loss {
 	}
 	l.hides = func(id metric.SeriesID, number int64) bool {
 		k := wideKey{segment.Hash(id), number}
-		return (l.chunks[k] || inLeaf(k.hash)) && f.meta.Marks.Has(w.bucket, prefixOf(id), number)
+		return (l.chunks[k] || inLeaf(k.hash)) && f.meta.Marks.Has(w.bucket, hole.PrefixOf(id), number)
 	}
 	return l
 }
@@ -263,7 +265,7 @@ func TestAZeroed4KiBHidesWhatItHeld(t *testing.T) {
 			if ok, err := vfs.Clone(image, o.FS, "/data", "/data"); !ok || err != nil {
 				t.Fatal(ok, err)
 			}
-			zero(t, o.FS, "/data/"+segmentFile(&f.meta), at, min(4096, size-at))
+			zero(t, o.FS, "/data/"+datadir.Segment(f.meta.Kind, f.meta.Seq), at, min(4096, size-at))
 			l := w.lossOf(o.FS, f)
 			if len(l.parts) == 1 {
 				for part := range maps.Keys(l.parts) {
@@ -271,7 +273,7 @@ func TestAZeroed4KiBHidesWhatItHeld(t *testing.T) {
 				}
 			}
 			z := &wideWorld{holeLayers: &holeLayers{t: t, s: mustOpen(t, o), clock: w.clock, o: o, words: w.words, merges: w.merges}, files: w.files, hashes: w.hashes, bucket: w.bucket}
-			what := fmt.Sprintf("%s, 4 KiB at %d of %d, %v", segmentFile(&f.meta), at, size, slices.Sorted(maps.Keys(l.parts)))
+			what := fmt.Sprintf("%s, 4 KiB at %d of %d, %v", datadir.Segment(f.meta.Kind, f.meta.Seq), at, size, slices.Sorted(maps.Keys(l.parts)))
 			z.checkLoss(what, f, &l)
 			if n%4 == 0 {
 				z.merge()
