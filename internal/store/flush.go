@@ -172,7 +172,7 @@ func (s *Store) capture() *flushing {
 	s.logRefusals()
 	// What is replayed for its points alone was in the account before.
 	f.lsn = max(s.accountEnd(), s.accounted)
-	f.account = s.ownerless.snapshot(s.account, &f.replayPositions, s.lostLog.settled(&f.replayPositions))
+	f.account = s.ownerless.Snapshot(&f.replayPositions, s.lostLog.CountedAgain(&f.replayPositions))
 	f.changes = s.columns.Unflushed.Take(s.needed.Load())
 	f.forget, f.early = s.outlived(version.CountDeleted(f.changes.Tombstones))
 	f.buckets = s.Buckets()

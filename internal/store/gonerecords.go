@@ -79,7 +79,7 @@ func (r *replayer) hideGone(l *pendingRecords, lsn uint64) error {
 		}
 		s.damage.Report(fmt.Sprintf("log record at %d", g.LSN), errors.New("it was whole a moment ago and is no more"))
 		if points := min(g.Points, l.left); points > 0 {
-			s.lostLog.count(s.account, l.group, g.LSN, points)
+			s.lostLog.Count(l.group, g.LSN, points)
 			l.left -= points
 		}
 		l.pass()

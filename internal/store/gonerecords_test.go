@@ -2,12 +2,10 @@ package store
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/flush"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/wal"
 )
@@ -180,35 +178,6 @@ func (w *logWorld) replaySome() {
 		for i := range w.sent {
 			c := &w.sent[i]
 			c.segment = c.segment || c.bucket == bucket && !c.lost
-		}
-	}
-}
-
-// Losses of a group that are found out of order are counted again by a start as those
-// that are found in order.
-func TestLossesOutOfOrder(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 5))
-	for range 200 {
-		var lost uncommittedLosses
-		a := account.New()
-		at := map[uint64]uint64{}
-		for range 1 + r.IntN(20) {
-			lsn, n := 1+r.Uint64N(100), 1+r.Uint64N(9)
-			if at[lsn] == 0 {
-				at[lsn] = n
-				lost.count(a, 7, lsn, n)
-			}
-		}
-		for floor := uint64(0); floor <= 101; floor += 1 + r.Uint64N(30) {
-			want := uint64(0)
-			for lsn, n := range at {
-				if lsn >= floor {
-					want += n
-				}
-			}
-			if got := lost.settled(&flush.Positions{Base: floor}); got.Points != want {
-				t.Fatalf("%d points are lost at or above %d, want %d: %v", got.Points, floor, want, at)
-			}
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (r *replayer) countLost(report *wal.Report) error {
 	r.addCounts(0)
 	s.commit.RLock() // a flush takes the account and what is counted again in one moment
 	for _, l := range lost {
-		s.lostLog.count(s.account, l.Group, l.LSN, l.Points)
+		s.lostLog.Count(l.Group, l.LSN, l.Points)
 	}
 	s.commit.RUnlock()
 	ranges := logrecord.LostRanges(lost)

@@ -11,6 +11,7 @@ import (
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/reader"
@@ -48,11 +49,12 @@ func Open(o Options) (*Store, error) {
 // log lost; that one's directory is closed.
 func open(o Options, again *startAgain) (*Store, error) {
 	s := &Store{
-		o: o, clock: clock.New(o.Now), damage: damage.Notes{Logger: o.Logger}, buckets: buckets.NewRegistry[*columns.Bucket](), account: account.New(), ownerless: uncommittedLosses{cause: LostRecord}, lostLog: uncommittedLosses{cause: LostInReplay},
+		o: o, clock: clock.New(o.Now), damage: damage.Notes{Logger: o.Logger}, buckets: buckets.NewRegistry[*columns.Bucket](), account: account.New(),
 		room: make(chan struct{}), replayOver: make(chan struct{}), stop: make(chan struct{}), urgent: make(chan struct{}),
 		maxTombstones: maxTombstones, deleteSlice: deleteSlice,
 		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
 	}
+	s.ownerless, s.lostLog = flush.NewLosses(s.account, LostRecord), flush.NewLosses(s.account, LostInReplay)
 	if again != nil {
 		for _, name := range again.damage {
 			s.damage.Add(name, false)

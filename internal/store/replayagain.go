@@ -98,7 +98,7 @@ func (r *replayer) finish() {
 // one of their columns from now on makes no difference.
 func (r *replayer) flushLosses() {
 	s := r.s
-	if !s.ownerless.any() && !s.lostLog.any() {
+	if !s.ownerless.Any() && !s.lostLog.Any() {
 		return
 	}
 	if _, err := s.flushAll(context.Background()); err != nil && !errors.Is(err, ErrClosed) {

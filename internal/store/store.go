@@ -47,8 +47,8 @@ type Store struct {
 	namesUnread bool // see catalogue.NamesUnread; set before the store is in use
 
 	account   *account.Account
-	ownerless uncommittedLosses // of no series
-	lostLog   uncommittedLosses // of records that damage took
+	ownerless *flush.Losses // of no series
+	lostLog   *flush.Losses // of records that damage took
 	refusals  refusals
 	memory    *memory.Budget
 

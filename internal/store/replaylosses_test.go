@@ -2,17 +2,12 @@ package store
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/compaction"
-	"dalmatiner/internal/flush"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
@@ -224,51 +219,4 @@ func (w *halfRead) comeBack(lost uint64) {
 		w.t.Fatalf("%d points are lost after an orderly end, want %d", n, lost)
 	}
 	w.s.Crash()
-}
-
-// The list of losses against a naive one: a snapshot leaves out those that are not
-// below the replay position of their group.
-func TestSnapshotsLeaveOutWhatIsFoundAgain(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	type loss struct{ group, lsn, points uint64 }
-	for range 200 {
-		l := uncommittedLosses{cause: LostRecord}
-		a := account.New()
-		a.Lose(compaction.LostBlocks, 7)
-		var all []loss
-		lsn, at := uint64(0), flush.Positions{Own: []manifest.ReplayPosition{{Group: 0}, {Group: 1}, {Group: 2}}}
-		for range r.IntN(60) {
-			lsn += 1 + r.Uint64N(1<<(4*r.IntN(6)))
-			n := loss{r.Uint64N(3), lsn, r.Uint64N(300)}
-			all = append(all, n)
-			l.count(a, uint32(n.group), n.lsn, n.points)
-			if r.IntN(4) > 0 {
-				continue
-			}
-			f := &at.Own[r.IntN(3)]
-			f.LSN = max(f.LSN, lsn+1-min(lsn, r.Uint64N(1<<(4*r.IntN(6)))))
-			b, want, total := account.New(), uint64(0), uint64(0)
-			if err := b.Restore(l.snapshot(a, &at)); err != nil {
-				t.Fatal(err)
-			}
-			for _, n := range all {
-				total += n.points
-				if n.lsn < at.Of(uint32(n.group)) {
-					want += n.points
-				}
-			}
-			got := map[string]uint64{}
-			for _, n := range b.Lost() {
-				got[n.Cause] = n.Points
-			}
-			if got[LostRecord] != want || got[compaction.LostBlocks] != 7 {
-				t.Fatalf("the snapshot has %v, want %d", got, want)
-			}
-			for _, n := range a.Lost() {
-				if n.Cause == LostRecord && n.Points != total {
-					t.Fatalf("the account has %d, want %d", n.Points, total)
-				}
-			}
-		}
-	}
 }

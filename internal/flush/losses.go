@@ -1,20 +1,27 @@
-package store
+package flush
 
 import (
 	"encoding/binary"
 	"sync"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/flush"
 )
 
-// uncommittedLosses are the losses in the account whose records the next start would read
+// Losses are the losses of one cause in the account whose records the next start would read
 // again, and count again: those that are not below the replay position of their group. The
-// snapshot of the account that a flush commits leaves them out.
-type uncommittedLosses struct {
-	cause  string
+// snapshot of the account that a flush commits leaves them out. A replay counts into them
+// beside flushes; their methods may be called concurrently.
+type Losses struct {
+	account *account.Account
+	cause   string
+
 	mu     sync.Mutex
 	groups map[uint32]*lossList
+}
+
+// NewLosses returns losses that are counted in the account under a cause.
+func NewLosses(a *account.Account, cause string) *Losses {
+	return &Losses{account: a, cause: cause, groups: make(map[uint32]*lossList)}
 }
 
 // lossList is the losses of a group.
@@ -24,13 +31,10 @@ type lossList struct {
 	rest        []byte // of the others: distance to the one before, points
 }
 
-// count counts points of a record of a group that are of no series, or lost.
-func (r *uncommittedLosses) count(a *account.Account, group uint32, lsn, points uint64) {
+// Count counts points of a record of a group as lost. Records may come in any order.
+func (r *Losses) Count(group uint32, lsn, points uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.groups == nil {
-		r.groups = make(map[uint32]*lossList)
-	}
 	l := r.groups[group]
 	if l == nil {
 		l = &lossList{first: lsn, last: lsn, points: points}
@@ -40,7 +44,7 @@ func (r *uncommittedLosses) count(a *account.Account, group uint32, lsn, points 
 	} else {
 		l.add(lsn, points)
 	}
-	a.Lose(r.cause, points)
+	r.account.Lose(r.cause, points)
 }
 
 // add appends a loss.
@@ -71,22 +75,24 @@ func (l *lossList) insert(lsn, points uint64) {
 	}
 }
 
-// snapshot returns the account without the losses that a start counts which has
-// these replay positions. The others are settled: replay positions only grow.
-func (r *uncommittedLosses) snapshot(a *account.Account, f *flush.Positions, without ...account.Loss) []byte {
+// Snapshot returns a snapshot of the account without the losses that a start counts which
+// has these replay positions, and without those of other causes. Losses below the replay
+// positions are dropped: these only grow.
+func (r *Losses) Snapshot(f *Positions, without ...account.Loss) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return a.Snapshot(append(without, r.again(f))...)
+	return r.account.Snapshot(append(without, r.again(f))...)
 }
 
-// settled returns the losses that a start counts again which has these replay positions.
-func (r *uncommittedLosses) settled(f *flush.Positions) account.Loss {
+// CountedAgain returns the losses that a start counts which has these replay positions, for
+// the Snapshot of others, and drops those below.
+func (r *Losses) CountedAgain(f *Positions) account.Loss {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.again(f)
 }
 
-func (r *uncommittedLosses) again(f *flush.Positions) account.Loss {
+func (r *Losses) again(f *Positions) account.Loss {
 	var again uint64
 	for group, l := range r.groups {
 		if !l.settle(f.Of(group)) {
@@ -98,15 +104,15 @@ func (r *uncommittedLosses) again(f *flush.Positions) account.Loss {
 	return account.Loss{Cause: r.cause, Points: again}
 }
 
-// any reports whether there are any.
-func (r *uncommittedLosses) any() bool {
+// Any reports whether there are any.
+func (r *Losses) Any() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.groups) > 0
 }
 
-// bytes returns their memory.
-func (r *uncommittedLosses) bytes() (n int64) {
+// Bytes returns their memory.
+func (r *Losses) Bytes() (n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, l := range r.groups {
