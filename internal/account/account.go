@@ -5,9 +5,9 @@
 //
 //	received = accepted + duplicate + conflicting + late + unset + Σ refused
 //
-// The store adds a row while it holds its commit lock and writes the same row
+// Package ledger adds a row while it holds the commit lock and writes the same row
 // into the write-ahead log, so that a snapshot taken under that lock plus the
-// records behind it give the ledger back after a crash (invariant I3).
+// records behind it give the account back after a crash (invariant I3).
 package account
 
 import (

@@ -31,7 +31,7 @@ func (x *Session) assign(key []byte) (columns.Position, error) {
 		return columns.Position{}, err
 	}
 	p, lsn, err := x.filler.Define(id, key)
-	x.lastLSN = max(x.lastLSN, lsn)
+	x.writer.Defined(lsn)
 	return p, err
 }
 

@@ -46,7 +46,7 @@ func (s *Store) CreateBucket(info buckets.Info) (buckets.Info, error) {
 		if err != nil {
 			return err
 		}
-		err = s.commit.change(logrecord.AppendBucket(nil, &info), func() { s.buckets.Add(s.newBucket(info)) })
+		err = s.ledger.Change(logrecord.AppendBucket(nil, &info), func() { s.buckets.Add(s.newBucket(info)) })
 		if err != nil {
 			giveBack()
 		}
@@ -95,7 +95,7 @@ func (s *Store) SetTTL(name string, points int64) error {
 		return err
 	}
 	err = b.Change(func() error {
-		return s.commit.change(logrecord.AppendTTL(nil, b.ID, points), func() { b.SetTTL(points) })
+		return s.ledger.Change(logrecord.AppendTTL(nil, b.ID, points), func() { b.SetTTL(points) })
 	})
 	if err != nil {
 		return fmt.Errorf("setting the TTL of %s: %w", metric.Quoted(name), err)
@@ -114,7 +114,7 @@ func (s *Store) DeleteBucket(name string) error {
 		return err
 	}
 	err = s.columns.DeleteBucket(b, s.o.Now(), func(d buckets.Deletion, apply func()) error {
-		return s.commit.deletion(logrecord.AppendBucketDeleted(nil, &d), apply)
+		return s.ledger.ChangeTwice(logrecord.AppendBucketDeleted(nil, &d), apply)
 	})
 	if err != nil {
 		return fmt.Errorf("deleting %s: %w", metric.Quoted(name), err)
@@ -129,8 +129,5 @@ func (s *Store) dropGroups(b *columns.Bucket) {
 	sealedBlocks, late := s.columns.DropGroups(b)
 	s.sealedBytes.Add(-sealedBlocks)
 	s.lateBytes.Add(-late)
-	// Whoever found the bucket before it was forgotten has counted by now.
-	s.commit.Lock()
-	defer s.commit.Unlock()
-	s.account.DeleteBucket(b.ID)
+	s.ledger.DeleteBucket(b.ID)
 }

@@ -167,15 +167,14 @@ func (s *Store) capture() *flushing {
 	}
 	s.o.flushStep(StepCaptured)
 	s.columns.Unflushed.DropGone()
-	s.commit.Lock()
-	defer s.commit.Unlock()
-	s.logRefusals()
-	// What is replayed for its points alone was in the account before.
-	f.lsn = max(s.accountEnd(), s.accounted)
-	f.account = s.ownerless.Snapshot(&f.replayPositions, s.lostLog.CountedAgain(&f.replayPositions))
-	f.changes = s.columns.Unflushed.Take(s.needed.Load())
-	f.forget, f.early = s.outlived(version.CountDeleted(f.changes.Tombstones))
-	f.buckets = s.Buckets()
+	s.ledger.Snapshot(func() {
+		// What is replayed for its points alone was in the account before.
+		f.lsn = max(s.accountEnd(), s.accounted)
+		f.account = s.ownerless.Snapshot(&f.replayPositions, s.lostLog.CountedAgain(&f.replayPositions))
+		f.changes = s.columns.Unflushed.Take(s.needed.Load())
+		f.forget, f.early = s.outlived(version.CountDeleted(f.changes.Tombstones))
+		f.buckets = s.Buckets()
+	})
 	return f
 }
 
@@ -295,7 +294,7 @@ func (s *Store) checkFlushSpace() error {
 	if need := s.flushNeeds(); known && free < need {
 		return fmt.Errorf("flush: it needs up to %d bytes and %d are free: make space; nothing is lost, it is tried again every second", need, free)
 	}
-	return s.checkLogRoom() // for refusals, which the flush enters into the account
+	return s.ledger.CheckRoom() // for refusals, which the flush enters into the account
 }
 
 // putCatalogue does step 3. After an error the catalogue may know series that

@@ -71,19 +71,19 @@ func (r *replayer) hideGone(l *pendingRecords, lsn uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := r.s
-	s.commit.RLock() // a flush takes the account and what is counted again in one moment
-	defer s.commit.RUnlock()
-	for _, g := range list {
-		if l.next != g.LSN {
-			return nil // its bucket was deleted
+	s.ledger.Count(func() { // a flush takes the account and what is counted again in one moment
+		for _, g := range list {
+			if l.next != g.LSN {
+				return // its bucket was deleted
+			}
+			s.damage.Report(fmt.Sprintf("log record at %d", g.LSN), errors.New("it was whole a moment ago and is no more"))
+			if points := min(g.Points, l.left); points > 0 {
+				s.lostLog.Count(l.group, g.LSN, points)
+				l.left -= points
+			}
+			l.pass()
 		}
-		s.damage.Report(fmt.Sprintf("log record at %d", g.LSN), errors.New("it was whole a moment ago and is no more"))
-		if points := min(g.Points, l.left); points > 0 {
-			s.lostLog.Count(l.group, g.LSN, points)
-			l.left -= points
-		}
-		l.pass()
-	}
+	})
 	return nil
 }
 

@@ -19,15 +19,15 @@ func (r *replayer) countLost(report *wal.Report) error {
 			continue // it was deleted
 		}
 		if lost = append(lost, l); l.LSN >= r.state.AccountLSN {
-			r.uncounted.count(l.Bucket, l.Minute, &account.Counts{Accepted: l.Points})
+			r.uncounted.Add(l.Bucket, l.Minute, &account.Counts{Accepted: l.Points})
 		}
 	}
 	r.addCounts(0)
-	s.commit.RLock() // a flush takes the account and what is counted again in one moment
-	for _, l := range lost {
-		s.lostLog.Count(l.Group, l.LSN, l.Points)
-	}
-	s.commit.RUnlock()
+	s.ledger.Count(func() { // a flush takes the account and what is counted again in one moment
+		for _, l := range lost {
+			s.lostLog.Count(l.Group, l.LSN, l.Points)
+		}
+	})
 	ranges := logrecord.LostRanges(lost)
 	for i := range ranges {
 		l := &ranges[i]

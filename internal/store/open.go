@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/recovery"
@@ -63,8 +64,12 @@ func open(o Options, again *startAgain) (*Store, error) {
 	s.takeShares()
 	s.dir = version.NewDir(o.FS, o.Dir, s.files, o.Logger)
 	s.versions = version.New(s.dir.Retire)
+	s.ledger = ledger.New(ledger.Options{
+		Account: s.account, Clock: s.clock, Exists: func(id uint64) bool { return s.buckets.ID(id) != nil },
+		DiskFull: s.diskFull.Load, FreeSpace: s.freeSpace,
+	})
 	s.columns = columns.New(columns.Options{
-		Buckets: s.buckets, Log: &s.commit, Clock: s.clock, Versions: s.versions,
+		Buckets: s.buckets, Log: s.ledger, Clock: s.clock, Versions: s.versions,
 		ChunkNeed: firstChunkNeed, NewSeries: s.newSeries,
 	})
 	s.reader = reader.New(reader.Options{Versions: s.versions, Index: &s.columns.Index, Groups: &s.columns.Groups, Damage: &s.damage, Replay: s.replaySeries})
@@ -166,7 +171,8 @@ func (s *Store) openFiles(state *manifest.State, known *columns.Ownership) error
 		// A log is trimmed file by file: a few of them must fit its limit.
 		FileSize: min(wal.DefaultFileSize, max(s.o.WALMaxSize/8, minLogFile)),
 	})
-	s.log, s.commit.log, s.commit.room = log, log, s.checkLogRoom
+	s.log = log
+	s.ledger.Use(log)
 	return err
 }
 

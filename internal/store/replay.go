@@ -36,7 +36,7 @@ type replayer struct {
 	owners    *columns.Ownership
 	from      uint64 // it begins here
 	state     *manifest.State
-	uncounted uncounted
+	uncounted account.Rows // what the first reading has counted and the account has not
 
 	lost       logrecord.Overwritten // as the start before this one found it, see startAgain
 	again      *startAgain           // that start, nil where there was none
@@ -71,7 +71,7 @@ const countEvery = 16 << 20
 func (s *Store) replay(state *manifest.State, known *columns.Ownership, again *startAgain) error {
 	r := &replayer{
 		again: again, generation: s.dir.NextNumber(),
-		s: s, owners: known, from: recovery.ReplayFrom(state), state: state, deleted: make(map[*columns.Bucket][]version.Tombstone), uncounted: uncounted{rows: make(map[accountRow]*account.Counts)},
+		s: s, owners: known, from: recovery.ReplayFrom(state), state: state, deleted: make(map[*columns.Bucket][]version.Tombstone),
 		reading: newRound(), applying: newRound(), roundSize: int(min(roundBytes, s.o.FlushBytes/roundPart)),
 	}
 	if again != nil {
@@ -155,7 +155,7 @@ func (r *replayer) record(lsn wal.LSN, rec []byte) error {
 		return nil
 	}
 	if uint64(lsn) >= r.state.AccountLSN {
-		r.uncounted.count(p.Bucket, p.Minute, &p.Counts)
+		r.uncounted.Add(p.Bucket, p.Minute, &p.Counts)
 	}
 	if end := uint64(lsn) + 1; end-r.s.counted.Load() > countEvery {
 		r.addCounts(end)

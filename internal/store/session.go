@@ -10,9 +10,9 @@ import (
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/point"
-	"dalmatiner/internal/wal"
 )
 
 // Session takes the points of one sender for one bucket. It remembers where it
@@ -37,15 +37,14 @@ type Session struct {
 	neverWait  bool // points that would have to wait are refused
 	timestamps bool // Points takes pairs
 
+	writer  ledger.Writer
 	report  func(coordinator.Token, account.Counts) // nil where nobody asks
-	counts  account.Counts                          // of what is stored and to be reported
+	counts  account.Counts                          // to be reported
 	commits uint64
 
 	entry   []uint64 // with several points
-	rec     []byte   // the log record under construction
 	refused account.Counts
 	totals  Totals
-	lastLSN wal.LSN
 	err     error
 }
 
@@ -60,12 +59,15 @@ func (s *Store) NewSession(info buckets.Info) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Session{s: s, b: b, position: columns.Position{Columns: &noColumns}, width: b.Width(), filler: s.columns.NewFiller(b)}, nil
+	return &Session{s: s, b: b, position: columns.Position{Columns: &noColumns}, width: b.Width(), filler: s.columns.NewFiller(b), writer: s.ledger.NewWriter(nil)}, nil
 }
 
 // use says how the session is used, before its first point.
 func (x *Session) use(how coordinator.Options) {
 	x.timestamps, x.neverWait, x.report = how.Timestamps, how.NeverWait, how.Report
+	if x.report != nil {
+		x.writer = x.s.ledger.NewWriter(&x.counts)
+	}
 }
 
 // NeverWait makes the session refuse points where it would hold its sender back.
@@ -257,22 +259,7 @@ func (x *Session) apply(g *head.Group, w head.Write) bool {
 	if x.err = s.replayGroup(context.Background(), g.ID); x.err != nil {
 		return true
 	}
-	minute := s.clock.Unix() / nsPerMinute
-	s.commit.RLock()
-	a, err := g.Apply(w, s.clock.Steady(), func(c *account.Counts) (uint64, error) {
-		var headed int
-		x.rec, headed = logrecord.AppendWrite(x.rec[:0], g.Bucket, g.ID, &w, minute, c)
-		lsn, err := s.log.AppendHeaded(x.rec[:headed], x.rec[headed:])
-		if err == nil {
-			s.account.Add(g.Bucket, minute, c)
-			x.lastLSN = lsn
-			if x.report != nil {
-				x.counts.Add(c)
-			}
-		}
-		return uint64(lsn), err
-	})
-	s.commit.RUnlock()
+	a, err := x.writer.Write(g, &w)
 	s.applied(g, a)
 	switch {
 	case err != nil:
@@ -351,17 +338,13 @@ func (x *Session) Commit() (coordinator.Token, error) {
 		return coordinator.Token{}, x.err
 	}
 	if x.refused.RefusedTotal() > 0 {
-		lsn, err := x.s.countRefused(x.b.ID, &x.refused)
-		if err != nil {
-			x.err = err
-			return coordinator.Token{}, err
+		if x.err = x.writer.Refuse(x.b.ID, &x.refused); x.err != nil {
+			return coordinator.Token{}, x.err
 		}
-		x.lastLSN = max(x.lastLSN, lsn)
-		x.counts.Add(&x.refused)
 		x.refused = account.Counts{}
 	}
 	x.commits++
-	t := coordinator.Token{Position: uint64(x.lastLSN), Commit: x.commits}
+	t := coordinator.Token{Position: uint64(x.writer.Last()), Commit: x.commits}
 	if x.report != nil {
 		x.report(t, x.counts)
 	}

@@ -18,6 +18,7 @@ import (
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/reader"
@@ -27,11 +28,9 @@ import (
 	"dalmatiner/internal/wal"
 )
 
-const nsPerMinute = int64(time.Minute)
-
 // Store is an open data directory. Its methods may be called concurrently.
 //
-// Lock order: that of merges, flushMu, the creation of a bucket, bucket.mu, commit, versions.publishing,
+// Lock order: that of merges, flushMu, the creation of a bucket, bucket.mu, ledger.commit, versions.publishing,
 // a group's lock, the log's, buckets.mu, groups.mu, that of what is unflushed, versions.mu.
 type Store struct {
 	o     Options
@@ -47,16 +46,14 @@ type Store struct {
 	namesUnread bool // see catalogue.NamesUnread; set before the store is in use
 
 	account   *account.Account
-	ownerless *flush.Losses // of no series
-	lostLog   *flush.Losses // of records that damage took
-	refusals  refusals
+	ledger    *ledger.Ledger // of log and account
+	ownerless *flush.Losses  // of no series
+	lostLog   *flush.Losses  // of records that damage took
 	memory    *memory.Budget
 
 	buckets *buckets.Registry[*columns.Bucket]
 	columns *columns.Table
 	arenas  head.Arenas
-
-	commit commits
 
 	files    *segment.Files // of segments
 	dir      *version.Dir
@@ -144,9 +141,7 @@ func (s *Store) shutdown() error {
 	close(s.sealQueue)
 	s.sealers.Wait()
 	if !s.crashed.Load() {
-		s.commit.RLock()
-		s.logRefusals()
-		s.commit.RUnlock()
+		s.ledger.LogRefusals()
 	}
 	errs := []error{s.log.Close(), s.manifest.Close(), s.catalogue.Close()}
 	for _, seg := range s.versions.Close() {
@@ -183,14 +178,6 @@ func (s *Store) Account() *account.Account { return s.account }
 
 // Now returns the coarse clock, at most a tick behind.
 func (s *Store) Now() time.Time { return time.Unix(0, s.clock.Unix()) }
-
-// accountID returns the ledger for points of a bucket that may be gone.
-func (s *Store) accountID(bucket uint64) uint64 {
-	if s.buckets.ID(bucket) == nil {
-		return account.DeletedBuckets
-	}
-	return bucket
-}
 
 // headEnd returns the position below which every record is in the head: the end
 // of the log, or how far its replay has come.

@@ -141,11 +141,11 @@ func TestAPowerCutUndoesNoHalfOfADeletion(t *testing.T) {
 		"bucket": func(u *undurable) error {
 			b := u.s.buckets.Get("b")
 			d := u.s.buckets.Deletion(b, u.clock.Now())
-			return u.s.commit.deletion(logrecord.AppendBucketDeleted(nil, &d), func() { u.s.columns.DeletedBucket(b, d) })
+			return u.s.ledger.ChangeTwice(logrecord.AppendBucketDeleted(nil, &d), func() { u.s.columns.DeletedBucket(b, d) })
 		},
 		"lifetime": func(u *undurable) error {
 			b := u.s.buckets.Get("b")
-			return u.s.commit.change(logrecord.AppendTTL(nil, b.ID, 3600), func() { b.SetTTL(3600) })
+			return u.s.ledger.Change(logrecord.AppendTTL(nil, b.ID, 3600), func() { b.SetTTL(3600) })
 		},
 	} {
 		u := newUndurable(t)

@@ -172,9 +172,7 @@ func (s *Store) tickLoop() {
 // and asks for the flush that is due by time, by the size of the log, by new series,
 // or because the last one failed: senders may wait for it.
 func (s *Store) everySecond() {
-	s.commit.RLock()
-	s.logRefusals()
-	s.commit.RUnlock()
+	s.ledger.LogRefusals()
 	s.countNames()
 	s.countChunks()
 	s.watchIndexes()

@@ -1,0 +1,31 @@
+package ledger
+
+import (
+	"sync"
+
+	"dalmatiner/internal/account"
+)
+
+// refusals are counts that are in the account and not yet in the log. On a full
+// disk they wait there for a second: with a record for each commit, senders that
+// go on would use up what is left for the log, which would end the node.
+type refusals struct {
+	mu   sync.Mutex
+	rows account.Rows
+}
+
+func (r *refusals) add(bucket uint64, minute int64, c *account.Counts) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rows.Add(bucket, minute, c)
+}
+
+// take gives all rows to put, unless there are none or room says that there is no place
+// for them. It ends at the first that put does not take.
+func (r *refusals) take(room func() error, put func(bucket uint64, minute int64, c *account.Counts) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rows.Len() > 0 && room() == nil {
+		r.rows.Take(put)
+	}
+}
