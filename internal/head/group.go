@@ -172,9 +172,6 @@ func (t *touchedBlocks) timestamp(g *Group, lsn uint64, now int64) {
 		g.closePast(b)
 	}
 	if t.late {
-		if g.late.firstLSN == 0 {
-			g.late.firstLSN = lsn
-		}
 		g.late.last = activity{lsn, now}
 	}
 }

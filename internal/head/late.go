@@ -9,11 +9,10 @@ import (
 // consecutive slots, in the order of arrival. Rows that fill in the past are one
 // run of each column.
 type lateRuns struct {
-	firstLSN uint64
-	last     activity
-	columns  []*lateColumn // by column, up to the last that has any; nil where there are none
-	size     int64         // see bytes
-	highest  int64         // slot, at least; 0 where there is none
+	last    activity
+	columns []*lateColumn // by column, up to the last that has any; nil where there are none
+	size    int64         // see bytes
+	highest int64         // slot, at least; 0 where there is none
 }
 
 type lateColumn struct {
@@ -141,9 +140,6 @@ func (l *lateRuns) addAll(newer *lateRuns) {
 	}
 	l.last = l.last.or(newer.last)
 	l.highest = max(l.highest, newer.highest)
-	if l.firstLSN == 0 {
-		l.firstLSN = newer.firstLSN
-	}
 }
 
 // overlay copies src, the set words from slot on, over dst, which starts at
