@@ -38,7 +38,7 @@ func (a *ahead) note(b *block, row int) {
 // How many lines of the cache are asked for. Of what is walked through the beginning is
 // enough: the processor goes on by itself, but not from one page to the next.
 const (
-	groupLines   = (unsafe.Offsetof(Group{}.written) + 63) / 64
+	groupLines   = (unsafe.Offsetof(Group{}.owners) + unsafe.Offsetof(owners{}.written) + 63) / 64
 	columnsLines = (unsafe.Sizeof(Columns{}) + 63) / 64
 	blockLines   = (unsafe.Sizeof(block{}) + 63) / 64
 	walkedLines  = 4
@@ -73,7 +73,7 @@ func (g *Group) fetchRow(slot int64) {
 	fetchWalked(uintptr(unsafe.Pointer(unsafe.SliceData(c.arena))), uintptr(len(c.arena)))
 	kernel.Fetch(g.ahead.block.Load(), int(blockLines))
 	kernel.Fetch(g.ahead.part.Load(), 1)
-	if row, ok := g.ahead.row(slot, g.arena.rows); ok {
+	if row, ok := g.ahead.row(slot, g.blocks.arena.rows); ok {
 		kernel.Fetch(g.ahead.cells.Load()+uintptr(row)*Width*8, walkedLines)
 	}
 }

@@ -11,18 +11,18 @@ import (
 // of every part.
 func TestHintIsWhereRowsAre(t *testing.T) {
 	g := testGroup(Width)
-	g.sparse = 0
+	g.blocks.form.sparse = 0
 	words := benchWords()
 	for slot := range int64(3 * testHeight) {
 		if _, err := g.Apply(Write{Slot: slot, Words: words}, 0, func(*account.Counts) (uint64, error) { return 1, nil }); err != nil {
 			t.Fatal(err)
 		}
-		b, row := g.cur, int(slot%testHeight)
+		b, row := g.blocks.cur, int(slot%testHeight)
 		at := g.ahead.cells.Load() + uintptr(slot-g.ahead.slot.Load())*Width*8
 		if want := uintptr(unsafe.Pointer(&b.grow(row)[0])); at != want {
 			t.Fatalf("slot %d is at %x, the hint says %x", slot, want, at)
 		}
-		part := uintptr(unsafe.Pointer(&b.parts[row/g.arena.rows]))
+		part := uintptr(unsafe.Pointer(&b.parts[row/g.blocks.arena.rows]))
 		if g.ahead.part.Load() != part || g.ahead.block.Load() != uintptr(unsafe.Pointer(b)) {
 			t.Fatalf("slot %d: another block or part", slot)
 		}
@@ -52,7 +52,7 @@ func TestApproach(t *testing.T) {
 	groups[4].SetNext(groups[0])
 	approach()
 	full := testGroup(Width)
-	full.sparse = 0
+	full.blocks.form.sparse = 0
 	for _, g := range groups {
 		g.SetNext(full)
 	}
@@ -61,6 +61,6 @@ func TestApproach(t *testing.T) {
 	}
 	approach()
 	full.Kill()
-	full.arena.Release()
+	full.blocks.arena.Release()
 	approach()
 }

@@ -42,6 +42,11 @@ func (b *block) wrote(first, last int64) {
 	}
 }
 
+// complete reports whether every cell of the columns that have a series is set, from the
+// first row that was written on: what comes for the block then are points it already has,
+// or such as are older than any before. bound is the number of these columns.
+func (b *block) complete(bound int) bool { return b.set >= bound*int(b.start+b.height-b.first) }
+
 // grow returns the cells from a row on to the end of its part, which has memory
 // from then on. The block is no table.
 func (b *block) grow(row int) []uint64 {
@@ -120,21 +125,29 @@ func (b *block) read(row, col int, dst []uint64) {
 	}
 }
 
+// readSlots is read for dst that stands for the slots from from on, wherever it lies.
+func (b *block) readSlots(col int, from int64, dst []uint64) {
+	lo, hi := max(from, b.start), min(from+int64(len(dst)), b.start+b.height)
+	if lo < hi {
+		b.read(int(lo-b.start), col, dst[lo-from:hi-from])
+	}
+}
+
 // drop unsets the cells of a column and returns how many were set.
-func (b *block) drop(col, height int) (points int64) {
-	for row := range height {
+func (b *block) drop(col int) (words int64) {
+	for row := range int(b.height) {
 		if b.cell(row, col) == 0 {
 			continue
 		}
-		points++
+		words++
 		if b.table != nil {
 			*b.table.cell(row*Width + col) = 0
 		} else {
 			b.grow(row)[col] = 0
 		}
 	}
-	b.set -= int(points)
-	return points
+	b.set -= int(words)
+	return words
 }
 
 // held adds the columns that have a set cell.

@@ -26,7 +26,7 @@ func TestBlocksTakeMemoryAsTheyGrow(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := testGroup(Width)
-			g.sparse = 0
+			g.blocks.form.sparse = 0
 			want := make(map[int64]uint64) // of column 0
 			for _, w := range c.write {
 				if w.Words == nil {
@@ -55,7 +55,7 @@ func TestBlocksTakeMemoryAsTheyGrow(t *testing.T) {
 					}
 				}
 			}
-			if n, _ := g.arena.Bytes(); n != c.parts*part {
+			if n, _ := g.blocks.arena.Bytes(); n != c.parts*part {
 				t.Errorf("%d bytes are in use, want %d", n, c.parts*part)
 			}
 			check()
@@ -67,7 +67,7 @@ func TestBlocksTakeMemoryAsTheyGrow(t *testing.T) {
 			}
 			s.Seal(g)
 			check()
-			if n, _ := g.arena.Bytes(); n != 0 {
+			if n, _ := g.blocks.arena.Bytes(); n != 0 {
 				t.Errorf("%d bytes are in use after the seal", n)
 			}
 		})

@@ -50,6 +50,9 @@ func (c *Columns) Has(col int) bool {
 	return uint(col) < uint(len(c.ids)) && c.ids[col] != (metric.SeriesID{})
 }
 
+// owns reports whether a column is that of the series.
+func (c *Columns) owns(id metric.SeriesID, col int) bool { return c.Has(col) && c.ids[col] == id }
+
 // Named reports whether a column is that of a series' values: one of timestamps has a
 // series and no name.
 func (c *Columns) Named(col int) bool {

@@ -1,7 +1,5 @@
 package head
 
-import "dalmatiner/internal/chunk"
-
 // Mask is a set of columns of a group.
 type Mask [Width / 64]uint64
 
@@ -34,16 +32,14 @@ type Deleted struct {
 func (g *Group) Delete(want Mask, width int, idle bool, log func(Mask) error) (Deleted, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for len(g.sealing) > 0 { // a sealer reads its block without the lock
-		g.sealed.Wait()
-	}
+	g.awaitSealers() // a sealer reads its block without the lock
 	cols := g.Columns()
 	var held Mask
 	if idle {
 		held = g.held()
 	}
 	for col := range Width {
-		busy := idle && (held.Has(col) || g.written[col].lsn >= g.replayFrom)
+		busy := idle && (held.Has(col) || g.owners.replayed(col))
 		if want.Has(col) && (g.dead || !cols.Named(col) || busy) {
 			want.clear(col)
 		}
@@ -60,33 +56,11 @@ func (g *Group) Delete(want Mask, width int, idle bool, log func(Mask) error) (D
 			gone.Set(col + 1)
 		}
 	}
-	f := g.drop(gone, width)
-	g.release(&gone)
-	return f, nil
-}
-
-// drop takes the points of series away. No block is being sealed and no flush
-// is under way.
-func (g *Group) drop(m Mask, width int) (f Deleted) {
-	for col := range Width {
-		if !m.Has(col) {
-			continue
-		}
-		for _, b := range g.open {
-			f.Points += b.drop(col, int(g.height))
-		}
-		for _, t := range g.sealedBlocks {
-			if h, err := chunk.ParseHeader(t.piece(col)); err == nil {
-				f.Points += int64(h.Count)
-			}
-			t.gone.Set(col)
-		}
-	}
-	before := g.late.bytes()
-	f.Points += g.late.drop(&m)
-	f.Points /= int64(width)
-	f.LateBytes = before - g.late.bytes()
-	return f
+	waiting := &g.unflushed.waiting // no flush is under way
+	late := waiting.late.bytes()
+	words := g.blocks.drop(&gone) + waiting.drop(&gone)
+	g.owners.release(&gone)
+	return Deleted{Points: words / int64(width), LateBytes: late - waiting.late.bytes()}, nil
 }
 
 // drop takes the runs of columns out and returns how many points that were.

@@ -12,10 +12,9 @@ import (
 // Capture is what BeginFlush took from a group: it stays readable in the group
 // until EndFlush.
 type Capture struct {
-	group        *Group
-	sealedBlocks []*sealedBlock // ascending by start
-	late         lateRuns
-	cols         *Columns
+	batch  // sealed blocks ascending by start
+	height int64
+	cols   *Columns
 	// ReplayPosition is the position in the log of the first record that the group
 	// still needs after this flush, 0 when it needs none.
 	ReplayPosition uint64
@@ -43,34 +42,11 @@ func (g *Group) BeginFlush() Capture {
 func (g *Group) capture() Capture {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for len(g.sealing) > 0 {
-		g.sealed.Wait()
-	}
-	g.noteLate()
-	g.flushing, g.captured, g.sealedBlocks = g.sealedBlocks, g.sealedBlocks, nil
-	g.lateOut, g.late = g.late, lateRuns{}
-	c := Capture{group: g, sealedBlocks: slices.Clone(g.flushing), late: g.lateOut, cols: g.Columns(), Settled: g.settled, Highest: -1}
-	c.settle(g)
-	for _, b := range g.open {
-		if c.ReplayPosition == 0 || b.firstLSN < c.ReplayPosition {
-			c.ReplayPosition = b.firstLSN
-		}
-	}
+	g.awaitSealers()
+	g.owners.noteLate(&g.unflushed.waiting.late)
+	c := g.unflushed.begin()
+	c.height, c.cols, c.ReplayPosition = g.blocks.height, g.Columns(), g.blocks.replayPosition()
 	return c
-}
-
-// settle notes what becomes settled with the flush.
-func (c *Capture) settle(g *Group) {
-	for _, t := range c.sealedBlocks {
-		c.Highest = max(c.Highest, t.last)
-	}
-	if !c.late.empty() {
-		c.Highest = max(c.Highest, c.late.highest)
-	}
-	if !c.Empty() {
-		c.Unsettled, g.unsettled = g.unsettled, false
-	}
-	g.settling = c.Highest
 }
 
 // Settle raises the highest slot that counts as flushed: what the caller knows of older
@@ -78,7 +54,7 @@ func (c *Capture) settle(g *Group) {
 func (g *Group) Settle(slot int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.settled = max(g.settled, slot)
+	g.unflushed.settled = max(g.unflushed.settled, slot)
 }
 
 // EndFlush forgets what BeginFlush took, after a committed segment holds it,
@@ -87,14 +63,7 @@ func (g *Group) Settle(slot int64) {
 func (g *Group) EndFlush() (sealedBlocks, late int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, t := range g.flushing {
-		sealedBlocks += t.bytes()
-	}
-	late = g.lateOut.bytes()
-	g.freeSealed(g.captured)
-	g.flushing, g.captured, g.lateOut = nil, nil, lateRuns{}
-	g.settled, g.settling = max(g.settled, g.settling), -1
-	return sealedBlocks, late
+	return g.unflushed.end()
 }
 
 // FlushChunks returns about how many chunks a flush makes of what waits for it, and
@@ -104,39 +73,10 @@ func (g *Group) EndFlush() (sealedBlocks, late int64) {
 func (g *Group) FlushChunks() (n, copied int64) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	for _, sealedBlocks := range [2][]*sealedBlock{g.flushing, g.sealedBlocks} {
-		n, copied = n+sealedChunks(sealedBlocks), copied+sealedCopied(sealedBlocks)
-	}
-	for _, late := range [2]*lateRuns{&g.lateOut, &g.late} {
-		n, copied = n+late.chunks(), copied+late.bytes()
+	for _, b := range g.unflushed.both() {
+		n, copied = n+b.chunks(), copied+b.copied()
 	}
 	return n, copied
-}
-
-// sealedChunks returns about how many chunks a flush makes of sealed blocks.
-func sealedChunks(sealedBlocks []*sealedBlock) (n int64) {
-	number, most := int64(-1), 0
-	for _, t := range sealedBlocks {
-		if at := t.start / chunk.Slots; at != number {
-			n += int64(most)
-			number, most = at, 0
-		}
-		most = max(most, t.held)
-	}
-	return n + int64(most)
-}
-
-// sealedCopied returns the bytes of the sealed blocks that share their chunks with others.
-func sealedCopied(sealedBlocks []*sealedBlock) (n int64) {
-	for i, t := range sealedBlocks {
-		same := func(o int) bool {
-			return o >= 0 && o < len(sealedBlocks) && sealedBlocks[o].start/chunk.Slots == t.start/chunk.Slots
-		}
-		if same(i-1) || same(i+1) {
-			n += t.bytes()
-		}
-	}
-	return n
 }
 
 // AbortFlush puts back what BeginFlush took: the next flush takes it again. The
@@ -144,25 +84,18 @@ func sealedCopied(sealedBlocks []*sealedBlock) (n int64) {
 func (g *Group) AbortFlush() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.dead {
-		g.freeSealed(g.captured)
-	}
-	g.captured, g.settling, g.unsettled = nil, -1, true
-	g.sealedBlocks = append(g.flushing, g.sealedBlocks...)
-	old := g.lateOut
-	old.addAll(&g.late)
-	g.late, g.flushing, g.lateOut = old, nil, lateRuns{}
+	g.unflushed.abort(g.dead)
 }
 
 // Copied returns about how many bytes of what was captured a flush has to copy, as
 // FlushChunks does.
-func (c *Capture) Copied() int64 { return sealedCopied(c.sealedBlocks) + c.late.bytes() }
+func (c *Capture) Copied() int64 { return c.copied() }
 
 // Chunks returns about how many chunks the capture makes, as FlushChunks does.
-func (c *Capture) Chunks() int64 { return sealedChunks(c.sealedBlocks) + c.late.chunks() }
+func (c *Capture) Chunks() int64 { return c.chunks() }
 
 // Empty reports whether there is nothing to write.
-func (c *Capture) Empty() bool { return len(c.sealedBlocks) == 0 && c.late.empty() }
+func (c *Capture) Empty() bool { return c.empty() }
 
 // Flusher turns captures into chunks. It holds scratch memory and is not for
 // concurrent use.
@@ -265,7 +198,7 @@ func (f *Flusher) one(c *Capture, num int64, late *lateColumn, parts []latePart)
 		case n == 1:
 			points, err = chunk.Count(f.pieces[0])
 			return f.pieces[0], points, true, err
-		case n < int(chunk.Slots/c.group.height):
+		case n < int(chunk.Slots/c.height):
 			if f.data, points, err = chunk.AppendMultiPart(f.data[:0], f.pieces); err == nil {
 				return f.data, points, false, nil
 			}

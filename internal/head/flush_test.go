@@ -171,8 +171,8 @@ func TestFlushChunks(t *testing.T) {
 	apply(3*chunk.Slots, w)
 	apply(4*chunk.Slots, w)
 	want, size := g.FlushChunks()
-	shared := g.sealedBlocks[0].bytes() + g.sealedBlocks[1].bytes() // the first two blocks are of one chunk
-	if _, late := g.unflushed(); size != shared+late || late == 0 {
+	shared := g.unflushed.waiting.sealedBlocks[0].bytes() + g.unflushed.waiting.sealedBlocks[1].bytes() // the first two blocks are of one chunk
+	if _, late := g.unflushed.bytes(); size != shared+late || late == 0 {
 		t.Errorf("%d bytes are to be copied, of sealed blocks %d and late %d", size, shared, late)
 	}
 	for range 2 { // an aborted flush changes nothing

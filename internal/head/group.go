@@ -2,7 +2,6 @@ package head
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -10,12 +9,9 @@ import (
 	"dalmatiner/internal/chunk"
 )
 
-// MaxOpen is how many blocks of a group accept writes at a time. Four cover
-// senders that lag each other by three block heights; each costs
-// height × Width × 8 bytes.
-const MaxOpen = 4
-
-// Group is up to Width series of one bucket whose points share blocks.
+// Group is up to Width series of one bucket whose points share blocks. It is the way to
+// its parts, and has the lock that protects them: who has its columns (owners), the
+// blocks that hold cells (blocks), and what waits for a flush (unflushed).
 //
 // Lock order: a group's lock is taken after the store's commit and view locks
 // and before the log's; no two groups are locked at a time.
@@ -23,32 +19,17 @@ type Group struct {
 	ID     uint32
 	Bucket uint64
 
-	height int64
-	arena  *Arena
-	cols   atomic.Pointer[Columns]
-	next   atomic.Pointer[Group]
-	ahead  ahead
+	next  atomic.Pointer[Group]
+	ahead ahead
 
-	mu         sync.RWMutex
-	sealed     sync.Cond // signalled when sealing shrinks
-	dead       bool
-	cur        *block         // the block written last
-	open       []*block       // ascending, at most MaxOpen
-	sealing    []*block       // closed, being encoded
-	closedTo   int64          // slots below were in a block that is closed, or before one
-	counts     account.Counts // of the write under way: a local one would escape
-	sparse     int            // how many of the last sealed blocks were sparse, up to sparseBlocks
-	lastSet    int            // cells that the last sealed block had set
-	replayFrom uint64         // records below are not replayed for this group
+	mu     sync.RWMutex
+	sealed sync.Cond // signalled when a closed block has been sealed
+	dead   bool
+	counts account.Counts // of the write under way: a local one would escape
 
-	settled, settling int64 // the highest slot flushed, and with the flush under way; -1 = none
-	unsettled         bool  // it has columns whose older points it may not have flushed itself
-
-	late, lateOut          lateRuns
-	sealedBlocks, flushing []*sealedBlock
-	captured               []*sealedBlock // flushing, until the flush has ended, even if the group has
-
-	written [Width]activity // behind what every write needs
+	blocks    blocks
+	unflushed unflushed
+	owners    owners // last: a write reads only its beginning
 }
 
 // NewGroup returns a group without columns. height is the number of slots of a
@@ -60,15 +41,15 @@ func NewGroup(id uint32, bucket uint64, height int, arena *Arena) *Group {
 	if height%arena.rows != 0 {
 		panic(fmt.Sprintf("parts of %d rows for blocks of %d", arena.rows, height))
 	}
-	g := &Group{ID: id, Bucket: bucket, height: int64(height), arena: arena, sparse: sparseBlocks, settled: -1, settling: -1, unsettled: true}
+	g := &Group{ID: id, Bucket: bucket, blocks: newBlocks(height, arena), unflushed: newUnflushed(arena)}
 	g.sealed.L = &g.mu
 	g.ahead.slot.Store(noSlot)
-	g.cols.Store(&Columns{})
+	g.owners.view.Store(&Columns{})
 	return g
 }
 
 // Columns returns the columns as they are now.
-func (g *Group) Columns() *Columns { return g.cols.Load() }
+func (g *Group) Columns() *Columns { return g.owners.columns() }
 
 // Next returns the group whose first column followed this group's last one
 // when a sender passed it last, or nil.
@@ -76,29 +57,6 @@ func (g *Group) Next() *Group { return g.next.Load() }
 
 // SetNext records what followed the last column.
 func (g *Group) SetNext(n *Group) { g.next.Store(n) }
-
-// Write is one run of points, along a row (consecutive columns, one slot) or
-// down a column (consecutive slots, one column), or several along rows.
-type Write struct {
-	Column int
-	Slot   int64
-	Words  []uint64
-	Down   bool
-	Pairs  bool   // a point has two words: for Column, and for the column behind it
-	Epoch  uint32 // of the view in which the names of the columns were found
-	Runs   []Run  // if any: the words are theirs, one after the other, and Column and Slot mean nothing
-}
-
-// Run is a run along a row among several of one write.
-type Run struct {
-	Column, Points int
-	Slot           int64
-}
-
-// Log appends the record of a write to the write-ahead log and returns its
-// position. It is called under the group's lock, after the cells were written,
-// with what became of the points: the log's order is the order of the cells.
-type Log func(c *account.Counts) (lsn uint64, err error)
 
 // Applied says what a write caused.
 type Applied struct {
@@ -117,168 +75,32 @@ func (g *Group) Apply(w Write, now int64, log Log) (Applied, error) {
 	if g.dead {
 		return Applied{Dead: true}, nil
 	}
-	if w.Epoch != g.Columns().epoch {
+	cols := g.Columns()
+	if w.Epoch != cols.epoch {
 		return Applied{Stale: true}, nil
 	}
-	closed, late := len(g.sealing), g.late.bytes()
-	c := &g.counts
-	*c = account.Counts{}
-	touched := touchedBlocks{}
+	late := &g.unflushed.waiting.late
+	closed, bytes := len(g.blocks.closed), late.bytes()
+	g.counts = account.Counts{}
+	under := writing{blocks: &g.blocks, late: late, ahead: &g.ahead, counts: &g.counts}
 	switch {
 	case len(w.Runs) > 0:
 		for _, r := range w.Runs {
-			g.row(Write{Column: r.Column, Slot: r.Slot, Words: w.Words[:r.Points]}, c, &touched)
+			under.row(Write{Column: r.Column, Slot: r.Slot, Words: w.Words[:r.Points]})
 			w.Words = w.Words[r.Points:]
 		}
 	case w.Pairs:
-		g.pairs(w, c, &touched)
+		under.pairs(w)
 	case w.Down:
-		g.down(w, c, &touched)
+		under.down(w)
 	default:
-		g.row(w, c, &touched)
+		under.row(w)
 	}
-	lsn, err := log(c)
+	lsn, err := log(&g.counts)
 	if err == nil {
-		touched.timestamp(g, lsn, now)
+		under.logged(lsn, now, cols.bound)
 	}
-	return Applied{Closed: len(g.sealing) - closed, Late: g.late.bytes() - late}, err
-}
-
-// touchedBlocks are the blocks and late points that a write reached: their
-// first position in the log is known only after the record was appended.
-type touchedBlocks struct {
-	one  *block // the usual case without a slice
-	more []*block
-	late bool
-}
-
-func (t *touchedBlocks) add(b *block) {
-	if t.one == nil {
-		t.one = b
-	} else if t.one != b && !slices.Contains(t.more, b) {
-		t.more = append(t.more, b)
-	}
-}
-
-func (t *touchedBlocks) timestamp(g *Group, lsn uint64, now int64) {
-	for _, b := range t.more {
-		b.timestamp(lsn, now)
-	}
-	if b := t.one; b != nil {
-		b.timestamp(lsn, now)
-		g.closePast(b)
-	}
-	for _, b := range t.more {
-		g.closePast(b)
-	}
-	if t.late {
-		g.late.last = activity{lsn, now}
-	}
-}
-
-func (g *Group) row(w Write, c *account.Counts, touched *touchedBlocks) {
-	b := g.block(w.Slot)
-	if b == nil {
-		touched.late = true
-		g.late.highest = max(g.late.highest, w.Slot)
-		for i, word := range w.Words {
-			g.late.add(w.Column+i, w.Slot, word, c)
-		}
-		return
-	}
-	touched.add(b)
-	b.wrote(w.Slot, w.Slot)
-	row, before := int(w.Slot-b.start), c.Accepted
-	if g.inTable(b, len(w.Words)) {
-		b.table.put(row*Width+w.Column, 1, w.Words, c)
-	} else {
-		put(b.grow(row)[w.Column:w.Column+len(w.Words)], w.Words, c)
-		if _, ok := g.ahead.row(w.Slot, g.arena.rows); !ok {
-			g.ahead.note(b, row)
-		}
-	}
-	b.set += int(c.Accepted - before)
-}
-
-func (g *Group) down(w Write, c *account.Counts, touched *touchedBlocks) {
-	words, slot := w.Words, w.Slot
-	for len(words) > 0 {
-		n := min(len(words), int(g.height-slot%g.height))
-		if b := g.block(slot); b == nil {
-			n = min(n, g.lateSlots(slot))
-			touched.late = true
-			g.late.highest = max(g.late.highest, slot+int64(n)-1)
-			g.late.addRun(w.Column, slot, words[:n], c)
-		} else {
-			touched.add(b)
-			b.wrote(slot, slot+int64(n)-1)
-			row, before := int(slot-b.start), c.Accepted
-			if g.inTable(b, n) {
-				b.table.put(row*Width+w.Column, Width, words[:n], c)
-			} else {
-				b.putDown(row, w.Column, words[:n], c)
-			}
-			b.set += int(c.Accepted - before)
-		}
-		words, slot = words[n:], slot+int64(n)
-	}
-}
-
-// block returns the open block of a slot, opening it where the rules allow, or
-// nil where the point is late.
-func (g *Group) block(slot int64) *block {
-	if b := g.cur; b != nil && slot >= b.from && slot < b.start+g.height {
-		return b
-	}
-	start := slot - slot%g.height
-	i, found := slices.BinarySearchFunc(g.open, start, func(b *block, s int64) int { return int(b.start - s) })
-	if found {
-		if slot < g.open[i].from {
-			return nil
-		}
-		g.cur = g.open[i]
-		return g.cur
-	}
-	if slot < g.closedTo {
-		return nil
-	}
-	if len(g.open) == MaxOpen {
-		if i == 0 {
-			return nil // older than every open block: a point never closes a newer one
-		}
-		g.close(0)
-		i--
-	}
-	g.cur = g.newBlock(start, slot)
-	g.open = slices.Insert(g.open, i, g.cur)
-	return g.cur
-}
-
-// lateSlots returns how many slots of a block are late from a late one on: the
-// rows behind those that were closed may still be taken.
-func (g *Group) lateSlots(slot int64) int {
-	start := slot - slot%g.height
-	past := start + g.height
-	if slot < g.closedTo {
-		past = min(past, g.closedTo)
-	}
-	for _, b := range g.open {
-		if b.start == start {
-			past = b.from
-		}
-	}
-	return int(past - slot)
-}
-
-// close takes an open block out of reach of writers.
-func (g *Group) close(i int) {
-	b := g.open[i]
-	g.open = slices.Delete(g.open, i, i+1)
-	g.closedTo = max(g.closedTo, b.last+1)
-	g.sealing = append(g.sealing, b)
-	if g.cur == b {
-		g.cur = nil
-	}
+	return Applied{Closed: len(g.blocks.closed) - closed, Late: late.bytes() - bytes}, err
 }
 
 // CloseBlocks closes the open blocks for which the caller says so, oldest
@@ -288,16 +110,33 @@ func (g *Group) close(i int) {
 func (g *Group) CloseBlocks(due func(firstLSN uint64, opened, lastWrite int64) bool) (closed int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for i := 0; i < len(g.open); {
-		b := g.open[i]
-		if due(b.firstLSN, b.opened, b.lastWrite) {
-			g.close(i)
-			closed++
-		} else {
-			i++
-		}
+	return g.blocks.closeIf(func(b *block) bool { return due(b.firstLSN, b.opened, b.lastWrite) })
+}
+
+// CloseComplete closes the complete blocks that were last written before the
+// given coarse time and returns how many now wait for Seal. Points that rewrite
+// their slots are late from then on.
+func (g *Group) CloseComplete(before int64) (closed int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	bound := g.Columns().Bound()
+	return g.blocks.closeIf(func(b *block) bool { return b.lastWrite < before && b.complete(bound) })
+}
+
+// CloseBehind closes all blocks but the newest, and the one before it while it is
+// not complete, and returns how many now wait for Seal. It is for a replay: the
+// clock that closed them the first time does not run in one.
+func (g *Group) CloseBehind() (closed int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.blocks.closeBehind(g.Columns().Bound())
+}
+
+// awaitSealers waits, under the lock, until no block is closed and not yet sealed.
+func (g *Group) awaitSealers() {
+	for len(g.blocks.closed) > 0 {
+		g.sealed.Wait()
 	}
-	return closed
 }
 
 // Kill makes the group refuse all writes and gives its memory back; what it
@@ -307,16 +146,7 @@ func (g *Group) Kill() (sealedBlocks, late int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.dead = true
-	for len(g.sealing) > 0 {
-		g.sealed.Wait()
-	}
-	sealedBlocks, late = g.unflushed()
-	for _, b := range g.open {
-		b.free()
-	}
-	g.open, g.cur = nil, nil
-	g.freeSealed(g.sealedBlocks)
-	g.sealedBlocks, g.flushing = nil, nil // a flush under way goes on reading what it captured
-	g.late, g.lateOut = lateRuns{}, lateRuns{}
-	return sealedBlocks, late
+	g.awaitSealers()
+	g.blocks.freeOpen()
+	return g.unflushed.clear()
 }

@@ -34,11 +34,11 @@ func BenchmarkApplyRow(b *testing.B) {
 		if slot%testHeight == 0 {
 			b.StopTimer()
 			g.mu.Lock()
-			for _, blk := range g.sealing {
+			for _, blk := range g.blocks.closed {
 				blk.free()
-				g.sealedWith(testHeight * Width)
+				g.blocks.form.learn(testHeight*Width, testHeight*Width)
 			}
-			g.sealing = nil
+			g.blocks.closed = nil
 			g.mu.Unlock()
 			b.StartTimer()
 		}
@@ -48,8 +48,8 @@ func BenchmarkApplyRow(b *testing.B) {
 // BenchmarkSeal is one point of a full block, transposed and encoded.
 func BenchmarkSeal(b *testing.B) {
 	g := testGroup(Width)
-	g.sparse = 0
-	blk := g.newBlock(0, 0)
+	g.blocks.form.sparse = 0
+	blk := g.blocks.newBlock(0, 0)
 	r := rand.New(rand.NewPCG(1, 2))
 	for row := range testHeight {
 		for col := range Width {
@@ -106,10 +106,10 @@ func BenchmarkApplySparse(b *testing.B) {
 			b.Fatal(err)
 		}
 		slot += testHeight
-		for _, blk := range g.sealing {
+		for _, blk := range g.blocks.closed {
 			blk.free()
-			g.sealedWith(Width)
+			g.blocks.form.learn(Width, testHeight*Width)
 		}
-		g.sealing = nil
+		g.blocks.closed = nil
 	}
 }

@@ -105,7 +105,7 @@ func TestReadsEqualTheModel(t *testing.T) {
 			width = Width // complete blocks close behind newer ones
 		}
 		g := testGroup(width)
-		g.sparse = rapid.IntRange(0, sparseBlocks).Draw(t, "thin")
+		g.blocks.form.sparse = rapid.IntRange(0, sparseBlocks).Draw(t, "thin")
 		m := model{words: make(map[[2]int64]uint64)}
 		flushed := make(map[[2]int64]uint64)
 		var sealer Sealer
@@ -140,6 +140,7 @@ func TestReadsEqualTheModel(t *testing.T) {
 					m.write(w)
 				}
 			}
+			checkParts(t, g)
 			col := rapid.IntRange(0, columns-1).Draw(t, "read column")
 			from := rapid.Int64Range(0, slots).Draw(t, "read from")
 			m.check(t, g, flushed, col, from, rapid.IntRange(0, 400).Draw(t, "read slots"))
@@ -155,6 +156,26 @@ func TestReadsEqualTheModel(t *testing.T) {
 			t.Fatalf("nothing is open, yet the log is needed from %d", c.ReplayPosition)
 		}
 	})
+}
+
+// checkParts checks what the parts of a group promise between two calls.
+func checkParts(t *rapid.T, g *Group) {
+	t.Helper()
+	s := &g.blocks
+	if len(s.open) > MaxOpen || !slices.IsSortedFunc(s.open, func(b, before *block) int { return int(b.start - before.start - before.height) }) {
+		t.Fatalf("%d open blocks, or some overlap", len(s.open))
+	}
+	if s.cur != nil && !slices.Contains(s.open, s.cur) {
+		t.Fatal("the block written last is not open")
+	}
+	for _, b := range s.closed {
+		if slices.Contains(s.open, b) || b.last >= s.closedTo {
+			t.Fatalf("the closed block of slot %d is open, or its last slot %d is not behind %d", b.start, b.last, s.closedTo)
+		}
+	}
+	if u := &g.unflushed; !slices.Equal(u.flushing.sealedBlocks, u.captured) {
+		t.Fatalf("a flush reads %d sealed blocks and frees %d", len(u.flushing.sealedBlocks), len(u.captured))
+	}
 }
 
 // drawWrites is one write, or so many full rows that blocks are complete.
@@ -197,9 +218,9 @@ type usage struct {
 func usageOf(g *Group) usage {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	u := usage{open: len(g.open), sealing: len(g.sealing), sealedBlocks: len(g.sealedBlocks) + len(g.flushing)}
-	u.sealedBytes, u.lateBytes = g.unflushed()
-	for _, b := range g.open {
+	u := usage{open: len(g.blocks.open), sealing: len(g.blocks.closed), sealedBlocks: len(g.unflushed.waiting.sealedBlocks) + len(g.unflushed.flushing.sealedBlocks)}
+	u.sealedBytes, u.lateBytes = g.unflushed.bytes()
+	for _, b := range g.blocks.open {
 		if u.firstLSN == 0 || b.firstLSN < u.firstLSN {
 			u.firstLSN = b.firstLSN
 		}

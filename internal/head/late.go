@@ -44,6 +44,15 @@ func (l *lateRuns) column(col int) *lateColumn {
 	return l.columns[col]
 }
 
+// held adds the columns that have points.
+func (l *lateRuns) held(held *Mask) {
+	for col, c := range l.columns {
+		if c != nil {
+			held.Set(col)
+		}
+	}
+}
+
 // forColumn is column, and makes it.
 func (l *lateRuns) forColumn(col int) *lateColumn {
 	if n := col + 1 - len(l.columns); n > 0 {

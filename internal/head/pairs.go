@@ -1,32 +1,28 @@
 package head
 
-import (
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/metric"
-)
+import "dalmatiner/internal/account"
 
 // pairs stores points of two words, which lie in adjacent columns: a value and
 // what belongs to it. They are written together or not at all, and are counted
 // as one point. A value that is unset takes the other word along.
-func (g *Group) pairs(w Write, c *account.Counts, touched *touchedBlocks) {
-	words, slot := w.Words, w.Slot
+func (w *writing) pairs(run Write) {
+	words, slot, c := run.Words, run.Slot, w.counts
 	for len(words) > 0 {
 		n := len(words)
-		if w.Down {
-			n = min(n, 2*int(g.height-slot%g.height))
+		if run.Down {
+			n = min(n, 2*w.blocks.rowsFrom(slot))
 		}
-		if b := g.block(slot); b == nil {
-			if w.Down {
-				n = min(n, 2*g.lateSlots(slot))
+		if b := w.blocks.at(slot); b == nil {
+			if run.Down {
+				n = min(n, 2*w.blocks.lateSlots(slot))
 			}
-			touched.late = true
-			g.late.highest = max(g.late.highest, slot+int64(n/2)-1)
-			g.late.addPairs(Write{Column: w.Column, Slot: slot, Words: words[:n], Down: w.Down}, c)
+			w.reachLate(slot + int64(n/2) - 1)
+			w.late.addPairs(Write{Column: run.Column, Slot: slot, Words: words[:n], Down: run.Down}, c)
 		} else {
-			touched.add(b)
+			w.reach(b)
 			before := c.Accepted
-			g.inTable(b, n) // or it turns into rows
-			b.putPairs(Write{Column: w.Column, Slot: slot, Words: words[:n], Down: w.Down}, c)
+			w.blocks.inTable(b, n) // or it turns into rows
+			b.putPairs(Write{Column: run.Column, Slot: slot, Words: words[:n], Down: run.Down}, c)
 			b.set += 2 * int(c.Accepted-before)
 		}
 		words, slot = words[n:], slot+int64(n/2)
@@ -119,17 +115,4 @@ func (l *lateRuns) addPairs(w Write, c *account.Counts) {
 			}
 		}
 	}
-}
-
-// ReadPair is Read for the column and the one behind it, both at one moment.
-func (g *Group) ReadPair(col int, id metric.SeriesID, from int64, values, others []uint64) (own bool, err error) {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	if !g.is(col, id) {
-		return false, nil
-	}
-	if err := g.read(col, from, values); err != nil {
-		return true, err
-	}
-	return true, g.read(col+1, from, others)
 }

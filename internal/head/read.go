@@ -15,33 +15,41 @@ import (
 func (g *Group) Read(col int, id metric.SeriesID, from int64, dst []uint64) (own bool, err error) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	if !g.is(col, id) {
+	if !g.Columns().owns(id, col) {
 		return false, nil
 	}
 	return true, g.read(col, from, dst)
 }
 
-// is reports whether a column is that of the series.
-func (g *Group) is(col int, id metric.SeriesID) bool {
-	cols := g.Columns()
-	return cols.Has(col) && cols.ID(col) == id
+// ReadPair is Read for the column and the one behind it, both at one moment.
+func (g *Group) ReadPair(col int, id metric.SeriesID, from int64, values, others []uint64) (own bool, err error) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if !g.Columns().owns(id, col) {
+		return false, nil
+	}
+	if err := g.read(col, from, values); err != nil {
+		return true, err
+	}
+	return true, g.read(col+1, from, others)
 }
 
 // read is Read under the lock.
 func (g *Group) read(col int, from int64, dst []uint64) error {
-	if err := readSealed(g.flushing, col, from, dst); err != nil {
+	flushing, waiting := &g.unflushed.flushing, &g.unflushed.waiting
+	if err := readSealed(flushing.sealedBlocks, col, from, dst); err != nil {
 		return err
 	}
-	g.lateOut.read(col, from, dst)
-	if err := readSealed(g.sealedBlocks, col, from, dst); err != nil {
+	flushing.late.read(col, from, dst)
+	if err := readSealed(waiting.sealedBlocks, col, from, dst); err != nil {
 		return err
 	}
-	for _, b := range g.sealing {
-		g.readBlock(b, col, from, dst)
+	for _, b := range g.blocks.closed {
+		b.readSlots(col, from, dst)
 	}
-	g.late.read(col, from, dst)
-	for _, b := range g.open {
-		g.readBlock(b, col, from, dst)
+	waiting.late.read(col, from, dst)
+	for _, b := range g.blocks.open {
+		b.readSlots(col, from, dst)
 	}
 	return nil
 }
@@ -70,52 +78,19 @@ func DecodeChunk(dst []uint64, from int64, data []byte, number int64) error {
 	return chunk.DecodeRange(dst[lo-from:hi-from], data, int(lo-start))
 }
 
-func (g *Group) readBlock(b *block, col int, from int64, dst []uint64) {
-	lo, hi := max(from, b.start), min(from+int64(len(dst)), b.start+g.height)
-	if lo < hi {
-		b.read(int(lo-b.start), col, dst[lo-from:hi-from])
-	}
-}
-
-// unflushed returns the bytes of all sealed blocks and of all late points.
-func (g *Group) unflushed() (sealedBlocks, late int64) {
-	for _, list := range [2][]*sealedBlock{g.flushing, g.sealedBlocks} {
-		for _, t := range list {
-			sealedBlocks += t.bytes()
-		}
-	}
-	return sealedBlocks, g.late.bytes() + g.lateOut.bytes()
-}
-
 // Chunks appends the numbers of the chunks in which the group may hold slots of
 // [from, past) of a column, in no order and some more than once: wherever Read
 // would write. own is false if the column is not that of the series any more.
 func (g *Group) Chunks(col int, id metric.SeriesID, from, past int64, dst []int64) (numbers []int64, own bool) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	if !g.is(col, id) {
+	if !g.Columns().owns(id, col) {
 		return dst, false
 	}
-	for _, sealedBlocks := range [2][]*sealedBlock{g.flushing, g.sealedBlocks} {
-		for _, t := range sealedBlocks {
-			if len(t.piece(col)) > 0 {
-				dst = appendChunks(dst, t.start, t.start+g.height, from, past)
-			}
-		}
+	for _, b := range g.unflushed.both() {
+		dst = b.appendChunks(dst, col, g.blocks.height, from, past)
 	}
-	for _, late := range [2]*lateRuns{&g.lateOut, &g.late} {
-		if c := late.column(col); c != nil {
-			for _, r := range c.runs {
-				dst = appendChunks(dst, r.slot, r.slot+int64(r.n), from, past)
-			}
-		}
-	}
-	for _, blocks := range [2][]*block{g.sealing, g.open} {
-		for _, b := range blocks {
-			dst = appendChunks(dst, b.start, b.start+g.height, from, past)
-		}
-	}
-	return dst, true
+	return g.blocks.appendChunks(dst, from, past), true
 }
 
 // Extent returns the slots [first, past) of [from, until) outside of which Read would

@@ -7,14 +7,14 @@ import (
 	"dalmatiner/internal/kernel"
 )
 
-// sealed block is a sealed block: every column's slots encoded as a piece of a chunk.
+// sealedBlock is what became of a closed block: every column's slots encoded as a piece of a chunk.
 type sealedBlock struct {
 	start int64
 	first int64    // slot written
 	last  int64    // likewise
 	offs  []uint32 // piece of column i is data[offs[i]:offs[i+1]]; empty when nothing is set
 	data  []byte
-	held  int  // columns with anything when it was made
+	full  int  // columns with anything when it was made
 	gone  Mask // of these columns nothing is left
 
 	mem  []byte // offs and data, in the slab
@@ -22,9 +22,9 @@ type sealedBlock struct {
 }
 
 // newSealedBlock returns a sealed block with copies of the offsets and the pieces.
-func newSealedBlock(m *sealedMemory, b *block, offs []uint32, data []byte, held int) *sealedBlock {
+func newSealedBlock(m *sealedMemory, b *block, offs []uint32, data []byte, full int) *sealedBlock {
 	mem, slab := m.alloc(4*len(offs) + len(data))
-	t := &sealedBlock{start: b.start, first: b.first, last: b.last, held: held, mem: mem, slab: slab}
+	t := &sealedBlock{start: b.start, first: b.first, last: b.last, full: full, mem: mem, slab: slab}
 	t.offs = unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(mem))), len(offs))
 	t.data = mem[4*len(offs):][:len(data)]
 	copy(t.offs, offs)
@@ -32,13 +32,32 @@ func newSealedBlock(m *sealedMemory, b *block, offs []uint32, data []byte, held 
 	return t
 }
 
-// freeSealed gives the memory of sealed blocks back that nobody reads any more.
-func (g *Group) freeSealed(sealedBlocks []*sealedBlock) {
-	for _, t := range sealedBlocks {
-		g.arena.sealedBlocks.free(t.mem, t.slab)
+func (t *sealedBlock) bytes() int64 { return int64(len(t.mem)) }
+
+// held adds the columns that have anything.
+func (t *sealedBlock) held(held *Mask) {
+	for col := range len(t.offs) - 1 {
+		if len(t.piece(col)) > 0 {
+			held.Set(col)
+		}
 	}
 }
 
+// drop takes columns out and returns how many words that were.
+func (t *sealedBlock) drop(m *Mask) (words int64) {
+	for col := range Width {
+		if !m.Has(col) {
+			continue
+		}
+		if h, err := chunk.ParseHeader(t.piece(col)); err == nil {
+			words += int64(h.Count)
+		}
+		t.gone.Set(col)
+	}
+	return words
+}
+
+// piece returns what the block holds of a column, encoded; empty for nothing.
 func (t *sealedBlock) piece(col int) []byte {
 	if col+1 >= len(t.offs) || t.gone.Has(col) {
 		return nil // the column came after the block was closed, or was dropped
@@ -69,40 +88,31 @@ func (s *Sealer) Seal(g *Group) (sealedBytes int64, ok bool) {
 		return 0, false
 	}
 	// Nobody writes to a closed block, so it is read without the lock.
-	t := s.encode(b, g.Columns().Len(), int(g.height))
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.sealedWith(b.set)
-	for i := range g.sealing {
-		if g.sealing[i] == b {
-			g.sealing = append(g.sealing[:i], g.sealing[i+1:]...)
-			break
-		}
-	}
-	if g.dead {
-		g.freeSealed([]*sealedBlock{t})
-	} else {
-		g.sealedBlocks = append(g.sealedBlocks, t)
-		sealedBytes = t.bytes()
-		g.noteSealed(t, activity{b.lastLSN, b.lastWrite})
-	}
-	b.free()
-	g.sealed.Broadcast()
-	return sealedBytes, true
+	return g.replace(b, s.encode(b, g.Columns().Len(), int(b.height))), true
 }
 
-func (t *sealedBlock) bytes() int64 { return int64(len(t.mem)) }
-
+// claim returns a closed block for the caller to encode, nil if none waits.
 func (g *Group) claim() *block {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, b := range g.sealing {
-		if !b.claimed {
-			b.claimed = true
-			return b
-		}
+	return g.blocks.claim()
+}
+
+// replace puts a sealed block where the closed one was that it was made of, and returns its
+// bytes. A group that has died meanwhile drops both.
+func (g *Group) replace(b *block, t *sealedBlock) (sealedBytes int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.dead {
+		g.unflushed.memory.free(t.mem, t.slab)
+	} else {
+		g.unflushed.waiting.sealedBlocks = append(g.unflushed.waiting.sealedBlocks, t)
+		sealedBytes = t.bytes()
+		g.owners.noteSealed(t, activity{b.lastLSN, b.lastWrite})
 	}
-	return nil
+	g.blocks.sealed(b)
+	g.sealed.Broadcast()
+	return sealedBytes
 }
 
 func (s *Sealer) encode(b *block, columns, height int) *sealedBlock {
@@ -113,18 +123,18 @@ func (s *Sealer) encode(b *block, columns, height int) *sealedBlock {
 	defer s.clearRows(b)
 	off := int(b.start % chunk.Slots)
 	s.offs, s.data = append(s.offs[:0], 0), s.data[:0]
-	held := 0
+	full := 0
 	for first := 0; first < columns; first += stripe {
 		s.turn(parts, rows, first, height)
 		for i := range min(stripe, columns-first) {
 			s.data = s.enc.Append(s.data, off, s.cols[i*height:(i+1)*height])
 			if n := uint32(len(s.data)); n > s.offs[len(s.offs)-1] {
-				held++
+				full++
 			}
 			s.offs = append(s.offs, uint32(len(s.data)))
 		}
 	}
-	return newSealedBlock(&b.arena.sealedBlocks, b, s.offs, s.data, held)
+	return newSealedBlock(&b.arena.sealedBlocks, b, s.offs, s.data, full)
 }
 
 // turn puts a stripe of a block, from column first on, into cols.

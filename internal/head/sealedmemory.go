@@ -76,6 +76,13 @@ func (m *sealedMemory) free(mem []byte, s *sealedSlab) {
 	}
 }
 
+// freeAll frees sealed blocks that nobody reads any more.
+func (m *sealedMemory) freeAll(sealedBlocks []*sealedBlock) {
+	for _, t := range sealedBlocks {
+		m.free(t.mem, t.slab)
+	}
+}
+
 // release gives the slabs without a sealed block back to the system.
 func (m *sealedMemory) release() {
 	m.mu.Lock()

@@ -96,9 +96,9 @@ func TestAGroupThatDiesInAFlush(t *testing.T) {
 			write(100)
 			c := g.BeginFlush()
 			write(200)
-			before := g.arena.sealedBlocks.used
+			before := g.blocks.arena.sealedBlocks.used
 			g.Kill()
-			if left := g.arena.sealedBlocks.used; left <= 0 || left >= before {
+			if left := g.blocks.arena.sealedBlocks.used; left <= 0 || left >= before {
 				t.Fatalf("%d of %d bytes of sealed blocks stay for the flush", left, before)
 			}
 			got := make([]uint64, chunk.Slots)
@@ -108,8 +108,8 @@ func TestAGroupThatDiesInAFlush(t *testing.T) {
 				t.Fatalf("the flush reads %x and %x, %v", got[100], got[200], err)
 			}
 			end(g)
-			if g.arena.Release(); g.arena.sealedBlocks.taken != 0 {
-				t.Errorf("%d bytes stay", g.arena.sealedBlocks.taken)
+			if g.blocks.arena.Release(); g.blocks.arena.sealedBlocks.taken != 0 {
+				t.Errorf("%d bytes stay", g.blocks.arena.sealedBlocks.taken)
 			}
 		})
 	}

@@ -113,49 +113,44 @@ func (t *cellTable) all(f func(place int, word uint64)) {
 	}
 }
 
-// newBlock opens a block for the slots from start on, in which slot is written first.
-func (g *Group) newBlock(start, slot int64) *block {
-	b := &block{start: start, height: g.height, from: max(start, g.closedTo), first: slot, last: slot, arena: g.arena}
-	if g.sparse < sparseBlocks {
-		b.parts = make([]Cells, int(g.height)/g.arena.rows)
-	} else {
-		b.table = newCellTable(g.lastSet, g.arena)
-	}
-	return b
+// form is what a group has learned of its blocks for the next one: whether it keeps its
+// set cells in a table, and how large that is at first.
+type form struct {
+	sparse  int // how many of the last sealed blocks were sparse, up to sparseBlocks
+	lastSet int // cells that the last sealed block had set
 }
 
-// inTable reports whether a block takes n more cells into a table: where they
-// are many, it turns into rows.
-func (g *Group) inTable(b *block, n int) bool {
-	if b.table == nil {
-		return false
+// table reports whether the group is sparse.
+func (f *form) table() bool { return f.sparse >= sparseBlocks }
+
+// learn notes how many of all its cells a sealed block had set. A group stays sparse
+// until a block has filled so far that it turned into rows.
+func (f *form) learn(set, all int) {
+	f.lastSet = set
+	switch {
+	case set > all/rowsPart:
+		f.sparse = 0
+	case f.sparse == sparseBlocks:
+	case set < all/sparseShare:
+		f.sparse++
+	default:
+		f.sparse = 0
 	}
+}
+
+// staysTable reports whether a table with n more cells is better than rows.
+func (b *block) staysTable(n int) bool {
 	set := b.table.n + n
 	dense := set > soonRows*Width && set > int(b.last-b.first+1)*Width/2
-	if set <= int(g.height)*Width/rowsPart && !dense {
-		return true
-	}
-	b.parts = make([]Cells, int(g.height)/g.arena.rows)
+	return set <= int(b.height)*Width/rowsPart && !dense
+}
+
+// toRows turns a table into rows.
+func (b *block) toRows() {
+	b.parts = make([]Cells, int(b.height)/b.arena.rows)
 	b.table.all(func(place int, word uint64) { b.grow(place / Width)[place%Width] = word })
 	b.table.free()
 	b.table = nil
-	g.sparse = 0 // the blocks that open before this one is sealed are rows at once
-	return false
-}
-
-// sealedWith learns how many cells a sealed block had set. A group stays sparse
-// until a block has filled so far that it turned into rows.
-func (g *Group) sealedWith(set int) {
-	g.lastSet = set
-	switch all := int(g.height) * Width; {
-	case set > all/rowsPart:
-		g.sparse = 0
-	case g.sparse == sparseBlocks:
-	case set < all/sparseShare:
-		g.sparse++
-	default:
-		g.sparse = 0
-	}
 }
 
 // spread returns the parts of a block, and how many rows each has: of a table it

@@ -26,8 +26,8 @@ type twins struct {
 
 func newTwins(t *rapid.T) *twins {
 	w := &twins{t: t, tables: testGroup(Width), rows: testGroup(Width), pairs: rapid.Bool().Draw(t, "pairs")}
-	w.rows.sparse = -1 << 30
-	w.tables.sparse = rapid.IntRange(0, sparseBlocks).Draw(t, "thin")
+	w.rows.blocks.form.sparse = -1 << 30
+	w.tables.blocks.form.sparse = rapid.IntRange(0, sparseBlocks).Draw(t, "thin")
 	return w
 }
 
@@ -174,9 +174,9 @@ func (w *twins) check() {
 		w.t.Fatalf("tables use %+v, rows %+v", a, b)
 	}
 	for _, g := range []*Group{w.tables, w.rows} {
-		for _, b := range slices.Concat(g.open, g.sealing) {
+		for _, b := range slices.Concat(g.blocks.open, g.blocks.closed) {
 			set := 0
-			for i := range int(g.height) * Width {
+			for i := range int(g.blocks.height) * Width {
 				if b.cell(i/Width, i%Width) != 0 {
 					set++
 				}
@@ -216,7 +216,7 @@ func TestTablesEqualRows(t *testing.T) {
 			case "forget":
 				w.forget()
 			}
-			if w.tables.sparse == 0 {
+			if w.tables.blocks.form.sparse == 0 {
 				turned++
 			}
 			w.check()
@@ -226,8 +226,8 @@ func TestTablesEqualRows(t *testing.T) {
 			g.CloseBlocks(func(uint64, int64, int64) bool { return true })
 		}
 		w.seal()
-		if n, _ := w.tables.arena.Bytes(); n+w.tables.arena.TableBytes() != 0 {
-			t.Fatalf("%d bytes of rows and %d of tables are in use without a block", n, w.tables.arena.TableBytes())
+		if n, _ := w.tables.blocks.arena.Bytes(); n+w.tables.blocks.arena.TableBytes() != 0 {
+			t.Fatalf("%d bytes of rows and %d of tables are in use without a block", n, w.tables.blocks.arena.TableBytes())
 		}
 	})
 	if turned == 0 {
@@ -239,10 +239,10 @@ func TestTablesEqualRows(t *testing.T) {
 // that fills gets rows at once.
 func TestSparseGroupsTakeLittle(t *testing.T) {
 	g := testGroup(Width)
-	g.sparse = 0
+	g.blocks.form.sparse = 0
 	words := benchWords()
 	var s Sealer
-	inUse := func() int64 { n, _ := g.arena.Bytes(); return n + g.arena.TableBytes() }
+	inUse := func() int64 { n, _ := g.blocks.arena.Bytes(); return n + g.blocks.arena.TableBytes() }
 	write := func(slot int64) {
 		t.Helper()
 		if _, err := g.Apply(Write{Slot: slot, Words: words}, 0, func(*account.Counts) (uint64, error) { return 1, nil }); err != nil {
@@ -293,14 +293,14 @@ func TestDenseGroupsSoonHaveRows(t *testing.T) {
 		g := testGroup(Width)
 		words := benchWords()
 		for row := range int64(soonRows + 1) {
-			if n, _ := g.arena.Bytes(); n != 0 {
+			if n, _ := g.blocks.arena.Bytes(); n != 0 {
 				t.Fatalf("rows %d apart: the block has rows behind %d of them", c.apart, row)
 			}
 			if _, err := g.Apply(Write{Slot: row * c.apart, Words: words}, 0, func(*account.Counts) (uint64, error) { return 1, nil }); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if n, _ := g.arena.Bytes(); (n != 0) != c.rows {
+		if n, _ := g.blocks.arena.Bytes(); (n != 0) != c.rows {
 			t.Errorf("rows %d apart: %d bytes of rows behind %d of them", c.apart, n, soonRows+1)
 		}
 	}
@@ -313,8 +313,8 @@ func TestOneSparseBlockChangesNothing(t *testing.T) {
 	for _, c := range []struct{ set, sparse int }{
 		{all, 0}, {all / 16, 1}, {all / 6, 0}, {0, 1}, {all / 16, sparseBlocks}, {all / 6, sparseBlocks}, {all / rowsPart, sparseBlocks}, {all/rowsPart + 1, 0},
 	} {
-		if g.sealedWith(c.set); g.sparse != c.sparse {
-			t.Fatalf("after a block with %d of %d cells: %d sparse blocks, want %d", c.set, all, g.sparse, c.sparse)
+		if g.blocks.form.learn(c.set, all); g.blocks.form.sparse != c.sparse {
+			t.Fatalf("after a block with %d of %d cells: %d sparse blocks, want %d", c.set, all, g.blocks.form.sparse, c.sparse)
 		}
 	}
 }

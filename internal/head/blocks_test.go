@@ -58,7 +58,7 @@ func TestCompleteBlocksClose(t *testing.T) {
 func TestCompleteBlocksCloseBehindNewerOnes(t *testing.T) {
 	for _, sparse := range []int{0, sparseBlocks} {
 		g := testGroup(Width)
-		g.sparse = sparse
+		g.blocks.form.sparse = sparse
 		words := benchWords()
 		var c account.Counts
 		write := func(slot int64, n int) (closed int) {
@@ -115,8 +115,8 @@ func TestCloseBehind(t *testing.T) {
 			}
 		}
 		g.CloseBehind()
-		if want, open := []int{1, 2, 2, 1}[block], len(g.open); open != want || open+len(g.sealing) != block+1 {
-			t.Errorf("behind block %d: %d are open, want %d; %d wait", block, open, want, len(g.sealing))
+		if want, open := []int{1, 2, 2, 1}[block], len(g.blocks.open); open != want || open+len(g.blocks.closed) != block+1 {
+			t.Errorf("behind block %d: %d are open, want %d; %d wait", block, open, want, len(g.blocks.closed))
 		}
 	}
 }

@@ -1,0 +1,167 @@
+package head
+
+import (
+	"sync/atomic"
+
+	"dalmatiner/internal/metric"
+)
+
+// activity bounds the last write to a column from above: its position in the
+// log and its coarse time in nanoseconds.
+type activity struct {
+	lsn uint64
+	at  int64
+}
+
+func (a activity) or(b activity) activity { return activity{max(a.lsn, b.lsn), max(a.at, b.at)} }
+
+// owners says which series have the columns of a group, and bounds when each of them was
+// written last. The view is read without a lock, and changed under the group's lock, as
+// everything else of it is read. Nothing is noted per point.
+type owners struct {
+	view       atomic.Pointer[Columns]
+	replayFrom uint64          // records below are not replayed for the group
+	written    [Width]activity // of points that were sealed or flushed; behind what a write needs
+}
+
+func (o *owners) columns() *Columns { return o.view.Load() }
+
+// bind gives free columns from col on to series.
+func (o *owners) bind(col int, key []byte, bound activity, ids []metric.SeriesID) {
+	for i := range ids {
+		o.written[col+i] = bound
+	}
+	o.view.Store(o.columns().with(col, key, ids...))
+}
+
+// noteSealed remembers which columns a sealed block held.
+func (o *owners) noteSealed(t *sealedBlock, last activity) {
+	for col := range len(t.offs) - 1 {
+		if len(t.piece(col)) > 0 {
+			o.written[col] = o.written[col].or(last)
+		}
+	}
+}
+
+// noteLate remembers which columns late points are of.
+func (o *owners) noteLate(late *lateRuns) {
+	for col, c := range late.columns {
+		if c != nil {
+			o.written[col] = o.written[col].or(late.last)
+		}
+	}
+}
+
+// replayed reports whether a replay may meet a record of a column.
+func (o *owners) replayed(col int) bool { return o.written[col].lsn >= o.replayFrom }
+
+// silent reports whether a column has a series all of whose records lie below
+// the replay position and whose last write was before the given time. Points in open
+// blocks are not known to it.
+func (o *owners) silent(col int, before int64) bool {
+	return !o.replayed(col) && o.written[col].at < before && o.columns().Has(col)
+}
+
+// committed raises the replay position and returns how many columns are gaps or silent.
+func (o *owners) committed(replayFrom uint64, before int64) (free int) {
+	o.replayFrom = max(o.replayFrom, replayFrom)
+	cols := o.columns()
+	for col := range cols.Len() {
+		if !cols.Has(col) || o.silent(col, before) {
+			free++
+		}
+	}
+	return free
+}
+
+// takeSilent takes the columns of silent series, width together, of which the group
+// holds nothing.
+func (o *owners) takeSilent(before int64, width int, held *Mask) (gone Mask) {
+	for col := 0; col < o.columns().Len(); col += width {
+		last := col + width - 1
+		if o.silent(col, before) && o.silent(last, before) && !held.Has(col) && !held.Has(last) {
+			gone.Set(col)
+			gone.Set(last)
+		}
+	}
+	o.release(&gone)
+	return gone
+}
+
+// release takes columns from their series.
+func (o *owners) release(gone *Mask) {
+	if !gone.Empty() {
+		o.view.Store(o.columns().without(gone))
+	}
+}
+
+// Bind gives free columns from col on to series, whose definition is the record
+// at lsn of the log; the first has a name. Callers serialise Bind, Deactivate and
+// Release of one group.
+func (g *Group) Bind(col int, key []byte, lsn uint64, now int64, ids ...metric.SeriesID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.owners.bind(col, key, activity{lsn, now}, ids)
+	g.unflushed.unsettled = true
+}
+
+// Committed tells the group that no record below replay position will be replayed for it
+// and returns how many of its columns would be free after Deactivate: gaps, and those of
+// series that were silent since before, as far as is known without a look at the
+// blocks that are open.
+func (g *Group) Committed(replayFrom uint64, before int64) (free int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.owners.committed(replayFrom, before)
+}
+
+// Deactivate takes the columns from series that were silent since before and of which
+// all points are in committed segments and all records below the group's replay position,
+// so that a replay never meets a record of theirs. width columns go together.
+// inactive is called for the first of each, ascending, when they are free for
+// others; it may keep neither lock nor key.
+func (g *Group) Deactivate(before int64, width int, inactive func(col int, key []byte, id metric.SeriesID)) {
+	gone, cols := g.takeSilent(before, width)
+	for col := 0; col < cols.Len(); col += width {
+		if gone.Has(col) {
+			inactive(col, cols.Key(col), cols.ID(col))
+		}
+	}
+}
+
+// takeSilent frees the columns and returns them with the view that had them.
+func (g *Group) takeSilent(before int64, width int) (gone Mask, cols *Columns) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	cols, held := g.Columns(), g.held()
+	return g.owners.takeSilent(before, width, &held), cols
+}
+
+// Release takes width columns from col on from their series, whatever the group
+// holds of them. It is for a replay, which has made sure that this is nothing.
+func (g *Group) Release(col, width int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var gone Mask
+	for i := range width {
+		gone.Set(col + i)
+	}
+	g.owners.release(&gone)
+}
+
+// Held returns the columns of which the group holds points that may not be in a
+// committed segment.
+func (g *Group) Held() Mask {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.held()
+}
+
+// held is Held under the lock.
+func (g *Group) held() (held Mask) {
+	for _, b := range g.unflushed.both() {
+		b.held(&held)
+	}
+	g.blocks.held(&held)
+	return held
+}

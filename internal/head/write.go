@@ -1,0 +1,124 @@
+package head
+
+import (
+	"slices"
+
+	"dalmatiner/internal/account"
+)
+
+// Write is one run of points, along a row (consecutive columns, one slot) or
+// down a column (consecutive slots, one column), or several along rows.
+type Write struct {
+	Column int
+	Slot   int64
+	Words  []uint64
+	Down   bool
+	Pairs  bool   // a point has two words: for Column, and for the column behind it
+	Epoch  uint32 // of the view in which the names of the columns were found
+	Runs   []Run  // if any: the words are theirs, one after the other, and Column and Slot mean nothing
+}
+
+// Run is a run along a row among several of one write.
+type Run struct {
+	Column, Points int
+	Slot           int64
+}
+
+// Log appends the record of a write to the write-ahead log and returns its
+// position. It is called under the group's lock, after the cells were written,
+// with what became of the points: the log's order is the order of the cells.
+type Log func(c *account.Counts) (lsn uint64, err error)
+
+// writing is a write under way. Its points go to the cells of blocks or to the late
+// points. It remembers which of both it reached, because their position in the log is
+// known only after the record was appended. It lives under the group's lock and on the
+// stack.
+type writing struct {
+	blocks *blocks
+	late   *lateRuns
+	ahead  *ahead
+	counts *account.Counts
+
+	reached     *block // the usual case without a slice
+	more        []*block
+	reachedLate bool
+}
+
+func (w *writing) reach(b *block) {
+	if w.reached == nil {
+		w.reached = b
+	} else if w.reached != b && !slices.Contains(w.more, b) {
+		w.more = append(w.more, b)
+	}
+}
+
+func (w *writing) reachLate(slot int64) {
+	w.reachedLate = true
+	w.late.highest = max(w.late.highest, slot)
+}
+
+// logged notes the position of the record, and closes the blocks that are over with it.
+// bound is the number of columns that have a series.
+func (w *writing) logged(lsn uint64, now int64, bound int) {
+	for _, b := range w.more {
+		b.timestamp(lsn, now)
+	}
+	if b := w.reached; b != nil {
+		b.timestamp(lsn, now)
+		w.blocks.closePast(b, bound)
+	}
+	for _, b := range w.more {
+		w.blocks.closePast(b, bound)
+	}
+	if w.reachedLate {
+		w.late.last = activity{lsn, now}
+	}
+}
+
+// row stores a run along a row.
+func (w *writing) row(run Write) {
+	b := w.blocks.at(run.Slot)
+	if b == nil {
+		w.reachLate(run.Slot)
+		for i, word := range run.Words {
+			w.late.add(run.Column+i, run.Slot, word, w.counts)
+		}
+		return
+	}
+	w.reach(b)
+	b.wrote(run.Slot, run.Slot)
+	row, before := int(run.Slot-b.start), w.counts.Accepted
+	if w.blocks.inTable(b, len(run.Words)) {
+		b.table.put(row*Width+run.Column, 1, run.Words, w.counts)
+	} else {
+		put(b.grow(row)[run.Column:run.Column+len(run.Words)], run.Words, w.counts)
+		if _, ok := w.ahead.row(run.Slot, b.arena.rows); !ok {
+			w.ahead.note(b, row)
+		}
+	}
+	b.set += int(w.counts.Accepted - before)
+}
+
+// down stores a run down a column.
+func (w *writing) down(run Write) {
+	words, slot := run.Words, run.Slot
+	for len(words) > 0 {
+		n := min(len(words), w.blocks.rowsFrom(slot))
+		if b := w.blocks.at(slot); b == nil {
+			n = min(n, w.blocks.lateSlots(slot))
+			w.reachLate(slot + int64(n) - 1)
+			w.late.addRun(run.Column, slot, words[:n], w.counts)
+		} else {
+			w.reach(b)
+			b.wrote(slot, slot+int64(n)-1)
+			row, before := int(slot-b.start), w.counts.Accepted
+			if w.blocks.inTable(b, n) {
+				b.table.put(row*Width+run.Column, Width, words[:n], w.counts)
+			} else {
+				b.putDown(row, run.Column, words[:n], w.counts)
+			}
+			b.set += int(w.counts.Accepted - before)
+		}
+		words, slot = words[n:], slot+int64(n)
+	}
+}
