@@ -21,7 +21,7 @@ func (x *Session) assign(key []byte) (columns.Position, error) {
 	if p, ok := x.s.columns.Locate(id, key); ok {
 		return p, nil
 	}
-	if x.s.diskFull.Load() {
+	if x.s.pressure.DiskFull() {
 		return columns.Position{}, errDiskFull
 	}
 	if x.neverWait && x.s.behind.Load() != nil {

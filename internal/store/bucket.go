@@ -127,7 +127,7 @@ func (s *Store) DeleteBucket(name string) error {
 // segments have no reader any more.
 func (s *Store) dropGroups(b *columns.Bucket) {
 	sealedBlocks, late := s.columns.DropGroups(b)
-	s.sealedBytes.Add(-sealedBlocks)
-	s.lateBytes.Add(-late)
+	s.pressure.AddSealed(-sealedBlocks)
+	s.pressure.AddLate(-late)
 	s.ledger.DeleteBucket(b.ID)
 }

@@ -35,11 +35,11 @@ func (s *Store) newCompactor() *compaction.Compactor {
 		Now: s.o.Now, Clock: s.clock, Logger: s.o.Logger,
 		Dir: s.dir, Versions: s.versions, Gate: &s.flushMu, Manifest: s.manifest, Account: s.account, Damage: &s.damage,
 		Buckets: known, Series: known,
-		Commit: s.commitEdit, Failed: s.failed, Sync: s.log.Sync, Needed: s.needed.Load, Yields: s.yields,
+		Commit: s.commitEdit, Failed: s.pressure.Failed, Sync: s.log.Sync, Needed: s.needed.Load, Yields: s.yields,
 		Unknown: func(ctx context.Context, bucket uint64, id metric.SeriesID, from, past int64) (bool, error) {
 			return s.reader.AnyUnknown(ctx, reader.Series{Bucket: bucket, ID: id}, from, past)
 		},
-		Free: s.freeSpace, MinFree: s.o.MinFree, MaxFile: s.o.maxMergedFile,
+		Free: s.pressure.Free, MinFree: s.o.MinFree, MaxFile: s.o.maxMergedFile,
 		Merged: func() { s.o.flushStep(StepMerged) },
 	})
 }

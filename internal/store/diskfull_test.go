@@ -112,7 +112,7 @@ func fillDisk(t *testing.T, s *Store, from int64) (past int64, stored uint64) {
 			t.Fatal(err)
 		}
 		if slot%1024 == 0 {
-			s.checkDisk() // what the ticker does, as often as a fast sender needs
+			s.pressure.CheckDisk() // what the ticker does, as often as a fast sender needs
 		}
 		if slot > from+1_000_000 {
 			t.Fatal("nothing was ever refused")
@@ -142,7 +142,7 @@ func TestAFullDiskAndSpaceAgain(t *testing.T) {
 	for others := range uint64(3) { // others take what is left, to the last byte
 		free, _ := q.GetDiskUsage("")
 		q.others.Add(free.AvailBytes * (others + 1) / 3)
-		s.checkDisk()
+		s.pressure.CheckDisk()
 		if _, err := s.Flush(t.Context()); err == nil && others == 2 {
 			t.Error("a flush found space where there is none")
 		}
@@ -162,13 +162,13 @@ func TestAFullDiskAndSpaceAgain(t *testing.T) {
 			t.Errorf("%d words are missing on the full disk", n)
 		}
 		if n := fatals.Load(); n != 0 {
-			t.Fatalf("the store ended %d times: %v", n, s.failed())
+			t.Fatalf("the store ended %d times: %v", n, s.pressure.Failed())
 		}
 	}
 	q.others.Store(0)
 	eventually(t, "points are taken and the flush is made by itself", func() bool {
 		st := s.Stats()
-		return !st.DiskFull && !s.flushFailed.Load()
+		return !st.DiskFull && !s.pressure.FlushFailed()
 	})
 	x := mustSession(t, s, "a")
 	x.Point(key(99), epoch+7, point.FromInt(1))
@@ -209,7 +209,7 @@ func TestRefusalsDoNotFillTheDisk(t *testing.T) {
 	defer func() { s.Crash() }()
 	sendNoise(t, s, "a", epoch, epoch+10)
 	free.Store(3 << 20)
-	s.checkDisk()
+	s.pressure.CheckDisk()
 	x := mustSession(t, s, "a")
 	const commits = 50_000
 	before := s.log.End()
@@ -361,10 +361,10 @@ func TestAStartOnAFullDisk(t *testing.T) {
 		t.Errorf("deleting the bucket: %v", err)
 	}
 	if n := missingNoise(t, s, "a", epoch, epoch+10); n != 0 || fatals.Load() != 0 {
-		t.Fatalf("%d words are missing, the store ended %d times: %v", n, fatals.Load(), s.failed())
+		t.Fatalf("%d words are missing, the store ended %d times: %v", n, fatals.Load(), s.pressure.Failed())
 	}
 	q.others.Store(0)
-	s.checkDisk()
+	s.pressure.CheckDisk()
 	for what, change := range changes {
 		if err := change(); err != nil {
 			t.Errorf("%s where there is space: %v", what, err)

@@ -254,11 +254,11 @@ func failWhileRunning(t *testing.T, origin *vfs.MemFS, h *history, part string, 
 			acked = len(h.writes)
 		} else {
 			// Callers of the log hear of its end a moment before the store does.
-			eventually(t, "the store has failed with its log", func() bool { return s.failed() != nil })
+			eventually(t, "the store has failed with its log", func() bool { return s.pressure.Failed() != nil })
 		}
 		_, flushErr := s.Flush(t.Context())
 		_, mergeErr := s.Merge(t.Context())
-		if s.failed() == nil {
+		if s.pressure.Failed() == nil {
 			h.checkServed(t, s, fmt.Sprintf("failure %d", only))
 		} else if err := errors.Join(err, flushErr, mergeErr); err == nil || !strings.Contains(err.Error(), "/data") {
 			t.Errorf("failure %d: the store has failed and says %v", only, err)

@@ -62,7 +62,7 @@ func (s *Store) flushAll(ctx context.Context) (FlushResult, error) {
 	rarely := s.flushesRarely()
 	for i, g := range s.columns.Groups.All() {
 		closed := g.CloseBlocks(func(uint64, int64, int64) bool { return true })
-		s.applied(g, head.Applied{Closed: closed})
+		s.sealers.Applied(g, head.Applied{Closed: closed})
 		if rarely && i%trimGroups == 0 {
 			s.arenas.Trim()
 		}
@@ -98,15 +98,19 @@ type flushing struct {
 // is as it was and the next flush tries again with new files; an error of the
 // log or the MANIFEST ends the store. flushMu is held.
 func (s *Store) flush(ctx context.Context) (FlushResult, error) {
-	if err := s.failed(); err != nil {
+	if err := s.pressure.Failed(); err != nil {
 		return FlushResult{}, err
 	}
 	if err := ctx.Err(); err != nil {
 		return FlushResult{}, err
 	}
 	start := s.o.Now()
-	if err := s.checkFlushSpace(); err != nil {
-		s.flushFailed.Store(true)
+	err := s.pressure.CheckFlush()
+	if err == nil {
+		err = s.ledger.CheckRoom() // for refusals, which the flush enters into the account
+	}
+	if err != nil {
+		s.pressure.SetFlushFailed(true)
 		return FlushResult{}, err
 	}
 	f := s.capture()
@@ -119,7 +123,7 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 	}
 	if err != nil {
 		s.abort(f)
-		s.flushFailed.Store(true)
+		s.pressure.SetFlushFailed(true)
 		return FlushResult{}, fmt.Errorf("flush %d: %w", seq, err)
 	}
 	if err := s.commitFlush(f, seg); err != nil {
@@ -128,7 +132,7 @@ func (s *Store) flush(ctx context.Context) (FlushResult, error) {
 	s.publish(f, seg)
 	took := s.o.Now().Sub(start)
 	s.lastFlush.Store(s.clock.Steady())
-	s.flushFailed.Store(false)
+	s.pressure.SetFlushFailed(false)
 	s.counters.flushes.Add(1)
 	s.counters.flushNanos.Add(int64(took))
 	s.o.FlushTook(took)
@@ -270,33 +274,6 @@ func addBuckets(w *segment.Writer, buckets []buckets.Info) {
 	}
 }
 
-const (
-	// flushReserve is what a flush leaves free on the disk: room for a new file
-	// of the log, the MANIFEST and the catalogue's own records.
-	flushReserve = 8 << 20
-
-	// identityCost is what a new series costs in the segment and the catalogue,
-	// with a name of usual length.
-	identityCost = 256
-)
-
-// flushNeeds is the free disk that a flush wants, at most.
-func (s *Store) flushNeeds() int64 {
-	names := int64(s.columns.Unflushed.Len()) * identityCost
-	return s.sealedBytes.Load() + s.lateBytes.Load() + names + min(flushReserve, s.o.MinFree)
-}
-
-// checkFlushSpace refuses a flush that would fill the disk up: the log could
-// not be written meanwhile, and that would end the node. Everything stays in
-// memory and in the log.
-func (s *Store) checkFlushSpace() error {
-	free, known := s.freeSpace()
-	if need := s.flushNeeds(); known && free < need {
-		return fmt.Errorf("flush: it needs up to %d bytes and %d are free: make space; nothing is lost, it is tried again every second", need, free)
-	}
-	return s.ledger.CheckRoom() // for refusals, which the flush enters into the account
-}
-
 // putCatalogue does step 3. After an error the catalogue may know series that
 // no committed segment names; the log still defines them, and the next flush
 // names them.
@@ -363,13 +340,13 @@ func (s *Store) commitEdit(e manifest.Edit) error {
 	err := s.manifest.Commit(e)
 	switch {
 	case errors.Is(err, manifest.ErrUnwritten):
-		s.flushFailed.Store(true)
-		s.unwritten.Store(true)
-		s.checkDisk()
+		s.pressure.SetFlushFailed(true)
+		s.pressure.SetUnwritten(true)
+		s.pressure.CheckDisk()
 	case err != nil:
-		s.fail(err)
+		s.pressure.Fail(err)
 	default:
-		s.unwritten.Store(false)
+		s.pressure.SetUnwritten(false)
 	}
 	return err
 }
@@ -419,8 +396,8 @@ func (s *Store) publish(f *flushing, seg *version.Segment) {
 	}
 	for _, g := range f.captures.Groups {
 		sealedBlocks, late := g.EndFlush()
-		s.sealedBytes.Add(-sealedBlocks)
-		s.lateBytes.Add(-late)
+		s.pressure.AddSealed(-sealedBlocks)
+		s.pressure.AddLate(-late)
 	}
 	if f.rarely {
 		s.arenas.ReleaseSealed()
@@ -428,7 +405,7 @@ func (s *Store) publish(f *flushing, seg *version.Segment) {
 	s.columns.Unflushed.Done(f.changes)
 	s.countChunks()
 	s.columns.NoteSilent(f.replayPositions.Of)
-	s.makeRoom()
+	s.pressure.MakeRoom()
 	s.wantMerge()
 	s.needed.Store(uint64(lowWaterLSN(f)))
 	// The second reading of a replay goes on from f.base, whatever it will pass over.

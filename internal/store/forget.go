@@ -140,7 +140,7 @@ func (s *Store) deleteSeries(ctx context.Context, b *columns.Bucket, ids []metri
 
 // deleted counts what a deletion did, and returns of how many series.
 func (s *Store) deleted(d *columns.Deletion) int64 {
-	s.lateBytes.Add(-d.Head.LateBytes)
+	s.pressure.AddLate(-d.Head.LateBytes)
 	s.counters.pointsDeleted.Add(d.Head.Points)
 	return int64(len(d.Series))
 }

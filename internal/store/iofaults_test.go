@@ -165,8 +165,8 @@ func testFailingLog(t *testing.T, kinds []errorfs.OpKind) {
 	}
 	acked := slot - 1
 	eventually(t, "the fatal error is reported", func() bool { return fatals.Load() == 1 })
-	if !errors.Is(s.failed(), syscall.EIO) || !strings.Contains(s.failed().Error(), "takes no more records until a restart") {
-		t.Errorf("the failure reads %q", s.failed())
+	if !errors.Is(s.pressure.Failed(), syscall.EIO) || !strings.Contains(s.pressure.Failed().Error(), "takes no more records until a restart") {
+		t.Errorf("the failure reads %q", s.pressure.Failed())
 	}
 	if err := send(slot); err == nil {
 		t.Error("a point was acknowledged by a failed log")

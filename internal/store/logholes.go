@@ -153,7 +153,7 @@ func (r *replayer) setAside(lost []logrecord.Lost) (*olderSlots, error) {
 		return o, nil
 	}
 	if _, err := s.flushAll(context.Background()); err != nil {
-		if s.failed() != nil {
+		if s.pressure.Failed() != nil {
 			return o, err
 		}
 		s.o.Logger.Error("older values of slots in which records of the log are lost cannot be kept", "err", err)

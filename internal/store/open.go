@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/clock"
@@ -12,7 +13,6 @@ import (
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/reader"
@@ -51,9 +51,9 @@ func Open(o Options) (*Store, error) {
 func open(o Options, again *startAgain) (*Store, error) {
 	s := &Store{
 		o: o, clock: clock.New(o.Now), damage: damage.Notes{Logger: o.Logger}, buckets: buckets.NewRegistry[*columns.Bucket](), account: account.New(),
-		room: make(chan struct{}), replayOver: make(chan struct{}), stop: make(chan struct{}), urgent: make(chan struct{}),
+		replayOver: make(chan struct{}), stop: make(chan struct{}),
 		maxTombstones: maxTombstones, deleteSlice: deleteSlice,
-		sealQueue: make(chan *head.Group, sealQueueLen), flushWant: make(chan struct{}, 1), mergeWant: make(chan struct{}, 1),
+		mergeWant: make(chan struct{}, 1),
 	}
 	s.ownerless, s.lostLog = flush.NewLosses(s.account, LostRecord), flush.NewLosses(s.account, LostInReplay)
 	if again != nil {
@@ -62,11 +62,17 @@ func open(o Options, again *startAgain) (*Store, error) {
 		}
 	}
 	s.takeShares()
+	s.pressure = backpressure.New(backpressure.Options{
+		FS: o.FS, Dir: o.Dir, Logger: o.Logger, FlushBytes: s.o.FlushBytes, LateMemory: s.o.LateMemory, MinFree: o.MinFree,
+		Memory: s.memory, HeadBytes: s.headBytes, NewSeries: func() int64 { return int64(s.columns.Unflushed.Len()) },
+		Stop: s.stop, OnFatal: o.OnFatal,
+	})
+	s.sealers = backpressure.NewSealers(s.pressure)
 	s.dir = version.NewDir(o.FS, o.Dir, s.files, o.Logger)
 	s.versions = version.New(s.dir.Retire)
 	s.ledger = ledger.New(ledger.Options{
 		Account: s.account, Clock: s.clock, Exists: func(id uint64) bool { return s.buckets.ID(id) != nil },
-		DiskFull: s.diskFull.Load, FreeSpace: s.freeSpace,
+		DiskFull: s.pressure.DiskFull, FreeSpace: s.pressure.Free,
 	})
 	s.columns = columns.New(columns.Options{
 		Buckets: s.buckets, Log: s.ledger, Clock: s.clock, Versions: s.versions,
@@ -94,7 +100,7 @@ func open(o Options, again *startAgain) (*Store, error) {
 		s.Crash()
 		return nil, err
 	}
-	s.checkDisk()
+	s.pressure.CheckDisk()
 	s.countNames()
 	s.memory.Look() // or what is taken before the first one would have all the memory
 	return s, nil
@@ -167,7 +173,7 @@ func (s *Store) openFiles(state *manifest.State, known *columns.Ownership) error
 	}
 	log, err := wal.Open(wal.Options{
 		FS: s.o.FS, Dir: s.path(datadir.WAL), Sync: s.o.WALSync, Interval: s.o.WALInterval,
-		MinLSN: wal.LSN(max(state.AccountLSN, known.Highest()+1)), Logger: s.o.Logger, OnFailure: s.fail,
+		MinLSN: wal.LSN(max(state.AccountLSN, known.Highest()+1)), Logger: s.o.Logger, OnFailure: s.pressure.Fail,
 		// A log is trimmed file by file: a few of them must fit its limit.
 		FileSize: min(wal.DefaultFileSize, max(s.o.WALMaxSize/8, minLogFile)),
 	})

@@ -112,7 +112,7 @@ func (u inUse) Flush(ctx context.Context) error {
 func (u inUse) Still(fill func(snapshot.Parts) error) error {
 	u.s.flushMu.Lock()
 	defer u.s.flushMu.Unlock()
-	if err := u.s.failed(); err != nil {
+	if err := u.s.pressure.Failed(); err != nil {
 		return err
 	}
 	return fill(snapshot.Parts{Manifest: u.s.manifest, Catalogue: u.s.catalogue, Log: u.s.log})

@@ -72,10 +72,10 @@ func failsAtFsync(t *testing.T, o Options, fs *pagecache.FS, clock *testClock, n
 			clock.advance(9 * time.Hour)
 			s.clock.Advance()
 		}
-		if _, err := s.Flush(t.Context()); err != nil && s.failed() != nil {
+		if _, err := s.Flush(t.Context()); err != nil && s.pressure.Failed() != nil {
 			break
 		}
-		if _, err := s.Merge(t.Context()); err != nil && s.failed() != nil {
+		if _, err := s.Merge(t.Context()); err != nil && s.pressure.Failed() != nil {
 			break
 		}
 	}

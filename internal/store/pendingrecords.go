@@ -171,7 +171,7 @@ func (r *replayer) replayGroup(ctx context.Context, group uint32) error {
 		}
 		if err != nil {
 			err = fmt.Errorf("replaying the log for group %d: %w", group, err)
-			r.s.fail(err) // as where the second reading meets it
+			r.s.pressure.Fail(err) // as where the second reading meets it
 			return err
 		}
 	}
@@ -201,7 +201,7 @@ func (a *applier) replaySome(l *pendingRecords, in *wal.Reader) (gone uint64, er
 // closeBehind closes the blocks that no later record fills.
 func (a *applier) closeBehind(g *head.Group) {
 	if g != nil {
-		a.r.s.applied(g, head.Applied{Closed: g.CloseBehind()})
+		a.r.s.sealers.Applied(g, head.Applied{Closed: g.CloseBehind()})
 	}
 }
 

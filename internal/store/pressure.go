@@ -26,10 +26,8 @@ const (
 	firstChunkNeed = chunkCost + flush.ListCost
 
 	// namesPart of the limit is what names and index may take: nothing but fewer
-	// series makes them smaller. What encoding and flushing can free is worth
-	// holding senders back for when it is more than freeablePart of it.
-	namesPart    = 2
-	freeablePart = 16
+	// series makes them smaller.
+	namesPart = 2
 
 	// indexPart bounds the indexes of segments, accountPart the minutes of the account: a
 	// flush writes all of them. flushPart is what a flush under
@@ -82,8 +80,8 @@ func (s *Store) addPools() {
 		{Name: "head-blocks", Holds: "blocks in use: points not yet encoded", Use: func() int64 { rows, _, _ := s.arenas.Bytes(); return rows }, OffHeap: true},
 		{Name: "head-tables", Holds: "blocks in use of which few cells are set", Use: func() int64 { _, tables, _ := s.arenas.Bytes(); return tables }},
 		{Name: "head-blocks-warm", Holds: "empty blocks, and room for encoded chunks, kept for reuse", Use: func() int64 { _, _, warm := s.arenas.Bytes(); return warm }, OffHeap: true},
-		{Name: "sealed-blocks", Holds: "encoded chunks not yet flushed; senders wait at the limit", Limit: 2 * s.o.FlushBytes, Use: s.sealedBytes.Load, OffHeap: true},
-		{Name: "late-points", Holds: "late points not yet flushed; senders wait at the limit", Limit: 2 * s.o.LateMemory, Use: s.lateBytes.Load},
+		{Name: "sealed-blocks", Holds: "encoded chunks not yet flushed; senders wait at the limit", Limit: 2 * s.o.FlushBytes, Use: s.pressure.Sealed, OffHeap: true},
+		{Name: "late-points", Holds: "late points not yet flushed; senders wait at the limit", Limit: 2 * s.o.LateMemory, Use: s.pressure.Late},
 		{Name: "unpredicted-points", Holds: "points of senders without an order, to be looked up together", Limit: maxUnpredictedSets * unpredictedCost, Use: s.unpredictedSets.bytes},
 		{Name: "flush", Holds: "what a flush takes beside what it flushes", Use: s.flushNeed},
 		{Name: "segment-indexes", Holds: "directories and index leaves of segments that were read; dropped at the limit", Limit: index, Use: s.indexBytes.Load},
@@ -133,35 +131,12 @@ func (s *Store) countNames() {
 // the next count.
 func (s *Store) newSeries() { s.shareNeed.Add(firstChunkNeed) }
 
-// full reports whether senders have to wait for a flush, or for memory that
-// encoding and flushing can free. On a full disk no flush will free any; points
-// are refused then.
-func (s *Store) full() bool {
-	if s.diskFull.Load() {
-		return false
-	}
-	if s.sealedBytes.Load() > 2*s.o.FlushBytes || s.lateBytes.Load() > 2*s.o.LateMemory {
-		return true
-	}
-	return s.pressed()
-}
-
-// pressed reports whether the process is at the end of its memory, and encoding
-// and flushing can free some.
-func (s *Store) pressed() bool {
-	if s.memory.Level() < memory.Hold {
-		return false
-	}
-	rows, tables, _ := s.arenas.Bytes()
-	return rows+tables+s.sealedBytes.Load()+s.lateBytes.Load() > s.memory.Limit()/freeablePart
-}
-
 // yields reports whether merging has to yield to points: they have all
 // processors, memory is short, senders wait, or the sealers are behind. When
 // very many segments wait it is the points' turn to wait: every segment is a
 // part of every read.
 func (s *Store) yields(busy bool) bool {
-	if !busy && s.memory.Level() < memory.Urgent && s.waiting.Load() == 0 && len(s.sealQueue) <= sealQueueLen/2 {
+	if !busy && s.memory.Level() < memory.Urgent && s.pressure.Waiting() == 0 && !s.sealers.Behind() {
 		return false
 	}
 	return len(s.versions.Latest().Segments) < mergeAnyway
@@ -203,13 +178,13 @@ func (s *Store) relieve(level memory.Level) {
 	nanos, idle := s.clock.Steady(), int64(idleUnder[level])
 	for _, g := range s.columns.Groups.All() {
 		closed := g.CloseBlocks(func(_ uint64, _, lastWrite int64) bool { return nanos-lastWrite >= idle })
-		s.applied(g, head.Applied{Closed: closed})
+		s.sealers.Applied(g, head.Applied{Closed: closed})
 	}
 	switch {
-	case s.sealedBytes.Load()+s.lateBytes.Load()+s.flushNeed() > s.memory.Limit()/flushPart,
-		level >= memory.NoQueries && s.lateBytes.Load() > s.o.LateMemory/4,
-		level >= memory.Hold && s.sealedBytes.Load()+s.lateBytes.Load() > 0:
-		s.wantFlush()
+	case s.pressure.Sealed()+s.pressure.Late()+s.flushNeed() > s.memory.Limit()/flushPart,
+		level >= memory.NoQueries && s.pressure.Late() > s.o.LateMemory/4,
+		level >= memory.Hold && s.pressure.Sealed()+s.pressure.Late() > 0:
+		s.pressure.WantFlush()
 	}
 	s.dropIndexes()
 	s.files.DropBlocks()
@@ -239,4 +214,10 @@ func (s *Store) dropIndexes() {
 		seg.Reader.DropIndex()
 	}
 	s.indexBytes.Store(0)
+}
+
+// headBytes returns the memory of open blocks, which encoding frees.
+func (s *Store) headBytes() int64 {
+	rows, tables, _ := s.arenas.Bytes()
+	return rows + tables
 }

@@ -2,12 +2,14 @@ package store
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/clock"
 	"dalmatiner/internal/columns"
@@ -123,7 +125,7 @@ func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 	extra <- testLimit
 	s.memory.Add(memory.Pool{Name: "test", Use: func() int64 { n := <-extra; extra <- n; return n }})
 	// Points that nothing can free yet: the store is young and idle.
-	s.sealedBytes.Add(testLimit / freeablePart * 2)
+	s.pressure.AddSealed(testLimit / 8)
 	eventually(t, "the level is Hold", func() bool { return s.memory.Look() == memory.Hold })
 	nonBlocking.NeverWait()
 	s.defineSeries(t, "b", 2)
@@ -148,7 +150,7 @@ func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 	if c := s.total(t, "b"); c.Accepted != 1 {
 		t.Errorf("the point that waited: %+v", c)
 	}
-	s.sealedBytes.Add(-testLimit / freeablePart * 2)
+	s.pressure.AddSealed(-testLimit / 8)
 }
 
 // defineSeries enters series as a replay does, whatever the level.
@@ -223,11 +225,19 @@ func TestRelief(t *testing.T) {
 		rows, tables, warm := s.arenas.Bytes()
 		return rows+tables+warm == 0
 	})
-	s.waiting.Add(1)
+	var held atomic.Bool
+	held.Store(true)
+	waited := make(chan error, 1)
+	go func() { waited <- s.pressure.Hold(t.Context(), held.Load, false) }()
+	eventually(t, "a sender waits", func() bool { return s.pressure.Waiting() == 1 })
 	if !s.yields(false) {
 		t.Error("a merge does not yield to a sender that waits")
 	}
-	s.waiting.Add(-1)
+	held.Store(false)
+	s.pressure.MakeRoom()
+	if err := <-waited; err != nil {
+		t.Fatal(err)
+	}
 	if s.yields(false) || !s.yields(true) {
 		t.Error("a merge yields to nobody, or not where others compute all the time")
 	}
@@ -269,14 +279,14 @@ func TestFlushSoon(t *testing.T) {
 	}
 	one := &Store{columns: columns.New(columns.Options{})}
 	newSeries(one, 1)
-	s := &Store{o: Options{FlushBytes: 100 * one.columns.Unflushed.Need()}, columns: columns.New(columns.Options{}), clock: clock.New(func() time.Time { return time.Unix(0, 0) })}
+	s := &Store{o: Options{FlushBytes: 100 * one.columns.Unflushed.Need()}, pressure: backpressure.New(backpressure.Options{}), columns: columns.New(columns.Options{}), clock: clock.New(func() time.Time { return time.Unix(0, 0) })}
 	after := func(calls int) (due bool) {
 		for range calls {
 			due = s.flushSoon()
 		}
 		return due
 	}
-	s.sealedBytes.Store(s.o.FlushBytes)
+	s.pressure.AddSealed(s.o.FlushBytes - s.pressure.Sealed())
 	if after(2 * flushDelay) {
 		t.Error("due right behind another flush")
 	}
@@ -289,7 +299,7 @@ func TestFlushSoon(t *testing.T) {
 		t.Error("due in a flush")
 	}
 	s.flushMu.Unlock()
-	s.sealedBytes.Store(s.o.FlushBytes / 4 * 3)
+	s.pressure.AddSealed(s.o.FlushBytes/4*3 - s.pressure.Sealed())
 	if after(2 * flushDelay) {
 		t.Error("due at three quarters")
 	}
@@ -301,7 +311,7 @@ func TestFlushSoon(t *testing.T) {
 		t.Error("not due with a series more")
 	}
 	s.lastFlush.Store(0)
-	s.sealedBytes.Store(0)
+	s.pressure.AddSealed(-s.pressure.Sealed())
 	newSeries(s, 100)
 	if !after(1) {
 		t.Error("not due with many series that have no name")

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/wal"
 )
@@ -28,7 +29,7 @@ func (r *replayer) stopping() bool {
 // full reports whether points of the log have to wait for a flush. They do on a
 // full disk as well, where senders are refused: a log may hold more than there is
 // memory for.
-func (r *replayer) full() bool { return r.s.full() || r.s.pressed() }
+func (r *replayer) full() bool { return r.s.pressure.Full() || r.s.pressure.Pressed() }
 
 // awaitRoom holds back who replays something, as waitForRoom does a sender. It goes
 // on while the node is to end, as long as flushes make room: what is not in memory
@@ -43,11 +44,11 @@ func (r *replayer) awaitRoom(ctx context.Context) error {
 		return nil
 	}
 	s := r.s
-	err := s.hold(ctx, r.full, s.urgent)
-	if !errors.Is(err, errUrgent) {
+	err := s.pressure.Hold(ctx, r.full, true)
+	if !errors.Is(err, backpressure.ErrUrgent) {
 		return err
 	}
-	if err = s.hold(ctx, func() bool { return r.full() && !s.flushFailed.Load() }, nil); err == nil && r.full() {
+	if err = s.pressure.Hold(ctx, func() bool { return r.full() && !s.pressure.FlushFailed() }, false); err == nil && r.full() {
 		err = errNoRoom
 	}
 	return err
@@ -70,7 +71,7 @@ func (r *replayer) finish() {
 		}
 		s.replayErr = fmt.Errorf("replaying the log: %w", err)
 		if !errors.Is(err, errNoRoom) {
-			s.fail(s.replayErr)
+			s.pressure.Fail(s.replayErr)
 		}
 		close(s.replayOver)
 		return
@@ -155,7 +156,7 @@ func (r *replayer) point(lsn wal.LSN, rec []byte) error {
 	if r.stopping() {
 		return ErrClosed
 	}
-	if err := r.s.failed(); err != nil {
+	if err := r.s.pressure.Failed(); err != nil {
 		return err // the node is to end, and its end waits for the replay
 	}
 	q := r.reading
@@ -190,7 +191,7 @@ func (s *Store) replayLeft() int64 {
 func (s *Store) awaitReplay(ctx context.Context) error {
 	select {
 	case <-s.replayOver:
-		if err := s.failed(); err != nil {
+		if err := s.pressure.Failed(); err != nil {
 			return err
 		}
 		return s.replayErr

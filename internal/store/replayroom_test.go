@@ -65,7 +65,7 @@ func TestAReaderThatWaitsForRoomCanBeCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.s.flushMu.Lock()
-	w.s.sealedBytes.Add(1 << 20)
+	w.s.pressure.AddSealed(1 << 20)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 3)
 	for range cap(done) {
@@ -73,14 +73,14 @@ func TestAReaderThatWaitsForRoomCanBeCancelled(t *testing.T) {
 			done <- w.s.Read(ctx, info, key(w.known[0]), modelFrom, make([]uint64, modelSlots))
 		}()
 	}
-	eventually(t, "the readers wait", func() bool { return w.s.waiting.Load() == int64(cap(done)) })
+	eventually(t, "the readers wait", func() bool { return w.s.pressure.Waiting() == int64(cap(done)) })
 	cancel()
 	for range cap(done) {
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("a cancelled reader: %v", err)
 		}
 	}
-	w.s.sealedBytes.Add(-1 << 20)
+	w.s.pressure.AddSealed(-1 << 20)
 	w.s.flushMu.Unlock()
 	w.release()
 	w.read(200)
@@ -168,14 +168,14 @@ func TestPositionsAreBounded(t *testing.T) {
 func TestAReplayWaitsForRoomUntilItIsOver(t *testing.T) {
 	w := newHalfRead(t, 8)
 	w.s.flushMu.Lock()
-	w.s.sealedBytes.Add(1 << 20)
+	w.s.pressure.AddSealed(1 << 20)
 	w.s.ReleaseSenders()
 	close(w.hold)
-	eventually(t, "the replay waits", func() bool { return w.s.waiting.Load() > 0 })
+	eventually(t, "the replay waits", func() bool { return w.s.pressure.Waiting() > 0 })
 	if w.s.Stats().ReplayLeft == 0 {
 		t.Error("the replay is over")
 	}
-	w.s.sealedBytes.Add(-1 << 20)
+	w.s.pressure.AddSealed(-1 << 20)
 	w.s.flushMu.Unlock()
 	if err := w.s.Close(); err != nil {
 		t.Fatal(err)
@@ -198,9 +198,9 @@ func TestAReplayWithoutRoomEndsWithTheNode(t *testing.T) {
 	if _, err := w.s.flushAll(context.Background()); !errors.Is(err, errorfs.ErrInjected) {
 		t.Fatalf("a flush that cannot be written: %v", err)
 	}
-	w.s.sealedBytes.Add(1 << 20)
+	w.s.pressure.AddSealed(1 << 20)
 	close(w.hold)
-	eventually(t, "the replay waits", func() bool { return w.s.waiting.Load() > 0 })
+	eventually(t, "the replay waits", func() bool { return w.s.pressure.Waiting() > 0 })
 	x := mustSession(t, w.s, "b")
 	w.s.ReleaseSenders()
 	x.Point(key(1_000_000), epoch, 1)
@@ -234,7 +234,7 @@ func TestAReplayEndsWhenTheLogHasFailed(t *testing.T) {
 	if err := errors.Join(x.Close(), w.s.log.Sync()); !errors.Is(err, errorfs.ErrInjected) {
 		t.Fatalf("a log that cannot be synced: %v", err)
 	}
-	eventually(t, "the store knows", func() bool { return w.s.failed() != nil })
+	eventually(t, "the store knows", func() bool { return w.s.pressure.Failed() != nil })
 	x = mustSession(t, w.s, "b")
 	waited := make(chan error)
 	go func() {

@@ -308,7 +308,7 @@ func (a *applier) apply(g *head.Group, w head.Write) {
 	w.Epoch = g.Columns().Epoch()
 	applied, err := g.Apply(w, s.clock.Steady(), a.log)
 	if err == nil {
-		s.applied(g, applied)
+		s.sealers.Applied(g, applied)
 	}
 }
 

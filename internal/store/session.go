@@ -247,12 +247,12 @@ func (x *Session) apply(g *head.Group, w head.Write) bool {
 	if x.err != nil {
 		return true
 	}
-	if x.neverWait && s.full() {
+	if x.neverWait && s.pressure.Full() {
 		x.refuse(account.Overload, x.points(w.Words))
 		return true
 	}
-	s.waitForRoom()
-	if s.diskFull.Load() {
+	s.pressure.Wait()
+	if s.pressure.DiskFull() {
 		x.refuse(account.DiskFull, x.points(w.Words))
 		return true
 	}
@@ -260,7 +260,7 @@ func (x *Session) apply(g *head.Group, w head.Write) bool {
 		return true
 	}
 	a, err := x.writer.Write(g, &w)
-	s.applied(g, a)
+	s.sealers.Applied(g, a)
 	switch {
 	case err != nil:
 		x.err = err

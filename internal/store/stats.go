@@ -11,7 +11,6 @@ import (
 
 // counters only grow.
 type counters struct {
-	sealed, waits               atomic.Int64
 	flushes, flushNanos         atomic.Int64
 	flushedBytes, flushedPoints atomic.Int64
 	replayed                    atomic.Int64
@@ -95,8 +94,8 @@ func (s *Store) BucketStats(id uint64) BucketStats {
 func (s *Store) Stats() Stats {
 	c, merged := &s.counters, s.merges.Counts()
 	st := Stats{
-		SealedBytes: s.sealedBytes.Load(), LateBytes: s.lateBytes.Load(),
-		SealQueue: int64(len(s.sealQueue)), SealedTotal: c.sealed.Load(), WaitsTotal: c.waits.Load(),
+		SealedBytes: s.pressure.Sealed(), LateBytes: s.pressure.Late(),
+		SealQueue: int64(s.sealers.Queued()), SealedTotal: s.sealers.Sealed(), WaitsTotal: s.pressure.Waits(),
 		FlushesTotal: c.flushes.Load(), FlushSecondsTotal: float64(c.flushNanos.Load()) / 1e9,
 		FlushedBytesTotal: c.flushedBytes.Load(), FlushedPointsTotal: c.flushedPoints.Load(),
 		MergesTotal: merged.Merges, MergedBytesTotal: merged.Bytes,
@@ -104,7 +103,7 @@ func (s *Store) Stats() Stats {
 		WAL: s.log.Stats(), WALBytes: s.log.Size(),
 		SeriesDeleted: c.seriesDeleted.Load(), SeriesExpired: c.seriesGone.Load(), PointsDeleted: c.pointsDeleted.Load() + merged.PointsDeleted,
 		Tombstones: s.tombstoneCount(), Remembered: s.manifest.Remembered(), Forgotten: c.deletionsForgotten.Load(),
-		FreeDisk: s.freeDisk.Load(), DiskFull: s.diskFull.Load(),
+		FreeDisk: s.pressure.FreeDisk(), DiskFull: s.pressure.DiskFull(),
 	}
 	st.ReadErrors = s.damage.ReadErrors()
 	st.Deactivations = s.columns.Deactivated()
@@ -122,7 +121,7 @@ func (s *Store) Stats() Stats {
 	st.HeadBytes, st.HeadWarm = rows+tables, warm
 	st.Files = s.files.Stats()
 	st.Memory, st.MemoryUsed = s.memory.Pools(), s.memory.Used()
-	st.MemoryLimit, st.MemoryLevel, st.SendersHeld = s.memory.Limit(), s.memory.Level(), s.waiting.Load()
+	st.MemoryLimit, st.MemoryLevel, st.SendersHeld = s.memory.Limit(), s.memory.Level(), s.pressure.Waiting()
 	segments := s.versions.Latest().Segments
 	st.Segments, st.PinnedBytes = int64(len(segments)), s.versions.PinnedBytes()
 	for _, seg := range segments {

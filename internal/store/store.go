@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/clock"
@@ -62,6 +63,9 @@ type Store struct {
 
 	merges *compaction.Compactor
 
+	pressure *backpressure.Control
+	sealers  *backpressure.Sealers
+
 	maxTombstones int64 // maxTombstones; tests have a lower one
 	deleteSlice   int   // deleteSlice; tests have smaller ones
 
@@ -80,35 +84,19 @@ type Store struct {
 	needed      atomic.Uint64            // the first record that a restart reads
 	accounted   wal.LSN                  // of the snapshot that the start found
 	lastFlush   atomic.Int64             // by the steady clock
-	sealedBytes atomic.Int64             // encoded and not yet flushed
 	dueFor      atomic.Int32             // see flushSoon
-	lateBytes   atomic.Int64
-	nameStock   *memory.Stock // of names and index: counted every second, estimated in between
-	indexBytes  atomic.Int64  // of loaded indexes of segments, as last counted
-	replayBytes atomic.Int64  // what a start takes until the log's points are in memory
-	shareNeed   atomic.Int64  // of the next flush, see flushNeed; counted every second
-	waiting     atomic.Int64  // senders held back
-	flushFailed atomic.Bool   // the last one did, before its commit point
-	diskFull    atomic.Bool
-	unwritten   atomic.Bool // the MANIFEST had no room for the last edit
-	freeDisk    atomic.Int64
-	room        chan struct{} // closed and replaced when a flush made room
-	roomMu      sync.Mutex
+	nameStock   *memory.Stock            // of names and index: counted every second, estimated in between
+	indexBytes  atomic.Int64             // of loaded indexes of segments, as last counted
+	replayBytes atomic.Int64             // what a start takes until the log's points are in memory
+	shareNeed   atomic.Int64             // of the next flush, see flushNeed; counted every second
 
-	sealQueue  chan *head.Group
-	flushWant  chan struct{}
-	mergeWant  chan struct{}
-	stop       chan struct{}
-	urgent     chan struct{} // closed by ReleaseSenders
-	urgentOnce sync.Once
-	crashed    atomic.Bool
-	workers    sync.WaitGroup
-	sealers    sync.WaitGroup
+	mergeWant chan struct{}
+	stop      chan struct{}
+	crashed   atomic.Bool
+	workers   sync.WaitGroup
 
 	unpredictedSets unpredictedSets
 
-	failOnce sync.Once
-	failure  atomic.Pointer[error]
 	damage   damage.Notes
 	counters counters
 }
@@ -117,8 +105,8 @@ type Store struct {
 // flushed, so that the next start replays nothing.
 func (s *Store) Close() error {
 	_, flushErr := s.Flush(context.Background())
-	if s.failed() != nil {
-		flushErr = s.failed()
+	if s.pressure.Failed() != nil {
+		flushErr = s.pressure.Failed()
 	}
 	return errors.Join(flushErr, s.shutdown())
 }
@@ -138,8 +126,7 @@ func (s *Store) shutdown() error {
 	}
 	s.workers.Wait()
 	s.flushMu.Close() // a caller of Flush may still be on the way
-	close(s.sealQueue)
-	s.sealers.Wait()
+	s.sealers.Close()
 	if !s.crashed.Load() {
 		s.ledger.LogRefusals()
 	}
@@ -154,24 +141,8 @@ func (s *Store) shutdown() error {
 	return errors.Join(append(errs, s.lock.Close())...)
 }
 
-// fail records the first error after which no promise can be kept, and says
-// so. The flush and the log stop by themselves.
-func (s *Store) fail(err error) {
-	s.failOnce.Do(func() {
-		s.failure.Store(&err)
-		s.o.Logger.Error("the store can no longer write: restart it after the cause is mended", "err", err)
-		s.makeRoom() // nobody waits for a flush that will not come
-		s.o.OnFatal(err)
-	})
-}
-
-// failed returns what fail recorded.
-func (s *Store) failed() error {
-	if p := s.failure.Load(); p != nil {
-		return *p
-	}
-	return nil
-}
+// ReleaseSenders lets the senders go on that are held back, as backpressure.Control.Release.
+func (s *Store) ReleaseSenders() { s.pressure.Release() }
 
 // Account returns the ledger of the node.
 func (s *Store) Account() *account.Account { return s.account }

@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/durable"
+	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -358,9 +359,7 @@ func TestAFlushLeavesTheReplayItsFiles(t *testing.T) {
 	for _, g := range u.s.columns.Groups.All() {
 		late := uint64(u.s.log.End())
 		closed := g.CloseBlocks(func(first uint64, _, _ int64) bool { defer func() { late = 0 }(); return late > 0 })
-		for range closed {
-			u.s.sealQueue <- g
-		}
+		u.s.sealers.Applied(g, head.Applied{Closed: closed})
 	}
 	// The second reading has begun, and opens its first file.
 	begun, goOn := make(chan struct{}), make(chan struct{})

@@ -70,7 +70,7 @@ func testManifestWithoutRoom(t *testing.T, repair bool) {
 			t.Fatalf("%s: %d words are missing", when, n)
 		}
 		if n := fatals.Load(); n != 0 {
-			t.Fatalf("%s: the store ended: %v", when, s.failed())
+			t.Fatalf("%s: the store ended: %v", when, s.pressure.Failed())
 		}
 	}
 	read("without room")
@@ -161,14 +161,14 @@ func TestAStartWithNothingFree(t *testing.T) {
 				t.Errorf("a point is not refused: %+v, %v", x.Totals(), err)
 			}
 			if n := missingNoise(t, s, "a", epoch, epoch+300); n != 0 || fatals.Load() != 0 {
-				t.Fatalf("%d words are missing, %d fatal errors: %v", n, fatals.Load(), s.failed())
+				t.Fatalf("%d words are missing, %d fatal errors: %v", n, fatals.Load(), s.pressure.Failed())
 			}
 			q.others.Store(0)
 			eventually(t, "points are taken again", func() bool { return !s.Stats().DiskFull })
 			sendNoise(t, s, "a", epoch+301, epoch+400)
 			mustFlush(t, s)
 			if n := fatals.Load(); n != 0 {
-				t.Fatalf("the store ended: %v", s.failed())
+				t.Fatalf("the store ended: %v", s.pressure.Failed())
 			}
 			s.Crash()
 			s = mustOpen(t, o)

@@ -25,7 +25,7 @@ const (
 // its number in the same commit; the test asks for it once it is a fifth too large.
 var exceptions = struct{ lines, fields, methods map[string]int }{
 	lines: map[string]int{
-		"internal/store": 6400,
+		"internal/store": 5700,
 	},
 	fields: map[string]int{
 		"internal/admin Status":  29, // one field for each key of a flat JSON object
@@ -34,11 +34,11 @@ var exceptions = struct{ lines, fields, methods map[string]int }{
 		"internal/manifest Edit": 30, // one field for each kind of change on disk
 		"internal/store Options": 30,
 		"internal/store Stats":   47,
-		"internal/store Store":   67,
+		"internal/store Store":   52,
 	},
 	methods: map[string]int{
 		"internal/store Session": 48,
-		"internal/store Store":   132,
+		"internal/store Store":   110,
 	},
 }
 
