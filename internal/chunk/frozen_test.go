@@ -402,7 +402,7 @@ func listKind(k transform) string {
 	return "bits"
 }
 
-// Version 1 is frozen: levels are read and written as they were.
+// Version 1 is frozen: rollups are read and written as they were.
 func TestFrozenRollups(t *testing.T) {
 	if frozen.Missing("levels.txt") {
 		frozen.Same(t, "levels.txt", makeRollups(t))
@@ -426,7 +426,7 @@ func TestFrozenRollups(t *testing.T) {
 		n++
 	}
 	if n < 10 || flags != 0xff {
-		t.Errorf("%d levels with flags %#x, want all", n, flags)
+		t.Errorf("%d rollups with flags %#x, want all", n, flags)
 	}
 }
 

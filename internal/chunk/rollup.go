@@ -8,10 +8,10 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// MaxRollup is the largest number of slots that a level stands for.
+// MaxRollup is the largest number of slots that a rollup stands for.
 const MaxRollup = 120 * Slots
 
-// Flags of a level beside those that a header has, too (wordFlags).
+// Flags of a rollup beside those that a header has, too (wordFlags).
 const (
 	rollupInts   = 1 << 6 // the sums have an integer part
 	rollupFloats = 1 << 7 // the sums have a float part
@@ -25,7 +25,7 @@ const (
 //	filled = (h.Filled + h.Last × slots between) + next.Filled
 //
 // in this order, so the same pieces in the same order give the same bits. It
-// is how levels are made from chunks and ranges from both.
+// is how rollups are made from chunks and ranges from both.
 func (h *Header) Append(next *Header, at int) {
 	if h.Count == 0 {
 		*h = *next
@@ -119,7 +119,7 @@ func (r *reader) rollupSum(flags byte) Sum {
 	return s
 }
 
-// ParseRollup reads one level off src and returns what is behind it. The error
+// ParseRollup reads one rollup off src and returns what is behind it. The error
 // wraps ErrCorrupt.
 func ParseRollup(src []byte) (h Header, rest []byte, err error) {
 	r := reader{src: src}
@@ -127,7 +127,7 @@ func ParseRollup(src []byte) (h Header, rest []byte, err error) {
 	flags := r.u8()
 	first, length, missing := r.uvarint(), r.uvarint(), r.uvarint()
 	if r.bad || first >= MaxRollup || length >= MaxRollup-first || missing > length {
-		return h, nil, fmt.Errorf("%w: level of %d slots from %d on, %d of them unset", ErrCorrupt, length, first, missing)
+		return h, nil, fmt.Errorf("%w: rollup of %d slots from %d on, %d of them unset", ErrCorrupt, length, first, missing)
 	}
 	f.FirstOff, f.LastOff = int(first), int(first+length)
 	f.Count = f.slots() - int(missing)
@@ -138,7 +138,7 @@ func ParseRollup(src []byte) (h Header, rest []byte, err error) {
 		f.Filled = r.rollupSum(flags)
 	}
 	if r.bad {
-		return h, nil, fmt.Errorf("%w: level with flags %#02x is cut off", ErrCorrupt, flags)
+		return h, nil, fmt.Errorf("%w: rollup with flags %#02x is cut off", ErrCorrupt, flags)
 	}
 	return f.Header, r.src, nil
 }

@@ -82,7 +82,7 @@ func genFinite(t *rapid.T, r *rand.Rand, words []uint64) {
 	}
 }
 
-// I4: levels made from headers equal those made slot by slot, and come back
+// I4: rollups made from headers equal those made slot by slot, and come back
 // from their bytes as they went in.
 func TestRollupEqualsTheSlots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -90,7 +90,7 @@ func TestRollupEqualsTheSlots(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		words := make([]uint64, chunks*Slots)
 		var enc Encoder
-		var level Header
+		var rollup Header
 		for i := range chunks {
 			part := words[i*Slots:][:Slots]
 			genFinite(t, r, part)
@@ -102,14 +102,14 @@ func TestRollupEqualsTheSlots(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			level.Append(&h, i*Slots)
+			rollup.Append(&h, i*Slots)
 		}
-		if level.Count == 0 {
+		if rollup.Count == 0 {
 			return
 		}
-		got, rest, err := ParseRollup(append(AppendRollup(nil, &level), 7))
-		if err != nil || len(rest) != 1 || got != level {
-			t.Fatalf("%+v came back as %+v, %d bytes left, %v", level, got, len(rest), err)
+		got, rest, err := ParseRollup(append(AppendRollup(nil, &rollup), 7))
+		if err != nil || len(rest) != 1 || got != rollup {
+			t.Fatalf("%+v came back as %+v, %d bytes left, %v", rollup, got, len(rest), err)
 		}
 		want := naiveOf(words)
 		compareRollup(t, got, &want, len(words))
@@ -124,11 +124,11 @@ func compareRollup(t failer, got Header, want *naiveRollup, slots int) {
 	}
 	got.Sum.Float, got.Filled.Float = 0, 0
 	if got != want.h {
-		t.Fatalf("I4: level\n%+v, want\n%+v", got, want.h)
+		t.Fatalf("I4: rollup\n%+v, want\n%+v", got, want.h)
 	}
 }
 
-// Every word and sum that a level may hold survives its bytes.
+// Every word and sum that a rollup may hold survives its bytes.
 func TestRollupBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := func(name string) uint64 {
@@ -211,12 +211,12 @@ func BenchmarkParseRollup(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		level := AppendRollup(nil, &h)
+		rollup := AppendRollup(nil, &h)
 		for b.Loop() {
-			if _, _, err := ParseRollup(level); err != nil {
+			if _, _, err := ParseRollup(rollup); err != nil {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(float64(len(level)), "B/level")
+		b.ReportMetric(float64(len(rollup)), "B/rollup")
 	})
 }

@@ -27,7 +27,7 @@ func (f *frame) appendWords(dst []byte) []byte {
 	return dst
 }
 
-// wordFlags are the flags that headers and levels have in common.
+// wordFlags are the flags that headers and rollups have in common.
 func (f *frame) wordFlags() byte {
 	flags := f.whence(f.Min)<<flagMin | f.whence(f.Max)<<flagMax
 	if f.Last == f.First {

@@ -28,7 +28,7 @@ type output struct {
 	kind       manifest.Kind
 	generation uint64
 	window     manifest.Range  // what every file of a window stands for
-	levels     *window.Rollups // of a window
+	rollups    *window.Rollups // of a window
 
 	meta   manifest.Segment // of the open file
 	w      *segment.Writer  // nil when no file is open
@@ -55,7 +55,7 @@ func (o *output) add(bucket uint64, c *window.Chunk) error {
 	if o.kind == manifest.Overlay {
 		o.ranges.Add(bucket, c.Number)
 	} else {
-		n, err := o.levels.Add(o.w, h, c.Number, &c.Header, c.Digest)
+		n, err := o.rollups.Add(o.w, h, c.Number, &c.Header, c.Digest)
 		if err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (o *output) end(giveUp bool) error {
 		return w.Abort()
 	case o.kind == manifest.Window:
 		o.meta.Ranges = []manifest.Range{o.window}
-		if _, err := o.levels.Flush(w); err != nil {
+		if _, err := o.rollups.Flush(w); err != nil {
 			return errors.Join(err, w.Abort())
 		}
 	default:

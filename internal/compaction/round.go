@@ -192,7 +192,7 @@ func (m *merging) window(ctx context.Context, merger *window.Merger, r manifest.
 			sources = append(sources, m.mergeSource(seg, r.Bucket))
 		}
 	}
-	out := &output{ctx: ctx, m: m, kind: manifest.Window, generation: m.plan.Generation, window: r, levels: window.NewRollups(r)}
+	out := &output{ctx: ctx, m: m, kind: manifest.Window, generation: m.plan.Generation, window: r, rollups: window.NewRollups(r)}
 	merger.Holes = m.c.holesOf(r.Bucket)
 	damaged, err := merger.Merge(ctx, r.Bucket, r.First, r.Past, sources,
 		func(c *window.Chunk) error { return out.add(r.Bucket, c) })

@@ -175,10 +175,10 @@ func (s *segmentCheck) finishRollups() {
 			}
 			unit := info.WindowFirst + int64(i)*l.Chunks()
 			if !recompute.Equal(want, &got[i]) {
-				s.wrongRollup("levels", l, unit, fmt.Sprintf("%+v", *want), fmt.Sprintf("%+v", got[i]))
+				s.wrongRollup("rollups", l, unit, fmt.Sprintf("%+v", *want), fmt.Sprintf("%+v", got[i]))
 			}
 			if digest := s.rollups.Digest(l, int(i)); digest != digests[i] {
-				s.wrongRollup("levels, digest", l, unit, fmt.Sprintf("%016x", digest), fmt.Sprintf("%016x", digests[i]))
+				s.wrongRollup("rollups, digest", l, unit, fmt.Sprintf("%016x", digest), fmt.Sprintf("%016x", digests[i]))
 			}
 		}
 	}

@@ -85,7 +85,7 @@ const (
 )
 
 func (k kind) String() string {
-	return [kinds]string{"data", "index", "levels", "levels", "series", "buckets"}[k]
+	return [kinds]string{"data", "index", "rollups", "rollups", "series", "buckets"}[k]
 }
 
 // footer is the fixed last part of a file.

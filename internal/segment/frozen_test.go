@@ -129,7 +129,7 @@ func frozenSegments() map[string]*frozenSegment {
 	return map[string]*frozenSegment{"flush": flush, "overlay": overlay, "window": hours, "day": day, "stamps": timestamps}
 }
 
-// level computes a level of a series from the headers of its chunks.
+// rollup computes a rollup of a series from the headers of its chunks.
 func (f *frozenSegment) rollup(t *testing.T, l Rollup, p place) (spans uint16, all [MaxSpans]chunk.Header) {
 	t.Helper()
 	for i := range int(int64(f.window) / l.Chunks()) {
@@ -239,7 +239,7 @@ func TestFrozenSegments(t *testing.T) {
 	}
 }
 
-// comparePoints reads every point and every level.
+// comparePoints reads every point and every rollup.
 func (f *frozenSegment) comparePoints(t *testing.T, r *Reader) {
 	t.Helper()
 	var got [chunk.Slots]uint64

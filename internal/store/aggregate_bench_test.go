@@ -104,7 +104,7 @@ func BenchmarkAggregate(b *testing.B) {
 				}
 			}
 			b.ReportMetric(b.Elapsed().Seconds()*1e9/float64(b.N)/float64(tc.step)/float64(tc.steps), "ns/slot")
-			b.ReportMetric(float64(stats.Rollups), "levels")
+			b.ReportMetric(float64(stats.Rollups), "rollups")
 			b.ReportMetric(float64(stats.Headers), "headers")
 			b.ReportMetric(float64(stats.Points), "decoded")
 		})

@@ -256,11 +256,11 @@ func TestAggregatesEqualTheSlots(t *testing.T) {
 	}
 }
 
-// I5: damaged levels are named, and the headers of the chunks serve instead; of
-// damaged chunks nothing is returned, as by Read. (An intact level knows what
+// I5: damaged rollups are named, and the headers of the chunks serve instead; of
+// damaged chunks nothing is returned, as by Read. (An intact rollup knows what
 // was in its chunks whatever becomes of them.)
 func TestAggregatesOverDamage(t *testing.T) {
-	for part, steps := range map[string][]int64{"levels": {7200, daySlots}, "data": {60, 3600}, "index": {60, 3600}} {
+	for part, steps := range map[string][]int64{"rollups": {7200, daySlots}, "data": {60, 3600}, "index": {60, 3600}} {
 		t.Run(part, func(t *testing.T) {
 			fs, clock := vfs.NewMem(), newTestClock()
 			o := testOptions(fs, clock)
@@ -314,7 +314,7 @@ func TestAggregatesOverDamage(t *testing.T) {
 			if _, n := s.Damage(); n == 0 {
 				t.Fatal("no damage was counted")
 			}
-			if part == "levels" && sum.Headers+sum.Rollups == 0 {
+			if part == "rollups" && sum.Headers+sum.Rollups == 0 {
 				t.Fatalf("%+v", sum)
 			}
 		})

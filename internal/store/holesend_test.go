@@ -280,7 +280,7 @@ func (h *holeLayers) checkSpared(image vfs.FS, metas []manifest.Segment, last fu
 			z.s.Crash()
 		}
 	}
-	if spared["levels"] == 0 || spared["series"] == 0 {
+	if spared["rollups"] == 0 || spared["series"] == 0 {
 		h.t.Errorf("damage by part: %v", spared)
 	}
 }

@@ -95,7 +95,7 @@ func onlyRedundant(t *testing.T, o *Options, m *manifest.Segment) (part string, 
 	}
 	defer func() { _ = r.Close() }()
 	for _, d := range segment.Damages(r.Verify()) {
-		if part = d.Part; part != "levels" && part != "series" {
+		if part = d.Part; part != "rollups" && part != "series" {
 			return "", false
 		}
 	}

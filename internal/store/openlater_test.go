@@ -185,7 +185,7 @@ func TestAWindowThatTheDeviceDoesNotGive(t *testing.T) {
 	}
 	count := func() (n int) {
 		t.Helper()
-		dst := make([]chunk.Header, 4) // of half a chunk, and of windows that a level has
+		dst := make([]chunk.Header, 4) // of half a chunk, and of windows that a rollup has
 		if _, err := s.Series(info, key(1)).Aggregate(t.Context(), epoch, 360, dst); err != nil {
 			t.Fatal(err)
 		}

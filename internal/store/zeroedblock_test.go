@@ -285,7 +285,7 @@ func TestAZeroed4KiBHidesWhatItHeld(t *testing.T) {
 		}
 	}
 	t.Logf("places by layer and part: %v", alone)
-	if !testing.Short() && (alone["0 levels"] < 3 || alone["0 series"] < 3 || alone["0 data"] < 2 || alone["0 index"] < 3 || alone["2 series"] < 3) {
+	if !testing.Short() && (alone["0 rollups"] < 3 || alone["0 series"] < 3 || alone["0 data"] < 2 || alone["0 index"] < 3 || alone["2 series"] < 3) {
 		t.Errorf("places by layer and part: %v", alone)
 	}
 	w.s = mustOpen(t, w.o)

@@ -100,10 +100,10 @@ func merged(t *rapid.T, sources []Source, window Range, first, past int64) (enco
 		t.Fatal(err)
 	}
 	w.Describe(1, window.First, uint32(window.Past-window.First))
-	levels := NewRollups(window)
+	rollups := NewRollups(window)
 	damaged, err := m.Merge(context.Background(), 1, first, past, sources, func(c *Chunk) error {
 		h, number, data := c.Hash, c.Number, c.Data
-		if _, err := levels.Add(w, h, number, &c.Header, c.Digest); err != nil {
+		if _, err := rollups.Add(w, h, number, &c.Header, c.Digest); err != nil {
 			return err
 		}
 		n := c.Header.Count
@@ -135,7 +135,7 @@ func merged(t *rapid.T, sources []Source, window Range, first, past int64) (enco
 	if err != nil || damaged != nil {
 		t.Fatal(err, damaged)
 	}
-	if _, err := levels.Flush(w); err != nil {
+	if _, err := rollups.Flush(w); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Finish(); err != nil {
@@ -145,7 +145,7 @@ func merged(t *rapid.T, sources []Source, window Range, first, past int64) (enco
 	return append(encoded, filetest.Read(t, fs, "merged")...), p
 }
 
-// checkRollups compares the levels of a file with the points (I4). The values of
+// checkRollups compares the rollups of a file with the points (I4). The values of
 // these tests have so few bits that sums are exact in any order.
 func (p points) checkRollups(t *rapid.T, fs vfs.FS, window Range) {
 	t.Helper()
@@ -169,10 +169,10 @@ func (p points) checkRollups(t *rapid.T, fs vfs.FS, window Range) {
 			for i := range (window.Past - window.First) / l.Chunks() {
 				want := p.header(series, window.First*chunk.Slots+i*slots, slots)
 				if present := spans>>i&1 != 0; present != (want.Count > 0) || present && got[i] != want {
-					t.Fatalf("level %d of series %d, unit %d: %t %+v, want %+v", l, series, i, present, got[i], want)
+					t.Fatalf("rollup %d of series %d, unit %d: %t %+v, want %+v", l, series, i, present, got[i], want)
 				}
 				if digest := p.digest(series, window.First+i*l.Chunks(), l.Chunks()); digest != digests[i] {
-					t.Fatalf("level %d of series %d, unit %d: digest %x, want %x", l, series, i, digests[i], digest)
+					t.Fatalf("rollup %d of series %d, unit %d: digest %x, want %x", l, series, i, digests[i], digest)
 				}
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"dalmatiner/internal/segment"
 )
 
-// I4: a level that is not what its chunks give is found by a check, however
+// I4: a rollup that is not what its chunks give is found by a check, however
 // right its checksum is.
 func TestWrongRollupsAreFound(t *testing.T) {
 	for name, change := range map[string]func(h *chunk.Header, digest *uint64) bool{
@@ -36,7 +36,7 @@ func TestWrongRollupsAreFound(t *testing.T) {
 			rewriteRollups(t, fs, "/data/window/"+names[0], change)
 			r := mustCheck(t, fs, "/data")
 			if !slices.ContainsFunc(r.Damages, func(d fsck.Damage) bool {
-				return strings.HasPrefix(d.Part, "levels") && strings.HasSuffix(d.Part, "digest") == (name == "a wrong digest") &&
+				return strings.HasPrefix(d.Part, "rollups") && strings.HasSuffix(d.Part, "digest") == (name == "a wrong digest") &&
 					strings.Contains(d.Detail, "10 chunks from")
 			}) {
 				t.Fatalf("not found among %v", r.Damages)
@@ -45,7 +45,7 @@ func TestWrongRollupsAreFound(t *testing.T) {
 	}
 }
 
-// One damaged block of a window is one place: levels of chunks that cannot be
+// One damaged block of a window is one place: rollups of chunks that cannot be
 // read are not called wrong.
 func TestRollupsOfADamagedBlockAreNotWrong(t *testing.T) {
 	fs, clock := vfs.NewMem(), newTestClock()
@@ -62,7 +62,7 @@ func TestRollupsOfADamagedBlockAreNotWrong(t *testing.T) {
 	}
 }
 
-// rewriteRollups writes a window again, with one entry of the level Small of
+// rewriteRollups writes a window again, with one entry of the rollup Small of
 // every series changed or left out.
 func rewriteRollups(t *testing.T, fs vfs.FS, path string, change func(h *chunk.Header, digest *uint64) bool) {
 	t.Helper()
