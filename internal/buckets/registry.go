@@ -86,6 +86,16 @@ func (r *Registry[B]) All() []B {
 	return out
 }
 
+// Infos returns the properties of all buckets, sorted by name. The slice is the caller's.
+func (r *Registry[B]) Infos() []Info {
+	all := r.All()
+	out := make([]Info, len(all))
+	for i, b := range all {
+		out[i] = b.Info()
+	}
+	return out
+}
+
 // Add puts a bucket into the registry.
 func (r *Registry[B]) Add(b B) {
 	info := b.Info()

@@ -69,6 +69,8 @@ type Catalogue struct {
 	reopen   func() error          // opens to write what could only be opened to read; nil = it is
 	dbMu     sync.RWMutex          // held to read by what reads db beside reopen
 
+	namesUnread atomic.Bool // see NamesUnread
+
 	mu         sync.Mutex
 	dirty      bool            // written to since the last Flush
 	behind     <-chan struct{} // closed when pebble has done the Flush that failed; nil = none has

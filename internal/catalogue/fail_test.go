@@ -60,6 +60,9 @@ func failing(t *testing.T, name string, c *Catalogue, m model) int {
 		if (err == nil) != (c.Failed() == nil) || err != nil && !errors.Is(err, syscall.EIO) {
 			t.Fatalf("%s: %v, %v", name, err, c.Failed())
 		}
+		if (err == nil) == (c.Mark() == MarkLost) {
+			t.Fatalf("%s: %v, and the mark is %d", name, err, c.Mark())
+		}
 		if err == nil {
 			continue
 		}

@@ -15,14 +15,29 @@ const (
 // Mark is the mark of a catalogue of that generation.
 func Mark(generation uint64) uint64 { return generation + 1 }
 
-// Mark is that of this catalogue, 0 while its files do not say yet that there is one.
+// Mark is what a commit says of this catalogue: MarkLost once it has failed, and 0 while
+// its files do not say yet that there is one.
 func (c *Catalogue) Mark() uint64 {
+	if c.Failed() != nil {
+		return MarkLost
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.NamesUnread() {
+		return c.mark() | NamesUnread
+	}
 	return c.mark()
 }
 
-// mark is Mark; c.mu is held, or nobody else has c.
+// SetNamesUnread says whether the catalogue was rebuilt without names that the device
+// did not give.
+func (c *Catalogue) SetNamesUnread(unread bool) { c.namesUnread.Store(unread) }
+
+// NamesUnread reports whether there may be series that the catalogue does not know,
+// because the device did not give their names when it was rebuilt.
+func (c *Catalogue) NamesUnread() bool { return c.namesUnread.Load() }
+
+// mark is that of the generation; c.mu is held, or nobody else has c.
 func (c *Catalogue) mark() uint64 {
 	if c.generation == 0 && !c.noted {
 		return 0

@@ -120,6 +120,14 @@ func (t *Table) Column(b *Bucket, id metric.SeriesID) series.Ref {
 	return ref
 }
 
+// RaiseHighest notes that a slot of a bucket is flushed, unless the bucket is deleted. One
+// caller at a time does so.
+func (t *Table) RaiseHighest(bucket uint64, slot int64) {
+	if b := t.o.Buckets.ID(bucket); b != nil {
+		b.RaiseHighest(slot)
+	}
+}
+
 // Bytes returns the memory of buckets, names and index, estimated where they grow.
 func (t *Table) Bytes() int64 {
 	n := t.Index.Bytes() + t.o.Buckets.DeletionsBytes()

@@ -16,14 +16,7 @@ import (
 var ErrClosed = version.ErrClosed
 
 // Buckets returns all buckets, sorted by name.
-func (s *Store) Buckets() []buckets.Info {
-	all := s.buckets.All()
-	out := make([]buckets.Info, len(all))
-	for i, b := range all {
-		out[i] = b.Info()
-	}
-	return out
-}
+func (s *Store) Buckets() []buckets.Info { return s.buckets.Infos() }
 
 // BucketByName returns a bucket, or an error that wraps buckets.ErrUnknown.
 func (s *Store) BucketByName(name string) (buckets.Info, error) {

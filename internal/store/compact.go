@@ -91,11 +91,11 @@ func (k knownSeries) BucketByID(id uint64) (info buckets.Info, ok bool) {
 
 // Known reports whether there is a series, or may be.
 func (k knownSeries) Known(id metric.SeriesID) bool {
-	return k.s.columns.Index.Has(id) || k.s.namesUnread
+	return k.s.columns.Index.Has(id) || k.s.catalogue.NamesUnread()
 }
 
 // NamesUnread reports that names could not be read.
-func (k knownSeries) NamesUnread() bool { return k.s.namesUnread }
+func (k knownSeries) NamesUnread() bool { return k.s.catalogue.NamesUnread() }
 
 // Remembers reports whether a deletion is the last one of a series, and not yet forgotten.
 func (k knownSeries) Remembers(bucket uint64, id metric.SeriesID, incarnation uint64) bool {

@@ -372,7 +372,7 @@ func (s *Store) edit(f *flushing, m *manifest.Segment) manifest.Edit {
 		Account:         f.account,
 		AccountLSN:      uint64(f.lsn),
 		NextSeq:         s.dir.NextNumber(),
-		Catalogue:       s.catalogueMark(),
+		Catalogue:       s.catalogue.Mark(),
 		Highest:         f.highest,
 		Incarnation:     s.columns.Deletions.Last(),
 		RememberAfter:   f.forget,
@@ -389,7 +389,9 @@ func (s *Store) edit(f *flushing, m *manifest.Segment) manifest.Edit {
 // there before a group drops what it holds: a reader, who copies from the head before
 // he looks at segments, may see a point twice, never not at all.
 func (s *Store) publish(f *flushing, seg *version.Segment) {
-	s.raiseHighest(f.highest)
+	for _, h := range f.highest {
+		s.columns.RaiseHighest(h.Bucket, h.Slot)
+	}
 	s.forgetDeletions(f.forget, f.early)
 	if seg != nil {
 		s.versions.Publish(func(v *version.Version) { v.Add(seg) })

@@ -1,22 +1,6 @@
 package store
 
-import (
-	"dalmatiner/internal/columns"
-	"dalmatiner/internal/incarnation"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
-)
-
-// restoreIncarnations notes the deletions of a bucket that the MANIFEST has.
-func (s *Store) restoreIncarnations(b *columns.Bucket, all []manifest.Tombstones) {
-	for i := range all {
-		if t := &all[i]; t.Bucket == b.ID {
-			for j := range t.Series {
-				b.Incarnations.Raise(metric.SeriesID(t.Series[j].Hash), t.Incarnation)
-			}
-		}
-	}
-}
+import "dalmatiner/internal/incarnation"
 
 // outlived says up to which clock an edit that adds tombstones forgets deletions, 0
 // for none, and of how many series too early.

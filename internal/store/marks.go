@@ -3,7 +3,6 @@ package store
 import (
 	"slices"
 
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/manifest"
@@ -28,23 +27,4 @@ func (f *flushing) settle(b *columns.Bucket, g *head.Group, c *head.Capture) {
 		f.highest = append(f.highest, manifest.Highest{Bucket: b.ID, Slot: c.Highest})
 	}
 	f.highest[i].Slot = max(f.highest[i].Slot, c.Highest)
-}
-
-// raiseHighest notes the highest slots that are flushed.
-func (s *Store) raiseHighest(list []manifest.Highest) {
-	for _, h := range list {
-		if b := s.buckets.ID(h.Bucket); b != nil {
-			b.RaiseHighest(h.Slot)
-		}
-	}
-}
-
-// settleBySegments raises the highest flushed slots to the ends of all segments: a
-// MANIFEST with damage may not have the last ones.
-func (s *Store) settleBySegments() {
-	for _, seg := range s.versions.Latest().Segments {
-		for _, r := range seg.Meta.Ranges {
-			s.raiseHighest([]manifest.Highest{{Bucket: r.Bucket, Slot: r.Past*chunk.Slots - 1}})
-		}
-	}
 }

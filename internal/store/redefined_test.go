@@ -162,8 +162,8 @@ func TestASeriesBackInItsColumnKeepsItsName(t *testing.T) {
 			t.Fatalf("the series is in %v, it was deleted from %v", at, was)
 		}
 		n := s.incarnationOf(mustBucket(t, s, "b"), key(0))
-		s.namesUnread = true
-		if err := s.manifest.Commit(manifest.Edit{Catalogue: s.catalogueMark()}); err != nil {
+		s.catalogue.SetNamesUnread(true)
+		if err := s.manifest.Commit(manifest.Edit{Catalogue: s.catalogue.Mark()}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Close(); err != nil {

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,8 +22,8 @@ import (
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/reader"
-	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/startup"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
 )
@@ -35,16 +34,12 @@ import (
 // a group's lock, the log's, buckets.mu, groups.mu, that of what is unflushed, versions.mu.
 type Store struct {
 	o     Options
-	lock  io.Closer
 	clock *clock.Clock
 
+	directory *startup.Directory // which has
 	log       *wal.Log
 	manifest  *manifest.Manifest
 	catalogue *catalogue.Catalogue
-
-	start       *recovery.Plan // what this start does with the files, until it is done
-	readers     recovery.Readers
-	namesUnread bool // see catalogue.NamesUnread; set before the store is in use
 
 	account   *account.Account
 	ledger    *ledger.Ledger // of log and account
@@ -130,15 +125,12 @@ func (s *Store) shutdown() error {
 	if !s.crashed.Load() {
 		s.ledger.LogRefusals()
 	}
-	errs := []error{s.log.Close(), s.manifest.Close(), s.catalogue.Close()}
-	for _, seg := range s.versions.Close() {
-		errs = append(errs, seg.Reader.Close())
-	}
+	err := s.directory.Close()
 	for _, g := range s.columns.Groups.All() {
 		g.Kill()
 	}
 	s.arenas.Release()
-	return errors.Join(append(errs, s.lock.Close())...)
+	return err
 }
 
 // ReleaseSenders lets the senders go on that are held back, as backpressure.Control.Release.

@@ -1,14 +1,10 @@
-package store
+package startup
 
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"slices"
 
-	"dalmatiner/internal/columns"
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
@@ -19,57 +15,16 @@ import (
 // give. What the log has of a series without a name is lost, and most failures pass.
 const nameTries = 4
 
-// rebuildCatalogue takes the series from the segments that name them; where the
-// catalogue has been loaded, those that it does not know.
-func (s *Store) rebuildCatalogue(known *columns.Ownership, loaded bool) error {
-	known.Rebuilt = true
-	all, deleted, unread, err := s.names()
-	if err != nil {
-		return err
-	}
-	if s.namesUnread = unread > 0; s.namesUnread {
-		s.o.Logger.Error("names of series could not be read: what segments hold of these series is not served, and the next start looks for them again",
-			"segments", unread)
-	}
-	if loaded {
-		all = slices.DeleteFunc(all, func(e segment.Series) bool { return s.columns.Index.Has(metric.SeriesID(e.Hash)) })
-	}
-	list := s.formerColumns(latest(all), deleted)
-	for _, e := range list {
-		if err := known.Restore(e); err != nil {
-			return err
-		}
-	}
-	known.Settle()
-	if err = s.catalogue.Put(list); err == nil {
-		err = s.catalogue.Flush()
-	}
-	if failed := s.catalogue.Failed(); failed != nil {
-		s.damage.Report(datadir.Catalogue, failed) // the series are in memory
-	} else if err != nil {
-		return err
-	}
-	return s.commitCatalogue()
-}
-
-// commitCatalogue notes in the MANIFEST what the catalogue holds.
-func (s *Store) commitCatalogue() error {
-	err := s.manifest.Commit(manifest.Edit{Catalogue: s.catalogueMark()})
-	if errors.Is(err, manifest.ErrUnwritten) {
-		return nil // the next commit says it, or the next start rebuilds again
-	}
-	return err
-}
-
 // names returns all names in segments but those of series that were deleted
 // after the segment was written, what segments say of deletions, and in how many
 // segments the device could not read some.
-func (s *Store) names() (all, deleted []segment.Series, unread int, err error) {
+func (s *start) names() (all, deleted []segment.Series, unread int, err error) {
 	tombs := make(map[uint64]version.Tombstones)
-	for _, b := range s.buckets.All() {
-		tombs[b.ID] = s.tombs(b.ID)
+	v := s.o.Versions.Latest()
+	for _, b := range s.o.Buckets.All() {
+		tombs[b.ID] = v.Tombstones(b.ID)
 	}
-	for _, seg := range s.versions.Latest().Segments {
+	for _, seg := range v.Segments {
 		if seg.Info.Identities == 0 {
 			continue
 		}
@@ -91,7 +46,7 @@ func (s *Store) names() (all, deleted []segment.Series, unread int, err error) {
 		if segment.ReadFailed(err) {
 			unread++
 		}
-		if err := s.damage.Unreadable(seg, err); err != nil {
+		if err := s.o.Damage.Unreadable(seg, err); err != nil {
 			return nil, nil, 0, err
 		}
 	}
@@ -111,15 +66,15 @@ func latest(all []segment.Series) []segment.Series {
 // formerColumns adds the columns that deleted series had, by segments and MANIFEST, and
 // returns all in the order of the columns. The log may still have records of every
 // column that a series had: the last one is not enough.
-func (s *Store) formerColumns(list, deleted []segment.Series) []segment.Series {
-	for _, t := range s.manifest.State().Tombstones {
+func (s *start) formerColumns(list, deleted []segment.Series) []segment.Series {
+	for _, t := range s.d.Manifest.State().Tombstones {
 		for _, d := range t.Series {
 			deleted = append(deleted, segment.Series{Bucket: t.Bucket, Hash: d.Hash, Group: d.Group, Column: uint16(d.Column), Since: t.LSN})
 		}
 	}
 	for _, e := range deleted {
 		ref := series.At(e.Group, int(e.Column))
-		if b := s.buckets.ID(e.Bucket); ref != series.None && b != nil && s.columns.Column(b, metric.SeriesID(e.Hash)) != ref {
+		if b := s.o.Buckets.ID(e.Bucket); ref != series.None && b != nil && s.o.Columns.Column(b, metric.SeriesID(e.Hash)) != ref {
 			e.Key, e.DeleteSequence, e.Incarnation = nil, 0, 0
 			list = append(list, e)
 		}

@@ -1,0 +1,235 @@
+// Package startup opens a data directory: everything that a start does before the log
+// is replayed. It brings MANIFEST, segments and catalogue into agreement and fills the
+// rooms in memory with what they say. DESIGN.md has the steps.
+package startup
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/columns"
+	"dalmatiner/internal/damage"
+	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/recovery"
+	"dalmatiner/internal/segment"
+	"dalmatiner/internal/version"
+	"dalmatiner/internal/wal"
+)
+
+// Options are what a start works with. All is required, and the rooms in it are empty.
+type Options struct {
+	FS     vfs.FS
+	Dir    string
+	Logger *slog.Logger
+	Now    func() time.Time
+	Log    wal.Options // of the log; FS, Dir, Logger and MinLSN are set by Open
+
+	Files    *segment.Files // opens segments
+	Segments *version.Dir
+	Versions *version.Versions
+	Buckets  *buckets.Registry[*columns.Bucket]
+	Columns  *columns.Table
+	Account  *account.Account
+	Damage   *damage.Notes
+
+	// NewBucket returns a bucket without series.
+	NewBucket func(buckets.Info) *columns.Bucket
+
+	// Hold is told of memory that is taken until the log is replayed.
+	Hold func(bytes int64)
+}
+
+// Directory is an open data directory.
+type Directory struct {
+	Manifest  *manifest.Manifest
+	Catalogue *catalogue.Catalogue
+	Log       *wal.Log
+
+	versions *version.Versions
+	lock     io.Closer
+}
+
+// Close closes the log, the MANIFEST, the catalogue and the segments, for which it
+// waits for all readers, and gives the directory free.
+func (d *Directory) Close() error {
+	var errs []error
+	if d.Log != nil {
+		errs = append(errs, d.Log.Close())
+	}
+	if d.Manifest != nil {
+		errs = append(errs, d.Manifest.Close())
+	}
+	if d.Catalogue != nil {
+		errs = append(errs, d.Catalogue.Close())
+	}
+	for _, seg := range d.versions.Close() {
+		errs = append(errs, seg.Reader.Close())
+	}
+	return errors.Join(append(errs, d.lock.Close())...)
+}
+
+// Found is what a start knows when it begins to replay the log.
+type Found struct {
+	State     *manifest.State // to go on with
+	Ownership *columns.Ownership
+}
+
+// start is a start under way.
+type start struct {
+	o       Options
+	d       Directory
+	found   Found
+	created bool             // there was no MANIFEST
+	plan    recovery.Plan    // what becomes of the files of segments
+	readers recovery.Readers // of those that open and are in no version yet
+}
+
+// Open opens the data directory, makes it where there is none, and fills the rooms.
+// It fails on a directory that another process has open or that a newer version
+// wrote, and on failing I/O, and has closed everything then, Versions too. Torn,
+// damaged and missing files are reported to Damage and set aside (I6).
+func Open(o Options) (*Directory, Found, error) {
+	lock, err := datadir.Acquire(o.FS, o.Dir, o.Damage.Report)
+	if err != nil {
+		return nil, Found{}, err
+	}
+	s := &start{o: o, d: Directory{versions: o.Versions, lock: lock}}
+	for _, step := range []func() error{
+		s.openManifest, s.planFiles, s.restore, s.openSegments, s.showHoles, s.openCatalogue, s.openLog,
+	} {
+		if err := step(); err != nil {
+			return nil, Found{}, errors.Join(formatError(err), s.readers.Close(), s.d.Close())
+		}
+	}
+	return &s.d, s.found, nil
+}
+
+// formatError says what to do about a file that another version of the program
+// wrote.
+func formatError(err error) error {
+	for _, format := range []error{manifest.ErrFormat, segment.ErrFormat, wal.ErrFormat} {
+		if errors.Is(err, format) {
+			return fmt.Errorf("%w: use the program that wrote it, or move the data directory away and send the points again", err)
+		}
+	}
+	return err
+}
+
+func (s *start) path(elem ...string) string {
+	return s.o.FS.PathJoin(append([]string{s.o.Dir}, elem...)...)
+}
+
+// openManifest reads the MANIFEST and what lies beside it.
+func (s *start) openManifest() error {
+	m, state, report, err := manifest.Open(s.o.FS, s.o.Dir, s.o.Logger)
+	if err != nil {
+		return err
+	}
+	s.d.Manifest, s.found.State, s.created = m, state, report.Created
+	for _, d := range report.Damaged {
+		s.o.Damage.Report("MANIFEST", errors.New(d.String()))
+	}
+	for _, what := range report.Lost {
+		s.o.Damage.Report("MANIFEST", errors.New("lost in both copies: "+what))
+	}
+	if report.Deferred != nil {
+		s.o.Logger.Warn("the copies of the MANIFEST wait for room on the disk", "err", report.Deferred)
+	}
+	return nil
+}
+
+// planFiles decides what becomes of every file of segments, and with which state the
+// start goes on. Nothing is changed yet.
+func (s *start) planFiles() error {
+	state := s.found.State
+	in, readers, err := recovery.Look(s.o.FS, s.o.Dir, state, s.o.Files.Open)
+	s.readers = readers
+	if err != nil {
+		return err
+	}
+	in.Now = s.o.Now().UnixMilli()
+	s.plan = recovery.Decide(in)
+	if used := in.LogFrom != 0 || len(in.Files) > 0; used && state.Suspect {
+		s.o.Buckets.DeletionsLost(s.o.Now()) // edits with some may be lost
+		if s.created {
+			s.o.Damage.Report("MANIFEST", errors.New("both copies are missing: the segments say what they held"))
+		}
+	}
+	for _, l := range s.plan.Lines() {
+		if l.Damage {
+			s.o.Damage.Report("segment "+l.File, errors.New(l.Text))
+		} else {
+			s.o.Logger.Info("start: " + l.File + " " + l.Text)
+		}
+	}
+	if s.plan.Rebuilt {
+		s.plan.State.Catalogue |= catalogue.NamesUnread // it may not have all that segments name
+	}
+	s.found.State = s.plan.State
+	return nil
+}
+
+// restore enters into memory what the state says of buckets, deletions and numbers,
+// and the account.
+func (s *start) restore() error {
+	state, o := s.found.State, &s.o
+	for _, info := range state.Buckets {
+		b := o.NewBucket(info)
+		raiseIncarnations(b, state.Tombstones)
+		raiseIncarnations(b, state.Remembered)
+		o.Buckets.Add(b)
+	}
+	o.Versions.Publish(func(v *version.Version) {
+		for _, b := range state.Buckets {
+			v.Hide(b.ID, version.FromManifest(b.ID, state.Tombstones))
+		}
+	})
+	for _, h := range state.Highest {
+		o.Columns.RaiseHighest(h.Bucket, h.Slot)
+	}
+	for _, d := range state.DeletedBuckets {
+		o.Buckets.NoteDeleted(d)
+	}
+	o.Buckets.RaiseDeletionsFrom(state.DeletionsFrom)
+	o.Columns.Deletions.Forget(state.RememberAfter)
+	o.Columns.Deletions.Saw(max(state.Incarnation, o.Buckets.DeletionsFrom()))
+	o.Columns.Groups.Skip(state.NextGroup)
+	o.Segments.RaiseNumber(max(state.NextSeq, 1))
+	if state.Account != nil {
+		if err := o.Account.Restore(state.Account); err != nil {
+			o.Damage.Report("account in the MANIFEST", err)
+		}
+	}
+	s.found.Ownership = o.Columns.NewOwnership(recovery.ReplayFrom(state), o.Damage, o.Hold)
+	return nil
+}
+
+// raiseIncarnations notes the deletions of a bucket that the MANIFEST has.
+func raiseIncarnations(b *columns.Bucket, all []manifest.Tombstones) {
+	for i := range all {
+		if t := &all[i]; t.Bucket == b.ID {
+			for j := range t.Series {
+				b.Incarnations.Raise(metric.SeriesID(t.Series[j].Hash), t.Incarnation)
+			}
+		}
+	}
+}
+
+// openLog opens the log, above everything that MANIFEST and catalogue know of it.
+func (s *start) openLog() (err error) {
+	o := s.o.Log
+	o.FS, o.Dir, o.Logger = s.o.FS, s.path(datadir.WAL), s.o.Logger
+	o.MinLSN = wal.LSN(max(s.found.State.AccountLSN, s.found.Ownership.Highest()+1))
+	s.d.Log, err = wal.Open(o)
+	return err
+}
