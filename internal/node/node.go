@@ -110,8 +110,8 @@ func (n *node) storeOptions() (store.Options, error) {
 	}
 	o := store.DefaultOptions(c.DataDir)
 	o.Logger = n.logger
-	o.AutoCreate, o.DefaultResolution, o.DefaultPPF, o.Lifetime = c.AutoCreate, c.Resolution.Milliseconds(), c.PointsPerFile, c.Lifetime
-	o.RingSize, o.CachePoints, o.HeadGrace, o.MaxFuture = c.RingSize, c.CachePoints, c.HeadGrace, c.MaxFuture
+	o.UnknownBuckets = store.UnknownBuckets{Create: c.AutoCreate, Resolution: c.Resolution.Milliseconds(), PPF: c.PointsPerFile, TTL: c.Lifetime}
+	o.CachePoints, o.HeadGrace, o.MaxFuture = c.CachePoints, c.HeadGrace, c.MaxFuture
 	o.WALSync, o.WALInterval, o.WALMaxSize = mode, c.WALInterval, c.WALMaxSize
 	o.FlushBytes, o.FlushInterval, o.LateMemory, o.MinFree = c.FlushBytes, c.FlushInterval, c.LateMemory, c.MinFree
 	if o.MaxOpenFiles = c.MaxOpenFiles; o.MaxOpenFiles == config.MaxOpenFilesAuto {

@@ -63,12 +63,11 @@ func (s *Store) EnsureBucket(name string) (buckets.Info, error) {
 	if err == nil {
 		return info, nil
 	}
-	if !s.o.AutoCreate {
+	if !s.o.UnknownBuckets.Create {
 		return buckets.Info{}, fmt.Errorf("%w, and bucket.auto_create is off", err)
 	}
-	info, err = s.CreateBucket(buckets.Info{
-		Name: name, Resolution: s.o.DefaultResolution, PPF: s.o.DefaultPPF, TTL: s.o.Lifetime,
-	})
+	o := &s.o.UnknownBuckets
+	info, err = s.CreateBucket(buckets.Info{Name: name, Resolution: o.Resolution, PPF: o.PPF, TTL: o.TTL})
 	if errors.Is(err, buckets.ErrExists) {
 		return s.BucketByName(name) // somebody else was faster
 	}

@@ -18,7 +18,7 @@ import (
 // A flood of new buckets is refused where new series are, with the reason, before the
 // limit; known buckets are served, and what they took comes back when they are deleted.
 func TestAFloodOfBucketsIsRefused(t *testing.T) {
-	s := openPressed(t, func(o *Options) { o.AutoCreate = true })
+	s := openPressed(t, func(o *Options) { o.UnknownBuckets.Create = true })
 	known := mustSession(t, s.Store, "known")
 	known.Point(key(1), epoch, point.FromInt(1))
 	var refusal *memory.Refusal
@@ -82,7 +82,7 @@ func TestAFloodOfBucketsIsRefused(t *testing.T) {
 func TestBucketsCountWhatTheyTake(t *testing.T) {
 	clock := newTestClock()
 	o := testOptions(vfs.Default, clock) // a log in memory would count as well
-	o.Dir, o.AutoCreate = t.TempDir(), true
+	o.Dir, o.UnknownBuckets.Create = t.TempDir(), true
 	o.Memory = memory.New(1<<40, clock.Now, nil)
 	s := mustOpen(t, o)
 	defer s.Crash()

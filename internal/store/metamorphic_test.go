@@ -98,7 +98,6 @@ func drawSettings(t *rapid.T) settings {
 	st.o.FlushInterval = time.Duration(one("flush.interval", 1, 720, 36_000)) * time.Second
 	st.o.MaxOpenFiles = int(one("storage.max_open_files", 1, 2, 1024))
 	st.o.BlockCache = one("storage.block_cache", 0, 256<<10, 64<<20)
-	st.o.RingSize = int(one("ring_size", 2, 64, 1024))
 	st.o.WALSync = wal.SyncMode(one("wal.sync", int64(wal.Always), int64(wal.Interval), int64(wal.Off)))
 	st.o.BackgroundMerge = rapid.Bool().Draw(t, "merge.background")
 	st.o.MinFree, st.o.WALInterval = 0, time.Millisecond
@@ -109,8 +108,8 @@ func drawSettings(t *rapid.T) settings {
 
 func (st *settings) String() string {
 	o := &st.o
-	return fmt.Sprintf("cache_points=%d flush.bytes=%d late.memory=%d wal.max_size=%d head.grace=%v age=%v flush.interval=%v storage.max_open_files=%d storage.block_cache=%d ring_size=%d wal.sync=%v merge.background=%v merged file=%d memory.limit=%d",
-		o.CachePoints, o.FlushBytes, o.LateMemory, o.WALMaxSize, o.HeadGrace, o.HeadMaxAge, o.FlushInterval, o.MaxOpenFiles, o.BlockCache, o.RingSize, o.WALSync, o.BackgroundMerge, st.mergedFile, st.memory)
+	return fmt.Sprintf("cache_points=%d flush.bytes=%d late.memory=%d wal.max_size=%d head.grace=%v age=%v flush.interval=%v storage.max_open_files=%d storage.block_cache=%d wal.sync=%v merge.background=%v merged file=%d memory.limit=%d",
+		o.CachePoints, o.FlushBytes, o.LateMemory, o.WALMaxSize, o.HeadGrace, o.HeadMaxAge, o.FlushInterval, o.MaxOpenFiles, o.BlockCache, o.WALSync, o.BackgroundMerge, st.mergedFile, st.memory)
 }
 
 // make creates a bucket: with timestamps or without, of seconds or coarser.

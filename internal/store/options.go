@@ -21,12 +21,8 @@ type Options struct {
 	Logger *slog.Logger
 	Now    func() time.Time
 
-	AutoCreate        bool  // an unknown bucket is created by its first stream
-	DefaultResolution int64 // ms per point of a created bucket
-	DefaultPPF        int64 // points per file of a created bucket
-	Lifetime          int64 // points, TTL of a created bucket; 0 keeps for ever
+	UnknownBuckets UnknownBuckets
 
-	RingSize    int           // partitions, a power of two
 	CachePoints int           // wanted height of a head block
 	HeadGrace   time.Duration // a block closes after this long without writes …
 	HeadMaxAge  time.Duration // … or this long after its first
@@ -57,12 +53,25 @@ type Options struct {
 	// FlushTook is called after every flush with its duration.
 	FlushTook func(time.Duration)
 
+	hooks
+}
+
+// UnknownBuckets says what becomes of points for a bucket that is not there.
+type UnknownBuckets struct {
+	Create     bool  // the first stream creates it, with
+	Resolution int64 // ms per point,
+	PPF        int64 // points per file,
+	TTL        int64 // in points; 0 keeps for ever
+}
+
+// hooks are for tests.
+type hooks struct {
 	// flushStep is called after every numbered step of a flush, and after the commit of a
 	// merge; tests crash there.
 	flushStep func(step int)
 
-	// holdReplay keeps tests' points of the log out of the head, but for those
-	// that somebody wants, until it is closed.
+	// holdReplay keeps points of the log out of the head, but for those that somebody
+	// wants, until it is closed.
 	holdReplay <-chan struct{}
 
 	maxMergedFile int64 // of an output of a merge, before it is cut; tests have less
@@ -75,33 +84,28 @@ type Options struct {
 // DefaultOptions returns the defaults for a data directory.
 func DefaultOptions(dir string) Options {
 	return Options{
-		FS:                vfs.Default,
-		Dir:               dir,
-		Logger:            slog.New(slog.DiscardHandler),
-		Now:               time.Now,
-		AutoCreate:        true,
-		DefaultResolution: 1000,
-		DefaultPPF:        604800,
-		RingSize:          64,
-		CachePoints:       60,
-		HeadGrace:         time.Minute,
-		HeadMaxAge:        10 * time.Minute,
-		MaxFuture:         10 * time.Minute,
-		WALSync:           wal.Interval,
-		WALInterval:       time.Second,
-		WALMaxSize:        1 << 30,
-		FlushBytes:        64 << 20,
-		FlushInterval:     12 * time.Minute,
-		LateMemory:        64 << 20,
-		MinFree:           1 << 30,
-		MaxOpenFiles:      1024,
-		BlockCache:        64 << 20,
-		BackgroundMerge:   true,
-		mostPositions:     mostPositions,
-		maxMergedFile:     compaction.DefaultMaxFile,
-		OnFatal:           func(error) {},
-		FlushTook:         func(time.Duration) {},
-		flushStep:         func(int) {},
+		FS:              vfs.Default,
+		Dir:             dir,
+		Logger:          slog.New(slog.DiscardHandler),
+		Now:             time.Now,
+		UnknownBuckets:  UnknownBuckets{Create: true, Resolution: 1000, PPF: 604800},
+		CachePoints:     60,
+		HeadGrace:       time.Minute,
+		HeadMaxAge:      10 * time.Minute,
+		MaxFuture:       10 * time.Minute,
+		WALSync:         wal.Interval,
+		WALInterval:     time.Second,
+		WALMaxSize:      1 << 30,
+		FlushBytes:      64 << 20,
+		FlushInterval:   12 * time.Minute,
+		LateMemory:      64 << 20,
+		MinFree:         1 << 30,
+		MaxOpenFiles:    1024,
+		BlockCache:      64 << 20,
+		BackgroundMerge: true,
+		OnFatal:         func(error) {},
+		FlushTook:       func(time.Duration) {},
+		hooks:           hooks{mostPositions: mostPositions, maxMergedFile: compaction.DefaultMaxFile, flushStep: func(int) {}},
 	}
 }
 
@@ -109,8 +113,6 @@ func (o *Options) validate() error {
 	switch {
 	case o.Dir == "":
 		return fmt.Errorf("the data directory has no name")
-	case o.RingSize < 2 || o.RingSize&(o.RingSize-1) != 0 || o.RingSize > 1<<20:
-		return fmt.Errorf("ring_size %d: want a power of two from 2 to %d", o.RingSize, 1<<20)
 	case o.CachePoints < 1 || o.CachePoints > chunk.Slots:
 		return fmt.Errorf("cache_points %d: want 1 to %d", o.CachePoints, chunk.Slots)
 	case o.FlushBytes < 1 || o.WALMaxSize < 1 || o.LateMemory < 1:

@@ -25,20 +25,19 @@ const (
 // its number in the same commit; the test asks for it once it is a fifth too large.
 var exceptions = struct{ lines, fields, methods map[string]int }{
 	lines: map[string]int{
-		"internal/store": 5700,
+		"internal/store": 5000,
 	},
 	fields: map[string]int{
 		"internal/admin Status":  29, // one field for each key of a flat JSON object
 		"internal/config Config": 54, // one field for each key of ddb.conf
 		"internal/haggar Config": 26, // one field for each flag, and what takes the place of clock and network
 		"internal/manifest Edit": 30, // one field for each kind of change on disk
-		"internal/store Options": 30,
 		"internal/store Stats":   47,
-		"internal/store Store":   52,
+		"internal/store Store":   49,
 	},
 	methods: map[string]int{
 		"internal/store Session": 48,
-		"internal/store Store":   110,
+		"internal/store Store":   95,
 	},
 }
 

@@ -238,7 +238,7 @@ func (f *fixture) request(payload []byte) string {
 }
 
 func TestRefusalsNameTheThing(t *testing.T) {
-	f := newFixture(t, func(so *store.Options, o *Options) { so.AutoCreate = false; o.MaxFrame = 1000 })
+	f := newFixture(t, func(so *store.Options, o *Options) { so.UnknownBuckets.Create = false; o.MaxFrame = 1000 })
 	check := func(name string, payload []byte, reason string, texts ...string) {
 		t.Helper()
 		reply := f.request(payload)

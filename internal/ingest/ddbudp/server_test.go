@@ -35,7 +35,7 @@ type fixture struct {
 func newFixture(t *testing.T, listeners int, autoCreate bool) *fixture {
 	t.Helper()
 	so := storetest.Options()
-	so.AutoCreate = autoCreate
+	so.UnknownBuckets.Create = autoCreate
 	st := storetest.Open(t, so)
 	socks, err := datagram.Listen("127.0.0.1:0", listeners, 1<<20)
 	if err != nil {

@@ -330,7 +330,7 @@ func TestABucketThatIsDeletedIsMadeAnew(t *testing.T) {
 }
 
 func TestWithoutABucketEveryLineIsRefused(t *testing.T) {
-	f := newFixture(t, func(so *store.Options, _ *Options) { so.AutoCreate = false })
+	f := newFixture(t, func(so *store.Options, _ *Options) { so.UnknownBuckets.Create = false })
 	c := f.dial("tcp", f.text)
 	f.send(c, "a 1 -1\nnope\na 2 -1\n")
 	f.eventually("both points are refused", func() bool {

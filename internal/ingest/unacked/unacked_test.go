@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func openStore(t *testing.T, autoCreate bool) *store.Store {
 	t.Helper()
 	o := storetest.Options()
-	o.AutoCreate = autoCreate
+	o.UnknownBuckets.Create = autoCreate
 	return storetest.Open(t, o)
 }
 
