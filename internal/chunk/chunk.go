@@ -5,30 +5,37 @@
 // are words (package point). Integers and floats survive bit for bit, with -0, the
 // infinities and every NaN payload.
 //
-// All functions are safe on damaged input: they return an error that wraps ErrCorrupt, or
-// wrong values, but never panic. The checksum of the file around the chunk is what tells
-// wrong values from right ones. DESIGN.md describes the bytes.
+// Readers of encoded bytes are safe on damaged input: they return an error that wraps
+// ErrCorrupt, or wrong values, and never panic. Only the checksum of the file around the
+// chunk tells wrong values from right ones. Nothing keeps a slice that it was given.
+//
+// Functions may be called concurrently. A value of Encoder, Adder or Digester serves one
+// goroutine at a time.
+//
+// DESIGN.md describes the bytes. digest.go names the paper of the digest.
 package chunk
 
 import "errors"
 
 const (
-	// Slots is the number of slots of a chunk.
+	// Slots is the number of slots of a chunk: 12 minutes of seconds.
 	Slots = 720
-	// Lane is the number of slots that can be decoded without decoding the
-	// rest of the chunk. Float sums are also taken lane by lane, see Sum.
+	// Lane is the number of slots, and of values of a list, that are decoded without the
+	// rest of the chunk. Float sums are taken lane by lane as well, see Sum.
 	Lane = 60
 	// maxLanes is the number of lanes of a full chunk.
 	maxLanes = Slots / Lane
 )
 
-// ErrCorrupt is wrapped by every error about bytes that no Encoder wrote.
+// ErrCorrupt is wrapped by every error about bytes that this package did not write.
 var ErrCorrupt = errors.New("damaged chunk")
 
-// Header holds the aggregates of a chunk. Only set slots count, except in
-// Filled. Offsets are slots within the chunk.
+// Header holds the aggregates of a chunk, of a part of one, or of a rollup of several. Only
+// set slots count, except in Filled. Offsets are in slots, from the first slot of what the
+// Header stands for.
 type Header struct {
-	// Count is the number of set slots, at least 1.
+	// Count is the number of set slots. It is 0 where none is, and no other field has a
+	// meaning then.
 	Count int
 	// FirstOff and LastOff are the first and the last set slot.
 	FirstOff, LastOff int
@@ -40,14 +47,13 @@ type Header struct {
 	Min, Max uint64
 	// Sum is the sum of the set values.
 	Sum Sum
-	// Filled is the sum over every slot of [FirstOff, LastOff], where a slot
-	// that is not set counts as the last set one before it. FilledTo extends
-	// it to a later slot.
+	// Filled is the sum over every slot of [FirstOff, LastOff]. An unset slot counts as
+	// the last set one before it. FilledTo extends the sum to a later slot.
 	Filled Sum
 }
 
-// FilledTo returns the sum over the slots [FirstOff, end), where a slot that is
-// not set counts as the last set one before it. end is above LastOff.
+// FilledTo returns the sum over the slots [FirstOff, end). An unset slot counts as the
+// last set one before it. end is above LastOff, and h has a set slot.
 func (h *Header) FilledTo(end int) Sum {
 	return h.Filled.Plus(Repeat(h.Last, end-h.LastOff-1))
 }

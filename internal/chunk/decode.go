@@ -8,11 +8,13 @@ import (
 	"dalmatiner/internal/kernel"
 )
 
-// DecodeRange writes the set slots of [from, from+len(dst)) of the chunk src to
-// dst and leaves the others of dst as they are, so that a newer chunk can be
-// laid over an older one. Only the lanes that the range touches are decoded;
-// the other pieces of a multi-part chunk are not even looked at behind their headers.
-// After an error dst is as it was.
+// DecodeRange writes the words of the set slots of [from, from+len(dst)) of the chunk src
+// to dst. It leaves the rest of dst as it is, so that a newer chunk can be laid over an
+// older one. It decodes only the lanes that the range touches, and of the other pieces of
+// a multi-part chunk only the headers.
+//
+// The error wraps ErrCorrupt, unless the range is not within the chunk. After an error dst
+// is as it was.
 func DecodeRange(dst []uint64, src []byte, from int) error {
 	if from < 0 || from+len(dst) > Slots {
 		return fmt.Errorf("slots [%d, %d) of a chunk of %d", from, from+len(dst), Slots)

@@ -54,7 +54,9 @@ var keySums = func() (sums [Slots + 1]uint64) {
 }()
 
 // DigestWords returns the digest of words, which are the slots
-// [off, off+len(words)) of a chunk. Unset ones add nothing.
+// [off, off+len(words)) of a chunk. Unset ones add nothing, so the digests of two sets of
+// slots without a common one add up to that of both. It panics when the slots are not
+// within the chunk.
 func DigestWords(words []uint64, off int) uint64 {
 	var sum uint64
 	keys := slotKeys[off:][:len(words)]
@@ -68,12 +70,13 @@ func DigestWords(words []uint64, off int) uint64 {
 	return sum
 }
 
-// Digester makes digests of encoded chunks. Its zero value is ready; it is
-// memory that is used again, for one goroutine.
+// Digester makes digests of encoded chunks. It holds scratch memory. The zero value is
+// ready; it must not be used by two goroutines at once.
 type Digester struct{ words [Slots]uint64 }
 
-// Chunk returns the digest of the chunk src. It decodes all of it, but for one
-// word without gaps; the error wraps ErrCorrupt.
+// Chunk returns the digest of the chunk src: that of DigestWords for its words, however
+// they are encoded. It decodes the whole chunk, unless all its slots from the first to the
+// last one hold the same word. The error wraps ErrCorrupt.
 func (d *Digester) Chunk(src []byte) (uint64, error) {
 	if !IsMultiPart(src) {
 		var f frame
@@ -92,19 +95,18 @@ func (d *Digester) Chunk(src []byte) (uint64, error) {
 	return DigestWords(d.words[:], 0), nil
 }
 
-// DigestOfSeries is what stands for a series in a sum of digests: hash is its
-// identity and incarnation how often it was deleted. The digests of its chunks
-// have their numbers mixed in with NumberedDigest and are added up; the product
-// with this is the summand of the series among others. All of it is linear, so a
-// sum over chunks can be stored without knowing the incarnation.
+// DigestOfSeries returns the factor of a series in the digest of many series. hash is the
+// identity of the series. incarnation is the clock of its last deletion, 0 for none. The
+// summand of a series is this factor times the sum of NumberedDigest over its chunks, in
+// arithmetic modulo 2^64. So the sum over chunks can be stored without the incarnation.
 func DigestOfSeries(hash [16]byte, incarnation uint64) uint64 {
 	h := scramble(binary.BigEndian.Uint64(hash[:]) + golden)
 	h = scramble(h ^ binary.BigEndian.Uint64(hash[8:]))
 	return scramble(h^scramble(incarnation+golden)) | 1
 }
 
-// NumberedDigest mixes the number of a chunk into its digest, for a sum over the
-// chunks of one series.
+// NumberedDigest mixes the number of a chunk, its first slot divided by Slots, into its
+// digest. The results of all chunks of a series are added up.
 func NumberedDigest(number int64, digest uint64) uint64 {
 	return digest * (scramble(uint64(number)+golden) | 1)
 }

@@ -8,8 +8,8 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// Encoder holds scratch memory for Append. The zero value is ready; it must
-// not be used by two goroutines at once.
+// Encoder encodes chunks. It holds scratch memory. The zero value is ready; it must not be
+// used by two goroutines at once.
 type Encoder struct {
 	set     [Slots]uint64 // words of the set slots, where there are others
 	values  [Slots]int64  // the same as integers
@@ -25,10 +25,10 @@ type Encoder struct {
 	trial   []byte
 }
 
-// Append appends the encoding of the set words among words, which are the
-// slots [off, off+len(words)) of the chunk, to dst. The words are normalised
-// (package point). With no set word nothing is appended. It panics when the
-// slots are not within the chunk.
+// Append appends the encoding of words, which are the slots [off, off+len(words)) of a
+// chunk, to dst and returns it. The words are normalised (package point), and are neither
+// written to nor kept. The same set slots give the same bytes, whatever was encoded before.
+// With no set word nothing is appended. It panics when the slots are not within the chunk.
 func (e *Encoder) Append(dst []byte, off int, words []uint64) []byte {
 	if off < 0 || off+len(words) > Slots {
 		panic(fmt.Sprintf("slots [%d, %d) of a chunk of %d", off, off+len(words), Slots))
@@ -75,7 +75,7 @@ func (e *Encoder) Append(dst []byte, off int, words []uint64) []byte {
 	return e.appendOdd(dst, &f, set)
 }
 
-// Count returns how many words the last Append found set.
+// Count returns how many set words the last Append encoded.
 func (e *Encoder) Count() int { return e.count }
 
 // constant reports whether all words are the same. Most other data is told

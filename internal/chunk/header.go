@@ -225,8 +225,9 @@ func (r *reader) float() float64 {
 	return canonical(math.Float64frombits(binary.LittleEndian.Uint64(b)))
 }
 
-// ParseHeader reads the aggregates of the chunk src. It does not look at the
-// payload behind them. Those of a multi-part chunk are combined from its pieces.
+// ParseHeader returns the aggregates of the chunk src. It does not look at the payload
+// behind them. Those of a multi-part chunk are combined from its pieces. The error wraps
+// ErrCorrupt, and the Header has no meaning then.
 func ParseHeader(src []byte) (Header, error) {
 	if IsMultiPart(src) {
 		return parseMultiPart(src)
@@ -237,8 +238,9 @@ func ParseHeader(src []byte) (Header, error) {
 	return f.Header, err
 }
 
-// Count returns how many slots of the chunk src are set, and reads no more of a piece
-// than says so.
+// Count returns how many slots of the chunk src are set. It reads at most the first five
+// bytes, and of a multi-part chunk the headers of all pieces. The error wraps ErrCorrupt,
+// and the count has no meaning then.
 func Count(src []byte) (int, error) {
 	if IsMultiPart(src) {
 		h, err := parseMultiPart(src)

@@ -16,17 +16,19 @@ const (
 	maxListed = maxLanes
 )
 
-// IsMultiPart reports whether the chunk src is a list of pieces, so that
-// encoding its words gives fewer bytes and other ones.
+// IsMultiPart reports whether the chunk src is a list of pieces, as AppendMultiPart makes
+// it. To encode its words anew gives other bytes, and fewer.
 func IsMultiPart(src []byte) bool { return len(src) > 0 && src[0] == multiPartForm }
 
-// AppendMultiPart appends a chunk that holds the pieces, as Append made them,
-// to dst without decoding them, and returns how many points they have. There are 2 to 12 pieces, ascending and without
-// a slot in common, none multi-part chunk itself. It returns dst and an error where
-// they are not so, and where the headers do not give the float sums in the
-// order of Sum: a piece with floats has to lie within one lane, be the only one
-// with floats there, and be set from the start of the lane on where the gap
-// before it carries a float. The words then have to be encoded as a whole.
+// AppendMultiPart appends a chunk made of pieces to dst, and returns how many points they
+// have. The pieces are copied as they are, and not decoded. There are 2 to 12 of them, each
+// as Encoder.Append made it. They ascend, and have no slot in common.
+//
+// It refuses pieces of which the headers alone do not give the float sums in the order of
+// Sum: a piece with floats has to lie within one lane, and has to be the only one with
+// floats there. If the word before it is a float and the slots between the two are unset,
+// it has to begin with its lane. The caller encodes the words of other pieces as a whole.
+// After an error out is dst as it was.
 func AppendMultiPart(dst []byte, pieces [][]byte) (out []byte, points int, err error) {
 	if len(pieces) < minListed || len(pieces) > maxListed {
 		return dst, 0, fmt.Errorf("multi-part chunk of %d pieces, want %d to %d", len(pieces), minListed, maxListed)

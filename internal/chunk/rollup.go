@@ -17,15 +17,15 @@ const (
 	rollupFloats = 1 << 7 // the sums have a float part
 )
 
-// Append lays next behind h, so that h stands for the slots of both: at is the
-// distance from h's slot 0 to that of next, whose set slots all lie behind
-// those of h. An empty h (Count 0) becomes next. The float parts are
+// Append makes h stand for its own slots and those of next behind them. at is the distance
+// in slots from slot 0 of h to slot 0 of next. All set slots of next lie behind those of h.
+// next has a set slot; an h without one (Count 0) becomes next. The float parts are
 //
 //	sum    = h.Sum + next.Sum
 //	filled = (h.Filled + h.Last × slots between) + next.Filled
 //
-// in this order, so the same pieces in the same order give the same bits. It
-// is how rollups are made from chunks and ranges from both.
+// in this order, so the same pieces in the same order give the same bits. Rollups are made
+// of chunks in this way, and the aggregates of a range of both.
 func (h *Header) Append(next *Header, at int) {
 	if h.Count == 0 {
 		*h = *next
@@ -48,8 +48,8 @@ func (h *Header) Append(next *Header, at int) {
 	h.LastOff, h.Last = next.LastOff+at, next.Last
 }
 
-// AppendRollup appends the aggregates of up to MaxRollup slots to dst, in the
-// form that DESIGN.md gives under "Rollups".
+// AppendRollup appends h, the aggregates of up to MaxRollup slots with a set one among
+// them, to dst. DESIGN.md has the form under "Rollups".
 func AppendRollup(dst []byte, h *Header) []byte {
 	f := frame{Header: *h}
 	flags := f.wordFlags()
@@ -119,8 +119,8 @@ func (r *reader) rollupSum(flags byte) Sum {
 	return s
 }
 
-// ParseRollup reads one rollup off src and returns what is behind it. The error
-// wraps ErrCorrupt.
+// ParseRollup reads what AppendRollup wrote from the start of src. rest is the part of src
+// behind it. The error wraps ErrCorrupt.
 func ParseRollup(src []byte) (h Header, rest []byte, err error) {
 	r := reader{src: src}
 	var f frame

@@ -6,8 +6,9 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// Steps is a range of slots of a chunk, cut into steps: the first ends at Cut,
-// the others have Every slots, the last may have fewer.
+// Steps is the range of slots [From, To) of a chunk, cut into steps. The first step ends at
+// Cut, or at To if that is lower. Each step behind it has Every slots, and the last one may
+// have fewer. From < To and From < Cut hold, and Every is at least 1.
 type Steps struct {
 	From, To   int
 	Cut, Every int
@@ -32,8 +33,8 @@ func (s Steps) end(slot int) int {
 	return min(slot-(slot-s.Cut)%s.Every+s.Every, s.To)
 }
 
-// Adder adds up the slots of chunks. Its zero value is ready; it is memory that
-// is used again, for one goroutine.
+// Adder adds up the slots of chunks. It holds scratch memory. The zero value is ready; it
+// must not be used by two goroutines at once.
 type Adder struct {
 	words  [Slots]uint64
 	memory memory
@@ -41,12 +42,12 @@ type Adder struct {
 	stepper
 }
 
-// Steps fills dst with the aggregates of the steps of the chunk src: what
-// Summarize returns for the decoded words, bit for bit. After an error dst holds
-// what could be decoded.
+// Steps sets dst[i] to the aggregates of step i of the chunk src: what Summarize returns
+// for its decoded words, bit for bit. dst has s.Count() elements. Offsets in them count from
+// the start of the chunk. After an error, which wraps ErrCorrupt, all have a Count of 0.
 //
-// Where steps have a lane or more, values of one list without gaps are added up
-// as their lanes are decoded, without being written as words.
+// If steps have a lane or more, values of one list without gaps are added up as their lanes
+// are decoded, and are never written as words.
 func (a *Adder) Steps(dst []Header, src []byte, s Steps) error {
 	if s.Every >= Lane && !IsMultiPart(src) {
 		if done, err := a.fold(dst, src, s); done || err != nil {

@@ -7,13 +7,13 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// Sum is a sum of words, in two parts that are never mixed: integers exactly
-// in 128 bits, floats as a double.
+// Sum is a sum of words in two parts that are never mixed: integers exactly, in 128 bits of
+// two's complement, and floats as a double.
 //
-// The float part has one defined order, so that every kernel gives the same
-// bits: the floats of each 60-slot lane (slots [60j, 60j+60)) are added to +0
-// in slot order, and the twelve lane sums, those of empty lanes too, are added
-// to +0 in lane order. A sum that is not a number is the one value math.NaN().
+// The float part of a chunk has one defined order, so that every kernel gives the same
+// bits. The floats of each lane (slots [60j, 60j+60)) are added to +0 in the order of the
+// slots. The twelve sums of the lanes, those of empty ones too, are added to +0 in the order
+// of the lanes. A sum that is not a number is the one value math.NaN().
 type Sum struct {
 	// Hi and Lo are the upper and the lower half of the integer part.
 	Hi int64
@@ -48,15 +48,15 @@ func (s Sum) Float64() float64 {
 	return sign*math.Ldexp(float64(top), n) + s.Float
 }
 
-// Plus returns the sum of both parts of s and o.
+// Plus returns s and o added part by part.
 func (s Sum) Plus(o Sum) Sum {
 	lo, carry := bits.Add64(s.Lo, o.Lo, 0)
 	hi, _ := bits.Add64(uint64(s.Hi), uint64(o.Hi), carry)
 	return Sum{Hi: int64(hi), Lo: lo, Float: canonical(s.Float + o.Float)}
 }
 
-// Repeat returns the sum of n copies of the word w: a product, also for
-// floats. n below 1 and an unset word give zero.
+// Repeat returns the sum of n copies of the word w. It is a product, also for floats. It is
+// zero for n below 1 and for an unset word.
 func Repeat(w uint64, n int) Sum {
 	if n <= 0 || w == point.Unset {
 		return Sum{}
@@ -99,8 +99,8 @@ func canonical(f float64) float64 {
 	return f
 }
 
-// Less reports whether the value of the word a is below that of b. Integers
-// and floats are compared exactly; it is false when either is NaN.
+// Less reports whether the value of the set word a is below that of the set word b. An
+// integer and a float are compared exactly, without rounding. It is false if either is NaN.
 func Less(a, b uint64) bool {
 	switch fa, fb := point.KindOf(a) == point.KindFloat, point.KindOf(b) == point.KindFloat; {
 	case fa && fb:

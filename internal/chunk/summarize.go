@@ -7,9 +7,9 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// Summarize returns the aggregates of words, which stand for the slots from off
-// on of a chunk: the header that a chunk with just these slots set would have,
-// bit for bit. Without a set slot its Count is 0.
+// Summarize returns the aggregates of words, which are the slots [off, off+len(words)) of a
+// chunk. It is the Header that ParseHeader gives for a chunk with just these slots set, bit
+// for bit. Without a set slot its Count is 0.
 func Summarize(words []uint64, off int) Header {
 	var s summary
 	for at := 0; at < len(words); {
