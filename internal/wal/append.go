@@ -6,10 +6,13 @@ import (
 	"hash/crc32"
 )
 
-// Append adds one record, the concatenation of parts, and returns its LSN. The
-// parts are copied. The record is in memory only: WaitDurable tells when it is
-// safe. Append blocks while the buffer is full. It refuses an empty record and
-// one above Options.MaxRecord, and fails once the log has failed.
+// Append adds one record, the concatenation of parts, and returns its LSN. The parts are
+// copied. Records have the order of their LSNs. When Append returns, the record is in
+// memory only: WaitDurable and Sync wait until it is safe.
+//
+// Append blocks while the buffer is full. It refuses an empty record and one of more than
+// Options.MaxRecord bytes. It returns ErrClosed after Close, and the failure of a log that
+// has failed.
 func (l *Log) Append(parts ...[]byte) (LSN, error) {
 	size, crc := 0, uint32(0)
 	for _, p := range parts {
@@ -30,9 +33,9 @@ func (l *Log) Append(parts ...[]byte) (LSN, error) {
 	return lsn, nil
 }
 
-// AppendHeaded is Append for a record that begins with a head, of 1 to 255 bytes:
-// what the caller needs to know of the record where the rest is damaged. It has a
-// checksum of its own, and is repeated some KiB later.
+// AppendHeaded is Append for the record head + body. The head, of 1 to 255 bytes, is what
+// the caller needs to know of the record if the rest is damaged: Report.Lost gives it. It
+// has a checksum of its own, and the log repeats it some KiB later.
 func (l *Log) AppendHeaded(head, body []byte) (LSN, error) {
 	size := len(head) + len(body)
 	if len(head) == 0 || len(head) > maxHead {
@@ -54,9 +57,10 @@ func (l *Log) AppendHeaded(head, body []byte) (LSN, error) {
 	return lsn, nil
 }
 
-// AppendTwice is Append for a record that must not be lost where a block of the
-// disk is: it is repeated some KiB behind itself, with nothing but padding between
-// the two. A replay gives one of them, that repeated with the LSN of the repetition.
+// AppendTwice is Append for a record that has to survive the loss of one block of the
+// disk. The log holds it a second time, some KiB behind the first, with nothing but padding
+// between the two. A replay gives one of them: the first with the LSN returned, or, where
+// that is damaged, the second with a higher LSN.
 func (l *Log) AppendTwice(rec []byte) (LSN, error) {
 	if err := l.checkSize(len(rec)); err != nil {
 		return 0, err

@@ -6,10 +6,10 @@ import (
 	"dalmatiner/internal/durable"
 )
 
-// CopyTo copies the log into dir, which it makes, as a crash after the call
-// would leave it: every record appended before the call and none that is not
-// whole. No file is removed meanwhile. It returns the bytes written. The files
-// are synced; the entry of dir in its parent is the caller's to sync.
+// CopyTo fsyncs the log and copies it into dir, which it makes. The copy opens as the log
+// would after a crash: it has every record appended before the call, and only whole ones.
+// RemoveBelow waits meanwhile. CopyTo returns the bytes written. The copy is fsynced, but
+// for the entry of dir in its parent, which is for the caller.
 func (l *Log) CopyTo(dir string) (bytes int64, err error) {
 	if err := l.Sync(); err != nil {
 		return 0, err

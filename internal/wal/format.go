@@ -41,7 +41,7 @@ var (
 	castagnoli       = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// ErrFormat says that a log was written by another version of the program.
+// ErrFormat is wrapped by the error of Open and Inspect for a log of another format.
 var ErrFormat = errors.New("the log has an unknown format")
 
 var (

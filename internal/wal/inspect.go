@@ -7,13 +7,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Inspect reads all records in dir in order and changes nothing, whether or not
-// the log is open elsewhere. from claims, where it is not 0, that the records
-// from there on should exist. What would be replayed is given to fn.
+// Inspect reads the log in dir as Replay would, and changes nothing, whether or not the log
+// is open elsewhere. It calls fn for every whole record, in order; rec is valid during the
+// call only. A from that is not 0 claims that all records from there on should exist.
 //
-// It says of every file what Replay says. A missing directory is an empty log.
-// The errors are that of fn, failed I/O, a file that was removed meanwhile among
-// it, and ErrFormat.
+// The report is that of Replay. A missing directory is an empty log. The errors are that of
+// fn, wrapped, failed I/O, which includes a file that was removed meanwhile, and ErrFormat.
 func Inspect(fs vfs.FS, dir string, from LSN, fn func(lsn LSN, rec []byte) error) (Report, error) {
 	o := Options{FS: fs, Dir: dir}
 	if err := o.setDefaults(); err != nil {

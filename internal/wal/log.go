@@ -24,7 +24,10 @@ const (
 	restTime = time.Second
 )
 
-// Log is an open log. All methods may be called by many goroutines.
+// Log is an open log. All methods may be called concurrently.
+//
+// A failed write or fsync is final: the log takes no more records until it is opened again,
+// and Append, Sync, WaitDurable, RemoveBelow and Close return the failure.
 type Log struct {
 	o       Options
 	found   found // when it was opened
@@ -64,7 +67,8 @@ func (l *Log) kick() {
 	}
 }
 
-// End returns the LSN of the next record.
+// End returns the end of the log: every record that was appended is below it, and every
+// later one is at or above it.
 func (l *Log) End() LSN {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +78,7 @@ func (l *Log) End() LSN {
 // durableLSN returns the LSN below which every record is fsynced.
 func (l *Log) durableLSN() LSN { return LSN(l.durable.Load()) }
 
-// Sync fsyncs all that was appended before the call, in every mode.
+// Sync returns when all that was appended before the call is fsynced, in every mode.
 func (l *Log) Sync() error {
 	l.mu.Lock()
 	target := l.tail.end
@@ -86,9 +90,11 @@ func (l *Log) Sync() error {
 	return l.await(context.Background(), target)
 }
 
-// WaitDurable waits until the record at lsn is fsynced. In mode Always it
-// starts an fsync, which all callers of the moment share; in mode Interval it
-// waits for the next one; in mode Off it returns ErrNotDurable.
+// WaitDurable waits until the record at lsn is fsynced. In mode Always it starts an fsync,
+// which all callers of the moment share. In mode Interval it waits for the next one. In
+// mode Off it returns ErrNotDurable, unless the record is durable already. Other errors are
+// that of ctx, wrapped, an lsn that the log has not reached, ErrClosed, and the failure of
+// the log.
 func (l *Log) WaitDurable(ctx context.Context, lsn LSN) error {
 	if l.durableLSN() > lsn {
 		return nil
@@ -132,8 +138,9 @@ func (l *Log) await(ctx context.Context, target LSN) error {
 	}
 }
 
-// RemoveBelow deletes the files whose records are all below lsn. The newest
-// file always stays: its name keeps LSNs from starting over.
+// RemoveBelow deletes the files whose records are all below lsn, oldest first. The newest
+// file always stays: its name keeps LSNs from starting over. The deletion is durable when
+// it returns nil.
 func (l *Log) RemoveBelow(lsn LSN) error {
 	l.removeMu.Lock()
 	defer l.removeMu.Unlock()
@@ -160,7 +167,7 @@ func (l *Log) RemoveBelow(lsn LSN) error {
 	return durable.SyncDir(l.o.FS, l.o.Dir)
 }
 
-// Size returns the bytes between the oldest kept LSN and End.
+// Size returns the bytes from the first LSN of the oldest file that is kept to End.
 func (l *Log) Size() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,7 +180,7 @@ func (l *Log) Size() int64 {
 // Stats are counters since Open, and the state at the moment of the call.
 type Stats struct {
 	Records  int64         // appended
-	Bytes    int64         // appended, frames included
+	Bytes    int64         // appended, frames and the log's own records included
 	Writes   int64         // write calls
 	Syncs    int64         // fsyncs of data
 	SyncTime time.Duration // spent in them
@@ -182,10 +189,10 @@ type Stats struct {
 	Queue    int64         // bytes in the buffer, not yet taken by the writer
 	Unsynced int64         // bytes appended and not yet fsynced
 	Files    int           // kept
-	Room     int64         // bytes that find room however full the disk is: of the newest file
+	Room     int64         // bytes that fit the newest file, whose disk space was taken when it began
 }
 
-// Stats returns the counters.
+// Stats returns the counters and the state.
 func (l *Log) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,8 +205,8 @@ func (l *Log) Stats() Stats {
 	return s
 }
 
-// Close fsyncs all that was appended and stops the writer. It returns the
-// failure of a failed log. Further calls return the same.
+// Close fsyncs all that was appended and stops the writer. It returns the failure of a log
+// that has failed. Further calls return the same.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	l.closing = true

@@ -66,9 +66,9 @@ func (l *lost) within(from, to LSN) (n int64) {
 	return n
 }
 
-// LostNow reads the log again, also while records are appended, and returns the records
-// that are lost by now from those that it had when it was opened, at or above from: as
-// Report.Lost, in order. An error is a failed read.
+// LostNow reads the log again and returns which of the records that were in it when it was
+// opened are lost by now: those at or above from, as Report.Lost has them. It may run while
+// records are appended. An error is a failed read.
 func (l *Log) LostNow(from LSN) ([]Lost, error) {
 	p := l.again(from, func(LSN, []byte) error { return nil })
 	err := p.run()

@@ -14,31 +14,33 @@ import (
 
 // Defaults and limits of the options.
 const (
-	defaultInterval   = time.Second
+	defaultInterval = time.Second
+	// DefaultFileSize is the default of Options.FileSize, in bytes.
 	DefaultFileSize   = 64 << 20
 	defaultMaxRecord  = 4 << 20
 	defaultBufferSize = 4 << 20
 
-	// Buffers is what the two buffers of a log of default size take, in bytes.
+	// Buffers is about the memory, in bytes, of the two buffers of a log with the default
+	// BufferSize.
 	Buffers = 2 * defaultBufferSize
 )
 
-// Options of a log. FS and Dir are required; the zero value of the others is
-// the default named beside them.
+// Options are those of a log. FS and Dir are required. The zero value of each other one
+// stands for the default, which is named last beside it.
 type Options struct {
 	FS         vfs.FS
-	Dir        string                               // created; its parent is durable. Holds nothing else
-	Sync       SyncMode                             // Interval
+	Dir        string                               // of the log alone; made, and durable if its parent is
+	Sync       SyncMode                             // when the log fsyncs by itself; Interval
 	Interval   time.Duration                        // between fsyncs in mode Interval; 1 s
-	FileSize   int64                                // a file is full at this size, headers included; 64 MiB
-	MaxRecord  int                                  // bytes of a record Append takes, at most 64 MiB; 4 MiB
-	BufferSize int                                  // bytes of each of the two buffers, at least MaxRecord; 4 MiB
-	MinLSN     LSN                                  // new records get no LSN below it: the highest one named elsewhere
-	ID         [16]byte                             // of a new log; random
-	Logger     *slog.Logger                         // discards
-	OnFailure  func(error)                          // called once, after a failed write or fsync; may call Close
-	Now        func() time.Time                     // time.Now
-	After      func(time.Duration) <-chan time.Time // time.After
+	FileSize   int64                                // bytes at which a file is full, header included; 64 MiB
+	MaxRecord  int                                  // most bytes of a record, at most 64 MiB; 4 MiB
+	BufferSize int                                  // bytes of each of the two buffers, raised to hold MaxRecord; 4 MiB
+	MinLSN     LSN                                  // new records get no LSN below it: the highest one named elsewhere; none
+	ID         [16]byte                             // identity of a new log; random
+	Logger     *slog.Logger                         // one that discards
+	OnFailure  func(error)                          // called once, after a failed write or fsync; it may call Close; none
+	Now        func() time.Time                     // clock for Stats; time.Now
+	After      func(time.Duration) <-chan time.Time // timer of the writer; time.After
 }
 
 func (o *Options) setDefaults() error {
@@ -74,9 +76,10 @@ func setDefault[T comparable](p *T, v T) {
 	}
 }
 
-// Open opens the log in o.Dir and starts its writer. Torn, damaged and missing
-// files are no error; Replay reports them. The errors are failed I/O and
-// another format (ErrFormat).
+// Open opens the log in o.Dir, or begins one there, and starts its writer. Torn, damaged
+// and missing files are no error: Replay reports them. The errors are wrong options, failed
+// I/O, a format that this version does not know (ErrFormat), and a file whose name claims
+// an LSN beyond the limit.
 func Open(o Options) (*Log, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err

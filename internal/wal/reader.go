@@ -9,14 +9,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// ErrNoRecord says that there is no whole record where one is asked for.
+// ErrNoRecord is wrapped by the error of Reader.Record where there is no whole record.
 var ErrNoRecord = errors.New("wal: no whole record")
 
 // usualRecord is what is read at once of a record whose length is not known yet.
 const usualRecord = 1 << 10
 
-// Reader reads single records by their position, also while records are
-// appended. It is not for concurrent use.
+// Reader reads single records by their LSN. It may read while records are appended. It is
+// not for concurrent use.
 type Reader struct {
 	l     *Log
 	file  vfs.File // open, or nil
@@ -26,15 +26,15 @@ type Reader struct {
 	sums  sums
 }
 
-// NewReader returns a reader of the records that were written when the log was
-// opened. Close must be called.
+// NewReader returns a reader of the records that were in the log when it was opened. The
+// caller closes it.
 func (l *Log) NewReader() *Reader {
 	return &Reader{l: l, sums: newSums(l.found.id), buf: make([]byte, usualRecord)}
 }
 
-// Record returns the record at lsn, which is valid until the next call. The error
-// wraps ErrNoRecord where damage, or nothing, is in its place; any other one is
-// a failed read.
+// Record returns the record at lsn, with its head. The slice is valid until the next call.
+// The error wraps ErrNoRecord if damage, or no record, is at lsn. Any other error is a
+// failed read.
 func (r *Reader) Record(lsn LSN) ([]byte, error) {
 	if r.file == nil || lsn < r.first || lsn >= r.past {
 		if err := r.seek(lsn); err != nil {
@@ -120,7 +120,7 @@ func (r *Reader) seek(lsn LSN) error {
 	return nil
 }
 
-// Close closes the file that is open.
+// Close closes the file that the reader has open. A later Record opens one again.
 func (r *Reader) Close() {
 	if r.file != nil {
 		_ = r.file.Close() // it was only read

@@ -7,18 +7,18 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Report says what a replay found.
+// Report says what a replay found. Its slices belong to the caller.
 type Report struct {
 	Records int64   // given to the function
 	Bytes   int64   // of their payloads
 	Torn    []Place // ends of the newest file that were never durable; expected after a crash
-	Damaged []Place // records lost that were written whole
-	Missing []Gap   // files that should be there
-	Lost    []Lost  // the records with a head in damaged and missing places, as far as they are known, in order
-	Unknown int64   // bytes of such places that may have held other records, of which nothing is known
+	Damaged []Place // where records were written whole, and are lost
+	Missing []Gap   // where files should be
+	Lost    []Lost  // records of damaged and missing places whose head is known, by LSN
+	Unknown int64   // bytes of these places of which not even a head is known
 }
 
-// Lost is a record that damage took and whose head is known.
+// Lost is a record that damage took, and the head that AppendHeaded was given for it.
 type Lost struct {
 	LSN  LSN
 	Head []byte
@@ -26,23 +26,25 @@ type Lost struct {
 
 // Place is a range of a file that holds no readable records.
 type Place struct {
-	File   string
-	Offset int64 // of the first bad byte
-	Bytes  int64 // from there to the last byte that is not zero
-	LSN    LSN   // of the first record lost
-	Reason string
+	File   string // path
+	Offset int64  // of the first bad byte in the file
+	Bytes  int64  // from there to the end of the range, or to its last byte that is not zero
+	LSN    LSN    // of the first record lost
+	Reason string // for people
 }
 
+// String returns one line for the log.
 func (p Place) String() string {
 	return fmt.Sprintf("%s: offset %d (LSN %d), %d bytes: %s", p.File, p.Offset, p.LSN, p.Bytes, p.Reason)
 }
 
-// Gap is a range of LSNs of which no file exists.
+// Gap is the range of LSNs [From, To), of which no file exists.
 type Gap struct {
-	From, To LSN    // To is exclusive
-	File     string // the last of the missing files; empty = unknown
+	From, To LSN
+	File     string // path of the last of the missing files; empty = unknown
 }
 
+// String returns one line for the log.
 func (g Gap) String() string {
 	name := g.File
 	if name == "" {
@@ -51,11 +53,14 @@ func (g Gap) String() string {
 	return fmt.Sprintf("LSN %d to %d: missing, last file %s", g.From, g.To, name)
 }
 
-// Replay calls fn for every whole record at or above from that was in the log
-// when it was opened, in order. rec is valid during the call only. It must run
-// before the first Append. from = 0 replays whatever there is; any other value
-// claims that the records from there on should exist. An error is that of fn or
-// a failed read; all else is in the report, which is also logged.
+// Replay calls fn for every whole record at or above from that was in the log when it was
+// opened, in order. rec is valid during the call only. A from of 0 replays whatever there
+// is. Any other value claims that all records from there on should exist, and what is
+// missing of them is reported.
+//
+// Replay fails after the first Append. Any other error is that of fn, wrapped, which ends
+// the replay, or a failed read. Damage is no error: it is in the report, and in the log of
+// the program.
 func (l *Log) Replay(from LSN, fn func(lsn LSN, rec []byte) error) (Report, error) {
 	l.mu.Lock()
 	if l.tail.end != l.opened {
@@ -77,10 +82,10 @@ func (l *Log) Replay(from LSN, fn func(lsn LSN, rec []byte) error) (Report, erro
 	return p.report, err
 }
 
-// Again gives fn the records that Replay gave, also while records are appended,
-// and says nothing of damage, which Replay has reported. No file that holds records
-// at or above from may be removed before fn was given them. An error is that of
-// fn or a failed read.
+// Again calls fn as Replay does, and may run while records are appended: it gives the
+// records that were in the log when it was opened. It does not report damage. The caller
+// calls RemoveBelow with nothing above from until Again has returned, or at most up to the
+// record that fn was given last. An error is that of fn, wrapped, or a failed read.
 func (l *Log) Again(from LSN, fn func(lsn LSN, rec []byte) error) error {
 	p := l.again(from, fn)
 	return p.run()
