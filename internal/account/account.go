@@ -1,13 +1,13 @@
-// Package account counts every point, per bucket and minute of arrival: what was received,
+// Package account counts every point by bucket and minute of arrival: what was received,
 // whether it was stored or why not, and what was lost later.
 //
 // Every received point is counted exactly once, so that for every row
 //
 //	received = accepted + duplicate + conflicting + late + unset + Σ refused
 //
-// Package ledger adds a row while it holds the commit lock and writes the same row
-// into the write-ahead log, so that a snapshot taken under that lock plus the
-// records behind it give the account back after a crash (invariant I3).
+// Package ledger adds a row while it holds the commit lock, and writes the same row into
+// the write-ahead log. A snapshot taken under that lock and the records behind it give the
+// account back after a crash (invariant I3).
 package account
 
 import (
@@ -22,26 +22,27 @@ type Reason uint8
 
 // The reasons for which a point is refused.
 const (
-	Future        Reason = iota // the slot lies further ahead than ingest.max_future
+	Future        Reason = iota // the slot lies further ahead of the clock than ingest.max_future
 	Expired                     // the slot is older than the bucket's TTL
-	BadType                     // a point of the undefined types 03 to 7f
+	BadType                     // the first byte of the point is an undefined type, 03 to 7f
 	DiskFull                    // less than storage.min_free is left on the disk
-	EmptyName                   // a metric without a byte
+	EmptyName                   // the name of the metric is empty
 	BucketDeleted               // the bucket was deleted while the stream was open
-	SeriesLimit                 // a new series beyond what the node can hold
-	Memory                      // a new series while memory is short
-	Overload                    // over UDP while senders are held back
-	BadTimestamp                // a timestamp more than 417 days from its slot
-	SameHash                    // a series whose hash another one has already
-	NumReasons    = iota
+	SeriesLimit                 // the series is new, and the node can hold no more
+	Memory                      // the series is new, and memory is short
+	Overload                    // the point came over UDP while senders were held back
+	BadTimestamp                // the timestamp lies more than 417 days from the slot
+	SameHash                    // the series is new, and another one has its hash
+	NumReasons    = iota        // the number of reasons
 )
 
 var reasonNames = [NumReasons]string{"future", "expired", "bad_type", "disk_full", "empty_name", "bucket_deleted", "series_limit", "memory", "overload", "bad_timestamp", "same_hash"}
 
-// String returns the name under which the reason is reported.
+// String returns the name under which the reason is reported, in lower case. It panics for
+// a value that is no reason.
 func (r Reason) String() string { return reasonNames[r] }
 
-// Reasons returns all reasons in their fixed order.
+// Reasons returns all reasons in ascending order. The caller owns the slice.
 func Reasons() []Reason {
 	out := make([]Reason, NumReasons)
 	for i := range out {
@@ -50,17 +51,17 @@ func Reasons() []Reason {
 	return out
 }
 
-// Counts is one row of the ledger: points by what became of them.
+// Counts are numbers of points by what became of them. Each point is in one of them.
 type Counts struct {
-	Accepted    uint64 // stored in a slot that was unset
-	Duplicate   uint64 // the slot already held the same value
-	Conflicting uint64 // stored over a different value
-	Late        uint64 // stored behind the open blocks
-	Unset       uint64 // explicit unset points: they never erase
-	Refused     [NumReasons]uint64
+	Accepted    uint64             // stored in a slot that was unset
+	Duplicate   uint64             // the slot held the same value already
+	Conflicting uint64             // stored over a different value
+	Late        uint64             // stored, too old for the open blocks (package head); what the slot held is not looked at
+	Unset       uint64             // sent as unset: such a point never erases a value
+	Refused     [NumReasons]uint64 // not stored, by Reason
 }
 
-// RefusedTotal returns the number of refused points.
+// RefusedTotal returns the number of points that were refused for any reason.
 func (c *Counts) RefusedTotal() uint64 {
 	var n uint64
 	for _, r := range c.Refused {
@@ -69,10 +70,11 @@ func (c *Counts) RefusedTotal() uint64 {
 	return n
 }
 
-// Stored returns the number of points that were written.
+// Stored returns the number of points whose value the store holds: accepted, duplicate,
+// conflicting and late ones.
 func (c *Counts) Stored() uint64 { return c.Accepted + c.Duplicate + c.Conflicting + c.Late }
 
-// Received returns the number of points received.
+// Received returns the number of all points.
 func (c *Counts) Received() uint64 { return c.Stored() + c.Unset + c.RefusedTotal() }
 
 // Add adds d to c.
@@ -87,30 +89,31 @@ func (c *Counts) Add(d *Counts) {
 	}
 }
 
-// Row is the ledger of one bucket in one minute of arrival.
+// Row is what arrived for one bucket in one minute.
 type Row struct {
-	Minute int64 // unix minutes
+	Minute int64 // of arrival, in minutes since 1970
 	Counts
 }
 
-// Loss is what a cause took of points that were counted earlier as stored, and how
-// many of them came back. Both only grow: what is missing now is the difference.
+// Loss is how many points a cause took that were counted as stored before, and how many of
+// them came back. Both numbers only grow. What is missing now is the difference.
 type Loss struct {
-	Cause     string
+	Cause     string // a word for reports, such as log_record_damaged
 	Points    uint64 // lost
-	Recovered uint64
+	Recovered uint64 // served again
 }
 
-// RetainedMinutes is how many minutes with arrivals a bucket keeps; older ones
-// live on in its total. A day covers what an operator asks about while the
-// snapshot in every MANIFEST edit stays at some 30 KiB a bucket.
+// RetainedMinutes is how many minutes with arrivals a bucket keeps at most. Older ones are
+// in its total only. A day covers what an operator asks about, and the snapshot in every
+// MANIFEST edit stays at some 30 KiB a bucket.
 const RetainedMinutes = 1440
 
-// DeletedBuckets is the bucket id under which the totals of deleted buckets
-// are kept: no bucket ever has it.
+// DeletedBuckets is the bucket id under which the totals of deleted buckets are kept. No
+// bucket ever has it.
 const DeletedBuckets uint64 = 0
 
-// Account is the ledger of a node. Its methods may be called concurrently.
+// Account has the counts of all buckets of a node, and what was lost. Its methods may be
+// called concurrently. What they return is the caller's own copy.
 type Account struct {
 	mu        sync.Mutex
 	buckets   map[uint64]*ledger
@@ -126,7 +129,7 @@ type ledger struct {
 	minutes []Row // ascending
 }
 
-// New returns an empty ledger.
+// New returns an empty account.
 func New() *Account {
 	return &Account{
 		buckets:   make(map[uint64]*ledger),
@@ -139,16 +142,16 @@ func New() *Account {
 // rowBytes is the memory of a minute of a bucket, in a list that grows.
 const rowBytes = 2 * int64(unsafe.Sizeof(Row{}))
 
-// Bound keeps the minutes of all buckets together near so many bytes, 0 for any number: as
-// each bucket gets its next minute it keeps no more than its share, the latest ones and at
-// least one. Totals are kept whole.
+// Bound limits the memory of the minutes of all buckets together to about so many bytes; 0
+// is no limit. A bucket drops its oldest minutes when it gets its next one: it keeps no more
+// than its equal share, and at least one. Totals stay whole.
 func (a *Account) Bound(bytes int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.maxRows = int(bytes / rowBytes)
 }
 
-// Bytes returns the memory of the minutes of all buckets.
+// Bytes returns about the memory of the minutes of all buckets.
 func (a *Account) Bytes() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -172,7 +175,8 @@ func (a *Account) ledger(bucket uint64) *ledger {
 	return l
 }
 
-// Add counts points that arrived for the bucket in the given unix minute.
+// Add adds d to the counts of a bucket: its points arrived in the given minute since 1970.
+// A minute older than all those kept counts in the total only.
 func (a *Account) Add(bucket uint64, minute int64, d *Counts) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -213,7 +217,7 @@ func (l *ledger) drop(n int) {
 	l.minutes = slices.Clone(l.minutes[n:])
 }
 
-// DeleteBucket moves the totals of a bucket to DeletedBuckets.
+// DeleteBucket moves the total of a bucket to DeletedBuckets and drops its minutes.
 func (a *Account) DeleteBucket(bucket uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -224,15 +228,15 @@ func (a *Account) DeleteBucket(bucket uint64) {
 	}
 }
 
-// Lose counts points, stored earlier, that were lost to a cause.
+// Lose counts points as lost to a cause. They were counted as stored before, and stay so.
 func (a *Account) Lose(cause string, points uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lost[cause] += points
 }
 
-// Recover counts points that were counted as lost to a cause and are served again:
-// their file came back, or what held them was taken in.
+// Recover counts points as served again that Lose has counted for the cause: a file came
+// back, for instance.
 func (a *Account) Recover(cause string, points uint64) {
 	if points == 0 {
 		return
@@ -242,10 +246,11 @@ func (a *Account) Recover(cause string, points uint64) {
 	a.recovered[cause] += points
 }
 
-// RefuseRequest counts a frame or query that was answered with an error.
+// RefuseRequest counts one frame, query or datagram that was refused for a reason.
 func (a *Account) RefuseRequest(reason string) { a.RefuseRequests(reason, 1) }
 
-// RefuseRequests counts n frames, queries or datagrams that were refused.
+// RefuseRequests counts n frames, queries or datagrams that were refused for a reason. These
+// reasons are words of the caller, not those of type Reason.
 func (a *Account) RefuseRequests(reason string, n uint64) {
 	if n == 0 {
 		return
@@ -255,8 +260,8 @@ func (a *Account) RefuseRequests(reason string, n uint64) {
 	a.requests[reason] += n
 }
 
-// Totals returns the sums of every bucket id since the data directory was
-// made.
+// Totals returns the counts of every bucket by its id, since the data directory was made.
+// Those of all deleted buckets are under DeletedBuckets.
 func (a *Account) Totals() map[uint64]Counts {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -267,7 +272,7 @@ func (a *Account) Totals() map[uint64]Counts {
 	return out
 }
 
-// Total returns the sums of one bucket.
+// Total returns the counts of one bucket, zeros for an unknown one.
 func (a *Account) Total(bucket uint64) Counts {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -277,7 +282,8 @@ func (a *Account) Total(bucket uint64) Counts {
 	return Counts{}
 }
 
-// Minutes returns a copy of the retained minutes of a bucket, oldest first.
+// Minutes returns the minutes of a bucket that are kept, oldest first. Minutes without
+// arrivals have no row.
 func (a *Account) Minutes(bucket uint64) []Row {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -287,7 +293,7 @@ func (a *Account) Minutes(bucket uint64) []Row {
 	return nil
 }
 
-// Lost returns what was lost and recovered by cause, sorted by cause.
+// Lost returns what was lost and recovered, sorted by cause.
 func (a *Account) Lost() []Loss {
 	a.mu.Lock()
 	defer a.mu.Unlock()

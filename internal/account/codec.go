@@ -9,9 +9,9 @@ import (
 
 var errCodec = errors.New("account: malformed encoding")
 
-// AppendCounts appends the encoding of c: the five stored and unset counts,
-// then the number of refusal reasons in use and each as (reason, points), all
-// as varints.
+// AppendCounts appends the encoding of c to dst, all of it as unsigned varints: the five
+// counts other than Refused, then how many reasons have points, then the reason and the
+// points of each.
 func AppendCounts(dst []byte, c *Counts) []byte {
 	dst = binary.AppendUvarint(dst, c.Accepted)
 	dst = binary.AppendUvarint(dst, c.Duplicate)
@@ -34,8 +34,9 @@ func AppendCounts(dst []byte, c *Counts) []byte {
 	return dst
 }
 
-// ParseCounts reads what AppendCounts wrote and returns the rest of src. A
-// reason that this version does not know is counted under the last it knows.
+// ParseCounts reads what AppendCounts wrote from the start of src. rest is the part of src
+// behind it. Points of a reason that this version does not know are counted under the last
+// one that it knows. The error says that src is malformed.
 func ParseCounts(src []byte) (c Counts, rest []byte, err error) {
 	for _, p := range []*uint64{&c.Accepted, &c.Duplicate, &c.Conflicting, &c.Late, &c.Unset} {
 		if *p, src, err = uvarint(src); err != nil {
@@ -67,9 +68,8 @@ func uvarint(src []byte) (uint64, []byte, error) {
 	return v, src[n:], nil
 }
 
-// Snapshot returns the whole ledger in the form that Restore reads, but for losses
-// that are counted already and that whoever restores it finds again. The caller owns
-// the result.
+// Snapshot returns the whole account in the form that Restore reads. It leaves the points of
+// the given losses out: those that the caller of Restore will find and count again.
 func (a *Account) Snapshot(without ...Loss) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -107,8 +107,8 @@ func appendNamed(dst []byte, m map[string]uint64) []byte {
 	return dst
 }
 
-// Restore replaces the ledger by a snapshot. On an error the ledger is as it
-// was.
+// Restore replaces the whole account by a snapshot, of which it keeps nothing. If the
+// snapshot is malformed, it returns an error and changes nothing.
 func (a *Account) Restore(snapshot []byte) error {
 	n, src, err := uvarint(snapshot)
 	if err != nil || n > uint64(len(src)) {

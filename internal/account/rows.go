@@ -1,7 +1,7 @@
 package account
 
-// Rows are counts of buckets and minutes beside an account: on their way into it, or into
-// the log. The zero Rows are none. They are not for concurrent use.
+// Rows collects counts by bucket and minute before they go into an account or into the log.
+// The zero value is empty. It is not for concurrent use.
 type Rows struct {
 	counts map[rowKey]*Counts
 	row    *Counts // the one counted last, of
@@ -13,7 +13,7 @@ type rowKey struct {
 	minute int64
 }
 
-// Add counts points that arrived for the bucket in the given unix minute.
+// Add adds c to the row of a bucket and a minute since 1970.
 func (r *Rows) Add(bucket uint64, minute int64, c *Counts) {
 	if k := (rowKey{bucket, minute}); r.row == nil || k != r.last {
 		if r.counts == nil {
@@ -32,8 +32,8 @@ func (r *Rows) Add(bucket uint64, minute int64, c *Counts) {
 // Len returns how many rows there are.
 func (r *Rows) Len() int { return len(r.counts) }
 
-// Take gives the rows to put, in no particular order. Those that it takes are gone; the
-// first that it does not take stays, with all behind it.
+// Take calls put for the rows, in no particular order, and removes each for which put
+// returns true. It ends at the first false: that row and all that put has not seen stay.
 func (r *Rows) Take(put func(bucket uint64, minute int64, c *Counts) bool) {
 	r.row = nil
 	for k, c := range r.counts {

@@ -1,9 +1,10 @@
 // Package catalogue keeps the identities of all series on disk, so that a start need not
-// read every segment. It is a checkpoint that every flush writes and a start reads once.
-// It is the only package that uses pebble as a database.
+// read every segment. Every flush of the store writes to it, and a start reads it once. It
+// is the only package that uses pebble as a database.
 //
-// Every identity is also in the WAL or in a segment (DESIGN.md). So the catalogue needs no
-// log of its own, and a catalogue that does not open is set aside and rebuilt.
+// Every identity is in the WAL or in a segment as well. So the catalogue needs no log of its
+// own, and a catalogue that does not open is set aside and rebuilt. DESIGN.md has the
+// records.
 package catalogue
 
 import (
@@ -24,8 +25,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// ErrDamaged is wrapped by errors that the content of the directory causes. The
-// remedy is SetAside, Open and Put of everything the WAL and the segments name.
+// ErrDamaged is wrapped by errors that the content of the directory causes. The remedy is
+// SetAside, Open, and Put of every identity in the WAL and in segments.
 var ErrDamaged = errors.New("catalogue is damaged")
 
 const (
@@ -46,16 +47,16 @@ const (
 	// of 2 MiB and more hold well over a million series.
 	maxOpenFiles = 64
 
-	// Memory is what an open catalogue takes at most, in bytes: a table that is
-	// filled, one that is written, the cache and a batch.
+	// Memory is about the most memory, in bytes, that an open catalogue takes: a table
+	// that is filled, one that is written, the cache and a batch.
 	Memory = 2*memTableSize + cacheSize + batchSize
 
 	// batchSize is where Put commits, so that a large Put needs no large batch.
 	batchSize = 256 << 10
 )
 
-// Catalogue is an open catalogue. Put, Change, DeleteBucket and Flush may be called from
-// several goroutines; Close must come last.
+// Catalogue is an open catalogue. Its methods may be called concurrently, but for Close,
+// which must come last.
 type Catalogue struct {
 	dir      string
 	db       *pebble.DB
@@ -80,12 +81,14 @@ type Catalogue struct {
 	found      uint64 // see Found
 }
 
-// Open opens the catalogue in dir, or starts an empty one if dir has none. Only
-// the last element of dir may be missing if it is to survive a crash. The
-// error wraps ErrDamaged if the files are not what a catalogue should be, and
-// does not if another process holds dir or the system refuses. On a full disk the
-// catalogue is opened to be read; the first write for which there is room opens it
-// to be written.
+// Open opens the catalogue in dir, or begins an empty one if dir has none. It locks dir
+// against other processes. A new dir survives a crash if its parent does.
+//
+// The error wraps ErrDamaged if the files are not those of a catalogue. It does not if
+// another process holds dir or the system refuses to open files.
+//
+// On a full disk Open gives a catalogue that can only be read. Each call that writes then
+// tries first to open it for writing, and fails until there is room.
 func Open(files vfs.FS, dir string, logger *slog.Logger) (*Catalogue, error) {
 	if err := makeDir(files, dir); err != nil {
 		return nil, err
@@ -200,9 +203,9 @@ func (c *Catalogue) fail(err error) {
 	c.gone.Store(true)
 }
 
-// Failed returns why the catalogue can no longer be written, or nil: what its
-// files hold is not known any more. It is only to be closed then, and every other
-// call returns this error. The remedy is that for damage, at the next start.
+// Failed returns why the catalogue can no longer be written, nil while it can. After a
+// failure nobody knows what its files hold, every call that can fail returns this error, and
+// the catalogue is only to be closed. The remedy, at the next start, is that for ErrDamaged.
 func (c *Catalogue) Failed() error {
 	if p := c.broken.Load(); p != nil {
 		return *p
@@ -285,17 +288,16 @@ func (c *Catalogue) catchUp() error {
 	return nil
 }
 
-// Change puts an identity in, or nothing; one without a key is the place of a
-// column that a series was taken from. Left is the place that a series had before,
-// nil for none: its identity there goes.
+// Change removes an identity, adds one, or does both in this order. An identity is found by
+// its bucket, group, column and hash: one that is added replaces that with the same four.
 type Change struct {
-	Series  segment.Series
-	Nothing bool // Series does not count
-	Left    *segment.Series
+	Series  segment.Series  // to be added; without a Key it says that the series was deleted and had this column
+	Nothing bool            // nothing is to be added: Series has no meaning
+	Left    *segment.Series // to be removed: where the series was before; nil for none
 }
 
-// Put adds identities, or replaces those with the same bucket, group, column
-// and hash. They are durable after the next Flush and may become so before.
+// Put adds identities, or replaces those with the same bucket, group, column and hash. It
+// is Change for changes that only add.
 func (c *Catalogue) Put(series []segment.Series) error {
 	changes := make([]Change, len(series))
 	for i := range series {
@@ -304,8 +306,9 @@ func (c *Catalogue) Put(series []segment.Series) error {
 	return c.Change(changes)
 }
 
-// Change makes changes in their order. They are durable after the next Flush and
-// may become so before.
+// Change makes changes in their order. It keeps nothing of them. They are durable after the
+// next Flush, and may become so before. After an error some of them may have been made; to
+// make all of them again is safe.
 func (c *Catalogue) Change(changes []Change) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -341,8 +344,8 @@ func (c *Catalogue) Change(changes []Change) error {
 	return c.commit(b)
 }
 
-// DeleteBucket removes all identities of a bucket. It is durable after the next
-// Flush.
+// DeleteBucket removes all identities of a bucket. That is durable after the next Flush, and
+// may become so before.
 func (c *Catalogue) DeleteBucket(id uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -370,9 +373,9 @@ func (c *Catalogue) commit(b *pebble.Batch) error {
 	return nil
 }
 
-// Flush makes everything put so far durable. If nothing changed it does
-// nothing. After an error the caller may try again: nothing is lost from
-// memory.
+// Flush makes all changes so far durable and raises the generation by one. If nothing has
+// changed since the last Flush it does nothing. After an error the caller may call it again,
+// unless Failed says why: nothing is lost from memory.
 func (c *Catalogue) Flush() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -420,10 +423,9 @@ func (c *Catalogue) flush() error {
 	return nil
 }
 
-// Generation is the number of times Flush has written since the catalogue was
-// new. A catalogue that opens with a lower one than its owner has noted after a
-// Flush has lost that Flush without any file being visibly damaged, and must be
-// set aside like a damaged one.
+// Generation returns how often Flush has written since the catalogue was new. Its owner
+// notes it after a Flush. A catalogue that opens with a lower generation than the one noted
+// has lost that Flush, though no file is visibly damaged. It is set aside like a damaged one.
 func (c *Catalogue) Generation() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -445,10 +447,10 @@ func (c *Catalogue) readGeneration() (uint64, error) {
 	return n, nil
 }
 
-// Load calls fn for every identity in the order of bucket, group, column and
-// hash. The key is valid during the call. An error of fn ends the walk and is
-// returned as it is; the error wraps ErrDamaged if a file is damaged, and then
-// fn has seen a part.
+// Load calls fn for every identity, in the order of bucket, group, column and hash. The Key
+// is valid during the call only. fn must not call methods of c. An error of fn ends the walk
+// and is returned as it is. Any other error wraps ErrDamaged if a file is damaged, and fn
+// has then seen only a part.
 func (c *Catalogue) Load(fn func(segment.Series) error) error {
 	if err := c.Failed(); err != nil {
 		return err
@@ -480,7 +482,8 @@ func (c *Catalogue) Load(fn func(segment.Series) error) error {
 	return it.Close()
 }
 
-// Close closes the catalogue. What was put since the last Flush may be lost.
+// Close closes the catalogue and unlocks its directory. What was changed since the last
+// Flush may be lost.
 func (c *Catalogue) Close() error {
 	close(c.closing)
 	if c.db == nil {

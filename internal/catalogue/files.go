@@ -39,9 +39,9 @@ func makeDir(files vfs.FS, dir string) error {
 	return durable.SyncDir(files, files.PathDir(dir))
 }
 
-// SetAside moves the directory of a closed catalogue into the directory
-// lostFound, under its own name and the first free number, and makes that
-// durable. It returns where it went. If there is no dir, it does nothing.
+// SetAside moves the directory dir of a closed catalogue into the directory lostFound, which
+// it makes if need be, and makes the move durable. It returns the new path: the base name of
+// dir and the first free number from 1 on. Without a dir it does nothing and returns "".
 func SetAside(files vfs.FS, dir, lostFound string) (string, error) {
 	if _, err := files.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return "", nil

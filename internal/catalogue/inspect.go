@@ -18,13 +18,13 @@ import (
 
 // Damage is a file of a catalogue that is not what was written.
 type Damage struct {
-	File string // base name; the directory's for what no single file can be blamed for
-	Err  error
+	File string // its base name, or that of the directory if no single file is to blame
+	Err  error  // what is wrong with it
 }
 
-// Checkpoint makes dir, which must not exist, a catalogue of its own that holds
-// what the last Flush made durable. Tables are hard links where the file system
-// has them.
+// Checkpoint makes dir, which must not exist, a catalogue of its own that holds what the
+// last Flush made durable. Its tables are hard links where the file system has them. Other
+// calls that change the catalogue wait meanwhile.
 func (c *Catalogue) Checkpoint(dir string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,10 +47,12 @@ func (c *Catalogue) Checkpoint(dir string) error {
 
 func (c *Catalogue) noteUnsynced(err error) { c.unsynced.CompareAndSwap(nil, &err) }
 
-// Inspect reads every block of the catalogue in dir, which nobody may have
-// open, and changes nothing if files refuses changes. It calls fn like Load, and
-// returns the mark, 0 where there is no catalogue, and what is damaged; fn has then seen a
-// part. The error is that of fn.
+// Inspect reads every block of the catalogue in dir, which no process may have open. pebble
+// may write to dir unless files refuses changes. It calls fn for identities as Load does.
+//
+// It returns the mark, as Found does, and the files that are damaged. With damage fn may
+// have seen only a part. Without a catalogue the mark is 0 and nothing is damaged. The error
+// is that of fn.
 func Inspect(files vfs.FS, dir string, logger *slog.Logger, fn func(segment.Series) error) (mark uint64, found []Damage, err error) {
 	if _, err := files.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return 0, nil, nil

@@ -1,22 +1,24 @@
 package catalogue
 
-// A mark is what the MANIFEST says of the catalogue that belongs to it: Mark of its
-// generation, so that 0 stands for none, and perhaps NamesUnread.
+// A mark is what the MANIFEST notes of its catalogue, so that a start finds out whether the
+// catalogue has lost a Flush. It is Mark of the generation, or 0 while there is no
+// catalogue. The bit NamesUnread may be set in it.
 const (
-	// NamesUnread is a bit of a mark: when the catalogue was rebuilt, the device did not give
-	// all names in segments. The next start looks for them again, and until then merges keep
+	// NamesUnread says that the device did not give all names in segments when the
+	// catalogue was rebuilt. The next start looks for them again. Until then merges keep
 	// the names that nobody knows.
 	NamesUnread = 1 << 63
 
-	// MarkLost is a mark that no catalogue reaches: the next start rebuilds it.
+	// MarkLost is a mark that no catalogue reaches, so that the next start rebuilds it.
 	MarkLost = NamesUnread - 1
 )
 
-// Mark is the mark of a catalogue of that generation.
+// Mark returns the mark of a catalogue of that generation, without NamesUnread.
 func Mark(generation uint64) uint64 { return generation + 1 }
 
-// Mark is what a commit says of this catalogue: MarkLost once it has failed, and 0 while
-// its files do not say yet that there is one.
+// Mark returns what the MANIFEST is to note of this catalogue: the mark of its generation,
+// with NamesUnread where that holds. It is MarkLost once the catalogue has failed, and 0
+// while its files do not say yet that there is one.
 func (c *Catalogue) Mark() uint64 {
 	if c.Failed() != nil {
 		return MarkLost
@@ -29,8 +31,8 @@ func (c *Catalogue) Mark() uint64 {
 	return c.mark()
 }
 
-// SetNamesUnread says whether the catalogue was rebuilt without names that the device
-// did not give.
+// SetNamesUnread notes whether the catalogue was rebuilt without names that the device did
+// not give.
 func (c *Catalogue) SetNamesUnread(unread bool) { c.namesUnread.Store(unread) }
 
 // NamesUnread reports whether there may be series that the catalogue does not know,
@@ -45,13 +47,16 @@ func (c *Catalogue) mark() uint64 {
 	return Mark(c.generation)
 }
 
-// Found is the mark of what Open found, 0 where it found no catalogue and made one.
+// Found returns the mark of the catalogue that Open found, without NamesUnread. It is 0 if
+// Open found none and made one.
 func (c *Catalogue) Found() uint64 { return c.found }
 
-// AtLeast is the mark below which a catalogue has lost something, by the mark in the MANIFEST
-// and by whether there are segments. Of a directory without segments whose MANIFEST has no
-// mark, a crash may have come before its first catalogue was whole. A segment is written
-// behind that, so that beside one a catalogue is missing, whatever a damaged MANIFEST says.
+// AtLeast returns the least mark of a catalogue that has lost nothing. mark is the one in
+// the MANIFEST, and segments says whether there are segments.
+//
+// Without a mark and without segments that is 0: a crash may have come before the first
+// catalogue was whole. A segment is written only behind that. So beside a segment there must
+// be a catalogue, whatever a damaged MANIFEST says.
 func AtLeast(mark uint64, segments bool) uint64 {
 	if mark &^= NamesUnread; mark > 0 || !segments {
 		return mark
