@@ -102,7 +102,7 @@ func (b *bench) churnDisk(ctx context.Context, s *store.Store, points int64) err
 		return err
 	}
 	b.table.Add(report.Figure{Area: "churn", What: "bytes per point after merging", Unit: "B", Note: "uniform 0…999",
-		Value: float64(s.Stats().SegmentBytes) / float64(points)})
+		Value: float64(s.Stats().Segments.Bytes) / float64(points)})
 	return s.Close()
 }
 
@@ -111,10 +111,10 @@ func (b *bench) churnFigures(s *store.Store, when string) {
 	for _, f := range []report.Figure{
 		{What: "column groups", Value: float64(st.Groups)},
 		{What: "series known", Value: float64(st.Series)},
-		{What: "series without a column", Value: float64(st.Inactive)},
-		{What: "names without a column", Unit: "MB", Value: float64(st.InactiveBytes) / 1e6},
-		{What: "blocks in use", Unit: "MB", Value: float64(st.HeadBytes) / 1e6},
-		{What: "blocks kept", Unit: "MB", Value: float64(st.HeadWarm) / 1e6},
+		{What: "series without a column", Value: float64(st.Inactive.Series)},
+		{What: "names without a column", Unit: "MB", Value: float64(st.Inactive.Bytes) / 1e6},
+		{What: "blocks in use", Unit: "MB", Value: float64(st.Head.Bytes) / 1e6},
+		{What: "blocks kept", Unit: "MB", Value: float64(st.Head.Warm) / 1e6},
 	} {
 		f.Area, f.What = "churn", f.What+", after "+when
 		b.table.Add(f)

@@ -81,7 +81,7 @@ func Run(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func
 	n.points = store.NewCoordinator(n.store)
 	st := n.store.Stats()
 	logger.Info("store open", "took", time.Since(start).Round(time.Millisecond), "series", st.Series,
-		"segments", st.Segments, "replayed_records", st.ReplayedRecords)
+		"segments", st.Segments.Count, "replayed_records", st.Replay.Records)
 	return n.serve(ctx, tcpLn, httpLn, ready)
 }
 

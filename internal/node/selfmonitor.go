@@ -122,9 +122,9 @@ func (w *selfWriter) write(now time.Time) error {
 	w.event(dropped, "drop", "write")
 	st := w.n.store.Stats()
 	w.put(point.FromInt(st.Series), "series")
-	w.put(point.FromInt(st.HeadBytes), "head", "bytes")
+	w.put(point.FromInt(st.Head.Bytes), "head", "bytes")
 	w.put(point.FromInt(st.WALBytes), "wal", "bytes")
-	w.put(point.FromInt(st.SegmentBytes), "segment", "bytes")
+	w.put(point.FromInt(st.Segments.Bytes), "segment", "bytes")
 	w.n.rec.Drain(func(op monitor.Op, figures []monitor.Figure) {
 		for _, f := range figures {
 			parts := append(strings.Split(op.String(), "."), f.Name)

@@ -85,11 +85,11 @@ func (n *node) report() admin.Status {
 		UptimeS: time.Since(s.began).Seconds(), TCPAddr: s.tcpAddr, HTTPAddr: s.httpAddr,
 		Buckets: st.Buckets, Series: st.Series, PointsIn: s.in, PointsOut: s.out,
 		RSSBytes: residentBytes(), HeapBytes: int64(heap[0].Value.Uint64()),
-		HeadBytes:   st.HeadBytes + st.HeadWarm + st.SealedBytes + st.LateBytes,
-		MemoryLimit: st.MemoryLimit, MemoryUsed: st.MemoryUsed, MemoryLevel: st.MemoryLevel.String(), SendersHeld: st.SendersHeld,
-		Segments: st.Segments, SegmentBytes: st.SegmentBytes, SegmentPoints: st.SegmentPoints,
+		HeadBytes:   st.Head.Bytes + st.Head.Warm + st.Head.Sealed + st.Head.Late,
+		MemoryLimit: st.Memory.Limit, MemoryUsed: st.Memory.Used, MemoryLevel: st.Memory.Level.String(), SendersHeld: st.Senders.Held,
+		Segments: st.Segments.Count, SegmentBytes: st.Segments.Bytes, SegmentPoints: st.Segments.Points,
 		WALSync: n.cfg.WALSync, WALBytes: st.WALBytes, WALUnsynced: st.WAL.Unsynced,
-		Flushes: st.FlushesTotal, SinceFlushS: st.SinceFlush.Seconds(),
+		Flushes: st.Flushes.Count, SinceFlushS: st.Flushes.Since.Seconds(),
 		FreeDisk: st.FreeDisk, DiskFull: st.DiskFull, Damage: st.Damage,
 	}
 }

@@ -440,7 +440,7 @@ func TestChurnKeepsEveryPointWithItsName(t *testing.T) {
 				c.checkNames(nil)
 			}
 			st := c.s.Stats()
-			reused, forgotten = max(reused, st.Deactivations), max(forgotten, st.SeriesDeleted+st.SeriesExpired)
+			reused, forgotten = max(reused, st.Inactive.Deactivations), max(forgotten, st.Deleted.Series+st.Deleted.Expired)
 		}
 		report, err := NewOperations(c.s).Check(context.Background(), fsck.Options{})
 		if err != nil || report.Damaged > 0 {
@@ -472,8 +472,8 @@ func TestChurnLeavesTheNumberOfGroups(t *testing.T) {
 	}
 	c.round()
 	st := c.s.Stats()
-	if st.Groups > 4 || st.Inactive < (rounds-live)*head.Width*2/live/2 {
-		t.Errorf("%d groups for %d series at a time; %d of %d series have no column", st.Groups, 2*head.Width, st.Inactive, st.Series)
+	if st.Groups > 4 || st.Inactive.Series < (rounds-live)*head.Width*2/live/2 {
+		t.Errorf("%d groups for %d series at a time; %d of %d series have no column", st.Groups, 2*head.Width, st.Inactive.Series, st.Series)
 	}
 	c.check()
 	c.crash(0)

@@ -42,7 +42,7 @@ func TestChurnCrashAfterEveryFlushStep(t *testing.T) {
 	for step := StepCaptured; step <= StepLogTrimmed; step++ {
 		for seed := range uint64(6) {
 			c := turnedOver(t, seed)
-			if c.s.Stats().Deactivations == 0 {
+			if c.s.Stats().Inactive.Deactivations == 0 {
 				t.Fatal("no series has lost its column")
 			}
 			if err := c.s.log.Sync(); err != nil {
@@ -166,8 +166,8 @@ func TestStalePredictions(t *testing.T) {
 		c.born(150)
 		send(c.xs[1], head.Width, 150) // takes the columns of all 256
 		commit(c.xs[1])
-		if st := c.s.Stats(); st.Groups != 1 || st.Deactivations == 0 {
-			t.Fatalf("%d groups, %d series without a column", st.Groups, st.Inactive)
+		if st := c.s.Stats(); st.Groups != 1 || st.Inactive.Deactivations == 0 {
+			t.Fatalf("%d groups, %d series without a column", st.Groups, st.Inactive.Series)
 		}
 		send(old, 40, head.Width-40)
 		c.clock.advance(10 * time.Second)
@@ -222,7 +222,7 @@ func TestChurnBesideFlushes(t *testing.T) {
 		flushes.Add(1)
 	}
 	all.Wait()
-	if st := c.s.Stats(); st.Deactivations == 0 {
+	if st := c.s.Stats(); st.Inactive.Deactivations == 0 {
 		t.Error("no series has lost its column")
 	}
 	want := make(map[[2]int64]bool)

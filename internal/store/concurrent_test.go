@@ -234,8 +234,8 @@ func TestASessionOutlivesItsBucket(t *testing.T) {
 	if c.Accepted != 1 || c.Refused[account.BucketDeleted] != 4 || len(s.Account().Totals()) != 1 {
 		t.Errorf("the account is %+v, %+v", c, s.Account().Totals())
 	}
-	if st := s.Stats(); st.HeadBytes != 0 || st.SealedBytes != 0 || st.Series != 0 {
-		t.Errorf("the bucket left %d bytes in the head", st.HeadBytes)
+	if st := s.Stats(); st.Head.Bytes != 0 || st.Head.Sealed != 0 || st.Series != 0 {
+		t.Errorf("the bucket left %d bytes in the head", st.Head.Bytes)
 	}
 }
 

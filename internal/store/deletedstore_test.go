@@ -85,8 +85,8 @@ func TestDeletionIsRememberedForAMonth(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		d := newDeletedStore(t)
 		n := d.incarnation()
-		if st := d.s.Stats(); st.Tombstones != 0 || st.Remembered != 1 || st.Incarnations != 1 || n == 0 {
-			t.Fatalf("%d tombstones, %d remembered, %d incarnations, %d", st.Tombstones, st.Remembered, st.Incarnations, n)
+		if st := d.s.Stats(); st.Deleted.Tombstones != 0 || st.Deleted.Remembered != 1 || st.Deleted.Incarnations != 1 || n == 0 {
+			t.Fatalf("%d tombstones, %d remembered, %d incarnations, %d", st.Deleted.Tombstones, st.Deleted.Remembered, st.Deleted.Incarnations, n)
 		}
 		d.clock.advance(incarnation.TTL - 4*24*time.Hour)
 		if late {
@@ -103,8 +103,8 @@ func TestDeletionIsRememberedForAMonth(t *testing.T) {
 			if got := d.incarnation(); got != want {
 				t.Errorf("late %t, reopened %t: incarnation %d, want %d", late, reopened, got, want)
 			}
-			if st := d.s.Stats(); (st.Remembered == 0) != late || (st.Incarnations == 0) != late || st.Forgotten != 0 {
-				t.Errorf("late %t: %d remembered, %d incarnations, %d forgotten early", late, st.Remembered, st.Incarnations, st.Forgotten)
+			if st := d.s.Stats(); (st.Deleted.Remembered == 0) != late || (st.Deleted.Incarnations == 0) != late || st.Deleted.Forgotten != 0 {
+				t.Errorf("late %t: %d remembered, %d incarnations, %d forgotten early", late, st.Deleted.Remembered, st.Deleted.Incarnations, st.Deleted.Forgotten)
 			}
 			if err := d.s.Close(); err != nil {
 				t.Fatal(err)
@@ -153,7 +153,7 @@ func TestOldCopyBringsNothingBack(t *testing.T) {
 			t.Run(fmt.Sprint(lost, windows), func(t *testing.T) {
 				d := newDeletedStore(t)
 				n := d.incarnation()
-				if d.s.Stats().Tombstones != 0 {
+				if d.s.Stats().Deleted.Tombstones != 0 {
 					t.Fatal("the tombstone is still there: nothing is tried")
 				}
 				d.damage(t, lost, windows)

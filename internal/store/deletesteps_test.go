@@ -131,8 +131,8 @@ func TestDeletionsBetweenMerges(t *testing.T) {
 		for _, step := range []string{"flush", "merge", "flush", "merge"} {
 			d.do(step)
 		}
-		if st := d.s.Stats(); st.Tombstones != 0 {
-			t.Errorf("%d tombstones are left after %v: something deleted is not freed", st.Tombstones, d.done)
+		if st := d.s.Stats(); st.Deleted.Tombstones != 0 {
+			t.Errorf("%d tombstones are left after %v: something deleted is not freed", st.Deleted.Tombstones, d.done)
 		}
 		d.s.Crash()
 	}

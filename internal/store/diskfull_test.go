@@ -293,7 +293,7 @@ func TestAFailedCatalogueIsTriedAgain(t *testing.T) {
 			f.clear()
 			eventually(t, "a flush succeeds", func() bool {
 				_, err := s.Flush(t.Context())
-				return err == nil && s.Stats().Segments == 1
+				return err == nil && s.Stats().Segments.Count == 1
 			})
 			if n := fatals.Load(); n != 0 {
 				t.Errorf("%d fatal errors", n)

@@ -138,7 +138,7 @@ func TestAFailedSegmentIsWrittenByTheNextFlush(t *testing.T) {
 			h.check(t, s, "b", len(h.writes))
 			eventually(t, "no sealed blocks and no late points are left", func() bool { // a sealer counts what it sealed a moment later
 				u := s.Stats()
-				return u.SealedBytes == 0 && u.LateBytes == 0
+				return u.Head.Sealed == 0 && u.Head.Late == 0
 			})
 			if n := fatals.Load(); n != 0 {
 				t.Errorf("%d fatal errors", n)
@@ -179,7 +179,7 @@ func TestHeldBackSendersGoOn(t *testing.T) {
 			}
 			done <- errors.Join(err, x.Close())
 		}()
-		eventually(t, "a sender is held back", func() bool { return s.Stats().WaitsTotal > 0 })
+		eventually(t, "a sender is held back", func() bool { return s.Stats().Senders.Waits > 0 })
 		if release {
 			s.ReleaseSenders()
 		} else {

@@ -45,7 +45,7 @@ func TestMergesFreeDeletedSeries(t *testing.T) {
 		m.merge(false)
 	}
 	m.closeSession()
-	before := m.s.Stats().SegmentPoints
+	before := m.s.Stats().Segments.Points
 	if _, err := m.s.DeleteSeries(context.Background(), "b", SeriesChoice{Key: forgetKey(3)}, false); err != nil {
 		t.Fatal(err)
 	}
@@ -54,16 +54,16 @@ func TestMergesFreeDeletedSeries(t *testing.T) {
 	m.wereDeleted(map[string]bool{string(forgetKey(3)): true})
 	m.check()
 	m.flush()
-	if st := m.s.Stats(); st.SeriesDeleted != 1 || st.Tombstones != 1 {
-		t.Errorf("%d deleted, %d tombstones", st.SeriesDeleted, st.Tombstones)
+	if st := m.s.Stats(); st.Deleted.Series != 1 || st.Deleted.Tombstones != 1 {
+		t.Errorf("%d deleted, %d tombstones", st.Deleted.Series, st.Deleted.Tombstones)
 	}
 	m.merge(true)
 	m.flush() // the log is not needed any more, either
 	m.merge(true)
 	m.check()
 	st := m.s.Stats()
-	if st.Tombstones != 0 || st.PointsDeleted < points || st.SegmentPoints >= before {
-		t.Errorf("%d tombstones, %d points deleted of %d, %d in segments before, %d after", st.Tombstones, st.PointsDeleted, points, before, st.SegmentPoints)
+	if st.Deleted.Tombstones != 0 || st.Deleted.Points < points || st.Segments.Points >= before {
+		t.Errorf("%d tombstones, %d points deleted of %d, %d in segments before, %d after", st.Deleted.Tombstones, st.Deleted.Points, points, before, st.Segments.Points)
 	}
 	for _, seg := range m.s.versions.Latest().Segments {
 		for _, b := range m.s.buckets.All() {
@@ -144,8 +144,8 @@ func TestExpiredSeriesLeave(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(m.list())); !slices.Equal(got, want) {
 		t.Fatalf("%d series are left: %q", len(got), got)
 	}
-	if st := m.s.Stats(); st.SeriesExpired < 18 || st.Series != 2 {
-		t.Errorf("%d expired, %d left", st.SeriesExpired, st.Series)
+	if st := m.s.Stats(); st.Deleted.Expired < 18 || st.Series != 2 {
+		t.Errorf("%d expired, %d left", st.Deleted.Expired, st.Series)
 	}
 	m.check()
 	m.verify()

@@ -200,10 +200,10 @@ func TestTimestampsAreNoSeries(t *testing.T) {
 	if _, err := s.Merge(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.Stats().MergesTotal; n == 0 {
+	if n := s.Stats().Merges.Count; n == 0 {
 		t.Fatal("nothing was merged")
 	}
-	if n := s.Stats().SegmentPoints; n != metrics*slots+1 {
+	if n := s.Stats().Segments.Points; n != metrics*slots+1 {
 		t.Fatalf("the segments hold %d points, want %d", n, metrics*slots+1)
 	}
 	list, err := NewOperations(s).Segments(context.Background(), "")

@@ -253,8 +253,8 @@ func TestTooManyDeletionsAreForgottenEarly(t *testing.T) {
 				t.Errorf("series %d is in incarnation %d", i, of(i))
 			}
 		}
-		if st := s.Stats(); st.Remembered+st.Tombstones != 4 || st.Forgotten != forgotten {
-			t.Errorf("%d remembered, %d tombstones, %d forgotten", st.Remembered, st.Tombstones, st.Forgotten)
+		if st := s.Stats(); st.Deleted.Remembered+st.Deleted.Tombstones != 4 || st.Deleted.Forgotten != forgotten {
+			t.Errorf("%d remembered, %d tombstones, %d forgotten", st.Deleted.Remembered, st.Deleted.Tombstones, st.Deleted.Forgotten)
 		}
 	}
 	check(3)

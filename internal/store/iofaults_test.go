@@ -60,12 +60,12 @@ func TestADeviceThatCannotRead(t *testing.T) {
 	if st := s.Stats(); n == 0 || st.ReadErrors == 0 || !strings.Contains(strings.Join(names, " "), flushed) {
 		t.Errorf("%d damages, %d read errors: %v", n, st.ReadErrors, names)
 	}
-	before := s.Stats().Segments
+	before := s.Stats().Segments.Count
 	if _, err := s.Merge(t.Context()); !errors.Is(err, syscall.EIO) {
 		t.Errorf("a merge of what cannot be read: %v", err)
 	}
-	if files := mergedFiles(t, s, mem); len(files) > 0 || s.Stats().Segments != before {
-		t.Errorf("left: %v, %d segments", files, s.Stats().Segments)
+	if files := mergedFiles(t, s, mem); len(files) > 0 || s.Stats().Segments.Count != before {
+		t.Errorf("left: %v, %d segments", files, s.Stats().Segments.Count)
 	}
 	f.clear()
 	if r, err := s.Merge(t.Context()); err != nil || r.Windows == 0 {

@@ -310,6 +310,6 @@ func TestAClockSetBackStillSealsAndFlushes(t *testing.T) {
 	}
 	eventually(t, "the point is in a segment", func() bool {
 		s.everySecond()
-		return s.Stats().SegmentPoints == 1
+		return s.Stats().Segments.Points == 1
 	})
 }

@@ -228,7 +228,7 @@ func TestMergesFreeWhatIsGone(t *testing.T) {
 	}
 	fill("short")
 	fill("gone")
-	before := s.Stats().SegmentBytes
+	before := s.Stats().Segments.Bytes
 	if err := s.SetTTL("short", 3600); err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestMergesFreeWhatIsGone(t *testing.T) {
 			}
 		}
 	}
-	if after := s.Stats().SegmentBytes; after > before {
+	if after := s.Stats().Segments.Bytes; after > before {
 		t.Errorf("%d bytes before, %d after", before, after)
 	}
 	names, err := fs.List("/data/window")

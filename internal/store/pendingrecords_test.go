@@ -158,7 +158,7 @@ func (w *halfRead) release() {
 	if err := w.s.awaitReplay(context.Background()); err != nil {
 		w.t.Fatal(err)
 	}
-	if left := w.s.Stats().ReplayLeft; left != 0 {
+	if left := w.s.Stats().Replay.Left; left != 0 {
 		w.t.Fatalf("%d bytes of the log are left after the replay", left)
 	}
 }
@@ -171,7 +171,7 @@ func TestInUseBeforeTheLogIsInMemory(t *testing.T) {
 	for seed := range uint64(3) {
 		w := newHalfRead(t, seed)
 		for range 6 {
-			if w.s.Stats().ReplayLeft == 0 {
+			if w.s.Stats().Replay.Left == 0 {
 				t.Fatal("nothing of the log is left to be read")
 			}
 			w.accounted()
@@ -305,7 +305,7 @@ func TestNewSeriesWaitForTheReplay(t *testing.T) {
 		x.Point(key(1_000_001), epoch, point.FromInt(7))
 		done <- x.Close()
 	}()
-	eventually(t, "the log is left alone", func() bool { return w.s.Stats().ReplayLeft > 0 })
+	eventually(t, "the log is left alone", func() bool { return w.s.Stats().Replay.Left > 0 })
 	select {
 	case err := <-done:
 		t.Fatalf("a new series did not wait: %v", err)
@@ -339,7 +339,7 @@ func TestCloseDuringTheReplay(t *testing.T) {
 func (w *halfRead) endedInOrder(reads int) {
 	w.t.Helper()
 	w.open(w.fs)
-	if n := w.s.Stats().ReplayedRecords; n != 0 {
+	if n := w.s.Stats().Replay.Records; n != 0 {
 		w.t.Errorf("%d records were replayed after an orderly end", n)
 	}
 	w.release()

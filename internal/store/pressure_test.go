@@ -141,7 +141,7 @@ func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 		patient.Point(key(1), epoch, point.FromInt(1))
 		done <- patient.Close()
 	}()
-	eventually(t, "the sender is held", func() bool { return s.Stats().SendersHeld == 1 })
+	eventually(t, "the sender is held", func() bool { return s.Stats().Senders.Held == 1 })
 	<-extra
 	extra <- 0
 	if err := <-done; err != nil {
@@ -211,10 +211,10 @@ func TestRelief(t *testing.T) {
 	if rows, _, _ := s.arenas.Bytes(); rows == 0 {
 		t.Error("a block that was just written is closed")
 	}
-	if n := s.Stats().IndexBytes; n != 0 {
+	if n := s.Stats().Segments.IndexBytes; n != 0 {
 		t.Errorf("%d bytes of the index stay", n)
 	}
-	if n := s.Stats().Files.Kept; n != 0 {
+	if n := s.Stats().Segments.Files.Kept; n != 0 {
 		t.Errorf("%d bytes of blocks of segments stay", n)
 	}
 	s.clock.advance(10 * time.Second)

@@ -123,7 +123,7 @@ func TestLossesOfAReplayAreCountedOnce(t *testing.T) {
 				close(w.hold) // the flush is beside the second reading
 			}
 			flushes += w.crashInAFlush()
-			if w.s.Stats().ReplayLeft == 0 {
+			if w.s.Stats().Replay.Left == 0 {
 				break
 			}
 		}

@@ -172,7 +172,7 @@ func TestAReplayWaitsForRoomUntilItIsOver(t *testing.T) {
 	w.s.ReleaseSenders()
 	close(w.hold)
 	eventually(t, "the replay waits", func() bool { return w.s.pressure.Waiting() > 0 })
-	if w.s.Stats().ReplayLeft == 0 {
+	if w.s.Stats().Replay.Left == 0 {
 		t.Error("the replay is over")
 	}
 	w.s.pressure.AddSealed(-1 << 20)
@@ -245,7 +245,7 @@ func TestAReplayEndsWhenTheLogHasFailed(t *testing.T) {
 	if err := <-waited; !errors.Is(err, errorfs.ErrInjected) {
 		t.Errorf("a new series: %v", err)
 	}
-	if w.s.Stats().ReplayLeft == 0 {
+	if w.s.Stats().Replay.Left == 0 {
 		t.Error("all of the log was read")
 	}
 	if err := w.s.Close(); !errors.Is(err, errorfs.ErrInjected) {

@@ -35,7 +35,7 @@ func TestFlushesAndSendersDoNotWaitForADeletion(t *testing.T) {
 	eventually(t, "a flush and a new series come in between", func() bool {
 		send(slot)
 		done := make(chan error, 1)
-		before := s.Stats().SeriesDeleted
+		before := s.Stats().Deleted.Series
 		go func() {
 			got, err := s.DeleteSeries(context.Background(), "b", SeriesChoice{Key: prefix, Prefix: true}, false)
 			if err == nil && got.Series != width {
@@ -61,7 +61,7 @@ func TestFlushesAndSendersDoNotWaitForADeletion(t *testing.T) {
 				t.Fatal(err)
 			}
 			mustFlush(t, s)
-			gone := s.Stats().SeriesDeleted - before
+			gone := s.Stats().Deleted.Series - before
 			between = between || gone > 0 && gone < width
 		}
 	})

@@ -67,7 +67,7 @@ func testRestoreDeleted(t *testing.T, flushed, merged bool) {
 		t.Fatal(err)
 	}
 	past := slot
-	if !merged && s.Stats().Tombstones == 0 {
+	if !merged && s.Stats().Deleted.Tombstones == 0 {
 		t.Error("no tombstone is left: nothing is tried")
 	}
 	remove(0)

@@ -6,6 +6,7 @@ import (
 
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/segment"
+	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
 )
 
@@ -19,62 +20,102 @@ type counters struct {
 	deletionsForgotten          atomic.Int64
 }
 
-// Stats is the state of the store at one moment.
+// Stats is the state of the store at one moment. What grows counts since the start.
 type Stats struct {
-	Series        int64
-	Inactive      int64 // of them without a column
-	Deactivations int64 // times a series lost its column to others, since the start
-	Buckets       int64
-	Groups        int64
-	Segments      int64
-	PinnedBytes   int64 // of segments that are merged away and stay for readers
-
-	SegmentBytes  int64 // files
-	SegmentPoints int64
-	IndexBytes    int64 // loaded indexes, in memory
-	Files         segment.FileStats
-
-	Memory      []memory.Usage // by pool
-	MemoryUsed  int64
-	MemoryLimit int64 // 0 = none
-	MemoryLevel memory.Level
-	SendersHeld int64 // back, now
-
-	HeadBytes     int64 // blocks that hold points
-	HeadWarm      int64 // blocks, and room for encoded chunks, kept for reuse
-	InactiveBytes int64 // names of series without a column
-	SealedBytes   int64 // encoded, not yet flushed
-	LateBytes     int64
-	SealQueue     int64
-	SealedTotal   int64
-	WaitsTotal    int64 // times a sender was held back
-
-	FlushesTotal       int64
-	FlushSecondsTotal  float64
-	FlushedBytesTotal  int64
-	FlushedPointsTotal int64
-	MergesTotal        int64
-	MergedBytesTotal   int64
-	SinceFlush         time.Duration
-	ReplayedRecords    int64 // by the last start
-	ReplayLeft         int64 // bytes of the log that it has not yet brought into memory
-
-	SeriesDeleted int64 // by command
-	SeriesExpired int64 // left because nothing of them was left
-	PointsDeleted int64 // of deleted series that left memory and segments
-	Tombstones    int64 // deleted series that segments may still hold
-	Remembered    int64 // deletions of series of which segments hold nothing more
-	Forgotten     int64 // of these that were forgotten before incarnation.TTL: there were too many
-	Incarnations  int64 // series with an incarnation that is not 0, deleted or sent again
+	Buckets  int64
+	Groups   int64
+	Series   int64
+	Inactive InactiveStats
+	Deleted  DeletedStats
+	Head     HeadStats
+	Senders  SenderStats
+	Segments SegmentStats
+	Flushes  FlushStats
+	Merges   MergeStats
+	Replay   ReplayStats
+	Memory   MemoryStats
 
 	WAL      wal.Stats
 	WALBytes int64 // between the oldest record kept and the end
 
-	FreeDisk int64
+	FreeDisk int64 // bytes
 	DiskFull bool
-	Damage   uint64
 
+	Damage     uint64
 	ReadErrors int64 // part of Damage: what the device could not read
+}
+
+// InactiveStats are of series without a column, which Stats.Series counts as well.
+type InactiveStats struct {
+	Series        int64
+	Bytes         int64 // names
+	Deactivations int64 // times a series lost its column to others
+}
+
+// DeletedStats are of series that were deleted or have expired.
+type DeletedStats struct {
+	Series       int64 // by command
+	Expired      int64 // left because nothing of them was left
+	Points       int64 // of deleted series that left memory and segments
+	Tombstones   int64 // deleted series that segments may still hold
+	Remembered   int64 // deletions of series of which segments hold nothing more
+	Forgotten    int64 // of these that were forgotten before incarnation.TTL: there were too many
+	Incarnations int64 // series with an incarnation that is not 0, deleted or sent again
+}
+
+// HeadStats are of points in memory. Sizes are in bytes.
+type HeadStats struct {
+	Bytes        int64 // blocks that hold points
+	Warm         int64 // blocks, and room for encoded chunks, kept for reuse
+	Sealed       int64 // encoded, not yet flushed
+	Late         int64 // late points, not yet flushed
+	SealQueue    int64 // blocks that wait to be encoded
+	BlocksSealed int64 // encoded so far
+}
+
+// SenderStats are of senders that are held back.
+type SenderStats struct {
+	Held  int64 // now
+	Waits int64 // times one was
+}
+
+// SegmentStats are of committed segments. Sizes are in bytes.
+type SegmentStats struct {
+	Count       int64
+	Bytes       int64 // files
+	Points      int64
+	IndexBytes  int64 // loaded indexes, in memory
+	PinnedBytes int64 // of segments that are merged away and stay for readers
+	Files       segment.FileStats
+}
+
+// FlushStats are of flushes.
+type FlushStats struct {
+	Count   int64
+	Seconds float64
+	Bytes   int64
+	Points  int64
+	Since   time.Duration // the last one
+}
+
+// MergeStats are of merges.
+type MergeStats struct {
+	Count int64
+	Bytes int64 // written
+}
+
+// ReplayStats are of the replay of the last start.
+type ReplayStats struct {
+	Records int64
+	Left    int64 // bytes of the log that are not yet in memory
+}
+
+// MemoryStats are of the process's memory, in bytes.
+type MemoryStats struct {
+	Pools []memory.Usage
+	Used  int64
+	Limit int64 // 0 = none
+	Level memory.Level
 }
 
 // BucketStats is what a bucket holds.
@@ -93,40 +134,50 @@ func (s *Store) BucketStats(id uint64) BucketStats {
 // Stats returns the state of the store.
 func (s *Store) Stats() Stats {
 	c, merged := &s.counters, s.merges.Counts()
+	rows, tables, warm := s.arenas.Bytes()
 	st := Stats{
-		SealedBytes: s.pressure.Sealed(), LateBytes: s.pressure.Late(),
-		SealQueue: int64(s.sealers.Queued()), SealedTotal: s.sealers.Sealed(), WaitsTotal: s.pressure.Waits(),
-		FlushesTotal: c.flushes.Load(), FlushSecondsTotal: float64(c.flushNanos.Load()) / 1e9,
-		FlushedBytesTotal: c.flushedBytes.Load(), FlushedPointsTotal: c.flushedPoints.Load(),
-		MergesTotal: merged.Merges, MergedBytesTotal: merged.Bytes,
-		SinceFlush: time.Duration(s.clock.Steady() - s.lastFlush.Load()), ReplayedRecords: c.replayed.Load(), ReplayLeft: s.replayLeft(),
-		WAL: s.log.Stats(), WALBytes: s.log.Size(),
-		SeriesDeleted: c.seriesDeleted.Load(), SeriesExpired: c.seriesGone.Load(), PointsDeleted: c.pointsDeleted.Load() + merged.PointsDeleted,
-		Tombstones: s.tombstoneCount(), Remembered: s.manifest.Remembered(), Forgotten: c.deletionsForgotten.Load(),
+		Inactive: InactiveStats{Deactivations: s.columns.Deactivated()},
+		Deleted: DeletedStats{
+			Series: c.seriesDeleted.Load(), Expired: c.seriesGone.Load(), Points: c.pointsDeleted.Load() + merged.PointsDeleted,
+			Tombstones: s.tombstoneCount(), Remembered: s.manifest.Remembered(), Forgotten: c.deletionsForgotten.Load(),
+		},
+		Head: HeadStats{
+			Bytes: rows + tables, Warm: warm, Sealed: s.pressure.Sealed(), Late: s.pressure.Late(),
+			SealQueue: int64(s.sealers.Queued()), BlocksSealed: s.sealers.Sealed(),
+		},
+		Senders:  SenderStats{Held: s.pressure.Waiting(), Waits: s.pressure.Waits()},
+		Segments: segmentStats(s.versions, s.files),
+		Flushes: FlushStats{
+			Count: c.flushes.Load(), Seconds: float64(c.flushNanos.Load()) / 1e9,
+			Bytes: c.flushedBytes.Load(), Points: c.flushedPoints.Load(),
+			Since: time.Duration(s.clock.Steady() - s.lastFlush.Load()),
+		},
+		Merges: MergeStats{Count: merged.Merges, Bytes: merged.Bytes},
+		Replay: ReplayStats{Records: c.replayed.Load(), Left: s.replayLeft()},
+		Memory: MemoryStats{Pools: s.memory.Pools(), Used: s.memory.Used(), Limit: s.memory.Limit(), Level: s.memory.Level()},
+		WAL:    s.log.Stats(), WALBytes: s.log.Size(),
 		FreeDisk: s.pressure.FreeDisk(), DiskFull: s.pressure.DiskFull(),
+		ReadErrors: s.damage.ReadErrors(),
 	}
-	st.ReadErrors = s.damage.ReadErrors()
-	st.Deactivations = s.columns.Deactivated()
 	_, st.Damage = s.Damage()
 	for _, b := range s.buckets.All() {
 		n := b.Counts()
-		st.Series += n.Series
-		st.Incarnations += n.Incarnations
-		st.Inactive += n.Inactive
-		st.InactiveBytes += n.InactiveBytes
-		st.Groups += n.Groups
 		st.Buckets++
+		st.Groups += n.Groups
+		st.Series += n.Series
+		st.Inactive.Series += n.Inactive
+		st.Inactive.Bytes += n.InactiveBytes
+		st.Deleted.Incarnations += n.Incarnations
 	}
-	rows, tables, warm := s.arenas.Bytes()
-	st.HeadBytes, st.HeadWarm = rows+tables, warm
-	st.Files = s.files.Stats()
-	st.Memory, st.MemoryUsed = s.memory.Pools(), s.memory.Used()
-	st.MemoryLimit, st.MemoryLevel, st.SendersHeld = s.memory.Limit(), s.memory.Level(), s.pressure.Waiting()
-	segments := s.versions.Latest().Segments
-	st.Segments, st.PinnedBytes = int64(len(segments)), s.versions.PinnedBytes()
+	return st
+}
+
+func segmentStats(v *version.Versions, files *segment.Files) SegmentStats {
+	segments := v.Latest().Segments
+	st := SegmentStats{Count: int64(len(segments)), PinnedBytes: v.PinnedBytes(), Files: files.Stats()}
 	for _, seg := range segments {
-		st.SegmentBytes += seg.Info.Size
-		st.SegmentPoints += seg.Info.Points
+		st.Bytes += seg.Info.Size
+		st.Points += seg.Info.Points
 		st.IndexBytes += seg.Reader.IndexBytes()
 	}
 	return st

@@ -100,7 +100,7 @@ func testManifestWithoutRoom(t *testing.T, repair bool) {
 // nothingWritten wants flushes and merges refused, and nothing left of them.
 func nothingWritten(t *testing.T, s *Store, mem *vfs.MemFS) {
 	t.Helper()
-	segments := s.Stats().Segments
+	segments := s.Stats().Segments.Count
 	for range 2 {
 		if _, err := s.Flush(t.Context()); !errors.Is(err, manifest.ErrUnwritten) {
 			t.Fatalf("a flush: %v", err)
@@ -111,8 +111,8 @@ func nothingWritten(t *testing.T, s *Store, mem *vfs.MemFS) {
 	}
 	s.flushMu.Lock() // a flush of the store's own may be under way
 	defer s.flushMu.Unlock()
-	if files := mergedFiles(t, s, mem); len(files) > 0 || s.Stats().Segments != segments {
-		t.Errorf("left: %v, %d segments", files, s.Stats().Segments)
+	if files := mergedFiles(t, s, mem); len(files) > 0 || s.Stats().Segments.Count != segments {
+		t.Errorf("left: %v, %d segments", files, s.Stats().Segments.Count)
 	}
 	if names, err := mem.List(s.path(datadir.Flush)); err != nil || int64(len(names)) != segments {
 		t.Errorf("%d segments, and in flush %v, %v", segments, names, err)

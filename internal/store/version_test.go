@@ -231,7 +231,7 @@ func TestABlockedReadHoldsNobodyBack(t *testing.T) {
 	if _, err := p.fs.Stat(p.s.path(first.Name())); err != nil {
 		t.Errorf("the file of a segment that is being read: %v", err)
 	}
-	if got := p.s.Stats().PinnedBytes; got < first.Info.Size {
+	if got := p.s.Stats().Segments.PinnedBytes; got < first.Info.Size {
 		t.Errorf("%d bytes are pinned, the segment has %d", got, first.Info.Size)
 	}
 	if clean := p.s.dir.PurgedThrough(); clean > first.PurgedThrough() {
@@ -246,7 +246,7 @@ func TestABlockedReadHoldsNobodyBack(t *testing.T) {
 	if _, err := p.fs.Stat(p.s.path(first.Name())); !oserror.IsNotExist(err) {
 		t.Errorf("the file stays when the last reader has gone: %v", err)
 	}
-	if got := p.s.Stats().PinnedBytes; got != 0 {
+	if got := p.s.Stats().Segments.PinnedBytes; got != 0 {
 		t.Errorf("%d bytes are pinned by nobody", got)
 	}
 }
