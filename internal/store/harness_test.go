@@ -66,6 +66,11 @@ func atSteps(s *Store, f func(step int)) {
 	s.o.flushStep = f
 }
 
+// path is where a file of the directory lies.
+func (s *Store) path(elem ...string) string {
+	return s.o.FS.PathJoin(append([]string{s.o.Dir}, elem...)...)
+}
+
 // lostPath is where a segment goes that is set aside.
 func (s *Store) lostPath(file string) string { return s.path(datadir.LostFound, s.o.FS.PathBase(file)) }
 

@@ -19,10 +19,6 @@ import (
 
 const minLogFile = 2 << 10 // less is not worth a file
 
-func (s *Store) path(elem ...string) string {
-	return s.o.FS.PathJoin(append([]string{s.o.Dir}, elem...)...)
-}
-
 // Open opens the data directory and makes it where there is none. The points of
 // the log come into memory while the store is in use already: who wants to write
 // to a group of series or to read it waits for its part; new series, deletions and
