@@ -1,9 +1,13 @@
-// Package ddbclient is a client for the store's TCP port: one connection, one request at a
-// time.
+// Package ddbclient is a client for the store's TCP port (docs/protocol.md). A Client is one
+// connection, which carries one request at a time.
 //
-// A Client sends requests until one of its Open methods turns the connection into a
-// Stream of points; from then on only the stream may be used. Neither is safe for
-// concurrent use, except as Stream says of ReadAck.
+// One of the Open methods turns the connection into a Stream of points. From then on only the
+// Stream may be used. Neither is safe for concurrent use, except as Stream.ReadAck says.
+//
+// Values are words (package point): point.FromInt and point.FromFloat make them. A slot is
+// the time in milliseconds since 1970 divided by the resolution of the bucket. Keys of
+// metrics come from metric.Key. The methods keep nothing that they are given, and what they
+// return is the caller's own.
 package ddbclient
 
 import (
@@ -16,28 +20,36 @@ import (
 	"dalmatiner/internal/wire"
 )
 
-// Times and sizes a client starts with.
+// The limits of a client.
 const (
-	DialTimeout    = 5 * time.Second
-	DefaultTimeout = 30 * time.Second // the original client's receive timeout
+	// DialTimeout is how long Dial waits for a connection.
+	DialTimeout = 5 * time.Second
+	// DefaultTimeout is the Timeout of a new Client: that of the original's client.
+	DefaultTimeout = 30 * time.Second
 
-	// MaxReply bounds one reply frame: a list of some four million metrics.
+	// MaxReply is the most bytes of one frame of a reply: a list of some four million
+	// metrics.
 	MaxReply = 256 << 20
-	// MaxGet is the most slots one Get asks for: half a gigabyte of words.
+	// MaxGet is the most slots that one Get asks for: half a gigabyte of words.
 	MaxGet = 1 << 26
 )
 
-// ServerError is an ERROR frame of the server. The server closes the
-// connection after it.
+// ServerError is an ERROR frame of the server, which refuses a request with it. The server
+// closes the connection behind it.
 type ServerError struct {
-	Message string
+	Message string // of the server, for people (docs/protocol.md, "Errors")
 }
 
+// Error returns the message, and says that it is the server's.
 func (e *ServerError) Error() string { return "the server says: " + e.Message }
 
 // Client is one connection to a store.
+//
+// The error of a request wraps a *ServerError, the error of its context, that of the
+// connection, or wire.ErrMalformed and wire.ErrTooLarge for a wrong reply. Afterwards the
+// reply may still be under way: the caller closes the Client and dials again.
 type Client struct {
-	// Timeout bounds every request, beside its context; 0 is no bound.
+	// Timeout bounds every request, besides its context. 0 is no bound.
 	Timeout time.Duration
 
 	conn net.Conn
@@ -47,7 +59,7 @@ type Client struct {
 	dec  wire.Decoder
 }
 
-// Dial connects to the store at addr (host:port).
+// Dial connects to the store at addr (host:port). The caller closes the Client.
 func Dial(ctx context.Context, addr string) (*Client, error) {
 	d := net.Dialer{Timeout: DialTimeout}
 	conn, err := d.DialContext(ctx, "tcp", addr)
@@ -57,13 +69,12 @@ func Dial(ctx context.Context, addr string) (*Client, error) {
 	return NewClient(conn), nil
 }
 
-// NewClient returns a client on a connection that is already open. It owns
-// conn from then on.
+// NewClient returns a client on conn, which is open and belongs to the client from then on.
 func NewClient(conn net.Conn) *Client {
 	return &Client{Timeout: DefaultTimeout, conn: conn, r: bufio.NewReaderSize(conn, 64<<10)}
 }
 
-// Close closes the connection.
+// Close closes the connection, also under a Stream.
 func (c *Client) Close() error { return c.conn.Close() }
 
 // start bounds the request that follows by ctx and the timeout. The function

@@ -7,18 +7,18 @@ import (
 	"dalmatiner/internal/wire"
 )
 
-// Buckets returns the names of the store's buckets, in no order.
+// Buckets returns the names of the store's buckets, in no particular order.
 func (c *Client) Buckets(ctx context.Context) ([]string, error) {
 	return c.names(ctx, wire.Request{Op: wire.OpBuckets})
 }
 
-// List returns the keys of all metrics of a bucket, in no order.
+// List returns the keys of all metrics of a bucket, in no particular order.
 func (c *Client) List(ctx context.Context, bucket string) ([]string, error) {
 	return c.names(ctx, wire.Request{Op: wire.OpList, Bucket: []byte(bucket)})
 }
 
-// ListPrefix returns the keys of a bucket that start with the bytes of prefix,
-// in no order.
+// ListPrefix returns the keys of a bucket that begin with the bytes of prefix, in no
+// particular order.
 func (c *Client) ListPrefix(ctx context.Context, bucket string, prefix []byte) ([]string, error) {
 	return c.names(ctx, wire.Request{Op: wire.OpListPrefix, Bucket: []byte(bucket), Key: prefix})
 }
@@ -48,17 +48,19 @@ func (c *Client) Info(ctx context.Context, bucket string) (wire.Info, error) {
 	return wire.ParseInfo(payload)
 }
 
-// AddBucket creates a bucket and returns the properties it has. The protocol
-// answers nothing to a creation, so the client asks for the properties behind
-// it.
+// AddBucket creates a bucket and returns its properties. resolutionMs is the length of a slot
+// in milliseconds. ttl is the lifetime of points in slots, 0 for ever. pointsPerFile says at
+// which multiples of slots a reply to Get is cut into frames. It is an error, a *ServerError,
+// if the bucket exists. The protocol answers nothing to a creation, so the client asks for
+// the properties behind it.
 func (c *Client) AddBucket(ctx context.Context, bucket string, resolutionMs, pointsPerFile, ttl uint64) (wire.Info, error) {
 	return c.addBucket(ctx, wire.Request{
 		Op: wire.OpAdd, Bucket: []byte(bucket), Resolution: resolutionMs, PointsPerFile: pointsPerFile, TTL: ttl,
 	})
 }
 
-// AddTimestampedBucket is AddBucket for a bucket with timestamps, which servers of
-// the original cannot be asked for.
+// AddTimestampedBucket is AddBucket for a bucket whose points have timestamps. Servers of the
+// original do not know this request.
 func (c *Client) AddTimestampedBucket(ctx context.Context, bucket string, resolutionMs, pointsPerFile, ttl uint64) (wire.Info, error) {
 	return c.addBucket(ctx, wire.Request{
 		Op: wire.OpAdd, Bucket: []byte(bucket), Resolution: resolutionMs, PointsPerFile: pointsPerFile, TTL: ttl, HPTS: true,
@@ -73,15 +75,15 @@ func (c *Client) addBucket(ctx context.Context, q wire.Request) (wire.Info, erro
 	return wire.ParseInfo(payload)
 }
 
-// DeleteBucket deletes a bucket. When it returns, the server has handled the
-// deletion: the client asks for the list of buckets behind it.
+// DeleteBucket deletes a bucket with all its points. When it returns nil, the server has
+// handled the deletion: the client asks for the list of buckets behind it.
 func (c *Client) DeleteBucket(ctx context.Context, bucket string) error {
 	_, err := c.ask(ctx, wire.Request{Op: wire.OpDelete, Bucket: []byte(bucket)}, wire.Request{Op: wire.OpBuckets})
 	return err
 }
 
-// SetTTL sets a bucket's lifetime in points, 0 is infinite, and returns the
-// properties the bucket has then.
+// SetTTL sets the lifetime of the points of a bucket, in slots, 0 for ever, and returns the
+// properties that the bucket has then.
 func (c *Client) SetTTL(ctx context.Context, bucket string, ttl uint64) (wire.Info, error) {
 	name := []byte(bucket)
 	payload, err := c.ask(ctx, wire.Request{Op: wire.OpTTL, Bucket: name, TTL: ttl}, wire.Request{Op: wire.OpInfo, Bucket: name})
@@ -91,15 +93,16 @@ func (c *Client) SetTTL(ctx context.Context, bucket string, ttl uint64) (wire.In
 	return wire.ParseInfo(payload)
 }
 
-// Get returns exactly count normalised words of a series, from slot on. Slots
-// without a point, and all slots of an unknown series, are point.Unset.
+// Get returns the words of count slots of a series, from slot on, normalised. Slots without a
+// point, and all slots of an unknown series, are point.Unset. More than MaxGet slots are an
+// error before anything is sent.
 func (c *Client) Get(ctx context.Context, bucket string, key []byte, slot int64, count int) ([]uint64, error) {
 	return get(ctx, c, getRequest(bucket, key, slot, count), count, c.dec.AppendWords)
 }
 
-// GetTimestamped is Get with the timestamps of the points: nanoseconds in a bucket
-// with timestamps, the begin of the slot in others. Slots without a point have
-// neither.
+// GetTimestamped is Get with the timestamps of the points, in nanoseconds since 1970. In a
+// bucket without timestamps they are the begin of the slot. Slots without a point have
+// neither a value nor a timestamp.
 func (c *Client) GetTimestamped(ctx context.Context, bucket string, key []byte, slot int64, count int) ([]wire.Timestamped, error) {
 	q := getRequest(bucket, key, slot, count)
 	q.Options.HPTS = true

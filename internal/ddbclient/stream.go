@@ -18,10 +18,16 @@ const streamBuffer = 64 << 10
 // write failed: the ERROR frame was sent before the close that failed it.
 const reasonWait = 500 * time.Millisecond
 
-// Stream is a connection in stream mode. Messages gather in a buffer; Flush,
-// FlushAck, Write and Close send it, and so does a full buffer.
+// Stream is a connection in stream mode. Points and other messages are buffered. Flush,
+// FlushAck, Send, Write and Finish send the buffer, and so does every call that fills it.
 //
-// The first error is final: every later call returns it.
+// A failed send is final: every later call that adds or sends something returns its error.
+// That wraps a *ServerError if the server said why, on a stream without acknowledgements.
+// Calls that do not fit the state of the stream, and wrong keys, fail as well, but change
+// nothing.
+//
+// The server answers nothing to a stream that is not acknowledged. What it refuses it only
+// counts, and a stream that it does not accept fails at a later send, or in Finish.
 type Stream struct {
 	c       *Client
 	ack     bool
@@ -32,19 +38,21 @@ type Stream struct {
 	err     error
 }
 
-// OpenStream turns the connection into a classic stream into bucket. delay is
-// in points, 1 to 255. Nothing is sent before the first flush.
+// OpenStream turns the connection into a stream without acknowledgements into bucket. The
+// server writes points that no flush follows after delay slots, 1 to 255. The request to open
+// is buffered like all messages. The store creates an unknown bucket if it is configured to.
 func (c *Client) OpenStream(bucket string, delay uint8) (*Stream, error) {
 	return c.open(wire.Request{Op: wire.OpStream, Bucket: []byte(bucket), Delay: delay})
 }
 
-// OpenAckStream turns the connection into an acknowledged stream into bucket.
+// OpenAckStream turns the connection into an acknowledged stream into bucket: FlushAck asks
+// for an answer as soon as the points are durable. Servers of the original do not know it.
 func (c *Client) OpenAckStream(bucket string) (*Stream, error) {
 	return c.open(wire.Request{Op: wire.OpAckStream, Bucket: []byte(bucket), Delay: 1})
 }
 
-// OpenTimestampedStream is OpenStream for points with timestamps: the bucket must
-// have the hpts flag.
+// OpenTimestampedStream is OpenStream for points with timestamps. The bucket must be one with
+// timestamps.
 func (c *Client) OpenTimestampedStream(bucket string, delay uint8) (*Stream, error) {
 	return c.open(wire.Request{Op: wire.OpStream2, HPTS: true, Bucket: []byte(bucket), Delay: delay})
 }
@@ -115,12 +123,13 @@ func checkKey(key []byte) error {
 	return nil
 }
 
-// Point sends one point of a series.
+// Point adds one point of a series.
 func (s *Stream) Point(key []byte, slot int64, word uint64) error {
 	return s.Points(key, slot, word)
 }
 
-// Points sends consecutive points of a series, from slot on.
+// Points adds points of a series in consecutive slots, from slot on. A word of point.Unset
+// leaves its slot as it is. The server takes at most 1 MiB in one call: some 130,000 words.
 func (s *Stream) Points(key []byte, slot int64, words ...uint64) error {
 	if err := s.point(false, false, key); err != nil {
 		return err
@@ -129,7 +138,8 @@ func (s *Stream) Points(key []byte, slot int64, words ...uint64) error {
 	return s.spill()
 }
 
-// BatchStart opens a batch: the points until BatchEnd all belong to slot.
+// BatchStart opens a batch: all points until BatchEnd belong to slot. Other points and flushes
+// are an error meanwhile.
 func (s *Stream) BatchStart(slot int64) error {
 	if err := s.ready(false); err != nil {
 		return err
@@ -139,7 +149,7 @@ func (s *Stream) BatchStart(slot int64) error {
 	return nil
 }
 
-// BatchPoint sends one point of the open batch.
+// BatchPoint adds one point of a series to the open batch.
 func (s *Stream) BatchPoint(key []byte, word uint64) error {
 	if err := s.point(true, false, key); err != nil {
 		return err
@@ -176,7 +186,7 @@ func (s *Stream) BatchEnd() error {
 	return s.spill()
 }
 
-// Flush sends what was gathered and asks the server to write it.
+// Flush sends the buffer and asks the server to write all points. It does not wait.
 func (s *Stream) Flush() error {
 	if err := s.ready(false); err != nil {
 		return err
@@ -185,8 +195,9 @@ func (s *Stream) Flush() error {
 	return s.Send()
 }
 
-// FlushAck sends what was gathered and asks for an acknowledgement, which
-// ReadAck returns with the same number. Several may be outstanding.
+// FlushAck sends the buffer and asks for an acknowledgement, which ReadAck returns with the
+// same number. It does not wait, and several may be outstanding. It is an error on a stream
+// that is not acknowledged.
 func (s *Stream) FlushAck() (seq uint64, err error) {
 	if err := s.ready(false); err != nil {
 		return 0, err
@@ -199,8 +210,9 @@ func (s *Stream) FlushAck() (seq uint64, err error) {
 	return s.seq, s.Send()
 }
 
-// ReadAck waits for the next acknowledgement. One goroutine may call it while
-// another sends.
+// ReadAck waits for the next acknowledgement, in the order of the calls of FlushAck, without
+// a bound but SetDeadline's. One goroutine may call it while another one sends. A
+// *ServerError that it wraps says why the server has ended the stream.
 func (s *Stream) ReadAck() (wire.Ack, error) {
 	if !s.ack {
 		return wire.Ack{}, errNoAck
@@ -212,11 +224,11 @@ func (s *Stream) ReadAck() (wire.Ack, error) {
 	return wire.ParseAck(payload)
 }
 
-// Send sends what was gathered.
+// Send sends the buffer.
 func (s *Stream) Send() error { return s.Write(nil) }
 
-// Write sends what was gathered, then raw, which the caller has encoded, in
-// one system call where the connection is a TCP one. raw is not kept.
+// Write sends the buffer and then raw, messages that the caller has encoded (package wire).
+// On a TCP connection that is one system call.
 func (s *Stream) Write(raw []byte) error {
 	if s.err != nil {
 		return s.err
@@ -259,12 +271,15 @@ func (s *Stream) reason(err error) error {
 	return err
 }
 
-// SetDeadline bounds the writes and reads that follow and those under way.
+// SetDeadline bounds all sends and reads that follow, and those under way. The zero time is
+// no bound, which a new Stream has.
 func (s *Stream) SetDeadline(t time.Time) error { return s.c.conn.SetDeadline(t) }
 
-// Finish sends what was gathered, says that nothing follows, and waits at most
-// timeout until the server has read it all and closed. An ERROR the server
-// sent is returned. On an acknowledged stream no other goroutine may read.
+// Finish sends the buffer, says that nothing follows, and waits at most timeout until the
+// server has read everything and closed. Then it closes the connection. It returns the
+// *ServerError that the server may have sent. Acknowledgements that were not read are
+// dropped, and no other goroutine may read meanwhile. On a connection that cannot be closed
+// for writing alone it closes without waiting.
 func (s *Stream) Finish(timeout time.Duration) error {
 	defer s.Close()
 	if err := s.Send(); err != nil {
@@ -291,7 +306,7 @@ func (s *Stream) Finish(timeout time.Duration) error {
 	}
 }
 
-// Close closes the connection and drops what was gathered and not sent.
+// Close closes the connection and drops what is in the buffer.
 func (s *Stream) Close() error { return s.c.Close() }
 
 // endOfStream tells the end a server makes of a finished stream from a fault.

@@ -6,8 +6,8 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// AppendEntry appends an entry: consecutive points of key from slot. The key
-// has at most metric.MaxKey bytes.
+// AppendEntry appends an entry of a stream: points of one metric in consecutive slots, from
+// slot on. The key has at most metric.MaxKey bytes, and the words are normalised.
 func AppendEntry(dst, key []byte, slot uint64, words ...uint64) []byte {
 	dst = append(dst, byte(OpEntry))
 	dst = binary.BigEndian.AppendUint64(dst, slot)
@@ -19,15 +19,15 @@ func AppendEntry(dst, key []byte, slot uint64, words ...uint64) []byte {
 	return dst
 }
 
-// AppendBatchStart appends the start of a batch: all of its points belong to
-// slot.
+// AppendBatchStart appends the start of a batch of a stream. All points up to its end belong
+// to slot, and no other message may come before its end.
 func AppendBatchStart(dst []byte, slot uint64) []byte {
 	dst = append(dst, byte(OpBatch))
 	return binary.BigEndian.AppendUint64(dst, slot)
 }
 
-// AppendBatchPoint appends one point of a batch. The key has 1 to
-// metric.MaxKey bytes; an empty one would end the batch.
+// AppendBatchPoint appends one point of a batch. The word is normalised. The key has 1 to
+// metric.MaxKey bytes: an empty one would end the batch.
 func AppendBatchPoint(dst, key []byte, word uint64) []byte {
 	return point.Append(appendB16(dst, key), word)
 }
@@ -52,10 +52,11 @@ func AppendTimestampedBatchPoint(dst, key []byte, p Timestamped) []byte {
 	return point.Append(point.Append(appendB16(dst, key), p.Word), p.Time)
 }
 
-// AppendFlush appends a flush.
+// AppendFlush appends a flush of a stream: the server is to write what is pending.
 func AppendFlush(dst []byte) []byte { return append(dst, byte(OpFlush)) }
 
-// AppendFlushAck appends a flush of the acknowledged stream.
+// AppendFlushAck appends a flush of an acknowledged stream. The server answers it with an
+// Ack of the same seq.
 func AppendFlushAck(dst []byte, seq uint64) []byte {
 	dst = append(dst, byte(OpFlushAck))
 	return binary.BigEndian.AppendUint64(dst, seq)

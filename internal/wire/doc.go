@@ -1,12 +1,13 @@
 // Package wire encodes and decodes the bytes on the store's TCP port: frames, requests,
 // replies, and the raw byte stream of ingest.
 //
-// Encoders append to a slice that the caller owns. Decoders never copy: every slice that
-// they return is part of the input, and is valid as long as the input is. No decoder
-// allocates from a length that it has not compared with the bytes at hand.
+// Append functions append to a slice that the caller owns, and keep nothing. Parse functions
+// never copy bytes: every slice that they return is part of the input, and is valid as long
+// as the input is. No function allocates from a length that it has not compared with the
+// bytes at hand. Functions may be called concurrently.
 //
-// The formats are those of the original, and the acknowledged stream, which is ours.
-// DESIGN.md and docs/protocol.md show the bytes.
+// The formats are those of DalmatinerDB, and the acknowledged stream, which is ours.
+// docs/protocol.md and DESIGN.md show the bytes.
 package wire
 
 import "errors"
@@ -29,7 +30,7 @@ const (
 	OpBatch             Op = 10 // stream mode: points of many series at one time
 	OpListPrefix        Op = 11 // metrics of a bucket below a prefix
 	OpTTL               Op = 12 // sets a bucket's lifetime
-	OpEvents            Op = 13
+	OpEvents            Op = 13 // this and the next four are of events, which this server does not have
 	OpGetEvents         Op = 14
 	OpReplyEvents       Op = 15
 	OpEndEvents         Op = 16
@@ -41,15 +42,15 @@ const (
 	OpError             Op = 255  // reply: a message; also the header of a GET reply
 )
 
-// The versions of the acknowledged stream that this package speaks: plain, and
-// with the points of a stream with the hpts flag.
+// The versions of the acknowledged stream: AckVersion without timestamps, AckTimestamped
+// with the points of a stream with the hpts flag (docs/protocol.md, "The acknowledged stream").
 const (
 	AckVersion     = 1
 	AckTimestamped = 2
 )
 
-// Reasons a message is refused. Every error of this package that concerns
-// input wraps one of them, so that a server can count by reason.
+// The reasons for which a message is refused. Every error about the content of a message
+// that arrived wraps one of them, so that a server can count by reason.
 var (
 	ErrMalformed     = errors.New("malformed message")
 	ErrTooLarge      = errors.New("message too large")

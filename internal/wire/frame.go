@@ -16,27 +16,27 @@ var ErrIncomplete = errors.New("the frame is not complete")
 // readStep bounds what ReadFrame allocates ahead of the bytes that arrived.
 const readStep = 64 << 10
 
-// AppendFrame appends payload as a frame: its length, then itself.
+// AppendFrame appends payload as a frame: its length as a big-endian u32, then itself.
 func AppendFrame(dst, payload []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, uint32(len(payload)))
 	return append(dst, payload...)
 }
 
-// BeginFrame appends room for a frame's length. The caller appends the payload
-// and then calls EndFrame with mark, which saves AppendFrame's copy.
+// BeginFrame appends room for the length of a frame. The caller appends the payload to out
+// and then calls EndFrame with mark. That saves the copy which AppendFrame makes.
 func BeginFrame(dst []byte) (out []byte, mark int) {
 	return append(dst, 0, 0, 0, 0), len(dst)
 }
 
-// EndFrame writes the length of the frame that began at mark and ends with
-// dst.
+// EndFrame writes the length of the frame that BeginFrame began at mark, and that ends with
+// dst, into dst.
 func EndFrame(dst []byte, mark int) {
 	binary.BigEndian.PutUint32(dst[mark:], uint32(len(dst)-mark-frameHeader))
 }
 
-// ParseFrame splits the first frame from src. The error is ErrIncomplete when
-// src ends inside it, and wraps ErrTooLarge when its payload is longer than
-// limit bytes.
+// ParseFrame splits the first frame from src: its payload, and what is behind it. The error
+// is ErrIncomplete if src ends inside the frame, and wraps ErrTooLarge if the payload is
+// longer than limit bytes. rest is src after an error.
 func ParseFrame(src []byte, limit int) (payload, rest []byte, err error) {
 	if len(src) < frameHeader {
 		return nil, src, ErrIncomplete
@@ -52,11 +52,14 @@ func ParseFrame(src []byte, limit int) (payload, rest []byte, err error) {
 	return src[frameHeader:end:end], src[end:], nil
 }
 
-// ReadFrame reads one frame from r into buf, which it grows as the payload
-// arrives, and returns the payload in buf's memory. It reads nothing beyond
-// the frame. The error is io.EOF when r ends before the frame,
-// io.ErrUnexpectedEOF when r ends inside it, and wraps ErrTooLarge when the
-// payload is longer than limit bytes.
+// ReadFrame reads one frame from r and returns its payload, in the memory of buf or, if that
+// is too small, in new memory that grows as the payload arrives. The content of buf is
+// overwritten. A caller that reads several frames passes the last payload as the next buf.
+// Nothing beyond the frame is read.
+//
+// The error is io.EOF if r ends before the frame. It wraps io.ErrUnexpectedEOF if r ends
+// inside the frame, and ErrTooLarge if the payload is longer than limit bytes. Other errors
+// are those of r.
 func ReadFrame(r io.Reader, buf []byte, limit int) ([]byte, error) {
 	if cap(buf) < frameHeader {
 		buf = make([]byte, 0, 512)

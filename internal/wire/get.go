@@ -19,25 +19,26 @@ const (
 	getHeader    = byte(OpError)
 )
 
-// MaxGetSlots is the most slots a data frame of this server holds, whatever the
-// bucket's points per file: neither side ever holds more than half a megabyte.
+// MaxGetSlots is the most slots that a data frame of this server holds, whatever the points
+// per file of the bucket. So neither side holds more than half a megabyte of points for a
+// frame, or a whole one with timestamps.
 const MaxGetSlots = 65536
 
-// AppendGetHeader appends the payload of the first frame of a GET reply: no
+// AppendGetHeader appends the payload of the first frame of a GET reply. It says that no
 // aggregation was applied.
 func AppendGetHeader(dst []byte) []byte { return append(dst, getHeader) }
 
 // AppendGetEnd appends the payload of the last frame of a GET reply.
 func AppendGetEnd(dst []byte) []byte { return append(dst, getEnd) }
 
-// GetEncoder encodes data frames. Its zero value is ready; it keeps a buffer
-// between calls and serves one goroutine at a time.
+// GetEncoder encodes data frames of a GET reply. It keeps a buffer between calls. The zero
+// value is ready; it must not be used by two goroutines at once.
 type GetEncoder struct {
 	raw []byte
 }
 
-// AppendData appends the payload of one data frame with all of words. Unset
-// words at the end travel as a count.
+// AppendData appends the payload of one data frame with all of words, which are normalised
+// (package point). Unset words at the end travel as a count.
 func (e *GetEncoder) AppendData(dst []byte, words []uint64) []byte {
 	set := len(words)
 	for set > 0 && words[set-1] == point.Unset {
@@ -60,10 +61,10 @@ func (e *GetEncoder) AppendData(dst []byte, words []uint64) []byte {
 	return e.appendCoded(dst)
 }
 
-// AppendTimestampedData appends the payload of one data frame for a GET with the
-// hpts option: every word is followed by its timestamp, an unset one by zeros.
-// There are as many timestamps as words. Unset words at the end do not travel as a
-// count, of which clients disagree how many bytes it stands for.
+// AppendTimestampedData appends the payload of one data frame for a GET with the hpts
+// option. timestamps has one element for each word, in nanoseconds since 1970. A word is
+// followed by its timestamp, and an unset word by zeros. Unset words at the end do not travel
+// as a count, because clients disagree how many bytes it stands for.
 func (e *GetEncoder) AppendTimestampedData(dst []byte, words, timestamps []uint64) []byte {
 	dst = append(dst, getData)
 	if len(words) == 0 {
@@ -97,19 +98,20 @@ const (
 	GetEnd
 )
 
-// GetFrame is one frame of a GET reply. Its slices are part of the payload.
+// GetFrame is one frame of a GET reply. Its slices are part of the payload it was parsed
+// from.
 type GetFrame struct {
 	Kind GetFrameKind
 
 	Aggr      []byte // GetHeader: the aggregation that was applied, or nil
-	AggrCount uint32 // GetHeader: slots per point
+	AggrCount uint32 // GetHeader: slots per point of the aggregation
 
-	Coded   []byte // GetData: the compressed points
-	Padding uint64 // GetData: unset slots that follow them
+	Coded   []byte // GetData: the points, compressed by snappy; Decoder reads them
+	Padding uint64 // GetData: the number of unset slots behind them
 }
 
-// ParseGetFrame decodes the payload of one frame of a GET reply. The caller
-// asks ParseError first.
+// ParseGetFrame decodes the payload of one frame of a GET reply. The caller calls ParseError
+// first. The error wraps ErrMalformed.
 func ParseGetFrame(payload []byte) (GetFrame, error) {
 	r := reader{src: payload}
 	switch op := r.u8(); {
@@ -144,15 +146,16 @@ func ParseGetFrame(payload []byte) (GetFrame, error) {
 	}
 }
 
-// Decoder decodes the points of data frames. Its zero value is ready; it keeps
-// a buffer between calls and serves one goroutine at a time.
+// Decoder decodes the points of data frames of a GET reply. It keeps a buffer between calls.
+// The zero value is ready; it must not be used by two goroutines at once.
 type Decoder struct {
 	raw []byte
 }
 
-// AppendWords appends the points of a data frame, normalised, padding
-// included. It refuses a frame of more than limit slots, which is what the
-// caller still waits for, before it allocates.
+// AppendWords appends a word for every slot of the data frame f, normalised, and point.Unset
+// for its padding. limit is how many slots the caller still expects. A frame of more is
+// refused with an error that wraps ErrTooLarge, before anything is allocated. Other errors
+// wrap ErrMalformed. After an error some words may have been appended.
 func (d *Decoder) AppendWords(dst []uint64, f GetFrame, limit int) ([]uint64, error) {
 	raw, err := d.decode(f, point.Size, limit)
 	if err != nil {
@@ -202,14 +205,14 @@ func (d *Decoder) decode(f GetFrame, width, limit int) ([]byte, error) {
 	return d.raw, nil
 }
 
-// Timestamped is a point of a bucket with timestamps.
+// Timestamped is a point with a timestamp.
 type Timestamped struct {
-	Word uint64
-	Time uint64 // nanoseconds by convention
+	Word uint64 // normalised (package point)
+	Time uint64 // nanoseconds since 1970, 0 for an unset word
 }
 
-// AppendTimestamped is AppendWords for a reply to a GET with the hpts option,
-// whose points have 16 bytes: the value, then its timestamp.
+// AppendTimestamped is AppendWords for the reply to a GET with the hpts option, whose points
+// have 16 bytes: the value, then its timestamp.
 func (d *Decoder) AppendTimestamped(dst []Timestamped, f GetFrame, limit int) ([]Timestamped, error) {
 	raw, err := d.decode(f, 2*point.Size, limit)
 	if err != nil {

@@ -7,22 +7,24 @@ import (
 
 // Lists of names: metrics of a bucket, and buckets.
 
-// BeginNames starts the reply to OpList, OpListPrefix and OpBuckets. The
-// caller appends names with AppendName and then calls EndNames with mark.
+// BeginNames begins the payload that answers OpList, OpListPrefix and OpBuckets. The caller
+// appends names to out with AppendName and then calls EndNames with mark.
 func BeginNames(dst []byte) (out []byte, mark int) {
 	return append(dst, 0, 0, 0, 0, 0, 0, 0, 0), len(dst)
 }
 
-// AppendName appends one name of at most 65535 bytes (metric.MaxKey).
+// AppendName appends one name, of at most 65,535 bytes (metric.MaxKey), to a list.
 func AppendName(dst, name []byte) []byte { return appendB16(dst, name) }
 
-// EndNames writes the total of the list that began at mark and ends with dst.
+// EndNames writes the size of the list that BeginNames began at mark, and that ends with
+// dst, into dst.
 func EndNames(dst []byte, mark int) {
 	binary.BigEndian.PutUint64(dst[mark:], uint64(len(dst)-mark-8))
 }
 
-// ParseNames decodes a list of names. The names are part of payload; the list
-// itself is allocated once, after the payload was checked.
+// ParseNames decodes a list of names, in the order of the payload. The names are part of
+// payload. The list of them is new, and is allocated after the payload was checked. The
+// error wraps ErrMalformed.
 func ParseNames(payload []byte) ([][]byte, error) {
 	r := reader{src: payload}
 	total := r.u64()
@@ -43,17 +45,16 @@ func ParseNames(payload []byte) ([][]byte, error) {
 	return names, nil
 }
 
-// Info are the properties of a bucket as OpInfo answers them.
+// Info has the properties of a bucket, as the reply to OpInfo gives them.
 type Info struct {
 	Resolution    uint64 // milliseconds per slot
-	PointsPerFile uint64
+	PointsPerFile uint64 // of the original's files; GET replies are cut at its multiples
 	Grace         uint64 // nanoseconds
-	HPTS          bool
-	TTL           uint64 // points, 0 is infinite
+	HPTS          bool   // points have timestamps
+	TTL           uint64 // lifetime in points, 0 is infinite
 }
 
-// AppendInfo appends the reply to OpInfo: 25 bytes for an infinite TTL, else
-// 33.
+// AppendInfo appends the payload that answers OpInfo: 25 bytes for an infinite TTL, else 33.
 func AppendInfo(dst []byte, in Info) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, in.Resolution)
 	dst = binary.BigEndian.AppendUint64(dst, in.PointsPerFile)
@@ -65,7 +66,7 @@ func AppendInfo(dst []byte, in Info) []byte {
 	return dst
 }
 
-// ParseInfo decodes the reply to OpInfo.
+// ParseInfo decodes the payload that answers OpInfo. The error wraps ErrMalformed.
 func ParseInfo(payload []byte) (Info, error) {
 	if len(payload) != 25 && len(payload) != 33 {
 		return Info{}, fmt.Errorf("%w: a bucket info of %d bytes, it has 25 or 33", ErrMalformed, len(payload))
@@ -83,8 +84,8 @@ func ParseInfo(payload []byte) (Info, error) {
 	return in, nil
 }
 
-// AppendError appends an ERROR payload. A message longer than 255 bytes is
-// cut, since its length travels as 8 bits.
+// AppendError appends the payload of an ERROR. A message longer than 255 bytes is cut there,
+// because its length travels in 8 bits.
 func AppendError(dst []byte, message string) []byte {
 	if len(message) > 255 {
 		message = message[:255]
@@ -93,9 +94,9 @@ func AppendError(dst []byte, message string) []byte {
 	return append(dst, message...)
 }
 
-// ParseError reports whether payload is an ERROR, and its message. It never
-// takes another reply for one: a list's total and a resolution do not start
-// with ff, and the header of a GET reply has another length.
+// ParseError reports whether payload is an ERROR, and returns a copy of its message. It
+// never takes another reply for one: the size of a list and a resolution do not start with
+// ff, and the header of a GET reply has another length.
 func ParseError(payload []byte) (message string, ok bool) {
 	if len(payload) < 2 || Op(payload[0]) != OpError || len(payload) != 2+int(payload[1]) {
 		return "", false
@@ -103,12 +104,12 @@ func ParseError(payload []byte) (message string, ok bool) {
 	return string(payload[2:]), true
 }
 
-// Ack answers an acknowledged flush: everything the connection sent before it
-// is durable.
+// Ack is the answer to an acknowledged flush. It says that every point which the connection
+// sent before the flush, and which was not refused, is durable.
 type Ack struct {
-	Seq      uint64 // the number the flush carried
-	Received uint64 // points since the flush before, refused ones included
-	Refused  uint64 // points of these that were not stored
+	Seq      uint64 // the number that the flush carried
+	Received uint64 // points since the last acknowledged flush, with the refused ones
+	Refused  uint64 // how many of these were not stored
 }
 
 // AppendAck appends the payload that answers an acknowledged flush.
@@ -119,7 +120,8 @@ func AppendAck(dst []byte, a Ack) []byte {
 	return binary.BigEndian.AppendUint64(dst, a.Refused)
 }
 
-// ParseAck decodes the answer to an acknowledged flush.
+// ParseAck decodes the payload that answers an acknowledged flush. The error wraps
+// ErrMalformed.
 func ParseAck(payload []byte) (Ack, error) {
 	if len(payload) != 25 || Op(payload[0]) != OpFlushAck {
 		return Ack{}, fmt.Errorf("%w: %d bytes are no answer to an acknowledged flush, which has 25 and starts with 21",

@@ -7,12 +7,11 @@ import (
 	"dalmatiner/internal/metric"
 )
 
-// Request is a decoded request of the normal, framed mode. Op tells which of
-// the other fields have a meaning. The slices are part of the payload that was
-// parsed.
+// Request is a request of the framed mode. Op says which of the other fields have a meaning.
+// The slices of a parsed one are part of the payload.
 type Request struct {
 	Op     Op
-	Bucket []byte // all but OpBuckets
+	Bucket []byte // name of the bucket, of all but OpBuckets
 	Key    []byte // OpGet: the metric's key; OpListPrefix: the prefix of a key
 
 	Slot    uint64     // OpGet: the first slot
@@ -20,19 +19,19 @@ type Request struct {
 	Options GetOptions // OpGet
 
 	Resolution    uint64 // OpAdd: milliseconds per slot
-	PointsPerFile uint64 // OpAdd
-	TTL           uint64 // OpAdd, OpTTL: points, 0 is infinite
+	PointsPerFile uint64 // OpAdd, see Info
+	TTL           uint64 // OpAdd, OpTTL: lifetime in points, 0 is infinite
 
-	Delay uint8 // OpStream, OpStream2, OpAckStream: points
+	Delay uint8 // OpStream, OpStream2, OpAckStream: slots after which points are written without a flush
 	HPTS  bool  // OpStream2, OpAckStream: points carry timestamps; OpAdd: those of the bucket do
 
-	// Traced is set when the request came wrapped with two trace ids, as the
-	// original's clients send every GET; 0 is "no id".
+	// Traced says that the request is wrapped with two trace ids, as the original's clients
+	// send every GET. An id of 0 is none.
 	Traced          bool
 	TraceID, Parent uint64
 }
 
-// OptionForm tells how many option fields a GET carries (docs/protocol.md, "Requests").
+// OptionForm says which option fields a GET carries (docs/protocol.md, "Requests").
 type OptionForm uint8
 
 // The forms of GET options.
@@ -50,20 +49,21 @@ const (
 	RepairDefault uint8 = 2
 )
 
-// GetOptions are the options of a GET. Fields its form does not carry have
-// their default.
+// GetOptions are the options of a GET. Parsed fields that its form does not carry are 0, but
+// ReadRepair, which is RepairDefault.
 type GetOptions struct {
 	Form       OptionForm
-	HPTS       bool
+	HPTS       bool   // the reply is to have timestamps
 	ReadRepair uint8  // RepairOff, RepairOn, RepairDefault
 	R          uint8  // replies to wait for: 0 the default, 255 all
 	Aggr       []byte // name of the aggregation asked for
 	AggrCount  uint32 // slots per aggregated point, at least 1
 }
 
-// ParseRequest decodes the payload of a request frame. Its slices are part of
-// payload. Errors wrap ErrMalformed, ErrUnknownOpcode, or ErrUnsupported for
-// what the protocol has and this server does not (events, UDP).
+// ParseRequest decodes the payload of a request frame. The slices of the Request are part of
+// payload. The error wraps ErrMalformed, ErrUnknownOpcode, or ErrUnsupported for what the
+// protocol has and this server does not (events, UDP, versions). The Request has what was
+// read before the error.
 func ParseRequest(payload []byte) (Request, error) {
 	r := reader{src: payload}
 	req := Request{Op: Op(r.u8())}
@@ -179,8 +179,9 @@ func (o *GetOptions) parse(r *reader) error {
 	return nil
 }
 
-// AppendRequest appends the payload of q, without a frame. It refuses names
-// that their length fields cannot carry and opcodes that are no request.
+// AppendRequest appends the payload of q, without a frame. It refuses an opcode that is no
+// request, and names that are empty or too long (metric.MaxBucket, metric.MaxKey). dst is
+// unchanged then.
 func AppendRequest(dst []byte, q *Request) ([]byte, error) {
 	if err := q.check(); err != nil {
 		return dst, err

@@ -7,35 +7,41 @@ import (
 	"dalmatiner/internal/point"
 )
 
-// Points takes the points of a stream, in the order they were sent. The slices are
-// part of the parser's input and are valid during the call only. The key of an
-// entry may be empty; the key of a batch's point never is.
+// Points takes the points of a stream in the order in which they were sent. The slices are
+// part of the parser's input, and are valid during the call only. The key of an entry may be
+// empty; the key of a point of a batch never is.
+//
+// In a stream without the hpts flag the parser first calls Batch or Entries, which may take
+// many points at once. It calls Point or Points for what they do not take.
 type Points interface {
-	// Point is one point of an entry or a batch: raw is its big-endian word,
-	// not normalised.
+	// Point takes one point of an entry or a batch. raw is its 8 bytes as a big-endian
+	// integer, not normalised (package point).
 	Point(key []byte, slot uint64, raw uint64)
-	// Points are consecutive points from slot: 8 bytes each, or 16 (the word,
-	// then a timestamp) in a stream with the hpts flag, where even single
-	// points come this way. data is never empty.
+	// Points takes points in consecutive slots, from slot on. data has 8 bytes for each,
+	// or 16 in a stream with the hpts flag: the value, then its timestamp. There even
+	// single points come this way. data is never empty.
 	Points(key []byte, slot uint64, data []byte)
-	// Batch may take points itself, from the start of buf, which are bytes of a
-	// batch behind its slot. It returns the bytes of those that it took; the next
-	// one comes as Point, if it takes none.
+	// Batch may take points of a batch from the start of buf, which is what has arrived
+	// behind the batch's slot, or behind the last point taken. It returns how many bytes
+	// the points have that it took. After 0 the next point comes as Point.
 	Batch(slot uint64, buf []byte) int
-	// Entries is Batch for entries that have one point and, all of them, the slot
-	// of the first.
+	// Entries may take entries from the start of buf, which begins with one for slot: such
+	// as have one point, and the same slot. It returns how many bytes they have. After 0
+	// the next entry comes as Point or Points, if it has points.
 	Entries(slot uint64, buf []byte) int
 }
 
-// Flushes takes the other messages of a stream, between its points.
+// Flushes takes the messages of a stream that are no points, in their place among these.
 type Flushes interface {
-	// Flush asks to write what is pending.
+	// Flush is called for a flush: what came before is to be written.
 	Flush()
-	// FlushAck asks to make durable what came before and to answer seq.
+	// FlushAck is called for a flush of an acknowledged stream: what came before is to be
+	// made durable, and then answered with an Ack of seq.
 	FlushAck(seq uint64)
 }
 
-// PointByPoint is the part of Points that takes no points by itself.
+// PointByPoint has the methods of Points that take many points at once, for a type that
+// takes none in that way and embeds it.
 type PointByPoint struct{}
 
 // Batch takes nothing.
@@ -51,12 +57,12 @@ const (
 	flushAckSz = 1 + 8     // opcode, sequence number
 )
 
-// MinStreamLimit is the least limit of a stream parser: a batch entry with the
-// longest key and a timestamp, and an entry with one such point, fit it.
+// MinStreamLimit is the least limit of a stream parser, in bytes: an entry with the longest
+// key and one point with a timestamp fits it.
 const MinStreamLimit = entryHead + 65535 + 4 + 2*point.Size
 
-// StreamParser decodes a stream that arrives in pieces. It keeps what must be
-// remembered between them: whether a batch is open, and its slot.
+// StreamParser decodes a stream that arrives in pieces. Between two pieces it keeps whether
+// a batch is open, and its slot, and no bytes. It is not for concurrent use.
 type StreamParser struct {
 	limit   int
 	width   int // bytes of a point
@@ -66,10 +72,10 @@ type StreamParser struct {
 	offset  uint64 // bytes consumed since the stream was opened
 }
 
-// NewStreamParser returns the parser of the stream that open asked for. limit
-// is the most bytes of one message (an entry with its points, or one point of
-// a batch) and at least MinStreamLimit; the caller's buffer must hold that
-// many, else Parse would wait forever.
+// NewStreamParser returns the parser of the stream that the request open asked for, which it
+// does not keep. limit is the most bytes of one message: of an entry with its points, or of
+// one point of a batch. The caller's buffer must hold that many, or Parse might never find a
+// whole message. It panics if limit is below MinStreamLimit.
 func NewStreamParser(open *Request, limit int) *StreamParser {
 	if limit < MinStreamLimit {
 		panic(fmt.Sprintf("stream limit of %d bytes, the least is %d", limit, MinStreamLimit))
@@ -81,11 +87,13 @@ func NewStreamParser(open *Request, limit int) *StreamParser {
 	return p
 }
 
-// Parse hands every whole message at the start of buf on and returns how
-// many bytes these had; the caller presents the rest again with more bytes
-// behind it. A batch's points are handed on one by one, before its end has
-// arrived. An error is final: it names the opcode and its offset in the
-// stream, and wraps ErrUnknownOpcode, ErrMalformed or ErrTooLarge.
+// Parse hands every whole message at the start of buf to points and flushes, and returns how
+// many bytes these messages have. The next buf begins with the bytes behind them, and has
+// more. The points of a batch are handed on before its end has arrived.
+//
+// An error is final: the stream cannot be parsed any further. It names the opcode and its
+// offset in the stream, and wraps ErrUnknownOpcode, ErrMalformed or ErrTooLarge. consumed
+// then has the messages before it.
 func (p *StreamParser) Parse(buf []byte, points Points, flushes Flushes) (consumed int, err error) {
 	for consumed < len(buf) && err == nil {
 		var n int
