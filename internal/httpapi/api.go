@@ -18,6 +18,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/memory"
@@ -37,7 +38,7 @@ type Store interface {
 	// false. The key is valid during the call.
 	Metrics(ctx context.Context, b buckets.Info, prefix []byte, fn func(key []byte) bool) error
 	DeleteSeries(ctx context.Context, bucket string, choice store.SeriesChoice, dryRun bool) (store.DeletedSeries, error)
-	Flush(ctx context.Context) (store.FlushResult, error)
+	Flush(ctx context.Context) (flush.Result, error)
 	Merge(ctx context.Context) (store.MergeResult, error)
 	Account() *account.Account
 }

@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
@@ -31,14 +32,14 @@ type fakeStore struct {
 	series  map[uint64]map[string]func(slot int64) uint64
 	ledger  *account.Account
 	nextID  uint64
-	flushed store.FlushResult
+	flushed flush.Result
 	failure error
 }
 
 func newFakeStore(t testing.TB) *fakeStore {
 	t.Helper()
 	f := &fakeStore{series: map[uint64]map[string]func(int64) uint64{}, ledger: account.New(), nextID: 1,
-		flushed: store.FlushResult{Segment: "000001.seg", Bytes: 1000, Points: 500, Series: 5, Took: 1500 * time.Microsecond}}
+		flushed: flush.Result{Segment: "000001.seg", Bytes: 1000, Points: 500, Series: 5, Took: 1500 * time.Microsecond}}
 	for _, b := range []buckets.Info{
 		{Name: "b", Resolution: 1000, PPF: 604800},
 		{Name: "odd '\xff\n name", Resolution: 10_000, PPF: 60480, TTL: 8640, Grace: int64(5 * time.Second)},
@@ -149,9 +150,9 @@ func (f *fakeStore) Merge(context.Context) (store.MergeResult, error) {
 	return store.MergeResult{Windows: 2, Removed: 3, Bytes: 4000, Took: time.Millisecond}, f.failure
 }
 
-func (f *fakeStore) Flush(context.Context) (store.FlushResult, error) { return f.flushed, f.failure }
-func (f *fakeStore) Account() *account.Account                        { return f.ledger }
-func (f *fakeStore) Stats() store.Stats                               { return store.Stats{Series: 9, Buckets: 2, FreeDisk: 1 << 40} }
+func (f *fakeStore) Flush(context.Context) (flush.Result, error) { return f.flushed, f.failure }
+func (f *fakeStore) Account() *account.Account                   { return f.ledger }
+func (f *fakeStore) Stats() store.Stats                          { return store.Stats{Series: 9, Buckets: 2, FreeDisk: 1 << 40} }
 
 func (f *fakeStore) BucketStats(id uint64) store.BucketStats {
 	return store.BucketStats{Series: int64(len(f.series[id]))}

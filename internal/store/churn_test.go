@@ -12,6 +12,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/damage"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/point"
@@ -224,7 +225,7 @@ func (c *churn) delete() {
 func (c *churn) crashInFlush() {
 	c.t.Helper()
 	c.durable(c.s.log.Sync)
-	step := StepCaptured + c.r.IntN(StepLogTrimmed-StepCaptured+1)
+	step := flush.StepCaptured + c.r.IntN(flush.StepLogTrimmed-flush.StepCaptured+1)
 	var clone *vfs.MemFS
 	atSteps(c.s, func(n int) {
 		if n == step && clone == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/damage"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/point"
 )
@@ -39,7 +40,7 @@ func turnedOver(t fataler, seed uint64) *churn {
 // A crash after every step of a flush that brings new owners of columns to the
 // catalogue, and of the next one, loses nothing and mixes nothing up.
 func TestChurnCrashAfterEveryFlushStep(t *testing.T) {
-	for step := StepCaptured; step <= StepLogTrimmed; step++ {
+	for step := flush.StepCaptured; step <= flush.StepLogTrimmed; step++ {
 		for seed := range uint64(6) {
 			c := turnedOver(t, seed)
 			if c.s.Stats().Inactive.Deactivations == 0 {

@@ -8,6 +8,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/compaction"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
@@ -33,14 +34,14 @@ func (s *Store) newCompactor() *compaction.Compactor {
 	known := knownSeries{s}
 	return compaction.New(compaction.Options{
 		Now: s.o.Now, Clock: s.clock, Logger: s.o.Logger,
-		Dir: s.dir, Versions: s.versions, Gate: &s.flushMu, Manifest: s.manifest, Account: s.account, Damage: &s.damage,
+		Dir: s.dir, Versions: s.versions, Gate: s.flusher.Gate(), Manifest: s.manifest, Account: s.account, Damage: &s.damage,
 		Buckets: known, Series: known,
-		Commit: s.commitEdit, Failed: s.pressure.Failed, Sync: s.log.Sync, Needed: s.needed.Load, Yields: s.yields,
+		Commit: s.flusher.Commit, Failed: s.pressure.Failed, Sync: s.log.Sync, Needed: s.flusher.Needed, Yields: s.yields,
 		Unknown: func(ctx context.Context, bucket uint64, id metric.SeriesID, from, past int64) (bool, error) {
 			return s.reader.AnyUnknown(ctx, reader.Series{Bucket: bucket, ID: id}, from, past)
 		},
 		Free: s.pressure.Free, MinFree: s.o.MinFree, MaxFile: s.o.maxMergedFile,
-		Merged: func() { s.o.flushStep(StepMerged) },
+		Merged: func() { s.o.flushStep(flush.StepMerged) },
 	})
 }
 
@@ -168,7 +169,7 @@ func (k knownSeries) Unheld(hashes []segment.Hash) []segment.Hash {
 	})
 }
 
-// Drop lets those of the series go of which the head holds nothing. The caller has flushMu.
+// Drop lets those of the series go of which the head holds nothing. The caller has the gate of flushes.
 func (k knownSeries) Drop(bucket uint64, ids []metric.SeriesID) error {
 	b := k.s.buckets.ID(bucket)
 	if b == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/point"
 )
 
@@ -102,7 +103,7 @@ func (b *beside) run(t *testing.T, s *Store, flushes int) {
 		if i%2 == 0 {
 			_, err = s.Flush(context.Background())
 		} else {
-			err = s.flushSealed()
+			err = s.flusher.Sealed()
 		}
 		if err != nil {
 			t.Error(err)
@@ -123,10 +124,10 @@ func TestFlushesBesideSendersAndReaders(t *testing.T) {
 	var clones []*vfs.MemFS
 	n := 0
 	o.flushStep = func(step int) {
-		if step == StepMerged {
+		if step == flush.StepMerged {
 			return // that is the merger's, beside the flushes
 		}
-		if n++; step == StepLogTrimmed && n%3 == 0 {
+		if n++; step == flush.StepLogTrimmed && n%3 == 0 {
 			clones = append(clones, fs.CrashClone(vfs.CrashCloneCfg{}))
 		}
 	}
@@ -186,12 +187,12 @@ func TestAPointInTheMiddleOfACapture(t *testing.T) {
 	}
 	o.flushStep = func(step int) {
 		switch step {
-		case StepCaptured:
+		case flush.StepCaptured:
 			for i := range int64(200) { // more than a file of the log
 				send(epoch-200+i, point.FromInt(100+i))
 			}
 			send(epoch-900, point.FromInt(7)) // late
-		case StepLogTrimmed:
+		case flush.StepLogTrimmed:
 			clone = fs.CrashClone(vfs.CrashCloneCfg{})
 		}
 	}

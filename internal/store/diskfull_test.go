@@ -281,9 +281,9 @@ func TestAFailedCatalogueIsTriedAgain(t *testing.T) {
 					}
 				})
 			}
-			s.flushMu.Lock() // a flush of the store's own may be under way
+			s.flusher.Gate().Lock() // a flush of the store's own may be under way
 			names, err := mem.List(s.path(datadir.Flush))
-			s.flushMu.Unlock()
+			s.flusher.Gate().Unlock()
 			if err != nil || len(names) > 0 {
 				t.Errorf("left: %v, %v", names, err)
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/point"
 )
 
@@ -26,10 +27,10 @@ func benchmarkFlush(b *testing.B, series, rows int) {
 	var took time.Duration // of processors
 	o.flushStep = func(step int) {
 		switch step {
-		case StepLogSynced: // all is sealed
+		case flush.StepLogSynced: // all is sealed
 			took -= processorTime(b)
 			b.StartTimer()
-		case StepSegmentSynced:
+		case flush.StepSegmentSynced:
 			took += processorTime(b)
 			b.StopTimer()
 		}

@@ -117,10 +117,10 @@ func (s *Store) checkTombstones(more int) error {
 // lock. One that began anew since it was chosen is the same series. clock is that of
 // the slice before, and becomes that of this one.
 func (s *Store) deleteSeries(ctx context.Context, b *columns.Bucket, ids []metric.SeriesID, clock *uint64) (n int64, err error) {
-	s.flushMu.Lock()
-	defer s.flushMu.Unlock()
+	s.flusher.Gate().Lock()
+	defer s.flusher.Gate().Unlock()
 	switch {
-	case s.flushMu.Closed():
+	case s.flusher.Gate().Closed():
 		return 0, ErrClosed
 	case ctx.Err() != nil:
 		return 0, ctx.Err()

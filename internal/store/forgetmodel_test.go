@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -271,7 +272,7 @@ func (m *forgetModel) crash(lostCatalogue bool) {
 		mu    sync.Mutex
 		clone *vfs.MemFS
 	)
-	if at := m.r.IntN(9); at <= StepMerged {
+	if at := m.r.IntN(9); at <= flush.StepMerged {
 		atSteps(m.s, func(step int) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -283,11 +284,11 @@ func (m *forgetModel) crash(lostCatalogue bool) {
 		m.merge(m.r.IntN(2) == 0)
 	}
 	resume := m.s.merges.Pause()
-	m.s.flushMu.Lock()
+	m.s.flusher.Gate().Lock()
 	if clone == nil {
 		clone = m.fs.CrashClone(cfg)
 	}
-	m.s.flushMu.Unlock()
+	m.s.flusher.Gate().Unlock()
 	resume()
 	m.s.Crash()
 	m.s, m.open = nil, nil

@@ -62,7 +62,7 @@ func (r *replayer) hideGone(l *pendingRecords, lsn uint64) error {
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	if _, err := r.s.flushAll(context.Background()); err != nil {
+	if _, err := r.s.flusher.All(context.Background()); err != nil {
 		return fmt.Errorf("older values of slots in which records of the log are lost cannot be hidden: %w", err)
 	}
 	if err := r.layGone(l, list); err != nil {
@@ -118,8 +118,8 @@ func (r *replayer) goneNext(l *pendingRecords, lsn uint64) (list []logrecord.Los
 // layGone lays the holes of records over what is flushed by now.
 func (r *replayer) layGone(l *pendingRecords, list []logrecord.Lost) error {
 	s := r.s
-	s.flushMu.Lock() // no segment is on its way with a number below
-	defer s.flushMu.Unlock()
+	s.flusher.Gate().Lock() // no segment is on its way with a number below
+	defer s.flusher.Gate().Unlock()
 	g, b := s.columns.Groups.Get(l.group), l.b
 	if g == nil || s.buckets.ID(b.ID) != b || g.Bucket != b.ID {
 		return nil

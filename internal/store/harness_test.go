@@ -61,8 +61,8 @@ func byHand(o *Options) { o.BackgroundMerge, o.FlushInterval = false, math.MaxIn
 // on. Those of the store's own may be under way.
 func atSteps(s *Store, f func(step int)) {
 	defer s.merges.Pause()()
-	s.flushMu.Lock()
-	defer s.flushMu.Unlock()
+	s.flusher.Gate().Lock()
+	defer s.flusher.Gate().Unlock()
 	s.o.flushStep = f
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/point"
 )
 
@@ -153,7 +154,7 @@ func TestACrashAfterAFlushDuringReplay(t *testing.T) {
 		fs = o.FS.(*vfs.MemFS)
 		var midway *vfs.MemFS
 		o.flushStep = func(step int) {
-			if step == StepLogTrimmed {
+			if step == flush.StepLogTrimmed {
 				flushes++
 				midway = fs.CrashClone(vfs.CrashCloneCfg{})
 			}
@@ -183,7 +184,7 @@ func TestNamesAheadOfTheirSegmentAreWrittenAgain(t *testing.T) {
 	o := testOptions(fs, clock)
 	var clone *vfs.MemFS
 	o.flushStep = func(step int) {
-		if step == StepCatalogue {
+		if step == flush.StepCatalogue {
 			clone = fs.CrashClone(vfs.CrashCloneCfg{})
 		}
 	}

@@ -117,7 +117,7 @@ func (r *replayer) setAside(lost []logrecord.Lost) (*olderSlots, error) {
 	for _, b := range s.buckets.All() {
 		o.highest[b.ID] = b.Highest()
 	}
-	s.keepReplayPositions.Store(true)
+	s.flusher.KeepPositions(true)
 	r.lost = logrecord.ByGroup(lost)
 	a := newApplier(r)
 	a.older = o
@@ -148,11 +148,11 @@ func (r *replayer) setAside(lost []logrecord.Lost) (*olderSlots, error) {
 		return o, err
 	}
 	if !o.any {
-		s.keepReplayPositions.Store(false)
+		s.flusher.KeepPositions(false)
 		r.lost = nil
 		return o, nil
 	}
-	if _, err := s.flushAll(context.Background()); err != nil {
+	if _, err := s.flusher.All(context.Background()); err != nil {
 		if s.pressure.Failed() != nil {
 			return o, err
 		}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/durable"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 )
@@ -118,7 +119,7 @@ func (m *mergeModel) crashInMerge(fs *vfs.MemFS) *vfs.MemFS {
 	var clone *vfs.MemFS
 	if m.r.IntN(2) == 0 {
 		atSteps(m.s, func(step int) {
-			if step == StepMerged && clone == nil {
+			if step == flush.StepMerged && clone == nil {
 				clone = fs.CrashClone(cfg)
 			}
 		})

@@ -50,7 +50,7 @@ func TestNewSeriesTakeTheirMemoryFirst(t *testing.T) {
 		s.memory.Look()
 		// The catalogue takes its own memory when it likes, and nothing of the flood
 		// before the next flush.
-		points := poolUse(s, "head-tables") + poolUse(s, "unpredicted-points") + s.shareNeed.Load()
+		points := poolUse(s, "head-tables") + poolUse(s, "unpredicted-points") + s.flusher.Need() - s.columns.Unflushed.Need()
 		used, stored := s.memory.Used()-(poolUse(s, "catalogue")-catalogue)-points, i
 		t.Logf("names of %d bytes: %d series, %d bytes in use, and %d for points", bytes, stored, used, points)
 		if mark := int64(testLimit) / 100 * 85; used >= mark || stored < 1000 {

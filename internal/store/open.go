@@ -61,10 +61,9 @@ func newStore(o Options) *Store {
 	})
 	s.columns = columns.New(columns.Options{
 		Buckets: s.buckets, Log: s.ledger, Clock: s.clock, Versions: s.versions,
-		ChunkNeed: firstChunkNeed, NewSeries: s.newSeries,
+		ChunkNeed: flush.FirstChunkNeed, NewSeries: func() { s.flusher.AddSeries() },
 	})
 	s.reader = reader.New(reader.Options{Versions: s.versions, Index: &s.columns.Index, Groups: &s.columns.Groups, Damage: &s.damage, Replay: s.replaySeries})
-	s.lastFlush.Store(s.clock.Steady())
 	return s
 }
 
@@ -83,6 +82,7 @@ func open(o Options, again *startAgain) (*Store, error) {
 	}
 	s.directory, s.log, s.manifest, s.catalogue = d, d.Log, d.Manifest, d.Catalogue
 	s.ledger.Use(s.log)
+	s.flusher = s.newFlusher()
 	s.merges = s.newCompactor()
 	s.addPools()
 	s.columns.Use(s.nameStock)

@@ -110,8 +110,8 @@ func (u inUse) Flush(ctx context.Context) error {
 }
 
 func (u inUse) Still(fill func(snapshot.Parts) error) error {
-	u.s.flushMu.Lock()
-	defer u.s.flushMu.Unlock()
+	u.s.flusher.Gate().Lock()
+	defer u.s.flusher.Gate().Unlock()
 	if err := u.s.pressure.Failed(); err != nil {
 		return err
 	}

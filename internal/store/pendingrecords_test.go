@@ -83,9 +83,9 @@ func (w *halfRead) open(fs *vfs.MemFS) {
 	w.fs, w.o.FS, w.hold = fs, fs, make(chan struct{})
 	w.o.holdReplay = w.hold
 	w.s = mustOpen(w.t, w.o)
-	w.s.flushMu.Lock()
-	now := w.s.replayPositions
-	w.s.flushMu.Unlock()
+	w.s.flusher.Gate().Lock()
+	now := w.s.flusher.Positions()
+	w.s.flusher.Gate().Unlock()
 	for group := range uint32(40) {
 		if now.Of(group) < w.replayPositions.Of(group) {
 			w.t.Fatalf("the replay position of group %d fell from %d to %d", group, w.replayPositions.Of(group), now.Of(group))
@@ -179,7 +179,7 @@ func TestInUseBeforeTheLogIsInMemory(t *testing.T) {
 			w.read(20)
 			var midway *vfs.MemFS
 			if w.r.IntN(2) == 0 {
-				step := w.r.IntN(StepLogTrimmed + 1)
+				step := w.r.IntN(flush.StepLogTrimmed + 1)
 				if err := w.s.log.Sync(); err != nil {
 					t.Fatal(err)
 				}
@@ -188,7 +188,7 @@ func TestInUseBeforeTheLogIsInMemory(t *testing.T) {
 						midway = w.fs.CrashClone(vfs.CrashCloneCfg{})
 					}
 				})
-				if _, err := w.s.flushAll(context.Background()); err != nil {
+				if _, err := w.s.flusher.All(context.Background()); err != nil {
 					t.Fatal(err)
 				}
 				flushes++

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"dalmatiner/internal/catalogue"
-	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/segment"
@@ -18,13 +17,6 @@ const (
 	// reliefEvery is the time between two steps against pressure.
 	reliefEvery = 500 * time.Millisecond
 
-	// chunkCost is what a flush takes for each of all its chunks: its place in the
-	// index of the segment. Chunks of series that stand still have a dozen bytes.
-	chunkCost = 44
-
-	// firstChunkNeed is what it takes for the first chunk of a series.
-	firstChunkNeed = chunkCost + flush.ListCost
-
 	// namesPart of the limit is what names and index may take: nothing but fewer
 	// series makes them smaller.
 	namesPart = 2
@@ -35,16 +27,6 @@ const (
 	indexPart   = 8
 	accountPart = 16
 	flushPart   = 32
-
-	// trimAfter is the time since the last flush from which on the next one gives
-	// the memory of free blocks back, and then that of what it wrote: the blocks that
-	// made it due were just sealed, and it needs memory itself. Where points come so
-	// fast that flushes follow each other, the next blocks and sealed blocks take it at once.
-	trimAfter = time.Minute
-
-	// trimGroups is how many groups are captured, or closed, between two times: their
-	// last blocks have some 8 MiB.
-	trimGroups = 64
 
 	// mergeAnyway is the number of segments from which on merging yields no more.
 	mergeAnyway = 256
@@ -83,7 +65,7 @@ func (s *Store) addPools() {
 		{Name: "sealed-blocks", Holds: "encoded chunks not yet flushed; senders wait at the limit", Limit: 2 * s.o.FlushBytes, Use: s.pressure.Sealed, OffHeap: true},
 		{Name: "late-points", Holds: "late points not yet flushed; senders wait at the limit", Limit: 2 * s.o.LateMemory, Use: s.pressure.Late},
 		{Name: "unpredicted-points", Holds: "points of senders without an order, to be looked up together", Limit: maxUnpredictedSets * unpredictedCost, Use: s.unpredictedSets.bytes},
-		{Name: "flush", Holds: "what a flush takes beside what it flushes", Use: s.flushNeed},
+		{Name: "flush", Holds: "what a flush takes beside what it flushes", Use: s.flusher.Need},
 		{Name: "segment-indexes", Holds: "directories and index leaves of segments that were read; dropped at the limit", Limit: index, Use: s.indexBytes.Load},
 		{Name: "segment-blocks", Holds: "verified blocks of segments that were read more than once", Limit: s.o.BlockCache, Use: s.files.Kept},
 		{Name: "merges", Holds: "index and names of the segment that a merge writes", Limit: s.o.maxMergedFile, Use: s.merges.OutputBytes},
@@ -100,36 +82,11 @@ func (s *Store) addPools() {
 // Memory returns the budget of the process.
 func (s *Store) Memory() *memory.Budget { return s.memory }
 
-// flushNeed is what a flush would take now: the lists of a share of the chunks, and a
-// copy of those that are more than one piece; what each of all takes however short it
-// is; and the list of the series it names.
-func (s *Store) flushNeed() int64 { return s.shareNeed.Load() + s.columns.Unflushed.Need() }
-
-// countChunks counts what the chunks of the next flush will need.
-func (s *Store) countChunks() {
-	type bucket struct{ chunks, copied int64 }
-	buckets := make(map[uint64]bucket)
-	for _, g := range s.columns.Groups.All() {
-		chunks, copied := g.FlushChunks()
-		b := buckets[g.Bucket]
-		buckets[g.Bucket] = bucket{b.chunks + chunks, b.copied + copied}
-	}
-	var most, all int64
-	for _, b := range buckets {
-		most, all = max(most, flush.ShareNeed(b.copied, b.chunks, flush.ShareSize)), all+b.chunks
-	}
-	s.shareNeed.Store(most + all*chunkCost)
-}
-
 // countNames counts names and index anew: between two counts they are estimated.
 func (s *Store) countNames() {
 	was := s.nameStock.Bytes() // what is taken from here on stays counted
 	s.nameStock.Add(s.columns.Bytes() - was)
 }
-
-// newSeries counts what the next flush takes for the first points of a new series, until
-// the next count.
-func (s *Store) newSeries() { s.shareNeed.Add(firstChunkNeed) }
 
 // yields reports whether merging has to yield to points: they have all
 // processors, memory is short, senders wait, or the sealers are behind. When
@@ -181,7 +138,7 @@ func (s *Store) relieve(level memory.Level) {
 		s.sealers.Applied(g, head.Applied{Closed: closed})
 	}
 	switch {
-	case s.pressure.Sealed()+s.pressure.Late()+s.flushNeed() > s.memory.Limit()/flushPart,
+	case s.pressure.Sealed()+s.pressure.Late()+s.flusher.Need() > s.memory.Limit()/flushPart,
 		level >= memory.NoQueries && s.pressure.Late() > s.o.LateMemory/4,
 		level >= memory.Hold && s.pressure.Sealed()+s.pressure.Late() > 0:
 		s.pressure.WantFlush()
@@ -190,9 +147,6 @@ func (s *Store) relieve(level memory.Level) {
 	s.files.DropBlocks()
 	s.arenas.Trim()
 }
-
-// flushesRarely reports whether it is long since the last flush (trimAfter).
-func (s *Store) flushesRarely() bool { return s.clock.Steady()-s.lastFlush.Load() > int64(trimAfter) }
 
 // watchIndexes counts the loaded indexes of segments and drops them when they
 // have more than their share.

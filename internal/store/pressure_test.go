@@ -9,16 +9,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/clock"
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/memory"
-	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
-	"dalmatiner/internal/series"
 )
 
 // pressedStore opens a store with a limit whose use the test adds to.
@@ -264,56 +258,7 @@ func TestDeletedSeriesNeedNoFlush(t *testing.T) {
 		}
 	}
 	mustFlush(t, s)
-	if n := s.flushNeed(); n != 0 {
+	if n := s.flusher.Need(); n != 0 {
 		t.Errorf("the next flush is said to take %d bytes, and there is nothing", n)
-	}
-}
-
-// A flush is due before its size is reached where the last one is long ago, and
-// for series without a name in any case; not at once, and not in another one.
-func TestFlushSoon(t *testing.T) {
-	newSeries := func(s *Store, n int) {
-		for i := range n {
-			s.columns.AddUnflushed(columns.NewBucket(buckets.Info{}, 1, nil), series.At(0, i), metric.SeriesID{}, nil, 0, nil)
-		}
-	}
-	one := &Store{columns: columns.New(columns.Options{})}
-	newSeries(one, 1)
-	s := &Store{o: Options{FlushBytes: 100 * one.columns.Unflushed.Need()}, pressure: backpressure.New(backpressure.Options{}), columns: columns.New(columns.Options{}), clock: clock.New(func() time.Time { return time.Unix(0, 0) })}
-	after := func(calls int) (due bool) {
-		for range calls {
-			due = s.flushSoon()
-		}
-		return due
-	}
-	s.pressure.AddSealed(s.o.FlushBytes - s.pressure.Sealed())
-	if after(2 * flushDelay) {
-		t.Error("due right behind another flush")
-	}
-	s.lastFlush.Store(-int64(trimAfter) - 1)
-	if !after(1) {
-		t.Error("not due where the last flush is long ago")
-	}
-	s.flushMu.Lock()
-	if after(1) {
-		t.Error("due in a flush")
-	}
-	s.flushMu.Unlock()
-	s.pressure.AddSealed(s.o.FlushBytes/4*3 - s.pressure.Sealed())
-	if after(2 * flushDelay) {
-		t.Error("due at three quarters")
-	}
-	newSeries(s, 1)
-	if after(flushDelay) {
-		t.Error("due at once")
-	}
-	if !after(1) {
-		t.Error("not due with a series more")
-	}
-	s.lastFlush.Store(0)
-	s.pressure.AddSealed(-s.pressure.Sealed())
-	newSeries(s, 100)
-	if !after(1) {
-		t.Error("not due with many series that have no name")
 	}
 }

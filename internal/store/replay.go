@@ -84,9 +84,8 @@ func (s *Store) replay(state *manifest.State, known *columns.Ownership, again *s
 	s.accounted = wal.LSN(state.AccountLSN)
 	s.replayed.Store(max(r.from, 1))
 	s.counted.Store(max(r.from, 1))
-	s.needed.Store(r.from)
 	s.replayEnd = s.log.End()
-	s.replayPositions = flush.Positions{Base: state.ReplayPosition, Own: state.ReplayPositions()}
+	s.flusher.Begin(flush.Positions{Base: state.ReplayPosition, Own: state.ReplayPositions()}, r.from)
 	s.startWorkers()
 	report, err := s.log.Replay(wal.LSN(r.from), r.record)
 	if err != nil {
@@ -256,7 +255,7 @@ func (r *replayer) empty(ref series.Ref) error {
 		}
 	}
 	if g := r.s.columns.Groups.Get(ref.Group()); g != nil && g.Columns().Has(ref.Column()) && holds(g, ref.Column()) {
-		_, err := r.s.flushAll(context.Background())
+		_, err := r.s.flusher.All(context.Background())
 		return err
 	}
 	return nil
@@ -289,8 +288,8 @@ func (r *replayer) deleteSeries(lsn wal.LSN, p *logrecord.Record) error {
 	if err := r.replayAll(p); err != nil {
 		return err
 	}
-	s.flushMu.Lock()
-	defer s.flushMu.Unlock()
+	s.flusher.Gate().Lock()
+	defer s.flusher.Gate().Unlock()
 	d := columns.Deletion{Bucket: b, DeleteSequence: s.dir.TakeDeletion(), Why: p.Why, Incarnation: p.Incarnation}
 	r.owners.Delete(&d, p, lsn)
 	s.deleted(&d)

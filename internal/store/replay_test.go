@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/point"
 )
 
@@ -93,7 +94,7 @@ func TestReplayOfManyGroups(t *testing.T) {
 		fs = o.FS.(*vfs.MemFS)
 		midway := fs
 		o.flushStep = func(step int) {
-			if step == StepCommitted {
+			if step == flush.StepCommitted {
 				flushes++
 				midway = fs.CrashClone(vfs.CrashCloneCfg{})
 			}

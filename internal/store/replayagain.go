@@ -102,7 +102,7 @@ func (r *replayer) flushLosses() {
 	if !s.ownerless.Any() && !s.lostLog.Any() {
 		return
 	}
-	if _, err := s.flushAll(context.Background()); err != nil && !errors.Is(err, ErrClosed) {
+	if _, err := s.flusher.All(context.Background()); err != nil && !errors.Is(err, ErrClosed) {
 		s.o.Logger.Warn("the flush behind a replay with losses failed and is tried again", "err", err)
 	}
 }
@@ -116,7 +116,7 @@ func (r *replayer) dropGoneNames() {
 		return
 	}
 	ctx := context.Background()
-	_, err := s.flushAll(ctx)
+	_, err := s.flusher.All(ctx)
 	if err == nil {
 		err = s.merges.DropIdle(ctx)
 	}

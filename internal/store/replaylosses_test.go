@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -146,7 +147,7 @@ func (w *halfRead) crashInAFlush() (committed int) {
 		w.t.Fatal(err)
 	}
 	var midway *vfs.MemFS
-	step := w.r.IntN(StepLogTrimmed + 1)
+	step := w.r.IntN(flush.StepLogTrimmed + 1)
 	atSteps(w.s, func(n int) {
 		if n == step && midway == nil {
 			midway = w.fs.CrashClone(vfs.CrashCloneCfg{})
@@ -154,19 +155,19 @@ func (w *halfRead) crashInAFlush() (committed int) {
 	})
 	var err error
 	if w.r.IntN(2) == 0 {
-		err = w.s.flushSealed()
+		err = w.s.flusher.Sealed()
 	} else {
-		_, err = w.s.flushAll(context.Background())
+		_, err = w.s.flusher.All(context.Background())
 	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	if midway == nil { // a step of writing, and nothing was to be written
-		midway, step = w.fs.CrashClone(vfs.CrashCloneCfg{}), StepLogTrimmed
+		midway, step = w.fs.CrashClone(vfs.CrashCloneCfg{}), flush.StepLogTrimmed
 	}
 	w.s.Crash()
 	w.open(midway)
-	if step >= StepCommitted {
+	if step >= flush.StepCommitted {
 		committed = 1
 	}
 	return committed

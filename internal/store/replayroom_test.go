@@ -64,7 +64,7 @@ func TestAReaderThatWaitsForRoomCanBeCancelled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.s.flushMu.Lock()
+	w.s.flusher.Gate().Lock()
 	w.s.pressure.AddSealed(1 << 20)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 3)
@@ -81,7 +81,7 @@ func TestAReaderThatWaitsForRoomCanBeCancelled(t *testing.T) {
 		}
 	}
 	w.s.pressure.AddSealed(-1 << 20)
-	w.s.flushMu.Unlock()
+	w.s.flusher.Gate().Unlock()
 	w.release()
 	w.read(200)
 	w.accounted()
@@ -167,7 +167,7 @@ func TestPositionsAreBounded(t *testing.T) {
 // may hold more than memory may.
 func TestAReplayWaitsForRoomUntilItIsOver(t *testing.T) {
 	w := newHalfRead(t, 8)
-	w.s.flushMu.Lock()
+	w.s.flusher.Gate().Lock()
 	w.s.pressure.AddSealed(1 << 20)
 	w.s.ReleaseSenders()
 	close(w.hold)
@@ -176,7 +176,7 @@ func TestAReplayWaitsForRoomUntilItIsOver(t *testing.T) {
 		t.Error("the replay is over")
 	}
 	w.s.pressure.AddSealed(-1 << 20)
-	w.s.flushMu.Unlock()
+	w.s.flusher.Gate().Unlock()
 	if err := w.s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestAReplayWithoutRoomEndsWithTheNode(t *testing.T) {
 	w.s = mustOpen(t, w.o)
 	w.readOne(w.known[0]) // and its group is in the head
 	f.fail("/flush/", errorfs.OpCreate)
-	if _, err := w.s.flushAll(context.Background()); !errors.Is(err, errorfs.ErrInjected) {
+	if _, err := w.s.flusher.All(context.Background()); !errors.Is(err, errorfs.ErrInjected) {
 		t.Fatalf("a flush that cannot be written: %v", err)
 	}
 	w.s.pressure.AddSealed(1 << 20)

@@ -301,8 +301,8 @@ func TestNoFlushInsideASnapshot(t *testing.T) {
 			return nil
 		}
 		copies++
-		if s.flushMu.TryLock() {
-			s.flushMu.Unlock()
+		if s.flusher.Gate().TryLock() {
+			s.flusher.Gate().Unlock()
 			t.Errorf("a flush could begin before %s is there", op.Path)
 		}
 		return nil

@@ -12,12 +12,9 @@ import (
 
 // counters only grow.
 type counters struct {
-	flushes, flushNanos         atomic.Int64
-	flushedBytes, flushedPoints atomic.Int64
-	replayed                    atomic.Int64
-	seriesDeleted, seriesGone   atomic.Int64
-	pointsDeleted               atomic.Int64
-	deletionsForgotten          atomic.Int64
+	replayed                  atomic.Int64
+	seriesDeleted, seriesGone atomic.Int64
+	pointsDeleted             atomic.Int64
 }
 
 // Stats is the state of the store at one moment. What grows counts since the start.
@@ -133,13 +130,13 @@ func (s *Store) BucketStats(id uint64) BucketStats {
 
 // Stats returns the state of the store.
 func (s *Store) Stats() Stats {
-	c, merged := &s.counters, s.merges.Counts()
+	c, merged, flushed := &s.counters, s.merges.Counts(), s.flusher.Stats()
 	rows, tables, warm := s.arenas.Bytes()
 	st := Stats{
 		Inactive: InactiveStats{Deactivations: s.columns.Deactivated()},
 		Deleted: DeletedStats{
 			Series: c.seriesDeleted.Load(), Expired: c.seriesGone.Load(), Points: c.pointsDeleted.Load() + merged.PointsDeleted,
-			Tombstones: s.tombstoneCount(), Remembered: s.manifest.Remembered(), Forgotten: c.deletionsForgotten.Load(),
+			Tombstones: s.tombstoneCount(), Remembered: s.manifest.Remembered(), Forgotten: flushed.Forgotten,
 		},
 		Head: HeadStats{
 			Bytes: rows + tables, Warm: warm, Sealed: s.pressure.Sealed(), Late: s.pressure.Late(),
@@ -148,9 +145,9 @@ func (s *Store) Stats() Stats {
 		Senders:  SenderStats{Held: s.pressure.Waiting(), Waits: s.pressure.Waits()},
 		Segments: segmentStats(s.versions, s.files),
 		Flushes: FlushStats{
-			Count: c.flushes.Load(), Seconds: float64(c.flushNanos.Load()) / 1e9,
-			Bytes: c.flushedBytes.Load(), Points: c.flushedPoints.Load(),
-			Since: time.Duration(s.clock.Steady() - s.lastFlush.Load()),
+			Count: flushed.Flushes, Seconds: flushed.Took.Seconds(),
+			Bytes: flushed.Bytes, Points: flushed.Points,
+			Since: s.flusher.Since(),
 		},
 		Merges: MergeStats{Count: merged.Merges, Bytes: merged.Bytes},
 		Replay: ReplayStats{Records: c.replayed.Load(), Left: s.replayLeft()},

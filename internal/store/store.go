@@ -30,7 +30,7 @@ import (
 
 // Store is an open data directory. Its methods may be called concurrently.
 //
-// Lock order: that of merges, flushMu, the creation of a bucket, bucket.mu, ledger.commit, versions.publishing,
+// Lock order: that of merges, the gate of flushes, the creation of a bucket, bucket.mu, ledger.commit, versions.publishing,
 // a group's lock, the log's, buckets.mu, groups.mu, that of what is unflushed, versions.mu.
 type Store struct {
 	o     Options
@@ -64,11 +64,7 @@ type Store struct {
 	maxTombstones int64 // maxTombstones; tests have a lower one
 	deleteSlice   int   // deleteSlice; tests have smaller ones
 
-	flushMu         version.Gate    // one flush at a time
-	replayPositions flush.Positions // of the last one; under flushMu
-	// keepReplayPositions keeps the replay positions where they are: what is in the head is not all that the
-	// log has in front of it. It is set by a start that is made again.
-	keepReplayPositions atomic.Bool
+	flusher *flush.Flusher
 
 	behind      atomic.Pointer[replayer] // puts the log's points into the head; nil when all are
 	replayOver  chan struct{}            // closed when it does no more, with
@@ -76,14 +72,10 @@ type Store struct {
 	replayed    atomic.Uint64            // records below are in the head; 0 after the replay
 	replayEnd   wal.LSN                  // end of the log when it was opened
 	counted     atomic.Uint64            // records below are in the account; 0 when all of the log is
-	needed      atomic.Uint64            // the first record that a restart reads
 	accounted   wal.LSN                  // of the snapshot that the start found
-	lastFlush   atomic.Int64             // by the steady clock
-	dueFor      atomic.Int32             // see flushSoon
 	nameStock   *memory.Stock            // of names and index: counted every second, estimated in between
 	indexBytes  atomic.Int64             // of loaded indexes of segments, as last counted
 	replayBytes atomic.Int64             // what a start takes until the log's points are in memory
-	shareNeed   atomic.Int64             // of the next flush, see flushNeed; counted every second
 
 	mergeWant chan struct{}
 	stop      chan struct{}
@@ -120,7 +112,7 @@ func (s *Store) shutdown() error {
 		r.stop()
 	}
 	s.workers.Wait()
-	s.flushMu.Close() // a caller of Flush may still be on the way
+	s.flusher.Gate().Close() // a caller of Flush may still be on the way
 	s.sealers.Close()
 	if !s.crashed.Load() {
 		s.ledger.LogRefusals()

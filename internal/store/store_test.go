@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
@@ -91,7 +92,7 @@ func sendCrowd(t fataler, s *Store, h *history, clock *testClock) {
 // A crash after every numbered step of a flush finds everything that was there
 // before it.
 func TestCrashAfterEveryFlushStep(t *testing.T) {
-	for step := StepLogSynced; step <= StepLogTrimmed; step++ {
+	for step := flush.StepLogSynced; step <= flush.StepLogTrimmed; step++ {
 		r := rand.New(rand.NewPCG(uint64(step), 7))
 		clock := newTestClock()
 		fs := vfs.NewCrashableMem()

@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/durable"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
@@ -234,7 +235,7 @@ func (u *undurable) reborn() {
 // A crash in the first flush leaves a flush that was not committed, as in any other:
 // the log has all of it.
 func TestCrashInTheFirstFlush(t *testing.T) {
-	for step := StepCaptured; step <= StepLogTrimmed; step++ {
+	for step := flush.StepCaptured; step <= flush.StepLogTrimmed; step++ {
 		u := newUndurable(t)
 		u.reborn()
 		var clone *vfs.MemFS
@@ -243,11 +244,11 @@ func TestCrashInTheFirstFlush(t *testing.T) {
 				clone = u.fs.CrashClone(vfs.CrashCloneCfg{})
 			}
 		})
-		if err := u.s.flushSealed(); err != nil {
+		if err := u.s.flusher.Sealed(); err != nil {
 			t.Fatal(err)
 		}
 		u.reopen(clone)
-		if n := len(u.s.versions.Latest().Segments); step < StepCommitted && n > 0 {
+		if n := len(u.s.versions.Latest().Segments); step < flush.StepCommitted && n > 0 {
 			t.Errorf("step %d: a flush that was not committed is taken in", step)
 		}
 		u.check(fmt.Sprintf("step %d", step))
@@ -260,7 +261,7 @@ func TestCrashInTheFirstFlush(t *testing.T) {
 func TestARebuiltCatalogueKnowsAllFormerColumns(t *testing.T) {
 	u := newUndurable(t)
 	u.reborn()
-	if err := u.s.flushSealed(); err != nil {
+	if err := u.s.flusher.Sealed(); err != nil {
 		t.Fatal(err)
 	}
 	u.s.Crash()
@@ -286,7 +287,7 @@ func TestAStartThatRebuildsIsCutOff(t *testing.T) {
 	u.send(1, epoch+1)
 	var clone *vfs.MemFS
 	atSteps(u.s, func(n int) {
-		if n == StepSegmentSynced && clone == nil {
+		if n == flush.StepSegmentSynced && clone == nil {
 			clone = u.fs.CrashClone(vfs.CrashCloneCfg{})
 		}
 	})
@@ -345,7 +346,7 @@ func TestAFlushLeavesTheReplayItsFiles(t *testing.T) {
 		}
 	}
 	u.sync()
-	if err := u.s.flushSealed(); err != nil { // only the group needs the log
+	if err := u.s.flusher.Sealed(); err != nil { // only the group needs the log
 		t.Fatal(err)
 	}
 	files := u.s.log.Stats().Files
@@ -373,7 +374,7 @@ func TestAFlushLeavesTheReplayItsFiles(t *testing.T) {
 	})
 	close(hold)
 	<-begun
-	if err := u.s.flushSealed(); err != nil {
+	if err := u.s.flusher.Sealed(); err != nil {
 		t.Fatal(err)
 	}
 	close(goOn)

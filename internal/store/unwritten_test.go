@@ -109,8 +109,8 @@ func nothingWritten(t *testing.T, s *Store, mem *vfs.MemFS) {
 			t.Fatalf("a merge: %v", err)
 		}
 	}
-	s.flushMu.Lock() // a flush of the store's own may be under way
-	defer s.flushMu.Unlock()
+	s.flusher.Gate().Lock() // a flush of the store's own may be under way
+	defer s.flusher.Gate().Unlock()
 	if files := mergedFiles(t, s, mem); len(files) > 0 || s.Stats().Segments.Count != segments {
 		t.Errorf("left: %v, %d segments", files, s.Stats().Segments.Count)
 	}

@@ -14,10 +14,6 @@ const (
 	// together would otherwise be sealed in one burst.
 	sealSpread = 16 * time.Second
 
-	// flushDelay is for how many seconds flushSoon waits: for as long as sealSpread
-	// makes of complete blocks, and a look more.
-	flushDelay = 3
-
 	// completePart of these is how long a block stays open that has all its
 	// points: for nothing but those that are sent again, which cost little more as
 	// late ones. Of senders in step it is less than the next block takes to need its
@@ -40,7 +36,7 @@ func (s *Store) flushLoop() {
 		case <-s.stop:
 			return
 		case <-s.pressure.FlushWanted():
-			if err := s.flushSealed(); err != nil {
+			if err := s.flusher.Sealed(); err != nil {
 				s.o.Logger.Error("flush failed", "err", err)
 				s.pressure.MakeRoom() // or the replay may have to give up
 			}
@@ -74,7 +70,7 @@ func (s *Store) tickLoop() {
 func (s *Store) everySecond() {
 	s.ledger.LogRefusals()
 	s.countNames()
-	s.countChunks()
+	s.flusher.Count()
 	s.watchIndexes()
 	// The blocks that hold the oldest quarter of a full log are closed, so
 	// that one slow bucket never pins it.
@@ -95,24 +91,7 @@ func (s *Store) everySecond() {
 			s.sealers.Applied(g, head.Applied{Closed: closed})
 		}
 	}
-	if s.flushSoon() || s.pressure.FlushFailed() || nanos-s.lastFlush.Load() > int64(s.o.FlushInterval) {
+	if s.flusher.Due() || s.pressure.FlushFailed() || s.flusher.Since() > s.o.FlushInterval {
 		s.pressure.WantFlush()
 	}
-}
-
-// flushSoon reports whether a flush is due by size before it must be: the blocks of
-// senders in step are sealed together, and behind them there is more memory for it.
-// A flood of new series takes as much until they are named as points until they are
-// flushed.
-func (s *Store) flushSoon() bool {
-	due := s.pressure.Sealed() + s.columns.Unflushed.Need()
-	if due <= s.o.FlushBytes/4*3 {
-		s.dueFor.Store(0)
-		return false
-	}
-	if s.dueFor.Add(1) <= flushDelay || due <= s.o.FlushBytes && !s.flushesRarely() || !s.flushMu.TryLock() {
-		return false // what a flush under way takes counts until its end
-	}
-	s.flushMu.Unlock()
-	return true
 }

@@ -1,0 +1,97 @@
+package flush
+
+import (
+	"slices"
+
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/columns"
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/incarnation"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/version"
+	"dalmatiner/internal/wal"
+)
+
+// unit is a flush under way.
+type unit struct {
+	rarely    bool // see Flusher.Rarely
+	captures  Captures
+	base      wal.LSN // records below were in the head before the first capture
+	positions Positions
+	account   []byte
+	lsn       wal.LSN // the account holds all records below
+	changes   columns.Changes
+	buckets   []buckets.Info
+	highest   []manifest.Highest // slots that are flushed with it
+
+	forget uint64 // deletions up to this clock, 0 for none,
+	early  int64  // of so many series before their time
+}
+
+// capture takes what is to be written: first the groups' sealed blocks and late
+// points, then, in one moment, the account, the new series and the end of the
+// log, or of what is counted of it. A series defined after that moment has its
+// record above u.lsn, which stays in the log.
+func (f *Flusher) capture() *unit {
+	u := &unit{base: f.o.HeadEnd(), rarely: f.Rarely()}
+	for i, g := range f.o.Columns.Groups.All() {
+		if u.rarely && i%trimGroups == 0 {
+			f.o.Arenas.Trim() // the sealed blocks of the next ones take as much as these give back
+		}
+		c := g.BeginFlush()
+		u.settle(f.o.Buckets.ID(g.Bucket), g, &c)
+		if !c.Empty() || c.ReplayPosition != 0 {
+			u.captures.Add(g, &c)
+		}
+	}
+	if u.positions = f.positions; !f.keepPositions.Load() {
+		u.positions = f.positions.Next(&u.captures, u.base)
+	}
+	f.positions = u.positions
+	if u.rarely {
+		f.o.Arenas.Trim()
+	}
+	f.o.Step(StepCaptured)
+	unflushed := &f.o.Columns.Unflushed
+	unflushed.DropGone()
+	f.o.Ledger.Snapshot(func() {
+		u.lsn = f.o.AccountEnd()
+		u.account = f.o.Ownerless.Snapshot(&u.positions, f.o.Lost.CountedAgain(&u.positions))
+		u.changes = unflushed.Take(f.needed.Load())
+		more := version.CountDeleted(u.changes.Tombstones)
+		u.forget, u.early = f.o.Manifest.Outlived(incarnation.Expired(f.o.Now()), f.o.MaxDeletions()-more)
+		for _, b := range f.o.Buckets.All() {
+			u.buckets = append(u.buckets, b.Info())
+		}
+	})
+	return u
+}
+
+// abort puts back what capture took.
+func (f *Flusher) abort(u *unit) {
+	for _, g := range u.captures.Groups {
+		g.AbortFlush()
+	}
+	f.o.Columns.Unflushed.PutBack(u.changes)
+}
+
+// settle completes what is settled for a capture of a group of the bucket, and notes
+// what will be once the flush is committed. A deleted bucket has none.
+func (u *unit) settle(b *columns.Bucket, g *head.Group, c *head.Capture) {
+	if b == nil {
+		return
+	}
+	if c.Unsettled {
+		c.Settled = max(c.Settled, b.Highest())
+		g.Settle(c.Settled)
+	}
+	if c.Highest == columns.NoSlot {
+		return
+	}
+	i := slices.IndexFunc(u.highest, func(h manifest.Highest) bool { return h.Bucket == b.ID })
+	if i < 0 {
+		i = len(u.highest)
+		u.highest = append(u.highest, manifest.Highest{Bucket: b.ID, Slot: c.Highest})
+	}
+	u.highest[i].Slot = max(u.highest[i].Slot, c.Highest)
+}
