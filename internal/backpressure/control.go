@@ -84,6 +84,9 @@ func (c *Control) Sealed() int64 { return c.sealed.Load() }
 // Late returns the memory of late points that wait for a flush.
 func (c *Control) Late() int64 { return c.late.Load() }
 
+// LateMemory returns the memory of late points that causes a flush.
+func (c *Control) LateMemory() int64 { return c.o.LateMemory }
+
 // Full reports whether senders have to wait for a flush, or for memory that
 // encoding and flushing can free. On a full disk no flush will free any; points
 // are refused then.

@@ -62,6 +62,15 @@ func New(o Options) *Table { return &Table{o: o} }
 // Use sets the stock that takes the memory of names and index, before a series is defined.
 func (t *Table) Use(names *memory.Stock) { t.o.Names = names }
 
+// Names returns where names and index take their memory.
+func (t *Table) Names() *memory.Stock { return t.o.Names }
+
+// CountNames counts names and index anew: between two counts they are estimated.
+func (t *Table) CountNames() {
+	was := t.o.Names.Bytes() // what is taken from here on stays counted
+	t.o.Names.Add(t.Bytes() - was)
+}
+
 // Deactivated returns how often a series has lost its column to others.
 func (t *Table) Deactivated() int64 { return t.deactivated.Load() }
 

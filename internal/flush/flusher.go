@@ -161,6 +161,21 @@ func (f *Flusher) Sealed() error {
 	return err
 }
 
+// Run flushes whenever that is asked for, until stop is closed.
+func (f *Flusher) Run(stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-f.o.Pressure.FlushWanted():
+			if err := f.Sealed(); err != nil {
+				f.o.Logger.Error("flush failed", "err", err)
+				f.o.Pressure.MakeRoom() // or the replay may have to give up
+			}
+		}
+	}
+}
+
 // flush writes what is sealed. On an error before the commit point everything
 // is as it was and the next flush tries again with new files; an error of the
 // log or the MANIFEST ends the store. The gate is held.

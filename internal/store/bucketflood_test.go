@@ -40,7 +40,7 @@ func TestAFloodOfBucketsIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("%d buckets, %d bytes of names, %d in use", made, s.nameStock.Bytes(), s.memory.Used())
+	t.Logf("%d buckets, %d bytes of names, %d in use", made, s.columns.Names().Bytes(), s.memory.Used())
 	if refusal == nil || made < 1000 {
 		t.Fatalf("%d buckets and none refused: %v", made, refusal)
 	}
@@ -61,7 +61,7 @@ func TestAFloodOfBucketsIsRefused(t *testing.T) {
 	if err := known.Close(); err != nil || known.Totals().Refused != 0 {
 		t.Errorf("a point of a known series: %+v, %v", known.Totals(), err)
 	}
-	full := s.nameStock.Bytes()
+	full := s.columns.Names().Bytes()
 	for i := range made {
 		if err := s.DeleteBucket(fmt.Sprintf("flood-%d", i)); err != nil {
 			t.Fatal(err)
@@ -72,8 +72,8 @@ func TestAFloodOfBucketsIsRefused(t *testing.T) {
 		_, err := s.EnsureBucket("after")
 		return err == nil
 	})
-	s.countNames()
-	if left := s.nameStock.Bytes(); left > full/8 {
+	s.columns.CountNames()
+	if left := s.columns.Names().Bytes(); left > full/8 {
 		t.Errorf("%d bytes of %d are left of buckets that were deleted", left, full)
 	}
 }
@@ -94,7 +94,7 @@ func TestBucketsCountWhatTheyTake(t *testing.T) {
 	}
 	const n = 2000
 	for _, series := range []int{0, 1} {
-		count, was := s.nameStock.Bytes()+s.columns.Unflushed.Need(), heap()
+		count, was := s.columns.Names().Bytes()+s.columns.Unflushed.Need(), heap()
 		for i := range n {
 			info, err := s.EnsureBucket(fmt.Sprintf("%d-%d", series, i))
 			if err != nil {
@@ -110,8 +110,8 @@ func TestBucketsCountWhatTheyTake(t *testing.T) {
 				}
 			}
 		}
-		s.countNames() // what was taken first and what is there are the same
-		counted, took := s.nameStock.Bytes()+s.columns.Unflushed.Need()-count, heap()-was
+		s.columns.CountNames() // what was taken first and what is there are the same
+		counted, took := s.columns.Names().Bytes()+s.columns.Unflushed.Need()-count, heap()-was
 		t.Logf("%d series: %d bytes counted for a bucket, %d taken", series, counted/n, took/n)
 		if took > counted {
 			t.Errorf("%d series: %d bytes counted for a bucket, %d taken", series, counted/n, took/n)

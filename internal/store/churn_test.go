@@ -136,7 +136,7 @@ func (c *churn) points(x *Session, series int, slot int64, n int) {
 func (c *churn) pass(d time.Duration) {
 	c.clock.advance(d)
 	c.s.clock.Advance()
-	c.s.everySecond()
+	c.s.upkeep.EverySecond()
 }
 
 func (c *churn) flush() {

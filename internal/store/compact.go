@@ -36,7 +36,7 @@ func (s *Store) newCompactor() *compaction.Compactor {
 		Now: s.o.Now, Clock: s.clock, Logger: s.o.Logger,
 		Dir: s.dir, Versions: s.versions, Gate: s.flusher.Gate(), Manifest: s.manifest, Account: s.account, Damage: &s.damage,
 		Buckets: known, Series: known,
-		Commit: s.flusher.Commit, Failed: s.pressure.Failed, Sync: s.log.Sync, Needed: s.flusher.Needed, Yields: s.yields,
+		Commit: s.flusher.Commit, Failed: s.pressure.Failed, Sync: s.log.Sync, Needed: s.flusher.Needed, Yields: s.upkeep.Yields,
 		Unknown: func(ctx context.Context, bucket uint64, id metric.SeriesID, from, past int64) (bool, error) {
 			return s.reader.AnyUnknown(ctx, reader.Series{Bucket: bucket, ID: id}, from, past)
 		},

@@ -232,7 +232,7 @@ func TestRefusalsDoNotFillTheDisk(t *testing.T) {
 			t.Errorf("%s the account has %+v, before it had %+v", what, got, want)
 		}
 	}
-	s.everySecond()
+	s.upkeep.EverySecond()
 	if err := s.log.Sync(); err != nil {
 		t.Fatal(err)
 	}
@@ -354,7 +354,7 @@ func TestAStartOnAFullDisk(t *testing.T) {
 		if _, err := s.Flush(t.Context()); err == nil {
 			t.Error("a flush found space where there is none")
 		}
-		s.everySecond()
+		s.upkeep.EverySecond()
 		_ = s.log.Sync() // it has nothing to write
 	}
 	if err := s.DeleteBucket("a"); !errors.Is(err, coordinator.ErrDiskFull) {
@@ -370,7 +370,7 @@ func TestAStartOnAFullDisk(t *testing.T) {
 			t.Errorf("%s where there is space: %v", what, err)
 		}
 	}
-	s.everySecond()
+	s.upkeep.EverySecond()
 	want := s.Account().Total(mustBucket(t, s, "a"))
 	if want.Refused[account.DiskFull] != 3 {
 		t.Errorf("the account has %+v", want)

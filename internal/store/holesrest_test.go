@@ -28,7 +28,7 @@ func (h *holeLayers) silence(series int) {
 		}
 		h.clock.advance(10 * time.Minute)
 		h.s.clock.Advance()
-		h.s.everySecond()
+		h.s.upkeep.EverySecond()
 		mustFlush(h.t, h.s)
 	}
 	h.t.Fatalf("series %d still has a column", series)

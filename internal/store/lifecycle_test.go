@@ -307,10 +307,10 @@ func TestAClockSetBackStillSealsAndFlushes(t *testing.T) {
 	for range 14 {
 		clock.advance(time.Minute)
 		s.clock.Advance()
-		s.everySecond()
+		s.upkeep.EverySecond()
 	}
 	eventually(t, "the point is in a segment", func() bool {
-		s.everySecond()
+		s.upkeep.EverySecond()
 		return s.Stats().Segments.Points == 1
 	})
 }

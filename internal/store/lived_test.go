@@ -35,7 +35,7 @@ func (l *lived) step(name string) bool {
 	case "tick":
 		l.clock.advance(time.Duration(1+l.r.IntN(100)) * time.Second)
 		l.s.clock.Advance()
-		l.s.everySecond()
+		l.s.upkeep.EverySecond()
 	case "flush":
 		mustFlush(l.t, l.s)
 		l.acked = len(l.h.writes)

@@ -56,7 +56,7 @@ var metaOps = map[string]struct {
 	"snapshot": {1, 0, (*meta).snapshot},
 	"restore":  {1, 1, (*meta).restore},
 	"press":    {1, 90, (*meta).press},
-	"tick":     {2, 0, func(m *meta, o metaOp) { m.s.everySecond() }},
+	"tick":     {2, 0, func(m *meta, o metaOp) { m.s.upkeep.EverySecond() }},
 	"ttl":      {2, 200_000, (*meta).ttl},
 	"delete":   {1, 3, (*meta).remove},
 	"forget":   {2, modelSeries - 1, (*meta).forget},

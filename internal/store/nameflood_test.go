@@ -83,7 +83,7 @@ func TestNewSeriesCountWhatTheyTake(t *testing.T) {
 		o.Memory = memory.New(1<<40, clock.Now, nil)
 		s := mustOpen(t, o)
 		x := mustSession(t, s, "flood")
-		counted := func() int64 { return s.nameStock.Bytes() + s.columns.Unflushed.Need() }
+		counted := func() int64 { return s.columns.Names().Bytes() + s.columns.Unflushed.Need() }
 		heap := func() int64 {
 			runtime.GC()
 			var m runtime.MemStats

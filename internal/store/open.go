@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/startup"
+	"dalmatiner/internal/upkeep"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
 )
@@ -83,15 +84,19 @@ func open(o Options, again *startAgain) (*Store, error) {
 	s.directory, s.log, s.manifest, s.catalogue = d, d.Log, d.Manifest, d.Catalogue
 	s.ledger.Use(s.log)
 	s.flusher = s.newFlusher()
+	s.upkeep = upkeep.New(upkeep.Options{
+		Logger: o.Logger, Clock: s.clock, HeadGrace: o.HeadGrace, HeadMaxAge: o.HeadMaxAge, MaxLog: o.WALMaxSize, FlushInterval: o.FlushInterval,
+		Log: s.log, Ledger: s.ledger, Memory: s.memory, Arenas: &s.arenas, Buckets: s.buckets, Columns: s.columns, Files: s.files, Versions: s.versions,
+		Flusher: s.flusher, Pressure: s.pressure, Sealers: s.sealers,
+	})
 	s.merges = s.newCompactor()
 	s.addPools()
-	s.columns.Use(s.nameStock)
 	if err := s.replay(found.State, found.Ownership, again); err != nil {
 		s.Crash()
 		return nil, err
 	}
 	s.pressure.CheckDisk()
-	s.countNames()
+	s.columns.CountNames()
 	s.memory.Look() // or what is taken before the first one would have all the memory
 	return s, nil
 }

@@ -84,7 +84,7 @@ type Cache struct {
 
 // Caches lists all pools of the process's memory, and the open files.
 func (op *Operations) Caches() []Cache {
-	op.s.watchIndexes()
+	op.s.upkeep.WatchIndexes()
 	list := []Cache{}
 	for _, p := range op.s.memory.Pools() {
 		list = append(list, Cache{Name: p.Name, Holds: p.Holds, Bytes: p.Use, Limit: p.Limit})

@@ -146,12 +146,3 @@ func (o *Options) blockHeight(resolution int64) int {
 	}
 	return height
 }
-
-// blockAges returns how long a bucket's blocks stay open without writes, without
-// writes when they are complete, and at all: as long as points that come on time
-// may still belong to them. A block without its last series looks complete.
-func (o *Options) blockAges(resolution int64, height int) (grace, complete, age time.Duration) {
-	step := time.Duration(resolution) * time.Millisecond
-	grace = max(o.HeadGrace, 2*step)
-	return grace, max(grace/completePart, step/2), max(o.HeadMaxAge, time.Duration(height)*step+grace)
-}

@@ -79,7 +79,7 @@ func TestAFloodOfSeriesLeavesRoomForKnownOnes(t *testing.T) {
 	// What the flood left is idle now.
 	eventually(t, "new series are taken again", func() bool {
 		s.clock.advance(10 * time.Millisecond)
-		return !s.nameStock.Full()
+		return !s.columns.Names().Full()
 	})
 	flood.Point(key(sent), slot, point.FromInt(1))
 	if err := flood.Close(); err != nil {
@@ -163,7 +163,7 @@ func TestNamesHaveAShare(t *testing.T) {
 	s := openPressed(t, nil)
 	x := mustSession(t, s.Store, "b")
 	x.Point(key(0), epoch, point.FromInt(1))
-	s.nameStock.Add(testLimit / namesPart)
+	s.columns.Names().Add(testLimit / namesPart)
 	x.Point(key(1), epoch, point.FromInt(1))
 	x.Point(key(0), epoch+1, point.FromInt(1))
 	if err := x.Close(); err != nil {
@@ -194,14 +194,14 @@ func TestRelief(t *testing.T) {
 	for range 2 {
 		readAll(t, s.Store, "b", 0, epoch, 1)
 	}
-	if s.watchIndexes(); s.indexBytes.Load() == 0 || s.files.Kept() == 0 {
-		t.Fatalf("%d bytes of the index are loaded, %d of blocks kept", s.indexBytes.Load(), s.files.Kept())
+	if s.upkeep.WatchIndexes(); s.upkeep.IndexBytes() == 0 || s.files.Kept() == 0 {
+		t.Fatalf("%d bytes of the index are loaded, %d of blocks kept", s.upkeep.IndexBytes(), s.files.Kept())
 	}
 	x.Point(key(0), epoch+20, point.FromInt(2))
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.relieve(memory.Urgent)
+	s.upkeep.Relieve(memory.Urgent)
 	if rows, _, _ := s.arenas.Bytes(); rows == 0 {
 		t.Error("a block that was just written is closed")
 	}
@@ -213,9 +213,9 @@ func TestRelief(t *testing.T) {
 	}
 	s.clock.advance(10 * time.Second)
 	s.Store.clock.Advance()
-	s.relieve(memory.Urgent)
+	s.upkeep.Relieve(memory.Urgent)
 	eventually(t, "the idle block is encoded and its memory is given back", func() bool {
-		s.relieve(memory.Urgent)
+		s.upkeep.Relieve(memory.Urgent)
 		rows, tables, warm := s.arenas.Bytes()
 		return rows+tables+warm == 0
 	})
@@ -224,7 +224,7 @@ func TestRelief(t *testing.T) {
 	waited := make(chan error, 1)
 	go func() { waited <- s.pressure.Hold(t.Context(), held.Load, false) }()
 	eventually(t, "a sender waits", func() bool { return s.pressure.Waiting() == 1 })
-	if !s.yields(false) {
+	if !s.upkeep.Yields(false) {
 		t.Error("a merge does not yield to a sender that waits")
 	}
 	held.Store(false)
@@ -232,7 +232,7 @@ func TestRelief(t *testing.T) {
 	if err := <-waited; err != nil {
 		t.Fatal(err)
 	}
-	if s.yields(false) || !s.yields(true) {
+	if s.upkeep.Yields(false) || !s.upkeep.Yields(true) {
 		t.Error("a merge yields to nobody, or not where others compute all the time")
 	}
 	if got := readAll(t, s.Store, "b", 0, epoch, 21); got[0] != point.FromInt(1) || got[20] != point.FromInt(2) {

@@ -33,7 +33,7 @@ func TestOnTimeIsNotLate(t *testing.T) {
 				}
 				clock.advance(step / 3)
 				s.clock.Advance()
-				s.everySecond()
+				s.upkeep.EverySecond()
 			}
 		}
 		if err := x.Close(); err != nil {

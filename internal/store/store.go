@@ -24,6 +24,7 @@ import (
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/startup"
+	"dalmatiner/internal/upkeep"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
 )
@@ -65,6 +66,7 @@ type Store struct {
 	deleteSlice   int   // deleteSlice; tests have smaller ones
 
 	flusher *flush.Flusher
+	upkeep  *upkeep.Upkeep
 
 	behind      atomic.Pointer[replayer] // puts the log's points into the head; nil when all are
 	replayOver  chan struct{}            // closed when it does no more, with
@@ -73,8 +75,6 @@ type Store struct {
 	replayEnd   wal.LSN                  // end of the log when it was opened
 	counted     atomic.Uint64            // records below are in the account; 0 when all of the log is
 	accounted   wal.LSN                  // of the snapshot that the start found
-	nameStock   *memory.Stock            // of names and index: counted every second, estimated in between
-	indexBytes  atomic.Int64             // of loaded indexes of segments, as last counted
 	replayBytes atomic.Int64             // what a start takes until the log's points are in memory
 
 	mergeWant chan struct{}
@@ -103,6 +103,14 @@ func (s *Store) Close() error {
 func (s *Store) Crash() {
 	s.crashed.Store(true)
 	_ = s.shutdown() // the log's last sync is part of what a crash may or may not keep
+}
+
+// startWorkers starts what runs beside the store. Merges begin when the replay is over: only then is
+// it known what is deleted.
+func (s *Store) startWorkers() {
+	s.sealers.Start()
+	s.workers.Go(func() { s.flusher.Run(s.stop) })
+	s.upkeep.Start(&s.workers, s.stop)
 }
 
 // shutdown stops the workers and closes the files.

@@ -152,7 +152,7 @@ func TestAStartWithNothingFree(t *testing.T) {
 			q.others.Store(q.size - q.used())
 			s = mustOpen(t, o)
 			for range 3 {
-				s.everySecond() // what is tried every second ends nothing
+				s.upkeep.EverySecond() // what is tried every second ends nothing
 				_, _ = s.Flush(t.Context())
 			}
 			x := mustSession(t, s, "a")

@@ -25,18 +25,18 @@ const (
 // its number in the same commit; the test asks for it once it is a fifth too large.
 var exceptions = struct{ lines, fields, methods map[string]int }{
 	lines: map[string]int{
-		"internal/store": 5000,
+		"internal/store": 4300,
 	},
 	fields: map[string]int{
 		"internal/admin Status":  29, // one field for each key of a flat JSON object
 		"internal/config Config": 54, // one field for each key of ddb.conf
 		"internal/haggar Config": 26, // one field for each flag, and what takes the place of clock and network
 		"internal/manifest Edit": 30, // one field for each kind of change on disk
-		"internal/store Store":   49,
+		"internal/store Store":   40,
 	},
 	methods: map[string]int{
 		"internal/store Session": 48,
-		"internal/store Store":   95,
+		"internal/store Store":   75,
 	},
 }
 

@@ -1,0 +1,70 @@
+package store
+
+import (
+	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/memory"
+	"dalmatiner/internal/segment"
+	"dalmatiner/internal/upkeep"
+	"dalmatiner/internal/wal"
+)
+
+const (
+	// namesPart of the limit is what names and index may take: nothing but fewer
+	// series makes them smaller.
+	namesPart = 2
+
+	// accountPart bounds the minutes of the account: a flush writes all of them.
+	accountPart = 16
+)
+
+// takeShares keeps the store's options within shares of the budget.
+func (s *Store) takeShares() {
+	if s.o.Memory == nil {
+		s.o.Memory = memory.New(0, s.o.Now, nil)
+	}
+	m := s.o.Memory
+	s.memory = m
+	s.o.FlushBytes, s.o.LateMemory = m.Share(16, s.o.FlushBytes), m.Share(16, s.o.LateMemory)
+	s.o.BlockCache = m.Share(16, s.o.BlockCache)
+	s.files = segment.NewFiles(s.o.FS, s.o.MaxOpenFiles, s.o.BlockCache)
+	s.o.maxMergedFile = m.Share(8, s.o.maxMergedFile)
+}
+
+// addPools tells the budget what takes memory, and the columns where names get theirs.
+// Everything is open.
+func (s *Store) addPools() {
+	m := s.memory
+	var names, index, minutes int64
+	if limit := m.Limit(); limit > 0 {
+		names, index, minutes = limit/namesPart, limit/upkeep.IndexPart, limit/accountPart
+	}
+	s.account.Bound(minutes)
+	for _, p := range []memory.Pool{
+		{Name: "head-blocks", Holds: "blocks in use: points not yet encoded", Use: func() int64 { rows, _, _ := s.arenas.Bytes(); return rows }, OffHeap: true},
+		{Name: "head-tables", Holds: "blocks in use of which few cells are set", Use: func() int64 { _, tables, _ := s.arenas.Bytes(); return tables }},
+		{Name: "head-blocks-warm", Holds: "empty blocks, and room for encoded chunks, kept for reuse", Use: func() int64 { _, _, warm := s.arenas.Bytes(); return warm }, OffHeap: true},
+		{Name: "sealed-blocks", Holds: "encoded chunks not yet flushed; senders wait at the limit", Limit: 2 * s.o.FlushBytes, Use: s.pressure.Sealed, OffHeap: true},
+		{Name: "late-points", Holds: "late points not yet flushed; senders wait at the limit", Limit: 2 * s.o.LateMemory, Use: s.pressure.Late},
+		{Name: "unpredicted-points", Holds: "points of senders without an order, to be looked up together", Limit: maxUnpredictedSets * unpredictedCost, Use: s.unpredictedSets.bytes},
+		{Name: "flush", Holds: "what a flush takes beside what it flushes", Use: s.flusher.Need},
+		{Name: "segment-indexes", Holds: "directories and index leaves of segments that were read; dropped at the limit", Limit: index, Use: s.upkeep.IndexBytes},
+		{Name: "segment-blocks", Holds: "verified blocks of segments that were read more than once", Limit: s.o.BlockCache, Use: s.files.Kept},
+		{Name: "merges", Holds: "index and names of the segment that a merge writes", Limit: s.o.maxMergedFile, Use: s.merges.OutputBytes},
+		{Name: "replay", Holds: "after a crash: where the log has the points of each group, and those on their way into memory", Use: func() int64 { return s.replayBytes.Load() + s.ownerless.Bytes() + s.lostLog.Bytes() }},
+		{Name: "log", Holds: "buffers of the log", Limit: wal.Buffers, Use: func() int64 { return wal.Buffers }},
+		{Name: "account", Holds: "minutes of the account; a bucket keeps fewer near the limit", Limit: minutes, Use: s.account.Bytes},
+		{Name: "catalogue", Holds: "tables and cache of the catalogue", Limit: catalogue.Memory, Use: func() int64 { return catalogue.Memory }},
+	} {
+		m.Add(p)
+	}
+	s.columns.Use(m.NewStock(memory.StockOptions{Name: "names", Holds: "buckets, names of series and their index; new ones are refused at the limit", Limit: names}))
+}
+
+// Memory returns the budget of the process.
+func (s *Store) Memory() *memory.Budget { return s.memory }
+
+// headBytes returns the memory of open blocks, which encoding frees.
+func (s *Store) headBytes() int64 {
+	rows, tables, _ := s.arenas.Bytes()
+	return rows + tables
+}
