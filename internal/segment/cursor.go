@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// Cursor walks the chunks of one series in a segment and reads only those it is
-// asked for. Open sets it, Close ends it; it may be used again. It is for one
-// goroutine.
+// Cursor walks the chunks of one series in a segment, in ascending order, and reads only
+// those that it is asked for. Open begins a walk and Close ends it. The zero value is ready
+// for Open, and so is a closed Cursor. It must not be used by two goroutines at once.
 type Cursor struct {
 	w      *walk
 	bucket uint64
@@ -23,12 +23,13 @@ type Cursor struct {
 	lost []Gap
 }
 
-// Gap is a range of chunks [First, Past) of a series some of which may have been in a
-// segment, and are damaged.
+// Gap is a range of chunk numbers [First, Past) of a series. Some or all of these chunks may
+// have been in a segment, and are damaged.
 type Gap struct{ First, Past int64 }
 
-// Open stands the cursor at the first chunk of a series numbered in [from, to).
-// Damage is not an error here: Close returns it. After an error it is closed.
+// Open moves the cursor to the first chunk of a series with a number in [from, to). Damage
+// in the index below the directory is no error here: Close returns it. After an error the
+// cursor is closed.
 func (c *Cursor) Open(r *Reader, bucket uint64, h Hash, from, to int64) error {
 	*c = Cursor{bucket: bucket, hash: h, to: to}
 	if !r.footer().info.reaches(from, to) {
@@ -92,15 +93,16 @@ func (c *Cursor) lose(first, past int64) {
 	}
 }
 
-// Lost returns what the cursor has passed by, or begun behind, because a part of the
-// index is damaged: nobody knows whether chunks were there. Close forgets it.
+// Lost returns the ranges that the cursor has skipped because a part of the index is
+// damaged: nobody knows whether chunks were there. The slice is the caller's. After Close it
+// is empty.
 func (c *Cursor) Lost() []Gap { return c.lost }
 
-// Chunk returns the number of the chunk that the cursor stands at; ok is false
-// behind the last one.
+// Chunk returns the number of the chunk that the cursor stands at. ok is false behind the
+// last chunk.
 func (c *Cursor) Chunk() (number int64, ok bool) { return c.entry.chunk, c.ok }
 
-// Advance goes on to the first chunk numbered from or above.
+// Advance moves the cursor to the first chunk numbered from or above. It never goes back.
 func (c *Cursor) Advance(from int64) error {
 	if !c.ok || c.entry.chunk >= from {
 		return nil
@@ -113,9 +115,10 @@ func (c *Cursor) Advance(from int64) error {
 	return c.leaf(from)
 }
 
-// Data returns the bytes of the chunk that the cursor stands at, nil where they
-// are damaged. They are valid until the next call of Data. until is a hint: the
-// chunks of the series below that number will be asked for too.
+// Data returns the bytes of the chunk that the cursor stands at, nil if they are damaged.
+// They are valid until the next Data or Close, and must not be written to. There must be a
+// chunk (see Chunk). until is a hint: the caller will ask for the chunks of the series below
+// that number as well. The error is no damage: Close returns that.
 func (c *Cursor) Data(until int64) ([]byte, error) {
 	past := c.i + 1
 	if !c.w.holds(int(c.entry.block)) {
@@ -124,8 +127,8 @@ func (c *Cursor) Data(until int64) ([]byte, error) {
 	return c.w.chunk(c.next, c.l, c.entry, c.i, past)
 }
 
-// Close gives the cursor's memory back. It returns how many bytes came from the
-// file, and the damage that was met, as the methods of a Reader do.
+// Close ends the walk and gives its memory back. It returns how many bytes came from the
+// file, and the damage that was met since Open, as the methods of a Reader do.
 func (c *Cursor) Close() (read int64, err error) {
 	if c.w == nil {
 		return 0, nil

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// ErrFormat is wrapped by the error of Open for an intact file whose format
-// number this package does not know. Such a file is not damaged.
+// ErrFormat is wrapped by the error of Open for an intact file whose format number this
+// package does not know. Such a file counts as unknown, not as damaged.
 var ErrFormat = errors.New("unknown segment format")
 
 const (
@@ -17,33 +17,32 @@ const (
 	partChunk     = "chunk"
 )
 
-// DamageError names a range of a segment that is not what was written. The
-// data of that range is never returned (I5); the other blocks of the file stay
-// readable.
+// DamageError names a range of a segment that is not what was written. The data of that
+// range is never returned (I5). The other blocks of the file stay readable.
 type DamageError struct {
-	File      string
+	File      string // path
 	Offset    int64  // of the damaged range in the file
 	Length    int64  // of the damaged range, in bytes
-	Want, Got uint32 // CRC-32C: stored and computed; equal when Detail is set
-	Part      string // data, index, rollups, series, buckets, directory or footer; chunk for one that has no range
-	Detail    string // what is wrong if it is not the checksum
-	Cause     error  // of a range that the device could not read, else nil
+	Want, Got uint32 // CRC-32C: stored and computed; both 0 if Detail is set
+	Part      string // data, index, rollups, series, buckets, directory, state or footer; chunk if there is no range
+	Detail    string // what is wrong, if it is not the checksum
+	Cause     error  // error of the device, which could not read the range; else nil
 }
 
-// Unwrap returns the error of the device.
+// Unwrap returns the error of the device, nil if there was none.
 func (e *DamageError) Unwrap() error { return e.Cause }
 
-// IsDamage reports whether err is damage: the call it came from has gone on with
-// the rest, where any other error ended it.
+// IsDamage reports whether err holds a DamageError. A call whose error is nothing but damage
+// has given all that is intact; any other error has ended it.
 func IsDamage(err error) bool { return len(Damages(err)) > 0 }
 
-// ReadFailed reports whether err holds a range that the device could not read.
-// Unlike other damage it may be gone the next time.
+// ReadFailed reports whether err holds a DamageError for a range that the device could not
+// read. Unlike other damage it may be gone the next time.
 func ReadFailed(err error) bool {
 	return slices.ContainsFunc(Damages(err), func(e *DamageError) bool { return e.Cause != nil })
 }
 
-// Error names the file, the range and what was found there.
+// Error returns one line: the file, the range, what was found there, and a remedy.
 func (e *DamageError) Error() string {
 	what := e.Detail
 	if what == "" {
@@ -56,14 +55,14 @@ func (e *DamageError) Error() string {
 		e.File, e.Part, e.Length, e.Offset, what)
 }
 
-// Undecodable is the damage of a chunk whose bytes are those that were written,
-// by their checksum, and do not decode.
+// Undecodable returns the damage of a chunk whose bytes are those that were written, by their
+// checksum, and do not decode for the given cause.
 func (r *Reader) Undecodable(h Hash, chunk int64, cause error) *DamageError {
 	return &DamageError{File: r.file.path, Part: partChunk, Detail: fmt.Sprintf("chunk %d of series %s does not decode: %v", chunk, h, cause)}
 }
 
-// Damages returns every DamageError in err, which may be one or, as the methods
-// of a Reader return it, several joined.
+// Damages returns every DamageError in err, however they are joined and wrapped. One call of
+// a Reader returns at most 64 of them, and says how many more there are.
 func Damages(err error) []*DamageError {
 	switch e := err.(type) {
 	case nil:

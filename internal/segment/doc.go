@@ -1,40 +1,42 @@
 // Package segment reads and writes segments: immutable files of encoded chunks, sorted by
-// (bucket, series hash, chunk number). A CRC-32C covers every byte and is verified on
-// every read.
+// (bucket, series hash, chunk number). A CRC-32C covers every byte, and is verified whenever
+// the byte is read from the file.
 //
-// Chunks are opaque bytes here. A segment also has the properties of its buckets, and the
-// identity (the key) of every series that no committed segment named before it. So the
-// catalogue can be rebuilt from segments alone. DESIGN.md has the byte diagrams.
+// Chunks are opaque bytes here. The number of a chunk is its first slot divided by
+// chunk.Slots. A segment also has the properties of its buckets, and the identity (the key)
+// of every series that no committed segment named before it. So the catalogue can be rebuilt
+// from segments alone. DESIGN.md has the byte diagrams.
 package segment
 
 import "encoding/hex"
 
-// Hash identifies a series: XXH3-128 of (bucket id, key) as big-endian bytes.
-// Its top bits are the partition, so a partition is a contiguous range of a
-// segment.
+// Hash identifies a series: XXH3-128 of (bucket id, key) as big-endian bytes, see
+// metric.SeriesID. Its first bits are the partition of the series, so the series of a
+// partition and a bucket lie together in a segment.
 type Hash [16]byte
 
 // String returns the hash as 32 hexadecimal digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
 // Series is the identity of one series: it turns a hash back into a name, and says which
-// column the series has. Several identities may name one column, or several columns of
-// one series: the one with the highest Since counts.
+// column of which column group (package head) the series has. Several identities may name
+// one column, or give one series several columns. Of these the one with the highest Since
+// counts.
 type Series struct {
-	Bucket uint64
+	Bucket uint64 // id
 	Hash   Hash
-	Group  uint32
-	Column uint16
-	Since  uint64 // position in the log of its definition, 0 when that is not known
-	Key    []byte // at most MaxName bytes; none where DeleteSequence is set
+	Group  uint32 // column group
+	Column uint16 // of the group
+	Since  uint64 // LSN of the record that defines it, 0 if that is not known
+	Key    []byte // at most MaxName bytes; none if DeleteSequence is set
 
 	// DeleteSequence is not 0 for a series that was deleted: its points in segments that
 	// are not clean of it are hidden (manifest.Tombstones). Group and Column are those
-	// that it had, Since is the position of the deletion.
+	// that it had, and Since is the LSN of the deletion.
 	DeleteSequence uint64
 
-	// Incarnation is the clock of the last deletion of the series, which is the deletion
-	// itself where DeleteSequence is set. It is 0 when none is remembered.
+	// Incarnation is the clock of the last deletion of the series. If DeleteSequence is
+	// set, that is the deletion itself. It is 0 if no deletion is remembered.
 	Incarnation uint64
 }
 
@@ -50,11 +52,11 @@ type Info struct {
 	MinChunk   int64 // lowest chunk number; 0 when Chunks is 0
 	MaxChunk   int64 // highest chunk number, inclusive; 0 when Chunks is 0
 
-	// These were given to Describe: the rank of the segment among others that hold the
-	// same slots, and the window of chunks that it covers.
+	// What Writer.Describe was given: the rank of the segment among others that hold the
+	// same slots, where the higher one is newer, and the window of chunks that it covers.
 	Generation   int64
-	WindowFirst  int64
-	WindowChunks uint32 // 0 = it covers none
+	WindowFirst  int64  // number of the first chunk
+	WindowChunks uint32 // number of chunks, 0 = it covers no window
 }
 
 // reaches reports whether any chunk may have a number in [first, past).

@@ -10,10 +10,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Files keeps at most so many files of readers open. One that is needed is opened,
-// and the one that was not read for the longest time is closed for it; where all
-// are being read, the next read waits until one is not. It also keeps data blocks
-// of them that were read more than once. Its methods may be called concurrently.
+// Files bounds what many Readers use together: open files, and memory for data blocks that
+// were read more than once. A read opens its file if need be, and closes for it the one that
+// was not read for the longest time. If all open files are being read, it waits until one is
+// not. The methods may be called concurrently.
 type Files struct {
 	fs     vfs.FS
 	limit  int
@@ -27,25 +27,24 @@ type Files struct {
 	opened  int64
 }
 
-// NewFiles returns the files of readers, at most limit of them open at a time, and
-// memory for keep bytes of verified data blocks. A limit below 1 is 1; of less than
-// 256 KiB nothing is kept.
+// NewFiles returns Files that keep at most limit files open at a time, at least 1, and at
+// most keep bytes of verified data blocks in memory. A keep of less than 256 KiB is none.
 func NewFiles(fs vfs.FS, limit int, keep int64) *Files {
 	c := &Files{fs: fs, limit: max(limit, 1), blocks: newBlocks(keep)}
 	c.changed = sync.NewCond(&c.mu)
 	return c
 }
 
-// FileStats is the state of Files.
+// FileStats is the state of Files, and its counters since NewFiles.
 type FileStats struct {
-	Open, Limit int64
-	Opened      int64 // times that a file was opened
+	Open, Limit int64 // files that are open, or being opened, and how many may be
+	Opened      int64 // how often a file was opened
 
 	Kept         int64 // bytes of data blocks in memory
-	Hits, Misses int64 // blocks that a look-up found there, and that it had to read
+	Hits, Misses int64 // data blocks that look-ups found in memory, and that they had to read
 }
 
-// Stats returns the state of the files.
+// Stats returns the state and the counters.
 func (c *Files) Stats() FileStats {
 	c.mu.Lock()
 	st := FileStats{Open: int64(c.open), Limit: int64(c.limit), Opened: c.opened}
@@ -65,8 +64,8 @@ func (c *Files) Kept() int64 {
 	return c.blocks.held.Load()
 }
 
-// DropBlocks frees the data blocks in memory. Calls under way keep theirs until
-// they return; what is read again comes in again.
+// DropBlocks frees the data blocks in memory. Calls under way keep theirs until they return.
+// Blocks that are read again are kept again.
 func (c *Files) DropBlocks() {
 	if c.blocks != nil {
 		c.blocks.dropAll()

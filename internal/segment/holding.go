@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Hashes calls fn for every series of the bucket that has chunks, by hash. A
-// series whose chunks lie in several leaves is given once for each of them.
+// Hashes calls fn for every series of the bucket that has chunks, in the order of the
+// hashes. A series with very many chunks may be given several times.
 func (r *Reader) Hashes(bucket uint64, fn func(h Hash)) error {
 	w, err := r.walk()
 	if err != nil {
@@ -21,9 +21,9 @@ func (r *Reader) Hashes(bucket uint64, fn func(h Hash)) error {
 	})
 }
 
-// Holding calls fn with those of the hashes, by their position, of which the
-// segment has chunks in the bucket. The hashes are sorted: it reads each leaf
-// that may name one of them once, and no other.
+// Holding calls fn with the index in hashes of every series that has chunks in the bucket.
+// The hashes are ascending. Of the index it reads only the parts that may name one of them,
+// and each of these once.
 func (r *Reader) Holding(bucket uint64, hashes []Hash, fn func(i int)) error {
 	w, err := r.walk()
 	if err != nil {

@@ -63,8 +63,8 @@ func (w *walk) release() {
 	walks.Put(w)
 }
 
-// Chunks calls fn for every chunk of a series whose number is in [from, to), in
-// ascending order. The data is valid during the call. An error of fn ends the
+// Chunks calls fn for every chunk of a series with a number in [from, to), in ascending
+// order. data is valid during the call, and must not be written to. An error of fn ends the
 // walk and is returned as it is.
 func (r *Reader) Chunks(bucket uint64, h Hash, from, to int64, fn func(chunk int64, data []byte) error) error {
 	return r.chunks(bucket, h, from, to, fn, nil)
@@ -112,9 +112,9 @@ func (w *walk) chunks(i int, l leaf, bucket uint64, h *Hash, from, to int64) err
 	return w.deliver(i, l, row, first, past)
 }
 
-// Each calls fn for every chunk of the segment, by bucket, hash and chunk
-// number. The data is valid during the call. It leaves nothing of the index in
-// memory but the directory.
+// Each calls fn for every chunk of the segment, in the order of bucket, hash and chunk
+// number. data is valid during the call, and must not be written to. An error of fn ends the
+// walk and is returned as it is. Of what it reads it leaves only the directory in memory.
 func (r *Reader) Each(fn func(bucket uint64, h Hash, chunk int64, data []byte) error) error {
 	w, err := r.walk()
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *Reader) Each(fn func(bucket uint64, h Hash, chunk int64, data []byte) e
 	return w.leaves(0, math.MaxUint64, func(i int, l leaf) error { return w.deliver(i, l, 0, 0, l.entries()) })
 }
 
-// Range is Each over the chunks of one bucket with a number in [first, past).
+// Range is Each for the chunks of one bucket with a number in [first, past).
 func (r *Reader) Range(bucket uint64, first, past int64, fn func(bucket uint64, h Hash, chunk int64, data []byte) error) error {
 	if !r.footer().info.reaches(first, past) {
 		return nil
@@ -137,8 +137,8 @@ func (r *Reader) Range(bucket uint64, first, past int64, fn func(bucket uint64, 
 	return w.scan(bucket, first, past, fn)
 }
 
-// Entries calls fn for the number and the length of every chunk of the bucket,
-// by hash and number, without reading the chunks.
+// Entries calls fn with the number and the length in bytes of every chunk of the bucket, in
+// the order of hash and number. It does not read the chunks.
 func (r *Reader) Entries(bucket uint64, fn func(chunk int64, bytes int)) error {
 	w, err := r.walk()
 	if err != nil {

@@ -73,10 +73,10 @@ func (d *directory) lostIn(i int, info *Info) (parts []hole.Mark) {
 	return parts
 }
 
-// SeriesChunks is Chunks for a caller that has to know what it does not get: lost is
-// called for a range of chunk numbers in [from, to) of which some or all may have been
-// in the segment, and are damaged. A chunk that is there and does not decode is for
-// the caller to find. Where the directory cannot be read, everything is lost.
+// SeriesChunks is Chunks for a caller that has to know what it does not get. It calls lost
+// for ranges [first, past) of chunk numbers within [from, to) that are damaged: some or all
+// of these chunks may have been in the segment. If the directory cannot be read, that is all
+// of [from, to). A chunk whose bytes are intact and do not decode is for the caller to find.
 func (r *Reader) SeriesChunks(bucket uint64, h Hash, from, to int64, fn func(chunk int64, data []byte) error, lost func(first, past int64)) error {
 	clip := func(first, past int64) {
 		if first, past = max(first, from), min(past, to); first < past {
@@ -90,10 +90,11 @@ func (r *Reader) SeriesChunks(bucket uint64, h Hash, from, to int64, fn func(chu
 	return err
 }
 
-// Scan is Range for a caller that has to know what it does not get: fn is called with
-// no data for a chunk that the segment has and whose bytes are damaged, and lost for
-// parts of the bucket, other than chunks, of which it is not known what they hold.
-// lost comes before the chunks behind them in the order of the index.
+// Scan is Range for a caller that has to know what it does not get. It calls fn without data
+// for a chunk whose bytes are damaged. It calls lost for parts of the bucket whose index is
+// damaged, so that nobody knows which chunks they held: before it calls fn for the chunks
+// behind them in the order of the index. If the directory cannot be read, the part is all of
+// the bucket in [first, past).
 func (r *Reader) Scan(bucket uint64, first, past int64, fn func(bucket uint64, h Hash, chunk int64, data []byte) error, lost func([]hole.Mark)) error {
 	if !r.footer().info.reaches(first, past) {
 		return nil

@@ -11,12 +11,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Reader reads one segment. All methods but Close may be called concurrently;
-// Close must come after every other call has returned.
+// Reader reads one segment. Its methods may be called concurrently, but for Close, which must
+// come after every other call has returned.
 //
-// A method that meets damage goes on with the blocks that are intact and
-// returns all DamageErrors joined at its end; Damages lists them. Any other
-// error ends it at once.
+// A method that meets damage goes on with the blocks that are intact, and at its end returns
+// all DamageErrors joined: Damages lists them. Without the directory nothing can be found, so
+// damage to it, or to the footer, is all that is returned. Any other error ends a method at
+// once.
 type Reader struct {
 	file openFile
 	foot atomic.Pointer[footer]
@@ -25,12 +26,14 @@ type Reader struct {
 	dir     atomic.Pointer[directory]
 }
 
-// Open opens a finished segment by itself and reads its footer, no more. The
-// error is or wraps a *DamageError if the file is torn, and wraps ErrFormat if it
-// has another format.
+// Open opens a finished segment and reads its footer, no more. Its file counts for no limit,
+// and no data blocks are kept in memory. The caller closes the Reader. The error holds a
+// *DamageError if the footer is damaged or missing, and wraps ErrFormat if the file has
+// another format.
 func Open(fs vfs.FS, path string) (*Reader, error) { return NewFiles(fs, 1, 0).Open(path) }
 
-// Open is the function Open for a reader that shares the limit of open files.
+// Open is the function Open for a Reader that shares the limit of open files and the memory
+// for data blocks.
 func (c *Files) Open(path string) (*Reader, error) {
 	r := &Reader{file: openFile{path: path, files: c, number: c.number.Add(1)}}
 	if err := r.readFooter(); err != nil {
@@ -39,9 +42,9 @@ func (c *Files) Open(path string) (*Reader, error) {
 	return r, nil
 }
 
-// Later is Open for a segment whose footer the device does not give now, which is
-// no damage of it: every call tries to read it first, and returns the failure
-// (ReadFailed) until that succeeds. Info is that of a segment that may hold
+// Later returns a Reader for a segment whose footer the device does not give now. That is no
+// damage of the segment: every call tries to read the footer first, and returns the failure
+// (ReadFailed) until that succeeds. Until then Info is that of a segment that may hold
 // anything.
 func (c *Files) Later(path string) *Reader {
 	r := &Reader{file: openFile{path: path, files: c, number: c.number.Add(1)}}
@@ -71,7 +74,8 @@ func (r *Reader) readFooter() error {
 // Info returns what the footer says.
 func (r *Reader) Info() Info { return r.footer().info }
 
-// Close closes the file. No other call may be under way or follow.
+// Close closes the file and frees what is in memory of it. No other call may be under way or
+// follow.
 func (r *Reader) Close() error {
 	r.dir.Store(nil)
 	if r.file.files.blocks != nil {
@@ -80,7 +84,7 @@ func (r *Reader) Close() error {
 	return r.file.files.close(&r.file)
 }
 
-// IndexBytes is the memory the loaded part of the index takes, in bytes.
+// IndexBytes returns the memory of the part of the index that is loaded, in bytes.
 func (r *Reader) IndexBytes() int64 {
 	if d := r.dir.Load(); d != nil {
 		return d.bytes()
@@ -88,8 +92,8 @@ func (r *Reader) IndexBytes() int64 {
 	return 0
 }
 
-// DropIndex frees the loaded index. Calls under way keep theirs until they
-// return; the next look-up loads again.
+// DropIndex frees the index. Calls under way keep what they have until they return, and the
+// next look-up loads again what it needs.
 func (r *Reader) DropIndex() { r.dir.Store(nil) }
 
 // directory returns the loaded directory, or loads it. An error is not kept:
@@ -127,8 +131,8 @@ func (r *Reader) directory() (*directory, error) {
 	return d, nil
 }
 
-// IdentityBytes returns the size of all identities, which is what Writer.Reserve
-// needs to take them over. It is 0 where the directory cannot be read.
+// IdentityBytes returns the bytes that all identities take in the file, for Writer.Reserve. It
+// is 0 if the directory cannot be read.
 func (r *Reader) IdentityBytes() int64 {
 	d, err := r.directory()
 	if err != nil {
@@ -138,8 +142,8 @@ func (r *Reader) IdentityBytes() int64 {
 	return d.offset(f.first(kindSeries+1)) - d.offset(f.first(kindSeries))
 }
 
-// Series calls fn for every identity in the order they were added. The key is
-// valid during the call.
+// Series calls fn for every identity, in the order in which they were added. The Key is valid
+// during the call only. An error of fn ends the walk and is returned as it is.
 func (r *Reader) Series(fn func(Series) error) error {
 	return r.records(kindSeries, func(src []byte) ([]byte, error, error) {
 		s, rest, err := parseSeries(src)
@@ -150,8 +154,8 @@ func (r *Reader) Series(fn func(Series) error) error {
 	})
 }
 
-// Buckets returns the buckets in the order they were added. If blocks are damaged it returns the buckets of the others and the
-// error.
+// Buckets returns the properties of the buckets, in the order in which they were added. If
+// blocks are damaged, it returns the buckets of the others and the error.
 func (r *Reader) Buckets() ([]buckets.Info, error) {
 	var all []buckets.Info
 	err := r.records(kindBucket, func(src []byte) ([]byte, error, error) {

@@ -47,7 +47,7 @@ func appendSeries(dst []byte, s *Series) []byte {
 	return appendBytes(dst, s.Key)
 }
 
-// SeriesSize returns the bytes that an identity takes in a segment.
+// SeriesSize returns the bytes that an identity takes in a segment, for Writer.Reserve.
 func SeriesSize(s *Series) int64 {
 	n := 8 + len(s.Hash) + 4 + 2 + sizeUvarint(uint64(len(s.Key))) + len(s.Key)
 	for _, v := range [...]uint64{s.Since, s.DeleteSequence, s.Incarnation} {

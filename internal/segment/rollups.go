@@ -9,35 +9,36 @@ import (
 	"dalmatiner/internal/chunk"
 )
 
-// Rollup is a unit of time for which a window keeps the aggregates of each of
-// its series, so that a long range is not read chunk by chunk.
+// Rollup is a unit of time for which a window keeps the aggregates of each of its series, so
+// that a long range need not be read chunk by chunk.
 type Rollup int
 
-// The rollups.
+// The rollups: Small has units of SmallChunks, Large of LargeChunks.
 const (
 	Small Rollup = iota
 	Large
 	rollups
 )
 
-// The chunks that one entry of a rollup stands for: its first chunk number is a
-// multiple of them. At a second a slot they are two hours and a day.
+// The sizes of rollups.
 const (
+	// SmallChunks and LargeChunks are how many chunks a unit has. The number of its first
+	// chunk is a multiple of that. With slots of a second a unit is two hours, or a day.
 	SmallChunks = 10
 	LargeChunks = chunk.MaxRollup / chunk.Slots
 
-	// MaxSpans is the most entries that a series has in one rollup of a file.
+	// MaxSpans is the most units of one rollup that a window has.
 	MaxSpans = LargeChunks / SmallChunks
 
-	// RollupRow is how many bytes a series has in a rollup beside its entries:
-	// hash, spans, and where the entries end.
+	// RollupRow is how many bytes a series takes in a rollup besides its entries: hash,
+	// spans, and where the entries end.
 	RollupRow = 16 + 2 + 2
 
 	// RollupDigest is how many bytes of an entry are its digest.
 	RollupDigest = digestSize
 )
 
-// Chunks is how many chunks one entry of the rollup stands for.
+// Chunks returns how many chunks a unit of the rollup has.
 func (l Rollup) Chunks() int64 { return [rollups]int64{SmallChunks, LargeChunks}[l] }
 
 func (l Rollup) kind() kind { return kindSmall + kind(l) }
@@ -57,11 +58,11 @@ type rollupWriter struct {
 	fences     []byte
 }
 
-// AddRollups adds the entries that a series has in a rollup: bit i of spans is set
-// where the i-th unit of the window has points, and data holds one
-// chunk.AppendRollup for each, in order, digests the sum of chunk.NumberedDigest
-// over its chunks. It needs a window described before; series come in the order of
-// the index.
+// AddRollups adds the entries that a series has in a rollup. Bit i of spans is set if the
+// i-th unit of the window has points. For each of these units, in order, data has what
+// chunk.AppendRollup wrote, and digests has the sum of chunk.NumberedDigest over its chunks.
+// Both are copied. Describe must have named the window before. Series come in the order of
+// bucket and hash.
 func (w *Writer) AddRollups(l Rollup, bucket uint64, h Hash, spans uint16, digests []uint64, data []byte) error {
 	if w.err != nil {
 		return w.err
@@ -211,10 +212,10 @@ func (b rollupBlock) digests(i int, dst *[MaxSpans]uint64) (spans uint16) {
 	return spans
 }
 
-// Rollups reads what a window holds of a series in a rollup: dst[i] is the i-th
-// unit from the start of the window on where bit i of spans is set. spans is 0
-// where the segment holds nothing of the series or is no window. read is how
-// many bytes came from the file: the block stays in memory as leaves do.
+// Rollups reads the entries that a series has in a rollup. It sets dst[i] to the aggregates of
+// the i-th unit of the window where bit i of spans is set, and leaves the others as they are.
+// spans is 0 if the segment has nothing of the series, or is no window. read is how many
+// bytes came from the file. What is read stays in memory until DropIndex.
 func (r *Reader) Rollups(l Rollup, bucket uint64, h Hash, dst *[MaxSpans]chunk.Header) (spans uint16, read int64, err error) {
 	at, ok, err := r.rollupRow(l, bucket, h)
 	if err != nil || !ok {
@@ -226,8 +227,8 @@ func (r *Reader) Rollups(l Rollup, bucket uint64, h Hash, dst *[MaxSpans]chunk.H
 	return spans, at.read, nil
 }
 
-// RollupDigests is Rollups for the digests: dst[i] is the sum of chunk.NumberedDigest
-// over the chunks of the i-th unit where bit i of spans is set.
+// RollupDigests is Rollups for the digests: dst[i] is the sum of chunk.NumberedDigest over the
+// chunks of the i-th unit.
 func (r *Reader) RollupDigests(l Rollup, bucket uint64, h Hash, dst *[MaxSpans]uint64) (spans uint16, read int64, err error) {
 	at, ok, err := r.rollupRow(l, bucket, h)
 	if err != nil || !ok {

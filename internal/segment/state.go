@@ -39,8 +39,8 @@ func statePartCRC(part []byte, at int64) uint32 {
 	return crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, part)
 }
 
-// State returns the state block, which is the caller's, or nil where there is none.
-// It needs no other part of the file than the footer.
+// State returns a copy of what Writer.SetState was given, nil if that was nothing. Of the
+// rest of the file it needs only the footer.
 func (r *Reader) State() ([]byte, error) {
 	if r.footer().unread {
 		if err := r.readFooter(); err != nil {

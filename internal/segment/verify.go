@@ -8,8 +8,9 @@ import (
 	"dalmatiner/internal/chunk"
 )
 
-// Verify reads and checks every block: its CRC, its form, the order of the
-// index, and the counts of the footer. It returns all damage joined.
+// Verify reads the whole file and checks every block: its CRC, its form, the order of the
+// index, and the counts of the footer. It does not decode chunks. It returns all damage
+// joined.
 func (r *Reader) Verify() error {
 	d, err := r.directory()
 	if err != nil {
@@ -172,5 +173,5 @@ func (r *Reader) miscounted(what string, want, got [2]int64) error {
 	return r.file.damage(r.footer().info.Size-footerSize, footerSize, partFooter, fmt.Sprintf("it says %d %s, the file holds %d", want, what, got))
 }
 
-// Blocks returns the number of blocks that Verify reads, of every kind.
+// Blocks returns the number of blocks of every kind in the file.
 func (r *Reader) Blocks() int { return r.footer().first(kinds) }

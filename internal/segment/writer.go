@@ -14,10 +14,12 @@ import (
 
 var errFinished = errors.New("segment: the writer is finished or aborted")
 
-// Writer writes one segment. Data blocks go to the file as they fill; of every
-// chunk 16 bytes, and of every run of chunks of one series 32, stay in memory
-// until Finish. A Writer is for one goroutine. After the first error every
-// further call returns that error, and the file must be given up with Abort.
+// Writer writes one segment. Data blocks go to the file as they fill. Until Seal or Finish, 16
+// bytes of every chunk and 32 of every run of chunks of one series stay in memory. A Writer
+// must not be used by two goroutines at once.
+//
+// After the first error every further call returns that error, and the caller gives the file
+// up with Abort.
 type Writer struct {
 	fs   vfs.FS
 	path string
@@ -59,8 +61,8 @@ type run struct {
 	first, past uint32 // in entries
 }
 
-// Create starts a segment in a new file at path, which is the temporary name:
-// the caller renames it after Finish.
+// Create begins a segment in a new file at path. That is a temporary name: the caller renames
+// the file after Finish. The caller calls Finish or Abort in the end.
 func Create(fs vfs.FS, path string) (*Writer, error) {
 	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -70,19 +72,18 @@ func Create(fs vfs.FS, path string) (*Writer, error) {
 		buf: make([]byte, 0, writeSize+2*blockSize), timestamps: make(Timestamps)}, nil
 }
 
-// Describe notes in the footer what the owner of the segments must know to use
-// the file without other records: its generation, and the chunks that it stands
-// for as a window, [first, first+chunks), or 0, 0.
+// Describe notes in the footer what the owner of the segments must know to use the file
+// without other records: its generation, and the window of chunks that it covers, [first,
+// first+chunks). first and chunks are 0 for a segment that covers no window.
 func (w *Writer) Describe(generation, first int64, chunks uint32) {
 	i := &w.foot.info
 	i.Generation, i.WindowFirst, i.WindowChunks = generation, first, chunks
 }
 
-// Add adds one chunk of a series: the chunk number (first slot ÷ 720), the
-// number of set slots, and 1 to maxChunk encoded bytes, which are copied.
-// Series and chunks may come in any order, each (bucket, hash, chunk) at most
-// once. Reading in index order is sequential if they come in index order:
-// by bucket, hash, chunk.
+// Add adds one chunk of a series: its number, how many set slots it has, and 1 to 65,535
+// encoded bytes, which are copied.
+// Chunks may come in any order, each (bucket, hash, chunk) at most once. If they come in the
+// order of bucket, hash and chunk, readers that go in this order read the file sequentially.
 func (w *Writer) Add(bucket uint64, h Hash, chunk int64, points int, data []byte) error {
 	if w.err != nil {
 		return w.err
@@ -131,16 +132,17 @@ func (w *Writer) index(bucket uint64, h Hash, e entry) {
 	w.runs = append(w.runs, run{bucket: bucket, hash: h, first: n, past: n + 1})
 }
 
-// Reserve makes room for so many chunks more, of so many series, each of which comes
-// in one piece, and for so many bytes of identities (SeriesSize). It is no promise.
+// Reserve makes room in memory for so many chunks more, of so many series whose chunks come
+// one after the other, and for so many bytes of identities (SeriesSize). More or less may
+// come.
 func (w *Writer) Reserve(chunks, series, names int64) {
 	w.entries = slices.Grow(w.entries, int(chunks))
 	w.runs = slices.Grow(w.runs, int(series))
 	w.series.buf = slices.Grow(w.series.buf, int(names))
 }
 
-// AddBucket adds the properties of a bucket. One with timestamps comes before
-// its chunks. A name that is too long is reported by Finish.
+// AddBucket adds the properties of a bucket. A bucket with timestamps is added before its
+// chunks. A name longer than MaxName is an error that the next call returns.
 func (w *Writer) AddBucket(b buckets.Info) {
 	if err := checkName("bucket name", b.Name); err != nil {
 		w.fail(err)
@@ -152,8 +154,8 @@ func (w *Writer) AddBucket(b buckets.Info) {
 	}
 }
 
-// AddSeries adds the identity of a series; the key is copied. A key that is too
-// long is reported by Finish.
+// AddSeries adds the identity of a series. The key is copied. A key longer than MaxName is an
+// error that the next call returns.
 func (w *Writer) AddSeries(s Series) {
 	if err := checkName("series key", s.Key); err != nil {
 		w.fail(err)
@@ -162,9 +164,9 @@ func (w *Writer) AddSeries(s Series) {
 	w.series.buf = appendSeries(w.series.add(), &s)
 }
 
-// Finish writes the index and the footer, syncs and closes the file. The
-// segment exists for others once the caller has renamed it and synced its
-// directory. After an error the file must be given up with Abort.
+// Finish writes what is left to write, fsyncs the file and closes it. The segment exists for
+// others once the caller has renamed it and synced its directory. After an error the caller
+// calls Abort.
 func (w *Writer) Finish() (Info, error) {
 	if w.err != nil {
 		return Info{}, w.err
@@ -181,8 +183,9 @@ func (w *Writer) Finish() (Info, error) {
 	return w.foot.info, nil
 }
 
-// SetState hands over the state block: bytes that mean nothing to this package,
-// which Reader.State gives back. They are not copied. The limit is maxState.
+// SetState hands over the state block: up to 64 MiB that mean nothing to this package, and
+// that Reader.State returns. They are not copied, so the caller leaves them alone until
+// Finish. More bytes are an error that the next call returns.
 func (w *Writer) SetState(state []byte) {
 	if len(state) > maxState {
 		w.fail(fmt.Errorf("segment: a state of %d bytes, the limit is %d", len(state), maxState))
@@ -191,10 +194,10 @@ func (w *Writer) SetState(state []byte) {
 	w.state = state
 }
 
-// Seal writes all but the state block and what follows it, and gives up the memory
-// of the index: what can be said of several segments together is known when all
-// are sealed. Nothing can be added any more. Finish does it where it was not done.
-// The Info has no size.
+// Seal writes everything but the directory, the state block and the footer, and frees the
+// memory of the index. A caller that writes several segments seals all before it knows their
+// state blocks. Nothing but the state can be added behind it. Finish calls it if need be. The
+// Info has no Size.
 func (w *Writer) Seal() (Info, error) {
 	if w.err == nil && !w.sealed {
 		if err := w.seal(); err != nil {
@@ -251,8 +254,8 @@ func (w *Writer) finish() error {
 	return nil
 }
 
-// Abort gives the segment up: it closes and removes the file. After a
-// successful Finish it does nothing.
+// Abort gives the segment up: it closes the file and removes it. After a successful Finish it
+// does nothing.
 func (w *Writer) Abort() error {
 	if w.err == errFinished {
 		return nil
