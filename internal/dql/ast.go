@@ -2,35 +2,35 @@ package dql
 
 import "strings"
 
-// Query is a whole query. Positions in it are byte offsets into Text.
+// Query is a whole query.
 type Query struct {
 	Text    string
-	Explain bool // the plan is asked for, not the values
-	Fields  []Field
-	Aliases []Alias
+	Explain bool    // the plan is asked for, not the values
+	Fields  []Field // at least one
+	Aliases []Alias // as written; the fields have them replaced
 	Range   Range
 	Limit   *Limit // nil without TOP or BOTTOM
 }
 
-// Field is one selected expression with its naming.
+// Field is one expression that is selected, and how its results are named.
 type Field struct {
 	Expr Expr
-	As   *Pattern // nil without AS
-	Meta []MetaPair
+	As   *Pattern   // nil without AS
+	Meta []MetaPair // none without METADATA
 }
 
-// Alias is a selector with a name for use in fields.
+// Alias is a selector that fields may name.
 type Alias struct {
 	Pos  int
 	Name string
 	Expr Expr // *Select, *Lookup or *Shift
 }
 
-// Expr is a node of a field's expression: *Number, *Duration, *Word, *Call,
-// *Binary, *Select, *Lookup, *Shift or *Events. While parsing also *Variable.
+// Expr is a node of the expression of a field: *Number, *Duration, *Word, *Call, *Binary,
+// *Select, *Lookup, *Shift or *Events. *Variable occurs only while a text is parsed.
 type Expr interface {
-	// Pos returns the byte offset where the expression starts; for an
-	// operator, of the operator itself.
+	// Pos returns the byte offset in the text of the query where the expression begins, or
+	// that of the operator of a *Binary.
 	Pos() int
 	print(p *printer)
 }
@@ -39,19 +39,17 @@ type at int
 
 func (a at) Pos() int { return int(a) }
 
-// Number is a constant. Whole tells whether it was written as an integer,
-// which is a type of its own for functions.
+// Number is a constant.
 type Number struct {
 	at
 	Value float64
-	Whole bool
+	Whole bool // it was written as an integer, which is a type of its own for functions
 }
 
-// Unit is a unit of time.
+// Unit is a unit of time: ms, s, m, h, d, w, or empty for milliseconds.
 type Unit string
 
-// Milliseconds returns the length of the unit. The empty unit is one
-// millisecond.
+// Milliseconds returns the length of the unit. Any text that is no unit counts as ms.
 func (u Unit) Milliseconds() int64 {
 	switch u {
 	case "s":
@@ -68,19 +66,20 @@ func (u Unit) Milliseconds() int64 {
 	return 1
 }
 
-// Duration is a span of time. The unit is empty for a bare number of
-// milliseconds where the grammar has one.
+// Duration is a span of time: N units. The unit is empty for a bare number, of milliseconds,
+// where the grammar has one.
 type Duration struct {
 	at
 	N    int64
 	Unit Unit
 }
 
-// Milliseconds returns the span. Parsed ones are within ±MaxTime, which is safe
-// to add.
+// Milliseconds returns the length of the span. Parsed ones are short enough to be added to a
+// time without overflow.
 func (d *Duration) Milliseconds() int64 { return d.N * d.Unit.Milliseconds() }
 
-// Call is a function applied to arguments, in the order written.
+// Call is a function applied to its arguments. Name is as written. Args have the order of the
+// text.
 type Call struct {
 	at
 	Name string
@@ -94,13 +93,13 @@ type Binary struct {
 	L, R Expr
 }
 
-// Variable is an alias's name before it is replaced.
+// Variable is the name of an alias, before Parse replaces it.
 type Variable struct {
 	at
 	Name string
 }
 
-// Word is one of the words that a function takes as an argument.
+// Word is a word that a function takes as an argument: previous, null, zero or linear.
 type Word struct {
 	at
 	Text string
@@ -119,57 +118,56 @@ func (v *Variable) word() (*Word, bool) {
 	return nil, false
 }
 
-// Metric is a metric's name or a pattern of names.
+// Metric is the name of a metric, or a pattern of names.
 type Metric struct {
-	Key   []byte // nil for a pattern
-	Parts []Part // of a pattern; nil otherwise
+	Key   []byte // of package metric; nil for a pattern
+	Parts []Part // of a pattern; nil for a name
 }
 
-// Part is one element of a pattern.
+// Part is one part of the pattern of a metric's name.
 type Part struct {
-	Any  bool // *
-	Text string
+	Any  bool   // a *, which stands for any part
+	Text string // of any other one
 }
 
-// Select reads one metric, or all that match a pattern, of a bucket.
+// Select reads one metric of a bucket, or all that match a pattern.
 type Select struct {
 	at
 	Metric    Metric
-	Bucket    string
-	BucketPos int
+	Bucket    string // name
+	BucketPos int    // byte offset of the name in the text of the query
 }
 
 // Lookup reads the metrics that an index of dimensions finds.
 type Lookup struct {
 	at
-	All        bool
+	All        bool   // ALL in the place of a metric
 	Metric     Metric // empty with All
 	Collection string
-	Where      *Cond // nil without WHERE
-	Group      []DimVar
-	Using      string // combinator of the groups
-	UsingPos   int
+	Where      *Cond    // nil without WHERE
+	Group      []DimVar // none without GROUP BY
+	Using      string   // name of the function that combines a group; empty without GROUP BY
+	UsingPos   int      // byte offset of that name in the text of the query
 }
 
-// DimVar names a dimension. The namespace is empty by default.
+// DimVar is the name of a dimension. The namespace may be empty.
 type DimVar struct {
 	Namespace, Name string
 }
 
-// CondOp is the operator of a condition on tags.
+// CondOp is the operator of a Cond.
 type CondOp uint8
 
 // The operators of conditions on tags.
 const (
-	CondExists CondOp = iota
-	CondEqual
-	CondNotEqual
-	CondAnd
-	CondOr
+	CondExists   CondOp = iota // the metric has Tag
+	CondEqual                  // Tag has Value
+	CondNotEqual               // Tag does not have Value
+	CondAnd                    // Left and Right hold
+	CondOr                     // Left or Right holds
 )
 
-// Cond is a condition on the tags of a metric: Left and Right for and, or;
-// Tag and for comparisons Value otherwise.
+// Cond is a condition on the tags of a metric. Op says which fields have a meaning.
 type Cond struct {
 	Pos         int
 	Op          CondOp
@@ -181,19 +179,19 @@ type Cond struct {
 // Shift reads its selector earlier by a span of time.
 type Shift struct {
 	at
-	Of Expr
+	Of Expr // *Select or *Lookup
 	By *Duration
 }
 
 // Events selects events of a bucket.
 type Events struct {
 	at
-	Bucket string
+	Bucket string     // name
 	Where  *EventCond // nil without WHERE
 }
 
-// EventCond is a condition on an event. Op is one of and, or, not and the
-// comparison operators; and, or use Left and Right, not uses Left.
+// EventCond is a condition on an event. Op is and, or, not, or a comparison operator as
+// written. A comparison is of Path with Value. and and or have Left and Right, not has Left.
 type EventCond struct {
 	Pos         int
 	Op          string
@@ -202,11 +200,11 @@ type EventCond struct {
 	Value       EventValue
 }
 
-// PathElem is one step into an event: a field's name or an index.
+// PathElem is one step into an event: the name of a field, or an index.
 type PathElem struct {
 	Name    string
 	Index   int64
-	IsIndex bool
+	IsIndex bool // the step is Index, not Name
 }
 
 // EventValue is what a comparison compares with: a number, or text.
@@ -215,27 +213,26 @@ type EventValue struct {
 	Text   string
 }
 
-// Pattern is what AS gives: elements joined by dots.
+// Pattern is the name that AS gives to results: elements joined by dots.
 type Pattern struct {
 	Pos   int
 	Elems []PatternElem
 }
 
-// PatternElem is literal text, the n-th part of the metric ($n, from 1), or
-// a dimension's value.
+// PatternElem is literal text, the n-th part of the metric ($n), or the value of a dimension.
 type PatternElem struct {
 	Pos      int
-	Text     string
-	Position int64   // from 1; 0 for other kinds
-	Dim      *DimVar // nil for other kinds
+	Text     string  // literal text
+	Position int64   // n, from 1; 0 for the other two
+	Dim      *DimVar // nil for the other two
 }
 
-// MetaPair is one entry of METADATA: a number or a pattern element.
+// MetaPair is one entry of METADATA: a key, and a number or an element of a pattern.
 type MetaPair struct {
 	Pos    int
 	Key    string
-	Elem   PatternElem
-	Number *Number // nil for an element
+	Elem   PatternElem // unless Number is given
+	Number *Number     // nil for an element
 }
 
 // RangeKind is the form of a time range.
@@ -249,7 +246,8 @@ const (
 	RangeBefore                   // BEFORE From FOR Span
 )
 
-// Range is the time a query covers.
+// Range is the time that a query covers. Kind says which other fields are given; those that
+// are not are nil.
 type Range struct {
 	Pos      int
 	Kind     RangeKind
@@ -257,20 +255,19 @@ type Range struct {
 	Span     *Duration
 }
 
-// Instant is a point in time: unix milliseconds, a date, now, or a span
-// before now.
+// Instant is a point in time: a number of milliseconds, a date, now, or a span before now.
 type Instant struct {
 	Pos   int
-	Milli int64     // unix ms, unless one of the following is given
-	Date  string    // as written, unescaped; empty if none
+	Milli int64     // since 1970, unless one of the following is given
+	Date  string    // for ParseDate; empty if none
 	Now   bool      // NOW
-	Ago   *Duration // nil if none
+	Ago   *Duration // the span before now; nil if none
 }
 
-// Limit keeps the first n results by a function over their whole length.
+// Limit keeps the first N results, ordered by a function over their whole length.
 type Limit struct {
 	Pos    int
-	Bottom bool
+	Bottom bool // BOTTOM: those with the lowest values; else TOP, those with the highest
 	N      int64
 	By     *Call
 }

@@ -24,15 +24,16 @@ var clockLayouts = [...]string{
 	"", "15:04:05", "15:04", "15:04:05.999999999", "3:04 PM", "3:04PM", "3:04:05 PM", "3:04:05PM",
 }
 
-// ErrDate is the cause of the error for a text that is no date.
+// ErrDate is wrapped by the error of ParseDate.
 var ErrDate = errors.New("not a date")
 
-// ParseDate returns the unix milliseconds of a date with a precision of one
-// second, as in the original. Without a zone in the text it is taken to be in
-// the zone given. Accepted are ISO dates (2016-04-19, with or without a time
-// behind a blank or T), common American and spelled-out forms, and behind
-// them a zone: Z, +0200, +02:00, an abbreviation such as EST, or an IANA name
-// where the system knows it.
+// ParseDate returns a date in milliseconds since 1970, cut to whole seconds, as in the
+// original. A date without a zone is taken to be in the given one.
+//
+// It accepts ISO dates (2016-04-19, with or without a time behind a blank or T), common
+// American and spelled-out forms, and behind them a zone: Z, +0200, +02:00, an abbreviation
+// such as EST, or an IANA name that the system knows. Any other text is an error that wraps
+// ErrDate.
 func ParseDate(text string, zone *time.Location) (int64, error) {
 	if len(text) == len(time.DateTime) { // the form that is recommended, in which nothing else can stand
 		if t, err := time.ParseInLocation(time.DateTime, text, zone); err == nil {

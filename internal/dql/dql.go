@@ -1,9 +1,13 @@
-// Package dql parses the query language: it turns text into a syntax tree, and a tree
-// into the canonical text that names a result.
+// Package dql parses the query language: it turns text into a syntax tree, and a tree into
+// the canonical text that names a result.
 //
-// The language is that of the DalmatinerDB query engine; docs/dql.md describes it. Parse
-// accepts all of it, whether or not the engine can run it. It replaces aliases by what
-// they stand for, so a tree has no variables. DESIGN.md lists where Parse accepts more.
+// The language is that of the DalmatinerDB query engine, and docs/dql.md describes it. Parse
+// accepts all of it, whether or not our engine can run it. DESIGN.md lists where it accepts
+// more than the original.
+//
+// Functions may be called concurrently, and many goroutines may read one tree. No function
+// changes a tree once it is parsed. Nodes may be shared: all uses of an alias have the same.
+// Every field Pos is a byte offset into the text of the query, from 0.
 package dql
 
 import (
@@ -16,37 +20,36 @@ import (
 	"dalmatiner/internal/metric"
 )
 
-// Limits of a query's text. They bound what a request can make the server
-// allocate before any planning; both are far above what dashboards write.
+// The limits of a query. MaxText and MaxDepth bound what a request can make the server
+// allocate before any planning. Both are far above what dashboards write.
 const (
-	MaxText  = 256 << 10 // bytes of a query
+	MaxText  = 256 << 10 // bytes of the text
 	MaxDepth = 500       // nesting of calls, parentheses and operators
 
-	// MaxTime is the end of the year 9999 in unix ms: the latest time that can
-	// be asked for, and the longest span.
+	// MaxTime is the end of the year 9999 in milliseconds since 1970: the latest time that
+	// can be asked for, and the longest span of time.
 	MaxTime = 253402300799999
 )
 
-// Error is a query that cannot be run, with the place in its text that is the
-// reason.
+// Error says why a query cannot be run, and which place in its text is the reason.
 type Error struct {
-	Pos  int // byte offset, from 0
-	Line int // from 1
-	Col  int // in characters, from 1
-	Msg  string
-	Err  error // cause for errors.Is, may be nil
+	Pos  int    // byte offset, from 0
+	Line int    // from 1
+	Col  int    // in characters, from 1
+	Msg  string // for people, without the place
+	Err  error  // cause for errors.Is, may be nil
 }
 
-// Error returns one line: place, then message.
+// Error returns one line: the place, then the message.
 func (e *Error) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Col, e.Msg)
 }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause, which may be nil.
 func (e *Error) Unwrap() error { return e.Err }
 
-// NewError returns an Error at the byte offset pos of text. The cause may be
-// nil; it is not part of the message.
+// NewError returns an Error at the byte offset pos of text, or at the nearest end of text for
+// a pos outside of it. The cause may be nil. It is not part of the message.
 func NewError(text string, pos int, cause error, msg string) *Error {
 	pos = min(max(pos, 0), len(text))
 	before := text[:pos]
@@ -64,14 +67,17 @@ func newError(text string, pos int, cause error, format string, args ...any) *Er
 	return NewError(text, pos, cause, fmt.Sprintf(format, args...))
 }
 
-// ErrTooLong is the cause of the error for a text beyond MaxText.
+// ErrTooLong is the cause of the Error for a text of more than MaxText bytes.
 var ErrTooLong = errors.New("query too long")
 
-// Parse returns the tree of a whole query. Every error is an *Error.
+// Parse returns the tree of a whole query. Names of aliases are replaced by what they stand
+// for, so that the tree has no Variable. The tree keeps text. Every error is an *Error.
+//
+// Operators of one rank group to the left: a - b - c is (a - b) - c.
 func Parse(text string) (*Query, error) { return parse(text, false) }
 
-// ParseCompat is Parse with the original's grouping: a - b - c is a - (b - c),
-// and likewise for all operators.
+// ParseCompat is Parse with the original's grouping of operators: a - b - c is a - (b - c), and
+// likewise for all operators of one rank.
 func ParseCompat(text string) (*Query, error) { return parse(text, true) }
 
 // parsers are shared by all texts because a parser's list of tokens would be

@@ -142,8 +142,8 @@ const moment = "2006-01-02 15:04:05"
 
 func utc(ms int64) string { return time.UnixMilli(ms).UTC().Format(moment) }
 
-// CheckUnit returns an error, with both readings, for an instant that is plainly
-// meant in seconds.
+// CheckUnit returns an *Error for an instant of the query that is plainly meant in seconds:
+// from 2001 to 2286 if it were. The message has both readings. For all others it returns nil.
 func (q *Query) CheckUnit(i *Instant) error {
 	if i.Now || i.Ago != nil || i.Date != "" || i.Milli < firstSeconds || i.Milli >= pastSeconds {
 		return nil

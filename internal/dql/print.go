@@ -11,20 +11,21 @@ import (
 // usualName is how many bytes few names go beyond.
 const usualName = 128
 
-// Name returns the canonical text of an expression: what an unnamed field is
-// called. Constant arguments are left out and operators are written as the
-// functions they stand for, as in the original.
+// Name returns the canonical text of an expression, which is what a field without AS is
+// called. As in the original it leaves constant arguments out, and writes operators as the
+// functions that they stand for.
 //
-// Of a name longer than most bytes only a beginning is returned, which is
-// longer than most as well: aliases let it grow far beyond the query.
+// Of a name that is longer than most bytes it returns only a beginning, which is longer than
+// most bytes as well, so that the caller sees it. Aliases let a name grow far beyond its
+// query.
 func Name(e Expr, most int) string {
 	p := printer{name: true, most: most, buf: make([]byte, 0, usualName)}
 	e.print(&p)
 	return string(p.buf)
 }
 
-// String returns the whole query in one line. It parses to an equal tree;
-// aliases are replaced by what they stand for.
+// String returns the whole query in one line, with aliases replaced by what they stand for.
+// Parse makes an equal tree of it.
 func (q *Query) String() string {
 	var p printer
 	if q.Explain {
@@ -139,8 +140,9 @@ func (c *Call) print(p *printer) {
 	p.text(")")
 }
 
-// Function returns the function an operator stands for: a combinator between
-// series, or arithmetic with a constant.
+// Function returns the name of the function that the operator stands for. With a constant on
+// one side that is add, sub, mul or divide. Between series it is sum, diff, product or
+// quotient.
 func (b *Binary) Function() string {
 	constant := isConstant(b.L) || isConstant(b.R)
 	switch {
