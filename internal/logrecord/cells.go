@@ -78,7 +78,7 @@ func cellCount(cells []byte) (n int, ok bool) {
 	return 0, false
 }
 
-// ParseCells appends the words of well-formed cells to dst.
+// ParseCells appends the words of Record.Cells to dst. Other bytes may make it panic.
 func ParseCells(dst []uint64, cells []byte) []uint64 {
 	form, cells := int(cells[0]), cells[1:]
 	at, n := len(dst), len(cells)/form

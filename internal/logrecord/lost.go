@@ -9,15 +9,15 @@ import (
 	"dalmatiner/internal/wal"
 )
 
-// Lost is a record with points that damage took from the log before any
-// segment had them, as far as its head says.
+// Lost is what the head says of a record with points that damage took from the log.
 type Lost struct {
 	LSN uint64
 	Head
 }
 
-// LostRecords returns the records that a replay says are lost and that a start on
-// state needs, in the order of the log.
+// LostRecords returns the records with points that a replay reports as lost and whose points
+// no segment has: those at or above the replay position of their group in state. They have
+// the order of the log.
 func LostRecords(report *wal.Report, state *manifest.State) (out []Lost) {
 	for _, l := range report.Lost {
 		if h, ok := ParseHead(l.Head); ok && uint64(l.LSN) >= state.ReplayPositionOf(h.Group) {
@@ -27,11 +27,11 @@ func LostRecords(report *wal.Report, state *manifest.State) (out []Lost) {
 	return out
 }
 
-// Overwritten are the records of each group that damage took from the log, in its
-// order: what stood in the group's slots before may not be what was sent last.
+// Overwritten has the lost records by group, in the order of the log. They may have
+// overwritten slots of the group: what is known of these slots may not be what was sent last.
 type Overwritten map[uint32][]Lost
 
-// ByGroup sorts lost records, which are in the order of the log, by group.
+// ByGroup returns lost records, which have the order of the log, by group; nil for none.
 func ByGroup(records []Lost) Overwritten {
 	if len(records) == 0 {
 		return nil
@@ -43,31 +43,34 @@ func ByGroup(records []Lost) Overwritten {
 	return o
 }
 
-// Behind returns the records of a group that were lost behind a position.
+// Behind returns the lost records of a group above an LSN. The slice must not be written to.
 func (o Overwritten) Behind(group uint32, lsn uint64) []Lost {
 	list := o[group]
 	i, _ := slices.BinarySearchFunc(list, lsn+1, func(l Lost, lsn uint64) int { return cmp.Compare(l.LSN, lsn) })
 	return list[i:]
 }
 
-// AnyNames reports whether one of the records names a slot.
+// AnyNames reports whether a slot lies between the lowest and the highest one of any of the
+// records.
 func AnyNames(records []Lost, slot int64) bool {
 	return slices.ContainsFunc(records, func(l Lost) bool { return l.First <= slot && slot <= l.Last })
 }
 
-// LostSlots are slots of all series of a group in which points of lost records were.
+// LostSlots is a range of slots of a group in which points of lost records were.
 type LostSlots struct {
-	Bucket      uint64
+	Bucket      uint64 // id
 	Group       uint32
-	First, Last int64
-	Points      uint64
+	First, Last int64  // slots; Last is one of them
+	Points      uint64 // lost
 }
 
+// String returns one line for a report.
 func (l *LostSlots) String() string {
 	return fmt.Sprintf("records with %d points of group %d are lost: their slots are %d to %d, where no older value of its series is shown as current", l.Points, l.Group, l.First, l.Last)
 }
 
-// LostRanges joins the slots of records by group.
+// LostRanges returns the slots of lost records, in the order of bucket, group and slot. Ranges
+// of one group that overlap or touch are one.
 func LostRanges(records []Lost) (out []LostSlots) {
 	list := slices.Clone(records)
 	slices.SortStableFunc(list, func(a, b Lost) int {
@@ -84,7 +87,7 @@ func LostRanges(records []Lost) (out []LostSlots) {
 	return out
 }
 
-// UnknownRecords says what damage may have taken beside.
+// UnknownRecords returns a line on the damaged bytes of which not even a head is known.
 func UnknownRecords(report *wal.Report) string {
 	return fmt.Sprintf("%d bytes of damaged or missing places may have held records of which nothing is known", report.Unknown)
 }

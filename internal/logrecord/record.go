@@ -1,5 +1,8 @@
-// Package logrecord is what the records of the log say: it appends and parses them,
-// and says of lost ones what is known. DESIGN.md has their layouts.
+// Package logrecord encodes and decodes the records that the store writes into its log
+// (package wal), and says what is known of those that damage took. DESIGN.md has their
+// layouts.
+//
+// Append functions append to a slice of the caller, and keep nothing.
 package logrecord
 
 import (
@@ -21,7 +24,7 @@ type Kind byte
 // The kinds of log records.
 const (
 	Bucket        Kind = 1 // a bucket was created
-	BucketDeleted Kind = 2
+	BucketDeleted Kind = 2 // a bucket was deleted
 	TTL           Kind = 3 // a bucket's TTL was set
 	Series        Kind = 4 // a series got its group and column
 	Row           Kind = 5 // points of consecutive columns in one slot
@@ -34,35 +37,35 @@ const (
 // Points reports whether records of the kind hold points.
 func (k Kind) Points() bool { return k == Row || k == Column || k == Runs }
 
-// Reason is why series are no more.
+// Reason says why series were removed.
 type Reason byte
 
-// The reasons.
+// The reasons for which series are removed.
 const (
 	Deleted Reason = 1 // somebody deleted them
 	Expired Reason = 2 // their last points are older than the lifetime
 )
 
-// MaxPoints is the largest number of points in one record.
+// MaxPoints is the most cells of one record. A point without a timestamp is one cell.
 const MaxPoints = 4096
 
 var errRecord = errors.New("malformed log record")
 
-// Record is any log record, parsed. Its slices are the memory of the record that was
-// parsed.
+// Record is a parsed log record of any kind. Beside each field stand the kinds that have it;
+// it is zero for others. Slices are part of the bytes that were parsed.
 type Record struct {
 	Kind        Kind
-	Bucket      uint64
+	Bucket      uint64           // id; all kinds
 	Info        buckets.Info     // Bucket
 	Deleted     buckets.Deletion // BucketDeleted
-	TTL         int64            // TTL; points
+	TTL         int64            // TTL: in points, 0 = infinite
 	Group       uint32           // Series, SeriesDeleted, Row, Column, Runs
 	Column      int              // Series, Row, Column
 	Key         []byte           // Series
-	Incarnation uint64           // Series: of it; SeriesDeleted: that it gives them
-	Minute      int64            // Refused, Row, Column, Runs: of arrival
-	Counts      account.Counts   // likewise
-	Slot, Last  int64            // Row, Column, Runs: the lowest and the highest slot of its points
+	Incarnation uint64           // Series: its own; SeriesDeleted: what the series have from then on
+	Minute      int64            // Refused, Row, Column, Runs: of arrival, since 1970
+	Counts      account.Counts   // Refused, Row, Column, Runs: what became of the points
+	Slot, Last  int64            // Row, Column, Runs: the lowest and the highest slot of the points
 	Why         Reason           // SeriesDeleted
 	Runs        []byte           // Runs: well-formed, for ParseRuns
 	Cells       []byte           // Row, Column, Runs: well-formed, for ParseCells
@@ -96,13 +99,14 @@ func AppendBucketDeleted(dst []byte, d *buckets.Deletion) []byte {
 	return append(dst, d.Name...)
 }
 
-// AppendTTL appends the record of a new TTL, in points.
+// AppendTTL appends the record of a new TTL of a bucket, in points, 0 for ever.
 func AppendTTL(dst []byte, bucket uint64, ttl int64) []byte {
 	dst = appendHead(dst, TTL, bucket)
 	return binary.AppendUvarint(dst, uint64(ttl))
 }
 
-// AppendSeries appends the record of a series that gets a column; with timestamps, two.
+// AppendSeries appends the record of a series that gets a column of a group. In a bucket with
+// timestamps it gets the next column, too.
 func AppendSeries(dst []byte, bucket uint64, group uint32, column int, incarnation uint64, key []byte) []byte {
 	dst = appendHead(dst, Series, bucket)
 	dst = binary.AppendUvarint(dst, uint64(group))
@@ -114,8 +118,8 @@ func AppendSeries(dst []byte, bucket uint64, group uint32, column int, incarnati
 // deletedSize is what a series takes in a SeriesDeleted: column, id.
 const deletedSize = 1 + len(metric.SeriesID{})
 
-// AppendSeriesDeleted begins the record of the end of series of one group; each follows
-// by AppendDeleted. The incarnation is 0 for those that have expired.
+// AppendSeriesDeleted begins the record of the removal of series of one group. The caller adds
+// each of them with AppendDeleted. The incarnation is 0 for series that have expired.
 func AppendSeriesDeleted(dst []byte, bucket uint64, group uint32, why Reason, incarnation uint64) []byte {
 	dst = appendHead(dst, SeriesDeleted, bucket)
 	dst = binary.AppendUvarint(dst, uint64(group))
@@ -123,12 +127,13 @@ func AppendSeriesDeleted(dst []byte, bucket uint64, group uint32, why Reason, in
 	return binary.AppendUvarint(dst, incarnation)
 }
 
-// AppendDeleted adds a series to a SeriesDeleted.
+// AppendDeleted adds a series and its column to a record that AppendSeriesDeleted began.
 func AppendDeleted(dst []byte, column int, id metric.SeriesID) []byte {
 	return append(append(dst, byte(column)), id[:]...)
 }
 
-// DeletedSeries returns the columns and ids of the series of a SeriesDeleted.
+// DeletedSeries returns the columns and ids of the series of a SeriesDeleted record, in its
+// order.
 func (r *Record) DeletedSeries() iter.Seq2[int, metric.SeriesID] {
 	return func(yield func(int, metric.SeriesID) bool) {
 		for src := r.series; len(src) > 0; src = src[deletedSize:] {
@@ -139,7 +144,8 @@ func (r *Record) DeletedSeries() iter.Seq2[int, metric.SeriesID] {
 	}
 }
 
-// AppendRefused appends the record of points that were refused in a minute.
+// AppendRefused appends the record of the points of a bucket that were refused in a minute
+// since 1970.
 func AppendRefused(dst []byte, bucket uint64, minute int64, c *account.Counts) []byte {
 	dst = appendHead(dst, Refused, bucket)
 	dst = binary.AppendVarint(dst, minute)
@@ -203,8 +209,8 @@ func (f *fields) counts() (c account.Counts) {
 	return c
 }
 
-// Parse parses a log record. Slices of the result are src's memory. After an error only
-// the kind and the bucket may be used of it.
+// Parse parses a log record. The slices of the Record are part of src. Bytes that are no
+// record, or more than one, are an error.
 func Parse(src []byte) (r Record, err error) {
 	f := fields{src: src}
 	r.Kind = Kind(f.byte())
@@ -278,8 +284,8 @@ func (f *fields) bucket(r *Record) {
 	}
 }
 
-// Past returns the column behind the last one that a record has points of; width is how
-// many columns a metric of its bucket has.
+// Past returns the column behind the last one of which a Row, Column or Runs record has
+// points. width is how many columns a metric of its bucket has: 2 with timestamps, else 1.
 func (r *Record) Past(width int) (past int) {
 	switch r.Kind {
 	case Column:

@@ -56,7 +56,8 @@ func (f *fields) runs() (points, past int) {
 	return points, past
 }
 
-// ParseRuns appends the runs of well-formed ones to dst.
+// ParseRuns appends the runs of Record.Runs to dst, in the order of their cells. Other bytes
+// may give wrong runs.
 func ParseRuns(dst []head.Run, src []byte) []head.Run {
 	f := fields{src: src}
 	slot := int64(0)

@@ -9,8 +9,9 @@ import (
 	"dalmatiner/internal/series"
 )
 
-// AppendWrite appends the record of a write to a group, and returns how many
-// bytes of it are the head: what is known of the record where the rest is lost.
+// AppendWrite appends the record of a write to a group, of points that arrived in a minute
+// since 1970 and of which c says what became of them. headed is how many bytes of the record
+// are its head, for wal.Log.AppendHeaded: ParseHead reads it if the rest is damaged.
 func AppendWrite(dst []byte, bucket uint64, group uint32, w *head.Write, minute int64, c *account.Counts) (rec []byte, headed int) {
 	at := len(dst)
 	kind := Row
@@ -56,11 +57,11 @@ func slotsOf(w *head.Write) (first, last int64) {
 
 // Head is the head of a record with points.
 type Head struct {
-	Bucket      uint64
+	Bucket      uint64 // id
 	Group       uint32
-	Points      uint64 // stored
-	First, Last int64  // slots
-	Minute      int64  // of arrival
+	Points      uint64 // how many of its points were stored
+	First, Last int64  // the lowest and the highest slot of its points
+	Minute      int64  // of arrival, since 1970
 }
 
 // dataHead reads the head of a record with points behind its bucket.
@@ -74,7 +75,7 @@ func (f *fields) dataHead(bucket uint64) (h Head) {
 	return h
 }
 
-// ParseHead reads the head of a record with points; ok is false where it is none.
+// ParseHead reads the head of a record with points. ok is false if src is none.
 func ParseHead(src []byte) (h Head, ok bool) {
 	f := fields{src: src}
 	if !Kind(f.byte()).Points() {
