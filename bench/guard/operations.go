@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/haggar"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/wire"
@@ -126,7 +127,7 @@ func decode(name string, msg []byte) operation {
 func seriesKey(i int) []byte { return haggar.Data{}.AppendKey(nil, 3, i) }
 
 // sessionSink hands what is decoded to a session.
-type sessionSink struct{ *store.Session }
+type sessionSink struct{ *intake.Session }
 
 func (s sessionSink) Flush()          { _, _ = s.Commit() } // its error comes back from the next Commit
 func (s sessionSink) FlushAck(uint64) {}

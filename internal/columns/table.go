@@ -34,6 +34,8 @@ type Options struct {
 	Names    *memory.Stock // takes the memory of names and index
 	Versions *version.Versions
 
+	MaxFuture time.Duration // slots that begin further ahead take no points
+
 	// ChunkNeed is what a flush will take for the first points of a new series.
 	// NewSeries is called for each one that gets its memory.
 	ChunkNeed int64
@@ -114,6 +116,18 @@ func (t *Table) Locate(id metric.SeriesID, key []byte) (Position, bool) {
 	}
 	p := Position{g, g.Columns(), ref.Column()}
 	return p, p.Columns.Is(p.Column, key) // or it is taken at this moment
+}
+
+// Admitted returns the slots [lo, hi) for which a bucket takes points now: those that live,
+// and those that begin soon.
+func (t *Table) Admitted(b *Bucket) (lo, hi uint64) {
+	now := t.o.Clock.Unix() / int64(time.Millisecond)
+	future := now + t.o.MaxFuture.Milliseconds()
+	hi = min(uint64(max(future/b.Resolution+1, 0)), buckets.MaxSlot)
+	if ttl := b.TTL(); ttl > 0 {
+		lo = uint64(max(now/b.Resolution-ttl, 0))
+	}
+	return lo, hi
 }
 
 // Column returns the place at which the catalogue has a series: its column, or the one it

@@ -4,6 +4,7 @@
 package ledger
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -175,6 +176,12 @@ func (l *Ledger) DeleteBucket(bucket uint64) {
 	l.commit.Lock()
 	defer l.commit.Unlock()
 	l.o.Account.DeleteBucket(bucket)
+}
+
+// WaitDurable waits until the record at lsn, and all before it, are on disk as the sync mode
+// of the log has it. With wal.Off it is an error.
+func (l *Ledger) WaitDurable(ctx context.Context, lsn wal.LSN) error {
+	return l.log.WaitDurable(ctx, lsn)
 }
 
 // owner returns where the account has points of a bucket that may be gone.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/goleak"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/clock"
@@ -17,6 +18,8 @@ import (
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // disk is the disk of a test, and what it says of itself.
 type disk struct {

@@ -78,7 +78,7 @@ func Run(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func
 	if n.store, err = store.Open(opts); err != nil {
 		return errors.Join(err, tcpLn.Close(), httpLn.Close(), n.listeners.close())
 	}
-	n.points = store.NewCoordinator(n.store)
+	n.points = n.store.Intake()
 	st := n.store.Stats()
 	logger.Info("store open", "took", time.Since(start).Round(time.Millisecond), "series", st.Series,
 		"segments", st.Segments.Count, "replayed_records", st.Replay.Records)

@@ -22,7 +22,6 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/point"
-	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
 )
 
@@ -172,7 +171,7 @@ func selfNode(t *testing.T) (*node, *selfWriter) {
 	t.Helper()
 	o := storetest.Options()
 	st := storetest.OpenToCrash(t, o)
-	n := &node{cfg: config.Default(), logger: o.Logger, rec: monitor.New(), store: st, points: store.NewCoordinator(st)}
+	n := &node{cfg: config.Default(), logger: o.Logger, rec: monitor.New(), store: st, points: st.Intake()}
 	n.cfg.Node = "me"
 	w := &selfWriter{n: n}
 	if err := w.open(); err != nil {

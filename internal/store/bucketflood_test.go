@@ -101,11 +101,12 @@ func TestBucketsCountWhatTheyTake(t *testing.T) {
 				t.Fatal(err)
 			}
 			for k := range series {
-				x, err := s.NewSession(info)
+				b, err := s.buckets.Of(info)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := x.assign(key(k)); err != nil {
+				filler := s.columns.NewFiller(b)
+				if _, _, err := filler.Define(b.SeriesID(key(k)), key(k)); err != nil {
 					t.Fatal(err)
 				}
 			}

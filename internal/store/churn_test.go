@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/point"
 )
 
@@ -27,7 +28,7 @@ type churn struct {
 	fs    *vfs.MemFS
 	o     Options
 	s     *Store
-	xs    []*Session // that live as long as the store: what they predict grows old
+	xs    []*intake.Session // that live as long as the store: what they predict grows old
 
 	batches []churnBatch
 	sent    []churnPoint
@@ -123,7 +124,7 @@ func (c *churn) add(p churnPoint) {
 	delete(c.gone, p.series)
 }
 
-func (c *churn) points(x *Session, series int, slot int64, n int) {
+func (c *churn) points(x *intake.Session, series int, slot int64, n int) {
 	var data []byte
 	for i := range n {
 		p := churnPoint{series, slot + int64(i), point.FromInt(int64(c.r.IntN(9)))}

@@ -14,6 +14,7 @@ import (
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/point"
 )
 
@@ -143,7 +144,7 @@ func TestStalePredictions(t *testing.T) {
 		c := newChurn(t, rand.New(rand.NewPCG(4, 4)), false, 0)
 		c.born(head.Width)
 		old := c.xs[0]
-		send := func(x *Session, first, n int) {
+		send := func(x *intake.Session, first, n int) {
 			for i := first; i < first+n; i++ {
 				if down {
 					c.points(x, i, c.clock.Now().Unix(), 5)
@@ -154,7 +155,7 @@ func TestStalePredictions(t *testing.T) {
 				c.add(p)
 			}
 		}
-		commit := func(x *Session) {
+		commit := func(x *intake.Session) {
 			if _, err := x.Commit(); err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/flush"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/point"
 )
 
@@ -27,7 +28,7 @@ type beside struct {
 	done                   chan struct{}
 }
 
-func (b *beside) send(t *testing.T, x *Session, sender int) {
+func (b *beside) send(t *testing.T, x *intake.Session, sender int) {
 	for i := range b.slots {
 		for k := range b.series {
 			x.Point(key(sender*b.series+k), uint64(b.first+int64(i)), point.FromInt(int64(i)))
@@ -175,7 +176,7 @@ func TestAPointInTheMiddleOfACapture(t *testing.T) {
 	o := testOptions(fs, clock)
 	o.WALMaxSize = 16 << 10
 	var h history
-	var x *Session
+	var x *intake.Session
 	var clone *vfs.MemFS
 	send := func(slot int64, words ...uint64) {
 		w := write{series: 1, slot: slot, words: words}

@@ -211,7 +211,7 @@ func TestAFailedLogEndsTheStore(t *testing.T) {
 	x.Point(key(1), epoch, point.FromInt(1))
 	lsn, err := x.Commit()
 	if err == nil {
-		err = s.WaitDurable(t.Context(), lsn)
+		err = s.intake.WaitDurable(t.Context(), lsn)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +219,7 @@ func TestAFailedLogEndsTheStore(t *testing.T) {
 	f.fail("/wal", errorfs.OpFileSyncData, errorfs.OpFileSync)
 	x.Point(key(1), epoch+1, point.FromInt(2))
 	if lsn, err = x.Commit(); err == nil {
-		err = s.WaitDurable(t.Context(), lsn)
+		err = s.intake.WaitDurable(t.Context(), lsn)
 	}
 	if err == nil {
 		t.Fatal("a point was acknowledged whose fsync failed")

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
@@ -225,7 +226,7 @@ func TestDeletingBesideSenders(t *testing.T) {
 	defer s.Crash()
 	s.deleteSlice = 3
 	const rounds, width = 200, 40
-	send := func(x *Session, from, past int) {
+	send := func(x *intake.Session, from, past int) {
 		for slot := from; slot < past; slot++ {
 			for i := range width {
 				x.Point(forgetKey(i), uint64(epoch+slot), point.FromInt(int64(slot+1)))
@@ -263,7 +264,7 @@ func TestDeletingBesideSenders(t *testing.T) {
 	<-done
 	send(x, rounds, rounds+1) // with old predictions, and the rest of a run
 	send(y, rounds, rounds+1)
-	for _, z := range []*Session{x, y} {
+	for _, z := range []*intake.Session{x, y} {
 		if err := z.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
@@ -34,7 +35,7 @@ type forgetModel struct {
 	recent  int64 // slots before it are not looked at any more
 	ttl     int64 // points; 0 = for ever
 	deleted int64
-	open    *Session // sends beside the others, with old predictions
+	open    *intake.Session // sends beside the others, with old predictions
 
 	last   uint64            // clock of the last deletion
 	lives  map[string]uint64 // and of that of each series

@@ -18,6 +18,7 @@ import (
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/frozen"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 )
@@ -30,7 +31,7 @@ type frozenScript struct {
 	clock      *testClock
 	words      map[string]map[[2]int64]uint64 // by bucket, series and slot
 	timestamps map[[2]int64]uint64            // of bucket "stamped"
-	sessions   map[string]*Session
+	sessions   map[string]*intake.Session
 }
 
 const (
@@ -59,7 +60,7 @@ func (f *frozenScript) timestamp(series, slot int64, w, timestamp uint64) {
 	f.s = s
 }
 
-func (f *frozenScript) session(bucket string) *Session {
+func (f *frozenScript) session(bucket string) *intake.Session {
 	x := f.sessions[bucket]
 	if x == nil {
 		x = mustSession(f.t, f.s, bucket)
@@ -194,7 +195,7 @@ func (f *frozenScript) rest() {
 }
 
 func newScript(t *testing.T, s *Store, clock *testClock) *frozenScript {
-	return &frozenScript{t: t, s: s, clock: clock, words: map[string]map[[2]int64]uint64{}, timestamps: map[[2]int64]uint64{}, sessions: map[string]*Session{}}
+	return &frozenScript{t: t, s: s, clock: clock, words: map[string]map[[2]int64]uint64{}, timestamps: map[[2]int64]uint64{}, sessions: map[string]*intake.Session{}}
 }
 
 // makeFrozen runs the script, ends it like kill -9, and copies the files.

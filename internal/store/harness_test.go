@@ -14,7 +14,9 @@ import (
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
@@ -83,13 +85,18 @@ func mustOpen(t fataler, o Options) *Store {
 	return s
 }
 
-func mustSession(t fataler, s *Store, bucket string) *Session {
+func mustSession(t fataler, s *Store, bucket string) *intake.Session {
+	t.Helper()
+	return mustSessionWith(t, s, bucket, coordinator.Options{})
+}
+
+func mustSessionWith(t fataler, s *Store, bucket string, how coordinator.Options) *intake.Session {
 	t.Helper()
 	info, err := s.EnsureBucket(bucket)
 	if err != nil {
 		t.Fatalf("bucket: %v", err)
 	}
-	x, err := s.NewSession(info)
+	x, err := s.intake.NewSession(info, how)
 	if err != nil {
 		t.Fatalf("session: %v", err)
 	}
@@ -125,7 +132,7 @@ type write struct {
 	timestamps []uint64 // in a bucket with timestamps; nil is a plain write into it
 }
 
-func (w *write) send(x *Session) {
+func (w *write) send(x *intake.Session) {
 	if w.timestamps != nil {
 		w.sendTimestamped(x)
 		return

@@ -15,12 +15,13 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/point"
 )
 
 const second = uint64(time.Second)
 
-func (w *write) sendTimestamped(x *Session) {
+func (w *write) sendTimestamped(x *intake.Session) {
 	var data []byte
 	for i, v := range w.words {
 		data = binary.BigEndian.AppendUint64(point.Append(data, v), w.timestamps[i])
@@ -280,26 +281,26 @@ func TestTimestampedPointsAreCounted(t *testing.T) {
 	slot := uint64(epoch)
 	begin := slot * second
 	one, two := point.FromInt(1), point.FromInt(2)
-	send := func(points ...[3]uint64) func(x *Session) {
-		return func(x *Session) {
+	send := func(points ...[3]uint64) func(x *intake.Session) {
+		return func(x *intake.Session) {
 			for _, p := range points {
 				x.Timestamped(key(0), p[0], p[1], p[2])
 			}
 		}
 	}
-	entry := func(k []byte, slot uint64, words ...uint64) func(x *Session) {
+	entry := func(k []byte, slot uint64, words ...uint64) func(x *intake.Session) {
 		var data []byte
 		for _, w := range words {
 			data = point.Append(data, w)
 		}
-		return func(x *Session) { x.TimestampedPoints(k, slot, data) }
+		return func(x *intake.Session) { x.TimestampedPoints(k, slot, data) }
 	}
 	refused := func(c account.Counts, r account.Reason, n uint64) account.Counts {
 		c.Refused[r] = n
 		return c
 	}
 	for name, c := range map[string]struct {
-		send func(x *Session)
+		send func(x *intake.Session)
 		want account.Counts
 	}{
 		"the same value and timestamp": {send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, one, begin + 5}), account.Counts{Accepted: 1, Duplicate: 1}},
@@ -315,7 +316,7 @@ func TestTimestampedPointsAreCounted(t *testing.T) {
 		"an entry into the future":     {entry(key(0), slot+599, one, begin, one, begin, one, begin), refused(account.Counts{Accepted: 2}, account.Future, 1)},
 		"an entry without a name":      {entry(nil, slot, one, begin, one, begin), refused(account.Counts{}, account.EmptyName, 2)},
 		"an entry beyond all slots":    {entry(key(0), 1<<64-1, one, begin, one, begin), refused(account.Counts{}, account.Future, 2)},
-		"plain": {func(x *Session) {
+		"plain": {func(x *intake.Session) {
 			x.Point(key(0), slot, one)
 			x.Points(key(0), slot, point.Append(point.Append(nil, one), two))
 		}, account.Counts{Accepted: 2, Duplicate: 1}},

@@ -134,7 +134,7 @@ func testFailingLog(t *testing.T, kinds []errorfs.OpKind) {
 		if err != nil {
 			return err
 		}
-		return s.WaitDurable(t.Context(), lsn)
+		return s.intake.WaitDurable(t.Context(), lsn)
 	}
 	slot := int64(epoch)
 	for ; slot < epoch+100; slot++ {

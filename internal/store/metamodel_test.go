@@ -16,6 +16,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -111,7 +112,7 @@ type meta struct {
 	pressure int64        // percent of memory.limit
 	extra    atomic.Int64 // what it takes beside the store's own use, in bytes
 	s        *Store
-	x        [metaBuckets]*Session
+	x        [metaBuckets]*intake.Session
 	buckets  [metaBuckets]*metaBucket
 	counts   account.Counts // of all buckets; Accepted stands for all that was stored
 	saved    *metaSaved
@@ -177,7 +178,7 @@ func (m *meta) age() {
 }
 
 // put sends one write and says what it means.
-func (m *meta) put(b *metaBucket, x *Session, w write) {
+func (m *meta) put(b *metaBucket, x *intake.Session, w write) {
 	m.t.Helper()
 	if m.st.memory > 0 && m.pressure >= 70 {
 		if m.refused(b, x, w) {
@@ -219,7 +220,7 @@ func (m *meta) put(b *metaBucket, x *Session, w write) {
 
 // refused sends a write and reports whether it was refused for lack of memory:
 // then all of it was, some points perhaps for other reasons.
-func (m *meta) refused(b *metaBucket, x *Session, w write) bool {
+func (m *meta) refused(b *metaBucket, x *intake.Session, w write) bool {
 	_, err := x.Commit()
 	m.must(err)
 	before := m.s.Account().Total(b.info.ID)

@@ -16,6 +16,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/damage"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/snapshot"
@@ -124,7 +125,7 @@ func (m *meta) make(i int, n int64) *metaBucket {
 }
 
 // session returns a session of a bucket that lives until it is closed.
-func (m *meta) session(i int, n int64) (*metaBucket, *Session) {
+func (m *meta) session(i int, n int64) (*metaBucket, *intake.Session) {
 	b := m.buckets[i]
 	if b == nil {
 		b = m.make(i, n)

@@ -82,7 +82,11 @@ func TestNewSeriesCountWhatTheyTake(t *testing.T) {
 		o.Dir = t.TempDir()
 		o.Memory = memory.New(1<<40, clock.Now, nil)
 		s := mustOpen(t, o)
-		x := mustSession(t, s, "flood")
+		if _, err := s.EnsureBucket("flood"); err != nil {
+			t.Fatal(err)
+		}
+		b := s.buckets.Get("flood")
+		filler := s.columns.NewFiller(b)
 		counted := func() int64 { return s.columns.Names().Bytes() + s.columns.Unflushed.Need() }
 		heap := func() int64 {
 			runtime.GC()
@@ -92,7 +96,8 @@ func TestNewSeriesCountWhatTheyTake(t *testing.T) {
 		}
 		count, was := counted(), heap()
 		for i := range 40 << 20 / (bytes + 400) {
-			if _, err := x.assign(longKey(i, bytes)); err != nil {
+			key := longKey(i, bytes)
+			if _, _, err := filler.Define(b.SeriesID(key), key); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/flush"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/startup"
@@ -62,7 +63,11 @@ func newStore(o Options) *Store {
 	})
 	s.columns = columns.New(columns.Options{
 		Buckets: s.buckets, Log: s.ledger, Clock: s.clock, Versions: s.versions,
-		ChunkNeed: flush.FirstChunkNeed, NewSeries: func() { s.flusher.AddSeries() },
+		MaxFuture: o.MaxFuture, ChunkNeed: flush.FirstChunkNeed, NewSeries: func() { s.flusher.AddSeries() },
+	})
+	s.intake = intake.New(intake.Options{
+		Buckets: s.buckets, Columns: s.columns, Ledger: s.ledger, Pressure: s.pressure, Sealers: s.sealers,
+		Replay: pendingReplay{s}, Durable: o.WALSync != wal.Off, EnsureBucket: s.EnsureBucket,
 	})
 	s.reader = reader.New(reader.Options{Versions: s.versions, Index: &s.columns.Index, Groups: &s.columns.Groups, Damage: &s.damage, Replay: s.replaySeries})
 	return s

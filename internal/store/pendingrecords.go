@@ -260,3 +260,17 @@ func (s *Store) replaySeries(ctx context.Context, id metric.SeriesID) error {
 	}
 	return nil
 }
+
+// pendingReplay is what sessions wait for behind a start.
+type pendingReplay struct{ s *Store }
+
+// Behind reports whether there is anything left to replay.
+func (p pendingReplay) Behind() bool { return p.s.behind.Load() != nil }
+
+// Group returns when all points of a group are in memory.
+func (p pendingReplay) Group(ctx context.Context, group uint32) error {
+	return p.s.replayGroup(ctx, group)
+}
+
+// All returns when all points are.
+func (p pendingReplay) All(ctx context.Context) error { return p.s.awaitReplay(ctx) }

@@ -10,7 +10,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/flush"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
@@ -95,7 +97,7 @@ func (w *halfRead) open(fs *vfs.MemFS) {
 }
 
 // write sends a point to a known series: on time, over one that is there, or late.
-func (w *halfRead) write(x *Session) {
+func (w *halfRead) write(x *intake.Session) {
 	series := w.known[w.r.IntN(len(w.known))]
 	slot := epoch + int64(manySlots) - w.r.Int64N(20)
 	if w.r.IntN(4) == 0 {
@@ -282,8 +284,7 @@ func TestBringingBesideTheReplay(t *testing.T) {
 func TestNewSeriesWaitForTheReplay(t *testing.T) {
 	w := newHalfRead(t, 5)
 	defer func() { w.s.Crash() }()
-	nonBlocking := mustSession(t, w.s, "b")
-	nonBlocking.NeverWait()
+	nonBlocking := mustSessionWith(t, w.s, "b", coordinator.Options{NeverWait: true})
 	nonBlocking.Point(key(1_000_000), epoch, point.FromInt(1))
 	if err := nonBlocking.Close(); err != nil {
 		t.Fatal(err)

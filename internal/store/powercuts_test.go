@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/wal"
 	"dalmatiner/test/torture/oracle"
 )
@@ -104,7 +105,7 @@ func (c *cuts) told(note func()) {
 }
 
 // lot sends rows, and runs of earlier slots, and waits until they are durable.
-func (c *cuts) lot(x *Session) error {
+func (c *cuts) lot(x *intake.Session) error {
 	c.b.Lane.Lock()
 	if c.pos >= c.b.Slots {
 		c.pos = c.rng.IntN(c.b.Slots)
@@ -131,7 +132,7 @@ func (c *cuts) lot(x *Session) error {
 	c.b.Lane.Unlock()
 	lsn, err := x.Commit()
 	if err == nil {
-		err = c.s.WaitDurable(context.Background(), lsn)
+		err = c.s.intake.WaitDurable(context.Background(), lsn)
 	}
 	if err == nil {
 		c.told(func() { c.b.Lane.Ack(last, x.Totals().Refused) })

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/memory"
@@ -114,14 +115,13 @@ func (s *pressedStore) total(t *testing.T, bucket string) account.Counts {
 func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 	s := openPressed(t, nil)
 	// First: at the end of the memory no bucket is made.
-	nonBlocking, patient := mustSession(t, s.Store, "b"), mustSession(t, s.Store, "b")
+	nonBlocking, patient := mustSessionWith(t, s.Store, "b", coordinator.Options{NeverWait: true}), mustSession(t, s.Store, "b")
 	extra := make(chan int64, 1)
 	extra <- testLimit
 	s.memory.Add(memory.Pool{Name: "test", Use: func() int64 { n := <-extra; extra <- n; return n }})
 	// Points that nothing can free yet: the store is young and idle.
 	s.pressure.AddSealed(testLimit / 8)
 	eventually(t, "the level is Hold", func() bool { return s.memory.Look() == memory.Hold })
-	nonBlocking.NeverWait()
 	s.defineSeries(t, "b", 2)
 	nonBlocking.Point(key(0), epoch, point.FromInt(1))
 	if err := nonBlocking.Close(); err != nil {

@@ -91,7 +91,7 @@ func (h Series) now() (reader.Series, error) {
 	if err := h.of.check(); err != nil {
 		return reader.Series{}, err
 	}
-	oldest, _ := h.of.s.admitted(h.of.b)
+	oldest, _ := h.of.s.columns.Admitted(h.of.b)
 	return reader.Series{Bucket: h.of.b.ID, ID: h.id, Oldest: int64(oldest)}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/flush"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/point"
 )
 
@@ -28,11 +29,11 @@ func manyGroups(t *testing.T, s *Store, clock *testClock) (want [][]uint64, sent
 	for i := range want {
 		want[i] = make([]uint64, modelSlots)
 	}
-	var sessions [manySenders]*Session
+	var sessions [manySenders]*intake.Session
 	for i := range sessions {
 		sessions[i] = mustSession(t, s, "b")
 	}
-	point1 := func(x *Session, series int, slot int64) {
+	point1 := func(x *intake.Session, series int, slot int64) {
 		w := point.FromInt(r.Int64N(1 << (8 * r.IntN(5))))
 		x.Point(key(series), uint64(slot), w)
 		want[series][slot-modelFrom] = w

@@ -110,11 +110,11 @@ func TestAChunkThatDoesNotDecodeIsLeftOut(t *testing.T) {
 	}
 }
 
-func mustBucket(t *testing.T, s *Store, name string) uint64 {
+func mustBucket(t fataler, s *Store, name string) uint64 {
 	t.Helper()
 	info, err := s.BucketByName(name)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("bucket: %v", err)
 	}
 	return info.ID
 }

@@ -18,6 +18,7 @@ import (
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/memory"
@@ -61,6 +62,7 @@ type Store struct {
 
 	pressure *backpressure.Control
 	sealers  *backpressure.Sealers
+	intake   *intake.Intake
 
 	maxTombstones int64 // maxTombstones; tests have a lower one
 	deleteSlice   int   // deleteSlice; tests have smaller ones
@@ -81,8 +83,6 @@ type Store struct {
 	stop      chan struct{}
 	crashed   atomic.Bool
 	workers   sync.WaitGroup
-
-	unpredictedSets unpredictedSets
 
 	damage   damage.Notes
 	counters counters
@@ -157,28 +157,12 @@ func (s *Store) endOr(position *atomic.Uint64) wal.LSN {
 	return s.log.End()
 }
 
-// WaitDurable waits until what a commit stands for is on disk as the sync mode has
-// it: at once with always, at the next tick with interval. With off it is an
-// error.
-func (s *Store) WaitDurable(ctx context.Context, t coordinator.Token) error {
-	if t.Position == 0 {
-		return nil
-	}
-	return s.log.WaitDurable(ctx, wal.LSN(t.Position))
-}
+// Intake is the way of points into the store.
+func (s *Store) Intake() *intake.Intake { return s.intake }
 
-// SyncMode returns how the log is synced.
-func (s *Store) SyncMode() wal.SyncMode { return s.o.WALSync }
-
-// admitted returns the slots [lo, hi) that the bucket takes now.
-func (s *Store) admitted(b *columns.Bucket) (lo, hi uint64) {
-	now := s.clock.Unix() / int64(time.Millisecond)
-	future := now + s.o.MaxFuture.Milliseconds()
-	hi = min(uint64(max(future/b.Resolution+1, 0)), buckets.MaxSlot)
-	if ttl := b.TTL(); ttl > 0 {
-		lo = uint64(max(now/b.Resolution-ttl, 0))
-	}
-	return lo, hi
+// NewSession starts a session for the bucket, as its intake does. Close must be called.
+func (s *Store) NewSession(info buckets.Info) (*intake.Session, error) {
+	return s.intake.NewSession(info, coordinator.Options{})
 }
 
 // Damage returns what was found damaged since the start, and how often.

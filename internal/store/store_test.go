@@ -222,7 +222,7 @@ func TestAlwaysWaitsForTheDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.WaitDurable(t.Context(), lsn); err != nil {
+	if err := s.intake.WaitDurable(t.Context(), lsn); err != nil {
 		t.Fatal(err)
 	}
 	o.FS = fs.CrashClone(vfs.CrashCloneCfg{})

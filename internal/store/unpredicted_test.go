@@ -9,15 +9,18 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/head"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/point"
 )
 
-const unpredictedSlots = 30 // of the test: behind them lies the future
+const (
+	unpredictedSlots  = 30   // of the test: behind them lies the future
+	unpredictedPoints = 2048 // more than these are not looked up together
+)
 
 // unpredictedModel sends points of few series in any order, and knows what must be there.
 type unpredictedModel struct {
-	x       *Session
+	x       *intake.Session
 	want    map[[2]int64]uint64 // by series and slot
 	sent    uint64
 	refused uint64
@@ -50,7 +53,7 @@ func (m *unpredictedModel) step(t *rapid.T) {
 	case "mixed":
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		spread := rapid.Int64Range(1, unpredictedSlots+1).Draw(t, "slots")
-		for range rapid.IntRange(1, 2*maxUnpredicted).Draw(t, "points") {
+		for range rapid.IntRange(1, 2*unpredictedPoints).Draw(t, "points") {
 			m.point(r.Int64N(900), (slot+r.Int64N(spread))%(unpredictedSlots+1))
 		}
 	case "one":
@@ -70,7 +73,7 @@ func (m *unpredictedModel) step(t *rapid.T) {
 
 func (m *unpredictedModel) check(t *rapid.T, s *Store) {
 	t.Helper()
-	total := s.Account().Total(m.x.b.ID)
+	total := s.Account().Total(mustBucket(t, s, "b"))
 	if total.Received() != m.sent || total.Refused[account.Future] != m.refused {
 		t.Fatalf("the account has %d points, %d of the future; %d were sent, %d of the future",
 			total.Received(), total.Refused[account.Future], m.sent, m.refused)
@@ -80,6 +83,20 @@ func (m *unpredictedModel) check(t *rapid.T, s *Store) {
 			if want := m.want[[2]int64{int64(series), int64(slot)}]; w != want {
 				t.Fatalf("series %d slot %d holds %x, want %x", series, slot, w, want)
 			}
+		}
+	}
+}
+
+// takeUnpredictedMemory makes sessions that have all memory for unpredicted points: the
+// third of three points of new series is one.
+func takeUnpredictedMemory(t *rapid.T, s *Store) {
+	for n := 0; s.intake.Bytes() < intake.MaxBytes; n++ {
+		x := mustSession(t, s, "others")
+		for i := range 3 {
+			x.Point(key(3*n+i), epoch, point.FromInt(1))
+		}
+		if n > 1000 {
+			t.Fatalf("%d sessions have %d bytes for unpredicted points", n, s.intake.Bytes())
 		}
 	}
 }
@@ -95,8 +112,7 @@ func TestPointsInAnyOrder(t *testing.T) {
 		s := mustOpen(t, o)
 		defer func() { s.Crash() }()
 		if rapid.Bool().Draw(t, "no memory for unpredicted points") {
-			for s.unpredictedSets.take() != nil {
-			}
+			takeUnpredictedMemory(t, s)
 		}
 		m := &unpredictedModel{x: mustSession(t, s, "b"), want: map[[2]int64]uint64{}}
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
@@ -113,36 +129,6 @@ func TestPointsInAnyOrder(t *testing.T) {
 		s = mustOpen(t, o)
 		m.check(t, s)
 	})
-}
-
-// Points in random order share log records, and give back what they were kept in.
-func TestPointsInRandomOrderShareRecords(t *testing.T) {
-	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
-	defer s.Crash()
-	x := mustSession(t, s, "b")
-	order := rand.New(rand.NewPCG(1, 2)).Perm(4 * head.Width)
-	for i := range order {
-		x.Point(key(i), epoch, point.FromInt(1))
-	}
-	if _, err := x.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	before := s.log.Stats().Records
-	for _, i := range order {
-		x.Point(key(i), epoch+1, point.FromInt(2))
-	}
-	if !x.Pending() {
-		t.Error("nothing is pending")
-	}
-	if _, err := x.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	if n := s.log.Stats().Records - before; n > 8 {
-		t.Errorf("%d points of 4 groups made %d records", len(order), n)
-	}
-	if n := len(s.unpredictedSets.free); x.Pending() || n != 1 || s.unpredictedSets.bytes() != unpredictedCost {
-		t.Errorf("pending %t; %d sets of %d bytes are free, want one", x.Pending(), n, s.unpredictedSets.bytes())
-	}
 }
 
 // Rows in the order of time are on time, whatever the order of the names in them,
@@ -181,7 +167,7 @@ func TestRowsInTimeAreNotLate(t *testing.T) {
 		if err := x.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if total := s.Account().Total(x.b.ID); total.Accepted != sent {
+		if total := s.Account().Total(mustBucket(t, s, "b")); total.Accepted != sent {
 			t.Fatalf("%d points were sent: %+v", sent, total)
 		}
 	})

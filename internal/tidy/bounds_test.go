@@ -24,9 +24,7 @@ const (
 // falls, and one that is no longer needed goes. Whoever makes one of these smaller lowers
 // its number in the same commit; the test asks for it once it is a fifth too large.
 var exceptions = struct{ lines, fields, methods map[string]int }{
-	lines: map[string]int{
-		"internal/store": 4300,
-	},
+	lines: map[string]int{},
 	fields: map[string]int{
 		"internal/admin Status":  29, // one field for each key of a flat JSON object
 		"internal/config Config": 54, // one field for each key of ddb.conf
@@ -35,8 +33,7 @@ var exceptions = struct{ lines, fields, methods map[string]int }{
 		"internal/store Store":   40,
 	},
 	methods: map[string]int{
-		"internal/store Session": 48,
-		"internal/store Store":   75,
+		"internal/store Store": 59,
 	},
 }
 

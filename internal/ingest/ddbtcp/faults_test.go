@@ -17,6 +17,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/ingest/conns"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
@@ -110,7 +111,7 @@ func TestAFailedLogEndsAcknowledgedStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{t: t, store: st, srv: New(Options{Points: store.NewCoordinator(st), Store: st, Logger: so.Logger})}
+	f := &fixture{t: t, store: st, srv: New(Options{Points: st.Intake(), Store: st, Logger: so.Logger})}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +216,7 @@ func FuzzStream(f *testing.F) {
 		if hpts {
 			info = timestamped
 		}
-		session, err := store.NewCoordinator(st).Open(info, coordinator.Options{Timestamps: hpts, Report: report})
+		session, err := st.Intake().Open(info, coordinator.Options{Timestamps: hpts, Report: report})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +235,7 @@ func FuzzStream(f *testing.F) {
 		}
 		count := counter{size: point.Size}
 		if hpts {
-			count.size = store.TimestampedSize
+			count.size = intake.TimestampedSize
 		}
 		_, _ = wire.NewStreamParser(open, wire.MinStreamLimit).Parse(stream, &count, &count)
 		if received != count.points {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
@@ -17,13 +18,13 @@ import (
 )
 
 // pointByPoint is a stream that takes no points by itself.
-type pointByPoint struct{ *store.Session }
+type pointByPoint struct{ *intake.Session }
 
 func (pointByPoint) Batch(uint64, []byte) int   { return 0 }
 func (pointByPoint) Entries(uint64, []byte) int { return 0 }
 
 // flushes commits where a stream asks for it.
-type flushes struct{ *store.Session }
+type flushes struct{ *intake.Session }
 
 func (f flushes) Flush()          { _, _ = f.Commit() } // its error comes back from Close
 func (f flushes) FlushAck(uint64) {}

@@ -45,7 +45,7 @@ func newFixture(t *testing.T, change func(*store.Options, *Options)) *fixture {
 	}
 	st := storetest.Open(t, so)
 	if o.Store = st; o.Points == nil {
-		o.Points = store.NewCoordinator(st)
+		o.Points = st.Intake()
 	}
 	srv := New(o)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -147,11 +147,11 @@ func TestTwoNodesBehindTheProtocol(t *testing.T) {
 	other := storetest.OpenToCrash(t, so)
 	var both *tee
 	f := newFixture(t, func(_ *store.Options, o *Options) {
-		both = &tee{nodes: [2]coordinator.Coordinator{nil, store.NewCoordinator(other)}}
+		both = &tee{nodes: [2]coordinator.Coordinator{nil, other.Intake()}}
 		o.Points = both
 	})
 	both.mu.Lock()
-	both.nodes[0] = store.NewCoordinator(f.store)
+	both.nodes[0] = f.store.Intake()
 	both.mu.Unlock()
 	s := f.openAcked()
 	slot := time.Now().Unix() - 60

@@ -41,7 +41,7 @@ func newFixture(t *testing.T, listeners int, autoCreate bool) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := New(Options{Points: store.NewCoordinator(st), Account: st.Account(), Logger: slog.New(slog.DiscardHandler)}, socks)
+	srv := New(Options{Points: st.Intake(), Account: st.Account(), Logger: slog.New(slog.DiscardHandler)}, socks)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve() }()
 	c, err := net.Dial("udp", socks.Addr().String())

@@ -64,7 +64,7 @@ func newFixture(t *testing.T, change func(*store.Options, *Options)) *fixture {
 		change(&so, &o)
 	}
 	st := storetest.Open(t, so)
-	o.Points, o.Memory, o.Account, o.Now, f.store = store.NewCoordinator(st), st.Memory(), st.Account(), st.Now, st
+	o.Points, o.Memory, o.Account, o.Now, f.store = st.Intake(), st.Memory(), st.Account(), st.Now, st
 	f.srv = New(o)
 	text, pickle := f.listen(), f.listen()
 	socks, err := datagram.Listen("127.0.0.1:0", 1, 1<<20)

@@ -51,7 +51,7 @@ func benchStore(b *testing.B) *store.Store {
 func benchServer(b *testing.B) *Server {
 	st := benchStore(b)
 	return New(Options{
-		Points: store.NewCoordinator(st), Memory: st.Memory(), Account: st.Account(), Now: st.Now, Logger: slog.New(slog.DiscardHandler),
+		Points: st.Intake(), Memory: st.Memory(), Account: st.Account(), Now: st.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 

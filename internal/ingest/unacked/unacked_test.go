@@ -44,7 +44,7 @@ func send(t *testing.T, b *Bucket, slot uint64) {
 
 func TestPointsFollowTheName(t *testing.T) {
 	st := openStore(t, true)
-	b := NewBucket(store.NewCoordinator(st), "b", nil)
+	b := NewBucket(st.Intake(), "b", nil)
 	send(t, b, 1)
 	first, err := st.BucketByName("b")
 	if err != nil {
@@ -75,11 +75,11 @@ func TestPointsFollowTheName(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	st := openStore(t, false)
-	_, _, err := NewBucket(store.NewCoordinator(st), "nope", nil).Stream()
+	_, _, err := NewBucket(st.Intake(), "nope", nil).Stream()
 	if got, ok := Refused(err); !ok || got != "unknown_bucket" {
 		t.Errorf("a bucket that is missing is refused as %q: %v", got, err)
 	}
-	_, _, err = NewBucket(store.NewCoordinator(openStore(t, true)), strings.Repeat("x", 256), nil).Stream()
+	_, _, err = NewBucket(openStore(t, true).Intake(), strings.Repeat("x", 256), nil).Stream()
 	if got, ok := Refused(err); !ok || got != "invalid_bucket" {
 		t.Errorf("a name of 256 bytes is refused as %q: %v", got, err)
 	}

@@ -1,4 +1,4 @@
-package store
+package intake
 
 import (
 	"encoding/binary"
@@ -20,47 +20,46 @@ const TimestampedSize = 2 * point.Size
 // Timestamped is Point for a point with a timestamp in nanoseconds. A bucket without
 // timestamps keeps the value only.
 func (x *Session) Timestamped(key []byte, slot uint64, raw, timestamp uint64) {
-	if x.width == 1 {
+	if x.sink.width == 1 {
 		x.Point(key, slot, raw)
 		return
 	}
 	w, ok := point.Normalize(raw)
 	if !ok {
-		x.refuse(account.BadType, 1)
+		x.sink.refuse(account.BadType, 1)
 		return
 	}
 	word := uint64(point.Unset)
 	if w != point.Unset {
-		if word, ok = x.b.TimestampWord(slot, timestamp); !ok {
-			x.refuseTimestamp(key, slot)
+		if word, ok = x.sink.b.TimestampWord(slot, timestamp); !ok {
+			x.sink.refuseTimestamp(key, slot)
 			return
 		}
 	}
 	if !x.position.Columns.Is(x.position.Column, key) && !x.find(key, 1) {
 		return
 	}
-	if !x.goesOn(slot) {
-		x.makeRoom()
-		x.runSlot, x.runCol = slot, x.position.Column
+	if !x.buffer.goesOn(slot, x.position.Column) {
+		x.begin(slot)
 	}
-	x.words[x.runLen], x.words[x.runLen+1] = w, word
-	x.runLen += 2
+	x.buffer.add(w)
+	x.buffer.add(word)
 	x.position.Column += 2
 }
 
 // refuseTimestamp counts a point whose timestamp does not belong to its slot under the
 // first reason that holds.
-func (x *Session) refuseTimestamp(key []byte, slot uint64) {
-	lo, hi := x.s.admitted(x.b)
+func (k *sink) refuseTimestamp(key []byte, slot uint64) {
+	lo, hi := k.slots()
 	switch {
 	case len(key) == 0:
-		x.refuse(account.EmptyName, 1)
+		k.refuse(account.EmptyName, 1)
 	case slot >= hi:
-		x.refuse(account.Future, 1)
+		k.refuse(account.Future, 1)
 	case slot < lo:
-		x.refuse(account.Expired, 1)
+		k.refuse(account.Expired, 1)
 	default:
-		x.refuse(account.BadTimestamp, 1)
+		k.refuse(account.BadTimestamp, 1)
 	}
 }
 
@@ -87,7 +86,7 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 	}
 	x.flush()
 	if slot > math.MaxUint64-n {
-		x.refuse(account.Future, n) // its last slots would begin at 0 again
+		x.sink.refuse(account.Future, n) // its last slots would begin at 0 again
 		n = 0
 	}
 	first := slot
@@ -98,10 +97,10 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 		word := uint64(point.Unset)
 		switch {
 		case !ok:
-			x.refuse(account.BadType, 1)
+			x.sink.refuse(account.BadType, 1)
 		case w != point.Unset:
-			if word, ok = x.b.TimestampWord(slot, timestamp); !ok {
-				x.refuseTimestamp(key, slot)
+			if word, ok = x.sink.b.TimestampWord(slot, timestamp); !ok {
+				x.sink.refuseTimestamp(key, slot)
 			}
 		}
 		slot++
@@ -109,10 +108,10 @@ func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw,
 			x.entry = append(x.entry, w, word)
 		}
 		if !ok || len(x.entry) == logrecord.MaxPoints {
-			x.column(first, x.entry)
+			x.sink.storeColumn(x.position, first, x.entry)
 			first, x.entry = slot, x.entry[:0]
 		}
 	}
-	x.column(first, x.entry)
+	x.sink.storeColumn(x.position, first, x.entry)
 	x.position.Column += 2
 }
