@@ -116,7 +116,7 @@ const DeletedBuckets uint64 = 0
 // called concurrently. What they return is the caller's own copy.
 type Account struct {
 	mu        sync.Mutex
-	buckets   map[uint64]*ledger
+	buckets   map[uint64]*sums
 	rows      int // of minutes, of all buckets
 	maxRows   int // see Bound; 0 = none
 	lost      map[string]uint64
@@ -124,7 +124,8 @@ type Account struct {
 	requests  map[string]uint64
 }
 
-type ledger struct {
+// sums are the account of one bucket.
+type sums struct {
 	total   Counts
 	minutes []Row // ascending
 }
@@ -132,7 +133,7 @@ type ledger struct {
 // New returns an empty account.
 func New() *Account {
 	return &Account{
-		buckets:   make(map[uint64]*ledger),
+		buckets:   make(map[uint64]*sums),
 		lost:      make(map[string]uint64),
 		recovered: make(map[string]uint64),
 		requests:  make(map[string]uint64),
@@ -166,10 +167,10 @@ func (a *Account) keep() int {
 	return min(RetainedMinutes, max(1, a.maxRows/max(1, len(a.buckets))))
 }
 
-func (a *Account) ledger(bucket uint64) *ledger {
+func (a *Account) of(bucket uint64) *sums {
 	l := a.buckets[bucket]
 	if l == nil {
-		l = &ledger{}
+		l = &sums{}
 		a.buckets[bucket] = l
 	}
 	return l
@@ -180,16 +181,16 @@ func (a *Account) ledger(bucket uint64) *ledger {
 func (a *Account) Add(bucket uint64, minute int64, d *Counts) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	l := a.ledger(bucket)
+	l := a.of(bucket)
 	l.total.Add(d)
 	before := len(l.minutes)
 	l.row(minute, a.keep()).Add(d)
 	a.rows += len(l.minutes) - before
 }
 
-// row returns the row of a minute, of which the ledger then has at most keep. Minutes come
+// row returns the row of a minute, of which the bucket then has at most keep. Minutes come
 // in order but for a clock that was set back, so the search starts at the end.
-func (l *ledger) row(minute int64, keep int) *Counts {
+func (l *sums) row(minute int64, keep int) *Counts {
 	i := len(l.minutes)
 	for i > 0 && l.minutes[i-1].Minute > minute {
 		i--
@@ -209,7 +210,7 @@ func (l *ledger) row(minute int64, keep int) *Counts {
 }
 
 // drop drops the oldest n minutes. Where those were many, their memory goes as well.
-func (l *ledger) drop(n int) {
+func (l *sums) drop(n int) {
 	if n == 1 {
 		l.minutes = slices.Delete(l.minutes, 0, 1)
 		return
@@ -224,7 +225,7 @@ func (a *Account) DeleteBucket(bucket uint64) {
 	if l := a.buckets[bucket]; l != nil {
 		delete(a.buckets, bucket)
 		a.rows -= len(l.minutes)
-		a.ledger(DeletedBuckets).total.Add(&l.total)
+		a.of(DeletedBuckets).total.Add(&l.total)
 	}
 }
 

@@ -148,7 +148,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 		}
 		if !reflect.DeepEqual(a.Totals(), b.Totals()) || !reflect.DeepEqual(a.Minutes(1), b.Minutes(1)) ||
 			!reflect.DeepEqual(a.Lost(), b.Lost()) || !reflect.DeepEqual(a.Requests(), b.Requests()) {
-			t.Fatal("the restored ledger differs")
+			t.Fatal("the restored account differs")
 		}
 	})
 }
@@ -178,7 +178,7 @@ func FuzzRestore(f *testing.F) {
 		}
 		c := New()
 		if err := c.Restore(b.Snapshot()); err != nil || !reflect.DeepEqual(b.Totals(), c.Totals()) {
-			t.Fatalf("a restored ledger does not survive its own snapshot: %v", err)
+			t.Fatalf("a restored account does not survive its own snapshot: %v", err)
 		}
 	})
 }

@@ -114,13 +114,13 @@ func (a *Account) Restore(snapshot []byte) error {
 	if err != nil || n > uint64(len(src)) {
 		return errCodec
 	}
-	buckets, rows := make(map[uint64]*ledger), 0
+	buckets, rows := make(map[uint64]*sums), 0
 	for range n {
 		if len(src) < 8 {
 			return errCodec
 		}
 		id := binary.LittleEndian.Uint64(src)
-		l := &ledger{}
+		l := &sums{}
 		if src, err = l.restore(src[8:]); err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (a *Account) Restore(snapshot []byte) error {
 	return nil
 }
 
-func (l *ledger) restore(src []byte) (rest []byte, err error) {
+func (l *sums) restore(src []byte) (rest []byte, err error) {
 	if l.total, src, err = ParseCounts(src); err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func (c *Client) Merge(ctx context.Context) (Merged, error) {
 	return out, c.post(ctx, "/admin/merge", struct{}{}, &out)
 }
 
-// Account reads the ledger: totals of all buckets or of one, or with minutes
+// Account reads the account: totals of all buckets or of one, or with minutes
 // above 0 one row for each of the last minutes.
 func (c *Client) Account(ctx context.Context, bucket string, minutes int) (Account, error) {
 	q := url.Values{}

@@ -75,7 +75,7 @@ type Merged struct {
 	TookUS   int64 `json:"took_us"`
 }
 
-// Account is the answer to GET /admin/account: the ledger of every point.
+// Account is the answer to GET /admin/account: what became of every point.
 type Account struct {
 	Rows      []AccountRow      `json:"rows"`
 	Lost      map[string]uint64 `json:"lost_total"`       // points counted earlier and lost since, by cause

@@ -90,7 +90,7 @@ Examples:
   ddb admin account --bucket metrics --minutes 10`
 }
 
-// Run prints the ledger, and fails when its sum does not hold.
+// Run prints the account, and fails when its sum does not hold.
 func (c *AccountCommand) Run(env *Env) error {
 	if c.Minutes < 0 || c.Minutes > 0 && c.Bucket == "" {
 		return errors.New("--minutes needs --bucket and a number from 1 up")

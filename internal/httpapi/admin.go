@@ -159,9 +159,9 @@ func (a *api) adminAccount(w http.ResponseWriter, r *http.Request) error {
 		}
 		minutes = n
 	}
-	ledger := a.Store.Account()
-	out := admin.Account{Rows: []admin.AccountRow{}, Lost: map[string]uint64{}, Recovered: map[string]uint64{}, Requests: ledger.Requests()}
-	for _, l := range ledger.Lost() {
+	acc := a.Store.Account()
+	out := admin.Account{Rows: []admin.AccountRow{}, Lost: map[string]uint64{}, Recovered: map[string]uint64{}, Requests: acc.Requests()}
+	for _, l := range acc.Lost() {
 		out.Lost[l.Cause], out.Recovered[l.Cause] = l.Points, l.Recovered
 	}
 	switch escaped := params.Get("bucket"); {

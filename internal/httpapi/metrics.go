@@ -187,12 +187,12 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 	}
-	ledger := c.source.Account()
-	for _, l := range ledger.Lost() {
+	acc := c.source.Account()
+	for _, l := range acc.Lost() {
 		send(lostDesc, prometheus.CounterValue, float64(l.Points), l.Cause)
 		send(recoverDesc, prometheus.CounterValue, float64(l.Recovered), l.Cause)
 	}
-	for reason, n := range ledger.Requests() {
+	for reason, n := range acc.Requests() {
 		send(requestsDesc, prometheus.CounterValue, float64(n), reason)
 	}
 	for _, b := range c.source.Buckets() {
@@ -216,14 +216,14 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// total is the ledger of a bucket by its escaped name. The empty name stands
+// total is what was counted of a bucket by its escaped name. The empty name stands
 // for all buckets that are gone: no bucket has it.
 type total struct {
 	bucket string
 	account.Counts
 }
 
-// totals returns the ledgers of all buckets in the order of their names, those
+// totals returns what was counted of all buckets in the order of their names, those
 // that are gone summed up in the first.
 func totals(s interface {
 	Buckets() []buckets.Info

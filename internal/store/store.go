@@ -136,7 +136,7 @@ func (s *Store) shutdown() error {
 // ReleaseSenders lets the senders go on that are held back, as backpressure.Control.Release.
 func (s *Store) ReleaseSenders() { s.pressure.Release() }
 
-// Account returns the ledger of the node.
+// Account returns the account of the node.
 func (s *Store) Account() *account.Account { return s.account }
 
 // Now returns the coarse clock, at most a tick behind.
