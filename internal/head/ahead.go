@@ -86,7 +86,7 @@ func fetchWalked(from, size uintptr) {
 	}
 }
 
-// Fetch asks for the memory of a group that is about to be written to.
+// Fetch prefetches the memory of a group that is about to be written to.
 func (g *Group) Fetch() { kernel.Fetch(uintptr(unsafe.Pointer(g)), int(groupLines)) }
 
 // Fetch prefetches the view.
@@ -99,7 +99,7 @@ func (c *Columns) FetchSpan(col int) {
 	}
 }
 
-// FetchName prefetches what Is reads after that.
+// FetchName prefetches what Is reads after what FetchSpan has prefetched.
 func (c *Columns) FetchName(col int) {
 	if uint(col) < uint(len(c.names)) {
 		if at := c.names[col].From; uint(at) < uint(len(c.arena)) {

@@ -48,7 +48,7 @@ type freePart struct {
 
 // Cells are the cells of one part.
 type Cells struct {
-	Words []uint64
+	Words []uint64 // row by row; belongs to whoever called Alloc, until Free
 	slab  *slab
 }
 
@@ -70,8 +70,8 @@ const (
 	partRows = 12
 )
 
-// NewArena returns an arena for blocks of height rows. Two rows are a page, so
-// the parts of an even number of rows have an even one.
+// NewArena returns an arena for blocks of height rows. Two rows are a page, so the parts of
+// blocks with an even number of rows have an even number as well.
 func NewArena(height int) *Arena {
 	rows := min(height, partRows)
 	for height%rows != 0 || height%2 != rows%2 {
@@ -152,9 +152,9 @@ func (a *Arena) drop(s *slab) {
 	}
 }
 
-// Bytes returns the memory of the parts in use, and what is kept for others: that
-// of the free ones that were in use, and what sealed blocks had and none has. A
-// part that never was in use has none.
+// Bytes returns the memory of the parts in use, and the memory that is free and kept for
+// others: that of free parts, and what sealed blocks have given back. A part that was never in
+// use has no memory.
 func (a *Arena) Bytes() (inUse, free int64) {
 	unused := a.sealedBlocks.unused()
 	a.mu.Lock()
@@ -162,8 +162,7 @@ func (a *Arena) Bytes() (inUse, free int64) {
 	return int64(a.inUse) * int64(a.size) * 8, int64(a.dirty)*int64(a.size)*8 + unused
 }
 
-// TableBytes returns the memory, on the Go heap, of the blocks in use that keep
-// their set cells only.
+// TableBytes returns the memory of the blocks that are tables. It is on the Go heap.
 func (a *Arena) TableBytes() int64 { return a.tables.Load() }
 
 // Trim gives back to the system the memory of all free parts, of whole slabs as well as

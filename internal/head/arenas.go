@@ -2,13 +2,13 @@ package head
 
 import "sync"
 
-// Arenas are the arenas of a node, one for each height of blocks. The methods may be
-// called concurrently; the zero value has none.
+// Arenas has the arenas of a node, one for each height of blocks. Its methods may be called
+// concurrently. The zero value is ready. What they do they do for each arena.
 type Arenas struct {
 	byHeight sync.Map // height → *Arena
 }
 
-// Of returns the arena of blocks of a height.
+// Of returns the arena for blocks of a height, and makes it if there is none.
 func (s *Arenas) Of(height int) *Arena {
 	a, ok := s.byHeight.Load(height)
 	if !ok {
@@ -24,7 +24,8 @@ func (s *Arenas) each(fn func(a *Arena)) {
 	})
 }
 
-// Bytes returns the memory of the blocks in use, in rows and in tables, and of free ones.
+// Bytes returns the memory of blocks that are rows, of those that are tables, and of what is
+// free and kept for others.
 func (s *Arenas) Bytes() (rows, tables, warm int64) {
 	s.each(func(a *Arena) {
 		n, free := a.Bytes()
@@ -33,15 +34,15 @@ func (s *Arenas) Bytes() (rows, tables, warm int64) {
 	return rows, tables, warm
 }
 
-// Trim gives the memory of all free blocks back.
+// Trim gives all memory that is free back to the system.
 func (s *Arenas) Trim() { s.each((*Arena).Trim) }
 
-// GiveBack gives back the memory of blocks that will not be needed soon: it keeps what the
-// next rows of senders in step need.
+// GiveBack gives memory back to the system that will not be needed soon. It keeps what the next
+// rows of senders in step need. It is called ten times a second.
 func (s *Arenas) GiveBack() { s.each((*Arena).GiveBack) }
 
-// ReleaseSealed gives the memory back that no encoded chunk needs any more.
+// ReleaseSealed gives memory of sealed blocks back to the system in which none is left.
 func (s *Arenas) ReleaseSealed() { s.each((*Arena).ReleaseSealed) }
 
-// Release gives back what has no block and no sealed block in use.
+// Release gives slabs back to the system in which nothing is in use.
 func (s *Arenas) Release() { s.each((*Arena).Release) }

@@ -2,9 +2,8 @@ package head
 
 import "slices"
 
-// MaxOpen is how many blocks of a group accept writes at a time. Four cover
-// senders that lag each other by three block heights; each costs
-// height × Width × 8 bytes.
+// MaxOpen is how many blocks of a group take writes at a time, at most. Four cover senders
+// that lag each other by three block heights. Each costs up to height × Width × 8 bytes.
 const MaxOpen = 4
 
 // blocks are the blocks of a group that hold cells: the open ones, and the closed ones

@@ -11,9 +11,10 @@ import (
 // run of a sender is long enough to pay for a lock and a log record.
 const Width = 256
 
-// Columns is what a group knows of its columns at one moment: an immutable
-// view. Names lie one after the other in one arena, so that the decoder's
-// compare with the next expected name walks memory forwards.
+// Columns says which series have the columns of a group at one moment. It is immutable, and
+// valid for as long as somebody has it. Names lie one after the other in one arena, so that a
+// decoder which compares with the next expected name walks memory forwards. Columns are
+// numbered from 0.
 type Columns struct {
 	arena []byte
 	names []kernel.Span     // empty, which no key is, for a column that is free or has none
@@ -22,7 +23,7 @@ type Columns struct {
 	epoch uint32
 }
 
-// Bytes returns the memory of the names and ids.
+// Bytes returns the memory of the names and ids, in bytes.
 func (c *Columns) Bytes() int64 { return int64(cap(c.arena) + 8*cap(c.names) + 16*cap(c.ids)) }
 
 // Len returns the number of columns up to the last one that a series has.
@@ -31,18 +32,18 @@ func (c *Columns) Len() int { return len(c.names) }
 // Bound returns the number of columns that have a series.
 func (c *Columns) Bound() int { return c.bound }
 
-// Epoch grows when a column is taken from its series. In views of the same
-// epoch a column that has a series has the same one.
+// Epoch returns a number that grows when a column is taken from its series. A column that has
+// a series in two views of one epoch has the same series in both.
 func (c *Columns) Epoch() uint32 { return c.epoch }
 
-// Key returns the metric key of a column, nothing for one without. It must not
-// be written to.
+// Key returns the metric key of a column, empty for one without. The column is below Len. The
+// slice must not be written to.
 func (c *Columns) Key(col int) []byte {
 	n := c.names[col]
 	return c.arena[n.From:n.To:n.To]
 }
 
-// ID returns the series id of a column that has a series.
+// ID returns the id of the series that has a column, zero for none. The column is below Len.
 func (c *Columns) ID(col int) metric.SeriesID { return c.ids[col] }
 
 // Has reports whether a column has a series.
@@ -53,13 +54,13 @@ func (c *Columns) Has(col int) bool {
 // owns reports whether a column is that of the series.
 func (c *Columns) owns(id metric.SeriesID, col int) bool { return c.Has(col) && c.ids[col] == id }
 
-// Named reports whether a column is that of a series' values: one of timestamps has a
-// series and no name.
+// Named reports whether a column is that of the values of a series: one of timestamps has a
+// series, but no name.
 func (c *Columns) Named(col int) bool {
 	return uint(col) < uint(len(c.names)) && c.names[col].From < c.names[col].To
 }
 
-// Is reports whether col is a column and key is its name.
+// Is reports whether col is a column with a name, and key is that name.
 func (c *Columns) Is(col int, key []byte) bool {
 	if uint(col) >= uint(len(c.names)) {
 		return false
@@ -68,7 +69,8 @@ func (c *Columns) Is(col int, key []byte) bool {
 	return string(c.arena[n.From:n.To]) == string(key) && len(key) > 0
 }
 
-// From returns the names of the columns from col on, for kernel.MatchBatch.
+// From returns the names of the columns from col on, as kernel.MatchBatch takes them. They must
+// not be written to.
 func (c *Columns) From(col int) (names []byte, expected []kernel.Span) {
 	if uint(col) >= uint(len(c.names)) {
 		return nil, nil
@@ -76,9 +78,9 @@ func (c *Columns) From(col int) (names []byte, expected []kernel.Span) {
 	return c.arena, c.names[col:]
 }
 
-// Free returns the column for the next series of a sender, whose last series got column
-// after (-1 for none): the one behind it, or else the first of the longest run of free
-// columns. ok is false when all columns have a series.
+// Free returns the column for the next series of a sender, whose last series got the column
+// after, or -1 for none. It is the one behind that, or else the first of the longest run of
+// free columns. ok is false if all columns have a series.
 func (c *Columns) Free(after int) (col int, ok bool) {
 	if c.bound == Width {
 		return 0, false
@@ -134,7 +136,7 @@ func (c *Columns) roomFor(n int) int {
 	return min(4*need, max(need*Width/(c.bound+1), need+need/8))
 }
 
-// Growth returns by how many bytes the names grow for one of n bytes more.
+// Growth returns by how many bytes the memory of the names grows for one more name of n bytes.
 func (c *Columns) Growth(n int) int64 { return int64(c.roomFor(n) - cap(c.arena)) }
 
 // without returns a view of the next epoch, in memory of its own, in which the

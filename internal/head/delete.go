@@ -1,6 +1,6 @@
 package head
 
-// Mask is a set of columns of a group.
+// Mask is a set of columns of a group. The zero value is empty.
 type Mask [Width / 64]uint64
 
 // Set adds a column.
@@ -16,19 +16,23 @@ func (m *Mask) clear(col int) { m[col/64] &^= 1 << (col % 64) }
 
 // Deleted is what Delete took away.
 type Deleted struct {
-	Points    int64
-	LateBytes int64 // given back
+	Points    int64 // how many; those with a timestamp count once
+	LateBytes int64 // of late points, given back
 }
 
-// Delete takes columns from their series and drops all points that the group
-// holds of them; with idle only those columns of which it holds none and all
-// records lie below its replay position. log is called with these columns under the group's
-// lock before anything is dropped: records of points stand in front of its record
-// or come from a writer that has found the names anew. The columns are free for
-// others at once: none of their points is left, and a replay tells the records of
-// the former series from those of the next by the definition of the next.
-// Callers serialise it with Bind and Deactivate and call it between flushes only.
-// With width 2 a series has the column behind its own as well.
+// Delete takes the columns of want that have a name from their series, and drops all points
+// that the group holds of them. If idle is true it takes only columns of which the group holds
+// no points, and all of whose records lie below the replay position. With a width of 2 a
+// series has the column behind its own as well.
+//
+// If any column is left to be taken, it calls log with them under the lock of the group,
+// before anything is dropped. An error of log is returned, and nothing is dropped. Records of
+// points of the series lie before its record in the log. Those behind it are of writers that
+// have found the names anew.
+//
+// The columns are free for others at once. A replay tells the records of the former series
+// from those of the next by the definition of the next. The caller serialises Delete with
+// Bind and Deactivate, and calls it between flushes only.
 func (g *Group) Delete(want Mask, width int, idle bool, log func(Mask) error) (Deleted, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -9,29 +9,30 @@ import (
 	"dalmatiner/internal/kernel"
 )
 
-// Capture is what BeginFlush took from a group: it stays readable in the group
-// until EndFlush.
+// Capture is what BeginFlush took from a group. Readers of the group see it until EndFlush. It
+// is valid until EndFlush or AbortFlush.
 type Capture struct {
 	batch  // sealed blocks ascending by start
 	height int64
 	cols   *Columns
-	// ReplayPosition is the position in the log of the first record that the group
-	// still needs after this flush, 0 when it needs none.
+	// ReplayPosition is the LSN of the first record that the group still needs after this
+	// flush, 0 if it needs none.
 	ReplayPosition uint64
 
-	// Settled is the highest slot that the group has flushed before, -1 for none. With
-	// Unsettled older points of some columns may have been flushed by another group: the
-	// caller raises Settled to what is known of all groups. Chunks with a slot up to it
-	// may lie over something older.
+	// Settled is the highest slot that the group has flushed before, -1 for none. Chunks
+	// with a slot up to it may lie over something older, and are marked. If Unsettled is
+	// true, another group may have flushed older points of some columns: the caller then
+	// raises Settled to the highest slot that it knows of all groups.
 	Settled   int64
 	Unsettled bool
-	// Highest is the highest slot of what was captured, at least; -1 for none.
+	// Highest is the highest slot of what was captured, or one above it; -1 for none.
 	Highest int64
 }
 
-// BeginFlush takes the sealed blocks and late points of the group for writing.
-// It first waits until no block is being sealed: a late point must not be
-// flushed before the sealed block it corrects. Only one flush may be under way.
+// BeginFlush takes the sealed blocks and late points of the group for a flush, which the caller
+// ends with EndFlush or AbortFlush. It first waits until all closed blocks are sealed: a late
+// point must not be flushed before the block that it corrects. Only one flush of a group may
+// be under way.
 func (g *Group) BeginFlush() Capture {
 	c := g.capture()
 	slices.SortStableFunc(c.sealedBlocks, func(a, b *sealedBlock) int { return cmp.Compare(a.start, b.start) })
@@ -49,27 +50,27 @@ func (g *Group) capture() Capture {
 	return c
 }
 
-// Settle raises the highest slot that counts as flushed: what the caller knows of older
-// points of the group's series counts for its later flushes, too.
+// Settle raises the highest slot that counts as flushed to at least slot, also for later
+// flushes: the caller knows of points of the group's series that other groups have flushed.
 func (g *Group) Settle(slot int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.unflushed.settled = max(g.unflushed.settled, slot)
 }
 
-// EndFlush forgets what BeginFlush took, after a committed segment holds it,
-// and returns the bytes given back: sealed blocks and late points. The capture must not be
-// read any more. The memory of sealed blocks goes to later ones until Arena.ReleaseSealed.
+// EndFlush drops what BeginFlush took. A committed segment must hold it. The Capture is not
+// valid any more. It returns the bytes of the sealed blocks and of the late points, 0 if the
+// group was killed meanwhile. The memory of sealed blocks is for later ones until
+// Arena.ReleaseSealed.
 func (g *Group) EndFlush() (sealedBlocks, late int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.unflushed.end()
 }
 
-// FlushChunks returns about how many chunks a flush makes of what waits for it, and
-// how many bytes it copies for that: of chunks that are more than one piece. Columns of
-// which only some sealed blocks of a chunk hold anything may not be seen; what came out of order
-// may count twice.
+// FlushChunks returns about how many chunks the next flush, and one under way, make, and how
+// many bytes they copy: those of chunks that are more than one piece. n may be too low if only
+// some sealed blocks of a chunk have a column, and too high if points came out of order.
 func (g *Group) FlushChunks() (n, copied int64) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -79,26 +80,25 @@ func (g *Group) FlushChunks() (n, copied int64) {
 	return n, copied
 }
 
-// AbortFlush puts back what BeginFlush took: the next flush takes it again. The
-// capture must not be read any more.
+// AbortFlush puts back what BeginFlush took, for the next flush. The Capture is not valid any
+// more.
 func (g *Group) AbortFlush() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.unflushed.abort(g.dead)
 }
 
-// Copied returns about how many bytes of what was captured a flush has to copy, as
-// FlushChunks does.
+// Copied returns about how many bytes of the capture a flush copies, as FlushChunks does.
 func (c *Capture) Copied() int64 { return c.copied() }
 
 // Chunks returns about how many chunks the capture makes, as FlushChunks does.
 func (c *Capture) Chunks() int64 { return c.chunks() }
 
-// Empty reports whether there is nothing to write.
+// Empty reports whether nothing was captured.
 func (c *Capture) Empty() bool { return c.empty() }
 
-// Flusher turns captures into chunks. It holds scratch memory and is not for
-// concurrent use.
+// Flusher turns captures into chunks. It holds scratch memory. The zero value is ready; it
+// must not be used by two goroutines at once.
 type Flusher struct {
 	enc    chunk.Encoder
 	words  [chunk.Slots]uint64
@@ -107,13 +107,14 @@ type Flusher struct {
 	pieces [][]byte // of one chunk
 }
 
-// Emit takes one encoded chunk: its number is its first slot divided by
-// chunk.Slots. data, which holds points of them, is valid during the call, and where
-// it stays, because it lies in a sealed block, until EndFlush or AbortFlush. Where it is marked
-// it may lie over something older: it has late points, or slots up to Capture.Settled.
+// Emit takes one encoded chunk. number is its first slot divided by chunk.Slots, and points is
+// how many set slots it has. data must not be written to. It is valid during the call, and if
+// stays is true until EndFlush or AbortFlush, because it lies in a sealed block. If marked is
+// true the chunk may lie over something older: it has late points, or slots up to
+// Capture.Settled. An error ends the walk.
 type Emit func(number int64, points int, data []byte, stays, marked bool) error
 
-// Columns returns the columns of the captured group.
+// Columns returns the columns of the group as they were in BeginFlush.
 func (c *Capture) Columns() *Columns { return c.cols }
 
 // latePart is what a late run has in one chunk.
@@ -122,8 +123,8 @@ type latePart struct {
 	run    lateRun
 }
 
-// Fetch prefetches what Column reads first of a column: neighbouring pieces lie in
-// different sealed blocks.
+// Fetch prefetches what Flusher.Column reads first of a column, because the pieces of
+// neighbouring chunks lie far apart.
 func (c *Capture) Fetch(col int) {
 	for _, t := range c.sealedBlocks {
 		if p := t.piece(col); len(p) > 0 {
@@ -132,7 +133,8 @@ func (c *Capture) Fetch(col int) {
 	}
 }
 
-// Column hands every chunk of a column to emit, ascending.
+// Column calls emit for every chunk of a column of c, in ascending order. An error is that of
+// emit, as it is, or one of a sealed block that cannot be decoded.
 func (f *Flusher) Column(c *Capture, col int, emit Emit) error {
 	late := c.late.column(col)
 	f.cut(late)

@@ -16,8 +16,8 @@ import (
 // Lock order: a group's lock is taken after the store's commit and view locks
 // and before the log's; no two groups are locked at a time.
 type Group struct {
-	ID     uint32
-	Bucket uint64
+	ID     uint32 // among all groups of the node
+	Bucket uint64 // id
 
 	next  atomic.Pointer[Group]
 	ahead ahead
@@ -60,15 +60,16 @@ func (g *Group) SetNext(n *Group) { g.next.Store(n) }
 
 // Applied says what a write caused.
 type Applied struct {
-	Dead   bool  // the group is dead: nothing was stored
+	Dead   bool  // Kill was called: nothing was stored
 	Stale  bool  // columns were taken from their series since Write.Epoch: nothing was stored
-	Closed int   // blocks that wait for Seal because of it
-	Late   int64 // bytes it added to the late points
+	Closed int   // blocks that it closed, which wait for Seal
+	Late   int64 // bytes that it added to the late points
 }
 
-// Apply stores the points of w and logs them. now is the coarse clock in
-// nanoseconds. What it caused holds with an error of the log, too: a block that
-// it closed waits for Seal.
+// Apply stores the points of w and then calls log for their record, unless it returns Dead or
+// Stale. It keeps nothing of w. now is the coarse clock. The error is that of log. Applied
+// holds with an error, too: the points are stored then, and a block that the write closed
+// waits for Seal.
 func (g *Group) Apply(w Write, now int64, log Log) (Applied, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -103,19 +104,18 @@ func (g *Group) Apply(w Write, now int64, log Log) (Applied, error) {
 	return Applied{Closed: len(g.blocks.closed) - closed, Late: late.bytes() - bytes}, err
 }
 
-// CloseBlocks closes the open blocks for which the caller says so, oldest
-// first, and returns how many now wait for Seal. due is given the position of
-// the block's first record in the log and the coarse times of its first and
-// last write.
+// CloseBlocks closes the open blocks for which due returns true, oldest first, and returns how
+// many: they wait for Seal. due is given the LSN of the first record of the block, and the
+// coarse times of its first and last write. It is called under the lock of the group.
 func (g *Group) CloseBlocks(due func(firstLSN uint64, opened, lastWrite int64) bool) (closed int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.blocks.closeIf(func(b *block) bool { return due(b.firstLSN, b.opened, b.lastWrite) })
 }
 
-// CloseComplete closes the complete blocks that were last written before the
-// given coarse time and returns how many now wait for Seal. Points that rewrite
-// their slots are late from then on.
+// CloseComplete closes the complete blocks whose last write was before the given coarse time,
+// and returns how many: they wait for Seal. Points that rewrite their slots are late from then
+// on.
 func (g *Group) CloseComplete(before int64) (closed int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -123,9 +123,9 @@ func (g *Group) CloseComplete(before int64) (closed int) {
 	return g.blocks.closeIf(func(b *block) bool { return b.lastWrite < before && b.complete(bound) })
 }
 
-// CloseBehind closes all blocks but the newest, and the one before it while it is
-// not complete, and returns how many now wait for Seal. It is for a replay: the
-// clock that closed them the first time does not run in one.
+// CloseBehind closes all blocks but the newest, and the one before it while points for it may
+// come, and returns how many: they wait for Seal. It is for a replay, in which the clock does
+// not run that closed them the first time.
 func (g *Group) CloseBehind() (closed int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -139,9 +139,9 @@ func (g *Group) awaitSealers() {
 	}
 }
 
-// Kill makes the group refuse all writes and gives its memory back; what it
-// held is gone. It waits for a seal under way and returns the bytes given back:
-// sealed blocks and late points.
+// Kill makes the group refuse all writes, drops what it holds, and gives its memory back. It
+// waits until all closed blocks are sealed. A flush under way goes on reading its Capture. It
+// returns the bytes of the sealed blocks and of the late points that are gone.
 func (g *Group) Kill() (sealedBlocks, late int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -95,9 +95,9 @@ func (o *owners) release(gone *Mask) {
 	}
 }
 
-// Bind gives free columns from col on to series, whose definition is the record
-// at lsn of the log; the first has a name. Callers serialise Bind, Deactivate and
-// Release of one group.
+// Bind gives the free columns from col on to series. Their definition is the record at lsn of
+// the log, and now is the coarse clock. key, which is copied, is the name of the first one;
+// the others have none. Callers serialise Bind, Deactivate and Release of one group.
 func (g *Group) Bind(col int, key []byte, lsn uint64, now int64, ids ...metric.SeriesID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -105,21 +105,22 @@ func (g *Group) Bind(col int, key []byte, lsn uint64, now int64, ids ...metric.S
 	g.unflushed.unsettled = true
 }
 
-// Committed tells the group that no record below replay position will be replayed for it
-// and returns how many of its columns would be free after Deactivate: gaps, and those of
-// series that were silent since before, as far as is known without a look at the
-// blocks that are open.
+// Committed tells the group that no record below replayFrom will be replayed for it. It returns
+// about how many columns would be free after Deactivate(before, …): those without a series,
+// and those of silent series. What open blocks hold is not looked at.
 func (g *Group) Committed(replayFrom uint64, before int64) (free int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.owners.committed(replayFrom, before)
 }
 
-// Deactivate takes the columns from series that were silent since before and of which
-// all points are in committed segments and all records below the group's replay position,
-// so that a replay never meets a record of theirs. width columns go together.
-// inactive is called for the first of each, ascending, when they are free for
-// others; it may keep neither lock nor key.
+// Deactivate takes the columns from series whose last write was before a coarse time, if all
+// their points are in committed segments, and all their records lie below the replay position
+// of the group. So a replay never meets a record of theirs. width columns go together.
+//
+// It calls inactive for the first column of each series, in ascending order, when the columns
+// are free for others. The lock of the group is not held then. The key is valid during the
+// call.
 func (g *Group) Deactivate(before int64, width int, inactive func(col int, key []byte, id metric.SeriesID)) {
 	gone, cols := g.takeSilent(before, width)
 	for col := 0; col < cols.Len(); col += width {
@@ -137,8 +138,8 @@ func (g *Group) takeSilent(before int64, width int) (gone Mask, cols *Columns) {
 	return g.owners.takeSilent(before, width, &held), cols
 }
 
-// Release takes width columns from col on from their series, whatever the group
-// holds of them. It is for a replay, which has made sure that this is nothing.
+// Release takes the columns [col, col+width) from their series, whatever the group holds of
+// them. It is for a replay, which has made sure that the group holds nothing.
 func (g *Group) Release(col, width int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -149,8 +150,8 @@ func (g *Group) Release(col, width int) {
 	g.owners.release(&gone)
 }
 
-// Held returns the columns of which the group holds points that may not be in a
-// committed segment.
+// Held returns the columns of which the group holds points, which may not be in a committed
+// segment.
 func (g *Group) Held() Mask {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

@@ -7,11 +7,10 @@ import (
 	"dalmatiner/internal/metric"
 )
 
-// Read lays what the group holds of a series over dst, which stands for the
-// slots from from on. Slots that the group does not hold keep what dst has. own is
-// false if the column is not that of the series any more.
-// The order is that of the writes: sealed blocks and late points of a flush under way,
-// sealed blocks, closed blocks, late points, open blocks.
+// Read lays the words that the group holds of a series over dst, which stands for the slots
+// [from, from+len(dst)). Slots of which the group holds nothing stay as they are. The last
+// write of a slot counts. own is false if the column is not that of the series any more; dst
+// is unchanged then. After an error dst may have a part.
 func (g *Group) Read(col int, id metric.SeriesID, from int64, dst []uint64) (own bool, err error) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -34,7 +33,8 @@ func (g *Group) ReadPair(col int, id metric.SeriesID, from int64, values, others
 	return true, g.read(col+1, from, others)
 }
 
-// read is Read under the lock.
+// read is Read under the lock. The order is that of the writes: sealed blocks and late points
+// of a flush under way, sealed blocks, closed blocks, late points, open blocks.
 func (g *Group) read(col int, from int64, dst []uint64) error {
 	flushing, waiting := &g.unflushed.flushing, &g.unflushed.waiting
 	if err := readSealed(flushing.sealedBlocks, col, from, dst); err != nil {
@@ -67,8 +67,9 @@ func readSealed(sealedBlocks []*sealedBlock, col int, from int64, dst []uint64) 
 	return nil
 }
 
-// DecodeChunk lays the set slots of an encoded chunk over dst, the slots from
-// from on.
+// DecodeChunk lays the set slots of the encoded chunk data over dst, which stands for the slots
+// [from, from+len(dst)). number is the first slot of the chunk divided by chunk.Slots. The
+// error wraps chunk.ErrCorrupt, and dst is unchanged then.
 func DecodeChunk(dst []uint64, from int64, data []byte, number int64) error {
 	start := number * chunk.Slots
 	lo, hi := max(from, start), min(from+int64(len(dst)), start+chunk.Slots)
@@ -78,9 +79,9 @@ func DecodeChunk(dst []uint64, from int64, data []byte, number int64) error {
 	return chunk.DecodeRange(dst[lo-from:hi-from], data, int(lo-start))
 }
 
-// Chunks appends the numbers of the chunks in which the group may hold slots of
-// [from, past) of a column, in no order and some more than once: wherever Read
-// would write. own is false if the column is not that of the series any more.
+// Chunks appends the numbers of the chunks in which the group may hold slots of [from, past) of
+// a series to dst, in no order and some more than once. Read writes in no other chunks. own is
+// false if the column is not that of the series any more.
 func (g *Group) Chunks(col int, id metric.SeriesID, from, past int64, dst []int64) (numbers []int64, own bool) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -93,9 +94,9 @@ func (g *Group) Chunks(col int, id metric.SeriesID, from, past int64, dst []int6
 	return g.blocks.appendChunks(dst, from, past), true
 }
 
-// Extent returns the slots [first, past) of [from, until) outside of which Read would
-// write nothing; none where they are equal. own is false if the column is not that of
-// the series any more.
+// Extent returns the range [first, past) within [from, until) outside of which Read writes
+// nothing. It is empty if they are equal. own is false if the column is not that of the series
+// any more.
 func (g *Group) Extent(col int, id metric.SeriesID, from, until int64) (first, past int64, own bool) {
 	var some [8]int64
 	numbers, own := g.Chunks(col, id, from, until, some[:0])

@@ -65,8 +65,8 @@ func (t *sealedBlock) piece(col int) []byte {
 	return t.data[t.offs[col]:t.offs[col+1]]
 }
 
-// Sealer encodes closed blocks. It holds scratch memory and is not for
-// concurrent use; every sealing goroutine has its own.
+// Sealer encodes closed blocks. It holds scratch memory. The zero value is ready; it must not
+// be used by two goroutines at once. Several Sealers may work on one group.
 type Sealer struct {
 	enc  chunk.Encoder
 	cols []uint64 // of a stripe, one behind the other
@@ -79,8 +79,8 @@ type Sealer struct {
 // cache line, so every line of the block is read once.
 const stripe = kernel.TurnColumns
 
-// Seal encodes one closed block of the group into a sealed block and returns the bytes
-// of the sealed block and the memory given back. ok is false when no block waits.
+// Seal encodes one closed block of the group, puts the sealed block in its place, and returns
+// the bytes of that, 0 if the group was killed meanwhile. ok is false if no block waits.
 // Readers see the points before, during and after.
 func (s *Sealer) Seal(g *Group) (sealedBytes int64, ok bool) {
 	b := g.claim()

@@ -6,27 +6,29 @@ import (
 	"dalmatiner/internal/account"
 )
 
-// Write is one run of points, along a row (consecutive columns, one slot) or
-// down a column (consecutive slots, one column), or several along rows.
+// Write is one run of points, along a row (consecutive columns, one slot) or down a column
+// (consecutive slots, one column), or several runs along rows. A word of 0 is an unset point,
+// which changes nothing.
 type Write struct {
-	Column int
-	Slot   int64
-	Words  []uint64
-	Down   bool
-	Pairs  bool   // a point has two words: for Column, and for the column behind it
-	Epoch  uint32 // of the view in which the names of the columns were found
-	Runs   []Run  // if any: the words are theirs, one after the other, and Column and Slot mean nothing
+	Column int      // of the first point
+	Slot   int64    // of the first point
+	Words  []uint64 // normalised (package point)
+	Down   bool     // the run goes down a column
+	Pairs  bool     // a point has two words: for its column, and for the one behind it
+	Epoch  uint32   // of the Columns in which the names of the series were found
+	Runs   []Run    // if any, Words are theirs, one after the other, and Column and Slot mean nothing
 }
 
-// Run is a run along a row among several of one write.
+// Run is one of several runs along rows of a Write.
 type Run struct {
-	Column, Points int
-	Slot           int64
+	Column int   // of the first point
+	Points int   // how many, in consecutive columns
+	Slot   int64 // of all of them
 }
 
-// Log appends the record of a write to the write-ahead log and returns its
-// position. It is called under the group's lock, after the cells were written,
-// with what became of the points: the log's order is the order of the cells.
+// Log appends the record of a write to the write-ahead log and returns its LSN. It is called
+// under the lock of the group, after the cells were written: so the log has the order of the
+// cells. c says what became of the points, and is valid during the call.
 type Log func(c *account.Counts) (lsn uint64, err error)
 
 // writing is a write under way. Its points go to the cells of blocks or to the late
