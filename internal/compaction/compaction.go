@@ -100,13 +100,46 @@ type Compactor struct {
 	o  Options
 	mu sync.Mutex // one merge at a time; before the gate
 
+	wanted chan struct{}
+
 	outputBytes atomic.Int64 // index and names of the file being written
 
 	merges, mergedBytes, pointsDeleted atomic.Int64
 }
 
 // New returns a Compactor.
-func New(o Options) *Compactor { return &Compactor{o: o} }
+func New(o Options) *Compactor { return &Compactor{o: o, wanted: make(chan struct{}, 1)} }
+
+// Want asks for a merge in the background.
+func (c *Compactor) Want() {
+	select {
+	case c.wanted <- struct{}{}:
+	default: // one is already asked for
+	}
+}
+
+// Run merges whenever that is asked for, until stop is closed.
+func (c *Compactor) Run(stop <-chan struct{}) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-stop
+		cancel()
+	}()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-c.wanted:
+		}
+		r, err := c.Merge(ctx)
+		if err != nil && ctx.Err() == nil {
+			c.o.Logger.Error("merge failed; it is tried again after the next flush", "err", err)
+		} else if r.Removed > 0 {
+			c.o.Logger.Debug("merged", "windows", r.Windows, "overlays", r.Overlays, "removed", r.Removed, "bytes", r.Bytes, "took", r.Took)
+		}
+	}
+}
 
 // Counts are what merges have done since the start.
 type Counts struct {

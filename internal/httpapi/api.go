@@ -18,6 +18,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/loglimit"
@@ -37,7 +38,7 @@ type Store interface {
 	// Metrics calls fn with every key that starts with prefix until fn returns
 	// false. The key is valid during the call.
 	Metrics(ctx context.Context, b buckets.Info, prefix []byte, fn func(key []byte) bool) error
-	DeleteSeries(ctx context.Context, bucket string, choice store.SeriesChoice, dryRun bool) (store.DeletedSeries, error)
+	DeleteSeries(ctx context.Context, bucket string, choice deletion.Choice, dryRun bool) (deletion.Result, error)
 	Flush(ctx context.Context) (flush.Result, error)
 	Merge(ctx context.Context) (store.MergeResult, error)
 	Account() *account.Account

@@ -9,6 +9,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/query"
@@ -96,9 +97,9 @@ func statusOf(err error) int {
 	switch {
 	case is(buckets.ErrInvalid), is(snapshot.ErrName):
 		return http.StatusBadRequest
-	case is(store.ErrUnknownSeries), is(snapshot.ErrUnknown):
+	case is(deletion.ErrUnknownSeries), is(snapshot.ErrUnknown):
 		return http.StatusNotFound
-	case is(buckets.ErrExists), is(snapshot.ErrExists), is(store.ErrBusy), is(store.ErrTooManyDeleted):
+	case is(buckets.ErrExists), is(snapshot.ErrExists), is(store.ErrBusy), is(deletion.ErrTooMany):
 		return http.StatusConflict
 	case is(coordinator.ErrDiskFull):
 		return http.StatusInsufficientStorage

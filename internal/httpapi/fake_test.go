@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -107,12 +108,12 @@ func (f *fakeStore) DeleteBucket(name string) error {
 	return err
 }
 
-func (f *fakeStore) DeleteSeries(_ context.Context, bucket string, choice store.SeriesChoice, dryRun bool) (store.DeletedSeries, error) {
+func (f *fakeStore) DeleteSeries(_ context.Context, bucket string, choice deletion.Choice, dryRun bool) (deletion.Result, error) {
 	b, err := f.BucketByName(bucket)
 	if err != nil {
-		return store.DeletedSeries{}, err
+		return deletion.Result{}, err
 	}
-	out := store.DeletedSeries{Segments: 2, Bytes: 2000}
+	out := deletion.Result{Segments: 2, Bytes: 2000}
 	for key := range f.series[b.ID] {
 		if key == string(choice.Key) || choice.Prefix && strings.HasPrefix(key, string(choice.Key)) {
 			out.Series++
@@ -122,7 +123,7 @@ func (f *fakeStore) DeleteSeries(_ context.Context, bucket string, choice store.
 		}
 	}
 	if out.Series == 0 && !choice.Prefix {
-		err = fmt.Errorf("%w %s", store.ErrUnknownSeries, metric.Text(choice.Key))
+		err = fmt.Errorf("%w %s", deletion.ErrUnknownSeries, metric.Text(choice.Key))
 	}
 	return out, err
 }

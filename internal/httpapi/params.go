@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/snapshot"
-	"dalmatiner/internal/store"
 	"dalmatiner/internal/suggest"
 )
 
@@ -100,7 +100,7 @@ const namesLookedAt = 50_000
 // nearMetrics adds the names of near metrics of a bucket to an error that knows
 // none of key.
 func nearMetrics(ctx context.Context, s Store, bucket string, key []byte, err error) error {
-	if !errors.Is(err, store.ErrUnknownSeries) {
+	if !errors.Is(err, deletion.ErrUnknownSeries) {
 		return err
 	}
 	b, berr := s.BucketByName(bucket)

@@ -4,8 +4,8 @@ import (
 	"net/http"
 
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/store"
 )
 
 // deleteSeries deletes the series of one metric, or of those that begin with
@@ -26,7 +26,7 @@ func (a *api) deleteSeries(w http.ResponseWriter, r *http.Request) error {
 	if in.Prefix != "" {
 		text = in.Prefix
 	}
-	choice := store.SeriesChoice{Prefix: in.Prefix != ""}
+	choice := deletion.Choice{Prefix: in.Prefix != ""}
 	if choice.Key, err = metric.ParseText(text); err != nil {
 		return badRequest("%.200q: %v", text, err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/manifest"
@@ -115,7 +116,7 @@ func merged(t *testing.T) (*vfs.MemFS, Options) {
 	sendNoise(t, s, "deleted", epoch, epoch+30)
 	sendNoise(t, s, "gone", epoch, epoch+30)
 	mustFlush(t, s)
-	if _, err := s.DeleteSeries(t.Context(), "deleted", SeriesChoice{Key: key(0)}, false); err != nil {
+	if _, err := s.DeleteSeries(t.Context(), "deleted", deletion.Choice{Key: key(0)}, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.DeleteBucket("gone"); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/manifest"
@@ -252,7 +253,7 @@ func TestCheckBesideFlushes(t *testing.T) {
 		if err := x.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.DeleteSeries(t.Context(), "rows", SeriesChoice{Key: key(1000*steps - 999)}, false); steps > 1 && err != nil {
+		if _, err := s.DeleteSeries(t.Context(), "rows", deletion.Choice{Key: key(1000*steps - 999)}, false); steps > 1 && err != nil {
 			t.Fatal(err)
 		}
 		clock.advance(3 * time.Hour)
@@ -281,7 +282,7 @@ func TestCheckBesideTheFlushOfADeletion(t *testing.T) {
 	byHand(&o)
 	s := fillRows(t, o)
 	defer s.Crash()
-	if _, err := s.DeleteSeries(t.Context(), "rows", SeriesChoice{Key: key(1)}, false); err != nil {
+	if _, err := s.DeleteSeries(t.Context(), "rows", deletion.Choice{Key: key(1)}, false); err != nil {
 		t.Fatal(err)
 	}
 	sendRows(t, s, rowSlots, 2*rowSlots)

@@ -12,6 +12,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/damage"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/head"
@@ -198,19 +199,19 @@ func (c *churn) delete() {
 	first := c.r.IntN(all)
 	past := min(first+1+c.r.IntN(60), all)
 	names := c.names()
-	one := func(choice SeriesChoice) {
+	one := func(choice deletion.Choice) {
 		_, err := c.s.DeleteSeries(context.Background(), "b", choice, false)
-		if err != nil && !errors.Is(err, ErrUnknownSeries) {
+		if err != nil && !errors.Is(err, deletion.ErrUnknownSeries) {
 			c.t.Fatalf("delete: %v", err)
 		}
 	}
 	if c.r.IntN(6) == 0 {
 		first, past = 0, all
-		one(SeriesChoice{Key: key(0)[:len("series")+1], Prefix: true})
+		one(deletion.Choice{Key: key(0)[:len("series")+1], Prefix: true})
 	}
 	for i := first; i < past; i++ {
 		if past < all || first > 0 {
-			one(SeriesChoice{Key: key(i)})
+			one(deletion.Choice{Key: key(i)})
 		}
 		if names[string(key(i))] != 0 {
 			c.deleted[i], c.named[i] = len(c.sent), false

@@ -2,15 +2,12 @@ package store
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/segment"
@@ -43,36 +40,6 @@ func (s *Store) newCompactor() *compaction.Compactor {
 		Free: s.pressure.Free, MinFree: s.o.MinFree, MaxFile: s.o.maxMergedFile,
 		Merged: func() { s.o.flushStep(flush.StepMerged) },
 	})
-}
-
-// mergeLoop merges in the background after flushes.
-func (s *Store) mergeLoop() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		<-s.stop
-		cancel()
-	}()
-	for {
-		select {
-		case <-s.stop:
-			return
-		case <-s.mergeWant:
-		}
-		r, err := s.merges.Merge(ctx)
-		if err != nil && ctx.Err() == nil {
-			s.o.Logger.Error("merge failed; it is tried again after the next flush", "err", err)
-		} else if r.Removed > 0 {
-			s.o.Logger.Debug("merged", "windows", r.Windows, "overlays", r.Overlays, "removed", r.Removed, "bytes", r.Bytes, "took", r.Took)
-		}
-	}
-}
-
-func (s *Store) wantMerge() {
-	select {
-	case s.mergeWant <- struct{}{}:
-	default: // one is already asked for
-	}
 }
 
 // knownSeries is what merges ask about buckets and series: registry, index and head say it.
@@ -175,11 +142,5 @@ func (k knownSeries) Drop(bucket uint64, ids []metric.SeriesID) error {
 	if b == nil {
 		return nil
 	}
-	d := columns.Deletion{Bucket: b, Why: logrecord.Expired}
-	err := k.s.columns.Delete(&d, ids)
-	k.s.counters.seriesGone.Add(k.s.deleted(&d))
-	if errors.Is(err, buckets.ErrUnknown) {
-		return nil // all of it is gone
-	}
-	return err
+	return k.s.deletions.Expire(b, ids)
 }

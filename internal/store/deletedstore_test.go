@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
@@ -37,7 +38,7 @@ func newDeletedStore(t *testing.T) *deletedStore {
 		}
 		d.old[d.s.path(seg.Name())] = data
 	}
-	if _, err := d.s.DeleteSeries(t.Context(), "b", SeriesChoice{Key: key(0)}, false); err != nil {
+	if _, err := d.s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(0)}, false); err != nil {
 		t.Fatal(err)
 	}
 	mustFlush(t, d.s)

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/point"
 )
 
@@ -81,8 +82,8 @@ func (d *deleteSteps) do(step string) {
 		d.clock.advance(4 * time.Hour)
 		d.s.clock.Advance()
 	case "delete":
-		_, err = d.s.DeleteSeries(context.Background(), "b", SeriesChoice{Key: key(series)}, false)
-		if errors.Is(err, ErrUnknownSeries) && d.want[series] == nil {
+		_, err = d.s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: key(series)}, false)
+		if errors.Is(err, deletion.ErrUnknownSeries) && d.want[series] == nil {
 			err = nil
 		}
 		d.want[series] = nil

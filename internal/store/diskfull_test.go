@@ -16,6 +16,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/point"
 )
 
@@ -336,7 +337,7 @@ func TestAStartOnAFullDisk(t *testing.T) {
 		},
 		"a lifetime": func() error { return s.SetTTL("a", 1<<40) },
 		"a series": func() error {
-			_, err := s.DeleteSeries(t.Context(), "a", SeriesChoice{Key: key(2)}, false)
+			_, err := s.DeleteSeries(t.Context(), "a", deletion.Choice{Key: key(2)}, false)
 			return err
 		},
 	}

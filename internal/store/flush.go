@@ -26,7 +26,7 @@ func (s *Store) newFlusher() *flush.Flusher {
 		// What is replayed for its points alone was in the account before.
 		HeadEnd: s.headEnd, AccountEnd: func() wal.LSN { return max(s.accountEnd(), s.accounted) },
 		Ownerless: s.ownerless, Lost: s.lostLog,
-		FlushBytes: s.o.FlushBytes, MaxDeletions: func() int64 { return s.maxTombstones },
-		Step: func(step int) { s.o.flushStep(step) }, Took: s.o.FlushTook, Committed: s.wantMerge,
+		FlushBytes: s.o.FlushBytes, MaxDeletions: func() int64 { return s.o.maxTombstones },
+		Step: func(step int) { s.o.flushStep(step) }, Took: s.o.FlushTook, Committed: func() { s.merges.Want() },
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -47,7 +48,7 @@ func TestMergesFreeDeletedSeries(t *testing.T) {
 	}
 	m.closeSession()
 	before := m.s.Stats().Segments.Points
-	if _, err := m.s.DeleteSeries(context.Background(), "b", SeriesChoice{Key: forgetKey(3)}, false); err != nil {
+	if _, err := m.s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: forgetKey(3)}, false); err != nil {
 		t.Fatal(err)
 	}
 	points := int64(len(m.truth[string(forgetKey(3))]))
@@ -95,7 +96,7 @@ func TestManyDeletedSeriesAreFreedInTheBackground(t *testing.T) {
 	m.closeSession()
 	m.merge(true)
 	names := m.list()
-	if _, err := m.s.DeleteSeries(context.Background(), "b", SeriesChoice{Key: forgetKey(0)[:4], Prefix: true}, false); err != nil {
+	if _, err := m.s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: forgetKey(0)[:4], Prefix: true}, false); err != nil {
 		t.Fatal(err)
 	}
 	clear(m.truth)
@@ -186,9 +187,9 @@ func TestCrashInADeletion(t *testing.T) {
 			t.Fatal(err)
 		}
 		clone := f.cloneAt(mem, n)
-		s.deleteSlice = 100
+		s.o.deleteSlice = 100
 		prefix, _ := metric.Key("series")
-		if _, err := s.DeleteSeries(context.Background(), "b", SeriesChoice{Key: prefix, Prefix: true}, false); err != nil {
+		if _, err := s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: prefix, Prefix: true}, false); err != nil {
 			t.Fatal(err)
 		}
 		f.clear()
@@ -224,7 +225,7 @@ func TestCrashInADeletion(t *testing.T) {
 func TestDeletingBesideSenders(t *testing.T) {
 	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
 	defer s.Crash()
-	s.deleteSlice = 3
+	s.o.deleteSlice = 3
 	const rounds, width = 200, 40
 	send := func(x *intake.Session, from, past int) {
 		for slot := from; slot < past; slot++ {
@@ -238,12 +239,12 @@ func TestDeletingBesideSenders(t *testing.T) {
 		defer close(done)
 		prefix, _ := metric.Key("web", "1")
 		for i := range 60 {
-			choice := SeriesChoice{Key: forgetKey(i % width)}
+			choice := deletion.Choice{Key: forgetKey(i % width)}
 			if i%5 == 0 {
-				choice = SeriesChoice{Key: prefix, Prefix: true}
+				choice = deletion.Choice{Key: prefix, Prefix: true}
 			}
 			if _, err := s.DeleteSeries(context.Background(), "b", choice, false); err != nil &&
-				!errors.Is(err, ErrUnknownSeries) && !errors.Is(err, buckets.ErrUnknown) {
+				!errors.Is(err, deletion.ErrUnknownSeries) && !errors.Is(err, buckets.ErrUnknown) {
 				t.Error(err)
 			}
 			if i%10 == 0 {
@@ -297,7 +298,7 @@ func TestAnEmptyNameIsNotADeletedSeries(t *testing.T) {
 	if _, err := x.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.DeleteSeries(context.Background(), "b", SeriesChoice{Key: key(1)}, false); err != nil {
+	if _, err := s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: key(1)}, false); err != nil {
 		t.Fatal(err)
 	}
 	x.Point(key(0), epoch+1, point.FromInt(1))
@@ -343,14 +344,14 @@ func TestDeletionsOfTheSameSeriesAreBounded(t *testing.T) {
 	o.BackgroundMerge = false // it drops tombstones, too
 	s := mustOpen(t, o)
 	defer s.Crash()
-	s.maxTombstones = 4
+	s.o.maxTombstones = 4
 	deleteOne := func() error {
 		x := mustSession(t, s, "b")
 		x.Point(key(0), epoch, point.FromInt(1))
 		if err := x.Close(); err != nil {
 			t.Fatal(err)
 		}
-		_, err := s.DeleteSeries(ctx, "b", SeriesChoice{Key: key(0)}, false)
+		_, err := s.DeleteSeries(ctx, "b", deletion.Choice{Key: key(0)}, false)
 		return err
 	}
 	flush := func() {
@@ -366,7 +367,7 @@ func TestDeletionsOfTheSameSeriesAreBounded(t *testing.T) {
 			flush() // of the four, two are in the MANIFEST and two are to come
 		}
 	}
-	if err := deleteOne(); !errors.Is(err, ErrTooManyDeleted) {
+	if err := deleteOne(); !errors.Is(err, deletion.ErrTooMany) {
 		t.Errorf("a fifth deletion: %v", err)
 	}
 	for range 3 { // as the error says

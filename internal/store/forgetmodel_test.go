@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/intake"
@@ -121,20 +122,20 @@ func (m *forgetModel) closeSession() {
 
 // delete, in slices of few or all at once, deletes one series or those below a prefix.
 func (m *forgetModel) delete() {
-	choice := SeriesChoice{Key: forgetKey(m.r.IntN(24))}
+	choice := deletion.Choice{Key: forgetKey(m.r.IntN(24))}
 	if m.r.IntN(3) == 0 {
 		choice.Prefix = true
 		choice.Key, _ = metric.Key("web", fmt.Sprint(m.r.IntN(4)))
 	}
 	names := m.list()
-	maps.DeleteFunc(names, func(k string, _ bool) bool { return !choice.takes([]byte(k)) })
+	maps.DeleteFunc(names, func(k string, _ bool) bool { return !choice.Takes([]byte(k)) })
 	listed := int64(len(names))
-	m.s.deleteSlice = 1 + m.r.IntN(8)
+	m.s.o.deleteSlice = 1 + m.r.IntN(8)
 	dry, dryErr := m.s.DeleteSeries(context.Background(), "b", choice, true)
 	got, err := m.s.DeleteSeries(context.Background(), "b", choice, false)
 	switch {
 	case listed == 0 && !choice.Prefix:
-		if !errors.Is(err, ErrUnknownSeries) || !errors.Is(dryErr, ErrUnknownSeries) {
+		if !errors.Is(err, deletion.ErrUnknownSeries) || !errors.Is(dryErr, deletion.ErrUnknownSeries) {
 			m.t.Fatalf("deleting a series that is not there: %v, %v", err, dryErr)
 		}
 	case err != nil || dryErr != nil || got.Series != listed || dry.Series != listed:

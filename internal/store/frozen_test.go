@@ -16,6 +16,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/intake"
@@ -151,7 +152,7 @@ func (f *frozenScript) deletions() {
 
 func (f *frozenScript) forget(series int64) {
 	f.do(func(s *Store) error {
-		_, err := s.DeleteSeries(f.t.Context(), "plain", SeriesChoice{Key: key(int(series))}, false)
+		_, err := s.DeleteSeries(f.t.Context(), "plain", deletion.Choice{Key: key(int(series))}, false)
 		return err
 	})
 	maps.DeleteFunc(f.words["plain"], func(p [2]int64, _ uint64) bool { return p[0] == series })

@@ -10,6 +10,7 @@ import (
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/snapshot"
@@ -144,7 +145,7 @@ func TestTTLAndDeletionUnderAHole(t *testing.T) {
 	})
 	t.Run("deletion", func(t *testing.T) {
 		h, _, _, gone, hole := lostRewrite(t)
-		if _, err := h.s.DeleteSeries(t.Context(), "b", SeriesChoice{Key: key(1)}, false); err != nil {
+		if _, err := h.s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(1)}, false); err != nil {
 			t.Fatal(err)
 		}
 		h.born = map[int]int{1: 2}
@@ -155,7 +156,7 @@ func TestTTLAndDeletionUnderAHole(t *testing.T) {
 		h.check("opened again", gone, hole)
 		h.merge()
 		h.check("merged", gone, hole)
-		if _, err := h.s.DeleteSeries(t.Context(), "b", SeriesChoice{Key: key(1)}, false); err != nil {
+		if _, err := h.s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(1)}, false); err != nil {
 			t.Fatal(err)
 		}
 		h.born[1] = 3
@@ -201,7 +202,7 @@ func TestAnyZeroed4KiB(t *testing.T) {
 	h.merge()
 	h.put([]int{1}, 100, 200)
 	h.put([]int{0}, 800, 900)
-	if _, err := h.s.DeleteSeries(t.Context(), "b", SeriesChoice{Key: key(2)}, false); err != nil {
+	if _, err := h.s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(2)}, false); err != nil {
 		t.Fatal(err)
 	}
 	h.put([]int{2}, 5, 15)

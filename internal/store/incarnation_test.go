@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
@@ -225,7 +226,7 @@ func TestTooManyDeletionsAreForgottenEarly(t *testing.T) {
 	byHand(&o)
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	s.maxTombstones = 4
+	s.o.maxTombstones = 4
 	of := func(i int) uint64 { return s.incarnationOf(s.buckets.Get("b").ID, key(i)) }
 	for i := range 7 {
 		x := mustSession(t, s, "b")
@@ -234,7 +235,7 @@ func TestTooManyDeletionsAreForgottenEarly(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustFlush(t, s)
-		if _, err := s.DeleteSeries(t.Context(), "b", SeriesChoice{Key: key(i)}, false); err != nil {
+		if _, err := s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(i)}, false); err != nil {
 			t.Fatal(err)
 		}
 		clock.advance(time.Hour)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/filetest"
 )
 
@@ -60,7 +61,7 @@ func TestNoDamagedBlockBringsADeletionBack(t *testing.T) {
 	if err := s.DeleteBucket("gone"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.DeleteSeries(t.Context(), "kept", SeriesChoice{Key: key(1)}, false); err != nil {
+	if _, err := s.DeleteSeries(t.Context(), "kept", deletion.Choice{Key: key(1)}, false); err != nil {
 		t.Fatal(err)
 	}
 	x := mustSession(t, s, "kept")

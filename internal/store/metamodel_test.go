@@ -16,6 +16,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
@@ -241,14 +242,14 @@ func (m *meta) refused(b *metaBucket, x *intake.Session, w write) bool {
 }
 
 // forgetAll deletes the series of a choice.
-func (m *meta) forgetAll(i int, choice SeriesChoice) {
+func (m *meta) forgetAll(i int, choice deletion.Choice) {
 	b := m.buckets[i]
 	if b == nil {
 		return
 	}
 	sure, named := int64(0), int64(0)
 	for series := range b.cells {
-		if !choice.takes(key(series)) {
+		if !choice.Takes(key(series)) {
 			continue
 		}
 		if named++; b.sure(series) {
@@ -256,14 +257,14 @@ func (m *meta) forgetAll(i int, choice SeriesChoice) {
 		}
 	}
 	out, err := m.s.DeleteSeries(context.Background(), metaName(i), choice, false)
-	if errors.Is(err, ErrUnknownSeries) && sure == 0 {
+	if errors.Is(err, deletion.ErrUnknownSeries) && sure == 0 {
 		err = nil
 	}
 	m.must(err)
 	if out.Series < sure || out.Series > named {
 		m.Fatalf("%d series are deleted by %q, want %d to %d", out.Series, choice.Key, sure, named)
 	}
-	maps.DeleteFunc(b.cells, func(series int, _ map[int64]metaCell) bool { return choice.takes(key(series)) })
+	maps.DeleteFunc(b.cells, func(series int, _ map[int64]metaCell) bool { return choice.Takes(key(series)) })
 }
 
 // check compares every answer.

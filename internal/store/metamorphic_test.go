@@ -16,6 +16,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/damage"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -310,7 +311,7 @@ func (m *meta) remove(o metaOp) {
 
 // forget deletes one series, which may come again.
 func (m *meta) forget(o metaOp) {
-	m.forgetAll(o.bucket, SeriesChoice{Key: key(int(o.n))})
+	m.forgetAll(o.bucket, deletion.Choice{Key: key(int(o.n))})
 }
 
 // forgetPrefix deletes all series of a bucket, or those with a number of so many
@@ -321,7 +322,7 @@ func (m *meta) forgetPrefix(o metaOp) {
 	if o.n > 0 {
 		choice = append(choice, byte(o.n))
 	}
-	m.forgetAll(o.bucket, SeriesChoice{Key: choice, Prefix: true})
+	m.forgetAll(o.bucket, deletion.Choice{Key: choice, Prefix: true})
 }
 
 // TestARebuiltCatalogueHasNoNamesOfNothing: a series that went with its last point

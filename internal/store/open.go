@@ -9,6 +9,7 @@ import (
 	"dalmatiner/internal/clock"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/damage"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/ledger"
@@ -44,8 +45,6 @@ func newStore(o Options) *Store {
 	s := &Store{
 		o: o, clock: clock.New(o.Now), damage: damage.Notes{Logger: o.Logger}, buckets: buckets.NewRegistry[*columns.Bucket](), account: account.New(),
 		replayOver: make(chan struct{}), stop: make(chan struct{}),
-		maxTombstones: maxTombstones, deleteSlice: deleteSlice,
-		mergeWant: make(chan struct{}, 1),
 	}
 	s.ownerless, s.lostLog = flush.NewLosses(s.account, LostRecord), flush.NewLosses(s.account, LostInReplay)
 	s.takeShares()
@@ -93,6 +92,11 @@ func open(o Options, again *startAgain) (*Store, error) {
 		Logger: o.Logger, Clock: s.clock, HeadGrace: o.HeadGrace, HeadMaxAge: o.HeadMaxAge, MaxLog: o.WALMaxSize, FlushInterval: o.FlushInterval,
 		Log: s.log, Ledger: s.ledger, Memory: s.memory, Arenas: &s.arenas, Buckets: s.buckets, Columns: s.columns, Files: s.files, Versions: s.versions,
 		Flusher: s.flusher, Pressure: s.pressure, Sealers: s.sealers,
+	})
+	s.deletions = deletion.New(deletion.Options{
+		Now: o.Now, Buckets: s.buckets, Columns: s.columns, Versions: s.versions, Dir: s.dir, Manifest: s.manifest, Log: s.log,
+		Gate: s.flusher.Gate(), Pressure: s.pressure, Replayed: s.awaitReplay,
+		Max: func() int64 { return s.o.maxTombstones }, Slice: func() int { return s.o.deleteSlice },
 	})
 	s.merges = s.newCompactor()
 	s.addPools()

@@ -9,6 +9,7 @@ import (
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/compaction"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/wal"
 )
@@ -74,6 +75,9 @@ type hooks struct {
 	// wants, until it is closed.
 	holdReplay <-chan struct{}
 
+	maxTombstones int64 // see deletion.DefaultMax; tests have less
+	deleteSlice   int   // see deletion.DefaultSlice; tests have less
+
 	maxMergedFile int64 // of an output of a merge, before it is cut; tests have less
 
 	// mostPositions is what a start takes at most for the positions of records of
@@ -105,7 +109,7 @@ func DefaultOptions(dir string) Options {
 		BackgroundMerge: true,
 		OnFatal:         func(error) {},
 		FlushTook:       func(time.Duration) {},
-		hooks:           hooks{mostPositions: mostPositions, maxMergedFile: compaction.DefaultMaxFile, flushStep: func(int) {}},
+		hooks:           hooks{mostPositions: mostPositions, maxMergedFile: compaction.DefaultMaxFile, maxTombstones: deletion.DefaultMax, deleteSlice: deletion.DefaultSlice, flushStep: func(int) {}},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/metric"
@@ -297,7 +298,7 @@ func TestNewSeriesWaitForTheReplay(t *testing.T) {
 	if _, err := w.s.Flush(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("a flush before the log is in memory: %v", err)
 	}
-	if _, err := w.s.DeleteSeries(ctx, "b", SeriesChoice{Key: key(3)}, false); !errors.Is(err, context.Canceled) {
+	if _, err := w.s.DeleteSeries(ctx, "b", deletion.Choice{Key: key(3)}, false); !errors.Is(err, context.Canceled) {
 		t.Errorf("a deletion before the log is in memory: %v", err)
 	}
 	done := make(chan error, 1)

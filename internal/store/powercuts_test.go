@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/wal"
 	"dalmatiner/test/torture/oracle"
@@ -158,7 +159,7 @@ func (c *cuts) send(over <-chan struct{}) {
 		}
 		if m := c.b.Series[c.rng.IntN(len(c.b.Series))]; m.Written() && !m.Deleting {
 			m.SetDeleting()
-			if _, err := c.s.DeleteSeries(context.Background(), "b", SeriesChoice{Key: m.Key}, false); err == nil {
+			if _, err := c.s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: m.Key}, false); err == nil {
 				c.told(m.Deleted)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/memory"
@@ -253,7 +254,7 @@ func TestDeletedSeriesNeedNoFlush(t *testing.T) {
 		if err := x.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.DeleteSeries(t.Context(), "a", SeriesChoice{Prefix: true}, false); err != nil {
+		if _, err := s.DeleteSeries(t.Context(), "a", deletion.Choice{Prefix: true}, false); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/columns"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
@@ -76,7 +77,7 @@ func TestASeriesSentAgainTellsOfALostDeletion(t *testing.T) {
 	}
 	send(epoch, 1)
 	mustFlush(t, s)
-	if _, err := s.DeleteSeries(t.Context(), "b", SeriesChoice{Key: key(0)}, false); err != nil {
+	if _, err := s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(0)}, false); err != nil {
 		t.Fatal(err)
 	}
 	send(epoch+50, 2)
@@ -142,7 +143,7 @@ func TestASeriesBackInItsColumnKeepsItsName(t *testing.T) {
 		mustFlush(t, s)
 		was := place()
 		for i := range columns.MinReuse {
-			if _, err := s.DeleteSeries(t.Context(), "b", SeriesChoice{Key: key(i)}, false); err != nil {
+			if _, err := s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(i)}, false); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -292,7 +292,7 @@ func (r *replayer) deleteSeries(lsn wal.LSN, p *logrecord.Record) error {
 	defer s.flusher.Gate().Unlock()
 	d := columns.Deletion{Bucket: b, DeleteSequence: s.dir.TakeDeletion(), Why: p.Why, Incarnation: p.Incarnation}
 	r.owners.Delete(&d, p, lsn)
-	s.deleted(&d)
+	s.deletions.Count(&d)
 	r.deleted[b] = append(r.deleted[b], d.Series...)
 	return nil
 }

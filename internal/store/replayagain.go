@@ -90,7 +90,7 @@ func (r *replayer) finish() {
 	r.dropGoneNames()
 	close(s.replayOver)
 	if s.o.BackgroundMerge {
-		s.workers.Go(s.mergeLoop)
+		s.workers.Go(func() { s.merges.Run(s.stop) })
 	}
 }
 

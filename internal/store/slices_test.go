@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
@@ -20,7 +21,7 @@ func TestFlushesAndSendersDoNotWaitForADeletion(t *testing.T) {
 	o := testOptions(mem, clock)
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	s.deleteSlice = 8
+	s.o.deleteSlice = 8
 	x := mustSession(t, s, "b")
 	prefix, _ := metric.Key("series")
 	send := func(slot int64) {
@@ -37,7 +38,7 @@ func TestFlushesAndSendersDoNotWaitForADeletion(t *testing.T) {
 		done := make(chan error, 1)
 		before := s.Stats().Deleted.Series
 		go func() {
-			got, err := s.DeleteSeries(context.Background(), "b", SeriesChoice{Key: prefix, Prefix: true}, false)
+			got, err := s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: prefix, Prefix: true}, false)
 			if err == nil && got.Series != width {
 				err = errors.New("not all were deleted")
 			}

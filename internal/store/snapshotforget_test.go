@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/snapshot"
 )
@@ -44,7 +45,7 @@ func testRestoreDeleted(t *testing.T, flushed, merged bool) {
 		}
 	}
 	remove := func(i int) {
-		if _, err := s.DeleteSeries(t.Context(), "b", SeriesChoice{Key: key(i)}, false); err != nil {
+		if _, err := s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(i)}, false); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,9 +12,7 @@ import (
 
 // counters only grow.
 type counters struct {
-	replayed                  atomic.Int64
-	seriesDeleted, seriesGone atomic.Int64
-	pointsDeleted             atomic.Int64
+	replayed atomic.Int64
 }
 
 // Stats is the state of the store at one moment. What grows counts since the start.
@@ -130,13 +128,13 @@ func (s *Store) BucketStats(id uint64) BucketStats {
 
 // Stats returns the state of the store.
 func (s *Store) Stats() Stats {
-	c, merged, flushed := &s.counters, s.merges.Counts(), s.flusher.Stats()
+	c, merged, flushed, deleted := &s.counters, s.merges.Counts(), s.flusher.Stats(), s.deletions.Stats()
 	rows, tables, warm := s.arenas.Bytes()
 	st := Stats{
 		Inactive: InactiveStats{Deactivations: s.columns.Deactivated()},
 		Deleted: DeletedStats{
-			Series: c.seriesDeleted.Load(), Expired: c.seriesGone.Load(), Points: c.pointsDeleted.Load() + merged.PointsDeleted,
-			Tombstones: s.tombstoneCount(), Remembered: s.manifest.Remembered(), Forgotten: flushed.Forgotten,
+			Series: deleted.Series, Expired: deleted.Expired, Points: deleted.Points + merged.PointsDeleted,
+			Tombstones: s.deletions.Tombstones(), Remembered: s.manifest.Remembered(), Forgotten: flushed.Forgotten,
 		},
 		Head: HeadStats{
 			Bytes: rows + tables, Warm: warm, Sealed: s.pressure.Sealed(), Late: s.pressure.Late(),

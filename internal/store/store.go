@@ -16,6 +16,7 @@ import (
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/damage"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/intake"
@@ -58,14 +59,12 @@ type Store struct {
 	versions *version.Versions
 	reader   *reader.Reader
 
-	merges *compaction.Compactor
+	merges    *compaction.Compactor
+	deletions *deletion.Deleter
 
 	pressure *backpressure.Control
 	sealers  *backpressure.Sealers
 	intake   *intake.Intake
-
-	maxTombstones int64 // maxTombstones; tests have a lower one
-	deleteSlice   int   // deleteSlice; tests have smaller ones
 
 	flusher *flush.Flusher
 	upkeep  *upkeep.Upkeep
@@ -79,10 +78,9 @@ type Store struct {
 	accounted   wal.LSN                  // of the snapshot that the start found
 	replayBytes atomic.Int64             // what a start takes until the log's points are in memory
 
-	mergeWant chan struct{}
-	stop      chan struct{}
-	crashed   atomic.Bool
-	workers   sync.WaitGroup
+	stop    chan struct{}
+	crashed atomic.Bool
+	workers sync.WaitGroup
 
 	damage   damage.Notes
 	counters counters
@@ -135,6 +133,11 @@ func (s *Store) shutdown() error {
 
 // ReleaseSenders lets the senders go on that are held back, as backpressure.Control.Release.
 func (s *Store) ReleaseSenders() { s.pressure.Release() }
+
+// DeleteSeries deletes series with all their points, as deletion.Deleter.Delete.
+func (s *Store) DeleteSeries(ctx context.Context, bucket string, choice deletion.Choice, dryRun bool) (deletion.Result, error) {
+	return s.deletions.Delete(ctx, bucket, choice, dryRun)
+}
 
 // Account returns the account of the node.
 func (s *Store) Account() *account.Account { return s.account }

@@ -13,7 +13,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/columns"
 	"dalmatiner/internal/damage"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
@@ -69,7 +71,7 @@ func (u *undurable) sync() {
 // delete deletes a series for good.
 func (u *undurable) delete(series int) {
 	u.t.Helper()
-	if _, err := u.s.DeleteSeries(context.Background(), "b", SeriesChoice{Key: key(series)}, false); err != nil {
+	if _, err := u.s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: key(series)}, false); err != nil {
 		u.t.Fatal(err)
 	}
 	delete(u.want, series)
@@ -79,9 +81,16 @@ func (u *undurable) delete(series int) {
 func (u *undurable) begin(series int) {
 	u.t.Helper()
 	b := u.s.buckets.Get("b")
-	if _, err := u.s.deleteSeries(context.Background(), b, []metric.SeriesID{b.SeriesID(key(series))}, new(uint64)); err != nil {
+	u.s.flusher.Gate().Lock()
+	defer u.s.flusher.Gate().Unlock()
+	d := columns.Deletion{
+		Bucket: b, DeleteSequence: u.s.dir.TakeDeletion(), Why: logrecord.Deleted,
+		Incarnation: u.s.columns.Deletions.Next(0, u.o.Now()),
+	}
+	if err := u.s.columns.Delete(&d, []metric.SeriesID{b.SeriesID(key(series))}); err != nil {
 		u.t.Fatal(err)
 	}
+	u.s.deletions.Count(&d)
 }
 
 func (u *undurable) merge() {

@@ -13,6 +13,7 @@ import (
 
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
@@ -146,7 +147,7 @@ func testDamagedEdit(t *testing.T, merge, lost bool) {
 	send(50, true)
 	mustFlush(t, s)
 	for _, i := range []int{buriedSeries, anewSeries} {
-		if _, err := s.DeleteSeries(t.Context(), "b", SeriesChoice{Key: key(i)}, false); err != nil {
+		if _, err := s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(i)}, false); err != nil {
 			t.Fatal(err)
 		}
 	}

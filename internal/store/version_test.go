@@ -14,6 +14,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/reader"
 )
@@ -175,7 +176,7 @@ func TestADeletionInALook(t *testing.T) {
 					p.flush()
 					p.send(epoch+n, 600, 1)
 					p.once(step, func() {
-						p.must(p.s.DeleteSeries(context.Background(), "b", SeriesChoice{Key: key(0)}, false))
+						p.must(p.s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: key(0)}, false))
 						if again {
 							p.send(epoch+n+300, 300, 7) // in the same column
 							p.flush()

@@ -11,6 +11,7 @@ import (
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
@@ -72,7 +73,7 @@ func newWideWorld(t *testing.T) *wideWorld {
 		}
 		w.hashes[segment.Hash(b.SeriesID(key(i)))] = i
 		if deleted(i) {
-			if _, err := w.s.DeleteSeries(t.Context(), "b", SeriesChoice{Key: key(i)}, false); err != nil {
+			if _, err := w.s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(i)}, false); err != nil {
 				t.Fatal(err)
 			}
 		}
