@@ -70,13 +70,13 @@ func (in *Intake) NewSession(info buckets.Info, how coordinator.Options) (*Sessi
 	if err != nil {
 		return nil, err
 	}
-	x := &Session{position: columns.Position{Columns: &noColumns}, timestamps: how.Timestamps, report: how.Report}
+	x := &Session{sets: &in.sets, position: columns.Position{Columns: &noColumns}, timestamps: how.Timestamps, report: how.Report}
 	var into *account.Counts
 	if how.Report != nil {
 		into = &x.counts
 	}
 	x.sink = sink{
-		in: in, b: b, width: b.Width(), neverWait: how.NeverWait,
+		o: &in.o, b: b, width: b.Width(), neverWait: how.NeverWait,
 		filler: in.o.Columns.NewFiller(b), writer: in.o.Ledger.NewWriter(into),
 	}
 	return x, nil

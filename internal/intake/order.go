@@ -101,7 +101,7 @@ func (x *Session) seek(key []byte, slot, word uint64) bool {
 
 // probe makes what follows key the other position to go on from.
 func (x *Session) probe(key []byte) {
-	series := x.sink.in.o.Columns
+	series := x.sink.o.Columns
 	ref, known := series.Index.Lookup(x.sink.b.SeriesID(key))
 	if !known || ref.Inactive() {
 		return
@@ -119,7 +119,7 @@ func (x *Session) keep(key []byte, slot, word uint64) bool {
 		x.flush() // what was buffered would come late behind it
 	}
 	if x.unpredicted == nil {
-		if x.unpredicted = x.sink.in.sets.take(); x.unpredicted == nil {
+		if x.unpredicted = x.sets.take(); x.unpredicted == nil {
 			return false
 		}
 	}
@@ -170,7 +170,7 @@ func (x *Session) settleAll() {
 		return
 	}
 	x.storeUnpredicted()
-	x.sink.in.sets.giveBack(x.unpredicted)
+	x.sets.giveBack(x.unpredicted)
 	x.unpredicted = nil
 }
 

@@ -21,6 +21,7 @@ type Session struct {
 
 	misses      int          // points since the last one that was predicted
 	unpredicted *unpredicted // points that were not, and are looked up together
+	sets        *sets        // where it comes from
 	buffer      buffer       // points that were
 
 	sink       sink     // stores both

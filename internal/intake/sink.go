@@ -20,7 +20,7 @@ var errReplaying = errors.New("new series wait until the log is in memory")
 // sink stores the points of a session: it finds the columns of series, gives new ones a
 // column, writes to the groups, and counts what it refuses.
 type sink struct {
-	in    *Intake
+	o     *Options // of the intake
 	b     *columns.Bucket
 	width int // columns of a metric: 1, or 2 with timestamps
 
@@ -37,7 +37,7 @@ type sink struct {
 func (k *sink) points(words []uint64) uint64 { return uint64(len(words) / k.width) }
 
 // slots returns the slots [lo, hi) that are taken now.
-func (k *sink) slots() (lo, hi uint64) { return k.in.o.Columns.Admitted(k.b) }
+func (k *sink) slots() (lo, hi uint64) { return k.o.Columns.Admitted(k.b) }
 
 func (k *sink) refuse(r account.Reason, n uint64) {
 	k.refused.Refused[r] += n
@@ -74,7 +74,7 @@ func (k *sink) locate(key []byte, n uint64) (p columns.Position, ok bool) {
 // assign returns the column of a series, which it creates when there is none and
 // gives a column when it has none. The error says why it has none.
 func (k *sink) assign(key []byte) (columns.Position, error) {
-	o := &k.in.o
+	o := k.o
 	id := k.b.SeriesID(key)
 	if p, ok := o.Columns.Locate(id, key); ok {
 		return p, nil
@@ -173,7 +173,7 @@ func (k *sink) storeAt(p columns.Position, w head.Write) {
 // apply stores what is written to a group and logs it, or refuses it. It is false
 // when columns have lost their names since they were found: then nothing was done.
 func (k *sink) apply(g *head.Group, w head.Write) bool {
-	o := &k.in.o
+	o := k.o
 	w.Pairs = k.width == 2
 	if k.err != nil {
 		return true

@@ -139,7 +139,7 @@ func (l *unpredicted) store(k *sink) (next columns.Position) {
 	l.admit(k)
 	next = l.locate(k)
 	slices.Sort(l.sorted)
-	l.prefetch(&k.in.o.Columns.Groups)
+	l.prefetch(&k.o.Columns.Groups)
 	for i := range l.groups {
 		l.storeGroup(k, &l.groups[i])
 	}
@@ -173,7 +173,7 @@ func (l *unpredicted) locate(k *sink) (next columns.Position) {
 	for i := range l.points {
 		l.ids[i] = k.b.SeriesID(l.name(&l.points[i]))
 	}
-	k.in.o.Columns.Index.LookupAll(l.ids[:len(l.points)], l.refs[:], l.order[:])
+	k.o.Columns.Index.LookupAll(l.ids[:len(l.points)], l.refs[:], l.order[:])
 	l.sorted = l.sorted[:0]
 	for i := range l.points {
 		if l.refs[i] == series.NoColumn {
