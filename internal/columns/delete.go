@@ -82,8 +82,13 @@ func (t *Table) Delete(d *Deletion, ids []metric.SeriesID) error {
 // PublishTombstones adds tombstones to those of a bucket that readers see. The lock of
 // flushes is held, or the store is not in use yet.
 func (t *Table) PublishTombstones(bucket uint64, list []version.Tombstone) {
-	all := t.o.Versions.Latest().Tombstones(bucket).With(list)
+	all := t.Tombstones(bucket).With(list)
 	t.o.Versions.Publish(func(v *version.Version) { v.Delete(bucket, all) })
+}
+
+// Tombstones returns the tombstones of a bucket that readers see.
+func (t *Table) Tombstones(bucket uint64) version.Tombstones {
+	return t.o.Versions.Latest().Tombstones(bucket)
 }
 
 func (t *Table) deleteAll(d *Deletion, ids []metric.SeriesID) error {

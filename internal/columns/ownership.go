@@ -2,6 +2,7 @@ package columns
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/head"
@@ -21,7 +22,7 @@ type Ownership struct {
 	Rebuilt bool // the catalogue was: it may not know every series
 
 	damage *damage.Notes
-	hold   func(bytes int64)
+	bytes  atomic.Int64
 	from   uint64 // the replay begins here
 
 	// series has since when a series has its column, or had its last one, by the
@@ -46,13 +47,16 @@ type Since struct {
 const sinceSize = (head.Width + 1) * 8
 
 // NewOwnership returns what a start knows whose replay begins at from. Damage is reported
-// to notes, and hold is told of the memory that is taken.
-func (t *Table) NewOwnership(from uint64, notes *damage.Notes, hold func(bytes int64)) *Ownership {
+// to notes.
+func (t *Table) NewOwnership(from uint64, notes *damage.Notes) *Ownership {
 	return &Ownership{
-		t: t, damage: notes, hold: hold, from: from,
+		t: t, damage: notes, from: from,
 		series: make(map[metric.SeriesID]uint64), groups: make(map[uint32]*Since),
 	}
 }
+
+// Bytes returns the memory of what is known of columns. It may be called at any time.
+func (o *Ownership) Bytes() int64 { return o.bytes.Load() }
 
 // Highest returns the highest position in the log that a series was restored with.
 func (o *Ownership) Highest() uint64 { return o.highest }
@@ -145,7 +149,7 @@ func (o *Ownership) note(b *Bucket, ref series.Ref, since uint64) {
 	if s == nil {
 		s = new(Since)
 		o.groups[ref.Group()] = s
-		o.hold(sinceSize)
+		o.bytes.Add(sinceSize)
 	}
 	for i := range b.Width() {
 		s.Column[ref.Column()+i] = since

@@ -118,7 +118,7 @@ func (w *world) replay(t *rapid.T, hpts bool) *world {
 	t.Helper()
 	r := newWorld(hpts)
 	r.known = w.known
-	owners := r.NewOwnership(0, new(damage.Notes), func(int64) {})
+	owners := r.NewOwnership(0, new(damage.Notes))
 	for i, rec := range w.log.records {
 		p, err := logrecord.Parse(rec)
 		if err != nil {

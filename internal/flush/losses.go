@@ -47,6 +47,9 @@ func (r *Losses) Count(group uint32, lsn, points uint64) {
 	r.account.Lose(r.cause, points)
 }
 
+// CountOnce counts points as lost whose records no start reads again.
+func (r *Losses) CountOnce(points uint64) { r.account.Lose(r.cause, points) }
+
 // add appends a loss.
 func (l *lossList) add(lsn, points uint64) {
 	l.rest = binary.AppendUvarint(binary.AppendUvarint(l.rest, lsn-l.last), points)

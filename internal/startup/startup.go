@@ -44,9 +44,6 @@ type Options struct {
 
 	// NewBucket returns a bucket without series.
 	NewBucket func(buckets.Info) *columns.Bucket
-
-	// Hold is told of memory that is taken until the log is replayed.
-	Hold func(bytes int64)
 }
 
 // Directory is an open data directory.
@@ -210,7 +207,7 @@ func (s *start) restore() error {
 			o.Damage.Report("account in the MANIFEST", err)
 		}
 	}
-	s.found.Ownership = o.Columns.NewOwnership(recovery.ReplayFrom(state), o.Damage, o.Hold)
+	s.found.Ownership = o.Columns.NewOwnership(recovery.ReplayFrom(state), o.Damage)
 	return nil
 }
 

@@ -49,7 +49,6 @@ func options(fs vfs.FS) Options {
 		Files:   segment.NewFiles(fs, 10, 0),
 		Buckets: buckets.NewRegistry[*columns.Bucket](), Account: account.New(), Damage: &damage.Notes{Logger: logger},
 		NewBucket: func(info buckets.Info) *columns.Bucket { return columns.NewBucket(info, 60, head.NewArena(60)) },
-		Hold:      func(int64) {},
 	}
 	o.Segments = version.NewDir(fs, o.Dir, o.Files, logger)
 	o.Versions = version.New(o.Segments.Retire)

@@ -102,7 +102,7 @@ func (s *Store) DeleteBucket(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.awaitReplay(context.Background()); err != nil {
+	if err := s.replay.All(context.Background()); err != nil {
 		return err
 	}
 	err = s.columns.DeleteBucket(b, s.o.Now(), func(d buckets.Deletion, apply func()) error {

@@ -20,7 +20,7 @@ type MergeResult = compaction.Result
 // anything of deleted series are rewritten without, and series of which nothing
 // is left go.
 func (s *Store) Merge(ctx context.Context) (MergeResult, error) {
-	if err := s.awaitReplay(ctx); err != nil {
+	if err := s.replay.All(ctx); err != nil {
 		return MergeResult{}, err
 	}
 	return s.merges.MergeAll(ctx)
@@ -114,7 +114,7 @@ func (k knownSeries) Idle(bucket uint64) (list []segment.Hash) {
 // a replay the head does not hold everything yet: there are none.
 func (k knownSeries) Unheld(hashes []segment.Hash) []segment.Hash {
 	s := k.s
-	if s.replayed.Load() != 0 {
+	if s.replay.Behind() {
 		return nil
 	}
 	groups := make(map[uint32]head.Mask) // what they hold

@@ -147,7 +147,7 @@ func passingFailure(t *testing.T, f *faults, o Options, end string, all bool, wh
 	s, err := Open(o)
 	var lost, recovered uint64
 	if err == nil {
-		_ = s.awaitReplay(t.Context()) // it may have met the failure
+		_ = s.replay.All(t.Context()) // it may have met the failure
 		f.clear()
 		lost, recovered = sums(s)
 		switch end { // of a store that may have failed
@@ -166,7 +166,7 @@ func passingFailure(t *testing.T, f *faults, o Options, end string, all bool, wh
 		if err != nil {
 			t.Fatalf("%s: start %d: %v", what(), start, err)
 		}
-		if err := s.awaitReplay(t.Context()); err != nil {
+		if err := s.replay.All(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		missing, err := namedServed(t, s)

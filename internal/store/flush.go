@@ -10,7 +10,7 @@ import (
 // Flush seals every block and flushes: afterwards all points received before
 // the call are in segments. After Close the error is ErrClosed.
 func (s *Store) Flush(ctx context.Context) (flush.Result, error) {
-	if err := s.awaitReplay(ctx); err != nil {
+	if err := s.replay.All(ctx); err != nil {
 		return flush.Result{}, err
 	}
 	return s.flusher.All(ctx)
@@ -23,9 +23,9 @@ func (s *Store) newFlusher() *flush.Flusher {
 		Log: s.log, Ledger: s.ledger, Manifest: s.manifest, Catalogue: s.catalogue, Damage: &s.damage,
 		Columns: s.columns, Buckets: s.buckets, Arenas: &s.arenas, Versions: s.versions, Dir: s.dir,
 		Pressure: s.pressure, Sealers: s.sealers,
-		// What is replayed for its points alone was in the account before.
-		HeadEnd: s.headEnd, AccountEnd: func() wal.LSN { return max(s.accountEnd(), s.accounted) },
-		Ownerless: s.ownerless, Lost: s.lostLog,
+		HeadEnd:    func() wal.LSN { return s.replay.HeadEnd() },
+		AccountEnd: func() wal.LSN { return s.replay.AccountEnd() },
+		Ownerless:  s.ownerless, Lost: s.lostLog,
 		FlushBytes: s.o.FlushBytes, MaxDeletions: func() int64 { return s.o.maxTombstones },
 		Step: func(step int) { s.o.flushStep(step) }, Took: s.o.FlushTook, Committed: func() { s.merges.Want() },
 	})

@@ -315,23 +315,44 @@ func TestAnEmptyNameIsNotADeletedSeries(t *testing.T) {
 // A merge in the middle of a replay lets no series go: its points may still be
 // to come from the log.
 func TestNobodyExpiresDuringAReplay(t *testing.T) {
-	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
-	defer s.Crash()
+	o := testOptions(vfs.NewMem(), newTestClock())
+	s := mustOpen(t, o)
 	x := mustSession(t, s, "b")
 	x.Point(key(0), epoch+1e6, point.FromInt(1)) // refused: a series without a point
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Flush(context.Background()); err != nil { // the log does not need it any more
+	if _, err := s.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
+	x = mustSession(t, s, "c")
+	x.Point(key(1), epoch, point.FromInt(1)) // to be replayed
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.Crash()
+	hold := make(chan struct{})
+	o.holdReplay = hold
+	s = mustOpen(t, o)
+	defer s.Crash()
 	for _, replay := range []bool{true, false} {
-		s.replayed.Store(map[bool]uint64{true: 1}[replay])
+		if s.replay.Behind() != replay {
+			t.Fatalf("a part of the log is not in the head: %v", !replay)
+		}
+		if _, err := s.flusher.All(t.Context()); err != nil { // the log does not need it any more
+			t.Fatal(err)
+		}
 		if err := s.merges.DropIdle(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if n := s.Stats().Series; (n == 1) != replay {
+		if n := s.Stats().Series; (n == 2) != replay {
 			t.Errorf("replay %v: %d series", replay, n)
+		}
+		if replay {
+			close(hold)
+			if err := s.replay.All(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/replay"
 	"dalmatiner/internal/wal"
 )
 
@@ -18,13 +19,13 @@ func TestDamageBetweenTheReadings(t *testing.T) {
 	for _, wanted := range []bool{true, false} {
 		for _, headLost := range []bool{true, false} {
 			w := newHalfRead(t, 2)
-			var hit *pendingRecords
-			for _, l := range w.s.behind.Load().records {
-				if l != nil && len(l.rest) > 0 {
+			var hit replay.Pending
+			for _, l := range w.s.replay.Pending() {
+				if l.First < l.Last {
 					hit = l
 				}
 			}
-			rec, err := w.s.log.NewReader().Record(wal.LSN(hit.last))
+			rec, err := w.s.log.NewReader().Record(wal.LSN(hit.Last))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -36,20 +37,20 @@ func TestDamageBetweenTheReadings(t *testing.T) {
 			if headLost {
 				first, last, at = 0, math.MaxInt64, 20
 			}
-			flipByte(t, w.fs, onlyLogFile(t, w.fs), 64+int64(hit.last)-1+at)
+			flipByte(t, w.fs, onlyLogFile(t, w.fs), 64+int64(hit.Last)-1+at)
 			if wanted {
-				if err := w.s.replayGroup(t.Context(), hit.group); err != nil {
+				if err := w.s.replay.Group(t.Context(), hit.Group); err != nil {
 					t.Fatal(err)
 				}
 			}
 			w.release()
-			if lost := w.s.Account().Lost(); len(lost) != 1 || lost[0] != (account.Loss{Cause: LostInReplay, Points: p.Counts.Stored()}) {
+			if lost := w.s.Account().Lost(); len(lost) != 1 || lost[0] != (account.Loss{Cause: replay.LostInReplay, Points: p.Counts.Stored()}) {
 				t.Errorf("lost: %+v, want %d points", lost, p.Counts.Stored())
 			}
 			if _, n := w.s.Damage(); n != 1 {
 				t.Errorf("%d damages", n)
 			}
-			w.checkGone(hit.group, first, last)
+			w.checkGone(hit.Group, first, last)
 			w.s.Crash()
 		}
 	}
@@ -130,7 +131,7 @@ func (w *logWorld) roundBetween(told, silent *int) {
 	w.hurt(file, positions)
 	if w.r.IntN(2) == 0 {
 		close(hold)
-		if err := w.s.awaitReplay(w.t.Context()); err != nil {
+		if err := w.s.replay.All(w.t.Context()); err != nil {
 			w.t.Fatal(err)
 		}
 		w.some(w.r.IntN(20))
@@ -139,7 +140,7 @@ func (w *logWorld) roundBetween(told, silent *int) {
 		*told += w.check("brought")
 		w.checkOlder("brought")
 		close(hold)
-		if err := w.s.awaitReplay(w.t.Context()); err != nil {
+		if err := w.s.replay.All(w.t.Context()); err != nil {
 			w.t.Fatal(err)
 		}
 		w.check("replayed behind")

@@ -164,7 +164,7 @@ func (m *forgetModel) checkStored() {
 	for _, seg := range m.s.versions.Latest().Segments {
 		err := seg.Reader.Series(func(e segment.Series) error {
 			b := m.s.buckets.ID(e.Bucket)
-			if e.DeleteSequence == 0 && seg.PurgedThrough() >= m.s.tombs(b.ID).DeleteSequence(metric.SeriesID(e.Hash)) {
+			if e.DeleteSequence == 0 && seg.PurgedThrough() >= m.s.columns.Tombstones(b.ID).DeleteSequence(metric.SeriesID(e.Hash)) {
 				if k := string(e.Key); e.Since >= since[k] { // the last definition
 					found[k], since[k] = e.Incarnation, e.Since
 				}

@@ -13,6 +13,7 @@ import (
 
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/replay"
 )
 
 // eachZeroedBlock opens a copy of a data directory for every 4 KiB of a file of the
@@ -205,7 +206,7 @@ func readUnknown(t *testing.T, s *Store, bucket string, series int, from int64, 
 func lostInReplay(t *testing.T, s *Store) (n uint64) {
 	t.Helper()
 	for _, l := range s.Account().Lost() {
-		if l.Cause != LostInReplay {
+		if l.Cause != replay.LostInReplay {
 			t.Errorf("lost: %+v", l)
 		}
 		n += l.Points

@@ -231,7 +231,7 @@ func (m *meta) loseCatalogue(metaOp) {
 	m.must(m.s.Close())
 	m.must(m.mem.RemoveAll(m.mem.PathJoin(m.dir, "catalogue")))
 	m.open()
-	m.must(m.s.awaitReplay(context.Background()))
+	m.must(m.s.replay.All(context.Background()))
 	m.s.damage = damage.Notes{Logger: m.s.o.Logger} // it is reported
 	m.check()
 }

@@ -14,6 +14,8 @@ import (
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/reader"
+	"dalmatiner/internal/recovery"
+	"dalmatiner/internal/replay"
 	"dalmatiner/internal/startup"
 	"dalmatiner/internal/upkeep"
 	"dalmatiner/internal/version"
@@ -34,7 +36,7 @@ func Open(o Options) (*Store, error) {
 		return nil, err
 	}
 	s, err := open(o, nil)
-	for again := (*startAgain)(nil); errors.As(err, &again); {
+	for again := (*replay.Again)(nil); errors.As(err, &again); {
 		s, err = open(o, again)
 	}
 	return s, err
@@ -44,9 +46,9 @@ func Open(o Options) (*Store, error) {
 func newStore(o Options) *Store {
 	s := &Store{
 		o: o, clock: clock.New(o.Now), damage: damage.Notes{Logger: o.Logger}, buckets: buckets.NewRegistry[*columns.Bucket](), account: account.New(),
-		replayOver: make(chan struct{}), stop: make(chan struct{}),
+		stop: make(chan struct{}),
 	}
-	s.ownerless, s.lostLog = flush.NewLosses(s.account, LostRecord), flush.NewLosses(s.account, LostInReplay)
+	s.ownerless, s.lostLog = flush.NewLosses(s.account, replay.LostRecord), flush.NewLosses(s.account, replay.LostInReplay)
 	s.takeShares()
 	s.pressure = backpressure.New(backpressure.Options{
 		FS: o.FS, Dir: o.Dir, Logger: o.Logger, FlushBytes: s.o.FlushBytes, LateMemory: s.o.LateMemory, MinFree: o.MinFree,
@@ -64,20 +66,15 @@ func newStore(o Options) *Store {
 		Buckets: s.buckets, Log: s.ledger, Clock: s.clock, Versions: s.versions,
 		MaxFuture: o.MaxFuture, ChunkNeed: flush.FirstChunkNeed, NewSeries: func() { s.flusher.AddSeries() },
 	})
-	s.intake = intake.New(intake.Options{
-		Buckets: s.buckets, Columns: s.columns, Ledger: s.ledger, Pressure: s.pressure, Sealers: s.sealers,
-		Replay: pendingReplay{s}, Durable: o.WALSync != wal.Off, EnsureBucket: s.EnsureBucket,
-	})
-	s.reader = reader.New(reader.Options{Versions: s.versions, Index: &s.columns.Index, Groups: &s.columns.Groups, Damage: &s.damage, Replay: s.replaySeries})
 	return s
 }
 
 // open opens the data directory, if need be behind a start that found records of the
 // log lost; that one's directory is closed.
-func open(o Options, again *startAgain) (*Store, error) {
+func open(o Options, again *replay.Again) (*Store, error) {
 	s := newStore(o)
 	if again != nil {
-		for _, name := range again.damage {
+		for _, name := range again.Damage() {
 			s.damage.Add(name, false)
 		}
 	}
@@ -88,6 +85,14 @@ func open(o Options, again *startAgain) (*Store, error) {
 	s.directory, s.log, s.manifest, s.catalogue = d, d.Log, d.Manifest, d.Catalogue
 	s.ledger.Use(s.log)
 	s.flusher = s.newFlusher()
+	s.replay = s.newReplay(replay.Found{State: found.State, Owners: found.Ownership, Again: again})
+	s.intake = intake.New(intake.Options{
+		Buckets: s.buckets, Columns: s.columns, Ledger: s.ledger, Pressure: s.pressure, Sealers: s.sealers,
+		Replay: s.replay, Durable: o.WALSync != wal.Off, EnsureBucket: s.EnsureBucket,
+	})
+	s.reader = reader.New(reader.Options{
+		Versions: s.versions, Index: &s.columns.Index, Groups: &s.columns.Groups, Damage: &s.damage, Replay: s.replay.Series,
+	})
 	s.upkeep = upkeep.New(upkeep.Options{
 		Logger: o.Logger, Clock: s.clock, HeadGrace: o.HeadGrace, HeadMaxAge: o.HeadMaxAge, MaxLog: o.WALMaxSize, FlushInterval: o.FlushInterval,
 		Log: s.log, Ledger: s.ledger, Memory: s.memory, Arenas: &s.arenas, Buckets: s.buckets, Columns: s.columns, Files: s.files, Versions: s.versions,
@@ -95,12 +100,15 @@ func open(o Options, again *startAgain) (*Store, error) {
 	})
 	s.deletions = deletion.New(deletion.Options{
 		Now: o.Now, Buckets: s.buckets, Columns: s.columns, Versions: s.versions, Dir: s.dir, Manifest: s.manifest, Log: s.log,
-		Gate: s.flusher.Gate(), Pressure: s.pressure, Replayed: s.awaitReplay,
+		Gate: s.flusher.Gate(), Pressure: s.pressure, Replayed: s.replay.All,
 		Max: func() int64 { return s.o.maxTombstones }, Slice: func() int { return s.o.deleteSlice },
 	})
 	s.merges = s.newCompactor()
 	s.addPools()
-	if err := s.replay(found.State, found.Ownership, again); err != nil {
+	state := found.State
+	s.flusher.Begin(flush.Positions{Base: state.ReplayPosition, Own: state.ReplayPositions()}, recovery.ReplayFrom(state))
+	s.startWorkers() // the replay may wait for flushes
+	if err := s.replay.Run(); err != nil {
 		s.Crash()
 		return nil, err
 	}
@@ -121,6 +129,5 @@ func (s *Store) openDirectory() (*startup.Directory, startup.Found, error) {
 		},
 		Files: s.files, Segments: s.dir, Versions: s.versions, Buckets: s.buckets, Columns: s.columns,
 		Account: s.account, Damage: &s.damage, NewBucket: s.newBucket,
-		Hold: func(bytes int64) { s.replayBytes.Add(bytes) },
 	})
 }

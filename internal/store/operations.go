@@ -100,7 +100,7 @@ type inUse struct{ s *Store }
 
 func (u inUse) Names(take func(segment.Series) error) error { return u.s.catalogue.Load(take) }
 
-func (u inUse) Tombstones(bucket uint64) version.Tombstones { return u.s.tombs(bucket) }
+func (u inUse) Tombstones(bucket uint64) version.Tombstones { return u.s.columns.Tombstones(bucket) }
 
 func (u inUse) HasBucket(id uint64) bool { return u.s.buckets.ID(id) != nil }
 

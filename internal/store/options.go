@@ -11,6 +11,7 @@ import (
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/memory"
+	"dalmatiner/internal/replay"
 	"dalmatiner/internal/wal"
 )
 
@@ -80,9 +81,9 @@ type hooks struct {
 
 	maxMergedFile int64 // of an output of a merge, before it is cut; tests have less
 
-	// mostPositions is what a start takes at most for the positions of records of
+	// maxPositions is what a start takes at most for the positions of records of
 	// the log that it has not yet brought into memory; tests have less.
-	mostPositions int64
+	maxPositions int64
 }
 
 // DefaultOptions returns the defaults for a data directory.
@@ -109,7 +110,7 @@ func DefaultOptions(dir string) Options {
 		BackgroundMerge: true,
 		OnFatal:         func(error) {},
 		FlushTook:       func(time.Duration) {},
-		hooks:           hooks{mostPositions: mostPositions, maxMergedFile: compaction.DefaultMaxFile, maxTombstones: deletion.DefaultMax, deleteSlice: deletion.DefaultSlice, flushStep: func(int) {}},
+		hooks:           hooks{maxPositions: replay.MaxPositions, maxMergedFile: compaction.DefaultMaxFile, maxTombstones: deletion.DefaultMax, deleteSlice: deletion.DefaultSlice, flushStep: func(int) {}},
 	}
 }
 

@@ -158,7 +158,7 @@ func (w *halfRead) accounted() {
 func (w *halfRead) release() {
 	w.t.Helper()
 	close(w.hold)
-	if err := w.s.awaitReplay(context.Background()); err != nil {
+	if err := w.s.replay.All(context.Background()); err != nil {
 		w.t.Fatal(err)
 	}
 	if left := w.s.Stats().Replay.Left; left != 0 {
@@ -273,7 +273,7 @@ func TestBringingBesideTheReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	users.Wait()
-	if err := w.s.awaitReplay(context.Background()); err != nil {
+	if err := w.s.replay.All(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	w.accounted()
@@ -378,7 +378,7 @@ func TestABacklogThatCannotBeRead(t *testing.T) {
 	close(w.hold)
 	deadline, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := w.s.awaitReplay(deadline); err == nil || errors.Is(err, context.DeadlineExceeded) {
+	if err := w.s.replay.All(deadline); err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("after a replay that failed: %v", err)
 	}
 	w.s.Crash()

@@ -4,6 +4,7 @@ import (
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/memory"
+	"dalmatiner/internal/replay"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/upkeep"
 	"dalmatiner/internal/wal"
@@ -28,6 +29,7 @@ func (s *Store) takeShares() {
 	s.o.FlushBytes, s.o.LateMemory = m.Share(16, s.o.FlushBytes), m.Share(16, s.o.LateMemory)
 	s.o.BlockCache = m.Share(16, s.o.BlockCache)
 	s.files = segment.NewFiles(s.o.FS, s.o.MaxOpenFiles, s.o.BlockCache)
+	s.o.maxPositions = m.Share(replay.PositionsPart, s.o.maxPositions)
 	s.o.maxMergedFile = m.Share(8, s.o.maxMergedFile)
 }
 
@@ -51,7 +53,7 @@ func (s *Store) addPools() {
 		{Name: "segment-indexes", Holds: "directories and index leaves of segments that were read; dropped at the limit", Limit: index, Use: s.upkeep.IndexBytes},
 		{Name: "segment-blocks", Holds: "verified blocks of segments that were read more than once", Limit: s.o.BlockCache, Use: s.files.Kept},
 		{Name: "merges", Holds: "index and names of the segment that a merge writes", Limit: s.o.maxMergedFile, Use: s.merges.OutputBytes},
-		{Name: "replay", Holds: "after a crash: where the log has the points of each group, and those on their way into memory", Use: func() int64 { return s.replayBytes.Load() + s.ownerless.Bytes() + s.lostLog.Bytes() }},
+		{Name: "replay", Holds: "after a crash: where the log has the points of each group, and those on their way into memory", Use: s.replay.Bytes},
 		{Name: "log", Holds: "buffers of the log", Limit: wal.Buffers, Use: func() int64 { return wal.Buffers }},
 		{Name: "account", Holds: "minutes of the account; a bucket keeps fewer near the limit", Limit: minutes, Use: s.account.Bytes},
 		{Name: "catalogue", Holds: "tables and cache of the catalogue", Limit: catalogue.Memory, Use: func() int64 { return catalogue.Memory }},

@@ -152,7 +152,7 @@ func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 func (s *pressedStore) defineSeries(t *testing.T, bucket string, n int) {
 	t.Helper()
 	b := s.buckets.Get(bucket)
-	owners := s.columns.NewOwnership(0, &s.damage, func(int64) {})
+	owners := s.columns.NewOwnership(0, &s.damage)
 	group := s.columns.Groups.Next()
 	for i := range n {
 		owners.Define(b, &logrecord.Record{Bucket: b.ID, Group: group, Column: i, Key: key(i)}, 0, 0, false)

@@ -11,6 +11,7 @@ import (
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/replay"
 	"dalmatiner/internal/wal"
 )
 
@@ -77,7 +78,7 @@ func lostOf(t *testing.T, s *Store) uint64 {
 	switch lost := s.Account().Lost(); {
 	case len(lost) == 0:
 		return 0
-	case len(lost) > 1 || lost[0].Cause != LostRecord:
+	case len(lost) > 1 || lost[0].Cause != replay.LostRecord:
 		t.Fatalf("lost: %+v", lost)
 		return 0
 	default:
@@ -108,12 +109,10 @@ func TestLossesOfAReplayAreCountedOnce(t *testing.T) {
 		w.s.Crash()
 		w.open(whole)
 		for range 8 {
-			r := w.s.behind.Load()
+			all := w.s.replay.Pending()
 			for range w.r.IntN(4) {
-				if l := r.records[w.r.IntN(len(r.records))]; l != nil {
-					if err := w.s.replayGroup(context.Background(), l.group); err != nil {
-						t.Fatal(err)
-					}
+				if err := w.s.replay.Group(context.Background(), all[w.r.IntN(len(all))].Group); err != nil {
+					t.Fatal(err)
 				}
 			}
 			if n := lostOf(t, w.s); n > 0 && n < lost {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"dalmatiner/internal/replay"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
@@ -104,37 +106,35 @@ func (w *halfRead) replayPool() int64 {
 // by group.
 func TestTheReplayGivesItsMemoryBack(t *testing.T) {
 	w := newHalfRead(t, 7)
-	r := w.s.behind.Load()
+	r := w.s.replay
 	first := w.replayPool()
 	held := func() (n int64) {
-		for _, l := range r.records {
-			if l != nil {
-				n += int64(cap(l.rest))
-			}
+		for _, l := range r.Pending() {
+			n += l.Bytes
 		}
 		return n
 	}
-	if n := held(); n == 0 || r.positions.Load() != n || first < n {
-		t.Fatalf("%d bytes of positions: %d are counted, %d in the pool", n, r.positions.Load(), first)
+	if n := held(); n == 0 || r.PositionBytes() != n || first < n {
+		t.Fatalf("%d bytes of positions: %d are counted, %d in the pool", n, r.PositionBytes(), first)
 	}
-	for i, l := range r.records {
-		if l == nil || i%2 == 0 {
+	for _, l := range r.Pending() {
+		if l.Group%2 == 0 {
 			continue
 		}
 		before := w.replayPool()
-		if err := w.s.replayGroup(context.Background(), l.group); err != nil {
+		if err := r.Group(context.Background(), l.Group); err != nil {
 			t.Fatal(err)
 		}
 		if after := w.replayPool(); after >= before {
-			t.Errorf("the pool has %d bytes after group %d was brought, %d before", after, l.group, before)
+			t.Errorf("the pool has %d bytes after group %d was brought, %d before", after, l.Group, before)
 		}
 	}
-	if n := held(); r.positions.Load() != n {
-		t.Errorf("%d bytes of positions, %d are counted", n, r.positions.Load())
+	if n := held(); r.PositionBytes() != n {
+		t.Errorf("%d bytes of positions, %d are counted", n, r.PositionBytes())
 	}
 	w.release()
-	if n := w.replayPool(); n != 0 || r.positions.Load() != 0 {
-		t.Errorf("%d bytes are in the pool after the replay, %d of them positions", n, r.positions.Load())
+	if n := w.replayPool(); n != 0 || r.PositionBytes() != 0 {
+		t.Errorf("%d bytes are in the pool after the replay, %d of them positions", n, r.PositionBytes())
 	}
 	w.s.Crash()
 }
@@ -144,12 +144,12 @@ func TestTheReplayGivesItsMemoryBack(t *testing.T) {
 func TestPositionsAreBounded(t *testing.T) {
 	for seed, limit := range []int64{1, 100, 2000} {
 		w := newHalfRead(t, uint64(seed))
-		all := w.s.behind.Load().positions.Load()
-		w.o.mostPositions = limit
+		all := w.s.replay.PositionBytes()
+		w.o.maxPositions = limit
 		w.crash()
-		r := w.s.behind.Load()
+		r := w.s.replay
 		// A group may have half of its share when the others have all.
-		if n := r.positions.Load(); n > limit+limit/2+64*r.pending || n >= all {
+		if n := r.PositionBytes(); n > limit+limit/2+64*int64(len(r.Pending())) || n >= all {
 			t.Errorf("%d bytes of positions with a limit of %d, %d without", n, limit, all)
 		}
 		w.accounted()
@@ -204,10 +204,10 @@ func TestAReplayWithoutRoomEndsWithTheNode(t *testing.T) {
 	x := mustSession(t, w.s, "b")
 	w.s.ReleaseSenders()
 	x.Point(key(1_000_000), epoch, 1)
-	if err := x.Close(); !errors.Is(err, errNoRoom) {
+	if err := x.Close(); !errors.Is(err, replay.ErrNoRoom) {
 		t.Errorf("a new series: %v", err)
 	}
-	if err := w.s.Close(); !errors.Is(err, errNoRoom) {
+	if err := w.s.Close(); !errors.Is(err, replay.ErrNoRoom) {
 		t.Errorf("the end of the store: %v", err)
 	}
 	w.open(clone)

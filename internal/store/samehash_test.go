@@ -17,7 +17,7 @@ func TestSameHash(t *testing.T) {
 		x := mustSession(t, s.Store, "b")
 		x.Point(key(0), epoch, point.FromInt(1))
 		b := s.buckets.Get("b")
-		owners := s.columns.NewOwnership(0, &s.damage, func(int64) {})
+		owners := s.columns.NewOwnership(0, &s.damage)
 		define := func(key []byte, column int) {
 			owners.Define(b, &logrecord.Record{Bucket: b.ID, Group: 0, Column: column, Key: key}, 0, 0, false)
 		}

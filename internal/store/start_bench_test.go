@@ -53,7 +53,7 @@ func BenchmarkStart(b *testing.B) {
 					b.Fatal(err)
 				}
 				if whole {
-					if err := s.awaitReplay(context.Background()); err != nil {
+					if err := s.replay.All(context.Background()); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"sync/atomic"
 	"time"
 
 	"dalmatiner/internal/memory"
@@ -9,11 +8,6 @@ import (
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
 )
-
-// counters only grow.
-type counters struct {
-	replayed atomic.Int64
-}
 
 // Stats is the state of the store at one moment. What grows counts since the start.
 type Stats struct {
@@ -128,7 +122,7 @@ func (s *Store) BucketStats(id uint64) BucketStats {
 
 // Stats returns the state of the store.
 func (s *Store) Stats() Stats {
-	c, merged, flushed, deleted := &s.counters, s.merges.Counts(), s.flusher.Stats(), s.deletions.Stats()
+	merged, flushed, deleted := s.merges.Counts(), s.flusher.Stats(), s.deletions.Stats()
 	rows, tables, warm := s.arenas.Bytes()
 	st := Stats{
 		Inactive: InactiveStats{Deactivations: s.columns.Deactivated()},
@@ -148,7 +142,7 @@ func (s *Store) Stats() Stats {
 			Since: s.flusher.Since(),
 		},
 		Merges: MergeStats{Count: merged.Merges, Bytes: merged.Bytes},
-		Replay: ReplayStats{Records: c.replayed.Load(), Left: s.replayLeft()},
+		Replay: ReplayStats{Records: s.replay.Records(), Left: s.replay.Left()},
 		Memory: MemoryStats{Pools: s.memory.Pools(), Used: s.memory.Used(), Limit: s.memory.Limit(), Level: s.memory.Level()},
 		WAL:    s.log.Stats(), WALBytes: s.log.Size(),
 		FreeDisk: s.pressure.FreeDisk(), DiskFull: s.pressure.DiskFull(),

@@ -24,6 +24,7 @@ import (
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/reader"
+	"dalmatiner/internal/replay"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/startup"
 	"dalmatiner/internal/upkeep"
@@ -69,21 +70,13 @@ type Store struct {
 	flusher *flush.Flusher
 	upkeep  *upkeep.Upkeep
 
-	behind      atomic.Pointer[replayer] // puts the log's points into the head; nil when all are
-	replayOver  chan struct{}            // closed when it does no more, with
-	replayErr   error                    // why it gave up
-	replayed    atomic.Uint64            // records below are in the head; 0 after the replay
-	replayEnd   wal.LSN                  // end of the log when it was opened
-	counted     atomic.Uint64            // records below are in the account; 0 when all of the log is
-	accounted   wal.LSN                  // of the snapshot that the start found
-	replayBytes atomic.Int64             // what a start takes until the log's points are in memory
+	replay *replay.Replay
 
 	stop    chan struct{}
 	crashed atomic.Bool
 	workers sync.WaitGroup
 
-	damage   damage.Notes
-	counters counters
+	damage damage.Notes
 }
 
 // Close makes everything durable and closes the store: blocks are sealed and
@@ -114,9 +107,7 @@ func (s *Store) startWorkers() {
 // shutdown stops the workers and closes the files.
 func (s *Store) shutdown() error {
 	close(s.stop)
-	if r := s.behind.Load(); r != nil {
-		r.stop()
-	}
+	s.replay.Stop()
 	s.workers.Wait()
 	s.flusher.Gate().Close() // a caller of Flush may still be on the way
 	s.sealers.Close()
@@ -144,21 +135,6 @@ func (s *Store) Account() *account.Account { return s.account }
 
 // Now returns the coarse clock, at most a tick behind.
 func (s *Store) Now() time.Time { return time.Unix(0, s.clock.Unix()) }
-
-// headEnd returns the position below which every record is in the head: the end
-// of the log, or how far its replay has come.
-func (s *Store) headEnd() wal.LSN { return s.endOr(&s.replayed) }
-
-// accountEnd returns the position below which every record is in the account: the
-// end of the log, or how far a start has come with counting.
-func (s *Store) accountEnd() wal.LSN { return s.endOr(&s.counted) }
-
-func (s *Store) endOr(position *atomic.Uint64) wal.LSN {
-	if lsn := position.Load(); lsn != 0 {
-		return wal.LSN(lsn)
-	}
-	return s.log.End()
-}
 
 // Intake is the way of points into the store.
 func (s *Store) Intake() *intake.Intake { return s.intake }

@@ -108,7 +108,7 @@ func (u *undurable) reopen(clone *vfs.MemFS) {
 	u.s.Crash()
 	u.fs, u.o.FS = clone, clone
 	u.s = mustOpen(u.t, u.o)
-	if err := u.s.awaitReplay(context.Background()); err != nil {
+	if err := u.s.replay.All(context.Background()); err != nil {
 		u.t.Fatal(err)
 	}
 }
@@ -280,7 +280,7 @@ func TestARebuiltCatalogueKnowsAllFormerColumns(t *testing.T) {
 	}
 	u.o.FS = clone
 	u.s = mustOpen(t, u.o)
-	if err := u.s.awaitReplay(context.Background()); err != nil {
+	if err := u.s.replay.All(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	u.s.damage = damage.Notes{Logger: u.s.o.Logger} // the catalogue
@@ -326,7 +326,7 @@ func TestAStartThatRebuildsIsCutOff(t *testing.T) {
 		}
 		u.o.FS = *cut
 		u.s = mustOpen(t, u.o)
-		if err := u.s.awaitReplay(context.Background()); err != nil {
+		if err := u.s.replay.All(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		u.s.damage = damage.Notes{Logger: u.s.o.Logger} // the MANIFEST
@@ -387,7 +387,7 @@ func TestAFlushLeavesTheReplayItsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(goOn)
-	if err := u.s.awaitReplay(context.Background()); err != nil {
+	if err := u.s.replay.All(context.Background()); err != nil {
 		t.Fatalf("%v (%d files)", err, files)
 	}
 	u.check("behind the replay")

@@ -1,4 +1,4 @@
-package store
+package replay
 
 import (
 	"cmp"
@@ -62,7 +62,7 @@ func (r *replayer) hideGone(l *pendingRecords, lsn uint64) error {
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	if _, err := r.s.flusher.All(context.Background()); err != nil {
+	if _, err := r.o.Flusher.All(context.Background()); err != nil {
 		return fmt.Errorf("older values of slots in which records of the log are lost cannot be hidden: %w", err)
 	}
 	if err := r.layGone(l, list); err != nil {
@@ -70,15 +70,14 @@ func (r *replayer) hideGone(l *pendingRecords, lsn uint64) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := r.s
-	s.ledger.Count(func() { // a flush takes the account and what is counted again in one moment
+	r.o.Ledger.Count(func() { // a flush takes the account and what is counted again in one moment
 		for _, g := range list {
 			if l.next != g.LSN {
 				return // its bucket was deleted
 			}
-			s.damage.Report(fmt.Sprintf("log record at %d", g.LSN), errors.New("it was whole a moment ago and is no more"))
+			r.o.Damage.Report(fmt.Sprintf("log record at %d", g.LSN), errors.New("it was whole a moment ago and is no more"))
 			if points := min(g.Points, l.left); points > 0 {
-				s.lostLog.Count(l.group, g.LSN, points)
+				r.o.Lost.Count(l.group, g.LSN, points)
 				l.left -= points
 			}
 			l.pass()
@@ -92,7 +91,7 @@ func (r *replayer) hideGone(l *pendingRecords, lsn uint64) error {
 // is left the slots are those of all records of the group, and the points are not known.
 func (r *replayer) goneNext(l *pendingRecords, lsn uint64) (list []logrecord.Lost, err error) {
 	if _, ok := r.later.find(lsn); !ok && r.later.looks < maxLooks {
-		if err := r.later.look(r.s.log, r.from); err != nil {
+		if err := r.later.look(r.o.Log, r.from); err != nil {
 			return nil, err
 		}
 	}
@@ -117,11 +116,10 @@ func (r *replayer) goneNext(l *pendingRecords, lsn uint64) (list []logrecord.Los
 
 // layGone lays the holes of records over what is flushed by now.
 func (r *replayer) layGone(l *pendingRecords, list []logrecord.Lost) error {
-	s := r.s
-	s.flusher.Gate().Lock() // no segment is on its way with a number below
-	defer s.flusher.Gate().Unlock()
-	g, b := s.columns.Groups.Get(l.group), l.b
-	if g == nil || s.buckets.ID(b.ID) != b || g.Bucket != b.ID {
+	r.o.Flusher.Gate().Lock() // no segment is on its way with a number below
+	defer r.o.Flusher.Gate().Unlock()
+	g, b := r.target.groups.Get(l.group), l.b
+	if g == nil || r.o.Buckets.ID(b.ID) != b || g.Bucket != b.ID {
 		return nil
 	}
 	var cut []logrecord.Lost // to what something older may be in
@@ -131,18 +129,18 @@ func (r *replayer) layGone(l *pendingRecords, list []logrecord.Lost) error {
 		}
 	}
 	slices.SortFunc(cut, func(a, b logrecord.Lost) int { return cmp.Compare(a.First, b.First) })
-	at := hole.Position{Generation: s.dir.NextNumber()}
-	holes := r.groupHoles(nil, g, cut, at)
+	at := hole.Position{Generation: r.o.Dir.NextNumber()}
+	holes := r.target.groupHoles(nil, g, cut, at)
 	if len(holes) > maxLogHoles {
 		holes = wideHoles(cut, at)
 	}
-	return s.addLogHoles(holes)
+	return r.o.AddHoles(holes)
 }
 
 // hideGoneBelow deals with the pending records below a position: the second
 // reading has not met them.
 func (r *replayer) hideGoneBelow(end uint64) error {
-	for _, l := range r.records {
+	for _, l := range r.pending.groups {
 		for l != nil && !l.empty.Load() {
 			l.mu.Lock()
 			lsn := l.next

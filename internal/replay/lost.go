@@ -1,0 +1,40 @@
+package replay
+
+import (
+	"fmt"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/wal"
+)
+
+// countLost counts the points of records that damage took from the log, names their
+// slots, and hides what is older there. What no flush has counted yet is counted as
+// received first. Its error may be a *Again.
+func (f *firstReading) countLost(report *wal.Report) error {
+	o := f.r.o
+	var lost []logrecord.Lost
+	for _, l := range logrecord.LostRecords(report, f.state) {
+		if o.Buckets.ID(l.Bucket) == nil {
+			continue // it was deleted
+		}
+		if lost = append(lost, l); l.LSN >= f.state.AccountLSN {
+			f.uncounted.Add(l.Bucket, l.Minute, &account.Counts{Accepted: l.Points})
+		}
+	}
+	f.addCounts(0)
+	o.Ledger.Count(func() { // a flush takes the account and what is counted again in one moment
+		for _, l := range lost {
+			o.Lost.Count(l.Group, l.LSN, l.Points)
+		}
+	})
+	ranges := logrecord.LostRanges(lost)
+	for i := range ranges {
+		l := &ranges[i]
+		o.Damage.Report(fmt.Sprintf("log of bucket %s", o.Buckets.ID(l.Bucket).Name), fmt.Errorf("%s", l))
+	}
+	if report.Unknown > 0 {
+		o.Damage.Report("log", fmt.Errorf("%s", logrecord.UnknownRecords(report)))
+	}
+	return f.hide(lost)
+}
