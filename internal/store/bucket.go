@@ -48,7 +48,7 @@ func (s *Store) CreateBucket(info buckets.Info) (buckets.Info, error) {
 	if err != nil {
 		return buckets.Info{}, err
 	}
-	return info, s.log.Sync()
+	return info, s.disk.Log.Sync()
 }
 
 func (s *Store) newBucket(info buckets.Info) *columns.Bucket {
@@ -92,7 +92,7 @@ func (s *Store) SetTTL(name string, points int64) error {
 	if err != nil {
 		return fmt.Errorf("setting the TTL of %s: %w", metric.Quoted(name), err)
 	}
-	return s.log.Sync()
+	return s.disk.Log.Sync()
 }
 
 // DeleteBucket deletes a bucket with all it holds. When the call returns, the
@@ -112,7 +112,7 @@ func (s *Store) DeleteBucket(name string) error {
 		return fmt.Errorf("deleting %s: %w", metric.Quoted(name), err)
 	}
 	s.dropGroups(b)
-	return s.log.Sync()
+	return s.disk.Log.Sync()
 }
 
 // dropGroups gives the memory of a forgotten bucket back. Its chunks in

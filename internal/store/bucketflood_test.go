@@ -40,11 +40,11 @@ func TestAFloodOfBucketsIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("%d buckets, %d bytes of names, %d in use", made, s.columns.Names().Bytes(), s.memory.Used())
+	t.Logf("%d buckets, %d bytes of names, %d in use", made, s.columns.Names().Bytes(), s.o.Memory.Used())
 	if refusal == nil || made < 1000 {
 		t.Fatalf("%d buckets and none refused: %v", made, refusal)
 	}
-	if used := s.memory.Used(); used > testLimit {
+	if used := s.o.Memory.Used(); used > testLimit {
 		t.Errorf("%d bytes in use, the limit is %d", used, testLimit)
 	}
 	_, err := s.CreateBucket(buckets.Info{Name: "by hand", Resolution: 1000, PPF: 3600})

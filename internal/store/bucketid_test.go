@@ -82,7 +82,7 @@ func TestACreatedAgainBucketHasAnotherID(t *testing.T) {
 				func() { mustFlush(t, s) },
 				func() { clock.advance(time.Duration(r.IntN(3)-1) * time.Hour) },
 				func() {
-					if err := s.log.Sync(); err != nil {
+					if err := s.disk.Log.Sync(); err != nil {
 						t.Fatal(err)
 					}
 					fs = fs.CrashClone(vfs.CrashCloneCfg{})

@@ -62,7 +62,7 @@ func fillRows(t fataler, o Options) *Store {
 			t.Fatalf("flush: %v", err)
 		}
 	}
-	if err := s.log.Sync(); err != nil {
+	if err := s.disk.Log.Sync(); err != nil {
 		t.Fatalf("sync: %v", err)
 	}
 	return s
@@ -86,7 +86,7 @@ func mergeRows(t *testing.T, s *Store, clock *testClock) {
 		t.Fatal("no window was written")
 	}
 	sendRows(t, s, 43210, 43220)
-	if err := s.log.Sync(); err != nil {
+	if err := s.disk.Log.Sync(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -217,7 +217,7 @@ func (c *churn) delete() {
 			c.deleted[i], c.named[i] = len(c.sent), false
 		}
 	}
-	if err := c.s.log.Sync(); err != nil {
+	if err := c.s.disk.Log.Sync(); err != nil {
 		c.t.Fatalf("%v", err)
 	}
 	c.acked = len(c.sent)
@@ -226,7 +226,7 @@ func (c *churn) delete() {
 // crashInFlush goes on from what a crash at a step of a flush leaves.
 func (c *churn) crashInFlush() {
 	c.t.Helper()
-	c.durable(c.s.log.Sync)
+	c.durable(c.s.disk.Log.Sync)
 	step := flush.StepCaptured + c.r.IntN(flush.StepLogTrimmed-flush.StepCaptured+1)
 	var clone *vfs.MemFS
 	atSteps(c.s, func(n int) {
@@ -422,7 +422,7 @@ func TestChurnKeepsEveryPointWithItsName(t *testing.T) {
 					t.Fatal(err)
 				}
 			case "sync":
-				c.durable(c.s.log.Sync)
+				c.durable(c.s.disk.Log.Sync)
 			case "delete":
 				c.delete()
 			case "wait":

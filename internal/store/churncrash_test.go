@@ -47,7 +47,7 @@ func TestChurnCrashAfterEveryFlushStep(t *testing.T) {
 			if c.s.Stats().Inactive.Deactivations == 0 {
 				t.Fatal("no series has lost its column")
 			}
-			if err := c.s.log.Sync(); err != nil {
+			if err := c.s.disk.Log.Sync(); err != nil {
 				t.Fatal(err)
 			}
 			c.acked = len(c.sent)
@@ -78,7 +78,7 @@ func TestChurnWithoutTheCatalogue(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := c.s.log.Sync(); err != nil {
+		if err := c.s.disk.Log.Sync(); err != nil {
 			t.Fatal(err)
 		}
 		c.s.Crash()
@@ -106,7 +106,7 @@ func TestChurnWithoutTheCatalogue(t *testing.T) {
 func TestChurnWithoutTheManifest(t *testing.T) {
 	for seed := range uint64(10) {
 		c := turnedOver(t, seed)
-		if err := c.s.log.Sync(); err != nil {
+		if err := c.s.disk.Log.Sync(); err != nil {
 			t.Fatal(err)
 		}
 		c.s.Crash()
@@ -248,7 +248,7 @@ func TestChurnBesideFlushes(t *testing.T) {
 				}
 			}
 		}
-		if err := c.s.log.Sync(); err != nil {
+		if err := c.s.disk.Log.Sync(); err != nil {
 			t.Fatal(err)
 		}
 		c.s.Crash()

@@ -31,9 +31,9 @@ func (s *Store) newCompactor() *compaction.Compactor {
 	known := knownSeries{s}
 	return compaction.New(compaction.Options{
 		Now: s.o.Now, Clock: s.clock, Logger: s.o.Logger,
-		Dir: s.dir, Versions: s.versions, Gate: s.flusher.Gate(), Manifest: s.manifest, Account: s.account, Damage: &s.damage,
+		Dir: s.dir, Versions: s.versions, Gate: s.flusher.Gate(), Manifest: s.disk.Manifest, Account: s.account, Damage: &s.damage,
 		Buckets: known, Series: known,
-		Commit: s.flusher.Commit, Failed: s.pressure.Failed, Sync: s.log.Sync, Needed: s.flusher.Needed, Yields: s.upkeep.Yields,
+		Commit: s.flusher.Commit, Failed: s.pressure.Failed, Sync: s.disk.Log.Sync, Needed: s.flusher.Needed, Yields: s.upkeep.Yields,
 		Unknown: func(ctx context.Context, bucket uint64, id metric.SeriesID, from, past int64) (bool, error) {
 			return s.reader.AnyUnknown(ctx, reader.Series{Bucket: bucket, ID: id}, from, past)
 		},
@@ -59,11 +59,11 @@ func (k knownSeries) BucketByID(id uint64) (info buckets.Info, ok bool) {
 
 // Known reports whether there is a series, or may be.
 func (k knownSeries) Known(id metric.SeriesID) bool {
-	return k.s.columns.Index.Has(id) || k.s.catalogue.NamesUnread()
+	return k.s.columns.Index.Has(id) || k.s.disk.Catalogue.NamesUnread()
 }
 
 // NamesUnread reports that names could not be read.
-func (k knownSeries) NamesUnread() bool { return k.s.catalogue.NamesUnread() }
+func (k knownSeries) NamesUnread() bool { return k.s.disk.Catalogue.NamesUnread() }
 
 // Remembers reports whether a deletion is the last one of a series, and not yet forgotten.
 func (k knownSeries) Remembers(bucket uint64, id metric.SeriesID, incarnation uint64) bool {

@@ -141,7 +141,7 @@ func TestFlushesBesideSendersAndReaders(t *testing.T) {
 	if _, err := s.Flush(context.Background()); err != nil {
 		t.Error(err)
 	}
-	if size := s.log.Size(); size > o.WALMaxSize {
+	if size := s.disk.Log.Size(); size > o.WALMaxSize {
 		t.Errorf("the log has %d bytes after a flush of everything, the limit is %d", size, o.WALMaxSize)
 	}
 	s.Crash()

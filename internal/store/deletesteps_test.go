@@ -60,7 +60,7 @@ func (d *deleteSteps) do(step string) {
 		err = d.s.Close()
 		d.s = mustOpen(d.t, d.o)
 	case "crash":
-		err = d.s.log.Sync()
+		err = d.s.disk.Log.Sync()
 		d.fs = d.fs.CrashClone(vfs.CrashCloneCfg{})
 		d.s.Crash()
 		d.o.FS = d.fs

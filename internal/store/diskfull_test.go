@@ -213,14 +213,14 @@ func TestRefusalsDoNotFillTheDisk(t *testing.T) {
 	s.pressure.CheckDisk()
 	x := mustSession(t, s, "a")
 	const commits = 50_000
-	before := s.log.End()
+	before := s.disk.Log.End()
 	for i := range commits {
 		x.Point(key(i%3), epoch, point.FromInt(1))
 		if _, err := x.Commit(); err != nil {
 			t.Fatalf("after %d refusals: %v", i, err)
 		}
 	}
-	if grown := s.log.End() - before; grown > commits {
+	if grown := s.disk.Log.End() - before; grown > commits {
 		t.Errorf("the log has grown by %d bytes for %d refusals", grown, commits)
 	}
 	want := s.Account().Total(mustBucket(t, s, "a"))
@@ -234,7 +234,7 @@ func TestRefusalsDoNotFillTheDisk(t *testing.T) {
 		}
 	}
 	s.upkeep.EverySecond()
-	if err := s.log.Sync(); err != nil {
+	if err := s.disk.Log.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	s.Crash()
@@ -356,7 +356,7 @@ func TestAStartOnAFullDisk(t *testing.T) {
 			t.Error("a flush found space where there is none")
 		}
 		s.upkeep.EverySecond()
-		_ = s.log.Sync() // it has nothing to write
+		_ = s.disk.Log.Sync() // it has nothing to write
 	}
 	if err := s.DeleteBucket("a"); !errors.Is(err, coordinator.ErrDiskFull) {
 		t.Errorf("deleting the bucket: %v", err)

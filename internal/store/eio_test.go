@@ -52,7 +52,7 @@ func eioStore(t *testing.T, clock *testClock) (*vfs.MemFS, *history) {
 		t.Fatal(err)
 	}
 	sendSome(t, s, h, r, clock)
-	if err := s.log.Sync(); err != nil {
+	if err := s.disk.Log.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	s.Crash()
@@ -248,7 +248,7 @@ func failWhileRunning(t *testing.T, origin *vfs.MemFS, h *history, part string, 
 		}
 		_, err := x.Commit()
 		if err == nil {
-			err = s.log.Sync()
+			err = s.disk.Log.Sync()
 		}
 		if err == nil {
 			acked = len(h.writes)

@@ -41,7 +41,7 @@ func namedStore(t *testing.T, clock *testClock, without string) *vfs.MemFS {
 		}
 	}
 	x.Close()
-	if err := s.log.Sync(); err != nil {
+	if err := s.disk.Log.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	mem = whole(mem)

@@ -17,15 +17,15 @@ func (s *Store) Flush(ctx context.Context) (flush.Result, error) {
 }
 
 // newFlusher returns what flushes. All files are open.
-func (s *Store) newFlusher() *flush.Flusher {
+func (s *Store) newFlusher(ownerless, lost *flush.Losses) *flush.Flusher {
 	return flush.New(flush.Options{
 		Logger: s.o.Logger, Clock: s.clock, Now: s.o.Now,
-		Log: s.log, Ledger: s.ledger, Manifest: s.manifest, Catalogue: s.catalogue, Damage: &s.damage,
+		Log: s.disk.Log, Ledger: s.ledger, Manifest: s.disk.Manifest, Catalogue: s.disk.Catalogue, Damage: &s.damage,
 		Columns: s.columns, Buckets: s.buckets, Arenas: &s.arenas, Versions: s.versions, Dir: s.dir,
 		Pressure: s.pressure, Sealers: s.sealers,
 		HeadEnd:    func() wal.LSN { return s.replay.HeadEnd() },
 		AccountEnd: func() wal.LSN { return s.replay.AccountEnd() },
-		Ownerless:  s.ownerless, Lost: s.lostLog,
+		Ownerless:  ownerless, Lost: lost,
 		FlushBytes: s.o.FlushBytes, MaxDeletions: func() int64 { return s.o.maxTombstones },
 		Step: func(step int) { s.o.flushStep(step) }, Took: s.o.FlushTook, Committed: func() { s.merges.Want() },
 	})

@@ -183,7 +183,7 @@ func TestCrashInADeletion(t *testing.T) {
 				}
 			}
 		}
-		if err := errors.Join(x.Close(), s.log.Sync()); err != nil {
+		if err := errors.Join(x.Close(), s.disk.Log.Sync()); err != nil {
 			t.Fatal(err)
 		}
 		clone := f.cloneAt(mem, n)

@@ -267,7 +267,7 @@ func (m *forgetModel) crash(lostCatalogue bool) {
 	m.t.Helper()
 	// A merge in the background may be the one that crashes: it has its own source.
 	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: m.r.IntN(101), RNG: rand.New(rand.NewPCG(m.r.Uint64(), m.r.Uint64()))}
-	if err := m.s.log.Sync(); err != nil {
+	if err := m.s.disk.Log.Sync(); err != nil {
 		m.t.Fatalf("%v", err)
 	}
 	var (

@@ -192,7 +192,7 @@ func (f *frozenScript) rest() {
 	f.put("plain", 3, frozenPast+1490, point.FromInt(12))           // conflicting
 	f.put("plain", 4, frozenPast+1490, point.FromFloat(float64(0))) // and not
 	f.commit(false)
-	f.do(func(s *Store) error { return s.log.Sync() })
+	f.do(func(s *Store) error { return s.disk.Log.Sync() })
 }
 
 func newScript(t *testing.T, s *Store, clock *testClock) *frozenScript {

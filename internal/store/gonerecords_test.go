@@ -25,7 +25,7 @@ func TestDamageBetweenTheReadings(t *testing.T) {
 					hit = l
 				}
 			}
-			rec, err := w.s.log.NewReader().Record(wal.LSN(hit.Last))
+			rec, err := w.s.disk.Log.NewReader().Record(wal.LSN(hit.Last))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -33,7 +33,7 @@ func lostRewrite(t *testing.T) (h *holeLayers, file, aside string, gone map[int]
 	return h, file, aside, gone, hole
 }
 
-func (h *holeLayers) holes() int { return len(h.s.manifest.Holes()) }
+func (h *holeLayers) holes() int { return len(h.s.disk.Manifest.Holes()) }
 
 // TestAHoleEndsWhenItIsWritten: not while a slot of it is unset in segments, and not for
 // what is in memory only.
@@ -56,7 +56,7 @@ func TestAHoleEndsWhenItIsWritten(t *testing.T) {
 	h.merge()
 	h.check("written", gone, hole)
 	if h.holes() != 0 {
-		t.Fatalf("left: %v", h.s.manifest.Holes())
+		t.Fatalf("left: %v", h.s.disk.Manifest.Holes())
 	}
 	h.reopen()
 	h.check("opened again", gone, hole)
@@ -100,7 +100,7 @@ func TestWhatAMergeHidesIsLost(t *testing.T) {
 		t.Fatalf("%d lost, %d recovered, want 200: its own points, and those below them", n, back)
 	}
 	if h.holes() != 0 {
-		t.Fatalf("the file is back: %v", h.s.manifest.Holes())
+		t.Fatalf("the file is back: %v", h.s.disk.Manifest.Holes())
 	}
 }
 
@@ -120,7 +120,7 @@ func TestALostFileComesBack(t *testing.T) {
 	h.reopen()
 	h.check("opened again", nil)
 	if h.holes() != 0 {
-		t.Errorf("left: %v", h.s.manifest.Holes())
+		t.Errorf("left: %v", h.s.disk.Manifest.Holes())
 	}
 }
 
@@ -164,7 +164,7 @@ func TestTTLAndDeletionUnderAHole(t *testing.T) {
 		h.merge()
 		h.check("deleted again", gone, hole)
 		if h.holes() != 0 {
-			t.Errorf("a hole of no series: %v", h.s.manifest.Holes())
+			t.Errorf("a hole of no series: %v", h.s.disk.Manifest.Holes())
 		}
 	})
 }
@@ -210,7 +210,7 @@ func TestAnyZeroed4KiB(t *testing.T) {
 	for _, seg := range h.s.versions.Latest().Segments {
 		metas = append(metas, seg.Meta)
 	}
-	if err := h.s.log.Sync(); err != nil {
+	if err := h.s.disk.Log.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	h.s.Crash()
@@ -413,7 +413,7 @@ func TestHolesOfManyLosses(t *testing.T) {
 		h.merge()
 		h.check(fmt.Sprintf("seed %d, all written again", seed), gone, holes...)
 		if h.holes() != 0 {
-			t.Errorf("seed %d: left: %v", seed, h.s.manifest.Holes())
+			t.Errorf("seed %d: left: %v", seed, h.s.disk.Manifest.Holes())
 		}
 		h.s.Crash()
 		h.s = mustOpen(t, h.o)

@@ -69,7 +69,7 @@ func TestOlderValuesUnderAChunkThatDoesNotDecode(t *testing.T) {
 	file := h.put([]int{1}, 100, 900)
 	h.put([]int{1}, 300, 310)
 	bucket := mustBucket(t, h.s, "b")
-	if err := h.s.log.Sync(); err != nil {
+	if err := h.s.disk.Log.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	h.s.Crash()

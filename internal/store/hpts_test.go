@@ -378,7 +378,7 @@ func TestAnyNameFitsABucketWithTimestamps(t *testing.T) {
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.log.Sync(); err != nil {
+	if err := s.disk.Log.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	o.FS = fs.CrashClone(vfs.CrashCloneCfg{})

@@ -151,7 +151,7 @@ func (m *forgetModel) checkStored() {
 	defer m.s.merges.Pause()()
 	listed := m.list()
 	m.checkLives(listed)
-	err := m.s.catalogue.Load(func(e segment.Series) error {
+	err := m.s.disk.Catalogue.Load(func(e segment.Series) error {
 		if len(e.Key) > 0 && listed[string(e.Key)] && e.Incarnation != m.lives[string(e.Key)] {
 			return fmt.Errorf("the catalogue has %s in incarnation %d, want %d", metric.Text(e.Key), e.Incarnation, m.lives[string(e.Key)])
 		}
@@ -287,11 +287,11 @@ func TestDefinitionTellsOfALostDeletion(t *testing.T) {
 	n := incarnation.Next(0, clock.Now())
 	for i := range 2 { // as the log has it without the record of the deletion of the first
 		ref, _ := s.columns.Index.Lookup(b.SeriesID(key(i)))
-		if _, err := s.log.Append(logrecord.AppendSeries(nil, b.ID, ref.Group(), ref.Column(), uint64(1-i)*n, key(i))); err != nil {
+		if _, err := s.disk.Log.Append(logrecord.AppendSeries(nil, b.ID, ref.Group(), ref.Column(), uint64(1-i)*n, key(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.log.Sync(); err != nil {
+	if err := s.disk.Log.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	s.Crash()

@@ -143,7 +143,7 @@ func TestACrashAfterAFlushDuringReplay(t *testing.T) {
 		clock.advance(40 * time.Second)
 		s.clock.Advance()
 	}
-	if err := s.log.Sync(); err != nil {
+	if err := s.disk.Log.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	o.FS = fs.CrashClone(vfs.CrashCloneCfg{})

@@ -68,7 +68,7 @@ func (w *logWorld) put() {
 	c := logCommit{bucket: w.r.IntN(2), words: map[[2]int64]uint64{}}
 	x := mustSession(w.t, w.s, logBucket(c.bucket))
 	defer x.Close()
-	from := w.s.log.End()
+	from := w.s.disk.Log.End()
 	one := func(series, slot int64) {
 		w.next++
 		c.words[[2]int64{series, slot}] = point.FromInt(int64(w.next))
@@ -100,7 +100,7 @@ func (w *logWorld) put() {
 	for k := range c.words {
 		c.lo, c.hi = min(c.lo, k[1]), max(c.hi, k[1])
 	}
-	c.lsn, c.end = int64(from), int64(w.s.log.End())
+	c.lsn, c.end = int64(from), int64(w.s.disk.Log.End())
 	w.sent = append(w.sent, c)
 }
 
@@ -109,7 +109,7 @@ func (w *logWorld) pad() {
 	w.t.Helper()
 	x := mustSession(w.t, w.s, "pad")
 	defer x.Close()
-	for from := w.s.log.End(); w.s.log.End() < from+20<<10; {
+	for from := w.s.disk.Log.End(); w.s.disk.Log.End() < from+20<<10; {
 		var data []byte
 		for range 250 {
 			data = point.Append(data, w.r.Uint64()>>8|1<<62)
@@ -135,7 +135,7 @@ func (w *logWorld) records() map[int][][2]int64 {
 	at := map[int][][2]int64{}
 	s := mustOpen(w.t, w.o)
 	defer s.Crash()
-	err := s.log.Again(1, func(lsn wal.LSN, rec []byte) error {
+	err := s.disk.Log.Again(1, func(lsn wal.LSN, rec []byte) error {
 		if k := rec[0]; k != 5 && k != 6 && k != 9 {
 			w.spared = append(w.spared, [2]int64{int64(lsn), int64(lsn) + int64(len(rec)) + 8})
 			return nil
@@ -162,7 +162,7 @@ func (w *logWorld) records() map[int][][2]int64 {
 // crash ends the store as a kill does.
 func (w *logWorld) crash() {
 	w.t.Helper()
-	if err := w.s.log.Sync(); err != nil {
+	if err := w.s.disk.Log.Sync(); err != nil {
 		w.t.Fatal(err)
 	}
 	mem := whole(w.mem)

@@ -72,7 +72,7 @@ func TestNoDamagedBlockBringsADeletionBack(t *testing.T) {
 	if _, err := x.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.log.Sync(); err != nil {
+	if err := s.disk.Log.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	mem = whole(mem)
@@ -125,7 +125,7 @@ func TestLostRecordsHideExactlyTheirSlots(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.log.Sync(); err != nil {
+	if err := s.disk.Log.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	mem = whole(mem)

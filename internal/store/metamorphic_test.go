@@ -216,7 +216,7 @@ func (m *meta) restart(metaOp) {
 // points: all were sent before the sync.
 func (m *meta) crash(o metaOp) {
 	m.hangUpAll()
-	m.must(m.s.log.Sync())
+	m.must(m.s.disk.Log.Sync())
 	clone := m.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: int(o.n), RNG: rand.New(rand.NewPCG(uint64(o.n), 2))})
 	m.s.Crash()
 	m.mem = clone
@@ -273,9 +273,9 @@ func (m *meta) press(o metaOp) {
 	m.pressure = o.n
 	m.extra.Store(0)
 	m.steady.advance(time.Minute) // what was before is over
-	m.s.memory.Look()
-	m.extra.Store(max(0, m.st.memory/100*o.n-m.s.memory.Used()))
-	m.s.memory.Look()
+	m.s.o.Memory.Look()
+	m.extra.Store(max(0, m.st.memory/100*o.n-m.s.o.Memory.Used()))
+	m.s.o.Memory.Look()
 }
 
 func (m *meta) ttl(o metaOp) {

@@ -36,7 +36,7 @@ func TestNewSeriesTakeTheirMemoryFirst(t *testing.T) {
 		o.Memory = memory.New(testLimit, clock.Now, nil)
 		s := mustOpen(t, o)
 		x := mustSession(t, s, "flood")
-		s.memory.Look()
+		s.o.Memory.Look()
 		catalogue := poolUse(s, "catalogue")
 		i := 0
 		for ; x.Totals().Refused == 0 && i < 1_000_000; i++ {
@@ -47,14 +47,14 @@ func TestNewSeriesTakeTheirMemoryFirst(t *testing.T) {
 				}
 			}
 		}
-		s.memory.Look()
+		s.o.Memory.Look()
 		// The catalogue takes its own memory when it likes, and nothing of the flood
 		// before the next flush.
 		points := poolUse(s, "head-tables") + poolUse(s, "unpredicted-points") + s.flusher.Need() - s.columns.Unflushed.Need()
-		used, stored := s.memory.Used()-(poolUse(s, "catalogue")-catalogue)-points, i
+		used, stored := s.o.Memory.Used()-(poolUse(s, "catalogue")-catalogue)-points, i
 		t.Logf("names of %d bytes: %d series, %d bytes in use, and %d for points", bytes, stored, used, points)
 		if mark := int64(testLimit) / 100 * 85; used >= mark || stored < 1000 {
-			for _, p := range s.memory.Pools() {
+			for _, p := range s.o.Memory.Pools() {
 				t.Log(p.Name, p.Use)
 			}
 			t.Errorf("names of %d bytes: %d series and %d bytes in use, new ones are to be refused at %d", bytes, stored, used, mark)
@@ -65,7 +65,7 @@ func TestNewSeriesTakeTheirMemoryFirst(t *testing.T) {
 
 // poolUse is what a pool of the memory budget had at the last look.
 func poolUse(s *Store, name string) int64 {
-	for _, p := range s.memory.Pools() {
+	for _, p := range s.o.Memory.Pools() {
 		if p.Name == name {
 			return p.Use
 		}

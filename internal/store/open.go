@@ -48,11 +48,10 @@ func newStore(o Options) *Store {
 		o: o, clock: clock.New(o.Now), damage: damage.Notes{Logger: o.Logger}, buckets: buckets.NewRegistry[*columns.Bucket](), account: account.New(),
 		stop: make(chan struct{}),
 	}
-	s.ownerless, s.lostLog = flush.NewLosses(s.account, replay.LostRecord), flush.NewLosses(s.account, replay.LostInReplay)
 	s.takeShares()
 	s.pressure = backpressure.New(backpressure.Options{
 		FS: o.FS, Dir: o.Dir, Logger: o.Logger, FlushBytes: s.o.FlushBytes, LateMemory: s.o.LateMemory, MinFree: o.MinFree,
-		Memory: s.memory, HeadBytes: s.headBytes, NewSeries: func() int64 { return int64(s.columns.Unflushed.Len()) },
+		Memory: s.o.Memory, HeadBytes: s.headBytes, NewSeries: func() int64 { return int64(s.columns.Unflushed.Len()) },
 		Stop: s.stop, OnFatal: o.OnFatal,
 	})
 	s.sealers = backpressure.NewSealers(s.pressure)
@@ -82,10 +81,11 @@ func open(o Options, again *replay.Again) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.directory, s.log, s.manifest, s.catalogue = d, d.Log, d.Manifest, d.Catalogue
-	s.ledger.Use(s.log)
-	s.flusher = s.newFlusher()
-	s.replay = s.newReplay(replay.Found{State: found.State, Owners: found.Ownership, Again: again})
+	s.disk = d
+	s.ledger.Use(s.disk.Log)
+	ownerless, lost := flush.NewLosses(s.account, replay.LostRecord), flush.NewLosses(s.account, replay.LostInReplay)
+	s.flusher = s.newFlusher(ownerless, lost)
+	s.replay = s.newReplay(replay.Found{State: found.State, Owners: found.Ownership, Again: again}, ownerless, lost)
 	s.intake = intake.New(intake.Options{
 		Buckets: s.buckets, Columns: s.columns, Ledger: s.ledger, Pressure: s.pressure, Sealers: s.sealers,
 		Replay: s.replay, Durable: o.WALSync != wal.Off, EnsureBucket: s.EnsureBucket,
@@ -95,11 +95,11 @@ func open(o Options, again *replay.Again) (*Store, error) {
 	})
 	s.upkeep = upkeep.New(upkeep.Options{
 		Logger: o.Logger, Clock: s.clock, HeadGrace: o.HeadGrace, HeadMaxAge: o.HeadMaxAge, MaxLog: o.WALMaxSize, FlushInterval: o.FlushInterval,
-		Log: s.log, Ledger: s.ledger, Memory: s.memory, Arenas: &s.arenas, Buckets: s.buckets, Columns: s.columns, Files: s.files, Versions: s.versions,
+		Log: s.disk.Log, Ledger: s.ledger, Memory: s.o.Memory, Arenas: &s.arenas, Buckets: s.buckets, Columns: s.columns, Files: s.files, Versions: s.versions,
 		Flusher: s.flusher, Pressure: s.pressure, Sealers: s.sealers,
 	})
 	s.deletions = deletion.New(deletion.Options{
-		Now: o.Now, Buckets: s.buckets, Columns: s.columns, Versions: s.versions, Dir: s.dir, Manifest: s.manifest, Log: s.log,
+		Now: o.Now, Buckets: s.buckets, Columns: s.columns, Versions: s.versions, Dir: s.dir, Manifest: s.disk.Manifest, Log: s.disk.Log,
 		Gate: s.flusher.Gate(), Pressure: s.pressure, Replayed: s.replay.All,
 		Max: func() int64 { return s.o.maxTombstones }, Slice: func() int { return s.o.deleteSlice },
 	})
@@ -114,7 +114,7 @@ func open(o Options, again *replay.Again) (*Store, error) {
 	}
 	s.pressure.CheckDisk()
 	s.columns.CountNames()
-	s.memory.Look() // or what is taken before the first one would have all the memory
+	s.o.Memory.Look() // or what is taken before the first one would have all the memory
 	return s, nil
 }
 

@@ -86,7 +86,7 @@ type Cache struct {
 func (op *Operations) Caches() []Cache {
 	op.s.upkeep.WatchIndexes()
 	list := []Cache{}
-	for _, p := range op.s.memory.Pools() {
+	for _, p := range op.s.o.Memory.Pools() {
 		list = append(list, Cache{Name: p.Name, Holds: p.Holds, Bytes: p.Use, Limit: p.Limit})
 	}
 	f := op.s.files.Stats()
@@ -98,7 +98,7 @@ func (op *Operations) Caches() []Cache {
 // inUse is the store as checks and snapshots see it beside its files.
 type inUse struct{ s *Store }
 
-func (u inUse) Names(take func(segment.Series) error) error { return u.s.catalogue.Load(take) }
+func (u inUse) Names(take func(segment.Series) error) error { return u.s.disk.Catalogue.Load(take) }
 
 func (u inUse) Tombstones(bucket uint64) version.Tombstones { return u.s.columns.Tombstones(bucket) }
 
@@ -115,5 +115,5 @@ func (u inUse) Still(fill func(snapshot.Parts) error) error {
 	if err := u.s.pressure.Failed(); err != nil {
 		return err
 	}
-	return fill(snapshot.Parts{Manifest: u.s.manifest, Catalogue: u.s.catalogue, Log: u.s.log})
+	return fill(snapshot.Parts{Manifest: u.s.disk.Manifest, Catalogue: u.s.disk.Catalogue, Log: u.s.disk.Log})
 }

@@ -100,7 +100,7 @@ func sendRound(s *Store, round int) error {
 	if err := x.Close(); err != nil {
 		return err
 	}
-	return s.log.Sync()
+	return s.disk.Log.Sync()
 }
 
 // shownRounds is all that a store shows of what sendRound sends.

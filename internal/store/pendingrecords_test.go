@@ -73,7 +73,7 @@ func newUnread(t *testing.T, seed uint64) *halfRead {
 // all.
 func (w *halfRead) crash() {
 	w.t.Helper()
-	if err := w.s.log.Sync(); err != nil {
+	if err := w.s.disk.Log.Sync(); err != nil {
 		w.t.Fatal(err)
 	}
 	clone := w.fs.CrashClone(vfs.CrashCloneCfg{})
@@ -183,7 +183,7 @@ func TestInUseBeforeTheLogIsInMemory(t *testing.T) {
 			var midway *vfs.MemFS
 			if w.r.IntN(2) == 0 {
 				step := w.r.IntN(flush.StepLogTrimmed + 1)
-				if err := w.s.log.Sync(); err != nil {
+				if err := w.s.disk.Log.Sync(); err != nil {
 					t.Fatal(err)
 				}
 				atSteps(w.s, func(n int) {

@@ -25,7 +25,6 @@ func (s *Store) takeShares() {
 		s.o.Memory = memory.New(0, s.o.Now, nil)
 	}
 	m := s.o.Memory
-	s.memory = m
 	s.o.FlushBytes, s.o.LateMemory = m.Share(16, s.o.FlushBytes), m.Share(16, s.o.LateMemory)
 	s.o.BlockCache = m.Share(16, s.o.BlockCache)
 	s.files = segment.NewFiles(s.o.FS, s.o.MaxOpenFiles, s.o.BlockCache)
@@ -36,7 +35,7 @@ func (s *Store) takeShares() {
 // addPools tells the budget what takes memory, and the columns where names get theirs.
 // Everything is open.
 func (s *Store) addPools() {
-	m := s.memory
+	m := s.o.Memory
 	var names, index, minutes int64
 	if limit := m.Limit(); limit > 0 {
 		names, index, minutes = limit/namesPart, limit/upkeep.IndexPart, limit/accountPart
@@ -64,7 +63,7 @@ func (s *Store) addPools() {
 }
 
 // Memory returns the budget of the process.
-func (s *Store) Memory() *memory.Budget { return s.memory }
+func (s *Store) Memory() *memory.Budget { return s.o.Memory }
 
 // headBytes returns the memory of open blocks, which encoding frees.
 func (s *Store) headBytes() int64 {

@@ -75,7 +75,7 @@ func TestAFloodOfSeriesLeavesRoomForKnownOnes(t *testing.T) {
 	if k.RefusedTotal() != 0 || k.Stored() != (slot-epoch)*series {
 		t.Errorf("known series in %d rounds: %+v", slot-epoch, k)
 	}
-	if used := s.memory.Used(); used > testLimit {
+	if used := s.o.Memory.Used(); used > testLimit {
 		t.Errorf("%d bytes in use, the limit is %d", used, testLimit)
 	}
 	// What the flood left is idle now.
@@ -119,10 +119,10 @@ func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 	nonBlocking, patient := mustSessionWith(t, s.Store, "b", coordinator.Options{NeverWait: true}), mustSession(t, s.Store, "b")
 	extra := make(chan int64, 1)
 	extra <- testLimit
-	s.memory.Add(memory.Pool{Name: "test", Use: func() int64 { n := <-extra; extra <- n; return n }})
+	s.o.Memory.Add(memory.Pool{Name: "test", Use: func() int64 { n := <-extra; extra <- n; return n }})
 	// Points that nothing can free yet: the store is young and idle.
 	s.pressure.AddSealed(testLimit / 8)
-	eventually(t, "the level is Hold", func() bool { return s.memory.Look() == memory.Hold })
+	eventually(t, "the level is Hold", func() bool { return s.o.Memory.Look() == memory.Hold })
 	s.defineSeries(t, "b", 2)
 	nonBlocking.Point(key(0), epoch, point.FromInt(1))
 	if err := nonBlocking.Close(); err != nil {

@@ -81,7 +81,7 @@ func TestASeriesSentAgainTellsOfALostDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	send(epoch+50, 2)
-	if err := s.log.Sync(); err != nil {
+	if err := s.disk.Log.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	bucket := mustBucket(t, s, "b")
@@ -163,8 +163,8 @@ func TestASeriesBackInItsColumnKeepsItsName(t *testing.T) {
 			t.Fatalf("the series is in %v, it was deleted from %v", at, was)
 		}
 		n := s.incarnationOf(mustBucket(t, s, "b"), key(0))
-		s.catalogue.SetNamesUnread(true)
-		if err := s.manifest.Commit(manifest.Edit{Catalogue: s.catalogue.Mark()}); err != nil {
+		s.disk.Catalogue.SetNamesUnread(true)
+		if err := s.disk.Manifest.Commit(manifest.Edit{Catalogue: s.disk.Catalogue.Mark()}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Close(); err != nil {
@@ -185,7 +185,7 @@ func wantReturned(t *testing.T, s *Store, incarnation uint64, when string) {
 		t.Errorf("%s: incarnation %d, want %d", when, got, incarnation)
 	}
 	var names []string
-	err := s.catalogue.Load(func(e segment.Series) error {
+	err := s.disk.Catalogue.Load(func(e segment.Series) error {
 		if len(e.Key) > 0 {
 			names = append(names, metric.Text(e.Key))
 		}

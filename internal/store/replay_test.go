@@ -65,7 +65,7 @@ func TestReplayOfManyGroups(t *testing.T) {
 	o := testOptions(fs, clock)
 	s := mustOpen(t, o)
 	want, sent := manyGroups(t, s, clock)
-	if err := s.log.Sync(); err != nil {
+	if err := s.disk.Log.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	o.FS = fs.CrashClone(vfs.CrashCloneCfg{})

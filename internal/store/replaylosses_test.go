@@ -36,7 +36,7 @@ func (w *halfRead) loseDefinitions(n int) {
 	}
 	var defined []int64
 	names := map[int64]metric.SeriesID{}
-	err = w.s.log.Again(1, func(lsn wal.LSN, rec []byte) error {
+	err = w.s.disk.Log.Again(1, func(lsn wal.LSN, rec []byte) error {
 		if p, err := logrecord.Parse(rec); err == nil && p.Kind == logrecord.Series {
 			defined = append(defined, int64(lsn))
 			names[int64(lsn)] = metric.Series(info.ID, p.Key)
@@ -47,7 +47,7 @@ func (w *halfRead) loseDefinitions(n int) {
 		w.t.Fatalf("%d definitions: %v", len(defined), err)
 	}
 	file := onlyLogFile(w.t, w.fs)
-	if err := w.s.log.Sync(); err != nil {
+	if err := w.s.disk.Log.Sync(); err != nil {
 		w.t.Fatal(err)
 	}
 	clone := w.fs.CrashClone(vfs.CrashCloneCfg{})
@@ -142,7 +142,7 @@ func TestLossesOfAReplayAreCountedOnce(t *testing.T) {
 // or one before it. It returns 1 when the flush was committed.
 func (w *halfRead) crashInAFlush() (committed int) {
 	w.t.Helper()
-	if err := w.s.log.Sync(); err != nil {
+	if err := w.s.disk.Log.Sync(); err != nil {
 		w.t.Fatal(err)
 	}
 	var midway *vfs.MemFS

@@ -231,7 +231,7 @@ func TestAReplayEndsWhenTheLogHasFailed(t *testing.T) {
 	f.fail("/wal/", errorfs.OpFileSync, errorfs.OpFileSyncData)
 	x := mustSession(t, w.s, "b")
 	x.Point(key(w.known[0]), epoch, 1)
-	if err := errors.Join(x.Close(), w.s.log.Sync()); !errors.Is(err, errorfs.ErrInjected) {
+	if err := errors.Join(x.Close(), w.s.disk.Log.Sync()); !errors.Is(err, errorfs.ErrInjected) {
 		t.Fatalf("a log that cannot be synced: %v", err)
 	}
 	eventually(t, "the store knows", func() bool { return w.s.pressure.Failed() != nil })

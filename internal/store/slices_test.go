@@ -66,7 +66,7 @@ func TestFlushesAndSendersDoNotWaitForADeletion(t *testing.T) {
 			between = between || gone > 0 && gone < width
 		}
 	})
-	if err := s.log.Sync(); err != nil {
+	if err := s.disk.Log.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	s.Crash()

@@ -267,7 +267,7 @@ func TestSnapshotBesideAReplacedSegment(t *testing.T) {
 			return nil
 		}
 		replaced++
-		if err := s.manifest.Commit(manifest.Edit{RemoveSegments: []uint64{1}}); err != nil {
+		if err := s.disk.Manifest.Commit(manifest.Edit{RemoveSegments: []uint64{1}}); err != nil {
 			t.Error(err)
 		}
 		return f.fs.Remove("/data/" + first)

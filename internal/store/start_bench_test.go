@@ -35,7 +35,7 @@ func BenchmarkStart(b *testing.B) {
 	if _, err := x.Commit(); err != nil {
 		b.Fatal(err)
 	}
-	if err := s.log.Sync(); err != nil {
+	if err := s.disk.Log.Sync(); err != nil {
 		b.Fatal(err)
 	}
 	s.Crash()

@@ -10,7 +10,6 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/clock"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/compaction"
@@ -21,15 +20,12 @@ import (
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/ledger"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/replay"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/startup"
 	"dalmatiner/internal/upkeep"
 	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 // Store is an open data directory. Its methods may be called concurrently.
@@ -40,43 +36,34 @@ type Store struct {
 	o     Options
 	clock *clock.Clock
 
-	directory *startup.Directory // which has
-	log       *wal.Log
-	manifest  *manifest.Manifest
-	catalogue *catalogue.Catalogue
+	// The way of a point.
+	intake   *intake.Intake
+	pressure *backpressure.Control
+	buckets  *buckets.Registry[*columns.Bucket]
+	columns  *columns.Table
+	arenas   head.Arenas
+	account  *account.Account
+	ledger   *ledger.Ledger // of log and account
+	sealers  *backpressure.Sealers
+	flusher  *flush.Flusher
 
-	account   *account.Account
-	ledger    *ledger.Ledger // of log and account
-	ownerless *flush.Losses  // of no series
-	lostLog   *flush.Losses  // of records that damage took
-	memory    *memory.Budget
-
-	buckets *buckets.Registry[*columns.Bucket]
-	columns *columns.Table
-	arenas  head.Arenas
-
-	files    *segment.Files // of segments
-	dir      *version.Dir
+	// What is on disk, and how it is read.
+	disk     *startup.Directory // log, MANIFEST and catalogue
+	dir      *version.Dir       // of segments
+	files    *segment.Files     // of segments that are open
 	versions *version.Versions
 	reader   *reader.Reader
 
+	// What changes it beside points.
+	replay    *replay.Replay // of the log, after a start
 	merges    *compaction.Compactor
 	deletions *deletion.Deleter
+	upkeep    *upkeep.Upkeep
 
-	pressure *backpressure.Control
-	sealers  *backpressure.Sealers
-	intake   *intake.Intake
-
-	flusher *flush.Flusher
-	upkeep  *upkeep.Upkeep
-
-	replay *replay.Replay
-
+	damage  damage.Notes
 	stop    chan struct{}
 	crashed atomic.Bool
 	workers sync.WaitGroup
-
-	damage damage.Notes
 }
 
 // Close makes everything durable and closes the store: blocks are sealed and
@@ -114,7 +101,7 @@ func (s *Store) shutdown() error {
 	if !s.crashed.Load() {
 		s.ledger.LogRefusals()
 	}
-	err := s.directory.Close()
+	err := s.disk.Close()
 	for _, g := range s.columns.Groups.All() {
 		g.Kill()
 	}

@@ -38,7 +38,7 @@ func TestAnyCrashLeavesAPrefix(t *testing.T) {
 			case step == "crowd":
 				sendCrowd(t, l.s, &l.h, l.clock)
 			case step == "sync":
-				if err := l.s.log.Sync(); err != nil {
+				if err := l.s.disk.Log.Sync(); err != nil {
 					t.Fatalf("sync: %v", err)
 				}
 				l.acked = len(l.h.writes)
@@ -163,7 +163,7 @@ func TestReplayGivesTheLastRead(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if err := s.log.Sync(); err != nil {
+	if err := s.disk.Log.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	var want [modelSeries][]uint64
@@ -194,7 +194,7 @@ func TestPredictionSurvivesReconnects(t *testing.T) {
 	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
 	defer s.Crash()
 	const series = 2*head.Width + 10
-	records := func() int64 { return s.log.Stats().Records }
+	records := func() int64 { return s.disk.Log.Stats().Records }
 	for flush := range uint64(3) {
 		before := records()
 		x := mustSession(t, s, "b")

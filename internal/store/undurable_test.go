@@ -63,7 +63,7 @@ func (u *undurable) send(series int, slots ...int64) {
 
 func (u *undurable) sync() {
 	u.t.Helper()
-	if err := u.s.log.Sync(); err != nil {
+	if err := u.s.disk.Log.Sync(); err != nil {
 		u.t.Fatal(err)
 	}
 }
@@ -358,7 +358,7 @@ func TestAFlushLeavesTheReplayItsFiles(t *testing.T) {
 	if err := u.s.flusher.Sealed(); err != nil { // only the group needs the log
 		t.Fatal(err)
 	}
-	files := u.s.log.Stats().Files
+	files := u.s.disk.Log.Stats().Files
 	hold := make(chan struct{})
 	u.s.Crash()
 	u.fs = u.fs.CrashClone(vfs.CrashCloneCfg{})
@@ -367,7 +367,7 @@ func TestAFlushLeavesTheReplayItsFiles(t *testing.T) {
 	u.s = mustOpen(t, u.o)
 	u.check("the first block") // replays it
 	for _, g := range u.s.columns.Groups.All() {
-		late := uint64(u.s.log.End())
+		late := uint64(u.s.disk.Log.End())
 		closed := g.CloseBlocks(func(first uint64, _, _ int64) bool { defer func() { late = 0 }(); return late > 0 })
 		u.s.sealers.Applied(g, head.Applied{Closed: closed})
 	}
@@ -394,7 +394,7 @@ func TestAFlushLeavesTheReplayItsFiles(t *testing.T) {
 	mustFlush(t, u.s)
 	u.send(0, epoch+200)
 	mustFlush(t, u.s)
-	if n := u.s.log.Stats().Files; n > 2 {
+	if n := u.s.disk.Log.Stats().Files; n > 2 {
 		t.Errorf("%d of %d files of the log are left behind the replay", n, files)
 	}
 	u.s.Crash()

@@ -122,7 +122,7 @@ func TestPointsInAnyOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.check(t, s)
-		if err := s.log.Sync(); err != nil {
+		if err := s.disk.Log.Sync(); err != nil {
 			t.Fatal(err)
 		}
 		s.Crash()

@@ -162,7 +162,7 @@ func testDamagedEdit(t *testing.T, merge, lost bool) {
 			}
 		}
 	}
-	if err := s.log.Sync(); err != nil {
+	if err := s.disk.Log.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	s.Crash()
