@@ -18,13 +18,13 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/query"
-	"dalmatiner/internal/store"
 )
 
 // Store is what the routes need of a store. Its methods may be called
@@ -40,7 +40,7 @@ type Store interface {
 	Metrics(ctx context.Context, b buckets.Info, prefix []byte, fn func(key []byte) bool) error
 	DeleteSeries(ctx context.Context, bucket string, choice deletion.Choice, dryRun bool) (deletion.Result, error)
 	Flush(ctx context.Context) (flush.Result, error)
-	Merge(ctx context.Context) (store.MergeResult, error)
+	Merge(ctx context.Context) (compaction.Result, error)
 	Account() *account.Account
 }
 

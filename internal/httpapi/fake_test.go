@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/metric"
@@ -147,8 +148,8 @@ func (f *fakeStore) Metrics(_ context.Context, b buckets.Info, prefix []byte, fn
 	return f.failure
 }
 
-func (f *fakeStore) Merge(context.Context) (store.MergeResult, error) {
-	return store.MergeResult{Windows: 2, Removed: 3, Bytes: 4000, Took: time.Millisecond}, f.failure
+func (f *fakeStore) Merge(context.Context) (compaction.Result, error) {
+	return compaction.Result{Windows: 2, Removed: 3, Bytes: 4000, Took: time.Millisecond}, f.failure
 }
 
 func (f *fakeStore) Flush(context.Context) (flush.Result, error) { return f.flushed, f.failure }

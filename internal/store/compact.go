@@ -13,15 +13,12 @@ import (
 	"dalmatiner/internal/segment"
 )
 
-// MergeResult says what a merge did.
-type MergeResult = compaction.Result
-
 // Merge merges what is closed until nothing is left to do. Segments that hold
 // anything of deleted series are rewritten without, and series of which nothing
 // is left go.
-func (s *Store) Merge(ctx context.Context) (MergeResult, error) {
+func (s *Store) Merge(ctx context.Context) (compaction.Result, error) {
 	if err := s.replay.All(ctx); err != nil {
-		return MergeResult{}, err
+		return compaction.Result{}, err
 	}
 	return s.merges.MergeAll(ctx)
 }
