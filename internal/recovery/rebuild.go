@@ -85,6 +85,9 @@ func (p *planner) takeOver() {
 	slices.SortFunc(said, func(a, b *File) int {
 		return cmp.Or(cmp.Compare(a.Edit.AccountLSN, b.Edit.AccountLSN), cmp.Compare(a.Seq, b.Seq))
 	})
+	for _, f := range said { // an older one still remembers what a newer one says is forgotten
+		forgotten = max(forgotten, f.Edit.RememberAfter)
+	}
 	for _, f := range said {
 		s := f.Edit
 		for _, h := range s.AddHoles {
