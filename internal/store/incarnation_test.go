@@ -89,8 +89,32 @@ func (m *forgetModel) loseManifest(both bool) {
 	m.s = mustOpen(m.t, m.o)
 	m.s.damage = damage.Notes{Logger: m.s.o.Logger} // it is reported
 	if both {
-		m.last = max(m.last, uint64(m.clock.Now().UnixNano())) // as of the deletions that nobody knows of
+		m.checkStartClock()
 	}
+}
+
+// checkStartClock compares what a start without a MANIFEST knows of deletions with the model. Two
+// things stand in the MANIFEST alone until the next segment is written, and where the clock was set
+// back they may be missed: up to which time deletions are forgotten, so that one is remembered again
+// whose series has not come back since; and the time of an earlier start without a MANIFEST
+// (TestOnlyAClockThatNobodyHasIsForgotten, TestADeletionMayBeRememberedAgain).
+func (m *forgetModel) checkStartClock() {
+	m.t.Helper()
+	b, now, listed := m.s.buckets.Get("b"), m.clock.Now(), m.list()
+	for k, was := range m.was {
+		if m.lives[k] == 0 && !listed[k] && was > incarnation.Expired(now) && m.s.incarnationOf(b.ID, []byte(k)) == was {
+			m.lives[k] = was
+		}
+	}
+	lowest := uint64(now.UnixNano()) // stands for deletions that nobody knows of
+	for _, of := range m.lives {
+		lowest = max(lowest, of)
+	}
+	last := m.s.columns.Deletions.Last()
+	if highest := max(m.last, lowest); last < lowest || last > highest {
+		m.t.Fatalf("a start without a MANIFEST has %d as the highest clock, want %d to %d", last, lowest, highest)
+	}
+	m.last = last
 }
 
 // restore goes on in what a snapshot restores.

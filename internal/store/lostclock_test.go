@@ -1,0 +1,208 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/incarnation"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/point"
+)
+
+// Both copies of the MANIFEST are lost, and once more where the clock was set back since. The first
+// start takes its time for the deletions that may be lost. The second knows that time when a segment
+// was written in between, else not. What got a clock or an id behind that time keeps it: it is in a
+// segment or in the log.
+func TestOnlyAClockThatNobodyHasIsForgotten(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		use   func(t *testing.T, s *Store) // what happens between the losses
+		known bool                         // the second start knows the time of the first, if that was closed
+	}{
+		{"nothing", func(*testing.T, *Store) {}, false},
+		{"empty bucket", func(t *testing.T, s *Store) { _ = mustSession(t, s, "new").Close() }, false},
+		{"series", func(t *testing.T, s *Store) { sendKey(t, s, "b", 2) }, true},
+		{"bucket", func(t *testing.T, s *Store) { sendKey(t, s, "new", 0) }, true},
+		{"deletion", func(t *testing.T, s *Store) { mustDelete(t, s, 0) }, true},
+		{"deletion and merge", func(t *testing.T, s *Store) {
+			mustDelete(t, s, 0)
+			mustFlush(t, s)
+			if _, err := s.merges.MergeAll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}, true},
+	} {
+		for _, crash := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, crash %v", tt.name, crash), func(t *testing.T) {
+				testTwiceLost(t, tt.use, tt.known && (!crash || tt.name == "deletion and merge"), crash)
+			})
+		}
+	}
+}
+
+func testTwiceLost(t *testing.T, use func(*testing.T, *Store), known, crash bool) {
+	clock, fs := newTestClock(), vfs.NewMem()
+	o := testOptions(fs, clock)
+	byHand(&o)
+	s := mustOpen(t, o)
+	sendKey(t, s, "b", 0)
+	sendKey(t, s, "b", 1)
+	end(t, s, false)
+	clock.advance(time.Hour)
+	first := uint64(clock.Now().UnixNano())
+	s = openWithoutManifest(t, o)
+	if last := s.columns.Deletions.Last(); last != first {
+		t.Fatalf("the first start has the clock %d, want its time %d", last, first)
+	}
+	use(t, s)
+	was := make(map[string]buckets.Info)
+	for _, b := range s.Buckets() {
+		was[b.Name] = b
+	}
+	deleted := s.incarnationOf(was["b"].ID, key(0))
+	end(t, s, crash)
+	clock.advance(-time.Minute)
+	want := uint64(clock.Now().UnixNano())
+	if known {
+		want = first
+	}
+	s = openWithoutManifest(t, o)
+	defer func() { s.Crash() }()
+	if from := s.buckets.DeletionsFrom(); from != want {
+		t.Errorf("deletions may be lost up to %d, want %d", from, want)
+	}
+	if last := s.columns.Deletions.Last(); last != max(want, deleted) {
+		t.Errorf("the highest clock is %d, want %d", last, max(want, deleted))
+	}
+	if got := s.incarnationOf(was["b"].ID, key(0)); got != deleted {
+		t.Errorf("series 0 is in incarnation %d, want %d", got, deleted)
+	}
+	sendKey(t, s, "b", 0) // it may have to begin anew
+	mustDelete(t, s, 0)
+	if got := s.incarnationOf(was["b"].ID, key(0)); got <= deleted {
+		t.Errorf("series 0 is in incarnation %d behind %d", got, deleted)
+	}
+	// A bucket that is deleted at the very time that its id was made of.
+	clock.now.Store(int64(first))
+	if b, ok := was["new"]; ok && s.buckets.Get("new") != nil {
+		if err := s.DeleteBucket("new"); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := s.CreateBucket(buckets.Info{Name: "new", Resolution: b.Resolution, PPF: b.PPF}); err == nil && again.ID == b.ID {
+			t.Errorf("another bucket has the id of a deleted one")
+		} else if err != nil && !errors.Is(err, buckets.ErrInvalid) {
+			t.Error(err)
+		}
+	}
+}
+
+// end closes a store, or crashes it behind what is synced.
+func end(t *testing.T, s *Store, crash bool) {
+	t.Helper()
+	if !crash {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if err := s.disk.Log.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	s.Crash()
+}
+
+// openWithoutManifest opens a store whose MANIFEST has lost both copies.
+func openWithoutManifest(t *testing.T, o Options) *Store {
+	t.Helper()
+	for _, name := range []string{manifest.FirstName, manifest.SecondName} {
+		if err := o.FS.Remove(o.FS.PathJoin(o.Dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := mustOpen(t, o)
+	if err := s.replay.All(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A deletion is forgotten after its time, which only the MANIFEST says yet, and both copies are
+// lost. Where the clock was set back into that time the deletion may be remembered again. It hides
+// nothing of a series that has begun anew since, whether that is in a segment or in the log.
+func TestADeletionMayBeRememberedAgain(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		t.Run(fmt.Sprintf("crash %v", crash), func(t *testing.T) {
+			clock, fs := newTestClock(), vfs.NewMem()
+			o := testOptions(fs, clock)
+			byHand(&o)
+			s := mustOpen(t, o)
+			defer func() { s.Crash() }()
+			sendKey(t, s, "b", 0)
+			sendKey(t, s, "b", 1)
+			mustDelete(t, s, 0)
+			mustFlush(t, s)
+			b := s.buckets.Get("b")
+			deletion := s.incarnationOf(b.ID, key(0))
+			clock.advance(incarnation.TTL + time.Hour)
+			s.clock.Advance()
+			settle := func() {
+				t.Helper()
+				mustFlush(t, s)
+				if _, err := s.merges.MergeAll(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			settle()
+			settle()
+			if got := s.incarnationOf(b.ID, key(0)); got != 0 {
+				t.Fatalf("the deletion at %d is remembered", got)
+			}
+			clock.advance(-incarnation.TTL)
+			s.clock.Advance()
+			sendKey(t, s, "b", 0)
+			want := uint64(0)
+			if crash {
+				want = deletion // the log says no more than that the series is there
+			}
+			end(t, s, crash)
+			s = openWithoutManifest(t, o)
+			for range 2 {
+				for range 2 {
+					if got := readAll(t, s, "b", 0, epoch, 1)[0]; got != point.FromInt(1) {
+						t.Errorf("the series that began anew holds %x", got)
+					}
+					if got := s.incarnationOf(b.ID, key(0)); got != want {
+						t.Errorf("the series is in incarnation %d, want %d", got, want)
+					}
+					settle()
+				}
+				end(t, s, false)
+				s = mustOpen(t, o)
+			}
+		})
+	}
+}
+
+// sendKey sends a point of a series.
+func sendKey(t *testing.T, s *Store, bucket string, series int) {
+	t.Helper()
+	x := mustSession(t, s, bucket)
+	x.Point(key(series), epoch, point.FromInt(1))
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mustDelete deletes a series of bucket "b".
+func mustDelete(t *testing.T, s *Store, series int) {
+	t.Helper()
+	if _, err := s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(series)}, false); err != nil {
+		t.Fatal(err)
+	}
+}
