@@ -178,10 +178,14 @@ func (m *meta) age() {
 	}
 }
 
+// short reports whether memory may be so short that new series and buckets are refused: the store
+// takes more of its own behind a press.
+func (m *meta) short() bool { return m.st.memory > 0 && m.pressure >= 70 }
+
 // put sends one write and says what it means.
 func (m *meta) put(b *metaBucket, x *intake.Session, w write) {
 	m.t.Helper()
-	if m.st.memory > 0 && m.pressure >= 70 {
+	if m.short() {
 		if m.refused(b, x, w) {
 			return
 		}

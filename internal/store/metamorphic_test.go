@@ -18,6 +18,7 @@ import (
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/intake"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/snapshot"
@@ -114,22 +115,29 @@ func (st *settings) String() string {
 		o.CachePoints, o.FlushBytes, o.LateMemory, o.WALMaxSize, o.HeadGrace, o.HeadMaxAge, o.FlushInterval, o.MaxOpenFiles, o.BlockCache, o.WALSync, o.BackgroundMerge, st.mergedFile, st.memory)
 }
 
-// make creates a bucket: with timestamps or without, of seconds or coarser.
+// make creates a bucket: with timestamps or without, of seconds or coarser. It returns nil where
+// the bucket is refused for lack of memory, and there is none then.
 func (m *meta) make(i int, n int64) *metaBucket {
 	b := &metaBucket{cells: map[int]map[int64]metaCell{}, first: 1 << 60}
 	b.info = buckets.Info{Name: metaName(i), Resolution: []int64{1000, 1000, 10_000}[n%3], PPF: 604800, HPTS: n/3%2 == 0}
 	info, err := m.s.CreateBucket(b.info)
+	if refusal := (*memory.Refusal)(nil); m.short() && errors.As(err, &refusal) {
+		return nil
+	}
 	m.must(err)
 	b.info = info
 	m.buckets[i] = b
 	return b
 }
 
-// session returns a session of a bucket that lives until it is closed.
+// session returns a session of a bucket that lives until it is closed, or nil where the bucket
+// is refused.
 func (m *meta) session(i int, n int64) (*metaBucket, *intake.Session) {
 	b := m.buckets[i]
 	if b == nil {
-		b = m.make(i, n)
+		if b = m.make(i, n); b == nil {
+			return nil, nil
+		}
 	}
 	if m.x[i] == nil {
 		m.x[i] = mustSession(m, m.s, metaName(i))
@@ -156,6 +164,9 @@ func (m *meta) hangUpAll() {
 func (m *meta) write(o metaOp) {
 	r := rand.New(rand.NewPCG(uint64(o.n), 1))
 	b, x := m.session(o.bucket, o.n>>8)
+	if b == nil {
+		return
+	}
 	for range 1 + r.IntN(30) {
 		w := randWrite(r, b.slot(m.now()))
 		switch r.IntN(8) {
@@ -189,6 +200,9 @@ func (m *meta) beside(o metaOp) {
 // churn sends one point each of series that come only once.
 func (m *meta) churn(o metaOp) {
 	b, x := m.session(o.bucket, o.n>>8)
+	if b == nil {
+		return
+	}
 	first := modelSeries + int(o.n%1000)*50
 	for series := first; series < first+50; series++ {
 		m.put(b, x, write{series: series, slot: b.slot(m.now()), words: []uint64{point.FromInt(int64(series))}})
@@ -267,7 +281,7 @@ func (m *meta) restore(o metaOp) {
 	m.check()
 }
 
-// press fills so many percent of memory.limit: from 85 on new series may be
+// press fills so many percent of memory.limit: from 85 on new series and new buckets may be
 // refused, and only they.
 func (m *meta) press(o metaOp) {
 	m.pressure = o.n
