@@ -170,7 +170,7 @@ func TestTwoNodesInOneProcess(t *testing.T) {
 func selfNode(t *testing.T) (*node, *selfWriter) {
 	t.Helper()
 	o := storetest.Options()
-	st := storetest.OpenToCrash(t, o)
+	st := storetest.Open(t, o)
 	n := &node{cfg: config.Default(), logger: o.Logger, rec: monitor.New(), store: st, points: st.Intake()}
 	n.cfg.Node = "me"
 	w := &selfWriter{n: n}

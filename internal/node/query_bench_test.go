@@ -59,7 +59,7 @@ func BenchmarkQuery(b *testing.B) {
 func BenchmarkEngine(b *testing.B) {
 	dir := b.TempDir()
 	end := loadDay(b, dir)
-	s := storetest.OpenToCrash(b, benchOptions(dir))
+	s := storetest.Open(b, benchOptions(dir))
 	n := &node{cfg: config.Default(), rec: monitor.New(), store: s}
 	engine := n.engine()
 	for name, text := range benchQueries(end) {

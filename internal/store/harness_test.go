@@ -26,6 +26,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
 }
 
+// Crash closes the store as a kill would leave it, but for what the operating
+// system holds: nothing is sealed, flushed or synced.
+func (s *Store) Crash() {
+	_ = s.shutdown(false) // the log's last sync is part of what a crash may or may not keep
+}
+
 // epoch is where the tests' clock starts: a multiple of a chunk.
 const epoch = 1_500_000_480
 

@@ -109,7 +109,7 @@ func open(o Options, again *replay.Again) (*Store, error) {
 	s.flusher.Begin(flush.Positions{Base: state.ReplayPosition, Own: state.ReplayPositions()}, recovery.ReplayFrom(state))
 	s.startWorkers() // the replay may wait for flushes
 	if err := s.replay.Run(); err != nil {
-		s.Crash()
+		_ = s.shutdown(false) // nothing was promised yet
 		return nil, err
 	}
 	s.pressure.CheckDisk()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"dalmatiner/internal/account"
@@ -62,7 +61,6 @@ type Store struct {
 
 	damage  damage.Notes
 	stop    chan struct{}
-	crashed atomic.Bool
 	workers sync.WaitGroup
 }
 
@@ -73,14 +71,7 @@ func (s *Store) Close() error {
 	if s.pressure.Failed() != nil {
 		flushErr = s.pressure.Failed()
 	}
-	return errors.Join(flushErr, s.shutdown())
-}
-
-// Crash closes the store as a kill would leave it, but for what the operating
-// system holds: nothing is sealed, flushed or synced. For tests.
-func (s *Store) Crash() {
-	s.crashed.Store(true)
-	_ = s.shutdown() // the log's last sync is part of what a crash may or may not keep
+	return errors.Join(flushErr, s.shutdown(true))
 }
 
 // startWorkers starts what runs beside the store. Merges begin when the replay is over: only then is
@@ -91,14 +82,15 @@ func (s *Store) startWorkers() {
 	s.upkeep.Start(&s.workers, s.stop)
 }
 
-// shutdown stops the workers and closes the files.
-func (s *Store) shutdown() error {
+// shutdown stops the workers and closes the files. Without orderly it leaves what a kill would
+// leave, but for what the operating system holds.
+func (s *Store) shutdown(orderly bool) error {
 	close(s.stop)
 	s.replay.Stop()
 	s.workers.Wait()
 	s.flusher.Gate().Close() // a caller of Flush may still be on the way
 	s.sealers.Close()
-	if !s.crashed.Load() {
+	if orderly {
 		s.ledger.LogRefusals()
 	}
 	err := s.disk.Close()

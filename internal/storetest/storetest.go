@@ -20,28 +20,14 @@ func Options() store.Options {
 // Open opens a store. At the end of the test it is closed, which must succeed.
 func Open(tb testing.TB, o store.Options) *store.Store {
 	tb.Helper()
-	s := open(tb, o)
+	s, err := store.Open(o)
+	if err != nil {
+		tb.Fatal(err)
+	}
 	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			tb.Errorf("closing the store: %v", err)
 		}
 	})
-	return s
-}
-
-// OpenToCrash opens a store that ends with the test as by kill -9.
-func OpenToCrash(tb testing.TB, o store.Options) *store.Store {
-	tb.Helper()
-	s := open(tb, o)
-	tb.Cleanup(s.Crash)
-	return s
-}
-
-func open(tb testing.TB, o store.Options) *store.Store {
-	tb.Helper()
-	s, err := store.Open(o)
-	if err != nil {
-		tb.Fatal(err)
-	}
 	return s
 }

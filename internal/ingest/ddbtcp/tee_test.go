@@ -144,7 +144,7 @@ func (s *teeStream) Close() error { return errors.Join(s.streams[0].Close(), s.s
 func TestTwoNodesBehindTheProtocol(t *testing.T) {
 	so := storetest.Options()
 	so.WALSync = wal.Always
-	other := storetest.OpenToCrash(t, so)
+	other := storetest.Open(t, so)
 	var both *tee
 	f := newFixture(t, func(_ *store.Options, o *Options) {
 		both = &tee{nodes: [2]coordinator.Coordinator{nil, other.Intake()}}
