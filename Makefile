@@ -30,8 +30,12 @@ web:
 demo: build
 	$(GO) run ./test/demo -bin bin
 
+# go test starts packages in the order of its arguments: the longest come first, so that
+# no processor is idle at the end.
+LONGEST = ./internal/store ./test
+
 test: purego
-	$(GO) test -timeout 11m ./...
+	$(GO) test -timeout 11m $(LONGEST) ./...
 
 # What other processors run in place of the assembly.
 purego:
@@ -81,7 +85,7 @@ vulnerabilities:
 # The whole-binary tests run real processes: the detector sees only the test's
 # own side there, so they run without it.
 race:
-	$(GO) test -race -short -timeout 15m $$($(GO) list ./... | grep -v /test)
+	$(GO) test -race -short -timeout 15m $$($(GO) list $(LONGEST) ./... | grep -v /test)
 
 # Seconds of every fuzz target; their seeds run in make test.
 fuzz:
