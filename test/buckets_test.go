@@ -13,6 +13,7 @@ import (
 
 // TestListings: LIST, LIST_PREFIX and BUCKETS by the bytes.
 func TestListings(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, t.TempDir())
 	slot := past(time.Minute)
 	keys := [][]byte{key(t, "my", "key"), key(t, "my", "kez"), key(t, "myth"), key(t, "yet")}
@@ -46,6 +47,7 @@ func TestListings(t *testing.T) {
 // TestBucketLife: a bucket is created, changed and deleted over the wire, and
 // its name used again; nothing of the old one ever comes back.
 func TestBucketLife(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	n := startNode(t, dir)

@@ -53,6 +53,7 @@ type burst struct {
 // acknowledged point is there with its value (I1), nothing is there that was
 // not sent (I2), and the account is what can be read (I3).
 func TestKillDuringAcknowledgedStream(t *testing.T) {
+	t.Parallel()
 	rounds := crashRounds
 	if testing.Short() {
 		rounds = 4

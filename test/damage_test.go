@@ -103,6 +103,7 @@ func damages() map[string]damage {
 // rest and nothing else, names and counts what is damaged (I5, I6), and takes
 // points again.
 func TestDamagedFiles(t *testing.T) {
+	t.Parallel()
 	base := past(2 * time.Hour)
 	whole := filepath.Join(t.TempDir(), "whole")
 	prepare(t, whole, base)

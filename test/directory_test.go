@@ -13,6 +13,7 @@ import (
 // TestDirectoryIsLocked: a second node on the same directory ends, names it,
 // and does no harm.
 func TestDirectoryIsLocked(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := startNode(t, dir)
 	metric, slot := key(t, "a"), past(time.Hour)
@@ -40,6 +41,7 @@ func TestDirectoryIsLocked(t *testing.T) {
 // TestNewerFormatIsRefused: a directory of a later program is named and not
 // touched.
 func TestNewerFormatIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	startNode(t, dir).stop()
 	write(t, filepath.Join(dir, "VERSION"), "dalmatiner 999\n")
@@ -58,6 +60,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 
 // TestTakenPort: an address in use is named, with the flag that changes it.
 func TestTakenPort(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, t.TempDir())
 	for flag, addr := range map[string]string{"--tcp-addr": n.tcp, "--http-addr": n.http} {
 		second := launch(t, t.TempDir(), flag, addr)

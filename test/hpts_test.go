@@ -20,6 +20,7 @@ import (
 // TestTimestampsByTheBytes: vectors 17, 33, 40 and 45 of internal/wire/testdata, and
 // what is read back, in buckets that were created in every way there is.
 func TestTimestampsByTheBytes(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, t.TempDir())
 	if _, err := n.dial().AddTimestampedBucket(context.Background(), "wire", 1000, 604800, 86400); err != nil {
 		t.Fatal(err)
@@ -102,6 +103,7 @@ func nanos(series int, slot int64) uint64 {
 // acknowledged point has its value and its timestamp to the nanosecond, and no
 // other point has any; so after merging and a clean restart.
 func TestTimestampsSurviveKill(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := startNode(t, dir, "--set", "wal.sync=always")
 	if _, err := n.dial().AddTimestampedBucket(context.Background(), "nanos", 1000, 604800, 0); err != nil {
@@ -221,6 +223,7 @@ func wantNanos(t *testing.T, n *node, keys [][]byte, base int64, slots int) {
 // TestTimestampsOfOtherListeners: what comes without a timestamp gets the begin of
 // its slot, what Graphite sends its own time.
 func TestTimestampsOfOtherListeners(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, t.TempDir())
 	if _, err := n.dial().AddTimestampedBucket(context.Background(), "coarse", 10_000, 604800, 0); err != nil {
 		t.Fatal(err)

@@ -159,6 +159,7 @@ func (e exchange) writeBody(t *testing.T, out *strings.Builder, resp *http.Respo
 // TestHTTPGolden sends the requests of testdata/http.txt, byte for byte, and
 // compares the answers. -update rewrites them.
 func TestHTTPGolden(t *testing.T) {
+	t.Parallel()
 	const file = "testdata/http.txt"
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 // anything within a line, and alone in a line for the rest. -update replaces
 // what differs.
 func TestHTTPDocs(t *testing.T) {
+	t.Parallel()
 	const file = "../docs/http.md"
 	text, err := os.ReadFile(file)
 	if err != nil {

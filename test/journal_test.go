@@ -27,6 +27,7 @@ const (
 // TestEveryPointOfTheJournal: what haggar says it sent is what the store has
 // after a clean stop: every point by GET and by query, and the account.
 func TestEveryPointOfTheJournal(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := startNode(t, dir)
 	streams := []struct {

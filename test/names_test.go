@@ -34,6 +34,7 @@ var strangeNames = []struct {
 // TestNamesOfAnyBytes: every byte is legal in names. What listings print can be
 // given back: in a query, in a path, on the command line.
 func TestNamesOfAnyBytes(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := startNode(t, dir)
 	slot := past(time.Minute)

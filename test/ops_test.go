@@ -199,6 +199,7 @@ func TestListsOfANode(t *testing.T) {
 
 // Who listens beyond the machine is told what that means; who does not, is not.
 func TestExposedListenersWarn(t *testing.T) {
+	t.Parallel()
 	const warning = "anyone who reaches this port"
 	n := startNode(t, t.TempDir(), "--http-addr", "0.0.0.0:0")
 	if text := n.log.String(); strings.Count(text, warning) != 1 || !strings.Contains(text, "key=http.addr") {
@@ -213,6 +214,7 @@ func TestExposedListenersWarn(t *testing.T) {
 // The unit's command line is one the program takes, and the unit is one
 // systemd takes, where there is a systemd to ask.
 func TestServiceUnit(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../packaging/ddb.service")
 	if err != nil {
 		t.Fatal(err)

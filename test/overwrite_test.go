@@ -16,6 +16,7 @@ import (
 // same slots at the same time. What a reader saw once all was durable is what
 // is read after kill -9, although nobody can say who came last.
 func TestOverwritesSurviveKill(t *testing.T) {
+	t.Parallel()
 	const (
 		bucket  = "contested"
 		writers = 8

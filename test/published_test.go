@@ -19,6 +19,7 @@ import (
 // TestPublishedQueries: verbatim over HTTP, as GET and as POST, on a day of
 // haggar's series; in memory, in segments, and after a crash.
 func TestPublishedQueries(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := startNode(t, dir)
 	r := run(t, "haggar", "-carbon", n.tcp, "-preset", "published", "-backfill", "1d", "-duration", "0", "-seed", "3")

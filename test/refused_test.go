@@ -76,6 +76,7 @@ func badRequests(t *testing.T) map[string]refusal {
 // TestBadRequests: each is answered with an ERROR that names the thing, the
 // limit and the remedy, and counted; nothing is stored; others go on.
 func TestBadRequests(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, t.TempDir(), "--set", "bucket.auto_create=off", "--set", "tcp.max_frame=64KB")
 	if _, err := n.dial().AddBucket(context.Background(), "there", 1000, 1000, 0); err != nil {
 		t.Fatal(err)
@@ -136,6 +137,7 @@ func nothingButGood(t *testing.T, n *node, points int) {
 // TestClassicStreamIsClosed: a classic stream has no replies, so that trouble
 // ends the connection; it is counted.
 func TestClassicStreamIsClosed(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, t.TempDir())
 	s := n.socket()
 	slot := past(time.Minute)
@@ -154,6 +156,7 @@ func TestClassicStreamIsClosed(t *testing.T) {
 // TestBadPoints: points that are refused alone. The rest of their message is
 // stored.
 func TestBadPoints(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, t.TempDir())
 	s := openAcked(t, n, "points")
 	now := past(0)
@@ -196,6 +199,7 @@ func TestBadPoints(t *testing.T) {
 // TestFullDisk: with less free space than storage.min_free points are refused
 // as disk_full; what is stored is served.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := startNode(t, dir)
 	metric, slot := key(t, "a"), past(time.Hour)
@@ -226,6 +230,7 @@ func TestFullDisk(t *testing.T) {
 
 // TestBadQueries: each is answered with the status, the place and the reason.
 func TestBadQueries(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, t.TempDir())
 	send(t, n, "there", key(t, "a"), past(time.Minute), point.FromInt(1))
 	long := strings.Repeat("x", 256)

@@ -24,6 +24,7 @@ import (
 // TestCommandLine runs the scripts that need no node: help, versions, wrong
 // settings and their remedies.
 func TestCommandLine(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, scripts("testdata/script/alone/*.txtar", nil))
 }
 
@@ -31,6 +32,7 @@ func TestCommandLine(t *testing.T) {
 // both names of the commands of administration. In their environment are the
 // node's addresses and a full minute of ten minutes ago.
 func TestCommandsOfANode(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/script/node/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no scripts", err)

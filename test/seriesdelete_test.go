@@ -47,6 +47,7 @@ func checkDeleted(t *testing.T, c *ddbclient.Client, base int64) {
 // node is killed and starts again: no point from before a deletion is there, and
 // every acknowledged one from behind it is.
 func TestDeletedSeriesAfterAKill(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir, base := t.TempDir(), past(time.Hour)
 	n := startNode(t, dir)

@@ -306,6 +306,7 @@ func TestSmallRequestsCostLittle(t *testing.T) {
 
 // A name that an attacker points at the node reads no log.
 func TestAForeignNameReadsNothingPrivate(t *testing.T) {
+	t.Parallel()
 	n, _ := besieged(t)
 	for path, want := range map[string]int{"/admin/log": 403, "/admin/status": 403, "/debug/pprof/": 403, "/buckets": 200, "/metrics": 200} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+n.http+path, nil)

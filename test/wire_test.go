@@ -32,6 +32,7 @@ func fifoNode(t *testing.T) (n *node, dir string, metric []byte) {
 
 // TestRequestsOverASocket: TCP cuts and joins as it likes.
 func TestRequestsOverASocket(t *testing.T) {
+	t.Parallel()
 	n, _, metric := fifoNode(t)
 	info := unhex(t, "00000000000003e8 0000000000093a80 0000000000000000 00")
 
@@ -92,6 +93,7 @@ func TestRequestsOverASocket(t *testing.T) {
 // TestGetForms: every form of options that clients of any age send, byte by
 // byte as in internal/wire/testdata/vectors.txt.
 func TestGetForms(t *testing.T) {
+	t.Parallel()
 	n, _, _ := fifoNode(t)
 	const get = "02 04 6669666f 0007 026d79036b6579 00000000000003e8 0000000a"
 	three := unhex(t, "0100000000000001 0100000000000002 0100000000000003")
@@ -132,6 +134,7 @@ func TestGetForms(t *testing.T) {
 
 // TestLongGet: a long range comes in frames of at most 65,536 slots.
 func TestLongGet(t *testing.T) {
+	t.Parallel()
 	n := startNode(t, t.TempDir())
 	metric := key(t, "long")
 	const count = 200_000
