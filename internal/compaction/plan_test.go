@@ -2,10 +2,7 @@ package compaction
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -30,31 +27,12 @@ import (
 //	plan                             prints the plan
 //	round                            does what it says as well
 func TestPlans(t *testing.T) {
-	files, err := filepath.Glob("testdata/plan/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no states: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := &script{t: t, late: map[lateKey]int64{}}
-			s.state.purge = map[uint64]bool{}
-			s.state.late = func(seq uint64, r window.Range) int64 { return s.late[lateKey{seq, r}] }
-			for line := range strings.Lines(string(text)) {
-				if line = strings.TrimRight(line, "\n"); strings.HasPrefix(line, "  ") {
-					continue
-				}
-				s.printf("%s\n", line)
-				if fields := strings.Fields(line); len(fields) > 0 && !strings.HasPrefix(line, "#") {
-					s.run(fields[0], fields[1:])
-				}
-			}
-			golden.Same(t, file, s.out.String())
-		})
-	}
+	golden.Scripts(t, "testdata/plan/*.txt", func(common *golden.Script) func(string, []string) {
+		s := &script{Script: common, late: map[lateKey]int64{}}
+		s.state.purge = map[uint64]bool{}
+		s.state.late = func(seq uint64, r window.Range) int64 { return s.late[lateKey{seq, r}] }
+		return s.run
+	})
 }
 
 type lateKey struct {
@@ -64,22 +42,10 @@ type lateKey struct {
 
 // script is a file of states under way.
 type script struct {
-	t     *testing.T
+	*golden.Script
 	state state
 	late  map[lateKey]int64
 	next  uint64 // number of a file
-	out   strings.Builder
-}
-
-func (s *script) printf(format string, args ...any) { fmt.Fprintf(&s.out, format, args...) }
-
-func (s *script) number(text string) int64 {
-	s.t.Helper()
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return n
 }
 
 // values are what name=value arguments say.
@@ -87,7 +53,7 @@ func (s *script) values(args []string) map[string]int64 {
 	out := make(map[string]int64)
 	for _, arg := range args {
 		if name, value, ok := strings.Cut(arg, "="); ok {
-			out[name] = s.number(value)
+			out[name] = s.Number(value)
 		}
 	}
 	return out
@@ -98,22 +64,22 @@ func (s *script) ranges(args []string) (list []window.Range) {
 	for _, arg := range args {
 		if bucket, chunks, ok := strings.Cut(arg, ":"); ok {
 			first, past, _ := strings.Cut(chunks, "-")
-			list = append(list, window.Range{Bucket: uint64(s.number(bucket)), First: s.number(first), Past: s.number(past)})
+			list = append(list, window.Range{Bucket: uint64(s.Number(bucket)), First: s.Number(first), Past: s.Number(past)})
 		}
 	}
 	return list
 }
 
 func (s *script) run(command string, args []string) {
-	s.t.Helper()
+	s.T.Helper()
 	v := s.values(args)
 	switch command {
 	case "clock":
-		s.state.now = s.number(args[0]) * chunk.Slots * 1000
+		s.state.now = s.Number(args[0]) * chunk.Slots * 1000
 	case "bucket":
-		s.state.buckets = append(s.state.buckets, buckets.Info{ID: uint64(s.number(args[0])), Resolution: max(v["resolution"], 1000*b2i(v["resolution"] == 0)), TTL: v["ttl"]})
+		s.state.buckets = append(s.state.buckets, buckets.Info{ID: uint64(s.Number(args[0])), Resolution: max(v["resolution"], 1000*b2i(v["resolution"] == 0)), TTL: v["ttl"]})
 	case "flush", "window", "overlay":
-		seg := manifest.Segment{Seq: uint64(s.number(args[0])), Bytes: max(v["bytes"], 1), Ranges: s.ranges(args[1:]),
+		seg := manifest.Segment{Seq: uint64(s.Number(args[0])), Bytes: max(v["bytes"], 1), Ranges: s.ranges(args[1:]),
 			Kind: map[string]manifest.Kind{"flush": manifest.Flush, "window": manifest.Window, "overlay": manifest.Overlay}[command]}
 		seg.Generation = uint64(v["gen"])
 		if command == "flush" {
@@ -121,9 +87,9 @@ func (s *script) run(command string, args []string) {
 		}
 		s.add(seg)
 	case "late":
-		s.late[lateKey{uint64(s.number(args[0])), s.ranges(args)[0]}] = s.number(args[2])
+		s.late[lateKey{uint64(s.Number(args[0])), s.ranges(args)[0]}] = s.Number(args[2])
 	case "purge":
-		s.state.purge[uint64(s.number(args[0]))] = true
+		s.state.purge[uint64(s.Number(args[0]))] = true
 	case "disk":
 		s.state.free, s.state.minFree, s.state.known = v["free"], v["min"], true
 	case "plan":
@@ -131,7 +97,7 @@ func (s *script) run(command string, args []string) {
 	case "round":
 		s.apply(s.plan())
 	default:
-		s.t.Fatalf("command %q", command)
+		s.T.Fatalf("command %q", command)
 	}
 }
 
@@ -154,19 +120,19 @@ func show(r window.Range) string { return fmt.Sprintf("%d:%d-%d", r.Bucket, r.Fi
 func (s *script) plan() window.Plan {
 	p, _, err := s.state.plan()
 	for _, w := range p.Windows {
-		s.printf("  window %s gen=%d\n", show(w), p.Generation)
+		s.Printf("  window %s gen=%d\n", show(w), p.Generation)
 	}
 	for _, part := range p.Overlay {
-		s.printf("  overlay %s gen=%d from %v\n", show(part.Range), p.OverlayGeneration, part.From)
+		s.Printf("  overlay %s gen=%d from %v\n", show(part.Range), p.OverlayGeneration, part.From)
 	}
 	if len(p.Remove) > 0 {
-		s.printf("  remove %v\n", p.Remove)
+		s.Printf("  remove %v\n", p.Remove)
 	}
 	if p.Empty() {
-		s.printf("  nothing\n")
+		s.Printf("  nothing\n")
 	}
 	if err != nil {
-		s.printf("  error: %v\n", err)
+		s.Printf("  error: %v\n", err)
 	}
 	return p
 }
@@ -190,10 +156,10 @@ func (s *script) apply(p window.Plan) {
 		s.add(seg)
 	}
 	for _, seg := range s.state.segments {
-		s.printf("  = %s %d gen=%d", [...]string{"flush", "window", "overlay"}[seg.Kind], seg.Seq, seg.Generation)
+		s.Printf("  = %s %d gen=%d", [...]string{"flush", "window", "overlay"}[seg.Kind], seg.Seq, seg.Generation)
 		for _, r := range seg.Ranges {
-			s.printf(" %s", show(r))
+			s.Printf(" %s", show(r))
 		}
-		s.printf("\n")
+		s.Printf("\n")
 	}
 }

@@ -42,7 +42,7 @@ type node struct {
 }
 
 func (s *script) open(again *Again) error {
-	s.t.Helper()
+	s.T.Helper()
 	s.openLog()
 	logger := slog.New(slog.DiscardHandler)
 	now := func() time.Time { return time.Unix(1000, 0) }
@@ -53,7 +53,7 @@ func (s *script) open(again *Again) error {
 	control := backpressure.New(backpressure.Options{
 		FS: s.fs, Dir: "/data", Logger: logger, FlushBytes: 1 << 20, LateMemory: 1 << 20, Memory: budget,
 		HeadBytes: func() int64 { return 0 }, NewSeries: func() int64 { return 0 },
-		Stop: n.stop, OnFatal: func(err error) { s.t.Error(err) },
+		Stop: n.stop, OnFatal: func(err error) { s.T.Error(err) },
 	})
 	n.sealers = backpressure.NewSealers(control)
 	n.sealers.Start()
@@ -79,7 +79,7 @@ func (s *script) open(again *Again) error {
 		Ownerless: flush.NewLosses(n.account, LostRecord), Lost: flush.NewLosses(n.account, LostInReplay),
 		NewBucket: s.newBucket, DropGroups: func(b *columns.Bucket) { n.columns.DropGroups(b); books.DeleteBucket(b.ID) },
 		Deleted: func(d *columns.Deletion) {
-			s.printf("  deleted %d series, %d points of the head\n", len(d.Series), d.Head.Points)
+			s.Printf("  deleted %d series, %d points of the head\n", len(d.Series), d.Head.Points)
 		},
 		AddHoles: s.printHoles, DropIdle: func(context.Context) error { return nil }, Over: func() {},
 		FlushBytes: 1 << 20, MaxPositions: s.positions, Stop: n.stop, Hold: n.hold,
@@ -98,7 +98,7 @@ func (s *script) owners() *columns.Ownership {
 	for _, e := range s.series {
 		if e.Since < s.state.AccountLSN {
 			if err := owners.Restore(e); err != nil {
-				s.t.Fatal(err)
+				s.T.Fatal(err)
 			}
 		}
 	}
@@ -119,16 +119,16 @@ func (s *script) close() {
 	s.replay.Stop()
 	s.sealers.Close()
 	if err := s.log.Close(); err != nil {
-		s.t.Error(err)
+		s.T.Error(err)
 	}
 }
 
 func (s *script) end() {
-	s.t.Helper()
+	s.T.Helper()
 	if s.replay != nil {
 		s.close()
 	} else if err := s.log.Close(); err != nil {
-		s.t.Error(err)
+		s.T.Error(err)
 	}
 }
 
@@ -145,7 +145,7 @@ type flusher struct {
 
 func (f *flusher) Gate() *version.Gate { return &f.gate }
 
-func (f *flusher) KeepPositions(keep bool) { f.printf("  keep positions %t\n", keep) }
+func (f *flusher) KeepPositions(keep bool) { f.Printf("  keep positions %t\n", keep) }
 
 func (f *flusher) All(ctx context.Context) (r flush.Result, err error) {
 	return r, f.flush(ctx)
@@ -183,9 +183,9 @@ func (s *script) flush(ctx context.Context) error {
 		g.EndFlush()
 	}
 	slices.SortFunc(all, func(a, b flushed) int { return cmp.Compare(a.name, b.name) })
-	s.printf("  flush\n")
+	s.Printf("  flush\n")
 	for _, f := range all {
-		s.printf("    %s:%s\n", f.name, f.words)
+		s.Printf("    %s:%s\n", f.name, f.words)
 	}
 	return nil
 }

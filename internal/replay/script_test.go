@@ -3,10 +3,7 @@ package replay
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -52,30 +49,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //	pending                  what is not in the head yet
 //	account                  what is counted
 func TestReplays(t *testing.T) {
-	files, err := filepath.Glob("testdata/replay/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no logs: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := newScript(t)
-			for line := range strings.Lines(string(text)) {
-				if line = strings.TrimRight(line, "\n"); strings.HasPrefix(line, "  ") {
-					continue
-				}
-				s.printf("%s\n", line)
-				if fields := strings.Fields(line); len(fields) > 0 && !strings.HasPrefix(line, "#") {
-					s.run(fields[0], fields[1:])
-				}
-			}
-			s.end()
-			golden.Same(t, file, s.out.String())
-		})
-	}
+	golden.Scripts(t, "testdata/replay/*.txt", func(common *golden.Script) func(string, []string) {
+		s := newScript(common)
+		common.T.Cleanup(s.end)
+		return s.run
+	})
 }
 
 const logDir = "/data/wal"
@@ -89,9 +67,8 @@ type record struct {
 
 // script is a log under way, and then the start that reads it.
 type script struct {
-	t   *testing.T
-	fs  *vfs.MemFS
-	out strings.Builder
+	*golden.Script
+	fs *vfs.MemFS
 
 	records   []record
 	state     manifest.State
@@ -104,63 +81,52 @@ type script struct {
 	*node
 }
 
-func newScript(t *testing.T) *script {
-	s := &script{t: t, fs: vfs.NewMem(), positions: MaxPositions, ids: map[metric.SeriesID]string{}, settled: map[uint64]int64{}}
+func newScript(common *golden.Script) *script {
+	s := &script{Script: common, fs: vfs.NewMem(), positions: MaxPositions, ids: map[metric.SeriesID]string{}, settled: map[uint64]int64{}}
 	s.node = &node{}
 	s.openLog()
 	if _, err := s.log.Replay(1, func(wal.LSN, []byte) error { return nil }); err != nil {
-		t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	return s
 }
 
-func (s *script) printf(format string, args ...any) { fmt.Fprintf(&s.out, format, args...) }
-
 func (s *script) openLog() {
-	s.t.Helper()
-	log, err := wal.Open(wal.Options{FS: s.fs, Dir: logDir, Sync: wal.Off, ID: [16]byte{1}, OnFailure: func(err error) { s.t.Error(err) }})
+	s.T.Helper()
+	log, err := wal.Open(wal.Options{FS: s.fs, Dir: logDir, Sync: wal.Off, ID: [16]byte{1}, OnFailure: func(err error) { s.T.Error(err) }})
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	s.log = log
 }
 
-func (s *script) number(text string) int64 {
-	s.t.Helper()
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return n
-}
-
 // lsn returns the position of a record by its number.
-func (s *script) lsn(text string) uint64 { return uint64(s.records[s.number(text)-1].lsn) }
+func (s *script) lsn(text string) uint64 { return uint64(s.records[s.Number(text)-1].lsn) }
 
 // run does what a line says.
 func (s *script) run(what string, args []string) {
-	s.t.Helper()
+	s.T.Helper()
 	switch what {
 	case "bucket", "define", "row", "column", "delete", "drop":
 		s.append(what, args)
 	case "damage":
-		s.spoil(s.records[s.number(args[0])-1], len(args) > 1)
+		s.spoil(s.records[s.Number(args[0])-1], len(args) > 1)
 	case "flushed":
 		s.state.AccountLSN = s.lsn(args[0])
 	case "position":
-		s.state.Apply(&manifest.Edit{ReplayPositions: append(s.state.ReplayPositions(), manifest.ReplayPosition{Group: uint32(s.number(args[0])), LSN: s.lsn(args[1])})})
+		s.state.Apply(&manifest.Edit{ReplayPositions: append(s.state.ReplayPositions(), manifest.ReplayPosition{Group: uint32(s.Number(args[0])), LSN: s.lsn(args[1])})})
 	case "settled":
-		s.settled[bucketID(args[0])] = s.number(args[1])
+		s.settled[bucketID(args[0])] = s.Number(args[1])
 	case "positions":
-		s.positions = s.number(args[0])
+		s.positions = s.Number(args[0])
 	case "start":
 		s.start()
 	case "group":
-		s.check(s.replay.Group(s.t.Context(), uint32(s.number(args[0]))))
+		s.check(s.replay.Group(s.T.Context(), uint32(s.Number(args[0]))))
 	case "finish":
 		close(s.hold)
-		s.check(s.replay.All(s.t.Context()))
-		s.printf("  behind %t, memory %d\n", s.replay.Behind(), s.replay.Bytes()-s.losses())
+		s.check(s.replay.All(s.T.Context()))
+		s.Printf("  behind %t, memory %d\n", s.replay.Behind(), s.replay.Bytes()-s.losses())
 	case "read":
 		s.read(args)
 	case "pending":
@@ -168,13 +134,13 @@ func (s *script) run(what string, args []string) {
 	case "account":
 		s.printAccount()
 	default:
-		s.t.Fatalf("what is %s?", what)
+		s.T.Fatalf("what is %s?", what)
 	}
 }
 
 func (s *script) check(err error) {
 	if err != nil {
-		s.printf("  error: %v\n", err)
+		s.Printf("  error: %v\n", err)
 	}
 }
 
@@ -189,7 +155,7 @@ func (s *script) words(args []string) (words []uint64) {
 		if arg == "-" {
 			words = append(words, point.Unset)
 		} else {
-			words = append(words, point.FromInt(s.number(arg)))
+			words = append(words, point.FromInt(s.Number(arg)))
 		}
 	}
 	return words
@@ -197,7 +163,7 @@ func (s *script) words(args []string) (words []uint64) {
 
 // append appends a record to the log.
 func (s *script) append(what string, args []string) {
-	s.t.Helper()
+	s.T.Helper()
 	var rec []byte
 	headed, twice := 0, false
 	id := bucketID(args[0])
@@ -210,11 +176,11 @@ func (s *script) append(what string, args []string) {
 		hash := metric.Series(id, key)
 		s.ids[hash] = args[3]
 		s.series = append(s.series, segment.Series{
-			Hash: segment.Hash(hash), Bucket: id, Group: uint32(s.number(args[1])), Column: uint16(s.number(args[2])), Key: key, Since: uint64(s.log.End()),
+			Hash: segment.Hash(hash), Bucket: id, Group: uint32(s.Number(args[1])), Column: uint16(s.Number(args[2])), Key: key, Since: uint64(s.log.End()),
 		})
-		rec = logrecord.AppendSeries(nil, id, uint32(s.number(args[1])), int(s.number(args[2])), 0, key)
+		rec = logrecord.AppendSeries(nil, id, uint32(s.Number(args[1])), int(s.Number(args[2])), 0, key)
 	case "row", "column":
-		w := head.Write{Column: int(s.number(args[2])), Slot: s.number(args[3]), Words: s.words(args[4:]), Down: what == "column"}
+		w := head.Write{Column: int(s.Number(args[2])), Slot: s.Number(args[3]), Words: s.words(args[4:]), Down: what == "column"}
 		var c account.Counts
 		for _, word := range w.Words {
 			if word == point.Unset {
@@ -223,10 +189,10 @@ func (s *script) append(what string, args []string) {
 				c.Accepted++
 			}
 		}
-		rec, headed = logrecord.AppendWrite(nil, id, uint32(s.number(args[1])), &w, 1, &c)
+		rec, headed = logrecord.AppendWrite(nil, id, uint32(s.Number(args[1])), &w, 1, &c)
 	case "delete":
-		rec = logrecord.AppendSeriesDeleted(nil, id, uint32(s.number(args[1])), logrecord.Deleted, 5)
-		rec = logrecord.AppendDeleted(rec, int(s.number(args[2])), metric.Series(id, metric.AppendPart(nil, args[3])))
+		rec = logrecord.AppendSeriesDeleted(nil, id, uint32(s.Number(args[1])), logrecord.Deleted, 5)
+		rec = logrecord.AppendDeleted(rec, int(s.Number(args[2])), metric.Series(id, metric.AppendPart(nil, args[3])))
 		twice = true
 	case "drop":
 		rec = logrecord.AppendBucketDeleted(nil, &buckets.Deletion{ID: id, Name: args[0], Clock: 1})
@@ -242,7 +208,7 @@ func (s *script) append(what string, args []string) {
 		lsn, err = s.log.Append(rec)
 	}
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	s.records = append(s.records, record{lsn, len(rec), headed > 0})
 }
@@ -250,10 +216,10 @@ func (s *script) append(what string, args []string) {
 // spoil damages a record where it lies: before a start at its end, when its head is
 // repeated behind all.
 func (s *script) spoil(r record, headToo bool) {
-	s.t.Helper()
+	s.T.Helper()
 	if s.replay == nil {
 		if err := s.log.Close(); err != nil {
-			s.t.Fatal(err)
+			s.T.Fatal(err)
 		}
 		s.openLog()
 	}
@@ -263,27 +229,27 @@ func (s *script) spoil(r record, headToo bool) {
 	}
 	at := 64 + int64(r.lsn) - 1
 	if headToo {
-		filetest.FlipBit(s.t, s.fs, s.logFile(), 8*(at+first))
+		filetest.FlipBit(s.T, s.fs, s.logFile(), 8*(at+first))
 	}
-	filetest.FlipBit(s.t, s.fs, s.logFile(), 8*(at+last))
+	filetest.FlipBit(s.T, s.fs, s.logFile(), 8*(at+last))
 }
 
 // logFile returns the path of the file that has the records.
 func (s *script) logFile() string {
-	s.t.Helper()
+	s.T.Helper()
 	names, err := s.fs.List(logDir)
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "LAST" })
 	if err != nil || len(names) != 1 {
-		s.t.Fatalf("files of the log: %v, %v", names, err)
+		s.T.Fatalf("files of the log: %v, %v", names, err)
 	}
 	return s.fs.PathJoin(logDir, names[0])
 }
 
 // start closes the log and reads it for the first time, again where that is asked for.
 func (s *script) start() {
-	s.t.Helper()
+	s.T.Helper()
 	if err := s.log.Close(); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	var again *Again
 	for n := 0; n < 10; n++ {
@@ -292,14 +258,14 @@ func (s *script) start() {
 			s.check(err)
 			break
 		}
-		s.printf("  again: %v\n", err)
+		s.Printf("  again: %v\n", err)
 		s.close()
 	}
 	series := 0
 	for _, b := range s.registry.All() {
 		series += int(b.Counts().Series)
 	}
-	s.printf("  %d records, %d series\n", s.replay.Records(), series)
+	s.Printf("  %d records, %d series\n", s.replay.Records(), series)
 	s.printPending()
 }
 
@@ -316,7 +282,7 @@ func (s *script) printHoles(all []hole.Hole) error {
 		lines = append(lines, fmt.Sprintf("  hole: %s %d to %d\n", name, h.From, h.Past-1))
 	}
 	slices.Sort(lines)
-	s.printf("%s", strings.Join(lines, ""))
+	s.Printf("%s", strings.Join(lines, ""))
 	return nil
 }
 
@@ -326,9 +292,9 @@ func (s *script) printPending() {
 	}
 	for _, p := range s.replay.Pending() {
 		if p.First == 0 {
-			s.printf("  group %d: none left\n", p.Group)
+			s.Printf("  group %d: none left\n", p.Group)
 		} else {
-			s.printf("  group %d: records %d to %d\n", p.Group, number(p.First), number(p.Last))
+			s.Printf("  group %d: records %d to %d\n", p.Group, number(p.First), number(p.Last))
 		}
 	}
 }
@@ -337,35 +303,35 @@ func (s *script) printAccount() {
 	totals := s.account.Totals()
 	for _, b := range s.registry.All() {
 		c := totals[b.ID]
-		s.printf("  %s: %d accepted, %d unset\n", b.Name, c.Accepted, c.Unset)
+		s.Printf("  %s: %d accepted, %d unset\n", b.Name, c.Accepted, c.Unset)
 	}
 	if c := totals[account.DeletedBuckets]; c.Accepted > 0 {
-		s.printf("  deleted buckets: %d accepted\n", c.Accepted)
+		s.Printf("  deleted buckets: %d accepted\n", c.Accepted)
 	}
 	for _, l := range s.account.Lost() {
-		s.printf("  lost: %s %d\n", l.Cause, l.Points)
+		s.Printf("  lost: %s %d\n", l.Cause, l.Points)
 	}
 	if _, n := s.damage.Names(); n > 0 {
-		s.printf("  damages: %d\n", n)
+		s.Printf("  damages: %d\n", n)
 	}
 }
 
 // read prints the words of a series, which are replayed first.
 func (s *script) read(args []string) {
-	s.t.Helper()
+	s.T.Helper()
 	bucket := bucketID(args[0])
 	id := metric.Series(bucket, metric.AppendPart(nil, args[1]))
-	from, past := s.number(args[2]), s.number(args[3])
-	s.check(s.replay.Series(s.t.Context(), id))
+	from, past := s.Number(args[2]), s.Number(args[3])
+	s.check(s.replay.Series(s.T.Context(), id))
 	words := make([]uint64, past-from)
-	s.check(s.reader.Read(s.t.Context(), reader.Series{Bucket: bucket, ID: id}, from, words, nil))
-	s.printf(" ")
+	s.check(s.reader.Read(s.T.Context(), reader.Series{Bucket: bucket, ID: id}, from, words, nil))
+	s.Printf(" ")
 	for _, word := range words {
 		if word == point.Unset {
-			s.printf(" -")
+			s.Printf(" -")
 		} else {
-			s.printf(" %d", point.Int(word))
+			s.Printf(" %d", point.Int(word))
 		}
 	}
-	s.printf("\n")
+	s.Printf("\n")
 }
