@@ -216,6 +216,7 @@ func (m *aggregateModel) check() {
 
 // I4: whatever lies where, aggregates are those of the slots that Read gives.
 func TestAggregatesEqualTheSlots(t *testing.T) {
+	t.Parallel()
 	var stats reader.Stats
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -260,6 +261,7 @@ func TestAggregatesEqualTheSlots(t *testing.T) {
 // damaged chunks nothing is returned, as by Read. (An intact rollup knows what
 // was in its chunks whatever becomes of them.)
 func TestAggregatesOverDamage(t *testing.T) {
+	t.Parallel()
 	for part, steps := range map[string][]int64{"rollups": {7200, daySlots}, "data": {60, 3600}, "index": {60, 3600}} {
 		t.Run(part, func(t *testing.T) {
 			fs, clock := vfs.NewMem(), newTestClock()
@@ -364,6 +366,7 @@ func damagePart(t *testing.T, fs vfs.FS, path, part string) {
 // Readers see every point that was taken before they began, whatever is moved
 // from the head to flushes and windows meanwhile.
 func TestAggregatesBesideFlushesAndMerges(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock()
 	s := mustOpen(t, testOptions(vfs.NewMem(), clock))
 	defer func() { s.Crash() }()
@@ -428,6 +431,7 @@ func TestAggregatesBesideFlushesAndMerges(t *testing.T) {
 
 // Ranges at the ends of what a slot can be.
 func TestAggregatesOverFarRanges(t *testing.T) {
+	t.Parallel()
 	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
 	defer s.Crash()
 	x := mustSession(t, s, "b")

@@ -46,6 +46,7 @@ func reportNames(r *fsck.Report, file string) bool {
 // in the last record of the log or the MANIFEST cannot be told from a tear and
 // is named as one.
 func TestAFlippedBitIsNamed(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))

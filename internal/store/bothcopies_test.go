@@ -154,6 +154,7 @@ var pairDamages = map[string]func(data []byte, at int) []byte{
 // windows and overlays that edits behind it named hold their points, none is counted as
 // lost, nothing deleted comes back, and a check before the start says what the start does.
 func TestEveryByteOfBothCopies(t *testing.T) {
+	t.Parallel()
 	mem, o := merged(t)
 	whole, err := durable.ReadFile(mem, o.FS.PathJoin(o.Dir, manifest.FirstName))
 	if err != nil {
@@ -223,6 +224,7 @@ func testDamagedPair(t *testing.T, what string, o Options) {
 // TestAnOldManifestNamesWhatExpired puts both copies back as they were before a window
 // expired and was removed, or its bucket was deleted: that is no loss.
 func TestAnOldManifestNamesWhatExpired(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"expired", "deleted"} {
 		t.Run(how, func(t *testing.T) {
 			clock, mem := newTestClock(), vfs.NewCrashableMem()

@@ -18,6 +18,7 @@ import (
 // A flood of new buckets is refused where new series are, with the reason, before the
 // limit; known buckets are served, and what they took comes back when they are deleted.
 func TestAFloodOfBucketsIsRefused(t *testing.T) {
+	t.Parallel()
 	s := openPressed(t, func(o *Options) { o.UnknownBuckets.Create = true })
 	known := mustSession(t, s.Store, "known")
 	known.Point(key(1), epoch, point.FromInt(1))

@@ -27,6 +27,7 @@ func mustCreate(t *testing.T, s *Store, name string, resolution int64, hpts bool
 // A bucket has the same id in every data directory, whatever was created and
 // deleted there before, and another one for every name, resolution and hpts.
 func TestBucketIDsAreThoseOfEveryNode(t *testing.T) {
+	t.Parallel()
 	var want map[string]uint64
 	for seed := range uint64(4) {
 		s := mustOpen(t, testOptions(vfs.NewCrashableMem(), newTestClock()))
@@ -61,6 +62,7 @@ func TestBucketIDsAreThoseOfEveryNode(t *testing.T) {
 // A bucket that is deleted and created again has another id each time, through
 // crashes and orderly ends, also when the clock stands still or is set back.
 func TestACreatedAgainBucketHasAnotherID(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(40) {
 		clock, r := newTestClock(), rand.New(rand.NewPCG(seed, 2))
 		fs := vfs.NewCrashableMem()
@@ -132,6 +134,7 @@ func readAllIn(t *testing.T, s *Store, series int) []uint64 {
 // Two names whose ids are equal do not both become buckets, also when the first is
 // deleted: the second is refused by name, and nothing of it stays.
 func TestBucketsOfOneIDAreRefused(t *testing.T) {
+	t.Parallel()
 	o := testOptions(vfs.NewCrashableMem(), newTestClock())
 	s := mustOpen(t, o)
 	few := func(name string, _ int64, _ bool, deleted uint64) uint64 { return uint64(name[0]) + deleted }
@@ -166,6 +169,7 @@ func TestBucketsOfOneIDAreRefused(t *testing.T) {
 // none had before, whatever its name is; a node that has lost nothing keeps to the
 // ids of all others.
 func TestLostDeletionsGiveNoIDAgain(t *testing.T) {
+	t.Parallel()
 	clean := mustOpen(t, testOptions(vfs.NewCrashableMem(), newTestClock()))
 	want := mustCreate(t, clean, "new", 1000, false).ID
 	clean.Crash()

@@ -40,6 +40,7 @@ func catalogueSaid(t *testing.T, what string, fs vfs.FS, clock *testClock) bool 
 // A catalogue that was there is missed from the first start on, before anything was
 // flushed, and so is each of its files.
 func TestACatalogueIsMissedFromTheFirstStart(t *testing.T) {
+	t.Parallel()
 	clock, fs := newTestClock(), vfs.NewMem()
 	for _, state := range []string{"made", "opened again", "sent to"} {
 		s := mustOpen(t, testOptions(fs, clock))
@@ -70,6 +71,7 @@ func TestACatalogueIsMissedFromTheFirstStart(t *testing.T) {
 
 // A crash anywhere in the first start leaves nothing that is said to be damaged.
 func TestACrashInTheFirstStartIsNoDamage(t *testing.T) {
+	t.Parallel()
 	clock, fs := newTestClock(), vfs.NewCrashableMem()
 	var crashes []*vfs.MemFS
 	var mu sync.Mutex

@@ -124,6 +124,7 @@ func mustCheck(t fataler, fs vfs.FS, dir string) fsck.Report {
 // A store without damage is clean, while it runs, after a crash and after a
 // clean stop, and a check changes nothing.
 func TestCheckOfAWholeStore(t *testing.T) {
+	t.Parallel()
 	fs, clock := vfs.NewMem(), newTestClock()
 	s := fillRows(t, testOptions(fs, clock))
 	online, err := NewOperations(s).Check(t.Context(), fsck.Options{})
@@ -151,6 +152,7 @@ func TestCheckOfAWholeStore(t *testing.T) {
 
 // What merges and deletions leave is whole, and so is a snapshot of it.
 func TestCheckAfterMerges(t *testing.T) {
+	t.Parallel()
 	fs, clock := vfs.NewMem(), newTestClock()
 	s := fillRows(t, testOptions(fs, clock))
 	defer func() { s.Crash() }()
@@ -211,6 +213,7 @@ func list(t *testing.T, fs vfs.FS, dir string) string {
 }
 
 func TestCheckRefuses(t *testing.T) {
+	t.Parallel()
 	fs := vfs.NewMem()
 	o := testOptions(fs, newTestClock())
 	s := fillRows(t, o)
@@ -240,6 +243,7 @@ func TestCheckRefuses(t *testing.T) {
 
 // Series that begin or are deleted at any moment of a check are no damage.
 func TestCheckBesideFlushes(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock()
 	s := fillRows(t, testOptions(vfs.NewMem(), clock))
 	defer func() { s.Crash() }()
@@ -277,6 +281,7 @@ func TestCheckBesideFlushes(t *testing.T) {
 // check that begins inside the flush between the two, and reads the log behind it, finds its
 // tombstone in the store.
 func TestCheckBesideTheFlushOfADeletion(t *testing.T) {
+	t.Parallel()
 	o := testOptions(vfs.NewMem(), newTestClock())
 	o.WALMaxSize = 256 << 10 // files of 32 KiB, so that some are trimmed, and room for all records
 	byHand(&o)
@@ -328,6 +333,7 @@ func firstLogFile(t *testing.T, o Options) string {
 // A disk that does not give a file is damage in a check, and an error or a
 // counted hole for a reader; no word is wrong (I5).
 func TestCheckWithAFailingDisk(t *testing.T) {
+	t.Parallel()
 	f := newFaults(vfs.NewMem())
 	s := fillRows(t, testOptions(f.fs, newTestClock()))
 	defer s.Crash()

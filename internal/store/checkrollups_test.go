@@ -16,6 +16,7 @@ import (
 // I4: a rollup that is not what its chunks give is found by a check, however
 // right its checksum is.
 func TestWrongRollupsAreFound(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(h *chunk.Header, digest *uint64) bool{
 		"a wrong sum":    func(h *chunk.Header, _ *uint64) bool { h.Sum.Lo++; return true },
 		"a wrong digest": func(_ *chunk.Header, digest *uint64) bool { *digest ^= 1 << 63; return true },
@@ -48,6 +49,7 @@ func TestWrongRollupsAreFound(t *testing.T) {
 // One damaged block of a window is one place: rollups of chunks that cannot be
 // read are not called wrong.
 func TestRollupsOfADamagedBlockAreNotWrong(t *testing.T) {
+	t.Parallel()
 	fs, clock := vfs.NewMem(), newTestClock()
 	s := fillRows(t, testOptions(fs, clock))
 	mergeRows(t, s, clock)

@@ -394,6 +394,7 @@ func (c *churn) endOfAll() {
 // restarts and crashes, every point is read under the name it was sent with, and
 // the account and the list of names are those of what was sent.
 func TestChurnKeepsEveryPointWithItsName(t *testing.T) {
+	t.Parallel()
 	reused, forgotten := int64(0), int64(0)
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChurn(t, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3)), rapid.Bool().Draw(t, "timestamps"), rapid.SampledFrom([]int64{0, 0, 9_000}).Draw(t, "ttl"))
@@ -460,6 +461,7 @@ func TestChurnKeepsEveryPointWithItsName(t *testing.T) {
 // Series that are replaced leave their columns to those that follow them: the
 // number of groups stays what the live ones need.
 func TestChurnLeavesTheNumberOfGroups(t *testing.T) {
+	t.Parallel()
 	c := newChurn(t, rand.New(rand.NewPCG(1, 1)), false, 0)
 	defer func() { c.s.Crash() }()
 	const live, rounds = 8, 20 // batches of an eighth of two groups

@@ -41,6 +41,7 @@ func turnedOver(t fataler, seed uint64) *churn {
 // A crash after every step of a flush that brings new owners of columns to the
 // catalogue, and of the next one, loses nothing and mixes nothing up.
 func TestChurnCrashAfterEveryFlushStep(t *testing.T) {
+	t.Parallel()
 	for step := flush.StepCaptured; step <= flush.StepLogTrimmed; step++ {
 		for seed := range uint64(6) {
 			c := turnedOver(t, seed)
@@ -71,6 +72,7 @@ func TestChurnCrashAfterEveryFlushStep(t *testing.T) {
 
 // The segments and the log give every series its column again.
 func TestChurnWithoutTheCatalogue(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(10) {
 		c := turnedOver(t, seed)
 		if seed%2 == 0 {
@@ -104,6 +106,7 @@ func TestChurnWithoutTheCatalogue(t *testing.T) {
 // begins: points of the former owners of columns are met again. None of them
 // becomes another series'.
 func TestChurnWithoutTheManifest(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(10) {
 		c := turnedOver(t, seed)
 		if err := c.s.disk.Log.Sync(); err != nil {
@@ -140,6 +143,7 @@ func TestChurnWithoutTheManifest(t *testing.T) {
 // given: runs along a row and down a column, begun before and after the columns
 // changed hands.
 func TestStalePredictions(t *testing.T) {
+	t.Parallel()
 	for _, down := range []bool{false, true} {
 		c := newChurn(t, rand.New(rand.NewPCG(4, 4)), false, 0)
 		c.born(head.Width)
@@ -187,6 +191,7 @@ func TestStalePredictions(t *testing.T) {
 // Senders whose series come, go and come back write beside flushes that give
 // their columns to others: every point is stored once, under its name.
 func TestChurnBesideFlushes(t *testing.T) {
+	// Not beside other tests: a series must lose its column while senders run.
 	const senders, window, rounds, pace = 3, 200, 48, 4
 	c := newChurn(t, rand.New(rand.NewPCG(1, 1)), false, 0)
 	defer func() { c.s.Crash() }()

@@ -83,6 +83,7 @@ func (d *deletedStore) incarnation() uint64 {
 // A deletion is remembered after its tombstone has done its work, and after that
 // forgotten: a series that begins anew has it, or none.
 func TestDeletionIsRememberedForAMonth(t *testing.T) {
+	t.Parallel()
 	for _, late := range []bool{false, true} {
 		d := newDeletedStore(t)
 		n := d.incarnation()
@@ -148,6 +149,7 @@ func (d *deletedStore) damage(t *testing.T, manifests []string, windows bool) {
 // left of the MANIFEST, also when the tombstone is not needed any more and what
 // replaced the files is gone.
 func TestOldCopyBringsNothingBack(t *testing.T) {
+	t.Parallel()
 	first, second := manifest.FirstName, manifest.SecondName
 	for _, lost := range [][]string{{}, {first}, {second}, {first, second}} {
 		for _, windows := range []bool{false, true} {

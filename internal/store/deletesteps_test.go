@@ -110,6 +110,7 @@ func (d *deleteSteps) check() {
 // A series that is deleted between merges, in any order, does not come back when it
 // is sent again: a segment that a merge wrote before the deletion holds it.
 func TestDeletionsBetweenMerges(t *testing.T) {
+	t.Parallel()
 	for _, steps := range []string{
 		"send2 flush send1 delete1 merge delete2 merge send2", // the flush is noted as clean of the first deletion alone
 		"send2 flush pass send1 flush delete1 round delete2 round send2 flush round",
@@ -141,6 +142,7 @@ func TestDeletionsBetweenMerges(t *testing.T) {
 
 // The same with steps by chance.
 func TestDeletionsByChance(t *testing.T) {
+	t.Parallel()
 	steps := []string{"flush", "flush", "flush", "merge", "merge", "round", "pass", "pass", "reopen", "crash"}
 	for i := range 3 {
 		steps = append(steps, fmt.Sprintf("send%d", i), fmt.Sprintf("delete%d", i))

@@ -48,6 +48,7 @@ func mustDigest(t fataler, s *Store, info buckets.Info, key []byte, from, past i
 // The digest of a range does not change as its points go from the head to
 // flushes, overlays and windows; that of another word does.
 func TestDigestStaysAsPointsMove(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock()
 	o := testOptions(vfs.NewMem(), clock)
 	byHand(&o)

@@ -130,6 +130,7 @@ func fillDisk(t *testing.T, s *Store, from int64) (past int64, stored uint64) {
 // merges give up without a trace, nothing ends the node. When there is space
 // again all of it goes on by itself, and no point is missing or uncounted.
 func TestAFullDiskAndSpaceAgain(t *testing.T) {
+	t.Parallel()
 	clock, mem := newTestClock(), vfs.NewMem()
 	q := &quota{FS: mem, size: 20 << 20}
 	q.others.Store(15 << 20)
@@ -202,6 +203,7 @@ func TestAFullDiskAndSpaceAgain(t *testing.T) {
 // log with records of its refusals, and the account has all of them, after a
 // crash as well.
 func TestRefusalsDoNotFillTheDisk(t *testing.T) {
+	t.Parallel()
 	clock, mem, free := newTestClock(), vfs.NewCrashableMem(), new(atomic.Uint64)
 	free.Store(1 << 40)
 	o := testOptions(smallDisk{mem, free}, clock)
@@ -258,6 +260,7 @@ func TestRefusalsDoNotFillTheDisk(t *testing.T) {
 // A catalogue that cannot be written fails the flush, not the store: the next
 // flush brings everything, and the file of the failed one is gone.
 func TestAFailedCatalogueIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	for name, kind := range map[string]errorfs.OpKind{
 		"create": errorfs.OpCreate, "write": errorfs.OpFileWrite, "sync": errorfs.OpFileSync,
 	} {
@@ -316,6 +319,7 @@ func TestAFailedCatalogueIsTriedAgain(t *testing.T) {
 // wait, and what needs a record says so. The log has no file yet, and making one would
 // fail, which ends the store.
 func TestAStartOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	clock, mem := newTestClock(), vfs.NewMem()
 	q := &quota{FS: mem, size: 64 << 20}
 	o := testOptions(q, clock)

@@ -135,6 +135,7 @@ func (h *history) wrote(series int, slot int64, word uint64) bool {
 // A start while the device refuses anything serves the rest, or says which file
 // it was. Afterwards all is there but what was named and set aside.
 func TestADeviceThatFailsAtAStart(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock()
 	origin, h := eioStore(t, clock)
 	eachFault(t, 35, func(t *testing.T, part string, kinds []errorfs.OpKind) (met bool) {
@@ -220,6 +221,7 @@ func eachFault(t *testing.T, cells int, fn func(t *testing.T, part string, kinds
 // A device that refuses anything while the store runs: what was acknowledged is
 // there while it runs or after a restart, and nothing else is.
 func TestADeviceThatFailsWhileRunning(t *testing.T) {
+	t.Parallel()
 	origin, h := eioStore(t, newTestClock())
 	eachFault(t, 20, func(t *testing.T, part string, kinds []errorfs.OpKind) (met bool) {
 		for only := int32(0); only < eioTimes() && failWhileRunning(t, origin, h.fork(), part, kinds, only); only++ {

@@ -102,6 +102,7 @@ func sums(s *Store) (lost, recovered uint64) {
 // segment cannot be read for as long as the start takes, and the catalogue is lost, what
 // the log has of their series is lost, and counted.
 func TestAPassingReadErrorLosesNothingThatIsServed(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock()
 	reads := map[errorfs.OpKind]bool{errorfs.OpFileRead: true, errorfs.OpFileReadAt: true, errorfs.OpOpen: true, errorfs.OpStat: true, errorfs.OpList: true, errorfs.OpFileStat: true, errorfs.OpOpenDir: true}
 	for _, without := range []string{"", "catalogue"} {

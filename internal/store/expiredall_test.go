@@ -14,6 +14,7 @@ import (
 // When the last series of a node has expired, no start brings one back: a
 // catalogue that is empty is not one that was lost.
 func TestNoExpiredNameComesBackWhenAllAreGone(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock()
 	o := testOptions(vfs.NewCrashableMem(), clock)
 	byHand(&o)

@@ -12,6 +12,7 @@ import (
 // No point lies outside of the extent, whatever is in memory, in flushes and in
 // windows, and an unknown metric has none.
 func TestExtentHoldsEveryPoint(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		clock := newTestClock()

@@ -110,6 +110,7 @@ func fatal(o *Options) *atomic.Int32 {
 // However the file of a segment cannot be written, nothing is lost: the flush
 // fails, everything stays readable, and the next flush writes it all.
 func TestAFailedSegmentIsWrittenByTheNextFlush(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]errorfs.OpKind{
 		"create": errorfs.OpCreate, "write": errorfs.OpFileWrite, "sync": errorfs.OpFileSync,
 		"rename": errorfs.OpRename, "sync of the directory": errorfs.OpOpenDir, "open": errorfs.OpOpen,
@@ -155,6 +156,7 @@ func TestAFailedSegmentIsWrittenByTheNextFlush(t *testing.T) {
 // Senders that wait for room go on by themselves when the disk takes segments
 // again, and are let go when the node ends though it does not.
 func TestHeldBackSendersGoOn(t *testing.T) {
+	t.Parallel()
 	for _, release := range []bool{false, true} {
 		clock := newTestClock()
 		f := newFaults(vfs.NewMem())
@@ -200,6 +202,7 @@ func TestHeldBackSendersGoOn(t *testing.T) {
 // A log that fails is not tried again: one fatal error, no further promise, and
 // the store still closes.
 func TestAFailedLogEndsTheStore(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock()
 	mem := vfs.NewCrashableMem()
 	f := newFaults(mem)
@@ -257,6 +260,7 @@ func TestAFailedLogEndsTheStore(t *testing.T) {
 // A MANIFEST that cannot be written ends the store: what is committed is not
 // known. The restart finds everything, once.
 func TestAFailedCommitEndsTheStore(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSync, errorfs.OpFileSyncData} {
 		clock, r := newTestClock(), rand.New(rand.NewPCG(3, 4))
 		mem := vfs.NewCrashableMem()
@@ -293,6 +297,7 @@ func TestAFailedCommitEndsTheStore(t *testing.T) {
 // A segment that the system does not let us open now is not given up, and one
 // that is damaged or missing does not keep the store from starting (I6).
 func TestSegmentsThatDoNotOpen(t *testing.T) {
+	t.Parallel()
 	clock, r := newTestClock(), rand.New(rand.NewPCG(6, 4))
 	mem := vfs.NewMem()
 	f := newFaults(mem)
@@ -337,6 +342,7 @@ func TestSegmentsThatDoNotOpen(t *testing.T) {
 // A damaged table of the catalogue is found when it is read; the series come
 // from the segments then (I6).
 func TestADamagedCatalogueIsRebuilt(t *testing.T) {
+	t.Parallel()
 	clock, r := newTestClock(), rand.New(rand.NewPCG(1, 9))
 	mem := vfs.NewMem()
 	o := testOptions(mem, clock)
@@ -375,6 +381,7 @@ func flipByte(t *testing.T, fs vfs.FS, path string, at int64) {
 
 // A block damaged under a running store is named, counted and left out (I5).
 func TestADamagedBlockIsNotServed(t *testing.T) {
+	t.Parallel()
 	mem := vfs.NewMem()
 	o := testOptions(mem, newTestClock())
 	o.BackgroundMerge = false // the file is damaged behind the store's back
@@ -405,6 +412,7 @@ func TestADamagedBlockIsNotServed(t *testing.T) {
 // A directory that the process may not use is not called foreign, in use or
 // without a store.
 func TestNoPermissionSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	f := newFaults(vfs.NewMem())
 	s := fillRows(t, testOptions(f.fs, newTestClock()))
 	s.Crash()

@@ -24,6 +24,7 @@ import (
 // wherever it crashes: a deleted point never comes back, a later one is there,
 // and a check finds no damage.
 func TestDeletedSeriesNeverComeBack(t *testing.T) {
+	t.Parallel()
 	steps := []string{"send", "send", "send", "delete", "delete", "flush", "merge", "merge all", "wait", "reopen", "crash", "crash", "lose catalogue", "verify"}
 	rapid.Check(t, func(t *rapid.T) {
 		m := newForgetModel(t, rapid.Uint64().Draw(t, "seed"), rapid.SampledFrom([]int64{0, 0, 30_000}).Draw(t, "ttl"),
@@ -39,6 +40,7 @@ func TestDeletedSeriesNeverComeBack(t *testing.T) {
 // After flush and merge nothing of a deleted series is left: no chunk, no name,
 // no tombstone.
 func TestMergesFreeDeletedSeries(t *testing.T) {
+	t.Parallel()
 	m := newForgetModel(t, 3, 0, false, false)
 	defer m.end()
 	for range 12 {
@@ -87,6 +89,7 @@ func TestMergesFreeDeletedSeries(t *testing.T) {
 // A share of deleted series that is worth it is rewritten in the background, and
 // less is not.
 func TestManyDeletedSeriesAreFreedInTheBackground(t *testing.T) {
+	t.Parallel()
 	m := newForgetModel(t, 5, 0, false, false)
 	defer m.end()
 	for range 12 {
@@ -115,6 +118,7 @@ func TestManyDeletedSeriesAreFreedInTheBackground(t *testing.T) {
 // A series of which nothing is left leaves the list; one that has points stays,
 // wherever they are.
 func TestExpiredSeriesLeave(t *testing.T) {
+	t.Parallel()
 	m := newForgetModel(t, 9, 30_000, false, true)
 	defer m.end()
 	for range 8 {
@@ -165,6 +169,7 @@ func TestExpiredSeriesLeave(t *testing.T) {
 
 // A crash anywhere in a deletion leaves each series whole or gone.
 func TestCrashInADeletion(t *testing.T) {
+	t.Parallel()
 	for n := 1; ; n++ {
 		mem := vfs.NewCrashableMem()
 		f := newFaults(mem)
@@ -223,6 +228,7 @@ func TestCrashInADeletion(t *testing.T) {
 // Sessions send with old predictions while series are deleted: every point is
 // stored, and one that came after the last deletion is there.
 func TestDeletingBesideSenders(t *testing.T) {
+	t.Parallel()
 	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
 	defer s.Crash()
 	s.o.deleteSlice = 3
@@ -290,6 +296,7 @@ func TestDeletingBesideSenders(t *testing.T) {
 
 // A name that has no bytes is refused even where a column has lost its name.
 func TestAnEmptyNameIsNotADeletedSeries(t *testing.T) {
+	t.Parallel()
 	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
 	defer s.Crash()
 	x := mustSession(t, s, "b")
@@ -315,6 +322,7 @@ func TestAnEmptyNameIsNotADeletedSeries(t *testing.T) {
 // A merge in the middle of a replay lets no series go: its points may still be
 // to come from the log.
 func TestNobodyExpiresDuringAReplay(t *testing.T) {
+	t.Parallel()
 	o := testOptions(vfs.NewMem(), newTestClock())
 	s := mustOpen(t, o)
 	x := mustSession(t, s, "b")
@@ -360,6 +368,7 @@ func TestNobodyExpiresDuringAReplay(t *testing.T) {
 // Deleting the same series again and again does not fill the MANIFEST without an
 // end: an edit too large for it would end the store.
 func TestDeletionsOfTheSameSeriesAreBounded(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	o := testOptions(vfs.NewMem(), newTestClock())
 	o.BackgroundMerge = false // it drops tombstones, too

@@ -354,6 +354,7 @@ func countsText(c account.Counts) string {
 // The format is frozen: a data directory of it, as kill -9 left it, opens, has
 // every point and every row of the account, and goes on.
 func TestFrozenDirectory(t *testing.T) {
+	t.Parallel()
 	if frozen.Missing("data") {
 		makeFrozen(t)
 	}

@@ -16,6 +16,7 @@ import (
 // are there. Where the head of the record is lost as well, and nothing behind it repeats
 // it, that is said of the slots of its group.
 func TestDamageBetweenTheReadings(t *testing.T) {
+	t.Parallel()
 	for _, wanted := range []bool{true, false} {
 		for _, headLost := range []bool{true, false} {
 			w := newHalfRead(t, 2)
@@ -90,6 +91,7 @@ func (w *halfRead) checkGone(group uint32, first, last int64) {
 // who replay groups before their turn, and beside damage that was there before: as where
 // the first reading finds it; at the next start as well.
 func TestRecordsGoneBetweenTheReadings(t *testing.T) {
+	t.Parallel()
 	seeds, told, silent := uint64(40), 0, 0
 	if testing.Short() {
 		seeds = 12

@@ -208,6 +208,7 @@ func fileSize(t *testing.T, fs vfs.FS, path string) int64 {
 // TestALostRewriteIsUnknown: one bit in the data block of a rewrite. What it wrote over
 // must not come back, in its chunk of that series and nowhere else.
 func TestALostRewriteIsUnknown(t *testing.T) {
+	t.Parallel()
 	h := newHoleLayers(t)
 	h.put([]int{0, 1, 2}, 0, holeSlots)
 	file := h.put([]int{1}, 100, 900) // late: chunks 0 and 1 of series 1
@@ -234,6 +235,7 @@ func TestALostRewriteIsUnknown(t *testing.T) {
 // TestALostFileIsUnknownWhereItWasMarked: a file that is missing, cut off or without a
 // footer leaves a hole of its marks; what it did not write over are gaps.
 func TestALostFileIsUnknownWhereItWasMarked(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"missing", "cut", "footer"} {
 		t.Run(how, func(t *testing.T) {
 			h := newHoleLayers(t)
@@ -273,6 +275,7 @@ func TestALostFileIsUnknownWhereItWasMarked(t *testing.T) {
 
 // TestALostFileWithoutMarksIsAGap: what nothing lies below hides nothing.
 func TestALostFileWithoutMarksIsAGap(t *testing.T) {
+	t.Parallel()
 	h := newHoleLayers(t)
 	h.put([]int{0, 1, 2}, 0, 300)
 	file := "/data/" + h.put([]int{0, 1, 2}, 300, 900) // goes on in the same chunk
@@ -289,6 +292,7 @@ func TestALostFileWithoutMarksIsAGap(t *testing.T) {
 
 // TestADamagedIndexIsUnknown: the leaf of a rewrite.
 func TestADamagedIndexIsUnknown(t *testing.T) {
+	t.Parallel()
 	h := newHoleLayers(t)
 	h.put([]int{0, 1, 2}, 0, holeSlots)
 	h.put([]int{0, 2}, 700, 1500)

@@ -38,6 +38,7 @@ func (h *holeLayers) holes() int { return len(h.s.disk.Manifest.Holes()) }
 // TestAHoleEndsWhenItIsWritten: not while a slot of it is unset in segments, and not for
 // what is in memory only.
 func TestAHoleEndsWhenItIsWritten(t *testing.T) {
+	t.Parallel()
 	h, _, _, gone, hole := lostRewrite(t)
 	h.put([]int{1}, 1, chunk.Slots)
 	h.merge()
@@ -70,6 +71,7 @@ func TestAHoleEndsWhenItIsWritten(t *testing.T) {
 // TestWhatAMergeHidesIsLost: the older points that a merge leaves out are counted then, once,
 // and those that the lost file lies over are recovered with it.
 func TestWhatAMergeHidesIsLost(t *testing.T) {
+	t.Parallel()
 	h, file, aside, gone, hole := lostRewrite(t)
 	lost := func() (n, recovered uint64) {
 		for _, l := range h.s.Account().Lost() {
@@ -106,6 +108,7 @@ func TestWhatAMergeHidesIsLost(t *testing.T) {
 
 // TestALostFileComesBack: its hole ends, and all is as it was.
 func TestALostFileComesBack(t *testing.T) {
+	t.Parallel()
 	h, file, aside, gone, hole := lostRewrite(t)
 	h.put([]int{1}, 150, 160)
 	h.check("written over", gone, hole)
@@ -127,6 +130,7 @@ func TestALostFileComesBack(t *testing.T) {
 // TestTTLAndDeletionUnderAHole: what is older than the lifetime is unset, not unknown, and
 // so is what a deleted series had; a series that is sent again has no hole.
 func TestTTLAndDeletionUnderAHole(t *testing.T) {
+	t.Parallel()
 	t.Run("lifetime", func(t *testing.T) {
 		h, _, _, gone, hole := lostRewrite(t)
 		for _, from := range []int64{300, chunk.Slots} {
@@ -171,6 +175,7 @@ func TestTTLAndDeletionUnderAHole(t *testing.T) {
 
 // TestSnapshotsKeepHoles: a snapshot and its restore, before and behind a merge.
 func TestSnapshotsKeepHoles(t *testing.T) {
+	t.Parallel()
 	for _, merged := range []bool{false, true} {
 		h, _, _, gone, hole := lostRewrite(t)
 		h.put([]int{1}, 10, 20)
@@ -197,6 +202,7 @@ func TestSnapshotsKeepHoles(t *testing.T) {
 // deleted is back, aggregates and reads agree, and series and chunks that the damaged file
 // does not hold are whole; before and behind a merge.
 func TestAnyZeroed4KiB(t *testing.T) {
+	t.Parallel()
 	h := newHoleLayers(t)
 	h.put([]int{0, 1, 2}, 0, holeSlots)
 	h.merge()
@@ -358,6 +364,7 @@ func zero(t *testing.T, fs vfs.FS, path string, at, n int64) {
 // TestTheSecondFlushAfterAStartIsMarked: a group that was used for the first time after a
 // start has flushed little itself; what it flushed before the start still lies below.
 func TestTheSecondFlushAfterAStartIsMarked(t *testing.T) {
+	t.Parallel()
 	h := newHoleLayers(t)
 	h.put([]int{0, 1, 2}, 0, holeSlots)
 	h.reopen()
@@ -374,6 +381,7 @@ func TestTheSecondFlushAfterAStartIsMarked(t *testing.T) {
 // TestHolesOfManyLosses: rewrites of random series and slots, some lost, written again,
 // merged and opened in any order: reads equal the list of layers, slot by slot.
 func TestHolesOfManyLosses(t *testing.T) {
+	t.Parallel()
 	rounds := uint64(12)
 	if testing.Short() {
 		rounds = 4

@@ -38,6 +38,7 @@ func (h *holeLayers) silence(series int) {
 // no column and when it gets another one; what it writes then lies over the hole. Where that
 // write is lost in turn, its chunk is unknown: it is marked, whatever its new group flushed.
 func TestAnInactiveSeriesReturnsUnderAHole(t *testing.T) {
+	t.Parallel()
 	h, _, _, gone, hole := lostRewrite(t)
 	h.silence(1)
 	h.check("inactive", gone, hole)
@@ -64,6 +65,7 @@ func TestAnInactiveSeriesReturnsUnderAHole(t *testing.T) {
 // makes is unknown in exactly its chunk; asked for older values, a read gives those below,
 // and nothing of what was decoded before the damage was met.
 func TestOlderValuesUnderAChunkThatDoesNotDecode(t *testing.T) {
+	t.Parallel()
 	h := newHoleLayers(t)
 	h.put([]int{0, 1, 2}, 0, holeSlots)
 	file := h.put([]int{1}, 100, 900)

@@ -127,6 +127,7 @@ func (h *history) sendTimestamped(t fataler, s *Store, r *rand.Rand, clock *test
 // and its timestamp are there together or not at all (I1, I2), and the account
 // counts them as one point (I3).
 func TestTimestampsStayWithTheirValues(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 11))
 		l := newLived(t, r, func(o *Options) {
@@ -178,6 +179,7 @@ func mustBeSound(t fataler, s *Store) {
 // points are those of metrics, before and after flush, merge, restart and the
 // loss of the catalogue.
 func TestTimestampsAreNoSeries(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock()
 	o := testOptions(vfs.NewMem(), clock)
 	s := mustOpen(t, o)
@@ -277,6 +279,7 @@ func wantMetrics(t *testing.T, s *Store, info buckets.Info, metrics int, points 
 
 // Every point with a timestamp is counted under what became of it.
 func TestTimestampedPointsAreCounted(t *testing.T) {
+	t.Parallel()
 	const far = 418 * 24 * 3600 * second
 	slot := uint64(epoch)
 	begin := slot * second
@@ -342,6 +345,7 @@ func TestTimestampedPointsAreCounted(t *testing.T) {
 
 // In a bucket without timestamps a read gives the begin of each set slot.
 func TestTimestampsOfAPlainBucket(t *testing.T) {
+	t.Parallel()
 	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
 	defer s.Crash()
 	x := mustSession(t, s, "b")
@@ -365,6 +369,7 @@ func TestTimestampsOfAPlainBucket(t *testing.T) {
 // A name of the greatest length fits a bucket with timestamps, and any name may
 // stand beside any other: there are no names that belong to timestamps.
 func TestAnyNameFitsABucketWithTimestamps(t *testing.T) {
+	t.Parallel()
 	fs, clock := vfs.NewCrashableMem(), newTestClock()
 	o := testOptions(fs, clock)
 	s := mustOpen(t, o)
@@ -398,6 +403,7 @@ func TestAnyNameFitsABucketWithTimestamps(t *testing.T) {
 // A reader beside a writer, sealing and flushes never sees a value with the
 // timestamp of another write.
 func TestAReaderSeesWholePairs(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock()
 	s := mustOpen(t, testOptions(vfs.NewMem(), clock))
 	defer func() {

@@ -21,6 +21,7 @@ import (
 // nor the begin of its slot. Queries, which see values only, have those that are
 // whole. The same holds after a merge and a start.
 func TestDamageNeverMixesPairs(t *testing.T) {
+	t.Parallel()
 	for _, bit := range []bool{false, true} {
 		clock := newTestClock()
 		o := testOptions(vfs.NewMem(), clock)

@@ -28,6 +28,7 @@ import (
 // deletion, in memory, in catalogue and segments, and in its digest, and no deletion
 // has a lower clock than one before it.
 func TestIncarnationIsTheLastDeletion(t *testing.T) {
+	t.Parallel()
 	steps := []string{"send", "send", "send", "delete", "delete", "delete", "flush", "merge", "merge all", "wait", "clock back", "month",
 		"reopen", "crash", "lose catalogue", "lose a copy", "lose both copies", "restore", "stored"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -209,6 +210,7 @@ func (m *forgetModel) checkStored() {
 // Two stores that get the same points and the same deletions at the same time have
 // equal digests, however each flushes and merges, and another deletion changes them.
 func TestDigestsAgreeWhateverIsFlushed(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		seed, hpts := rapid.Uint64().Draw(t, "seed"), rapid.Bool().Draw(t, "hpts")
 		var two [2]*forgetModel
@@ -245,6 +247,7 @@ func TestDigestsAgreeWhateverIsFlushed(t *testing.T) {
 
 // Where there are too many, the oldest deletions are forgotten early, and counted.
 func TestTooManyDeletionsAreForgottenEarly(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock()
 	o := testOptions(vfs.NewMem(), clock)
 	byHand(&o)
@@ -293,6 +296,7 @@ func TestTooManyDeletionsAreForgottenEarly(t *testing.T) {
 // A definition in a higher incarnation than the series has says that there was a
 // deletion, also where damage took its record.
 func TestDefinitionTellsOfALostDeletion(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock()
 	fs := vfs.NewMem()
 	o := testOptions(fs, clock)

@@ -44,6 +44,7 @@ func flushToMerge(t *testing.T, s *Store, clock *testClock) (first string) {
 // What the device cannot read is named, counted and left out of a read; the
 // rest is served. A merge leaves nothing out for it, but waits for better times.
 func TestADeviceThatCannotRead(t *testing.T) {
+	t.Parallel()
 	clock, mem, f, o := faultyDevice()
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
@@ -83,6 +84,7 @@ func TestADeviceThatCannotRead(t *testing.T) {
 // merged: after some tries it is left out as damage is, and its segment is set
 // aside.
 func TestABadSectorDoesNotEndMerging(t *testing.T) {
+	t.Parallel()
 	clock, mem, f, o := faultyDevice()
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
@@ -112,6 +114,7 @@ func TestABadSectorDoesNotEndMerging(t *testing.T) {
 // nothing acknowledged afterwards, reads go on, and a restart has everything
 // that was acknowledged.
 func TestHoweverTheLogFails(t *testing.T) {
+	t.Parallel()
 	for name, kinds := range map[string][]errorfs.OpKind{
 		"write": {errorfs.OpFileWrite}, "sync": {errorfs.OpFileSync, errorfs.OpFileSyncData},
 		"create": {errorfs.OpCreate}, "sync of the directory": {errorfs.OpOpenDir},

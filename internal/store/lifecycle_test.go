@@ -132,6 +132,7 @@ func TestABucketChangeBesideAFlushIsKept(t *testing.T) {
 // A replay that does not fit the memory flushes on its way; a crash right after
 // it, or in the middle, still finds every record once.
 func TestACrashAfterAFlushDuringReplay(t *testing.T) {
+	// Not beside other tests: a flush must come while a replay runs.
 	clock, r := newTestClock(), rand.New(rand.NewPCG(8, 8))
 	fs := vfs.NewCrashableMem()
 	o := testOptions(fs, clock)

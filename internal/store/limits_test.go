@@ -18,6 +18,7 @@ import (
 // Buckets of a millisecond and of an hour, entries of thousands of points
 // across many blocks, and slots at the ends of what is admitted.
 func TestResolutionsAndLimits(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock()
 	mem := vfs.NewMem()
 	o := testOptions(mem, clock)
@@ -86,6 +87,7 @@ func TestResolutionsAndLimits(t *testing.T) {
 
 // Reads at the ends of all slots are empty, not a panic.
 func TestReadsBeyondAllSlots(t *testing.T) {
+	t.Parallel()
 	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
 	defer s.Crash()
 	x := mustSession(t, s, "b")
@@ -113,6 +115,7 @@ func TestReadsBeyondAllSlots(t *testing.T) {
 
 // The TTL hides at once what is older, and refuses it.
 func TestTTLHidesAndRefuses(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock()
 	mem := vfs.NewMem()
 	o := testOptions(mem, clock)
@@ -153,6 +156,7 @@ func TestTTLHidesAndRefuses(t *testing.T) {
 // Sessions that take turns in adding series to the groups another one left
 // half full never share a column.
 func TestSessionsShareGroups(t *testing.T) {
+	t.Parallel()
 	mem := vfs.NewMem()
 	o := testOptions(mem, newTestClock())
 	s := mustOpen(t, o)

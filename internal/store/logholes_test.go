@@ -374,6 +374,7 @@ func (w *logWorld) restored() {
 // shown as current, no slot is unknown that no damaged record named, what is written
 // later is shown; through flushes, merges, restarts, snapshots.
 func TestDamagedRecordsNeverShowOlderValues(t *testing.T) {
+	t.Parallel()
 	seeds, told, silent := uint64(60), 0, 0
 	if testing.Short() {
 		seeds = 12

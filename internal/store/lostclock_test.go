@@ -20,6 +20,7 @@ import (
 // was written in between, else not. What got a clock or an id behind that time keeps it: it is in a
 // segment or in the log.
 func TestOnlyAClockThatNobodyHasIsForgotten(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		use   func(t *testing.T, s *Store) // what happens between the losses
@@ -136,6 +137,7 @@ func openWithoutManifest(t *testing.T, o Options) *Store {
 // lost. Where the clock was set back into that time the deletion may be remembered again. It hides
 // nothing of a series that has begun anew since, whether that is in a segment or in the log.
 func TestADeletionMayBeRememberedAgain(t *testing.T) {
+	t.Parallel()
 	for _, crash := range []bool{false, true} {
 		t.Run(fmt.Sprintf("crash %v", crash), func(t *testing.T) {
 			clock, fs := newTestClock(), vfs.NewMem()

@@ -51,6 +51,7 @@ func eachZeroedBlock(t *testing.T, mem *vfs.MemFS, o Options, step int, fn func(
 // A block of the log that reads as zeros brings back neither a bucket nor a series
 // whose deletion was answered.
 func TestNoDamagedBlockBringsADeletionBack(t *testing.T) {
+	t.Parallel()
 	clock, mem := newTestClock(), vfs.NewCrashableMem()
 	o := testOptions(mem, clock)
 	o.BackgroundMerge, o.Logger = false, slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -97,6 +98,7 @@ func TestNoDamagedBlockBringsADeletionBack(t *testing.T) {
 // what was sent last are unknown, with their number in the account, once however often
 // the node starts.
 func TestLostRecordsHideExactlyTheirSlots(t *testing.T) {
+	t.Parallel()
 	clock, mem := newTestClock(), vfs.NewCrashableMem()
 	o := testOptions(mem, clock)
 	o.BackgroundMerge, o.Logger = false, slog.New(slog.NewTextHandler(io.Discard, nil))

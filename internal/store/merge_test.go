@@ -79,6 +79,7 @@ func (m *mergeModel) flush() {
 // Days of data with late points, flushed and merged at random, with crashes in
 // the middle of merges: every point is there all the time.
 func TestMergesKeepEveryPoint(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		fs := vfs.NewCrashableMem()
 		m := &mergeModel{t: t, clock: newTestClock(), truth: make(map[[2]int64]uint64), from: epoch,
@@ -141,6 +142,7 @@ func (m *mergeModel) crashInMerge(fs *vfs.MemFS) *vfs.MemFS {
 // A few days end up as one window each; the flushes are gone, and a lost
 // catalogue is still rebuilt: the merges carried the names on.
 func TestMergesLeaveOneWindowADay(t *testing.T) {
+	t.Parallel()
 	fs := vfs.NewMem()
 	clock := newTestClock()
 	o := testOptions(fs, clock)
@@ -204,6 +206,7 @@ func TestMergesLeaveOneWindowADay(t *testing.T) {
 
 // What a TTL has passed, and what a deleted bucket held, leaves the disk.
 func TestMergesFreeWhatIsGone(t *testing.T) {
+	t.Parallel()
 	fs := vfs.NewMem()
 	clock := newTestClock()
 	o := testOptions(fs, clock)
@@ -266,6 +269,7 @@ func TestMergesFreeWhatIsGone(t *testing.T) {
 // The last edit of the MANIFEST is damaged after its flush has trimmed the log:
 // the segment is taken in, nothing is lost.
 func TestADamagedLastEditLosesNothing(t *testing.T) {
+	t.Parallel()
 	fs := vfs.NewMem()
 	clock := newTestClock()
 	o := testOptions(fs, clock)
@@ -312,6 +316,7 @@ func TestADamagedLastEditLosesNothing(t *testing.T) {
 // A window and an overlay that are cut into files keep every timestamp in the file of
 // its value.
 func TestCutFilesKeepTimestamps(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock()
 	o := testOptions(vfs.NewMem(), clock)
 	o.maxMergedFile = 1 // every series has files of its own

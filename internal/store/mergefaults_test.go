@@ -110,6 +110,7 @@ func mergedFiles(t *testing.T, s *Store, fs vfs.FS) (files []string) {
 // of the merge: on a full disk further tries would fill it up. The next merge
 // does it all.
 func TestAFailedMergeLeavesNothing(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]errorfs.OpKind{
 		"create": errorfs.OpCreate, "write": errorfs.OpFileWrite, "sync": errorfs.OpFileSync,
 		"rename": errorfs.OpRename, "sync of the directory": errorfs.OpOpenDir, "open": errorfs.OpOpen,
@@ -175,6 +176,7 @@ func (d smallDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
 // A merge does not write into what storage.min_free holds for the log; what
 // has expired is removed all the same.
 func TestMergesKeepOffTheReserve(t *testing.T) {
+	t.Parallel()
 	clock, mem, free := newTestClock(), vfs.NewMem(), new(atomic.Uint64)
 	free.Store(1 << 40)
 	o := testOptions(smallDisk{mem, free}, clock)
@@ -214,6 +216,7 @@ func TestMergesKeepOffTheReserve(t *testing.T) {
 // A flush in which a window met damage is set aside when it goes, also when
 // that is later, after a restart, and nothing more is read of the damaged part.
 func TestADamagedSourceIsSetAside(t *testing.T) {
+	t.Parallel()
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restart=%v", restart), func(t *testing.T) { testDamagedSource(t, restart) })
 	}
@@ -297,6 +300,7 @@ func sendHour(t *testing.T, s *Store, bucket string, hour int64) {
 // Readers beside merges, deletions and a changing TTL find every point of the
 // bucket that stays, and Close ends a merge under way.
 func TestReadersBesideMerges(t *testing.T) {
+	t.Parallel()
 	clock, mem := newTestClock(), vfs.NewMem()
 	s := mustOpen(t, testOptions(mem, clock))
 	var sent atomic.Int64 // hours

@@ -342,6 +342,7 @@ func (m *meta) forgetPrefix(o metaOp) {
 // TestARebuiltCatalogueHasNoNamesOfNothing: a series that went with its last point
 // does not come back as a name when the catalogue is lost and rebuilt from segments.
 func TestARebuiltCatalogueHasNoNamesOfNothing(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		st := drawSettings(t)
 		st.o.CachePoints, st.o.FlushBytes, st.o.FlushInterval, st.memory = 1, 200, time.Second, 0
@@ -359,6 +360,7 @@ func TestARebuiltCatalogueHasNoNamesOfNothing(t *testing.T) {
 // restarts, crashes and a clock that steps back and forth, give the answers of
 // the model.
 func TestSettingsMakeNoDifference(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		script := rapid.SliceOfN(rapid.Custom(drawOp), 1, 30).Draw(t, "script")
 		for range 2 {

@@ -34,6 +34,7 @@ func refuse(f *faults, file string, kinds []errorfs.OpKind) {
 // and counted, stays where it is, holds merges back, and is served as soon as it
 // can be read, without a restart or with one. Nothing is lost.
 func TestASegmentThatTheDeviceDoesNotGive(t *testing.T) {
+	t.Parallel()
 	for name, kinds := range refusedReads {
 		for _, restart := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) { testNotGiven(t, kinds, restart) })
@@ -87,6 +88,7 @@ func testNotGiven(t *testing.T, kinds []errorfs.OpKind, restart bool) {
 // A footer that the device never gives does not keep the rest from being merged:
 // after some tries its segment is set aside, and all of its points are lost.
 func TestAFooterThatIsNeverRead(t *testing.T) {
+	t.Parallel()
 	clock, mem, f, o := faultyDevice()
 	o.FlushInterval = 10000 * 60 * 60 * 1e9
 	s := mustOpen(t, o)
@@ -120,6 +122,7 @@ func TestAFooterThatIsNeverRead(t *testing.T) {
 // taken in: it stays where it is, its name is not given again, and the next start
 // that can read it takes it in.
 func TestAStrayThatTheDeviceDoesNotGive(t *testing.T) {
+	t.Parallel()
 	for name, kinds := range refusedReads {
 		t.Run(name, func(t *testing.T) { testStrayNotGiven(t, kinds) })
 	}
@@ -163,6 +166,7 @@ func testStrayNotGiven(t *testing.T, kinds []errorfs.OpKind) {
 
 // Aggregates leave out a window that the device does not give, as reads do.
 func TestAWindowThatTheDeviceDoesNotGive(t *testing.T) {
+	t.Parallel()
 	clock, mem, f, o := faultyDevice()
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()

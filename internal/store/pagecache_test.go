@@ -13,6 +13,7 @@ import (
 // what is acknowledged from then on, stays through a power cut, and nothing is called
 // damaged or lost (I1, I5).
 func TestWhatAFailedFsyncLeftStays(t *testing.T) {
+	t.Parallel()
 	step, met := 1, 0
 	if testing.Short() {
 		step = 5

@@ -170,6 +170,7 @@ func (w *halfRead) release() {
 // log has of their slots, whatever of it is in memory already, and a crash at any
 // time loses none of either: after a flush of some groups, in one, and after both.
 func TestInUseBeforeTheLogIsInMemory(t *testing.T) {
+	// Not beside other tests: a flush must come while a replay runs.
 	flushes := 0
 	for seed := range uint64(3) {
 		w := newHalfRead(t, seed)

@@ -259,6 +259,7 @@ func (c *cuts) compare(settle bool) {
 // Whatever a power cut meets – deletions, flushes and merges under way, a first flush,
 // a start – nothing that was acknowledged is missing, and nothing deleted comes back.
 func TestPowerCutsAmongDeletions(t *testing.T) {
+	t.Parallel()
 	rounds := uint64(24)
 	if testing.Short() {
 		rounds = 4

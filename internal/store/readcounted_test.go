@@ -12,6 +12,7 @@ import (
 // A read says how many slots it decoded from files and how many bytes their
 // chunks have: nothing for what is in memory.
 func TestAReadSaysWhatItTook(t *testing.T) {
+	t.Parallel()
 	fs, clock := vfs.NewMem(), newTestClock()
 	s := mustOpen(t, testOptions(fs, clock))
 	defer func() { s.Crash() }()

@@ -60,6 +60,7 @@ func damageRecords(t *testing.T, fs vfs.FS, fn func(p *logrecord.Record) bool) (
 // The log says of a series that begins anew in which incarnation: where damage takes
 // both copies of the record of its deletion, what was deleted does not come back.
 func TestASeriesSentAgainTellsOfALostDeletion(t *testing.T) {
+	t.Parallel()
 	fs := vfs.NewMem()
 	o := testOptions(fs, newTestClock())
 	byHand(&o)
@@ -120,6 +121,7 @@ func TestASeriesSentAgainTellsOfALostDeletion(t *testing.T) {
 // that deleted series had. A series that has come back to the column that it was deleted
 // from stays in the catalogue with its name, also when it is inactive.
 func TestASeriesBackInItsColumnKeepsItsName(t *testing.T) {
+	t.Parallel()
 	for _, inactive := range []bool{false, true} {
 		fs, clock := vfs.NewMem(), newTestClock()
 		o := testOptions(fs, clock)

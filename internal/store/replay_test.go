@@ -61,6 +61,7 @@ func manyGroups(t *testing.T, s *Store, clock *testClock) (want [][]uint64, sent
 // followed by a crash: every point is there, with its last value, and counted
 // once.
 func TestReplayOfManyGroups(t *testing.T) {
+	// Not beside other tests: a flush must come while a replay runs.
 	clock, fs := newTestClock(), vfs.NewCrashableMem()
 	o := testOptions(fs, clock)
 	s := mustOpen(t, o)

@@ -91,6 +91,7 @@ func lostOf(t *testing.T, s *Store) uint64 {
 // as lost once, and as often as by a start that nothing interrupts. So they are
 // when others are given their columns.
 func TestLossesOfAReplayAreCountedOnce(t *testing.T) {
+	t.Parallel()
 	flushes, partly, seeds := 0, 0, uint64(6)
 	if testing.Short() {
 		seeds = 3

@@ -27,6 +27,7 @@ func (p *patient) Err() error {
 // A query that is cancelled while it brings its group leaves the rest to the next
 // one, wherever it was.
 func TestACancelledReaderLeavesTheBacklog(t *testing.T) {
+	// Not beside other tests: a reader must find a replay under way.
 	most := 6
 	if testing.Short() {
 		most = 4

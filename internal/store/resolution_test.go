@@ -13,6 +13,7 @@ import (
 
 // Points that come on time are accepted and not late, whatever the resolution.
 func TestOnTimeIsNotLate(t *testing.T) {
+	t.Parallel()
 	for _, step := range []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 15 * time.Minute, 6 * time.Hour} {
 		clock := newTestClock()
 		s := mustOpen(t, testOptions(vfs.NewMem(), clock))
@@ -48,6 +49,7 @@ func TestOnTimeIsNotLate(t *testing.T) {
 }
 
 func TestBlockHeight(t *testing.T) {
+	t.Parallel()
 	o := DefaultOptions("/data")
 	f := func(cachePoints int, resolution time.Duration, want int) {
 		t.Helper()

@@ -15,6 +15,7 @@ import (
 // A crash before any of the moves of a restore, or before what it was built in is
 // removed, leaves a directory that no start takes for a store with losses.
 func TestCrashInARestore(t *testing.T) {
+	t.Parallel()
 	mem, o := merged(t)
 	var crashes []*vfs.MemFS
 	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -59,6 +60,7 @@ func TestCrashInARestore(t *testing.T) {
 // as unfinished, is removed: a real file system may keep the one without the other, which
 // the one in memory does not.
 func TestARestoreSyncsItsMovesFirst(t *testing.T) {
+	t.Parallel()
 	mem, o := merged(t)
 	moved, synced, removed := 0, false, false
 	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {

@@ -12,6 +12,7 @@ import (
 // A name whose hash another series has is refused and counted, be that series in
 // a column or inactive: its points must not become the other's.
 func TestSameHash(t *testing.T) {
+	t.Parallel()
 	for _, inactive := range []bool{false, true} {
 		s := openPressed(t, nil)
 		x := mustSession(t, s.Store, "b")

@@ -16,6 +16,7 @@ import (
 // that begin anew stay, and after a crash in the middle each series is whole, as
 // it was before or as it began anew.
 func TestFlushesAndSendersDoNotWaitForADeletion(t *testing.T) {
+	t.Parallel()
 	const width = 800
 	clock, mem := newTestClock(), vfs.NewCrashableMem()
 	o := testOptions(mem, clock)

@@ -21,6 +21,7 @@ import (
 // What is restored from a snapshot is what was there when it was made, and
 // stays so whatever the store does afterwards.
 func TestRestoreReadsBack(t *testing.T) {
+	t.Parallel()
 	fs, clock := vfs.NewMem(), newTestClock()
 	s := fillRows(t, testOptions(fs, clock))
 	op := NewOperations(s)
@@ -73,6 +74,7 @@ func TestRestoreReadsBack(t *testing.T) {
 // A snapshot beside senders holds every point acknowledged before it, and its
 // account is the one of its points (I1, I3).
 func TestSnapshotBesideSenders(t *testing.T) {
+	t.Parallel()
 	fs, clock := vfs.NewMem(), newTestClock()
 	o := testOptions(fs, clock)
 	o.FlushBytes = 16 << 10
@@ -141,6 +143,7 @@ func restoreInto(t *testing.T, fs vfs.FS, from, to string, clock *testClock) *St
 }
 
 func TestSnapshotNames(t *testing.T) {
+	t.Parallel()
 	fs := vfs.NewMem()
 	s := fillRows(t, testOptions(fs, newTestClock()))
 	defer func() { s.Crash() }()
@@ -182,6 +185,7 @@ func TestSnapshotNames(t *testing.T) {
 
 // A snapshot that fails half-way leaves nothing, and the store goes on.
 func TestAFailedSnapshotLeavesNothing(t *testing.T) {
+	t.Parallel()
 	f := newFaults(vfs.NewMem())
 	s := fillRows(t, testOptions(f.fs, newTestClock()))
 	defer s.Crash()
@@ -211,6 +215,7 @@ func TestAFailedSnapshotLeavesNothing(t *testing.T) {
 }
 
 func TestRestoreRefuses(t *testing.T) {
+	t.Parallel()
 	fs, clock := vfs.NewMem(), newTestClock()
 	s := fillRows(t, testOptions(fs, clock))
 	defer func() { s.Crash() }()
@@ -257,6 +262,7 @@ func TestRestoreRefuses(t *testing.T) {
 // A merge that replaces segments while they are linked makes the snapshot start
 // over; it holds what the MANIFEST names at its end.
 func TestSnapshotBesideAReplacedSegment(t *testing.T) {
+	t.Parallel()
 	f, clock := newFaults(vfs.NewMem()), newTestClock()
 	s := fillRows(t, testOptions(f.fs, clock))
 	defer s.Crash()
@@ -291,6 +297,7 @@ func TestSnapshotBesideAReplacedSegment(t *testing.T) {
 // No flush moves the beginning of the log between the MANIFEST of a snapshot and the end of its
 // log: records that the MANIFEST needs would be missing.
 func TestNoFlushInsideASnapshot(t *testing.T) {
+	t.Parallel()
 	f, copies := newFaults(vfs.NewMem()), 0
 	o := testOptions(f.fs, newTestClock())
 	byHand(&o)

@@ -11,6 +11,7 @@ import (
 
 // A snapshot of a store to which nothing was ever sent can be restored, and started.
 func TestSnapshotOfAnEmptyStore(t *testing.T) {
+	t.Parallel()
 	fs := vfs.NewMem()
 	o := testOptions(fs, newTestClock())
 	s := mustOpen(t, o)

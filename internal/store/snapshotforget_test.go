@@ -17,6 +17,7 @@ import (
 // after its merges, nor with its catalogue lost; what the store does afterwards is
 // not in it.
 func TestRestoreShowsNoDeletedSeries(t *testing.T) {
+	t.Parallel()
 	for _, flushed := range []bool{false, true} {
 		for _, merged := range []bool{false, true} {
 			t.Run(fmt.Sprintf("flushed %v, merged %v", flushed, merged), func(t *testing.T) { testRestoreDeleted(t, flushed, merged) })

@@ -67,6 +67,7 @@ func spoil(t *testing.T, fs vfs.FS, path string, bucket uint64, key []byte, numb
 // A chunk that does not decode, though its checksum is right, is named, counted
 // and left out by reads and merges; the rest of its window is merged.
 func TestAChunkThatDoesNotDecodeIsLeftOut(t *testing.T) {
+	t.Parallel()
 	clock, mem := newTestClock(), vfs.NewMem()
 	o := testOptions(mem, clock)
 	byHand(&o)
@@ -121,6 +122,7 @@ func mustBucket(t fataler, s *Store, name string) uint64 {
 
 // An overlay is cut into files like a window, and counts as one.
 func TestOverlaysAreCut(t *testing.T) {
+	t.Parallel()
 	clock, mem := newTestClock(), vfs.NewMem()
 	o := testOptions(mem, clock)
 	byHand(&o)

@@ -21,6 +21,7 @@ import (
 // sent, all that was durable among them, and of one more the first writes of each
 // series; and the account says how many points that is (I1, I2, I3).
 func TestAnyCrashLeavesAPrefix(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		l := newLived(t, r, func(o *Options) {
@@ -92,6 +93,7 @@ func sendCrowd(t fataler, s *Store, h *history, clock *testClock) {
 // A crash after every numbered step of a flush finds everything that was there
 // before it.
 func TestCrashAfterEveryFlushStep(t *testing.T) {
+	t.Parallel()
 	for step := flush.StepLogSynced; step <= flush.StepLogTrimmed; step++ {
 		r := rand.New(rand.NewPCG(uint64(step), 7))
 		clock := newTestClock()
@@ -139,6 +141,7 @@ func TestCrashAfterEveryFlushStep(t *testing.T) {
 // Eight senders write different values to the same slots; after a crash the
 // replay gives what the last read gave.
 func TestReplayGivesTheLastRead(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock()
 	fs := vfs.NewCrashableMem()
 	o := testOptions(fs, clock)
@@ -191,6 +194,7 @@ func TestReplayGivesTheLastRead(t *testing.T) {
 // A sender that reconnects for every flush is predicted by the groups: its
 // rows are logged in whole runs.
 func TestPredictionSurvivesReconnects(t *testing.T) {
+	t.Parallel()
 	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
 	defer s.Crash()
 	const series = 2*head.Width + 10
@@ -211,6 +215,7 @@ func TestPredictionSurvivesReconnects(t *testing.T) {
 }
 
 func TestAlwaysWaitsForTheDisk(t *testing.T) {
+	t.Parallel()
 	fs := vfs.NewCrashableMem()
 	clock := newTestClock()
 	o := testOptions(fs, clock)
@@ -240,6 +245,7 @@ func TestAlwaysWaitsForTheDisk(t *testing.T) {
 // A catalogue that is gone, or that silently opens in an older state, is
 // rebuilt from the segments and the log.
 func TestALostCatalogueIsRebuilt(t *testing.T) {
+	t.Parallel()
 	clock := newTestClock()
 	fs := vfs.NewMem()
 	o := testOptions(fs, clock)

@@ -147,6 +147,7 @@ func (u *undurable) check(what string) {
 // A merge leaves out what was deleted. A power cut that undoes a deletion nobody was
 // told of undoes what the merge has made of it as well: all of it is there, or nothing.
 func TestAPowerCutUndoesNoHalfOfADeletion(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(u *undurable) error{
 		"series": func(u *undurable) error { u.begin(0); return nil },
 		"bucket": func(u *undurable) error {
@@ -202,6 +203,7 @@ func (u *undurable) wholeOrGone(what string) {
 // A deletion that a power cut undoes has given away a number, up to which segments
 // are noted as clean: a later deletion of another series gets a higher one.
 func TestAnUndoneDeletionGivesNoNumberTwice(t *testing.T) {
+	t.Parallel()
 	u := newUndurable(t)
 	u.send(1, epoch)
 	mustFlush(t, u.s)
@@ -244,6 +246,7 @@ func (u *undurable) reborn() {
 // A crash in the first flush leaves a flush that was not committed, as in any other:
 // the log has all of it.
 func TestCrashInTheFirstFlush(t *testing.T) {
+	t.Parallel()
 	for step := flush.StepCaptured; step <= flush.StepLogTrimmed; step++ {
 		u := newUndurable(t)
 		u.reborn()
@@ -268,6 +271,7 @@ func TestCrashInTheFirstFlush(t *testing.T) {
 // A catalogue that is rebuilt knows all columns that a series has had and the log
 // still has records of.
 func TestARebuiltCatalogueKnowsAllFormerColumns(t *testing.T) {
+	t.Parallel()
 	u := newUndurable(t)
 	u.reborn()
 	if err := u.s.flusher.Sealed(); err != nil {
@@ -290,6 +294,7 @@ func TestARebuiltCatalogueKnowsAllFormerColumns(t *testing.T) {
 
 // A start that takes names from segments and is cut off leaves that to the next one.
 func TestAStartThatRebuildsIsCutOff(t *testing.T) {
+	t.Parallel()
 	u := newUndurable(t)
 	u.send(0, epoch)
 	mustFlush(t, u.s)
@@ -338,6 +343,7 @@ func TestAStartThatRebuildsIsCutOff(t *testing.T) {
 // A flush during a replay lets no file of the log go that the replay is about to read,
 // though no group needs it any more.
 func TestAFlushLeavesTheReplayItsFiles(t *testing.T) {
+	t.Parallel()
 	u := newUndurable(t)
 	u.s.Crash()
 	u.o.WALMaxSize = 16 * minLogFile
@@ -403,6 +409,7 @@ func TestAFlushLeavesTheReplayItsFiles(t *testing.T) {
 // A series that is deleted when a merge has begun, and has not written anything yet,
 // does not come back with what the merge writes.
 func TestADeletionInTheMiddleOfAMerge(t *testing.T) {
+	t.Parallel()
 	u := newUndurable(t)
 	u.s.Crash()
 	f := newFaults(u.fs)

@@ -105,6 +105,7 @@ func takeUnpredictedMemory(t *rapid.T, s *Store) {
 // for a slot is the one that stays, and every point is in the account; also after a
 // start that reads them from the log.
 func TestPointsInAnyOrder(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		mem, clock := vfs.NewMem(), newTestClock()
 		o := testOptions(mem, clock)
@@ -134,6 +135,7 @@ func TestPointsInAnyOrder(t *testing.T) {
 // Rows in the order of time are on time, whatever the order of the names in them,
 // whichever are left out, and wherever the sender's bytes end.
 func TestRowsInTimeAreNotLate(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
 		defer func() { s.Crash() }()

@@ -23,6 +23,7 @@ import (
 // Names that the device does not give while a lost catalogue is rebuilt are not
 // gone for good: the next start has them, whatever was merged in between.
 func TestNamesThatCannotBeReadAreLookedForAgain(t *testing.T) {
+	t.Parallel()
 	for _, merge := range []bool{false, true} {
 		t.Run(fmt.Sprint("merge ", merge), func(t *testing.T) { testUnreadNames(t, merge) })
 	}
@@ -112,6 +113,7 @@ func checkOnePointEach(t *testing.T, s *Store, n, missing int) {
 // a deleted series does not come back, not even where it has begun anew, and the
 // others are there.
 func TestADamagedEditBringsNoSeriesBack(t *testing.T) {
+	t.Parallel()
 	for _, merge := range []bool{false, true} {
 		for _, lost := range []bool{false, true} {
 			t.Run(fmt.Sprintf("merge %v, catalogue lost %v", merge, lost), func(t *testing.T) { testDamagedEdit(t, merge, lost) })

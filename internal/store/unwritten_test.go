@@ -33,6 +33,7 @@ func noRoomFor(parts ...string) func(errorfs.Op) error {
 // ends nothing: flushes, merges and deletions fail as if they had not been, points are
 // refused, reads go on. With room all of it goes on by itself.
 func TestAManifestWithoutRoom(t *testing.T) {
+	t.Parallel()
 	t.Run("running", func(t *testing.T) { testManifestWithoutRoom(t, false) })
 	t.Run("before a repair", func(t *testing.T) { testManifestWithoutRoom(t, true) })
 }
@@ -123,6 +124,7 @@ func nothingWritten(t *testing.T, s *Store, mem *vfs.MemFS) {
 // it starts, serves all there is, refuses points, and takes them when there is room,
 // without a restart.
 func TestAStartWithNothingFree(t *testing.T) {
+	t.Parallel()
 	for _, lost := range []string{"nothing", "LAST", "the log", "a copy of the MANIFEST"} {
 		t.Run(lost, func(t *testing.T) {
 			clock, mem := newTestClock(), vfs.NewMem()

@@ -122,6 +122,7 @@ var looks = map[string]func(p *stepped, from, n int64) []int64{
 // Whatever comes between the copy of the head and the version: a slot has its value
 // from before or the one from behind it, and is never missing.
 func TestFlushesAndMergesInALook(t *testing.T) {
+	t.Parallel()
 	const n = 4 * chunk.Slots
 	for name, look := range looks {
 		for _, step := range []reader.Step{reader.Copied, reader.Pinned} {
@@ -166,6 +167,7 @@ func TestFlushesAndMergesInALook(t *testing.T) {
 // A series that is deleted and sent again inside a look is the one from before, whole,
 // or the one from behind; never a part of each.
 func TestADeletionInALook(t *testing.T) {
+	t.Parallel()
 	const n = 2 * chunk.Slots
 	for name, look := range looks {
 		for _, step := range []reader.Step{reader.Copied, reader.Pinned} {
@@ -206,6 +208,7 @@ func TestADeletionInALook(t *testing.T) {
 // A look that never ends keeps its files, and nobody else waits for it: flushes, merges,
 // deletions and other reads go on.
 func TestABlockedReadHoldsNobodyBack(t *testing.T) {
+	t.Parallel()
 	p := newStepped(t)
 	const n = 3 * chunk.Slots
 	p.send(epoch, n, 1)
@@ -254,6 +257,7 @@ func TestABlockedReadHoldsNobodyBack(t *testing.T) {
 
 // Closing waits for those who read, and nobody begins behind it.
 func TestCloseWaitsForReaders(t *testing.T) {
+	t.Parallel()
 	p := newStepped(t)
 	p.send(epoch, 600, 1)
 	p.flush()

@@ -251,6 +251,7 @@ func (w *wideWorld) fileOf(layer int) *wideFile {
 // were marked; nothing of rollups, names, tombstones and buckets. No more is unknown and
 // nothing deleted is back, before and behind a merge and another start.
 func TestAZeroed4KiBHidesWhatItHeld(t *testing.T) {
+	t.Parallel()
 	w := newWideWorld(t)
 	image, step := w.o.FS, int64(3072)
 	if testing.Short() {
