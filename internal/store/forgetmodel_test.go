@@ -127,6 +127,7 @@ func (m *forgetModel) delete() {
 		choice.Prefix = true
 		choice.Key, _ = metric.Key("web", fmt.Sprint(m.r.IntN(4)))
 	}
+	defer m.s.merges.Pause()() // a merge lets series go that have expired, between two looks as well
 	names := m.list()
 	maps.DeleteFunc(names, func(k string, _ bool) bool { return !choice.Takes([]byte(k)) })
 	listed := int64(len(names))
