@@ -108,6 +108,7 @@ func (p *planner) takeOver() {
 		}
 		for _, t := range slices.Concat(s.Tombstones, s.Remembered) {
 			if t.Incarnation <= forgotten { // a series may have begun anew without it
+				e.RememberAfter = max(e.RememberAfter, t.Incarnation)
 				t.Incarnation = 0
 			}
 			if known.add(t) {

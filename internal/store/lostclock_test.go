@@ -103,6 +103,37 @@ func testTwiceLost(t *testing.T, use func(*testing.T, *Store), known, crash bool
 	}
 }
 
+// A deletion still hides something when its time is over, so no flush forgets it. A start without a
+// MANIFEST does, and says so: a series that begins anew from then on is in no incarnation, and a check
+// must not take its older name for damage.
+func TestAStartSaysWhatItForgets(t *testing.T) {
+	clock, fs := newTestClock(), vfs.NewMem()
+	o := testOptions(fs, clock)
+	byHand(&o)
+	s := mustOpen(t, o)
+	sendKey(t, s, "b", 0)
+	mustFlush(t, s)
+	mustDelete(t, s, 0)
+	sendKey(t, s, "b", 0)
+	b := s.buckets.Get("b")
+	deleted := s.incarnationOf(b.ID, key(0))
+	mustFlush(t, s)
+	clock.advance(incarnation.TTL + time.Hour)
+	s.clock.Advance()
+	end(t, s, false)
+	s = openWithoutManifest(t, o)
+	defer func() { s.Crash() }()
+	state := s.disk.Manifest.State()
+	for _, d := range state.Tombstones {
+		if d.Incarnation != 0 {
+			t.Errorf("the deletion at %d is remembered", d.Incarnation)
+		}
+	}
+	if state.RememberAfter < deleted {
+		t.Errorf("deletions are forgotten up to %d, want %d", state.RememberAfter, deleted)
+	}
+}
+
 // end closes a store, or crashes it behind what is synced.
 func end(t *testing.T, s *Store, crash bool) {
 	t.Helper()
