@@ -1,10 +1,6 @@
 package flush
 
 import (
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -30,51 +26,26 @@ import (
 //	mend                      the disk is as it was
 //	look                      looks at the disk, as every second
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w := newWorld(t)
-			defer w.close()
-			for line := range strings.Lines(string(text)) {
-				if line = strings.TrimRight(line, "\n"); strings.HasPrefix(line, "  ") {
-					continue
-				}
-				w.printf("%s\n", line)
-				if fields := strings.Fields(line); len(fields) > 0 && !strings.HasPrefix(line, "#") {
-					w.run(fields[0], fields[1:])
-				}
-			}
-			golden.Same(t, file, w.out.String())
-		})
-	}
-}
-
-func (w *world) number(text string) int64 {
-	n, err := strconv.ParseInt(text, 10, 64)
-	w.must(err)
-	return n
+	golden.Scripts(t, "testdata/*.txt", func(s *golden.Script) func(string, []string) {
+		w := newWorld(s)
+		s.T.Cleanup(w.close)
+		return w.run
+	})
 }
 
 func (w *world) run(command string, args []string) {
-	w.t.Helper()
+	w.T.Helper()
 	switch command {
 	case "bucket":
 		w.bucket(args[0])
 	case "define":
 		w.define(args[0])
 	case "write":
-		w.write(args[0], w.number(args[1]), w.number(args[2]))
+		w.write(args[0], w.Number(args[1]), w.Number(args[2]))
 	case "seal":
 		blocks := int64(1 << 20)
 		if len(args) > 0 {
-			blocks = w.number(args[0])
+			blocks = w.Number(args[0])
 		}
 		w.seal(int(blocks))
 	case "delete":
@@ -95,13 +66,13 @@ func (w *world) run(command string, args []string) {
 	case "fail":
 		w.disk.fail("/data/"+args[0], args[1])
 	case "free":
-		w.disk.free.Store(uint64(w.number(args[0])))
+		w.disk.free.Store(uint64(w.Number(args[0])))
 	case "mend":
 		w.disk.mend()
 	case "look":
 		w.pressure.CheckDisk()
 		w.waits()
 	default:
-		w.t.Fatalf("command %q", command)
+		w.T.Fatalf("command %q", command)
 	}
 }

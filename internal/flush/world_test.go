@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -22,6 +21,7 @@ import (
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/golden"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/logrecord"
@@ -97,7 +97,7 @@ func (d *disk) mend() {
 
 // world is a flusher, and what it flushes.
 type world struct {
-	t       *testing.T
+	*golden.Script
 	disk    *disk
 	now     time.Time
 	clock   *clock.Clock
@@ -118,24 +118,23 @@ type world struct {
 
 	ends              []wal.LSN // of the records
 	committed, fatals int
-	out               strings.Builder
 }
 
 func (w *world) must(err error) {
-	w.t.Helper()
+	w.T.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{t: t, disk: newDisk(), now: time.Unix(epoch, 0), account: account.New(), buckets: buckets.NewRegistry[*columns.Bucket]()}
+func newWorld(s *golden.Script) *world {
+	w := &world{Script: s, disk: newDisk(), now: time.Unix(epoch, 0), account: account.New(), buckets: buckets.NewRegistry[*columns.Bucket]()}
 	quiet := slog.New(slog.DiscardHandler)
 	w.damage.Logger = quiet
 	w.clock = clock.New(func() time.Time { return w.now })
 	lock, err := datadir.Acquire(w.disk, "/data", w.damage.Report)
 	w.must(err)
-	t.Cleanup(func() { _ = lock.Close() })
+	s.T.Cleanup(func() { _ = lock.Close() })
 	w.m, _, _, err = manifest.Open(w.disk, "/data", quiet)
 	w.must(err)
 	w.cat, err = catalogue.Open(w.disk, "/data/catalogue", quiet)
@@ -185,8 +184,6 @@ func (w *world) close() {
 	w.arenas.Release()
 }
 
-func (w *world) printf(format string, args ...any) { fmt.Fprintf(&w.out, format, args...) }
-
 // step prints what has happened by the end of a step: how much of the log is not synced, the files of
 // segments that have their name, what the MANIFEST names and what readers see, and whether anything
 // is left to flush.
@@ -200,7 +197,7 @@ func (w *world) step(step int) {
 			n++
 		}
 	}
-	w.printf("  step %d %s: unsynced %s, files %d, named %d, seen %d, catalogue %d, series to name %d, needed from record %d\n", step, name,
+	w.Printf("  step %d %s: unsynced %s, files %d, named %d, seen %d, catalogue %d, series to name %d, needed from record %d\n", step, name,
 		some(w.log.Stats().Unsynced), n, len(w.m.State().Segments), len(w.versions.Latest().Segments), w.inCatalogue(), w.table.Unflushed.Len(), w.record(w.flusher.Needed()))
 }
 
@@ -253,7 +250,7 @@ func (w *world) bucket(name string) {
 	w.must(w.ledger.Change(logrecord.AppendBucket(nil, &info), func() {
 		w.buckets.Add(columns.NewBucket(info, height, w.arenas.Of(height)))
 	}))
-	w.printf("  record %d\n", w.logged())
+	w.Printf("  record %d\n", w.logged())
 }
 
 // series splits "bucket/name".
@@ -261,7 +258,7 @@ func (w *world) series(text string) (*columns.Bucket, []byte) {
 	bucket, name, _ := strings.Cut(text, "/")
 	b := w.buckets.Get(bucket)
 	if b == nil {
-		w.t.Fatalf("no bucket for %s", text)
+		w.T.Fatalf("no bucket for %s", text)
 	}
 	return b, metric.AppendPart(nil, name)
 }
@@ -277,7 +274,7 @@ func (w *world) define(text string) columns.Position {
 	defer f.Close()
 	p, _, err := f.Define(id, key)
 	w.must(err)
-	w.printf("  record %d defines it\n", w.logged())
+	w.Printf("  record %d defines it\n", w.logged())
 	return p
 }
 
@@ -299,13 +296,13 @@ func (w *world) write(text string, from, n int64) {
 			})
 		w.must(err)
 		if a.Dead || a.Stale {
-			w.t.Fatalf("%+v", a)
+			w.T.Fatalf("%+v", a)
 		}
 		late := ""
 		if w.pressure.AddLate(a.Late); a.Late > 0 {
 			late = ", late"
 		}
-		w.printf("  record %d%s\n", w.logged(), late)
+		w.Printf("  record %d%s\n", w.logged(), late)
 	})
 	w.seal(0)
 }
@@ -329,7 +326,7 @@ func (w *world) delete(text string) {
 	d := columns.Deletion{Bucket: b, DeleteSequence: w.dir.TakeDeletion(), Why: logrecord.Deleted, Incarnation: w.table.Deletions.Next(0, w.now)}
 	w.must(w.table.Delete(&d, []metric.SeriesID{b.SeriesID(key)}))
 	w.pressure.AddLate(-d.Head.LateBytes)
-	w.printf("  record %d deletes %d series\n", w.logged(), len(d.Series))
+	w.Printf("  record %d deletes %d series\n", w.logged(), len(d.Series))
 }
 
 // drop deletes a bucket.
@@ -342,7 +339,7 @@ func (w *world) drop(name string) {
 	w.pressure.AddSealed(-sealed)
 	w.pressure.AddLate(-late)
 	w.ledger.DeleteBucket(b.ID)
-	w.printf("  record %d\n", w.logged())
+	w.Printf("  record %d\n", w.logged())
 }
 
 // flush flushes what is sealed, and prints what became of it.
@@ -350,7 +347,7 @@ func (w *world) flush() {
 	before, state := w.versions.Latest().Segments, w.m.State()
 	err := w.flusher.Sealed()
 	if err != nil {
-		w.printf("  error: %v\n", err)
+		w.Printf("  error: %v\n", err)
 	}
 	for _, seg := range w.versions.Latest().Segments {
 		if !slices.Contains(before, seg) {
@@ -360,7 +357,7 @@ func (w *world) flush() {
 	if err == nil {
 		w.printState(w.m.State())
 	} else if now := w.m.State(); now.AccountLSN != state.AccountLSN || len(now.Segments) != len(state.Segments) {
-		w.t.Errorf("a flush that failed changed the MANIFEST: %+v", now)
+		w.T.Errorf("a flush that failed changed the MANIFEST: %+v", now)
 	}
 	w.waits()
 }
@@ -379,25 +376,25 @@ func (w *world) name(bucket uint64, h segment.Hash) string {
 
 func (w *world) printSegment(seg *version.Segment) {
 	w.must(seg.Reader.Verify())
-	w.printf("  segment %d generation %d\n", seg.Meta.Seq, seg.Meta.Generation)
+	w.Printf("  segment %d generation %d\n", seg.Meta.Seq, seg.Meta.Generation)
 	list, err := seg.Reader.Buckets()
 	w.must(err)
 	for _, b := range list {
-		w.printf("    bucket %d %s\n", b.ID, b.Name)
+		w.Printf("    bucket %d %s\n", b.ID, b.Name)
 	}
 	w.must(seg.Reader.Series(func(e segment.Series) error {
 		if e.DeleteSequence > 0 {
-			w.printf("    tombstone %s below %d by record %d, incarnation %s\n", w.name(e.Bucket, e.Hash), e.DeleteSequence, w.record(e.Since), some(int64(e.Incarnation)))
+			w.Printf("    tombstone %s below %d by record %d, incarnation %s\n", w.name(e.Bucket, e.Hash), e.DeleteSequence, w.record(e.Since), some(int64(e.Incarnation)))
 		} else {
-			w.printf("    series %s at %d:%d by record %d\n", w.name(e.Bucket, e.Hash), e.Group, e.Column, w.record(e.Since))
+			w.Printf("    series %s at %d:%d by record %d\n", w.name(e.Bucket, e.Hash), e.Group, e.Column, w.record(e.Since))
 		}
 		return nil
 	}))
 	w.must(seg.Reader.Each(func(bucket uint64, h segment.Hash, number int64, data []byte) error {
-		w.printf("    chunk %s %d\n", w.name(bucket, h), number-epoch/chunk.Slots)
+		w.Printf("    chunk %s %d\n", w.name(bucket, h), number-epoch/chunk.Slots)
 		return nil
 	}))
-	w.printf("    points %d, marks %d\n", seg.Meta.Points, len(seg.Meta.Marks.List))
+	w.Printf("    points %d, marks %d\n", seg.Meta.Points, len(seg.Meta.Marks.List))
 	raw, err := seg.Reader.State()
 	w.must(err)
 	says, err := manifest.DecodeEdit(raw)
@@ -405,14 +402,14 @@ func (w *world) printSegment(seg *version.Segment) {
 	st := w.m.State()
 	if says.AccountLSN != st.AccountLSN || says.ReplayPosition != st.ReplayPosition || says.NextSeq != st.NextSeq || len(says.AddSegments) != 1 ||
 		!slices.Equal(says.ReplayPositions, st.ReplayPositions()) || !slices.Equal(says.Account, st.Account) {
-		w.t.Errorf("segment %d says %+v, the MANIFEST %+v", seg.Meta.Seq, says, st)
+		w.T.Errorf("segment %d says %+v, the MANIFEST %+v", seg.Meta.Seq, says, st)
 	}
 }
 
 func (w *world) printState(st *manifest.State) {
-	w.printf("  MANIFEST: replay from record %d", w.record(st.ReplayPosition))
+	w.Printf("  MANIFEST: replay from record %d", w.record(st.ReplayPosition))
 	for _, p := range st.ReplayPositions() {
-		w.printf(", of group %d from %d", p.Group, w.record(p.LSN))
+		w.Printf(", of group %d from %d", p.Group, w.record(p.LSN))
 	}
 	counted := account.New()
 	w.must(counted.Restore(st.Account))
@@ -420,15 +417,15 @@ func (w *world) printState(st *manifest.State) {
 	for _, c := range counted.Totals() {
 		points += c.Stored()
 	}
-	w.printf("; account of %d points below record %d; next segment %d, group %d\n", points, w.record(st.AccountLSN), st.NextSeq, st.NextGroup)
-	w.printf("    segments %d, buckets %d, deleted %d, tombstones %d, rebuild catalogue %t", len(st.Segments), len(st.Buckets), len(st.DeletedBuckets), len(st.Tombstones), st.Catalogue == catalogue.MarkLost)
+	w.Printf("; account of %d points below record %d; next segment %d, group %d\n", points, w.record(st.AccountLSN), st.NextSeq, st.NextGroup)
+	w.Printf("    segments %d, buckets %d, deleted %d, tombstones %d, rebuild catalogue %t", len(st.Segments), len(st.Buckets), len(st.DeletedBuckets), len(st.Tombstones), st.Catalogue == catalogue.MarkLost)
 	for _, h := range st.Highest {
-		w.printf(", bucket %d up to %d", h.Bucket, h.Slot-epoch)
+		w.Printf(", bucket %d up to %d", h.Bucket, h.Slot-epoch)
 		if b := w.buckets.ID(h.Bucket); b != nil && b.Highest() != h.Slot {
-			w.t.Errorf("bucket %d is flushed up to %d in memory, %d in the MANIFEST", b.ID, b.Highest(), h.Slot)
+			w.T.Errorf("bucket %d is flushed up to %d in memory, %d in the MANIFEST", b.ID, b.Highest(), h.Slot)
 		}
 	}
-	w.printf("\n  the log is needed from record %d, and has %d files\n", w.record(w.flusher.Needed()), w.log.Stats().Files)
+	w.Printf("\n  the log is needed from record %d, and has %d files\n", w.record(w.flusher.Needed()), w.log.Stats().Files)
 }
 
 // waits prints what the next flush has.
@@ -439,7 +436,7 @@ func (w *world) waits() {
 		chunks += n
 	}
 	p := w.pressure
-	w.printf("  waits: changes of series %d, tombstones %d, chunks %d, sealed %s, late %s; need %s", w.table.Unflushed.Len(), w.table.Unflushed.Tombstones(),
+	w.Printf("  waits: changes of series %d, tombstones %d, chunks %d, sealed %s, late %s; need %s", w.table.Unflushed.Len(), w.table.Unflushed.Tombstones(),
 		chunks, some(p.Sealed()), some(p.Late()), some(w.flusher.Need()))
 	files, err := w.disk.List("/data/flush")
 	w.must(err)
@@ -447,17 +444,17 @@ func (w *world) waits() {
 	for i := range files {
 		files[i] = strings.TrimLeft(files[i], "0")
 	}
-	w.printf("; files %v; flushed %d, to merge %d", files, w.flusher.Stats().Flushes, w.committed)
+	w.Printf("; files %v; flushed %d, to merge %d", files, w.flusher.Stats().Flushes, w.committed)
 	for _, s := range []struct {
 		is   bool
 		name string
 	}{{p.FlushFailed(), "failed"}, {p.DiskFull(), "points are refused"}, {p.Failed() != nil, fmt.Sprintf("the store has ended, said %d times", w.fatals)}} {
 		if s.is {
-			w.printf("; %s", s.name)
+			w.Printf("; %s", s.name)
 		}
 	}
-	w.printf("\n")
+	w.Printf("\n")
 	if names, _ := w.damage.Names(); len(names) > 0 {
-		w.printf("  damage: %v\n", names)
+		w.Printf("  damage: %v\n", names)
 	}
 }
