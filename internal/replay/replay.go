@@ -160,6 +160,7 @@ func (r *Replay) Run() error {
 	first := r.first
 	r.first = nil
 	if err := first.run(); err != nil {
+		r.behind.Store(nil) // with all its memory: nobody wants anything of a store that does not open
 		return err
 	}
 	run := first.r
