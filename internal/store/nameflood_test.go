@@ -30,7 +30,7 @@ func longKey(i, bytes int) []byte {
 // finds less than the mark from which on they are refused, but for what their points
 // take, which are stored with them.
 func TestNewSeriesTakeTheirMemoryFirst(t *testing.T) {
-	t.Parallel()
+	// Not beside other tests: a merge that gets no processor holds its memory at the last look.
 	for _, bytes := range []int{20, 250, 4_000} {
 		clock := newTestClock()
 		o := testOptions(vfs.NewMem(), clock)

@@ -43,7 +43,7 @@ func openPressed(t *testing.T, change func(*Options)) *pressedStore {
 // the series that were known are served all the time. When it is over, new
 // series are taken again without help.
 func TestAFloodOfSeriesLeavesRoomForKnownOnes(t *testing.T) {
-	t.Parallel()
+	// Not beside other tests: a merge that gets no processor holds its memory at the last look.
 	s := openPressed(t, nil)
 	known, flood := mustSession(t, s.Store, "known"), mustSession(t, s.Store, "flood")
 	const series = 600
@@ -115,7 +115,6 @@ func (s *pressedStore) total(t *testing.T, bucket string) account.Counts {
 // At the end of the memory a sender waits and a non-blocking one is refused; both go
 // on when it is given back.
 func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
-	t.Parallel()
 	s := openPressed(t, nil)
 	// First: at the end of the memory no bucket is made.
 	nonBlocking, patient := mustSessionWith(t, s.Store, "b", coordinator.Options{NeverWait: true}), mustSession(t, s.Store, "b")
@@ -163,7 +162,6 @@ func (s *pressedStore) defineSeries(t *testing.T, bucket string, n int) {
 
 // Names that fill their share keep new series out, and nobody waits for them.
 func TestNamesHaveAShare(t *testing.T) {
-	t.Parallel()
 	s := openPressed(t, nil)
 	x := mustSession(t, s.Store, "b")
 	x.Point(key(0), epoch, point.FromInt(1))
@@ -181,7 +179,6 @@ func TestNamesHaveAShare(t *testing.T) {
 // Under pressure the loaded indexes go, and the blocks of segments that were kept, blocks close early, and a merge yields;
 // it is done when the pressure is gone, and it ends when it is told to.
 func TestRelief(t *testing.T) {
-	t.Parallel()
 	// The merge that a flush asks for would load indexes again.
 	s := openPressed(t, func(o *Options) { o.BackgroundMerge = false })
 	x := mustSession(t, s.Store, "b")
@@ -248,7 +245,6 @@ func TestRelief(t *testing.T) {
 // What a flush is to take is gone with the series: deleted before they were
 // named, they would otherwise count for ever and end in refusals.
 func TestDeletedSeriesNeedNoFlush(t *testing.T) {
-	t.Parallel()
 	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
 	defer func() { s.Crash() }()
 	for range 3 {
