@@ -118,6 +118,7 @@ type world struct {
 
 	ends              []wal.LSN // of the records
 	committed, fatals int
+	logFailed         chan struct{} // closed when the log has failed, and the store knows
 }
 
 func (w *world) must(err error) {
@@ -128,7 +129,7 @@ func (w *world) must(err error) {
 }
 
 func newWorld(s *golden.Script) *world {
-	w := &world{Script: s, disk: newDisk(), now: time.Unix(epoch, 0), account: account.New(), buckets: buckets.NewRegistry[*columns.Bucket]()}
+	w := &world{Script: s, logFailed: make(chan struct{}), disk: newDisk(), now: time.Unix(epoch, 0), account: account.New(), buckets: buckets.NewRegistry[*columns.Bucket]()}
 	quiet := slog.New(slog.DiscardHandler)
 	w.damage.Logger = quiet
 	w.clock = clock.New(func() time.Time { return w.now })
@@ -145,7 +146,10 @@ func newWorld(s *golden.Script) *world {
 		Memory: budget, HeadBytes: func() int64 { return 0 }, NewSeries: func() int64 { return int64(w.table.Unflushed.Len()) },
 		OnFatal: func(error) { w.fatals++ },
 	})
-	w.log, err = wal.Open(wal.Options{FS: w.disk, Dir: "/data/wal", Sync: wal.Off, FileSize: 4 << 10, MaxRecord: 1 << 10, Logger: quiet, OnFailure: w.pressure.Fail})
+	w.log, err = wal.Open(wal.Options{FS: w.disk, Dir: "/data/wal", Sync: wal.Off, FileSize: 4 << 10, MaxRecord: 1 << 10, Logger: quiet, OnFailure: func(err error) {
+		w.pressure.Fail(err)
+		close(w.logFailed)
+	}})
 	w.must(err)
 	files := segment.NewFiles(w.disk, 8, 0)
 	w.dir = version.NewDir(w.disk, "/data", files, quiet)
@@ -348,6 +352,13 @@ func (w *world) flush() {
 	err := w.flusher.Sealed()
 	if err != nil {
 		w.Printf("  error: %v\n", err)
+		if strings.Contains(err.Error(), "the log has failed") { // it says so by itself
+			select {
+			case <-w.logFailed:
+			case <-time.After(time.Minute):
+				w.T.Fatal("the store does not hear of it")
+			}
+		}
 	}
 	for _, seg := range w.versions.Latest().Segments {
 		if !slices.Contains(before, seg) {
