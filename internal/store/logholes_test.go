@@ -33,6 +33,7 @@ type logCommit struct {
 	lsn, end int64               // of the record with its points
 	segment  bool                // a flush of everything came behind it
 	lost     bool
+	aside    [][2]int64 // slots that a start has put into a segment, below a lost record
 }
 
 // logWorld is a store and what was sent to it, in order.
@@ -226,6 +227,26 @@ func (w *logWorld) open() {
 	w.said = w.said || unknownSaid(w.s)
 }
 
+// noteAside notes what a start that has found lost records puts into a segment before it goes
+// on: whatever was written before in their slots. Damage to the log does not reach it there.
+func (w *logWorld) noteAside() {
+	for i := range w.sent {
+		lost := &w.sent[i]
+		if !lost.lost || lost.segment {
+			continue
+		}
+		for j := range w.sent[:i] {
+			if c := &w.sent[j]; c.bucket == lost.bucket && !c.lost {
+				c.aside = append(c.aside, [2]int64{lost.lo, lost.hi})
+			}
+		}
+	}
+}
+
+func (c *logCommit) isAside(slot int64) bool {
+	return slices.ContainsFunc(c.aside, func(r [2]int64) bool { return r[0] <= slot && slot <= r[1] })
+}
+
 // truth is what the naive model knows of a slot: the commits in order.
 func (w *logWorld) truth(bucket int, series, slot int64) (want, older uint64, hidden, mayBe bool) {
 	defined := false
@@ -240,6 +261,9 @@ func (w *logWorld) truth(bucket int, series, slot int64) (want, older uint64, hi
 		word, wrote := c.words[[2]int64{series, slot}]
 		if c.lost && !c.segment {
 			if defined && c.lo <= slot && slot <= c.hi {
+				if wrote && c.isAside(slot) {
+					older = word
+				}
 				want, hidden, mayBe = 0, older != 0, true
 			}
 		} else if wrote {
