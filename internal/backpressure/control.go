@@ -152,7 +152,7 @@ func (c *Control) Hold(ctx context.Context, full func() bool, urgent bool) error
 // a disk that takes no segments must not keep the node from ending.
 func (c *Control) Release() { c.urgentOnce.Do(func() { close(c.urgent) }) }
 
-// Waiting returns how many senders are held back now, Waits how often one was.
+// Waiting returns how many senders are held back now.
 func (c *Control) Waiting() int64 { return c.waiting.Load() }
 
 // Waits returns how often a sender was held back.

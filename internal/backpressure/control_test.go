@@ -56,6 +56,17 @@ func (f *fixture) held(t *testing.T, ctx context.Context, urgent bool) <-chan er
 	return done
 }
 
+// waits has somebody wait until so many sealed bytes are flushed.
+func (f *fixture) waits(t *testing.T, sealed int64) {
+	t.Helper()
+	done := f.held(t, t.Context(), false)
+	f.AddSealed(-sealed)
+	f.MakeRoom()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestFull(t *testing.T) {
 	f := newFixture()
 	for _, c := range []struct {
@@ -121,12 +132,7 @@ func TestAFlushAtTheEndIsWaitedFor(t *testing.T) {
 	f := newFixture()
 	f.Release()
 	f.AddSealed(201)
-	done := f.held(t, t.Context(), false)
-	f.AddSealed(-201)
-	f.MakeRoom()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	f.waits(t, 201)
 }
 
 // Behind a failed flush only the ticker asks for one.
@@ -134,12 +140,7 @@ func TestAFailedFlushIsNotAskedForAgain(t *testing.T) {
 	f := newFixture()
 	f.SetFlushFailed(true)
 	f.AddSealed(201)
-	done := f.held(t, t.Context(), false)
-	f.AddSealed(-201)
-	f.MakeRoom()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	f.waits(t, 201)
 	select {
 	case <-f.FlushWanted():
 		t.Error("it is asked for")

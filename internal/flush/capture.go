@@ -60,9 +60,7 @@ func (f *Flusher) capture() *unit {
 		u.changes = unflushed.Take(f.needed.Load())
 		more := version.CountDeleted(u.changes.Tombstones)
 		u.forget, u.early = f.o.Manifest.Outlived(incarnation.Expired(f.o.Now()), f.o.MaxDeletions()-more)
-		for _, b := range f.o.Buckets.All() {
-			u.buckets = append(u.buckets, b.Info())
-		}
+		u.buckets = f.o.Buckets.Infos()
 	})
 	return u
 }

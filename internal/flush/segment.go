@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
@@ -47,7 +46,9 @@ func (f *Flusher) write(u *unit, seq uint64) (*version.Segment, error) {
 func (f *Flusher) fillSegment(u *unit, w *segment.Writer, m *manifest.Segment) error {
 	var ranges window.Ranges
 	var marks hole.Builder
-	addBuckets(w, u.buckets)
+	for _, b := range u.buckets {
+		w.AddBucket(b)
+	}
 	u.reserve(w)
 	for _, c := range u.changes.Catalogue {
 		if columns.Names(c) {
@@ -89,12 +90,6 @@ func (u *unit) reserve(w *segment.Writer) {
 		}
 	}
 	w.Reserve(chunks, series, names)
-}
-
-func addBuckets(w *segment.Writer, buckets []buckets.Info) {
-	for _, b := range buckets {
-		w.AddBucket(b)
-	}
 }
 
 // addTombstones names the deleted series in a segment as well: the MANIFEST may

@@ -39,16 +39,17 @@ func (s *start) openSegments() error {
 	for _, l := range plan.Found {
 		s.o.Account.Recover(compaction.LostSegment, l.Points)
 	}
-	permanent, err := s.commitPlan(plan)
+	permanent, err := s.commitPlan()
 	if err != nil || !permanent {
 		return err // on a full disk the next start finds the files as they are
 	}
-	return s.sortFiles(plan)
+	return s.sortFiles()
 }
 
 // commitPlan makes the plan permanent, unless the disk is full, and puts up the
 // tombstones that segments carry where the MANIFEST may have lost them.
-func (s *start) commitPlan(plan *recovery.Plan) (permanent bool, err error) {
+func (s *start) commitPlan() (permanent bool, err error) {
+	plan := &s.plan
 	if !plan.Changed {
 		return true, nil
 	}
@@ -73,10 +74,10 @@ func (s *start) commitPlan(plan *recovery.Plan) (permanent bool, err error) {
 }
 
 // sortFiles does with each file what the plan says, which is committed.
-func (s *start) sortFiles(plan *recovery.Plan) error {
+func (s *start) sortFiles() error {
 	aside := false
-	for i := range plan.Verdicts {
-		v := &plan.Verdicts[i]
+	for i := range s.plan.Verdicts {
+		v := &s.plan.Verdicts[i]
 		switch v.Fate {
 		case recovery.Remove:
 			err := s.o.FS.Remove(s.path(v.File.Path))
