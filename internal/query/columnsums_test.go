@@ -85,6 +85,25 @@ func TestColumnWithNaNBehindAGap(t *testing.T) {
 	}
 }
 
+// Of 0 and -0 a column shows the first, whether it is read or added up.
+func TestColumnsKeepTheFirstZero(t *testing.T) {
+	minus := math.Copysign(0, -1)
+	for _, zeros := range [][]float64{{0, minus}, {minus, 0}} {
+		m := newBucket(t)
+		m.load("b", key(t, "m"), 0, []uint64{point.FromFloat(zeros[0]), point.FromFloat(zeros[1])})
+		e := query.Engine{Source: sourceOf(adder{m}), Now: time.Now}
+		for _, slots := range []bool{false, true} {
+			r, err := e.Query(t.Context(), "SELECT m BUCKET b BETWEEN 0 AND 2000", query.Options{Width: 1, NoAggregates: slots})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := r.Series[0]; !sameBits(s.Min, zeros[:1]) || !sameBits(s.Max, zeros[:1]) {
+				t.Errorf("%v without aggregates %v: from %v to %v, want the first", zeros, slots, s.Min, s.Max)
+			}
+		}
+	}
+}
+
 // Of many series several share every part of the tree.
 func TestManySeriesHaveOneSum(t *testing.T) {
 	m := newBucket(t)

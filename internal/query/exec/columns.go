@@ -53,10 +53,13 @@ func (c *columns) add(values, confidences []float64) {
 			c.left--
 			c.skipped++
 		} else if v == v {
-			if c.known == 0 {
-				c.low, c.high = v, v
+			// Of 0 and -0 the first stays, as in the aggregates of a chunk.
+			if c.known == 0 || v < c.low {
+				c.low = v
 			}
-			c.low, c.high = min(c.low, v), max(c.high, v)
+			if c.known == 0 || v > c.high {
+				c.high = v
+			}
 			c.sum += v
 			c.known++
 		}
