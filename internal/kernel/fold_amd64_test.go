@@ -18,4 +18,5 @@ func TestWithoutAVX512(t *testing.T) {
 	t.Run("groups", TestUnpackGroupsIsReference)
 	t.Run("folds", TestFoldIsReference)
 	t.Run("words", TestFoldIsTheWords)
+	t.Run("sums", TestSumsAreReference)
 }

@@ -3099,3 +3099,159 @@ loop:
 	SUBQ       $0x01, CX
 	JNZ        loop
 	RET
+
+// func decodeBMI2(dst *uint64, high *byte, low *byte, p *uint64, k uint64, bias uint64, sign uint64, n uint64)
+// Requires: BMI, BMI2
+TEXT ·decodeBMI2(SB), NOSPLIT, $0-64
+	MOVQ dst+0(FP), AX
+	MOVQ high+8(FP), CX
+	MOVQ low+16(FP), DX
+	MOVQ p+24(FP), BX
+	MOVQ k+32(FP), SI
+	MOVQ bias+40(FP), DI
+	MOVQ sign+48(FP), R8
+	MOVQ n+56(FP), R9
+	MOVQ (BX), R10
+	MOVQ 16(BX), R11
+	MOVQ 24(BX), R12
+	ADDQ 8(BX), CX
+	JMP  loop
+
+refill:
+	MOVQ (CX), R10
+	ADDQ $0x08, CX
+	SUBQ $0x40, R11
+
+loop:
+	TESTQ  R10, R10
+	JZ     refill
+	TZCNTQ R10, R15
+	BLSRQ  R10, R10
+	MOVQ   R15, R13
+	SUBQ   R11, R13
+	LEAQ   1(R15), R11
+	MOVQ   R12, R15
+	SHRQ   $0x03, R15
+	MOVQ   (DX)(R15*1), R14
+	MOVQ   R12, R15
+	ANDQ   $0x07, R15
+	SHRXQ  R15, R14, R14
+	ADDQ   SI, R12
+	BZHIQ  SI, R14, R14
+	SHLXQ  SI, R13, R13
+	ADDQ   R13, R14
+	ADDQ   DI, R14
+	MOVQ   R14, R15
+	ANDQ   R8, R15
+	NEGQ   R15
+	SHRXQ  R8, R14, R14
+	XORQ   R15, R14
+	MOVQ   R14, (AX)
+	ADDQ   $0x08, AX
+	DECQ   R9
+	JNZ    loop
+	MOVQ   high+8(FP), AX
+	SUBQ   AX, CX
+	MOVQ   CX, 8(BX)
+	MOVQ   R10, (BX)
+	MOVQ   R11, 16(BX)
+	MOVQ   R12, 24(BX)
+	RET
+
+// func decodeGrowingBMI2(dst *uint64, high *byte, low *byte, p *uint64, k uint64, bias uint64, sign uint64, n uint64)
+// Requires: BMI, BMI2
+TEXT ·decodeGrowingBMI2(SB), NOSPLIT, $0-64
+	MOVQ dst+0(FP), AX
+	MOVQ high+8(FP), CX
+	MOVQ low+16(FP), DX
+	MOVQ p+24(FP), BX
+	MOVQ k+32(FP), SI
+	MOVQ bias+40(FP), DI
+	MOVQ sign+48(FP), R8
+	MOVQ n+56(FP), R9
+	MOVQ (BX), R10
+	MOVQ 16(BX), R11
+	MOVQ 24(BX), R12
+	ADDQ 8(BX), CX
+	JMP  loop
+
+refill:
+	MOVQ (CX), R10
+	ADDQ $0x08, CX
+	SUBQ $0x40, R11
+
+loop:
+	TESTQ  R10, R10
+	JZ     refill
+	TZCNTQ R10, R15
+	BLSRQ  R10, R10
+	MOVQ   R15, R13
+	SUBQ   R11, R13
+	LEAQ   1(R15), R11
+	MOVQ   R12, R15
+	SHRQ   $0x03, R15
+	MOVQ   (DX)(R15*1), R14
+	MOVQ   R12, R15
+	ANDQ   $0x07, R15
+	SHRXQ  R15, R14, R14
+	ADDQ   SI, R13
+	ADDQ   R13, R12
+	ANDQ   $0x3f, R13
+	BZHIQ  R13, R14, R14
+	XORL   R15, R15
+	BTSQ   R13, R15
+	ADDQ   R15, R14
+	ADDQ   DI, R14
+	MOVQ   R14, R15
+	ANDQ   R8, R15
+	NEGQ   R15
+	SHRXQ  R8, R14, R14
+	XORQ   R15, R14
+	MOVQ   R14, (AX)
+	ADDQ   $0x08, AX
+	DECQ   R9
+	JNZ    loop
+	MOVQ   high+8(FP), AX
+	SUBQ   AX, CX
+	MOVQ   CX, 8(BX)
+	MOVQ   R10, (BX)
+	MOVQ   R11, 16(BX)
+	MOVQ   R12, 24(BX)
+	RET
+
+// func sumsAVX2(s *uint64, res *uint64, n uint64)
+// Requires: AVX, AVX2
+TEXT ·sumsAVX2(SB), NOSPLIT, $0-24
+	MOVQ  s+0(FP), AX
+	MOVQ  res+8(FP), CX
+	MOVQ  n+16(FP), DX
+	VPXOR Y0, Y0, Y0
+
+loop:
+	VPADDQ  (CX), Y0, Y0
+	ADDQ    $0x60, CX
+	DECQ    DX
+	JNZ     loop
+	VMOVDQU Y0, (AX)
+	VZEROUPPER
+	RET
+
+// func sumsAVX512(s *uint64, res *uint64, n uint64)
+// Requires: AVX, AVX2, AVX512F, AVX512VL
+TEXT ·sumsAVX512(SB), NOSPLIT, $0-24
+	MOVQ   s+0(FP), AX
+	MOVQ   res+8(FP), CX
+	MOVQ   n+16(FP), DX
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Y1, Y1, Y1
+
+loop:
+	VPADDQ    (CX), Z0, Z0
+	VPADDQ    64(CX), Y1, Y1
+	ADDQ      $0x60, CX
+	DECQ      DX
+	JNZ       loop
+	VMOVDQU64 Z0, (AX)
+	VMOVDQU64 Y1, 64(AX)
+	VZEROUPPER
+	RET

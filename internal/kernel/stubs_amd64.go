@@ -208,3 +208,23 @@ func matchEntriesAVX2(words *uint64, names *byte, spans *uint32, n uint64, buf *
 //
 //go:noescape
 func fetch(address uintptr, lines uint64)
+
+// decodeBMI2 decodes n numbers, at least one, of a block. sign is 1 if they have one.
+//
+//go:noescape
+func decodeBMI2(dst *uint64, high *byte, low *byte, p *uint64, k uint64, bias uint64, sign uint64, n uint64)
+
+// decodeGrowingBMI2 decodes n numbers, at least one, of a block. sign is 1 if they have one.
+//
+//go:noescape
+func decodeGrowingBMI2(dst *uint64, high *byte, low *byte, p *uint64, k uint64, bias uint64, sign uint64, n uint64)
+
+// sumsAVX2 is Sums of the lanes of its registers; n is above zero.
+//
+//go:noescape
+func sumsAVX2(s *uint64, res *uint64, n uint64)
+
+// sumsAVX512 is Sums of the lanes of its registers; n is above zero.
+//
+//go:noescape
+func sumsAVX512(s *uint64, res *uint64, n uint64)

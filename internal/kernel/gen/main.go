@@ -48,6 +48,10 @@ func main() {
 	match("matchBatchAVX2", "MatchBatch", 0, 0)
 	match("matchEntriesAVX2", "MatchEntries", 9, 4)
 	fetch()
+	decode("decodeBMI2", false)
+	decode("decodeGrowingBMI2", true)
+	sums(four)
+	sums(twelve)
 	Generate()
 }
 

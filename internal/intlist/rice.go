@@ -1,0 +1,270 @@
+package intlist
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"dalmatiner/internal/kernel"
+)
+
+const (
+	// riceBlock residuals have one parameter: their low bits fill whole bytes.
+	riceBlock  = kernel.CodeBlock
+	riceBlocks = (MaxLen + riceBlock - 1) / riceBlock
+	// The byte of the parameters: the least of them, the bits of each above it, and
+	// whether residuals have signs.
+	riceLeast  = 31
+	riceWidth  = 5 // shift
+	riceWidest = 3
+	riceZigzag = 1 << 7
+)
+
+// coded are residuals one behind the other, and what the kernels write behind them.
+type coded [MaxLen + riceBlock]uint64
+
+// rice is a Rice code for residuals (Rice, Plaunt: "Adaptive Variable-Length Coding for
+// Efficient Compression of Spacecraft Television Data", 1971), with a parameter for every
+// 64 of them, and quotients apart from low bits. With growth it is an exponential Golomb
+// code (Teuhola: "A Compression Method for Clustered Bit-Vectors", 1978): for residuals of
+// which some are much larger than the others.
+type rice struct {
+	growth bool // a residual has as many low bits more as its quotient says
+	zigzag bool
+	sparse bool  // residuals that are 0 are left out
+	where  Mask  // of sparse: the others
+	least  int64 // of sparse without zigzag: the smallest of them
+	count  int   // residuals that are coded
+	k      [riceBlocks]uint8
+	low    []byte
+	high   []byte
+
+	bytes int // of the encoder: all of it
+}
+
+// bias is what is added to a coded number before its sign is undone.
+func (c *rice) bias() uint64 {
+	switch {
+	case !c.sparse:
+		return 0
+	case c.zigzag:
+		return 1
+	}
+	return uint64(c.least)
+}
+
+// blocks returns the number of parameters.
+func (c *rice) blocks() int { return (c.count + riceBlock - 1) / riceBlock }
+
+// lowBits returns how many low bits there are, if the quotients are total in sum.
+func (c *rice) lowBits(total int) int {
+	n := 0
+	for b := range c.blocks() {
+		n += min(riceBlock, c.count-b*riceBlock) * int(c.k[b])
+	}
+	if c.growth {
+		n += total
+	}
+	return n
+}
+
+// rice reads a code of the residuals of m integers; growth and sparse of c are known.
+func (r *Reader) rice(c *rice, m int) error {
+	head := r.U8()
+	c.zigzag, c.count, c.least = head&riceZigzag != 0, m, 0
+	if c.sparse {
+		if !c.zigzag {
+			c.least = r.Varint()
+		}
+		var err error
+		if c.where, err = r.Mask(m); err != nil {
+			return err
+		}
+		c.count = c.where.Rank(m)
+	}
+	width := uint(head >> riceWidth & riceWidest)
+	parameters := BitReader{Src: r.Take(bytesFor(c.blocks() * int(width)))}
+	for b := range c.blocks() {
+		c.k[b] = head&riceLeast + uint8(parameters.Get(width))
+	}
+	quotients, err := r.quotients(c)
+	c.low = r.Take(bytesFor(c.lowBits(quotients)))
+	if err == nil && (len(c.high) > maxStream || len(c.low) > maxStream) {
+		err = fmt.Errorf("%w: code of %d and %d bytes", ErrCorrupt, len(c.high), len(c.low))
+	}
+	return err
+}
+
+// quotients finds where the quotients end and returns their sum.
+func (r *Reader) quotients(c *rice) (total int, err error) {
+	ones, n := 0, 0
+	for ; ones < c.count && n < len(r.Src); n += 8 {
+		ones += bits.OnesCount64(loadWord(r.Src, n))
+	}
+	if r.Bad || ones < c.count {
+		return 0, fmt.Errorf("%w: %d quotients of %d residuals", ErrCorrupt, ones, c.count)
+	}
+	if n == 0 {
+		c.high = nil
+		return 0, nil
+	}
+	last := loadWord(r.Src, n-8)
+	for ; ones > c.count; ones-- {
+		last &^= 1 << (bits.Len64(last) - 1)
+	}
+	end := 8*(n-8) + bits.Len64(last)
+	if c.high = r.Take(bytesFor(end)); end&7 != 0 && c.high[end>>3]>>(end&7) != 0 {
+		return 0, fmt.Errorf("%w: more than %d quotients", ErrCorrupt, c.count)
+	}
+	return end - c.count, nil
+}
+
+// unpack writes the residuals of count lanes from lane j on of m to q.Residuals.
+func (c *rice) unpack(q *Lanes, m int, lay *layout, j, count int) {
+	residuals := &q.coded[0]
+	c.read(residuals[:c.count], &q.streams)
+	if c.sparse {
+		c.spread(q.coded[1][:m], residuals[:c.count])
+		residuals = &q.coded[1]
+	}
+	clear(residuals[m : lay.lanes*lay.length])
+	n := lay.length
+	src := residuals[j*n:]
+	at := 0
+	for ; at+kernel.TurnColumns <= n; at += kernel.TurnColumns {
+		kernel.Turn(q.Residuals[kernel.Lanes*at:], kernel.Lanes, src[at:], n, count)
+	}
+	for ; at < n; at++ {
+		for l := range count {
+			q.Residuals[kernel.Lanes*at+l] = src[l*n+at]
+		}
+	}
+}
+
+// spread writes residuals to their places of dst and zeros between them.
+func (c *rice) spread(dst, residuals []uint64) {
+	clear(dst)
+	i := 0
+	for k, word := range c.where {
+		for ; word != 0; word &= word - 1 {
+			dst[k<<6+bits.TrailingZeros64(word)] = residuals[i]
+			i++
+		}
+	}
+}
+
+// streams is memory for the bytes of a code, which the kernel reads a little beyond.
+type streams struct {
+	high, low [maxStream + kernel.CodeSpare]byte
+}
+
+// maxStream is more than the quotients or the low bits take where they are smaller than
+// packed residuals.
+const maxStream = 8 * MaxLen
+
+// padded copies src to dst and clears what is read behind it.
+func padded(dst, src []byte) []byte {
+	n := copy(dst, src)
+	clear(dst[n : n+kernel.CodeSpare])
+	return dst[:n+kernel.CodeSpare]
+}
+
+// read decodes all residuals.
+func (c *rice) read(dst []uint64, s *streams) {
+	codes := kernel.Codes{
+		High: padded(s.high[:], c.high), Low: padded(s.low[:], c.low), K: c.k[:c.blocks()],
+		Growth: c.growth, Bias: c.bias(), Signed: c.zigzag,
+	}
+	codes.Decode(dst)
+}
+
+// number returns the coded number of a residual.
+func (c *rice) number(x uint64) uint64 {
+	if c.zigzag {
+		x = Zigzag(int64(x))
+	}
+	return x - c.bias()
+}
+
+// numbers fills dst with the coded numbers of raw, less base.
+func numbers[T int64 | uint64](c *rice, dst []uint64, raw []T, base T) []uint64 {
+	dst = dst[:len(raw)]
+	sign, bias, n := int64(0), c.bias(), 0
+	if c.zigzag {
+		sign = 1
+	}
+	for _, x := range raw {
+		d := int64(x - base)
+		if d == 0 && c.sparse {
+			continue
+		}
+		dst[n] = uint64(d<<sign^d>>63&-sign) - bias
+		n++
+	}
+	return dst[:n]
+}
+
+// split returns what is written of a coded number: the quotient, and the low bits.
+func (c *rice) split(u uint64, k uint8) (quotient uint, low uint64, width uint) {
+	if c.growth {
+		u += 1 << k
+		width = uint(bits.Len64(u) - 1)
+		return width - uint(k), u &^ (1 << width), width
+	}
+	return uint(u >> k), u & (1<<k - 1), uint(k)
+}
+
+func (c *rice) size() int { return c.bytes }
+
+// width returns the least parameter and the bits of each above it.
+func (c *rice) width() (least uint8, width uint) {
+	if c.count == 0 {
+		return 0, 0
+	}
+	k := c.k[:c.blocks()]
+	least = slices.Min(k)
+	return least, uint(bits.Len8(slices.Max(k) - least))
+}
+
+// appendTo appends the residuals, of which c was planned.
+func (c *rice) appendTo(dst []byte, residuals []uint64, s *Scratch) []byte {
+	least, width := c.width()
+	head := least | uint8(width)<<riceWidth
+	if c.zigzag {
+		head |= riceZigzag
+	}
+	dst = append(dst, head)
+	if c.sparse {
+		if !c.zigzag {
+			dst = binary.AppendUvarint(dst, Zigzag(c.least))
+		}
+		where := PlanMask(&c.where, len(residuals), s)
+		dst = where.AppendTo(dst, len(residuals))
+	}
+	u := numbers(c, s.coded[:], residuals, 0)
+	w := BitWriter{Dst: dst}
+	for _, k := range c.k[:c.blocks()] {
+		w.Put(uint64(k-least), width)
+	}
+	dst = w.Finish()
+	w = BitWriter{Dst: dst}
+	for i, x := range u {
+		quotient, _, _ := c.split(x, c.k[i/riceBlock])
+		w.putUnary(quotient)
+	}
+	w = BitWriter{Dst: w.Finish()}
+	for i, x := range u {
+		_, low, width := c.split(x, c.k[i/riceBlock])
+		w.Put(low, width)
+	}
+	return w.Finish()
+}
+
+// putUnary appends zeros and a one.
+func (b *BitWriter) putUnary(zeros uint) {
+	for ; zeros >= 64; zeros -= 64 {
+		b.Put(0, 64)
+	}
+	b.Put(1<<zeros, zeros+1)
+}

@@ -1,0 +1,6 @@
+//go:build !amd64 || purego
+
+package kernel
+
+func decode(dst []uint64, c *Codes, p *codePlace, k uint64) { decodeGo(dst, c, p, k) }
+func sums(s *[Lanes]uint64, res *Residuals, _, n int)       { sumsGo(s, res, n) }
