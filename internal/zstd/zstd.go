@@ -1,0 +1,60 @@
+// Package zstd compresses blocks of files. It stands around github.com/klauspost/compress/zstd,
+// so that one place decides on level, memory and limits: no goroutine is started, equal bytes
+// compress to equal bytes, and nothing is decompressed beyond the length that the caller allows.
+package zstd
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// MaxLength is the longest block that is compressed, in bytes.
+const MaxLength = 1 << 20
+
+var errLength = errors.New("zstd: the block does not have the length that it says")
+
+// Encoder compresses. It holds some hundred KiB of scratch memory, and is not for concurrent
+// use.
+type Encoder struct{ enc *zstd.Encoder }
+
+// NewEncoder returns an Encoder.
+func NewEncoder() *Encoder {
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression),
+		zstd.WithWindowSize(64<<10), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return &Encoder{enc}
+}
+
+// Append appends src, of at most MaxLength bytes, in compressed form to dst.
+func (e *Encoder) Append(dst, src []byte) []byte { return e.enc.EncodeAll(src, dst) }
+
+// decoders is shared by all callers, as a decoder has some ten KiB of tables that mean nothing
+// from one block to the next.
+var decoders = sync.Pool{New: func() any {
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(MaxLength), zstd.WithDecodeAllCapLimit(true))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return dec
+}}
+
+// Decode decompresses src into all of dst, and nothing beyond. A block of another length is an
+// error, and so are bytes that Append did not make.
+func Decode(dst, src []byte) error {
+	dec := decoders.Get().(*zstd.Decoder)
+	defer decoders.Put(dec)
+	out, err := dec.DecodeAll(src, dst[:0:len(dst)])
+	if err != nil {
+		return fmt.Errorf("zstd: %w", err)
+	}
+	if len(out) != len(dst) {
+		return errLength
+	}
+	return nil
+}
