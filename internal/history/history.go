@@ -1,0 +1,250 @@
+// Package history knows since when the slots of a bucket hold what they hold, so that a cache
+// can tell which of the words it read still do. DESIGN.md has the rules and why they suffice.
+package history
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Journal is the changes of one bucket in memory. The zero value is ready: it costs nothing
+// until somebody takes a mark. Its methods may be called concurrently. Its lock is taken below
+// all others, but for those that a function given to it takes.
+type Journal struct {
+	// armed is the slot from which on a write need not be noted: every mark that was taken
+	// has a change at or below it behind it. A mark raises it above all slots, a note of a
+	// recent slot lowers it.
+	armed atomic.Int64
+	turn  atomic.Uint64 // grows with each mark that has a change before it
+	_     [48]byte      // writers read these, and share no line of the cache with what follows
+
+	mu     sync.Mutex
+	life   uint64 // tells this journal from all others; 0 until the first mark
+	count  uint64 // of all changes
+	marked uint64 // the count at the last mark
+	names  uint64 // the count at the last change of names
+	now    int64  // slot of the last mark
+	delays delays
+	notes  notes
+	late   lateNotes
+}
+
+// Nothing is below which nothing changed where anything may have.
+const Nothing = math.MinInt64
+
+// recentSlots is how far behind the present a slot is recent.
+const recentSlots = 720
+
+// Mark is a moment of a journal. The zero Mark is of none.
+type Mark struct {
+	Life  uint64
+	Count uint64
+}
+
+// Unchanged is what did not change since a mark.
+type Unchanged struct {
+	Below int64 // no slot between the one that was asked for and this one was written to
+	Names bool  // no metric came or went
+
+	// Live is the slot from which on points are coming in, by what came in behind the last
+	// marks. It is a guess: what is read from there on will not hold for long.
+	Live int64
+}
+
+// Mark returns the present moment, of which now is about the slot. What is read behind it is as new as
+// the mark, or newer.
+func (j *Journal) Mark(now int64) Mark {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for j.life == 0 {
+		j.life = rand.Uint64()
+	}
+	if j.armed.Load() != math.MaxInt64 {
+		j.armed.Store(math.MaxInt64)
+	}
+	if j.count != j.marked || j.turn.Load() == 0 {
+		j.marked = j.count
+		j.turn.Add(1)
+	}
+	j.now = now
+	j.delays.mark(now)
+	return Mark{Life: j.life, Count: j.count}
+}
+
+// Since says what did not change between a mark and the call, from a slot on.
+func (j *Journal) Since(m Mark, from int64) Unchanged {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if m.Life == 0 || m.Life != j.life {
+		return Unchanged{Below: Nothing}
+	}
+	return Unchanged{
+		Below: j.late.lowest(m.Count, from, j.notes.lowest(m.Count)), Names: j.names <= m.Count, Live: j.now - j.delays.most(),
+	}
+}
+
+// Noted is what a writer noted last: it need not be noted again before the next mark. The lock under
+// which it writes protects it.
+type Noted struct {
+	turn     uint64
+	lo, past int64
+}
+
+// Wrote notes a write to the slots [lo, past). It is called under the lock under which readers of the slots
+// see the write, before they can.
+func (j *Journal) Wrote(lo, past int64, last *Noted) {
+	if lo < j.armed.Load() {
+		j.note(lo, past, last)
+	}
+}
+
+func (j *Journal) note(lo, past int64, last *Noted) {
+	if last.lo <= lo && past <= last.past && last.turn == j.turn.Load() {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if lo >= j.armed.Load() {
+		return // somebody else has noted as much meanwhile
+	}
+	j.count++
+	if behind := j.now - lo; behind <= recentSlots {
+		j.delays.note(behind)
+		j.lower(lo)
+		return
+	}
+	lo, past = lo-lo%granule, past+granule-1-(past-1)%granule
+	j.late.add(lo, past, j.count, j.marked)
+	*last = Noted{j.turn.Load(), lo, past}
+}
+
+// lower notes a change of any slot from one on.
+func (j *Journal) lower(slot int64) {
+	j.notes.add(j.count, slot)
+	j.armed.Store(min(slot, j.armed.Load()))
+}
+
+// Changed notes that any slot may have changed. It is called as Wrote is.
+func (j *Journal) Changed() { j.Change(func() {}) }
+
+// Change calls change, which may change what any slot is read as. It takes no lock of a group.
+// A mark is before it or behind it.
+func (j *Journal) Change(change func()) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.count++
+	j.lower(Nothing)
+	change()
+}
+
+// ChangeNames calls change, after which another metric is there or one is not. It is called as that of
+// Change.
+func (j *Journal) ChangeNames(change func()) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.count++
+	j.names = j.count
+	change()
+}
+
+// Bytes returns the memory of the notes.
+func (j *Journal) Bytes() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return int64(cap(j.notes))*noteSize + int64(cap(j.late))*lateNoteSize
+}
+
+// delays are how far behind the present recent slots were written, lately: the most of about a minute
+// of slots, and of the one before.
+type delays struct {
+	began      int64 // slot
+	this, last int64
+	some       bool
+}
+
+// delayTurn is how many slots are a minute of delays. So many are taken for the delay at first.
+const delayTurn = 60
+
+// mark notes the present.
+func (d *delays) mark(now int64) {
+	switch {
+	case !d.some:
+		*d = delays{began: now, this: delayTurn, some: true}
+	case now < d.began || now-d.began >= delayTurn:
+		d.began, d.this, d.last = now, 0, d.this
+	}
+}
+
+func (d *delays) note(behind int64) { d.this = max(d.this, behind) }
+
+func (d *delays) most() int64 { return max(d.this, d.last) }
+
+// notes are the changes of recent slots, ascending by count and by slot: later changes that are lower stand
+// for all before them.
+type notes []note
+
+// note says that of the changes up to a count, and above that of the note before, the lowest
+// was at a slot. Slots above it may have changed as well.
+type note struct {
+	count uint64
+	slot  int64
+}
+
+const (
+	// maxNotes is how many notes a journal keeps. When there are more, neighbours become one.
+	maxNotes = 256
+	noteSize = 16
+
+	// precision is the part of its age, in slots, over which an old note may reach. With 12,
+	// a million slots need 12 ln 10⁶ = 166 notes.
+	precision = 12
+)
+
+// lowest returns the slot of the lowest change behind a count.
+func (n notes) lowest(count uint64) int64 {
+	i, _ := slices.BinarySearchFunc(n, count, func(n note, count uint64) int {
+		if n.count <= count {
+			return -1
+		}
+		return 1
+	})
+	if i == len(n) {
+		return math.MaxInt64
+	}
+	return n[i].slot
+}
+
+func (n *notes) add(count uint64, slot int64) {
+	list := *n
+	for len(list) > 0 && list[len(list)-1].slot >= slot {
+		list = list[:len(list)-1]
+	}
+	if len(list) == maxNotes {
+		for share := uint64(precision); len(list) > maxNotes*3/4; share /= 2 {
+			list = list.joined(share)
+		}
+	}
+	*n = append(list, note{count, slot})
+}
+
+// joined joins neighbours that together reach over less than a share of their age: the lower slot, the
+// later count.
+func (n notes) joined(share uint64) notes {
+	kept := len(n) - 1
+	newest := n[kept].slot
+	past := newest // of the notes that are kept, the slot of the one behind the last
+	for i := kept - 1; i >= 0; i-- {
+		slot := n[i].slot
+		if share == 0 || uint64(past-slot) < uint64(newest-slot)/share {
+			n[kept].slot = slot
+			continue
+		}
+		past = n[kept].slot
+		kept--
+		n[kept] = n[i]
+	}
+	return append(n[:0], n[kept:]...)
+}
