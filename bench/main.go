@@ -7,6 +7,7 @@
 //	go run ./bench steps               load in steps, beyond what the store takes and back
 //	go run ./bench compare             the same points and questions to other stores
 //	go run ./bench profile             profiles of a store under load
+//	go run ./bench corpus              the recordings of real series, and how they are made
 //
 // A run writes a page and the same figures in Go's benchmark format, both named
 // after the commit that is measured; benchstat compares two of the latter. See
@@ -66,6 +67,7 @@ type command struct {
 	out     io.Writer
 	results string // directory; "" is where runs of the kind belong
 	only    string
+	part    string
 	quick   bool
 }
 
@@ -75,6 +77,7 @@ var subcommands = map[string]func(*command, []string) error{
 	"guard":   (*command).guard,
 	"steps":   (*command).steps,
 	"compare": (*command).compare,
+	"corpus":  (*command).corpus,
 	"profile": (*command).profile,
 }
 
@@ -185,9 +188,11 @@ func (c *command) steps(args []string) error {
 func (c *command) compare(args []string) error {
 	var o compare.Options
 	c.resultFlags("the store and the competitors", "send a tenth, to try whether everything works")
+	c.flags.StringVar(&o.Part, "part", "", "measure only the parts whose name matches this `regexp`: load, live, day, recordings")
 	c.flags.StringVar(&o.Cache, "cache", "", "`directory` of what is fetched; dalmatiner-competitors in the user's cache if it is empty")
 	return c.inside(args, compare.Space, func(ctx context.Context) error {
 		o.Only, o.Quick = c.only, c.quick
+		c.part = o.Part
 		t, err := compare.Run(ctx, &c.Env, o)
 		if err != nil {
 			return err
@@ -248,7 +253,7 @@ func (c *command) save(h *report.Head, kind string, page []byte, lines []report.
 	dir := c.results
 	switch {
 	case dir != "":
-	case c.quick || c.only != "":
+	case c.quick || c.only != "" || c.part != "":
 		dir = trialDir
 	default:
 		dir = resultsDir

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"time"
 
+	"dalmatiner/bench/corpus"
 	"dalmatiner/bench/measure"
 	"dalmatiner/bench/report"
 	"dalmatiner/bench/server"
@@ -23,6 +24,7 @@ const Space = 10 << 30
 type Options struct {
 	Only  string // competitors whose name matches this regular expression, and the store; "" is all
 	Quick bool   // a tenth of everything: to try, not to compare
+	Part  string // parts whose name matches this regular expression: load, live, day, recordings; "" is all
 	Cache string // directory of what is fetched; "" is dalmatiner-competitors in the user's cache
 }
 
@@ -38,11 +40,20 @@ func Run(ctx context.Context, env *server.Env, o Options) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &measurer{Env: env, sizes: full()}
+	parts, err := regexp.Compile(o.Part)
+	if err != nil {
+		return nil, fmt.Errorf("-part: %w", err)
+	}
+	m := &measurer{Env: env, sizes: full(), parts: parts}
 	if o.Quick {
 		m.sizes = quick()
 	}
 	t := &Table{head: report.Head{Begun: time.Now()}, sizes: m.sizes, quick: o.Quick}
+	if parts.MatchString(recordingsPart) {
+		if err := m.loadCorpora(corpus.Dir); err != nil {
+			return nil, err
+		}
+	}
 	return t, m.all(ctx, c, chosen, t)
 }
 
@@ -107,6 +118,7 @@ func (m *measurer) all(ctx context.Context, c *cache, chosen []*competitor, t *T
 		t.outcomes = append(t.outcomes, o)
 		m.Logf("%s took %.0f s", p.name, time.Since(begun).Seconds())
 	}
+	t.corpora, t.bounds = m.corpora, m.bounds(ctx)
 	t.loadAfter = measure.Load()
 	return nil
 }

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/klauspost/compress/s2"
 	"go.uber.org/goleak"
 
+	"dalmatiner/bench/corpus"
 	"dalmatiner/bench/report"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wire"
@@ -244,7 +246,7 @@ func TestQuestions(t *testing.T) {
 				t.Errorf("%s asks for metric %d, which is not sent with -quick", q.what, i)
 			}
 		}
-		want := q.want(&d)
+		want := q.want(&d, false)
 		if err := q.check(want, want); err != nil {
 			t.Error(err)
 		}
@@ -266,8 +268,15 @@ func TestQuestions(t *testing.T) {
 	}
 	q := question{agent: 2, metrics: []int{9}, from: 1000, to: 1004, every: 2}
 	it := mix().Series(2, 9)
-	if got, want := q.want(&d)[metricName(9)], float64(max(it.At(1002), it.At(1003))); len(got) != 2 || got[1] != want {
+	if got, want := q.want(&d, false)[metricName(9)], float64(max(it.At(1002), it.At(1003))); len(got) != 2 || got[1] != want {
 		t.Errorf("got %v, want %v as the second", got, want)
+	}
+	if got, want := q.want(&d, true)[metricName(9)], float64(max(it.At(1003), it.At(1004))); len(got) != 2 || got[1] != want {
+		t.Errorf("behind their begin: got %v, want %v as the second", got, want)
+	}
+	last := d.questions()[0]
+	if begin, end := last.seconds(&d, last.steps()-1, true); begin != d.end()-last.every+1 || end != d.end() {
+		t.Errorf("the last step is from %d to %d, the day ends at %d", begin, end, d.end())
 	}
 }
 
@@ -335,7 +344,7 @@ func TestUsage(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, make([]byte, 8192), 0o644); err != nil {
+		if err := os.WriteFile(path, bytes.Repeat([]byte("x"), 8192), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -365,11 +374,11 @@ func TestChoose(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	all := competitors("bin")
-	tab := &Table{head: report.Head{Begun: time.Unix(0, 0)}, loadAfter: "Load average 0.1", sizes: quick(), quick: true, outcomes: []*outcome{
-		{competitor: all[0], version: "1", cores: 0.01, share: 1, resting: 100 << 20, space: 0.4, timings: []timing{{2, 1}, {4, 2}, {8, 4}}, loads: []loaded{
+	tab := &Table{head: report.Head{Begun: time.Unix(0, 0)}, loadAfter: "Load average 0.1", sizes: quick(), quick: true, corpora: []*corpus.Corpus{{Name: "busy"}, {Name: "self"}}, bounds: []bound{{"xz", "busy", 0.1}, {"xz", "self", 0.4}, {"zstd", "busy", 0.15}}, outcomes: []*outcome{
+		{competitor: all[0], version: "1", cores: 0.01, share: 1, resting: 100 << 20, space: 0.4, timings: []timing{{2, 1, 0.5}, {4, 2, 1}, {8, 4, 2}}, recorded: []recorded{{"slots", "busy", 0.4, nil}, {"timestamps (hpts)", "busy", 0.5, nil}, {"slots", "self", 0, errors.New("half of it")}}, loads: []loaded{
 			{protocol: all[0].protocols[0].name, rows: 180, cpu: 0.1, rate: 3, peak: 200 << 20}, {protocol: graphiteProtocol, rows: 180, cpu: 0.2, rate: 2, peak: 200 << 20},
 		}},
-		{competitor: all[1], version: "2", cores: 0.04, share: 1, resting: 50 << 20, space: 0.5, timings: []timing{{9, 3}}, askErr: errors.New("cut off"), loads: []loaded{
+		{competitor: all[1], version: "2", cores: 0.04, share: 1, resting: 50 << 20, space: 0.5, timings: []timing{{9, 3, 2}}, recorded: []recorded{{"", "busy", 0.2, nil}, {"", "self", 0.8, nil}}, askErr: errors.New("cut off"), loads: []loaded{
 			{protocol: remoteWriteProtocol, rows: 60, cpu: 1, rate: 1, peak: 300 << 20}, {protocol: graphiteProtocol, rows: 60, cpu: 0.5, rate: 1, peak: 1 << 20},
 		}},
 		{competitor: all[3], cores: 0.5, share: 0.45, resting: 50 << 20, dayErr: errors.New("gone"), loads: []loaded{{protocol: influxProtocol, rows: 60, cpu: 1, rate: 1, peak: 300 << 20}}},
@@ -385,11 +394,22 @@ func TestTable(t *testing.T) {
 	text := strings.Join(rows, "\n")
 	for _, want := range []string{
 		"Measured with -quick",
-		"| VictoriaMetrics | remote write | 60 | 1.00 | 1.00 | 300 | 0.500 | 0.0400 | 50 | 9.00 / 3.00 | FAILED | FAILED | | 10.0 × | 1.50 × | 1.25 × | 4.00 × | 3.00 × | | |",
+		"| Dalmatiner | 0.100 | 0.0100 | 100 | 2.00 / 1.00 / 0.500 | 4.00 / 2.00 / 1.00 | 8.00 / 4.00 / 2.00 |",
+		"| bytes / point | generated | busy | self |",
+		"| Dalmatiner, slots | 0.400 | 0.400 | |",
+		"| VictoriaMetrics | 0.500 | 0.200 | 0.800 |",
+		"| VictoriaMetrics | remote write | 60 | 1.00 | 1.00 | 300 | 0.500 | 0.0400 | 50 | 9.00 / 3.00 / 2.00 | FAILED | FAILED | | 10.0 × | 1.50 × | 1.25 × | 4.00 × | 3.00 × / 4.00 × | | |",
 		"| VictoriaMetrics | Graphite lines | 60 | 0.500 | 1.00 | 1 | | | | | | | 2.50 × | | | | | | | |",
 		"| InfluxDB | InfluxDB lines | 60 | 1.00 | 1.00 | 300 | FAILED | 0.500 (45 %) | 50 | FAILED | FAILED | FAILED | | 10.0 × | 1.50 × | | | | | |",
 		"| Prometheus | SKIPPED | | | | | | | | | | | | | | | | | | |",
 		"| Graphite (carbon-cache) | Graphite lines | 10 | FAILED | | | FAILED | FAILED | | FAILED | FAILED | FAILED | | | | | | | | |",
+		"| store | keeps | busy | self | busy × | self × |",
+		"| dalmatiner | slots | 0.400 | FAILED | 2.00 × | |",
+		"| dalmatiner | timestamps (hpts) | 0.500 | | 2.50 × | |",
+		"| VictoriaMetrics | | 0.200 | 0.800 | 1.00 × | 1.00 × |",
+		"| bound | xz | 0.100 | 0.400 | 0.500 × | 0.500 × |", "| bound: xz | | 0.100 | 0.400 |",
+		"| bound | zstd | 0.150 | | 0.750 × | |",
+		"recordings FAILED: recording self: half of it",
 		"SKIPPED, it cannot be had: no network",
 		"Graphite lines FAILED: too slow; live FAILED: lost; day FAILED: gone",
 	} {
@@ -404,14 +424,16 @@ func TestTable(t *testing.T) {
 	if want := []string{
 		"Compare/store=dalmatiner/protocol=own_stream_batches", "Compare/store=dalmatiner/protocol=Graphite_lines",
 		"Compare/store=dalmatiner/live", "Compare/store=dalmatiner/space", "Compare/store=dalmatiner/Q1", "Compare/store=dalmatiner/Q2", "Compare/store=dalmatiner/Q3",
+		"Compare/store=dalmatiner/recording=busy_slots", "Compare/store=dalmatiner/recording=busy_timestamps_hpts",
 		"Compare/store=VictoriaMetrics/protocol=remote_write", "Compare/store=VictoriaMetrics/protocol=Graphite_lines",
 		"Compare/store=VictoriaMetrics/live", "Compare/store=VictoriaMetrics/space", "Compare/store=VictoriaMetrics/Q1",
+		"Compare/store=VictoriaMetrics/recording=busy", "Compare/store=VictoriaMetrics/recording=self",
 		"Compare/store=InfluxDB/protocol=InfluxDB_lines", "Compare/store=InfluxDB/live",
 	}; !reflect.DeepEqual(named, want) {
 		t.Errorf("in Go's format are %q, want %q", named, want)
 	}
 	err := tab.Failures()
-	for _, want := range []string{"cut off", "too slow", "lost", "gone"} {
+	for _, want := range []string{"cut off", "too slow", "lost", "gone", "half of it"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("failures are %v, without %q", err, want)
 		}

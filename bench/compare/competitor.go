@@ -37,6 +37,15 @@ type competitor struct {
 	// reads the reply.
 	ask    func(q *question) (port, path string)
 	answer func(body []byte, q *question) (answer, error)
+	// behind is whether its steps lie behind their begin and have their end, as
+	// ranges of PromQL do; else they have their begin, and end before the next.
+	behind bool
+	// uncached is what is added to the path of a question so that the answer is
+	// computed; "" where answers are not kept.
+	uncached string
+	// playings are the ways in which it takes recordings; none where it is not
+	// measured with them.
+	playings []playing
 	// asked returns what starts the server of the questions where it is not
 	// that of command; or nil.
 	asked func(s *instance) (*exec.Cmd, error)

@@ -69,7 +69,8 @@ func dalmatiner(bin string) *competitor {
 		},
 		logs:   []string{"data/wal"},
 		ask:    askDQL,
-		answer: readDQL,
+		answer: readDQL, uncached: "&cache=off",
+		playings: []playing{playStream("slots", false), playStream("timestamps (hpts)", true)},
 	}
 }
 

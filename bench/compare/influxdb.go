@@ -63,6 +63,7 @@ func influxDB() *competitor {
 		count: counted(influxPath("SELECT count(value) FROM metrics"), readInfluxQL),
 		logs:  []string{"wal", "influxdb.conf"},
 		ask:   askInfluxQL, answer: readInfluxQL,
+		playings: []playing{playParts(overHTTP("http", "/write?db=bench&precision=ns"), influxPart, false)},
 	}
 }
 

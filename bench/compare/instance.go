@@ -232,8 +232,8 @@ func (s *instance) awaitIdle(ctx context.Context) (idle bool, err error) {
 	return true, nil
 }
 
-// usage returns the space on the disk of everything a server keeps, but for
-// directories that are named in skip: logs that are written again from their
+// usage returns the bytes on the disk of everything a server keeps, neither holes
+// in files nor the rest of their last blocks, but for directories that are named in skip: logs that are written again from their
 // start.
 func usage(dir string, skip []string) (bytes int64, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -263,7 +263,7 @@ func usage(dir string, skip []string) (bytes int64, err error) {
 		if d.IsDir() || syscall.Lstat(path, &st) != nil {
 			return nil
 		}
-		bytes += st.Blocks * 512
+		bytes += min(st.Size, st.Blocks*512)
 		return nil
 	})
 	return bytes, err

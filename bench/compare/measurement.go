@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"time"
 
+	"dalmatiner/bench/corpus"
 	"dalmatiner/bench/measure"
 	"dalmatiner/bench/server"
 )
@@ -81,6 +83,7 @@ type outcome struct {
 	dayErr     error
 	timings    []timing // of Q1, Q2, Q3
 	askErr     error
+	recorded   []recorded
 	notes      []string
 }
 
@@ -88,23 +91,43 @@ type outcome struct {
 type measurer struct {
 	*server.Env
 	sizes
+	parts   *regexp.Regexp // of what is measured
+	corpora []*corpus.Corpus
 }
+
+// The parts of a measurement, by which they can be chosen.
+const (
+	loadPart       = "load"
+	livePart       = "live"
+	dayPart        = "day"
+	recordingsPart = "recordings"
+)
 
 // measure runs all loads of one competitor. Every load gets a new server on a new
 // directory.
 func (m *measurer) measure(ctx context.Context, p *competitor, version string) *outcome {
 	out := &outcome{competitor: p, version: version}
 	for i := range p.protocols {
+		if !m.parts.MatchString(loadPart) {
+			break
+		}
 		var l loaded
 		l.err = m.with(ctx, p, func(s *instance) (err error) { l, err = m.load(ctx, s, &p.protocols[i]); return err })
 		l.protocol = p.protocols[i].name
 		m.Logf("  %s: %.3g CPU s per million points, %.3g M points/s, %d MiB %s%v", l.protocol, l.cpu, l.rate, l.peak>>20, l.note, orNothing(l.err))
 		out.loads = append(out.loads, l)
 	}
-	out.liveErr = m.with(ctx, p, func(s *instance) error { return m.live(ctx, s, out) })
-	m.Logf("  live: %.3g cores, %d MiB%v", out.cores, out.resting>>20, orNothing(out.liveErr))
-	out.dayErr = m.with(ctx, p, func(s *instance) error { return m.loadDay(ctx, s, out) })
-	m.Logf("  day: %.3g bytes per point, queries %.3g%v%v", out.space, out.timings, orNothing(out.dayErr), orNothing(out.askErr))
+	if m.parts.MatchString(livePart) {
+		out.liveErr = m.with(ctx, p, func(s *instance) error { return m.live(ctx, s, out) })
+		m.Logf("  live: %.3g cores, %d MiB%v", out.cores, out.resting>>20, orNothing(out.liveErr))
+	}
+	if m.parts.MatchString(dayPart) {
+		out.dayErr = m.with(ctx, p, func(s *instance) error { return m.loadDay(ctx, s, out) })
+		m.Logf("  day: %.3g bytes per point, queries %.3g%v%v", out.space, out.timings, orNothing(out.dayErr), orNothing(out.askErr))
+	}
+	if m.parts.MatchString(recordingsPart) {
+		m.recordings(ctx, p, out)
+	}
 	return out
 }
 
@@ -266,25 +289,10 @@ func (m *measurer) loadDay(ctx context.Context, s *instance, out *outcome) error
 		}
 		points++
 	}
-	idle, err := s.settle(ctx)
-	if err != nil {
+	var err error
+	if out.space, err = s.spaceOf(ctx, points, d.points(), out); err != nil {
 		return err
 	}
-	if !idle {
-		out.notes = append(out.notes, fmt.Sprintf("still busy %v after the day", settleTimeout))
-	}
-	if err := s.counted(ctx, points); err != nil {
-		return err
-	}
-	// Once it has ended: some have files that are longer while they run.
-	if err := s.stop(); err != nil {
-		return err
-	}
-	bytes, err := usage(s.dir, append([]string{"log"}, s.competitor.logs...))
-	if err != nil {
-		return err
-	}
-	out.space = float64(bytes) / float64(d.points())
 	out.timings, out.askErr = askAll(ctx, s, &d)
 	return nil
 }
@@ -341,7 +349,7 @@ func askAll(ctx context.Context, old *instance, d *day) ([]timing, error) {
 			s.kill()
 			return out, err
 		}
-		t, err := q.time(ctx, s, q.want(d))
+		t, err := q.time(ctx, s, q.want(d, old.competitor.behind))
 		if err = errors.Join(err, s.stop()); err != nil {
 			return out, err
 		}

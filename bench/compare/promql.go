@@ -60,7 +60,8 @@ func victoriaMetrics() *competitor {
 			return s.sample(ctx, "vm_rows_added_to_storage_total")
 		},
 		logs: []string{"data/cache"}, // written when it ends, for the next start
-		ask:  askPromQL, answer: readPromQL,
+		ask:  askPromQL, answer: readPromQL, uncached: "&nocache=1", behind: true,
+		playings: []playing{playParts(overRemoteWrite, remoteWritePart, false)},
 	}
 }
 
@@ -92,7 +93,8 @@ func prometheus() *competitor {
 			return s.sample(ctx, `prometheus_tsdb_head_samples_appended_total{type="float"}`)
 		},
 		logs: []string{"data/wal", "data/wbl", "data/chunks_head", "prometheus.yml"},
-		ask:  askPromQL, answer: readPromQL,
+		ask:  askPromQL, answer: readPromQL, behind: true,
+		playings: []playing{playParts(overRemoteWrite, remoteWritePart, true)},
 	}
 }
 
@@ -117,11 +119,11 @@ func (s *instance) sample(ctx context.Context, name string) (int64, error) {
 	return 0, fmt.Errorf("it has no metric %s", name)
 }
 
-// askPromQL asks for steps that begin with the second of their name and end
-// before the next one: ranges are open to the left, and end with the time that
-// is asked for.
+// askPromQL asks for steps that end with the time of their name, as ranges do:
+// they are open to the left. An offset would make them begin with it, but then
+// VictoriaMetrics keeps no answers.
 func askPromQL(q *question) (port, path string) {
-	window := fmt.Sprintf("[%ds] offset -%ds", q.every, q.every-1)
+	window := fmt.Sprintf("[%ds]", q.every)
 	var text string
 	if q.mean {
 		text = fmt.Sprintf(`avg(avg_over_time(metrics{agent="%s"}%s))`, agentName(q.agent), window)
@@ -129,7 +131,7 @@ func askPromQL(q *question) (port, path string) {
 		text = fmt.Sprintf(`max_over_time(metrics{agent="%s",metric=~"%s"}%s)`, agentName(q.agent), strings.Join(q.names(), "|"), window)
 	}
 	v := url.Values{"query": {text}, "step": {strconv.FormatInt(q.every, 10)},
-		"start": {strconv.FormatInt(q.from, 10)}, "end": {strconv.FormatInt(q.to-q.every, 10)}}
+		"start": {strconv.FormatInt(q.from+q.every, 10)}, "end": {strconv.FormatInt(q.to, 10)}}
 	return "http", "/api/v1/query_range?" + v.Encode()
 }
 

@@ -56,21 +56,30 @@ func (d *day) questions() []question {
 	}
 }
 
-// want computes the answer from what was sent.
-func (q *question) want(d *day) answer {
+// seconds returns those of a step, from begin to before end. Nothing was sent at
+// the end of the day.
+func (q *question) seconds(d *day, step int, behind bool) (begin, end int64) {
+	begin = q.from + int64(step)*q.every
+	if behind {
+		begin++
+	}
+	return begin, min(begin+q.every, d.end())
+}
+
+// want computes the answer from what was sent, for steps behind their begin or
+// from it on.
+func (q *question) want(d *day, behind bool) answer {
 	out := answer{}
 	if q.mean {
 		sums := make([]float64, q.steps())
 		for i := range d.wide {
 			it := mix().Series(q.agent, i)
 			for n := range sums {
-				for s := range q.every {
-					sums[n] += float64(it.At(q.from + int64(n)*q.every + s))
+				begin, end := q.seconds(d, n, behind)
+				for at := begin; at < end; at++ {
+					sums[n] += float64(it.At(at)) / float64(end-begin) / float64(d.wide)
 				}
 			}
-		}
-		for n := range sums {
-			sums[n] /= float64(q.every) * float64(d.wide)
 		}
 		out[""] = sums
 		return out
@@ -80,8 +89,9 @@ func (q *question) want(d *day) answer {
 		values := make([]float64, q.steps())
 		for n := range values {
 			most := int64(math.MinInt64)
-			for s := range q.every {
-				most = max(most, it.At(q.from+int64(n)*q.every+s))
+			begin, end := q.seconds(d, n, behind)
+			for at := begin; at < end; at++ {
+				most = max(most, it.At(at))
 			}
 			values[n] = float64(most)
 		}
@@ -109,31 +119,50 @@ func (q *question) check(got, want answer) error {
 	return nil
 }
 
-// timing is how long a question took, in milliseconds.
-type timing struct{ first, median float64 }
+// timing is how long a question took, in milliseconds: the first time, and the
+// medians of those after it, without kept answers and with them. Of a store that
+// keeps none they are one.
+type timing struct{ first, uncached, repeated float64 }
 
 // time asks a question of a server that has just started, once and then again.
 // Every answer is compared.
 func (q *question) time(ctx context.Context, s *instance, want answer) (timing, error) {
 	port, path := s.competitor.ask(q)
-	var times []float64
+	times, err := q.ask(ctx, s, port, path, want)
+	if err != nil {
+		return timing{}, err
+	}
+	t := timing{first: times[0]}
+	t.repeated, _ = measure.Median(times[1:])
+	t.uncached = t.repeated
+	if s.competitor.uncached == "" {
+		return t, nil
+	}
+	if times, err = q.ask(ctx, s, port, path+s.competitor.uncached, want); err != nil {
+		return timing{}, err
+	}
+	t.uncached, _ = measure.Median(times[1:])
+	return t, nil
+}
+
+// ask asks for a path again and again and returns how long each took.
+func (q *question) ask(ctx context.Context, s *instance, port, path string, want answer) (times []float64, err error) {
 	for started := time.Now(); len(times) <= leastRepeats || len(times) <= repeats && time.Since(started) < askFor; {
 		begun := time.Now()
 		body, err := s.get(ctx, port, path)
 		if err != nil {
-			return timing{}, fmt.Errorf("%s: %w", q.what, err)
+			return nil, fmt.Errorf("%s: %w", q.what, err)
 		}
 		times = append(times, float64(time.Since(begun).Nanoseconds())/1e6)
 		got, err := s.competitor.answer(body, q)
 		if err != nil {
-			return timing{}, fmt.Errorf("%s: %w: %s", q.what, err, clip(body))
+			return nil, fmt.Errorf("%s: %w: %s", q.what, err, clip(body))
 		}
 		if err := q.check(got, want); err != nil {
-			return timing{}, err
+			return nil, err
 		}
 	}
-	again, _ := measure.Median(times[1:])
-	return timing{times[0], again}, nil
+	return times, nil
 }
 
 // counted asks a store how many points it has; the answer is one number.

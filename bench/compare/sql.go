@@ -57,6 +57,7 @@ func questDB() *competitor {
 		},
 		logs: []string{"data/db/metrics*/wal*", "data/db/metrics*/txn_seq", "data/log", "data/public", "data/conf", "data/import"},
 		ask:  askQuest, answer: readQuest,
+		playings: []playing{playQuest()},
 	}
 }
 
@@ -144,6 +145,7 @@ func clickHouse() *competitor {
 		count: counted(clickPath("SELECT toUnixTimestamp(now()), '', count() FROM metrics FORMAT JSONCompact"), readClickHouse),
 		logs:  []string{"clickhouse.py"},
 		ask:   askClickHouse, answer: readClickHouse,
+		playings: []playing{playClickHouse()},
 	}
 }
 
@@ -182,4 +184,37 @@ func readClickHouse(body []byte, _ *question) (answer, error) {
 		return nil, err
 	}
 	return readRows(got.Data)
+}
+
+// Tables of recordings take the place of those of the generated mix, under their
+// name: a series is named by one text, and values are doubles.
+
+func playQuest() playing {
+	p := playParts(overHTTP("http", "/write?precision=n"), questPart, false)
+	p.prepare = func(ctx context.Context, s *instance) error {
+		return s.all(ctx, questPath("DROP TABLE metrics"),
+			questPath("CREATE TABLE metrics (series SYMBOL CAPACITY 4096, value DOUBLE, timestamp TIMESTAMP) TIMESTAMP(timestamp) PARTITION BY DAY WAL"))
+	}
+	return p
+}
+
+func playClickHouse() playing {
+	p := playParts(overClickHouse, clickHousePart, false)
+	p.prepare = func(ctx context.Context, s *instance) error {
+		return s.all(ctx, clickPath("DROP TABLE metrics SYNC"),
+			clickPath("CREATE TABLE metrics (series LowCardinality(String), value Float64 CODEC(Gorilla, ZSTD(1)), time DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1))) "+
+				"ENGINE = MergeTree ORDER BY (series, time) SETTINGS old_parts_lifetime = 1, cleanup_delay_period = 1, max_cleanup_delay_period = 1, "+
+				"cleanup_delay_period_random_add = 0, merge_tree_clear_old_parts_interval_seconds = 1"))
+	}
+	return p
+}
+
+// all gets paths one after the other.
+func (s *instance) all(ctx context.Context, paths ...string) error {
+	for _, path := range paths {
+		if _, err := s.get(ctx, "http", path); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"dalmatiner/bench/corpus"
 	"dalmatiner/bench/measure"
 	"dalmatiner/bench/report"
 )
@@ -18,6 +19,8 @@ type Table struct {
 	sizes     sizes
 	quick     bool
 	outcomes  []*outcome
+	corpora   []*corpus.Corpus
+	bounds    []bound
 }
 
 // Failures returns what failed: a competitor that cannot be had is no failure.
@@ -27,7 +30,7 @@ func (t *Table) Failures() error {
 		for _, l := range o.loads {
 			errs = append(errs, named(o, l.protocol, l.err))
 		}
-		errs = append(errs, named(o, "live", o.liveErr), named(o, "day", o.dayErr), named(o, "queries", o.askErr))
+		errs = append(errs, named(o, "live", o.liveErr), named(o, "day", o.dayErr), named(o, "queries", o.askErr), named(o, "recordings", o.recordingErrors()))
 	}
 	return errors.Join(errs...)
 }
@@ -49,17 +52,19 @@ var heads = []string{
 // it as text.
 func (t *Table) Render(w io.Writer) {
 	fmt.Fprintf(w, "# The store beside others, %s\n\n%sAt the end: %s.%s\n\n", t.head.When(), t.head.Machine, t.loadAfter, t.warning())
+	t.renderShort(w)
 	d := t.sizes.day
-	fmt.Fprintf(w, "Sent was haggar's mix, to one store at a time. CPU, rate and peak memory: %d known series in rows of a second, as many as the column tells, as fast as they are taken, flushed and merged. "+
+	fmt.Fprintf(w, "## Everything\n\nSent was haggar's mix, to one store at a time. CPU, rate and peak memory: %d known series in rows of a second, as many as the column tells, as fast as they are taken, flushed and merged. "+
 		"Cores and MiB: %d series that send a point a second, for %.0f s; in parentheses the share of the points that could be sent in time, where some could not. Bytes and queries: %d series for a day and %d for its last hour, flushed and merged; "+
-		"queries over HTTP of a process that has just started: first / median of up to %d, every answer compared with what was sent. "+
-		"The columns after Q3 tell how many times the store's figure it is: over the same protocol, else over each one's best; of queries the medians.\n\n",
+		"queries over HTTP of a process that has just started: first / uncached / repeated, the latter two medians of up to %d; uncached is without answers that are kept, repeated with them; every answer compared with what was sent. "+
+		"The columns after Q3 tell how many times the store's figure it is: over the same protocol, else over each one's best; of queries uncached / repeated.\n\n",
 		t.sizes.series, t.sizes.live, t.sizes.liveMeasured.Seconds(), d.long, d.wide, repeats)
 	lines := [][]string{heads}
 	for _, o := range t.outcomes {
 		lines = append(lines, t.rows(o)...)
 	}
 	report.WriteTable(w, lines)
+	t.renderRecordings(w)
 	fmt.Fprintf(w, "\n| store | version | settings beside its defaults | points are on disk | notes |\n| --- | --- | --- | --- | --- |\n")
 	for _, o := range t.outcomes {
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", o.competitor.name, o.version, o.competitor.settings, o.competitor.fsync, cell(strings.Join(t.notes(o), "; ")))
@@ -99,7 +104,12 @@ func (t *Table) Benchmarks() []report.Benchmark {
 			add("space", report.Value{Value: o.space, Unit: "B/point"})
 		}
 		for i, q := range o.timings {
-			add(fmt.Sprintf("Q%d", i+1), report.Value{Value: q.first / 1e3, Unit: "first-sec"}, report.Value{Value: q.median / 1e3, Unit: "median-sec"})
+			add(fmt.Sprintf("Q%d", i+1), report.Value{Value: q.first / 1e3, Unit: "first-sec"}, report.Value{Value: q.uncached / 1e3, Unit: "uncached-sec"}, report.Value{Value: q.repeated / 1e3, Unit: "repeated-sec"})
+		}
+		for _, r := range o.recorded {
+			if r.err == nil {
+				add("recording="+strings.TrimSpace(r.name+" "+r.what), report.Value{Value: r.space, Unit: "B/point"})
+			}
 		}
 	}
 	return out
@@ -113,12 +123,19 @@ func (t *Table) rows(o *outcome) [][]string {
 	}
 	own := t.outcomes[0]
 	var rows [][]string
-	for i, l := range o.loads {
+	loads := o.loads
+	if len(loads) == 0 { // that part was not chosen
+		loads = []loaded{{}}
+	}
+	for i, l := range loads {
 		row := []string{o.competitor.name, l.protocol, fmt.Sprint(l.rows)}
 		ratios := slices.Repeat([]string{""}, 8)
-		if l.err != nil {
+		switch {
+		case l.err != nil:
 			row = append(row, "FAILED", "", "")
-		} else {
+		case l.rows == 0:
+			row = append(row[:2], "", "", "", "")
+		default:
 			row = append(row, measure.Number(l.cpu), measure.Number(l.rate), mebi(l.peak))
 			if same := own.over(l.protocol); same != nil {
 				ratios[0] = times(l.cpu, same.cpu)
@@ -144,12 +161,16 @@ const inTime = 0.97
 // only.
 func (t *Table) once(o *outcome, rest, ratios []string) {
 	own := t.outcomes[0]
-	rest[0], ratios[3] = "FAILED", ""
-	if o.space > 0 {
+	switch {
+	case o.dayErr != nil:
+		rest[0] = "FAILED"
+	case o.space > 0:
 		rest[0], ratios[3] = measure.Number(o.space), times(o.space, own.space)
 	}
-	rest[1] = "FAILED"
-	if o.liveErr == nil {
+	switch {
+	case o.liveErr != nil:
+		rest[1] = "FAILED"
+	case o.cores > 0:
 		rest[1], rest[2], ratios[4] = measure.Number(o.cores), mebi(o.resting), times(o.cores, own.cores)
 		if o.share < inTime {
 			rest[1], ratios[4] = fmt.Sprintf("%s (%.0f %%)", rest[1], 100*o.share), ""
@@ -158,11 +179,12 @@ func (t *Table) once(o *outcome, rest, ratios []string) {
 	for i := range 3 {
 		switch {
 		case i < len(o.timings):
-			rest[3+i] = measure.Number(o.timings[i].first) + " / " + measure.Number(o.timings[i].median)
+			rest[3+i] = o.timings[i].String()
 			if i < len(own.timings) {
-				ratios[5+i] = times(o.timings[i].median, own.timings[i].median)
+				a, b := &o.timings[i], &own.timings[i]
+				ratios[5+i] = times(a.uncached, b.uncached) + " / " + times(a.repeated, b.repeated)
 			}
-		default:
+		case o.askErr != nil || o.dayErr != nil:
 			rest[3+i] = "FAILED"
 		}
 	}
@@ -207,7 +229,7 @@ func (t *Table) notes(o *outcome) []string {
 	for _, part := range []struct {
 		name string
 		err  error
-	}{{"live", o.liveErr}, {"day", o.dayErr}, {"queries", o.askErr}} {
+	}{{"live", o.liveErr}, {"day", o.dayErr}, {"queries", o.askErr}, {"recordings", o.recordingErrors()}} {
 		if part.err != nil {
 			notes = append(notes, part.name+" FAILED: "+part.err.Error())
 		}

@@ -13,9 +13,10 @@ import (
 
 // Query is a query and what its answer must be.
 type Query struct {
-	What string // for the table
-	Text string
-	Want [][]float64 // values of each result
+	What  string // for the table
+	Text  string
+	Width int         // columns of each series; 0 is all values
+	Want  [][]float64 // values of each result
 }
 
 // Name returns the name of a series of a load as queries have it.
@@ -23,7 +24,8 @@ func Name(c *haggar.Config, agent, i int) string {
 	return metric.Text(c.AppendKey(nil, agent, i))
 }
 
-// Span is a range of slots and how many of them make one value.
+// Span is a range of slots and how many of them make one value. Where it begins between two
+// multiples of that number, the values of Avg are those of columns: the first one is short.
 type Span struct{ From, To, Every int64 }
 
 // Over returns the span from one slot to another, which is not in it.
@@ -44,6 +46,22 @@ func (s Span) Max(c *haggar.Config, agent, i int) []float64 {
 			most = max(most, it.Next())
 		}
 		out = append(out, float64(most))
+	}
+	return out
+}
+
+// Avg returns the average of every step of a series.
+func (s Span) Avg(c *haggar.Config, agent, i int) []float64 {
+	it := c.Series(agent, i)
+	var out []float64
+	for at := s.From; at < s.To; {
+		n := min(s.Every-at%s.Every, s.To-at)
+		sum := it.At(at)
+		for range n - 1 {
+			sum += it.Next()
+		}
+		out = append(out, float64(sum)/float64(n))
+		at += n
 	}
 	return out
 }

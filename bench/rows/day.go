@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,11 +27,16 @@ const (
 	repeats    = 50
 )
 
-// timed is a query with its budgets in ms: for the first answer, and for the
-// median of those after it.
+// timed is a query with its budgets in ms: for the first answer, for the median of those
+// that are computed after it, and for that of those that the node has kept.
 type timed struct {
 	load.Query
-	first, warm float64
+	first, warm, kept float64
+	asReady           bool // those that are kept come nearly as fast as those of a server that has the answer ready
+
+	// later are the same question for ranges that end a step later each, up to that of the
+	// query; nil where nobody asks.
+	later []load.Query
 }
 
 // day loads a day of 10 k series of the mix, and takes its size on disk and
@@ -59,7 +65,7 @@ func (b *bench) day(ctx context.Context) error {
 	}
 	f.What = "the published mix, 10 k series, a day"
 	b.table.Add(f)
-	s, err = b.timeQueries(ctx, s, data, dayQueries(&c))
+	s, err = b.timeQueries(ctx, s, data, append(dayQueries(&c), chartsOfDay(&c)...))
 	return err
 }
 
@@ -88,35 +94,51 @@ func (b *bench) timeQueries(ctx context.Context, s *server.Server, data string, 
 func dayQueries(c *haggar.Config) []timed {
 	end := c.Start.Unix() + dayRows
 	hour, day := load.Over(end-3600, end, 60), load.Over(end-dayRows, end, 3600)
-	q1 := timed{first: 2, warm: 0.15, Query: load.Query{What: "Q1 max per minute, 1 h, one series",
+	q1 := timed{first: 2, warm: 0.15, asReady: true, Query: load.Query{What: "Q1 max per minute, 1 h, one series",
 		Text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1m) %s", load.Name(c, 2, 18), c.Bucket, hour.DQL()),
 		Want: [][]float64{hour.Max(c, 2, 18)},
 	}}
 	var fields []string
-	q2 := timed{first: 5, warm: 0.5, Query: load.Query{What: "Q2 max per hour, 1 d, seven series"}}
+	q2 := timed{first: 5, warm: 0.5, asReady: true, Query: load.Query{What: "Q2 max per hour, 1 d, seven series"}}
 	for _, i := range []int{4, 6, 8, 9, 18, 19, 28} {
 		fields = append(fields, fmt.Sprintf("max(%s BUCKET %s, 1h)", load.Name(c, 3, i), c.Bucket))
 		q2.Want = append(q2.Want, day.Max(c, 3, i))
 	}
 	q2.Text = "SELECT " + strings.Join(fields, ", ") + " " + day.DQL()
 	all := strings.TrimSuffix(load.Name(c, 1, 0), metric.Quoted(fmt.Sprintf("%6d", 0))) + "*"
-	mean := [][]float64{hour.Mean(c, 1)}
-	return []timed{q1, q2,
-		{warm: 30, Query: load.Query{What: "Q3 average of 2,048 series per minute, 1 h", Want: mean,
-			Text: fmt.Sprintf("SELECT avg(avg(%s BUCKET %s, 1m)) %s", all, c.Bucket, hour.DQL())}},
+	const steps = 60
+	wide := load.Over(hour.From-(repeats-1)*steps, end, steps)
+	means := wide.Mean(c, 1)
+	mean := [][]float64{means[repeats-1:]}
+	q3 := func(i int64) load.Query {
+		span := load.Over(wide.From+i*steps, wide.From+i*steps+3600, steps)
+		return load.Query{What: "Q3 average of 2,048 series per minute, 1 h", Want: [][]float64{means[i : i+3600/steps]},
+			Text: fmt.Sprintf("SELECT avg(avg(%s BUCKET %s, 1m)) %s", all, c.Bucket, span.DQL())}
+	}
+	third := timed{warm: 30, kept: 0.3, Query: q3(repeats - 1)}
+	for i := range int64(repeats) {
+		third.later = append(third.later, q3(i))
+	}
+	return []timed{q1, q2, third,
 		{warm: 30, Query: load.Query{What: "Q3, series first: avg(avg(…), 1m)", Want: mean,
 			Text: fmt.Sprintf("SELECT avg(avg(%s BUCKET %s), 1m) %s", all, c.Bucket, hour.DQL())}},
 	}
 }
 
-// timeQuery asks a server that has just started once, and then again, and a server
-// that has the answer ready as often.
+// timeQuery asks a server that has just started once, and then again: with everything
+// computed anew, as a client asks that repeats itself, and for a range that moves on. It asks
+// a server that has the answer ready as often.
 func (b *bench) timeQuery(ctx context.Context, s *server.Server, q *timed) error {
-	first, body, err := askAgain(ctx, s, &q.Query, 1)
+	first, body, err := ask(ctx, s, true, q.Query)
 	if err != nil {
 		return err
 	}
-	times, _, err := askAgain(ctx, s, &q.Query, repeats)
+	again := slices.Repeat([]load.Query{q.Query}, repeats)
+	computed, _, err := ask(ctx, s, true, again...)
+	if err != nil {
+		return err
+	}
+	repeated, _, err := ask(ctx, s, false, again...)
 	if err != nil {
 		return err
 	}
@@ -125,44 +147,67 @@ func (b *bench) timeQuery(ctx context.Context, s *server.Server, q *timed) error
 		return err
 	}
 	defer ready.Kill()
-	least, _, err := askAgain(ctx, ready, &q.Query, repeats)
+	least, _, err := ask(ctx, ready, false, again...)
 	if err != nil {
 		return err
 	}
-	b.table.Add(report.Figure{Area: "query over HTTP", What: q.What + ", first", Unit: "ms", Value: first[0], Budget: q.first,
+	const area = "query over HTTP"
+	b.table.Add(report.Figure{Area: area, What: q.What + ", first", Unit: "ms", Value: first[0], Budget: q.first,
 		Note: "process just started, page cache as it is"})
-	f := report.Median("query over HTTP", q.What+", again", "ms", times).Within(q.warm)
+	f := report.Median(area, q.What+", computed", "ms", computed).Within(q.warm)
+	f.Note = fmt.Sprintf("`cache=off`, median of %d in a row; every answer compared with what was sent", repeats)
+	b.table.Add(f)
 	atOnce, _ := measure.Median(least)
-	f.Note = fmt.Sprintf("median of %d in a row; every answer compared with what was sent; of a net/http server that has it ready %s",
-		repeats, measure.Number(atOnce))
+	if q.asReady {
+		q.kept = atOnce + overReady
+	}
+	f = report.Median(area, q.What+", repeated", "ms", repeated).Within(q.kept)
+	f.Note = fmt.Sprintf("the same in a row; of a net/http server that has it ready %s", measure.Number(atOnce))
+	b.table.Add(f)
+	if q.later == nil {
+		return nil
+	}
+	moving, _, err := ask(ctx, s, false, q.later...)
+	if err != nil {
+		return err
+	}
+	f = report.Median(area, q.What+", one step later", "ms", moving[1:]).Within(stepLater)
+	f.Note = fmt.Sprintf("median of %d, each for a range one step later than the one before; the slowest %s", len(moving)-1, measure.Number(slices.Max(moving[1:])))
 	b.table.Add(f)
 	return nil
 }
 
-// askAgain asks a server so many times over one connection, and returns how long
-// each took in ms and the last answer. They are checked when all are there: the
-// next question comes at once.
-func askAgain(ctx context.Context, s *server.Server, q *load.Query, times int) (ms []float64, body []byte, err error) {
+// Budgets in ms: of a repeated answer beyond that of a server that has it ready, and of one for
+// the range one step later.
+const (
+	overReady = 0.05
+	stepLater = 1.5
+)
+
+// ask asks a server so many queries over one connection, and returns how long each took in ms
+// and the last answer. They are checked when all are there: the next question comes at once.
+func ask(ctx context.Context, s *server.Server, anew bool, list ...load.Query) (ms []float64, body []byte, err error) {
 	client := s.Client()
-	client.HTTP = &http.Client{Timeout: time.Minute}
+	client.HTTP, client.NoCache = &http.Client{Timeout: time.Minute}, anew
 	defer client.HTTP.CloseIdleConnections()
 	if err := connect(client); err != nil {
 		return nil, nil, err
 	}
-	bodies := make([]bytes.Buffer, times)
+	bodies := make([]bytes.Buffer, len(list))
 	for i := range bodies {
+		client.Width = list[i].Width
 		begun := time.Now()
-		if err := client.CopyQuery(ctx, &bodies[i], q.Text); err != nil {
+		if err := client.CopyQuery(ctx, &bodies[i], list[i].Text); err != nil {
 			return nil, nil, err
 		}
 		ms = append(ms, float64(time.Since(begun).Nanoseconds())/1e6)
 	}
 	for i := range bodies {
-		if err := q.Check(bodies[i].Bytes()); err != nil {
+		if err := list[i].Check(bodies[i].Bytes()); err != nil {
 			return nil, nil, err
 		}
 	}
-	return ms, bodies[times-1].Bytes(), nil
+	return ms, bodies[len(list)-1].Bytes(), nil
 }
 
 // connect opens the connection that the queries go over.

@@ -96,8 +96,8 @@ func (b *bench) diskUniform(ctx context.Context) error {
 
 // The windows that the store merges into, in slots.
 const (
-	smallWindow = 7_200
-	largeWindow = 86_400
+	smallWindow = load.SmallWindow
+	largeWindow = load.LargeWindow
 )
 
 // closed returns the start of a window that ended long enough ago to be merged

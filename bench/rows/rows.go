@@ -48,6 +48,7 @@ var rows = []row{
 	{"tiny", (*bench).tiny},
 	{"live", (*bench).live},
 	{"disk-uniform", (*bench).diskUniform},
+	{"corpus", (*bench).corpus},
 	{"day", (*bench).day},
 	{"year", (*bench).year},
 	{"late", (*bench).late},

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	yearMetrics = 4
+	yearMetrics = 5
 	yearDays    = 365
 )
 
@@ -41,6 +41,7 @@ func (b *bench) year(ctx context.Context) error {
 			Text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1d) %s", load.Name(&c, 0, 2), c.Bucket, whole.DQL())}},
 		{Query: load.Query{What: "the same, days that begin 4321 s late", Want: [][]float64{shifted.Max(&c, 0, 2)},
 			Text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1d) %s", load.Name(&c, 0, 2), c.Bucket, shifted.DQL())}},
+		chartOfYear(&c),
 	})
 	return err
 }

@@ -35,7 +35,9 @@ type Client struct {
 	Addr string // host:port
 	HTTP *http.Client
 
+	NoCache bool // queries are computed anew
 	Damaged bool // queries show older values in place of those that damage took
+	Width   int  // queries give at most so many columns of each series; 0 is all values
 }
 
 // statusError is an answer that is no success: the status and the text the
@@ -133,6 +135,12 @@ func (c *Client) openQuery(ctx context.Context, text string) (io.ReadCloser, err
 	form := url.Values{"q": {text}}
 	if c.Damaged {
 		form.Set("damaged", "show")
+	}
+	if c.NoCache {
+		form.Set("cache", "off")
+	}
+	if c.Width > 0 {
+		form.Set("width", strconv.Itoa(c.Width))
 	}
 	return c.open(ctx, http.MethodPost, "/", "application/x-www-form-urlencoded", strings.NewReader(form.Encode()))
 }

@@ -22,6 +22,7 @@ import (
 	"dalmatiner/internal/segment"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -43,8 +44,9 @@ const (
 	// block once.
 	cacheSize = 1 << 20
 
-	// maxOpenFiles bounds the file descriptors: at 100 bytes a series, 64 tables
-	// of 2 MiB and more hold well over a million series.
+	blockSize = 32 << 10 // pebble has 4; names resemble each other, and Load reads them all
+
+	// maxOpenFiles bounds the file descriptors: 64 tables hold well over a million series.
 	maxOpenFiles = 64
 
 	// Memory is about the most memory, in bytes, that an open catalogue takes: a table
@@ -141,6 +143,10 @@ func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
 		EventListener:    c.events(log),
 	}
 	o.Experimental.CompactionScheduler = compactions
+	for i := range o.Levels {
+		o.Levels[i].BlockSize = blockSize
+		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.ZstdCompression }
+	}
 	c.db, err = openPebble(c.dir, o)
 	if err == nil && c.Failed() != nil {
 		err = errors.Join(c.Failed(), c.db.Close())

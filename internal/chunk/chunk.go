@@ -15,20 +15,19 @@
 // DESIGN.md describes the bytes. digest.go names the paper of the digest.
 package chunk
 
-import "errors"
+import "dalmatiner/internal/intlist"
 
 const (
 	// Slots is the number of slots of a chunk: 12 minutes of seconds.
-	Slots = 720
+	Slots = intlist.MaxLen
 	// Lane is the number of slots, and of values of a list, that are decoded without the
 	// rest of the chunk. Float sums are taken lane by lane as well, see Sum.
-	Lane = 60
-	// maxLanes is the number of lanes of a full chunk.
-	maxLanes = Slots / Lane
+	Lane = intlist.Lane
+	// intlist.MaxLanes is the number of lanes of a full chunk.
 )
 
 // ErrCorrupt is wrapped by every error about bytes that this package did not write.
-var ErrCorrupt = errors.New("damaged chunk")
+var ErrCorrupt = intlist.ErrCorrupt
 
 // Header holds the aggregates of a chunk, of a part of one, or of a rollup of several. Only
 // set slots count, except in Filled. Offsets are in slots, from the first slot of what the

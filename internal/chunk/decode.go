@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"sync"
 
+	"dalmatiner/internal/intlist"
 	"dalmatiner/internal/kernel"
 )
 
@@ -23,7 +24,7 @@ func DecodeRange(dst []uint64, src []byte, from int) error {
 		return decodeMultiPart(dst, src, from)
 	}
 	var f frame
-	r := reader{src: src}
+	r := newReader(src)
 	if err := f.parse(&r); err != nil {
 		return err
 	}
@@ -36,7 +37,7 @@ func DecodeRange(dst []uint64, src []byte, from int) error {
 // take as long as some chunks do.
 type memory struct {
 	values values
-	lanes  lanes
+	lanes  intlist.Lanes
 	dense  [Slots]uint64 // values without the gaps between them
 	runs   [Slots]uint64 // words that stand for several values each
 	second [Slots]uint64 // of the second list
@@ -72,11 +73,11 @@ func (m *memory) decodeFrame(dst []uint64, r *reader, f *frame, from int) error 
 
 // decodeMasked decodes a range of a chunk with gaps.
 func (m *memory) decodeMasked(dst []uint64, r *reader, f *frame, from int) error {
-	inner, err := r.mask(f.slots() - 2)
+	inner, err := r.Mask(f.slots() - 2)
 	if err != nil {
 		return err
 	}
-	if n := inner.rank(f.slots()-2) + 2; n != f.Count {
+	if n := inner.Rank(f.slots()-2) + 2; n != f.Count {
 		return fmt.Errorf("%w: %d slots set, the header says %d", ErrCorrupt, n, f.Count)
 	}
 	if err := m.values.parse(r, f); err != nil {
@@ -95,7 +96,7 @@ func (m *memory) decodeMasked(dst []uint64, r *reader, f *frame, from int) error
 		case f.slots():
 			return f.Count
 		}
-		return 1 + inner.rank(i-1)
+		return 1 + inner.Rank(i-1)
 	}
 	a, b := rank(at), rank(at+len(dst))
 	if a == b {
@@ -104,7 +105,7 @@ func (m *memory) decodeMasked(dst []uint64, r *reader, f *frame, from int) error
 	rest := m.dense[:b-a]
 	m.decode(rest, a)
 	for i := range dst {
-		if k := at + i; k == 0 || k == f.slots()-1 || inner.has(k-1) {
+		if k := at + i; k == 0 || k == f.slots()-1 || inner.Has(k-1) {
 			dst[i] = rest[0]
 			rest = rest[1:]
 		}
@@ -117,8 +118,8 @@ type values struct {
 	constant uint64 // the word of all values, or 0
 	repeats  bool
 	split    bool
-	changes  mask // bit i: value i+1 differs from value i
-	kinds    mask // bit i: run i is in the second list
+	changes  intlist.Mask // bit i: value i+1 differs from value i
+	kinds    intlist.Mask // bit i: run i is in the second list
 	lists    [2]list
 }
 
@@ -132,16 +133,16 @@ func (v *values) parse(r *reader, f *frame) error {
 	n := f.Count
 	var err error
 	if f.changes {
-		if v.changes, err = r.mask(n - 1); err != nil {
+		if v.changes, err = r.Mask(n - 1); err != nil {
 			return err
 		}
 		v.repeats = true
-		n = v.changes.rank(n-1) + 1
+		n = v.changes.Rank(n-1) + 1
 	}
 	switch f.class {
 	case classInts, classDecimals:
 		v.lists[0].kind, v.lists[0].constant = f.kind, 0
-		err = r.ints(&v.lists[0].ints, n, f.min, uint64(f.span), f.first)
+		err = r.List(&v.lists[0].ints, n, f.min, uint64(f.span), f.first)
 	case classBits:
 		err = r.list(&v.lists[0], n)
 	default:
@@ -156,17 +157,17 @@ func (v *values) parse(r *reader, f *frame) error {
 // release lets go of the bytes of the chunk.
 func (v *values) release() {
 	for i := range v.lists {
-		v.lists[i].ints.body, v.lists[i].ints.patch.body = nil, nil
+		v.lists[i].ints.Release()
 	}
 }
 
 func (v *values) parseSplit(r *reader, n int) error {
 	var err error
-	if v.kinds, err = r.mask(n); err != nil {
+	if v.kinds, err = r.Mask(n); err != nil {
 		return err
 	}
 	v.split = true
-	second := v.kinds.rank(n)
+	second := v.kinds.Rank(n)
 	if second == 0 || second == n {
 		return fmt.Errorf("%w: two lists, %d of %d values in the second", ErrCorrupt, second, n)
 	}
@@ -178,8 +179,8 @@ func (v *values) parseSplit(r *reader, n int) error {
 
 // end checks that nothing is left.
 func (r *reader) end() error {
-	if len(r.src) != 0 {
-		return fmt.Errorf("%w: %d bytes behind the end", ErrCorrupt, len(r.src))
+	if len(r.Src) != 0 {
+		return fmt.Errorf("%w: %d bytes behind the end", ErrCorrupt, len(r.Src))
 	}
 	return nil
 }
@@ -210,7 +211,7 @@ func (m *memory) decodeRepeats(dst []uint64, a int) {
 type runs struct {
 	words   []uint64
 	i       int // in words
-	changes *mask
+	changes *intlist.Mask
 	ends    uint64 // change bits of block k that are to come
 	k       int
 	a, n    int // the first value, and how many there are
@@ -225,7 +226,7 @@ func (m *memory) runsOf(a, b int) runs {
 // runWords decodes the words of the runs that the values [a, b) belong to into m.runs.
 func (m *memory) runWords(a, b int) []uint64 {
 	changes := &m.values.changes
-	ra, rb := changes.rank(a), changes.rank(b-1)+1
+	ra, rb := changes.Rank(a), changes.Rank(b-1)+1
 	words := m.runs[:rb-ra]
 	m.decodeRuns(words, ra)
 	return words
@@ -260,7 +261,7 @@ func (m *memory) decodeRuns(dst []uint64, a int) {
 func (m *memory) decodeSplit(dst []uint64, a int) {
 	v := &m.values
 	b := a + len(dst)
-	from, to := v.kinds.rank(a), v.kinds.rank(b)
+	from, to := v.kinds.Rank(a), v.kinds.Rank(b)
 	n := to - from
 	if n > 0 {
 		v.lists[1].decode(&m.lanes, m.second[:n], from)
@@ -272,7 +273,7 @@ func (m *memory) decodeSplit(dst []uint64, a int) {
 	// overwrites a word that is still to be moved.
 	i := len(dst) - n
 	for k := len(dst) - 1; k >= 0; k-- {
-		if v.kinds.has(a + k) {
+		if v.kinds.Has(a + k) {
 			n--
 			dst[k] = m.second[n]
 		} else {
@@ -286,26 +287,26 @@ func (m *memory) decodeSplit(dst []uint64, a int) {
 type list struct {
 	kind     transform
 	constant uint64
-	ints     ints
+	ints     intlist.List
 }
 
 // list reads a list of m values with its prefix.
 func (r *reader) list(l *list, m int) error {
-	l.kind, l.constant = transform(r.u8()), 0
-	least, span := r.varint(), r.uvarint()
-	if r.bad || !l.kind.defined() {
+	l.kind, l.constant = transform(r.U8()), 0
+	least, span := r.Varint(), r.Uvarint()
+	if r.Bad || !l.kind.defined() {
 		return fmt.Errorf("%w: list of %d values of kind %d", ErrCorrupt, m, l.kind)
 	}
 	if span == 0 {
 		l.constant = l.kind.word(least)
 		return nil
 	}
-	first := least + int64(r.uvarint())
-	return r.ints(&l.ints, m, least, span, first)
+	first := least + int64(r.Uvarint())
+	return r.List(&l.ints, m, least, span, first)
 }
 
 // decode writes the words from number a on to dst.
-func (l *list) decode(q *lanes, dst []uint64, a int) {
+func (l *list) decode(q *intlist.Lanes, dst []uint64, a int) {
 	if l.constant != 0 {
 		kernel.Fill(dst, l.constant)
 		return
@@ -313,14 +314,14 @@ func (l *list) decode(q *lanes, dst []uint64, a int) {
 	if len(dst) == 0 {
 		return
 	}
-	n := l.ints.lay.length
+	n := l.ints.Length()
 	j := a / n
 	skip := a - j*n
 	count := (skip + len(dst) + n - 1) / n
-	l.ints.decode(q, j, count)
+	l.ints.Decode(q, j, count)
 	for k := range count {
 		part := dst[:min(len(dst), n-skip)]
-		l.kind.words(part, q.values[k][skip:])
+		l.kind.words(part, q.Values[k][skip:])
 		dst, skip = dst[len(part):], 0
 	}
 }

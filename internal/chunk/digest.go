@@ -80,7 +80,7 @@ type Digester struct{ words [Slots]uint64 }
 func (d *Digester) Chunk(src []byte) (uint64, error) {
 	if !IsMultiPart(src) {
 		var f frame
-		r := reader{src: src}
+		r := newReader(src)
 		if err := f.parse(&r); err != nil {
 			return 0, err
 		}

@@ -60,7 +60,7 @@ func TestDigestDependsOnTheWords(t *testing.T) {
 		if got := DigestWords(words, off); got != want {
 			t.Fatalf("digest %x of words, want %x", got, want)
 		}
-		if src := e.Append(nil, off, words); len(src) > 0 {
+		if src := encodeEither(t, &e, off, words); len(src) > 0 {
 			got, err := d.Chunk(src)
 			if err != nil || got != want {
 				t.Fatalf("digest %x of a chunk, want %x: %v", got, want, err)

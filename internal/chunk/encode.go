@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"dalmatiner/internal/intlist"
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
 )
@@ -16,12 +17,13 @@ type Encoder struct {
 	runs    [Slots]uint64 // words that differ from the one before
 	others  [Slots]uint64 // words of the second list of classSplit
 	lists   [2][Slots]int64
-	dense   ints
-	sparse  ints
-	scratch scratch
+	every   intlist.List // of every value
+	changed intlist.List // of those that differ from the one before
+	dense   bool         // AppendDense
+	scratch intlist.Scratch
 	count   int // points of the last Append
-	present mask
-	odd     mask
+	present intlist.Mask
+	odd     intlist.Mask
 	trial   []byte
 }
 
@@ -30,6 +32,18 @@ type Encoder struct {
 // written to nor kept. The same set slots give the same bytes, whatever was encoded before.
 // With no set word nothing is appended. It panics when the slots are not within the chunk.
 func (e *Encoder) Append(dst []byte, off int, words []uint64) []byte {
+	e.dense = false
+	return e.append(dst, off, words)
+}
+
+// AppendDense is Append for chunks that are written once and stay: it takes longer, and
+// so does reading them, and they are smaller.
+func (e *Encoder) AppendDense(dst []byte, off int, words []uint64) []byte {
+	e.dense = true
+	return e.append(dst, off, words)
+}
+
+func (e *Encoder) append(dst []byte, off int, words []uint64) []byte {
 	if off < 0 || off+len(words) > Slots {
 		panic(fmt.Sprintf("slots [%d, %d) of a chunk of %d", off, off+len(words), Slots))
 	}
@@ -96,17 +110,17 @@ func (e *Encoder) appendConstant(dst []byte, f *frame, words []uint64) []byte {
 	w := words[0]
 	if w < floatMarker {
 		f.min = point.Int(w)
-		return f.appendScaled(f.appendForm(dst), f.min, Sum{})
+		return f.appendScaled(f.appendForm(dst), Sum{})
 	}
 	f.kind, _ = toDecimals(e.values[:1], words[:1], &e.odd)
-	if e.odd.has(0) {
+	if e.odd.Has(0) {
 		f.class, f.constant = classBits, true
 		f.aggregate(words, words[:1])
 		return f.appendWords(f.appendForm(dst))
 	}
 	f.class, f.min = classDecimals, e.values[0]
 	f.Sum.Float = sumFloats(words, f.FirstOff)
-	return f.appendScaled(f.appendForm(dst), f.min, product(f.min, f.Count))
+	return f.appendScaled(f.appendForm(dst), product(f.min, f.Count))
 }
 
 // setDense sets the shape of slots without gaps.
@@ -140,7 +154,7 @@ func (e *Encoder) collect(f *frame, words []uint64) (set []uint64, floats int) {
 	}
 	f.Count -= int(unset)
 	f.shape = shapeMask
-	e.present = mask{}
+	e.present = intlist.Mask{}
 	set = e.set[:f.Count]
 	n := 1
 	set[0] = words[0]
@@ -148,10 +162,10 @@ func (e *Encoder) collect(f *frame, words []uint64) (set []uint64, floats int) {
 		if w != point.Unset {
 			set[n] = w
 			n++
-			e.present.set(i)
+			e.present.Set(i)
 		}
 	}
-	e.present.truncate(len(words) - 2) // the last one is known to be set
+	e.present.Truncate(len(words) - 2) // the last one is known to be set
 	return set, int(high)
 }
 
@@ -161,15 +175,15 @@ func (e *Encoder) appendPresent(dst []byte, f *frame) []byte {
 	if f.shape != shapeMask {
 		return dst
 	}
-	p := planMask(&e.present, f.slots()-2, &e.scratch.gaps)
-	return p.appendTo(dst, f.slots()-2)
+	p := intlist.PlanMask(&e.present, f.slots()-2, &e.scratch)
+	return p.AppendTo(dst, f.slots()-2)
 }
 
 // appendScaled encodes integers and decimals, which stand in e.values.
 func (e *Encoder) appendScaled(dst []byte, f *frame, words []uint64) []byte {
 	v := e.values[:f.Count]
-	x := measure(v)
-	f.min, f.span, f.first = x.min, x.max-x.min, v[0]
+	x := intlist.Measure(v)
+	f.min, f.span, f.first, f.last = x.Min, x.Max-x.Min, v[0], v[len(v)-1]
 	switch {
 	case f.shape == shapeMask:
 		f.Sum, f.Filled = sumWords(words, f.FirstOff)
@@ -179,7 +193,7 @@ func (e *Encoder) appendScaled(dst []byte, f *frame, words []uint64) []byte {
 	b := e.planBody(v, &x)
 	f.changes = b.changes
 	dst = f.appendForm(dst)
-	dst = f.appendScaled(dst, v[len(v)-1], x.sum)
+	dst = f.appendScaled(dst, sumOf(&x))
 	dst = e.appendPresent(dst, f)
 	if f.span == 0 {
 		return dst
@@ -187,55 +201,64 @@ func (e *Encoder) appendScaled(dst []byte, f *frame, words []uint64) []byte {
 	return b.appendTo(dst, &e.scratch)
 }
 
+// sumOf is the sum of the integers that x was measured of.
+func sumOf(x *intlist.Extent) Sum {
+	s := Sum{Hi: x.High >> 32, Lo: uint64(x.High) << 32}
+	s.AddInt(x.Low)
+	return s
+}
+
 // body is a list of integers, with repetitions taken out where that is
 // smaller.
 type body struct {
 	list    []int64
-	plan    *ints
+	plan    *intlist.List
 	changes bool
-	mask    maskPlan
+	mask    intlist.MaskPlan
 	count   int // values with repetitions
 }
 
 // planBody chooses between all values and only those that differ from the one
-// before. Above one change in four values the positions cost too much.
-func (e *Encoder) planBody(v []int64, x *extent) body {
-	b := body{list: v, plan: &e.dense, count: len(v)}
-	if x.min == x.max {
+// before. Above one change in four values the positions cost too much; below, these
+// are nearly always shorter, so that all values are looked at quickly.
+func (e *Encoder) planBody(v []int64, x *intlist.Extent) body {
+	b := body{list: v, plan: &e.every, count: len(v)}
+	if x.Min == x.Max {
 		return b
 	}
-	size := planInts(&e.dense, v, x, &e.scratch)
-	if x.changes > len(v)/4 {
+	if x.Changes > len(v)/4 {
+		e.plan(&e.every, v, x)
 		return b
 	}
-	runs, changes := e.lists[1][:0], mask{}
+	size := e.every.Plan(v, x, &e.scratch)
+	runs, changes := e.lists[1][:0], intlist.Mask{}
 	runs = append(runs, v[0])
 	for i, k := range v[1:] {
 		if k != v[i] {
-			changes.set(i)
+			changes.Set(i)
 			runs = append(runs, k)
 		}
 	}
-	p := planMask(&changes, len(v)-1, &e.scratch.gaps)
-	if p.size >= size {
+	p := intlist.PlanMask(&changes, len(v)-1, &e.scratch)
+	if p.Size >= size {
 		return b
 	}
-	rx := measure(runs)
-	if p.size+planInts(&e.sparse, runs, &rx, &e.scratch) < size {
-		b.list, b.plan, b.changes, b.mask = runs, &e.sparse, true, p
+	rx := intlist.Measure(runs)
+	if p.Size+e.plan(&e.changed, runs, &rx) < size {
+		b.list, b.plan, b.changes, b.mask = runs, &e.changed, true, p
 	}
 	return b
 }
 
-func (b *body) appendTo(dst []byte, s *scratch) []byte {
-	return b.plan.appendTo(b.appendChanges(dst), b.list, s)
+func (b *body) appendTo(dst []byte, s *intlist.Scratch) []byte {
+	return b.plan.AppendTo(b.appendChanges(dst), b.list, s)
 }
 
 func (b *body) appendChanges(dst []byte) []byte {
 	if !b.changes {
 		return dst
 	}
-	return b.mask.appendTo(dst, b.count-1)
+	return b.mask.AppendTo(dst, b.count-1)
 }
 
 // aggregate fills in the aggregates of classBits and classSplit.
@@ -258,12 +281,12 @@ func (f *frame) aggregate(words, set []uint64) {
 }
 
 // appendPrefix appends what ints has to know of a list beside the header.
-func appendPrefix(dst []byte, t transform, x *extent, first int64) []byte {
+func appendPrefix(dst []byte, t transform, x *intlist.Extent, first int64) []byte {
 	dst = append(dst, byte(t))
-	dst = binary.AppendUvarint(dst, zigzag(x.min))
-	dst = binary.AppendUvarint(dst, uint64(x.max-x.min))
-	if x.min != x.max {
-		dst = binary.AppendUvarint(dst, uint64(first-x.min))
+	dst = binary.AppendUvarint(dst, intlist.Zigzag(x.Min))
+	dst = binary.AppendUvarint(dst, uint64(x.Max-x.Min))
+	if x.Min != x.Max {
+		dst = binary.AppendUvarint(dst, uint64(first-x.Min))
 	}
 	return dst
 }
@@ -275,14 +298,14 @@ func (e *Encoder) appendBits(dst []byte, f *frame, set []uint64) []byte {
 	}
 	v := e.lists[0][:f.Count]
 	t := toBits(v, set)
-	x := measure(v)
+	x := intlist.Measure(v)
 	b := e.planBody(v, &x)
 	f.changes = b.changes
 	dst = f.appendWords(f.appendForm(dst))
 	dst = e.appendPresent(dst, f)
 	dst = b.appendChanges(dst)
 	dst = appendPrefix(dst, t, &x, v[0])
-	return b.plan.appendTo(dst, b.list, &e.scratch)
+	return b.plan.AppendTo(dst, b.list, &e.scratch)
 }
 
 // appendOdd encodes floats of which some are no decimals: by their bits, or as
@@ -302,11 +325,11 @@ func (e *Encoder) appendOdd(dst []byte, f *frame, set []uint64) []byte {
 // appendSplit encodes two lists: the integers, or the decimals of kind t, and
 // the other words.
 func (e *Encoder) appendSplit(dst []byte, f *frame, set []uint64, t transform) []byte {
-	runs, changes := e.runs[:1], mask{}
+	runs, changes := e.runs[:1], intlist.Mask{}
 	runs[0] = set[0]
 	for i, w := range set[1:] {
 		if w != set[i] {
-			changes.set(i)
+			changes.Set(i)
 			runs = append(runs, w)
 		}
 	}
@@ -317,25 +340,25 @@ func (e *Encoder) appendSplit(dst []byte, f *frame, set []uint64, t transform) [
 	dst = f.appendWords(f.appendForm(dst))
 	dst = e.appendPresent(dst, f)
 	if f.changes {
-		p := planMask(&changes, f.Count-1, &e.scratch.gaps)
-		dst = p.appendTo(dst, f.Count-1)
+		p := intlist.PlanMask(&changes, f.Count-1, &e.scratch)
+		dst = p.AppendTo(dst, f.Count-1)
 	}
-	var kinds mask
+	var kinds intlist.Mask
 	a, b := e.lists[0][:0], e.others[:0]
 	for i, w := range runs {
 		if k, ok := t.value(w); ok {
 			a = append(a, k)
 		} else {
-			kinds.set(i)
+			kinds.Set(i)
 			b = append(b, w)
 		}
 	}
-	p := planMask(&kinds, len(runs), &e.scratch.gaps)
-	dst = p.appendTo(dst, len(runs))
+	p := intlist.PlanMask(&kinds, len(runs), &e.scratch)
+	dst = p.AppendTo(dst, len(runs))
 	dst = e.appendList(dst, a, t)
 	v := e.lists[1][:len(b)]
 	if t == asInt {
-		var odd mask
+		var odd intlist.Mask
 		if u, odds := toDecimals(v, b, &odd); odds == 0 {
 			return e.appendList(dst, v, u)
 		}
@@ -344,13 +367,21 @@ func (e *Encoder) appendSplit(dst []byte, f *frame, set []uint64, t transform) [
 	return e.appendList(dst, v, u)
 }
 
+// plan chooses the form of a list.
+func (e *Encoder) plan(p *intlist.List, v []int64, x *intlist.Extent) int {
+	if e.dense {
+		return p.PlanDense(v, x, &e.scratch)
+	}
+	return p.Plan(v, x, &e.scratch)
+}
+
 // appendList appends a list with its prefix.
 func (e *Encoder) appendList(dst []byte, v []int64, t transform) []byte {
-	x := measure(v)
+	x := intlist.Measure(v)
 	dst = appendPrefix(dst, t, &x, v[0])
-	if x.min == x.max {
+	if x.Min == x.Max {
 		return dst
 	}
-	planInts(&e.dense, v, &x, &e.scratch)
-	return e.dense.appendTo(dst, v, &e.scratch)
+	e.plan(&e.every, v, &x)
+	return e.every.AppendTo(dst, v, &e.scratch)
 }

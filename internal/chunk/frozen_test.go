@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/frozen"
+	"dalmatiner/internal/intlist"
 	"dalmatiner/internal/point"
 )
 
@@ -21,16 +22,21 @@ import (
 //
 //	off 17              the slot of the first word
 //	pieces 60           of a multi-part chunk: the slots of each
+//	dense true          made by AppendDense
 //	words 1 2 - 0.5 …   "-" is unset, one with a point, an x or letters is a float
 //	bytes 04ab…
 type frozenChunk struct {
 	off, height int
+	dense       bool
 	words       []uint64
 	src         []byte
 }
 
 func (c *frozenChunk) encode(t *testing.T, e *Encoder) []byte {
 	t.Helper()
+	if c.dense {
+		return e.AppendDense(nil, c.off, c.words)
+	}
 	if c.height == 0 {
 		return e.Append(nil, c.off, c.words)
 	}
@@ -43,7 +49,7 @@ func (c *frozenChunk) encode(t *testing.T, e *Encoder) []byte {
 
 func (c *frozenChunk) text() []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "off %d\npieces %d\n", c.off, c.height)
+	fmt.Fprintf(&b, "off %d\npieces %d\ndense %v\n", c.off, c.height, c.dense)
 	for part := range slices.Chunk(c.words, 20) {
 		b.WriteString("words")
 		for _, w := range part {
@@ -107,6 +113,8 @@ func parseFrozen(t *testing.T, text string) (c frozenChunk) {
 			c.off, err = strconv.Atoi(fields[1])
 		case "pieces":
 			c.height, err = strconv.Atoi(fields[1])
+		case "dense":
+			c.dense, err = strconv.ParseBool(fields[1])
 		case "words":
 			for _, f := range fields[1:] {
 				c.words = append(c.words, parseWord(t, f))
@@ -156,8 +164,10 @@ func frozenInputs() map[string]frozenChunk {
 		"line": Slots, "parabola": Slots, "two-decimals": 250, "decimal-constant": Slots, "floats": 70, "smooth-floats": 130,
 		"float32": 130, "decimals-and-NaN": 250, "ints-and-floats": 200, "spikes": Slots, "resets": Slots, "latency": 130,
 		"every-tenth": Slots, "outage": 300, "random-gaps": 300,
+		"normal-walk": 500, "normal": 300, "requests": 300, "idle-requests": 300, "idle-gauge": 300, "kilobytes": 200, "bursts": 300, "idle-bursts": 600, "swings": 300, "idle-swings": 300, "seconds": 90,
 	} {
 		all[name] = frozenChunk{words: kindNamed(name).make(n)}
+		all["dense-"+name] = frozenChunk{dense: true, words: kindNamed(name).make(n)}
 	}
 	return all
 }
@@ -283,6 +293,9 @@ func (c *frozenChunk) check(t *testing.T, e *Encoder) {
 
 // frozenForms are what version 1 consists of.
 func frozenForms() (all []string) {
+	for _, class := range []string{"ints", "decimals"} {
+		all = append(all, class+", rising", class+", not rising")
+	}
 	for _, class := range []string{"ints", "decimals", "bits"} {
 		for _, part := range []string{"", ", full", ", run", ", mask", ", constant", ", changes"} {
 			all = append(all, class+part)
@@ -293,8 +306,11 @@ func frozenForms() (all []string) {
 		all = append(all, fmt.Sprint("mask mode ", mode))
 	}
 	all = append(all, "mask without bits", "list integer", "list decimal", "list bits", "list constant",
-		"form 0", "form 1", "form 2", "form 0 patched", "form 1 patched")
-	for group := range maxGroup {
+		"form 0", "form 1", "form 2", "form 0 patched", "form 1 patched", "factor")
+	for i := range 8 {
+		all = append(all, fmt.Sprintf("code, growth %v, sparse %v, zigzag %v", i&1 != 0, i&2 != 0, i&4 != 0))
+	}
+	for group := range 6 {
 		all = append(all, fmt.Sprint("group ", group+1))
 	}
 	for flag := range 8 {
@@ -321,13 +337,18 @@ func noteForms(t *testing.T, seen map[string]bool, src []byte) {
 		return
 	}
 	var f frame
-	r := reader{src: src}
+	r := newReader(src)
 	if err := f.parse(&r); err != nil {
 		t.Fatal(err)
 	}
 	class := []string{"ints", "decimals", "bits", "split"}[f.class]
 	seen[class] = true
 	seen[class+", "+[]string{"full", "run", "mask"}[f.shape]] = true
+	if f.class < classBits && f.rising {
+		seen[class+", rising"] = true
+	} else {
+		seen[class+", not rising"] = true
+	}
 	seen[class+", constant"] = seen[class+", constant"] || f.constant
 	seen[class+", changes"] = seen[class+", changes"] || f.changes
 	if f.class >= classBits {
@@ -351,11 +372,11 @@ func noteFlags(seen map[string]bool, flags byte) {
 	seen[fmt.Sprint("greatest from ", flags>>flagMax&3)] = true
 }
 
-func noteMask(seen map[string]bool, r *reader, n int) mask {
-	head := r.src[0]
+func noteMask(seen map[string]bool, r *reader, n int) intlist.Mask {
+	head := r.Src[0]
 	seen[fmt.Sprint("mask mode ", head&3)] = true
-	seen["mask without bits"] = seen["mask without bits"] || head>>2 == riceNone
-	m, _ := r.mask(n)
+	seen["mask without bits"] = seen["mask without bits"] || head>>2 == 15
+	m, _ := r.Mask(n)
 	return m
 }
 
@@ -365,7 +386,7 @@ func noteValues(t *testing.T, seen map[string]bool, r *reader, f *frame) {
 	n := f.Count
 	if f.changes {
 		m := noteMask(seen, &peek, n-1)
-		n = m.rank(n-1) + 1
+		n = m.Rank(n-1) + 1
 	}
 	if f.class == classSplit {
 		noteMask(seen, &peek, n)
@@ -381,14 +402,11 @@ func noteValues(t *testing.T, seen map[string]bool, r *reader, f *frame) {
 			continue
 		}
 		seen["list "+listKind(l.kind)] = true
-		form := fmt.Sprint("form ", l.ints.form)
-		if l.ints.patched {
-			form += " patched"
+		for part := range strings.SplitSeq(l.ints.String(), "; ") {
+			seen[part] = true
 		}
-		seen[form] = true
-		seen[fmt.Sprint("group ", l.ints.lay.group)] = true
-		seen["of one lane"] = seen["of one lane"] || l.ints.lay.lanes == 1
-		seen["of 12 lanes"] = seen["of 12 lanes"] || l.ints.lay.lanes == maxLanes
+		seen["of one lane"] = seen["of one lane"] || l.ints.Lanes() == 1
+		seen["of 12 lanes"] = seen["of 12 lanes"] || l.ints.Lanes() == intlist.MaxLanes
 	}
 }
 

@@ -10,7 +10,9 @@ func FuzzDecode(f *testing.F) {
 	var e Encoder
 	for _, c := range kinds() {
 		for _, n := range []int{5, 60, 720} {
-			f.Add(e.Append(nil, 0, c.make(n)))
+			for _, src := range encodeBoth(&e, 0, c.make(n)) {
+				f.Add(src)
+			}
 		}
 	}
 	for _, src := range append(multiParts(Lane), multiParts(2*Lane)...) {

@@ -1,6 +1,7 @@
 package chunk
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 
@@ -43,6 +44,23 @@ func kinds() []kind {
 		{"spikes", series(spikes, point.FromInt), 5.5},
 		{"resets", series(resets, point.FromInt), 5.6},
 		{"latency", series(func(r *rand.Rand, _ int, _ float64) float64 { return math.Round(1000 * math.Exp(r.NormFloat64())) }, point.FromInt), 13.6},
+		{"normal-walk", series(func(r *rand.Rand, i int, v float64) float64 {
+			return start(i, 70_000, v) + math.Round(r.NormFloat64()*9)
+		}, point.FromInt), 6.3},
+		{"normal", series(func(r *rand.Rand, _ int, _ float64) float64 { return math.Round(r.NormFloat64() * 30) }, point.FromInt), 7.8},
+		{"requests", series(func(r *rand.Rand, i int, v float64) float64 { return start(i, 1e6, v) + math.Floor(r.ExpFloat64()*40) }, point.FromInt), 8.7},
+		{"idle-requests", series(idleRequests, point.FromInt), 5.6},
+		{"idle-gauge", series(idleGauge, point.FromInt), 3.9},
+		{"kilobytes", series(func(r *rand.Rand, i int, v float64) float64 {
+			return start(i, 8e5, v) + 4*math.Round(r.NormFloat64()*9)
+		}, point.FromInt), 8.3},
+		{"bursts", series(bursts(1, false), point.FromInt), 12.5},
+		{"idle-bursts", series(bursts(3, false), point.FromInt), 12.5},
+		{"swings", series(bursts(1, true), point.FromInt), 13.5},
+		{"idle-swings", series(bursts(2, true), point.FromInt), 13.5},
+		{"seconds", series(func(r *rand.Rand, i int, v float64) float64 {
+			return math.Round((start(i, 21, v)+float64(r.IntN(21))/100)*100) / 100
+		}, point.FromFloat), 5.2},
 		{"every-tenth", everyTenth, 1.3},
 		{"outage", outage, 9},
 		{"random-gaps", randomGaps, 7},
@@ -70,6 +88,37 @@ func slowGauge(r *rand.Rand, i int, v float64) float64 {
 		v += float64(r.IntN(11) - 5)
 	}
 	return v
+}
+
+// idleRequests is a counter that stands still most of the time.
+func idleRequests(r *rand.Rand, i int, v float64) float64 {
+	if v = start(i, 1e6, v); r.IntN(5) < 2 {
+		v += 1 + math.Floor(r.ExpFloat64()*40)
+	}
+	return v
+}
+
+// idleGauge holds its value half of the time, and goes up or down a little in the other.
+func idleGauge(r *rand.Rand, i int, v float64) float64 {
+	if v = start(i, 1e4, v); r.IntN(2) == 0 {
+		v += math.Round(r.NormFloat64() * 2)
+	}
+	return v
+}
+
+// bursts changes once in a number of slots, by amounts of any magnitude up to e^8.
+func bursts(every int, signed bool) func(r *rand.Rand, i int, v float64) float64 {
+	return func(r *rand.Rand, i int, v float64) float64 {
+		v = start(i, 1e6, v)
+		if r.IntN(every) > 0 {
+			return v
+		}
+		change := math.Floor(math.Exp(8 * r.Float64()))
+		if signed && r.IntN(2) == 0 {
+			change = -change
+		}
+		return v + change
+	}
 }
 
 // spikes is a gauge of 0..20 that now and then holds a large value.
@@ -141,6 +190,23 @@ func randomGaps(n int) []uint64 {
 		}
 	}
 	return words
+}
+
+// encodeEither encodes words in one of the two ways.
+func encodeEither(t *rapid.T, e *Encoder, off int, words []uint64) []byte {
+	if rapid.Bool().Draw(t, "dense") {
+		return e.AppendDense(nil, off, words)
+	}
+	return e.Append(nil, off, words)
+}
+
+// encodeBoth encodes words in both ways, of which it returns one if they are the same.
+func encodeBoth(e *Encoder, off int, words []uint64) [][]byte {
+	plain, dense := e.Append(nil, off, words), e.AppendDense(nil, off, words)
+	if bytes.Equal(plain, dense) {
+		return [][]byte{plain}
+	}
+	return [][]byte{plain, dense}
 }
 
 // special words: extremes, signed zero, the infinities, NaN with payloads.

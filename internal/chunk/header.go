@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 
+	"dalmatiner/internal/intlist"
 	"dalmatiner/internal/point"
 )
 
@@ -24,7 +25,10 @@ const (
 	shapeMask          // a mask tells, behind the header
 	shapeBits   = 2    // shift of the shape in the form byte
 	changesFlag = 1 << 4
-	formMask    = changesFlag<<1 - 1
+	// Of classInts and classDecimals: the first value is the least and the last one the
+	// greatest; all are equal.
+	risingFlag = 1 << 6
+	evenFlag   = 1 << 7
 )
 
 // Flags of the header of classBits and classSplit.
@@ -52,6 +56,8 @@ type frame struct {
 	kind      transform
 	min, span int64
 	first     int64
+	last      int64
+	rising    bool
 }
 
 // slots is the number of slots from the first to the last set one.
@@ -62,6 +68,15 @@ func (f *frame) appendForm(dst []byte) []byte {
 	form := byte(f.class) | byte(f.shape)<<shapeBits
 	if f.changes {
 		form |= changesFlag
+	}
+	if f.class < classBits {
+		f.rising = f.span > 0 && f.first == f.min && f.last == f.min+f.span
+		if f.rising {
+			form |= risingFlag
+		}
+		if f.span == 0 {
+			form |= evenFlag
+		}
 	}
 	dst = append(dst, form)
 	first, last, count := uint32(f.FirstOff), uint32(f.LastOff), uint32(f.Count)
@@ -76,23 +91,23 @@ func (f *frame) appendForm(dst []byte) []byte {
 }
 
 func (f *frame) parseForm(r *reader) error {
-	form := r.u8()
+	form := r.U8()
 	f.class = int(form & 3)
 	f.shape = int(form >> shapeBits & 3)
-	f.changes = form&changesFlag != 0
+	f.changes, f.rising, f.constant = form&changesFlag != 0, form&risingFlag != 0, form&evenFlag != 0
 	switch f.shape {
 	case shapeFull:
 		f.LastOff = Slots - 1
 	case shapeRun:
-		v := int(r.u8()) | int(r.u8())<<8 | int(r.u8())<<16
+		v := int(r.U8()) | int(r.U8())<<8 | int(r.U8())<<16
 		f.FirstOff, f.LastOff = v&1023, v>>10
 	case shapeMask:
-		if b := r.take(4); b != nil {
+		if b := r.Take(4); b != nil {
 			v := int(binary.LittleEndian.Uint32(b))
 			f.FirstOff, f.LastOff, f.Count = v&1023, v>>10&1023, v>>20
 		}
 	}
-	if r.bad || form&^formMask != 0 || f.shape > shapeMask {
+	if r.Bad || form&multiPartForm != 0 || f.shape > shapeMask || f.rising && f.constant || f.class >= classBits && (f.rising || f.constant) {
 		return fmt.Errorf("%w: form byte %#02x is not defined or what follows is cut off", ErrCorrupt, form)
 	}
 	if f.FirstOff > f.LastOff || f.LastOff >= Slots {
@@ -108,27 +123,29 @@ func (f *frame) parseForm(r *reader) error {
 
 // appendScaled appends the aggregates of classInts and classDecimals. sum and
 // filled are those of the integers; the latter is of classInts with gaps only.
-func (f *frame) appendScaled(dst []byte, last int64, sum Sum) []byte {
+func (f *frame) appendScaled(dst []byte, sum Sum) []byte {
 	if f.class == classDecimals {
 		dst = append(dst, byte(f.kind))
 	}
-	dst = binary.AppendUvarint(dst, zigzag(f.min))
-	dst = binary.AppendUvarint(dst, uint64(f.span))
+	dst = binary.AppendUvarint(dst, intlist.Zigzag(f.min))
 	if f.span != 0 {
+		dst = binary.AppendUvarint(dst, uint64(f.span))
 		width := uint(bits.Len64(uint64(f.span)))
-		w := bitWriter{dst: dst}
-		w.put(uint64(f.first-f.min), width)
-		w.put(uint64(last-f.min), width)
+		w := bitWriter{intlist.BitWriter{Dst: dst}}
+		if !f.rising {
+			w.Put(uint64(f.first-f.min), width)
+			w.Put(uint64(f.last-f.min), width)
+		}
 		w.putSum(sum, f.min, f.Count, width)
 		if f.class == classInts && f.shape == shapeMask {
 			w.putSum(f.Filled, f.min, f.slots(), width)
 		}
-		dst = w.finish()
+		dst = w.Finish()
 	}
 	if f.class == classDecimals {
 		guess := sum.Float64() / pow10(int(f.kind-asDecimal))
 		off := int64(math.Float64bits(f.Sum.Float) - math.Float64bits(guess))
-		dst = binary.AppendUvarint(dst, zigzag(off))
+		dst = binary.AppendUvarint(dst, intlist.Zigzag(off))
 		if f.shape == shapeMask {
 			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(f.Filled.Float))
 		}
@@ -144,20 +161,20 @@ const sumBits = 10
 func (b *bitWriter) putSum(s Sum, least int64, n int, width uint) {
 	hi, lo := s.minus(product(least, n))
 	if width += sumBits; width <= 64 {
-		b.put(lo, width)
+		b.Put(lo, width)
 		return
 	}
-	b.put(lo, 64)
-	b.put(hi, width-64)
+	b.Put(lo, 64)
+	b.Put(hi, width-64)
 }
 
 func (r *bitReader) getSum(least int64, n int, width uint) Sum {
 	var s Sum
 	if width += sumBits; width <= 64 {
-		s.Lo = r.get(width)
+		s.Lo = r.Get(width)
 	} else {
-		s.Lo = r.get(64)
-		s.Hi = int64(r.get(width - 64))
+		s.Lo = r.Get(64)
+		s.Hi = int64(r.Get(width - 64))
 	}
 	return s.Plus(product(least, n))
 }
@@ -166,42 +183,47 @@ func (f *frame) parseScaled(r *reader) error {
 	f.kind = asInt
 	lowest, highest := point.MinInt, point.MaxInt
 	if f.class == classDecimals {
-		f.kind = transform(r.u8())
+		f.kind = transform(r.U8())
 		lowest, highest = -1<<52, 1<<52
 	}
-	f.min = r.varint()
-	span := r.uvarint()
-	if r.bad || f.class == classDecimals && (f.kind < asDecimal || f.kind > asDecimal+maxExponent) ||
+	f.min = r.Varint()
+	span := uint64(0)
+	if !f.constant {
+		span = r.Uvarint()
+	}
+	if r.Bad || span == 0 != f.constant || f.class == classDecimals && (f.kind < asDecimal || f.kind > asDecimal+maxExponent) ||
 		f.min < lowest || f.min > highest || span > uint64(highest-f.min) {
 		return fmt.Errorf("%w: kind %d, values from %d over %d", ErrCorrupt, f.kind, f.min, span)
 	}
 	f.span = int64(span)
-	f.constant = span == 0
-	f.first = f.min
-	last, sum := f.min, product(f.min, f.Count)
+	f.first, f.last = f.min, f.min
+	sum := product(f.min, f.Count)
 	f.Filled = product(f.min, f.slots())
 	if span != 0 {
 		width := uint(bits.Len64(span))
-		b := bitReader{src: r.src}
-		first, lastUp := b.get(width), b.get(width)
+		b := bitReader{intlist.BitReader{Src: r.Src}}
+		first, last := uint64(0), span
+		if !f.rising {
+			first, last = b.Get(width), b.Get(width)
+		}
 		sum = b.getSum(f.min, f.Count, width)
 		f.Filled = sum
 		if f.class == classInts && f.shape == shapeMask {
 			f.Filled = b.getSum(f.min, f.slots(), width)
 		}
-		if b.overrun() || first > span || lastUp > span {
-			return fmt.Errorf("%w: first value %d and last %d above the smallest, span %d", ErrCorrupt, first, lastUp, span)
+		if b.Overrun() || first > span || last > span {
+			return fmt.Errorf("%w: first value %d and last %d above the smallest, span %d", ErrCorrupt, first, last, span)
 		}
-		r.src = b.rest()
-		f.first, last = f.min+int64(first), f.min+int64(lastUp)
+		r.Src = b.Rest()
+		f.first, f.last = f.min+int64(first), f.min+int64(last)
 	}
-	f.First, f.Last = f.kind.word(f.first), f.kind.word(last)
+	f.First, f.Last = f.kind.word(f.first), f.kind.word(f.last)
 	f.Min, f.Max = f.kind.word(f.min), f.kind.word(f.min+f.span)
 	f.Sum = sum
 	if f.class == classDecimals {
 		f.parseFloatSums(r, sum)
 	}
-	if r.bad {
+	if r.Bad {
 		return fmt.Errorf("%w: header is cut off", ErrCorrupt)
 	}
 	return nil
@@ -210,7 +232,7 @@ func (f *frame) parseScaled(r *reader) error {
 // parseFloatSums reads the sums of classDecimals; sum is that of the integers.
 func (f *frame) parseFloatSums(r *reader, sum Sum) {
 	guess := sum.Float64() / pow10(int(f.kind-asDecimal))
-	f.Sum = Sum{Float: canonical(math.Float64frombits(math.Float64bits(guess) + uint64(r.varint())))}
+	f.Sum = Sum{Float: canonical(math.Float64frombits(math.Float64bits(guess) + uint64(r.Varint())))}
 	f.Filled = f.Sum
 	if f.shape == shapeMask {
 		f.Filled.Float = r.float()
@@ -218,7 +240,7 @@ func (f *frame) parseFloatSums(r *reader, sum Sum) {
 }
 
 func (r *reader) float() float64 {
-	b := r.take(8)
+	b := r.Take(8)
 	if b == nil {
 		return 0
 	}
@@ -233,7 +255,7 @@ func ParseHeader(src []byte) (Header, error) {
 		return parseMultiPart(src)
 	}
 	var f frame
-	r := reader{src: src}
+	r := newReader(src)
 	err := f.parse(&r)
 	return f.Header, err
 }
@@ -247,7 +269,7 @@ func Count(src []byte) (int, error) {
 		return h.Count, err
 	}
 	var f frame
-	r := reader{src: src}
+	r := newReader(src)
 	err := f.parseForm(&r)
 	return f.Count, err
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"dalmatiner/internal/intlist"
 	"dalmatiner/internal/point"
 )
 
@@ -13,7 +14,7 @@ const (
 	// minListed and maxListed bound a multi-part chunk: one piece needs no list, and
 	// in one of pieces shorter than a lane the headers would outweigh the rest.
 	minListed = 2
-	maxListed = maxLanes
+	maxListed = intlist.MaxLanes
 )
 
 // IsMultiPart reports whether the chunk src is a list of pieces, as AppendMultiPart makes
@@ -57,27 +58,27 @@ type parts struct {
 }
 
 func parseParts(src []byte) (parts, error) {
-	r := reader{src: src[1:]}
-	p := parts{n: int(r.u8())}
+	r := newReader(src[1:])
+	p := parts{n: int(r.U8())}
 	if p.n < minListed || p.n > maxListed {
 		return p, fmt.Errorf("%w: multi-part chunk of %d pieces, want %d to %d", ErrCorrupt, p.n, minListed, maxListed)
 	}
 	p.lengths = r
 	rest := uint64(0)
 	for range p.n {
-		n := r.uvarint()
-		r.bad = r.bad || n > uint64(len(src)) // so that the sum cannot overflow
+		n := r.Uvarint()
+		r.Bad = r.Bad || n > uint64(len(src)) // so that the sum cannot overflow
 		rest += n
 	}
-	if r.bad || rest != uint64(len(r.src)) {
-		return p, fmt.Errorf("%w: multi-part chunk of %d pieces of %d bytes, %d are there", ErrCorrupt, p.n, rest, len(r.src))
+	if r.Bad || rest != uint64(len(r.Src)) {
+		return p, fmt.Errorf("%w: multi-part chunk of %d pieces of %d bytes, %d are there", ErrCorrupt, p.n, rest, len(r.Src))
 	}
 	p.pieces = r
 	return p, nil
 }
 
 // next returns the next piece; parseParts has checked that it is there.
-func (p *parts) next() []byte { return p.pieces.take(int(p.lengths.uvarint())) }
+func (p *parts) next() []byte { return p.pieces.Take(int(p.lengths.Uvarint())) }
 
 // parseMultiPart combines the headers of the pieces.
 func parseMultiPart(src []byte) (Header, error) {
@@ -117,7 +118,7 @@ func decodeParts(dst []uint64, src []byte, from int) error {
 	for range p.n {
 		piece := p.next()
 		var f frame
-		r := reader{src: piece}
+		r := newReader(piece)
 		if err := f.parse(&r); err != nil {
 			return err
 		}
@@ -144,7 +145,7 @@ type combiner struct {
 // add takes the next piece.
 func (g *combiner) add(piece []byte) error {
 	var f frame
-	r := reader{src: piece}
+	r := newReader(piece)
 	if err := f.parse(&r); err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func (g *combiner) add(piece []byte) error {
 // through the headers.
 func (g *combiner) join(piece []byte) error {
 	var f frame
-	r := reader{src: piece}
+	r := newReader(piece)
 	if err := f.parseForm(&r); err != nil {
 		return err
 	}

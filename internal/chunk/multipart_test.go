@@ -72,7 +72,8 @@ func TestMultiPartEqualsTheWhole(t *testing.T) {
 		floats, gaps := false, height != Lane
 		for _, p := range pieces {
 			var f frame
-			if err := f.parse(&reader{src: p}); err != nil {
+			r := newReader(p)
+			if err := f.parse(&r); err != nil {
 				t.Fatal(err)
 			}
 			floats = floats || f.class != classInts

@@ -94,9 +94,9 @@ func (r *reader) rollupSum(flags byte) Sum {
 	if flags&rollupInts != 0 {
 		var hi, lo uint64
 		for shift := uint(0); ; shift += 7 {
-			b := r.u8()
-			if shift > 126 || r.bad {
-				r.bad = true
+			b := r.U8()
+			if shift > 126 || r.Bad {
+				r.Bad = true
 				return s
 			}
 			v := uint64(b & 0x7f)
@@ -122,11 +122,11 @@ func (r *reader) rollupSum(flags byte) Sum {
 // ParseRollup reads what AppendRollup wrote from the start of src. rest is the part of src
 // behind it. The error wraps ErrCorrupt.
 func ParseRollup(src []byte) (h Header, rest []byte, err error) {
-	r := reader{src: src}
+	r := newReader(src)
 	var f frame
-	flags := r.u8()
-	first, length, missing := r.uvarint(), r.uvarint(), r.uvarint()
-	if r.bad || first >= MaxRollup || length >= MaxRollup-first || missing > length {
+	flags := r.U8()
+	first, length, missing := r.Uvarint(), r.Uvarint(), r.Uvarint()
+	if r.Bad || first >= MaxRollup || length >= MaxRollup-first || missing > length {
 		return h, nil, fmt.Errorf("%w: rollup of %d slots from %d on, %d of them unset", ErrCorrupt, length, first, missing)
 	}
 	f.FirstOff, f.LastOff = int(first), int(first+length)
@@ -137,8 +137,8 @@ func ParseRollup(src []byte) (h Header, rest []byte, err error) {
 	if flags&flagFilled != 0 {
 		f.Filled = r.rollupSum(flags)
 	}
-	if r.bad {
+	if r.Bad {
 		return h, nil, fmt.Errorf("%w: rollup with flags %#02x is cut off", ErrCorrupt, flags)
 	}
-	return f.Header, r.src, nil
+	return f.Header, r.Src, nil
 }

@@ -18,13 +18,32 @@ func TestSize(t *testing.T) {
 			}
 		}
 		src := check(t, &e, 0, words)
+		dense := len(e.AppendDense(nil, 0, words))
 		h, _ := ParseHeader(src)
 		got := float64(8*len(src)) / Slots
-		t.Logf("%-16s %4d set, %4d bytes, %6.3f bits per slot (form %#02x)", c.name, h.Count, len(src), got, src[0])
+		t.Logf("%-16s %4d set, %4d bytes, %6.3f bits per slot (form %#02x), dense %4d bytes", c.name, h.Count, len(src), got, src[0], dense)
+		if limit := float64(len(src)) * densest(c.name); float64(dense) > limit {
+			t.Errorf("%s: dense %d bytes, the limit is %.0f", c.name, dense, limit)
+		}
 		if got > c.limit {
 			t.Errorf("%s: %.3f bits per slot, the limit is %v", c.name, got, c.limit)
 		}
 	}
+}
+
+// densest is the share of a chunk that a dense one may take.
+func densest(kind string) float64 {
+	switch kind {
+	case "normal-walk", "normal", "latency":
+		return .95
+	case "requests", "idle-requests", "swings", "idle-swings":
+		return .92
+	case "bursts", "idle-bursts":
+		return .85
+	case "idle-gauge", "kilobytes":
+		return .7
+	}
+	return 1
 }
 
 // Every case stands for a decision of the encoder that random data reaches too
@@ -67,17 +86,6 @@ func TestForm(t *testing.T) {
 		}
 		if len(src) > c.size {
 			t.Errorf("%s: %d bytes, the limit is %d", c.name, len(src), c.size)
-		}
-	}
-}
-
-func TestGroupsOfALane(t *testing.T) {
-	for group := 1; group <= maxGroup; group++ {
-		for length := 1; length <= Lane; length++ {
-			l := layout{length: length, group: group}
-			if got, want := l.groups(), (length+group-1)/group; got != want {
-				t.Fatalf("%d residuals in groups of %d: %d, want %d", length, group, got, want)
-			}
 		}
 	}
 }

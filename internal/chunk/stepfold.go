@@ -4,14 +4,15 @@ import (
 	"math"
 	"math/bits"
 
+	"dalmatiner/internal/intlist"
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
 )
 
 // aligned reports whether every lane of the codec lies in one lane of the sums
 // of floats, and has it to itself.
-func (t *stepper) aligned(lay *layout) bool {
-	return t.first%Lane == 0 && (lay.length == Lane || lay.lanes == 1)
+func (t *stepper) aligned(p *intlist.List) bool {
+	return t.first%Lane == 0 && (p.Length() == Lane || p.Lanes() == 1)
 }
 
 // lanes takes in the values of a list, all lanes that are wanted side by side.
@@ -21,7 +22,7 @@ func (t *stepper) lanes(l *list, f *folder) bool {
 		f.scale = pow10(int(l.kind - asDecimal))
 	}
 	p := &l.ints
-	n := p.lay.length
+	n := p.Length()
 	j := (t.from - t.first) / n
 	count := (t.to-t.first+n-1)/n - j
 	base := t.first + j*n
@@ -51,9 +52,9 @@ func (t *stepper) lanes(l *list, f *folder) bool {
 }
 
 // whole takes in count lanes from lane j on of which none is cut.
-func (t *stepper) whole(f *folder, p *ints, j, count int) bool {
-	n := p.lay.length
-	if f.kind != asInt || !p.foldNarrow(&f.fold, j, count) {
+func (t *stepper) whole(f *folder, p *intlist.List, j, count int) bool {
+	n := p.Length()
+	if f.kind != asInt || !p.FoldNarrow(&f.fold, j, count) {
 		f.takeWhole(p, j, count)
 	}
 	off := t.first + j*n
@@ -76,14 +77,14 @@ func (t *stepper) whole(f *folder, p *ints, j, count int) bool {
 }
 
 // takeWhole takes in all values of count lanes from lane j on.
-func (f *folder) takeWhole(p *ints, j, count int) {
-	prediction := p.start(&f.fold, &f.residuals, j, count)
+func (f *folder) takeWhole(p *intlist.List, j, count int) {
+	prediction := p.Start(&f.fold, &f.lanes, j, count)
 	if f.kind >= asBits {
 		f.fold.AllNoFloats()
 	} else {
 		f.fold.AllNoInts()
 	}
-	f.take(prediction, count, 0, p.lay.length)
+	f.take(prediction, count, 0, p.Length())
 }
 
 // intLanes gives out steps that are a lane of integers each. Like give it reports
@@ -126,9 +127,9 @@ func (t *stepper) decimalLanes(f *folder, count, off, n int) bool {
 // across takes in count lanes from lane j on that are all cut before value cut: a
 // step is the end of a lane and the begin of the next one, and of integers or
 // decimals.
-func (t *stepper) across(f *folder, p *ints, j, count, cut int) bool {
-	n := p.lay.length
-	prediction := p.start(&f.fold, &f.residuals, j, count)
+func (t *stepper) across(f *folder, p *intlist.List, j, count, cut int) bool {
+	n := p.Length()
+	prediction := p.Start(&f.fold, &f.lanes, j, count)
 	f.fold.AllNoInts()
 	f.take(prediction, count, 0, cut)
 	begins, ends := f.fold, &f.fold
@@ -166,11 +167,11 @@ func (f *folder) plus(a, b uint64) uint64 {
 
 // folder takes in the values of lanes side by side.
 type folder struct {
-	kind      transform
-	scale     float64 // of decimals
-	cut       int     // end of a step, at or behind the slots that were taken in
-	fold      kernel.Fold
-	residuals kernel.Residuals
+	kind  transform
+	scale float64 // of decimals
+	cut   int     // end of a step, at or behind the slots that were taken in
+	fold  kernel.Fold
+	lanes intlist.Lanes
 	// By lane: the cuts of its values as bits, and its parts between them.
 	cuts  [kernel.Lanes]uint64
 	parts [kernel.Lanes][maxParts]part
@@ -206,10 +207,10 @@ func (f *folder) places(t *stepper, base, n int) uint64 {
 }
 
 // run takes in the values of lanes from cut to cut.
-func (f *folder) run(p *ints, j, count int, cuts uint64) {
-	prediction := p.start(&f.fold, &f.residuals, j, count)
+func (f *folder) run(p *intlist.List, j, count int, cuts uint64) {
+	prediction := p.Start(&f.fold, &f.lanes, j, count)
 	at := 0
-	if p.form == formOffset {
+	if prediction.Order == 0 {
 		at = bits.TrailingZeros64(cuts) // nothing depends on what is before
 	}
 	clear(f.count[:])
@@ -262,11 +263,11 @@ func (f *folder) close(k, to int) {
 func (f *folder) take(p kernel.Prediction, count, from, to int) {
 	switch {
 	case f.kind == asInt:
-		kernel.FoldInts(&f.fold, &f.residuals, p, count, from, to)
+		kernel.FoldInts(&f.fold, &f.lanes.Residuals, p, count, from, to)
 	case f.kind < asBits:
-		kernel.FoldDecimals(&f.fold, &f.residuals, p, f.scale, count, from, to)
+		kernel.FoldDecimals(&f.fold, &f.lanes.Residuals, p, f.scale, count, from, to)
 	default:
-		kernel.FoldBits(&f.fold, &f.residuals, p, uint(f.kind-asBits), count, from, to)
+		kernel.FoldBits(&f.fold, &f.lanes.Residuals, p, uint(f.kind-asBits), count, from, to)
 	}
 }
 

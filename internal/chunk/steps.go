@@ -68,7 +68,7 @@ func (a *Adder) Steps(dst []Header, src []byte, s Steps) error {
 // fold reports whether it could do without the words.
 func (a *Adder) fold(dst []Header, src []byte, s Steps) (done bool, err error) {
 	var f frame
-	r := reader{src: src}
+	r := newReader(src)
 	if err := f.parse(&r); err != nil {
 		clear(dst)
 		return false, err
@@ -92,7 +92,7 @@ func (a *Adder) fold(dst []Header, src []byte, s Steps) (done bool, err error) {
 	case v.repeats:
 		done = l.kind == asInt && t.runs(&a.memory)
 	default:
-		done = (l.kind == asInt || t.aligned(&l.ints.lay)) && t.lanes(l, &a.folder)
+		done = (l.kind == asInt || t.aligned(&l.ints)) && t.lanes(l, &a.folder)
 	}
 	v.release()
 	// Of the steps between every field was set.
@@ -217,7 +217,7 @@ func (t *stepper) runs(m *memory) bool {
 		for end := t.end; at < end; {
 			n := min(end-at, 64)
 			last := at+n == end
-			ends := changes.window(at-t.first, n)
+			ends := changes.Window(at-t.first, n)
 			if last {
 				ends &^= 1 << (n - 1)
 			}
@@ -238,7 +238,7 @@ func (t *stepper) runs(m *memory) bool {
 		}
 		s.last, s.least, s.most = words[i], point.FromInt(least), point.FromInt(most)
 		t.ints(s, product(sum, 1))
-		if at < t.to && changes.has(at-t.first-1) {
+		if at < t.to && changes.Has(at-t.first-1) {
 			i++
 			k = point.Int(words[i])
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"dalmatiner/internal/intlist"
 	"pgregory.net/rapid"
 )
 
@@ -60,7 +61,7 @@ func TestStepsEqualTheWords(t *testing.T) {
 	var e Encoder
 	rapid.Check(t, func(t *rapid.T) {
 		off, words := genPart(t)
-		src := e.Append(nil, off, words)
+		src := encodeEither(t, &e, off, words)
 		if len(src) == 0 {
 			return
 		}
@@ -79,21 +80,23 @@ func TestStepsOfEveryKind(t *testing.T) {
 	var e Encoder
 	for _, c := range kinds() {
 		for _, n := range []int{Slots, Slots - Lane, 131, 61, Lane, 7, 1} {
-			src := e.Append(nil, Slots-n, c.make(n))
-			for from := 0; len(src) > 0 && from < 2*Lane; from += 7 {
-				for _, every := range []int{Lane, 100, Slots} {
-					checkSteps(t, src, Steps{From: from, To: Slots - from/3, Cut: from + every - from%every, Every: every})
+			for _, src := range encodeBoth(&e, Slots-n, c.make(n)) {
+				for from := 0; len(src) > 0 && from < 2*Lane; from += 7 {
+					for _, every := range []int{Lane, 100, Slots} {
+						checkSteps(t, src, Steps{From: from, To: Slots - from/3, Cut: from + every - from%every, Every: every})
+					}
 				}
 			}
 		}
-		src := e.Append(nil, 0, c.make(Slots))
-		for cut := range Lane {
-			checkSteps(t, src, Steps{To: Slots, Cut: 1 + cut, Every: Lane})
-			checkSteps(t, src, Steps{From: 2 * Lane, To: 5 * Lane, Cut: 2*Lane + 1 + cut, Every: Lane})
-		}
-		done, err := new(Adder).fold(make([]Header, Slots/Lane), src, Steps{To: Slots, Cut: Lane, Every: Lane})
-		if err != nil || done == decoded[c.name] {
-			t.Errorf("%s: added up without its words: %v, %v", c.name, done, err)
+		for _, src := range encodeBoth(&e, 0, c.make(Slots)) {
+			for cut := range Lane {
+				checkSteps(t, src, Steps{To: Slots, Cut: 1 + cut, Every: Lane})
+				checkSteps(t, src, Steps{From: 2 * Lane, To: 5 * Lane, Cut: 2*Lane + 1 + cut, Every: Lane})
+			}
+			done, err := new(Adder).fold(make([]Header, Slots/Lane), src, Steps{To: Slots, Cut: Lane, Every: Lane})
+			if err != nil || done == decoded[c.name] {
+				t.Errorf("%s: added up without its words: %v, %v", c.name, done, err)
+			}
 		}
 	}
 }
@@ -106,16 +109,16 @@ func TestStepsOfWrappedValues(t *testing.T) {
 		for i := range v {
 			v[i] = int64(i) << 40 * int64(i%3)
 		}
-		var s scratch
-		var p ints
-		ex := measure(v)
-		planInts(&p, v, &ex, &s)
-		body := p.appendTo(nil, v, &s)
-		r := reader{src: body}
-		if err := r.ints(&l.ints, Slots, ex.min, uint64(ex.max-ex.min), v[0]); err != nil {
+		var s intlist.Scratch
+		var p intlist.List
+		ex := intlist.Measure(v)
+		p.Plan(v, &ex, &s)
+		body := p.AppendTo(nil, v, &s)
+		r := newReader(body)
+		const beyond = 1 << 62
+		if err := r.List(&l.ints, Slots, ex.Min+beyond, uint64(ex.Max-ex.Min), v[0]+beyond); err != nil {
 			t.Fatal(err)
 		}
-		l.ints.base += 1 << 62
 		steps := Steps{To: Slots, Cut: Lane, Every: Lane}
 		dst := make([]Header, steps.Count())
 		var f stepper
@@ -146,7 +149,9 @@ func TestStepsDoNotAllocate(t *testing.T) {
 func FuzzSteps(f *testing.F) {
 	var e Encoder
 	for _, c := range kinds() {
-		f.Add(e.Append(nil, 0, c.make(Slots)), uint16(0), uint16(Slots), uint16(0), uint16(Lane))
+		for _, src := range encodeBoth(&e, 0, c.make(Slots)) {
+			f.Add(src, uint16(0), uint16(Slots), uint16(0), uint16(Lane))
+		}
 		f.Add(e.Append(nil, 60, c.make(131)), uint16(17), uint16(333), uint16(5), uint16(100))
 	}
 	f.Fuzz(func(t *testing.T, src []byte, from, n, cut, every uint16) {

@@ -3,6 +3,7 @@ package chunk
 import (
 	"math/bits"
 
+	"dalmatiner/internal/intlist"
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
 )
@@ -73,8 +74,8 @@ var powers = [maxExponent + 1]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8,
 // toDecimals finds the exponent with which the float words become integers and
 // fills in those. Words that have none are marked in odd and counted; when
 // they are too many the count stops short.
-func toDecimals(ks []int64, words []uint64, odd *mask) (t transform, odds int) {
-	*odd = mask{}
+func toDecimals(ks []int64, words []uint64, odd *intlist.Mask) (t transform, odds int) {
+	*odd = intlist.Mask{}
 	exp, scale := 0, 1.0
 	redo := 0 // values below this one were scaled by a smaller exponent
 	for i := 0; ; i++ {
@@ -89,19 +90,19 @@ func toDecimals(ks []int64, words []uint64, odd *mask) (t transform, odds int) {
 			}
 		}
 		if !ok {
-			odd.set(i)
+			odd.Set(i)
 			if odds++; odds > 8 && odds > i/2 {
 				return 0, len(words)
 			}
 		}
 	}
 	for i, w := range words[:redo] {
-		if odd.has(i) {
+		if odd.Has(i) {
 			continue
 		}
 		var ok bool
 		if ks[i], ok = kernel.ScaledOne(w, scale); !ok {
-			odd.set(i) // too large for the larger exponent
+			odd.Set(i) // too large for the larger exponent
 			odds++
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 
+	"dalmatiner/internal/intlist"
 	"dalmatiner/internal/point"
 )
 
@@ -100,7 +101,7 @@ func appendSum(dst []byte, s Sum, flags byte) []byte {
 func (r *reader) sum(flags byte) Sum {
 	var s Sum
 	if flags&flagInts != 0 {
-		if b := r.take(9); b != nil {
+		if b := r.Take(9); b != nil {
 			s.Lo = binary.LittleEndian.Uint64(b)
 			s.Hi = int64(int8(b[8]))
 		}
@@ -114,7 +115,7 @@ func (r *reader) sum(flags byte) Sum {
 // a low bit of 1, and the others from the highest on.
 func appendWord(dst []byte, w uint64) []byte {
 	if point.KindOf(w) != point.KindFloat {
-		return binary.AppendUvarint(dst, zigzag(point.Int(w))<<1)
+		return binary.AppendUvarint(dst, intlist.Zigzag(point.Int(w))<<1)
 	}
 	zeros := bits.TrailingZeros64(w) / 8
 	dst = append(dst, byte(zeros<<1|1))
@@ -125,23 +126,23 @@ func appendWord(dst []byte, w uint64) []byte {
 }
 
 func (r *reader) word() uint64 {
-	if len(r.src) == 0 || r.src[0]&1 == 0 {
-		return intTag | uint64(unzigzag(r.uvarint()>>1))&intPayload
+	if len(r.Src) == 0 || r.Src[0]&1 == 0 {
+		return intTag | uint64(intlist.Unzigzag(r.Uvarint()>>1))&intPayload
 	}
-	zeros := int(r.u8() >> 1)
+	zeros := int(r.U8() >> 1)
 	var w uint64
-	for _, b := range r.take(8 - zeros) {
+	for _, b := range r.Take(8 - zeros) {
 		w = w<<8 | uint64(b)
 	}
-	if r.bad || zeros > 7 {
-		r.bad = true
+	if r.Bad || zeros > 7 {
+		r.Bad = true
 		return floatMarker
 	}
 	return w<<(8*zeros) | floatMarker
 }
 
 func (f *frame) parseWords(r *reader) error {
-	flags := r.u8()
+	flags := r.U8()
 	f.constant = flags&flagConstant != 0
 	f.parseEnds(r, flags)
 	f.Sum = r.sum(flags)
@@ -149,7 +150,7 @@ func (f *frame) parseWords(r *reader) error {
 	if flags&flagFilled != 0 {
 		f.Filled = r.sum(flags)
 	}
-	if r.bad || f.constant && flags&flagSame == 0 {
+	if r.Bad || f.constant && flags&flagSame == 0 {
 		return fmt.Errorf("%w: header with flags %#02x is cut off or contradicts itself", ErrCorrupt, flags)
 	}
 	return nil

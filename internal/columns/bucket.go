@@ -8,6 +8,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/history"
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
@@ -36,6 +37,7 @@ type Bucket struct {
 	Height int // of its head blocks
 
 	Incarnations incarnation.Set // of series that were deleted, whether or not they came back
+	History      history.Journal // what changes of words and names but by segments
 
 	ttl     atomic.Int64 // points
 	highest atomic.Int64
@@ -70,7 +72,9 @@ func (b *Bucket) Info() buckets.Info {
 func (b *Bucket) TTL() int64 { return b.ttl.Load() }
 
 // SetTTL sets the lifetime.
-func (b *Bucket) SetTTL(points int64) { b.ttl.Store(points) }
+func (b *Bucket) SetTTL(points int64) {
+	b.History.Change(func() { b.ttl.Store(points) })
+}
 
 // Highest returns the highest slot that is flushed, NoSlot for none.
 func (b *Bucket) Highest() int64 { return b.highest.Load() }
@@ -167,5 +171,5 @@ func (b *Bucket) Counts() Counts {
 func (b *Bucket) bytes() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return bucketBytes(b.Name) + b.inactive.Bytes() + b.Incarnations.Bytes()
+	return bucketBytes(b.Name) + b.inactive.Bytes() + b.Incarnations.Bytes() + b.History.Bytes()
 }

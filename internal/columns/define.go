@@ -180,7 +180,7 @@ func (t *Table) groupToFill(b *Bucket, known bool) (*head.Group, error) {
 }
 
 func (t *Table) addGroup(b *Bucket, id uint32) *head.Group {
-	g := head.NewGroup(id, b.ID, b.Height, b.arena)
+	g := head.NewGroup(id, b.ID, b.Height, b.arena, &b.History)
 	t.Groups.Put(g)
 	b.groups = append(b.groups, g)
 	return g
@@ -204,10 +204,13 @@ func (t *Table) takeName(g *head.Group, id *metric.SeriesID, key []byte) (bytes 
 func (t *Table) define(b *Bucket, g *head.Group, col int, id metric.SeriesID, key []byte, lsn wal.LSN, old series.Ref, known bool) {
 	ref := series.At(g.ID, col)
 	b.bind(g, col, key, id, uint64(lsn), t.o.Clock.Steady())
-	t.Index.Define(id, ref)
-	if !known {
+	if known {
+		t.Index.Define(id, ref)
+	} else {
+		b.History.ChangeNames(func() { t.Index.Define(id, ref) })
 		b.series++
-	} else if old.Inactive() {
+	}
+	if known && old.Inactive() {
 		old = b.inactive.Remove(old)
 	}
 	var left *segment.Series

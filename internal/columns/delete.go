@@ -172,7 +172,7 @@ func (t *Table) logDeletion(d *Deletion, group uint32, list []version.Tombstone)
 // the place it has or had last.
 func (t *Table) drop(d *Deletion, s version.Tombstone, last series.Ref) {
 	d.Bucket.Incarnations.Raise(s.ID, s.Incarnation)
-	t.Index.Delete(s.ID)
+	d.Bucket.History.ChangeNames(func() { t.Index.Delete(s.ID) })
 	d.Bucket.series--
 	d.Series = append(d.Series, s)
 	t.dropPlace(d, s, last)

@@ -80,6 +80,7 @@ func (o *output) begin() error {
 		return err
 	}
 	o.w, o.bytes, o.names, o.ranges = w, 0, 0, window.Ranges{}
+	w.Compress()
 	w.Describe(int64(o.generation), o.window.First, uint32(o.window.Past-o.window.First))
 	for _, b := range c.o.Buckets.Buckets() {
 		w.AddBucket(b)

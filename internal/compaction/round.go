@@ -36,6 +36,7 @@ type merging struct {
 	tombs   map[uint64]version.Tombstones // of the buckets that have any, when the round began
 	newest  uint64                        // their highest below
 	holes   []hole.Hole                   // that the round found
+	met     map[uint64]bool               // sources in which it met damage
 	hidden  map[uint64]uint64             // points that holes kept out, by the lost file that made the hole
 	dropped int64                         // points of deleted series that the outputs do without
 	buckets map[uint64]window.Bucket
@@ -95,7 +96,7 @@ func (c *Compactor) begin() (*merging, error) {
 		return nil, version.ErrClosed
 	}
 	now := c.o.Versions.Latest()
-	m := &merging{c: c, late: map[uint64]map[manifest.Range]int64{}, purged: c.o.Dir.NextNumber(),
+	m := &merging{c: c, late: map[uint64]map[manifest.Range]int64{}, met: map[uint64]bool{}, purged: c.o.Dir.NextNumber(),
 		tombs: map[uint64]version.Tombstones{}, sources: slices.Clone(now.Segments)}
 	for _, b := range c.o.Buckets.Buckets() {
 		if t := now.Tombstones(b.ID); len(t) > 0 {
@@ -214,6 +215,7 @@ func (m *merging) noteDamage(damaged map[uint64]error, lost *window.Lost) {
 		m.hidden[source] += points
 	}
 	for seq, err := range damaged {
+		m.met[seq] = true
 		seg := m.source(seq)
 		if !seg.Noted.Damaged {
 			m.c.o.Damage.Report("segment "+seg.Name(), err)
@@ -287,9 +289,26 @@ func (m *merging) commit() error {
 		v.Drop(gone)
 		v.Add(m.out...)
 		c.showHoles(v)
+		m.noteChanges(v)
 		v.Prune(c.living)
 	})
 	return nil
+}
+
+// noteChanges notes what the round changed for readers: damaged sources may have had readable aggregates
+// of points that the outputs do without, and what has expired may be within a lifetime that was set
+// meanwhile.
+func (m *merging) noteChanges(v *version.Version) {
+	for id, b := range m.buckets {
+		v.Expire(id, b.ExpiredBefore*chunk.Slots)
+	}
+	for _, seg := range m.sources {
+		if m.met[seg.Meta.Seq] || seg.Noted.Damaged && slices.Contains(m.plan.Remove, seg.Meta.Seq) {
+			for _, r := range seg.Meta.Ranges {
+				v.Change(r.Bucket)
+			}
+		}
+	}
 }
 
 // living reports whether a bucket is not deleted.

@@ -72,14 +72,7 @@ type Config struct {
 	PointsPerFile int64         // points_per_file of auto-created buckets
 	Lifetime      int64         // lifetime of new buckets in points, 0 = infinite
 
-	QueryMaxPoints int64 // query.max_points read by one query
-	QueryMaxSeries int64 // query.max_series read by one query
-	QueryMaxOutput int64 // query.max_output, points in one reply
-	QueryMaxMemory int64 // query.max_memory, bytes that one query holds
-	DQLCompat      bool  // dql.compat, answers of the original
-
-	QueryTimeout time.Duration // query.timeout, longest run of one query
-	QuerySlow    time.Duration // query.slow, runs from which on a query is logged
+	Query
 
 	SelfMonitor bool // self_monitor
 
@@ -88,6 +81,19 @@ type Config struct {
 	Version string
 
 	origins map[string]string
+}
+
+// Query are the keys of queries.
+type Query struct {
+	QueryMaxPoints int64 // query.max_points read by one query
+	QueryMaxSeries int64 // query.max_series read by one query
+	QueryMaxOutput int64 // query.max_output, points in one reply
+	QueryMaxMemory int64 // query.max_memory, bytes that one query holds
+	QueryCache     int64 // query.cache, bytes of results that are kept; 0 for none
+	DQLCompat      bool  // dql.compat, answers of the original
+
+	QueryTimeout time.Duration // query.timeout, longest run of one query
+	QuerySlow    time.Duration // query.slow, runs from which on a query is logged
 }
 
 // Setting is one key and value and the place it came from, such as

@@ -150,6 +150,8 @@ var keys = []key{
 		func(c *Config) *int64 { return &c.QueryMaxOutput }),
 	sizeKey("query.max_memory", "1GB", 1<<20, math.MaxInt64, "memory that one query may hold while it runs",
 		func(c *Config) *int64 { return &c.QueryMaxMemory }),
+	sizeKey("query.cache", "64MB", 0, math.MaxInt64, "memory for results of queries that may be asked again; 0 keeps none",
+		func(c *Config) *int64 { return &c.QueryCache }),
 	switchKey("dql.compat", "off", "queries answer as the original does, its mistakes included",
 		func(c *Config) *bool { return &c.DQLCompat }),
 	durationKey("query.timeout", "1m", time.Millisecond, 24*time.Hour, "longest run of one query",

@@ -24,21 +24,29 @@ type Notes struct {
 	names      []string // newest last
 	count      uint64
 	readErrors int64
+	inSegments map[uint64]uint64 // of the count, that in segments, by their buckets
+	elsewhere  uint64            // the rest of the count
 }
 
 // Report names, counts and logs damage in what, and counts what a device could not read.
-func (n *Notes) Report(what string, err error) {
-	if n.Add(fmt.Sprintf("%s: %v", what, err), segment.ReadFailed(err)) { // once, however often it is met
+func (n *Notes) Report(what string, err error) { n.report(what, err, nil) }
+
+// report is Report of damage in a segment, nil for elsewhere.
+func (n *Notes) report(what string, err error, seg *version.Segment) {
+	if n.add(fmt.Sprintf("%s: %v", what, err), segment.ReadFailed(err), seg) { // once, however often it is met
 		n.Logger.Error("damaged data was found and is not served", "what", what, "err", err)
 	}
 }
 
 // Add counts damage and reports whether its name is new to the list. unread says that a device
 // could not read it.
-func (n *Notes) Add(name string, unread bool) bool {
+func (n *Notes) Add(name string, unread bool) bool { return n.add(name, unread, nil) }
+
+func (n *Notes) add(name string, unread bool, seg *version.Segment) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.count++
+	n.locate(seg)
 	if unread {
 		n.readErrors++
 	}
@@ -61,14 +69,28 @@ func (n *Notes) Unreadable(seg *version.Segment, err error) error {
 		return fmt.Errorf("reading segment %s: %w", seg.Name(), err)
 	}
 	for _, d := range damages {
-		n.Report("segment "+seg.Name(), d)
+		n.report("segment "+seg.Name(), d, seg)
 	}
 	return nil
 }
 
+// locate counts damage for the buckets that may have lost something. Under the lock.
+func (n *Notes) locate(seg *version.Segment) {
+	if seg == nil || len(seg.Meta.Ranges) == 0 {
+		n.elsewhere++
+		return
+	}
+	if n.inSegments == nil {
+		n.inSegments = make(map[uint64]uint64)
+	}
+	for _, r := range seg.Meta.Ranges {
+		n.inSegments[r.Bucket]++
+	}
+}
+
 // Undecodable reports a chunk whose checksum is right and whose content is not.
 func (n *Notes) Undecodable(seg *version.Segment, id metric.SeriesID, number int64, err error) {
-	n.Report("segment "+seg.Name(), seg.Reader.Undecodable(segment.Hash(id), number, err))
+	n.report("segment "+seg.Name(), seg.Reader.Undecodable(segment.Hash(id), number, err), seg)
 }
 
 // Names returns what was found damaged, newest last, and how often damage was met. The list is
@@ -77,6 +99,14 @@ func (n *Notes) Names() (names []string, count uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.names), n.count
+}
+
+// Met returns a number that grows whenever damage is met by which a bucket may have lost something, and
+// whether any was met at all.
+func (n *Notes) Met(bucket uint64) (here uint64, any bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.elsewhere + n.inSegments[bucket], n.count > 0
 }
 
 // ReadErrors returns how often a device could not read: a part of the count of Names.

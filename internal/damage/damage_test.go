@@ -30,6 +30,29 @@ func TestNamedOnce(t *testing.T) {
 	}
 }
 
+// TestMet: damage in a segment is met where its buckets are read, any other everywhere.
+func TestMet(t *testing.T) {
+	n, _ := newNotes()
+	met := func(want ...uint64) {
+		t.Helper()
+		for bucket, want := range want {
+			if got, any := n.Met(uint64(bucket)); got != want || !any {
+				t.Errorf("bucket %d has met damage %d times, want %d; any: %v", bucket, got, want, any)
+			}
+		}
+	}
+	if got, any := n.Met(1); got != 0 || any {
+		t.Errorf("damage was met %d times before there was any", got)
+	}
+	seg := &version.Segment{Meta: manifest.Segment{Ranges: []manifest.Range{{Bucket: 1}, {Bucket: 2}}}}
+	n.report("a segment", errors.New("torn"), seg)
+	met(0, 1, 1, 0)
+	n.report("a segment", errors.New("torn"), seg)
+	met(0, 2, 2, 0)
+	n.Report("a file", errors.New("torn"))
+	met(1, 3, 3, 1)
+}
+
 // TestTheListIsBounded, the count is not.
 func TestTheListIsBounded(t *testing.T) {
 	n, _ := newNotes()

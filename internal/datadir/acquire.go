@@ -16,7 +16,7 @@ import (
 
 const (
 	versionPrefix = "dalmatiner "
-	formatNumber  = 2
+	formatNumber  = 3
 )
 
 // VersionText is what the file VERSION of a directory in the format of this program says.

@@ -255,6 +255,16 @@ type Range struct {
 	Span     *Duration
 }
 
+// Relative reports whether the range depends on the present.
+func (r *Range) Relative() bool {
+	for _, i := range []*Instant{r.From, r.To} {
+		if i != nil && (i.Now || i.Ago != nil) {
+			return true
+		}
+	}
+	return r.Kind == RangeLast
+}
+
 // Instant is a point in time: a number of milliseconds, a date, now, or a span before now.
 type Instant struct {
 	Pos   int

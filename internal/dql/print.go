@@ -31,12 +31,28 @@ func (q *Query) String() string {
 	if q.Explain {
 		p.text("EXPLAIN ")
 	}
+	q.fields(&p)
+	p.timeRange(q.Range)
+	q.limit(&p)
+	return string(p.buf)
+}
+
+// Timeless returns what String returns without EXPLAIN and the range of time. Queries that
+// are equal but for these two have the same, whatever their text.
+func (q *Query) Timeless() string {
+	p := printer{buf: make([]byte, 0, 2*usualName)}
+	q.fields(&p)
+	q.limit(&p)
+	return string(p.buf)
+}
+
+func (q *Query) fields(p *printer) {
 	p.text("SELECT ")
 	for i, f := range q.Fields {
 		if i > 0 {
 			p.text(", ")
 		}
-		f.Expr.print(&p)
+		f.Expr.print(p)
 		if f.As != nil {
 			p.text(" AS ")
 			for j, e := range f.As.Elems {
@@ -46,14 +62,15 @@ func (q *Query) String() string {
 		}
 		p.metadata(f.Meta)
 	}
-	p.timeRange(q.Range)
+}
+
+func (q *Query) limit(p *printer) {
 	if l := q.Limit; l != nil {
 		p.text(map[bool]string{false: " TOP ", true: " BOTTOM "}[l.Bottom])
 		p.int(l.N)
 		p.text(" BY ")
-		l.By.print(&p)
+		l.By.print(p)
 	}
-	return string(p.buf)
 }
 
 // printer writes either names or, by default, complete text.

@@ -10,6 +10,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/history"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
@@ -24,7 +25,7 @@ func capturedSlots(t *testing.T, buckets []uint64, series int, slots int64, word
 	var sealer head.Sealer
 	words := make([]uint64, series)
 	for i, bucket := range buckets {
-		g := head.NewGroup(uint32(i), bucket, height, arena)
+		g := head.NewGroup(uint32(i), bucket, height, arena, new(history.Journal))
 		for col := range series {
 			key := fmt.Appendf(nil, "series %d of %d", col, i)
 			g.Bind(col, key, 1, 0, metric.Series(bucket, key))

@@ -1,6 +1,7 @@
 package head
 
 import (
+	"dalmatiner/internal/history"
 	"testing"
 	"unsafe"
 
@@ -35,7 +36,7 @@ func TestApproach(t *testing.T) {
 	arena := NewArena(testHeight)
 	var groups []*Group
 	for i := range uint32(5) {
-		groups = append(groups, NewGroup(i, 1, testHeight, arena))
+		groups = append(groups, NewGroup(i, 1, testHeight, arena, new(history.Journal)))
 	}
 	approach := func() {
 		for _, g := range groups {

@@ -21,6 +21,7 @@ type Columns struct {
 	ids   []metric.SeriesID // zero for a free column
 	bound int
 	epoch uint32
+	begin kernel.Span // in the arena: what all names begin with
 }
 
 // Bytes returns the memory of the names and ids, in bytes.
@@ -41,6 +42,24 @@ func (c *Columns) Epoch() uint32 { return c.epoch }
 func (c *Columns) Key(col int) []byte {
 	n := c.names[col]
 	return c.arena[n.From:n.To:n.To]
+}
+
+// Begin returns what all names begin with, for who looks for names that begin with something
+// else. The slice must not be written to.
+func (c *Columns) Begin() []byte { return c.arena[c.begin.From:c.begin.To:c.begin.To] }
+
+// note takes the name of a column into what all begin with.
+func (c *Columns) note(name kernel.Span) {
+	if name.From == 0 { // the first one
+		c.begin = name
+		return
+	}
+	begin, key := c.Begin(), c.arena[name.From:name.To]
+	n := 0
+	for n < len(begin) && n < len(key) && begin[n] == key[n] {
+		n++
+	}
+	c.begin.To = c.begin.From + uint32(n)
 }
 
 // ID returns the id of the series that has a column, zero for none. The column is below Len.
@@ -107,7 +126,7 @@ func (c *Columns) Free(after int) (col int, ok bool) {
 // see of the shared memory.
 func (c *Columns) with(col int, key []byte, ids ...metric.SeriesID) *Columns {
 	at := uint32(len(c.arena))
-	n := &Columns{arena: append(c.room(len(key)), key...), names: c.names, ids: c.ids, bound: c.bound + len(ids), epoch: c.epoch}
+	n := &Columns{arena: append(c.room(len(key)), key...), names: c.names, ids: c.ids, bound: c.bound + len(ids), epoch: c.epoch, begin: c.begin}
 	if col < len(c.names) {
 		n.names, n.ids = slices.Clone(c.names), slices.Clone(c.ids)
 	}
@@ -116,6 +135,7 @@ func (c *Columns) with(col int, key []byte, ids ...metric.SeriesID) *Columns {
 		n.ids = append(n.ids, metric.SeriesID{})
 	}
 	n.names[col] = kernel.Span{From: at, To: uint32(len(n.arena))}
+	n.note(n.names[col])
 	copy(n.ids[col:], ids)
 	return n
 }
@@ -152,6 +172,9 @@ func (c *Columns) without(gone *Mask) *Columns {
 		at := uint32(len(n.arena))
 		n.arena = append(n.arena, c.Key(col)...)
 		n.names[col], n.ids[col] = kernel.Span{From: at, To: uint32(len(n.arena))}, c.ids[col]
+		if n.Named(col) {
+			n.note(n.names[col])
+		}
 		n.bound++
 		last = col + 1
 	}

@@ -2,10 +2,50 @@ package head
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"dalmatiner/internal/metric"
+
+	"pgregory.net/rapid"
 )
+
+// What all names begin with is the longest prefix that they have in common, whatever series
+// came and left.
+func TestNamesBegin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, id := &Columns{}, byte(0)
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			if rapid.IntRange(0, 3).Draw(t, "step") == 0 {
+				var gone Mask
+				for range rapid.IntRange(0, 5).Draw(t, "gone") {
+					gone.Set(rapid.IntRange(0, 7).Draw(t, "column"))
+				}
+				c = c.without(&gone)
+			} else if col := rapid.IntRange(0, 7).Draw(t, "column"); !c.Has(col) {
+				id++
+				key := rapid.StringOfN(rapid.RuneFrom([]rune("ab")), 1, 4, -1).Draw(t, "key")
+				c = c.with(col, []byte("x"+key), metric.SeriesID{id})
+			}
+			var keys []string
+			for col := range c.Len() {
+				if c.Named(col) {
+					keys = append(keys, string(c.Key(col)))
+				}
+			}
+			want := ""
+			if len(keys) > 0 {
+				first, last := slices.Min(keys), slices.Max(keys)
+				for len(want) < min(len(first), len(last)) && first[len(want)] == last[len(want)] {
+					want = first[:len(want)+1]
+				}
+			}
+			if got := string(c.Begin()); got != want {
+				t.Fatalf("%q begin with %q, want %q", keys, got, want)
+			}
+		}
+	})
+}
 
 // Keys that are kept keep the memory of names that have moved since: all of it
 // together is little beside the names.

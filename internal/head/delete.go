@@ -60,6 +60,9 @@ func (g *Group) Delete(want Mask, width int, idle bool, log func(Mask) error) (D
 			gone.Set(col + 1)
 		}
 	}
+	if !idle {
+		g.journal.Changed()
+	}
 	waiting := &g.unflushed.waiting // no flush is under way
 	late := waiting.late.bytes()
 	words := g.blocks.drop(&gone) + waiting.drop(&gone)

@@ -7,6 +7,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/history"
 )
 
 // Group is up to Width series of one bucket whose points share blocks. It is the way to
@@ -19,8 +20,10 @@ type Group struct {
 	ID     uint32 // among all groups of the node
 	Bucket uint64 // id
 
-	next  atomic.Pointer[Group]
-	ahead ahead
+	next    atomic.Pointer[Group]
+	ahead   ahead
+	journal *history.Journal // of the bucket
+	noted   history.Noted    // in it
 
 	mu     sync.RWMutex
 	sealed sync.Cond // signalled when a closed block has been sealed
@@ -33,15 +36,15 @@ type Group struct {
 }
 
 // NewGroup returns a group without columns. height is the number of slots of a
-// block: a divisor of chunk.Slots, for which arena was made.
-func NewGroup(id uint32, bucket uint64, height int, arena *Arena) *Group {
+// block: a divisor of chunk.Slots, for which arena was made. journal is that of the bucket.
+func NewGroup(id uint32, bucket uint64, height int, arena *Arena, journal *history.Journal) *Group {
 	if height <= 0 || chunk.Slots%height != 0 {
 		panic(fmt.Sprintf("block height %d does not divide %d", height, chunk.Slots))
 	}
 	if height%arena.rows != 0 {
 		panic(fmt.Sprintf("parts of %d rows for blocks of %d", arena.rows, height))
 	}
-	g := &Group{ID: id, Bucket: bucket, blocks: newBlocks(height, arena), unflushed: newUnflushed(arena)}
+	g := &Group{ID: id, Bucket: bucket, journal: journal, blocks: newBlocks(height, arena), unflushed: newUnflushed(arena)}
 	g.sealed.L = &g.mu
 	g.ahead.slot.Store(noSlot)
 	g.owners.view.Store(&Columns{})
@@ -84,9 +87,13 @@ func (g *Group) Apply(w Write, now int64, log Log) (Applied, error) {
 	closed, bytes := len(g.blocks.closed), late.bytes()
 	g.counts = account.Counts{}
 	under := writing{blocks: &g.blocks, late: late, ahead: &g.ahead, counts: &g.counts}
+	if len(w.Runs) == 0 {
+		g.journal.Wrote(w.Slot, w.past(), &g.noted)
+	}
 	switch {
 	case len(w.Runs) > 0:
 		for _, r := range w.Runs {
+			g.journal.Wrote(r.Slot, r.Slot+1, &g.noted)
 			under.row(Write{Column: r.Column, Slot: r.Slot, Words: w.Words[:r.Points]})
 			w.Words = w.Words[r.Points:]
 		}

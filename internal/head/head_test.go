@@ -1,6 +1,7 @@
 package head
 
 import (
+	"dalmatiner/internal/history"
 	"fmt"
 	"slices"
 	"testing"
@@ -16,7 +17,7 @@ import (
 const testHeight = 60
 
 func testGroup(columns int) *Group {
-	g := NewGroup(0, 1, testHeight, NewArena(testHeight))
+	g := NewGroup(0, 1, testHeight, NewArena(testHeight), new(history.Journal))
 	for i := range columns {
 		key := fmt.Appendf(nil, "series %d", i)
 		g.Bind(i, key, 0, 0, metric.Series(1, key))

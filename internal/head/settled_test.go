@@ -1,6 +1,7 @@
 package head
 
 import (
+	"dalmatiner/internal/history"
 	"fmt"
 	"testing"
 
@@ -10,7 +11,7 @@ import (
 )
 
 func boundGroup() *Group {
-	g := NewGroup(0, 1, 60, NewArena(60))
+	g := NewGroup(0, 1, 60, NewArena(60), new(history.Journal))
 	g.Bind(0, []byte("a"), 1, 1, metric.SeriesID{1})
 	return g
 }

@@ -19,6 +19,17 @@ type Write struct {
 	Runs   []Run    // if any, Words are theirs, one after the other, and Column and Slot mean nothing
 }
 
+// past returns the slot behind the last one of a write that is one run.
+func (w *Write) past() int64 {
+	switch {
+	case !w.Down:
+		return w.Slot + 1
+	case w.Pairs:
+		return w.Slot + int64(len(w.Words)/2)
+	}
+	return w.Slot + int64(len(w.Words))
+}
+
 // Run is one of several runs along rows of a Write.
 type Run struct {
 	Column int   // of the first point

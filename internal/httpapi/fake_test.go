@@ -170,7 +170,7 @@ func (s source) Bucket(name string) (query.Bucket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w %s", query.ErrUnknownBucket, metric.Quoted(name))
 	}
-	return fakeBucket{s.fakeStore, b}, nil
+	return fakeBucket{fakeStore: s.fakeStore, info: b}, nil
 }
 
 func (s source) BucketNames() []string {
@@ -183,6 +183,7 @@ func (s source) BucketNames() []string {
 
 type fakeBucket struct {
 	*fakeStore
+	seam.NoHistory
 	info buckets.Info
 }
 

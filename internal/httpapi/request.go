@@ -147,6 +147,20 @@ func (a *api) queryOptions(r *http.Request) (query.Options, error) {
 	default:
 		o.Older = true
 	}
+	switch align := param(r, "align"); align {
+	case "", "0":
+	case "1":
+		o.Align = true
+	default:
+		return o, badRequest("align=%s: known are 1, for steps that begin at full multiples of their length, and 0", align)
+	}
+	switch cache := param(r, "cache"); cache {
+	case "", "on":
+	case "off":
+		o.NoCache = true
+	default:
+		return o, badRequest("cache=%s: known are off, which computes the answer anew, and on, which is the default", cache)
+	}
 	if id := param(r, "id"); len(id) > maxQueryID {
 		return o, badRequest("id: the name of a query has %d bytes, the limit is %d", len(id), maxQueryID)
 	}

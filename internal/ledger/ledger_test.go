@@ -14,6 +14,7 @@ import (
 	"dalmatiner/internal/clock"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/history"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
@@ -147,7 +148,7 @@ func TestSnapshotsAgree(t *testing.T) {
 	var done sync.WaitGroup
 	for id := range uint32(3) {
 		done.Go(func() {
-			g := head.NewGroup(id, 7, 60, new(head.Arenas).Of(60))
+			g := head.NewGroup(id, 7, 60, new(head.Arenas).Of(60), new(history.Journal))
 			into := account.Counts{}
 			w := l.NewWriter(&into)
 			for slot := range int64(writes) {

@@ -62,9 +62,9 @@ func (m *processMemory) forget() {
 	}
 }
 
-// follow tells the budget what the Go runtime holds until ctx ends. The
-// function it returns waits for that.
-func (m *processMemory) follow(ctx context.Context) (wait func()) {
+// follow tells the budget what the Go runtime holds until ctx ends, and calls giveUp while
+// memory is short. The function it returns waits for that.
+func (m *processMemory) follow(ctx context.Context, giveUp func()) (wait func()) {
 	var done sync.WaitGroup
 	done.Go(func() {
 		t := time.NewTicker(heapEvery)
@@ -86,6 +86,7 @@ func (m *processMemory) follow(ctx context.Context) (wait func()) {
 					debug.FreeOSMemory() // else what a flush, or many new series, leave would stay for minutes
 				}
 				if m.budget.Level() > memory.Calm {
+					giveUp()
 					collect.at(now)
 				}
 			}

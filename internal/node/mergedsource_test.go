@@ -58,6 +58,12 @@ type mergedBucket []query.Bucket
 
 func (b mergedBucket) Info() query.Info { return b[0].Info() }
 
+// Mark and Since keep no history: a mark of several nodes is more than a Mark holds.
+func (b mergedBucket) Mark() seam.Mark { return seam.NoHistory{}.Mark() }
+func (b mergedBucket) Since(m seam.Mark, from int64) seam.Unchanged {
+	return seam.NoHistory{}.Since(m, from)
+}
+
 func (b mergedBucket) Metrics(ctx context.Context, prefix []byte, fn func(key []byte) bool) error {
 	seen, more := make(map[string]bool), true
 	for _, part := range b {

@@ -37,6 +37,7 @@ type node struct {
 	logger    *slog.Logger
 	recent    *recentLog
 	memory    *processMemory
+	results   *query.Cache
 	store     *store.Store
 	points    coordinator.Coordinator // where all points go
 	rec       *monitor.Recorder
@@ -55,6 +56,7 @@ func Run(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func
 	recent, logger := keepRecent(logger)
 	n := &node{cfg: cfg, logger: logger, recent: recent, rec: monitor.New(), failed: make(chan error, 8)}
 	n.memory = newMemory(&cfg)
+	n.results = newQueryCache(&cfg, n.memory.budget)
 	defer n.memory.forget()
 	opts, err := n.storeOptions()
 	if err != nil {
@@ -161,7 +163,7 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func
 	go func() {
 		defer close(monitorDone)
 		defer n.status.follow(monitorCtx, n)()
-		defer n.memory.follow(monitorCtx)()
+		defer n.memory.follow(monitorCtx, n.results.Drop)()
 		if n.cfg.SelfMonitor {
 			n.selfMonitor(monitorCtx)
 		}
@@ -201,6 +203,7 @@ func (n *node) handler(open *httpConns) http.Handler {
 	registerTCP(reg, n.tcp)
 	n.listeners.register(reg)
 	open.register(reg)
+	registerQueryCache(reg, n.results)
 	return httpapi.New(httpapi.Options{
 		Store: n.store, Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
 		QueryTimeout: n.cfg.QueryTimeout, SlowQuery: n.cfg.QuerySlow,
@@ -216,6 +219,7 @@ func (n *node) engine() *query.Engine {
 		// With its own goroutine a query reads on every processor; many at once
 		// have little more than one each, and leave ingest its share.
 		Readers: query.NewReaders(runtime.GOMAXPROCS(0) - 1),
+		Cache:   n.results,
 		Limits:  query.Limits{MaxPoints: n.cfg.QueryMaxPoints, MaxSeries: n.cfg.QueryMaxSeries, MaxOutput: n.cfg.QueryMaxOutput, MaxMemory: n.cfg.QueryMaxMemory},
 	}
 }

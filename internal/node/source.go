@@ -73,6 +73,13 @@ func (b *bucket) Metrics(ctx context.Context, prefix []byte, fn func(key []byte)
 	return b.handle.Metrics(ctx, prefix, fn)
 }
 
+func (b *bucket) Mark() seam.Mark { return b.handle.Mark().Numbers() }
+
+func (b *bucket) Since(m seam.Mark, from int64) seam.Unchanged {
+	u := b.handle.Since(store.MarkOf(m), from)
+	return seam.Unchanged{Below: u.Below, Live: u.Live, Names: u.Names}
+}
+
 // mostSpare is how many handles of series are made at a time: a query has a few or very many.
 const mostSpare = 64
 

@@ -16,7 +16,7 @@ import (
 
 // thermometer is the smallest source: one bucket with one series, 20, 21, 22 … degrees. It is
 // its own handle of all three.
-type thermometer struct{}
+type thermometer struct{ source.NoHistory }
 
 func (thermometer) Offers() query.Offers { return query.Offers{} }
 

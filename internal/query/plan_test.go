@@ -33,7 +33,12 @@ func TestAPlanNeverChanges(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
+		times, err := plan.TimeRange(q, 3_000_000, nil, false)
+		if err != nil {
+			return // as below
+		}
 		opt := plan.Options{
+			Range: times,
 			Shown: plan.Shown{
 				Confidence: rapid.Bool().Draw(rt, "sure"), Fill: rapid.Bool().Draw(rt, "fill"),
 				Compat: rapid.IntRange(0, 4).Draw(rt, "compat") == 0, Explain: rapid.IntRange(0, 9).Draw(rt, "explain") == 0,

@@ -11,6 +11,7 @@ import (
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query/exec"
+	"dalmatiner/internal/query/holes"
 	"dalmatiner/internal/query/plan"
 )
 
@@ -27,7 +28,7 @@ type (
 	Readers     = exec.Readers
 	Progress    = exec.Progress
 	Series      = exec.Series
-	Holes       = exec.Holes
+	Holes       = holes.List
 	Stats       = exec.Stats
 	Explanation = exec.Explanation
 	Step        = exec.Step
@@ -49,8 +50,8 @@ var (
 // reads one series after the other.
 func NewReaders(n int) *Readers { return exec.NewReaders(n) }
 
-// Engine runs queries. It has no state of its own: the fields are set before
-// use, and any number of queries may run at once.
+// Engine runs queries. It has no state of its own but its cache: the fields are set
+// before use, and any number of queries may run at once.
 type Engine struct {
 	Source Source
 	Now    func() time.Time
@@ -58,6 +59,9 @@ type Engine struct {
 	Limits Limits
 	// Readers are shared by the queries of a node; nil is none.
 	Readers *Readers
+	// Cache keeps results for those who ask the same again; nil keeps none. What it gives is
+	// what the engine would compute.
+	Cache *Cache
 
 	// Of tests; 0 is what package plan has.
 	roundSlots, compatSlots, aloneSlots int64
@@ -98,6 +102,12 @@ type Options struct {
 	// implies NoAggregates.
 	Older bool
 
+	// Align moves the range back so that its steps begin at full multiples of their length.
+	Align bool
+
+	// NoCache computes the result anew, and does not keep it.
+	NoCache bool
+
 	// Width above 0 asks for at most that many columns per series in place of
 	// its values, for a chart of that many pixels. Beyond MaxWidth it is an
 	// error.
@@ -129,34 +139,31 @@ type Result struct {
 // Query runs one query. Errors in the query are *dql.Error; the causes that a
 // caller may tell apart are ErrUnknownBucket, ErrUnsupported and *LimitError.
 // A query that finds no series returns ErrNoResults. The result is the
-// caller's.
+// caller's, but what its series hold may be shared with others: nobody changes it.
 func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, error) {
-	began := e.Now()
+	r := request{Engine: e, opt: opt, began: e.Now()}
 	parse := dql.Parse
 	if opt.Compat {
 		parse = dql.ParseCompat
 	}
-	q, err := parse(text)
-	if err != nil {
+	var err error
+	if r.q, err = parse(text); err != nil {
 		return nil, err
 	}
-	p, err := plan.Make(ctx, e.Source, q, e.planOptions(opt, began))
-	if err != nil {
+	if r.times, err = plan.TimeRange(r.q, r.began.UnixMilli(), e.Zone, opt.Compat); err != nil {
 		return nil, err
 	}
-	r, err := exec.Run(ctx, p, exec.Env{Now: e.Now, Readers: e.Readers, Progress: opt.Progress, Rhythm: opt.Rhythm})
-	if err != nil {
-		return nil, err
+	if opt.Align {
+		r.times = plan.Aligned(r.times, r.q, e.Source, opt.Width)
 	}
-	return &Result{Start: p.Start, QueryTime: e.Now().Sub(began), Series: r.Series, Stats: r.Stats, Plan: r.Explained,
-		Missing: p.Missing, Compat: opt.Compat, Older: opt.Older}, nil
+	return r.run(ctx)
 }
 
-func (e *Engine) planOptions(opt Options, now time.Time) plan.Options {
+func (r *request) planOptions() plan.Options {
+	e, opt := r.Engine, &r.opt
 	return plan.Options{
-		Shown:  plan.Shown{Explain: opt.Explain, Compat: opt.Compat, Confidence: opt.Confidence, Fill: opt.Fill},
-		Limits: e.Limits.Stricter(opt.Limits),
-		Now:    now.UnixMilli(), Zone: e.Zone,
+		Shown: plan.Shown{Explain: opt.Explain, Compat: opt.Compat, Confidence: opt.Confidence, Fill: opt.Fill},
+		Range: r.times, Limits: e.Limits.Stricter(opt.Limits), Now: r.began.UnixMilli(),
 		Width: opt.Width, Memory: opt.Memory, NoAggregates: opt.NoAggregates, Older: opt.Older,
 		Readers:    e.Readers.Most(),
 		RoundSlots: e.roundSlots, CompatSlots: e.compatSlots, AloneSlots: e.aloneSlots,

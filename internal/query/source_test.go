@@ -36,6 +36,10 @@ type (
 	flatOlder interface {
 		ReadOlder(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error)
 	}
+	flatHistory interface {
+		Mark(b query.Info) source.Mark
+		Since(b query.Info, m source.Mark, from int64) source.Unchanged
+	}
 )
 
 type (
@@ -68,6 +72,20 @@ func (b flatBucket) Info() query.Info { return b.info }
 
 func (b flatBucket) Metrics(ctx context.Context, prefix []byte, fn func(key []byte) bool) error {
 	return b.of.Metrics(ctx, b.info, prefix, fn)
+}
+
+func (b flatBucket) Mark() source.Mark {
+	if h, ok := b.of.(flatHistory); ok {
+		return h.Mark(b.info)
+	}
+	return source.NoHistory{}.Mark()
+}
+
+func (b flatBucket) Since(m source.Mark, from int64) source.Unchanged {
+	if h, ok := b.of.(flatHistory); ok {
+		return h.Since(b.info, m, from)
+	}
+	return source.NoHistory{}.Since(m, from)
 }
 
 func (b flatBucket) Series(key []byte) source.Series { return flatSeries{b, bytes.Clone(key)} }

@@ -296,6 +296,10 @@ func FuzzOpen(f *testing.F) {
 	f.Add(data, false)
 	f.Add(data, true)
 	f.Add(data[:len(data)-1], false)
+	m := sharedModel(20)
+	fs := vfs.NewMem()
+	m.write(f, fs, testPath, m.order())
+	f.Add(filetest.Read(f, fs, testPath), true)
 	f.Add(data[len(data)-footerSize:], true)
 	f.Fuzz(func(t *testing.T, data []byte, sealed bool) {
 		if sealed {

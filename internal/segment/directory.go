@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"sync"
 	"sync/atomic"
+
+	"dalmatiner/internal/zstd"
 )
 
 // directory is what a Reader keeps in memory of the index: the offsets of all
@@ -108,49 +111,72 @@ func (d *directory) check(i int, k kind, src []byte) ([]byte, error) {
 }
 
 // malformed is the error for block i, whose CRC is right and content is not.
-func (d *directory) malformed(i int, k kind, detail string) error {
+func (d *directory) malformed(i int, k kind, detail string) *DamageError {
 	return d.file.damage(d.offset(i), int(d.offset(i+1)-d.offset(i)), k.String(), detail)
 }
 
-// readBlock reads and verifies block i into dst, which is grown as needed, and
-// returns the payload, a part of dst.
-func (d *directory) readBlock(dst []byte, i int, k kind) (payload, buf []byte, err error) {
-	n := int(d.offset(i+1) - d.offset(i))
-	if cap(dst) < n {
-		dst = make([]byte, n)
-	}
-	dst = dst[:n]
-	if err := d.file.readAt(dst, d.offset(i), k.String()); err != nil {
-		return nil, dst, err
-	}
-	payload, err = d.check(i, k, dst)
-	return payload, dst, err
-}
+// size is the length of block i in the file.
+func (d *directory) size(i int) int64 { return d.offset(i+1) - d.offset(i) }
 
-// leaf returns leaf i, from memory or from the file. It stays in memory unless
-// the caller lends a buffer for it.
-func (d *directory) leaf(i int, lent *[]byte) (leaf, error) {
-	if l := d.leaves[i].Load(); l != nil {
-		return *l, nil
+// readBlock reads and verifies block i with the memory of s, and returns its content, which
+// is valid until s is used again.
+func (d *directory) readBlock(s *scratch, i int, k kind) ([]byte, error) {
+	n := int(d.size(i))
+	if cap(s.stored) < n {
+		s.stored = make([]byte, n)
 	}
-	var buf []byte
-	if lent != nil {
-		buf = *lent
+	s.stored = s.stored[:n]
+	if err := d.file.readAt(s.stored, d.offset(i), k.String()); err != nil {
+		return nil, err
 	}
-	block := d.foot.first(kindLeaf) + i
-	payload, buf, err := d.readBlock(buf, block, kindLeaf)
-	if lent != nil {
-		*lent = buf
-	}
+	payload, err := d.check(i, k, s.stored)
 	if err != nil {
 		return nil, err
 	}
-	l, err := parseLeaf(payload)
+	payload, s.content, err = zstd.Content(s.content, payload, maxBlock)
+	if err != nil {
+		return nil, d.malformed(i, k, err.Error())
+	}
+	return payload, nil
+}
+
+// leaf returns leaf i, from memory or from the file. It stays in memory unless
+// the caller lends memory for it.
+func (d *directory) leaf(i int, lent *scratch) (leaf, error) {
+	if l := d.leaves[i].Load(); l != nil {
+		return *l, nil
+	}
+	s := lent
+	if s == nil {
+		s = scratches.Get().(*scratch)
+		defer scratches.Put(s)
+	}
+	block := d.foot.first(kindLeaf) + i
+	packed, err := d.readBlock(s, block, kindLeaf)
+	if err != nil {
+		return nil, err
+	}
+	var room []byte // none for one that stays: it gets what it needs
+	if lent != nil {
+		room = lent.block[:0]
+	}
+	l, err := unpackLeaf(room, packed)
 	if err != nil {
 		return nil, d.malformed(block, kindLeaf, err.Error())
 	}
-	if lent == nil && d.leaves[i].CompareAndSwap(nil, &l) {
-		d.loaded.Add(int64(cap(buf)))
+	if lent != nil {
+		lent.block = l
+		return l, nil
+	}
+	if d.leaves[i].CompareAndSwap(nil, &l) {
+		d.loaded.Add(int64(cap(l)))
 	}
 	return l, nil
 }
+
+// scratch is memory for reading a block: as it lies in the file, decompressed, and in the form
+// in which it is looked at.
+type scratch struct{ stored, content, block []byte }
+
+// scratches is shared by all readers, like walks.
+var scratches = sync.Pool{New: func() any { return new(scratch) }}

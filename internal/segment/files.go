@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"dalmatiner/internal/blockcache"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -17,7 +19,7 @@ import (
 type Files struct {
 	fs     vfs.FS
 	limit  int
-	blocks *blocks // nil: none are kept
+	blocks *blockcache.Cache // nil: none are kept
 	number atomic.Uint32
 
 	mu      sync.Mutex
@@ -30,7 +32,7 @@ type Files struct {
 // NewFiles returns Files that keep at most limit files open at a time, at least 1, and at
 // most keep bytes of verified data blocks in memory. A keep of less than 256 KiB is none.
 func NewFiles(fs vfs.FS, limit int, keep int64) *Files {
-	c := &Files{fs: fs, limit: max(limit, 1), blocks: newBlocks(keep)}
+	c := &Files{fs: fs, limit: max(limit, 1), blocks: blockcache.New(keep)}
 	c.changed = sync.NewCond(&c.mu)
 	return c
 }
@@ -51,7 +53,7 @@ func (c *Files) Stats() FileStats {
 	c.mu.Unlock()
 	if c.blocks != nil {
 		st.Kept = c.Kept()
-		st.Hits, st.Misses = c.blocks.counts()
+		st.Hits, st.Misses = c.blocks.Counts()
 	}
 	return st
 }
@@ -61,14 +63,14 @@ func (c *Files) Kept() int64 {
 	if c.blocks == nil {
 		return 0
 	}
-	return c.blocks.held.Load()
+	return c.blocks.Held()
 }
 
 // DropBlocks frees the data blocks in memory. Calls under way keep theirs until they return.
 // Blocks that are read again are kept again.
 func (c *Files) DropBlocks() {
 	if c.blocks != nil {
-		c.blocks.dropAll()
+		c.blocks.DropAll()
 	}
 }
 

@@ -29,7 +29,7 @@ type frozenSegment struct {
 }
 
 func newFrozen(generation, first int64, window uint32, of ...buckets.Info) *frozenSegment {
-	return &frozenSegment{model: &model{chunks: map[place][]byte{}, buckets: of}, words: map[place][]uint64{},
+	return &frozenSegment{model: &model{chunks: map[place][]byte{}, buckets: of, compress: true}, words: map[place][]uint64{},
 		generation: generation, first: first, window: window}
 }
 
@@ -87,7 +87,7 @@ func frozenSegments() map[string]*frozenSegment {
 	timestamped := buckets.Info{ID: 1 << 31, Name: "stamped", Resolution: 1000, PPF: 604800, HPTS: true}
 
 	flush := newFrozen(12, 0, 0, plain, brief, timestamped)
-	flush.reversed = true
+	flush.reversed, flush.compress = true, false
 	for n := range uint64(300) {
 		flush.add(1, n, false, 2083334, ramp(int64(n), 20))
 		flush.name(1, n, n*64, 0)
@@ -167,6 +167,9 @@ func (f *frozenSegment) write(t *testing.T) []byte {
 	}
 	for _, b := range f.buckets {
 		w.AddBucket(b)
+	}
+	if f.compress {
+		w.Compress()
 	}
 	w.Describe(f.generation, f.first, f.window)
 	order := f.order()

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"dalmatiner/internal/zstd"
 )
 
 const (
@@ -13,6 +15,10 @@ const (
 	rowSize   = 16 + 2             // hash, first entry
 	entrySize = 4 + 4 + 2 + 2      // chunk − lowest, block, offset in the block, length
 	leafBody  = leafSize - crcSize // payload of a full leaf
+
+	// leafGain is the least part of a leaf that compressing has to save: a look-up in one that
+	// is not in memory takes twice as long.
+	leafGain = 8
 )
 
 // leafBuilder gathers the rows and entries of one leaf.
@@ -22,6 +28,8 @@ type leafBuilder struct {
 	entries []entry
 	last    Hash // of the last row
 	lo, hi  int64
+
+	leaf, packed []byte // scratch memory
 }
 
 // fits reports whether one more entry may join the leaf. The chunk numbers of a
@@ -93,8 +101,7 @@ func (w *Writer) writeLeaves() (fences []byte, err error) {
 		}
 		for _, e := range entries {
 			if !b.fits(r.bucket, &r.hash, e.chunk) {
-				w.buf = b.appendTo(w.buf)
-				if err := w.endBlock(kindLeaf); err != nil {
+				if err := w.writeLeaf(&b); err != nil {
 					return nil, err
 				}
 			}
@@ -109,8 +116,20 @@ func (w *Writer) writeLeaves() (fences []byte, err error) {
 		return fences, nil
 	}
 	w.lastKey = appendFence(nil, b.bucket, &b.last, b.entries[len(b.entries)-1].chunk)
-	w.buf = b.appendTo(w.buf)
-	return fences, w.endBlock(kindLeaf)
+	return fences, w.writeLeaf(&b)
+}
+
+// writeLeaf writes the leaf in the builder and empties it.
+func (w *Writer) writeLeaf(b *leafBuilder) error {
+	b.leaf = b.appendTo(b.leaf[:0])
+	packed, plain := leaf(b.leaf).appendPacked(b.packed[:0])
+	b.packed = packed
+	start := len(w.buf)
+	w.buf = zstd.AppendBlock(w.buf, packed, plain, w.encoder())
+	if len(w.buf)-start > len(packed)-len(packed)/leafGain {
+		w.buf = zstd.AppendBlock(w.buf[:start], packed, plain, nil)
+	}
+	return w.endBlock(kindLeaf)
 }
 
 // of reports whether r is of the same series as other.
@@ -177,33 +196,8 @@ func (w *Writer) mergeRuns(dst []entry, runs []run) ([]entry, error) {
 	return dst, nil
 }
 
-// leaf is a checked index leaf as it lies in the file, without its CRC.
+// leaf is a checked index leaf as it is looked at. In the file it is packed (appendPacked).
 type leaf []byte
-
-// parseLeaf checks the shape of a leaf, so that every look-up in it stays
-// inside. The order of rows and entries is checked by Verify.
-func parseLeaf(src []byte) (leaf, error) {
-	if len(src) < leafHead {
-		return nil, fmt.Errorf("a leaf of %d bytes, the head has %d", len(src), leafHead)
-	}
-	l := leaf(src)
-	if want := leafHead + l.rows()*rowSize + l.entries()*entrySize; want != len(src) {
-		return nil, fmt.Errorf("a leaf of %d bytes with %d rows and %d entries, which take %d",
-			len(src), l.rows(), l.entries(), want)
-	}
-	past := 0
-	for i := range l.rows() {
-		first := l.rowFirst(i)
-		if i == 0 && first != 0 || i > 0 && first <= past || first >= l.entries() {
-			return nil, fmt.Errorf("row %d of a leaf starts at entry %d of %d", i, first, l.entries())
-		}
-		past = first
-	}
-	if l.rows() == 0 {
-		return nil, fmt.Errorf("a leaf without rows")
-	}
-	return l, nil
-}
 
 func (l leaf) bucket() uint64 { return binary.LittleEndian.Uint64(l) }
 func (l leaf) rows() int      { return int(binary.LittleEndian.Uint16(l[8:])) }

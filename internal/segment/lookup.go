@@ -6,7 +6,10 @@ import (
 	"math"
 	"sync"
 
+	"dalmatiner/internal/blockcache"
 	"dalmatiner/internal/hole"
+	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/zstd"
 )
 
 // maxRun is the most blocks one read takes; their states are bits of a word.
@@ -22,20 +25,26 @@ type walk struct {
 	fn    visit
 	one   func(chunk int64, data []byte) error // instead of fn, for one series
 
-	leaf  []byte // lent to Reader.leaf by a scan
-	buf   []byte // the blocks read last
-	first int    // block number of the first block in buf
-	count int    // blocks in buf; 0 = none
-	bad   uint64 // bit i: block first+i is damaged
-	read  int64  // bytes
+	leaf  scratch // lent to directory.leaf by a scan
+	buf   []byte  // the blocks read last
+	first int     // block number of the first block in buf
+	count int     // blocks in buf; 0 = none
+	bad   uint64  // bit i: block first+i is damaged
+	read  int64   // bytes
 
 	tells    bool                    // visitors are called without data for chunks that are damaged
 	lostLeaf func([]hole.Mark)       // called for damaged leaves of a scan, unless it is nil
 	lostOf   func(first, past int64) // the same for the chunks of one series
 
-	blocks *blocks // nil: none are kept of what is read
-	kept   []byte  // the payload of block keptAt, from blocks; nil for none
+	blocks *blockcache.Cache // nil: none are kept of what is read
+	kept   []byte            // the content of block keptAt, from blocks; nil for none
 	keptAt int
+
+	unpacked   []byte // the content of block unpackedAt, if has is set
+	unpackedAt int
+	has        bool
+
+	aside *aside // nil: none were read out of turn
 }
 
 // walks is shared by all readers because a node has many segments and few calls
@@ -59,7 +68,8 @@ func (d *directory) walk() *walk {
 }
 
 func (w *walk) release() {
-	*w = walk{leaf: w.leaf, buf: w.buf}
+	w.aside.forget()
+	*w = walk{leaf: w.leaf, buf: w.buf, unpacked: w.unpacked, aside: w.aside}
 	walks.Put(w)
 }
 
@@ -237,8 +247,17 @@ func (w *walk) chunk(n int, l leaf, e entry, i, past int) ([]byte, error) {
 	if b >= limit {
 		return nil, w.badEntry(n, e)
 	}
-	if !w.holds(b) && !w.keeps(b) {
-		if err := w.load(b, w.runEnd(l, i, past, limit)); err != nil {
+	if !w.holds(b) {
+		var err error
+		switch {
+		case w.keeps(b):
+			w.fetch(l, i, past)
+		case w.outOfTurn(b):
+			err = w.loadAside(b)
+		default:
+			err = w.load(b, w.runEnd(l, i, past, limit))
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -252,10 +271,32 @@ func (w *walk) chunk(n int, l leaf, e entry, i, past int) ([]byte, error) {
 	return block[e.off:][:e.length:e.length], nil
 }
 
-// holds reports whether a block is at hand: among those read last, or the one that
-// was found in memory last.
+// mostFetched is how many bytes of a block in memory are asked for at once: about what the
+// processor has under way at a time.
+const mostFetched = 2 << 10
+
+// fetch asks for the chunks of the entries from i on that lie in the kept block, before the
+// first of them is read: one after the other they would wait for memory each time.
+func (w *walk) fetch(l leaf, i, past int) {
+	for left := mostFetched; i < past && left > 0; i++ {
+		e := l.entry(i)
+		end := int(e.off) + int(e.length)
+		if int(e.block) != w.keptAt || end > len(w.kept) {
+			return
+		}
+		kernel.FetchAll(w.kept[e.off:end])
+		left -= int(e.length)
+	}
+}
+
+// holds reports whether a block is at hand: among those read last, the one that was found in
+// memory last, or one that was read out of turn.
 func (w *walk) holds(block int) bool {
-	return block >= w.first && block < w.first+w.count || w.kept != nil && w.keptAt == block
+	if block >= w.first && block < w.first+w.count || w.kept != nil && w.keptAt == block {
+		return true
+	}
+	_, ok := w.aside.find(block)
+	return ok
 }
 
 // keeps reports whether a block is in memory, and takes it.
@@ -263,7 +304,7 @@ func (w *walk) keeps(block int) bool {
 	if w.blocks == nil {
 		return false
 	}
-	payload := w.blocks.get(w.d.file.block(block))
+	payload := w.blocks.Get(w.d.file.block(block))
 	if payload == nil {
 		return false
 	}
@@ -271,16 +312,37 @@ func (w *walk) keeps(block int) bool {
 	return true
 }
 
-// payload returns what is in a block that is at hand, nil where it is damaged.
+// payload returns the content of a block that is at hand, nil where it is damaged.
 func (w *walk) payload(block int) []byte {
 	if w.kept != nil && w.keptAt == block {
 		return w.kept
 	}
+	if block < w.first || block >= w.first+w.count {
+		data, _ := w.aside.find(block)
+		return data
+	}
 	if w.bad>>(block-w.first)&1 != 0 {
 		return nil
 	}
+	if w.has && w.unpackedAt == block {
+		return w.unpacked
+	}
 	at := w.d.offset(block) - w.d.offset(w.first)
-	return w.buf[at : at+w.d.offset(block+1)-w.d.offset(block)-crcSize]
+	stored := w.buf[at : at+w.d.size(block)-crcSize]
+	if stored[0] == zstd.Plain {
+		return stored[1:]
+	}
+	data, buf, err := zstd.Content(w.unpacked, stored, maxBlock)
+	w.unpacked, w.unpackedAt, w.has = buf, block, err == nil
+	if err != nil {
+		w.bad |= 1 << (block - w.first)
+		w.found.note(w.d.malformed(block, kindData, err.Error()))
+		return nil
+	}
+	if w.blocks != nil {
+		w.blocks.Offer(w.d.file.block(block), data)
+	}
+	return data
 }
 
 // badEntry notes that an entry of leaf n points to where no data is.
@@ -290,13 +352,14 @@ func (w *walk) badEntry(n int, e entry) error {
 }
 
 // runEnd returns the block behind those that entries i… of a leaf want one
-// after the other, within the limits of one read. The first is below limit.
+// after the other, within the limits of one read. It passes by entries that share
+// a chunk from before. The first is below limit.
 func (w *walk) runEnd(l leaf, i, past, limit int) int {
 	first := int(l.entry(i).block)
 	end := first + 1
 	for i++; i < past; i++ {
 		b := int(l.entry(i).block)
-		if b == end-1 {
+		if b < end { // read already, or out of turn
 			continue
 		}
 		if b != end || b >= limit || end-first == maxRun || w.d.offset(end+1)-w.d.offset(first) > readSize {
@@ -310,7 +373,7 @@ func (w *walk) runEnd(l leaf, i, past, limit int) int {
 // load reads data blocks [first, end) in one read and verifies each of them.
 func (w *walk) load(first, end int) error {
 	d := w.d
-	w.count = 0
+	w.count, w.has = 0, false
 	n := int(d.offset(end) - d.offset(first))
 	if cap(w.buf) < n {
 		w.buf = make([]byte, n)
@@ -337,8 +400,8 @@ func (w *walk) load(first, end int) error {
 			if err := w.found.add(err); err != nil {
 				return err
 			}
-		case w.blocks != nil:
-			w.blocks.offer(w.d.file.block(i), payload)
+		case w.blocks != nil && payload[0] == zstd.Plain:
+			w.blocks.Offer(w.d.file.block(i), payload[1:])
 		}
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"io"
 	"syscall"
 
+	"dalmatiner/internal/blockcache"
+
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -91,4 +93,4 @@ func (f *openFile) unread(offset int64, length int, part, doing string, cause er
 }
 
 // block returns the key of a data block of the reader.
-func (f *openFile) block(i int) blockKey { return blockKey(f.number)<<32 | blockKey(uint32(i)) }
+func (f *openFile) block(i int) blockcache.Key { return blockcache.KeyOf(f.number, i) }

@@ -79,7 +79,7 @@ func (r *Reader) Info() Info { return r.footer().info }
 func (r *Reader) Close() error {
 	r.dir.Store(nil)
 	if r.file.files.blocks != nil {
-		r.file.files.blocks.drop(r.file.number)
+		r.file.files.blocks.Drop(r.file.number)
 	}
 	return r.file.files.close(&r.file)
 }
@@ -131,15 +131,20 @@ func (r *Reader) directory() (*directory, error) {
 	return d, nil
 }
 
-// IdentityBytes returns the bytes that all identities take in the file, for Writer.Reserve. It
-// is 0 if the directory cannot be read.
-func (r *Reader) IdentityBytes() int64 {
+// IdentityBytes returns the bytes that all identities take in memory, for Writer.Reserve. It
+// reads them, as they are packed in the file. What cannot be read counts as nothing.
+func (r *Reader) IdentityBytes() (n int64) {
 	d, err := r.directory()
 	if err != nil {
 		return 0
 	}
-	f := r.footer()
-	return d.offset(f.first(kindSeries+1)) - d.offset(f.first(kindSeries))
+	var s scratch
+	for i := r.footer().first(kindSeries); i < r.footer().first(kindSeries+1); i++ {
+		if names, err := d.names(&s, i); err == nil {
+			n += int64(len(names))
+		}
+	}
+	return n
 }
 
 // Series calls fn for every identity, in the order in which they were added. The Key is valid
@@ -177,9 +182,14 @@ func (r *Reader) records(k kind, next func(src []byte) (rest []byte, stop, bad e
 		return err
 	}
 	var found damages
-	var buf, payload []byte
+	var s scratch
 	for i := r.footer().first(k); i < r.footer().first(k+1); i++ {
-		if payload, buf, err = d.readBlock(buf, i, k); err != nil {
+		read := d.names
+		if k != kindSeries {
+			read = func(s *scratch, i int) ([]byte, error) { return d.readBlock(s, i, k) }
+		}
+		payload, err := read(&s, i)
+		if err != nil {
 			if err := found.add(err); err != nil {
 				return err
 			}

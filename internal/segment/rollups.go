@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"dalmatiner/internal/chunk"
 )
@@ -61,7 +62,8 @@ type rollupWriter struct {
 // AddRollups adds the entries that a series has in a rollup. Bit i of spans is set if the
 // i-th unit of the window has points. For each of these units, in order, data has what
 // chunk.AppendRollup wrote, and digests has the sum of chunk.NumberedDigest over its chunks.
-// Both are copied. Describe must have named the window before. Series come in the order of
+// Both are copied. A series with one unit of Small needs none of Large, which says the same.
+// Describe must have named the window before. Series come in the order of
 // bucket and hash.
 func (w *Writer) AddRollups(l Rollup, bucket uint64, h Hash, spans uint16, digests []uint64, data []byte) error {
 	if w.err != nil {
@@ -218,6 +220,19 @@ func (b rollupBlock) digests(i int, dst *[MaxSpans]uint64) (spans uint16) {
 // bytes came from the file. What is read stays in memory until DropIndex.
 func (r *Reader) Rollups(l Rollup, bucket uint64, h Hash, dst *[MaxSpans]chunk.Header) (spans uint16, read int64, err error) {
 	at, ok, err := r.rollupRow(l, bucket, h)
+	if l == Large && err == nil && !ok {
+		var small [MaxSpans]chunk.Header
+		unit, read, err := r.onlySmall(bucket, h, at.read, func(at rollupPosition) error {
+			_, err := at.block.decode(at.row, &small)
+			return err
+		})
+		if err != nil || unit < 0 {
+			return 0, read, err
+		}
+		dst[0] = chunk.Header{}
+		dst[0].Append(&small[unit], unit*SmallChunks*chunk.Slots)
+		return 1, read, nil
+	}
 	if err != nil || !ok {
 		return 0, at.read, err
 	}
@@ -231,10 +246,42 @@ func (r *Reader) Rollups(l Rollup, bucket uint64, h Hash, dst *[MaxSpans]chunk.H
 // chunks of the i-th unit.
 func (r *Reader) RollupDigests(l Rollup, bucket uint64, h Hash, dst *[MaxSpans]uint64) (spans uint16, read int64, err error) {
 	at, ok, err := r.rollupRow(l, bucket, h)
+	if l == Large && err == nil && !ok {
+		var small [MaxSpans]uint64
+		unit, read, err := r.onlySmall(bucket, h, at.read, func(at rollupPosition) error {
+			at.block.digests(at.row, &small)
+			return nil
+		})
+		if err != nil || unit < 0 {
+			return 0, read, err
+		}
+		dst[0] = small[unit]
+		return 1, read, nil
+	}
 	if err != nil || !ok {
 		return 0, at.read, err
 	}
 	return at.block.digests(at.row, dst), at.read, nil
+}
+
+// onlySmall returns the one unit of Small that a series without a row in Large has, and lets
+// decode read the row of it; -1 if the series is not there. read goes on with its argument.
+func (r *Reader) onlySmall(bucket uint64, h Hash, read int64, decode func(at rollupPosition) error) (unit int, _ int64, err error) {
+	if int64(r.footer().info.WindowChunks) < LargeChunks {
+		return -1, read, nil
+	}
+	at, ok, err := r.rollupRow(Small, bucket, h)
+	if read += at.read; err != nil || !ok {
+		return -1, read, err
+	}
+	_, spans, _ := at.block.row(at.row)
+	if err = decode(at); err == nil && bits.OnesCount16(spans) != 1 {
+		err = fmt.Errorf("series %s has spans %#x, and no row in the larger rollups", h, spans)
+	}
+	if err != nil {
+		return -1, read, at.d.malformedRollups(at.number, err)
+	}
+	return bits.TrailingZeros16(spans), read, nil
 }
 
 // rollupPosition is where a series stands in a rollup.
@@ -279,31 +326,34 @@ func (d *directory) rollupRange(l Rollup) (first, past int) {
 }
 
 // rollupBlock returns a block of rollups, from memory or from the file; then read
-// is its size. It stays in memory unless the caller lends a buffer for it.
-func (d *directory) rollupBlock(i int, lent *[]byte) (b rollupBlock, read int64, err error) {
+// is its size. It stays in memory unless the caller lends memory for it.
+func (d *directory) rollupBlock(i int, lent *scratch) (b rollupBlock, read int64, err error) {
 	if b := d.rollups[i].Load(); b != nil {
 		return *b, 0, nil
 	}
-	var buf []byte
-	if lent != nil {
-		buf = *lent
+	s := lent
+	if s == nil {
+		s = scratches.Get().(*scratch)
+		defer scratches.Put(s)
 	}
-	payload, buf, err := d.readBlock(buf, d.foot.first(kindSmall)+i, kindSmall)
-	if lent != nil {
-		*lent = buf
-	}
+	block := d.foot.first(kindSmall) + i
+	read = d.size(block)
+	raw, err := d.readBlock(s, block, kindSmall)
 	if err != nil {
-		return nil, int64(len(buf)), err
+		return nil, read, err
 	}
-	if b, err = parseRollupBlock(payload); err != nil {
-		return nil, int64(len(buf)), d.malformedRollups(i, err)
+	if lent == nil {
+		raw = slices.Clone(raw)
+	}
+	if b, err = parseRollupBlock(raw); err != nil {
+		return nil, read, d.malformedRollups(i, err)
 	}
 	if kept := b; lent == nil && d.rollups[i].CompareAndSwap(nil, &kept) {
-		d.loaded.Add(int64(cap(buf)))
+		d.loaded.Add(int64(cap(raw)))
 	}
-	return b, int64(len(buf)), nil
+	return b, read, nil
 }
 
-func (d *directory) malformedRollups(i int, err error) error {
+func (d *directory) malformedRollups(i int, err error) *DamageError {
 	return d.malformed(d.foot.first(kindSmall)+i, kindSmall, err.Error())
 }

@@ -267,3 +267,65 @@ func BenchmarkRollups(b *testing.B) {
 		i++
 	}
 }
+
+// TestASeriesOfOneSmallUnit has no row in the larger rollups, and reads like one that has.
+func TestASeriesOfOneSmallUnit(t *testing.T) {
+	fs := vfs.NewMem()
+	write := func(window uint32, spans uint16) *Reader {
+		w, err := Create(fs, testPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Compress()
+		w.Describe(1, 0, window)
+		for n := range uint64(3) {
+			if err := w.Add(1, Hash{byte(n)}, int64(n), 1, []byte{1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := range uint64(3) {
+			_, all := modelRollups(Small, Hash{byte(n)})
+			var data []byte
+			var digests []uint64
+			for i := range all {
+				if spans>>i&1 != 0 {
+					all[i].Count, all[i].FirstOff, all[i].LastOff = 5, 3, 90
+					data = chunk.AppendRollup(data, &all[i])
+					digests = append(digests, n+7)
+				}
+			}
+			if err := w.AddRollups(Small, 1, Hash{byte(n)}, spans, digests, data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := w.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		return open(t, fs, testPath)
+	}
+	var got, small [MaxSpans]chunk.Header
+	var digests [MaxSpans]uint64
+	r := write(LargeChunks, 1<<4)
+	if _, _, err := r.Rollups(Small, 1, Hash{1}, &small); err != nil {
+		t.Fatal(err)
+	}
+	var want chunk.Header
+	want.Append(&small[4], 4*SmallChunks*chunk.Slots)
+	spans, read, err := r.Rollups(Large, 1, Hash{1}, &got)
+	if err != nil || spans != 1 || got[0] != want || read != 0 {
+		t.Errorf("spans %#x, %+v with %d bytes, want %+v: %v", spans, got[0], read, want, err)
+	}
+	if spans, _, err := r.RollupDigests(Large, 1, Hash{1}, &digests); err != nil || spans != 1 || digests[0] != 8 {
+		t.Errorf("spans %#x, digest %d: %v", spans, digests[0], err)
+	}
+	none := Hash{1, 1}
+	if spans, _, err := r.Rollups(Large, 1, none, &got); err != nil || spans != 0 {
+		t.Errorf("spans %#x of a series that is not there: %v", spans, err)
+	}
+	if spans, _, err := write(SmallChunks, 1).Rollups(Large, 1, Hash{1}, &got); err != nil || spans != 0 {
+		t.Errorf("spans %#x in a window that has no day: %v", spans, err)
+	}
+	if spans, _, err := write(LargeChunks, 3).Rollups(Large, 1, Hash{1}, &got); spans != 0 || !IsDamage(err) {
+		t.Errorf("spans %#x where a row is missing: %v", spans, err)
+	}
+}

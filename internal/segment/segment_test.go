@@ -33,6 +33,8 @@ type model struct {
 	points  int64
 	series  []Series
 	buckets []buckets.Info
+
+	compress bool
 }
 
 func (m *model) order() []place {
@@ -73,6 +75,9 @@ func (m *model) write(tb tester, fs vfs.FS, path string, order []place) Info {
 	}
 	for _, b := range m.buckets {
 		w.AddBucket(b)
+	}
+	if m.compress {
+		w.Compress()
 	}
 	w.Describe(7, 240, LargeChunks)
 	m.writeRollups(tb, w)
@@ -130,7 +135,7 @@ func open(tb testing.TB, fs vfs.FS, path string) *Reader {
 }
 
 func drawModel(t *rapid.T) *model {
-	m := &model{chunks: map[place][]byte{}}
+	m := &model{chunks: map[place][]byte{}, compress: rapid.Bool().Draw(t, "compress")}
 	hashes := make([]Hash, rapid.IntRange(1, 40).Draw(t, "hashes"))
 	for i := range hashes {
 		hashes[i] = testHash(rapid.Uint64().Draw(t, "hash"))
@@ -141,7 +146,11 @@ func drawModel(t *rapid.T) *model {
 	chunk := rapid.OneOf(rapid.Int64Range(0, 50), rapid.Int64Range(math.MaxUint32-2, math.MaxUint32+2), rapid.Int64())
 	for range rapid.IntRange(0, 300).Draw(t, "chunks") {
 		p := place{rapid.Uint64Range(0, 2).Draw(t, "bucket"), rapid.SampledFrom(hashes).Draw(t, "series"), chunk.Draw(t, "chunk")}
-		m.chunks[p] = bytes.Repeat([]byte{byte(len(m.chunks) + 1)}, size.Draw(t, "size"))
+		fill := byte(len(m.chunks) + 1)
+		if m.compress { // some are equal
+			fill = rapid.ByteRange(1, 8).Draw(t, "fill")
+		}
+		m.chunks[p] = bytes.Repeat([]byte{fill}, size.Draw(t, "size"))
 	}
 	for i := range rapid.IntRange(0, 20).Draw(t, "identities") {
 		key := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "key")

@@ -17,47 +17,61 @@ func (r *Reader) Verify() error {
 		return err
 	}
 	var found damages
-	for _, step := range []func(*directory, *damages) error{r.verifyData, r.verifyIndex, r.verifyRollups, r.verifyRecords, r.verifyState} {
-		if err := step(d, &found); err != nil {
-			return err
+	lengths, err := r.verifyData(d, &found)
+	if err == nil {
+		err = r.verifyIndex(d, lengths, &found)
+	}
+	for _, step := range []func(*directory, *damages) error{r.verifyRollups, r.verifyRecords, r.verifyState} {
+		if err == nil {
+			err = step(d, &found)
 		}
+	}
+	if err != nil {
+		return err
 	}
 	return found.err()
 }
 
-// verifyData reads all data blocks, as many at a time as one read takes.
-func (r *Reader) verifyData(d *directory, found *damages) error {
+// verifyData reads all data blocks, as many at a time as one read takes, and returns the
+// lengths of what is in them: all there may be for those that are damaged.
+func (r *Reader) verifyData(d *directory, found *damages) ([]int32, error) {
 	w := d.walk()
 	defer w.release()
 	past := r.footer().first(kindLeaf)
+	lengths := make([]int32, past)
 	for i := 0; i < past; {
 		end := i + 1
 		for end < past && end-i < maxRun && d.offset(end+1)-d.offset(i) <= readSize {
 			end++
 		}
 		if err := w.load(i, end); err != nil {
-			return err
+			return nil, err
 		}
-		i = end
+		for ; i < end; i++ {
+			lengths[i] = maxBlock
+			if data := w.payload(i); data != nil {
+				lengths[i] = int32(len(data))
+			}
+		}
 	}
 	found.join(&w.found)
-	return nil
+	return lengths, nil
 }
 
 // verifyIndex checks that the entries ascend without a repetition, start each
 // leaf at its fence, lie inside their data blocks, and are as many as the
 // footer says.
-func (r *Reader) verifyIndex(d *directory, found *damages) error {
+func (r *Reader) verifyIndex(d *directory, lengths []int32, found *damages) error {
 	var chunks, series int64
 	var last, key [fenceSize]byte
-	var buf []byte
+	var s scratch
 	timestamps, err := r.Timestamps()
 	if err != nil && len(Damages(err)) == 0 {
 		return err
 	}
 	damaged := err != nil // what it is says verifyRecords
 	for i := range d.leaves {
-		l, err := d.leaf(i, &buf)
+		l, err := d.leaf(i, &s)
 		if err != nil {
 			damaged = true
 			if err := found.add(err); err != nil {
@@ -82,7 +96,7 @@ func (r *Reader) verifyIndex(d *directory, found *damages) error {
 					err = bad("entry %d is out of order", n)
 				case n == 0 && !bytes.Equal(key[:], d.fence(i)):
 					err = bad("the first entry is not the one of the directory")
-				case !r.holds(d, e):
+				case int(e.block) >= len(lengths) || int(e.off)+int(e.length) > int(lengths[e.block]):
 					err = bad("entry %d points outside the data", n)
 				}
 				if err != nil {
@@ -99,23 +113,16 @@ func (r *Reader) verifyIndex(d *directory, found *damages) error {
 	return nil
 }
 
-// holds reports whether the data block of e is there and holds all of e.
-func (r *Reader) holds(d *directory, e entry) bool {
-	b := int(e.block)
-	return b < int(r.footer().blocks[kindData]) &&
-		int64(e.off)+int64(e.length) <= d.offset(b+1)-d.offset(b)-crcSize
-}
-
 // verifyRollups checks that the rows of every rollup ascend, start each block at
 // its fence, and hold what they say.
 func (r *Reader) verifyRollups(d *directory, found *damages) error {
 	var dst [MaxSpans]chunk.Header
-	var buf []byte
+	var s scratch
 	for l := range rollups {
 		var last, key [fenceSize]byte
 		first, past := d.rollupRange(l)
 		for i := first; i < past; i++ {
-			b, _, err := d.rollupBlock(i, &buf)
+			b, _, err := d.rollupBlock(i, &s)
 			if err != nil {
 				if err := found.add(err); err != nil {
 					return err

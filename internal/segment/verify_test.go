@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/zstd"
 )
 
 // A file whose checksums are right and whose content is not is found by Verify,
@@ -24,49 +25,47 @@ func TestVerifyFindsWhatChecksumsDoNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := r.footer().first(kindLeaf)
-	at, end := d.offset(first), d.offset(first+1)-crcSize
-	rows := leaf(intact[at:end]).rows()
-	entry0 := int(at) + leafHead + rows*rowSize
-	small := int(d.offset(r.footer().first(kindSmall)))
+	small := r.footer().first(kindSmall)
+	// Each of these changes a block.
+	index := func(change func(l, entry0 []byte)) func([]byte) []byte {
+		return func(b []byte) []byte { return replaceLeaf(t, b, r.footer().first(kindLeaf), change) }
+	}
+	block := func(i int, change func(b []byte)) func([]byte) []byte {
+		return func(b []byte) []byte {
+			return replaceBlock(t, b, i, func(b []byte) []byte { change(b); return b })
+		}
+	}
+	whole := func(change func(b []byte)) func([]byte) []byte {
+		return func(b []byte) []byte { change(b); return b }
+	}
 	foot := len(intact) - footerSize
 	le := binary.LittleEndian
 	for name, tc := range map[string]struct {
-		change func(b []byte)
+		change func(b []byte) []byte
 		want   string
 	}{
-		"rows out of order": {func(b []byte) {
-			row := b[int(at)+leafHead+rowSize:]
-			for i := range 16 {
-				row[i], row[rowSize+i] = row[rowSize+i], row[i]
-			}
-		}, "out of order"},
-		"a chunk twice":             {func(b []byte) { copy(b[entry0+entrySize:][:4], b[entry0:][:4]) }, "out of order"},
-		"another first entry":       {func(b []byte) { le.PutUint64(b[at+12:], 1<<40) }, "not the one of the directory"},
-		"a block that is not there": {func(b []byte) { le.PutUint32(b[entry0+4:], 1<<20) }, "points outside the data"},
-		"an offset beyond its end":  {func(b []byte) { le.PutUint16(b[entry0+8:], 65535) }, "points outside the data"},
-		"a length behind the block": {func(b []byte) { le.PutUint16(b[entry0+10:], 65535) }, "points outside the data"},
-		"more rows than bytes":      {func(b []byte) { le.PutUint16(b[at+8:], 65535) }, "65535 rows"},
-		"a row behind the entries":  {func(b []byte) { le.PutUint16(b[int(at)+leafHead+16+rowSize:], 65535) }, "starts at entry 65535"},
-		"another number of chunks":  {func(b []byte) { le.PutUint64(b[foot+48:], 7) }, "the file holds"},
-		"another number of keys":    {func(b []byte) { le.PutUint64(b[foot+112:], 7) }, "identities and buckets"},
-		"more rows of rollups":      {func(b []byte) { le.PutUint16(b[small+8:], 65535) }, "does not hold its rows"},
-		"a rollup of no spans":      {func(b []byte) { le.PutUint16(b[small+rollupHead+16:], 0) }, "spans 0x0"},
-		"a rollup cut short":        {func(b []byte) { b[small+rollupHead+18]-- }, "damaged chunk"},
-		"another window":            {func(b []byte) { le.PutUint32(b[foot+120:], SmallChunks) }, "of a window of 10 chunks"},
-		"another first row":         {func(b []byte) { b[small]++ }, "first row is not"},
-		"rollups out of order": {func(b []byte) {
-			row := b[small+rollupHead+RollupRow:]
-			for i := range 16 {
-				row[i], row[RollupRow+i] = row[RollupRow+i], row[i]
-			}
-		}, "out of order"},
-		"a key behind its block": {func(b []byte) { b[d.offset(r.footer().first(kindSeries))+30] = 0x6f }, "record is cut short"},
-		"a block of no bytes":    {func(b []byte) { copy(b[r.footer().dirOff+8:][:8], make([]byte, 8)) }, "block 0 of"},
+		"rows out of order":         {index(func(l, _ []byte) { swapHashes(l[leafHead+rowSize:], rowSize) }), "out of order"},
+		"another first entry":       {index(func(l, _ []byte) { le.PutUint64(l[12:], 1<<40) }), "not the one of the directory"},
+		"a block that is not there": {index(func(_, e []byte) { le.PutUint32(e[4:], 1<<20) }), "points outside the data"},
+		"an offset beyond its end":  {index(func(_, e []byte) { le.PutUint16(e[8:], 65535) }), "points outside the data"},
+		"a length behind the block": {index(func(_, e []byte) { le.PutUint16(e[10:], 65535) }), "points outside the data"},
+		"more rows than bytes":      {block(r.footer().first(kindLeaf), func(b []byte) { b[16] = 0x7f }), errPacked.Error()},
+		"no rows":                   {block(r.footer().first(kindLeaf), func(b []byte) { b[16] = 0 }), errPacked.Error()},
+		"another number of chunks":  {whole(func(b []byte) { le.PutUint64(b[foot+48:], 7) }), "the file holds"},
+		"another number of keys":    {whole(func(b []byte) { le.PutUint64(b[foot+112:], 7) }), "identities and buckets"},
+		"more rows of rollups":      {block(small, func(b []byte) { le.PutUint16(b[8:], 65535) }), "does not hold its rows"},
+		"a rollup of no spans":      {block(small, func(b []byte) { le.PutUint16(b[rollupHead+16:], 0) }), "spans 0x0"},
+		"a rollup cut short":        {block(small, func(b []byte) { b[rollupHead+18]-- }), "damaged chunk"},
+		"another window":            {whole(func(b []byte) { le.PutUint32(b[foot+120:], SmallChunks) }), "of a window of 10 chunks"},
+		"another first row":         {block(small, func(b []byte) { b[0]++ }), "first row is not"},
+		"rollups out of order":      {block(small, func(b []byte) { swapHashes(b[rollupHead+RollupRow:], RollupRow) }), "out of order"},
+		"more names than there are": {block(r.footer().first(kindSeries), func(b []byte) { b[0]++ }), errPacked.Error()},
+		"a block of no bytes":       {whole(func(b []byte) { copy(b[r.footer().dirOff+8:][:8], make([]byte, 8)) }), "block 0 of"},
+		"a stored form of none":     {whole(func(b []byte) { b[d.offset(small)] = 7 }), zstd.ErrBlock.Error()},
+		"data of no stored form":    {whole(func(b []byte) { b[0] = 7 }), zstd.ErrBlock.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			data := slices.Clone(intact)
-			tc.change(data)
+			data := tc.change(slices.Clone(intact))
 			sealAll(data)
 			r := open(t, memFile(t, data), testPath)
 			err := r.Verify()
@@ -126,7 +125,7 @@ func TestReadOfManySmallBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := filetest.Read(t, fs, testPath)
-	const block, size = maxRun + 5, 10 + crcSize
+	const block, size = maxRun + 5, 1 + 10 + crcSize
 	data[block*size] ^= 1
 	p := m.order()[0]
 	err = open(t, memFile(t, data), testPath).Chunks(p.bucket, p.hash, 0, 3*maxRun, func(c int64, _ []byte) error {
@@ -137,5 +136,59 @@ func TestReadOfManySmallBlocks(t *testing.T) {
 	})
 	if bad := Damages(err); len(bad) != 1 || bad[0].Offset != block*size {
 		t.Fatalf("damage is %v", err)
+	}
+}
+
+// replaceBlock returns a file in which block i has other content, and all else is as it was.
+func replaceBlock(t *testing.T, data []byte, i int, change func(content []byte) []byte) []byte {
+	t.Helper()
+	r := open(t, memFile(t, data), testPath)
+	d, err := r.directory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []byte
+	var offsets []int64
+	for n := range d.blocks {
+		block := data[d.offset(n) : d.offset(n+1)-crcSize]
+		if n == i {
+			old, _, err := zstd.Content(nil, block, maxBlock)
+			if err != nil {
+				t.Fatal(err)
+			}
+			block = append([]byte{zstd.Plain}, change(slices.Clone(old))...)
+		}
+		at := int64(len(out))
+		offsets = append(offsets, at)
+		out = append(out, block...)
+		out = binary.LittleEndian.AppendUint32(out, blockCRC(block, at))
+	}
+	foot := *r.footer()
+	foot.dirOff = int64(len(out))
+	dir := appendDirectory(nil, offsets, foot.dirOff, d.raw[(d.blocks+1)*offsetSize:])
+	foot.dirCRC = blockCRC(dir, foot.dirOff)
+	out = append(out, dir...)
+	foot.info.Size = int64(len(out)) + footerSize
+	return appendFooter(out, &foot)
+}
+
+// replaceLeaf is replaceBlock for a leaf that is unpacked.
+func replaceLeaf(t *testing.T, data []byte, i int, change func(l, entry0 []byte)) []byte {
+	t.Helper()
+	return replaceBlock(t, data, i, func(packed []byte) []byte {
+		l, err := unpackLeaf(nil, packed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(l, l[leafHead+l.rows()*rowSize:])
+		packed, _ = l.appendPacked(nil)
+		return packed
+	})
+}
+
+// swapHashes swaps the hash of a row with that of the next.
+func swapHashes(b []byte, row int) {
+	for i := range 16 {
+		b[i], b[row+i] = b[row+i], b[i]
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/dedup"
+	"dalmatiner/internal/zstd"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -43,6 +45,7 @@ type Writer struct {
 	sealed     bool
 	fences     []byte // of a sealed writer
 	state      []byte
+	compress   *compressor // nil: nothing is compressed
 }
 
 // entry is the place of one chunk.
@@ -80,6 +83,20 @@ func (w *Writer) Describe(generation, first int64, chunks uint32) {
 	i.Generation, i.WindowFirst, i.WindowChunks = generation, first, chunks
 }
 
+// Compress makes the segment smaller, which takes time: equal chunks are stored once, and blocks
+// compressed where that pays. It is for segments that stay, and comes before the first Add.
+func (w *Writer) Compress() {
+	w.compress = &compressor{equal: dedup.New(), enc: zstd.NewEncoder()}
+}
+
+// encoder compresses the blocks behind the chunks, unless it is nil.
+func (w *Writer) encoder() *zstd.Encoder {
+	if w.compress == nil {
+		return nil
+	}
+	return w.compress.enc
+}
+
 // Add adds one chunk of a series: its number, how many set slots it has, and 1 to 65,535
 // encoded bytes, which are copied.
 // Chunks may come in any order, each (bucket, hash, chunk) at most once. If they come in the
@@ -95,15 +112,16 @@ func (w *Writer) Add(bucket uint64, h Hash, chunk int64, points int, data []byte
 	if len(w.entries) == math.MaxUint32 {
 		return w.fail(fmt.Errorf("segment: %s is full: it has %d chunks, start another", w.path, len(w.entries)))
 	}
-	open := len(w.buf) - w.start
-	if open > 0 && open+len(data) > blockSize-crcSize {
-		if err := w.endBlock(kindData); err != nil {
-			return err
-		}
-		open = 0
+	e, err := entry{chunk: chunk}, error(nil)
+	if w.compress == nil {
+		err = w.addPlain(&e, data)
+	} else {
+		e, err = w.addCompressed(dedup.Series{Bucket: bucket, Hash: h}, chunk, data)
 	}
-	w.index(bucket, h, entry{chunk: chunk, block: uint32(len(w.offsets)), off: uint16(open), length: uint16(len(data))})
-	w.buf = append(w.buf, data...)
+	if err != nil {
+		return err
+	}
+	w.index(bucket, h, e)
 	info := &w.foot.info
 	if info.Chunks == 0 {
 		info.MinChunk, info.MaxChunk = chunk, chunk
@@ -208,10 +226,11 @@ func (w *Writer) Seal() (Info, error) {
 }
 
 func (w *Writer) seal() error {
-	if len(w.buf) > w.start {
-		if err := w.endBlock(kindData); err != nil {
-			return err
-		}
+	if err := w.endData(); err != nil {
+		return err
+	}
+	if err := w.settle(); err != nil {
+		return err
 	}
 	fences, err := w.writeLeaves()
 	if err != nil {
@@ -231,7 +250,7 @@ func (w *Writer) seal() error {
 		return err
 	}
 	w.sealed, w.fences = true, fences
-	w.buf, w.entries, w.runs, w.rollups, w.series, w.buckets = nil, nil, nil, [rollups]rollupWriter{}, section{}, section{}
+	w.buf, w.compress, w.entries, w.runs, w.rollups, w.series, w.buckets = nil, nil, nil, nil, [rollups]rollupWriter{}, section{}, section{}
 	return nil
 }
 
@@ -262,8 +281,11 @@ func (w *Writer) Abort() error {
 	}
 	w.err = errFinished
 	var err error
+	if w.compress != nil {
+		err = w.compress.close()
+	}
 	if w.file != nil {
-		err = w.file.Close()
+		err = errors.Join(err, w.file.Close())
 	}
 	return errors.Join(err, w.fs.Remove(w.path))
 }
@@ -272,8 +294,13 @@ func (w *Writer) Abort() error {
 func (w *Writer) writeSection(s *section, k kind) error {
 	s.finish()
 	at := 0
+	var names namePacker
 	for _, end := range s.ends {
-		w.buf = append(w.buf, s.buf[at:end]...)
+		content, plain := s.buf[at:end], 0
+		if k == kindSeries {
+			content, plain = names.pack(content)
+		}
+		w.buf = zstd.AppendBlock(w.buf, content, plain, w.encoder())
 		at = end
 		if err := w.endBlock(k); err != nil {
 			return err

@@ -293,15 +293,18 @@ func (m *meta) press(o metaOp) {
 }
 
 func (m *meta) ttl(o metaOp) {
-	b := m.buckets[o.bucket]
-	if b == nil {
-		return
+	if o.n < 10_000 {
+		o.n = 0
 	}
-	if b.info.TTL = o.n; o.n < 10_000 {
-		b.info.TTL = 0
+	m.setTTL(o.bucket, o.n)
+}
+
+func (m *meta) setTTL(i int, slots int64) {
+	if b := m.buckets[i]; b != nil {
+		b.info.TTL = slots
+		m.must(m.s.SetTTL(metaName(i), slots))
+		m.age()
 	}
-	m.must(m.s.SetTTL(metaName(o.bucket), b.info.TTL))
-	m.age()
 }
 
 // remove deletes a bucket beside an open session of it, or not.

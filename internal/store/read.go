@@ -64,8 +64,14 @@ func (h Bucket) Metrics(ctx context.Context, prefix []byte, fn func(key []byte) 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		begin := cols.Begin() // of a sender's series often more than the prefix
+		n := min(len(begin), len(prefix))
+		if string(begin[:n]) != string(prefix[:n]) {
+			continue
+		}
+		rest := prefix[n:]
 		for col := 0; col < cols.Len(); col += h.b.Width() {
-			if cols.Has(col) && bytes.HasPrefix(cols.Key(col), prefix) && !fn(cols.Key(col)) {
+			if cols.Named(col) && bytes.HasPrefix(cols.Key(col)[n:], rest) && !fn(cols.Key(col)) {
 				return nil
 			}
 		}

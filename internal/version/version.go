@@ -27,8 +27,33 @@ type Version struct {
 
 // hiding is what hides parts of the segments of a bucket.
 type hiding struct {
-	tombs Tombstones
-	holes *hole.Set // nil when there are none
+	tombs   Tombstones
+	holes   *hole.Set // nil when there are none
+	changes uint64
+	expired int64
+}
+
+// Changes counts, in all versions so far, what made reads of a bucket give something else: deletions of
+// series, holes that came or went, and merges that had to leave out what damage took. What flushes and
+// merges do beside that does not count.
+func (v *Version) Changes(bucket uint64) uint64 { return v.hiding[bucket].changes }
+
+// Expired returns the slot of a bucket below which merges have dropped points as older than its lifetime.
+func (v *Version) Expired(bucket uint64) int64 { return v.hiding[bucket].expired }
+
+// Change counts a change of what a bucket reads as, in a version that is not published yet.
+func (v *Version) Change(bucket uint64) {
+	h := v.hiding[bucket]
+	h.changes++
+	v.hiding[bucket] = h
+}
+
+// Expire notes that points of a bucket below a slot are dropped, in a version that is not published yet.
+func (v *Version) Expire(bucket uint64, slot int64) {
+	if h := v.hiding[bucket]; slot > h.expired {
+		h.expired = slot
+		v.hiding[bucket] = h
+	}
 }
 
 // Tombstones returns those of a bucket. They must not be changed.
@@ -47,12 +72,16 @@ func (v *Version) Hide(bucket uint64, t Tombstones) {
 // Delete is Hide behind a deletion of series, which looks under way must see.
 func (v *Version) Delete(bucket uint64, t Tombstones) {
 	v.Hide(bucket, t)
+	v.Change(bucket)
 	v.Deletions++
 }
 
 // Cover replaces the holes of a bucket in a version that is not published yet; nil is none.
 func (v *Version) Cover(bucket uint64, holes *hole.Set) {
 	h := v.hiding[bucket]
+	if !slices.Equal(h.holes.Holes(), holes.Holes()) {
+		h.changes++
+	}
 	h.holes = holes
 	v.set(bucket, h)
 }
@@ -66,7 +95,7 @@ func (v *Version) ShowHoles(living []buckets.Info, all []hole.Hole) {
 }
 
 func (v *Version) set(bucket uint64, h hiding) {
-	if len(h.tombs) == 0 && h.holes == nil {
+	if len(h.tombs) == 0 && h.holes == nil && h.changes == 0 && h.expired == 0 {
 		delete(v.hiding, bucket)
 	} else {
 		v.hiding[bucket] = h

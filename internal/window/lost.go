@@ -93,7 +93,7 @@ func (m *Merger) layOver(same []*cursor) []byte {
 	if set == 0 {
 		return nil
 	}
-	m.data = m.enc.Append(m.data[:0], 0, m.words[:])
+	m.data = m.enc.AppendDense(m.data[:0], 0, m.words[:])
 	return m.data
 }
 

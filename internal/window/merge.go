@@ -133,9 +133,9 @@ func newCursor(src Source, bucket uint64, first, past int64) *cursor {
 
 // Merge hands the chunks of the bucket numbered [first, past) to emit, by
 // series and number: of a slot that several sources hold, the one of the
-// highest generation wins. A chunk that only one source holds is copied byte
-// for byte, unless it is a multi-part chunk: the bytes depend on the words only, not
-// on when they were flushed. damaged are the sources in which blocks were
+// highest generation wins. A chunk that only a window holds is copied byte for byte;
+// others are encoded anew, so that the bytes depend on the words only, not on when they
+// were flushed. damaged are the sources in which blocks were
 // damaged or chunks did not decode, with the damage; what they held there is
 // missing.
 func (m *Merger) Merge(ctx context.Context, bucket uint64, first, past int64, sources []Source, emit Emit) (damaged map[uint64]error, err error) {
@@ -195,7 +195,7 @@ func (m *Merger) one(same []*cursor, emit Emit) error {
 	switch {
 	case m.touched(same):
 		c.Data = m.layOver(same)
-	case len(same) > 1 || chunk.IsMultiPart(it.data):
+	case len(same) > 1 || !same[0].src.Window:
 		c.Data = m.lay(same)
 	default:
 		var err error
@@ -235,7 +235,7 @@ func (m *Merger) lay(same []*cursor) []byte {
 			}
 		}
 	}
-	m.data = m.enc.Append(m.data[:0], 0, m.words[:])
+	m.data = m.enc.AppendDense(m.data[:0], 0, m.words[:])
 	return m.data
 }
 

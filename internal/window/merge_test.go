@@ -33,6 +33,12 @@ func whole(words []uint64) []byte {
 	return enc.Append(nil, 0, words)
 }
 
+// dense encodes a chunk as a merge does.
+func dense(words []uint64) []byte {
+	var enc chunk.Encoder
+	return enc.AppendDense(nil, 0, words)
+}
+
 // listed encodes a chunk as a list of pieces where that is possible.
 func listed(words []uint64) []byte {
 	var enc chunk.Encoder
@@ -243,10 +249,14 @@ func TestMergeDependsOnThePointsOnly(t *testing.T) {
 		}
 		var sources []Source
 		for i, p := range parts {
-			reader := writeSegment(t, fs, fmt.Sprintf("%d.seg", i), p, forms[r.IntN(2)])
-			defer func() { _ = reader.Close() }()
 			// Of two of one generation the window lies over the other.
-			sources = append(sources, Source{Seq: uint64(i), Generation: uint64(i / 2), Window: i%2 == 1, Reader: reader})
+			form, window := forms[r.IntN(2)], i%2 == 1
+			if window {
+				form = dense
+			}
+			reader := writeSegment(t, fs, fmt.Sprintf("%d.seg", i), p, form)
+			defer func() { _ = reader.Close() }()
+			sources = append(sources, Source{Seq: uint64(i), Generation: uint64(i / 2), Window: window, Reader: reader})
 		}
 		r.Shuffle(len(sources), func(i, j int) { sources[i], sources[j] = sources[j], sources[i] })
 		first, past := r.Int64N(3), 1+r.Int64N(4)

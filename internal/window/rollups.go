@@ -60,7 +60,7 @@ func (l *Rollups) Flush(w *segment.Writer) (bytes int, err error) {
 		return 0, err
 	}
 	bytes = len(l.data) + len(digests)*segment.RollupDigest + segment.RollupRow
-	if l.window.Past-l.window.First < Large {
+	if l.window.Past-l.window.First < Large || len(digests) == 1 {
 		return bytes, nil
 	}
 	l.data = chunk.AppendRollup(l.data[:0], &large)

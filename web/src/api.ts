@@ -247,7 +247,7 @@ export interface QueryOptions {
 
 /** Runs a query. It goes into the body, since it may be longer than a URL. */
 export function runQuery(text: string, o: QueryOptions = {}): Promise<Reply<Result>> {
-  const form = new URLSearchParams({ q: text, gaps: o.gaps ?? 'rhythm', format: 'json' })
+  const form = new URLSearchParams({ q: text, gaps: o.gaps ?? 'rhythm', align: '1', format: 'json' })
   if (o.id) form.set('id', o.id)
   if (o.width) form.set('width', String(o.width))
   if (o.compat) form.set('compat', '1')

@@ -9,15 +9,26 @@ import (
 // build makes what runs every node of the plan.
 func (x *executor) build() {
 	leaves := make([]leaf, len(x.plan.Reads))
+	windows := make([]window, countWindows(x.plan.Nodes))
+	moved := x.movedReads()
 	x.nodes = make([]node, len(x.plan.Nodes))
 	x.leaves = make([]*leaf, 0, len(leaves))
 	for i, n := range x.plan.Nodes {
-		if read, ok := n.Op.(*plan.Read); ok {
+		switch op := n.Op.(type) {
+		case *plan.Read:
 			l := &leaves[len(x.leaves)]
-			l.open(n, read)
+			if moved != nil {
+				op = &moved[len(x.leaves)]
+			}
+			l.open(n, op)
 			x.leaves = append(x.leaves, l)
 			x.nodes[i] = l
-		} else {
+		case *plan.Window:
+			w := &windows[0]
+			windows = windows[1:]
+			w.open(over{common: common{Node: n}, in: x.nodes[n.Inputs[0].ID]}, op)
+			x.nodes[i] = w
+		default:
 			x.nodes[i] = x.nodeOf(n)
 		}
 	}
@@ -27,16 +38,40 @@ func (x *executor) build() {
 			x.columns[i] = openColumns(r.Columns, r.Of.Values, x.plan.Confidence)
 		}
 	}
-	x.spans = make([]*spans, 0, len(x.plan.Spans))
-	for _, s := range x.plan.Spans {
-		x.spans = append(x.spans, x.openSpans(s))
-	}
+	x.openSpans()
 	for _, l := range x.leaves {
 		x.openSums(l)
 	}
 }
 
-// nodeOf makes what runs a node that reads others.
+// movedReads returns the reads of the plan where its run has a later range; else nil. Nothing
+// before that range has outlived a bucket.
+func (x *executor) movedReads() []plan.Read {
+	if x.known == nil {
+		return nil
+	}
+	by := x.plan.Start - x.known.plan.Start
+	moved := make([]plan.Read, len(x.plan.Reads))
+	for i, n := range x.plan.Reads {
+		moved[i] = *n.Op.(*plan.Read)
+		moved[i].From += by / n.Resolution
+		moved[i].Past += by / n.Resolution
+	}
+	return moved
+}
+
+// countWindows returns how many of the nodes are windows. With the leaves they are most
+// of what a query over many series has, and made in one go.
+func countWindows(nodes []*plan.Node) (n int) {
+	for _, node := range nodes {
+		if _, ok := node.Op.(*plan.Window); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// nodeOf makes what runs any other node.
 func (x *executor) nodeOf(n *plan.Node) node {
 	c := common{Node: n}
 	if len(n.Inputs) > 1 {
@@ -62,8 +97,6 @@ func (x *executor) nodeOf(n *plan.Node) node {
 		return &moving{over: o, size: op.Size}
 	case *plan.Ewma:
 		return &ewma{over: o, alpha: op.Alpha}
-	case *plan.Window:
-		return openWindow(o, op)
 	case *plan.Histogram:
 		return &histogram{over: o, Histogram: op}
 	case *plan.PickStatistic:
@@ -88,6 +121,7 @@ func (x *executor) listOf(c common) node {
 	case *plan.Across:
 		return &across{common: c, Across: op, queue: newQueue(in)}
 	case *plan.Pick:
+		x.picks = true
 		return &pick{common: c, fn: op.Fn, queue: newQueue(in)}
 	}
 	panic(fmt.Sprintf("query: operator %T", c.Op))

@@ -66,6 +66,7 @@ func (z *combine) join(x *executor, dst block, ready int) (block, error) {
 			split = z.Splits[i]
 		}
 		z.joinUpTo(x, dst.v[base:], dst.c[baseC:], split)
+		z.fetch(i)
 		var in block
 		if i > 0 {
 			in = x.scratch()
@@ -84,6 +85,24 @@ func (z *combine) join(x *executor, dst block, ready int) (block, error) {
 	}
 	z.joinUpTo(x, dst.v[base:], dst.c[baseC:], plan.OneByOne)
 	return dst, nil
+}
+
+// fetch asks for what inputs behind input i hold. They lie in the order of their names, not
+// of their hashes, so that each of thousands would be waited for. What an input points to is
+// not looked at: a reader may be writing it.
+func (z *combine) fetch(i int) {
+	const near, far = 4, 8
+	if i+far < len(z.in) {
+		if w, ok := z.in[i+far].(*window); ok {
+			kernel.FetchOf(w)
+			kernel.FetchOf(&w.ready)
+		}
+	}
+	if i+near < len(z.in) {
+		if w, ok := z.in[i+near].(*window); ok {
+			kernel.FetchOf(&w.Uses)
+		}
+	}
 }
 
 // input appends what input i has in this round to dst.

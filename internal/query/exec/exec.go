@@ -21,6 +21,10 @@ type Env struct {
 	// Rhythm gives a confidence above 0 to the values between the points of a sender that
 	// is slower than its bucket.
 	Rhythm bool
+
+	// KeepUntil, above the start of the range, has the run return the whole steps before that
+	// time, in unix ms, if the plan has any.
+	KeepUntil int64
 }
 
 // executor runs a plan over its time range, round by round.
@@ -33,6 +37,7 @@ type executor struct {
 	leaves  []*leaf
 	spans   []*spans
 	columns []*columns // of each root; nil where the values themselves are asked for
+	picks   bool       // some node is a pick
 
 	round int
 	visit int   // numbers walks over the plan
@@ -46,20 +51,30 @@ type executor struct {
 	ranks   []block // of TOP and BOTTOM: one value per root
 	stats   Stats
 
+	known *Steps // that the run takes over; nil for none
+	keep  int    // steps that are kept of the run
+	end   int64  // unix ms, up to which is read: behind the range for steps that are kept
+
 	below time.Duration // of what the running node pulled, for EXPLAIN
 }
 
 // Run runs a plan once. The result is the caller's.
 func Run(ctx context.Context, p *plan.Plan, env Env) (*Result, error) {
 	x := &executor{ctx: ctx, env: env, plan: p, out: make([]block, len(p.Roots)), ranks: make([]block, len(p.Ranks))}
+	return x.answer()
+}
+
+// answer runs the plan.
+func (x *executor) answer() (*Result, error) {
 	x.build()
-	helpers := env.Readers.take(p.Helpers)
-	defer env.Readers.give(helpers)
+	x.openNotes()
+	helpers := x.env.Readers.take(x.plan.Helpers)
+	defer x.env.Readers.give(helpers)
 	if err := x.run(helpers); err != nil {
 		return nil, err
 	}
-	r := &Result{Stats: x.stats}
-	if p.Explain {
+	r := &Result{Stats: x.stats, Steps: x.steps()} // before the values are rounded and shown
+	if x.plan.Explain {
 		r.Explained = x.explained()
 	} else if r.Series = x.results(); len(r.Series) == 0 {
 		return nil, plan.ErrNoResults
@@ -87,7 +102,13 @@ func (x *executor) run(helpers int) error {
 		x.readers = append(x.readers, r)
 	}
 	x.ahead = newAhead(x, x.readers[1:])
-	if err := x.rounds(x.plan.Finest, x.plan.Slots); err != nil {
+	var err error
+	if x.known != nil {
+		err = x.resume()
+	} else {
+		err = x.rounds(x.plan.Start, x.plan.End, true)
+	}
+	if err != nil {
 		return err
 	}
 	for _, r := range x.readers {
@@ -105,17 +126,23 @@ func (x *executor) run(helpers int) error {
 	return nil
 }
 
-// rounds runs all of them. One is so many slots of a resolution, the first from
-// the begin of a chunk on: a range that fits into one is not cut.
-func (x *executor) rounds(res, slots int64) error {
-	bound := x.plan.Start / res
+// rounds runs those of a part of the range, which may be the last one. A round is so many
+// slots of the finest resolution, the first from the begin of a chunk on: a range that fits
+// into one is not cut.
+func (x *executor) rounds(from, to int64, last bool) error {
+	res, slots := x.plan.Finest, x.plan.Slots
+	bound := from / res
 	bound -= bound % min(slots, chunk.Slots)
-	for !x.final {
+	for done := false; !done; {
 		if err := plan.GivenUp(x.ctx); err != nil {
 			return err
 		}
 		bound += slots
-		x.bound, x.final = bound*res, bound*res >= x.plan.End
+		done = bound*res >= to
+		x.bound, x.final = bound*res, done && last
+		if !last {
+			x.bound = min(x.bound, to)
+		}
 		x.round++
 		if err := x.readSpans(); err != nil {
 			return err

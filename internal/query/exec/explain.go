@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"dalmatiner/internal/query/holes"
 )
 
 // Explanation is how a query was run: steps that read each other, from the reads to
@@ -15,6 +17,26 @@ type Explanation struct {
 	Rounds int    `json:"rounds"`          // that the range was cut into
 	Slots  int64  `json:"slots"`           // of the finest resolution in a round
 	Memory int64  `json:"memory"`          // bytes that the query was charged with
+
+	Cache *FromCache `json:"cache,omitempty"` // what of the result is kept; nil where nothing is ever
+}
+
+// FromCache says what a query would take from the cache of results if it was not explained.
+type FromCache struct {
+	Whole bool  `json:"whole"`           // all of it
+	Steps int64 `json:"steps,omitempty"` // of its steps
+	Of    int64 `json:"of,omitempty"`    // steps, where some are kept
+}
+
+// String says it in words.
+func (c *FromCache) String() string {
+	if c.Whole {
+		return "the whole result"
+	}
+	if c.Steps > 0 {
+		return fmt.Sprintf("%d of %d steps", c.Steps, c.Of)
+	}
+	return "nothing"
 }
 
 // Step is a node of a plan.
@@ -40,7 +62,7 @@ type ReadStats struct {
 	Decoded int64 `json:"decoded"` // points
 	Bytes   int64 `json:"bytes"`   // from files
 
-	Unknown *Holes `json:"unknown,omitempty"` // slots that damage took; nil without
+	Unknown *holes.List `json:"unknown,omitempty"` // slots that damage took; nil without
 }
 
 func (l *leaf) readStats() ReadStats {
@@ -94,6 +116,9 @@ func (x *executor) advance(n node, dst block) (block, error) {
 func (p *Explanation) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rounds %d, slots per round %d, memory %d bytes\n", p.Rounds, p.Slots, p.Memory)
+	if p.Cache != nil {
+		fmt.Fprintf(&b, "from the cache: %v\n", p.Cache)
+	}
 	seen := make([]bool, len(p.Steps)+1)
 	for _, id := range p.Fields {
 		p.print(&b, id, 0, seen)

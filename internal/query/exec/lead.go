@@ -17,7 +17,7 @@ func (x *executor) lead(n node) int64 {
 		if first == unknown {
 			return 0
 		}
-		return min(first, n.Past) - (n.Past - n.Values)
+		return min(first-n.From, n.Values)
 	case *confidence, *replace, *nothing:
 		return 0
 	case *fill:
@@ -65,6 +65,9 @@ func (x *executor) leadOfAny(inputs []node, n int64) int64 {
 	for _, in := range inputs {
 		if l := x.lead(in); l < in.shared().Values {
 			least = min(least, l)
+		}
+		if least == 0 {
+			break
 		}
 	}
 	return least

@@ -7,8 +7,10 @@ import (
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/query/holes"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/source"
+	"dalmatiner/internal/query/spacing"
 )
 
 // unknown stands for the first set slot of a leaf before it is looked for. SHIFT
@@ -34,8 +36,15 @@ type leaf struct {
 	spans   []*spans // that read it, each of its size: then it is not pulled
 	sums    []sums   // that are added up as it is read
 	cost    source.Cost
-	spacing spacing
-	holes   holes
+	spacing spacing.Spacing
+	holes   holes.Notes
+
+	countPast int64 // slots from here on do not count, where more than the range is read; else 0
+
+	// What is noted of the spans [noteFrom, notePast) that count, for those who take steps over.
+	noteFrom, notePast int64
+	notes              []spacing.Run
+	lastWord           uint64 // of the last set slot before notePast
 
 	// Of ahead, under its lock.
 	state   aheadState
@@ -50,7 +59,6 @@ func (l *leaf) open(n *plan.Node, read *plan.Read) {
 	if n.Restart > 0 {
 		l.stop = min(read.Past, read.From+n.Restart)
 	}
-	l.spacing.last = -1
 }
 
 func (l *leaf) coverage() (set, slots int64) { return l.set, l.Values }
@@ -149,7 +157,7 @@ func (l *leaf) fetch(r *reader, from int64, words []uint64) error {
 		n := min(len(words), source.MaxRead)
 		cost, err := r.readWords(l, from, words[:n])
 		l.cost.Add(cost)
-		l.holes.note(&cost, from+int64(n))
+		l.holes.Note(&cost, from+int64(n))
 		if err != nil {
 			return l.failed(err)
 		}
@@ -185,7 +193,7 @@ func (l *leaf) appendFilled(dst block, from int64, words []uint64) block {
 	carry, set := l.carry, int64(0)
 	for i := 0; i < n; {
 		if k := kernel.Numbers(v[i:], words[i:]); k > 0 {
-			l.spacing.points(from+int64(i), int64(k))
+			l.spacing.Points(from+int64(i), int64(k))
 			i += k
 			set += int64(k)
 			carry = v[i-1]

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"slices"
 	"sync"
 
 	"dalmatiner/internal/chunk"
@@ -67,6 +68,34 @@ type reader struct {
 type readBuffers struct {
 	words   []uint64       // what leaves read into
 	headers []chunk.Header // what spans read into
+
+	rooms [][]float64 // what windows over spans keep their values in
+	taken int         // of the rooms, by this query
+	free  []float64   // of the last one taken
+}
+
+const (
+	// roomSize is how many values a room has: those of some series of a chart.
+	roomSize = 4 << 10
+	// keptRooms is how many of them are kept for the next query.
+	keptRooms = 64
+)
+
+// room returns memory for n values, which is the window's until the query ends.
+func (b *readBuffers) room(n int) []float64 {
+	if n > roomSize/4 {
+		return make([]float64, 0, n)
+	}
+	if n > len(b.free) {
+		if b.taken == len(b.rooms) {
+			b.rooms = append(b.rooms, make([]float64, roomSize))
+		}
+		b.free = b.rooms[b.taken]
+		b.taken++
+	}
+	room := b.free[:0:n]
+	b.free = b.free[n:]
+	return room
 }
 
 // keptHeaders is up to how many headers are kept, those of a round of long spans
@@ -83,7 +112,7 @@ func (r *Readers) takeBuffers() *readBuffers {
 	if !ok {
 		return new(readBuffers)
 	}
-	b.words = b.words[:0]
+	b.words, b.free, b.taken = b.words[:0], nil, 0
 	return b
 }
 
@@ -93,6 +122,9 @@ func (r *Readers) giveBuffers(b *readBuffers) {
 	}
 	if cap(b.headers) > keptHeaders {
 		b.headers = nil
+	}
+	if len(b.rooms) > keptRooms {
+		b.rooms = slices.Delete(b.rooms, keptRooms, len(b.rooms))
 	}
 	r.buffers.Put(b)
 }

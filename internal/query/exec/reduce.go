@@ -18,12 +18,17 @@ type reducer interface {
 	close(w *taken) (value, confidence float64)
 }
 
-// spanReducer is a reducer that can take the aggregates of a span in place of
-// its inputs: of its slots, of which the last span may have fewer, with the word
-// carried into it.
+// spanReducer is a reducer that can take the aggregates of spans in place of its
+// inputs. Each span has so many slots, a whole window of them or fewer.
 type spanReducer interface {
 	reducer
-	span(h *chunk.Header, carry uint64, slots int64)
+
+	// spans appends the value of each span of a list. carry is the word that is
+	// carried into the first.
+	spans(dst []float64, list []chunk.Header, carry uint64, slots, size int64) []float64
+
+	// sure returns the confidence of the value of a span.
+	sure(h *chunk.Header, slots, size int64) float64
 }
 
 // taken is what a window has taken of its inputs.
@@ -44,8 +49,6 @@ func (w *taken) mean() float64 { return w.sure / float64(w.filled) }
 func newReducer(op *plan.Window, most, res int64) reducer {
 	fn := op.Fn
 	switch fn {
-	case function.Sum, function.Avg:
-		return &total{mean: fn == function.Avg}
 	case function.Min, function.Max:
 		return &extreme{least: fn == function.Min}
 	case function.Count, function.Empty:

@@ -5,33 +5,81 @@ import (
 	"dalmatiner/internal/point"
 )
 
-func (r *total) span(h *chunk.Header, carry uint64, slots int64) {
-	r.sum, r.last = sumOf(h, carry, slots), lastOf(h, carry)
+func (r *total) spans(dst []float64, list []chunk.Header, carry uint64, slots, size int64) []float64 {
+	for i := range list {
+		h := &list[i]
+		v := sumOf(h, carry, slots)
+		if h.Count > 0 {
+			carry = h.Last
+		}
+		if slots < size {
+			v += float64(point.Float(carry) * float64(size-slots)) // as close does
+		}
+		if r.mean {
+			v /= float64(size)
+		}
+		dst = append(dst, v)
+	}
+	return dst
 }
 
-func (r *extreme) span(h *chunk.Header, carry uint64, _ int64) {
-	if r.least {
-		r.v = extremeOf(h, carry, h.Min, true)
-	} else {
-		r.v = extremeOf(h, carry, h.Max, false)
+func (r *extreme) spans(dst []float64, list []chunk.Header, carry uint64, _, _ int64) []float64 {
+	for i := range list {
+		h := &list[i]
+		if r.least {
+			dst = append(dst, extremeOf(h, carry, h.Min, true))
+		} else {
+			dst = append(dst, extremeOf(h, carry, h.Max, false))
+		}
+		if h.Count > 0 {
+			carry = h.Last
+		}
 	}
+	return dst
 }
 
-func (r *counted) span(h *chunk.Header, _ uint64, _ int64) { r.set = int64(h.Count) }
-
-func (r *ends) span(h *chunk.Header, carry uint64, slots int64) {
-	set := h.Count > 0
-	if r.last {
-		r.v, set = lastOf(h, carry), set && int64(h.LastOff) == slots-1
-	} else if set = set && h.FirstOff == 0; set {
-		r.v = point.Float(h.First)
-	} else {
-		r.v = point.Float(carry)
+func (r *counted) spans(dst []float64, list []chunk.Header, _ uint64, _, size int64) []float64 {
+	for i := range list {
+		n := int64(list[i].Count)
+		if r.others {
+			n = size - n
+		}
+		dst = append(dst, float64(n))
 	}
-	if r.c = 0; set {
-		r.c = 1
-	}
+	return dst
 }
+
+func (r *ends) spans(dst []float64, list []chunk.Header, carry uint64, _, _ int64) []float64 {
+	for i := range list {
+		h := &list[i]
+		v := carry
+		if h.Count > 0 {
+			carry = h.Last
+		}
+		switch {
+		case r.last:
+			v = carry
+		case h.Count > 0 && h.FirstOff == 0:
+			v = h.First
+		}
+		dst = append(dst, point.Float(v))
+	}
+	return dst
+}
+
+func (r *total) sure(h *chunk.Header, _, size int64) float64   { return shareOf(h, size) }
+func (r *extreme) sure(h *chunk.Header, _, size int64) float64 { return shareOf(h, size) }
+func (r *counted) sure(h *chunk.Header, _, size int64) float64 { return shareOf(h, size) }
+
+func (r *ends) sure(h *chunk.Header, slots, _ int64) float64 {
+	if h.Count > 0 && (r.last && int64(h.LastOff) == slots-1 || !r.last && h.FirstOff == 0) {
+		return 1
+	}
+	return 0
+}
+
+// shareOf returns the confidence of most aggregates.
+func shareOf(h *chunk.Header, size int64) float64 { return float64(h.Count) / float64(size) }
 
 // sumOf returns the sum of a span's slots with gaps filled.
 func sumOf(h *chunk.Header, carry uint64, slots int64) float64 {
@@ -42,14 +90,6 @@ func sumOf(h *chunk.Header, carry uint64, slots int64) float64 {
 		return chunk.Repeat(carry, int(slots)).Float64()
 	}
 	return chunk.Repeat(carry, h.FirstOff).Plus(h.FilledTo(int(slots))).Float64()
-}
-
-// lastOf returns the last value of a span with gaps filled.
-func lastOf(h *chunk.Header, carry uint64) float64 {
-	if h.Count == 0 {
-		return point.Float(carry)
-	}
-	return point.Float(h.Last)
 }
 
 // extremeOf returns the least or greatest value of a span with gaps filled;

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/query/holes"
+	"dalmatiner/internal/query/plan"
 )
 
 // Result is what a run gives.
@@ -14,6 +16,7 @@ type Result struct {
 	Series    []Series // in the order of the fields; hits of a pattern by key
 	Stats     Stats
 	Explained *Explanation // of EXPLAIN, which runs the query and keeps no series; else nil
+	Steps     *Steps       // those that Env.KeepUntil asks for; nil without
 }
 
 // Series is one series of a result. The time of Values[i] is Start + i ×
@@ -41,7 +44,7 @@ type Series struct {
 	Interval         int64
 	BucketResolution int64 // ms per slot of the bucket read, the finest of several
 
-	Unknown *Holes // the slots read for it that damage took; nil without
+	Unknown *holes.List // the slots read for it that damage took; nil without
 }
 
 // Stats tells what a query did.
@@ -72,7 +75,7 @@ func (x *executor) results() []Series {
 	list := make([]Series, 0, len(chosen))
 	for _, i := range chosen {
 		r := &x.plan.Roots[i]
-		s := Series{Name: r.Name, Resolution: r.Of.Resolution, Start: x.plan.Start, Values: x.out[i].v, Confidence: x.out[i].c, Metadata: r.Meta}
+		s := Series{Name: r.Name, Resolution: r.Of.Resolution, Start: x.plan.Start, Values: x.inRange(x.out[i].v, r.Of), Confidence: x.inRange(x.out[i].c, r.Of), Metadata: r.Meta}
 		s.Lead = int(x.leadOf(r.Of))
 		if c := x.columns[i]; c != nil {
 			c.finish()
@@ -102,6 +105,14 @@ func (x *executor) results() []Series {
 		list = append(list, s)
 	}
 	return list
+}
+
+// inRange returns the values of a result without those that were read ahead.
+func (x *executor) inRange(v []float64, of *plan.Node) []float64 {
+	if n := int((x.plan.End - x.plan.Start) / of.Resolution); x.end > x.plan.End && len(v) > n {
+		return v[:n:n]
+	}
+	return v
 }
 
 // truncate rounds values to what a point can hold.

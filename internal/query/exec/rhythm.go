@@ -11,7 +11,7 @@ func (s *Series) hold() {
 	share := float64(s.BucketResolution) / float64(s.Interval)
 	begin := s.Start - s.Start%s.BucketResolution
 	past := begin // what the last point stands for ends there
-	lost := s.Unknown.from(begin)
+	lost := s.Unknown.From(begin)
 	for i, c := range s.Confidence {
 		at := begin + int64(i)*s.Resolution
 		switch {
@@ -22,23 +22,5 @@ func (s *Series) hold() {
 		case at < past:
 			s.Confidence[i] = share
 		}
-	}
-}
-
-// from returns a function that reports whether a time range may have unknown slots. It is
-// asked for ranges that ascend, none of them before begin.
-func (h *Holes) from(begin int64) func(from, to int64) bool {
-	if h == nil {
-		return func(int64, int64) bool { return false }
-	}
-	ranges, end := h.Ranges, begin
-	return func(from, to int64) bool {
-		for len(ranges) > 0 && ranges[0][1] <= from {
-			end, ranges = ranges[0][1], ranges[1:]
-		}
-		if len(ranges) == 0 {
-			return h.More > 0 && to > end // those behind the last one listed are anywhere
-		}
-		return ranges[0][0] < to
 	}
 }

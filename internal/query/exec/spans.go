@@ -1,13 +1,13 @@
 package exec
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/query/holes"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/sumtree"
@@ -28,21 +28,37 @@ type spans struct {
 	first int64 // set slot of the range; its end if there is none
 	carry uint64
 	cost  source.Cost
-	holes holes // each of several over a leaf finds the same
+	holes holes.Notes // each of several over a leaf finds the same
 	took  time.Duration
 }
 
 // openSpans makes what reads spans, and hands them to who takes them.
-func (x *executor) openSpans(of *plan.Spans) *spans {
-	s := &spans{Spans: of, of: x.nodes[of.Read.ID].(*leaf)}
-	for _, w := range of.Windows {
-		s.windows = append(s.windows, x.nodes[w.ID].(*window))
+func (x *executor) openSpans() {
+	windows, roots := 0, 0
+	for _, of := range x.plan.Spans {
+		windows, roots = windows+len(of.Windows), roots+len(of.Roots)
 	}
-	for _, root := range of.Roots {
-		s.columns = append(s.columns, x.columns[root])
+	all := make([]spans, len(x.plan.Spans)) // and what they point to: a query has thousands
+	x.spans = make([]*spans, len(all))
+	to, into := make([]*window, 0, windows), make([]*columns, 0, roots)
+	for i, of := range x.plan.Spans {
+		s, l := &all[i], x.nodes[of.Read.ID].(*leaf)
+		x.spans[i] = s
+		if l.spans == nil {
+			l.spans = x.spans[i : i+1 : i+1]
+		} else {
+			l.spans = append(l.spans, s)
+		}
+		s.Spans, s.of = of, l
+		for _, w := range of.Windows {
+			to = append(to, x.nodes[w.ID].(*window))
+		}
+		for _, root := range of.Roots {
+			into = append(into, x.columns[root])
+		}
+		s.windows, to = to[:len(to):len(to)], to[len(to):]
+		s.columns, into = into[:len(into):len(into)], into[len(into):]
 	}
-	s.of.spans = append(s.of.spans, s)
-	return s
 }
 
 // readSpans reads the spans that become complete in this round, of several
@@ -102,9 +118,10 @@ func (s *spans) read(x *reader) error {
 		x.headers = make([]chunk.Header, n)
 	}
 	all := x.headers[:n]
-	clear(all)
 	for _, w := range s.windows {
-		w.ready.v = slices.Grow(w.ready.v, len(all))
+		if v := w.ready.v; cap(v)-len(v) < len(all) {
+			w.ready.v = append(x.room(len(v)+len(all)), v...)
+		}
 	}
 	rest := all
 	for _, p := range parts {
@@ -200,7 +217,7 @@ func (s *spans) aggregate(x *reader, from, step int64, dst []chunk.Header) error
 		return err
 	}
 	cost, err := l.Series.Aggregate(x.ctx, from, step, dst)
-	s.holes.note(&cost, from+step*int64(len(dst)))
+	s.holes.Note(&cost, from+step*int64(len(dst)))
 	if err != nil {
 		return l.failed(err)
 	}
@@ -213,25 +230,62 @@ func (s *spans) give(x *reader, list []chunk.Header, p stretchOf) error {
 	for _, w := range s.windows {
 		w.spans(list, s.carry, p.slots)
 	}
+	if s.Counts {
+		s.count(list[:s.counted(p)], p)
+		if s.of.notePast > 0 {
+			s.note(list, (p.from-s.of.From)/s.Size)
+		}
+	}
 	for i := range list {
-		h, from := &list[i], p.from+int64(i)*p.slots
+		h := &list[i]
 		for _, c := range s.columns {
 			if !c.span(h, s.carry, p.slots) {
-				if err := s.slotwise(x, c, from, p.slots); err != nil {
+				if err := s.slotwise(x, c, p.from+int64(i)*p.slots, p.slots); err != nil {
 					return err
 				}
 			}
 		}
-		if h.Count == 0 {
-			continue
-		}
-		s.carry = h.Last
-		if s.Counts {
-			s.of.set += int64(h.Count)
-			s.of.spacing.span(from+int64(h.FirstOff), from+int64(h.LastOff), int64(h.Count))
+		if h.Count > 0 {
+			s.carry = h.Last
 		}
 	}
 	return nil
+}
+
+// counted returns how many of a list of spans are in the range.
+func (s *spans) counted(p stretchOf) int64 {
+	if s.of.countPast == 0 || p.n == 0 {
+		return p.n
+	}
+	return min(p.n, max(s.of.countPast-p.from, 0)/p.slots)
+}
+
+// count adds the set slots of a list to those of the leaf. Spans without gaps that
+// follow each other count together.
+func (s *spans) count(list []chunk.Header, p stretchOf) {
+	l, full, from := s.of, int64(0), p.from
+	for i := range list {
+		h := &list[i]
+		if int64(h.Count) == p.slots {
+			full += p.slots
+			continue
+		}
+		l.count(from, full)
+		if from += full; h.Count > 0 {
+			l.set += int64(h.Count)
+			l.spacing.Span(from+int64(h.FirstOff), from+int64(h.LastOff), int64(h.Count))
+		}
+		from, full = from+p.slots, 0
+	}
+	l.count(from, full)
+}
+
+// count takes n set slots from one on.
+func (l *leaf) count(from, n int64) {
+	if n > 0 {
+		l.set += n
+		l.spacing.Points(from, n)
+	}
 }
 
 // slotwise reads the slots of a column one by one: aggregates do not say what
@@ -284,12 +338,11 @@ func (s *spans) finish() {
 // spans closes a window for each of a list, with the word that is carried into
 // the first.
 func (w *window) spans(list []chunk.Header, carry uint64, slots int64) {
+	w.ready.v = w.pushed.spans(w.ready.v, list, carry, slots, w.size)
+	if !w.Confidence {
+		return
+	}
 	for i := range list {
-		h := &list[i]
-		w.pushed.span(h, carry, slots)
-		w.give(slots, int64(h.Count), w.pushed)
-		if h.Count > 0 {
-			carry = h.Last
-		}
+		w.ready.c = append(w.ready.c, w.pushed.sure(&list[i], slots, w.size))
 	}
 }

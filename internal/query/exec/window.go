@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/plan"
 )
 
@@ -13,15 +14,22 @@ type window struct {
 	pushed spanReducer // by, where values come from spans and not from in
 	ready  block       // those of this round
 	taken              // of the open window
+	total  total       // by, of those that add up
 }
 
-func openWindow(o over, op *plan.Window) *window {
+// open makes the window ready to take inputs.
+func (w *window) open(o over, op *plan.Window) {
 	in := o.in.shared()
-	w := &window{over: o, Window: op, taken: taken{size: op.Size}, by: newReducer(op, min(op.Size, in.Values), in.Resolution)}
+	w.over, w.Window, w.size = o, op, op.Size
+	if op.Fn.AddsUp() {
+		w.total.mean = op.Fn == function.Avg
+		w.by = &w.total
+	} else {
+		w.by = newReducer(op, min(op.Size, in.Values), in.Resolution)
+	}
 	if op.Spans {
 		w.pushed = w.by.(spanReducer)
 	}
-	return w
 }
 
 func (w *window) next(x *executor, dst block) (block, error) {

@@ -136,19 +136,21 @@ func (p *planner) windows(a arguments) (value, error) {
 
 func (p *planner) window(a arguments, in *Node, number float64, span int64) (*Node, error) {
 	size := max(1, span/in.Resolution)
-	name := p.name("window").number(int64(a.fn.Op), size, int64(in.ID))
+	name := p.name("window").number(int64(a.fn.Op), size)
 	if len(a.consts) > 1 {
 		name = name.number(int64(math.Float64bits(number)))
 	}
 	var err error
-	n := p.intern(name, func(n *Node) {
+	n := p.internOver(in, name, func(n *Node) {
 		if a.fn.Op == function.Percentile || a.fn.Op == function.Median {
 			err = p.hold(a.pos, 8*min(size, in.Values))
 		}
-		n.Op = &Window{Fn: a.fn.Op, Number: number, Size: size}
+		op := nextOf(&p.spare.windows, len(p.out.Nodes))
+		*op = Window{Fn: a.fn.Op, Number: number, Size: size}
+		n.Op = op
 		n.Resolution, n.Values = in.Resolution*size, (in.Values+size-1)/size
-		n.Form = p.shape(p.name("window").number(size, int64(in.Form)))
-	}, in)
+		n.Form = p.shape("window", size, int64(in.Form))
+	})
 	if p.opt.Explain {
 		p.describe(n, "%s of %d", function.NameOf(function.KindWindow, a.fn.Op), size)
 	}
@@ -189,11 +191,11 @@ func (p *planner) histogram(a arguments, in *Node) (*Node, error) {
 	size := max(1, a.consts[2].span/in.Resolution)
 	h := &Histogram{Highest: int64(highest.number), Digits: int(digits.number), Size: size}
 	var err error
-	n := p.intern(p.name("histogram").number(h.Highest, int64(h.Digits), size, int64(in.ID)), func(n *Node) {
+	n := p.internOver(in, p.name("histogram").number(h.Highest, int64(h.Digits), size), func(n *Node) {
 		err = p.hold(a.pos, histogramBytes(h.Highest, h.Digits))
 		n.Op, n.Resolution, n.Values = h, in.Resolution*size, in.Values/size
-		n.Form = p.shape(p.name("whole windows").number(size, int64(in.Form)))
-	}, in)
+		n.Form = p.shape("whole windows", size, int64(in.Form))
+	})
 	p.describe(n, "histogram of %d up to %d with %d digits", size, h.Highest, h.Digits)
 	return n, err
 }

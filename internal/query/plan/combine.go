@@ -19,7 +19,7 @@ func (p *planner) across(a arguments, q float64, k int) (value, error) {
 	key := fmt.Sprintf("across %d %x %d of%s", a.fn.Op, q, k, l.key())
 	n := p.intern(p.name(key), func(n *Node) {
 		n.Op = &Across{Fn: a.fn.Op, Quantile: q, Rank: k}
-		n.Resolution, n.Values, n.Restart, n.Form = l.res, l.longest, l.restart, p.shape(p.name("of its own "+key))
+		n.Resolution, n.Values, n.Restart, n.Form = l.res, l.longest, l.restart, p.shape("of its own "+key)
 		p.bill.buffers += len(l.nodes)
 	}, l.nodes...)
 	p.describe(n, "%s", a.fn.Name)
@@ -42,7 +42,7 @@ func (p *planner) pick(a arguments) (value, error) {
 		key := fmt.Sprintf("pick %d %d %d", a.fn.Op, t.ID, in.ID)
 		z := p.intern(p.name(key), func(n *Node) {
 			n.Op = &Pick{Fn: a.fn.Op}
-			n.Resolution, n.Values, n.Restart, n.Form = in.Resolution, in.Values, in.Restart, p.shape(p.name("of its own "+key))
+			n.Resolution, n.Values, n.Restart, n.Form = in.Resolution, in.Values, in.Restart, p.shape("of its own "+key)
 			p.bill.buffers += 2
 		}, in, t)
 		p.describe(z, "within %s", a.fn.Name)
@@ -114,7 +114,7 @@ func (p *planner) combine(pos int, fn function.Op, inputs []Series) (value, erro
 			op.Weights = oldWeights(fn, len(inputs))
 		}
 		if !l.aligned {
-			n.Form = p.shape(p.name("of its own " + key))
+			n.Form = p.shape("of its own " + key)
 			p.bill.buffers += len(l.nodes)
 		}
 	}, l.nodes...)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 
 	"dalmatiner/internal/query/function"
@@ -11,22 +12,32 @@ import (
 type graph struct {
 	request
 	out    *Plan
-	nodes  map[string]*Node // by what they compute
-	naming naming           // memory for names
-	shapes map[string]int
+	nodes  map[name]*Node // by what they compute
+	naming naming         // memory for names
+	text   string         // of the name that was new last
+	shapes map[shape]int
 	bill   bill
-	spare  struct { // for nodes and reads to come, made for several at a time
-		nodes []Node
-		reads []Read
+	spare  struct { // for nodes to come and what they have, made for several at a time
+		nodes   []Node
+		reads   []Read
+		windows []Window
+		spans   []Spans
 	}
 	at int // position of the field being planned
 }
 
-// naming is the bytes of a name. Names are made for every series of a query: they
-// are put together without formatting, in memory that the next one uses again.
+// name says what a node computes, and of which other one, by its ID; of -1 where it reads
+// none or several, which are in the text then.
+type name struct {
+	text string
+	of   int
+}
+
+// naming is the bytes of the text of a name. Names are made for every series of a query:
+// they are put together without formatting, in memory that the next one uses again.
 type naming []byte
 
-// name begins the name of a node or of a shape. It is valid until the next one.
+// name begins the text of a name. It is valid until the next one.
 func (g *graph) name(what string) naming { return append(g.naming[:0], what...) }
 
 // number adds numbers, each behind a space.
@@ -39,29 +50,62 @@ func (k naming) number(numbers ...int64) naming {
 
 // intern returns the node that computes what its name says, set by build if
 // there is none yet. It reads the inputs.
-func (g *graph) intern(name naming, build func(*Node), inputs ...*Node) *Node {
-	g.naming = name // it may have grown
-	if n, ok := g.nodes[string(name)]; ok {
+func (g *graph) intern(text naming, build func(*Node), inputs ...*Node) *Node {
+	g.naming = text // it may have grown
+	if n, ok := g.nodes[name{string(text), -1}]; ok {
 		return n
 	}
-	key := string(name)
+	return g.add(name{string(text), -1}, g.node(inputs), build)
+}
+
+// internOver is intern for a node that reads a single one.
+func (g *graph) internOver(in *Node, text naming, build func(*Node)) *Node {
+	g.naming = text
+	if n, ok := g.nodes[name{string(text), in.ID}]; ok {
+		return n
+	}
+	if g.text != string(text) { // else it is the same function of another series
+		g.text = string(text)
+	}
+	n := g.node(nil)
+	n.one[0] = in
+	n.Inputs = n.one[:]
+	return g.add(name{g.text, in.ID}, n, build)
+}
+
+// node returns a new node.
+func (g *graph) node(inputs []*Node) *Node {
 	n := nextOf(&g.spare.nodes, len(g.out.Nodes))
 	n.ID, n.Inputs = len(g.out.Nodes), inputs
+	return n
+}
+
+// add builds a node that has its inputs, and adds it to the plan.
+func (g *graph) add(key name, n *Node, build func(*Node)) *Node {
 	build(n)
-	g.bill.planned += nodeSize + int64(len(key)) // grow has it paid for
-	for _, in := range inputs {
+	g.bill.planned += nodeSize + int64(len(key.text)) // grow has it paid for
+	for _, in := range n.Inputs {
 		in.Uses++
 		n.Late = n.Late || in.Late
 	}
 	if n.Late {
 		// What waits for late values, or takes them all at once, holds them.
-		for _, in := range inputs {
+		for _, in := range n.Inputs {
 			g.bill.held += 2 * 8 * in.Values // with confidences
 		}
 	}
 	g.nodes[key] = n
 	g.out.Nodes = append(g.out.Nodes, n)
 	return n
+}
+
+// expect makes room for so many nodes more.
+func (g *graph) expect(more int) {
+	if more > len(g.nodes) {
+		nodes := make(map[name]*Node, len(g.nodes)+more)
+		maps.Copy(nodes, g.nodes)
+		g.nodes = nodes
+	}
 }
 
 // nextOf returns the next of a list that is made anew when it is used up, with as many as
@@ -83,14 +127,21 @@ func (g *graph) describe(n *Node, format string, args ...any) {
 	}
 }
 
+// shape is a way in which outputs become complete: what nodes do, and with which numbers.
+type shape struct {
+	what    string
+	numbers [4]int64
+}
+
 // shape numbers the ways in which outputs become complete: nodes of equal
 // shape complete equally many outputs in every round.
-func (g *graph) shape(name naming) int {
-	g.naming = name
-	id, ok := g.shapes[string(name)]
+func (g *graph) shape(what string, numbers ...int64) int {
+	key := shape{what: what}
+	copy(key.numbers[:], numbers)
+	id, ok := g.shapes[key]
 	if !ok {
 		id = len(g.shapes)
-		g.shapes[string(name)] = id
+		g.shapes[key] = id
 	}
 	return id
 }
@@ -102,10 +153,10 @@ func (g *graph) unary(in *Node, key string, op Op) *Node {
 
 // unaryWith plans such a node, of which build sets what is not as in its input.
 func (g *graph) unaryWith(in *Node, key string, build func(*Node)) *Node {
-	return g.intern(g.name(key).number(int64(in.ID)), func(n *Node) {
+	return g.internOver(in, g.name(key), func(n *Node) {
 		n.Resolution, n.Values, n.Form, n.Restart = in.Resolution, in.Values, in.Form, in.Restart
 		build(n)
-	}, in)
+	})
 }
 
 func (g *graph) replace(in *Node, threshold, with float64) *Node {
@@ -115,7 +166,7 @@ func (g *graph) replace(in *Node, threshold, with float64) *Node {
 // step plans a node whose first output waits for the second input.
 func (g *graph) step(in *Node, fn function.Op) *Node {
 	return g.unaryWith(in, fmt.Sprintf("step %d", fn), func(n *Node) {
-		n.Form = g.shape(g.name("steps").number(int64(n.Form)))
+		n.Form = g.shape("steps", int64(n.Form))
 		n.Op = &Step{Fn: fn}
 	})
 }
@@ -128,7 +179,7 @@ func (g *graph) fill(in *Node, with string, pos int) (*Node, error) {
 		if with == "linear" {
 			err = g.hold(pos, 2*8*n.Values)
 			n.Late = true
-			n.Form = g.shape(g.name("lines of").number(int64(in.ID)))
+			n.Form = g.shape("lines of", int64(in.ID))
 		}
 		n.Op = &Fill{With: with}
 	})
@@ -139,7 +190,7 @@ func (g *graph) fill(in *Node, with string, pos int) (*Node, error) {
 func (g *graph) nothing(in *Node, span int64) *Node {
 	return g.unaryWith(in, "nothing", func(n *Node) {
 		n.Resolution *= max(1, span/n.Resolution)
-		n.Values, n.Restart, n.Form = 0, 0, g.shape(g.name("nothing"))
+		n.Values, n.Restart, n.Form = 0, 0, g.shape("nothing")
 		n.Op = &Nothing{}
 	})
 }

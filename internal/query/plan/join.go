@@ -39,7 +39,10 @@ func joinOrder(nodes []*Node, inputs []Series) []uint8 {
 		}
 	}
 	slices.SortFunc(list, func(a, b input) int {
-		return cmp.Or(cmp.Compare(a.high, b.high), cmp.Compare(a.low, b.low), cmp.Compare(a.of, b.of))
+		if a.high != b.high {
+			return cmp.Compare(a.high, b.high)
+		}
+		return cmp.Or(cmp.Compare(a.low, b.low), cmp.Compare(a.of, b.of))
 	})
 	splits := make([]uint8, len(inputs))
 	for i, in := range list {

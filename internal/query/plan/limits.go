@@ -32,6 +32,19 @@ type Limits struct {
 	MaxMemory int64
 }
 
+// Size is what a query costs, by the fields of Limits.
+type Size struct {
+	Points int64 // to read
+	Series int64 // to read
+	Output int64 // numbers in the result
+	Memory int64 // bytes that the query holds at most while it runs
+}
+
+// Allow reports whether a query of that size is within the limits.
+func (l Limits) Allow(s Size) bool {
+	return s.Points <= l.MaxPoints && s.Series <= l.MaxSeries && s.Output <= l.MaxOutput && s.Memory <= l.MaxMemory
+}
+
 const (
 	defaultMaxPoints = 500_000_000
 	defaultMaxSeries = 100_000

@@ -39,6 +39,7 @@ func (p *planner) lookup(l *dql.Lookup, shift int64) (value, error) {
 	if index == nil {
 		return v, p.unsupported(l.Pos(), "lookup by dimensions (FROM)")
 	}
+	p.out.Indexed = true
 	hits, err := p.hitsOf(index, l)
 	if err != nil {
 		return v, err

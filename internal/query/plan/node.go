@@ -21,8 +21,9 @@ type Node struct {
 	Inputs     []*Node
 	What       string // its name for EXPLAIN, if that is asked for
 
-	slotwise bool // its outputs are wanted by something else than windows over spans
-	marked   bool // needConfidence was here
+	slotwise bool     // its outputs are wanted by something else than windows over spans
+	marked   bool     // needConfidence was here
+	one      [1]*Node // Inputs, where there is one
 }
 
 // Op is what a node computes: one of the types of this file.

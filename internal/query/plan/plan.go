@@ -12,7 +12,7 @@ import (
 // Plan is a graph of operators over shared reads. It never changes once Make has returned
 // it: any number of runs may share it.
 type Plan struct {
-	Start, End int64 // [Start, End), unix ms
+	Range
 
 	Nodes   []*Node // each once, behind those that it reads, in the order of their IDs
 	Reads   []*Node // those of them that read a series
@@ -23,8 +23,10 @@ type Plan struct {
 	Older   bool       // reads show what lies below what was lost
 	Shown              // what is shown of the result
 	Rounds             // how it is run
-	Memory  int64      // bytes that the query holds at most while it runs
 	Missing []Missing  // selectors without a hit
+	Size               // what it costs
+	Planned int64      // bytes of the plan itself
+	Indexed bool       // series were found by their tags
 }
 
 // Shown is what a request asks to be shown.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query/function"
@@ -20,8 +19,6 @@ type planner struct {
 	named   []dql.DimVar        // dimensions that name the field being planned
 	found   bool                // a selector has a hit
 	looked  int                 // names that selectors without one were compared with
-	points  int64               // to read
-	results int64               // numbers in the result
 }
 
 // tag is a tag of a series that a lookup found.
@@ -57,14 +54,10 @@ func Make(ctx context.Context, src source.Source, q *dql.Query, opt Options) (*P
 }
 
 func newPlanner(ctx context.Context, src source.Source, q *dql.Query, opt Options) (*planner, error) {
-	if opt.Zone == nil {
-		opt.Zone = time.UTC
-	}
 	opt.Explain = opt.Explain || q.Explain
 	opt.RoundSlots = cmp.Or(opt.RoundSlots, RoundSlots)
 	opt.CompatSlots = cmp.Or(opt.CompatSlots, oldReadSlots)
 	opt.AloneSlots = cmp.Or(opt.AloneSlots, aloneSlots)
-	start, end, err := TimeRange(q, opt.Now, opt.Zone, opt.Compat)
 	offers := src.Offers()
 	if opt.Older && !offers.Older {
 		return nil, fmt.Errorf("%w: older values in place of damaged ones", ErrUnsupported)
@@ -72,13 +65,13 @@ func newPlanner(ctx context.Context, src source.Source, q *dql.Query, opt Option
 	return &planner{
 		graph: graph{
 			request: request{ctx: ctx, source: src, offers: offers, q: q, opt: opt},
-			out:     &Plan{Start: start, End: end, Shown: opt.Shown, Older: opt.Older, Keep: q.Limit},
-			nodes:   make(map[string]*Node),
-			shapes:  make(map[string]int),
+			out:     &Plan{Range: opt.Range, Shown: opt.Shown, Older: opt.Older, Keep: q.Limit},
+			nodes:   make(map[name]*Node),
+			shapes:  make(map[shape]int),
 		},
 		buckets: make(map[string]bucket),
 		hits:    make(map[string][][]byte),
-	}, err
+	}, nil
 }
 
 func (p *planner) plan() error {
@@ -107,10 +100,11 @@ func (p *planner) plan() error {
 	if len(p.out.Roots) == 0 {
 		return nil
 	}
-	l := layout{graph: &p.graph, results: p.results}
+	l := layout{graph: &p.graph}
 	l.pushDown()
 	l.setRounds()
-	p.out.Memory = l.memory()
+	p.out.Planned = p.bill.planned
+	p.out.Series, p.out.Memory = int64(len(p.out.Reads)), l.memory()
 	return p.checkMemory(0, p.out.Memory)
 }
 
@@ -147,8 +141,8 @@ func (p *planner) field(f *dql.Field) error {
 			r.Columns = newColumns(s.Of.Values, int64(p.opt.Width))
 			outputs = 3 * r.Columns.Count(s.Of.Values)
 		}
-		if p.results += outputs; p.results > p.opt.Limits.MaxOutput {
-			return p.limit(f.Expr.Pos(), "points in its result", p.results, p.opt.Limits.MaxOutput,
+		if p.out.Output += outputs; p.out.Output > p.opt.Limits.MaxOutput {
+			return p.limit(f.Expr.Pos(), "points in its result", p.out.Output, p.opt.Limits.MaxOutput,
 				"aggregate over longer spans or ask for a shorter range")
 		}
 		if r.Name, err = n.name(s); err != nil {

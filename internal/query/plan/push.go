@@ -9,10 +9,7 @@ import (
 const minSpan = 16
 
 // layout decides how a whole graph is run: what is read by spans, and in which rounds.
-type layout struct {
-	*graph
-	results int64 // numbers in the result
-}
+type layout struct{ *graph }
 
 // pushDown finds the reads of which nothing but spans is wanted, and lets the source
 // add them up. Sums of others are added up as their slots are read, in the same order
@@ -102,7 +99,8 @@ func (l *layout) spansOf(n *Node, read *Read, size, off int64) *Spans {
 	if i >= 0 {
 		return read.Spans[i]
 	}
-	s := &Spans{Read: n, Size: size, Off: off, Counts: len(read.Spans) == 0}
+	s := nextOf(&l.spare.spans, len(l.out.Spans))
+	*s = Spans{Read: n, Size: size, Off: off, Counts: len(read.Spans) == 0}
 	read.Spans = append(read.Spans, s)
 	l.out.Spans = append(l.out.Spans, s)
 	return s

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query/source"
@@ -22,11 +21,11 @@ var ErrUnsupported = errors.New("not supported yet")
 // Options are what a plan is to respect beside the text of its query.
 type Options struct {
 	Shown
+	Range
 	Limits Limits
-	Now    int64          // unix ms
-	Zone   *time.Location // of dates without a zone; nil is UTC
-	Width  int            // above 0: at most that many columns per series; at most MaxWidth
-	Memory Memory         // is asked before the query uses any; nil lends everything
+	Now    int64  // unix ms
+	Width  int    // above 0: at most that many columns per series; at most MaxWidth
+	Memory Memory // is asked before the query uses any; nil lends everything
 
 	// NoAggregates reads slot by slot what a source could add up itself.
 	NoAggregates bool

@@ -102,7 +102,7 @@ func (l *layout) helpers() int {
 // memory returns the bytes that the query holds at most while it runs: its
 // plan, its result, a round of every node that keeps one, and what functions hold.
 func (l *layout) memory() int64 {
-	values := l.results
+	values := l.out.Output
 	if l.opt.Confidence {
 		values *= 2
 	}

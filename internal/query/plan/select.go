@@ -63,6 +63,7 @@ func (p *planner) selectMetrics(s *dql.Select, shift int64) (value, error) {
 		}
 	}
 	p.hit(s, b, found)
+	p.expect(2 * len(keys)) // as most are read for a function of each
 	v := value{typ: function.TypeMetric, series: make([]Series, len(keys))}
 	for i, key := range keys {
 		n, err := p.leaf(s.Pos(), b, key, handle, shift)
@@ -139,22 +140,19 @@ func (p *planner) leaf(pos int, b bucket, key []byte, handle source.Series, shif
 		if p.opt.Compat { // a range that begins before 1970 is cut off there
 			r.From, r.Past = max(1, start)/b.Resolution, max(1, end)/b.Resolution
 		}
-		if b.TTL > 0 {
-			// What has outlived the bucket cannot exist.
-			r.Oldest = max(0, SlotOf(p.opt.Now, b.Resolution)-b.TTL)
-		}
+		r.Oldest = Oldest(&b.Info, p.opt.Now)
 		n.Op, n.Resolution, n.Values = r, b.Resolution, r.Past-r.From
 		if p.opt.Compat {
 			n.Restart = p.opt.CompatSlots - 1
 			n.Values -= n.Values / p.opt.CompatSlots
 		}
-		n.Form = p.shape(p.name("read").number(b.Resolution, shift, r.From, r.Past))
+		n.Form = p.shape("read", b.Resolution, shift, r.From, r.Past)
 		p.out.Reads = append(p.out.Reads, n)
 		values := n.Values
 		if n := int64(len(p.out.Reads)); n > p.opt.Limits.MaxSeries {
 			err = p.tooManySeries(pos, n)
-		} else if p.points += values; p.points > p.opt.Limits.MaxPoints {
-			err = p.limit(pos, "points to read", p.points, p.opt.Limits.MaxPoints,
+		} else if p.out.Points += values; p.out.Points > p.opt.Limits.MaxPoints {
+			err = p.limit(pos, "points to read", p.out.Points, p.opt.Limits.MaxPoints,
 				"ask for a shorter range or fewer series")
 		} else {
 			err = p.grow(leafSize)
@@ -164,6 +162,15 @@ func (p *planner) leaf(pos int, b bucket, key []byte, handle source.Series, shif
 		p.describe(n, "read %s BUCKET %s, %d ms earlier", metric.Text(key), metric.Quoted(b.Name), shift)
 	}
 	return n, err
+}
+
+// Oldest returns the first slot of a bucket that can be set at a time in unix ms: what has
+// outlived the bucket cannot exist.
+func Oldest(b *source.Info, now int64) int64 {
+	if b.TTL == 0 {
+		return 0
+	}
+	return max(0, SlotOf(now, b.Resolution)-b.TTL)
 }
 
 // SlotOf returns the slot that a time in unix ms falls into. Before 1970 it is

@@ -7,38 +7,43 @@ import (
 	"dalmatiner/internal/dql"
 )
 
-// TimeRange returns the range [start, end) of a query in unix ms. Times below
-// 1 and spans below 1 ms are raised to 1. Dates without a zone are in the one
-// given. With compat a span AGO is the beginning of time, as in the original; without
+// Range is a range of time, [Start, End), in unix ms.
+type Range struct{ Start, End int64 }
+
+// TimeRange returns the range of a query. Times below 1 and spans below 1 ms are
+// raised to 1. Dates without a zone are in the one given, nil for UTC. With compat a span AGO is the beginning of time, as in the original; without
 // it a time that is plainly meant in seconds is an error.
-func TimeRange(q *dql.Query, now int64, zone *time.Location, compat bool) (start, end int64, err error) {
+func TimeRange(q *dql.Query, now int64, zone *time.Location, compat bool) (Range, error) {
+	if zone == nil {
+		zone = time.UTC
+	}
 	r := q.Range
 	for _, i := range []*dql.Instant{r.From, r.To} {
 		if i == nil || compat {
 			continue
 		}
 		if err := q.CheckUnit(i); err != nil {
-			return 0, 0, err
+			return Range{}, err
 		}
 	}
 	if r.Kind == dql.RangeLast {
-		return clampTime(now - span(r.Span)), clampTime(now), nil
+		return Range{clampTime(now - span(r.Span)), clampTime(now)}, nil
 	}
 	from, err := instant(q, r.From, now, zone, compat)
 	if err != nil {
-		return 0, 0, err
+		return Range{}, err
 	}
 	switch r.Kind {
 	case dql.RangeAfter:
 		if to := from + span(r.Span); to > dql.MaxTime {
-			return 0, 0, dql.NewError(q.Text, r.Pos, nil, fmt.Sprintf("the range ends after the year 9999: %d, the limit is %d", to, int64(dql.MaxTime)))
+			return Range{}, dql.NewError(q.Text, r.Pos, nil, fmt.Sprintf("the range ends after the year 9999: %d, the limit is %d", to, int64(dql.MaxTime)))
 		}
-		return from, from + span(r.Span), nil
+		return Range{from, from + span(r.Span)}, nil
 	case dql.RangeBefore:
-		return clampTime(from - span(r.Span)), from, nil
+		return Range{clampTime(from - span(r.Span)), from}, nil
 	}
 	to, err := instant(q, r.To, now, zone, compat)
-	return min(from, to), max(from, to), err
+	return Range{min(from, to), max(from, to)}, err
 }
 
 func span(d *dql.Duration) int64 { return max(1, d.Milliseconds()) }

@@ -49,6 +49,17 @@ type Bucket interface {
 	// Series returns a handle of a metric, whether or not there is one. key is the
 	// caller's, and may be changed afterwards.
 	Series(key []byte) Series
+
+	// Mark returns the present moment of the bucket. Taken before the first read, it tells
+	// later, with Since, which of the words that were read still hold.
+	Mark() Mark
+
+	// Since says what has not changed since a mark of a bucket of that name, from a slot on. A mark of a
+	// bucket that was deleted, or of another source, says that nothing is known. What
+	// Since says holds for reads that began behind the mark and ended before the call:
+	// what it calls unchanged, a read that begins behind the call has again, unless it
+	// changes after the call.
+	Since(m Mark, from int64) Unchanged
 }
 
 // Info is what queries know of a bucket.

@@ -1,0 +1,114 @@
+// Package holes lists the slots of a series that are unknown, because damage took what was there.
+package holes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dalmatiner/internal/query/source"
+)
+
+const (
+	maxUnknown = 100 // ranges of a series that are listed
+	maxReasons = 8   // reasons, likewise
+)
+
+// List is the unknown slots of a series of a result, or of a read.
+type List struct {
+	Slots  int64      `json:"slots"`          // of all reads together
+	Ranges [][2]int64 `json:"ranges"`         // [from, to) in unix ms of the result, ascending and apart from each other; at most 100
+	More   int64      `json:"more,omitempty"` // further ranges
+	Why    []string   `json:"why"`            // what was lost, at most 8
+}
+
+// String says how many there are and why.
+func (h *List) String() string {
+	return fmt.Sprintf("%d (%s)", h.Slots, strings.Join(h.Why, "; "))
+}
+
+// Notes adds up the unknown slots of one read, whose parts come in any order and some
+// of them twice: all slots below the last one read were read.
+type Notes struct {
+	seen int64 // slots below it are noted
+	past int64 // end of the last range noted
+	List
+}
+
+// Note takes in what a read of the slots up to past says.
+func (h *Notes) Note(c *source.Cost, past int64) {
+	for _, u := range c.Unknown {
+		if from := max(u.From, h.seen); from < u.Past {
+			h.add(from, u.Past)
+			h.because(u.Why)
+		}
+	}
+	if c.MoreUnknown > 0 && past > h.seen {
+		h.Slots += c.MoreUnknown
+		h.More++
+		h.past = past
+	}
+	h.seen = max(h.seen, past)
+}
+
+func (h *Notes) add(from, past int64) {
+	n := len(h.Ranges)
+	switch {
+	case h.Slots > 0 && from == h.past: // the last range goes on
+		if h.More == 0 {
+			h.Ranges[n-1][1] = past
+		}
+	case n < maxUnknown && h.More == 0:
+		h.Ranges = append(h.Ranges, [2]int64{from, past})
+	default:
+		h.More++
+	}
+	h.Slots += past - from
+	h.past = past
+}
+
+// because adds a reason, once.
+func (h *List) because(why string) {
+	if len(h.Why) < maxReasons && !slices.Contains(h.Why, why) {
+		h.Why = append(h.Why, why)
+	}
+}
+
+// Join adds those of another read.
+func (h *List) Join(o *List) {
+	all := slices.Concat(h.Ranges, o.Ranges)
+	slices.SortFunc(all, func(a, b [2]int64) int { return slices.Compare(a[:], b[:]) })
+	h.Ranges = nil
+	h.Slots, h.More = h.Slots+o.Slots, h.More+o.More
+	for _, r := range all {
+		switch n := len(h.Ranges); {
+		case n > 0 && r[0] <= h.Ranges[n-1][1]:
+			h.Ranges[n-1][1] = max(h.Ranges[n-1][1], r[1])
+		case n < maxUnknown:
+			h.Ranges = append(h.Ranges, r)
+		default:
+			h.More++
+		}
+	}
+	for _, why := range o.Why {
+		h.because(why)
+	}
+}
+
+// From returns a function that reports whether a time range may have unknown slots. It is
+// asked for ranges that ascend, none of them before begin.
+func (h *List) From(begin int64) func(from, to int64) bool {
+	if h == nil {
+		return func(int64, int64) bool { return false }
+	}
+	ranges, end := h.Ranges, begin
+	return func(from, to int64) bool {
+		for len(ranges) > 0 && ranges[0][1] <= from {
+			end, ranges = ranges[0][1], ranges[1:]
+		}
+		if len(ranges) == 0 {
+			return h.More > 0 && to > end // those behind the last one listed are anywhere
+		}
+		return ranges[0][0] < to
+	}
+}

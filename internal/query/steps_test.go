@@ -1,0 +1,111 @@
+package query_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/resultcache"
+)
+
+// TestOneStepLater asks for an hour of minutes, and for the same one minute later: 59 of 60
+// steps come from the cache, and the answer is that of an engine without one.
+func TestOneStepLater(t *testing.T) {
+	m := newBucket(t)
+	for i := range 5 {
+		m.load("b", key(t, "m", fmt.Sprint(i)), 0, ints(8000, func(n int64) int64 { return n * int64(i+1) % 1009 }))
+	}
+	h := newHistoried(m)
+	e := &query.Engine{Source: sourceOf(h), Now: func() time.Time { return time.Unix(9000, 0) }, Cache: query.NewCache(1 << 20)}
+	for i := range 3 {
+		text := fmt.Sprintf("SELECT avg(avg(m.* BUCKET b, 1m)) AFTER %d FOR 1h", (10+i)*60_000)
+		got := dump(e.Query(t.Context(), text, query.Options{}))
+		if want := dump(e.Query(t.Context(), text, query.Options{NoCache: true})); got != want {
+			t.Fatalf("%s:\n%s\nwant\n%s", text, got, want)
+		}
+		if hits := e.Cache.Counted(resultcache.HitSteps); hits != int64(i) {
+			t.Errorf("%s: %d answers are made of steps, want %d", text, hits, i)
+		}
+	}
+	r, err := e.Query(t.Context(), "EXPLAIN SELECT avg(avg(m.* BUCKET b, 1m)) AFTER 900000 FOR 1h", query.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Split(r.Plan.String(), "\n")[1], "from the cache: 57 of 60 steps"; got != want {
+		t.Errorf("EXPLAIN says %q, want %q", got, want)
+	}
+}
+
+// An aligned range begins at a multiple of the distance of values, of whatever query.
+func TestAlignedRanges(t *testing.T) {
+	aligned := 0
+	check := func(rt *rapid.T) {
+		g := generator{t: rt}
+		source := g.source(t)
+		for _, bucket := range []string{"b", "c"} { // every pattern finds something
+			source.load(bucket, key(t, "m", "1"), 0, ints(10, func(i int64) int64 { return i }))
+		}
+		opt := query.Options{Align: true}
+		fields := g.expr(2)
+		if rapid.Bool().Draw(rt, "columns") { // of one length
+			opt.Width = rapid.IntRange(1, 50).Draw(rt, "width")
+		} else {
+			fields += ", " + g.expr(2)
+		}
+		e := engine(source, rapid.Int64Range(1_000_000, 3_000_000).Draw(rt, "now"))
+		text := fmt.Sprintf("SELECT %s LAST %dms", fields, rapid.IntRange(1, 900_000).Draw(rt, "span"))
+		r, err := e.Query(t.Context(), text, opt)
+		if err != nil {
+			return
+		}
+		opt.Align = false
+		plain, err := e.Query(t.Context(), text, opt)
+		if err != nil || plain.Start == r.Start {
+			return
+		}
+		aligned++
+		for _, s := range r.Series {
+			if r.Start%s.Resolution != 0 || r.Start > plain.Start || r.Start <= plain.Start-2*900_000 {
+				rt.Fatalf("%s begins at %d, with %d ms between values; without alignment it is %d", text, r.Start, s.Resolution, plain.Start)
+			}
+		}
+	}
+	for range 10 {
+		rapid.Check(t, check)
+	}
+	if aligned < 10 {
+		t.Errorf("%d ranges were moved", aligned)
+	}
+}
+
+// The ends of aligned ranges, written out.
+func TestEndsOfAlignedRanges(t *testing.T) {
+	m := newBucket(t)
+	m.load("b", key(t, "m"), 0, ints(3000, func(i int64) int64 { return i }))
+	e := engine(m, 1_000_500)
+	for _, c := range []struct {
+		text       string
+		width      int
+		start, end int64
+	}{
+		{"m BUCKET b LAST 1m", 0, 940_000, 1_000_000},
+		{"sum(m BUCKET b, 1m) LAST 10m", 0, 360_000, 960_000},
+		{"sum(m BUCKET b, 1m), sum(m BUCKET b, 90s) LAST 10m", 0, 180_000, 900_000},
+		{"sum(m BUCKET b, 1m) LAST 30s", 0, 970_500, 1_000_500}, // shorter than a step
+		{"m BUCKET b LAST 600s", 100, 396_000, 996_000},
+		{"avg(max(m BUCKET b, 20s) * 2, 1m) AFTER 125000 FOR 2m", 0, 120_000, 240_000},
+	} {
+		r, err := e.Query(t.Context(), "SELECT "+c.text, query.Options{Align: true, Width: c.width})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := r.Series[0]
+		if end := r.Start + int64(len(s.Values))*s.Resolution; r.Start != c.start || end != c.end && end-c.end >= s.Resolution {
+			t.Errorf("%s: from %d to %d, want %d to %d", c.text, r.Start, end, c.start, c.end)
+		}
+	}
+}
