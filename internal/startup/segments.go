@@ -133,6 +133,7 @@ func (s *start) recoverTombstones(e *manifest.Edit) (whole bool, err error) {
 				return nil
 			}
 			if d.Incarnation <= remembered { // the series may have begun anew without it
+				e.RememberAfter = max(e.RememberAfter, d.Incarnation)
 				d.Incarnation = 0
 			}
 			b.Incarnations.Raise(id, d.Incarnation)
@@ -144,6 +145,7 @@ func (s *start) recoverTombstones(e *manifest.Edit) (whole bool, err error) {
 			return false, err
 		}
 	}
+	s.o.Columns.Deletions.Forget(e.RememberAfter)
 	for b, list := range found {
 		list = version.Tombstones(nil).With(list)
 		s.o.Columns.PublishTombstones(b.ID, list)

@@ -134,6 +134,47 @@ func TestAStartSaysWhatItForgets(t *testing.T) {
 	}
 }
 
+// The same where only a name in a segment says the deletion: a merge has replaced the flush that said
+// it of itself, and has carried on its identity.
+func TestAStartSaysWhichNameItForgets(t *testing.T) {
+	t.Parallel()
+	clock, fs := newTestClock(), vfs.NewMem()
+	o := testOptions(fs, clock)
+	byHand(&o)
+	s := mustOpen(t, o)
+	sendKey(t, s, "b", 0)
+	mustFlush(t, s)
+	mustDelete(t, s, 0)
+	sendKey(t, s, "b", 0)
+	deleted := s.incarnationOf(s.buckets.Get("b").ID, key(0))
+	mustFlush(t, s)
+	pass(s, clock, 12*time.Hour)
+	sendNoise(t, s, "b", epoch+12*3600, epoch+12*3600+1)
+	mustFlush(t, s)
+	if _, err := s.merges.MergeAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	clock.advance(incarnation.TTL + time.Hour)
+	s.clock.Advance()
+	end(t, s, true)
+	s = openWithoutManifest(t, o)
+	defer func() { s.Crash() }()
+	state := s.disk.Manifest.State()
+	found := false
+	for _, d := range state.Tombstones {
+		found = true
+		if d.Incarnation != 0 {
+			t.Errorf("the deletion at %d is remembered", d.Incarnation)
+		}
+	}
+	if !found {
+		t.Error("no segment names the deletion: nothing is tried")
+	}
+	if got := s.columns.Deletions.Forgotten(); state.RememberAfter < deleted || got < deleted {
+		t.Errorf("deletions are forgotten up to %d, in memory to %d, want %d", state.RememberAfter, got, deleted)
+	}
+}
+
 // end closes a store, or crashes it behind what is synced.
 func end(t *testing.T, s *Store, crash bool) {
 	t.Helper()
