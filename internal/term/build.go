@@ -1,0 +1,80 @@
+package term
+
+import (
+	"encoding/binary"
+	"math"
+	"math/big"
+)
+
+// The functions of this file append values of a term. The caller has appended Begin before
+// the first.
+
+// Begin appends what every term begins with.
+func Begin(dst []byte) []byte { return append(dst, version) }
+
+// AppendText appends a binary.
+func AppendText[T string | []byte](dst []byte, text T) []byte {
+	dst = append(dst, tagBinary)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(text)))
+	return append(dst, text...)
+}
+
+// AppendAtom appends an atom of at most MaxAtom characters of UTF-8 in at most 255 bytes.
+func AppendAtom(dst []byte, name string) []byte {
+	dst = append(dst, tagSmallUTF8, byte(len(name)))
+	return append(dst, name...)
+}
+
+// AppendFloat appends a float, which is neither NaN nor infinite.
+func AppendFloat(dst []byte, f float64) []byte {
+	return binary.BigEndian.AppendUint64(append(dst, tagFloat), math.Float64bits(f))
+}
+
+// AppendInt appends an integer in its shortest form.
+func AppendInt(dst []byte, n int64) []byte {
+	switch {
+	case n >= 0 && n < 256:
+		return append(dst, tagSmallInt, byte(n))
+	case n >= math.MinInt32 && n <= math.MaxInt32:
+		return binary.BigEndian.AppendUint32(append(dst, tagInt), uint32(n))
+	}
+	return appendBig(dst, big.NewInt(n))
+}
+
+// appendBig appends an integer of at most MaxInteger bytes.
+func appendBig(dst []byte, n *big.Int) []byte {
+	digits := n.Bytes()
+	sign := byte(0)
+	if n.Sign() < 0 {
+		sign = 1
+	}
+	dst = append(dst, tagBig, byte(len(digits)), sign)
+	for i := len(digits) - 1; i >= 0; i-- {
+		dst = append(dst, digits[i])
+	}
+	return dst
+}
+
+// BeginMap appends the start of a map. Its keys and values follow in turn; then the caller
+// calls EndMap with mark and the number of keys.
+func BeginMap(dst []byte) (out []byte, mark int) {
+	return append(dst, tagMap, 0, 0, 0, 0), len(dst)
+}
+
+// EndMap writes the number of keys of the map that was begun at mark into dst.
+func EndMap(dst []byte, mark, keys int) {
+	binary.BigEndian.PutUint32(dst[mark+1:], uint32(keys))
+}
+
+// beginList and endList are the same for a list.
+func beginList(dst []byte) (out []byte, mark int) {
+	return append(dst, tagList, 0, 0, 0, 0), len(dst)
+}
+
+func endList(dst []byte, mark, n int) []byte {
+	if n == 0 {
+		return append(dst[:mark], tagNil)
+	}
+	binary.BigEndian.PutUint32(dst[mark+1:], uint32(n))
+	return append(dst, tagNil)
+}
