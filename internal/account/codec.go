@@ -5,6 +5,8 @@ import (
 	"errors"
 	"maps"
 	"slices"
+
+	"dalmatiner/internal/fields"
 )
 
 var errCodec = errors.New("account: malformed encoding")
@@ -34,38 +36,17 @@ func AppendCounts(dst []byte, c *Counts) []byte {
 	return dst
 }
 
-// ParseCounts reads what AppendCounts wrote from the start of src. rest is the part of src
-// behind it. Points of a reason that this version does not know are counted under the last
-// one that it knows. The error says that src is malformed.
-func ParseCounts(src []byte) (c Counts, rest []byte, err error) {
+// ReadCounts reads what AppendCounts wrote. Points of a reason that this version does not know
+// are counted under the last one that it knows.
+func ReadCounts(r *fields.Reader) (c Counts) {
 	for _, p := range []*uint64{&c.Accepted, &c.Duplicate, &c.Conflicting, &c.Late, &c.Unset} {
-		if *p, src, err = uvarint(src); err != nil {
-			return c, nil, err
-		}
+		*p = r.Uvarint()
 	}
-	used, src, err := uvarint(src)
-	if err != nil || used > uint64(len(src)) {
-		return c, nil, errCodec
+	for range r.UpTo(uint64(len(r.Src))) {
+		reason := r.Uvarint()
+		c.Refused[min(reason, NumReasons-1)] += r.Uvarint()
 	}
-	for range used {
-		var r, n uint64
-		if r, src, err = uvarint(src); err != nil {
-			return c, nil, err
-		}
-		if n, src, err = uvarint(src); err != nil {
-			return c, nil, err
-		}
-		c.Refused[min(r, NumReasons-1)] += n
-	}
-	return c, src, nil
-}
-
-func uvarint(src []byte) (uint64, []byte, error) {
-	v, n := binary.Uvarint(src)
-	if n <= 0 {
-		return 0, nil, errCodec
-	}
-	return v, src[n:], nil
+	return c
 }
 
 // Snapshot returns the whole account in the form that Restore reads. It leaves the points of
@@ -110,33 +91,16 @@ func appendNamed(dst []byte, m map[string]uint64) []byte {
 // Restore replaces the whole account by a snapshot, of which it keeps nothing. If the
 // snapshot is malformed, it returns an error and changes nothing.
 func (a *Account) Restore(snapshot []byte) error {
-	n, src, err := uvarint(snapshot)
-	if err != nil || n > uint64(len(src)) {
-		return errCodec
-	}
+	r := fields.Reader{Src: snapshot}
 	buckets, rows := make(map[uint64]*sums), 0
-	for range n {
-		if len(src) < 8 {
-			return errCodec
-		}
-		id := binary.LittleEndian.Uint64(src)
-		l := &sums{}
-		if src, err = l.restore(src[8:]); err != nil {
-			return err
-		}
+	for n := r.UpTo(uint64(len(r.Src))); n > 0 && !r.Bad; n-- {
+		id := r.U64()
+		l := readSums(&r)
 		buckets[id] = l
 		rows += len(l.minutes)
 	}
-	lost, src, err := parseNamed(src)
-	if err != nil {
-		return err
-	}
-	recovered, src, err := parseNamed(src)
-	if err != nil {
-		return err
-	}
-	requests, src, err := parseNamed(src)
-	if err != nil || len(src) != 0 {
+	lost, recovered, requests := readNamed(&r), readNamed(&r), readNamed(&r)
+	if !r.Done() {
 		return errCodec
 	}
 	a.mu.Lock()
@@ -146,44 +110,20 @@ func (a *Account) Restore(snapshot []byte) error {
 	return nil
 }
 
-func (l *sums) restore(src []byte) (rest []byte, err error) {
-	if l.total, src, err = ParseCounts(src); err != nil {
-		return nil, err
+func readSums(r *fields.Reader) *sums {
+	l := &sums{total: ReadCounts(r)}
+	for n := r.UpTo(RetainedMinutes); n > 0 && !r.Bad; n-- {
+		minute := r.Varint()
+		l.minutes = append(l.minutes, Row{Minute: minute, Counts: ReadCounts(r)})
 	}
-	n, src, err := uvarint(src)
-	if err != nil || n > RetainedMinutes {
-		return nil, errCodec
-	}
-	for range n {
-		minute, k := binary.Varint(src)
-		if k <= 0 {
-			return nil, errCodec
-		}
-		row := Row{Minute: minute}
-		if row.Counts, src, err = ParseCounts(src[k:]); err != nil {
-			return nil, err
-		}
-		l.minutes = append(l.minutes, row)
-	}
-	return src, nil
+	return l
 }
 
-func parseNamed(src []byte) (map[string]uint64, []byte, error) {
-	n, src, err := uvarint(src)
-	if err != nil || n > uint64(len(src)) {
-		return nil, nil, errCodec
-	}
+func readNamed(r *fields.Reader) map[string]uint64 {
 	m := make(map[string]uint64)
-	for range n {
-		var size, v uint64
-		if size, src, err = uvarint(src); err != nil || size > uint64(len(src)) {
-			return nil, nil, errCodec
-		}
-		name := string(src[:size])
-		if v, src, err = uvarint(src[size:]); err != nil {
-			return nil, nil, err
-		}
-		m[name] = v
+	for n := r.UpTo(uint64(len(r.Src))); n > 0 && !r.Bad; n-- {
+		name := string(r.Bytes(len(r.Src)))
+		m[name] = r.Uvarint()
 	}
-	return m, src, nil
+	return m
 }

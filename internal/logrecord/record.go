@@ -10,10 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/fields"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/series"
 )
@@ -152,136 +152,78 @@ func AppendRefused(dst []byte, bucket uint64, minute int64, c *account.Counts) [
 	return account.AppendCounts(dst, c)
 }
 
-// fields reads the fixed-order fields of a record and remembers the first
-// error.
-type fields struct {
-	src []byte
-	bad bool
-}
+// reader reads the fields of a record in their fixed order.
+type reader struct{ fields.Reader }
 
-func (f *fields) uvarint(limit uint64) uint64 {
-	v, n := binary.Uvarint(f.src)
-	if n <= 0 || v > limit {
-		f.bad = true
-		return 0
-	}
-	f.src = f.src[n:]
-	return v
-}
-
-func (f *fields) uint64() uint64 {
-	if len(f.src) < 8 {
-		f.bad = true
-		return 0
-	}
-	v := binary.LittleEndian.Uint64(f.src)
-	f.src = f.src[8:]
-	return v
-}
-
-func (f *fields) varint() int64 {
-	v, n := binary.Varint(f.src)
-	if n <= 0 {
-		f.bad = true
-		return 0
-	}
-	f.src = f.src[n:]
-	return v
-}
-
-func (f *fields) byte() byte {
-	if len(f.src) == 0 {
-		f.bad = true
-		return 0
-	}
-	b := f.src[0]
-	f.src = f.src[1:]
-	return b
-}
-
-func (f *fields) counts() (c account.Counts) {
-	c, rest, err := account.ParseCounts(f.src)
-	if err != nil {
-		f.bad = true
-		return c
-	}
-	f.src = rest
-	return c
-}
+func read(src []byte) reader { return reader{fields.Reader{Src: src}} }
 
 // Parse parses a log record. The slices of the Record are part of src. Bytes that are no
 // record, or more than one, are an error.
 func Parse(src []byte) (r Record, err error) {
-	f := fields{src: src}
-	r.Kind = Kind(f.byte())
-	r.Bucket = f.uint64()
+	f := read(src)
+	r.Kind = Kind(f.U8())
+	r.Bucket = f.U64()
 	switch r.Kind {
 	case Bucket:
 		f.bucket(&r)
 	case BucketDeleted:
-		r.Deleted = buckets.Deletion{ID: r.Bucket, Clock: f.uvarint(math.MaxUint64), Name: string(f.src)}
-		f.bad = f.bad || len(f.src) == 0 || len(f.src) > metric.MaxBucket
-		f.src = nil
+		r.Deleted = buckets.Deletion{ID: r.Bucket, Clock: f.Uvarint(), Name: string(f.Rest())}
+		f.Check(len(r.Deleted.Name) > 0 && len(r.Deleted.Name) <= metric.MaxBucket)
 	case TTL:
-		r.TTL = int64(f.uvarint(buckets.MaxPoints))
+		r.TTL = int64(f.UpTo(buckets.MaxPoints))
 	case Series:
-		r.Group = uint32(f.uvarint(series.MaxGroups))
-		r.Column = int(f.byte())
-		r.Incarnation = f.uvarint(math.MaxUint64)
-		r.Key, f.src = f.src, nil
-		f.bad = f.bad || len(r.Key) == 0 || len(r.Key) > metric.MaxKey
+		r.Group = uint32(f.UpTo(series.MaxGroups))
+		r.Column = int(f.U8())
+		r.Incarnation = f.Uvarint()
+		r.Key = f.Rest()
+		f.Check(len(r.Key) > 0 && len(r.Key) <= metric.MaxKey)
 	case Row, Column:
 		h := f.dataHead(r.Bucket)
 		r.Group, r.Slot, r.Last, r.Minute = h.Group, h.First, h.Last, h.Minute
-		r.Column = int(f.byte())
-		r.Counts = f.counts()
-		r.Cells, f.src = f.src, nil
-		if _, ok := cellCount(r.Cells); !ok {
-			f.bad = true
-		}
+		r.Column = int(f.U8())
+		r.Counts = account.ReadCounts(&f.Reader)
+		r.Cells = f.Rest()
+		_, ok := cellCount(r.Cells)
+		f.Check(ok)
 	case Runs:
 		h := f.dataHead(r.Bucket)
 		r.Group, r.Slot, r.Last, r.Minute = h.Group, h.First, h.Last, h.Minute
-		from := f.src
+		from := f.Src
 		points, _ := f.runs()
-		r.Runs = from[:len(from)-len(f.src)]
-		r.Counts = f.counts()
-		r.Cells, f.src = f.src, nil
-		if n, ok := cellCount(r.Cells); !ok || n != points {
-			f.bad = true
-		}
+		r.Runs = from[:len(from)-len(f.Src)]
+		r.Counts = account.ReadCounts(&f.Reader)
+		r.Cells = f.Rest()
+		n, ok := cellCount(r.Cells)
+		f.Check(ok && n == points)
 	case SeriesDeleted:
-		r.Group = uint32(f.uvarint(series.MaxGroups))
-		r.Why = Reason(f.byte())
-		r.Incarnation = f.uvarint(math.MaxUint64)
-		r.series, f.src = f.src, nil
-		f.bad = f.bad || r.Why != Deleted && r.Why != Expired || len(r.series) == 0 || len(r.series)%deletedSize != 0 ||
-			(r.Why == Deleted) != (r.Incarnation != 0)
+		r.Group = uint32(f.UpTo(series.MaxGroups))
+		r.Why = Reason(f.U8())
+		r.Incarnation = f.Uvarint()
+		r.series = f.Rest()
+		f.Check(r.Why == Deleted && r.Incarnation != 0 || r.Why == Expired && r.Incarnation == 0)
+		f.Check(len(r.series) > 0 && len(r.series)%deletedSize == 0)
 	case Refused:
-		r.Minute = f.varint()
-		r.Counts = f.counts()
+		r.Minute = f.Varint()
+		r.Counts = account.ReadCounts(&f.Reader)
 	default:
-		f.bad = true
+		f.Check(false)
 	}
-	if f.bad || len(f.src) != 0 {
+	if !f.Done() {
 		return Record{}, fmt.Errorf("%w of kind %d, %d bytes", errRecord, r.Kind, len(src))
 	}
 	return r, nil
 }
 
-func (f *fields) bucket(r *Record) {
+func (f *reader) bucket(r *Record) {
 	r.Info.ID = r.Bucket
-	r.Info.Resolution = int64(f.uvarint(buckets.MaxResolution))
-	r.Info.PPF = int64(f.uvarint(buckets.MaxPoints))
-	r.Info.TTL = int64(f.uvarint(buckets.MaxPoints))
-	r.Info.Grace = int64(f.uvarint(1<<63 - 1))
-	flags := f.byte()
+	r.Info.Resolution = int64(f.UpTo(buckets.MaxResolution))
+	r.Info.PPF = int64(f.UpTo(buckets.MaxPoints))
+	r.Info.TTL = int64(f.UpTo(buckets.MaxPoints))
+	r.Info.Grace = int64(f.UpTo(1<<63 - 1))
+	flags := f.U8()
 	r.Info.HPTS = flags == 1
-	r.Info.Name = string(f.src)
-	f.src = nil
-	if flags > 1 || r.Info.Validate() != nil {
-		f.bad = true
-	}
+	r.Info.Name = string(f.Rest())
+	f.Check(flags <= 1 && r.Info.Validate() == nil)
 }
 
 // Past returns the column behind the last one of which a Row, Column or Runs record has
@@ -294,7 +236,7 @@ func (r *Record) Past(width int) (past int) {
 		n, _ := cellCount(r.Cells) // well-formed, or it were no record
 		return r.Column + n
 	}
-	f := fields{src: r.Runs}
+	f := read(r.Runs)
 	_, past = f.runs()
 	return past
 }

@@ -2,7 +2,6 @@ package logrecord
 
 import (
 	"encoding/binary"
-	"math"
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
@@ -29,11 +28,11 @@ func appendRuns(dst []byte, runs []head.Run) []byte {
 }
 
 // run reads a run behind one in the given slot.
-func (f *fields) run(slot int64) (r head.Run) {
-	r.Column, r.Points = int(f.byte()), 1
-	step := f.uvarint(math.MaxUint64)
+func (f *reader) run(slot int64) (r head.Run) {
+	r.Column, r.Points = int(f.U8()), 1
+	step := f.Uvarint()
 	if step&1 != 0 {
-		r.Points += int(f.byte())
+		r.Points += int(f.U8())
 	}
 	step >>= 1
 	r.Slot = slot + int64(step>>1^-(step&1))
@@ -42,26 +41,26 @@ func (f *fields) run(slot int64) (r head.Run) {
 
 // runs reads the runs of a record, and returns how many points they have and the
 // column behind the last one.
-func (f *fields) runs() (points, past int) {
-	n, slot := f.uvarint(MaxPoints), int64(0)
-	f.bad = f.bad || n == 0
-	for ; n > 0 && !f.bad; n-- {
+func (f *reader) runs() (points, past int) {
+	n, slot := f.UpTo(MaxPoints), int64(0)
+	f.Check(n > 0)
+	for ; n > 0 && !f.Bad; n-- {
 		r := f.run(slot)
 		slot = r.Slot
 		points += r.Points
 		past = max(past, r.Column+r.Points)
-		f.bad = f.bad || slot < 0 || slot > buckets.MaxSlot
+		f.Check(slot >= 0 && slot <= buckets.MaxSlot)
 	}
-	f.bad = f.bad || past > head.Width
+	f.Check(past <= head.Width)
 	return points, past
 }
 
 // ParseRuns appends the runs of Record.Runs to dst, in the order of their cells. Other bytes
 // may give wrong runs.
 func ParseRuns(dst []head.Run, src []byte) []head.Run {
-	f := fields{src: src}
+	f := read(src)
 	slot := int64(0)
-	for range f.uvarint(MaxPoints) {
+	for range f.UpTo(MaxPoints) {
 		r := f.run(slot)
 		slot = r.Slot
 		dst = append(dst, r)

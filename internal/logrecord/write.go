@@ -65,22 +65,22 @@ type Head struct {
 }
 
 // dataHead reads the head of a record with points behind its bucket.
-func (f *fields) dataHead(bucket uint64) (h Head) {
+func (f *reader) dataHead(bucket uint64) (h Head) {
 	h.Bucket = bucket
-	h.Group = uint32(f.uvarint(series.MaxGroups))
-	h.Points = f.uvarint(2 * MaxPoints)
-	h.First = int64(f.uvarint(buckets.MaxSlot))
-	h.Last = h.First + int64(f.uvarint(uint64(buckets.MaxSlot-h.First)+2*MaxPoints))
-	h.Minute = f.varint()
+	h.Group = uint32(f.UpTo(series.MaxGroups))
+	h.Points = f.UpTo(2 * MaxPoints)
+	h.First = int64(f.UpTo(buckets.MaxSlot))
+	h.Last = h.First + int64(f.UpTo(uint64(buckets.MaxSlot-h.First)+2*MaxPoints))
+	h.Minute = f.Varint()
 	return h
 }
 
 // ParseHead reads the head of a record with points. ok is false if src is none.
 func ParseHead(src []byte) (h Head, ok bool) {
-	f := fields{src: src}
-	if !Kind(f.byte()).Points() {
+	f := read(src)
+	if !Kind(f.U8()).Points() {
 		return h, false
 	}
-	h = f.dataHead(f.uint64())
-	return h, !f.bad && len(f.src) == 0
+	h = f.dataHead(f.U64())
+	return h, f.Done()
 }
