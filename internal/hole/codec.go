@@ -2,11 +2,9 @@ package hole
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
-)
 
-var errMalformed = errors.New("malformed marks or holes")
+	"dalmatiner/internal/fields"
+)
 
 // AppendMarks appends the encoding of marks; DESIGN.md has it.
 func AppendMarks(dst []byte, m *Marks) []byte {
@@ -24,33 +22,25 @@ func AppendMarks(dst []byte, m *Marks) []byte {
 	return dst
 }
 
-// ParseMarks undoes AppendMarks and returns what follows.
-func ParseMarks(src []byte) (m Marks, rest []byte, err error) {
-	p := parser{src: src}
-	switch p.byte() {
+// ReadMarks reads what AppendMarks wrote.
+func ReadMarks(r *fields.Reader) (m Marks) {
+	switch r.U8() {
 	case 1:
 		m.All = true
 	case 0:
-		n := p.uvarint()
-		if n > uint64(len(p.src)) {
-			p.bad = true
-		}
-		for range n {
-			if p.bad {
-				break
-			}
-			k := Mark{Bucket: p.uvarint(), First: p.varint()}
-			k.Past = p.behind(k.First)
-			k.Low, k.High = p.prefixes()
+		for n := r.UpTo(uint64(len(r.Src))); n > 0 && !r.Bad; n-- {
+			k := Mark{Bucket: r.Uvarint(), First: r.Varint()}
+			k.Past = readPast(r, k.First)
+			k.Low, k.High = readPrefixes(r)
 			m.List = append(m.List, k)
 		}
 	default:
-		p.bad = true
+		r.Check(false)
 	}
-	if p.bad {
-		return Marks{}, src, fmt.Errorf("%w: marks of %d bytes", errMalformed, len(src))
+	if r.Bad {
+		return Marks{}
 	}
-	return m, p.src, nil
+	return m
 }
 
 // AppendHole appends the encoding of a hole.
@@ -67,77 +57,38 @@ func AppendHole(dst []byte, h *Hole) []byte {
 	return binary.AppendUvarint(append(dst, flags), h.Source)
 }
 
-// ParseHole undoes AppendHole and returns what follows.
-func ParseHole(src []byte) (h Hole, rest []byte, err error) {
-	p := parser{src: src}
-	h.Bucket = p.uvarint()
-	h.Low, h.High = p.prefixes()
-	h.From = p.varint()
-	h.Past = p.behind(h.From)
-	h.At.Generation = p.uvarint()
-	flags := p.byte()
+// ReadHole reads what AppendHole wrote.
+func ReadHole(r *fields.Reader) (h Hole) {
+	h.Bucket = r.Uvarint()
+	h.Low, h.High = readPrefixes(r)
+	h.From = r.Varint()
+	h.Past = readPast(r, h.From)
+	h.At.Generation = r.Uvarint()
+	flags := r.U8()
 	h.At.Window, h.Cause = flags&1 != 0, Cause(flags>>1)
-	h.Source = p.uvarint()
-	if p.bad || h.Cause >= causes {
-		return Hole{}, src, fmt.Errorf("%w: a hole in %d bytes", errMalformed, len(src))
+	h.Source = r.Uvarint()
+	if r.Check(h.Cause < causes); r.Bad {
+		return Hole{}
 	}
-	return h, p.src, nil
+	return h
 }
 
 func appendPrefixes(dst []byte, low, high Prefix) []byte {
 	return binary.AppendUvarint(binary.BigEndian.AppendUint64(dst, low), high-low)
 }
 
-// parser reads fields until one is malformed, and zeros from then on.
-type parser struct {
-	src []byte
-	bad bool
-}
-
-func (p *parser) byte() byte {
-	if len(p.src) == 0 {
-		p.bad = true
-		return 0
-	}
-	b := p.src[0]
-	p.src = p.src[1:]
-	return b
-}
-
-func (p *parser) uvarint() uint64 {
-	v, n := binary.Uvarint(p.src)
-	if n <= 0 {
-		p.bad = true
-		return 0
-	}
-	p.src = p.src[n:]
-	return v
-}
-
-func (p *parser) varint() int64 {
-	u := p.uvarint()
-	v := int64(u >> 1)
-	if u&1 != 0 {
-		v = ^v
-	}
-	return v
-}
-
-// behind reads a distance and returns the number that lies so far behind another.
-func (p *parser) behind(from int64) int64 {
-	past := int64(uint64(from) + p.uvarint())
-	p.bad = p.bad || past <= from
+// readPast reads a distance and returns the number that lies so far behind another.
+func readPast(r *fields.Reader, from int64) int64 {
+	past := int64(uint64(from) + r.Uvarint())
+	r.Check(past > from)
 	return past
 }
 
-func (p *parser) prefixes() (low, high Prefix) {
-	if len(p.src) < 8 {
-		p.bad = true
-		return 0, 0
+func readPrefixes(r *fields.Reader) (low, high Prefix) {
+	if b := r.Take(8); b != nil {
+		low = binary.BigEndian.Uint64(b)
 	}
-	low = binary.BigEndian.Uint64(p.src)
-	p.src = p.src[8:]
-	high = low + p.uvarint()
-	p.bad = p.bad || high < low
+	high = low + r.Uvarint()
+	r.Check(high >= low)
 	return low, high
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"dalmatiner/internal/fields"
 	"dalmatiner/internal/hole"
 )
 
@@ -249,17 +250,15 @@ func TestEncodingGivesTheSame(t *testing.T) {
 	for range 500 {
 		h := randomHole(r)
 		h.From -= 10
-		got, rest, err := hole.ParseHole(append(hole.AppendHole(nil, &h), 7))
-		if err != nil || got != h || len(rest) != 1 {
-			t.Fatalf("%v became %v, %d bytes left: %v", h, got, len(rest), err)
+		if got, left, ok := readHole(append(hole.AppendHole(nil, &h), 7)); !ok || got != h || left != 1 {
+			t.Fatalf("%v became %v, %d bytes left: %v", h, got, left, ok)
 		}
 		m := hole.Marks{All: r.IntN(5) == 0}
 		for n := r.IntN(5); !m.All && n > 0; n-- {
 			m.List = append(m.List, hole.Mark{Bucket: r.Uint64(), First: r.Int64N(100) - 50, Past: 60, Low: 1 << 63, High: hole.HighestPrefix})
 		}
-		marks, rest, err := hole.ParseMarks(append(hole.AppendMarks(nil, &m), 7))
-		if err != nil || !reflect.DeepEqual(marks, m) || len(rest) != 1 {
-			t.Fatalf("%v became %v, %d bytes left: %v", m, marks, len(rest), err)
+		if marks, left, ok := readMarks(append(hole.AppendMarks(nil, &m), 7)); !ok || !reflect.DeepEqual(marks, m) || left != 1 {
+			t.Fatalf("%v became %v, %d bytes left: %v", m, marks, left, ok)
 		}
 	}
 }
@@ -270,22 +269,33 @@ func FuzzParse(f *testing.F) {
 	m := hole.Of([]hole.Mark{{Bucket: 1, First: 2, Past: 3, High: 4}, {Bucket: 1, First: 7, Past: 8, High: 4}})
 	f.Add(hole.AppendMarks(nil, &m))
 	f.Fuzz(func(t *testing.T, src []byte) {
-		if h, rest, err := hole.ParseHole(src); err == nil {
+		if h, _, ok := readHole(src); ok {
 			if h.From >= h.Past || h.Low > h.High {
 				t.Fatalf("an empty hole: %v", h)
 			}
-			again, _, err := hole.ParseHole(hole.AppendHole(nil, &h))
-			if err != nil || again != h || len(rest) > len(src) {
-				t.Fatalf("%v became %v: %v", h, again, err)
+			if again, left, ok := readHole(hole.AppendHole(nil, &h)); !ok || again != h || left > 0 {
+				t.Fatalf("%v became %v, %v", h, again, ok)
 			}
 		}
-		if m, _, err := hole.ParseMarks(src); err == nil {
-			again, _, err := hole.ParseMarks(hole.AppendMarks(nil, &m))
-			if err != nil || !reflect.DeepEqual(again, m) {
-				t.Fatalf("%v became %v: %v", m, again, err)
+		if m, _, ok := readMarks(src); ok {
+			if again, left, ok := readMarks(hole.AppendMarks(nil, &m)); !ok || !reflect.DeepEqual(again, m) || left > 0 {
+				t.Fatalf("%v became %v, %v", m, again, ok)
 			}
 		}
 	})
+}
+
+// readHole returns what a hole is read as, and how many bytes are left.
+func readHole(src []byte) (h hole.Hole, left int, ok bool) {
+	r := fields.Reader{Src: src}
+	h = hole.ReadHole(&r)
+	return h, len(r.Src), !r.Bad
+}
+
+func readMarks(src []byte) (m hole.Marks, left int, ok bool) {
+	r := fields.Reader{Src: src}
+	m = hole.ReadMarks(&r)
+	return m, len(r.Src), !r.Bad
 }
 
 // TestShortOrOddEncodingsAreRefused: every part of an encoding, and values that nobody writes.
@@ -293,30 +303,30 @@ func TestShortOrOddEncodingsAreRefused(t *testing.T) {
 	h := hole.Hole{Bucket: 1 << 40, Low: 4, High: 500, From: -300, Past: 720, At: hole.Position{Generation: 600, Window: true}, Cause: hole.Joined, Source: 300}
 	enc := hole.AppendHole(nil, &h)
 	for n := range enc {
-		if got, rest, err := hole.ParseHole(enc[:n]); err == nil || got != (hole.Hole{}) || len(rest) != n {
-			t.Errorf("%d of %d bytes of a hole: %v, %v", n, len(enc), got, err)
+		if got, left, ok := readHole(enc[:n]); ok || got != (hole.Hole{}) || left > 0 {
+			t.Errorf("%d of %d bytes of a hole: %v, %v", n, len(enc), got, ok)
 		}
 	}
 	m := hole.Marks{List: []hole.Mark{{Bucket: 1 << 40, First: -200, Past: 60, Low: 1 << 63, High: hole.HighestPrefix}, {Bucket: 7, First: 1, Past: 2}}}
 	enc = hole.AppendMarks(nil, &m)
 	for n := range enc {
-		if got, rest, err := hole.ParseMarks(enc[:n]); err == nil || !got.Empty() || len(rest) != n {
-			t.Errorf("%d of %d bytes of marks: %v, %v", n, len(enc), got, err)
+		if got, left, ok := readMarks(enc[:n]); ok || !got.Empty() || left > 0 {
+			t.Errorf("%d of %d bytes of marks: %v, %v", n, len(enc), got, ok)
 		}
 	}
 	odd := hole.Hole{Low: 4, High: 5, Past: 1, Cause: hole.Joined + 1}
-	if _, _, err := hole.ParseHole(hole.AppendHole(nil, &odd)); err == nil {
+	if _, _, ok := readHole(hole.AppendHole(nil, &odd)); ok {
 		t.Error("a cause that is none")
 	}
 	odd = hole.Hole{Low: 5, High: 4, Past: 1} // the distance turns over
-	if _, _, err := hole.ParseHole(hole.AppendHole(nil, &odd)); err == nil {
+	if _, _, ok := readHole(hole.AppendHole(nil, &odd)); ok {
 		t.Error("a range of prefixes that turns over")
 	}
 	odd = hole.Hole{From: 5, Past: 5}
-	if _, _, err := hole.ParseHole(hole.AppendHole(nil, &odd)); err == nil {
+	if _, _, ok := readHole(hole.AppendHole(nil, &odd)); ok {
 		t.Error("no slots")
 	}
-	if _, _, err := hole.ParseMarks([]byte{2, 0}); err == nil {
+	if _, _, ok := readMarks([]byte{2, 0}); ok {
 		t.Error("marks of a form that is none")
 	}
 	if (&hole.Marks{All: true}).Empty() || (&hole.Marks{List: m.List}).Empty() || !(&hole.Marks{}).Empty() {

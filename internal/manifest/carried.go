@@ -83,16 +83,12 @@ func appendLive(dst []byte, live []LiveSegment) []byte {
 }
 
 func (r *reader) live() []LiveSegment {
-	n := r.uvarint()
-	if n > uint64(len(r.src))/2 {
-		r.fail("numbers of segments", n)
-		return nil
-	}
+	n := r.UpTo(uint64(len(r.Src)) / 2)
 	live := make([]LiveSegment, 0, n)
 	last := uint64(0)
-	for ; n > 0 && r.err == nil; n-- {
-		last += r.uvarint()
-		live = append(live, LiveSegment{last, Kind(r.limited("kind of segment", byte(Overlay)))})
+	for ; n > 0 && !r.Bad; n-- {
+		last += r.Uvarint()
+		live = append(live, LiveSegment{last, r.kind()})
 	}
 	return live
 }

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/fields"
+	"dalmatiner/internal/hole"
 )
 
 // The sizes of the format; DESIGN.md has the byte diagrams.
@@ -85,11 +88,11 @@ func parseRecord(src []byte) (number uint64, e Edit, rest []byte, err error) {
 	if want != got {
 		return 0, e, src, fmt.Errorf("%w: checksum %08x, computed %08x", errRecord, want, got)
 	}
-	number, size := binary.Uvarint(payload)
-	if size <= 0 {
+	r := fields.Reader{Src: payload}
+	if number = r.Uvarint(); r.Bad {
 		return 0, e, src, fmt.Errorf("%w: no number", errPayload)
 	}
-	e, err = parseEdit(payload[size:])
+	e, err = parseEdit(r.Src)
 	if err != nil {
 		return 0, e, src, err
 	}
@@ -223,38 +226,35 @@ func appendBytes[T string | []byte](dst []byte, b T) []byte {
 
 // parseEdit returns an edit that shares no memory with src.
 func parseEdit(src []byte) (e Edit, err error) {
-	r := reader{src: src}
-	for len(r.src) > 0 && r.err == nil {
-		r.field(&e)
+	r := reader{fields.Reader{Src: src}}
+	for len(r.Src) > 0 {
+		left, tag := len(r.Src), r.U8()
+		if r.field(tag, &e); r.Bad {
+			return e, fmt.Errorf("%w: field %d, %d bytes from its end", errPayload, tag, left)
+		}
 	}
-	return e, r.err
+	return e, nil
 }
 
-// reader takes values off src until the first error.
-type reader struct {
-	src []byte
-	err error
-}
+// reader reads the fields of an edit.
+type reader struct{ fields.Reader }
 
-func (r *reader) field(e *Edit) {
-	switch tag := r.byte(); tag {
+func (r *reader) field(tag byte, e *Edit) {
+	switch tag {
 	case tagReset:
 		e.reset = true
 	case tagRemoveSegment:
-		e.RemoveSegments = append(e.RemoveSegments, r.uvarint())
+		e.RemoveSegments = append(e.RemoveSegments, r.Uvarint())
 	case tagAddSegment:
-		if len(e.Purged) > 0 {
-			r.fail("field after purged numbers", uint64(tag)) // never written: which segment they meant would depend on the order
-			return
-		}
+		r.Check(len(e.Purged) == 0) // never written: which segment they meant would depend on the order
 		e.AddSegments = append(e.AddSegments, r.segment())
 	case tagPutBucket:
 		e.PutBuckets = append(e.PutBuckets, buckets.Info{
-			ID: r.id(), Name: string(r.bytes()), Resolution: r.varint(), PPF: r.varint(),
-			TTL: r.varint(), Grace: r.varint(), HPTS: r.limited("bucket flags", 1) == 1,
+			ID: r.U64(), Name: string(r.bytes()), Resolution: r.Varint(), PPF: r.Varint(),
+			TTL: r.Varint(), Grace: r.Varint(), HPTS: r.limited(1) == 1,
 		})
 	case tagDeleteBucket:
-		e.DeleteBuckets = append(e.DeleteBuckets, buckets.Deletion{ID: r.id(), Clock: r.uvarint(), Name: string(r.bytes())})
+		e.DeleteBuckets = append(e.DeleteBuckets, buckets.Deletion{ID: r.U64(), Clock: r.Uvarint(), Name: string(r.bytes())})
 	case tagTombstones, tagRemembered, tagRememberAfter, tagIncarnation, tagRecall, tagDropTombstones:
 		r.deletion(tag, e)
 	case tagPurged:
@@ -262,129 +262,68 @@ func (r *reader) field(e *Edit) {
 	case tagMarks:
 		r.marks(e)
 	case tagAddHole:
-		e.AddHoles = append(e.AddHoles, r.hole())
+		e.AddHoles = append(e.AddHoles, hole.ReadHole(&r.Reader))
 	case tagEndHole:
-		e.EndHoles = append(e.EndHoles, r.hole())
+		e.EndHoles = append(e.EndHoles, hole.ReadHole(&r.Reader))
 	case tagHighest:
-		e.Highest = append(e.Highest, Highest{Bucket: r.id(), Slot: r.varint()})
+		e.Highest = append(e.Highest, Highest{Bucket: r.U64(), Slot: r.Varint()})
 	case tagReplayPosition:
-		e.ReplayPosition = r.uvarint()
+		e.ReplayPosition = r.Uvarint()
 	case tagGroupReplayPosition:
-		e.ReplayPositions = append(e.ReplayPositions, ReplayPosition{Group: r.uint32(), LSN: r.uvarint()})
+		e.ReplayPositions = append(e.ReplayPositions, ReplayPosition{Group: r.group(), LSN: r.Uvarint()})
 	case tagAccount:
 		e.Account = append([]byte{}, r.bytes()...)
 	case tagAccountLSN:
-		e.AccountLSN = r.uvarint()
+		e.AccountLSN = r.Uvarint()
 	case tagNextSeq:
-		e.NextSeq = r.uvarint()
+		e.NextSeq = r.Uvarint()
 	case tagDeletionsFrom:
-		e.DeletionsFrom = r.uvarint()
+		e.DeletionsFrom = r.Uvarint()
 	case tagNextGroup:
-		e.NextGroup = r.uint32()
+		e.NextGroup = r.group()
 	case tagCatalogue:
-		e.Catalogue = r.uvarint()
+		e.Catalogue = r.Uvarint()
 	case tagLastFlush:
-		e.LastFlush = r.uvarint()
+		e.LastFlush = r.Uvarint()
 	case tagLastMerged:
-		e.LastMerged = r.uvarint()
+		e.LastMerged = r.Uvarint()
 	case tagLive:
 		e.Live = r.live()
 	case tagLost:
-		e.Lost = append(e.Lost, LostSegment{Seq: r.uvarint(), Kind: Kind(r.limited("kind of segment", byte(Overlay))), Points: r.uvarint()})
+		e.Lost = append(e.Lost, LostSegment{Seq: r.Uvarint(), Kind: r.kind(), Points: r.Uvarint()})
 	case tagFound:
-		e.Found = append(e.Found, r.uvarint())
+		e.Found = append(e.Found, r.Uvarint())
 	case tagSuspect:
 		e.Suspect = true
 	case tagSettled:
 		e.Settled = true
 	default:
-		r.fail("field", uint64(tag))
+		r.Check(false)
 	}
 }
 
 func (r *reader) segment() Segment {
-	s := Segment{Seq: r.uvarint(), Kind: Kind(r.limited("kind of segment", byte(Overlay))), Bytes: r.varint(), Points: r.varint(), Generation: r.uvarint()}
-	for n := r.uvarint(); n > 0 && r.err == nil; n-- {
-		g := Range{Bucket: r.id(), First: r.varint()}
-		g.Past = g.First + r.varint()
+	s := Segment{Seq: r.Uvarint(), Kind: r.kind(), Bytes: r.Varint(), Points: r.Varint(), Generation: r.Uvarint()}
+	for n := r.Uvarint(); n > 0 && !r.Bad; n-- {
+		g := Range{Bucket: r.U64(), First: r.Varint()}
+		g.Past = g.First + r.Varint()
 		s.Ranges = append(s.Ranges, g)
 	}
 	return s
 }
 
-func (r *reader) fail(what string, v uint64) {
-	if r.err == nil {
-		r.err = fmt.Errorf("%w: %s %d with %d bytes left", errPayload, what, v, len(r.src))
-	}
-	r.src = nil
-}
-
-func (r *reader) byte() byte {
-	if len(r.src) == 0 {
-		r.fail("missing byte", 1)
-		return 0
-	}
-	b := r.src[0]
-	r.src = r.src[1:]
-	return b
-}
-
 // limited reads a byte of which the format knows the values up to most.
-func (r *reader) limited(what string, most byte) byte {
-	b := r.byte()
-	if b > most {
-		r.fail(what, uint64(b))
-		return 0
-	}
+func (r *reader) limited(most byte) byte {
+	b := r.U8()
+	r.Check(b <= most)
 	return b
 }
 
-func (r *reader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.src)
-	if n <= 0 {
-		r.fail("bad number", 0)
-		return 0
-	}
-	r.src = r.src[n:]
-	return v
-}
+// kind reads a kind of segment.
+func (r *reader) kind() Kind { return Kind(r.limited(byte(Overlay))) }
 
-func (r *reader) varint() int64 {
-	v, n := binary.Varint(r.src)
-	if n <= 0 {
-		r.fail("bad number", 0)
-		return 0
-	}
-	r.src = r.src[n:]
-	return v
-}
+// group reads the id of a group.
+func (r *reader) group() uint32 { return uint32(r.UpTo(math.MaxUint32)) }
 
-func (r *reader) id() uint64 {
-	if len(r.src) < 8 {
-		r.fail("short id", uint64(len(r.src)))
-		return 0
-	}
-	id := binary.LittleEndian.Uint64(r.src)
-	r.src = r.src[8:]
-	return id
-}
-
-func (r *reader) uint32() uint32 {
-	v := r.uvarint()
-	if v>>32 != 0 {
-		r.fail("id", v)
-		return 0
-	}
-	return uint32(v)
-}
-
-func (r *reader) bytes() []byte {
-	n := r.uvarint()
-	if n > uint64(len(r.src)) {
-		r.fail("length", n)
-		return nil
-	}
-	b := r.src[:n]
-	r.src = r.src[n:]
-	return b
-}
+// bytes reads a length and so many bytes.
+func (r *reader) bytes() []byte { return r.Bytes(len(r.Src)) }

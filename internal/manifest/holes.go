@@ -64,25 +64,11 @@ func appendHoles(dst []byte, e *Edit) []byte {
 
 // marks reads the marks of the segment that was read last.
 func (r *reader) marks(e *Edit) {
-	seq := r.uvarint()
-	m, rest, err := hole.ParseMarks(r.src)
+	seq := r.Uvarint()
 	n := len(e.AddSegments)
-	if err != nil || n == 0 || e.AddSegments[n-1].Seq != seq || !e.AddSegments[n-1].Marks.Empty() {
-		r.fail("marks of segment", seq)
-		return
+	if r.Check(n > 0 && e.AddSegments[n-1].Seq == seq && e.AddSegments[n-1].Marks.Empty()); !r.Bad {
+		e.AddSegments[n-1].Marks = hole.ReadMarks(&r.Reader)
 	}
-	e.AddSegments[n-1].Marks = m
-	r.src = rest
-}
-
-func (r *reader) hole() hole.Hole {
-	h, rest, err := hole.ParseHole(r.src)
-	if err != nil {
-		r.fail("hole", uint64(len(r.src)))
-		return h
-	}
-	r.src = rest
-	return h
 }
 
 func byBucket(h Highest, bucket uint64) int { return cmp.Compare(h.Bucket, bucket) }

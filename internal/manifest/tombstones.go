@@ -106,33 +106,25 @@ func (r *reader) deletion(tag byte, e *Edit) {
 	case tagRemembered:
 		e.Remembered = append(e.Remembered, r.tombstones())
 	case tagDropTombstones:
-		e.DropTombstones = append(e.DropTombstones, DroppedTombstones{Bucket: r.id(), DeleteSequence: r.uvarint(), LSN: r.uvarint()})
+		e.DropTombstones = append(e.DropTombstones, DroppedTombstones{Bucket: r.U64(), DeleteSequence: r.Uvarint(), LSN: r.Uvarint()})
 	case tagRememberAfter:
-		e.RememberAfter = r.uvarint()
+		e.RememberAfter = r.Uvarint()
 	case tagIncarnation:
-		e.Incarnation = r.uvarint()
+		e.Incarnation = r.Uvarint()
 	case tagRecall:
 		e.Recall = true
 	}
 }
 
 func (r *reader) tombstones() Tombstones {
-	t := Tombstones{Bucket: r.id(), DeleteSequence: r.uvarint(), LSN: r.uvarint(), Incarnation: r.uvarint()}
-	n := r.uvarint()
-	if n > uint64(len(r.src))/tombstoneSize {
-		r.fail("tombstones", n)
-		return t
-	}
+	t := Tombstones{Bucket: r.U64(), DeleteSequence: r.Uvarint(), LSN: r.Uvarint(), Incarnation: r.Uvarint()}
+	n := r.UpTo(uint64(len(r.Src)) / tombstoneSize)
 	t.Series = make([]DeletedSeries, 0, n)
-	for ; n > 0 && r.err == nil; n-- {
+	for ; n > 0 && !r.Bad; n-- {
 		var d DeletedSeries
-		if len(r.src) < len(d.Hash) {
-			r.fail("hash", n)
-			break
-		}
-		r.src = r.src[copy(d.Hash[:], r.src):]
-		d.Group = r.uint32()
-		d.Column = r.byte()
+		copy(d.Hash[:], r.Take(len(d.Hash)))
+		d.Group = r.group()
+		d.Column = r.U8()
 		t.Series = append(t.Series, d)
 	}
 	return t
@@ -141,7 +133,7 @@ func (r *reader) tombstones() Tombstones {
 // purged reads the purged-through number of a segment: of the one that the edit adds last,
 // which is the same as a number in its own field, or of one that is there.
 func (r *reader) purged(e *Edit) {
-	c := PurgedSegment{Seq: r.uvarint(), Purged: r.uvarint()}
+	c := PurgedSegment{Seq: r.Uvarint(), Purged: r.Uvarint()}
 	if n := len(e.AddSegments); n > 0 && e.AddSegments[n-1].Seq == c.Seq {
 		e.AddSegments[n-1].Purged = max(e.AddSegments[n-1].Purged, c.Purged)
 		return
