@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"dalmatiner/internal/fields"
 	"dalmatiner/internal/segment"
 )
 
@@ -54,14 +55,13 @@ func appendValue(dst []byte, s *segment.Series) []byte {
 
 // parseValue sets what appendValue wrote; the key is a part of src.
 func parseValue(src []byte, s *segment.Series) error {
-	if len(src) < 8 {
+	r := fields.Reader{Src: src}
+	since := r.Take(8)
+	incarnation := r.Uvarint()
+	if r.Bad {
 		return errRecord
 	}
-	incarnation, n := binary.Uvarint(src[8:])
-	if n <= 0 {
-		return errRecord
-	}
-	s.Since, s.Incarnation, s.Key = binary.BigEndian.Uint64(src), incarnation, src[8+n:]
+	s.Since, s.Incarnation, s.Key = binary.BigEndian.Uint64(since), incarnation, r.Rest()
 	return nil
 }
 

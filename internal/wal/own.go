@@ -1,8 +1,6 @@
 package wal
 
-import (
-	"encoding/binary"
-)
+import "dalmatiner/internal/fields"
 
 // The kinds of the log's own records, their first byte.
 const (
@@ -32,13 +30,9 @@ const ownRoom = 32 << 10
 
 // parseOwn reads numbers behind the kind of an own record.
 func parseOwn(rec []byte, numbers ...*uint64) (rest []byte, ok bool) {
-	rest = rec[1:]
+	r := fields.Reader{Src: rec[1:]}
 	for _, p := range numbers {
-		v, n := binary.Uvarint(rest)
-		if n <= 0 {
-			return nil, false
-		}
-		*p, rest = v, rest[n:]
+		*p = r.Uvarint()
 	}
-	return rest, true
+	return r.Src, !r.Bad
 }

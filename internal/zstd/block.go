@@ -3,6 +3,8 @@ package zstd
 import (
 	"encoding/binary"
 	"errors"
+
+	"dalmatiner/internal/fields"
 )
 
 // The first byte of a block says how its content is stored.
@@ -55,19 +57,19 @@ func Content(dst, src []byte, limit int) (content, buf []byte, err error) {
 	case form != Packed:
 		return nil, dst, ErrBlock
 	}
-	plain, n := binary.Uvarint(src)
-	rest, m := binary.Uvarint(src[max(n, 0):])
-	if n <= 0 || m <= 0 || plain > uint64(limit) || rest > uint64(limit)-plain || plain > uint64(len(src)-n-m) {
+	r := fields.Reader{Src: src}
+	plain := int(r.UpTo(uint64(limit)))
+	length := plain + int(r.UpTo(uint64(limit-plain)))
+	front := r.Take(plain)
+	if r.Bad {
 		return nil, dst, ErrBlock
 	}
-	src = src[n+m:]
-	length := int(plain + rest)
 	if cap(dst) < length {
 		dst = make([]byte, length)
 	}
 	dst = dst[:length]
-	copy(dst, src[:plain])
-	if err := Decode(dst[plain:], src[plain:]); err != nil {
+	copy(dst, front)
+	if err := Decode(dst[plain:], r.Src); err != nil {
 		return nil, dst, err
 	}
 	return dst, dst, nil
