@@ -6,11 +6,8 @@ import (
 	"time"
 
 	"dalmatiner/internal/config"
-	"dalmatiner/internal/metric"
 	"dalmatiner/internal/monitor"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
-	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
 )
 
@@ -36,53 +33,12 @@ func BenchmarkMany(b *testing.B) {
 }
 
 // loadMany writes two hours of many series into a directory, merges them, and returns where
-// they end, in Unix seconds.
+// they end, in Unix seconds. Every second series changes every now and then.
 func loadMany(b *testing.B, dir string) int64 {
-	b.Helper()
-	s, err := store.Open(benchOptions(dir))
-	if err != nil {
-		b.Fatal(err)
-	}
-	info, err := s.EnsureBucket("b")
-	if err != nil {
-		b.Fatal(err)
-	}
-	x, err := s.NewSession(info)
-	if err != nil {
-		b.Fatal(err)
-	}
-	const hours = 2
-	from := time.Now().Unix()/daySeconds*daySeconds - 2*daySeconds
-	var data []byte
-	for at := from; at < from+hours*3600; at += 600 {
-		for i := range int64(manySeries) {
-			data = data[:0]
-			for j := range int64(600) {
-				v := (at+j)*7919%1000 + i // of every second series it changes every now and then
-				if i%2 == 0 {
-					v = (at + j) / (30 + i%50)
-				}
-				data = point.Append(data, point.FromInt(v))
-			}
-			key, err := metric.Key("series", fmt.Sprint(i))
-			if err != nil {
-				b.Fatal(err)
-			}
-			x.Points(key, uint64(at), data)
+	return loadSlots(b, dir, manySeries, 2*3600, 600, func(slot, series int64) int64 {
+		if series%2 == 0 {
+			return slot / (30 + series%50)
 		}
-	}
-	x.Point([]byte("\x05later"), uint64(from+daySeconds), point.FromInt(1)) // the window is over
-	if err := x.Close(); err != nil {
-		b.Fatal(err)
-	}
-	if _, err := s.Flush(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	if m, err := s.Merge(b.Context()); err != nil || m.Windows == 0 {
-		b.Fatal(m, err)
-	}
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
-	}
-	return from + hours*3600
+		return slot*7919%1000 + series
+	})
 }

@@ -84,6 +84,13 @@ func benchOptions(dir string) store.Options {
 // loadDay writes a day of some series into a directory, merges it, and returns
 // where it ends, in Unix seconds.
 func loadDay(b *testing.B, dir string) int64 {
+	return loadSlots(b, dir, benchSeries, daySeconds, 3600, func(slot, series int64) int64 { return slot*7919%1000 + series })
+}
+
+// loadSlots writes that many slots of that many series into a directory, step slots of a series at
+// a time, with what value says of each, and merges them. It returns where they end, in Unix
+// seconds.
+func loadSlots(b *testing.B, dir string, series, slots, step int64, value func(slot, series int64) int64) int64 {
 	b.Helper()
 	s, err := store.Open(benchOptions(dir))
 	if err != nil {
@@ -99,11 +106,11 @@ func loadDay(b *testing.B, dir string) int64 {
 	}
 	from := time.Now().Unix()/daySeconds*daySeconds - 2*daySeconds
 	var data []byte
-	for at := from; at < from+daySeconds; at += 3600 {
-		for i := range int64(benchSeries) {
+	for at := from; at < from+slots; at += step {
+		for i := range series {
 			data = data[:0]
-			for j := range int64(3600) {
-				data = point.Append(data, point.FromInt((at+j)*7919%1000+i))
+			for j := range step {
+				data = point.Append(data, point.FromInt(value(at+j, i)))
 			}
 			key, err := metric.Key("series", fmt.Sprint(i))
 			if err != nil {
@@ -112,7 +119,7 @@ func loadDay(b *testing.B, dir string) int64 {
 			x.Points(key, uint64(at), data)
 		}
 	}
-	x.Point([]byte("\x05later"), uint64(from+daySeconds+8*3600), point.FromInt(1)) // the day is over
+	x.Point([]byte("\x05later"), uint64(from+daySeconds+8*3600), point.FromInt(1)) // the window is over
 	if err := x.Close(); err != nil {
 		b.Fatal(err)
 	}
@@ -125,7 +132,7 @@ func loadDay(b *testing.B, dir string) int64 {
 	if err := s.Close(); err != nil {
 		b.Fatal(err)
 	}
-	return from + daySeconds
+	return from + slots
 }
 
 func benchPath(b *testing.B, addr, path string) {
