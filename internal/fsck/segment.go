@@ -113,6 +113,7 @@ type segmentCheck struct {
 	bucket  uint64
 	hash    segment.Hash
 	any     bool
+	chunks  int
 	unnamed int
 	example segment.Hash
 	purged  uint64 // of the segment
@@ -124,9 +125,10 @@ type segmentCheck struct {
 func (s *segmentCheck) chunk(bucket uint64, h segment.Hash, number int64, data []byte) error {
 	if !s.any || s.bucket != bucket || s.hash != h {
 		s.finishSeries()
-		s.bucket, s.hash, s.any = bucket, h, true
+		s.bucket, s.hash, s.any, s.chunks = bucket, h, true, 0
 	}
 	s.c.report.Chunks++
+	s.chunks++
 	bad := func(part, expected, found string) {
 		s.c.damaged(Damage{File: s.file, Length: int64(len(data)), Part: part, Expected: expected, Found: found,
 			Detail: fmt.Sprintf("chunk %d of series %s in bucket %d", number, h, bucket)})
@@ -162,7 +164,7 @@ func (s *segmentCheck) finishRollups() {
 		var got [segment.MaxSpans]chunk.Header
 		var digests [segment.MaxSpans]uint64
 		spans, _, err := s.r.Rollups(l, s.bucket, s.hash, &got)
-		if err != nil {
+		if err != nil || spans == 0 && s.chunks < segment.FewChunks {
 			continue
 		}
 		if _, _, err = s.r.RollupDigests(l, s.bucket, s.hash, &digests); err != nil {

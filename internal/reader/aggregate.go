@@ -247,6 +247,10 @@ func (a *aggregator) level(w *layer, number, shared int64) int64 {
 				w.noRollups[l], w.damage = true, err
 				continue
 			}
+			if w.spans == 0 { // few chunks, or none
+				w.noRollups = [2]bool{true, true}
+				return 0
+			}
 			w.loaded = l + 1
 		}
 		if i := (number - w.first) / n; w.spans>>i&1 != 0 {

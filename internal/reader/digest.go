@@ -76,6 +76,10 @@ func (d *digest) level(a *aggregator, w *layer, number, shared int64) int64 {
 				w.noRollups[l], w.damage = true, err // the chunks have the same
 				continue
 			}
+			if w.spans == 0 {
+				w.noRollups = [2]bool{true, true}
+				return 0
+			}
 			w.loaded = l + 1
 		}
 		if i := (number - w.first) / n; w.spans>>i&1 != 0 {

@@ -28,7 +28,7 @@ type layer struct {
 	first, past int64          // chunks that it stands for
 	loaded      segment.Rollup // whose entries the aggregator has, plus 1
 	spans       uint16         // of it
-	noRollups   [2]bool        // they are damaged, by level
+	noRollups   [2]bool        // they are damaged, or not kept, by level
 	damage      error          // of them
 }
 

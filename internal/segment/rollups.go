@@ -28,6 +28,10 @@ const (
 	SmallChunks = 10
 	LargeChunks = chunk.MaxRollup / chunk.Slots
 
+	// FewChunks is the number of chunks below which a series in a window has no rollups: the
+	// headers of so few chunks take no longer to read than they are worth.
+	FewChunks = SmallChunks
+
 	// MaxSpans is the most units of one rollup that a window has.
 	MaxSpans = LargeChunks / SmallChunks
 
@@ -216,7 +220,8 @@ func (b rollupBlock) digests(i int, dst *[MaxSpans]uint64) (spans uint16) {
 
 // Rollups reads the entries that a series has in a rollup. It sets dst[i] to the aggregates of
 // the i-th unit of the window where bit i of spans is set, and leaves the others as they are.
-// spans is 0 if the segment has nothing of the series, or is no window. read is how many
+// spans is 0 if the segment keeps no rollups of the series: it has fewer than FewChunks chunks,
+// or none, or the segment is no window. read is how many
 // bytes came from the file. What is read stays in memory until DropIndex.
 func (r *Reader) Rollups(l Rollup, bucket uint64, h Hash, dst *[MaxSpans]chunk.Header) (spans uint16, read int64, err error) {
 	at, ok, err := r.rollupRow(l, bucket, h)

@@ -267,6 +267,7 @@ func TestAggregatesOverDamage(t *testing.T) {
 			fs, clock := vfs.NewMem(), newTestClock()
 			o := testOptions(fs, clock)
 			byHand(&o)
+			clock.advance(72 * time.Minute) // to the begin of a unit, so that the first window has rollups
 			s := mustOpen(t, o)
 			x := mustSession(t, s, "rows")
 			for range 2 { // the second flush is of another time

@@ -5,11 +5,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
 )
 
@@ -25,6 +27,9 @@ func TestWrongRollupsAreFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fs, clock := vfs.NewMem(), newTestClock()
 			s := fillRows(t, testOptions(fs, clock))
+			clock.advance(2 * time.Hour)
+			s.clock.Advance()
+			fillUnit(t, s, "rows", key(rowSeries))
 			mergeRows(t, s, clock)
 			s.Crash()
 			if r := mustCheck(t, fs, "/data"); r.Damaged != 0 {
@@ -43,6 +48,20 @@ func TestWrongRollupsAreFound(t *testing.T) {
 				t.Fatalf("not found among %v", r.Damages)
 			}
 		})
+	}
+}
+
+// fillUnit writes a point of a series into each chunk of the unit of rollups that holds
+// epoch, so that the series has rollups.
+func fillUnit(t fataler, s *Store, bucket string, key []byte) {
+	t.Helper()
+	const slots = segment.FewChunks * chunk.Slots
+	x := mustSession(t, s, bucket)
+	for at := int64(epoch - epoch%slots); at < epoch-epoch%slots+slots; at += chunk.Slots {
+		x.Point(key, uint64(at), point.FromInt(at))
+	}
+	if err := x.Close(); err != nil {
+		t.Fatalf("session: %v", err)
 	}
 }
 

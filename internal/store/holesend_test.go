@@ -204,6 +204,7 @@ func TestSnapshotsKeepHoles(t *testing.T) {
 func TestAnyZeroed4KiB(t *testing.T) {
 	t.Parallel()
 	h := newHoleLayers(t)
+	fillUnit(t, h.s, "b", key(holeSeries))
 	h.put([]int{0, 1, 2}, 0, holeSlots)
 	h.merge()
 	h.put([]int{1}, 100, 200)

@@ -7,29 +7,31 @@ import (
 
 // Rollups makes the rollups of a window from the headers and digests of its chunks,
 // one series at a time. Entries of Small are made from the chunks, in order, and
-// one of Large from those of Small.
+// one of Large from those of Small. A series with few chunks has none.
 type Rollups struct {
 	window  Range
 	hash    segment.Hash
 	small   [segment.MaxSpans]chunk.Header
 	digests [segment.MaxSpans]uint64
-	any     bool
+	chunks  int // of the series
+	few     int // segment.FewChunks
 	data    []byte
 }
 
 // NewRollups returns a maker of the rollups of a window: a whole one of Small or
 // Large chunks.
-func NewRollups(window Range) *Rollups { return &Rollups{window: window} }
+func NewRollups(window Range) *Rollups { return &Rollups{window: window, few: segment.FewChunks} }
 
 // Add takes a chunk by its header and digest. Where it is the first one of a series, the
 // rollups of the series before go to w; bytes is their size in the file.
 func (l *Rollups) Add(w *segment.Writer, h segment.Hash, number int64, header *chunk.Header, digest uint64) (bytes int, err error) {
-	if l.any && h != l.hash {
+	if l.chunks > 0 && h != l.hash {
 		if bytes, err = l.Flush(w); err != nil {
 			return bytes, err
 		}
 	}
-	l.hash, l.any = h, true
+	l.hash = h
+	l.chunks++
 	at := number - l.window.First
 	l.small[at/Small].Append(header, int(at%Small)*chunk.Slots)
 	l.digests[at/Small] += chunk.NumberedDigest(number, digest)
@@ -38,7 +40,10 @@ func (l *Rollups) Add(w *segment.Writer, h segment.Hash, number int64, header *c
 
 // Flush writes the rollups of the last series.
 func (l *Rollups) Flush(w *segment.Writer) (bytes int, err error) {
-	if !l.any {
+	chunks := l.chunks
+	if l.chunks = 0; chunks < l.few {
+		clear(l.small[:])
+		clear(l.digests[:])
 		return 0, nil
 	}
 	var spans uint16
@@ -55,7 +60,7 @@ func (l *Rollups) Flush(w *segment.Writer) (bytes int, err error) {
 			all += l.digests[i]
 		}
 	}
-	l.small, l.digests, l.any = [segment.MaxSpans]chunk.Header{}, [segment.MaxSpans]uint64{}, false
+	l.small, l.digests = [segment.MaxSpans]chunk.Header{}, [segment.MaxSpans]uint64{}
 	if err := w.AddRollups(segment.Small, l.window.Bucket, l.hash, spans, digests, l.data); err != nil {
 		return 0, err
 	}
