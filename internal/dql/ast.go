@@ -207,10 +207,12 @@ type PathElem struct {
 	IsIndex bool // the step is Index, not Name
 }
 
-// EventValue is what a comparison compares with: a number, or text.
+// EventValue is what a comparison compares with: an integer, a float, or text.
 type EventValue struct {
-	Number *Number // nil for text
-	Text   string
+	Integer bool // it is Int
+	Int     int64
+	Float   *Number // nil for integers and text
+	Text    string
 }
 
 // Pattern is the name that AS gives to results: elements joined by dots.

@@ -103,23 +103,29 @@ func (p *parser) release() {
 }
 
 func (p *parser) parse() (*Query, error) {
-	text := p.in.src
-	if len(text) > MaxText {
-		return nil, newError(text, MaxText, ErrTooLong, "the query has %d bytes, the limit is %d", len(text), MaxText)
-	}
-	var err error
-	if p.in.list, err = lex(text, p.in.list); err != nil {
+	if err := p.lex(); err != nil {
 		return nil, err
 	}
 	q, err := p.query()
 	if err != nil {
 		return nil, err
 	}
-	q.Text = text
+	q.Text = p.in.src
 	if err := q.resolve(); err != nil {
 		return nil, err
 	}
 	return q, nil
+}
+
+// lex splits the text, unless it is too long.
+func (p *parser) lex() error {
+	text := p.in.src
+	if len(text) > MaxText {
+		return newError(text, MaxText, ErrTooLong, "the query has %d bytes, the limit is %d", len(text), MaxText)
+	}
+	var err error
+	p.in.list, err = lex(text, p.in.list)
+	return err
 }
 
 func unescape(src string, pos int, raw string) (string, error) {

@@ -16,6 +16,23 @@ func (p *parser) events() (Expr, error) {
 	return e, err
 }
 
+// ParseEventFilter returns the condition of a text that is what follows WHERE in EVENTS FROM
+// bucket WHERE …. An empty text gives nil, which every event meets. Every error is an *Error.
+func ParseEventFilter(text string) (*EventCond, error) {
+	p := &parser{in: tokens{src: text}}
+	if err := p.lex(); err != nil {
+		return nil, err
+	}
+	if p.in.peek().kind == tokEOF {
+		return nil, nil
+	}
+	c, err := p.eventWhere()
+	if err == nil && p.in.peek().kind != tokEOF {
+		return nil, p.in.expected("AND, OR or the end of the filter")
+	}
+	return c, err
+}
+
 // eventWhere reads conditions strictly from left to right.
 func (p *parser) eventWhere() (*EventCond, error) {
 	left, err := p.eventCond()
@@ -71,13 +88,31 @@ func (p *parser) eventCond() (*EventCond, error) {
 	}
 	p.in.take()
 	c.Op = op.text
-	if op.text != "~=" && !p.in.peek().isName() {
-		c.Value.Number = new(Number)
-		*c.Value.Number, err = p.number()
-	} else {
-		c.Value.Text, err = p.in.name("a value")
-	}
+	c.Value, err = p.eventValue(op.text == "~=")
 	return c, err
+}
+
+// eventValue reads what a comparison compares with. Integers keep all 64 bits: fields hold ids
+// and times.
+func (p *parser) eventValue(text bool) (v EventValue, err error) {
+	first := p.in.peek()
+	digits := first
+	if first.isOp("-") || first.isOp("+") {
+		digits = p.in.peekAt(1)
+	}
+	switch {
+	case text || first.isName() || first.kind == tokDate:
+		v.Text, err = p.in.name("a value")
+	case digits.kind == tokInt:
+		v.Integer = true
+		v.Int, err = p.in.integer("a value")
+	case digits.kind == tokFloat:
+		v.Float = new(Number)
+		*v.Float, err = p.number()
+	default:
+		err = p.in.expected("a value: a number, a name or a quoted text")
+	}
+	return v, err
 }
 
 func (p *parser) eventPath() ([]PathElem, error) {

@@ -392,9 +392,12 @@ func (p *printer) eventCond(c *EventCond) {
 		p.quoted(e.Name)
 	}
 	p.text(" " + c.Op + " ")
-	if c.Value.Number != nil {
-		c.Value.Number.print(p)
-	} else {
+	switch {
+	case c.Value.Integer:
+		p.int(c.Value.Int)
+	case c.Value.Float != nil:
+		c.Value.Float.print(p)
+	default:
 		p.quoted(c.Value.Text)
 	}
 }

@@ -1,7 +1,6 @@
 package term
 
 import (
-	"bytes"
 	"cmp"
 	"math/big"
 )
@@ -9,9 +8,9 @@ import (
 // CompareText compares v with text in Erlang's order of terms: every number, tuple, map and
 // list comes before every text, and texts compare by their bytes. An atom counts as its name,
 // because nothing else could name one.
-func (v Value) CompareText(text []byte) int {
+func (v Value) CompareText(text string) int {
 	if own, ok := v.Text(); ok {
-		return bytes.Compare(own, text)
+		return cmp.Compare(string(own), text)
 	}
 	return -1
 }

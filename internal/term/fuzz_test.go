@@ -42,7 +42,7 @@ func FuzzTerm(f *testing.F) {
 		}
 		root.CompareInt(1)
 		root.CompareFloat(1.5)
-		root.CompareText([]byte("a"))
+		root.CompareText("a")
 		root.Field("a")
 		root.Index(1)
 		doc := root.AppendJSON(nil)

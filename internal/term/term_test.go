@@ -227,11 +227,11 @@ func TestCompare(t *testing.T) {
 	floats(`-123456789012345678901234567890`, 1e300, -1)
 	floats(`[]`, 1e300, 1)
 	for s, want := range map[string]int{`"b"`: 0, `"a"`: -1, `"ba"`: 1, `1`: -1, `[]`: -1, `{}`: -1, `true`: 1} {
-		if got := js(s).CompareText([]byte("b")); got != want {
+		if got := js(s).CompareText("b"); got != want {
 			t.Errorf("%s with b: %d", s, got)
 		}
 	}
-	if js(`true`).CompareText([]byte("true")) != 0 {
+	if js(`true`).CompareText("true") != 0 {
 		t.Error("true is not its name")
 	}
 }
