@@ -17,24 +17,24 @@ type Op uint8
 
 // The opcodes (docs/protocol.md, "Requests"). The 0x20s are ours.
 const (
-	OpPut               Op = 0  // historic, UDP only
-	OpList              Op = 1  // metrics of a bucket
-	OpGet               Op = 2  // points of a series
-	OpBuckets           Op = 3  // names of the buckets
-	OpStream            Op = 4  // enters stream mode
-	OpEntry             Op = 5  // stream mode: consecutive points of one series
-	OpFlush             Op = 6  // stream mode: write what is pending
-	OpInfo              Op = 7  // properties of a bucket
-	OpAdd               Op = 8  // creates a bucket
-	OpDelete            Op = 9  // deletes a bucket
-	OpBatch             Op = 10 // stream mode: points of many series at one time
-	OpListPrefix        Op = 11 // metrics of a bucket below a prefix
-	OpTTL               Op = 12 // sets a bucket's lifetime
-	OpEvents            Op = 13 // this and the next four are of events, which this server does not have
-	OpGetEvents         Op = 14
-	OpReplyEvents       Op = 15
-	OpEndEvents         Op = 16
-	OpGetEventsFiltered Op = 17
+	OpPut               Op = 0    // historic, UDP only
+	OpList              Op = 1    // metrics of a bucket
+	OpGet               Op = 2    // points of a series
+	OpBuckets           Op = 3    // names of the buckets
+	OpStream            Op = 4    // enters stream mode
+	OpEntry             Op = 5    // stream mode: consecutive points of one series
+	OpFlush             Op = 6    // stream mode: write what is pending
+	OpInfo              Op = 7    // properties of a bucket
+	OpAdd               Op = 8    // creates a bucket
+	OpDelete            Op = 9    // deletes a bucket
+	OpBatch             Op = 10   // stream mode: points of many series at one time
+	OpListPrefix        Op = 11   // metrics of a bucket below a prefix
+	OpTTL               Op = 12   // sets a bucket's lifetime
+	OpEvents            Op = 13   // stores events
+	OpGetEvents         Op = 14   // events of a bucket in a range of time
+	OpReplyEvents       Op = 15   // reply: events
+	OpEndEvents         Op = 16   // reply: no more events
+	OpGetEventsFiltered Op = 17   // events that meet a filter
 	OpStream2           Op = 18   // enters stream mode, with the hpts flag
 	OpAckStream         Op = 0x20 // enters stream mode with acknowledged flushes
 	OpFlushAck          Op = 0x21 // acknowledged stream: flush and answer; also the answer

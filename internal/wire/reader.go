@@ -51,6 +51,9 @@ func (r *reader) u64() uint64 {
 func (r *reader) b8() []byte  { return r.take(int(r.u8())) }
 func (r *reader) b16() []byte { return r.take(int(r.u16())) }
 
+// rest takes everything that is left.
+func (r *reader) rest() []byte { return r.take(len(r.src)) }
+
 func appendB16(dst, b []byte) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(b)))
 	return append(dst, b...)

@@ -22,6 +22,10 @@ type Request struct {
 	PointsPerFile uint64 // OpAdd, see Info
 	TTL           uint64 // OpAdd, OpTTL: lifetime in points, 0 is infinite
 
+	Coded      []byte // OpEvents: a list of events, compressed; see DecodeEvents
+	Start, End uint64 // OpGetEvents, OpGetEventsFiltered: first ns, and the one behind the last
+	Filter     []byte // OpGetEventsFiltered: for package filter
+
 	Delay uint8 // OpStream, OpStream2, OpAckStream: slots after which points are written without a flush
 	HPTS  bool  // OpStream2, OpAckStream: points carry timestamps; OpAdd: those of the bucket do
 
@@ -62,7 +66,7 @@ type GetOptions struct {
 
 // ParseRequest decodes the payload of a request frame. The slices of the Request are part of
 // payload. The error wraps ErrMalformed, ErrUnknownOpcode, or ErrUnsupported for what the
-// protocol has and this server does not (events, UDP, versions). The Request has what was
+// protocol has and this server does not (UDP, versions). The Request has what was
 // read before the error.
 func ParseRequest(payload []byte) (Request, error) {
 	r := reader{src: payload}
@@ -112,9 +116,7 @@ func (q *Request) parseBody(r *reader) error {
 			return fmt.Errorf("%w: version %d of the acknowledged stream, this server speaks %d and %d", ErrUnsupported, v, AckVersion, AckTimestamped)
 		}
 		q.Delay = r.u8()
-	case OpList, OpGet, OpInfo, OpAdd, OpDelete, OpListPrefix, OpTTL:
-	case OpEvents, OpGetEvents, OpGetEventsFiltered:
-		return fmt.Errorf("%w: opcode %d (events)", ErrUnsupported, q.Op)
+	case OpList, OpGet, OpInfo, OpAdd, OpDelete, OpListPrefix, OpTTL, OpEvents, OpGetEvents, OpGetEventsFiltered:
 	case OpPut:
 		return fmt.Errorf("%w: opcode 0 (UDP put): open a stream with opcode 4", ErrUnsupported)
 	default:
@@ -137,6 +139,13 @@ func (q *Request) parseBody(r *reader) error {
 	case OpGet:
 		q.Key, q.Slot, q.Count = r.b16(), r.u64(), r.u32()
 		return q.Options.parse(r)
+	case OpEvents:
+		q.Coded = r.rest()
+	case OpGetEvents:
+		q.Start, q.End = r.u64(), r.u64()
+	case OpGetEventsFiltered:
+		q.Start, q.End = r.u64(), r.u64()
+		q.Filter = r.rest()
 	}
 	return nil
 }
@@ -225,18 +234,28 @@ func AppendRequest(dst []byte, q *Request) ([]byte, error) {
 		dst = binary.BigEndian.AppendUint64(dst, q.Slot)
 		dst = binary.BigEndian.AppendUint32(dst, q.Count)
 		dst = q.Options.append(dst)
+	case OpEvents:
+		dst = append(dst, q.Coded...)
+	case OpGetEvents, OpGetEventsFiltered:
+		dst = binary.BigEndian.AppendUint64(dst, q.Start)
+		dst = binary.BigEndian.AppendUint64(dst, q.End)
+		dst = append(dst, q.Filter...)
 	}
 	return dst, nil
 }
 
 func (q *Request) check() error {
 	switch q.Op {
-	case OpList, OpGet, OpBuckets, OpStream, OpStream2, OpAckStream, OpInfo, OpAdd, OpDelete, OpListPrefix, OpTTL:
+	case OpList, OpGet, OpBuckets, OpStream, OpStream2, OpAckStream, OpInfo, OpAdd, OpDelete, OpListPrefix, OpTTL,
+		OpEvents, OpGetEvents, OpGetEventsFiltered:
 	default:
 		return fmt.Errorf("%w: %d is no request", ErrUnknownOpcode, q.Op)
 	}
 	if q.Op != OpBuckets && (len(q.Bucket) == 0 || len(q.Bucket) > metric.MaxBucket) {
 		return fmt.Errorf("a bucket's name has %d bytes, it needs 1 to %d", len(q.Bucket), metric.MaxBucket)
+	}
+	if q.Op == OpGetEvents && len(q.Filter) > 0 {
+		return fmt.Errorf("a filter stands in opcode %d, not in %d", OpGetEventsFiltered, OpGetEvents)
 	}
 	if len(q.Key) > metric.MaxKey {
 		return fmt.Errorf("a metric's key has %d bytes, the limit is %d", len(q.Key), metric.MaxKey)

@@ -76,6 +76,7 @@ func TestVectors(t *testing.T) {
 			return fmt.Sprintf("resolution %d ppf %d grace %d hpts %t ttl %d",
 				in.Resolution, in.PointsPerFile, in.Grace, in.HPTS, in.TTL), AppendInfo(nil, in), err
 		},
+		"events": eventsVector,
 		"get":    getVector,
 		"getold": func(b []byte) (string, []byte, error) { s, _, err := getVector(b); return s, b, err },
 		"getraw": func(b []byte) (string, []byte, error) { s, _, err := getVector(b); return s, b, err },
@@ -93,7 +94,7 @@ func TestVectors(t *testing.T) {
 			t.Errorf("vector %s encoded again:\n got %x\nwant %x", v.number, again, v.bytes)
 		}
 	}
-	for n := 1; n <= 50; n++ {
+	for n := 1; n <= 57; n++ {
 		if n != 18 && n != 19 && !seen[fmt.Sprint(n)] {
 			t.Errorf("vector %d is missing", n)
 		}
@@ -139,7 +140,8 @@ func requestText(q *Request) string {
 		fmt.Fprintf(&b, "traced %d %d ", q.TraceID, q.Parent)
 	}
 	names := map[Op]string{OpList: "list", OpGet: "get", OpBuckets: "buckets", OpStream: "stream", OpStream2: "stream2",
-		OpAckStream: "ackstream", OpInfo: "info", OpAdd: "add", OpDelete: "delete", OpListPrefix: "prefix", OpTTL: "ttl"}
+		OpAckStream: "ackstream", OpInfo: "info", OpAdd: "add", OpDelete: "delete", OpListPrefix: "prefix", OpTTL: "ttl",
+		OpEvents: "events", OpGetEvents: "getevents", OpGetEventsFiltered: "getevents"}
 	b.WriteString(names[q.Op])
 	if q.Op != OpBuckets {
 		fmt.Fprintf(&b, " %q", q.Bucket)
@@ -154,6 +156,13 @@ func requestText(q *Request) string {
 		}
 	case OpTTL:
 		fmt.Fprintf(&b, " %d", q.TTL)
+	case OpEvents:
+		text, _, err := eventsText(q.Coded)
+		fmt.Fprintf(&b, " %s %v", text, err)
+	case OpGetEvents:
+		fmt.Fprintf(&b, " %d to %d", q.Start, q.End)
+	case OpGetEventsFiltered:
+		fmt.Fprintf(&b, " %d to %d filter %x", q.Start, q.End, q.Filter)
 	case OpStream, OpAckStream:
 		fmt.Fprintf(&b, " delay %d", q.Delay)
 		if q.HPTS {
@@ -183,6 +192,33 @@ func namesVector(b []byte) (string, []byte, error) {
 	}
 	EndNames(again, mark)
 	return strings.Join(text, " "), again, err
+}
+
+// eventsText returns the events of a compressed list, and the list compressed again.
+func eventsText(coded []byte) (text string, again []byte, err error) {
+	list, err := DecodeEvents(nil, coded)
+	var out []byte
+	for err == nil && len(list) > 0 {
+		var e Event
+		if e, list, err = NextEvent(list); err == nil {
+			text += fmt.Sprintf("%d:%x ", e.Time, e.Term)
+			out = AppendEvent(out, e)
+		}
+	}
+	return strings.TrimSpace(text), CodeEvents(nil, out), err
+}
+
+func eventsVector(b []byte) (string, []byte, error) {
+	coded, end, err := ParseReplyEvents(b)
+	if err != nil || end {
+		return "end", AppendEndEvents(nil), err
+	}
+	text, again, err := eventsText(coded)
+	// Compression is free to choose: b comes back if the new frame holds the same events.
+	if same, _, err := eventsText(again); err == nil && same == text {
+		again = coded
+	}
+	return "[" + text + "]", append([]byte{byte(OpReplyEvents)}, again...), err
 }
 
 // getVector encodes a data frame again and, since compression is free to
