@@ -31,7 +31,7 @@ func Acquire(fs vfs.FS, dir string, damaged func(file string, err error)) (lock 
 	if err := refuseForeign(fs, dir); err != nil {
 		return nil, err
 	}
-	for _, sub := range append([]string{WAL, LostFound}, SegmentDirs[:]...) {
+	for _, sub := range append(append([]string{WAL, LostFound}, SegmentDirs[:]...), FileDirs()...) {
 		if err := fs.MkdirAll(fs.PathJoin(dir, sub), 0o750); err != nil {
 			return nil, notWritable(dir, err)
 		}

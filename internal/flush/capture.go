@@ -22,7 +22,8 @@ type unit struct {
 	lsn       wal.LSN // the account holds all records below
 	changes   columns.Changes
 	buckets   []buckets.Info
-	highest   []manifest.Highest // slots that are flushed with it
+	highest   []manifest.Highest   // slots that are flushed with it
+	files     manifest.FileChanges // of what is kept beside points
 
 	forget uint64 // deletions up to this clock, 0 for none,
 	early  int64  // of so many series before their time
@@ -61,6 +62,7 @@ func (f *Flusher) capture() *unit {
 		more := version.CountDeleted(u.changes.Tombstones)
 		u.forget, u.early = f.o.Manifest.Outlived(incarnation.Expired(f.o.Now()), f.o.MaxDeletions()-more)
 		u.buckets = f.o.Buckets.Infos()
+		f.takeSides(u.lsn)
 	})
 	return u
 }
@@ -71,6 +73,7 @@ func (f *Flusher) abort(u *unit) {
 		g.AbortFlush()
 	}
 	f.o.Columns.Unflushed.PutBack(u.changes)
+	f.putBackSides()
 }
 
 // settle completes what is settled for a capture of a group of the bucket, and notes

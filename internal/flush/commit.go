@@ -107,6 +107,7 @@ func (f *Flusher) edit(u *unit, m *manifest.Segment) manifest.Edit {
 		e.AddSegments = []manifest.Segment{*m}
 	}
 	e.NextGroup = f.o.Columns.Groups.Next()
+	e.Files = u.files
 	return e
 }
 
@@ -130,6 +131,7 @@ func (f *Flusher) publish(u *unit, seg *version.Segment) {
 		f.o.Arenas.ReleaseSealed()
 	}
 	f.o.Columns.Unflushed.Done(u.changes)
+	f.committedSides()
 	f.Count()
 	f.o.Columns.NoteSilent(u.positions.Of)
 	f.o.Pressure.MakeRoom()

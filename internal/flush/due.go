@@ -18,7 +18,7 @@ const (
 // A flood of new series takes as much until they are named as points until they are
 // flushed. It is asked every second.
 func (f *Flusher) Due() bool {
-	due, limit := f.o.Pressure.Sealed()+f.o.Columns.Unflushed.Need(), f.o.FlushBytes
+	due, limit := f.o.Pressure.Sealed()+f.o.Columns.Unflushed.Need()+f.unflushedSides(), f.o.FlushBytes
 	if due <= limit/4*3 {
 		f.dueFor.Store(0)
 		return false

@@ -2,7 +2,6 @@ package flush
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -32,6 +31,9 @@ const (
 
 	// StepMerged follows in the same order: the commit of a merge.
 	StepMerged = 6
+
+	// StepSidesSynced comes behind StepSegmentSynced, where a side has files to write.
+	StepSidesSynced = 7
 )
 
 // trimAfter is the time since the last flush from which on the next one gives
@@ -64,6 +66,7 @@ type Options struct {
 
 	Pressure *backpressure.Control
 	Sealers  *backpressure.Sealers
+	Sides    []Side // what is kept beside points
 
 	// HeadEnd returns the position below which every record is in the head, AccountEnd that below
 	// which every record is in the account.
@@ -198,12 +201,7 @@ func (f *Flusher) flush(ctx context.Context) (Result, error) {
 	}
 	u := f.capture()
 	seq := f.o.Dir.TakeNumber()
-	seg, err := f.write(u, seq)
-	if err == nil {
-		if err = f.putCatalogue(u); err != nil && seg != nil {
-			err = errors.Join(err, seg.Reader.Close(), f.o.Dir.Discard(&seg.Meta))
-		}
-	}
+	seg, err := f.writeAll(u, seq)
 	if err != nil {
 		f.abort(u)
 		pressure.SetFlushFailed(true)

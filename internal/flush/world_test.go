@@ -34,7 +34,7 @@ func newWorld(s *golden.Script) *world {
 // segments that have their name, what the MANIFEST names and what readers see, and whether anything
 // is left to flush.
 func (w *world) step(step int) {
-	name := [...]string{"captured", "log synced", "segment synced", "catalogue", "committed", "log trimmed"}[step]
+	name := [...]string{"captured", "log synced", "segment synced", "catalogue", "committed", "log trimmed", "merged", "sides synced"}[step]
 	files, err := w.Disk.List("/data/flush")
 	w.Must(err)
 	n := 0

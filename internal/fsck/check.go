@@ -128,6 +128,7 @@ func (c *checker) run() (Report, error) {
 	c.checkMark()
 	c.begin(datadir.WAL)
 	c.checkLog()
+	c.checkSides()
 	c.checkSegments()
 	c.report.Bytes = c.fs.Bytes()
 	c.report.TookUS = time.Since(start).Microseconds()

@@ -68,6 +68,8 @@ type Report struct {
 	Again   int64  `json:"again"`   // of these, begun again after a deletion
 	Records int64  `json:"records"` // of the log
 
+	TagItems int64 `json:"tag_items"` // records in the files of tags
+
 	Deletions  int64 `json:"deletions"`  // of series that segments still hold something of
 	Remembered int64 `json:"remembered"` // of others, kept so that no old copy brings the series back
 

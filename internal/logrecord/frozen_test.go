@@ -14,6 +14,7 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/series"
+	"dalmatiner/internal/tags"
 )
 
 const epoch = 1_500_000_480
@@ -43,12 +44,15 @@ func TestFrozenRecords(t *testing.T) {
 		"defined again": AppendSeries(nil, 1, 70_000, 0, 1<<60+300, []byte("\x00\x01a")),
 		"deleted":       AppendDeleted(AppendDeleted(AppendSeriesDeleted(nil, 1, 70_000, Deleted, 1<<60+300), 255, id), 0, metric.SeriesID{}),
 		"expired":       AppendDeleted(AppendSeriesDeleted(nil, 1, series.None.Group(), Expired, 0), series.None.Column(), id),
-		"refused":       AppendRefused(nil, 1, epoch/60, &counts),
-		"row 8":         writeRecord(nil, 1, 70_000, row(false, 0, -128, 127), epoch/60, &counts),
-		"row 16":        writeRecord(nil, 1, 70_000, row(false, 0, -32768, 32767, 5, 6), epoch/60, &counts),
-		"row 32":        writeRecord(nil, 1, 70_000, row(false, 0, -1<<31, 1<<31-1), -epoch/60, &counts),
-		"row 64":        writeRecord(nil, 1, 70_000, mixed, epoch/60, &account.Counts{}),
-		"column":        writeRecord(nil, 1, 70_000, row(true, 1, 2, 3), epoch/60, &account.Counts{Accepted: 3}),
+		"tags": tags.AppendChange(tags.AppendChange(AppendTags(nil, 1<<63), &tags.Change{Bucket: 1 << 63, Key: []byte("\x01a"), Collection: []byte("c"), Clock: 1, Node: 2,
+			Set: []tags.Tag{{TagName: tags.TagName{Namespace: []byte("n"), Name: []byte("host")}, Value: []byte("\x00\xff")}}}),
+			&tags.Change{Bucket: 1 << 63, Key: []byte("\x01b"), Collection: []byte("c"), Leave: true, Clock: 1, Node: 2}),
+		"refused": AppendRefused(nil, 1, epoch/60, &counts),
+		"row 8":   writeRecord(nil, 1, 70_000, row(false, 0, -128, 127), epoch/60, &counts),
+		"row 16":  writeRecord(nil, 1, 70_000, row(false, 0, -32768, 32767, 5, 6), epoch/60, &counts),
+		"row 32":  writeRecord(nil, 1, 70_000, row(false, 0, -1<<31, 1<<31-1), -epoch/60, &counts),
+		"row 64":  writeRecord(nil, 1, 70_000, mixed, epoch/60, &account.Counts{}),
+		"column":  writeRecord(nil, 1, 70_000, row(true, 1, 2, 3), epoch/60, &account.Counts{Accepted: 3}),
 	}
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(records)) {
@@ -61,6 +65,9 @@ func TestFrozenRecords(t *testing.T) {
 		b := &p.Info
 		fmt.Fprintf(&text, "%s\n%x\nkind %d bucket %d name %q %d %d %d %d %t ttl %d group %d column %d key %x minute %d counts %s slot %d why %d series %x deleted %x %q words", name, rec,
 			p.Kind, p.Bucket, b.Name, b.Resolution, b.PPF, b.TTL, b.Grace, b.HPTS, p.TTL, p.Group, p.Column, p.Key, p.Minute, countsText(p.Counts), p.Slot, p.Why, p.series, p.Deleted.Clock, p.Deleted.Name)
+		if len(p.Changes) > 0 {
+			fmt.Fprintf(&text, " changes %x", p.Changes)
+		}
 		if len(p.Cells) > 0 {
 			fmt.Fprintf(&text, " %x", ParseCells(nil, p.Cells))
 		}

@@ -23,15 +23,16 @@ type Kind byte
 
 // The kinds of log records.
 const (
-	Bucket        Kind = 1 // a bucket was created
-	BucketDeleted Kind = 2 // a bucket was deleted
-	TTL           Kind = 3 // a bucket's TTL was set
-	Series        Kind = 4 // a series got its group and column
-	Row           Kind = 5 // points of consecutive columns in one slot
-	Column        Kind = 6 // points of one column in consecutive slots
-	Refused       Kind = 7 // points that were refused
-	SeriesDeleted Kind = 8 // series of one group were deleted or have expired
-	Runs          Kind = 9 // several runs of points of one group, each of consecutive columns in one slot
+	Bucket        Kind = 1  // a bucket was created
+	BucketDeleted Kind = 2  // a bucket was deleted
+	TTL           Kind = 3  // a bucket's TTL was set
+	Series        Kind = 4  // a series got its group and column
+	Row           Kind = 5  // points of consecutive columns in one slot
+	Column        Kind = 6  // points of one column in consecutive slots
+	Refused       Kind = 7  // points that were refused
+	SeriesDeleted Kind = 8  // series of one group were deleted or have expired
+	Runs          Kind = 9  // several runs of points of one group, each of consecutive columns in one slot
+	Tags          Kind = 10 // tags of series were set or removed
 )
 
 // Points reports whether records of the kind hold points.
@@ -69,6 +70,7 @@ type Record struct {
 	Why         Reason           // SeriesDeleted
 	Runs        []byte           // Runs: well-formed, for ParseRuns
 	Cells       []byte           // Row, Column, Runs: well-formed, for ParseCells
+	Changes     []byte           // Tags: well-formed, for EachChange
 
 	series []byte // SeriesDeleted
 }
@@ -202,6 +204,8 @@ func Parse(src []byte) (r Record, err error) {
 		r.series = f.Rest()
 		f.Check(r.Why == Deleted && r.Incarnation != 0 || r.Why == Expired && r.Incarnation == 0)
 		f.Check(len(r.series) > 0 && len(r.series)%deletedSize == 0)
+	case Tags:
+		f.tags(&r)
 	case Refused:
 		r.Minute = f.Varint()
 		r.Counts = account.ReadCounts(&f.Reader)

@@ -14,6 +14,12 @@ type LostSegment struct {
 	Points uint64
 }
 
+// LossChanges are the losses of an edit.
+type LossChanges struct {
+	Lost  []LostSegment // are counted as lost
+	Found []uint64      // are there again
+}
+
 // LiveSegment is the number of a segment that counts.
 type LiveSegment struct {
 	Seq  uint64
@@ -44,6 +50,7 @@ func newest(all []Tombstones, series int) []Tombstones {
 func (s *State) Carried() Edit {
 	e := *s.snapshot()
 	e.reset, e.AddSegments, e.Tombstones, e.Suspect, e.Catalogue = false, nil, nil, false, 0
+	e.Files = FileChanges{} // side files say what they are
 	e.Remembered = newest(s.Remembered, carriedDeletions)
 	e.Live = make([]LiveSegment, 0, len(s.Segments)+len(s.Lost))
 	for i := range s.Segments {

@@ -186,6 +186,7 @@ func appendEdit(dst []byte, e *Edit) []byte {
 	for _, seq := range e.Found {
 		dst = binary.AppendUvarint(append(dst, tagFound), seq)
 	}
+	dst = appendFiles(dst, e)
 	dst = appendFlag(dst, tagSuspect, e.Suspect)
 	return appendFlag(dst, tagSettled, e.Settled)
 }
@@ -267,6 +268,8 @@ func (r *reader) field(tag byte, e *Edit) {
 		e.EndHoles = append(e.EndHoles, hole.ReadHole(&r.Reader))
 	case tagHighest:
 		e.Highest = append(e.Highest, Highest{Bucket: r.U64(), Slot: r.Varint()})
+	case tagAddFile, tagRemoveFile:
+		r.file(tag, e)
 	case tagReplayPosition:
 		e.ReplayPosition = r.Uvarint()
 	case tagGroupReplayPosition:

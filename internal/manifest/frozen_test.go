@@ -34,12 +34,14 @@ func frozenEdits() []Edit {
 		},
 		{DeleteBuckets: []buckets.Deletion{{ID: 9, Clock: 1 << 62, Name: "gone"}}, Tombstones: []Tombstones{{Bucket: 1, DeleteSequence: 4, LSN: 900, Incarnation: 1 << 60, Series: deleted}, {Bucket: 1 << 63, DeleteSequence: 5, LSN: 950, Incarnation: 1<<60 + 7, Series: deleted[:1]}}},
 		{RemoveSegments: []uint64{3, 77}, Purged: []PurgedSegment{{1, 4}}, DropTombstones: []DroppedTombstones{{1 << 63, 5, 951}}, Suspect: true},
-		{Account: []byte{}, ReplayPositions: []ReplayPosition{{70_000, 1<<51 + 1}}, LastFlush: 8, LastMerged: 9, Live: []LiveSegment{{1, Flush}, {2, Window}, {1 << 40, Overlay}}, Lost: []LostSegment{{7, Window, 700}, {6, Flush, 0}}},
+		{Account: []byte{}, ReplayPositions: []ReplayPosition{{70_000, 1<<51 + 1}}, LastFlush: 8, LastMerged: 9, Live: []LiveSegment{{1, Flush}, {2, Window}, {1 << 40, Overlay}}, LossChanges: LossChanges{Lost: []LostSegment{{7, Window, 700}, {6, Flush, 0}}}},
 		{AddSegments: []Segment{{Seq: 4, Bytes: 5, Points: 6, Generation: 4, Ranges: []Range{{1, 0, 10}}, Marks: frozenMarks()}, {Seq: 5, Generation: 5, Marks: hole.Marks{All: true}}},
 			AddHoles: frozenHoles(), Highest: []Highest{{1, 720}, {1 << 31, -1}}},
 		{Recall: true, Incarnation: 1<<60 + 9, RememberAfter: 1<<60 + 1, Remembered: []Tombstones{{Bucket: 1, DeleteSequence: 2, LSN: 3, Incarnation: 1<<60 + 8, Series: deleted[1:]}}},
 		{DropTombstones: []DroppedTombstones{{1 << 63, 5, 951}}},
-		{Found: []uint64{6, 99}, EndHoles: frozenHoles()[1:], Highest: []Highest{{1, 700}}},
+		{Files: FileChanges{Add: []File{{Kind: TagChanges, Seq: 4, Bytes: 1 << 33, Items: 5, From: 1, Past: 1 << 51}, {Kind: TagBase, Seq: 6, Replaces: 4}}}},
+		{Files: FileChanges{Remove: []FileName{{TagChanges, 4}, {TagBase, 9}}, Add: []File{{Kind: TagChanges, Seq: 7, Bytes: 300, Items: 2, From: 1 << 51, Past: 1<<51 + 9}}}},
+		{LossChanges: LossChanges{Found: []uint64{6, 99}}, EndHoles: frozenHoles()[1:], Highest: []Highest{{1, 700}}},
 	}
 }
 
@@ -75,6 +77,7 @@ func frozenState() *State {
 		RememberAfter: 1<<60 + 1, Incarnation: 1<<60 + 9,
 		ReplayPosition: 1 << 50, replayPositions: []ReplayPosition{{0, 7}, {70_000, 1<<51 + 1}}, Account: []byte{}, AccountLSN: 1<<51 + 5,
 		NextSeq: 4, DeletionsFrom: 1<<63 + 1, NextGroup: 70_001, Catalogue: 1<<63 | 12, LastFlush: 8, LastMerged: 9, Lost: []LostSegment{{7, Window, 700}}, Suspect: true,
+		Files: []File{{Kind: TagBase, Seq: 6, Replaces: 4}, {Kind: TagChanges, Seq: 7, Bytes: 300, Items: 2, From: 1 << 51, Past: 1<<51 + 9}},
 	}
 }
 
@@ -130,5 +133,7 @@ func TestUnknownBytesAreDamage(t *testing.T) {
 	bucket := appendBucket([]byte{tagPutBucket}, &buckets.Info{ID: 1, Name: "b", HPTS: true})
 	bucket[len(bucket)-1] = 2
 	f("a bucket with flags 2", bucket)
+	f("a side file of kind 0", appendEdit(nil, &Edit{Files: FileChanges{Add: []File{{Seq: 1}}}}))
+	f("a side file of an unknown kind", appendEdit(nil, &Edit{Files: FileChanges{Remove: []FileName{{FileKinds, 1}}}}))
 	f("a segment of kind 3", appendEdit(nil, &Edit{AddSegments: []Segment{{Seq: 1, Kind: Overlay + 1}}}))
 }

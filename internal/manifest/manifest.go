@@ -434,7 +434,7 @@ func (m *Manifest) check(e *Edit) error {
 			return fmt.Errorf("manifest: segment %d is committed already", s.Seq)
 		}
 	}
-	return nil
+	return m.checkFiles(e)
 }
 
 // rewrite replaces the copies by a snapshot. The edits are durable before it, so

@@ -103,6 +103,12 @@ func drawEdit(rt *rapid.T) Edit {
 	}
 	drawTombstones(rt, &e)
 	drawHoles(rt, &e)
+	for range drawn("files", 0).([]any) {
+		from := rapid.Uint64Range(0, 1<<62).Draw(rt, "from")
+		f := File{Kind: FileKind(rapid.IntRange(1, FileKinds-1).Draw(rt, "kind")), Seq: uint64(id.Draw(rt, "file")), Bytes: rapid.Int64().Draw(rt, "bytes"),
+			Items: rapid.Int64().Draw(rt, "items"), From: from, Past: from + rapid.Uint64Range(0, 1<<62).Draw(rt, "length"), Replaces: rapid.Uint64().Draw(rt, "replaces")}
+		e.Files.Add, e.Files.Remove = append(e.Files.Add, f), append(e.Files.Remove, f.Name())
+	}
 	for range drawn("floors", 0).([]any) {
 		e.ReplayPositions = append(e.ReplayPositions, ReplayPosition{Group: id.Draw(rt, "group"), LSN: rapid.Uint64().Draw(rt, "lsn")})
 	}

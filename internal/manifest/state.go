@@ -129,9 +129,8 @@ type Edit struct {
 	// knows what became of all up to them.
 	LastFlush, LastMerged uint64
 
-	// Lost are segments that are counted as lost, Found such that are there again.
-	Lost  []LostSegment
-	Found []uint64
+	LossChanges
+	Files FileChanges
 
 	// Live are, in an edit that a segment carries, the numbers of the segments that
 	// count when it is committed, sorted. Of those up to LastFlush and LastMerged no
@@ -164,6 +163,7 @@ type State struct {
 	LastFlush      uint64 // see Edit
 	LastMerged     uint64
 	Lost           []LostSegment
+	Files          []File // sorted by kind and number
 
 	// DeletionsFrom is 0 where DeletedBuckets has all buckets that were deleted.
 	// Otherwise it may lack some that were deleted before: a clock as in
@@ -224,6 +224,7 @@ func (s *State) clone() *State {
 	c.Remembered = append([]Tombstones(nil), s.Remembered...)
 	c.Account = slices.Clone(s.Account)
 	c.Lost = append([]LostSegment(nil), s.Lost...)
+	c.Files = append([]File(nil), s.Files...)
 	c.replayPositions = append([]ReplayPosition(nil), s.replayPositions...)
 	return &c
 }
@@ -252,6 +253,7 @@ func (s *State) apply(e *Edit) {
 		}
 	}
 	s.applyLost(e)
+	s.applyFiles(e)
 	for _, b := range e.PutBuckets {
 		if !s.Deleted(b.ID) {
 			s.Buckets = put(s.Buckets, b, b.ID, byID)
@@ -337,7 +339,8 @@ func (s *State) snapshot() *Edit {
 		Catalogue:       s.Catalogue,
 		LastFlush:       s.LastFlush,
 		LastMerged:      s.LastMerged,
-		Lost:            s.Lost,
+		LossChanges:     LossChanges{Lost: s.Lost},
+		Files:           FileChanges{Add: s.Files},
 		Suspect:         s.Suspect,
 	}
 }

@@ -46,6 +46,9 @@ func Look(fs vfs.FS, dir string, state *manifest.State, open func(path string) (
 	if err := in.list(fs, dir); err != nil {
 		return in, readers, err
 	}
+	if err := in.listSides(fs, dir); err != nil {
+		return in, readers, err
+	}
 	strange := state.Suspect
 	for i := range in.Files {
 		f := &in.Files[i]
@@ -108,7 +111,8 @@ func (in *Input) list(fs vfs.FS, dir string) error {
 		return err
 	}
 	for _, name := range names {
-		if seq, ok := parseName(name[:min(len(name), 16+len(datadir.SegmentSuffix))], datadir.SegmentSuffix); ok {
+		if number, _, _ := strings.Cut(name, "."); len(number) == 16 {
+			seq, _ := parseName(number, "") // 0 where it is none
 			in.Highest = max(in.Highest, seq)
 		}
 	}

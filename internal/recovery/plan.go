@@ -13,6 +13,9 @@ import (
 type Input struct {
 	State *manifest.State // of the copies of the MANIFEST; Suspect where edits are lost
 	Files []File          // in the directories of segments
+	Sides []SideFile      // in those of sides
+	// Strays are the side files that State does not name and that say what they are.
+	Strays []manifest.File
 	// Highest is the highest number of a file found anywhere, lost+found included.
 	Highest uint64
 	// LogFrom is the first position of the log that is there, 0 where there is no log.
@@ -82,6 +85,10 @@ type Plan struct {
 	Verdicts []Verdict       // of every file, by path
 	Lost     []Loss          // are counted now, their names leave the state
 	Found    []manifest.LostSegment
+
+	Sides     []SideVerdict   // of every file in the directories of sides
+	LostFiles []manifest.File // side files that count and of which no copy is there; their names leave the state
+
 	// Rebuilt says that account and replay positions come from a segment: the catalogue may
 	// not have all names that segments have.
 	Rebuilt bool
@@ -120,6 +127,7 @@ func Decide(in Input) Plan {
 	p.whatIsLost()
 	p.rescue()
 	p.judge()
+	p.sides()
 	p.rebuild()
 	return p.plan
 }
@@ -414,5 +422,5 @@ func (p *Plan) Lines() (lines []Line) {
 		}
 		lines = append(lines, Line{v.File.Path, v.Fate.String() + ": " + v.Why, !v.Expected})
 	}
-	return lines
+	return append(lines, p.sideLines()...)
 }

@@ -53,7 +53,7 @@ func (p *planner) rebuild() {
 		p.takeOver()
 	}
 	p.plan.NextSeq = max(st.NextSeq, e.NextSeq, p.in.Highest+1, 1)
-	p.plan.Changed = st.Suspect || len(e.AddSegments)+len(e.RemoveSegments)+len(e.Lost) > 0
+	p.plan.Changed = st.Suspect || len(e.AddSegments)+len(e.RemoveSegments)+len(e.Lost)+len(e.Files.Add)+len(e.Files.Remove) > 0
 	if p.plan.Changed {
 		e.NextSeq = p.plan.NextSeq
 		e.Settled, e.Suspect = !unread, unread

@@ -80,6 +80,8 @@ func (f *firstReading) record(lsn wal.LSN, rec []byte) error {
 	case logrecord.Refused:
 	case logrecord.Series:
 		return f.define(lsn, p)
+	case logrecord.Tags:
+		return f.side(lsn, &p)
 	default:
 		f.addCounts(uint64(lsn))
 		if err := f.change(lsn, &p); err != nil {
@@ -103,6 +105,24 @@ func (f *firstReading) addCounts(end uint64) {
 	f.r.o.Ledger.Enter(&f.uncounted, func() { f.r.p.counted.Store(end) })
 }
 
+// side does again what only a side knows. A flush in between finds all of it, or nothing.
+func (f *firstReading) side(lsn wal.LSN, p *logrecord.Record) (err error) {
+	f.r.o.Ledger.Enter(&f.uncounted, func() {
+		err = f.replaySides(lsn, p)
+		f.r.p.counted.Store(uint64(lsn) + 1)
+	})
+	return err
+}
+
+func (f *firstReading) replaySides(lsn wal.LSN, p *logrecord.Record) error {
+	for _, s := range f.r.o.Sides {
+		if err := s.Replay(lsn, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // change does again what is no point and defines no series.
 func (f *firstReading) change(lsn wal.LSN, p *logrecord.Record) error {
 	switch p.Kind {
@@ -115,9 +135,11 @@ func (f *firstReading) change(lsn wal.LSN, p *logrecord.Record) error {
 			b.SetTTL(p.TTL)
 		}
 	case logrecord.SeriesDeleted:
-		return f.deleteSeries(lsn, p)
+		if err := f.deleteSeries(lsn, p); err != nil {
+			return err
+		}
 	}
-	return nil
+	return f.replaySides(lsn, p)
 }
 
 func (f *firstReading) bucket(info buckets.Info) {
@@ -163,7 +185,7 @@ func (f *firstReading) define(lsn wal.LSN, p logrecord.Record) error {
 	if known && p.Incarnation > b.Incarnations.Of(id) && uint64(lsn) >= f.state.AccountLSN {
 		// Damage took the record of the deletion that is in between.
 		old, known = 0, false
-		if err := f.deleteSeries(lsn, deletionOf(&p, id)); err != nil {
+		if err := f.change(lsn, deletionOf(&p, id)); err != nil {
 			return err
 		}
 	}

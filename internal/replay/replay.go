@@ -46,6 +46,14 @@ type Flusher interface {
 	Gate() *version.Gate
 }
 
+// Side is something that a node keeps beside points (flush/DESIGN.md).
+type Side interface {
+	// Replay does again what a record of the log says, of its own kinds, or a deletion of series or
+	// of a bucket. It passes over those that its files hold, and over what is not its own. No flush
+	// takes anything meanwhile.
+	Replay(lsn wal.LSN, r *logrecord.Record) error
+}
+
 // Options are what a replay works with.
 type Options struct {
 	Log      *wal.Log
@@ -57,6 +65,7 @@ type Options struct {
 	Flusher  Flusher
 	Pressure *backpressure.Control // holds back who replays: a log may hold more than memory
 	Sealers  *backpressure.Sealers
+	Sides    []Side // what is kept beside points
 	Damage   *damage.Notes
 	Logger   *slog.Logger
 

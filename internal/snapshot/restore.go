@@ -127,7 +127,7 @@ func (o *RestoreOptions) copyAll(ctx context.Context, r *RestoreReport, temp str
 
 func (o *RestoreOptions) take(r *RestoreReport, file, to string, size int64) error {
 	from := o.FS.PathJoin(o.From, file)
-	if !o.Link || !strings.HasSuffix(file, datadir.SegmentSuffix) {
+	if !o.Link || !datadir.Immutable(file) {
 		_, err := durable.CopyFile(o.FS, from, to, math.MaxInt64)
 		return err
 	}

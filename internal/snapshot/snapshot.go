@@ -168,7 +168,8 @@ func (d *Dir) fill(dir string, p Parts) (linked int64, err error) {
 // linkSegments writes the MANIFEST as it is now and links what it names.
 func (d *Dir) linkSegments(dir string, m *manifest.Manifest) (linked int64, err error) {
 	fs := d.fs
-	for _, sub := range datadir.SegmentDirs {
+	dirs := append(datadir.FileDirs(), datadir.SegmentDirs[:]...)
+	for _, sub := range dirs {
 		if err := fs.MkdirAll(fs.PathJoin(dir, sub), 0o750); err != nil {
 			return 0, err
 		}
@@ -192,9 +193,34 @@ func (d *Dir) linkSegments(dir string, m *manifest.Manifest) (linked int64, err 
 		}
 		linked += seg.Bytes
 	}
-	for _, sub := range datadir.SegmentDirs {
+	n, err := d.linkSides(dir, m, state)
+	if linked += n; err != nil {
+		return 0, err
+	}
+	for _, sub := range dirs {
 		if err := durable.SyncDir(fs, fs.PathJoin(dir, sub)); err != nil {
 			return 0, err
+		}
+	}
+	return linked, nil
+}
+
+// linkSides links the side files that the MANIFEST names, in all copies.
+func (d *Dir) linkSides(dir string, m *manifest.Manifest, state *manifest.State) (linked int64, err error) {
+	for i := range state.Files {
+		f := &state.Files[i]
+		for _, path := range datadir.FilePaths(f.Name()) {
+			err := d.fs.Link(d.path(path), d.fs.PathJoin(dir, path))
+			if oserror.IsNotExist(err) {
+				if !m.State().HasFile(f.Name()) {
+					return 0, errReplaced
+				}
+				continue // lost to damage; a start on the copy says so again
+			}
+			if err != nil {
+				return 0, err
+			}
+			linked += f.Bytes
 		}
 	}
 	return linked, nil

@@ -9,6 +9,7 @@ import (
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/mirror"
 	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
@@ -90,6 +91,20 @@ func (s *start) sortFiles() error {
 				return err
 			}
 			aside = true
+		}
+	}
+	for i := range s.plan.Sides {
+		v := &s.plan.Sides[i]
+		path := v.File.Path
+		if v.Fate == recovery.Aside {
+			if err := mirror.SetAside(s.o.FS, s.o.Dir, path); err != nil {
+				return err
+			}
+		}
+		if v.Fate == recovery.Remove || v.Fate == recovery.Aside {
+			if err := s.o.FS.Remove(s.path(path)); err != nil {
+				s.o.Logger.Warn("a file that nothing needs stays until the next start", "file", path, "err", err)
+			}
 		}
 	}
 	if !aside {

@@ -1,0 +1,83 @@
+package fsck
+
+import (
+	"errors"
+	"fmt"
+
+	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/mirror"
+)
+
+// checkSides verifies the committed side files.
+func (c *checker) checkSides() {
+	for i := range c.state.Files {
+		f := &c.state.Files[i]
+		c.begin(datadir.FilePaths(f.Name())[0])
+		if c.fs.Err() != nil {
+			return
+		}
+		c.checkSide(f)
+	}
+}
+
+// checkSide verifies one file. Each kind has its line here.
+func (c *checker) checkSide(f *manifest.File) {
+	switch f.Kind {
+	case manifest.TagBase, manifest.TagChanges:
+		c.checkMirror(f)
+	}
+}
+
+// dropped says whether a running store has dropped a side file since the check read the MANIFEST.
+func (c *checker) dropped(n manifest.FileName) bool {
+	if c.running == nil {
+		return false
+	}
+	state, _, err := manifest.Inspect(c.fs, c.dir)
+	return err == nil && !state.HasFile(n)
+}
+
+// checkMirror verifies a file in two copies, whose items are records as the log had them.
+func (c *checker) checkMirror(f *manifest.File) {
+	path := datadir.FilePaths(f.Name())[0]
+	items := int64(0)
+	report, err := mirror.Read(c.fs, c.dir, f, func(item []byte) error {
+		if _, err := logrecord.Parse(item); err != nil {
+			c.damaged(Damage{File: path, Part: "items", Detail: fmt.Sprintf("item %d: %v", items, err)})
+		}
+		items++
+		return nil
+	})
+	if !report.Whole() && c.dropped(f.Name()) {
+		return
+	}
+	if err != nil && !errors.Is(err, c.fs.Err()) {
+		c.unreadable(path, err)
+		return
+	}
+	c.report.Files += mirror.Copies
+	c.report.TagItems += report.Items
+	for _, p := range report.Bad {
+		c.damaged(Damage{File: p.File, Offset: p.Offset, Length: p.Bytes, Part: "copy", Detail: p.Reason + otherCopy(&report)})
+	}
+	if report.Lost {
+		c.damaged(Damage{File: path, Part: "items", Detail: lostItems(&report)})
+	}
+}
+
+// otherCopy says what the other copy is good for.
+func otherCopy(r *mirror.Report) string {
+	if r.Lost {
+		return ""
+	}
+	return "; nothing is lost, because the other copy has it; the next start writes this one again"
+}
+
+func lostItems(r *mirror.Report) string {
+	if r.LostItems < 0 {
+		return "lost in both copies; how many is not known"
+	}
+	return fmt.Sprintf("%d lost in both copies", r.LostItems)
+}
