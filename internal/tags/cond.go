@@ -1,0 +1,64 @@
+package tags
+
+import (
+	"strings"
+
+	"dalmatiner/internal/metric"
+)
+
+// Op is the operator of a condition.
+type Op uint8
+
+// The operators of conditions.
+const (
+	Exists Op = iota // the series has Tag
+	Equal            // Tag has Value
+	Glob             // the value of Tag consists of Pieces with anything between them
+	Regexp           // Pattern matches the whole value of Tag
+	And              // Left and Right hold
+	Or               // Left or Right holds
+	Not              // Left does not hold; so for a tag that the series lacks
+)
+
+// Cond is a condition on the tags of a series. Op says which fields have a meaning.
+type Cond struct {
+	Op          Op
+	Tag         TagName
+	Value       []byte
+	Pieces      [][]byte // at least one; a single one is the whole value
+	Pattern     string   // RE2; the dot matches any character
+	Left, Right *Cond
+}
+
+// String returns the condition as the query language writes it.
+func (c *Cond) String() string {
+	switch c.Op {
+	case Equal:
+		return c.Tag.String() + " = " + metric.Quoted(string(c.Value))
+	case Glob:
+		return c.Tag.String() + " LIKE " + QuotedGlob(c.Pieces)
+	case Regexp:
+		return c.Tag.String() + " =~ " + metric.Quoted(c.Pattern)
+	case And:
+		return "(" + c.Left.String() + " AND " + c.Right.String() + ")"
+	case Or:
+		return "(" + c.Left.String() + " OR " + c.Right.String() + ")"
+	case Not:
+		return "NOT " + c.Left.String()
+	}
+	return c.Tag.String()
+}
+
+// QuotedGlob returns the pattern of a Glob in quotes, * between its pieces, and \* for one in them.
+func QuotedGlob(pieces [][]byte) string {
+	var b strings.Builder
+	b.WriteByte('\'')
+	for i, p := range pieces {
+		if i > 0 {
+			b.WriteByte('*')
+		}
+		b.WriteString(strings.ReplaceAll(metric.Escaped(string(p)), "*", `\*`))
+	}
+	b.WriteByte('\'')
+	return b.String()
+}

@@ -1,0 +1,165 @@
+package tags
+
+import (
+	"bytes"
+
+	"dalmatiner/internal/postings"
+)
+
+// Drop takes a series out of all collections, with all that is remembered of it, and reports in
+// how many it was. The caller sees to it that no change from before is applied again.
+func (x *Index) Drop(bucket uint64, key []byte) (rows int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	number, ok := x.buckets.of[bucket]
+	if !ok {
+		return 0
+	}
+	hash := seriesHash(bucket, key)
+	var ids []uint32
+	s := x.byKey.search(hash)
+	for id, ok := s.next(); ok; id, ok = s.next() {
+		if b, _, k, _ := keyOf(x.rows.get(x.at[id])); b == number && bytes.Equal(k, key) {
+			ids = append(ids, id)
+		}
+	}
+	for _, id := range ids {
+		x.drop(id, hash)
+	}
+	return len(ids)
+}
+
+// DropBucket drops all series of a bucket.
+func (x *Index) DropBucket(bucket uint64) (rows int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	number, ok := x.buckets.of[bucket]
+	if !ok {
+		return 0
+	}
+	for id, at := range x.at {
+		if at == 0 {
+			continue
+		}
+		if b, _, key, _ := keyOf(x.rows.get(at)); b == number {
+			x.drop(uint32(id), seriesHash(bucket, key))
+			rows++
+		}
+	}
+	return rows
+}
+
+func (x *Index) drop(id, hash uint32) {
+	block := x.rows.get(x.at[id])
+	n := x.codec.decode(&x.old, block, x.nodes.ids)
+	x.row = row{bucket: x.old.bucket, collection: x.old.collection, tags: x.row.tags[:0]}
+	x.byKey.remove(hash, id)
+	x.post(id, &x.old, &x.row)
+	x.collections.release(x.old.collection)
+	x.rows.give(x.at[id], n)
+	x.at[id] = 0
+	x.free = append(x.free, id)
+}
+
+// forgetRows is how many rows Forget looks at before it lets others at the index.
+const forgetRows = 1024
+
+// Forget drops what is remembered of removals with a clock up to upTo: that tags were removed,
+// that they were replaced, and that series left a collection. Older changes that come after that
+// are as new. It takes about a second for a million series, in small parts.
+func (x *Index) Forget(upTo uint64) {
+	for from := 0; from >= 0; {
+		from = x.forget(from, upTo)
+	}
+}
+
+// forget looks at rows from an id on, and returns where to go on, or -1 at the end.
+func (x *Index) forget(from int, upTo uint64) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.remembered == 0 || from >= len(x.at) {
+		return -1
+	}
+	past := min(from+forgetRows, len(x.at))
+	for id := from; id < past; id++ {
+		if x.at[id] != 0 {
+			x.forgetRow(uint32(id), upTo)
+		}
+	}
+	return past
+}
+
+func (x *Index) forgetRow(id uint32, upTo uint64) {
+	old, r := &x.old, &x.row
+	block := x.rows.get(x.at[id])
+	n := x.codec.decode(old, block, x.nodes.ids)
+	if old.remembers() == 0 {
+		return
+	}
+	tags := r.tags[:0]
+	*r = *old
+	for _, g := range old.tags {
+		if !g.removed || g.clock > upTo {
+			tags = append(tags, g)
+		}
+	}
+	r.tags = tags
+	for _, s := range []*stamp{&r.left, &r.cleared} {
+		if s.clock <= upTo {
+			*s = stamp{}
+		}
+	}
+	if !r.seen.some && !r.left.some {
+		x.drop(id, seriesHash(x.buckets.ids[old.bucket], old.key))
+		return
+	}
+	b := x.codec.encode(r, x.nodes.get)
+	x.post(id, old, r)
+	at, to := x.rows.take(len(b))
+	copy(to, b)
+	x.rows.give(x.at[id], n)
+	x.at[id] = at
+}
+
+// recent is the rows that became visible in the present hour and in the one before, by the clocks
+// of the changes that made them so.
+type recent struct {
+	hour uint64
+	of   [2]map[uint32]struct{} // in the hour, before it
+}
+
+const hourNS = 3600_000_000_000
+
+func (r *recent) add(id uint32, clock uint64) {
+	hour := clock / hourNS
+	switch {
+	case hour == r.hour+1:
+		r.of = [2]map[uint32]struct{}{{}, r.of[0]}
+	case hour > r.hour || r.of[0] == nil:
+		r.of = [2]map[uint32]struct{}{{}, {}}
+	}
+	r.hour = max(r.hour, hour)
+	if age := r.hour - hour; age < 2 {
+		r.of[age][id] = struct{}{}
+	}
+}
+
+func (r *recent) remove(id uint32) {
+	delete(r.of[0], id)
+	delete(r.of[1], id)
+}
+
+// since returns the rows of the last hour before a time, or of a little more: those of the hour
+// that it lies in and of the one before.
+func (r *recent) since(clock uint64) postings.Set {
+	var u postings.Union
+	now := clock / hourNS
+	for age := range r.of {
+		if hour := r.hour - uint64(age); hour+1 >= now {
+			for id := range r.of[age] {
+				u.Add(id)
+			}
+		}
+	}
+	return u.Set()
+}

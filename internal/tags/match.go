@@ -1,0 +1,187 @@
+package tags
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"unicode/utf8"
+)
+
+// MaxPattern is how many bytes a regular expression may have.
+const MaxPattern = 4096
+
+// maxExact is how many values a regular expression may stand for and be looked up as these.
+const maxExact = 128
+
+// matcher tells which values a condition means.
+type matcher struct {
+	exact  [][]byte // these and no others, unless nil; no two are equal
+	pieces [][]byte // these with anything between them, unless nil
+
+	// Else the values that re matches; they begin and end with these.
+	re             *regexp.Regexp
+	prefix, suffix []byte
+}
+
+func (m *matcher) match(value []byte) bool {
+	switch {
+	case m.exact != nil:
+		return slices.ContainsFunc(m.exact, func(e []byte) bool { return bytes.Equal(e, value) })
+	case m.pieces != nil:
+		return matchGlob(m.pieces, value)
+	}
+	return bytes.HasPrefix(value, m.prefix) && bytes.HasSuffix(value, m.suffix) && m.re.Match(value)
+}
+
+// matchGlob reports whether value consists of pieces with anything between them.
+func matchGlob(pieces [][]byte, value []byte) bool {
+	last := len(pieces) - 1
+	if last == 0 {
+		return bytes.Equal(value, pieces[0])
+	}
+	if !bytes.HasPrefix(value, pieces[0]) {
+		return false
+	}
+	value = value[len(pieces[0]):]
+	for _, p := range pieces[1:last] {
+		at := bytes.Index(value, p)
+		if at < 0 {
+			return false
+		}
+		value = value[at+len(p):]
+	}
+	return bytes.HasSuffix(value, pieces[last])
+}
+
+// matcherOf returns what tells the values of Equal, Glob and Regexp.
+func matcherOf(c *Cond) (*matcher, error) {
+	switch {
+	case c.Op == Equal:
+		return &matcher{exact: [][]byte{c.Value}}, nil
+	case c.Op == Glob && len(c.Pieces) == 1:
+		return &matcher{exact: c.Pieces}, nil
+	case c.Op == Glob:
+		return &matcher{pieces: c.Pieces}, nil
+	}
+	return matcherOfRegexp(c.Pattern)
+}
+
+// CheckPattern returns an error that names what is wrong with a regular expression.
+func CheckPattern(pattern string) error {
+	_, err := matcherOfRegexp(pattern)
+	return err
+}
+
+func matcherOfRegexp(pattern string) (*matcher, error) {
+	if len(pattern) > MaxPattern {
+		return nil, fmt.Errorf("the regular expression has %d bytes, the limit is %d", len(pattern), MaxPattern)
+	}
+	if _, err := syntax.Parse(pattern, syntax.Perl); err != nil { // of what was written
+		return nil, err
+	}
+	re, err := regexp.Compile(`^(?s:` + pattern + `)$`)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := syntax.Parse(`(?s:`+pattern+`)`, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	tree = tree.Simplify()
+	if exact, ok := expand(tree); ok {
+		slices.SortFunc(exact, bytes.Compare)
+		return &matcher{exact: slices.CompactFunc(exact, bytes.Equal)}, nil
+	}
+	m := &matcher{re: re}
+	parts := []*syntax.Regexp{tree}
+	if tree.Op == syntax.OpConcat {
+		parts = tree.Sub
+	}
+	if m.pieces = piecesOf(parts); m.pieces == nil {
+		m.prefix, _ = literal(parts[0])
+		m.suffix, _ = literal(parts[len(parts)-1])
+	}
+	return m, nil
+}
+
+// literal returns the text that an expression is. A character that is no UTF-8 in the pattern
+// stands for any such byte.
+func literal(re *syntax.Regexp) (text []byte, ok bool) {
+	if re.Op != syntax.OpLiteral || re.Flags&syntax.FoldCase != 0 || slices.Contains(re.Rune, utf8.RuneError) {
+		return nil, false
+	}
+	return []byte(string(re.Rune)), true
+}
+
+// piecesOf returns the pieces of a pattern that consists of literals and .*, else nil.
+func piecesOf(parts []*syntax.Regexp) [][]byte {
+	pieces := [][]byte{{}}
+	for _, p := range parts {
+		for p.Op == syntax.OpCapture {
+			p = p.Sub[0]
+		}
+		if p.Op == syntax.OpStar && p.Sub[0].Op == syntax.OpAnyChar {
+			pieces = append(pieces, []byte{})
+			continue
+		}
+		text, ok := literal(p)
+		if !ok {
+			return nil
+		}
+		last := &pieces[len(pieces)-1]
+		*last = append(*last, text...)
+	}
+	return pieces
+}
+
+// expand returns all texts that an expression matches, if they are few.
+func expand(re *syntax.Regexp) (list [][]byte, ok bool) {
+	switch re.Op {
+	case syntax.OpEmptyMatch:
+		return [][]byte{{}}, true
+	case syntax.OpLiteral:
+		text, ok := literal(re)
+		return [][]byte{text}, ok
+	case syntax.OpCapture:
+		return expand(re.Sub[0])
+	case syntax.OpQuest:
+		list, ok = expand(re.Sub[0])
+		return append(list, []byte{}), ok && len(list) < maxExact
+	case syntax.OpCharClass:
+		for i := 0; i < len(re.Rune); i += 2 {
+			for r := re.Rune[i]; r <= re.Rune[i+1]; r++ {
+				if list = append(list, utf8.AppendRune(nil, r)); len(list) > maxExact || r == utf8.RuneError {
+					return nil, false
+				}
+			}
+		}
+		return list, true
+	case syntax.OpAlternate:
+		for _, sub := range re.Sub {
+			more, ok := expand(sub)
+			if list = append(list, more...); !ok || len(list) > maxExact {
+				return nil, false
+			}
+		}
+		return list, true
+	case syntax.OpConcat:
+		list = [][]byte{{}}
+		for _, sub := range re.Sub {
+			ends, ok := expand(sub)
+			if !ok || len(list)*len(ends) > maxExact {
+				return nil, false
+			}
+			product := make([][]byte, 0, len(list)*len(ends))
+			for _, begin := range list {
+				for _, end := range ends {
+					product = append(product, slices.Concat(begin, end))
+				}
+			}
+			list = product
+		}
+		return list, true
+	}
+	return nil, false
+}

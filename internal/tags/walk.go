@@ -1,0 +1,141 @@
+package tags
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+)
+
+// walkRows is how many rows Walk copies before it lets others at the index.
+const walkRows = 256
+
+// Walk calls fn with changes that make the present state when they are applied to an empty
+// index, removals too, until fn returns an error, which it returns. They have one order, by a
+// hash of bucket and key, bucket, key, collection and stamp: two indexes of the same state give
+// the same changes. The change is valid during the call; fn may call the index.
+//
+// What is applied or dropped during a walk may be among the changes or not.
+func (x *Index) Walk(fn func(*Change) error) error {
+	ids := x.sorted()
+	var w walker
+	for len(ids) > 0 {
+		n := min(walkRows, len(ids))
+		for n < len(ids) && ids[n]>>32 == ids[n-1]>>32 {
+			n++
+		}
+		x.copyRows(&w, ids[:n])
+		ids = ids[n:]
+		for rest := w.buf; len(rest) > 0; {
+			var err error
+			if rest, err = ParseChange(&w.change, rest); err != nil {
+				return err
+			}
+			if err = fn(&w.change); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// walker is the memory of a walk.
+type walker struct {
+	buf    []byte
+	row    row
+	codec  rowCodec
+	change Change
+}
+
+// sorted returns hash<<32 | id of all rows, by hashes.
+func (x *Index) sorted() []uint64 {
+	x.mu.RLock()
+	ids := make([]uint64, 0, x.byKey.n)
+	for _, s := range x.byKey.slots {
+		if s != 0 {
+			ids = append(ids, s-1)
+		}
+	}
+	x.mu.RUnlock()
+	slices.Sort(ids)
+	return ids
+}
+
+// copyRows sets the buffer to the changes of rows, of which all with the same hash are there.
+func (x *Index) copyRows(w *walker, ids []uint64) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id uint64) bool { return !x.still(id) })
+	slices.SortFunc(ids, func(a, b uint64) int {
+		if order := cmp.Compare(a>>32, b>>32); order != 0 {
+			return order
+		}
+		b1, c1, k1, _ := keyOf(x.rows.get(x.at[uint32(a)]))
+		b2, c2, k2, _ := keyOf(x.rows.get(x.at[uint32(b)]))
+		return cmp.Or(cmp.Compare(x.buckets.ids[b1], x.buckets.ids[b2]), bytes.Compare(k1, k2),
+			bytes.Compare(x.collections.text(c1), x.collections.text(c2)))
+	})
+	w.buf = w.buf[:0]
+	for _, id := range ids {
+		x.appendRow(w, uint32(id))
+	}
+}
+
+// still reports whether an id is that of a row with the hash that stands before it.
+func (x *Index) still(id uint64) bool {
+	at := x.at[uint32(id)]
+	if at == 0 {
+		return false
+	}
+	bucket, _, key, _ := keyOf(x.rows.get(at))
+	return seriesHash(x.buckets.ids[bucket], key) == uint32(id>>32)
+}
+
+// appendRow appends a change for each stamp of a row.
+func (x *Index) appendRow(w *walker, id uint32) {
+	r := &w.row
+	w.codec.decode(r, x.rows.get(x.at[id]), x.nodes.ids)
+	slices.SortFunc(w.codec.stamps, stamp.compare)
+	for _, s := range w.codec.stamps {
+		c := &w.change
+		*c = Change{
+			Bucket: x.buckets.ids[r.bucket], Key: r.key, Collection: x.collections.text(r.collection),
+			Leave: r.left == s, Replace: r.cleared == s,
+			Set: c.Set[:0], Removed: c.Removed[:0], Clock: s.clock, Node: s.node,
+		}
+		if r.named == s {
+			c.Name = x.metrics.text(r.name)
+		}
+		for _, g := range r.tags {
+			if g.stamp != s {
+				continue
+			}
+			if n := parseName(x.names.text(g.name)); g.removed {
+				c.Removed = append(c.Removed, n)
+			} else {
+				c.Set = append(c.Set, Tag{n, x.value(g.pair)})
+			}
+		}
+		slices.SortFunc(c.Set, func(a, b Tag) int { return a.TagName.compare(b.TagName) })
+		slices.SortFunc(c.Removed, TagName.compare)
+		w.buf = appendParts(w.buf, c)
+	}
+}
+
+// appendParts appends a change, as several where it has more tags than one may have: several
+// changes may have had one stamp.
+func appendParts(dst []byte, c *Change) []byte {
+	part := *c
+	for set, removed := c.Set, c.Removed; ; {
+		n := min(len(set), MaxTags)
+		m := min(len(removed), MaxTags-n)
+		part.Set, part.Removed = set[:n], removed[:m]
+		dst = AppendChange(dst, &part)
+		if set, removed = set[n:], removed[m:]; len(set)+len(removed) == 0 {
+			return dst
+		}
+	}
+}
+
+func (n TagName) compare(o TagName) int {
+	return cmp.Or(bytes.Compare(n.Namespace, o.Namespace), bytes.Compare(n.Name, o.Name))
+}
