@@ -122,10 +122,10 @@ func (x *Index) forgetRow(id uint32, upTo uint64) {
 }
 
 // recent is the rows that became visible in the present hour and in the one before, by the clocks
-// of the changes that made them so.
+// of the changes that made them so: list 0 of each.
 type recent struct {
 	hour uint64
-	of   [2]map[uint32]struct{} // in the hour, before it
+	of   [2]postings.Lists // in the hour, before it
 }
 
 const hourNS = 3600_000_000_000
@@ -134,32 +134,32 @@ func (r *recent) add(id uint32, clock uint64) {
 	hour := clock / hourNS
 	switch {
 	case hour == r.hour+1:
-		r.of = [2]map[uint32]struct{}{{}, r.of[0]}
-	case hour > r.hour || r.of[0] == nil:
-		r.of = [2]map[uint32]struct{}{{}, {}}
+		r.of = [2]postings.Lists{{}, r.of[0]}
+	case hour > r.hour:
+		r.of = [2]postings.Lists{}
 	}
 	r.hour = max(r.hour, hour)
 	if age := r.hour - hour; age < 2 {
-		r.of[age][id] = struct{}{}
+		r.of[age].Add(0, id)
 	}
 }
 
 func (r *recent) remove(id uint32) {
-	delete(r.of[0], id)
-	delete(r.of[1], id)
+	for age := range r.of {
+		if r.of[age].Set(0).Contains(id) {
+			r.of[age].Remove(0, id)
+		}
+	}
 }
 
 // since returns the rows of the last hour before a time, or of a little more: those of the hour
 // that it lies in and of the one before.
 func (r *recent) since(clock uint64) postings.Set {
-	var u postings.Union
-	now := clock / hourNS
+	now, set := clock/hourNS, postings.Of()
 	for age := range r.of {
-		if hour := r.hour - uint64(age); hour+1 >= now {
-			for id := range r.of[age] {
-				u.Add(id)
-			}
+		if hour := r.hour - uint64(age); hour+1 >= now && r.of[age].Len(0) > 0 {
+			set = set.Or(r.of[age].Set(0))
 		}
 	}
-	return u.Set()
+	return set
 }

@@ -2,6 +2,7 @@ package tags
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -213,4 +214,80 @@ func TestForgettingIsNotSeen(t *testing.T) {
 			t.Fatalf("%d rows remember", x.remembered)
 		}
 	})
+}
+
+// Of what one stamp says of a tag, a value counts above a removal, and the highest of values.
+func TestOneStampSaysTwoThings(t *testing.T) {
+	base := Change{Bucket: 1, Key: []byte("\x01a"), Collection: []byte("c"), Clock: 1}
+	set, higher, removed := base, base, base
+	set.Set, higher.Set = []Tag{tag("", "dc", "eu")}, []Tag{tag("", "dc", "us")}
+	removed.Removed = []TagName{tagName("", "dc")}
+	for _, order := range [][]*Change{{&set, &removed, &higher}, {&removed, &higher, &set}, {&higher, &set, &removed}} {
+		x := New()
+		for _, c := range order {
+			x.Apply(c)
+		}
+		if got, want := seriesOf(x), `1 "\x01a" in "c" as "\x01a" ["":"dc"="us"]`; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// Series that come and go, with names and values of their own, leave memory as it was.
+func TestChurnLeavesMemoryFlat(t *testing.T) {
+	x := New()
+	apply := func(i int) {
+		x.Apply(&Change{
+			Bucket: 1, Key: fmt.Appendf(nil, "\x04base\x06%06d", i), Collection: []byte("c"), Name: fmt.Appendf(nil, "\x06%06d", i/2),
+			Set:   []Tag{tag("", "host", fmt.Sprintf("host-%06d", i/10)), tag("", fmt.Sprintf("tag%06d", i/100), strings.Repeat("x", i%700)), tag("", "dc", "a")},
+			Clock: uint64(i) * hourNS,
+		})
+	}
+	const live = 2000
+	var before int64
+	for i := range 6 * live {
+		apply(i)
+		if i >= live && x.Drop(1, fmt.Appendf(nil, "\x04base\x06%06d", i-live)) != 1 {
+			t.Fatalf("series %d was not there", i-live)
+		}
+		if i == 2*live {
+			before = x.Bytes()
+		}
+	}
+	if after := x.Bytes(); after > before+before/20 {
+		t.Errorf("%d bytes, before %d", after, before)
+	}
+}
+
+// A change that would make a series too large is refused by Fits, and larger ones than fit one
+// change are walked all the same.
+func TestManyTags(t *testing.T) {
+	x := New()
+	c := Change{Bucket: 1, Key: []byte("\x01a"), Collection: []byte("c")}
+	for i := range 3 * MaxTags / 2 {
+		c.Set = append(c.Set, tag("", fmt.Sprint("tag", i), strings.Repeat("v", i)))
+	}
+	first, second := c, c
+	first.Set, second.Set = c.Set[:MaxTags], c.Set[MaxTags:]
+	if err := x.Fits(&first); err != nil {
+		t.Error(err)
+	}
+	x.Apply(&first)
+	if err := x.Fits(&second); !errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), "1536") {
+		t.Errorf("%d tags: %v", len(c.Set), err)
+	}
+	x.Apply(&second)
+	all := bytesOf(t, x)
+	again := New()
+	for rest := all; len(rest) > 0; {
+		rest, _ = ParseChange(&c, rest)
+		again.Apply(&c)
+	}
+	if !bytes.Equal(bytesOf(t, again), all) || seriesOf(again) != seriesOf(x) {
+		t.Error("a walk lost some")
+	}
+	x.Drop(1, []byte("\x01a"))
+	if x.Fits(&second) != nil || len(bytesOf(t, x)) != 0 {
+		t.Error("something is left of it")
+	}
 }

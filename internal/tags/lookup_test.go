@@ -266,3 +266,14 @@ func FuzzRegexp(f *testing.F) {
 		}
 	})
 }
+
+func TestGlobs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		few := rapid.SliceOfN(rapid.SampledFrom([]byte("ab")), 0, 3)
+		pieces := rapid.SliceOfN(few, 1, 5).Draw(t, "pieces")
+		value := rapid.SliceOfN(rapid.SampledFrom([]byte("ab")), 0, 8).Draw(t, "value")
+		if got, want := matchGlob(pieces, value), naiveGlob(pieces, string(value)); got != want {
+			t.Fatalf("%q on %q: %v", pieces, value, got)
+		}
+	})
+}
