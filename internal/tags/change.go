@@ -19,7 +19,7 @@ const (
 // Change is what one sender said at one moment of one series in one collection.
 //
 // A series belongs to every collection of which a change was applied, until one with Leave has
-// a higher stamp. The stamp of all that a change says is (Clock, Node), compared in this order.
+// a higher timestamp. The timestamp of all that a change says is (Clock, Node), compared in this order.
 type Change struct {
 	Bucket     uint64 // id of the bucket, of package buckets
 	Key        []byte // of the series, as it is stored
@@ -32,7 +32,7 @@ type Change struct {
 	Set     []Tag     // a tag that is named several times has the highest value
 	Removed []TagName // a tag that is also in Set stays
 
-	Replace bool // whatever tags have a lower stamp are removed
+	Replace bool // whatever tags have a lower timestamp are removed
 	Leave   bool // the series leaves the collection and loses all tags there; says nothing else
 
 	Clock uint64 // hybrid clock, of package incarnation: nanoseconds since 1970 or a little more

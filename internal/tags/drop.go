@@ -104,9 +104,9 @@ func (x *Index) forgetRow(id uint32, upTo uint64) {
 		}
 	}
 	r.tags = tags
-	for _, s := range []*stamp{&r.left, &r.cleared} {
+	for _, s := range []*timestamp{&r.left, &r.cleared} {
 		if s.clock <= upTo {
-			*s = stamp{}
+			*s = timestamp{}
 		}
 	}
 	if !r.seen.some && !r.left.some {

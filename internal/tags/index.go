@@ -173,7 +173,7 @@ func (x *Index) newID() uint32 {
 
 // merge raises the registers of a row to what a change says.
 func (x *Index) merge(r *row, c *Change) {
-	s := stamp{c.Clock, c.Node, true}
+	s := timestamp{c.Clock, c.Node, true}
 	if c.Leave {
 		r.left.raise(s)
 		return
@@ -194,13 +194,13 @@ func (x *Index) merge(r *row, c *Change) {
 		if Implied(t.Namespace, t.Name) {
 			continue
 		}
-		g := register{name: x.holdName(t.TagName), fresh: true, stamp: s}
+		g := register{name: x.holdName(t.TagName), fresh: true, timestamp: s}
 		g.pair = x.holdPair(g.name, t.Value)
 		x.put(r, g)
 	}
 	for i := range c.Removed {
 		if n := c.Removed[i]; !Implied(n.Namespace, n.Name) {
-			x.put(r, register{name: x.holdName(n), removed: true, fresh: true, stamp: s})
+			x.put(r, register{name: x.holdName(n), removed: true, fresh: true, timestamp: s})
 		}
 	}
 }
@@ -264,7 +264,7 @@ func (x *Index) put(r *row, g register) {
 }
 
 func (x *Index) above(g, o register) bool {
-	switch order := g.compare(o.stamp); {
+	switch order := g.compare(o.timestamp); {
 	case order != 0:
 		return order > 0
 	case g.removed || o.removed:
@@ -275,16 +275,16 @@ func (x *Index) above(g, o register) bool {
 
 // sweep drops from a row what other registers hide for ever.
 func (x *Index) sweep(r *row) {
-	for _, s := range []*stamp{&r.seen, &r.cleared} {
+	for _, s := range []*timestamp{&r.seen, &r.cleared} {
 		if s.compare(r.left) <= 0 {
-			*s = stamp{}
+			*s = timestamp{}
 		}
 	}
 	if r.named.some && r.named.compare(r.left) <= 0 {
 		if r.named != x.old.named || r.name != x.old.name { // it is of the change
 			x.metrics.release(r.name)
 		}
-		r.named, r.name = stamp{}, 0
+		r.named, r.name = timestamp{}, 0
 	}
 	kept := r.tags[:0]
 	for _, g := range r.tags {

@@ -216,8 +216,8 @@ func TestForgettingIsNotSeen(t *testing.T) {
 	})
 }
 
-// Of what one stamp says of a tag, a value counts above a removal, and the highest of values.
-func TestOneStampSaysTwoThings(t *testing.T) {
+// Of what one timestamp says of a tag, a value counts above a removal, and the highest of values.
+func TestOneTimestampSaysTwoThings(t *testing.T) {
 	base := Change{Bucket: 1, Key: []byte("\x01a"), Collection: []byte("c"), Clock: 1}
 	set, higher, removed := base, base, base
 	set.Set, higher.Set = []Tag{tag("", "dc", "eu")}, []Tag{tag("", "dc", "us")}

@@ -59,7 +59,7 @@ func modelSeries(p place, changes []*Change) (s series, visible bool) {
 	}
 	changes = slices.DeleteFunc(changes, func(c *Change) bool { return c.Leave || left != nil && !newer(c, left) })
 	s = series{p, p.key, map[[2]string]string{}}
-	// The order of what wins: stamps, and in one stamp removals below values.
+	// The order of what wins: timestamps, and in one timestamp removals below values.
 	slices.SortStableFunc(changes, func(a, b *Change) int {
 		switch {
 		case newer(a, b):

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// stamp orders what changes say: by clock, then by node. The zero Stamp is below that of every
+// timestamp orders what changes say: by clock, then by node. The zero Stamp is below that of every
 // change.
-type stamp struct {
+type timestamp struct {
 	clock, node uint64
 	some        bool // there is one: a change may have 0 and 0
 }
 
-func (s stamp) compare(o stamp) int {
+func (s timestamp) compare(o timestamp) int {
 	switch {
 	case s == o:
 		return 0
@@ -22,7 +22,7 @@ func (s stamp) compare(o stamp) int {
 	return 1
 }
 
-func (s *stamp) raise(to stamp) {
+func (s *timestamp) raise(to timestamp) {
 	if s.compare(to) < 0 {
 		*s = to
 	}
@@ -33,10 +33,10 @@ type row struct {
 	bucket, collection uint32 // numbers
 	key                []byte
 
-	seen, left, cleared stamp
+	seen, left, cleared timestamp
 
 	name  uint32 // number of the metric's name, if named
-	named stamp
+	named timestamp
 
 	tags []register // ascending by name
 }
@@ -47,7 +47,7 @@ type register struct {
 	pair    uint32 // number, unless it was removed
 	removed bool
 	fresh   bool // of the change that is being applied, not yet in the row
-	stamp
+	timestamp
 }
 
 func (r *row) visible() bool { return r.seen.compare(r.left) > 0 }
@@ -64,21 +64,21 @@ const (
 	rowLeft
 	rowCleared
 	rowNamed
-	rowOneStamp // all have the same
+	rowOneTimestamp // all have the same
 )
 
 // rowCodec reads and writes encoded rows. Their form lies in memory only:
 //
 //	uvarint bucket, collection; uvarint and key
-//	flags; with rowOneStamp the stamp, else uvarint and that many, ascending
-//	for each of seen, left, cleared, named that there is: number of its stamp; behind named the name
-//	uvarint, and that many tags: uvarint name less that before; uvarint pair+1, 0 = removed; number of its stamp
+//	flags; with rowOneTimestamp the timestamp, else uvarint and that many, ascending
+//	for each of seen, left, cleared, named that there is: number of its timestamp; behind named the name
+//	uvarint, and that many tags: uvarint name less that before; uvarint pair+1, 0 = removed; number of its timestamp
 //
-// A stamp is 8 bytes and the number of its node. Numbers of stamps are uvarints, left out with
-// rowOneStamp.
+// A timestamp is 8 bytes and the number of its node. Numbers of timestamps are uvarints, left out with
+// rowOneTimestamp.
 type rowCodec struct {
-	stamps []stamp // of the row being written
-	buf    []byte
+	timestamps []timestamp // of the row being written
+	buf        []byte
 }
 
 // keyOf returns bucket, collection and key of an encoded row, and what follows them.
@@ -106,22 +106,22 @@ func (c *rowCodec) decode(r *row, b []byte, nodes []uint64) int {
 	flags := rest[0]
 	rest = rest[1:]
 	n := uint32(1)
-	if flags&rowOneStamp == 0 {
+	if flags&rowOneTimestamp == 0 {
 		n, rest = uvarint32(rest)
 	}
-	c.stamps = c.stamps[:0]
+	c.timestamps = c.timestamps[:0]
 	for range n {
 		clock := binary.LittleEndian.Uint64(rest)
 		var node uint32
 		node, rest = uvarint32(rest[8:])
-		c.stamps = append(c.stamps, stamp{clock, nodes[node], true})
+		c.timestamps = append(c.timestamps, timestamp{clock, nodes[node], true})
 	}
-	at := func() stamp {
+	at := func() timestamp {
 		i := uint32(0)
-		if flags&rowOneStamp == 0 {
+		if flags&rowOneTimestamp == 0 {
 			i, rest = uvarint32(rest)
 		}
-		return c.stamps[i]
+		return c.timestamps[i]
 	}
 	if flags&rowSeen != 0 {
 		r.seen = at()
@@ -143,7 +143,7 @@ func (c *rowCodec) decode(r *row, b []byte, nodes []uint64) int {
 		d, rest = uvarint32(rest)
 		pair, rest = uvarint32(rest)
 		name += d
-		r.tags = append(r.tags, register{name: name, pair: pair - 1, removed: pair == 0, stamp: at()})
+		r.tags = append(r.tags, register{name: name, pair: pair - 1, removed: pair == 0, timestamp: at()})
 		if pair == 0 {
 			r.tags[len(r.tags)-1].pair = 0
 		}
@@ -153,45 +153,45 @@ func (c *rowCodec) decode(r *row, b []byte, nodes []uint64) int {
 
 // encode returns the bytes of a row, valid until the next call.
 func (c *rowCodec) encode(r *row, nodeOf func(uint64) uint32) []byte {
-	c.stamps = c.stamps[:0]
+	c.timestamps = c.timestamps[:0]
 	regs := [...]struct {
 		flag byte
-		stamp
+		timestamp
 	}{{rowSeen, r.seen}, {rowLeft, r.left}, {rowCleared, r.cleared}, {rowNamed, r.named}}
 	var flags byte
 	for _, g := range regs {
 		if g.some {
 			flags |= g.flag
-			c.note(g.stamp)
+			c.note(g.timestamp)
 		}
 	}
 	for i := range r.tags {
-		c.note(r.tags[i].stamp)
+		c.note(r.tags[i].timestamp)
 	}
 	b := binary.AppendUvarint(c.buf[:0], uint64(r.bucket))
 	b = binary.AppendUvarint(b, uint64(r.collection))
 	b = append(binary.AppendUvarint(b, uint64(len(r.key))), r.key...)
-	one := len(c.stamps) == 1
+	one := len(c.timestamps) == 1
 	if one {
-		b = append(b, flags|rowOneStamp)
+		b = append(b, flags|rowOneTimestamp)
 	} else {
-		slices.SortFunc(c.stamps, stamp.compare)
-		b = binary.AppendUvarint(append(b, flags), uint64(len(c.stamps)))
+		slices.SortFunc(c.timestamps, timestamp.compare)
+		b = binary.AppendUvarint(append(b, flags), uint64(len(c.timestamps)))
 	}
-	for _, s := range c.stamps {
+	for _, s := range c.timestamps {
 		b = binary.LittleEndian.AppendUint64(b, s.clock)
 		b = binary.AppendUvarint(b, uint64(nodeOf(s.node)))
 	}
-	number := func(b []byte, s stamp) []byte {
+	number := func(b []byte, s timestamp) []byte {
 		if one {
 			return b
 		}
-		i, _ := slices.BinarySearchFunc(c.stamps, s, stamp.compare)
+		i, _ := slices.BinarySearchFunc(c.timestamps, s, timestamp.compare)
 		return binary.AppendUvarint(b, uint64(i))
 	}
 	for _, g := range regs {
 		if g.some {
-			b = number(b, g.stamp)
+			b = number(b, g.timestamp)
 		}
 	}
 	if r.named.some {
@@ -208,25 +208,25 @@ func (c *rowCodec) encode(r *row, nodeOf func(uint64) uint32) []byte {
 		} else {
 			b = binary.AppendUvarint(b, uint64(g.pair)+1)
 		}
-		b = number(b, g.stamp)
+		b = number(b, g.timestamp)
 	}
 	c.buf = b
 	return b
 }
 
-// note lists a stamp once. A row has few different ones.
-func (c *rowCodec) note(s stamp) {
-	if !slices.Contains(c.stamps, s) {
-		c.stamps = append(c.stamps, s)
+// note lists a timestamp once. A row has few different ones.
+func (c *rowCodec) note(s timestamp) {
+	if !slices.Contains(c.timestamps, s) {
+		c.timestamps = append(c.timestamps, s)
 	}
 }
 
-// rowTags goes through the tags of an encoded row without its stamps, from where keyOf ends.
+// rowTags goes through the tags of an encoded row without its timestamps, from where keyOf ends.
 type rowTags struct {
-	rest    []byte
-	left    uint32
-	name    uint32
-	stamped bool
+	rest        []byte
+	left        uint32
+	name        uint32
+	timestamped bool
 }
 
 // openTags returns the tags of a row, and the number of its name if it is named.
@@ -234,14 +234,14 @@ func openTags(rest []byte) (t rowTags, name uint32, named bool) {
 	flags := rest[0]
 	rest = rest[1:]
 	n := uint32(1)
-	t.stamped = flags&rowOneStamp == 0
-	if t.stamped {
+	t.timestamped = flags&rowOneTimestamp == 0
+	if t.timestamped {
 		n, rest = uvarint32(rest)
 	}
 	for range n {
 		_, rest = uvarint32(rest[8:])
 	}
-	if t.stamped {
+	if t.timestamped {
 		for f := byte(rowSeen); f <= rowNamed; f <<= 1 {
 			if flags&f != 0 {
 				_, rest = uvarint32(rest)
@@ -262,7 +262,7 @@ func (t *rowTags) next() (name, pair uint32, ok bool) {
 		var d uint32
 		d, t.rest = uvarint32(t.rest)
 		pair, t.rest = uvarint32(t.rest)
-		if t.name += d; t.stamped {
+		if t.name += d; t.timestamped {
 			_, t.rest = uvarint32(t.rest)
 		}
 		if pair > 0 {

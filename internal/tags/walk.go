@@ -11,7 +11,7 @@ const walkRows = 256
 
 // Walk calls fn with changes that make the present state when they are applied to an empty
 // index, removals too, until fn returns an error, which it returns. They have one order, by a
-// hash of bucket and key, bucket, key, collection and stamp: two indexes of the same state give
+// hash of bucket and key, bucket, key, collection and timestamp: two indexes of the same state give
 // the same changes. The change is valid during the call; fn may call the index.
 //
 // What is applied or dropped during a walk may be among the changes or not.
@@ -90,12 +90,12 @@ func (x *Index) still(id uint64) bool {
 	return seriesHash(x.buckets.ids[bucket], key) == uint32(id>>32)
 }
 
-// appendRow appends a change for each stamp of a row.
+// appendRow appends a change for each timestamp of a row.
 func (x *Index) appendRow(w *walker, id uint32) {
 	r := &w.row
 	w.codec.decode(r, x.rows.get(x.at[id]), x.nodes.ids)
-	slices.SortFunc(w.codec.stamps, stamp.compare)
-	for _, s := range w.codec.stamps {
+	slices.SortFunc(w.codec.timestamps, timestamp.compare)
+	for _, s := range w.codec.timestamps {
 		c := &w.change
 		*c = Change{
 			Bucket: x.buckets.ids[r.bucket], Key: r.key, Collection: x.collections.text(r.collection),
@@ -106,7 +106,7 @@ func (x *Index) appendRow(w *walker, id uint32) {
 			c.Name = x.metrics.text(r.name)
 		}
 		for _, g := range r.tags {
-			if g.stamp != s {
+			if g.timestamp != s {
 				continue
 			}
 			if n := parseName(x.names.text(g.name)); g.removed {
@@ -122,7 +122,7 @@ func (x *Index) appendRow(w *walker, id uint32) {
 }
 
 // appendParts appends a change, as several where it has more tags than one may have: several
-// changes may have had one stamp.
+// changes may have had one timestamp.
 func appendParts(dst []byte, c *Change) []byte {
 	part := *c
 	for set, removed := c.Set, c.Removed; ; {
