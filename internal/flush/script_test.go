@@ -12,7 +12,6 @@ import (
 // there are:
 //
 //	delete a/m1               deletes a series
-//	drop a                    deletes a bucket
 //	flush                     flushes what is sealed
 //	sync                      syncs the log
 //	keep on|off               KeepPositions
@@ -26,8 +25,6 @@ func (w *world) run(command string, args []string) {
 	switch command {
 	case "delete":
 		w.delete(args[0])
-	case "drop":
-		w.drop(args[0])
 	case "flush":
 		w.flush()
 	case "sync":

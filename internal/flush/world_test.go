@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/columns"
@@ -78,19 +77,6 @@ func (w *world) delete(text string) {
 	w.Must(w.Columns.Delete(&d, []metric.SeriesID{b.SeriesID(key)}))
 	w.Pressure.AddLate(-d.Head.LateBytes)
 	w.Printf("  record %d deletes %d series\n", w.Logged(), len(d.Series))
-}
-
-// drop deletes a bucket.
-func (w *world) drop(name string) {
-	b := w.Buckets.Get(name)
-	w.Must(w.Columns.DeleteBucket(b, w.Now, func(d buckets.Deletion, apply func()) error {
-		return w.Ledger.ChangeTwice(logrecord.AppendBucketDeleted(nil, &d), apply)
-	}))
-	sealed, late := w.Columns.DropGroups(b)
-	w.Pressure.AddSealed(-sealed)
-	w.Pressure.AddLate(-late)
-	w.Ledger.DeleteBucket(b.ID)
-	w.Printf("  record %d\n", w.Logged())
 }
 
 // flush flushes what is sealed, and prints what became of it.

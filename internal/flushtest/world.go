@@ -168,6 +168,7 @@ func (w *World) Must(err error) {
 //	bucket a                  makes a bucket
 //	define a/m1               gives a series a column
 //	write a/m1 0 60           stores 60 points from slot 0 on
+//	drop a                    deletes a bucket
 //	seal [1]                  closes the oldest blocks, or all, and encodes them
 //	wait 90s                  lets the clock go on
 //	fail <path> io|full|sync|rename|remove    what is written below a path of the directory fails
@@ -184,6 +185,8 @@ func (w *World) Run(command string, args []string) bool {
 		w.Define(args[0])
 	case "write":
 		w.Write(args[0], w.Number(args[1]), w.Number(args[2]))
+	case "drop":
+		w.Drop(args[0])
 	case "seal":
 		blocks := int64(1 << 20)
 		if len(args) > 0 {
@@ -237,15 +240,30 @@ func (w *World) Bucket(name string) {
 	w.Printf("  record %d\n", w.Logged())
 }
 
-// Series splits "bucket/name".
-func (w *World) Series(text string) (*columns.Bucket, []byte) {
+// Series splits "bucket/part.part".
+func (w *World) Series(text string) (b *columns.Bucket, key []byte) {
 	w.T.Helper()
 	bucket, name, _ := strings.Cut(text, "/")
-	b := w.Buckets.Get(bucket)
-	if b == nil {
+	if b = w.Buckets.Get(bucket); b == nil {
 		w.T.Fatalf("no bucket for %s", text)
 	}
-	return b, metric.AppendPart(nil, name)
+	for part := range strings.SplitSeq(name, ".") {
+		key = metric.AppendPart(key, part)
+	}
+	return b, key
+}
+
+// Drop deletes a bucket.
+func (w *World) Drop(name string) {
+	b := w.Buckets.Get(name)
+	w.Must(w.Columns.DeleteBucket(b, w.Now, func(d buckets.Deletion, apply func()) error {
+		return w.Ledger.ChangeTwice(logrecord.AppendBucketDeleted(nil, &d), apply)
+	}))
+	sealed, late := w.Columns.DropGroups(b)
+	w.Pressure.AddSealed(-sealed)
+	w.Pressure.AddLate(-late)
+	w.Ledger.DeleteBucket(b.ID)
+	w.Printf("  record %d\n", w.Logged())
 }
 
 // Define gives a series a column where it has none.
