@@ -369,20 +369,24 @@ func (m *Mask) fill(b *BitReader, at *int, count, lo int, rice uint, n int) (don
 	skip := uint(b.pos & 7)
 	w := binary.LittleEndian.Uint64(b.Src[b.pos>>3:]) >> skip
 	there, i := 64-skip, *at
-	for ; done < count; done++ {
+	// Where the next gap begins has to wait for the one before: shifts are by less than 64, so
+	// that each is one instruction.
+	low, width := uint64(1)<<(rice&63)-1, rice+1
+	for done < count && w != 0 {
 		zeros := uint(bits.TrailingZeros64(w))
-		used := zeros + 1 + rice
+		used := zeros + width
 		if used > there {
 			break
 		}
-		next := i + lo + int(zeros<<rice|uint(w>>(zeros+1))&(1<<rice-1))
-		if next < 0 || next >= n {
+		next := i + lo + int(uint64(zeros)<<(rice&63)|w>>((zeros+1)&63)&low)
+		if uint(next) >= uint(n) {
 			break
 		}
 		m.Set(next)
 		i = next
-		w >>= used
+		w >>= used & 63
 		there -= used
+		done++
 	}
 	b.pos += int(64 - skip - there)
 	*at = i
