@@ -34,6 +34,17 @@ type Offers struct {
 	Aggregates bool  // Series.Aggregate
 	Older      bool  // Series.ReadOlder
 	Index      Index // finds series by their tags; nil refuses lookups
+
+	Together Aggregator // nil: series are asked one by one
+}
+
+// Aggregator aggregates series of a source, whichever their buckets, in less time than they
+// take one by one.
+type Aggregator interface {
+	// AggregateEach is Series.Aggregate for one series after the other. It fills dst for each,
+	// and calls each with its number; dst is the caller's until each returns. It ends with the
+	// first error of each, which may be called with an error of its own before all series.
+	AggregateEach(ctx context.Context, list []Series, from, step int64, dst []chunk.Header, each func(i int, cost Cost, err error) error) error
 }
 
 // Bucket is a handle of a bucket. One goroutine uses it.
