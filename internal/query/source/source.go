@@ -129,9 +129,29 @@ type Lookup struct {
 	Collection string
 	Metric     []byte    // key of the metric; nil for all
 	Where      *dql.Cond // nil for all
+
+	// Series that certainly have no point in [Start, End), unix ms, may be left out.
+	Start, End int64
+
+	Tags []dql.DimVar // whose values are wanted in hits
+
+	// Step is called with what the lookup did, in order, before Lookup returns; nil where
+	// nobody asks.
+	Step func(Step)
 }
 
-// Hit is a series that a lookup found.
+// Step is a part of a lookup. The steps that a part consists of come before it, one deeper.
+type Step struct {
+	Depth    int    `json:"depth"`
+	What     string `json:"what"`
+	Lists    int    `json:"lists"`    // postings lists that were read
+	Postings int    `json:"postings"` // series in them
+	Checked  int    `json:"checked"`  // series that were looked at one by one
+	Found    int    `json:"found"`    // series that are left
+}
+
+// Hit is a series that a lookup found. Tags are those of Lookup.Tags that it has, and may be
+// others, too.
 type Hit struct {
 	Bucket Bucket // a handle for the query that asked
 	Key    []byte
