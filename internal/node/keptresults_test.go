@@ -40,7 +40,7 @@ var keptFields = []string{
 // go, lifetimes, deleted buckets, flushes and merges, an engine with a cache answers as one without.
 func TestKeptResultsEqualComputed(t *testing.T) {
 	p := newPairNode(t)
-	p.now.Store(pairFrom + 2000)
+	p.setClock(t, pairFrom+2000)
 	n, hits := 0, make([]int64, 4)
 	rapid.Check(t, func(rt *rapid.T) {
 		n++
@@ -49,6 +49,7 @@ func TestKeptResultsEqualComputed(t *testing.T) {
 		}
 		k := &keptTrial{T: rt, node: p, cached: engine(query.NewCache(4 << 20)), plain: engine(nil), bucket: fmt.Sprintf("b%d", n), now: pairFrom + 2000}
 		k.begin()
+		k.dashboard()
 		for range rapid.IntRange(5, 60).Draw(rt, "steps") {
 			k.step()
 		}
@@ -60,6 +61,17 @@ func TestKeptResultsEqualComputed(t *testing.T) {
 	for i, what := range []string{"whole results", "steps", "misses", "changes"} {
 		if hits[i] == 0 {
 			t.Errorf("no question met %s", what)
+		}
+	}
+}
+
+// setClock sets the clock, and waits until the store has seen it: slots ahead of its clock are live to it.
+func (n *pairNode) setClock(t *testing.T, now int64) {
+	t.Helper()
+	n.now.Store(now)
+	for began := time.Now(); n.store.Now().Unix() < now; runtime.Gosched() {
+		if time.Since(began) > time.Minute {
+			t.Fatal("the coarse clock stands still")
 		}
 	}
 }
@@ -85,6 +97,18 @@ func (k *keptTrial) begin() {
 		k.asked = append(k.asked, field)
 		k.starts = append(k.starts, int64(60*k.int("start", 20)))
 	}
+}
+
+// dashboard asks the same again, a step later, and behind a change, so that whole results and steps are met
+// whatever is drawn.
+func (k *keptTrial) dashboard() {
+	field := fmt.Sprintf("avg('m'.* BUCKET %s, 60s)", k.bucket)
+	for _, start := range []int64{0, 0, 60} {
+		k.compare(field, start)
+	}
+	k.send(0, pairFrom+400, 1)
+	k.send(0, pairFrom+401, 1) // one of the two may be unset in this test
+	k.compare(field, 60)
 }
 
 // send sends slots of a series, most of them.
@@ -158,7 +182,12 @@ func (k *keptTrial) ask() {
 	case 3:
 		k.starts[i] = int64(60 * k.int("start", 40))
 	}
-	text := fmt.Sprintf("SELECT %s AFTER %d FOR 600s", k.asked[i], 1000*(pairFrom/60*60+k.starts[i]))
+	k.compare(k.asked[i], k.starts[i])
+}
+
+// compare asks both engines for ten minutes from a start on.
+func (k *keptTrial) compare(field string, start int64) {
+	text := fmt.Sprintf("SELECT %s AFTER %d FOR 600s", field, 1000*(pairFrom/60*60+start))
 	got, want := answerOf(k.cached.Query(k.Context(), text, query.Options{})), answerOf(k.plain.Query(k.Context(), text, query.Options{}))
 	if got != want {
 		k.Fatalf("%s:\n%s\nwant\n%s", text, got, want)
@@ -193,12 +222,7 @@ func TestStepsHoldBesideSenders(t *testing.T) {
 	write("s.behind", first-90_000, first-86_000)
 	for n := range int64(minutes) {
 		now := first + 60*(n+1)
-		p.now.Store(now)
-		for began := time.Now(); p.store.Now().Unix() < now; runtime.Gosched() {
-			if time.Since(began) > time.Minute {
-				t.Fatal("the coarse clock stands still")
-			}
-		}
+		p.setClock(t, now)
 		text := fmt.Sprintf("SELECT avg(s.* BUCKET b, 60s) AFTER %d FOR 3600s", 1000*(now-3600))
 		if _, err := e.Query(t.Context(), text, query.Options{}); err != nil {
 			t.Fatal(err)
