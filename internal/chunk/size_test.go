@@ -40,9 +40,7 @@ func densest(kind string) float64 {
 		return .92
 	case "bursts", "idle-bursts":
 		return .85
-	case "every-fifth":
-		return .86
-	case "idle-gauge", "kilobytes", "batches":
+	case "idle-gauge", "kilobytes":
 		return .7
 	}
 	return 1

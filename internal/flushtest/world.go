@@ -105,7 +105,7 @@ func New(s *golden.Script, o Options) *World {
 		DiskFull: w.Pressure.DiskFull, FreeSpace: w.Pressure.Free})
 	w.Ledger.Use(w.Log)
 	w.Columns = columns.New(columns.Options{Buckets: w.Buckets, Log: w.Ledger, Clock: w.Clock, Versions: w.Versions,
-		Names: w.Memory.NewStock(memory.StockOptions{Name: "names"}), NewSeries: func() { w.Flusher.AddSeries() }})
+		Names: w.Memory.NewStock(memory.StockOptions{Name: "names", Limit: o.Memory}), NewSeries: func() { w.Flusher.AddSeries() }})
 	step := o.Step
 	if step == nil {
 		step = func(int) {}

@@ -2,7 +2,6 @@ package reader
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"sync"
 
@@ -126,33 +125,18 @@ func (k *look) leave() {
 // rest is not: the look begins again, as it does behind any deletion, for that is rare. It
 // does so, too, while a column changes its owner.
 func (k *look) at(ctx context.Context, id metric.SeriesID, copyOut func(g *head.Group, col int) (own bool, err error)) (known bool, err error) {
-	err = k.begin(ctx, func() (bool, error) {
-		ref, ok := k.o.Index.Lookup(id)
-		if !ok {
-			return false, errUnknown
-		}
-		return copyOut(k.o.Groups.Column(ref))
-	})
-	if err == errUnknown {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// errUnknown ends a look at a series that is not there.
-var errUnknown = errors.New("no such series")
-
-// begin pins the version behind what copyOut copies of series, whose columns all still were
-// their own (see at). After an error nothing is pinned.
-func (k *look) begin(ctx context.Context, copyOut func() (own bool, err error)) error {
 	for ; ; runtime.Gosched() {
 		if err := ctx.Err(); err != nil {
-			return err
+			return false, err
 		}
 		deletions := k.o.Versions.Latest().Deletions
-		own, err := copyOut()
+		ref, ok := k.o.Index.Lookup(id)
+		if !ok {
+			return false, nil
+		}
+		own, err := copyOut(k.o.Groups.Column(ref))
 		if err != nil {
-			return err
+			return false, err
 		}
 		if !own {
 			continue
@@ -161,7 +145,7 @@ func (k *look) begin(ctx context.Context, copyOut func() (own bool, err error)) 
 		k.version = k.o.Versions.Pin()
 		k.step(Pinned)
 		if k.version.Deletions == deletions {
-			return nil
+			return true, nil
 		}
 		k.end()
 	}

@@ -66,14 +66,12 @@ func EndMap(dst []byte, mark, keys int) {
 	binary.BigEndian.PutUint32(dst[mark+1:], uint32(keys))
 }
 
-// BeginList appends the start of a list. Its elements follow; then the caller calls EndList with
-// mark and their number.
-func BeginList(dst []byte) (out []byte, mark int) {
+// beginList and endList are the same for a list.
+func beginList(dst []byte) (out []byte, mark int) {
 	return append(dst, tagList, 0, 0, 0, 0), len(dst)
 }
 
-// EndList ends the list that was begun at mark, and returns dst with its end.
-func EndList(dst []byte, mark, n int) []byte {
+func endList(dst []byte, mark, n int) []byte {
 	if n == 0 {
 		return append(dst[:mark], tagNil)
 	}

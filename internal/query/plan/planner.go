@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query/function"
@@ -18,7 +17,6 @@ type planner struct {
 	buckets map[string]bucket
 	hits    map[string][][]byte // of a pattern in a bucket
 	named   []dql.DimVar        // dimensions that name the field being planned
-	wanted  []dql.DimVar        // they and those in its metadata
 	found   bool                // a selector has a hit
 	looked  int                 // names that selectors without one were compared with
 }
@@ -112,7 +110,6 @@ func (p *planner) plan() error {
 
 func (p *planner) field(f *dql.Field) error {
 	p.named, p.at = dimensions(f.As), f.Expr.Pos()
-	p.wanted = slices.Concat(p.named, inMetadata(f.Meta))
 	v, err := p.expr(f.Expr)
 	if err != nil {
 		return err
