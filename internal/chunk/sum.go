@@ -28,6 +28,11 @@ func (s Sum) Float64() float64 {
 	if s.Hi == int64(s.Lo)>>63 {
 		return float64(int64(s.Lo)) + s.Float
 	}
+	return s.wide()
+}
+
+// wide is Float64 where the integer part has more than 64 bits.
+func (s Sum) wide() float64 {
 	hi, lo, sign := uint64(s.Hi), s.Lo, 1.0
 	if s.Hi < 0 {
 		var borrow uint64

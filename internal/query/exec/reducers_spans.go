@@ -8,8 +8,10 @@ import (
 func (r *total) spans(dst []float64, list []chunk.Header, carry uint64, slots, size int64) []float64 {
 	for i := range list {
 		h := &list[i]
-		v := sumOf(h, carry, slots)
-		if h.Count > 0 {
+		var v float64
+		if int64(h.Count) == slots { // sumOf is not inlined
+			v, carry = h.Sum.Float64(), h.Last
+		} else if v = sumOf(h, carry, slots); h.Count > 0 {
 			carry = h.Last
 		}
 		if slots < size {

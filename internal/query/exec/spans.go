@@ -236,6 +236,15 @@ func (s *spans) give(x *reader, list []chunk.Header, p stretchOf) error {
 			s.note(list, (p.from-s.of.From)/s.Size)
 		}
 	}
+	if len(s.columns) == 0 {
+		for i := len(list) - 1; i >= 0; i-- {
+			if h := &list[i]; h.Count > 0 {
+				s.carry = h.Last
+				break
+			}
+		}
+		return nil
+	}
 	for i := range list {
 		h := &list[i]
 		for _, c := range s.columns {
