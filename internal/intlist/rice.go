@@ -120,13 +120,18 @@ func (r *Reader) quotients(c *rice) (total int, err error) {
 	return end - c.count, nil
 }
 
-// unpack writes the residuals of count lanes from lane j on of m to q.Residuals.
+// unpack writes the residuals of count lanes from lane j on of m to q.Residuals. A code begins
+// where the one before it ends: those behind the last lane are not read.
 func (c *rice) unpack(q *Lanes, m int, lay *layout, j, count int) {
+	past := min((j+count)*lay.length, m)
 	residuals := &q.coded[0]
-	c.read(residuals[:c.count], &q.streams)
-	if c.sparse {
-		c.spread(q.coded[1][:m], residuals[:c.count])
+	if !c.sparse {
+		c.read(residuals[:past], &q.streams)
+	} else {
+		some := residuals[:c.where.Rank(past)]
+		c.read(some, &q.streams)
 		residuals = &q.coded[1]
+		c.spread(residuals[:past], some)
 	}
 	clear(residuals[m : lay.lanes*lay.length])
 	n := lay.length
@@ -142,14 +147,13 @@ func (c *rice) unpack(q *Lanes, m int, lay *layout, j, count int) {
 	}
 }
 
-// spread writes residuals to their places of dst and zeros between them.
+// spread writes residuals to their places of dst, which has as many, and zeros between them.
 func (c *rice) spread(dst, residuals []uint64) {
 	clear(dst)
-	i := 0
-	for k, word := range c.where {
-		for ; word != 0; word &= word - 1 {
-			dst[k<<6+bits.TrailingZeros64(word)] = residuals[i]
-			i++
+	for k := 0; len(residuals) > 0; k++ {
+		for word := c.where[k]; word != 0 && len(residuals) > 0; word &= word - 1 {
+			dst[k<<6+bits.TrailingZeros64(word)] = residuals[0]
+			residuals = residuals[1:]
 		}
 	}
 }
@@ -170,7 +174,7 @@ func padded(dst, src []byte) []byte {
 	return dst[:n+kernel.CodeSpare]
 }
 
-// read decodes all residuals.
+// read decodes the first residuals.
 func (c *rice) read(dst []uint64, s *streams) {
 	codes := kernel.Codes{
 		High: padded(s.high[:], c.high), Low: padded(s.low[:], c.low), K: c.k[:c.blocks()],
