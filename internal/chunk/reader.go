@@ -5,7 +5,7 @@ import "dalmatiner/internal/intlist"
 // reader reads the fields of a chunk.
 type reader struct{ intlist.Reader }
 
-func newReader(src []byte) reader { return reader{intlist.Reader{Src: src}} }
+func newReader(src []byte) reader { return reader{intlist.NewReader(src)} }
 
 // bitWriter and bitReader write and read the fields of a header.
 type (

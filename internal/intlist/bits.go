@@ -3,6 +3,8 @@ package intlist
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"dalmatiner/internal/fields"
 )
 
 // BitWriter appends bit fields to dst, the lowest bit of each first.
@@ -127,50 +129,8 @@ func Unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 // uvarintLen is the number of bytes of u as a varint.
 func uvarintLen(u uint64) int { return (bits.Len64(u|1) + 6) / 7 }
 
-// Reader reads the byte-oriented fields; after the first failure it gives
-// zeros and Bad is set.
-type Reader struct {
-	Src []byte
-	Bad bool
-}
+// Reader reads the byte-oriented fields, and lists and sets.
+type Reader struct{ fields.Reader }
 
-// U8 reads a byte.
-func (r *Reader) U8() byte {
-	if len(r.Src) == 0 {
-		r.Bad = true
-		return 0
-	}
-	b := r.Src[0]
-	r.Src = r.Src[1:]
-	return b
-}
-
-// Uvarint reads a varint, Varint one after zigzag.
-func (r *Reader) Uvarint() uint64 {
-	if len(r.Src) > 0 && r.Src[0] < 0x80 {
-		v := uint64(r.Src[0])
-		r.Src = r.Src[1:]
-		return v
-	}
-	v, n := binary.Uvarint(r.Src)
-	if n <= 0 {
-		r.Bad = true
-		return 0
-	}
-	r.Src = r.Src[n:]
-	return v
-}
-
-// Varint: see Uvarint.
-func (r *Reader) Varint() int64 { return Unzigzag(r.Uvarint()) }
-
-// Take returns the next n bytes.
-func (r *Reader) Take(n int) []byte {
-	if n < 0 || n > len(r.Src) {
-		r.Bad = true
-		return nil
-	}
-	b := r.Src[:n]
-	r.Src = r.Src[n:]
-	return b
-}
+// NewReader returns a reader of src.
+func NewReader(src []byte) Reader { return Reader{fields.Reader{Src: src}} }

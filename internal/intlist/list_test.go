@@ -85,7 +85,7 @@ func TestListRoundTrip(t *testing.T) {
 		src, plan, e := writeList(t, v)
 		seen[plan.String()] = true
 		var p List
-		r := Reader{Src: append(slices.Clone(src), 0xff)}
+		r := NewReader(append(slices.Clone(src), 0xff))
 		if err := r.List(&p, len(v), e.Min, uint64(e.Max-e.Min), v[0]); err != nil || len(r.Src) != 1 {
 			t.Fatalf("%v, %d bytes are left of 1: %s", err, len(r.Src), plan)
 		}
@@ -177,7 +177,7 @@ func FuzzList(f *testing.F) {
 	f.Fuzz(func(t *testing.T, src []byte, m uint16, least int64, span uint64) {
 		n := 1 + int(m)%MaxLen
 		var p List
-		reader := Reader{Src: src}
+		reader := NewReader(src)
 		if span == 0 || reader.List(&p, n, least, span, least) != nil {
 			return
 		}

@@ -43,7 +43,7 @@ func TestMaskRoundTrip(t *testing.T) {
 		if len(src) > 1+(n+7)/8 {
 			t.Fatalf("%d bytes for %d positions are more than the bitmap", len(src), n)
 		}
-		r := Reader{Src: append(src, 0xff)}
+		r := NewReader(append(src, 0xff))
 		got, err := r.Mask(n)
 		if err != nil || len(r.Src) != 1 {
 			t.Fatalf("error %v, %d bytes left of 1", err, len(r.Src))
@@ -88,7 +88,7 @@ func TestMaskSize(t *testing.T) {
 		if p.Size > c.size {
 			t.Errorf("%s: %d bytes, the limit is %d", c.name, p.Size, c.size)
 		}
-		r := Reader{Src: p.AppendTo(nil, MaxLen)}
+		r := NewReader(p.AppendTo(nil, MaxLen))
 		if got, err := r.Mask(MaxLen); err != nil || got != m {
 			t.Errorf("%s: came back as %x, error %v", c.name, got, err)
 		}
