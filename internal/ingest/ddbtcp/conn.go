@@ -337,6 +337,9 @@ func (c *conn) deliver(p []byte, lease *memory.Lease) error {
 // refuse gives an error of the wire or the store the reason it is counted
 // under.
 func refuse(err error) error {
+	if known := (*errRefused)(nil); errors.As(err, &known) {
+		return known
+	}
 	reason := "internal"
 	switch {
 	case errors.Is(err, wire.ErrTooLarge):

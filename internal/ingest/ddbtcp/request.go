@@ -54,6 +54,10 @@ func (c *conn) request(payload []byte) error {
 		err = c.s.o.Store.DeleteBucket(string(q.Bucket))
 	case wire.OpTTL:
 		err = c.ttl(&q)
+	case wire.OpEvents:
+		err = c.writeEvents(&q)
+	case wire.OpGetEvents, wire.OpGetEventsFiltered:
+		err = c.readEvents(&q)
 	case wire.OpStream, wire.OpStream2, wire.OpAckStream:
 		err = c.open(&q)
 	default:

@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/events"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/memory"
@@ -27,6 +28,7 @@ import (
 type Options struct {
 	Points  coordinator.Coordinator // where streams go
 	Store   Store                   // what requests ask
+	Events  events.Store            // nil refuses requests about events
 	Logger  *slog.Logger
 	Monitor *monitor.Recorder // may be nil
 	Memory  *memory.Leases    // that lists are charged to; nil charges nothing
