@@ -19,7 +19,9 @@ import (
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/compaction"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/events"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/loglimit"
@@ -57,7 +59,9 @@ type Options struct {
 	Status   func() admin.Status
 	Log      func() []admin.LogLine // the last lines of the log, oldest first
 	Engine   Engine
-	Registry *prometheus.Registry // of /metrics; New adds the figures of its own
+	Events   events.Store            // nil: there are none in this version
+	Points   coordinator.Coordinator // makes buckets of events, and says when they are durable
+	Registry *prometheus.Registry    // of /metrics; New adds the figures of its own
 	Logger   *slog.Logger
 	MaxBody  int64       // bytes of a request body
 	Hosts    []string    // host names that admin requests may be addressed to, besides IP addresses
@@ -128,6 +132,7 @@ type api struct {
 	pieces    sync.Pool     // of *bufio.Writer with replyBuffer bytes: most of what a short answer takes
 	turns     chan struct{} // holds one element per running query
 	running   runningQueries
+	tails     chan struct{} // holds one element for each live tail of events
 	lists     processors
 	queryWait time.Duration
 }
@@ -144,6 +149,7 @@ func New(o Options) http.Handler {
 		Options:   o,
 		log:       limited,
 		turns:     turns,
+		tails:     make(chan struct{}, maxTails),
 		lists:     newProcessors(),
 		queryWait: queryWait,
 		served:    newServed(o.Registry, func() float64 { return float64(len(turns)) }),

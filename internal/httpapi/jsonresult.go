@@ -28,6 +28,15 @@ func encodeJSON(w *bufio.Writer, r *query.Result) error {
 			return err
 		}
 	}
+	for i := range r.Events {
+		if i > 0 || len(r.Series) > 0 {
+			buf = append(buf, ',')
+		}
+		var err error
+		if buf, err = encodeEvents(w, buf, &r.Events[i]); err != nil {
+			return err
+		}
+	}
 	buf = append(buf, ']')
 	if r.Older {
 		buf = append(buf, `,"damaged":"shown"`...)

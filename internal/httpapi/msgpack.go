@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bufio"
 	"encoding/binary"
+	"encoding/json"
 	"maps"
 	"math"
 	"slices"
@@ -70,7 +71,7 @@ func encodeMsgpack(w *bufio.Writer, r *query.Result) error {
 	if len(r.Missing) > 0 {
 		buf = mpMissing(mpString(buf, "missing"), r)
 	}
-	buf = mpHead(mpString(buf, "results"), mpArray32, len(r.Series))
+	buf = mpHead(mpString(buf, "results"), mpArray32, len(r.Series)+len(r.Events))
 	for i := range r.Series {
 		s := &r.Series[i]
 		all := lists(s)
@@ -96,6 +97,12 @@ func encodeMsgpack(w *bufio.Writer, r *query.Result) error {
 					}
 				}
 			}
+		}
+	}
+	for i := range r.Events {
+		var err error
+		if buf, err = mpEvents(w, buf, &r.Events[i]); err != nil {
+			return err
 		}
 	}
 	_, err := w.Write(buf)
@@ -211,6 +218,12 @@ func mpValue(dst []byte, v any) []byte {
 			return mpInt(dst, n)
 		}
 		return mpFloat(dst, v)
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return mpInt(dst, n)
+		}
+		f, _ := v.Float64() // ±Inf where it is beyond float64
+		return mpFloat(dst, f)
 	case bool:
 		if v {
 			return append(dst, mpTrue)

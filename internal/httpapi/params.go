@@ -27,6 +27,8 @@ var queryNames = []string{"query", "dql", "sql", "statement"}
 var parameters = map[string][]string{
 	"/buckets/":            {"contains", "limit"},
 	"/collections/":        {"depth"},
+	"/events":              {"bucket", "start", "end", "filter", "limit", "follow"},
+	"/events/":             {"unit"},
 	"/metrics":             {"name[]"},
 	"/admin/account":       {"bucket", "minutes"},
 	"/admin/segments":      {"bucket"},
@@ -69,10 +71,9 @@ func orStop(hint string) string {
 }
 
 // checkRequest refuses unknown parameters of all routes but that of queries,
-// which looks itself: the page keeps its state in the URL of that path. Events
-// are refused whatever is asked of them.
+// which looks itself: the page keeps its state in the URL of that path.
 func checkRequest(rt route, r *http.Request) error {
-	if rt.name == "/" || rt.name == "/events" {
+	if rt.name == "/" {
 		return nil
 	}
 	return checkParameters(r.URL.Query(), parametersOf(rt))

@@ -21,6 +21,7 @@ type route struct {
 const administration = "/admin/"
 
 func (a *api) routes() []route {
+	events := eventRoutes{a}
 	return append([]route{
 		{"/{$}", "GET, POST", a.root, "/", true, false},
 		{"/buckets", "GET", a.buckets, "/buckets", true, false},
@@ -34,8 +35,9 @@ func (a *api) routes() []route {
 		{"/collections/{bucket}/namespaces/{rest...}", "GET", notInThisVersion(namespaces), "/collections/", true, false},
 		{"/functions", "GET", a.functions, "/functions", true, false},
 		{"/functions/{$}", "GET", a.functions, "/functions", true, false},
-		{"/events", "GET", notInThisVersion("events"), "/events", false, false},
-		{"/events/{$}", "GET", notInThisVersion("events"), "/events", false, false},
+		{"/events", "GET", events.getEvents, "/events", true, false},
+		{"/events/{$}", "GET", events.getEvents, "/events", true, false},
+		{"/events/{bucket...}", "POST", events.postEvents, "/events/", false, false},
 		{"/assets/{file...}", "GET", a.asset, "/assets/", false, false},
 		{"/health", "GET", a.health, "/health", false, false},
 		{"/ready", "GET", a.ready, "/ready", false, false},

@@ -54,6 +54,7 @@ func NewReaders(n int) *Readers { return exec.NewReaders(n) }
 // before use, and any number of queries may run at once.
 type Engine struct {
 	Source Source
+	Events EventSource // nil: queries of events are ErrUnsupported
 	Now    func() time.Time
 	Zone   *time.Location // of dates without a zone; nil is UTC
 	Limits Limits
@@ -125,7 +126,8 @@ type Options struct {
 type Result struct {
 	Start     int64 // of the range asked for, unix ms, not rounded to a slot
 	QueryTime time.Duration
-	Series    []Series // in the order of the fields; hits of a pattern by key
+	Series    []Series    // in the order of the fields; hits of a pattern by key
+	Events    []EventList // of the EVENTS fields, in their order
 	Stats     Stats
 	Plan      *Explanation // of EXPLAIN, which runs the query and keeps no series; else nil
 
@@ -153,10 +155,41 @@ func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, 
 	if r.times, err = plan.TimeRange(r.q, r.began.UnixMilli(), e.Zone, opt.Compat); err != nil {
 		return nil, err
 	}
+	fields, err := r.takeEvents()
+	if err != nil {
+		return nil, err
+	}
 	if opt.Align {
 		r.times = plan.Aligned(r.times, r.q, e.Source, opt.Width)
 	}
-	return r.run(ctx)
+	if len(fields) == 0 {
+		return r.run(ctx)
+	}
+	return r.withEvents(ctx, fields)
+}
+
+// withEvents runs what the query has beside its EVENTS fields, and reads their events.
+func (r *request) withEvents(ctx context.Context, fields []eventField) (*Result, error) {
+	out := &Result{Start: r.times.Start, Compat: r.opt.Compat, Older: r.opt.Older}
+	switch {
+	case len(r.q.Fields) > 0:
+		series, err := r.run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		*out = *series // which the cache may keep
+	case r.opt.Explain || r.q.Explain:
+		return nil, dql.NewError(r.q.Text, 0, ErrUnsupported, "not supported yet: EXPLAIN of a query of events alone")
+	}
+	if r.opt.Explain || r.q.Explain {
+		return out, nil
+	}
+	var err error
+	if out.Events, err = r.readEvents(ctx, fields); err != nil {
+		return nil, err
+	}
+	out.QueryTime = r.Now().Sub(r.began)
+	return out, nil
 }
 
 func (r *request) planOptions() plan.Options {

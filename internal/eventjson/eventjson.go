@@ -1,0 +1,134 @@
+// Package eventjson has the forms of events over HTTP: lines of JSON in, JSON and server-sent
+// events out. docs/http.md shows them.
+package eventjson
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"dalmatiner/internal/dql"
+	"dalmatiner/internal/events"
+	"dalmatiner/internal/filter"
+	"dalmatiner/internal/term"
+)
+
+// timeField is the field of an event that says when it happened.
+const timeField = "time"
+
+// AppendLine appends the term of an event that is a line of JSON, an object, and returns when it
+// happened, in nanoseconds. unit is that of times that are numbers; now is the time of events that
+// have none. The error is about the line. dst is returned as it was then.
+func AppendLine(dst, line []byte, unit time.Duration, now int64) (terms []byte, at int64, err error) {
+	terms, when, err := term.AppendObjectFromJSON(dst, line, timeField)
+	if err != nil {
+		return dst, 0, err
+	}
+	if at, err = timeOf(when, unit, now); err != nil {
+		return dst, 0, err
+	}
+	return terms, at, nil
+}
+
+// timeOf returns when an event happened, from its field.
+func timeOf(when any, unit time.Duration, now int64) (int64, error) {
+	switch when := when.(type) {
+	case json.Number:
+		return parseUnits(string(when), unit)
+	case string:
+		t, err := time.Parse(time.RFC3339Nano, when)
+		if err != nil {
+			return 0, fmt.Errorf("time %.60q is not of the form 2026-01-02T15:04:05.999999999Z", when)
+		}
+		if t.Unix() <= 0 || t.Year() >= 2262 {
+			return 0, fmt.Errorf("time %.60q is not in the years 1970 to 2261", when)
+		}
+		return t.UnixNano(), nil
+	}
+	return now, nil
+}
+
+// parseUnits reads a number of units as nanoseconds. Digits behind the point count, up to the
+// nanosecond; a number with an exponent is as exact as a float64.
+func parseUnits(text string, unit time.Duration) (int64, error) {
+	outside := fmt.Errorf("time %.60s is not in the years 1970 to 2262; give the unit of numbers, as with ?unit=ms", text)
+	if strings.ContainsAny(text, "eE") {
+		f, err := strconv.ParseFloat(text, 64)
+		if f *= float64(unit); err != nil || !(f >= 1 && f < math.MaxInt64) {
+			return 0, outside
+		}
+		return int64(f), nil
+	}
+	whole, fraction, _ := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || n < 0 || n >= math.MaxInt64/int64(unit) {
+		return 0, outside
+	}
+	ns := n * int64(unit)
+	for i, scale := 0, int64(unit)/10; i < len(fraction) && scale > 0; i, scale = i+1, scale/10 {
+		ns += int64(fraction[i]-'0') * scale
+	}
+	if ns < 1 {
+		return 0, outside
+	}
+	return ns, nil
+}
+
+// ParseTime reads a time in milliseconds since 1970, or a date, to the nanosecond where it is
+// written so.
+func ParseTime(text string) (ns int64, err error) {
+	const last = math.MaxInt64 / int64(time.Millisecond)
+	if ms, err := strconv.ParseInt(text, 10, 64); err == nil {
+		if ms < 0 || ms > last {
+			return 0, fmt.Errorf("%s ms is not in the years 1970 to 2262", text)
+		}
+		return ms * int64(time.Millisecond), nil
+	}
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil && t.Unix() >= 0 && t.Year() < 2262 {
+		return t.UnixNano(), nil
+	}
+	ms, err := dql.ParseDate(text, time.UTC)
+	if err == nil && (ms < 0 || ms > last) {
+		err = fmt.Errorf("%s is not in the years 1970 to 2262", text)
+	}
+	return ms * int64(time.Millisecond), err
+}
+
+// AppendEvent appends an event: its time in nanoseconds, and its plain term.
+func AppendEvent(buf []byte, at int64, body []byte) []byte {
+	buf = strconv.AppendInt(append(buf, `{"timestamp":`...), at, 10)
+	buf = term.Root(body).AppendJSON(append(buf, `,"event":`...))
+	return append(buf, '}')
+}
+
+// AppendGaps appends the ranges of time in which damage took events.
+func AppendGaps(buf []byte, gaps []events.Gap) []byte {
+	buf = append(buf, '[')
+	for i, g := range gaps {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = strconv.AppendInt(append(buf, `{"start":`...), g.Start, 10)
+		buf = strconv.AppendInt(append(buf, `,"end":`...), g.End, 10)
+		buf = append(strconv.AppendInt(append(buf, `,"events":`...), g.Events, 10), '}')
+	}
+	return append(buf, ']')
+}
+
+// Tail returns events that meet a filter as server-sent events, and behind them how many were
+// missed.
+func Tail(list []events.Event, missed uint64, want *filter.Filter) []byte {
+	var text []byte
+	for i := range list {
+		if e := &list[i]; want.Match(term.Root(e.Body)) {
+			text = append(AppendEvent(append(text, "data: "...), e.Time, e.Body), "\n\n"...)
+		}
+	}
+	if missed > 0 {
+		text = fmt.Appendf(text, "event: missed\ndata: {\"events\":%d}\n\n", missed)
+	}
+	return text
+}

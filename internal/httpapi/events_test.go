@@ -1,0 +1,187 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/events"
+	"dalmatiner/internal/eventstest"
+	"dalmatiner/internal/query"
+)
+
+// someEvents refuses events at 13 ns.
+type someEvents struct{ *eventstest.Store }
+
+func (s someEvents) Write(bucket string, list []events.Event) (w events.Written, err error) {
+	var kept []events.Event
+	for _, e := range list {
+		if e.Time == 13 {
+			w.Counts.Refused[account.Future]++
+			continue
+		}
+		kept = append(kept, e)
+	}
+	refused := w.Counts.Refused
+	w, err = s.Store.Write(bucket, kept)
+	w.Counts.Refused, w.Token.Position = refused, 1
+	return w, err
+}
+
+// durableNow is a coordinator that knows every bucket, and counts who waits for it.
+type durableNow struct {
+	coordinator.Coordinator
+	waits int
+}
+
+func (d *durableNow) EnsureBucket(name string) (buckets.Info, error) {
+	if name == "forbidden" {
+		return buckets.Info{}, fmt.Errorf("bucket %s: %w", name, buckets.ErrUnknown)
+	}
+	return buckets.Info{Name: name, Resolution: 1000}, nil
+}
+
+func (d *durableNow) Durable() bool { return true }
+
+func (d *durableNow) WaitDurable(context.Context, coordinator.Token) error {
+	d.waits++
+	return nil
+}
+
+type eventsAPI struct {
+	*testing.T
+	h      http.Handler
+	store  *eventstest.Store
+	points *durableNow
+}
+
+func newEventsAPI(t *testing.T) *eventsAPI {
+	a := &eventsAPI{T: t, store: new(eventstest.Store), points: new(durableNow)}
+	o := testOptions(newFakeStore(t))
+	o.MaxBody = 4 << 20
+	o.Events, o.Points = someEvents{a.store}, a.points
+	o.Engine.(*query.Engine).Events = a.store
+	a.h = New(o)
+	return a
+}
+
+var took = regexp.MustCompile(`"(t|query_time)":\d+`)
+
+func (a *eventsAPI) ask(method, target, body string, headers ...string) string {
+	a.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	a.h.ServeHTTP(w, r)
+	return fmt.Sprintf("%d %s", w.Code, strings.TrimSpace(took.ReplaceAllString(w.Body.String(), `"$1":0`)))
+}
+
+func (a *eventsAPI) expect(want, got string) {
+	a.Helper()
+	if got != want {
+		a.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestPostAndGetEvents(t *testing.T) {
+	a := newEventsAPI(t)
+	a.expect(`200 {"received":4,"accepted":4,"late":0,"duplicate":0,"refused":0,"bad":0}`, a.ask("POST", "/events/b", `{"time":"1970-01-01T00:00:01.000000002Z","a":1,"host":"web1"}
+
+{"time":3000000000,"a":2.5,"tags":["x",{"deep":null}]}
+{"a":3,"time":2000000000}
+{"time":4000000000,"a":"text"}`))
+	if a.points.waits != 1 {
+		t.Errorf("%d waits for durability", a.points.waits)
+	}
+	a.expect(`200 {"e":[{"timestamp":1000000002,"event":{"a":1,"host":"web1"}},{"timestamp":2000000000,"event":{"a":3}},{"timestamp":3000000000,"event":{"a":2.5,"tags":["x",{"deep":null}]}}],"t":0}`,
+		a.ask("GET", "/events?bucket=b&start=1000&end=1970-01-01T00:00:04Z", ""))
+	a.expect(`200 {"e":[{"timestamp":2000000000,"event":{"a":3}}],"t":0}`,
+		a.ask("GET", "/events?bucket=b&start=1970-01-01+00:00:02&filter=a+%3E+2.5+AND+a+%3C+text", ""))
+	a.expect(`200 {"e":[{"timestamp":1000000002,"event":{"a":1,"host":"web1"}}],"more":true,"t":0}`,
+		a.ask("GET", "/events?bucket=b&start=0&limit=1", ""))
+	a.store.Gaps = []events.Gap{{Start: 5, End: 9, Events: 3}}
+	a.expect(`200 {"e":[],"damaged":[{"start":5,"end":9,"events":3}],"t":0}`, a.ask("GET", "/events?bucket=b&start=0&end=1", ""))
+}
+
+func TestPostEventsByLine(t *testing.T) {
+	a := newEventsAPI(t)
+	a.expect(`200 {"received":6,"accepted":1,"late":0,"duplicate":0,"refused":1,"bad":4,"errors":[`+
+		`{"line":1,"error":"malformed term: an event is a JSON object, not \"[1]\""},`+
+		`{"line":2,"error":"time \"yesterday\" is not of the form 2026-01-02T15:04:05.999999999Z"},`+
+		`{"line":5,"error":"malformed term: JSON that ends too early"},`+
+		`{"line":6,"error":"time -1 is not in the years 1970 to 2262; give the unit of numbers, as with ?unit=ms"},`+
+		`{"line":0,"error":"1 events refused: future"}]}`,
+		a.ask("POST", "/events/b", "[1]\n{\"time\":\"yesterday\"}\n{\"time\":13}\n{\"time\":14}\n{\"a\":\n{\"time\":-1}\n"))
+	a.expect(`400 {"received":1,"accepted":0,"late":0,"duplicate":0,"refused":0,"bad":1,"errors":[{"line":1,"error":"malformed term: an event is a JSON object, not \"x\""}]}`,
+		a.ask("POST", "/events/b", "x"))
+	if got := a.ask("POST", "/events/b", `{"a":"`+strings.Repeat("x", 2<<20)+`"}`); !strings.Contains(got, "what follows it was not read") {
+		t.Error(got)
+	}
+	a.expect(`200 {"received":2,"accepted":2,"late":0,"duplicate":0,"refused":0,"bad":0}`, a.ask("POST", "/events/units?unit=s", "{\"time\":1.5}\n{\"time\":1e3}"))
+	a.expect(`200 {"e":[{"timestamp":1500000000,"event":{}},{"timestamp":1000000000000,"event":{}}],"t":0}`, a.ask("GET", "/events?bucket=units&start=0", ""))
+}
+
+func TestEventsRefused(t *testing.T) {
+	a := newEventsAPI(t)
+	a.expect(`404 bucket forbidden: unknown bucket`, a.ask("POST", "/events/forbidden", "{}"))
+	a.expect(`404 bucket c: unknown bucket`, a.ask("GET", "/events?bucket=c&start=0", ""))
+	a.expect(`400 unit=h: known are s, ms, and ns, which is the default`, a.ask("POST", "/events/b?unit=h", ""))
+	a.expect(`400 Bad bucket: no name: the bucket's name is missing`, a.ask("GET", "/events?start=0", ""))
+	a.expect(`400 Bad start: it is missing; give a date, or a number of milliseconds since 1970`, a.ask("GET", "/events?bucket=b", ""))
+	a.expect(`400 start: follow=1 gives the events from now on`, a.ask("GET", "/events?bucket=b&follow=1&start=1", ""))
+	for _, origin := range []string{"http://evil.example", "http://example.com"} {
+		if got := a.ask("POST", "/events/b", "{}", "Origin", origin); !strings.HasPrefix(got, "403 ") {
+			t.Errorf("a page of %s writes: %s", origin, got)
+		}
+	}
+	for target, want := range map[string]string{
+		"/events?bucket=b&start=x":              "Bad start: ",
+		"/events?bucket=b&start=0&end=y":        "Bad end: ",
+		"/events?bucket=b&start=0&limit=0":      "limit=0: ",
+		"/events?bucket=b&start=0&filter=a+%3D": "line 1, column 3: expected one of == != >= =< > < ~=",
+		"/events?bucket=b&start=0&frm=x":        "unknown parameter \"frm\"",
+	} {
+		if got := a.ask("GET", target, ""); !strings.HasPrefix(got, "400 "+want) {
+			t.Errorf("%s: %s", target, got)
+		}
+	}
+}
+
+func TestQueriesOfEvents(t *testing.T) {
+	a := newEventsAPI(t)
+	a.ask("POST", "/events/b?unit=s", "{\"time\":101,\"user\":\"ann\",\"n\":9007199254740993}\n{\"time\":102,\"user\":\"bob\"}\n{\"time\":110,\"user\":\"ann\"}")
+	q := func(text string, headers ...string) string {
+		a.Helper()
+		return a.ask("POST", "/", text, append([]string{"Content-Type", "text/plain"}, headers...)...)
+	}
+	a.expect(`200 {"start":100000,"query_time":0,"results":[{"type":"events","name":"EVENTS FROM 'b' WHERE 'user' == 'ann'","metadata":{},"values":[{"timestamp":101000000000,"event":{"user":"ann","n":9007199254740993}}]}]}`,
+		q("SELECT EVENTS FROM b WHERE user == 'ann' AFTER 100000 FOR 10s"))
+	got := q("SELECT EVENTS FROM b AS 'who'.$1 METADATA {k: 'v', n: 2, d: $host}, t BUCKET b TOP 1 BY max() AFTER 100000 FOR 3s")
+	if !strings.HasPrefix(got, "400 ") {
+		t.Error(got)
+	}
+	got = q("SELECT EVENTS FROM b AS 'who'.$1 METADATA {k: 'v', n: 2, d: $host}, t BUCKET b AFTER 100000 FOR 3s TOP 1 BY max()")
+	if !strings.Contains(got, `"type":"metrics"`) || !strings.Contains(got, `{"type":"events","name":"'who'.''","metadata":{"d":null,"k":"v","n":2},"values":[{"timestamp":101000000000`) {
+		t.Error(got)
+	}
+	if strings.Index(got, "metrics") > strings.Index(got, `"events"`) {
+		t.Error("events come before metrics")
+	}
+	if got := q("SELECT EVENTS FROM b AFTER 100000 FOR 10s", "Accept", "application/msgpack"); !strings.Contains(got, "\xa9timestamp") || !strings.Contains(got, "\xd3\x00\x20\x00\x00\x00\x00\x00\x01") {
+		t.Errorf("msgpack: %q", got)
+	}
+	a.expect("404 line 1, column 8: bucket c: unknown bucket\nSELECT EVENTS FROM c LAST 1m\n       ^", q("SELECT EVENTS FROM c LAST 1m"))
+	a.expect("400 line 1, column 28: bad filter: error parsing regexp: missing closing ): `(`\nSELECT EVENTS FROM b WHERE a ~= '(' LAST 1m\n                           ^", q("SELECT EVENTS FROM b WHERE a ~= '(' LAST 1m"))
+	if got := q("EXPLAIN SELECT EVENTS FROM b LAST 1m"); !strings.Contains(got, "EXPLAIN of a query of events alone") {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,169 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"dalmatiner/internal/dql"
+	"dalmatiner/internal/events"
+	"dalmatiner/internal/filter"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/query/plan"
+	"dalmatiner/internal/term"
+)
+
+// EventSource gives events: an events.Store.
+type EventSource interface {
+	// Read is that of events.Store.
+	Read(ctx context.Context, bucket string, start, end int64, fn func(*events.Event) error) ([]events.Gap, error)
+}
+
+// EventList is the result of one EVENTS field.
+type EventList struct {
+	Name     string
+	Metadata map[string]any
+	Events   []Event      // in the order of their times
+	Gaps     []events.Gap // of time, in which damage took events
+}
+
+// Event is one event of a result.
+type Event struct {
+	Time int64  // in nanoseconds since 1970
+	Body []byte // a plain term
+}
+
+// eventField is an EVENTS field that was prepared.
+type eventField struct {
+	list EventList
+	of   *dql.Events
+	want *filter.Filter
+}
+
+// maxEventName bounds the name of a field: a filter may be as long as a query.
+const maxEventName = 64 << 10
+
+// takeEvents takes the EVENTS fields out of the query, which is of series alone from then on.
+func (r *request) takeEvents() ([]eventField, error) {
+	var list []eventField
+	var rest []dql.Field
+	for i := range r.q.Fields {
+		f := &r.q.Fields[i]
+		of, ok := f.Expr.(*dql.Events)
+		if !ok || r.Events == nil {
+			rest = append(rest, *f)
+			continue
+		}
+		want, err := filter.FromQuery(r.q.Text, of.Where)
+		if err != nil {
+			return nil, err
+		}
+		e := eventField{of: of, want: want, list: EventList{Metadata: eventMetadata(f.Meta)}}
+		if f.As != nil {
+			e.list.Name = eventPattern(f.As)
+		} else if e.list.Name = dql.Name(of, maxEventName); len(e.list.Name) > maxEventName {
+			return nil, dql.NewError(r.q.Text, of.Pos(), nil, "the name of this field would be longer than 64 KiB: give it one with AS")
+		}
+		list = append(list, e)
+	}
+	r.q.Fields = rest
+	return list, nil
+}
+
+// eventPattern returns the name that AS gives. There is no series that a variable could stand for.
+func eventPattern(p *dql.Pattern) string {
+	var name []byte
+	for i, e := range p.Elems {
+		if i > 0 {
+			name = append(name, '.')
+		}
+		name = metric.AppendQuoted(name, []byte(e.Text))
+	}
+	return string(name)
+}
+
+func eventMetadata(pairs []dql.MetaPair) map[string]any {
+	m := make(map[string]any, len(pairs))
+	for _, p := range pairs {
+		switch key := metric.Escaped(p.Key); {
+		case p.Number != nil:
+			m[key] = p.Number.Value
+		case p.Elem.Dim != nil || p.Elem.Position > 0:
+			m[key] = nil
+		default:
+			m[key] = metric.Escaped(p.Elem.Text)
+		}
+	}
+	return m
+}
+
+// readEvents reads the events of all fields.
+func (r *request) readEvents(ctx context.Context, fields []eventField) ([]EventList, error) {
+	c := collector{r: r, limits: r.Limits.Stricter(r.opt.Limits)}
+	start, end := r.times.Start*int64(time.Millisecond), r.times.End*int64(time.Millisecond)
+	const last = int64(^uint64(0)>>1) / int64(time.Millisecond)
+	if r.times.End > last {
+		end = last * int64(time.Millisecond)
+	}
+	if r.times.Start > last {
+		start = end
+	}
+	out := make([]EventList, len(fields))
+	for i := range fields {
+		f := &fields[i]
+		c.field, c.list = f, nil
+		gaps, err := r.Events.Read(ctx, f.of.Bucket, start, end, c.add)
+		if err != nil {
+			return nil, dql.NewError(r.q.Text, f.of.Pos(), err, err.Error())
+		}
+		f.list.Events, f.list.Gaps = c.list, gaps
+		out[i] = f.list
+	}
+	return out, nil
+}
+
+// collector keeps events within the limits of a query.
+type collector struct {
+	r      *request
+	limits Limits
+	field  *eventField
+	list   []Event
+	count  int64 // of all fields
+	lent   int64
+	used   int64
+	bodies []byte // with room for more
+}
+
+const (
+	eventStep = 1 << 20 // of memory that is lent
+	bodyStep  = 64 << 10
+	eventCost = 2 * 32 // of an Event, in a list that grows
+)
+
+func (c *collector) add(e *events.Event) error {
+	if !c.field.want.Match(term.Root(e.Body)) {
+		return nil
+	}
+	if c.count++; c.count > c.limits.MaxOutput {
+		return &plan.LimitError{What: "events in its result", Got: c.count, Limit: c.limits.MaxOutput,
+			Remedy: "ask for a shorter range, or for fewer with WHERE"}
+	}
+	if c.used += int64(len(e.Body)) + eventCost; c.used > c.lent {
+		if c.lent+eventStep > c.limits.MaxMemory {
+			return &plan.LimitError{What: "bytes of events", Got: c.used, Limit: c.limits.MaxMemory,
+				Remedy: "ask for a shorter range, or for fewer with WHERE"}
+		}
+		grow := max(eventStep, c.used-c.lent)
+		if err := c.r.lend(grow); err != nil {
+			return fmt.Errorf("after %d events: %w", c.count-1, err)
+		}
+		c.lent += grow
+	}
+	if cap(c.bodies)-len(c.bodies) < len(e.Body) {
+		c.bodies = make([]byte, 0, max(bodyStep, len(e.Body)))
+	}
+	from := len(c.bodies)
+	c.bodies = append(c.bodies, e.Body...)
+	c.list = append(c.list, Event{Time: e.Time, Body: c.bodies[from:len(c.bodies):len(c.bodies)]})
+	return nil
+}
