@@ -37,10 +37,10 @@ func drawNames(t *rapid.T) (all []byte) {
 }
 
 func TestStoredNamesAreTheNames(t *testing.T) {
-	var p namePacker
+	var p NamePacker
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawNames(t)
-		packed, plain := p.pack(all)
+		packed, plain := p.pack(nil, all)
 		if plain > len(packed) {
 			t.Fatalf("%d of %d bytes are plain", plain, len(packed))
 		}
@@ -58,7 +58,7 @@ func TestStoredNamesAreTheNames(t *testing.T) {
 // are stored as bytes that give them again.
 func FuzzUnpackNames(f *testing.F) {
 	for i := range 5 {
-		packed, _ := new(namePacker).pack(rapid.Custom(drawNames).Example(i))
+		packed, _ := new(NamePacker).pack(nil, rapid.Custom(drawNames).Example(i))
 		f.Add(bytes.Clone(packed))
 		f.Add(bytes.Clone(packed[:len(packed)-1]))
 	}
@@ -76,7 +76,7 @@ func FuzzUnpackNames(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		packed, _ := new(namePacker).pack(all)
+		packed, _ := new(NamePacker).pack(nil, all)
 		if again, err := unpackNames(nil, packed, limit); err != nil || !bytes.Equal(again, all) {
 			t.Fatalf("stored again they are others: %v", err)
 		}

@@ -294,11 +294,13 @@ func (w *Writer) Abort() error {
 func (w *Writer) writeSection(s *section, k kind) error {
 	s.finish()
 	at := 0
-	var names namePacker
+	var names NamePacker
+	var packed []byte
 	for _, end := range s.ends {
 		content, plain := s.buf[at:end], 0
 		if k == kindSeries {
-			content, plain = names.pack(content)
+			packed, plain = names.pack(packed[:0], content)
+			content = packed
 		}
 		w.buf = zstd.AppendBlock(w.buf, content, plain, w.encoder())
 		at = end
