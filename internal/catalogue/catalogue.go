@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"dalmatiner/internal/durable"
-	"dalmatiner/internal/segment"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
@@ -50,8 +49,9 @@ const (
 	maxOpenFiles = 64
 
 	// Memory is about the most memory, in bytes, that an open catalogue takes: a table
-	// that is filled, one that is written, the cache and a batch.
-	Memory = 2*memTableSize + cacheSize + batchSize
+	// that is filled, one that is written, the cache, a batch, and a block and what it is
+	// stored as.
+	Memory = 2*memTableSize + cacheSize + batchSize + 2*blockColumns*longKey
 
 	// batchSize is where Put commits, so that a large Put needs no large batch.
 	batchSize = 256 << 10
@@ -78,7 +78,6 @@ type Catalogue struct {
 	dirty      bool            // written to since the last Flush
 	behind     <-chan struct{} // closed when pebble has done the Flush that failed; nil = none has
 	generation uint64
-	options    []byte // what is noted of pebble's OPTIONS
 	noted      bool   // the files say that there is a catalogue
 	found      uint64 // see Found
 }
@@ -118,10 +117,6 @@ func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
 	if err := checkListed(files, c.dir, names); err != nil {
 		return c.openError(err)
 	}
-	options, sum, err := newestOptions(files, c.dir, names)
-	if err != nil {
-		return c.openError(err)
-	}
 	log := quiet{logger}
 	cache := pebble.NewCache(cacheSize)
 	defer cache.Unref()
@@ -154,12 +149,10 @@ func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
 	if err != nil {
 		return c.openError(err)
 	}
-	if c.generation, err = c.readGeneration(); err == nil {
-		c.noted, err = c.checkOptions(options, sum)
-	}
+	c.generation, c.noted, err = c.readGeneration()
 	c.found = c.mark()
-	if err == nil && !c.readOnly {
-		err = c.noteOptions(files)
+	if err == nil && !c.noted && !c.readOnly {
+		err = c.note()
 	}
 	if err != nil {
 		return errors.Join(err, c.db.Close())
@@ -181,19 +174,10 @@ func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 	return pebble.Open(dir, o)
 }
 
-// noteOptions notes the OPTIONS that pebble has written, and with them that there is a
-// catalogue. What cannot be written now, for want of room, is by a later Flush.
-func (c *Catalogue) noteOptions(files vfs.FS) error {
-	names, err := sortedList(files, c.dir)
-	if err != nil {
-		return fmt.Errorf("catalogue: list %s: %w", c.dir, err)
-	}
-	name, sum, err := newestOptions(files, c.dir, names)
-	if err != nil {
-		return c.openError(err)
-	}
-	c.options = appendOptions(nil, name, sum)
-	if err := c.flush(); err != nil {
+// note notes that there is a catalogue, of generation 0. What cannot be written now, for
+// want of room, is by a later Flush.
+func (c *Catalogue) note() error {
+	if err := c.flush(c.generation); err != nil {
 		if failed := c.Failed(); failed != nil {
 			return c.openError(failed)
 		}
@@ -202,7 +186,7 @@ func (c *Catalogue) noteOptions(files vfs.FS) error {
 	return nil
 }
 
-// fail notes that pebble could not write its MANIFEST.
+// fail notes that pebble could not write its MANIFEST, or what it has written is damaged.
 func (c *Catalogue) fail(err error) {
 	err = fmt.Errorf("catalogue: %s has failed and takes no more changes: %w; the next start rebuilds it from the segments and the log", c.dir, err)
 	c.broken.CompareAndSwap(nil, &err)
@@ -294,91 +278,6 @@ func (c *Catalogue) catchUp() error {
 	return nil
 }
 
-// Change removes an identity, adds one, or does both in this order. An identity is found by
-// its bucket, group, column and hash: one that is added replaces that with the same four.
-type Change struct {
-	Series  segment.Series  // to be added; without a Key it says that the series was deleted and had this column
-	Nothing bool            // nothing is to be added: Series has no meaning
-	Left    *segment.Series // to be removed: where the series was before; nil for none
-}
-
-// Put adds identities, or replaces those with the same bucket, group, column and hash. It
-// is Change for changes that only add.
-func (c *Catalogue) Put(series []segment.Series) error {
-	changes := make([]Change, len(series))
-	for i := range series {
-		changes[i].Series = series[i]
-	}
-	return c.Change(changes)
-}
-
-// Change makes changes in their order. It keeps nothing of them. They are durable after the
-// next Flush, and may become so before. After an error some of them may have been made; to
-// make all of them again is safe.
-func (c *Catalogue) Change(changes []Change) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.catchUp(); err != nil {
-		return err
-	}
-	b := c.db.NewBatchWithSize(batchSize)
-	defer b.Close()
-	var key, value []byte
-	for i := range changes {
-		s := &changes[i].Series
-		if left := changes[i].Left; left != nil {
-			key = appendKey(key[:0], left)
-			if err := b.Delete(key, nil); err != nil {
-				return fmt.Errorf("catalogue: move series %s: %w", s.Hash, err)
-			}
-		}
-		if changes[i].Nothing {
-			continue
-		}
-		key, value = appendKey(key[:0], s), appendValue(value[:0], s)
-		if err := b.Set(key, value, nil); err != nil {
-			return fmt.Errorf("catalogue: put series %s: %w", s.Hash, err)
-		}
-		if b.Len() < batchSize {
-			continue
-		}
-		if err := c.commit(b); err != nil {
-			return err
-		}
-		b.Reset()
-	}
-	return c.commit(b)
-}
-
-// DeleteBucket removes all identities of a bucket. That is durable after the next Flush, and
-// may become so before.
-func (c *Catalogue) DeleteBucket(id uint64) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.catchUp(); err != nil {
-		return err
-	}
-	b := c.db.NewBatch()
-	defer b.Close()
-	from, to := bucketRange(id)
-	if err := b.DeleteRange(from, to, nil); err != nil {
-		return fmt.Errorf("catalogue: delete bucket %d: %w", id, err)
-	}
-	return c.commit(b)
-}
-
-// commit applies b if there is anything in it. c.mu is held.
-func (c *Catalogue) commit(b *pebble.Batch) error {
-	if b.Empty() {
-		return nil
-	}
-	if err := b.Commit(pebble.NoSync); err != nil {
-		return fmt.Errorf("catalogue: write to %s: %w", c.dir, err)
-	}
-	c.dirty = true
-	return nil
-}
-
 // Flush makes all changes so far durable and raises the generation by one. If nothing has
 // changed since the last Flush it does nothing. After an error the caller may call it again,
 // unless Failed says why: nothing is lost from memory.
@@ -391,10 +290,7 @@ func (c *Catalogue) Flush() error {
 	if err := c.catchUp(); err != nil {
 		return err
 	}
-	if err := c.db.Set(generationKey(), appendGeneration(nil, c.generation+1), pebble.NoSync); err != nil {
-		return fmt.Errorf("catalogue: write to %s: %w", c.dir, err)
-	}
-	if err := c.flush(); err != nil {
+	if err := c.flush(c.generation + 1); err != nil {
 		return err
 	}
 	c.generation++
@@ -402,9 +298,9 @@ func (c *Catalogue) Flush() error {
 	return nil
 }
 
-// flush writes what pebble has in memory, and what is to be noted of OPTIONS.
-func (c *Catalogue) flush() error {
-	if err := c.db.Set(optionsKey(), c.options, pebble.NoSync); err != nil {
+// flush writes what pebble has in memory, and the generation.
+func (c *Catalogue) flush(generation uint64) error {
+	if err := c.db.Set(generationKey(), appendGeneration(nil, generation), pebble.NoSync); err != nil {
 		return fmt.Errorf("catalogue: write to %s: %w", c.dir, err)
 	}
 	select {
@@ -438,54 +334,20 @@ func (c *Catalogue) Generation() uint64 {
 	return c.generation
 }
 
-func (c *Catalogue) readGeneration() (uint64, error) {
+// readGeneration returns the generation, and whether one is noted.
+func (c *Catalogue) readGeneration() (n uint64, noted bool, err error) {
 	v, closer, err := c.db.Get(generationKey())
 	if errors.Is(err, pebble.ErrNotFound) {
-		return 0, nil
+		return 0, false, nil
 	}
 	if err != nil {
-		return 0, c.readError("read", err)
+		return 0, false, c.readError("read", err)
 	}
-	n, err := parseGeneration(v)
+	n, err = parseGeneration(v)
 	if err := errors.Join(err, closer.Close()); err != nil {
-		return 0, c.readError("read", err)
+		return 0, false, c.readError("read", err)
 	}
-	return n, nil
-}
-
-// Load calls fn for every identity, in the order of bucket, group, column and hash. The Key
-// is valid during the call only. fn must not call methods of c. An error of fn ends the walk
-// and is returned as it is. Any other error wraps ErrDamaged if a file is damaged, and fn
-// has then seen only a part.
-func (c *Catalogue) Load(fn func(segment.Series) error) error {
-	if err := c.Failed(); err != nil {
-		return err
-	}
-	c.dbMu.RLock()
-	defer c.dbMu.RUnlock()
-	from, to := seriesRange()
-	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
-	if err != nil {
-		return c.readError("read", err)
-	}
-	for ok := it.First(); ok; ok = it.Next() {
-		s, err := parseKey(it.Key())
-		if err == nil {
-			err = parseValue(it.Value(), &s)
-		}
-		if err != nil {
-			return errors.Join(c.readError("read", err), it.Close())
-		}
-		if err := fn(s); err != nil {
-			_ = it.Close()
-			return err
-		}
-	}
-	if err := it.Error(); err != nil {
-		_ = it.Close() // the same error
-		return c.readError("read", err)
-	}
-	return it.Close()
+	return n, true, nil
 }
 
 // Close closes the catalogue and unlocks its directory. What was changed since the last

@@ -1,9 +1,11 @@
 package catalogue
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 
+	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -11,9 +13,20 @@ import (
 
 const million = 1_000_000
 
+// benchSeries is a million series as a first start defines them.
+func benchSeries() []segment.Series {
+	all, since := make([]segment.Series, million), uint64(0)
+	for i := range all {
+		key := fmt.Appendf(nil, "\x05cloud\x08host%04d\x03cpu\x04%04d", i/250, i%250)
+		all[i] = segment.Series{Bucket: 7, Hash: segment.Hash(metric.Series(7, key)), Group: uint32(i / 256), Column: uint16(i % 256), Since: since, Key: key}
+		since += uint64(len(key) + 20)
+	}
+	return all
+}
+
 // BenchmarkPutFlush makes a million new identities durable.
 func BenchmarkPutFlush(b *testing.B) {
-	series := testSeries(million)
+	series := benchSeries()
 	for b.Loop() {
 		c, err := Open(vfs.Default, b.TempDir(), slog.New(slog.DiscardHandler))
 		if err != nil {
@@ -37,7 +50,7 @@ func BenchmarkOpenLoad(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := c.Put(testSeries(million)); err != nil {
+	if err := c.Put(benchSeries()); err != nil {
 		b.Fatal(err)
 	}
 	if err := c.Flush(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -68,7 +69,15 @@ type place struct {
 
 func placeOf(s *segment.Series) place { return place{s.Bucket, s.Group, s.Column, s.Hash} }
 
-type model map[place]string
+type model map[place]entry
+
+// entry is what is said of a place.
+type entry struct {
+	key                string
+	since, incarnation uint64
+}
+
+func entryOf(s *segment.Series) entry { return entry{string(s.Key), s.Since, s.Incarnation} }
 
 func modelOf(series []segment.Series) model {
 	m := model{}
@@ -78,7 +87,7 @@ func modelOf(series []segment.Series) model {
 
 func (m model) put(series []segment.Series) {
 	for i := range series {
-		m[placeOf(&series[i])] = string(series[i].Key)
+		m[placeOf(&series[i])] = entryOf(&series[i])
 	}
 }
 
@@ -93,7 +102,7 @@ func (m model) order() []place {
 func (m model) compare(c *Catalogue) error {
 	order, i := m.order(), 0
 	err := c.Load(func(s segment.Series) error {
-		if i >= len(order) || order[i] != placeOf(&s) || m[order[i]] != string(s.Key) {
+		if i >= len(order) || order[i] != placeOf(&s) || m[order[i]] != entryOf(&s) {
 			return fmt.Errorf("record %d of %d is %+v", i, len(order), s)
 		}
 		i++
@@ -103,6 +112,57 @@ func (m model) compare(c *Catalogue) error {
 		err = fmt.Errorf("%d records, want %d", i, len(order))
 	}
 	return err
+}
+
+var testBuckets = rapid.SampledFrom([]uint64{1, 1, 1, 1, 0, 255, 256, math.MaxUint64 - 1, math.MaxUint64})
+
+// drawSeries is one of few, so that columns have several, with the hash of its name or another,
+// without a name, or with a long one.
+func drawSeries(t *rapid.T) segment.Series {
+	s := segment.Series{Bucket: testBuckets.Draw(t, "bucket"), Group: rapid.SampledFrom([]uint32{300, 300, 300, 0}).Draw(t, "group"),
+		Column: rapid.SampledFrom([]uint16{63, 63, 63, 0, 64, 300}).Draw(t, "column"),
+		Key:    rapid.SliceOfN(rapid.ByteRange(0, 1), 0, 1).Draw(t, "key")}
+	if rapid.IntRange(0, 5).Draw(t, "long") == 0 {
+		s.Key = append(s.Key, strings.Repeat("x", longKey)...)
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "hash") {
+	case 0:
+		s.Hash = segment.Hash{rapid.ByteRange(0, 2).Draw(t, "hash")}
+	case 1:
+		s.Hash = segment.Hash(metric.Timestamped(s.Bucket, s.Key))
+	default:
+		s.Hash = segment.Hash(metric.Series(s.Bucket, s.Key))
+	}
+	s.Since, s.Incarnation = rapid.Uint64().Draw(t, "since"), rapid.Uint64Range(0, 3).Draw(t, "incarnation")
+	return s
+}
+
+// drawChange removes one that is there, or may be, and adds another.
+func (m model) drawChange(t *rapid.T) (c Change) {
+	if c.Nothing = rapid.Bool().Draw(t, "nothing"); !c.Nothing {
+		c.Series = drawSeries(t)
+	}
+	if rapid.IntRange(0, 3).Draw(t, "left") == 0 {
+		return c
+	}
+	left := drawSeries(t)
+	if order := m.order(); len(order) > 0 && rapid.Bool().Draw(t, "there") {
+		p := rapid.SampledFrom(order).Draw(t, "place")
+		left = segment.Series{Bucket: p.bucket, Group: p.group, Column: p.column, Hash: p.hash}
+	}
+	c.Left = &left
+	return c
+}
+
+func (m model) change(changes []Change) {
+	for i := range changes {
+		if left := changes[i].Left; left != nil {
+			delete(m, placeOf(left))
+		}
+		if !changes[i].Nothing {
+			m.put([]segment.Series{changes[i].Series})
+		}
+	}
 }
 
 func TestCatalogueIsAnOrderedMap(t *testing.T) {
@@ -115,21 +175,20 @@ func TestCatalogueIsAnOrderedMap(t *testing.T) {
 		}
 		defer func() { _ = c.Close() }()
 		m, flushed := model{}, uint64(0)
-		bucket := rapid.SampledFrom([]uint64{0, 1, 255, 256, math.MaxUint64 - 1, math.MaxUint64})
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"put", "put", "delete", "flush", "reopen"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"put", "change", "change", "delete", "flush", "reopen"}).Draw(t, "step") {
 			case "put":
-				series := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) segment.Series {
-					return segment.Series{Bucket: bucket.Draw(t, "bucket"), Group: rapid.Uint32Range(0, 300).Draw(t, "group"),
-						Column: rapid.Uint16Range(0, 300).Draw(t, "column"), Hash: segment.Hash{rapid.Byte().Draw(t, "hash")},
-						Key: rapid.SliceOf(rapid.Byte()).Draw(t, "key")}
-				}), 0, 20).Draw(t, "series")
+				series := rapid.SliceOfN(rapid.Custom(drawSeries), 0, 20).Draw(t, "series")
 				err = c.Put(series)
 				m.put(series)
+			case "change":
+				changes := rapid.SliceOfN(rapid.Custom(m.drawChange), 0, 20).Draw(t, "changes")
+				err = c.Change(changes)
+				m.change(changes)
 			case "delete":
-				id := bucket.Draw(t, "bucket")
+				id := testBuckets.Draw(t, "bucket")
 				err = c.DeleteBucket(id)
-				maps.DeleteFunc(m, func(p place, _ string) bool { return p.bucket == id })
+				maps.DeleteFunc(m, func(p place, _ entry) bool { return p.bucket == id })
 			case "flush":
 				err = c.Flush()
 				flushed = c.Generation()

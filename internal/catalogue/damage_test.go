@@ -134,6 +134,42 @@ func TestI6DamageIsNeverSilent(t *testing.T) {
 	}
 }
 
+// Damage in a table that a change has to read is said by Failed, so that its owner goes on
+// without the catalogue; and a change never hides it from the next start.
+func TestDamageMetByAChange(t *testing.T) {
+	fs, m, generation := filled(t)
+	met := 0
+	for _, path := range filesOf(t, fs) {
+		if !strings.HasSuffix(path, ".sst") {
+			continue
+		}
+		size := 0
+		filetest.Rewrite(t, fs, path, func(b []byte) []byte { size = len(b); return b })
+		for at := 0; at < size; at += 1 + size/29 {
+			damaged := clone(fs)
+			filetest.Rewrite(t, damaged, path, func(b []byte) []byte { b[at] ^= 1 << (at % 8); return b })
+			c, err := Open(damaged, testDir, slog.New(slog.DiscardHandler))
+			if err != nil {
+				continue
+			}
+			err = c.Put(testSeries(400)) // the same again
+			switch {
+			case err != nil && (!errors.Is(err, ErrDamaged) || c.Failed() == nil || c.Mark() != MarkLost):
+				t.Errorf("byte %d of %s: %v, failed %v", at, path, err, c.Failed())
+			case err != nil:
+				met++
+			}
+			_ = c.Close() // it may have failed
+			if err != nil {
+				checkDamaged(t, "behind the change", damaged, m, generation)
+			}
+		}
+	}
+	if met == 0 {
+		t.Error("no change has met damage")
+	}
+}
+
 func TestSetAsideMakesRoomForAnEmptyOne(t *testing.T) {
 	fs, _, _ := filled(t)
 	for n := 1; n <= 2; n++ {

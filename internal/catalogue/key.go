@@ -12,37 +12,46 @@ import (
 // The first byte of a key tells the kind of record.
 const (
 	kindMeta   = 'm'
-	kindSeries = 'i'
+	kindBlock  = 'c' // identities of columns next to each other, one of each
+	kindSeries = 'i' // an identity that is in no block
 )
 
-// keySize is the size of the key of an identity: kind, bucket, group, column
-// (all big-endian, so that byte order is their order) and hash. The hash is
-// part of it because a column may pass to another series, and the identity of
-// the first must stay.
-const keySize = 1 + 8 + 4 + 2 + 16
+// Sizes of keys: kind, bucket, group, column, all big-endian, so that byte order is their
+// order; a block has its first column. The hash is part of the key of an identity because a
+// column may pass to another series, and the identity of the first must stay.
+const (
+	blockKeySize = 1 + 8 + 4 + 2
+	keySize      = blockKeySize + 16
+)
 
 // recordVersion is the version of keys and values. A catalogue of another one is
 // rebuilt like a damaged one.
-const recordVersion = 2
+const recordVersion = 3
 
 var errRecord = errors.New("malformed record")
 
+func appendPlace(dst []byte, kind byte, bucket uint64, group uint32, column uint16) []byte {
+	dst = binary.BigEndian.AppendUint64(append(dst, kind), bucket)
+	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(dst, group), column)
+}
+
+func parsePlace(src []byte) (s segment.Series) {
+	s.Bucket = binary.BigEndian.Uint64(src[1:])
+	s.Group = binary.BigEndian.Uint32(src[9:])
+	s.Column = binary.BigEndian.Uint16(src[13:])
+	return s
+}
+
 func appendKey(dst []byte, s *segment.Series) []byte {
-	dst = append(dst, kindSeries)
-	dst = binary.BigEndian.AppendUint64(dst, s.Bucket)
-	dst = binary.BigEndian.AppendUint32(dst, s.Group)
-	dst = binary.BigEndian.AppendUint16(dst, s.Column)
-	return append(dst, s.Hash[:]...)
+	return append(appendPlace(dst, kindSeries, s.Bucket, s.Group, s.Column), s.Hash[:]...)
 }
 
 func parseKey(src []byte) (s segment.Series, err error) {
 	if len(src) != keySize || src[0] != kindSeries {
 		return s, errRecord
 	}
-	s.Bucket = binary.BigEndian.Uint64(src[1:])
-	s.Group = binary.BigEndian.Uint32(src[9:])
-	s.Column = binary.BigEndian.Uint16(src[13:])
-	copy(s.Hash[:], src[15:])
+	s = parsePlace(src)
+	copy(s.Hash[:], src[blockKeySize:])
 	return s, nil
 }
 
@@ -65,17 +74,16 @@ func parseValue(src []byte, s *segment.Series) error {
 	return nil
 }
 
-// seriesRange bounds the keys of all identities.
-func seriesRange() (from, to []byte) { return []byte{kindSeries}, []byte{kindSeries + 1} }
+// kindRange bounds the keys of a kind.
+func kindRange(kind byte) (from, to []byte) { return []byte{kind}, []byte{kind + 1} }
 
-// bucketRange bounds the keys of one bucket.
-func bucketRange(id uint64) (from, to []byte) {
-	from = binary.BigEndian.AppendUint64([]byte{kindSeries}, id)
+// bucketRange bounds the keys of a kind in one bucket.
+func bucketRange(kind byte, id uint64) (from, to []byte) {
+	from = binary.BigEndian.AppendUint64([]byte{kind}, id)
 	if id+1 == 0 {
-		_, to = seriesRange()
-		return from, to
+		return from, []byte{kind + 1}
 	}
-	return from, binary.BigEndian.AppendUint64([]byte{kindSeries}, id+1)
+	return from, binary.BigEndian.AppendUint64([]byte{kind}, id+1)
 }
 
 func generationKey() []byte { return []byte{kindMeta, 'g'} }

@@ -50,12 +50,12 @@ func TestADeviceThatFailsLateInAnOpen(t *testing.T) {
 // A panic of pebble while it opens is an error like that of damage: what has the catalogue
 // goes on, and it can be opened again at once.
 func TestAPanicInAnOpen(t *testing.T) {
-	for _, at := range []errorfs.OpKind{errorfs.OpCreate, errorfs.OpRename} {
+	for path, at := range map[string]errorfs.OpKind{".log": errorfs.OpCreate, ".sst": errorfs.OpStat} {
 		origin, m, _ := filled(t)
 		var on atomic.Bool
 		on.Store(true)
 		files := errorfs.Wrap(origin, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if on.Load() && strings.Contains(op.Path, "/temporary.") && op.Kind == at {
+			if on.Load() && strings.Contains(op.Path, path) && op.Kind == at {
 				panic(divide(1, strings.Count(op.Path, "\x00")))
 			}
 			return nil

@@ -1,7 +1,6 @@
 package catalogue
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,12 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// pebble takes a record of its MANIFEST that is damaged for the end of the file,
-// and reads of OPTIONS what it can. What is here notices both.
+// pebble takes a record of its MANIFEST that is damaged for the end of the file. What is
+// here notices that.
 
 // The records of pebble's MANIFEST are chunks in blocks of 32 KiB: a masked
 // CRC-32C, a length and a type, and one of the types that begin a record.
@@ -98,21 +96,6 @@ func checkListed(files vfs.FS, dir string, names []string) error {
 	return nil
 }
 
-// newestOptions returns name and checksum of the OPTIONS that pebble wrote last;
-// the name is "" where there is none.
-func newestOptions(files vfs.FS, dir string, names []string) (name string, sum uint32, err error) {
-	for _, n := range names {
-		if strings.HasPrefix(n, "OPTIONS-") && !strings.Contains(n, ".") && compareOptions(n, name) > 0 {
-			name = n
-		}
-	}
-	if name == "" {
-		return "", 0, nil
-	}
-	data, err := readAll(files, files.PathJoin(dir, name))
-	return name, crc32.Checksum(data, castagnoli), err
-}
-
 func sortedList(files vfs.FS, dir string) ([]string, error) {
 	names, err := files.List(dir)
 	slices.Sort(names)
@@ -126,41 +109,4 @@ func readAll(files vfs.FS, path string) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(f, 1<<30))
 	return data, errors.Join(err, f.Close())
-}
-
-func optionsKey() []byte { return []byte{kindMeta, 'o'} }
-
-// appendOptions appends what is noted of OPTIONS.
-func appendOptions(dst []byte, name string, sum uint32) []byte {
-	return append(binary.BigEndian.AppendUint32(dst, sum), name...)
-}
-
-// checkOptions compares the OPTIONS that were there before pebble opened the catalogue with
-// what is noted of them, and returns whether anything is. Newer ones than those noted are
-// left by a crash: pebble writes them before they are noted, and removes the others then.
-func (c *Catalogue) checkOptions(name string, sum uint32) (noted bool, err error) {
-	note, closer, err := c.db.Get(optionsKey())
-	if errors.Is(err, pebble.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, c.readError("read", err)
-	}
-	defer closer.Close()
-	if len(note) < 4 {
-		return true, c.damaged("open", errRecord)
-	}
-	want, written := string(note[4:]), binary.BigEndian.Uint32(note)
-	switch {
-	case name == "" || compareOptions(name, want) < 0:
-		return true, c.damaged("open", fmt.Errorf("%s is missing", want))
-	case name == want && written != sum:
-		return true, c.damaged("open", fmt.Errorf("%s has checksum %08x, was written with %08x", name, sum, written))
-	}
-	return true, nil
-}
-
-// compareOptions orders the names of OPTIONS by their numbers, of six digits or more.
-func compareOptions(a, b string) int {
-	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }

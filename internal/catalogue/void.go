@@ -14,6 +14,9 @@ import (
 // is not told: the failure is noted, from then on all changes go nowhere, and the
 // catalogue is closed or not used any more (Failed).
 //
+// Its OPTIONS, which pebble writes at every open and does not need, are no files at all: they
+// would be more than the names of 300 series.
+//
 // Of files in other directories, those of a checkpoint, pebble is told. Only for their
 // directory, whose failed sync ends the process as well, the failure is noted.
 type void struct {
@@ -67,9 +70,26 @@ func (v void) file(name string, category vfs.DiskWriteCategory, open func() (vfs
 	return vfs.NewMem().Create(v.PathBase(name), category)
 }
 
+// options reports whether a file is pebble's OPTIONS, or what becomes it.
+func (v void) options(name string) bool {
+	base := v.PathBase(name)
+	return strings.HasPrefix(base, "OPTIONS-") || strings.HasSuffix(base, ".dbtmp")
+}
+
+// Open opens a file to read. A checkpoint copies OPTIONS.
+func (v void) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	if v.options(name) {
+		return vfs.NewMem().Create(v.PathBase(name), vfs.WriteCategoryUnspecified)
+	}
+	return v.FS.Open(name, opts...)
+}
+
 // Create creates a file. A marker names a MANIFEST, whose own name pebble has not synced
 // yet: a crash must not keep the marker without it.
 func (v void) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if v.options(name) {
+		return vfs.NewMem().Create(v.PathBase(name), category)
+	}
 	return v.file(name, category, func() (vfs.File, error) {
 		if dir := v.PathDir(name); v.ours(dir) && strings.HasPrefix(v.PathBase(name), "marker.") {
 			if err := durable.SyncDir(v.FS, dir); err != nil {
@@ -97,6 +117,9 @@ func (v void) OpenDir(name string) (vfs.File, error) {
 }
 
 func (v void) Rename(from, to string) error {
+	if v.options(from) {
+		return nil
+	}
 	return v.change(v.vital(to), func() error { return v.FS.Rename(from, to) })
 }
 

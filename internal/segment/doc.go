@@ -8,37 +8,13 @@
 // from segments alone. DESIGN.md has the byte diagrams.
 package segment
 
-import "encoding/hex"
+import "dalmatiner/internal/identity"
 
-// Hash identifies a series: XXH3-128 of (bucket id, key) as big-endian bytes, see
-// metric.SeriesID. Its first bits are the partition of the series, so the series of a
-// partition and a bucket lie together in a segment.
-type Hash [16]byte
-
-// String returns the hash as 32 hexadecimal digits.
-func (h Hash) String() string { return hex.EncodeToString(h[:]) }
-
-// Series is the identity of one series: it turns a hash back into a name, and says which
-// column of which column group (package head) the series has. Several identities may name
-// one column, or give one series several columns. Of these the one with the highest Since
-// counts.
-type Series struct {
-	Bucket uint64 // id
-	Hash   Hash
-	Group  uint32 // column group
-	Column uint16 // of the group
-	Since  uint64 // LSN of the record that defines it, 0 if that is not known
-	Key    []byte // at most MaxName bytes; none if DeleteSequence is set
-
-	// DeleteSequence is not 0 for a series that was deleted: its points in segments that
-	// are not clean of it are hidden (manifest.Tombstones). Group and Column are those
-	// that it had, and Since is the LSN of the deletion.
-	DeleteSequence uint64
-
-	// Incarnation is the clock of the last deletion of the series. If DeleteSequence is
-	// set, that is the deletion itself. It is 0 if no deletion is remembered.
-	Incarnation uint64
-}
+// Series is the identity of one series, and Hash its hash.
+type (
+	Series = identity.Series
+	Hash   = identity.Hash
+)
 
 // Info is what the footer of a segment says about its content.
 type Info struct {

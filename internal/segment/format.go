@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+
+	"dalmatiner/internal/identity"
 )
 
 const (
@@ -15,10 +17,9 @@ const (
 	// entry has 16 bits. 720 raw points are 5,760 bytes.
 	maxChunk = 1<<16 - 1
 
-	// MaxName is the largest series key or bucket name in bytes. The wire
-	// carries a key behind a 16-bit length; the bound keeps blocks below
-	// maxBlock.
-	MaxName = 1 << 16
+	// MaxName is the largest series key or bucket name in bytes. The bound keeps blocks
+	// below maxBlock.
+	MaxName = identity.MaxName
 
 	// blockSize is where a data block ends: before the chunk that would make it
 	// longer, CRC included. A look-up of one chunk reads and checks a whole

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"dalmatiner/internal/identity"
 	"dalmatiner/internal/metric"
 
 	"pgregory.net/rapid"
@@ -37,10 +38,10 @@ func drawNames(t *rapid.T) (all []byte) {
 }
 
 func TestStoredNamesAreTheNames(t *testing.T) {
-	var p NamePacker
+	var p identity.Packer
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawNames(t)
-		packed, plain := p.pack(nil, all)
+		packed, plain := packNames(&p, nil, all)
 		if plain > len(packed) {
 			t.Fatalf("%d of %d bytes are plain", plain, len(packed))
 		}
@@ -58,7 +59,7 @@ func TestStoredNamesAreTheNames(t *testing.T) {
 // are stored as bytes that give them again.
 func FuzzUnpackNames(f *testing.F) {
 	for i := range 5 {
-		packed, _ := new(NamePacker).pack(nil, rapid.Custom(drawNames).Example(i))
+		packed, _ := packNames(new(identity.Packer), nil, rapid.Custom(drawNames).Example(i))
 		f.Add(bytes.Clone(packed))
 		f.Add(bytes.Clone(packed[:len(packed)-1]))
 	}
@@ -76,7 +77,7 @@ func FuzzUnpackNames(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		packed, _ := new(NamePacker).pack(nil, all)
+		packed, _ := packNames(new(identity.Packer), nil, all)
 		if again, err := unpackNames(nil, packed, limit); err != nil || !bytes.Equal(again, all) {
 			t.Fatalf("stored again they are others: %v", err)
 		}

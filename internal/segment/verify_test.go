@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/identity"
 	"dalmatiner/internal/zstd"
 )
 
@@ -59,7 +60,7 @@ func TestVerifyFindsWhatChecksumsDoNot(t *testing.T) {
 		"another window":            {whole(func(b []byte) { le.PutUint32(b[foot+120:], SmallChunks) }), "of a window of 10 chunks"},
 		"another first row":         {block(small, func(b []byte) { b[0]++ }), "first row is not"},
 		"rollups out of order":      {block(small, func(b []byte) { swapHashes(b[rollupHead+RollupRow:], RollupRow) }), "out of order"},
-		"more names than there are": {block(r.footer().first(kindSeries), func(b []byte) { b[0]++ }), errPacked.Error()},
+		"more names than there are": {block(r.footer().first(kindSeries), func(b []byte) { b[0]++ }), identity.ErrPacked.Error()},
 		"a block of no bytes":       {whole(func(b []byte) { copy(b[r.footer().dirOff+8:][:8], make([]byte, 8)) }), "block 0 of"},
 		"a stored form of none":     {whole(func(b []byte) { b[d.offset(small)] = 7 }), zstd.ErrBlock.Error()},
 		"data of no stored form":    {whole(func(b []byte) { b[0] = 7 }), zstd.ErrBlock.Error()},

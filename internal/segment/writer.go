@@ -9,6 +9,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/dedup"
+	"dalmatiner/internal/identity"
 	"dalmatiner/internal/zstd"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -294,12 +295,12 @@ func (w *Writer) Abort() error {
 func (w *Writer) writeSection(s *section, k kind) error {
 	s.finish()
 	at := 0
-	var names NamePacker
+	var names identity.Packer
 	var packed []byte
 	for _, end := range s.ends {
 		content, plain := s.buf[at:end], 0
 		if k == kindSeries {
-			packed, plain = names.pack(packed[:0], content)
+			packed, plain = packNames(&names, packed[:0], content)
 			content = packed
 		}
 		w.buf = zstd.AppendBlock(w.buf, content, plain, w.encoder())

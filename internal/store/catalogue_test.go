@@ -57,7 +57,7 @@ func TestACatalogueIsMissedFromTheFirstStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range append(names, "") {
-			needed := name == "" || strings.HasPrefix(name, "OPTIONS-") || strings.HasPrefix(name, "marker.") || strings.HasSuffix(name, ".sst")
+			needed := name == "" || strings.HasPrefix(name, "marker.") || strings.HasSuffix(name, ".sst")
 			damaged := cloneMem(t, fs, "", 0)
 			if err := damaged.RemoveAll(damaged.PathJoin(dir, name)); err != nil {
 				t.Fatal(err)

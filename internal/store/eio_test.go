@@ -22,8 +22,8 @@ var (
 		"LOCK": "/data/LOCK", "VERSION": "/data/VERSION", "MANIFEST": "/data/MANIFEST", "second copy": "/data/MANIFEST.2", "log": "/data/wal",
 		"segments": "/data/flush", "windows": "/data/window", "overlays": "/data/overlay", "set aside": "/data/lost+found",
 		"catalogue": "/data/catalogue", "table of the catalogue": ".sst", "MANIFEST of the catalogue": "/data/catalogue/MANIFEST",
-		"marker of the catalogue": "/data/catalogue/marker", "options of the catalogue": "/data/catalogue/OPTIONS",
-		"directory": "/data", // and everything below
+		"marker of the catalogue": "/data/catalogue/marker",
+		"directory":               "/data", // and everything below
 	}
 	eioOps = map[string][]errorfs.OpKind{
 		"open": {errorfs.OpOpen, errorfs.OpOpenDir}, "create": {errorfs.OpCreate, errorfs.OpReuseForWrite},
