@@ -17,7 +17,7 @@ const (
 
 	// packedShare is how many percent of a group may be left of it where it is stored
 	// compressed: for less it does not pay to decompress it at every read.
-	packedShare = 97
+	packedShare = 98
 )
 
 // compressor makes the chunks of a segment smaller that stays: equal ones are stored once, and
