@@ -33,10 +33,11 @@ const (
 	Overload                    // the point came over UDP while senders were held back
 	BadTimestamp                // the timestamp lies more than 417 days from the slot
 	SameHash                    // the series is new, and another one has its hash
+	TooLarge                    // the body of the event is too long; no point is refused for it
 	NumReasons    = iota        // the number of reasons
 )
 
-var reasonNames = [NumReasons]string{"future", "expired", "bad_type", "disk_full", "empty_name", "bucket_deleted", "series_limit", "memory", "overload", "bad_timestamp", "same_hash"}
+var reasonNames = [NumReasons]string{"future", "expired", "bad_type", "disk_full", "empty_name", "bucket_deleted", "series_limit", "memory", "overload", "bad_timestamp", "same_hash", "too_large"}
 
 // String returns the name under which the reason is reported, in lower case. It panics for
 // a value that is no reason.

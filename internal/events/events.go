@@ -14,22 +14,20 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/eventfile"
 )
 
-// MaxBody is the longest body of an event in bytes. Longer ones are refused: a body is read in
-// one part, and a block of a file holds at least one.
-const MaxBody = 1<<20 - 1<<10
+// MaxBody is the longest body of an event in bytes. Longer ones are refused as too_large.
+const MaxBody = eventfile.MaxBody
 
 // ID tells events of one time from each other. A sender that may send an event again gives it an
 // id of its own, and the same time.
-type ID [16]byte
+type ID = eventfile.ID
 
-// Event is one event. The store does not look into its body.
-type Event struct {
-	Time int64  // in nanoseconds since 1970, from 1 on
-	ID   ID     // zero: Write gives it one, and it is no repeat of any other
-	Body []byte // an Erlang external term as on the wire
-}
+// Event is one event: its time in nanoseconds since 1970, from 1 on; its id, zero where Write is to
+// give it one; and its body, an Erlang external term as on the wire. The store does not look into
+// the body.
+type Event = eventfile.Event
 
 // Written says what became of the events of a Write.
 type Written struct {

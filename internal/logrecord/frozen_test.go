@@ -9,6 +9,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
@@ -47,6 +48,8 @@ func TestFrozenRecords(t *testing.T) {
 		"tags": tags.AppendChange(tags.AppendChange(AppendTags(nil, 1<<63), &tags.Change{Bucket: 1 << 63, Key: []byte("\x01a"), Collection: []byte("c"), Clock: 1, Node: 2,
 			Set: []tags.Tag{{TagName: tags.TagName{Namespace: []byte("n"), Name: []byte("host")}, Value: []byte("\x00\xff")}}}),
 			&tags.Change{Bucket: 1 << 63, Key: []byte("\x01b"), Collection: []byte("c"), Leave: true, Clock: 1, Node: 2}),
+		"events": slices.Concat(AppendEvents(nil, 1<<63, epoch/60, &counts, []eventfile.Event{
+			{Time: epoch*1e9 + 5e6, ID: eventfile.ID{1, 15: 0xff}, Body: []byte("\x83a\x01")}, {Time: epoch * 1e9, ID: eventfile.ID{1, 14: 1}}, {Time: epoch*1e9 + 2e6, ID: eventfile.ID{2}, Body: []byte("b")}})),
 		"refused": AppendRefused(nil, 1, epoch/60, &counts),
 		"row 8":   writeRecord(nil, 1, 70_000, row(false, 0, -128, 127), epoch/60, &counts),
 		"row 16":  writeRecord(nil, 1, 70_000, row(false, 0, -32768, 32767, 5, 6), epoch/60, &counts),
@@ -67,6 +70,9 @@ func TestFrozenRecords(t *testing.T) {
 			p.Kind, p.Bucket, b.Name, b.Resolution, b.PPF, b.TTL, b.Grace, b.HPTS, p.TTL, p.Group, p.Column, p.Key, p.Minute, countsText(p.Counts), p.Slot, p.Why, p.series, p.Deleted.Clock, p.Deleted.Name)
 		if len(p.Changes) > 0 {
 			fmt.Fprintf(&text, " changes %x", p.Changes)
+		}
+		for _, e := range p.Events {
+			fmt.Fprintf(&text, " event %d %x %x", e.Time, e.ID, e.Body)
 		}
 		if len(p.Cells) > 0 {
 			fmt.Fprintf(&text, " %x", ParseCells(nil, p.Cells))

@@ -13,6 +13,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/fields"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/series"
@@ -33,6 +34,7 @@ const (
 	SeriesDeleted Kind = 8  // series of one group were deleted or have expired
 	Runs          Kind = 9  // several runs of points of one group, each of consecutive columns in one slot
 	Tags          Kind = 10 // tags of series were set or removed
+	Events        Kind = 11 // events of one bucket, or what became of those that were not stored
 )
 
 // Points reports whether records of the kind hold points.
@@ -56,21 +58,22 @@ var errRecord = errors.New("malformed log record")
 // it is zero for others. Slices are part of the bytes that were parsed.
 type Record struct {
 	Kind        Kind
-	Bucket      uint64           // id; all kinds
-	Info        buckets.Info     // Bucket
-	Deleted     buckets.Deletion // BucketDeleted
-	TTL         int64            // TTL: in points, 0 = infinite
-	Group       uint32           // Series, SeriesDeleted, Row, Column, Runs
-	Column      int              // Series, Row, Column
-	Key         []byte           // Series
-	Incarnation uint64           // Series: its own; SeriesDeleted: what the series have from then on
-	Minute      int64            // Refused, Row, Column, Runs: of arrival, since 1970
-	Counts      account.Counts   // Refused, Row, Column, Runs: what became of the points
-	Slot, Last  int64            // Row, Column, Runs: the lowest and the highest slot of the points
-	Why         Reason           // SeriesDeleted
-	Runs        []byte           // Runs: well-formed, for ParseRuns
-	Cells       []byte           // Row, Column, Runs: well-formed, for ParseCells
-	Changes     []byte           // Tags: well-formed, for EachChange
+	Bucket      uint64            // id; all kinds
+	Info        buckets.Info      // Bucket
+	Deleted     buckets.Deletion  // BucketDeleted
+	TTL         int64             // TTL: in points, 0 = infinite
+	Group       uint32            // Series, SeriesDeleted, Row, Column, Runs
+	Column      int               // Series, Row, Column
+	Key         []byte            // Series
+	Incarnation uint64            // Series: its own; SeriesDeleted: what the series have from then on
+	Minute      int64             // Refused, Row, Column, Runs, Events: of arrival, since 1970
+	Counts      account.Counts    // Refused, Row, Column, Runs, Events: what became of the points or events
+	Slot, Last  int64             // Row, Column, Runs: the lowest and the highest slot of the points
+	Why         Reason            // SeriesDeleted
+	Runs        []byte            // Runs: well-formed, for ParseRuns
+	Cells       []byte            // Row, Column, Runs: well-formed, for ParseCells
+	Changes     []byte            // Tags: well-formed, for EachChange
+	Events      []eventfile.Event // Events: in the order of their coming
 
 	series []byte // SeriesDeleted
 }
@@ -206,6 +209,8 @@ func Parse(src []byte) (r Record, err error) {
 		f.Check(len(r.series) > 0 && len(r.series)%deletedSize == 0)
 	case Tags:
 		f.tags(&r)
+	case Events:
+		f.events(&r)
 	case Refused:
 		r.Minute = f.Varint()
 		r.Counts = account.ReadCounts(&f.Reader)

@@ -3,12 +3,14 @@ package logrecord
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -64,6 +66,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add(AppendBucket(nil, &buckets.Info{ID: 3, Name: "b", Resolution: 1000, PPF: 10}))
 	f.Add(AppendBucketDeleted(nil, &buckets.Deletion{ID: 3, Clock: 7, Name: "b"}))
 	f.Add(AppendTTL(nil, 3, 60))
+	f.Add(slices.Concat(AppendEvents(nil, 3, 100, &account.Counts{Accepted: 1}, []eventfile.Event{{Time: 5, Body: []byte("b")}, {Time: 3, ID: eventfile.ID{1}}})))
 	f.Add(AppendSeries(nil, 3, 4, 5, 1<<60, []byte("key")))
 	f.Add(AppendDeleted(AppendSeriesDeleted(nil, 3, 4, Deleted, 1<<60), 5, metric.SeriesID{}))
 	f.Add(AppendRefused(nil, 3, 100, &account.Counts{Refused: [account.NumReasons]uint64{account.Future: 2}}))

@@ -1,0 +1,223 @@
+package events
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+
+	"dalmatiner/internal/eventfile"
+)
+
+// tableBatch is how many events a read takes from a table at a time, under the lock.
+const tableBatch = 256
+
+// source gives events of one bucket in their order.
+type source interface {
+	// load makes the list not empty, or reports false at the end.
+	load(m *merged) bool
+	// least is the first event of the list, or one that is not behind what load would give.
+	least() key
+	// list is what is loaded and not yet taken.
+	waiting() []Event
+	take()
+}
+
+// fromTable is the events of a table.
+type fromTable struct {
+	s    *Local
+	t    *table
+	list []Event
+	buf  []Event
+	next key
+	done bool
+}
+
+func (f *fromTable) waiting() []Event { return f.list }
+func (f *fromTable) take()            { f.list = f.list[1:] }
+
+func (f *fromTable) least() key {
+	if len(f.list) > 0 {
+		return keyOf(&f.list[0])
+	}
+	return f.next
+}
+
+func (f *fromTable) load(m *merged) bool {
+	if f.done {
+		return false
+	}
+	f.s.mu.RLock()
+	f.buf = f.t.from(f.buf[:0], m.bucket, f.next, tableBatch)
+	f.s.mu.RUnlock()
+	f.list = f.buf
+	if len(f.list) == 0 {
+		f.done = true
+		return false
+	}
+	last := keyOf(&f.list[len(f.list)-1])
+	f.next = last.following()
+	f.done = len(f.list) < tableBatch
+	return true
+}
+
+// following is the next key.
+func (k key) following() key {
+	for i := len(k.id) - 1; i >= 0; i-- {
+		if k.id[i]++; k.id[i] != 0 {
+			return k
+		}
+	}
+	k.time++
+	return k
+}
+
+// fromFile is the events of a file: one block at a time is in memory.
+type fromFile struct {
+	f        *file
+	at, past int // blocks
+	list     []Event
+	buf      *eventfile.Buffer
+}
+
+func (f *fromFile) waiting() []Event { return f.list }
+func (f *fromFile) take()            { f.list = f.list[1:] }
+
+func (f *fromFile) least() key {
+	if len(f.list) > 0 || f.at == f.past {
+		if len(f.list) == 0 {
+			return key{}
+		}
+		return keyOf(&f.list[0])
+	}
+	return key{time: f.f.reader.Blocks[f.at].First}
+}
+
+func (f *fromFile) load(m *merged) bool {
+	for f.at < f.past {
+		if f.buf == nil {
+			f.buf = new(eventfile.Buffer)
+		}
+		block := f.at
+		f.at++
+		list, err := f.f.reader.Load(block, f.buf)
+		if err != nil {
+			m.damaged(f.f, block, err)
+			continue
+		}
+		f.list = list
+		return true
+	}
+	f.buf = nil
+	return false
+}
+
+// merged merges sources into one order without repeats. Files are read when the order has come to
+// their next block, so memory holds a block of those that overlap.
+type merged struct {
+	bucket  uint64
+	sources []source
+	damaged func(f *file, block int, err error)
+	last    key
+}
+
+func (m *merged) Len() int           { return len(m.sources) }
+func (m *merged) Less(i, j int) bool { return m.sources[i].least().compare(m.sources[j].least()) < 0 }
+func (m *merged) Swap(i, j int)      { m.sources[i], m.sources[j] = m.sources[j], m.sources[i] }
+func (m *merged) Push(x any)         { m.sources = append(m.sources, x.(source)) }
+func (m *merged) Pop() any {
+	last := m.sources[len(m.sources)-1]
+	m.sources = m.sources[:len(m.sources)-1]
+	return last
+}
+
+// next returns the next event, nil at the end. It is valid until the next call.
+func (m *merged) next() *Event {
+	for len(m.sources) > 0 {
+		top := m.sources[0]
+		if len(top.waiting()) == 0 {
+			if top.load(m) {
+				heap.Fix(m, 0)
+			} else {
+				heap.Pop(m)
+			}
+			continue
+		}
+		e := &top.waiting()[0]
+		k := keyOf(e)
+		if k.compare(m.last) <= 0 { // a repeat
+			top.take()
+			heap.Fix(m, 0)
+			continue
+		}
+		m.last = k
+		return e
+	}
+	return nil
+}
+
+// done takes the event that next returned.
+func (m *merged) done() {
+	m.sources[0].take()
+	heap.Fix(m, 0)
+}
+
+// newMerged begins a merge of a bucket from a time on.
+func newMerged(s *Local, bucket uint64, from int64, end int64, tables []*table, files []*file) *merged {
+	m := &merged{bucket: bucket}
+	start := key{time: max(from, 1)}
+	for _, t := range tables {
+		m.sources = append(m.sources, &fromTable{s: s, t: t, next: start})
+	}
+	for _, f := range files {
+		if at, past := f.reader.Of(bucket, start.time, end); at < past {
+			m.sources = append(m.sources, &fromFile{f: f, at: at, past: past})
+		}
+	}
+	heap.Init(m)
+	return m
+}
+
+// ctxEvery is after how many events a read looks at its context.
+const ctxEvery = 256
+
+// Read implements Store.
+func (s *Local) Read(ctx context.Context, bucket string, start, end int64, fn func(*Event) error) ([]Gap, error) {
+	info, err := s.o.Bucket(bucket)
+	if err != nil {
+		return nil, err
+	}
+	start = max(start, s.livesFrom(&info))
+	if start >= end {
+		return nil, nil
+	}
+	v, err := s.pin(info.ID, start, end)
+	if err != nil {
+		return nil, err
+	}
+	defer s.unpin(v)
+	gaps := v.gaps(info.ID, start, end)
+	m := newMerged(s, info.ID, start, end, v.tables, v.files)
+	m.damaged = func(f *file, block int, err error) {
+		s.o.Damage(s.o.name(f.Number), err)
+		gaps = append(gaps, gapOf(&f.reader.Blocks[block]))
+	}
+	for n := 0; ; n++ {
+		if n%ctxEvery == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+		}
+		e := m.next()
+		if e == nil || e.Time >= end {
+			return ordered(gaps), nil
+		}
+		if e.Time >= start {
+			if err := fn(e); errors.Is(err, Stop) {
+				return ordered(gaps), nil
+			} else if err != nil {
+				return nil, err
+			}
+		}
+		m.done()
+	}
+}

@@ -1,0 +1,233 @@
+package events
+
+import (
+	"slices"
+	"time"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/wal"
+)
+
+// Limits of a record of the log: what one write of the log takes, and what is under the lock at a
+// time.
+const (
+	recordBytes  = 1 << 20
+	recordEvents = 4096
+)
+
+// Write implements Store.
+func (s *Local) Write(bucket string, list []Event) (Written, error) {
+	info, err := s.o.Bucket(bucket)
+	if err != nil {
+		return Written{}, err
+	}
+	s.o.Wait()
+	var w Written
+	all, from := s.admit(&info, list, &w.Counts)
+	fresh := all
+	if w.Counts.RefusedTotal() > 0 {
+		lsn, err := s.o.Log.RefuseEvents(info.ID, &w.Counts)
+		if err != nil {
+			return Written{}, err
+		}
+		w.Token.Position = uint64(lsn)
+	}
+	for len(fresh) > 0 {
+		n, bytes := 0, 0
+		for n < len(fresh) && n < recordEvents && (n == 0 || bytes+len(fresh[n].Body) <= recordBytes) {
+			bytes += len(fresh[n].Body)
+			n++
+		}
+		if err := s.write(bucket, &info, fresh[:n], &w); err != nil {
+			return Written{}, err
+		}
+		fresh = fresh[n:]
+	}
+	for i, at := range from {
+		list[at].ID = all[i].ID
+	}
+	return w, nil
+}
+
+// admit returns the events that can be stored, and counts the others as refused. It is the list
+// itself where that is all of them; otherwise from says where in the list each of them is.
+func (s *Local) admit(info *buckets.Info, list []Event, c *account.Counts) (fresh []Event, from []int) {
+	now := s.o.Now()
+	ahead, lives, full := now+int64(s.o.MaxFuture), s.livesFrom(info), s.o.DiskFull()
+	refused := func(e *Event) (why account.Reason, refused bool) {
+		switch {
+		case e.Time < 1:
+			return account.BadTimestamp, true
+		case len(e.Body) > MaxBody:
+			return account.TooLarge, true
+		case e.Time > ahead:
+			return account.Future, true
+		case e.Time < lives:
+			return account.Expired, true
+		}
+		return account.DiskFull, full
+	}
+	for i := range list {
+		if why, is := refused(&list[i]); is {
+			c.Refused[why]++
+		} else {
+			from = append(from, i)
+		}
+	}
+	if len(from) == len(list) {
+		return list, nil
+	}
+	fresh = make([]Event, len(from))
+	for i, at := range from {
+		fresh[i] = list[at]
+	}
+	return fresh, from
+}
+
+// write stores the events of one record of the log.
+func (s *Local) write(bucket string, info *buckets.Info, list []Event, w *Written) error {
+	var known repeats
+	if err := s.findRepeats(info.ID, list, &known); err != nil {
+		return err
+	}
+	return s.o.Inside(func() error {
+		s.writing.Lock()
+		defer s.writing.Unlock()
+		if _, ok := s.o.ByID(info.ID); !ok {
+			return buckets.Unknown(bucket)
+		}
+		for known.epoch != s.nowEpoch() { // a flush has moved events into a file
+			if err := s.findRepeats(info.ID, list, &known); err != nil {
+				return err
+			}
+		}
+		var c account.Counts
+		stored := s.insert(info, list, &known, &c)
+		head, body := logrecord.AppendEvents(nil, info.ID, s.o.Now()/int64(time.Minute), &c, stored)
+		err := s.o.Log.AppendEvents(head, body, func(lsn wal.LSN) {
+			s.o.Account.Add(info.ID, s.o.Now()/int64(time.Minute), &c)
+			w.Token = coordinator.Token{Position: max(w.Token.Position, uint64(lsn))}
+		})
+		w.Counts.Add(&c)
+		return err
+	})
+}
+
+func (s *Local) nowEpoch() uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.epoch
+}
+
+// insert puts events into the active table, offers them to live tails, and counts what became of
+// them. It returns those that were stored.
+func (s *Local) insert(info *buckets.Info, list []Event, known *repeats, c *account.Counts) []Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stored := list[:0:0]
+	before := s.active.bytes
+	tails := s.followers[info.ID]
+	for i := range list {
+		e := &list[i]
+		given := e.ID == ID{}
+		if given {
+			e.ID = s.ids.next()
+		}
+		if !given && known.has(keyOf(e)) || !s.insertOne(info.ID, e) {
+			c.Duplicate++
+			continue
+		}
+		newest := s.newest[info.ID]
+		if e.Time < newest && newest-e.Time > info.Grace {
+			c.Late++
+		} else {
+			c.Accepted++
+		}
+		s.newest[info.ID] = max(newest, e.Time)
+		stored = append(stored, *e)
+		for _, f := range tails {
+			f.offer(e)
+		}
+	}
+	s.o.Pending(s.active.bytes - before)
+	return stored
+}
+
+// insertOne puts an event into the active table, unless a table has it. Under the lock.
+func (s *Local) insertOne(bucket uint64, e *Event) bool {
+	for _, t := range s.frozen {
+		if t.has(bucket, keyOf(e)) {
+			return false
+		}
+	}
+	return s.active.insert(bucket, e)
+}
+
+// repeats are the events of a list that files have.
+type repeats struct {
+	epoch uint64 // that the files are of
+	keys  map[key]struct{}
+}
+
+func (r *repeats) has(k key) bool {
+	_, ok := r.keys[k]
+	return ok
+}
+
+// findRepeats finds the events of a list that files have. Most lists take no look into a file: they
+// have no ids of their senders, or are newer than everything in files.
+func (s *Local) findRepeats(bucket uint64, list []Event, known *repeats) error {
+	s.mu.RLock()
+	newest := int64(0)
+	for _, f := range s.files {
+		if r, ok := f.of(bucket); ok {
+			newest = max(newest, r.Last)
+		}
+	}
+	known.epoch, known.keys = s.epoch, nil
+	s.mu.RUnlock()
+	if slices.ContainsFunc(list, func(e Event) bool { return e.ID != ID{} && e.Time <= newest }) {
+		return s.lookUp(bucket, list, known)
+	}
+	return nil
+}
+
+// lookUp finds the events of a list with ids of their senders that files have. What damage hides is
+// not found: such a repeat is stored as if it were new.
+func (s *Local) lookUp(bucket uint64, list []Event, known *repeats) error {
+	var keys []key
+	for i := range list {
+		if list[i].ID != (ID{}) {
+			keys = append(keys, keyOf(&list[i]))
+		}
+	}
+	known.keys = make(map[key]struct{})
+	slices.SortFunc(keys, key.compare)
+	v, err := s.pin(bucket, keys[0].time, after(keys[len(keys)-1].time))
+	if err != nil {
+		return err
+	}
+	defer s.unpin(v)
+	known.epoch = v.epoch
+	var buf eventfile.Buffer
+	for _, f := range v.files {
+		read := -1 // block in buf
+		var in []Event
+		for _, k := range keys {
+			for i, past := f.reader.Of(bucket, k.time, after(k.time)); i < past; i++ {
+				if read != i {
+					in, _ = s.keys(f, i, &buf) // damage is reported, and hides the block
+					read = i
+				}
+				if _, found := slices.BinarySearchFunc(in, k, func(e Event, k key) int { return keyOf(&e).compare(k) }); found {
+					known.keys[k] = struct{}{}
+				}
+			}
+		}
+	}
+	return nil
+}
