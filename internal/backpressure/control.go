@@ -47,6 +47,7 @@ type Control struct {
 	o Options
 
 	sealed, late atomic.Int64 // bytes that wait for a flush
+	events       atomic.Int64 // the same of events
 	waiting      atomic.Int64 // senders held back
 	waits        atomic.Int64 // times one was
 
@@ -78,6 +79,16 @@ func (c *Control) AddSealed(n int64) { c.sealed.Add(n) }
 // AddLate is AddSealed for the memory of late points.
 func (c *Control) AddLate(n int64) { c.late.Add(n) }
 
+// AddEvents is AddSealed for events. They make a flush due as sealed blocks do.
+func (c *Control) AddEvents(n int64) {
+	if c.events.Add(n) > c.o.FlushBytes && n > 0 && !c.flushFailed.Load() {
+		c.WantFlush()
+	}
+}
+
+// Events returns the bytes of events that wait for a flush.
+func (c *Control) Events() int64 { return c.events.Load() }
+
 // Sealed returns the encoded bytes that wait for a flush.
 func (c *Control) Sealed() int64 { return c.sealed.Load() }
 
@@ -94,7 +105,7 @@ func (c *Control) Full() bool {
 	if c.diskFull.Load() {
 		return false
 	}
-	if c.sealed.Load() > 2*c.o.FlushBytes || c.late.Load() > 2*c.o.LateMemory {
+	if c.sealed.Load()+c.events.Load() > 2*c.o.FlushBytes || c.late.Load() > 2*c.o.LateMemory {
 		return true
 	}
 	return c.Pressed()
@@ -107,7 +118,7 @@ func (c *Control) Pressed() bool {
 	if m.Level() < memory.Hold {
 		return false
 	}
-	return c.o.HeadBytes()+c.sealed.Load()+c.late.Load() > m.Limit()/freeablePart
+	return c.o.HeadBytes()+c.sealed.Load()+c.late.Load()+c.events.Load() > m.Limit()/freeablePart
 }
 
 // Wait holds a sender back while it is full: TCP then slows the sender down.

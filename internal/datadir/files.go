@@ -16,6 +16,7 @@ var fileKinds = [manifest.FileKinds]struct {
 }{
 	manifest.TagBase:    {"tags", []string{".base", ".base2"}},
 	manifest.TagChanges: {"tags", []string{".changes", ".changes2"}},
+	manifest.EventFile:  {"events", []string{".evt"}},
 }
 
 // FileDirs returns the directories of side files, one for each side.

@@ -28,8 +28,8 @@ func (b *Block) Bytes() int64 { return int64(b.keys) + int64(b.bodies) }
 // from its files alone.
 type Meta struct {
 	Buckets  []buckets.Info // of the events
-	Position uint64         // of the log: every event below it is in a file with this or a lower number; 0 = a merge
-	Account  []byte         // the account of that position; a merge has none
+	Position uint64         // of the log: every event below it is in a file; a merge has the highest of what it replaces
+	Account  []byte         // the account of that position
 	Replaces []uint64       // numbers of the files whose events a merge has taken over
 }
 

@@ -62,7 +62,7 @@ func (s *Local) Count(ctx context.Context, bucket string, start, end, step int64
 	if err != nil {
 		return nil, nil, err
 	}
-	st, err := newSteps(start, end, s.livesFrom(&info), step)
+	st, err := newSteps(start, end, s.o.livesFrom(&info), step)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -30,7 +30,7 @@ func TestDamageIsNamedAndLeftOut(t *testing.T) {
 	n := newNode(t, buckets.Info{Name: "a"})
 	n.write("a", spread(3000, now-3000e6, 1e6))
 	n.flush(false)
-	path := "events/" + Path(1)
+	path := eventfile.Path(1)
 	whole := filetest.Read(t, n.fs, path)
 	bad := slices.Clone(whole)
 	bad[len(bad)/3] ^= 4
@@ -65,7 +65,7 @@ func TestAMissingFileIsAGap(t *testing.T) {
 	n.flush(false)
 	n.write("a", spread(1, now, 1))
 	n.flush(false)
-	if err := n.fs.Remove("events/" + Path(1)); err != nil {
+	if err := n.fs.Remove(eventfile.Path(1)); err != nil {
 		t.Fatal(err)
 	}
 	n.replay(len(n.log))
@@ -131,7 +131,7 @@ func TestADeletedBucketLeavesNothing(t *testing.T) {
 	}
 	n.merge()
 	for _, file := range n.files {
-		if _, ok := file.of(id); ok {
+		if _, ok := file.RangeOf(id); ok {
 			t.Fatal("a merge kept events of a deleted bucket")
 		}
 	}
@@ -191,11 +191,7 @@ func TestRepeatsOfTwoSendersAreDropped(t *testing.T) {
 		case <-done:
 			left--
 		default:
-			f := n.s.Capture()
-			if _, err := f.Write(n.takeNumber(), 1); err != nil {
-				t.Fatal(err)
-			}
-			f.Publish()
+			n.flush(false)
 		}
 	}
 	totals[0].Add(&totals[1])

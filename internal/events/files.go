@@ -2,77 +2,21 @@ package events
 
 import (
 	"cmp"
-	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/manifest"
 )
-
-// Suffix ends the names of files of events.
-const Suffix = ".evt"
-
-// Path is the path of a file below the directory of events.
-func Path(number uint64) string { return fmt.Sprintf("%016x%s", number, Suffix) }
-
-// File is what the MANIFEST says of a committed file.
-type File struct {
-	Number uint64
-	Bytes  int64
-	Ranges []Range // by bucket, in ascending order of their ids
-}
-
-// Range is what a file has of a bucket.
-type Range struct {
-	Bucket      uint64
-	First, Last int64 // times of its events in nanoseconds
-	Events      int64
-}
 
 // file is a committed file. The lock of the store is that of users and dead.
 type file struct {
-	File
+	manifest.File
 	reader *eventfile.Reader // nil: it is missing or cannot be used
 	users  int
 	dead   bool // removed when nobody uses it
-}
-
-// rangesOf returns what a file has of each bucket, with what it has lost.
-func rangesOf(blocks []eventfile.Block, lost []eventfile.Lost) []Range {
-	all := make(map[uint64]Range)
-	add := func(bucket uint64, first, last, n int64) {
-		r, ok := all[bucket]
-		if !ok {
-			r = Range{Bucket: bucket, First: first, Last: last}
-		}
-		r.First, r.Last, r.Events = min(r.First, first), max(r.Last, last), r.Events+n
-		all[bucket] = r
-	}
-	for i := range blocks {
-		b := &blocks[i]
-		add(b.Bucket, b.First, b.Last, b.Events)
-	}
-	for _, l := range lost {
-		add(l.Bucket, l.First, l.Last, l.Events)
-	}
-	out := make([]Range, 0, len(all))
-	for _, r := range all {
-		out = append(out, r)
-	}
-	slices.SortFunc(out, func(a, b Range) int { return cmp.Compare(a.Bucket, b.Bucket) })
-	return out
-}
-
-// of returns what a file has of a bucket.
-func (f *File) of(bucket uint64) (Range, bool) {
-	i, ok := slices.BinarySearchFunc(f.Ranges, bucket, func(r Range, id uint64) int { return cmp.Compare(r.Bucket, id) })
-	if !ok {
-		return Range{}, false
-	}
-	return f.Ranges[i], true
 }
 
 // view is what one read sees: tables, and the files that may have something of its range.
@@ -92,7 +36,7 @@ func (s *Local) pin(bucket uint64, start, end int64) (*view, error) {
 	}
 	v := &view{tables: append(slices.Clone(s.frozen), s.active), epoch: s.epoch}
 	for _, f := range s.files {
-		if r, ok := f.of(bucket); !ok || r.Last < start || r.First >= end {
+		if r, ok := f.RangeOf(bucket); !ok || r.Last < start || r.First >= end {
 			continue
 		}
 		if f.reader == nil {
@@ -100,7 +44,7 @@ func (s *Local) pin(bucket uint64, start, end int64) (*view, error) {
 			continue
 		}
 		if err := f.reader.Acquire(); err != nil {
-			s.o.Damage(s.o.name(f.Number), err)
+			s.o.Damage(s.o.name(f.Seq), err)
 			v.lost = append(v.lost, f)
 			continue
 		}
@@ -127,22 +71,22 @@ func (s *Local) unpin(v *view) {
 // remove removes files from the disk that nothing names any more.
 func (s *Local) remove(dead []*file) {
 	for _, f := range dead {
-		if err := s.o.FS.Remove(s.o.path(f.Number)); err != nil {
-			s.o.Logger.Warn("a file of events that nothing needs stays until the next start", "file", s.o.name(f.Number), "err", err)
+		if err := s.o.FS.Remove(s.o.path(f.Seq)); err != nil {
+			s.o.Logger.Warn("a file of events that nothing needs stays until the next start", "file", s.o.name(f.Seq), "err", err)
 		}
 	}
 }
 
-func (o *Options) path(number uint64) string { return filepath.Join(o.Dir, Path(number)) }
+func (o *Options) path(number uint64) string { return o.FS.PathJoin(o.Dir, eventfile.Path(number)) }
 
 // name is how a file is called in reports.
-func (o *Options) name(number uint64) string { return filepath.Base(o.Dir) + "/" + Path(number) }
+func (o *Options) name(number uint64) string { return eventfile.Path(number) }
 
 // keys reads the keys of a block and reports damage.
 func (s *Local) keys(f *file, block int, buf *eventfile.Buffer) ([]Event, error) {
 	list, err := f.reader.Keys(block, buf)
 	if err != nil {
-		s.o.Damage(s.o.name(f.Number), err)
+		s.o.Damage(s.o.name(f.Seq), err)
 	}
 	return list, err
 }
@@ -156,8 +100,8 @@ func (v *view) gaps(bucket uint64, start, end int64) (gaps []Gap) {
 		}
 	}
 	for _, f := range v.lost {
-		if r, ok := f.of(bucket); ok {
-			add(r.First, r.Last, r.Events)
+		if r, ok := f.RangeOf(bucket); ok {
+			add(r.First, r.Last, r.Items)
 		}
 	}
 	for _, f := range v.files {
@@ -220,9 +164,9 @@ func lifetime(info *buckets.Info) int64 {
 }
 
 // livesFrom returns the time before which the events of a bucket have expired.
-func (s *Local) livesFrom(info *buckets.Info) int64 {
+func (o *Options) livesFrom(info *buckets.Info) int64 {
 	if ttl := lifetime(info); ttl > 0 {
-		return s.o.Now() - ttl
+		return o.Now() - ttl
 	}
 	return math.MinInt64
 }

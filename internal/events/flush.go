@@ -1,73 +1,70 @@
 package events
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/wal"
 )
 
-// Flush is what one flush takes, from Capture to Publish or Abort.
-type Flush struct {
-	s       *Local
-	tables  []*table
-	account []byte
-	file    *file
+// flushing is what one flush takes, from Take to Committed or PutBack.
+type flushing struct {
+	tables   []*table
+	account  []byte
+	position wal.LSN
+	file     *file
 }
 
-// Capture takes everything that is in memory for a flush. It is called in a moment in which nothing
-// is in the log and not in the tables, or the other way round. Readers see the same events as before.
-func (s *Local) Capture() *Flush {
+// Take takes everything that is in memory for a flush. It is called in a moment in which nothing
+// is in the log and not in the tables, or the other way round. Readers see the same events as
+// before. This and the next methods are those of flush.Side.
+func (s *Local) Take(end wal.LSN) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.active.empty() {
 		s.frozen = append(s.frozen, s.active)
 		s.active = newTable()
 	}
-	return &Flush{s: s, tables: slices.Clone(s.frozen), account: s.o.Account.Snapshot()}
+	s.flushing = flushing{tables: slices.Clone(s.frozen), account: s.o.Account.Snapshot(), position: end}
 }
 
-// Account returns the account of events as it was at the Capture.
-func (f *Flush) Account() []byte { return f.account }
-
-// Write writes what was captured into a durable file, and returns what the MANIFEST has to say of
-// it: nil where there is nothing to write. number is that of the file, position that of the log at
-// the Capture. After an error, Abort must follow.
-func (f *Flush) Write(number, position uint64) (*File, error) {
-	s := f.s
+// WriteFile writes what was taken into a durable file of a number, and adds it and the account to an
+// edit of the MANIFEST. After an error PutBack must follow.
+func (s *Local) WriteFile(seq uint64, e *manifest.FileChanges) error {
+	f := &s.flushing
+	e.EventAccount, e.EventAccountLSN = f.account, uint64(f.position)
 	if !slices.ContainsFunc(f.tables, func(t *table) bool { return !t.empty() }) {
-		return nil, nil
+		return nil
 	}
-	w, err := s.create(number)
+	w, err := s.create(seq)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	meta := eventfile.Meta{Position: position, Account: f.account}
-	if err := f.fill(w, &meta); err != nil {
-		return nil, errors.Join(err, w.Abort())
+	meta := eventfile.Meta{Position: uint64(f.position), Account: f.account}
+	if err := s.fill(w, &meta, f.tables); err != nil {
+		return errors.Join(err, w.Abort())
 	}
-	f.file, err = s.finish(w, &meta)
-	if f.file == nil {
-		return nil, err
+	if f.file, err = s.finish(w, &meta); f.file != nil {
+		e.Add = append(e.Add, f.file.File)
 	}
-	return &f.file.File, err
+	return err
 }
 
 // fill writes the events of all tables.
-func (f *Flush) fill(w *eventfile.Writer, meta *eventfile.Meta) error {
-	s := f.s
+func (s *Local) fill(w *eventfile.Writer, meta *eventfile.Meta, tables []*table) error {
 	s.mu.RLock()
-	all := ids(f.tables)
+	all := ids(tables)
 	s.mu.RUnlock()
 	for _, id := range all {
 		info, ok := s.o.ByID(id)
 		if !ok {
 			continue
 		}
-		written, err := s.copyTo(w, &info, f.tables, nil)
+		written, err := s.copyTo(w, &info, tables, nil)
 		if err != nil {
 			return err
 		}
@@ -75,7 +72,7 @@ func (f *Flush) fill(w *eventfile.Writer, meta *eventfile.Meta) error {
 			meta.Buckets = append(meta.Buckets, info)
 		}
 	}
-	for _, t := range f.tables {
+	for _, t := range tables {
 		for _, l := range t.lost {
 			s.addLost(w, l)
 		}
@@ -85,11 +82,11 @@ func (f *Flush) fill(w *eventfile.Writer, meta *eventfile.Meta) error {
 
 // copyTo writes the events of a bucket that have not expired, and reports whether there were any.
 func (s *Local) copyTo(w *eventfile.Writer, info *buckets.Info, tables []*table, files []*file) (written bool, err error) {
-	m := newMerged(s, info.ID, s.livesFrom(info), maxTime, tables, files)
-	lives := s.livesFrom(info)
+	m := newMerged(s, info.ID, s.o.livesFrom(info), maxTime, tables, files)
+	lives := s.o.livesFrom(info)
 	var unread error
 	m.damaged = func(f *file, block int, err error) {
-		s.o.Damage(s.o.name(f.Number), err)
+		s.o.Damage(s.o.name(f.Seq), err)
 		var d *eventfile.DamageError
 		if errors.As(err, &d) && d.Read {
 			unread = errors.Join(unread, err) // it may be read the next time
@@ -112,7 +109,7 @@ func (s *Local) copyTo(w *eventfile.Writer, info *buckets.Info, tables []*table,
 
 // addLost notes lost events in a file, unless they would have expired or their bucket is gone.
 func (s *Local) addLost(w *eventfile.Writer, l eventfile.Lost) {
-	if info, ok := s.o.ByID(l.Bucket); ok && l.Last >= s.livesFrom(&info) {
+	if info, ok := s.o.ByID(l.Bucket); ok && l.Last >= s.o.livesFrom(&info) {
 		w.AddLost(l)
 	}
 }
@@ -135,7 +132,7 @@ func (s *Local) finish(w *eventfile.Writer, meta *eventfile.Meta) (*file, error)
 		return nil, s.o.FS.Remove(path + tempSuffix)
 	}
 	if err = s.o.FS.Rename(path+tempSuffix, path); err == nil {
-		err = durable.SyncDir(s.o.FS, s.o.Dir)
+		err = durable.SyncDir(s.o.FS, s.o.FS.PathDir(path))
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.o.FS.Remove(path+tempSuffix))
@@ -144,30 +141,42 @@ func (s *Local) finish(w *eventfile.Writer, meta *eventfile.Meta) (*file, error)
 	if err != nil {
 		return nil, errors.Join(err, s.o.FS.Remove(path))
 	}
-	return &file{File: File{Number: w.Number(), Bytes: info.Bytes, Ranges: rangesOf(info.Blocks, info.Lost)}, reader: r}, nil
+	return &file{File: r.File(), reader: r}, nil
 }
 
-// Publish moves readers from the tables to the file, which is committed.
-func (f *Flush) Publish() {
-	s := f.s
+// Committed moves readers from the tables to the file.
+func (s *Local) Committed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	f := s.flushing
+	s.flushing = flushing{}
 	if f.file != nil {
 		s.add(f.file)
-		slices.SortFunc(s.files, func(a, b *file) int { return cmp.Compare(a.Number, b.Number) })
 	}
 	s.epoch++
+	s.Merger.Want()
 	for _, t := range f.tables {
 		s.o.Pending(-t.bytes)
 	}
 	s.frozen = s.frozen[len(f.tables):]
 }
 
-// Abort gives a flush up that is not committed: the next one takes what this one would have
-// written. The file goes, unless it may have been committed.
-func (f *Flush) Abort(committed bool) error {
-	if f.file == nil || committed {
-		return nil
+// PutBack gives a flush up that is not committed: the next one takes what this one would have
+// written.
+func (s *Local) PutBack() {
+	if f := s.flushing.file; f != nil {
+		s.remove([]*file{f})
 	}
-	return f.s.o.FS.Remove(f.s.o.path(f.file.Number))
+	s.flushing = flushing{}
+}
+
+// Unflushed returns the bytes of events in memory, which a flush would free.
+func (s *Local) Unflushed() int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	n := s.active.bytes
+	for _, t := range s.frozen {
+		n += t.bytes
+	}
+	return n
 }

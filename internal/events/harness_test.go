@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/wal"
 )
 
@@ -30,7 +31,8 @@ type node struct {
 	account *account.Account
 	buckets map[string]buckets.Info
 	log     [][]byte
-	files   map[uint64]File
+	state   manifest.State // but for its files
+	files   map[uint64]manifest.File
 	number  uint64
 	damage  []string
 	pending int64
@@ -38,7 +40,7 @@ type node struct {
 }
 
 func newNode(t rapid.TB, infos ...buckets.Info) *node {
-	n := &node{t: t, fs: vfs.NewMem(), buckets: make(map[string]buckets.Info), files: make(map[uint64]File)}
+	n := &node{t: t, fs: vfs.NewMem(), buckets: make(map[string]buckets.Info), files: make(map[uint64]manifest.File)}
 	for i, b := range infos {
 		b.ID, b.PPF = uint64(i+1), max(b.PPF, 60)
 		b.Resolution = max(b.Resolution, 1000)
@@ -54,7 +56,7 @@ func newNode(t rapid.TB, infos ...buckets.Info) *node {
 func (n *node) open() {
 	n.account, n.pending = account.New(), 0
 	s, err := New(Options{
-		FS: n.fs, Dir: "events", Logger: slog.New(slog.DiscardHandler), Now: func() int64 { return now },
+		FS: n.fs, Dir: "", Logger: slog.New(slog.DiscardHandler), Now: func() int64 { return now },
 		MaxFuture: time.Minute, MaxFile: 1 << 20, TakeNumber: func() uint64 { n.number++; return n.number },
 		Bucket: func(name string) (buckets.Info, error) {
 			b, ok := n.buckets[name]
@@ -71,69 +73,73 @@ func (n *node) open() {
 			}
 			return buckets.Info{}, false
 		},
-		Inside: func(fn func() error) error { return fn() }, Log: n, Account: n.account,
+		Log: n, Account: n.account,
 		Wait: func() {}, DiskFull: func() bool { return n.full }, Pending: func(d int64) { n.pending += d },
-		Damage: func(what string, err error) { n.damage = append(n.damage, fmt.Sprintf("%s: %v", what, err)) },
+		Commit:  func(e manifest.FileChanges) error { n.commit(e); return nil },
+		Stopped: func() bool { return false },
+		Damage:  func(what string, err error) { n.damage = append(n.damage, fmt.Sprintf("%s: %v", what, err)) },
 	})
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	n.s = s
-	readers := make(map[uint64]*eventfile.Reader)
-	var files []File
+	var files, lost []manifest.File
 	for _, f := range n.files {
-		files = append(files, f)
-		r, _, err := eventfile.Open(n.fs, "events/"+Path(f.Number), f.Number)
-		if err == nil {
-			readers[f.Number] = r
+		if _, err := n.fs.Stat(eventfile.Path(f.Seq)); err == nil {
+			files = append(files, f)
+		} else {
+			lost = append(lost, f)
 		}
 	}
-	slices.SortFunc(files, func(a, b File) int { return int(a.Number) - int(b.Number) })
-	s.Load(files, readers)
+	slices.SortFunc(files, func(a, b manifest.File) int { return int(a.Seq) - int(b.Seq) })
+	n.state.Files = files
+	if err := s.Load(&n.state, lost); err != nil {
+		n.t.Fatal(err)
+	}
 }
 
-func (n *node) AppendEvents(head, body []byte, apply func(wal.LSN)) error {
-	n.log = append(n.log, slices.Concat(head, body))
-	apply(wal.LSN(len(n.log)))
-	return nil
+func (n *node) Headed(fn func(put func(head, body []byte) (wal.LSN, error)) error) error {
+	return fn(func(head, body []byte) (wal.LSN, error) {
+		n.log = append(n.log, slices.Concat(head, body))
+		return wal.LSN(len(n.log)), nil
+	})
 }
 
 func (n *node) RefuseEvents(bucket uint64, c *account.Counts) (wal.LSN, error) {
-	head, body := logrecord.AppendEvents(nil, bucket, 1, c, nil)
-	return wal.LSN(len(n.log) + 1), n.AppendEvents(head, body, func(wal.LSN) { n.account.Add(bucket, 1, c) })
+	n.log = append(n.log, logrecord.AppendEventsRefused(nil, bucket, 1, c))
+	n.account.Add(bucket, 1, c)
+	return wal.LSN(len(n.log)), nil
 }
 
 // flush flushes, and gives up before the commit where fail is true.
 func (n *node) flush(fail bool) {
-	f := n.s.Capture()
-	n.number++
-	file, err := f.Write(n.number, uint64(len(n.log)+1))
-	if err != nil {
+	n.s.Take(wal.LSN(len(n.log) + 1))
+	var e manifest.FileChanges
+	if err := n.s.WriteFile(n.takeNumber(), &e); err != nil {
 		n.t.Fatal(err)
 	}
 	if fail {
-		if err := f.Abort(false); err != nil {
-			n.t.Fatal(err)
-		}
+		n.s.PutBack()
 		return
 	}
-	if file != nil {
-		n.files[file.Number] = *file
+	n.commit(e)
+	n.s.Committed()
+}
+
+func (n *node) commit(e manifest.FileChanges) {
+	for _, name := range e.Remove {
+		delete(n.files, name.Seq)
 	}
-	f.Publish()
+	for _, f := range e.Add {
+		n.files[f.Seq] = f
+	}
+	if e.EventAccount != nil {
+		n.state.EventAccount, n.state.EventAccountLSN = e.EventAccount, e.EventAccountLSN
+	}
 }
 
 func (n *node) merge() {
-	err := n.s.Merge(func() bool { return false }, func(c Change) error {
-		for _, number := range c.Remove {
-			delete(n.files, number)
-		}
-		if c.Add != nil {
-			n.files[c.Add.Number] = *c.Add
-		}
-		return nil
-	})
-	if err != nil {
+	if err := n.s.Merger.Merge(); err != nil {
 		n.t.Fatal(err)
 	}
 }
@@ -141,12 +147,12 @@ func (n *node) merge() {
 // replay reopens the store and replays the log from a position on.
 func (n *node) replay(from int) {
 	n.open()
-	for _, rec := range n.log[from:] {
+	for i, rec := range n.log[from:] {
 		r, err := logrecord.Parse(rec)
 		if err != nil {
 			n.t.Fatal(err)
 		}
-		if err := n.s.Replay(&r, false); err != nil {
+		if err := (Side{n.s}).Replay(wal.LSN(from+i+1), &r); err != nil {
 			n.t.Fatal(err)
 		}
 	}

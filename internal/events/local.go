@@ -3,14 +3,17 @@ package events
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/wal"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -18,9 +21,9 @@ import (
 
 // Log is the log of the node together with the account of events.
 type Log interface {
-	// AppendEvents appends the record head + body and calls apply with its position, in one moment
-	// of a flush.
-	AppendEvents(head, body []byte, apply func(lsn wal.LSN)) error
+	// Headed calls fn in one moment of a flush, with what appends the record head + body to the
+	// log. Capture is not called during it.
+	Headed(fn func(put func(head, body []byte) (wal.LSN, error)) error) error
 	// RefuseEvents enters counts of events that were not stored into log and account. The position
 	// is 0 where the record is to come.
 	RefuseEvents(bucket uint64, c *account.Counts) (wal.LSN, error)
@@ -29,7 +32,7 @@ type Log interface {
 // Options are what a Local works with.
 type Options struct {
 	FS     vfs.FS
-	Dir    string // of the files
+	Dir    string // the data directory
 	Logger *slog.Logger
 	Now    func() int64 // in nanoseconds since 1970; cheap
 
@@ -44,8 +47,6 @@ type Options struct {
 	Bucket func(name string) (buckets.Info, error)
 	ByID   func(id uint64) (info buckets.Info, ok bool)
 
-	// Inside holds what fn does inside a moment of a flush: Capture is not called during it.
-	Inside  func(fn func() error) error
 	Log     Log
 	Account *account.Account // of events
 
@@ -55,13 +56,18 @@ type Options struct {
 
 	Damage func(what string, err error) // takes damage that was found
 
+	// Commit makes an edit of a merge permanent. An error that wraps manifest.ErrUnwritten says that
+	// it does not count. Merges end when Stopped says so.
+	Commit  func(manifest.FileChanges) error
+	Stopped func() bool
+
 	// Random gives the ids of events their first half; nil is that of the system.
 	Random io.Reader
 }
 
 // Local is the store of events of one data directory.
 //
-// Lock order: that of merges, the moment of a flush (Options.Inside), writing, mu.
+// Lock order: that of Merger, the moment of a flush (Log.Headed), writing, mu.
 type Local struct {
 	o Options
 
@@ -77,8 +83,12 @@ type Local struct {
 	epoch     uint64 // grows when events move from tables to a file
 	closed    bool
 
-	merging sync.Mutex // one merge at a time
-	stats   counters
+	counted    uint64 // the account of a start holds all records of the log below it
+	incomplete bool   // a file is missing or damaged: the log may still have what it had
+
+	flushing flushing // by the goroutine that flushes
+
+	Merger *Merger // of its files
 }
 
 // New returns a store without events. Load and Replay give it what there is.
@@ -88,8 +98,13 @@ func New(o Options) (*Local, error) {
 	}
 	s := &Local{o: o, active: newTable(), newest: make(map[uint64]int64), followers: make(map[uint64][]*Follower)}
 	_, err := io.ReadFull(o.Random, s.ids.prefix[:])
+	s.Merger = &Merger{s: s, want: make(chan struct{}, 1)}
 	return s, err
 }
+
+// Account returns the account of events: rows and reasons are those of points. Conflicting and Unset
+// are always zero.
+func (s *Local) Account() *account.Account { return s.o.Account }
 
 // givenIDs are ids that no other event has: the first half is drawn by chance at a start, and the
 // second counts. So events of one time keep the order of their coming, and ids take little room in
@@ -182,12 +197,12 @@ type Stats struct {
 func (s *Local) Stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	st := Stats{Merges: s.stats.merges.Load(), MergedBytes: s.stats.mergedBytes.Load()}
+	st := Stats{Merges: s.Merger.merges.Load(), MergedBytes: s.Merger.bytes.Load()}
 	for _, f := range s.files {
 		st.Files++
 		st.FileBytes += f.Bytes
 		for _, r := range f.Ranges {
-			st.FileEvents += r.Events
+			st.FileEvents += r.Items
 		}
 		if f.reader != nil {
 			st.IndexBytes += f.reader.Memory()
@@ -203,18 +218,72 @@ func (s *Local) Stats() Stats {
 	return st
 }
 
-// Memory returns the bytes of events in memory and of the indexes of files.
-func (s *Local) Memory() int64 {
-	st := s.Stats()
-	return st.MemoryBytes + st.IndexBytes
+// IndexBytes returns the memory of the indexes of files.
+func (s *Local) IndexBytes() int64 { return s.Stats().IndexBytes }
+
+// Load opens the committed files and takes the newest account that there is. lost are files that are
+// missing: what they had is a gap of every answer, and the next flush notes it. It is called once,
+// before anything else. Damage is reported; the error is that of a device.
+func (s *Local) Load(state *manifest.State, lost []manifest.File) error {
+	replaced := make(map[uint64]bool)
+	counts := state.EventAccount
+	s.counted = state.EventAccountLSN
+	for _, f := range state.Files {
+		if f.Kind != manifest.EventFile {
+			continue
+		}
+		r, err := s.open(&f)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			s.incomplete = true
+		} else {
+			for _, number := range r.Meta.Replaces {
+				replaced[number] = true
+			}
+			if r.Meta.Position > s.counted { // edits of the MANIFEST were lost
+				s.counted, counts = r.Meta.Position, r.Meta.Account
+			}
+		}
+		s.add(&file{File: f, reader: r})
+	}
+	if counts != nil {
+		if err := s.o.Account.Restore(counts); err != nil {
+			s.o.Damage("account of events", err)
+		}
+	}
+	// Where edits of the MANIFEST were lost, a merge may be there beside what it has replaced.
+	s.files = slices.DeleteFunc(s.files, func(f *file) bool { return replaced[f.Seq] })
+	for _, f := range lost {
+		if f.Kind != manifest.EventFile {
+			continue
+		}
+		s.incomplete = true
+		s.o.Account.Lose(LostFile, uint64(f.Items))
+		for _, r := range f.Ranges {
+			s.active.lost = append(s.active.lost, eventfile.Lost{Bucket: r.Bucket, First: r.First, Last: r.Last, Events: r.Items})
+		}
+	}
+	return nil
 }
 
-// Load takes the committed files, in ascending order of their numbers. readers has those that can be
-// used. It is called once, before anything else.
-func (s *Local) Load(files []File, readers map[uint64]*eventfile.Reader) {
-	for _, f := range files {
-		s.add(&file{File: f, reader: readers[f.Number]})
+// LostFile is the cause under which the events of files that are missing are lost in the account.
+const LostFile = "event_file_missing"
+
+// open opens a file that counts, nil if it cannot be used.
+func (s *Local) open(f *manifest.File) (*eventfile.Reader, error) {
+	r, damage, err := eventfile.Open(s.o.FS, s.o.path(f.Seq), f.Seq)
+	if err != nil && !eventfile.IsDamage(err) {
+		return nil, fmt.Errorf("events: %w", err)
 	}
+	if err != nil {
+		damage = append(damage, err)
+	}
+	for _, d := range damage {
+		s.o.Damage(s.o.name(f.Seq), d)
+	}
+	return r, nil
 }
 
 // add adds a file. Under the lock, or before the store is in use.

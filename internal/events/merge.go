@@ -4,10 +4,13 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/manifest"
 )
 
 const maxTime = math.MaxInt64
@@ -22,26 +25,56 @@ const (
 	leastTier = 1 << 20
 )
 
-type counters struct{ merges, mergedBytes atomic.Int64 }
+// Merger merges the files of a Local. Its methods may be called concurrently.
+type Merger struct {
+	s *Local
 
-// Change is what a merge changes in the MANIFEST.
-type Change struct {
-	Add    *File // nil: nothing is left
-	Remove []uint64
+	merging sync.Mutex // one merge at a time
+	want    chan struct{}
+
+	merges, bytes atomic.Int64
+}
+
+// mergeEvery is how often files are looked at without having been asked to: for what has expired,
+// and for what a merge that failed has left.
+const mergeEvery = time.Minute
+
+// Run merges whenever that is wanted, until stop is closed.
+func (m *Merger) Run(stop <-chan struct{}) {
+	t := time.NewTicker(mergeEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-m.want:
+		case <-t.C:
+		}
+		if err := m.Merge(); err != nil {
+			m.s.o.Logger.Warn("files of events stay as they are until the next try", "err", err)
+		}
+	}
+}
+
+// Want asks Run for a look at the files.
+func (m *Merger) Want() {
+	select {
+	case m.want <- struct{}{}:
+	default: // one is wanted already
+	}
 }
 
 // Merge merges files of about one size, drops events that have expired or whose bucket is gone,
-// and removes files of which nothing is left, until nothing is to do. commit makes a change
-// permanent. stop ends it between two blocks.
-func (s *Local) Merge(stop func() bool, commit func(Change) error) error {
-	s.merging.Lock()
-	defer s.merging.Unlock()
-	for !stop() {
-		from := s.plan()
+// and removes files of which nothing is left, until nothing is to do.
+func (m *Merger) Merge() error {
+	m.merging.Lock()
+	defer m.merging.Unlock()
+	for !m.s.o.Stopped() {
+		from := m.plan()
 		if len(from) == 0 {
 			return nil
 		}
-		if err := s.merge(from, stop, commit); err != nil {
+		if err := m.merge(from); err != nil {
 			return err
 		}
 	}
@@ -58,13 +91,14 @@ func tier(bytes int64) (n int) {
 }
 
 // plan returns the files of the next merge, none if there is nothing to do.
-func (s *Local) plan() (from []*file) {
+func (m *Merger) plan() (from []*file) {
+	s := m.s
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	tiers := make(map[int][]*file)
 	sizes := make(map[int]int64)
 	for _, f := range s.files {
-		live, gone := s.live(f)
+		live, gone := s.o.live(f)
 		switch {
 		case live == 0:
 			return []*file{f}
@@ -88,10 +122,10 @@ func (s *Local) plan() (from []*file) {
 }
 
 // live returns how many events of a file may still be read, and how many are gone.
-func (s *Local) live(f *file) (live, gone int64) {
+func (o *Options) live(f *file) (live, gone int64) {
 	if f.reader == nil { // what it would have is missing as long as it would live
 		for _, r := range f.Ranges {
-			if info, ok := s.o.ByID(r.Bucket); ok && r.Last >= s.livesFrom(&info) {
+			if info, ok := o.ByID(r.Bucket); ok && r.Last >= o.livesFrom(&info) {
 				live++
 			}
 		}
@@ -103,10 +137,10 @@ func (s *Local) live(f *file) (live, gone int64) {
 	for i := range f.reader.Blocks {
 		b := &f.reader.Blocks[i]
 		if i == 0 || b.Bucket != info.ID {
-			if info, ok = s.o.ByID(b.Bucket); !ok {
+			if info, ok = o.ByID(b.Bucket); !ok {
 				info.ID = b.Bucket
 			}
-			from = s.livesFrom(&info)
+			from = o.livesFrom(&info)
 		}
 		if ok && b.Last >= from {
 			live += b.Events
@@ -115,7 +149,7 @@ func (s *Local) live(f *file) (live, gone int64) {
 		}
 	}
 	for _, l := range f.reader.Lost {
-		if info, ok := s.o.ByID(l.Bucket); ok && l.Last >= s.livesFrom(&info) {
+		if info, ok := o.ByID(l.Bucket); ok && l.Last >= o.livesFrom(&info) {
 			live++
 		}
 	}
@@ -125,12 +159,13 @@ func (s *Local) live(f *file) (live, gone int64) {
 // errStopped ends a merge that is not committed.
 var errStopped = errors.New("the merge was stopped")
 
-func (s *Local) merge(from []*file, stop func() bool, commit func(Change) error) error {
-	c := Change{}
+func (m *Merger) merge(from []*file) error {
+	s := m.s
+	var c manifest.FileChanges
 	for _, f := range from {
-		c.Remove = append(c.Remove, f.Number)
+		c.Remove = append(c.Remove, f.Name())
 	}
-	out, err := s.mergeInto(from, c.Remove, stop)
+	out, err := m.mergeInto(from)
 	if errors.Is(err, errStopped) {
 		return nil
 	}
@@ -138,18 +173,21 @@ func (s *Local) merge(from []*file, stop func() bool, commit func(Change) error)
 		return err
 	}
 	if out != nil {
-		c.Add = &out.File
+		c.Add = []manifest.File{out.File}
 	}
-	if err := commit(c); err != nil {
-		return err // whether it counts is not known: the next start knows, and the store ends
+	if err := s.o.Commit(c); err != nil {
+		if errors.Is(err, manifest.ErrUnwritten) && out != nil {
+			s.remove([]*file{out})
+		}
+		return err // of another error it is not known whether it counts: the next start knows
 	}
-	s.stats.merges.Add(1)
+	m.merges.Add(1)
 	var dead []*file
 	s.mu.Lock()
 	s.files = slices.DeleteFunc(s.files, func(f *file) bool { return slices.Contains(from, f) })
 	if out != nil {
 		s.add(out)
-		s.stats.mergedBytes.Add(out.Bytes)
+		m.bytes.Add(out.Bytes)
 	}
 	for _, f := range from {
 		if f.dead = true; f.users == 0 {
@@ -162,9 +200,10 @@ func (s *Local) merge(from []*file, stop func() bool, commit func(Change) error)
 }
 
 // mergeInto writes what lives of files into a new one, nil where nothing does.
-func (s *Local) mergeInto(from []*file, numbers []uint64, stop func() bool) (*file, error) {
+func (m *Merger) mergeInto(from []*file) (*file, error) {
+	s := m.s
 	if len(from) == 1 {
-		if live, _ := s.live(from[0]); live == 0 {
+		if live, _ := s.o.live(from[0]); live == 0 {
 			return nil, nil
 		}
 	}
@@ -179,8 +218,14 @@ func (s *Local) mergeInto(from []*file, numbers []uint64, stop func() bool) (*fi
 	if err != nil {
 		return nil, err
 	}
-	meta := eventfile.Meta{Replaces: numbers}
-	if err := s.mergeBuckets(w, &meta, from, stop); err != nil {
+	var meta eventfile.Meta
+	for _, f := range from {
+		meta.Replaces = append(meta.Replaces, f.Seq)
+		if said := &f.reader.Meta; said.Position > meta.Position {
+			meta.Position, meta.Account = said.Position, said.Account
+		}
+	}
+	if err := m.mergeBuckets(w, &meta, from); err != nil {
 		return nil, errors.Join(err, w.Abort())
 	}
 	return s.finish(w, &meta)
@@ -192,7 +237,8 @@ func release(files []*file) {
 	}
 }
 
-func (s *Local) mergeBuckets(w *eventfile.Writer, meta *eventfile.Meta, from []*file, stop func() bool) error {
+func (m *Merger) mergeBuckets(w *eventfile.Writer, meta *eventfile.Meta, from []*file) error {
+	s := m.s
 	var all []uint64
 	for _, f := range from {
 		for _, r := range f.Ranges {
@@ -205,7 +251,7 @@ func (s *Local) mergeBuckets(w *eventfile.Writer, meta *eventfile.Meta, from []*
 		if !ok {
 			continue
 		}
-		if stop() {
+		if s.o.Stopped() {
 			return errStopped
 		}
 		written, err := s.copyTo(w, &info, nil, from)

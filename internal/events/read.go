@@ -186,7 +186,7 @@ func (s *Local) Read(ctx context.Context, bucket string, start, end int64, fn fu
 	if err != nil {
 		return nil, err
 	}
-	start = max(start, s.livesFrom(&info))
+	start = max(start, s.o.livesFrom(&info))
 	if start >= end {
 		return nil, nil
 	}
@@ -198,7 +198,7 @@ func (s *Local) Read(ctx context.Context, bucket string, start, end int64, fn fu
 	gaps := v.gaps(info.ID, start, end)
 	m := newMerged(s, info.ID, start, end, v.tables, v.files)
 	m.damaged = func(f *file, block int, err error) {
-		s.o.Damage(s.o.name(f.Number), err)
+		s.o.Damage(s.o.name(f.Seq), err)
 		gaps = append(gaps, gapOf(&f.reader.Blocks[block]))
 	}
 	for n := 0; ; n++ {

@@ -57,7 +57,7 @@ func (s *Local) Write(bucket string, list []Event) (Written, error) {
 // itself where that is all of them; otherwise from says where in the list each of them is.
 func (s *Local) admit(info *buckets.Info, list []Event, c *account.Counts) (fresh []Event, from []int) {
 	now := s.o.Now()
-	ahead, lives, full := now+int64(s.o.MaxFuture), s.livesFrom(info), s.o.DiskFull()
+	ahead, lives, full := now+int64(s.o.MaxFuture), s.o.livesFrom(info), s.o.DiskFull()
 	refused := func(e *Event) (why account.Reason, refused bool) {
 		switch {
 		case e.Time < 1:
@@ -94,7 +94,7 @@ func (s *Local) write(bucket string, info *buckets.Info, list []Event, w *Writte
 	if err := s.findRepeats(info.ID, list, &known); err != nil {
 		return err
 	}
-	return s.o.Inside(func() error {
+	return s.o.Log.Headed(func(put func(head, body []byte) (wal.LSN, error)) error {
 		s.writing.Lock()
 		defer s.writing.Unlock()
 		if _, ok := s.o.ByID(info.ID); !ok {
@@ -107,13 +107,15 @@ func (s *Local) write(bucket string, info *buckets.Info, list []Event, w *Writte
 		}
 		var c account.Counts
 		stored := s.insert(info, list, &known, &c)
-		head, body := logrecord.AppendEvents(nil, info.ID, s.o.Now()/int64(time.Minute), &c, stored)
-		err := s.o.Log.AppendEvents(head, body, func(lsn wal.LSN) {
-			s.o.Account.Add(info.ID, s.o.Now()/int64(time.Minute), &c)
-			w.Token = coordinator.Token{Position: max(w.Token.Position, uint64(lsn))}
-		})
+		minute := s.o.Now() / int64(time.Minute)
+		lsn, err := put(logrecord.AppendEvents(nil, info.ID, minute, &c, stored))
+		if err != nil {
+			return err
+		}
+		s.o.Account.Add(info.ID, minute, &c)
+		w.Token = coordinator.Token{Position: max(w.Token.Position, uint64(lsn))}
 		w.Counts.Add(&c)
-		return err
+		return nil
 	})
 }
 
@@ -184,7 +186,7 @@ func (s *Local) findRepeats(bucket uint64, list []Event, known *repeats) error {
 	s.mu.RLock()
 	newest := int64(0)
 	for _, f := range s.files {
-		if r, ok := f.of(bucket); ok {
+		if r, ok := f.RangeOf(bucket); ok {
 			newest = max(newest, r.Last)
 		}
 	}

@@ -69,6 +69,7 @@ type Report struct {
 	Records int64  `json:"records"` // of the log
 
 	TagItems int64 `json:"tag_items"` // records in the files of tags
+	Events   int64 `json:"events"`    // in files
 
 	Deletions  int64 `json:"deletions"`  // of series that segments still hold something of
 	Remembered int64 `json:"remembered"` // of others, kept so that no old copy brings the series back

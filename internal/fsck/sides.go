@@ -27,6 +27,8 @@ func (c *checker) checkSide(f *manifest.File) {
 	switch f.Kind {
 	case manifest.TagBase, manifest.TagChanges:
 		c.checkMirror(f)
+	case manifest.EventFile:
+		c.checkEvents(f)
 	}
 }
 

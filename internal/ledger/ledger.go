@@ -39,14 +39,20 @@ type Options struct {
 // log forget it, has what it stands for. The methods may be called concurrently, but not
 // from the functions that they call: a snapshot that waits holds back who comes.
 type Ledger struct {
-	o       Options
-	commit  sync.RWMutex
-	log     *wal.Log // set by Use
-	waiting refusals
+	o      Options
+	commit sync.RWMutex
+	log    *wal.Log // set by Use
+	points sheet
+	events sheet
 }
 
 // New returns a ledger without a log.
-func New(o Options) *Ledger { return &Ledger{o: o} }
+func New(o Options) *Ledger {
+	return &Ledger{o: o, points: sheet{account: o.Account, record: logrecord.AppendRefused}, events: sheet{account: account.New(), record: logrecord.AppendEventsRefused}}
+}
+
+// Events returns the account of events, which are counted beside points.
+func (l *Ledger) Events() *account.Account { return l.events.account }
 
 // Use sets the log, before anything else is called.
 func (l *Ledger) Use(log *wal.Log) { l.log = log }
@@ -111,18 +117,34 @@ func (l *Ledger) CheckRoom() error {
 	return nil
 }
 
+// Headed calls fn in one moment of a flush, with what appends the record head + body to the log.
+func (l *Ledger) Headed(fn func(put func(head, body []byte) (wal.LSN, error)) error) error {
+	l.commit.RLock()
+	defer l.commit.RUnlock()
+	return fn(l.log.AppendHeaded)
+}
+
 // Refuse enters refusals of a bucket into the account, and into the log at once or, on a
 // full disk, within a second. lsn is 0 where that is to come.
 func (l *Ledger) Refuse(bucket uint64, c *account.Counts) (lsn wal.LSN, err error) {
+	return l.refuse(&l.points, bucket, c)
+}
+
+// RefuseEvents is Refuse for events.
+func (l *Ledger) RefuseEvents(bucket uint64, c *account.Counts) (lsn wal.LSN, err error) {
+	return l.refuse(&l.events, bucket, c)
+}
+
+func (l *Ledger) refuse(s *sheet, bucket uint64, c *account.Counts) (lsn wal.LSN, err error) {
 	minute := l.minute()
 	l.commit.RLock()
 	defer l.commit.RUnlock()
 	if l.o.DiskFull() {
-		l.waiting.add(bucket, minute, c)
-	} else if lsn, err = l.log.Append(logrecord.AppendRefused(nil, bucket, minute, c)); err != nil {
+		s.waiting.add(bucket, minute, c)
+	} else if lsn, err = l.log.Append(s.record(nil, bucket, minute, c)); err != nil {
 		return 0, err
 	}
-	l.o.Account.Add(l.owner(bucket), minute, c)
+	s.account.Add(l.owner(bucket), minute, c)
 	return lsn, nil
 }
 
@@ -137,10 +159,12 @@ func (l *Ledger) LogRefusals() {
 // logRefusals is LogRefusals. The commit lock is held, at least shared: account and log
 // then agree for who holds it alone.
 func (l *Ledger) logRefusals() {
-	l.waiting.take(l.CheckRoom, func(bucket uint64, minute int64, c *account.Counts) bool {
-		_, err := l.log.Append(logrecord.AppendRefused(nil, bucket, minute, c))
-		return err == nil
-	})
+	for _, s := range []*sheet{&l.points, &l.events} {
+		s.waiting.take(l.CheckRoom, func(bucket uint64, minute int64, c *account.Counts) bool {
+			_, err := l.log.Append(s.record(nil, bucket, minute, c))
+			return err == nil
+		})
+	}
 }
 
 // Enter enters counts of the log into the account and calls done, in one moment of a flush.
@@ -176,6 +200,7 @@ func (l *Ledger) DeleteBucket(bucket uint64) {
 	l.commit.Lock()
 	defer l.commit.Unlock()
 	l.o.Account.DeleteBucket(bucket)
+	l.events.account.DeleteBucket(bucket)
 }
 
 // WaitDurable waits until the record at lsn, and all before it, are on disk as the sync mode

@@ -6,6 +6,14 @@ import (
 	"dalmatiner/internal/account"
 )
 
+// sheet is an account, the refusals of it that wait for the log, and how a record of these is
+// appended.
+type sheet struct {
+	account *account.Account
+	waiting refusals
+	record  func(dst []byte, bucket uint64, minute int64, c *account.Counts) []byte
+}
+
 // refusals are counts that are in the account and not yet in the log. On a full
 // disk they wait there for a second: with a record for each commit, senders that
 // go on would use up what is left for the log, which would end the node.

@@ -6,6 +6,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/wal"
 )
 
 // maxEvents is the most events of one record.
@@ -32,6 +33,13 @@ func AppendEvents(dst []byte, bucket uint64, minute int64, c *account.Counts, st
 	body = account.AppendCounts(nil, c)
 	body = eventfile.AppendKeys(body, stored)
 	return head, eventfile.AppendBodies(body, stored)
+}
+
+// AppendEventsRefused appends the record of events of a bucket that were refused in a minute since
+// 1970.
+func AppendEventsRefused(dst []byte, bucket uint64, minute int64, c *account.Counts) []byte {
+	head, body := AppendEvents(dst, bucket, minute, c, nil)
+	return append(head, body...)
 }
 
 // EventsHead is the head of a record of events.
@@ -69,4 +77,15 @@ func (f *reader) events(r *Record) {
 	list, rest, err := eventfile.ParseKeys(nil, f.Rest(), maxEvents)
 	f.Check(err == nil && uint64(len(list)) == h.Events && eventfile.ParseBodies(list, rest) == nil)
 	r.Events = list
+}
+
+// LostEvents returns what the heads of records of events say that a replay reports as lost, at or
+// above a position.
+func LostEvents(report *wal.Report, from uint64) (out []EventsHead) {
+	for _, l := range report.Lost {
+		if h, ok := ParseEventsHead(l.Head); ok && uint64(l.LSN) >= from {
+			out = append(out, h)
+		}
+	}
+	return out
 }

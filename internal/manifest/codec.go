@@ -270,6 +270,10 @@ func (r *reader) field(tag byte, e *Edit) {
 		e.Highest = append(e.Highest, Highest{Bucket: r.U64(), Slot: r.Varint()})
 	case tagAddFile, tagRemoveFile:
 		r.file(tag, e)
+	case tagFileRanges:
+		r.fileRanges(e)
+	case tagEventAccount:
+		r.eventAccount(e)
 	case tagReplayPosition:
 		e.ReplayPosition = r.Uvarint()
 	case tagGroupReplayPosition:

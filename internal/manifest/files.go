@@ -12,6 +12,9 @@ import (
 const (
 	tagAddFile    = 50 // kind 1 · v seq · z bytes · z items · v from · v past - from · v replaces
 	tagRemoveFile = 51 // kind 1 · v seq
+
+	tagFileRanges   = 52 // kind 1 · v seq · v n · n × (bucket 8 · z first · v last - first · v items); behind its file
+	tagEventAccount = 53 // v lsn · v n · n bytes
 )
 
 // FileKind is the kind of a side file: one that holds something beside points.
@@ -21,6 +24,7 @@ type FileKind uint8
 const (
 	TagBase    FileKind = iota + 1 // all tags that there were
 	TagChanges                     // what changed since the file before
+	EventFile                      // events, in one copy
 
 	FileKinds = iota + 1 // above all
 )
@@ -38,6 +42,26 @@ type File struct {
 	// Replaces is the highest Seq of the files of its side that it stands for: whichever of
 	// them is still there does not count. 0 is none.
 	Replaces uint64
+
+	// Ranges say which time of which buckets it has, in ascending order of their ids. Only events
+	// have them. They never change.
+	Ranges []FileRange
+}
+
+// FileRange is what a side file has of a bucket.
+type FileRange struct {
+	Bucket      uint64
+	First, Last int64 // times of its items, in nanoseconds
+	Items       int64
+}
+
+// RangeOf returns what a file has of a bucket.
+func (f *File) RangeOf(bucket uint64) (r FileRange, ok bool) {
+	i, ok := slices.BinarySearchFunc(f.Ranges, bucket, func(r FileRange, id uint64) int { return cmp.Compare(r.Bucket, id) })
+	if ok {
+		r = f.Ranges[i]
+	}
+	return r, ok
 }
 
 // FileName tells a side file from all others.
@@ -53,6 +77,11 @@ func (f *File) Name() FileName { return FileName{f.Kind, f.Seq} }
 type FileChanges struct {
 	Add    []File
 	Remove []FileName // unknown ones are passed over
+
+	// EventAccount is the account of events, which holds all records of the log below
+	// EventAccountLSN. nil = unchanged.
+	EventAccount    []byte
+	EventAccountLSN uint64
 }
 
 func byName(f File, n FileName) int {
@@ -72,6 +101,9 @@ func (s *State) applyFiles(e *Edit) {
 	for _, f := range e.Files.Add {
 		s.Files = put(s.Files, f, f.Name(), byName)
 	}
+	if e.Files.EventAccount != nil {
+		s.EventAccount, s.EventAccountLSN = slices.Clone(e.Files.EventAccount), e.Files.EventAccountLSN
+	}
 }
 
 func appendFiles(dst []byte, e *Edit) []byte {
@@ -86,8 +118,54 @@ func appendFiles(dst []byte, e *Edit) []byte {
 		dst = binary.AppendUvarint(dst, f.From)
 		dst = binary.AppendUvarint(dst, f.Past-f.From)
 		dst = binary.AppendUvarint(dst, f.Replaces)
+		dst = appendFileRanges(dst, f)
+	}
+	if e.Files.EventAccount != nil {
+		dst = binary.AppendUvarint(append(dst, tagEventAccount), e.Files.EventAccountLSN)
+		dst = appendBytes(dst, e.Files.EventAccount)
 	}
 	return dst
+}
+
+func appendFileRanges(dst []byte, f *File) []byte {
+	if len(f.Ranges) == 0 {
+		return dst
+	}
+	dst = binary.AppendUvarint(append(dst, tagFileRanges, byte(f.Kind)), f.Seq)
+	dst = binary.AppendUvarint(dst, uint64(len(f.Ranges)))
+	for _, g := range f.Ranges {
+		dst = binary.AppendVarint(appendID(dst, g.Bucket), g.First)
+		dst = binary.AppendUvarint(dst, uint64(g.Last-g.First))
+		dst = binary.AppendUvarint(dst, uint64(g.Items))
+	}
+	return dst
+}
+
+// leastRange is the least that a range takes.
+const leastRange = 11
+
+// fileRanges reads the ranges of the file that was read last.
+func (r *reader) fileRanges(e *Edit) {
+	n := FileName{Kind: FileKind(r.limited(FileKinds - 1)), Seq: r.Uvarint()}
+	last := len(e.Files.Add) - 1
+	r.Check(last >= 0 && e.Files.Add[last].Name() == n && e.Files.Add[last].Ranges == nil)
+	ranges := make([]FileRange, r.UpTo(uint64(len(r.Src)/leastRange)))
+	for i := range ranges {
+		g := &ranges[i]
+		g.Bucket, g.First = r.U64(), r.Varint()
+		g.Last = g.First + int64(r.UpTo(math.MaxInt64))
+		g.Items = int64(r.UpTo(math.MaxInt64))
+		r.Check(g.Last >= g.First && (i == 0 || g.Bucket > ranges[i-1].Bucket))
+	}
+	r.Check(len(ranges) > 0)
+	if !r.Bad {
+		e.Files.Add[last].Ranges = ranges
+	}
+}
+
+func (r *reader) eventAccount(e *Edit) {
+	e.Files.EventAccountLSN = r.Uvarint()
+	e.Files.EventAccount = append([]byte{}, r.Bytes(len(r.Src))...)
 }
 
 func (r *reader) file(tag byte, e *Edit) {

@@ -41,6 +41,8 @@ func frozenEdits() []Edit {
 		{DropTombstones: []DroppedTombstones{{1 << 63, 5, 951}}},
 		{Files: FileChanges{Add: []File{{Kind: TagChanges, Seq: 4, Bytes: 1 << 33, Items: 5, From: 1, Past: 1 << 51}, {Kind: TagBase, Seq: 6, Replaces: 4}}}},
 		{Files: FileChanges{Remove: []FileName{{TagChanges, 4}, {TagBase, 9}}, Add: []File{{Kind: TagChanges, Seq: 7, Bytes: 300, Items: 2, From: 1 << 51, Past: 1<<51 + 9}}}},
+		{Files: FileChanges{Add: []File{{Kind: EventFile, Seq: 8, Bytes: 1 << 20, Items: 12, Past: 1 << 51, Ranges: []FileRange{{1, 5, 1 << 60, 9}, {1 << 63, 1, 1, 3}}}},
+			EventAccount: []byte("\x00\xff"), EventAccountLSN: 1 << 51}},
 		{LossChanges: LossChanges{Found: []uint64{6, 99}}, EndHoles: frozenHoles()[1:], Highest: []Highest{{1, 700}}},
 	}
 }
@@ -77,7 +79,9 @@ func frozenState() *State {
 		RememberAfter: 1<<60 + 1, Incarnation: 1<<60 + 9,
 		ReplayPosition: 1 << 50, replayPositions: []ReplayPosition{{0, 7}, {70_000, 1<<51 + 1}}, Account: []byte{}, AccountLSN: 1<<51 + 5,
 		NextSeq: 4, DeletionsFrom: 1<<63 + 1, NextGroup: 70_001, Catalogue: 1<<63 | 12, LastFlush: 8, LastMerged: 9, Lost: []LostSegment{{7, Window, 700}}, Suspect: true,
-		Files: []File{{Kind: TagBase, Seq: 6, Replaces: 4}, {Kind: TagChanges, Seq: 7, Bytes: 300, Items: 2, From: 1 << 51, Past: 1<<51 + 9}},
+		Files: []File{{Kind: TagBase, Seq: 6, Replaces: 4}, {Kind: TagChanges, Seq: 7, Bytes: 300, Items: 2, From: 1 << 51, Past: 1<<51 + 9},
+			{Kind: EventFile, Seq: 8, Bytes: 1 << 20, Items: 12, Past: 1 << 51, Ranges: []FileRange{{1, 5, 1 << 60, 9}, {1 << 63, 1, 1, 3}}}},
+		EventAccount: []byte("\x00\xff"), EventAccountLSN: 1 << 51,
 	}
 }
 

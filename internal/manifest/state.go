@@ -165,6 +165,9 @@ type State struct {
 	Lost           []LostSegment
 	Files          []File // sorted by kind and number
 
+	EventAccount    []byte // nil = there never was one
+	EventAccountLSN uint64
+
 	// DeletionsFrom is 0 where DeletedBuckets has all buckets that were deleted.
 	// Otherwise it may lack some that were deleted before: a clock as in
 	// buckets.Deletion.
@@ -224,7 +227,8 @@ func (s *State) clone() *State {
 	c.Remembered = append([]Tombstones(nil), s.Remembered...)
 	c.Account = slices.Clone(s.Account)
 	c.Lost = append([]LostSegment(nil), s.Lost...)
-	c.Files = append([]File(nil), s.Files...)
+	c.Files = append([]File(nil), s.Files...) // their ranges never change
+	c.EventAccount = slices.Clone(s.EventAccount)
 	c.replayPositions = append([]ReplayPosition(nil), s.replayPositions...)
 	return &c
 }
@@ -340,7 +344,7 @@ func (s *State) snapshot() *Edit {
 		LastFlush:       s.LastFlush,
 		LastMerged:      s.LastMerged,
 		LossChanges:     LossChanges{Lost: s.Lost},
-		Files:           FileChanges{Add: s.Files},
+		Files:           FileChanges{Add: s.Files, EventAccount: s.EventAccount, EventAccountLSN: s.EventAccountLSN},
 		Suspect:         s.Suspect,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/mirror"
 )
@@ -35,6 +36,8 @@ func describe(fs vfs.FS, dir string, n manifest.FileName) (f manifest.File, ok b
 	switch n.Kind {
 	case manifest.TagBase, manifest.TagChanges:
 		return mirror.Describe(fs, dir, n)
+	case manifest.EventFile:
+		return eventfile.Describe(fs, dir, n)
 	default:
 		return f, false, nil
 	}

@@ -80,7 +80,7 @@ func (f *firstReading) record(lsn wal.LSN, rec []byte) error {
 	case logrecord.Refused:
 	case logrecord.Series:
 		return f.define(lsn, p)
-	case logrecord.Tags:
+	case logrecord.Tags, logrecord.Events:
 		return f.side(lsn, &p)
 	default:
 		f.addCounts(uint64(lsn))

@@ -28,6 +28,9 @@ func (f *firstReading) countLost(report *wal.Report) error {
 			o.Lost.Count(l.Group, l.LSN, l.Points)
 		}
 	})
+	if events := logrecord.LostEvents(report, f.state.EventAccountLSN); len(events) > 0 {
+		o.Ledger.Count(func() { o.LostEvents(events) })
+	}
 	ranges := logrecord.LostRanges(lost)
 	for i := range ranges {
 		l := &ranges[i]

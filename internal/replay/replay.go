@@ -66,8 +66,12 @@ type Options struct {
 	Pressure *backpressure.Control // holds back who replays: a log may hold more than memory
 	Sealers  *backpressure.Sealers
 	Sides    []Side // what is kept beside points
-	Damage   *damage.Notes
-	Logger   *slog.Logger
+
+	// LostEvents takes what is known of records of events that damage took from the log, once it is
+	// read.
+	LostEvents func([]logrecord.EventsHead)
+	Damage     *damage.Notes
+	Logger     *slog.Logger
 
 	Ownerless *flush.Losses // takes points of no series, under LostRecord
 	Lost      *flush.Losses // takes those of records that damage took, under LostInReplay

@@ -79,6 +79,7 @@ func (d *Directory) Close() error {
 type Found struct {
 	State     *manifest.State // to go on with
 	Ownership *columns.Ownership
+	LostFiles []manifest.File // side files that counted and are missing
 }
 
 // start is a start under way.
@@ -172,7 +173,7 @@ func (s *start) planFiles() error {
 	if s.plan.Rebuilt {
 		s.plan.State.Catalogue |= catalogue.NamesUnread // it may not have all that segments name
 	}
-	s.found.State = s.plan.State
+	s.found.State, s.found.LostFiles = s.plan.State, s.plan.LostFiles
 	return nil
 }
 

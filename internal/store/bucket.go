@@ -121,5 +121,6 @@ func (s *Store) dropGroups(b *columns.Bucket) {
 	sealedBlocks, late := s.columns.DropGroups(b)
 	s.pressure.AddSealed(-sealedBlocks)
 	s.pressure.AddLate(-late)
+	s.events.DeleteBucket(b.ID, b.Info().Name)
 	s.ledger.DeleteBucket(b.ID)
 }

@@ -83,6 +83,12 @@ func open(o Options, again *replay.Again) (*Store, error) {
 	}
 	s.disk = d
 	s.ledger.Use(s.disk.Log)
+	if s.events, err = newEvents(s); err == nil {
+		err = s.events.Load(found.State, found.LostFiles)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.disk.Close())
+	}
 	ownerless, lost := flush.NewLosses(s.account, replay.LostRecord), flush.NewLosses(s.account, replay.LostInReplay)
 	s.flusher = s.newFlusher(ownerless, lost)
 	s.replay = s.newReplay(replay.Found{State: found.State, Owners: found.Ownership, Again: again}, ownerless, lost)

@@ -47,6 +47,8 @@ func (s *Store) addPools() {
 		{Name: "head-blocks-warm", Holds: "empty blocks, and room for encoded chunks, kept for reuse", Use: func() int64 { _, _, warm := s.arenas.Bytes(); return warm }, OffHeap: true},
 		{Name: "sealed-blocks", Holds: "encoded chunks not yet flushed; senders wait at the limit", Limit: 2 * s.o.FlushBytes, Use: s.pressure.Sealed, OffHeap: true},
 		{Name: "late-points", Holds: "late points not yet flushed; senders wait at the limit", Limit: 2 * s.o.LateMemory, Use: s.pressure.Late},
+		{Name: "events", Holds: "events not yet flushed, with sealed blocks senders wait at the limit", Limit: 2 * s.o.FlushBytes, Use: s.events.Unflushed},
+		{Name: "event-indexes", Holds: "indexes of files of events", Use: s.events.IndexBytes},
 		{Name: "unpredicted-points", Holds: "points of senders without an order, to be looked up together", Limit: intake.MaxBytes, Use: s.intake.Bytes},
 		{Name: "flush", Holds: "what a flush takes beside what it flushes", Use: s.flusher.Need},
 		{Name: "segment-indexes", Holds: "directories and index leaves of segments that were read; dropped at the limit", Limit: index, Use: s.upkeep.IndexBytes},

@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/events"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/intake"
@@ -59,6 +60,8 @@ type Store struct {
 	deletions *deletion.Deleter
 	upkeep    *upkeep.Upkeep
 
+	events *events.Local
+
 	damage  damage.Notes
 	stop    chan struct{}
 	workers sync.WaitGroup
@@ -80,6 +83,9 @@ func (s *Store) startWorkers() {
 	s.sealers.Start()
 	s.workers.Go(func() { s.flusher.Run(s.stop) })
 	s.upkeep.Start(&s.workers, s.stop)
+	if s.o.BackgroundMerge {
+		s.workers.Go(func() { s.events.Merger.Run(s.stop) })
+	}
 }
 
 // shutdown stops the workers and closes the files. Without orderly it leaves what a kill would
@@ -87,6 +93,7 @@ func (s *Store) startWorkers() {
 func (s *Store) shutdown(orderly bool) error {
 	close(s.stop)
 	s.replay.Stop()
+	s.events.Close()
 	s.workers.Wait()
 	s.flusher.Gate().Close() // a caller of Flush may still be on the way
 	s.sealers.Close()

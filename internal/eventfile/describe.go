@@ -1,0 +1,67 @@
+package eventfile
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/manifest"
+
+	"github.com/cockroachdb/errors/oserror"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Path is the path of a file below the data directory.
+func Path(number uint64) string {
+	return datadir.FilePaths(manifest.FileName{Kind: manifest.EventFile, Seq: number})[0]
+}
+
+// Describe returns what a file says of itself for the MANIFEST. whole is false for one that is
+// missing or cannot be used. The error is that of a device, or wraps ErrFormat.
+func Describe(fs vfs.FS, dir string, n manifest.FileName) (f manifest.File, whole bool, err error) {
+	r, _, err := Open(fs, fs.PathJoin(dir, Path(n.Seq)), n.Seq)
+	var damage *DamageError
+	switch {
+	case err == nil:
+		return r.File(), true, nil
+	case oserror.IsNotExist(err), errors.As(err, &damage) && !damage.Read:
+		return f, false, nil
+	}
+	return f, false, err
+}
+
+// File returns what the MANIFEST says of the file.
+func (r *Reader) File() manifest.File {
+	f := manifest.File{Kind: manifest.EventFile, Seq: r.number, Bytes: r.Bytes, Items: r.Events, Past: r.Meta.Position, Ranges: rangesOf(r.Blocks, r.Lost)}
+	for _, l := range r.Lost {
+		f.Items += l.Events
+	}
+	return f
+}
+
+// rangesOf returns what a file has of each bucket, with what it has lost.
+func rangesOf(blocks []Block, lost []Lost) []manifest.FileRange {
+	all := make(map[uint64]manifest.FileRange)
+	add := func(bucket uint64, first, last, n int64) {
+		r, ok := all[bucket]
+		if !ok {
+			r = manifest.FileRange{Bucket: bucket, First: first, Last: last}
+		}
+		r.First, r.Last, r.Items = min(r.First, first), max(r.Last, last), r.Items+n
+		all[bucket] = r
+	}
+	for i := range blocks {
+		b := &blocks[i]
+		add(b.Bucket, b.First, b.Last, b.Events)
+	}
+	for _, l := range lost {
+		add(l.Bucket, l.First, l.Last, l.Events)
+	}
+	out := make([]manifest.FileRange, 0, len(all))
+	for _, r := range all {
+		out = append(out, r)
+	}
+	slices.SortFunc(out, func(a, b manifest.FileRange) int { return cmp.Compare(a.Bucket, b.Bucket) })
+	return out
+}

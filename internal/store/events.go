@@ -1,0 +1,47 @@
+package store
+
+import (
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/events"
+	"dalmatiner/internal/flush"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/version"
+)
+
+// Events returns the store of events. What Write returns as a token is for WaitDurable of the
+// coordinator, which is Intake.
+func (s *Store) Events() *events.Local { return s.events }
+
+// newEvents returns the store of events of a node, without its files.
+func newEvents(s *Store) (*events.Local, error) {
+	known := knownSeries{s}
+	return events.New(events.Options{
+		FS: s.o.FS, Dir: s.o.Dir, Logger: s.o.Logger, Now: s.clock.Unix,
+		MaxFuture: s.o.MaxFuture, MaxFile: s.o.maxMergedFile, TakeNumber: s.dir.TakeNumber,
+		Bucket: s.BucketByName, ByID: func(id uint64) (buckets.Info, bool) { return known.BucketByID(id) },
+		Log: s.ledger, Account: s.ledger.Events(),
+		Wait: s.pressure.Wait, DiskFull: s.pressure.DiskFull, Pending: s.pressure.AddEvents,
+		Damage: s.damage.Report,
+		Commit: func(c manifest.FileChanges) error {
+			gate := s.flusher.Gate()
+			gate.Lock()
+			defer gate.Unlock()
+			if gate.Closed() {
+				return version.ErrClosed
+			}
+			err := s.flusher.Commit(manifest.Edit{Files: c, NextSeq: s.dir.NextNumber()})
+			if err == nil {
+				s.o.flushStep(flush.StepMerged)
+			}
+			return err
+		},
+		Stopped: func() bool {
+			select {
+			case <-s.stop:
+				return true
+			default:
+				return s.pressure.Failed() != nil || s.pressure.DiskFull()
+			}
+		},
+	})
+}
