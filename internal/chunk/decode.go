@@ -200,10 +200,31 @@ func (m *memory) decode(dst []uint64, a int) {
 // decodeRepeats lays every run over the values that repeat it.
 func (m *memory) decodeRepeats(dst []uint64, a int) {
 	r := m.runsOf(a, a+len(dst))
+	if len(r.words) > len(dst)/shortRun {
+		r.spread(dst)
+		return
+	}
 	for at := 0; at < len(dst); {
 		w, end := r.next()
 		kernel.Fill(dst[at:end], w)
 		at = end
+	}
+}
+
+// shortRun is the length of runs, on average, below which values are written one by one.
+const shortRun = 8
+
+// spread writes the values one by one.
+func (r *runs) spread(dst []uint64) {
+	i := 0
+	for at := 0; at < len(dst); at += 64 {
+		part := dst[at:min(at+64, len(dst))]
+		ends := r.changes.Window(r.a+at, len(part))
+		for k := range part {
+			part[k] = r.words[i]
+			i += int(ends & 1)
+			ends >>= 1
+		}
 	}
 }
 

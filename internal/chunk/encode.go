@@ -32,14 +32,14 @@ type Encoder struct {
 // written to nor kept. The same set slots give the same bytes, whatever was encoded before.
 // With no set word nothing is appended. It panics when the slots are not within the chunk.
 func (e *Encoder) Append(dst []byte, off int, words []uint64) []byte {
-	e.dense = false
+	e.dense, e.scratch.Dense = false, false
 	return e.append(dst, off, words)
 }
 
 // AppendDense is Append for chunks that are written once and stay: it takes longer, and
 // so does reading them, and they are smaller.
 func (e *Encoder) AppendDense(dst []byte, off int, words []uint64) []byte {
-	e.dense = true
+	e.dense, e.scratch.Dense = true, true
 	return e.append(dst, off, words)
 }
 
@@ -219,18 +219,24 @@ type body struct {
 }
 
 // planBody chooses between all values and only those that differ from the one
-// before. Above one change in four values the positions cost too much; below, these
-// are nearly always shorter, so that all values are looked at quickly.
+// before. Below one change in four values these are nearly always shorter, so that all
+// values are looked at quickly. Above, they are tried for dense chunks only, where the
+// list of all values does not leave repetitions out itself.
 func (e *Encoder) planBody(v []int64, x *intlist.Extent) body {
 	b := body{list: v, plan: &e.every, count: len(v)}
 	if x.Min == x.Max {
 		return b
 	}
-	if x.Changes > len(v)/4 {
-		e.plan(&e.every, v, x)
-		return b
+	var size int
+	if x.Changes <= len(v)/4 {
+		size = e.every.Plan(v, x, &e.scratch)
+	} else {
+		size = e.plan(&e.every, v, x)
+		if !e.dense || len(v)-x.Changes < len(v)/runsGain {
+			return b
+		}
+		size -= size / runsGain
 	}
-	size := e.every.Plan(v, x, &e.scratch)
 	runs, changes := e.lists[1][:0], intlist.Mask{}
 	runs = append(runs, v[0])
 	for i, k := range v[1:] {
@@ -238,6 +244,9 @@ func (e *Encoder) planBody(v []int64, x *intlist.Extent) body {
 			changes.Set(i)
 			runs = append(runs, k)
 		}
+	}
+	if e.every.Sparse() && !intlist.Drifts(runs) {
+		return b
 	}
 	p := intlist.PlanMask(&changes, len(v)-1, &e.scratch)
 	if p.Size >= size {
@@ -249,6 +258,10 @@ func (e *Encoder) planBody(v []int64, x *intlist.Extent) body {
 	}
 	return b
 }
+
+// runsGain is the share of a list that taking out repetitions has to save where they are
+// not frequent, because it takes longer to read.
+const runsGain = 32
 
 func (b *body) appendTo(dst []byte, s *intlist.Scratch) []byte {
 	return b.plan.AppendTo(b.appendChanges(dst), b.list, s)

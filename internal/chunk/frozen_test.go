@@ -164,7 +164,7 @@ func frozenInputs() map[string]frozenChunk {
 		"line": Slots, "parabola": Slots, "two-decimals": 250, "decimal-constant": Slots, "floats": 70, "smooth-floats": 130,
 		"float32": 130, "decimals-and-NaN": 250, "ints-and-floats": 200, "spikes": Slots, "resets": Slots, "latency": 130,
 		"every-tenth": Slots, "outage": 300, "random-gaps": 300,
-		"normal-walk": 500, "normal": 300, "requests": 300, "idle-requests": 300, "idle-gauge": 300, "kilobytes": 200, "bursts": 300, "idle-bursts": 600, "swings": 300, "idle-swings": 300, "seconds": 90,
+		"normal-walk": 500, "normal": 300, "requests": 300, "idle-requests": 300, "idle-gauge": 300, "kilobytes": 200, "bursts": 300, "idle-bursts": 600, "swings": 300, "idle-swings": 300, "seconds": 90, "batches": 300, "every-fifth": 600,
 	} {
 		all[name] = frozenChunk{words: kindNamed(name).make(n)}
 		all["dense-"+name] = frozenChunk{dense: true, words: kindNamed(name).make(n)}

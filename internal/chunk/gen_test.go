@@ -61,6 +61,8 @@ func kinds() []kind {
 		{"seconds", series(func(r *rand.Rand, i int, v float64) float64 {
 			return math.Round((start(i, 21, v)+float64(r.IntN(21))/100)*100) / 100
 		}, point.FromFloat), 5.2},
+		{"batches", series(batches, point.FromInt), 10.5},
+		{"every-fifth", series(everyFifth, point.FromInt), 3.4},
 		{"every-tenth", everyTenth, 1.3},
 		{"outage", outage, 9},
 		{"random-gaps", randomGaps, 7},
@@ -70,6 +72,24 @@ func kinds() []kind {
 func start(i int, first, v float64) float64 {
 	if i == 0 {
 		return first
+	}
+	return v
+}
+
+// batches is a counter that stands still in one slot of four, and elsewhere grows by about
+// the same.
+func batches(r *rand.Rand, i int, v float64) float64 {
+	if v = start(i, 4e6, v); r.IntN(4) == 0 {
+		return v
+	}
+	return v + 900 + float64(r.IntN(60))
+}
+
+// everyFifth is a counter that nearly always grows in every fifth slot, and seldom elsewhere.
+func everyFifth(r *rand.Rand, i int, v float64) float64 {
+	v = start(i, 800, v)
+	if i%5 == 3 != (r.IntN(25) == 0) {
+		v += 1 + float64(r.IntN(300))
 	}
 	return v
 }

@@ -40,7 +40,9 @@ func densest(kind string) float64 {
 		return .92
 	case "bursts", "idle-bursts":
 		return .85
-	case "idle-gauge", "kilobytes":
+	case "every-fifth":
+		return .86
+	case "idle-gauge", "kilobytes", "batches":
 		return .7
 	}
 	return 1

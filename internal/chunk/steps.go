@@ -209,39 +209,37 @@ const maxRunInt = 1 << 53
 // after the other up to the last one, which may go on in the next step.
 func (t *stepper) runs(m *memory) bool {
 	words, changes := m.runWords(t.from-t.first, t.to-t.first), &m.values.changes
-	k := point.Int(words[0])
 	i := 0
-	for at := t.from; at < t.to; {
-		s := stretch{off: at, n: t.end - at, first: words[i]}
+	for at := t.from; at < t.to; t.next() {
+		off, first := at, words[i]
+		last, k := first, point.Int(first)
 		least, most, sum := k, k, int64(0)
-		for end := t.end; at < end; {
-			n := min(end-at, 64)
-			last := at+n == end
-			ends := changes.Window(at-t.first, n)
-			if last {
-				ends &^= 1 << (n - 1)
+		for goesOn := true; goesOn; {
+			n := min(t.end-at, 64)
+			ends, from := changes.Window(at-t.first, n), 0
+			at += n
+			behind := ends >> (n - 1) // the last slot ends a run: the next one is of the next step
+			if goesOn = at < t.end; !goesOn {
+				ends &^= behind << (n - 1)
 			}
-			from := 0
 			for ; ends != 0; ends &= ends - 1 {
 				to := bits.TrailingZeros64(ends) + 1
 				sum += k * int64(to-from)
 				from = to
 				i++
-				k = point.Int(words[i])
+				last = words[i]
+				k = point.Int(last)
 				least, most = min(least, k), max(most, k)
 			}
 			sum += k * int64(n-from)
-			at += n
+			if !goesOn && at < t.to {
+				i += int(behind)
+			}
 		}
 		if least < -maxRunInt || most > maxRunInt {
 			return false
 		}
-		s.last, s.least, s.most = words[i], point.FromInt(least), point.FromInt(most)
-		t.ints(s, product(sum, 1))
-		if at < t.to && changes.Has(at-t.first-1) {
-			i++
-			k = point.Int(words[i])
-		}
+		t.dst[t.step].set(off, at-off, first, last, asInt.word(least), asInt.word(most), Sum{Hi: sum >> 63, Lo: uint64(sum)})
 	}
 	return true
 }

@@ -163,16 +163,23 @@ const (
 	CondExists   CondOp = iota // the metric has Tag
 	CondEqual                  // Tag has Value
 	CondNotEqual               // Tag does not have Value
+	CondLike                   // the value of Tag is Pieces with anything between them
+	CondNotLike                // that is not so
+	CondMatch                  // the regular expression Value matches the whole value of Tag
+	CondNotMatch               // that is not so
 	CondAnd                    // Left and Right hold
 	CondOr                     // Left or Right holds
+	CondNot                    // Left does not hold
 )
 
-// Cond is a condition on the tags of a metric. Op says which fields have a meaning.
+// Cond is a condition on the tags of a metric. Op says which fields have a meaning. A tag that a
+// metric lacks equals, is like and matches nothing.
 type Cond struct {
 	Pos         int
 	Op          CondOp
 	Tag         DimVar
-	Value       string
+	Value       string   // a regular expression is RE2, as written between the quotes
+	Pieces      []string // at least one
 	Left, Right *Cond
 }
 

@@ -58,7 +58,9 @@ func (g grammar) tag() string { return g.of("site", "'s'", "ddb:part_1", "label:
 
 func (g grammar) cond(depth int) string {
 	if depth > 0 {
-		switch g.of("and", "or", "group", "leaf") {
+		switch g.of("and", "or", "not", "group", "leaf") {
+		case "not":
+			return "NOT " + g.cond(depth-1)
 		case "and":
 			return g.cond(depth-1) + " AND " + g.cond(depth-1)
 		case "or":
@@ -67,7 +69,7 @@ func (g grammar) cond(depth int) string {
 			return "(" + g.cond(depth-1) + ")"
 		}
 	}
-	return g.tag() + g.of("", " = eu", "!='u s'", " NOT x")
+	return g.tag() + g.of("", " = eu", "!='u s'", " NOT x", ` LIKE 'w*\\*'`, " not like w", ` =~ 'w\d+'`, "!~x")
 }
 
 func (g grammar) lookup() string {

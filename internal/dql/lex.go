@@ -46,7 +46,7 @@ func (t token) describe(src string) string {
 
 // operators are listed so that a longer one comes before its prefix.
 var operators = [...]string{
-	"==", ">=", "=<", "~=", "!=", "=", ">", "<",
+	"==", ">=", "=<", "~=", "!=", "=~", "!~", "=", ">", "<",
 	"(", ")", ",", ".", "*", "/", ":", "[", "]", "{", "}", "+", "-",
 }
 

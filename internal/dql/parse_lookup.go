@@ -1,5 +1,7 @@
 package dql
 
+import "regexp/syntax"
+
 // lookup reads what follows the metric of a lookup. IN is the older word for
 // FROM.
 func (p *parser) lookup(l *Lookup) (Expr, error) {
@@ -79,6 +81,12 @@ func (p *parser) cond() (*Cond, error) {
 		}
 		return c, err
 	}
+	if p.in.accept("NOT") {
+		var err error
+		c.Op = CondNot
+		c.Left, err = p.cond()
+		return c, err
+	}
 	var err error
 	if c.Tag.Name, err = p.in.name("a tag"); err != nil {
 		return nil, err
@@ -89,16 +97,80 @@ func (p *parser) cond() (*Cond, error) {
 			return nil, err
 		}
 	}
+	return c, p.comparison(c)
+}
+
+// comparison reads what a tag is compared with, if anything.
+func (p *parser) comparison(c *Cond) (err error) {
 	switch {
 	case p.in.acceptOp("="):
 		c.Op = CondEqual
-	case p.in.acceptOp("!="), p.in.accept("NOT"):
+	case p.in.acceptOp("!="):
+		c.Op = CondNotEqual
+	case p.in.acceptOp("=~"):
+		c.Op = CondMatch
+		return p.regexp(c)
+	case p.in.acceptOp("!~"):
+		c.Op = CondNotMatch
+		return p.regexp(c)
+	case p.in.accept("LIKE"):
+		c.Op = CondLike
+		return p.like(c)
+	case p.in.accept("NOT"):
+		if p.in.accept("LIKE") {
+			c.Op = CondNotLike
+			return p.like(c)
+		}
 		c.Op = CondNotEqual
 	default:
-		return c, nil
+		return nil
 	}
 	c.Value, err = p.in.name("the tag's value")
-	return c, err
+	return err
+}
+
+// MaxPattern is how many bytes a regular expression may have.
+const MaxPattern = 4096
+
+// regexp reads a regular expression. A backslash in it is its own: the quotes take none away.
+func (p *parser) regexp(c *Cond) error {
+	t := p.in.peek()
+	if _, err := p.in.name("a regular expression"); err != nil {
+		return err
+	}
+	if c.Value = t.text; len(c.Value) > MaxPattern {
+		return p.in.errorAt(t.pos, "the regular expression has %d bytes, the limit is %d", len(c.Value), MaxPattern)
+	}
+	if _, err := syntax.Parse(c.Value, syntax.Perl); err != nil {
+		return p.in.errorAt(t.pos, "%v", err)
+	}
+	return nil
+}
+
+// like reads a pattern: a * stands for anything, a \* for itself.
+func (p *parser) like(c *Cond) error {
+	t := p.in.peek()
+	if _, err := p.in.name("a pattern such as 'web*'"); err != nil {
+		return err
+	}
+	piece := 0
+	for i := 0; i < len(t.text); i++ {
+		switch t.text[i] {
+		case '\\':
+			i++
+		case '*':
+			c.Pieces = append(c.Pieces, t.text[piece:i])
+			piece = i + 1
+		}
+	}
+	c.Pieces = append(c.Pieces, t.text[piece:])
+	for i, text := range c.Pieces {
+		var err error
+		if c.Pieces[i], err = unescape(p.in.src, t.pos, text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *parser) pattern() (*Pattern, error) {

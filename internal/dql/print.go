@@ -263,10 +263,16 @@ func (l *Lookup) print(p *printer) {
 }
 
 func (p *printer) cond(c *Cond) {
-	if c.Op == CondAnd || c.Op == CondOr {
+	switch c.Op {
+	case CondAnd, CondOr:
 		p.cond(c.Left)
 		p.text(map[bool]string{true: " AND (", false: " OR ("}[c.Op == CondAnd])
 		p.cond(c.Right)
+		p.text(")")
+		return
+	case CondNot:
+		p.text("NOT (")
+		p.cond(c.Left)
 		p.text(")")
 		return
 	}
@@ -282,7 +288,28 @@ func (p *printer) cond(c *Cond) {
 	case CondNotEqual:
 		p.text(" != ")
 		p.quoted(c.Value)
+	case CondMatch:
+		p.text(" =~ '" + c.Value + "'")
+	case CondNotMatch:
+		p.text(" !~ '" + c.Value + "'")
+	case CondLike:
+		p.text(" LIKE ")
+		p.like(c.Pieces)
+	case CondNotLike:
+		p.text(" NOT LIKE ")
+		p.like(c.Pieces)
 	}
+}
+
+func (p *printer) like(pieces []string) {
+	p.text("'")
+	for i, piece := range pieces {
+		if i > 0 {
+			p.text("*")
+		}
+		p.text(strings.ReplaceAll(metric.Escaped(piece), "*", `\*`))
+	}
+	p.text("'")
 }
 
 func (p *printer) dimension(d DimVar) {

@@ -25,8 +25,9 @@ const (
 	riceCode   = 7
 )
 
-// Scratch is memory that planning and writing a list need.
+// Scratch is memory that planning and writing lists and masks need.
 type Scratch struct {
+	Dense   bool // masks may take long to plan
 	res     residuals
 	raw     [MaxLen]int64
 	divided [MaxLen]int64 // values in factors
@@ -120,6 +121,15 @@ func (p *List) plan(v []int64, e *Extent, s *Scratch) int {
 		size = p.tryChain(v, formDelta2, least, span2, size)
 	}
 	return size
+}
+
+// Sparse reports whether the list has positions of residuals that are 0 apart.
+func (p *List) Sparse() bool { return p.riced && p.rice.sparse }
+
+// Drifts reports whether the differences of v lie around another value than 0.
+func Drifts(v []int64) bool {
+	center, spread := sample(v, formDelta)
+	return Zigzag(center) > spread
 }
 
 // tryChain replaces p by a form of differences where that is smaller than size.

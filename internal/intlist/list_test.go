@@ -67,6 +67,7 @@ func writeList(t *rapid.T, v []int64) (src []byte, p *List, e Extent) {
 	p = new(List)
 	size := 0
 	if rapid.Bool().Draw(t, "dense") {
+		s.Dense = true
 		size = p.PlanDense(v, &e, &s)
 	} else {
 		size = p.Plan(v, &e, &s)

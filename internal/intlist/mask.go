@@ -56,20 +56,23 @@ func (m *Mask) Truncate(n int) {
 }
 
 // edges returns the indexes below n whose membership differs from that of the
-// index before; -1 is no member.
-func (m *Mask) edges(n int) Mask {
+// index a lag of 1 to 64 before; those below 0 are no members.
+func (m *Mask) edges(n, lag int) Mask {
 	var t Mask
-	carry := uint64(0)
+	before := uint64(0)
 	for k, w := range m {
-		t[k] = w ^ (w<<1 | carry)
-		carry = w >> 63
+		t[k] = w ^ (w<<lag | before>>(64-lag))
+		before = w
 	}
 	t.Truncate(n)
 	return t
 }
 
 // fromEdges is the inverse of edges.
-func (m *Mask) fromEdges(n int) Mask {
+func (m *Mask) fromEdges(n, lag int) Mask {
+	if lag > 1 {
+		return m.fromApart(n, lag)
+	}
 	var t Mask
 	carry := uint64(0)
 	for k, w := range m {
@@ -86,6 +89,24 @@ func (m *Mask) fromEdges(n int) Mask {
 	return t
 }
 
+// fromApart is fromEdges for any lag: what is known of an index says the same of those 1, 2,
+// 4 … lags behind it.
+func (m *Mask) fromApart(n, lag int) Mask {
+	t := *m
+	for ; lag < n; lag *= 2 {
+		words, bits := lag>>6, lag&63
+		for k := len(t) - 1; k >= words; k-- {
+			w := t[k-words] << bits
+			if k > words {
+				w |= t[k-words-1] >> 1 >> (63 - bits)
+			}
+			t[k] ^= w
+		}
+	}
+	t.Truncate(n)
+	return t
+}
+
 // The encodings of a mask. All but the bitmap list the gaps between members of
 // a set, Rice-coded above the smallest gap.
 const (
@@ -96,11 +117,22 @@ const (
 
 	// riceNone marks gaps that are all equal and take no bits.
 	riceNone = 15
+
+	// In the first byte: the lag of maskEdges is not 1, and follows.
+	lagFlag = 1 << 6
+	maxLag  = 64
+
+	// lagMin is the least number of gaps for which lags are tried.
+	lagMin = 8
 )
+
+// lags are those that are tried: of programs that do something every so many slots.
+var lags = [...]int{2, 3, 4, 5, 6, 7, 10, 12, 15, 20, 30, 31, 60, 61}
 
 // MaskPlan is the cheapest encoding of a mask.
 type MaskPlan struct {
 	mode   int
+	lag    int  // of maskEdges
 	rice   uint // number of low bits of a gap, or riceNone
 	minGap int
 	count  int // gaps
@@ -111,24 +143,43 @@ type MaskPlan struct {
 // gapList is scratch for PlanMask.
 type gapList [MaxLen]uint16
 
-// PlanMask finds the smallest encoding of the members of m below n.
+// PlanMask finds the smallest encoding of the members of m below n; with s.Dense also one
+// that takes longer to find.
 func PlanMask(m *Mask, n int, s *Scratch) MaskPlan {
 	best := MaskPlan{mode: maskBitmap, set: *m, Size: 1 + bytesFor(n)}
 	ones := m.Rank(n)
 	if ones <= n/2+1 {
-		best.try(maskOnes, m, ones, &s.gaps)
+		best.try(maskOnes, 0, m, ones, &s.gaps)
 	} else {
 		zeros := m.complement(n)
-		best.try(maskZeros, &zeros, n-ones, &s.gaps)
+		best.try(maskZeros, 0, &zeros, n-ones, &s.gaps)
 	}
-	edges := m.edges(n)
-	if count := edges.Rank(n); count <= min(ones, n-ones)+1 {
-		best.try(maskEdges, &edges, count, &s.gaps)
+	edges := m.edges(n, 1)
+	count := edges.Rank(n)
+	if count <= min(ones, n-ones)+1 {
+		best.try(maskEdges, 1, &edges, count, &s.gaps)
+	}
+	if least := min(ones, n-ones, count); s.Dense && least >= lagMin {
+		best.tryLags(m, n, least, &s.gaps)
 	}
 	return best
 }
 
-func (p *MaskPlan) try(mode int, set *Mask, count int, scratch *gapList) {
+// tryLags tries the lag that leaves the fewest edges, fewer than least.
+func (p *MaskPlan) tryLags(m *Mask, n, least int, scratch *gapList) {
+	lag := 0
+	for _, l := range lags {
+		if edges := m.edges(n, l); edges.Rank(n) < least {
+			least, lag = edges.Rank(n), l
+		}
+	}
+	if lag > 0 {
+		edges := m.edges(n, lag)
+		p.try(maskEdges, lag, &edges, least, scratch)
+	}
+}
+
+func (p *MaskPlan) try(mode, lag int, set *Mask, count int, scratch *gapList) {
 	gaps := scratch[:count]
 	lo, hi, sum := set.gaps(gaps)
 	rice, payload := uint(riceNone), 0
@@ -136,8 +187,11 @@ func (p *MaskPlan) try(mode int, set *Mask, count int, scratch *gapList) {
 		rice, payload = bestRice(gaps, lo, sum)
 	}
 	size := 1 + uvarintLen(uint64(count)) + uvarintLen(uint64(lo)) + bytesFor(payload)
+	if lag > 1 {
+		size++
+	}
 	if size < p.Size {
-		*p = MaskPlan{mode: mode, rice: rice, minGap: lo, count: count, set: *set, Size: size}
+		*p = MaskPlan{mode: mode, lag: lag, rice: rice, minGap: lo, count: count, set: *set, Size: size}
 	}
 }
 
@@ -186,7 +240,12 @@ func bestRice(gaps []uint16, lo, sum int) (rice uint, size int) {
 
 // AppendTo appends the encoding of a mask over n indexes.
 func (p *MaskPlan) AppendTo(dst []byte, n int) []byte {
-	dst = append(dst, byte(p.mode)|byte(p.rice)<<2)
+	head := byte(p.mode) | byte(p.rice)<<2
+	if p.lag > 1 {
+		dst = append(dst, head|lagFlag, byte(p.lag))
+	} else {
+		dst = append(dst, head)
+	}
 	if p.mode == maskBitmap {
 		for k := range bytesFor(n) {
 			dst = append(dst, byte(p.set[k>>3]>>(8*(k&7))))
@@ -244,7 +303,12 @@ func (r *BitReader) getRice(k uint, limit int) (int, bool) {
 // Mask reads a mask over n indexes, n at most MaxLen.
 func (r *Reader) Mask(n int) (m Mask, err error) {
 	head := r.U8()
-	mode, rice := int(head&3), uint(head>>2)
+	mode, rice, lag := int(head&3), uint(head&^lagFlag>>2), 1
+	if head&lagFlag != 0 {
+		if lag = int(r.U8()); lag < 2 || lag > maxLag || mode != maskEdges {
+			return m, fmt.Errorf("%w: mask of form %#x with lag %d", ErrCorrupt, head, lag)
+		}
+	}
 	if mode == maskBitmap {
 		bitmap := r.Take(bytesFor(n))
 		if r.Bad || rice != 0 {
@@ -267,7 +331,7 @@ func (r *Reader) Mask(n int) (m Mask, err error) {
 	case maskZeros:
 		m = m.complement(n)
 	case maskEdges:
-		m = m.fromEdges(n)
+		m = m.fromEdges(n, lag)
 	}
 	return m, nil
 }
@@ -305,20 +369,24 @@ func (m *Mask) fill(b *BitReader, at *int, count, lo int, rice uint, n int) (don
 	skip := uint(b.pos & 7)
 	w := binary.LittleEndian.Uint64(b.Src[b.pos>>3:]) >> skip
 	there, i := 64-skip, *at
-	for ; done < count; done++ {
+	// Where the next gap begins has to wait for the one before: shifts are by less than 64, so
+	// that each is one instruction.
+	low, width := uint64(1)<<(rice&63)-1, rice+1
+	for done < count && w != 0 {
 		zeros := uint(bits.TrailingZeros64(w))
-		used := zeros + 1 + rice
+		used := zeros + width
 		if used > there {
 			break
 		}
-		next := i + lo + int(zeros<<rice|uint(w>>(zeros+1))&(1<<rice-1))
-		if next < 0 || next >= n {
+		next := i + lo + int(uint64(zeros)<<(rice&63)|w>>((zeros+1)&63)&low)
+		if uint(next) >= uint(n) {
 			break
 		}
 		m.Set(next)
 		i = next
-		w >>= used
+		w >>= used & 63
 		there -= used
+		done++
 	}
 	b.pos += int(64 - skip - there)
 	*at = i

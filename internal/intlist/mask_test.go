@@ -33,6 +33,7 @@ func genMask(t *rapid.T, n int) (m Mask, want []bool) {
 func TestMaskRoundTrip(t *testing.T) {
 	var s Scratch
 	rapid.Check(t, func(t *rapid.T) {
+		s.Dense = rapid.Bool().Draw(t, "dense")
 		n := rapid.IntRange(0, MaxLen).Draw(t, "n")
 		m, want := genMask(t, n)
 		p := PlanMask(&m, n, &s)
@@ -92,6 +93,54 @@ func TestMaskSize(t *testing.T) {
 		if got, err := r.Mask(MaxLen); err != nil || got != m {
 			t.Errorf("%s: came back as %x, error %v", c.name, got, err)
 		}
+	}
+}
+
+// Every lag is undone, also those that no encoder chooses.
+func TestEdges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, lag := rapid.IntRange(0, MaxLen).Draw(t, "n"), rapid.IntRange(1, maxLag).Draw(t, "lag")
+		m, in := genMask(t, n)
+		edges := m.edges(n, lag)
+		for i := range in {
+			if want := in[i] != (i >= lag && in[i-lag]); edges.Has(i) != want {
+				t.Fatalf("position %d: edge %t, want %t", i, !want, want)
+			}
+		}
+		if edges.Rank(MaxLen) != edges.Rank(n) {
+			t.Fatal("edges behind the last position")
+		}
+		if got := edges.fromEdges(n, lag); got != m {
+			t.Fatalf("%x came back as %x", m, got)
+		}
+	})
+}
+
+// A mask that follows a period but for some positions takes what these take.
+func TestMaskOfAPeriod(t *testing.T) {
+	var m Mask
+	for i := range MaxLen {
+		if (i%5 == 3) != (i%97 == 40) {
+			m.Set(i)
+		}
+	}
+	s := Scratch{Dense: true}
+	p := PlanMask(&m, MaxLen, &s)
+	if p.lag != 5 || p.Size > 24 {
+		t.Errorf("lag %d, %d bytes", p.lag, p.Size)
+	}
+	src := p.AppendTo(nil, MaxLen)
+	for _, lag := range []byte{0, 1, maxLag + 1} {
+		src[1] = lag
+		r := NewReader(src)
+		if _, err := r.Mask(MaxLen); err == nil {
+			t.Errorf("lag %d was read", lag)
+		}
+	}
+	src[0], src[1] = src[0]&^3|maskOnes, 5
+	r := NewReader(src)
+	if _, err := r.Mask(MaxLen); err == nil {
+		t.Error("a lag of members was read")
 	}
 }
 

@@ -50,15 +50,17 @@ func New() *Recorder {
 	return r
 }
 
-// Observe counts one operation.
-func (r *Recorder) Observe(op Op, d time.Duration) {
+// Observe counts operations that took so long each.
+func (r *Recorder) Observe(op Op, took ...time.Duration) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// The value is clamped to the histogram's range, so recording cannot fail.
-	_ = r.hists[op].RecordValue(min(max(d.Microseconds(), 1), capacity))
+	for _, d := range took {
+		_ = r.hists[op].RecordValue(min(max(d.Microseconds(), 1), capacity))
+	}
 }
 
 // Figure is one number of a histogram.

@@ -27,7 +27,9 @@ type source struct {
 }
 
 // Offers says that there is no index: series have no tags yet.
-func (s *source) Offers() query.Offers { return query.Offers{Aggregates: true, Older: true} }
+func (s *source) Offers() query.Offers {
+	return query.Offers{Aggregates: true, Older: true, Together: s}
+}
 
 func (s *source) Bucket(name string) (query.Bucket, error) {
 	h, err := s.store.Bucket(name)
@@ -118,6 +120,26 @@ func (h *series) Aggregate(ctx context.Context, from, step int64, dst []chunk.He
 	st, err := h.handle.Aggregate(ctx, from, step, dst)
 	h.source.took(start, st.Points)
 	return costOf(st), err
+}
+
+// AggregateEach notes of each series how long it took, and of the first one what all have in
+// common.
+func (s *source) AggregateEach(ctx context.Context, list []seam.Series, from, step int64, dst []chunk.Header, each func(i int, cost query.Cost, err error) error) error {
+	handles, took, slots := make([]store.Series, len(list)), make([]time.Duration, 0, len(list)), int64(0)
+	for i, h := range list {
+		handles[i] = h.(*series).handle
+	}
+	start := time.Now()
+	err := s.store.AggregateEach(ctx, handles, from, step, dst, func(i int, st reader.Stats, err error) error {
+		took = append(took, time.Since(start))
+		slots += st.Points
+		err = each(i, costOf(st), err)
+		start = time.Now()
+		return err
+	})
+	s.rec.Observe(monitor.StoreRead, took...)
+	s.read.Add(slots)
+	return err
 }
 
 // took notes how long a read took, and of how many slots.

@@ -15,6 +15,9 @@ type Set struct{ b *roaring.Bitmap }
 // Of returns the set of some ids, in any order.
 func Of(ids ...uint32) Set { return Set{roaring.BitmapOf(ids...)} }
 
+// Clone returns a set with memory of its own.
+func (s Set) Clone() Set { return Set{s.b.Clone()} }
+
 // Len returns how many ids the set has.
 func (s Set) Len() int { return int(s.b.GetCardinality()) }
 

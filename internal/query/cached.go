@@ -187,7 +187,8 @@ func (r *request) resume(ctx context.Context, k *keptSteps, basis resultcache.Ba
 // env is what the request runs with: of a result with a basis, the steps are kept to which no
 // points come any more but late ones.
 func (r *request) env(basis resultcache.Basis) exec.Env {
-	e := exec.Env{Now: r.Now, Readers: r.Readers, Progress: r.opt.Progress, Rhythm: r.opt.Rhythm}
+	e := exec.Env{Now: r.Now, Readers: r.Readers, Progress: r.opt.Progress, Rhythm: r.opt.Rhythm,
+		Together: r.Source.Offers().Together}
 	if basis != nil {
 		e.KeepUntil = r.times.End + basis.Fixed(r.Source)
 	}

@@ -43,7 +43,7 @@ type script struct {
 	now    int64
 	rounds int64 // slots in a round; 0 = as in production
 	both   bool  // with compat, too
-	tags   []tagged
+	index  *indexed
 }
 
 // runScript returns text with the results of its queries filled in.
@@ -92,7 +92,8 @@ func (s *script) command(words []string) {
 	case words[0] == "now" && len(words) == 2:
 		s.now = s.number(words[1])
 	case words[0] == "index" && len(words) == 1:
-		s.engine.Source = sourceOf(indexed{s.source, &s.tags})
+		s.index = withTags(s.source)
+		s.engine.Source = sourceOf(s.index)
 	case words[0] == "tag" && len(words) >= 4:
 		s.tag(words[1:])
 	case words[0] == "compat" && len(words) == 1:
@@ -166,6 +167,9 @@ func (s *script) query(text string, opt query.Options) string {
 			kind = "limit"
 		}
 		return kind + ": " + err.Error() + "\n"
+	}
+	if r.Plan != nil {
+		return r.Plan.String()
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "start %d\n", r.Start)

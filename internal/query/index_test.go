@@ -1,7 +1,6 @@
 package query_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"strconv"
@@ -12,54 +11,43 @@ import (
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/finder"
+	"dalmatiner/internal/query/source"
+	"dalmatiner/internal/tags"
 )
-
-// tagged is a series in an index.
-type tagged struct {
-	collection string
-	metric     []byte
-	hit        query.Hit
-}
 
 // indexed is a source in memory whose series have tags.
 type indexed struct {
 	*memory
-	series *[]tagged
+	finder.Index
 }
 
-func (x indexed) Lookup(_ context.Context, l query.Lookup, fn func(query.Hit) bool) error {
-	for _, s := range *x.series {
-		if s.collection != l.Collection || l.Metric != nil && !bytes.Equal(l.Metric, s.metric) || !holds(l.Where, s.hit.Tags) {
-			continue
-		}
-		if !fn(s.hit) {
-			break
-		}
-	}
-	return nil
+// withTags returns m with an index without tags.
+func withTags(m *memory) *indexed {
+	x := &indexed{memory: m}
+	x.Index = finder.Index{Tags: tags.New(), Buckets: tagBuckets{m}}
+	return x
 }
 
-func holds(c *dql.Cond, tags []query.Tag) bool {
-	if c == nil {
-		return true
-	}
-	value, there := "", false
-	for _, t := range tags {
-		if t.DimVar == c.Tag {
-			value, there = t.Value, true
+// tagBuckets is what an index asks of a memory.
+type tagBuckets struct{ *memory }
+
+func (b tagBuckets) Bucket(name string) (source.Bucket, error) {
+	return sourceOf(b.memory).Bucket(name)
+}
+
+func (b tagBuckets) Tagged(id uint64) (source.Bucket, error) {
+	for _, info := range b.buckets {
+		if info.ID == id {
+			return bucketOf(b.memory, info), nil
 		}
 	}
-	switch c.Op {
-	case dql.CondAnd:
-		return holds(c.Left, tags) && holds(c.Right, tags)
-	case dql.CondOr:
-		return holds(c.Left, tags) || holds(c.Right, tags)
-	case dql.CondEqual:
-		return there && value == c.Value
-	case dql.CondNotEqual:
-		return !there || value != c.Value
-	}
-	return there
+	return nil, query.ErrUnknownBucket
+}
+
+func (b tagBuckets) May(_ context.Context, of source.Bucket, key []byte, from, past int64) (bool, error) {
+	r, ok := b.series[of.Info().ID][string(key)]
+	return ok && r.from < past && from < r.from+int64(len(r.words)), nil
 }
 
 // tag reads "tag COLLECTION METRIC BUCKET KEY [NAMESPACE:]NAME=VALUE …".
@@ -69,28 +57,29 @@ func (s *script) tag(words []string) {
 		s.t.Fatal(err)
 	}
 	keyOf := func(i int) []byte { return q.Fields[i].Expr.(*dql.Select).Metric.Key }
-	t := tagged{collection: words[0], metric: keyOf(0), hit: query.Hit{Bucket: bucketOf(s.source, s.source.buckets[words[2]]), Key: keyOf(1)}}
+	c := tags.Change{Bucket: s.source.buckets[words[2]].ID, Key: keyOf(1), Collection: []byte(words[0]), Name: keyOf(0)}
 	for _, word := range words[4:] {
 		name, value, _ := strings.Cut(word, "=")
 		namespace, name, found := strings.Cut(name, ":")
 		if !found {
 			namespace, name = "", namespace
 		}
-		t.hit.Tags = append(t.hit.Tags, query.Tag{DimVar: dql.DimVar{Namespace: namespace, Name: name}, Value: value})
+		c.Set = append(c.Set, tags.Tag{TagName: tags.TagName{Namespace: []byte(namespace), Name: []byte(name)}, Value: []byte(value)})
 	}
-	s.tags = append(s.tags, t)
+	s.index.Tags.Apply(&c)
 }
 
 // A lookup that finds too much ends with the limit, and one that fails names
 // the collection.
 func TestLookupsAreLimited(t *testing.T) {
 	m := newBucket(t)
-	var all []tagged
+	x := withTags(m)
 	for i := range 20 {
 		k := key(t, "a", strconv.Itoa(i))
-		all = append(all, tagged{"c", k, query.Hit{Bucket: bucketOf(m, m.buckets["b"]), Key: k}})
+		m.load("b", k, time.Now().Unix()-30, ints(60, func(i int64) int64 { return i }))
+		x.Tags.Apply(&tags.Change{Bucket: 1, Key: k, Collection: []byte("c")})
 	}
-	e := &query.Engine{Source: sourceOf(indexed{m, &all}), Now: time.Now, Limits: query.Limits{MaxSeries: 10}}
+	e := &query.Engine{Source: sourceOf(x), Now: time.Now, Limits: query.Limits{MaxSeries: 10}}
 	_, err := e.Query(context.Background(), "SELECT sum(ALL FROM c) LAST 1s", query.Options{})
 	var limit *query.LimitError
 	if !errors.As(err, &limit) || limit.Limit != 10 || limit.Got != 11 {

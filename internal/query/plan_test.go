@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/exec"
 	"dalmatiner/internal/query/plan"
+	"dalmatiner/internal/query/readers"
 )
 
 // A plan is data: runs of it at the same time give the same, and none of them changes it.
@@ -53,7 +54,7 @@ func TestAPlanNeverChanges(t *testing.T) {
 		}
 		made++
 		before := planText(p)
-		env := exec.Env{Now: time.Now, Readers: exec.NewReaders(3)}
+		env := exec.Env{Now: time.Now, Readers: readers.New(3)}
 		var results [3]*exec.Result
 		var errs [3]error
 		var wg sync.WaitGroup

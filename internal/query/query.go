@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/query/exec"
 	"dalmatiner/internal/query/holes"
 	"dalmatiner/internal/query/plan"
+	"dalmatiner/internal/query/readers"
 )
 
 // What a caller meets of planning: packages plan and exec describe it.
@@ -25,7 +26,7 @@ type (
 
 // What a caller meets of running a plan.
 type (
-	Readers     = exec.Readers
+	Readers     = readers.Readers
 	Progress    = exec.Progress
 	Series      = exec.Series
 	Holes       = holes.List
@@ -48,7 +49,7 @@ var (
 
 // NewReaders returns n goroutines for the queries of a node to share. Without any a query
 // reads one series after the other.
-func NewReaders(n int) *Readers { return exec.NewReaders(n) }
+func NewReaders(n int) *Readers { return readers.New(n) }
 
 // Engine runs queries. It has no state of its own but its cache: the fields are set
 // before use, and any number of queries may run at once.

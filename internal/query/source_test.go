@@ -63,9 +63,24 @@ func (s flatSource) Bucket(n string) (query.Bucket, error) {
 
 func (s flatSource) Offers() (o query.Offers) {
 	_, o.Aggregates = s.flat.(flatAggregates)
+	if o.Aggregates {
+		o.Together = s
+	}
 	_, o.Older = s.flat.(flatOlder)
 	o.Index, _ = s.flat.(query.Index)
 	return o
+}
+
+// AggregateEach leaves nothing in dst of the series before.
+func (s flatSource) AggregateEach(ctx context.Context, list []source.Series, from, step int64, dst []chunk.Header, each func(i int, cost query.Cost, err error) error) error {
+	for i, of := range list {
+		clear(dst)
+		cost, err := of.Aggregate(ctx, from, step, dst)
+		if err := each(i, cost, err); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b flatBucket) Info() query.Info { return b.info }

@@ -79,7 +79,9 @@ type aggregator struct {
 	digest *digest      // not nil: it is made in place of aggregates
 
 	end    int64 // of the slots of the look
-	layers layers
+	layers *layers
+	alone  layers
+	parts  []part // of several series
 	words  [chunk.Slots]uint64
 	adder  chunk.Adder
 	steps  [chunk.Slots/chunk.Lane + 1]chunk.Header // of one chunk
@@ -88,7 +90,7 @@ type aggregator struct {
 
 func (a *aggregator) begin(k *look, s Series, from, step int64, dst []chunk.Header) {
 	a.look, a.series, a.from, a.step, a.dst = k, s, from, step, dst
-	a.stats, a.open, a.digest = Stats{}, -1, nil
+	a.stats, a.open, a.digest, a.layers = Stats{}, -1, nil, &a.alone
 }
 
 // aggregator returns one whose memory was used before, if there is any.
@@ -149,7 +151,7 @@ func (a *aggregator) extent(first, past int64) (int64, int64) {
 // oneLook does the slots [pos, end) in one look at the series, or fewer where the head
 // holds very many chunks of them, and returns where it ended.
 func (a *aggregator) oneLook(ctx context.Context, pos, end int64) (int64, error) {
-	y := &a.layers
+	y := a.layers
 	y.begin()
 	a.end = end
 	known, err := a.look.at(ctx, a.series.ID, func(g *head.Group, col int) (own bool, err error) {
@@ -160,14 +162,19 @@ func (a *aggregator) oneLook(ctx context.Context, pos, end int64) (int64, error)
 		return end, err // unknown: deleted a moment ago
 	}
 	defer a.look.end()
-	err = y.open(a, pos, a.end)
+	return a.end, a.through(pos, y.open(a, pos, a.end))
+}
+
+// through does the slots from pos on to the end of the look, whose layers were opened, maybe
+// with an error, and closes them.
+func (a *aggregator) through(pos int64, err error) error {
 	for err == nil && pos < a.end {
 		pos, err = a.advance(pos)
 	}
-	if closeErr := y.close(a); err == nil {
+	if closeErr := a.layers.close(a); err == nil {
 		err = closeErr
 	}
-	return a.end, err
+	return err
 }
 
 // stepEnd is where the step that holds a slot ends, or the look.

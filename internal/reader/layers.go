@@ -21,8 +21,10 @@ type layer struct {
 	seg    *version.Segment
 	order  int // of two that hold a slot the higher wins
 	cursor segment.Cursor
+	found  bool // the cursor has found its place, but does not stand there
 	opened bool
-	polled int // of the cursor's gaps
+	failed error // of opening it ahead
+	polled int   // of the cursor's gaps
 
 	// Of a window:
 	first, past int64          // chunks that it stands for
@@ -36,20 +38,40 @@ type layer struct {
 // first chunk numbered from or above, or the end of the window.
 func (l *layer) next(a *aggregator, from int64) (int64, error) {
 	if !l.opened {
-		l.opened = true
-		past := min(l.past, chunksOf(a.end))
-		if err := l.cursor.Open(l.seg.Reader, a.series.Bucket, segment.Hash(a.series.ID), from, past); err != nil {
-			a.layers.lose(a, l.seg, from, past)
-			return l.past, a.look.o.Damage.Unreadable(l.seg, err)
-		}
+		l.open(a, from)
 	} else if err := l.cursor.Advance(from); err != nil {
 		return 0, err
+	}
+	if err := l.failed; err != nil {
+		l.failed = nil
+		return l.past, err
 	}
 	l.poll(a)
 	if n, ok := l.cursor.Chunk(); ok {
 		return n, nil
 	}
 	return l.past, nil
+}
+
+// find has the cursor of a window find its place, for open to follow.
+func (l *layer) find(a *aggregator, from int64) {
+	l.found = l.cursor.Find(l.seg.Reader, a.series.Bucket, segment.Hash(a.series.ID), from, min(l.past, chunksOf(a.end))) == nil
+}
+
+// open opens the cursor of a window at the first chunk numbered from or above. What fails is
+// what next returns.
+func (l *layer) open(a *aggregator, from int64) {
+	l.opened = true
+	var err error
+	if past := min(l.past, chunksOf(a.end)); l.found {
+		err = l.cursor.Stand(from)
+	} else {
+		err = l.cursor.Open(l.seg.Reader, a.series.Bucket, segment.Hash(a.series.ID), from, past)
+	}
+	if err != nil {
+		a.layers.lose(a, l.seg, from, min(l.past, chunksOf(a.end)))
+		l.failed = a.look.o.Damage.Unreadable(l.seg, err)
+	}
 }
 
 // poll takes in what the cursor passed by because it is damaged.

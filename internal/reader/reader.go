@@ -2,6 +2,7 @@ package reader
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 
@@ -125,18 +126,33 @@ func (k *look) leave() {
 // rest is not: the look begins again, as it does behind any deletion, for that is rare. It
 // does so, too, while a column changes its owner.
 func (k *look) at(ctx context.Context, id metric.SeriesID, copyOut func(g *head.Group, col int) (own bool, err error)) (known bool, err error) {
-	for ; ; runtime.Gosched() {
-		if err := ctx.Err(); err != nil {
-			return false, err
-		}
-		deletions := k.o.Versions.Latest().Deletions
+	err = k.begin(ctx, func() (bool, error) {
 		ref, ok := k.o.Index.Lookup(id)
 		if !ok {
-			return false, nil
+			return false, errUnknown
 		}
-		own, err := copyOut(k.o.Groups.Column(ref))
+		return copyOut(k.o.Groups.Column(ref))
+	})
+	if err == errUnknown {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// errUnknown ends a look at a series that is not there.
+var errUnknown = errors.New("no such series")
+
+// begin pins the version behind what copyOut copies of series, whose columns all still were
+// their own (see at). After an error nothing is pinned.
+func (k *look) begin(ctx context.Context, copyOut func() (own bool, err error)) error {
+	for ; ; runtime.Gosched() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		deletions := k.o.Versions.Latest().Deletions
+		own, err := copyOut()
 		if err != nil {
-			return false, err
+			return err
 		}
 		if !own {
 			continue
@@ -145,7 +161,7 @@ func (k *look) at(ctx context.Context, id metric.SeriesID, copyOut func(g *head.
 		k.version = k.o.Versions.Pin()
 		k.step(Pinned)
 		if k.version.Deletions == deletions {
-			return true, nil
+			return nil
 		}
 		k.end()
 	}

@@ -3,6 +3,8 @@ package segment
 import (
 	"bytes"
 	"errors"
+
+	"dalmatiner/internal/kernel"
 )
 
 // Cursor walks the chunks of one series in a segment, in ascending order, and reads only
@@ -31,28 +33,37 @@ type Gap struct{ First, Past int64 }
 // in the index below the directory is no error here: Close returns it. After an error the
 // cursor is closed.
 func (c *Cursor) Open(r *Reader, bucket uint64, h Hash, from, to int64) error {
+	if err := c.Find(r, bucket, h, from, to); err != nil {
+		return err
+	}
+	return c.Stand(from)
+}
+
+// Find is the first half of Open, Stand the second: who finds many before one waits for memory once.
+func (c *Cursor) Find(r *Reader, bucket uint64, h Hash, from, to int64) error {
 	*c = Cursor{bucket: bucket, hash: h, to: to}
 	if !r.footer().info.reaches(from, to) {
 		return nil
 	}
 	d, err := r.directory()
-	if err != nil {
+	if err != nil || !d.holds(bucket, &h) {
 		return err
-	}
-	if !d.holds(bucket, &h) {
-		return nil
 	}
 	c.w = d.walk()
 	c.w.blocks = r.file.files.blocks
 	var buf [fenceSize]byte
 	c.next = d.search(appendFence(buf[:0], bucket, &h, from))
-	return c.leaf(from)
+	if l := d.leaves[c.next].Load(); l != nil {
+		kernel.FetchAll((*l)[:min(len(*l), 4*64)]) // the head and some rows
+	}
+	return nil
 }
 
-// leaf goes on in the next leaves until one holds a chunk numbered from or
-// above.
-func (c *Cursor) leaf(from int64) error {
-	c.ok = false
+// Stand moves the cursor to the first chunk numbered from or above, not below that of Find.
+func (c *Cursor) Stand(from int64) error {
+	if c.ok = false; c.w == nil {
+		return nil
+	}
 	d := c.w.d
 	var buf [fenceSize]byte
 	for ; c.next < len(d.leaves); c.next++ {
@@ -112,7 +123,7 @@ func (c *Cursor) Advance(from int64) error {
 		return nil
 	}
 	c.next++
-	return c.leaf(from)
+	return c.Stand(from)
 }
 
 // Data returns the bytes of the chunk that the cursor stands at, nil if they are damaged.
@@ -125,6 +136,13 @@ func (c *Cursor) Data(until int64) ([]byte, error) {
 		past = c.l.seek(past, c.past, until)
 	}
 	return c.w.chunk(c.next, c.l, c.entry, c.i, past)
+}
+
+// Fetch asks for what Data will return for the chunks below until, where that is in memory.
+func (c *Cursor) Fetch(until int64) {
+	if c.ok && c.w.keeps(int(c.entry.block)) {
+		c.w.fetch(c.l, c.i, c.l.seek(c.i+1, c.past, until))
+	}
 }
 
 // Close ends the walk and gives its memory back. It returns how many bytes came from the

@@ -198,6 +198,11 @@ func (m *aggregateModel) check() {
 			m.t.Fatal(err)
 		}
 		m.stats.Add(stats)
+		var list []int // of which 2 is not there
+		for range 1 + m.r.IntN(12) {
+			list = append(list, m.r.IntN(3))
+		}
+		aggregateEach(m.t, m.s, info, append(list, series), from, step, int(n))
 		words := make([]uint64, step)
 		for i := range dst {
 			clear(words)

@@ -162,6 +162,7 @@ func (h *holeLayers) checkSeries(what string, n int, want []uint64, unknown []bo
 			h.t.Fatal(err)
 		}
 		expect(fmt.Sprintf("an aggregate of %d slots", step), st.Unknown)
+		aggregateEach(h.t, h.s, info, []int{n, n}, epoch, step, len(dst))
 		for i := range dst {
 			lo, hi := int64(i)*step, min(int64(i+1)*step, holeSlots)
 			sum := chunk.Summarize(want[lo:hi], 0)

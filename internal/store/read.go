@@ -177,6 +177,20 @@ func (h Series) Aggregate(ctx context.Context, from, step int64, dst []chunk.Hea
 	return h.of.s.reader.Aggregate(ctx, of, from, step, dst)
 }
 
+// AggregateEach is Series.Aggregate for series one after the other, as
+// reader.Reader.AggregateEach does it.
+func (s *Store) AggregateEach(ctx context.Context, list []Series, from, step int64, dst []chunk.Header, each func(i int, st reader.Stats, err error) error) error {
+	all := make([]reader.Series, len(list))
+	for i, h := range list {
+		of, err := h.now()
+		if err != nil {
+			return each(i, reader.Stats{}, err)
+		}
+		all[i] = of
+	}
+	return s.reader.AggregateEach(ctx, all, from, step, dst, each)
+}
+
 // Extent returns the slots [first, past), inside [from, from+n), outside of which
 // the metric certainly has no point: what is asked for beyond them costs nothing
 // to answer. Of an unknown metric, and where nothing can be, first and past are

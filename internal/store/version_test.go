@@ -97,26 +97,45 @@ var looks = map[string]func(p *stepped, from, n int64) []int64{
 		}
 		return out
 	},
-	"aggregate": func(p *stepped, from, n int64) (out []int64) {
+	"aggregate": func(p *stepped, from, n int64) []int64 {
 		steps := make([]chunk.Header, n/60)
 		if _, err := p.s.Series(p.info, key(0)).Aggregate(context.Background(), from, 60, steps); err != nil {
 			p.t.Error(err)
 		}
-		for i := range steps {
-			h := &steps[i]
-			for j := range 60 {
-				switch {
-				case j >= h.Count:
-					out = append(out, -1)
-				case j%2 == 0:
-					out = append(out, point.Int(h.Min))
-				default:
-					out = append(out, point.Int(h.Max))
-				}
+		return ofSteps(steps)
+	},
+	"aggregate together": func(p *stepped, from, n int64) (out []int64) {
+		list := []Series{p.s.Series(p.info, key(7)), p.s.Series(p.info, key(0)), p.s.Series(p.info, key(8))}
+		steps := make([]chunk.Header, n/60)
+		err := p.s.AggregateEach(context.Background(), list, from, 60, steps, func(i int, _ reader.Stats, err error) error {
+			if i == 1 {
+				out = ofSteps(steps)
 			}
+			return err
+		})
+		if err != nil {
+			p.t.Error(err)
 		}
 		return out
 	},
+}
+
+// ofSteps returns the slots of steps of 60, of which each has two values at most.
+func ofSteps(steps []chunk.Header) (out []int64) {
+	for i := range steps {
+		h := &steps[i]
+		for j := range 60 {
+			switch {
+			case j >= h.Count:
+				out = append(out, -1)
+			case j%2 == 0:
+				out = append(out, point.Int(h.Min))
+			default:
+				out = append(out, point.Int(h.Max))
+			}
+		}
+	}
+	return out
 }
 
 // Whatever comes between the copy of the head and the version: a slot has its value

@@ -1,6 +1,7 @@
 package tags
 
 import (
+	"fmt"
 	"strings"
 
 	"dalmatiner/internal/metric"
@@ -61,4 +62,48 @@ func QuotedGlob(pieces [][]byte) string {
 	}
 	b.WriteByte('\'')
 	return b.String()
+}
+
+// Untagged returns what tells whether a condition holds for a series that has no tags but those
+// of its key. nil holds for all. An error is that of a regular expression.
+func (c *Cond) Untagged() (holds func(key []byte) bool, err error) {
+	if c == nil {
+		return func([]byte) bool { return true }, nil
+	}
+	switch c.Op {
+	case And, Or, Not:
+		return c.untaggedBoth()
+	}
+	tag, ok := impliedTag(c.Tag)
+	if !ok {
+		return func([]byte) bool { return false }, nil
+	}
+	m := &matcher{}
+	if c.Op != Exists {
+		if m, err = matcherOf(c); err != nil {
+			return nil, fmt.Errorf("%s: %w", c, err)
+		}
+	}
+	return func(key []byte) bool {
+		value, ok := tag.valueOf(nil, key)
+		return ok && (c.Op == Exists || m.match(value))
+	}, nil
+}
+
+func (c *Cond) untaggedBoth() (holds func(key []byte) bool, err error) {
+	left, err := c.Left.Untagged()
+	if err != nil {
+		return nil, err
+	}
+	if c.Op == Not {
+		return func(key []byte) bool { return !left(key) }, nil
+	}
+	right, err := c.Right.Untagged()
+	if err != nil {
+		return nil, err
+	}
+	if c.Op == And {
+		return func(key []byte) bool { return left(key) && right(key) }, nil
+	}
+	return func(key []byte) bool { return left(key) || right(key) }, nil
 }

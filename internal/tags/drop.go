@@ -58,7 +58,7 @@ func (x *Index) drop(id, hash uint32) {
 	x.collections.release(x.old.collection)
 	x.rows.give(x.at[id], n)
 	x.at[id] = 0
-	x.free = append(x.free, id)
+	x.freed = append(x.freed, id)
 }
 
 // forgetRows is how many rows Forget looks at before it lets others at the index.

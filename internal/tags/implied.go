@@ -52,3 +52,16 @@ func (i implied) valueOf(buf, key []byte) (value []byte, ok bool) {
 	}
 	return value, ok
 }
+
+// ImpliedValue returns the value of a tag that a series has by its key, or nil.
+func ImpliedValue(n TagName, key []byte) []byte {
+	tag, ok := impliedTag(n)
+	if !ok {
+		return nil
+	}
+	value, ok := tag.valueOf(nil, key)
+	if ok && value == nil {
+		value = []byte{}
+	}
+	return value
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"sync"
+	"sync/atomic"
 
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/postings"
@@ -18,6 +19,7 @@ type Index struct {
 	rows  arena
 	at    []ref    // of each row's id; 0 = free
 	free  []uint32 // ids
+	freed []uint32 // ids that a lookup may still mean
 	byKey table    // of the series' hashes: a series has a row for each collection
 
 	collections dict
@@ -34,7 +36,8 @@ type Index struct {
 	remembered int            // rows that remember what was removed
 	recent     recent
 
-	codec    rowCodec // of changes
+	lookups  atomic.Int64 // that are under way
+	codec    rowCodec     // of changes
 	old, row row
 	text     []byte
 }
@@ -162,6 +165,9 @@ func (x *Index) Apply(c *Change) bool {
 }
 
 func (x *Index) newID() uint32 {
+	if len(x.freed) > 0 && x.lookups.Load() == 0 {
+		x.free, x.freed = append(x.free, x.freed...), x.freed[:0]
+	}
 	if n := len(x.free); n > 0 {
 		id := x.free[n-1]
 		x.free = x.free[:n-1]

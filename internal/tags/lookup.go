@@ -48,11 +48,12 @@ func (x *Index) Known(collection []byte) bool {
 // Lookup calls fn for every series that q finds, until fn returns false. steps are what it
 // did, in order. An error is that of the context, or of a regular expression.
 //
-// No change is applied before Lookup returns: fn is short, and does not change the index.
+// fn may call the index. A series that is dropped during the lookup may be left out, and one
+// whose tags change may have the new ones.
 func (x *Index) Lookup(ctx context.Context, q *Query, fn func(*Hit) bool) (steps []Step, err error) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
 	l := lookup{x: x, ctx: ctx}
+	x.lookups.Add(1) // no id that is found means another series until the end
+	defer x.lookups.Add(-1)
 	found, err := l.find(q)
 	if err != nil {
 		return nil, err
@@ -87,6 +88,8 @@ func (l *lookup) step(s Step) {
 // before what looks at rows; of two lists the shorter one is first.
 func (l *lookup) find(q *Query) (found postings.Set, err error) {
 	x := l.x
+	x.mu.RLock()
+	defer x.mu.RUnlock()
 	number, ok := x.collections.find(q.Collection)
 	if !ok {
 		return postings.Of(), nil
@@ -99,7 +102,7 @@ func (l *lookup) find(q *Query) (found postings.Set, err error) {
 		l.step(Step{What: "metric " + metric.Text(q.Metric), Lists: 1, Postings: named.Len(), Found: found.Len()})
 	}
 	if q.Where == nil {
-		return found, nil
+		return found.Clone(), nil
 	}
 	return l.all(q.Where, found)
 }
@@ -305,64 +308,4 @@ func (l *lookup) filter(within postings.Set, s *Step, keep func(row []byte) bool
 		}
 	}
 	return u.Set(), nil
-}
-
-// wanted is a tag whose values are wanted.
-type wanted struct {
-	implied implied
-	isPart  bool
-	name    uint32
-	known   bool
-	buf     [8]byte
-}
-
-// hits calls fn for the rows that were found.
-func (l *lookup) hits(q *Query, found postings.Set, fn func(*Hit) bool) error {
-	x := l.x
-	want := make([]wanted, len(q.Want))
-	stored := false
-	for i, n := range q.Want {
-		w := &want[i]
-		if w.implied, w.isPart = impliedTag(n); !w.isPart {
-			w.name, w.known = l.name(n)
-			stored = stored || w.known
-		}
-	}
-	h := Hit{Values: make([][]byte, len(want))}
-	for id := range found.All() {
-		if err := l.cancelled(); err != nil {
-			return err
-		}
-		bucket, _, key, rest := keyOf(x.rows.get(x.at[id]))
-		h.Bucket, h.Key = x.buckets.ids[bucket], key
-		var tags rowTags
-		if stored {
-			tags, _, _ = openTags(rest)
-		}
-		for i := range want {
-			w := &want[i]
-			h.Values[i] = nil
-			if w.isPart {
-				if v, ok := w.implied.valueOf(w.buf[:], key); ok {
-					h.Values[i] = present(v)
-				}
-			} else if w.known {
-				if pair, ok := tags.pair(w.name); ok {
-					h.Values[i] = present(x.value(pair))
-				}
-			}
-		}
-		if !fn(&h) {
-			return nil
-		}
-	}
-	return nil
-}
-
-// present returns a value that is not nil.
-func present(value []byte) []byte {
-	if value == nil {
-		return []byte{}
-	}
-	return value
 }

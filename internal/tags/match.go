@@ -2,15 +2,11 @@ package tags
 
 import (
 	"bytes"
-	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"slices"
 	"unicode/utf8"
 )
-
-// MaxPattern is how many bytes a regular expression may have.
-const MaxPattern = 4096
 
 // maxExact is how many values a regular expression may stand for and be looked up as these.
 const maxExact = 128
@@ -68,16 +64,7 @@ func matcherOf(c *Cond) (*matcher, error) {
 	return matcherOfRegexp(c.Pattern)
 }
 
-// CheckPattern returns an error that names what is wrong with a regular expression.
-func CheckPattern(pattern string) error {
-	_, err := matcherOfRegexp(pattern)
-	return err
-}
-
 func matcherOfRegexp(pattern string) (*matcher, error) {
-	if len(pattern) > MaxPattern {
-		return nil, fmt.Errorf("the regular expression has %d bytes, the limit is %d", len(pattern), MaxPattern)
-	}
 	if _, err := syntax.Parse(pattern, syntax.Perl); err != nil { // of what was written
 		return nil, err
 	}

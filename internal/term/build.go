@@ -66,12 +66,14 @@ func EndMap(dst []byte, mark, keys int) {
 	binary.BigEndian.PutUint32(dst[mark+1:], uint32(keys))
 }
 
-// beginList and endList are the same for a list.
-func beginList(dst []byte) (out []byte, mark int) {
+// BeginList appends the start of a list. Its elements follow; then the caller calls EndList with
+// mark and their number.
+func BeginList(dst []byte) (out []byte, mark int) {
 	return append(dst, tagList, 0, 0, 0, 0), len(dst)
 }
 
-func endList(dst []byte, mark, n int) []byte {
+// EndList ends the list that was begun at mark, and returns dst with its end.
+func EndList(dst []byte, mark, n int) []byte {
 	if n == 0 {
 		return append(dst[:mark], tagNil)
 	}

@@ -136,14 +136,14 @@ func (r *jsonReader) number(text string) error {
 
 func (r *jsonReader) array(depth int) error {
 	var mark, n int
-	r.dst, mark = beginList(r.dst)
+	r.dst, mark = BeginList(r.dst)
 	for {
 		t, err := r.token()
 		if err != nil {
 			return err
 		}
 		if t == json.Delim(']') {
-			r.dst = endList(r.dst, mark, n)
+			r.dst = EndList(r.dst, mark, n)
 			return nil
 		}
 		if err := r.valueOf(t, depth+1); err != nil {

@@ -113,7 +113,7 @@ func (a *ahead) one(r *reader) bool {
 	l.state = aheadBusy
 	a.mu.Unlock()
 	if b.v == nil {
-		b.v = make([]float64, 0, len(r.words))
+		b.v = make([]float64, 0, len(r.Words))
 	}
 	b, err := l.produce(r, b)
 	a.mu.Lock()

@@ -10,13 +10,17 @@ import (
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/query/plan"
+	"dalmatiner/internal/query/readers"
+	"dalmatiner/internal/query/source"
 )
 
 // Env is what a run uses beside its plan.
 type Env struct {
 	Now      func() time.Time
-	Readers  *Readers  // nil is none
-	Progress *Progress // nil where nobody asks
+	Readers  *readers.Readers // nil is none
+	Progress *Progress        // nil where nobody asks
+
+	Together source.Aggregator // of the plan's source; nil reads series one by one
 
 	// Rhythm gives a confidence above 0 to the values between the points of a sender that
 	// is slower than its bucket.
@@ -58,6 +62,12 @@ type executor struct {
 	below time.Duration // of what the running node pulled, for EXPLAIN
 }
 
+// reader is what one goroutine of a query reads with.
+type reader struct {
+	*executor
+	*readers.Buffers
+}
+
 // Run runs a plan once. The result is the caller's.
 func Run(ctx context.Context, p *plan.Plan, env Env) (*Result, error) {
 	x := &executor{ctx: ctx, env: env, plan: p, out: make([]block, len(p.Roots)), ranks: make([]block, len(p.Ranks))}
@@ -68,8 +78,8 @@ func Run(ctx context.Context, p *plan.Plan, env Env) (*Result, error) {
 func (x *executor) answer() (*Result, error) {
 	x.build()
 	x.openNotes()
-	helpers := x.env.Readers.take(x.plan.Helpers)
-	defer x.env.Readers.give(helpers)
+	helpers := x.env.Readers.Take(x.plan.Helpers)
+	defer x.env.Readers.Give(helpers)
 	if err := x.run(helpers); err != nil {
 		return nil, err
 	}
@@ -94,10 +104,10 @@ func (x *executor) run(helpers int) error {
 		}
 	}
 	for range 1 + helpers {
-		r := &reader{executor: x, readBuffers: x.env.Readers.takeBuffers()}
+		r := &reader{executor: x, Buffers: x.env.Readers.TakeBuffers()}
 		if x.plan.Slotwise {
 			// A coarser read may start anywhere in its slot, hence the one more.
-			r.words = slices.Grow(r.words, int(x.plan.Slots+1))[:x.plan.Slots+1]
+			r.Words = slices.Grow(r.Words, int(x.plan.Slots+1))[:x.plan.Slots+1]
 		}
 		x.readers = append(x.readers, r)
 	}
@@ -112,7 +122,7 @@ func (x *executor) run(helpers int) error {
 		return err
 	}
 	for _, r := range x.readers {
-		x.env.Readers.giveBuffers(r.readBuffers)
+		x.env.Readers.GiveBuffers(r.Buffers)
 	}
 	for _, s := range x.spans {
 		s.finish()
@@ -221,7 +231,7 @@ func (x *executor) complete(n node) error {
 func (x *executor) scratch() block {
 	n := len(x.free)
 	if n == 0 {
-		return block{v: make([]float64, 0, len(x.readers[0].words))}
+		return block{v: make([]float64, 0, len(x.readers[0].Words))}
 	}
 	b := x.free[n-1]
 	x.free = x.free[:n-1]

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/query/holes"
+	"dalmatiner/internal/query/plan"
 )
 
 // Explanation is how a query was run: steps that read each other, from the reads to
@@ -17,6 +18,8 @@ type Explanation struct {
 	Rounds int    `json:"rounds"`          // that the range was cut into
 	Slots  int64  `json:"slots"`           // of the finest resolution in a round
 	Memory int64  `json:"memory"`          // bytes that the query was charged with
+
+	Lookups []plan.Lookup `json:"lookups,omitempty"` // by tags, in the order of the text
 
 	Cache *FromCache `json:"cache,omitempty"` // what of the result is kept; nil where nothing is ever
 }
@@ -73,7 +76,7 @@ func (l *leaf) readStats() ReadStats {
 // explained returns the plan after the last round.
 func (x *executor) explained() *Explanation {
 	p := x.plan
-	out := &Explanation{Steps: make([]Step, len(p.Nodes)), Rounds: x.round, Slots: p.Slots, Memory: p.Memory}
+	out := &Explanation{Steps: make([]Step, len(p.Nodes)), Rounds: x.round, Slots: p.Slots, Memory: p.Memory, Lookups: p.Lookups}
 	for i, n := range p.Nodes {
 		s := Step{ID: n.ID + 1, Name: n.What, Resolution: n.Resolution, Values: n.Values, Uses: n.Uses,
 			Micros: x.nodes[i].shared().took.Microseconds()}
@@ -119,6 +122,9 @@ func (p *Explanation) String() string {
 	if p.Cache != nil {
 		fmt.Fprintf(&b, "from the cache: %v\n", p.Cache)
 	}
+	for i := range p.Lookups {
+		printLookup(&b, &p.Lookups[i])
+	}
 	seen := make([]bool, len(p.Steps)+1)
 	for _, id := range p.Fields {
 		p.print(&b, id, 0, seen)
@@ -130,6 +136,24 @@ func (p *Explanation) String() string {
 		p.print(&b, id, 1, seen)
 	}
 	return b.String()
+}
+
+func printLookup(b *strings.Builder, l *plan.Lookup) {
+	fmt.Fprintf(b, "lookup %s", l.What)
+	if l.Shift != 0 {
+		fmt.Fprintf(b, ", %d ms earlier", l.Shift)
+	}
+	fmt.Fprintf(b, ": series %d\n", l.Hits)
+	for _, s := range l.Steps {
+		fmt.Fprintf(b, "%s%s: ", strings.Repeat("  ", s.Depth+1), s.What)
+		if s.Lists > 0 {
+			fmt.Fprintf(b, "lists %d, postings %d, ", s.Lists, s.Postings)
+		}
+		if s.Checked > 0 {
+			fmt.Fprintf(b, "checked %d, ", s.Checked)
+		}
+		fmt.Fprintf(b, "left %d\n", s.Found)
+	}
 }
 
 func (p *Explanation) print(b *strings.Builder, id, depth int, seen []bool) {

@@ -91,7 +91,7 @@ func (l *leaf) produce(r *reader, dst block) (block, error) {
 // upTo appends the slots up to until, which belong to one part.
 func (l *leaf) upTo(r *reader, dst block, until int64) (block, error) {
 	n := until - l.pos
-	words := r.words[:n]
+	words := r.Words[:n]
 	read := false
 	if l.first == unknown {
 		if err := l.fetch(r, l.pos, words); err != nil {
@@ -135,7 +135,7 @@ func (l *leaf) findFirst(r *reader, words []uint64) error {
 			l.first = l.stop
 			return nil
 		}
-		words = r.words[:min(int64(len(r.words)), l.stop-from)]
+		words = r.Words[:min(int64(len(r.Words)), l.stop-from)]
 		if err := l.fetch(r, from, words); err != nil {
 			return err
 		}

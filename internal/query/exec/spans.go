@@ -23,13 +23,13 @@ type spans struct {
 	windows []*window
 	columns []*columns
 
-	given int64 // spans
-	begun bool  // carry is known
-	first int64 // set slot of the range; its end if there is none
-	carry uint64
-	cost  source.Cost
-	holes holes.Notes // each of several over a leaf finds the same
-	took  time.Duration
+	given   int64 // spans
+	begun   bool  // carry is known
+	first   int64 // set slot of the range; its end if there is none
+	carry   uint64
+	cost    source.Cost
+	holes   holes.Notes // each of several over a leaf finds the same
+	elapsed time.Duration
 }
 
 // openSpans makes what reads spans, and hands them to who takes them.
@@ -61,27 +61,27 @@ func (x *executor) openSpans() {
 	}
 }
 
+// mostTogether is how many series a reader takes at a time.
+const mostTogether = 8
+
 // readSpans reads the spans that become complete in this round, of several
 // series at once.
 func (x *executor) readSpans() error {
 	list := x.spans
 	if len(x.readers) == 1 || len(list) < 2 {
-		for _, s := range list {
-			if err := s.read(x.readers[0]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return x.readers[0].readAll(list)
 	}
+	const shares = 4 // of each reader: one that began with long series leaves others to the rest
+	some := max(min(len(list)/(shares*len(x.readers)), mostTogether), 1)
 	var next atomic.Int64
 	errs := make([]error, len(x.readers))
 	read := func(w int) {
 		for errs[w] == nil {
-			i := int(next.Add(1)) - 1
+			i := int(next.Add(int64(some))) - some
 			if i >= len(list) {
 				return
 			}
-			errs[w] = list[i].read(x.readers[w])
+			errs[w] = x.readers[w].readAll(list[i:min(i+some, len(list))])
 		}
 		next.Store(int64(len(list)))
 	}
@@ -99,30 +99,97 @@ func (x *executor) readSpans() error {
 	return nil
 }
 
-// read hands the windows and columns the spans of this round.
-func (s *spans) read(x *reader) error {
+// readAll reads the spans of this round of series, those together that have the same.
+func (r *reader) readAll(list []*spans) error {
+	for len(list) > 0 {
+		n := 1
+		for n < min(len(list), mostTogether) && list[n].like(list[0]) {
+			n++
+		}
+		done := false
+		var err error
+		if n > 1 && r.env.Together != nil && !r.plan.Explain {
+			done, err = r.readTogether(list[:n])
+		}
+		for i := 0; i < n && err == nil && !done; i++ {
+			err = list[i].read(r)
+		}
+		if err != nil {
+			return err
+		}
+		list = list[n:]
+	}
+	return nil
+}
+
+// like reports whether the same spans are due as of another series.
+func (s *spans) like(o *spans) bool {
+	a, b := s.of, o.of
+	return s.Size == o.Size && s.Off == o.Off && s.given == o.given && a.From == b.From && a.Past == b.Past && a.Shift == b.Shift && a.Resolution == b.Resolution
+}
+
+// readTogether reads series of which the same spans are due. It reports whether it could: the
+// spans have to be of one size.
+func (r *reader) readTogether(list []*spans) (bool, error) {
+	parts, n := list[0].dueIn(r)
+	var one stretchOf
+	for _, p := range parts {
+		if p.n == n {
+			one = p
+		}
+	}
+	if one.n == 0 {
+		return n == 0, nil
+	}
+	r.Series = r.Series[:0]
+	for _, s := range list {
+		r.Series = append(r.Series, s.of.Series)
+	}
+	all := r.Headers(n)
+	return true, r.env.Together.AggregateEach(r.ctx, r.Series, one.from, one.slots, all, func(i int, cost source.Cost, err error) error {
+		s := list[i]
+		s.makeRoom(r, len(all))
+		if err := s.took(cost, one.from+one.slots*one.n, err); err != nil {
+			return err
+		}
+		if err := s.take(r, all, parts); err != nil {
+			return err
+		}
+		return plan.GivenUp(r.ctx)
+	})
+}
+
+// dueIn returns what is due in the round of a reader.
+func (s *spans) dueIn(x *reader) (list [3]stretchOf, n int64) {
 	l := s.of
 	until := l.Past
 	if !x.final {
 		until = min(until, max(l.From, plan.SlotOf(x.bound-l.Shift, l.Resolution)))
 	}
-	parts, n := s.due(until, x.final)
+	return s.due(until, x.final)
+}
+
+// makeRoom makes room for values of so many spans.
+func (s *spans) makeRoom(x *reader, n int) {
+	for _, w := range s.windows {
+		if v := w.ready.v; cap(v)-len(v) < n {
+			w.ready.v = append(x.Room(len(v)+n), v...)
+		}
+	}
+}
+
+// read hands the windows and columns the spans of this round.
+func (s *spans) read(x *reader) error {
+	parts, n := s.dueIn(x)
 	if n == 0 {
 		return nil
 	}
 	if x.plan.Explain {
 		began := x.env.Now()
-		defer func() { s.took += x.env.Now().Sub(began) }()
+		defer func() { s.elapsed += x.env.Now().Sub(began) }()
 	}
-	if int64(cap(x.headers)) < n {
-		x.headers = make([]chunk.Header, n)
-	}
-	all := x.headers[:n]
-	for _, w := range s.windows {
-		if v := w.ready.v; cap(v)-len(v) < len(all) {
-			w.ready.v = append(x.room(len(v)+len(all)), v...)
-		}
-	}
+	all := x.Headers(n)
+	s.makeRoom(x, len(all))
 	rest := all
 	for _, p := range parts {
 		if err := s.aggregate(x, p.from, p.slots, rest[:p.n]); err != nil {
@@ -130,6 +197,11 @@ func (s *spans) read(x *reader) error {
 		}
 		rest = rest[p.n:]
 	}
+	return s.take(x, all, parts)
+}
+
+// take takes in what was read of the spans that are due.
+func (s *spans) take(x *reader, all []chunk.Header, parts [3]stretchOf) error {
 	if !s.begun {
 		if err := s.begin(x, all, parts); err != nil {
 			return err
@@ -140,8 +212,8 @@ func (s *spans) read(x *reader) error {
 			return err
 		}
 		all = all[p.n:]
+		s.given += p.n
 	}
-	s.given += n
 	return nil
 }
 
@@ -217,9 +289,14 @@ func (s *spans) aggregate(x *reader, from, step int64, dst []chunk.Header) error
 		return err
 	}
 	cost, err := l.Series.Aggregate(x.ctx, from, step, dst)
-	s.holes.Note(&cost, from+step*int64(len(dst)))
+	return s.took(cost, from+step*int64(len(dst)), err)
+}
+
+// took notes what reading up to a slot took.
+func (s *spans) took(cost source.Cost, past int64, err error) error {
+	s.holes.Note(&cost, past)
 	if err != nil {
-		return l.failed(err)
+		return s.of.failed(err)
 	}
 	s.cost.Add(cost)
 	return nil
@@ -341,7 +418,7 @@ func (s *spans) finish() {
 	if s.Counts {
 		l.holes = s.holes
 	}
-	l.took += s.took
+	l.took += s.elapsed
 }
 
 // spans closes a window for each of a list, with the word that is carried into

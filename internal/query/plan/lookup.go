@@ -40,7 +40,7 @@ func (p *planner) lookup(l *dql.Lookup, shift int64) (value, error) {
 		return v, p.unsupported(l.Pos(), "lookup by dimensions (FROM)")
 	}
 	p.out.Indexed = true
-	hits, err := p.hitsOf(index, l)
+	hits, err := p.hitsOf(index, l, shift)
 	if err != nil {
 		return v, err
 	}
@@ -59,8 +59,12 @@ func (p *planner) lookup(l *dql.Lookup, shift int64) (value, error) {
 	return p.grouped(l, using, v)
 }
 
-func (p *planner) hitsOf(index source.Index, l *dql.Lookup) ([]source.Hit, error) {
-	want := source.Lookup{Collection: l.Collection, Metric: l.Metric.Key, Where: l.Where}
+func (p *planner) hitsOf(index source.Index, l *dql.Lookup, shift int64) ([]source.Hit, error) {
+	want := source.Lookup{
+		Collection: l.Collection, Metric: l.Metric.Key, Where: l.Where,
+		Start: p.out.Start - shift, End: p.out.End - shift,
+		Tags: append(p.wanted[:len(p.wanted):len(p.wanted)], l.Group...),
+	}
 	for _, d := range p.named {
 		exists := &dql.Cond{Pos: l.Pos(), Op: dql.CondExists, Tag: d}
 		if want.Where != nil {
@@ -68,16 +72,34 @@ func (p *planner) hitsOf(index source.Index, l *dql.Lookup) ([]source.Hit, error
 		}
 		want.Where = exists
 	}
+	did := Lookup{Shift: shift}
+	if p.opt.Explain {
+		did.What = dql.Name(&dql.Lookup{All: l.All, Metric: l.Metric, Collection: l.Collection, Where: want.Where}, maxName)
+		want.Step = func(s source.Step) { did.Steps = append(did.Steps, s) }
+	}
 	var hits []source.Hit
+	var refused error
 	err := index.Lookup(p.ctx, want, func(h source.Hit) bool {
 		hits = append(hits, h)
-		return int64(len(hits)) <= p.opt.Limits.MaxSeries
+		size := seriesSize + int64(len(h.Key))
+		for _, t := range h.Tags {
+			size += tagSize + int64(len(t.Value))
+		}
+		refused = p.grow(size)
+		return refused == nil && int64(len(hits)) <= p.opt.Limits.MaxSeries
 	})
+	if refused != nil {
+		return nil, refused
+	}
 	if err != nil {
 		return nil, fmt.Errorf("look up in collection %s: %w", metric.Quoted(l.Collection), err)
 	}
 	if n := int64(len(hits)); n > p.opt.Limits.MaxSeries {
 		return nil, p.tooManySeries(l.Pos(), n)
+	}
+	if p.opt.Explain {
+		did.Hits = len(hits)
+		p.out.Lookups = append(p.out.Lookups, did)
 	}
 	slices.SortFunc(hits, func(a, b source.Hit) int {
 		return cmp.Or(strings.Compare(a.Bucket.Info().Name, b.Bucket.Info().Name), bytes.Compare(a.Key, b.Key))
@@ -120,6 +142,17 @@ func (p *planner) grouped(l *dql.Lookup, using *function.Entry, all value) (valu
 		v.series = append(v.series, one.series...)
 	}
 	return v, nil
+}
+
+// inMetadata returns the dimensions in the metadata of a field.
+func inMetadata(meta []dql.MetaPair) []dql.DimVar {
+	var list []dql.DimVar
+	for _, pair := range meta {
+		if pair.Number == nil && pair.Elem.Dim != nil {
+			list = append(list, *pair.Elem.Dim)
+		}
+	}
+	return list
 }
 
 // dimensions returns those that a field is named by.

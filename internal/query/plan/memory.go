@@ -21,6 +21,7 @@ const (
 	nodeSize   = 384
 	leafSize   = 528
 	seriesSize = 112
+	tagSize    = 64
 	rootSize   = 704
 	metaSize   = 64
 

@@ -7,6 +7,7 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/query/source"
 )
 
 // Plan is a graph of operators over shared reads. It never changes once Make has returned
@@ -27,6 +28,15 @@ type Plan struct {
 	Size               // what it costs
 	Planned int64      // bytes of the plan itself
 	Indexed bool       // series were found by their tags
+	Lookups []Lookup   // how, where that is shown
+}
+
+// Lookup is a lookup by tags that was made for a plan.
+type Lookup struct {
+	What  string        `json:"what"`     // its canonical text, with the conditions of AS
+	Shift int64         `json:"shift_ms"` // into the past
+	Hits  int           `json:"hits"`     // series in the range of time
+	Steps []source.Step `json:"steps"`
 }
 
 // Shown is what a request asks to be shown.

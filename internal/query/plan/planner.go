@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query/function"
@@ -17,6 +18,7 @@ type planner struct {
 	buckets map[string]bucket
 	hits    map[string][][]byte // of a pattern in a bucket
 	named   []dql.DimVar        // dimensions that name the field being planned
+	wanted  []dql.DimVar        // they and those in its metadata
 	found   bool                // a selector has a hit
 	looked  int                 // names that selectors without one were compared with
 }
@@ -110,6 +112,7 @@ func (p *planner) plan() error {
 
 func (p *planner) field(f *dql.Field) error {
 	p.named, p.at = dimensions(f.As), f.Expr.Pos()
+	p.wanted = slices.Concat(p.named, inMetadata(f.Meta))
 	v, err := p.expr(f.Expr)
 	if err != nil {
 		return err

@@ -34,6 +34,17 @@ type Offers struct {
 	Aggregates bool  // Series.Aggregate
 	Older      bool  // Series.ReadOlder
 	Index      Index // finds series by their tags; nil refuses lookups
+
+	Together Aggregator // nil: series are asked one by one
+}
+
+// Aggregator aggregates series of a source, whichever their buckets, in less time than they
+// take one by one.
+type Aggregator interface {
+	// AggregateEach is Series.Aggregate for one series after the other. It fills dst for each,
+	// and calls each with its number; dst is the caller's until each returns. It ends with the
+	// first error of each, which may be called with an error of its own before all series.
+	AggregateEach(ctx context.Context, list []Series, from, step int64, dst []chunk.Header, each func(i int, cost Cost, err error) error) error
 }
 
 // Bucket is a handle of a bucket. One goroutine uses it.
@@ -118,9 +129,29 @@ type Lookup struct {
 	Collection string
 	Metric     []byte    // key of the metric; nil for all
 	Where      *dql.Cond // nil for all
+
+	// Series that certainly have no point in [Start, End), unix ms, may be left out.
+	Start, End int64
+
+	Tags []dql.DimVar // whose values are wanted in hits
+
+	// Step is called with what the lookup did, in order, before Lookup returns; nil where
+	// nobody asks.
+	Step func(Step)
 }
 
-// Hit is a series that a lookup found.
+// Step is a part of a lookup. The steps that a part consists of come before it, one deeper.
+type Step struct {
+	Depth    int    `json:"depth"`
+	What     string `json:"what"`
+	Lists    int    `json:"lists"`    // postings lists that were read
+	Postings int    `json:"postings"` // series in them
+	Checked  int    `json:"checked"`  // series that were looked at one by one
+	Found    int    `json:"found"`    // series that are left
+}
+
+// Hit is a series that a lookup found. Tags are those of Lookup.Tags that it has, and may be
+// others, too.
 type Hit struct {
 	Bucket Bucket // a handle for the query that asked
 	Key    []byte

@@ -1,4 +1,5 @@
-package exec
+// Package readers holds the goroutines and the memory that the queries of a node read with.
+package readers
 
 import (
 	"slices"
@@ -6,6 +7,7 @@ import (
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/query/plan"
+	"dalmatiner/internal/query/source"
 )
 
 // Readers are the goroutines with which queries read several series at a time.
@@ -15,12 +17,12 @@ import (
 // than a short read.
 type Readers struct {
 	free    chan struct{}
-	buffers sync.Pool // of *readBuffers
+	buffers sync.Pool // of *Buffers
 }
 
-// NewReaders returns n of them. Without any a query reads one series after the
+// New returns n of them. Without any a query reads one series after the
 // other.
-func NewReaders(n int) *Readers {
+func New(n int) *Readers {
 	r := &Readers{free: make(chan struct{}, max(n, 0))}
 	for range cap(r.free) {
 		r.free <- struct{}{}
@@ -39,9 +41,9 @@ func (r *Readers) Most() int {
 // Free is how many no query has at the moment.
 func (r *Readers) Free() int { return len(r.free) }
 
-// take returns how many of those that are wanted are free. The caller gives them
+// Take returns how many of those that are wanted are free. The caller gives them
 // back.
-func (r *Readers) take(want int) int {
+func (r *Readers) Take(want int) int {
 	for n := range want {
 		select {
 		case <-r.free:
@@ -52,22 +54,18 @@ func (r *Readers) take(want int) int {
 	return max(want, 0)
 }
 
-func (r *Readers) give(n int) {
+// Give gives n back.
+func (r *Readers) Give(n int) {
 	for range n {
 		r.free <- struct{}{}
 	}
 }
 
-// reader is what one goroutine of a query reads with.
-type reader struct {
-	*executor
-	*readBuffers
-}
-
-// readBuffers is the memory that it reads into.
-type readBuffers struct {
-	words   []uint64       // what leaves read into
-	headers []chunk.Header // what spans read into
+// Buffers is the memory that one goroutine of a query reads into.
+type Buffers struct {
+	Words   []uint64        // what leaves read into
+	headers []chunk.Header  // what spans read into
+	Series  []source.Series // that are read together
 
 	rooms [][]float64 // what windows over spans keep their values in
 	taken int         // of the rooms, by this query
@@ -81,8 +79,8 @@ const (
 	keptRooms = 64
 )
 
-// room returns memory for n values, which is the window's until the query ends.
-func (b *readBuffers) room(n int) []float64 {
+// Room returns memory for n values, which is the window's until the query ends.
+func (b *Buffers) Room(n int) []float64 {
 	if n > roomSize/4 {
 		return make([]float64, 0, n)
 	}
@@ -102,29 +100,39 @@ func (b *readBuffers) room(n int) []float64 {
 // and some: more are rare, and take megabytes.
 const keptHeaders = 2 * plan.SpanRounds * plan.RoundSlots / chunk.Slots
 
-// takeBuffers returns buffers without words in them. They are given back when
+// TakeBuffers returns buffers without words in them. They are given back when
 // nobody reads into them any more.
-func (r *Readers) takeBuffers() *readBuffers {
+func (r *Readers) TakeBuffers() *Buffers {
 	if r == nil {
-		return new(readBuffers)
+		return new(Buffers)
 	}
-	b, ok := r.buffers.Get().(*readBuffers)
+	b, ok := r.buffers.Get().(*Buffers)
 	if !ok {
-		return new(readBuffers)
+		return new(Buffers)
 	}
-	b.words, b.free, b.taken = b.words[:0], nil, 0
+	b.Words, b.free, b.taken = b.Words[:0], nil, 0
 	return b
 }
 
-func (r *Readers) giveBuffers(b *readBuffers) {
+// GiveBuffers keeps buffers that nobody reads into any more for another query.
+func (r *Readers) GiveBuffers(b *Buffers) {
 	if r == nil {
 		return
 	}
 	if cap(b.headers) > keptHeaders {
 		b.headers = nil
 	}
+	clear(b.Series[:cap(b.Series)])
 	if len(b.rooms) > keptRooms {
 		b.rooms = slices.Delete(b.rooms, keptRooms, len(b.rooms))
 	}
 	r.buffers.Put(b)
+}
+
+// Headers returns memory for n headers, for one series after the other.
+func (b *Buffers) Headers(n int64) []chunk.Header {
+	if int64(cap(b.headers)) < n {
+		b.headers = make([]chunk.Header, n)
+	}
+	return b.headers[:n]
 }

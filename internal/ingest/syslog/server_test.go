@@ -1,0 +1,191 @@
+package syslog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/events"
+	"dalmatiner/internal/ingest/datagram"
+	"dalmatiner/internal/memory"
+	"dalmatiner/internal/term"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// memoryEvents keeps what was written.
+type memoryEvents struct {
+	mu   sync.Mutex
+	got  []string
+	fail error
+}
+
+func (e *memoryEvents) EnsureBucket(name string) (buckets.Info, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return buckets.Info{Name: name}, e.fail
+}
+
+func (e *memoryEvents) Write(bucket string, list []events.Event) (events.Written, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, ev := range list {
+		if _, err := term.Plain(ev.Body); err != nil {
+			return events.Written{}, err
+		}
+		message, _ := term.Root(ev.Body).Field("message")
+		text, _ := message.Text()
+		e.got = append(e.got, fmt.Sprintf("%s %d %s", bucket, ev.Time, text))
+	}
+	return events.Written{}, nil
+}
+
+func (e *memoryEvents) messages() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.got)
+}
+
+func (e *memoryEvents) setFail(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fail = err
+}
+
+type fixture struct {
+	*testing.T
+	s      *Server
+	acc    *account.Account
+	events *memoryEvents
+	ln     net.Listener
+	socks  *datagram.Sockets
+}
+
+func start(t *testing.T) *fixture {
+	f := &fixture{T: t, acc: account.New(), events: &memoryEvents{}}
+	f.s = New(Options{Events: f.events, Buckets: f.events, Memory: memory.New(0, time.Now, nil), Account: f.acc,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: func() time.Time { return now }, Bucket: "logs"})
+	var err error
+	if f.ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	if f.socks, err = datagram.Listen("127.0.0.1:0", 1, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = f.s.Serve(f.ln) })
+	wg.Go(func() { _ = f.s.ServePackets(f.socks) })
+	t.Cleanup(func() {
+		_ = f.ln.Close()
+		_ = f.socks.Close()
+		f.s.Shutdown()
+		wg.Wait()
+	})
+	return f
+}
+
+func (f *fixture) send(network, addr string, data ...string) {
+	f.Helper()
+	nc, err := net.Dial(network, addr)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, d := range data {
+		if _, err := io.Copy(nc, strings.NewReader(d)); err != nil {
+			f.Fatal(err)
+		}
+	}
+	if err := nc.Close(); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *fixture) eventually(what string, ok func() bool) {
+	f.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); runtime.Gosched() {
+		if time.Now().After(end) {
+			f.Fatalf("never: %s; got %.300q, refused %v", what, f.events.messages(), f.acc.Requests())
+		}
+	}
+}
+
+func (f *fixture) expect(want ...string) {
+	f.Helper()
+	f.eventually(fmt.Sprintf("%.300q", want), func() bool { return slices.Equal(f.events.messages(), want) })
+}
+
+func TestOverTCP(t *testing.T) {
+	f := start(t)
+	f.send("tcp", f.ln.Addr().String(), "<13>Jan  1 00:00:00 h a: one\n14 <13>h a: tw", "o\nx<13>three")
+	f.expect("logs 1767225600000000000 one", "logs 1767225630000000000 h a: two\nx", "logs 1767225630000000000 three")
+}
+
+func TestOverUDP(t *testing.T) {
+	f := start(t)
+	f.send("udp", f.socks.Addr().String(), "<13>1 2026-01-01T00:00:00.000000001Z - - - - - one\ntwo\n")
+	f.expect("logs 1767225600000000001 one\ntwo")
+}
+
+func TestLargeMessages(t *testing.T) {
+	f := start(t)
+	long := strings.Repeat("x", MaxMessage)
+	f.send("tcp", f.ln.Addr().String(), long+"\n", "<13>"+long+"\n", fmt.Sprintf("%d %s", len(long)+5, "<13>a"+long), "<13>last\n")
+	at := "logs 1767225630000000000 "
+	f.expect(at+long, at+"last")
+	if got := f.acc.Requests()["syslog_too_long"]; got != 2 {
+		t.Errorf("%d messages are counted as too long", got)
+	}
+	if got := f.s.Stats().Messages.Load(); got != 4 {
+		t.Errorf("%d messages are counted", got)
+	}
+}
+
+func TestCutAndBadFraming(t *testing.T) {
+	f := start(t)
+	f.send("tcp", f.ln.Addr().String(), "100 <13>cut")
+	f.eventually("the cut message is counted", func() bool { return f.acc.Requests()["syslog_cut"] == 1 })
+	f.send("tcp", f.ln.Addr().String(), "<13>good\n2026-01-01 no framing")
+	f.eventually("it is counted", func() bool { return f.acc.Requests()["syslog_bad_framing"] == 1 })
+	f.expect("logs 1767225630000000000 good")
+	f.eventually("all connections are closed", func() bool { return f.s.Connections().Open() == 0 })
+}
+
+func TestABucketThatIsNotThere(t *testing.T) {
+	f := start(t)
+	f.events.setFail(fmt.Errorf("bucket logs: %w", buckets.ErrUnknown))
+	f.send("udp", f.socks.Addr().String(), "<13>lost")
+	f.eventually("it is counted", func() bool { return f.acc.Requests()["syslog_unknown_bucket"] == 1 })
+	f.events.setFail(nil)
+	f.send("udp", f.socks.Addr().String(), "<13>kept")
+	f.expect("logs 1767225630000000000 kept")
+}
+
+// TestAFailedStoreEndsTheConnection: a sender must not believe that anybody listens.
+func TestAFailedStoreEndsTheConnection(t *testing.T) {
+	f := start(t)
+	f.events.setFail(errors.New("input/output error"))
+	nc, err := net.Dial("tcp", f.ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = nc.Close() }()
+	if _, err := nc.Write(bytes.Repeat([]byte("<13>x\n"), 100)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nc.Read(make([]byte, 1)); err == nil {
+		t.Error("the connection is open")
+	}
+}

@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/reader"
+)
+
+// aggregateEach compares the aggregates of series that are read together with those that each
+// has alone.
+func aggregateEach(t fataler, s *Store, info buckets.Info, list []int, from, step int64, n int) {
+	t.Helper()
+	var handles []Series
+	for _, i := range list {
+		handles = append(handles, s.Series(info, key(i)))
+	}
+	dst, alone, next := make([]chunk.Header, n), make([]chunk.Header, n), 0
+	dst[0].Count = 77 // what was there goes
+	err := s.AggregateEach(context.Background(), handles, from, step, dst, func(i int, _ reader.Stats, err error) error {
+		if err != nil || i != next {
+			t.Fatalf("series %d of %v comes behind %d, %v", i, list, next, err)
+		}
+		next++
+		if _, err := handles[i].Aggregate(context.Background(), from, step, alone); err != nil {
+			t.Fatalf("%v", err)
+		}
+		for k := range dst {
+			if err := equalBits(dst[k], alone[k]); err != nil {
+				t.Fatalf("series %d of %v, step %d of %d from epoch%+d: %v", i, list, k, step, from-epoch, err)
+			}
+		}
+		return nil
+	})
+	if err != nil || next != len(list) {
+		t.Fatalf("%d of %d series, %v", next, len(list), err)
+	}
+}
+
+// What each returns ends the call, and readers leave the store.
+func TestAggregateEachEnds(t *testing.T) {
+	t.Parallel()
+	clock := newTestClock()
+	s := mustOpen(t, testOptions(vfs.NewMem(), clock))
+	x := mustSession(t, s, "b")
+	for i := range 2 {
+		x.Point(key(i), epoch, point.FromInt(1))
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := s.BucketByName("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := errors.New("enough")
+	handles := []Series{s.Series(info, key(0)), s.Series(info, key(1)), s.Series(info, key(0))}
+	calls := 0
+	err = s.AggregateEach(t.Context(), handles, epoch, 60, make([]chunk.Header, 10), func(int, reader.Stats, error) error {
+		if calls++; calls == 2 {
+			return stop
+		}
+		return nil
+	})
+	if !errors.Is(err, stop) || calls != 2 {
+		t.Errorf("%d calls, %v", calls, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = s.AggregateEach(ctx, handles, epoch, 60, make([]chunk.Header, 10), func(_ int, _ reader.Stats, err error) error { return err })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: %v", err)
+	}
+	if err := s.Close(); err != nil { // waits for readers
+		t.Fatal(err)
+	}
+	err = s.AggregateEach(t.Context(), handles, epoch, 60, make([]chunk.Header, 10), func(_ int, _ reader.Stats, err error) error { return err })
+	if err == nil {
+		t.Error("a closed store has aggregates")
+	}
+}
