@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"dalmatiner/internal/fields"
 	"dalmatiner/internal/intlist"
 )
 
@@ -130,29 +131,12 @@ func (l leaf) appendPlaces(dst []byte) []byte {
 }
 
 // unpacker reads a stored leaf from its start.
-type unpacker struct {
-	src []byte
-	bad bool
-}
-
-func (u *unpacker) uvarint(limit uint64) uint64 {
-	v, n := binary.Uvarint(u.src)
-	if n <= 0 || v > limit {
-		u.bad, u.src = true, nil
-		return 0
-	}
-	u.src = u.src[n:]
-	return v
-}
+type unpacker struct{ fields.Reader }
 
 // plus returns base and a varint, where that lies within [0, limit].
 func (u *unpacker) plus(base, limit int64) int64 {
-	v, n := binary.Varint(u.src)
-	if n <= 0 || v < -base || v > limit-base {
-		u.bad, u.src = true, nil
-		return 0
-	}
-	u.src = u.src[n:]
+	v := u.Varint()
+	u.Check(v >= -base && v <= limit-base)
 	return base + v
 }
 
@@ -165,14 +149,14 @@ func unpackLeaf(dst, src []byte) (leaf, error) {
 		return nil, errPacked
 	}
 	bucket, lowest := src[:8], src[8:fixed]
-	u := unpacker{src: src[fixed:]}
-	rows, entries := int(u.uvarint(leafBody/rowSize)), int(u.uvarint(leafBody/entrySize))
+	u := unpacker{fields.Reader{Src: src[fixed:]}}
+	rows, entries := int(u.UpTo(leafBody/rowSize)), int(u.UpTo(leafBody/entrySize))
 	size := leafHead + rows*rowSize + entries*entrySize
-	if u.bad || rows == 0 || entries < rows || size > leafBody || len(u.src) < rows*len(Hash{}) {
+	if u.Bad || rows == 0 || entries < rows || size > leafBody || len(u.Src) < rows*len(Hash{}) {
 		return nil, errPacked
 	}
-	hashes := u.src
-	u.src = u.src[rows*len(Hash{}):]
+	hashes := u.Src
+	u.Src = u.Src[rows*len(Hash{}):]
 	le, start := binary.LittleEndian, len(dst)
 	dst = slices.Grow(dst, size)
 	dst = append(dst, bucket...)
@@ -184,11 +168,11 @@ func unpackLeaf(dst, src []byte) (leaf, error) {
 		dst = append(dst, hashes[:len(Hash{})]...)
 		dst = le.AppendUint16(dst, uint16(first))
 		hashes = hashes[len(Hash{}):]
-		count := int(u.uvarint(uint64(entries - first)))
-		u.bad = u.bad || count == 0
+		count := int(u.UpTo(uint64(entries - first)))
+		u.Bad = u.Bad || count == 0
 		first += count
 	}
-	if u.bad || first != entries {
+	if u.Bad || first != entries {
 		return nil, errPacked
 	}
 	at := len(dst)
@@ -201,7 +185,7 @@ func unpackLeaf(dst, src []byte) (leaf, error) {
 		u.lengths(dst[at+l.rowFirst(i)*entrySize : at+l.rowPast(i)*entrySize])
 	}
 	u.places(dst[at:])
-	if u.bad || len(u.src) > 0 {
+	if u.Bad || len(u.Src) > 0 {
 		return nil, errPacked
 	}
 	return dst, nil
@@ -210,11 +194,11 @@ func unpackLeaf(dst, src []byte) (leaf, error) {
 // numbers reads the chunk numbers of a row, without the lowest of the leaf, into its entries.
 func (u *unpacker) numbers(entries []byte) {
 	next := uint64(0)
-	for len(entries) > 0 && !u.bad {
-		next += u.uvarint(math.MaxUint32)
-		run := u.uvarint(uint64(len(entries) / entrySize))
+	for len(entries) > 0 && !u.Bad {
+		next += u.UpTo(math.MaxUint32)
+		run := u.UpTo(uint64(len(entries) / entrySize))
 		if run == 0 || next+run-1 > math.MaxUint32 {
-			u.bad = true
+			u.Bad = true
 			return
 		}
 		for range run {
@@ -227,38 +211,38 @@ func (u *unpacker) numbers(entries []byte) {
 
 // lengths reads the lengths of a row into its entries.
 func (u *unpacker) lengths(entries []byte) {
-	head := u.uvarint(math.MaxUint16<<widthBits | (1<<widthBits - 1))
+	head := u.UpTo(math.MaxUint16<<widthBits | (1<<widthBits - 1))
 	least, width := uint16(head>>widthBits), uint(head%(1<<widthBits))
 	size := (len(entries)/entrySize*int(width) + 7) / 8
-	if width > 16 || size > len(u.src) {
-		u.bad = true
+	if width > 16 || size > len(u.Src) {
+		u.Bad = true
 		return
 	}
-	r := intlist.BitReader{Src: u.src[:size]}
+	r := intlist.BitReader{Src: u.Src[:size]}
 	for ; len(entries) > 0; entries = entries[entrySize:] {
 		length := least + uint16(r.Get(width))
-		u.bad = u.bad || length < least
+		u.Bad = u.Bad || length < least
 		binary.LittleEndian.PutUint16(entries[10:], length)
 	}
-	u.src = u.src[size:]
+	u.Src = u.Src[size:]
 }
 
 // places reads the places of all entries, whose lengths are there.
 func (u *unpacker) places(entries []byte) {
 	le := binary.LittleEndian
 	var p places
-	for len(entries) > 0 && !u.bad {
-		run := u.uvarint(uint64(len(entries)/entrySize)<<placeBits | placeMask)
+	for len(entries) > 0 && !u.Bad {
+		run := u.UpTo(uint64(len(entries)/entrySize)<<placeBits | placeMask)
 		kind := run & placeMask
 		if run >>= placeBits; run == 0 {
-			u.bad = true
+			u.Bad = true
 		}
 		if kind == placeOn {
 			n := p.on(entries[:run*entrySize])
 			run -= uint64(n)
 			entries = entries[n*entrySize:]
 		}
-		for ; run > 0 && !u.bad; run-- {
+		for ; run > 0 && !u.Bad; run-- {
 			e := p.end
 			switch kind {
 			case placeNext:
@@ -267,7 +251,7 @@ func (u *unpacker) places(entries []byte) {
 				e = p.last
 			case placeApart:
 				e.block = uint32(u.plus(int64(p.end.block), math.MaxUint32))
-				e.off = uint16(u.uvarint(math.MaxUint16))
+				e.off = uint16(u.UpTo(math.MaxUint16))
 			}
 			e.length = le.Uint16(entries[10:])
 			le.PutUint32(entries[4:], e.block)
