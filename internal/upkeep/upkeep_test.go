@@ -127,7 +127,11 @@ func TestItRunsUntilItIsStopped(t *testing.T) {
 	var running sync.WaitGroup
 	stop := make(chan struct{})
 	w.upkeep.Start(&running, stop)
-	<-held // on a full disk points are refused, and nobody waits
+	select {
+	case <-held: // on a full disk points are refused, and nobody waits
+	case <-time.After(30 * time.Second):
+		t.Fatal("a sender is still held back on a full disk")
+	}
 	if !w.Pressure.DiskFull() {
 		t.Error("somebody was woken before the disk was looked at")
 	}
