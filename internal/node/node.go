@@ -140,7 +140,7 @@ func (n *node) fail(err error) {
 func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func(tcpAddr, httpAddr string)) error {
 	n.status.begin(n, tcpLn.Addr(), httpLn.Addr())
 	n.tcp = ddbtcp.New(ddbtcp.Options{
-		Points: n.points, Store: n.store, Logger: n.logger, Monitor: n.rec, Memory: n.memory.queries,
+		Points: n.points, Store: n.store, Events: n.store.Events(), Logger: n.logger, Monitor: n.rec, Memory: n.memory.queries,
 		MaxConnections: n.cfg.TCPMaxConnections, MaxFrame: int(n.cfg.TCPMaxFrame), MaxSlots: n.cfg.TCPMaxSlots,
 		Idle: n.cfg.TCPIdle, InputStall: n.cfg.InputStall, ReplyStall: n.cfg.ReplyStall,
 		NodeFlag: admin.NodeFlag(httpLn.Addr().String()),
@@ -205,7 +205,7 @@ func (n *node) handler(open *httpConns) http.Handler {
 	open.register(reg)
 	registerQueryCache(reg, n.results)
 	return httpapi.New(httpapi.Options{
-		Store: n.store, Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
+		Store: n.store, Points: n.points, Events: n.store.Events(), Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
 		QueryTimeout: n.cfg.QueryTimeout, SlowQuery: n.cfg.QuerySlow,
 		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Pprof: n.cfg.HTTPPprof, Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
 		Memory: n.memory.queries, Bodies: conns.NewUnfinished(n.memory.budget, "http-bodies", n.cfg.InputStall), ReplyStall: n.cfg.ReplyStall,
@@ -215,6 +215,7 @@ func (n *node) handler(open *httpConns) http.Handler {
 func (n *node) engine() *query.Engine {
 	return &query.Engine{
 		Source: &source{n.store, n.rec, &n.status.read},
+		Events: n.store.Events(),
 		Now:    time.Now,
 		// With its own goroutine a query reads on every processor; many at once
 		// have little more than one each, and leave ingest its share.

@@ -1,0 +1,140 @@
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// eventSenders post events at the same time.
+const eventSenders = 3
+
+// eventModel is what is known of the events of all lives of a node.
+type eventModel struct {
+	mu    sync.Mutex
+	sent  map[string]bool // by name: whether it was acknowledged
+	acked int
+}
+
+// send posts events until the node is gone.
+func (m *eventModel) send(n *node, sender, round int, base time.Time, first chan<- struct{}) {
+	for batch := 0; ; batch++ {
+		var lines bytes.Buffer
+		names := make([]string, 20)
+		m.mu.Lock()
+		for i := range names {
+			names[i] = fmt.Sprintf("%d/%d/%d/%d", round, sender, batch, i)
+			m.sent[names[i]] = false
+			fmt.Fprintf(&lines, "{\"time\":%d,\"name\":%q}\n", base.UnixNano()+int64(batch*7919%1000)*1e6, names[i])
+		}
+		m.mu.Unlock()
+		resp, err := http.Post("http://"+n.http+"/events/log", "application/json", &lines)
+		if err != nil {
+			return
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK {
+			return
+		}
+		m.mu.Lock()
+		for _, name := range names {
+			m.sent[name] = true
+		}
+		m.acked += len(names)
+		m.mu.Unlock()
+		if batch == 0 {
+			first <- struct{}{}
+		}
+	}
+}
+
+// check compares what the node has with what was sent.
+func (m *eventModel) check(t *testing.T, n *node, base time.Time) (stored int) {
+	t.Helper()
+	resp, err := http.Get(fmt.Sprintf("http://%s/events?bucket=log&limit=1000000&start=%d&end=%d", n.http, base.UnixMilli()-1000, base.UnixMilli()+10_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		E []struct {
+			Timestamp int64             `json:"timestamp"`
+			Event     map[string]string `json:"event"`
+		} `json:"e"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %v", resp.Status, err)
+	}
+	seen := make(map[string]bool)
+	for _, e := range answer.E {
+		name := e.Event["name"]
+		if _, sent := m.sent[name]; !sent || seen[name] {
+			t.Fatalf("event %q was sent: %v, and is there twice: %v", name, sent, seen[name])
+		}
+		seen[name] = true
+	}
+	for name, acked := range m.sent {
+		if acked && !seen[name] {
+			t.Fatalf("event %q was acknowledged and is not there", name)
+		}
+	}
+	return len(seen)
+}
+
+// TestEventsSurviveKill: after kill -9 at any instant every acknowledged event is there once (I1),
+// and nothing that was not sent (I2), with flushes and merges under way.
+func TestEventsSurviveKill(t *testing.T) {
+	t.Parallel()
+	rounds := 8
+	if testing.Short() {
+		rounds = 3
+	}
+	rng := seeded(t)
+	dir := t.TempDir()
+	base := time.Now().Add(-time.Minute)
+	m := &eventModel{sent: make(map[string]bool)}
+	for round := range rounds {
+		n := startNode(t, dir, "--set", "wal.sync=always")
+		if round > 0 {
+			m.check(t, n, base)
+		}
+		m.round(t, n, rng, round, base)
+	}
+	n := startNode(t, dir)
+	stored := m.check(t, n, base)
+	n.stop()
+	n = startNode(t, dir)
+	if again := m.check(t, n, base); again != stored {
+		t.Fatalf("%d events after a stop, %d before", again, stored)
+	}
+	t.Logf("%d kills: sent %d, acknowledged %d, there %d", rounds, len(m.sent), m.acked, stored)
+	if m.acked == 0 {
+		t.Error("nothing was acknowledged: the test shows nothing")
+	}
+}
+
+// round sends from all senders and kills the node at a random instant. Every second one flushes.
+func (m *eventModel) round(t *testing.T, n *node, rng *rand.Rand, round int, base time.Time) {
+	t.Helper()
+	first := make(chan struct{}, eventSenders)
+	var all sync.WaitGroup
+	for sender := range eventSenders {
+		all.Go(func() { m.send(n, sender, round, base, first) })
+	}
+	if round%2 == 1 {
+		committed := make(chan struct{})
+		all.Go(func() { flushUntilDeath(n, committed) })
+		await(t, committed, "no flush was committed")
+	}
+	await(t, first, "no event was acknowledged")
+	<-time.After(time.Duration(rng.Int64N(int64(150 * time.Millisecond))))
+	n.kill()
+	all.Wait()
+}
