@@ -48,6 +48,8 @@ type Gap struct {
 }
 
 // Stop is returned by the function of a Read to end it: the Read then returns no error.
+//
+//lint:ignore ST1012 it is no failure, and named like fs.SkipAll
 var Stop = errors.New("no more events are wanted")
 
 // ErrClosed is the error of a call after the store was closed.

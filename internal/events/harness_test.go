@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -30,6 +31,7 @@ type node struct {
 	s       *Local
 	account *account.Account
 	buckets map[string]buckets.Info
+	moment  sync.RWMutex // held alone by a flush that takes
 	log     [][]byte
 	state   manifest.State // but for its files
 	files   map[uint64]manifest.File
@@ -99,6 +101,8 @@ func (n *node) open() {
 }
 
 func (n *node) Headed(fn func(put func(head, body []byte) (wal.LSN, error)) error) error {
+	n.moment.RLock()
+	defer n.moment.RUnlock()
 	return fn(func(head, body []byte) (wal.LSN, error) {
 		n.log = append(n.log, slices.Concat(head, body))
 		return wal.LSN(len(n.log)), nil
@@ -113,7 +117,9 @@ func (n *node) RefuseEvents(bucket uint64, c *account.Counts) (wal.LSN, error) {
 
 // flush flushes, and gives up before the commit where fail is true.
 func (n *node) flush(fail bool) {
+	n.moment.Lock()
 	n.s.Take(wal.LSN(len(n.log) + 1))
+	n.moment.Unlock()
 	var e manifest.FileChanges
 	if err := n.s.WriteFile(n.takeNumber(), &e); err != nil {
 		n.t.Fatal(err)
