@@ -14,9 +14,11 @@ import (
 	"dalmatiner/internal/ingest/ddbtcp"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/finder"
 	seam "dalmatiner/internal/query/source"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/tags"
 )
 
 // source is the store as the query engine sees it.
@@ -24,15 +26,47 @@ type source struct {
 	store *store.Store
 	rec   *monitor.Recorder
 	read  *atomic.Int64 // slots
+	index finder.Index
 }
 
-// Offers says that there is no index: series have no tags yet.
+// newSource returns the source of a store whose series have the tags of an index.
+func newSource(s *store.Store, of *tags.Index, rec *monitor.Recorder, read *atomic.Int64) *source {
+	src := &source{store: s, rec: rec, read: read}
+	src.index = finder.Index{Tags: of, Buckets: src}
+	return src
+}
+
 func (s *source) Offers() query.Offers {
-	return query.Offers{Aggregates: true, Older: true, Together: s}
+	return query.Offers{Aggregates: true, Older: true, Together: s, Index: &s.index}
 }
 
-func (s *source) Bucket(name string) (query.Bucket, error) {
-	h, err := s.store.Bucket(name)
+func (s *source) Bucket(name string) (query.Bucket, error) { return s.handleOf(s.store.Bucket(name)) }
+
+// Tagged implements finder.Buckets.
+func (s *source) Tagged(id uint64) (query.Bucket, error) { return s.handleOf(s.store.BucketOf(id)) }
+
+// May implements finder.Buckets. It looks from the end of the range on: most series that are
+// asked for have points there, in memory.
+func (s *source) May(ctx context.Context, b query.Bucket, key []byte, from, past int64) (bool, error) {
+	h := b.(*bucket).handle.Series(key)
+	first, past, err := h.Extent(ctx, from, past-from)
+	var all [1]chunk.Header
+	for n := int64(chunk.Slots); err == nil && first < past; n *= 4 {
+		at := max(first, past-n)
+		var st reader.Stats
+		st, err = h.Aggregate(ctx, at, past-at, all[:])
+		if all[0].Count > 0 || len(st.Unknown) > 0 {
+			return true, err
+		}
+		past = at
+	}
+	if errors.Is(err, buckets.ErrUnknown) { // it was deleted just now
+		err = nil
+	}
+	return false, err
+}
+
+func (s *source) handleOf(h store.Bucket, err error) (query.Bucket, error) {
 	if errors.Is(err, buckets.ErrUnknown) {
 		err = unknownBucket{err}
 	}

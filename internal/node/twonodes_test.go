@@ -23,6 +23,7 @@ import (
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/tags"
 )
 
 // pairSlots is how many slots of a series the tests of two nodes write, from slot pairFrom on:
@@ -68,7 +69,7 @@ func (p *pairNode) open() {
 
 // source is what queries of the node read.
 func (p *pairNode) source() query.Source {
-	return &source{p.store, monitor.New(), new(atomic.Int64)}
+	return newSource(p.store, tags.New(), monitor.New(), new(atomic.Int64))
 }
 
 // write sends the slots [from, past) of a series, as value has them.

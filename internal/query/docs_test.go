@@ -14,6 +14,7 @@ import (
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/tags"
 )
 
 // shop is the data of docs/dql.md: one point a second from 2026-11-20
@@ -24,6 +25,13 @@ var shop = map[string]string{
 	"web.eu.errors":   "0 0 1 0 2 0 0 1 0 0",
 	"temp":            "– 21 – – 22 – – – 20 –",
 	"visits":          "100 103 103 110 2 5 9 9 12 20",
+}
+
+// shopTags are those series of it that have tags: metric, name in collection fleet, tags.
+var shopTags = []string{
+	"web.eu.requests requests site=eu host=web1 k8s:app=shop",
+	"web.us.requests requests site=us host=web2 k8s:app=shop",
+	"web.eu.errors errors site=eu host=web1",
 }
 
 const (
@@ -47,7 +55,21 @@ func shopEngine(t *testing.T) *query.Engine {
 		}
 		m.load("shop", key(t, strings.Split(name, ".")...), shopStart, words)
 	}
-	return &query.Engine{Source: sourceOf(m), Now: func() time.Time { return time.Unix(shopStart+10, 0) }}
+	x := withTags(m)
+	for _, line := range shopTags {
+		words := strings.Fields(line)
+		c := tags.Change{Bucket: m.buckets["shop"].ID, Collection: []byte("fleet"), Key: key(t, strings.Split(words[0], ".")...), Name: key(t, words[1])}
+		for _, word := range words[2:] {
+			name, value, _ := strings.Cut(word, "=")
+			namespace, name, found := strings.Cut(name, ":")
+			if !found {
+				namespace, name = "", namespace
+			}
+			c.Set = append(c.Set, tags.Tag{TagName: tags.TagName{Namespace: []byte(namespace), Name: []byte(name)}, Value: []byte(value)})
+		}
+		x.Tags.Apply(&c)
+	}
+	return &query.Engine{Source: sourceOf(x), Now: func() time.Time { return time.Unix(shopStart+10, 0) }}
 }
 
 // TestDocumentation runs every example of docs/dql.md and compares its tables
@@ -62,6 +84,12 @@ func TestDocumentation(t *testing.T) {
 	got := runExamples(t, e, string(text))
 	got = functionTables(t, e, got)
 	golden.Same(t, file, got)
+	for _, line := range shopTags {
+		words := strings.Fields(line)
+		if row := fmt.Sprintf("| `%s` | `%s` | `%s` |", words[0], words[1], strings.Join(words[2:], "` `")); !strings.Contains(got, row) {
+			t.Errorf("the page does not show the tags: %s", row)
+		}
+	}
 	for name, values := range shop {
 		if row := fmt.Sprintf("| `%s` | %s |", name, values); !strings.Contains(got, row) {
 			t.Errorf("the page does not show the data: %s", row)
