@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -43,7 +44,14 @@ func (s *source) Offers() query.Offers {
 func (s *source) Bucket(name string) (query.Bucket, error) { return s.handleOf(s.store.Bucket(name)) }
 
 // Tagged implements finder.Buckets.
-func (s *source) Tagged(id uint64) (query.Bucket, error) { return s.handleOf(s.store.BucketOf(id)) }
+func (s *source) Tagged(id uint64) (query.Bucket, error) {
+	for _, info := range s.store.Buckets() {
+		if info.ID == id {
+			return s.Bucket(info.Name)
+		}
+	}
+	return nil, unknownBucket{fmt.Errorf("%w: id %016x", buckets.ErrUnknown, id)}
+}
 
 // May implements finder.Buckets. It looks from the end of the range on: most series that are
 // asked for have points there, in memory.

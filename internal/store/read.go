@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"fmt"
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
@@ -28,15 +27,6 @@ type Bucket struct {
 func (s *Store) Bucket(name string) (Bucket, error) {
 	b, err := s.buckets.Named(name)
 	return Bucket{s, b}, err
-}
-
-// BucketOf returns a handle of the bucket with an id, or an error that wraps buckets.ErrUnknown.
-func (s *Store) BucketOf(id uint64) (Bucket, error) {
-	b := s.buckets.ID(id)
-	if b == nil {
-		return Bucket{}, fmt.Errorf("%w: id %016x", buckets.ErrUnknown, id)
-	}
-	return Bucket{s, b}, nil
 }
 
 // handle returns a handle of a bucket that was known before.
