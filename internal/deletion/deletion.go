@@ -51,6 +51,10 @@ type Options struct {
 	Gate     *version.Gate // of flushes
 	Pressure *backpressure.Control
 
+	// Deleting is called before series are taken out of a bucket, and done behind it, with those
+	// that are gone.
+	Deleting func() (done func(bucket uint64, why logrecord.Reason, incarnation uint64, series []metric.SeriesID))
+
 	Replayed func(ctx context.Context) error // waits until a start has all of the log in memory
 
 	Max   func() int64 // tombstones of the node
@@ -183,10 +187,22 @@ func (x *Deleter) deleteSlice(ctx context.Context, b *columns.Bucket, ids []metr
 	// or a PurgedThrough that is not lower.
 	*clock = x.o.Columns.Deletions.Next(*clock, x.o.Now())
 	d := columns.Deletion{Bucket: b, DeleteSequence: x.o.Dir.TakeDeletion(), Why: logrecord.Deleted, Incarnation: *clock}
-	err = x.o.Columns.Delete(&d, ids)
+	err = x.delete(&d, ids)
 	n = x.Count(&d)
 	x.counters.series.Add(n)
 	return n, err
+}
+
+// delete takes series out of a bucket, with their tags.
+func (x *Deleter) delete(d *columns.Deletion, ids []metric.SeriesID) error {
+	done := x.o.Deleting()
+	err := x.o.Columns.Delete(d, ids)
+	gone := make([]metric.SeriesID, len(d.Series))
+	for i := range d.Series {
+		gone[i] = d.Series[i].ID
+	}
+	done(d.Bucket.ID, d.Why, d.Incarnation, gone)
+	return err
 }
 
 // Count counts what a deletion did, and returns of how many series.
@@ -200,7 +216,7 @@ func (x *Deleter) Count(d *columns.Deletion) int64 {
 // the gate.
 func (x *Deleter) Expire(b *columns.Bucket, ids []metric.SeriesID) error {
 	d := columns.Deletion{Bucket: b, Why: logrecord.Expired}
-	err := x.o.Columns.Delete(&d, ids)
+	err := x.delete(&d, ids)
 	x.counters.expired.Add(x.Count(&d))
 	if errors.Is(err, buckets.ErrUnknown) {
 		return nil // all of it is gone

@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flushtest"
 	"dalmatiner/internal/golden"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
 )
 
@@ -39,7 +40,10 @@ func TestScripts(t *testing.T) {
 			Now: w.time, Buckets: w.Buckets, Columns: w.Columns, Versions: w.Versions, Dir: w.Dir, Manifest: w.Manifest, Log: w.Log,
 			Gate: w.Flusher.Gate(), Pressure: w.Pressure,
 			Replayed: w.replay,
-			Max:      func() int64 { return w.max }, Slice: func() int { return w.slice },
+			Deleting: func() func(uint64, logrecord.Reason, uint64, []metric.SeriesID) {
+				return func(uint64, logrecord.Reason, uint64, []metric.SeriesID) {}
+			},
+			Max: func() int64 { return w.max }, Slice: func() int { return w.slice },
 		})
 		return w.run
 	})

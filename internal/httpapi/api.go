@@ -27,6 +27,8 @@ import (
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/tags"
+	"dalmatiner/internal/tagstore"
 )
 
 // Store is what the routes need of a store. Its methods may be called
@@ -46,6 +48,15 @@ type Store interface {
 	Account() *account.Account
 }
 
+// Tags is what the routes need of tags. Its methods may be called concurrently.
+type Tags interface {
+	// Apply and WaitDurable are those of tagstore.Store.
+	Apply(ctx context.Context, list []tags.Change) (tagstore.Applied, error)
+	WaitDurable(ctx context.Context, a tagstore.Applied) error
+	// Walk calls fn with changes that make all tags, until fn returns an error.
+	Walk(fn func(*tags.Change) error) error
+}
+
 // Engine runs queries.
 type Engine interface {
 	Query(ctx context.Context, text string, opt query.Options) (*query.Result, error)
@@ -55,6 +66,7 @@ type Engine interface {
 // it may be left out.
 type Options struct {
 	Store    Store
+	Tags     Tags
 	Operator Operator
 	Status   func() admin.Status
 	Log      func() []admin.LogLine // the last lines of the log, oldest first

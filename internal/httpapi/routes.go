@@ -61,6 +61,8 @@ func (a *api) adminRoutes() []route {
 		{pattern: "/admin/series/delete", methods: "POST", serve: a.deleteSeries},
 		{pattern: "/admin/stats", methods: "GET", serve: a.adminStats},
 		{pattern: "/admin/status", methods: "GET", serve: a.status},
+		{pattern: "/admin/tags/export", methods: "GET", serve: func(w http.ResponseWriter, r *http.Request) error { return exportTags(a.Store, a.Tags, w, r) }},
+		{pattern: "/tags", methods: "POST", serve: func(w http.ResponseWriter, r *http.Request) error { return postTags(a.Store, a.Tags, w, r) }},
 		{pattern: "/admin/{nothing...}", serve: nothing},
 		{pattern: "/debug/pprof", methods: "GET", serve: toProfiles},
 		{pattern: profiles + "{name...}", methods: "GET", serve: a.profile},

@@ -69,6 +69,14 @@ func (l *Ledger) Change(rec []byte, apply func()) error { return l.change(rec, f
 // ChangeTwice is Change for what must not come back where the log is damaged.
 func (l *Ledger) ChangeTwice(rec []byte, apply func()) error { return l.change(rec, true, apply) }
 
+// ChangeTwiceAt is ChangeTwice for a change that somebody waits for: apply gets its position.
+func (l *Ledger) ChangeTwiceAt(rec []byte, apply func(lsn wal.LSN)) error {
+	if err := l.CheckRoom(); err != nil {
+		return err
+	}
+	return l.append(rec, true, apply)
+}
+
 // Delete appends the record of a deletion of series, with twice such that damage in one
 // place does not take it. No flush is under way. The error wraps coordinator.ErrDiskFull
 // where the log has no room.

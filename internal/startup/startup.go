@@ -42,6 +42,10 @@ type Options struct {
 	Account  *account.Account
 	Damage   *damage.Notes
 
+	// SideFiles is given the side files that count, once that is permanent. It does not wait for
+	// what it does with them.
+	SideFiles func([]manifest.File)
+
 	// NewBucket returns a bucket without series.
 	NewBucket func(buckets.Info) *columns.Bucket
 }

@@ -122,5 +122,6 @@ func (s *Store) dropGroups(b *columns.Bucket) {
 	s.pressure.AddSealed(-sealedBlocks)
 	s.pressure.AddLate(-late)
 	s.events.DeleteBucket(b.ID, b.Info().Name)
+	s.tags.DropBucket(b.ID)
 	s.ledger.DeleteBucket(b.ID)
 }

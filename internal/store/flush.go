@@ -23,7 +23,7 @@ func (s *Store) newFlusher(ownerless, lost *flush.Losses) *flush.Flusher {
 		Logger: s.o.Logger, Clock: s.clock, Now: s.o.Now,
 		Log: s.disk.Log, Ledger: s.ledger, Manifest: s.disk.Manifest, Catalogue: s.disk.Catalogue, Damage: &s.damage,
 		Columns: s.columns, Buckets: s.buckets, Arenas: &s.arenas, Versions: s.versions, Dir: s.dir,
-		Pressure: s.pressure, Sealers: s.sealers, Sides: []flush.Side{events.Side{Local: s.events}},
+		Pressure: s.pressure, Sealers: s.sealers, Sides: []flush.Side{s.tags, events.Side{Local: s.events}},
 		HeadEnd:    func() wal.LSN { return s.replay.HeadEnd() },
 		AccountEnd: func() wal.LSN { return s.replay.AccountEnd() },
 		Ownerless:  ownerless, Lost: lost,

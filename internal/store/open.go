@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/ledger"
+	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/replay"
@@ -48,7 +49,7 @@ func newStore(o Options) *Store {
 		o: o, clock: clock.New(o.Now), damage: damage.Notes{Logger: o.Logger}, buckets: buckets.NewRegistry[*columns.Bucket](), account: account.New(),
 		stop: make(chan struct{}),
 	}
-	s.takeShares()
+	takeShares(s)
 	s.pressure = backpressure.New(backpressure.Options{
 		FS: o.FS, Dir: o.Dir, Logger: o.Logger, FlushBytes: s.o.FlushBytes, LateMemory: s.o.LateMemory, MinFree: o.MinFree,
 		Memory: s.o.Memory, HeadBytes: s.headBytes, NewSeries: func() int64 { return int64(s.columns.Unflushed.Len()) },
@@ -65,6 +66,7 @@ func newStore(o Options) *Store {
 		Buckets: s.buckets, Log: s.ledger, Clock: s.clock, Versions: s.versions,
 		MaxFuture: o.MaxFuture, ChunkNeed: flush.FirstChunkNeed, NewSeries: func() { s.flusher.AddSeries() },
 	})
+	s.tags = newTags(s)
 	return s
 }
 
@@ -79,6 +81,7 @@ func open(o Options, again *replay.Again) (*Store, error) {
 	}
 	d, found, err := s.openDirectory()
 	if err != nil {
+		s.workers.Wait() // for the files of tags
 		return nil, err
 	}
 	s.disk = d
@@ -107,17 +110,19 @@ func open(o Options, again *replay.Again) (*Store, error) {
 	s.deletions = deletion.New(deletion.Options{
 		Now: o.Now, Buckets: s.buckets, Columns: s.columns, Versions: s.versions, Dir: s.dir, Manifest: s.disk.Manifest, Log: s.disk.Log,
 		Gate: s.flusher.Gate(), Pressure: s.pressure, Replayed: s.replay.All,
-		Max: func() int64 { return s.o.maxTombstones }, Slice: func() int { return s.o.deleteSlice },
+		Deleting: s.tags.Deleting,
+		Max:      func() int64 { return s.o.maxTombstones }, Slice: func() int { return s.o.deleteSlice },
 	})
 	s.merges = s.newCompactor()
 	s.addPools()
 	state := found.State
 	s.flusher.Begin(flush.Positions{Base: state.ReplayPosition, Own: state.ReplayPositions()}, recovery.ReplayFrom(state))
 	s.startWorkers() // the replay may wait for flushes
-	if err := s.replay.Run(); err != nil {
+	if err := errors.Join(s.replay.Run(), s.tags.Loaded()); err != nil {
 		_ = s.shutdown(false) // nothing was promised yet
 		return nil, err
 	}
+	s.tags.Settle()
 	s.pressure.CheckDisk()
 	s.columns.CountNames()
 	s.o.Memory.Look() // or what is taken before the first one would have all the memory
@@ -135,5 +140,6 @@ func (s *Store) openDirectory() (*startup.Directory, startup.Found, error) {
 		},
 		Files: s.files, Segments: s.dir, Versions: s.versions, Buckets: s.buckets, Columns: s.columns,
 		Account: s.account, Damage: &s.damage, NewBucket: s.newBucket,
+		SideFiles: func(files []manifest.File) { s.workers.Go(func() { s.tags.Load(files) }) },
 	})
 }

@@ -81,6 +81,8 @@ type hooks struct {
 
 	maxMergedFile int64 // of an output of a merge, before it is cut; tests have less
 
+	mergeTags int64 // see tagstore.Options.MergeFrom; tests have less
+
 	// maxPositions is what a start takes at most for the positions of records of
 	// the log that it has not yet brought into memory; tests have less.
 	maxPositions int64

@@ -20,7 +20,7 @@ const (
 )
 
 // takeShares keeps the store's options within shares of the budget.
-func (s *Store) takeShares() {
+func takeShares(s *Store) {
 	if s.o.Memory == nil {
 		s.o.Memory = memory.New(0, s.o.Now, nil)
 	}
@@ -56,6 +56,7 @@ func (s *Store) addPools() {
 		{Name: "merges", Holds: "index and names of the segment that a merge writes", Limit: s.o.maxMergedFile, Use: s.merges.OutputBytes},
 		{Name: "replay", Holds: "after a crash: where the log has the points of each group, and those on their way into memory", Use: s.replay.Bytes},
 		{Name: "log", Holds: "buffers of the log", Limit: wal.Buffers, Use: func() int64 { return wal.Buffers }},
+		tagPool(s.tags),
 		{Name: "account", Holds: "minutes of the account; a bucket keeps fewer near the limit", Limit: minutes, Use: s.account.Bytes},
 		{Name: "catalogue", Holds: "tables and cache of the catalogue", Limit: catalogue.Memory, Use: func() int64 { return catalogue.Memory }},
 	} {

@@ -17,7 +17,7 @@ func (s *Store) newReplay(found replay.Found, ownerless, lost *flush.Losses) *re
 	return replay.New(replay.Options{
 		Log: s.disk.Log, Ledger: s.ledger, Columns: s.columns, Buckets: s.buckets, Dir: s.dir, Clock: s.clock,
 		Flusher: s.flusher, Pressure: s.pressure, Sealers: s.sealers, Damage: &s.damage, Logger: s.o.Logger,
-		Ownerless: ownerless, Lost: lost, Sides: []replay.Side{events.Side{Local: s.events}}, LostEvents: s.events.ReplayLost,
+		Ownerless: ownerless, Lost: lost, Sides: []replay.Side{s.tags, events.Side{Local: s.events}}, LostEvents: s.events.ReplayLost,
 		NewBucket: s.newBucket, DropGroups: s.dropGroups,
 		Deleted:  func(d *columns.Deletion) { s.deletions.Count(d) },
 		AddHoles: s.addHoles,

@@ -24,6 +24,7 @@ import (
 	"dalmatiner/internal/replay"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/startup"
+	"dalmatiner/internal/tagstore"
 	"dalmatiner/internal/upkeep"
 	"dalmatiner/internal/version"
 )
@@ -53,6 +54,7 @@ type Store struct {
 	files    *segment.Files     // of segments that are open
 	versions *version.Versions
 	reader   *reader.Reader
+	tags     *tagstore.Store
 
 	// What changes it beside points.
 	replay    *replay.Replay // of the log, after a start
@@ -85,6 +87,7 @@ func (s *Store) startWorkers() {
 	s.upkeep.Start(&s.workers, s.stop)
 	if s.o.BackgroundMerge {
 		s.workers.Go(func() { s.events.Merger.Run(s.stop) })
+		s.workers.Go(func() { s.tags.Run(s.stop) })
 	}
 }
 

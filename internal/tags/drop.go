@@ -1,25 +1,24 @@
 package tags
 
 import (
-	"bytes"
-
+	"dalmatiner/internal/metric"
 	"dalmatiner/internal/postings"
 )
 
 // Drop takes a series out of all collections, with all that is remembered of it, and reports in
 // how many it was. The caller sees to it that no change from before is applied again.
-func (x *Index) Drop(bucket uint64, key []byte) (rows int) {
+func (x *Index) Drop(bucket uint64, series metric.SeriesID) (rows int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	number, ok := x.buckets.of[bucket]
 	if !ok {
 		return 0
 	}
-	hash := seriesHash(bucket, key)
+	hash := shortID(series)
 	var ids []uint32
 	s := x.byKey.search(hash)
 	for id, ok := s.next(); ok; id, ok = s.next() {
-		if b, _, k, _ := keyOf(x.rows.get(x.at[id])); b == number && bytes.Equal(k, key) {
+		if b, _, k, _ := keyOf(x.rows.get(x.at[id])); b == number && metric.Series(bucket, k).Value() == series.Value() {
 			ids = append(ids, id)
 		}
 	}

@@ -66,9 +66,10 @@ func (n *numbers) get(id uint64) uint32 {
 
 // seriesHash returns the part of a series' id that the index knows it by.
 func seriesHash(bucket uint64, key []byte) uint32 {
-	id := metric.Series(bucket, key)
-	return binary.BigEndian.Uint32(id[:])
+	return shortID(metric.Series(bucket, key))
 }
+
+func shortID(id metric.SeriesID) uint32 { return binary.BigEndian.Uint32(id[:]) }
 
 // find returns the row of a series in a collection.
 func (x *Index) find(hash, bucket, collection uint32, key []byte) (id uint32, ok bool) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"dalmatiner/internal/metric"
 )
 
 // bytesOf returns all changes of a walk.
@@ -170,7 +172,7 @@ func TestDropsLeaveNothing(t *testing.T) {
 				x.DropBucket(c.Bucket)
 				m.changes = slices.DeleteFunc(m.changes, func(o Change) bool { return o.Bucket == c.Bucket })
 			case 1, 2:
-				x.Drop(c.Bucket, c.Key)
+				x.Drop(c.Bucket, metric.Series(c.Bucket, c.Key))
 				m.changes = slices.DeleteFunc(m.changes, func(o Change) bool { return o.Bucket == c.Bucket && bytes.Equal(o.Key, c.Key) })
 			default:
 				x.Apply(&c)
@@ -247,7 +249,7 @@ func TestChurnLeavesMemoryFlat(t *testing.T) {
 	var before int64
 	for i := range 6 * live {
 		apply(i)
-		if i >= live && x.Drop(1, fmt.Appendf(nil, "\x04base\x06%06d", i-live)) != 1 {
+		if i >= live && x.Drop(1, metric.Series(1, fmt.Appendf(nil, "\x04base\x06%06d", i-live))) != 1 {
 			t.Fatalf("series %d was not there", i-live)
 		}
 		if i == 2*live {
@@ -286,7 +288,7 @@ func TestManyTags(t *testing.T) {
 	if !bytes.Equal(bytesOf(t, again), all) || seriesOf(again) != seriesOf(x) {
 		t.Error("a walk lost some")
 	}
-	x.Drop(1, []byte("\x01a"))
+	x.Drop(1, metric.Series(1, []byte("\x01a")))
 	if x.Fits(&second) != nil || len(bytesOf(t, x)) != 0 {
 		t.Error("something is left of it")
 	}

@@ -1,0 +1,179 @@
+package admin
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"dalmatiner/internal/tagline"
+)
+
+// ImportTags sends lines of JSON with changes of tags.
+func (c *Client) ImportTags(ctx context.Context, lines io.Reader) (tagline.Imported, error) {
+	var out tagline.Imported
+	body, err := c.open(ctx, http.MethodPost, "/tags", "application/x-ndjson", lines)
+	if err != nil {
+		return out, err
+	}
+	defer body.Close()
+	return out, decode(body, &out)
+}
+
+// ExportTags copies the lines of all tags to w, of a bucket where it is not empty, and of one
+// metric of it where that is not.
+func (c *Client) ExportTags(ctx context.Context, w io.Writer, bucket, metric string) error {
+	q := url.Values{}
+	if bucket != "" {
+		q.Set("bucket", bucket)
+	}
+	if metric != "" {
+		q.Set("metric", metric)
+	}
+	body, err := c.open(ctx, http.MethodGet, "/admin/tags/export?"+q.Encode(), "", nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	_, err = io.Copy(w, body)
+	return err
+}
+
+// TagsTree is the command tree of ddb admin tags.
+type TagsTree struct {
+	Import TagsImportCommand `cmd:"" help:"Set and remove tags, from lines of JSON."`
+	Show   TagsShowCommand   `cmd:"" help:"Show the tags of a metric, as lines of JSON."`
+	Export TagsExportCommand `cmd:"" help:"Print all tags, as lines that import reads."`
+}
+
+// TagsImportCommand sends a file with changes of tags.
+type TagsImportCommand struct {
+	Target `embed:""`
+	Output `embed:""`
+	File   string `arg:"" help:"File with one JSON object a line, - for the standard input."`
+}
+
+// Help is shown below the usage of the command.
+func (c *TagsImportCommand) Help() string {
+	return `Each line is about one series:
+
+  {"bucket":"b","metric":["web","cpu"],"tags":{"ns:host":"web1","dc":"eu"},"remove":["old"]}
+
+metric has the parts of its name, as they are stored. collection is the bucket and
+name the metric unless they are given too. Tags merge with those that are there;
+"replace":true sets them. A namespace ends at the first colon; \: is one inside.
+
+Lines that are wrong are named with their numbers, and the rest goes on.`
+}
+
+const (
+	importPart = 256 << 10 // bytes of lines that are sent together
+	importWait = time.Second
+	shown      = 20 // errors
+)
+
+// Run sends the lines and prints a summary.
+func (c *TagsImportCommand) Run(env *Env) error {
+	in := io.Reader(os.Stdin)
+	if c.File != "-" {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	all, err := c.send(env, in)
+	if err != nil {
+		return fmt.Errorf("after %d lines: %w", all.Lines, err)
+	}
+	err = c.Write(env, all, func(w io.Writer) error {
+		for i, e := range all.Errors {
+			if i == shown {
+				break
+			}
+			fmt.Fprintf(w, "line %d: %s\n", e.Line, e.Error)
+		}
+		_, err := fmt.Fprintf(w, "%d lines: %d said something new, %d were refused.\n", all.Lines, all.Changed, all.Refused)
+		return err
+	})
+	if err == nil && all.Refused > 0 {
+		err = fmt.Errorf("%d of %d lines were refused", all.Refused, all.Lines)
+	}
+	return err
+}
+
+// send sends lines in parts, each behind the answer to the one before.
+func (c *TagsImportCommand) send(env *Env, in io.Reader) (all tagline.Imported, err error) {
+	all.Errors = []tagline.LineError{}
+	client := c.client()
+	lines := bufio.NewReaderSize(in, importPart)
+	var part []byte
+	next := time.Now().Add(importWait)
+	read := int64(0) // lines, empty ones included
+	first := int64(0)
+	flush := func() error {
+		got, err := client.ImportTags(env.Context, bytes.NewReader(part))
+		if err != nil {
+			return err
+		}
+		all.Lines, all.Changed, all.Refused = all.Lines+got.Lines, all.Changed+got.Changed, all.Refused+got.Refused
+		for _, e := range got.Errors {
+			all.Errors = append(all.Errors, tagline.LineError{Line: first + e.Line, Error: e.Error})
+		}
+		all.Errors = all.Errors[:min(len(all.Errors), 10*shown)]
+		part, first = part[:0], read
+		if now := time.Now(); now.After(next) {
+			next = now.Add(importWait)
+			fmt.Fprintf(env.Err, "%d lines, %d new, %d refused\n", all.Lines, all.Changed, all.Refused)
+		}
+		return nil
+	}
+	for {
+		line, readErr := lines.ReadBytes('\n')
+		if readErr != nil && !errors.Is(readErr, io.EOF) {
+			return all, readErr
+		}
+		if len(part) > 0 && len(part)+len(line) > importPart {
+			if err := flush(); err != nil {
+				return all, err
+			}
+		}
+		part = append(part, line...)
+		if len(line) > 0 {
+			read++
+		}
+		if readErr != nil {
+			return all, flush()
+		}
+	}
+}
+
+// TagsShowCommand prints the tags of a metric.
+type TagsShowCommand struct {
+	Target `embed:""`
+	Bucket string `arg:"" help:"Name of the bucket."`
+	Metric string `arg:"" help:"The metric, such as web.eu.requests."`
+}
+
+// Run prints the lines.
+func (c *TagsShowCommand) Run(env *Env) error {
+	return c.client().ExportTags(env.Context, env.Out, c.Bucket, c.Metric)
+}
+
+// TagsExportCommand prints all tags.
+type TagsExportCommand struct {
+	Target `embed:""`
+	Bucket string `help:"Only the tags of this bucket." placeholder:"NAME"`
+}
+
+// Run prints the lines.
+func (c *TagsExportCommand) Run(env *Env) error {
+	return c.client().ExportTags(env.Context, env.Out, c.Bucket, "")
+}

@@ -1,0 +1,79 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"net/http"
+
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/tagline"
+	"dalmatiner/internal/tags"
+	"dalmatiner/internal/wal"
+)
+
+// postTags takes changes of tags as lines of JSON: they are durable when the answer is given,
+// unless the log is never synced.
+func postTags(store Store, of Tags, w http.ResponseWriter, r *http.Request) error {
+	ids := make(map[string]uint64)
+	out, err := tagline.Import(r.Context(), r.Body, of, func(name string) (uint64, error) {
+		if id, ok := ids[name]; ok {
+			return id, nil
+		}
+		b, err := store.BucketByName(name)
+		if err == nil {
+			ids[name] = b.ID
+		}
+		return b.ID, err
+	})
+	if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
+		return bodyError(err)
+	}
+	if err == nil {
+		err = of.WaitDurable(r.Context(), out.Last)
+	}
+	if err != nil && !errors.Is(err, wal.ErrNotDurable) {
+		return err
+	}
+	return writeJSON(w, out)
+}
+
+// exportTags answers with the lines that make all tags, of a bucket, or of one metric of it.
+func exportTags(store Store, of Tags, w http.ResponseWriter, r *http.Request) error {
+	params := r.URL.Query()
+	names, only, key := make(map[uint64]string), uint64(0), []byte(nil)
+	for _, b := range store.Buckets() {
+		names[b.ID] = b.Name
+	}
+	if escaped := params.Get("bucket"); escaped != "" {
+		name, err := bucketName(escaped)
+		if err != nil {
+			return err
+		}
+		b, err := store.BucketByName(name)
+		if err != nil {
+			return nearBuckets(store, name, err)
+		}
+		only = b.ID
+	}
+	if text := params.Get("metric"); text != "" {
+		var err error
+		if key, err = metric.ParseText(text); err != nil {
+			return badRequest("%.200q: %v", text, err)
+		}
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	out := bufio.NewWriterSize(w, replyBuffer)
+	var line []byte
+	err := of.Walk(func(c *tags.Change) (err error) {
+		name, ok := names[c.Bucket]
+		if !ok || only != 0 && c.Bucket != only || key != nil && !bytes.Equal(c.Key, key) {
+			return r.Context().Err()
+		}
+		if line, err = tagline.Append(line[:0], name, c); err == nil {
+			_, err = out.Write(line)
+		}
+		return err
+	})
+	return errors.Join(err, out.Flush())
+}

@@ -1,0 +1,296 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/snapshot"
+	"dalmatiner/internal/tags"
+)
+
+// taggedDir returns a directory with a base, changes since, and nothing else of tags, and what
+// it holds.
+func taggedDir(t *testing.T, clock *testClock) (*vfs.MemFS, tagModel) {
+	t.Helper()
+	fs, want := vfs.NewMem(), tagModel{}
+	s := mustOpen(t, tagOptions(fs, clock))
+	b := tagBucket(t, s, "b")
+	for i := range 4 {
+		c := setTag(b, i, "host", fmt.Sprint("web", i))
+		mustTag(t, s, c)
+		want.apply("b", &c)
+		if _, err := s.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 {
+			if err := s.tags.Merge(context.Background(), true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return fs, want
+}
+
+func tagFiles(t *testing.T, fs vfs.FS) []string {
+	t.Helper()
+	names, err := fs.List("/data/tags")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestEveryByteOfTags: a flipped bit in any byte of any copy is named by a check and by a start,
+// loses nothing, and the start writes the copy again.
+func TestEveryByteOfTags(t *testing.T) {
+	t.Parallel()
+	clock := newTestClock()
+	whole, want := taggedDir(t, clock)
+	names := tagFiles(t, whole)
+	if len(names) != 6 {
+		t.Fatalf("the directory has %q", names)
+	}
+	for _, name := range names {
+		file := "tags/" + name
+		was := filetest.Read(t, whole, "/data/"+file)
+		step := 1
+		if testing.Short() {
+			step = 7
+		}
+		for at := rand.IntN(step); at < len(was); at += step {
+			fs := cloneMem(t, whole, file, int64(at*8+rand.IntN(8)))
+			if r := mustCheck(t, fs, "/data"); !reportNames(&r, file) || r.Damaged != 1 {
+				t.Fatalf("byte %d of %s: the check says %v", at, file, r.Damages)
+			}
+			s := mustOpen(t, tagOptions(fs, clock))
+			want.same(t, s, fmt.Sprintf("byte %d of %s", at, file))
+			if named, n := s.Damage(); n != 1 || !strings.Contains(named[0], file) {
+				t.Fatalf("byte %d of %s: the start says %q", at, file, named)
+			}
+			s.Crash()
+			if !bytes.Equal(filetest.Read(t, fs, "/data/"+file), was) {
+				t.Fatalf("byte %d of %s: the copy was not written again", at, file)
+			}
+			if _, err := fs.Stat("/data/lost+found/" + name + ".1"); err != nil {
+				t.Fatalf("byte %d of %s: %v", at, file, err)
+			}
+			if r := mustCheck(t, fs, "/data"); r.Damaged > 0 {
+				t.Fatalf("byte %d of %s: after the start the check says %v", at, file, r.Damages)
+			}
+		}
+	}
+}
+
+// TestBothCopiesOfTags: what both copies lack is named, counted and not invented; the rest is
+// served, and the start behind it finds a whole directory.
+func TestBothCopiesOfTags(t *testing.T) {
+	t.Parallel()
+	clock := newTestClock()
+	whole, want := taggedDir(t, clock)
+	names := tagFiles(t, whole)
+	for i := 0; i < len(names); i += 2 {
+		for _, missing := range []bool{false, true} {
+			fs := cloneMem(t, whole, "", 0)
+			for _, name := range names[i : i+2] {
+				if missing {
+					if err := fs.Remove("/data/tags/" + name); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					filetest.Rewrite(t, fs, "/data/tags/"+name, func(data []byte) []byte {
+						data[60] ^= 1 // the first block
+						return data
+					})
+				}
+			}
+			if r := mustCheck(t, fs, "/data"); r.Damaged == 0 {
+				t.Fatalf("%s: the check finds nothing", names[i])
+			}
+			s := mustOpen(t, tagOptions(fs, clock))
+			got := tagsOf(t, s)
+			for k, v := range got {
+				if want[k] != v {
+					t.Fatalf("%s: %v is invented", names[i], k)
+				}
+			}
+			if n := len(want) - len(got); n != 1 && n != 2 {
+				t.Fatalf("%s: %d of %d tags are left", names[i], len(got), len(want))
+			}
+			if _, n := s.Damage(); n == 0 || s.Tags().Stats().Lost == 0 && !missing {
+				t.Fatalf("%s, missing %t: nothing is counted: %+v", names[i], missing, s.Tags().Stats())
+			}
+			if err := s.tags.Merge(context.Background(), false); err != nil {
+				t.Fatal(err)
+			}
+			s.Crash()
+			if r := mustCheck(t, fs, "/data"); r.Damaged > 0 {
+				t.Fatalf("%s: after the start the check says %v", names[i], r.Damages)
+			}
+			s = mustOpen(t, tagOptions(fs, clock))
+			got.same(t, s, names[i])
+			if named, n := s.Damage(); n > 0 {
+				t.Fatalf("%s: the next start says %q", names[i], named)
+			}
+			s.Crash()
+		}
+	}
+}
+
+// TestTagsWithoutTheManifest: where both copies of the MANIFEST are lost, the files say what they
+// are.
+func TestTagsWithoutTheManifest(t *testing.T) {
+	t.Parallel()
+	clock := newTestClock()
+	fs, want := taggedDir(t, clock)
+	for _, name := range []string{manifest.FirstName, manifest.SecondName} {
+		if err := fs.Remove("/data/" + name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := mustOpen(t, tagOptions(fs, clock))
+	defer s.Crash()
+	want.same(t, s, "without the MANIFEST")
+}
+
+// TestTagsInASnapshot: a snapshot has the tags of its moment, in both copies, and a restore brings
+// them.
+func TestTagsInASnapshot(t *testing.T) {
+	t.Parallel()
+	clock := newTestClock()
+	fs, want := taggedDir(t, clock)
+	s := mustOpen(t, tagOptions(fs, clock))
+	b := tagBucket(t, s, "b")
+	c := setTag(b, 9, "late", "x")
+	mustTag(t, s, c)
+	want.apply("b", &c)
+	if _, err := NewOperations(s).Snapshot(context.Background(), "snap"); err != nil {
+		t.Fatal(err)
+	}
+	mustTag(t, s, setTag(b, 10, "later", "y"))
+	if err := s.tags.Merge(context.Background(), true); err != nil {
+		t.Fatal(err)
+	}
+	s.Crash()
+	for _, link := range []bool{false, true} {
+		to := fmt.Sprint("/restored", link)
+		r, err := snapshot.Restore(context.Background(), snapshot.RestoreOptions{FS: fs, From: "/data/snapshots/snap", To: to, Link: link})
+		if err != nil || r.Check.TagItems == 0 {
+			t.Fatalf("restore: %+v, %v", r, err)
+		}
+		o := tagOptions(fs, clock)
+		o.Dir = to
+		again := mustOpen(t, o)
+		want.same(t, again, "restored")
+		if named, n := again.Damage(); n > 0 {
+			t.Errorf("restored: %q", named)
+		}
+		again.Crash()
+	}
+}
+
+// TestTagsExpire: the tags of a series go with its last point.
+func TestTagsExpire(t *testing.T) {
+	t.Parallel()
+	clock, fs := newTestClock(), vfs.NewMem()
+	s := mustOpen(t, tagOptions(fs, clock))
+	b := tagBucket(t, s, "b")
+	if err := s.SetTTL("b", 3600); err != nil {
+		t.Fatal(err)
+	}
+	x := mustSession(t, s, "b")
+	for i := range 3 {
+		x.Point(key(i), uint64(clock.Now().Unix()), point.FromInt(1))
+		mustTag(t, s, setTag(b, i, "host", "web"))
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	clock.advance(2 * 24 * time.Hour)
+	s.clock.Advance()
+	x = mustSession(t, s, "b")
+	x.Point(key(0), uint64(clock.Now().Unix()), point.FromInt(1))
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Merge(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	want := tagModel{{"b", string(key(0)), "host"}: "web"}
+	want.same(t, s, "expired")
+	if err := s.disk.Log.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	s.Crash()
+	s = mustOpen(t, tagOptions(fs, clock))
+	defer s.Crash()
+	want.same(t, s, "expired, after a start")
+}
+
+// TestTagsBesideAll: a check of a running store finds nothing wrong while tags are changed,
+// flushed and merged.
+func TestTagsBesideAll(t *testing.T) {
+	t.Parallel()
+	clock, fs := newTestClock(), vfs.NewMem()
+	s := mustOpen(t, tagOptions(fs, clock))
+	defer s.Crash()
+	b := tagBucket(t, s, "b")
+	done := make(chan error, 1)
+	go func() {
+		for i := range 200 {
+			if _, err := s.Tags().Apply(context.Background(), []tags.Change{setTag(b, i%20, "host", fmt.Sprint(i))}); err != nil {
+				done <- err
+				return
+			}
+			if i%5 == 0 {
+				if _, err := s.Flush(context.Background()); err != nil {
+					done <- err
+					return
+				}
+			}
+			if i%20 == 0 {
+				if err := s.tags.Merge(context.Background(), true); err != nil {
+					done <- err
+					return
+				}
+			}
+		}
+		done <- nil
+	}()
+	op := NewOperations(s)
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		default:
+		}
+		r, err := op.Check(context.Background(), fsck.Options{})
+		if err != nil || r.Damaged > 0 {
+			t.Fatalf("%v: %v", r.Damages, err)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+// Package tagline reads and writes changes of tags as lines of JSON.
+//
+//	{"bucket":"b","metric":["a","b"],"collection":"b","name":["cpu"],"tags":{"ns:host":"web1"},"remove":["old"],"replace":false}
+//
+// Names and values have the text escape of the query language; a namespace ends at the first
+// colon that is not escaped.
+package tagline
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/tags"
+)
+
+// MaxLine is the longest line in bytes.
+const MaxLine = 1 << 20
+
+// line is a change as JSON. Slices and maps that are left out are nil.
+type line struct {
+	Bucket     string            `json:"bucket"`
+	Metric     []string          `json:"metric"`
+	Collection *string           `json:"collection,omitempty"`
+	Name       []string          `json:"name,omitempty"`
+	Tags       map[string]string `json:"tags,omitempty"`
+	Remove     []string          `json:"remove,omitempty"`
+	Replace    bool              `json:"replace,omitempty"`
+}
+
+// Parse returns the change that a line says, but for its clock. bucketID returns the id of a
+// bucket; its errors are returned. The change is valid (tags.Change.Check) and the caller's.
+func Parse(src []byte, bucketID func(name string) (uint64, error)) (c tags.Change, err error) {
+	var l line
+	dec := json.NewDecoder(strings.NewReader(string(src)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&l); err != nil {
+		return c, fmt.Errorf("malformed line: %w", err)
+	}
+	if dec.More() {
+		return c, fmt.Errorf("malformed line: there is more behind the object")
+	}
+	bucket, err := metric.Unescape(l.Bucket)
+	if err != nil || bucket == "" {
+		return c, fmt.Errorf("bucket %q: want the name of a bucket", l.Bucket)
+	}
+	if c.Bucket, err = bucketID(bucket); err != nil {
+		return c, err
+	}
+	if len(l.Metric) == 0 {
+		return c, fmt.Errorf("metric: want the parts of a metric")
+	}
+	if c.Key, err = metric.KeyFromQuoted(l.Metric...); err != nil {
+		return c, fmt.Errorf("metric %.200q: %w", l.Metric, err)
+	}
+	c.Collection = []byte(bucket)
+	if l.Collection != nil {
+		if c.Collection, err = unescape("collection", *l.Collection); err != nil {
+			return c, err
+		}
+	}
+	if len(l.Name) > 0 {
+		if c.Name, err = metric.KeyFromQuoted(l.Name...); err != nil {
+			return c, fmt.Errorf("name %q: %w", l.Name, err)
+		}
+	}
+	c.Replace = l.Replace
+	for text, value := range l.Tags {
+		t := tags.Tag{}
+		if t.TagName, err = parseName(text); err == nil {
+			t.Value, err = unescape("value of tag "+text, value)
+		}
+		if err != nil {
+			return c, err
+		}
+		c.Set = append(c.Set, t)
+	}
+	for _, text := range l.Remove {
+		n, err := parseName(text)
+		if err != nil {
+			return c, err
+		}
+		c.Removed = append(c.Removed, n)
+	}
+	return c, c.Check()
+}
+
+func unescape(what, text string) ([]byte, error) {
+	s, err := metric.Unescape(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return []byte(s), nil
+}
+
+// parseName splits the text of a tag's name at its first colon that is not escaped.
+func parseName(text string) (n tags.TagName, err error) {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case ':':
+			if n.Namespace, err = unescape("tag "+text, text[:i]); err != nil {
+				return n, err
+			}
+			n.Name, err = unescape("tag "+text, text[i+1:])
+			return n, err
+		}
+	}
+	n.Name, err = unescape("tag "+text, text)
+	return n, err
+}
+
+// nameText is what parseName reads.
+func nameText(n tags.TagName) string {
+	name := metric.Escaped(string(n.Name))
+	if len(n.Namespace) == 0 && !strings.Contains(name, ":") {
+		return name
+	}
+	return strings.ReplaceAll(metric.Escaped(string(n.Namespace)), ":", `\:`) + ":" + name
+}
+
+// Append appends the line that says what a change does, with its end. bucket is the name of its
+// bucket. A change that takes a series out of its collection has no line: dst is returned.
+func Append(dst []byte, bucket string, c *tags.Change) ([]byte, error) {
+	if c.Leave {
+		return dst, nil
+	}
+	l := line{Bucket: metric.Escaped(bucket), Metric: elements(c.Key), Replace: c.Replace}
+	if string(c.Collection) != bucket {
+		text := metric.Escaped(string(c.Collection))
+		l.Collection = &text
+	}
+	if len(c.Name) > 0 {
+		l.Name = elements(c.Name)
+	}
+	if len(c.Set) > 0 {
+		l.Tags = make(map[string]string, len(c.Set))
+	}
+	for i := range c.Set {
+		l.Tags[nameText(c.Set[i].TagName)] = metric.Escaped(string(c.Set[i].Value))
+	}
+	for _, n := range c.Removed {
+		l.Remove = append(l.Remove, nameText(n))
+	}
+	slices.Sort(l.Remove)
+	text, err := json.Marshal(&l)
+	return append(append(dst, text...), '\n'), err
+}
+
+// elements returns the texts that KeyFromQuoted makes a key of.
+func elements(key []byte) []string {
+	parts, ok := metric.Parts(key)
+	if !ok || len(parts) == 0 {
+		return []string{`\=` + metric.Escaped(string(key))}
+	}
+	out := make([]string, len(parts))
+	for i, p := range parts {
+		out[i] = metric.Escaped(string(p))
+	}
+	return out
+}

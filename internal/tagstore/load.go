@@ -1,0 +1,151 @@
+package tagstore
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/durable"
+	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/mirror"
+	"dalmatiner/internal/tags"
+)
+
+// Load takes the committed files into the index. It is called once; whoever needs the tags waits
+// for it. Damage is named and counted, copies that are not whole are written again.
+func (s *Store) Load(all []manifest.File) {
+	s.loadErr = s.load(all)
+	close(s.loaded)
+}
+
+func (s *Store) load(all []manifest.File) error {
+	files := slices.DeleteFunc(slices.Clone(all), func(f manifest.File) bool {
+		return f.Kind != manifest.TagBase && f.Kind != manifest.TagChanges
+	})
+	// The base that replaces the most comes first, then what it does not replace.
+	slices.SortFunc(files, func(a, b manifest.File) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(b.Replaces, a.Replaces), cmp.Compare(a.Seq, b.Seq))
+	})
+	for i := range files {
+		if err := s.loadFile(&files[i]); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files, s.from = files, s.past
+	if s.spoilt && !s.unread || s.due() {
+		s.wantMerge()
+	}
+	return nil
+}
+
+// Loaded waits until Load is done, and returns what kept it from taking the files. That says
+// nothing about them.
+func (s *Store) Loaded() error {
+	<-s.loaded
+	return s.loadErr
+}
+
+// loadFile takes one file.
+func (s *Store) loadFile(f *manifest.File) error {
+	path := datadir.FilePaths(f.Name())[0]
+	if s.past > 0 && f.From > s.past {
+		s.damaged(path, 0, fmt.Errorf("the file in front of it is missing: changes of tags between the positions %d and %d of the log are lost", s.past, f.From))
+	}
+	s.past = max(s.past, f.Past)
+	report, err := mirror.Read(s.o.FS, s.o.Dir, f, s.loadItem(path))
+	if err != nil {
+		return fmt.Errorf("tags: %s: %w", path, err)
+	}
+	for i := range report.Bad {
+		s.o.Damage.Report("tags "+report.Bad[i].File, errors.New(report.Bad[i].String()))
+	}
+	if report.Lost {
+		s.unread = s.unread || report.Unread
+		lost, text := report.LostItems, fmt.Sprintf("%d records of changes of tags are lost in both copies; all others are served", report.LostItems)
+		if lost < 0 {
+			lost, text = 0, "records of changes of tags are lost in both copies, how many is not known; all others are served"
+		}
+		s.damaged(path, lost, errors.New(text))
+		return nil
+	}
+	if len(report.Bad) == 0 {
+		return nil
+	}
+	mended, err := mirror.Mend(s.o.FS, s.o.Dir, f, &report)
+	if durable.IsFull(err) {
+		s.o.Logger.Warn("a damaged copy of tags is written again when there is room, at a start", "file", path, "err", err)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("tags: writing %s again: %w", path, err)
+	}
+	s.o.Logger.Warn("damaged copies of tags were written again from the others; what there was of them is in "+datadir.LostFound, "files", mended)
+	return nil
+}
+
+// loadChange enters a change into the index. Its bucket may be one that only the log names.
+func (s *Store) loadChange(c *tags.Change) {
+	n, ok := s.o.Incarnation(c.Bucket, c.Key)
+	switch {
+	case !ok && s.o.Deleted(c.Bucket) || c.Clock <= n:
+		return
+	case !ok:
+		if s.unnamed == nil {
+			s.unnamed = make(map[uint64]bool)
+		}
+		s.unnamed[c.Bucket] = true
+	}
+	s.index.Apply(c)
+}
+
+// Settle drops the tags of buckets that nothing names, now that the log has been read: where
+// damage took their names, that is named and counted.
+func (s *Store) Settle() {
+	for bucket := range s.unnamed {
+		if _, ok := s.o.Incarnation(bucket, nil); ok {
+			continue
+		}
+		n := s.index.DropBucket(bucket)
+		if n > 0 && !s.o.Deleted(bucket) {
+			s.counters.lost.Add(int64(n))
+			s.o.Damage.Report("tags", fmt.Errorf("nothing names the bucket with the id %016x: the tags of %d series of it are not served", bucket, n))
+		}
+	}
+	s.unnamed = nil
+}
+
+// damaged names what is lost, and counts it.
+func (s *Store) damaged(path string, records int64, err error) {
+	s.spoilt = true
+	s.counters.lost.Add(max(records, 1))
+	s.o.Damage.Report("tags "+path, err)
+}
+
+// loadItem returns what takes the records of a file.
+func (s *Store) loadItem(path string) func(item []byte) error {
+	return func(item []byte) error {
+		r, err := logrecord.Parse(item)
+		if err != nil {
+			s.damaged(path, 1, err)
+			return nil
+		}
+		switch r.Kind {
+		case logrecord.Tags:
+			return r.EachChange(func(c *tags.Change) error {
+				s.clock = max(s.clock, c.Clock)
+				s.loadChange(c)
+				return nil
+			})
+		case logrecord.SeriesDeleted:
+			for id := range seriesOf(&r) {
+				s.index.Drop(r.Bucket, id)
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,137 @@
+package tagstore
+
+import (
+	"iter"
+
+	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/mirror"
+	"dalmatiner/internal/series"
+	"dalmatiner/internal/tags"
+	"dalmatiner/internal/wal"
+)
+
+// Take takes the records that no flush has taken, as flush.Side has it.
+func (s *Store) Take(end wal.LSN) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken, s.pending = s.pending, records{}
+	s.end = uint64(end)
+}
+
+// Write writes what was taken into a file.
+func (s *Store) Write(seq uint64, e *manifest.FileChanges) error {
+	if len(s.taken.list) == 0 {
+		return nil
+	}
+	w, err := mirror.Create(s.o.FS, s.o.Dir, manifest.File{Kind: manifest.TagChanges, Seq: seq, From: min(s.past, s.end), Past: s.end})
+	if err != nil {
+		return err
+	}
+	for _, rec := range s.taken.list {
+		if err := w.Add(rec); err != nil {
+			_ = w.Abort() // the file is given up; a leftover is removed at the next start
+			return err
+		}
+	}
+	f, err := w.Finish()
+	if err != nil {
+		return err
+	}
+	s.written = &f
+	e.Add = append(e.Add, f)
+	return nil
+}
+
+// Committed notes that what was written counts.
+func (s *Store) Committed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.written != nil {
+		s.files = append(s.files, *s.written)
+		s.past = max(s.past, s.written.Past)
+	}
+	s.taken, s.written = records{}, nil
+	s.counters.unflushed.Store(s.pending.bytes)
+	if s.due() {
+		s.wantMerge()
+	}
+}
+
+// PutBack gives back what was taken.
+func (s *Store) PutBack() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.written != nil {
+		if err := mirror.Remove(s.o.FS, s.o.Dir, s.written.Name()); err != nil {
+			s.o.Logger.Warn("a file of tags that does not count stays until the next start", "number", s.written.Seq, "err", err)
+		}
+	}
+	s.taken.list = append(s.taken.list, s.pending.list...)
+	s.taken.bytes += s.pending.bytes
+	s.pending, s.taken, s.written = s.taken, records{}, nil
+}
+
+// Unflushed returns the bytes of records that no flush has committed.
+func (s *Store) Unflushed() int64 { return s.counters.unflushed.Load() }
+
+// Replay takes a record of the log, as replay.Side has it.
+func (s *Store) Replay(lsn wal.LSN, r *logrecord.Record) error {
+	<-s.loaded
+	if uint64(lsn) < s.from {
+		return nil
+	}
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch r.Kind {
+	case logrecord.Tags:
+		s.add(append(logrecord.AppendTags(nil, r.Bucket), r.Changes...))
+		return r.EachChange(func(c *tags.Change) error {
+			s.clock = max(s.clock, c.Clock)
+			s.apply(c)
+			return nil
+		})
+	case logrecord.SeriesDeleted:
+		s.drop(r.Bucket, r.Why, r.Incarnation, seriesOf(r))
+	}
+	return nil
+}
+
+func seriesOf(r *logrecord.Record) iter.Seq[metric.SeriesID] {
+	return func(yield func(metric.SeriesID) bool) {
+		for _, id := range r.DeletedSeries() {
+			if !yield(id) {
+				return
+			}
+		}
+	}
+}
+
+// dropsPerRecord bounds the series of one record.
+const dropsPerRecord = 4096
+
+// drop takes series out of the index, and notes those that were in it for the next flush. The
+// lock is held.
+func (s *Store) drop(bucket uint64, why logrecord.Reason, incarnation uint64, list iter.Seq[metric.SeriesID]) {
+	var rec []byte
+	n := 0
+	for id := range list {
+		if s.index.Drop(bucket, id) == 0 {
+			continue
+		}
+		if n == 0 {
+			rec = logrecord.AppendSeriesDeleted(nil, bucket, series.None.Group(), why, incarnation)
+		}
+		rec = logrecord.AppendDeleted(rec, series.None.Column(), id)
+		if n++; n == dropsPerRecord {
+			s.add(rec)
+			n = 0
+		}
+	}
+	if n > 0 {
+		s.add(rec)
+	}
+}

@@ -1,0 +1,301 @@
+package tagstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/backpressure"
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/damage"
+	"dalmatiner/internal/incarnation"
+	"dalmatiner/internal/ledger"
+	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/tags"
+	"dalmatiner/internal/version"
+	"dalmatiner/internal/wal"
+)
+
+// MaxChange is the longest change in bytes, encoded.
+const MaxChange = 256 << 10
+
+// Options are what the tags of a store work with. All is required but Node.
+type Options struct {
+	FS     vfs.FS
+	Dir    string // the data directory
+	Logger *slog.Logger
+	Now    func() time.Time
+	Node   uint64 // of changes that are made here
+
+	Ledger    *ledger.Ledger
+	Pressure  *backpressure.Control
+	Damage    *damage.Notes
+	Deletions *incarnation.Clock // of series
+	// Incarnation returns that of a series, and whether its bucket exists.
+	Incarnation func(bucket uint64, key []byte) (incarnation uint64, ok bool)
+	Deleted     func(bucket uint64) bool // there was one of that id
+
+	Gate       func() *version.Gate      // of flushes
+	Commit     func(manifest.Edit) error // as flush.Flusher.Commit
+	TakeNumber func() uint64             // of a file
+	Sync       func() error              // makes all of the log durable
+
+	FlushBytes int64 // senders wait while twice as many are not flushed
+	// MergeFrom is how many bytes of changes are merged into a base at least; 0 is the default.
+	MergeFrom int64
+}
+
+// Store is the tags of a data directory. Its methods may be called concurrently.
+type Store struct {
+	o     Options
+	index *tags.Index
+
+	loaded  chan struct{}   // closed when the files are in the index
+	loadErr error           // why they are not
+	unnamed map[uint64]bool // buckets of which there are tags in them, and which are not known; until Settle
+	from    uint64          // records of the log below are in the files that were loaded
+
+	// order makes the order of the log that of the index. It comes before the locks of buckets
+	// and the commit lock.
+	order sync.Mutex
+	clock uint64 // the highest of a change that was made here or seen; under order
+
+	// mu comes behind the commit lock.
+	mu      sync.Mutex
+	pending records         // not taken by a flush yet
+	taken   records         // by the flush under way,
+	end     uint64          // which has all below this position
+	written *manifest.File  // by it
+	files   []manifest.File // committed, in the order in which they are read
+	past    uint64          // records of the log below are in them
+	spoilt  bool            // a file has lost something: a base is to be written in place of all
+	unread  bool            // the device may give later what is missing: no file may go
+
+	merging  sync.Mutex
+	want     chan struct{}
+	counters counters
+}
+
+type counters struct{ changes, unchanged, lost, merges, unflushed atomic.Int64 }
+
+// New returns tags that are empty until Load.
+func New(o Options) *Store {
+	if o.MergeFrom == 0 {
+		o.MergeFrom = mergeFrom
+	}
+	return &Store{o: o, index: tags.New(), loaded: make(chan struct{}), want: make(chan struct{}, 1)}
+}
+
+// Index returns the index, which is to be read only.
+func (s *Store) Index() *tags.Index { return s.index }
+
+// records are records as the log has them, in its order.
+type records struct {
+	list  [][]byte
+	bytes int64
+}
+
+// recordCost is what a record takes beside its bytes.
+const recordCost = 24
+
+func (r *records) add(rec []byte) {
+	r.list = append(r.list, rec)
+	r.bytes += int64(cap(rec)) + recordCost
+}
+
+// Applied says what became of changes.
+type Applied struct {
+	// Token is the position of the last one in the log: they outlive a crash when the ledger's
+	// WaitDurable has returned for it. 0 where none said anything new.
+	Token   wal.LSN
+	Changed int // said something new
+	Refused []Refusal
+}
+
+// Refusal is a change that was not taken.
+type Refusal struct {
+	At  int // in the list
+	Err error
+}
+
+// Apply takes changes, which stay the caller's: each is in the index when it returns, or refused.
+// Those without a clock get the present one and the id of this node. The reason of a refusal wraps
+// tags.ErrLimit or buckets.ErrUnknown. The error is that of ctx while senders are held back, or
+// of the log, or wraps coordinator.ErrDiskFull: then some of the changes may have been taken.
+func (s *Store) Apply(ctx context.Context, list []tags.Change) (a Applied, err error) {
+	if err := s.wait(ctx); err != nil {
+		return a, err
+	}
+	s.order.Lock()
+	defer s.order.Unlock()
+	var rec, enc []byte
+	var part []tags.Change // of rec
+	for i := range list {
+		c := list[i]
+		if enc, err = s.take(enc[:0], &c); err != nil {
+			a.Refused = append(a.Refused, Refusal{i, err})
+			continue
+		}
+		if len(part) > 0 && (part[0].Bucket != c.Bucket || len(rec)+len(enc) > logrecord.MaxTags) {
+			if err := s.write(rec, part, &a); err != nil {
+				return a, err
+			}
+			part = part[:0]
+		}
+		if len(part) == 0 {
+			rec = logrecord.AppendTags(nil, c.Bucket)
+		}
+		rec, part = append(rec, enc...), append(part, c)
+	}
+	if len(part) == 0 {
+		return a, nil
+	}
+	err = s.write(rec, part, &a)
+	return a, err
+}
+
+// WaitDurable waits until changes outlive a crash, as the ledger's. It is an error where the log is
+// never synced.
+func (s *Store) WaitDurable(ctx context.Context, a Applied) error {
+	if a.Token == 0 {
+		return nil
+	}
+	return s.o.Ledger.WaitDurable(ctx, a.Token)
+}
+
+// Walk calls fn with changes that make all tags, as tags.Index.Walk.
+func (s *Store) Walk(fn func(*tags.Change) error) error { return s.index.Walk(fn) }
+
+// take stamps a change that has no clock, and appends it to dst. Or it is refused.
+func (s *Store) take(dst []byte, c *tags.Change) ([]byte, error) {
+	if err := c.Check(); err != nil {
+		return dst, err
+	}
+	if _, ok := s.o.Incarnation(c.Bucket, c.Key); !ok {
+		return dst, fmt.Errorf("%w with id %016x", buckets.ErrUnknown, c.Bucket)
+	}
+	if err := s.index.Fits(c); err != nil {
+		return dst, err
+	}
+	if c.Clock == 0 {
+		c.Clock, c.Node = s.next(), s.o.Node
+	}
+	dst = tags.AppendChange(dst, c)
+	if n := len(dst); n > MaxChange {
+		return dst, fmt.Errorf("%w: it has %d bytes, the limit is %d", tags.ErrLimit, n, MaxChange)
+	}
+	s.clock = max(s.clock, c.Clock)
+	return dst, nil
+}
+
+// next returns the clock of a change: above those of all changes and deletions that are known.
+// Later deletions get a higher one.
+func (s *Store) next() uint64 {
+	now := s.o.Now()
+	n := incarnation.Next(max(s.clock, s.o.Deletions.Last()), now)
+	if n > uint64(max(now.UnixNano(), 0)) {
+		s.o.Deletions.Saw(n)
+	}
+	return n
+}
+
+// write takes the changes of a record. The lock of the order is held.
+func (s *Store) write(rec []byte, part []tags.Change, a *Applied) error {
+	rec = slices.Clip(rec)
+	return s.o.Ledger.ChangeTwiceAt(rec, func(lsn wal.LSN) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for i := range part {
+			if s.apply(&part[i]) {
+				a.Changed++
+			}
+		}
+		a.Token = lsn
+		s.add(rec)
+	})
+}
+
+// add notes a record for the next flush. The lock is held.
+func (s *Store) add(rec []byte) {
+	s.pending.add(rec)
+	s.counters.unflushed.Store(s.pending.bytes + s.taken.bytes)
+}
+
+// apply enters a change into the index, unless its bucket or its series was deleted since.
+func (s *Store) apply(c *tags.Change) bool {
+	n, ok := s.o.Incarnation(c.Bucket, c.Key)
+	if !ok || c.Clock <= n || !s.index.Apply(c) {
+		s.counters.unchanged.Add(1)
+		return false
+	}
+	s.counters.changes.Add(1)
+	return true
+}
+
+// wait holds back who changes tags while too many changes are not flushed.
+func (s *Store) wait(ctx context.Context) error {
+	full := func() bool { return s.Unflushed() > 2*s.o.FlushBytes && !s.o.Pressure.DiskFull() }
+	if !full() {
+		return ctx.Err()
+	}
+	if err := s.o.Pressure.Hold(ctx, full, true); err != nil && !errors.Is(err, backpressure.ErrUrgent) {
+		return err
+	}
+	return nil
+}
+
+// Deleting is called before series are deleted, or let go because they have expired, with the gate
+// held; done takes them, and must be called. No tags of the series are changed in between.
+func (s *Store) Deleting() (done func(bucket uint64, why logrecord.Reason, incarnation uint64, series []metric.SeriesID)) {
+	s.order.Lock()
+	return func(bucket uint64, why logrecord.Reason, incarnation uint64, series []metric.SeriesID) {
+		defer s.order.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.drop(bucket, why, incarnation, slices.Values(series))
+	}
+}
+
+// DropBucket forgets the tags of a bucket that was deleted: what files have of them does not
+// count any more.
+func (s *Store) DropBucket(bucket uint64) {
+	<-s.loaded
+	s.mu.Lock() // of changes that are under way none comes behind it
+	defer s.mu.Unlock()
+	s.index.DropBucket(bucket)
+}
+
+// forget forgets what has been removed for long.
+func (s *Store) forget() { s.index.Forget(incarnation.Expired(s.o.Now())) }
+
+// Stats are of tags.
+type Stats struct {
+	Changes   int64 // that said something new, since the start
+	Merges    int64
+	Lost      int64 // records that both copies of a file lacked
+	Unflushed int64 // bytes
+	Files     int64
+	Bytes     int64 // of all copies
+}
+
+// Stats returns the present numbers.
+func (s *Store) Stats() Stats {
+	c := &s.counters
+	st := Stats{Changes: c.changes.Load(), Merges: c.merges.Load(), Lost: c.lost.Load(), Unflushed: c.unflushed.Load()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.files {
+		st.Files++
+		st.Bytes += 2 * s.files[i].Bytes
+	}
+	return st
+}
