@@ -17,6 +17,21 @@ import (
 	"dalmatiner/internal/suggest"
 )
 
+// Put has the keys of the old UDP form.
+type Put struct {
+	UDPListeners int    // udp.listeners, 0 for off
+	UDPAddr      string // udp.addr, host:port
+}
+
+// Syslog has the keys of syslog's listener.
+type Syslog struct {
+	Addr           string         // syslog.addr, host:port of messages over TCP and UDP; empty for off
+	Bucket         string         // syslog.bucket
+	MaxConnections int            // syslog.max_connections
+	Idle           time.Duration  // syslog.idle_timeout
+	Zone           *time.Location // syslog.timezone
+}
+
 // Config is the effective configuration of a node. Field comments name the
 // key; the registry in keys.go holds defaults, limits and help.
 type Config struct {
@@ -44,8 +59,8 @@ type Config struct {
 	GraphiteBucket         string // graphite.bucket
 	GraphiteMaxConnections int    // graphite.max_connections
 	GraphiteMaxLine        int64  // graphite.max_line, bytes
-	UDPListeners           int    // udp.listeners, 0 for off
-	UDPAddr                string // udp.addr, host:port
+	Syslog                 Syslog // syslog.*
+	Put                           // udp.*
 	UDPReadBuffer          int64  // udp.read_buffer, bytes, of every UDP socket
 
 	RingSize     int           // ring_size, a power of two

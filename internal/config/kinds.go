@@ -101,6 +101,21 @@ func bucketKey(name, def, help string, field func(*Config) *string) key {
 	return k
 }
 
+// zoneKey is a time zone by its name in the system's list.
+func zoneKey(name, def, help string, field func(*Config) **time.Location) key {
+	return key{name: name, def: def, help: help,
+		set: func(c *Config, text string) error {
+			zone, err := time.LoadLocation(text)
+			if err != nil || text == "" {
+				return fmt.Errorf("%q is no time zone that this system knows; UTC always is one", text)
+			}
+			*field(c) = zone
+			return nil
+		},
+		get: func(c *Config) string { return (*field(c)).String() },
+	}
+}
+
 // portKey is the original's way to set the port of an address. The original
 // listened on every interface; we stay on the host of the address, and say so.
 func portKey(name, addr string, field func(*Config) *string) key {

@@ -22,6 +22,7 @@ type listeners struct {
 	packets      *datagram.Sockets // of Graphite; nil when off
 	put          *datagram.Sockets // of the old form; nil when off
 
+	syslog   *syslogListener // nil when off
 	graphite *graphite.Server
 	udp      *ddbudp.Server // nil when off
 	serving  sync.WaitGroup
@@ -35,7 +36,10 @@ func openListeners(c *config.Config) (*listeners, error) {
 	d := &listeners{counted: make(map[*datagram.Sockets]uint64)}
 	var err error
 	if c.GraphiteAddr != "" {
-		err = d.openGraphite(c)
+		d.text, d.packets, err = listenBoth("graphite.addr", c.GraphiteAddr, int(c.UDPReadBuffer))
+	}
+	if err == nil {
+		d.syslog, err = openSyslog(c)
 	}
 	if err == nil && c.GraphitePickleAddr != "" {
 		d.pickle, err = listen("graphite.pickle_addr", c.GraphitePickleAddr)
@@ -56,39 +60,19 @@ func openListeners(c *config.Config) (*listeners, error) {
 // same number is free as well.
 const portTries = 20
 
-// openGraphite takes one port for TCP and UDP.
-func (d *listeners) openGraphite(c *config.Config) error {
-	_, port, err := net.SplitHostPort(c.GraphiteAddr)
-	if err != nil {
-		return err
-	}
-	for try := 1; ; try++ {
-		if d.text, err = listen("graphite.addr", c.GraphiteAddr); err != nil {
-			return err
-		}
-		d.packets, err = datagram.Listen(d.text.Addr().String(), 1, int(c.UDPReadBuffer))
-		if err == nil {
-			return nil
-		}
-		err = fmt.Errorf("graphite.addr: %w; choose another address with --set graphite.addr=HOST:PORT", err)
-		if port != "0" || try == portTries {
-			return err
-		}
-		if closeErr := d.text.Close(); closeErr != nil {
-			return errors.Join(err, closeErr)
-		}
-	}
-}
-
 // close closes the sockets.
 func (d *listeners) close() error {
 	var errs []error
-	for _, ln := range []net.Listener{d.text, d.pickle} {
+	lines, packets := []net.Listener{d.text, d.pickle}, []*datagram.Sockets{d.packets, d.put}
+	if d.syslog != nil {
+		lines, packets = append(lines, d.syslog.text), append(packets, d.syslog.packets)
+	}
+	for _, ln := range lines {
 		if ln != nil {
 			errs = append(errs, ln.Close())
 		}
 	}
-	for _, s := range []*datagram.Sockets{d.packets, d.put} {
+	for _, s := range packets {
 		if s != nil {
 			errs = append(errs, s.Close())
 		}
@@ -123,6 +107,7 @@ func (d *listeners) serve(n *node) {
 		n.logger.Info("graphite pickled lists", "addr", d.pickle.Addr().String(), "bucket", n.cfg.GraphiteBucket)
 		n.warnExposed("graphite.pickle_addr", d.pickle.Addr(), "write")
 	}
+	d.syslog.serve(n, start)
 	if d.put != nil {
 		d.udp = ddbudp.New(ddbudp.Options{Points: n.points, Account: n.store.Account(), Logger: n.logger, Monitor: n.rec}, d.put)
 		start("UDP sockets", d.udp.Serve)
@@ -145,6 +130,7 @@ func (n *node) reportBuffer(s *datagram.Sockets) {
 func (d *listeners) shutdown(acc *account.Account) {
 	_ = d.close() // a listener may have failed already, which ended the node
 	d.graphite.Shutdown()
+	d.syslog.shutdown()
 	d.serving.Wait()
 	d.countDrops(acc)
 }
@@ -154,7 +140,11 @@ func (d *listeners) shutdown(acc *account.Account) {
 func (d *listeners) countDrops(acc *account.Account) {
 	d.dropsMu.Lock()
 	defer d.dropsMu.Unlock()
-	for reason, s := range map[string]*datagram.Sockets{"graphite_udp_kernel_drop": d.packets, "udp_kernel_drop": d.put} {
+	sockets := map[string]*datagram.Sockets{"graphite_udp_kernel_drop": d.packets, "udp_kernel_drop": d.put}
+	if d.syslog != nil {
+		sockets["syslog_udp_kernel_drop"] = d.syslog.packets
+	}
+	for reason, s := range sockets {
 		if s == nil {
 			continue
 		}
@@ -179,6 +169,7 @@ func (d *listeners) register(reg *prometheus.Registry) {
 		counter("graphite_udp_kernel_drop_total", "Datagrams of lines that the kernel dropped because they came too fast.",
 			func() float64 { return float64(d.graphite.KernelDrops()) })
 	}
+	d.syslog.register(reg)
 	if d.udp != nil {
 		st := d.udp.Stats()
 		counter("udp_datagrams_total", "Datagrams of points received, refused ones included.", func() float64 { return float64(st.Datagrams.Load()) })
