@@ -194,30 +194,42 @@ export interface Reply<T> {
   took: number // ms, until the last byte
 }
 
-async function request<T>(path: string, init: RequestInit = {}): Promise<Reply<T>> {
-  const began = performance.now()
-  let response: Response
+async function ask(path: string, init: RequestInit): Promise<Response> {
   try {
-    response = await fetch(path, { ...init, headers: { Accept: 'application/json', ...init.headers } })
+    return await fetch(path, { ...init, headers: { Accept: 'application/json', ...init.headers } })
   } catch (error) {
     if (init.signal?.aborted) throw error
     connection.lost()
     throw new Unreachable('no answer from the node')
   }
+}
+
+const isJSON = (r: Response) => (r.headers.get('Content-Type') ?? '').startsWith('application/json')
+
+/** What an answer says that is no success. */
+function problemOf(response: Response, text: string): Problem {
+  const said = isJSON(response) ? JSON.parse(text) : { message: text.trim() || `${response.status} ${response.statusText}` }
+  return new Problem(said.message, response.status, said.position)
+}
+
+async function requestText(path: string, init: RequestInit = {}): Promise<Reply<undefined>> {
+  const began = performance.now()
+  const response = await ask(path, init)
   const text = await response.text().catch((error: unknown) => {
     if (init.signal?.aborted) throw error
     // An answer that fails once it has begun is cut by the node: it answers, but not this.
     throw new Problem(`the answer to ${path} broke off: the log of the node says why`, response.status)
   })
   const took = performance.now() - began
-  const json = (response.headers.get('Content-Type') ?? '').startsWith('application/json')
-  if (!response.ok) {
-    const said = json ? JSON.parse(text) : { message: text.trim() || `${response.status} ${response.statusText}` }
-    throw new Problem(said.message, response.status, said.position)
-  }
-  if (!json) throw new Problem(`the answer to ${path} is not JSON: is there a proxy in between that answers itself?`, response.status)
+  if (!response.ok) throw problemOf(response, text)
+  if (!isJSON(response)) throw new Problem(`the answer to ${path} is not JSON: is there a proxy in between that answers itself?`, response.status)
   connection.answered()
-  return { value: JSON.parse(text) as T, text, took }
+  return { value: undefined, text, took }
+}
+
+async function request<T>(path: string, init: RequestInit = {}): Promise<Reply<T>> {
+  const reply = await requestText(path, init)
+  return { ...reply, value: JSON.parse(reply.text) as T }
 }
 
 async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
@@ -254,6 +266,25 @@ export function runQuery(text: string, o: QueryOptions = {}): Promise<Reply<Resu
   if (o.older) form.set('damaged', 'show')
   if (o.explain) form.set('explain', '1')
   return request<Result>('./', { method: 'POST', body: form, signal: o.signal })
+}
+
+/** Asks for events of a bucket, the earliest first. Its text has digits that numbers of a browser have not. */
+export function askEvents(bucket: string, filter: string, from: number, to: number, limit: number, signal: AbortSignal): Promise<Reply<undefined>> {
+  const asked = new URLSearchParams({ bucket, filter, start: String(from), end: String(to), limit: String(limit) })
+  return requestText(`./events?${asked}`, { signal })
+}
+
+/** Gives the text of a live tail as it comes, until the node ends it. */
+export async function followEvents(bucket: string, filter: string, signal: AbortSignal, take: (text: string) => void): Promise<void> {
+  const response = await ask(`./events?${new URLSearchParams({ bucket, filter, follow: '1' })}`, { signal, headers: { Accept: 'text/event-stream' } })
+  if (!response.ok) throw problemOf(response, await response.text())
+  connection.answered()
+  const reader = response.body!.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    take(value)
+  }
 }
 
 const element = encodeURIComponent

@@ -1,5 +1,6 @@
 import { useEffect } from 'preact/hooks'
 import { BucketsPage } from './buckets/page'
+import { EventsPage } from './events/page'
 import { FunctionsPage } from './functions/page'
 import { useConnection, useStored } from './hooks'
 import { NodePage } from './node/page'
@@ -8,7 +9,7 @@ import { initial, link, useURL, type Name } from './url'
 
 export type Theme = 'auto' | 'light' | 'dark'
 
-const pages: [Name, string][] = [['query', 'Query'], ['buckets', 'Buckets'], ['functions', 'Functions'], ['node', 'Node']]
+const pages: [Name, string][] = [['query', 'Query'], ['events', 'Events'], ['buckets', 'Buckets'], ['functions', 'Functions'], ['node', 'Node']]
 const themes: Theme[] = ['auto', 'light', 'dark']
 const themeMark: Record<Theme, string> = { auto: '◐', light: '☀', dark: '☾' }
 
@@ -57,6 +58,7 @@ export function App() {
       )}
       <main>
         {state.page === 'query' && <QueryPage state={state} go={go} theme={theme} />}
+        {state.page === 'events' && <EventsPage state={state} go={go} />}
         {state.page === 'buckets' && <BucketsPage state={state} go={go} />}
         {state.page === 'functions' && <FunctionsPage state={state} go={go} />}
         {state.page === 'node' && <NodePage state={state} theme={theme} />}

@@ -89,3 +89,15 @@ export function moment(ms: number, utc: boolean): string {
   const fraction = Math.round(((ms % 1000) + 1000) % 1000)
   return fraction ? `${text}.${pad(fraction, 3)}` : text
 }
+
+/** A moment given in ns to the ms. */
+export function momentOfNs(ns: bigint, utc: boolean): string {
+  const text = moment(Number(ns / 1_000_000n), utc)
+  return text.includes('.') ? text : `${text}.000`
+}
+
+/** A moment given in ns with all its digits, in UTC, and the number itself. */
+export function momentInFull(ns: bigint): string {
+  const second = moment(Number(ns / 1_000_000_000n) * 1000, true)
+  return `${second}.${pad(Number(ns % 1_000_000_000n), 9)} UTC\n${ns} ns`
+}

@@ -5,6 +5,7 @@ it('reads back every state that it writes', () => {
   const states: Partial<State>[] = [
     {}, { query: "SELECT 'é&=%+' BUCKET b\nLAST 1h" }, { query: 'x', view: 'table', live: true, every: true, older: true, utc: true, hide: [0, 12] },
     { page: 'buckets', bucket: "odd \\xff name", search: 'a b' }, { page: 'node', utc: true }, { page: 'functions', search: 'avg' },
+    { page: 'events', bucket: 'logs', filter: "a == 'b&c' AND NOT d > 1", range: 'LAST 5m', limit: 1000, live: true, utc: true }, { page: 'events' },
   ]
   for (const change of states) {
     const state = { ...initial, ...change }
@@ -20,4 +21,5 @@ it('opens the links of the original', () => {
 
 it('takes what it does not know for what is as ever', () => {
   expect(parse('?page=admin&view=3d&hide=a,1,-2,3x&live=2')).toEqual({ ...initial, hide: [1] })
+  for (const limit of ['0', '-1', '10001', 'x', '1e3', '']) expect(parse(`?page=events&limit=${limit}`).limit, limit).toBe(initial.limit)
 })

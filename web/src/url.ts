@@ -4,7 +4,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { quoted } from './dql/tokens'
 
-export type Name = 'query' | 'buckets' | 'functions' | 'node'
+export type Name = 'query' | 'events' | 'buckets' | 'functions' | 'node'
 export type View = 'chart' | 'table' | 'plan'
 
 export interface State {
@@ -16,15 +16,22 @@ export interface State {
   older: boolean // older values where damage took newer ones
   utc: boolean
   hide: number[] // series that are not drawn
-  bucket: string // of the page of buckets, escaped
+  bucket: string // of the pages of buckets and events, escaped
   search: string
+  filter: string // of events
+  range: string // of events, as the clause of a query
+  limit: number // of events
 }
 
 export const initial: State = {
   page: 'query', query: '', view: 'chart', live: false, every: false, older: false, utc: false, hide: [], bucket: '', search: '',
+  filter: '', range: 'LAST 1h', limit: 200,
 }
 
-const pages: Name[] = ['query', 'buckets', 'functions', 'node']
+/** How many events the page shows at most. */
+export const mostEvents = 10_000
+
+const pages: Name[] = ['query', 'events', 'buckets', 'functions', 'node']
 const views: View[] = ['chart', 'table', 'plan']
 
 /** Reads the state from the query of a URL. */
@@ -44,9 +51,18 @@ export function parse(search: string): State {
     older: p.get('damaged') === 'show',
     utc: p.get('time') === 'utc',
     hide: (p.get('hide') ?? '').split(',').filter((n) => /^\d+$/.test(n)).map(Number),
-    bucket: page === 'buckets' ? bucket : '',
+    bucket: page === 'buckets' || page === 'events' ? bucket : '',
     search: p.get('search') ?? '',
+    filter: p.get('filter') ?? initial.filter,
+    range: p.get('range') ?? initial.range,
+    limit: limitOf(p.get('limit') ?? ''),
   }
+}
+
+/** The number of events to show that a text gives. */
+export function limitOf(text: string): number {
+  const n = /^\d+$/.test(text) ? Number(text) : 0
+  return n >= 1 && n <= mostEvents ? n : initial.limit
 }
 
 /** The query of the URL of a state; what is as ever is left out. */
@@ -62,7 +78,13 @@ export function format(s: State): string {
     if (s.hide.length) p.set('hide', s.hide.join(','))
   }
   if (s.utc) p.set('time', 'utc')
-  if (s.page === 'buckets' && s.bucket) p.set('bucket', s.bucket)
+  if ((s.page === 'buckets' || s.page === 'events') && s.bucket) p.set('bucket', s.bucket)
+  if (s.page === 'events') {
+    if (s.filter) p.set('filter', s.filter)
+    if (s.range !== initial.range) p.set('range', s.range)
+    if (s.limit !== initial.limit) p.set('limit', String(s.limit))
+    if (s.live) p.set('live', '1')
+  }
   if (s.search && s.page !== 'query') p.set('search', s.search)
   const text = p.toString()
   return text ? `?${text}` : './'

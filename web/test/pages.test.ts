@@ -104,7 +104,7 @@ it('shows the node', async () => {
 })
 
 it('fits on a narrow screen', async () => {
-  for (const search of [rate, '?page=buckets', '?page=buckets&bucket=shop', '?page=functions', '?page=node', '']) {
+  for (const search of [rate, '?page=buckets', '?page=buckets&bucket=shop', '?page=events', '?page=functions', '?page=node', '']) {
     await open(search, { viewport: { width: 390, height: 844 } })
     await tab.page.waitForLoadState('networkidle').catch(() => undefined) // the node's page never is
     const [wide, width] = await tab.page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth])

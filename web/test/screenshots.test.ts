@@ -43,4 +43,18 @@ describe.runIf(process.env.SCREENSHOTS)('pictures', () => {
     await tab.page.screenshot({ path: resolve(docs, 'page-query.png') })
     await tab.close()
   }, 60_000)
+
+  it('events', async () => {
+    const now = BigInt(Date.now()) * 1_000_000n
+    const more = '"request":{"path":"/basket/checkout","headers":{"accept":"application/json","user-agent":"shop/2.1"},"retried":true,"coupon":null}'
+    const lines = Array.from({ length: 40 }, (_, i) => {
+      const failed = i % 9 === 2
+      return `{"time":${now - BigInt(40 - i) * 17_123_456_789n},"host":"web${i % 3}","status":${failed ? 503 : 200},"took_ms":${(i * 7.3) % 40 | 0},"user":"${i % 2 ? 'ann' : 'bob'}"${failed ? `,${more}` : ''}}`
+    })
+    await fetch(`${node.url}events/requests`, { method: 'POST', body: lines.join('\n') })
+    const tab = await Tab.open(browser, `${node.url}?page=events&bucket=requests&filter=${encodeURIComponent("user == 'bob' OR status >= 500")}`, { viewport: { width: 1280, height: 620 } })
+    await tab.page.locator('.events tbody tr').first().waitFor()
+    await tab.page.screenshot({ path: resolve(docs, 'page-events.png') })
+    await tab.close()
+  })
 })
