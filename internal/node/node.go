@@ -25,7 +25,6 @@ import (
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store"
-	"dalmatiner/internal/tags"
 	"dalmatiner/internal/wal"
 )
 
@@ -215,7 +214,7 @@ func (n *node) handler(open *httpConns) http.Handler {
 
 func (n *node) engine() *query.Engine {
 	return &query.Engine{
-		Source: newSource(n.store, tags.New(), n.rec, &n.status.read),
+		Source: newSource(n.store, n.store.Tags().Index(), n.rec, &n.status.read),
 		Events: n.store.Events(),
 		Now:    time.Now,
 		// With its own goroutine a query reads on every processor; many at once
