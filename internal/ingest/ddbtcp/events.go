@@ -20,7 +20,7 @@ const eventsPiece = 1 << 20
 // writeEvents stores the events of a request, all or none. The protocol has no reply to it.
 func (c *conn) writeEvents(q *wire.Request) error {
 	if c.s.o.Events == nil {
-		return noEvents
+		return errNoEvents
 	}
 	size, err := wire.EventsSize(q.Coded)
 	if err != nil {
@@ -48,8 +48,8 @@ func (c *conn) writeEvents(q *wire.Request) error {
 	return err
 }
 
-// noEvents is the error where the node has no store of events.
-var noEvents = fmt.Errorf("%w: events", wire.ErrUnsupported)
+// errNoEvents is the error where the node has no store of events.
+var errNoEvents = fmt.Errorf("%w: events", wire.ErrUnsupported)
 
 func parseEvents(raw []byte) (list []events.Event, err error) {
 	inflated := 0
@@ -78,7 +78,7 @@ func parseEvents(raw []byte) (list []events.Event, err error) {
 // an ERROR.
 func (c *conn) readEvents(q *wire.Request) error {
 	if c.s.o.Events == nil {
-		return noEvents
+		return errNoEvents
 	}
 	want := new(filter.Filter)
 	if q.Op == wire.OpGetEventsFiltered {
