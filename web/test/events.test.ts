@@ -120,6 +120,27 @@ it('follows a bucket, with pauses and through a restart', async () => {
   await until('the range has all', async () => (await rows().count()) === 6)
 })
 
+it('marks the events of a query in its chart', async () => {
+  await node.fill('-prefix', 'shop', '-agents', '1', '-metrics', '2', '-fast', '-batch', '-walk', '-steps', '600')
+  const end = Math.floor(Number(now / 1_000_000n) / 1000) * 1000
+  const events = "EVENTS FROM logs WHERE user == 'bob' AS faults"
+  const query = (fields: string) => `query=${encodeURIComponent(`SELECT ${fields} BETWEEN ${end - 100_000} AND ${end}`)}`
+  tab = await Tab.open(browser, `${node.url}?${query(events)}`)
+  await until('the event of a query without series', async () => (await rows().count()) === 1)
+  expect(await tab.page.locator('.chart').count()).toBe(0)
+  await tab.page.goto(`${node.url}?${query(`agent.'     0'.metrics.'     1' BUCKET shop, ${events}`)}`)
+  await tab.rows.first().waitFor()
+  expect(await rows().count()).toBe(1)
+  expect(await status().textContent()).toMatch(/ · 1 event · /)
+  const over = tab.page.locator('.u-over')
+  const { width } = (await over.boundingBox())!
+  const at = (Number(now / 1_000_000n) - 50_000 - (end - 100_000)) / 99_000 // the last of 100 points stands at the right edge
+  await over.hover({ position: { x: width * at, y: 100 } })
+  await tab.page.locator('.tip').getByText('"n":9007199254740993').waitFor()
+  await over.hover({ position: { x: width * at - 40, y: 100 } })
+  await until('no event is there', async () => !(await tab.page.locator('.tip').textContent())!.includes('"n"'))
+})
+
 it('fits on a narrow screen', async () => {
   await open('bucket=logs', { viewport: { width: 390, height: 844 } })
   await rows().first().waitFor()

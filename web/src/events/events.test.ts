@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { momentInFull, momentOfNs } from '../format'
-import { pretty, readEvents, type Piece } from './json'
+import { pretty, readEventLists, readEvents, type Piece } from './json'
 import { Messages } from './stream'
 import { emptyTail, grown } from './tail'
 
@@ -13,6 +13,14 @@ it('reads events with every digit', () => {
     more: true, damaged: [{ start: 5, end: 9, events: 3 }], micros: 17,
   })
   expect(readEvents('{"e":[],"t":0}')).toEqual({ list: [], more: false, damaged: [], micros: 0 })
+})
+
+it('reads the events of a query', () => {
+  const answer = '{"start":1,"query_time":2,"results":[{"type":"metrics","name":"a","values":[1,null]},{"type":"events","name":"x\\"y","metadata":{},"damaged":[{"start":5,"end":9,"events":3}],"values":[{"timestamp":1792765432123456789,"event":{"n":9007199254740993}}]}]}'
+  expect(readEventLists(answer)).toEqual([
+    { name: 'x"y', list: [{ time: 1792765432123456789n, body: '{"n":9007199254740993}' }], damaged: [{ start: 5, end: 9, events: 3 }] },
+  ])
+  expect(readEventLists('{"start":1,"results":[]}')).toEqual([])
 })
 
 it('writes JSON over lines where it is long', () => {

@@ -32,6 +32,22 @@ export function readEvents(text: string): Events {
   }
 }
 
+/** The events of one field of a query. */
+export interface EventList {
+  name: string
+  list: Event[]
+  damaged: Gap[]
+}
+
+/** Reads the events of the answer to a query; its series are left out. */
+export function readEventLists(text: string): EventList[] {
+  return split(members(text).get('results') ?? '[]').map(members).filter((m) => m.get('type') === '"events"').map((m) => ({
+    name: JSON.parse(m.get('name')!) as string,
+    list: split(m.get('values')!).map(readEvent),
+    damaged: JSON.parse(m.get('damaged') ?? '[]') as Gap[],
+  }))
+}
+
 /** Reads one event. */
 export function readEvent(text: string): Event {
   const event = members(text)

@@ -20,7 +20,7 @@ function latency(node: string, op: string): string {
   return `SELECT ${figures.map((f) => `'${node}'.${op}.${f} BUCKET ${self} AS ${f} METADATA {unit: 's'}`).join(', ')} LAST 10m`
 }
 
-const none: ChartData = { x: [], lines: [], reduced: false, older: false, start: 0, end: 0 }
+const none: ChartData = { x: [], lines: [], reduced: false, older: false, events: [], start: 0, end: 0 }
 const nothing = new Set<number>()
 
 /** What the node writes about itself, from its own bucket. */

@@ -1,7 +1,7 @@
 import uPlot from 'uplot'
 import { useEffect, useRef } from 'preact/hooks'
-import { si, tickTexts } from '../format'
-import { rhythm, timeAt, unknownText, type ChartData, type Line } from './data'
+import { momentOfNs, si, tickTexts } from '../format'
+import { msOf, rhythm, timeAt, unknownText, type ChartData, type Line } from './data'
 
 interface Props {
   data: ChartData
@@ -148,7 +148,7 @@ function options(host: HTMLDivElement, latest: { current: Props }): uPlot.Option
         u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
       }],
     },
-    plugins: [tooltip(latest), damage(host, latest)],
+    plugins: [tooltip(latest), damage(host, latest), marks(latest)],
   }
 }
 
@@ -222,6 +222,34 @@ function damage(host: Element, latest: { current: Props }): uPlot.Plugin {
   }
 }
 
+/** Marks the times of events: a line from top to bottom each, one for those that share a pixel. */
+function marks(latest: { current: Props }): uPlot.Plugin {
+  return {
+    hooks: {
+      draw: (u) => {
+        const { ctx, bbox } = u
+        ctx.save()
+        ctx.lineWidth = devicePixelRatio
+        ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio])
+        for (const { list, color } of latest.current.data.events) {
+          ctx.strokeStyle = color
+          ctx.beginPath()
+          let before = -1
+          for (const e of list) {
+            const x = Math.round(u.valToPos(msOf(e) / 1000, 'x', true))
+            if (x === before || x < bbox.left || x > bbox.left + bbox.width) continue
+            before = x
+            ctx.moveTo(x, bbox.top)
+            ctx.lineTo(x, bbox.top + bbox.height)
+          }
+          ctx.stroke()
+        }
+        ctx.restore()
+      },
+    },
+  }
+}
+
 /** Ranges that touch become one. */
 function merged(ranges: [number, number][]): [number, number][] {
   const out: [number, number][] = []
@@ -234,6 +262,7 @@ function merged(ranges: [number, number][]): [number, number][] {
 }
 
 const shownInTip = 12
+const near = 5 // pixels from the cursor within which an event is told of
 
 /** The values at the cursor, the nearest first in weight. */
 function tooltip(latest: { current: Props }): uPlot.Plugin {
@@ -263,6 +292,7 @@ function tooltip(latest: { current: Props }): uPlot.Plugin {
       }
     }
     if (rows.length > shownInTip) tip.appendChild(document.createElement('div')).textContent = `and ${rows.length - shownInTip} more`
+    tellEvents(tip, u, latest.current)
   }
   return {
     hooks: {
@@ -282,6 +312,19 @@ function tooltip(latest: { current: Props }): uPlot.Plugin {
       },
     },
   }
+}
+
+/** Adds the events that are near the cursor. */
+function tellEvents(tip: HTMLElement, u: uPlot, { data, utc }: Props): void {
+  const [from, to] = [-near, near].map((by) => u.posToVal(u.cursor.left! + by, 'x') * 1000) as [number, number]
+  const found = data.events.flatMap((m) => m.list.filter((e) => msOf(e) >= from && msOf(e) <= to).map((e) => ({ ...e, ...m })))
+  for (const { time, body, color } of found.slice(0, shownInTip)) {
+    const row = tip.appendChild(document.createElement('div'))
+    row.appendChild(document.createElement('i')).style.background = color
+    row.appendChild(document.createElement('small')).textContent = momentOfNs(time, utc).slice(11)
+    row.appendChild(document.createElement('span')).textContent = body.slice(0, 200)
+  }
+  if (found.length > shownInTip) tip.appendChild(document.createElement('div')).textContent = `and ${found.length - shownInTip} more events`
 }
 
 function head(d: ChartData, at: number, utc: boolean): HTMLElement {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Result, Series } from '../api'
-import { chartData, colorOf, pointsOf, rhythm, statsOf, unknownText } from './data'
+import { chartData, colorOf, marksOf, pointsOf, rhythm, statsOf, unknownText } from './data'
 import { csv } from './export'
 import { steady } from './run'
 
@@ -20,6 +20,15 @@ describe('chartData', () => {
     expect(d.x).toEqual([10, 11, 12, 13])
     expect(d.lines[1]!.values).toEqual([5, undefined, null, undefined])
     expect(pointsOf(d)).toBe(5)
+  })
+  it('leaves events to the marks', () => {
+    const value = { type: 'events', name: 'e', metadata: {}, values: [{ timestamp: 11_000_000_000, event: {} }] } as unknown as Series
+    const both = result(series('a', 1000, [1]), value)
+    expect(chartData(both).lines.map((l) => l.name)).toEqual(['a'])
+    expect(csv(both).split('\r\n')[0]).toBe('time,a')
+    expect(marksOf(both, JSON.stringify(both))).toEqual([{ name: 'e', list: [{ time: 11_000_000_000n, body: '{}' }], damaged: [], color: colorOf(1) }])
+    expect(chartData(result(value))).toMatchObject({ x: [], lines: [], start: 10_000, end: 10_000 })
+    expect(marksOf(result(series('a', 1000, [1])), 'no JSON, and not looked at')).toEqual([])
   })
   it('takes extremes of columns from min and max', () => {
     const d = chartData(result(series('a', 60_000, [2, 3], { min: [-50, 1], max: [3, 900] })))

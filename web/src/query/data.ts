@@ -2,6 +2,7 @@
 
 import type { Result, Series, Unknown } from '../api'
 import { withoutStars } from '../dql/label'
+import { readEventLists, type Event, type EventList } from '../events/json'
 import { duration, moment } from '../format'
 
 export type Values = (number | null | undefined)[]
@@ -38,8 +39,14 @@ export interface ChartData {
   lines: Line[]
   reduced: boolean // values are averages of columns
   older: boolean // what is unknown has older values
+  events: Marks[]
   start: number // unix ms
   end: number
+}
+
+/** Events that are marked in the chart. */
+export interface Marks extends EventList {
+  color: string
 }
 
 const palette = ['#3987e5', '#e8710a', '#12a375', '#d6409f', '#8b6cef', '#c99700', '#0fa3b1', '#e5484d', '#7a9a01', '#b26a3c', '#5b7c99', '#ad57c9']
@@ -73,7 +80,7 @@ export function statsOf(values: Values, min: Values = values, max: Values = valu
  * undefined, which a line passes over, while null is a gap.
  */
 export function chartData(result: Result): ChartData {
-  const series = result.results
+  const series = result.results.filter((s) => s.type !== 'events')
   const begin = (s: Series) => s.start ?? result.start
   const [start, end] = [Math.min(...series.map(begin)), Math.max(...series.map((s) => begin(s) + s.values.length * s.resolution))]
   const one = series.every((s) => s.resolution === series[0]!.resolution && begin(s) === start)
@@ -97,9 +104,21 @@ export function chartData(result: Result): ChartData {
     }
   })
   return {
-    x: x.map((t) => t / 1000), lines, reduced: series.some((s) => s.min !== undefined), older: result.damaged === 'shown',
+    x: x.map((t) => t / 1000), lines, reduced: series.some((s) => s.min !== undefined), older: result.damaged === 'shown', events: [],
     start: series.length ? start : result.start, end: series.length ? end : result.start,
   }
+}
+
+/** The events of an answer, from its text: their digits are more than numbers have. */
+export function marksOf(result: Result, text: string): Marks[] {
+  if (!result.results?.some((s) => s.type === 'events')) return []
+  const series = result.results.filter((s) => s.type !== 'events').length
+  return readEventLists(text).map((e, i) => ({ ...e, color: colorOf(series + i) }))
+}
+
+/** The time of an event in unix ms, with fractions. */
+export function msOf(e: Event): number {
+  return Number(e.time / 1000n) / 1000
 }
 
 /** Whether damage took the slots behind a value of a line: some of them, all, or none. */

@@ -17,7 +17,10 @@ export function Hints({ answer, utc, onOlder }: Props) {
     <>
       {missing.map((m) => <p key={m.selector} class="hint">{m.message}</p>)}
       <Damage data={data} utc={utc} onOlder={onOlder} />
-      {answer.points === 0 && <p class="hint">No series has a point in this range: it is empty, not zero. Try a longer range.</p>}
+      {data.events.some((e) => e.damaged.length) && (
+        <p class="hint">Damage took {count(data.events.flatMap((e) => e.damaged).reduce((n, g) => n + g.events, 0))} events of this range. What is shown is not all there was.</p>
+      )}
+      {answer.points === 0 && (data.lines.length > 0 || data.events.length === 0) && <p class="hint">No series has a point in this range: it is empty, not zero. Try a longer range.</p>}
     </>
   )
 }

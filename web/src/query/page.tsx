@@ -1,5 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { findRange, withRange } from '../dql/range'
+import { EventTable } from '../events/table'
 import { count, duration, percent } from '../format'
 import type { Go, State, View } from '../url'
 import { Chart } from './chart'
@@ -7,7 +8,7 @@ import { Editor } from './editor'
 import { Empty } from './empty'
 import { download } from './export'
 import { Hints } from './hints'
-import { Legend } from './legend'
+import { Legend, Swatch } from './legend'
 import { Library, remember } from './library'
 import { PlanTree } from './plan'
 import { Ranges } from './ranges'
@@ -119,13 +120,21 @@ function AnswerBody({ answer, state, go, theme, hidden, zoom, setDrawn }: Omit<A
   if (plan) return <PlanTree plan={plan} />
   if (state.view === 'plan') return <p class="note">No plan.</p>
   const hints = <Hints answer={answer} utc={state.utc} onOlder={(older) => go({ older })} />
-  if (state.view === 'table') return <>{hints}<ValueTable data={data} hidden={hidden} utc={state.utc} /></>
+  const events = data.events.map((e) => (
+    <section class="events" key={e.color} aria-label={e.name}>
+      <h3><Swatch color={e.color} /> {e.name} <span class="note">{count(e.list.length)} {e.list.length === 1 ? 'event' : 'events'}</span></h3>
+      {e.list.length > 0 && <EventTable list={e.list} utc={state.utc} />}
+    </section>
+  ))
+  if (data.lines.length === 0 && events.length > 0) return <>{hints}{events}</>
+  if (state.view === 'table') return <>{hints}<ValueTable data={data} hidden={hidden} utc={state.utc} />{events}</>
   return (
     <>
       {hints}
       <Chart data={data} hidden={hidden} utc={state.utc} theme={theme} height={innerWidth < 700 ? 260 : 380} onZoom={zoom} onDrawn={setDrawn}
         label={`Chart of ${data.lines.length} series`} />
       <Legend lines={data.lines} hidden={hidden} older={data.older} onHide={(hide) => go({ hide }, true)} />
+      {events}
     </>
   )
 }
@@ -137,8 +146,10 @@ function timing(a: Answer, drawn: number | undefined, view: View): string {
     const coverage = lines.reduce((sum, l) => sum + l.coverage, 0) / lines.length
     parts.push(`${count(lines.length)} series`, `${count(a.points)} ${a.data.reduced ? `columns of ${duration(lines[0]!.resolution)}` : 'points'}`, `coverage ${percent(coverage)}`)
   }
+  const events = a.data.events.reduce((n, e) => n + e.list.length, 0)
+  if (a.data.events.length) parts.push(`${count(events)} ${events === 1 ? 'event' : 'events'}`)
   parts.push(`query ${duration(a.queryMs)}`, `round trip ${duration(a.tookMs)}`)
-  if (view === 'chart' && drawn !== undefined) parts.push(`draw ${duration(drawn)}`)
+  if (view === 'chart' && lines.length && drawn !== undefined) parts.push(`draw ${duration(drawn)}`)
   return parts.join(' · ')
 }
 

@@ -3,7 +3,7 @@ import { runQuery, Problem, Unreachable, type Missing, type Plan } from '../api'
 import { findRange, withRange } from '../dql/range'
 import { useConnection } from '../hooks'
 import type { View } from '../url'
-import { chartData, pointsOf, type ChartData } from './data'
+import { chartData, marksOf, pointsOf, type ChartData } from './data'
 import type { Mistake } from './editor'
 
 export interface Answer {
@@ -57,7 +57,7 @@ export function useRun(w: Wish): Run {
       const options = view === 'plan' ? { explain: true, older, id, signal } : { width: every ? undefined : width, older, id, signal }
       const reply = await runQuery(text, options)
       // The answer of a query whose plan is asked for has no values.
-      const data = chartData({ ...reply.value, results: reply.value.results ?? [] })
+      const data = { ...chartData({ ...reply.value, results: reply.value.results ?? [] }), events: marksOf(reply.value, reply.text) }
       column.current = data.reduced ? (data.lines[0]?.resolution ?? 0) : 0
       set({
         busy: false, since: 0, id: '',
