@@ -1,4 +1,4 @@
-package corpus_test
+package corpus
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/bench/corpus"
 	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -26,7 +25,7 @@ const (
 func BenchmarkMerge(b *testing.B) {
 	b.Run("mix", func(b *testing.B) { benchMerge(b, mix()) })
 	for _, name := range []string{"busy", "quiet", "telegraf"} {
-		c, err := corpus.Load("data", name)
+		c, err := Load("data", name)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -48,13 +47,13 @@ func mix() (series [][]uint64) {
 }
 
 // recorded returns the words of a recording, a sample a slot, again and again.
-func recorded(b *testing.B, c *corpus.Corpus) (series [][]uint64) {
+func recorded(b *testing.B, c *Corpus) (series [][]uint64) {
 	first, last := c.Span()
 	length := int((last-first)/c.Interval) + 1
 	for i := range c.Series {
 		s, words := &c.Series[i], make([]uint64, hours)
 		for k, at := range s.Times {
-			w, err := corpus.Word(s.Values[k])
+			w, err := Word(s.Values[k])
 			if err != nil {
 				b.Fatal(err)
 			}
