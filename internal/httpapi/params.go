@@ -31,6 +31,7 @@ var parameters = map[string][]string{
 	"/events/":             {"unit"},
 	"/metrics":             {"name[]"},
 	"/admin/account":       {"bucket", "minutes"},
+	"/admin/tags/export":   {"bucket", "metric"},
 	"/admin/segments":      {"bucket"},
 	"/admin/queries":       {"id"},
 	profiles + "{name...}": {"debug", "gc", "seconds", "rate"}, // those of net/http/pprof

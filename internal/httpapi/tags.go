@@ -9,11 +9,9 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/tagline"
 	"dalmatiner/internal/tags"
-	"dalmatiner/internal/wal"
 )
 
-// postTags takes changes of tags as lines of JSON: they are durable when the answer is given,
-// unless the log is never synced.
+// postTags takes changes of tags as lines of JSON: they are durable when the answer is given.
 func postTags(store Store, of Tags, w http.ResponseWriter, r *http.Request) error {
 	ids := make(map[string]uint64)
 	out, err := tagline.Import(r.Context(), r.Body, of, func(name string) (uint64, error) {
@@ -32,7 +30,7 @@ func postTags(store Store, of Tags, w http.ResponseWriter, r *http.Request) erro
 	if err == nil {
 		err = of.WaitDurable(r.Context(), out.Last)
 	}
-	if err != nil && !errors.Is(err, wal.ErrNotDurable) {
+	if err != nil {
 		return err
 	}
 	return writeJSON(w, out)

@@ -163,13 +163,13 @@ func (s *Store) Apply(ctx context.Context, list []tags.Change) (a Applied, err e
 	return a, err
 }
 
-// WaitDurable waits until changes outlive a crash, as the ledger's. It is an error where the log is
-// never synced.
-func (s *Store) WaitDurable(ctx context.Context, a Applied) error {
+// WaitDurable makes changes outlive a crash. It does not wait for the interval of the log, in
+// which an import of many parts would wait for each.
+func (s *Store) WaitDurable(_ context.Context, a Applied) error {
 	if a.Token == 0 {
 		return nil
 	}
-	return s.o.Ledger.WaitDurable(ctx, a.Token)
+	return s.o.Sync()
 }
 
 // Walk calls fn with changes that make all tags, as tags.Index.Walk.
