@@ -15,7 +15,11 @@ type table struct {
 
 const minTable = 16
 
-func (t *table) home(hash uint32) int { return int(uint64(hash) * uint64(len(t.slots)) >> 32) }
+// home is where a hash belongs. Hashes may come in their order, as a walk gives them: without
+// the factor they would fill one end of a table that grows.
+func (t *table) home(hash uint32) int {
+	return int(uint64(hash*0x9e3779b1) * uint64(len(t.slots)) >> 32)
+}
 
 func (t *table) next(at int) int {
 	if at++; at == len(t.slots) {
