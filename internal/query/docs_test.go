@@ -11,10 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/events"
+	"dalmatiner/internal/eventstest"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/term"
 )
 
 // shop is the data of docs/dql.md: one point a second from 2026-11-20
@@ -32,6 +35,13 @@ var shopTags = []string{
 	"web.eu.requests requests site=eu host=web1 k8s:app=shop",
 	"web.us.requests requests site=us host=web2 k8s:app=shop",
 	"web.eu.errors errors site=eu host=web1",
+}
+
+// shopEvents are the events of the bucket: time, event.
+var shopEvents = []string{
+	`2026-11-20T12:00:01.25Z {"name":"login","user":{"name":"ann"},"tries":[1,40]}`,
+	`2026-11-20T12:00:04.000000001Z {"name":"login","user":{"name":"bob"},"tries":[3,90,210]}`,
+	`2026-11-20T12:00:06.5Z {"name":"deploy","version":"1.4","user":{"name":"ann"}}`,
 }
 
 const (
@@ -69,7 +79,22 @@ func shopEngine(t *testing.T) *query.Engine {
 		}
 		x.Tags.Apply(&c)
 	}
-	return &query.Engine{Source: sourceOf(x), Now: func() time.Time { return time.Unix(shopStart+10, 0) }}
+	var store eventstest.Store
+	for _, line := range shopEvents {
+		at, text, _ := strings.Cut(line, " ")
+		when, err := time.Parse(time.RFC3339Nano, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := term.AppendFromJSON(nil, []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Write("shop", []events.Event{{Time: when.UnixNano(), Body: body}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &query.Engine{Source: sourceOf(x), Events: &store, Now: func() time.Time { return time.Unix(shopStart+10, 0) }}
 }
 
 // TestDocumentation runs every example of docs/dql.md and compares its tables
@@ -88,6 +113,12 @@ func TestDocumentation(t *testing.T) {
 		words := strings.Fields(line)
 		if row := fmt.Sprintf("| `%s` | `%s` | `%s` |", words[0], words[1], strings.Join(words[2:], "` `")); !strings.Contains(got, row) {
 			t.Errorf("the page does not show the tags: %s", row)
+		}
+	}
+	for _, line := range shopEvents {
+		at, event, _ := strings.Cut(line, " ")
+		if row := fmt.Sprintf("| %s | `%s` |", at, event); !strings.Contains(got, row) {
+			t.Errorf("the page does not show the event: %s", row)
 		}
 	}
 	for name, values := range shop {
@@ -157,6 +188,12 @@ func answer(e *query.Engine, q string, opt query.Options) string {
 			fmt.Fprintf(&b, "   %s", m)
 		}
 		b.WriteString("\n")
+	}
+	for i := range r.Events {
+		for _, ev := range r.Events[i].Events {
+			at := time.Unix(0, ev.Time).UTC().Format(time.RFC3339Nano)
+			fmt.Fprintf(&b, "  %s  %s  %s\n", r.Events[i].Name, at, term.Root(ev.Body).AppendJSON(nil))
+		}
 	}
 	return b.String()
 }
