@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/httpapi/figures"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 )
@@ -176,8 +177,8 @@ func (a *api) adminAccount(w http.ResponseWriter, r *http.Request) error {
 			out.Rows = append(out.Rows, a.minuteRows(b, minutes)...)
 		}
 	default:
-		for _, t := range totals(a.Store) {
-			out.Rows = append(out.Rows, accountRow(t.bucket, 0, &t.Counts))
+		for _, t := range figures.Totals(a.Store) {
+			out.Rows = append(out.Rows, accountRow(t.Bucket, 0, &t.Counts))
 		}
 	}
 	return writeJSON(w, out)

@@ -55,6 +55,8 @@ type Tags interface {
 	WaitDurable(ctx context.Context, a tagstore.Applied) error
 	// Walk calls fn with changes that make all tags, until fn returns an error.
 	Walk(fn func(*tags.Change) error) error
+	// Index returns the index, which is to be read only.
+	Index() *tags.Index
 }
 
 // Engine runs queries.

@@ -130,16 +130,26 @@ func appendName(dst []byte, asked form, name string) []byte {
 
 // bucketAt returns the bucket that an element of the path names.
 func (a *api) bucketAt(element string) (buckets.Info, error) {
-	text, err := unescapeElement(element)
+	name, err := elementName(element)
 	if err != nil {
 		return buckets.Info{}, err
 	}
-	name, err := metric.Unescape(text)
-	if err != nil {
-		return buckets.Info{}, badRequest("%q in the path: %v", element, err)
-	}
 	b, err := a.Store.BucketByName(name)
 	return b, nearBuckets(a.Store, name, err)
+}
+
+// elementName returns the name that an element of the path is, percent-decoded and then read in
+// the escape of package metric.
+func elementName(element string) (string, error) {
+	text, err := unescapeElement(element)
+	if err != nil {
+		return "", err
+	}
+	name, err := metric.Unescape(text)
+	if err != nil {
+		return "", badRequest("%q in the path: %v", element, err)
+	}
+	return name, nil
 }
 
 // unescapeElement undoes the percent-encoding of an element of the path.

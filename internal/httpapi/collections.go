@@ -9,28 +9,11 @@ import (
 	"dalmatiner/internal/metric"
 )
 
-// Collections are the original's index of dimensions. Its built-in form, which
-// this is, has one collection per bucket and no dimensions.
-
-const namespaces = "tags and their namespaces"
-
-// notInThisVersion answers for events and tags, which the original has.
+// notInThisVersion answers for what the original has.
 func notInThisVersion(what string) func(http.ResponseWriter, *http.Request) error {
 	return func(http.ResponseWriter, *http.Request) error {
 		return &statusError{http.StatusNotImplemented, reasonUnsupported, what + " are not in this version"}
 	}
-}
-
-func (a *api) collections(w http.ResponseWriter, r *http.Request) error {
-	asked, err := negotiate(r, formJSON, formMsgpack)
-	if err != nil {
-		return err
-	}
-	names := []string{}
-	for _, b := range a.Store.Buckets() {
-		names = append(names, metric.Escaped(b.Name))
-	}
-	return writeValue(w, asked, names)
 }
 
 // collectionMetrics lists the metrics of a collection: whole ones, or with a
@@ -38,8 +21,9 @@ func (a *api) collections(w http.ResponseWriter, r *http.Request) error {
 func (a *api) collectionMetrics(w http.ResponseWriter, r *http.Request) error {
 	bucketText, _, _ := strings.Cut(behind(r, 1), "/")
 	prefixText := behind(r, 3)
-	if strings.Contains("/"+prefixText+"/", "/namespaces/") {
-		return notInThisVersion(namespaces)(w, r)
+	if metricText, rest, ok := strings.Cut("/"+prefixText+"/", "/namespaces/"); ok {
+		rest = strings.TrimSuffix("namespaces/"+rest, "/")
+		return tagRoutes{a}.ofCollection(w, r, strings.TrimPrefix(metricText, "/"), strings.Split(rest, "/"))
 	}
 	b, err := a.bucketAt(bucketText)
 	if err != nil {

@@ -18,11 +18,14 @@ import (
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
+	"dalmatiner/internal/httpapi/figures"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	seam "dalmatiner/internal/query/source"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/tags"
+	"dalmatiner/internal/tagstore"
 )
 
 // now is the clock of all tests: second 200.
@@ -229,18 +232,45 @@ func (f engineFunc) Query(ctx context.Context, text string, _ query.Options) (*q
 	return f(ctx, text)
 }
 
+// fakeTags keeps tags in memory only.
+type fakeTags struct{ index *tags.Index }
+
+func newFakeTags(t testing.TB, list ...tags.Change) fakeTags {
+	t.Helper()
+	f := fakeTags{tags.New()}
+	if _, err := f.Apply(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f fakeTags) Index() *tags.Index                     { return f.index }
+func (f fakeTags) Walk(fn func(*tags.Change) error) error { return f.index.Walk(fn) }
+
+func (f fakeTags) Apply(_ context.Context, list []tags.Change) (out tagstore.Applied, err error) {
+	for i := range list {
+		if f.index.Apply(&list[i]) {
+			out.Changed++
+		}
+	}
+	return out, nil
+}
+
+func (f fakeTags) WaitDurable(context.Context, tagstore.Applied) error { return nil }
+
 var errBroken = errors.New("the disk is broken")
 
 func testOptions(s *fakeStore) Options {
 	return Options{
 		Store:    s,
+		Tags:     fakeTags{tags.New()},
 		Operator: s,
 		Status:   func() admin.Status { return admin.Status{Version: "test", Ready: true, Series: 9} },
 		Log: func() []admin.LogLine {
 			return []admin.LogLine{{Number: 7, TimeMS: 200_000, Level: "WARN", Message: "slow query", Fields: "took=6s"}}
 		},
 		Engine:   &query.Engine{Source: source{s}, Now: func() time.Time { return now }, Limits: query.Limits{MaxPoints: 150}},
-		Registry: NewRegistry(s),
+		Registry: figures.NewRegistry(s),
 		Logger:   slog.New(slog.DiscardHandler),
 		MaxBody:  1000,
 		Hosts:    []string{"localhost", " db.example"},

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,11 +9,14 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/config"
 	"dalmatiner/internal/golden"
+	"dalmatiner/internal/metric"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/tags"
 )
 
 // request is one request of a golden test. Headers are "Name: value".
@@ -241,6 +245,71 @@ func TestGoldenCollections(t *testing.T) {
 		get("/collections/b/metrics/AWE=/namespaces/ns/tags/t/values"),
 		get("/collections/b"),
 		get("/collections/b/nothing"),
+	})
+}
+
+// TestGoldenTags: what the original's index listed, and our own lists.
+func TestGoldenTags(t *testing.T) {
+	o := testOptions(newFakeStore(t))
+	key := func(parts ...string) []byte {
+		k, err := metric.Key(parts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	tag := func(namespace, name, value string) tags.Tag {
+		return tags.Tag{TagName: tags.TagName{Namespace: []byte(namespace), Name: []byte(name)}, Value: []byte(value)}
+	}
+	recent := uint64(time.Now().UnixNano())
+	o.Tags = newFakeTags(t,
+		tags.Change{Bucket: 1, Key: key("a", "x"), Collection: []byte("b"), Name: key("cpu"), Clock: 1,
+			Set: []tags.Tag{tag("", "host", "web1"), tag("", "dc", "eu"), tag("label", "a/b:c", "1")}},
+		tags.Change{Bucket: 1, Key: key("t"), Collection: []byte("b"), Clock: recent,
+			Set: []tags.Tag{tag("", "host", "web2"), tag("", "dc", "eu")}},
+		tags.Change{Bucket: 2, Key: key("m"), Collection: []byte("ho\xffsts"), Clock: 1,
+			Set: []tags.Tag{tag("", "host", "db'1"), tag("la:bel", "x", "2")}},
+	)
+	cpu := base64.StdEncoding.EncodeToString(key("cpu"))
+	compareGolden(t, "tags.golden", New(o), []request{
+		get("/collections"),
+		get("/collections/b/namespaces"),
+		get("/collections/b/namespaces/"),
+		get("/collections/b/namespaces//tags"),
+		get("/collections/b/namespaces/label/tags"),
+		get("/collections/b/namespaces/ddb/tags"),
+		get("/collections/b/namespaces//tags/host/values"),
+		get("/collections/b/namespaces/label/tags/a%2Fb:c/values"),
+		get("/collections/b/namespaces/ddb/tags/part_1/values"),
+		get("/collections/b/namespaces//tags/none/values"),
+		get("/collections/b/metrics/" + cpu + "/namespaces"),
+		get("/collections/b/metrics/" + cpu + "/namespaces//tags"),
+		get("/collections/b/metrics/" + cpu + "/namespaces//tags/host/values"),
+		get("/collections/b/metrics/AWE=/namespaces"),
+		get("/collections/b/metrics/AW/namespaces"),
+		get("/collections/ho%5Cxffsts/namespaces"),
+		get("/collections/ho%FFsts/namespaces/la:bel/tags"),
+		get("/collections/nowhere/namespaces"),
+		get("/collections/b/namespaces/x"),
+		get("/collections/b/namespaces/x/tags/y/none"),
+		get("/tags/names"),
+		get("/tags/names?collection=b&prefix=h"),
+		get("/tags/names?namespace=&limit=1"),
+		get("/tags/names?namespace=ddb&collection=b&metric='cpu'"),
+		get("/tags/names?namespace=%5Cxzz"),
+		get("/tags/names?metric='cpu'"),
+		get("/tags/names?limit=0"),
+		get("/tags/names?what=1"),
+		get("/tags/values?name=host"),
+		get("/tags/values?name=host&prefix=web&limit=1"),
+		get("/tags/values?name=ddb:part_1&collection=b"),
+		get("/tags/values?name=none"),
+		get("/tags/values?name=label:a/b:c"),
+		get("/tags/values"),
+		get("/tags/values?name=host&limit=100001"),
+		get("/tags/values?name=host&format=csv"),
+		get("/tags"),
+		{http.MethodPost, "/tags/values", nil, ""},
 	})
 }
 

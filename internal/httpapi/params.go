@@ -29,6 +29,8 @@ var parameters = map[string][]string{
 	"/collections/":        {"depth"},
 	"/events":              {"bucket", "start", "end", "filter", "limit", "follow"},
 	"/events/":             {"unit"},
+	"/tags/names":          {"collection", "metric", "namespace", "prefix", "limit"},
+	"/tags/values":         {"name", "collection", "metric", "prefix", "limit"},
 	"/metrics":             {"name[]"},
 	"/admin/account":       {"bucket", "minutes"},
 	"/admin/tags/export":   {"bucket", "metric"},

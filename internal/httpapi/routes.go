@@ -21,18 +21,20 @@ type route struct {
 const administration = "/admin/"
 
 func (a *api) routes() []route {
-	events := eventRoutes{a}
+	events, lists := eventRoutes{a}, tagRoutes{a}
 	return append([]route{
 		{"/{$}", "GET, POST", a.root, "/", true, false},
 		{"/buckets", "GET", a.buckets, "/buckets", true, false},
 		{"/buckets/{$}", "GET", a.buckets, "/buckets", true, false},
 		{"/buckets/{names...}", "GET", a.listMetrics, "/buckets/", true, false},
-		{"/collections", "GET", a.collections, "/collections", true, false},
-		{"/collections/{$}", "GET", a.collections, "/collections", true, false},
+		{"/collections", "GET", lists.collections, "/collections", true, false},
+		{"/collections/{$}", "GET", lists.collections, "/collections", true, false},
 		{"/collections/{bucket}/metrics", "GET", a.collectionMetrics, "/collections/", true, false},
 		{"/collections/{bucket}/metrics/{prefix...}", "GET", a.collectionMetrics, "/collections/", true, false},
-		{"/collections/{bucket}/namespaces", "GET", notInThisVersion(namespaces), "/collections/", true, false},
-		{"/collections/{bucket}/namespaces/{rest...}", "GET", notInThisVersion(namespaces), "/collections/", true, false},
+		{"/collections/{bucket}/namespaces", "GET", lists.namespaces, "/collections/", true, false},
+		{"/collections/{bucket}/namespaces/{rest...}", "GET", lists.namespaces, "/collections/", true, false},
+		{"/tags/names", "GET", lists.names, "/tags/names", true, false},
+		{"/tags/values", "GET", lists.values, "/tags/values", true, false},
 		{"/functions", "GET", a.functions, "/functions", true, false},
 		{"/functions/{$}", "GET", a.functions, "/functions", true, false},
 		{"/events", "GET", events.getEvents, "/events", true, false},

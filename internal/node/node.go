@@ -19,6 +19,7 @@ import (
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/httpapi"
+	"dalmatiner/internal/httpapi/figures"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/ddbtcp"
 	"dalmatiner/internal/loglimit"
@@ -199,7 +200,7 @@ func (n *node) shutdown(tcpLn net.Listener) error {
 }
 
 func (n *node) handler(open *httpConns) http.Handler {
-	reg := httpapi.NewRegistry(n.store)
+	reg := figures.NewRegistry(n.store)
 	registerTCP(reg, n.tcp)
 	n.listeners.register(reg)
 	open.register(reg)

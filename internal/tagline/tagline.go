@@ -69,7 +69,7 @@ func Parse(src []byte, bucketID func(name string) (uint64, error)) (c tags.Chang
 	c.Replace = l.Replace
 	for text, value := range l.Tags {
 		t := tags.Tag{}
-		if t.TagName, err = parseName(text); err == nil {
+		if t.TagName, err = ParseName(text); err == nil {
 			t.Value, err = unescape("value of tag "+text, value)
 		}
 		if err != nil {
@@ -78,7 +78,7 @@ func Parse(src []byte, bucketID func(name string) (uint64, error)) (c tags.Chang
 		c.Set = append(c.Set, t)
 	}
 	for _, text := range l.Remove {
-		n, err := parseName(text)
+		n, err := ParseName(text)
 		if err != nil {
 			return c, err
 		}
@@ -95,8 +95,9 @@ func unescape(what, text string) ([]byte, error) {
 	return []byte(s), nil
 }
 
-// parseName splits the text of a tag's name at its first colon that is not escaped.
-func parseName(text string) (n tags.TagName, err error) {
+// ParseName reads a tag's name as TagName.Text writes it: the namespace ends at the first colon
+// that is not escaped.
+func ParseName(text string) (n tags.TagName, err error) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '\\':
@@ -111,15 +112,6 @@ func parseName(text string) (n tags.TagName, err error) {
 	}
 	n.Name, err = unescape("tag "+text, text)
 	return n, err
-}
-
-// nameText is what parseName reads.
-func nameText(n tags.TagName) string {
-	name := metric.Escaped(string(n.Name))
-	if len(n.Namespace) == 0 && !strings.Contains(name, ":") {
-		return name
-	}
-	return strings.ReplaceAll(metric.Escaped(string(n.Namespace)), ":", `\:`) + ":" + name
 }
 
 // Append appends the line that says what a change does, with its end. bucket is the name of its
@@ -140,10 +132,10 @@ func Append(dst []byte, bucket string, c *tags.Change) ([]byte, error) {
 		l.Tags = make(map[string]string, len(c.Set))
 	}
 	for i := range c.Set {
-		l.Tags[nameText(c.Set[i].TagName)] = metric.Escaped(string(c.Set[i].Value))
+		l.Tags[c.Set[i].TagName.Text()] = metric.Escaped(string(c.Set[i].Value))
 	}
 	for _, n := range c.Removed {
-		l.Remove = append(l.Remove, nameText(n))
+		l.Remove = append(l.Remove, n.Text())
 	}
 	slices.Sort(l.Remove)
 	text, err := json.Marshal(&l)

@@ -3,6 +3,7 @@ package tags
 import (
 	"bytes"
 	"encoding/binary"
+	"iter"
 
 	"github.com/zeebo/xxh3"
 )
@@ -177,6 +178,17 @@ func uvarintLen(v uint64) int {
 		n++
 	}
 	return n
+}
+
+// all yields the numbers that are held.
+func (d *dict) all() iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		for number, holds := range d.holds {
+			if holds > 0 && !yield(uint32(number)) {
+				return
+			}
+		}
+	}
 }
 
 // len returns how many texts are held.

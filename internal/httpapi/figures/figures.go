@@ -1,30 +1,26 @@
-package httpapi
+// Package figures shows the account and the state of a store as figures of Prometheus.
+package figures
 
 import (
-	"cmp"
-	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	dto "github.com/prometheus/client_model/go"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/admin"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/store"
 )
 
-// namespace starts the name of every figure of ours.
-const namespace = "dalmatiner_"
+// Namespace starts the name of every figure of ours.
+const Namespace = "dalmatiner_"
 
-// StatsSource is what the collector reads: nothing is counted per request of
+// Source is what the collector reads: nothing is counted per request of
 // its own.
-type StatsSource interface {
+type Source interface {
 	Buckets() []buckets.Info
 	BucketStats(id uint64) store.BucketStats
 	Stats() store.Stats
@@ -34,7 +30,7 @@ type StatsSource interface {
 // NewRegistry returns a registry with the account and the state of a store,
 // and the figures of the Go runtime and the process. The caller may register
 // more.
-func NewRegistry(s StatsSource) *prometheus.Registry {
+func NewRegistry(s Source) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collector{s}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -42,7 +38,7 @@ func NewRegistry(s StatsSource) *prometheus.Registry {
 }
 
 func newDesc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(namespace+name, help, labels, nil)
+	return prometheus.NewDesc(Namespace+name, help, labels, nil)
 }
 
 // points are the columns of the account.
@@ -156,7 +152,7 @@ func boolean(b bool) float64 {
 
 // collector turns the account and the state of a store into metrics when it is
 // asked for them.
-type collector struct{ source StatsSource }
+type collector struct{ source Source }
 
 // Describe sends the descriptions of all metrics.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
@@ -177,13 +173,13 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, kind, v, labels...)
 	}
-	for _, t := range totals(c.source) {
+	for _, t := range Totals(c.source) {
 		for _, p := range points {
-			send(p.desc, prometheus.CounterValue, float64(p.of(&t.Counts)), t.bucket)
+			send(p.desc, prometheus.CounterValue, float64(p.of(&t.Counts)), t.Bucket)
 		}
 		for _, reason := range account.Reasons() {
 			if n := t.Refused[reason]; n > 0 {
-				send(refusedDesc, prometheus.CounterValue, float64(n), t.bucket, reason.String())
+				send(refusedDesc, prometheus.CounterValue, float64(n), t.Bucket, reason.String())
 			}
 		}
 	}
@@ -216,19 +212,19 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// total is what was counted of a bucket by its escaped name. The empty name stands
+// Total is what was counted of a bucket by its escaped name. The empty name stands
 // for all buckets that are gone: no bucket has it.
-type total struct {
-	bucket string
+type Total struct {
+	Bucket string
 	account.Counts
 }
 
-// totals returns what was counted of all buckets in the order of their names, those
+// Totals returns what was counted of all buckets in the order of their names, those
 // that are gone summed up in the first.
-func totals(s interface {
+func Totals(s interface {
 	Buckets() []buckets.Info
 	Account() *account.Account
-}) []total {
+}) []Total {
 	// The account first: a bucket made in between is in the names then.
 	counts := s.Account().Totals()
 	names := map[uint64]string{}
@@ -238,65 +234,19 @@ func totals(s interface {
 			counts[b.ID] = account.Counts{}
 		}
 	}
-	byName := map[string]*total{}
+	byName := map[string]*Total{}
 	for id, c := range counts {
 		t := byName[names[id]]
 		if t == nil {
-			t = &total{bucket: names[id]}
+			t = &Total{Bucket: names[id]}
 			byName[names[id]] = t
 		}
 		t.Add(&c)
 	}
-	var out []total
+	var out []Total
 	for _, t := range byName {
 		out = append(out, *t)
 	}
-	slices.SortFunc(out, func(a, b total) int { return strings.Compare(a.bucket, b.bucket) })
+	slices.SortFunc(out, func(a, b Total) int { return strings.Compare(a.Bucket, b.Bucket) })
 	return out
-}
-
-// adminStats lists our own figures of the gatherer.
-func (a *api) adminStats(w http.ResponseWriter, _ *http.Request) error {
-	families, err := a.Registry.Gather()
-	if err != nil {
-		return fmt.Errorf("gathering figures: %w", err)
-	}
-	out := []admin.Stat{}
-	for _, f := range families {
-		name, ours := strings.CutPrefix(f.GetName(), namespace)
-		if !ours {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			if v, ok := plainValue(m); ok {
-				out = append(out, admin.Stat{Name: name + labelText(m.GetLabel()), Value: v})
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b admin.Stat) int { return cmp.Compare(a.Name, b.Name) })
-	return writeJSON(w, out)
-}
-
-// plainValue returns the value of a metric that has just one.
-func plainValue(m *dto.Metric) (float64, bool) {
-	switch {
-	case m.Counter != nil:
-		return m.GetCounter().GetValue(), true
-	case m.Gauge != nil:
-		return m.GetGauge().GetValue(), true
-	case m.Untyped != nil:
-		return m.GetUntyped().GetValue(), true
-	}
-	return 0, false
-}
-
-func labelText(labels []*dto.LabelPair) string {
-	if len(labels) == 0 {
-		return ""
-	}
-	var parts []string
-	for _, l := range labels {
-		parts = append(parts, l.GetName()+`="`+l.GetValue()+`"`)
-	}
-	return "{" + strings.Join(parts, ",") + "}"
 }

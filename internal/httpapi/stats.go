@@ -1,0 +1,60 @@
+package httpapi
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"dalmatiner/internal/admin"
+	"dalmatiner/internal/httpapi/figures"
+)
+
+// adminStats lists our own figures of the gatherer.
+func (a *api) adminStats(w http.ResponseWriter, _ *http.Request) error {
+	families, err := a.Registry.Gather()
+	if err != nil {
+		return fmt.Errorf("gathering figures: %w", err)
+	}
+	out := []admin.Stat{}
+	for _, f := range families {
+		name, ours := strings.CutPrefix(f.GetName(), figures.Namespace)
+		if !ours {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if v, ok := plainValue(m); ok {
+				out = append(out, admin.Stat{Name: name + labelText(m.GetLabel()), Value: v})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b admin.Stat) int { return cmp.Compare(a.Name, b.Name) })
+	return writeJSON(w, out)
+}
+
+// plainValue returns the value of a metric that has just one.
+func plainValue(m *dto.Metric) (float64, bool) {
+	switch {
+	case m.Counter != nil:
+		return m.GetCounter().GetValue(), true
+	case m.Gauge != nil:
+		return m.GetGauge().GetValue(), true
+	case m.Untyped != nil:
+		return m.GetUntyped().GetValue(), true
+	}
+	return 0, false
+}
+
+func labelText(labels []*dto.LabelPair) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, l := range labels {
+		parts = append(parts, l.GetName()+`="`+l.GetValue()+`"`)
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
