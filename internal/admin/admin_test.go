@@ -166,6 +166,13 @@ func TestQueryCommand(t *testing.T) {
 	if got := run(t, answers{"POST /": plan}, []string{"query", "EXPLAIN SELECT x"}); !strings.Contains(got, "rounds 1\n1 read x\n\nquery 0.42 ms, round trip ") {
 		t.Errorf("got %s", got)
 	}
+	events := `{"start":1,"query_time":420,"results":[{"type":"events","name":"EVENTS FROM 'b'","metadata":{},"values":[` +
+		`{"timestamp":1800000000000000001,"event":{"name":"deploy","n":9007199254740993}},{"timestamp":1800000001500000000,"event":"x"}]}]}`
+	if got := run(t, answers{"POST /": events}, []string{"query", "SELECT EVENTS FROM b"}); !strings.Contains(got, "EVENTS FROM 'b'\n"+
+		"Time (UTC)                     Event\n2027-01-15 08:00:00.000000001  {\"name\":\"deploy\",\"n\":9007199254740993}\n"+
+		"2027-01-15 08:00:01.500000000  \"x\"\n\n2 events, query 0.42 ms, round trip ") {
+		t.Errorf("got %s", got)
+	}
 	if got := run(t, answers{"POST /": `[1]`}, []string{"query", "SELECT x"}); !strings.Contains(got, "not what a node sends") || !strings.Contains(got, "exit 1") {
 		t.Errorf("got %s", got)
 	}

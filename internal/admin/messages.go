@@ -120,10 +120,11 @@ type Stat struct {
 
 // Result is the answer to a query, as docs/http.md describes it.
 type Result struct {
-	Start     int64    `json:"start"`      // ms
-	QueryTime int64    `json:"query_time"` // µs
-	Results   []Series `json:"results"`
-	PlanText  string   `json:"plan_text"` // of EXPLAIN, which has no results
+	Start     int64       `json:"start"`      // ms
+	QueryTime int64       `json:"query_time"` // µs
+	Results   []Series    `json:"results"`
+	Events    []EventList `json:"-"`         // the results that are events
+	PlanText  string      `json:"plan_text"` // of EXPLAIN, which has no results
 
 	Missing []missingSelector `json:"missing"` // those without a hit, where others have some
 	Damaged string            `json:"damaged"` // "shown": what is unknown has older values; else empty

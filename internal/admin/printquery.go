@@ -14,12 +14,21 @@ import (
 // characters and a time fit a terminal of 120.
 const columnsPerTable = 8
 
-// WriteResult prints the names of all series with resolution and coverage,
+// WriteResult prints events, then the names of all series with resolution and coverage,
 // then their values over time, series of one resolution side by side, selectors
 // without a hit, then the totals; of an EXPLAIN, the plan. took is the time the client saw.
 func WriteResult(w io.Writer, r *Result, took time.Duration) error {
 	if r.PlanText != "" {
 		_, err := fmt.Fprintf(w, "%s\nquery %s ms, round trip %s ms\n", r.PlanText,
+			milliseconds(time.Duration(r.QueryTime)*time.Microsecond), milliseconds(took))
+		return err
+	}
+	events, err := writeEvents(w, r.Events)
+	if err != nil {
+		return err
+	}
+	if len(r.Events) > 0 && len(r.Results) == 0 {
+		_, err := fmt.Fprintf(w, "%d events, query %s ms, round trip %s ms\n", events,
 			milliseconds(time.Duration(r.QueryTime)*time.Microsecond), milliseconds(took))
 		return err
 	}
@@ -49,7 +58,7 @@ func WriteResult(w io.Writer, r *Result, took time.Duration) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "\n%d series, %d points, coverage %s, query %s ms, round trip %s ms\n", len(r.Results), points,
+	_, err = fmt.Fprintf(w, "\n%d series, %d points, coverage %s, query %s ms, round trip %s ms\n", len(r.Results), points,
 		coverage(meanCoverage(r.Results)), milliseconds(time.Duration(r.QueryTime)*time.Microsecond), milliseconds(took))
 	return err
 }

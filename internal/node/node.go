@@ -201,6 +201,7 @@ func (n *node) shutdown(tcpLn net.Listener) error {
 
 func (n *node) handler(open *httpConns) http.Handler {
 	reg := figures.NewRegistry(n.store)
+	reg.MustRegister(figures.NewBeside(n.store))
 	registerTCP(reg, n.tcp)
 	n.listeners.register(reg)
 	open.register(reg)
