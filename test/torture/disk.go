@@ -124,7 +124,8 @@ func failing(r *round) {
 		run.End()
 		_ = r.load.Problems() // requests may fail while the disk does
 		r.note("%s, %d points sent", what, r.load.Points())
-		for _, final := range []string{"takes no more records", "takes no more edits"} { // without a catalogue it goes on
+		// Without a catalogue it goes on.
+		for _, final := range []string{"takes no more records", "takes no more edits", "the store can no longer write"} {
 			if len(r.node.Log.Lines(final)) == 0 {
 				continue
 			}
