@@ -101,6 +101,22 @@ func (s *Sockets) add(c *net.UDPConn) error {
 // Conns returns the sockets. They belong to the set.
 func (s *Sockets) Conns() []*net.UDPConn { return s.conns }
 
+// Serve calls read for every socket, each in a goroutine of its own, and returns when all have
+// returned. It closes the sockets when one read has failed, so that the others end.
+func (s *Sockets) Serve(read func(*net.UDPConn) error) error {
+	errs := make(chan error, len(s.conns))
+	for _, c := range s.conns {
+		go func() { errs <- read(c) }()
+	}
+	var all []error
+	for range s.conns {
+		if err := <-errs; err != nil {
+			all = append(all, err, s.Close())
+		}
+	}
+	return errors.Join(all...)
+}
+
 // Addr returns the address that all sockets have.
 func (s *Sockets) Addr() netip.AddrPort {
 	return s.conns[0].LocalAddr().(*net.UDPAddr).AddrPort()

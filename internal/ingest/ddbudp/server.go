@@ -62,18 +62,8 @@ func (s *Server) KernelDrops() uint64 { return s.socks.Drops() }
 // Serve reads all sockets until their owner closes them, when it returns nil and
 // what was read is in the store, or until one of them or the store fails.
 func (s *Server) Serve() error {
-	errs := make(chan error, len(s.socks.Conns()))
-	for _, c := range s.socks.Conns() {
-		go func() { errs <- s.listen(c) }()
-	}
-	var all []error
-	for range s.socks.Conns() {
-		if err := <-errs; err != nil {
-			all = append(all, err, s.socks.Close())
-		}
-	}
-	s.log.Close()
-	return errors.Join(all...)
+	defer s.log.Close()
+	return s.socks.Serve(s.listen)
 }
 
 // listener reads one socket.

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -135,14 +134,14 @@ func (s *Server) Connections() *conns.Set { return s.conns }
 
 // turnAway counts a connection beyond the limit.
 func (s *Server) turnAway(nc net.Conn) {
-	s.refusals.Count(manyConns.String(), peerOf(nc),
+	s.refusals.Count(manyConns.String(), conns.PeerOf(nc),
 		fmt.Appendf(nil, "%d connections are open; raise graphite.max_connections", s.o.MaxConnections))
 }
 
 func (s *Server) run(nc *conns.Conn, consume func(*conn) error) {
 	buf := s.starters.Get().(*[]byte)
 	s.buffers.Add(startBuffer)
-	c := &conn{s: s, nc: nc, start: *buf, buf: *buf, lease: s.unfinished.Lease(), app: s.newAppender(peerOf(nc))}
+	c := &conn{s: s, nc: nc, start: *buf, buf: *buf, lease: s.unfinished.Lease(), app: s.newAppender(conns.PeerOf(nc))}
 	err := errors.Join(c.run(consume), c.app.bucket.Close())
 	_ = nc.Close() // nothing is ever written
 	switch why := nc.WhyCut(); {
@@ -159,32 +158,13 @@ func (s *Server) run(nc *conns.Conn, consume func(*conn) error) {
 	s.starters.Put(buf)
 }
 
-// peerOf returns the address of the other side, zero for what is no TCP
-// connection.
-func peerOf(nc net.Conn) netip.AddrPort {
-	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
-		return a.AddrPort()
-	}
-	return netip.AddrPort{}
-}
-
 // ServePackets takes lines from the sockets until they are closed, when it
 // returns nil. It closes them when one of them fails.
 func (s *Server) ServePackets(socks *datagram.Sockets) error {
 	s.mu.Lock()
 	s.packets = append(s.packets, socks)
 	s.mu.Unlock()
-	errs := make(chan error, len(socks.Conns()))
-	for _, c := range socks.Conns() {
-		go func() { errs <- s.readPackets(c) }()
-	}
-	var all []error
-	for range socks.Conns() {
-		if err := <-errs; err != nil {
-			all = append(all, err, socks.Close())
-		}
-	}
-	return errors.Join(all...)
+	return socks.Serve(s.readPackets)
 }
 
 // KernelDrops returns how many datagrams the kernel dropped because they came

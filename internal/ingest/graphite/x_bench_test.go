@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
 )
@@ -81,7 +82,7 @@ func BenchmarkLine(b *testing.B) {
 func BenchmarkText(b *testing.B) {
 	s := benchServer(b)
 	rows, timestamps := benchRows(4)
-	a := s.newAppender(peerOf(&net.TCPConn{}))
+	a := s.newAppender(conns.PeerOf(&net.TCPConn{}))
 	seconds := time.Now().Unix() - 86400
 	feed := func() {
 		row := rows[seconds%4]

@@ -113,15 +113,8 @@ func (s *Server) Serve(ln net.Listener) error { return s.conns.Serve(ln, s.run) 
 
 // turnAway counts a connection beyond the limit.
 func (s *Server) turnAway(nc net.Conn) {
-	s.refusals.Count("many_connections", peerOf(nc),
+	s.refusals.Count("many_connections", conns.PeerOf(nc),
 		fmt.Appendf(nil, "%d connections are open; raise syslog.max_connections", s.o.MaxConnections))
-}
-
-func peerOf(nc net.Conn) netip.AddrPort {
-	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
-		return a.AddrPort()
-	}
-	return netip.AddrPort{}
 }
 
 // ServePackets takes a message from each datagram until the sockets are closed, when it returns
@@ -130,17 +123,7 @@ func (s *Server) ServePackets(socks *datagram.Sockets) error {
 	s.mu.Lock()
 	s.packets = append(s.packets, socks)
 	s.mu.Unlock()
-	errs := make(chan error, len(socks.Conns()))
-	for _, c := range socks.Conns() {
-		go func() { errs <- s.readPackets(c) }()
-	}
-	var all []error
-	for range socks.Conns() {
-		if err := <-errs; err != nil {
-			all = append(all, err, socks.Close())
-		}
-	}
-	return errors.Join(all...)
+	return socks.Serve(s.readPackets)
 }
 
 // KernelDrops returns how many datagrams the kernel dropped because they came faster than they
@@ -185,7 +168,7 @@ func (s *Server) readPackets(nc *net.UDPConn) error {
 // run serves a connection until it ends.
 func (s *Server) run(nc *conns.Conn) {
 	s.buffers.Add(startBuffer)
-	c := &conn{s: s, nc: nc, buf: make([]byte, startBuffer), out: writer{s: s, peer: peerOf(nc)}}
+	c := &conn{s: s, nc: nc, buf: make([]byte, startBuffer), out: writer{s: s, peer: conns.PeerOf(nc)}}
 	err := c.loop()
 	_ = nc.Close() // nothing is ever written
 	if err != nil && nc.WhyCut() == "" {
