@@ -36,30 +36,22 @@ var (
 	eventsRecovered   = newDesc("events_recovered_total", "Events counted as lost that are served again.", "cause")
 )
 
-var eventFigures = []struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
-	of   func(s *events.Stats) int64
-}{
-	{newDesc("event_files", "Files of events."), prometheus.GaugeValue, func(s *events.Stats) int64 { return s.Files }},
-	{newDesc("event_file_bytes", "Size of all files of events."), prometheus.GaugeValue, func(s *events.Stats) int64 { return s.FileBytes }},
-	{newDesc("event_file_events", "Events in files."), prometheus.GaugeValue, func(s *events.Stats) int64 { return s.FileEvents }},
-	{newDesc("event_unflushed", "Events in memory that wait for a flush."), prometheus.GaugeValue, func(s *events.Stats) int64 { return s.MemoryEvents }},
-	{newDesc("event_tails", "Live tails of events."), prometheus.GaugeValue, func(s *events.Stats) int64 { return s.Followers }},
-	{newDesc("event_merges_total", "Merges of files of events."), prometheus.CounterValue, func(s *events.Stats) int64 { return s.Merges }},
+var eventFigures = []figure[events.Stats]{
+	gauge("event_files", "Files of events.", func(s *events.Stats) float64 { return float64(s.Files) }),
+	gauge("event_file_bytes", "Size of all files of events.", func(s *events.Stats) float64 { return float64(s.FileBytes) }),
+	gauge("event_file_events", "Events in files.", func(s *events.Stats) float64 { return float64(s.FileEvents) }),
+	gauge("event_unflushed", "Events in memory that wait for a flush.", func(s *events.Stats) float64 { return float64(s.MemoryEvents) }),
+	gauge("event_tails", "Live tails of events.", func(s *events.Stats) float64 { return float64(s.Followers) }),
+	counter("event_merges_total", "Merges of files of events.", func(s *events.Stats) float64 { return float64(s.Merges) }),
 }
 
-var tagFigures = []struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
-	of   func(s *tagstore.Stats) int64
-}{
-	{newDesc("tag_changes_total", "Changes of tags that said something new."), prometheus.CounterValue, func(s *tagstore.Stats) int64 { return s.Changes }},
-	{newDesc("tag_changes_lost_total", "Changes of tags that both copies of a file lacked at the start."), prometheus.CounterValue, func(s *tagstore.Stats) int64 { return s.Lost }},
-	{newDesc("tag_unflushed_bytes", "Changes of tags in memory that wait for a flush."), prometheus.GaugeValue, func(s *tagstore.Stats) int64 { return s.Unflushed }},
-	{newDesc("tag_files", "Files of tags, both copies."), prometheus.GaugeValue, func(s *tagstore.Stats) int64 { return s.Files }},
-	{newDesc("tag_file_bytes", "Size of all files of tags, both copies."), prometheus.GaugeValue, func(s *tagstore.Stats) int64 { return s.Bytes }},
-	{newDesc("tag_merges_total", "Merges of files of tags."), prometheus.CounterValue, func(s *tagstore.Stats) int64 { return s.Merges }},
+var tagFigures = []figure[tagstore.Stats]{
+	counter("tag_changes_total", "Changes of tags that said something new.", func(s *tagstore.Stats) float64 { return float64(s.Changes) }),
+	counter("tag_changes_lost_total", "Changes of tags that both copies of a file lacked at the start.", func(s *tagstore.Stats) float64 { return float64(s.Lost) }),
+	gauge("tag_unflushed_bytes", "Changes of tags in memory that wait for a flush.", func(s *tagstore.Stats) float64 { return float64(s.Unflushed) }),
+	gauge("tag_files", "Files of tags, both copies.", func(s *tagstore.Stats) float64 { return float64(s.Files) }),
+	gauge("tag_file_bytes", "Size of all files of tags, both copies.", func(s *tagstore.Stats) float64 { return float64(s.Bytes) }),
+	counter("tag_merges_total", "Merges of files of tags.", func(s *tagstore.Stats) float64 { return float64(s.Merges) }),
 }
 
 type beside struct{ store Beside }
@@ -104,10 +96,10 @@ func (b beside) Collect(ch chan<- prometheus.Metric) {
 	}
 	ofEvents, ofTags := b.store.Events().Stats(), b.store.Tags().Stats()
 	for _, f := range eventFigures {
-		send(f.desc, f.kind, float64(f.of(&ofEvents)))
+		send(f.desc, f.kind, f.of(&ofEvents))
 	}
 	for _, f := range tagFigures {
-		send(f.desc, f.kind, float64(f.of(&ofTags)))
+		send(f.desc, f.kind, f.of(&ofTags))
 	}
 }
 

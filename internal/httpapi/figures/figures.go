@@ -67,14 +67,14 @@ var (
 	seriesDesc   = newDesc("bucket_series", "Series of the bucket.", "bucket")
 )
 
-// figure is one field of store.Stats as a metric.
-type figure struct {
+// figure is one field of Stats as a metric.
+type figure[Stats any] struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
-	of   func(s *store.Stats) float64
+	of   func(s *Stats) float64
 }
 
-var figures = []figure{
+var figures = []figure[store.Stats]{
 	gauge("series", "Series in the catalogue.", func(s *store.Stats) float64 { return float64(s.Series) }),
 	gauge("buckets", "Buckets.", func(s *store.Stats) float64 { return float64(s.Buckets) }),
 	gauge("column_groups", "Column groups of the head.", func(s *store.Stats) float64 { return float64(s.Groups) }),
@@ -135,12 +135,12 @@ var figures = []figure{
 	counter("damaged_blocks_total", "Damaged blocks found and not served since the start.", func(s *store.Stats) float64 { return float64(s.Damage) }),
 }
 
-func gauge(name, help string, of func(*store.Stats) float64) figure {
-	return figure{newDesc(name, help), prometheus.GaugeValue, of}
+func gauge[Stats any](name, help string, of func(*Stats) float64) figure[Stats] {
+	return figure[Stats]{newDesc(name, help), prometheus.GaugeValue, of}
 }
 
-func counter(name, help string, of func(*store.Stats) float64) figure {
-	return figure{newDesc(name, help), prometheus.CounterValue, of}
+func counter[Stats any](name, help string, of func(*Stats) float64) figure[Stats] {
+	return figure[Stats]{newDesc(name, help), prometheus.CounterValue, of}
 }
 
 func boolean(b bool) float64 {
