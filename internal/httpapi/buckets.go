@@ -227,12 +227,18 @@ func (l *nameList) add(name string) bool {
 func (l *nameList) hold(name string) {
 	l.names = append(l.names, name)
 	l.held += len(name)
-	if need := l.held + len(l.names)*nameCost; need > l.charged {
+	l.charge(len(l.names), l.held)
+}
+
+// charge takes memory for so many names with so many bytes, and reports whether there is enough.
+func (l *nameList) charge(names, bytes int) bool {
+	if need := bytes + names*nameCost; need > l.charged {
 		l.charged += listStep
 		if err := l.lease.Grow(listStep); err != nil {
 			l.err = cmp.Or(l.err, err)
 		}
 	}
+	return l.err == nil
 }
 
 func (l *nameList) full() bool { return len(l.names) >= sortedNames || l.held > heldBytes }

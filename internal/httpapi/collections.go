@@ -1,12 +1,15 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/base64"
 	"net/http"
 	"strconv"
 	"strings"
 
+	"dalmatiner/internal/httpapi/taglist"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/tags"
 )
 
 // notInThisVersion answers for what the original has.
@@ -16,29 +19,27 @@ func notInThisVersion(what string) func(http.ResponseWriter, *http.Request) erro
 	}
 }
 
-// collectionMetrics lists the metrics of a collection: whole ones, or with a
-// prefix or a depth the distinct beginnings of that many parts below it.
+// metricList is a request for the metrics of a collection.
+type metricList struct {
+	name   string
+	prefix []byte
+	parts  int // of what is listed; 0 for whole metrics
+	page   taglist.Page
+}
+
+// collectionMetrics lists the metrics of a collection, by the names that tags gave them; a bucket
+// without tags is a collection of its metrics. They are whole ones, or with a prefix or a depth
+// the distinct beginnings of that many parts below it.
 func (a *api) collectionMetrics(w http.ResponseWriter, r *http.Request) error {
-	bucketText, _, _ := strings.Cut(behind(r, 1), "/")
+	nameText, _, _ := strings.Cut(behind(r, 1), "/")
 	prefixText := behind(r, 3)
 	if metricText, rest, ok := strings.Cut("/"+prefixText+"/", "/namespaces/"); ok {
 		rest = strings.TrimSuffix("namespaces/"+rest, "/")
 		return tagRoutes{a}.ofCollection(w, r, strings.TrimPrefix(metricText, "/"), strings.Split(rest, "/"))
 	}
-	b, err := a.bucketAt(bucketText)
+	l, err := metricListOf(r, nameText, prefixText)
 	if err != nil {
 		return err
-	}
-	prefix, parts, err := decodeKey(prefixText)
-	if err != nil {
-		return err
-	}
-	depth := 1
-	text := param(r, "depth")
-	if text != "" {
-		if depth, err = strconv.Atoi(text); err != nil || depth < 1 || depth > metric.MaxKey {
-			return badRequest("depth=%s: it is a number of parts, from 1 to %d", text, metric.MaxKey)
-		}
 	}
 	lease := a.Memory.Lease()
 	defer lease.Release()
@@ -46,16 +47,95 @@ func (a *api) collectionMetrics(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	add := list.addKey
-	if text != "" || len(prefix) > 0 {
-		add = list.distinct(len(prefix), parts+depth)
+	if a.Tags.Index().Known([]byte(l.name)) {
+		return tagRoutes{a}.metrics(w, r, l, list)
+	}
+	b, err := a.bucketAt(nameText)
+	if err != nil {
+		return err
 	}
 	if list.written, err = a.lists.take(r.Context()); err != nil {
 		return err
 	}
 	defer list.written()
-	err = a.Store.Metrics(r.Context(), b, prefix, add)
-	return a.finishList(list, b.Name, err)
+	if l.parts == 0 && l.page == (taglist.Page{}) {
+		err = a.Store.Metrics(r.Context(), b, l.prefix, list.addKey)
+		return a.finishList(list, b.Name, err)
+	}
+	first := taglist.NewFirst(l.page, sortedNames, heldBytes)
+	err = a.Store.Metrics(r.Context(), b, l.prefix, func(key []byte) bool {
+		if l.parts == 0 || len(key) > len(l.prefix) {
+			first.Add(l.of(key))
+		}
+		return list.charge(first.Held())
+	})
+	if err = cmp.Or(list.err, err); err != nil {
+		return err
+	}
+	keys, more := first.Sorted()
+	return l.write(w, r, list, keys, more, heldBytes)
+}
+
+func metricListOf(r *http.Request, nameText, prefixText string) (l metricList, err error) {
+	if l.name, err = elementName(nameText); err != nil {
+		return l, err
+	}
+	parts := 0
+	if l.prefix, parts, err = decodeKey(prefixText); err != nil {
+		return l, err
+	}
+	depth := 1
+	text := param(r, "depth")
+	if text != "" {
+		if depth, err = strconv.Atoi(text); err != nil || depth < 1 || depth > metric.MaxKey {
+			return l, badRequest("depth=%s: it is a number of parts, from 1 to %d", text, metric.MaxKey)
+		}
+	}
+	if text != "" || len(l.prefix) > 0 {
+		l.parts = parts + depth
+	}
+	l.page, err = taglist.PageOf(r.URL.Query(), func(text string) (string, error) {
+		key, err := decode64(text)
+		return string(key), err
+	})
+	if err != nil {
+		return l, badRequest("%v", err)
+	}
+	return l, nil
+}
+
+// of returns what is listed of a metric.
+func (l *metricList) of(key []byte) []byte {
+	if l.parts == 0 {
+		return key
+	}
+	return metric.Beginning(key, l.parts)
+}
+
+// metrics lists those of a collection that tags made.
+func (a tagRoutes) metrics(w http.ResponseWriter, r *http.Request, l metricList, list *nameList) error {
+	found, err := a.run(w, r, taglist.Metrics(l.page, []byte(l.name), l.prefix, l.parts), list.lease)
+	if err != nil {
+		return err
+	}
+	var keys []string
+	for _, e := range found.Elements {
+		keys = append(keys, e.Text)
+	}
+	list.written = func() {}
+	return l.write(w, r, list, keys, found.More, tags.MaxListBytes/2)
+}
+
+// write answers with keys in their order, of which a list has at most so many bytes.
+func (l *metricList) write(w http.ResponseWriter, r *http.Request, list *nameList, keys []string, more bool, most int) error {
+	if more && l.page.Limit == 0 {
+		return badRequest("%v, or ask with a longer prefix or a smaller depth", taglist.ErrLong(sortedNames, most))
+	}
+	if more && len(keys) > 0 {
+		linkNext(w, r, base64.URLEncoding.EncodeToString([]byte(keys[len(keys)-1])))
+	}
+	list.names = keys
+	return list.finish()
 }
 
 // decodeKey reads a metric as /collections prints it: the key in base64, which
@@ -66,9 +146,7 @@ func decodeKey(element string) (key []byte, parts int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	text = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(text, "="))
-	key, err = base64.RawStdEncoding.DecodeString(text)
-	if err != nil {
+	if key, err = decode64(text); err != nil {
 		return nil, 0, badRequest("%q in the path is no metric in base64: %v", element, err)
 	}
 	list, ok := metric.Parts(key)
@@ -78,40 +156,9 @@ func decodeKey(element string) (key []byte, parts int, err error) {
 	return key, len(list), nil
 }
 
-// distinct returns a function that adds the first parts of keys, each once.
-// Keys that end with the prefix have nothing below it.
-func (l *nameList) distinct(prefix, parts int) func(key []byte) bool {
-	known := map[string]bool{}
-	return func(key []byte) bool {
-		if len(key) == prefix {
-			return true
-		}
-		end := prefixLength(key, parts)
-		if known[string(key[:end])] {
-			return true
-		}
-		if l.full() {
-			l.err = badRequest("there are more than %d different metrics to list, or %d bytes of them: ask with a longer prefix or a smaller depth", sortedNames, heldBytes)
-			return false
-		}
-		name := string(key[:end])
-		known[name] = true
-		l.hold(name)
-		return l.err == nil
-	}
-}
-
-// prefixLength returns the bytes of the first parts of a key; a key that is no
-// list of parts counts as one.
-func prefixLength(key []byte, parts int) int {
-	n := 0
-	for ; parts > 0 && n < len(key); parts-- {
-		n += 1 + int(key[n])
-	}
-	if n > len(key) {
-		return len(key)
-	}
-	return n
+// decode64 decodes base64, which may be the form for URLs, with or without padding.
+func decode64(text string) ([]byte, error) {
+	return base64.RawStdEncoding.DecodeString(strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(text, "=")))
 }
 
 // appendKey appends {"key","parts"} of a key to dst.

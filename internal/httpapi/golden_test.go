@@ -59,7 +59,7 @@ func (r request) sendRequest(h http.Handler, req *http.Request) *httptest.Respon
 }
 
 // shown are the headers that golden files hold.
-var shown = []string{"Content-Type", "Access-Control-Allow-Origin", "Access-Control-Allow-Methods", "Access-Control-Allow-Headers", "Access-Control-Max-Age", "Allow", "Vary"}
+var shown = []string{"Content-Type", "Link", "Access-Control-Allow-Origin", "Access-Control-Allow-Methods", "Access-Control-Allow-Headers", "Access-Control-Expose-Headers", "Access-Control-Max-Age", "Allow", "Vary"}
 
 func compareGolden(t *testing.T, file string, h http.Handler, requests []request) {
 	t.Helper()
@@ -237,6 +237,11 @@ func TestGoldenCollections(t *testing.T) {
 		get("/collections/b/metrics/AQ"),
 		get("/collections/b/metrics/A"),
 		get("/collections/b/metrics?depth=0"),
+		get("/collections/b/metrics?limit=2"),
+		get("/collections/b/metrics?limit=2&after=AWEDeS96"),
+		get("/collections/b/metrics?depth=1&limit=2&token=secret"),
+		get("/collections/b/metrics?depth=1&limit=9&after=AXQ="),
+		get("/collections?limit=1"),
 		get("/collections/odd%20'%FF%0A%20name/metrics"),
 		get("/collections/odd%20'%FF%0A%20name/metrics?depth=1"),
 		get("/collections/nowhere/metrics"),
@@ -248,9 +253,10 @@ func TestGoldenCollections(t *testing.T) {
 	})
 }
 
-// TestGoldenTags: what the original's index listed, and our own lists.
-func TestGoldenTags(t *testing.T) {
-	o := testOptions(newFakeStore(t))
+// taggedOptions returns those of a node with tags, and the name of a metric in base64.
+func taggedOptions(t *testing.T) (o Options, cpu string) {
+	t.Helper()
+	o = testOptions(newFakeStore(t))
 	key := func(parts ...string) []byte {
 		k, err := metric.Key(parts...)
 		if err != nil {
@@ -270,7 +276,12 @@ func TestGoldenTags(t *testing.T) {
 		tags.Change{Bucket: 2, Key: key("m"), Collection: []byte("ho\xffsts"), Clock: 1,
 			Set: []tags.Tag{tag("", "host", "db'1"), tag("la:bel", "x", "2")}},
 	)
-	cpu := base64.StdEncoding.EncodeToString(key("cpu"))
+	return o, base64.StdEncoding.EncodeToString(key("cpu"))
+}
+
+// TestGoldenTags: what the original's index listed, and our own lists.
+func TestGoldenTags(t *testing.T) {
+	o, cpu := taggedOptions(t)
 	compareGolden(t, "tags.golden", New(o), []request{
 		get("/collections"),
 		get("/collections/b/namespaces"),
@@ -292,6 +303,21 @@ func TestGoldenTags(t *testing.T) {
 		get("/collections/nowhere/namespaces"),
 		get("/collections/b/namespaces/x"),
 		get("/collections/b/namespaces/x/tags/y/none"),
+		get("/collections/b/namespaces//tags?limit=1"),
+		get("/collections/b/namespaces//tags?limit=1&after=dc"),
+		get("/collections/b/namespaces?limit=1"),
+		get("/collections/b/namespaces?limit=2&after="),
+		get("/collections/b/namespaces?limit=0"),
+		get("/collections/b/namespaces/label/tags/a/b:c/values"),
+		get("/collections?limit=1"),
+		get("/collections?limit=2&after=b"),
+		get("/collections/b/metrics"),
+		get("/collections/b/metrics?limit=1"),
+		get("/collections/b/metrics?limit=1&after=AXQ"),
+		get("/collections/b/metrics?limit=1&after=A"),
+		get("/collections/ho%FFsts/metrics"),
+		get("/collections/ho%FFsts/metrics?depth=1&format=msgpack"),
+		get("/collections/ho%FFsts/metrics/" + cpu),
 		get("/tags/names"),
 		get("/tags/names?collection=b&prefix=h"),
 		get("/tags/names?namespace=&limit=1"),

@@ -3,18 +3,19 @@ package httpapi
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 
 	"dalmatiner/internal/httpapi/taglist"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/tags"
 )
 
 // tagRoutes lists tags. DESIGN.md says what bounds the lists.
 type tagRoutes struct{ *api }
 
-// write answers with a list. add, unless it is nil, changes the answer.
-func (a tagRoutes) write(w http.ResponseWriter, r *http.Request, q *taglist.Request, err error, add func(any) any) error {
+// write answers with a list.
+func (a tagRoutes) write(w http.ResponseWriter, r *http.Request, q *taglist.Request, err error) error {
 	if err != nil {
 		return badRequest("%v", err)
 	}
@@ -24,16 +25,7 @@ func (a tagRoutes) write(w http.ResponseWriter, r *http.Request, q *taglist.Requ
 	}
 	lease := a.Memory.Lease()
 	defer lease.Release()
-	clientOf(w).lease = lease
-	if err := lease.Grow(q.Bytes()); err != nil {
-		return err
-	}
-	written, err := a.lists.take(r.Context())
-	if err != nil {
-		return err
-	}
-	list, err := q.Run(r.Context(), a.Tags.Index())
-	written()
+	list, err := a.run(w, r, q, lease)
 	if err != nil {
 		return err
 	}
@@ -41,32 +33,91 @@ func (a tagRoutes) write(w http.ResponseWriter, r *http.Request, q *taglist.Requ
 	if err != nil {
 		return badRequest("%v", err)
 	}
-	if add != nil {
-		answer = add(answer)
+	if after, ok := q.Next(list); ok {
+		linkNext(w, r, after)
 	}
 	return writeValue(w, asked, answer)
 }
 
+// run makes a list. Its memory is charged to the lease.
+func (a tagRoutes) run(w http.ResponseWriter, r *http.Request, q *taglist.Request, lease *memory.Lease) (list tags.List, err error) {
+	clientOf(w).lease = lease
+	if err := lease.Grow(q.Bytes()); err != nil {
+		return list, err
+	}
+	written, err := a.lists.take(r.Context())
+	if err != nil {
+		return list, err
+	}
+	defer written()
+	return q.Run(r.Context(), a.Tags.Index())
+}
+
+// linkNext says where the next part of a list is.
+func linkNext(w http.ResponseWriter, r *http.Request, after string) {
+	params := r.URL.Query()
+	params.Set("after", after)
+	w.Header().Set("Link", "<?"+params.Encode()+`>; rel="next"`)
+	w.Header().Set("Access-Control-Expose-Headers", "Link")
+}
+
+// pageOf returns the part of a list of texts that is asked for.
+func pageOf(r *http.Request) (taglist.Page, error) {
+	p, err := taglist.PageOf(r.URL.Query(), metric.Unescape)
+	if err != nil {
+		return p, badRequest("%v", err)
+	}
+	return p, nil
+}
+
 func (a tagRoutes) names(w http.ResponseWriter, r *http.Request) error {
 	q, err := taglist.Names(r.URL.Query())
-	return a.write(w, r, q, err, nil)
+	return a.write(w, r, q, err)
 }
 
 func (a tagRoutes) values(w http.ResponseWriter, r *http.Request) error {
 	q, err := taglist.Values(r.URL.Query())
-	return a.write(w, r, q, err, nil)
+	return a.write(w, r, q, err)
 }
 
 // collections lists buckets and whatever tags made collections of.
 func (a tagRoutes) collections(w http.ResponseWriter, r *http.Request) error {
-	return a.write(w, r, taglist.Collections(), nil, func(answer any) any {
-		names, _ := answer.([]string)
-		for _, b := range a.Store.Buckets() {
-			names = append(names, metric.Escaped(b.Name))
+	page, err := pageOf(r)
+	if err != nil {
+		return err
+	}
+	asked, err := negotiate(r, formJSON, formMsgpack)
+	if err != nil {
+		return err
+	}
+	lease := a.Memory.Lease()
+	defer lease.Release()
+	q := taglist.Collections(page)
+	list, err := a.run(w, r, q, lease)
+	if err != nil {
+		return err
+	}
+	names := taglist.NewFirst(page, sortedNames, heldBytes)
+	for _, e := range list.Elements {
+		names.Add([]byte(e.Text))
+	}
+	for _, b := range a.Store.Buckets() {
+		// What is behind the last collection of the list may be behind others, too.
+		if n := len(list.Elements); !list.More || n > 0 && b.Name < list.Elements[n-1].Text {
+			names.Add([]byte(b.Name))
 		}
-		slices.Sort(names)
-		return slices.Compact(names)
-	})
+	}
+	all, more := names.Sorted()
+	if more = more || list.More; more && page.Limit == 0 {
+		return badRequest("%v", taglist.ErrLong(sortedNames, heldBytes))
+	}
+	if more && len(all) > 0 {
+		linkNext(w, r, metric.Escaped(all[len(all)-1]))
+	}
+	for i, name := range all {
+		all[i] = metric.Escaped(name)
+	}
+	return writeValue(w, asked, all)
 }
 
 func (a tagRoutes) namespaces(w http.ResponseWriter, r *http.Request) error {
@@ -91,9 +142,13 @@ func (a tagRoutes) ofCollection(w http.ResponseWriter, r *http.Request, metricTe
 	if err != nil {
 		return err
 	}
-	q, err := taglist.Collection([]byte(name), key, path)
+	page, err := pageOf(r)
+	if err != nil {
+		return err
+	}
+	q, err := taglist.Collection(page, []byte(name), key, path)
 	if errors.Is(err, taglist.ErrNone) {
 		return nothing(w, r)
 	}
-	return a.write(w, r, q, err, nil)
+	return a.write(w, r, q, err)
 }

@@ -26,7 +26,8 @@ var queryNames = []string{"query", "dql", "sql", "statement"}
 // and by their patterns below /admin/ and of profiles. All take format, which is that of errors, too.
 var parameters = map[string][]string{
 	"/buckets/":            {"contains", "limit"},
-	"/collections/":        {"depth"},
+	"/collections":         {"limit", "after"},
+	"/collections/":        {"depth", "limit", "after"},
 	"/events":              {"bucket", "start", "end", "filter", "limit", "follow"},
 	"/events/":             {"unit"},
 	"/tags/names":          {"collection", "metric", "namespace", "prefix", "limit"},
@@ -48,10 +49,14 @@ func parametersOf(rt route) []string {
 	return append([]string{"format"}, known...)
 }
 
+// tokenParameter stands in every request of the original's plugin for Grafana whose user has given
+// it one. As in the original it changes nothing: there is no login.
+const tokenParameter = "token"
+
 // checkParameters refuses the first parameter that is not known, by name.
 func checkParameters(given map[string][]string, known []string) error {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if slices.Contains(known, name) {
+		if slices.Contains(known, name) || name == tokenParameter {
 			continue
 		}
 		if strings.HasPrefix(strings.TrimSpace(name), "{") {

@@ -100,6 +100,14 @@ func (a *api) waitForTurn(ctx context.Context) error {
 	}
 }
 
+// greeting is for programs that ask whether somebody is there: the original's plugin for Grafana
+// takes a source of data only if it gets 200 for / without a query.
+type greeting struct {
+	Version string `json:"version"`
+	Usage   string `json:"usage"`
+}
+
+// queryPage answers where there is no query.
 func (a *api) queryPage(w http.ResponseWriter, r *http.Request) error {
 	asked, err := negotiate(r, formPage, formJSON)
 	if err != nil {
@@ -108,6 +116,9 @@ func (a *api) queryPage(w http.ResponseWriter, r *http.Request) error {
 	if asked != formPage {
 		if err := checkParameters(r.Form, queryParameters); err != nil {
 			return err
+		}
+		if r.Method != http.MethodPost && wantsJSON(r) && param(r, "format") == "" {
+			return writeJSON(w, greeting{a.Version, "give a query as /?q=SELECT..."})
 		}
 		return badRequest("no query: give one as /?q=SELECT..., percent-encoded, or as the body of a POST")
 	}

@@ -74,6 +74,16 @@ func Parts(key []byte) (parts [][]byte, ok bool) {
 	return parts, true
 }
 
+// Beginning returns the first parts of a key. A key that is no list of parts counts as one. It
+// shares the key's memory.
+func Beginning(key []byte, parts int) []byte {
+	n := 0
+	for ; parts > 0 && n < len(key); parts-- {
+		n += 1 + int(key[n])
+	}
+	return key[:min(n, len(key))]
+}
+
 // AppendText appends the text of key to dst.
 func AppendText(dst []byte, key []byte) []byte {
 	text := dst

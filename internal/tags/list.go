@@ -14,12 +14,13 @@ import (
 
 // Listing says of which series something is listed, and which part of the list is wanted.
 type Listing struct {
-	Collection []byte // nil for all: a series that is in two collections counts twice
-	Metric     []byte // key of the metric's name in that collection; nil for all
-	Namespace  []byte // of Names: nil for all
-	Prefix     string // of the texts
-	Limit      int    // of the texts, from 1 up
-	Now        uint64 // hybrid clock; see Listed.New
+	Collection []byte  // nil for all: a series that is in two collections counts twice
+	Metric     []byte  // key of the metric's name in that collection; nil for all
+	Namespace  []byte  // of Names: nil for all
+	Prefix     string  // of the texts
+	After      *string // only texts behind it are listed; nil for all
+	Limit      int     // of the texts, from 1 up
+	Now        uint64  // hybrid clock; see Listed.New
 }
 
 // Listed is an element of a list.
@@ -77,6 +78,12 @@ func (x *Index) Values(ctx context.Context, q *Listing, name TagName) (List, err
 	return x.list(ctx, q, func(l *lister) error { return l.values(name) })
 }
 
+// Metrics lists the metrics of a collection, as keys of the names that it knows its series by.
+// With parts above 0 it lists their first parts, each once, of those with more than Prefix.
+func (x *Index) Metrics(ctx context.Context, q *Listing, parts int) (List, error) {
+	return x.list(ctx, q, func(l *lister) error { return l.metrics(parts) })
+}
+
 // lister is a list that is being made.
 type lister struct {
 	lookup
@@ -126,7 +133,7 @@ func (l *lister) read(fill func(*lister) error) error {
 
 // wants reports whether a text may be among the first.
 func (l *lister) wants(text []byte) bool {
-	return bytes.HasPrefix(text, []byte(l.Prefix)) && (!l.cut || string(text) < l.bound)
+	return bytes.HasPrefix(text, []byte(l.Prefix)) && (l.After == nil || string(text) > *l.After) && (!l.cut || string(text) < l.bound)
 }
 
 // add counts series that have a text. Texts may come again.
@@ -295,4 +302,26 @@ func (l *lister) values(name TagName) error {
 		l.count(l.x.value(pair), &l.x.withPair, pair)
 	}
 	return nil
+}
+
+func (l *lister) metrics(parts int) error {
+	beginning := func(key []byte, series, recent int) {
+		if parts > 0 && len(key) <= len(l.Prefix) {
+			return
+		}
+		if parts > 0 {
+			key = metric.Beginning(key, parts)
+		}
+		l.add(key, series, recent)
+	}
+	var named postings.Union
+	for number := range l.x.metrics.all() {
+		if err := l.cancelled(); err != nil {
+			return err
+		}
+		beginning(l.x.metrics.text(number), l.x.ofMetric.CommonLen(number, l.within), l.x.ofMetric.CommonLen(number, l.recent))
+		l.x.ofMetric.Collect(&named, number)
+	}
+	l.within = l.within.AndNot(named.Set())
+	return l.rows(func(_ uint32, key []byte, recent int) { beginning(key, 1, recent) })
 }

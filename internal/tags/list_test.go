@@ -34,7 +34,7 @@ func naiveList(all []series, q *Listing, fn func(s series) []string) (out List) 
 		texts := fn(s)
 		slices.Sort(texts)
 		for _, text := range slices.Compact(texts) {
-			if strings.HasPrefix(text, q.Prefix) {
+			if strings.HasPrefix(text, q.Prefix) && (q.After == nil || text > *q.After) {
 				counts[text]++
 			}
 		}
@@ -53,6 +53,37 @@ func naiveList(all []series, q *Listing, fn func(s series) []string) (out List) 
 	return out
 }
 
+// naiveBeginning returns the first parts of a key, the whole of one that is no list of parts.
+func naiveBeginning(key string, parts int) (out string) {
+	list, ok := naiveParts(key)
+	if !ok || parts == 0 || parts > len(list) {
+		return key
+	}
+	for _, p := range list[:parts] {
+		out += string(rune(len(p))) + p
+	}
+	return out
+}
+
+func drawListing(t *rapid.T) Listing {
+	q := Listing{
+		Prefix: rapid.SampledFrom([]string{"", "", "", "ddb:p", "h", "w", "l", "part_"}).Draw(t, "prefix"),
+		Limit:  rapid.SampledFrom([]int{1, 2, 3, 100}).Draw(t, "limit"),
+		Now:    rapid.SampledFrom([]uint64{0, hourNS, 2 * hourNS}).Draw(t, "now"),
+	}
+	if rapid.IntRange(0, 2).Draw(t, "a later part") == 0 {
+		after := rapid.SampledFrom([]string{"", "c", "ddb:part_1", "label", "host", "web1"}).Draw(t, "after")
+		q.After = &after
+	}
+	if rapid.Bool().Draw(t, "in a collection") {
+		q.Collection = []byte(rapid.SampledFrom([]string{"c", "d", "e"}).Draw(t, "collection"))
+		if rapid.Bool().Draw(t, "named") {
+			q.Metric = []byte(rapid.SampledFrom([]string{"\x03cpu", "\x01b", "\x01a\x01b"}).Draw(t, "metric"))
+		}
+	}
+	return q
+}
+
 // Lists are what the model counts.
 func TestListsEqualTheModel(t *testing.T) {
 	ctx := context.Background()
@@ -63,17 +94,7 @@ func TestListsEqualTheModel(t *testing.T) {
 		}
 		all := m.all()
 		for range 4 {
-			q := Listing{
-				Prefix: rapid.SampledFrom([]string{"", "", "", "ddb:p", "h", "w", "l", "part_"}).Draw(t, "prefix"),
-				Limit:  rapid.SampledFrom([]int{1, 2, 3, 100}).Draw(t, "limit"),
-				Now:    rapid.SampledFrom([]uint64{0, hourNS, 2 * hourNS}).Draw(t, "now"),
-			}
-			if rapid.Bool().Draw(t, "in a collection") {
-				q.Collection = []byte(rapid.SampledFrom([]string{"c", "d", "e"}).Draw(t, "collection"))
-				if rapid.Bool().Draw(t, "named") {
-					q.Metric = []byte(rapid.SampledFrom([]string{"\x03cpu", "\x01b", "\x01a\x01b"}).Draw(t, "metric"))
-				}
-			}
+			q := drawListing(t)
 			same := func(what string, want List) func(List, error) {
 				return func(got List, err error) {
 					t.Helper()
@@ -111,7 +132,15 @@ func TestListsEqualTheModel(t *testing.T) {
 				}
 				return nil
 			}))(x.Values(ctx, &q, name))
-			q.Collection, q.Metric = nil, nil
+			q.Metric, q.Prefix = nil, rapid.SampledFrom([]string{"", "\x01a", "\x03cpu"}).Draw(t, "parts in front")
+			parts := rapid.IntRange(0, 3).Draw(t, "parts")
+			same(fmt.Sprintf("%d parts of metrics", parts), naiveList(all, &q, func(s series) []string {
+				if parts > 0 && s.name == q.Prefix {
+					return nil
+				}
+				return []string{naiveBeginning(s.name, parts)}
+			}))(x.Metrics(ctx, &q, parts))
+			q.Collection, q.Prefix = nil, ""
 			same("collections", naiveList(all, &q, func(s series) []string { return []string{s.collection} }))(x.Collections(ctx, q))
 		}
 	})

@@ -2,11 +2,13 @@
 package taglist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"dalmatiner/internal/metric"
@@ -23,8 +25,38 @@ const (
 // ErrNone is returned for a path that names no list.
 var ErrNone = errors.New("no list of tags")
 
+// Page is the part of a list that is wanted, where the answer cannot say that there is more.
+type Page struct {
+	Limit int     // elements; 0 for all, and an error where they are too many
+	After *string // text behind which the part begins; nil for the first
+}
+
+// PageOf reads limit= and after=, of which decode returns the text.
+func PageOf(params url.Values, decode func(string) (string, error)) (p Page, err error) {
+	if p.Limit, err = limitOf(params, 0); err != nil {
+		return p, err
+	}
+	if params.Has("after") {
+		text, err := decode(params.Get("after"))
+		if err != nil {
+			return p, fmt.Errorf("after=%.200q: %w", params.Get("after"), err)
+		}
+		p.After = &text
+	}
+	return p, nil
+}
+
+// Of returns the elements that a page holds at most.
+func (p Page) Of(all int) int { return cmp.Or(p.Limit, all) }
+
+// ErrLong returns what to do about a list that is too long to be answered at once.
+func ErrLong(elements, bytes int) error {
+	return fmt.Errorf("the list has more than %d elements or %d bytes: ask for a part of it with limit=, and for the next one at the address in the header Link", elements, bytes)
+}
+
 // Request is a list that is asked for.
 type Request struct {
+	page    Page
 	listing tags.Listing
 	of      func(*tags.Index, context.Context, *tags.Listing) (tags.List, error)
 	answer  func(tags.List) (any, error)
@@ -43,24 +75,52 @@ func (q *Request) Run(ctx context.Context, x *tags.Index) (tags.List, error) {
 // for who asked: the list is too long.
 func (q *Request) Answer(list tags.List) (any, error) { return q.answer(list) }
 
+// Next returns the text behind which the next part of a list begins, if the answer cannot say so
+// and there is one.
+func (q *Request) Next(list tags.List) (after string, ok bool) {
+	if q.page.Limit == 0 || !list.More || len(list.Elements) == 0 {
+		return "", false
+	}
+	return metric.Escaped(list.Elements[len(list.Elements)-1].Text), true
+}
+
+// paged returns a request for a part of a list of texts.
+func paged(p Page, l tags.Listing, of func(*tags.Index, context.Context, *tags.Listing) (tags.List, error)) *Request {
+	l.Limit, l.After = p.Of(most), p.After
+	q := &Request{page: p, listing: l, of: of}
+	q.answer = q.texts
+	return q
+}
+
 // Collections asks for the names of all collections that have a series.
-func Collections() *Request {
-	return &Request{tags.Listing{Limit: most}, func(x *tags.Index, ctx context.Context, q *tags.Listing) (tags.List, error) {
+func Collections(p Page) *Request {
+	return paged(p, tags.Listing{}, func(x *tags.Index, ctx context.Context, q *tags.Listing) (tags.List, error) {
 		return x.Collections(ctx, *q)
-	}, texts}
+	})
+}
+
+// Metrics asks for the metrics of a collection that begin with some parts: for their keys, or with
+// parts above 0 for their first parts. The elements of the list are keys.
+func Metrics(p Page, collection, prefix []byte, parts int) *Request {
+	return paged(p, tags.Listing{Collection: collection, Prefix: string(prefix)},
+		func(x *tags.Index, ctx context.Context, q *tags.Listing) (tags.List, error) {
+			return x.Metrics(ctx, q, parts)
+		})
 }
 
 // Collection asks for what the original's index had of a collection, or with a key of a metric
-// of it: path is namespaces; namespaces, NAMESPACE, tags; or the same and TAG, values.
-func Collection(name, key []byte, path []string) (*Request, error) {
-	q := &Request{tags.Listing{Collection: name, Metric: key, Limit: most}, (*tags.Index).Namespaces, texts}
+// of it: path is namespaces; namespaces, NAMESPACE, tags; or the same and TAG, values. The name of
+// a tag may have been cut at its slashes.
+func Collection(p Page, name, key []byte, path []string) (*Request, error) {
+	q := paged(p, tags.Listing{Collection: name, Metric: key}, (*tags.Index).Namespaces)
+	last := len(path) - 1
 	switch {
 	case len(path) == 1 || len(path) == 2 && path[1] == "":
 	case len(path) == 3 && path[2] == "tags":
 		q.listing.Namespace = []byte(path[1])
 		q.of = (*tags.Index).Names
-	case len(path) == 5 && path[2] == "tags" && path[4] == "values":
-		q.of = valuesOf(tags.TagName{Namespace: []byte(path[1]), Name: []byte(path[3])})
+	case len(path) >= 5 && path[2] == "tags" && path[last] == "values":
+		q.of = valuesOf(tags.TagName{Namespace: []byte(path[1]), Name: []byte(strings.Join(path[3:last], "/"))})
 	default:
 		return nil, ErrNone
 	}
@@ -74,9 +134,9 @@ func valuesOf(n tags.TagName) func(*tags.Index, context.Context, *tags.Listing) 
 }
 
 // texts is the answer of the original, which cannot say that there are more.
-func texts(list tags.List) (any, error) {
-	if list.More {
-		return nil, fmt.Errorf("the list has more than %d elements or %d bytes: ask /tags/names or /tags/values with prefix and limit", most, tags.MaxListBytes/2)
+func (q *Request) texts(list tags.List) (any, error) {
+	if list.More && q.page.Limit == 0 {
+		return nil, ErrLong(most, tags.MaxListBytes/2)
 	}
 	out := []string{}
 	for _, e := range list.Elements {
@@ -110,15 +170,11 @@ func Values(params url.Values) (*Request, error) {
 
 // counted reads what lists with counts take.
 func counted(params url.Values, of func(*tags.Index, context.Context, *tags.Listing) (tags.List, error)) (*Request, error) {
-	q := &Request{tags.Listing{Limit: byDefault}, of, func(list tags.List) (any, error) { return answer(list, metric.Escaped) }}
-	if text := params.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > most {
-			return nil, fmt.Errorf("limit=%s: it is the most elements to list, from 1 to %d", text, most)
-		}
-		q.listing.Limit = n
-	}
+	q := &Request{of: of, answer: func(list tags.List) (any, error) { return answer(list, metric.Escaped) }}
 	var err error
+	if q.listing.Limit, err = limitOf(params, byDefault); err != nil {
+		return nil, err
+	}
 	read := func(name string) string {
 		text, bad := metric.Unescape(params.Get(name))
 		if bad != nil && (name != "prefix" || params.Has("namespace") || params.Has("name")) {
@@ -141,6 +197,19 @@ func counted(params url.Values, of func(*tags.Index, context.Context, *tags.List
 		}
 	}
 	return q, err
+}
+
+// limitOf reads limit=.
+func limitOf(params url.Values, byDefault int) (int, error) {
+	text := params.Get("limit")
+	if text == "" {
+		return byDefault, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, fmt.Errorf("limit=%s: it is the most elements to list, from 1 to %d", text, most)
+	}
+	return n, nil
 }
 
 type list struct {
