@@ -79,7 +79,7 @@ type Duration struct {
 func (d *Duration) Milliseconds() int64 { return d.N * d.Unit.Milliseconds() }
 
 // Call is a function applied to its arguments. Name is as written. Args have the order of the
-// text.
+// text. Only here an *Events may be part of an expression, as it is or in a *Shift.
 type Call struct {
 	at
 	Name string
@@ -186,7 +186,7 @@ type Cond struct {
 // Shift reads its selector earlier by a span of time.
 type Shift struct {
 	at
-	Of Expr // *Select or *Lookup
+	Of Expr // *Select or *Lookup; as an argument of a *Call, *Events as well
 	By *Duration
 }
 

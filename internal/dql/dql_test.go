@@ -64,6 +64,8 @@ func TestNames(t *testing.T) {
 	f("percentile(t BUCKET b, 0.5, 4s)", `percentile('t' BUCKET 'b')`)
 	f("EVENTS FROM b WHERE aa.b == 1 AND (c ~= 'x' OR NOT dd[0] > 2) AND e != 'q'",
 		`EVENTS FROM 'b' WHERE 'aa'.'b' == 1 AND ('c' ~= 'x' OR (NOT ('dd'[0] > 2))) AND ('e' != 'q')`)
+	f("sum(count(EVENTS FROM b WHERE a == 1 shift by 5m, 1m), 1h) / count(EVENTS FROM b, 1h)",
+		`quotient(sum(count(EVENTS FROM 'b' WHERE 'a' == 1 SHIFT BY 5m)), count(EVENTS FROM 'b'))`)
 }
 
 func TestPartsAfterADotNeedNoQuotes(t *testing.T) {

@@ -98,7 +98,9 @@ func (g grammar) expr(depth int) string {
 	sub := func() string { return g.expr(depth - 1) }
 	switch g.of("call", "binary", "constant", "group", "selector", "negative") {
 	case "call":
-		arg := func() string { return g.of(sub(), g.span(), g.number(), "linear", "Null") }
+		arg := func() string {
+			return g.of(sub(), g.span(), g.number(), "linear", "Null", g.events()+g.of("", " SHIFT BY 5m", " shift by 10"))
+		}
 		return g.of("avg", "last", "'f g'", "percentile", "m") + "(" + g.of("", g.list(", ", 3, arg)) + ")"
 	case "binary":
 		return sub() + " " + g.of("+", "-", "*", "/") + " " + sub()
@@ -131,13 +133,18 @@ func (g grammar) event(depth int) string {
 	return path + " " + g.of(g.of("==", ">=", "=<", ">", "<", "!=")+" "+g.value(), "~= 'x'")
 }
 
+func (g grammar) events() string {
+	s := "EVENTS FROM " + g.name()
+	if g.maybe() {
+		s += " WHERE " + g.event(3)
+	}
+	return s
+}
+
 func (g grammar) field() string {
 	s := g.expr(3)
 	if g.of("no", "no", "no", "events") == "events" {
-		s = "EVENTS FROM " + g.name()
-		if g.maybe() {
-			s += " WHERE " + g.event(3)
-		}
+		s = g.events()
 	}
 	element := func() string { return g.of(g.name(), "$1", "$23", g.dimension()) }
 	if g.maybe() {

@@ -11,7 +11,7 @@ func (p *parser) events() (Expr, error) {
 		return nil, err
 	}
 	if p.in.accept("WHERE") {
-		e.Where, err = p.eventWhere()
+		e.Where, err = eventFilter{p}.where()
 	}
 	return e, err
 }
@@ -26,16 +26,19 @@ func ParseEventFilter(text string) (*EventCond, error) {
 	if p.in.peek().kind == tokEOF {
 		return nil, nil
 	}
-	c, err := p.eventWhere()
+	c, err := eventFilter{p}.where()
 	if err == nil && p.in.peek().kind != tokEOF {
 		return nil, p.in.expected("AND, OR or the end of the filter")
 	}
 	return c, err
 }
 
-// eventWhere reads conditions strictly from left to right.
-func (p *parser) eventWhere() (*EventCond, error) {
-	left, err := p.eventCond()
+// eventFilter reads what stands behind WHERE of events.
+type eventFilter struct{ *parser }
+
+// where reads conditions strictly from left to right.
+func (p eventFilter) where() (*EventCond, error) {
+	left, err := p.cond()
 	for n := 0; err == nil; n++ {
 		t := p.in.peek()
 		op := "and"
@@ -49,24 +52,24 @@ func (p *parser) eventWhere() (*EventCond, error) {
 		}
 		p.in.take()
 		var right *EventCond
-		right, err = p.eventCond()
+		right, err = p.cond()
 		left = &EventCond{Pos: t.pos, Op: op, Left: left, Right: right}
 	}
 	return nil, err
 }
 
-func (p *parser) eventCond() (*EventCond, error) {
+func (p eventFilter) cond() (*EventCond, error) {
 	if err := p.enter(); err != nil {
 		return nil, err
 	}
 	defer func() { p.depth-- }()
 	t := p.in.peek()
 	if p.in.accept("NOT") {
-		c, err := p.eventCond()
+		c, err := p.cond()
 		return &EventCond{Pos: t.pos, Op: "not", Left: c}, err
 	}
 	if p.in.acceptOp("(") {
-		c, err := p.eventWhere()
+		c, err := p.where()
 		if err == nil {
 			err = p.in.expectOp(")")
 		}
@@ -74,7 +77,7 @@ func (p *parser) eventCond() (*EventCond, error) {
 	}
 	c := &EventCond{Pos: t.pos}
 	var err error
-	if c.Path, err = p.eventPath(); err != nil {
+	if c.Path, err = p.field(); err != nil {
 		return nil, err
 	}
 	op := p.in.peek()
@@ -88,13 +91,13 @@ func (p *parser) eventCond() (*EventCond, error) {
 	}
 	p.in.take()
 	c.Op = op.text
-	c.Value, err = p.eventValue(op.text == "~=")
+	c.Value, err = p.value(op.text == "~=")
 	return c, err
 }
 
-// eventValue reads what a comparison compares with. Integers keep all 64 bits: fields hold ids
+// value reads what a comparison compares with. Integers keep all 64 bits: fields hold ids
 // and times.
-func (p *parser) eventValue(text bool) (v EventValue, err error) {
+func (p eventFilter) value(text bool) (v EventValue, err error) {
 	first := p.in.peek()
 	digits := first
 	if first.isOp("-") || first.isOp("+") {
@@ -115,7 +118,7 @@ func (p *parser) eventValue(text bool) (v EventValue, err error) {
 	return v, err
 }
 
-func (p *parser) eventPath() ([]PathElem, error) {
+func (p eventFilter) field() ([]PathElem, error) {
 	name, err := p.in.name("a field of an event")
 	if err != nil {
 		return nil, err

@@ -114,7 +114,7 @@ func (p *parser) operand() (Expr, error) {
 		}
 		return p.call(t, name)
 	case t.is("EVENTS"):
-		return nil, p.in.errorAt(t.pos, "EVENTS is a field of its own and cannot be part of an expression")
+		return nil, p.in.errorAt(t.pos, "EVENTS is a field of its own; count(EVENTS FROM bucket, 1m) is the series of how many there are")
 	}
 	return p.selector()
 }
@@ -193,7 +193,7 @@ func (p *parser) call(start token, name string) (*Call, error) {
 		return c, nil
 	}
 	for {
-		e, err := p.sum()
+		e, err := p.argument()
 		if err != nil {
 			return nil, err
 		}
@@ -210,6 +210,18 @@ func (p *parser) call(start token, name string) (*Call, error) {
 	}
 }
 
+// argument reads an argument of a function.
+func (p *parser) argument() (Expr, error) {
+	if !p.in.peek().is("EVENTS") {
+		return p.sum()
+	}
+	e, err := p.events()
+	if err != nil {
+		return nil, err
+	}
+	return p.shifted(e)
+}
+
 // selector reads a direct, wildcard or lookup selector or the name of an
 // alias, and SHIFT BY behind it.
 func (p *parser) selector() (Expr, error) {
@@ -217,6 +229,11 @@ func (p *parser) selector() (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
+	return p.shifted(e)
+}
+
+// shifted reads SHIFT BY behind a selector, if it is there.
+func (p *parser) shifted(e Expr) (Expr, error) {
 	if t := p.in.peek(); p.in.accept("SHIFT") {
 		if err := p.in.expectWord("BY"); err != nil {
 			return nil, err

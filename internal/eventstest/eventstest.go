@@ -72,9 +72,9 @@ func (s *Store) Read(ctx context.Context, bucket string, start, end int64, fn fu
 
 // Count counts the events of a range.
 func (s *Store) Count(ctx context.Context, bucket string, start, end, step int64) ([]int64, []events.Gap, error) {
-	counts := make([]int64, (end-start+step-1)/step)
+	counts := make([]int64, (uint64(end-start)-1)/uint64(step)+1)
 	gaps, err := s.Read(ctx, bucket, start, end, func(e *events.Event) error {
-		counts[(e.Time-start)/step]++
+		counts[uint64(e.Time-start)/uint64(step)]++
 		return nil
 	})
 	return counts, gaps, err

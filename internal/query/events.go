@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"dalmatiner/internal/dql"
@@ -13,10 +14,19 @@ import (
 	"dalmatiner/internal/term"
 )
 
+// nanoseconds returns a time in unix ms in nanoseconds. Later than the year 2262 there are no
+// events, and no such numbers.
+func nanoseconds(ms int64) int64 {
+	const last = math.MaxInt64 / int64(time.Millisecond)
+	return max(-last, min(ms, last)) * int64(time.Millisecond)
+}
+
 // EventSource gives events: an events.Store.
 type EventSource interface {
 	// Read is that of events.Store.
 	Read(ctx context.Context, bucket string, start, end int64, fn func(*events.Event) error) ([]events.Gap, error)
+	// Count is that of events.Store.
+	Count(ctx context.Context, bucket string, start, end, step int64) ([]int64, []events.Gap, error)
 }
 
 // EventList is the result of one EVENTS field.
@@ -100,14 +110,7 @@ func eventMetadata(pairs []dql.MetaPair) map[string]any {
 // readEvents reads the events of all fields.
 func (r *request) readEvents(ctx context.Context, fields []eventField) ([]EventList, error) {
 	c := collector{r: r, limits: r.Limits.Stricter(r.opt.Limits)}
-	start, end := r.times.Start*int64(time.Millisecond), r.times.End*int64(time.Millisecond)
-	const last = int64(^uint64(0)>>1) / int64(time.Millisecond)
-	if r.times.End > last {
-		end = last * int64(time.Millisecond)
-	}
-	if r.times.Start > last {
-		start = end
-	}
+	start, end := nanoseconds(r.times.Start), nanoseconds(r.times.End)
 	out := make([]EventList, len(fields))
 	for i := range fields {
 		f := &fields[i]

@@ -12,10 +12,13 @@ import (
 	"time"
 
 	"dalmatiner/internal/dql"
+	"dalmatiner/internal/events"
+	"dalmatiner/internal/eventstest"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/term"
 )
 
 // TestGolden runs the files of testdata. DESIGN.md describes their form.
@@ -44,12 +47,13 @@ type script struct {
 	rounds int64 // slots in a round; 0 = as in production
 	both   bool  // with compat, too
 	index  *indexed
+	events eventstest.Store
 }
 
 // runScript returns text with the results of its queries filled in.
 func runScript(t *testing.T, text string) string {
 	s := &script{t: t, source: newMemory(t)}
-	s.engine = &query.Engine{Source: sourceOf(s.source), Now: func() time.Time { return time.UnixMilli(s.now) }}
+	s.engine = &query.Engine{Source: sourceOf(s.source), Events: &s.events, Now: func() time.Time { return time.UnixMilli(s.now) }}
 	var out strings.Builder
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i := 0; i < len(lines); i++ {
@@ -96,6 +100,10 @@ func (s *script) command(words []string) {
 		s.engine.Source = sourceOf(s.index)
 	case words[0] == "tag" && len(words) >= 4:
 		s.tag(words[1:])
+	case words[0] == "event" && len(words) >= 4:
+		s.event(words[1], s.number(words[2]), strings.Join(words[3:], " "))
+	case words[0] == "gap" && len(words) == 4:
+		s.events.Gaps = append(s.events.Gaps, events.Gap{Start: s.number(words[1]), End: s.number(words[2]), Events: s.number(words[3])})
 	case words[0] == "compat" && len(words) == 1:
 		s.both = true
 	case words[0] == "rounds" && len(words) == 2:
@@ -116,6 +124,17 @@ func (s *script) command(words []string) {
 		s.source.load(words[1], q.Fields[0].Expr.(*dql.Select).Metric.Key, s.number(words[3][1:]), run)
 	default:
 		s.t.Fatalf("unknown command %q", words)
+	}
+}
+
+// event stores an event of a time in nanoseconds.
+func (s *script) event(bucket string, at int64, text string) {
+	body, err := term.AppendFromJSON(nil, []byte(text))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := s.events.Write(bucket, []events.Event{{Time: at, Body: body}}); err != nil {
+		s.t.Fatal(err)
 	}
 }
 
@@ -175,6 +194,9 @@ func (s *script) query(text string, opt query.Options) string {
 	fmt.Fprintf(&out, "start %d\n", r.Start)
 	for _, one := range r.Series {
 		fmt.Fprintf(&out, "%s res %d coverage %.3g:", one.Name, one.Resolution, one.Coverage)
+		if one.Unknown != nil {
+			fmt.Fprintf(&out, " unknown %v:", one.Unknown)
+		}
 		for i, v := range one.Values {
 			if i < one.Lead {
 				out.WriteString(" –")

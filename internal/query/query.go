@@ -198,7 +198,7 @@ func (r *request) planOptions() plan.Options {
 	return plan.Options{
 		Shown: plan.Shown{Explain: opt.Explain, Compat: opt.Compat, Confidence: opt.Confidence, Fill: opt.Fill},
 		Range: r.times, Limits: e.Limits.Stricter(opt.Limits), Now: r.began.UnixMilli(),
-		Width: opt.Width, Memory: opt.Memory, NoAggregates: opt.NoAggregates, Older: opt.Older,
+		Events: r.counter(), Width: opt.Width, Memory: opt.Memory, NoAggregates: opt.NoAggregates, Older: opt.Older,
 		Readers:    e.Readers.Most(),
 		RoundSlots: e.roundSlots, CompatSlots: e.compatSlots, AloneSlots: e.aloneSlots,
 	}

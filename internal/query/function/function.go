@@ -16,12 +16,13 @@ const (
 	TypeFloat
 	TypeTime
 	TypeWord
+	TypeEvents
 	TypeMetrics // of parameters only: one or more series
 	TypeNumber  // of parameters only: an integer or a float
 )
 
 func (t Type) String() string {
-	return [...]string{"metric", "histogram", "integer", "float", "time", "word", "metric*", "number"}[t]
+	return [...]string{"metric", "histogram", "integer", "float", "time", "word", "events", "metric*", "number"}[t]
 }
 
 // Takes reports whether an argument of type a fits a parameter of type t.
@@ -58,6 +59,7 @@ const (
 	KindConfidence             // the confidence as value
 	KindHistogram              // a histogram per span of time
 	KindStatistic              // a number out of a histogram
+	KindEvents                 // one value per step, from events
 )
 
 // Result returns the type of what the function gives.
@@ -122,7 +124,7 @@ const (
 // Function describes one function of the language.
 type Function struct {
 	Name      string
-	Signature []string // types of the arguments: metric, metric* (one or more), histogram, integer, float, number (both), time, word
+	Signature []string // types of the arguments: metric, metric* (one or more), histogram, integer, float, number (both), time, word, events
 	Returns   string   // metric or histogram
 	Combiner  string   // "metric" for functions of any number of series, else "none"
 	Group     string   // aggregate, combiner, transformation or histogram
@@ -157,7 +159,7 @@ func All() []Function {
 // Group returns what kind of function it is, as the language's page groups them.
 func (f *Entry) Group() string {
 	switch f.Kind {
-	case KindWindow:
+	case KindWindow, KindEvents:
 		return "aggregate"
 	case KindCombine, KindAcross, KindPick:
 		return "combiner"

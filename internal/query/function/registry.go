@@ -78,6 +78,7 @@ var registry = [...]Entry{
 	{"min", withTime, KindWindow, Min, "least value", "min(web.eu.requests BUCKET shop, 5s)", Original, ""},
 	{"max", withTime, KindWindow, Max, "greatest value", "max(web.eu.requests BUCKET shop, 5s)", Original, ""},
 	{"count", withTime, KindWindow, Count, "set slots; of a computed series, values with a confidence above 0", "count(temp BUCKET shop, 5s)", Older, ""},
+	{"count", []Type{TypeEvents, TypeTime}, KindEvents, Count, "events of each step; the last one ends with the range", "count(EVENTS FROM shop, 4s)", Extended, ""},
 	{"empty", withTime, KindWindow, Empty, "unset slots: the span less `count`, so what a short last span lacks is empty", "empty(temp BUCKET shop, 4s)", Older, ""},
 	{"first", withTime, KindWindow, First, "first value", "first(web.eu.requests BUCKET shop, 5s)", Extended, ""},
 	{"last", withTime, KindWindow, Last, "last value", "last(web.eu.requests BUCKET shop, 5s)", Extended, ""},

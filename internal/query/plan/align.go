@@ -64,6 +64,8 @@ func (a *aligner) expr(e dql.Expr) aligned {
 		return aligned{function.TypeTime, n.Milliseconds()}
 	case *dql.Word:
 		return aligned{typ: function.TypeWord}
+	case *dql.Events:
+		return aligned{typ: function.TypeEvents}
 	case *dql.Select:
 		return aligned{function.TypeMetric, a.resolution(n.Bucket)}
 	case *dql.Shift:
@@ -95,6 +97,9 @@ func (a *aligner) call(c *dql.Call) aligned {
 		}
 	}
 	fn, ok := function.Lookup(c.Name, types)
+	if ok && fn.Kind == function.KindEvents {
+		return aligned{function.TypeMetric, max(1, span)}
+	}
 	if !ok || series <= 0 {
 		return aligned{}
 	}

@@ -65,6 +65,8 @@ func (p *planner) apply(a arguments) (value, error) {
 		return p.pick(a)
 	case function.KindWindow:
 		return p.windows(a)
+	case function.KindEvents:
+		return p.countEvents(a)
 	}
 	return p.each(a.series, a.fn.Kind.Result(), func(in *Node) (*Node, error) {
 		n, err := p.one(a, in)

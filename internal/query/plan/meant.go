@@ -44,7 +44,7 @@ var examples = map[function.Type]string{function.TypeTime: "1m", function.TypeNu
 // time. It is empty where that makes no call of it.
 func (r *request) corrected(pos int, f *function.Entry, types []function.Type, consts []value) string {
 	text := callText(r.q.Text, pos)
-	if text == "" || len(types) == 0 || f.Args[0] != function.TypeMetric || types[0] != function.TypeMetric {
+	if text == "" || len(types) == 0 || f.Args[0] != types[0] || types[0] != function.TypeMetric && types[0] != function.TypeEvents {
 		return ""
 	}
 	last := len(types) - 1

@@ -39,6 +39,7 @@ type Read struct {
 	Shift      int64 // ms into the past
 	From, Past int64 // slots
 	Oldest     int64 // slots before this one cannot be set
+	Events     bool  // its points are numbers of events; then Key is empty
 
 	Spans []*Spans // by which it is read, each of its size; then its slots are not
 	Sums  []Sum    // that are added up as its slots are read

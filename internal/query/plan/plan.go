@@ -28,6 +28,7 @@ type Plan struct {
 	Size               // what it costs
 	Planned int64      // bytes of the plan itself
 	Indexed bool       // series were found by their tags
+	Events  bool       // events are counted
 	Lookups []Lookup   // how, where that is shown
 }
 

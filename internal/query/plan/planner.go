@@ -34,6 +34,7 @@ type value struct {
 	number float64
 	span   int64 // ms, of TypeTime
 	word   string
+	events *dql.Events // of TypeEvents; span is by how much they are shifted
 }
 
 // Make plans a query. Errors in the query are *dql.Error; a query that finds no series is
@@ -119,6 +120,8 @@ func (p *planner) field(f *dql.Field) error {
 	}
 	switch v.typ {
 	case function.TypeMetric:
+	case function.TypeEvents:
+		return p.unsupported(v.pos, "EVENTS")
 	case function.TypeHistogram:
 		if p.opt.Compat {
 			return nil
@@ -177,8 +180,11 @@ func (p *planner) expr(e dql.Expr) (value, error) {
 	case *dql.Select:
 		return p.selectMetrics(n, 0)
 	case *dql.Shift:
-		if s, ok := n.Of.(*dql.Select); ok {
-			return p.selectMetrics(s, n.By.Milliseconds())
+		switch of := n.Of.(type) {
+		case *dql.Select:
+			return p.selectMetrics(of, n.By.Milliseconds())
+		case *dql.Events:
+			return value{typ: function.TypeEvents, events: of, span: n.By.Milliseconds(), pos: of.Pos()}, nil
 		}
 		return p.lookup(n.Of.(*dql.Lookup), n.By.Milliseconds())
 	case *dql.Call:
@@ -188,7 +194,7 @@ func (p *planner) expr(e dql.Expr) (value, error) {
 	case *dql.Lookup:
 		return p.lookup(n, 0)
 	case *dql.Events:
-		return value{}, p.unsupported(n.Pos(), "EVENTS")
+		return value{typ: function.TypeEvents, events: n, pos: n.Pos()}, nil
 	}
 	panic(fmt.Sprintf("query: expression of type %T", e))
 }

@@ -23,9 +23,10 @@ type Options struct {
 	Shown
 	Range
 	Limits Limits
-	Now    int64  // unix ms
-	Width  int    // above 0: at most that many columns per series; at most MaxWidth
-	Memory Memory // is asked before the query uses any; nil lends everything
+	Now    int64          // unix ms
+	Width  int            // above 0: at most that many columns per series; at most MaxWidth
+	Memory Memory         // is asked before the query uses any; nil lends everything
+	Events source.Counter // counts events; nil refuses that
 
 	// NoAggregates reads slot by slot what a source could add up itself.
 	NoAggregates bool

@@ -20,31 +20,32 @@ type bucket struct {
 	source.Info
 }
 
-func (p *planner) bucket(s *dql.Select) (bucket, error) {
-	if b, ok := p.buckets[s.Bucket]; ok {
+// bucket returns the bucket of a name that stands at a position of the query.
+func (p *planner) bucket(name string, pos int) (bucket, error) {
+	if b, ok := p.buckets[name]; ok {
 		return b, nil
 	}
-	handle, err := p.source.Bucket(s.Bucket)
+	handle, err := p.source.Bucket(name)
 	if err != nil {
 		var near []string
 		if errors.Is(err, source.ErrUnknownBucket) {
-			for _, name := range suggest.Of(s.Bucket, p.source.BucketNames()) {
+			for _, name := range suggest.Of(name, p.source.BucketNames()) {
 				near = append(near, metric.Quoted(name))
 			}
 		}
-		return bucket{}, p.errorAt(s.BucketPos, err, "%v%s", err, suggest.Hint(near))
+		return bucket{}, p.errorAt(pos, err, "%v%s", err, suggest.Hint(near))
 	}
 	b := bucket{handle, handle.Info()}
 	if b.Resolution <= 0 {
-		panic(fmt.Sprintf("query: bucket %q has a resolution of %d ms", s.Bucket, b.Resolution))
+		panic(fmt.Sprintf("query: bucket %q has a resolution of %d ms", name, b.Resolution))
 	}
-	p.buckets[s.Bucket] = b
+	p.buckets[name] = b
 	return b, nil
 }
 
 // selectMetrics plans the reads of a selector, shifted into the past by shift.
 func (p *planner) selectMetrics(s *dql.Select, shift int64) (value, error) {
-	b, err := p.bucket(s)
+	b, err := p.bucket(s.Bucket, s.BucketPos)
 	if err != nil {
 		return value{}, err
 	}
@@ -147,21 +148,25 @@ func (p *planner) leaf(pos int, b bucket, key []byte, handle source.Series, shif
 			n.Values -= n.Values / p.opt.CompatSlots
 		}
 		n.Form = p.shape("read", b.Resolution, shift, r.From, r.Past)
-		p.out.Reads = append(p.out.Reads, n)
-		values := n.Values
-		if n := int64(len(p.out.Reads)); n > p.opt.Limits.MaxSeries {
-			err = p.tooManySeries(pos, n)
-		} else if p.out.Points += values; p.out.Points > p.opt.Limits.MaxPoints {
-			err = p.limit(pos, "points to read", p.out.Points, p.opt.Limits.MaxPoints,
-				"ask for a shorter range or fewer series")
-		} else {
-			err = p.grow(leafSize)
-		}
+		err = p.addRead(pos, n)
 	})
 	if p.opt.Explain { // for very many reads the text costs
 		p.describe(n, "read %s BUCKET %s, %d ms earlier", metric.Text(key), metric.Quoted(b.Name), shift)
 	}
 	return n, err
+}
+
+// addRead adds a read to the plan, within the limits.
+func (p *planner) addRead(pos int, n *Node) error {
+	p.out.Reads = append(p.out.Reads, n)
+	if n := int64(len(p.out.Reads)); n > p.opt.Limits.MaxSeries {
+		return p.tooManySeries(pos, n)
+	}
+	if p.out.Points += n.Values; p.out.Points > p.opt.Limits.MaxPoints {
+		return p.limit(pos, "points to read", p.out.Points, p.opt.Limits.MaxPoints,
+			"ask for a shorter range or fewer series")
+	}
+	return p.grow(leafSize)
 }
 
 // Oldest returns the first slot of a bucket that can be set at a time in unix ms: what has

@@ -43,8 +43,8 @@ func (r *Recorder) Bucket(name string) (source.Bucket, error) {
 // Basis returns what a plan that was made with the recorder as its source reads, at a time in
 // unix ms. It is nil where that cannot be told.
 func (r *Recorder) Basis(p *plan.Plan, now int64) Basis {
-	if p.Indexed || len(r.list) == 0 {
-		return nil // an index does not say when its answers change
+	if p.Indexed || p.Events || len(r.list) == 0 {
+		return nil // neither an index nor events say when answers change
 	}
 	read := make([]bool, len(r.list))
 	at := 0 // most reads are of the bucket of the one before

@@ -111,6 +111,20 @@ type Series interface {
 	Aggregate(ctx context.Context, from, step int64, dst []chunk.Header) (Cost, error)
 }
 
+// Counter gives numbers of events as series.
+type Counter interface {
+	// Counts returns a series whose slots are steps of time. The word of each is how many of
+	// the events that are asked for lie in it. A step of which damage took events is unknown.
+	// Errors in what is asked for are *dql.Error.
+	Counts(of *dql.Events, steps Steps) (Series, error)
+}
+
+// Steps say what the slots of a series of numbers of events are, in unix ms: slot n begins at
+// Offset + n × Length. Events from Until on are in none.
+type Steps struct {
+	Length, Offset, Until int64
+}
+
 // MaxRead is the most slots that a query asks of a series in one call.
 const MaxRead = 65536
 
