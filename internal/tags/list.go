@@ -84,6 +84,21 @@ func (x *Index) Metrics(ctx context.Context, q *Listing, parts int) (List, error
 	return x.list(ctx, q, func(l *lister) error { return l.metrics(parts) })
 }
 
+// TagNames returns the names of all stored tags that a series has, in the order of their texts.
+func (x *Index) TagNames() (names []TagName) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for number := range x.names.all() {
+		if x.withName.Len(number) == 0 {
+			continue
+		}
+		n := parseName(x.names.text(number))
+		names = append(names, TagName{bytes.Clone(n.Namespace), bytes.Clone(n.Name)})
+	}
+	slices.SortFunc(names, TagName.compare)
+	return names
+}
+
 // lister is a list that is being made.
 type lister struct {
 	lookup

@@ -40,7 +40,11 @@ func (x *Index) Lookup(ctx context.Context, l source.Lookup, fn func(source.Hit)
 	q := tags.Query{Collection: []byte(l.Collection), Metric: l.Metric, Where: condOf(l.Where)}
 	f := &find{Index: x, ctx: ctx, l: l, fn: fn}
 	if !x.Tags.Known(q.Collection) {
-		return f.untagged(q.Where)
+		err := f.untagged(q.Where)
+		if err == nil && !f.found {
+			err = f.miss(&q)
+		}
+		return err
 	}
 	for _, d := range l.Tags {
 		q.Want = append(q.Want, nameOf(d))
@@ -65,7 +69,10 @@ func (x *Index) Lookup(ctx context.Context, l source.Lookup, fn func(source.Hit)
 	for _, s := range steps {
 		f.step(source.Step(s))
 	}
-	return errors.Join(err, failed)
+	if err = errors.Join(err, failed); err == nil && !f.found {
+		err = f.miss(&q)
+	}
+	return err
 }
 
 // find is a lookup under way.
@@ -74,6 +81,8 @@ type find struct {
 	ctx context.Context
 	l   source.Lookup
 	fn  func(source.Hit) bool
+
+	found bool // a series
 }
 
 func (f *find) step(s source.Step) {
@@ -89,6 +98,7 @@ func (f *find) hit(b source.Bucket, key []byte, values [][]byte) (more bool, err
 	if may, err := f.Buckets.May(f.ctx, b, key, from, past); !may || err != nil {
 		return true, err
 	}
+	f.found = true
 	h := source.Hit{Bucket: b, Key: append([]byte(nil), key...)}
 	for i, v := range values {
 		if v != nil {

@@ -77,6 +77,11 @@ func (p *planner) hitsOf(index source.Index, l *dql.Lookup, shift int64) ([]sour
 		did.What = dql.Name(&dql.Lookup{All: l.All, Metric: l.Metric, Collection: l.Collection, Where: want.Where}, maxName)
 		want.Step = func(s source.Step) { did.Steps = append(did.Steps, s) }
 	}
+	if !p.opt.Compat {
+		want.Miss = func(reason string, near []string) {
+			p.misses(l, func() (string, []string) { return reason, near })
+		}
+	}
 	var hits []source.Hit
 	var refused error
 	err := index.Lookup(p.ctx, want, func(h source.Hit) bool {

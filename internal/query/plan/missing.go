@@ -12,12 +12,12 @@ import (
 	"dalmatiner/internal/suggest"
 )
 
-// Missing is a selector of a query that finds nothing.
+// Missing is a selector or a lookup of a query that finds nothing.
 type Missing struct {
 	Selector string   // its canonical text
 	Pos      int      // in the query, in bytes
 	Reason   string   // the part without a hit, and what may be meant
-	Near     []string // metrics that exist, as text of the language, nearest first
+	Near     []string // metrics, collections, tags or values that exist, as text of the language, nearest first
 }
 
 const (
@@ -37,12 +37,17 @@ func (p *planner) hit(s *dql.Select, b bucket, found bool) {
 		p.found = true
 		return
 	}
-	name := dql.Name(s, math.MaxInt)
+	p.misses(s, func() (string, []string) { return p.explainMiss(s, b) })
+}
+
+// misses notes a selector or lookup that finds nothing, each text once. why gives the reason.
+func (p *planner) misses(e dql.Expr, why func() (reason string, near []string)) {
+	name := dql.Name(e, math.MaxInt)
 	if slices.ContainsFunc(p.out.Missing, func(m Missing) bool { return m.Selector == name }) || len(p.out.Missing) == maxMissing {
 		return
 	}
-	m := Missing{Selector: name, Pos: s.Pos()}
-	m.Reason, m.Near = p.explainMiss(s, b)
+	m := Missing{Selector: name, Pos: e.Pos()}
+	m.Reason, m.Near = why()
 	p.out.Missing = append(p.out.Missing, m)
 }
 

@@ -152,6 +152,10 @@ type Lookup struct {
 	// Step is called with what the lookup did, in order, before Lookup returns; nil where
 	// nobody asks.
 	Step func(Step)
+
+	// Miss is called before Lookup returns where it found nothing: with the reason, and quoted
+	// texts that may be meant, nearest first. nil where nobody asks.
+	Miss func(reason string, near []string)
 }
 
 // Step is a part of a lookup. The steps that a part consists of come before it, one deeper.
