@@ -8,6 +8,7 @@ import (
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/mirror"
+	"dalmatiner/internal/tags"
 )
 
 // checkSides verifies the committed side files.
@@ -41,12 +42,25 @@ func (c *checker) dropped(n manifest.FileName) bool {
 	return err == nil && !state.HasFile(n)
 }
 
-// checkMirror verifies a file in two copies, whose items are records as the log had them.
+// checkTags verifies an item of a file of tags: a block of rows, or a record as the log had it.
+func checkTags(b *tags.Block, item []byte) error {
+	if !tags.IsBlock(item) {
+		_, err := logrecord.Parse(item)
+		return err
+	}
+	if err := b.Parse(item); err != nil {
+		return err
+	}
+	return b.Check()
+}
+
+// checkMirror verifies a file of tags in both copies.
 func (c *checker) checkMirror(f *manifest.File) {
 	path := datadir.FilePaths(f.Name())[0]
+	var b tags.Block
 	items := int64(0)
 	report, err := mirror.Read(c.fs, c.dir, f, func(item []byte) error {
-		if _, err := logrecord.Parse(item); err != nil {
+		if err := checkTags(&b, item); err != nil {
 			c.damaged(Damage{File: path, Part: "items", Detail: fmt.Sprintf("item %d: %v", items, err)})
 		}
 		items++

@@ -32,16 +32,27 @@ func (t *table) next(at int) int {
 // add adds a number. Numbers may have equal hashes.
 func (t *table) add(hash, number uint32) {
 	if t.n*8 >= len(t.slots)*7 {
-		old := t.slots
-		t.slots = make([]uint64, max(minTable, len(old)*5/4))
-		for _, s := range old {
-			if s != 0 {
-				t.put(s)
-			}
-		}
+		t.resize(len(t.slots) * 5 / 4)
 	}
 	t.put(uint64(hash)<<32 | uint64(number) + 1)
 	t.n++
+}
+
+// grow makes room for so many more numbers.
+func (t *table) grow(n int) {
+	if n = (t.n+n)*8/7 + 1; n > len(t.slots) {
+		t.resize(n)
+	}
+}
+
+func (t *table) resize(n int) {
+	old := t.slots
+	t.slots = make([]uint64, max(minTable, n))
+	for _, s := range old {
+		if s != 0 {
+			t.put(s)
+		}
+	}
 }
 
 func (t *table) put(s uint64) {
@@ -144,6 +155,37 @@ func (d *dict) hold(text []byte) (number uint32, fresh bool) {
 		d.holds[number]++
 		return number, false
 	}
+	number = d.enter(text, hash)
+	d.holds[number] = 1
+	return number, true
+}
+
+// intern returns the number of a text without holding it: its owner counts the holds, and ends
+// with sweep.
+func (d *dict) intern(text []byte) uint32 {
+	hash := hashOf(text)
+	if number, ok := d.findHash(text, hash); ok {
+		return number
+	}
+	return d.enter(text, hash)
+}
+
+// sweep lets go of what nothing holds.
+func (d *dict) sweep() {
+	free := make(map[uint32]bool, len(d.free))
+	for _, number := range d.free {
+		free[number] = true
+	}
+	for number, holds := range d.holds {
+		if holds == 0 && !free[uint32(number)] {
+			d.holds[number] = 1
+			d.release(uint32(number))
+		}
+	}
+}
+
+// enter gives a text a number that nothing holds.
+func (d *dict) enter(text []byte, hash uint32) (number uint32) {
 	if n := len(d.free); n > 0 {
 		number, d.free = d.free[n-1], d.free[:n-1]
 	} else {
@@ -154,9 +196,9 @@ func (d *dict) hold(text []byte) (number uint32, fresh bool) {
 	n := binary.PutUvarint(size[:], uint64(len(text)))
 	at, block := d.texts.take(n + len(text))
 	copy(block[copy(block, size[:n]):], text)
-	d.at[number], d.holds[number] = at, 1
+	d.at[number] = at
 	d.table.add(hash, number)
-	return number, true
+	return number
 }
 
 // release holds a number once less, and reports whether it is gone with that.

@@ -225,6 +225,10 @@ func appendPair(dst []byte, name uint32, value []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, name), value...)
 }
 
+func splitPair(text []byte) (name uint32, value []byte) {
+	return binary.LittleEndian.Uint32(text), text[4:]
+}
+
 func (x *Index) holdName(n TagName) uint32 {
 	x.text = appendName(x.text[:0], n)
 	number, _ := x.names.hold(x.text)
@@ -241,7 +245,10 @@ func (x *Index) holdPair(name uint32, value []byte) uint32 {
 }
 
 // value returns the value of a tag.
-func (x *Index) value(pair uint32) []byte { return x.pairs.text(pair)[4:] }
+func (x *Index) value(pair uint32) []byte {
+	_, value := splitPair(x.pairs.text(pair))
+	return value
+}
 
 func (x *Index) release(g register) {
 	if !g.removed && x.pairs.release(g.pair) {

@@ -9,6 +9,9 @@ import (
 // walkRows is how many rows Walk copies before it lets others at the index.
 const walkRows = 256
 
+// maxPart is how many bytes of tags a change of a walk has before another one says the rest.
+const maxPart = 128 << 10
+
 // Walk calls fn with changes that make the present state when they are applied to an empty
 // index, removals too, until fn returns an error, which it returns. They have one order, by a
 // hash of bucket and key, bucket, key, collection and timestamp: two indexes of the same state give
@@ -36,6 +39,25 @@ func (x *Index) Walk(fn func(*Change) error) error {
 		}
 	}
 	return nil
+}
+
+// Of returns changes that make what the index has of a series in all its collections, encoded
+// (ParseChange), in the order of Walk.
+func (x *Index) Of(bucket uint64, key []byte) (changes []byte) {
+	var w walker
+	hash := seriesHash(bucket, key)
+	x.mu.RLock()
+	var ids []uint64
+	s := x.byKey.search(hash)
+	for id, ok := s.next(); ok; id, ok = s.next() {
+		b, _, k, _ := keyOf(x.rows.get(x.at[id]))
+		if x.buckets.ids[b] == bucket && bytes.Equal(k, key) {
+			ids = append(ids, uint64(hash)<<32|uint64(id))
+		}
+	}
+	x.mu.RUnlock()
+	x.copyRows(&w, ids)
+	return w.buf
 }
 
 // walker is the memory of a walk.
@@ -76,7 +98,8 @@ func (x *Index) copyRows(w *walker, ids []uint64) {
 	})
 	w.buf = w.buf[:0]
 	for _, id := range ids {
-		x.appendRow(w, uint32(id))
+		w.codec.decode(&w.row, x.rows.get(x.at[uint32(id)]), x.nodes.ids)
+		w.buf = appendRow(w.buf, &w.change, &w.row, w.codec.timestamps, x)
 	}
 }
 
@@ -90,44 +113,62 @@ func (x *Index) still(id uint64) bool {
 	return seriesHash(x.buckets.ids[bucket], key) == uint32(id>>32)
 }
 
-// appendRow appends a change for each timestamp of a row.
-func (x *Index) appendRow(w *walker, id uint32) {
-	r := &w.row
-	w.codec.decode(r, x.rows.get(x.at[id]), x.nodes.ids)
-	slices.SortFunc(w.codec.timestamps, timestamp.compare)
-	for _, s := range w.codec.timestamps {
-		c := &w.change
+// texts say what the numbers of a row mean.
+type texts interface {
+	bucketOf(uint32) uint64
+	collectionOf(uint32) []byte
+	metricOf(uint32) []byte
+	tagNameOf(uint32) TagName
+	tagValueOf(pair uint32) []byte
+}
+
+func (x *Index) bucketOf(n uint32) uint64      { return x.buckets.ids[n] }
+func (x *Index) collectionOf(n uint32) []byte  { return x.collections.text(n) }
+func (x *Index) metricOf(n uint32) []byte      { return x.metrics.text(n) }
+func (x *Index) tagNameOf(n uint32) TagName    { return parseName(x.names.text(n)) }
+func (x *Index) tagValueOf(pair uint32) []byte { return x.value(pair) }
+
+// appendRow appends a change for each timestamp of a row. c is memory for one.
+func appendRow(dst []byte, c *Change, r *row, timestamps []timestamp, of texts) []byte {
+	slices.SortFunc(timestamps, timestamp.compare)
+	for _, s := range timestamps {
 		*c = Change{
-			Bucket: x.buckets.ids[r.bucket], Key: r.key, Collection: x.collections.text(r.collection),
+			Bucket: of.bucketOf(r.bucket), Key: r.key, Collection: of.collectionOf(r.collection),
 			Leave: r.left == s, Replace: r.cleared == s,
 			Set: c.Set[:0], Removed: c.Removed[:0], Clock: s.clock, Node: s.node,
 		}
 		if r.named == s {
-			c.Name = x.metrics.text(r.name)
+			c.Name = of.metricOf(r.name)
 		}
 		for _, g := range r.tags {
 			if g.timestamp != s {
 				continue
 			}
-			if n := parseName(x.names.text(g.name)); g.removed {
+			if n := of.tagNameOf(g.name); g.removed {
 				c.Removed = append(c.Removed, n)
 			} else {
-				c.Set = append(c.Set, Tag{n, x.value(g.pair)})
+				c.Set = append(c.Set, Tag{n, of.tagValueOf(g.pair)})
 			}
 		}
 		slices.SortFunc(c.Set, func(a, b Tag) int { return a.TagName.compare(b.TagName) })
 		slices.SortFunc(c.Removed, TagName.compare)
-		w.buf = appendParts(w.buf, c)
+		dst = appendParts(dst, c)
 	}
+	return dst
 }
 
-// appendParts appends a change, as several where it has more tags than one may have: several
-// changes may have had one timestamp.
+// appendParts appends a change, as several where it has more tags or bytes than one may have:
+// several changes may have had one timestamp.
 func appendParts(dst []byte, c *Change) []byte {
 	part := *c
 	for set, removed := c.Set, c.Removed; ; {
-		n := min(len(set), MaxTags)
-		m := min(len(removed), MaxTags-n)
+		n, m := 0, 0
+		for size := 0; n < min(len(set), MaxTags) && size < maxPart; n++ {
+			size += len(set[n].Namespace) + len(set[n].Name) + len(set[n].Value)
+		}
+		for size := 0; n == len(set) && m < min(len(removed), MaxTags-n) && size < maxPart; m++ {
+			size += len(removed[m].Namespace) + len(removed[m].Name)
+		}
 		part.Set, part.Removed = set[:n], removed[:m]
 		dst = AppendChange(dst, &part)
 		if set, removed = set[n:], removed[m:]; len(set)+len(removed) == 0 {

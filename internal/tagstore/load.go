@@ -57,7 +57,18 @@ func (s *Store) loadFile(f *manifest.File) error {
 		s.damaged(path, 0, fmt.Errorf("the file in front of it is missing: changes of tags between the positions %d and %d of the log are lost", s.past, f.From))
 	}
 	s.past = max(s.past, f.Past)
-	report, err := mirror.Read(s.o.FS, s.o.Dir, f, s.loadItem(path))
+	take, done := s.loadRecord, func() error { return nil }
+	if f.Kind == manifest.TagBase {
+		take, done = s.loadBase()
+	}
+	report, err := s.read(f, func(item []byte) {
+		if err := take(item); err != nil {
+			s.damaged(path, 1, err)
+		}
+	})
+	if err == nil {
+		err = done()
+	}
 	if err != nil {
 		return fmt.Errorf("tags: %s: %w", path, err)
 	}
@@ -88,19 +99,43 @@ func (s *Store) loadFile(f *manifest.File) error {
 	return nil
 }
 
-// loadChange enters a change into the index. Its bucket may be one that only the log names.
-func (s *Store) loadChange(c *tags.Change) {
-	n, ok := s.o.Incarnation(c.Bucket, c.Key)
-	switch {
-	case !ok && s.o.Deleted(c.Bucket) || c.Clock <= n:
-		return
-	case !ok:
+// read gives every item of a file to fn, while the next ones are read and decompressed.
+func (s *Store) read(f *manifest.File, fn func(item []byte)) (report mirror.Report, err error) {
+	items, free := make(chan []byte, itemsAhead), make(chan []byte, itemsAhead+2)
+	for range cap(free) {
+		free <- nil
+	}
+	go func() {
+		defer close(items)
+		report, err = mirror.Read(s.o.FS, s.o.Dir, f, func(item []byte) error {
+			items <- append((<-free)[:0], item...)
+			return nil
+		})
+	}()
+	for item := range items {
+		fn(item)
+		free <- item
+	}
+	return report, err
+}
+
+// itemsAhead is how many items of a file are read before they are taken.
+const itemsAhead = 4
+
+// keeps says what of a series is taken from the files. Its bucket may be one that only the log
+// names.
+func (s *Store) keeps(bucket uint64, key []byte) (after uint64, ok bool) {
+	after, ok = s.o.Incarnation(bucket, key)
+	if !ok && s.o.Deleted(bucket) {
+		return 0, false
+	}
+	if !ok {
 		if s.unnamed == nil {
 			s.unnamed = make(map[uint64]bool)
 		}
-		s.unnamed[c.Bucket] = true
+		s.unnamed[bucket] = true
 	}
-	s.index.Apply(c)
+	return after, true
 }
 
 // Settle drops the tags of buckets that nothing names, now that the log has been read: where
@@ -126,26 +161,58 @@ func (s *Store) damaged(path string, records int64, err error) {
 	s.o.Damage.Report("tags "+path, err)
 }
 
-// loadItem returns what takes the records of a file.
-func (s *Store) loadItem(path string) func(item []byte) error {
-	return func(item []byte) error {
-		r, err := logrecord.Parse(item)
-		if err != nil {
-			s.damaged(path, 1, err)
-			return nil
+// loadBase returns what takes the items of a base, and what ends it. A base has blocks of rows, and
+// records for rows that are too long for one.
+func (s *Store) loadBase() (take func(item []byte) error, done func() error) {
+	var b tags.Block
+	rows := s.index.NewLoader(s.keeps)
+	take = func(item []byte) error {
+		if !tags.IsBlock(item) {
+			return eachChange(item, rows.Change)
 		}
-		switch r.Kind {
-		case logrecord.Tags:
-			return r.EachChange(func(c *tags.Change) error {
-				s.clock = max(s.clock, c.Clock)
-				s.loadChange(c)
-				return nil
-			})
-		case logrecord.SeriesDeleted:
-			for id := range seriesOf(&r) {
-				s.index.Drop(r.Bucket, id)
-			}
+		if err := b.Parse(item); err != nil {
+			return err
 		}
-		return nil
+		return rows.Add(&b)
 	}
+	return take, func() error {
+		err := rows.Done()
+		s.clock = max(s.clock, rows.Clock())
+		return err
+	}
+}
+
+// eachChange calls fn for every change of a record.
+func eachChange(item []byte, fn func(*tags.Change)) error {
+	r, err := logrecord.Parse(item)
+	if err != nil {
+		return err
+	}
+	return r.EachChange(func(c *tags.Change) error {
+		fn(c)
+		return nil
+	})
+}
+
+// loadRecord takes a record of a file of changes.
+func (s *Store) loadRecord(item []byte) error {
+	r, err := logrecord.Parse(item)
+	if err != nil {
+		return err
+	}
+	switch r.Kind {
+	case logrecord.Tags:
+		return r.EachChange(func(c *tags.Change) error {
+			s.clock = max(s.clock, c.Clock)
+			if after, ok := s.keeps(c.Bucket, c.Key); ok && c.Clock > after {
+				s.index.Apply(c)
+			}
+			return nil
+		})
+	case logrecord.SeriesDeleted:
+		for id := range seriesOf(&r) {
+			s.index.Drop(r.Bucket, id)
+		}
+	}
+	return nil
 }

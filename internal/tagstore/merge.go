@@ -20,9 +20,6 @@ const (
 
 	// mergeFiles of changes are merged however short they are: a start reads all.
 	mergeFiles = 256
-
-	// baseItem is how many bytes of changes of a bucket one record of a base has.
-	baseItem = 32 << 10
 )
 
 // due reports whether changes have half as many bytes as the base. The lock is held.
@@ -103,35 +100,11 @@ func (s *Store) writeBase(ctx context.Context, f manifest.File) (manifest.File, 
 	if err != nil {
 		return f, err
 	}
-	var rec []byte
-	bucket, size := uint64(0), 0
-	end := func() (err error) {
-		if size > 0 {
-			err = w.Add(rec)
-		}
-		size = 0
-		return err
-	}
-	err = s.index.Walk(func(c *tags.Change) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if c.Bucket != bucket || size >= baseItem {
-			if err := end(); err != nil {
-				return err
-			}
-		}
-		if size == 0 {
-			rec, bucket = logrecord.AppendTags(rec[:0], c.Bucket), c.Bucket
-		}
-		was := len(rec)
-		rec = tags.AppendChange(rec, c)
-		size += len(rec) - was
-		return nil
+	err = s.index.Blocks(func(block []byte) error {
+		return errors.Join(ctx.Err(), w.Add(block))
+	}, func(c *tags.Change) error {
+		return w.Add(tags.AppendChange(logrecord.AppendTags(nil, c.Bucket), c))
 	})
-	if err == nil {
-		err = end()
-	}
 	if err != nil {
 		return f, errors.Join(err, w.Abort())
 	}
