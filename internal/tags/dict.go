@@ -31,7 +31,7 @@ func (t *table) next(at int) int {
 
 // add adds a number. Numbers may have equal hashes.
 func (t *table) add(hash, number uint32) {
-	if t.n*8 >= len(t.slots)*7 {
+	if t.n*4 >= len(t.slots)*3 {
 		t.resize(len(t.slots) * 5 / 4)
 	}
 	t.put(uint64(hash)<<32 | uint64(number) + 1)
@@ -40,7 +40,7 @@ func (t *table) add(hash, number uint32) {
 
 // grow makes room for so many more numbers.
 func (t *table) grow(n int) {
-	if n = (t.n+n)*8/7 + 1; n > len(t.slots) {
+	if n = (t.n+n)*4/3 + 1; n > len(t.slots) {
 		t.resize(n)
 	}
 }

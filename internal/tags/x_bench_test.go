@@ -103,3 +103,17 @@ func BenchmarkLookup(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkLoad loads a million series from blocks, as a start does.
+func BenchmarkLoad(b *testing.B) {
+	blocks, _ := blocksOf(b, millionSeries(b))
+	size := 0
+	for _, block := range blocks {
+		size += len(block)
+	}
+	for b.Loop() {
+		load(b, New(), keepAll, blocks)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchSeries, "ns/series")
+	b.ReportMetric(float64(size)/benchSeries, "B/series")
+}
