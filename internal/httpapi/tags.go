@@ -2,9 +2,10 @@ package httpapi
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/tagline"
@@ -63,9 +64,13 @@ func exportTags(store Store, of Tags, w http.ResponseWriter, r *http.Request) er
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out := bufio.NewWriterSize(w, replyBuffer)
 	var line []byte
-	err := of.Walk(func(c *tags.Change) (err error) {
+	walk := of.Walk
+	if key != nil {
+		walk = func(fn func(*tags.Change) error) error { return eachOf(of, names, key, fn) }
+	}
+	err := walk(func(c *tags.Change) (err error) {
 		name, ok := names[c.Bucket]
-		if !ok || only != 0 && c.Bucket != only || key != nil && !bytes.Equal(c.Key, key) {
+		if !ok || only != 0 && c.Bucket != only {
 			return r.Context().Err()
 		}
 		if line, err = tagline.Append(line[:0], name, c); err == nil {
@@ -74,4 +79,21 @@ func exportTags(store Store, of Tags, w http.ResponseWriter, r *http.Request) er
 		return err
 	})
 	return errors.Join(err, out.Flush())
+}
+
+// eachOf calls fn for what makes the tags of a metric in all buckets.
+func eachOf(of Tags, buckets map[uint64]string, key []byte, fn func(*tags.Change) error) error {
+	for _, id := range slices.Sorted(maps.Keys(buckets)) {
+		var c tags.Change
+		for rest := of.Index().Of(id, key); len(rest) > 0; {
+			var err error
+			if rest, err = tags.ParseChange(&c, rest); err != nil {
+				return err
+			}
+			if err = fn(&c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package tags
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/metric"
 )
 
@@ -140,6 +142,24 @@ func TestLoadsAreMerged(t *testing.T) {
 	})
 }
 
+// What is known of a series is what a walk says of it.
+func TestOfASeries(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x, _ := drawIndex(t, "changes")
+		c := drawChange(t)
+		var want []byte
+		err := x.Walk(func(o *Change) error {
+			if o.Bucket == c.Bucket && bytes.Equal(o.Key, c.Key) {
+				want = AppendChange(want, o)
+			}
+			return nil
+		})
+		if got := x.Of(c.Bucket, c.Key); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("got\n%q, want\n%q", got, want)
+		}
+	})
+}
+
 // What a series said before it was deleted is left out, and so are buckets that are gone; nothing
 // holds the texts of what was left out.
 func TestLoadLeavesOut(t *testing.T) {
@@ -170,6 +190,21 @@ func TestLoadLeavesOut(t *testing.T) {
 			t.Fatalf("%q, want\n%q", got, want)
 		}
 	})
+}
+
+// The format is frozen: files hold these bytes.
+func TestFrozenBlock(t *testing.T) {
+	x := New()
+	for i := range someChanges {
+		x.Apply(&someChanges[i])
+	}
+	blocks, _ := blocksOf(t, x)
+	frozen.Same(t, "block.txt", []byte(hex.EncodeToString(blocks[0])+"\n"))
+	loaded := New()
+	load(t, loaded, keepAll, blocks)
+	if !bytes.Equal(bytesOf(t, loaded), bytesOf(t, x)) {
+		t.Error("it says something else")
+	}
 }
 
 // Blocks stay short, whatever the rows are, and each can be read without the others.

@@ -77,9 +77,13 @@ func (s *Store) loadFile(f *manifest.File) error {
 	}
 	if report.Lost {
 		s.unread = s.unread || report.Unread
-		lost, text := report.LostItems, fmt.Sprintf("%d records of changes of tags are lost in both copies; all others are served", report.LostItems)
+		what := "records of changes of tags"
+		if f.Kind == manifest.TagBase {
+			what = "blocks of series with their tags"
+		}
+		lost, text := report.LostItems, fmt.Sprintf("%d %s are lost in both copies; all others are served", report.LostItems, what)
 		if lost < 0 {
-			lost, text = 0, "records of changes of tags are lost in both copies, how many is not known; all others are served"
+			lost, text = 0, what+" are lost in both copies, how many is not known; all others are served"
 		}
 		s.damaged(path, lost, errors.New(text))
 		return nil
