@@ -24,7 +24,7 @@ const (
 func (x *Index) Blocks(block func([]byte) error, change func(*Change) error) error {
 	w := blockWriter{}
 	for id, more := 0, true; more; {
-		id, more = x.fillBlock(&w, id)
+		id, more = w.fill(x, id)
 		for rest := w.long; len(rest) > 0; {
 			var err error
 			if rest, err = ParseChange(&w.change, rest); err != nil {
@@ -85,8 +85,8 @@ type blockWriter struct {
 	change Change
 }
 
-// fillBlock makes a block of rows from an id on, and returns where to go on.
-func (x *Index) fillBlock(w *blockWriter, id int) (next int, more bool) {
+// fill makes a block of rows from an id on, and returns where to go on.
+func (w *blockWriter) fill(x *Index, id int) (next int, more bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, l := range []*locals{&w.nodes, &w.buckets, &w.collections, &w.metrics, &w.names, &w.pairs} {
@@ -99,8 +99,8 @@ func (x *Index) fillBlock(w *blockWriter, id int) (next int, more bool) {
 			continue
 		}
 		w.codec.decode(&w.row, x.rows.get(x.at[id]), x.nodes.ids)
-		if x.textBytes(&w.row) > longRow {
-			w.long = appendRow(w.long, &w.change, &w.row, w.codec.timestamps, x)
+		if textBytes(x, &w.row) > longRow {
+			w.long = appendRow(w.long, &w.change, &w.row, w.codec.timestamps, indexTexts{x})
 		} else {
 			w.add(x)
 		}
@@ -112,7 +112,7 @@ func (x *Index) fillBlock(w *blockWriter, id int) (next int, more bool) {
 }
 
 // textBytes returns the length of the tags of a row.
-func (x *Index) textBytes(r *row) (n int) {
+func textBytes(x *Index, r *row) (n int) {
 	for i := range r.tags {
 		g := &r.tags[i]
 		if n += len(x.names.text(g.name)); !g.removed {

@@ -29,7 +29,7 @@ type Loader struct {
 
 // NewLoader returns a Loader of an index. keep is asked about every series: what it says at clocks
 // up to after is left out, and all of one that is not ok.
-func (x *Index) NewLoader(keep func(bucket uint64, key []byte) (after uint64, ok bool)) *Loader {
+func NewLoader(x *Index, keep func(bucket uint64, key []byte) (after uint64, ok bool)) *Loader {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return &Loader{x: x, keep: keep, bulk: len(x.at) == 0}
@@ -261,7 +261,7 @@ func (l *Loader) enter(id, hash uint32) error {
 		return nil
 	}
 	n := x.codec.decode(&l.row, x.rows.get(x.at[id]), x.nodes.ids)
-	err := l.postpone(x, x.codec.timestamps, 0)
+	err := l.postpone(indexTexts{x}, x.codec.timestamps, 0)
 	x.collections.holds[collection]--
 	if l.row.named.some {
 		x.metrics.holds[l.row.name]--

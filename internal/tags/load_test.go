@@ -38,7 +38,7 @@ func keepAll(uint64, []byte) (uint64, bool) { return 0, true }
 
 // load loads blocks, and changes as those of long rows, into an index.
 func load(t interface{ Fatal(...any) }, x *Index, keep func(uint64, []byte) (uint64, bool), blocks [][]byte, changes ...Change) {
-	l := x.NewLoader(keep)
+	l := NewLoader(x, keep)
 	var b Block
 	for _, block := range blocks {
 		err := b.Parse(block)
@@ -260,7 +260,7 @@ func FuzzBlock(f *testing.F) {
 			return
 		}
 		x := New()
-		l := x.NewLoader(keepAll)
+		l := NewLoader(x, keepAll)
 		addErr := l.Add(&b)
 		if err := l.Done(); err != nil {
 			t.Fatal(err)

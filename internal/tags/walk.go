@@ -99,7 +99,7 @@ func (x *Index) copyRows(w *walker, ids []uint64) {
 	w.buf = w.buf[:0]
 	for _, id := range ids {
 		w.codec.decode(&w.row, x.rows.get(x.at[uint32(id)]), x.nodes.ids)
-		w.buf = appendRow(w.buf, &w.change, &w.row, w.codec.timestamps, x)
+		w.buf = appendRow(w.buf, &w.change, &w.row, w.codec.timestamps, indexTexts{x})
 	}
 }
 
@@ -122,11 +122,14 @@ type texts interface {
 	tagValueOf(pair uint32) []byte
 }
 
-func (x *Index) bucketOf(n uint32) uint64      { return x.buckets.ids[n] }
-func (x *Index) collectionOf(n uint32) []byte  { return x.collections.text(n) }
-func (x *Index) metricOf(n uint32) []byte      { return x.metrics.text(n) }
-func (x *Index) tagNameOf(n uint32) TagName    { return parseName(x.names.text(n)) }
-func (x *Index) tagValueOf(pair uint32) []byte { return x.value(pair) }
+// indexTexts are those of the rows of an index.
+type indexTexts struct{ *Index }
+
+func (x indexTexts) bucketOf(n uint32) uint64      { return x.buckets.ids[n] }
+func (x indexTexts) collectionOf(n uint32) []byte  { return x.collections.text(n) }
+func (x indexTexts) metricOf(n uint32) []byte      { return x.metrics.text(n) }
+func (x indexTexts) tagNameOf(n uint32) TagName    { return parseName(x.names.text(n)) }
+func (x indexTexts) tagValueOf(pair uint32) []byte { return x.value(pair) }
 
 // appendRow appends a change for each timestamp of a row. c is memory for one.
 func appendRow(dst []byte, c *Change, r *row, timestamps []timestamp, of texts) []byte {

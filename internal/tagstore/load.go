@@ -169,7 +169,7 @@ func (s *Store) damaged(path string, records int64, err error) {
 // records for rows that are too long for one.
 func (s *Store) loadBase() (take func(item []byte) error, done func() error) {
 	var b tags.Block
-	rows := s.index.NewLoader(s.keeps)
+	rows := tags.NewLoader(s.index, s.keeps)
 	take = func(item []byte) error {
 		if !tags.IsBlock(item) {
 			return eachChange(item, rows.Change)
