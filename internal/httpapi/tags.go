@@ -3,9 +3,7 @@ package httpapi
 import (
 	"bufio"
 	"errors"
-	"maps"
 	"net/http"
-	"slices"
 
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/tagline"
@@ -64,11 +62,7 @@ func exportTags(store Store, of Tags, w http.ResponseWriter, r *http.Request) er
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out := bufio.NewWriterSize(w, replyBuffer)
 	var line []byte
-	walk := of.Walk
-	if key != nil {
-		walk = func(fn func(*tags.Change) error) error { return eachOf(of, names, key, fn) }
-	}
-	err := walk(func(c *tags.Change) (err error) {
+	write := func(c *tags.Change) (err error) {
 		name, ok := names[c.Bucket]
 		if !ok || only != 0 && c.Bucket != only {
 			return r.Context().Err()
@@ -77,23 +71,14 @@ func exportTags(store Store, of Tags, w http.ResponseWriter, r *http.Request) er
 			_, err = out.Write(line)
 		}
 		return err
-	})
-	return errors.Join(err, out.Flush())
-}
-
-// eachOf calls fn for what makes the tags of a metric in all buckets.
-func eachOf(of Tags, buckets map[uint64]string, key []byte, fn func(*tags.Change) error) error {
-	for _, id := range slices.Sorted(maps.Keys(buckets)) {
-		var c tags.Change
-		for rest := of.Index().Of(id, key); len(rest) > 0; {
-			var err error
-			if rest, err = tags.ParseChange(&c, rest); err != nil {
-				return err
-			}
-			if err = fn(&c); err != nil {
-				return err
-			}
+	}
+	if key == nil {
+		return errors.Join(of.Walk(write), out.Flush())
+	}
+	for _, b := range store.Buckets() {
+		if err := of.Index().WalkSeries(b.ID, key, write); err != nil {
+			return err
 		}
 	}
-	return nil
+	return out.Flush()
 }

@@ -154,8 +154,13 @@ func TestOfASeries(t *testing.T) {
 			}
 			return nil
 		})
-		if got := x.Of(c.Bucket, c.Key); err != nil || !bytes.Equal(got, want) {
-			t.Fatalf("got\n%q, want\n%q", got, want)
+		var got []byte
+		err = errors.Join(err, x.WalkSeries(c.Bucket, c.Key, func(o *Change) error {
+			got = AppendChange(got, o)
+			return nil
+		}))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("got\n%q, want\n%q, %v", got, want, err)
 		}
 	})
 }

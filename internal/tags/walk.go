@@ -26,24 +26,16 @@ func (x *Index) Walk(fn func(*Change) error) error {
 		for n < len(ids) && ids[n]>>32 == ids[n-1]>>32 {
 			n++
 		}
-		x.copyRows(&w, ids[:n])
-		ids = ids[n:]
-		for rest := w.buf; len(rest) > 0; {
-			var err error
-			if rest, err = ParseChange(&w.change, rest); err != nil {
-				return err
-			}
-			if err = fn(&w.change); err != nil {
-				return err
-			}
+		if err := x.walk(&w, ids[:n], fn); err != nil {
+			return err
 		}
+		ids = ids[n:]
 	}
 	return nil
 }
 
-// Of returns changes that make what the index has of a series in all its collections, encoded
-// (ParseChange), in the order of Walk.
-func (x *Index) Of(bucket uint64, key []byte) (changes []byte) {
+// WalkSeries is Walk for one series, whose rows it looks up.
+func (x *Index) WalkSeries(bucket uint64, key []byte, fn func(*Change) error) error {
 	var w walker
 	hash := seriesHash(bucket, key)
 	x.mu.RLock()
@@ -56,8 +48,22 @@ func (x *Index) Of(bucket uint64, key []byte) (changes []byte) {
 		}
 	}
 	x.mu.RUnlock()
-	x.copyRows(&w, ids)
-	return w.buf
+	return x.walk(&w, ids, fn)
+}
+
+// walk calls fn with the changes of rows that are copied together.
+func (x *Index) walk(w *walker, ids []uint64, fn func(*Change) error) error {
+	x.copyRows(w, ids)
+	for rest := w.buf; len(rest) > 0; {
+		var err error
+		if rest, err = ParseChange(&w.change, rest); err != nil {
+			return err
+		}
+		if err = fn(&w.change); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // walker is the memory of a walk.
