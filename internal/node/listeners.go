@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/ddbudp"
 	"dalmatiner/internal/ingest/graphite"
+	"dalmatiner/internal/tagstore"
 )
 
 // listeners are the ways in that are off unless they are configured: Graphite and
@@ -83,7 +84,7 @@ func (d *listeners) close() error {
 // serve serves the open listeners until shutdown. One that fails ends the node.
 func (d *listeners) serve(n *node) {
 	d.graphite = graphite.New(graphite.Options{
-		Points: n.points, Memory: n.store.Memory(), Account: n.store.Account(), Now: n.store.Now,
+		Points: n.points, Tags: tagstore.Tagger{Of: n.store.Tags()}, Memory: n.store.Memory(), Account: n.store.Account(), Now: n.store.Now,
 		Logger: n.logger, Monitor: n.rec, Bucket: n.cfg.GraphiteBucket,
 		MaxConnections: n.cfg.GraphiteMaxConnections, MaxLine: int(n.cfg.GraphiteMaxLine),
 		Idle: n.cfg.GraphiteIdle, InputStall: n.cfg.InputStall,

@@ -1,6 +1,8 @@
 package tags
 
 import (
+	"sync/atomic"
+
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/postings"
 )
@@ -125,6 +127,7 @@ func (x *Index) forgetRow(id uint32, upTo uint64) {
 type recent struct {
 	hour uint64
 	of   [2]postings.Lists // in the hour, before it
+	gone atomic.Uint64     // how often remove was called
 }
 
 const hourNS = 3600_000_000_000
@@ -144,6 +147,7 @@ func (r *recent) add(id uint32, clock uint64) {
 }
 
 func (r *recent) remove(id uint32) {
+	r.gone.Add(1)
 	for age := range r.of {
 		if r.of[age].Set(0).Contains(id) {
 			r.of[age].Remove(0, id)

@@ -243,15 +243,17 @@ func (s *Store) apply(c *tags.Change) bool {
 
 // wait holds back who changes tags while too many changes are not flushed.
 func (s *Store) wait(ctx context.Context) error {
-	full := func() bool { return s.Unflushed() > 2*s.o.FlushBytes && !s.o.Pressure.DiskFull() }
-	if !full() {
+	if !s.full() {
 		return ctx.Err()
 	}
-	if err := s.o.Pressure.Hold(ctx, full, true); err != nil && !errors.Is(err, backpressure.ErrUrgent) {
+	if err := s.o.Pressure.Hold(ctx, s.full, true); err != nil && !errors.Is(err, backpressure.ErrUrgent) {
 		return err
 	}
 	return nil
 }
+
+// full reports whether too many changes are not flushed, and a flush would help.
+func (s *Store) full() bool { return s.Unflushed() > 2*s.o.FlushBytes && !s.o.Pressure.DiskFull() }
 
 // Deleting is called before series are deleted, or let go because they have expired, with the gate
 // held; done takes them, and must be called. No tags of the series are changed in between.

@@ -2,6 +2,8 @@ package graphite
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"net/netip"
@@ -22,6 +24,10 @@ type appender struct {
 	missing string             // why, as a reason
 	batch   *batch             // between begin and commit
 	dec     decoder
+
+	tags      pending
+	neverWait bool  // for tags
+	failed    error // of tags: nothing can be stored any more
 }
 
 // batch is points on their way to a stream, so that it is called once for many.
@@ -58,6 +64,9 @@ func (a *appender) begin() error {
 		a.missing, resolution = reason, 1
 	}
 	a.dec.reset(a.s.o.Now().UnixMilli(), resolution)
+	if a.s.tags.to != nil {
+		a.tags.losses = a.s.tags.to.TagLosses()
+	}
 	a.batch = a.s.batches.Get().(*batch)
 	a.s.buffers.Add(batchSize)
 	return nil
@@ -69,7 +78,7 @@ func (a *appender) commit() error {
 	a.s.batches.Put(a.batch)
 	a.s.buffers.Add(-batchSize)
 	a.batch = nil
-	return a.bucket.Commit()
+	return errors.Join(a.failed, a.bucket.Commit(), a.giveTags())
 }
 
 // append hands the points of the batch over.
@@ -137,6 +146,9 @@ func (a *appender) point(input []byte) {
 	from := len(b.names)
 	b.names = append(b.names, a.dec.key...)
 	b.points = append(b.points, coordinator.Point{Key: b.names[from:], Slot: a.dec.slot, Word: a.dec.word, Time: uint64(a.dec.ms) * nsPerMs})
+	if a.dec.name > 0 {
+		a.failed = cmp.Or(a.failed, a.tag(a.dec.key, a.dec.name))
+	}
 }
 
 func (a *appender) refuse(r reason, input []byte) {

@@ -215,6 +215,7 @@ func (s *Server) readPackets(nc *net.UDPConn) error {
 	buf := make([]byte, datagram.MaxPayload)
 	a := s.newAppender(netip.AddrPort{})
 	a.bucket.NeverWait()
+	a.neverWait = true
 	err := s.packetLoop(nc, &a, buf)
 	if errors.Is(err, net.ErrClosed) {
 		err = nil

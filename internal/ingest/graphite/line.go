@@ -20,7 +20,8 @@ const (
 	lineCut             // the connection ended within the line
 	nameTooLong         // more bytes than a key may have
 	partTooLong         // a part of more than 255 bytes
-	badTag              // a tag without name, = or value, or one given twice
+	badTag              // a tag without name, = or value
+	duplicateTag        // a tag that is given twice
 	badValue            // no number, or NaN
 	badTimestamp        // no time
 	frameCut            // the connection ended within the frame
@@ -31,7 +32,7 @@ const (
 )
 
 var reasonNames = [...]string{
-	"", "malformed", "line_too_long", "line_cut", "name_too_long", "part_too_long", "bad_tag", "bad_value", "bad_timestamp",
+	"", "malformed", "line_too_long", "line_cut", "name_too_long", "part_too_long", "bad_tag", "duplicate_tag", "bad_value", "bad_timestamp",
 	"frame_cut", "bad_pickle", "frame_too_long", "too_many_connections", "memory",
 }
 
@@ -41,6 +42,7 @@ func (r reason) String() string { return reasonNames[r] }
 // ms and word hold the point until the next call.
 type decoder struct {
 	key  []byte
+	name int // bytes of the key in front of its tags; 0 without tags
 	slot uint64
 	ms   int64 // the point's time
 	word uint64
@@ -189,6 +191,7 @@ func (d *decoder) plainKey(path []byte) bool {
 // shortKey makes the key of a path without empty parts. It is false for paths
 // that anyKey must judge.
 func (d *decoder) shortKey(path []byte) bool {
+	d.name = 0
 	if d.plainKey(path) {
 		return true
 	}
@@ -204,7 +207,7 @@ func (d *decoder) anyKey(path []byte) reason {
 	}
 	parts := strings.Split(string(name), ".")
 	parts = parts[:len(parts)-metadata(parts)]
-	d.key = d.key[:0]
+	d.key, d.name = d.key[:0], 0
 	for _, p := range parts {
 		if len(p) > metric.MaxPart {
 			return partTooLong
@@ -239,10 +242,10 @@ func metadata(parts []string) int {
 	return 0
 }
 
-// addTags appends the tags k=v;k=v to the key as one part each, sorted by their
-// bytes, so that their order in the line does not matter.
+// addTags appends the tags k=v;k=v to the key as one part each, sorted by their names as carbon
+// does it, so that their order in the line does not matter.
 func (d *decoder) addTags(text []byte) reason {
-	d.tags = d.tags[:0]
+	d.tags, d.name = d.tags[:0], len(d.key)
 	sorted := true
 	for more := true; more; {
 		var tag []byte
@@ -254,16 +257,15 @@ func (d *decoder) addTags(text []byte) reason {
 			return partTooLong
 		}
 		n := len(d.tags)
-		sorted = sorted && (n == 0 || bytes.Compare(d.tags[n-1], tag) < 0)
+		sorted = sorted && (n == 0 || byName(d.tags[n-1], tag) < 0)
 		d.tags = append(d.tags, tag)
 	}
 	if !sorted {
-		slices.SortFunc(d.tags, bytes.Compare)
+		slices.SortFunc(d.tags, byName)
 	}
 	for i, tag := range d.tags {
-		// Tags of one name stand together: they begin alike, up to the =.
-		if i > 0 && bytes.HasPrefix(d.tags[i-1], tag[:bytes.IndexByte(tag, '=')+1]) {
-			return badTag
+		if !sorted && i > 0 && byName(d.tags[i-1], tag) == 0 {
+			return duplicateTag
 		}
 		d.key = append(append(d.key, byte(len(tag))), tag...)
 	}
@@ -271,4 +273,9 @@ func (d *decoder) addTags(text []byte) reason {
 		return nameTooLong
 	}
 	return accepted
+}
+
+// byName compares two tags k=v by their names.
+func byName(a, b []byte) int {
+	return bytes.Compare(a[:bytes.IndexByte(a, '=')], b[:bytes.IndexByte(b, '=')])
 }

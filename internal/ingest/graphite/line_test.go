@@ -87,7 +87,9 @@ func TestLines(t *testing.T) {
 	f("a;k= 5 1500000000", "bad_tag")
 	f("a;=v 5 1500000000", "bad_tag")
 	f("a; 5 1500000000", "bad_tag")
-	f("a;k=v;j=1;k=w 5 1500000000", "bad_tag")
+	f("a;k=v;j=1;k=w 5 1500000000", "duplicate_tag")
+	f("a;k=v;k=v 5 1500000000", "duplicate_tag")
+	f("a;a-b=1;a=2;a.b=3 5 1500000000", "'a'.'a=2'.'a-b=1'.'a.b=3' @1500000000 int 5")
 	for _, bad := range []string{"x", "nan", "NaN", "-", ".", "-.", "5x", "0x10", "1_000", "1e400", "1,5", "--5", "5.5.5", "1e"} {
 		f("a "+bad+" 1500000000", "bad_value")
 	}

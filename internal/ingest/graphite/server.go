@@ -30,6 +30,7 @@ import (
 // their defaults.
 type Options struct {
 	Points  coordinator.Coordinator
+	Tags    coordinator.Tagger // nil: tags are parts of names only
 	Memory  *memory.Budget
 	Account *account.Account // that refused lines are counted in
 	Now     func() time.Time // of lines without a time; time.Now
@@ -72,6 +73,7 @@ type Server struct {
 	starters   sync.Pool // *[]byte of startBuffer bytes
 	batches    sync.Pool // *batch
 	unpicklers *unpicklers
+	tags       tagger
 	stats      Stats
 }
 
@@ -105,6 +107,8 @@ func New(o Options) *Server {
 	s.conns = conns.New(conns.Options{Listener: "graphite", Limit: o.MaxConnections, Log: s.log, Full: s.turnAway, Idle: o.Idle})
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.unpicklers = newUnpicklers(o.Memory, runtime.GOMAXPROCS(0))
+	s.tags.to = o.Tags
+	o.Memory.Add(s.tags.known.pool())
 	s.refusals = unacked.NewRefusals("graphite", o.Account, s.log)
 	s.starters.New = func() any {
 		b := make([]byte, startBuffer)

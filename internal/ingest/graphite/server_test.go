@@ -21,6 +21,7 @@ import (
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
+	"dalmatiner/internal/tagstore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -65,6 +66,9 @@ func newFixture(t *testing.T, change func(*store.Options, *Options)) *fixture {
 	}
 	st := storetest.Open(t, so)
 	o.Points, o.Memory, o.Account, o.Now, f.store = st.Intake(), st.Memory(), st.Account(), st.Now, st
+	if o.Tags == nil {
+		o.Tags = tagstore.Tagger{Of: st.Tags()}
+	}
 	f.srv = New(o)
 	text, pickle := f.listen(), f.listen()
 	socks, err := datagram.Listen("127.0.0.1:0", 1, 1<<20)

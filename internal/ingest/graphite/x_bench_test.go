@@ -11,6 +11,7 @@ import (
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
+	"dalmatiner/internal/tagstore"
 )
 
 const benchSeries = 200_000
@@ -52,7 +53,7 @@ func benchStore(b *testing.B) *store.Store {
 func benchServer(b *testing.B) *Server {
 	st := benchStore(b)
 	return New(Options{
-		Points: st.Intake(), Memory: st.Memory(), Account: st.Account(), Now: st.Now, Logger: slog.New(slog.DiscardHandler),
+		Points: st.Intake(), Tags: tagstore.Tagger{Of: st.Tags()}, Memory: st.Memory(), Account: st.Account(), Now: st.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 

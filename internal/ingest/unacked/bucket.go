@@ -58,6 +58,9 @@ func (b *Bucket) Stream() (coordinator.Stream, int64, error) {
 	return stream, info.Resolution, nil
 }
 
+// Info returns the bucket that the stream of the last call of Stream is for.
+func (b *Bucket) Info() buckets.Info { return b.info }
+
 // Commit hands over what the stream received.
 func (b *Bucket) Commit() error {
 	if b.stream == nil {
@@ -99,6 +102,8 @@ func Refused(err error) (reason string, ok bool) {
 		return "disk_full", true
 	case errors.As(err, new(*memory.Refusal)):
 		return "memory", true
+	case errors.Is(err, coordinator.ErrHeldBack):
+		return "held_back", true
 	}
 	return "", false
 }

@@ -1,0 +1,40 @@
+package tags
+
+// Given says which series have been given tags, for who gives those of a series once.
+type Given struct{ In *Index }
+
+// Has reports whether a series is in the collection of a change, and something is known of each tag
+// that the change sets: that the series has it, whatever the value, or that it was removed.
+func (g Given) Has(c *Change) bool {
+	x := g.In
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	collection, ok := x.collections.find(c.Collection)
+	bucket, known := x.buckets.of[c.Bucket]
+	if !ok || !known {
+		return false
+	}
+	id, ok := x.find(seriesHash(c.Bucket, c.Key), bucket, collection, c.Key)
+	if !ok {
+		return false
+	}
+	var r row
+	new(rowCodec).decode(&r, x.rows.get(x.at[id]), x.nodes.ids)
+	for i := range c.Set {
+		t := &c.Set[i]
+		if r.cleared.some || Implied(t.Namespace, t.Name) {
+			continue // what a change replaced stays so
+		}
+		number, ok := x.names.find(appendName(nil, t.TagName))
+		if !ok {
+			return false
+		}
+		if _, ok = r.find(number); !ok {
+			return false
+		}
+	}
+	return r.visible()
+}
+
+// Losses returns a number that grows whenever a series leaves a collection or is dropped.
+func (g Given) Losses() uint64 { return g.In.recent.gone.Load() }

@@ -1,0 +1,37 @@
+package tagstore
+
+import (
+	"context"
+	"fmt"
+
+	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/tags"
+)
+
+// Tagger is the coordinator.Tagger of a store.
+type Tagger struct{ Of *Store }
+
+// Tag implements coordinator.Tagger.
+func (t Tagger) Tag(ctx context.Context, list []tags.Change, neverWait bool) (out coordinator.Tagged, err error) {
+	s, given := t.Of, tags.Given{In: t.Of.index}
+	var unknown []tags.Change
+	for i := range list {
+		if !given.Has(&list[i]) {
+			unknown = append(unknown, list[i])
+		}
+	}
+	if len(unknown) == 0 {
+		return out, nil
+	}
+	if neverWait && s.full() {
+		return out, fmt.Errorf("%w: %d bytes of changes of tags are not flushed", coordinator.ErrHeldBack, s.Unflushed())
+	}
+	a, err := s.Apply(ctx, unknown)
+	if out.Refused = len(a.Refused); out.Refused > 0 {
+		out.Why = a.Refused[0].Err
+	}
+	return out, err
+}
+
+// TagLosses implements coordinator.Tagger.
+func (t Tagger) TagLosses() uint64 { return tags.Given{In: t.Of.index}.Losses() }
