@@ -207,7 +207,7 @@ func (t *Table) define(b *Bucket, g *head.Group, col int, id metric.SeriesID, ke
 	if known {
 		t.Index.Define(id, ref)
 	} else {
-		b.History.ChangeNames(func() { t.Index.Define(id, ref) })
+		b.History.ChangeNames(key, func() { t.Index.Define(id, ref) })
 		b.series++
 	}
 	if known && old.Inactive() {

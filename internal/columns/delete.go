@@ -1,6 +1,7 @@
 package columns
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"slices"
@@ -130,7 +131,7 @@ func (t *Table) deleteColumns(d *Deletion, g *head.Group, want head.Mask) error 
 		return err
 	}
 	for i := range list {
-		t.drop(d, list[i], refOf(&list[i]))
+		t.drop(d, list[i], cols.Key(int(list[i].Column)), refOf(&list[i]))
 	}
 	d.dropped(g, cols, gone)
 	return nil
@@ -148,7 +149,8 @@ func (t *Table) deleteInactive(d *Deletion, refs []series.Ref) error {
 			return err
 		}
 		for i, ref := range part {
-			t.drop(d, list[i], b.inactive.Remove(ref))
+			key := bytes.Clone(b.inactive.Key(ref))
+			t.drop(d, list[i], key, b.inactive.Remove(ref))
 		}
 	}
 	return nil
@@ -169,10 +171,10 @@ func (t *Table) logDeletion(d *Deletion, group uint32, list []version.Tombstone)
 }
 
 // drop takes a series out of the index, and out of the catalogue, which has it at
-// the place it has or had last.
-func (t *Table) drop(d *Deletion, s version.Tombstone, last series.Ref) {
+// the place it has or had last. key is its name, nil in the replay of the log, when marks say nothing.
+func (t *Table) drop(d *Deletion, s version.Tombstone, key []byte, last series.Ref) {
 	d.Bucket.Incarnations.Raise(s.ID, s.Incarnation)
-	d.Bucket.History.ChangeNames(func() { t.Index.Delete(s.ID) })
+	d.Bucket.History.ChangeNames(key, func() { t.Index.Delete(s.ID) })
 	d.Bucket.series--
 	d.Series = append(d.Series, s)
 	t.dropPlace(d, s, last)

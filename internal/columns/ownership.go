@@ -250,7 +250,7 @@ func (o *Ownership) deleteOne(d *Deletion, s version.Tombstone) {
 			t.dropPlace(d, s, refOf(&s))
 		}
 	case ref.Inactive():
-		t.drop(d, s, b.inactive.Remove(ref))
+		t.drop(d, s, nil, b.inactive.Remove(ref))
 	default:
 		if g := t.Groups.Get(ref.Group()); g != nil {
 			var want head.Mask
@@ -261,7 +261,7 @@ func (o *Ownership) deleteOne(d *Deletion, s version.Tombstone) {
 				d.dropped(g, cols, gone)
 			}
 		}
-		t.drop(d, s, ref)
+		t.drop(d, s, nil, ref)
 	}
 }
 

@@ -25,11 +25,11 @@ type Journal struct {
 	life   uint64 // tells this journal from all others; 0 until the first mark
 	count  uint64 // of all changes
 	marked uint64 // the count at the last mark
-	names  uint64 // the count at the last change of names
 	now    int64  // slot of the last mark
 	delays delays
 	notes  notes
 	late   lateNotes
+	names  nameNotes
 }
 
 // Nothing is below which nothing changed where anything may have.
@@ -47,12 +47,18 @@ type Mark struct {
 // Unchanged is what did not change since a mark.
 type Unchanged struct {
 	Below int64 // no slot between the one that was asked for and this one was written to
-	Names bool  // no metric came or went
+
+	// Names are prefixes of the keys of all metrics that came or went, those of others among them; nil
+	// where none did. The empty prefix stands for any key.
+	Names []string
 
 	// Live is the slot from which on points are coming in, by what came in behind the last
 	// marks. It is a guess: what is read from there on will not hold for long.
 	Live int64
 }
+
+// Forgotten is what is said where anything may have changed.
+func Forgotten() Unchanged { return Unchanged{Below: Nothing, Names: []string{""}} }
 
 // Mark returns the present moment, of which now is about the slot. What is read behind it is as new as
 // the mark, or newer.
@@ -79,10 +85,10 @@ func (j *Journal) Since(m Mark, from int64) Unchanged {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if m.Life == 0 || m.Life != j.life {
-		return Unchanged{Below: Nothing}
+		return Forgotten()
 	}
 	return Unchanged{
-		Below: j.late.lowest(m.Count, from, j.notes.lowest(m.Count)), Names: j.names <= m.Count, Live: j.now - j.delays.most(),
+		Below: j.late.lowest(m.Count, from, j.notes.lowest(m.Count)), Names: j.names.changed(m.Count), Live: j.now - j.delays.most(),
 	}
 }
 
@@ -140,13 +146,15 @@ func (j *Journal) Change(change func()) {
 	change()
 }
 
-// ChangeNames calls change, after which another metric is there or one is not. It is called as that of
-// Change.
-func (j *Journal) ChangeNames(change func()) {
+// ChangeNames calls change, after which the metric of a key is there or is not, or any metric without
+// one. It is called as that of Change.
+func (j *Journal) ChangeNames(key []byte, change func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.count++
-	j.names = j.count
+	if j.life != 0 { // else nobody has a mark
+		j.names.add(key, j.count)
+	}
 	change()
 }
 
@@ -154,7 +162,7 @@ func (j *Journal) ChangeNames(change func()) {
 func (j *Journal) Bytes() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return int64(cap(j.notes))*noteSize + int64(cap(j.late))*lateNoteSize
+	return int64(cap(j.notes))*noteSize + int64(cap(j.late))*lateNoteSize + int64(cap(j.names))*nameNoteSize
 }
 
 // delays are how far behind the present recent slots were written, lately: the most of about a minute

@@ -1,8 +1,11 @@
 package history
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -16,8 +19,8 @@ func TestSinceEqualsTheModel(t *testing.T) {
 		type write struct{ lo, past int64 }
 		type taken struct {
 			mark    Mark
-			written []write // since
-			names   bool
+			written []write  // since
+			names   []string // that changed since
 		}
 		var all []taken
 		step := func(of func(*taken)) {
@@ -41,8 +44,9 @@ func TestSinceEqualsTheModel(t *testing.T) {
 			case k == 37:
 				now = rapid.Int64Range(0, 2*most).Draw(t, "now")
 			case k == 38:
-				j.ChangeNames(func() {})
-				step(func(m *taken) { m.names = false })
+				name := drawName(t)
+				j.ChangeNames([]byte(name), func() {})
+				step(func(m *taken) { m.names = append(m.names, name) })
 			case k == 39 && most > 1000:
 				j.Change(func() {})
 				step(func(m *taken) { m.written = append(m.written, write{Nothing, math.MaxInt64}) })
@@ -50,7 +54,7 @@ func TestSinceEqualsTheModel(t *testing.T) {
 				j.Changed()
 				step(func(m *taken) { m.written = append(m.written, write{Nothing, math.MaxInt64}) })
 			default:
-				all = append(all, taken{j.Mark(now), nil, true})
+				all = append(all, taken{mark: j.Mark(now)})
 			}
 		}
 		from := rapid.Int64Range(0, most).Draw(t, "from")
@@ -62,14 +66,55 @@ func TestSinceEqualsTheModel(t *testing.T) {
 				}
 			}
 			u := j.Since(m.mark, from)
-			if u.Names != m.names || u.Below > lowest {
-				t.Fatalf("%+v since %+v from %d on, want %d, %v", u, m.mark, from, lowest, m.names)
+			if u.Below > lowest {
+				t.Fatalf("%+v since %+v from %d on, want %d", u, m.mark, from, lowest)
+			}
+			if len(u.Names) > 0 != (len(m.names) > 0) {
+				t.Fatalf("names %q changed since %+v, want %q", u.Names, m.mark, m.names)
+			}
+			for _, name := range m.names {
+				if !slices.ContainsFunc(u.Names, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+					t.Fatalf("name %q changed since %+v, and only %q are said to have", name, m.mark, u.Names)
+				}
 			}
 		}
-		if len(j.notes) > maxNotes || len(j.late) > maxLate || j.Bytes() > 2*(noteSize*maxNotes+lateNoteSize*maxLate) {
+		if len(j.notes) > maxNotes || len(j.late) > maxLate || len(j.names) > maxNames || j.Bytes() > 2*(noteSize*maxNotes+lateNoteSize*maxLate+nameNoteSize*maxNames) {
 			t.Fatalf("%d notes and %d late ones in %d bytes", len(j.notes), len(j.late), j.Bytes())
 		}
 	})
+}
+
+// drawName draws a key of some parts, few of them, and some that are the begin of others.
+func drawName(t *rapid.T) string {
+	return strings.Repeat("long", rapid.SampledFrom([]int{0, 0, 0, 20}).Draw(t, "long")) + rapid.StringMatching("[abc]{0,6}").Draw(t, "name")
+}
+
+// TestManyNames: of more names than there are notes, those are kept apart that begin otherwise, and a mark
+// is told all that came behind it and little of what came before.
+func TestManyNames(t *testing.T) {
+	var j Journal
+	before := j.Mark(0)
+	for host := range 40 {
+		for n := range 100 {
+			j.ChangeNames(fmt.Appendf(nil, "host%02d.cpu.%d", host, n), func() {})
+		}
+	}
+	last := j.Mark(0)
+	j.ChangeNames([]byte("web.requests"), func() {})
+	takes := func(m Mark, name string) bool {
+		return slices.ContainsFunc(j.Since(m, 0).Names, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	}
+	for host := range 40 {
+		if name := fmt.Sprintf("host%02d.cpu.99", host); !takes(before, name) || takes(last, name) {
+			t.Errorf("%s changed: since the first mark %v, since the last one %v", name, takes(before, name), takes(last, name))
+		}
+	}
+	if !takes(last, "web.requests") || takes(before, "db.requests") || takes(before, "host99.disk") {
+		t.Errorf("since the last mark %q changed, since the first one %q", j.Since(last, 0).Names, j.Since(before, 0).Names)
+	}
+	if j.ChangeNames(nil, func() {}); !takes(last, "db.requests") {
+		t.Error("any name may have changed, and one has not")
+	}
 }
 
 // TestOnTime: of a sender that goes on, an old mark takes little more for changed than was written at it,
@@ -189,17 +234,17 @@ func TestLive(t *testing.T) {
 // TestOtherJournals say nothing of a mark, and nobody of the zero Mark.
 func TestOtherJournals(t *testing.T) {
 	var a, b Journal
-	if u := a.Since(Mark{}, 0); u.Below != Nothing || u.Names {
+	if u := a.Since(Mark{}, 0); u.Below != Nothing || !slices.Contains(u.Names, "") {
 		t.Errorf("since the zero Mark %+v", u)
 	}
 	m := a.Mark(0)
 	b.Mark(0)
 	for _, u := range []Unchanged{b.Since(m, 0), a.Since(Mark{}, 0), new(Journal).Since(m, 0)} {
-		if u.Below != Nothing || u.Names {
+		if u.Below != Nothing || !slices.Contains(u.Names, "") {
 			t.Errorf("since a mark of another journal %+v", u)
 		}
 	}
-	if u := a.Since(m, 0); u.Below != math.MaxInt64 || !u.Names || a.Mark(0) != m {
+	if u := a.Since(m, 0); u.Below != math.MaxInt64 || u.Names != nil || a.Mark(0) != m {
 		t.Errorf("without a change %+v", u)
 	}
 }

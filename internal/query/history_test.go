@@ -12,13 +12,14 @@ type historied struct {
 	adder
 	changes map[uint64][]change // of each bucket, by its ID
 	fixed   int64               // slots from here on may change at any time
+	blurred int                 // bytes of the end of a key that are not known when it came or went
 }
 
-// change is a write: of which slots, and whether a name came or went.
+// change is a write: of which slots, and of a series that came or went by it, its key.
 type change struct {
-	slot  int64
-	past  int64
-	names bool
+	slot int64
+	past int64
+	name []string
 }
 
 func newHistoried(m *memory) *historied {
@@ -30,12 +31,12 @@ func (h *historied) Mark(b query.Info) source.Mark {
 }
 
 func (h *historied) Since(b query.Info, m source.Mark, from int64) source.Unchanged {
-	u := source.Unchanged{Below: int64(m[2]), Live: int64(m[2]), Names: true}
+	u := source.Unchanged{Below: int64(m[2]), Live: int64(m[2])}
 	if m[0] != b.ID {
-		return source.Unchanged{Below: math.MinInt64}
+		return source.Forgotten()
 	}
 	for _, c := range h.changes[b.ID][m[1]:] {
-		if u.Names = u.Names && !c.names; c.past > from {
+		if u.Names = append(u.Names, c.name...); c.past > from {
 			u.Below = min(u.Below, max(c.slot, from))
 		}
 	}
@@ -54,12 +55,16 @@ func (h *historied) write(bucket, key string, from int64, words []uint64) {
 	copy(all[r.from-first:], r.words)
 	copy(all[from-first:], words)
 	h.series[b.ID][key] = run{from: first, words: all}
-	h.changes[b.ID] = append(h.changes[b.ID], change{from, from + int64(len(words)), !known})
+	c := change{slot: from, past: from + int64(len(words))}
+	if !known {
+		c.name = []string{key[:len(key)-h.blurred]}
+	}
+	h.changes[b.ID] = append(h.changes[b.ID], c)
 }
 
 // remove deletes a series.
 func (h *historied) remove(bucket, key string) {
 	b := h.buckets[bucket]
 	delete(h.series[b.ID], key)
-	h.changes[b.ID] = append(h.changes[b.ID], change{0, math.MaxInt64, true})
+	h.changes[b.ID] = append(h.changes[b.ID], change{0, math.MaxInt64, []string{key[:len(key)-h.blurred]}})
 }

@@ -42,7 +42,7 @@ func (h Bucket) Mark() Mark {
 // behind the mark: from a slot on, up to which other one each series has the words it had, or none. Points
 // that have outlived the bucket's lifetime at the time of the call are no change.
 func (h Bucket) Since(m Mark, from int64) marks.Unchanged {
-	nothing := marks.Unchanged{Below: marks.Nothing}
+	nothing := marks.Forgotten()
 	if h.check() != nil {
 		return nothing
 	}
@@ -51,7 +51,7 @@ func (h Bucket) Since(m Mark, from int64) marks.Unchanged {
 	if v.Changes(h.b.ID)+damaged != m.changes {
 		return nothing
 	}
-	if !u.Names && (anywhere || v.Holes(h.b.ID) != nil) {
+	if len(u.Names) > 0 && (anywhere || v.Holes(h.b.ID) != nil) {
 		return nothing // a series may be back of which the name was lost, or which a hole covers
 	}
 	oldest, _ := h.s.columns.Admitted(h.b)

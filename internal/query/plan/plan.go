@@ -25,6 +25,7 @@ type Plan struct {
 	Shown              // what is shown of the result
 	Rounds             // how it is run
 	Missing []Missing  // selectors without a hit
+	Chosen  []Choice   // by which metrics were chosen
 	Size               // what it costs
 	Planned int64      // bytes of the plan itself
 	Indexed bool       // series were found by their tags

@@ -49,6 +49,7 @@ func (p *planner) selectMetrics(s *dql.Select, shift int64) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
+	p.choose(s)
 	keys := [][]byte{s.Metric.Key}
 	if s.Metric.Parts != nil {
 		if keys, err = p.expand(s, b); err != nil {

@@ -19,6 +19,8 @@ type used struct {
 	from   int64 // the first slot of the read that begins first
 	past   int64 // the end of the one that ends last
 	oldest int64 // slots before it counted as unset, because of the lifetime
+
+	chosen []plan.Choice // by which metrics of it were chosen
 }
 
 // usedSize is what a bucket of a basis takes, in bytes, beside its name.
@@ -63,7 +65,13 @@ func (r *Recorder) Basis(p *plan.Plan, now int64) Basis {
 		u.from, u.past = min(u.from, of.From), max(u.past, of.Past)
 	}
 	for i := range r.list {
-		r.list[i].oldest = plan.Oldest(&r.list[i].info, now)
+		u := &r.list[i]
+		u.oldest = plan.Oldest(&u.info, now)
+		for _, c := range p.Chosen {
+			if c.Bucket == u.info.Name {
+				u.chosen = append(u.chosen, c)
+			}
+		}
 	}
 	return r.list
 }
@@ -117,7 +125,7 @@ func (b Basis) Visible() bool {
 	return !slices.ContainsFunc(b, func(u used) bool { return u.from < u.oldest })
 }
 
-// Unchanged reports whether the names, and the slots that were read, are as they were.
+// Unchanged reports whether the names that were chosen, and the slots that were read, are as they were.
 func (b Basis) Unchanged(src source.Source) bool {
 	for i := range b {
 		u := &b[i]
@@ -125,11 +133,16 @@ func (b Basis) Unchanged(src source.Source) bool {
 		if err != nil || h.Info() != u.info {
 			return false
 		}
-		if since := h.Since(u.mark, u.from); !since.Names || since.Below < u.past {
+		if since := h.Since(u.mark, u.from); since.Below < u.past || slices.ContainsFunc(since.Names, u.mayTake) {
 			return false
 		}
 	}
 	return true
+}
+
+// mayTake reports whether a metric whose key begins with a prefix may be one of those chosen.
+func (u *used) mayTake(prefix string) bool {
+	return slices.ContainsFunc(u.chosen, func(c plan.Choice) bool { return c.MayTake(prefix) })
 }
 
 // Holds reports whether all that was read is as it was, at a time in unix ms: then the same
@@ -150,6 +163,9 @@ func (b Basis) Bytes() int64 {
 	n := int64(0)
 	for i := range b {
 		n += usedSize + int64(len(b[i].info.Name))
+		for j := range b[i].chosen {
+			n += b[i].chosen[j].Bytes()
+		}
 	}
 	return n
 }

@@ -23,9 +23,13 @@ type Unchanged struct {
 	// on will not hold for long.
 	Live int64
 
-	// Names says that Metrics lists the same keys, and Exists says the same of each.
-	Names bool
+	// Names are prefixes of keys: of all others Metrics lists the same, and Exists says the same. It
+	// is nil where no metric came or went; the empty prefix stands for any.
+	Names []string
 }
+
+// Forgotten is what is said where anything may have changed.
+func Forgotten() Unchanged { return Unchanged{Below: math.MinInt64, Names: []string{""}} }
 
 // NoHistory is the history of a source that keeps none: for embedding in its buckets.
 type NoHistory struct{}
@@ -34,4 +38,4 @@ type NoHistory struct{}
 func (NoHistory) Mark() Mark { return Mark{} }
 
 // Since knows nothing.
-func (NoHistory) Since(Mark, int64) Unchanged { return Unchanged{Below: math.MinInt64} }
+func (NoHistory) Since(Mark, int64) Unchanged { return Forgotten() }
