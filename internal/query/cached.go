@@ -9,6 +9,7 @@ import (
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query/exec"
+	"dalmatiner/internal/query/explain"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/resultcache"
 )
@@ -138,7 +139,7 @@ func (r *request) findSteps() (*keptSteps, resultcache.Basis) {
 
 // explain computes everything, and says what of it is kept.
 func (r *request) explain(ctx context.Context) (*Result, error) {
-	from := exec.FromCache{Whole: r.findWhole() != nil}
+	from := explain.FromCache{Whole: r.findWhole() != nil}
 	if !from.Whole {
 		if k, _ := r.findSteps(); k != nil {
 			from.Steps, from.Of = int64(k.Of(r.times)), (r.times.End-r.times.Start+k.Step()-1)/k.Step()

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/resultcache"
 )
@@ -104,9 +105,12 @@ func newCacheTrial(t *testing.T, rt *rapid.T) *cacheTrial {
 		key, n := key(t, "m", fmt.Sprint(i)), rapid.SampledFrom([]int{300, 1200, 2000}).Draw(rt, "slots")
 		every := rapid.SampledFrom([]int64{1, 1, 7, 10}).Draw(rt, "every")
 		words := ints(n, func(i int64) int64 { return i * i % 1009 })
+		odd := rapid.SampledFrom([]int{0, 0, 0, 30, 500}).Draw(rt, "NaN")
 		for i := range words {
 			if int64(i)%every != 0 {
 				words[i] = 0
+			} else if odd > 0 && i < odd {
+				words[i] = point.FromFloat(math.NaN())
 			}
 		}
 		c.source.load("b", key, rapid.SampledFrom([]int64{0, 0, 450}).Draw(rt, "begin"), words)
@@ -150,13 +154,35 @@ func (c *cacheTrial) newQuery() *trialQuery {
 
 // newPlainQuery draws a query of which steps can be kept, if its reads allow it.
 func (c *cacheTrial) newPlainQuery() *trialQuery {
-	size := rapid.SampledFrom([]int{16, 20, 60}).Draw(c.T, "size")
-	field := fmt.Sprintf("%s(m.* BUCKET b%s, %ds)", c.oneOf("avg", "sum", "max", "count", "first", "last"), c.oneOf("", "", " SHIFT BY 7s"), size)
+	size := rapid.SampledFrom([]int{16, 20, 60, 5, 1}).Draw(c.T, "size")
+	of := "m.* BUCKET b" + c.oneOf("", "", " SHIFT BY 7s")
+	field := fmt.Sprintf("%s(%s, %ds)", c.oneOf("avg", "sum", "max", "count", "first", "last", "rate", "rate", "increase", "percentile"), of, size)
+	switch {
+	case strings.HasPrefix(field, "percentile"):
+		field = fmt.Sprintf("percentile(%s, 0.9, %ds)", of, size)
+	case size == 1:
+		field = fmt.Sprintf(c.oneOf("%s", "%s", "rate(%s)", "derivate(%s)", "abs(%s)", "fill(%s, zero)", "increase(rate(%s))", "max(derivate(%s), 4s)"), of)
+	case rapid.IntRange(0, 9).Draw(c.T, "twice") == 0:
+		field = fmt.Sprintf("increase(%s, %ds)", field, 2*size)
+		size *= 2
+	}
 	if rapid.Bool().Draw(c.T, "joined") {
-		field = fmt.Sprintf("%s(%s)", c.oneOf("sum", "avg", "max"), field)
+		field = fmt.Sprintf(c.oneOf("sum(%s)", "avg(%s)", "max(%s)", "quantile(%s, 0.5)"), field)
 	}
 	from, span := rapid.Int64Range(0, 400).Draw(c.T, "from"), rapid.Int64Range(int64(2*size), 600).Draw(c.T, "span")
-	return &trialQuery{step: int64(size), opt: query.Options{Confidence: rapid.Bool().Draw(c.T, "sure")}, text: func(shift int64) string {
+	opt := query.Options{Confidence: rapid.Bool().Draw(c.T, "sure"), Fill: rapid.IntRange(0, 5).Draw(c.T, "fill") == 0,
+		NoAggregates: rapid.IntRange(0, 3).Draw(c.T, "slot by slot") == 0}
+	if strings.Contains(field, "4s") {
+		size = 4
+	}
+	step := int64(size)
+	if rapid.IntRange(0, 2).Draw(c.T, "columns") == 0 {
+		values := rapid.Int64Range(1, 8).Draw(c.T, "values of a column")
+		columns := rapid.Int64Range(2, 20).Draw(c.T, "columns")
+		step *= values
+		opt.Width, span = int(columns), step*columns-rapid.SampledFrom([]int64{0, 0, 1}).Draw(c.T, "less")
+	}
+	return &trialQuery{step: step, opt: opt, text: func(shift int64) string {
 		return fmt.Sprintf("SELECT %s AFTER %d FOR %ds", field, 1000*(from+shift), span)
 	}}
 }
@@ -191,7 +217,11 @@ func (c *cacheTrial) fix() {
 // step does one of what may happen.
 func (c *cacheTrial) step() {
 	names := slices.Sorted(maps.Keys(c.source.series[1]))
-	name := string(metric.AppendPart(metric.AppendPart(nil, "m"), fmt.Sprint(rapid.IntRange(0, 6).Draw(c.T, "name"))))
+	name := string(metric.AppendPart(metric.AppendPart(nil, c.oneOf("m", "m", "m", "other")), fmt.Sprint(rapid.IntRange(0, 6).Draw(c.T, "name"))))
+	if rapid.IntRange(0, 5).Draw(c.T, "longer") == 0 {
+		name = string(metric.AppendPart([]byte(name), "part"))
+	}
+	c.source.blurred = rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(c.T, "blurred")
 	if len(names) > 0 && rapid.IntRange(0, 3).Draw(c.T, "known") > 0 {
 		name = rapid.SampledFrom(names).Draw(c.T, "series")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query/exec"
+	"dalmatiner/internal/query/explain"
 	"dalmatiner/internal/query/holes"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/readers"
@@ -31,9 +32,9 @@ type (
 	Series      = exec.Series
 	Holes       = holes.List
 	Stats       = exec.Stats
-	Explanation = exec.Explanation
-	Step        = exec.Step
-	ReadStats   = exec.ReadStats
+	Explanation = explain.Explanation
+	Step        = explain.Step
+	ReadStats   = explain.ReadStats
 )
 
 // MaxWidth is the most columns that Options.Width may ask for.

@@ -5,6 +5,7 @@ import (
 
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/plan"
+	"dalmatiner/internal/query/stats"
 )
 
 // apply computes value by value without a constant.
@@ -27,20 +28,10 @@ func (n *apply) next(x *executor, dst block) (block, error) {
 		case function.SqrtScale:
 			v[i] = math.Copysign(math.Sqrt(math.Abs(f)), f)
 		default:
-			v[i] = log10Scale(f)
+			v[i] = stats.Log10Scale(f)
 		}
 	}
 	return dst, nil
-}
-
-func log10Scale(f float64) float64 {
-	switch {
-	case f == 0:
-		return 0
-	case f < 0:
-		return -math.Log10(-f)
-	}
-	return math.Log10(f)
 }
 
 // replace puts a constant in place of values with little confidence.

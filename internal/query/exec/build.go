@@ -2,6 +2,7 @@ package exec
 
 import (
 	"fmt"
+	"slices"
 
 	"dalmatiner/internal/query/plan"
 )
@@ -54,8 +55,13 @@ func (x *executor) movedReads() []plan.Read {
 	moved := make([]plan.Read, len(x.plan.Reads))
 	for i, n := range x.plan.Reads {
 		moved[i] = *n.Op.(*plan.Read)
-		moved[i].From += by / n.Resolution
-		moved[i].Past += by / n.Resolution
+		r := &moved[i]
+		r.From, r.Past = r.From+by/n.Resolution, r.Past+by/n.Resolution
+		r.Sums = slices.Clone(r.Sums)
+		for j := range r.Sums {
+			s := &r.Sums[j]
+			s.From, s.Until = s.From+by/n.Resolution, s.Until+by/n.Resolution
+		}
 	}
 	return moved
 }

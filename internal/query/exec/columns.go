@@ -2,6 +2,7 @@ package exec
 
 import (
 	"math"
+	"slices"
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/query/plan"
@@ -18,6 +19,7 @@ type columns struct {
 
 	sums           []float64 // of the columns from the open one on, where the slots are added up apart
 	left           int64     // values still to come that are before the first point
+	taken          int64     // values from the begin of the range on that were not computed
 	begun          bool      // left is known
 	n, known       int64     // values in the open column, and those that count
 	skipped        int64     // of them, before the first point
@@ -39,8 +41,40 @@ func openColumns(of *plan.Columns, n int64, sure bool) *columns {
 	return c
 }
 
-// skip says how many values at the begin are before the first point.
-func (c *columns) skip(n int64) { c.begun, c.left = true, n }
+// skip says how many values of the range, from its begin on, are before the first point.
+func (c *columns) skip(n int64) { c.begun, c.left = true, max(n-c.taken, 0) }
+
+// keptColumns are the first columns of a root.
+type keptColumns struct {
+	avg, min, max, conf []float64
+	lead                int
+}
+
+func (k *keptColumns) bytes() int64 {
+	return 104 + 8*int64(cap(k.avg)+cap(k.min)+cap(k.max)+cap(k.conf))
+}
+
+// first returns the first n columns, to be kept.
+func (c *columns) first(n int) keptColumns {
+	k := keptColumns{avg: slices.Clone(c.avg[:n]), min: slices.Clone(c.min[:n]), max: slices.Clone(c.max[:n]), lead: c.lead}
+	if c.sure {
+		k.conf = slices.Clone(c.conf[:n])
+	}
+	return k
+}
+
+// takeOver takes the columns [from, to) of those that are kept, of so many values.
+func (c *columns) takeOver(k *keptColumns, from, to int, values int64) {
+	c.avg, c.min, c.max = append(c.avg, k.avg[from:to]...), append(c.min, k.min[from:to]...), append(c.max, k.max[from:to]...)
+	if c.sure {
+		c.conf = append(c.conf, k.conf[from:to]...)
+	}
+	c.lead += max(min(k.lead, to)-from, 0)
+	if c.begun {
+		c.left = max(c.left-values, 0)
+	}
+	c.taken = int64(len(c.avg)) * c.Step
+}
 
 // add takes the next values of the series. Their confidences are used if they
 // are wanted.

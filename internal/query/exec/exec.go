@@ -55,9 +55,11 @@ type executor struct {
 	ranks   []block // of TOP and BOTTOM: one value per root
 	stats   Stats
 
-	known *Steps // that the run takes over; nil for none
-	keep  int    // steps that are kept of the run
-	end   int64  // unix ms, up to which is read: behind the range for steps that are kept
+	known  *Steps  // that the run takes over; nil for none
+	keep   int     // steps that are kept of the run
+	step   int64   // their length in ms
+	end    int64   // unix ms, up to which is read: behind the range for steps that are kept
+	states []state // behind the steps that are kept; nil until they are noted
 
 	below time.Duration // of what the running node pulled, for EXPLAIN
 }
@@ -116,7 +118,7 @@ func (x *executor) run(helpers int) error {
 	if x.known != nil {
 		err = x.resume()
 	} else {
-		err = x.rounds(x.plan.Start, x.plan.End, true)
+		err = x.roundsTo(x.plan.Start)
 	}
 	if err != nil {
 		return err

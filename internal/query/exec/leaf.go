@@ -44,7 +44,9 @@ type leaf struct {
 	// What is noted of the spans [noteFrom, notePast) that count, for those who take steps over.
 	noteFrom, notePast int64
 	notes              []spacing.Run
-	lastWord           uint64 // of the last set slot before notePast
+	noting             bool          // of a leaf that is read slot by slot
+	gaps               spacing.Slots // what is noted of it
+	lastWord           uint64        // of the last set slot that is noted
 
 	// Of ahead, under its lock.
 	state   aheadState
@@ -184,6 +186,9 @@ func (l *leaf) appendGap(dst block, n int) block {
 	if l.Confidence {
 		clear(dst.c[len(dst.c)-n:])
 	}
+	if l.noting {
+		l.gaps.Gap(int64(n))
+	}
 	return dst
 }
 
@@ -200,9 +205,17 @@ func (l *leaf) appendFilled(dst block, from int64, words []uint64) block {
 			i += k
 			set += int64(k)
 			carry = v[i-1]
+			if l.noting {
+				l.gaps.Set(int64(k))
+				l.lastWord = words[i-1]
+			}
 		}
+		begin := i
 		for ; i < n && words[i] == point.Unset; i++ {
 			v[i] = carry
+		}
+		if l.noting {
+			l.gaps.Gap(int64(i - begin))
 		}
 	}
 	l.carry = carry

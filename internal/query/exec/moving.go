@@ -1,26 +1,17 @@
 package exec
 
+import "dalmatiner/internal/query/stats"
+
 // moving gives for every input the mean of it and those before it within size
 // inputs. The first ones have fewer.
-//
-// Sums are made of the sums of the current block of size inputs from its
-// start, and of the block before it to its end: nothing is ever subtracted, so
-// errors do not add up and an infinity leaves with its window.
 type moving struct {
 	over
 	size int64
 
 	pos  int64 // in the current block
 	n    int64 // inputs in the window
-	sums slide
-	sure slide
-}
-
-// slide is the sum over the last inputs of a block.
-type slide struct {
-	head   float64   // sum of the current block so far
-	block  []float64 // its inputs
-	behind []float64 // sums of the block before, from each position to its end
+	sums stats.Slide
+	sure stats.Slide
 }
 
 func (m *moving) next(x *executor, dst block) (block, error) {
@@ -31,41 +22,18 @@ func (m *moving) next(x *executor, dst block) (block, error) {
 	most := min(m.size, m.Values)
 	for i, v := range in.v {
 		m.n = min(m.n+1, m.size)
-		dst.v = append(dst.v, m.sums.take(v, most)/float64(m.n))
+		dst.v = append(dst.v, m.sums.Take(v, most)/float64(m.n))
 		if m.Confidence {
-			dst.c = append(dst.c, m.sure.take(in.c[i], most)/float64(m.n))
+			dst.c = append(dst.c, m.sure.Take(in.c[i], most)/float64(m.n))
 		}
 		if m.pos++; m.pos == m.size {
-			m.sums.turn()
-			m.sure.turn()
+			m.sums.Turn()
+			m.sure.Turn()
 			m.pos = 0
 		}
 	}
 	x.release(in)
 	return dst, nil
-}
-
-// take adds an input and returns the sum of the window that ends with it. A
-// block has at most that many inputs.
-func (s *slide) take(v float64, most int64) float64 {
-	if s.block == nil {
-		s.block = make([]float64, 0, most)
-	}
-	s.block = append(s.block, v)
-	s.head += v
-	if n := len(s.block); n < len(s.behind) {
-		return s.behind[n] + s.head
-	}
-	return s.head
-}
-
-// turn begins a new block.
-func (s *slide) turn() {
-	s.behind, s.block = s.block, s.behind[:0]
-	for i := len(s.behind) - 2; i >= 0; i-- {
-		s.behind[i] += s.behind[i+1]
-	}
-	s.head = 0
 }
 
 // ewma is an exponentially weighted mean of values and confidences. It begins

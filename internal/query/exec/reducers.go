@@ -1,6 +1,10 @@
 package exec
 
-import "math"
+import (
+	"math"
+
+	"dalmatiner/internal/query/stats"
+)
 
 // total is a window's sum, or its mean. Inputs that a short window lacks count
 // as copies of its last one.
@@ -117,18 +121,9 @@ func (r *percentile) add(v, _ []float64) {
 }
 
 func (r *percentile) close(w *taken) (float64, float64) {
-	v := quantileOf(r.held, r.p)
+	v := stats.Quantile(r.held, r.p)
 	r.held = r.held[:0]
 	return v, w.mean()
-}
-
-// quantileOf returns the quantile q of v, which holds no NaN, and reorders it;
-// NaN for no values.
-func quantileOf(v []float64, q float64) float64 {
-	if len(v) == 0 {
-		return math.NaN()
-	}
-	return ranked(v, int(float64(len(v)-1)*q))
 }
 
 // variance is the population variance; inputs that a short window lacks count
@@ -199,26 +194,21 @@ type growth struct {
 	last    float64
 	sum     float64
 	steps   float64
+	odd     bool // NaN was among the inputs
 }
 
 func (r *growth) add(v, _ []float64) {
 	for _, f := range v {
 		if f != f {
+			r.odd = true
 			continue
 		}
 		if r.begun {
-			r.sum += grown(r.last, f)
+			r.sum += stats.Grown(r.last, f)
 			r.steps++
 		}
 		r.begun, r.last = true, f
 	}
-}
-
-func grown(before, now float64) float64 {
-	if now < before {
-		return max(0, now)
-	}
-	return now - before
 }
 
 func (r *growth) close(w *taken) (float64, float64) {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/query/explain"
 	"dalmatiner/internal/query/holes"
 	"dalmatiner/internal/query/plan"
 )
@@ -15,8 +16,8 @@ import (
 type Result struct {
 	Series    []Series // in the order of the fields; hits of a pattern by key
 	Stats     Stats
-	Explained *Explanation // of EXPLAIN, which runs the query and keeps no series; else nil
-	Steps     *Steps       // those that Env.KeepUntil asks for; nil without
+	Explained *explain.Explanation // of EXPLAIN, which runs the query and keeps no series; else nil
+	Steps     *Steps               // those that Env.KeepUntil asks for; nil without
 }
 
 // Series is one series of a result. The time of Values[i] is Start + i ×

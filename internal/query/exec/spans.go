@@ -268,14 +268,20 @@ func (s *spans) begin(x *reader, read []chunk.Header, parts [3]stretchOf) error 
 // or none.
 func (s *spans) found(x *reader, from int64, h *chunk.Header) {
 	s.carry = h.First
-	s.first = s.of.Past
+	first := s.of.Past
 	if h.Count > 0 {
-		s.first = from + int64(h.FirstOff)
+		first = from + int64(h.FirstOff)
 	}
+	s.beginAt(x.executor, first)
+}
+
+// beginAt notes where the first set slot of the range is; its end if there is none.
+func (s *spans) beginAt(x *executor, first int64) {
+	s.first = first
 	for _, c := range s.columns {
 		c.skip(0)
 		if !x.plan.Fill {
-			c.skip(s.first - s.of.From)
+			c.skip(first - s.of.From)
 		}
 	}
 }

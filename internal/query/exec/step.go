@@ -2,6 +2,7 @@ package exec
 
 import (
 	"dalmatiner/internal/query/function"
+	"dalmatiner/internal/query/stats"
 )
 
 // step computes from each value and the one before it. The first output
@@ -101,7 +102,7 @@ func (s *step) change(last, v float64) float64 {
 	case function.Derivate:
 		return v - last
 	case function.Increase:
-		return grown(last, v)
+		return stats.Grown(last, v)
 	}
-	return grown(last, v) / s.seconds
+	return stats.Grown(last, v) / s.seconds
 }

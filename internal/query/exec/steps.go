@@ -23,15 +23,18 @@ type Steps struct {
 	// earliest has of each step the first step that a range may begin with so that the values
 	// of the step are the same: each read still carries the same value into it.
 	earliest []int32
-	roots    []block // of each root of the plan
-	leaves   []found // of each read of the plan
+	roots    []block       // of each root of the plan, without columns
+	columns  []keptColumns // of each root with them
+	leaves   []found       // of each read of the plan
+	states   []state       // behind the last step, of each node that has one
 }
 
-// found is what spans found in the series of a read, from the first step kept to the end of
+// found is what was found in the series of a read, from the first step kept to the end of
 // the last.
 type found struct {
-	runs []spacing.Run
-	last uint64 // word, of the last set slot; point.Unset where none is set
+	runs []spacing.Run // of a read by spans
+	gaps spacing.Slots // of one slot by slot
+	last uint64        // word, of the last set slot; point.Unset where none is set
 }
 
 // ErrNotKept is the error of Resume where what is kept is of no use: a series that had no point
@@ -40,12 +43,15 @@ var ErrNotKept = errors.New("the steps that are kept are of no use")
 
 // Bytes returns the memory that steps take, their plan included.
 func (k *Steps) Bytes() int64 {
-	n := k.plan.Planned + 4*int64(len(k.earliest))
+	n := k.plan.Planned + 4*int64(len(k.earliest)) + stateSize*int64(len(k.states))
 	for _, b := range k.roots {
 		n += 48 + 8*int64(cap(b.v)+cap(b.c))
 	}
+	for i := range k.columns {
+		n += k.columns[i].bytes()
+	}
 	for i := range k.leaves {
-		n += 32 + 16*int64(cap(k.leaves[i].runs))
+		n += 56 + 16*int64(cap(k.leaves[i].runs)) + k.leaves[i].gaps.Bytes()
 	}
 	return n
 }
@@ -105,12 +111,28 @@ func (x *executor) resume() error {
 			return err
 		}
 	}
+	for i, r := range x.plan.Roots {
+		if r.Columns != nil {
+			per := int(k.step / r.Of.Resolution / r.Columns.Step)
+			x.columns[i].takeOver(&k.columns[i], p.from*per, p.to*per, int64(p.to-p.from)*k.step/r.Of.Resolution)
+		}
+	}
 	for i, l := range x.leaves {
-		if !l.takeOver(&k.leaves[i], k.step, p) {
+		taken := false
+		if l.Pushed() {
+			taken = l.takeOver(x, &k.leaves[i], k.step, p)
+		} else {
+			taken = l.takeSlots(&k.leaves[i], k.step, p)
+		}
+		if !taken {
 			return ErrNotKept
 		}
 	}
+	x.setStates(k.states)
 	for i, r := range x.plan.Roots {
+		if r.Columns != nil {
+			continue
+		}
 		per := int(k.step / r.Of.Resolution)
 		b := &k.roots[i]
 		x.out[i].v = append(x.out[i].v, b.v[p.from*per:p.to*per]...)
@@ -124,7 +146,7 @@ func (x *executor) resume() error {
 		}
 		return nil
 	}
-	if err := x.rounds(k.End(), x.end, true); err != nil {
+	if err := x.roundsTo(k.End()); err != nil {
 		return err
 	}
 	for i, l := range x.leaves {
@@ -143,8 +165,11 @@ func (x *executor) resume() error {
 // change them any more.
 func (x *executor) lookAhead() {
 	k, end := x.known, x.plan.End
-	if (end-x.plan.Start)%k.step != 0 || slices.ContainsFunc(x.leaves, func(l *leaf) bool { return l.From < 0 }) {
+	if x.plan.Slotwise || len(k.columns) > 0 || (end-x.plan.Start)%k.step != 0 || slices.ContainsFunc(x.leaves, func(l *leaf) bool { return l.From < 0 }) {
 		return
+	}
+	if slices.ContainsFunc(x.nodes, func(n node) bool { _, ok := n.(*across); return ok }) {
+		return // it knows how many values there are
 	}
 	whole := chunk.Slots * x.plan.Finest
 	until := min(x.env.KeepUntil, (end+whole-1)/whole*whole)
@@ -161,7 +186,7 @@ func (x *executor) lookAhead() {
 // takeOver has a leaf that is read by spans stand behind the steps that are taken over, of
 // which it has read those before. It reports false where the steps hold values that come from
 // behind the range.
-func (l *leaf) takeOver(of *found, step int64, p overlap) bool {
+func (l *leaf) takeOver(x *executor, of *found, step int64, p overlap) bool {
 	counts := l.counts()
 	per := step / (counts.Size * l.Resolution) // spans in a step
 	slot, first := l.From, int64(unknown)
@@ -198,7 +223,8 @@ func (l *leaf) takeOver(of *found, step int64, p overlap) bool {
 		case first == unknown:
 			return false
 		case !s.begun:
-			s.begun, s.first = true, first
+			s.begun = true
+			s.beginAt(x, first)
 			fallthrough
 		default:
 			s.carry = of.last
@@ -209,6 +235,9 @@ func (l *leaf) takeOver(of *found, step int64, p overlap) bool {
 
 // foundNothing ends the search for a first point where no steps are read.
 func (l *leaf) foundNothing() {
+	if !l.Pushed() && l.first == unknown {
+		l.first = l.Past
+	}
 	for _, s := range l.spans {
 		if !s.begun {
 			s.begun, s.first = true, l.Past
@@ -243,11 +272,7 @@ func (s *spans) note(list []chunk.Header, number int64) {
 		} else {
 			r.First, r.Last = 0, 0
 		}
-		if n := len(l.notes); n > 0 && l.notes[n-1].Same(r) {
-			l.notes[n-1].N++
-		} else {
-			l.notes = append(l.notes, r)
-		}
+		l.notes = spacing.AppendRun(l.notes, r)
 	}
 }
 
@@ -257,25 +282,55 @@ func (x *executor) openNotes() {
 	if x.env.KeepUntil <= x.plan.Start {
 		return
 	}
-	step, known := int64(0), int64(0)
+	known := int64(0)
 	if k := x.known; k != nil {
 		if k.End() >= x.plan.End {
 			return // nothing is read
 		}
-		step, known = k.step, (k.End()-x.plan.Start)/k.step
+		x.step, known = k.step, (k.End()-x.plan.Start)/k.step
 		x.lookAhead()
-	} else if step = x.plan.Step(); step == 0 {
+	} else if x.step = x.plan.Step(); x.step == 0 {
 		return
 	}
-	if x.keep = int((min(x.env.KeepUntil, x.end) - x.plan.Start) / step); x.keep == 0 {
+	if x.keep = int((min(x.env.KeepUntil, x.end) - x.plan.Start) / x.step); x.keep <= x.lookBack() {
+		x.keep = 0
 		return
 	}
 	room := make([]spacing.Run, 2*len(x.leaves))
 	for i, l := range x.leaves {
-		per := step / (l.counts().Size * l.Resolution)
+		if !l.Pushed() {
+			l.noting = x.known == nil
+			continue
+		}
+		per := x.step / (l.counts().Size * l.Resolution)
 		l.noteFrom, l.notePast = known*per, int64(x.keep)*per
 		l.notes = room[2*i : 2*i : 2*i+2]
 	}
+}
+
+// lookBack returns how many steps of the begin of a range have values that no later range has.
+func (x *executor) lookBack() int { return int((x.plan.Reach() + x.step - 1) / x.step) }
+
+// roundsTo runs the rounds from a time to the end of the range. Where the last of the steps to
+// be kept ends before it, what nodes hold there is noted.
+func (x *executor) roundsTo(from int64) error {
+	past := x.plan.Start + int64(x.keep)*x.step
+	if x.keep > 0 && past < x.end && (x.plan.Slotwise || x.lookBack() > 0) {
+		if from < past {
+			if err := x.rounds(from, past, false); err != nil {
+				return err
+			}
+			from = past
+		}
+		x.noteStates()
+	}
+	if err := x.rounds(from, x.end, true); err != nil {
+		return err
+	}
+	if x.keep > 0 && x.states == nil {
+		x.noteStates()
+	}
+	return nil
 }
 
 // steps returns the steps that are to be kept, nil where they cannot be.
@@ -283,35 +338,60 @@ func (x *executor) steps() *Steps {
 	if x.keep == 0 {
 		return nil
 	}
-	p, step := x.plan, int64(0)
+	p, past := x.plan, x.plan.Start+int64(x.keep)*x.step
 	if x.known != nil {
-		p, step = x.known.plan, x.known.step
-	} else {
-		step = p.Step()
+		p = x.known.plan
+		if past < x.known.End() {
+			return nil
+		}
 	}
-	if x.known != nil && x.plan.Start+int64(x.keep)*step < x.known.End() {
-		return nil
-	}
-	k := &Steps{plan: p, start: x.plan.Start, step: step, n: x.keep, earliest: make([]int32, x.keep),
-		roots: make([]block, len(p.Roots)), leaves: make([]found, len(x.leaves))}
+	k := &Steps{plan: p, start: x.plan.Start, step: x.step, n: x.keep, earliest: make([]int32, x.keep),
+		roots: make([]block, len(p.Roots)), leaves: make([]found, len(x.leaves)), states: x.states}
 	for i := range k.earliest {
 		k.earliest[i] = int32(i)
 	}
 	for i, l := range x.leaves {
-		if l.holes.Slots > 0 || l.lastWord == point.Unset && l.set > 0 {
+		if l.holes.Slots > 0 || l.lastWord == point.Unset && l.set > 0 || l.gaps.Full() {
 			return nil // what is unknown, or comes behind the steps, makes values of the steps
 		}
-		k.leaves[i] = found{l.notes, l.lastWord}
-		k.carried(l.notes, int(step/(l.counts().Size*l.Resolution)))
+		k.leaves[i] = found{l.notes, l.gaps, l.lastWord}
+		if l.Pushed() {
+			k.carried(l.notes, int(x.step/(l.counts().Size*l.Resolution)))
+		} else {
+			k.carriedSlots(l.gaps, x.step/l.Resolution)
+		}
 	}
+	for i := range x.states {
+		if x.states[i].odd {
+			return nil
+		}
+	}
+	k.later(x.lookBack())
 	for i, r := range p.Roots {
-		values := k.n * int(step/r.Of.Resolution)
+		values := k.n * int(x.step/r.Of.Resolution)
+		if r.Columns != nil {
+			if k.columns == nil {
+				k.columns = make([]keptColumns, len(p.Roots))
+			}
+			k.columns[i] = x.columns[i].first(values / int(r.Columns.Step))
+			continue
+		}
 		k.roots[i].v = slices.Clone(x.out[i].v[:values])
 		if p.Confidence {
 			k.roots[i].c = slices.Clone(x.out[i].c[:values])
 		}
 	}
 	return k
+}
+
+// later notes that functions look so many steps back: a step has its values in ranges that
+// begin as long before it, and none at the begin of its own range has them in another one.
+func (k *Steps) later(reach int) {
+	if reach == 0 {
+		return
+	}
+	copy(k.earliest[reach:], k.earliest)
+	clear(k.earliest[:reach])
 }
 
 // carried notes for each step from where on a read has to begin that finds these runs, so

@@ -87,6 +87,15 @@ type Run struct {
 // Same reports whether the spans of two runs are alike.
 func (r Run) Same(o Run) bool { return r.Count == o.Count && r.First == o.First && r.Last == o.Last }
 
+// AppendRun appends a run of one span, to the last one where that is the same.
+func AppendRun(list []Run, r Run) []Run {
+	if n := len(list); n > 0 && list[n-1].Same(r) {
+		list[n-1].N++
+		return list
+	}
+	return append(list, r)
+}
+
 // Runs takes the spans of a run, each of so many slots, the first of which begins at a slot.
 func (s *Spacing) Runs(r Run, slot, size int64) {
 	if r.Count == 0 {

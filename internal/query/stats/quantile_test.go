@@ -1,4 +1,4 @@
-package exec
+package stats
 
 import (
 	"slices"
@@ -21,7 +21,7 @@ func TestRanks(t *testing.T) {
 		sorted := slices.Clone(v)
 		slices.Sort(sorted)
 		k := rapid.IntRange(0, n-1).Draw(t, "k")
-		if got := ranked(v, k); got != sorted[k] {
+		if got := Ranked(v, k); got != sorted[k] {
 			t.Fatalf("%v at %d of %d, want %v", got, k, n, sorted[k])
 		}
 		slices.Sort(v)
