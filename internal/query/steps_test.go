@@ -2,6 +2,7 @@ package query_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,116 @@ func TestOneStepLater(t *testing.T) {
 	}
 	if got, want := strings.Split(r.Plan.String(), "\n")[1], "from the cache: 57 of 60 steps"; got != want {
 		t.Errorf("EXPLAIN says %q, want %q", got, want)
+	}
+}
+
+// TestStepsOfAll asks queries of each kind again for later ranges: those of which steps are kept are
+// answered with steps, and all as by an engine without a cache.
+func TestStepsOfAll(t *testing.T) {
+	m := newBucket(t)
+	for i := range 5 {
+		words := ints(8000, func(n int64) int64 { return n * int64(i+1) % 1009 })
+		for n := range words {
+			if i == 4 && n%10 != 0 { // a slow sender
+				words[n] = 0
+			}
+		}
+		m.load("b", key(t, "m", fmt.Sprint(i)), 0, words)
+	}
+	for _, c := range []struct {
+		field string
+		width int
+		steps bool
+	}{
+		{"m.* BUCKET b", 0, true},
+		{"m.* BUCKET b", 60, true},
+		{"m.* BUCKET b", 10, true},
+		{"avg(m.* BUCKET b, 1m)", 10, true},
+		{"avg(m.* BUCKET b, 10s)", 0, true},
+		{"sum(rate(m.* BUCKET b, 1m))", 0, true},
+		{"max(rate(m.* BUCKET b), 1m)", 0, true},
+		{"increase(m.* BUCKET b, 1m)", 10, true},
+		{"derivate(avg(m.* BUCKET b, 20s))", 0, true},
+		{"avg(percentile(m.* BUCKET b, 0.9, 1m))", 0, true},
+		{"quantile(m.* BUCKET b, 0.5)", 0, true},
+		{"fill(m.* BUCKET b, zero)", 0, true},
+		{"mavg(m.* BUCKET b, 5m)", 0, false},
+		{"ewma(m.* BUCKET b, 5m)", 0, false},
+		{"fill(m.* BUCKET b, linear)", 0, false},
+		{"topk(m.* BUCKET b, 2)", 0, false},
+	} {
+		h := newHistoried(m)
+		h.fixed = 5970 // the end of the range is live
+		e := &query.Engine{Source: sourceOf(h), Now: func() time.Time { return time.Unix(9000, 0) }, Cache: query.NewCache(1 << 22)}
+		for i := range 3 {
+			text := fmt.Sprintf("SELECT %s AFTER %d FOR 1h", c.field, (40+6*i)*60_000)
+			opt := query.Options{Width: c.width}
+			got := dump(e.Query(t.Context(), text, opt))
+			opt.NoCache = true
+			if want := dump(e.Query(t.Context(), text, opt)); got != want {
+				t.Fatalf("%s:\n%s\nwant\n%s", text, got, want)
+			}
+		}
+		want := int64(0)
+		if c.steps {
+			want = 2
+		}
+		if hits := e.Cache.Counted(resultcache.HitSteps); hits != want {
+			t.Errorf("%s, width %d: %d answers are made of steps, want %d", c.field, c.width, hits, want)
+		}
+	}
+}
+
+// TestNamesOfOthers: a new series drops the results whose patterns take it, and no others.
+func TestNamesOfOthers(t *testing.T) {
+	m := newBucket(t)
+	words := ints(100, func(n int64) int64 { return n })
+	for _, k := range [][]byte{key(t, "web", "1", "load"), key(t, "web", "2", "load"), key(t, "db", "load")} {
+		m.load("b", k, 0, words)
+	}
+	h := newHistoried(m)
+	e := &query.Engine{Source: sourceOf(h), Now: func() time.Time { return time.Unix(9000, 0) }, Cache: query.NewCache(1 << 20)}
+	fields := []string{"web.*.load BUCKET b", "db.load BUCKET b", "*.load BUCKET b", "web.1.load BUCKET b"}
+	ask := func() (found []bool) {
+		for _, field := range fields {
+			before := e.Cache.Counted(resultcache.HitWhole)
+			text := fmt.Sprintf("SELECT %s AFTER 0 FOR 60s", field)
+			got := dump(e.Query(t.Context(), text, query.Options{}))
+			if want := dump(e.Query(t.Context(), text, query.Options{NoCache: true})); got != want {
+				t.Fatalf("%s:\n%s\nwant\n%s", text, got, want)
+			}
+			found = append(found, e.Cache.Counted(resultcache.HitWhole) > before)
+		}
+		return found
+	}
+	ask()
+	for _, c := range []struct {
+		name []byte
+		want []bool
+	}{
+		{key(t, "web", "3", "disk"), []bool{true, true, true, true}},
+		{key(t, "web", "3", "load"), []bool{false, true, true, true}},
+		{key(t, "mail", "load"), []bool{true, true, false, true}},
+		{key(t, "web", "4"), []bool{false, true, true, true}}, // it is the begin of names that are taken
+		{key(t, "web", "1", "load", "cpu"), []bool{true, true, true, true}},
+		{key(t, "x", "load"), []bool{true, true, false, true}},
+	} {
+		if h.write("b", string(c.name), 500, words[:1]); !slices.Equal(ask(), c.want) {
+			t.Errorf("behind the new series %q: not as wanted, %v", c.name, c.want)
+		}
+	}
+	h.blurred = 5 // of which only the begin is known
+	for _, c := range []struct {
+		name []byte
+		want []bool
+	}{
+		{key(t, "web", "5", "disk"), []bool{false, true, true, true}},
+		{key(t, "db", "load", "disk"), []bool{true, false, false, true}},
+		{key(t, "tape", "disk"), []bool{true, true, false, true}},
+	} {
+		if h.write("b", string(c.name), 500, words[:1]); !slices.Equal(ask(), c.want) {
+			t.Errorf("behind a new series that begins as %q: not as wanted, %v", c.name, c.want)
+		}
 	}
 }
 
