@@ -50,7 +50,7 @@ type Commands struct {
 	Status   StatusCommand  `cmd:"" help:"Show the state of the node on one screen."`
 	Buckets  Buckets        `cmd:"" help:"List, create and delete buckets, and set how long their points live."`
 	Series   SeriesTree     `cmd:"" help:"Delete series."`
-	Tags     TagsTree       `cmd:"" help:"Set, show and export the tags of series."`
+	Tags     TagsTree       `cmd:"" help:"Set, show and export the tags of series, and show what has most series."`
 	Flush    FlushCommand   `cmd:"" help:"Write everything in memory to a segment."`
 	Account  AccountCommand `cmd:"" help:"Show what became of every received point."`
 	Stats    StatsCommand   `cmd:"" help:"Print the node's figures, one name and value per line."`

@@ -50,6 +50,7 @@ type TagsTree struct {
 	Import TagsImportCommand `cmd:"" help:"Set and remove tags, from lines of JSON."`
 	Show   TagsShowCommand   `cmd:"" help:"Show the tags of a metric, as lines of JSON."`
 	Export TagsExportCommand `cmd:"" help:"Print all tags, as lines that import reads."`
+	Top    TagsTopCommand    `cmd:"" help:"Show which tags, values, buckets and prefixes have most series, or most new ones."`
 }
 
 // TagsImportCommand sends a file with changes of tags.

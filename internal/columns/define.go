@@ -106,6 +106,9 @@ func (f *Filler) Define(id metric.SeriesID, key []byte) (p Position, lsn wal.LSN
 		t.o.Names.Add(-taken)
 		return p, 0, err
 	}
+	if !known {
+		t.Arrivals.Add(id, t.o.Clock.Unix())
+	}
 	return Position{g, g.Columns(), col}, lsn, nil
 }
 

@@ -54,6 +54,7 @@ type Table struct {
 
 	Unflushed Unflushed
 	Deletions incarnation.Clock
+	Arrivals  series.Arrivals // of series that senders brought, not of those that a start found
 
 	deactivated atomic.Int64
 }
@@ -129,6 +130,9 @@ func (t *Table) Admitted(b *Bucket) (lo, hi uint64) {
 	}
 	return lo, hi
 }
+
+// Recent returns the series that are new.
+func (t *Table) Recent() series.Recent { return t.Arrivals.Recent(t.o.Clock.Unix()) }
 
 // Column returns the place at which the catalogue has a series: its column, or the one it
 // had last. It is series.NoColumn for one that is not known.

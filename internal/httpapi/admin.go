@@ -78,6 +78,16 @@ func bucketName(escaped string) (string, error) {
 	return name, nil
 }
 
+// namedBucket finds a bucket by its escaped name.
+func namedBucket(s Store, escaped string) (b buckets.Info, err error) {
+	name, err := bucketName(escaped)
+	if err == nil {
+		b, err = s.BucketByName(name)
+		err = nearBuckets(s, name, err)
+	}
+	return b, err
+}
+
 func (a *api) createBucket(w http.ResponseWriter, r *http.Request) error {
 	var in admin.Bucket
 	if err := readBody(r, &in); err != nil {
@@ -185,17 +195,13 @@ func (a *api) adminAccount(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *api) bucketRows(escaped string, minutes int) ([]admin.AccountRow, error) {
-	name, err := bucketName(escaped)
+	b, err := namedBucket(a.Store, escaped)
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.Store.BucketByName(name)
-	if err != nil {
-		return nil, nearBuckets(a.Store, name, err)
-	}
 	if minutes == 0 {
 		total := a.Store.Account().Total(b.ID)
-		return []admin.AccountRow{accountRow(metric.Escaped(name), 0, &total)}, nil
+		return []admin.AccountRow{accountRow(metric.Escaped(b.Name), 0, &total)}, nil
 	}
 	return a.minuteRows(b, minutes), nil
 }

@@ -18,6 +18,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/cardinality"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
@@ -69,6 +70,7 @@ type Engine interface {
 type Options struct {
 	Store    Store
 	Tags     Tags
+	Arrivals cardinality.Arrivals
 	Operator Operator
 	Status   func() admin.Status
 	Log      func() []admin.LogLine // the last lines of the log, oldest first

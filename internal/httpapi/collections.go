@@ -12,13 +12,6 @@ import (
 	"dalmatiner/internal/tags"
 )
 
-// notInThisVersion answers for what the original has.
-func notInThisVersion(what string) func(http.ResponseWriter, *http.Request) error {
-	return func(http.ResponseWriter, *http.Request) error {
-		return &statusError{http.StatusNotImplemented, reasonUnsupported, what + " are not in this version"}
-	}
-}
-
 // metricList is a request for the metrics of a collection.
 type metricList struct {
 	name   string

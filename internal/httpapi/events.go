@@ -41,10 +41,12 @@ type eventsAsked struct {
 // eventRoutes are the routes of events.
 type eventRoutes struct{ *api }
 
+var errNoEvents = &statusError{http.StatusNotImplemented, reasonUnsupported, "events are not in this version"}
+
 // getEvents answers with the events of a range, or with those that come from now on.
 func (a eventRoutes) getEvents(w http.ResponseWriter, r *http.Request) error {
 	if a.Events == nil {
-		return notInThisVersion("events")(w, r)
+		return errNoEvents
 	}
 	asked, err := a.eventsAsked(r)
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	seam "dalmatiner/internal/query/source"
+	"dalmatiner/internal/series"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"
@@ -141,6 +142,9 @@ func (f *fakeStore) SetTTL(name string, points int64) error {
 	}
 	return fmt.Errorf("%w %s", buckets.ErrUnknown, metric.Quoted(name))
 }
+
+// Recent says that no series is new: hours of the clock are not those of the tests.
+func (f *fakeStore) Recent() series.Recent { return series.Recent{Since: now} }
 
 func (f *fakeStore) Metrics(_ context.Context, b buckets.Info, prefix []byte, fn func(key []byte) bool) error {
 	for key := range f.series[b.ID] {
@@ -263,6 +267,7 @@ var errBroken = errors.New("the disk is broken")
 func testOptions(s *fakeStore) Options {
 	return Options{
 		Store:    s,
+		Arrivals: s,
 		Tags:     fakeTags{tags.New()},
 		Operator: s,
 		Status:   func() admin.Status { return admin.Status{Version: "test", Ready: true, Series: 9} },

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/httpapi/taglist"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
@@ -50,7 +51,7 @@ func (a tagRoutes) run(w http.ResponseWriter, r *http.Request, q *taglist.Reques
 		return list, err
 	}
 	defer written()
-	return q.Run(r.Context(), a.Tags.Index())
+	return q.Run(r.Context(), a.Tags.Index(), lease)
 }
 
 // linkNext says where the next part of a list is.
@@ -77,6 +78,16 @@ func (a tagRoutes) names(w http.ResponseWriter, r *http.Request) error {
 
 func (a tagRoutes) values(w http.ResponseWriter, r *http.Request) error {
 	q, err := taglist.Values(r.URL.Query())
+	return a.write(w, r, q, err)
+}
+
+// top lists what has most series.
+func (a tagRoutes) top(w http.ResponseWriter, r *http.Request) error {
+	q, err := taglist.Top(r.URL.Query(), a.Store, a.Arrivals)
+	if errors.Is(err, buckets.ErrUnknown) {
+		_, err = namedBucket(a.Store, r.URL.Query().Get("bucket"))
+		return err
+	}
 	return a.write(w, r, q, err)
 }
 

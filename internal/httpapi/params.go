@@ -32,6 +32,7 @@ var parameters = map[string][]string{
 	"/events/":             {"unit"},
 	"/tags/names":          {"collection", "metric", "namespace", "prefix", "limit"},
 	"/tags/values":         {"name", "collection", "metric", "prefix", "limit"},
+	"/tags/top":            {"by", "sort", "limit", "collection", "name", "bucket", "prefix", "depth"},
 	"/metrics":             {"name[]"},
 	"/admin/account":       {"bucket", "minutes"},
 	"/admin/tags/export":   {"bucket", "metric"},

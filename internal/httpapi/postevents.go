@@ -15,7 +15,7 @@ import (
 // and the rest goes on. The answer comes when all are durable.
 func (a eventRoutes) postEvents(w http.ResponseWriter, r *http.Request) error {
 	if a.Events == nil {
-		return notInThisVersion("events")(w, r)
+		return errNoEvents
 	}
 	// Browsers say that they ask for a page; a page of another origin must not write. What else
 	// sends events has no such headers, and may use any name of the node.

@@ -35,6 +35,7 @@ func (a *api) routes() []route {
 		{"/collections/{bucket}/namespaces/{rest...}", "GET", lists.namespaces, "/collections/", true, false},
 		{"/tags/names", "GET", lists.names, "/tags/names", true, false},
 		{"/tags/values", "GET", lists.values, "/tags/values", true, false},
+		{"/tags/top", "GET", lists.top, "/tags/top", true, false},
 		{"/functions", "GET", a.functions, "/functions", true, false},
 		{"/functions/{$}", "GET", a.functions, "/functions", true, false},
 		{"/events", "GET", events.getEvents, "/events", true, false},

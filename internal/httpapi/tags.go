@@ -43,13 +43,9 @@ func exportTags(store Store, of Tags, w http.ResponseWriter, r *http.Request) er
 		names[b.ID] = b.Name
 	}
 	if escaped := params.Get("bucket"); escaped != "" {
-		name, err := bucketName(escaped)
+		b, err := namedBucket(store, escaped)
 		if err != nil {
 			return err
-		}
-		b, err := store.BucketByName(name)
-		if err != nil {
-			return nearBuckets(store, name, err)
 		}
 		only = b.ID
 	}

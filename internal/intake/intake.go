@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/ledger"
+	"dalmatiner/internal/series"
 	"dalmatiner/internal/wal"
 )
 
@@ -53,6 +54,10 @@ func New(o Options) *Intake { return &Intake{o: o} }
 
 // EnsureBucket returns a bucket by its name: see coordinator.Coordinator.
 func (in *Intake) EnsureBucket(name string) (buckets.Info, error) { return in.o.EnsureBucket(name) }
+
+// Recent returns the series that senders brought in the present hour of the clock and in the one
+// before, since the store was opened.
+func (in *Intake) Recent() series.Recent { return in.o.Columns.Recent() }
 
 // Open starts a session.
 func (in *Intake) Open(info buckets.Info, how coordinator.Options) (coordinator.Stream, error) {

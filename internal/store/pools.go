@@ -17,6 +17,10 @@ const (
 
 	// accountPart bounds the minutes of the account: a flush writes all of them.
 	accountPart = 16
+
+	// arrivalsPart bounds what is remembered of new series; with less they are counted too low.
+	arrivalsPart    = 64
+	defaultArrivals = 64 << 20
 )
 
 // takeShares keeps the store's options within shares of the budget.
@@ -41,6 +45,11 @@ func (s *Store) addPools() {
 		names, index, minutes = limit/namesPart, limit/upkeep.IndexPart, limit/accountPart
 	}
 	s.account.Bound(minutes)
+	arrivals := int64(defaultArrivals)
+	if limit := m.Limit(); limit > 0 {
+		arrivals = limit / arrivalsPart
+	}
+	s.columns.Arrivals.Begin(s.clock.Unix(), arrivals)
 	for _, p := range []memory.Pool{
 		{Name: "head-blocks", Holds: "blocks in use: points not yet encoded", Use: func() int64 { rows, _, _ := s.arenas.Bytes(); return rows }, OffHeap: true},
 		{Name: "head-tables", Holds: "blocks in use of which few cells are set", Use: func() int64 { _, tables, _ := s.arenas.Bytes(); return tables }},
@@ -57,6 +66,7 @@ func (s *Store) addPools() {
 		{Name: "replay", Holds: "after a crash: where the log has the points of each group, and those on their way into memory", Use: s.replay.Bytes},
 		{Name: "log", Holds: "buffers of the log", Limit: wal.Buffers, Use: func() int64 { return wal.Buffers }},
 		tagPool(s.tags),
+		{Name: "new-series", Holds: "which series are new; those beyond the limit are not counted as new", Limit: arrivals, Use: s.columns.Arrivals.Bytes},
 		{Name: "account", Holds: "minutes of the account; a bucket keeps fewer near the limit", Limit: minutes, Use: s.account.Bytes},
 		{Name: "catalogue", Holds: "tables and cache of the catalogue", Limit: catalogue.Memory, Use: func() int64 { return catalogue.Memory }},
 	} {

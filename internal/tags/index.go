@@ -244,6 +244,9 @@ func (x *Index) holdPair(name uint32, value []byte) uint32 {
 	return number
 }
 
+// pairName returns the number of the name of a tag.
+func pairName(pair []byte) uint32 { return binary.LittleEndian.Uint32(pair) }
+
 // value returns the value of a tag.
 func (x *Index) value(pair uint32) []byte {
 	_, value := splitPair(x.pairs.text(pair))

@@ -111,26 +111,36 @@ type lister struct {
 	cut   bool
 }
 
-// list makes a list. No id that is found means another series until the end.
-func (x *Index) list(ctx context.Context, q *Listing, fill func(*lister) error) (List, error) {
-	l := &lister{lookup: lookup{x: x, ctx: ctx}, Listing: q, within: postings.Of(), of: make(map[string]Listed)}
+// list makes a list.
+func (x *Index) list(ctx context.Context, q *Listing, fill func(*lister) error) (out List, err error) {
+	err = scan(ctx, x, q, func(l *lister) error {
+		l.of = make(map[string]Listed)
+		if err := fill(l); err != nil {
+			return err
+		}
+		l.keep(q.Limit)
+		out.More = l.cut
+		for _, text := range slices.Sorted(maps.Keys(l.of)) {
+			out.Elements = append(out.Elements, l.of[text])
+		}
+		return nil
+	})
+	return out, err
+}
+
+// scan calls fn with the rows that a listing is about, under the lock. No id that is found means
+// another series until the end.
+func scan(ctx context.Context, x *Index, q *Listing, fn func(*lister) error) error {
+	l := &lister{lookup: lookup{x: x, ctx: ctx}, Listing: q, within: postings.Of()}
 	x.lookups.Add(1)
 	defer x.lookups.Add(-1)
 	if q.Collection != nil {
 		var err error
 		if l.within, err = l.find(&Query{Collection: q.Collection, Metric: q.Metric}); err != nil {
-			return List{}, err
+			return err
 		}
 	}
-	if err := l.read(fill); err != nil {
-		return List{}, err
-	}
-	l.keep(q.Limit)
-	out := List{More: l.cut}
-	for _, text := range slices.Sorted(maps.Keys(l.of)) {
-		out.Elements = append(out.Elements, l.of[text])
-	}
-	return out, nil
+	return l.read(fn)
 }
 
 func (l *lister) read(fill func(*lister) error) error {

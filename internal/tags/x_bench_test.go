@@ -117,3 +117,35 @@ func BenchmarkLoad(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchSeries, "ns/series")
 	b.ReportMetric(float64(size)/benchSeries, "B/series")
 }
+
+// BenchmarkEach counts a million series by names and by values, of which all are new or none.
+func BenchmarkEach(b *testing.B) {
+	x := millionSeries(b)
+	const came = 1_700_000_000_000_000_000
+	for _, c := range []struct {
+		name string
+		s    Scope
+	}{
+		{"old", Scope{Now: 2 * came}},
+		{"new", Scope{Now: came}},
+		{"new-of-a-collection", Scope{Now: came, Collection: []byte("metrics")}},
+	} {
+		b.Run("names/"+c.name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := x.EachName(context.Background(), c.s, func(TagName, int, Count) {}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("values/"+c.name, func(b *testing.B) {
+			values := 0
+			for b.Loop() {
+				values = 0
+				if _, err := x.EachValue(context.Background(), c.s, nil, func(TagName, []byte, Count) { values++ }); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(values), "values")
+		})
+	}
+}

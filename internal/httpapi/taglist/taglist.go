@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
+	"dalmatiner/internal/cardinality"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/tagline"
 	"dalmatiner/internal/tags"
@@ -60,14 +60,16 @@ type Request struct {
 	listing tags.Listing
 	of      func(*tags.Index, context.Context, *tags.Listing) (tags.List, error)
 	answer  func(tags.List) (any, error)
+	memory  cardinality.Memory
 }
 
 // Bytes returns an upper bound of the memory of the list.
 func (q *Request) Bytes() int64 { return int64(q.listing.Limit)*cost + tags.MaxListBytes }
 
-// Run makes the list. What is new is so by the clock of the machine.
-func (q *Request) Run(ctx context.Context, x *tags.Index) (tags.List, error) {
-	q.listing.Now = uint64(time.Now().UnixNano())
+// Run makes the list. What is new is so by the clock of the machine. What it takes beyond Bytes is
+// charged to m.
+func (q *Request) Run(ctx context.Context, x *tags.Index, m cardinality.Memory) (tags.List, error) {
+	q.listing.Now, q.memory = uint64(time.Now().UnixNano()), m
 	return q.of(x, ctx, &q.listing)
 }
 
@@ -201,15 +203,7 @@ func counted(params url.Values, of func(*tags.Index, context.Context, *tags.List
 
 // limitOf reads limit=.
 func limitOf(params url.Values, byDefault int) (int, error) {
-	text := params.Get("limit")
-	if text == "" {
-		return byDefault, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > most {
-		return 0, fmt.Errorf("limit=%s: it is the most elements to list, from 1 to %d", text, most)
-	}
-	return n, nil
+	return number(params, "limit", "the most elements to list", byDefault, most)
 }
 
 type list struct {
