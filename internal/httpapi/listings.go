@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"dalmatiner/internal/buckets"
@@ -71,14 +72,12 @@ func pageOf(r *http.Request) (taglist.Page, error) {
 	return p, nil
 }
 
-func (a tagRoutes) names(w http.ResponseWriter, r *http.Request) error {
-	q, err := taglist.Names(r.URL.Query())
-	return a.write(w, r, q, err)
-}
-
-func (a tagRoutes) values(w http.ResponseWriter, r *http.Request) error {
-	q, err := taglist.Values(r.URL.Query())
-	return a.write(w, r, q, err)
+// counted lists what read asks for.
+func (a tagRoutes) counted(read func(url.Values) (*taglist.Request, error)) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		q, err := read(r.URL.Query())
+		return a.write(w, r, q, err)
+	}
 }
 
 // top lists what has most series.

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"net/http"
 	"strings"
+
+	"dalmatiner/internal/httpapi/taglist"
 )
 
 // route serves the paths of one pattern. Reads are open to pages of any origin,
@@ -33,8 +35,8 @@ func (a *api) routes() []route {
 		{"/collections/{bucket}/metrics/{prefix...}", "GET", a.collectionMetrics, "/collections/", true, false},
 		{"/collections/{bucket}/namespaces", "GET", lists.namespaces, "/collections/", true, false},
 		{"/collections/{bucket}/namespaces/{rest...}", "GET", lists.namespaces, "/collections/", true, false},
-		{"/tags/names", "GET", lists.names, "/tags/names", true, false},
-		{"/tags/values", "GET", lists.values, "/tags/values", true, false},
+		{"/tags/names", "GET", lists.counted(taglist.Names), "/tags/names", true, false},
+		{"/tags/values", "GET", lists.counted(taglist.Values), "/tags/values", true, false},
 		{"/tags/top", "GET", lists.top, "/tags/top", true, false},
 		{"/functions", "GET", a.functions, "/functions", true, false},
 		{"/functions/{$}", "GET", a.functions, "/functions", true, false},

@@ -135,7 +135,7 @@ func (x *Index) Apply(c *Change) bool {
 		*r = row{bucket: bucket, collection: collection, key: c.Key, tags: r.tags[:0]}
 	}
 	x.merge(r, c)
-	x.sweep(r)
+	sweep(x, r)
 	b := x.codec.encode(r, x.nodes.get)
 	if known && bytes.Equal(b, was) {
 		return false
@@ -270,7 +270,7 @@ func (x *Index) put(r *row, g register) {
 		return
 	}
 	old := &r.tags[at]
-	if !x.above(g, *old) {
+	if !above(x, g, *old) {
 		x.release(g)
 		return
 	}
@@ -280,7 +280,7 @@ func (x *Index) put(r *row, g register) {
 	*old = g
 }
 
-func (x *Index) above(g, o register) bool {
+func above(x *Index, g, o register) bool {
 	switch order := g.compare(o.timestamp); {
 	case order != 0:
 		return order > 0
@@ -291,7 +291,7 @@ func (x *Index) above(g, o register) bool {
 }
 
 // sweep drops from a row what other registers hide for ever.
-func (x *Index) sweep(r *row) {
+func sweep(x *Index, r *row) {
 	for _, s := range []*timestamp{&r.seen, &r.cleared} {
 		if s.compare(r.left) <= 0 {
 			*s = timestamp{}
