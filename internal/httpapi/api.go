@@ -24,6 +24,7 @@ import (
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/flush"
+	"dalmatiner/internal/httpapi/figures"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/memory"
@@ -143,7 +144,7 @@ type api struct {
 	log       *loglimit.Logger // of what anybody may cause
 	mux       *http.ServeMux   // of routes
 	metrics   http.Handler
-	served    *served
+	served    *figures.Served
 	packers   packers
 	pieces    sync.Pool     // of *bufio.Writer with replyBuffer bytes: most of what a short answer takes
 	turns     chan struct{} // holds one element per running query
@@ -168,7 +169,7 @@ func New(o Options) http.Handler {
 		tails:     make(chan struct{}, maxTails),
 		lists:     newProcessors(),
 		queryWait: queryWait,
-		served:    newServed(o.Registry, func() float64 { return float64(len(turns)) }),
+		served:    figures.NewServed(o.Registry, func() float64 { return float64(len(turns)) }),
 		packers:   newPackers(),
 		metrics: promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{
 			ErrorLog:      log.New(limited.Writer(slog.LevelWarn, "metrics"), "", 0),
@@ -201,7 +202,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	whole := false
 	defer func() {
 		out.end(whole)
-		a.served.count(rt.name, out.status)
+		a.served.Count(rt.name, cmp.Or(out.status, statusClientGone)) // without a status it was given to nobody
 	}()
 	r.Body = http.MaxBytesReader(w, r.Body, a.MaxBody)
 	if err := a.serve(rt, out, r); err != nil {

@@ -68,7 +68,7 @@ func (a *api) run(ctx context.Context, text string, opt query.Options) (*query.R
 	defer cancel()
 	result, err := a.Engine.Query(limited, text, opt)
 	took := time.Since(began)
-	a.served.queries.Observe(took.Seconds())
+	a.served.Queries.Observe(took.Seconds())
 	if took >= a.SlowQuery {
 		about := []any{"took", took.Round(time.Microsecond), "limit", a.SlowQuery, "query", fmt.Sprintf("%.1000s", text)}
 		if err != nil {
