@@ -94,6 +94,32 @@ func (g *Group) Chunks(col int, id metric.SeriesID, from, past int64, dst []int6
 	return g.blocks.appendChunks(dst, from, past), true
 }
 
+// Holds reports whether the group certainly holds a point of a series in the slots [from, past).
+// It looks at whole sealed blocks and at open ones, the newest slot first, and decodes nothing.
+func (g *Group) Holds(col int, id metric.SeriesID, from, past int64) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if !g.Columns().owns(id, col) {
+		return false
+	}
+	for _, b := range g.blocks.open {
+		lo, hi := max(from, b.first), min(past, b.last+1)
+		for slot := hi - 1; slot >= lo; slot-- {
+			if b.cell(int(slot-b.start), col) != 0 {
+				return true
+			}
+		}
+	}
+	for _, batch := range g.unflushed.both() {
+		for _, t := range batch.sealedBlocks {
+			if t.start >= from && t.start+g.blocks.height <= past && len(t.piece(col)) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Extent returns the range [first, past) within [from, until) outside of which Read writes
 // nothing. It is empty if they are equal. own is false if the column is not that of the series
 // any more.

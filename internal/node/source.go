@@ -53,9 +53,23 @@ func (s *source) Tagged(id uint64) (query.Bucket, error) {
 	return nil, unknownBucket{fmt.Errorf("%w: id %016x", buckets.ErrUnknown, id)}
 }
 
-// May implements finder.Buckets. It looks from the end of the range on: most series that are
-// asked for have points there, in memory.
-func (s *source) May(ctx context.Context, b query.Bucket, key []byte, from, past int64) (bool, error) {
+// May implements finder.Buckets. Most series that are asked for have points in memory.
+func (s *source) May(ctx context.Context, b query.Bucket, keys [][]byte, from, past int64, may []bool) error {
+	err := b.(*bucket).handle.InHead(keys, from, past, may)
+	for i := 0; i < len(keys) && err == nil; i++ {
+		if !may[i] {
+			may[i], err = s.mayHave(ctx, b, keys[i], from, past)
+		}
+	}
+	if errors.Is(err, buckets.ErrUnknown) { // it was deleted just now
+		clear(may)
+		err = nil
+	}
+	return err
+}
+
+// mayHave looks from the end of the range on.
+func (s *source) mayHave(ctx context.Context, b query.Bucket, key []byte, from, past int64) (bool, error) {
 	h := b.(*bucket).handle.Series(key)
 	first, past, err := h.Extent(ctx, from, past-from)
 	var all [1]chunk.Header
@@ -67,9 +81,6 @@ func (s *source) May(ctx context.Context, b query.Bucket, key []byte, from, past
 			return true, err
 		}
 		past = at
-	}
-	if errors.Is(err, buckets.ErrUnknown) { // it was deleted just now
-		err = nil
 	}
 	return false, err
 }

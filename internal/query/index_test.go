@@ -45,9 +45,12 @@ func (b tagBuckets) Tagged(id uint64) (source.Bucket, error) {
 	return nil, query.ErrUnknownBucket
 }
 
-func (b tagBuckets) May(_ context.Context, of source.Bucket, key []byte, from, past int64) (bool, error) {
-	r, ok := b.series[of.Info().ID][string(key)]
-	return ok && r.from < past && from < r.from+int64(len(r.words)), nil
+func (b tagBuckets) May(_ context.Context, of source.Bucket, keys [][]byte, from, past int64, may []bool) error {
+	for i, key := range keys {
+		r, ok := b.series[of.Info().ID][string(key)]
+		may[i] = ok && r.from < past && from < r.from+int64(len(r.words))
+	}
+	return nil
 }
 
 // tag reads "tag COLLECTION METRIC BUCKET KEY [NAMESPACE:]NAME=VALUE …".

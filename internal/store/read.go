@@ -52,6 +52,20 @@ func (h Bucket) check() error {
 // Series returns a handle of a metric, whether or not there is one. It does not keep key.
 func (h Bucket) Series(key []byte) Series { return Series{h, h.b.SeriesID(key)} }
 
+// InHead sets has[i] where metric i certainly has a point in the slots [from, past), in memory. It
+// is cheap, and says nothing of the others.
+func (h Bucket) InHead(keys [][]byte, from, past int64, has []bool) error {
+	if err := h.check(); err != nil {
+		return err
+	}
+	ids := make([]metric.SeriesID, len(keys))
+	for i, key := range keys {
+		ids[i] = h.b.SeriesID(key)
+	}
+	oldest, _ := h.s.columns.Admitted(h.b)
+	return h.s.reader.InHead(ids, max(from, int64(oldest)), past, has)
+}
+
 // Metrics calls fn for every metric of the bucket whose key starts with
 // prefix, in no particular order, until fn returns false. The key is valid
 // during the call and must not be written to.

@@ -151,12 +151,68 @@ func (l *lookup) all(c *Cond, within postings.Set) (found postings.Set, err erro
 	slices.SortStableFunc(operands, func(a, b operand) int {
 		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.size, b.size))
 	})
-	for _, o := range operands {
-		if within, err = l.one(o.Cond, within); err != nil {
+	for len(operands) > 0 {
+		n := impliedOnes(operands)
+		if n > 1 {
+			within, err = l.implied(operands[:n], within)
+		} else {
+			n = 1
+			within, err = l.one(operands[0].Cond, within)
+		}
+		if err != nil {
 			return within, err
 		}
+		operands = operands[n:]
 	}
 	return within, nil
+}
+
+// impliedOnes returns how many of the first operands are about tags that keys imply.
+func impliedOnes(operands []operand) (n int) {
+	for _, o := range operands {
+		switch o.Op {
+		case And, Or, Not:
+			return n
+		}
+		if _, ok := impliedTag(o.Tag); !ok {
+			return n
+		}
+		n++
+	}
+	return n
+}
+
+// implied returns the rows of within for whose keys all of several conditions hold. Each row is
+// looked at once: they lie all over the memory.
+func (l *lookup) implied(operands []operand, within postings.Set) (found postings.Set, err error) {
+	steps, tags, matchers := make([]Step, len(operands)), make([]implied, len(operands)), make([]*matcher, len(operands))
+	for i, o := range operands {
+		steps[i].What = o.String()
+		tags[i], _ = impliedTag(o.Tag)
+		if o.Op != Exists {
+			if matchers[i], err = matcherOf(o.Cond); err != nil {
+				return found, fmt.Errorf("%s: %w", o.Cond, err)
+			}
+		}
+	}
+	var s Step
+	var buf [8]byte
+	found, err = l.filter(within, &s, func(row []byte) bool {
+		_, _, key, _ := keyOf(row)
+		for i, tag := range tags {
+			steps[i].Checked++
+			value, ok := tag.valueOf(buf[:], key)
+			if !ok || matchers[i] != nil && !matchers[i].match(value) {
+				return false
+			}
+			steps[i].Found++
+		}
+		return true
+	})
+	for _, s := range steps {
+		l.step(s)
+	}
+	return found, err
 }
 
 // The classes of conditions, the cheaper ones first.

@@ -16,9 +16,10 @@ type matcher struct {
 	exact  [][]byte // these and no others, unless nil; no two are equal
 	pieces [][]byte // these with anything between them, unless nil
 
-	// Else the values that re matches; they begin and end with these.
-	re             *regexp.Regexp
-	prefix, suffix []byte
+	// Else the values that re matches: they have these with something between them, which is
+	// found out in much less time.
+	re   *regexp.Regexp
+	must [][]byte
 }
 
 func (m *matcher) match(value []byte) bool {
@@ -28,7 +29,7 @@ func (m *matcher) match(value []byte) bool {
 	case m.pieces != nil:
 		return matchGlob(m.pieces, value)
 	}
-	return bytes.HasPrefix(value, m.prefix) && bytes.HasSuffix(value, m.suffix) && m.re.Match(value)
+	return matchGlob(m.must, value) && m.re.Match(value)
 }
 
 // matchGlob reports whether value consists of pieces with anything between them.
@@ -87,10 +88,25 @@ func matcherOfRegexp(pattern string) (*matcher, error) {
 		parts = tree.Sub
 	}
 	if m.pieces = piecesOf(parts); m.pieces == nil {
-		m.prefix, _ = literal(parts[0])
-		m.suffix, _ = literal(parts[len(parts)-1])
+		m.must = literalsOf(parts)
 	}
 	return m, nil
+}
+
+// literalsOf returns the literals among parts of which at least one is none: with anything
+// between them they match all that the parts match.
+func literalsOf(parts []*syntax.Regexp) [][]byte {
+	must := [][]byte{{}}
+	for _, p := range parts {
+		text, ok := literal(p)
+		if !ok {
+			must = append(must, []byte{})
+			continue
+		}
+		last := &must[len(must)-1]
+		*last = append(*last, text...)
+	}
+	return must
 }
 
 // literal returns the text that an expression is. A character that is no UTF-8 in the pattern

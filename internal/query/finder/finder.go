@@ -27,9 +27,9 @@ type Buckets interface {
 	// Bucket returns a handle of the bucket with a name, or such an error.
 	Bucket(name string) (source.Bucket, error)
 
-	// May reports whether a series of a bucket may have a point in the slots [from, past). It
-	// is cheap, and false only where there is certainly none.
-	May(ctx context.Context, b source.Bucket, key []byte, from, past int64) (bool, error)
+	// May sets may[i] to whether series i of a bucket may have a point in the slots [from, past).
+	// It is cheap, and false only where there is certainly none.
+	May(ctx context.Context, b source.Bucket, keys [][]byte, from, past int64, may []bool) error
 }
 
 // Grace is how long before its first and behind its last point a series is found.
@@ -66,6 +66,9 @@ func (x *Index) Lookup(ctx context.Context, l source.Lookup, fn func(source.Hit)
 		more, failed = f.hit(b, h.Key, h.Values)
 		return more && failed == nil
 	})
+	if err == nil && failed == nil {
+		_, failed = f.flush()
+	}
 	for _, s := range steps {
 		f.step(source.Step(s))
 	}
@@ -82,8 +85,19 @@ type find struct {
 	l   source.Lookup
 	fn  func(source.Hit) bool
 
-	found bool // a series
+	// Series of a bucket that were found, and not looked at yet.
+	bucket source.Bucket
+	keys   [][]byte
+	text   []byte // keys and values
+	ends   []int  // in text, of each key and behind it of each value; -1 for one that there is not
+	may    [together]bool
+	ended  bool // fn has returned false
+
+	found bool // a series with points in the range
 }
+
+// together is how many series are looked at together.
+const together = 256
 
 func (f *find) step(s source.Step) {
 	if f.l.Step != nil {
@@ -91,21 +105,66 @@ func (f *find) step(s source.Step) {
 	}
 }
 
-// hit calls fn for a series, unless it has no point in the range.
+// hit takes a series that was found.
 func (f *find) hit(b source.Bucket, key []byte, values [][]byte) (more bool, err error) {
-	res, grace := b.Info().Resolution, Grace.Milliseconds()
-	from, past := max(0, f.l.Start-grace)/res, (max(0, f.l.End+grace)+res-1)/res
-	if may, err := f.Buckets.May(f.ctx, b, key, from, past); !may || err != nil {
-		return true, err
+	if f.bucket != b || len(f.ends) == together*(1+len(f.l.Tags)) {
+		if more, err := f.flush(); !more || err != nil {
+			return more, err
+		}
+		f.bucket = b
 	}
-	f.found = true
-	h := source.Hit{Bucket: b, Key: append([]byte(nil), key...)}
-	for i, v := range values {
+	f.text = append(f.text, key...)
+	f.ends = append(f.ends, len(f.text))
+	for _, v := range values {
+		end := -1
 		if v != nil {
-			h.Tags = append(h.Tags, source.Tag{DimVar: f.l.Tags[i], Value: string(v)})
+			f.text = append(f.text, v...)
+			end = len(f.text)
+		}
+		f.ends = append(f.ends, end)
+	}
+	return true, nil
+}
+
+// flush calls fn for the series that were found and have a point in the range.
+func (f *find) flush() (more bool, err error) {
+	if len(f.ends) == 0 || f.ended {
+		return !f.ended, nil
+	}
+	res, grace := f.bucket.Info().Resolution, Grace.Milliseconds()
+	from, past := max(0, f.l.Start-grace)/res, (max(0, f.l.End+grace)+res-1)/res
+	// The hits keep the memory of all: it is not used again.
+	text, ends, tags, at := string(f.text), f.ends, make([]source.Tag, 0, len(f.ends)), 0
+	hits := make([]source.Hit, 0, together)
+	f.keys = f.keys[:0]
+	for len(ends) > 0 {
+		key := f.text[at:ends[0]:ends[0]]
+		at, f.keys = ends[0], append(f.keys, key)
+		first := len(tags)
+		for i, d := range f.l.Tags {
+			if end := ends[1+i]; end >= 0 {
+				tags = append(tags, source.Tag{DimVar: d, Value: text[at:end]})
+				at = end
+			}
+		}
+		hits = append(hits, source.Hit{Bucket: f.bucket, Key: key, Tags: tags[first:len(tags):len(tags)]})
+		ends = ends[1+len(f.l.Tags):]
+	}
+	may := f.may[:len(hits)]
+	if err := f.Buckets.May(f.ctx, f.bucket, f.keys, from, past, may); err != nil {
+		return false, err
+	}
+	f.text, f.ends = make([]byte, 0, cap(f.text)), f.ends[:0]
+	for i := range hits {
+		if !may[i] {
+			continue
+		}
+		if f.found = true; !f.fn(hits[i]) {
+			f.ended = true
+			return false, nil
 		}
 	}
-	return f.fn(h), nil
+	return true, nil
 }
 
 // untagged finds the series of the bucket that is named as the collection, if there is one.
@@ -144,6 +203,9 @@ func (f *find) untagged(where *tags.Cond) error {
 		if there, err = b.Series(f.l.Metric).Exists(f.ctx); there {
 			look(f.l.Metric)
 		}
+	}
+	if err == nil && failed == nil {
+		_, failed = f.flush()
 	}
 	f.step(s)
 	return errors.Join(err, failed)
