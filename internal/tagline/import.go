@@ -3,18 +3,23 @@ package tagline
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"sync"
 
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"
 )
 
 const (
-	batch         = 1000 // lines that are applied together
-	maxLineErrors = 100  // that a summary lists
+	batchLines    = 1000    // that are applied together
+	batchBytes    = 1 << 20 // of lines, after which they are applied
+	batchesAhead  = 3       // that are parsed and applied at a time
+	maxLineErrors = 100     // that a summary lists
 )
 
 // Applier takes changes, as tagstore.Store does.
@@ -40,9 +45,54 @@ type LineError struct {
 }
 
 // Import applies the changes of lines. Those that are wrong are in the summary, and the rest goes
-// on. The error is that of in or of the Applier: some of the lines may have been taken.
+// on. The error is that of in or of the Applier: some of the lines may have been taken. Lines are
+// parsed beside the changes of those before them.
 func Import(ctx context.Context, in io.Reader, to Applier, bucketID func(name string) (uint64, error)) (Imported, error) {
-	m := importer{to: to, ctx: ctx, bucketID: bucketID, out: Imported{Errors: []LineError{}}}
+	m := importer{bucketID: bucketID, batches: make(chan *batch), free: make(chan *batch, batchesAhead), failed: make(chan struct{})}
+	for range batchesAhead {
+		m.free <- new(batch)
+	}
+	a := applier{to: to, ctx: ctx, out: Imported{Errors: []LineError{}}}
+	var done sync.WaitGroup
+	done.Go(func() { a.run(&m) })
+	err := m.read(in)
+	close(m.batches)
+	done.Wait()
+	return a.out, errors.Join(a.err, err)
+}
+
+// batch is lines that are applied together.
+type batch struct {
+	changes []tags.Change
+	at      []int64 // their lines
+	bytes   int
+	lines   int64
+	refused []LineError
+	more    int64 // that were refused
+}
+
+// refuse notes what is wrong about a line.
+func (b *batch) refuse(line int64, err error) {
+	if len(b.refused) < maxLineErrors {
+		b.refused = append(b.refused, LineError{Line: line, Error: err.Error()})
+	} else {
+		b.more++
+	}
+}
+
+// importer makes batches of lines.
+type importer struct {
+	bucketID func(name string) (uint64, error)
+	number   int64 // of the line, from 1
+	line     line
+	batch    *batch
+
+	batches, free chan *batch
+	failed        chan struct{} // closed when no more batches are taken
+}
+
+// read reads lines until the end, or until no more are taken.
+func (m *importer) read(in io.Reader) error {
 	lines := bufio.NewReaderSize(in, MaxLine)
 	for {
 		line, err := lines.ReadSlice('\n')
@@ -51,70 +101,91 @@ func Import(ctx context.Context, in io.Reader, to Applier, bucketID func(name st
 			_, err = lines.ReadSlice('\n')
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			return m.out, err
+			m.send()
+			return err
 		}
-		if addErr := m.add(line, tooLong); addErr != nil {
-			return m.out, addErr
-		}
+		m.add(line, tooLong)
 		if err != nil {
-			return m.out, m.apply()
+			m.send()
+			return nil
+		}
+		if b := m.batch; b != nil && (b.lines == batchLines || b.bytes >= batchBytes) && !m.send() {
+			return nil
 		}
 	}
 }
 
-// importer is lines on their way into the store.
-type importer struct {
-	to       Applier
-	ctx      context.Context
-	bucketID func(name string) (uint64, error)
-	out      Imported
-	number   int64 // of the line, from 1
-
-	batch []tags.Change
-	at    []int64 // their lines
+// send has a batch applied, and reports whether another one is wanted.
+func (m *importer) send() bool {
+	if m.batch == nil {
+		return true
+	}
+	select {
+	case m.batches <- m.batch:
+		m.batch = nil
+		return true
+	case <-m.failed:
+		return false
+	}
 }
 
 // add takes a line.
-func (m *importer) add(line []byte, tooLong bool) error {
+func (m *importer) add(line []byte, tooLong bool) {
 	m.number++
 	if line = bytes.TrimSpace(line); len(line) == 0 {
-		return nil
+		return
 	}
-	m.out.Lines++
+	if m.batch == nil {
+		m.batch = <-m.free
+	}
+	b := m.batch
+	b.lines++
+	b.bytes += len(line)
 	if tooLong {
-		m.refuse(m.number, fmt.Errorf("the line has more than %d bytes", MaxLine))
-		return nil
+		b.refuse(m.number, fmt.Errorf("the line has more than %d bytes", MaxLine))
+		return
 	}
-	c, err := Parse(line, m.bucketID)
+	c, err := m.line.parse(line, m.bucketID)
 	if err != nil {
-		m.refuse(m.number, err)
-		return nil
+		b.refuse(m.number, err)
+		return
 	}
-	m.batch, m.at = append(m.batch, c), append(m.at, m.number)
-	if len(m.batch) < batch {
-		return nil
-	}
-	return m.apply()
+	b.changes, b.at = append(b.changes, c), append(b.at, m.number)
 }
 
-// refuse notes what is wrong about a line.
-func (m *importer) refuse(line int64, err error) {
-	m.out.Refused++
-	if len(m.out.Errors) < maxLineErrors {
-		m.out.Errors = append(m.out.Errors, LineError{Line: line, Error: err.Error()})
+// applier applies batches.
+type applier struct {
+	to  Applier
+	ctx context.Context
+	out Imported
+	err error
+}
+
+func (a *applier) run(m *importer) {
+	for b := range m.batches {
+		if a.err == nil {
+			if a.err = a.apply(b); a.err != nil {
+				close(m.failed)
+			}
+		}
+		clear(b.changes)
+		*b = batch{changes: b.changes[:0], at: b.at[:0], refused: b.refused[:0]}
+		m.free <- b
 	}
 }
 
-// apply applies the lines that were collected.
-func (m *importer) apply() error {
-	a, err := m.to.Apply(m.ctx, m.batch)
-	m.out.Changed += int64(a.Changed)
-	for _, r := range a.Refused {
-		m.refuse(m.at[r.At], r.Err)
+func (a *applier) apply(b *batch) error {
+	a.out.Lines += b.lines
+	applied, err := a.to.Apply(a.ctx, b.changes)
+	a.out.Changed += int64(applied.Changed)
+	for _, r := range applied.Refused {
+		b.refused = append(b.refused, LineError{Line: b.at[r.At], Error: r.Err.Error()})
 	}
-	if a.Token > 0 {
-		m.out.Last = a
+	slices.SortFunc(b.refused, func(x, y LineError) int { return cmp.Compare(x.Line, y.Line) })
+	a.out.Refused += int64(len(b.refused)) + b.more
+	a.out.Errors = append(a.out.Errors, b.refused[:min(len(b.refused), maxLineErrors-len(a.out.Errors))]...)
+	if applied.Token > 0 {
+		a.out.Last = applied
 	}
-	m.batch, m.at = m.batch[:0], m.at[:0]
 	return err
 }

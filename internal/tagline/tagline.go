@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/tags"
@@ -19,8 +18,8 @@ import (
 // MaxLine is the longest line in bytes.
 const MaxLine = 1 << 20
 
-// line is a change as JSON. Slices and maps that are left out are nil.
-type line struct {
+// written is a change as it is written as JSON.
+type written struct {
 	Bucket     string            `json:"bucket"`
 	Metric     []string          `json:"metric"`
 	Collection *string           `json:"collection,omitempty"`
@@ -34,63 +33,98 @@ type line struct {
 // bucket; its errors are returned. The change is valid (tags.Change.Check) and the caller's.
 func Parse(src []byte, bucketID func(name string) (uint64, error)) (c tags.Change, err error) {
 	var l line
-	dec := json.NewDecoder(strings.NewReader(string(src)))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&l); err != nil {
-		return c, fmt.Errorf("malformed line: %w", err)
+	return l.parse(src, bucketID)
+}
+
+// parse is Parse that uses the memory of l again.
+func (l *line) parse(src []byte, bucketID func(name string) (uint64, error)) (c tags.Change, err error) {
+	p := parser{src: string(src)}
+	if err := p.line(l); err != nil {
+		return c, err
 	}
-	if dec.More() {
-		return c, fmt.Errorf("malformed line: there is more behind the object")
-	}
-	bucket, err := metric.Unescape(l.Bucket)
+	bucket, err := metric.Unescape(l.bucket)
 	if err != nil || bucket == "" {
-		return c, fmt.Errorf("bucket %q: want the name of a bucket", l.Bucket)
+		return c, fmt.Errorf("bucket %q: want the name of a bucket", l.bucket)
 	}
 	if c.Bucket, err = bucketID(bucket); err != nil {
 		return c, err
 	}
-	if len(l.Metric) == 0 {
+	if len(l.metric) == 0 {
 		return c, fmt.Errorf("metric: want the parts of a metric")
 	}
-	if c.Key, err = metric.KeyFromQuoted(l.Metric...); err != nil {
-		return c, fmt.Errorf("metric %.200q: %w", l.Metric, err)
+	if c.Key, err = metric.KeyFromQuoted(l.metric...); err != nil {
+		return c, fmt.Errorf("metric %.200q: %w", l.metric, err)
 	}
 	c.Collection = []byte(bucket)
-	if l.Collection != nil {
-		if c.Collection, err = unescape("collection", *l.Collection); err != nil {
+	if l.hasCollection {
+		if c.Collection, err = unescape("collection", l.collection); err != nil {
 			return c, err
 		}
 	}
-	if len(l.Name) > 0 {
-		if c.Name, err = metric.KeyFromQuoted(l.Name...); err != nil {
-			return c, fmt.Errorf("name %q: %w", l.Name, err)
+	if len(l.name) > 0 {
+		if c.Name, err = metric.KeyFromQuoted(l.name...); err != nil {
+			return c, fmt.Errorf("name %q: %w", l.name, err)
 		}
 	}
-	c.Replace = l.Replace
-	for text, value := range l.Tags {
-		t := tags.Tag{}
-		if t.TagName, err = ParseName(text); err == nil {
-			t.Value, err = unescape("value of tag "+text, value)
+	c.Replace = l.replace
+	if err := l.parseTags(&c); err != nil {
+		return c, err
+	}
+	return c, c.Check()
+}
+
+func (l *line) parseTags(c *tags.Change) (err error) {
+	if len(l.tags) > 0 {
+		c.Set = make([]tags.Tag, len(l.tags))
+	}
+	for i, from := range l.tags {
+		t := &c.Set[i]
+		if t.TagName, err = ParseName(from.name); err == nil {
+			t.Value, err = unescape("value", from.value)
 		}
 		if err != nil {
-			return c, err
+			return fmt.Errorf("tag %.200q: %w", from.name, err)
 		}
-		c.Set = append(c.Set, t)
 	}
-	for _, text := range l.Remove {
+	if twice := twice(l.tags); twice != "" {
+		return fmt.Errorf("tag %.200q is there twice", twice)
+	}
+	for _, text := range l.remove {
 		n, err := ParseName(text)
 		if err != nil {
-			return c, err
+			return err
 		}
 		c.Removed = append(c.Removed, n)
 	}
-	return c, c.Check()
+	return nil
+}
+
+// twice returns a name that two tags have, or nothing.
+func twice(list []textTag) string {
+	if len(list) > 16 {
+		seen := make(map[string]bool, len(list))
+		for _, t := range list {
+			if seen[t.name] {
+				return t.name
+			}
+			seen[t.name] = true
+		}
+		return ""
+	}
+	for i := range list {
+		for j := range i {
+			if list[i].name == list[j].name {
+				return list[i].name
+			}
+		}
+	}
+	return ""
 }
 
 func unescape(what, text string) ([]byte, error) {
 	s, err := metric.Unescape(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
+		return nil, fmt.Errorf("%.200s: %w", what, err)
 	}
 	return []byte(s), nil
 }
@@ -103,14 +137,14 @@ func ParseName(text string) (n tags.TagName, err error) {
 		case '\\':
 			i++
 		case ':':
-			if n.Namespace, err = unescape("tag "+text, text[:i]); err != nil {
+			if n.Namespace, err = unescape(text, text[:i]); err != nil {
 				return n, err
 			}
-			n.Name, err = unescape("tag "+text, text[i+1:])
+			n.Name, err = unescape(text, text[i+1:])
 			return n, err
 		}
 	}
-	n.Name, err = unescape("tag "+text, text)
+	n.Name, err = unescape(text, text)
 	return n, err
 }
 
@@ -120,7 +154,7 @@ func Append(dst []byte, bucket string, c *tags.Change) ([]byte, error) {
 	if c.Leave {
 		return dst, nil
 	}
-	l := line{Bucket: metric.Escaped(bucket), Metric: elements(c.Key), Replace: c.Replace}
+	l := written{Bucket: metric.Escaped(bucket), Metric: elements(c.Key), Replace: c.Replace}
 	if string(c.Collection) != bucket {
 		text := metric.Escaped(string(c.Collection))
 		l.Collection = &text

@@ -3,15 +3,22 @@ package tagline
 import (
 	"bytes"
 	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/metric"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/tagstore"
 )
 
 func someID(name string) (uint64, error) {
@@ -41,14 +48,23 @@ func TestParse(t *testing.T) {
 
 func TestMalformedLines(t *testing.T) {
 	for src, want := range map[string]string{
-		``:                                    "malformed line",
-		`{`:                                   "malformed line",
-		`[]`:                                  "malformed line",
-		`{"bucket":"b","metric":["a"]} {}`:    "there is more behind the object",
-		`{"bucket":"b","metric":["a"],"x":1}`: `unknown field "x"`,
-		`{"metric":["a"]}`:                    "want the name of a bucket",
-		`{"bucket":"missing","metric":["a"]}`: "unknown bucket",
-		`{"bucket":"b"}`:                      "want the parts of a metric",
+		``:                            "malformed line",
+		`{`:                           "malformed line",
+		`{"bucket":"b","bucket":"b"}`: `field "bucket" is there twice`,
+		`{"bucket":"b","metric":["a"],"tags":{"a":"x","a":"x"}}`:          `tag "a" is there twice`,
+		`{"bucket":"b","metric":["a"],"replace":1}`:                       "true or false is wanted",
+		"{\"bucket\":\"b\",\"metric\":[\"a\xff\"]}":                       "not UTF-8",
+		"{\"bucket\":\"b\",\"metric\":[\"a\x00\"]}":                       "control character",
+		"{\"bucket\":\"b\",\"metric\":\x00[\"a\"]}":                       "a list of texts is wanted",
+		`{"bucket":"b","metric":["a`:                                      "the end of a text is wanted",
+		`{"bucket":"b","metric":["a\`:                                     "the end of a text is wanted",
+		`{"bucket":"b","metric":["\q"]}`:                                  "malformed line",
+		`[]`:                                                              "malformed line",
+		`{"bucket":"b","metric":["a"]} {}`:                                "there is more behind the object",
+		`{"bucket":"b","metric":["a"],"x":1}`:                             `unknown field "x"`,
+		`{"metric":["a"]}`:                                                "want the name of a bucket",
+		`{"bucket":"missing","metric":["a"]}`:                             "unknown bucket",
+		`{"bucket":"b"}`:                                                  "want the parts of a metric",
 		`{"bucket":"b","metric":["a"],"tags":{"":"x"}}`:                   "a tag has no name",
 		`{"bucket":"b","metric":["a"],"tags":{"n\\":"x"}}`:                "a backslash at the end",
 		`{"bucket":"b","metric":["a"],"collection":""}`:                   "it names no collection",
@@ -93,6 +109,140 @@ func TestLinesSurvive(t *testing.T) {
 			t.Fatalf("%s became %+v, %v; it was %+v", src, got, err, c)
 		}
 	})
+}
+
+// Any texts come out of a line as a decoder of any JSON reads them.
+func TestParserReadsWhatADecoderReads(t *testing.T) {
+	texts := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "\\", "\"", "a\\x00b", "é\u2028", "\x7f\n\t"}))
+	rapid.Check(t, func(t *rapid.T) {
+		want := written{
+			Bucket: texts.Draw(t, "bucket"), Metric: rapid.SliceOf(texts).Draw(t, "metric"), Name: rapid.SliceOf(texts).Draw(t, "name"),
+			Tags: rapid.MapOf(texts, texts).Draw(t, "tags"), Remove: rapid.SliceOf(texts).Draw(t, "remove"), Replace: rapid.Bool().Draw(t, "replace"),
+		}
+		if rapid.Bool().Draw(t, "has a collection") {
+			text := texts.Draw(t, "collection")
+			want.Collection = &text
+		}
+		var src bytes.Buffer
+		enc := json.NewEncoder(&src)
+		enc.SetEscapeHTML(rapid.Bool().Draw(t, "HTML"))
+		enc.SetIndent("", rapid.SampledFrom([]string{"", "\t ", " \r"}).Draw(t, "indent"))
+		if err := enc.Encode(&want); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(src.Bytes(), &want); err != nil { // as far as JSON has the texts
+			t.Fatal(err)
+		}
+		var l line
+		p := parser{src: src.String()}
+		if err := p.line(&l); err != nil {
+			t.Fatalf("%s: %v", &src, err)
+		}
+		got := written{Bucket: l.bucket, Metric: append([]string{}, l.metric...), Name: l.name, Remove: l.remove, Replace: l.replace}
+		if l.hasCollection {
+			got.Collection = &l.collection
+		}
+		for _, tag := range l.tags {
+			if got.Tags == nil {
+				got.Tags = make(map[string]string)
+			}
+			got.Tags[tag.name] = tag.value
+		}
+		want.Metric = append([]string{}, want.Metric...) // not nil
+		a, err1 := json.Marshal(&got)
+		b, err2 := json.Marshal(&want)
+		if err1 != nil || err2 != nil || !bytes.Equal(a, b) {
+			t.Fatalf("%s is read as %s", &src, a)
+		}
+	})
+}
+
+// fakeStore takes changes, and refuses what names it so.
+type fakeStore struct {
+	got  []string
+	fail int // after so many changes; 0 for never
+}
+
+func (s *fakeStore) Apply(_ context.Context, list []tags.Change) (a tagstore.Applied, err error) {
+	for i := range list {
+		if s.fail > 0 && len(s.got) >= s.fail {
+			return a, errors.New("the disk is full")
+		}
+		if key := metric.Text(list[i].Key); strings.Contains(key, "bad") {
+			a.Refused = append(a.Refused, tagstore.Refusal{At: i, Err: errors.New("refused")})
+		} else {
+			s.got = append(s.got, key)
+			a.Changed++
+			a.Token++
+		}
+	}
+	return a, nil
+}
+
+// Every line is taken once, in its order, or is in the summary, whatever stands beside it.
+func TestImport(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var src strings.Builder
+		var want []string
+		var refused []int64
+		n := rapid.IntRange(0, 4000).Draw(t, "lines")
+		for i := range n {
+			switch rapid.IntRange(0, 100).Draw(t, "line") {
+			case 0:
+				src.WriteString("nonsense\n")
+				refused = append(refused, int64(i+1))
+			case 1:
+				fmt.Fprintf(&src, `{"bucket":"b","metric":["bad%d"]}`+"\n", i)
+				refused = append(refused, int64(i+1))
+			default:
+				fmt.Fprintf(&src, `{"bucket":"b","metric":["m%d"],"tags":{"a":"b"}}`+"\n", i)
+				want = append(want, fmt.Sprintf("'m%d'", i))
+			}
+		}
+		var s fakeStore
+		out, err := Import(t.Context(), strings.NewReader(src.String()), &s, someID)
+		if err != nil || !slices.Equal(s.got, want) || out.Lines != int64(n) || out.Refused != int64(len(refused)) || out.Changed != int64(len(want)) {
+			t.Fatalf("%d of %d lines are taken, %+v, %v", len(s.got), n, out, err)
+		}
+		for i, e := range out.Errors {
+			if e.Line != refused[i] {
+				t.Fatalf("error %d is that of line %d, want %d", i, e.Line, refused[i])
+			}
+		}
+		if len(out.Errors) != min(len(refused), maxLineErrors) {
+			t.Fatalf("%d errors", len(out.Errors))
+		}
+	})
+}
+
+// What ends an import is told, whichever side it is, and nothing behind it is taken.
+func TestAnImportThatEnds(t *testing.T) {
+	lines := strings.Repeat(`{"bucket":"b","metric":["m"]}`+"\n", 10_000)
+	s := fakeStore{fail: 2500}
+	out, err := Import(t.Context(), strings.NewReader(lines), &s, someID)
+	if err == nil || len(s.got) != 2500 || out.Changed != 2500 {
+		t.Errorf("%d are taken, %+v, %v", len(s.got), out, err)
+	}
+	s = fakeStore{}
+	out, err = Import(t.Context(), io.MultiReader(strings.NewReader(lines), iotest.ErrReader(errors.New("cut"))), &s, someID)
+	if err == nil || len(s.got) != 10_000 || out.Lines != 10_000 {
+		t.Errorf("%d are taken, %+v, %v", len(s.got), out, err)
+	}
+	long := `{"bucket":"b","metric":["` + strings.Repeat("a", MaxLine) + `"]}` + "\n"
+	s = fakeStore{}
+	if out, err = Import(t.Context(), strings.NewReader(lines+long+lines), &s, someID); err != nil || out.Refused != 1 || out.Errors[0].Line != 10_001 || len(s.got) != 20_000 {
+		t.Errorf("%d are taken, %+v, %v", len(s.got), out, err)
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	src := []byte(`{"bucket":"b","metric":["base","host-00777","cpu","core3"],"name":["cpu"],"tags":{"tag1":"value-77.net","tag2":"value-7.net","tag3":"value-777.net","tag4":"value-7777.net","tag5":"value-77777.net"}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Parse(src, someID); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 func FuzzParse(f *testing.F) {
