@@ -74,7 +74,7 @@ Lines that are wrong are named with their numbers, and the rest goes on.`
 }
 
 const (
-	importPart = 256 << 10 // bytes of lines that are sent together
+	importPart = 768 << 10 // bytes of lines that are sent together, within http.max_body
 	importWait = time.Second
 	shown      = 20 // errors
 )

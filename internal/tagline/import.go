@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	batchLines    = 1000    // that are applied together
+	batchLines    = 256     // that are applied together
 	batchBytes    = 1 << 20 // of lines, after which they are applied
 	batchesAhead  = 3       // that are parsed and applied at a time
 	maxLineErrors = 100     // that a summary lists
