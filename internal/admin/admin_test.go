@@ -124,7 +124,7 @@ func TestBucketCommands(t *testing.T) {
 func TestNodeCommands(t *testing.T) {
 	node := answers{
 		"POST /admin/flush":  `{"segment":"000007.seg","bytes":123456,"points":1000000,"series":2000,"took_us":15250}`,
-		"GET /admin/account": `{"rows":[{"bucket":"","received":7,"accepted":7},{"bucket":"b","received":47,"accepted":30,"duplicate":1,"conflicting":2,"late":3,"unset":4,"refused":{"expired":2,"future":5}}],"lost_total":{"damaged":6},"recovered_total":{"damaged":2},"refused_requests":{}}`,
+		"GET /admin/account": `{"rows":[{"bucket":"","received":7,"accepted":7},{"bucket":"b","received":47,"accepted":30,"duplicate":1,"conflicting":2,"late":3,"unset":4,"refused":{"expired":2,"future":5}}],"lost_total":{"damaged":6},"recovered_total":{"damaged":2},"refused_requests":{},"events":{"rows":[]}}`,
 		"GET /admin/stats":   `[{"name":"series","value":9},{"name":"x","value":0.25},{"name":"disk","value":1e18}]`,
 	}
 	golden.Same(t, "testdata/node.golden", run(t, node,
@@ -139,6 +139,11 @@ func TestNodeCommands(t *testing.T) {
 		[]string{"flush"},
 		[]string{"account", "--bucket", "b", "--minutes", "5"},
 	))
+	node["GET /admin/account"] = `{"rows":[{"bucket":"b","received":9,"accepted":9},{"bucket":"e","received":0}],"lost_total":{},"recovered_total":{},"refused_requests":{},` +
+		`"events":{"rows":[{"bucket":"b","received":3,"accepted":3},{"bucket":"e","received":7,"accepted":5,"duplicate":1,"refused":{"future":1}}],"lost_total":{"event_file_missing":2},"recovered_total":{}}}`
+	golden.Same(t, "testdata/node3.golden", run(t, node, []string{"account"}, []string{"account", "--json"}))
+	node["GET /admin/account"] = `{"rows":[],"lost_total":{},"recovered_total":{},"refused_requests":{},"events":{"rows":[{"bucket":"e","minute":27000000,"received":7,"accepted":6}]}}`
+	golden.Same(t, "testdata/node4.golden", run(t, node, []string{"account", "--bucket", "e", "--minutes", "5"}))
 }
 
 func TestQueryCommand(t *testing.T) {

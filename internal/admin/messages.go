@@ -75,15 +75,21 @@ type Merged struct {
 	TookUS   int64 `json:"took_us"`
 }
 
-// Account is the answer to GET /admin/account: what became of every point.
+// Account is the answer to GET /admin/account: what became of every point and of every event.
 type Account struct {
-	Rows      []AccountRow      `json:"rows"`
-	Lost      map[string]uint64 `json:"lost_total"`       // points counted earlier and lost since, by cause
-	Recovered map[string]uint64 `json:"recovered_total"`  // of these, points that are served again
-	Requests  map[string]uint64 `json:"refused_requests"` // frames and queries by reason
+	Entries
+	Requests map[string]uint64 `json:"refused_requests"` // frames and queries by reason
+	Events   Entries           `json:"events"`           // of buckets that got some
 }
 
-// AccountRow counts points of one bucket, since the data directory was made or
+// Entries are the account of points, or that of events.
+type Entries struct {
+	Rows      []AccountRow      `json:"rows"`
+	Lost      map[string]uint64 `json:"lost_total"`      // counted earlier and lost since, by cause
+	Recovered map[string]uint64 `json:"recovered_total"` // of these, served again
+}
+
+// AccountRow counts points or events of one bucket, since the data directory was made or
 // in one minute of arrival. Received is the sum of all other counts.
 type AccountRow struct {
 	Bucket      string            `json:"bucket"`           // escaped; empty for the sum of the buckets that are gone
@@ -97,7 +103,7 @@ type AccountRow struct {
 	Refused     map[string]uint64 `json:"refused"` // by reason
 }
 
-// RefusedTotal returns the number of refused points.
+// RefusedTotal returns the number of refused points or events.
 func (r *AccountRow) RefusedTotal() uint64 {
 	var n uint64
 	for _, v := range r.Refused {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -107,18 +108,19 @@ func (c *AccountCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	var wrong []AccountRow
-	for _, row := range a.Rows {
-		if row.Sum() != row.Received {
-			wrong = append(wrong, row)
+	all := slices.Concat(a.Rows, a.Events.Rows)
+	wrong := 0
+	for i := range all {
+		if all[i].Sum() != all[i].Received {
+			wrong++
 		}
 	}
 	err = c.Write(env, a, func(w io.Writer) error {
 		_, err := WriteAccount(w, a)
 		return err
 	})
-	if err == nil && len(wrong) > 0 {
-		return fmt.Errorf("the account does not add up in %d of %d lines", len(wrong), len(a.Rows))
+	if err == nil && wrong > 0 {
+		return fmt.Errorf("the account does not add up in %d of %d lines", wrong, len(all))
 	}
 	return err
 }

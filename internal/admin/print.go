@@ -67,21 +67,49 @@ func pointsAsTime(n, resolution int64) string {
 // has no name.
 const deletedBuckets = "(deleted buckets)"
 
-// WriteAccount prints one line per row, the reasons of refusals, losses and
-// refused requests, and whether received is the sum of the rest. It returns
-// the rows where it is not.
+// WriteAccount prints one line per row, first of points, then of events where there are any, the
+// reasons of refusals, losses and refused requests, and whether received is the sum of the rest. It
+// returns the rows where it is not.
 func WriteAccount(w io.Writer, a Account) (wrong []AccountRow, err error) {
-	t := newTable(0, 9)
-	perMinute := len(a.Rows) > 0 && a.Rows[0].Minute != 0
-	head := "Bucket"
-	if perMinute {
-		head = "Minute (UTC)"
-		if _, err := fmt.Fprintf(w, "Bucket %s\n", a.Rows[0].Bucket); err != nil {
+	var b strings.Builder
+	points := a.Rows
+	if len(a.Events.Rows) > 0 {
+		points = slices.DeleteFunc(slices.Clone(points), func(r AccountRow) bool { return r.Received == 0 && hasRow(a.Events.Rows, r.Bucket) })
+	}
+	if len(points) > 0 || len(a.Events.Rows) == 0 {
+		if wrong, err = writeEntries(&b, "Bucket", points); err != nil {
 			return nil, err
 		}
+		fmt.Fprintf(&b, "lost later: %s\nrecovered of these: %s\n", reasonsOrNone(a.Lost), reasonsOrNone(a.Recovered))
+	}
+	if len(a.Events.Rows) > 0 {
+		more, err := writeEntries(&b, "Events of bucket", a.Events.Rows)
+		if err != nil {
+			return nil, err
+		}
+		wrong = append(wrong, more...)
+		fmt.Fprintf(&b, "events lost later: %s\nrecovered of these: %s\n", reasonsOrNone(a.Events.Lost), reasonsOrNone(a.Events.Recovered))
+	}
+	fmt.Fprintf(&b, "refused requests: %s\n", reasonsOrNone(a.Requests))
+	_, err = io.WriteString(w, b.String())
+	return wrong, err
+}
+
+func hasRow(rows []AccountRow, bucket string) bool {
+	return slices.ContainsFunc(rows, func(r AccountRow) bool { return r.Bucket == bucket })
+}
+
+// writeEntries prints the rows of points or of events, and whether they add up. It returns those
+// that do not.
+func writeEntries(b *strings.Builder, head string, rows []AccountRow) (wrong []AccountRow, err error) {
+	t := newTable(0, 9)
+	perMinute := len(rows) > 0 && rows[0].Minute != 0
+	if perMinute {
+		fmt.Fprintf(b, "%s %s\n", head, rows[0].Bucket)
+		head = "Minute (UTC)"
 	}
 	t.add(head, "Received", "Accepted", "Duplicate", "Conflicting", "Late", "Unset", "Refused", "", "Reasons")
-	for _, r := range a.Rows {
+	for _, r := range rows {
 		name := cmp.Or(r.Bucket, deletedBuckets)
 		if perMinute {
 			name = time.Unix(r.Minute*60, 0).UTC().Format("2006-01-02 15:04")
@@ -94,21 +122,17 @@ func WriteAccount(w io.Writer, a Account) (wrong []AccountRow, err error) {
 		t.add(name, count(r.Received), count(r.Accepted), count(r.Duplicate), count(r.Conflicting), count(r.Late),
 			count(r.Unset), count(r.RefusedTotal()), mark, reasons(r.Refused))
 	}
-	if err := t.write(w); err != nil {
+	if err := t.write(b); err != nil {
 		return nil, err
 	}
-	var b strings.Builder
 	const rule = "received = accepted + duplicate + conflicting + late + unset + refused"
 	if len(wrong) == 0 {
-		fmt.Fprintf(&b, "%s: holds in every line\n", rule)
+		fmt.Fprintf(b, "%s: holds in every line\n", rule)
 	}
 	for _, r := range wrong {
-		fmt.Fprintf(&b, "%s: DOES NOT HOLD for %s: received %d, sum %d\n", rule, cmp.Or(r.Bucket, deletedBuckets), r.Received, r.Sum())
+		fmt.Fprintf(b, "%s: DOES NOT HOLD for %s: received %d, sum %d\n", rule, cmp.Or(r.Bucket, deletedBuckets), r.Received, r.Sum())
 	}
-	fmt.Fprintf(&b, "lost later: %s\nrecovered of these: %s\nrefused requests: %s\n",
-		reasonsOrNone(a.Lost), reasonsOrNone(a.Recovered), reasonsOrNone(a.Requests))
-	_, err = io.WriteString(w, b.String())
-	return wrong, err
+	return wrong, nil
 }
 
 func count(n uint64) string { return strconv.FormatUint(n, 10) }

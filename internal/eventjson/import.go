@@ -8,7 +8,6 @@ import (
 	"io"
 	"time"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/term"
@@ -32,7 +31,7 @@ type Report struct {
 	Errors    []LineError `json:"errors,omitempty"`
 }
 
-// LineError is an error of a line, or of several events where the line is 0.
+// LineError is an error of a line.
 type LineError struct {
 	Line  int    `json:"line"`
 	Error string `json:"error"`
@@ -55,6 +54,7 @@ type Import struct {
 	Bad    func()        // is called for each line that is no event; nil is not called
 
 	list  []events.Event
+	at    []int // lines of the list
 	terms []byte
 	token coordinator.Token
 	out   Report
@@ -79,7 +79,7 @@ func (p *Import) lines(body io.Reader) error {
 			continue
 		}
 		p.out.Received++
-		if err := p.line(line); err != nil {
+		if err := p.line(n, line); err != nil {
 			p.bad(n, err)
 		}
 		if len(p.terms) >= importBatch {
@@ -108,13 +108,14 @@ func (p *Import) bad(line int, err error) {
 	}
 }
 
-func (p *Import) line(line []byte) error {
+func (p *Import) line(n int, line []byte) error {
 	start := len(p.terms)
 	terms, at, err := AppendLine(p.terms, line, p.Unit, p.Now)
 	if err != nil {
 		return err
 	}
 	p.terms = terms
+	p.at = append(p.at, n)
 	p.list = append(p.list, events.Event{Time: at, Body: terms[start:len(terms):len(terms)]})
 	return nil
 }
@@ -134,14 +135,10 @@ func (p *Import) write() error {
 	p.out.Accepted += c.Accepted
 	p.out.Late += c.Late
 	p.out.Duplicate += c.Duplicate
-	for r := range c.Refused {
-		if n := c.Refused[r]; n > 0 {
-			p.out.Refused += n
-			if len(p.out.Errors) < maxErrors {
-				p.out.Errors = append(p.out.Errors, LineError{0, fmt.Sprintf("%d events refused: %s", n, account.Reason(r))})
-			}
-		}
+	p.out.Refused += c.RefusedTotal()
+	for _, r := range w.Refused[:min(len(w.Refused), maxErrors-len(p.out.Errors))] {
+		p.out.Errors = append(p.out.Errors, LineError{p.at[r.At], "the event is refused: " + r.Why.String()})
 	}
-	p.list, p.terms = p.list[:0], p.terms[:0]
+	p.list, p.at, p.terms = p.list[:0], p.at[:0], p.terms[:0]
 	return nil
 }

@@ -100,3 +100,41 @@ func (s *Local) Count(ctx context.Context, bucket string, start, end, step int64
 	}
 	return st.counts, ordered(gaps), nil
 }
+
+// Extent implements Store.
+func (s *Local) Extent(bucket string, start, end int64) (x Extent, err error) {
+	info, err := s.o.Bucket(bucket)
+	if err != nil {
+		return x, err
+	}
+	start = max(start, s.o.livesFrom(&info), 1)
+	if start >= end {
+		return x, nil
+	}
+	whole, err := newSteps(start, end, start, end-start)
+	if err != nil {
+		return x, err
+	}
+	v, err := s.pin(info.ID, start, end)
+	if err != nil {
+		return x, err
+	}
+	defer s.unpin(v)
+	s.mu.RLock()
+	for _, t := range v.tables {
+		t.count(info.ID, whole)
+	}
+	s.mu.RUnlock()
+	x.InMemory = whole.counts[0]
+	for _, f := range v.files {
+		from, past := f.reader.Of(info.ID, start, end)
+		if from < past {
+			x.Files++
+		}
+		for i := from; i < past; i++ {
+			x.Blocks++
+			x.Bytes += f.reader.Blocks[i].Bytes()
+		}
+	}
+	return x, nil
+}

@@ -38,6 +38,14 @@ type Written struct {
 	// older than the newest event of the bucket by more than its grace), or refused for a reason.
 	// The other counts are those of points, and zero.
 	Counts account.Counts
+	// Refused are the events that were refused, in the order of the list.
+	Refused []Refused
+}
+
+// Refused is an event of a Write that was refused.
+type Refused struct {
+	At  int // in the list
+	Why account.Reason
 }
 
 // Gap is a range of time of which not all events could be read. What was readable in it was
@@ -45,6 +53,14 @@ type Written struct {
 type Gap struct {
 	Start, End int64 // in nanoseconds; End is not part of it
 	Events     int64 // that are missing, as far as is known
+}
+
+// Extent is what a read of a bucket and a range of time goes through.
+type Extent struct {
+	Files    int64 // that have some of it
+	Blocks   int64 // of these files that may have some of it
+	Bytes    int64 // of these blocks, as stored
+	InMemory int64 // events of the range that are in no file yet
 }
 
 // Stop is returned by the function of a Read to end it: the Read then returns no error.
@@ -72,10 +88,17 @@ type Store interface {
 	// the Read ended. Expired events are not given.
 	Read(ctx context.Context, bucket string, start, end int64, fn func(*Event) error) (gaps []Gap, err error)
 
+	// ReadBack is Read in the other order: the newest event comes first. Gaps are in order of time,
+	// too.
+	ReadBack(ctx context.Context, bucket string, start, end int64, fn func(*Event) error) (gaps []Gap, err error)
+
 	// Count returns how many events lie in each step of the range: in count i those with
 	// start + i × step <= time < start + (i + 1) × step, of which the last one ends at end. There
 	// are at most MaxSteps. Gaps are as in Read; their events are not in the counts.
 	Count(ctx context.Context, bucket string, start, end, step int64) (counts []int64, gaps []Gap, err error)
+
+	// Extent says what a Read of the range goes through.
+	Extent(bucket string, start, end int64) (Extent, error)
 
 	// Follow returns a live tail of a bucket: the events that are written from now on. It keeps up
 	// to so many bytes of them until they are taken, at least MaxBody, at most MaxFollow.

@@ -82,7 +82,7 @@ func (s *Local) fill(w *eventfile.Writer, meta *eventfile.Meta, tables []*table)
 
 // copyTo writes the events of a bucket that have not expired, and reports whether there were any.
 func (s *Local) copyTo(w *eventfile.Writer, info *buckets.Info, tables []*table, files []*file) (written bool, err error) {
-	m := newMerged(s, info.ID, s.o.livesFrom(info), maxTime, tables, files)
+	m := newMerged(s, info.ID, s.o.livesFrom(info), maxTime, tables, files, false)
 	lives := s.o.livesFrom(info)
 	var unread error
 	m.damaged = func(f *file, block int, err error) {

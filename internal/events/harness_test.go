@@ -175,7 +175,15 @@ func (n *node) write(bucket string, list []Event) Written {
 }
 
 func (n *node) read(bucket string, start, end int64) (list []Event, gaps []Gap) {
-	gaps, err := n.s.Read(context.Background(), bucket, start, end, func(e *Event) error {
+	return n.readBy(n.s.Read, bucket, start, end)
+}
+
+func (n *node) readBack(bucket string, start, end int64) (list []Event, gaps []Gap) {
+	return n.readBy(n.s.ReadBack, bucket, start, end)
+}
+
+func (n *node) readBy(read func(context.Context, string, int64, int64, func(*Event) error) ([]Gap, error), bucket string, start, end int64) (list []Event, gaps []Gap) {
+	gaps, err := read(context.Background(), bucket, start, end, func(e *Event) error {
 		list = append(list, Event{Time: e.Time, ID: e.ID, Body: bytes.Clone(e.Body)})
 		return nil
 	})

@@ -135,6 +135,14 @@ func TestTheStoreIsTheModel(t *testing.T) {
 				if want := m.read(b, start, end); !same(got, want) || len(gaps) > 0 {
 					t.Fatalf("%d events, want %d; gaps %v", len(got), len(want), gaps)
 				}
+				back, _ := n.readBack(b, start, end)
+				if slices.Reverse(back); !same(back, got) {
+					t.Fatalf("backwards %d events, want %d", len(back), len(got))
+				}
+				x, err := n.s.Extent(b, start, end)
+				if err != nil || x.InMemory > int64(len(got)) || x.Blocks == 0 && x.InMemory < int64(len(got)) || (x.Blocks > 0) != (x.Files > 0 && x.Bytes > 0) {
+					t.Fatalf("extent %+v of %d events: %v", x, len(got), err)
+				}
 				checkCount(t, n, m, b)
 				if len(n.damage) > 0 {
 					t.Fatal(n.damage)

@@ -1,9 +1,12 @@
 package events
 
 import (
+	"bytes"
 	"container/heap"
 	"context"
 	"errors"
+	"math"
+	"slices"
 
 	"dalmatiner/internal/eventfile"
 )
@@ -11,12 +14,12 @@ import (
 // tableBatch is how many events a read takes from a table at a time, under the lock.
 const tableBatch = 256
 
-// source gives events of one bucket in their order.
+// source gives events of one bucket in the order of a merge.
 type source interface {
 	// load makes the list not empty, or reports false at the end.
 	load(m *merged) bool
-	// least is the first event of the list, or one that is not behind what load would give.
-	least() key
+	// first is that of the list, or one that is not behind what load would give.
+	first() key
 	// list is what is loaded and not yet taken.
 	waiting() []Event
 	take()
@@ -28,14 +31,15 @@ type fromTable struct {
 	t    *table
 	list []Event
 	buf  []Event
-	next key
+	next key // where load goes on: from it, or backwards before it
+	back bool
 	done bool
 }
 
 func (f *fromTable) waiting() []Event { return f.list }
 func (f *fromTable) take()            { f.list = f.list[1:] }
 
-func (f *fromTable) least() key {
+func (f *fromTable) first() key {
 	if len(f.list) > 0 {
 		return keyOf(&f.list[0])
 	}
@@ -47,15 +51,20 @@ func (f *fromTable) load(m *merged) bool {
 		return false
 	}
 	f.s.mu.RLock()
-	f.buf = f.t.from(f.buf[:0], m.bucket, f.next, tableBatch)
+	if f.back {
+		f.buf = f.t.before(f.buf[:0], m.bucket, f.next, tableBatch)
+	} else {
+		f.buf = f.t.from(f.buf[:0], m.bucket, f.next, tableBatch)
+	}
 	f.s.mu.RUnlock()
 	f.list = f.buf
 	if len(f.list) == 0 {
 		f.done = true
 		return false
 	}
-	last := keyOf(&f.list[len(f.list)-1])
-	f.next = last.following()
+	if f.next = keyOf(&f.list[len(f.list)-1]); !f.back {
+		f.next = f.next.following()
+	}
 	f.done = len(f.list) < tableBatch
 	return true
 }
@@ -74,7 +83,8 @@ func (k key) following() key {
 // fromFile is the events of a file: one block at a time is in memory.
 type fromFile struct {
 	f        *file
-	at, past int // blocks
+	at, past int  // blocks
+	back     bool // the last one comes first
 	list     []Event
 	buf      *eventfile.Buffer
 }
@@ -82,12 +92,16 @@ type fromFile struct {
 func (f *fromFile) waiting() []Event { return f.list }
 func (f *fromFile) take()            { f.list = f.list[1:] }
 
-func (f *fromFile) least() key {
-	if len(f.list) > 0 || f.at == f.past {
-		if len(f.list) == 0 {
-			return key{}
-		}
+func (f *fromFile) first() key {
+	switch {
+	case len(f.list) > 0:
 		return keyOf(&f.list[0])
+	case f.at == f.past && f.back:
+		return lastKey
+	case f.at == f.past:
+		return key{}
+	case f.back:
+		return key{time: f.f.reader.Blocks[f.past-1].Last, id: lastKey.id}
 	}
 	return key{time: f.f.reader.Blocks[f.at].First}
 }
@@ -98,11 +112,19 @@ func (f *fromFile) load(m *merged) bool {
 			f.buf = new(eventfile.Buffer)
 		}
 		block := f.at
-		f.at++
+		if f.back {
+			f.past--
+			block = f.past
+		} else {
+			f.at++
+		}
 		list, err := f.f.reader.Load(block, f.buf)
 		if err != nil {
 			m.damaged(f.f, block, err)
 			continue
+		}
+		if f.back {
+			slices.Reverse(list)
 		}
 		f.list = list
 		return true
@@ -118,10 +140,19 @@ type merged struct {
 	sources []source
 	damaged func(f *file, block int, err error)
 	last    key
+	back    bool // the last event comes first
+}
+
+// order compares keys in the order of the merge.
+func (m *merged) order(a, b key) int {
+	if m.back {
+		a, b = b, a
+	}
+	return a.compare(b)
 }
 
 func (m *merged) Len() int           { return len(m.sources) }
-func (m *merged) Less(i, j int) bool { return m.sources[i].least().compare(m.sources[j].least()) < 0 }
+func (m *merged) Less(i, j int) bool { return m.order(m.sources[i].first(), m.sources[j].first()) < 0 }
 func (m *merged) Swap(i, j int)      { m.sources[i], m.sources[j] = m.sources[j], m.sources[i] }
 func (m *merged) Push(x any)         { m.sources = append(m.sources, x.(source)) }
 func (m *merged) Pop() any {
@@ -144,7 +175,7 @@ func (m *merged) next() *Event {
 		}
 		e := &top.waiting()[0]
 		k := keyOf(e)
-		if k.compare(m.last) <= 0 { // a repeat
+		if m.order(k, m.last) <= 0 { // a repeat
 			top.take()
 			heap.Fix(m, 0)
 			continue
@@ -161,16 +192,24 @@ func (m *merged) done() {
 	heap.Fix(m, 0)
 }
 
-// newMerged begins a merge of a bucket from a time on.
-func newMerged(s *Local, bucket uint64, from int64, end int64, tables []*table, files []*file) *merged {
-	m := &merged{bucket: bucket}
-	start := key{time: max(from, 1)}
+// lastKey is behind every event: none is of that time.
+var lastKey = key{math.MaxInt64, ID(bytes.Repeat([]byte{0xff}, len(ID{})))}
+
+// newMerged begins a merge of the events of a bucket from a time on, or with back before a time.
+// Events of blocks that reach out of the range come as well.
+func newMerged(s *Local, bucket uint64, from, end int64, tables []*table, files []*file, back bool) *merged {
+	m := &merged{bucket: bucket, back: back}
+	from = max(from, 1)
+	next := key{time: from}
+	if back {
+		m.last, next = lastKey, key{time: end}
+	}
 	for _, t := range tables {
-		m.sources = append(m.sources, &fromTable{s: s, t: t, next: start})
+		m.sources = append(m.sources, &fromTable{s: s, t: t, next: next, back: back})
 	}
 	for _, f := range files {
-		if at, past := f.reader.Of(bucket, start.time, end); at < past {
-			m.sources = append(m.sources, &fromFile{f: f, at: at, past: past})
+		if at, past := f.reader.Of(bucket, from, end); at < past {
+			m.sources = append(m.sources, &fromFile{f: f, at: at, past: past, back: back})
 		}
 	}
 	heap.Init(m)
@@ -182,6 +221,15 @@ const ctxEvery = 256
 
 // Read implements Store.
 func (s *Local) Read(ctx context.Context, bucket string, start, end int64, fn func(*Event) error) ([]Gap, error) {
+	return s.read(ctx, bucket, start, end, false, fn)
+}
+
+// ReadBack implements Store.
+func (s *Local) ReadBack(ctx context.Context, bucket string, start, end int64, fn func(*Event) error) ([]Gap, error) {
+	return s.read(ctx, bucket, start, end, true, fn)
+}
+
+func (s *Local) read(ctx context.Context, bucket string, start, end int64, back bool, fn func(*Event) error) ([]Gap, error) {
 	info, err := s.o.Bucket(bucket)
 	if err != nil {
 		return nil, err
@@ -196,7 +244,7 @@ func (s *Local) Read(ctx context.Context, bucket string, start, end int64, fn fu
 	}
 	defer s.unpin(v)
 	gaps := v.gaps(info.ID, start, end)
-	m := newMerged(s, info.ID, start, end, v.tables, v.files)
+	m := newMerged(s, info.ID, start, end, v.tables, v.files, back)
 	m.damaged = func(f *file, block int, err error) {
 		s.o.Damage(s.o.name(f.Seq), err)
 		gaps = append(gaps, gapOf(&f.reader.Blocks[block]))
@@ -208,10 +256,10 @@ func (s *Local) Read(ctx context.Context, bucket string, start, end int64, fn fu
 			}
 		}
 		e := m.next()
-		if e == nil || e.Time >= end {
+		if e == nil || !back && e.Time >= end || back && e.Time < start {
 			return ordered(gaps), nil
 		}
-		if e.Time >= start {
+		if e.Time >= start && e.Time < end {
 			if err := fn(e); errors.Is(err, Stop) {
 				return ordered(gaps), nil
 			} else if err != nil {

@@ -179,6 +179,24 @@ func (t *table) from(list []Event, bucket uint64, k key, limit int) []Event {
 	return list
 }
 
+// before returns up to limit events of a bucket before a key, the last one first, appended to list.
+func (t *table) before(list []Event, bucket uint64, k key, limit int) []Event {
+	l := t.buckets[bucket]
+	if l == nil || len(l.list) == 0 {
+		return list
+	}
+	leaf, at, _ := l.find(k)
+	for {
+		for ; at > 0 && len(list) < limit; at-- {
+			list = append(list, t.event(&l.list[leaf][at-1]))
+		}
+		if leaf--; leaf < 0 || len(list) == limit {
+			return list
+		}
+		at = len(l.list[leaf])
+	}
+}
+
 // count adds the events of a bucket to the counts of steps.
 func (t *table) count(bucket uint64, s *steps) {
 	l := t.buckets[bucket]

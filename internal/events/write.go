@@ -27,7 +27,7 @@ func (s *Local) Write(bucket string, list []Event) (Written, error) {
 	}
 	s.o.Wait()
 	var w Written
-	all, from := s.admit(&info, list, &w.Counts)
+	all, from := s.admit(&info, list, &w)
 	fresh := all
 	if w.Counts.RefusedTotal() > 0 {
 		lsn, err := s.o.Log.RefuseEvents(info.ID, &w.Counts)
@@ -53,9 +53,9 @@ func (s *Local) Write(bucket string, list []Event) (Written, error) {
 	return w, nil
 }
 
-// admit returns the events that can be stored, and counts the others as refused. It is the list
+// admit returns the events that can be stored, and notes the others as refused. It is the list
 // itself where that is all of them; otherwise from says where in the list each of them is.
-func (s *Local) admit(info *buckets.Info, list []Event, c *account.Counts) (fresh []Event, from []int) {
+func (s *Local) admit(info *buckets.Info, list []Event, w *Written) (fresh []Event, from []int) {
 	now := s.o.Now()
 	ahead, lives, full := now+int64(s.o.MaxFuture), s.o.livesFrom(info), s.o.DiskFull()
 	refused := func(e *Event) (why account.Reason, refused bool) {
@@ -73,7 +73,8 @@ func (s *Local) admit(info *buckets.Info, list []Event, c *account.Counts) (fres
 	}
 	for i := range list {
 		if why, is := refused(&list[i]); is {
-			c.Refused[why]++
+			w.Counts.Refused[why]++
+			w.Refused = append(w.Refused, Refused{i, why})
 		} else {
 			from = append(from, i)
 		}

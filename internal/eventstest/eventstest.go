@@ -70,6 +70,22 @@ func (s *Store) Read(ctx context.Context, bucket string, start, end int64, fn fu
 	return s.Gaps, nil
 }
 
+// ReadBack gives the events of a range, the newest first.
+func (s *Store) ReadBack(ctx context.Context, bucket string, start, end int64, fn func(*events.Event) error) ([]events.Gap, error) {
+	var list []events.Event
+	gaps, err := s.Read(ctx, bucket, start, end, func(e *events.Event) error {
+		list = append(list, *e)
+		return nil
+	})
+	for i := len(list) - 1; i >= 0 && err == nil; i-- {
+		err = fn(&list[i])
+	}
+	if err == events.Stop {
+		err = nil
+	}
+	return gaps, err
+}
+
 // Count counts the events of a range.
 func (s *Store) Count(ctx context.Context, bucket string, start, end, step int64) ([]int64, []events.Gap, error) {
 	counts := make([]int64, (uint64(end-start)-1)/uint64(step)+1)
@@ -78,6 +94,15 @@ func (s *Store) Count(ctx context.Context, bucket string, start, end, step int64
 		return nil
 	})
 	return counts, gaps, err
+}
+
+// Extent says that all is in memory.
+func (s *Store) Extent(bucket string, start, end int64) (x events.Extent, err error) {
+	_, err = s.Read(context.Background(), bucket, start, end, func(*events.Event) error {
+		x.InMemory++
+		return nil
+	})
+	return x, err
 }
 
 // Follow is not there.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -170,63 +171,59 @@ func (a *api) adminAccount(w http.ResponseWriter, r *http.Request) error {
 		}
 		minutes = n
 	}
-	acc := a.Store.Account()
-	out := admin.Account{Rows: []admin.AccountRow{}, Lost: map[string]uint64{}, Recovered: map[string]uint64{}, Requests: acc.Requests()}
-	for _, l := range acc.Lost() {
-		out.Lost[l.Cause], out.Recovered[l.Cause] = l.Points, l.Recovered
+	bucket := params.Get("bucket")
+	points := book{a.Store, a.Store.Account()}
+	out := admin.Account{Requests: points.account.Requests()}
+	var err error
+	if out.Entries, err = points.entries(bucket, minutes); err != nil {
+		return err
 	}
-	switch escaped := params.Get("bucket"); {
-	case escaped != "":
-		rows, err := a.bucketRows(escaped, minutes)
-		if err != nil {
-			return err
-		}
-		out.Rows = rows
-	case minutes > 0:
-		for _, b := range a.Store.Buckets() {
-			out.Rows = append(out.Rows, a.minuteRows(b, minutes)...)
-		}
-	default:
-		for _, t := range figures.Totals(a.Store) {
-			out.Rows = append(out.Rows, accountRow(t.Bucket, 0, &t.Counts))
-		}
+	if out.Events, err = (book{a.Store, a.EventAccount}).entries(bucket, minutes); err != nil {
+		return err
 	}
+	out.Events.Rows = slices.DeleteFunc(out.Events.Rows, func(r admin.AccountRow) bool { return r.Received == 0 })
 	return writeJSON(w, out)
 }
 
-func (a *api) bucketRows(escaped string, minutes int) ([]admin.AccountRow, error) {
-	b, err := namedBucket(a.Store, escaped)
+// book is the account of points or of events, with the names of buckets.
+type book struct {
+	Store
+	account *account.Account
+}
+
+// Account returns the account, for those who want it with the names.
+func (b book) Account() *account.Account { return b.account }
+
+// entries returns the totals of all buckets or of one, or with minutes the last rows of each.
+func (b book) entries(bucket string, minutes int) (admin.Entries, error) {
+	out := admin.Entries{Rows: []admin.AccountRow{}, Lost: map[string]uint64{}, Recovered: map[string]uint64{}}
+	for _, l := range b.account.Lost() {
+		out.Lost[l.Cause], out.Recovered[l.Cause] = l.Points, l.Recovered
+	}
+	var err error
+	switch {
+	case bucket != "":
+		out.Rows, err = b.bucketRows(bucket, minutes)
+	case minutes > 0:
+		for _, info := range b.Buckets() {
+			out.Rows = append(out.Rows, figures.Minutes(b.account, info, minutes)...)
+		}
+	default:
+		for _, t := range figures.Totals(b) {
+			out.Rows = append(out.Rows, figures.Row(t.Bucket, 0, &t.Counts))
+		}
+	}
+	return out, err
+}
+
+func (b book) bucketRows(escaped string, minutes int) ([]admin.AccountRow, error) {
+	info, err := namedBucket(b.Store, escaped)
 	if err != nil {
 		return nil, err
 	}
 	if minutes == 0 {
-		total := a.Store.Account().Total(b.ID)
-		return []admin.AccountRow{accountRow(metric.Escaped(b.Name), 0, &total)}, nil
+		total := b.account.Total(info.ID)
+		return []admin.AccountRow{figures.Row(metric.Escaped(info.Name), 0, &total)}, nil
 	}
-	return a.minuteRows(b, minutes), nil
-}
-
-// minuteRows returns the last rows of a bucket, one for each minute in which
-// something arrived.
-func (a *api) minuteRows(b buckets.Info, minutes int) []admin.AccountRow {
-	label := metric.Escaped(b.Name)
-	all := a.Store.Account().Minutes(b.ID)
-	rows := []admin.AccountRow{}
-	for i := max(0, len(all)-minutes); i < len(all); i++ {
-		rows = append(rows, accountRow(label, all[i].Minute, &all[i].Counts))
-	}
-	return rows
-}
-
-func accountRow(name string, minute int64, c *account.Counts) admin.AccountRow {
-	row := admin.AccountRow{
-		Bucket: name, Minute: minute, Received: c.Received(), Accepted: c.Accepted, Duplicate: c.Duplicate,
-		Conflicting: c.Conflicting, Late: c.Late, Unset: c.Unset, Refused: map[string]uint64{},
-	}
-	for _, reason := range account.Reasons() {
-		if n := c.Refused[reason]; n > 0 {
-			row.Refused[reason.String()] = n
-		}
-	}
-	return row
+	return figures.Minutes(b.account, info, minutes), nil
 }

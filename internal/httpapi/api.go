@@ -69,24 +69,25 @@ type Engine interface {
 // Options is what a Handler is made of. Hosts, Version and what stands behind
 // it may be left out.
 type Options struct {
-	Store    Store
-	Tags     Tags
-	Arrivals cardinality.Arrivals
-	Operator Operator
-	Status   func() admin.Status
-	Log      func() []admin.LogLine // the last lines of the log, oldest first
-	Engine   Engine
-	Events   events.Store            // nil: there are none in this version
-	Points   coordinator.Coordinator // makes buckets of events, and says when they are durable
-	Registry *prometheus.Registry    // of /metrics; New adds the figures of its own
-	Logger   *slog.Logger
-	MaxBody  int64       // bytes of a request body
-	Hosts    []string    // host names that admin requests may be addressed to, besides IP addresses
-	Pprof    string      // who may take profiles, by the values of http.pprof; "" is off
-	Ready    func() bool // false while the node starts or stops
-	Version  string
-	Compat   bool           // queries that do not say give the answers of the original
-	Memory   *memory.Leases // that queries are charged to; nil charges nothing
+	Store        Store
+	Tags         Tags
+	Arrivals     cardinality.Arrivals
+	Operator     Operator
+	Status       func() admin.Status
+	Log          func() []admin.LogLine // the last lines of the log, oldest first
+	Engine       Engine
+	Events       events.Store            // nil: there are none in this version
+	EventAccount *account.Account        // of events; nil: an empty one
+	Points       coordinator.Coordinator // makes buckets of events, and says when they are durable
+	Registry     *prometheus.Registry    // of /metrics; New adds the figures of its own
+	Logger       *slog.Logger
+	MaxBody      int64       // bytes of a request body
+	Hosts        []string    // host names that admin requests may be addressed to, besides IP addresses
+	Pprof        string      // who may take profiles, by the values of http.pprof; "" is off
+	Ready        func() bool // false while the node starts or stops
+	Version      string
+	Compat       bool           // queries that do not say give the answers of the original
+	Memory       *memory.Leases // that queries are charged to; nil charges nothing
 
 	// MaxQueries is how many queries run at once; 0 stands for
 	// defaultMaxQueries. Further ones wait, and are refused after a while.
@@ -159,6 +160,9 @@ func New(o Options) http.Handler {
 	o.MaxQueries = cmp.Or(o.MaxQueries, defaultMaxQueries)
 	o.QueryTimeout = cmp.Or(o.QueryTimeout, defaultQueryTimeout)
 	o.SlowQuery = cmp.Or(o.SlowQuery, defaultSlowQuery)
+	if o.EventAccount == nil {
+		o.EventAccount = account.New()
+	}
 	o.ReplyStall = cmp.Or(o.ReplyStall, defaultReplyStall)
 	turns := make(chan struct{}, o.MaxQueries)
 	limited := loglimit.New(o.Logger, time.Now)

@@ -35,6 +35,7 @@ type eventsAsked struct {
 	start, end int64 // ns
 	want       *filter.Filter
 	limit      int
+	newest     bool // the newest come first
 	follow     bool
 }
 
@@ -85,7 +86,7 @@ func (a eventRoutes) eventsAsked(r *http.Request) (q eventsAsked, err error) {
 	case "", "0":
 	case "1":
 		q.follow = true
-		for _, name := range []string{"start", "end", "limit"} {
+		for _, name := range []string{"start", "end", "limit", "order"} {
 			if param(r, name) != "" {
 				return q, badRequest("%s: follow=1 gives the events from now on", name)
 			}
@@ -104,6 +105,13 @@ func (a eventRoutes) eventsAsked(r *http.Request) (q eventsAsked, err error) {
 		if q.end, err = eventjson.ParseTime(text); err != nil {
 			return q, badRequest("Bad end: %v", err)
 		}
+	}
+	switch order := param(r, "order"); order {
+	case "", "asc":
+	case "desc":
+		q.newest = true
+	default:
+		return q, badRequest("order=%s: known are asc, the oldest first, and desc, the newest first", order)
 	}
 	q.limit = defaultEvents
 	if text := param(r, "limit"); text != "" {
@@ -125,7 +133,11 @@ func (a eventRoutes) listEvents(w http.ResponseWriter, r *http.Request, asked ev
 	w.Header().Set("Content-Type", typeJSON)
 	buf := append(out.AvailableBuffer(), `{"e":[`...)
 	n, more := 0, false
-	gaps, err := a.Events.Read(ctx, asked.bucket, asked.start, asked.end, func(e *events.Event) error {
+	read := a.Events.Read
+	if asked.newest {
+		read = a.Events.ReadBack
+	}
+	gaps, err := read(ctx, asked.bucket, asked.start, asked.end, func(e *events.Event) error {
 		if !asked.want.Match(term.Root(e.Body)) {
 			return nil
 		}

@@ -22,16 +22,17 @@ type someEvents struct{ *eventstest.Store }
 
 func (s someEvents) Write(bucket string, list []events.Event) (w events.Written, err error) {
 	var kept []events.Event
-	for _, e := range list {
+	for i, e := range list {
 		if e.Time == 13 {
 			w.Counts.Refused[account.Future]++
+			w.Refused = append(w.Refused, events.Refused{At: i, Why: account.Future})
 			continue
 		}
 		kept = append(kept, e)
 	}
-	refused := w.Counts.Refused
+	refused := w
 	w, err = s.Store.Write(bucket, kept)
-	w.Counts.Refused, w.Token.Position = refused, 1
+	w.Counts.Refused, w.Refused, w.Token.Position = refused.Counts.Refused, refused.Refused, 1
 	return w, err
 }
 
@@ -108,6 +109,11 @@ func TestPostAndGetEvents(t *testing.T) {
 		a.ask("GET", "/events?bucket=b&start=1970-01-01+00:00:02&filter=a+%3E+2.5+AND+a+%3C+text", ""))
 	a.expect(`200 {"e":[{"timestamp":1000000002,"event":{"a":1,"host":"web1"}}],"more":true,"t":0}`,
 		a.ask("GET", "/events?bucket=b&start=0&limit=1", ""))
+	a.expect(`200 {"e":[{"timestamp":4000000000,"event":{"a":"text"}},{"timestamp":3000000000,"event":{"a":2.5,"tags":["x",{"deep":null}]}}],"more":true,"t":0}`,
+		a.ask("GET", "/events?bucket=b&start=0&limit=2&order=desc", ""))
+	a.expect(`200 {"e":[{"timestamp":2000000000,"event":{"a":3}},{"timestamp":1000000002,"event":{"a":1,"host":"web1"}}],"t":0}`,
+		a.ask("GET", "/events?bucket=b&start=0&end=3000&order=desc", ""))
+	a.expect(`400 order=up: known are asc, the oldest first, and desc, the newest first`, a.ask("GET", "/events?bucket=b&start=0&order=up", ""))
 	a.store.Gaps = []events.Gap{{Start: 5, End: 9, Events: 3}}
 	a.expect(`200 {"e":[],"damaged":[{"start":5,"end":9,"events":3}],"t":0}`, a.ask("GET", "/events?bucket=b&start=0&end=1", ""))
 }
@@ -119,7 +125,7 @@ func TestPostEventsByLine(t *testing.T) {
 		`{"line":2,"error":"time \"yesterday\" is not of the form 2026-01-02T15:04:05.999999999Z"},`+
 		`{"line":5,"error":"malformed term: JSON that ends too early"},`+
 		`{"line":6,"error":"time -1 is not in the years 1970 to 2262; give the unit of numbers, as with ?unit=ms"},`+
-		`{"line":0,"error":"1 events refused: future"}]}`,
+		`{"line":3,"error":"the event is refused: future"}]}`,
 		a.ask("POST", "/events/b", "[1]\n{\"time\":\"yesterday\"}\n{\"time\":13}\n{\"time\":14}\n{\"a\":\n{\"time\":-1}\n"))
 	a.expect(`400 {"received":1,"accepted":0,"late":0,"duplicate":0,"refused":0,"bad":1,"errors":[{"line":1,"error":"malformed term: an event is a JSON object, not \"x\""}]}`,
 		a.ask("POST", "/events/b", "x"))
@@ -181,7 +187,7 @@ func TestQueriesOfEvents(t *testing.T) {
 	}
 	a.expect("404 line 1, column 8: bucket c: unknown bucket\nSELECT EVENTS FROM c LAST 1m\n       ^", q("SELECT EVENTS FROM c LAST 1m"))
 	a.expect("400 line 1, column 28: bad filter: error parsing regexp: missing closing ): `(`\nSELECT EVENTS FROM b WHERE a ~= '(' LAST 1m\n                           ^", q("SELECT EVENTS FROM b WHERE a ~= '(' LAST 1m"))
-	if got := q("EXPLAIN SELECT EVENTS FROM b LAST 1m"); !strings.Contains(got, "EXPLAIN of a query of events alone") {
+	if got := q("EXPLAIN SELECT EVENTS FROM b LAST 1m"); !strings.Contains(got, `"plan_text":"EVENTS FROM 'b': files 0, blocks 0, bytes 0, in memory 0, read 0, found 0`) {
 		t.Error(got)
 	}
 }

@@ -28,7 +28,7 @@ var parameters = map[string][]string{
 	"/buckets/":            {"contains", "limit"},
 	"/collections":         {"limit", "after"},
 	"/collections/":        {"depth", "limit", "after"},
-	"/events":              {"bucket", "start", "end", "filter", "limit", "follow"},
+	"/events":              {"bucket", "start", "end", "filter", "limit", "order", "follow"},
 	"/events/":             {"unit"},
 	"/tags/names":          {"collection", "metric", "namespace", "prefix", "limit"},
 	"/tags/values":         {"name", "collection", "metric", "prefix", "limit"},

@@ -207,7 +207,7 @@ func (n *node) handler(open *httpConns) http.Handler {
 	open.register(reg)
 	registerQueryCache(reg, n.results)
 	return httpapi.New(httpapi.Options{
-		Store: n.store, Points: n.points, Events: n.store.Events(), Tags: n.store.Tags(), Arrivals: n.store.Intake(), Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
+		Store: n.store, Points: n.points, Events: n.store.Events(), EventAccount: n.store.Events().Account(), Tags: n.store.Tags(), Arrivals: n.store.Intake(), Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
 		QueryTimeout: n.cfg.QueryTimeout, SlowQuery: n.cfg.QuerySlow,
 		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Pprof: n.cfg.HTTPPprof, Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
 		Memory: n.memory.queries, Bodies: conns.NewUnfinished(n.memory.budget, "http-bodies", n.cfg.InputStall), ReplyStall: n.cfg.ReplyStall,

@@ -10,6 +10,7 @@ import (
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/filter"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/query/explain"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/term"
 )
@@ -27,6 +28,8 @@ type EventSource interface {
 	Read(ctx context.Context, bucket string, start, end int64, fn func(*events.Event) error) ([]events.Gap, error)
 	// Count is that of events.Store.
 	Count(ctx context.Context, bucket string, start, end, step int64) ([]int64, []events.Gap, error)
+	// Extent is that of events.Store.
+	Extent(bucket string, start, end int64) (events.Extent, error)
 }
 
 // EventList is the result of one EVENTS field.
@@ -121,6 +124,37 @@ func (r *request) readEvents(ctx context.Context, fields []eventField) ([]EventL
 		}
 		f.list.Events, f.list.Gaps = c.list, gaps
 		out[i] = f.list
+	}
+	return out, nil
+}
+
+// explainEvents reads the events of all fields, keeps none, and says what that took.
+func (r *request) explainEvents(ctx context.Context, fields []eventField) ([]explain.EventRead, error) {
+	start, end := nanoseconds(r.times.Start), nanoseconds(r.times.End)
+	limits := r.Limits.Stricter(r.opt.Limits)
+	out := make([]explain.EventRead, len(fields))
+	for i := range fields {
+		f := &fields[i]
+		x, err := r.Events.Extent(f.of.Bucket, start, end)
+		if err != nil {
+			return nil, dql.NewError(r.q.Text, f.of.Pos(), err, err.Error())
+		}
+		out[i] = explain.EventRead{Name: dql.Name(f.of, maxEventName), Files: x.Files, Blocks: x.Blocks, Bytes: x.Bytes, InMemory: x.InMemory, Limit: limits.MaxOutput}
+		began := r.Now()
+		gaps, err := r.Events.Read(ctx, f.of.Bucket, start, end, func(e *events.Event) error {
+			out[i].Read++
+			if f.want.Match(term.Root(e.Body)) {
+				out[i].Found++
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, dql.NewError(r.q.Text, f.of.Pos(), err, err.Error())
+		}
+		out[i].Micros = r.Now().Sub(began).Microseconds()
+		for _, g := range gaps {
+			out[i].Lost += g.Events
+		}
 	}
 	return out, nil
 }

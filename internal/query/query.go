@@ -173,21 +173,23 @@ func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, 
 // withEvents runs what the query has beside its EVENTS fields, and reads their events.
 func (r *request) withEvents(ctx context.Context, fields []eventField) (*Result, error) {
 	out := &Result{Start: r.times.Start, Compat: r.opt.Compat, Older: r.opt.Older}
-	switch {
-	case len(r.q.Fields) > 0:
+	if len(r.q.Fields) > 0 {
 		series, err := r.run(ctx)
 		if err != nil {
 			return nil, err
 		}
 		*out = *series // which the cache may keep
-	case r.opt.Explain || r.q.Explain:
-		return nil, dql.NewError(r.q.Text, 0, ErrUnsupported, "not supported yet: EXPLAIN of a query of events alone")
-	}
-	if r.opt.Explain || r.q.Explain {
-		return out, nil
 	}
 	var err error
-	if out.Events, err = r.readEvents(ctx, fields); err != nil {
+	if r.opt.Explain || r.q.Explain {
+		if out.Plan == nil {
+			out.Plan = explain.Nothing()
+		}
+		out.Plan.Events, err = r.explainEvents(ctx, fields)
+	} else {
+		out.Events, err = r.readEvents(ctx, fields)
+	}
+	if err != nil {
 		return nil, err
 	}
 	out.QueryTime = r.Now().Sub(r.began)

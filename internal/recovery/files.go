@@ -157,11 +157,11 @@ func (p *planner) judgeSides(dead func(manifest.FileName) bool) {
 func (p *Plan) sideLines() (lines []Line) {
 	for i := range p.LostFiles {
 		f := &p.LostFiles[i]
-		lines = append(lines, Line{datadir.FilePaths(f.Name())[0], fmt.Sprintf("the file is missing in all copies; %d items are lost", f.Items), true})
+		lines = append(lines, Line{File: datadir.FilePaths(f.Name())[0], Text: fmt.Sprintf("the file is missing in all copies; %d items are lost", f.Items), Damage: true, Side: true})
 	}
 	for i := range p.Sides {
 		if v := &p.Sides[i]; v.Fate != Keep {
-			lines = append(lines, Line{v.File.Path, v.Fate.String() + ": " + v.Why, !v.Expected})
+			lines = append(lines, Line{File: v.File.Path, Text: v.Fate.String() + ": " + v.Why, Damage: !v.Expected, Side: true})
 		}
 	}
 	return lines

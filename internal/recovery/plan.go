@@ -401,6 +401,15 @@ type Line struct {
 	File   string
 	Text   string
 	Damage bool // to be counted; all others a start puts right without a loss
+	Side   bool // of tags or events, not a segment
+}
+
+// What is how reports of damage call the file.
+func (l *Line) What() string {
+	if l.Side {
+		return l.File
+	}
+	return "segment " + l.File
 }
 
 // Lines says what the plan does, by file.
@@ -413,14 +422,14 @@ func (p *Plan) Lines() (lines []Line) {
 		if l.Unknown {
 			text = l.Why + "; how many points are lost is not known"
 		}
-		lines = append(lines, Line{file, text, true})
+		lines = append(lines, Line{File: file, Text: text, Damage: true})
 	}
 	for i := range p.Verdicts {
 		v := &p.Verdicts[i]
 		if v.Fate == Keep && !v.File.Unread || lost[v.File.Path] {
 			continue
 		}
-		lines = append(lines, Line{v.File.Path, v.Fate.String() + ": " + v.Why, !v.Expected})
+		lines = append(lines, Line{File: v.File.Path, Text: v.Fate.String() + ": " + v.Why, Damage: !v.Expected})
 	}
 	return append(lines, p.sideLines()...)
 }

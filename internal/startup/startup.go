@@ -169,7 +169,7 @@ func (s *start) planFiles() error {
 	}
 	for _, l := range s.plan.Lines() {
 		if l.Damage {
-			s.o.Damage.Report("segment "+l.File, errors.New(l.Text))
+			s.o.Damage.Report(l.What(), errors.New(l.Text))
 		} else {
 			s.o.Logger.Info("start: " + l.File + " " + l.Text)
 		}

@@ -22,7 +22,14 @@ type Explanation struct {
 
 	Lookups []plan.Lookup `json:"lookups,omitempty"` // by tags, in the order of the text
 
+	Events []EventRead `json:"events,omitempty"` // of EVENTS fields, in their order
+
 	Cache *FromCache `json:"cache,omitempty"` // what of the result is kept; nil where nothing is ever
+}
+
+// Nothing returns the explanation of a query without series.
+func Nothing() *Explanation {
+	return &Explanation{Fields: []int{}, Steps: []Step{}}
 }
 
 // FromCache says what a query would take from the cache of results if it was not explained.
@@ -73,7 +80,9 @@ type ReadStats struct {
 // the reads. A step that several read is written out where it comes first.
 func (p *Explanation) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "rounds %d, slots per round %d, memory %d bytes\n", p.Rounds, p.Slots, p.Memory)
+	if len(p.Steps) > 0 {
+		fmt.Fprintf(&b, "rounds %d, slots per round %d, memory %d bytes\n", p.Rounds, p.Slots, p.Memory)
+	}
 	if p.Cache != nil {
 		fmt.Fprintf(&b, "from the cache: %v\n", p.Cache)
 	}
@@ -89,6 +98,9 @@ func (p *Explanation) String() string {
 	}
 	for _, id := range p.Ranks {
 		p.print(&b, id, 1, seen)
+	}
+	for i := range p.Events {
+		b.WriteString(p.Events[i].String() + "\n")
 	}
 	return b.String()
 }
@@ -144,4 +156,31 @@ func (p *Explanation) print(b *strings.Builder, id, depth int, seen []bool) {
 	for _, in := range s.Inputs {
 		p.print(b, in, depth+1, seen)
 	}
+}
+
+// EventRead is how the events of a field were read.
+type EventRead struct {
+	Name     string `json:"name"`      // its canonical text, with its conditions
+	Files    int64  `json:"files"`     // that have some of the range
+	Blocks   int64  `json:"blocks"`    // of these files, read whole
+	Bytes    int64  `json:"bytes"`     // of these blocks, as stored
+	InMemory int64  `json:"in_memory"` // events of the range that are in no file yet
+	Read     int64  `json:"read"`      // events of the range, which the conditions were asked about
+	Found    int64  `json:"found"`     // events that meet them
+	Limit    int64  `json:"limit"`     // of events in a result
+	Lost     int64  `json:"lost"`      // events of the range that damage took
+	Micros   int64  `json:"time_us"`
+}
+
+// String says it in a line.
+func (e *EventRead) String() string {
+	text := fmt.Sprintf("%s: files %d, blocks %d, bytes %d, in memory %d, read %d, found %d, at most %d in a result",
+		e.Name, e.Files, e.Blocks, e.Bytes, e.InMemory, e.Read, e.Found, e.Limit)
+	if e.Lost > 0 {
+		text += fmt.Sprintf(", lost %d", e.Lost)
+	}
+	if e.Micros > 0 {
+		text += fmt.Sprintf(", %v", time.Duration(e.Micros)*time.Microsecond)
+	}
+	return text
 }
