@@ -191,7 +191,6 @@ type book struct {
 	account *account.Account
 }
 
-// Account returns the account, for those who want it with the names.
 func (b book) Account() *account.Account { return b.account }
 
 // entries returns the totals of all buckets or of one, or with minutes the last rows of each.

@@ -106,11 +106,8 @@ func (a eventRoutes) eventsAsked(r *http.Request) (q eventsAsked, err error) {
 			return q, badRequest("Bad end: %v", err)
 		}
 	}
-	switch order := param(r, "order"); order {
-	case "", "asc":
-	case "desc":
-		q.newest = true
-	default:
+	order := param(r, "order")
+	if q.newest = order == "desc"; order != "" && order != "asc" && !q.newest {
 		return q, badRequest("order=%s: known are asc, the oldest first, and desc, the newest first", order)
 	}
 	q.limit = defaultEvents
