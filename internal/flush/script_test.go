@@ -16,6 +16,8 @@ import (
 //	sync                      syncs the log
 //	keep on|off               KeepPositions
 //	look                      looks at the disk, as every second
+//	note                      appends a record of something beside points
+//	notes                     prints the files of notes
 func TestScripts(t *testing.T) {
 	golden.Scripts(t, "testdata/*.txt", func(s *golden.Script) func(string, []string) { return newWorld(s).run })
 }
@@ -34,6 +36,10 @@ func (w *world) run(command string, args []string) {
 	case "look":
 		w.Pressure.CheckDisk()
 		w.waits()
+	case "note":
+		w.side.note()
+	case "notes":
+		w.side.notes()
 	default:
 		if !w.Run(command, args) {
 			w.T.Fatalf("command %q", command)

@@ -11,6 +11,7 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/flushtest"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/logrecord"
@@ -21,11 +22,15 @@ import (
 )
 
 // world is a flusher, and what it flushes.
-type world struct{ *flushtest.World }
+type world struct {
+	*flushtest.World
+	side *side
+}
 
 func newWorld(s *golden.Script) *world {
 	w := &world{}
-	w.World = flushtest.New(s, flushtest.Options{Step: w.step})
+	w.side = &side{w: w}
+	w.World = flushtest.New(s, flushtest.Options{Step: w.step, Sides: []flush.Side{w.side}})
 	return w
 }
 

@@ -48,6 +48,7 @@ var Quiet = slog.New(slog.DiscardHandler)
 type Options struct {
 	Memory int64          // bytes that the process may have, 0 for any number
 	Step   func(step int) // called after each step of a flush; may be nil
+	Sides  []flush.Side
 }
 
 // World is a flusher, and what it works on. Results are printed to the script.
@@ -116,7 +117,7 @@ func New(s *golden.Script, o Options) *World {
 		Columns: w.Columns, Buckets: w.Buckets, Arenas: &w.Arenas, Versions: w.Versions, Dir: w.Dir,
 		Pressure: w.Pressure, Sealers: w.Sealers,
 		HeadEnd: w.Log.End, AccountEnd: w.Log.End, Ownerless: flush.NewLosses(w.Account, "ownerless"), Lost: flush.NewLosses(w.Account, "lost"),
-		FlushBytes: FlushBytes, MaxDeletions: func() int64 { return 1 << 20 },
+		Sides: o.Sides, FlushBytes: FlushBytes, MaxDeletions: func() int64 { return 1 << 20 },
 		Step: step, Took: func(time.Duration) {}, Committed: func() { w.Committed++ },
 	})
 	s.T.Cleanup(w.close)
