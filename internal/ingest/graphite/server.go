@@ -67,8 +67,7 @@ type Server struct {
 
 	unfinished *memory.Leases
 
-	mu      sync.Mutex
-	packets []*datagram.Sockets
+	packets datagram.Group
 
 	starters   sync.Pool // *[]byte of startBuffer bytes
 	batches    sync.Pool // *batch
@@ -165,23 +164,12 @@ func (s *Server) run(nc *conns.Conn, consume func(*conn) error) {
 // ServePackets takes lines from the sockets until they are closed, when it
 // returns nil. It closes them when one of them fails.
 func (s *Server) ServePackets(socks *datagram.Sockets) error {
-	s.mu.Lock()
-	s.packets = append(s.packets, socks)
-	s.mu.Unlock()
-	return socks.Serve(s.readPackets)
+	return s.packets.Serve(socks, s.readPackets)
 }
 
 // KernelDrops returns how many datagrams the kernel dropped because they came
 // faster than they were read.
-func (s *Server) KernelDrops() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var n uint64
-	for _, p := range s.packets {
-		n += p.Drops()
-	}
-	return n
-}
+func (s *Server) KernelDrops() uint64 { return s.packets.Drops() }
 
 // Shutdown closes all connections and waits for them; what they had received
 // is in the store when it returns. The caller closes listeners and sockets

@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -76,8 +75,7 @@ type Server struct {
 	buffers  *conns.Buffers
 	stats    Stats
 
-	mu      sync.Mutex
-	packets []*datagram.Sockets
+	packets datagram.Group
 }
 
 // Stats counts what the server did. The fields only grow.
@@ -120,23 +118,12 @@ func (s *Server) turnAway(nc net.Conn) {
 // ServePackets takes a message from each datagram until the sockets are closed, when it returns
 // nil. It closes them when one of them fails.
 func (s *Server) ServePackets(socks *datagram.Sockets) error {
-	s.mu.Lock()
-	s.packets = append(s.packets, socks)
-	s.mu.Unlock()
-	return socks.Serve(s.readPackets)
+	return s.packets.Serve(socks, s.readPackets)
 }
 
 // KernelDrops returns how many datagrams the kernel dropped because they came faster than they
 // were read.
-func (s *Server) KernelDrops() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var n uint64
-	for _, p := range s.packets {
-		n += p.Drops()
-	}
-	return n
-}
+func (s *Server) KernelDrops() uint64 { return s.packets.Drops() }
 
 // Shutdown closes all connections and waits for them; what they had received is in the store when
 // it returns. The caller closes listeners and sockets first, and waits for ServePackets.
