@@ -188,7 +188,7 @@ func (c *command) steps(args []string) error {
 func (c *command) compare(args []string) error {
 	var o compare.Options
 	c.resultFlags("the store and the competitors", "send a tenth, to try whether everything works")
-	c.flags.StringVar(&o.Part, "part", "", "measure only the parts whose name matches this `regexp`: load, live, day, recordings")
+	c.flags.StringVar(&o.Part, "part", "", "measure only the parts whose name matches this `regexp`: load, live, day, recordings, tags")
 	c.flags.StringVar(&o.Cache, "cache", "", "`directory` of what is fetched; dalmatiner-competitors in the user's cache if it is empty")
 	return c.inside(args, compare.Space, func(ctx context.Context) error {
 		o.Only, o.Quick = c.only, c.quick

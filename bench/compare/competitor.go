@@ -46,6 +46,8 @@ type competitor struct {
 	// playings are the ways in which it takes recordings; none where it is not
 	// measured with them.
 	playings []playing
+	// tagging is how it takes series with tags; nil where that is not measured.
+	tagging *tagging
 	// asked returns what starts the server of the questions where it is not
 	// that of command; or nil.
 	asked func(s *instance) (*exec.Cmd, error)

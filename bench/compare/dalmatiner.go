@@ -70,6 +70,7 @@ func dalmatiner(bin string) *competitor {
 		logs:   []string{"data/wal"},
 		ask:    askDQL,
 		answer: readDQL, uncached: "&cache=off",
+		tagging:  &tagLines,
 		playings: []playing{playStream("slots", false), playStream("timestamps (hpts)", true)},
 	}
 }

@@ -33,6 +33,7 @@ type sizes struct {
 	liveWarm     time.Duration
 	liveMeasured time.Duration
 	day          day
+	tagged       int // series with tags
 }
 
 // The series of a sender are whole column groups of the store: connections
@@ -41,11 +42,11 @@ type sizes struct {
 
 // full is what the table is made of, quick tries whether everything works.
 func full() sizes {
-	return sizes{series: senders * 98 * 256, rows: 180, live: 54_000, liveWarm: 10 * time.Second, liveMeasured: 20 * time.Second, day: day{long: 60, wide: 2000}}
+	return sizes{series: senders * 98 * 256, rows: 180, live: 54_000, liveWarm: 10 * time.Second, liveMeasured: 20 * time.Second, day: day{long: 60, wide: 2000}, tagged: 1_000_000}
 }
 
 func quick() sizes {
-	return sizes{series: senders * 10 * 256, rows: 180, live: 5_400, liveWarm: 5 * time.Second, liveMeasured: 15 * time.Second, day: day{long: 20, wide: 200}}
+	return sizes{series: senders * 10 * 256, rows: 180, live: 5_400, liveWarm: 5 * time.Second, liveMeasured: 15 * time.Second, day: day{long: 20, wide: 200}, tagged: 100_000}
 }
 
 // day is a day of some series, and the last hour of it of many more.
@@ -84,6 +85,7 @@ type outcome struct {
 	timings    []timing // of Q1, Q2, Q3
 	askErr     error
 	recorded   []recorded
+	tags       *taggedSeries // nil where that was not measured
 	notes      []string
 }
 
@@ -101,6 +103,7 @@ const (
 	livePart       = "live"
 	dayPart        = "day"
 	recordingsPart = "recordings"
+	tagsPart       = "tags"
 )
 
 // measure runs all loads of one competitor. Every load gets a new server on a new
@@ -127,6 +130,12 @@ func (m *measurer) measure(ctx context.Context, p *competitor, version string) *
 	}
 	if m.parts.MatchString(recordingsPart) {
 		m.recordings(ctx, p, out)
+	}
+	if m.parts.MatchString(tagsPart) && p.tagging != nil {
+		t := &taggedSeries{}
+		t.err = m.with(ctx, p, func(s *instance) error { return m.tags(ctx, s, t) })
+		m.Logf("  tags: %.3g s, %d MiB, %d MiB on disk, start %.3g s, lookups %.3g%v", t.seconds, t.resident>>20, t.disk>>20, t.start, t.timings, orNothing(t.err))
+		out.tags = t
 	}
 	return out
 }

@@ -61,6 +61,7 @@ func victoriaMetrics() *competitor {
 		},
 		logs: []string{"data/cache"}, // written when it ends, for the next start
 		ask:  askPromQL, answer: readPromQL, uncached: "&nocache=1", behind: true,
+		tagging:  &tagWrites,
 		playings: []playing{playParts(overRemoteWrite, remoteWritePart, false)},
 	}
 }
@@ -94,6 +95,7 @@ func prometheus() *competitor {
 		},
 		logs: []string{"data/wal", "data/wbl", "data/chunks_head", "prometheus.yml"},
 		ask:  askPromQL, answer: readPromQL, behind: true,
+		tagging:  &tagWrites,
 		playings: []playing{playParts(overRemoteWrite, remoteWritePart, true)},
 	}
 }

@@ -31,6 +31,9 @@ func (t *Table) Failures() error {
 			errs = append(errs, named(o, l.protocol, l.err))
 		}
 		errs = append(errs, named(o, "live", o.liveErr), named(o, "day", o.dayErr), named(o, "queries", o.askErr), named(o, "recordings", o.recordingErrors()))
+		if o.tags != nil {
+			errs = append(errs, named(o, "tags", o.tags.err))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -65,6 +68,7 @@ func (t *Table) Render(w io.Writer) {
 	}
 	report.WriteTable(w, lines)
 	t.renderRecordings(w)
+	t.renderTags(w)
 	fmt.Fprintf(w, "\n| store | version | settings beside its defaults | points are on disk | notes |\n| --- | --- | --- | --- | --- |\n")
 	for _, o := range t.outcomes {
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", o.competitor.name, o.version, o.competitor.settings, o.competitor.fsync, cell(strings.Join(t.notes(o), "; ")))
@@ -106,6 +110,9 @@ func (t *Table) Benchmarks() []report.Benchmark {
 		for i, q := range o.timings {
 			add(fmt.Sprintf("Q%d", i+1), report.Value{Value: q.first / 1e3, Unit: "first-sec"}, report.Value{Value: q.uncached / 1e3, Unit: "uncached-sec"}, report.Value{Value: q.repeated / 1e3, Unit: "repeated-sec"})
 		}
+		if o.tags != nil && o.tags.err == nil {
+			o.tags.benchmarks(add)
+		}
 		for _, r := range o.recorded {
 			if r.err == nil {
 				add("recording="+strings.TrimSpace(r.name+" "+r.what), report.Value{Value: r.space, Unit: "B/point"})
@@ -113,6 +120,15 @@ func (t *Table) Benchmarks() []report.Benchmark {
 		}
 	}
 	return out
+}
+
+// benchmarks returns what series with tags cost in Go's benchmark format.
+func (r *taggedSeries) benchmarks(add func(what string, values ...report.Value)) {
+	add("tags", report.Value{Value: r.seconds, Unit: "sec"}, report.Value{Value: float64(r.resident), Unit: "B-resident"}, report.Value{Value: float64(r.disk), Unit: "B-disk"})
+	for i, l := range lookups() {
+		t := r.timings[i]
+		add("tags/"+l.what, report.Value{Value: t.first / 1e3, Unit: "first-sec"}, report.Value{Value: t.uncached / 1e3, Unit: "uncached-sec"}, report.Value{Value: t.repeated / 1e3, Unit: "repeated-sec"})
+	}
 }
 
 // rows returns the lines of a competitor: one for every protocol, the figures that
