@@ -10,6 +10,10 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"dalmatiner/internal/ddbclient"
+	"dalmatiner/internal/term"
+	"dalmatiner/internal/wire"
 )
 
 // eventSenders post events at the same time.
@@ -55,6 +59,50 @@ func (m *eventModel) send(n *node, sender, round int, base time.Time, first chan
 	}
 }
 
+// sendUnanswered sends events with opcode 13, which has no reply, until the node is gone.
+func (m *eventModel) sendUnanswered(t *testing.T, c *ddbclient.Client, round int, base time.Time) {
+	for batch := 0; ; batch++ {
+		list := make([]wire.Event, 20)
+		m.mu.Lock()
+		for i := range list {
+			name := fmt.Sprintf("%d/tcp/%d/%d", round, batch, i)
+			m.sent[name] = false
+			body, err := term.AppendFromJSON(nil, fmt.Appendf(nil, "{\"name\":%q}", name))
+			if err != nil {
+				t.Error(err)
+			}
+			list[i] = wire.Event{Time: uint64(base.UnixNano() + int64(batch*7919%1000)*1e6), Term: body}
+		}
+		m.mu.Unlock()
+		if err := c.WriteEvents(t.Context(), "log", list); err != nil {
+			return
+		}
+	}
+}
+
+// checkCounts compares the number of events with what queries count, with a condition and without,
+// and with the account (I3).
+func (m *eventModel) checkCounts(t *testing.T, n *node, base time.Time, want int) {
+	t.Helper()
+	for _, where := range []string{"", " WHERE name ~= '.'"} {
+		q := fmt.Sprintf("SELECT sum(count(EVENTS FROM log%s, 100ms), 1h) AFTER %d FOR 11s", where, base.UnixMilli()-1000)
+		r, err := n.admin().Query(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Results[0].Values[0]; got == nil || *got != float64(want) {
+			t.Fatalf("%s: %v, %d are there", q, got, want)
+		}
+	}
+	a, err := n.admin().Account(t.Context(), "log", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row := a.Events.Rows[0]; row.Accepted+row.Late != uint64(want) || row.Sum() != row.Received {
+		t.Fatalf("the account says %+v, %d events are there", row, want)
+	}
+}
+
 // check compares what the node has with what was sent.
 func (m *eventModel) check(t *testing.T, n *node, base time.Time) (stored int) {
 	t.Helper()
@@ -85,6 +133,7 @@ func (m *eventModel) check(t *testing.T, n *node, base time.Time) (stored int) {
 			t.Fatalf("event %q was acknowledged and is not there", name)
 		}
 	}
+	m.checkCounts(t, n, base, len(seen))
 	return len(seen)
 }
 
@@ -128,6 +177,8 @@ func (m *eventModel) round(t *testing.T, n *node, rng *rand.Rand, round int, bas
 	for sender := range eventSenders {
 		all.Go(func() { m.send(n, sender, round, base, first) })
 	}
+	c := n.dial()
+	all.Go(func() { m.sendUnanswered(t, c, round, base) })
 	if round%2 == 1 {
 		committed := make(chan struct{})
 		all.Go(func() { flushUntilDeath(n, committed) })
