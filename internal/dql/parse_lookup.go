@@ -68,6 +68,23 @@ func (p *parser) where() (*Cond, error) {
 	return nil, err
 }
 
+// ParseTagFilter returns the condition of a text that is what follows WHERE in a lookup by tags. An
+// empty text gives nil, which every series meets. Every error is an *Error.
+func ParseTagFilter(text string) (*Cond, error) {
+	p := &parser{in: tokens{src: text}}
+	if err := p.lex(); err != nil {
+		return nil, err
+	}
+	if p.in.peek().kind == tokEOF {
+		return nil, nil
+	}
+	c, err := p.where()
+	if err == nil && p.in.peek().kind != tokEOF {
+		return nil, p.in.expected("AND, OR or the end of the condition")
+	}
+	return c, err
+}
+
 func (p *parser) cond() (*Cond, error) {
 	if err := p.enter(); err != nil {
 		return nil, err

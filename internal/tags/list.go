@@ -16,6 +16,7 @@ import (
 type Listing struct {
 	Collection []byte  // nil for all: a series that is in two collections counts twice
 	Metric     []byte  // key of the metric's name in that collection; nil for all
+	Where      *Cond   // of the series of that collection; nil for all
 	Namespace  []byte  // of Names: nil for all
 	Prefix     string  // of the texts
 	After      *string // only texts behind it are listed; nil for all
@@ -35,6 +36,7 @@ type Listed struct {
 type List struct {
 	Elements []Listed
 	More     bool
+	Series   int // that were listed, whether they have an element or not
 }
 
 // MaxListBytes bounds the texts of a list.
@@ -119,7 +121,7 @@ func (x *Index) list(ctx context.Context, q *Listing, fill func(*lister) error) 
 			return err
 		}
 		l.keep(q.Limit)
-		out.More = l.cut
+		out.More, out.Series = l.cut, l.within.Len()
 		for _, text := range slices.Sorted(maps.Keys(l.of)) {
 			out.Elements = append(out.Elements, l.of[text])
 		}
@@ -136,7 +138,7 @@ func scan(ctx context.Context, x *Index, q *Listing, fn func(*lister) error) err
 	defer x.lookups.Add(-1)
 	if q.Collection != nil {
 		var err error
-		if l.within, err = l.find(&Query{Collection: q.Collection, Metric: q.Metric}); err != nil {
+		if l.within, err = l.find(&Query{Collection: q.Collection, Metric: q.Metric, Where: q.Where}); err != nil {
 			return err
 		}
 	}

@@ -165,6 +165,28 @@ export interface Stat {
   value: number
 }
 
+/** What series are counted by. */
+export type By = 'names' | 'values' | 'buckets' | 'prefixes'
+
+export interface Top {
+  by: By
+  list: { text: string; name?: string; bucket?: string; values?: number; deeper?: boolean; series: number; new: number }[]
+  more: boolean
+  distinct: number
+  series: number
+  new: number
+  new_since: number // unix ms
+  new_hours: number
+  new_at_least?: boolean
+}
+
+/** Names or values of tags, or collections, in the order of their bytes. */
+export interface TagList {
+  list: { text: string; series: number; new: number }[]
+  more: boolean
+  series: number // that were looked at
+}
+
 /** The figures of a family by the value of their one label. */
 export function byLabel(stats: Iterable<Stat>, family: string): [string, number][] {
   const label = /^\{\w+="(.*)"\}$/s
@@ -289,6 +311,12 @@ export async function followEvents(bucket: string, filter: string, signal: Abort
 
 const element = encodeURIComponent
 
+/** Asks for what the parameters say; those without a value are left out, but for the empty namespace. */
+function getWith<T>(path: string, params: Record<string, string | number | undefined>, signal?: AbortSignal): Promise<T> {
+  const given = Object.entries(params).filter(([name, value]) => value !== undefined && (value !== '' || name === 'namespace'))
+  return get<T>(`${path}?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`, signal)
+}
+
 export const api = {
   buckets: (signal?: AbortSignal) => get<Bucket[]>('./buckets', signal),
   functions: () => get<Fn[]>('./functions'),
@@ -305,6 +333,13 @@ export const api = {
   /** What begins with a metric, cut to so many parts more. */
   below: (bucket: string, key: string, depth: number, signal?: AbortSignal) =>
     get<{ key: string; parts: string[] }[]>(`./collections/${element(bucket)}/metrics${key && `/${element(key)}`}?depth=${depth}`, signal),
+  top: (params: { by: By; sort?: string; limit?: number; bucket?: string; prefix?: string; name?: string }, signal?: AbortSignal) =>
+    getWith<Top>('./tags/top', params, signal),
+  collections: (signal?: AbortSignal) => get<string[]>('./collections', signal),
+  tagNames: (collection: string, params: { where?: string; namespace?: string; prefix?: string; limit: number }, signal?: AbortSignal) =>
+    getWith<TagList>('./tags/names', { collection, ...params }, signal),
+  tagValues: (collection: string, name: string, params: { where?: string; prefix?: string; limit: number }, signal?: AbortSignal) =>
+    getWith<TagList>('./tags/values', { collection, name, ...params }, signal),
   createBucket: (b: Bucket) => change<Bucket>('./admin/buckets/create', b),
   deleteBucket: (name: string) => change<unknown>('./admin/buckets/delete', { name }),
   setTTL: (name: string, ttl: Bucket['ttl']) => change<unknown>('./admin/buckets/ttl', { name, ttl }),

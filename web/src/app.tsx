@@ -1,5 +1,6 @@
 import { useEffect } from 'preact/hooks'
 import { BucketsPage } from './buckets/page'
+import { CardinalityPage } from './cardinality/page'
 import { EventsPage } from './events/page'
 import { FunctionsPage } from './functions/page'
 import { useConnection, useStored } from './hooks'
@@ -9,7 +10,7 @@ import { initial, link, useURL, type Name } from './url'
 
 export type Theme = 'auto' | 'light' | 'dark'
 
-const pages: [Name, string][] = [['query', 'Query'], ['events', 'Events'], ['buckets', 'Buckets'], ['functions', 'Functions'], ['node', 'Node']]
+const pages: [Name, string][] = [['query', 'Query'], ['events', 'Events'], ['buckets', 'Buckets'], ['cardinality', 'Cardinality'], ['functions', 'Functions'], ['node', 'Node']]
 const themes: Theme[] = ['auto', 'light', 'dark']
 const themeMark: Record<Theme, string> = { auto: '◐', light: '☀', dark: '☾' }
 
@@ -60,6 +61,7 @@ export function App() {
         {state.page === 'query' && <QueryPage state={state} go={go} theme={theme} />}
         {state.page === 'events' && <EventsPage state={state} go={go} />}
         {state.page === 'buckets' && <BucketsPage state={state} go={go} />}
+        {state.page === 'cardinality' && <CardinalityPage state={state} go={go} />}
         {state.page === 'functions' && <FunctionsPage state={state} go={go} />}
         {state.page === 'node' && <NodePage state={state} theme={theme} />}
       </main>

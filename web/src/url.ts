@@ -2,9 +2,10 @@
 // link and the browser's back button works.
 
 import { useEffect, useState } from 'preact/hooks'
+import type { By } from './api'
 import { quoted } from './dql/tokens'
 
-export type Name = 'query' | 'events' | 'buckets' | 'functions' | 'node'
+export type Name = 'query' | 'events' | 'buckets' | 'cardinality' | 'functions' | 'node'
 export type View = 'chart' | 'table' | 'plan'
 
 export interface State {
@@ -21,17 +22,25 @@ export interface State {
   filter: string // of events
   range: string // of events, as the clause of a query
   limit: number // of events
+  by: By // of the page of cardinality, with those below
+  sort: Sort
+  prefix: string // whole parts, as a query writes them
+  name: string // of a tag, escaped
 }
+
+export type Sort = 'series' | 'new'
 
 export const initial: State = {
   page: 'query', query: '', view: 'chart', live: false, every: false, older: false, utc: false, hide: [], bucket: '', search: '',
-  filter: '', range: 'LAST 1h', limit: 200,
+  filter: '', range: 'LAST 1h', limit: 200, by: 'prefixes', sort: 'series', prefix: '', name: '',
 }
 
 /** How many events the page shows at most. */
 export const mostEvents = 10_000
 
-const pages: Name[] = ['query', 'events', 'buckets', 'functions', 'node']
+const pages: Name[] = ['query', 'events', 'buckets', 'cardinality', 'functions', 'node']
+const ways: By[] = ['prefixes', 'buckets', 'names', 'values']
+const withBucket: Name[] = ['buckets', 'events', 'cardinality']
 const views: View[] = ['chart', 'table', 'plan']
 
 /** Reads the state from the query of a URL. */
@@ -51,11 +60,15 @@ export function parse(search: string): State {
     older: p.get('damaged') === 'show',
     utc: p.get('time') === 'utc',
     hide: (p.get('hide') ?? '').split(',').filter((n) => /^\d+$/.test(n)).map(Number),
-    bucket: page === 'buckets' || page === 'events' ? bucket : '',
+    bucket: withBucket.includes(page) ? bucket : '',
     search: p.get('search') ?? '',
     filter: p.get('filter') ?? initial.filter,
     range: p.get('range') ?? initial.range,
     limit: limitOf(p.get('limit') ?? ''),
+    by: one(p.get('by'), ways) ?? initial.by,
+    sort: p.get('sort') === 'new' ? 'new' : 'series',
+    prefix: p.get('prefix') ?? '',
+    name: p.get('name') ?? '',
   }
 }
 
@@ -78,12 +91,18 @@ export function format(s: State): string {
     if (s.hide.length) p.set('hide', s.hide.join(','))
   }
   if (s.utc) p.set('time', 'utc')
-  if ((s.page === 'buckets' || s.page === 'events') && s.bucket) p.set('bucket', s.bucket)
+  if (withBucket.includes(s.page) && s.bucket) p.set('bucket', s.bucket)
   if (s.page === 'events') {
     if (s.filter) p.set('filter', s.filter)
     if (s.range !== initial.range) p.set('range', s.range)
     if (s.limit !== initial.limit) p.set('limit', String(s.limit))
     if (s.live) p.set('live', '1')
+  }
+  if (s.page === 'cardinality') {
+    if (s.by !== initial.by) p.set('by', s.by)
+    if (s.sort !== initial.sort) p.set('sort', s.sort)
+    if (s.prefix) p.set('prefix', s.prefix)
+    if (s.name) p.set('name', s.name)
   }
   if (s.search && s.page !== 'query') p.set('search', s.search)
   const text = p.toString()

@@ -44,6 +44,27 @@ describe.runIf(process.env.SCREENSHOTS)('pictures', () => {
     await tab.close()
   }, 60_000)
 
+  it('cardinality', async () => {
+    const lines = ['checkout', 'search', 'basket', 'login', 'static', 'mail'].flatMap((app, i) => Array.from({ length: 180 >> i }, (_, m) => JSON.stringify({
+      bucket: 'web', metric: ['agent', `     ${i}`, 'metrics', String(m + 1).padStart(6)], collection: 'pods', name: [`m${m}`],
+      tags: { app, 'k8s:pod': `${app}-${(m >> 2) * 7919}`, dc: m % 3 ? 'eu' : 'us' },
+    })))
+    await fetch(`${node.url}tags`, { method: 'POST', headers: { 'X-Dalmatiner': '1' }, body: lines.join('\n') })
+    const tab = await Tab.open(browser, `${node.url}?page=cardinality&by=values&name=app&sort=new`, { viewport: { width: 1280, height: 470 } })
+    await until('all are counted', async () => (await tab.page.locator('.cardinality tbody tr').count()) === 6)
+    await tab.page.screenshot({ path: resolve(docs, 'page-cardinality.png') })
+    await tab.close()
+    const other = await Tab.open(browser, node.url, { viewport: { width: 1280, height: 560 } })
+    await other.page.getByRole('button', { name: 'Tags' }).click()
+    await other.page.getByLabel('Collection').selectOption('pods')
+    await other.page.getByRole('button', { name: /^dc/ }).click()
+    await other.page.getByRole('button', { name: /^eu/ }).click()
+    await other.page.getByRole('button', { name: /^app/ }).click()
+    await other.page.getByRole('button', { name: /^search/ }).waitFor()
+    await other.page.screenshot({ path: resolve(docs, 'page-tags.png') })
+    await other.close()
+  })
+
   it('events', async () => {
     const now = BigInt(Date.now()) * 1_000_000n
     const more = '"request":{"path":"/basket/checkout","headers":{"accept":"application/json","user-agent":"shop/2.1"},"retried":true,"coupon":null}'

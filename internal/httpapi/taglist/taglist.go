@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"dalmatiner/internal/cardinality"
+	"dalmatiner/internal/dql"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/query/finder"
 	"dalmatiner/internal/tagline"
 	"dalmatiner/internal/tags"
 )
@@ -198,6 +200,15 @@ func counted(params url.Values, of func(*tags.Index, context.Context, *tags.List
 			return nil, errors.New("metric= is that of a collection: name it with collection=")
 		}
 	}
+	if text := params.Get("where"); text != "" && err == nil {
+		where, err := dql.ParseTagFilter(text)
+		if err != nil {
+			return nil, fmt.Errorf("where=%.200q: %w", text, err)
+		}
+		if q.listing.Where = finder.CondOf(where); q.listing.Collection == nil {
+			return nil, errors.New("where= is about the series of a collection: name it with collection=")
+		}
+	}
 	return q, err
 }
 
@@ -207,8 +218,9 @@ func limitOf(params url.Values, byDefault int) (int, error) {
 }
 
 type list struct {
-	List []element `json:"list"`
-	More bool      `json:"more"`
+	List   []element `json:"list"`
+	More   bool      `json:"more"`
+	Series int       `json:"series"`
 }
 
 type element struct {
@@ -218,7 +230,7 @@ type element struct {
 }
 
 func answer(from tags.List, escape func(string) string) (any, error) {
-	out := list{List: []element{}, More: from.More}
+	out := list{List: []element{}, More: from.More, Series: from.Series}
 	for _, e := range from.Elements {
 		out.List = append(out.List, element{escape(e.Text), e.Series, e.New})
 	}

@@ -37,7 +37,7 @@ const Grace = time.Hour
 
 // Lookup implements source.Index.
 func (x *Index) Lookup(ctx context.Context, l source.Lookup, fn func(source.Hit) bool) error {
-	q := tags.Query{Collection: []byte(l.Collection), Metric: l.Metric, Where: condOf(l.Where)}
+	q := tags.Query{Collection: []byte(l.Collection), Metric: l.Metric, Where: CondOf(l.Where)}
 	f := &find{Index: x, ctx: ctx, l: l, fn: fn}
 	if !x.Tags.Known(q.Collection) {
 		err := f.untagged(q.Where)
@@ -215,19 +215,19 @@ func nameOf(d dql.DimVar) tags.TagName {
 	return tags.TagName{Namespace: []byte(d.Namespace), Name: []byte(d.Name)}
 }
 
-// condOf returns a condition in the words of package tags.
-func condOf(c *dql.Cond) *tags.Cond {
+// CondOf returns a condition in the words of package tags, nil for nil.
+func CondOf(c *dql.Cond) *tags.Cond {
 	if c == nil {
 		return nil
 	}
 	to := &tags.Cond{Tag: nameOf(c.Tag)}
 	switch c.Op {
 	case dql.CondAnd:
-		return &tags.Cond{Op: tags.And, Left: condOf(c.Left), Right: condOf(c.Right)}
+		return &tags.Cond{Op: tags.And, Left: CondOf(c.Left), Right: CondOf(c.Right)}
 	case dql.CondOr:
-		return &tags.Cond{Op: tags.Or, Left: condOf(c.Left), Right: condOf(c.Right)}
+		return &tags.Cond{Op: tags.Or, Left: CondOf(c.Left), Right: CondOf(c.Right)}
 	case dql.CondNot:
-		return &tags.Cond{Op: tags.Not, Left: condOf(c.Left)}
+		return &tags.Cond{Op: tags.Not, Left: CondOf(c.Left)}
 	case dql.CondEqual, dql.CondNotEqual:
 		to.Op, to.Value = tags.Equal, []byte(c.Value)
 	case dql.CondMatch, dql.CondNotMatch:

@@ -2,18 +2,22 @@
 // names that the node knows.
 
 import type { Completion, CompletionContext, CompletionResult } from '@codemirror/autocomplete'
-import { api, type Fn } from '../api'
-import { isKeyword, keywords, quoted, tokenize, type Token } from './tokens'
+import { api, type Fn, type TagList } from '../api'
+import { count } from '../format'
+import { countedCollections } from '../tags/lookup'
+import { wantedTag, type WantedTag } from './lookup'
+import { isKeyword, keywords, quoted, tagText, tokenize, type Token } from './tokens'
 
 /** What can stand at the end of a text. */
 export type Wanted =
+  | WantedTag
   | { kind: 'bucket'; from: number }
   | { kind: 'metric'; from: number; parts: string[]; functions: boolean } // parts before the one that is typed
   | { kind: 'span'; from: number }
   | { kind: 'keyword'; from: number; words: string[] }
   | { kind: 'nothing' }
 
-const afterName = ['BUCKET', 'AS', 'LAST', 'BETWEEN', 'AFTER', 'BEFORE', 'SHIFT', 'METADATA', 'ALIAS', 'TOP', 'BOTTOM', 'BY', 'AND', 'FOR', 'AGO']
+const afterName = ['BUCKET', 'FROM', 'WHERE', 'GROUP BY', 'AS', 'LAST', 'BETWEEN', 'AFTER', 'BEFORE', 'SHIFT', 'METADATA', 'ALIAS', 'TOP', 'BOTTOM', 'BY', 'AND', 'FOR', 'AGO']
 
 /** Says what can stand where the cursor is, with the text before it. */
 export function wanted(before: string): Wanted {
@@ -21,11 +25,14 @@ export function wanted(before: string): Wanted {
   const last = tokens.at(-1)
   if (last?.kind === 'comment' && !before.slice(last.to).includes('\n')) return { kind: 'nothing' }
   const typing = last && last.to === before.length && last.kind !== 'operator' ? last : undefined
-  if (typing?.kind === 'date' || typing?.kind === 'variable') return { kind: 'nothing' }
+  if (typing?.kind === 'date') return { kind: 'nothing' }
   const done = typing ? tokens.slice(0, -1) : tokens
+  const tag = wantedTag(done, typing, before.length)
+  if (tag) return tag
+  if (typing?.kind === 'variable') return { kind: 'nothing' }
   const from = typing ? typing.from : before.length
   const prior = done.at(-1)
-  if (isKeyword(prior, 'BUCKET')) return { kind: 'bucket', from }
+  if (isKeyword(prior, 'BUCKET') || (isKeyword(prior, 'FROM') && isKeyword(done.at(-2), 'EVENTS'))) return { kind: 'bucket', from }
   if (typing?.kind === 'number') return { kind: 'nothing' }
   if (prior?.text === '.') {
     const parts = partsBefore(done)
@@ -73,6 +80,8 @@ export function bucketAfter(after: string): string | undefined {
 }
 
 const forget = 15_000 // ms that lists are kept
+const mostLists = 100
+const mostTags = 200 // of a list: with more, each letter asks again
 
 class Names {
   private lists = new Map<string, { at: number; list: Promise<unknown> }>()
@@ -81,6 +90,8 @@ class Names {
     const known = this.lists.get(key)
     if (known && performance.now() - known.at < forget) return known.list as Promise<T>
     const list = load()
+    if (this.lists.size >= mostLists) this.lists.delete(this.lists.keys().next().value!)
+    this.lists.delete(key)
     this.lists.set(key, { at: performance.now(), list })
     list.catch(() => this.lists.delete(key))
     return list
@@ -88,6 +99,10 @@ class Names {
 
   buckets = () => this.keep('buckets', () => api.buckets())
   functions = (): Promise<Fn[]> => this.keep('functions', () => api.functions())
+  collections = () => this.keep('collections', () => countedCollections())
+  tags = (collection: string, prefix: string) => this.keep(`tags ${JSON.stringify([collection, prefix])}`, () => api.tagNames(collection, { prefix, limit: mostTags }))
+  values = (collection: string, tag: string, prefix: string) =>
+    this.keep(`values ${JSON.stringify([collection, tag, prefix])}`, () => api.tagValues(collection, tag, { prefix, limit: mostTags }))
   below = (bucket: string, key: string) => this.keep(`below ${bucket} ${key}`, () => api.below(bucket, key, 1))
 
   /** The names that can follow parts in a bucket; a pattern looks into every branch, up to a bound. */
@@ -110,13 +125,61 @@ export async function completions(context: CompletionContext): Promise<Completio
   const text = context.state.doc.toString()
   const want = wanted(text.slice(0, context.pos))
   if (want.kind === 'nothing') return null
-  if (want.kind === 'keyword' && want.from === context.pos && !context.explicit) return null
-  const options = await optionsFor(want, text.slice(context.pos))
-  return options.length ? { from: want.from, options, validFor: /^(?:[\w@*-]*|'(?:[^'\\]|\\.)*)$/ } : null
+  if ((want.kind === 'keyword' || want.kind === 'condition') && want.from === context.pos && !context.explicit) return null
+  const { options, more } = await optionsFor(want, text.slice(context.pos)).catch(() => ({ options: [], more: false }))
+  if (!options.length || context.aborted) return null
+  const bare = !text.slice(want.from, context.pos).includes("'")
+  const whole = options.map((o) => (o.label.includes("'") && !o.apply ? quotedOption(o, bare) : o))
+  return { from: want.from, options: whole, validFor: more ? undefined : /^(?:\$?[\w@:*-]*|\$?'(?:[^'\\]|\\.)*)$/ }
 }
 
-async function optionsFor(want: Wanted, after: string): Promise<Completion[]> {
+/** An option with quotes: what is typed without any finds it, too, and the editor may have closed them already. */
+function quotedOption(o: Completion, bare: boolean): Completion {
+  const whole = o.label
+  return {
+    ...o, displayLabel: whole, label: bare ? whole.replaceAll("'", '') : whole,
+    apply: (view, _completion, from, to) => {
+      const past = whole.endsWith("'") && view.state.sliceDoc(to, to + 1) === "'" ? to + 1 : to
+      view.dispatch({ changes: { from, to: past, insert: whole }, selection: { anchor: from + whole.length } })
+    },
+  }
+}
+
+interface Options {
+  options: Completion[]
+  more: boolean // the node knows others
+}
+
+async function optionsFor(want: Wanted, after: string): Promise<Options> {
   switch (want.kind) {
+    case 'tag': {
+      const list = await names.tags(want.collection, want.typed)
+      return listed(list, (text) => (want.variable ? variable(text) : tagText(text)), 'property')
+    }
+    case 'value':
+      return listed(await names.values(want.collection, want.tag, want.typed), quoted, 'text')
+    default:
+      return { options: await namesFor(want, after), more: false }
+  }
+}
+
+function listed({ list, more }: TagList, text: (name: string) => string, type: string): Options {
+  return { options: list.map((e) => ({ label: text(e.text), detail: `${count(e.series)} series`, type })), more }
+}
+
+/** A tag where its value is wanted. */
+function variable(name: string): string {
+  return `$${tagText(name)}`
+}
+
+async function namesFor(want: Wanted, after: string): Promise<Completion[]> {
+  switch (want.kind) {
+    case 'collection':
+      return (await names.collections()).map((c) => ({ label: quoted(c.name), detail: c.series ? `${count(c.series)} series` : 'no tags', type: 'class', boost: c.series ? 1 : 0 }))
+    case 'combiner':
+      return [...new Set((await names.functions()).filter((f) => f.signature.join() === 'metric*').map((f) => f.name))].map((label) => ({ label, type: 'function' }))
+    case 'condition':
+      return want.words.map((label) => ({ label, type: 'keyword' }))
     case 'bucket':
       return (await names.buckets()).map((b) => ({ label: quoted(b.name), detail: `every ${b.resolution} ms`, type: 'class' }))
     case 'span':

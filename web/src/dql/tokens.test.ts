@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { quoted, tokenize } from './tokens'
+import { quoted, tagText, tokenize } from './tokens'
 
 const cut = (text: string) => tokenize(text).map((t) => `${t.kind}:${t.text}`)
 
@@ -36,4 +36,9 @@ describe('tokenize', () => {
 
 it('quotes what is no plain word', () => {
   expect(['web', 'a-b@c', 'last', 'a b', '1a', ''].map(quoted)).toEqual(['web', 'a-b@c', "'last'", "'a b'", "'1a'", "''"])
+})
+
+it('writes tags as a query does', () => {
+  expect(['host', 'k8s:app', 'a b:c', 'n\\:s:pod', ':a:b', "o\\'d", 'like', 'x\\xff:y:z'].map(tagText)).toEqual(
+    ['host', 'k8s:app', "'a b':c", "'n:s':pod", "'a:b'", "'o\\'d'", "'like'", "'x\\xff':'y:z'"])
 })

@@ -12,7 +12,7 @@ export interface Token {
 
 export const keywords = [
   'SELECT', 'EXPLAIN', 'BUCKET', 'FROM', 'WHERE', 'LAST', 'AFTER', 'BEFORE', 'BETWEEN', 'FOR', 'AND', 'OR', 'NOT', 'NOW', 'AGO', 'AS',
-  'ALIAS', 'METADATA', 'SHIFT', 'BY', 'TOP', 'BOTTOM', 'EVENTS', 'ALL', 'GROUP', 'USING',
+  'ALIAS', 'METADATA', 'SHIFT', 'BY', 'TOP', 'BOTTOM', 'EVENTS', 'ALL', 'GROUP', 'USING', 'LIKE',
 ]
 const known = new Set(keywords)
 
@@ -24,7 +24,7 @@ const rules: [Kind, RegExp][] = [
   ['date', /"(?:[^"\\]|\\[^])*"?/y],
   ['variable', /\$(?:'(?:[^'\\]|\\[^])*'?|[A-Za-z0-9_@:-]*)/y],
   ['number', /\d+(?:\.\d+(?:[eE][+-]?\d+)?)?(?:ms|[smhdw])?/y],
-  ['operator', /==|>=|=<|~=|!=|[=<>(),.*/:[\]{}+-]/y],
+  ['operator', /==|>=|=<|~=|=~|!=|!~|[=<>(),.*/:[\]{}+-]/y],
 ]
 
 function match(rule: RegExp, text: string, at: number): string {
@@ -64,6 +64,14 @@ function wordKind(text: string, end: number, found: string): Kind {
 /** Reports whether a token is one of the keywords. */
 export function isKeyword(token: Token | undefined, ...words: string[]): boolean {
   return token?.kind === 'keyword' && words.includes(token.text.toUpperCase())
+}
+
+/** A tag as a query writes it, of its name as the node lists it: the first colon that is not escaped ends the namespace. */
+export function tagText(name: string): string {
+  const parts = /^((?:[^\\:]|\\[^])*):([^]*)$/.exec(name)
+  if (!parts) return quoted(name)
+  const namespace = parts[1]!.replaceAll('\\:', ':')
+  return namespace ? `${quoted(namespace)}:${quoted(parts[2]!)}` : quoted(parts[2]!)
 }
 
 /** Quotes a name where it needs it: plain words stand as they are. */

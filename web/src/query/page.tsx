@@ -3,6 +3,7 @@ import { findRange, withRange } from '../dql/range'
 import { EventTable } from '../events/table'
 import { count, duration, percent } from '../format'
 import type { Go, State, View } from '../url'
+import { TagBrowser } from '../tags/browser'
 import { Chart } from './chart'
 import { Editor } from './editor'
 import { Empty } from './empty'
@@ -22,6 +23,7 @@ export function QueryPage({ state, go, theme }: { state: State; go: Go; theme: s
   const [text, setText] = useState(state.query) // of the editor
   const [given, setGiven] = useState({ text: state.query })
   const [turn, setTurn] = useState(0)
+  const [browsing, setBrowsing] = useState(false)
   const [drawn, setDrawn] = useState<number>()
   const box = useRef<HTMLDivElement>(null)
   const hidden = useMemo(() => new Set(state.hide), [state.hide.join()])
@@ -63,9 +65,11 @@ export function QueryPage({ state, go, theme }: { state: State; go: Go; theme: s
         <Editor given={given} mistake={run.mistake} onChange={setText} onRun={() => start(text)} />
         <div class="actions">
           <RunButton run={run} onRun={() => start(text)} />
+          <button aria-expanded={browsing} onClick={() => setBrowsing(!browsing)}>Tags</button>
           <Library query={text} utc={state.utc} onOpen={start} />
         </div>
       </section>
+      {browsing && <TagBrowser onInsert={start} />}
       <div class="tools">
         <Ranges query={text} shown={shown} utc={state.utc} onRange={setRange} />
         <button class="toggle" aria-pressed={state.live} disabled={!state.query || findRange(state.query)?.range.kind !== 'last'}
