@@ -56,6 +56,7 @@ var rows = []row{
 	{"sparse", (*bench).sparse},
 	{"series", (*bench).series},
 	{"restart", (*bench).restart},
+	{"tags", (*bench).tags},
 	{"overload", (*bench).overload},
 	{"churn", (*bench).churn},
 }

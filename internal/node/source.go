@@ -37,6 +37,11 @@ func newSource(s *store.Store, of *tags.Index, rec *monitor.Recorder, read *atom
 	return src
 }
 
+// Lookups returns what queries of a node look up series by in its store.
+func Lookups(s *store.Store) *finder.Index {
+	return &newSource(s, s.Tags().Index(), monitor.New(), new(atomic.Int64)).index
+}
+
 func (s *source) Offers() query.Offers {
 	return query.Offers{Aggregates: true, Older: true, Together: s, Index: &s.index}
 }
