@@ -19,6 +19,7 @@ import (
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/version"
@@ -38,6 +39,7 @@ type Options struct {
 
 	Ledger    *ledger.Ledger
 	Pressure  *backpressure.Control
+	Memory    *memory.Budget
 	Damage    *damage.Notes
 	Deletions *incarnation.Clock // of series
 	// Incarnation returns that of a series, and whether its bucket exists.
@@ -85,7 +87,7 @@ type Store struct {
 	counters counters
 }
 
-type counters struct{ changes, unchanged, lost, merges, unflushed atomic.Int64 }
+type counters struct{ changes, unchanged, lost, merges, unflushed, invalid, noMemory atomic.Int64 }
 
 // New returns tags that are empty until Load.
 func New(o Options) *Store {
@@ -129,7 +131,8 @@ type Refusal struct {
 
 // Apply takes changes, which stay the caller's: each is in the index when it returns, or refused.
 // Those without a clock get the present one and the id of this node. The reason of a refusal wraps
-// tags.ErrLimit or buckets.ErrUnknown. The error is that of ctx while senders are held back, or
+// tags.ErrLimit, buckets.ErrUnknown or *memory.Refusal: while memory is short, what adds a series or a
+// tag is refused, and may be tried again. The error is that of ctx while senders are held back, or
 // of the log, or wraps coordinator.ErrDiskFull: then some of the changes may have been taken.
 func (s *Store) Apply(ctx context.Context, list []tags.Change) (a Applied, err error) {
 	if err := s.wait(ctx); err != nil {
@@ -142,6 +145,7 @@ func (s *Store) Apply(ctx context.Context, list []tags.Change) (a Applied, err e
 	for i := range list {
 		c := list[i]
 		if enc, err = s.take(enc[:0], &c); err != nil {
+			s.refused(err)
 			a.Refused = append(a.Refused, Refusal{i, err})
 			continue
 		}
@@ -186,6 +190,9 @@ func (s *Store) take(dst []byte, c *tags.Change) ([]byte, error) {
 	if err := s.index.Fits(c); err != nil {
 		return dst, err
 	}
+	if m := s.o.Memory; m.Level() >= memory.NoSeries && s.adds(c) {
+		return dst, &memory.Refusal{Pool: "tags", Used: m.Used(), Limit: m.Limit(), OfPressure: true, Stays: true}
+	}
 	if c.Clock == 0 {
 		c.Clock, c.Node = s.next(), s.o.Node
 	}
@@ -195,6 +202,21 @@ func (s *Store) take(dst []byte, c *tags.Change) ([]byte, error) {
 	}
 	s.clock = max(s.clock, c.Clock)
 	return dst, nil
+}
+
+// adds reports whether a change needs memory of its own: it names a series that its collection has
+// not, or a tag that the series has not.
+func (s *Store) adds(c *tags.Change) bool {
+	return !c.Leave && !tags.Given{In: s.index}.Has(c)
+}
+
+// refused counts a change that was not taken.
+func (s *Store) refused(err error) {
+	if errors.As(err, new(*memory.Refusal)) {
+		s.counters.noMemory.Add(1)
+	} else {
+		s.counters.invalid.Add(1)
+	}
 }
 
 // next returns the clock of a change: above those of all changes and deletions that are known.
@@ -283,6 +305,8 @@ func (s *Store) forget() { s.index.Forget(incarnation.Expired(s.o.Now())) }
 type Stats struct {
 	Changes   int64 // that said something new, since the start
 	Merges    int64
+	Invalid   int64 // changes that were refused as beyond a limit, or of an unknown bucket
+	NoMemory  int64 // as memory was short
 	Lost      int64 // records that both copies of a file lacked
 	Unflushed int64 // bytes
 	Files     int64
@@ -292,7 +316,8 @@ type Stats struct {
 // Stats returns the present numbers.
 func (s *Store) Stats() Stats {
 	c := &s.counters
-	st := Stats{Changes: c.changes.Load(), Merges: c.merges.Load(), Lost: c.lost.Load(), Unflushed: c.unflushed.Load()}
+	st := Stats{Changes: c.changes.Load(), Merges: c.merges.Load(), Lost: c.lost.Load(), Unflushed: c.unflushed.Load(),
+		Invalid: c.invalid.Load(), NoMemory: c.noMemory.Load()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.files {

@@ -2,9 +2,11 @@ package tagstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/tags"
 )
 
@@ -27,8 +29,14 @@ func (t Tagger) Tag(ctx context.Context, list []tags.Change, neverWait bool) (ou
 		return out, fmt.Errorf("%w: %d bytes of changes of tags are not flushed", coordinator.ErrHeldBack, s.Unflushed())
 	}
 	a, err := s.Apply(ctx, unknown)
-	if out.Refused = len(a.Refused); out.Refused > 0 {
-		out.Why = a.Refused[0].Err
+	for _, r := range a.Refused {
+		switch {
+		case errors.As(r.Err, new(*memory.Refusal)):
+			return out, errors.Join(err, r.Err)
+		case out.Refused == 0:
+			out.Why = r.Err
+		}
+		out.Refused++
 	}
 	return out, err
 }

@@ -47,6 +47,8 @@ var eventFigures = []figure[events.Stats]{
 
 var tagFigures = []figure[tagstore.Stats]{
 	counter("tag_changes_total", "Changes of tags that said something new.", func(s *tagstore.Stats) float64 { return float64(s.Changes) }),
+	counter("tag_changes_invalid_total", "Changes of tags refused as beyond a limit, or of an unknown bucket.", func(s *tagstore.Stats) float64 { return float64(s.Invalid) }),
+	counter("tag_changes_no_memory_total", "Changes refused that add a series or a tag, as memory was short.", func(s *tagstore.Stats) float64 { return float64(s.NoMemory) }),
 	counter("tag_changes_lost_total", "Records and blocks of tags that both copies of a file lacked at the start.", func(s *tagstore.Stats) float64 { return float64(s.Lost) }),
 	gauge("tag_unflushed_bytes", "Changes of tags in memory that wait for a flush.", func(s *tagstore.Stats) float64 { return float64(s.Unflushed) }),
 	gauge("tag_files", "Files of tags, both copies.", func(s *tagstore.Stats) float64 { return float64(s.Files) }),
