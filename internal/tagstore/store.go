@@ -145,7 +145,7 @@ func (s *Store) Apply(ctx context.Context, list []tags.Change) (a Applied, err e
 	for i := range list {
 		c := list[i]
 		if enc, err = s.take(enc[:0], &c); err != nil {
-			s.refused(err)
+			s.counters.refused(err)
 			a.Refused = append(a.Refused, Refusal{i, err})
 			continue
 		}
@@ -211,11 +211,11 @@ func (s *Store) adds(c *tags.Change) bool {
 }
 
 // refused counts a change that was not taken.
-func (s *Store) refused(err error) {
+func (c *counters) refused(err error) {
 	if errors.As(err, new(*memory.Refusal)) {
-		s.counters.noMemory.Add(1)
+		c.noMemory.Add(1)
 	} else {
-		s.counters.invalid.Add(1)
+		c.invalid.Add(1)
 	}
 }
 
