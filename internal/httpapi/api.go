@@ -142,17 +142,18 @@ func NewServer(handler http.Handler, logger *slog.Logger, idle time.Duration) *h
 
 type api struct {
 	Options
-	log       *loglimit.Logger // of what anybody may cause
-	mux       *http.ServeMux   // of routes
-	metrics   http.Handler
-	served    *figures.Served
-	packers   packers
-	pieces    sync.Pool     // of *bufio.Writer with replyBuffer bytes: most of what a short answer takes
-	turns     chan struct{} // holds one element per running query
-	running   runningQueries
-	tails     chan struct{} // holds one element for each live tail of events
-	lists     processors
-	queryWait time.Duration
+	log        *loglimit.Logger // of what anybody may cause
+	mux        *http.ServeMux   // of routes
+	queryRoute *endpoint        // one of them
+	metrics    http.Handler
+	served     *figures.Served
+	packers    packers
+	pieces     sync.Pool     // of *bufio.Writer with replyBuffer bytes: most of what a short answer takes
+	turns      chan struct{} // holds one element per running query
+	running    runningQueries
+	tails      chan struct{} // holds one element for each live tail of events
+	lists      processors
+	queryWait  time.Duration
 }
 
 // New returns the handler of all routes.
@@ -194,11 +195,10 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	client := &patientWriter{ResponseWriter: w, control: http.NewResponseController(w), conn: conn, stall: a.ReplyStall, end: time.Now().Add(writeReply)}
 	out := &reply{ResponseWriter: client}
 	h := w.Header()
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-store")
+	values := [...]string{"nosniff", "no-referrer", "no-store", "Accept, Accept-Encoding"} // made at once
+	h["X-Content-Type-Options"], h["Referrer-Policy"], h["Cache-Control"] = values[0:1:1], values[1:2:2], values[2:3:3]
 	if rt.packs {
-		h.Set("Vary", "Accept, Accept-Encoding")
+		h["Vary"] = values[3:]
 		if r.Method != http.MethodHead && takesGzip(r) {
 			out.packers = a.packers
 		}

@@ -56,6 +56,9 @@ const tokenParameter = "token"
 
 // checkParameters refuses the first parameter that is not known, by name.
 func checkParameters(given map[string][]string, known []string) error {
+	if allKnown(given, known) {
+		return nil
+	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if slices.Contains(known, name) || name == tokenParameter {
 			continue
@@ -70,6 +73,15 @@ func checkParameters(given map[string][]string, known []string) error {
 		return badRequest("unknown parameter %.100q%s known here are %s", name, orStop(suggest.Hint(near)), strings.Join(known, ", "))
 	}
 	return nil
+}
+
+func allKnown(given map[string][]string, known []string) bool {
+	for name := range given {
+		if !slices.Contains(known, name) {
+			return false
+		}
+	}
+	return true
 }
 
 func orStop(hint string) string {

@@ -19,13 +19,16 @@ type route struct {
 	admin   bool   // not public: never CORS, behind guard
 }
 
+// queryPattern is that of queries, which is found without the mux: most requests are for it.
+const queryPattern = "/{$}"
+
 // administration is the name of admin routes and profiles in /metrics.
 const administration = "/admin/"
 
 func (a *api) routes() []route {
 	events, lists := eventRoutes{a}, tagRoutes{a}
 	return append([]route{
-		{"/{$}", "GET, POST", a.root, "/", true, false},
+		{queryPattern, "GET, POST", a.root, "/", true, false},
 		{"/buckets", "GET", a.buckets, "/buckets", true, false},
 		{"/buckets/{$}", "GET", a.buckets, "/buckets", true, false},
 		{"/buckets/{names...}", "GET", a.listMetrics, "/buckets/", true, false},
@@ -94,7 +97,11 @@ type endpoint struct {
 func (a *api) newMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, rt := range a.routes() {
-		mux.Handle(rt.pattern, &endpoint{a, rt})
+		e := &endpoint{a, rt}
+		mux.Handle(rt.pattern, e)
+		if rt.pattern == queryPattern {
+			a.queryRoute = e
+		}
 	}
 	return mux
 }
@@ -103,6 +110,10 @@ func (a *api) newMux() *http.ServeMux {
 // CONNECT, whose path it takes as it is: parts of names may be empty, or dots, so
 // no path may be cleaned.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/" {
+		a.queryRoute.ServeHTTP(w, r)
+		return
+	}
 	e := &endpoint{a, route{name: "other", serve: nothing}}
 	if strings.HasPrefix(r.URL.Path, "/") {
 		h, _ := a.mux.Handler(&http.Request{Method: http.MethodConnect, URL: r.URL, Host: r.Host})

@@ -28,7 +28,52 @@ type request struct {
 	began time.Time
 	times plan.Range
 
+	parsed       *parsed
 	whole, parts string // keys in the cache; empty without one
+}
+
+// parsed is a text that was parsed. It is kept with the answer: to parse a short query takes as long as to
+// find what it asks for. Nobody changes what it points to.
+type parsed struct {
+	key      string
+	q        dql.Query
+	timeless string
+}
+
+// Bytes returns the memory of the tree, about.
+func (p *parsed) Bytes() int64 { return parsedSize + parsedByte*int64(len(p.q.Text)) }
+
+const (
+	parsedSize = 1 << 10
+	parsedByte = 48 // of memory for one of the text
+
+	// maxParsed is the longest text of which the tree is kept.
+	maxParsed = 8 << 10
+)
+
+// parse parses the text of the request.
+func (r *request) parse(text string) (err error) {
+	p := &parsed{}
+	if r.Cache != nil && !r.opt.NoCache && len(text) <= maxParsed {
+		p.key = "text " + text
+		if r.opt.Compat {
+			p.key = "compat " + text
+		}
+		if known, ok := r.Cache.Get(p.key).(*parsed); ok {
+			q := known.q
+			r.q, r.parsed = &q, known
+			return nil
+		}
+	}
+	parse := dql.Parse
+	if r.opt.Compat {
+		parse = dql.ParseCompat
+	}
+	if r.q, err = parse(text); err == nil && p.key != "" {
+		p.q = *r.q
+		r.parsed = p
+	}
+	return err
 }
 
 // answer is a whole result that is kept.
@@ -210,6 +255,9 @@ func (r *request) result(p *plan.Plan, ran *exec.Result, basis resultcache.Basis
 		}
 	}
 	if basis.Holds(r.Source, r.began.UnixMilli()) {
+		if p := r.parsed; p != nil && p.timeless == "" {
+			r.Cache.Put(p.key, &parsed{p.key, p.q, r.timeless()})
+		}
 		r.Cache.Put(r.whole, &answer{Result: *out, size: p.Size, basis: basis, bytes: basis.Bytes() + bytesOf(out.Series)})
 	}
 	return out
@@ -224,11 +272,21 @@ func (r *request) keys() {
 	r.whole = string(strconv.AppendInt(append(asked, '@'), r.times.Start, 10))
 }
 
+// timeless returns the query without its range of time.
+func (r *request) timeless() string {
+	if r.parsed != nil && r.parsed.timeless != "" {
+		return r.parsed.timeless
+	}
+	return r.q.Timeless()
+}
+
 // asked returns the query without its range of time, and the options that an answer
 // depends on.
 func (r *request) asked() []byte {
 	o := &r.opt
-	key := append([]byte(r.q.Timeless()), ' ')
+	timeless := r.timeless()
+	key := append(make([]byte, 0, len(timeless)+64), timeless...)
+	key = append(key, ' ')
 	for _, set := range [...]bool{o.Compat, o.Confidence, o.Rhythm, o.Fill, o.NoAggregates, o.Older} {
 		if set {
 			key = append(key, '1')

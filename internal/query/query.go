@@ -9,7 +9,6 @@ import (
 	"context"
 	"time"
 
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query/exec"
 	"dalmatiner/internal/query/explain"
 	"dalmatiner/internal/query/holes"
@@ -146,12 +145,8 @@ type Result struct {
 // caller's, but what its series hold may be shared with others: nobody changes it.
 func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, error) {
 	r := request{Engine: e, opt: opt, began: e.Now()}
-	parse := dql.Parse
-	if opt.Compat {
-		parse = dql.ParseCompat
-	}
 	var err error
-	if r.q, err = parse(text); err != nil {
+	if err = r.parse(text); err != nil {
 		return nil, err
 	}
 	if r.times, err = plan.TimeRange(r.q, r.began.UnixMilli(), e.Zone, opt.Compat); err != nil {
@@ -167,6 +162,7 @@ func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, 
 	if len(fields) == 0 {
 		return r.run(ctx)
 	}
+	r.parsed = nil // there is more to the text than what is kept
 	return r.withEvents(ctx, fields)
 }
 
