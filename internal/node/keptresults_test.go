@@ -33,7 +33,8 @@ var keptFields = []string{
 	"'m'.'0' BUCKET %s", "'m'.'3' BUCKET %s", "avg('m'.* BUCKET %s, 60s)", "sum(avg('m'.* BUCKET %s, 30s))", "max('m'.'1' BUCKET %s, 20s)",
 	"count('m'.* BUCKET %s, 60s)", "first('m'.* BUCKET %s, 20s)", "last('m'.'0' BUCKET %s, 60s)", "max(sum('m'.* BUCKET %s, 60s))",
 	"rate('m'.* BUCKET %s)", "sum('m'.* BUCKET %s)", "empty('m'.'2' BUCKET %s, 20s)", "avg('m'.* BUCKET %s SHIFT BY 100s, 60s)",
-	"percentile('m'.* BUCKET %s, 0.9, 60s)",
+	"percentile('m'.* BUCKET %s, 0.9, 60s)", "sum(rate('m'.* BUCKET %s, 60s))", "avg(derivate('m'.* BUCKET %s), 20s)", "avg('m'.* BUCKET %s, 5s)",
+	"increase('m'.'1' BUCKET %s, 30s)", "avg('m'.*.'sub' BUCKET %s, 60s)",
 }
 
 // TestKeptResultsEqualComputed: over a real store, with points on time, late and long ago, series that come and

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,6 +96,42 @@ func TestStepsOfAll(t *testing.T) {
 		}
 		if hits := e.Cache.Counted(resultcache.HitSteps); hits != want {
 			t.Errorf("%s, width %d: %d answers are made of steps, want %d", c.field, c.width, hits, want)
+		}
+	}
+}
+
+// TestOneTextForAll: many ask the same texts of a moving range beside each other, which share one tree, and
+// have the answers of an engine without a cache.
+func TestOneTextForAll(t *testing.T) {
+	m := newBucket(t)
+	for i := range 5 {
+		m.load("b", key(t, "m", fmt.Sprint(i)), 0, ints(8000, func(n int64) int64 { return n * int64(i+1) % 1009 }))
+	}
+	var now atomic.Int64
+	now.Store(6000)
+	clock := func() time.Time { return time.Unix(now.Load(), 0) }
+	e := &query.Engine{Source: sourceOf(newHistoried(m)), Now: clock, Cache: query.NewCache(1 << 20)}
+	texts := []string{
+		"SELECT avg(avg(m.* BUCKET b, 1m)) AFTER 600000 FOR 1h", "SELECT m.1 BUCKET b, sum(rate(m.* BUCKET b)) AS x METADATA {a: $1} LAST 10m",
+		"SELECT max(m.* BUCKET b, 20s) AS $1 LAST 30m", "SELECT m.* BUCKET b LAST 5m TOP 2 BY max()",
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for i := range 100 {
+				text, opt := texts[i%len(texts)], query.Options{Align: true}
+				if r, err := e.Query(t.Context(), text, opt); err != nil || len(r.Series) == 0 {
+					t.Errorf("%s: %v", text, err)
+				}
+				now.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	for _, text := range texts {
+		got := dump(e.Query(t.Context(), text, query.Options{Align: true}))
+		if want := dump(e.Query(t.Context(), text, query.Options{Align: true, NoCache: true})); got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", text, got, want)
 		}
 	}
 }

@@ -185,6 +185,14 @@ func TestMarksBesideDamage(t *testing.T) {
 	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 || !unchanged(m) {
 		t.Errorf("%d words are missing when it can be read again; unchanged: %v", n, unchanged(m))
 	}
+	x := mustSession(t, s, "a")
+	x.Point(key(12345), uint64(s.Now().Unix()), point.FromInt(1))
+	if _, err := x.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if unchanged(m) {
+		t.Error("a new series may be one of which the name was lost: all is said to be unchanged")
+	}
 	f.set(badStart(flushed))
 	for range compaction.MaxUnread {
 		if _, err := s.Merge(t.Context()); !errors.Is(err, syscall.EIO) {
