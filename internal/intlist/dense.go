@@ -1,7 +1,10 @@
 package intlist
 
 import (
+	"iter"
 	"math/bits"
+
+	"dalmatiner/internal/kernel"
 )
 
 // PlanDense chooses the smallest form of v, also of those that take longer to write and to
@@ -91,27 +94,16 @@ func (s *Scratch) guess(v []int64, form int, center int64) guess {
 // improve tries the other codes of the form of g.
 func (s *Scratch) improve(g *guess, v []int64, spread uint64) {
 	raw, center, limit := s.differences(v, g.form, g.base), g.base, g.code.limit()
-	below, above := 0, 0                // residuals on either side of the middle value
-	least, lowest := int64(0), int64(0) // of them, without those equal to it and with
+	below, above := 0, 0 // residuals on either side of the middle value that are no patches
+	least := int64(0)    // of them
 	s.where = Mask{}
-	for i, x := range raw {
-		d := x - center
-		if d == 0 {
-			continue
+	for b, part := range blocks(raw) {
+		sides := kernel.SidesOf(part, uint64(center), limit)
+		s.where[b] = sides.Others
+		if sides.Below+sides.Above > 0 && (below+above == 0 || sides.Least < least) {
+			least = sides.Least
 		}
-		s.where.Set(i)
-		if Zigzag(d) >= limit {
-			continue // a patch
-		}
-		if d < 0 {
-			below++
-		} else {
-			above++
-		}
-		if d < least || least == 0 {
-			least = d
-		}
-		lowest = min(lowest, d)
+		below, above = below+sides.Below, above+sides.Above
 	}
 	try := func(t guess) {
 		t.estimate(raw, s)
@@ -121,6 +113,7 @@ func (s *Scratch) improve(g *guess, v []int64, spread uint64) {
 	}
 	// Those that lie around their median come about as far below it as their quartiles
 	// lie apart, and as far again.
+	lowest := min(least, 0)
 	if uint64(-lowest) <= spread+spread/2 {
 		try(guess{form: g.form, base: center + lowest})
 	}
@@ -146,12 +139,17 @@ func (c *rice) limit() uint64 {
 }
 
 // estimate adds what raw takes, in bits, and fills in parameters.
-func (g *guess) estimate(raw []int64, s *Scratch) {
-	u := numbers(&g.code, s.coded[:], raw, g.base)
+func (g *guess) estimate(raw []uint64, s *Scratch) {
+	u, base, signed := raw, uint64(g.base), g.code.zigzag
+	if g.code.sparse {
+		u, _ = numbers(&g.code, s.coded[:], raw, base)
+		base, signed = 0, false
+	}
 	g.code.count = len(u)
 	bits, growing := 0, 0
-	for b := range g.code.blocks() {
-		l := lengthsOf(u[b*riceBlock : min((b+1)*riceBlock, len(u))])
+	for b, part := range blocks(u) {
+		var l lengths
+		l.count(part, base, signed)
 		var n int
 		g.code.k[b], n = l.parameter(false)
 		bits += n + 1
@@ -164,28 +162,46 @@ func (g *guess) estimate(raw []int64, s *Scratch) {
 	g.bits += bits
 }
 
+// blocks are the numbers of each parameter.
+func blocks(u []uint64) iter.Seq2[int, []uint64] {
+	return func(yield func(int, []uint64) bool) {
+		for b := 0; len(u) > 0; b++ {
+			n := min(riceBlock, len(u))
+			if !yield(b, u[:n]) {
+				return
+			}
+			u = u[n:]
+		}
+	}
+}
+
 // lengths counts coded numbers by their bits.
 type lengths struct {
-	n       [65]uint16
+	n       kernel.BitLengths
 	all     int
 	longest int
 	usual   int // median, at least 1
+	// more is how many numbers have so many bits or more, and further what that is in sum
+	// for as many bits or more.
+	more, further [lengthsKnown]uint16
 }
 
-func lengthsOf(u []uint64) (l lengths) {
-	for _, x := range u {
-		l.n[bits.Len64(x)]++
-	}
-	l.all, l.longest = len(u), 64
-	for l.longest > 0 && l.n[l.longest] == 0 {
-		l.longest--
-	}
-	below := int(l.n[0] + l.n[1])
+// lengthsKnown is one more than the bits that a sum is looked up for.
+const lengthsKnown = 65 + 8
+
+func (l *lengths) count(u []uint64, base uint64, signed bool) {
+	l.all, l.longest = len(u), l.n.Count(u, base, signed)
+	below := int(l.n[0]) + int(l.n[1])
 	for l.usual = 1; l.usual < l.longest && below < len(u)/2; {
 		l.usual++
 		below += int(l.n[l.usual])
 	}
-	return l
+	more, further := uint16(0), uint16(0)
+	for i := l.longest; i >= l.usual-4 && i >= 0; i-- {
+		more += uint16(l.n[i])
+		further += more
+		l.more[i], l.further[i] = more, further
+	}
 }
 
 // parameter returns the number of low bits that makes the code of some numbers shortest,
@@ -211,48 +227,67 @@ func (l *lengths) parameter(growth bool) (k uint8, size int) {
 	return k, size
 }
 
-// quotients estimates the sum of the quotients for k low bits.
-func (l *lengths) quotients(k int) (n int) {
+// quotients estimates the sum of the quotients for k low bits, at most riceLeast: a number has
+// about half more than the least of its length, and with more than five bits more it is a patch.
+func (l *lengths) quotients(k int) int {
 	const patchBits = 10 // of the position of a patch
-	for i := k + 1; i <= l.longest; i++ {
-		long := 3 << (i - k) >> 2 // about half more than the least of that length
-		if i-k > 5 {
-			long = patchBits + l.longest
-		}
-		n += int(l.n[i]) * long
-	}
-	return n
+	n := (*[6]uint8)(l.n[k+1:])
+	return int(n[0]) + 3*int(n[1]) + 6*int(n[2]) + 12*int(n[3]) + 24*int(n[4]) + (patchBits+l.longest)*int(l.more[k+6])
 }
 
-// growing estimates twice the sum of the quotients: the bits that grow.
-func (l *lengths) growing(k int) (n int) {
-	for i := k + 1; i <= l.longest; i++ {
-		// Of the numbers of i bits 1 in 2^(i-k-1) gets beyond the next power.
-		n += int(l.n[i])*2*(i-k-1) + int(l.n[i])*2>>(i-k-1)
-	}
-	return n
+// growing estimates twice the sum of the quotients for k low bits, at most riceLeast: the bits
+// that grow. Of the numbers of i bits 1 in 2^(i-k-1) gets beyond the next power.
+func (l *lengths) growing(k int) int {
+	n := (*[8]uint8)(l.n[k+1:])
+	beyond := 2*int(n[0]) + int(n[1]) + int(n[2]>>1) + int(n[3]>>2) + int(n[4]>>3) + int(n[5]>>4) + int(n[6]>>5) + int(n[7]>>6)
+	return 2*int(l.further[k+2]) + beyond
 }
 
 // code fills in where patches are, what is coded, and with which parameters, and returns
 // the size of the list.
 func (p *List) code(v []int64, g *guess, s *Scratch) int {
 	raw := s.differences(v, g.form, g.base)
-	limit := g.code.limit()
 	c := &p.rice
-	c.count = 0
+	u, all := numbers(c, s.coded[:], raw, uint64(g.base))
+	if limit := g.code.limit(); all >= limit && !c.growth {
+		u = p.patchLonger(u, raw, g.base, limit)
+	}
+	c.count = len(u)
+	if c.sparse {
+		c.where = differing(raw, uint64(g.base))
+		for k, patches := range p.patch.where {
+			c.where[k] &^= patches
+		}
+	}
+	if p.patch.count > 0 {
+		where := PlanMask(&p.patch.where, len(v), s)
+		p.patched, p.patch.bytes = true, where.Size
+	}
+	c.bytes = c.measure(u, len(v), s)
+	return p.size()
+}
+
+// differing returns where raw is not base.
+func differing(raw []uint64, base uint64) (m Mask) {
+	for b, part := range blocks(raw) {
+		m[b] = kernel.SidesOf(part, base, 1).Others
+	}
+	return m
+}
+
+// patchLonger makes patches of the numbers that are not below limit, and returns the others;
+// in a code that is not sparse there are zeros instead. raw are the residuals above base.
+func (p *List) patchLonger(u, raw []uint64, base int64, limit uint64) []uint64 {
 	var least, most int64
+	kept, next := u[:0], 0
 	for i, x := range raw {
-		d := x - g.base
-		if d == 0 && c.sparse {
+		d := int64(x) - base
+		if d == 0 && p.rice.sparse {
 			continue
 		}
-		u := c.number(uint64(d))
-		if u < limit || c.growth {
-			if c.sparse {
-				c.where.Set(i)
-			}
-			s.coded[c.count] = u
-			c.count++
+		number := u[next]
+		if next++; number < limit {
+			kept = append(kept, number)
 			continue
 		}
 		if p.patch.count == 0 {
@@ -261,37 +296,37 @@ func (p *List) code(v []int64, g *guess, s *Scratch) int {
 		least, most = min(least, d), max(most, d)
 		p.patch.where.Set(i)
 		p.patch.count++
-		if !c.sparse {
-			s.coded[c.count] = 0
-			c.count++
+		if !p.rice.sparse {
+			kept = append(kept, 0)
 		}
 	}
-	if p.patch.count > 0 {
-		p.patched = true
-		p.patch.least, p.patch.width = least, uint(bits.Len64(uint64(most-least)))
-		where := PlanMask(&p.patch.where, len(v), s)
-		p.patch.bytes = where.Size
-	}
-	c.bytes = c.measure(s.coded[:c.count], len(v), s)
-	return p.size()
+	p.patch.least, p.patch.width = least, uint(bits.Len64(uint64(most-least)))
+	return kept
 }
 
 // measure fills in the parameters of u and returns the size of the code of m residuals.
 func (c *rice) measure(u []uint64, m int, s *Scratch) int {
 	top := uint8(0)
-	for b := range c.blocks() {
-		l := lengthsOf(u[b*riceBlock : min((b+1)*riceBlock, len(u))])
+	for b, part := range blocks(u) {
+		var l lengths
+		l.count(part, 0, false)
 		c.k[b], _ = l.parameter(c.growth)
 		top = max(top, c.k[b])
 	}
-	high, low := 0, 0
-	for b := range c.blocks() {
+	high, low := len(u), 0
+	for b, part := range blocks(u) {
 		// Parameters lie close together, so that few bits tell them apart.
 		c.k[b] = max(c.k[b], max(top, 1<<riceWidest-1)-(1<<riceWidest-1))
-		for _, x := range u[b*riceBlock : min((b+1)*riceBlock, len(u))] {
-			quotient, _, width := c.split(x, c.k[b])
-			high += int(quotient) + 1
-			low += int(width)
+		k := c.k[b]
+		low += len(part) * int(k)
+		if !c.growth {
+			high += int(kernel.Quotients(part, uint(k)))
+			continue
+		}
+		for _, x := range part {
+			quotient := bits.Len64(x+1<<k) - 1 - int(k)
+			high += quotient
+			low += quotient
 		}
 	}
 	_, width := c.width()

@@ -29,7 +29,7 @@ const (
 type Scratch struct {
 	Dense   bool // masks may take long to plan
 	res     residuals
-	raw     [MaxLen]int64
+	raw     residuals     // of a form, above 0
 	divided [MaxLen]int64 // values in factors
 	coded   coded
 	where   Mask // residuals that are not 0

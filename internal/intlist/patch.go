@@ -70,19 +70,22 @@ func (p *List) tryPatch(v []int64, form int, e *Extent, s *Scratch, size int) in
 
 // differences returns what the prediction of a form leaves of v against 0. What nothing
 // comes before is made up to be center.
-func (s *Scratch) differences(v []int64, form int, center int64) []int64 {
+func (s *Scratch) differences(v []int64, form int, center int64) []uint64 {
 	raw := s.raw[:len(v)]
-	switch copy(raw, v); form {
+	switch form {
+	case formOffset:
+		kernel.Offsets(raw, v, 0)
 	case formDelta:
-		for i, x := range v[1:] {
-			raw[i+1] = x - v[i]
-		}
-		raw[0] = center
+		raw[0] = uint64(center)
+		kernel.Steps(raw[1:], v, 0)
 	case formDelta2:
+		raw[0], raw[1] = uint64(center), uint64(center)
+		prev, prevD := v[1], v[1]-v[0]
 		for i, x := range v[2:] {
-			raw[i+2] = x - v[i+1] - (v[i+1] - v[i])
+			d := x - prev
+			raw[i+2] = uint64(d - prevD)
+			prev, prevD = x, d
 		}
-		raw[0], raw[1] = center, center
 	}
 	return raw
 }
@@ -100,21 +103,41 @@ func sample(v []int64, form int) (center int64, spread uint64) {
 		case formDelta2:
 			x += v[max(i*step, 1)-1] - 2*before
 		}
-		k := i
-		for ; k > 0 && s[k-1] > x; k-- {
-			s[k] = s[k-1]
-		}
-		s[k] = x
+		s[i] = x
+	}
+	for _, p := range sorting {
+		a, b := &s[p[0]%samples], &s[p[1]%samples]
+		*a, *b = min(*a, *b), max(*a, *b)
 	}
 	return s[samples/2], uint64(s[samples*3/4] - s[samples/4])
 }
 
+// sorting are the pairs that are put in order, one after the other, to sort the samples: no
+// branch depends on them. (Batcher: "Sorting Networks and Their Applications", AFIPS 1968.)
+var sorting = func() (pairs [][2]uint8) {
+	for p := 1; p < samples; p *= 2 {
+		for k := p; k > 0; k /= 2 {
+			for j := k % p; j < samples-k; j += 2 * k {
+				for i := range min(k, samples-j-k) {
+					if (i+j)/(2*p) == (i+j+k)/(2*p) {
+						pairs = append(pairs, [2]uint8{uint8(i + j), uint8(i + j + k)})
+					}
+				}
+			}
+		}
+	}
+	return pairs
+}()
+
 // cut returns the number of bits of Zigzag(residual - center) above which
 // patches are cheaper than wider lanes.
-func cut(raw []int64, center int64) int {
+func cut(raw []uint64, center int64) int {
 	var n [65]int
-	for _, x := range raw {
-		n[bits.Len64(Zigzag(x-center))]++
+	for _, part := range blocks(raw) {
+		var c kernel.BitLengths
+		for i := c.Count(part, uint64(center), true); i >= 0; i-- {
+			n[i] += int(c[i])
+		}
 	}
 	widest := 64
 	for n[widest] == 0 && widest > 0 {
@@ -133,11 +156,12 @@ func cut(raw []int64, center int64) int {
 
 // splitOff marks the residuals that are wider than width, and fills in what
 // patches and lanes have in common.
-func (p *List) splitOff(raw []int64, center int64, width int) (limit uint64) {
+func (p *List) splitOff(raw []uint64, center int64, width int) (limit uint64) {
 	lo, hi := center, center
 	var least, most int64
-	for i, x := range raw {
-		if bits.Len64(Zigzag(x-center)) <= width {
+	for i, u := range raw {
+		x := int64(u)
+		if Zigzag(x-center)>>width == 0 {
 			lo, hi = min(lo, x), max(hi, x)
 			continue
 		}

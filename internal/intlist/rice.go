@@ -183,40 +183,25 @@ func (c *rice) read(dst []uint64, s *streams) {
 	codes.Decode(dst)
 }
 
-// number returns the coded number of a residual.
-func (c *rice) number(x uint64) uint64 {
-	if c.zigzag {
-		x = Zigzag(int64(x))
+// numbers fills dst with the coded numbers of raw, less base, and returns them and the bits
+// that any of them has. dst has room for one more.
+func numbers(c *rice, dst, raw []uint64, base uint64) (u []uint64, all uint64) {
+	if !c.sparse {
+		u = dst[:len(raw)]
+		return u, kernel.Excess(u, raw, base, c.zigzag)
 	}
-	return x - c.bias()
-}
-
-// numbers fills dst with the coded numbers of raw, less base.
-func numbers[T int64 | uint64](c *rice, dst []uint64, raw []T, base T) []uint64 {
-	dst = dst[:len(raw)]
-	sign, bias, n := int64(0), c.bias(), 0
+	sign, bias, n := uint64(0), c.bias(), 0
 	if c.zigzag {
 		sign = 1
 	}
 	for _, x := range raw {
-		d := int64(x - base)
-		if d == 0 && c.sparse {
-			continue
-		}
-		dst[n] = uint64(d<<sign^d>>63&-sign) - bias
-		n++
+		d := x - base
+		dst[n] = (d<<sign ^ uint64(int64(d)>>63)&-sign) - bias
+		some := (d | -d) >> 63 // 0 where d is: the next one lies over it
+		all |= dst[n] & -some
+		n += int(some)
 	}
-	return dst[:n]
-}
-
-// split returns what is written of a coded number: the quotient, and the low bits.
-func (c *rice) split(u uint64, k uint8) (quotient uint, low uint64, width uint) {
-	if c.growth {
-		u += 1 << k
-		width = uint(bits.Len64(u) - 1)
-		return width - uint(k), u &^ (1 << width), width
-	}
-	return uint(u >> k), u & (1<<k - 1), uint(k)
+	return dst[:n], all
 }
 
 func (c *rice) size() int { return c.bytes }
@@ -246,29 +231,64 @@ func (c *rice) appendTo(dst []byte, residuals []uint64, s *Scratch) []byte {
 		where := PlanMask(&c.where, len(residuals), s)
 		dst = where.AppendTo(dst, len(residuals))
 	}
-	u := numbers(c, s.coded[:], residuals, 0)
+	u, _ := numbers(c, s.coded[:], residuals, 0)
 	w := BitWriter{Dst: dst}
 	for _, k := range c.k[:c.blocks()] {
 		w.Put(uint64(k-least), width)
 	}
-	dst = w.Finish()
-	w = BitWriter{Dst: dst}
-	for i, x := range u {
-		quotient, _, _ := c.split(x, c.k[i/riceBlock])
-		w.putUnary(quotient)
+	return c.appendLow(c.appendQuotients(w.Finish(), u), u)
+}
+
+// appendQuotients appends that of each number as so many zeros and a one.
+func (c *rice) appendQuotients(dst []byte, u []uint64) []byte {
+	var w BitWriter
+	w.Dst = dst
+	for b, part := range blocks(u) {
+		k := c.k[b]
+		for _, x := range part {
+			q := uint(x >> k)
+			if c.growth {
+				q = uint(bits.Len64(x+1<<k)-1) - uint(k)
+			}
+			w.skip(q)
+			w.acc |= 1 << w.n
+			w.n++
+		}
 	}
-	w = BitWriter{Dst: w.Finish()}
-	for i, x := range u {
-		_, low, width := c.split(x, c.k[i/riceBlock])
-		w.Put(low, width)
+	w.skip(0)
+	return w.Finish()
+}
+
+// appendLow appends the low bits of each number.
+func (c *rice) appendLow(dst []byte, u []uint64) []byte {
+	w := BitWriter{Dst: dst}
+	for b, part := range blocks(u) {
+		k := uint(c.k[b])
+		if c.growth {
+			for _, x := range part {
+				x += 1 << k
+				width := uint(bits.Len64(x) - 1)
+				w.Put(x&^(1<<width), width)
+			}
+			continue
+		}
+		for _, x := range part {
+			w.Put(x&(1<<k-1), k)
+		}
 	}
 	return w.Finish()
 }
 
+// skip appends zeros. It leaves room for a bit.
+func (b *BitWriter) skip(zeros uint) {
+	for b.n += zeros; b.n >= 64; b.n -= 64 {
+		b.Dst = binary.LittleEndian.AppendUint64(b.Dst, b.acc)
+		b.acc = 0
+	}
+}
+
 // putUnary appends zeros and a one.
 func (b *BitWriter) putUnary(zeros uint) {
-	for ; zeros >= 64; zeros -= 64 {
-		b.Put(0, 64)
-	}
-	b.Put(1<<zeros, zeros+1)
+	b.skip(zeros)
+	b.Put(1, 1)
 }

@@ -3219,6 +3219,251 @@ loop:
 	MOVQ   R12, 24(BX)
 	RET
 
+// func bitLengthsAVX2(c *uint8, v *uint64, base uint64, sign uint64, n uint64) (all uint64)
+// Requires: AVX, AVX2, POPCNT
+TEXT ·bitLengthsAVX2(SB), NOSPLIT, $0-48
+	MOVQ         c+0(FP), AX
+	MOVQ         v+8(FP), CX
+	MOVQ         n+32(FP), DX
+	MOVQ         base+16(FP), BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         sign+24(FP), BX
+	VMOVQ        BX, X1
+	VPXOR        Y3, Y3, Y3
+	VPBROADCASTQ X1, Y2
+	VPSUBQ       Y2, Y3, Y2
+	MOVQ         $0x4530000000100000, BX
+	VMOVQ        BX, X4
+	VPBROADCASTQ X4, Y4
+	MOVQ         $0x4330000000000000, BX
+	VMOVQ        BX, X5
+	VPBROADCASTQ X5, Y5
+	MOVQ         $0x4530000000000000, BX
+	VMOVQ        BX, X6
+	VPBROADCASTQ X6, Y6
+	MOVQ         $0x00000000000003fe, BX
+	VMOVQ        BX, X7
+	VPBROADCASTQ X7, Y7
+	VPXOR        Y8, Y8, Y8
+	MOVQ         DX, BX
+	VPXOR        Y9, Y9, Y9
+	VMOVDQU      Y3, (AX)
+	VPXOR        Y10, Y10, Y10
+	VMOVDQU      Y3, 32(AX)
+	VMOVQ        X3, 64(AX)
+
+loop:
+	VMOVDQU      (CX), Y11
+	VPSUBQ       Y0, Y11, Y11
+	VPCMPGTQ     Y11, Y3, Y12
+	VPAND        Y2, Y12, Y12
+	VPSLLQ       X1, Y11, Y11
+	VPXOR        Y12, Y11, Y11
+	VPOR         Y11, Y8, Y8
+	VPSRLQ       $0x01, Y11, Y12
+	VPANDN       Y11, Y12, Y11
+	VPSRLQ       $0x20, Y11, Y12
+	VPOR         Y6, Y12, Y12
+	VPBLENDD     $0xaa, Y5, Y11, Y11
+	VSUBPD       Y4, Y12, Y12
+	VADDPD       Y11, Y12, Y11
+	VPSRLQ       $0x34, Y11, Y11
+	VPSUBUSW     Y7, Y11, Y11
+	VPSLLQ       $0x08, Y9, Y9
+	VPOR         Y11, Y9, Y9
+	VMOVDQU      32(CX), Y11
+	VPSUBQ       Y0, Y11, Y11
+	VPCMPGTQ     Y11, Y3, Y12
+	VPAND        Y2, Y12, Y12
+	VPSLLQ       X1, Y11, Y11
+	VPXOR        Y12, Y11, Y11
+	VPOR         Y11, Y8, Y8
+	VPSRLQ       $0x01, Y11, Y12
+	VPANDN       Y11, Y12, Y11
+	VPSRLQ       $0x20, Y11, Y12
+	VPOR         Y6, Y12, Y12
+	VPBLENDD     $0xaa, Y5, Y11, Y11
+	VSUBPD       Y4, Y12, Y12
+	VADDPD       Y11, Y12, Y11
+	VPSRLQ       $0x34, Y11, Y11
+	VPSUBUSW     Y7, Y11, Y11
+	VPSLLQ       $0x08, Y10, Y10
+	VPOR         Y11, Y10, Y10
+	ADDQ         $0x40, CX
+	SUBQ         $0x08, DX
+	JNZ          loop
+	VEXTRACTI128 $0x01, Y8, X0
+	VPOR         X0, X8, X8
+	VPSHUFD      $0xee, X8, X0
+	VPOR         X0, X8, X8
+	VMOVQ        X8, CX
+	MOVQ         CX, all+40(FP)
+	BSRQ         CX, SI
+	JZ           end
+	INCQ         SI
+	VMOVQ        SI, X0
+	VPBROADCASTB X0, Y0
+	VPCMPEQB     Y1, Y1, Y1
+
+count:
+	VPCMPEQB  Y9, Y0, Y2
+	VPMOVMSKB Y2, CX
+	POPCNTL   CX, CX
+	VPCMPEQB  Y10, Y0, Y2
+	VPMOVMSKB Y2, DX
+	POPCNTL   DX, DX
+	ADDL      CX, DX
+	MOVB      DL, (AX)(SI*1)
+	VPADDB    Y1, Y0, Y0
+	SUBQ      DX, BX
+	JZ        end
+	DECQ      SI
+	JNZ       count
+
+end:
+	MOVB BL, (AX)
+	VZEROUPPER
+	RET
+
+// func excessAVX2(dst *uint64, v *uint64, base uint64, sign uint64, n uint64) (all uint64)
+// Requires: AVX, AVX2
+TEXT ·excessAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         v+8(FP), CX
+	MOVQ         n+32(FP), DX
+	MOVQ         base+16(FP), BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         sign+24(FP), BX
+	VMOVQ        BX, X1
+	VPXOR        Y3, Y3, Y3
+	VPBROADCASTQ X1, Y2
+	VPSUBQ       Y2, Y3, Y2
+	VPXOR        Y4, Y4, Y4
+
+loop:
+	VMOVDQU      (CX), Y5
+	VPSUBQ       Y0, Y5, Y5
+	VPCMPGTQ     Y5, Y3, Y6
+	VPAND        Y2, Y6, Y6
+	VPSLLQ       X1, Y5, Y5
+	VPXOR        Y6, Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VMOVDQU      Y5, (AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, AX
+	SUBQ         $0x04, DX
+	JNZ          loop
+	VEXTRACTI128 $0x01, Y4, X0
+	VPOR         X0, X4, X4
+	VPSHUFD      $0xee, X4, X0
+	VPOR         X0, X4, X4
+	VMOVQ        X4, AX
+	MOVQ         AX, all+40(FP)
+	VZEROUPPER
+	RET
+
+// func quotientsAVX2(v *uint64, k uint64, n uint64) (sum uint64)
+// Requires: AVX, AVX2
+TEXT ·quotientsAVX2(SB), NOSPLIT, $0-32
+	MOVQ  v+0(FP), AX
+	MOVQ  n+16(FP), CX
+	MOVQ  k+8(FP), DX
+	VMOVQ DX, X0
+	VPXOR Y1, Y1, Y1
+
+loop:
+	VMOVDQU      (AX), Y2
+	VPSRLQ       X0, Y2, Y2
+	VPADDQ       Y2, Y1, Y1
+	ADDQ         $0x20, AX
+	SUBQ         $0x04, CX
+	JNZ          loop
+	VEXTRACTI128 $0x01, Y1, X0
+	VPADDQ       X0, X1, X1
+	VPSHUFD      $0xee, X1, X0
+	VPADDQ       X0, X1, X1
+	VMOVQ        X1, AX
+	MOVQ         AX, sum+24(FP)
+	VZEROUPPER
+	RET
+
+// func sidesAVX2(v *uint64, center uint64, most uint64, n uint64) (others uint64, below uint64, left uint64, least int64)
+// Requires: AVX, AVX2
+TEXT ·sidesAVX2(SB), NOSPLIT, $0-64
+	MOVQ         v+0(FP), AX
+	MOVQ         n+24(FP), DX
+	MOVQ         center+8(FP), CX
+	VMOVQ        CX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x8000000000000000, CX
+	VMOVQ        CX, X1
+	VPBROADCASTQ X1, Y1
+	MOVQ         most+16(FP), CX
+	VMOVQ        CX, X2
+	VPBROADCASTQ X2, Y2
+	VPXOR        Y1, Y2, Y2
+	MOVQ         $0x7fffffffffffffff, CX
+	VMOVQ        CX, X3
+	VPBROADCASTQ X3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VMOVDQA      Y3, Y7
+	XORQ         BX, BX
+	MOVQ         $0x00000040, CX
+	SUBQ         DX, CX
+
+loop:
+	VMOVDQU      (AX), Y8
+	VPSUBQ       Y0, Y8, Y8
+	VPCMPEQQ     Y8, Y4, Y9
+	VMOVMSKPD    Y9, SI
+	XORQ         $0x0f, SI
+	SHLQ         $0x3c, SI
+	SHRQ         $0x04, BX
+	ORQ          SI, BX
+	VPCMPGTQ     Y8, Y4, Y10
+	VPADDQ       Y8, Y8, Y11
+	VPXOR        Y10, Y11, Y11
+	VPXOR        Y1, Y11, Y11
+	VPCMPGTQ     Y2, Y11, Y11
+	VPOR         Y11, Y9, Y9
+	VPSUBQ       Y9, Y6, Y6
+	VPANDN       Y10, Y9, Y10
+	VPSUBQ       Y10, Y5, Y5
+	VBLENDVPD    Y9, Y3, Y8, Y8
+	VPCMPGTQ     Y8, Y7, Y11
+	VBLENDVPD    Y11, Y8, Y7, Y7
+	ADDQ         $0x20, AX
+	SUBQ         $0x04, DX
+	JNZ          loop
+	SHRQ         CL, BX
+	MOVQ         BX, others+32(FP)
+	VEXTRACTI128 $0x01, Y5, X0
+	VPADDQ       X0, X5, X5
+	VPSHUFD      $0xee, X5, X0
+	VPADDQ       X0, X5, X5
+	VMOVQ        X5, AX
+	MOVQ         AX, below+40(FP)
+	VEXTRACTI128 $0x01, Y6, X0
+	VPADDQ       X0, X6, X6
+	VPSHUFD      $0xee, X6, X0
+	VPADDQ       X0, X6, X6
+	VMOVQ        X6, AX
+	MOVQ         AX, left+48(FP)
+	VEXTRACTI128 $0x01, Y7, X0
+	VPCMPGTQ     X0, X7, X1
+	VBLENDVPD    X1, X0, X7, X7
+	VPSHUFD      $0xee, X7, X0
+	VPCMPGTQ     X0, X7, X1
+	VBLENDVPD    X1, X0, X7, X7
+	VMOVQ        X7, AX
+	MOVQ         AX, least+56(FP)
+	VZEROUPPER
+	RET
+
 // func sumsAVX2(s *uint64, res *uint64, n uint64)
 // Requires: AVX, AVX2
 TEXT ·sumsAVX2(SB), NOSPLIT, $0-24

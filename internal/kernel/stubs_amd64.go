@@ -219,6 +219,26 @@ func decodeBMI2(dst *uint64, high *byte, low *byte, p *uint64, k uint64, bias ui
 //go:noescape
 func decodeGrowingBMI2(dst *uint64, high *byte, low *byte, p *uint64, k uint64, bias uint64, sign uint64, n uint64)
 
+// bitLengthsAVX2 is BitLengths.Count of n numbers, a multiple of eight above zero, with a sign if that is 1. all are their bits.
+//
+//go:noescape
+func bitLengthsAVX2(c *uint8, v *uint64, base uint64, sign uint64, n uint64) (all uint64)
+
+// excessAVX2 is Excess of n numbers, a multiple of four above zero, of zigzags if sign is 1.
+//
+//go:noescape
+func excessAVX2(dst *uint64, v *uint64, base uint64, sign uint64, n uint64) (all uint64)
+
+// quotientsAVX2 is Quotients of n numbers, a multiple of four above zero.
+//
+//go:noescape
+func quotientsAVX2(v *uint64, k uint64, n uint64) (sum uint64)
+
+// sidesAVX2 is SidesOf n integers, a multiple of four above zero. most is the limit less one, left are the integers that are equal or too far away, least is the greatest integer where all are.
+//
+//go:noescape
+func sidesAVX2(v *uint64, center uint64, most uint64, n uint64) (others uint64, below uint64, left uint64, least int64)
+
 // sumsAVX2 is Sums of the lanes of its registers; n is above zero.
 //
 //go:noescape
