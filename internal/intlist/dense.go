@@ -3,6 +3,7 @@ package intlist
 import (
 	"iter"
 	"math/bits"
+	"slices"
 
 	"dalmatiner/internal/kernel"
 )
@@ -11,19 +12,28 @@ import (
 // read, and returns its size in bytes. e is what Measure says of v, of which two values
 // differ.
 func (p *List) PlanDense(v []int64, e *Extent, s *Scratch) int {
-	size := p.Plan(v, e, s)
 	if len(v) < riceMin {
-		return size
+		return p.Plan(v, e, s)
 	}
+	*p = List{factor: 1, least: e.Min}
+	size := p.planSecond(v, e, p.planFirst(v, e))
 	if factor := factorOf(v, e.Min); factor > 1 {
 		q := List{factor: factor, least: e.Min}
 		w := s.divide(v, e.Min, factor)
 		x := Measure(w)
-		if n := q.plan(w, &x, s); n < size {
+		if n := q.planSecond(w, &x, q.planFirst(w, &x)); n < size {
 			*p, v, e, size = q, w, &x, n
 		}
 	}
-	return p.planRice(v, e, s, size)
+	code, n := p.planRice(v, e, s, size)
+	if n < size && !code.patched && !code.rice.growth {
+		*p = code // no residual is far from the others: there is nothing to patch
+		return n
+	}
+	if size = p.planPatched(v, e, s, size); n+n/riceGain < size {
+		*p, size = code, n
+	}
+	return size
 }
 
 const (
@@ -38,6 +48,8 @@ const (
 	riceApart = 4
 	// riceLongest bounds the quotients: residuals with longer ones are patches.
 	riceLongest = 20
+	// riceUnsure is the share of a list that an estimate may be too large.
+	riceUnsure = 16
 	// maxGrowing is the length of numbers that are read with one load.
 	maxGrowing = 55
 )
@@ -50,9 +62,10 @@ type guess struct {
 	bits int  // before estimate those of where
 }
 
-// planRice replaces p by a list of coded residuals where that is smaller than size. v
-// counts in factors.
-func (p *List) planRice(v []int64, e *Extent, s *Scratch, size int) int {
+// planRice returns a list of coded residuals and its size where that is enough smaller than
+// size, and else size. v counts in factors. What forms and codes take is estimated from some
+// blocks of long lists.
+func (p *List) planRice(v []int64, e *Extent, s *Scratch, size int) (q List, n int) {
 	center, spread := sample(v, formDelta)
 	best := s.guess(v, formDelta, center)
 	s.improve(&best, v, spread)
@@ -66,10 +79,10 @@ func (p *List) planRice(v []int64, e *Extent, s *Scratch, size int) int {
 			best = g
 		}
 	}
-	if best.bits/8 > size {
-		return size
+	if about := best.bits * len(v) / sampled(len(v)) / 8; about > size+size/riceUnsure {
+		return q, size
 	}
-	q := List{m: p.m, form: best.form, factor: p.factor, least: p.least, base: best.base, riced: true, rice: best.code}
+	q = List{m: p.m, form: best.form, factor: p.factor, least: p.least, base: best.base, riced: true, rice: best.code}
 	if q.form == formDelta2 {
 		q.d = v[1] - v[0]
 	}
@@ -77,18 +90,48 @@ func (p *List) planRice(v []int64, e *Extent, s *Scratch, size int) int {
 		q.base -= e.Min
 	}
 	q.lay.lanes, q.lay.length = laneShape(q.m)
-	if n := q.code(v, &best, s); n+n/riceGain < size {
-		*p = q
-		return n
+	if n = q.code(v, &best, s); n+n/riceGain < size {
+		return q, n
 	}
-	return size
+	return q, size
 }
 
 // guess estimates the code with signs around a middle value.
 func (s *Scratch) guess(v []int64, form int, center int64) guess {
 	g := guess{form: form, base: center, code: rice{zigzag: true}}
-	g.estimate(s.differences(v, form, center), s)
+	g.estimate(s.some(v, form, center), s)
 	return g
+}
+
+const (
+	// sampledMin values are enough to look at one block of three.
+	sampledMin  = 8 * riceBlock
+	sampledStep = 3 * riceBlock
+)
+
+// sampled returns how many residuals of n some returns.
+func sampled(n int) int {
+	if n < sampledMin {
+		return n
+	}
+	return n/sampledStep*riceBlock + min(n%sampledStep, riceBlock)
+}
+
+// some returns the differences of v, of a long list those of one block of three.
+func (s *Scratch) some(v []int64, form int, center int64) []uint64 {
+	return thin(s.differences(v, form, center))
+}
+
+// thin moves the blocks that are looked at together.
+func thin(raw []uint64) []uint64 {
+	if len(raw) < sampledMin {
+		return raw
+	}
+	n := 0
+	for at := 0; at < len(raw); at += sampledStep {
+		n += copy(raw[n:], raw[at:min(at+riceBlock, len(raw))])
+	}
+	return raw[:n]
 }
 
 // improve tries the other codes of the form of g.
@@ -105,8 +148,9 @@ func (s *Scratch) improve(g *guess, v []int64, spread uint64) {
 		}
 		below, above = below+sides.Below, above+sides.Above
 	}
+	part := thin(raw)
 	try := func(t guess) {
-		t.estimate(raw, s)
+		t.estimate(part, s)
 		if t.bits < g.bits {
 			*g = t
 		}
@@ -121,7 +165,7 @@ func (s *Scratch) improve(g *guess, v []int64, spread uint64) {
 		return
 	}
 	where := PlanMask(&s.where, len(raw), s)
-	sparse := guess{form: g.form, base: center, bits: 8 * where.Size, code: rice{sparse: true, zigzag: true}}
+	sparse := guess{form: g.form, base: center, bits: 8 * where.Size * len(part) / len(v), code: rice{sparse: true, zigzag: true}}
 	try(sparse)
 	if 4*below < above+below {
 		sparse.code = rice{sparse: true, least: least}
@@ -249,10 +293,17 @@ func (p *List) code(v []int64, g *guess, s *Scratch) int {
 	raw := s.differences(v, g.form, g.base)
 	c := &p.rice
 	u, all := numbers(c, s.coded[:], raw, uint64(g.base))
-	if limit := g.code.limit(); all >= limit && !c.growth {
-		u = p.patchLonger(u, raw, g.base, limit)
-	}
 	c.count = len(u)
+	if !c.growth {
+		c.choose(u)
+		if limit := c.limit(); all >= limit {
+			u = p.patchLonger(u, raw, g.base, limit)
+			c.count = len(u)
+		}
+	}
+	if c.growth || p.patch.count > 0 {
+		c.choose(u)
+	}
 	if c.sparse {
 		c.where = differing(raw, uint64(g.base))
 		for k, patches := range p.patch.where {
@@ -304,15 +355,19 @@ func (p *List) patchLonger(u, raw []uint64, base int64, limit uint64) []uint64 {
 	return kept
 }
 
-// measure fills in the parameters of u and returns the size of the code of m residuals.
-func (c *rice) measure(u []uint64, m int, s *Scratch) int {
-	top := uint8(0)
+// choose fills in the parameters of u.
+func (c *rice) choose(u []uint64) {
+	c.k = [riceBlocks]uint8{}
 	for b, part := range blocks(u) {
 		var l lengths
 		l.count(part, 0, false)
 		c.k[b], _ = l.parameter(c.growth)
-		top = max(top, c.k[b])
 	}
+}
+
+// measure brings the parameters of u together and returns the size of the code of m residuals.
+func (c *rice) measure(u []uint64, m int, s *Scratch) int {
+	top := slices.Max(c.k[:])
 	high, low := len(u), 0
 	for b, part := range blocks(u) {
 		// Parameters lie close together, so that few bits tell them apart.

@@ -100,23 +100,28 @@ type List struct {
 // bytes. e is what Measure says of v, of which two values differ.
 func (p *List) Plan(v []int64, e *Extent, s *Scratch) int {
 	*p = List{factor: 1, least: e.Min}
-	return p.plan(v, e, s)
+	size := p.planPatched(v, e, s, p.planFirst(v, e))
+	return p.planSecond(v, e, size)
 }
 
-// plan is Plan once factor and least are known; v counts in factors.
-func (p *List) plan(v []int64, e *Extent, s *Scratch) int {
+// planFirst chooses among packed values and packed differences, once factor and least are
+// known; v counts in factors.
+func (p *List) planFirst(v []int64, e *Extent) int {
 	p.m, p.form = len(v), formOffset
 	p.lay = planLayout(p.m, uint64(e.Max-e.Min))
 	size := 1 + p.lay.size()
 	if p.factor > 1 {
 		size += uvarintLen(p.factor)
 	}
+	return p.tryChain(v, formDelta, e.Min1, uint64(e.Max1-e.Min1), size)
+}
+
+// planSecond replaces p by packed second differences where these are smaller than size.
+func (p *List) planSecond(v []int64, e *Extent, size int) int {
 	span1 := uint64(e.Max1 - e.Min1)
-	size = p.tryChain(v, formDelta, e.Min1, span1, size)
 	if len(v) < 3 || span1 == 0 {
 		return size
 	}
-	size = p.planPatched(v, e, s, size)
 	if least, span2 := measure2(v, span1); span2 < span1 {
 		size = p.tryChain(v, formDelta2, least, span2, size)
 	}
