@@ -104,13 +104,33 @@ func (m *memory) decodeMasked(dst []uint64, r *reader, f *frame, from int) error
 	}
 	rest := m.dense[:b-a]
 	m.decode(rest, a)
-	for i := range dst {
-		if k := at + i; k == 0 || k == f.slots()-1 || inner.Has(k-1) {
-			dst[i] = rest[0]
+	for i := 0; i < len(dst); i += 64 {
+		part := dst[i:min(i+64, len(dst))]
+		set := f.setSlots(&inner, at+i, len(part))
+		if set == ^uint64(0) {
+			rest = rest[copy(part, rest):]
+			continue
+		}
+		for ; set != 0; set &= set - 1 {
+			part[bits.TrailingZeros64(set)] = rest[0]
 			rest = rest[1:]
 		}
 	}
 	return nil
+}
+
+// setSlots returns which of n slots, 1 to 64, from the one that is at behind FirstOff are set.
+// inner tells of those between the first and the last set one.
+func (f *frame) setSlots(inner *intlist.Mask, at, n int) (set uint64) {
+	if at == 0 {
+		set = 1 | inner.Window(0, n)<<1
+	} else {
+		set = inner.Window(at-1, n)
+	}
+	if last := f.slots() - 1 - at; last < n {
+		set |= 1 << last
+	}
+	return set & (^uint64(0) >> (64 - n))
 }
 
 // values reads the words of the set slots, by their rank.

@@ -155,18 +155,16 @@ func (e *Encoder) collect(f *frame, words []uint64) (set []uint64, floats int) {
 	f.Count -= int(unset)
 	f.shape = shapeMask
 	e.present = intlist.Mask{}
-	set = e.set[:f.Count]
+	e.set[0] = words[0]
 	n := 1
-	set[0] = words[0]
-	for i, w := range words[1:] {
-		if w != point.Unset {
-			set[n] = w
-			n++
-			e.present.Set(i)
-		}
+	for i, w := range words[1:] { // an unset word stays behind the set ones until another comes
+		e.set[n] = w
+		some := (w | -w) >> 63
+		n += int(some)
+		e.present[i>>6] |= some << (i & 63)
 	}
 	e.present.Truncate(len(words) - 2) // the last one is known to be set
-	return set, int(high)
+	return e.set[:f.Count], int(high)
 }
 
 // appendPresent appends the mask of shapeMask: the slots between the first and
@@ -237,14 +235,7 @@ func (e *Encoder) planBody(v []int64, x *intlist.Extent) body {
 		}
 		size -= size / runsGain
 	}
-	runs, changes := e.lists[1][:0], intlist.Mask{}
-	runs = append(runs, v[0])
-	for i, k := range v[1:] {
-		if k != v[i] {
-			changes.Set(i)
-			runs = append(runs, k)
-		}
-	}
+	runs, changes := e.takeRuns(v)
 	if e.every.Sparse() && !intlist.Drifts(runs) {
 		return b
 	}
@@ -257,6 +248,21 @@ func (e *Encoder) planBody(v []int64, x *intlist.Extent) body {
 		b.list, b.plan, b.changes, b.mask = runs, &e.changed, true, p
 	}
 	return b
+}
+
+// takeRuns returns the values that differ from the one before, and where they do.
+func (e *Encoder) takeRuns(v []int64) (runs []int64, changes intlist.Mask) {
+	to := &e.lists[1]
+	to[0] = v[0]
+	n := 1
+	for i, k := range v[1:] { // an equal one stays behind the runs until another comes
+		to[n] = k
+		d := uint64(k ^ v[i])
+		other := (d | -d) >> 63
+		n += int(other)
+		changes[i>>6] |= other << (i & 63)
+	}
+	return to[:n], changes
 }
 
 // runsGain is the share of a list that taking out repetitions has to save where they are

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 
+	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
 )
 
@@ -137,31 +138,59 @@ func floatBelowInt(f float64, i int64) bool {
 // sumWords returns the plain and the filled sum of words, the slots from off
 // on; the first and the last of them are set.
 func sumWords(words []uint64, off int) (plain, filled Sum) {
-	var plainLane, filledLane float64
 	carry := words[0]
-	for i, w := range words {
-		if i > 0 && (off+i)%Lane == 0 {
-			plain.Float += plainLane
-			filled.Float += filledLane
-			plainLane, filledLane = 0, 0
+	for len(words) > 0 {
+		n := min(Lane-off%Lane, len(words))
+		lane := words[:n]
+		if _, or := kernel.Combine(lane); (or|carry)&floatMarker == 0 {
+			carry = sumInts(lane, carry, &plain, &filled)
+		} else {
+			carry = sumLane(lane, carry, &plain, &filled)
 		}
+		words, off = words[n:], off+n
+	}
+	plain.Float, filled.Float = canonical(plain.Float), canonical(filled.Float)
+	return plain, filled
+}
+
+// sumInts adds a lane without floats, and returns the last word that is set. carry is that
+// of the lanes before. The sum of a lane has less than 63 bits.
+func sumInts(lane []uint64, carry uint64, plain, filled *Sum) uint64 {
+	var set, all int64
+	for _, w := range lane {
+		set += point.Int(w)
+		if w == point.Unset {
+			w = carry
+		}
+		carry = w
+		all += point.Int(w)
+	}
+	plain.AddInt(set)
+	filled.AddInt(all)
+	return carry
+}
+
+// sumLane is sumInts of any lane.
+func sumLane(lane []uint64, carry uint64, plain, filled *Sum) uint64 {
+	var set, all float64
+	for _, w := range lane {
 		if w != point.Unset {
 			carry = w
 			if point.KindOf(w) == point.KindFloat {
-				plainLane += point.Float(w)
+				set += point.Float(w)
 			} else {
 				plain.AddInt(point.Int(w))
 			}
 		}
 		if point.KindOf(carry) == point.KindFloat {
-			filledLane += point.Float(carry)
+			all += point.Float(carry)
 		} else {
 			filled.AddInt(point.Int(carry))
 		}
 	}
-	plain.Float = canonical(plain.Float + plainLane)
-	filled.Float = canonical(filled.Float + filledLane)
-	return plain, filled
+	plain.Float += set
+	filled.Float += all
+	return carry
 }
 
 // sumFloats returns the float sum of words without gaps.

@@ -71,11 +71,7 @@ func (m *Merger) layOver(same []*cursor) []byte {
 			continue
 		}
 		if here {
-			for i, w := range &m.layer {
-				if w != point.Unset {
-					m.words[i] = w
-				}
-			}
+			lay(&m.words, &m.layer)
 			below = append(below, c)
 		}
 	}

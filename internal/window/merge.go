@@ -223,20 +223,31 @@ func (m *Merger) one(same []*cursor, emit Emit) error {
 // returns nothing when none of them decodes. One that decodes in part must not
 // be in it.
 func (m *Merger) lay(same []*cursor) []byte {
-	clear(m.words[:])
-	for _, c := range same {
-		clear(m.layer[:])
-		if chunk.DecodeRange(m.layer[:], c.item.data, 0) != nil {
+	for i, c := range same {
+		into := &m.layer
+		if i == 0 {
+			into = &m.words
+		}
+		clear(into[:])
+		if chunk.DecodeRange(into[:], c.item.data, 0) != nil {
 			return m.layOver(same) // which names it
 		}
-		for i, w := range &m.layer {
-			if w != point.Unset {
-				m.words[i] = w
-			}
+		if i > 0 {
+			lay(&m.words, &m.layer)
 		}
 	}
 	m.data = m.enc.AppendDense(m.data[:0], 0, m.words[:])
 	return m.data
+}
+
+// lay lays the set slots of a newer layer over words.
+func lay(words, layer *[chunk.Slots]uint64) {
+	for i, w := range layer {
+		if w == point.Unset {
+			w = words[i]
+		}
+		words[i] = w
+	}
 }
 
 // damages sorts out how the sources ended.
