@@ -66,6 +66,7 @@ type guess struct {
 // size, and else size. v counts in factors. What forms and codes take is estimated from some
 // blocks of long lists.
 func (p *List) planRice(v []int64, e *Extent, s *Scratch, size int) (q List, n int) {
+	s.thin = len(v) >= sampledMin && e.Changes > len(v)/2
 	center, spread := sample(v, formDelta)
 	best := s.guess(v, formDelta, center)
 	s.improve(&best, v, spread)
@@ -79,7 +80,7 @@ func (p *List) planRice(v []int64, e *Extent, s *Scratch, size int) (q List, n i
 			best = g
 		}
 	}
-	if about := best.bits * len(v) / sampled(len(v)) / 8; about > size+size/riceUnsure {
+	if about := best.bits * len(v) / s.looked(len(v)) / 8; about > size+size/riceUnsure {
 		return q, size
 	}
 	q = List{m: p.m, form: best.form, factor: p.factor, least: p.least, base: best.base, riced: true, rice: best.code}
@@ -99,7 +100,7 @@ func (p *List) planRice(v []int64, e *Extent, s *Scratch, size int) (q List, n i
 // guess estimates the code with signs around a middle value.
 func (s *Scratch) guess(v []int64, form int, center int64) guess {
 	g := guess{form: form, base: center, code: rice{zigzag: true}}
-	g.estimate(s.some(v, form, center), s)
+	g.estimate(s.some(s.differences(v, form, center)), s)
 	return g
 }
 
@@ -109,22 +110,17 @@ const (
 	sampledStep = 3 * riceBlock
 )
 
-// sampled returns how many residuals of n some returns.
-func sampled(n int) int {
-	if n < sampledMin {
+// looked returns how many residuals of n some returns.
+func (s *Scratch) looked(n int) int {
+	if !s.thin {
 		return n
 	}
 	return n/sampledStep*riceBlock + min(n%sampledStep, riceBlock)
 }
 
-// some returns the differences of v, of a long list those of one block of three.
-func (s *Scratch) some(v []int64, form int, center int64) []uint64 {
-	return thin(s.differences(v, form, center))
-}
-
-// thin moves the blocks that are looked at together.
-func thin(raw []uint64) []uint64 {
-	if len(raw) < sampledMin {
+// some moves the blocks of raw that estimates look at together.
+func (s *Scratch) some(raw []uint64) []uint64 {
+	if !s.thin {
 		return raw
 	}
 	n := 0
@@ -148,7 +144,7 @@ func (s *Scratch) improve(g *guess, v []int64, spread uint64) {
 		}
 		below, above = below+sides.Below, above+sides.Above
 	}
-	part := thin(raw)
+	part := s.some(raw)
 	try := func(t guess) {
 		t.estimate(part, s)
 		if t.bits < g.bits {

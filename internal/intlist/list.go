@@ -28,6 +28,7 @@ const (
 // Scratch is memory that planning and writing lists and masks need.
 type Scratch struct {
 	Dense   bool // masks may take long to plan
+	thin    bool // estimates look at some blocks
 	res     residuals
 	raw     residuals     // of a form, above 0
 	divided [MaxLen]int64 // values in factors

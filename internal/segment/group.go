@@ -29,6 +29,7 @@ type compressor struct {
 	group   []byte   // bytes of the chunks in the open group
 	owners  []uint32 // their entries
 	packed  []byte   // scratch memory
+	doubt   bool     // the group before was not worth compressing
 	again   vfs.File // the file, to read what was written
 	scratch scratch
 }
@@ -63,10 +64,7 @@ func (w *Writer) endGroup() error {
 	if len(c.group) == 0 {
 		return nil
 	}
-	c.packed = append(c.packed[:0], zstd.Packed, 0) // nothing is plain
-	c.packed = binary.AppendUvarint(c.packed, uint64(len(c.group)))
-	c.packed = c.enc.Append(c.packed, c.group)
-	if len(c.packed) <= len(c.group)*packedShare/100 {
+	if c.pack() {
 		for _, i := range c.owners {
 			w.entries[i].block = uint32(len(w.offsets))
 		}
@@ -81,6 +79,19 @@ func (w *Writer) endGroup() error {
 		}
 	}
 	return w.endBlock(kindData)
+}
+
+// pack compresses the group, and reports whether that pays. Behind a group for which it did not
+// it looks quickly first, as groups are alike.
+func (c *compressor) pack() (pays bool) {
+	if c.doubt && !c.enc.Shrinks(c.group) {
+		return false
+	}
+	defer func() { c.doubt = !pays }()
+	c.packed = append(c.packed[:0], zstd.Packed, 0) // nothing is plain
+	c.packed = binary.AppendUvarint(c.packed, uint64(len(c.group)))
+	c.packed = c.enc.Append(c.packed, c.group)
+	return len(c.packed) <= len(c.group)*packedShare/100
 }
 
 // addPlain adds a chunk to the open data block and sets where it is.

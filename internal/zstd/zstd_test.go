@@ -135,3 +135,14 @@ func FuzzContent(f *testing.F) {
 		}
 	})
 }
+
+// TestShrinks: noise does not look as if it could be compressed, and what repeats itself does.
+func TestShrinks(t *testing.T) {
+	e := NewEncoder()
+	for i, b := range blocks() {
+		saves, looks := len(b)-len(e.Append(nil, b)), e.Shrinks(b)
+		if saves > len(b)/20 && !looks || saves <= 0 && looks && len(b) >= shrinksMin {
+			t.Errorf("block %d of %d bytes saves %d: %v", i, len(b), saves, looks)
+		}
+	}
+}
