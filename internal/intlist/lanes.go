@@ -96,9 +96,11 @@ func (p *List) read(q *Lanes, j, count int) {
 		}
 	}
 	if p.factor > 1 {
-		res := q.Residuals[:kernel.Lanes*n]
-		for i := range res {
-			res[i] *= p.factor
+		for i := range n {
+			row := q.Residuals[kernel.Lanes*i:][:count]
+			for l := range row {
+				row[l] *= p.factor
+			}
 		}
 	}
 }
