@@ -152,3 +152,25 @@ func TestEverySharerIsReadOrLost(t *testing.T) {
 		t.Errorf("no block takes more than %d chunks, want %d", lost, least)
 	}
 }
+
+// TestGroupsBehindNoise: groups that do not compress hide none behind them that do.
+func TestGroupsBehindNoise(t *testing.T) {
+	m := &model{chunks: map[place][]byte{}, compress: true}
+	var all, packed int
+	for c := range int64(800) {
+		data := noise(uint64(c), 700)
+		if c%400 >= 200 { // four groups of each kind, in turns
+			for i := range data {
+				data[i] &= 15
+			}
+			packed += len(data) / 2
+		} else {
+			packed += len(data)
+		}
+		all += len(data)
+		m.chunks[place{1, testHash(1), c}] = data
+	}
+	if n := len(m.written(t)); n > packed+all/16 {
+		t.Errorf("%d bytes of chunks take %d, want about %d", all, n, packed)
+	}
+}

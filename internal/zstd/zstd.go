@@ -30,7 +30,8 @@ func NewEncoder() *Encoder {
 
 func newEncoder(level zstd.EncoderLevel) *zstd.Encoder {
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(level),
-		zstd.WithWindowSize(64<<10), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
+		zstd.WithWindowSize(64<<10), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true),
+		zstd.WithAllLitEntropyCompression(true)) // without it, quick levels give bytes up in which nothing repeats
 	if err != nil {
 		panic(err) // the options are constants
 	}
@@ -44,7 +45,7 @@ const (
 	// shrinksBy is the share of its bytes that a quick compression has to save.
 	shrinksBy = 200
 	// shrinksMin bytes are needed for a quick compression to tell anything.
-	shrinksMin = 4 << 10
+	shrinksMin = 1 << 10
 )
 
 // Shrinks reports whether src looks as if Append made it shorter, or is short. Where it is false,
