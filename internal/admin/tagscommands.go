@@ -111,48 +111,81 @@ func (c *TagsImportCommand) Run(env *Env) error {
 }
 
 // send sends lines in parts, each behind the answer to the one before.
-func (c *TagsImportCommand) send(env *Env, in io.Reader) (all tagline.Imported, err error) {
-	all.Errors = []tagline.LineError{}
-	client := c.client()
-	lines := bufio.NewReaderSize(in, importPart)
-	var part []byte
-	next := time.Now().Add(importWait)
-	read := int64(0) // lines, empty ones included
-	first := int64(0)
-	flush := func() error {
-		got, err := client.ImportTags(env.Context, bytes.NewReader(part))
-		if err != nil {
-			return err
-		}
-		all.Lines, all.Changed, all.Refused = all.Lines+got.Lines, all.Changed+got.Changed, all.Refused+got.Refused
-		for _, e := range got.Errors {
-			all.Errors = append(all.Errors, tagline.LineError{Line: first + e.Line, Error: e.Error})
-		}
-		all.Errors = all.Errors[:min(len(all.Errors), 10*shown)]
-		part, first = part[:0], read
-		if now := time.Now(); now.After(next) {
-			next = now.Add(importWait)
-			fmt.Fprintf(env.Err, "%d lines, %d new, %d refused\n", all.Lines, all.Changed, all.Refused)
-		}
-		return nil
-	}
+func (c *TagsImportCommand) send(env *Env, in io.Reader) (tagline.Imported, error) {
+	m := tagsImport{env: env, client: c.client(), next: time.Now().Add(importWait)}
+	m.all.Errors = []tagline.LineError{}
+	lines := bufio.NewReaderSize(in, tagline.MaxLine)
 	for {
-		line, readErr := lines.ReadBytes('\n')
-		if readErr != nil && !errors.Is(readErr, io.EOF) {
-			return all, readErr
-		}
-		if len(part) > 0 && len(part)+len(line) > importPart {
-			if err := flush(); err != nil {
-				return all, err
+		line, err := lines.ReadSlice('\n')
+		if tooLong := errors.Is(err, bufio.ErrBufferFull); tooLong || len(m.part)+len(line) > importPart {
+			if err := m.flush(); err != nil {
+				return m.all, err
+			}
+			if tooLong {
+				m.refuse(fmt.Sprintf("the line has more than %d bytes", tagline.MaxLine))
+				line = nil
 			}
 		}
-		part = append(part, line...)
-		if len(line) > 0 {
-			read++
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = lines.ReadSlice('\n')
 		}
-		if readErr != nil {
-			return all, flush()
+		if err != nil && !errors.Is(err, io.EOF) {
+			return m.all, err
 		}
+		if m.part = append(m.part, line...); len(line) > 0 {
+			m.read++
+		}
+		if err != nil {
+			return m.all, m.flush()
+		}
+	}
+}
+
+// tagsImport is an import under way.
+type tagsImport struct {
+	env    *Env
+	client *Client
+	all    tagline.Imported
+	part   []byte // lines that are not sent yet
+	read   int64  // lines, empty ones included
+	first  int64  // of them, those in front of part
+	next   time.Time
+}
+
+// flush sends the part.
+func (m *tagsImport) flush() error {
+	if len(m.part) == 0 {
+		return nil
+	}
+	got, err := m.client.ImportTags(m.env.Context, bytes.NewReader(m.part))
+	if err != nil {
+		return err
+	}
+	all := &m.all
+	all.Lines, all.Changed, all.Refused = all.Lines+got.Lines, all.Changed+got.Changed, all.Refused+got.Refused
+	for _, e := range got.Errors {
+		m.note(m.first+e.Line, e.Error)
+	}
+	m.part, m.first = m.part[:0], m.read
+	if now := time.Now(); now.After(m.next) {
+		m.next = now.Add(importWait)
+		fmt.Fprintf(m.env.Err, "%d lines, %d new, %d refused\n", all.Lines, all.Changed, all.Refused)
+	}
+	return nil
+}
+
+// refuse counts a line that is not sent. The part is empty.
+func (m *tagsImport) refuse(why string) {
+	m.read++
+	m.first = m.read
+	m.all.Lines++
+	m.all.Refused++
+	m.note(m.read, why)
+}
+
+func (m *tagsImport) note(line int64, why string) {
+	if len(m.all.Errors) < 10*shown {
+		m.all.Errors = append(m.all.Errors, tagline.LineError{Line: line, Error: why})
 	}
 }
 
