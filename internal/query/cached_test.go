@@ -267,3 +267,19 @@ func (c *cacheTrial) ask() {
 		c.T.Fatalf("%s at %d with %+v:\n%s\nwant\n%s", text, c.now, q.opt, got, want)
 	}
 }
+
+// TestEachGrammarIsKeptApart asks one text in both readings: 10 - 1 - 2 is 7, and was 11 to the
+// original.
+func TestEachGrammarIsKeptApart(t *testing.T) {
+	m := newBucket(t)
+	m.load("b", key(t, "m"), 0, ints(100, func(n int64) int64 { return n }))
+	e := &query.Engine{Source: sourceOf(newHistoried(m)), Now: func() time.Time { return time.Unix(9000, 0) }, Cache: query.NewCache(1 << 20)}
+	for i := range 6 {
+		text, opt := "SELECT m BUCKET b - 1 - 2 AFTER 0 FOR 1m", query.Options{Compat: i/2%2 == 1}
+		got := dump(e.Query(t.Context(), text, opt))
+		opt.NoCache = true
+		if want := dump(e.Query(t.Context(), text, opt)); got != want {
+			t.Errorf("compat %v:\n%.200s\nwant\n%.200s", opt.Compat, got, want)
+		}
+	}
+}
