@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/config"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/query"
 	seam "dalmatiner/internal/query/source"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/tags"
@@ -102,6 +104,34 @@ func BenchmarkLookup(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(c.hits), "hits")
+		})
+	}
+}
+
+// BenchmarkLookedUp asks the engine for ten seconds of the series that a lookup finds: what a series
+// costs beside its points.
+func BenchmarkLookedUp(b *testing.B) {
+	s := taggedStore(b)
+	cfg := config.Default()
+	n := &node{cfg: cfg, rec: monitor.New(), store: s}
+	engine := n.engine()
+	for _, c := range []struct {
+		name, text string
+		reads      int
+	}{
+		{"10k", "SELECT ALL FROM c WHERE tag1 = 'value-7.net' LAST 10s", 10_000},
+		{"100k", "SELECT ALL FROM c WHERE tag0 = 'value-3.net' LAST 10s", 100_000},
+		{"grouped", "SELECT ALL FROM c WHERE tag0 = 'value-3.net' GROUP BY $tag2 USING sum LAST 10s", 100_000},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				r, err := engine.Query(b.Context(), c.text, query.Options{NoCache: true})
+				if err != nil || r.Stats.Reads != c.reads {
+					b.Fatal(r, err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*c.reads), "ns/series")
 		})
 	}
 }

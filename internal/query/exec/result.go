@@ -73,6 +73,7 @@ func (p *Progress) reached(share float64) {
 // fraction, as every float does that passes through a point.
 func (x *executor) results() []Series {
 	chosen := x.chosen()
+	damaged := slices.ContainsFunc(x.leaves, func(l *leaf) bool { return l.holes.Slots > 0 })
 	list := make([]Series, 0, len(chosen))
 	for _, i := range chosen {
 		r := &x.plan.Roots[i]
@@ -89,7 +90,9 @@ func (x *executor) results() []Series {
 		if !x.plan.Compat {
 			s.Interval, s.BucketResolution = x.interval(r.Of)
 			s.Bucket, s.Metric, s.Stars = r.Bucket, r.Metric(), r.Stars()
-			s.Unknown = x.unknown(r.Of)
+			if damaged {
+				s.Unknown = x.unknown(r.Of)
+			}
 		}
 		if x.env.Rhythm {
 			s.hold()

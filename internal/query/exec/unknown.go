@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"slices"
 
 	"dalmatiner/internal/query/holes"
@@ -22,12 +23,11 @@ func (l *leaf) unknown() *holes.List {
 	return &h
 }
 
-// unknown returns those of all reads that a node is computed from, nil without.
+// unknown returns those of all reads that a node is computed from, nil without. It looks at these
+// reads only, not at all of the query: there is a call for each of its series.
 func (x *executor) unknown(of *plan.Node) *holes.List {
-	if !slices.ContainsFunc(x.leaves, func(l *leaf) bool { return l.holes.Slots > 0 }) {
-		return nil
-	}
 	x.visit++
+	var holed []*leaf
 	var walk func(n *plan.Node)
 	walk = func(n *plan.Node) {
 		c := x.nodes[n.ID].shared()
@@ -35,22 +35,22 @@ func (x *executor) unknown(of *plan.Node) *holes.List {
 			return
 		}
 		c.visited = x.visit
+		if l, ok := x.nodes[n.ID].(*leaf); ok && l.holes.Slots > 0 {
+			holed = append(holed, l)
+		}
 		for _, in := range n.Inputs {
 			walk(in)
 		}
 	}
 	walk(of)
-	var all *holes.List
-	for _, l := range x.leaves { // in the order of the query, whatever order they are combined in
-		if l.visited != x.visit {
-			continue
-		}
-		switch h := l.unknown(); {
-		case all == nil:
-			all = h
-		case h != nil:
-			all.Join(h)
-		}
+	// In the order of the query, whatever order they are combined in.
+	slices.SortFunc(holed, func(a, b *leaf) int { return cmp.Compare(a.ID, b.ID) })
+	if len(holed) == 0 {
+		return nil
+	}
+	all := holed[0].unknown()
+	for _, l := range holed[1:] {
+		all.Join(l.unknown())
 	}
 	return all
 }

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,8 +44,13 @@ func (p *planner) lookup(l *dql.Lookup, shift int64) (value, error) {
 		return v, err
 	}
 	p.found = p.found || len(hits) > 0
+	p.expect(2 * len(hits)) // as most are read for a function of each
+	v.series = make([]Series, 0, len(hits))
+	var b bucket
 	for _, h := range hits {
-		b := bucket{h.Bucket, h.Bucket.Info()}
+		if b.handle != h.Bucket { // they come bucket by bucket
+			b = bucket{h.Bucket, h.Bucket.Info()}
+		}
 		n, err := p.leaf(l.Pos(), b, h.Key, nil, shift)
 		if err != nil {
 			return v, err
@@ -107,7 +111,12 @@ func (p *planner) hitsOf(index source.Index, l *dql.Lookup, shift int64) ([]sour
 		p.out.Lookups = append(p.out.Lookups, did)
 	}
 	slices.SortFunc(hits, func(a, b source.Hit) int {
-		return cmp.Or(strings.Compare(a.Bucket.Info().Name, b.Bucket.Info().Name), bytes.Compare(a.Key, b.Key))
+		if a.Bucket != b.Bucket {
+			if by := strings.Compare(a.Bucket.Info().Name, b.Bucket.Info().Name); by != 0 {
+				return by
+			}
+		}
+		return bytes.Compare(a.Key, b.Key)
 	})
 	return hits, nil
 }

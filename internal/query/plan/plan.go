@@ -97,6 +97,9 @@ func (r *Root) Metric() []byte {
 
 // Stars returns the parts that stand where the pattern has stars, nil without.
 func (r *Root) Stars() []string {
+	if r.pattern == nil { // as of the many series of a lookup
+		return nil
+	}
 	parts, _ := metric.Parts(r.Key)
 	var list []string
 	for i, p := range r.pattern {

@@ -139,6 +139,7 @@ func (p *planner) field(f *dql.Field) error {
 			return err
 		}
 	}
+	p.out.Roots = slices.Grow(p.out.Roots, len(v.series))
 	for _, s := range v.series {
 		s.Of.Uses++
 		r := Root{Series: s}
