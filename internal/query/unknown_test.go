@@ -203,3 +203,21 @@ func TestUnknownSlotsAreCountedOnce(t *testing.T) {
 		t.Errorf("unknown is %+v, want %+v", r.Series[0].Unknown, want)
 	}
 }
+
+// TestReasonsOfResultsStayApart: results that share a damaged read each name the reasons of their
+// own reads.
+func TestReasonsOfResultsStayApart(t *testing.T) {
+	shared := []query.Unknown{{From: 0, Past: 10, Why: "x"}, {From: 20, Past: 30, Why: "y"}, {From: 40, Past: 50, Why: "z"}}
+	e, d := newDamaged(t, shared, []query.Unknown{{From: 60, Past: 70, Why: "of b"}})
+	d.load("x", key(t, "c"), 0, ints(4000, func(int64) int64 { return 1 }))
+	d.lost[string(key(t, "c"))] = []query.Unknown{{From: 80, Past: 90, Why: "of c"}}
+	r, err := e.Query(t.Context(), "SELECT a BUCKET x + b BUCKET x, a BUCKET x + c BUCKET x AFTER 0 FOR 4000s", query.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, own := range []string{"of b", "of c"} {
+		if got, want := r.Series[i].Unknown.Why, []string{"x", "y", "z", own}; !reflect.DeepEqual(got, want) {
+			t.Errorf("the reasons of series %d are %q, want %q", i, got, want)
+		}
+	}
+}

@@ -14,7 +14,7 @@ func (l *leaf) unknown() *holes.List {
 		return nil
 	}
 	h := l.holes.List
-	h.Ranges = slices.Clone(h.Ranges)
+	h.Ranges, h.Why = slices.Clone(h.Ranges), slices.Clone(h.Why) // results that share the read add to them
 	for i := range h.Ranges {
 		for side := range h.Ranges[i] {
 			h.Ranges[i][side] = h.Ranges[i][side]*l.Resolution + l.Shift
