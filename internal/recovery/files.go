@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/manifest"
@@ -30,16 +31,17 @@ type SideVerdict struct {
 	Expected bool
 }
 
-// describe returns what a file says of itself that the MANIFEST does not name, and whether that
-// is enough to take it in. Each kind of file has its line here.
-func describe(fs vfs.FS, dir string, n manifest.FileName) (f manifest.File, ok bool, err error) {
+// describe returns what a file says of itself and of buckets, and whether that is enough to take it
+// in. Each kind of file has its line here.
+func describe(fs vfs.FS, dir string, n manifest.FileName) (f manifest.File, of []buckets.Info, ok bool, err error) {
 	switch n.Kind {
 	case manifest.TagBase, manifest.TagChanges:
-		return mirror.Describe(fs, dir, n)
+		f, ok, err = mirror.Describe(fs, dir, n)
+		return f, nil, ok, err
 	case manifest.EventFile:
 		return eventfile.Describe(fs, dir, n)
 	default:
-		return f, false, nil
+		return f, nil, false, nil
 	}
 }
 
@@ -61,14 +63,18 @@ func (in *Input) listSides(fs vfs.FS, dir string) error {
 	}
 	for i := range in.Sides {
 		f := &in.Sides[i]
-		if f.Temp || f.Foreign || in.State.HasFile(f.Name) || slices.ContainsFunc(in.Strays, func(s manifest.File) bool { return s.Name() == f.Name }) {
+		named := in.State.HasFile(f.Name)
+		if f.Temp || f.Foreign || named && !in.State.Suspect || slices.ContainsFunc(in.Strays, func(s manifest.File) bool { return s.Name() == f.Name }) {
 			continue
 		}
-		said, ok, err := describe(fs, dir, f.Name)
-		if err != nil {
+		said, of, ok, err := describe(fs, dir, f.Name)
+		if err != nil && !named {
 			return fmt.Errorf("side file %s: %w; mend the cause and start again, nothing was changed", f.Path, err)
 		}
-		if ok {
+		if ok && len(of) > 0 {
+			in.Told = append(in.Told, Told{File: said, Buckets: of})
+		}
+		if ok && !named {
 			in.Strays = append(in.Strays, said)
 		}
 	}
@@ -119,6 +125,9 @@ func (p *planner) sides() {
 		}
 	}
 	p.judgeSides(dead)
+	p.told = slices.DeleteFunc(slices.Clone(p.in.Told), func(t Told) bool {
+		return dead(t.File.Name()) || !adopt && !p.in.State.HasFile(t.File.Name())
+	})
 }
 
 // judgeSides gives every file of a side its verdict. Something is removed only on the word of a
@@ -159,6 +168,7 @@ func (p *Plan) sideLines() (lines []Line) {
 		f := &p.LostFiles[i]
 		lines = append(lines, Line{File: datadir.FilePaths(f.Name())[0], Text: fmt.Sprintf("the file is missing in all copies; %d items are lost", f.Items), Damage: true, Side: true})
 	}
+	lines = append(lines, p.told...)
 	for i := range p.Sides {
 		if v := &p.Sides[i]; v.Fate != Keep {
 			lines = append(lines, Line{File: v.File.Path, Text: v.Fate.String() + ": " + v.Why, Damage: !v.Expected, Side: true})

@@ -16,6 +16,8 @@ type Input struct {
 	Sides []SideFile      // in those of sides
 	// Strays are the side files that State does not name and that say what they are.
 	Strays []manifest.File
+	// Told is what side files say of buckets: of all where State is Suspect, of Strays otherwise.
+	Told []Told
 	// Highest is the highest number of a file found anywhere, lost+found included.
 	Highest uint64
 	// LogFrom is the first position of the log that is there, 0 where there is no log.
@@ -93,6 +95,8 @@ type Plan struct {
 	// not have all names that segments have.
 	Rebuilt bool
 	NextSeq uint64
+
+	told []Line // of buckets that side files tell of
 }
 
 // planner is a decision under way.
@@ -107,6 +111,7 @@ type planner struct {
 	outlived map[uint64]bool  // likewise, but nothing that it held counts any more
 	leftover map[uint64]string
 	spoken   []speaker
+	told     []Told // by side files that count
 }
 
 // Decide makes the plan. It does no I/O, and changes nothing that in points to.

@@ -52,6 +52,7 @@ func (p *planner) rebuild() {
 		e.Recall = true // what is taken in may be older than a deletion of which nothing was left
 		p.takeOver()
 	}
+	p.takeBuckets()
 	p.plan.NextSeq = max(st.NextSeq, e.NextSeq, p.in.Highest+1, 1)
 	p.plan.Changed = st.Suspect || len(e.AddSegments)+len(e.RemoveSegments)+len(e.Lost)+len(e.Files.Add)+len(e.Files.Remove) > 0
 	if p.plan.Changed {

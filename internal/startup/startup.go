@@ -231,7 +231,11 @@ func raiseIncarnations(b *columns.Bucket, all []manifest.Tombstones) {
 func (s *start) openLog() (err error) {
 	o := s.o.Log
 	o.FS, o.Dir, o.Logger = s.o.FS, s.path(datadir.WAL), s.o.Logger
-	o.MinLSN = wal.LSN(max(s.found.State.AccountLSN, s.found.Ownership.Highest()+1))
+	highest := max(s.found.State.AccountLSN, s.found.Ownership.Highest()+1)
+	for i := range s.found.State.Files {
+		highest = max(highest, s.found.State.Files[i].Past) // side files have all records below
+	}
+	o.MinLSN = wal.LSN(highest)
 	s.d.Log, err = wal.Open(o)
 	return err
 }

@@ -21,7 +21,6 @@ import (
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/fsck"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/wal"
 )
@@ -120,24 +119,37 @@ func eventBucket(t testing.TB, s *Store) {
 	}
 }
 
+// eventStore opens a store of a clock that stands, with the bucket e, and returns what to open it
+// again with. It flushes and merges by hand. change, unless it is nil, changes the options before.
+func eventStore(t testing.TB, fs vfs.FS, change func(*Options)) (*testClock, Options, *Store) {
+	t.Helper()
+	clock := newTestClock()
+	o := testOptions(fs, clock)
+	byHand(&o)
+	if change != nil {
+		change(&o)
+	}
+	s := mustOpen(t, o)
+	eventBucket(t, s)
+	return clock, o, s
+}
+
 func TestEventsOutliveACrashAfterEveryStep(t *testing.T) {
 	t.Parallel()
 	for step := flush.StepLogSynced; step <= flush.StepSidesSynced; step++ {
 		for _, points := range []bool{false, true} {
 			r := rand.New(rand.NewPCG(uint64(step), 8))
-			clock, fs := newTestClock(), vfs.NewCrashableMem()
-			o := testOptions(fs, clock)
-			byHand(&o)
-			o.WALSync = wal.Always
+			fs := vfs.NewCrashableMem()
 			var clone *vfs.MemFS
 			armed := false
-			o.flushStep = func(n int) {
-				if armed && n == step && clone == nil {
-					clone = fs.CrashClone(vfs.CrashCloneCfg{})
+			clock, o, s := eventStore(t, fs, func(o *Options) {
+				o.WALSync = wal.Always
+				o.flushStep = func(n int) {
+					if armed && n == step && clone == nil {
+						clone = fs.CrashClone(vfs.CrashCloneCfg{})
+					}
 				}
-			}
-			s := mustOpen(t, o)
-			eventBucket(t, s)
+			})
 			var h eventHistory
 			var hp history
 			for i := range 5 {
@@ -193,12 +205,8 @@ func TestEventsAnyCrashLeavesAPrefix(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 9))
-		clock, fs := newTestClock(), vfs.NewCrashableMem()
-		o := testOptions(fs, clock)
-		byHand(&o)
-		o.WALInterval = time.Millisecond
-		s := mustOpen(t, o)
-		eventBucket(t, s)
+		fs := vfs.NewCrashableMem()
+		clock, o, s := eventStore(t, fs, func(o *Options) { o.WALInterval = time.Millisecond })
 		var h eventHistory
 		for range 30 {
 			switch r.IntN(8) {
@@ -248,11 +256,8 @@ func eventFiles(t testing.TB, s *Store) (paths []string) {
 
 func TestAFlippedBitInEventsIsNamed(t *testing.T) {
 	t.Parallel()
-	clock, fs := newTestClock(), vfs.NewMem()
-	o := testOptions(fs, clock)
-	byHand(&o)
-	s := mustOpen(t, o)
-	eventBucket(t, s)
+	fs := vfs.NewMem()
+	clock, o, s := eventStore(t, fs, nil)
 	var h eventHistory
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 20 {
@@ -288,11 +293,8 @@ func TestAFlippedBitInEventsIsNamed(t *testing.T) {
 // A file that is gone is a gap, which the next flush notes: it is one after another start, too.
 func TestAMissingFileOfEventsStaysAGap(t *testing.T) {
 	t.Parallel()
-	clock, fs := newTestClock(), vfs.NewMem()
-	o := testOptions(fs, clock)
-	byHand(&o)
-	s := mustOpen(t, o)
-	eventBucket(t, s)
+	fs := vfs.NewMem()
+	clock, o, s := eventStore(t, fs, nil)
 	var h eventHistory
 	r := rand.New(rand.NewPCG(1, 2))
 	h.send(t, s, r, clock, false)
@@ -317,48 +319,10 @@ func TestAMissingFileOfEventsStaysAGap(t *testing.T) {
 	}
 }
 
-// Without a MANIFEST, files of events are taken in as segments are.
-func TestEventsWithoutAManifest(t *testing.T) {
-	t.Parallel()
-	clock, fs := newTestClock(), vfs.NewMem()
-	o := testOptions(fs, clock)
-	byHand(&o)
-	s := mustOpen(t, o)
-	eventBucket(t, s)
-	var h eventHistory
-	var hp history
-	r := rand.New(rand.NewPCG(1, 3))
-	for range 5 {
-		h.send(t, s, r, clock, false)
-		sendSome(t, s, &hp, r, clock)
-		mustFlush(t, s)
-	}
-	if err := s.Events().Merger.Merge(); err != nil {
-		t.Fatal(err)
-	}
-	h.send(t, s, r, clock, false)
-	if err := s.disk.Log.Sync(); err != nil {
-		t.Fatal(err)
-	}
-	s.Crash()
-	for _, name := range []string{manifest.FirstName, manifest.SecondName} {
-		if err := fs.Remove(s.path(name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s = mustOpen(t, o)
-	h.acked = len(h.sent)
-	h.check(t, s)
-	s.Crash()
-}
-
 func TestLostLogRecordsOfEventsAreGaps(t *testing.T) {
 	t.Parallel()
-	clock, fs := newTestClock(), vfs.NewMem()
-	o := testOptions(fs, clock)
-	byHand(&o)
-	s := mustOpen(t, o)
-	eventBucket(t, s)
+	fs := vfs.NewMem()
+	clock, o, s := eventStore(t, fs, nil)
 	body := bytes.Repeat([]byte("event"), 400)
 	const batches = 30
 	for i := range batches {
@@ -406,11 +370,8 @@ func TestLostLogRecordsOfEventsAreGaps(t *testing.T) {
 
 func TestASnapshotHasTheEvents(t *testing.T) {
 	t.Parallel()
-	clock, fs := newTestClock(), vfs.NewMem()
-	o := testOptions(fs, clock)
-	byHand(&o)
-	s := mustOpen(t, o)
-	eventBucket(t, s)
+	fs := vfs.NewMem()
+	clock, o, s := eventStore(t, fs, nil)
 	var h eventHistory
 	r := rand.New(rand.NewPCG(1, 4))
 	h.send(t, s, r, clock, false)
@@ -440,11 +401,8 @@ func TestASnapshotHasTheEvents(t *testing.T) {
 
 func TestEventsOfADeletedBucketStayAway(t *testing.T) {
 	t.Parallel()
-	clock, fs := newTestClock(), vfs.NewMem()
-	o := testOptions(fs, clock)
-	byHand(&o)
-	s := mustOpen(t, o)
-	eventBucket(t, s)
+	fs := vfs.NewMem()
+	clock, o, s := eventStore(t, fs, nil)
 	var h eventHistory
 	r := rand.New(rand.NewPCG(1, 5))
 	h.send(t, s, r, clock, false)
