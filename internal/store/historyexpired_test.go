@@ -12,21 +12,20 @@ import (
 	"dalmatiner/internal/version"
 )
 
-// TestMarksKnowWhatMergesDropped: a mark has the slot below which merges have dropped what was too old, and
-// says nothing any more once they have dropped what is within the lifetime of now. A lifetime that grows
-// while a merge runs brings that about.
-func TestMarksKnowWhatMergesDropped(t *testing.T) {
+// outlivedBucket returns a store with bucket b of n slots, of which merges have dropped those that had
+// outlived it, and which keeps all from now on.
+func outlivedBucket(t *testing.T, n int64) *Store {
+	t.Helper()
 	clock := newTestClock()
 	o := testOptions(vfs.NewMem(), clock)
 	byHand(&o)
 	s := mustOpen(t, o)
-	defer s.Crash()
+	t.Cleanup(s.Crash)
 	if _, err := s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 1000, TTL: 40_000}); err != nil {
 		t.Fatal(err)
 	}
 	x := mustSession(t, s, "b")
-	const slots = 30_000
-	for part := int64(0); part < slots; part += 1000 {
+	for part := int64(0); part < n; part += 1000 {
 		for slot := part; slot < part+1000; slot++ {
 			x.Point(key(0), uint64(epoch+slot), point.FromInt(1))
 		}
@@ -52,6 +51,16 @@ func TestMarksKnowWhatMergesDropped(t *testing.T) {
 	if err := s.SetTTL("b", 0); err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// TestMarksKnowWhatMergesDropped: a mark has the slot below which merges have dropped what was too old, and
+// says nothing any more once they have dropped what is within the lifetime of now. A lifetime that grows
+// while a merge runs brings that about.
+func TestMarksKnowWhatMergesDropped(t *testing.T) {
+	t.Parallel()
+	const slots = 30_000
+	s := outlivedBucket(t, slots)
 	h, err := s.Bucket("b")
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +81,9 @@ func TestMarksKnowWhatMergesDropped(t *testing.T) {
 	// A merge that began with the lifetime of before ends.
 	if expire(slots - 1000); unchanged(m) {
 		t.Error("points within the lifetime were dropped, and all are said to be unchanged")
+	}
+	if m = h.Mark(); !unchanged(m) {
+		t.Error("a mark behind the merge says nothing")
 	}
 	// What outlives the lifetime of now is no change.
 	if err := s.SetTTL("b", 1000); err != nil {
