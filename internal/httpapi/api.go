@@ -25,6 +25,7 @@ import (
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/httpapi/figures"
+	"dalmatiner/internal/httpapi/running"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/memory"
@@ -150,7 +151,7 @@ type api struct {
 	packers    packers
 	pieces     sync.Pool     // of *bufio.Writer with replyBuffer bytes: most of what a short answer takes
 	turns      chan struct{} // holds one element per running query
-	running    runningQueries
+	running    running.Queries
 	tails      chan struct{} // holds one element for each live tail of events
 	lists      processors
 	queryWait  time.Duration

@@ -41,7 +41,7 @@ func (a *api) root(w http.ResponseWriter, r *http.Request) error {
 	lease := a.Memory.Lease()
 	defer lease.Release() // when the answer is out: until then the result is there
 	opt.Memory = lease
-	end, progress := a.running.begin(param(r, "id"), text)
+	end, progress := a.running.Begin(param(r, "id"), text)
 	defer end()
 	opt.Progress = progress
 	result, err := a.run(r.Context(), text, opt)
@@ -141,4 +141,9 @@ func (a *api) asset(w http.ResponseWriter, r *http.Request) error {
 		return write(w, http.StatusOK, file.MediaType, file.Gzipped)
 	}
 	return write(w, http.StatusOK, file.MediaType, file.Body)
+}
+
+// queries lists the running queries, or that of one name.
+func (a *api) queries(w http.ResponseWriter, r *http.Request) error {
+	return writeJSON(w, a.running.Current(param(r, "id")))
 }

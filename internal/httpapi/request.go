@@ -11,6 +11,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"dalmatiner/internal/httpapi/running"
 	"dalmatiner/internal/query"
 )
 
@@ -161,8 +162,8 @@ func (a *api) queryOptions(r *http.Request) (query.Options, error) {
 	default:
 		return o, badRequest("cache=%s: known are off, which computes the answer anew, and on, which is the default", cache)
 	}
-	if id := param(r, "id"); len(id) > maxQueryID {
-		return o, badRequest("id: the name of a query has %d bytes, the limit is %d", len(id), maxQueryID)
+	if id := param(r, "id"); len(id) > running.MaxID {
+		return o, badRequest("id: the name of a query has %d bytes, the limit is %d", len(id), running.MaxID)
 	}
 	if width := param(r, "width"); width != "" {
 		n, err := strconv.Atoi(width)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"dalmatiner/internal/httpapi/running"
 	"dalmatiner/internal/query"
 )
 
@@ -15,14 +16,14 @@ import (
 func TestRunningQueries(t *testing.T) {
 	s := newFakeStore(t)
 	o := testOptions(s)
-	running, release := make(chan struct{}), make(chan struct{})
+	started, release := make(chan struct{}), make(chan struct{})
 	o.Engine = engineFunc(func(context.Context, string) (*query.Result, error) {
-		running <- struct{}{}
+		started <- struct{}{}
 		<-release
 		return &query.Result{}, nil
 	})
 	h := New(o)
-	list := func(target string) (list []runningQuery) {
+	list := func(target string) (list []running.Query) {
 		t.Helper()
 		if err := json.Unmarshal(get(target).send(h).Body.Bytes(), &list); err != nil {
 			t.Fatal(err)
@@ -32,13 +33,13 @@ func TestRunningQueries(t *testing.T) {
 	if l := list("/admin/queries"); len(l) != 0 {
 		t.Fatalf("before any there are %+v", l)
 	}
-	long := "SELECT " + strings.Repeat("x", 2*shownQuery)
+	long := "SELECT " + strings.Repeat("x", 2*running.Shown)
 	done := make(chan int)
 	for _, target := range []string{"/?id=mine&q=first", "/?q=" + strings.ReplaceAll(long, " ", "+")} {
 		go func() { done <- get(target).send(h).Code }()
-		<-running
+		<-started
 	}
-	if l := list("/admin/queries"); len(l) != 2 || l[0].ID != "mine" || l[0].Query != "first" || l[1].Query != long[:shownQuery] {
+	if l := list("/admin/queries"); len(l) != 2 || l[0].ID != "mine" || l[0].Query != "first" || l[1].Query != long[:running.Shown] {
 		t.Errorf("there are %+v", l)
 	}
 	if l := list("/admin/queries?id=mine"); len(l) != 1 || l[0].Query != "first" || l[0].Share != 0 {
@@ -53,7 +54,7 @@ func TestRunningQueries(t *testing.T) {
 	if l := list("/admin/queries"); len(l) != 0 {
 		t.Errorf("after all there are %+v", l)
 	}
-	if w := get("/?q=x&id=" + strings.Repeat("i", maxQueryID+1)).send(h); w.Code != http.StatusBadRequest {
+	if w := get("/?q=x&id=" + strings.Repeat("i", running.MaxID+1)).send(h); w.Code != http.StatusBadRequest {
 		t.Errorf("a long name: status %d", w.Code)
 	}
 }
