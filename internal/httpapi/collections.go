@@ -3,10 +3,12 @@ package httpapi
 import (
 	"cmp"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/httpapi/taglist"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/tags"
@@ -20,8 +22,8 @@ type metricList struct {
 	page   taglist.Page
 }
 
-// collectionMetrics lists the metrics of a collection, by the names that tags gave them; a bucket
-// without tags is a collection of its metrics. They are whole ones, or with a prefix or a depth
+// collectionMetrics lists the metrics of a collection: by the names that tags gave them, and those of
+// the bucket of its name that have none there. They are whole ones, or with a prefix or a depth
 // the distinct beginnings of that many parts below it.
 func (a *api) collectionMetrics(w http.ResponseWriter, r *http.Request) error {
 	nameText, _, _ := strings.Cut(behind(r, 1), "/")
@@ -40,33 +42,73 @@ func (a *api) collectionMetrics(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if a.Tags.Index().Known([]byte(l.name)) {
-		return tagRoutes{a}.metrics(w, r, l, list)
-	}
+	known := a.Tags.Index().Known([]byte(l.name))
 	b, err := a.bucketAt(nameText)
+	switch {
+	case errors.Is(err, buckets.ErrUnknown) && known:
+		return a.listCollection(w, r, l, list, nil)
+	case err != nil:
+		return err
+	case !known && l.parts == 0 && l.page == (taglist.Page{}):
+		if list.written, err = a.lists.take(r.Context()); err != nil {
+			return err
+		}
+		defer list.written()
+		err = a.Store.Metrics(r.Context(), b, l.prefix, list.addKey)
+		return a.finishList(list, b.Name, err)
+	}
+	return a.listCollection(w, r, l, list, &b)
+}
+
+// listCollection lists the metrics that tags put into a collection, and those of a bucket of its name that they
+// do not; nil: there is none.
+func (a *api) listCollection(w http.ResponseWriter, r *http.Request, l metricList, list *nameList, b *buckets.Info) error {
+	first := taglist.NewFirst(l.page, sortedNames, heldBytes)
+	tagged, err := tagRoutes{a}.run(w, r, taglist.Metrics(l.page, []byte(l.name), l.prefix, l.parts), list.lease)
 	if err != nil {
 		return err
+	}
+	if tagged.More && l.page.Limit == 0 {
+		return tooLong(tags.MaxListBytes / 2)
+	}
+	last := "" // what is behind it is left to the next part
+	for _, e := range tagged.Elements {
+		first.Add([]byte(e.Text))
+		last = e.Text
 	}
 	if list.written, err = a.lists.take(r.Context()); err != nil {
 		return err
 	}
 	defer list.written()
-	if l.parts == 0 && l.page == (taglist.Page{}) {
-		err = a.Store.Metrics(r.Context(), b, l.prefix, list.addKey)
-		return a.finishList(list, b.Name, err)
+	if b != nil {
+		member := tags.Members(a.Tags.Index(), []byte(l.name), b.ID)
+		err = a.Store.Metrics(r.Context(), *b, l.prefix, func(key []byte) bool {
+			if l.parts > 0 && len(key) == len(l.prefix) || member(key) {
+				return true
+			}
+			if of := l.of(key); !tagged.More || string(of) <= last {
+				first.Add(of)
+			}
+			return list.charge(first.Held())
+		})
 	}
-	first := taglist.NewFirst(l.page, sortedNames, heldBytes)
-	err = a.Store.Metrics(r.Context(), b, l.prefix, func(key []byte) bool {
-		if l.parts == 0 || len(key) > len(l.prefix) {
-			first.Add(l.of(key))
-		}
-		return list.charge(first.Held())
-	})
 	if err = cmp.Or(list.err, err); err != nil {
 		return err
 	}
 	keys, more := first.Sorted()
-	return l.write(w, r, list, keys, more, heldBytes)
+	if more = more || tagged.More; more && l.page.Limit == 0 {
+		return tooLong(heldBytes)
+	}
+	if more && len(keys) > 0 {
+		linkNext(w, r, base64.URLEncoding.EncodeToString([]byte(keys[len(keys)-1])))
+	}
+	list.names = keys
+	return list.finish()
+}
+
+// tooLong is the error of a list that can only be asked for in parts; it has so many bytes at most.
+func tooLong(most int) error {
+	return badRequest("%v, or ask with a longer prefix or a smaller depth", taglist.ErrLong(sortedNames, most))
 }
 
 func metricListOf(r *http.Request, nameText, prefixText string) (l metricList, err error) {
@@ -103,32 +145,6 @@ func (l *metricList) of(key []byte) []byte {
 		return key
 	}
 	return metric.Beginning(key, l.parts)
-}
-
-// metrics lists those of a collection that tags made.
-func (a tagRoutes) metrics(w http.ResponseWriter, r *http.Request, l metricList, list *nameList) error {
-	found, err := a.run(w, r, taglist.Metrics(l.page, []byte(l.name), l.prefix, l.parts), list.lease)
-	if err != nil {
-		return err
-	}
-	var keys []string
-	for _, e := range found.Elements {
-		keys = append(keys, e.Text)
-	}
-	list.written = func() {}
-	return l.write(w, r, list, keys, found.More, tags.MaxListBytes/2)
-}
-
-// write answers with keys in their order, of which a list has at most so many bytes.
-func (l *metricList) write(w http.ResponseWriter, r *http.Request, list *nameList, keys []string, more bool, most int) error {
-	if more && l.page.Limit == 0 {
-		return badRequest("%v, or ask with a longer prefix or a smaller depth", taglist.ErrLong(sortedNames, most))
-	}
-	if more && len(keys) > 0 {
-		linkNext(w, r, base64.URLEncoding.EncodeToString([]byte(keys[len(keys)-1])))
-	}
-	list.names = keys
-	return list.finish()
 }
 
 // decodeKey reads a metric as /collections prints it: the key in base64, which

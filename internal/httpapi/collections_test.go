@@ -15,12 +15,23 @@ import (
 // The parts of a list, one behind the other, are the whole list.
 func TestPartsOfAListAreTheList(t *testing.T) {
 	f := newFakeStore(t)
+	b, err := f.BucketByName("b")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var changes []tags.Change
 	for i := range 400 {
 		f.put(t, 1, func(int64) uint64 { return 0 }, "many", fmt.Sprintf("%d", i*7919%500), fmt.Sprint(i))
 		name, err := metric.Key("m", fmt.Sprint(i*31%97))
 		if err != nil {
 			t.Fatal(err)
+		}
+		if i%3 == 0 { // has another name in the collection of its bucket
+			of, err := metric.Key("many", fmt.Sprint(i*7919%500), fmt.Sprint(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			changes = append(changes, tags.Change{Bucket: b.ID, Key: of, Collection: []byte("b"), Name: name, Clock: 1})
 		}
 		key := fmt.Appendf(nil, "\x03%03d", i)
 		changes = append(changes, tags.Change{Bucket: 2, Key: key, Collection: fmt.Appendf(nil, "c%d", i%30), Name: name, Clock: 1},

@@ -64,6 +64,23 @@ func QuotedGlob(pieces [][]byte) string {
 	return b.String()
 }
 
+// Stored reports whether only a series with a stored tag can meet a condition. nil is met by all.
+func (c *Cond) Stored() bool {
+	if c == nil {
+		return false
+	}
+	switch c.Op {
+	case And:
+		return c.Left.Stored() || c.Right.Stored()
+	case Or:
+		return c.Left.Stored() && c.Right.Stored()
+	case Not:
+		return false
+	}
+	_, implied := impliedTag(c.Tag)
+	return !implied
+}
+
 // Untagged returns what tells whether a condition holds for a series that has no tags but those
 // of its key. nil holds for all. An error is that of a regular expression.
 func (c *Cond) Untagged() (holds func(key []byte) bool, err error) {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"dalmatiner/internal/metric"
 )
 
 // value is what a series of the model has as a tag, and whether it does.
@@ -80,6 +82,30 @@ func naiveGlob(pieces [][]byte, value string) bool {
 var patterns = []string{
 	"web1", "web[12]", "web.*", ".*", ".+", "", "(web)?1?", "(?i)WEB.", "w.b1|eu", "(eu|us|web2)", "e(u|x)", ".*b.*", "(.*)1", "[^w].*", "^web1$",
 	"web1|", "(a|b|web)(1|2|)", `a\x{fffd}`, "a.", "a�", "w{1,2}eb1", "a+", `\x61.`, "(?-s:.)*", "[a-z]{2}", "[0-9]", "2|3", "b|c",
+}
+
+// TestStoredConditions: what only a stored tag meets holds for no series without tags.
+func TestStoredConditions(t *testing.T) {
+	stored := 0
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCond(t, 3)
+		holds, err := c.Untagged()
+		if err != nil || !c.Stored() {
+			return
+		}
+		stored++
+		parts := rapid.SliceOfN(rapid.SampledFrom([]string{"", "a", "b", "cpu"}), 1, 3).Draw(t, "parts")
+		key, err := metric.Key(parts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if holds(key) {
+			t.Fatalf("%s holds for %q, which has no tags", c, key)
+		}
+	})
+	if stored == 0 {
+		t.Error("no condition needed a stored tag")
+	}
 }
 
 func drawCond(t *rapid.T, depth int) *Cond {

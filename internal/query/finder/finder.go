@@ -11,8 +11,9 @@ import (
 	"dalmatiner/internal/tags"
 )
 
-// Index is a source.Index over tags. A collection of which there are no tags, but a bucket of its
-// name, has the series of the bucket: each is known by its key, and has the tags of its key only.
+// Index is a source.Index over tags. Where a bucket has the name of a collection, the collection
+// also has those series of the bucket that tags do not put there: each is known by its key, and has the
+// tags of its key only.
 type Index struct {
 	Tags    *tags.Index
 	Buckets Buckets
@@ -39,22 +40,34 @@ const Grace = time.Hour
 func (x *Index) Lookup(ctx context.Context, l source.Lookup, fn func(source.Hit) bool) error {
 	q := tags.Query{Collection: []byte(l.Collection), Metric: l.Metric, Where: CondOf(l.Where)}
 	f := &find{Index: x, ctx: ctx, l: l, fn: fn}
-	if !x.Tags.Known(q.Collection) {
-		err := f.untagged(q.Where)
-		if err == nil && !f.found {
-			err = f.miss(&q)
+	known := x.Tags.Known(q.Collection)
+	if !known || !q.Where.Stored() {
+		if err := f.untagged(q.Where, known); err != nil {
+			return err
 		}
-		return err
 	}
-	for _, d := range l.Tags {
+	if known && !f.ended {
+		if err := f.tagged(&q); err != nil {
+			return err
+		}
+	}
+	if f.found {
+		return nil
+	}
+	return f.miss(&q)
+}
+
+// tagged finds the series of the collection in the index.
+func (f *find) tagged(q *tags.Query) error {
+	for _, d := range f.l.Tags {
 		q.Want = append(q.Want, nameOf(d))
 	}
 	handles := make(map[uint64]source.Bucket)
 	var failed error
-	steps, err := x.Tags.Lookup(ctx, &q, func(h *tags.Hit) (more bool) {
+	steps, err := f.Tags.Lookup(f.ctx, q, func(h *tags.Hit) (more bool) {
 		b, ok := handles[h.Bucket]
 		if !ok {
-			b, failed = x.Buckets.Tagged(h.Bucket)
+			b, failed = f.Buckets.Tagged(h.Bucket)
 			if errors.Is(failed, source.ErrUnknownBucket) { // it was deleted just now
 				b, failed = nil, nil
 			}
@@ -62,6 +75,9 @@ func (x *Index) Lookup(ctx context.Context, l source.Lookup, fn func(source.Hit)
 		}
 		if b == nil {
 			return failed == nil
+		}
+		if f.bare[string(h.Key)] && b.Info().Name == f.l.Collection {
+			return true
 		}
 		more, failed = f.hit(b, h.Key, h.Values)
 		return more && failed == nil
@@ -72,10 +88,7 @@ func (x *Index) Lookup(ctx context.Context, l source.Lookup, fn func(source.Hit)
 	for _, s := range steps {
 		f.step(source.Step(s))
 	}
-	if err = errors.Join(err, failed); err == nil && !f.found {
-		err = f.miss(&q)
-	}
-	return err
+	return errors.Join(err, failed)
 }
 
 // find is a lookup under way.
@@ -94,6 +107,9 @@ type find struct {
 	ended  bool // fn has returned false
 
 	found bool // a series with points in the range
+
+	// Series that were found without tags, and may get some before the index is asked.
+	bare map[string]bool
 }
 
 // together is how many series are looked at together.
@@ -167,8 +183,9 @@ func (f *find) flush() (more bool, err error) {
 	return true, nil
 }
 
-// untagged finds the series of the bucket that is named as the collection, if there is one.
-func (f *find) untagged(where *tags.Cond) error {
+// untagged finds the series of the bucket that is named as the collection, if there is one. With
+// known, those are left out that the index has in the collection.
+func (f *find) untagged(where *tags.Cond, known bool) error {
 	b, err := f.Buckets.Bucket(f.l.Collection)
 	if errors.Is(err, source.ErrUnknownBucket) {
 		return nil
@@ -180,13 +197,20 @@ func (f *find) untagged(where *tags.Cond) error {
 	if err != nil {
 		return err
 	}
+	member := func([]byte) bool { return false }
+	if known {
+		f.bare = make(map[string]bool)
+		member = tags.Members(f.Tags, []byte(f.l.Collection), b.Info().ID)
+	}
 	s := source.Step{What: "all series of the bucket"}
 	var failed error
 	look := func(key []byte) bool {
-		if s.Checked++; !holds(key) {
+		if s.Checked++; !holds(key) || member(key) {
 			return true
 		}
-		s.Found++
+		if s.Found++; known {
+			f.bare[string(key)] = true
+		}
 		values := make([][]byte, len(f.l.Tags))
 		for i, d := range f.l.Tags {
 			values[i] = tags.ImpliedValue(nameOf(d), key)

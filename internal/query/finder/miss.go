@@ -45,7 +45,7 @@ func (m *missing) why() (reason string, near []string) {
 		return "there is no " + collection, m.near(m.l.Collection, list)
 	}
 	if m.q.Metric != nil && !m.finds(nil) {
-		return collection + " has no metric " + metric.Text(m.q.Metric), m.nearMetrics()
+		return m.noMetric(collection)
 	}
 	if m.q.Metric != nil {
 		collection = "metric " + metric.Text(m.q.Metric) + " of " + collection
@@ -60,6 +60,22 @@ func (m *missing) why() (reason string, near []string) {
 		return "no series of " + collection + " meets all conditions, though some meet each of them", nil
 	}
 	return "all such series of " + collection + " have their points more than an hour before or behind the range", nil
+}
+
+// noMetric says that the collection does not have the metric, or not with tags.
+func (m *missing) noMetric(collection string) (reason string, near []string) {
+	text := metric.Text(m.q.Metric)
+	if b, err := m.Buckets.Bucket(m.l.Collection); err == nil {
+		there, err := b.Series(m.q.Metric).Exists(m.ctx)
+		switch {
+		case err != nil || !there:
+		case tags.Members(m.Tags, m.q.Collection, b.Info().ID)(m.q.Metric):
+			return collection + " knows " + text + " by another name", nil
+		default:
+			return "metric " + text + " of " + collection + " has no tags but those of its key", nil
+		}
+	}
+	return collection + " has no metric " + text, m.nearMetrics()
 }
 
 // lacking says that no series meets a condition.
