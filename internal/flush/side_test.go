@@ -2,6 +2,7 @@ package flush_test
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -81,5 +82,6 @@ func (s *side) notes() {
 	}
 	files, err := s.w.Disk.List("/data/tags")
 	s.w.Must(err)
+	slices.Sort(files) // the file system has no order
 	s.w.Printf("  notes: named %d, files %s, wait %d\n", named, files, s.pending)
 }
