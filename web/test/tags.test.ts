@@ -14,9 +14,9 @@ const status = () => tab.page.locator('.cardinality [role=status]')
 
 /** Agent 0 has odd tags, the others plain ones. */
 async function tag(): Promise<void> {
-  const lines = [0, 1, 2].flatMap((agent) => [1, 2, 3, 4].map((m) => JSON.stringify({
+  const lines = [0, 1, 2].flatMap((agent) => [0, 1, 2, 3].map((m) => JSON.stringify({
     bucket: 'shop', metric: ['agent', `     ${agent}`, 'metrics', `     ${m}`], collection: 'fleet', name: [`m${m}`],
-    tags: { host: agent ? `web${agent}` : "o\\'dd one", 'k8s:app': m < 3 ? 'shop' : 'cart', ...(agent ? {} : { 'n\\:s:x y': 'v' }) },
+    tags: { host: agent ? `web${agent}` : "o\\'dd one", 'k8s:app': m < 2 ? 'shop' : 'cart', ...(agent ? {} : { 'n\\:s:x y': 'v' }) },
   })))
   const answer = await fetch(`${node.url}tags`, { method: 'POST', headers: { 'X-Dalmatiner': '1' }, body: lines.join('\n') })
   const report = await answer.text()
