@@ -9,17 +9,12 @@ func (g Given) Has(c *Change) bool {
 	x := g.In
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	collection, ok := x.collections.find(c.Collection)
-	bucket, known := x.buckets.of[c.Bucket]
-	if !ok || !known {
-		return false
-	}
-	id, ok := x.find(seriesHash(c.Bucket, c.Key), bucket, collection, c.Key)
+	encoded, ok := rowOf(x, c.Collection, c.Bucket, c.Key)
 	if !ok {
 		return false
 	}
 	var r row
-	new(rowCodec).decode(&r, x.rows.get(x.at[id]), x.nodes.ids)
+	new(rowCodec).decode(&r, encoded, x.nodes.ids)
 	for i := range c.Set {
 		t := &c.Set[i]
 		if r.cleared.some || Implied(t.Namespace, t.Name) {

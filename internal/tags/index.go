@@ -85,22 +85,32 @@ func (x *Index) find(hash, bucket, collection uint32, key []byte) (id uint32, ok
 	}
 }
 
+// rowOf returns the encoded row of a series of a bucket in a collection, while x is locked. The
+// series may have left the collection.
+func rowOf(x *Index, collection []byte, bucket uint64, key []byte) (encoded []byte, ok bool) {
+	c, ok := x.collections.find(collection)
+	b, known := x.buckets.of[bucket]
+	if !ok || !known {
+		return nil, false
+	}
+	id, ok := x.find(seriesHash(bucket, key), b, c, key)
+	if !ok {
+		return nil, false
+	}
+	return x.rows.get(x.at[id]), true
+}
+
 // Fits returns an error that wraps ErrLimit where a series would have more than MaxTags tags
 // with a change, removed ones included. Apply takes such a change as well: copies of the index
 // must agree. Whoever takes changes from senders asks first.
 func (x *Index) Fits(c *Change) error {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	collection, ok := x.collections.find(c.Collection)
-	bucket, known := x.buckets.of[c.Bucket]
-	if !ok || !known || c.Replace {
+	encoded, ok := rowOf(x, c.Collection, c.Bucket, c.Key)
+	if !ok || c.Replace {
 		return nil
 	}
-	id, ok := x.find(seriesHash(c.Bucket, c.Key), bucket, collection, c.Key)
-	if !ok {
-		return nil
-	}
-	_, _, _, rest := keyOf(x.rows.get(x.at[id]))
+	_, _, _, rest := keyOf(encoded)
 	t, _, _ := openTags(rest)
 	if n := int(t.left) + len(c.Set) + len(c.Removed); n > MaxTags {
 		return invalid("series %s may have %d tags in collection %s with it, the limit is %d: replace them",

@@ -7,16 +7,11 @@ func Members(x *Index, collection []byte, bucket uint64) func(key []byte) bool {
 	return func(key []byte) bool {
 		x.mu.RLock()
 		defer x.mu.RUnlock()
-		c, ok := x.collections.find(collection)
-		b, known := x.buckets.of[bucket]
-		if !ok || !known {
-			return false
-		}
-		id, ok := x.find(seriesHash(bucket, key), b, c, key)
+		encoded, ok := rowOf(x, collection, bucket, key)
 		if !ok {
 			return false
 		}
-		codec.decode(&r, x.rows.get(x.at[id]), x.nodes.ids)
+		codec.decode(&r, encoded, x.nodes.ids)
 		return r.visible()
 	}
 }
