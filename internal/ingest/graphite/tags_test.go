@@ -204,6 +204,7 @@ func TestATaggerThatHasFailed(t *testing.T) {
 	f := newFixture(t, func(_ *store.Options, o *Options) { o.Tags = to })
 	c := f.dial("tcp", f.text)
 	f.send(c, "a;dc=eu 1 -1\n")
+	f.eventually("the point is stored", func() bool { c := f.counts(); return c.Received() == 1 }) // before it, no connection may be open yet
 	f.eventually("the connection is closed", func() bool { return f.srv.Connections().Open() == 0 })
 	if got := f.counts(); got.Accepted != 1 {
 		t.Errorf("account %+v", got)
