@@ -3,18 +3,15 @@
 package guard
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/cpu"
@@ -228,7 +225,7 @@ func (g *guarded) load(ctx context.Context, c haggar.Config) (l loaded, err erro
 		return g.Start(data, "merge.background=off", "self_monitor=off")
 	}
 	end := func(s *server.Server) error {
-		if l.loading, err = mallocs(ctx, s); err != nil {
+		if l.loading, err = s.Metric(ctx, mallocs); err != nil {
 			return err
 		}
 		for _, q := range queries(&c) {
@@ -243,6 +240,9 @@ func (g *guarded) load(ctx context.Context, c haggar.Config) (l loaded, err erro
 	l.DDB, err = load.On(ctx, g.Env, c, start, end)
 	return l, errors.Join(err, os.RemoveAll(data))
 }
+
+// mallocs is the allocations on the server's Go heap since its start.
+const mallocs = "go_memstats_mallocs_total"
 
 // A query is asked askedRuns times in each of askedRounds rounds.
 const (
@@ -277,7 +277,7 @@ func askedMallocs(ctx context.Context, s *server.Server, q *load.Query) (float64
 	}
 	least := math.Inf(1)
 	for range askedRounds {
-		before, err := mallocs(ctx, s)
+		before, err := s.Metric(ctx, mallocs)
 		if err != nil {
 			return 0, err
 		}
@@ -286,31 +286,11 @@ func askedMallocs(ctx context.Context, s *server.Server, q *load.Query) (float64
 				return 0, err
 			}
 		}
-		after, err := mallocs(ctx, s)
+		after, err := s.Metric(ctx, mallocs)
 		if err != nil {
 			return 0, err
 		}
 		least = min(least, (after-before)/askedRuns)
 	}
 	return least, nil
-}
-
-// mallocs returns the allocations on the server's Go heap since its start.
-func mallocs(ctx context.Context, s *server.Server) (float64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.HTTP+"/metrics", nil)
-	if err != nil {
-		return 0, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, err
-	}
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		if text, ok := strings.CutPrefix(lines.Text(), "go_memstats_mallocs_total "); ok {
-			return strconv.ParseFloat(text, 64)
-		}
-	}
-	return 0, fmt.Errorf("/metrics has no go_memstats_mallocs_total: %w", lines.Err())
 }

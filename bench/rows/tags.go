@@ -1,15 +1,11 @@
 package rows
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"dalmatiner/bench/load"
@@ -156,7 +152,7 @@ func (b *bench) importTags(ctx context.Context, s *server.Server, c *haggar.Conf
 
 // tagMemoryFigure adds what a series with its tags takes beside its name.
 func (b *bench) tagMemoryFigure(ctx context.Context, s *server.Server, c *haggar.Config, area string, n int) error {
-	held, err := tagMemory(ctx, s)
+	held, err := s.Metric(ctx, `dalmatiner_memory_bytes{pool="tags"}`)
 	if err != nil {
 		return err
 	}
@@ -165,26 +161,6 @@ func (b *bench) tagMemoryFigure(ctx context.Context, s *server.Server, c *haggar
 	}
 	b.table.Add(report.Figure{Area: area, What: "memory beside the name, after a start", Unit: "B/series", Value: held / float64(n), Budget: tagBytesBudget})
 	return nil
-}
-
-// tagMemory returns the bytes of the pool of tags.
-func tagMemory(ctx context.Context, s *server.Server) (float64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.HTTP+"/metrics", nil)
-	if err != nil {
-		return 0, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, err
-	}
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), `dalmatiner_memory_bytes{pool="tags"} `); ok {
-			return strconv.ParseFloat(value, 64)
-		}
-	}
-	return 0, errors.Join(lines.Err(), errors.New("/metrics has no pool of tags"))
 }
 
 // tagLookups takes the time of lookups as queries make them, of series that have points in memory.
