@@ -46,7 +46,7 @@ func (a *api) collectionMetrics(w http.ResponseWriter, r *http.Request) error {
 	b, err := a.bucketAt(nameText)
 	switch {
 	case errors.Is(err, buckets.ErrUnknown) && known:
-		return a.listCollection(w, r, l, list, nil)
+		return a.listCollection(w, r, l, list, known, nil)
 	case err != nil:
 		return err
 	case !known && l.parts == 0 && l.page == (taglist.Page{}):
@@ -57,16 +57,18 @@ func (a *api) collectionMetrics(w http.ResponseWriter, r *http.Request) error {
 		err = a.Store.Metrics(r.Context(), b, l.prefix, list.addKey)
 		return a.finishList(list, b.Name, err)
 	}
-	return a.listCollection(w, r, l, list, &b)
+	return a.listCollection(w, r, l, list, known, &b)
 }
 
-// listCollection lists the metrics that tags put into a collection, and those of a bucket of its name that they
-// do not; nil: there is none.
-func (a *api) listCollection(w http.ResponseWriter, r *http.Request, l metricList, list *nameList, b *buckets.Info) error {
+// listCollection lists the metrics that tags put into a collection, where it is known to them, and those
+// of a bucket of its name that they do not; nil: there is none.
+func (a *api) listCollection(w http.ResponseWriter, r *http.Request, l metricList, list *nameList, known bool, b *buckets.Info) (err error) {
 	first := taglist.NewFirst(l.page, sortedNames, heldBytes)
-	tagged, err := tagRoutes{a}.run(w, r, taglist.Metrics(l.page, []byte(l.name), l.prefix, l.parts), list.lease)
-	if err != nil {
-		return err
+	var tagged tags.List
+	if known {
+		if tagged, err = (tagRoutes{a}).run(w, r, taglist.Metrics(l.page, []byte(l.name), l.prefix, l.parts), list.lease); err != nil {
+			return err
+		}
 	}
 	if tagged.More && l.page.Limit == 0 {
 		return tooLong(tags.MaxListBytes / 2)
