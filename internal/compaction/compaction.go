@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/background"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/clock"
 	"dalmatiner/internal/damage"
@@ -102,13 +103,15 @@ type Compactor struct {
 
 	wanted chan struct{}
 
-	outputBytes atomic.Int64 // index and names of the file being written
+	work *background.Work // its memory is index and names of the file being written
 
 	merges, mergedBytes, pointsDeleted atomic.Int64
 }
 
 // New returns a Compactor.
-func New(o Options) *Compactor { return &Compactor{o: o, wanted: make(chan struct{}, 1)} }
+func New(o Options) *Compactor {
+	return &Compactor{o: o, wanted: make(chan struct{}, 1), work: background.New(o.Yields)}
+}
 
 // Want asks for a merge in the background.
 func (c *Compactor) Want() {
@@ -154,7 +157,7 @@ func (c *Compactor) Counts() Counts {
 }
 
 // OutputBytes returns the memory of index and names of the file that is being written.
-func (c *Compactor) OutputBytes() int64 { return c.outputBytes.Load() }
+func (c *Compactor) OutputBytes() int64 { return c.work.Bytes() }
 
 // Pause waits for a merge under way, and lets none begin before resume is called.
 func (c *Compactor) Pause() (resume func()) {

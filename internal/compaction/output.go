@@ -61,10 +61,10 @@ func (o *output) add(bucket uint64, c *window.Chunk) error {
 		}
 		o.bytes += int64(n)
 	}
-	if err := o.m.pace(o.ctx); err != nil {
+	if err := o.m.turn.Yield(o.ctx); err != nil {
 		return err
 	}
-	o.m.c.outputBytes.Add(indexCost)
+	o.m.turn.Grow(indexCost)
 	o.last = h
 	o.bytes += int64(len(c.Data)) + indexCost
 	return o.w.Add(bucket, h, c.Number, c.Header.Count, c.Data)
@@ -102,7 +102,7 @@ func (o *output) carry() error {
 	for _, seq := range m.plan.Remove {
 		names += m.source(seq).Reader.IdentityBytes()
 	}
-	m.c.outputBytes.Add(names)
+	m.turn.Grow(names)
 	o.w.Reserve(0, 0, names)
 	for _, seq := range m.plan.Remove {
 		seg := m.source(seq)
@@ -140,7 +140,7 @@ func (m *merging) identities() (n int64) {
 func (o *output) end(giveUp bool) error {
 	w := o.w
 	o.w = nil
-	o.m.c.outputBytes.Store(0)
+	o.m.turn.Hold(0)
 	switch {
 	case w == nil:
 		return nil

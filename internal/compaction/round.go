@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"dalmatiner/internal/background"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
@@ -30,7 +31,7 @@ type merging struct {
 	writers []*segment.Writer // of them, sealed
 	carried bool              // the identities of what goes away are in an output
 	late    map[uint64]map[manifest.Range]int64
-	turn    time.Time // since when it works without a look at who waits
+	turn    *background.Turn
 
 	purged  uint64                        // the outputs hold nothing that was deleted below
 	tombs   map[uint64]version.Tombstones // of the buckets that have any, when the round began
@@ -50,6 +51,7 @@ func (c *Compactor) round(ctx context.Context, all bool) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	defer m.turn.End()
 	short, err := m.makePlan(all)
 	if err != nil {
 		return Result{}, fmt.Errorf("merge: %w", err)
@@ -96,7 +98,7 @@ func (c *Compactor) begin() (*merging, error) {
 		return nil, version.ErrClosed
 	}
 	now := c.o.Versions.Latest()
-	m := &merging{c: c, late: map[uint64]map[manifest.Range]int64{}, met: map[uint64]bool{}, purged: c.o.Dir.NextNumber(),
+	m := &merging{c: c, turn: c.work.Begin(), late: map[uint64]map[manifest.Range]int64{}, met: map[uint64]bool{}, purged: c.o.Dir.NextNumber(),
 		tombs: map[uint64]version.Tombstones{}, sources: slices.Clone(now.Segments)}
 	for _, b := range c.o.Buckets.Buckets() {
 		if t := now.Tombstones(b.ID); len(t) > 0 {

@@ -64,7 +64,7 @@ func (s *Local) fill(w *eventfile.Writer, meta *eventfile.Meta, tables []*table)
 		if !ok {
 			continue
 		}
-		written, err := s.copyTo(w, &info, tables, nil)
+		written, err := s.copyTo(w, &info, tables, nil, func(int64) error { return nil })
 		if err != nil {
 			return err
 		}
@@ -80,8 +80,12 @@ func (s *Local) fill(w *eventfile.Writer, meta *eventfile.Meta, tables []*table)
 	return nil
 }
 
+// yieldEvery is after how many events copyTo says that it is a good moment to yield.
+const yieldEvery = 64
+
 // copyTo writes the events of a bucket that have not expired, and reports whether there were any.
-func (s *Local) copyTo(w *eventfile.Writer, info *buckets.Info, tables []*table, files []*file) (written bool, err error) {
+// yield is called often, with the memory that this takes, and its error ends it.
+func (s *Local) copyTo(w *eventfile.Writer, info *buckets.Info, tables []*table, files []*file, yield func(held int64) error) (written bool, err error) {
 	m := newMerged(s, info.ID, s.o.livesFrom(info), maxTime, tables, files, false)
 	lives := s.o.livesFrom(info)
 	var unread error
@@ -95,7 +99,13 @@ func (s *Local) copyTo(w *eventfile.Writer, info *buckets.Info, tables []*table,
 		b := &f.reader.Blocks[block]
 		s.addLost(w, eventfile.Lost{Bucket: info.ID, First: b.First, Last: b.Last, Events: b.Events})
 	}
+	n := 0
 	for e := m.next(); e != nil; e = m.next() {
+		if n++; n%yieldEvery == 0 {
+			if err := yield(m.memory() + w.Pending()); err != nil {
+				return written, err
+			}
+		}
 		if e.Time >= lives {
 			written = true
 			if err := w.Add(info.ID, e); err != nil {

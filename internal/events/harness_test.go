@@ -39,6 +39,8 @@ type node struct {
 	damage  []string
 	pending int64
 	full    bool
+	stopped bool
+	yields  func(busy bool) bool
 }
 
 func newNode(t rapid.TB, infos ...buckets.Info) *node {
@@ -78,7 +80,8 @@ func (n *node) open() {
 		Log: n, Account: n.account,
 		Wait: func() {}, DiskFull: func() bool { return n.full }, Pending: func(d int64) { n.pending += d },
 		Commit:  func(e manifest.FileChanges) error { n.commit(e); return nil },
-		Stopped: func() bool { return false },
+		Stopped: func() bool { return n.stopped },
+		Yields:  func(busy bool) bool { return n.yields != nil && n.yields(busy) },
 		Damage:  func(what string, err error) { n.damage = append(n.damage, fmt.Sprintf("%s: %v", what, err)) },
 	})
 	if err != nil {
@@ -145,7 +148,7 @@ func (n *node) commit(e manifest.FileChanges) {
 }
 
 func (n *node) merge() {
-	if err := n.s.Merger.Merge(); err != nil {
+	if err := n.s.Merger.Merge(context.Background()); err != nil {
 		n.t.Fatal(err)
 	}
 }

@@ -56,6 +56,9 @@ type Options struct {
 
 	Damage func(what string, err error) // takes damage that was found
 
+	// Yields reports whether merges have to make way for points now, as in background.New.
+	Yields func(busy bool) bool
+
 	// Commit makes an edit of a merge permanent. An error that wraps manifest.ErrUnwritten says that
 	// it does not count. Merges end when Stopped says so.
 	Commit  func(manifest.FileChanges) error
@@ -98,7 +101,7 @@ func New(o Options) (*Local, error) {
 	}
 	s := &Local{o: o, active: newTable(), newest: make(map[uint64]int64), followers: make(map[uint64][]*Follower)}
 	_, err := io.ReadFull(o.Random, s.ids.prefix[:])
-	s.Merger = &Merger{s: s, want: make(chan struct{}, 1)}
+	s.Merger = newMerger(s)
 	return s, err
 }
 

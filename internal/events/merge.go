@@ -1,6 +1,7 @@
 package events
 
 import (
+	"context"
 	"errors"
 	"math"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dalmatiner/internal/background"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/manifest"
@@ -32,8 +34,17 @@ type Merger struct {
 	merging sync.Mutex // one merge at a time
 	want    chan struct{}
 
+	work          *background.Work
 	merges, bytes atomic.Int64
 }
+
+func newMerger(s *Local) *Merger {
+	return &Merger{s: s, want: make(chan struct{}, 1), work: background.New(s.o.Yields)}
+}
+
+// Bytes returns the memory of a merge under way: a block of each file, and those of the one that it
+// writes.
+func (m *Merger) Bytes() int64 { return m.work.Bytes() }
 
 // mergeEvery is how often files are looked at without having been asked to: for what has expired,
 // and for what a merge that failed has left.
@@ -41,6 +52,12 @@ const mergeEvery = time.Minute
 
 // Run merges whenever that is wanted, until stop is closed.
 func (m *Merger) Run(stop <-chan struct{}) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-stop
+		cancel()
+	}()
 	t := time.NewTicker(mergeEvery)
 	defer t.Stop()
 	for {
@@ -50,7 +67,7 @@ func (m *Merger) Run(stop <-chan struct{}) {
 		case <-m.want:
 		case <-t.C:
 		}
-		if err := m.Merge(); err != nil {
+		if err := m.Merge(ctx); err != nil && ctx.Err() == nil {
 			m.s.o.Logger.Warn("files of events stay as they are until the next try", "err", err)
 		}
 	}
@@ -65,8 +82,8 @@ func (m *Merger) Want() {
 }
 
 // Merge merges files of about one size, drops events that have expired or whose bucket is gone,
-// and removes files of which nothing is left, until nothing is to do.
-func (m *Merger) Merge() error {
+// and removes files of which nothing is left, until nothing is to do. It yields to points.
+func (m *Merger) Merge(ctx context.Context) error {
 	m.merging.Lock()
 	defer m.merging.Unlock()
 	for !m.s.o.Stopped() {
@@ -74,7 +91,7 @@ func (m *Merger) Merge() error {
 		if len(from) == 0 {
 			return nil
 		}
-		if err := m.merge(from); err != nil {
+		if err := m.merge(ctx, from); err != nil {
 			return err
 		}
 	}
@@ -159,13 +176,13 @@ func (o *Options) live(f *file) (live, gone int64) {
 // errStopped ends a merge that is not committed.
 var errStopped = errors.New("the merge was stopped")
 
-func (m *Merger) merge(from []*file) error {
+func (m *Merger) merge(ctx context.Context, from []*file) error {
 	s := m.s
 	var c manifest.FileChanges
 	for _, f := range from {
 		c.Remove = append(c.Remove, f.Name())
 	}
-	out, err := m.mergeInto(from)
+	out, err := m.mergeInto(ctx, from)
 	if errors.Is(err, errStopped) {
 		return nil
 	}
@@ -200,7 +217,7 @@ func (m *Merger) merge(from []*file) error {
 }
 
 // mergeInto writes what lives of files into a new one, nil where nothing does.
-func (m *Merger) mergeInto(from []*file) (*file, error) {
+func (m *Merger) mergeInto(ctx context.Context, from []*file) (*file, error) {
 	s := m.s
 	if len(from) == 1 {
 		if live, _ := s.o.live(from[0]); live == 0 {
@@ -225,7 +242,7 @@ func (m *Merger) mergeInto(from []*file) (*file, error) {
 			meta.Position, meta.Account = said.Position, said.Account
 		}
 	}
-	if err := m.mergeBuckets(w, &meta, from); err != nil {
+	if err := m.mergeBuckets(ctx, w, &meta, from); err != nil {
 		return nil, errors.Join(err, w.Abort())
 	}
 	return s.finish(w, &meta)
@@ -237,7 +254,7 @@ func release(files []*file) {
 	}
 }
 
-func (m *Merger) mergeBuckets(w *eventfile.Writer, meta *eventfile.Meta, from []*file) error {
+func (m *Merger) mergeBuckets(ctx context.Context, w *eventfile.Writer, meta *eventfile.Meta, from []*file) error {
 	s := m.s
 	var all []uint64
 	for _, f := range from {
@@ -246,15 +263,21 @@ func (m *Merger) mergeBuckets(w *eventfile.Writer, meta *eventfile.Meta, from []
 		}
 	}
 	slices.Sort(all)
+	turn := m.work.Begin()
+	defer turn.End()
+	yield := func(held int64) error {
+		turn.Hold(held)
+		if s.o.Stopped() {
+			return errStopped
+		}
+		return turn.Yield(ctx)
+	}
 	for _, id := range slices.Compact(all) {
 		info, ok := s.o.ByID(id)
 		if !ok {
 			continue
 		}
-		if s.o.Stopped() {
-			return errStopped
-		}
-		written, err := s.copyTo(w, &info, nil, from)
+		written, err := s.copyTo(w, &info, nil, from, yield)
 		if err != nil {
 			return err
 		}

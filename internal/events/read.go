@@ -186,6 +186,16 @@ func (m *merged) next() *Event {
 	return nil
 }
 
+// memory returns that of the blocks that are loaded.
+func (m *merged) memory() (n int64) {
+	for _, s := range m.sources {
+		if f, ok := s.(*fromFile); ok && f.buf != nil {
+			n += f.buf.Bytes()
+		}
+	}
+	return n
+}
+
 // done takes the event that next returned.
 func (m *merged) done() {
 	m.sources[0].take()

@@ -22,6 +22,7 @@ func newEvents(s *Store) (*events.Local, error) {
 		Log: s.ledger, Account: s.ledger.Events(),
 		Wait: s.pressure.Wait, DiskFull: s.pressure.DiskFull, Pending: s.pressure.AddEvents,
 		Damage: s.damage.Report,
+		Yields: func(busy bool) bool { return s.upkeep.Yields(busy) },
 		Commit: func(c manifest.FileChanges) error {
 			gate := s.flusher.Gate()
 			gate.Lock()

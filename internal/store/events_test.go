@@ -163,7 +163,7 @@ func TestEventsOutliveACrashAfterEveryStep(t *testing.T) {
 			}
 			armed = true
 			mustFlush(t, s)
-			if err := s.Events().Merger.Merge(); err != nil {
+			if err := s.Events().Merger.Merge(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			s.Crash()
@@ -214,7 +214,7 @@ func TestEventsAnyCrashLeavesAPrefix(t *testing.T) {
 				mustFlush(t, s)
 				h.acked = len(h.sent)
 			case 1:
-				if err := s.Events().Merger.Merge(); err != nil {
+				if err := s.Events().Merger.Merge(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			case 2:
@@ -422,7 +422,7 @@ func TestEventsOfADeletedBucketStayAway(t *testing.T) {
 	if got := s.Events().Account().Total(account.DeletedBuckets); got != before {
 		t.Fatalf("account %+v, want %+v", got, before)
 	}
-	if err := s.Events().Merger.Merge(); err != nil {
+	if err := s.Events().Merger.Merge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if files := eventFiles(t, s); len(files) > 0 {

@@ -36,7 +36,7 @@ func TestEventsWithoutAManifest(t *testing.T) {
 		sendSome(t, s, &hp, r, clock)
 		mustFlush(t, s)
 	}
-	if err := s.Events().Merger.Merge(); err != nil {
+	if err := s.Events().Merger.Merge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	h.send(t, s, r, clock, false)
@@ -84,7 +84,7 @@ func TestABucketWithEventsOnlyOutlivesTheManifest(t *testing.T) {
 			if got, err := s.BucketByName("e"); err != nil || got != want {
 				t.Fatalf("with log %v: the bucket is %+v, want %+v: %v", withLog, got, want, err)
 			}
-			if err := s.Events().Merger.Merge(); err != nil { // what nobody knows goes
+			if err := s.Events().Merger.Merge(t.Context()); err != nil { // what nobody knows goes
 				t.Fatal(err)
 			}
 			h.acked = len(h.sent)
