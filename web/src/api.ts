@@ -44,12 +44,27 @@ export interface Step {
   inputs?: number[]
 }
 
+/** What the read of an EVENTS field went through. */
+export interface EventRead {
+  name: string
+  files: number
+  blocks: number
+  bytes: number
+  in_memory: number
+  read: number
+  found: number
+  limit: number
+  lost: number
+  time_us: number
+}
+
 export interface Plan {
   fields: number[]
   steps: Step[]
   rounds: number
   slots: number
   memory: number
+  events?: EventRead[]
 }
 
 export interface Result {

@@ -6,7 +6,7 @@ import { runnable } from './functions/page'
 import { layers } from './node/account'
 import { amount } from './node/page'
 import { indexOfByte } from './query/editor'
-import { branches } from './query/plan'
+import { branches, summary } from './query/plan'
 
 const row = (bucket: string, minute: number, accepted: number, refused: Record<string, number> = {}): AccountRow =>
   ({ bucket, minute, received: 0, accepted, duplicate: 0, conflicting: 0, late: 0, unset: 0, refused })
@@ -49,6 +49,16 @@ it('writes a step of a plan out once', () => {
   const [first, second] = branches(plan)
   expect(first!.inputs.map((b) => [b.step.id, b.before])).toEqual([[1, false], [2, false]])
   expect([second!.step.id, second!.before]).toEqual([1, true])
+})
+
+it('sums up a plan of series, of events and of both', () => {
+  const steps = [{ id: 1, name: 'read', resolution: 1, values: 1, uses: 1, time_us: 1 }]
+  const read = (found: number) => ({ name: 'EVENTS', files: 1, blocks: 2, bytes: 3, in_memory: 4, read: 5, found, limit: 6, lost: 0, time_us: 7 })
+  const plan: Plan = { fields: [], steps: [], rounds: 1, slots: 1, memory: 1024 }
+  expect(summary(plan)).toBe('nothing is read')
+  expect(summary({ ...plan, events: [read(1), read(2)] })).toBe('10 events read, 3 found')
+  expect(summary({ ...plan, fields: [1], steps })).toBe('1 step in 1 round of up to 1 slots, charged with 1 KiB of memory')
+  expect(summary({ ...plan, fields: [1], steps, events: [read(0)] })).toMatch(/^1 step .*; 5 events read, 0 found$/)
 })
 
 it('finds the index of a byte', () => {

@@ -39,6 +39,14 @@ afterEach(async () => {
   await tab.close()
 })
 
+it('explains a query of events', async () => {
+  const q = `SELECT EVENTS FROM logs WHERE status >= 500 LAST 1h`
+  tab = await Tab.open(browser, `${node.url}?q=${encodeURIComponent(q)}&view=plan`)
+  const plan = tab.page.locator('.plan')
+  await plan.waitFor()
+  expect(await plan.textContent()).toMatch(/^3 events read, 2 found.*status.*2 of 3 events found/s)
+})
+
 it('finds events by bucket, range and filter, and the URL has all of it', async () => {
   await open()
   await tab.page.getByRole('link', { name: 'Events' }).and(tab.page.locator('[aria-current=page]')).waitFor()

@@ -1,5 +1,5 @@
 import { useMemo, useState } from 'preact/hooks'
-import type { Plan, Step } from '../api'
+import type { EventRead, Plan, Step } from '../api'
 import { bytes, count, duration } from '../format'
 import { Bar } from './legend'
 
@@ -25,16 +25,50 @@ export function branches(plan: Plan): Branch[] {
 /** The plan of a query as a tree, with what each step cost. */
 export function PlanTree({ plan }: { plan: Plan }) {
   const tree = useMemo(() => branches(plan), [plan])
-  const slowest = Math.max(1, ...plan.steps.map((s) => s.time_us))
+  const events = plan.events ?? []
+  const slowest = Math.max(1, ...plan.steps.map((s) => s.time_us), ...events.map((e) => e.time_us))
   return (
     <div class="plan">
-      <p class="note">
-        {count(plan.steps.length)} steps in {count(plan.rounds)} {plan.rounds === 1 ? 'round' : 'rounds'} of up to {count(plan.slots)} slots, charged with {bytes(plan.memory)} of memory
-      </p>
+      <p class="note">{summary(plan)}</p>
       <ul role="tree" aria-label="Plan of the query">
         {tree.map((b, i) => <Node key={i} branch={b} slowest={slowest} />)}
+        {events.map((e, i) => <Events key={i} read={e} slowest={slowest} />)}
       </ul>
     </div>
+  )
+}
+
+/** What a plan has in all. A query of events alone has no steps. */
+export function summary(plan: Plan): string {
+  const parts = []
+  if (plan.steps.length > 0) {
+    const rounds = `${count(plan.rounds)} ${plan.rounds === 1 ? 'round' : 'rounds'}`
+    parts.push(`${count(plan.steps.length)} ${plan.steps.length === 1 ? 'step' : 'steps'} in ${rounds} of up to ${count(plan.slots)} slots, charged with ${bytes(plan.memory)} of memory`)
+  }
+  const events = plan.events ?? []
+  if (events.length > 0) {
+    const sum = (of: (e: EventRead) => number) => events.reduce((n, e) => n + of(e), 0)
+    parts.push(`${count(sum((e) => e.read))} events read, ${count(sum((e) => e.found))} found`)
+  }
+  return parts.join('; ') || 'nothing is read'
+}
+
+/** The read of one EVENTS field. */
+function Events({ read, slowest }: { read: EventRead; slowest: number }) {
+  return (
+    <li role="treeitem">
+      <div class="step">
+        <button class="fold" disabled aria-label="Fold">·</button>
+        <code>{read.name}</code>
+        <span class="note">
+          {`${count(read.found)} of ${count(read.read)} events found, at most ${count(read.limit)} in a result`}
+          {read.blocks > 0 && `, ${bytes(read.bytes)} in ${count(read.blocks)} blocks of ${count(read.files)} files read`}
+          {read.in_memory > 0 && `, ${count(read.in_memory)} in memory`}
+          {read.lost > 0 && <b class="lost">, {count(read.lost)} lost to damage</b>}
+        </span>
+        <span class="cost"><Bar share={read.time_us / slowest} /> {duration(read.time_us / 1000)}</span>
+      </div>
+    </li>
   )
 }
 
