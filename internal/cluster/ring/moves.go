@@ -1,0 +1,114 @@
+package ring
+
+import "slices"
+
+// Move is a partition that gets a new owner.
+type Move struct {
+	Partition int
+	From      []ID // owners that have it; the new owner must equal their union. None: it is lost
+	To        ID
+}
+
+// Moves returns what the changes under way still have to move, by partition.
+func (v *View) Moves() (moves []Move) {
+	for p := range v.config.Partitions {
+		current := v.Owners(nil, p, Current, 0)
+		from := slices.DeleteFunc(slices.Clone(current), func(id ID) bool {
+			m, _ := v.Member(id)
+			return m.State == Removed
+		})
+		for _, id := range v.Owners(nil, p, Future, 0) {
+			if !slices.Contains(current, id) {
+				moves = append(moves, Move{Partition: p, From: from, To: id})
+			}
+		}
+	}
+	return moves
+}
+
+// Drops returns the members that give a partition up once the changes under way are complete.
+func (v *View) Drops(partition int) (out []ID) {
+	future := v.Owners(nil, partition, Future, 0)
+	for _, id := range v.Owners(nil, partition, Current, 0) {
+		if !slices.Contains(future, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// Difference returns how partitions move from the owners of one view to those of another,
+// both of the same ring_size.
+func Difference(before, after *View) (moves []Move) {
+	for p := range before.config.Partitions {
+		from := before.Owners(nil, p, Current, 0)
+		for _, id := range after.Owners(nil, p, Current, 0) {
+			if !slices.Contains(from, id) {
+				moves = append(moves, Move{Partition: p, From: from, To: id})
+			}
+		}
+	}
+	return moves
+}
+
+// Changing reports whether members join or leave, or n changes.
+func (v *View) Changing() bool {
+	c := &v.config
+	return c.Copies != c.NextCopies || slices.ContainsFunc(c.Members, func(m Member) bool {
+		return m.State == Joining || m.State == Leaving || m.State == Removed
+	})
+}
+
+// Share is how much of all copies a member has.
+type Share struct{ Current, Future float64 }
+
+// Shares returns the share of every member, in the order of Members. Each column adds up to 1,
+// or to 0 where nobody owns anything.
+func (v *View) Shares() []Share {
+	shares := make([]Share, len(v.config.Members))
+	for role := range roles {
+		per := min(v.Copies(Role(role)), v.lengths[role])
+		one := 1 / float64(max(per*v.config.Partitions, 1))
+		for p := range v.config.Partitions {
+			for _, m := range v.order(p, Role(role))[:per] {
+				if Role(role) == Current {
+					shares[m].Current += one
+				} else {
+					shares[m].Future += one
+				}
+			}
+		}
+	}
+	return shares
+}
+
+// Finish returns the view in which the changes under way are complete: members that joined
+// own their share, those that left are gone. Whoever calls it has seen that nothing is left to move.
+func (v *View) Finish() (*View, error) {
+	return v.with(func(c *Config) {
+		c.Copies = c.NextCopies
+		c.Members = slices.DeleteFunc(c.Members, func(m Member) bool { return m.State == Leaving || m.State == Removed })
+		for i := range c.Members {
+			if m := &c.Members[i]; m.State == Joining {
+				m.State, m.Replaces = Active, ID{}
+			}
+		}
+	})
+}
+
+// Undo returns the view as before the changes under way: members that were joining have no
+// share, those that were leaving stay. A removed member does not come back: what it owned
+// is still to be moved.
+func (v *View) Undo() (*View, error) {
+	return v.with(func(c *Config) {
+		c.NextCopies = c.Copies
+		for i := range c.Members {
+			switch m := &c.Members[i]; {
+			case m.State == Joining:
+				m.State, m.Tokens, m.Replaces = Pending, nil, ID{}
+			case m.State == Leaving:
+				m.State = Active
+			}
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package status
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/golden"
+)
+
+func id(n int) ring.ID { return ring.ID{15: byte(n)} }
+
+// five is a ring of five members, as the original's users published it.
+func five(t *testing.T, rng *rand.Rand) *ring.View {
+	t.Helper()
+	c := ring.Config{Number: 1, Partitions: 64, Copies: 1}
+	for i := range 5 {
+		v := view(t, c)
+		c.Members = append(c.Members, ring.Member{ID: id(i + 1), Name: fmt.Sprintf("dalmatinerdb@ddb%02d", i+1),
+			State: ring.Active, Tokens: v.Tokens(rng), Protocol: ring.Protocol{Min: 1, Max: 1}})
+	}
+	return view(t, c)
+}
+
+func view(t *testing.T, c ring.Config) *ring.View {
+	t.Helper()
+	v, err := ring.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func candidate(n int) ring.Candidate {
+	return ring.Candidate{ID: id(n), Name: fmt.Sprintf("dalmatinerdb@ddb%02d", n), Protocol: ring.Protocol{Min: 1, Max: 2},
+		Partitions: 64, Free: 1 << 40}
+}
+
+func TestTexts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	seen := Seen{View: five(t, rng), Self: id(1), Up: func(ring.ID) bool { return true }, Agree: true}
+	all := func(title string) string {
+		return "# " + title + "\n$ member-status\n" + seen.Members() + "$ ring-status\n" + seen.Ring() + "$ cluster status\n" + seen.Cluster()
+	}
+	golden.Same(t, "testdata/five.txt", all("five members"))
+
+	sizes := ring.Sizes{Rate: 100 << 20}
+	for range 64 {
+		sizes.Partition = append(sizes.Partition, 1<<30)
+	}
+	plan, err := seen.View.Plan([]ring.Change{{Action: ring.Join, Member: candidate(6)}, {Action: ring.Leave, Node: "dalmatinerdb@ddb02"}}, sizes, rng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Same(t, "testdata/plan.txt", Plan(nil, seen)+Plan(plan, seen))
+	if seen.View, err = seen.View.Commit(plan); err != nil {
+		t.Fatal(err)
+	}
+	seen.Up = func(of ring.ID) bool { return of != id(3) }
+	seen.Agree = false
+	golden.Same(t, "testdata/changing.txt", all("one joins, one leaves, ddb03 is down"))
+
+	lost, err := seen.View.Plan([]ring.Change{{Action: ring.ForceRemove, Node: "dalmatinerdb@ddb03"}}, sizes, rng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Same(t, "testdata/force-remove.txt", Plan(lost, seen))
+	if seen.View, err = seen.View.Commit(lost); err != nil {
+		t.Fatal(err)
+	}
+	golden.Same(t, "testdata/removed.txt", "$ member-status\n"+seen.Members()+"$ cluster status\n"+seen.Cluster())
+}
+
+// What a ring has too little of is said wherever it is printed.
+func TestShortagesAreSaid(t *testing.T) {
+	c := ring.Config{Partitions: 4, Copies: 3}
+	for i, zone := range []string{"east", "east", "west"} {
+		c.Members = append(c.Members, ring.Member{ID: id(i + 1), Name: fmt.Sprint("n", i+1), Zone: zone, State: ring.Active, Tokens: []uint32{uint32(i+1) << 20}})
+	}
+	seen := Seen{View: view(t, c), Self: id(1), Up: func(ring.ID) bool { return true }, Agree: true}
+	c.Members = c.Members[1:]
+	fewer := Seen{View: view(t, c), Self: id(2), Up: seen.Up, Agree: true}
+	golden.Same(t, "testdata/short.txt", seen.Cluster()+fewer.Cluster())
+}
