@@ -140,7 +140,7 @@ func TestNodeCommands(t *testing.T) {
 		[]string{"account", "--bucket", "b", "--minutes", "5"},
 	))
 	node["GET /admin/account"] = `{"rows":[{"bucket":"b","received":9,"accepted":9},{"bucket":"e","received":0}],"lost_total":{},"recovered_total":{},"refused_requests":{},` +
-		`"events":{"rows":[{"bucket":"b","received":3,"accepted":3},{"bucket":"e","received":7,"accepted":5,"duplicate":1,"refused":{"future":1}}],"lost_total":{"event_file_missing":2},"recovered_total":{}}}`
+		`"events":{"rows":[{"bucket":"b","received":3,"accepted":3},{"bucket":"e","received":7,"accepted":5,"duplicate":1,"refused":{"future":1}}],"lost_total":{"event_file_missing":2},"recovered_total":{}},"tags_lost":3}`
 	golden.Same(t, "testdata/node3.golden", run(t, node, []string{"account"}, []string{"account", "--json"}))
 	node["GET /admin/account"] = `{"rows":[],"lost_total":{},"recovered_total":{},"refused_requests":{},"events":{"rows":[{"bucket":"e","minute":27000000,"received":7,"accepted":6}]}}`
 	golden.Same(t, "testdata/node4.golden", run(t, node, []string{"account", "--bucket", "e", "--minutes", "5"}))

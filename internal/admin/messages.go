@@ -80,6 +80,7 @@ type Account struct {
 	Entries
 	Requests map[string]uint64 `json:"refused_requests"` // frames and queries by reason
 	Events   Entries           `json:"events"`           // of buckets that got some
+	TagsLost int64             `json:"tags_lost"`        // changes, and series with their tags, that the start found lost
 }
 
 // Entries are the account of points, or that of events.

@@ -101,7 +101,8 @@ type CheckCommand struct {
 func (c *CheckCommand) Help() string {
 	return `Reads every committed file, verifies the checksum of every block, decodes every
 chunk, compares its aggregates with its points, and the names of series with the
-catalogue. Nothing is changed. A running node goes on with its work meanwhile.
+catalogue. Nothing is changed, but for damaged files of tags: a running node
+writes them again. It goes on with its work meanwhile.
 
 Exit code: 0 everything is whole, 1 there is damage, 2 the check was not made.
 

@@ -90,6 +90,9 @@ func WriteAccount(w io.Writer, a Account) (wrong []AccountRow, err error) {
 		wrong = append(wrong, more...)
 		fmt.Fprintf(&b, "events lost later: %s\nrecovered of these: %s\n", reasonsOrNone(a.Events.Lost), reasonsOrNone(a.Events.Recovered))
 	}
+	if a.TagsLost > 0 {
+		fmt.Fprintf(&b, "tags lost: at least %d changes, or series with all their tags; import them again\n", a.TagsLost)
+	}
 	fmt.Fprintf(&b, "refused requests: %s\n", reasonsOrNone(a.Requests))
 	_, err = io.WriteString(w, b.String())
 	return wrong, err

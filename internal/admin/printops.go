@@ -179,7 +179,19 @@ func writeCheck(w io.Writer, r *fsck.Report) error {
 		_, err := fmt.Fprintln(w, "No damage.")
 		return err
 	}
-	return writeDamages(w, r.Damages, r.Damaged)
+	if err := writeDamages(w, r.Damages, r.Damaged); err != nil {
+		return err
+	}
+	for _, path := range r.Rewritten {
+		if _, err := fmt.Fprintf(w, "written again: %s; what there was is in lost+found\n", path); err != nil {
+			return err
+		}
+	}
+	if r.NotRewritten != "" {
+		_, err := fmt.Fprintf(w, "not written again: %s\n", strings.ReplaceAll(r.NotRewritten, "\n", "; "))
+		return err
+	}
+	return nil
 }
 
 func writeDamages(w io.Writer, list []fsck.Damage, count int64) error {

@@ -68,8 +68,8 @@ type Report struct {
 	Again   int64  `json:"again"`   // of these, begun again after a deletion
 	Records int64  `json:"records"` // of the log
 
-	TagItems int64 `json:"tag_items"` // records in the files of tags
-	Events   int64 `json:"events"`    // in files
+	TagEntries int64 `json:"tag_entries"` // changes, and series with their tags, in the files of tags
+	Events     int64 `json:"events"`      // in files
 
 	Deletions  int64 `json:"deletions"`  // of series that segments still hold something of
 	Remembered int64 `json:"remembered"` // of others, kept so that no old copy brings the series back
@@ -79,4 +79,10 @@ type Report struct {
 	Damaged  int64    `json:"damaged"`
 	Damages  []Damage `json:"damages"` // the first MaxDamages
 	Expected []Damage `json:"expected"`
+
+	// TagsDamaged says that files of tags are among the damaged ones. A running node writes them
+	// again: Rewritten are the paths of their copies, NotRewritten says why some are not.
+	TagsDamaged  bool     `json:"-"`
+	Rewritten    []string `json:"rewritten,omitempty"`
+	NotRewritten string   `json:"not_rewritten,omitempty"`
 }

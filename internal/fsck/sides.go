@@ -74,26 +74,31 @@ func (c *checker) checkMirror(f *manifest.File) {
 		return
 	}
 	c.report.Files += mirror.Copies
-	c.report.TagItems += report.Items
+	c.report.TagEntries += report.Entries
+	c.report.TagsDamaged = c.report.TagsDamaged || !report.Whole()
 	for _, p := range report.Bad {
-		c.damaged(Damage{File: p.File, Offset: p.Offset, Length: p.Bytes, Part: "copy", Detail: p.Reason + otherCopy(&report)})
+		c.damaged(Damage{File: p.File, Offset: p.Offset, Length: p.Bytes, Part: "copy", Detail: p.Reason + c.otherCopy(&report)})
 	}
 	if report.Lost {
-		c.damaged(Damage{File: path, Part: "items", Detail: lostItems(&report)})
+		c.damaged(Damage{File: path, Part: "items", Detail: report.LostText(f.Kind) + " are in neither copy" + c.inMemory()})
 	}
 }
 
 // otherCopy says what the other copy is good for.
-func otherCopy(r *mirror.Report) string {
-	if r.Lost {
+func (c *checker) otherCopy(r *mirror.Report) string {
+	switch {
+	case r.Lost:
 		return ""
+	case c.running != nil:
+		return "; nothing is lost, because the other copy has it"
 	}
 	return "; nothing is lost, because the other copy has it; the next start writes this one again"
 }
 
-func lostItems(r *mirror.Report) string {
-	if r.LostItems < 0 {
-		return "lost in both copies; how many is not known"
+// inMemory says what becomes of what neither copy has.
+func (c *checker) inMemory() string {
+	if c.running != nil {
+		return "; the node has in memory what it could read at its start"
 	}
-	return fmt.Sprintf("%d lost in both copies", r.LostItems)
+	return ""
 }

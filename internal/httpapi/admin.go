@@ -173,7 +173,7 @@ func (a *api) adminAccount(w http.ResponseWriter, r *http.Request) error {
 	}
 	bucket := params.Get("bucket")
 	points := book{a.Store, a.Store.Account()}
-	out := admin.Account{Requests: points.account.Requests()}
+	out := admin.Account{Requests: points.account.Requests(), TagsLost: a.Tags.Stats().Lost}
 	var err error
 	if out.Entries, err = points.entries(bucket, minutes); err != nil {
 		return err

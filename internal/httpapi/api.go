@@ -60,6 +60,7 @@ type Tags interface {
 	Walk(fn func(*tags.Change) error) error
 	// Index returns the index, which is to be read only.
 	Index() *tags.Index
+	Stats() tagstore.Stats
 }
 
 // Engine runs queries.

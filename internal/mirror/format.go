@@ -14,9 +14,9 @@ const Copies = 2
 
 // The sizes of the format, in bytes; DESIGN.md has the diagrams.
 const (
-	formatNumber = 1
+	formatNumber = 2
 	headerSize   = 52
-	frameSize    = 28
+	frameSize    = 32
 
 	blockSize = 128 << 10 // a block ends when its items have as many
 
@@ -73,7 +73,9 @@ type frame struct {
 	number uint32 // of the block; of the end: how many blocks there are
 	stored uint32 // bytes of the block
 	items  uint32 // in the block
-	first  uint64 // items in front of it
+	// entries are what the items of the block say, first what those in front of it do.
+	entries uint32
+	first   uint64
 }
 
 func (h *frame) append(dst []byte) []byte {
@@ -85,6 +87,7 @@ func (h *frame) append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, h.number)
 	dst = binary.LittleEndian.AppendUint32(dst, h.stored)
 	dst = binary.LittleEndian.AppendUint32(dst, h.items)
+	dst = binary.LittleEndian.AppendUint32(dst, h.entries)
 	return binary.LittleEndian.AppendUint64(dst, h.first)
 }
 
@@ -106,7 +109,8 @@ func parseFrame(src []byte) (h frame, err error) {
 	h.number = binary.LittleEndian.Uint32(src[4:])
 	h.stored = binary.LittleEndian.Uint32(src[8:])
 	h.items = binary.LittleEndian.Uint32(src[12:])
-	h.first = binary.LittleEndian.Uint64(src[16:])
+	h.entries = binary.LittleEndian.Uint32(src[16:])
+	h.first = binary.LittleEndian.Uint64(src[20:])
 	if h.stored > maxStored || h.end != (h.stored == 0) {
 		return h, fmt.Errorf("a block of %d bytes", h.stored)
 	}

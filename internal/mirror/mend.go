@@ -58,7 +58,7 @@ func writeCopy(fs vfs.FS, dir string, f *manifest.File, number int, path string)
 	if err == nil {
 		var report Report
 		report, err = walk(fs, dir, f, func(_ *reader, h *frame, stored []byte) error {
-			end.number, end.first = h.number+1, h.first+uint64(h.items)
+			end.number, end.first = h.number+1, h.first+uint64(h.entries)
 			return write(out, appendFrame(nil, copySum, h, stored))
 		})
 		if err == nil && report.Lost {

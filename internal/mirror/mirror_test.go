@@ -46,6 +46,16 @@ func makeDirs(t testing.TB, fs vfs.FS) {
 	}
 }
 
+// weight is how many entries an item is taken for.
+func weight(item []byte) int { return len(item)%3 + 1 }
+
+func weights(items [][]byte) (n int64) {
+	for _, item := range items {
+		n += int64(weight(item))
+	}
+	return n
+}
+
 // someItems returns items that fill several blocks.
 func someItems(blocks int) (items [][]byte) {
 	for i := range blocks {
@@ -61,7 +71,7 @@ func writeFile(t testing.TB, fs vfs.FS, items [][]byte) manifest.File {
 		t.Fatal(err)
 	}
 	for _, item := range items {
-		if err := w.Add(item); err != nil {
+		if err := w.Add(item, weight(item)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,7 +104,7 @@ func TestRead(t *testing.T) {
 		items := someItems(blocks)
 		f := writeFile(t, fs, items)
 		got, r := readFile(t, fs.CrashClone(vfs.CrashCloneCfg{}), f)
-		if !same(got, items) || !r.Whole() || r.Items != int64(len(items)) {
+		if !same(got, items) || !r.Whole() || r.Entries != weights(items) || f.Items != weights(items) {
 			t.Errorf("%d blocks: %d items of %d, %+v", blocks, len(got), len(items), r)
 		}
 		said, whole, err := Describe(fs, dir, f.Name())
@@ -226,32 +236,32 @@ func TestAMissingCopy(t *testing.T) {
 // there; where they lack different ones, nothing is.
 func TestPairs(t *testing.T) {
 	items := someItems(4)
-	var blocks [][2]int // offsets of blocks
+	var blocks [][3]int // offset, items and entries of each block
 	whole := newDir(t)
 	f := writeFile(t, whole, items)
 	at := headerSize
 	if _, err := walk(whole, dir, &f, func(_ *reader, h *frame, _ []byte) error {
-		blocks = append(blocks, [2]int{at, int(h.items)})
+		blocks = append(blocks, [3]int{at, int(h.items), int(h.entries)})
 		at += frameSize + int(h.stored)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	blocks = append(blocks, [2]int{at, 0}) // the end
+	blocks = append(blocks, [3]int{at}) // the end
 	rng := rand.New(rand.NewPCG(rand.Uint64(), 0))
 	for i, a := range blocks {
 		for j, b := range blocks {
 			fs := newDir(t)
 			writeFile(t, fs, items)
-			for n, block := range [][2]int{a, b} {
+			for n, block := range [][3]int{a, b} {
 				filetest.FlipBit(t, fs, fs.PathJoin(dir, paths()[n]), int64(block[0]*8+rng.IntN(frameSize*8)))
 			}
-			lost := int64(0)
+			lost, entries := int64(0), int64(0)
 			if i == j {
-				lost = int64(a[1])
+				lost, entries = int64(a[1]), int64(a[2])
 			}
 			got, r := readFile(t, fs, f)
-			if r.LostItems != lost || r.Lost != (lost > 0) || int64(len(got)) != int64(len(items))-lost || !r.bad(paths()[0]) || !r.bad(paths()[1]) {
+			if r.LostEntries != entries || r.Entries != weights(items)-entries || r.Lost != (lost > 0) || int64(len(got)) != int64(len(items))-lost || !r.bad(paths()[0]) || !r.bad(paths()[1]) {
 				t.Errorf("blocks %d and %d: %d items, %+v", i, j, len(got), r)
 			}
 			for _, item := range got {
@@ -287,7 +297,7 @@ func TestCrash(t *testing.T) {
 		w, err := Create(fs, dir, described)
 		for _, item := range someItems(2) {
 			if err == nil {
-				err = w.Add(item)
+				err = w.Add(item, weight(item))
 			}
 		}
 		var f manifest.File
@@ -322,14 +332,14 @@ func TestAnItemHasALimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Add(make([]byte, MaxItem+1)); err == nil {
+	if err := w.Add(make([]byte, MaxItem+1), 1); err == nil {
 		t.Error("a longer item is taken")
 	}
 	random := make([]byte, MaxItem)
 	for i := range random {
 		random[i] = byte(rand.Uint32())
 	}
-	if err := w.Add(random); err != nil {
+	if err := w.Add(random, weight(random)); err != nil {
 		t.Error(err)
 	}
 	f, err := w.Finish()

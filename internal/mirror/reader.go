@@ -38,19 +38,31 @@ func (p *Place) String() string {
 
 // Report is what reading a file found.
 type Report struct {
-	Items int64
-	Bytes int64   // read from both copies
-	Bad   []Place // of single copies; what both had there is lost, all else is not
+	Entries int64   // of what either copy has
+	Bytes   int64   // read from both copies
+	Bad     []Place // of single copies; what both had there is lost, all else is not
 
-	// Lost is true where both copies lack the same, LostItems how many items of that; -1
+	// Lost is true where both copies lack the same, LostEntries how many entries of that; -1
 	// where nothing tells. Unread says that a device could not give some of it, which may pass.
-	Lost      bool
-	LostItems int64
-	Unread    bool
+	Lost        bool
+	LostEntries int64
+	Unread      bool
 }
 
 // Whole reports whether both copies are what was written.
 func (r *Report) Whole() bool { return len(r.Bad) == 0 && !r.Lost }
+
+// LostText says how much of a file of a kind both copies lack.
+func (r *Report) LostText(kind manifest.FileKind) string {
+	what := "changes of tags"
+	if kind == manifest.TagBase {
+		what = "series with their tags"
+	}
+	if r.LostEntries < 0 {
+		return "an unknown number of " + what
+	}
+	return fmt.Sprintf("%d %s", r.LostEntries, what)
+}
 
 // bad reports whether anything is wrong with one copy.
 func (r *Report) bad(path string) bool {
@@ -98,18 +110,18 @@ func Read(fs vfs.FS, dir string, f *manifest.File, fn func(item []byte) error) (
 			for _, c := range r.copies {
 				r.bad(c, 0, 0, fmt.Sprintf("block %d is malformed", h.number))
 			}
-			r.lose(int64(h.items))
+			r.lose(int64(h.entries))
 			return nil
 		}
 		for len(src) > 0 {
 			n, size := binary.Uvarint(src)
 			item := src[size : size+int(n)]
 			src = src[size+int(n):]
-			r.report.Items++
 			if err := fn(item); err != nil {
 				return err
 			}
 		}
+		r.report.Entries += int64(h.entries)
 		return nil
 	})
 }
@@ -158,11 +170,11 @@ func Describe(fs vfs.FS, dir string, n manifest.FileName) (f manifest.File, whol
 	f.Items = math.MaxInt64 // unknown
 	ended := false
 	report, err := walk(fs, dir, &f, func(r *reader, h *frame, _ []byte) error {
-		r.report.Items += int64(h.items)
+		r.report.Entries += int64(h.entries)
 		return nil
 	})
 	ended = err == nil && !report.Lost
-	f.Items, f.Bytes = report.Items, 0
+	f.Items, f.Bytes = report.Entries, 0
 	for _, path := range datadir.FilePaths(n) {
 		if stat, err := fs.Stat(fs.PathJoin(dir, path)); err == nil {
 			f.Bytes = max(f.Bytes, stat.Size())
@@ -307,7 +319,7 @@ func (c *copyReader) block(at int64) (h frame, stored []byte, err error) {
 
 // blocks gives all blocks that either copy has to each.
 func (r *reader) blocks(each func(r *reader, h *frame, stored []byte) error) error {
-	at, number, items := int64(headerSize), uint32(0), uint64(0)
+	at, number, entries := int64(headerSize), uint32(0), uint64(0)
 	for {
 		h, stored, ok, err := r.either(at, number)
 		if err != nil {
@@ -319,11 +331,11 @@ func (r *reader) blocks(each func(r *reader, h *frame, stored []byte) error) err
 				return err
 			}
 			if !found {
-				r.missingEnd(items)
+				r.missingEnd(entries)
 				return nil
 			}
-			r.lose(int64(n.first - items))
-			at, number, items = next, n.number, n.first
+			r.lose(int64(n.first - entries))
+			at, number, entries = next, n.number, n.first
 			continue
 		}
 		if h.end {
@@ -334,7 +346,7 @@ func (r *reader) blocks(each func(r *reader, h *frame, stored []byte) error) err
 			return err
 		}
 		at += frameSize + int64(h.stored)
-		number, items = number+1, items+uint64(h.items)
+		number, entries = number+1, entries+uint64(h.entries)
 	}
 }
 
@@ -407,21 +419,21 @@ func nextMark(src []byte) int {
 	return i
 }
 
-// lose notes items that neither copy has.
-func (r *reader) lose(items int64) {
+// lose notes entries that neither copy has.
+func (r *reader) lose(entries int64) {
 	r.report.Lost = true
-	if r.report.LostItems >= 0 {
-		r.report.LostItems += items
+	if r.report.LostEntries >= 0 {
+		r.report.LostEntries += entries
 	}
 }
 
 // missingEnd ends a file of which neither copy has the end.
-func (r *reader) missingEnd(items uint64) {
+func (r *reader) missingEnd(entries uint64) {
 	switch n := r.file.Items; {
 	case n == math.MaxInt64:
-		r.report.Lost, r.report.LostItems = true, -1
-	case int64(items) < n:
-		r.lose(n - int64(items))
+		r.report.Lost, r.report.LostEntries = true, -1
+	case int64(entries) < n:
+		r.lose(n - int64(entries))
 	}
 }
 

@@ -68,8 +68,9 @@ func write(f vfs.File, data []byte) error {
 	return err
 }
 
-// Add adds an item of at most MaxItem bytes, which stays the caller's.
-func (w *Writer) Add(item []byte) error {
+// Add adds an item of at most MaxItem bytes, which stays the caller's. entries is how many losses
+// it would be.
+func (w *Writer) Add(item []byte, entries int) error {
 	if len(item) > MaxItem {
 		return fmt.Errorf("an item of %d bytes: the limit is %d", len(item), MaxItem)
 	}
@@ -80,7 +81,8 @@ func (w *Writer) Add(item []byte) error {
 	}
 	w.content = append(binary.AppendUvarint(w.content, uint64(len(item))), item...)
 	w.head.items++
-	w.file.Items++
+	w.head.entries += uint32(entries)
+	w.file.Items += int64(entries)
 	return nil
 }
 

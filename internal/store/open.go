@@ -85,6 +85,7 @@ func open(o Options, again *replay.Again) (*Store, error) {
 		return nil, err
 	}
 	s.disk = d
+	s.tags.Missing(found.LostFiles)
 	s.ledger.Use(s.disk.Log)
 	if s.events, err = newEvents(s); err == nil {
 		err = s.events.Load(found.State, found.LostFiles)

@@ -32,7 +32,8 @@ var ErrBusy = errors.New("another one is under way")
 // Check verifies every committed file of the running store: every block, every
 // chunk with its aggregates against recomputation (I4), the MANIFEST, the log
 // and the catalogue. It holds no lock while it reads. Damage is in the report
-// and counted like damage met by a reader. The error is that of ctx, or ErrBusy.
+// and counted like damage met by a reader. Damaged files of tags are written again behind it.
+// The error is that of ctx, or ErrBusy.
 func (op *Operations) Check(ctx context.Context, o fsck.Options) (fsck.Report, error) {
 	if !op.checking.TryLock() {
 		return fsck.Report{}, fmt.Errorf("check: %w", ErrBusy)
@@ -43,7 +44,14 @@ func (op *Operations) Check(ctx context.Context, o fsck.Options) (fsck.Report, e
 	for _, d := range r.Damages {
 		s.damage.Report("check", errors.New(d.String()))
 	}
-	return r, err
+	if err != nil || !r.TagsDamaged {
+		return r, err
+	}
+	rewritten, failed := s.tags.Rewrite(ctx)
+	if r.Rewritten = rewritten; failed != nil {
+		r.NotRewritten = failed.Error()
+	}
+	return r, ctx.Err()
 }
 
 // Snapshot takes a snapshot, as snapshot.Dir.Take says.

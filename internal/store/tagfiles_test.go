@@ -132,7 +132,7 @@ func TestBothCopiesOfTags(t *testing.T) {
 			if n := len(want) - len(got); n != 1 && n != 2 {
 				t.Fatalf("%s: %d of %d tags are left", names[i], len(got), len(want))
 			}
-			if _, n := s.Damage(); n == 0 || s.Tags().Stats().Lost == 0 && !missing {
+			if _, n := s.Damage(); n == 0 || s.Tags().Stats().Lost < int64(len(want)-len(got)) {
 				t.Fatalf("%s, missing %t: nothing is counted: %+v", names[i], missing, s.Tags().Stats())
 			}
 			if err := s.tags.Merge(context.Background(), false); err != nil {
@@ -190,7 +190,7 @@ func TestTagsInASnapshot(t *testing.T) {
 	for _, link := range []bool{false, true} {
 		to := fmt.Sprint("/restored", link)
 		r, err := snapshot.Restore(context.Background(), snapshot.RestoreOptions{FS: fs, From: "/data/snapshots/snap", To: to, Link: link})
-		if err != nil || r.Check.TagItems == 0 {
+		if err != nil || r.Check.TagEntries == 0 {
 			t.Fatalf("restore: %+v, %v", r, err)
 		}
 		o := tagOptions(fs, clock)

@@ -18,10 +18,11 @@ const (
 
 // Blocks gives the whole state, what is remembered of removals too, in the form that a Loader
 // takes: in blocks of rows, each of which can be read without the others, and what is too long for
-// one as changes. Both are valid during the call. It ends with the first error, which it returns.
+// one as changes. Both are valid during the call, and a block is given with the number of its rows.
+// It ends with the first error, which it returns.
 //
 // What is applied or dropped meanwhile may be in it or not.
-func (x *Index) Blocks(block func([]byte) error, change func(*Change) error) error {
+func (x *Index) Blocks(block func(b []byte, rows int) error, change func(*Change) error) error {
 	w := blockWriter{}
 	for id, more := 0, true; more; {
 		id, more = w.fill(x, id)
@@ -35,7 +36,7 @@ func (x *Index) Blocks(block func([]byte) error, change func(*Change) error) err
 			}
 		}
 		if len(w.out) > 0 {
-			if err := block(w.out); err != nil {
+			if err := block(w.out, w.n); err != nil {
 				return err
 			}
 		}

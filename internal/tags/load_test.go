@@ -17,8 +17,15 @@ import (
 
 // blocksOf returns the blocks and the changes of an index.
 func blocksOf(t interface{ Fatal(...any) }, x *Index) (blocks [][]byte, changes []Change) {
-	err := x.Blocks(func(b []byte) error {
+	err := x.Blocks(func(b []byte, rows int) error {
 		blocks = append(blocks, bytes.Clone(b))
+		var block Block
+		if err := block.Parse(b); err != nil {
+			return err
+		}
+		if got := block.rows; got != rows {
+			return fmt.Errorf("a block of %d rows is said to have %d", got, rows)
+		}
 		return nil
 	}, func(c *Change) error {
 		var own Change

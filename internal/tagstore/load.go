@@ -2,12 +2,10 @@ package tagstore
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 
 	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/durable"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/mirror"
@@ -15,13 +13,16 @@ import (
 )
 
 // Load takes the committed files into the index. It is called once; whoever needs the tags waits
-// for it. Damage is named and counted, copies that are not whole are written again.
+// for it. Damage is named and counted, and copies that are not whole are written again.
 func (s *Store) Load(all []manifest.File) {
-	s.loadErr = s.load(all)
+	s.loadErr = (&loader{s}).load(all)
 	close(s.loaded)
 }
 
-func (s *Store) load(all []manifest.File) error {
+// loader takes the committed files into the index of a store.
+type loader struct{ *Store }
+
+func (s *loader) load(all []manifest.File) error {
 	files := slices.DeleteFunc(slices.Clone(all), func(f manifest.File) bool {
 		return f.Kind != manifest.TagBase && f.Kind != manifest.TagChanges
 	})
@@ -43,6 +44,15 @@ func (s *Store) load(all []manifest.File) error {
 	return nil
 }
 
+// Missing counts what was in committed files of which no copy is there; it was named elsewhere.
+func (s *Store) Missing(files []manifest.File) {
+	for i := range files {
+		if k := files[i].Kind; k == manifest.TagBase || k == manifest.TagChanges {
+			s.counters.lost.Add(files[i].Items)
+		}
+	}
+}
+
 // Loaded waits until Load is done, and returns what kept it from taking the files. That says
 // nothing about them.
 func (s *Store) Loaded() error {
@@ -51,10 +61,11 @@ func (s *Store) Loaded() error {
 }
 
 // loadFile takes one file.
-func (s *Store) loadFile(f *manifest.File) error {
+func (s *loader) loadFile(f *manifest.File) error {
 	path := datadir.FilePaths(f.Name())[0]
 	if s.past > 0 && f.From > s.past {
-		s.damaged(path, 0, fmt.Errorf("the file in front of it is missing: changes of tags between the positions %d and %d of the log are lost", s.past, f.From))
+		s.spoilt = true // how much is lost is known where the MANIFEST names the file, see Missing
+		s.o.Damage.Report("tags "+path, fmt.Errorf("the file in front of it is missing: changes of tags between the positions %d and %d of the log are lost", s.past, f.From))
 	}
 	s.past = max(s.past, f.Past)
 	take, done := s.loadRecord, func() error { return nil }
@@ -63,7 +74,7 @@ func (s *Store) loadFile(f *manifest.File) error {
 	}
 	report, err := s.read(f, func(item []byte) {
 		if err := take(item); err != nil {
-			s.damaged(path, 1, err)
+			s.damaged(path, 0, err)
 		}
 	})
 	if err == nil {
@@ -72,39 +83,18 @@ func (s *Store) loadFile(f *manifest.File) error {
 	if err != nil {
 		return fmt.Errorf("tags: %s: %w", path, err)
 	}
-	for i := range report.Bad {
-		s.o.Damage.Report("tags "+report.Bad[i].File, errors.New(report.Bad[i].String()))
-	}
+	s.name(&report)
 	if report.Lost {
 		s.unread = s.unread || report.Unread
-		what := "records of changes of tags"
-		if f.Kind == manifest.TagBase {
-			what = "blocks of series with their tags"
-		}
-		lost, text := report.LostItems, fmt.Sprintf("%d %s are lost in both copies; all others are served", report.LostItems, what)
-		if lost < 0 {
-			lost, text = 0, what+" are lost in both copies, how many is not known; all others are served"
-		}
-		s.damaged(path, lost, errors.New(text))
+		s.damaged(path, max(report.LostEntries, 0), fmt.Errorf("%s are lost in both copies; all others are served", report.LostText(f.Kind)))
 		return nil
 	}
-	if len(report.Bad) == 0 {
-		return nil
-	}
-	mended, err := mirror.Mend(s.o.FS, s.o.Dir, f, &report)
-	if durable.IsFull(err) {
-		s.o.Logger.Warn("a damaged copy of tags is written again when there is room, at a start", "file", path, "err", err)
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("tags: writing %s again: %w", path, err)
-	}
-	s.o.Logger.Warn("damaged copies of tags were written again from the others; what there was of them is in "+datadir.LostFound, "files", mended)
-	return nil
+	_, err = s.mend(f, &report)
+	return err
 }
 
 // read gives every item of a file to fn, while the next ones are read and decompressed.
-func (s *Store) read(f *manifest.File, fn func(item []byte)) (report mirror.Report, err error) {
+func (s *loader) read(f *manifest.File, fn func(item []byte)) (report mirror.Report, err error) {
 	items, free := make(chan []byte, itemsAhead), make(chan []byte, itemsAhead+2)
 	for range cap(free) {
 		free <- nil
@@ -128,7 +118,7 @@ const itemsAhead = 4
 
 // keeps says what of a series is taken from the files. Its bucket may be one that only the log
 // names.
-func (s *Store) keeps(bucket uint64, key []byte) (after uint64, ok bool) {
+func (s *loader) keeps(bucket uint64, key []byte) (after uint64, ok bool) {
 	after, ok = s.o.Incarnation(bucket, key)
 	if !ok && s.o.Deleted(bucket) {
 		return 0, false
@@ -158,16 +148,16 @@ func (s *Store) Settle() {
 	s.unnamed = nil
 }
 
-// damaged names what is lost, and counts it.
-func (s *Store) damaged(path string, records int64, err error) {
+// damaged names what is lost, and counts what is known of it: 1 where nothing is.
+func (s *loader) damaged(path string, entries int64, err error) {
 	s.spoilt = true
-	s.counters.lost.Add(max(records, 1))
+	s.counters.lost.Add(max(entries, 1))
 	s.o.Damage.Report("tags "+path, err)
 }
 
 // loadBase returns what takes the items of a base, and what ends it. A base has blocks of rows, and
 // records for rows that are too long for one.
-func (s *Store) loadBase() (take func(item []byte) error, done func() error) {
+func (s *loader) loadBase() (take func(item []byte) error, done func() error) {
 	var b tags.Block
 	rows := tags.NewLoader(s.index, s.keeps)
 	take = func(item []byte) error {
@@ -199,7 +189,7 @@ func eachChange(item []byte, fn func(*tags.Change)) error {
 }
 
 // loadRecord takes a record of a file of changes.
-func (s *Store) loadRecord(item []byte) error {
+func (s *loader) loadRecord(item []byte) error {
 	r, err := logrecord.Parse(item)
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func (s *Store) wantMerge() {
 	}
 }
 
-// Run merges whenever it is due, until stop is closed.
+// Run does what is due whenever something is, until stop is closed.
 func (s *Store) Run(stop <-chan struct{}) {
 	for {
 		select {
@@ -52,19 +52,37 @@ func (s *Store) Run(stop <-chan struct{}) {
 			return
 		case <-s.want:
 		}
-		if err := s.Merge(context.Background(), false); err != nil && !errors.Is(err, version.ErrClosed) {
+		if err := s.Maintain(context.Background()); err != nil && !errors.Is(err, version.ErrClosed) {
 			s.o.Logger.Warn("the files of tags stay as they are until the next flush", "err", err)
 		}
 	}
+}
+
+// Maintain writes copies again that are still to be written, and merges if that is due.
+func (s *Store) Maintain(ctx context.Context) error {
+	s.mu.Lock()
+	torn := s.torn
+	s.mu.Unlock()
+	if torn {
+		if _, err := s.Rewrite(ctx); err != nil {
+			return err
+		}
+	}
+	return s.Merge(ctx, false)
 }
 
 // Merge writes the present state into a base in place of all files that are committed, if that is
 // due, or always. Flushes and changes go on beside it. After an error all is as it was, but for
 // one that ends the store.
 func (s *Store) Merge(ctx context.Context, always bool) error {
+	<-s.loaded
 	s.merging.Lock()
 	defer s.merging.Unlock()
-	<-s.loaded
+	return s.merge(ctx, always)
+}
+
+// merge is Merge behind its lock.
+func (s *Store) merge(ctx context.Context, always bool) error {
 	s.mu.Lock()
 	old, past := slices.Clone(s.files), s.past
 	due := s.due() || s.spoilt && !s.unread || always && !s.unread && len(old) > 0
@@ -100,10 +118,10 @@ func (s *Store) writeBase(ctx context.Context, f manifest.File) (manifest.File, 
 	if err != nil {
 		return f, err
 	}
-	err = s.index.Blocks(func(block []byte) error {
-		return errors.Join(ctx.Err(), w.Add(block))
+	err = s.index.Blocks(func(block []byte, rows int) error {
+		return errors.Join(ctx.Err(), w.Add(block, rows))
 	}, func(c *tags.Change) error {
-		return w.Add(tags.AppendChange(logrecord.AppendTags(nil, c.Bucket), c))
+		return w.Add(tags.AppendChange(logrecord.AppendTags(nil, c.Bucket), c), 1)
 	})
 	if err != nil {
 		return f, errors.Join(err, w.Abort())

@@ -30,7 +30,7 @@ func (s *Store) Write(seq uint64, e *manifest.FileChanges) error {
 		return err
 	}
 	for _, rec := range s.taken.list {
-		if err := w.Add(rec); err != nil {
+		if err := w.Add(rec.bytes, rec.entries); err != nil {
 			_ = w.Abort() // the file is given up; a leftover is removed at the next start
 			return err
 		}
@@ -54,7 +54,7 @@ func (s *Store) Committed() {
 	}
 	s.taken, s.written = records{}, nil
 	s.counters.unflushed.Store(s.pending.bytes)
-	if s.due() {
+	if s.torn || s.due() {
 		s.wantMerge()
 	}
 }
@@ -88,12 +88,15 @@ func (s *Store) Replay(lsn wal.LSN, r *logrecord.Record) error {
 	defer s.mu.Unlock()
 	switch r.Kind {
 	case logrecord.Tags:
-		s.add(append(logrecord.AppendTags(nil, r.Bucket), r.Changes...))
-		return r.EachChange(func(c *tags.Change) error {
+		n := 0
+		err := r.EachChange(func(c *tags.Change) error {
 			s.clock = max(s.clock, c.Clock)
 			s.apply(c)
+			n++
 			return nil
 		})
+		s.add(append(logrecord.AppendTags(nil, r.Bucket), r.Changes...), n)
+		return err
 	case logrecord.SeriesDeleted:
 		s.drop(r.Bucket, r.Why, r.Incarnation, seriesOf(r))
 	}
@@ -127,11 +130,11 @@ func (s *Store) drop(bucket uint64, why logrecord.Reason, incarnation uint64, li
 		}
 		rec = logrecord.AppendDeleted(rec, series.None.Column(), id)
 		if n++; n == dropsPerRecord {
-			s.add(rec)
+			s.add(rec, n)
 			n = 0
 		}
 	}
 	if n > 0 {
-		s.add(rec)
+		s.add(rec, n)
 	}
 }

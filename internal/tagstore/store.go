@@ -81,13 +81,16 @@ type Store struct {
 	past    uint64          // records of the log below are in them
 	spoilt  bool            // a file has lost something: a base is to be written in place of all
 	unread  bool            // the device may give later what is missing: no file may go
+	torn    bool            // a copy is still to be written again from the other one
 
 	merging  sync.Mutex
 	want     chan struct{}
 	counters counters
 }
 
-type counters struct{ changes, unchanged, lost, merges, unflushed, invalid, noMemory atomic.Int64 }
+type counters struct {
+	changes, unchanged, lost, merges, rewritten, unflushed, invalid, noMemory atomic.Int64
+}
 
 // New returns tags that are empty until Load.
 func New(o Options) *Store {
@@ -102,16 +105,21 @@ func (s *Store) Index() *tags.Index { return s.index }
 
 // records are records as the log has them, in its order.
 type records struct {
-	list  [][]byte
+	list  []record
 	bytes int64
 }
 
-// recordCost is what a record takes beside its bytes.
-const recordCost = 24
+type record struct {
+	bytes   []byte
+	entries int // changes or series in it
+}
 
-func (r *records) add(rec []byte) {
+// recordCost is what a record takes beside its bytes.
+const recordCost = 32
+
+func (r *records) add(rec record) {
 	r.list = append(r.list, rec)
-	r.bytes += int64(cap(rec)) + recordCost
+	r.bytes += int64(cap(rec.bytes)) + recordCost
 }
 
 // Applied says what became of changes.
@@ -242,13 +250,13 @@ func (s *Store) write(rec []byte, part []tags.Change, a *Applied) error {
 			}
 		}
 		a.Token = lsn
-		s.add(rec)
+		s.add(rec, len(part))
 	})
 }
 
-// add notes a record for the next flush. The lock is held.
-func (s *Store) add(rec []byte) {
-	s.pending.add(rec)
+// add notes a record of so many changes or series for the next flush. The lock is held.
+func (s *Store) add(rec []byte, entries int) {
+	s.pending.add(record{rec, entries})
 	s.counters.unflushed.Store(s.pending.bytes + s.taken.bytes)
 }
 
@@ -307,7 +315,8 @@ type Stats struct {
 	Merges    int64
 	Invalid   int64 // changes that were refused as beyond a limit, or of an unknown bucket
 	NoMemory  int64 // as memory was short
-	Lost      int64 // records that both copies of a file lacked
+	Lost      int64 // changes, and series with their tags, that both copies of a file lacked at the start
+	Rewritten int64 // damaged copies that were written again
 	Unflushed int64 // bytes
 	Files     int64
 	Bytes     int64 // of all copies
@@ -316,7 +325,7 @@ type Stats struct {
 // Stats returns the present numbers.
 func (s *Store) Stats() Stats {
 	c := &s.counters
-	st := Stats{Changes: c.changes.Load(), Merges: c.merges.Load(), Lost: c.lost.Load(), Unflushed: c.unflushed.Load(),
+	st := Stats{Changes: c.changes.Load(), Merges: c.merges.Load(), Lost: c.lost.Load(), Rewritten: c.rewritten.Load(), Unflushed: c.unflushed.Load(),
 		Invalid: c.invalid.Load(), NoMemory: c.noMemory.Load()}
 	s.mu.Lock()
 	defer s.mu.Unlock()

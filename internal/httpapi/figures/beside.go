@@ -49,10 +49,11 @@ var tagFigures = []figure[tagstore.Stats]{
 	counter("tag_changes_total", "Changes of tags that said something new.", func(s *tagstore.Stats) float64 { return float64(s.Changes) }),
 	counter("tag_changes_invalid_total", "Changes of tags refused as beyond a limit, or of an unknown bucket.", func(s *tagstore.Stats) float64 { return float64(s.Invalid) }),
 	counter("tag_changes_no_memory_total", "Changes refused that add a series or a tag, as memory was short.", func(s *tagstore.Stats) float64 { return float64(s.NoMemory) }),
-	counter("tag_changes_lost_total", "Records and blocks of tags that both copies of a file lacked at the start.", func(s *tagstore.Stats) float64 { return float64(s.Lost) }),
+	counter("tag_changes_lost_total", "Changes of tags, and series with all their tags, that both copies of a file lacked at the start; at least.", func(s *tagstore.Stats) float64 { return float64(s.Lost) }),
 	gauge("tag_unflushed_bytes", "Changes of tags in memory that wait for a flush.", func(s *tagstore.Stats) float64 { return float64(s.Unflushed) }),
 	gauge("tag_files", "Files of tags, both copies.", func(s *tagstore.Stats) float64 { return float64(s.Files) }),
 	gauge("tag_file_bytes", "Size of all files of tags, both copies.", func(s *tagstore.Stats) float64 { return float64(s.Bytes) }),
+	counter("tag_copies_rewritten_total", "Damaged copies of files of tags that were written again.", func(s *tagstore.Stats) float64 { return float64(s.Rewritten) }),
 	counter("tag_merges_total", "Merges of files of tags.", func(s *tagstore.Stats) float64 { return float64(s.Merges) }),
 }
 
