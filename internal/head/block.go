@@ -100,6 +100,17 @@ func (b *block) cell(row, col int) uint64 {
 	return 0
 }
 
+// fetch asks for what cell reads.
+func (b *block) fetch(row, col int) {
+	if t := b.table; t != nil {
+		at := t.home(uint32(row*Width+col) + 1)
+		kernel.FetchOf(&t.places[at])
+		kernel.FetchOf(&t.words[at])
+	} else if cells, _ := b.at(row); cells != nil {
+		kernel.FetchOf(&cells[col])
+	}
+}
+
 // read lays the set cells of a column over dst, which stands for the rows from
 // row on.
 func (b *block) read(row, col int, dst []uint64) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/metric"
 )
 
@@ -94,14 +95,50 @@ func (g *Group) Chunks(col int, id metric.SeriesID, from, past int64, dst []int6
 	return g.blocks.appendChunks(dst, from, past), true
 }
 
-// Holds reports whether the group certainly holds a point of a series in the slots [from, past).
-// It looks at whole sealed blocks and at open ones, the newest slot first, and decodes nothing.
-func (g *Group) Holds(col int, id metric.SeriesID, from, past int64) bool {
+// Held is a series and its column, and whether Holds found a point of it.
+type Held struct {
+	ID  metric.SeriesID
+	Col int
+	Has bool
+}
+
+// Holds sets Has of each series of which the group certainly holds a point in the slots
+// [from, past). It looks at whole sealed blocks and at open ones, the newest slot first, and decodes
+// nothing.
+func (g *Group) Holds(list []Held, from, past int64) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	if !g.Columns().owns(id, col) {
-		return false
+	owners := g.Columns()
+	g.fetchHeld(owners, list, from, past)
+	for i := range list {
+		h := &list[i]
+		h.Has = owners.owns(h.ID, h.Col) && g.holds(h.Col, from, past)
 	}
+}
+
+// fetchHeld asks for what Holds reads first of each series: whose column it is, and the newest cell.
+func (g *Group) fetchHeld(owners *Columns, list []Held, from, past int64) {
+	var b *block
+	row := 0
+	if len(g.blocks.open) > 0 {
+		b = g.blocks.open[0]
+		slot := min(past, b.last+1) - 1
+		if row = int(slot - b.start); slot < max(from, b.first) {
+			b = nil
+		}
+	}
+	for i := range list {
+		col := list[i].Col
+		if uint(col) < uint(len(owners.ids)) {
+			kernel.FetchOf(&owners.ids[col])
+		}
+		if b != nil {
+			b.fetch(row, col)
+		}
+	}
+}
+
+func (g *Group) holds(col int, from, past int64) bool {
 	for _, b := range g.blocks.open {
 		lo, hi := max(from, b.first), min(past, b.last+1)
 		for slot := hi - 1; slot >= lo; slot-- {

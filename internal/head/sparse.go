@@ -56,9 +56,12 @@ func (t *cellTable) resize(size int) {
 // free ends the use of the table. Readers may have it until then.
 func (t *cellTable) free() { t.arena.tables.Add(-int64(len(t.places)) * tableCell) }
 
+// home returns the first entry that may be that of a place + 1.
+func (t *cellTable) home(p uint32) int { return int(p * 0x9E3779B1 >> t.shift) }
+
 // find returns the entry of a place + 1, or the free one where it belongs.
 func (t *cellTable) find(p uint32) int {
-	for i := int(p * 0x9E3779B1 >> t.shift); ; i = (i + 1) & (len(t.places) - 1) {
+	for i := t.home(p); ; i = (i + 1) & (len(t.places) - 1) {
 		if q := t.places[i]; q == p || q == 0 {
 			return i
 		}

@@ -97,6 +97,9 @@ func (x *Index) LookupAll(ids []metric.SeriesID, refs []Ref, order []uint16) {
 	}
 }
 
+// probed is how many entries of a probe are asked for: two lines of the cache.
+const probed = 4
+
 // lookupAll is that of the index for the ids with the given numbers, which are all of
 // this shard.
 func (t *indexShard) lookupAll(ids []metric.SeriesID, refs []Ref, numbers []uint16) {
@@ -105,7 +108,8 @@ func (t *indexShard) lookupAll(ids []metric.SeriesID, refs []Ref, numbers []uint
 	for _, i := range numbers {
 		refs[i] = NoColumn
 		if len(t.entries) > 0 {
-			kernel.FetchOf(&t.entries[t.first(&ids[i])])
+			first := t.first(&ids[i])
+			kernel.FetchAll(t.entries[first:min(first+probed, len(t.entries))])
 		}
 	}
 	if len(t.entries) == 0 {

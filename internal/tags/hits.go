@@ -1,9 +1,12 @@
 package tags
 
-import "dalmatiner/internal/postings"
+import (
+	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/postings"
+)
 
 // hitRows is how many hits are copied before others are let at the index.
-const hitRows = 256
+const hitRows = 1024
 
 // hits calls fn for the rows that were found, without the lock.
 func (l *lookup) hits(q *Query, found postings.Set, fn func(*Hit) bool) error {
@@ -38,6 +41,7 @@ type batch struct {
 	want   []wanted
 	ids    []uint32
 	values [][]byte
+	pairs  []uint32 // of the rows that are being copied, plus 1; 0 for those that there are not
 
 	buckets []uint64 // of each hit
 	buf     []byte   // keys and values
@@ -83,20 +87,75 @@ func (b *batch) copy() {
 		}
 	}
 	b.buckets, b.buf, b.ends = b.buckets[:0], b.buf[:0], b.ends[:0]
-	for _, id := range b.ids {
-		if x.at[id] == 0 {
-			continue // dropped
+	for ids := b.ids; len(ids) > 0; {
+		n := min(len(ids), rowsAhead)
+		b.copyRows(ids[:n], stored)
+		ids = ids[n:]
+	}
+}
+
+// rowsAhead is how many rows are asked for before the first is read: they, and the values, lie all
+// over the memory.
+const rowsAhead = 64
+
+// rowLines are the lines of the cache of most rows.
+const rowLines = 2
+
+// copyRows copies rows; stored says that a tag is wanted that keys do not imply.
+func (b *batch) copyRows(ids []uint32, stored bool) {
+	x := b.x
+	var rows [rowsAhead][]byte
+	for i, id := range ids {
+		if at := x.at[id]; at != 0 { // else it was dropped
+			rows[i] = x.rows.get(at)
+			kernel.FetchAll(rows[i][:min(len(rows[i]), rowLines*64)])
 		}
-		bucket, _, key, rest := keyOf(x.rows.get(x.at[id]))
+	}
+	b.pairs = b.pairs[:0]
+	for _, row := range rows[:len(ids)] {
+		if stored && row != nil {
+			b.pairsOf(row)
+		}
+	}
+	pairs := b.pairs
+	var length [8]byte
+	for _, row := range rows[:len(ids)] {
+		if row == nil {
+			continue
+		}
+		bucket, _, key, _ := keyOf(row)
 		b.buckets = append(b.buckets, x.buckets.ids[bucket])
 		b.text(key, true)
-		var tags rowTags
-		if stored {
-			tags, _, _ = openTags(rest)
-		}
 		for i := range b.want {
-			b.text(b.want[i].of(x, tags, key))
+			switch w := &b.want[i]; {
+			case w.isPart:
+				b.text(w.implied.valueOf(length[:], key))
+			case !w.known || pairs[i] == 0:
+				b.text(nil, false)
+			default:
+				b.text(x.value(pairs[i]-1), true)
+			}
 		}
+		if stored {
+			pairs = pairs[len(b.want):]
+		}
+	}
+}
+
+// pairsOf notes for each tag that is wanted the number of the row's, plus 1, and asks for its value.
+func (b *batch) pairsOf(row []byte) {
+	x := b.x
+	_, _, _, rest := keyOf(row)
+	tags, _, _ := openTags(rest)
+	for i := range b.want {
+		w, found := &b.want[i], uint32(0)
+		if w.known && !w.isPart {
+			if pair, ok := tags.pair(w.number); ok {
+				found = pair + 1
+				kernel.FetchOf(&x.pairs.texts.get(x.pairs.at[pair])[0])
+			}
+		}
+		b.pairs = append(b.pairs, found)
 	}
 }
 
@@ -107,19 +166,4 @@ func (b *batch) text(text []byte, ok bool) {
 		end = len(b.buf)
 	}
 	b.ends = append(b.ends, end)
-}
-
-// of returns the value of a row.
-func (w *wanted) of(x *Index, tags rowTags, key []byte) (value []byte, ok bool) {
-	if w.isPart {
-		return w.implied.valueOf(nil, key)
-	}
-	if !w.known {
-		return nil, false
-	}
-	pair, ok := tags.pair(w.number)
-	if !ok {
-		return nil, false
-	}
-	return x.value(pair), true
 }

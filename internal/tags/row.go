@@ -90,11 +90,21 @@ func keyOf(b []byte) (bucket, collection uint32, key, rest []byte) {
 }
 
 func uvarint32(b []byte) (uint32, []byte) {
-	if v := b[0]; v < 0x80 {
-		return uint32(v), b[1:]
+	v := uint32(b[0])
+	if v < 0x80 {
+		return v, b[1:]
 	}
-	v, n := binary.Uvarint(b)
-	return uint32(v), b[n:]
+	return moreUvarint32(v&0x7f, b)
+}
+
+// moreUvarint32 is the rest of uvarint32, which would not be inlined with it.
+func moreUvarint32(v uint32, b []byte) (uint32, []byte) {
+	for i := 1; ; i++ {
+		c := uint32(b[i])
+		if v |= c & 0x7f << (7 * i); c < 0x80 {
+			return v, b[i+1:]
+		}
+	}
 }
 
 // decode sets r to the row that b begins with, and returns its length. The key shares the

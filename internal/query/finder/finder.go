@@ -63,23 +63,21 @@ func (f *find) tagged(q *tags.Query) error {
 		q.Want = append(q.Want, nameOf(d))
 	}
 	handles := make(map[uint64]source.Bucket)
+	var last source.Bucket // of id
+	var id uint64
+	var mixed bool // last is the bucket that is named as the collection
 	var failed error
 	steps, err := f.Tags.Lookup(f.ctx, q, func(h *tags.Hit) (more bool) {
-		b, ok := handles[h.Bucket]
-		if !ok {
-			b, failed = f.Buckets.Tagged(h.Bucket)
-			if errors.Is(failed, source.ErrUnknownBucket) { // it was deleted just now
-				b, failed = nil, nil
+		if last == nil || id != h.Bucket {
+			if last, failed = f.handle(handles, h.Bucket); last == nil {
+				return failed == nil
 			}
-			handles[h.Bucket] = b
+			id, mixed = h.Bucket, last.Info().Name == f.l.Collection
 		}
-		if b == nil {
-			return failed == nil
-		}
-		if f.bare[string(h.Key)] && b.Info().Name == f.l.Collection {
+		if mixed && f.bare[string(h.Key)] {
 			return true
 		}
-		more, failed = f.hit(b, h.Key, h.Values)
+		more, failed = f.hit(last, h.Key, h.Values)
 		return more && failed == nil
 	})
 	if err == nil && failed == nil {
@@ -89,6 +87,21 @@ func (f *find) tagged(q *tags.Query) error {
 		f.step(source.Step(s))
 	}
 	return errors.Join(err, failed)
+}
+
+// handle returns the handle of a bucket that is in handles or comes into them, nil for one that
+// was deleted just now.
+func (f *find) handle(handles map[uint64]source.Bucket, id uint64) (source.Bucket, error) {
+	b, ok := handles[id]
+	if ok {
+		return b, nil
+	}
+	b, err := f.Buckets.Tagged(id)
+	if errors.Is(err, source.ErrUnknownBucket) {
+		b, err = nil, nil
+	}
+	handles[id] = b
+	return b, err
 }
 
 // find is a lookup under way.
@@ -101,8 +114,10 @@ type find struct {
 	// Series of a bucket that were found, and not looked at yet.
 	bucket source.Bucket
 	keys   [][]byte
-	text   []byte // keys and values
-	ends   []int  // in text, of each key and behind it of each value; -1 for one that there is not
+	text   []byte // keys
+	ends   []int  // of each key in text
+	values []byte
+	past   []int // of each value of each series in values; -1 for one that there is not
 	may    [together]bool
 	ended  bool // fn has returned false
 
@@ -113,7 +128,7 @@ type find struct {
 }
 
 // together is how many series are looked at together.
-const together = 256
+const together = 1024
 
 func (f *find) step(s source.Step) {
 	if f.l.Step != nil {
@@ -123,7 +138,7 @@ func (f *find) step(s source.Step) {
 
 // hit takes a series that was found.
 func (f *find) hit(b source.Bucket, key []byte, values [][]byte) (more bool, err error) {
-	if f.bucket != b || len(f.ends) == together*(1+len(f.l.Tags)) {
+	if f.bucket != b || len(f.ends) == together {
 		if more, err := f.flush(); !more || err != nil {
 			return more, err
 		}
@@ -132,12 +147,12 @@ func (f *find) hit(b source.Bucket, key []byte, values [][]byte) (more bool, err
 	f.text = append(f.text, key...)
 	f.ends = append(f.ends, len(f.text))
 	for _, v := range values {
-		end := -1
+		past := -1
 		if v != nil {
-			f.text = append(f.text, v...)
-			end = len(f.text)
+			f.values = append(f.values, v...)
+			past = len(f.values)
 		}
-		f.ends = append(f.ends, end)
+		f.past = append(f.past, past)
 	}
 	return true, nil
 }
@@ -149,38 +164,45 @@ func (f *find) flush() (more bool, err error) {
 	}
 	res, grace := f.bucket.Info().Resolution, Grace.Milliseconds()
 	from, past := max(0, f.l.Start-grace)/res, (max(0, f.l.End+grace)+res-1)/res
-	// The hits keep the memory of all: it is not used again.
-	text, ends, tags, at := string(f.text), f.ends, make([]source.Tag, 0, len(f.ends)), 0
-	hits := make([]source.Hit, 0, together)
 	f.keys = f.keys[:0]
-	for len(ends) > 0 {
-		key := f.text[at:ends[0]:ends[0]]
-		at, f.keys = ends[0], append(f.keys, key)
-		first := len(tags)
-		for i, d := range f.l.Tags {
-			if end := ends[1+i]; end >= 0 {
-				tags = append(tags, source.Tag{DimVar: d, Value: text[at:end]})
-				at = end
-			}
-		}
-		hits = append(hits, source.Hit{Bucket: f.bucket, Key: key, Tags: tags[first:len(tags):len(tags)]})
-		ends = ends[1+len(f.l.Tags):]
+	at := 0
+	for _, end := range f.ends {
+		f.keys = append(f.keys, f.text[at:end:end])
+		at = end
 	}
-	may := f.may[:len(hits)]
+	may := f.may[:len(f.keys)]
 	if err := f.Buckets.May(f.ctx, f.bucket, f.keys, from, past, may); err != nil {
 		return false, err
 	}
+	// The hits keep the memory of all keys: it is not used again.
 	f.text, f.ends = make([]byte, 0, cap(f.text)), f.ends[:0]
-	for i := range hits {
-		if !may[i] {
+	return f.call(may), nil
+}
+
+// call calls fn for series that may have a point.
+func (f *find) call(may []bool) (more bool) {
+	values, pasts, at := string(f.values), f.past, 0
+	f.values, f.past = f.values[:0], f.past[:0]
+	tags := make([]source.Tag, 0, len(pasts))
+	for i, key := range f.keys {
+		first := len(tags)
+		for j, d := range f.l.Tags {
+			if past := pasts[j]; past >= 0 {
+				tags = append(tags, source.Tag{DimVar: d, Value: values[at:past]})
+				at = past
+			}
+		}
+		if pasts = pasts[len(f.l.Tags):]; !may[i] {
+			tags = tags[:first]
 			continue
 		}
-		if f.found = true; !f.fn(hits[i]) {
+		f.found = true
+		if !f.fn(source.Hit{Bucket: f.bucket, Key: key, Tags: tags[first:len(tags):len(tags)]}) {
 			f.ended = true
-			return false, nil
+			return false
 		}
 	}
-	return true, nil
+	return true
 }
 
 // untagged finds the series of the bucket that is named as the collection, if there is one. With

@@ -1,0 +1,106 @@
+package store
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/point"
+)
+
+// Many series asked together have the points that were written of each, and no others: the latest
+// points are in open blocks, and those of some series are in files.
+func TestManySeriesInHead(t *testing.T) {
+	t.Parallel()
+	const series = 3000 // in many groups, and more than are looked up together
+	for seed := range uint64(4) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		clock := newTestClock()
+		o := testOptions(vfs.NewMem(), clock)
+		byHand(&o)
+		s := mustOpen(t, o)
+		x := mustSession(t, s, "rows")
+		now := clock.Now().Unix()
+		set := make([]map[int64]bool, series)
+		for i := range set {
+			set[i] = make(map[int64]bool)
+		}
+		write := func(i int, slot int64) {
+			if x.Point(key(i), uint64(slot), point.FromInt(1)); slot >= 0 {
+				set[i][slot] = true
+			}
+		}
+		dense := 256 + r.IntN(600)
+		for row := range int64(40) {
+			for i := range dense {
+				write(i, now-60+row)
+			}
+		}
+		for range 500 {
+			write(r.IntN(series/2), now-int64(r.IntN(5000)))
+		}
+		if _, err := x.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		last := now + int64(1+r.IntN(3))
+		behind := make(map[int]bool) // what open blocks have
+		for range 1500 {
+			i := r.IntN(series)
+			write(i, last)
+			behind[i] = true
+		}
+		if _, err := x.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		h := &headModel{r, set, behind, last}
+		h.check(t, s, now)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// headModel is what was written.
+type headModel struct {
+	r      *rand.Rand
+	set    []map[int64]bool // slots of each series
+	behind map[int]bool     // series that open blocks have at last
+	last   int64
+}
+
+// check asks for random series and ranges.
+func (h *headModel) check(t *testing.T, s *Store, now int64) {
+	t.Helper()
+	b, err := s.Bucket("rows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 40 {
+		from := now - int64(h.r.IntN(100))
+		past := from + 1 + int64(h.r.IntN(120))
+		numbers := h.r.Perm(len(h.set) + 100)[:1+h.r.IntN(len(h.set))] // some are unknown
+		keys, has := make([][]byte, len(numbers)), make([]bool, len(numbers))
+		for i, n := range numbers {
+			keys[i], has[i] = key(n), h.r.IntN(2) == 0
+		}
+		if err := b.InHead(keys, from, past, has); err != nil {
+			t.Fatal(err)
+		}
+		for i, n := range numbers {
+			near := false
+			for slot := from; n < len(h.set) && slot < past; slot++ {
+				near = near || h.set[n][slot]
+			}
+			if has[i] && !near {
+				t.Fatalf("series %d has no point in [%d,%d)", n, from, past)
+			}
+			if open := h.behind[n] && from <= h.last && h.last < past; open && !has[i] {
+				t.Fatalf("series %d has a point at %d, in [%d,%d)", n, h.last, from, past)
+			}
+		}
+	}
+}
