@@ -12,6 +12,7 @@ type Lanes struct {
 	Values    kernel.Values
 	coded     [2]coded
 	streams   streams
+	ends      kernel.CodeEnds
 }
 
 // Decode decodes count lanes from lane j on into q.Values, as int64 bits.

@@ -126,10 +126,10 @@ func (c *rice) unpack(q *Lanes, m int, lay *layout, j, count int) {
 	past := min((j+count)*lay.length, m)
 	residuals := &q.coded[0]
 	if !c.sparse {
-		c.read(residuals[:past], &q.streams)
+		c.read(residuals[:past], q)
 	} else {
 		some := residuals[:c.where.Rank(past)]
-		c.read(some, &q.streams)
+		c.read(some, q)
 		residuals = &q.coded[1]
 		c.spread(residuals[:past], some)
 	}
@@ -175,12 +175,12 @@ func padded(dst, src []byte) []byte {
 }
 
 // read decodes the first residuals.
-func (c *rice) read(dst []uint64, s *streams) {
+func (c *rice) read(dst []uint64, q *Lanes) {
 	codes := kernel.Codes{
-		High: padded(s.high[:], c.high), Low: padded(s.low[:], c.low), K: c.k[:c.blocks()],
+		High: padded(q.streams.high[:], c.high), Low: padded(q.streams.low[:], c.low), K: c.k[:c.blocks()],
 		Growth: c.growth, Bias: c.bias(), Signed: c.zigzag,
 	}
-	codes.Decode(dst)
+	codes.Decode(dst, &q.ends)
 }
 
 // numbers fills dst with the coded numbers of raw, less base, and returns them and the bits

@@ -9,8 +9,12 @@ const (
 	// CodeBlock numbers have one parameter.
 	CodeBlock = 64
 	// CodeSpare is how many bytes are read behind the quotients and behind the low bits.
-	CodeSpare = 16
+	CodeSpare = 64
 )
+
+// CodeEnds is memory for where quotients end: of all numbers of a chunk, the one before them,
+// and those that the last word holds beside.
+type CodeEnds [1 + Lanes*MaxLane + 64]uint16
 
 // Codes is where coded numbers stand.
 type Codes struct {
@@ -35,9 +39,12 @@ type codePlace struct {
 	pos  uint64 // of the next low bits
 }
 
-// Decode fills dst with numbers from the first on.
-func (c *Codes) Decode(dst []uint64) {
+// Decode fills dst with numbers from the first on. e is scratch memory.
+func (c *Codes) Decode(dst []uint64, e *CodeEnds) {
 	c.check(len(dst))
+	if decodeWide(dst, c, e) {
+		return
+	}
 	p := codePlace{prev: 64}
 	for b := 0; len(dst) > 0; b++ {
 		part := dst[:min(CodeBlock, len(dst))]
@@ -56,14 +63,15 @@ func (c *Codes) check(n int) {
 	for ; ones < n && 8*words+8 <= len(c.High)-8; words++ {
 		ones += bits.OnesCount64(binary.LittleEndian.Uint64(c.High[8*words:]))
 	}
-	low := 0
+	low, spare := 0, CodeSpare
 	for i, left := 0, n; left > 0; i, left = i+1, left-CodeBlock {
 		low += min(left, CodeBlock) * int(c.K[i]&63)
 	}
 	if c.Growth {
-		low += 64*words - n
+		low += 64*words - n // up to 63 too many
+		spare -= 8
 	}
-	if ones < n || low/8+8 > len(c.Low) {
+	if ones < n || low/8+spare > len(c.Low) {
 		panic("kernel: codes outside of their bytes")
 	}
 }

@@ -3,6 +3,7 @@
 package kernel
 
 import (
+	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"testing"
@@ -93,7 +94,7 @@ func TestCodesAreNaive(t *testing.T) {
 		c := drawCodes(r, n)
 		want := naiveCodes(c, n)
 		got := make([]uint64, n)
-		c.Decode(got)
+		c.Decode(got, new(CodeEnds))
 		same(t, "codes", got, want, nil)
 		p, all := codePlace{prev: 64}, make([]uint64, n)
 		for b := 0; b < n; b += CodeBlock {
@@ -105,10 +106,10 @@ func TestCodesAreNaive(t *testing.T) {
 
 func TestCodesOutsideOfTheirBytes(t *testing.T) {
 	for name, c := range map[string]*Codes{
-		"no quotients": {High: make([]byte, 24), Low: make([]byte, 24), K: make([]uint8, 1)},
+		"no quotients": {High: make([]byte, 8+CodeSpare), Low: make([]byte, 8+CodeSpare), K: make([]uint8, 1)},
 		"no bytes":     {K: make([]uint8, 1)},
-		"no low bits":  {High: append([]byte{255}, make([]byte, 23)...), Low: make([]byte, 16), K: []uint8{63}},
-		"no parameter": {High: append([]byte{255}, make([]byte, 23)...), Low: make([]byte, 16)},
+		"no low bits":  {High: append([]byte{255}, make([]byte, 7+CodeSpare)...), Low: make([]byte, CodeSpare), K: []uint8{63}},
+		"no parameter": {High: append([]byte{255}, make([]byte, 7+CodeSpare)...), Low: make([]byte, CodeSpare)},
 	} {
 		func() {
 			defer func() {
@@ -116,7 +117,7 @@ func TestCodesOutsideOfTheirBytes(t *testing.T) {
 					t.Errorf("%s: decoded", name)
 				}
 			}()
-			c.Decode(make([]uint64, 5))
+			c.Decode(make([]uint64, 5), new(CodeEnds))
 		}()
 	}
 }
@@ -145,16 +146,18 @@ func TestSumsAreReference(t *testing.T) {
 }
 
 func BenchmarkCodes(b *testing.B) {
-	r := rand.New(rand.NewPCG(8, 9))
-	c := drawCodes(r, 720)
-	for !c.Growth || len(c.High) > 400 || len(c.Low) > 1000 { // such as of real data
-		c = drawCodes(r, 720)
-	}
-	dst := make([]uint64, 720)
-	both(b, "codes", len(dst), func() { c.Decode(dst) }, func() {
-		p := codePlace{prev: 64}
-		for i := 0; i < len(dst); i += CodeBlock {
-			decodeGo(dst[i:min(i+CodeBlock, len(dst))], c, &p, uint64(c.K[i/CodeBlock]))
+	for _, growth := range []bool{false, true} {
+		r := rand.New(rand.NewPCG(8, 9))
+		c := drawCodes(r, 720)
+		for c.Growth != growth || len(c.High) > 500 || len(c.Low) > 1100 { // such as of real data
+			c = drawCodes(r, 720)
 		}
-	})
+		dst, ends := make([]uint64, 720), new(CodeEnds)
+		both(b, fmt.Sprintf("codes, growth %v", growth), len(dst), func() { c.Decode(dst, ends) }, func() {
+			p := codePlace{prev: 64}
+			for i := 0; i < len(dst); i += CodeBlock {
+				decodeGo(dst[i:min(i+CodeBlock, len(dst))], c, &p, uint64(c.K[i/CodeBlock]))
+			}
+		})
+	}
 }

@@ -19,4 +19,5 @@ func TestWithoutAVX512(t *testing.T) {
 	t.Run("folds", TestFoldIsReference)
 	t.Run("words", TestFoldIsTheWords)
 	t.Run("sums", TestSumsAreReference)
+	t.Run("codes", TestCodesAreNaive)
 }

@@ -3219,6 +3219,184 @@ loop:
 	MOVQ   R12, 24(BX)
 	RET
 
+// func codeEndsAVX512(ends *uint16, high *byte, t *byte, n uint64)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI2, POPCNT
+TEXT ·codeEndsAVX512(SB), NOSPLIT, $0-32
+	MOVQ         ends+0(FP), AX
+	MOVQ         high+8(FP), CX
+	MOVQ         t+16(FP), DX
+	MOVQ         n+24(FP), BX
+	VMOVDQU64    (DX), Z0
+	VPXORQ       Z1, Z1, Z1
+	MOVQ         $0x00000040, DX
+	VPBROADCASTW DX, Z2
+
+loop:
+	MOVQ          (CX), DX
+	KMOVQ         DX, K1
+	POPCNTQ       DX, DX
+	VPCOMPRESSB.Z Z0, K1, Z3
+	VEXTRACTI64X4 $0x01, Z3, Y4
+	VPMOVZXBW     Y3, Z3
+	VPMOVZXBW     Y4, Z4
+	VPADDW        Z1, Z3, Z3
+	VPADDW        Z1, Z4, Z4
+	VPADDW        Z2, Z1, Z1
+	VMOVDQU64     Z3, (AX)
+	VMOVDQU64     Z4, 64(AX)
+	ADDQ          $0x08, CX
+	LEAQ          (AX)(DX*2), AX
+	SUBQ          DX, BX
+	JG            loop
+	VZEROUPPER
+	RET
+
+// func decodeAVX512(dst *uint64, ends *uint16, low *byte, t *byte, k uint64, pos uint64, bias uint64, sign uint64, n uint64)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VBMI
+TEXT ·decodeAVX512(SB), NOSPLIT, $0-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         ends+8(FP), CX
+	MOVQ         low+16(FP), DX
+	MOVQ         t+24(FP), BX
+	MOVQ         k+32(FP), SI
+	MOVQ         n+64(FP), DI
+	VMOVQ        SI, X0
+	MOVQ         sign+56(FP), R8
+	VMOVQ        R8, X1
+	MOVQ         bias+48(FP), R9
+	VPBROADCASTQ R9, Z2
+	VPBROADCASTQ R8, Z3
+	MOVQ         $0x0000000000000001, R8
+	VPBROADCASTQ R8, Z5
+	VPXORQ       Z4, Z4, Z4
+	VPCMPEQW     X6, X6, X6
+	KXNORQ       K1, K1, K1
+	VMOVDQU64    192(BX), Z7
+	VPBROADCASTQ SI, Z8
+	VPMULLQ      Z8, Z7, Z7
+	MOVQ         $0x0000000000000007, R8
+	VPBROADCASTQ R8, Z8
+	VPANDQ       Z8, Z7, Z8
+	VPSRLQ       $0x03, Z7, Z7
+	VMOVDQU64    128(BX), Z9
+	VPSHUFB      Z9, Z7, Z7
+	VMOVDQU64    64(BX), Z9
+	VPADDB       Z9, Z7, Z7
+	VPSLLQ       X0, Z5, Z9
+	VPSUBQ       Z5, Z9, Z9
+
+loop:
+	CMPQ  DI, $0x08
+	JGE   whole
+	XORL  BX, BX
+	BTSQ  DI, BX
+	DECQ  BX
+	KMOVQ BX, K1
+
+whole:
+	VPERMB    (DX), Z7, Z5
+	VPSRLVQ   Z8, Z5, Z5
+	VPANDQ    Z9, Z5, Z5
+	VMOVDQU   (CX), X11
+	VMOVDQU   2(CX), X10
+	VPSUBW    X11, X10, X10
+	VPADDW    X6, X10, X10
+	VPMOVZXWQ X10, Z10
+	VPSLLQ    X0, Z10, Z10
+	VPADDQ    Z10, Z5, Z5
+	ADDQ      SI, DX
+	VPADDQ    Z2, Z5, Z5
+	VPANDQ    Z3, Z5, Z10
+	VPSUBQ    Z10, Z4, Z10
+	VPSRLQ    X1, Z5, Z5
+	VPXORQ    Z10, Z5, Z5
+	VMOVDQU64 Z5, K1, (AX)
+	ADDQ      $0x40, AX
+	ADDQ      $0x10, CX
+	SUBQ      $0x08, DI
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func decodeGrowingAVX512(dst *uint64, ends *uint16, low *byte, t *byte, k uint64, pos uint64, bias uint64, sign uint64, n uint64)
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F
+TEXT ·decodeGrowingAVX512(SB), NOSPLIT, $0-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         ends+8(FP), CX
+	MOVQ         low+16(FP), DX
+	MOVQ         t+24(FP), BX
+	MOVQ         k+32(FP), SI
+	MOVQ         n+64(FP), DI
+	VMOVQ        SI, X0
+	MOVQ         sign+56(FP), R8
+	VMOVQ        R8, X0
+	MOVQ         bias+48(FP), R9
+	VPBROADCASTQ R9, Z3
+	VPBROADCASTQ R8, Z4
+	MOVQ         $0x0000000000000001, R8
+	VPBROADCASTQ R8, Z5
+	VPXORQ       Z1, Z1, Z1
+	VPCMPEQW     X6, X6, X6
+	KXNORQ       K1, K1, K1
+	VPBROADCASTQ SI, Z9
+	VMOVDQU64    192(BX), Z7
+	LEAQ         -1(SI), BX
+	VPBROADCASTQ BX, Z8
+	VPMULLQ      Z8, Z7, Z7
+	MOVQ         pos+40(FP), SI
+	VPBROADCASTQ SI, Z8
+	VPADDQ       Z8, Z7, Z7
+	SHLQ         $0x03, BX
+	VPBROADCASTQ BX, Z10
+	MOVQ         $0x0000000000000007, BX
+	VPBROADCASTQ BX, Z11
+	MOVQ         $0x000000000000003f, BX
+	VPBROADCASTQ BX, Z12
+	VPBROADCASTW (CX), X8
+
+loop:
+	CMPQ  DI, $0x08
+	JGE   whole
+	XORL  BX, BX
+	BTSQ  DI, BX
+	DECQ  BX
+	KMOVQ BX, K1
+
+whole:
+	VMOVDQU    (CX), X14
+	VMOVDQU    2(CX), X13
+	VPSUBW     X14, X13, X13
+	VPADDW     X6, X13, X13
+	VPMOVZXWQ  X13, Z13
+	VPSUBW     X8, X14, X14
+	VPMOVZXWQ  X14, Z14
+	VPADDQ     Z7, Z14, Z14
+	VPADDQ     Z10, Z7, Z7
+	VPANDQ     Z11, Z14, Z15
+	VPSRLQ     $0x03, Z14, Z14
+	VPXORQ     Z2, Z2, Z2
+	KMOVQ      K1, K2
+	VPGATHERQQ (DX)(Z14*1), K2, Z2
+	VPSRLVQ    Z15, Z2, Z2
+	VPADDQ     Z9, Z13, Z13
+	VPANDQ     Z12, Z13, Z13
+	VPSLLVQ    Z13, Z5, Z13
+	VPSUBQ     Z5, Z13, Z14
+	VPANDQ     Z14, Z2, Z2
+	VPADDQ     Z13, Z2, Z2
+	VPADDQ     Z3, Z2, Z2
+	VPANDQ     Z4, Z2, Z13
+	VPSUBQ     Z13, Z1, Z13
+	VPSRLQ     X0, Z2, Z2
+	VPXORQ     Z13, Z2, Z2
+	VMOVDQU64  Z2, K1, (AX)
+	ADDQ       $0x40, AX
+	ADDQ       $0x10, CX
+	SUBQ       $0x08, DI
+	JG         loop
+	VZEROUPPER
+	RET
+
 // func bitLengthsAVX2(c *uint8, v *uint64, base uint64, sign uint64, n uint64) (all uint64)
 // Requires: AVX, AVX2, POPCNT
 TEXT ·bitLengthsAVX2(SB), NOSPLIT, $0-48

@@ -219,6 +219,21 @@ func decodeBMI2(dst *uint64, high *byte, low *byte, p *uint64, k uint64, bias ui
 //go:noescape
 func decodeGrowingBMI2(dst *uint64, high *byte, low *byte, p *uint64, k uint64, bias uint64, sign uint64, n uint64)
 
+// codeEndsAVX512 writes the positions of the first n ones of high, at least one, and up to 63 further ones.
+//
+//go:noescape
+func codeEndsAVX512(ends *uint16, high *byte, t *byte, n uint64)
+
+// decodeAVX512 decodes n numbers, at least one, of a block whose low bits begin at bit pos, or else at low. ends begins with the number before the first.
+//
+//go:noescape
+func decodeAVX512(dst *uint64, ends *uint16, low *byte, t *byte, k uint64, pos uint64, bias uint64, sign uint64, n uint64)
+
+// decodeGrowingAVX512 decodes n numbers, at least one, of a block whose low bits begin at bit pos, or else at low. ends begins with the number before the first.
+//
+//go:noescape
+func decodeGrowingAVX512(dst *uint64, ends *uint16, low *byte, t *byte, k uint64, pos uint64, bias uint64, sign uint64, n uint64)
+
 // bitLengthsAVX2 is BitLengths.Count of n numbers, a multiple of eight above zero, with a sign if that is 1. all are their bits.
 //
 //go:noescape
