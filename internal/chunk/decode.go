@@ -355,6 +355,10 @@ func (l *list) decode(q *intlist.Lanes, dst []uint64, a int) {
 	if len(dst) == 0 {
 		return
 	}
+	if l.ints.Coded() {
+		l.kind.words(dst, l.ints.DecodeCoded(q, a+len(dst))[a:])
+		return
+	}
 	n := l.ints.Length()
 	j := a / n
 	skip := a - j*n

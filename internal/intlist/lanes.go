@@ -30,6 +30,30 @@ func (p *List) Decode(q *Lanes, j, count int) {
 	}
 }
 
+// Coded reports whether residuals follow each other in a code, and so do not have lanes.
+func (p *List) Coded() bool { return p.riced }
+
+// DecodeCoded returns the first n values of a coded list, as int64 bits. They lie in q. Values
+// of a code are added up one after the other, as lanes gain nothing where all before them have
+// to be read.
+func (p *List) DecodeCoded(q *Lanes, n int) []uint64 {
+	v := p.rice.residuals(q, n)
+	if p.patched {
+		p.patch.apply(v, 1, 0, n)
+	}
+	base := uint64(p.base) * p.factor
+	switch p.form {
+	case formOffset:
+		kernel.Scale(v, v, p.factor, base+uint64(p.least))
+	case formDelta:
+		kernel.Chain(v, v, p.factor, base, uint64(p.v))
+	case formDelta2:
+		kernel.Chain(v, v, p.factor, base, uint64(p.d))
+		kernel.Chain(v, v, 1, 0, uint64(p.v))
+	}
+	return v
+}
+
 // Start unpacks count lanes from lane j on into q.Residuals, for values that are taken in
 // as they come: it sets what the lanes start from.
 func (p *List) Start(f *kernel.Fold, q *Lanes, j, count int) kernel.Prediction {
@@ -93,7 +117,7 @@ func (p *List) read(q *Lanes, j, count int) {
 	}
 	if p.patched {
 		for k := range count {
-			p.patch.apply(q.Residuals[k:], (j+k)*n, n)
+			p.patch.apply(q.Residuals[k:], kernel.Lanes, (j+k)*n, n)
 		}
 	}
 	if p.factor > 1 {

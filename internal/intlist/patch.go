@@ -214,9 +214,9 @@ func (r *Reader) patch(p *patch, m int) error {
 	return nil
 }
 
-// apply lays the patches over the n residuals of one lane, which stand
-// kernel.Lanes apart; the first of them is number from.
-func (p *patch) apply(residuals []uint64, from, n int) {
+// apply lays the patches over n residuals that stand stride apart; the first of them is
+// number from.
+func (p *patch) apply(residuals []uint64, stride, from, n int) {
 	rank := p.where.Rank(from)
 	to := from + n
 	for k := from >> 6; k < len(p.where) && k<<6 < to; k++ {
@@ -229,7 +229,7 @@ func (p *patch) apply(residuals []uint64, from, n int) {
 			if i >= to {
 				return
 			}
-			residuals[(i-from)*kernel.Lanes] = bitsAt(p.body, rank*int(p.width), p.width) + uint64(p.least)
+			residuals[(i-from)*stride] = bitsAt(p.body, rank*int(p.width), p.width) + uint64(p.least)
 			rank++
 		}
 	}

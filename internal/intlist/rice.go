@@ -123,16 +123,7 @@ func (r *Reader) quotients(c *rice) (total int, err error) {
 // unpack writes the residuals of count lanes from lane j on of m to q.Residuals. A code begins
 // where the one before it ends: those behind the last lane are not read.
 func (c *rice) unpack(q *Lanes, m int, lay *layout, j, count int) {
-	past := min((j+count)*lay.length, m)
-	residuals := &q.coded[0]
-	if !c.sparse {
-		c.read(residuals[:past], q)
-	} else {
-		some := residuals[:c.where.Rank(past)]
-		c.read(some, q)
-		residuals = &q.coded[1]
-		c.spread(residuals[:past], some)
-	}
+	residuals := c.residuals(q, min((j+count)*lay.length, m))[:len(q.coded[0])]
 	clear(residuals[m : lay.lanes*lay.length])
 	n := lay.length
 	src := residuals[j*n:]
@@ -145,6 +136,18 @@ func (c *rice) unpack(q *Lanes, m int, lay *layout, j, count int) {
 			q.Residuals[kernel.Lanes*at+l] = src[l*n+at]
 		}
 	}
+}
+
+// residuals returns the first n residuals, which lie in q with room behind them.
+func (c *rice) residuals(q *Lanes, n int) []uint64 {
+	if !c.sparse {
+		c.read(q.coded[0][:n], q)
+		return q.coded[0][:n]
+	}
+	some := q.coded[0][:c.where.Rank(n)]
+	c.read(some, q)
+	c.spread(q.coded[1][:n], some)
+	return q.coded[1][:n]
 }
 
 // spread writes residuals to their places of dst, which has as many, and zeros between them.

@@ -20,4 +20,5 @@ func TestWithoutAVX512(t *testing.T) {
 	t.Run("words", TestFoldIsTheWords)
 	t.Run("sums", TestSumsAreReference)
 	t.Run("codes", TestCodesAreNaive)
+	t.Run("chains", TestChainIsNaive)
 }

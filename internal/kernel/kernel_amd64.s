@@ -3397,6 +3397,87 @@ whole:
 	VZEROUPPER
 	RET
 
+// func scaleAVX512(dst *uint64, res *uint64, factor uint64, base uint64, start uint64, n uint64)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F
+TEXT ·scaleAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         res+8(FP), CX
+	MOVQ         n+40(FP), DX
+	MOVQ         factor+16(FP), BX
+	VPBROADCASTQ BX, Z0
+	MOVQ         base+24(FP), BX
+	VPBROADCASTQ BX, Z1
+	MOVQ         $0x0000000000000007, BX
+	VPBROADCASTQ BX, Z3
+	VPXORQ       Z2, Z2, Z2
+	KXNORQ       K1, K1, K1
+
+loop:
+	CMPQ  DX, $0x08
+	JGE   whole
+	XORL  BX, BX
+	BTSQ  DX, BX
+	DECQ  BX
+	KMOVQ BX, K1
+
+whole:
+	VMOVDQU64.Z (CX), K1, Z2
+	VPMULLQ     Z0, Z2, Z2
+	VPADDQ      Z1, Z2, Z2
+	VMOVDQU64   Z2, K1, (AX)
+	ADDQ        $0x40, CX
+	ADDQ        $0x40, AX
+	SUBQ        $0x08, DX
+	JG          loop
+	VZEROUPPER
+	RET
+
+// func chainAVX512(dst *uint64, res *uint64, factor uint64, base uint64, start uint64, n uint64)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F
+TEXT ·chainAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         res+8(FP), CX
+	MOVQ         n+40(FP), DX
+	MOVQ         factor+16(FP), BX
+	VPBROADCASTQ BX, Z0
+	MOVQ         base+24(FP), BX
+	VPBROADCASTQ BX, Z1
+	MOVQ         $0x0000000000000007, BX
+	VPBROADCASTQ BX, Z3
+	VPXORQ       Z2, Z2, Z2
+	KXNORQ       K1, K1, K1
+	MOVQ         start+32(FP), BX
+	VPBROADCASTQ BX, Z4
+
+loop:
+	CMPQ  DX, $0x08
+	JGE   whole
+	XORL  BX, BX
+	BTSQ  DX, BX
+	DECQ  BX
+	KMOVQ BX, K1
+
+whole:
+	VMOVDQU64.Z (CX), K1, Z5
+	VPMULLQ     Z0, Z5, Z5
+	VPADDQ      Z1, Z5, Z5
+	VALIGNQ     $0x07, Z2, Z5, Z6
+	VPADDQ      Z6, Z5, Z5
+	VALIGNQ     $0x06, Z2, Z5, Z6
+	VPADDQ      Z6, Z5, Z5
+	VALIGNQ     $0x04, Z2, Z5, Z6
+	VPADDQ      Z6, Z5, Z5
+	VPERMQ      Z5, Z3, Z6
+	VPADDQ      Z4, Z5, Z5
+	VPADDQ      Z6, Z4, Z4
+	VMOVDQU64   Z5, K1, (AX)
+	ADDQ        $0x40, CX
+	ADDQ        $0x40, AX
+	SUBQ        $0x08, DX
+	JG          loop
+	VZEROUPPER
+	RET
+
 // func bitLengthsAVX2(c *uint8, v *uint64, base uint64, sign uint64, n uint64) (all uint64)
 // Requires: AVX, AVX2, POPCNT
 TEXT ·bitLengthsAVX2(SB), NOSPLIT, $0-48

@@ -234,6 +234,16 @@ func decodeAVX512(dst *uint64, ends *uint16, low *byte, t *byte, k uint64, pos u
 //go:noescape
 func decodeGrowingAVX512(dst *uint64, ends *uint16, low *byte, t *byte, k uint64, pos uint64, bias uint64, sign uint64, n uint64)
 
+// scaleAVX512 is Chain, or Scale, of n residuals, at least one.
+//
+//go:noescape
+func scaleAVX512(dst *uint64, res *uint64, factor uint64, base uint64, start uint64, n uint64)
+
+// chainAVX512 is Chain, or Scale, of n residuals, at least one.
+//
+//go:noescape
+func chainAVX512(dst *uint64, res *uint64, factor uint64, base uint64, start uint64, n uint64)
+
 // bitLengthsAVX2 is BitLengths.Count of n numbers, a multiple of eight above zero, with a sign if that is 1. all are their bits.
 //
 //go:noescape

@@ -263,6 +263,50 @@ func zmmAt(base reg.Register, disp int) reg.VecVirtual {
 	return z
 }
 
+// chain adds up residuals one after the other, eight at a time: in a register by three shifts,
+// and only the last sum is carried on. With order 0 there is nothing to add up.
+func chain(name string, order int) {
+	begin(name, "func(dst, res *uint64, factor, base, start, n uint64)", name+" is Chain, or Scale, of n residuals, at least one.")
+	dst, res, n := load64("dst"), load64("res"), load64("n")
+	factor, base, none, last, some := filled(load64("factor")), filled(load64("base")), ZMM(), filled64(7), K()
+	VPXORQ(none, none, none)
+	KXNORQ(some, some, some)
+	var sum reg.VecVirtual
+	if order > 0 {
+		sum = filled(load64("start"))
+	}
+	Label("loop")
+	CMPQ(n, operand.U8(8))
+	JGE(operand.LabelRef("whole"))
+	left := GP64()
+	XORL(left.As32(), left.As32())
+	BTSQ(n, left)
+	DECQ(left)
+	KMOVQ(left, some)
+	Label("whole")
+	x := ZMM()
+	VMOVDQU64_Z(at(res, 0), some, x)
+	VPMULLQ(factor, x, x)
+	VPADDQ(base, x, x)
+	if order > 0 {
+		for _, by := range []uint8{7, 6, 4} {
+			moved := ZMM()
+			VALIGNQ(operand.U8(by), none, x, moved)
+			VPADDQ(moved, x, x)
+		}
+		all := ZMM()
+		VPERMQ(x, last, all)
+		VPADDQ(sum, x, x)
+		VPADDQ(all, sum, sum)
+	}
+	VMOVDQU64(x, some, at(dst, 0))
+	ADDQ(operand.U8(64), res)
+	ADDQ(operand.U8(64), dst)
+	SUBQ(operand.U8(8), n)
+	JG(operand.LabelRef("loop"))
+	end()
+}
+
 // sums adds up rows.
 func sums(v vectors) {
 	begin("sums"+v.name, "func(s, res *uint64, n uint64)", "sums"+v.name+" is Sums of the lanes of its registers; n is above zero.")

@@ -53,6 +53,8 @@ func main() {
 	codeEnds()
 	decodeWide("decodeAVX512", false)
 	decodeWide("decodeGrowingAVX512", true)
+	chain("scaleAVX512", 0)
+	chain("chainAVX512", 1)
 	bitLengths()
 	numbersLess()
 	quotients()
