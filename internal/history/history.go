@@ -71,7 +71,7 @@ func (j *Journal) Mark(now int64) Mark {
 	if j.armed.Load() != math.MaxInt64 {
 		j.armed.Store(math.MaxInt64)
 	}
-	if j.count != j.marked || j.turn.Load() == 0 {
+	if j.count != j.marked {
 		j.marked = j.count
 		j.turn.Add(1)
 	}
@@ -127,10 +127,10 @@ func (j *Journal) note(lo, past int64, last *Noted) {
 	*last = Noted{j.turn.Load(), lo, past}
 }
 
-// lower notes a change of any slot from one on.
+// lower notes a change of any slot from one on, which is below armed or Nothing.
 func (j *Journal) lower(slot int64) {
 	j.notes.add(j.count, slot)
-	j.armed.Store(min(slot, j.armed.Load()))
+	j.armed.Store(slot)
 }
 
 // Changed notes that any slot may have changed. It is called as Wrote is.
