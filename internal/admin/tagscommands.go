@@ -74,7 +74,7 @@ Lines that are wrong are named with their numbers, and the rest goes on.`
 }
 
 const (
-	importPart = 768 << 10 // bytes of lines that are sent together, within http.max_body
+	importPart = 768 << 10 // bytes of lines that are sent together; fewer, if http.max_body asks for it
 	importWait = time.Second
 	shown      = 20 // errors
 )
@@ -112,12 +112,12 @@ func (c *TagsImportCommand) Run(env *Env) error {
 
 // send sends lines in parts, each behind the answer to the one before.
 func (c *TagsImportCommand) send(env *Env, in io.Reader) (tagline.Imported, error) {
-	m := tagsImport{env: env, client: c.client(), next: time.Now().Add(importWait)}
+	m := tagsImport{env: env, client: c.client(), most: importPart, next: time.Now().Add(importWait)}
 	m.all.Errors = []tagline.LineError{}
 	lines := bufio.NewReaderSize(in, tagline.MaxLine)
 	for {
 		line, err := lines.ReadSlice('\n')
-		if tooLong := errors.Is(err, bufio.ErrBufferFull); tooLong || len(m.part)+len(line) > importPart {
+		if tooLong := errors.Is(err, bufio.ErrBufferFull); tooLong || len(m.part)+len(line) > m.most {
 			if err := m.flush(); err != nil {
 				return m.all, err
 			}
@@ -141,6 +141,8 @@ func (c *TagsImportCommand) send(env *Env, in io.Reader) (tagline.Imported, erro
 	}
 }
 
+var newline = []byte{'\n'}
+
 // tagsImport is an import under way.
 type tagsImport struct {
 	env    *Env
@@ -149,29 +151,64 @@ type tagsImport struct {
 	part   []byte // lines that are not sent yet
 	read   int64  // lines, empty ones included
 	first  int64  // of them, those in front of part
+	most   int    // bytes of a part
 	next   time.Time
 }
 
-// flush sends the part.
+// flush sends the part, in smaller ones if the node takes no body of its size.
 func (m *tagsImport) flush() error {
-	if len(m.part) == 0 {
-		return nil
+	for rest := m.part; len(rest) > 0; {
+		n := len(rest)
+		if n > m.most {
+			n = max(bytes.LastIndexByte(rest[:m.most], '\n'), bytes.IndexByte(rest, '\n')) + 1
+		}
+		if n == 0 {
+			n = len(rest)
+		}
+		sent, err := m.send(rest[:n])
+		if err != nil {
+			return err
+		}
+		if sent {
+			rest = rest[n:]
+		}
 	}
-	got, err := m.client.ImportTags(m.env.Context, bytes.NewReader(m.part))
+	m.part = m.part[:0]
+	return nil
+}
+
+// send sends whole lines. Where the node refuses so many bytes, the next ones are to be fewer; a
+// line that is too long by itself is refused with the reason.
+func (m *tagsImport) send(lines []byte) (sent bool, err error) {
+	count := int64(bytes.Count(lines, newline))
+	if lines[len(lines)-1] != '\n' {
+		count++
+	}
+	got, err := m.client.ImportTags(m.env.Context, bytes.NewReader(lines))
+	if refused := (*statusError)(nil); errors.As(err, &refused) && refused.Status == http.StatusRequestEntityTooLarge {
+		if m.most = min(m.most, len(lines)) / 2; count > 1 {
+			return false, nil
+		}
+		m.all.Lines++
+		m.all.Refused++
+		m.note(m.first+1, fmt.Sprintf("the line has %d bytes: %v; raise it on the node", len(lines), refused))
+		m.first++
+		return true, nil
+	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	all := &m.all
 	all.Lines, all.Changed, all.Refused = all.Lines+got.Lines, all.Changed+got.Changed, all.Refused+got.Refused
 	for _, e := range got.Errors {
 		m.note(m.first+e.Line, e.Error)
 	}
-	m.part, m.first = m.part[:0], m.read
+	m.first += count
 	if now := time.Now(); now.After(m.next) {
 		m.next = now.Add(importWait)
 		fmt.Fprintf(m.env.Err, "%d lines, %d new, %d refused\n", all.Lines, all.Changed, all.Refused)
 	}
-	return nil
+	return true, nil
 }
 
 // refuse counts a line that is not sent. The part is empty.

@@ -30,6 +30,7 @@ var parameters = map[string][]string{
 	"/collections/":        {"depth", "limit", "after"},
 	"/events":              {"bucket", "start", "end", "filter", "limit", "order", "follow"},
 	"/events/":             {"unit"},
+	"/tags/collections":    {"prefix", "limit"},
 	"/tags/names":          {"collection", "metric", "where", "namespace", "prefix", "limit"},
 	"/tags/values":         {"name", "collection", "metric", "where", "prefix", "limit"},
 	"/tags/top":            {"by", "sort", "limit", "collection", "name", "bucket", "prefix", "depth"},

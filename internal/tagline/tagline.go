@@ -8,6 +8,7 @@ package tagline
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -82,6 +83,9 @@ func (l *line) parseTags(c *tags.Change) (err error) {
 		if t.TagName, err = ParseName(from.name); err == nil {
 			t.Value, err = unescape("value", from.value)
 		}
+		if err == nil && tags.Implied(t.Namespace, t.Name) {
+			err = sameAsKey(t, c.Key)
+		}
 		if err != nil {
 			return fmt.Errorf("tag %.200q: %w", from.name, err)
 		}
@@ -94,7 +98,22 @@ func (l *line) parseTags(c *tags.Change) (err error) {
 		if err != nil {
 			return err
 		}
+		if tags.Implied(n.Namespace, n.Name) {
+			return fmt.Errorf("tag %.200q: the metric says it, and it cannot be removed", text)
+		}
 		c.Removed = append(c.Removed, n)
+	}
+	return nil
+}
+
+// sameAsKey refuses an implied tag that is not as the key of its series says. Proxies of the original
+// send those that are, which say nothing new.
+func sameAsKey(t *tags.Tag, key []byte) error {
+	switch is := tags.ImpliedValue(t.TagName, key); {
+	case is == nil:
+		return errors.New("the metric has no such part")
+	case string(is) != string(t.Value):
+		return fmt.Errorf("it is %q by the metric, and cannot be %.200q", is, t.Value)
 	}
 	return nil
 }

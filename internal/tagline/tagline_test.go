@@ -41,6 +41,9 @@ func TestParse(t *testing.T) {
 		string(c.Removed[0].Name) != "old" || !c.Replace || string(c.Collection) != "c" || string(c.Name) != string(want.Name) {
 		t.Errorf("%+v, %v, want %+v", c, err, want)
 	}
+	if c, err := Parse([]byte(`{"bucket":"b","metric":["a","x"],"tags":{"ddb:part_2":"x","ddb:key_length":"2","ddb:host":"h"}}`), someID); err != nil || len(c.Set) != 3 {
+		t.Errorf("%+v, %v: what the metric says may be said again", c, err)
+	}
 	if c, err := Parse([]byte(`{"bucket":"b","metric":["a"]}`), someID); err != nil || string(c.Collection) != "b" || c.Name != nil {
 		t.Errorf("%+v, %v: the collection is the bucket, and the name the metric, unless they are given", c, err)
 	}
@@ -68,6 +71,10 @@ func TestMalformedLines(t *testing.T) {
 		`{"bucket":"b","metric":["a"],"tags":{"":"x"}}`:                   "a tag has no name",
 		`{"bucket":"b","metric":["a"],"tags":{"n\\":"x"}}`:                "a backslash at the end",
 		`{"bucket":"b","metric":["a"],"collection":""}`:                   "it names no collection",
+		`{"bucket":"b","metric":["a"],"tags":{"ddb:part_1":"b"}}`:         `tag "ddb:part_1": it is "a" by the metric, and cannot be "b"`,
+		`{"bucket":"b","metric":["a"],"tags":{"ddb:part_2":"a"}}`:         "the metric has no such part",
+		`{"bucket":"b","metric":["a"],"tags":{"ddb:key_length":"2"}}`:     `it is "1" by the metric`,
+		`{"bucket":"b","metric":["a"],"remove":["ddb:part_1"]}`:           "cannot be removed",
 		`{"bucket":"b","metric":["` + strings.Repeat("a", 70_000) + `"]}`: "",
 	} {
 		if _, err := Parse([]byte(src), someID); err == nil || !strings.Contains(err.Error(), want) {

@@ -350,7 +350,8 @@ export const api = {
     get<{ key: string; parts: string[] }[]>(`./collections/${element(bucket)}/metrics${key && `/${element(key)}`}?depth=${depth}`, signal),
   top: (params: { by: By; sort?: string; limit?: number; bucket?: string; prefix?: string; name?: string }, signal?: AbortSignal) =>
     getWith<Top>('./tags/top', params, signal),
-  collections: (signal?: AbortSignal) => get<string[]>('./collections', signal),
+  /** The collections of series that have tags. */
+  tagCollections: (params: { prefix?: string; limit: number }, signal?: AbortSignal) => getWith<TagList>('./tags/collections', params, signal),
   tagNames: (collection: string, params: { where?: string; namespace?: string; prefix?: string; limit: number }, signal?: AbortSignal) =>
     getWith<TagList>('./tags/names', { collection, ...params }, signal),
   tagValues: (collection: string, name: string, params: { where?: string; prefix?: string; limit: number }, signal?: AbortSignal) =>

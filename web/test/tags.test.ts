@@ -143,3 +143,15 @@ it('fits on a narrow screen, and says what is wrong', async () => {
   await tab.page.getByRole('button', { name: /^web1/ }).waitFor()
   expect(await fits()).toBe(true)
 })
+
+it('completes collections that only a longer beginning finds', async () => {
+  const lines = Array.from({ length: 230 }, (_, i) => JSON.stringify({ bucket: 'shop', metric: ['agent', '     0', 'metrics', '     0'], collection: `many${i}`, tags: { n: `${i}` } }))
+  const answer = await fetch(`${node.url}tags`, { method: 'POST', headers: { 'X-Dalmatiner': '1' }, body: lines.join('\n') })
+  expect(await answer.text()).toContain('"changed":230,"refused":0')
+  await open()
+  await tab.write('SELECT ALL FROM ')
+  await tab.page.keyboard.type('many')
+  await until('it offers many of them', async () => (await options().count()) > 50)
+  await tab.page.keyboard.type('99')
+  await until('it offers the last one', async () => (await options().allTextContents()).includes('many991 series'))
+})

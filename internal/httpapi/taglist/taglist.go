@@ -160,6 +160,13 @@ func Names(params url.Values) (*Request, error) {
 	return q, nil
 }
 
+// TaggedCollections asks for the collections of series that have tags, with their series.
+func TaggedCollections(params url.Values) (*Request, error) {
+	return counted(params, func(x *tags.Index, ctx context.Context, q *tags.Listing) (tags.List, error) {
+		return x.Collections(ctx, *q)
+	})
+}
+
 // Values asks for the values of the tag that name= names.
 func Values(params url.Values) (*Request, error) {
 	if params.Get("name") == "" {

@@ -2,7 +2,7 @@ import { api, type By, type Top } from '../api'
 import { quoted, tagText } from '../dql/tokens'
 import { count, moment, percent, si } from '../format'
 import { useLoad } from '../hooks'
-import { collectionsOf, matching } from '../tags/lookup'
+import { largestCollections, matching } from '../tags/lookup'
 import { link, type Go, type State } from '../url'
 
 const limit = 50
@@ -163,10 +163,13 @@ function Open({ by, element: e, state, go }: { by: By; element: Element; state: 
   return <a href={by === 'values' ? './' : link(change)} onClick={open}><code>{shown || <i>empty</i>}</code>{e.deeper ? ' …' : ''}</a>
 }
 
-/** A query of the series that have a value, in the collection that has most of them. */
+/** How many collections are looked at for a value: each is asked for by itself. */
+const mostCollections = 50
+
+/** A query of the series that have a value, in the collection that has most of them, of the largest ones. */
 async function valueQuery(e: Element): Promise<string> {
   const where = `${tagText(e.name!)} = ${quoted(e.text)}`
-  const counts = await Promise.all((await collectionsOf()).map(async (collection) => ({ collection, series: await matching(collection, where) })))
+  const counts = await Promise.all((await largestCollections(mostCollections)).map(async (collection) => ({ collection, series: await matching(collection, where) })))
   const best = counts.reduce((a, b) => (b.series > a.series ? b : a))
   return `SELECT ALL FROM ${quoted(best.collection)} WHERE ${where} LAST 1h`
 }

@@ -4,7 +4,6 @@
 import type { Completion, CompletionContext, CompletionResult } from '@codemirror/autocomplete'
 import { api, type Fn, type TagList } from '../api'
 import { count } from '../format'
-import { countedCollections } from '../tags/lookup'
 import { wantedTag, type WantedTag } from './lookup'
 import { isKeyword, keywords, quoted, tagText, tokenize, type Token } from './tokens'
 
@@ -99,7 +98,7 @@ class Names {
 
   buckets = () => this.keep('buckets', () => api.buckets())
   functions = (): Promise<Fn[]> => this.keep('functions', () => api.functions())
-  collections = () => this.keep('collections', () => countedCollections())
+  collections = (prefix: string) => this.keep(`collections ${prefix}`, () => api.tagCollections({ prefix, limit: mostTags }))
   tags = (collection: string, prefix: string) => this.keep(`tags ${JSON.stringify([collection, prefix])}`, () => api.tagNames(collection, { prefix, limit: mostTags }))
   values = (collection: string, tag: string, prefix: string) =>
     this.keep(`values ${JSON.stringify([collection, tag, prefix])}`, () => api.tagValues(collection, tag, { prefix, limit: mostTags }))
@@ -156,11 +155,25 @@ async function optionsFor(want: Wanted, after: string): Promise<Options> {
       const list = await names.tags(want.collection, want.typed)
       return listed(list, (text) => (want.variable ? variable(text) : tagText(text)), 'property')
     }
+    case 'collection':
+      return collectionOptions(want.typed)
     case 'value':
       return listed(await names.values(want.collection, want.tag, want.typed), quoted, 'text')
     default:
       return { options: await namesFor(want, after), more: false }
   }
+}
+
+/** Collections with tags, and the buckets without. */
+async function collectionOptions(typed: string): Promise<Options> {
+  const [found, buckets] = await Promise.all([names.collections(typed), names.buckets()])
+  const tagged = new Set(found.list.map((c) => c.text))
+  const { options, more } = listed(found, quoted, 'class')
+  for (const o of options) o.boost = 1
+  for (const b of buckets) {
+    if (!tagged.has(b.name) && b.name.startsWith(typed)) options.push({ label: quoted(b.name), detail: more ? 'bucket' : 'no tags', type: 'class', boost: 0 })
+  }
+  return { options, more }
 }
 
 function listed({ list, more }: TagList, text: (name: string) => string, type: string): Options {
@@ -174,8 +187,6 @@ function variable(name: string): string {
 
 async function namesFor(want: Wanted, after: string): Promise<Completion[]> {
   switch (want.kind) {
-    case 'collection':
-      return (await names.collections()).map((c) => ({ label: quoted(c.name), detail: c.series ? `${count(c.series)} series` : 'no tags', type: 'class', boost: c.series ? 1 : 0 }))
     case 'combiner':
       return [...new Set((await names.functions()).filter((f) => f.signature.join() === 'metric*').map((f) => f.name))].map((label) => ({ label, type: 'function' }))
     case 'condition':

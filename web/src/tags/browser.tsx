@@ -3,16 +3,17 @@ import { api } from '../api'
 import { quoted, tagText } from '../dql/tokens'
 import { count } from '../format'
 import { useLoad } from '../hooks'
-import { countedCollections, lookupText, matching, whereText, type Condition } from './lookup'
+import { lookupText, matching, whereText, type Condition } from './lookup'
 
 const limit = 200
+const mostCollections = 1000
 
 /** Builds a lookup by clicks: a collection, then tags and their values. */
 export function TagBrowser({ onInsert }: { onInsert: (query: string) => void }) {
   const [collection, setCollection] = useState('')
   const [conditions, setConditions] = useState<Condition[]>([])
   const [tag, setTag] = useState('')
-  const collections = useLoad(countedCollections, [])
+  const collections = useLoad((signal) => api.tagCollections({ limit: mostCollections }, signal), [])
   const where = whereText(conditions)
   const found = useLoad((signal) => (collection ? matching(collection, where, signal) : Promise.resolve(0)), [collection, where])
   const choose = (name: string) => {
@@ -24,14 +25,14 @@ export function TagBrowser({ onInsert }: { onInsert: (query: string) => void }) 
     setConditions([...conditions.filter((o) => o.tag !== c.tag), c])
     setTag('')
   }
-  const tagged = collections.value?.filter((c) => c.series > 0)
+  const tagged = collections.value?.list
   return (
     <section class="card browser" aria-label="Tag browser">
       <div class="head">
         <label>Collection{' '}
           <select value={collection} onChange={(e) => choose(e.currentTarget.value)}>
             <option value="">{tagged ? 'choose …' : 'loading …'}</option>
-            {tagged?.map((c) => <option key={c.name} value={c.name}>{c.name} ({count(c.series)})</option>)}
+            {tagged?.map((c) => <option key={c.text} value={c.text}>{c.text} ({count(c.series)})</option>)}
           </select>
         </label>
         {conditions.map((c) => (
@@ -47,6 +48,7 @@ export function TagBrowser({ onInsert }: { onInsert: (query: string) => void }) 
         <button class="main" disabled={!collection} onClick={() => onInsert(lookupText(collection, conditions))}>Insert query</button>
       </div>
       {(collections.error ?? found.error) && <p class="bad" role="alert">{collections.error ?? found.error}</p>}
+      {collections.value?.more && <p class="note">These are the first {mostCollections} collections; write others as <code>FROM</code> in a query.</p>}
       {tagged?.length === 0 && <p class="note">No series has tags. <code>ddb admin tags import</code> and <code>POST /tags</code> give them.</p>}
       {collection && (
         <div class="columns even">
