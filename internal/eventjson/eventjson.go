@@ -118,17 +118,27 @@ func AppendGaps(buf []byte, gaps []events.Gap) []byte {
 	return append(buf, ']')
 }
 
-// Tail returns events that meet a filter as server-sent events, and behind them how many were
-// missed.
-func Tail(list []events.Event, missed uint64, want *filter.Filter) []byte {
-	var text []byte
+// Tail sends events that meet a filter as server-sent events, and behind them how many were missed.
+// They go out in pieces of about size bytes, of which buf is the memory; sent is false where there
+// was nothing. The error is that of send.
+func Tail(buf []byte, list []events.Event, missed uint64, want *filter.Filter, size int, send func([]byte) error) (sent bool, err error) {
+	buf = buf[:0]
 	for i := range list {
 		if e := &list[i]; want.Match(term.Root(e.Body)) {
-			text = append(AppendEvent(append(text, "data: "...), e.Time, e.Body), "\n\n"...)
+			buf = append(AppendEvent(append(buf, "data: "...), e.Time, e.Body), "\n\n"...)
+		}
+		if len(buf) >= size {
+			if err := send(buf); err != nil {
+				return true, err
+			}
+			sent, buf = true, buf[:0]
 		}
 	}
 	if missed > 0 {
-		text = fmt.Appendf(text, "event: missed\ndata: {\"events\":%d}\n\n", missed)
+		buf = fmt.Appendf(buf, "event: missed\ndata: {\"events\":%d}\n\n", missed)
 	}
-	return text
+	if len(buf) == 0 {
+		return sent, nil
+	}
+	return true, send(buf)
 }

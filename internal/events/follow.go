@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Follower is a live tail of a bucket. It is made by Follow, for one reader.
@@ -16,14 +17,16 @@ type Follower struct {
 	limit  int
 	more   chan struct{} // has a token when something has changed
 	leave  func(*Follower)
+	total  *atomic.Int64 // counts what all tails of the store missed
 }
 
 // eventCost is what an event takes in memory beside its body.
 const eventCost = 64
 
-// newFollower returns a follower that keeps so many bytes. leave is called when it is closed.
-func newFollower(limit int, leave func(*Follower)) *Follower {
-	return &Follower{limit: min(max(limit, MaxBody+eventCost), MaxFollow), more: make(chan struct{}, 1), leave: leave}
+// newFollower returns a follower that keeps so many bytes. leave is called when it is closed; total
+// counts what it misses.
+func newFollower(limit int, total *atomic.Int64, leave func(*Follower)) *Follower {
+	return &Follower{total: total, limit: min(max(limit, MaxBody+eventCost), MaxFollow), more: make(chan struct{}, 1), leave: leave}
 }
 
 // Next returns the events that were written since the last call, in the order of their writing,
@@ -64,6 +67,7 @@ func (f *Follower) offer(e *Event) {
 	defer f.mu.Unlock()
 	if cost := len(e.Body) + eventCost; f.missed > 0 || f.bytes+cost > f.limit {
 		f.missed++
+		f.total.Add(1)
 	} else {
 		f.bytes += cost
 		f.list = append(f.list, Event{Time: e.Time, ID: e.ID, Body: slices.Clone(e.Body)})

@@ -3,12 +3,14 @@ package events
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 )
 
 func TestASlowFollowerIsToldWhatItMissed(t *testing.T) {
 	left := false
-	f := newFollower(0, func(*Follower) { left = true })
+	var total atomic.Int64
+	f := newFollower(0, &total, func(*Follower) { left = true })
 	body := make([]byte, MaxBody/2)
 	for i := range 5 {
 		f.offer(&Event{Time: int64(i + 1), Body: body})
@@ -16,6 +18,9 @@ func TestASlowFollowerIsToldWhatItMissed(t *testing.T) {
 	list, missed, err := f.Next(context.Background())
 	if err != nil || len(list) != 1 && len(list) != 2 || missed != uint64(5-len(list)) || list[0].Time != 1 {
 		t.Fatalf("%d events, %d missed, %v", len(list), missed, err)
+	}
+	if total.Load() != int64(missed) {
+		t.Fatalf("%d are counted, %d are told", total.Load(), missed)
 	}
 	f.offer(&Event{Time: 9})
 	list, missed, err = f.Next(context.Background())
@@ -33,7 +38,7 @@ func TestASlowFollowerIsToldWhatItMissed(t *testing.T) {
 }
 
 func TestNextEndsWithItsContext(t *testing.T) {
-	f := newFollower(0, func(*Follower) {})
+	f := newFollower(0, new(atomic.Int64), func(*Follower) {})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, _, err := f.Next(ctx); !errors.Is(err, context.Canceled) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dalmatiner/internal/account"
@@ -89,6 +90,8 @@ type Local struct {
 	counted    uint64 // the account of a start holds all records of the log below it
 	incomplete bool   // a file is missing or damaged: the log may still have what it had
 
+	missed atomic.Int64 // by followers
+
 	flushing flushing // by the goroutine that flushes
 
 	Merger *Merger // of its files
@@ -144,7 +147,7 @@ func (s *Local) Follow(bucket string, bytes int) (*Follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := newFollower(bytes, func(f *Follower) { s.leave(info.ID, f) })
+	f := newFollower(bytes, &s.missed, func(f *Follower) { s.leave(info.ID, f) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -193,6 +196,7 @@ type Stats struct {
 	MemoryEvents, MemoryBytes    int64 // that wait for a flush
 	IndexBytes                   int64 // memory of the indexes of files
 	Followers                    int64
+	Missed                       int64 // by followers, which did not take events as fast as they came
 	Merges, MergedBytes          int64
 }
 
@@ -200,7 +204,7 @@ type Stats struct {
 func (s *Local) Stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	st := Stats{Merges: s.Merger.merges.Load(), MergedBytes: s.Merger.bytes.Load()}
+	st := Stats{Merges: s.Merger.merges.Load(), MergedBytes: s.Merger.bytes.Load(), Missed: s.missed.Load()}
 	for _, f := range s.files {
 		st.Files++
 		st.FileBytes += f.Bytes

@@ -23,10 +23,10 @@ const (
 	defaultEvents = 10_000
 	maxEvents     = 1_000_000
 
-	maxTails   = 64 // live tails at a time
-	tailBytes  = 2 << 20
-	tailRest   = time.Second      // between two looks whether the node stops
-	tailSilent = 15 * time.Second // after which a tail says that it is there
+	maxTails   = 64                  // live tails at a time
+	tailBytes  = events.MaxBody + 64 // that wait for a reader; as many are on their way
+	tailRest   = time.Second         // between two looks whether the node stops
+	tailSilent = 15 * time.Second    // after which a tail says that it is there
 )
 
 // eventsAsked is what a GET of events asks for.
@@ -189,7 +189,7 @@ func (a eventRoutes) followEvents(w http.ResponseWriter, r *http.Request, asked 
 	}
 	lease := a.Memory.Lease()
 	defer lease.Release()
-	if err := lease.Grow(tailBytes); err != nil {
+	if err := lease.Grow(2*tailBytes + pieceSize); err != nil {
 		return err
 	}
 	tail, err := a.Events.Follow(asked.bucket, tailBytes)
@@ -200,7 +200,8 @@ func (a eventRoutes) followEvents(w http.ResponseWriter, r *http.Request, asked 
 	if out, ok := w.(*reply); ok {
 		out.packers = nil // what is held to be compressed comes late
 	}
-	clientOf(w).end = time.Time{}
+	client := clientOf(w)
+	client.end, client.lease = time.Time{}, lease // while memory is short, slow readers are cut off earlier
 	w.Header().Set("Content-Type", "text/event-stream")
 	flush := http.NewResponseController(w)
 	send := func(text []byte) error {
@@ -210,7 +211,7 @@ func (a eventRoutes) followEvents(w http.ResponseWriter, r *http.Request, asked 
 	if err := send([]byte(": events from now on\n\n")); err != nil {
 		return nil // the client has left
 	}
-	spoke := time.Now()
+	spoke, buf := time.Now(), make([]byte, 0, pieceSize)
 	for a.Ready() && r.Context().Err() == nil {
 		ctx, cancel := context.WithTimeout(r.Context(), tailRest)
 		list, missed, err := tail.Next(ctx)
@@ -218,17 +219,16 @@ func (a eventRoutes) followEvents(w http.ResponseWriter, r *http.Request, asked 
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return nil // the bucket was deleted, the store closed, or the client has left
 		}
-		text := eventjson.Tail(list, missed, asked.want)
-		if len(text) == 0 && time.Since(spoke) > tailSilent {
-			text = []byte(": nothing new\n\n")
+		sent, err := eventjson.Tail(buf, list, missed, asked.want, pieceSize, send)
+		if err == nil && !sent && time.Since(spoke) > tailSilent {
+			sent, err = true, send([]byte(": nothing new\n\n"))
 		}
-		if len(text) == 0 {
-			continue
-		}
-		if err := send(text); err != nil {
+		if err != nil {
 			return nil
 		}
-		spoke = time.Now()
+		if sent {
+			spoke = time.Now()
+		}
 	}
 	return nil
 }

@@ -148,3 +148,20 @@ func frame(q *wire.Request) []byte {
 	}
 	return wire.AppendFrame(nil, payload)
 }
+
+// Message begins a message of syslog that announces size bytes, and leaves out the last one.
+func Message(size int) func(*Attack, net.Conn) error {
+	head := fmt.Sprintf("%d <13>", size)
+	return send([]byte(head), []byte("x"), size-5)
+}
+
+// Follow asks for a live tail of events and never reads it.
+func Follow(bucket string) func(*Attack, net.Conn) error {
+	return func(a *Attack, nc net.Conn) error {
+		if t, ok := nc.(*net.TCPConn); ok {
+			_ = t.SetReadBuffer(4096) // what it takes does not hold the answer
+		}
+		_, err := fmt.Fprintf(nc, "GET /events?bucket=%s&follow=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", bucket)
+		return err
+	}
+}

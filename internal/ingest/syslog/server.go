@@ -6,13 +6,11 @@ package syslog
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
-	"net/netip"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -41,6 +39,9 @@ type Options struct {
 	MaxConnections int            // 1024
 
 	Idle time.Duration // connections that send nothing for so long are closed; 0 keeps them
+
+	// InputStall is how long a sender may pause within a message that has leased memory; 30 s.
+	InputStall time.Duration
 }
 
 // Events is where events go: an events.Store.
@@ -57,6 +58,7 @@ type Buckets interface {
 const (
 	defaultBucket         = "syslog"
 	defaultMaxConnections = 1024
+	defaultInputStall     = 30 * time.Second
 )
 
 // startBuffer is the read buffer of a connection, maxBuffer that of one whose messages do not fit
@@ -72,8 +74,13 @@ type Server struct {
 	log      *loglimit.Logger
 	refusals *unacked.Refusals
 	conns    *conns.Set
-	buffers  *conns.Buffers
 	stats    Stats
+
+	buffers    *conns.Buffers
+	unfinished *memory.Leases
+	ctx        context.Context // ends waits for memory at a shutdown
+	cancel     context.CancelFunc
+	batches    batches
 
 	packets datagram.Group
 }
@@ -94,7 +101,10 @@ func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{o: o, buffers: conns.NewBuffers(o.Memory, "syslog"), log: loglimit.New(o.Logger, time.Now)}
+	o.InputStall = cmp.Or(o.InputStall, defaultInputStall)
+	s := &Server{o: o, buffers: conns.NewBuffers(o.Memory, "syslog"), log: loglimit.New(o.Logger, time.Now), batches: newBatches(o.Memory)}
+	s.unfinished = conns.NewUnfinished(o.Memory, "syslog-unfinished", o.InputStall)
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.refusals = unacked.NewRefusals("syslog", o.Account, s.log)
 	s.conns = conns.New(conns.Options{Listener: "syslog", Limit: o.MaxConnections, Log: s.log, Full: s.turnAway, Idle: o.Idle})
 	return s
@@ -128,6 +138,7 @@ func (s *Server) KernelDrops() uint64 { return s.packets.Drops() }
 // Shutdown closes all connections and waits for them; what they had received is in the store when
 // it returns. The caller closes listeners and sockets first, and waits for ServePackets.
 func (s *Server) Shutdown() {
+	s.cancel()
 	s.conns.Shutdown()
 	s.log.Close()
 }
@@ -144,169 +155,11 @@ func (s *Server) readPackets(nc *net.UDPConn) error {
 			return err
 		}
 		s.stats.BytesRead.Add(int64(n))
+		w.begin()
 		w.peer = peer
 		w.add(buf[:n])
-		if err := w.write(); err != nil {
+		if err := w.end(); err != nil {
 			return err
 		}
 	}
-}
-
-// run serves a connection until it ends.
-func (s *Server) run(nc *conns.Conn) {
-	s.buffers.Add(startBuffer)
-	c := &conn{s: s, nc: nc, buf: make([]byte, startBuffer), out: writer{s: s, peer: conns.PeerOf(nc)}}
-	err := c.loop()
-	_ = nc.Close() // nothing is ever written
-	if err != nil && nc.WhyCut() == "" {
-		s.log.Log(slog.LevelInfo, "closed", "connection closed", "listener", "syslog", "peer", nc.RemoteAddr().String(), "err", err)
-	}
-	s.buffers.Add(-len(c.buf))
-}
-
-// conn is one TCP connection.
-type conn struct {
-	s     *Server
-	nc    *conns.Conn
-	buf   []byte
-	r, w  int // unread bytes are buf[r:w]
-	split splitter
-	out   writer
-}
-
-// loop writes after every read, so that nothing waits for a sender to speak again.
-func (c *conn) loop() error {
-	for {
-		c.nc.Idle()
-		n, err := c.nc.Read(c.buf[c.w:])
-		c.nc.Busy()
-		c.s.stats.BytesRead.Add(int64(n))
-		c.w += n
-		if err := c.take(); err != nil {
-			return err
-		}
-		if err != nil {
-			return c.end(err)
-		}
-		left := copy(c.buf, c.buf[c.r:c.w])
-		if c.r, c.w = 0, left; left == len(c.buf) || n == startBuffer && c.s.buffers.Room(maxBuffer-startBuffer) {
-			c.grow()
-		}
-	}
-}
-
-// grow makes the buffer large enough for every message.
-func (c *conn) grow() {
-	if len(c.buf) == maxBuffer {
-		return
-	}
-	c.s.buffers.Add(maxBuffer - len(c.buf))
-	larger := make([]byte, maxBuffer)
-	copy(larger, c.buf[:c.w])
-	c.buf = larger
-}
-
-// take stores all whole messages in the buffer.
-func (c *conn) take() error {
-	var bad error
-	for c.r < c.w {
-		msg, used, ok, tooLong, err := c.split.next(c.buf[c.r:c.w])
-		if bad = err; bad != nil {
-			c.s.refusals.Count("bad_framing", c.out.peer, c.buf[c.r:c.w])
-			break
-		}
-		if tooLong {
-			c.s.stats.Messages.Add(1)
-			c.s.refusals.Count("too_long", c.out.peer, c.buf[c.r:c.w])
-		}
-		if ok {
-			c.out.add(msg)
-			c.nc.Proven()
-		}
-		if c.r += used; used == 0 {
-			break
-		}
-	}
-	return errors.Join(bad, c.out.write())
-}
-
-// end takes what a sender left behind without an end: the end of the connection is one for a
-// message without a length.
-func (c *conn) end(err error) error {
-	rest := c.buf[c.r:c.w]
-	switch {
-	case c.split.skip > 0, len(rest) > 0 && isDigit(rest[0]), len(rest) > MaxMessage:
-		c.s.stats.Messages.Add(1)
-		c.s.refusals.Count("cut", c.out.peer, rest)
-	case !c.split.skipLine && errors.Is(err, io.EOF):
-		c.out.add(rest)
-	case len(rest) > 0:
-		c.s.stats.Messages.Add(1)
-		c.s.refusals.Count("cut", c.out.peer, rest)
-	}
-	werr := c.out.write()
-	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded) && c.s.conns.ShuttingDown() {
-		err = nil
-	}
-	return errors.Join(err, werr)
-}
-
-// writer stores the messages of one sender. It is not for concurrent use.
-type writer struct {
-	s     *Server
-	peer  netip.AddrPort
-	list  []events.Event
-	terms []byte
-	err   error // of a write between two calls of write
-}
-
-// batch is how many bytes of events are written at once.
-const batch = 256 << 10
-
-// add takes a message. Its bytes are read during the call only.
-func (w *writer) add(src []byte) {
-	now := w.s.o.Now()
-	m := parse(src, clock{now, w.s.o.Zone})
-	if len(m.text) == 0 && m.priority < 0 {
-		return // an empty line
-	}
-	w.s.stats.Messages.Add(1)
-	if m.time.IsZero() {
-		m.time = now
-	}
-	start := len(w.terms)
-	w.terms = m.appendTerm(w.terms, w.peer.Addr())
-	// A slice of terms stays what it is where terms moves.
-	w.list = append(w.list, events.Event{Time: m.time.UnixNano(), Body: w.terms[start:len(w.terms):len(w.terms)]})
-	if len(w.terms) >= batch {
-		w.err = w.write()
-	}
-}
-
-// write stores what was added. An error means that nothing can be stored any more.
-func (w *writer) write() error {
-	if len(w.list) == 0 || w.err != nil {
-		return w.err
-	}
-	err := w.store()
-	if reason, ok := unacked.Refused(err); ok {
-		for range w.list {
-			w.s.refusals.Count(reason, w.peer, []byte(err.Error()))
-		}
-		err = nil
-	}
-	clear(w.list)
-	w.list, w.terms = w.list[:0], w.terms[:0]
-	if err != nil {
-		return fmt.Errorf("storing events: %w", err)
-	}
-	return nil
-}
-
-func (w *writer) store() error {
-	if _, err := w.s.o.Buckets.EnsureBucket(w.s.o.Bucket); err != nil {
-		return err
-	}
-	_, err := w.s.o.Events.Write(w.s.o.Bucket, w.list)
-	return err
 }

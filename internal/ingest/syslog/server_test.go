@@ -74,10 +74,14 @@ type fixture struct {
 	socks  *datagram.Sockets
 }
 
-func start(t *testing.T) *fixture {
+func start(t *testing.T) *fixture { return startWith(t, Options{Memory: memory.New(0, time.Now, nil)}) }
+
+// startWith starts a server with some options.
+func startWith(t *testing.T, o Options) *fixture {
 	f := &fixture{T: t, acc: account.New(), events: &memoryEvents{}}
-	f.s = New(Options{Events: f.events, Buckets: f.events, Memory: memory.New(0, time.Now, nil), Account: f.acc,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: func() time.Time { return now }, Bucket: "logs"})
+	o.Events, o.Buckets, o.Account, o.Logger = f.events, f.events, f.acc, slog.New(slog.NewTextHandler(io.Discard, nil))
+	o.Now, o.Bucket = func() time.Time { return now }, "logs"
+	f.s = New(o)
 	var err error
 	if f.ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
@@ -187,5 +191,78 @@ func TestAFailedStoreEndsTheConnection(t *testing.T) {
 	}
 	if _, err := nc.Read(make([]byte, 1)); err == nil {
 		t.Error("the connection is open")
+	}
+}
+
+// TestMemoryOfUnfinishedMessages: the buffers of messages that are not whole are counted and leased,
+// connections without progress make room, and everything is given back.
+func TestMemoryOfUnfinishedMessages(t *testing.T) {
+	const limit = 16 << 20 // of which buffers and leases have 1 MiB each
+	began := time.Now()
+	budget := memory.New(limit, func() time.Time { return began.Add(100 * time.Since(began)) }, nil)
+	f := startWith(t, Options{Memory: budget, InputStall: time.Hour})
+	var open []net.Conn
+	for range 40 { // 80 KiB each
+		nc, err := net.Dial("tcp", f.ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, nc)
+		if _, err := fmt.Fprintf(nc, "60000 <13>%s", strings.Repeat("x", 50_000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.eventually("a connection without progress is cut off", func() bool {
+		budget.Sweep()
+		for _, p := range budget.Pools() {
+			if p.Name == "syslog-unfinished" && p.Use > limit/16 {
+				t.Fatalf("%d bytes are lent", p.Use)
+			}
+		}
+		return f.acc.Requests()["syslog_cut_pressure"] > 0
+	})
+	for _, nc := range open {
+		_ = nc.Close() // the node may have done so
+	}
+	f.eventually("all connections are closed", func() bool { return f.s.Connections().Open() == 0 })
+	for _, p := range budget.Pools() {
+		if strings.HasPrefix(p.Name, "syslog-") && p.Name != "syslog-batches" && p.Use != 0 {
+			t.Errorf("%s has %d bytes", p.Name, p.Use)
+		}
+	}
+	long := strings.Repeat("y", 60_000)
+	f.send("tcp", f.ln.Addr().String(), fmt.Sprintf("%d <13>%s", len(long)+4, long), "<13>short\n")
+	f.eventually("a good sender is served", func() bool { return len(f.events.messages()) == 2 })
+}
+
+// TestBatchesAreShared: more senders than there are batches wait while the store is slow, and all of
+// their messages come.
+func TestBatchesAreShared(t *testing.T) {
+	f := start(t)
+	f.events.mu.Lock() // the store takes nothing
+	var open []net.Conn
+	for i := range 3 * maxBatches {
+		nc, err := net.Dial("tcp", f.ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, nc)
+		if _, err := fmt.Fprintf(nc, "<13>%d\n", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for end := time.Now().Add(10 * time.Second); len(f.s.batches.free) > 0; runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("%d batches are free", len(f.s.batches.free))
+		}
+	}
+	f.events.mu.Unlock()
+	f.eventually("all messages are stored", func() bool { return len(f.events.messages()) == len(open) })
+	for _, nc := range open {
+		_ = nc.Close() // nobody reads from it
+	}
+	f.eventually("the batches are back", func() bool { return len(f.s.batches.free) == maxBatches })
+	if n := f.s.batches.bytes.Load(); n <= 0 || n > maxBatches<<20 {
+		t.Errorf("%d bytes of batches are counted", n)
 	}
 }
