@@ -34,7 +34,7 @@ type Writer struct {
 // Create begins a file below the data directory dir, whose copies do not count before Finish.
 // Of f it takes all but the sizes.
 func Create(fs vfs.FS, dir string, f manifest.File) (*Writer, error) {
-	w := &Writer{fs: fs, dir: dir, file: f, enc: zstd.NewEncoder()}
+	w := &Writer{fs: fs, dir: dir, file: f, enc: encoderFor(f.Kind)}
 	w.file.Bytes, w.file.Items = 0, 0
 	for i, path := range w.paths() {
 		out, err := fs.Create(path+datadir.TempSuffix, vfs.WriteCategoryUnspecified)
@@ -50,6 +50,14 @@ func Create(fs vfs.FS, dir string, f manifest.File) (*Writer, error) {
 	}
 	w.file.Bytes = headerSize
 	return w, nil
+}
+
+// encoderFor returns a quick encoder for files that a merge writes again.
+func encoderFor(kind manifest.FileKind) *zstd.Encoder {
+	if kind == manifest.TagChanges {
+		return zstd.NewQuickEncoder()
+	}
+	return zstd.NewEncoder()
 }
 
 func (w *Writer) paths() []string {

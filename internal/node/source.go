@@ -58,9 +58,9 @@ func (s *source) Tagged(id uint64) (query.Bucket, error) {
 	return nil, unknownBucket{fmt.Errorf("%w: id %016x", buckets.ErrUnknown, id)}
 }
 
-// May implements finder.Buckets. Most series that are asked for have points in memory.
+// May implements finder.Buckets. Few series have to be looked at one by one.
 func (s *source) May(ctx context.Context, b query.Bucket, keys [][]byte, from, past int64, may []bool) error {
-	err := b.(*bucket).handle.InHead(keys, from, past, may)
+	err := b.(*bucket).handle.Have(ctx, keys, from, past, may)
 	for i := 0; i < len(keys) && err == nil; i++ {
 		if !may[i] {
 			may[i], err = s.mayHave(ctx, b, keys[i], from, past)

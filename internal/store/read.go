@@ -52,9 +52,9 @@ func (h Bucket) check() error {
 // Series returns a handle of a metric, whether or not there is one. It does not keep key.
 func (h Bucket) Series(key []byte) Series { return Series{h, h.b.SeriesID(key)} }
 
-// InHead sets has[i] where metric i certainly has a point in the slots [from, past), in memory. It
-// is cheap, and says nothing of the others.
-func (h Bucket) InHead(keys [][]byte, from, past int64, has []bool) error {
+// Have sets has[i] where metric i certainly has a point in the slots [from, past), in memory or in a
+// file. It is cheap, and says nothing of the others.
+func (h Bucket) Have(ctx context.Context, keys [][]byte, from, past int64, has []bool) error {
 	if err := h.check(); err != nil {
 		return err
 	}
@@ -63,7 +63,11 @@ func (h Bucket) InHead(keys [][]byte, from, past int64, has []bool) error {
 		ids[i] = h.b.SeriesID(key)
 	}
 	oldest, _ := h.s.columns.Admitted(h.b)
-	return h.s.reader.InHead(ids, max(from, int64(oldest)), past, has)
+	from = max(from, int64(oldest))
+	if err := h.s.reader.InHead(ids, from, past, has); err != nil {
+		return err
+	}
+	return h.s.reader.InSegments(ctx, h.b.ID, ids, from, past, has)
 }
 
 // Metrics calls fn for every metric of the bucket whose key starts with

@@ -70,6 +70,8 @@ type Store struct {
 	// and the commit lock.
 	order sync.Mutex
 	clock uint64 // the highest of a change that was made here or seen; under order
+	enc   []byte // for a change, under order
+	rec   []byte // for a record, under order
 
 	// mu comes behind the commit lock.
 	mu      sync.Mutex
@@ -148,9 +150,13 @@ func (s *Store) Apply(ctx context.Context, list []tags.Change) (a Applied, err e
 	}
 	s.order.Lock()
 	defer s.order.Unlock()
-	var rec, enc []byte
-	var part []tags.Change // of rec
+	enc, rec := s.enc, s.rec
+	part := make([]tags.Change, 0, len(list)) // of rec
+	defer func() { s.enc, s.rec = keep(enc), keep(rec) }()
 	for i := range list {
+		if i%fetched == 0 {
+			tags.Fetch(s.index, list[i:min(i+fetched, len(list))])
+		}
 		c := list[i]
 		if enc, err = s.take(enc[:0], &c); err != nil {
 			s.counters.refused(err)
@@ -164,7 +170,7 @@ func (s *Store) Apply(ctx context.Context, list []tags.Change) (a Applied, err e
 			part = part[:0]
 		}
 		if len(part) == 0 {
-			rec = logrecord.AppendTags(nil, c.Bucket)
+			rec = logrecord.AppendTags(rec[:0], c.Bucket)
 		}
 		rec, part = append(rec, enc...), append(part, c)
 	}
@@ -173,6 +179,17 @@ func (s *Store) Apply(ctx context.Context, list []tags.Change) (a Applied, err e
 	}
 	err = s.write(rec, part, &a)
 	return a, err
+}
+
+// fetched is how many changes are fetched ahead: what they are looked up in fits the cache.
+const fetched = 256
+
+// keep returns memory for the next changes, unless it is much.
+func keep(buf []byte) []byte {
+	if cap(buf) > MaxChange {
+		return nil
+	}
+	return buf
 }
 
 // WaitDurable makes changes outlive a crash. It does not wait for the interval of the log, in
@@ -240,7 +257,7 @@ func (s *Store) next() uint64 {
 
 // write takes the changes of a record. The lock of the order is held.
 func (s *Store) write(rec []byte, part []tags.Change, a *Applied) error {
-	rec = slices.Clip(rec)
+	rec = slices.Clone(rec) // of its length, as it stays until a flush
 	return s.o.Ledger.ChangeTwiceAt(rec, func(lsn wal.LSN) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

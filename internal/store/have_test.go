@@ -6,12 +6,13 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/point"
 )
 
 // Many series asked together have the points that were written of each, and no others: the latest
 // points are in open blocks, and those of some series are in files.
-func TestManySeriesInHead(t *testing.T) {
+func TestManySeriesHavePoints(t *testing.T) {
 	t.Parallel()
 	const series = 3000 // in many groups, and more than are looked up together
 	for seed := range uint64(4) {
@@ -56,7 +57,23 @@ func TestManySeriesInHead(t *testing.T) {
 		if _, err := x.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		h := &headModel{r, set, behind, last}
+		h := &writtenPoints{r: r, set: set, behind: behind, last: last}
+		h.check(t, s, now)
+		for _, i := range r.Perm(dense)[:3] {
+			if len(set[i]) == 0 {
+				continue
+			}
+			if _, err := s.DeleteSeries(t.Context(), "rows", deletion.Choice{Key: key(i)}, false); err != nil {
+				t.Fatal(err)
+			}
+			clear(set[i])
+			delete(behind, i)
+		}
+		h.check(t, s, now)
+		if _, err := s.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h.flushed = true
 		h.check(t, s, now)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -64,16 +81,18 @@ func TestManySeriesInHead(t *testing.T) {
 	}
 }
 
-// headModel is what was written.
-type headModel struct {
+// writtenPoints is what was written.
+type writtenPoints struct {
 	r      *rand.Rand
 	set    []map[int64]bool // slots of each series
 	behind map[int]bool     // series that open blocks have at last
 	last   int64
+
+	flushed bool // all is in files
 }
 
 // check asks for random series and ranges.
-func (h *headModel) check(t *testing.T, s *Store, now int64) {
+func (h *writtenPoints) check(t *testing.T, s *Store, now int64) {
 	t.Helper()
 	b, err := s.Bucket("rows")
 	if err != nil {
@@ -82,18 +101,29 @@ func (h *headModel) check(t *testing.T, s *Store, now int64) {
 	for range 40 {
 		from := now - int64(h.r.IntN(100))
 		past := from + 1 + int64(h.r.IntN(120))
+		all := h.r.IntN(3) == 0
+		if all {
+			from, past = now-10_000, now+10
+		} else if h.r.IntN(2) == 0 {
+			from -= int64(h.r.IntN(5000))
+		}
 		numbers := h.r.Perm(len(h.set) + 100)[:1+h.r.IntN(len(h.set))] // some are unknown
 		keys, has := make([][]byte, len(numbers)), make([]bool, len(numbers))
 		for i, n := range numbers {
 			keys[i], has[i] = key(n), h.r.IntN(2) == 0
 		}
-		if err := b.InHead(keys, from, past, has); err != nil {
+		if err := b.Have(t.Context(), keys, from, past, has); err != nil {
 			t.Fatal(err)
 		}
 		for i, n := range numbers {
 			near := false
-			for slot := from; n < len(h.set) && slot < past; slot++ {
-				near = near || h.set[n][slot]
+			if n < len(h.set) {
+				for slot := range h.set[n] {
+					near = near || from <= slot && slot < past
+				}
+			}
+			if all && h.flushed && has[i] != near {
+				t.Fatalf("series %d has points in files: %v, want %v", n, has[i], near)
 			}
 			if has[i] && !near {
 				t.Fatalf("series %d has no point in [%d,%d)", n, from, past)
