@@ -17,6 +17,7 @@ import (
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/ledger"
+	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -73,11 +74,24 @@ func (s *script) open(again *Again) error {
 	})
 	dir := version.NewDir(s.fs, "/data", segment.NewFiles(s.fs, 1, 0), logger)
 	dir.RaiseNumber(1)
+	var beside []Side
+	var lostEvents func([]logrecord.EventsHead)
+	if s.sides != nil {
+		beside = s.sides.open(logger, books, control, budget)
+		lostEvents = s.sides.events.ReplayLost
+	}
 	s.replay = New(Options{
+		Sides: beside, LostEvents: lostEvents,
 		Log: n.log, Ledger: books, Columns: n.columns, Buckets: n.registry, Dir: dir, Clock: clock,
 		Flusher: &flusher{script: s}, Pressure: control, Sealers: n.sealers, Damage: n.damage, Logger: logger,
 		Ownerless: flush.NewLosses(n.account, LostRecord), Lost: flush.NewLosses(n.account, LostInReplay),
-		NewBucket: s.newBucket, DropGroups: func(b *columns.Bucket) { n.columns.DropGroups(b); books.DeleteBucket(b.ID) },
+		NewBucket: s.newBucket, DropGroups: func(b *columns.Bucket) {
+			n.columns.DropGroups(b)
+			books.DeleteBucket(b.ID)
+			if s.sides != nil {
+				s.sides.dropped(b)
+			}
+		},
 		Deleted: func(d *columns.Deletion) {
 			s.Printf("  deleted %d series, %d points of the head\n", len(d.Series), d.Head.Points)
 		},

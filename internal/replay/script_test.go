@@ -79,6 +79,7 @@ type script struct {
 	settled   map[uint64]int64           // by bucket
 
 	*node
+	sides *sides // nil without
 }
 
 func newScript(common *golden.Script) *script {
