@@ -239,6 +239,7 @@ func Plan(p *ring.Plan, s Seen) string {
 			fmt.Fprintf(&b, "  %d partitions, %d bytes to '%s'\n", n, p.Incoming[m.ID], m.Name)
 		}
 	}
+	fmt.Fprintf(&b, "All together: %d bytes\n", p.Bytes())
 	if p.Time > 0 {
 		fmt.Fprintf(&b, "Estimated time: %s\n", p.Time)
 	}

@@ -1,0 +1,164 @@
+package replication
+
+import (
+	"slices"
+
+	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/metric"
+)
+
+// read is a question of a client that waits for copies.
+type read struct {
+	fetch    Fetch
+	deadline int64
+	sent     map[ring.ID]int64
+	answers  map[ring.ID]Fetched
+}
+
+// Query asks for slots of a series. Reply.Done says that R copies know each of them.
+func (c *Core) Query(t Time, request uint64, series metric.SeriesID, from, past uint64) {
+	c.now = t
+	c.reads[request] = &read{deadline: t.Steady + c.config.Timeout, sent: make(map[ring.ID]int64), answers: make(map[ring.ID]Fetched),
+		fetch: Fetch{Request: request, Partition: c.view.Partition(series), Series: series, From: from, Past: past}}
+	c.resendReads()
+}
+
+// resendReads asks who has not answered, and ends what took too long.
+func (c *Core) resendReads() {
+	for _, n := range sortedKeys(c.reads) {
+		r := c.reads[n]
+		if c.now.Steady >= r.deadline {
+			c.finishRead(n, r, false)
+			continue
+		}
+		for _, id := range c.readers(r.fetch.Partition) {
+			at, asked := r.sent[id]
+			if _, answered := r.answers[id]; !answered && (!asked || c.now.Steady >= at+c.config.Resend) {
+				r.sent[id] = c.now.Steady
+				r.fetch.Version = c.view.Version()
+				c.send(id, r.fetch)
+			}
+		}
+	}
+}
+
+// readers are the current owners that are up, and who stands in for the others.
+func (c *Core) readers(partition int) (ids []ring.ID) {
+	for _, t := range c.view.Targets(nil, partition, 0, c.isUp) {
+		if !t.Joining {
+			ids = append(ids, t.Node)
+		}
+	}
+	return ids
+}
+
+// fetch answers with what is here, hints for others among it.
+func (c *Core) fetch(from ring.ID, m Fetch) {
+	answer := Fetched{Request: m.Request, Ready: c.ready() && m.Version == c.view.Version()}
+	if answer.Ready {
+		answer.Incarnation, answer.Slots = c.read(m)
+	}
+	c.send(from, answer)
+}
+
+// read returns what this node has of a series, with the hints that it keeps for others.
+func (c *Core) read(m Fetch) (uint64, []Slot) {
+	known := c.store.Incarnation(m.Series)
+	highest := known
+	hints := c.store.Hints()
+	for _, h := range hints {
+		for _, d := range incarnationsOf(h.Change) {
+			if d.Series == m.Series {
+				highest = max(highest, d.Incarnation)
+			}
+		}
+	}
+	slots := make([]Slot, m.Past-m.From)
+	if highest == known {
+		slots = c.store.Read(m.Series, m.From, m.Past)
+	}
+	for _, h := range hints {
+		for _, r := range h.Change.Rows {
+			if r.Series == m.Series && r.Slot >= m.From && r.Slot < m.Past && r.Incarnation == highest {
+				s := &slots[r.Slot-m.From]
+				s.Value = Larger(s.Value, r.Value)
+			}
+		}
+	}
+	return highest, slots
+}
+
+func (c *Core) fetched(from ring.ID, m Fetched) {
+	r := c.reads[m.Request]
+	if r == nil || !m.Ready || !slices.Contains(c.readers(r.fetch.Partition), from) {
+		return
+	}
+	r.answers[from] = m
+	if _, copies := r.merge(); copies >= c.config.R {
+		c.finishRead(m.Request, r, true)
+	}
+}
+
+// merge lays the copies over each other by rule 1. Those of a lower incarnation were deleted. A slot that
+// a copy does not know is no unset one: the copy does not count for it.
+func (r *read) merge() (slots []Slot, fewest int) {
+	highest := uint64(0)
+	for _, a := range r.answers {
+		highest = max(highest, a.Incarnation)
+	}
+	slots = make([]Slot, r.fetch.Past-r.fetch.From)
+	fewest = len(r.answers)
+	for i := range slots {
+		known := 0
+		for _, a := range r.answers {
+			switch {
+			case a.Incarnation < highest:
+				known++
+			case !a.Slots[i].Unknown:
+				known++
+				slots[i].Value = Larger(slots[i].Value, a.Slots[i].Value)
+			}
+		}
+		slots[i].Unknown = known == 0
+		fewest = min(fewest, known)
+	}
+	return slots, fewest
+}
+
+func (c *Core) finishRead(request uint64, r *read, done bool) {
+	slots, copies := r.merge()
+	c.replies = append(c.replies, Reply{Request: request, Done: done, Slots: slots, Copies: copies})
+	delete(c.reads, request)
+}
+
+// CopyState is what an owner says of the chunks of a range before anything travels.
+type CopyState struct {
+	Node    ring.ID
+	Digest  uint64 // over the resolved words
+	Newer   bool   // it has slots of the range that its digest leaves out
+	Unknown bool   // damage took slots of the range
+}
+
+// OneAggregates returns the first owner that may aggregate the range alone: R − 1 others have
+// the same digest, nobody who answered has another or something newer, and none of those that
+// count has a hole. If there is none, slots travel and are merged.
+func OneAggregates(states []CopyState, r int) (ring.ID, bool) {
+	whole, equal := -1, 0
+	for i, s := range states {
+		switch {
+		case s.Newer:
+			return ring.ID{}, false
+		case s.Unknown:
+			continue // it may have anything
+		case whole < 0:
+			whole = i
+		case s.Digest != states[whole].Digest:
+			return ring.ID{}, false
+		}
+		equal++
+	}
+	if whole < 0 || equal < r {
+		return ring.ID{}, false
+	}
+	return states[whole].Node, true
+}

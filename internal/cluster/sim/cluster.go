@@ -1,0 +1,301 @@
+// Package sim is for tests: it runs the protocol between nodes (package replication) over a
+// simulated network and simulated disks. Everything that happens follows from a seed: the same
+// seed gives the same history, message by message.
+package sim
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/metric"
+)
+
+// Options say what is simulated.
+type Options struct {
+	Seed       uint64
+	Nodes      int // members at the start
+	Partitions int
+	N, W, R    int
+	MaxHints   int
+	Calm       bool // no message is lost, late or doubled
+}
+
+// The times of the protocol and of what it stands on, in ms.
+const (
+	tick      = 20
+	resend    = 100
+	timeout   = 1500
+	comparing = 60
+)
+
+// Cluster is nodes, disks and the network between them.
+type Cluster struct {
+	options Options
+	rng     *rand.Rand
+	now     int64
+	queue   queue
+	serial  uint64
+	nodes   []*node
+	view    *ring.View
+	cut     map[[2]int]bool // from, to: nothing arrives
+	requests
+	history []string
+}
+
+// node is one process with its disk.
+type node struct {
+	number int
+	id     ring.ID
+	core   *replication.Core // nil: it is down
+	disk   *disk
+	view   *ring.View // as this node knows it
+	boot   uint64
+	skew   int64 // of the wall clock, ns
+	sees   map[int]bool
+	gone   bool // its disk is lost: it never comes back
+}
+
+// event is something that happens at a time.
+type event struct {
+	at     int64
+	serial uint64
+	do     func()
+}
+
+type queue []event
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].serial < q[j].serial
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(event)) }
+func (q *queue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+// New starts a cluster whose members are all active and know each other.
+func New(o Options) *Cluster {
+	c := &Cluster{options: o, rng: rand.New(rand.NewPCG(o.Seed, 1)), cut: make(map[[2]int]bool)}
+	config := ring.Config{Number: 1, Partitions: o.Partitions, Copies: o.N}
+	for range o.Nodes {
+		n := c.add()
+		v := must(ring.New(config))
+		config.Members = append(config.Members, ring.Member{ID: n.id, Name: n.String(), State: ring.Active,
+			Tokens: v.Tokens(c.rng), Protocol: ring.Protocol{Min: 1, Max: 1}})
+	}
+	c.view = must(ring.New(config))
+	for i := range c.nodes {
+		c.nodes[i].view = c.view
+		c.Start(i)
+	}
+	return c
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// add makes a node with an empty disk.
+func (c *Cluster) add() *node {
+	n := &node{number: len(c.nodes), id: ring.ID{15: byte(len(c.nodes) + 1)}, sees: make(map[int]bool)}
+	n.disk = newDisk(func(s metric.SeriesID) int { return c.view.Partition(s) }, func() int { return c.view.Copies(ring.Current) })
+	c.nodes = append(c.nodes, n)
+	return n
+}
+
+func (n *node) String() string { return fmt.Sprint("n", n.number) }
+
+// note writes a line of the history.
+func (c *Cluster) note(format string, args ...any) {
+	c.history = append(c.history, fmt.Sprintf("%6d  ", c.now)+fmt.Sprintf(format, args...))
+}
+
+// History is what happened, a line each, without the single messages.
+func (c *Cluster) History() string { return strings.Join(c.history, "\n") + "\n" }
+
+// after does something in some ms.
+func (c *Cluster) after(ms int64, do func()) {
+	c.serial++
+	heap.Push(&c.queue, event{c.now + ms, c.serial, do})
+}
+
+// Run lets time pass.
+func (c *Cluster) Run(ms int64) {
+	end := c.now + ms
+	for len(c.queue) > 0 && c.queue[0].at <= end {
+		e := heap.Pop(&c.queue).(event)
+		c.now = e.at
+		e.do()
+	}
+	c.now = end
+}
+
+func (c *Cluster) time(n *node) replication.Time {
+	return replication.Time{Steady: c.now, Wall: uint64(1e18 + c.now*1e6 + n.skew + int64(n.number))}
+}
+
+// Start starts a node on what its disk has.
+func (c *Cluster) Start(i int) {
+	n := c.nodes[i]
+	if n.core != nil || n.gone {
+		return
+	}
+	n.boot++
+	n.core = replication.New(replication.Config{Self: n.id, Boot: n.boot, W: c.options.W, R: c.options.R, MaxHints: c.options.MaxHints,
+		Timeout: timeout, Resend: resend, CompareMS: comparing}, n.disk, n.view, c.time(n))
+	n.sees = make(map[int]bool)
+	n.core.Synced(c.time(n), replication.Position(len(n.disk.log)))
+	c.note("%v starts", n)
+	boot := n.boot
+	c.after(0, func() { c.tick(n, boot) })
+}
+
+// Crash stops a node; of what it had not synced a part is lost.
+func (c *Cluster) Crash(i int) {
+	d := c.nodes[i].disk
+	c.stop(i, d.durable+c.rng.IntN(len(d.log)-d.durable+1))
+}
+
+// PowerOff stops a node; all that it had not synced is lost.
+func (c *Cluster) PowerOff(i int) { c.stop(i, 0) }
+
+func (c *Cluster) stop(i, kept int) {
+	n := c.nodes[i]
+	if n.core == nil {
+		return
+	}
+	lost := len(n.disk.log)
+	n.disk.crash(kept)
+	lost -= len(n.disk.log)
+	n.core = nil
+	c.note("%v crashes, %d records lost", n, lost)
+	c.failed(n)
+}
+
+// tick lets a node work, sync its log, and notice who is up and which ring there is.
+func (c *Cluster) tick(n *node, boot uint64) {
+	if n.core == nil || n.boot != boot {
+		return
+	}
+	for _, other := range c.nodes {
+		reached := other.core != nil && !c.cut[[2]int{other.number, n.number}]
+		if other != n && n.sees[other.number] != reached && (c.options.Calm || c.rng.IntN(3) == 0) {
+			n.sees[other.number] = reached
+			n.core.Peer(c.time(n), other.id, reached)
+			c.drain(n)
+		}
+		if n.sees[other.number] && other.view.Version().Number > n.view.Version().Number {
+			c.adopt(n, other.view)
+		}
+	}
+	n.core.Tick(c.time(n))
+	c.drain(n)
+	if upTo := len(n.disk.log); upTo > n.disk.durable {
+		c.after(1+c.rng.Int64N(40), func() {
+			if n.core != nil && n.boot == boot {
+				n.disk.durable = max(n.disk.durable, upTo)
+				n.core.Synced(c.time(n), replication.Position(upTo))
+				c.drain(n)
+			}
+		})
+	}
+	c.after(tick, func() { c.tick(n, boot) })
+}
+
+// adopt gives a node a newer ring.
+func (c *Cluster) adopt(n *node, v *ring.View) {
+	n.view = v
+	n.core.Ring(c.time(n), v)
+	c.drain(n)
+}
+
+// drain carries out what a node asks for.
+func (c *Cluster) drain(n *node) {
+	sends, replies := n.core.Take()
+	for _, s := range sends {
+		if to := c.of(s.To); to != nil {
+			c.carry(n, to, s.Message)
+		}
+	}
+	for _, r := range replies {
+		c.replied(n, r)
+	}
+}
+
+func (c *Cluster) of(id ring.ID) *node {
+	for _, n := range c.nodes {
+		if n.id == id {
+			return n
+		}
+	}
+	return nil
+}
+
+// carry brings a message to another node: late, twice or not at all.
+func (c *Cluster) carry(from, to *node, m replication.Message) {
+	arrive := func() {
+		if to.core != nil {
+			to.core.Receive(c.time(to), from.id, m)
+			c.drain(to)
+		}
+	}
+	if from == to || c.options.Calm {
+		if from == to || !c.cut[[2]int{from.number, to.number}] {
+			c.after(1, arrive)
+		}
+		return
+	}
+	copies := 1
+	switch c.rng.IntN(40) {
+	case 0, 1:
+		copies = 0
+	case 2:
+		copies = 2
+	}
+	for range copies {
+		delay := 1 + c.rng.Int64N(20)
+		if c.rng.IntN(30) == 0 {
+			delay += c.rng.Int64N(3000)
+		}
+		c.after(delay, func() {
+			if !c.cut[[2]int{from.number, to.number}] {
+				arrive()
+			}
+		})
+	}
+}
+
+// Cut stops everything from one node to another; Heal lets all through again.
+func (c *Cluster) Cut(from, to int) { c.cut[[2]int{from, to}] = true }
+
+// Split cuts nodes into those in one group and the rest, in both directions.
+func (c *Cluster) Split(group ...int) {
+	in := make(map[int]bool)
+	for _, i := range group {
+		in[i] = true
+	}
+	for i := range c.nodes {
+		for j := range c.nodes {
+			if in[i] != in[j] {
+				c.Cut(i, j)
+			}
+		}
+	}
+	c.note("the network splits: %v on one side", group)
+}
+
+// Heal ends all cuts.
+func (c *Cluster) Heal() {
+	clear(c.cut)
+	c.note("the network heals")
+}

@@ -1,0 +1,301 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/metric"
+)
+
+// chunkSlots is how many slots a chunk has here: few, so that series have several.
+const chunkSlots = 4
+
+// op is a record of a log: exactly one of its parts is set.
+type op struct {
+	key     replication.Key // of a write or a hint
+	write   *replication.Change
+	counts  replication.Counts // of a write or an account
+	merge   *replication.Change
+	hint    *replication.Hint
+	dropped uint64 // number of a hint that was delivered
+	account *replication.BatchID
+	drop    []int // partitions
+}
+
+// seen is what a write returned.
+type seen struct {
+	counts replication.Counts
+	at     replication.Position
+}
+
+// lived is a series as it is now.
+type lived struct {
+	incarnation uint64
+	slots       map[uint64]replication.Value
+}
+
+// disk is the store of a simulated node: a log, of which a crash takes an end that was not
+// synced, and what follows from it.
+type disk struct {
+	partition func(metric.SeriesID) int
+	copies    func() int // n: with one copy the last write wins
+	full      bool
+	log       []op
+	durable   int // records of the log that no crash takes
+
+	series  map[metric.SeriesID]*lived
+	keys    map[replication.Key]seen
+	settled map[ring.ID][2]uint64 // boot and number, not logged: a crash only makes it lower
+	hints   []replication.Hint
+	account map[replication.BatchID]replication.Counts
+}
+
+func newDisk(partition func(metric.SeriesID) int, copies func() int) *disk {
+	d := &disk{partition: partition, copies: copies}
+	d.replay()
+	return d
+}
+
+// replay makes everything anew from the log.
+func (d *disk) replay() {
+	d.series, d.keys = make(map[metric.SeriesID]*lived), make(map[replication.Key]seen)
+	d.settled, d.account = make(map[ring.ID][2]uint64), make(map[replication.BatchID]replication.Counts)
+	d.hints = nil
+	for i, o := range d.log {
+		d.apply(o, replication.Position(i+1))
+	}
+}
+
+// crash keeps a part of the log that holds at least what was synced.
+func (d *disk) crash(kept int) {
+	d.log = d.log[:max(kept, d.durable)]
+	d.durable = len(d.log)
+	d.replay()
+}
+
+func (d *disk) append(o op) (replication.Position, error) {
+	if d.full {
+		return 0, replication.ErrFull
+	}
+	d.log = append(d.log, o)
+	at := replication.Position(len(d.log))
+	d.apply(o, at)
+	return at, nil
+}
+
+func (d *disk) apply(o op, at replication.Position) {
+	switch {
+	case o.write != nil:
+		d.change(*o.write, d.copies() > 1)
+		d.keys[o.key] = seen{o.counts, at}
+	case o.merge != nil:
+		d.change(*o.merge, true)
+	case o.hint != nil:
+		d.hints = append(d.hints, *o.hint)
+		d.keys[o.key] = seen{o.counts, at}
+	case o.dropped != 0:
+		d.hints = slices.DeleteFunc(d.hints, func(h replication.Hint) bool { return h.Number == o.dropped })
+	case o.account != nil:
+		d.account[*o.account] = o.counts
+	case o.drop != nil:
+		for id := range d.series {
+			if slices.Contains(o.drop, d.partition(id)) {
+				d.series[id].slots = make(map[uint64]replication.Value)
+			}
+		}
+	}
+}
+
+func (d *disk) of(id metric.SeriesID) *lived {
+	if d.series[id] == nil {
+		d.series[id] = &lived{slots: make(map[uint64]replication.Value)}
+	}
+	return d.series[id]
+}
+
+// change applies deletions first: rows of the same change are of the life behind them.
+func (d *disk) change(c replication.Change, larger bool) {
+	for _, del := range c.Deletions {
+		if s := d.of(del.Series); del.Incarnation > s.incarnation {
+			s.incarnation, s.slots = del.Incarnation, make(map[uint64]replication.Value)
+		}
+	}
+	for _, r := range c.Rows {
+		s := d.of(r.Series)
+		if r.Incarnation < s.incarnation {
+			panic("the protocol stores a point that was deleted")
+		}
+		if larger {
+			s.slots[r.Slot] = replication.Larger(s.slots[r.Slot], r.Value)
+		} else {
+			s.slots[r.Slot] = r.Value
+		}
+	}
+}
+
+func (d *disk) Write(key replication.Key, c replication.Change) (replication.Counts, replication.Position, error) {
+	var counts replication.Counts
+	held := make(map[replication.Row]replication.Value)
+	for _, r := range c.Rows {
+		slot := replication.Row{Series: r.Series, Slot: r.Slot}
+		before, again := held[slot]
+		if !again && d.series[r.Series] != nil {
+			before = d.series[r.Series].slots[r.Slot]
+		}
+		switch before {
+		case replication.Value{}:
+			counts.Accepted++
+		case r.Value:
+			counts.Duplicate++
+		default:
+			counts.Conflicting++
+		}
+		held[slot] = replication.Larger(before, r.Value)
+	}
+	at, err := d.append(op{key: key, write: &c, counts: counts})
+	return counts, at, err
+}
+
+func (d *disk) Seen(key replication.Key) (replication.Counts, replication.Position, bool) {
+	s, ok := d.keys[key]
+	return s.counts, s.at, ok
+}
+
+func (d *disk) Settle(b replication.BatchID, below uint64) bool {
+	known := d.settled[b.Coordinator]
+	if b.Boot < known[0] || b.Boot == known[0] && b.Number < known[1] {
+		return true
+	}
+	if b.Boot > known[0] || below > known[1] {
+		d.settled[b.Coordinator] = [2]uint64{b.Boot, below}
+		for key := range d.keys {
+			if k := key.Batch; k.Coordinator == b.Coordinator && (k.Boot < b.Boot || k.Number < below) {
+				delete(d.keys, key)
+			}
+		}
+	}
+	return false
+}
+
+func (d *disk) Merge(c replication.Change) (replication.Position, error) {
+	if len(c.Rows) == 0 && len(c.Deletions) == 0 {
+		return replication.Position(len(d.log)), nil
+	}
+	return d.append(op{merge: &c})
+}
+
+func (d *disk) KeepHint(key replication.Key, h replication.Hint) (replication.Position, error) {
+	return d.append(op{key: key, hint: &h, counts: replication.Counts{Accepted: len(h.Change.Rows)}})
+}
+
+// DropHint needs no room: what a full disk does not take comes back at a start.
+func (d *disk) DropHint(number uint64) {
+	d.log = append(d.log, op{dropped: number})
+	d.apply(d.log[len(d.log)-1], 0)
+}
+
+func (d *disk) Hints() []replication.Hint { return d.hints }
+
+func (d *disk) Account(b replication.BatchID, c replication.Counts) (replication.Position, error) {
+	return d.append(op{account: &b, counts: c})
+}
+
+func (d *disk) Incarnation(id metric.SeriesID) uint64 {
+	if s := d.series[id]; s != nil {
+		return s.incarnation
+	}
+	return 0
+}
+
+// has reports whether a point is here, or one that hides it, or a hint of it.
+func (d *disk) has(r replication.Row) bool {
+	if s := d.series[r.Series]; s != nil && s.slots[r.Slot].Compare(r.Value) >= 0 {
+		return true
+	}
+	return slices.ContainsFunc(d.hints, func(h replication.Hint) bool {
+		return slices.ContainsFunc(h.Change.Rows, func(o replication.Row) bool {
+			return o.Series == r.Series && o.Slot == r.Slot && o.Value.Compare(r.Value) >= 0
+		})
+	})
+}
+
+// sorted returns the series of a partition in ascending order.
+func (d *disk) sorted(partition int) (ids []metric.SeriesID) {
+	for id := range d.series {
+		if partition < 0 || d.partition(id) == partition {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b metric.SeriesID) int { return slices.Compare(a[:], b[:]) })
+	return ids
+}
+
+func (d *disk) Deletions(partition int) (list []replication.Deletion) {
+	for _, id := range d.sorted(partition) {
+		if n := d.series[id].incarnation; n > 0 {
+			list = append(list, replication.Deletion{Series: id, Incarnation: n})
+		}
+	}
+	return list
+}
+
+func (d *disk) Chunks(partition int) (list []replication.ChunkDigest) {
+	for _, id := range d.sorted(partition) {
+		s := d.series[id]
+		sums := make(map[uint64]uint64)
+		for slot, v := range s.slots {
+			sums[slot/chunkSlots] += mix(mix(mix(s.incarnation^slot)+v.Word) + v.Time)
+		}
+		at := len(list)
+		for n, sum := range sums {
+			list = append(list, replication.ChunkDigest{ID: replication.ChunkID{Series: id, Number: n}, Digest: sum})
+		}
+		slices.SortFunc(list[at:], func(a, b replication.ChunkDigest) int { return a.ID.Compare(b.ID) })
+	}
+	return list
+}
+
+// mix spreads the bits of a number (the finalizer of splitmix64).
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+func (d *disk) Rows(id replication.ChunkID) (rows []replication.Row) {
+	s := d.of(id.Series)
+	for slot, v := range s.slots {
+		if slot/chunkSlots == id.Number {
+			rows = append(rows, replication.Row{Series: id.Series, Incarnation: s.incarnation, Slot: slot, Value: v})
+		}
+	}
+	slices.SortFunc(rows, func(a, b replication.Row) int { return cmp.Compare(a.Slot, b.Slot) })
+	return rows
+}
+
+func (d *disk) Read(id metric.SeriesID, from, past uint64) []replication.Slot {
+	slots := make([]replication.Slot, past-from)
+	if s := d.series[id]; s != nil {
+		for i := range slots {
+			slots[i].Value = s.slots[from+uint64(i)]
+		}
+	}
+	return slots
+}
+
+func (d *disk) Holds() (partitions []int) {
+	for _, id := range d.sorted(-1) {
+		if p := d.partition(id); len(d.series[id].slots) > 0 && !slices.Contains(partitions, p) {
+			partitions = append(partitions, p)
+		}
+	}
+	slices.Sort(partitions)
+	return partitions
+}
+
+func (d *disk) Drop(partition int) {
+	d.log = append(d.log, op{drop: []int{partition}})
+	d.apply(d.log[len(d.log)-1], 0)
+}

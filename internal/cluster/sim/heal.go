@@ -1,0 +1,143 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/cluster/ring"
+)
+
+// Plan stages changes of the ring and commits them at the newest view of a node that is up.
+func (c *Cluster) Plan(changes ...ring.Change) error {
+	p, err := c.view.Plan(changes, ring.Sizes{}, c.rng)
+	if err != nil {
+		return err
+	}
+	c.note("the ring changes: %v", changes)
+	return c.publish(must(c.view.Commit(p)))
+}
+
+// publish gives a new ring to one node, from which the others learn it.
+func (c *Cluster) publish(v *ring.View) error {
+	c.view = v
+	for _, n := range c.nodes {
+		if _, member := v.Member(n.id); member && n.core != nil {
+			c.adopt(n, v)
+			return nil
+		}
+	}
+	return fmt.Errorf("no member is up")
+}
+
+// Join starts a node with an empty disk and stages that it joins, or replaces another.
+func (c *Cluster) Join(replaces int) error {
+	n := c.add()
+	n.view = c.view
+	change := ring.Change{Action: ring.Join, Member: ring.Candidate{ID: n.id, Name: n.String(),
+		Protocol: ring.Protocol{Min: 1, Max: 1}, Partitions: c.options.Partitions}}
+	if replaces >= 0 {
+		change.Action, change.Node = ring.Replace, c.nodes[replaces].String()
+	}
+	c.Start(n.number)
+	return c.Plan(change)
+}
+
+// Lose takes the disk of a node for good.
+func (c *Cluster) Lose(i int) {
+	c.Crash(i)
+	c.nodes[i].gone = true
+	c.note("the disk of %v is lost", c.nodes[i])
+}
+
+// Finish completes the changes under way, if every member that joins has everything and no
+// member that leaves keeps hints. It reports whether it did.
+func (c *Cluster) Finish() bool {
+	if !c.view.Changing() {
+		return false
+	}
+	for _, m := range c.view.Members() {
+		n := c.of(m.ID)
+		switch {
+		case m.State == ring.Removed:
+		case n.core == nil || n.view != c.view || m.State == ring.Leaving && len(n.disk.hints) > 0 || !n.core.Fetched():
+			return false
+		}
+	}
+	c.note("the ring is complete")
+	return c.publish(must(c.view.Finish())) == nil
+}
+
+// Undo takes back the changes under way.
+func (c *Cluster) Undo() error {
+	c.note("the change is taken back")
+	return c.publish(must(c.view.Undo()))
+}
+
+// Settle ends all faults and waits until nothing is under way: every node has the ring, no hint is
+// kept, copies are equal and nobody has points that it does not own. It says what is left
+// after some time.
+func (c *Cluster) Settle(ms int64) error {
+	c.Heal()
+	c.options.Calm = true
+	for i, n := range c.nodes {
+		n.disk.full, n.skew = false, 0
+		c.Start(i)
+	}
+	var left error
+	for end := c.now + ms; c.now < end; {
+		c.Run(200)
+		c.Finish()
+		if left = c.unsettled(); left == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("%d ms after everything healed: %w", ms, left)
+}
+
+func (c *Cluster) unsettled() error {
+	if c.view.Changing() {
+		return fmt.Errorf("the ring is not complete, %d moves are left", len(c.view.Moves()))
+	}
+	for number, e := range c.journal {
+		if e.Ended == 0 && len(e.Rows)+len(e.Deletes) > 0 {
+			return fmt.Errorf("batch %d was never answered", number+1)
+		}
+	}
+	for _, n := range c.nodes {
+		if n.gone {
+			continue
+		}
+		if n.view != c.view {
+			return fmt.Errorf("%v has another ring", n)
+		}
+		if len(n.disk.hints) > 0 {
+			return fmt.Errorf("%v keeps %d hints", n, len(n.disk.hints))
+		}
+		for _, p := range n.disk.Holds() {
+			if !c.view.Owns(n.id, p, 0) {
+				return fmt.Errorf("%v has points of partition %d and does not own it", n, p)
+			}
+		}
+	}
+	return c.unequal()
+}
+
+// unequal compares the copies of every partition.
+func (c *Cluster) unequal() error {
+	for p := range c.options.Partitions {
+		var one *node
+		for _, id := range c.view.Owners(nil, p, ring.Current, 0) {
+			n := c.of(id)
+			if one == nil {
+				one = n
+				continue
+			}
+			same := func(a, b replication.ChunkDigest) bool { return a == b }
+			if !slices.EqualFunc(one.disk.Chunks(p), n.disk.Chunks(p), same) || !slices.Equal(one.disk.Deletions(p), n.disk.Deletions(p)) {
+				return fmt.Errorf("partition %d differs between %v and %v", p, one, n)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,427 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/metric"
+)
+
+// calm is a cluster in which no message is lost.
+func calm(nodes, n, w int) *Cluster {
+	c := New(Options{Seed: 1, Nodes: nodes, Partitions: 4, N: n, W: w, R: 1, MaxHints: 100, Calm: true})
+	c.Run(100)
+	return c
+}
+
+func point(s metric.SeriesID, slot, word uint64) []replication.Row {
+	return []replication.Row{{Series: s, Slot: slot, Value: replication.Value{Word: word}}}
+}
+
+// until lets time pass until something holds.
+func until(t *testing.T, c *Cluster, what string, holds func() bool) {
+	t.Helper()
+	for end := c.now + 10_000; !holds(); {
+		if c.Run(1); c.now >= end {
+			t.Fatalf("not within 10 s: %s\n%s", what, c.History())
+		}
+	}
+}
+
+// answered waits for a reply and checks whether W copies were written.
+func answered(t *testing.T, c *Cluster, e *Entry, done bool) {
+	t.Helper()
+	until(t, c, "a reply", func() bool { return e.Answered })
+	if e.Reply.Done != done {
+		t.Fatalf("%v: done is %t: %+v\n%s", e, !done, e.Reply.Counts, c.History())
+	}
+}
+
+func settled(t *testing.T, c *Cluster) {
+	t.Helper()
+	if err := c.Settle(10_000); err != nil {
+		t.Fatalf("%v\n%s", err, c.History())
+	}
+}
+
+// owners returns the numbers of the nodes that own a series, then those of the others.
+func owners(c *Cluster, s metric.SeriesID) (own, others []int) {
+	for _, id := range c.view.Owners(nil, c.view.Partition(s), ring.Current, 0) {
+		own = append(own, c.of(id).number)
+	}
+	for i := range c.nodes {
+		if !slices.Contains(own, i) {
+			others = append(others, i)
+		}
+	}
+	return own, others
+}
+
+func (c *Cluster) word(node int, s metric.SeriesID, slot uint64) uint64 {
+	return c.nodes[node].disk.of(s).slots[slot].Word
+}
+
+func (c *Cluster) allHints() (n int) {
+	for _, node := range c.nodes {
+		n += len(node.disk.hints)
+	}
+	return n
+}
+
+func TestRule1AllCopiesHoldTheLargestWord(t *testing.T) {
+	c, s := calm(3, 3, 1), Series(1)
+	c.Split(0)
+	answered(t, c, c.Write(0, point(s, 1, 20)), true)
+	answered(t, c, c.Write(1, point(s, 1, 10)), true)
+	settled(t, c)
+	e := c.Write(2, point(s, 1, 5))
+	answered(t, c, e, true)
+	if want := (replication.Counts{Conflicting: 1}); e.Reply.Counts != want {
+		t.Errorf("a smaller word: %+v", e.Reply.Counts)
+	}
+	for i := range c.nodes {
+		if got := c.word(i, s, 1); got != 20 {
+			t.Errorf("n%d holds %d", i, got)
+		}
+	}
+}
+
+// A node is down while a series is deleted and created again with a smaller word.
+// A node that comes back learns of deletions before it answers reads.
+// A live row behind a deletion that its coordinator does not know is refused, and sent again.
+// A deletion hides what is there, also where the clock of its node is behind.
+func TestRule4OthersRefuse(t *testing.T) {
+	c, s := calm(5, 2, 2), Series(1)
+	own, others := owners(c, s)
+	key := replication.Key{Batch: replication.BatchID{Coordinator: c.nodes[own[0]].id, Boot: 1, Number: 1}, Partition: c.view.Partition(s)}
+	ask := func(to int, owner ring.ID, version ring.Version) replication.Refusal {
+		key.Batch.Number++
+		key.For = owner
+		n := c.nodes[to]
+		n.core.Receive(c.time(n), c.nodes[own[0]].id, replication.Write{Key: key, Version: version,
+			Change: replication.Change{Partition: key.Partition, Rows: point(s, 1, 1)}})
+		n.core.Synced(c.time(n), replication.Position(len(n.disk.log)))
+		sends, _ := n.core.Take()
+		return sends[len(sends)-1].Message.(replication.Written).Refusal
+	}
+	now, old := c.view.Version(), c.view.Version()
+	old.Sum++
+	id := func(i int) ring.ID { return c.nodes[i].id }
+	for _, test := range []struct {
+		what    string
+		to      int
+		owner   ring.ID
+		version ring.Version
+		want    replication.Refusal
+	}{
+		{"an owner", own[1], id(own[1]), now, replication.Taken},
+		{"an owner with another ring", own[1], id(own[1]), old, replication.OtherRing},
+		{"no owner", others[0], id(others[0]), now, replication.NotMine},
+		{"a stand-in for an owner", others[0], id(own[1]), now, replication.Taken},
+		{"a stand-in for no owner", others[0], id(others[1]), now, replication.NotMine},
+		{"an owner as a stand-in", own[1], id(own[0]), now, replication.NotMine},
+	} {
+		if got := ask(test.to, test.owner, test.version); got != test.want {
+			t.Errorf("%s: refusal %d, want %d", test.what, got, test.want)
+		}
+	}
+}
+
+// A hint stands for a dead owner, answers reads, and goes when the owner has it on disk.
+func TestRule5HintsForTheDead(t *testing.T) {
+	c, s := calm(5, 3, 3), Series(1)
+	own, others := owners(c, s)
+	c.Crash(own[1])
+	c.Run(100)
+	answered(t, c, c.Write(own[0], point(s, 1, 7)), true)
+	if got := c.allHints(); got != 1 {
+		t.Fatalf("%d hints", got)
+	}
+	c.options.R = 3
+	request := c.Read(others[0], s, 1, 2)
+	until(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
+	if got := c.reads[request]; got.Slots[0].Value.Word != 7 {
+		t.Errorf("read %+v", got)
+	}
+	for _, i := range []int{own[0], own[2]} { // the hint only brings it
+		c.Cut(i, own[1])
+		c.Cut(own[1], i)
+	}
+	c.Start(own[1])
+	until(t, c, "the hint is delivered", func() bool { return c.allHints() == 0 })
+	c.PowerOff(own[1])
+	if got := c.word(own[1], s, 1); got != 7 {
+		t.Errorf("the hint is gone, the owner holds %d after a power cut", got)
+	}
+}
+
+// A full owner is not dead: nobody keeps hints for it.
+func TestRule5NoHintsForFullOwners(t *testing.T) {
+	c, s := calm(5, 3, 3), Series(1)
+	own, _ := owners(c, s)
+	c.nodes[own[1]].disk.full = true
+	e := c.Write(own[0], point(s, 1, 7))
+	answered(t, c, e, false)
+	if c.allHints() != 0 || e.Reply.Counts.Unconfirmed != 1 {
+		t.Errorf("%d hints, %+v", c.allHints(), e.Reply.Counts)
+	}
+}
+
+// At the limit a stand-in refuses; what it has stays.
+func TestRule5TheLimitOfHintsRefuses(t *testing.T) {
+	c := New(Options{Seed: 1, Nodes: 4, Partitions: 4, N: 3, W: 3, R: 1, MaxHints: 2, Calm: true})
+	c.Run(100)
+	s := Series(1)
+	own, _ := owners(c, s)
+	c.Crash(own[2])
+	c.Run(100)
+	for slot := range uint64(4) {
+		answered(t, c, c.Write(own[0], point(s, slot, 7)), slot < 2)
+	}
+	if got := c.allHints(); got != 2 {
+		t.Errorf("%d hints", got)
+	}
+}
+
+// The owner of a hint is lost for good: the hint goes to those who own its partition then.
+func TestRule5HintsFollowTheOwners(t *testing.T) {
+	c, s := calm(5, 2, 2), Series(1)
+	own, _ := owners(c, s)
+	c.Crash(own[1])
+	c.Run(100)
+	answered(t, c, c.Write(own[0], point(s, 1, 7)), true)
+	c.Lose(own[1])
+	c.Lose(own[0]) // what is left is the hint
+	for _, i := range own {
+		if err := c.Plan(ring.Change{Action: ring.ForceRemove, Node: c.nodes[i].String()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settled(t, c)
+	own, _ = owners(c, s)
+	for _, i := range own {
+		if got := c.word(i, s, 1); got != 7 {
+			t.Errorf("n%d owns it now and holds %d", i, got)
+		}
+	}
+}
+
+// Whatever happens behind an acknowledgement, the point and its account are there: all nodes
+// lose what they had not synced.
+func TestRule6AcknowledgedIsSynced(t *testing.T) {
+	for seed := range uint64(30) {
+		c := New(Options{Seed: seed, Nodes: 3, Partitions: 4, N: 3, W: 2, R: 1, MaxHints: 10})
+		c.Run(300)
+		s := Series(1)
+		e := c.Write(int(seed%3), point(s, 1, 7))
+		until(t, c, "a reply", func() bool { return e.Answered })
+		for i := range c.nodes {
+			c.PowerOff(i)
+		}
+		copies := 0
+		for i := range c.nodes {
+			if c.word(i, s, 1) == 7 {
+				copies++
+			}
+		}
+		if copies < 2 || len(c.checkAccount()) > 0 {
+			t.Fatalf("seed %d: %d copies, %q\n%s", seed, copies, c.checkAccount(), c.History())
+		}
+	}
+}
+
+func TestRule6FewerThanWIsUnconfirmed(t *testing.T) {
+	c, s := calm(3, 3, 2), Series(1)
+	c.Crash(1)
+	c.Crash(2)
+	c.Run(100)
+	e := c.Write(0, append(point(s, 1, 7), point(s, 2, 8)...))
+	answered(t, c, e, false)
+	if want := (replication.Counts{Unconfirmed: 2}); e.Reply.Counts != want || len(c.checkAccount()) > 0 {
+		t.Errorf("%+v, %q", e.Reply.Counts, c.checkAccount())
+	}
+	settled(t, c)
+	if got := c.word(2, s, 1); got != 7 {
+		t.Errorf("an unconfirmed point that was stored is not copied: %d", got)
+	}
+}
+
+// Owners do a batch once: a repeat gets the same answer, and none when nobody waits any more.
+func TestRule6OwnersDropRepeats(t *testing.T) {
+	c, s := calm(3, 3, 2), Series(1)
+	n := c.nodes[1]
+	m := replication.Write{Key: replication.Key{Batch: replication.BatchID{Coordinator: c.nodes[0].id, Boot: 9, Number: 5},
+		Partition: c.view.Partition(s), For: n.id}, Version: c.view.Version(), Change: replication.Change{Partition: c.view.Partition(s), Rows: point(s, 1, 7)}}
+	ask := func() (answers []replication.Counts) {
+		n.core.Receive(c.time(n), c.nodes[0].id, m)
+		n.core.Synced(c.time(n), replication.Position(len(n.disk.log)))
+		sends, _ := n.core.Take()
+		for _, s := range sends {
+			if w, ok := s.Message.(replication.Written); ok {
+				answers = append(answers, w.Counts)
+			}
+		}
+		return answers
+	}
+	once := []replication.Counts{{Accepted: 1}}
+	if got := ask(); !slices.Equal(got, once) {
+		t.Fatalf("answer %+v", got)
+	}
+	if got := ask(); !slices.Equal(got, once) {
+		t.Errorf("answer to a repeat %+v", got)
+	}
+	c.PowerOff(1)
+	c.Start(1)
+	c.Run(100)
+	if got := ask(); !slices.Equal(got, once) {
+		t.Errorf("answer to a repeat behind a restart %+v", got)
+	}
+	late := m
+	m.Batch.Number, m.Settled = 6, 6
+	ask()
+	m = late
+	if got := ask(); len(got) != 0 {
+		t.Errorf("answer to a batch that is settled %+v", got)
+	}
+}
+
+// In a partition both sides accept with W = 2, and both have everything afterwards.
+func TestRule5BothSidesAccept(t *testing.T) {
+	c := calm(6, 3, 2)
+	c.Split(0, 1, 2)
+	c.Run(100)
+	for n := range 8 {
+		answered(t, c, c.Write(0, point(Series(n), 1, 10)), true)
+		answered(t, c, c.Write(5, point(Series(n), 2, 20)), true)
+	}
+	settled(t, c)
+	if wrong := c.Check(true); len(wrong) > 0 {
+		t.Error(wrong)
+	}
+}
+
+// A member that joins is one more acknowledgement, and none of the W.
+func TestRule8TheJoinerIsRequiredBesides(t *testing.T) {
+	c := calm(2, 2, 2)
+	if err := c.Join(-1); err != nil {
+		t.Fatal(err)
+	}
+	c.Run(100)
+	s := c.joining(t, 2)
+	c.nodes[2].disk.full = true
+	answered(t, c, c.Write(0, point(s, 1, 7)), false)
+	c.nodes[2].disk.full = false
+	answered(t, c, c.Write(0, point(s, 2, 7)), true)
+	if got := c.word(2, s, 2); got != 7 {
+		t.Errorf("it holds %d", got)
+	}
+	c.Crash(1)
+	c.Run(100)
+	answered(t, c, c.Write(0, point(s, 3, 7)), false)
+}
+
+// joining returns a series that a node will own and does not own yet.
+func (c *Cluster) joining(t *testing.T, node int) metric.SeriesID {
+	t.Helper()
+	for n := range 100 {
+		s := Series(n)
+		own, _ := owners(c, s)
+		if c.view.Owns(c.nodes[node].id, c.view.Partition(s), 0) && !slices.Contains(own, node) {
+			return s
+		}
+	}
+	t.Fatal("there is none")
+	return metric.SeriesID{}
+}
+
+// The owners before have different points and do not reach each other: the joiner gets the union before
+// the ring is complete, and what is given up is dropped only when the owners have it.
+func TestRule8TheJoinerEqualsTheUnion(t *testing.T) {
+	c := calm(2, 2, 1)
+	c.Split(0)
+	c.Run(100)
+	for n := range 20 {
+		answered(t, c, c.Write(0, point(Series(n), 1, 10)), true)
+		answered(t, c, c.Write(1, point(Series(n), 2, 20)), true)
+	}
+	hinted := c.allHints()
+	if err := c.Join(-1); err != nil || hinted != 0 {
+		t.Fatal(err, hinted)
+	}
+	joined := 2
+	c.adopt(c.nodes[1], c.view) // they do not reach each other
+	c.adopt(c.nodes[joined], c.view)
+	if c.Finish() || c.nodes[joined].core.Fetched() {
+		t.Fatal("the ring is complete before anything moved")
+	}
+	s := c.joining(t, joined)
+	until(t, c, "the joiner has everything", c.Finish)
+	if a, b := c.word(joined, s, 1), c.word(joined, s, 2); a != 10 || b != 20 {
+		t.Errorf("the ring is complete, the joiner holds %d and %d", a, b)
+	}
+	settled(t, c)
+}
+
+// A node that has given up a partition keeps it until all who own it have everything.
+func TestRule8APartitionIsDroppedLast(t *testing.T) {
+	c := calm(2, 1, 1)
+	for n := range 20 {
+		answered(t, c, c.Write(0, point(Series(n), 1, 10)), true)
+	}
+	if err := c.Join(-1); err != nil {
+		t.Fatal(err)
+	}
+	c.Run(40)
+	s := c.joining(t, 2)
+	own, _ := owners(c, s)
+	until(t, c, "the joiner has everything", func() bool { return c.nodes[2].core.Fetched() && c.nodes[own[0]].view == c.view })
+	c.Cut(own[0], 2)
+	late := replication.Row{Series: s, Slot: 5, Value: replication.Value{Word: 5}}
+	c.nodes[own[0]].disk.Merge(replication.Change{Partition: c.view.Partition(s), Rows: []replication.Row{late}})
+	c.view = must(c.view.Finish())
+	for _, n := range c.nodes {
+		c.adopt(n, c.view)
+	}
+	c.Run(1000)
+	if got := c.word(own[0], s, 5); got != 5 {
+		t.Fatalf("it was dropped before the new owner could have it: %d", got)
+	}
+	c.Heal()
+	until(t, c, "it is dropped", func() bool { return len(c.nodes[own[0]].disk.of(s).slots) == 0 })
+	if got := c.word(2, s, 5); got != 5 {
+		t.Errorf("the new owner holds %d", got)
+	}
+}
+
+// What was compared under another ring does not count: the joiner begins anew.
+func TestRule8AnotherRingBeginsAnew(t *testing.T) {
+	c := calm(2, 2, 2)
+	answered(t, c, c.Write(0, point(Series(1), 1, 10)), true)
+	if err := c.Join(-1); err != nil {
+		t.Fatal(err)
+	}
+	until(t, c, "the joiner has everything", func() bool { return c.nodes[2].core.Fetched() })
+	view := must(ring.New(ring.Config{Number: c.view.Version().Number + 1, Partitions: 4, Copies: 2, Members: c.view.Members()}))
+	c.adopt(c.nodes[2], view)
+	if c.nodes[2].core.Fetched() {
+		t.Error("it relies on what it compared before")
+	}
+}
+
+// The same seed gives the same history.
+func TestASeedReplays(t *testing.T) {
+	for name, p := range profiles {
+		a, errA := Chaos(7, p)
+		b, errB := Chaos(7, p)
+		if a.History() != b.History() || fmt.Sprint(errA) != fmt.Sprint(errB) {
+			t.Errorf("%s: two histories of one seed", name)
+		}
+	}
+}
+
+// What no rule can promise, as docs/decisions/what-deletions-cannot-promise.md tells it: an
+// acknowledged point is taken by a deletion of the other side, which it could not know of.
+// And a deleted point comes back that belongs to a later deletion by the clock of a node that was cut off.
