@@ -19,6 +19,7 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"
+	"dalmatiner/internal/wal"
 )
 
 func someID(name string) (uint64, error) {
@@ -50,6 +51,10 @@ func TestParse(t *testing.T) {
 }
 
 func TestMalformedLines(t *testing.T) {
+	many := `"t3":"first"`
+	for i := range 20 {
+		many += fmt.Sprintf(`,"t%d":"x"`, i)
+	}
 	for src, want := range map[string]string{
 		``:                            "malformed line",
 		`{`:                           "malformed line",
@@ -75,7 +80,18 @@ func TestMalformedLines(t *testing.T) {
 		`{"bucket":"b","metric":["a"],"tags":{"ddb:part_2":"a"}}`:         "the metric has no such part",
 		`{"bucket":"b","metric":["a"],"tags":{"ddb:key_length":"2"}}`:     `it is "1" by the metric`,
 		`{"bucket":"b","metric":["a"],"remove":["ddb:part_1"]}`:           "cannot be removed",
-		`{"bucket":"b","metric":["` + strings.Repeat("a", 70_000) + `"]}`: "",
+		`{"bucket":"b","metric":["` + strings.Repeat("a", 70_000) + `"]}`: "part 1 of the metric has 70000 bytes",
+		`{"bucket":1}`: "the name of a bucket is wanted",
+		`{"bucket":"b","metric":["a"],"collection":1}`:        "the name of a collection is wanted",
+		`{"bucket":"b","metric":["a"],"collection":"c\\"}`:    "collection: ",
+		`{"bucket":"b","metric":["a"],"name":["a\\"]}`:        "name [",
+		`{"bucket":"b","metric":["a"],"remove":[1]}`:          "a text is wanted",
+		`{"bucket":"b","metric":["a"],"remove":["x\\"]}`:      "a backslash at the end",
+		`{"bucket":"b","metric":["a"],"tags":{"a":"x\\"}}`:    "a backslash at the end",
+		`{"bucket":"b","metric":["a"],"tags":{"a" "x"}}`:      "malformed line",
+		`{"bucket":"b","metric":["a"],"tags":{1:"x"}}`:        "malformed line",
+		`{"bucket":"b","metric":["a"],"tags":["a"]}`:          "malformed line",
+		`{"bucket":"b","metric":["a"],"tags":{` + many + `}}`: `tag "t3" is there twice`,
 	} {
 		if _, err := Parse([]byte(src), someID); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v, want %q", src, err, want)
@@ -166,11 +182,20 @@ func TestParserReadsWhatADecoderReads(t *testing.T) {
 
 // fakeStore takes changes, and refuses what names it so.
 type fakeStore struct {
-	got  []string
-	fail int // after so many changes; 0 for never
+	got     []string
+	fail    int // after so many changes; 0 for never
+	largest int // changes at once
+	bytes   int // of their tags, at most
 }
 
 func (s *fakeStore) Apply(_ context.Context, list []tags.Change) (a tagstore.Applied, err error) {
+	bytes := 0
+	for i := range list {
+		for _, tag := range list[i].Set {
+			bytes += len(tag.Value)
+		}
+	}
+	s.largest, s.bytes = max(s.largest, len(list)), max(s.bytes, bytes)
 	for i := range list {
 		if s.fail > 0 && len(s.got) >= s.fail {
 			return a, errors.New("the disk is full")
@@ -180,7 +205,7 @@ func (s *fakeStore) Apply(_ context.Context, list []tags.Change) (a tagstore.App
 		} else {
 			s.got = append(s.got, key)
 			a.Changed++
-			a.Token++
+			a.Token = wal.LSN(len(s.got))
 		}
 	}
 	return a, nil
@@ -260,4 +285,43 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q is read as a change that is not valid: %v", src, c.Check())
 		}
 	})
+}
+
+// TestImportCountsWhatItDoesNotList: all refused lines are counted, the first ones are listed, and a line
+// that is too long does not spoil the next one.
+func TestImportCountsWhatItDoesNotList(t *testing.T) {
+	good := func(name string) string { return `{"bucket":"b","metric":["` + name + `"],"tags":{"a":"b"}}` + "\n" }
+	src := strings.Repeat("nonsense\n", 2*maxLineErrors) + good("one") + strings.Repeat("x", 2*MaxLine+1) + "\n" + good("two") + good("bad") + good("three")
+	var s fakeStore
+	out, err := Import(t.Context(), strings.NewReader(src), &s, someID)
+	if err != nil || out.Lines != 2*maxLineErrors+5 || out.Refused != 2*maxLineErrors+2 || out.Changed != 3 || !slices.Equal(s.got, []string{"'one'", "'two'", "'three'"}) {
+		t.Errorf("%q, %+v, %v", s.got, out, err)
+	}
+	if len(out.Errors) != maxLineErrors || out.Errors[maxLineErrors-1].Line != maxLineErrors || out.Last.Token != 3 {
+		t.Errorf("%d errors, %+v; %+v", len(out.Errors), out.Errors[len(out.Errors)-1], out.Last)
+	}
+	out, err = Import(t.Context(), strings.NewReader(good("one")+strings.Repeat("x", MaxLine+1)+"\n"+good("two")), &s, someID)
+	if err != nil || len(out.Errors) != 1 || out.Errors[0].Line != 2 || !strings.Contains(out.Errors[0].Error, "more than 1048576 bytes") {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// TestImportAppliesLittleAtOnce: neither lines nor bytes that are applied together grow with the input.
+func TestImportAppliesLittleAtOnce(t *testing.T) {
+	for _, size := range []int{1, 4000} { // of a value, of 20
+		length, texts := 20*size, ""
+		for i := range 20 {
+			texts += fmt.Sprintf(`,"t%d":"%s"`, i, strings.Repeat("v", size))
+		}
+		line := `{"bucket":"b","metric":["a"],"tags":{` + texts[1:] + "}}\n"
+		var s fakeStore
+		n := min(4*batchLines+3, 6*batchBytes/length)
+		out, err := Import(t.Context(), strings.NewReader(strings.Repeat(line, n)), &s, someID)
+		if err != nil || out.Changed != int64(n) || s.largest > batchLines || s.bytes > batchBytes+length {
+			t.Errorf("%d lines of %d bytes: %+v, %v; %d lines or %d bytes at once", n, len(line), out, err, s.largest, s.bytes)
+		}
+		if want := min(batchLines, batchBytes/length); s.largest < want-1 {
+			t.Errorf("at most %d lines at once, want %d", s.largest, want)
+		}
+	}
 }
