@@ -17,6 +17,7 @@ type Figure struct {
 	Samples    []float64 // the measurements that the value is the median of; nil where there is one
 	Unit       string
 	Budget     float64 // the value must not be above; 0 is none
+	Least      float64 // the value must not be below; 0 is none
 	Note       string  // how the figure came about
 	Failed     bool    // there is no value
 }
@@ -37,18 +38,18 @@ func (f Figure) Because(format string, args ...any) Figure {
 	return f
 }
 
-// Verdict compares the value with the budget: "ok", "MISS", "FAILED", or ""
-// without a budget.
+// Verdict compares the value with its bound: "ok", "MISS", "FAILED", or ""
+// without one.
 func (f *Figure) Verdict() string {
 	switch {
 	case f.Failed:
 		return "FAILED"
-	case f.Budget == 0:
+	case f.Budget == 0 && f.Least == 0:
 		return ""
-	case f.Value <= f.Budget:
-		return "ok"
+	case f.Budget != 0 && f.Value > f.Budget, f.Value < f.Least:
+		return "MISS"
 	}
-	return "MISS"
+	return "ok"
 }
 
 // Cells returns the figure as a line for WriteTable: area, figure, value,
@@ -64,8 +65,11 @@ func (f *Figure) Cells() []string {
 		}
 	}
 	budget := ""
-	if f.Budget != 0 {
+	switch {
+	case f.Budget != 0:
 		budget = "≤ " + measure.Number(f.Budget)
+	case f.Least != 0:
+		budget = "≥ " + measure.Number(f.Least)
 	}
 	cells := []string{f.Area, f.What, value, budget, f.Verdict(), f.Note}
 	for i := range cells {

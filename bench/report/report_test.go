@@ -21,6 +21,8 @@ func TestVerdicts(t *testing.T) {
 		{Figure{Value: 5}, ""},
 		{Figure{Value: 5, Budget: 5}, "ok"},
 		{Figure{Value: 5.1, Budget: 5}, "MISS"},
+		{Figure{Value: 5, Least: 5}, "ok"},
+		{Figure{Value: 4.9, Least: 5}, "MISS"},
 		{Figure{Failed: true, Budget: 5}, "FAILED"},
 	} {
 		if got := c.f.Verdict(); got != c.want {
@@ -32,7 +34,7 @@ func TestVerdicts(t *testing.T) {
 func TestTable(t *testing.T) {
 	tab := Table{Head: testHead}
 	tab.Add(Figure{Area: "ingest", What: "ddb", Value: 33.333, Samples: []float64{30, 33.333, 40}, Unit: "ns/point", Budget: 34, Note: "a|b"})
-	tab.Add(Figure{Area: "rate", What: "ddb", Value: 1234.5, Unit: "points/s", Budget: 1})
+	tab.Add(Figure{Area: "rate", What: "ddb", Value: 1234.5, Unit: "points/s", Least: 2000})
 	var out strings.Builder
 	tab.Render(&out)
 	want := `# Benchmark of 1970-01-01 00:00 UTC
@@ -43,7 +45,7 @@ func TestTable(t *testing.T) {
 | part   | figure | measured                  | budget |      | how |
 | ---    | ---    | ---                       | ---    | ---  | --- |
 | ingest | ddb    | 33.3 ns/point (30.0–40.0) | ≤ 34.0 | ok   | a\|b |
-| rate   | ddb    | 1234 points/s             | ≤ 1.00 | MISS |  |
+| rate   | ddb    | 1234 points/s             | ≥ 2000 | MISS |  |
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
