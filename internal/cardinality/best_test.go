@@ -66,3 +66,29 @@ func TestBestChargesWhatItHolds(t *testing.T) {
 		t.Errorf("%d elements were made: %v", made, b.err)
 	}
 }
+
+// TestBestHasAnOrder: equal counts are told apart by the texts, whose memory the caller uses again.
+func TestBestHasAnOrder(t *testing.T) {
+	for _, byNew := range []bool{false, true} {
+		b := best{limit: 3, byNew: byNew, memory: &meter{limit: 1 << 40}}
+		var first, second [1]byte
+		for _, e := range []struct {
+			series, recent int
+			text           string
+		}{{1, 9, "ba"}, {5, 1, "ab"}, {5, 1, "aa"}, {5, 1, "ca"}, {5, 2, "zz"}, {5, 1, "a0"}, {9, 0, "qq"}, {5, 1, "b0"}, {1, 9, "bb"}} {
+			first[0], second[0] = e.text[0], e.text[1]
+			b.add(e.series, e.recent, first[:], second[:], func() Element { return Element{Text: e.text} })
+		}
+		want := "qq 9 0, zz 5 2, a0 5 1"
+		if byNew {
+			want = "ba 1 9, bb 1 9, zz 5 2"
+		}
+		var got []string
+		for _, e := range b.elements() {
+			got = append(got, fmt.Sprintf("%s %d %d", e.Text, e.Series, e.New))
+		}
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("by new %t: %s, want %s", byNew, text, want)
+		}
+	}
+}
