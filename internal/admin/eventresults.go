@@ -11,6 +11,7 @@ import (
 type EventList struct {
 	Name   string  `json:"name"`
 	Values []Event `json:"values"`
+	More   bool    `json:"more"` // there are more than an answer may have
 }
 
 // Event is one event of a query.
@@ -68,6 +69,11 @@ func writeEvents(w io.Writer, lists []EventList) (events int, err error) {
 		}
 		if _, err := fmt.Fprintln(w); err != nil {
 			return 0, err
+		}
+		if l.More {
+			if _, err := fmt.Fprintln(w, "There are more events than one answer may have: ask for a shorter range, or for fewer with WHERE."); err != nil {
+				return 0, err
+			}
 		}
 		events += len(l.Values)
 	}

@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/wal"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -56,6 +57,9 @@ type Options struct {
 	Pending  func(bytes int64) // counts bytes that wait for a flush, or no longer do
 
 	Damage func(what string, err error) // takes damage that was found
+
+	// Memory lends what reads hold of files; nil lends everything.
+	Memory *memory.Leases
 
 	// Yields reports whether merges have to make way for points now, as in background.New.
 	Yields func(busy bool) bool

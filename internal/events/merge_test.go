@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/memory"
 )
 
 // fourFiles returns a node with files of about one size, whose merge takes several steps.
@@ -105,5 +107,40 @@ func TestWhatIsMerged(t *testing.T) {
 	}
 	if _, err := n.fs.Stat(eventfile.Path(large)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestReadsLeaseTheirMemory: what a read holds of files is lent and given back, and a read that gets
+// none says so and gives nothing wrong.
+func TestReadsLeaseTheirMemory(t *testing.T) {
+	n := fourFiles(t)
+	budget := memory.New(1<<30, time.Now, nil)
+	n.s.o.Memory = budget.NewLeases(memory.LeaseOptions{Name: "event-reads", Limit: 4 * blockMemory, Small: 1 << 30})
+	most := int64(0)
+	used := func() int64 {
+		for _, p := range budget.Pools() {
+			if p.Name == "event-reads" {
+				return p.Use
+			}
+		}
+		return -1
+	}
+	count := 0
+	_, err := n.s.Read(t.Context(), "a", 0, now, func(*Event) error {
+		count++
+		if count%1000 == 0 {
+			most = max(most, used())
+		}
+		return nil
+	})
+	if err != nil || count != mergeFiles*50_000 || most != 4*blockMemory || used() != 0 {
+		t.Fatalf("%d events, %v; %d bytes lent at most, %d behind it", count, err, most, used())
+	}
+	n.s.o.Memory = budget.NewLeases(memory.LeaseOptions{Name: "event-reads", Limit: 3 * blockMemory, Small: 1 << 30})
+	for _, read := range []func(context.Context, string, int64, int64, func(*Event) error) ([]Gap, error){n.s.Read, n.s.ReadBack} {
+		_, err = read(t.Context(), "a", 0, now, func(*Event) error { return nil })
+		if refusal := (*memory.Refusal)(nil); !errors.As(err, &refusal) || used() != 0 {
+			t.Fatalf("too little memory gives %v; %d bytes are lent", err, used())
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/memory"
 )
 
 // tableBatch is how many events a read takes from a table at a time, under the lock.
@@ -87,6 +88,7 @@ type fromFile struct {
 	back     bool // the last one comes first
 	list     []Event
 	buf      *eventfile.Buffer
+	lent     int64 // memory of buf
 }
 
 func (f *fromFile) waiting() []Event { return f.list }
@@ -111,6 +113,9 @@ func (f *fromFile) load(m *merged) bool {
 		if f.buf == nil {
 			f.buf = new(eventfile.Buffer)
 		}
+		if m.err = m.lend(&f.lent, blockMemory); m.err != nil {
+			return false
+		}
 		block := f.at
 		if f.back {
 			f.past--
@@ -123,6 +128,9 @@ func (f *fromFile) load(m *merged) bool {
 			m.damaged(f.f, block, err)
 			continue
 		}
+		if m.err = m.lend(&f.lent, f.buf.Bytes()); m.err != nil {
+			return false
+		}
 		if f.back {
 			slices.Reverse(list)
 		}
@@ -130,7 +138,25 @@ func (f *fromFile) load(m *merged) bool {
 		return true
 	}
 	f.buf = nil
+	m.lease.Shrink(f.lent)
+	f.lent = 0
 	return false
+}
+
+// blockMemory is what a block takes that is full of short bodies. It is lent before it is read; a
+// body may be longer.
+const blockMemory = 640 << 10
+
+// lend makes up for what lent lacks to bytes.
+func (m *merged) lend(lent *int64, bytes int64) error {
+	if bytes <= *lent {
+		return nil
+	}
+	if err := m.lease.GrowWhenFree(m.ctx, bytes-*lent); err != nil {
+		return err
+	}
+	*lent = bytes
+	return nil
 }
 
 // merged merges sources into one order without repeats. Files are read when the order has come to
@@ -141,6 +167,10 @@ type merged struct {
 	damaged func(f *file, block int, err error)
 	last    key
 	back    bool // the last event comes first
+
+	ctx   context.Context // of waits for memory
+	lease *memory.Lease   // of blocks; nil lends everything
+	err   error           // why there are no more events
 }
 
 // order compares keys in the order of the merge.
@@ -161,13 +191,15 @@ func (m *merged) Pop() any {
 	return last
 }
 
-// next returns the next event, nil at the end. It is valid until the next call.
+// next returns the next event, nil at the end, or where err says why there is none. It is valid until the next call.
 func (m *merged) next() *Event {
 	for len(m.sources) > 0 {
 		top := m.sources[0]
 		if len(top.waiting()) == 0 {
 			if top.load(m) {
 				heap.Fix(m, 0)
+			} else if m.err != nil {
+				return nil
 			} else {
 				heap.Pop(m)
 			}
@@ -255,6 +287,8 @@ func (s *Local) read(ctx context.Context, bucket string, start, end int64, back 
 	defer s.unpin(v)
 	gaps := v.gaps(info.ID, start, end)
 	m := newMerged(s, info.ID, start, end, v.tables, v.files, back)
+	m.ctx, m.lease = ctx, s.o.Memory.Lease()
+	defer m.lease.Release()
 	m.damaged = func(f *file, block int, err error) {
 		s.o.Damage(s.o.name(f.Seq), err)
 		gaps = append(gaps, gapOf(&f.reader.Blocks[block]))
@@ -266,6 +300,9 @@ func (s *Local) read(ctx context.Context, bucket string, start, end int64, back 
 			}
 		}
 		e := m.next()
+		if m.err != nil {
+			return nil, m.err
+		}
 		if e == nil || !back && e.Time >= end || back && e.Time < start {
 			return ordered(gaps), nil
 		}

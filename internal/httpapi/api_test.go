@@ -253,7 +253,7 @@ func TestLargeResultAsJSON(t *testing.T) {
 	r := manyValues()
 	var b bytes.Buffer
 	w := bufio.NewWriter(&b)
-	if err := encodeJSON(w, r); err != nil || w.Flush() != nil {
+	if err := encodeJSON(context.Background(), w, r); err != nil || w.Flush() != nil {
 		t.Fatal(err)
 	}
 	var got struct {

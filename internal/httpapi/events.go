@@ -63,14 +63,10 @@ func (a eventRoutes) getEvents(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	// A read takes a turn as a query does, to its end: it sends as it reads.
-	select {
-	case a.turns <- struct{}{}:
-	default:
-		if err := a.waitForTurn(r.Context()); err != nil {
-			return err
-		}
+	if err := a.takeTurn(r.Context()); err != nil {
+		return err
 	}
-	defer func() { <-a.turns }()
+	defer a.endTurn()
 	return a.listEvents(w, r, asked)
 }
 
@@ -159,7 +155,7 @@ func (a eventRoutes) listEvents(w http.ResponseWriter, r *http.Request, asked ev
 		}
 		w.Header().Del("Content-Type")
 		if errors.Is(context.Cause(ctx), errQueryTimeout) {
-			return &statusError{http.StatusServiceUnavailable, reasonTimeout, fmt.Sprintf("given up after %v, the limit is query.timeout: ask for a shorter range", a.QueryTimeout)}
+			return tookTooLong(a.QueryTimeout)
 		}
 		return nearBuckets(a.Store, asked.bucket, err)
 	}
@@ -234,28 +230,36 @@ func (a eventRoutes) followEvents(w http.ResponseWriter, r *http.Request, asked 
 }
 
 // encodeEvents appends the events of a query to buf, which it writes out in pieces.
-func encodeEvents(w *bufio.Writer, buf []byte, list *query.EventList) ([]byte, error) {
+func encodeEvents(ctx context.Context, w *bufio.Writer, buf []byte, list *query.EventList) ([]byte, error) {
 	buf = appendString(append(buf, `{"type":"events","name":`...), list.Name)
 	metadata, err := json.Marshal(readable(list.Metadata))
 	if err != nil {
 		return nil, fmt.Errorf("metadata of %s: %w", list.Name, err)
 	}
 	buf = append(append(buf, `,"metadata":`...), metadata...)
-	if len(list.Gaps) > 0 {
-		buf = eventjson.AppendGaps(append(buf, `,"damaged":`...), list.Gaps)
-	}
 	buf = append(buf, `,"values":[`...)
-	for i := range list.Events {
-		if i > 0 {
+	first := true
+	more, gaps, err := list.Each(ctx, func(e *query.Event) (err error) {
+		if !first {
 			buf = append(buf, ',')
 		}
-		if buf = eventjson.AppendEvent(buf, list.Events[i].Time, list.Events[i].Body); len(buf) >= pieceSize {
-			if buf, err = encoded(w, buf); err != nil {
-				return nil, err
-			}
+		first = false
+		if buf = eventjson.AppendEvent(buf, e.Time, e.Body); len(buf) >= pieceSize {
+			buf, err = encoded(w, buf)
 		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	return append(buf, "]}"...), nil
+	buf = append(buf, ']')
+	if more {
+		buf = append(buf, `,"more":true`...)
+	}
+	if len(gaps) > 0 {
+		buf = eventjson.AppendGaps(append(buf, `,"damaged":`...), gaps)
+	}
+	return append(buf, '}'), nil
 }
 
 // mpEvents is encodeEvents as msgpack.

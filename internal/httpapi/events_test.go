@@ -61,6 +61,7 @@ type eventsAPI struct {
 	h      http.Handler
 	store  *eventstest.Store
 	points *durableNow
+	engine *query.Engine
 }
 
 func newEventsAPI(t *testing.T) *eventsAPI {
@@ -68,7 +69,8 @@ func newEventsAPI(t *testing.T) *eventsAPI {
 	o := testOptions(newFakeStore(t))
 	o.MaxBody = 4 << 20
 	o.Events, o.Points = someEvents{a.store}, a.points
-	o.Engine.(*query.Engine).Events = a.store
+	a.engine = o.Engine.(*query.Engine)
+	a.engine.Events = a.store
 	a.h = New(o)
 	return a
 }
@@ -189,5 +191,41 @@ func TestQueriesOfEvents(t *testing.T) {
 	a.expect("400 line 1, column 28: bad filter: error parsing regexp: missing closing ): `(`\nSELECT EVENTS FROM b WHERE a ~= '(' LAST 1m\n                           ^", q("SELECT EVENTS FROM b WHERE a ~= '(' LAST 1m"))
 	if got := q("EXPLAIN SELECT EVENTS FROM b LAST 1m"); !strings.Contains(got, `"plan_text":"EVENTS FROM 'b': files 0, blocks 0, bytes 0, in memory 0, read 0, found 0`) {
 		t.Error(got)
+	}
+}
+
+// TestStreamedEvents: JSON has the first events up to the limit of a result, which all fields share,
+// and says that there are more; msgpack, whose lists have their lengths before them, is refused.
+func TestStreamedEvents(t *testing.T) {
+	a := newEventsAPI(t)
+	var lines strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&lines, "{\"time\":%d,\"i\":%d}\n", 100+i, i)
+	}
+	a.ask("POST", "/events/b?unit=s", lines.String())
+	q := func(text string, headers ...string) string {
+		a.Helper()
+		return a.ask("POST", "/", text, append([]string{"Content-Type", "text/plain"}, headers...)...)
+	}
+	const all = "SELECT EVENTS FROM b AS x, EVENTS FROM b WHERE i < 3 AS y AFTER 0 FOR 10000s"
+	got := q(all)
+	if n := strings.Count(got, `"timestamp"`); n != 5003 || strings.Contains(got, `"more"`) || !strings.HasPrefix(got, "200 ") {
+		t.Fatalf("%d events: %.200s", n, got)
+	}
+	a.engine.Limits.MaxOutput = 5001
+	got = q(all)
+	if n := strings.Count(got, `"timestamp"`); n != 5001 || strings.Count(got, `"more":true`) != 1 || !strings.HasSuffix(got, `{"i":0}}],"more":true}]}`) {
+		t.Errorf("%d events: …%s", n, got[max(0, len(got)-200):])
+	}
+	a.engine.Limits.MaxOutput = 4999
+	got = q(all)
+	if n := strings.Count(got, `"timestamp"`); n != 4999 || strings.Count(got, `"more":true`) != 2 || !strings.Contains(got, `"values":[],"more":true}`) {
+		t.Errorf("%d events: …%s", n, got[max(0, len(got)-200):])
+	}
+	if got := q(all, "Accept", "application/msgpack"); !strings.HasPrefix(got, "400 ") || !strings.Contains(got, "5000 events in its result, the limit is 4999") {
+		t.Errorf("msgpack: %.300s", got)
+	}
+	if got := q("SELECT EVENTS FROM b, EVENTS FROM c AFTER 0 FOR 10000s"); !strings.HasPrefix(got, "404 line 1, column 23: bucket c: unknown bucket") {
+		t.Errorf("an unknown bucket behind a known one: %.200s", got)
 	}
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"math/rand/v2"
 	"testing"
@@ -18,7 +19,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 	for _, c := range []struct {
 		name   string
-		encode func(*bufio.Writer, *query.Result) error
+		encode func(context.Context, *bufio.Writer, *query.Result) error
 		values []float64
 	}{
 		{"json/whole", encodeJSON, whole},
@@ -30,7 +31,7 @@ func BenchmarkEncode(b *testing.B) {
 			w := bufio.NewWriterSize(io.Discard, replyBuffer)
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := c.encode(w, r); err != nil {
+				if err := c.encode(context.Background(), w, r); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -51,7 +52,7 @@ func BenchmarkPack(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var text bytes.Buffer
 			w := bufio.NewWriter(&text)
-			if err := encodeJSON(w, &query.Result{Series: []query.Series{{Values: values}}}); err != nil || w.Flush() != nil {
+			if err := encodeJSON(context.Background(), w, &query.Result{Series: []query.Series{{Values: values}}}); err != nil || w.Flush() != nil {
 				b.Fatal(err)
 			}
 			all := newPackers()

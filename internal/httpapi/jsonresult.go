@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -13,7 +14,7 @@ import (
 
 // encodeJSON writes a result as the original's frontend did, with the fields of
 // DESIGN.md beside, such as "coverage".
-func encodeJSON(w *bufio.Writer, r *query.Result) error {
+func encodeJSON(ctx context.Context, w *bufio.Writer, r *query.Result) error {
 	buf := append(w.AvailableBuffer(), `{"start":`...)
 	buf = strconv.AppendInt(buf, r.Start, 10)
 	buf = append(buf, `,"query_time":`...)
@@ -33,7 +34,7 @@ func encodeJSON(w *bufio.Writer, r *query.Result) error {
 			buf = append(buf, ',')
 		}
 		var err error
-		if buf, err = encodeEvents(w, buf, &r.Events[i]); err != nil {
+		if buf, err = encodeEvents(ctx, w, buf, &r.Events[i]); err != nil {
 			return err
 		}
 	}

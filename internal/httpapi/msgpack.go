@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"maps"
@@ -48,7 +49,7 @@ func mpHead(dst []byte, kind byte, n int) []byte {
 
 // encodeMsgpack writes a result with the keys of the JSON form. Values are
 // float64; NaN and the infinities, which JSON cannot have, are themselves.
-func encodeMsgpack(w *bufio.Writer, r *query.Result) error {
+func encodeMsgpack(_ context.Context, w *bufio.Writer, r *query.Result) error {
 	entries := 3
 	if r.Plan != nil {
 		entries++

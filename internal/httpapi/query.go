@@ -40,7 +40,7 @@ func (a *api) root(w http.ResponseWriter, r *http.Request) error {
 	}
 	lease := a.Memory.Lease()
 	defer lease.Release() // when the answer is out: until then the result is there
-	opt.Memory = lease
+	opt.Memory, opt.Stream = lease, asked == formJSON
 	end, progress := a.running.Begin(param(r, "id"), text)
 	defer end()
 	opt.Progress = progress
@@ -49,20 +49,26 @@ func (a *api) root(w http.ResponseWriter, r *http.Request) error {
 		return &queryError{err, text}
 	}
 	clientOf(w).lease = lease
-	return a.writeResult(w, asked, result)
+	ctx := r.Context()
+	if opt.Stream && len(result.Events) > 0 { // they are read while they are sent
+		if err := a.takeTurn(ctx); err != nil {
+			return err
+		}
+		defer a.endTurn()
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, a.QueryTimeout, errQueryTimeout)
+		defer cancel()
+	}
+	return a.writeResult(ctx, w, asked, result)
 }
 
 // run runs a query when it is its turn. The turn ends with the query: a client
 // that reads the answer slowly holds back nobody.
 func (a *api) run(ctx context.Context, text string, opt query.Options) (*query.Result, error) {
-	select {
-	case a.turns <- struct{}{}:
-	default:
-		if err := a.waitForTurn(ctx); err != nil {
-			return nil, err
-		}
+	if err := a.takeTurn(ctx); err != nil {
+		return nil, err
 	}
-	defer func() { <-a.turns }()
+	defer a.endTurn()
 	began := time.Now()
 	limited, cancel := context.WithTimeoutCause(ctx, a.QueryTimeout, errQueryTimeout)
 	defer cancel()
@@ -77,14 +83,30 @@ func (a *api) run(ctx context.Context, text string, opt query.Options) (*query.R
 		a.log.Log(slog.LevelWarn, "slow_query", "slow query", about...)
 	}
 	if err != nil && ctx.Err() == nil && context.Cause(limited) == errQueryTimeout {
-		return nil, &statusError{http.StatusServiceUnavailable, reasonTimeout,
-			fmt.Sprintf("the query was given up after %v, the limit is query.timeout: ask for a shorter range or fewer series", a.QueryTimeout)}
+		return nil, tookTooLong(a.QueryTimeout)
 	}
 	return result, err
 }
 
 // errQueryTimeout is why the context of a query ends that takes too long.
 var errQueryTimeout = errors.New("the query takes longer than query.timeout")
+
+func tookTooLong(limit time.Duration) error {
+	return &statusError{http.StatusServiceUnavailable, reasonTimeout,
+		fmt.Sprintf("the query was given up after %v, the limit is query.timeout: ask for a shorter range or fewer series", limit)}
+}
+
+// takeTurn waits until it is the turn of a query, and endTurn ends it.
+func (a *api) takeTurn(ctx context.Context) error {
+	select {
+	case a.turns <- struct{}{}:
+		return nil
+	default:
+		return a.waitForTurn(ctx)
+	}
+}
+
+func (a *api) endTurn() { <-a.turns }
 
 func (a *api) waitForTurn(ctx context.Context) error {
 	patience := time.NewTimer(a.queryWait)

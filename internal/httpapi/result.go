@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -22,7 +23,7 @@ func (w *begunWriter) Write(p []byte) (int, error) {
 
 // writeResult answers with the result of a query in the form asked for. Once
 // it has begun, only a broken connection can say that it is not whole.
-func (a *api) writeResult(out http.ResponseWriter, asked form, r *query.Result) error {
+func (a *api) writeResult(ctx context.Context, out http.ResponseWriter, asked form, r *query.Result) error {
 	w := &begunWriter{ResponseWriter: out}
 	encode, contentType := encodeJSON, typeJSON
 	if asked == formMsgpack {
@@ -34,9 +35,16 @@ func (a *api) writeResult(out http.ResponseWriter, asked form, r *query.Result) 
 		b = bufio.NewWriterSize(nil, replyBuffer)
 	}
 	b.Reset(w)
-	err := encode(b, r)
+	err := encode(ctx, b, r)
 	if err == nil && !w.begun { // then all of it is here, and goes out in one piece
 		w.Header().Set("Content-Length", strconv.Itoa(b.Buffered()))
+	}
+	if err != nil && !w.begun {
+		w.Header().Del("Content-Type")
+		if errors.Is(context.Cause(ctx), errQueryTimeout) {
+			return tookTooLong(a.QueryTimeout)
+		}
+		return err
 	}
 	if err = errors.Join(err, b.Flush()); err != nil {
 		panic(http.ErrAbortHandler)

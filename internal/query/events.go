@@ -36,8 +36,49 @@ type EventSource interface {
 type EventList struct {
 	Name     string
 	Metadata map[string]any
-	Events   []Event      // in the order of their times
-	Gaps     []events.Gap // of time, in which damage took events
+	Events   []Event      // in the order of their times; none with Options.Stream
+	Gaps     []events.Gap // of time, in which damage took events; none with Options.Stream
+
+	stream *eventStream // of Options.Stream
+}
+
+// Each calls fn with the events in the order of their times. With Options.Stream it reads them: more
+// says that it stopped at the limit of a result, which all lists of a result share, and gaps are the
+// ranges of time in which damage took events. Then each list can be read once.
+func (l *EventList) Each(ctx context.Context, fn func(e *Event) error) (more bool, gaps []events.Gap, err error) {
+	if l.stream != nil {
+		return l.stream.each(ctx, fn)
+	}
+	for i := range l.Events {
+		if err := fn(&l.Events[i]); err != nil {
+			return false, nil, err
+		}
+	}
+	return false, l.Gaps, nil
+}
+
+// eventStream is an EVENTS field that is read when its events are wanted.
+type eventStream struct {
+	from       EventSource
+	bucket     string
+	want       *filter.Filter
+	start, end int64
+	left       *int64 // events that the result may have yet
+}
+
+func (s *eventStream) each(ctx context.Context, fn func(e *Event) error) (more bool, gaps []events.Gap, err error) {
+	gaps, err = s.from.Read(ctx, s.bucket, s.start, s.end, func(e *events.Event) error {
+		if !s.want.Match(term.Root(e.Body)) {
+			return nil
+		}
+		if *s.left == 0 {
+			more = true
+			return events.Stop
+		}
+		*s.left--
+		return fn(&Event{Time: e.Time, Body: e.Body})
+	})
+	return more, gaps, err
 }
 
 // Event is one event of a result.
@@ -108,6 +149,22 @@ func eventMetadata(pairs []dql.MetaPair) map[string]any {
 		}
 	}
 	return m
+}
+
+// streamEvents leaves the events of all fields to whoever wants them.
+func (r *request) streamEvents(fields []eventField) ([]EventList, error) {
+	left := r.Limits.Stricter(r.opt.Limits).MaxOutput
+	start, end := nanoseconds(r.times.Start), nanoseconds(r.times.End)
+	out := make([]EventList, len(fields))
+	for i := range fields {
+		f := &fields[i]
+		if _, err := r.Events.Extent(f.of.Bucket, end, end); err != nil { // there is no such bucket
+			return nil, dql.NewError(r.q.Text, f.of.Pos(), err, err.Error())
+		}
+		out[i] = f.list
+		out[i].stream = &eventStream{from: r.Events, bucket: f.of.Bucket, want: f.want, start: start, end: end, left: &left}
+	}
+	return out, nil
 }
 
 // readEvents reads the events of all fields.

@@ -110,6 +110,10 @@ type Options struct {
 	// NoCache computes the result anew, and does not keep it.
 	NoCache bool
 
+	// Stream leaves the events of EVENTS fields unread: EventList.Each reads them. So they take no
+	// memory, and where there are more than Limits.MaxOutput the first ones are given.
+	Stream bool
+
 	// Width above 0 asks for at most that many columns per series in place of
 	// its values, for a chart of that many pixels. Beyond MaxWidth it is an
 	// error.
@@ -182,6 +186,8 @@ func (r *request) withEvents(ctx context.Context, fields []eventField) (*Result,
 			out.Plan = explain.Nothing()
 		}
 		out.Plan.Events, err = r.explainEvents(ctx, fields)
+	} else if r.opt.Stream {
+		out.Events, err = r.streamEvents(fields)
 	} else {
 		out.Events, err = r.readEvents(ctx, fields)
 	}

@@ -5,12 +5,19 @@ import (
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/version"
 )
 
 // Events returns the store of events. What Write returns as a token is for WaitDurable of the
 // coordinator, which is Intake.
 func (s *Store) Events() *events.Local { return s.events }
+
+// eventReadsPart of the memory limit is what reads of events hold of files, maxEventReads without one.
+const (
+	eventReadsPart = 8
+	maxEventReads  = 512 << 20
+)
 
 // newEvents returns the store of events of a node, without its files.
 func newEvents(s *Store) (*events.Local, error) {
@@ -22,6 +29,10 @@ func newEvents(s *Store) (*events.Local, error) {
 		Log: s.ledger, Account: s.ledger.Events(),
 		Wait: s.pressure.Wait, DiskFull: s.pressure.DiskFull, Pending: s.pressure.AddEvents,
 		Damage: s.damage.Report,
+		Memory: s.o.Memory.NewLeases(memory.LeaseOptions{
+			Name: "event-reads", Holds: "blocks of files of events that are being read; at the limit reads wait",
+			Limit: s.o.Memory.Share(eventReadsPart, maxEventReads), Small: 2 << 20,
+		}),
 		Yields: func(busy bool) bool { return s.upkeep.Yields(busy) },
 		Commit: func(c manifest.FileChanges) error {
 			gate := s.flusher.Gate()
