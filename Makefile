@@ -4,6 +4,7 @@
 # make test    all tests
 # make test-web  the page, in a browser beside a real node; needs Node.js and Chromium
 # make check   what must be green before a change lands
+# make simulate  3,000 seeds of the protocol between nodes under faults, part of check: SEEDS=5000 of each profile
 # make torture-quick  attacks on the binary, at most 4 minutes, part of check
 # make torture        the same for an hour: TORTURE='-time 8h -attack rot'
 # make soak    hours of the models, of every fuzz target and of the race detector: SOAK=2 is shorter
@@ -18,7 +19,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  = -s -w -X dalmatiner/internal/config.version=$(VERSION)
 
-.PHONY: build web demo test test-web purego check format vet lint modules generated vulnerabilities race fuzz guard torture torture-quick soak bench bench-steps bench-profile bench-compare generate clean
+.PHONY: build web demo test test-web purego check format vet lint modules generated vulnerabilities race fuzz simulate guard torture torture-quick soak bench bench-steps bench-profile bench-compare generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -45,7 +46,7 @@ test-web: web
 	$(MAKE) build
 	cd web && npm run unit && npm run browser
 
-check: format vet lint modules generated vulnerabilities test race fuzz guard torture-quick test-web
+check: format vet lint modules generated vulnerabilities test race fuzz simulate guard torture-quick test-web
 
 format:
 	@files=$$(gofmt -l $$(git ls-files '*.go')); \
@@ -90,6 +91,11 @@ race:
 # Seconds of every fuzz target; their seeds run in make test.
 fuzz:
 	./test/fuzz.sh 15000x
+
+# SEEDS of each profile; internal/cluster/sim/DESIGN.md says how to replay one.
+SEEDS ?= 500
+simulate:
+	$(GO) test ./internal/cluster/sim -timeout 24h -run TestChaos -seeds $(SEEDS)
 
 # Bytes, allocations and instructions are the same on a busy machine; processor
 # time has room for one.

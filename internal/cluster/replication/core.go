@@ -30,7 +30,7 @@ type Store interface {
 	Settle(batch BatchID, below uint64) (old bool)
 	// Merge stores copies from other nodes. Of two values the larger one stays.
 	Merge(c Change) (Position, error)
-	// KeepHint stores a hint under a number that rises, and notes the key.
+	// KeepHint stores a hint and notes the key.
 	KeepHint(key Key, h Hint) (Position, error)
 	// DropHint removes a hint that was delivered.
 	DropHint(number uint64)

@@ -37,12 +37,23 @@ func (c *Core) relay() {
 	}
 }
 
-// recipients returns who must have a hint before it may go.
+// recipients returns who must have a hint before it may go: the owner that missed it, or, where
+// that one is gone for good or owns the partition no more, all who own it now. If they are
+// all gone, those who take it over.
 func (c *Core) recipients(h Hint) []ring.ID {
-	if c.view.Owns(h.For, h.Change.Partition, 0) {
+	if m, ok := c.view.Member(h.For); ok && m.State != ring.Removed && c.view.Owns(h.For, h.Change.Partition, 0) {
 		return []ring.ID{h.For}
 	}
-	return c.view.Owners(nil, h.Change.Partition, ring.Current, 0)
+	for _, role := range []ring.Role{ring.Current, ring.Future} {
+		owners := slices.DeleteFunc(c.view.Owners(nil, h.Change.Partition, role, 0), func(id ring.ID) bool {
+			m, _ := c.view.Member(id)
+			return m.State == ring.Removed
+		})
+		if len(owners) > 0 {
+			return owners
+		}
+	}
+	return []ring.ID{h.For}
 }
 
 // delivery takes a hint as an owner.

@@ -55,25 +55,20 @@ func (c *Core) later(change Change) (later []Deletion) {
 	return later
 }
 
-// take stores a copy.
+// take stores a copy. Rows may say of deletions that are news here: a stand-in remembers them, too.
 func (c *Core) take(m Write) (Counts, Position, error) {
-	if m.For == c.config.Self {
-		return c.keep(m)
-	}
-	if len(c.store.Hints()) >= c.config.MaxHints {
+	if m.For != c.config.Self && len(c.store.Hints()) >= c.config.MaxHints {
 		return Counts{}, 0, ErrFull
+	}
+	if err := c.raise(incarnationsOf(m.Change)); err != nil {
+		return Counts{}, 0, err
+	}
+	if m.For == c.config.Self {
+		return c.store.Write(m.Key, m.Change)
 	}
 	c.hint++
 	at, err := c.store.KeepHint(m.Key, Hint{Number: c.hint, For: m.For, Change: m.Change})
 	return Counts{Accepted: len(m.Change.Rows)}, at, err
-}
-
-// keep stores the copy of an owner. Rows may say of deletions that are news here.
-func (c *Core) keep(m Write) (Counts, Position, error) {
-	if err := c.raise(incarnationsOf(m.Change)); err != nil {
-		return Counts{}, 0, err
-	}
-	return c.store.Write(m.Key, m.Change)
 }
 
 // incarnationsOf returns which deletions the rows and deletions of a change speak of.

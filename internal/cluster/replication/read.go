@@ -63,29 +63,16 @@ func (c *Core) fetch(from ring.ID, m Fetch) {
 
 // read returns what this node has of a series, with the hints that it keeps for others.
 func (c *Core) read(m Fetch) (uint64, []Slot) {
-	known := c.store.Incarnation(m.Series)
-	highest := known
-	hints := c.store.Hints()
-	for _, h := range hints {
-		for _, d := range incarnationsOf(h.Change) {
-			if d.Series == m.Series {
-				highest = max(highest, d.Incarnation)
-			}
-		}
-	}
-	slots := make([]Slot, m.Past-m.From)
-	if highest == known {
-		slots = c.store.Read(m.Series, m.From, m.Past)
-	}
-	for _, h := range hints {
+	incarnation, slots := c.store.Incarnation(m.Series), c.store.Read(m.Series, m.From, m.Past)
+	for _, h := range c.store.Hints() {
 		for _, r := range h.Change.Rows {
-			if r.Series == m.Series && r.Slot >= m.From && r.Slot < m.Past && r.Incarnation == highest {
+			if r.Series == m.Series && r.Slot >= m.From && r.Slot < m.Past && r.Incarnation >= incarnation {
 				s := &slots[r.Slot-m.From]
 				s.Value = Larger(s.Value, r.Value)
 			}
 		}
 	}
-	return highest, slots
+	return incarnation, slots
 }
 
 func (c *Core) fetched(from ring.ID, m Fetched) {

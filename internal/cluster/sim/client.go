@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/metric"
 )
 
@@ -158,17 +159,17 @@ func (c *Cluster) deletedBehind(of *Entry, s metric.SeriesID) bool {
 // value returns what the first owner of a series holds in a slot. Copies are equal when this
 // is asked.
 func (c *Cluster) value(s metric.SeriesID, slot uint64) replication.Value {
-	return c.first(s).disk.of(s).slots[slot]
-}
-
-func (c *Cluster) first(s metric.SeriesID) *node {
-	return c.of(c.view.Owners(nil, c.view.Partition(s), 0, 0)[0])
+	return c.of(c.view.Owners(nil, c.view.Partition(s), ring.Current, 0)[0]).disk.of(s).slots[slot]
 }
 
 // checkStored looks for points that nobody sent, and for such that were deleted.
 func (c *Cluster) checkStored(sent map[replication.Row]*Entry, strict bool) (wrong []string) {
 	for s := range c.seriesSent() {
-		for slot, v := range c.first(s).disk.of(s).slots {
+		for slot := range uint64(slots) {
+			v := c.value(s, slot)
+			if v == (replication.Value{}) {
+				continue
+			}
 			e := sent[replication.Row{Series: s, Slot: slot, Value: v}]
 			if e == nil {
 				wrong = append(wrong, fmt.Sprintf("%x/%d holds %x, which nobody sent", s[:2], slot, v.Word))

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -18,16 +19,27 @@ func (c *Cluster) Plan(changes ...ring.Change) error {
 	return c.publish(must(c.view.Commit(p)))
 }
 
-// publish gives a new ring to one node, from which the others learn it.
+// publish gives a new ring to one member, from which the others learn it. Where no member is
+// up, nothing happens.
 func (c *Cluster) publish(v *ring.View) error {
-	c.view = v
 	for _, n := range c.nodes {
 		if _, member := v.Member(n.id); member && n.core != nil {
+			c.view = v
 			c.adopt(n, v)
 			return nil
 		}
 	}
-	return fmt.Errorf("no member is up")
+	return errors.New("no member is up")
+}
+
+// published gives the ring out again, where only members knew it that are lost.
+func (c *Cluster) published() {
+	if slices.ContainsFunc(c.nodes, func(n *node) bool { return !n.gone && n.view == c.view }) {
+		return
+	}
+	if c.publish(c.view) == nil {
+		c.note("the ring is given out again")
+	}
 }
 
 // Join starts a node with an empty disk and stages that it joins, or replaces another.
@@ -53,6 +65,7 @@ func (c *Cluster) Lose(i int) {
 // Finish completes the changes under way, if every member that joins has everything and no
 // member that leaves keeps hints. It reports whether it did.
 func (c *Cluster) Finish() bool {
+	c.published()
 	if !c.view.Changing() {
 		return false
 	}
@@ -80,12 +93,16 @@ func (c *Cluster) Undo() error {
 func (c *Cluster) Settle(ms int64) error {
 	c.Heal()
 	c.options.Calm = true
-	for i, n := range c.nodes {
+	c.Run(100) // faults that were about to happen
+	for _, n := range c.nodes {
 		n.disk.full, n.skew = false, 0
-		c.Start(i)
 	}
 	var left error
 	for end := c.now + ms; c.now < end; {
+		for i := range c.nodes {
+			c.Start(i)
+			c.giveUp(i)
+		}
 		c.Run(200)
 		c.Finish()
 		if left = c.unsettled(); left == nil {
@@ -93,6 +110,17 @@ func (c *Cluster) Settle(ms int64) error {
 		}
 	}
 	return fmt.Errorf("%d ms after everything healed: %w", ms, left)
+}
+
+// giveUp removes a member whose disk is lost.
+func (c *Cluster) giveUp(i int) {
+	n := c.nodes[i]
+	if m, ok := c.view.Member(n.id); !n.gone || !ok || m.State == ring.Removed {
+		return
+	}
+	if err := c.Plan(ring.Change{Action: ring.ForceRemove, Node: n.String()}); err != nil {
+		c.note("not done: %v", err)
+	}
 }
 
 func (c *Cluster) unsettled() error {

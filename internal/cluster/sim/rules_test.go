@@ -186,6 +186,30 @@ func TestRule5TheLimitOfHintsRefuses(t *testing.T) {
 	}
 }
 
+// An answer to a hint from before a restart says nothing of the hint that has its number now.
+func TestRule5ALateAnswerDropsNoHint(t *testing.T) {
+	c, s := calm(4, 3, 3), Series(1)
+	own, others := owners(c, s)
+	stand := c.nodes[others[0]]
+	c.Crash(own[2])
+	c.Run(100)
+	answered(t, c, c.Write(own[0], point(s, 1, 7)), true)
+	late := replication.Delivered{ID: replication.HintID{Node: stand.id, Boot: stand.boot, Number: stand.disk.hints[0].Number}}
+	c.Start(own[2])
+	until(t, c, "the hint is delivered", func() bool { return c.allHints() == 0 })
+	c.Run(100) // that it is gone is synced
+	c.Crash(own[2])
+	c.Crash(stand.number)
+	c.Start(stand.number)
+	c.Run(100)
+	answered(t, c, c.Write(own[0], point(s, 2, 7)), true)
+	c.Run(200)
+	stand.core.Receive(c.time(stand), c.nodes[own[2]].id, late)
+	if got := c.allHints(); got != 1 {
+		t.Errorf("%d hints", got)
+	}
+}
+
 // The owner of a hint is lost for good: the hint goes to those who own its partition then.
 func TestRule5HintsFollowTheOwners(t *testing.T) {
 	c, s := calm(5, 2, 2), Series(1)

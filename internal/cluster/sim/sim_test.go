@@ -21,6 +21,7 @@ var profiles = map[string]Profile{
 func TestChaos(t *testing.T) {
 	for name, p := range profiles {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for seed := range *seeds {
 				c, err := Chaos(uint64(*first+seed), p)
 				if err != nil {
