@@ -84,26 +84,25 @@ func TestLateIsBeforeItsMark(t *testing.T) {
 
 // TestNewestLateStayApart: when there are too many late notes, those that became one are old.
 func TestNewestLateStayApart(t *testing.T) {
-	const writes, apart = 2000, 10 * granule
+	const writes, apart, newest = 1000, 10 * granule, 8
 	r := rand.New(rand.NewPCG(1, 1))
 	var j Journal
 	var marks []Mark
 	order := r.Perm(writes)
-	for _, at := range order {
+	for n, at := range order {
 		marks = append(marks, j.Mark(1<<40))
 		j.Wrote(int64(at)*apart, int64(at)*apart+1, new(Noted))
-	}
-	for n := writes - newLate; n < writes; n++ {
-		for _, at := range order[n:] {
-			from := int64(at)*apart + granule
-			next := int64(math.MaxInt64)
-			for _, other := range order[n:] {
+		begin := max(n-newest, 0)
+		behind := order[begin : n+1]
+		for _, at := range behind {
+			from, next := int64(at)*apart+granule, int64(math.MaxInt64)
+			for _, other := range behind {
 				if other > at {
 					next = min(next, int64(other)*apart)
 				}
 			}
-			if below := j.Since(marks[n], from).Below; below != next {
-				t.Fatalf("since mark %d nothing changed between %d and %d, want %d", n, from, below, next)
+			if below := j.Since(marks[begin], from).Below; below != next {
+				t.Fatalf("write %d: since mark %d nothing changed between %d and %d, want %d", n, begin, from, below, next)
 			}
 		}
 	}
@@ -164,8 +163,10 @@ func TestManyNamesEqualTheModel(t *testing.T) {
 			if r.IntN(20) == 0 || len(marks) == 0 {
 				marks = append(marks, taken{j.Mark(0), len(changed)})
 			}
-			name := fmt.Sprintf("%d.%s.%x", r.IntN(hosts), strings.Repeat("x", r.IntN(2)*maxPrefix), r.Uint32()>>r.IntN(32))
-			name = name[:1+r.IntN(len(name))]
+			name := fmt.Sprintf("%d.%s.%08x", r.IntN(hosts), strings.Repeat("x", r.IntN(20)/19*maxPrefix), r.Uint32())
+			if r.IntN(100) == 0 {
+				name = name[:len(name)-r.IntN(4)] // which others may begin with
+			}
 			changed = append(changed, name)
 			j.ChangeNames([]byte(name), func() {})
 			for i, n := range j.names {
