@@ -183,6 +183,9 @@ func (w *Writer) settle() error {
 	return w.compress.close()
 }
 
+// release lets another file have the encoder.
+func (c *compressor) release() { c.enc.Release() }
+
 func (c *compressor) close() error {
 	c.equal, c.group, c.owners = nil, nil, nil
 	if c.again == nil {

@@ -250,6 +250,9 @@ func (w *Writer) seal() error {
 	if err := w.write(); err != nil {
 		return err
 	}
+	if w.compress != nil {
+		w.compress.release()
+	}
 	w.sealed, w.fences = true, fences
 	w.buf, w.compress, w.entries, w.runs, w.rollups, w.series, w.buckets = nil, nil, nil, nil, [rollups]rollupWriter{}, section{}, section{}
 	return nil
@@ -284,6 +287,8 @@ func (w *Writer) Abort() error {
 	var err error
 	if w.compress != nil {
 		err = w.compress.close()
+		w.compress.release()
+		w.compress = nil
 	}
 	if w.file != nil {
 		err = errors.Join(err, w.file.Close())

@@ -23,10 +23,17 @@ type Encoder struct {
 	tried []byte
 }
 
-// NewEncoder returns an Encoder.
-func NewEncoder() *Encoder {
+// encoders are those that were released: their tables of 5 MiB take longer to make than a small
+// file to compress.
+var encoders = sync.Pool{New: func() any {
 	return &Encoder{enc: newEncoder(zstd.SpeedBetterCompression), quick: newEncoder(zstd.SpeedDefault)}
-}
+}}
+
+// NewEncoder returns an Encoder, which may be one that was released.
+func NewEncoder() *Encoder { return encoders.Get().(*Encoder) }
+
+// Release lets another caller have e, which must not be used any more.
+func (e *Encoder) Release() { encoders.Put(e) }
 
 // NewQuickEncoder returns an Encoder for what is soon written again: it takes a third of the time.
 func NewQuickEncoder() *Encoder {

@@ -43,6 +43,8 @@ func TestEncodersAgree(t *testing.T) {
 				t.Errorf("block %d of %d bytes differs between a new encoder and a used one", i, len(b))
 			}
 		}
+		used.Release()
+		used = NewEncoder()
 		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	}
 }
