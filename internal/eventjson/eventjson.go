@@ -39,7 +39,7 @@ func timeOf(when any, unit time.Duration, now int64) (int64, error) {
 	case json.Number:
 		return parseUnits(string(when), unit)
 	case string:
-		t, err := time.Parse(time.RFC3339Nano, when)
+		t, err := parseRFC3339(when)
 		if err != nil {
 			return 0, fmt.Errorf("time %.60q is not of the form 2026-01-02T15:04:05.999999999Z", when)
 		}
@@ -49,6 +49,22 @@ func timeOf(when any, unit time.Duration, now int64) (int64, error) {
 		return t.UnixNano(), nil
 	}
 	return now, nil
+}
+
+// parseRFC3339 reads a date to the nanosecond. Unix time has no leap seconds: one is the second
+// behind it.
+func parseRFC3339(text string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	const at = len("2006-01-02T15:04:")
+	if err == nil || len(text) < at+2 || text[at:at+2] != "60" {
+		return t, err
+	}
+	t, before := time.Parse(time.RFC3339Nano, text[:at]+"59"+text[at+2:])
+	t = t.Add(time.Second)
+	if utc := t.UTC(); before != nil || utc.Hour() != 0 || utc.Minute() != 0 {
+		return time.Time{}, err // they are at the end of a day
+	}
+	return t, nil
 }
 
 // parseUnits reads a number of units as nanoseconds. Digits behind the point count, up to the
@@ -87,7 +103,7 @@ func ParseTime(text string) (ns int64, err error) {
 		}
 		return ms * int64(time.Millisecond), nil
 	}
-	if t, err := time.Parse(time.RFC3339Nano, text); err == nil && t.Unix() >= 0 && t.Year() < 2262 {
+	if t, err := parseRFC3339(text); err == nil && t.Unix() >= 0 && t.Year() < 2262 {
 		return t.UnixNano(), nil
 	}
 	ms, err := dql.ParseDate(text, time.UTC)
