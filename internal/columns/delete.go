@@ -174,10 +174,10 @@ func (t *Table) logDeletion(d *Deletion, group uint32, list []version.Tombstone)
 // the place it has or had last. key is its name, nil in the replay of the log, when marks say nothing.
 func (t *Table) drop(d *Deletion, s version.Tombstone, key []byte, last series.Ref) {
 	d.Bucket.Incarnations.Raise(s.ID, s.Incarnation)
+	t.dropPlace(d, s, last) // before a merge may find that the index has it no more
 	d.Bucket.History.ChangeNames(key, func() { t.Index.Delete(s.ID) })
 	d.Bucket.series--
 	d.Series = append(d.Series, s)
-	t.dropPlace(d, s, last)
 }
 
 // dropPlace makes the next flush tell the catalogue that a series is gone, which it has at

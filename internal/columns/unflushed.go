@@ -1,6 +1,7 @@
 package columns
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -41,6 +42,8 @@ type Unflushed struct {
 	mu      sync.Mutex
 	changes Changes
 	unnamed map[formerPlace]uint64 // places in the catalogue that have no name, by the record that took it
+	gone    map[segment.Hash]int   // see Going: by series, the number of takes before it went
+	takes   int                    // by flushes
 	need    atomic.Int64           // see Need
 }
 
@@ -116,7 +119,21 @@ func (u *Unflushed) addGone(at formerPlace, since uint64, left *segment.Series) 
 		c.Series = segment.Series{Bucket: at.bucket, Hash: segment.Hash(at.id), Group: at.ref.Group(), Column: uint16(at.ref.Column()), Since: since}
 		u.noteUnnamed(at, since)
 	}
+	if u.gone == nil {
+		u.gone = make(map[segment.Hash]int)
+	}
+	u.gone[segment.Hash(at.id)] = u.takes
 	u.append(c)
+}
+
+// Going reports whether a series was deleted or has expired, and no flush has committed that: a
+// start finds it as it was, because the log has what took it. It is true before the index has
+// the series no more.
+func (u *Unflushed) Going(id metric.SeriesID) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, ok := u.gone[segment.Hash(id)]
+	return ok
 }
 
 // addUnnamed notes a place that the catalogue has without a name.
@@ -181,6 +198,7 @@ func (u *Unflushed) Take(needed uint64) Changes {
 	u.dropUnnamed(needed)
 	c := u.changes
 	u.changes = Changes{}
+	u.takes++
 	return c
 }
 
@@ -210,4 +228,9 @@ func (u *Unflushed) PutBack(c Changes) {
 }
 
 // Done notes that what a flush took is committed.
-func (u *Unflushed) Done(c Changes) { u.need.Add(-changeNeed(c.Catalogue...)) }
+func (u *Unflushed) Done(c Changes) {
+	u.need.Add(-changeNeed(c.Catalogue...))
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	maps.DeleteFunc(u.gone, func(_ segment.Hash, takes int) bool { return takes < u.takes })
+}

@@ -40,6 +40,8 @@ type Buckets interface {
 type Series interface {
 	// Known reports whether there is a series, or may be: names could not be read.
 	Known(id metric.SeriesID) bool
+	// Going reports whether a series went and no flush has committed that: a start finds it first.
+	Going(id metric.SeriesID) bool
 	// NamesUnread reports that names could not be read, so that Each gives not all series.
 	NamesUnread() bool
 	// Each calls fn for every series of a bucket until it returns false.

@@ -87,6 +87,7 @@ func (n *node) BucketByID(id uint64) (info buckets.Info, ok bool) {
 
 // Known is true but for what is gone.
 func (n *node) Known(id metric.SeriesID) bool { return !n.gone[segment.Hash(id)] }
+func (n *node) Going(metric.SeriesID) bool    { return false }
 
 // NamesUnread is false.
 func (n *node) NamesUnread() bool { return false }

@@ -92,9 +92,7 @@ func (o *output) begin() error {
 	return o.carry()
 }
 
-// carry hands over the identities in what goes away, but those of series that
-// are gone: they are not in the index. Tombstones go along as long as they count or
-// are remembered.
+// carry hands over the identities in what goes away that count, see counts.
 func (o *output) carry() error {
 	m := o.m
 	// A list that grows to them would take several times their memory on the way.
@@ -107,13 +105,7 @@ func (o *output) carry() error {
 	for _, seq := range m.plan.Remove {
 		seg := m.source(seq)
 		err := seg.Reader.Series(func(e segment.Series) error {
-			known := m.c.o.Series.Known(metric.SeriesID(e.Hash))
-			living := m.c.living(e.Bucket)
-			if e.DeleteSequence > 0 && living {
-				known = m.tombs[e.Bucket].DeleteSequence(metric.SeriesID(e.Hash)) == e.DeleteSequence ||
-					m.c.o.Series.Remembers(e.Bucket, metric.SeriesID(e.Hash), e.Incarnation)
-			}
-			if known && living && !m.hides(seg, e.Bucket, e.Hash) {
+			if m.counts(seg, &e) {
 				o.w.AddSeries(e)
 				o.names++
 			}
@@ -126,6 +118,27 @@ func (o *output) carry() error {
 		}
 	}
 	return nil
+}
+
+// counts reports whether the outputs take an identity of a segment over. Tombstones go along as
+// long as they count or are remembered, and names as long as their series are in the index, or a
+// start would find them: the log may have points in front of what took a series, and where the
+// catalogue is lost a segment alone says whose they are.
+func (m *merging) counts(seg *version.Segment, e *segment.Series) bool {
+	known, id := m.c.o.Series, metric.SeriesID(e.Hash)
+	tombs := m.tombs[e.Bucket]
+	switch {
+	case !m.c.living(e.Bucket):
+		return false
+	case e.DeleteSequence > 0:
+		return !m.hides(seg, e.Bucket, e.Hash) && (tombs.DeleteSequence(id) == e.DeleteSequence || known.Remembers(e.Bucket, id, e.Incarnation))
+	}
+	in := known.Known(id) // the order matters
+	if known.Going(id) {
+		return true
+	}
+	last, deleted := tombs.Find(id)
+	return in && !m.hides(seg, e.Bucket, e.Hash) && (!deleted || last.LSN < e.Since)
 }
 
 // identities returns how many identities the segments hold that go away.

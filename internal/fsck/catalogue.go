@@ -26,6 +26,9 @@ func (c *checker) checkCatalogue() {
 		}
 		c.names = append(c.names, metric.SeriesID(e.Hash).Value())
 		c.lives.Raise(metric.SeriesID(e.Hash).Value(), e.Incarnation)
+		if e.Incarnation > 0 {
+			c.begun[metric.SeriesID(e.Hash).Value()] = e.Since
+		}
 		return nil
 	}
 	if c.running != nil {

@@ -34,11 +34,12 @@ type checker struct {
 	running  Running // nil where nobody has the directory in use
 	state    *manifest.State
 	buckets  map[uint64]bool
-	names    []metric.SeriesID // of the catalogue, each as an id of values, sorted
-	lives    incarnation.Set   // of these
-	named    bool              // names holds them all
-	mark     uint64            // of the catalogue, where nobody has the directory in use
-	older    map[uint64]bool   // segments that were committed before names was read
+	names    []metric.SeriesID          // of the catalogue, each as an id of values, sorted
+	lives    incarnation.Set            // of these
+	begun    map[metric.SeriesID]uint64 // since when those have their columns that began anew
+	named    bool                       // names holds them all
+	mark     uint64                     // of the catalogue, where nobody has the directory in use
+	older    map[uint64]bool            // segments that were committed before names was read
 	progress Progress
 
 	tombstones map[uint64]version.Tombstones // of the MANIFEST, by bucket
@@ -104,7 +105,7 @@ func newChecker(ctx context.Context, fs vfs.FS, dir string, o Options) *checker 
 	}
 	return &checker{
 		fs: readonly.New(ctx, fs, o.Rate), dir: dir, opts: o, seen: make(map[Damage]bool),
-		tombstones: make(map[uint64]version.Tombstones), deleted: make(map[metric.SeriesID]bool), unnamed: make(map[metric.SeriesID]bool),
+		tombstones: make(map[uint64]version.Tombstones), deleted: make(map[metric.SeriesID]bool), begun: make(map[metric.SeriesID]uint64), unnamed: make(map[metric.SeriesID]bool),
 		report: Report{Dir: dir, Damages: []Damage{}, Expected: []Damage{}},
 	}
 }

@@ -82,7 +82,7 @@ func (s *start) rebuildCatalogue(loaded bool) error {
 	if loaded {
 		all = slices.DeleteFunc(all, func(e segment.Series) bool { return s.o.Columns.Index.Has(metric.SeriesID(e.Hash)) })
 	}
-	list := s.formerColumns(latest(all), deleted)
+	list := s.formerColumns(latest(s.withoutEnded(all, deleted)), deleted)
 	for _, e := range list {
 		if err := s.found.Ownership.Restore(e); err != nil {
 			return err

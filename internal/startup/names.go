@@ -53,6 +53,23 @@ func (s *start) names() (all, deleted []segment.Series, unread int, err error) {
 	return all, deleted, unread, nil
 }
 
+// withoutEnded returns the names of series that began behind their last deletion, as segments and
+// MANIFEST say. A segment that was written before a deletion was committed has the name, although
+// it holds nothing of the series (compaction/DESIGN.md).
+func (s *start) withoutEnded(all, deleted []segment.Series) []segment.Series {
+	ends := make(map[segment.Hash]uint64)
+	for i := range deleted {
+		ends[deleted[i].Hash] = max(ends[deleted[i].Hash], deleted[i].Since)
+	}
+	state := s.d.Manifest.State()
+	for _, t := range slices.Concat(state.Tombstones, state.Remembered) {
+		for _, d := range t.Series {
+			ends[d.Hash] = max(ends[d.Hash], t.LSN)
+		}
+	}
+	return slices.DeleteFunc(all, func(e segment.Series) bool { return e.Since < ends[e.Hash] })
+}
+
 // latest returns of every series the identity with the column that it got last. That
 // is of its last life, whose incarnation is lower than one before where it expired, was
 // forgotten and began anew.

@@ -306,6 +306,9 @@ func (c *churn) check() {
 	if names, damaged := c.s.Damage(); damaged != 0 {
 		c.t.Fatalf("damage: %v", names)
 	}
+	if lost := c.s.Account().Lost(); len(lost) > 0 {
+		c.t.Fatalf("lost: %v", lost)
+	}
 }
 
 // state is what the first n points that were sent, and not deleted since, leave from
@@ -352,10 +355,14 @@ func (c *churn) checkNames(want map[int]bool) {
 var churnSteps = []string{"round", "round", "turnover", "turnover", "return", "delete", "delete", "wait", "flush", "merge", "sync",
 	"crash", "crash in flush", "lose catalogue", "reopen", "end of all"}
 
-// loseCatalogue opens the store without it.
+// loseCatalogue opens the store without it, behind a flush or with more in the log.
 func (c *churn) loseCatalogue() {
 	c.t.Helper()
-	c.flush()
+	if c.r.IntN(2) == 0 {
+		c.flush()
+	} else {
+		c.durable(c.s.disk.Log.Sync)
+	}
 	c.s.Crash()
 	if err := c.fs.RemoveAll("/data/catalogue"); err != nil {
 		c.t.Fatalf("%v", err)

@@ -59,6 +59,9 @@ func (k knownSeries) Known(id metric.SeriesID) bool {
 	return k.s.columns.Index.Has(id) || k.s.disk.Catalogue.NamesUnread()
 }
 
+// Going reports whether a series was deleted or has expired since the last flush.
+func (k knownSeries) Going(id metric.SeriesID) bool { return k.s.columns.Unflushed.Going(id) }
+
 // NamesUnread reports that names could not be read.
 func (k knownSeries) NamesUnread() bool { return k.s.disk.Catalogue.NamesUnread() }
 
