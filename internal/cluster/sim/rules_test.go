@@ -210,6 +210,22 @@ func TestRule5ALateAnswerDropsNoHint(t *testing.T) {
 	}
 }
 
+// A member was removed by force, and its share has not moved yet: its hints go to the other owners,
+// so that a member that keeps them can leave.
+func TestRule5HintsForARemovedMember(t *testing.T) {
+	c, s := calm(4, 3, 3), Series(1)
+	own, _ := owners(c, s)
+	c.Crash(own[2])
+	c.Run(100)
+	answered(t, c, c.Write(own[0], point(s, 1, 7)), true)
+	c.Lose(own[2])
+	c.giveUp(own[2])
+	until(t, c, "the hint goes to others", func() bool { return c.allHints() == 0 })
+	if !c.view.Changing() {
+		t.Error("the ring was complete before")
+	}
+}
+
 // The owner of a hint is lost for good: the hint goes to those who own its partition then.
 func TestRule5HintsFollowTheOwners(t *testing.T) {
 	c, s := calm(5, 2, 2), Series(1)
