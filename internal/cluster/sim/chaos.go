@@ -136,6 +136,8 @@ func (c chaos) member(i int) {
 		err = c.Undo()
 	case len(c.nodes) < c.Nodes+3 && kind < 2:
 		err = c.Join(-1)
+	case len(c.nodes) < c.Nodes+3 && kind == 4:
+		err = c.Join(i)
 	case kind == 2:
 		err = c.Plan(ring.Change{Action: ring.Leave, Node: c.nodes[i].String()})
 	case kind == 3 && c.Disks && !lost && len(c.nodes) < c.Nodes+3 && !c.view.Changing():

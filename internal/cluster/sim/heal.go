@@ -42,7 +42,7 @@ func (c *Cluster) published() {
 	}
 }
 
-// Join starts a node with an empty disk and stages that it joins, or replaces another.
+// Join starts a node with an empty disk, which joins or, unless the number is negative, replaces another.
 func (c *Cluster) Join(replaces int) error {
 	n := c.add()
 	n.view = c.view
