@@ -25,20 +25,19 @@ func TestMarksKnowWhatAMergeLeftOut(t *testing.T) {
 	clock.advance(72 * time.Minute) // to the begin of a unit
 	s := mustOpen(t, o)
 	begin, x := clock.Now().Unix(), mustSession(t, s, "rows")
-	send := func(key []byte, slot int64) {
-		x.Point(key, uint64(slot), point.FromInt(slot%1000))
-		if _, err := x.Commit(); err != nil {
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	send := func(key []byte, slot int64) {
+		x.Point(key, uint64(slot), point.FromInt(slot%1000))
+		must(x.Commit())
 	}
 	pass := func(d time.Duration) {
 		clock.advance(d)
 		s.clock.Advance()
-	}
-	merge := func() {
-		if _, err := s.Merge(t.Context()); err != nil {
-			t.Fatal(err)
-		}
 	}
 	send(key(2), begin)
 	for range 300 {
@@ -49,20 +48,14 @@ func TestMarksKnowWhatAMergeLeftOut(t *testing.T) {
 	pass(5 * time.Hour)
 	send(key(1), clock.Now().Unix()) // the bucket goes on
 	mustFlush(t, s)
-	merge()
+	must(s.Merge(t.Context()))
 	s.Crash()
-	names, err := fs.List("/data/window")
-	if err != nil || len(names) == 0 {
-		t.Fatal(names, err)
-	}
-	damagePart(t, fs, "/data/window/"+slices.Min(names), "data")
+	damageWindow(t, fs)
 	s = mustOpen(t, o)
 	t.Cleanup(func() { s.Crash() })
 	x = mustSession(t, s, "rows")
 	h, err := s.Bucket("rows")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(h, err)
 	look := func() (Mark, int) {
 		m, got := h.Mark(), make([]chunk.Header, 1)
 		if _, err := s.Series(h.Info(), key(1)).Aggregate(t.Context(), begin, segment.FewChunks*chunk.Slots, got); err != nil {
@@ -70,9 +63,7 @@ func TestMarksKnowWhatAMergeLeftOut(t *testing.T) {
 		}
 		return m, got[0].Count
 	}
-	if _, err := s.DeleteSeries(t.Context(), "rows", deletion.Choice{Key: key(2)}, false); err != nil {
-		t.Fatal(err) // so that the window is written anew
-	}
+	must(s.DeleteSeries(t.Context(), "rows", deletion.Choice{Key: key(2)}, false)) // so that the window is written anew
 	pass(5 * time.Hour)
 	send(key(1), clock.Now().Unix())
 	mustFlush(t, s)
@@ -83,7 +74,7 @@ func TestMarksKnowWhatAMergeLeftOut(t *testing.T) {
 			under, points = look()
 		}
 	})
-	merge()
+	must(s.Merge(t.Context()))
 	behind, left := look()
 	if points <= left {
 		t.Fatalf("%d points under the merge, %d behind it: it left nothing out", points, left)
@@ -94,4 +85,14 @@ func TestMarksKnowWhatAMergeLeftOut(t *testing.T) {
 	if h.Since(behind, begin).Below == marks.Nothing {
 		t.Error("nothing is known since a mark behind the merge")
 	}
+}
+
+// damageWindow damages the data of the oldest window.
+func damageWindow(t *testing.T, fs *vfs.MemFS) {
+	t.Helper()
+	names, err := fs.List("/data/window")
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	damagePart(t, fs, "/data/window/"+slices.Min(names), "data")
 }
