@@ -57,6 +57,7 @@ var rows = []row{
 	{"series", (*bench).series},
 	{"restart", (*bench).restart},
 	{"tags", (*bench).tags},
+	{"events", (*bench).events},
 	{"overload", (*bench).overload},
 	{"churn", (*bench).churn},
 }
