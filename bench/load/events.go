@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"dalmatiner/internal/term"
@@ -124,9 +125,37 @@ func (e *Events) PerMinute(want func(*Request) bool) []float64 {
 	return n
 }
 
-// CheckList compares an answer of GET /events with the events that are wanted: their times, and
-// what they tell where whole is set. It returns how many there are.
-func (e *Events) CheckList(body []byte, want func(*Request) bool, whole bool) (found int, err error) {
+// Told returns what an event of an answer tells that came as JSON or as a term.
+func Told(event []byte) (r Request, err error) {
+	err = json.Unmarshal(event, &r)
+	return r, err
+}
+
+// ToldBySyslog returns what an event of an answer tells that came as a syslog message.
+func ToldBySyslog(event []byte) (Request, error) {
+	var m struct {
+		Host, Message string
+		Data          struct {
+			Req struct {
+				Status int `json:",string"`
+				Bytes  int `json:",string"`
+				Micros int `json:"us,string"`
+				User   string
+				ID     string
+			} `json:"req@32473"`
+		}
+	}
+	if err := json.Unmarshal(event, &m); err != nil {
+		return Request{}, err
+	}
+	method, path, _ := strings.Cut(m.Message, " ")
+	q := &m.Data.Req
+	return Request{Host: m.Host, Method: method, Path: path, Status: q.Status, Bytes: q.Bytes, Micros: q.Micros, User: q.User, ID: q.ID}, nil
+}
+
+// CheckList compares an answer of GET /events with the events that are wanted: their times and what
+// they tell, by told. It returns how many there are.
+func (e *Events) CheckList(body []byte, want func(*Request) bool, told func(event []byte) (Request, error)) (found int, err error) {
 	var got struct {
 		E []struct {
 			Timestamp int64
@@ -154,14 +183,9 @@ func (e *Events) CheckList(body []byte, want func(*Request) bool, whole bool) (f
 		if g.Timestamp != e.Time(i) {
 			return 0, fmt.Errorf("event %d has time %d, the one of the answer %d", i, e.Time(i), g.Timestamp)
 		}
-		if !whole {
-			continue
-		}
-		var told Request
-		if err := json.Unmarshal(g.Event, &told); err != nil {
+		if got, err := told(g.Event); err != nil {
 			return 0, err
-		}
-		if told != r {
+		} else if got != r {
 			return 0, fmt.Errorf("event %d is %+v, in the answer %s", i, r, g.Event)
 		}
 	}

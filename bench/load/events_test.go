@@ -31,7 +31,7 @@ func answer(t *testing.T, e *Events) (string, int) {
 func TestEventListsAreChecked(t *testing.T) {
 	e := NewEvents(2000)
 	right, n := answer(t, e)
-	if found, err := e.CheckList([]byte(right), isFailing, true); err != nil || found != n {
+	if found, err := e.CheckList([]byte(right), isFailing, Told); err != nil || found != n {
 		t.Errorf("found %d, %v, want %d", found, err, n)
 	}
 	first, rest, _ := strings.Cut(strings.TrimPrefix(right, `{"e":[`), `,{"timestamp"`)
@@ -46,7 +46,7 @@ func TestEventListsAreChecked(t *testing.T) {
 		"no JSON":            "{",
 		"none":               `{"e":[]}`,
 	} {
-		if _, err := e.CheckList([]byte(wrong), isFailing, true); err == nil {
+		if _, err := e.CheckList([]byte(wrong), isFailing, Told); err == nil {
 			t.Errorf("%s: the answer is taken for right", what)
 		}
 	}
@@ -78,6 +78,16 @@ func TestEventsAreTheSameInEachForm(t *testing.T) {
 			t.Fatalf("event %d is of %d, behind %d", i, at, last)
 		}
 		last = at
+	}
+}
+
+func TestSyslogEventsAreRead(t *testing.T) {
+	e := &Events{Start: time.Unix(0, 0), N: 1}
+	r := e.At(0)
+	event := fmt.Sprintf(`{"facility":16,"host":%q,"data":{"req@32473":{"status":"%d","bytes":"%d","us":"%d","user":%q,"id":%q}},"message":"%s %s"}`,
+		r.Host, r.Status, r.Bytes, r.Micros, r.User, r.ID, r.Method, r.Path)
+	if got, err := ToldBySyslog([]byte(event)); err != nil || got != r {
+		t.Errorf("%s tells %+v, %v, want %+v", event, got, err, r)
 	}
 }
 

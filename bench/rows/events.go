@@ -37,20 +37,20 @@ type eventIntake struct {
 	note   string
 	filter string // for failing
 	format string // name of what size compares with
-	syslog bool   // fields are those of syslog, and differ from what was sent
+	told   func(event []byte) (load.Request, error)
 	send   func(ctx context.Context, e *load.Events, s *server.Server) error
 	asked  bool // queries are measured, too
 }
 
 var eventIntakes = []eventIntake{
-	{name: "syslog", filter: "data.'req@32473'.status == '503'", format: "a message", syslog: true, send: sendSyslog,
+	{name: "syslog", filter: "data.'req@32473'.status == '503'", format: "a message", told: load.ToldBySyslog, send: sendSyslog,
 		note: fmt.Sprintf("%d connections over TCP, RFC 5424 behind lengths; until the account has all", load.Connections)},
-	{name: "opcode 13", filter: "status == 503", format: "JSON",
+	{name: "opcode 13", filter: "status == 503", format: "JSON", told: load.Told,
 		send: func(ctx context.Context, e *load.Events, s *server.Server) error {
 			return e.Write(ctx, s, eventBucket)
 		},
 		note: fmt.Sprintf("%d connections, each waits until 1,000 events are stored", load.Connections)},
-	{name: "HTTP", filter: "status == 503", format: "JSON", asked: true,
+	{name: "HTTP", filter: "status == 503", format: "JSON", told: load.Told, asked: true,
 		send: func(ctx context.Context, e *load.Events, s *server.Server) error {
 			return e.Post(ctx, s, eventBucket)
 		},
@@ -223,7 +223,7 @@ func (r *eventRun) sentBytes() int {
 	sent, some := 0, 1000
 	for i := range some {
 		switch {
-		case r.syslog:
+		case r.format != "JSON":
 			sent += len(r.e.AppendSyslog(nil, i))
 		default:
 			sent += len(r.e.AppendLine(nil, i))
@@ -254,12 +254,10 @@ func (r *eventRun) counts(ctx context.Context) error {
 	return nil
 }
 
-// list asks for the events that a filter picks, as the page does.
+// list asks for all events, and for those that a filter picks, as the page does.
 func (r *eventRun) list(ctx context.Context) error {
-	start, end := r.e.Range()
-	form := url.Values{
-		"bucket": {eventBucket}, "filter": {r.filter}, "limit": {"1000000"},
-		"start": {strconv.FormatInt(start.UnixMilli(), 10)}, "end": {strconv.FormatInt(end.UnixMilli(), 10)},
+	if _, _, err := r.get(ctx, "", everything); err != nil {
+		return fmt.Errorf("all events: %w", err)
 	}
 	if err := r.restart(); err != nil {
 		return err
@@ -267,18 +265,32 @@ func (r *eventRun) list(ctx context.Context) error {
 	var ms []float64
 	found := 0
 	for range r.times() {
-		begun := time.Now()
-		body, err := get(ctx, "http://"+r.s.HTTP+"/events?"+form.Encode())
-		ms = append(ms, float64(time.Since(begun))/float64(time.Millisecond))
+		n, took, err := r.get(ctx, r.filter, failing)
 		if err != nil {
 			return err
 		}
-		if found, err = r.e.CheckList(body, failing, !r.syslog); err != nil {
-			return err
-		}
+		found, ms = n, append(ms, float64(took)/float64(time.Millisecond))
 	}
 	r.asking("GET /events with a filter", ms, fmt.Sprintf("%d of %d events, over HTTP to the last byte", found, r.e.N))
 	return nil
+}
+
+// get reads the events of the range that a filter picks. It returns how many they are, and how long
+// the answer took. They must be those that are wanted.
+func (r *eventRun) get(ctx context.Context, filter string, want func(*load.Request) bool) (found int, took time.Duration, err error) {
+	start, end := r.e.Range()
+	form := url.Values{
+		"bucket": {eventBucket}, "filter": {filter}, "limit": {"1000000"},
+		"start": {strconv.FormatInt(start.UnixMilli(), 10)}, "end": {strconv.FormatInt(end.UnixMilli(), 10)},
+	}
+	begun := time.Now()
+	body, err := get(ctx, "http://"+r.s.HTTP+"/events?"+form.Encode())
+	took = time.Since(begun)
+	if err != nil {
+		return 0, 0, err
+	}
+	found, err = r.e.CheckList(body, want, r.told)
+	return found, took, err
 }
 
 // times is how often a question is asked.
