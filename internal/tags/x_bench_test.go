@@ -79,6 +79,13 @@ func BenchmarkLookup(b *testing.B) {
 	part := func(n int, v string) *Cond {
 		return &Cond{Op: Equal, Tag: tagName("ddb", fmt.Sprint("part_", n)), Value: []byte(v)}
 	}
+	glob := func(n int, pieces ...string) *Cond {
+		c := &Cond{Op: Glob, Tag: tagName("ddb", fmt.Sprint("part_", n))}
+		for _, p := range pieces {
+			c.Pieces = append(c.Pieces, []byte(p))
+		}
+		return c
+	}
 	for _, c := range []struct {
 		name  string
 		where *Cond
@@ -87,6 +94,7 @@ func BenchmarkLookup(b *testing.B) {
 		{"one-value-of-many", equal(2, 3)},
 		{"three", and(and(equal(0, 1), equal(2, 3)), equal(4, 7))},
 		{"middle-part-glob", and(and(part(1, "base"), part(2, "host-00777")), part(3, "cpu"))},
+		{"patterns-of-parts", and(glob(2, "", "3"), glob(4, "", "7"))},
 		{"regexp-of-100k", &Cond{Op: Regexp, Tag: tagName("", "tag8"), Pattern: "value-[0-9]*77[.]example.*"}},
 		{"glob-of-100k", &Cond{Op: Glob, Tag: tagName("", "tag8"), Pieces: [][]byte{[]byte("value-"), []byte("77."), {}}}},
 	} {
@@ -100,6 +108,38 @@ func BenchmarkLookup(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(hits), "hits")
+		})
+	}
+}
+
+// BenchmarkUntagged asks a condition on parts of keys one by one.
+func BenchmarkUntagged(b *testing.B) {
+	keys := make([][]byte, 1000)
+	for i := range keys {
+		keys[i] = appendKey(nil, i*1000+i)
+	}
+	part := func(n int, pieces ...[]byte) *Cond {
+		return &Cond{Op: Glob, Tag: tagName("ddb", fmt.Sprint("part_", n)), Pieces: pieces}
+	}
+	for _, c := range []struct {
+		name  string
+		where *Cond
+	}{
+		{"second-and-last", &Cond{Op: And, Left: part(2, nil, []byte("3")), Right: part(4, nil, []byte("7"))}},
+		{"first-and-third", &Cond{Op: And, Left: part(1, []byte("base")), Right: part(3, []byte("cpu"))}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			holds, err := c.where.Untagged()
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, key := range keys {
+					holds(key)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(keys)), "ns/key")
 		})
 	}
 }
