@@ -153,27 +153,26 @@ func (l *Lease) Grow(n int64) error {
 	return nil
 }
 
-// take lends n bytes or says why not.
+// take lends n bytes or says why not. What is refused is not counted, not even for a moment.
 func (l *Lease) take(n int64) *Refusal {
 	p, need := l.of, l.bytes.Load()+n
-	used := p.used.Add(n) - n // first: of two that ask at a time one sees the other
-	if p.b.limit > 0 {
-		var refusal *Refusal
-		switch {
-		case need > p.o.Limit:
-			refusal = &Refusal{Pool: p.o.Name, Need: need, Limit: p.o.Limit, TooLarge: true}
-		case need > p.o.Small && p.b.Level() >= NoQueries:
-			refusal = &Refusal{Pool: p.o.Name, Need: need, Used: p.b.Used(), Limit: p.b.limit, OfPressure: true}
-		case used > p.o.Limit-n:
-			refusal = &Refusal{Pool: p.o.Name, Need: need, Used: used - l.bytes.Load(), Limit: p.o.Limit}
+	limited := p.b.limit > 0
+	switch {
+	case limited && need > p.o.Limit:
+		return &Refusal{Pool: p.o.Name, Need: need, Limit: p.o.Limit, TooLarge: true}
+	case limited && need > p.o.Small && p.b.Level() >= NoQueries:
+		return &Refusal{Pool: p.o.Name, Need: need, Used: p.b.Used(), Limit: p.b.limit, OfPressure: true}
+	}
+	for {
+		used := p.used.Load()
+		if limited && used > p.o.Limit-n {
+			return &Refusal{Pool: p.o.Name, Need: need, Used: used - l.bytes.Load(), Limit: p.o.Limit}
 		}
-		if refusal != nil {
-			p.used.Add(-n)
-			return refusal
+		if p.used.CompareAndSwap(used, used+n) {
+			l.bytes.Store(need)
+			return nil
 		}
 	}
-	l.bytes.Store(need)
-	return nil
 }
 
 // GrowWhenFree is Grow, and waits its turn where others have the memory or the
