@@ -129,7 +129,7 @@ func (m *merging) counts(seg *version.Segment, e *segment.Series) bool {
 	tombs := m.tombs[e.Bucket]
 	switch {
 	case !m.c.living(e.Bucket):
-		return false
+		return e.DeleteSequence == 0 && !m.c.o.Manifest.Deleted(e.Bucket)
 	case e.DeleteSequence > 0:
 		return !m.hides(seg, e.Bucket, e.Hash) && (tombs.DeleteSequence(id) == e.DeleteSequence || known.Remembers(e.Bucket, id, e.Incarnation))
 	}

@@ -461,6 +461,13 @@ func (m *Manifest) State() *State {
 	return m.state.clone()
 }
 
+// Deleted reports whether the deletion of a bucket is committed.
+func (m *Manifest) Deleted(bucket uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state.Deleted(bucket)
+}
+
 // WriteTo writes both copies, as one snapshot, into another directory, which
 // exists, and returns what they say. The caller makes their names durable.
 func (m *Manifest) WriteTo(dir string) (*State, error) {
