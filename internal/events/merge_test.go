@@ -144,3 +144,29 @@ func TestReadsLeaseTheirMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestReadsAreAwaitedWithTheirClient: a client that stands still in the middle of a read is cut off
+// when another read needs its memory.
+func TestReadsAreAwaitedWithTheirClient(t *testing.T) {
+	n := fourFiles(t)
+	clock := time.Unix(1000, 0)
+	budget := memory.New(1<<30, func() time.Time { return clock }, nil)
+	n.s.o.Memory = budget.NewLeases(memory.LeaseOptions{Name: "event-reads", Limit: 4 * blockMemory, Small: 1 << 30})
+	client := budget.NewLeases(memory.LeaseOptions{Name: "queries", Limit: 1, Small: 1}).Lease()
+	defer client.Release()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	cut := errors.New("cut off")
+	_, err := n.s.Read(client.With(t.Context()), "a", 0, now, func(*Event) (err error) {
+		client.Await(func(memory.Cut) { err = cut })
+		defer client.Resume()
+		clock = clock.Add(time.Minute)
+		if err := n.s.o.Memory.Lease().GrowWhenFree(gone, 4*blockMemory); !errors.Is(err, context.Canceled) {
+			t.Fatalf("another read gets %v", err)
+		}
+		return err
+	})
+	if !errors.Is(err, cut) || n.s.o.Memory.Counts().CutPressure != 1 {
+		t.Errorf("the read gives %v; %+v", err, n.s.o.Memory.Counts())
+	}
+}

@@ -287,7 +287,7 @@ func (s *Local) read(ctx context.Context, bucket string, start, end int64, back 
 	defer s.unpin(v)
 	gaps := v.gaps(info.ID, start, end)
 	m := newMerged(s, info.ID, start, end, v.tables, v.files, back)
-	m.ctx, m.lease = ctx, s.o.Memory.Lease()
+	m.ctx, m.lease = ctx, s.o.Memory.LeaseFor(ctx)
 	defer m.lease.Release()
 	m.damaged = func(f *file, block int, err error) {
 		s.o.Damage(s.o.name(f.Seq), err)

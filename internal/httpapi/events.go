@@ -56,6 +56,16 @@ func (a eventRoutes) getEvents(w http.ResponseWriter, r *http.Request) error {
 	if !a.Ready() {
 		return &statusError{http.StatusServiceUnavailable, reasonBusy, "not ready: the node is starting or stopping"}
 	}
+	need := int64(replyBuffer + pieceSize)
+	if asked.follow {
+		need = 2*tailBytes + pieceSize
+	}
+	lease := a.Memory.Lease()
+	defer lease.Release()
+	if err := lease.Grow(need); err != nil {
+		return err
+	}
+	clientOf(w).lease = lease // while memory is short, slow readers are cut off earlier
 	if asked.follow {
 		return a.followEvents(w, r, asked)
 	}
@@ -119,7 +129,7 @@ func (a eventRoutes) eventsAsked(r *http.Request) (q eventsAsked, err error) {
 // that the answer is not whole.
 func (a eventRoutes) listEvents(w http.ResponseWriter, r *http.Request, asked eventsAsked) error {
 	began := time.Now()
-	ctx, cancel := context.WithTimeoutCause(r.Context(), a.QueryTimeout, errQueryTimeout)
+	ctx, cancel := context.WithTimeoutCause(clientOf(w).lease.With(r.Context()), a.QueryTimeout, errQueryTimeout)
 	defer cancel()
 	begun := &begunWriter{ResponseWriter: w}
 	out := bufio.NewWriterSize(begun, replyBuffer)
@@ -130,7 +140,7 @@ func (a eventRoutes) listEvents(w http.ResponseWriter, r *http.Request, asked ev
 	if asked.newest {
 		read = a.Events.ReadBack
 	}
-	gaps, err := read(ctx, asked.bucket, asked.start, asked.end, func(e *events.Event) error {
+	gaps, err := read(ctx, asked.bucket, asked.start, asked.end, func(e *events.Event) (err error) {
 		if !asked.want.Match(term.Root(e.Body)) {
 			return nil
 		}
@@ -145,7 +155,6 @@ func (a eventRoutes) listEvents(w http.ResponseWriter, r *http.Request, asked ev
 		if buf = eventjson.AppendEvent(buf, e.Time, e.Body); len(buf) < pieceSize {
 			return nil
 		}
-		var err error
 		buf, err = encoded(out, buf)
 		return err
 	})
@@ -183,11 +192,6 @@ func (a eventRoutes) followEvents(w http.ResponseWriter, r *http.Request, asked 
 	default:
 		return &statusError{http.StatusServiceUnavailable, reasonBusy, fmt.Sprintf("busy: %d live tails of events are open, which is the limit", maxTails)}
 	}
-	lease := a.Memory.Lease()
-	defer lease.Release()
-	if err := lease.Grow(2*tailBytes + pieceSize); err != nil {
-		return err
-	}
 	tail, err := a.Events.Follow(asked.bucket, tailBytes)
 	if err != nil {
 		return nearBuckets(a.Store, asked.bucket, err)
@@ -196,8 +200,7 @@ func (a eventRoutes) followEvents(w http.ResponseWriter, r *http.Request, asked 
 	if out, ok := w.(*reply); ok {
 		out.packers = nil // what is held to be compressed comes late
 	}
-	client := clientOf(w)
-	client.end, client.lease = time.Time{}, lease // while memory is short, slow readers are cut off earlier
+	clientOf(w).end = time.Time{}
 	w.Header().Set("Content-Type", "text/event-stream")
 	flush := http.NewResponseController(w)
 	send := func(text []byte) error {

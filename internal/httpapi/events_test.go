@@ -2,19 +2,24 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/eventstest"
+	"dalmatiner/internal/memory"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/term"
 )
 
 // someEvents refuses events at 13 ns.
@@ -227,5 +232,70 @@ func TestStreamedEvents(t *testing.T) {
 	}
 	if got := q("SELECT EVENTS FROM b, EVENTS FROM c AFTER 0 FOR 10000s"); !strings.HasPrefix(got, "404 line 1, column 23: bucket c: unknown bucket") {
 		t.Errorf("an unknown bucket behind a known one: %.200s", got)
+	}
+}
+
+// lentEvents is a store of events whose reads hold the whole of a pool.
+type lentEvents struct {
+	*eventstest.Store
+	pool *memory.Leases
+}
+
+func (s lentEvents) Read(ctx context.Context, bucket string, start, end int64, fn func(*events.Event) error) ([]events.Gap, error) {
+	lease := s.pool.LeaseFor(ctx)
+	defer lease.Release()
+	if err := lease.Grow(1 << 20); err != nil {
+		return nil, err
+	}
+	return s.Store.Read(ctx, bucket, start, end, fn)
+}
+
+// slowClient calls stand for each piece of an answer, while it is written.
+type slowClient struct {
+	*httptest.ResponseRecorder
+	stand func()
+}
+
+func (w slowClient) Write(p []byte) (int, error) {
+	w.stand()
+	return w.ResponseRecorder.Write(p)
+}
+
+// TestSlowReadersOfEventsGiveWay: what the read of a streamed answer holds is awaited with the
+// client, so one that stands still is cut off when others need the memory.
+func TestSlowReadersOfEventsGiveWay(t *testing.T) {
+	for _, target := range []string{
+		"/events?bucket=b&start=0&end=10000", "/?q=" + url.QueryEscape("SELECT EVENTS FROM b LAST 200s"),
+	} {
+		clock := now
+		budget := memory.New(1<<30, func() time.Time { return clock }, nil)
+		store := lentEvents{new(eventstest.Store), budget.NewLeases(memory.LeaseOptions{Name: "event-reads", Limit: 1 << 20, Small: 1 << 20})}
+		long := term.AppendText(term.Begin(nil), strings.Repeat("x", 2*replyBuffer))
+		if _, err := store.Write("b", []events.Event{{Time: 1e9, Body: long}, {Time: 2e9, Body: long}}); err != nil {
+			t.Fatal(err)
+		}
+		o := testOptions(newFakeStore(t))
+		o.Memory = budget.NewLeases(memory.LeaseOptions{Name: "queries", Limit: 64 << 20, Small: 64 << 20})
+		o.Events, o.Points = store, new(durableNow)
+		o.Engine.(*query.Engine).Events = store
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		w := slowClient{httptest.NewRecorder(), func() {
+			clock = clock.Add(2 * time.Second)
+			other := store.pool.Lease()
+			defer other.Release()
+			if err := other.GrowWhenFree(gone, 1<<20); err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: another read gets %v", target, err)
+			}
+		}}
+		New(o).ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+		if got := store.pool.Counts(); w.Code != http.StatusOK || got.CutPressure == 0 {
+			t.Errorf("%s: %d %s\n%+v", target, w.Code, w.Body, got)
+		}
+		for _, p := range budget.Pools() {
+			if p.Use != 0 {
+				t.Errorf("%s: %d bytes of %s are held after the answer", target, p.Use, p.Name)
+			}
+		}
 	}
 }

@@ -76,8 +76,10 @@ func (b *Budget) NewLeases(o LeaseOptions) *Leases {
 // Lease is what one user of a pool was lent. A nil lease is granted everything.
 // Its methods are for one goroutine at a time.
 type Lease struct {
-	of    *Leases
-	bytes atomic.Int64
+	of     *Leases
+	bytes  atomic.Int64
+	main   *Lease   // with which this one is awaited; see LeaseFor
+	beside []*Lease // that are awaited with this one
 
 	// While a client is awaited; under the pool's lock.
 	cut    func(why Cut)
@@ -225,11 +227,14 @@ func (p *Leases) refused(r *Refusal) error {
 
 // Await says that from now on the use of the lease ends when a client does
 // something: finishes its message, or takes its answer. Until Resume or Release it
-// may be cut off, by one call of cut from another goroutine, which must not call
+// may be cut off, by a call of cut from another goroutine, which must not call
 // the lease and makes its user return. Moved tells of the client's progress.
 func (l *Lease) Await(cut func(why Cut)) {
 	if l == nil {
 		return
+	}
+	for _, other := range l.beside {
+		other.Await(cut)
 	}
 	now := l.of.b.now()
 	l.moved.Store(now.UnixNano())
@@ -241,8 +246,12 @@ func (l *Lease) Await(cut func(why Cut)) {
 
 // Moved says that the awaited client has made progress.
 func (l *Lease) Moved() {
-	if l != nil {
-		l.moved.Store(l.of.b.now().UnixNano())
+	if l == nil {
+		return
+	}
+	l.moved.Store(l.of.b.now().UnixNano())
+	for _, other := range l.beside {
+		other.Moved()
 	}
 }
 
@@ -250,6 +259,9 @@ func (l *Lease) Moved() {
 func (l *Lease) Resume() {
 	if l == nil || !l.listed {
 		return
+	}
+	for _, other := range l.beside {
+		other.Resume()
 	}
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
@@ -285,5 +297,6 @@ func (l *Lease) Release() {
 		return
 	}
 	l.Resume()
+	l.leave()
 	l.Shrink(l.bytes.Load())
 }

@@ -224,3 +224,55 @@ func TestLeasesUnderLoad(t *testing.T) {
 		t.Errorf("%d bytes stay lent: %+v", used, c)
 	}
 }
+
+// TestLeasesBesideAreAwaitedToo: what is lent for a client in another pool is awaited with the
+// client's lease, until either is released.
+func TestLeasesBesideAreAwaitedToo(t *testing.T) {
+	clock, b, p := inputPool(1000)
+	reads := b.NewLeases(LeaseOptions{Name: "reads", Limit: 100, Small: 100})
+	c := newClient(p, 10, t)
+	c.Resume()
+	held := reads.LeaseFor(c.With(t.Context()))
+	if err := held.Grow(100); err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	press := func() (Cut, LeaseCounts) { // somebody else needs what is held
+		other := reads.Lease()
+		defer other.Release()
+		if err := other.GrowWhenFree(gone, 50); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		return c.cutFor(), reads.Counts()
+	}
+	clock.advance(2 * grace)
+	if why, _ := press(); why != "" {
+		t.Error("it is cut off while nobody waits for the client")
+	}
+	c.await()
+	clock.advance(2 * grace)
+	c.Moved()
+	if why, _ := press(); why != "" {
+		t.Error("it is cut off though its client moves")
+	}
+	c.Resume()
+	clock.advance(2 * grace)
+	if why, _ := press(); why != "" {
+		t.Error("it is cut off after its client was awaited")
+	}
+	c.await()
+	clock.advance(2 * grace)
+	if why, counts := press(); why != CutPressure || counts.CutPressure != 1 {
+		t.Errorf("one that stands still: %q, %+v", why, counts)
+	}
+	held.Release()
+	if len(c.beside) != 0 || held.Bytes() != 0 {
+		t.Error("a lease that was released is still awaited")
+	}
+	c.await()
+	c.Release()
+	if l := (*Lease)(nil); l.With(t.Context()) != t.Context() || (*Leases)(nil).LeaseFor(c.With(t.Context())) != nil {
+		t.Error("no pool lends something")
+	}
+}

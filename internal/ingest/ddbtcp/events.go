@@ -99,7 +99,7 @@ func (c *conn) readEvents(q *wire.Request) error {
 		return err
 	}
 	start, end := int64(min(q.Start, math.MaxInt64)), int64(min(q.End, math.MaxInt64))
-	gaps, err := c.s.o.Events.Read(c.s.ctx, name, start, end, r.add)
+	gaps, err := c.s.o.Events.Read(r.lease.With(c.s.ctx), name, start, end, r.add)
 	if err != nil {
 		return err
 	}
