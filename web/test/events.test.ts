@@ -41,7 +41,7 @@ afterEach(async () => {
 
 it('explains a query of events', async () => {
   const q = `SELECT EVENTS FROM logs WHERE status >= 500 LAST 1h`
-  tab = await Tab.open(browser, `${node.url}?q=${encodeURIComponent(q)}&view=plan`)
+  tab = await Tab.open(browser, `${node.url}?query=${encodeURIComponent(q)}&view=plan`)
   const plan = tab.page.locator('.plan')
   await plan.waitFor()
   expect(await plan.textContent()).toMatch(/^3 events read, 2 found.*status.*2 of 3 events found/s)
