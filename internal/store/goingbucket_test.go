@@ -1,15 +1,9 @@
 package store
 
 import (
-	"errors"
-	"io"
-	"log/slog"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/durable"
 )
 
 // A bucket is deleted, and a merge writes its segments without its names, before a flush has
@@ -35,17 +29,7 @@ func deletedBucketStarts(t *testing.T, steps string) {
 	const gone = 3
 	clock := newTestClock()
 	mem := namedStore(t, clock, "")
-	open := func() *Store {
-		o := testOptions(mem, clock)
-		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-		byHand(&o)
-		s := mustOpen(t, o)
-		if err := s.replay.All(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
-	s := open()
+	s := openNamed(t, mem, clock)
 	send := func(bucket string) {
 		x := mustSession(t, s, bucket)
 		defer x.Close()
@@ -72,30 +56,8 @@ func deletedBucketStarts(t *testing.T, steps string) {
 			t.Fatalf("step %c: %v", step, err)
 		}
 	}
-	again, err := steps[len(steps)-1] == 'p', s.disk.Log.Sync()
-	mem = whole(mem)
-	s.Crash()
-	if err := errors.Join(err, mem.RemoveAll("/data/catalogue"), durable.SyncDir(mem, "/data")); err != nil {
-		t.Fatal(err)
-	}
-	for start, ends := range []func(*Store) *vfs.MemFS{
-		func(s *Store) *vfs.MemFS { left := whole(mem); s.Crash(); return left },
-		func(s *Store) *vfs.MemFS { mustFlush(t, s); left := whole(mem); s.Crash(); return left },
-		func(s *Store) *vfs.MemFS { s.Crash(); return mem },
-	} {
-		s := open()
-		if lost, _ := sums(s); lost != 0 {
-			t.Errorf("start %d: the account has lost %v", start, s.Account().Lost())
-		}
-		if names, n := s.Damage(); start == 0 && n != 1 || start > 0 && n != 0 {
-			t.Errorf("start %d: damage %v", start, names)
-		}
-		checkDeletedBucket(t, s, start, again)
-		mem = ends(s)
-		if r := mustCheck(t, mem, "/data"); r.Damaged != 0 {
-			t.Errorf("behind start %d the check finds %+v", start, r.Damages)
-		}
-	}
+	again := steps[len(steps)-1] == 'p'
+	startWithoutCatalogue(t, mem, clock, s, func(start int, s *Store) { checkDeletedBucket(t, s, start, again) })
 }
 
 // checkDeletedBucket finds what was deleted gone, and one point where the bucket was created again.
