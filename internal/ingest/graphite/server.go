@@ -147,12 +147,7 @@ func (s *Server) run(nc *conns.Conn, consume func(*conn) error) {
 	c := &conn{s: s, nc: nc, start: *buf, buf: *buf, lease: s.unfinished.Lease(), app: s.newAppender(conns.PeerOf(nc))}
 	err := errors.Join(c.run(consume), c.app.bucket.Close())
 	_ = nc.Close() // nothing is ever written
-	switch why := nc.WhyCut(); {
-	case why != "" && c.lease.Bytes() > 0:
-		s.o.Account.RefuseRequest("graphite_cut_" + why)
-	case why == "" && err != nil:
-		s.log.Log(slog.LevelInfo, "closed", "connection closed", "listener", "graphite", "peer", nc.RemoteAddr().String(), "err", err)
-	}
+	s.refusals.Ended(nc, c.lease.Bytes() > 0, err)
 	if c.lease.Bytes() == 0 {
 		s.buffers.Add(startBuffer - len(c.buf)) // a busy sender's was larger
 	}

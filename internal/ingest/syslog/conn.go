@@ -3,7 +3,6 @@ package syslog
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"os"
 
 	"dalmatiner/internal/ingest/conns"
@@ -17,12 +16,7 @@ func (s *Server) run(nc *conns.Conn) {
 	c.start = c.buf
 	err := c.loop()
 	_ = nc.Close() // nothing is ever written
-	switch why := nc.WhyCut(); {
-	case why != "" && c.lease.Bytes() > 0:
-		s.o.Account.RefuseRequest("syslog_cut_" + why)
-	case why == "" && err != nil:
-		s.log.Log(slog.LevelInfo, "closed", "connection closed", "listener", "syslog", "peer", nc.RemoteAddr().String(), "err", err)
-	}
+	s.refusals.Ended(nc, c.lease.Bytes() > 0, err)
 	if c.lease.Bytes() == 0 {
 		s.buffers.Add(startBuffer - len(c.buf)) // a busy sender's was larger
 	}

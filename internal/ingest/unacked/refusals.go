@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/loglimit"
 )
 
@@ -33,6 +34,17 @@ func (r *Refusals) Count(reason string, peer netip.AddrPort, input []byte) {
 	r.log.Log(slog.LevelWarn, "refused", "input refused", "listener", r.listener, "reason", reason,
 		"peer", netip.AddrPortFrom(peer.Addr().Unmap(), peer.Port()).String(),
 		"input", sample(input))
+}
+
+// Ended notes why a connection is over, where its peer did not just leave: that it was cut off within
+// a message that had leased memory is counted, an error is logged.
+func (r *Refusals) Ended(nc *conns.Conn, leased bool, err error) {
+	switch why := nc.WhyCut(); {
+	case why != "" && leased:
+		r.account.RefuseRequest(r.listener + "_cut_" + why)
+	case why == "" && err != nil:
+		r.log.Log(slog.LevelInfo, "closed", "connection closed", "listener", r.listener, "peer", nc.RemoteAddr().String(), "err", err)
+	}
 }
 
 // sample is the beginning of an input, quoted when it is written.
