@@ -29,7 +29,7 @@ func Fetch(x *Index, list []Change) {
 		}
 	}
 	for _, pair := range a.pairs {
-		kernel.FetchOf(&x.pairs.texts.get(x.pairs.at[pair])[0])
+		kernel.FetchOf(&x.pairs.texts.Get(x.pairs.at[pair])[0])
 	}
 }
 

@@ -99,7 +99,7 @@ func (w *blockWriter) fill(x *Index, id int) (next int, more bool) {
 		if x.at[id] == 0 {
 			continue
 		}
-		w.codec.decode(&w.row, x.rows.get(x.at[id]), x.nodes.ids)
+		w.codec.decode(&w.row, x.rows.Get(x.at[id]), x.nodes.ids)
 		if textBytes(x, &w.row) > longRow {
 			w.long = appendRow(w.long, &w.change, &w.row, w.codec.timestamps, indexTexts{x})
 		} else {

@@ -1,6 +1,7 @@
 package tags
 
 import (
+	"dalmatiner/internal/tags/match"
 	"fmt"
 	"strings"
 
@@ -95,7 +96,7 @@ func (c *Cond) Untagged() (holds func(key []byte) bool, err error) {
 	if !ok {
 		return func([]byte) bool { return false }, nil
 	}
-	m := &matcher{}
+	m := &match.Matcher{}
 	if c.Op != Exists {
 		if m, err = matcherOf(c); err != nil {
 			return nil, fmt.Errorf("%s: %w", c, err)
@@ -103,7 +104,7 @@ func (c *Cond) Untagged() (holds func(key []byte) bool, err error) {
 	}
 	return func(key []byte) bool {
 		value, ok := tag.valueOf(nil, key)
-		return ok && (c.Op == Exists || m.match(value))
+		return ok && (c.Op == Exists || m.Match(value))
 	}, nil
 }
 

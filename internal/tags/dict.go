@@ -2,6 +2,7 @@ package tags
 
 import (
 	"bytes"
+	"dalmatiner/internal/arena"
 	"encoding/binary"
 	"iter"
 
@@ -119,9 +120,9 @@ func (t *table) bytes() int64 { return int64(len(t.slots)) * 8 }
 
 // dict gives texts numbers, small ones, while something holds them.
 type dict struct {
-	texts arena
-	at    []ref    // of each number
-	holds []uint32 // of each number; 0 = the number is free
+	texts arena.Arena
+	at    []arena.Ref // of each number
+	holds []uint32    // of each number; 0 = the number is free
 	free  []uint32
 	table table
 }
@@ -143,7 +144,7 @@ func (d *dict) findHash(text []byte, hash uint32) (number uint32, ok bool) {
 
 // text returns the text of a number that is held. It is valid while it is held.
 func (d *dict) text(number uint32) []byte {
-	block := d.texts.get(d.at[number])
+	block := d.texts.Get(d.at[number])
 	n, size := binary.Uvarint(block)
 	return block[size : size+int(n)]
 }
@@ -194,7 +195,7 @@ func (d *dict) enter(text []byte, hash uint32) (number uint32) {
 	}
 	var size [binary.MaxVarintLen32]byte
 	n := binary.PutUvarint(size[:], uint64(len(text)))
-	at, block := d.texts.take(n + len(text))
+	at, block := d.texts.Take(n + len(text))
 	copy(block[copy(block, size[:n]):], text)
 	d.at[number] = at
 	d.table.add(hash, number)
@@ -209,7 +210,7 @@ func (d *dict) release(number uint32) bool {
 	text := d.text(number)
 	n := len(text)
 	d.table.remove(hashOf(text), number)
-	d.texts.give(d.at[number], uvarintLen(uint64(n))+n)
+	d.texts.Give(d.at[number], uvarintLen(uint64(n))+n)
 	d.free = append(d.free, number)
 	return true
 }
@@ -237,5 +238,5 @@ func (d *dict) all() iter.Seq[uint32] {
 func (d *dict) len() int { return d.table.n }
 
 func (d *dict) bytes() int64 {
-	return d.texts.bytes() + int64(cap(d.at)+cap(d.holds)+cap(d.free))*4 + d.table.bytes()
+	return d.texts.Bytes() + int64(cap(d.at)+cap(d.holds)+cap(d.free))*4 + d.table.bytes()
 }

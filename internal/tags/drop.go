@@ -7,9 +7,10 @@ import (
 	"dalmatiner/internal/postings"
 )
 
-// Drop takes a series out of all collections, with all that is remembered of it, and reports in
-// how many it was. The caller sees to it that no change from before is applied again.
-func (x *Index) Drop(bucket uint64, series metric.SeriesID) (rows int) {
+// Drop takes away what a series was told up to a clock, in all collections and with all that is
+// remembered of it, and reports in how many it was. The caller sees to it that no change from before is
+// applied again.
+func (x *Index) Drop(bucket uint64, series metric.SeriesID, upTo uint64) (rows int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	number, ok := x.buckets.of[bucket]
@@ -20,14 +21,60 @@ func (x *Index) Drop(bucket uint64, series metric.SeriesID) (rows int) {
 	var ids []uint32
 	s := x.byKey.search(hash)
 	for id, ok := s.next(); ok; id, ok = s.next() {
-		if b, _, k, _ := keyOf(x.rows.get(x.at[id])); b == number && metric.Series(bucket, k).Value() == series.Value() {
+		if b, _, k, _ := keyOf(x.rows.Get(x.at[id])); b == number && metric.Series(bucket, k).Value() == series.Value() {
 			ids = append(ids, id)
 		}
 	}
 	for _, id := range ids {
-		x.drop(id, hash)
+		if keepAbove(x, id, upTo) {
+			rows++
+		}
 	}
-	return len(ids)
+	return rows
+}
+
+// keepAbove takes what has a clock up to upTo out of a row, and the row if nothing is left of it. It
+// reports whether there was something.
+func keepAbove(x *Index, id uint32, upTo uint64) (changed bool) {
+	old, r := &x.old, &x.row
+	block := x.rows.Get(x.at[id])
+	n := x.codec.decode(old, block, x.nodes.ids)
+	tags := r.tags[:0]
+	*r = *old
+	for _, g := range old.tags {
+		if g.clock > upTo {
+			tags = append(tags, g)
+		}
+	}
+	r.tags = tags
+	changed = len(tags) < len(old.tags)
+	for _, s := range []*timestamp{&r.seen, &r.left, &r.cleared, &r.named} {
+		if s.some && s.clock <= upTo {
+			*s, changed = timestamp{}, true
+		}
+	}
+	if !r.named.some {
+		r.name = 0
+	}
+	switch {
+	case !changed:
+	case !r.some():
+		x.drop(id, seriesHash(x.buckets.ids[old.bucket], old.key))
+	default:
+		rewrite(x, id, n)
+	}
+	return changed
+}
+
+// rewrite replaces a row, which is n bytes and old, by one with less. Drop and Forget end with it.
+func rewrite(x *Index, id uint32, n int) {
+	b := x.codec.encode(&x.row, x.nodes.get)
+	x.kept.replaced(x, &x.old, &x.row)
+	x.post(id, &x.old, &x.row)
+	at, to := x.rows.Take(len(b))
+	copy(to, b)
+	x.rows.Give(x.at[id], n)
+	x.at[id] = at
 }
 
 // DropBucket drops all series of a bucket.
@@ -42,7 +89,7 @@ func (x *Index) DropBucket(bucket uint64) (rows int) {
 		if at == 0 {
 			continue
 		}
-		if b, _, key, _ := keyOf(x.rows.get(at)); b == number {
+		if b, _, key, _ := keyOf(x.rows.Get(at)); b == number {
 			x.drop(uint32(id), seriesHash(bucket, key))
 			rows++
 		}
@@ -51,13 +98,14 @@ func (x *Index) DropBucket(bucket uint64) (rows int) {
 }
 
 func (x *Index) drop(id, hash uint32) {
-	block := x.rows.get(x.at[id])
+	block := x.rows.Get(x.at[id])
 	n := x.codec.decode(&x.old, block, x.nodes.ids)
 	x.row = row{bucket: x.old.bucket, collection: x.old.collection, tags: x.row.tags[:0]}
+	x.kept.replaced(x, &x.old, &x.row)
 	x.byKey.remove(hash, id)
 	x.post(id, &x.old, &x.row)
 	x.collections.release(x.old.collection)
-	x.rows.give(x.at[id], n)
+	x.rows.Give(x.at[id], n)
 	x.at[id] = 0
 	x.freed = append(x.freed, id)
 }
@@ -92,7 +140,7 @@ func (x *Index) forget(from int, upTo uint64) int {
 
 func (x *Index) forgetRow(id uint32, upTo uint64) {
 	old, r := &x.old, &x.row
-	block := x.rows.get(x.at[id])
+	block := x.rows.Get(x.at[id])
 	n := x.codec.decode(old, block, x.nodes.ids)
 	if old.remembers() == 0 {
 		return
@@ -114,12 +162,7 @@ func (x *Index) forgetRow(id uint32, upTo uint64) {
 		x.drop(id, seriesHash(x.buckets.ids[old.bucket], old.key))
 		return
 	}
-	b := x.codec.encode(r, x.nodes.get)
-	x.post(id, old, r)
-	at, to := x.rows.take(len(b))
-	copy(to, b)
-	x.rows.give(x.at[id], n)
-	x.at[id] = at
+	rewrite(x, id, n)
 }
 
 // recent is the rows that became visible in the present hour and in the one before, by the clocks

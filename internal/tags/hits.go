@@ -107,7 +107,7 @@ func (b *batch) copyRows(ids []uint32, stored bool) {
 	var rows [rowsAhead][]byte
 	for i, id := range ids {
 		if at := x.at[id]; at != 0 { // else it was dropped
-			rows[i] = x.rows.get(at)
+			rows[i] = x.rows.Get(at)
 			kernel.FetchAll(rows[i][:min(len(rows[i]), rowLines*64)])
 		}
 	}
@@ -152,7 +152,7 @@ func (b *batch) pairsOf(row []byte) {
 		if w.known && !w.isPart {
 			if pair, ok := tags.pair(w.number); ok {
 				found = pair + 1
-				kernel.FetchOf(&x.pairs.texts.get(x.pairs.at[pair])[0])
+				kernel.FetchOf(&x.pairs.texts.Get(x.pairs.at[pair])[0])
 			}
 		}
 		b.pairs = append(b.pairs, found)

@@ -2,6 +2,7 @@ package tags
 
 import (
 	"bytes"
+	"dalmatiner/internal/arena"
 	"encoding/binary"
 	"sync"
 	"sync/atomic"
@@ -16,11 +17,10 @@ import (
 type Index struct {
 	mu sync.RWMutex
 
-	rows  arena
-	at    []ref    // of each row's id; 0 = free
-	free  []uint32 // ids
-	freed []uint32 // ids that a lookup may still mean
-	byKey table    // of the series' hashes: a series has a row for each collection
+	rows arena.Arena
+	at   []arena.Ref // of each row's id; 0 = free
+	freeIDs
+	byKey table // of the series' hashes: a series has a row for each collection
 
 	collections dict
 	metrics     dict // names of metrics that changes said
@@ -35,11 +35,18 @@ type Index struct {
 	ofName     postings.Lists // pairs, by the numbers of names
 	remembered int            // rows that remember what was removed
 	recent     recent
+	kept       *digests // nil: nobody wants them
 
 	lookups  atomic.Int64 // that are under way
 	codec    rowCodec     // of changes
 	old, row row
 	text     []byte
+}
+
+// freeIDs are ids of no rows.
+type freeIDs struct {
+	free  []uint32
+	freed []uint32 // that a lookup may still mean
 }
 
 // New returns an empty index.
@@ -78,7 +85,7 @@ func (x *Index) find(hash, bucket, collection uint32, key []byte) (id uint32, ok
 		if id, ok = s.next(); !ok {
 			return 0, false
 		}
-		b, c, k, _ := keyOf(x.rows.get(x.at[id]))
+		b, c, k, _ := keyOf(x.rows.Get(x.at[id]))
 		if b == bucket && c == collection && bytes.Equal(k, key) {
 			return id, true
 		}
@@ -97,7 +104,7 @@ func rowOf(x *Index, collection []byte, bucket uint64, key []byte) (encoded []by
 	if !ok {
 		return nil, false
 	}
-	return x.rows.get(x.at[id]), true
+	return x.rows.Get(x.at[id]), true
 }
 
 // Fits returns an error that wraps ErrLimit where a series would have more than MaxTags tags
@@ -135,13 +142,13 @@ func (x *Index) Apply(c *Change) bool {
 	}
 	if known {
 		x.collections.release(collection) // the row holds it
-		was = x.rows.get(x.at[id])
+		was = x.rows.Get(x.at[id])
 		was = was[:x.codec.decode(old, was, x.nodes.ids)]
 		tags := append(r.tags[:0], old.tags...)
 		*r = *old
 		r.tags = tags
 	} else {
-		*old = row{tags: old.tags[:0]}
+		*old = row{bucket: bucket, tags: old.tags[:0]}
 		*r = row{bucket: bucket, collection: collection, key: c.Key, tags: r.tags[:0]}
 	}
 	x.merge(r, c)
@@ -154,19 +161,20 @@ func (x *Index) Apply(c *Change) bool {
 		id = x.newID()
 		x.byKey.add(hash, id)
 	}
+	x.kept.replaced(x, old, r)
 	x.post(id, old, r)
 	switch {
 	case !known:
-		at, block := x.rows.take(len(b))
+		at, block := x.rows.Take(len(b))
 		copy(block, b)
 		x.at[id] = at
-	case fits(len(was), len(b)):
-		copy(x.rows.get(x.at[id]), b)
+	case arena.Fits(len(was), len(b)):
+		copy(x.rows.Get(x.at[id]), b)
 	default:
 		n := len(was)
-		at, block := x.rows.take(len(b))
+		at, block := x.rows.Take(len(b))
 		copy(block, b)
-		x.rows.give(x.at[id], n)
+		x.rows.Give(x.at[id], n)
 		x.at[id] = at
 	}
 	if !old.visible() && r.visible() {

@@ -2,8 +2,10 @@ package tags
 
 import (
 	"bytes"
+	"dalmatiner/internal/arena"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -35,7 +37,7 @@ func seriesOf(x *Index) string {
 		if at == 0 || !x.inCollection.Set(collectionOf(x, at)).Contains(uint32(id)) {
 			continue
 		}
-		b, c, key, rest := keyOf(x.rows.get(at))
+		b, c, key, rest := keyOf(x.rows.Get(at))
 		s := series{place{x.buckets.ids[b], string(key), string(x.collections.text(c))}, string(key), map[[2]string]string{}}
 		tags, name, named := openTags(rest)
 		if named {
@@ -51,8 +53,8 @@ func seriesOf(x *Index) string {
 	return strings.Join(lines, "\n")
 }
 
-func collectionOf(x *Index, at ref) uint32 {
-	_, c, _, _ := keyOf(x.rows.get(at))
+func collectionOf(x *Index, at arena.Ref) uint32 {
+	_, c, _, _ := keyOf(x.rows.Get(at))
 	return c
 }
 
@@ -75,7 +77,7 @@ func checkHolds(t *rapid.T, x *Index) {
 			continue
 		}
 		live++
-		c.decode(&r, x.rows.get(at), x.nodes.ids)
+		c.decode(&r, x.rows.Get(at), x.nodes.ids)
 		holds[fmt.Sprint("collection ", r.collection)]++
 		if r.named.some {
 			holds[fmt.Sprint("metric ", r.name)]++
@@ -172,8 +174,11 @@ func TestDropsLeaveNothing(t *testing.T) {
 				x.DropBucket(c.Bucket)
 				m.changes = slices.DeleteFunc(m.changes, func(o Change) bool { return o.Bucket == c.Bucket })
 			case 1, 2:
-				x.Drop(c.Bucket, metric.Series(c.Bucket, c.Key))
-				m.changes = slices.DeleteFunc(m.changes, func(o Change) bool { return o.Bucket == c.Bucket && bytes.Equal(o.Key, c.Key) })
+				upTo := rapid.Uint64Range(0, 6).Draw(t, "up to")
+				x.Drop(c.Bucket, metric.Series(c.Bucket, c.Key), upTo)
+				m.changes = slices.DeleteFunc(m.changes, func(o Change) bool {
+					return o.Bucket == c.Bucket && bytes.Equal(o.Key, c.Key) && o.Clock <= upTo
+				})
 			default:
 				x.Apply(&c)
 				m.changes = append(m.changes, c)
@@ -249,7 +254,7 @@ func TestChurnLeavesMemoryFlat(t *testing.T) {
 	var before int64
 	for i := range 6 * live {
 		apply(i)
-		if i >= live && x.Drop(1, metric.Series(1, fmt.Appendf(nil, "\x04base\x06%06d", i-live))) != 1 {
+		if i >= live && x.Drop(1, metric.Series(1, fmt.Appendf(nil, "\x04base\x06%06d", i-live)), math.MaxUint64) != 1 {
 			t.Fatalf("series %d was not there", i-live)
 		}
 		if i == 2*live {
@@ -288,7 +293,7 @@ func TestManyTags(t *testing.T) {
 	if !bytes.Equal(bytesOf(t, again), all) || seriesOf(again) != seriesOf(x) {
 		t.Error("a walk lost some")
 	}
-	x.Drop(1, metric.Series(1, []byte("\x01a")))
+	x.Drop(1, metric.Series(1, []byte("\x01a")), math.MaxUint64)
 	if x.Fits(&second) != nil || len(bytesOf(t, x)) != 0 {
 		t.Error("something is left of it")
 	}

@@ -250,7 +250,7 @@ func (l *lister) rows(fn func(id uint32, key []byte, recent int)) error {
 		if l.recent.Contains(id) {
 			recent = 1
 		}
-		_, _, key, _ := keyOf(l.x.rows.get(l.x.at[id]))
+		_, _, key, _ := keyOf(l.x.rows.Get(l.x.at[id]))
 		fn(id, key, recent)
 	}
 	return nil

@@ -188,7 +188,7 @@ func (l *Loader) add(b *Block) error {
 		}
 	}
 	row := x.codec.encode(r, x.nodes.get)
-	at, to := x.rows.take(len(row))
+	at, to := x.rows.Take(len(row))
 	copy(to, row)
 	id := uint32(len(x.at))
 	x.at, l.hashes = append(x.at, at), append(l.hashes, seriesHash(bucket, r.key))
@@ -231,7 +231,7 @@ func (l *Loader) lists() error {
 		if at == 0 {
 			continue
 		}
-		bucket, collection, _, rest := keyOf(x.rows.get(at))
+		bucket, collection, _, rest := keyOf(x.rows.Get(at))
 		if rest[0]&rowSeen != 0 {
 			collections.Add(collection, uint32(id))
 			buckets.Add(bucket, uint32(id))
@@ -255,12 +255,12 @@ func (l *Loader) lists() error {
 // enter lets a row be found by its series. One that is there twice is applied as changes.
 func (l *Loader) enter(id, hash uint32) error {
 	x := l.x
-	bucket, collection, key, _ := keyOf(x.rows.get(x.at[id]))
+	bucket, collection, key, _ := keyOf(x.rows.Get(x.at[id]))
 	if _, again := x.find(hash, bucket, collection, key); !again {
 		x.byKey.add(hash, id)
 		return nil
 	}
-	n := x.codec.decode(&l.row, x.rows.get(x.at[id]), x.nodes.ids)
+	n := x.codec.decode(&l.row, x.rows.Get(x.at[id]), x.nodes.ids)
 	err := l.postpone(indexTexts{x}, x.codec.timestamps, 0)
 	x.collections.holds[collection]--
 	if l.row.named.some {
@@ -273,7 +273,7 @@ func (l *Loader) enter(id, hash uint32) error {
 	}
 	x.remembered -= l.row.remembers()
 	x.recent.remove(id)
-	x.rows.give(x.at[id], n)
+	x.rows.Give(x.at[id], n)
 	x.at[id] = 0
 	x.free = append(x.free, id)
 	return err

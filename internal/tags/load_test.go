@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -75,7 +76,7 @@ func drawIndex(t *rapid.T, label string) (*Index, model) {
 		if rapid.IntRange(0, 9).Draw(t, "drop") == 0 {
 			c := &m.changes[rapid.IntRange(0, i).Draw(t, "dropped")]
 			bucket, key := c.Bucket, string(c.Key)
-			x.Drop(bucket, metric.Series(bucket, []byte(key)))
+			x.Drop(bucket, metric.Series(bucket, []byte(key)), math.MaxUint64)
 			for j := range m.changes[:i+1] {
 				if c := &m.changes[j]; c.Bucket == bucket && string(c.Key) == key {
 					*c = Change{Bucket: 99, Key: []byte("gone"), Collection: []byte("gone"), Leave: true, Clock: 1}

@@ -3,6 +3,7 @@ package tags
 import (
 	"cmp"
 	"context"
+	"dalmatiner/internal/tags/match"
 	"fmt"
 	"slices"
 
@@ -117,7 +118,7 @@ func (l *lookup) named(name []byte, collection uint32) postings.Set {
 		if !ok {
 			continue
 		}
-		_, _, _, rest := keyOf(x.rows.get(x.at[row]))
+		_, _, _, rest := keyOf(x.rows.Get(x.at[row]))
 		if _, _, named := openTags(rest); !named {
 			own = append(own, row)
 		}
@@ -185,7 +186,7 @@ func impliedOnes(operands []operand) (n int) {
 // implied returns the rows of within for whose keys all of several conditions hold. Each row is
 // looked at once: they lie all over the memory.
 func (l *lookup) implied(operands []operand, within postings.Set) (found postings.Set, err error) {
-	steps, tags, matchers := make([]Step, len(operands)), make([]implied, len(operands)), make([]*matcher, len(operands))
+	steps, tags, matchers := make([]Step, len(operands)), make([]implied, len(operands)), make([]*match.Matcher, len(operands))
 	for i, o := range operands {
 		steps[i].What = o.String()
 		tags[i], _ = impliedTag(o.Tag)
@@ -202,7 +203,7 @@ func (l *lookup) implied(operands []operand, within postings.Set) (found posting
 		for i, tag := range tags {
 			steps[i].Checked++
 			value, ok := tag.valueOf(buf[:], key)
-			if !ok || matchers[i] != nil && !matchers[i].match(value) {
+			if !ok || matchers[i] != nil && !matchers[i].Match(value) {
 				return false
 			}
 			steps[i].Found++
@@ -291,7 +292,7 @@ func (l *lookup) one(c *Cond, within postings.Set) (found postings.Set, err erro
 }
 
 func (l *lookup) leaf(c *Cond, within postings.Set, s *Step) (found postings.Set, err error) {
-	m := &matcher{}
+	m := &match.Matcher{}
 	if c.Op != Exists {
 		if m, err = matcherOf(c); err != nil {
 			return found, fmt.Errorf("%s: %w", c, err)
@@ -302,7 +303,7 @@ func (l *lookup) leaf(c *Cond, within postings.Set, s *Step) (found postings.Set
 		return l.filter(within, s, func(row []byte) bool {
 			_, _, key, _ := keyOf(row)
 			value, ok := tag.valueOf(buf[:], key)
-			return ok && (c.Op == Exists || m.match(value))
+			return ok && (c.Op == Exists || m.Match(value))
 		})
 	}
 	name, ok := l.name(c.Tag)
@@ -313,19 +314,19 @@ func (l *lookup) leaf(c *Cond, within postings.Set, s *Step) (found postings.Set
 		list := l.x.withName.Set(name)
 		s.Lists, s.Postings = 1, list.Len()
 		return within.And(list), nil
-	case m.exact != nil:
-		return l.exact(m.exact, name, within, s), nil
+	case m.Exact != nil:
+		return l.exact(m.Exact, name, within, s), nil
 	case within.Len() < l.x.ofName.Len(name):
 		return l.filter(within, s, func(row []byte) bool {
 			_, _, _, rest := keyOf(row)
 			t, _, _ := openTags(rest)
 			pair, ok := t.pair(name)
-			return ok && m.match(l.x.value(pair))
+			return ok && m.Match(l.x.value(pair))
 		})
 	}
 	var u postings.Union
 	for pair := range l.x.ofName.Set(name).All() {
-		if m.match(l.x.value(pair)) {
+		if m.Match(l.x.value(pair)) {
 			s.Lists++
 			s.Postings += l.x.withPair.Len(pair)
 			l.x.withPair.Collect(&u, pair)
@@ -356,7 +357,7 @@ func (l *lookup) filter(within postings.Set, s *Step, keep func(row []byte) bool
 	var u postings.Union
 	for id := range within.All() {
 		s.Checked++
-		if keep(l.x.rows.get(l.x.at[id])) {
+		if keep(l.x.rows.Get(l.x.at[id])) {
 			u.Add(id)
 		}
 		if err := l.cancelled(); err != nil {

@@ -3,6 +3,7 @@ package tags
 import (
 	"bytes"
 	"context"
+	"dalmatiner/internal/tags/match"
 	"fmt"
 	"regexp"
 	"slices"
@@ -283,14 +284,14 @@ func FuzzRegexp(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, pattern string, value []byte) {
-		m, err := matcherOfRegexp(pattern)
+		m, err := match.Regexp(pattern)
 		if err != nil {
 			return
 		}
 		re := regexp.MustCompile(`\A(?s:` + pattern + `)\z`)
-		values := append([][]byte{value}, m.exact...)
-		for _, v := range append(values, bytes.Join(m.pieces, value)) {
-			if got, want := m.match(v), re.Match(v); got != want {
+		values := append([][]byte{value}, m.Exact...)
+		for _, v := range append(values, bytes.Join(m.Pieces, value)) {
+			if got, want := m.Match(v), re.Match(v); got != want {
 				t.Fatalf("%q on %q: %v, want %v", pattern, v, got, want)
 			}
 		}
@@ -302,7 +303,7 @@ func TestGlobs(t *testing.T) {
 		few := rapid.SliceOfN(rapid.SampledFrom([]byte("ab")), 0, 3)
 		pieces := rapid.SliceOfN(few, 1, 5).Draw(t, "pieces")
 		value := rapid.SliceOfN(rapid.SampledFrom([]byte("ab")), 0, 8).Draw(t, "value")
-		if got, want := matchGlob(pieces, value), naiveGlob(pieces, string(value)); got != want {
+		if got, want := match.Glob(pieces, value), naiveGlob(pieces, string(value)); got != want {
 			t.Fatalf("%q on %q: %v", pieces, value, got)
 		}
 	})

@@ -27,7 +27,7 @@ func (x *Index) Size() Size {
 func (x *Index) Bytes() int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	n := x.rows.bytes() + int64(cap(x.at)+cap(x.free)+cap(x.freed))*4 + x.byKey.bytes()
+	n := x.rows.Bytes() + int64(cap(x.at)+cap(x.free)+cap(x.freed))*4 + x.byKey.bytes()
 	for _, d := range []*dict{&x.collections, &x.metrics, &x.names, &x.pairs} {
 		n += d.bytes()
 	}

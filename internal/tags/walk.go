@@ -42,7 +42,7 @@ func (x *Index) WalkSeries(bucket uint64, key []byte, fn func(*Change) error) er
 	var ids []uint64
 	s := x.byKey.search(hash)
 	for id, ok := s.next(); ok; id, ok = s.next() {
-		b, _, k, _ := keyOf(x.rows.get(x.at[id]))
+		b, _, k, _ := keyOf(x.rows.Get(x.at[id]))
 		if x.buckets.ids[b] == bucket && bytes.Equal(k, key) {
 			ids = append(ids, uint64(hash)<<32|uint64(id))
 		}
@@ -97,14 +97,14 @@ func (x *Index) copyRows(w *walker, ids []uint64) {
 		if order := cmp.Compare(a>>32, b>>32); order != 0 {
 			return order
 		}
-		b1, c1, k1, _ := keyOf(x.rows.get(x.at[uint32(a)]))
-		b2, c2, k2, _ := keyOf(x.rows.get(x.at[uint32(b)]))
+		b1, c1, k1, _ := keyOf(x.rows.Get(x.at[uint32(a)]))
+		b2, c2, k2, _ := keyOf(x.rows.Get(x.at[uint32(b)]))
 		return cmp.Or(cmp.Compare(x.buckets.ids[b1], x.buckets.ids[b2]), bytes.Compare(k1, k2),
 			bytes.Compare(x.collections.text(c1), x.collections.text(c2)))
 	})
 	w.buf = w.buf[:0]
 	for _, id := range ids {
-		w.codec.decode(&w.row, x.rows.get(x.at[uint32(id)]), x.nodes.ids)
+		w.codec.decode(&w.row, x.rows.Get(x.at[uint32(id)]), x.nodes.ids)
 		w.buf = appendRow(w.buf, &w.change, &w.row, w.codec.timestamps, indexTexts{x})
 	}
 }
@@ -115,7 +115,7 @@ func (x *Index) still(id uint64) bool {
 	if at == 0 {
 		return false
 	}
-	bucket, _, key, _ := keyOf(x.rows.get(at))
+	bucket, _, key, _ := keyOf(x.rows.Get(at))
 	return seriesHash(x.buckets.ids[bucket], key) == uint32(id>>32)
 }
 

@@ -204,8 +204,10 @@ func (s *loader) loadRecord(item []byte) error {
 			return nil
 		})
 	case logrecord.SeriesDeleted:
-		for id := range seriesOf(&r) {
-			s.index.Drop(r.Bucket, id)
+		if clock, ok := s.o.upTo(r.Why, r.Incarnation); ok {
+			for id := range seriesOf(&r) {
+				s.index.Drop(r.Bucket, id, clock)
+			}
 		}
 	}
 	return nil

@@ -90,7 +90,7 @@ func (s *Store) merge(ctx context.Context, always bool) error {
 	if !due {
 		return nil
 	}
-	s.forget()
+	s.Forget()
 	f := manifest.File{Kind: manifest.TagBase, Seq: s.o.TakeNumber(), Past: past}
 	for i := range old {
 		f.Replaces = max(f.Replaces, old[i].Seq)

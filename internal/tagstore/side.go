@@ -2,6 +2,7 @@ package tagstore
 
 import (
 	"iter"
+	"math"
 
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
@@ -116,15 +117,32 @@ func seriesOf(r *logrecord.Record) iter.Seq[metric.SeriesID] {
 // dropsPerRecord bounds the series of one record.
 const dropsPerRecord = 4096
 
-// drop takes series out of the index, and notes those that were in it for the next flush. The
-// lock is held.
-func (s *Store) drop(bucket uint64, why logrecord.Reason, incarnation uint64, list iter.Seq[metric.SeriesID]) {
+// upTo returns the clock up to which tags go with their series. Those of series that other nodes have from
+// then on stay, and in a cluster those of expired ones: other nodes may have points of them.
+func (o *Options) upTo(why logrecord.Reason, incarnation uint64) (clock uint64, ok bool) {
+	switch why {
+	case logrecord.Deleted:
+		return incarnation, true
+	case logrecord.Expired:
+		return math.MaxUint64, !o.Shared
+	}
+	return 0, false
+}
+
+// drop takes series out of the index, and notes those that were in it for the next flush, which it
+// returns. The lock is held.
+func (s *Store) drop(bucket uint64, why logrecord.Reason, incarnation uint64, list iter.Seq[metric.SeriesID]) (had []metric.SeriesID) {
+	clock, ok := s.o.upTo(why, incarnation)
+	if !ok {
+		return nil
+	}
 	var rec []byte
 	n := 0
 	for id := range list {
-		if s.index.Drop(bucket, id) == 0 {
+		if s.index.Drop(bucket, id, clock) == 0 {
 			continue
 		}
+		had = append(had, id)
 		if n == 0 {
 			rec = logrecord.AppendSeriesDeleted(nil, bucket, series.None.Group(), why, incarnation)
 		}
@@ -137,4 +155,5 @@ func (s *Store) drop(bucket uint64, why logrecord.Reason, incarnation uint64, li
 	if n > 0 {
 		s.add(rec, n)
 	}
+	return had
 }

@@ -29,13 +29,13 @@ import (
 // MaxChange is the longest change in bytes, encoded.
 const MaxChange = 256 << 10
 
-// Options are what the tags of a store work with. All is required but Node.
+// Options are what the tags of a store work with. All is required but Shared.
 type Options struct {
 	FS     vfs.FS
 	Dir    string // the data directory
 	Logger *slog.Logger
 	Now    func() time.Time
-	Node   uint64 // of changes that are made here
+	Shared bool // several nodes have the tags in common, see Share
 
 	Ledger    *ledger.Ledger
 	Pressure  *backpressure.Control
@@ -88,6 +88,7 @@ type Store struct {
 	merging  sync.Mutex
 	want     chan struct{}
 	counters counters
+	sharing
 }
 
 type counters struct {
@@ -140,11 +141,16 @@ type Refusal struct {
 }
 
 // Apply takes changes, which stay the caller's: each is in the index when it returns, or refused.
-// Those without a clock get the present one and the id of this node. The reason of a refusal wraps
+// Those without a clock get the present one and the id of this node, in list too. The reason of a refusal wraps
 // tags.ErrLimit, buckets.ErrUnknown or *memory.Refusal: while memory is short, what adds a series or a
 // tag is refused, and may be tried again. The error is that of ctx while senders are held back, or
 // of the log, or wraps coordinator.ErrDiskFull: then some of the changes may have been taken.
 func (s *Store) Apply(ctx context.Context, list []tags.Change) (a Applied, err error) {
+	return applyAll(ctx, s, list, s.take)
+}
+
+// applyAll applies the changes that take appends to its first argument, and refuses the others.
+func applyAll(ctx context.Context, s *Store, list []tags.Change, take func([]byte, *tags.Change) ([]byte, error)) (a Applied, err error) {
 	if err := s.wait(ctx); err != nil {
 		return a, err
 	}
@@ -157,8 +163,8 @@ func (s *Store) Apply(ctx context.Context, list []tags.Change) (a Applied, err e
 		if i%fetched == 0 {
 			tags.Fetch(s.index, list[i:min(i+fetched, len(list))])
 		}
-		c := list[i]
-		if enc, err = s.take(enc[:0], &c); err != nil {
+		c := &list[i]
+		if enc, err = take(enc[:0], c); err != nil {
 			s.counters.refused(err)
 			a.Refused = append(a.Refused, Refusal{i, err})
 			continue
@@ -172,7 +178,7 @@ func (s *Store) Apply(ctx context.Context, list []tags.Change) (a Applied, err e
 		if len(part) == 0 {
 			rec = logrecord.AppendTags(rec[:0], c.Bucket)
 		}
-		rec, part = append(rec, enc...), append(part, c)
+		rec, part = append(rec, enc...), append(part, *c)
 	}
 	if len(part) == 0 {
 		return a, nil
@@ -215,11 +221,11 @@ func (s *Store) take(dst []byte, c *tags.Change) ([]byte, error) {
 	if err := s.index.Fits(c); err != nil {
 		return dst, err
 	}
-	if m := s.o.Memory; m.Level() >= memory.NoSeries && s.adds(c) {
-		return dst, &memory.Refusal{Pool: "tags", Used: m.Used(), Limit: m.Limit(), OfPressure: true, Stays: true}
+	if err := room(s, c); err != nil {
+		return dst, err
 	}
 	if c.Clock == 0 {
-		c.Clock, c.Node = s.next(), s.o.Node
+		c.Clock, c.Node = s.next(), s.node
 	}
 	dst = tags.AppendChange(dst, c)
 	if n := len(dst); n > MaxChange {
@@ -229,17 +235,28 @@ func (s *Store) take(dst []byte, c *tags.Change) ([]byte, error) {
 	return dst, nil
 }
 
+// room refuses what needs memory while it is short.
+func room(s *Store, c *tags.Change) error {
+	if m := s.o.Memory; m.Level() >= memory.NoSeries && adds(s, c) {
+		return &memory.Refusal{Pool: "tags", Used: m.Used(), Limit: m.Limit(), OfPressure: true, Stays: true}
+	}
+	return nil
+}
+
 // adds reports whether a change needs memory of its own: it names a series that its collection has
 // not, or a tag that the series has not.
-func (s *Store) adds(c *tags.Change) bool {
+func adds(s *Store, c *tags.Change) bool {
 	return !c.Leave && !tags.Given{In: s.index}.Has(c)
 }
 
 // refused counts a change that was not taken.
 func (c *counters) refused(err error) {
-	if errors.As(err, new(*memory.Refusal)) {
+	switch {
+	case errors.As(err, new(*memory.Refusal)):
 		c.noMemory.Add(1)
-	} else {
+	case errors.As(err, new(*DeletedError)), errors.Is(err, errForgotten):
+		c.unchanged.Add(1)
+	default:
 		c.invalid.Add(1)
 	}
 }
@@ -310,7 +327,8 @@ func (s *Store) Deleting() (done func(bucket uint64, why logrecord.Reason, incar
 		defer s.order.Unlock()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.drop(bucket, why, incarnation, slices.Values(series))
+		had := s.drop(bucket, why, incarnation, slices.Values(series))
+		s.gone(bucket, why, incarnation, had, series)
 	}
 }
 
@@ -322,9 +340,6 @@ func (s *Store) DropBucket(bucket uint64) {
 	defer s.mu.Unlock()
 	s.index.DropBucket(bucket)
 }
-
-// forget forgets what has been removed for long.
-func (s *Store) forget() { s.index.Forget(incarnation.Expired(s.o.Now())) }
 
 // Stats are of tags.
 type Stats struct {

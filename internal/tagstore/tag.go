@@ -11,7 +11,13 @@ import (
 )
 
 // Tagger is the coordinator.Tagger of a store.
-type Tagger struct{ Of *Store }
+type Tagger struct {
+	Of *Store
+	// Through takes the changes, on their way to the store; nil: they go to it.
+	Through interface {
+		Apply(ctx context.Context, list []tags.Change) (Applied, error)
+	}
+}
 
 // Tag implements coordinator.Tagger.
 func (t Tagger) Tag(ctx context.Context, list []tags.Change, neverWait bool) (out coordinator.Tagged, err error) {
@@ -28,7 +34,11 @@ func (t Tagger) Tag(ctx context.Context, list []tags.Change, neverWait bool) (ou
 	if neverWait && s.full() {
 		return out, fmt.Errorf("%w: %d bytes of changes of tags are not flushed", coordinator.ErrHeldBack, s.Unflushed())
 	}
-	a, err := s.Apply(ctx, unknown)
+	apply := s.Apply
+	if t.Through != nil {
+		apply = t.Through.Apply
+	}
+	a, err := apply(ctx, unknown)
 	for _, r := range a.Refused {
 		switch {
 		case errors.As(r.Err, new(*memory.Refusal)):

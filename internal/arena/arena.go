@@ -1,19 +1,20 @@
-package tags
+// Package arena keeps blocks of bytes in few pieces of memory.
+package arena
 
 import "math/bits"
 
-// arena is blocks of bytes without a pointer to each. What is given back is used again for a
+// Arena is blocks of bytes without a pointer to each. What is given back is used again for a
 // block of the same class, so nothing has to move.
-type arena struct {
+type Arena struct {
 	chunks [][]byte
 	used   int // units of the last chunk that has several blocks
 	last   int // that chunk
-	free   [arenaClasses]ref
+	free   [arenaClasses]Ref
 	places []int // of chunks that were given back
 }
 
-// ref says where a block is: its first unit. 0 is none.
-type ref uint32
+// Ref says where a block is: its first unit. 0 is none.
+type Ref uint32
 
 const (
 	unit       = 4       // bytes
@@ -39,16 +40,16 @@ func classFor(n int) (class, units int) {
 	return fineUnits + power*coarseClasses + steps - coarseClasses, (steps + 1) << shift
 }
 
-// take returns a block of n bytes or a few more, not cleared.
-func (a *arena) take(n int) (ref, []byte) {
+// Take returns a block of n bytes or a few more, not cleared.
+func (a *Arena) Take(n int) (Ref, []byte) {
 	units := max(1, (n+unit-1)/unit)
 	if units > largeUnits {
 		return a.own(units * unit)
 	}
 	class, units := classFor(units)
 	if r := a.free[class]; r != 0 {
-		block := a.get(r)[:units*unit]
-		a.free[class] = ref(block[0]) | ref(block[1])<<8 | ref(block[2])<<16 | ref(block[3])<<24
+		block := a.Get(r)[:units*unit]
+		a.free[class] = Ref(block[0]) | Ref(block[1])<<8 | Ref(block[2])<<16 | Ref(block[3])<<24
 		return r, block
 	}
 	if len(a.chunks) == 0 || a.used+units > chunkUnits {
@@ -57,21 +58,21 @@ func (a *arena) take(n int) (ref, []byte) {
 			a.used = 1 // so that no block is 0
 		}
 	}
-	r := ref(a.last*chunkUnits + a.used)
+	r := Ref(a.last*chunkUnits + a.used)
 	a.used += units
-	return r, a.get(r)[:units*unit]
+	return r, a.Get(r)[:units*unit]
 }
 
 // own makes a chunk for one block.
-func (a *arena) own(n int) (ref, []byte) {
+func (a *Arena) own(n int) (Ref, []byte) {
 	if len(a.chunks) == 0 {
-		a.take(1) // as no block is 0
+		a.Take(1) // as no block is 0
 	}
 	chunk := make([]byte, n)
-	return ref(a.place(chunk) * chunkUnits), chunk
+	return Ref(a.place(chunk) * chunkUnits), chunk
 }
 
-func (a *arena) place(chunk []byte) int {
+func (a *Arena) place(chunk []byte) int {
 	if n := len(a.places); n > 0 {
 		at := a.places[n-1]
 		a.places = a.places[:n-1]
@@ -82,13 +83,13 @@ func (a *arena) place(chunk []byte) int {
 	return len(a.chunks) - 1
 }
 
-// get returns a block and what lies behind it.
-func (a *arena) get(r ref) []byte {
+// Get returns a block and what lies behind it.
+func (a *Arena) Get(r Ref) []byte {
 	return a.chunks[r/chunkUnits][r%chunkUnits*unit:]
 }
 
-// give gives back a block that was taken with n bytes.
-func (a *arena) give(r ref, n int) {
+// Give gives back a block that was taken with n bytes.
+func (a *Arena) Give(r Ref, n int) {
 	units := max(1, (n+unit-1)/unit)
 	if units > largeUnits {
 		at := int(r / chunkUnits)
@@ -97,14 +98,14 @@ func (a *arena) give(r ref, n int) {
 		return
 	}
 	class, _ := classFor(units)
-	block := a.get(r)
+	block := a.Get(r)
 	next := a.free[class]
 	block[0], block[1], block[2], block[3] = byte(next), byte(next>>8), byte(next>>16), byte(next>>24)
 	a.free[class] = r
 }
 
-// fits reports whether blocks of n and of m bytes are of one class.
-func fits(n, m int) bool {
+// Fits reports whether blocks of n and of m bytes are of one class.
+func Fits(n, m int) bool {
 	n, m = max(1, (n+unit-1)/unit), max(1, (m+unit-1)/unit)
 	if n > largeUnits || m > largeUnits {
 		return n == m
@@ -114,7 +115,7 @@ func fits(n, m int) bool {
 	return a == b
 }
 
-func (a *arena) bytes() (n int64) {
+func (a *Arena) Bytes() (n int64) {
 	for _, c := range a.chunks {
 		n += int64(cap(c)) + 24
 	}
