@@ -34,10 +34,11 @@ const (
 	BadTimestamp                // the timestamp lies more than 417 days from the slot
 	SameHash                    // the series is new, and another one has its hash
 	TooLarge                    // the body of the event is too long; no point is refused for it
+	Unconfirmed                 // fewer nodes than asked for have confirmed the point in time; it may be stored all the same
 	NumReasons    = iota        // the number of reasons
 )
 
-var reasonNames = [NumReasons]string{"future", "expired", "bad_type", "disk_full", "empty_name", "bucket_deleted", "series_limit", "memory", "overload", "bad_timestamp", "same_hash", "too_large"}
+var reasonNames = [NumReasons]string{"future", "expired", "bad_type", "disk_full", "empty_name", "bucket_deleted", "series_limit", "memory", "overload", "bad_timestamp", "same_hash", "too_large", "unconfirmed"}
 
 // String returns the name under which the reason is reported, in lower case. It panics for
 // a value that is no reason.
@@ -260,6 +261,13 @@ func (a *Account) RefuseRequests(reason string, n uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.requests[reason] += n
+}
+
+// Empty reports whether nothing was ever counted.
+func (a *Account) Empty() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.buckets)+len(a.lost)+len(a.recovered)+len(a.requests) == 0
 }
 
 // Totals returns the counts of every bucket by its id, since the data directory was made.

@@ -28,6 +28,8 @@ type Info struct {
 	TTL        int64  // points; 0 keeps them for ever
 	Grace      int64  // ns, event reordering window
 	HPTS       bool   // every point has a timestamp in nanoseconds
+
+	Copies int // n, in what a node says of a bucket of its cluster; 0: that of the ring. A store does not keep it
 }
 
 // Deletion is what is remembered of a deleted bucket: its name, and when it was

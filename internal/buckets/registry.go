@@ -37,7 +37,7 @@ type Registry[B Bucket] struct {
 func NewRegistry[B Bucket]() *Registry[B] {
 	return &Registry[B]{
 		byName: make(map[string]B), byID: make(map[uint64]B), Hash: metric.BucketID,
-		deleted: deletions{ids: make(map[uint64]struct{}), last: make(map[string]uint64)},
+		deleted: deletions{ids: make(map[uint64]struct{}), last: make(map[string]Deletion)},
 	}
 }
 
@@ -127,15 +127,20 @@ func (r *Registry[B]) newID(info *Info) (uint64, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	id := r.Hash(info.Name, info.Resolution, info.HPTS, r.deleted.clock(info.Name))
+	return id, r.checkID(info.Name, id)
+}
+
+// checkID refuses an id that another bucket has or had. The lock is held.
+func (r *Registry[B]) checkID(name string, id uint64) error {
 	if b, ok := r.byID[id]; ok {
-		return 0, fmt.Errorf("%w: %s would have the id %016x, which bucket %s has; choose another name",
-			ErrInvalid, metric.Quoted(info.Name), id, metric.Quoted(b.Info().Name))
+		return fmt.Errorf("%w: %s would have the id %016x, which bucket %s has; choose another name",
+			ErrInvalid, metric.Quoted(name), id, metric.Quoted(b.Info().Name))
 	}
 	if _, deleted := r.deleted.ids[id]; deleted {
-		return 0, fmt.Errorf("%w: %s would have the id %016x, which a deleted bucket had; choose another name",
-			ErrInvalid, metric.Quoted(info.Name), id)
+		return fmt.Errorf("%w: %s would have the id %016x, which a deleted bucket had; choose another name",
+			ErrInvalid, metric.Quoted(name), id)
 	}
-	return id, nil
+	return nil
 }
 
 // Deletion describes the deletion of a bucket now.
@@ -212,18 +217,21 @@ const deletionCost = 160
 // may still lie in files or in the log.
 type deletions struct {
 	ids   map[uint64]struct{}
-	last  map[string]uint64 // clock of the last deletion of a name
-	names int64             // bytes of the names in last
-	from  uint64            // any name may have been deleted before this clock, unknown to us; 0 = none
+	last  map[string]Deletion // of each name
+	names int64               // bytes of the names in last
+	from  uint64              // any name may have been deleted before this clock, unknown to us; 0 = none
 }
 
 // clock returns the clock of the last deletion of a name, 0 for none.
-func (d *deletions) clock(name string) uint64 { return max(d.last[name], d.from) }
+func (d *deletions) clock(name string) uint64 { return max(d.last[name].Clock, d.from) }
 
 func (d *deletions) add(b Deletion) {
 	d.ids[b.ID] = struct{}{}
-	if _, again := d.last[b.Name]; !again {
+	last, again := d.last[b.Name]
+	if !again {
 		d.names += int64(len(b.Name))
 	}
-	d.last[b.Name] = max(d.last[b.Name], b.Clock)
+	if !again || b.Clock > last.Clock {
+		d.last[b.Name] = b
+	}
 }

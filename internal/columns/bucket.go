@@ -104,10 +104,7 @@ func (b *Bucket) Width() int {
 
 // SeriesID is the id under which the index has a metric.
 func (b *Bucket) SeriesID(key []byte) metric.SeriesID {
-	if b.HPTS {
-		return metric.Timestamped(b.ID, key)
-	}
-	return metric.Series(b.ID, key)
+	return metric.ValuesOf(b.ID, key, b.HPTS)
 }
 
 // bind gives a metric a free column, and the one behind it for its timestamps.

@@ -12,6 +12,7 @@ import (
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/version"
+	"dalmatiner/internal/wal"
 )
 
 // Deletion is series that are taken out of a bucket.
@@ -19,14 +20,34 @@ type Deletion struct {
 	Bucket         *Bucket
 	DeleteSequence uint64
 	Why            logrecord.Reason
-	Incarnation    uint64 // 0 where they expired
+	Incarnation    uint64 // that they have from then on, or go on to have; 0 where they expired
+
+	// Elsewhere says that another node has made the deletion: series that have its incarnation or a
+	// higher one stay, and it is remembered of those that are not there.
+	Elsewhere bool
 
 	Series []version.Tombstone // that are gone by now
 	Head   head.Deleted        // what it held of them
 
+	absent []version.Tombstone // of series that are not there, and remembered
+
 	lsn uint64 // of the last record
 	rec []byte
 }
+
+// IDs returns the series that are gone by now, and those that were not there and are remembered.
+func (d *Deletion) IDs() []metric.SeriesID {
+	ids := make([]metric.SeriesID, 0, len(d.Series)+len(d.absent))
+	for _, list := range [][]version.Tombstone{d.Series, d.absent} {
+		for i := range list {
+			ids = append(ids, list[i].ID)
+		}
+	}
+	return ids
+}
+
+// LSN is the position of the last record of the deletion, 0 where it had none.
+func (d *Deletion) LSN() wal.LSN { return wal.LSN(d.lsn) }
 
 // refOf is the column that a deleted series had.
 func refOf(t *version.Tombstone) series.Ref { return series.At(t.Group, int(t.Column)) }
@@ -69,15 +90,58 @@ func (t *Table) Delete(d *Deletion, ids []metric.SeriesID) error {
 	if b.deleted {
 		return buckets.Unknown(b.Name)
 	}
-	err := t.deleteAll(d, ids)
-	if d.Why == logrecord.Deleted && len(d.Series) > 0 {
-		for i := range d.Series {
-			d.Series[i].LSN = d.lsn
-		}
-		t.PublishTombstones(b.ID, d.Series)
-		t.Unflushed.AddTombstones(b, d.Series)
+	var absent []metric.SeriesID
+	if d.Elsewhere {
+		ids, absent = d.news(&t.Index, ids)
 	}
+	err := t.deleteAll(d, ids)
+	if err == nil {
+		err = d.remember(t, absent)
+	}
+	if d.Why == logrecord.Expired || len(d.Series)+len(d.absent) == 0 {
+		return err
+	}
+	for _, list := range [][]version.Tombstone{d.Series, d.absent} {
+		for i := range list {
+			list[i].LSN = d.lsn
+		}
+	}
+	all := slices.Concat(d.Series, d.absent)
+	t.PublishTombstones(b.ID, all)
+	t.Unflushed.AddTombstones(b, all)
 	return err
+}
+
+// news returns those of the series of which the deletion is news: which are there, and which are not.
+func (d *Deletion) news(index *series.Index, ids []metric.SeriesID) (here, absent []metric.SeriesID) {
+	for _, id := range ids {
+		switch {
+		case d.Incarnation <= d.Bucket.Incarnations.Of(id):
+		case index.Has(id):
+			here = append(here, id)
+		default:
+			absent = append(absent, id)
+		}
+	}
+	return here, absent
+}
+
+// remember logs and notes the deletion of series that are not there.
+func (d *Deletion) remember(t *Table, ids []metric.SeriesID) error {
+	for part := range slices.Chunk(ids, head.Width) {
+		list := make([]version.Tombstone, len(part))
+		for i, id := range part {
+			list[i] = d.tombstone(id, series.None)
+		}
+		if err := t.logDeletion(d, series.None.Group(), list); err != nil {
+			return err
+		}
+		for _, id := range part {
+			d.Bucket.Incarnations.Raise(id, d.Incarnation)
+		}
+		d.absent = append(d.absent, list...)
+	}
+	return nil
 }
 
 // PublishTombstones adds tombstones to those of a bucket that readers see. The lock of
@@ -165,8 +229,10 @@ func (t *Table) logDeletion(d *Deletion, group uint32, list []version.Tombstone)
 	for i := range list {
 		d.rec = logrecord.AppendDeleted(d.rec, int(list[i].Column), list[i].ID)
 	}
-	lsn, err := t.o.Log.Delete(d.rec, d.Why == logrecord.Deleted) // what was deleted must not come back
-	d.lsn = uint64(lsn)
+	lsn, err := t.o.Log.Delete(d.rec, d.Why != logrecord.Expired) // what was deleted must not come back
+	if err == nil {
+		d.lsn = uint64(lsn)
+	}
 	return err
 }
 
@@ -185,7 +251,7 @@ func (t *Table) drop(d *Deletion, s version.Tombstone, key []byte, last series.R
 // without a name.
 func (t *Table) dropPlace(d *Deletion, s version.Tombstone, last series.Ref) {
 	since := uint64(0)
-	if d.Why == logrecord.Deleted && refOf(&s) != series.None {
+	if d.Why != logrecord.Expired && refOf(&s) != series.None {
 		since = d.lsn
 	}
 	left := d.Bucket.placed(last, s.ID)

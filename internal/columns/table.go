@@ -177,12 +177,12 @@ func (t *Table) TakeBucket(name string) (giveBack func(), err error) {
 	return func() { t.o.Names.Add(-n) }, nil
 }
 
-// DeleteBucket takes a bucket out of the registry and of what the next flush names. log
-// brings the deletion into the log and then calls apply, in one moment of a flush. The
-// error is that of log, or buckets.ErrUnknown where the bucket was deleted before.
-func (t *Table) DeleteBucket(b *Bucket, now time.Time, log func(d buckets.Deletion, apply func()) error) error {
+// DeleteBucket takes a bucket out of the registry and of what the next flush names, by the
+// deletion that of returns. log brings it into the log and then calls apply, in one moment of a
+// flush. The error is that of log, or buckets.ErrUnknown where the bucket was deleted before.
+func (t *Table) DeleteBucket(b *Bucket, of func() buckets.Deletion, log func(d buckets.Deletion, apply func()) error) error {
 	return b.Change(func() error {
-		d := t.o.Buckets.Deletion(b, now)
+		d := of()
 		return log(d, func() { t.forgetBucket(b, d) })
 	})
 }

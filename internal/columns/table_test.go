@@ -219,12 +219,12 @@ func TestDeletedBuckets(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := errors.New("no log")
-	if err := w.DeleteBucket(w.b, w.now, func(buckets.Deletion, func()) error { return failed }); !errors.Is(err, failed) {
+	if err := w.DeleteBucket(w.b, func() buckets.Deletion { return w.o.Buckets.Deletion(w.b, w.now) }, func(buckets.Deletion, func()) error { return failed }); !errors.Is(err, failed) {
 		t.Fatal(err)
 	}
 	taken := func(_ buckets.Deletion, apply func()) error { apply(); return nil }
 	for i, want := range []error{nil, buckets.ErrUnknown} {
-		if err := w.DeleteBucket(w.b, w.now, taken); !errors.Is(err, want) {
+		if err := w.DeleteBucket(w.b, func() buckets.Deletion { return w.o.Buckets.Deletion(w.b, w.now) }, taken); !errors.Is(err, want) {
 			t.Fatalf("deletion %d: %v", i, err)
 		}
 	}

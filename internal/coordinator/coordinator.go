@@ -41,6 +41,10 @@ type Options struct {
 	// NeverWait refuses points where the sender would be held back: a sender that
 	// cannot be slowed down would lose them without their being counted.
 	NeverWait bool
+	// Copies says that the points are copies: another node has counted them as what its
+	// senders sent, and has judged how old and how new they may be. Here they count in the
+	// ledger of copies, and any slot is taken.
+	Copies bool
 	// Report is told what became of the points of each commit, by cause, in the order
 	// of the commits and once for each: at the earliest inside Commit, at the latest
 	// before WaitDurable of the commit's token returns without an error, and from any

@@ -52,7 +52,7 @@ type Options struct {
 	Pressure *backpressure.Control
 
 	// Deleting is called before series are taken out of a bucket, and done behind it, with those
-	// that are gone.
+	// that are gone, and those that were not there and are remembered as deleted.
 	Deleting func() (done func(bucket uint64, why logrecord.Reason, incarnation uint64, series []metric.SeriesID))
 
 	Replayed func(ctx context.Context) error // waits until a start has all of the log in memory
@@ -168,40 +168,46 @@ func (x *Deleter) check(more int) error {
 }
 
 // deleteSlice deletes series at once and returns how many there still were.
-// Nobody can begin one of them anew before all is done: that takes the bucket's
-// lock. One that began anew since it was chosen is the same series. clock is that of
+// One that began anew since it was chosen is the same series. clock is that of
 // the slice before, and becomes that of this one.
 func (x *Deleter) deleteSlice(ctx context.Context, b *columns.Bucket, ids []metric.SeriesID, clock *uint64) (n int64, err error) {
+	d := columns.Deletion{Bucket: b, Why: logrecord.Deleted}
+	err = x.slice(ctx, &d, ids, func() {
+		*clock = x.o.Columns.Deletions.Next(*clock, x.o.Now())
+		d.Incarnation = *clock
+	})
+	x.counters.series.Add(int64(len(d.Series)))
+	return int64(len(d.Series)), err
+}
+
+// slice does a deletion of series at once, which begin completes. Nobody can begin one of them anew
+// before all is done: that takes the bucket's lock.
+func (x *Deleter) slice(ctx context.Context, d *columns.Deletion, ids []metric.SeriesID, begin func()) error {
 	x.o.Gate.Lock()
 	defer x.o.Gate.Unlock()
 	switch {
 	case x.o.Gate.Closed():
-		return 0, version.ErrClosed
+		return version.ErrClosed
 	case ctx.Err() != nil:
-		return 0, ctx.Err()
+		return ctx.Err()
 	}
 	if err := x.check(len(ids)); err != nil { // another call may delete as well
-		return 0, err
+		return err
 	}
 	// A flush from here on, and a merge that begins from here on, has a number
 	// or a PurgedThrough that is not lower.
-	*clock = x.o.Columns.Deletions.Next(*clock, x.o.Now())
-	d := columns.Deletion{Bucket: b, DeleteSequence: x.o.Dir.TakeDeletion(), Why: logrecord.Deleted, Incarnation: *clock}
-	err = x.delete(&d, ids)
-	n = x.Count(&d)
-	x.counters.series.Add(n)
-	return n, err
+	begin()
+	d.DeleteSequence = x.o.Dir.TakeDeletion()
+	err := x.delete(d, ids)
+	x.Count(d)
+	return err
 }
 
 // delete takes series out of a bucket, with their tags.
 func (x *Deleter) delete(d *columns.Deletion, ids []metric.SeriesID) error {
 	done := x.o.Deleting()
 	err := x.o.Columns.Delete(d, ids)
-	gone := make([]metric.SeriesID, len(d.Series))
-	for i := range d.Series {
-		gone[i] = d.Series[i].ID
-	}
-	done(d.Bucket.ID, d.Why, d.Incarnation, gone)
+	done(d.Bucket.ID, d.Why, d.Incarnation, d.IDs())
 	return err
 }
 

@@ -18,8 +18,7 @@ type unit struct {
 	captures  Captures
 	base      wal.LSN // records below were in the head before the first capture
 	positions Positions
-	account   []byte
-	lsn       wal.LSN // the account holds all records below
+	accounts  manifest.Accounts
 	changes   columns.Changes
 	buckets   []buckets.Info
 	highest   []manifest.Highest   // slots that are flushed with it
@@ -32,7 +31,7 @@ type unit struct {
 // capture takes what is to be written: first the groups' sealed blocks and late
 // points, then, in one moment, the account, the new series and the end of the
 // log, or of what is counted of it. A series defined after that moment has its
-// record above u.lsn, which stays in the log.
+// record above that, which stays in the log.
 func (f *Flusher) capture() *unit {
 	u := &unit{base: f.o.HeadEnd(), rarely: f.Rarely()}
 	for i, g := range f.o.Columns.Groups.All() {
@@ -56,13 +55,14 @@ func (f *Flusher) capture() *unit {
 	unflushed := &f.o.Columns.Unflushed
 	unflushed.DropGone()
 	f.o.Ledger.Snapshot(func() {
-		u.lsn = f.o.AccountEnd()
-		u.account = f.o.Ownerless.Snapshot(&u.positions, f.o.Lost.CountedAgain(&u.positions))
+		end := f.o.AccountEnd()
+		u.accounts.AccountLSN = uint64(end)
+		u.accounts.Account, u.accounts.Copies = snapshot(&u.positions, f.o.Ownerless, f.o.Lost)
 		u.changes = unflushed.Take(f.needed.Load())
 		more := version.CountDeleted(u.changes.Tombstones)
 		u.forget, u.early = f.o.Manifest.Outlived(incarnation.Expired(f.o.Now()), f.o.MaxDeletions()-more)
 		u.buckets = f.o.Buckets.Infos()
-		f.takeSides(u.lsn)
+		f.takeSides(end)
 	})
 	return u
 }

@@ -94,8 +94,7 @@ func (f *Flusher) edit(u *unit, m *manifest.Segment) manifest.Edit {
 		Tombstones:      u.changes.Tombstones,
 		ReplayPosition:  u.positions.Base,
 		ReplayPositions: u.positions.Own,
-		Account:         u.account,
-		AccountLSN:      uint64(u.lsn),
+		Accounts:        u.accounts,
 		NextSeq:         f.o.Dir.NextNumber(),
 		Catalogue:       f.o.Catalogue.Mark(),
 		Highest:         u.highest,
@@ -145,7 +144,7 @@ func (f *Flusher) publish(u *unit, seg *version.Segment) {
 }
 
 // lowWater is the first position in the log that a restart needs.
-func (u *unit) lowWater() wal.LSN { return min(u.lsn, u.positions.Lowest()) }
+func (u *unit) lowWater() wal.LSN { return min(wal.LSN(u.accounts.AccountLSN), u.positions.Lowest()) }
 
 // forget forgets the deletions of series that an edit did that is committed.
 func (f *Flusher) forget(upTo uint64, early int64) {

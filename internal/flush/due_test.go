@@ -23,7 +23,7 @@ func TestDue(t *testing.T) {
 	addSeries(one, 1)
 	limit, pressure := 100*one.Unflushed.Need(), backpressure.New(backpressure.Options{})
 	f := New(Options{
-		FlushBytes: limit, Pressure: pressure, Columns: table,
+		Sizes: Sizes{FlushBytes: limit}, Pressure: pressure, Columns: table,
 		Clock: clock.New(func() time.Time { return time.Unix(0, 0) }),
 	})
 	after := func(calls int) (due bool) {

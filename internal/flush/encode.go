@@ -37,10 +37,10 @@ type Chunk struct {
 }
 
 const (
-	// ShareSize is about how much memory a flush takes to put chunks in order: for
+	// DefaultShareSize is about how much memory a flush takes to put chunks in order: for
 	// those that it copies, and for lists. All chunks at once could be as much as
 	// what is flushed, when there is least of it.
-	ShareSize = 20 << 20
+	DefaultShareSize = 20 << 20
 
 	// maxShares bounds the shares of a bucket's series: the first byte of their
 	// ids tells them apart.

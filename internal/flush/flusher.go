@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -73,12 +74,18 @@ type Options struct {
 	HeadEnd, AccountEnd func() wal.LSN
 	Ownerless, Lost     *Losses // that the next start counts again, unless a flush settles them
 
-	FlushBytes   int64        // sealed bytes that make a flush due
+	Sizes
 	MaxDeletions func() int64 // remembered; the oldest beyond them are forgotten
 
 	Step      func(step int)      // called after each step; tests crash there
 	Took      func(time.Duration) // called after each flush
 	Committed func()              // called when there is something new to merge
+}
+
+// Sizes are the bytes that a flush goes by.
+type Sizes struct {
+	FlushBytes int64 // sealed, that make a flush due
+	ShareSize  int64 // in which a flush puts chunks in order, see DefaultShareSize
 }
 
 // Flusher writes what is sealed into segments, one flush at a time, and lets the log forget it.
@@ -95,8 +102,11 @@ type Flusher struct {
 
 	last     atomic.Int64 // flush, by the steady clock
 	dueFor   atomic.Int32 // seconds that Due has found much to flush
-	share    atomic.Int64 // memory that the next flush takes, see Need
-	counters counters
+	counting sync.Mutex   // one count at a time
+	share    atomic.Int64 // memory that the next flush takes for its chunks, see Need
+	// sealedShare is what share has without blocks that are not sealed.
+	sealedShare atomic.Int64
+	counters    counters
 }
 
 type counters struct{ flushes, nanos, bytes, points, forgotten atomic.Int64 }

@@ -7,21 +7,39 @@ import (
 	"dalmatiner/internal/account"
 )
 
-// Losses are the losses of one cause in the account whose records the next start would read
+// Losses are the losses of one cause in an account whose records the next start would read
 // again, and count again: those that are not below the replay position of their group. The
 // snapshot of the account that a flush commits leaves them out. A replay counts into them
 // beside flushes; their methods may be called concurrently.
 type Losses struct {
-	account *account.Account
-	cause   string
+	cause string
 
 	mu     sync.Mutex
-	groups map[uint32]*lossList
+	points lossesOf
+	copies lossesOf
 }
 
-// NewLosses returns losses that are counted in the account under a cause.
-func NewLosses(a *account.Account, cause string) *Losses {
-	return &Losses{account: a, cause: cause, groups: make(map[uint32]*lossList)}
+// lossesOf are those in the account of points, or in the ledger of copies.
+type lossesOf struct {
+	account *account.Account
+	groups  map[uint32]*lossList
+}
+
+// NewLosses returns losses that are counted under a cause, in the account of points or in the
+// ledger of copies.
+func NewLosses(points, copies *account.Account, cause string) *Losses {
+	return &Losses{
+		cause:  cause,
+		points: lossesOf{points, make(map[uint32]*lossList)},
+		copies: lossesOf{copies, make(map[uint32]*lossList)},
+	}
+}
+
+func (r *Losses) of(ofCopies bool) *lossesOf {
+	if ofCopies {
+		return &r.copies
+	}
+	return &r.points
 }
 
 // lossList is the losses of a group.
@@ -31,24 +49,28 @@ type lossList struct {
 	rest        []byte // of the others: distance to the one before, points
 }
 
-// Count counts points of a record of a group as lost. Records may come in any order.
-func (r *Losses) Count(group uint32, lsn, points uint64) {
+// Count counts points of a record of a group as lost, ofCopies where its counts are those of copies.
+// Records may come in any order.
+func (r *Losses) Count(group uint32, ofCopies bool, lsn, points uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := r.groups[group]
+	of := r.of(ofCopies)
+	l := of.groups[group]
 	if l == nil {
 		l = &lossList{first: lsn, last: lsn, points: points}
-		r.groups[group] = l
+		of.groups[group] = l
 	} else if lsn < l.last {
 		l.insert(lsn, points)
 	} else {
 		l.add(lsn, points)
 	}
-	r.account.Lose(r.cause, points)
+	of.account.Lose(r.cause, points)
 }
 
 // CountOnce counts points as lost whose records no start reads again.
-func (r *Losses) CountOnce(points uint64) { r.account.Lose(r.cause, points) }
+func (r *Losses) CountOnce(ofCopies bool, points uint64) {
+	r.of(ofCopies).account.Lose(r.cause, points)
+}
 
 // add appends a loss.
 func (l *lossList) add(lsn, points uint64) {
@@ -78,48 +100,49 @@ func (l *lossList) insert(lsn, points uint64) {
 	}
 }
 
-// Snapshot returns a snapshot of the account without the losses that a start counts which
-// has these replay positions, and without those of other causes. Losses below the replay
-// positions are dropped: these only grow.
-func (r *Losses) Snapshot(f *Positions, without ...account.Loss) []byte {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.account.Snapshot(append(without, r.again(f))...)
+// snapshot returns snapshots of the account of points and of the ledger of copies, without the
+// losses that a start counts which has these replay positions. Losses below the replay positions are
+// dropped: these only grow. A ledger of copies in which nothing was ever counted is nil.
+func snapshot(f *Positions, all ...*Losses) (points, copies []byte) {
+	var again, copiesAgain []account.Loss
+	for _, r := range all {
+		r.mu.Lock()
+		defer r.mu.Unlock() // what is counted meanwhile is not in the snapshots
+		again = append(again, account.Loss{Cause: r.cause, Points: r.points.again(f)})
+		copiesAgain = append(copiesAgain, account.Loss{Cause: r.cause, Points: r.copies.again(f)})
+	}
+	if points = all[0].points.account.Snapshot(again...); !all[0].copies.account.Empty() {
+		copies = all[0].copies.account.Snapshot(copiesAgain...)
+	}
+	return points, copies
 }
 
-// CountedAgain returns the losses that a start counts which has these replay positions, for
-// the Snapshot of others, and drops those below.
-func (r *Losses) CountedAgain(f *Positions) account.Loss {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.again(f)
-}
-
-func (r *Losses) again(f *Positions) account.Loss {
-	var again uint64
+func (r *lossesOf) again(f *Positions) (points uint64) {
 	for group, l := range r.groups {
 		if !l.settle(f.Of(group)) {
 			delete(r.groups, group)
 			continue
 		}
-		again += l.sum()
+		points += l.sum()
 	}
-	return account.Loss{Cause: r.cause, Points: again}
+	return points
 }
 
 // Any reports whether there are any.
 func (r *Losses) Any() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.groups) > 0
+	return len(r.points.groups)+len(r.copies.groups) > 0
 }
 
 // Bytes returns their memory.
 func (r *Losses) Bytes() (n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, l := range r.groups {
-		n += int64(cap(l.rest))
+	for _, groups := range []map[uint32]*lossList{r.points.groups, r.copies.groups} {
+		for _, l := range groups {
+			n += int64(cap(l.rest))
+		}
 	}
 	return n
 }

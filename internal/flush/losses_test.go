@@ -16,7 +16,7 @@ func TestSnapshotsLeaveOutWhatIsFoundAgain(t *testing.T) {
 	const cause, other = "log_record_without_series", "blocks"
 	for range 200 {
 		a := account.New()
-		l := NewLosses(a, cause)
+		l := NewLosses(a, account.New(), cause)
 		a.Lose(other, 7)
 		var all []loss
 		lsn, at := uint64(0), Positions{Own: []manifest.ReplayPosition{{Group: 0}, {Group: 1}, {Group: 2}}}
@@ -24,14 +24,18 @@ func TestSnapshotsLeaveOutWhatIsFoundAgain(t *testing.T) {
 			lsn += 1 + r.Uint64N(1<<(4*r.IntN(6)))
 			n := loss{r.Uint64N(3), lsn, r.Uint64N(300)}
 			all = append(all, n)
-			l.Count(uint32(n.group), n.lsn, n.points)
+			l.Count(uint32(n.group), false, n.lsn, n.points)
 			if r.IntN(4) > 0 {
 				continue
 			}
 			f := &at.Own[r.IntN(3)]
 			f.LSN = max(f.LSN, lsn+1-min(lsn, r.Uint64N(1<<(4*r.IntN(6)))))
 			b, want, total := account.New(), uint64(0), uint64(0)
-			if err := b.Restore(l.Snapshot(&at)); err != nil {
+			points, copies := snapshot(&at, l)
+			if copies != nil {
+				t.Fatal("a ledger of copies without any is written")
+			}
+			if err := b.Restore(points); err != nil {
 				t.Fatal(err)
 			}
 			for _, n := range all {
@@ -61,13 +65,13 @@ func TestSnapshotsLeaveOutWhatIsFoundAgain(t *testing.T) {
 func TestLossesOutOfOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(rand.Uint64(), 5))
 	for range 200 {
-		lost := NewLosses(account.New(), "log_record_damaged")
+		lost := NewLosses(account.New(), account.New(), "log_record_damaged")
 		at := map[uint64]uint64{}
 		for range 1 + r.IntN(20) {
 			lsn, n := 1+r.Uint64N(100), 1+r.Uint64N(9)
 			if at[lsn] == 0 {
 				at[lsn] = n
-				lost.Count(7, lsn, n)
+				lost.Count(7, false, lsn, n)
 			}
 		}
 		for floor := uint64(0); floor <= 101; floor += 1 + r.Uint64N(30) {
@@ -77,8 +81,8 @@ func TestLossesOutOfOrder(t *testing.T) {
 					want += n
 				}
 			}
-			if got := lost.CountedAgain(&Positions{Base: floor}); got.Points != want {
-				t.Fatalf("%d points are lost at or above %d, want %d: %v", got.Points, floor, want, at)
+			if got := lost.points.again(&Positions{Base: floor}); got != want {
+				t.Fatalf("%d points are lost at or above %d, want %d: %v", got, floor, want, at)
 			}
 		}
 	}

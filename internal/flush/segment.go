@@ -61,7 +61,7 @@ func (f *Flusher) fillSegment(u *unit, w *segment.Writer, m *manifest.Segment) e
 	// In the order of the segment's index: the chunks of a partition, and those
 	// of a series, then lie together in the file.
 	var encoder Encoder
-	err := encoder.Each(&u.captures, ShareSize, func(e *Chunk) error {
+	err := encoder.Each(&u.captures, f.o.ShareSize, func(e *Chunk) error {
 		ranges.Add(e.Bucket, e.Number)
 		marks.Add(e.Bucket, hole.PrefixOf(e.ID), e.Number, e.Marked)
 		return w.Add(e.Bucket, segment.Hash(e.ID), e.Number, int(e.Points), e.Data)

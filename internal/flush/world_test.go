@@ -184,9 +184,13 @@ func (w *world) waits() {
 		n, _ := g.FlushChunks()
 		chunks += n
 	}
+	w.Flusher.Count()
 	p := w.Pressure
 	w.Printf("  waits: changes of series %d, tombstones %d, chunks %d, sealed %s, late %s; need %s", w.Columns.Unflushed.Len(), w.Columns.Unflushed.Tombstones(),
-		chunks, some(p.Sealed()), some(p.Late()), some(w.Flusher.Need()))
+		chunks, some(p.Sealed()), some(p.Late()), some(w.Flusher.SealedNeed()))
+	if n := w.Flusher.Need() - w.Flusher.SealedNeed(); n > 0 {
+		w.Printf(", and with blocks more")
+	}
 	files, err := w.Disk.List("/data/flush")
 	w.Must(err)
 	slices.Sort(files)

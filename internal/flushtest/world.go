@@ -116,8 +116,8 @@ func New(s *golden.Script, o Options) *World {
 		Log: w.Log, Ledger: w.Ledger, Manifest: w.Manifest, Catalogue: w.Catalogue, Damage: &w.Damage,
 		Columns: w.Columns, Buckets: w.Buckets, Arenas: &w.Arenas, Versions: w.Versions, Dir: w.Dir,
 		Pressure: w.Pressure, Sealers: w.Sealers,
-		HeadEnd: w.Log.End, AccountEnd: w.Log.End, Ownerless: flush.NewLosses(w.Account, "ownerless"), Lost: flush.NewLosses(w.Account, "lost"),
-		Sides: o.Sides, FlushBytes: FlushBytes, MaxDeletions: func() int64 { return 1 << 20 },
+		HeadEnd: w.Log.End, AccountEnd: w.Log.End, Ownerless: flush.NewLosses(w.Account, w.Ledger.Copies(), "ownerless"), Lost: flush.NewLosses(w.Account, w.Ledger.Copies(), "lost"),
+		Sides: o.Sides, Sizes: flush.Sizes{FlushBytes: FlushBytes, ShareSize: flush.DefaultShareSize}, MaxDeletions: func() int64 { return 1 << 20 },
 		Step: step, Took: func(time.Duration) {}, Committed: func() { w.Committed++ },
 	})
 	s.T.Cleanup(w.close)
@@ -257,7 +257,7 @@ func (w *World) Series(text string) (b *columns.Bucket, key []byte) {
 // Drop deletes a bucket.
 func (w *World) Drop(name string) {
 	b := w.Buckets.Get(name)
-	w.Must(w.Columns.DeleteBucket(b, w.Now, func(d buckets.Deletion, apply func()) error {
+	w.Must(w.Columns.DeleteBucket(b, func() buckets.Deletion { return w.Buckets.Deletion(b, w.Now) }, func(d buckets.Deletion, apply func()) error {
 		return w.Ledger.ChangeTwice(logrecord.AppendBucketDeleted(nil, &d), apply)
 	}))
 	sealed, late := w.Columns.DropGroups(b)

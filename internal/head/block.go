@@ -182,6 +182,17 @@ func (b *block) held(held *Mask) {
 	}
 }
 
+// bytes returns the memory of a block, which is more than it takes when it is sealed.
+func (b *block) bytes() (n int64) {
+	if b.table != nil {
+		return b.table.bytes()
+	}
+	for i := range b.parts {
+		n += int64(len(b.parts[i].Words)) * 8
+	}
+	return n
+}
+
 // free gives the memory of a block back.
 func (b *block) free() {
 	if b.table != nil {

@@ -1,6 +1,10 @@
 package head
 
-import "slices"
+import (
+	"slices"
+
+	"dalmatiner/internal/chunk"
+)
 
 // MaxOpen is how many blocks of a group take writes at a time, at most. Four cover senders
 // that lag each other by three block heights. Each costs up to height × Width × 8 bytes.
@@ -206,6 +210,31 @@ func (s *blocks) held(held *Mask) {
 			b.held(held)
 		}
 	}
+}
+
+// chunks returns about how many chunks of so many columns the blocks add to a batch when they are
+// sealed, and how many bytes a flush copies of the blocks that share their chunks.
+func (s *blocks) chunks(columns int, waiting *batch) (n, copied int64) {
+	number, counted, before := int64(-1), 0, int64(0) // of the last chunk: its columns, and what is copied once it is shared
+	if i := len(waiting.sealedBlocks) - 1; i >= 0 {
+		t := waiting.sealedBlocks[i]
+		number, counted, before = t.start/chunk.Slots, t.full, t.bytes()
+	}
+	for _, list := range [2][]*block{s.closed, s.open} {
+		for _, b := range list {
+			if b.set == 0 { // its series were deleted
+				continue
+			}
+			if at := b.start / chunk.Slots; at != number {
+				number, counted, before = at, 0, b.bytes()
+			} else {
+				copied, before = copied+before+b.bytes(), 0
+			}
+			more := max(0, min(b.set, columns-counted))
+			n, counted = n+int64(more), counted+more
+		}
+	}
+	return n, copied
 }
 
 // appendChunks appends the numbers of the chunks in which blocks have slots of

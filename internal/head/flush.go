@@ -80,6 +80,15 @@ func (g *Group) FlushChunks() (n, copied int64) {
 	return n, copied
 }
 
+// BlockChunks returns about how many chunks the group's blocks add to FlushChunks when they are
+// sealed, and how many bytes a flush will copy of them. Both are rather too high: a block knows
+// how many of its cells are set, and not in which columns.
+func (g *Group) BlockChunks() (n, copied int64) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.blocks.chunks(g.Columns().Len(), &g.unflushed.waiting)
+}
+
 // AbortFlush puts back what BeginFlush took, for the next flush. The Capture is not valid any
 // more.
 func (g *Group) AbortFlush() {

@@ -201,3 +201,54 @@ func TestFlushChunks(t *testing.T) {
 		t.Errorf("%d chunks of %d bytes after the flush", n, bytes)
 	}
 }
+
+// What is said of blocks before they are sealed is what is said of them behind that, where a
+// block has one cell a column, or all; it is never less.
+func TestBlockChunks(t *testing.T) {
+	const columns = 3
+	w := point.FromInt(1)
+	for name, c := range map[string]struct {
+		writes []Write
+		few    bool // some cells of a column in a block, and none of others
+	}{
+		"none":                         {},
+		"a point each":                 {writes: []Write{{Slot: 5, Words: []uint64{w, w, w}}}},
+		"a point of one":               {writes: []Write{{Slot: 5, Words: []uint64{0, w}}}},
+		"two blocks of a chunk":        {writes: []Write{{Slot: 0, Words: []uint64{w, w, w}}, {Slot: testHeight, Words: []uint64{w, w, w}}}},
+		"different ones, of a chunk":   {writes: []Write{{Slot: 0, Words: []uint64{w}}, {Slot: testHeight, Words: []uint64{0, w}}}, few: true},
+		"blocks of two chunks":         {writes: []Write{{Slot: 0, Words: []uint64{w, w}}, {Slot: chunk.Slots, Words: []uint64{w, w, w}}}},
+		"one column many times":        {writes: []Write{{Slot: 0, Words: []uint64{w}}, {Slot: 1, Words: []uint64{w}}, {Slot: 2, Words: []uint64{w}}}, few: true},
+		"more blocks than may be open": {writes: []Write{{Words: []uint64{w, w, w}}, {Slot: testHeight, Words: []uint64{w, w, w}}, {Slot: 2 * testHeight, Words: []uint64{w, w, w}}, {Slot: 3 * testHeight, Words: []uint64{w, w, w}}, {Slot: 4 * testHeight, Words: []uint64{w, w, w}}}},
+	} {
+		for _, rows := range []bool{false, true} {
+			g := testGroup(columns)
+			if rows {
+				g.blocks.form.sparse = 0
+			}
+			said := func() (n, copied int64) {
+				n, copied = g.BlockChunks()
+				more, bytes := g.FlushChunks()
+				return n + more, copied + bytes
+			}
+			var sealer Sealer
+			for i, write := range c.writes {
+				if _, err := g.Apply(write, 0, func(*account.Counts) (uint64, error) { return 1, nil }); err != nil {
+					t.Fatal(err)
+				}
+				n, copied := said()
+				if i == len(c.writes)-1 { // the blocks before lie sealed in front of it
+					g.CloseBlocks(func(uint64, int64, int64) bool { return true })
+				}
+				for _, ok := sealer.Seal(g); ok; {
+					_, ok = sealer.Seal(g)
+				}
+				if m, bytes := said(); m > n || m < n && !c.few || bytes > copied {
+					t.Errorf("%s, in rows %t: %d chunks and %d bytes copied are said of blocks, %d and %d behind the sealing", name, rows, n, copied, m, bytes)
+				}
+			}
+			if n, copied := g.BlockChunks(); n != 0 || copied != 0 {
+				t.Errorf("%s: %d chunks and %d bytes of no block", name, n, copied)
+			}
+		}
+	}
+}

@@ -54,7 +54,9 @@ func (t *cellTable) resize(size int) {
 }
 
 // free ends the use of the table. Readers may have it until then.
-func (t *cellTable) free() { t.arena.tables.Add(-int64(len(t.places)) * tableCell) }
+func (t *cellTable) free() { t.arena.tables.Add(-t.bytes()) }
+
+func (t *cellTable) bytes() int64 { return int64(len(t.places)) * tableCell }
 
 // home returns the first entry that may be that of a place + 1.
 func (t *cellTable) home(p uint32) int { return int(p * 0x9E3779B1 >> t.shift) }

@@ -4,6 +4,8 @@
 package incarnation
 
 import (
+	"iter"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,6 +47,14 @@ func (s *Set) Of(id metric.SeriesID) uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.of[id]
+}
+
+// All returns the series of the set and their incarnations, as they are at the call, in no
+// particular order.
+func (s *Set) All() iter.Seq2[metric.SeriesID, uint64] {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return maps.All(maps.Clone(s.of))
 }
 
 // Raise notes an incarnation of a series, if it is higher than the one known.

@@ -25,6 +25,7 @@ type sink struct {
 	width int // columns of a metric: 1, or 2 with timestamps
 
 	neverWait bool           // points that would have to wait are refused
+	copies    bool           // the points were judged elsewhere
 	filler    columns.Filler // gives columns to new series
 	writer    ledger.Writer
 
@@ -37,7 +38,12 @@ type sink struct {
 func (k *sink) points(words []uint64) uint64 { return uint64(len(words) / k.width) }
 
 // slots returns the slots [lo, hi) that are taken now.
-func (k *sink) slots() (lo, hi uint64) { return k.o.Columns.Admitted(k.b) }
+func (k *sink) slots() (lo, hi uint64) {
+	if k.copies {
+		return 0, buckets.MaxSlot
+	}
+	return k.o.Columns.Admitted(k.b)
+}
 
 func (k *sink) refuse(r account.Reason, n uint64) {
 	k.refused.Refused[r] += n

@@ -51,16 +51,11 @@ func (x *Session) Timestamped(key []byte, slot uint64, raw, timestamp uint64) {
 // first reason that holds.
 func (k *sink) refuseTimestamp(key []byte, slot uint64) {
 	lo, hi := k.slots()
-	switch {
-	case len(key) == 0:
-		k.refuse(account.EmptyName, 1)
-	case slot >= hi:
-		k.refuse(account.Future, 1)
-	case slot < lo:
-		k.refuse(account.Expired, 1)
-	default:
-		k.refuse(account.BadTimestamp, 1)
+	reason, ok := outside(key, slot, lo, hi)
+	if !ok {
+		reason = account.BadTimestamp
 	}
+	k.refuse(reason, 1)
 }
 
 // TimestampedPoints takes consecutive points of one metric, TimestampedSize bytes each:

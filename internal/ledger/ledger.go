@@ -43,13 +43,24 @@ type Ledger struct {
 	commit sync.RWMutex
 	log    *wal.Log // set by Use
 	points sheet
+	copies sheet
 	events sheet
 }
 
 // New returns a ledger without a log.
 func New(o Options) *Ledger {
-	return &Ledger{o: o, points: sheet{account: o.Account, record: logrecord.AppendRefused}, events: sheet{account: account.New(), record: logrecord.AppendEventsRefused}}
+	return &Ledger{
+		o: o, points: sheet{account: o.Account, record: logrecord.AppendRefused}, copies: sheet{account: account.New(), record: appendCopiesRefused},
+		events: sheet{account: account.New(), record: logrecord.AppendEventsRefused},
+	}
 }
+
+// Points returns the account of the points that senders sent to this node.
+func (l *Ledger) Points() *account.Account { return l.points.account }
+
+// Copies returns the ledger of copies: the account of the points that this node stores for a
+// cluster, whichever node they were sent to.
+func (l *Ledger) Copies() *account.Account { return l.copies.account }
 
 // Events returns the account of events, which are counted beside points.
 func (l *Ledger) Events() *account.Account { return l.events.account }
@@ -64,17 +75,18 @@ func (l *Ledger) Define(rec []byte, apply func(lsn wal.LSN)) error {
 
 // Change appends a record and applies the change it stands for. The error wraps
 // coordinator.ErrDiskFull where the log has no room.
-func (l *Ledger) Change(rec []byte, apply func()) error { return l.change(rec, false, apply) }
+func (l *Ledger) Change(rec []byte, apply func()) error {
+	return l.change(rec, false, func(wal.LSN) { apply() })
+}
 
 // ChangeTwice is Change for what must not come back where the log is damaged.
-func (l *Ledger) ChangeTwice(rec []byte, apply func()) error { return l.change(rec, true, apply) }
+func (l *Ledger) ChangeTwice(rec []byte, apply func()) error {
+	return l.change(rec, true, func(wal.LSN) { apply() })
+}
 
 // ChangeTwiceAt is ChangeTwice for a change that somebody waits for: apply gets its position.
 func (l *Ledger) ChangeTwiceAt(rec []byte, apply func(lsn wal.LSN)) error {
-	if err := l.CheckRoom(); err != nil {
-		return err
-	}
-	return l.append(rec, true, apply)
+	return l.change(rec, true, apply)
 }
 
 // Delete appends the record of a deletion of series, with twice such that damage in one
@@ -87,11 +99,11 @@ func (l *Ledger) Delete(rec []byte, twice bool) (wal.LSN, error) {
 	return l.put(rec, twice)
 }
 
-func (l *Ledger) change(rec []byte, twice bool, apply func()) error {
+func (l *Ledger) change(rec []byte, twice bool, apply func(lsn wal.LSN)) error {
 	if err := l.CheckRoom(); err != nil {
 		return err
 	}
-	return l.append(rec, twice, func(wal.LSN) { apply() })
+	return l.append(rec, twice, apply)
 }
 
 // append appends a record and calls apply, in one moment of a flush.
@@ -167,7 +179,7 @@ func (l *Ledger) LogRefusals() {
 // logRefusals is LogRefusals. The commit lock is held, at least shared: account and log
 // then agree for who holds it alone.
 func (l *Ledger) logRefusals() {
-	for _, s := range []*sheet{&l.points, &l.events} {
+	for _, s := range []*sheet{&l.points, &l.copies, &l.events} {
 		s.waiting.take(l.CheckRoom, func(bucket uint64, minute int64, c *account.Counts) bool {
 			_, err := l.log.Append(s.record(nil, bucket, minute, c))
 			return err == nil
@@ -175,15 +187,51 @@ func (l *Ledger) logRefusals() {
 	}
 }
 
-// Enter enters counts of the log into the account and calls done, in one moment of a flush.
-func (l *Ledger) Enter(rows *account.Rows, done func()) {
+// CountPoints enters what became of points of a bucket into the account and the log: those that
+// this node took from senders, and that other nodes store. lsn is 0 where there is nothing to wait
+// for. The error wraps coordinator.ErrDiskFull where the log has no room for them; refusals alone
+// wait for it, as those of Refuse.
+func (l *Ledger) CountPoints(bucket uint64, c *account.Counts) (lsn wal.LSN, err error) {
+	switch {
+	case c.Received() == 0:
+		return 0, nil
+	case c.Received() == c.RefusedTotal():
+		return l.Refuse(bucket, c)
+	}
+	minute := l.minute()
+	err = l.change(l.points.record(nil, bucket, minute, c), false, func(at wal.LSN) {
+		lsn = at
+		l.points.account.Add(l.owner(bucket), minute, c)
+	})
+	return lsn, err
+}
+
+// Rows are counts of points and of copies that are on their way into their accounts.
+type Rows struct{ Points, Copies account.Rows }
+
+// Add adds counts to a row of points or of copies.
+func (r *Rows) Add(ofCopies bool, bucket uint64, minute int64, c *account.Counts) {
+	if ofCopies {
+		r.Copies.Add(bucket, minute, c)
+	} else {
+		r.Points.Add(bucket, minute, c)
+	}
+}
+
+// Enter enters counts of the log into the accounts and calls done, in one moment of a flush.
+func (l *Ledger) Enter(rows *Rows, done func()) {
 	l.commit.RLock()
 	defer l.commit.RUnlock()
+	l.enter(&l.points, &rows.Points)
+	l.enter(&l.copies, &rows.Copies)
+	done()
+}
+
+func (l *Ledger) enter(s *sheet, rows *account.Rows) {
 	rows.Take(func(bucket uint64, minute int64, c *account.Counts) bool {
-		l.o.Account.Add(l.owner(bucket), minute, c)
+		s.account.Add(l.owner(bucket), minute, c)
 		return true
 	})
-	done()
 }
 
 // Count calls fn, which counts something in the account, in one moment of a flush.
@@ -207,7 +255,8 @@ func (l *Ledger) Snapshot(fn func()) {
 func (l *Ledger) DeleteBucket(bucket uint64) {
 	l.commit.Lock()
 	defer l.commit.Unlock()
-	l.o.Account.DeleteBucket(bucket)
+	l.points.account.DeleteBucket(bucket)
+	l.copies.account.DeleteBucket(bucket)
 	l.events.account.DeleteBucket(bucket)
 }
 

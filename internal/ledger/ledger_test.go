@@ -150,7 +150,7 @@ func TestSnapshotsAgree(t *testing.T) {
 		done.Go(func() {
 			g := head.NewGroup(id, 7, 60, new(head.Arenas).Of(60), new(history.Journal))
 			into := account.Counts{}
-			w := l.NewWriter(&into)
+			w := l.NewWriter(false, &into)
 			for slot := range int64(writes) {
 				a, err := w.Write(g, &head.Write{Slot: slot, Words: []uint64{point.FromInt(slot)}, Epoch: g.Columns().Epoch()})
 				if err != nil || a.Dead || a.Stale {
@@ -194,14 +194,14 @@ func TestSnapshotsAgree(t *testing.T) {
 // that are gone under their own id.
 func TestEnteredRows(t *testing.T) {
 	l := open(t, &disk{})
-	var rows account.Rows
-	rows.Add(7, 1, &account.Counts{Accepted: 5})
-	rows.Add(8, 1, &account.Counts{Accepted: 2})
+	var rows Rows
+	rows.Add(false, 7, 1, &account.Counts{Accepted: 5})
+	rows.Add(false, 8, 1, &account.Counts{Accepted: 2})
 	entered := false
 	l.Enter(&rows, func() { entered = true })
 	a := l.o.Account
-	if a.Total(7).Accepted != 5 || a.Total(account.DeletedBuckets).Accepted != 2 || !entered || rows.Len() != 0 {
-		t.Errorf("%+v, %+v, entered %t, %d rows are left", a.Total(7), a.Total(account.DeletedBuckets), entered, rows.Len())
+	if a.Total(7).Accepted != 5 || a.Total(account.DeletedBuckets).Accepted != 2 || !entered || rows.Points.Len() != 0 {
+		t.Errorf("%+v, %+v, entered %t, %d rows are left", a.Total(7), a.Total(account.DeletedBuckets), entered, rows.Points.Len())
 	}
 	l.Count(func() { a.Lose("a cause", 1) })
 	l.DeleteBucket(7)

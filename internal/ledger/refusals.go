@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/logrecord"
 )
 
 // sheet is an account, the refusals of it that wait for the log, and how a record of these is
@@ -12,6 +13,14 @@ type sheet struct {
 	account *account.Account
 	waiting refusals
 	record  func(dst []byte, bucket uint64, minute int64, c *account.Counts) []byte
+}
+
+// appendCopiesRefused appends the record of copies that were refused.
+func appendCopiesRefused(dst []byte, bucket uint64, minute int64, c *account.Counts) []byte {
+	at := len(dst)
+	dst = logrecord.AppendRefused(dst, bucket, minute, c)
+	logrecord.MarkCopies(dst[at:])
+	return dst
 }
 
 // refusals are counts that are in the account and not yet in the log. On a full

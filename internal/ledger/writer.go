@@ -13,11 +13,20 @@ type Writer struct {
 	rec  []byte // the log record under construction
 	last wal.LSN
 	into *account.Counts
+
+	sheet    *sheet
+	ofCopies bool
 }
 
-// NewWriter returns a writer. It adds what became of the points to into, which is nil
-// where nobody asks.
-func (l *Ledger) NewWriter(into *account.Counts) Writer { return Writer{l: l, into: into} }
+// NewWriter returns a writer, of copies where the points count in the ledger of copies. It adds
+// what became of the points to into, which is nil where nobody asks.
+func (l *Ledger) NewWriter(ofCopies bool, into *account.Counts) Writer {
+	w := Writer{l: l, into: into, sheet: &l.points, ofCopies: ofCopies}
+	if ofCopies {
+		w.sheet = &l.copies
+	}
+	return w
+}
 
 // Write stores points in a group, logs them and counts them, in one moment of a flush.
 // Where the group says that it is dead or the write stale, nothing of this was done. An
@@ -30,9 +39,12 @@ func (w *Writer) Write(g *head.Group, what *head.Write) (head.Applied, error) {
 	return g.Apply(*what, l.o.Clock.Steady(), func(c *account.Counts) (uint64, error) {
 		var headed int
 		w.rec, headed = logrecord.AppendWrite(w.rec[:0], g.Bucket, g.ID, what, minute, c)
+		if w.ofCopies {
+			logrecord.MarkCopies(w.rec)
+		}
 		lsn, err := l.log.AppendHeaded(w.rec[:headed], w.rec[headed:])
 		if err == nil {
-			l.o.Account.Add(g.Bucket, minute, c)
+			w.sheet.account.Add(g.Bucket, minute, c)
 			w.last = lsn
 			if w.into != nil {
 				w.into.Add(c)
@@ -44,7 +56,7 @@ func (w *Writer) Write(g *head.Group, what *head.Write) (head.Applied, error) {
 
 // Refuse enters refusals of a bucket, as Ledger.Refuse does.
 func (w *Writer) Refuse(bucket uint64, c *account.Counts) error {
-	lsn, err := w.l.Refuse(bucket, c)
+	lsn, err := w.l.refuse(w.sheet, bucket, c)
 	if err != nil {
 		return err
 	}

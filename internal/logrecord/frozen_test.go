@@ -50,12 +50,14 @@ func TestFrozenRecords(t *testing.T) {
 			&tags.Change{Bucket: 1 << 63, Key: []byte("\x01b"), Collection: []byte("c"), Leave: true, Clock: 1, Node: 2}),
 		"events": slices.Concat(AppendEvents(nil, 1<<63, epoch/60, &counts, []eventfile.Event{
 			{Time: epoch*1e9 + 5e6, ID: eventfile.ID{1, 15: 0xff}, Body: []byte("\x83a\x01")}, {Time: epoch * 1e9, ID: eventfile.ID{1, 14: 1}}, {Time: epoch*1e9 + 2e6, ID: eventfile.ID{2}, Body: []byte("b")}})),
-		"refused": AppendRefused(nil, 1, epoch/60, &counts),
-		"row 8":   writeRecord(nil, 1, 70_000, row(false, 0, -128, 127), epoch/60, &counts),
-		"row 16":  writeRecord(nil, 1, 70_000, row(false, 0, -32768, 32767, 5, 6), epoch/60, &counts),
-		"row 32":  writeRecord(nil, 1, 70_000, row(false, 0, -1<<31, 1<<31-1), -epoch/60, &counts),
-		"row 64":  writeRecord(nil, 1, 70_000, mixed, epoch/60, &account.Counts{}),
-		"column":  writeRecord(nil, 1, 70_000, row(true, 1, 2, 3), epoch/60, &account.Counts{Accepted: 3}),
+		"refused": AppendRefused(nil, 1, epoch/60, &counts), "refused copies": ofCopies(AppendRefused(nil, 1, epoch/60, &counts)),
+		"dropped": AppendDeleted(AppendSeriesDeleted(nil, 1, 70_000, Dropped, 0), 255, id), "dropped again": AppendDeleted(AppendSeriesDeleted(nil, 1, 70_000, Dropped, 1<<60+300), 255, id),
+		"copies": ofCopies(writeRecord(nil, 1, 70_000, row(true, 1, 2, 3), epoch/60, &account.Counts{Accepted: 3})),
+		"row 8":  writeRecord(nil, 1, 70_000, row(false, 0, -128, 127), epoch/60, &counts),
+		"row 16": writeRecord(nil, 1, 70_000, row(false, 0, -32768, 32767, 5, 6), epoch/60, &counts),
+		"row 32": writeRecord(nil, 1, 70_000, row(false, 0, -1<<31, 1<<31-1), -epoch/60, &counts),
+		"row 64": writeRecord(nil, 1, 70_000, mixed, epoch/60, &account.Counts{}),
+		"column": writeRecord(nil, 1, 70_000, row(true, 1, 2, 3), epoch/60, &account.Counts{Accepted: 3}),
 	}
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(records)) {
@@ -68,6 +70,9 @@ func TestFrozenRecords(t *testing.T) {
 		b := &p.Info
 		fmt.Fprintf(&text, "%s\n%x\nkind %d bucket %d name %q %d %d %d %d %t ttl %d group %d column %d key %x minute %d counts %s slot %d why %d series %x deleted %x %q words", name, rec,
 			p.Kind, p.Bucket, b.Name, b.Resolution, b.PPF, b.TTL, b.Grace, b.HPTS, p.TTL, p.Group, p.Column, p.Key, p.Minute, countsText(p.Counts), p.Slot, p.Why, p.series, p.Deleted.Clock, p.Deleted.Name)
+		if p.Copies {
+			text.WriteString(" copies")
+		}
 		if len(p.Changes) > 0 {
 			fmt.Fprintf(&text, " changes %x", p.Changes)
 		}
@@ -100,6 +105,11 @@ func TestFrozenRuns(t *testing.T) {
 			p.Kind, p.Bucket, p.Group, ParseRuns(nil, p.Runs), p.Minute, countsText(p.Counts), ParseCells(nil, p.Cells))
 	}
 	frozen.Same(t, "runs.txt", []byte(text.String()))
+}
+
+func ofCopies(rec []byte) []byte {
+	MarkCopies(rec)
+	return rec
 }
 
 func countsText(c account.Counts) string {

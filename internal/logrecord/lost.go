@@ -61,12 +61,17 @@ type LostSlots struct {
 	Bucket      uint64 // id
 	Group       uint32
 	First, Last int64  // slots; Last is one of them
-	Points      uint64 // lost
+	Points      uint64 // lost,
+	Copies      uint64 // and of them those that the ledger of copies counts
 }
 
 // String returns one line for a report.
 func (l *LostSlots) String() string {
-	return fmt.Sprintf("records with %d points of group %d are lost: their slots are %d to %d, where no older value of its series is shown as current", l.Points, l.Group, l.First, l.Last)
+	copies := ""
+	if l.Copies > 0 {
+		copies = fmt.Sprintf(", %d of them copies,", l.Copies)
+	}
+	return fmt.Sprintf("records with %d points%s of group %d are lost: their slots are %d to %d, where no older value of its series is shown as current", l.Points, copies, l.Group, l.First, l.Last)
 }
 
 // LostRanges returns the slots of lost records, in the order of bucket, group and slot. Ranges
@@ -77,12 +82,17 @@ func LostRanges(records []Lost) (out []LostSlots) {
 		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(a.Group, b.Group), cmp.Compare(a.First, b.First))
 	})
 	for _, l := range list {
+		ofCopies := uint64(0)
+		if l.Copies {
+			ofCopies = l.Points
+		}
 		if n := len(out); n > 0 && out[n-1].Bucket == l.Bucket && out[n-1].Group == l.Group && l.First <= out[n-1].Last+1 {
 			out[n-1].Last = max(out[n-1].Last, l.Last)
 			out[n-1].Points += l.Points
+			out[n-1].Copies += ofCopies
 			continue
 		}
-		out = append(out, LostSlots{l.Bucket, l.Group, l.First, l.Last, l.Points})
+		out = append(out, LostSlots{l.Bucket, l.Group, l.First, l.Last, l.Points, ofCopies})
 	}
 	return out
 }

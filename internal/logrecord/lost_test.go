@@ -9,11 +9,11 @@ import (
 func TestLostRangesAreJoined(t *testing.T) {
 	records := []Lost{
 		{10, Head{Bucket: 1, Group: 2, Points: 3, First: 5, Last: 6}},
-		{20, Head{Bucket: 1, Group: 2, Points: 4, First: 7, Last: 7}},
+		{20, Head{Bucket: 1, Group: 2, Points: 4, First: 7, Last: 7, Copies: true}},
 		{30, Head{Bucket: 1, Group: 2, Points: 1, First: 9, Last: 9}},
 		{40, Head{Bucket: 1, Group: 3, Points: 1, First: 7, Last: 7}},
 	}
-	want := []LostSlots{{1, 2, 5, 7, 7}, {1, 2, 9, 9, 1}, {1, 3, 7, 7, 1}}
+	want := []LostSlots{{1, 2, 5, 7, 7, 4}, {1, 2, 9, 9, 1, 0}, {1, 3, 7, 7, 1, 0}}
 	if got := LostRanges(records); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -30,15 +30,26 @@ const (
 	Series        Kind = 4  // a series got its group and column
 	Row           Kind = 5  // points of consecutive columns in one slot
 	Column        Kind = 6  // points of one column in consecutive slots
-	Refused       Kind = 7  // points that were refused
+	Refused       Kind = 7  // points that were refused, or that other nodes store
 	SeriesDeleted Kind = 8  // series of one group were deleted or have expired
 	Runs          Kind = 9  // several runs of points of one group, each of consecutive columns in one slot
 	Tags          Kind = 10 // tags of series were set or removed
 	Events        Kind = 11 // events of one bucket, or what became of those that were not stored
 )
 
+// copies is added to the kind of a record whose counts belong to the ledger of copies: Row, Column,
+// Runs or Refused.
+const copies Kind = 0x40
+
+// MarkCopies makes the counts of a record, which AppendWrite or AppendRefused has made, those of the
+// ledger of copies.
+func MarkCopies(rec []byte) { rec[0] |= byte(copies) }
+
 // Points reports whether records of the kind hold points.
 func (k Kind) Points() bool { return k == Row || k == Column || k == Runs }
+
+// HoldsPoints reports whether a record, of which the first byte is enough, holds points.
+func HoldsPoints(rec []byte) bool { return (Kind(rec[0]) &^ copies).Points() }
 
 // Reason says why series were removed.
 type Reason byte
@@ -47,6 +58,7 @@ type Reason byte
 const (
 	Deleted Reason = 1 // somebody deleted them
 	Expired Reason = 2 // their last points are older than the lifetime
+	Dropped Reason = 3 // other nodes have them from then on; they keep their incarnation
 )
 
 // MaxPoints is the most cells of one record. A point without a timestamp is one cell.
@@ -65,9 +77,10 @@ type Record struct {
 	Group       uint32            // Series, SeriesDeleted, Row, Column, Runs
 	Column      int               // Series, Row, Column
 	Key         []byte            // Series
-	Incarnation uint64            // Series: its own; SeriesDeleted: what the series have from then on
+	Incarnation uint64            // Series: its own; SeriesDeleted: what the series have from then on, or go on to have
 	Minute      int64             // Refused, Row, Column, Runs, Events: of arrival, since 1970
 	Counts      account.Counts    // Refused, Row, Column, Runs, Events: what became of the points or events
+	Copies      bool              // Refused, Row, Column, Runs: the counts belong to the ledger of copies
 	Slot, Last  int64             // Row, Column, Runs: the lowest and the highest slot of the points
 	Why         Reason            // SeriesDeleted
 	Runs        []byte            // Runs: well-formed, for ParseRuns
@@ -124,7 +137,8 @@ func AppendSeries(dst []byte, bucket uint64, group uint32, column int, incarnati
 const deletedSize = 1 + len(metric.SeriesID{})
 
 // AppendSeriesDeleted begins the record of the removal of series of one group. The caller adds
-// each of them with AppendDeleted. The incarnation is 0 for series that have expired.
+// each of them with AppendDeleted. The incarnation is 0 for series that have expired, and what they
+// have for those that are dropped.
 func AppendSeriesDeleted(dst []byte, bucket uint64, group uint32, why Reason, incarnation uint64) []byte {
 	dst = appendHead(dst, SeriesDeleted, bucket)
 	dst = binary.AppendUvarint(dst, uint64(group))
@@ -149,8 +163,8 @@ func (r *Record) DeletedSeries() iter.Seq2[int, metric.SeriesID] {
 	}
 }
 
-// AppendRefused appends the record of the points of a bucket that were refused in a minute
-// since 1970.
+// AppendRefused appends the record of the points of a bucket that arrived in a minute since 1970 and
+// that no other record has: they were refused, or other nodes store them.
 func AppendRefused(dst []byte, bucket uint64, minute int64, c *account.Counts) []byte {
 	dst = appendHead(dst, Refused, bucket)
 	dst = binary.AppendVarint(dst, minute)
@@ -166,7 +180,7 @@ func read(src []byte) reader { return reader{fields.Reader{Src: src}} }
 // record, or more than one, are an error.
 func Parse(src []byte) (r Record, err error) {
 	f := read(src)
-	r.Kind = Kind(f.U8())
+	r.Kind, r.Copies = f.kind()
 	r.Bucket = f.U64()
 	switch r.Kind {
 	case Bucket:
@@ -205,7 +219,7 @@ func Parse(src []byte) (r Record, err error) {
 		r.Why = Reason(f.U8())
 		r.Incarnation = f.Uvarint()
 		r.series = f.Rest()
-		f.Check(r.Why == Deleted && r.Incarnation != 0 || r.Why == Expired && r.Incarnation == 0)
+		f.Check(r.Why == Deleted && r.Incarnation != 0 || r.Why == Expired && r.Incarnation == 0 || r.Why == Dropped)
 		f.Check(len(r.series) > 0 && len(r.series)%deletedSize == 0)
 	case Tags:
 		f.tags(&r)
@@ -221,6 +235,14 @@ func Parse(src []byte) (r Record, err error) {
 		return Record{}, fmt.Errorf("%w of kind %d, %d bytes", errRecord, r.Kind, len(src))
 	}
 	return r, nil
+}
+
+// kind reads the kind of a record, and whether its counts are those of copies.
+func (f *reader) kind() (k Kind, ofCopies bool) {
+	b := Kind(f.U8())
+	k, ofCopies = b&^copies, b&copies != 0
+	f.Check(!ofCopies || k.Points() || k == Refused)
+	return k, ofCopies
 }
 
 func (f *reader) bucket(r *Record) {

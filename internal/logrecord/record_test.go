@@ -32,13 +32,20 @@ func TestDataRecordRoundTrip(t *testing.T) {
 		w := head.Write{Column: rapid.IntRange(0, 255).Draw(t, "column"), Slot: rapid.Int64Range(0, buckets.MaxSlot).Draw(t, "slot"),
 			Words: drawWords(t), Down: rapid.Bool().Draw(t, "down")}
 		c := account.Counts{Accepted: uint64(len(w.Words)), Late: 3}
-		rec := writeRecord(nil, 7, 9, &w, -5, &c)
+		rec, headed := AppendWrite(nil, 7, 9, &w, -5, &c)
+		copied := rapid.Bool().Draw(t, "copies")
+		if copied {
+			MarkCopies(rec)
+		}
+		if h, ok := ParseHead(rec[:headed]); !ok || h.Copies != copied || h.Points != c.Stored() {
+			t.Fatalf("the head is %+v, %t", h, ok)
+		}
 		p, err := Parse(rec)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := head.Write{Column: p.Column, Slot: p.Slot, Words: ParseCells(nil, p.Cells), Down: p.Kind == Column}
-		if !reflect.DeepEqual(got, w) || p.Bucket != 7 || p.Group != 9 || p.Minute != -5 || p.Counts != c {
+		if !reflect.DeepEqual(got, w) || p.Bucket != 7 || p.Group != 9 || p.Minute != -5 || p.Counts != c || p.Copies != copied {
 			t.Fatalf("%+v came back as %+v, %+v", w, got, p)
 		}
 	})
@@ -71,6 +78,8 @@ func FuzzRecord(f *testing.F) {
 	f.Add(AppendDeleted(AppendSeriesDeleted(nil, 3, 4, Deleted, 1<<60), 5, metric.SeriesID{}))
 	f.Add(AppendRefused(nil, 3, 100, &account.Counts{Refused: [account.NumReasons]uint64{account.Future: 2}}))
 	f.Add(writeRecord(nil, 3, 4, &head.Write{Slot: 9, Words: []uint64{point.FromInt(5)}}, 100, &account.Counts{Accepted: 1}))
+	f.Add(ofCopies(writeRecord(nil, 3, 4, &head.Write{Slot: 9, Words: []uint64{point.FromInt(5)}}, 100, &account.Counts{Accepted: 1})))
+	f.Add(AppendDeleted(AppendSeriesDeleted(nil, 3, 4, Dropped, 0), 5, metric.SeriesID{}))
 	f.Add(writeRecord(nil, 3, 4, &head.Write{Words: []uint64{point.FromInt(5), point.FromInt(6)},
 		Runs: []head.Run{{Column: 255, Points: 1, Slot: 9}, {Points: 1, Slot: 3}}}, 100, &account.Counts{Accepted: 2}))
 	f.Fuzz(func(t *testing.T, src []byte) {
@@ -78,6 +87,9 @@ func FuzzRecord(f *testing.F) {
 		p, err := Parse(src)
 		if !bytes.Equal(in, src) {
 			t.Fatal("the parser wrote to its input")
+		}
+		if err == nil && (p.Kind.Points() != HoldsPoints(src) || p.Copies && !p.Kind.Points() && p.Kind != Refused) {
+			t.Fatalf("%+v", p)
 		}
 		if err == nil && p.Kind.Points() {
 			n, _ := cellCount(p.Cells)

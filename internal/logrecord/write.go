@@ -62,6 +62,7 @@ type Head struct {
 	Points      uint64 // how many of its points were stored
 	First, Last int64  // the lowest and the highest slot of its points
 	Minute      int64  // of arrival, since 1970
+	Copies      bool   // its points count in the ledger of copies
 }
 
 // dataHead reads the head of a record with points behind its bucket.
@@ -78,9 +79,11 @@ func (f *reader) dataHead(bucket uint64) (h Head) {
 // ParseHead reads the head of a record with points. ok is false if src is none.
 func ParseHead(src []byte) (h Head, ok bool) {
 	f := read(src)
-	if !Kind(f.U8()).Points() {
+	kind, ofCopies := f.kind()
+	if !kind.Points() {
 		return h, false
 	}
 	h = f.dataHead(f.U64())
+	h.Copies = ofCopies
 	return h, f.Done()
 }

@@ -124,6 +124,7 @@ const (
 	tagLive
 	tagLost
 	tagFound
+	tagCopies
 )
 
 func appendEdit(dst []byte, e *Edit) []byte {
@@ -170,6 +171,9 @@ func appendEdit(dst []byte, e *Edit) []byte {
 	}
 	if e.Account != nil {
 		dst = appendBytes(append(dst, tagAccount), e.Account)
+	}
+	if e.Copies != nil {
+		dst = appendBytes(append(dst, tagCopies), e.Copies)
 	}
 	dst = appendNumber(dst, tagAccountLSN, e.AccountLSN)
 	dst = appendNumber(dst, tagNextSeq, e.NextSeq)
@@ -280,6 +284,8 @@ func (r *reader) field(tag byte, e *Edit) {
 		e.ReplayPositions = append(e.ReplayPositions, ReplayPosition{Group: r.group(), LSN: r.Uvarint()})
 	case tagAccount:
 		e.Account = append([]byte{}, r.bytes()...)
+	case tagCopies:
+		e.Copies = append([]byte{}, r.bytes()...)
 	case tagAccountLSN:
 		e.AccountLSN = r.Uvarint()
 	case tagNextSeq:

@@ -29,7 +29,7 @@ func built(n int) (data []byte, starts []int) {
 		seq := uint64(i + 1)
 		data = appendRecord(data, 6+uint64(i), &Edit{
 			AddSegments: []Segment{{Seq: seq}}, ReplayPosition: 100 * seq, ReplayPositions: []ReplayPosition{{1, 90 * seq}},
-			NextSeq: seq + 1, Account: fmt.Append(nil, "account ", seq), AccountLSN: 95 * seq,
+			NextSeq: seq + 1, Accounts: Accounts{Account: fmt.Append(nil, "account ", seq), AccountLSN: 95 * seq},
 		})
 	}
 	return data, starts
@@ -292,7 +292,7 @@ func FuzzOpen(f *testing.F) {
 		if err != nil {
 			t.Fatalf("I6: %v", err)
 		}
-		e := Edit{Settled: true, Account: []byte("a")}
+		e := Edit{Settled: true, Accounts: Accounts{Account: []byte("a")}}
 		commit(t, m, e)
 		if err := m.Close(); err != nil {
 			t.Fatal(err)

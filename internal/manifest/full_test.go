@@ -81,7 +81,7 @@ func (f *tightFile) WriteAt(p []byte, at int64) (int, error) {
 // room. Only where room cannot be kept may it be that one copy takes the edit alone: that
 // ends the manifest.
 func TestAFullDiskRefusesAnEdit(t *testing.T) {
-	edit := Edit{NextSeq: 50, Account: slices.Repeat([]byte{1, 2}, 50), AccountLSN: 400}
+	edit := Edit{NextSeq: 50, Accounts: Accounts{Account: slices.Repeat([]byte{1, 2}, 50), AccountLSN: 400}}
 	size := int64(len(appendRecord(nil, 9, &edit)))
 	data, _ := built(3)
 	for _, reserves := range []bool{true, false} {

@@ -121,6 +121,7 @@ func drawEdit(rt *rapid.T) Edit {
 		e.Catalogue = rapid.Uint64().Draw(rt, "catalogue")
 		e.NextSeq, e.DeletionsFrom, e.NextGroup = rapid.Uint64().Draw(rt, "next seq"), rapid.Uint64().Draw(rt, "deletions"), rapid.Uint32().Draw(rt, "next group")
 		e.Account = append([]byte{}, rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(rt, "account")...)
+		e.Copies = append([]byte{}, rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(rt, "copies")...)
 		e.Suspect, e.Settled = rapid.Bool().Draw(rt, "suspect"), rapid.Bool().Draw(rt, "settled")
 	}
 	return e
@@ -162,17 +163,17 @@ func TestApply(t *testing.T) {
 	f(Edit{AddSegments: []Segment{{Seq: 2}, {Seq: 1}}, PutBuckets: []buckets.Info{b, a}, NextSeq: 3},
 		State{Segments: []Segment{{Seq: 1}, {Seq: 2}}, Buckets: []buckets.Info{a, b}, LastFlush: 2, NextSeq: 3})
 	b.TTL = 7
-	f(Edit{RemoveSegments: []uint64{1, 9}, PutBuckets: []buckets.Info{b}, NextSeq: 2, Account: []byte{}, AccountLSN: 4},
-		State{Segments: []Segment{{Seq: 2}}, Buckets: []buckets.Info{a, b}, LastFlush: 2, NextSeq: 3, Account: []byte{}, AccountLSN: 4})
+	f(Edit{RemoveSegments: []uint64{1, 9}, PutBuckets: []buckets.Info{b}, NextSeq: 2, Accounts: Accounts{Account: []byte{}, AccountLSN: 4}},
+		State{Segments: []Segment{{Seq: 2}}, Buckets: []buckets.Info{a, b}, LastFlush: 2, NextSeq: 3, Accounts: Accounts{Account: []byte{}, AccountLSN: 4}})
 	f(Edit{RemoveSegments: []uint64{2}, DeleteBuckets: []buckets.Deletion{{ID: 2, Clock: 7, Name: "b"}}, ReplayPositions: []ReplayPosition{{7, 70}, {5, 50}}},
 		State{Buckets: []buckets.Info{a}, DeletedBuckets: []buckets.Deletion{{ID: 2, Clock: 7, Name: "b"}}, LastFlush: 2, NextSeq: 3,
-			Account: []byte{}, AccountLSN: 4, replayPositions: []ReplayPosition{{5, 50}, {7, 70}}})
+			Accounts: Accounts{Account: []byte{}, AccountLSN: 4}, replayPositions: []ReplayPosition{{5, 50}, {7, 70}}})
 	if s.ReplayPositionOf(5) != 50 || s.ReplayPositionOf(6) != 0 {
 		t.Errorf("replay positions %d, %d: want 50 and that of all others", s.ReplayPositionOf(5), s.ReplayPositionOf(6))
 	}
 	f(Edit{ReplayPosition: 60, ReplayPositions: []ReplayPosition{{7, 55}}, PutBuckets: []buckets.Info{b}, DeleteBuckets: []buckets.Deletion{{ID: 1, Clock: 8}}, Suspect: true},
 		State{DeletedBuckets: []buckets.Deletion{{ID: 1, Clock: 8}, {ID: 2, Clock: 7, Name: "b"}}, LastFlush: 2, NextSeq: 3,
-			Account: []byte{}, AccountLSN: 4, ReplayPosition: 60, replayPositions: []ReplayPosition{{7, 55}}, Suspect: true})
+			Accounts: Accounts{Account: []byte{}, AccountLSN: 4}, ReplayPosition: 60, replayPositions: []ReplayPosition{{7, 55}}, Suspect: true})
 	if s.ReplayPositionOf(5) != 60 || s.ReplayPositionOf(7) != 55 {
 		t.Errorf("replay positions %d, %d: want 60 and 55", s.ReplayPositionOf(5), s.ReplayPositionOf(7))
 	}
@@ -254,7 +255,7 @@ func TestCommitRefuses(t *testing.T) {
 	if err := m.Commit(Edit{AddSegments: []Segment{{Seq: 1}}}); err == nil || !strings.Contains(err.Error(), "segment 1") {
 		t.Errorf("a segment twice: %v", err)
 	}
-	if err := m.Commit(Edit{Account: make([]byte, editLimit)}); err == nil || !strings.Contains(err.Error(), "67108864") {
+	if err := m.Commit(Edit{Accounts: Accounts{Account: make([]byte, editLimit)}}); err == nil || !strings.Contains(err.Error(), "67108864") {
 		t.Errorf("too large: %v, want an error that names the limit", err)
 	}
 	commit(t, m, Edit{RemoveSegments: []uint64{1}, AddSegments: []Segment{{Seq: 1, Bytes: 5}}})
@@ -286,7 +287,7 @@ func TestFailure(t *testing.T) {
 		})), 300)
 		commit(t, m, Edit{NextSeq: 1})
 		broken.Store(true)
-		err := m.Commit(Edit{NextSeq: 2, Account: make([]byte, 400)})
+		err := m.Commit(Edit{NextSeq: 2, Accounts: Accounts{Account: make([]byte, 400)}})
 		if fatal != errors.Is(err, errorfs.ErrInjected) {
 			t.Errorf("%s: %v", name, err)
 		}

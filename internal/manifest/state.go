@@ -85,6 +85,26 @@ type ReplayPosition struct {
 // PurgedSegment raises the Purged of a segment.
 type PurgedSegment struct{ Seq, Purged uint64 }
 
+// Accounts are the account of points and the ledger of copies at one moment.
+type Accounts struct {
+	// Account and Copies are opaque, and replace the former ones. nil is unchanged, and in a State
+	// that there never was one; empty is a value.
+	Account, Copies []byte
+	AccountLSN      uint64 // they hold all records of the log below it
+}
+
+func (a *Accounts) apply(e *Accounts) {
+	if e.Account != nil {
+		a.Account = append([]byte{}, e.Account...)
+	}
+	if e.Copies != nil {
+		a.Copies = append([]byte{}, e.Copies...)
+	}
+	if e.AccountLSN != 0 {
+		a.AccountLSN = e.AccountLSN
+	}
+}
+
 // Edit is one atomic change. Zero fields change nothing.
 type Edit struct {
 	AddSegments    []Segment
@@ -111,8 +131,7 @@ type Edit struct {
 	ReplayPositions []ReplayPosition
 	ReplayPosition  uint64
 
-	Account    []byte // opaque, replaces the former one; nil = unchanged, empty is a value
-	AccountLSN uint64 // the account holds all records of the log below it
+	Accounts
 
 	NextSeq   uint64 // these never fall
 	NextGroup uint32
@@ -155,15 +174,14 @@ type State struct {
 	Holes          []hole.Hole // those of deleted buckets go with them
 	Highest        []Highest
 	ReplayPosition uint64 // of the groups that ReplayPositions does not list
-	Account        []byte // nil = there never was one
-	AccountLSN     uint64
-	NextSeq        uint64
-	NextGroup      uint32
-	Catalogue      uint64
-	LastFlush      uint64 // see Edit
-	LastMerged     uint64
-	Lost           []LostSegment
-	Files          []File // sorted by kind and number
+	Accounts
+	NextSeq    uint64
+	NextGroup  uint32
+	Catalogue  uint64
+	LastFlush  uint64 // see Edit
+	LastMerged uint64
+	Lost       []LostSegment
+	Files      []File // sorted by kind and number
 
 	EventAccount    []byte // nil = there never was one
 	EventAccountLSN uint64
@@ -225,7 +243,7 @@ func (s *State) clone() *State {
 	c.DeletedBuckets = append([]buckets.Deletion(nil), s.DeletedBuckets...)
 	c.Tombstones = append([]Tombstones(nil), s.Tombstones...) // their series never change
 	c.Remembered = append([]Tombstones(nil), s.Remembered...)
-	c.Account = slices.Clone(s.Account)
+	c.Account, c.Copies = slices.Clone(s.Account), slices.Clone(s.Copies)
 	c.Lost = append([]LostSegment(nil), s.Lost...)
 	c.Files = append([]File(nil), s.Files...) // their ranges never change
 	c.EventAccount = slices.Clone(s.EventAccount)
@@ -275,12 +293,7 @@ func (s *State) apply(e *Edit) {
 	for _, f := range e.ReplayPositions {
 		s.replayPositions = put(s.replayPositions, f, f.Group, byGroup)
 	}
-	if e.Account != nil {
-		s.Account = append([]byte{}, e.Account...)
-	}
-	if e.AccountLSN != 0 {
-		s.AccountLSN = e.AccountLSN
-	}
+	s.Accounts.apply(&e.Accounts)
 	s.NextSeq = max(s.NextSeq, e.NextSeq)
 	s.DeletionsFrom = max(s.DeletionsFrom, e.DeletionsFrom)
 	s.NextGroup = max(s.NextGroup, e.NextGroup)
@@ -335,8 +348,7 @@ func (s *State) snapshot() *Edit {
 		Highest:         s.Highest,
 		ReplayPositions: s.replayPositions,
 		ReplayPosition:  s.ReplayPosition,
-		Account:         s.Account,
-		AccountLSN:      s.AccountLSN,
+		Accounts:        s.Accounts,
 		NextSeq:         s.NextSeq,
 		NextGroup:       s.NextGroup,
 		DeletionsFrom:   s.DeletionsFrom,

@@ -54,6 +54,14 @@ const timestampBit = 0x80
 // timestamps.
 func Timestamped(bucket uint64, key []byte) SeriesID { return Series(bucket, key).Value() }
 
+// ValuesOf returns the id of the values of the metric key in a bucket, which has timestamps or not.
+func ValuesOf(bucket uint64, key []byte, timestamps bool) SeriesID {
+	if timestamps {
+		return Timestamped(bucket, key)
+	}
+	return Series(bucket, key)
+}
+
 // Value returns the id of the values that belong to the id of values or timestamps.
 func (id SeriesID) Value() SeriesID {
 	id[15] &^= timestampBit

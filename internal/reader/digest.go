@@ -18,18 +18,20 @@ import (
 //
 // Windows have stored the digests of 10 and of 120 chunks; what lies otherwise is
 // decoded.
-func (r *Reader) Digest(ctx context.Context, s Series, timestamps bool, incarnations *incarnation.Set, from, past int64) (uint64, error) {
+//
+// The Stats are those of an aggregate of all these slots: they name the ones that are unknown.
+func (r *Reader) Digest(ctx context.Context, s Series, timestamps bool, incarnations *incarnation.Set, from, past int64) (uint64, Stats, error) {
 	first := max(min(max(from, 0), buckets.MaxSlot/chunk.Slots+1)*chunk.Slots, s.Oldest)
 	end := min(max(past, 0), buckets.MaxSlot/chunk.Slots+1) * chunk.Slots
 	if !r.o.Index.Has(s.ID) || first >= end {
-		return 0, ctx.Err()
+		return 0, Stats{}, ctx.Err()
 	}
 	if err := r.o.Replay(ctx, s.ID); err != nil {
-		return 0, err
+		return 0, Stats{}, err
 	}
 	k, err := r.enter()
 	if err != nil {
-		return 0, err
+		return 0, Stats{}, err
 	}
 	defer k.leave()
 	a := r.aggregator()
@@ -47,7 +49,7 @@ func (r *Reader) Digest(ctx context.Context, s Series, timestamps bool, incarnat
 			sum = chunk.DigestOfSeries(s.ID, n) * d.sum
 		}
 		if incarnations.Of(s.ID) == n { // else the series was deleted meanwhile
-			return sum, err
+			return sum, a.stats, err
 		}
 	}
 }
@@ -121,7 +123,9 @@ func (a *aggregator) digestPairs(ctx context.Context, incarnation uint64, first,
 		number := first / chunk.Slots
 		off := int(first - number*chunk.Slots)
 		n := min(past-first, chunk.Slots-int64(off))
-		if err := a.look.ReadPairs(ctx, a.series, first, words[:n], times[:n]); err != nil {
+		clear(times[:n])
+		how := reading{timestamps: times[:n], stats: &a.stats}
+		if err := a.look.read(ctx, a.series, first, words[:n], how); err != nil {
 			return 0, err
 		}
 		values += chunk.NumberedDigest(number, chunk.DigestWords(words[:n], off))

@@ -52,7 +52,7 @@ func (w *mortal) flush() {
 	w.next++
 	w.lsn += 10
 	m := manifest.Segment{Seq: seq, Generation: seq, Points: 3, Ranges: []manifest.Range{{Bucket: 1, First: 0, Past: 1}}}
-	e := manifest.Edit{AddSegments: []manifest.Segment{m}, Tombstones: w.pending, ReplayPosition: w.lsn, AccountLSN: w.lsn, Account: fmt.Append(nil, seq), NextSeq: w.next}
+	e := manifest.Edit{AddSegments: []manifest.Segment{m}, Tombstones: w.pending, ReplayPosition: w.lsn, Accounts: manifest.Accounts{AccountLSN: w.lsn, Account: fmt.Append(nil, seq)}, NextSeq: w.next}
 	w.write(e)
 	w.disk[seq].Edit.Tombstones = w.pending
 	w.carried[seq], w.pending = w.pending, nil

@@ -75,7 +75,7 @@ func (w *town) flush() {
 	m := manifest.Segment{Seq: seq, Generation: seq, Points: 3, Ranges: w.rangesOf(w.points[seq])}
 	e := manifest.Edit{
 		AddSegments: []manifest.Segment{m}, PutBuckets: w.fresh, DeleteBuckets: w.pending,
-		ReplayPosition: w.lsn, AccountLSN: w.lsn, Account: fmt.Append(nil, seq), NextSeq: w.next,
+		ReplayPosition: w.lsn, Accounts: manifest.Accounts{AccountLSN: w.lsn, Account: fmt.Append(nil, seq)}, NextSeq: w.next,
 	}
 	w.fresh, w.pending = nil, nil
 	w.write(e)

@@ -3,6 +3,7 @@ package recovery
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"dalmatiner/internal/datadir"
@@ -105,7 +106,8 @@ type planner struct {
 	plan     Plan
 	at       map[uint64]*File // that open, by number
 	named    map[uint64]bool
-	dead     map[uint64]bool // do not count any more, by what an edit in effect says
+	segments []manifest.LiveSegment // of which anything is known
+	dead     map[uint64]bool        // do not count any more, by what an edit in effect says
 	adopted  map[uint64]bool
 	lost     map[uint64]*Loss // not there, and not dead
 	outlived map[uint64]bool  // likewise, but nothing that it held counts any more
@@ -128,6 +130,7 @@ func Decide(in Input) Plan {
 	for i := range in.State.Segments {
 		p.named[in.State.Segments[i].Seq] = true
 	}
+	p.segments = p.mentioned()
 	p.whatCounts()
 	p.whatIsLost()
 	p.rescue()
@@ -155,37 +158,41 @@ func (p *planner) speak(e *manifest.Edit, kind manifest.Kind, seq uint64) {
 	p.retire()
 }
 
-// retire notes what does not count any more: what an edit knows and does not list,
-// but for what one that knows of that edit lists nevertheless.
+// retire notes what does not count any more by the word of the last speaker: what its edit
+// knows and does not list, but for what one that knows of that edit lists nevertheless.
+// Those before it have had their say: another speaker only adds to what is listed.
 func (p *planner) retire() {
-	kill := func(kind manifest.Kind, seq uint64) {
-		for i := range p.spoken {
-			s := &p.spoken[i]
-			if seq <= last(s.edit, kind) && !s.live(seq) && !slices.ContainsFunc(p.spoken, func(o speaker) bool {
-				return o.edit != s.edit && last(o.edit, s.kind) >= s.seq && o.live(seq)
-			}) {
-				p.dead[seq] = true
-				return
-			}
+	s := &p.spoken[len(p.spoken)-1]
+	for _, of := range p.segments {
+		if of.Seq <= last(s.edit, of.Kind) && !p.dead[of.Seq] && !s.live(of.Seq) && !slices.ContainsFunc(p.spoken, func(o speaker) bool {
+			return o.edit != s.edit && last(o.edit, s.kind) >= s.seq && o.live(of.Seq)
+		}) {
+			p.dead[of.Seq] = true
 		}
 	}
+}
+
+// mentioned returns every segment that is there or that somebody names, once.
+func (p *planner) mentioned() []manifest.LiveSegment {
+	all := make(map[manifest.LiveSegment]bool)
 	for i := range p.in.Files {
-		kill(p.in.Files[i].Kind, p.in.Files[i].Seq)
+		all[manifest.LiveSegment{Kind: p.in.Files[i].Kind, Seq: p.in.Files[i].Seq}] = true
 	}
 	for i := range p.in.State.Segments {
-		kill(p.in.State.Segments[i].Kind, p.in.State.Segments[i].Seq)
+		all[manifest.LiveSegment{Kind: p.in.State.Segments[i].Kind, Seq: p.in.State.Segments[i].Seq}] = true
 	}
 	for _, f := range p.at {
 		if f.Edit == nil {
 			continue
 		}
 		for i := range f.Edit.AddSegments {
-			kill(f.Edit.AddSegments[i].Kind, f.Edit.AddSegments[i].Seq)
+			all[manifest.LiveSegment{Kind: f.Edit.AddSegments[i].Kind, Seq: f.Edit.AddSegments[i].Seq}] = true
 		}
 		for _, l := range f.Edit.Live {
-			kill(l.Kind, l.Seq)
+			all[l] = true
 		}
 	}
+	return slices.Collect(maps.Keys(all))
 }
 
 // last returns the highest number of a segment of the kind of which an edit knows.

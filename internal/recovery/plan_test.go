@@ -61,7 +61,7 @@ func (w *world) flush(crash bool) {
 	w.next++
 	w.lsn += 10
 	m := manifest.Segment{Seq: seq, Generation: seq, Points: 3, Ranges: []manifest.Range{{Bucket: 1, First: 0, Past: 1}}}
-	e := manifest.Edit{AddSegments: []manifest.Segment{m}, ReplayPosition: w.lsn, AccountLSN: w.lsn, Account: fmt.Append(nil, seq), NextSeq: w.next}
+	e := manifest.Edit{AddSegments: []manifest.Segment{m}, ReplayPosition: w.lsn, Accounts: manifest.Accounts{AccountLSN: w.lsn, Account: fmt.Append(nil, seq)}, NextSeq: w.next}
 	w.write(e)
 	w.points[seq], w.until[seq] = map[int]bool{}, w.lsn
 	for range 3 {
@@ -323,4 +323,20 @@ func (w *world) anyFlush() bool {
 		}
 	}
 	return false
+}
+
+// BenchmarkDecide is a start of a store of so many segments, each of which names all before it.
+func BenchmarkDecide(b *testing.B) {
+	for _, n := range []int{50, 200, 800} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			w := newWorld(1)
+			for range n {
+				w.flush(false)
+			}
+			in := w.input(w.state, w.lsn)
+			for b.Loop() {
+				Decide(in)
+			}
+		})
+	}
 }

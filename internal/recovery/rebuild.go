@@ -132,7 +132,7 @@ func (p *planner) takeOver() {
 	}
 	newest := said[len(said)-1].Edit
 	if newest.AccountLSN > st.AccountLSN {
-		e.Account, e.AccountLSN = newest.Account, newest.AccountLSN
+		e.Accounts = newest.Accounts
 	}
 	if !p.flushMissing() && newest.AccountLSN >= st.AccountLSN {
 		e.ReplayPosition, e.ReplayPositions = newest.ReplayPosition, newest.ReplayPositions

@@ -75,7 +75,7 @@ func (a *applier) record(g *head.Group, n *run, runs, cells []byte) {
 		}
 	}
 	if points > 0 && a.older == nil {
-		a.t.ownerless.Count(n.group, n.lsn, min(points, n.stored)) // duplicates are stored elsewhere
+		a.t.ownerless.Count(n.group, n.copies, n.lsn, min(points, n.stored)) // duplicates are stored elsewhere
 		a.t.damage.Report(fmt.Sprintf("log record at %d", n.lsn), fmt.Errorf("%d points of group %d are of no series", points, n.group))
 	}
 }

@@ -125,7 +125,7 @@ func (f *firstReading) setAside(lost []logrecord.Lost) (*olderSlots, error) {
 func (f *firstReading) applyOlder(a *applier) error {
 	r, records := f.r, 0
 	return r.o.Log.Again(wal.LSN(r.from), func(lsn wal.LSN, rec []byte) error {
-		if !logrecord.Kind(rec[0]).Points() {
+		if !logrecord.HoldsPoints(rec) {
 			return nil
 		}
 		p, err := logrecord.Parse(rec)

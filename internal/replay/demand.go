@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"dalmatiner/internal/backpressure"
@@ -152,7 +153,7 @@ func (r *replayer) next(a *applier, l *pendingRecords, g *head.Group, in *wal.Re
 		n := newRun(l.next, b, &p)
 		a.record(g, &n, p.Runs, p.Cells)
 	}
-	l.done(p.Counts.Stored())
+	l.done(p.Copies, p.Counts.Stored())
 	return 0, nil
 }
 
@@ -189,7 +190,7 @@ func (r *replayer) links(a *applier, q *round, c *chain) (done bool, gone uint64
 		if l.next == n.lsn {
 			cells := n.from + n.runs
 			a.record(g, n, q.cells[n.from:cells], q.cells[cells:n.past])
-			l.done(n.stored)
+			l.done(n.copies, n.stored)
 			applied++
 		}
 		done, c.first = c.first == c.last, n.next
@@ -218,9 +219,10 @@ func (r *replayer) finishGroup(l *pendingRecords) {
 	if l.next != 0 {
 		return
 	}
-	if l.left > 0 {
-		r.o.Lost.CountOnce(l.left)
-		l.left = 0
+	for _, ofCopies := range []bool{false, true} {
+		if n := l.left.take(ofCopies, math.MaxUint64); n > 0 {
+			r.o.Lost.CountOnce(ofCopies, n)
+		}
 	}
 	r.pending.giveBack(l)
 }

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/columns"
+	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
@@ -29,7 +29,7 @@ type firstReading struct {
 	again      *Again // the start before this one, nil where there was none
 	generation uint64 // all segments that were there before have a lower one
 
-	uncounted account.Rows // not yet in the account
+	uncounted ledger.Rows // not yet in the accounts
 
 	// deleted are the tombstones of the log, which nobody looks at before the
 	// replay is over: to show those of each record at once would take hours for a
@@ -91,7 +91,7 @@ func (f *firstReading) record(lsn wal.LSN, rec []byte) error {
 		return nil
 	}
 	if uint64(lsn) >= f.state.AccountLSN {
-		f.uncounted.Add(p.Bucket, p.Minute, &p.Counts)
+		f.uncounted.Add(p.Copies, p.Bucket, p.Minute, &p.Counts)
 	}
 	if end := uint64(lsn) + 1; end-r.p.counted.Load() > countEvery {
 		f.addCounts(end)

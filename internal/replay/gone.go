@@ -76,9 +76,8 @@ func (r *replayer) hideGone(l *pendingRecords, lsn uint64) error {
 				return // its bucket was deleted
 			}
 			r.o.Damage.Report(fmt.Sprintf("log record at %d", g.LSN), errors.New("it was whole a moment ago and is no more"))
-			if points := min(g.Points, l.left); points > 0 {
-				r.o.Lost.Count(l.group, g.LSN, points)
-				l.left -= points
+			if points := l.left.take(g.Copies, g.Points); points > 0 {
+				r.o.Lost.Count(l.group, g.Copies, g.LSN, points)
 			}
 			l.pass()
 		}

@@ -19,13 +19,13 @@ func (f *firstReading) countLost(report *wal.Report) error {
 			continue // it was deleted
 		}
 		if lost = append(lost, l); l.LSN >= f.state.AccountLSN {
-			f.uncounted.Add(l.Bucket, l.Minute, &account.Counts{Accepted: l.Points})
+			f.uncounted.Add(l.Copies, l.Bucket, l.Minute, &account.Counts{Accepted: l.Points})
 		}
 	}
 	f.addCounts(0)
 	o.Ledger.Count(func() { // a flush takes the account and what is counted again in one moment
 		for _, l := range lost {
-			o.Lost.Count(l.Group, l.LSN, l.Points)
+			o.Lost.Count(l.Group, l.Copies, l.LSN, l.Points)
 		}
 	})
 	if events := logrecord.LostEvents(report, f.state.EventAccountLSN); len(events) > 0 {

@@ -84,7 +84,7 @@ func (s *script) open(again *Again) error {
 		Sides: beside, LostEvents: lostEvents,
 		Log: n.log, Ledger: books, Columns: n.columns, Buckets: n.registry, Dir: dir, Clock: clock,
 		Flusher: &flusher{script: s}, Pressure: control, Sealers: n.sealers, Damage: n.damage, Logger: logger,
-		Ownerless: flush.NewLosses(n.account, LostRecord), Lost: flush.NewLosses(n.account, LostInReplay),
+		Ownerless: flush.NewLosses(n.account, books.Copies(), LostRecord), Lost: flush.NewLosses(n.account, books.Copies(), LostInReplay),
 		NewBucket: s.newBucket, DropGroups: func(b *columns.Bucket) {
 			n.columns.DropGroups(b)
 			books.DeleteBucket(b.ID)

@@ -10,7 +10,7 @@ import (
 )
 
 // recordsSize is the pending records of a group without their positions, and their place in the table.
-const recordsSize = 104 + 8
+const recordsSize = 112 + 8
 
 // pendingRecords are what the log has of a group and the head has not yet. Who wants to
 // write to the group or to read it replays them first.
@@ -24,10 +24,28 @@ type pendingRecords struct {
 	last uint64 // of the last one
 	rest []byte // from the first to the last: the distance of each to the one before it
 	held int    // memory of rest, also of what was passed
-	left uint64 // points that these records count as stored
+	left left   // what these records count as stored
 	past int    // their columns lie below
 
 	lowest, highest int64 // slots of all records that ever were in it
+}
+
+// left is what records count as stored: points, and copies.
+type left struct{ points, copies uint64 }
+
+func (l *left) of(ofCopies bool) *uint64 {
+	if ofCopies {
+		return &l.copies
+	}
+	return &l.points
+}
+
+// take takes so many away as there are, and returns how many.
+func (l *left) take(ofCopies bool, points uint64) uint64 {
+	n := l.of(ofCopies)
+	points = min(points, *n)
+	*n -= points
+	return points
 }
 
 // add takes a record with points in, the last one so far.
@@ -43,7 +61,7 @@ func (l *pendingRecords) add(lsn uint64, b *columns.Bucket, p *logrecord.Record)
 		l.rest = binary.AppendUvarint(l.rest, lsn-l.last)
 	}
 	l.b, l.last, l.held = b, lsn, max(l.held, cap(l.rest))
-	l.left += p.Counts.Stored()
+	*l.left.of(p.Copies) += p.Counts.Stored()
 	l.past = max(l.past, p.Past(b.Width()))
 }
 
@@ -63,8 +81,8 @@ func nextPosition(lsn uint64, rest []byte) (uint64, []byte) {
 }
 
 // done goes on behind a record whose points are in the head.
-func (l *pendingRecords) done(stored uint64) {
-	l.left -= min(l.left, stored)
+func (l *pendingRecords) done(ofCopies bool, stored uint64) {
+	l.left.take(ofCopies, stored)
 	l.pass()
 }
 
@@ -114,7 +132,7 @@ func (t *pendingTable) drop(b *columns.Bucket) {
 	for _, l := range t.groups {
 		if l != nil && l.b == b {
 			l.mu.Lock()
-			l.next, l.rest, l.left, l.past = 0, nil, 0, 0
+			l.next, l.rest, l.left, l.past = 0, nil, left{}, 0
 			t.giveBack(l)
 			l.mu.Unlock()
 		}

@@ -20,15 +20,18 @@ func TestPendingRecords(t *testing.T) {
 	for range 50 {
 		limit := 1 + r.Int64N(200)
 		table := pendingTable{p: new(progress), limit: limit}
-		type rec struct{ lsn, points uint64 }
+		type rec struct {
+			lsn, points uint64
+			copies      bool
+		}
 		want := map[uint32][]rec{}
 		lsn := uint64(0)
 		for range 200 {
 			group := r.Uint32N(5)
 			lsn += 1 + r.Uint64N(1<<r.IntN(20))
-			p := logrecord.Record{Group: group, Counts: account.Counts{Accepted: 1 + r.Uint64N(9)}}
+			p := logrecord.Record{Group: group, Counts: account.Counts{Accepted: 1 + r.Uint64N(9)}, Copies: r.IntN(2) == 0}
 			tooMany := table.add(lsn, b, &p)
-			want[group] = append(want[group], rec{lsn, p.Counts.Stored()})
+			want[group] = append(want[group], rec{lsn, p.Counts.Stored(), p.Copies})
 			l := table.of(group)
 			if all := table.p.positions.Load(); tooMany && (all <= limit || int64(l.held)*table.n <= limit/2) {
 				t.Fatalf("too many positions: %d bytes of %d, %d of the group", all, limit, l.held)
@@ -38,18 +41,18 @@ func TestPendingRecords(t *testing.T) {
 				if l.next != first.lsn {
 					t.Fatalf("group %d: %d is next, want %d", group, l.next, first.lsn)
 				}
-				l.done(first.points)
+				l.done(first.copies, first.points)
 				want[group] = want[group][1:]
 			}
 			if l.next == 0 {
 				table.giveBack(l)
 			}
-			left := uint64(0)
+			remaining := left{}
 			for _, w := range want[group] {
-				left += w.points
+				*remaining.of(w.copies) += w.points
 			}
-			if l.left != left || l.empty.Load() != (len(want[group]) == 0) {
-				t.Fatalf("group %d: %d points are left, want %d; empty is %t", group, l.left, left, l.empty.Load())
+			if l.left != remaining || l.empty.Load() != (len(want[group]) == 0) {
+				t.Fatalf("group %d: %+v is left, want %+v; empty is %t", group, l.left, remaining, l.empty.Load())
 			}
 		}
 		for _, p := range table.list() {

@@ -40,6 +40,7 @@ type run struct {
 	group      uint32
 	column     uint8
 	kind       logrecord.Kind
+	copies     bool // stored are copies
 }
 
 const runSize = 56 // bytes
@@ -48,7 +49,7 @@ func newRound() *round { return &round{of: make(map[uint32]int)} }
 
 // newRun returns the run of a record with points, without its place in a round.
 func newRun(lsn uint64, b *columns.Bucket, p *logrecord.Record) run {
-	return run{lsn: lsn, b: b, group: p.Group, slot: p.Slot, stored: p.Counts.Stored(), column: uint8(p.Column), kind: p.Kind}
+	return run{lsn: lsn, b: b, group: p.Group, slot: p.Slot, stored: p.Counts.Stored(), column: uint8(p.Column), kind: p.Kind, copies: p.Copies}
 }
 
 // add takes a record with points in, which is pending, and returns by how

@@ -77,7 +77,7 @@ func (s *secondReading) record(lsn wal.LSN, rec []byte) error {
 		return err // the node is to end, and its end waits for the replay
 	}
 	q := s.reading
-	if logrecord.Kind(rec[0]).Points() {
+	if logrecord.HoldsPoints(rec) {
 		p, err := logrecord.Parse(rec)
 		if err != nil {
 			return nil // named by the first reading

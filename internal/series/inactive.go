@@ -92,6 +92,14 @@ func (p *Inactive) Find(takes func(key []byte) bool) (refs []Ref) {
 // Key returns a name, which must not be written to.
 func (p *Inactive) Key(ref Ref) []byte { return nameAt(p.pieces, p.at[ref.number()]) }
 
+// Named is Key for a reference that may be another bucket's, or out of date.
+func (p *Inactive) Named(ref Ref) (key []byte, ok bool) {
+	if n := int(ref.number()); n < len(p.at) && p.at[n] != noName {
+		return p.Key(ref), true
+	}
+	return nil, false
+}
+
 // Column returns the column that a series had last.
 func (p *Inactive) Column(ref Ref) Ref { return p.left[ref.number()] }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/version"
@@ -82,14 +83,20 @@ func latest(all []segment.Series) []segment.Series {
 
 // formerColumns adds the columns that deleted series had, by segments and MANIFEST, and
 // returns all in the order of the columns. The log may still have records of every
-// column that a series had: the last one is not enough.
+// column that a series had: the last one is not enough. A deletion that the replay does not
+// meet any more takes no column: the catalogue had dropped the place, and a start may have
+// given it back to the series from which the deleted one took it.
 func (s *start) formerColumns(list, deleted []segment.Series) []segment.Series {
 	for _, t := range s.d.Manifest.State().Tombstones {
 		for _, d := range t.Series {
 			deleted = append(deleted, segment.Series{Bucket: t.Bucket, Hash: d.Hash, Group: d.Group, Column: uint16(d.Column), Since: t.LSN})
 		}
 	}
+	from := recovery.ReplayFrom(s.found.State)
 	for _, e := range deleted {
+		if e.Since <= from {
+			continue
+		}
 		ref := series.At(e.Group, int(e.Column))
 		if b := s.o.Buckets.ID(e.Bucket); ref != series.None && b != nil && s.o.Columns.Column(b, metric.SeriesID(e.Hash)) != ref {
 			e.Key, e.DeleteSequence, e.Incarnation = nil, 0, 0

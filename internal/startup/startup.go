@@ -40,6 +40,7 @@ type Options struct {
 	Buckets  *buckets.Registry[*columns.Bucket]
 	Columns  *columns.Table
 	Account  *account.Account
+	Copies   *account.Account // the ledger of copies
 	Damage   *damage.Notes
 
 	// SideFiles is given the side files that count, once that is permanent. It does not wait for
@@ -210,6 +211,11 @@ func (s *start) restore() error {
 	if state.Account != nil {
 		if err := o.Account.Restore(state.Account); err != nil {
 			o.Damage.Report("account in the MANIFEST", err)
+		}
+	}
+	if state.Copies != nil {
+		if err := o.Copies.Restore(state.Copies); err != nil {
+			o.Damage.Report("ledger of copies in the MANIFEST", err)
 		}
 	}
 	s.found.Ownership = o.Columns.NewOwnership(recovery.ReplayFrom(state), o.Damage)

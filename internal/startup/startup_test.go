@@ -72,7 +72,7 @@ func fill(t *testing.T, fs vfs.FS) {
 	series := segment.Series{Bucket: bucket.ID, Hash: segment.Hash(id), Key: key(), Group: 0, Column: 3}
 	m := manifest.Segment{Seq: o.Segments.TakeNumber(), Kind: manifest.Flush}
 	m.Generation = m.Seq
-	e := manifest.Edit{PutBuckets: []buckets.Info{bucket}, NextSeq: o.Segments.NextNumber(), NextGroup: 1, ReplayPosition: 1, AccountLSN: 1}
+	e := manifest.Edit{PutBuckets: []buckets.Info{bucket}, NextSeq: o.Segments.NextNumber(), NextGroup: 1, ReplayPosition: 1, Accounts: manifest.Accounts{AccountLSN: 1}}
 	w, err := o.Segments.Create(&m)
 	if err != nil {
 		t.Fatal(err)

@@ -34,17 +34,10 @@ func (s *Store) CreateBucket(info buckets.Info) (buckets.Info, error) {
 	if err := info.Validate(); err != nil {
 		return buckets.Info{}, err
 	}
-	info, err := s.buckets.Create(info, func(info buckets.Info) error {
-		giveBack, err := s.columns.TakeBucket(info.Name)
-		if err != nil {
-			return err
-		}
-		err = s.ledger.Change(logrecord.AppendBucket(nil, &info), func() { s.buckets.Add(s.newBucket(info)) })
-		if err != nil {
-			giveBack()
-		}
-		return err
-	})
+	if info.Copies != 0 {
+		return buckets.Info{}, fmt.Errorf("%w: n of %s is %d, but this node is on its own and has one copy: leave n out", buckets.ErrInvalid, metric.Quoted(info.Name), info.Copies)
+	}
+	info, err := s.buckets.Create(info, s.addBucket)
 	if err != nil {
 		return buckets.Info{}, err
 	}
@@ -105,9 +98,7 @@ func (s *Store) DeleteBucket(name string) error {
 	if err := s.replay.All(context.Background()); err != nil {
 		return err
 	}
-	err = s.columns.DeleteBucket(b, s.o.Now(), func(d buckets.Deletion, apply func()) error {
-		return s.ledger.ChangeTwice(logrecord.AppendBucketDeleted(nil, &d), apply)
-	})
+	err = s.columns.DeleteBucket(b, func() buckets.Deletion { return s.buckets.Deletion(b, s.o.Now()) }, s.logDeletion)
 	if err != nil {
 		return fmt.Errorf("deleting %s: %w", metric.Quoted(name), err)
 	}

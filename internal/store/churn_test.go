@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/damage"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/fsck"
@@ -354,27 +353,6 @@ func (c *churn) checkNames(want map[int]bool) {
 
 var churnSteps = []string{"round", "round", "turnover", "turnover", "return", "delete", "delete", "wait", "flush", "merge", "sync",
 	"crash", "crash in flush", "lose catalogue", "reopen", "end of all"}
-
-// loseCatalogue opens the store without it, behind a flush or with more in the log.
-func (c *churn) loseCatalogue() {
-	c.t.Helper()
-	if c.r.IntN(2) == 0 {
-		c.flush()
-	} else {
-		c.durable(c.s.disk.Log.Sync)
-	}
-	c.s.Crash()
-	if err := c.fs.RemoveAll("/data/catalogue"); err != nil {
-		c.t.Fatalf("%v", err)
-	}
-	c.open()
-	if names, _ := c.s.Damage(); len(names) > 1 { // none when it had nothing yet
-		c.t.Fatalf("damage: %v", names)
-	}
-	c.s.damage = damage.Notes{Logger: c.s.o.Logger} // it is reported
-	clear(c.gone)                                   // segments have names of series that have expired
-	c.check()
-}
 
 // endOfAll lets all series fall silent until none is left, where they expire.
 func (c *churn) endOfAll() {

@@ -28,7 +28,7 @@ func (s *Store) newCompactor() *compaction.Compactor {
 	known := knownSeries{s}
 	return compaction.New(compaction.Options{
 		Now: s.o.Now, Clock: s.clock, Logger: s.o.Logger,
-		Dir: s.dir, Versions: s.versions, Gate: s.flusher.Gate(), Manifest: s.disk.Manifest, Account: s.account, Damage: &s.damage,
+		Dir: s.dir, Versions: s.versions, Gate: s.flusher.Gate(), Manifest: s.disk.Manifest, Account: s.ledger.Points(), Damage: &s.damage,
 		Buckets: known, Series: known,
 		Commit: s.flusher.Commit, Failed: s.pressure.Failed, Sync: s.disk.Log.Sync, Needed: s.flusher.Needed, Yields: s.upkeep.Yields,
 		Unknown: func(ctx context.Context, bucket uint64, id metric.SeriesID, from, past int64) (bool, error) {

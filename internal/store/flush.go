@@ -27,7 +27,7 @@ func (s *Store) newFlusher(ownerless, lost *flush.Losses) *flush.Flusher {
 		HeadEnd:    func() wal.LSN { return s.replay.HeadEnd() },
 		AccountEnd: func() wal.LSN { return s.replay.AccountEnd() },
 		Ownerless:  ownerless, Lost: lost,
-		FlushBytes: s.o.FlushBytes, MaxDeletions: func() int64 { return s.o.maxTombstones },
+		Sizes: flush.Sizes{FlushBytes: s.o.FlushBytes, ShareSize: s.o.Memory.Share(flushSharePart, flush.DefaultShareSize)}, MaxDeletions: func() int64 { return s.o.maxTombstones },
 		Step: func(step int) { s.o.flushStep(step) }, Took: s.o.FlushTook, Committed: func() { s.merges.Want() },
 	})
 }

@@ -46,9 +46,10 @@ func Open(o Options) (*Store, error) {
 // newStore returns a store whose rooms are empty.
 func newStore(o Options) *Store {
 	s := &Store{
-		o: o, clock: clock.New(o.Now), damage: damage.Notes{Logger: o.Logger}, buckets: buckets.NewRegistry[*columns.Bucket](), account: account.New(),
+		o: o, clock: clock.New(o.Now), damage: damage.Notes{Logger: o.Logger}, buckets: buckets.NewRegistry[*columns.Bucket](),
 		stop: make(chan struct{}),
 	}
+	s.Member = Member{s}
 	takeShares(s)
 	s.pressure = backpressure.New(backpressure.Options{
 		FS: o.FS, Dir: o.Dir, Logger: o.Logger, FlushBytes: s.o.FlushBytes, LateMemory: s.o.LateMemory, MinFree: o.MinFree,
@@ -59,7 +60,7 @@ func newStore(o Options) *Store {
 	s.dir = version.NewDir(o.FS, o.Dir, s.files, o.Logger)
 	s.versions = version.New(s.dir.Retire)
 	s.ledger = ledger.New(ledger.Options{
-		Account: s.account, Clock: s.clock, Exists: func(id uint64) bool { return s.buckets.ID(id) != nil },
+		Account: account.New(), Clock: s.clock, Exists: func(id uint64) bool { return s.buckets.ID(id) != nil },
 		DiskFull: s.pressure.DiskFull, FreeSpace: s.pressure.Free,
 	})
 	s.columns = columns.New(columns.Options{
@@ -93,7 +94,8 @@ func open(o Options, again *replay.Again) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.disk.Close())
 	}
-	ownerless, lost := flush.NewLosses(s.account, replay.LostRecord), flush.NewLosses(s.account, replay.LostInReplay)
+	points, copies := s.ledger.Points(), s.ledger.Copies()
+	ownerless, lost := flush.NewLosses(points, copies, replay.LostRecord), flush.NewLosses(points, copies, replay.LostInReplay)
 	s.flusher = s.newFlusher(ownerless, lost)
 	s.replay = s.newReplay(replay.Found{State: found.State, Owners: found.Ownership, Again: again}, ownerless, lost)
 	s.intake = intake.New(intake.Options{
@@ -140,7 +142,7 @@ func (s *Store) openDirectory() (*startup.Directory, startup.Found, error) {
 			FileSize: min(wal.DefaultFileSize, max(s.o.WALMaxSize/8, minLogFile)),
 		},
 		Files: s.files, Segments: s.dir, Versions: s.versions, Buckets: s.buckets, Columns: s.columns,
-		Account: s.account, Damage: &s.damage, NewBucket: s.newBucket,
+		Account: s.ledger.Points(), Copies: s.ledger.Copies(), Damage: &s.damage, NewBucket: s.newBucket,
 		SideFiles: func(files []manifest.File) { s.workers.Go(func() { s.tags.Load(files) }) },
 	})
 }

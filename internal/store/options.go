@@ -46,6 +46,9 @@ type Options struct {
 	// FlushBytes, LateMemory and BlockCache say.
 	Memory *memory.Budget
 
+	// SharedTags says that several nodes have the tags in common, see tagstore.Store.Share.
+	SharedTags bool
+
 	BackgroundMerge bool // merge after flushes; without it only Merge does
 
 	// OnFatal is called once when the store can no longer keep its promises:

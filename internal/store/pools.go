@@ -18,6 +18,12 @@ const (
 	// accountPart bounds the minutes of the account: a flush writes all of them.
 	accountPart = 16
 
+	// copiesPart of that is the ledger of copies'.
+	copiesPart = 4
+
+	// flushSharePart of the limit is what a flush takes at most to put chunks in order.
+	flushSharePart = 32
+
 	// arrivalsPart bounds what is remembered of new series; with less they are counted too low.
 	arrivalsPart    = 64
 	defaultArrivals = 64 << 20
@@ -44,7 +50,9 @@ func (s *Store) addPools() {
 	if limit := m.Limit(); limit > 0 {
 		names, index, minutes = limit/namesPart, limit/upkeep.IndexPart, limit/accountPart
 	}
-	s.account.Bound(minutes)
+	points, copies := s.ledger.Points(), s.ledger.Copies()
+	copies.Bound(minutes / copiesPart)
+	points.Bound(minutes - minutes/copiesPart)
 	arrivals := int64(defaultArrivals)
 	if limit := m.Limit(); limit > 0 {
 		arrivals = limit / arrivalsPart
@@ -68,7 +76,7 @@ func (s *Store) addPools() {
 		{Name: "log", Holds: "buffers of the log", Limit: wal.Buffers, Use: func() int64 { return wal.Buffers }},
 		tagPool(s.tags),
 		{Name: "new-series", Holds: "which series are new; those beyond the limit are not counted as new", Limit: arrivals, Use: s.columns.Arrivals.Bytes},
-		{Name: "account", Holds: "minutes of the account; a bucket keeps fewer near the limit", Limit: minutes, Use: s.account.Bytes},
+		{Name: "account", Holds: "minutes of the account; a bucket keeps fewer near the limit", Limit: minutes, Use: func() int64 { return points.Bytes() + copies.Bytes() }},
 		{Name: "catalogue", Holds: "tables and cache of the catalogue", Limit: catalogue.Memory, Use: func() int64 { return catalogue.Memory }},
 	} {
 		m.Add(p)

@@ -225,9 +225,16 @@ func (h Series) Extent(ctx context.Context, from, n int64) (first, past int64, e
 // [from, past) of the slots, in a bucket with timestamps of these too, as
 // reader.Reader.Digest does. Copies of a series are compared by it.
 func (h Series) Digest(ctx context.Context, from, past int64) (uint64, error) {
+	d, _, err := h.DigestCounted(ctx, from, past)
+	return d, err
+}
+
+// DigestCounted is Digest, and says what it took. It names the slots that are unknown, as an
+// aggregate of all of them does.
+func (h Series) DigestCounted(ctx context.Context, from, past int64) (uint64, reader.Stats, error) {
 	of, err := h.now()
 	if err != nil {
-		return 0, err
+		return 0, reader.Stats{}, err
 	}
 	return h.of.s.reader.Digest(ctx, of, h.of.b.HPTS, &h.of.b.Incarnations, from, past)
 }

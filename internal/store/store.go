@@ -34,6 +34,8 @@ import (
 // Lock order: that of merges, the gate of flushes, the creation of a bucket, bucket.mu, ledger.commit, versions.publishing,
 // a group's lock, the log's, buckets.mu, groups.mu, that of what is unflushed, versions.mu.
 type Store struct {
+	Member
+
 	o     Options
 	clock *clock.Clock
 
@@ -43,7 +45,6 @@ type Store struct {
 	buckets  *buckets.Registry[*columns.Bucket]
 	columns  *columns.Table
 	arenas   head.Arenas
-	account  *account.Account
 	ledger   *ledger.Ledger // of log and account
 	sealers  *backpressure.Sealers
 	flusher  *flush.Flusher
@@ -120,7 +121,7 @@ func (s *Store) DeleteSeries(ctx context.Context, bucket string, choice deletion
 }
 
 // Account returns the account of the node.
-func (s *Store) Account() *account.Account { return s.account }
+func (s *Store) Account() *account.Account { return s.ledger.Points() }
 
 // Now returns the coarse clock, at most a tick behind.
 func (s *Store) Now() time.Time { return time.Unix(0, s.clock.Unix()) }

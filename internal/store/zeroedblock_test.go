@@ -36,6 +36,7 @@ type wideWorld struct {
 	bucket uint64
 	files  []wideFile // the oldest first
 	hashes map[segment.Hash]int
+	slots  []map[int64][]uint64 // by layer and series: what is read of words, 0 where there is none
 }
 
 // wideFile is a segment and what it holds.
@@ -128,6 +129,16 @@ func (w *wideWorld) write(slots func(i int) []int64) {
 		w.t.Fatal(err)
 	}
 	w.words = append(w.words, layer)
+	table := make(map[int64][]uint64)
+	for at, v := range layer {
+		if table[at[0]] == nil {
+			table[at[0]] = make([]uint64, wideSlots)
+		}
+		if at[1] >= 0 && at[1] < wideSlots {
+			table[at[0]][at[1]] = v
+		}
+	}
+	w.slots = append(w.slots, table)
 	mustFlush(w.t, w.s)
 }
 
@@ -279,15 +290,18 @@ func (w *wideWorld) expect(n int, id metric.SeriesID, damaged *wideFile, l *loss
 		if deleted(n) && (layer < len(w.words)-1 || !again(n)) {
 			continue
 		}
-		f := w.fileOf(layer)
-		for slot := range int64(wideSlots) {
-			number := firstChunk + slot/chunk.Slots
-			if f == damaged && l.hides(id, number) {
-				words[slot], unknown[slot] = 0, true
-			}
-			v := w.words[layer][[2]int64{int64(n), slot}]
-			if v != 0 && !(f == damaged && l.chunks[wideKey{segment.Hash(id), number}]) {
-				words[slot], unknown[slot] = v, false
+		f, table := w.fileOf(layer), w.slots[layer][int64(n)]
+		for from := int64(0); from < wideSlots; from += chunk.Slots {
+			number, past := firstChunk+from/chunk.Slots, min(from+chunk.Slots, wideSlots)
+			hidden := f == damaged && l.hides(id, number)
+			lost := f == damaged && l.chunks[wideKey{segment.Hash(id), number}]
+			for slot := from; slot < past; slot++ {
+				if hidden {
+					words[slot], unknown[slot] = 0, true
+				}
+				if table != nil && table[slot] != 0 && !lost {
+					words[slot], unknown[slot] = table[slot], false
+				}
 			}
 		}
 	}
@@ -343,7 +357,7 @@ func TestAZeroedKiBHidesWhatItHeld(t *testing.T) {
 					alone[fmt.Sprint(layer, " ", part)]++
 				}
 			}
-			z := &wideWorld{holeLayers: &holeLayers{t: t, s: mustOpen(t, o), clock: w.clock, o: o, words: w.words, merges: w.merges}, files: w.files, hashes: w.hashes, bucket: w.bucket}
+			z := &wideWorld{holeLayers: &holeLayers{t: t, s: mustOpen(t, o), clock: w.clock, o: o, words: w.words, merges: w.merges}, files: w.files, hashes: w.hashes, slots: w.slots, bucket: w.bucket}
 			what := fmt.Sprintf("%s, 1 KiB at %d of %d, %v", datadir.Segment(f.meta.Kind, f.meta.Seq), at, size, slices.Sorted(maps.Keys(l.parts)))
 			z.checkLoss(what, f, &l)
 			if n%4 == 0 {

@@ -26,10 +26,10 @@ const (
 var exceptions = struct{ lines, fields, methods map[string]int }{
 	lines: map[string]int{},
 	fields: map[string]int{
-		"internal/admin Status":  29, // one field for each key of a flat JSON object
+		"internal/admin Status":  27, // one field for each key of a flat JSON object
 		"internal/config Config": 48, // one field for each key of ddb.conf
 		"internal/haggar Config": 26, // one field for each flag, and what takes the place of clock and network
-		"internal/manifest Edit": 30, // one field for each kind of change on disk
+		"internal/manifest Edit": 29, // one field for each kind of change on disk
 	},
 	methods: map[string]int{},
 }
