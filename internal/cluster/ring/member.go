@@ -11,6 +11,18 @@ type ID [16]byte
 // String returns the id as 32 hexadecimal digits.
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
+// MarshalText returns the same, for JSON.
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads what String returns.
+func (id *ID) UnmarshalText(text []byte) error {
+	if len(text) != 2*len(id) {
+		return fmt.Errorf("an id of a node has %d hexadecimal digits, this one has %d characters", 2*len(id), len(text))
+	}
+	_, err := hex.Decode(id[:], text)
+	return err
+}
+
 // State says what a member owns, and what it is about to own.
 type State uint8
 

@@ -9,18 +9,35 @@ type Move struct {
 	To        ID
 }
 
+// fewest is how many owners a partition may lose at once while a majority of those that stay still has every
+// write that a majority of all of them had.
+const fewest = 1
+
 // Moves returns what the changes under way still have to move, by partition.
-func (v *View) Moves() (moves []Move) {
+func (v *View) Moves() []Move {
+	return v.moves(0, func(_, _ []ID, owner bool) bool { return !owner })
+}
+
+// Fetches returns who must have what others have before the changes under way are complete: Moves, and where
+// many owners go at once also those that stay, since a write may be on none of these. n is that of buckets that
+// have one of their own, 0 that of the ring.
+func (v *View) Fetches(n int) []Move {
+	return v.moves(n, func(from, to []ID, owner bool) bool { return !owner || len(to)+fewest < len(from) })
+}
+
+func (v *View) moves(n int, fetches func(from, to []ID, owner bool) bool) (moves []Move) {
 	for p := range v.config.Partitions {
-		current := v.Owners(nil, p, Current, 0)
+		current, future := v.Owners(nil, p, Current, n), v.Owners(nil, p, Future, n)
 		from := slices.DeleteFunc(slices.Clone(current), func(id ID) bool {
 			m, _ := v.Member(id)
 			return m.State == Removed
 		})
-		for _, id := range v.Owners(nil, p, Future, 0) {
-			if !slices.Contains(current, id) {
-				moves = append(moves, Move{Partition: p, From: from, To: id})
+		for _, id := range future {
+			if !fetches(current, future, slices.Contains(current, id)) {
+				continue
 			}
+			others := slices.DeleteFunc(slices.Clone(from), func(of ID) bool { return of == id })
+			moves = append(moves, Move{Partition: p, From: others, To: id})
 		}
 	}
 	return moves

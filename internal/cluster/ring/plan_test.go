@@ -204,6 +204,28 @@ func TestAJoinerIsRemoved(t *testing.T) {
 }
 
 // drawChange draws a change that may well be refused.
+// Where so many owners go that a write may be on none of those that stay, these fetch what the others have.
+func TestThoseThatStayFetch(t *testing.T) {
+	v := grown(16, 3, 3)
+	one, err := v.Commit(mustPlan(t, v, Sizes{}, Change{Action: SetCopies, Copies: 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetches := one.Fetches(0)
+	if len(one.Moves()) != 0 || len(fetches) != 16 {
+		t.Fatalf("%d moves, %d fetches", len(one.Moves()), len(fetches))
+	}
+	for _, f := range fetches {
+		if len(f.From) != 2 || slices.Contains(f.From, f.To) {
+			t.Errorf("%+v", f)
+		}
+	}
+	two, err := v.Commit(mustPlan(t, v, Sizes{}, Change{Action: SetCopies, Copies: 2}))
+	if err != nil || len(two.Fetches(0)) != 0 {
+		t.Errorf("one copy less: %d fetches, %v", len(two.Fetches(0)), err)
+	}
+}
+
 func drawChange(rt *rapid.T, step, partitions int) Change {
 	name := rapid.Map(rapid.IntRange(1, 12), func(n int) string { return fmt.Sprint("n", n) }).Draw(rt, "node")
 	return Change{Action: Action(rapid.IntRange(0, int(SetCopies)).Draw(rt, "action")), Node: name,
