@@ -4,6 +4,7 @@
 package replication
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -15,11 +16,15 @@ import (
 // ErrFull is wrapped by the error of a Store whose disk has no room.
 var ErrFull = errors.New("the disk is full")
 
+// ErrAbsent is wrapped by the error of a Store that has no place for rows of a bucket of the cluster: it may have one later.
+var ErrAbsent = errors.New("the store has not this bucket of the cluster")
+
 // Position is a place in the log of a node. What lies up to a synced one is on disk.
 type Position uint64
 
 // Store is the data of this node. Its methods return at once: what they change is
-// durable when Core.Synced has been called with their Position.
+// durable when Core.Synced has been called with their Position. Changes are shared with messages that
+// were not sent yet, so nobody writes to their slices.
 type Store interface {
 	// Write stores rows of a batch that came first hand, and notes the key.
 	Write(key Key, c Change) (Counts, Position, error)
@@ -28,14 +33,19 @@ type Store interface {
 	// Settle lets the keys of a coordinator go that are of older boots than that of the batch, or
 	// of this one with numbers below. It reports whether the batch is one of them by now.
 	Settle(batch BatchID, below uint64) (old bool)
-	// Merge stores copies from other nodes. Of two values the larger one stays.
+	// Merge stores copies from other nodes. Of two values the larger one stays. Where the error wraps
+	// ErrAbsent, all other rows are stored.
 	Merge(c Change) (Position, error)
 	// KeepHint stores a hint and notes the key.
 	KeepHint(key Key, h Hint) (Position, error)
 	// DropHint removes a hint that was delivered.
 	DropHint(number uint64)
 	// Hints returns all hints, in the order of their numbers.
-	Hints() []Hint
+	Hints() []HintInfo
+	// Hint returns what a hint brings; nothing if it is not here or cannot be read now.
+	Hint(number uint64) (Change, bool)
+	// HintRows returns the rows of slots of a series that hints bring.
+	HintRows(series metric.SeriesID, from, past uint64) []Row
 	// Account notes what became of the points of a batch.
 	Account(batch BatchID, c Counts) (Position, error)
 
@@ -43,16 +53,19 @@ type Store interface {
 	Incarnation(series metric.SeriesID) uint64
 	// Deletions returns what is known of a partition, of all if it is negative, sorted by series.
 	Deletions(partition int) []Deletion
-	// Chunks returns the digests of a partition in ascending order.
-	Chunks(partition int) []ChunkDigest
+	// Windows returns the digests of all windows of a share in which it has something, ascending.
+	Windows(of Share) []WindowDigest
+	// Chunks returns the digests of the chunks of a share in a window, ascending, of series behind
+	// after: at most limit, but always whole series and at least one. more says that others follow.
+	Chunks(of Share, window uint64, after metric.SeriesID, limit int) (list []ChunkDigest, more bool)
 	// Rows returns the points of a chunk.
 	Rows(id ChunkID) []Row
 	// Read returns slots of a series.
 	Read(series metric.SeriesID, from, past uint64) []Slot
-	// Holds returns the partitions of which it has points.
-	Holds() []int
-	// Drop removes the points of a partition.
-	Drop(partition int)
+	// Holds returns the shares of which it has points.
+	Holds() []Share
+	// Drop removes the points of a share.
+	Drop(of Share)
 }
 
 // Hint is what an owner missed.
@@ -62,15 +75,41 @@ type Hint struct {
 	Change Change
 }
 
+// HintInfo says which hint there is.
+type HintInfo struct {
+	Number uint64
+	For    ring.ID
+	Share
+	Rows int
+}
+
 // Config is what a node must be told.
 type Config struct {
 	Self      ring.ID
 	Boot      uint64 // grows with every start
 	W, R      int
+	NextW     int   // W when the changes under way are complete; 0: W
 	MaxHints  int   // hints kept at most; beyond them writes to stand-ins are refused
 	Timeout   int64 // of a batch or read, in ms
 	Resend    int64 // ms
-	CompareMS int64 // ms between comparisons of a node
+	CompareMS int64 // ms after which the next comparisons start
+
+	// Bucket returns the numbers of a bucket; nil: all have those of the ring.
+	Bucket func(id uint64) Numbers
+	// Classes returns the n of all buckets that have one of their own, each once; nil: none has.
+	Classes func() []int
+
+	Comparisons int    // that are under way at a time; 0: 4
+	CompareRows int    // rows that comparisons of this node move in a tick; 0: MaxRows
+	HintRows    int    // rows of hints that are sent in a tick; 0: MaxRows
+	Limits      Limits // of messages
+}
+
+// Numbers are how many copies a bucket has, and how many of them count. 0 stands for the number of the ring, and of
+// Config.
+type Numbers struct {
+	Copies   int // n: of a bucket for all time
+	W, NextW int
 }
 
 // Time is the time of an input.
@@ -103,14 +142,16 @@ type Core struct {
 	up     map[ring.ID]bool
 	now    Time
 	synced Position
+	noted  Position // the highest that the store has named
 
-	hint    uint64            // number of the last hint
-	waiting []onSync          // by position
-	deliver map[uint64]*relay // by number of the hint
-	highest uint64            // incarnation that was seen
-	asked   map[ring.ID]bool  // peers whose deletions are still to be learned; nil: all are
+	hint    uint64                // number of the last hint
+	waiting []onSync              // by position
+	highest uint64                // incarnation that was seen
+	asked   map[ring.ID]*learning // peers whose deletions are to be learned; nil: all are
 	compare *comparisons
+	relays  *relays
 	reads   map[uint64]*read
+	stats   Stats
 
 	coordinator *coordinator
 
@@ -126,16 +167,27 @@ type onSync struct {
 
 // New starts the protocol of a node. What it finds in its store is on disk.
 func New(c Config, s Store, v *ring.View, t Time) *Core {
+	c.Limits = c.Limits.orLargest()
+	c.Comparisons = cmp.Or(c.Comparisons, 4)
+	c.CompareRows, c.HintRows = cmp.Or(c.CompareRows, MaxRows), cmp.Or(c.HintRows, MaxRows)
+	if c.Bucket == nil {
+		c.Bucket = func(uint64) Numbers { return Numbers{} }
+	}
+	if c.Classes == nil {
+		c.Classes = func() []int { return nil }
+	}
 	core := &Core{config: c, store: s, view: v, now: t, up: map[ring.ID]bool{c.Self: true},
-		deliver: make(map[uint64]*relay), asked: make(map[ring.ID]bool),
+		asked: make(map[ring.ID]*learning),
 		reads: make(map[uint64]*read)}
 	core.compare = newComparisons(core)
+	core.relays = &relays{Core: core, deliver: make(map[uint64]*relay)}
 	core.coordinator = &coordinator{Core: core, batches: make(map[uint64]*batch)}
 	for _, d := range s.Deletions(-1) {
 		core.highest = max(core.highest, d.Incarnation)
 	}
 	for _, h := range s.Hints() {
 		core.hint = max(core.hint, h.Number)
+		core.relays.kept++
 	}
 	return core
 }
@@ -158,17 +210,25 @@ func (c *Core) Receive(t Time, from ring.ID, m Message) {
 	case Deliver:
 		c.delivery(from, m)
 	case Delivered:
-		c.delivered(from, m)
+		c.relays.delivered(from, m)
 	case Learn:
-		c.send(from, Known{Deletions: c.store.Deletions(-1)})
+		c.tellDeletions(from, m)
 	case Known:
 		c.learn(from, m)
 	case Compare:
+		answering{c}.windows(from, m)
+	case Compared:
 		c.compare.compared(from, m)
+	case ShareDeletions:
+		answering{c}.shareDeletions(from, m)
+	case SharedDeletions:
+		c.compare.sharedDeletions(from, m)
+	case CompareChunks:
+		answering{c}.chunks(from, m)
 	case Difference:
-		c.compare.differs(from, m)
+		c.compare.difference(from, m)
 	case Fill:
-		c.compare.fill(from, m)
+		answering{c}.fill(from, m)
 	case Filled:
 		c.compare.filled(from, m)
 	case Fetch:
@@ -209,8 +269,8 @@ func (c *Core) Tick(t Time) {
 	c.now = t
 	c.askDeletions()
 	c.coordinator.resend()
-	c.relay()
-	c.compare.startComparisons()
+	c.relays.tick()
+	c.compare.tick()
 	c.resendReads()
 }
 
@@ -221,6 +281,7 @@ func (c *Core) send(to ring.ID, m Message) {
 
 // whenSynced does something once the log is on disk up to a position.
 func (c *Core) whenSynced(at Position, do func()) {
+	c.noted = max(c.noted, at)
 	if at <= c.synced {
 		do()
 		return
@@ -234,37 +295,9 @@ func (c *Core) whenSynced(at Position, do func()) {
 
 func (c *Core) isUp(id ring.ID) bool { return c.up[id] }
 
-// ready reports whether this node knows the deletions of all peers it reaches: only then
-// it takes, compares and serves points.
-func (c *Core) ready() bool { return c.asked == nil }
-
-// askDeletions asks every peer that can be reached, until it has answered. Where none can,
-// the node serves what it has: both sides of a partition go on.
-func (c *Core) askDeletions() {
-	if c.ready() {
-		return
-	}
-	open := false
-	for _, m := range c.view.Members() {
-		if m.ID == c.config.Self || !c.up[m.ID] || c.asked[m.ID] {
-			continue
-		}
-		open = true
-		c.send(m.ID, Learn{})
-	}
-	if !open {
-		c.asked = nil
-	}
-}
-
-func (c *Core) learn(from ring.ID, m Known) {
-	if c.raise(m.Deletions) == nil && !c.ready() {
-		c.asked[from] = true
-	}
-}
-
-// raise notes deletions that are news.
-func (c *Core) raise(list []Deletion) error {
+// Deleted notes deletions that are news, also such that other nodes told of beside the protocol. They are on
+// disk when the log is synced up to Noted.
+func (c *Core) Deleted(list []Deletion) error {
 	var news []Deletion
 	for _, d := range list {
 		c.highest = max(c.highest, d.Incarnation)
@@ -275,7 +308,8 @@ func (c *Core) raise(list []Deletion) error {
 	if len(news) == 0 {
 		return nil
 	}
-	_, err := c.store.Merge(Change{Deletions: news})
+	at, err := c.store.Merge(Change{Deletions: news})
+	c.noted = max(c.noted, at)
 	return err
 }
 

@@ -2,50 +2,88 @@ package replication
 
 import (
 	"slices"
+	"sort"
 
 	"dalmatiner/internal/cluster/ring"
 )
 
+// relays brings the hints of this node to their owners.
+type relays struct {
+	*Core
+	kept    int               // hints that the store has
+	last    uint64            // number of the hint that was sent last
+	deliver map[uint64]*relay // by number of the hint
+}
+
 // relay is a hint on its way to the owners.
 type relay struct {
+	hint    HintInfo
 	sent    int64
 	reached []ring.ID // owners that have it on disk
 }
 
-// relay sends hints to owners that are up. A hint whose owner has lost the partition goes
+// tick sends hints to owners that are up. A hint whose owner has lost the partition goes
 // to all who own it now.
-func (c *Core) relay() {
+func (c *relays) tick() {
 	if !c.ready() {
 		return
 	}
-	c.dropDelivered()
-	for _, h := range c.store.Hints() {
+	budget := c.config.HintRows
+	for _, h := range c.fromLast(c.store.Hints()) {
 		r := c.deliver[h.Number]
 		if r == nil {
-			r = &relay{sent: c.now.Steady - c.config.Resend}
+			r = &relay{hint: h, sent: c.now.Steady - c.config.Resend}
 			c.deliver[h.Number] = r
 		}
-		if c.now.Steady < r.sent+c.config.Resend {
+		if c.dropDelivered(r) || c.now.Steady < r.sent+c.config.Resend {
 			continue
 		}
-		r.sent = c.now.Steady
-		for _, owner := range c.recipients(h) {
-			if c.up[owner] && !slices.Contains(r.reached, owner) {
-				c.send(owner, Deliver{ID: HintID{c.config.Self, c.config.Boot, h.Number}, Version: c.view.Version(), Change: h.Change})
-			}
+		if budget <= 0 {
+			return
+		}
+		budget -= c.sendHint(r)
+	}
+}
+
+// fromLast returns hints from behind the one that was sent last, so that all have their turn.
+func (c *relays) fromLast(list []HintInfo) []HintInfo {
+	i := sort.Search(len(list), func(i int) bool { return list[i].Number > c.last })
+	return slices.Concat(list[i:], list[:i])
+}
+
+// sendHint sends a hint to all who lack it and can be reached. It returns how many rows that were.
+func (c *relays) sendHint(r *relay) (rows int) {
+	h := r.hint
+	r.sent = c.now.Steady
+	var to []ring.ID
+	for _, owner := range c.recipients(h) {
+		if c.up[owner] && !slices.Contains(r.reached, owner) {
+			to = append(to, owner)
 		}
 	}
+	if len(to) == 0 {
+		return 0
+	}
+	change, ok := c.store.Hint(h.Number)
+	if !ok {
+		return 0
+	}
+	c.last = h.Number
+	for _, owner := range to {
+		c.send(owner, Deliver{ID: HintID{c.config.Self, c.config.Boot, h.Number}, Version: c.view.Version(), Change: change})
+	}
+	return len(to) * max(h.Rows, 1)
 }
 
 // recipients returns who must have a hint before it may go: the owner that missed it, or, where
 // that one is gone for good or owns the partition no more, all who own it now. If they are
 // all gone, those who take it over.
-func (c *Core) recipients(h Hint) []ring.ID {
-	if m, ok := c.view.Member(h.For); ok && m.State != ring.Removed && c.view.Owns(h.For, h.Change.Partition, 0) {
+func (c *relays) recipients(h HintInfo) []ring.ID {
+	if m, ok := c.view.Member(h.For); ok && m.State != ring.Removed && c.view.Owns(h.For, h.Partition, h.Copies) {
 		return []ring.ID{h.For}
 	}
 	for _, role := range []ring.Role{ring.Current, ring.Future} {
-		owners := slices.DeleteFunc(c.view.Owners(nil, h.Change.Partition, role, 0), func(id ring.ID) bool {
+		owners := slices.DeleteFunc(c.view.Owners(nil, h.Partition, role, h.Copies), func(id ring.ID) bool {
 			m, _ := c.view.Member(id)
 			return m.State == ring.Removed
 		})
@@ -56,20 +94,8 @@ func (c *Core) recipients(h Hint) []ring.ID {
 	return []ring.ID{h.For}
 }
 
-// delivery takes a hint as an owner.
-func (c *Core) delivery(from ring.ID, m Deliver) {
-	if m.Version != c.view.Version() || !c.ready() || !c.view.Owns(c.config.Self, m.Change.Partition, 0) {
-		return // it comes again
-	}
-	at, err := c.merge(m.Change)
-	if err != nil {
-		return
-	}
-	c.whenSynced(at, func() { c.send(from, Delivered{ID: m.ID}) })
-}
-
 // delivered notes who has a hint.
-func (c *Core) delivered(from ring.ID, m Delivered) {
+func (c *relays) delivered(from ring.ID, m Delivered) {
 	r := c.deliver[m.ID.Number]
 	if r == nil || m.ID.Node != c.config.Self || m.ID.Boot != c.config.Boot {
 		return
@@ -77,17 +103,17 @@ func (c *Core) delivered(from ring.ID, m Delivered) {
 	if !slices.Contains(r.reached, from) {
 		r.reached = append(r.reached, from)
 	}
-	c.dropDelivered()
+	c.dropDelivered(r)
 }
 
-// dropDelivered lets hints go that all who must have them do. Another ring can make one of them so.
-func (c *Core) dropDelivered() {
-	for _, h := range slices.Clone(c.store.Hints()) {
-		r := c.deliver[h.Number]
-		if r == nil || slices.ContainsFunc(c.recipients(h), func(id ring.ID) bool { return !slices.Contains(r.reached, id) }) {
-			continue
-		}
-		c.store.DropHint(h.Number)
-		delete(c.deliver, h.Number)
+// dropDelivered lets a hint go that all who must have it do. Another ring can make it so.
+func (c *relays) dropDelivered(r *relay) bool {
+	if len(r.reached) == 0 || slices.ContainsFunc(c.recipients(r.hint), func(id ring.ID) bool { return !slices.Contains(r.reached, id) }) {
+		return false
 	}
+	c.store.DropHint(r.hint.Number)
+	delete(c.deliver, r.hint.Number)
+	c.kept--
+	c.stats.HintsDelivered++
+	return true
 }

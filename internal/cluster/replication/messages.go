@@ -22,12 +22,22 @@ type Deletion struct {
 	Incarnation uint64
 }
 
-// Change is what a batch does to one partition.
+// Change is what a batch does to one partition. Messages and stores share it: nobody changes it.
 type Change struct {
 	Partition int
+	Copies    int // n of the bucket; 0: that of the ring
 	Rows      []Row
 	Deletions []Deletion
 }
+
+// Share is a partition of the buckets that have the same n: they have the same owners.
+type Share struct {
+	Partition int
+	Copies    int // n; 0: that of the ring
+}
+
+func (c *Change) share() Share { return Share{c.Partition, c.Copies} }
+func (s *Step) share() Share   { return Share{s.Partition, s.Copies} }
 
 // BatchID names a batch of a coordinator. Boot grows with every start, so numbers begin anew.
 type BatchID struct {
@@ -68,7 +78,7 @@ type Refusal uint8
 // The refusals.
 const (
 	Taken     Refusal = iota // no refusal
-	OtherRing                // its ring is another one, or it has not caught up yet: send again later
+	OtherRing                // its ring is another one, it has not caught up yet, or lacks the bucket: send again later
 	NotMine                  // it does not own the partition and is not asked to stand in
 	Stale                    // it knows of later deletions, which the answer names: send again with these
 	Full                     // its disk or its hint log has no room
@@ -109,11 +119,14 @@ type Deliver struct {
 // Delivered says that a hint is on the owner's disk.
 type Delivered struct{ ID HintID }
 
-// Learn asks for all deletions that a node knows of: first thing after a start.
-type Learn struct{}
+// Learn asks for all deletions that a node knows of, page by page: first thing after a start.
+type Learn struct{ After metric.SeriesID }
 
-// Known answers Learn.
-type Known struct{ Deletions []Deletion }
+// Known answers Learn with the deletions of series behind After and up to Through, all of them.
+type Known struct {
+	After, Through metric.SeriesID // Through is LastSeries() in the last page
+	Deletions      []Deletion      // ascending
+}
 
 // ChunkID names a piece of a series whose digest is compared.
 type ChunkID struct {
@@ -127,39 +140,85 @@ type ChunkDigest struct {
 	Digest uint64
 }
 
-// Compare shows what the sender holds of a partition.
+// WindowDigest is what a node holds of a partition in a window, all series together.
+type WindowDigest struct {
+	Number uint64 // that of a chunk / WindowChunks
+	Digest uint64 // the sum of the digests of its chunks, each mixed with series, incarnation and number
+}
+
+// Step says to which step of a pass a message belongs. A pass compares all that two nodes have of a
+// partition, a message and its answer after the other; the answer has the Step of its question.
+type Step struct {
+	Boot, Pass uint64 // of the node that asks
+	Number     uint64 // of the message in the pass
+	Partition  int
+	Copies     int // n of the buckets; 0: that of the ring
+	Version    ring.Version
+}
+
+// Compare shows what the sender holds in a range of windows.
 type Compare struct {
-	Round     uint64 // of the sender, returned in the answers
-	Partition int
-	Version   ring.Version
-	Chunks    []ChunkDigest // in ascending order
-	Deletions []Deletion
+	Step
+	Deletions     uint64         // digest of the deletions of the partition
+	From, Through uint64         // numbers of windows: the list is complete between them, both included
+	Windows       []WindowDigest // ascending
 }
 
-// Difference answers Compare with all that the sender may lack, and asks for the rest.
+// Compared answers Compare.
+type Compared struct {
+	Step
+	Deletions bool     // they differ
+	Through   uint64   // the answer speaks of windows up to this one
+	Windows   []uint64 // that differ, ascending
+	Left      int      // windows that it holds behind Through
+}
+
+// ShareDeletions gives deletions of series behind After and up to Through, all that the sender knows.
+type ShareDeletions struct {
+	Step
+	After, Through metric.SeriesID
+	Deletions      []Deletion // ascending
+}
+
+// SharedDeletions answers it, once they are on disk, with all that are known here up to Through.
+type SharedDeletions struct {
+	Step
+	Through   metric.SeriesID // at most that of the question
+	Deletions []Deletion      // ascending
+}
+
+// CompareChunks shows what the sender holds of a window: chunks of series behind After and up to Through.
+type CompareChunks struct {
+	Step
+	Window         uint64
+	After, Through metric.SeriesID
+	Chunks         []ChunkDigest // ascending
+}
+
+// Difference answers CompareChunks.
 type Difference struct {
-	Round     uint64
-	Partition int
-	Version   ring.Version
-	Rows      []Row
-	Deletions []Deletion
-	Want      []ChunkID
+	Step
+	Through metric.SeriesID // the answer speaks of series up to this one
+	Chunks  int             // how many it holds in the range
+	Want    []ChunkID       // of which the sender has something else, or which only it has
+	Have    []ChunkID       // of which the other side has something else, or which only that has
 }
 
-// Fill gives what a Difference asked for.
+// Fill gives points of whole chunks and asks for others.
 type Fill struct {
-	Round   uint64
-	Version ring.Version
-	Change  Change
+	Step
+	Rows []Row
+	Want []ChunkID
 }
 
-// Filled says that a Fill is on disk.
+// Filled answers it, once the points are on disk, with those of the first chunks that were asked for.
 type Filled struct {
-	Round     uint64
-	Partition int
+	Step
+	Rows  []Row
+	Given int // chunks; at least one, if any was asked for
 }
 
-// Fetch asks for the slots of a series.
+// Fetch asks for the slots of a series, at most MaxRows.
 type Fetch struct {
 	Request    uint64
 	Version    ring.Version
@@ -182,18 +241,22 @@ type Slot struct {
 	Unknown bool
 }
 
-func (Write) message()      {}
-func (Written) message()    {}
-func (Deliver) message()    {}
-func (Delivered) message()  {}
-func (Learn) message()      {}
-func (Known) message()      {}
-func (Compare) message()    {}
-func (Difference) message() {}
-func (Fill) message()       {}
-func (Filled) message()     {}
-func (Fetch) message()      {}
-func (Fetched) message()    {}
+func (Write) message()           {}
+func (Written) message()         {}
+func (Deliver) message()         {}
+func (Delivered) message()       {}
+func (Learn) message()           {}
+func (Known) message()           {}
+func (Compare) message()         {}
+func (Compared) message()        {}
+func (ShareDeletions) message()  {}
+func (SharedDeletions) message() {}
+func (CompareChunks) message()   {}
+func (Difference) message()      {}
+func (Fill) message()            {}
+func (Filled) message()          {}
+func (Fetch) message()           {}
+func (Fetched) message()         {}
 
 // Compare orders chunks by series and number.
 func (id ChunkID) Compare(o ChunkID) int {

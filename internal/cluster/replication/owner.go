@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"errors"
 	"slices"
 
 	"dalmatiner/internal/cluster/ring"
@@ -18,16 +19,22 @@ func (c *Core) write(from ring.ID, m Write) {
 	case m.Version != c.view.Version() || !c.ready():
 		refuse(OtherRing, nil)
 		return
-	case m.For != c.config.Self && !c.standsIn(m) || m.For == c.config.Self && !c.view.Owns(m.For, m.Change.Partition, 0):
+	case m.For != c.config.Self && !c.standsIn(m) || m.For == c.config.Self && !c.view.Owns(m.For, m.Change.Partition, m.Change.Copies):
 		refuse(NotMine, nil)
 		return
 	default:
-		if later := c.later(m.Change); len(later) > 0 {
+		later, news := c.inspect(m.Change)
+		if len(later) > 0 {
 			refuse(Stale, later)
 			return
 		}
 		var err error
-		if counts, at, err = c.take(m); err != nil {
+		counts, at, err = c.take(m, news)
+		switch {
+		case errors.Is(err, ErrAbsent):
+			refuse(OtherRing, nil)
+			return
+		case err != nil:
 			refuse(Full, nil)
 			return
 		}
@@ -37,30 +44,37 @@ func (c *Core) write(from ring.ID, m Write) {
 
 // standsIn reports whether this node may keep a hint: for an owner, and it is none itself.
 func (c *Core) standsIn(m Write) bool {
-	return c.view.Owns(m.For, m.Change.Partition, 0) && !c.view.Owns(c.config.Self, m.Change.Partition, 0)
+	return c.view.Owns(m.For, m.Change.Partition, m.Change.Copies) && !c.view.Owns(c.config.Self, m.Change.Partition, m.Change.Copies)
 }
 
-// later returns the deletions behind which a change would have to be sent again.
-func (c *Core) later(change Change) (later []Deletion) {
-	for _, r := range change.Rows {
-		if known := c.store.Incarnation(r.Series); r.Incarnation < known {
-			later = append(later, Deletion{r.Series, known})
+// inspect returns the deletions behind which a change would have to be sent again, and those that
+// it tells of and that are news here.
+func (c *Core) inspect(change Change) (later, news []Deletion) {
+	compare := func(d Deletion) {
+		switch known := c.store.Incarnation(d.Series); {
+		case d.Incarnation < known:
+			later = append(later, Deletion{d.Series, known})
+		case d.Incarnation > known:
+			news = append(news, d)
 		}
 	}
 	for _, d := range change.Deletions {
-		if known := c.store.Incarnation(d.Series); d.Incarnation < known {
-			later = append(later, Deletion{d.Series, known})
+		compare(d)
+	}
+	for i, r := range change.Rows {
+		if i == 0 || r.Series != change.Rows[i-1].Series || r.Incarnation != change.Rows[i-1].Incarnation {
+			compare(Deletion{r.Series, r.Incarnation})
 		}
 	}
-	return later
+	return later, news
 }
 
 // take stores a copy. Rows may say of deletions that are news here: a stand-in remembers them, too.
-func (c *Core) take(m Write) (Counts, Position, error) {
-	if m.For != c.config.Self && len(c.store.Hints()) >= c.config.MaxHints {
+func (c *Core) take(m Write, news []Deletion) (Counts, Position, error) {
+	if m.For != c.config.Self && c.relays.kept >= c.config.MaxHints {
 		return Counts{}, 0, ErrFull
 	}
-	if err := c.raise(incarnationsOf(m.Change)); err != nil {
+	if err := c.Deleted(news); err != nil {
 		return Counts{}, 0, err
 	}
 	if m.For == c.config.Self {
@@ -68,24 +82,48 @@ func (c *Core) take(m Write) (Counts, Position, error) {
 	}
 	c.hint++
 	at, err := c.store.KeepHint(m.Key, Hint{Number: c.hint, For: m.For, Change: m.Change})
-	return Counts{Accepted: len(m.Change.Rows)}, at, err
-}
-
-// incarnationsOf returns which deletions the rows and deletions of a change speak of.
-func incarnationsOf(change Change) (list []Deletion) {
-	list = slices.Clone(change.Deletions)
-	for _, r := range change.Rows {
-		list = append(list, Deletion{r.Series, r.Incarnation})
+	if err == nil {
+		c.relays.kept++
+		c.stats.HintsKept++
 	}
-	return list
+	return Counts{Accepted: len(m.Change.Rows)}, at, err
 }
 
 // merge stores copies from another node. What was deleted stays deleted: rows of a lower
 // incarnation are left out.
 func (c *Core) merge(change Change) (Position, error) {
-	if err := c.raise(incarnationsOf(change)); err != nil {
+	later, news := c.inspect(change)
+	if err := c.Deleted(news); err != nil {
 		return 0, err
 	}
-	live := slices.DeleteFunc(slices.Clone(change.Rows), func(r Row) bool { return r.Incarnation < c.store.Incarnation(r.Series) })
-	return c.store.Merge(Change{Partition: change.Partition, Rows: live})
+	rows := change.Rows
+	if len(later)+len(news) > 0 {
+		rows = slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Incarnation < c.store.Incarnation(r.Series) })
+	}
+	if len(rows) == 0 {
+		return c.noted, nil
+	}
+	at, err := c.store.Merge(Change{Partition: change.Partition, Copies: change.Copies, Rows: rows})
+	c.noted = max(c.noted, at)
+	return at, err
+}
+
+// fails reports whether a comparison cannot go on after a merge. Two owners that both stay go past rows of a
+// bucket that this one has no place for: what lies behind them would not be repaired either. What moves
+// will be let go by the other node, so nothing of it is passed over.
+func (c answering) fails(err error, peer ring.ID, of Share) bool {
+	stay := slices.Contains(c.view.Owners(nil, of.Partition, ring.Current, of.Copies), c.config.Self) && c.view.Owns(peer, of.Partition, of.Copies)
+	return err != nil && !(errors.Is(err, ErrAbsent) && stay)
+}
+
+// delivery takes a hint as an owner.
+func (c *Core) delivery(from ring.ID, m Deliver) {
+	if m.Version != c.view.Version() || !c.ready() || !c.view.Owns(c.config.Self, m.Change.Partition, m.Change.Copies) {
+		return // it comes again
+	}
+	at, err := c.merge(m.Change)
+	if err != nil {
+		return
+	}
+	c.whenSynced(at, func() { c.send(from, Delivered{ID: m.ID}) })
 }

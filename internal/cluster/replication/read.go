@@ -31,7 +31,7 @@ func (c *Core) resendReads() {
 			c.finishRead(n, r, false)
 			continue
 		}
-		for _, id := range c.readers(r.fetch.Partition) {
+		for _, id := range c.readers(Share{Partition: r.fetch.Partition}) {
 			at, asked := r.sent[id]
 			if _, answered := r.answers[id]; !answered && (!asked || c.now.Steady >= at+c.config.Resend) {
 				r.sent[id] = c.now.Steady
@@ -43,8 +43,8 @@ func (c *Core) resendReads() {
 }
 
 // readers are the current owners that are up, and who stands in for the others.
-func (c *Core) readers(partition int) (ids []ring.ID) {
-	for _, t := range c.view.Targets(nil, partition, 0, c.isUp) {
+func (c *Core) readers(of Share) (ids []ring.ID) {
+	for _, t := range c.coordinator.targetsOf(of) {
 		if !t.Joining {
 			ids = append(ids, t.Node)
 		}
@@ -52,9 +52,9 @@ func (c *Core) readers(partition int) (ids []ring.ID) {
 	return ids
 }
 
-// fetch answers with what is here, hints for others among it.
+// fetch answers with what is here, hints for others among it. No message asks for more than it may.
 func (c *Core) fetch(from ring.ID, m Fetch) {
-	answer := Fetched{Request: m.Request, Ready: c.ready() && m.Version == c.view.Version()}
+	answer := Fetched{Request: m.Request, Ready: c.ready() && m.Version == c.view.Version() && m.From <= m.Past && m.Past-m.From <= MaxRows}
 	if answer.Ready {
 		answer.Incarnation, answer.Slots = c.read(m)
 	}
@@ -64,12 +64,10 @@ func (c *Core) fetch(from ring.ID, m Fetch) {
 // read returns what this node has of a series, with the hints that it keeps for others.
 func (c *Core) read(m Fetch) (uint64, []Slot) {
 	incarnation, slots := c.store.Incarnation(m.Series), c.store.Read(m.Series, m.From, m.Past)
-	for _, h := range c.store.Hints() {
-		for _, r := range h.Change.Rows {
-			if r.Series == m.Series && r.Slot >= m.From && r.Slot < m.Past && r.Incarnation >= incarnation {
-				s := &slots[r.Slot-m.From]
-				s.Value = Larger(s.Value, r.Value)
-			}
+	for _, r := range c.store.HintRows(m.Series, m.From, m.Past) {
+		if r.Incarnation >= incarnation {
+			s := &slots[r.Slot-m.From]
+			s.Value = Larger(s.Value, r.Value)
 		}
 	}
 	return incarnation, slots
@@ -77,7 +75,7 @@ func (c *Core) read(m Fetch) (uint64, []Slot) {
 
 func (c *Core) fetched(from ring.ID, m Fetched) {
 	r := c.reads[m.Request]
-	if r == nil || !m.Ready || !slices.Contains(c.readers(r.fetch.Partition), from) {
+	if r == nil || !m.Ready || !slices.Contains(c.readers(Share{Partition: r.fetch.Partition}), from) {
 		return
 	}
 	r.answers[from] = m

@@ -4,24 +4,29 @@ import (
 	"fmt"
 
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/cluster/ring"
 )
 
 // Profile says which faults a run has.
 type Profile struct {
 	Nodes, N, W int
+	Own         int  // n of half of the series; 0: that of the ring
 	Members     bool // the ring changes
 	Disks       bool // disks are lost for good, one at most
 	Clocks      bool // wall clocks jump
 	Strict      bool // deletions hold without exception: clocks agree, and no member can stand in for another
+	Least, Most int  // n moves between them; 0: it stays
+	Operators   int  // of ten steps, in how many an operator does something, beside faults
+	Mild        int  // of ten steps, in how many there is no fault
+	Once        bool // no slot is written twice: with n = 1 the last word stays, not the largest
+	Paging      Paging
 }
 
 // The shape of a run.
 const (
 	steps     = 60
 	stepMS    = 120
-	series    = 6
-	slots     = 8
+	series    = 10
+	slots     = 12
 	maxHints  = 40
 	healingMS = 60_000
 )
@@ -34,14 +39,19 @@ type chaos struct {
 
 // Chaos runs a cluster through faults and load, heals it, and says what does not hold.
 func Chaos(seed uint64, p Profile) (*Cluster, error) {
-	c := chaos{New(Options{Seed: seed, Nodes: p.Nodes, Partitions: 4, N: p.N, W: p.W, R: 1, MaxHints: maxHints}), p}
+	c := chaos{New(Options{Seed: seed, Nodes: p.Nodes, Partitions: 4, N: p.N, W: p.W, R: 1, MaxHints: maxHints, Own: p.Own, Paging: p.Paging}), p}
 	return c.Cluster, c.run()
 }
 
 func (c chaos) run() error {
 	c.Run(1) // an entry of the journal that ended at 0 is under way
 	for range steps {
-		c.fault()
+		if c.rng.IntN(10) >= c.Mild {
+			c.fault()
+		}
+		if c.rng.IntN(10) < c.Operators {
+			c.operate()
+		}
 		for range c.rng.IntN(4) {
 			c.load()
 		}
@@ -56,7 +66,7 @@ func (c chaos) run() error {
 	if err := c.Settle(healingMS); err != nil {
 		return err
 	}
-	if wrong := c.Check(c.Strict); len(wrong) > 0 {
+	if wrong := c.Check(c.Strict, !c.Clocks); len(wrong) > 0 {
 		return fmt.Errorf("%d promises are broken: %s", len(wrong), wrong[0])
 	}
 	return nil
@@ -70,10 +80,15 @@ func (c chaos) load() {
 		return
 	}
 	var rows []replication.Row
+	half := c.rng.IntN(2) // of the series: a batch is of one bucket
 	for range 1 + c.rng.IntN(4) {
 		// Random high bits: the largest value of a slot is not the newest.
 		word := uint64(c.rng.IntN(1<<16)+1)<<24 | uint64(len(c.journal))<<4 | uint64(len(rows))
-		rows = append(rows, replication.Row{Series: Series(c.rng.IntN(series)), Slot: uint64(c.rng.IntN(slots)),
+		slot := uint64(c.rng.IntN(slots))
+		if c.Once {
+			slot = c.slots + uint64(len(rows))
+		}
+		rows = append(rows, replication.Row{Series: Series(c.rng.IntN(series/2)*2 + half), Slot: slot,
 			Value: replication.Value{Word: word, Time: word ^ 0xff}})
 	}
 	c.Write(node, rows)
@@ -111,7 +126,7 @@ func (c chaos) fault() {
 		c.note("the disk of n%d is full: %t", i, c.nodes[i].disk.full)
 	case 10, 11:
 		if c.Members {
-			c.member(i)
+			c.operate()
 		}
 	}
 }
@@ -121,30 +136,5 @@ func (c chaos) powerCut() {
 	for i := range c.nodes {
 		c.Crash(i)
 		c.after(c.rng.Int64N(100), func() { c.Start(i) })
-	}
-}
-
-// member lets nodes come, go, be replaced, or n change. What the ring refuses does not happen.
-func (c chaos) member(i int) {
-	lost := false
-	for _, n := range c.nodes {
-		lost = lost || n.gone
-	}
-	var err error
-	switch kind := c.rng.IntN(6); {
-	case kind == 5 && c.view.Changing():
-		err = c.Undo()
-	case len(c.nodes) < c.Nodes+3 && kind < 2:
-		err = c.Join(-1)
-	case len(c.nodes) < c.Nodes+3 && kind == 4:
-		err = c.Join(i)
-	case kind == 2:
-		err = c.Plan(ring.Change{Action: ring.Leave, Node: c.nodes[i].String()})
-	case kind == 3 && c.Disks && !lost && len(c.nodes) < c.Nodes+3 && !c.view.Changing():
-		c.Lose(i)
-		c.giveUp(i)
-	}
-	if err != nil {
-		c.note("not done: %v", err)
 	}
 }

@@ -23,6 +23,7 @@ type Entry struct {
 // requests is the journal: what clients sent and were told.
 type requests struct {
 	journal []*Entry
+	slots   uint64 // that rows were sent for, from 0 on
 	reads   map[uint64]replication.Reply
 }
 
@@ -37,9 +38,12 @@ func (c *Cluster) Write(node int, rows []replication.Row, deletes ...metric.Seri
 	}
 	e := &Entry{Node: node, Rows: rows, Deletes: deletes, At: c.now}
 	c.journal = append(c.journal, e)
+	for _, r := range rows {
+		c.slots = max(c.slots, r.Slot+1)
+	}
 	request := uint64(len(c.journal))
 	c.note("%v gets batch %d: %s", n, request, e)
-	n.core.Submit(c.time(n), request, rows, deletes)
+	n.core.Submit(c.time(n), request, c.bucket(rows, deletes), rows, deletes)
 	c.drain(n)
 	return e
 }
@@ -89,8 +93,9 @@ func (c *Cluster) failed(n *node) {
 	}
 }
 
-// Check says what of the promises does not hold, once everything has healed.
-func (c *Cluster) Check(strict bool) (wrong []string) {
+// Check says what of the promises does not hold, once everything has healed. Strict: no deletion takes a
+// point that it could not know of. Agree: clocks do, and what was deleted stays so.
+func (c *Cluster) Check(strict, agree bool) (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	deleted := make(map[metric.SeriesID]bool)
 	for _, e := range c.journal {
@@ -111,17 +116,17 @@ func (c *Cluster) Check(strict bool) (wrong []string) {
 			}
 		}
 	}
-	wrong = append(wrong, c.checkStored(sent, strict)...)
+	wrong = append(wrong, c.checkStored(sent, agree)...)
 	return append(wrong, c.checkAccount()...)
 }
 
 // copies says which acknowledged points are on fewer than W disks now, be it as hints. Every
 // disk that was lost may have taken one.
 func (c *Cluster) copies() (wrong []string) {
-	need := c.options.W
+	lost := 0
 	for _, n := range c.nodes {
 		if n.gone {
-			need--
+			lost++
 		}
 	}
 	deleted := make(map[metric.SeriesID]bool)
@@ -141,7 +146,7 @@ func (c *Cluster) copies() (wrong []string) {
 					have++
 				}
 			}
-			if have < need && !deleted[r.Series] {
+			if have < c.writes(c.own(r.Series))-lost && !deleted[r.Series] {
 				wrong = append(wrong, fmt.Sprintf("batch %d was acknowledged, %x/%d=%x is on %d disks", number+1, r.Series[:2], r.Slot, r.Value.Word, have))
 			}
 		}
@@ -163,9 +168,9 @@ func (c *Cluster) value(s metric.SeriesID, slot uint64) replication.Value {
 }
 
 // checkStored looks for points that nobody sent, and for such that were deleted.
-func (c *Cluster) checkStored(sent map[replication.Row]*Entry, strict bool) (wrong []string) {
+func (c *Cluster) checkStored(sent map[replication.Row]*Entry, agree bool) (wrong []string) {
 	for s := range c.seriesSent() {
-		for slot := range uint64(slots) {
+		for slot := range c.slots {
 			v := c.value(s, slot)
 			if v == (replication.Value{}) {
 				continue
@@ -177,7 +182,7 @@ func (c *Cluster) checkStored(sent map[replication.Row]*Entry, strict bool) (wro
 			}
 			for number, d := range c.journal {
 				before := e.Ended != 0 && e.Ended < d.At
-				if strict && slices.Contains(d.Deletes, s) && d.Answered && d.Reply.Done && before {
+				if agree && slices.Contains(d.Deletes, s) && d.Answered && d.Reply.Done && before {
 					wrong = append(wrong, fmt.Sprintf("%x/%d holds %x again, which batch %d deleted", s[:2], slot, v.Word, number+1))
 				}
 			}

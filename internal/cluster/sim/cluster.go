@@ -7,6 +7,7 @@ import (
 	"container/heap"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"dalmatiner/internal/cluster/replication"
@@ -19,9 +20,17 @@ type Options struct {
 	Seed       uint64
 	Nodes      int // members at the start
 	Partitions int
-	N, W, R    int
+	N, W, R    int // W = 0: the majority of the copies that there can be, as n and the members change
 	MaxHints   int
+	Own        int  // n of the series with odd numbers, whose bucket has one of its own; 0: it has none
 	Calm       bool // no message is lost, late or doubled
+	Paging     Paging
+}
+
+// Paging bounds what nodes send each other; where it is 0, as widely as they may.
+type Paging struct {
+	replication.Limits
+	Comparisons, CompareRows, HintRows int
 }
 
 // The times of the protocol and of what it stands on, in ms.
@@ -41,9 +50,48 @@ type Cluster struct {
 	serial  uint64
 	nodes   []*node
 	view    *ring.View
+	held    bool            // an operator holds moves back
+	leastW  int             // that was ever enough
+	leastN  int             // copies that there ever were
 	cut     map[[2]int]bool // from, to: nothing arrives
 	requests
+	numbered
 	history []string
+	watch   func(from, to *node, m replication.Message) // sees all that is sent; nil: nobody looks
+}
+
+// check panics if a message is larger than it may be.
+func (p Paging) check(m replication.Message) {
+	within := func(n, limit int) {
+		if limit > 0 && n > limit {
+			panic(fmt.Sprintf("a %T has %d of what it may have %d of", m, n, limit))
+		}
+	}
+	rows, chunks := max(p.Rows, chunkSlots), max(p.Chunks, windowChunks)
+	if p.Limits == (replication.Limits{}) {
+		rows, chunks = 0, 0
+	}
+	switch m := m.(type) {
+	case replication.Known:
+		within(len(m.Deletions), p.Deletions)
+	case replication.ShareDeletions:
+		within(len(m.Deletions), p.Deletions)
+	case replication.SharedDeletions:
+		within(len(m.Deletions), p.Deletions)
+	case replication.Compare:
+		within(len(m.Windows), p.Windows)
+	case replication.Compared:
+		within(len(m.Windows), p.Windows)
+	case replication.CompareChunks:
+		within(len(m.Chunks), chunks)
+	case replication.Difference:
+		within(len(m.Want), chunks)
+		within(len(m.Have), chunks)
+	case replication.Fill:
+		within(len(m.Rows), rows)
+	case replication.Filled:
+		within(len(m.Rows), rows)
+	}
 }
 
 // node is one process with its disk.
@@ -53,10 +101,12 @@ type node struct {
 	core   *replication.Core // nil: it is down
 	disk   *disk
 	view   *ring.View // as this node knows it
+	before *disk      // what was synced when it learned of view
 	boot   uint64
 	skew   int64 // of the wall clock, ns
 	sees   map[int]bool
 	gone   bool // its disk is lost: it never comes back
+	stuck  bool // its log is not synced
 }
 
 // event is something that happens at a time.
@@ -82,7 +132,8 @@ func (q *queue) Pop() any {
 
 // New starts a cluster whose members are all active and know each other.
 func New(o Options) *Cluster {
-	c := &Cluster{options: o, rng: rand.New(rand.NewPCG(o.Seed, 1)), cut: make(map[[2]int]bool)}
+	c := &Cluster{options: o, rng: rand.New(rand.NewPCG(o.Seed, 1)), cut: make(map[[2]int]bool), numbered: numbered{o.Own, o.W},
+		leastW: ring.MaxCopies, leastN: o.N}
 	config := ring.Config{Number: 1, Partitions: o.Partitions, Copies: o.N}
 	for range o.Nodes {
 		n := c.add()
@@ -108,7 +159,8 @@ func must[T any](v T, err error) T {
 // add makes a node with an empty disk.
 func (c *Cluster) add() *node {
 	n := &node{number: len(c.nodes), id: ring.ID{15: byte(len(c.nodes) + 1)}, sees: make(map[int]bool)}
-	n.disk = newDisk(func(s metric.SeriesID) int { return c.view.Partition(s) }, func() int { return c.view.Copies(ring.Current) })
+	n.disk = newDisk(func(s metric.SeriesID) int { return c.view.Partition(s) }, c.own, func() int { return c.view.Copies(ring.Current) })
+	n.disk.dropping = func(of replication.Share) { moves{c}.given(n, of) }
 	c.nodes = append(c.nodes, n)
 	return n
 }
@@ -152,8 +204,12 @@ func (c *Cluster) Start(i int) {
 	}
 	n.boot++
 	n.core = replication.New(replication.Config{Self: n.id, Boot: n.boot, W: c.options.W, R: c.options.R, MaxHints: c.options.MaxHints,
-		Timeout: timeout, Resend: resend, CompareMS: comparing}, n.disk, n.view, c.time(n))
+		Timeout: timeout, Resend: resend, CompareMS: comparing, Bucket: c.numbers, Classes: c.classes,
+		Limits: c.options.Paging.Limits, Comparisons: c.options.Paging.Comparisons, CompareRows: c.options.Paging.CompareRows,
+		HintRows: c.options.Paging.HintRows}, n.disk, n.view, c.time(n))
 	n.sees = make(map[int]bool)
+	n.require(c)
+	n.core.HoldMoves(c.held)
 	n.core.Synced(c.time(n), replication.Position(len(n.disk.log)))
 	c.note("%v starts", n)
 	boot := n.boot
@@ -200,7 +256,7 @@ func (c *Cluster) tick(n *node, boot uint64) {
 	}
 	n.core.Tick(c.time(n))
 	c.drain(n)
-	if upTo := len(n.disk.log); upTo > n.disk.durable {
+	if upTo := len(n.disk.log); upTo > n.disk.durable && !n.stuck {
 		c.after(1+c.rng.Int64N(40), func() {
 			if n.core != nil && n.boot == boot {
 				n.disk.durable = max(n.disk.durable, upTo)
@@ -214,9 +270,34 @@ func (c *Cluster) tick(n *node, boot uint64) {
 
 // adopt gives a node a newer ring.
 func (c *Cluster) adopt(n *node, v *ring.View) {
-	n.view = v
+	n.view, n.before = v, n.disk.synced()
 	n.core.Ring(c.time(n), v)
+	n.require(c)
 	c.drain(n)
+}
+
+// require tells a node how many copies its ring asks for.
+func (n *node) require(c *Cluster) {
+	w, next := c.options.W, 0
+	if w == 0 {
+		w, next = majority(n.view, ring.Current, ring.Active, ring.Leaving), majority(n.view, ring.Future, ring.Active, ring.Joining)
+	}
+	c.leastW, c.leastN = min(c.leastW, w), min(c.leastN, n.view.Copies(ring.Current))
+	if c.options.W == 0 {
+		c.w = c.leastW
+	}
+	n.core.Require(c.time(n), c.options.R, w, next)
+}
+
+// majority is that of the copies that members in some states can have.
+func majority(v *ring.View, role ring.Role, states ...ring.State) int {
+	can := 0
+	for _, m := range v.Members() {
+		if slices.Contains(states, m.State) {
+			can++
+		}
+	}
+	return max(1, min(v.Copies(role), can)/2+1)
 }
 
 // drain carries out what a node asks for.
@@ -224,6 +305,10 @@ func (c *Cluster) drain(n *node) {
 	sends, replies := n.core.Take()
 	for _, s := range sends {
 		if to := c.of(s.To); to != nil {
+			c.options.Paging.check(s.Message)
+			if c.watch != nil {
+				c.watch(n, to, s.Message)
+			}
 			c.carry(n, to, s.Message)
 		}
 	}

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/binary"
 	"slices"
 
 	"dalmatiner/internal/cluster/replication"
@@ -10,7 +12,10 @@ import (
 )
 
 // chunkSlots is how many slots a chunk has here: few, so that series have several.
-const chunkSlots = 4
+const chunkSlots = 2
+
+// windowChunks is how many chunks a window has here.
+const windowChunks = 2
 
 // op is a record of a log: exactly one of its parts is set.
 type op struct {
@@ -21,7 +26,7 @@ type op struct {
 	hint    *replication.Hint
 	dropped uint64 // number of a hint that was delivered
 	account *replication.BatchID
-	drop    []int // partitions
+	drop    []replication.Share
 }
 
 // seen is what a write returned.
@@ -40,7 +45,9 @@ type lived struct {
 // synced, and what follows from it.
 type disk struct {
 	partition func(metric.SeriesID) int
-	copies    func() int // n: with one copy the last write wins
+	copies    func() int                // n: with one copy the last write wins
+	own       func(metric.SeriesID) int // n of the bucket of a series; 0: that of the ring
+	dropping  func(replication.Share)   // sees that a share is about to be dropped
 	full      bool
 	log       []op
 	durable   int // records of the log that no crash takes
@@ -52,8 +59,8 @@ type disk struct {
 	account map[replication.BatchID]replication.Counts
 }
 
-func newDisk(partition func(metric.SeriesID) int, copies func() int) *disk {
-	d := &disk{partition: partition, copies: copies}
+func newDisk(partition, own func(metric.SeriesID) int, copies func() int) *disk {
+	d := &disk{partition: partition, own: own, copies: copies}
 	d.replay()
 	return d
 }
@@ -75,6 +82,13 @@ func (d *disk) crash(kept int) {
 	d.replay()
 }
 
+// synced returns what the disk has of what no crash takes.
+func (d *disk) synced() *disk {
+	s := &disk{partition: d.partition, own: d.own, copies: d.copies, log: d.log[:d.durable]}
+	s.replay()
+	return s
+}
+
 func (d *disk) append(o op) (replication.Position, error) {
 	if d.full {
 		return 0, replication.ErrFull
@@ -88,7 +102,7 @@ func (d *disk) append(o op) (replication.Position, error) {
 func (d *disk) apply(o op, at replication.Position) {
 	switch {
 	case o.write != nil:
-		d.change(*o.write, d.copies() > 1)
+		d.change(*o.write, cmp.Or(o.write.Copies, d.copies()) > 1)
 		d.keys[o.key] = seen{o.counts, at}
 	case o.merge != nil:
 		d.change(*o.merge, true)
@@ -101,7 +115,7 @@ func (d *disk) apply(o op, at replication.Position) {
 		d.account[*o.account] = o.counts
 	case o.drop != nil:
 		for id := range d.series {
-			if slices.Contains(o.drop, d.partition(id)) {
+			if slices.Contains(o.drop, d.share(id)) {
 				d.series[id].slots = make(map[uint64]replication.Value)
 			}
 		}
@@ -196,7 +210,32 @@ func (d *disk) DropHint(number uint64) {
 	d.apply(d.log[len(d.log)-1], 0)
 }
 
-func (d *disk) Hints() []replication.Hint { return d.hints }
+func (d *disk) Hints() (list []replication.HintInfo) {
+	for _, h := range d.hints {
+		list = append(list, replication.HintInfo{Number: h.Number, For: h.For, Share: replication.Share{Partition: h.Change.Partition, Copies: h.Change.Copies}, Rows: len(h.Change.Rows)})
+	}
+	return list
+}
+
+func (d *disk) Hint(number uint64) (replication.Change, bool) {
+	for _, h := range d.hints {
+		if h.Number == number {
+			return h.Change, true
+		}
+	}
+	return replication.Change{}, false
+}
+
+func (d *disk) HintRows(series metric.SeriesID, from, past uint64) (rows []replication.Row) {
+	for _, h := range d.hints {
+		for _, r := range h.Change.Rows {
+			if r.Series == series && r.Slot >= from && r.Slot < past {
+				rows = append(rows, r)
+			}
+		}
+	}
+	return rows
+}
 
 func (d *disk) Account(b replication.BatchID, c replication.Counts) (replication.Position, error) {
 	return d.append(op{account: &b, counts: c})
@@ -241,8 +280,17 @@ func (d *disk) Deletions(partition int) (list []replication.Deletion) {
 	return list
 }
 
-func (d *disk) Chunks(partition int) (list []replication.ChunkDigest) {
-	for _, id := range d.sorted(partition) {
+// share returns the share that a series is in.
+func (d *disk) share(id metric.SeriesID) replication.Share {
+	return replication.Share{Partition: d.partition(id), Copies: d.own(id)}
+}
+
+// digests returns the digests of all chunks of a share in ascending order.
+func (d *disk) digests(of replication.Share) (list []replication.ChunkDigest) {
+	for _, id := range d.sorted(of.Partition) {
+		if d.own(id) != of.Copies {
+			continue
+		}
 		s := d.series[id]
 		sums := make(map[uint64]uint64)
 		for slot, v := range s.slots {
@@ -255,6 +303,37 @@ func (d *disk) Chunks(partition int) (list []replication.ChunkDigest) {
 		slices.SortFunc(list[at:], func(a, b replication.ChunkDigest) int { return a.ID.Compare(b.ID) })
 	}
 	return list
+}
+
+func (d *disk) Windows(of replication.Share) (list []replication.WindowDigest) {
+	sums := make(map[uint64]replication.WindowDigest)
+	for _, c := range d.digests(of) {
+		w := sums[c.ID.Number/windowChunks]
+		w.Number = c.ID.Number / windowChunks
+		w.Digest += mix(c.Digest + mix(binary.BigEndian.Uint64(c.ID.Series[:])^c.ID.Number))
+		sums[w.Number] = w
+	}
+	for _, w := range sums {
+		list = append(list, w)
+	}
+	slices.SortFunc(list, func(a, b replication.WindowDigest) int { return cmp.Compare(a.Number, b.Number) })
+	return list
+}
+
+func (d *disk) Chunks(of replication.Share, window uint64, after metric.SeriesID, limit int) (list []replication.ChunkDigest, more bool) {
+	for _, c := range d.digests(of) {
+		if c.ID.Number/windowChunks != window || bytes.Compare(c.ID.Series[:], after[:]) <= 0 {
+			continue
+		}
+		list = append(list, c)
+		if len(list) > limit { // not all of the last series may be in
+			id := list[len(list)-1].ID.Series
+			if whole := slices.IndexFunc(list, func(d replication.ChunkDigest) bool { return d.ID.Series == id }); whole > 0 {
+				return list[:whole], true
+			}
+		}
+	}
+	return list, false
 }
 
 // mix spreads the bits of a number (the finalizer of splitmix64).
@@ -285,17 +364,20 @@ func (d *disk) Read(id metric.SeriesID, from, past uint64) []replication.Slot {
 	return slots
 }
 
-func (d *disk) Holds() (partitions []int) {
+func (d *disk) Holds() (list []replication.Share) {
 	for _, id := range d.sorted(-1) {
-		if p := d.partition(id); len(d.series[id].slots) > 0 && !slices.Contains(partitions, p) {
-			partitions = append(partitions, p)
+		if of := d.share(id); len(d.series[id].slots) > 0 && !slices.Contains(list, of) {
+			list = append(list, of)
 		}
 	}
-	slices.Sort(partitions)
-	return partitions
+	slices.SortFunc(list, func(a, b replication.Share) int {
+		return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Copies, b.Copies))
+	})
+	return list
 }
 
-func (d *disk) Drop(partition int) {
-	d.log = append(d.log, op{drop: []int{partition}})
+func (d *disk) Drop(of replication.Share) {
+	d.dropping(of)
+	d.log = append(d.log, op{drop: []replication.Share{of}})
 	d.apply(d.log[len(d.log)-1], 0)
 }

@@ -43,17 +43,7 @@ func (c *Cluster) published() {
 }
 
 // Join starts a node with an empty disk, which joins or, unless the number is negative, replaces another.
-func (c *Cluster) Join(replaces int) error {
-	n := c.add()
-	n.view = c.view
-	change := ring.Change{Action: ring.Join, Member: ring.Candidate{ID: n.id, Name: n.String(),
-		Protocol: ring.Protocol{Min: 1, Max: 1}, Partitions: c.options.Partitions}}
-	if replaces >= 0 {
-		change.Action, change.Node = ring.Replace, c.nodes[replaces].String()
-	}
-	c.Start(n.number)
-	return c.Plan(change)
-}
+func (c *Cluster) Join(replaces int) error { return c.Plan(operators{c}.newcomer(replaces)) }
 
 // Lose takes the disk of a node for good.
 func (c *Cluster) Lose(i int) {
@@ -73,10 +63,11 @@ func (c *Cluster) Finish() bool {
 		n := c.of(m.ID)
 		switch {
 		case m.State == ring.Removed:
-		case n.core == nil || n.view != c.view || m.State == ring.Leaving && len(n.disk.hints) > 0 || !n.core.Fetched():
+		case n.core == nil || n.view != c.view || m.State == ring.Leaving && len(n.disk.hints) > 0 || n.core.Left() > 0:
 			return false
 		}
 	}
+	moves{c}.fetched()
 	c.note("the ring is complete")
 	return c.publish(must(c.view.Finish())) == nil
 }
@@ -92,6 +83,7 @@ func (c *Cluster) Undo() error {
 // after some time.
 func (c *Cluster) Settle(ms int64) error {
 	c.Heal()
+	operators{c}.hold(false)
 	c.options.Calm = true
 	c.Run(100) // faults that were about to happen
 	for _, n := range c.nodes {
@@ -142,9 +134,9 @@ func (c *Cluster) unsettled() error {
 		if len(n.disk.hints) > 0 {
 			return fmt.Errorf("%v keeps %d hints", n, len(n.disk.hints))
 		}
-		for _, p := range n.disk.Holds() {
-			if !c.view.Owns(n.id, p, 0) {
-				return fmt.Errorf("%v has points of partition %d and does not own it", n, p)
+		for _, of := range n.disk.Holds() {
+			if !c.view.Owns(n.id, of.Partition, of.Copies) {
+				return fmt.Errorf("%v has points of %+v and does not own it", n, of)
 			}
 		}
 	}
@@ -154,17 +146,26 @@ func (c *Cluster) unsettled() error {
 // unequal compares the copies of every partition.
 func (c *Cluster) unequal() error {
 	for p := range c.options.Partitions {
-		var one *node
-		for _, id := range c.view.Owners(nil, p, ring.Current, 0) {
-			n := c.of(id)
-			if one == nil {
-				one = n
-				continue
+		for _, of := range append(c.classes(), 0) {
+			if err := (moves{c}).unequal(replication.Share{Partition: p, Copies: of}); err != nil {
+				return err
 			}
-			same := func(a, b replication.ChunkDigest) bool { return a == b }
-			if !slices.EqualFunc(one.disk.Chunks(p), n.disk.Chunks(p), same) || !slices.Equal(one.disk.Deletions(p), n.disk.Deletions(p)) {
-				return fmt.Errorf("partition %d differs between %v and %v", p, one, n)
-			}
+		}
+	}
+	return nil
+}
+
+func (c moves) unequal(of replication.Share) error {
+	var one *node
+	for _, id := range c.view.Owners(nil, of.Partition, ring.Current, of.Copies) {
+		n := c.of(id)
+		if one == nil {
+			one = n
+			continue
+		}
+		same := func(a, b replication.ChunkDigest) bool { return a == b }
+		if !slices.EqualFunc(one.disk.digests(of), n.disk.digests(of), same) || !slices.Equal(one.disk.Deletions(of.Partition), n.disk.Deletions(of.Partition)) {
+			return fmt.Errorf("%+v differs between %v and %v", of, one, n)
 		}
 	}
 	return nil

@@ -338,7 +338,7 @@ func TestRule5BothSidesAccept(t *testing.T) {
 		answered(t, c, c.Write(5, point(Series(n), 2, 20)), true)
 	}
 	settled(t, c)
-	if wrong := c.Check(true); len(wrong) > 0 {
+	if wrong := c.Check(true, true); len(wrong) > 0 {
 		t.Error(wrong)
 	}
 }
@@ -394,7 +394,7 @@ func TestRule8TheJoinerEqualsTheUnion(t *testing.T) {
 	joined := 2
 	c.adopt(c.nodes[1], c.view) // they do not reach each other
 	c.adopt(c.nodes[joined], c.view)
-	if c.Finish() || c.nodes[joined].core.Fetched() {
+	if c.Finish() || c.nodes[joined].core.Left() == 0 {
 		t.Fatal("the ring is complete before anything moved")
 	}
 	s := c.joining(t, joined)
@@ -417,7 +417,7 @@ func TestRule8APartitionIsDroppedLast(t *testing.T) {
 	c.Run(40)
 	s := c.joining(t, 2)
 	own, _ := owners(c, s)
-	until(t, c, "the joiner has everything", func() bool { return c.nodes[2].core.Fetched() && c.nodes[own[0]].view == c.view })
+	until(t, c, "the joiner has everything", func() bool { return c.nodes[2].core.Left() == 0 && c.nodes[own[0]].view == c.view })
 	c.Cut(own[0], 2)
 	late := replication.Row{Series: s, Slot: 5, Value: replication.Value{Word: 5}}
 	c.nodes[own[0]].disk.Merge(replication.Change{Partition: c.view.Partition(s), Rows: []replication.Row{late}})
@@ -429,7 +429,14 @@ func TestRule8APartitionIsDroppedLast(t *testing.T) {
 	if got := c.word(own[0], s, 5); got != 5 {
 		t.Fatalf("it was dropped before the new owner could have it: %d", got)
 	}
+	c.nodes[2].stuck = true
 	c.Heal()
+	until(t, c, "the new owner has it, but not on disk", func() bool { return c.word(2, s, 5) == 5 })
+	c.Run(3 * comparing)
+	if got := c.word(own[0], s, 5); got != 5 {
+		t.Fatalf("it was dropped before the new owner had it on disk: %d", got)
+	}
+	c.nodes[2].stuck = false
 	until(t, c, "it is dropped", func() bool { return len(c.nodes[own[0]].disk.of(s).slots) == 0 })
 	if got := c.word(2, s, 5); got != 5 {
 		t.Errorf("the new owner holds %d", got)
@@ -443,10 +450,10 @@ func TestRule8AnotherRingBeginsAnew(t *testing.T) {
 	if err := c.Join(-1); err != nil {
 		t.Fatal(err)
 	}
-	until(t, c, "the joiner has everything", func() bool { return c.nodes[2].core.Fetched() })
+	until(t, c, "the joiner has everything", func() bool { return c.nodes[2].view == c.view && c.nodes[2].core.Left() == 0 })
 	view := must(ring.New(ring.Config{Number: c.view.Version().Number + 1, Partitions: 4, Copies: 2, Members: c.view.Members()}))
 	c.adopt(c.nodes[2], view)
-	if c.nodes[2].core.Fetched() {
+	if c.nodes[2].core.Left() == 0 {
 		t.Error("it relies on what it compared before")
 	}
 }

@@ -3,6 +3,8 @@ package sim
 import (
 	"flag"
 	"testing"
+
+	"dalmatiner/internal/cluster/replication"
 )
 
 var (
@@ -10,15 +12,35 @@ var (
 	first = flag.Int("first", 1, "first seed")
 )
 
+// The smallest pages there can be, and some that hold a little more.
+var (
+	ones = Paging{Limits: replication.Limits{Rows: 1, Windows: 1, Chunks: 1, Deletions: 1}, Comparisons: 1, CompareRows: 1, HintRows: 1}
+	few  = Paging{Limits: replication.Limits{Rows: 3, Windows: 2, Chunks: 2, Deletions: 2}, Comparisons: 3, CompareRows: 8, HintRows: 4}
+)
+
 var profiles = map[string]Profile{
-	"three":  {Nodes: 3, N: 3, W: 2, Strict: true},
+	"three":  {Nodes: 3, N: 3, W: 2, Strict: true, Paging: few},
 	"five":   {Nodes: 5, N: 3, W: 2},
 	"pair":   {Nodes: 4, N: 2, W: 2, Clocks: true},
-	"moving": {Nodes: 4, N: 3, W: 2, Members: true, Clocks: true},
-	"disks":  {Nodes: 5, N: 3, W: 2, Members: true, Clocks: true, Disks: true},
+	"moving": {Nodes: 4, N: 3, W: 2, Members: true, Clocks: true, Paging: few},
+	"ones":   {Nodes: 4, N: 3, W: 2, Members: true, Clocks: true, Paging: ones},
+	"fewer":  {Nodes: 5, N: 3, W: 2, Own: 2, Members: true, Clocks: true, Disks: true, Paging: few},
+	"more":   {Nodes: 5, N: 2, W: 2, Own: 4, Members: true, Clocks: true, Disks: true, Paging: few},
+	"disks":  {Nodes: 5, N: 3, W: 2, Members: true, Clocks: true, Disks: true, Paging: few},
 }
 
-func TestChaos(t *testing.T) {
+// schedules are what operators do to a cluster: random changes of its members and of n, while nodes crash, disks
+// fill and are lost, and the network splits.
+var schedules = map[string]Profile{
+	"members": {Nodes: 4, N: 3, Least: 2, Most: 4, Members: true, Disks: true, Operators: 6, Mild: 5, Paging: few},
+	"copies":  {Nodes: 3, N: 3, Least: 1, Most: 3, Members: true, Operators: 6, Mild: 5, Once: true, Paging: few},
+}
+
+func TestChaos(t *testing.T) { run(t, profiles) }
+
+func TestSchedules(t *testing.T) { run(t, schedules) }
+
+func run(t *testing.T, profiles map[string]Profile) {
 	for name, p := range profiles {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,152 @@
+package replication
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sort"
+
+	"github.com/zeebo/xxh3"
+
+	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/metric"
+)
+
+// answering is what a node does with the comparisons of others. It keeps no state between two questions.
+type answering struct{ *Core }
+
+// answers reports whether this node takes part in a comparison.
+func (c answering) answers(s Step) bool {
+	return s.Version == c.view.Version() && c.ready() && c.view.Owns(c.config.Self, s.Partition, s.Copies)
+}
+
+// answer sends an answer once all is on disk that this node has now. Some of what is equal may have
+// come a moment ago, and who asks may drop its copy of it.
+func (c answering) answer(to ring.ID, m Message) {
+	c.whenSynced(c.noted, func() { c.send(to, m) })
+}
+
+// windows says which windows differ.
+func (c answering) windows(from ring.ID, m Compare) {
+	if !c.answers(m.Step) {
+		return
+	}
+	a := Compared{Step: m.Step, Deletions: m.Deletions != c.digestDeletions(m.Partition), Through: m.Through}
+	held := c.store.Windows(m.share())
+	mine := held[findWindow(held, m.From):]
+	theirs := m.Windows
+	for len(mine) > 0 && mine[0].Number <= m.Through || len(theirs) > 0 {
+		var number uint64
+		equal := false
+		switch {
+		case len(theirs) == 0 || len(mine) > 0 && mine[0].Number < theirs[0].Number:
+			number, mine = mine[0].Number, mine[1:]
+		case len(mine) == 0 || mine[0].Number > theirs[0].Number:
+			number, theirs = theirs[0].Number, theirs[1:]
+		default:
+			number, equal = mine[0].Number, mine[0].Digest == theirs[0].Digest
+			mine, theirs = mine[1:], theirs[1:]
+		}
+		if equal {
+			continue
+		}
+		if len(a.Windows) == c.config.Limits.Windows {
+			a.Through = number - 1
+			break
+		}
+		a.Windows = append(a.Windows, number)
+	}
+	if a.Through != lastWindow {
+		a.Left = len(held) - findWindow(held, a.Through+1)
+	}
+	c.answer(from, a)
+}
+
+// findWindow returns the place of the first window in a list from a number on.
+func findWindow(list []WindowDigest, from uint64) int {
+	return sort.Search(len(list), func(i int) bool { return list[i].Number >= from })
+}
+
+// shareDeletions takes deletions and gives those that are known here.
+func (c answering) shareDeletions(from ring.ID, m ShareDeletions) {
+	if !c.answers(m.Step) || c.Deleted(m.Deletions) != nil {
+		return
+	}
+	list, through := c.deletions(m.Partition, m.After, m.Through)
+	c.answer(from, SharedDeletions{Step: m.Step, Through: through, Deletions: list})
+}
+
+// digestDeletions returns a digest of the deletions of a partition.
+func (c *Core) digestDeletions(partition int) (sum uint64) {
+	for _, d := range c.store.Deletions(partition) {
+		b := binary.BigEndian.AppendUint64(d.Series[:], d.Incarnation)
+		sum += xxh3.Hash(b)
+	}
+	return sum
+}
+
+// chunks says which chunks differ.
+func (c answering) chunks(from ring.ID, m CompareChunks) {
+	if !c.answers(m.Step) {
+		return
+	}
+	a := Difference{Step: m.Step, Through: m.Through}
+	mine, more := c.store.Chunks(m.share(), m.Window, m.After, c.config.Limits.Chunks)
+	if more {
+		a.Through = earlier(m.Through, mine[len(mine)-1].ID.Series)
+	}
+	mine, theirs := upTo(mine, a.Through), upTo(m.Chunks, a.Through)
+	a.Chunks = len(mine)
+	for len(mine) > 0 || len(theirs) > 0 {
+		switch order := first(mine, theirs); {
+		case order < 0:
+			a.Have = append(a.Have, mine[0].ID)
+			mine = mine[1:]
+		case order > 0:
+			a.Want = append(a.Want, theirs[0].ID)
+			theirs = theirs[1:]
+		default:
+			if mine[0].Digest != theirs[0].Digest {
+				a.Have = append(a.Have, mine[0].ID)
+				a.Want = append(a.Want, mine[0].ID)
+			}
+			mine, theirs = mine[1:], theirs[1:]
+		}
+	}
+	c.answer(from, a)
+}
+
+func earlier(a, b metric.SeriesID) metric.SeriesID {
+	if bytes.Compare(a[:], b[:]) < 0 {
+		return a
+	}
+	return b
+}
+
+// upTo returns the chunks of a list up to a series.
+func upTo(list []ChunkDigest, through metric.SeriesID) []ChunkDigest {
+	return list[:sort.Search(len(list), func(i int) bool { return bytes.Compare(list[i].ID.Series[:], through[:]) > 0 })]
+}
+
+// first says which list has the lower chunk in front.
+func first(a, b []ChunkDigest) int {
+	switch {
+	case len(a) == 0:
+		return 1
+	case len(b) == 0:
+		return -1
+	}
+	return a[0].ID.Compare(b[0].ID)
+}
+
+// fill takes points, and gives those that were asked for.
+func (c answering) fill(from ring.ID, m Fill) {
+	if !c.answers(m.Step) {
+		return
+	}
+	if _, err := c.merge(Change{Partition: m.Partition, Copies: m.Copies, Rows: m.Rows}); c.fails(err, from, m.share()) {
+		return
+	}
+	a := Filled{Step: m.Step}
+	a.Rows, a.Given = c.rows(m.Want)
+	c.answer(from, a)
+}

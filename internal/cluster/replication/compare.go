@@ -1,0 +1,200 @@
+package replication
+
+import (
+	"maps"
+	"slices"
+
+	"dalmatiner/internal/cluster/ring"
+)
+
+// pair is a share and a node with which it is compared.
+type pair struct {
+	Share
+	peer ring.ID
+}
+
+// candidate is a pair that is to be compared.
+type candidate struct {
+	pair
+	move bool // a change of the ring waits for it, or the partition is given up
+}
+
+// comparisons are how far this node knows that others have what it has, and it what they have.
+type comparisons struct {
+	*Core
+	held    bool        // moves wait
+	classes []int       // n of buckets, 0 is that of the ring
+	fetches []fetch     // to this node
+	last    uint64      // number of the last pass
+	pairs   []candidate // by partition
+	at      int         // in pairs, where the next pass is looked for
+	moveAt  int         // the same for pairs that move
+	next    int64       // when pairs are looked for anew
+	due     int         // passes of pairs that do not move which may still start until then
+	budget  int         // rows that may still move in this tick
+	passes  map[pair]*pass
+	running []*pass
+	fetched map[pair]bool     // since the ring changed, everything the peer had is here, on disk
+	given   map[pair]bool     // and everything that was here is there
+	moved   map[pair]Progress // of moves that are done
+	whole   map[pair]int64    // when the last pass ended, also under other rings
+}
+
+func newComparisons(c *Core) *comparisons {
+	n := &comparisons{Core: c, passes: make(map[pair]*pass), fetched: make(map[pair]bool), given: make(map[pair]bool),
+		moved: make(map[pair]Progress), whole: make(map[pair]int64)}
+	n.findFetches()
+	return n
+}
+
+// restart begins anew: under another ring nothing counts that was compared.
+func (c *comparisons) restart() {
+	clear(c.passes)
+	clear(c.fetched)
+	clear(c.given)
+	clear(c.moved)
+	c.running, c.pairs, c.next = nil, nil, 0
+	c.findFetches()
+	maps.DeleteFunc(c.whole, func(of pair, _ int64) bool {
+		_, member := c.view.Member(of.peer)
+		return !member
+	})
+}
+
+// tick goes on with passes, and starts some.
+func (c *comparisons) tick() {
+	if !c.ready() {
+		return
+	}
+	c.budget = c.config.CompareRows
+	if c.now.Steady >= c.next {
+		c.next = c.now.Steady + c.config.CompareMS
+		c.due = c.config.Comparisons
+		c.findFetches() // there may be buckets of another n
+		c.dropGiven()
+		c.pairs = c.findPairs()
+	}
+	if len(c.running) > 1 {
+		c.running = append(c.running[1:], c.running[0]) // each is once the first to use the budget
+	}
+	for _, p := range slices.Clone(c.running) {
+		c.goOn(p)
+	}
+	// Moves do not wait for CompareMS, and leave one place to the others; these leave all others to moves.
+	others := c.config.Comparisons
+	if !c.held {
+		c.startSome(&c.moveAt, true, max(c.config.Comparisons-1, 1), len(c.pairs))
+		if slices.ContainsFunc(c.pairs, func(of candidate) bool { return c.moves(of) && c.up[of.peer] && !c.runs(of.pair) }) {
+			others = 1
+		}
+	}
+	c.due -= c.startSome(&c.at, false, others, c.due)
+}
+
+// startSome starts passes of pairs that move or not, each pair in its turn, while fewer of this kind than their
+// places are under way.
+func (c *comparisons) startSome(at *int, move bool, places, most int) (started int) {
+	for _, p := range c.running {
+		if p.move == move {
+			places--
+		}
+	}
+	places = min(places, c.config.Comparisons-len(c.running), most)
+	for range c.pairs {
+		if started >= places {
+			break
+		}
+		of := c.pairs[*at%len(c.pairs)]
+		*at++
+		if c.moves(of) == move && !c.needless(of) && c.start(of) {
+			started++
+		}
+	}
+	return started
+}
+
+// needless reports whether a pair is compared and nothing can differ any more: of a share that was given up.
+func (c *comparisons) needless(of candidate) bool {
+	return c.given[of.pair] && !c.view.Owns(c.config.Self, of.Partition, of.Copies)
+}
+
+// runs reports whether a pair is being compared.
+func (c *comparisons) runs(of pair) bool {
+	return slices.ContainsFunc(c.running, func(p *pass) bool { return p.of == of })
+}
+
+// fetch is a share that this node must have of others.
+type fetch struct {
+	Share
+	from []ring.ID
+}
+
+// findFetches finds what this node must have of others before the changes under way are complete.
+func (c *comparisons) findFetches() {
+	c.classes, c.fetches = append(c.config.Classes(), 0), nil
+	slices.Sort(c.classes)
+	for _, n := range c.classes {
+		for _, m := range c.view.Fetches(n) {
+			if m.To == c.config.Self {
+				c.fetches = append(c.fetches, fetch{Share{m.Partition, n}, m.From})
+			}
+		}
+	}
+}
+
+// findPairs returns what is to be compared: partitions that this node owns or will, with the owners
+// of now; and partitions that it has given up. An owner that is still to come compares itself. An owner that
+// stays while others go moves, too, where the change waits for it.
+func (c *comparisons) findPairs() (list []candidate) {
+	held := c.store.Holds()
+	fetches := make(map[Share]bool, len(c.fetches))
+	for _, m := range c.fetches {
+		fetches[m.Share] = true
+	}
+	for p := range c.view.Partitions() {
+		for _, n := range c.classes {
+			of := Share{p, n}
+			if !c.view.Owns(c.config.Self, p, n) && !slices.Contains(held, of) {
+				continue
+			}
+			owners := c.view.Owners(nil, p, ring.Current, n)
+			move := fetches[of] || !slices.Contains(owners, c.config.Self)
+			for _, id := range owners {
+				if m, _ := c.view.Member(id); id != c.config.Self && m.State != ring.Removed {
+					list = append(list, candidate{pair{of, id}, move})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// moves reports whether a pass brings a partition to a new owner, and has not yet.
+func (c *comparisons) moves(of candidate) bool {
+	_, done := c.moved[of.pair]
+	return of.move && !done
+}
+
+// dropGiven removes partitions that others own, once each of their owners has everything.
+func (c *comparisons) dropGiven() {
+	for _, of := range c.store.Holds() {
+		if c.view.Owns(c.config.Self, of.Partition, of.Copies) {
+			continue
+		}
+		owners := c.view.Owners(nil, of.Partition, ring.Current, of.Copies)
+		if !slices.ContainsFunc(owners, func(id ring.ID) bool { return !c.given[pair{of, id}] }) {
+			c.store.Drop(of)
+		}
+	}
+}
+
+// Left returns of how many partitions, which it will own under the ring that it knows, this node does not
+// have yet all that the owners before it have. Where nothing is left, a change of that ring can be finished.
+func (c *Core) Left() (partitions int) {
+	for _, m := range c.compare.fetches {
+		if slices.ContainsFunc(m.from, func(id ring.ID) bool { return !c.compare.fetched[pair{m.Share, id}] }) {
+			partitions++
+		}
+	}
+	return partitions
+}

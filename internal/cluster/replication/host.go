@@ -1,0 +1,23 @@
+package replication
+
+// Noted returns up to which position somebody waits for the log: it is to be synced, and Synced to be
+// called with it.
+func (c *Core) Noted() Position { return c.noted }
+
+// Require sets how many copies answer a read, and how many are on disk before a batch is acknowledged: of owners of
+// now, and of owners to come.
+func (c *Core) Require(t Time, r, w, next int) {
+	if c.config.R == r && c.config.W == w && c.config.NextW == next {
+		return
+	}
+	c.now = t
+	c.config.R, c.config.W, c.config.NextW = r, w, next
+	c.coordinator.plan()
+}
+
+// Ready reports whether this node knows the deletions of all peers that it reaches: only then it takes,
+// compares and serves points.
+func (c *Core) Ready() bool { return c.ready() }
+
+// HoldMoves says whether shares that move wait. Those that are being compared go on to their end.
+func (c *Core) HoldMoves(on bool) { c.compare.held = on }

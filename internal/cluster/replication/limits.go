@@ -1,0 +1,44 @@
+package replication
+
+import (
+	"bytes"
+	"math"
+
+	"dalmatiner/internal/metric"
+)
+
+// WindowChunks is how many chunks of a series make a window.
+const WindowChunks = 120
+
+// The bounds of a message. Rows that move go as whole chunks, at least one a message.
+const (
+	MaxRows      = 32 << 10 // of a batch, a hint, a Fill and its answer
+	MaxWindows   = 4096     // of a Compare and its answer
+	MaxChunks    = 4096     // of a CompareChunks and its answer
+	MaxDeletions = 8192     // of a Known, a ShareDeletions and its answer
+)
+
+// maxWant bounds the chunks that are asked for in one Fill: few fill a message.
+const maxWant = 256
+
+// Limits are the bounds of messages of a node. Where one is 0, it is the largest.
+type Limits struct{ Rows, Windows, Chunks, Deletions int }
+
+func (l Limits) orLargest() Limits {
+	bounded := func(n, largest int) int {
+		if n <= 0 {
+			return largest
+		}
+		return min(n, largest)
+	}
+	return Limits{Rows: bounded(l.Rows, MaxRows), Windows: bounded(l.Windows, MaxWindows),
+		Chunks: bounded(l.Chunks, MaxChunks), Deletions: bounded(l.Deletions, MaxDeletions)}
+}
+
+// lastWindow is behind all windows that there are.
+const lastWindow = math.MaxUint64
+
+// LastSeries returns what is behind all series: a page up to it is the last one.
+func LastSeries() metric.SeriesID {
+	return metric.SeriesID(bytes.Repeat([]byte{0xff}, len(metric.SeriesID{})))
+}

@@ -1,0 +1,278 @@
+package replication
+
+import (
+	"bytes"
+	"slices"
+
+	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/metric"
+)
+
+// pass compares a pair from the first window to the last, a question after the other. It pauses when
+// the peer does not answer, and goes on at the page of windows where it was.
+type pass struct {
+	of     pair
+	step   Step
+	asked  Message // that waits for its answer; nil: the next Fill waits for the budget of a tick
+	first  int64   // when it was asked first, and last
+	sent   int64
+	rest   int64 // while it pauses: when it may go on
+	shared bool  // deletions were exchanged, not only compared
+
+	from, through uint64          // the page of windows
+	windows       []uint64        // of the page that are left, the first is under way
+	after, upTo   metric.SeriesID // the page of series, of the window or of deletions
+	give, want    []ChunkID       // that are left of that page
+	giving        int             // chunks of give in the Fill that was asked
+
+	move     bool
+	before   int // windows before the page
+	behind   int // windows of this node behind the page
+	progress Progress
+}
+
+// start starts or continues the pass of a pair. It reports whether it did.
+func (c *comparisons) start(of candidate) bool {
+	p := c.passes[of.pair]
+	if !c.up[of.peer] || p != nil && (c.now.Steady < p.rest || slices.Contains(c.running, p)) {
+		return false
+	}
+	if p == nil {
+		p = &pass{of: of.pair, move: c.moves(of), progress: c.begins(of)}
+		p.progress.Started = c.now.Steady
+		c.passes[of.pair] = p
+	}
+	c.last++
+	p.step = Step{Boot: c.config.Boot, Pass: c.last, Partition: of.Partition, Copies: of.Copies, Version: c.view.Version()}
+	c.running = append(c.running, p)
+	c.askWindows(p)
+	return true
+}
+
+// pause lets a pass rest: the peer does not answer, or the disk is full. What moved so far is equal now.
+func (c *comparisons) pause(p *pass) {
+	p.asked, p.shared = nil, false
+	p.progress.Windows = p.before
+	p.windows, p.give, p.want = nil, nil, nil
+	p.rest = c.now.Steady + c.config.CompareMS
+	c.stop(p)
+}
+
+func (c *comparisons) stop(p *pass) {
+	c.running = slices.DeleteFunc(c.running, func(o *pass) bool { return o == p })
+}
+
+// goOn repeats a question that was not answered, or asks the one that waited for a tick.
+func (c *comparisons) goOn(p *pass) {
+	switch {
+	case !c.up[p.of.peer] || p.asked != nil && c.now.Steady >= p.first+c.config.Timeout:
+		c.pause(p)
+	case p.asked == nil:
+		c.fillNext(p)
+	case c.now.Steady >= p.sent+c.config.Resend:
+		p.sent = c.now.Steady
+		c.send(p.of.peer, p.asked)
+	}
+}
+
+// nextStep returns the Step of the next question.
+func (p *pass) nextStep() Step {
+	p.step.Number++
+	return p.step
+}
+
+func (c *comparisons) ask(p *pass, m Message) {
+	p.asked, p.first, p.sent = m, c.now.Steady, c.now.Steady
+	c.send(p.of.peer, m)
+}
+
+// answered returns the pass whose question was answered, nil if nobody waits for the answer any more.
+func (c *comparisons) answered(from ring.ID, s Step) *pass {
+	p := c.passes[pair{s.share(), from}]
+	if p == nil || p.asked == nil || p.step != s {
+		return nil
+	}
+	p.progress.Last = c.now.Steady
+	return p
+}
+
+// askWindows compares the page of windows that begins at p.from.
+func (c *comparisons) askWindows(p *pass) {
+	list := c.store.Windows(p.of.Share)
+	list = list[findWindow(list, p.from):]
+	p.through, p.behind = lastWindow, 0
+	if n := c.config.Limits.Windows; len(list) > n {
+		p.through, p.behind = list[n].Number-1, len(list)-n
+		list = list[:n]
+	}
+	c.ask(p, Compare{Step: p.nextStep(), Deletions: c.digestDeletions(p.of.Partition), From: p.from, Through: p.through, Windows: list})
+}
+
+// compared goes on with the windows that differ. Deletions come first: what they hide is neither
+// asked for nor given.
+func (c *comparisons) compared(from ring.ID, m Compared) {
+	p := c.answered(from, m.Step)
+	if p == nil {
+		return
+	}
+	question, ok := p.asked.(Compare)
+	if !ok || m.Through < p.from || m.Through > p.through {
+		return
+	}
+	if m.Deletions && !p.shared {
+		p.shared, p.after = true, metric.SeriesID{}
+		c.askDeletionsBehind(p)
+		return
+	}
+	p.through, p.windows = m.Through, m.Windows
+	c.countWindows(p, question.Windows, m)
+	c.nextWindow(p)
+}
+
+func (c *comparisons) askDeletionsBehind(p *pass) {
+	list, through := c.deletions(p.of.Partition, p.after, LastSeries())
+	p.upTo = through
+	c.ask(p, ShareDeletions{Step: p.nextStep(), After: p.after, Through: through, Deletions: list})
+}
+
+func (c *comparisons) sharedDeletions(from ring.ID, m SharedDeletions) {
+	p := c.answered(from, m.Step)
+	if p == nil {
+		return
+	}
+	if _, ok := p.asked.(ShareDeletions); !ok || !inPage(p, m.Through) {
+		return
+	}
+	if c.Deleted(m.Deletions) != nil {
+		c.pause(p)
+		return
+	}
+	if p.after = m.Through; p.after == LastSeries() {
+		c.askWindows(p)
+		return
+	}
+	c.askDeletionsBehind(p)
+}
+
+// inPage reports whether an answer speaks of the page that was asked, and of some of it.
+func inPage(p *pass, through metric.SeriesID) bool {
+	return bytes.Compare(through[:], p.after[:]) > 0 && bytes.Compare(through[:], p.upTo[:]) <= 0
+}
+
+// nextWindow compares the chunks of the next window that differs, or the next page of windows.
+func (c *comparisons) nextWindow(p *pass) {
+	switch {
+	case len(p.windows) > 0:
+		p.after = metric.SeriesID{}
+		c.askChunks(p)
+	case p.through == lastWindow:
+		c.finish(p)
+	default:
+		p.from, p.before = p.through+1, p.progress.Windows
+		c.askWindows(p)
+	}
+}
+
+func (c *comparisons) askChunks(p *pass) {
+	list, more := c.store.Chunks(p.of.Share, p.windows[0], p.after, c.config.Limits.Chunks)
+	p.upTo = LastSeries()
+	if more {
+		p.upTo = list[len(list)-1].ID.Series
+	}
+	c.ask(p, CompareChunks{Step: p.nextStep(), Window: p.windows[0], After: p.after, Through: p.upTo, Chunks: list})
+}
+
+func (c *comparisons) difference(from ring.ID, m Difference) {
+	p := c.answered(from, m.Step)
+	if p == nil {
+		return
+	}
+	question, ok := p.asked.(CompareChunks)
+	if !ok || !inPage(p, m.Through) {
+		return
+	}
+	p.upTo, p.give, p.want = m.Through, m.Want, nil
+	if c.view.Owns(c.config.Self, p.of.Partition, p.of.Copies) {
+		p.want = m.Have
+	}
+	c.countChunks(p, question, m)
+	c.fillNext(p)
+}
+
+// fillNext moves as many chunks of the page as a message holds, or compares the next page.
+func (c *comparisons) fillNext(p *pass) {
+	p.asked = nil
+	switch {
+	case len(p.give)+len(p.want) > 0 && c.budget <= 0:
+	case len(p.give)+len(p.want) > 0:
+		fill := Fill{Step: p.nextStep(), Want: p.want[:min(len(p.want), maxWant)]}
+		fill.Rows, p.giving = c.rows(p.give)
+		c.budget -= len(fill.Rows)
+		c.ask(p, fill)
+	case p.upTo == LastSeries():
+		p.windows = p.windows[1:]
+		p.progress.Windows++
+		c.nextWindow(p)
+	default:
+		p.after = p.upTo
+		c.askChunks(p)
+	}
+}
+
+// rows returns the points of the first chunks of a list, as many as a message holds and at least one,
+// and the number of these chunks.
+func (c *Core) rows(list []ChunkID) (rows []Row, chunks int) {
+	for chunks < len(list) {
+		more := c.store.Rows(list[chunks])
+		if chunks > 0 && len(rows)+len(more) > c.config.Limits.Rows {
+			break
+		}
+		rows = append(rows, more...)
+		chunks++
+	}
+	return rows, chunks
+}
+
+// filled takes what this node lacks. What the answer does not bring is asked for again.
+func (c *comparisons) filled(from ring.ID, m Filled) {
+	p := c.answered(from, m.Step)
+	if p == nil {
+		return
+	}
+	question, ok := p.asked.(Fill)
+	if !ok || m.Given > len(question.Want) {
+		return
+	}
+	if _, err := c.merge(Change{Partition: p.of.Partition, Copies: p.of.Copies, Rows: m.Rows}); (answering{c.Core}).fails(err, from, p.of.Share) {
+		c.pause(p)
+		return
+	}
+	c.budget -= len(m.Rows)
+	c.countRows(p, question.Rows, m.Rows)
+	p.give, p.want = p.give[p.giving:], p.want[m.Given:]
+	if p.giving+m.Given == 0 {
+		c.pause(p) // a peer that gives nothing is asked later
+		return
+	}
+	c.fillNext(p)
+}
+
+// finish notes that all windows were equal or exchanged. The peer has told so for each page with its
+// disk synced; here that comes now.
+func (c *comparisons) finish(p *pass) {
+	c.stop(p)
+	delete(c.passes, p.of)
+	c.stats.Comparisons++
+	version := p.step.Version
+	c.whenSynced(c.noted, func() {
+		c.whole[p.of] = c.now.Steady
+		if version == c.view.Version() {
+			c.given[p.of] = true
+			c.fetched[p.of] = c.view.Owns(c.config.Self, p.of.Partition, p.of.Copies)
+			if p.move {
+				p.progress.Done = true
+				c.moved[p.of] = p.progress
+			}
+		}
+	})
+}

@@ -1,0 +1,65 @@
+package sim
+
+import (
+	"cmp"
+
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/metric"
+)
+
+// odd are the series with odd numbers: those of the bucket with numbers of its own.
+var odd = func() map[metric.SeriesID]bool {
+	all := make(map[metric.SeriesID]bool)
+	for n := 1; n < series; n += 2 {
+		all[Series(n)] = true
+	}
+	return all
+}()
+
+// numbered are the numbers of the bucket of odd series.
+type numbered struct {
+	n int // 0: that of the ring
+	w int // of the ring
+}
+
+// own returns the n of the bucket of a series; 0: that of the ring.
+func (b numbered) own(s metric.SeriesID) int {
+	if odd[s] {
+		return b.n
+	}
+	return 0
+}
+
+// The buckets of batches.
+const (
+	usual = iota + 1
+	own
+)
+
+// bucket returns that of a batch.
+func (b numbered) bucket(rows []replication.Row, deletes []metric.SeriesID) uint64 {
+	if len(rows) > 0 && b.own(rows[0].Series) > 0 || len(deletes) > 0 && b.own(deletes[0]) > 0 {
+		return own
+	}
+	return usual
+}
+
+// numbers is replication.Config.Bucket.
+func (b numbered) numbers(bucket uint64) replication.Numbers {
+	if bucket != own {
+		return replication.Numbers{}
+	}
+	w := b.writes(b.n)
+	return replication.Numbers{Copies: b.n, W: w, NextW: w}
+}
+
+// writes returns the W of a bucket.
+func (b numbered) writes(n int) int { return min(b.w, cmp.Or(n, b.w)) }
+
+// classes is replication.Config.Classes.
+func (b numbered) classes() []int {
+	if b.n == 0 {
+		return nil
+	}
+	return []int{b.n}
+}

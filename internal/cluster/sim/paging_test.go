@@ -1,0 +1,272 @@
+package sim
+
+import (
+	"slices"
+	"testing"
+
+	"dalmatiner/internal/cluster/replication"
+)
+
+// paged is a calm cluster with small pages.
+func paged(nodes, n, w int, p Paging) *Cluster {
+	c := New(Options{Seed: 1, Nodes: nodes, Partitions: 4, N: n, W: w, R: 1, MaxHints: 100, Calm: true, Paging: p})
+	c.Run(100)
+	return c
+}
+
+// fillAll gives every series points in all slots.
+func fillAll(t *testing.T, c *Cluster) {
+	t.Helper()
+	for s := range series {
+		var rows []replication.Row
+		for slot := range uint64(slots) {
+			rows = append(rows, point(Series(s), slot, 7)...)
+		}
+		answered(t, c, c.Write(0, rows), true)
+	}
+}
+
+// Where copies are equal nothing but digests of windows travels.
+func TestEqualCopiesCompareWindowsOnly(t *testing.T) {
+	c := paged(3, 3, 3, few)
+	fillAll(t, c)
+	answered(t, c, c.Write(0, nil, Series(1), Series(2)), true)
+	settled(t, c)
+	c.Run(1000)
+	compared := 0
+	c.watch = func(_, _ *node, m replication.Message) {
+		switch m.(type) {
+		case replication.Compare:
+			compared++
+		case replication.Compared:
+		default:
+			t.Errorf("%T travels", m)
+		}
+	}
+	c.Run(2000)
+	if compared == 0 {
+		t.Error("nothing was compared")
+	}
+}
+
+// A node that was away learns all pages of deletions before it serves anything.
+func TestRule2AllPagesOfDeletionsComeFirst(t *testing.T) {
+	c := paged(3, 3, 2, ones)
+	fillAll(t, c)
+	c.Run(200)
+	c.Crash(2)
+	c.Run(100)
+	for s := range series {
+		answered(t, c, c.Write(0, nil, Series(s)), true)
+	}
+	pages := 0
+	c.watch = func(from, to *node, m replication.Message) {
+		if _, ok := m.(replication.Known); ok && to.number == 2 {
+			pages++
+		}
+	}
+	c.Start(2)
+	for s := range series {
+		request := c.Read(2, Series(s), 1, 2)
+		c.nodes[2].core.Receive(c.time(c.nodes[2]), c.nodes[2].id, replication.Fetch{Request: request, Version: c.view.Version(),
+			Partition: c.view.Partition(Series(s)), Series: Series(s), From: 1, Past: 2})
+		until(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
+		if got := c.reads[request]; !got.Done || got.Slots[0].Value.Word != 0 {
+			t.Errorf("a deleted point of series %d is served behind %d pages: %+v", s, pages, got)
+		}
+	}
+	if pages < series {
+		t.Errorf("%d pages", pages)
+	}
+}
+
+// Deletions that a node missed while it was cut off come in pages, too.
+func TestRule2DeletionsAreSharedInPages(t *testing.T) {
+	c := paged(3, 3, 2, ones)
+	fillAll(t, c)
+	c.Split(2)
+	c.Run(100)
+	for s := range series {
+		answered(t, c, c.Write(0, nil, Series(s)), true)
+	}
+	settled(t, c)
+	for s := range series {
+		if got := c.word(2, Series(s), 1); got != 0 {
+			t.Errorf("series %d holds %d", s, got)
+		}
+	}
+}
+
+// A pass whose peer goes away continues at the page where it was, and a member that joins says how far it is.
+func TestAPassContinuesWhereItWas(t *testing.T) {
+	one := ones
+	one.CompareRows = 4
+	c := paged(1, 1, 1, one)
+	fillAll(t, c)
+	if err := c.Join(-1); err != nil {
+		t.Fatal(err)
+	}
+	joiner := c.nodes[1]
+	c.Run(40)
+	list := joiner.core.Progress()
+	if len(list) == 0 || list[0].From != c.nodes[0].id || list[0].To != joiner.id {
+		t.Fatalf("progress %+v", list)
+	}
+	under := func(p replication.Progress) bool { return p.Windows > 1 && !p.Done }
+	until(t, c, "a window is equal", func() bool {
+		list = joiner.core.Progress()
+		return slices.ContainsFunc(list, under)
+	})
+	half := list[slices.IndexFunc(list, under)]
+	if half.Windows >= half.Of || half.Rows == 0 || half.Bytes != 8*half.Rows || half.Last < half.Started {
+		t.Fatalf("half way: %+v", half)
+	}
+	var from []uint64
+	c.watch = func(n, _ *node, m replication.Message) {
+		if q, ok := m.(replication.Compare); ok && n == joiner && q.Partition == half.Partition {
+			from = append(from, q.From)
+		}
+	}
+	c.Crash(0)
+	c.Run(4000)
+	c.Start(0)
+	until(t, c, "the joiner has everything", func() bool { return joiner.core.Left() == 0 })
+	moves{c}.fetched()
+	if len(from) == 0 || from[0] == 0 {
+		t.Errorf("the pass asked for windows from %v on", from)
+	}
+	for _, p := range joiner.core.Progress() {
+		if !p.Done || p.Windows != p.Of {
+			t.Errorf("in the end %+v", p)
+		}
+	}
+	if s := joiner.core.Stats(); s.Moved == 0 || s.Differences != 0 || s.Repaired != 0 {
+		t.Errorf("counters %+v", s)
+	}
+}
+
+// Wherever a pass pauses, it leaves nothing out.
+func TestAPassThatPausesIsWhole(t *testing.T) {
+	for wait := range int64(40) {
+		c := paged(1, 1, 1, ones)
+		fillAll(t, c)
+		if err := c.Join(-1); err != nil {
+			t.Fatal(err)
+		}
+		c.Run(40 + 15*wait)
+		c.Crash(0)
+		c.Run(100)
+		c.Start(0)
+		until(t, c, "the joiner has everything", func() bool { return c.nodes[1].core.Left() == 0 })
+		moves{c}.fetched()
+	}
+}
+
+// Comparisons and hints move no more rows in a tick than they may.
+func TestRowsOfATickAreBounded(t *testing.T) {
+	p := Paging{Limits: replication.Limits{Rows: 2, Chunks: 2}, CompareRows: 6, HintRows: 5}
+	c := paged(4, 3, 2, p)
+	c.Crash(2)
+	c.Run(100)
+	fillAll(t, c)
+	last := map[*node][2]int{}
+	c.watch = func(from, to *node, m replication.Message) {
+		sum := last[from]
+		switch m := m.(type) {
+		case replication.Fill:
+			sum[0] += len(m.Rows) + chunkSlots*len(m.Want)
+		case replication.Deliver:
+			sum[1] += len(m.Change.Rows)
+		}
+		last[from] = sum
+	}
+	c.Start(2)
+	most := [2]int{}
+	for range 200 {
+		c.Run(tick)
+		for _, sum := range last {
+			most[0], most[1] = max(most[0], sum[0]), max(most[1], sum[1])
+		}
+		clear(last)
+	}
+	settled(t, c)
+	// What was asked for before the budget ended still comes: two copies a message, of 4 comparisons.
+	if limit := p.CompareRows + 4*2*2*chunkSlots; most[0] > limit || most[0] == 0 {
+		t.Errorf("%d rows in a tick were compared, the limit is %d", most[0], limit)
+	}
+	if limit := p.HintRows + slots; most[1] > limit || most[1] == 0 {
+		t.Errorf("%d rows of hints in a tick, the limit is %d", most[1], limit)
+	}
+}
+
+// What a node knows of its comparisons and hints.
+func TestStats(t *testing.T) {
+	c, s := calm(4, 3, 3), Series(1)
+	own, others := owners(c, s)
+	until(t, c, "all is compared once", func() bool {
+		passes := c.nodes[own[0]].core.Stats().Passes
+		return len(passes) > 0 && !slices.ContainsFunc(passes, func(p replication.LastPass) bool { return p.Never })
+	})
+	stand := func() replication.Stats { return c.nodes[others[0]].core.Stats() }
+	c.Crash(own[2])
+	c.Run(100)
+	answered(t, c, c.Write(own[0], point(s, 1, 7)), true)
+	if got := stand(); got.HintsKept != 1 || got.Hints != 1 || got.HintsDelivered != 0 {
+		t.Errorf("with a hint: %+v", got)
+	}
+	c.Crash(others[0])
+	c.Start(others[0])
+	if got := stand(); got.Hints != 1 {
+		t.Errorf("behind a restart: %+v", got)
+	}
+	c.Cut(others[0], own[2])
+	before := c.nodes[own[0]].core.Stats()
+	c.Start(own[2])
+	until(t, c, "the owner has it", func() bool { return c.word(own[2], s, 1) == 7 })
+	c.Run(1000)
+	differences, repaired := uint64(0), uint64(0)
+	for _, i := range own {
+		got := c.nodes[i].core.Stats()
+		differences, repaired = differences+got.Differences, repaired+got.Repaired
+	}
+	if differences == 0 || repaired == 0 {
+		t.Errorf("%d differences, %d rows repaired", differences, repaired)
+	}
+	after := c.nodes[own[0]].core.Stats()
+	of := slices.IndexFunc(after.Passes, func(p replication.LastPass) bool { return p.Partition == c.view.Partition(s) })
+	if after.Comparisons <= before.Comparisons || after.Windows <= before.Windows || after.Passes[of].At < c.now-1000 {
+		t.Errorf("counters %+v, then %+v at %d", before, after, c.now)
+	}
+	c.Heal()
+	until(t, c, "the hint is delivered", func() bool { return stand().HintsDelivered == 1 && stand().Hints == 0 })
+}
+
+// Whoever submits sees what is open: batches that wait for a slow node count until their time is over.
+func TestOpenBatchesAreCounted(t *testing.T) {
+	c := calm(3, 3, 2)
+	core := c.nodes[0].core
+	c.nodes[2].stuck = true
+	for range 3 {
+		answered(t, c, c.Write(0, append(point(Series(1), 1, 7), point(Series(2), 1, 7)...)), true)
+	}
+	if batches, rows := core.Open(); batches != 3 || rows != 6 {
+		t.Errorf("%d batches with %d rows are open", batches, rows)
+	}
+	until(t, c, "their time is over", func() bool { batches, rows := core.Open(); return batches == 0 && rows == 0 })
+	c.nodes[2].stuck = false
+	answered(t, c, c.Write(0, point(Series(1), 2, 7)), true)
+	until(t, c, "all have answered", func() bool { batches, _ := core.Open(); return batches == 0 })
+}
+
+// A batch that deletes a series and has points of it leaves these points.
+func TestRule2ABatchDeletesFirst(t *testing.T) {
+	c, s := calm(3, 3, 3), Series(1)
+	answered(t, c, c.Write(0, point(s, 1, 99)), true)
+	answered(t, c, c.Write(0, point(s, 2, 5), s), true)
+	settled(t, c)
+	for i := range c.nodes {
+		if a, b := c.word(i, s, 1), c.word(i, s, 2); a != 0 || b != 5 {
+			t.Errorf("n%d holds %d and %d", i, a, b)
+		}
+	}
+}
