@@ -1,0 +1,90 @@
+package message
+
+import "dalmatiner/internal/cluster/replication"
+
+func (w *writer) step(s replication.Step) {
+	w.uvarint(s.Boot)
+	w.uvarint(s.Pass)
+	w.uvarint(s.Number)
+	w.int(s.Partition)
+	w.int(s.Copies)
+	w.version(s.Version)
+}
+
+func (r *reader) step() replication.Step {
+	return replication.Step{Boot: r.uvarint(), Pass: r.uvarint(), Number: r.uvarint(), Partition: r.partition(), Copies: r.copies(), Version: r.version()}
+}
+
+func (w *writer) compare(m replication.Compare) {
+	w.step(m.Step)
+	w.u64(m.Deletions)
+	w.uvarint(m.From)
+	w.uvarint(m.Through)
+	w.int(len(m.Windows))
+	for _, of := range m.Windows {
+		w.uvarint(of.Number)
+		w.u64(of.Digest)
+	}
+}
+
+func (r *reader) compare() replication.Compare {
+	return replication.Compare{Step: r.step(), Deletions: r.u64(), From: r.uvarint(), Through: r.uvarint(),
+		Windows: list(r, 1+8, func() replication.WindowDigest {
+			return replication.WindowDigest{Number: r.uvarint(), Digest: r.u64()}
+		})}
+}
+
+func (w *writer) compared(m replication.Compared) {
+	w.step(m.Step)
+	w.bool(m.Deletions)
+	w.uvarint(m.Through)
+	w.int(len(m.Windows))
+	for _, number := range m.Windows {
+		w.uvarint(number)
+	}
+	w.int(m.Left)
+}
+
+func (r *reader) compared() replication.Compared {
+	return replication.Compared{Step: r.step(), Deletions: r.bool(), Through: r.uvarint(), Windows: list(r, 1, r.uvarint), Left: r.int()}
+}
+
+func (w *writer) compareChunks(m replication.CompareChunks) {
+	w.step(m.Step)
+	w.uvarint(m.Window)
+	w.series(m.After)
+	w.series(m.Through)
+	w.int(len(m.Chunks))
+	for _, of := range m.Chunks {
+		w.chunk(of.ID)
+		w.u64(of.Digest)
+	}
+}
+
+func (r *reader) compareChunks() replication.CompareChunks {
+	return replication.CompareChunks{Step: r.step(), Window: r.uvarint(), After: r.series(), Through: r.series(),
+		Chunks: list(r, minChunk+8, func() replication.ChunkDigest {
+			return replication.ChunkDigest{ID: r.chunk(), Digest: r.u64()}
+		})}
+}
+
+// minChunk is what the id of a chunk has in bytes at least.
+const minChunk = 16 + 1
+
+func (w *writer) chunk(id replication.ChunkID) {
+	w.series(id.Series)
+	w.uvarint(id.Number)
+}
+
+func (r *reader) chunk() replication.ChunkID {
+	return replication.ChunkID{Series: r.series(), Number: r.uvarint()}
+}
+
+func (w *writer) chunks(ids []replication.ChunkID) {
+	w.int(len(ids))
+	for _, id := range ids {
+		w.chunk(id)
+	}
+}
+
+func (r *reader) chunks() []replication.ChunkID { return list(r, minChunk, r.chunk) }
