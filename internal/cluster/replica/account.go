@@ -1,0 +1,40 @@
+package replica
+
+import (
+	"fmt"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/coordinator"
+)
+
+// NextBatch says of which bucket the points are of the batch that the protocol is given next. It is
+// called before each Core.Submit, in the same order and under the same lock; 0 is for a batch
+// without points.
+func (r *Replica) NextBatch(bucket uint64) {
+	r.batch++
+	if bucket != 0 {
+		r.coordinated[r.batch] = bucket
+	}
+}
+
+// Account notes what became of the points of a batch: in the log and the account of the store.
+func (r *Replica) Account(batch replication.BatchID, c replication.Counts) (replication.Position, error) {
+	bucket, ok := r.coordinated[batch.Number]
+	var token coordinator.Token
+	if c.Points() > 0 {
+		if !ok {
+			return 0, fmt.Errorf("batch %d: nobody has said of which bucket it is", batch.Number)
+		}
+		counts := account.Counts{Accepted: uint64(c.Accepted), Duplicate: uint64(c.Duplicate), Conflicting: uint64(c.Conflicting)}
+		counts.Refused[account.Unconfirmed] = uint64(c.Unconfirmed)
+		var err error
+		if token, err = r.o.Local.CountPoints(bucket, &counts); err != nil {
+			return 0, full(err)
+		}
+	}
+	delete(r.coordinated, batch.Number)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.next(token, nil), nil
+}

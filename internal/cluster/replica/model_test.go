@@ -1,0 +1,418 @@
+package replica
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"pgregory.net/rapid"
+
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+)
+
+// lived is a slot as the model has it after an operation.
+type lived struct {
+	op    int
+	value replication.Value
+}
+
+// cell names a slot of a series.
+type cell struct {
+	id   metric.SeriesID
+	slot uint64
+}
+
+// model is what a replica has, in maps, with what it had since it was last known to be on disk.
+type model struct {
+	*node
+	infos   []buckets.Info
+	ids     []metric.SeriesID
+	slots   []uint64
+	op      int
+	durable int // operations up to it are on disk
+
+	cells        map[cell][]lived // the last one is what it is now
+	incarnations map[metric.SeriesID][]lived
+	keys         map[replication.Key]int // op
+	counts       map[replication.Key]replication.Counts
+	hints        map[uint64]replication.Change
+	dropped      map[uint64]bool // hints that may come back
+	young        map[uint64]int  // hints that may be lost: op
+	number       uint64
+	at           replication.Position
+}
+
+func newModel(t fataler, n *node) *model {
+	m := &model{node: n, cells: make(map[cell][]lived), incarnations: make(map[metric.SeriesID][]lived), keys: make(map[replication.Key]int),
+		counts: make(map[replication.Key]replication.Counts), hints: make(map[uint64]replication.Change), dropped: make(map[uint64]bool), young: make(map[uint64]int),
+		slots: []uint64{today, today + 1, today - 1, today - 719, today - 720, today - 86_400, today - 300*86_400}}
+	m.infos = []buckets.Info{n.bucket(t, "plain", false), n.bucket(t, "pairs", true)}
+	m.name()
+	return m
+}
+
+// name makes the names of all series known, as messages do.
+func (m *model) name() {
+	m.ids = nil
+	for i := range 6 {
+		m.ids = append(m.ids, m.series(m.infos[i%2], i))
+	}
+}
+
+func (m *model) timestamps(id metric.SeriesID) bool { return slices.Index(m.ids, id)%2 == 1 }
+
+func (m *model) now(c cell) replication.Value {
+	if list := m.cells[c]; len(list) > 0 {
+		return list[len(list)-1].value
+	}
+	return replication.Value{}
+}
+
+func (m *model) incarnation(id metric.SeriesID) uint64 {
+	if list := m.incarnations[id]; len(list) > 0 {
+		return list[len(list)-1].value.Word
+	}
+	return 0
+}
+
+// rows draws points.
+func (m *model) rows(t *rapid.T) (rows []replication.Row) {
+	for range rapid.IntRange(1, 8).Draw(t, "rows") {
+		id := rapid.SampledFrom(m.ids).Draw(t, "series")
+		r := replication.Row{Series: id, Incarnation: m.incarnation(id), Slot: rapid.SampledFrom(m.slots).Draw(t, "slot"),
+			Value: replication.Value{Word: point.FromInt(rapid.Int64Range(-3, 3).Draw(t, "value"))}}
+		if m.timestamps(id) {
+			r.Value.Time = point.FromInt(rapid.Int64Range(-2, 2).Draw(t, "timestamp"))
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// apply does to the model what a change does.
+func (m *model) apply(c replication.Change, larger bool) (counts replication.Counts) {
+	m.op++
+	for _, d := range c.Deletions {
+		if d.Incarnation <= m.incarnation(d.Series) {
+			continue
+		}
+		m.incarnations[d.Series] = append(m.incarnations[d.Series], lived{m.op, replication.Value{Word: d.Incarnation}})
+		for c := range m.cells {
+			if c.id == d.Series {
+				m.cells[c] = append(m.cells[c], lived{m.op, replication.Value{}})
+			}
+		}
+	}
+	for _, r := range c.Rows {
+		at := cell{r.Series, r.Slot}
+		held := m.now(at)
+		switch held {
+		case replication.Value{}:
+			counts.Accepted++
+		case r.Value:
+			counts.Duplicate++
+		default:
+			counts.Conflicting++
+		}
+		if held.Compare(r.Value) < 0 || !larger {
+			m.cells[at] = append(m.cells[at], lived{m.op, r.Value})
+		}
+	}
+	return counts
+}
+
+func (m *model) write(t *rapid.T) {
+	m.number++
+	k := key(m.number, rapid.IntRange(0, partitions-1).Draw(t, "partition"))
+	c := replication.Change{Partition: k.Partition, Rows: m.rows(t)}
+	want := m.apply(c, m.copies > 1)
+	got, at, err := m.Write(k, c)
+	if err != nil || got != want {
+		t.Fatalf("%+v, want %+v: %v", got, want, err)
+	}
+	m.keys[k], m.counts[k], m.at = m.op, got, at
+}
+
+func (m *model) merge(t *rapid.T) {
+	c := replication.Change{Rows: m.rows(t)}
+	m.apply(c, true)
+	at, err := m.Merge(c)
+	if err != nil || at < m.at {
+		t.Fatalf("%d behind %d: %v", at, m.at, err)
+	}
+	m.at = at
+}
+
+func (m *model) remove(t *rapid.T) {
+	id := rapid.SampledFrom(m.ids).Draw(t, "deleted")
+	// Clocks of long ago would be forgotten by the next flush.
+	raise := rapid.Uint64Range(0, 2).Draw(t, "raise")
+	if m.incarnation(id) == 0 && raise > 0 {
+		raise += uint64(m.time().UnixNano())
+	}
+	c := replication.Change{Deletions: []replication.Deletion{{Series: id, Incarnation: m.incarnation(id) + raise}}}
+	m.apply(c, true)
+	at, err := m.Merge(c)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	m.at = at
+}
+
+func (m *model) hint(t *rapid.T) {
+	m.number++
+	m.op++
+	c := replication.Change{Partition: 1, Rows: m.rows(t)}
+	k := key(m.number, 1)
+	k.For = ring.ID{9}
+	at, err := m.KeepHint(k, replication.Hint{Number: m.number, For: k.For, Change: c})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	m.hints[m.number], m.young[m.number], m.keys[k], m.counts[k], m.at = c, m.op, m.op, replication.Counts{Accepted: len(c.Rows)}, at
+}
+
+func (m *model) deliver(t *rapid.T) {
+	if len(m.hints) == 0 {
+		return
+	}
+	for n := range m.hints {
+		m.DropHint(n)
+		delete(m.hints, n)
+		m.dropped[n] = true
+		return
+	}
+}
+
+// settle lets the keys of early batches go.
+func (m *model) settle(t *rapid.T) {
+	below := m.number - min(m.number, rapid.Uint64Range(0, 5).Draw(t, "unsettled"))
+	if m.Settle(replication.BatchID{Coordinator: ring.ID{1}, Boot: 1, Number: m.number + 1}, below) {
+		t.Fatalf("a new batch is old")
+	}
+	for k := range m.keys {
+		if k.Batch.Number < below {
+			delete(m.keys, k)
+		}
+	}
+}
+
+func (m *model) drop(t *rapid.T) {
+	n := rapid.IntRange(0, partitions-1).Draw(t, "dropped")
+	m.op++
+	m.Drop(replication.Share{Partition: n})
+	for c := range m.cells {
+		if partitionOf(c.id) == n {
+			m.cells[c] = append(m.cells[c], lived{m.op, replication.Value{}})
+		}
+	}
+	if slices.Contains(m.Holds(), replication.Share{Partition: n}) {
+		t.Fatalf("partition %d is held", n)
+	}
+}
+
+// sync waits until all is on disk.
+func (m *model) sync(t fataler) {
+	m.node.durable(t, m.at)
+	m.durable = m.op
+	clear(m.young)
+}
+
+// flush lets the points go from memory to files.
+func (m *model) flush(t *rapid.T) {
+	if _, err := m.store.Flush(t.Context()); err != nil {
+		t.Fatalf("%v", err)
+	}
+	if rapid.Bool().Draw(t, "merged") {
+		if _, err := m.store.Merge(t.Context()); err != nil {
+			t.Fatalf("%v", err)
+		}
+	}
+}
+
+// fail lets the node crash at any moment, and takes over what is left: every slot as it was at a
+// time, and none as it was before that was on disk or before a key that is there.
+func (m *model) fail(t *rapid.T) {
+	synced := m.durable
+	disk := m.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rapid.SampledFrom([]int{0, 50, 100}).Draw(t, "kept"),
+		RNG: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))})
+	m.node.stop(t)
+	m.fs = disk
+	m.node.start(t)
+	m.name()
+	m.at = 0
+	for k, op := range m.keys {
+		switch counts, at, ok := m.Seen(k); {
+		case ok && (counts != m.counts[k] || at != 0):
+			t.Fatalf("%+v: %+v at %d, was %+v", k, counts, at, m.counts[k])
+		case ok && k.For != (ring.ID{9}):
+			synced = max(synced, op)
+		case !ok && op <= m.durable:
+			t.Fatalf("%+v was on disk, and is not seen", k)
+		case !ok:
+			delete(m.keys, k)
+		}
+	}
+	for c, list := range m.cells {
+		m.cells[c] = m.survived(t, list, m.Read(c.id, c.slot, c.slot+1)[0].Value, synced, c)
+	}
+	for id, list := range m.incarnations {
+		m.incarnations[id] = m.survived(t, list, replication.Value{Word: m.Incarnation(id)}, synced, id)
+	}
+	m.durable = m.op
+	m.hintsSurvived(t)
+}
+
+// survived returns what is left of what a slot was.
+func (m *model) survived(t *rapid.T, list []lived, found replication.Value, synced int, what any) []lived {
+	t.Helper()
+	for i, l := range slices.Backward(list) {
+		if l.value == found {
+			return list[:i+1]
+		}
+		if l.op <= synced {
+			t.Fatalf("%x: %+v, which is older than %+v of operation %d of %d that were on disk", what, found, l.value, l.op, synced)
+		}
+	}
+	if (found != replication.Value{}) {
+		t.Fatalf("%x: %+v was never there", what, found)
+	}
+	return nil
+}
+
+func (m *model) hintsSurvived(t *rapid.T) {
+	there := make(map[uint64]bool)
+	for _, h := range m.Hints() {
+		c, ok := m.Hint(h.Number)
+		if !ok || h.Rows != len(c.Rows) {
+			t.Fatalf("%+v", h)
+		}
+		if m.dropped[h.Number] {
+			m.hints[h.Number] = c
+		}
+		there[h.Number] = true
+		if want, ok := m.hints[h.Number]; !ok || !slices.Equal(want.Rows, c.Rows) {
+			t.Fatalf("hint %d: %+v, want %+v", h.Number, c, want)
+		}
+	}
+	for n := range m.hints {
+		if _, young := m.young[n]; !there[n] && !young {
+			t.Fatalf("hint %d was on disk, and is lost", n)
+		} else if !there[n] {
+			delete(m.hints, n)
+		}
+	}
+	clear(m.young)
+	clear(m.dropped)
+}
+
+// digests are those of the model, by definition.
+func (m *model) digests(partition int) (windows map[uint64]uint64, chunks map[replication.ChunkID]uint64) {
+	windows, chunks = make(map[uint64]uint64), make(map[replication.ChunkID]uint64)
+	for c := range m.cells {
+		v := m.now(c)
+		if partitionOf(c.id) != partition || v == (replication.Value{}) {
+			continue
+		}
+		number, off := c.slot/chunk.Slots, int(c.slot%chunk.Slots)
+		n := m.incarnation(c.id)
+		sum := chunk.DigestOfSeries(c.id, n) * chunk.NumberedDigest(int64(number), chunk.DigestWords([]uint64{v.Word}, off))
+		if m.timestamps(c.id) {
+			sum += chunk.DigestOfSeries(c.id.Timestamp(), n) * chunk.NumberedDigest(int64(number), chunk.DigestWords([]uint64{v.Time}, off))
+		}
+		windows[number/chunksPerWindow] += sum
+		chunks[replication.ChunkID{Series: c.id, Number: number}] += sum
+	}
+	return windows, chunks
+}
+
+// check compares everything.
+func (m *model) check(t *rapid.T) {
+	for c := range m.cells {
+		if got := m.Read(c.id, c.slot, c.slot+1)[0]; got.Value != m.now(c) || got.Unknown {
+			t.Fatalf("%x slot %d: %+v, want %+v", c.id, c.slot, got, m.now(c))
+		}
+	}
+	for partition := range partitions {
+		windows, chunks := m.digests(partition)
+		list := m.Windows(replication.Share{Partition: partition})
+		for _, w := range list {
+			if windows[w.Number] != w.Digest {
+				t.Fatalf("window %d of partition %d: %x, want %x", w.Number, partition, w.Digest, windows[w.Number])
+			}
+			m.checkChunks(t, partition, w.Number, chunks)
+		}
+		if len(list) != len(windows) || len(chunks) != 0 {
+			t.Fatalf("partition %d has windows %+v, want %d; chunks %+v are missing", partition, list, len(windows), chunks)
+		}
+	}
+	for n, c := range m.hints {
+		for _, r := range c.Rows {
+			if !slices.Contains(m.HintRows(r.Series, r.Slot, r.Slot+1), r) {
+				t.Fatalf("a row of hint %d is missing", n)
+			}
+		}
+	}
+}
+
+// checkChunks reads the chunks of a window page by page, and takes them out of those that are expected.
+func (m *model) checkChunks(t *rapid.T, partition int, window uint64, chunks map[replication.ChunkID]uint64) {
+	var after metric.SeriesID
+	limit := rapid.IntRange(1, 4).Draw(t, "page")
+	for more := true; more; {
+		var list []replication.ChunkDigest
+		list, more = m.Chunks(replication.Share{Partition: partition}, window, after, limit)
+		if len(list) == 0 && more {
+			t.Fatalf("an empty page in front of others")
+		}
+		for _, c := range list {
+			if chunks[c.ID] != c.Digest || compareIDs(c.ID.Series, after) < 0 {
+				t.Fatalf("%+v behind %x, want %x", c, after, chunks[c.ID])
+			}
+			after = c.ID.Series
+			delete(chunks, c.ID)
+			m.checkRows(t, c.ID)
+		}
+	}
+}
+
+func (m *model) checkRows(t *rapid.T, id replication.ChunkID) {
+	n := 0
+	for c := range m.cells {
+		if c.id == id.Series && c.slot/chunk.Slots == id.Number && m.now(c) != (replication.Value{}) {
+			n++
+		}
+	}
+	rows := m.Rows(id)
+	for _, r := range rows {
+		if r.Value != m.now(cell{r.Series, r.Slot}) || r.Incarnation != m.incarnation(r.Series) {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if len(rows) != n {
+		t.Fatalf("%d rows, want %d", len(rows), n)
+	}
+}
+
+// A replica is the model, whatever is written, deleted, flushed and lost in crashes.
+func TestReplicaIsTheModel(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := newNode(t, func(o *Options) { o.MaxDigests = rapid.SampledFrom([]int{0, 2}).Draw(t, "digests") })
+		defer func() { n.stop(t) }()
+		m := newModel(t, n)
+		n.slack = 4 << 10
+		steps := []func(*rapid.T){m.write, m.write, m.write, m.merge, m.merge, m.hint, m.deliver, m.settle, m.check, func(t *rapid.T) { m.sync(t) }, m.flush, m.fail,
+			m.remove, m.drop}
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			rapid.SampledFrom(steps).Draw(t, "step")(t)
+		}
+		m.check(t)
+	})
+}

@@ -1,0 +1,106 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/metric"
+)
+
+// stream is the way of points into a bucket of the store.
+type stream struct {
+	coordinator.Stream
+	bucket *bucket
+	points []coordinator.Point
+	counts account.Counts // of the last commit
+}
+
+// stream returns that of a bucket.
+func (r *Replica) stream(b *bucket) (*stream, error) {
+	if s := r.streams[b.info.ID]; s != nil {
+		return s, nil
+	}
+	s := &stream{bucket: b}
+	var err error
+	s.Stream, err = r.o.Points.Open(b.info, coordinator.Options{Copies: true, NeverWait: true,
+		Report: func(_ coordinator.Token, c account.Counts) { s.counts.Add(&c) }})
+	if err != nil {
+		return nil, err
+	}
+	r.streams[b.info.ID] = s
+	return s, nil
+}
+
+// put gives a point to the store.
+func (r *Replica) put(s *series, slot int64, v replication.Value) error {
+	t, err := r.stream(s.bucket)
+	if errors.Is(err, buckets.ErrUnknown) {
+		r.writing.left.Gone++
+		return nil
+	} else if err != nil {
+		return full(err)
+	}
+	if len(t.points) == 0 {
+		r.writing.used = append(r.writing.used, t)
+	}
+	p := coordinator.Point{Key: s.key, Slot: uint64(slot), Word: v.Word}
+	if s.bucket.info.HPTS {
+		p.Time = s.bucket.info.Timestamp(p.Slot, v.Time)
+	}
+	t.points = append(t.points, p)
+	r.index.wrote(s, slot, slot+1)
+	s.share.digests.change(&r.index, s, slot/windowSlots)
+	return nil
+}
+
+// commit hands the points over. The error wraps replication.ErrFull where some of them found no room.
+func (r *Replica) commit() (err error) {
+	w := &r.writing
+	for _, t := range w.used {
+		t.counts = account.Counts{}
+		t.Append(t.points)
+		clear(t.points)
+		t.points = t.points[:0]
+		token, failed := t.Commit()
+		if failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		w.token = later(w.token, token)
+		err = errors.Join(err, r.refused(t))
+	}
+	w.used = w.used[:0]
+	return err
+}
+
+// refused says what the refusals of a commit mean.
+func (r *Replica) refused(t *stream) error {
+	refused := t.counts.Refused
+	room := uint64(0)
+	for _, reason := range []account.Reason{account.DiskFull, account.SeriesLimit, account.Memory, account.Overload} {
+		if n := refused[reason]; n > 0 {
+			room += n
+			refused[reason] = 0
+		}
+	}
+	if n := refused[account.BucketDeleted]; n > 0 {
+		r.writing.left.Gone += int64(n)
+		refused[account.BucketDeleted] = 0
+		delete(r.streams, t.bucket.info.ID)
+		if err := t.Close(); err != nil {
+			return err
+		}
+	}
+	for _, n := range refused {
+		r.writing.left.Refused += int64(n)
+	}
+	if room > 0 {
+		return fmt.Errorf("%w: %d points of bucket %s found no room, for want of disk or memory or because writes are held back", replication.ErrFull,
+			room, metric.Quoted(t.bucket.info.Name))
+	}
+	return nil
+}
