@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -230,11 +231,15 @@ func (r *request) resume(ctx context.Context, k *keptSteps, basis resultcache.Ba
 	return r.result(p, ran, basis), nil
 }
 
+// fewAtOnce is how many series a reader takes at a time, where the source says nothing.
+const fewAtOnce = 8
+
 // env is what the request runs with: of a result with a basis, the steps are kept to which no
 // points come any more but late ones.
 func (r *request) env(basis resultcache.Basis) exec.Env {
+	offers := r.Source.Offers()
 	e := exec.Env{Now: r.Now, Readers: r.Readers, Progress: r.opt.Progress, Rhythm: r.opt.Rhythm,
-		Together: r.Source.Offers().Together}
+		Together: offers.Together, AtOnce: cmp.Or(offers.AtOnce, fewAtOnce)}
 	if basis != nil {
 		e.KeepUntil = r.times.End + basis.Fixed(r.Source)
 	}

@@ -21,6 +21,7 @@ type Env struct {
 	Progress *Progress        // nil where nobody asks
 
 	Together source.Aggregator // of the plan's source; nil reads series one by one
+	AtOnce   int               // series that a reader takes at a time, at least 1
 
 	// Rhythm gives a confidence above 0 to the values between the points of a sender that
 	// is slower than its bucket.

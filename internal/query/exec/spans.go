@@ -61,9 +61,6 @@ func (x *executor) openSpans() {
 	}
 }
 
-// mostTogether is how many series a reader takes at a time.
-const mostTogether = 8
-
 // readSpans reads the spans that become complete in this round, of several
 // series at once.
 func (x *executor) readSpans() error {
@@ -72,7 +69,7 @@ func (x *executor) readSpans() error {
 		return x.readers[0].readAll(list)
 	}
 	const shares = 4 // of each reader: one that began with long series leaves others to the rest
-	some := max(min(len(list)/(shares*len(x.readers)), mostTogether), 1)
+	some := max(min(len(list)/(shares*len(x.readers)), x.env.AtOnce), 1)
 	var next atomic.Int64
 	errs := make([]error, len(x.readers))
 	read := func(w int) {
@@ -103,7 +100,7 @@ func (x *executor) readSpans() error {
 func (r *reader) readAll(list []*spans) error {
 	for len(list) > 0 {
 		n := 1
-		for n < min(len(list), mostTogether) && list[n].like(list[0]) {
+		for n < min(len(list), r.env.AtOnce) && list[n].like(list[0]) {
 			n++
 		}
 		done := false

@@ -36,6 +36,7 @@ type Offers struct {
 	Index      Index // finds series by their tags; nil refuses lookups
 
 	Together Aggregator // nil: series are asked one by one
+	AtOnce   int        // series that Together takes in a call; 0: a few. More save journeys to other nodes
 }
 
 // Aggregator aggregates series of a source, whichever their buckets, in less time than they

@@ -1,0 +1,449 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/cluster/call"
+	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/query/source"
+)
+
+// target is a series on its way through a gather.
+type target struct {
+	key       []byte
+	partition int
+	readers   []ring.ID // the best first
+	asked     int       // of the readers
+	waiting   int       // questions that are open
+	answers   []*answer
+	done      bool
+}
+
+// gather asks the copies of some series the same question until enough of each have answered.
+type gather struct {
+	r       *Remote
+	view    *ring.View
+	info    buckets.Info
+	q       request // without keys
+	need    int     // answers
+	targets []target
+
+	open   int // targets that are not done
+	events chan event
+	asks   []*asking
+	failed map[ring.ID]error
+	behind bool // a node has another ring, or does not serve yet
+}
+
+// asking is a request to a node.
+type asking struct {
+	node   ring.ID
+	which  []int // targets, in the order of its keys
+	done   int   // of these
+	since  time.Time
+	heard  bool
+	ended  bool
+	hedged bool // others were asked beside it
+}
+
+// event is an answer to a question, or the end of all of them.
+type event struct {
+	of     *asking
+	answer *answer
+	err    error // of an end
+}
+
+// newGather returns a gather of series whose keys are given.
+func (r *Remote) newGather(info buckets.Info, q request, keys [][]byte) *gather {
+	g := &gather{r: r, view: r.o.View(), info: info, q: q, need: r.o.R(info.ID), targets: make([]target, len(keys)),
+		open: len(keys), events: make(chan event), failed: map[ring.ID]error{}}
+	g.q.version, g.q.bucket, g.q.name = g.view.Version(), info.ID, info.Name
+	readers := make(map[int][]ring.ID)
+	for i, key := range keys {
+		t := &g.targets[i]
+		t.key, t.partition = key, g.view.Partition(metric.Series(info.ID, key))
+		ids, ok := readers[t.partition]
+		if !ok {
+			ids = r.readers(g.view, info.ID, t.partition)
+			readers[t.partition] = ids
+		}
+		t.readers = ids[:len(ids):len(ids)]
+	}
+	return g
+}
+
+// readers returns who answers for a partition of a bucket: this node first, if it is an owner, then the other
+// owners. Who stands in for one that is down has hints only, and comes last.
+func (r *Remote) readers(v *ring.View, bucket uint64, partition int) []ring.ID {
+	var own, other, hints []ring.ID
+	for _, t := range v.Targets(nil, partition, r.o.Copies(bucket), r.o.Up) {
+		switch {
+		case t.Joining:
+		case t.Hint():
+			hints = append(hints, t.Node)
+		case t.Node == r.o.Self:
+			own = append(own, t.Node)
+		default:
+			other = append(other, t.Node)
+		}
+	}
+	return slices.Concat(own, other, hints)
+}
+
+// errBehind ends a gather that another ring may answer.
+var errBehind = errors.New("the nodes do not agree on the ring yet")
+
+// The waits until the nodes agree on the ring.
+const (
+	firstAgree = 10 * time.Millisecond
+	mostAgree  = 200 * time.Millisecond
+	agreeFor   = 5 * time.Second
+)
+
+// gather asks until each series has enough answers.
+func (r *Remote) gather(ctx context.Context, info buckets.Info, q request, keys [][]byte) ([]target, error) {
+	began := time.Now()
+	for wait := firstAgree; ; wait = min(2*wait, mostAgree) {
+		g := r.newGather(info, q, keys)
+		err := g.run(ctx)
+		if err == nil || !errors.Is(err, errBehind) || time.Since(began) > agreeFor {
+			return g.targets, err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (g *gather) run(outer context.Context) error {
+	ctx, cancel := context.WithCancel(outer)
+	defer cancel()
+	if err := g.askNext(ctx, func(t *target) int { return g.need }); err != nil {
+		return err
+	}
+	delay := g.r.latency.p95()
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	for g.open > 0 {
+		var err error
+		select {
+		case e := <-g.events:
+			err = g.take(ctx, e)
+		case <-timer.C:
+			err = g.hedge(ctx, delay)
+			timer.Reset(delay)
+		case <-outer.Done():
+			return outer.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askNext asks further readers of each target, so many as more says.
+func (g *gather) askNext(ctx context.Context, more func(t *target) int) error {
+	var order []ring.ID
+	byNode := make(map[ring.ID][]int)
+	for i := range g.targets {
+		t := &g.targets[i]
+		if t.done {
+			continue
+		}
+		for n := more(t); n > 0 && t.asked < len(t.readers); n-- {
+			id := t.readers[t.asked]
+			t.asked++
+			t.waiting++
+			if byNode[id] == nil {
+				order = append(order, id)
+			}
+			byNode[id] = append(byNode[id], i)
+		}
+		if err := g.settle(t); err != nil {
+			return err
+		}
+	}
+	for _, id := range order {
+		g.ask(ctx, id, byNode[id])
+	}
+	return nil
+}
+
+// ask sends a request to a node, or answers it here.
+func (g *gather) ask(ctx context.Context, id ring.ID, which []int) {
+	for len(which) > 0 {
+		q, n, bytes := g.q, 0, 0
+		for n < len(which) && n < maxKeys && (n == 0 || bytes+len(g.targets[which[n]].key)+4 <= maxKeyBytes) {
+			t := &g.targets[which[n]]
+			q.keys = append(q.keys, t.key)
+			// The first one gives the aggregates, and so does who takes the place of another.
+			q.whole = append(q.whole, q.kind == askAggregates && (t.readers[0] == id || t.asked > g.need))
+			bytes += len(t.key) + 4
+			n++
+		}
+		a := &asking{node: id, which: which[:n], since: time.Now()}
+		g.asks = append(g.asks, a)
+		which = which[n:]
+		go g.await(ctx, a, &q)
+	}
+}
+
+// await gives the answers of a node to the gather.
+func (g *gather) await(ctx context.Context, a *asking, q *request) {
+	give := func(e event) error {
+		select {
+		case g.events <- e:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	var err error
+	if a.node == g.r.o.Self {
+		if err = g.r.serves(q.version); err == nil {
+			err = g.r.answerHere(ctx, q, func(_ int, of *answer) error { return give(event{of: a, answer: of.clone()}) })
+		}
+	} else {
+		d := &decoder{q: q, answer: func(_ int, of *answer) error { return give(event{of: a, answer: of}) }}
+		if err = g.r.o.Ask(ctx, a.node, q.append(nil), d.part); err == nil {
+			err = d.end()
+		}
+	}
+	_ = give(event{of: a, err: err}) // else nobody waits
+}
+
+// clone copies what is valid during a call only.
+func (a *answer) clone() *answer {
+	c := *a
+	c.headers, c.words, c.times = slices.Clone(a.headers), slices.Clone(a.words), slices.Clone(a.times)
+	return &c
+}
+
+// take takes an answer, or the end of a request.
+func (g *gather) take(ctx context.Context, e event) error {
+	a := e.of
+	if !a.heard {
+		a.heard = true
+		if e.err == nil {
+			g.r.latency.note(time.Since(a.since))
+		}
+	}
+	if e.answer != nil {
+		a.since = time.Now()
+		t := &g.targets[a.which[a.done]]
+		a.done++
+		t.waiting--
+		e.answer.node = a.node
+		t.answers = append(t.answers, e.answer)
+		if !g.enough(t) && t.waiting == 0 {
+			return g.askOne(ctx, a.which[a.done-1:a.done])
+		}
+		return g.settle(t)
+	}
+	a.ended = true
+	return g.end(ctx, a, e.err)
+}
+
+// end ends a request. What it did not answer others are asked.
+func (g *gather) end(ctx context.Context, a *asking, err error) error {
+	left := a.which[a.done:]
+	if len(left) == 0 {
+		return nil
+	}
+	if err == nil {
+		err = errReply
+	}
+	switch {
+	case call.CodeOf(err) == call.UnknownBucket && g.knownHere():
+		// It has nothing of the bucket yet, or no longer.
+		for _, i := range left {
+			t := &g.targets[i]
+			t.waiting--
+			t.answers = append(t.answers, g.nothing(a.node))
+		}
+		return g.askOne(ctx, left)
+	case call.CodeOf(err) == call.UnknownBucket, errors.Is(err, buckets.ErrUnknown):
+		return buckets.Unknown(g.info.Name)
+	case call.CodeOf(err) == call.OtherRing:
+		g.behind = true
+	}
+	g.failed[a.node] = err
+	for _, i := range left {
+		g.targets[i].waiting--
+	}
+	return g.askOne(ctx, left)
+}
+
+func (g *gather) knownHere() bool {
+	_, err := g.r.here(g.info.ID, g.info.Name)
+	return err == nil
+}
+
+// nothing is the answer of a node that has no such bucket.
+func (g *gather) nothing(id ring.ID) *answer {
+	a := &answer{node: id}
+	switch g.q.kind {
+	case askAggregates:
+		a.headers = make([]chunk.Header, g.q.count)
+	case askSlots:
+		a.words = make([]uint64, g.q.count)
+		if g.q.times {
+			a.times = make([]uint64, g.q.count)
+		}
+	}
+	return a
+}
+
+// askOne asks one more reader of some targets.
+func (g *gather) askOne(ctx context.Context, which []int) error {
+	of := make(map[*target]bool, len(which))
+	for _, i := range which {
+		t := &g.targets[i]
+		of[t] = true
+		if t.asked == len(t.readers) && !t.done { // somebody else may stand in by now
+			for _, id := range g.r.readers(g.view, g.info.ID, t.partition) {
+				if !slices.Contains(t.readers, id) {
+					t.readers = append(t.readers, id)
+				}
+			}
+		}
+	}
+	return g.askNext(ctx, func(t *target) int {
+		if of[t] && !g.enough(t) {
+			return 1
+		}
+		return 0
+	})
+}
+
+// hedge asks others beside those who have said nothing for too long.
+func (g *gather) hedge(ctx context.Context, delay time.Duration) error {
+	for _, a := range g.asks {
+		if a.ended || a.hedged || time.Since(a.since) < delay {
+			continue
+		}
+		a.hedged = true
+		if err := g.askOne(ctx, a.which[a.done:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enough reports whether a target has as many answers as a read needs. One with a hole counts for
+// none, and those that tell whether copies are equal need one of what they are equal to.
+func (g *gather) enough(t *target) bool {
+	whole, full := 0, g.q.kind != askAggregates
+	for _, a := range t.answers {
+		if len(a.cost.Unknown) == 0 && a.cost.MoreUnknown == 0 {
+			whole++
+			full = full || a.headers != nil || a.newer
+		}
+	}
+	return whole >= g.need && full
+}
+
+// settle looks whether a target is done, or nobody is left who could be asked.
+func (g *gather) settle(t *target) error {
+	switch {
+	case t.done:
+		return nil
+	case g.enough(t):
+	case t.waiting > 0:
+		return nil
+	case len(t.answers) < g.need:
+		return g.few(t)
+	}
+	t.done = true
+	g.open--
+	return nil
+}
+
+// few is the error of a series of which not enough copies answer.
+func (g *gather) few(t *target) error {
+	name := func(id ring.ID) string {
+		if m, ok := g.view.Member(id); ok {
+			return m.Name
+		}
+		return id.String()
+	}
+	var answered, not []string
+	for _, a := range t.answers {
+		answered = append(answered, name(a.node))
+	}
+	for _, id := range g.view.Owners(nil, t.partition, ring.Current, g.r.o.Copies(g.info.ID)) {
+		if slices.ContainsFunc(t.answers, func(a *answer) bool { return a.node == id }) {
+			continue
+		}
+		switch err := g.failed[id]; {
+		case err != nil:
+			not = append(not, fmt.Sprintf("%s (%s)", name(id), reason(err)))
+		case g.r.o.Up(id):
+			not = append(not, name(id)+" (not asked: it would not be enough)")
+		default:
+			not = append(not, name(id)+" (not reached)")
+		}
+	}
+	err := error(&FewError{Bucket: g.info.Name, Key: t.key, R: g.need, Answered: answered, Missing: not})
+	if g.behind {
+		err = fmt.Errorf("%w: %w", err, errBehind)
+	}
+	return err
+}
+
+// reason is what a node said, without its id.
+func reason(err error) string {
+	if e := (*call.Error)(nil); errors.As(err, &e) {
+		return e.Text
+	}
+	return err.Error()
+}
+
+// FewError is the error of a read that fewer copies answer than it needs.
+type FewError struct {
+	Bucket   string
+	Key      []byte // of the metric; nil: those of a partition
+	R        int
+	Answered []string // names of nodes
+	Missing  []string // owners, each with the reason
+}
+
+// Error names the series, who answered and who did not, and the remedy.
+func (e *FewError) Error() string {
+	of := "the metrics"
+	if e.Key != nil {
+		of = metric.Text(e.Key)
+	}
+	return fmt.Sprintf("%s of bucket %s: a read needs the answers of %d copies (r), and got %s; no answer from %s: bring these nodes back, or try again",
+		of, metric.Quoted(e.Bucket), e.R, orNone(e.Answered), orNone(e.Missing))
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// within returns what of unknown ranges lies in the slots [from, past).
+func within(unknown []source.Unknown, from, past int64) (some []source.Unknown) {
+	for _, u := range unknown {
+		if u.From, u.Past = max(u.From, from), min(u.Past, past); u.From < u.Past {
+			some = append(some, u)
+		}
+	}
+	return some
+}

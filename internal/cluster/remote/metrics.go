@@ -1,0 +1,270 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/cluster/call"
+	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/metric"
+)
+
+// Metrics calls fn with every key of the bucket that starts with prefix until fn returns false. The
+// key is valid during the call.
+func (r *Remote) Metrics(ctx context.Context, info buckets.Info, prefix []byte, fn func(key []byte) bool) error {
+	began := time.Now()
+	l := &listing{r: r, info: info, prefix: prefix, fn: fn, need: r.o.R(info.ID), given: map[metric.SeriesID]struct{}{}}
+	for wait := firstAgree; ; wait = min(2*wait, mostAgree) {
+		err := l.run(ctx)
+		if err == nil || !errors.Is(err, errBehind) || time.Since(began) > agreeFor {
+			return err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// listing is the metrics of a bucket on their way.
+type listing struct {
+	r      *Remote
+	info   buckets.Info
+	prefix []byte
+	fn     func(key []byte) bool
+	need   int
+	given  map[metric.SeriesID]struct{} // to fn
+	some   map[metric.SeriesID]*few     // that were listed by fewer copies than a read needs
+
+	view    *ring.View
+	readers [][]ring.ID // of each partition
+	asked   []int       // of these
+	got     []int       // complete answers
+	failed  map[ring.ID]error
+	behind  bool
+}
+
+// few is a key that not enough copies have listed: the others may have deleted it, or not have it yet.
+type few struct {
+	key    []byte
+	copies int
+}
+
+// keys are some keys of a node, or the end of all of them.
+type keys struct {
+	of    *listed
+	list  []byte // each with its length in front
+	ended bool
+	err   error
+}
+
+// listed is a request for the keys of some partitions.
+type listed struct {
+	node       ring.ID
+	partitions []int
+	q          request
+}
+
+// errEnough ends a listing whose taker wants no more.
+var errEnough = errors.New("no more keys are wanted")
+
+// run asks so many readers of each partition as a read needs.
+func (l *listing) run(outer context.Context) error {
+	ctx, cancel := context.WithCancel(outer)
+	defer cancel()
+	l.view, l.failed, l.behind = l.r.o.View(), map[ring.ID]error{}, false
+	l.some = map[metric.SeriesID]*few{}
+	n := l.view.Partitions()
+	l.readers, l.asked, l.got = make([][]ring.ID, n), make([]int, n), make([]int, n)
+	all := make([]int, n)
+	for p := range n {
+		all[p], l.readers[p] = p, l.r.readers(l.view, l.info.ID, p)
+	}
+	from := make(chan keys)
+	open, err := l.ask(ctx, from, all, l.need)
+	for err == nil && open > 0 {
+		select {
+		case k := <-from:
+			more := 0
+			if more, err = l.take(ctx, from, k); k.ended {
+				open--
+			}
+			open += more
+		case <-outer.Done():
+			return outer.Err()
+		}
+	}
+	if err == nil {
+		err = l.decide(outer)
+	}
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// decide asks whether the metrics are there that not enough copies have listed.
+func (l *listing) decide(ctx context.Context) error {
+	var list [][]byte
+	ask := func() error {
+		targets, err := l.r.gather(ctx, l.info, request{kind: askExists}, list)
+		for i := 0; i < len(targets) && err == nil; i++ {
+			if key := targets[i].key; exists(targets[i].answers) {
+				l.given[metric.Series(l.info.ID, key)] = struct{}{}
+				if !l.fn(key) {
+					err = errEnough
+				}
+			}
+		}
+		list = list[:0]
+		return err
+	}
+	for _, f := range l.some {
+		if list = append(list, f.key); len(list) == maxKeys {
+			if err := ask(); err != nil {
+				return err
+			}
+		}
+	}
+	return ask()
+}
+
+// ask asks more readers of partitions, and returns how many requests these are.
+func (l *listing) ask(ctx context.Context, from chan<- keys, partitions []int, more int) (requests int, err error) {
+	byNode := make(map[ring.ID][]int)
+	for _, p := range partitions {
+		for n := more; n > 0; n-- {
+			if l.asked[p] == len(l.readers[p]) {
+				return 0, l.few(p)
+			}
+			id := l.readers[p][l.asked[p]]
+			l.asked[p]++
+			byNode[id] = append(byNode[id], p)
+		}
+	}
+	for id, list := range byNode {
+		go l.await(ctx, l.listed(id, list), from)
+	}
+	return len(byNode), nil
+}
+
+func (l *listing) listed(id ring.ID, partitions []int) *listed {
+	q := request{kind: askMetrics, version: l.view.Version(), bucket: l.info.ID, name: l.info.Name, prefix: l.prefix,
+		partitions: make([]byte, (l.view.Partitions()+7)/8)}
+	for _, p := range partitions {
+		q.partitions[p/8] |= 1 << (p % 8)
+	}
+	return &listed{id, partitions, q}
+}
+
+// take takes keys of a node, or has others asked in its place. It returns how many requests these are.
+func (l *listing) take(ctx context.Context, from chan<- keys, k keys) (requests int, err error) {
+	for list := k.list; len(list) > 0; {
+		n := int(list[0])<<8 | int(list[1])
+		key := list[2 : 2+n]
+		list = list[2+n:]
+		if !l.count(key) {
+			return 0, errEnough
+		}
+	}
+	switch {
+	case !k.ended:
+		return 0, nil
+	case k.err == nil:
+		for _, p := range k.of.partitions {
+			l.got[p]++
+		}
+		return 0, nil
+	case errors.Is(k.err, buckets.ErrUnknown):
+		return 0, k.err
+	case call.CodeOf(k.err) == call.UnknownBucket:
+		if _, err := l.r.here(l.info.ID, l.info.Name); err != nil {
+			return 0, err
+		}
+		return 0, nil // it has nothing of the bucket yet, or no longer
+	case call.CodeOf(k.err) == call.OtherRing:
+		l.behind = true
+	}
+	l.failed[k.of.node] = k.err
+	for _, p := range k.of.partitions {
+		for _, id := range l.r.readers(l.view, l.info.ID, p) {
+			if !slices.Contains(l.readers[p], id) { // it stands in by now
+				l.readers[p] = append(l.readers[p], id)
+			}
+		}
+	}
+	return l.ask(ctx, from, k.of.partitions, 1)
+}
+
+// count takes a key of a copy, and gives it to fn if it is the last of as many as a read needs. It reports
+// whether fn wants more.
+func (l *listing) count(key []byte) bool {
+	id := metric.Series(l.info.ID, key)
+	if _, ok := l.given[id]; ok || !bytes.HasPrefix(key, l.prefix) {
+		return true
+	}
+	f := l.some[id]
+	if l.need > 1 {
+		if f == nil {
+			f = &few{key: bytes.Clone(key)}
+			l.some[id] = f
+		}
+		if f.copies++; f.copies < l.need {
+			return true
+		}
+		delete(l.some, id)
+	}
+	l.given[id] = struct{}{}
+	return l.fn(key)
+}
+
+// await gives the keys of a node to the listing, some at a time.
+func (l *listing) await(ctx context.Context, of *listed, from chan<- keys) {
+	var list []byte
+	give := func(k keys) error {
+		select {
+		case from <- k:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	add := func(key []byte) error {
+		list = append(append(list, byte(len(key)>>8), byte(len(key))), key...)
+		if len(list) < partSize {
+			return nil
+		}
+		full := list
+		list = nil
+		return give(keys{of: of, list: full})
+	}
+	var err error
+	if of.node == l.r.o.Self {
+		if err = l.r.serves(of.q.version); err == nil {
+			err = l.r.listHere(ctx, &of.q, add)
+		}
+	} else {
+		err = l.r.o.Ask(ctx, of.node, of.q.append(nil), (&decoder{q: &of.q, key: add}).part)
+	}
+	_ = give(keys{of: of, list: list, ended: true, err: err}) // else nobody waits
+}
+
+// few is the error of a partition of which not enough copies answer.
+func (l *listing) few(p int) error {
+	g := gather{r: l.r, view: l.view, info: l.info, need: l.need, failed: l.failed, behind: l.behind}
+	t := target{partition: p}
+	for _, id := range l.readers[p][:l.asked[p]] {
+		if l.failed[id] == nil && l.got[p] > len(t.answers) {
+			t.answers = append(t.answers, &answer{node: id})
+		}
+	}
+	return fmt.Errorf("listing metrics: %w", g.few(&t))
+}

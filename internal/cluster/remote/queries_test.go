@@ -1,0 +1,265 @@
+package remote
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/source"
+)
+
+func (w *world) engine(of source.Source) *query.Engine {
+	return &query.Engine{Source: of, Now: func() time.Time { return w.now }, Readers: query.NewReaders(2)}
+}
+
+// same compares two answers bit for bit, and returns the first.
+func (w *world) same(text string, opt query.Options, a, b source.Source) *query.Result {
+	w.t.Helper()
+	got, gotErr := w.engine(a).Query(w.t.Context(), text, opt)
+	want, wantErr := w.engine(b).Query(w.t.Context(), text, opt)
+	if gotErr != nil || wantErr != nil {
+		if fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
+			w.t.Fatalf("%s: the error is %v, of one store %v", text, gotErr, wantErr)
+		}
+		return nil
+	}
+	if len(got.Series) != len(want.Series) || !reflect.DeepEqual(got.Missing, want.Missing) {
+		w.t.Fatalf("%s: %d series, %v missing; of one store %d, %v", text, len(got.Series), got.Missing, len(want.Series), want.Missing)
+	}
+	for i := range got.Series {
+		g, o := got.Series[i], want.Series[i]
+		for k, pair := range [][2][]float64{{g.Values, o.Values}, {g.Confidence, o.Confidence}, {g.Min, o.Min}, {g.Max, o.Max}} {
+			if !slices.EqualFunc(pair[0], pair[1], func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }) {
+				w.t.Fatalf("%s %+v: series %s, %d, has\n%v, of one store\n%v", text, opt, g.Name, k, pair[0], pair[1])
+			}
+		}
+		g.Values, g.Confidence, g.Min, g.Max = o.Values, o.Confidence, o.Min, o.Max
+		if !reflect.DeepEqual(g, o) {
+			w.t.Fatalf("%s: series %+v, of one store %+v", text, g, o)
+		}
+	}
+	return got
+}
+
+// texts are queries over the series m.0 to m.11 of bucket b.
+var texts = []string{
+	"m.1 BUCKET b", "m.* BUCKET b", "sum(m.* BUCKET b)", "avg(avg(m.* BUCKET b, 60s))", "sum(m.7 BUCKET b, 720s)", "sum(m.* BUCKET b, 7200s)",
+	"max(m.* BUCKET b, 3h)", "min(m.3 BUCKET b, 17s)", "count(m.11 BUCKET b, 1000s)", "first(m.5 BUCKET b, 999s)", "last(m.9 BUCKET b, 16s)",
+	"avg(m.* BUCKET b, 16s)", "percentile(m.3 BUCKET b, 0.9, 1000s)", "derivate(m.3 BUCKET b)", "avg(m.3 BUCKET b SHIFT BY 4321s, 100s)",
+	"nothing.here BUCKET b", "m.77 BUCKET b + m.1 BUCKET b", "m.1 BUCKET bb", "m.1 BUCKET only",
+}
+
+// compare runs queries over the whole range, and over random ones.
+func (w *world) compare(of *node, seed uint64, ranges int) {
+	w.t.Helper()
+	for _, text := range texts {
+		for _, opt := range []query.Options{{}, {Confidence: true, NoAggregates: true}} {
+			w.same(fmt.Sprintf("SELECT %s BETWEEN %d000 AND %d000", text, begin-100, begin+span+50), opt, of.remote.Source(), local{w.one})
+		}
+	}
+	random := rand.New(rand.NewPCG(seed, 2))
+	for range ranges {
+		from := begin + random.Int64N(span)
+		past := from + 1 + random.Int64N(begin+span-from+100)
+		fn := []string{"sum", "avg", "min", "max", "count", "first", "last"}[random.IntN(7)]
+		what := []string{"m.*", "m.3", "m.7", "m.11", "m.2", "m.1"}[random.IntN(6)]
+		step := []int64{16, 60, 720, 1000, 7200, 99_999}[random.IntN(6)]
+		text := fmt.Sprintf("SELECT %s(%s BUCKET b, %ds) BETWEEN %d000 AND %d000", fn, what, step, from, past)
+		w.same(text, query.Options{Confidence: random.IntN(2) == 0}, of.remote.Source(), local{w.one})
+	}
+}
+
+// part is slots of a series that a copy has, and what it has in place of the values.
+type part struct {
+	from, past int64
+	smaller    func(slot int64) bool // it has a smaller word than another
+}
+
+// fill writes m.0 to m.11 into all owners. Of each series one copy may have gaps or smaller words, which
+// another has whole: a read of two finds all.
+func (w *world) fill(random *rand.Rand, spoil bool) {
+	w.t.Helper()
+	for _, n := range append(slices.Clone(w.nodes), w.one) {
+		n.write("only", "left.here", 0, 10, value(100))
+		_, err := n.store.EnsureBucket("b")
+		w.must(err)
+	}
+	type writing struct {
+		n    *node
+		name string
+		of   func(int64) uint64
+		part part
+	}
+	var list []writing
+	for i := range 12 {
+		name, of := fmt.Sprintf("m.%d", i), value(i)
+		list = append(list, writing{w.one, name, of, part{0, span, nil}})
+		owners := w.owners("b", name)
+		bad := random.IntN(len(owners))
+		for k, n := range owners {
+			p := part{0, span, nil}
+			if spoil && k == bad {
+				switch i % 4 {
+				case 0: // not a point
+					continue
+				case 1:
+					p.past = random.Int64N(span)
+				case 2:
+					p.from = random.Int64N(span)
+				case 3:
+					p.smaller = func(slot int64) bool { return slot/100%9 == 3 }
+				}
+			}
+			list = append(list, writing{n, name, of, p})
+		}
+	}
+	for at, step := int64(0), int64(1500); at < span; at += step {
+		for _, wr := range list {
+			wr.n.write("b", wr.name, max(at, wr.part.from), min(at+step, wr.part.past), func(slot int64) uint64 {
+				word := wr.of(slot)
+				if word != 0 && wr.part.smaller != nil && wr.part.smaller(slot) {
+					return point.FromInt(-5) // any integer is a smaller word than any float
+				}
+				return word
+			})
+		}
+		for i, n := range append(slices.Clone(w.nodes), w.one) {
+			if at+step < span && (at/step+int64(i))%3 != 0 {
+				n.flush()
+			}
+			if (at/step+int64(i))%4 == 3 {
+				n.merge()
+			}
+		}
+	}
+}
+
+// TestCopiesAnswerAsOneStore: copies that miss points, have smaller words, or lie on a node that is down
+// give every answer of one store that has everything, wherever it is asked.
+func TestCopiesAnswerAsOneStore(t *testing.T) {
+	for _, tt := range []struct{ members, copies, r int }{{1, 1, 1}, {3, 1, 1}, {3, 3, 2}, {5, 3, 2}, {3, 3, 3}} {
+		t.Run(fmt.Sprintf("%d nodes, n=%d, r=%d", tt.members, tt.copies, tt.r), func(t *testing.T) {
+			w := newWorld(t, tt.members, tt.copies, tt.r)
+			w.fill(rand.New(rand.NewPCG(1, uint64(tt.members))), tt.r > 1)
+			for i, n := range w.nodes {
+				if got, want := metricsOf(t, n.remote.Source(), "b", nil), metricsOf(t, local{w.one}, "b", nil); !slices.Equal(got, want) {
+					t.Fatalf("metrics %q, of one store %q", got, want)
+				}
+				w.compare(n, uint64(i), 20)
+			}
+			if tt.r < tt.copies {
+				// Copies that were spoilt stay so: the other two are whole only while all are up.
+				w2 := newWorld(t, tt.members, tt.copies, tt.r)
+				w2.fill(rand.New(rand.NewPCG(1, 1)), false)
+				w2.nodes[0].set(func(n *node) { n.down = true })
+				for i, n := range w2.nodes[1:] {
+					if got, want := metricsOf(t, n.remote.Source(), "b", nil), metricsOf(t, local{w2.one}, "b", nil); !slices.Equal(got, want) {
+						t.Fatalf("metrics %q, of one store %q", got, want)
+					}
+					w2.compare(n, uint64(i), 15)
+				}
+			}
+		})
+	}
+}
+
+// TestHintsAnswerReads: of an owner that is down, others have what came meanwhile.
+func TestHintsAnswerReads(t *testing.T) {
+	w := newWorld(t, 4, 3, 3)
+	w.fill(rand.New(rand.NewPCG(3, 3)), false)
+	w.nodes[1].set(func(n *node) { n.down = true })
+	id := w.one.idOf("b", "m.3")
+	w.one.write("b", "m.3", 3000, 3100, func(slot int64) uint64 { return point.FromFloat(float64(1e18 + slot)) })
+	for _, target := range w.view.Targets(nil, w.view.Partition(id), 0, w.nodes[0].up) {
+		n := w.nodes[target.Node[15]-1]
+		n.set(func(n *node) {
+			for slot := int64(3000); slot < 3100; slot++ {
+				n.hints = append(n.hints, replication.Row{Series: id, Slot: uint64(begin + slot), Value: replication.Value{Word: point.FromFloat(float64(1e18 + slot))}})
+			}
+			// A row of an earlier life, which nobody shows.
+			n.hints = append(n.hints, replication.Row{Series: id, Slot: uint64(begin), Value: replication.Value{Word: point.FromFloat(1e30)}})
+			n.hints[len(n.hints)-1].Incarnation = 0
+		})
+		break
+	}
+	for _, n := range w.nodes {
+		n.hints = slices.DeleteFunc(n.hints, func(r replication.Row) bool { return r.Slot == begin })
+		if n != w.nodes[1] {
+			w.compare(n, 9, 10)
+		}
+	}
+}
+
+// TestADeletedCopyIsUnset: what a copy of a lower incarnation has was deleted.
+func TestADeletedCopyIsUnset(t *testing.T) {
+	w := newWorld(t, 3, 3, 3)
+	w.fill(rand.New(rand.NewPCG(4, 4)), false)
+	w.one.deleteSeries("b", "m.3")
+	w.owners("b", "m.3")[1].deleteSeries("b", "m.3")
+	w.one.deleteSeries("b", "m.5") // and written again, at one copy
+	w.owners("b", "m.5")[0].deleteSeries("b", "m.5")
+	for _, n := range []*node{w.one, w.owners("b", "m.5")[0]} {
+		n.write("b", "m.5", 5000, 6000, value(55))
+	}
+	for _, n := range w.nodes {
+		w.compare(n, 5, 10)
+		for name, want := range map[string]bool{"m.3": false, "m.5": true, "m.6": true, "m.99": false} {
+			if got, err := seriesOf(t, n.remote.Source(), "b", name).Exists(t.Context()); got != want || err != nil {
+				t.Errorf("%s exists: %v, %v", name, got, err)
+			}
+		}
+	}
+}
+
+// TestHolesAreFilledFromCopies: damage of copies takes nothing that another has, and what nobody has is
+// named as one store names it.
+func TestHolesAreFilledFromCopies(t *testing.T) {
+	for damaged := 1; damaged <= 3; damaged++ {
+		w := newWorld(t, 3, 3, 2)
+		nodes := append(slices.Clone(w.nodes), w.one)
+		hurt := slices.Concat(nodes[:damaged], nodes[3:])
+		for _, later := range []int64{0, 1} { // the second time it is late
+			for _, n := range nodes {
+				n.write("h", "h.0", 1000*later, 5000-3000*later, func(slot int64) uint64 { return point.FromInt(slot*2 + later) })
+				lost := n.flush()
+				if later == 1 && slices.Contains(hurt, n) && (n != w.one || damaged == 3) {
+					w.must(n.store.Close())
+					w.must(n.o.FS.Remove("/data/" + lost))
+					n.open()
+				}
+			}
+		}
+		for _, text := range []string{"h.0 BUCKET h", "sum(h.0 BUCKET h, 60s)", "avg(h.0 BUCKET h, 3600s)", "max(h.0 BUCKET h, 1000s)"} {
+			text := fmt.Sprintf("SELECT %s BETWEEN %d000 AND %d000", text, begin, begin+5000)
+			for _, opt := range []query.Options{{}, {NoAggregates: true, Confidence: true}, {Older: true}} {
+				for _, n := range w.nodes {
+					r := w.same(text, opt, n.remote.Source(), local{w.one})
+					if h := r.Series[0].Unknown; (h != nil) != (damaged == 3) || h != nil && h.Slots != 2*chunk.Slots {
+						t.Errorf("%d copies are damaged, %s: unknown is %v", damaged, text, h)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestOverConnections: real connections between the nodes give the same.
+func TestOverConnections(t *testing.T) {
+	w := newWorld(t, 3, 3, 2)
+	w.fill(rand.New(rand.NewPCG(8, 8)), true)
+	w.connect(t)
+	for i, n := range w.nodes {
+		if got, want := metricsOf(t, n.remote.Source(), "b", nil), metricsOf(t, local{w.one}, "b", nil); !slices.Equal(got, want) {
+			t.Fatalf("metrics %q, of one store %q", got, want)
+		}
+		w.compare(n, uint64(i), 5)
+	}
+}
