@@ -97,13 +97,13 @@ func (s Seen) Ring() string {
 	return b.String()
 }
 
-// handoff lists moves by the pair of nodes. Of several owners the first is named: what
+// handoff lists what members fetch by the pair of nodes. Of several owners the first is named: what
 // it lacks comes from the others.
 func (s Seen) handoff(b *strings.Builder) {
 	type pair struct{ from, to ring.ID }
 	var order []pair
 	waiting := make(map[pair][]int)
-	for _, m := range s.View.Moves() {
+	for _, m := range s.View.Fetches(0) {
 		p := pair{to: m.To}
 		if len(m.From) > 0 {
 			p.from = m.From[0]
@@ -202,9 +202,10 @@ func warnings(v *ring.View) (out []string) {
 	return out
 }
 
+// centre puts a text that may be too wide into the middle of w columns.
 func centre(s string, w int) string {
-	left := (w - len(s)) / 2
-	return strings.Repeat(" ", left) + s + strings.Repeat(" ", w-len(s)-left)
+	left := max(0, w-len(s)) / 2
+	return strings.Repeat(" ", left) + s + strings.Repeat(" ", max(0, w-len(s)-left))
 }
 
 // Plan is the text of cluster plan: staged changes, and the ring when they are complete.

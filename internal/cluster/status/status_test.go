@@ -3,7 +3,9 @@ package status
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"time"
 
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/golden"
@@ -43,7 +45,7 @@ func TestTexts(t *testing.T) {
 	all := func(title string) string {
 		return "# " + title + "\n$ member-status\n" + seen.Members() + "$ ring-status\n" + seen.Ring() + "$ cluster status\n" + seen.Cluster()
 	}
-	golden.Same(t, "testdata/five.txt", all("five members"))
+	golden.Same(t, "testdata/five.txt", all("five members")+"$ transfers\n"+seen.Transfers(nil, time.Time{}))
 
 	sizes := ring.Sizes{Rate: 100 << 20}
 	for range 64 {
@@ -60,6 +62,12 @@ func TestTexts(t *testing.T) {
 	seen.Up = func(of ring.ID) bool { return of != id(3) }
 	seen.Agree = false
 	golden.Same(t, "testdata/changing.txt", all("one joins, one leaves, ddb03 is down"))
+	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	golden.Same(t, "testdata/transfers.txt", "$ transfers\n"+seen.Transfers([]Transfer{
+		{Partition: 9, From: id(2), To: id(6), Started: now.Add(-90 * time.Second), Last: now.Add(-1500 * time.Millisecond), Points: 70_800_000, Bytes: 23_600_000, Size: 35_000_000},
+		{Partition: 4, From: id(1), To: id(5), Started: now.Add(-2 * time.Second)},
+		{Partition: 5, From: id(1), To: id(5), Hints: true, Started: now.Add(-2 * time.Hour), Last: now.Add(-time.Second), Points: 100, Bytes: 700},
+	}, now))
 
 	lost, err := seen.View.Plan([]ring.Change{{Action: ring.ForceRemove, Node: "dalmatinerdb@ddb03"}}, sizes, rng)
 	if err != nil {
@@ -70,6 +78,17 @@ func TestTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Same(t, "testdata/removed.txt", "$ member-status\n"+seen.Members()+"$ cluster status\n"+seen.Cluster())
+}
+
+// A name that is wider than its column moves what is beside it, and no more.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("long", 10)
+	c := ring.Config{Partitions: 4, Copies: 1, Members: []ring.Member{{ID: id(1), Name: long, State: ring.Active, Tokens: []uint32{1}}}}
+	seen := Seen{View: view(t, c), Self: id(1), Up: func(ring.ID) bool { return true }, Agree: true}
+	text := seen.Transfers([]Transfer{{From: id(1), To: id(1)}}, time.Time{})
+	if !strings.Contains(text, "\n"+long+arrow+long+"\n") {
+		t.Error(text)
+	}
 }
 
 // What a ring has too little of is said wherever it is printed.
