@@ -63,7 +63,7 @@ type Config struct {
 	Put                           // udp.*
 	UDPReadBuffer          int64  // udp.read_buffer, bytes, of every UDP socket
 
-	RingSize     int           // ring_size, a power of two
+	Cluster      Cluster       // cluster.*, n, r, w, ring_size, distributed_cookie*
 	CachePoints  int           // cache_points, points of a series in a head block
 	HeadGrace    time.Duration // head.grace
 	MaxFuture    time.Duration // ingest.max_future
@@ -145,6 +145,7 @@ type Entry struct {
 	Origin  string `json:"origin"` // "default" or the place that set it
 	Help    string `json:"help"`
 	Effect  bool   `json:"effect"` // false for keys that are accepted but change nothing
+	Secret  bool   `json:"secret"` // the value is not shown: Value says whether there is one
 }
 
 // Default returns the configuration without any settings.
@@ -168,11 +169,12 @@ func Default() Config {
 func Build(settings ...Setting) (c Config, warnings []string, err error) {
 	c = Default()
 	var errs []error
+	wrong := make(map[string]bool)
 	for _, s := range settings {
 		k, canonical := lookup(s.Key)
 		if k == nil {
 			if instead, ok := replacement(s.Key); ok {
-				// Without the value: distributed_cookie is a secret.
+				// Without the value: idx.pg.password is a secret.
 				warnings = append(warnings, (&Error{Setting{s.Origin, s.Key, ""}, "ignored: " + instead}).Error())
 				continue
 			}
@@ -180,6 +182,9 @@ func Build(settings ...Setting) (c Config, warnings []string, err error) {
 			continue
 		}
 		if err := k.set(&c, s.Value); err != nil {
+			if wrong[canonical] = true; k.secret {
+				s.Value = ""
+			}
 			errs = append(errs, &Error{s, err.Error()})
 			continue
 		}
@@ -188,6 +193,11 @@ func Build(settings ...Setting) (c Config, warnings []string, err error) {
 			if text := k.warn(&c, s.Value); text != "" {
 				warnings = append(warnings, (&Error{s, text}).Error())
 			}
+		}
+	}
+	for _, clash := range c.Cluster.clashes() {
+		if k, _ := lookup(clash.key); !wrong["cluster.listen"] {
+			errs = append(errs, &Error{Setting{c.origins[clash.key], clash.key, k.get(&c)}, clash.problem})
 		}
 	}
 	return c, warnings, errors.Join(errs...)
@@ -202,7 +212,7 @@ func (c Config) Entries() []Entry {
 		if k.alters != "" {
 			continue
 		}
-		e := Entry{Key: k.name, Value: k.get(&c), Default: k.def, Origin: c.origins[k.name], Help: k.help, Effect: !k.inert}
+		e := Entry{Key: k.name, Value: k.get(&c), Default: k.def, Origin: c.origins[k.name], Help: k.help, Effect: !k.inert(&c), Secret: k.secret}
 		if e.Origin == "" {
 			e.Origin = "default"
 		}

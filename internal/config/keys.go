@@ -2,23 +2,28 @@ package config
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
 // key is one row of the registry. Rows that alter another key are spellings of
 // the original for a part of it and are not listed.
 type key struct {
-	name  string
-	old   string // the original's name for the same thing
-	def   string
-	help  string
-	inert bool // accepted, changes nothing
+	name    string
+	old     string // the original's name for the same thing
+	def     string
+	help    string
+	secret  bool // its value is never shown
+	cluster bool // changes nothing without cluster.listen
 
 	alters string // of another spelling: the key that it sets
 	set    func(c *Config, text string) error
 	get    func(c *Config) string
 	warn   func(c *Config, text string) string
 }
+
+// inert reports whether the key changes nothing with what the others say.
+func (k *key) inert(c *Config) bool { return k.cluster && !c.Cluster.On() }
 
 // Limits that more than one row or message needs.
 const (
@@ -39,7 +44,10 @@ const (
 )
 
 // keys is the registry: the one place where a key is named.
-var keys = []key{
+var keys = slices.Concat(nodeKeys, clusterKeys)
+
+// nodeKeys are those of keys that every node has.
+var nodeKeys = []key{
 	textKey("data_dir", "data", "directory of everything the node keeps; created when missing",
 		func(c *Config) *string { return &c.DataDir }).called("platform_data_dir"),
 	textKey("nodename", "dalmatinerdb@127.0.0.1", "this node's name: the first part of its self-metrics",
@@ -105,8 +113,8 @@ var keys = []key{
 	sizeKey("udp.read_buffer", "8MB", 64<<10, 1<<30, "receive buffer of every UDP socket, as far as net.core.rmem_max allows",
 		func(c *Config) *int64 { return &c.UDPReadBuffer }),
 
-	powerKey("ring_size", "64", 2, maxRing, "partitions of a cluster, a power of two; changes nothing on a single node",
-		func(c *Config) *int { return &c.RingSize }),
+	powerKey("ring_size", "64", 2, maxRing, "partitions of a cluster, a power of two, the same on all nodes; changes nothing on a single node",
+		func(c *Config) *int { return &c.Cluster.RingSize }),
 	{
 		name: "cache_points", def: "60",
 		help: "points of a series in one block in memory, which is then encoded; raised to cover 60 s",
@@ -171,9 +179,44 @@ var keys = []key{
 
 	switchKey("self_monitor", "on", "write the node's own figures into bucket dalmatinerdb every second",
 		func(c *Config) *bool { return &c.SelfMonitor }),
-	quorumKey("n", "copies of a point"),
-	quorumKey("r", "answers a read waits for"),
-	quorumKey("w", "acknowledgements a write waits for"),
+}
+
+// clusterKeys are those of keys that nodes of a cluster have.
+var clusterKeys = []key{
+	offAddrKey("cluster.listen", "10.0.0.1:8599", "address for the other nodes of a cluster, such as 10.0.0.1:8599, or off: a node on its own",
+		func(c *Config) *string { return &c.Cluster.Listen }),
+	autoAddrKey("cluster.gossip", "10.0.0.1:8600", "address for gossip with the other nodes: auto is the port after that of cluster.listen",
+		func(c *Config) *string { return &c.Cluster.Gossip }).inCluster(),
+	autoAddrKey("cluster.advertise", "10.0.0.1:8599", "address where other nodes reach cluster.listen: auto is cluster.listen itself",
+		func(c *Config) *string { return &c.Cluster.Advertise }).inCluster(),
+	listKey("cluster.join", "where other nodes gossip, separated by commas: host:port, or a host alone for the port of this node's gossip; none founds a cluster",
+		func(c *Config) *[]string { return &c.Cluster.Join }).inCluster(),
+	noneKey("cluster.zone", "what fails together with this node, such as a rack: copies go to different zones first",
+		func(c *Config) *string { return &c.Cluster.Zone }).inCluster(),
+	quorumKey("n", "copies of a point in a cluster that this node founds: auto is 3, and 1 without a cluster; later ddb admin cluster set-n changes it",
+		func(c *Config) *int { return &c.Cluster.Copies }),
+	quorumKey("r", "copies whose answers a read waits for: auto is the majority of those that there can be",
+		func(c *Config) *int { return &c.Cluster.Reads }),
+	quorumKey("w", "copies whose acknowledgements a write waits for: auto is the majority of those that there can be",
+		func(c *Config) *int { return &c.Cluster.Writes }),
+	secretKey("distributed_cookie", "secret that all nodes of a cluster share, at least 16 bytes; distributed_cookie_file keeps it out of this file",
+		func(c *Config) *Secret { return &c.Cluster.Cookie }).inCluster(),
+	noneKey("distributed_cookie_file", "file with distributed_cookie that only its owner can read",
+		func(c *Config) *string { return &c.Cluster.CookieFile }).inCluster(),
+	noneKey("cluster.tls_dir", "directory with ca.crt, NODENAME.crt and NODENAME.key, as ddb tls create makes it",
+		func(c *Config) *string { return &c.Cluster.TLSDir }).inCluster(),
+	noneKey("cluster.tls_ca", "certificate of the CA of all nodes, instead of that in cluster.tls_dir",
+		func(c *Config) *string { return &c.Cluster.TLSCA }).inCluster(),
+	noneKey("cluster.tls_cert", "certificate of this node, instead of that in cluster.tls_dir",
+		func(c *Config) *string { return &c.Cluster.TLSCert }).inCluster(),
+	noneKey("cluster.tls_key", "key of this node, instead of that in cluster.tls_dir",
+		func(c *Config) *string { return &c.Cluster.TLSKey }).inCluster(),
+	sizeKey("cluster.hints_max", "1GB", 1<<20, math.MaxInt64, "disk for what other nodes missed while they were down; beyond it this node stands in for nobody",
+		func(c *Config) *int64 { return &c.Cluster.HintsMax }).inCluster(),
+	durationKey("cluster.heartbeat", "1s", 10*time.Millisecond, time.Minute, "time between two signs of life of this node",
+		func(c *Config) *time.Duration { return &c.Cluster.Heartbeat }).inCluster(),
+	durationKey("cluster.timeout", "5s", 20*time.Millisecond, time.Hour, "a node without a sign of life for this long is down",
+		func(c *Config) *time.Duration { return &c.Cluster.Timeout }).inCluster(),
 }
 
 // replaced names the keys of the original, and of its frontend, that do
@@ -182,24 +225,23 @@ var replaced = []struct{ name, instead string }{
 	{"tcp_listeners", "every connection has its own reader, see tcp_max_connections"},
 	{"tcp.max_batch_size", "points are stored per batch as it arrives"},
 	{"async_workers", "listings read a sorted catalogue"},
-	{"handoff*", "there are no transfers on one node"},
+	{"handoff*", "see cluster.listen and cluster.advertise"},
 	{"mstore.max_files", "files stay open as needed"},
 	{"vacuum_interval", "expired points are hidden at once and removed by merging"},
 	{"run_user_home", "use data_dir"},
 	{"schema_dir", "the keys are part of the program"},
 	{"log.*", "logs go to standard error, see log.level"},
 	{"platform_*", "use data_dir"},
-	{"metrics.transport_compression", "there is no traffic between nodes"},
-	{"read_repair.*", "there is nothing to repair with one copy"},
+	{"metrics.transport_compression", "nodes send points as they are"},
+	{"read_repair.*", "nodes of a cluster compare what they have, and copy what one of them lacks"},
 	{"io.*", "flushing replaces the queue per partition, see flush.bytes and flush.interval"},
 	{"vnode.cache.*", "see cache_points, head.grace and flush.bytes"},
 	{"vnode_management_timer", "partitions have no processes"},
 	{"bkt_dict", "the stream buffer has one form"},
-	{"distributed_cookie", "there is no traffic between nodes"},
-	{"transfer_limit", "there are no transfers on one node"},
-	{"target_n_val", "there is one copy"},
+	{"transfer_limit", "transfers yield to points by themselves"},
+	{"target_n_val", "copies are put on different members, and in different zones, where there are enough"},
 	{"erlang.*", "there is no virtual machine to set up"},
-	{"riak_core.*", "there is no ring to set up but ring_size"},
+	{"riak_core.*", "see ring_size and cluster.*"},
 	{"idx.*", "the index is built in"},
 	{"http_listeners", "every connection has its own handler"},
 	{"ddb_connection.*", "queries read the store in the same process, see query.max_points"},

@@ -261,11 +261,16 @@ const MaxOpenFilesAuto = -1
 
 // filesKey is a number of files, or auto.
 func filesKey(name string, low int64, help string, field func(*Config) *int) key {
-	number := intKey(name, auto, low, math.MaxInt32, help, field)
+	return autoIntKey(name, low, math.MaxInt32, MaxOpenFilesAuto, help, field)
+}
+
+// autoIntKey is a number from low to high, or auto, which stands for a number outside of these.
+func autoIntKey(name string, low, high int64, stands int, help string, field func(*Config) *int) key {
+	number := intKey(name, auto, low, high, help, field)
 	k := number
 	k.set = func(c *Config, text string) error {
 		if text == auto {
-			*field(c) = MaxOpenFilesAuto
+			*field(c) = stands
 			return nil
 		}
 		if err := number.set(c, text); err != nil {
@@ -274,7 +279,7 @@ func filesKey(name string, low int64, help string, field func(*Config) *int) key
 		return nil
 	}
 	k.get = func(c *Config) string {
-		if *field(c) == MaxOpenFilesAuto {
+		if *field(c) == stands {
 			return auto
 		}
 		return number.get(c)
@@ -352,21 +357,6 @@ func pointsKey(name, def, help string, field func(*Config) *int64) key {
 			}
 			return formatInt(*field(c))
 		},
-	}
-}
-
-// quorumKey is a key of the cluster that one node can only take as 1: any
-// other value is a promise of copies that would not be kept.
-func quorumKey(name, help string) key {
-	return key{name: name, def: "1", inert: true,
-		help: help + "; one node keeps one copy, so only 1 is accepted",
-		set: func(_ *Config, text string) error {
-			if text != "1" {
-				return fmt.Errorf("one node keeps one copy, only %s = 1 is accepted", name)
-			}
-			return nil
-		},
-		get: func(*Config) string { return "1" },
 	}
 }
 
