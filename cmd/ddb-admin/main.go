@@ -14,10 +14,11 @@ import (
 
 const description = `Operate a running Dalmatiner node over its HTTP address.
 
-The same commands as "ddb admin".`
+The same commands as "ddb admin", and some of the original's names.`
 
 type grammar struct {
 	admin.Commands `embed:""`
+	admin.Original `embed:""`
 
 	Version kong.VersionFlag `help:"Print the version."`
 }

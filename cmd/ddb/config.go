@@ -70,6 +70,10 @@ func asFile(entries []config.Entry) string {
 		if !e.Effect {
 			origin += ", without effect"
 		}
+		if e.Secret && e.Value != e.Default {
+			fmt.Fprintf(&b, "# %s is set and not shown  # %s\n", e.Key, origin)
+			continue
+		}
 		fmt.Fprintf(&b, "%s = %s  # %s\n", e.Key, e.Value, origin)
 	}
 	return b.String()

@@ -24,6 +24,7 @@ type grammar struct {
 	Admin   admin.Commands       `cmd:"" help:"Operate a running node."`
 	Restore admin.RestoreCommand `cmd:"" help:"Make a data directory out of a snapshot."`
 	Config  configCommands       `cmd:"" help:"Look at the configuration."`
+	TLS     tlsCommands          `cmd:"" name:"tls" help:"Make certificates for the nodes of a cluster."`
 
 	Version kong.VersionFlag `help:"Print the version."`
 }

@@ -57,6 +57,8 @@ type Commands struct {
 	Segments Segments       `cmd:"" help:"List the files that hold the points."`
 	Cache    Cache          `cmd:"" help:"Show what is kept in memory."`
 	Check    CheckCommand   `cmd:"" help:"Verify every file of a running node, or of a directory."`
+	Cluster  ClusterTree    `cmd:"" help:"Show a cluster, and change who belongs to it."`
+	Audit    AuditCommand   `cmd:"" help:"Show how well the copies of a cluster agree."`
 	Snapshot Snapshots      `cmd:"" help:"Make, list and delete snapshots, from which ddb restore makes data directories."`
 }
 
@@ -66,6 +68,7 @@ type Buckets struct {
 	Create CreateCommand `cmd:"" help:"Create a bucket."`
 	Delete DeleteCommand `cmd:"" help:"Delete a bucket and every point in it."`
 	TTL    TTLCommand    `cmd:"" name:"ttl" help:"Show or set how long a bucket's points live."`
+	Quorum QuorumCommand `cmd:"" help:"Show or set how many copies of a bucket count in a cluster."`
 }
 
 // ListCommand prints all buckets.
@@ -94,18 +97,24 @@ type CreateCommand struct {
 	HPTS       string `arg:"" name:"hpts" help:"High precision timestamps: true or false."`
 	TTL        string `arg:"" optional:"" help:"How long points live, such as 52w; a bare number counts points; infinity without it."`
 	Grace      string `arg:"" optional:"" help:"How late events may come, such as 5s; 0 without it."`
+	Copies     int    `name:"n" placeholder:"N" help:"Copies of the bucket in a cluster, for all time; that of the ring without it."`
+	Quorums    `embed:""`
 }
 
 // Help is shown below the usage of the command.
 func (c *CreateCommand) Help() string {
 	return `Examples:
   ddb admin buckets create metrics 1s 1w false
-  ddb admin buckets create metrics 1s 1w false 52w    keep points for a year`
+  ddb admin buckets create metrics 1s 1w false 52w    keep points for a year
+  ddb admin buckets create metrics 1s 1w false --w 3  in a cluster: three copies before a point counts`
 }
 
 // Run creates the bucket and prints what was created.
 func (c *CreateCommand) Run(env *Env) error {
 	b, err := c.bucket()
+	if err == nil {
+		_, err = c.numbers(b.Name)
+	}
 	if err != nil {
 		return err
 	}
@@ -115,6 +124,9 @@ func (c *CreateCommand) Run(env *Env) error {
 	}
 	if err != nil {
 		return err
+	}
+	if err := c.set(env.Context, c.client(), b.Name); err != nil {
+		return fmt.Errorf("%s was created, with r and w of the cluster: %w", b.Name, err)
 	}
 	return c.Write(env, b, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "Created %s with a resolution of %s and %s worth of points per file.\n",
@@ -149,7 +161,7 @@ func (c *CreateCommand) bucket() (Bucket, error) {
 	if err != nil {
 		return fail("hpts", c.HPTS, errors.New("must be true or false"))
 	}
-	b := Bucket{Name: name, Resolution: resolution.Milliseconds(), PPF: int64(file / resolution), HPTS: hpts}
+	b := Bucket{Name: name, Resolution: resolution.Milliseconds(), PPF: int64(file / resolution), HPTS: hpts, Copies: c.Copies}
 	if c.TTL != "" {
 		if b.TTL, err = parseTTL(c.TTL, b.Resolution); err != nil {
 			return fail("ttl", c.TTL, err)

@@ -14,6 +14,7 @@ type Bucket struct {
 	Grace      int64  `json:"grace"`      // ns
 	HPTS       bool   `json:"hpts"`
 	TTL        TTL    `json:"ttl"`
+	Copies     int    `json:"n,omitempty"` // in a cluster, where it is not that of the ring
 }
 
 // TTL is a lifetime in points; 0 is infinite. In JSON it is a number, or the

@@ -35,10 +35,8 @@ type Status struct {
 	HeapBytes int64 `json:"heap_bytes"`
 	HeadBytes int64 `json:"head_bytes"` // blocks, encoded chunks and late points
 
-	MemoryLimit int64  `json:"memory_limit_bytes"` // 0 = none
-	MemoryUsed  int64  `json:"memory_used_bytes"`
-	MemoryLevel string `json:"memory_level"` // calm, urgent, no_queries, no_series or hold
-	SendersHeld int64  `json:"senders_held"`
+	StatusMemory
+	Cluster *ClusterLine `json:"cluster,omitempty"` // of a node that is on its own: nil
 
 	Segments      int64   `json:"segments"`
 	SegmentBytes  int64   `json:"segment_bytes"`
@@ -51,6 +49,26 @@ type Status struct {
 	FreeDisk      int64   `json:"free_disk_bytes"`
 	DiskFull      bool    `json:"disk_full"`
 	Damage        uint64  `json:"damage"` // places found since the start
+}
+
+// StatusMemory says how near a node is to its limit of memory.
+type StatusMemory struct {
+	MemoryLimit int64  `json:"memory_limit_bytes"` // 0 = none
+	MemoryUsed  int64  `json:"memory_used_bytes"`
+	MemoryLevel string `json:"memory_level"` // calm, urgent, no_queries, no_series or hold
+	SendersHeld int64  `json:"senders_held"`
+}
+
+// ClusterLine is what the status of a node says of its cluster.
+type ClusterLine struct {
+	Ring     string   `json:"ring"`
+	Members  int      `json:"members"`
+	Up       int      `json:"up"`
+	Down     []string `json:"down"`
+	Changing bool     `json:"changing"`
+	Copies   int      `json:"n"`
+	Reads    int      `json:"r"`
+	Writes   int      `json:"w"`
 }
 
 // LogLine is an element of the answer to GET /admin/log, the last lines of the

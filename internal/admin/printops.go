@@ -53,6 +53,9 @@ func writeStatus(w io.Writer, s Status, addr string) error {
 	t.add("node", fmt.Sprintf("%s, ddb %s, up %s", s.Node, s.Version, seconds(s.UptimeS)))
 	t.add("ready", ready)
 	t.add("addresses", fmt.Sprintf("tcp %s, http %s", s.TCPAddr, s.HTTPAddr))
+	if s.Cluster != nil {
+		t.add("cluster", clusterLine(s.Cluster))
+	}
 	t.add("data", s.DataDir)
 	t.add("buckets", strconv.FormatInt(s.Buckets, 10))
 	t.add("series", strconv.FormatInt(s.Series, 10))

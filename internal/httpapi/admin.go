@@ -99,7 +99,7 @@ func (a *api) createBucket(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	b, err := a.Store.CreateBucket(buckets.Info{
-		Name: name, Resolution: in.Resolution, PPF: in.PPF, TTL: int64(in.TTL), Grace: in.Grace, HPTS: in.HPTS,
+		Name: name, Resolution: in.Resolution, PPF: in.PPF, TTL: int64(in.TTL), Grace: in.Grace, HPTS: in.HPTS, Copies: in.Copies,
 	})
 	if err != nil {
 		return err
@@ -157,6 +157,15 @@ func (a *api) merge(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return writeJSON(w, admin.Merged{Windows: m.Windows, Overlays: m.Overlays, Removed: m.Removed, Bytes: m.Bytes, TookUS: m.Took.Microseconds()})
+}
+
+// adminStats lists our own figures of the gatherer.
+func (a *api) adminStats(w http.ResponseWriter, _ *http.Request) error {
+	list, err := figures.List(a.Registry)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, list)
 }
 
 // adminAccount answers with the totals of all buckets or of the one named

@@ -24,6 +24,7 @@ import (
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/flush"
+	"dalmatiner/internal/httpapi/clusterroutes"
 	"dalmatiner/internal/httpapi/figures"
 	"dalmatiner/internal/httpapi/running"
 	"dalmatiner/internal/ingest/conns"
@@ -56,6 +57,8 @@ type Tags interface {
 	// Apply and WaitDurable are those of tagstore.Store.
 	Apply(ctx context.Context, list []tags.Change) (tagstore.Applied, error)
 	WaitDurable(ctx context.Context, a tagstore.Applied) error
+	// Ready returns an error while the node may not know all tags; then nothing but Apply is asked for.
+	Ready() error
 	// Walk calls fn with changes that make all tags, until fn returns an error.
 	Walk(fn func(*tags.Change) error) error
 	// Index returns the index, which is to be read only.
@@ -75,6 +78,7 @@ type Options struct {
 	Tags         Tags
 	Arrivals     cardinality.Arrivals
 	Operator     Operator
+	Cluster      *clusterroutes.Operator // nil: the node is on its own
 	Status       func() admin.Status
 	Log          func() []admin.LogLine // the last lines of the log, oldest first
 	Engine       Engine

@@ -27,7 +27,7 @@ const heldBytes = 32 << 20
 
 // message returns a bucket as the API shows it.
 func message(b buckets.Info) admin.Bucket {
-	return admin.Bucket{Name: metric.Escaped(b.Name), Resolution: b.Resolution, PPF: b.PPF, Grace: b.Grace, HPTS: b.HPTS, TTL: admin.TTL(b.TTL)}
+	return admin.Bucket{Name: metric.Escaped(b.Name), Resolution: b.Resolution, PPF: b.PPF, Grace: b.Grace, HPTS: b.HPTS, TTL: admin.TTL(b.TTL), Copies: b.Copies}
 }
 
 func (a *api) buckets(w http.ResponseWriter, r *http.Request) error {

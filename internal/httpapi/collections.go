@@ -132,7 +132,7 @@ func metricListOf(r *http.Request, nameText, prefixText string) (l metricList, e
 		l.parts = parts + depth
 	}
 	l.page, err = taglist.PageOf(r.URL.Query(), func(text string) (string, error) {
-		key, err := decode64(text)
+		key, err := taglist.Decode64(text)
 		return string(key), err
 	})
 	if err != nil {
@@ -157,7 +157,7 @@ func decodeKey(element string) (key []byte, parts int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if key, err = decode64(text); err != nil {
+	if key, err = taglist.Decode64(text); err != nil {
 		return nil, 0, badRequest("%q in the path is no metric in base64: %v", element, err)
 	}
 	list, ok := metric.Parts(key)
@@ -165,11 +165,6 @@ func decodeKey(element string) (key []byte, parts int, err error) {
 		return nil, 0, badRequest("%q in the path is no list of parts of up to %d bytes", element, metric.MaxKey)
 	}
 	return key, len(list), nil
-}
-
-// decode64 decodes base64, which may be the form for URLs, with or without padding.
-func decode64(text string) ([]byte, error) {
-	return base64.RawStdEncoding.DecodeString(strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(text, "=")))
 }
 
 // appendKey appends {"key","parts"} of a key to dst.

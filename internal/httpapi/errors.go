@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/cluster/tagging"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/dql"
@@ -69,6 +70,8 @@ func classify(err error) (status int, reason string) {
 		return known.status, known.reason
 	case errors.As(err, &tooBig):
 		return http.StatusRequestEntityTooLarge, reasonTooLarge
+	case tagging.Reason(err) != "":
+		return http.StatusServiceUnavailable, tagging.Reason(err)
 	case errors.Is(err, query.ErrNoResults):
 		return http.StatusNotFound, reasonNoResults
 	case errors.Is(err, query.ErrUnknownBucket), errors.Is(err, buckets.ErrUnknown):

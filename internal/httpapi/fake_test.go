@@ -249,6 +249,7 @@ func newFakeTags(t testing.TB, list ...tags.Change) fakeTags {
 }
 
 func (f fakeTags) Index() *tags.Index                     { return f.index }
+func (f fakeTags) Ready() error                           { return nil }
 func (f fakeTags) Stats() tagstore.Stats                  { return tagstore.Stats{Lost: 3} }
 func (f fakeTags) Walk(fn func(*tags.Change) error) error { return f.index.Walk(fn) }
 

@@ -77,7 +77,7 @@ func (a *api) adminRoutes() []route {
 		{pattern: profiles + "{name...}", methods: "GET", serve: a.profile},
 	}
 	o := &operations{operator: a.Operator, store: a.Store, logger: a.Logger}
-	routes = append(routes, o.routes()...)
+	routes = append(append(routes, o.routes()...), clusterRoutes(a.Cluster, a.Logger)...)
 	for i := range routes {
 		routes[i].name, routes[i].admin = administration, true
 	}
@@ -96,8 +96,11 @@ type endpoint struct {
 }
 
 func (a *api) newMux() *http.ServeMux {
-	mux := http.NewServeMux()
-	for _, rt := range a.routes() {
+	mux, routes := http.NewServeMux(), a.routes()
+	if a.Cluster != nil {
+		inACluster(routes, a.Tags)
+	}
+	for _, rt := range routes {
 		e := &endpoint{a, rt}
 		mux.Handle(rt.pattern, e)
 		if rt.pattern == queryPattern {

@@ -10,6 +10,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/config"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/ddbudp"
 	"dalmatiner/internal/ingest/graphite"
@@ -83,8 +84,12 @@ func (d *listeners) close() error {
 
 // serve serves the open listeners until shutdown. One that fails ends the node.
 func (d *listeners) serve(n *node) {
+	var tagger coordinator.Tagger = tagstore.Tagger{Of: n.store.Tags()}
+	if n.cluster != nil {
+		tagger = n.cluster.Tags().Tagger()
+	}
 	d.graphite = graphite.New(graphite.Options{
-		Points: n.points, Tags: tagstore.Tagger{Of: n.store.Tags()}, Memory: n.store.Memory(), Account: n.store.Account(), Now: n.store.Now,
+		Points: n.points, Tags: tagger, Memory: n.store.Memory(), Account: n.store.Account(), Now: n.store.Now,
 		Logger: n.logger, Monitor: n.rec, Bucket: n.cfg.GraphiteBucket,
 		MaxConnections: n.cfg.GraphiteMaxConnections, MaxLine: int(n.cfg.GraphiteMaxLine),
 		Idle: n.cfg.GraphiteIdle, InputStall: n.cfg.InputStall,

@@ -18,6 +18,7 @@ import (
 	"dalmatiner/internal/config"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/events"
 	"dalmatiner/internal/httpapi"
 	"dalmatiner/internal/httpapi/figures"
 	"dalmatiner/internal/ingest/conns"
@@ -40,6 +41,7 @@ type node struct {
 	memory    *processMemory
 	results   *query.Cache
 	store     *store.Store
+	cluster   *clusterPart            // nil: the node is on its own
 	points    coordinator.Coordinator // where all points go
 	rec       *monitor.Recorder
 	tcp       *ddbtcp.Server
@@ -54,6 +56,9 @@ type node struct {
 // both cases everything that can be made durable is. ready is called with the
 // addresses the node listens on once it answers.
 func Run(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func(tcpAddr, httpAddr string)) (err error) {
+	if err := checkCluster(&cfg); err != nil {
+		return err
+	}
 	recent, logger := keepRecent(logger)
 	n := &node{cfg: cfg, logger: logger, recent: recent, rec: monitor.New(), failed: make(chan error, 8)}
 	n.memory = newMemory(&cfg)
@@ -81,7 +86,12 @@ func Run(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func
 	if n.store, err = store.Open(opts); err != nil {
 		return errors.Join(err, tcpLn.Close(), httpLn.Close(), n.listeners.close())
 	}
-	n.points = n.store.Intake()
+	if n.cluster, err = n.openCluster(); err != nil {
+		return errors.Join(err, n.store.Close(), tcpLn.Close(), httpLn.Close(), n.listeners.close())
+	}
+	if n.points = n.store.Intake(); n.cluster != nil {
+		n.points = n.cluster.Points()
+	}
 	st := n.store.Stats()
 	logger.Info("store open", "took", time.Since(start).Round(time.Millisecond), "series", st.Series,
 		"segments", st.Segments.Count, "replayed_records", st.Replay.Records)
@@ -122,6 +132,7 @@ func (n *node) storeOptions() (store.Options, error) {
 	}
 	o.BlockCache = c.BlockCache
 	o.BackgroundMerge, o.Memory = c.MergeBackground, n.memory.budget
+	o.SharedTags = c.Cluster.On()
 	o.OnFatal = n.fail
 	o.FlushTook = func(d time.Duration) {
 		n.rec.Observe(monitor.StoreWrite, d)
@@ -140,8 +151,9 @@ func (n *node) fail(err error) {
 
 func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func(tcpAddr, httpAddr string)) error {
 	n.status.begin(n, tcpLn.Addr(), httpLn.Addr())
+	shared, events := n.shared()
 	n.tcp = ddbtcp.New(ddbtcp.Options{
-		Points: n.points, Store: n.store, Events: n.store.Events(), Logger: n.logger, Monitor: n.rec, Memory: n.memory.queries,
+		Points: n.points, Store: shared, Events: events, Logger: n.logger, Monitor: n.rec, Memory: n.memory.queries,
 		MaxConnections: n.cfg.TCPMaxConnections, MaxFrame: int(n.cfg.TCPMaxFrame), MaxSlots: n.cfg.TCPMaxSlots,
 		Idle: n.cfg.TCPIdle, InputStall: n.cfg.InputStall, ReplyStall: n.cfg.ReplyStall,
 		NodeFlag: admin.NodeFlag(httpLn.Addr().String()),
@@ -196,7 +208,29 @@ func (n *node) shutdown(tcpLn net.Listener) error {
 		n.logger.Warn("requests under way were cut", "err", err)
 		_ = n.http.Close() // Shutdown's error was logged
 	}
-	return n.store.Close()
+	return errors.Join(n.cluster.Close(), n.store.Close())
+}
+
+// sharedStore is the store as all nodes of a cluster show it: that of this node where it is on its own.
+type sharedStore interface {
+	ddbtcp.Store
+	httpapi.Store
+}
+
+// shared returns what clients read and change, and the events, of which there are none in a cluster.
+func (n *node) shared() (sharedStore, events.Store) {
+	if n.cluster != nil {
+		return n.cluster.Store(), nil
+	}
+	return n.store, n.store.Events()
+}
+
+// sharedTags returns the tags of the cluster, or of this node where it is on its own.
+func (n *node) sharedTags() httpapi.Tags {
+	if n.cluster != nil {
+		return n.cluster.Tags()
+	}
+	return n.store.Tags()
 }
 
 func (n *node) handler(open *httpConns) http.Handler {
@@ -206,8 +240,12 @@ func (n *node) handler(open *httpConns) http.Handler {
 	n.listeners.register(reg)
 	open.register(reg)
 	registerQueryCache(reg, n.results)
+	if n.cluster != nil {
+		reg.MustRegister(clusterFigures{n.cluster})
+	}
+	shared, events := n.shared()
 	return httpapi.New(httpapi.Options{
-		Store: n.store, Points: n.points, Events: n.store.Events(), EventAccount: n.store.Events().Account(), Tags: n.store.Tags(), Arrivals: n.store.Intake(), Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
+		Store: shared, Cluster: n.cluster.operator(), Points: n.points, Events: events, EventAccount: n.store.Events().Account(), Tags: n.sharedTags(), Arrivals: n.store.Intake(), Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
 		QueryTimeout: n.cfg.QueryTimeout, SlowQuery: n.cfg.QuerySlow,
 		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Pprof: n.cfg.HTTPPprof, Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
 		Memory: n.memory.queries, Bodies: conns.NewUnfinished(n.memory.budget, "http-bodies", n.cfg.InputStall), ReplyStall: n.cfg.ReplyStall,
@@ -215,7 +253,7 @@ func (n *node) handler(open *httpConns) http.Handler {
 }
 
 func (n *node) engine() *query.Engine {
-	return &query.Engine{
+	e := &query.Engine{
 		Source: newSource(n.store, n.store.Tags().Index(), n.rec, &n.status.read),
 		Events: n.store.Events(),
 		Now:    time.Now,
@@ -225,6 +263,10 @@ func (n *node) engine() *query.Engine {
 		Cache:   n.results,
 		Limits:  query.Limits{MaxPoints: n.cfg.QueryMaxPoints, MaxSeries: n.cfg.QueryMaxSeries, MaxOutput: n.cfg.QueryMaxOutput, MaxMemory: n.cfg.QueryMaxMemory},
 	}
+	if n.cluster != nil {
+		e.Source, e.Events = n.cluster.Source(), nil
+	}
+	return e
 }
 
 func hostList(text string) []string {

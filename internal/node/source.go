@@ -58,36 +58,14 @@ func (s *source) Tagged(id uint64) (query.Bucket, error) {
 	return nil, unknownBucket{fmt.Errorf("%w: id %016x", buckets.ErrUnknown, id)}
 }
 
-// May implements finder.Buckets. Few series have to be looked at one by one.
+// May implements finder.Buckets.
 func (s *source) May(ctx context.Context, b query.Bucket, keys [][]byte, from, past int64, may []bool) error {
-	err := b.(*bucket).handle.Have(ctx, keys, from, past, may)
-	for i := 0; i < len(keys) && err == nil; i++ {
-		if !may[i] {
-			may[i], err = s.mayHave(ctx, b, keys[i], from, past)
-		}
-	}
+	err := b.(*bucket).handle.May(ctx, keys, from, past, may)
 	if errors.Is(err, buckets.ErrUnknown) { // it was deleted just now
 		clear(may)
 		err = nil
 	}
 	return err
-}
-
-// mayHave looks from the end of the range on.
-func (s *source) mayHave(ctx context.Context, b query.Bucket, key []byte, from, past int64) (bool, error) {
-	h := b.(*bucket).handle.Series(key)
-	first, past, err := h.Extent(ctx, from, past-from)
-	var all [1]chunk.Header
-	for n := int64(chunk.Slots); err == nil && first < past; n *= 4 {
-		at := max(first, past-n)
-		var st reader.Stats
-		st, err = h.Aggregate(ctx, at, past-at, all[:])
-		if all[0].Count > 0 || len(st.Unknown) > 0 {
-			return true, err
-		}
-		past = at
-	}
-	return false, err
 }
 
 func (s *source) handleOf(h store.Bucket, err error) (query.Bucket, error) {

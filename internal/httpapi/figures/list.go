@@ -1,27 +1,26 @@
-package httpapi
+package figures
 
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/httpapi/figures"
 )
 
-// adminStats lists our own figures of the gatherer.
-func (a *api) adminStats(w http.ResponseWriter, _ *http.Request) error {
-	families, err := a.Registry.Gather()
+// List returns our own figures of a gatherer that have one value, by name.
+func List(from prometheus.Gatherer) ([]admin.Stat, error) {
+	families, err := from.Gather()
 	if err != nil {
-		return fmt.Errorf("gathering figures: %w", err)
+		return nil, fmt.Errorf("gathering figures: %w", err)
 	}
 	out := []admin.Stat{}
 	for _, f := range families {
-		name, ours := strings.CutPrefix(f.GetName(), figures.Namespace)
+		name, ours := strings.CutPrefix(f.GetName(), Namespace)
 		if !ours {
 			continue
 		}
@@ -32,7 +31,7 @@ func (a *api) adminStats(w http.ResponseWriter, _ *http.Request) error {
 		}
 	}
 	slices.SortFunc(out, func(a, b admin.Stat) int { return cmp.Compare(a.Name, b.Name) })
-	return writeJSON(w, out)
+	return out, nil
 }
 
 // plainValue returns the value of a metric that has just one.

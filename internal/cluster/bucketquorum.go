@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/metric"
+)
+
+// BucketQuorum is how many copies of a bucket count.
+type BucketQuorum struct {
+	Copies              int // n
+	Reads, Writes       int // r and w that count
+	OwnReads, OwnWrites int // those that are set for the bucket; 0: the number of the cluster counts
+}
+
+// numbers returns n of a bucket and w, now and when the changes under way are complete, where they are not those of
+// the ring. It may be called under any lock.
+func (c *Cluster) numbers(bucket uint64) replication.Numbers {
+	k, _ := c.buckets.get(bucket)
+	if k.Copies == 0 && k.Quorum.Writes == 0 {
+		return replication.Numbers{}
+	}
+	q := c.quorums.Load()
+	w := func(n, members int) int {
+		n = cmp.Or(k.Copies, n)
+		_, w := c.o.Quorums(n, members)
+		return min(cmp.Or(k.Quorum.Writes, w), n)
+	}
+	return replication.Numbers{Copies: k.Copies, W: w(q.n, q.members), NextW: w(q.next, q.then)}
+}
+
+// quorumOf returns how many copies of a bucket answer a read, and how many are on disk before a write is acknowledged.
+func (c *Cluster) quorumOf(bucket uint64) (r, w int) {
+	k, _ := c.buckets.get(bucket)
+	q := c.quorums.Load()
+	n := cmp.Or(k.Copies, q.n)
+	r, _ = c.o.Quorums(n, q.members)
+	return min(cmp.Or(k.Quorum.Reads, r), n), cmp.Or(c.numbers(bucket).W, q.w)
+}
+
+// BucketQuorum returns how many copies of a bucket there are, answer a read, and confirm a write.
+func (c *Cluster) BucketQuorum(name string) (BucketQuorum, error) {
+	if private(name) {
+		return BucketQuorum{Copies: 1, Reads: 1, Writes: 1}, nil
+	}
+	info, err := c.o.Store.BucketByName(name)
+	if err != nil {
+		return BucketQuorum{}, err
+	}
+	k, _ := c.buckets.get(info.ID)
+	q := BucketQuorum{Copies: cmp.Or(k.Copies, c.quorums.Load().n), OwnReads: k.Quorum.Reads, OwnWrites: k.Quorum.Writes}
+	q.Reads, q.Writes = c.quorumOf(info.ID)
+	return q, nil
+}
+
+// SetBucketQuorum sets r and w of a bucket on all nodes; 0 is the number of the cluster. Batches and reads from
+// now on need so many copies.
+func (c *Cluster) SetBucketQuorum(name string, reads, writes int) error {
+	q, err := c.BucketQuorum(name)
+	switch {
+	case err != nil:
+		return err
+	case private(name):
+		return fmt.Errorf("%w: bucket %s belongs to each node alone, so it has one copy: r and w are those of other buckets", buckets.ErrInvalid, metric.Quoted(name))
+	case min(reads, writes) < 0 || max(reads, writes) > q.Copies:
+		return fmt.Errorf("%w: r = %d and w = %d of bucket %s: each is from 1 to n, which is %d, or auto for the number of the cluster",
+			buckets.ErrInvalid, reads, writes, metric.Quoted(name), q.Copies)
+	}
+	return c.buckets.setQuorum(name, reads, writes)
+}

@@ -1,0 +1,185 @@
+package cluster
+
+import (
+	"sync"
+	"time"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/coordinator"
+)
+
+// outboxWait is how long rows wait at most for the answers to others of their stream.
+const outboxWait = 50 * time.Millisecond
+
+// commitQueue is the commits of one stream, in their order, and the batches of them that the protocol has not
+// been given yet. A batch costs as much as many rows. So while one of the stream waits for its answer, what
+// the stream commits is put together. Commits of which reports are wanted are not: a report is of the batches of its
+// commit alone.
+type commitQueue struct {
+	all    *commits
+	report func(coordinator.Token, account.Counts)
+	submit func(request uint64, rows []replication.Row) // returns at once
+
+	// all.mu guards these.
+	now        *commit    // that the stream adds to; nil: nothing was given out for it
+	list       []*commit  // that are not reported yet
+	added      bool       // there are rows behind the last commit
+	outbox     []outBatch // rows are added to the last one
+	underway   int        // batches that were not answered
+	submitting bool       // somebody gives batches to the protocol, and nobody else does: they stay in order
+	late       bool       // what is in the outbox has waited long enough
+	timer      *time.Timer
+
+	// reporting is held while reports are made: they come in order. It is taken before commits.mu.
+	reporting sync.Mutex
+}
+
+// outBatch is a batch that the protocol was not given yet.
+type outBatch struct {
+	request uint64
+	of      *commit
+	rows    []replication.Row
+	names   int // bytes of their keys
+}
+
+func (c *commits) newQueue(report func(coordinator.Token, account.Counts), submit func(request uint64, rows []replication.Row)) *commitQueue {
+	return &commitQueue{all: c, report: report, submit: submit}
+}
+
+// add takes rows of the present commit, for which there is room, with so many bytes of names.
+func (q *commitQueue) add(rows []replication.Row, names int) {
+	c := q.all
+	c.mu.Lock()
+	of := q.current()
+	q.added = true
+	if n := len(q.outbox); n > 0 && q.outbox[n-1].of == of && len(q.outbox[n-1].rows)+len(rows) <= replication.MaxRows && q.outbox[n-1].names+names <= batchNames {
+		b := &q.outbox[n-1]
+		b.rows, b.names = append(b.rows, rows...), b.names+names
+		c.requests[b.request] = request{of: of, rows: len(b.rows)}
+	} else {
+		of.batches++
+		c.last++
+		c.requests[c.last] = request{of: of, rows: len(rows)}
+		q.outbox = append(q.outbox, outBatch{c.last, of, rows, names})
+	}
+	c.mu.Unlock()
+	q.drain()
+}
+
+// due reports whether the first batch of the outbox goes to the protocol now. The lock is held.
+func (q *commitQueue) due() bool {
+	switch {
+	case len(q.outbox) == 0:
+		return false
+	case len(q.outbox) > 1 || len(q.outbox[0].rows) == replication.MaxRows:
+		return true // it gets no more
+	case q.report != nil:
+		return q.outbox[0].of != q.now // its commit is complete
+	}
+	return q.late || q.underway == 0 && !q.added
+}
+
+// drain gives the protocol what is due.
+func (q *commitQueue) drain() {
+	c := q.all
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !q.submitting && q.due() {
+		b := q.outbox[0]
+		q.outbox[0] = outBatch{}
+		q.outbox = q.outbox[1:]
+		if b.of == q.now && b.of.token.Position != 0 {
+			q.now = nil // it may be done at any time, so nothing is added to it
+		}
+		q.underway++
+		q.submitting = true
+		c.mu.Unlock()
+		q.submit(b.request, b.rows)
+		c.mu.Lock()
+		q.submitting = false
+	}
+	switch {
+	case len(q.outbox) == 0:
+		q.late = false
+		if q.timer != nil {
+			q.timer.Stop()
+			q.timer = nil
+		}
+	case q.timer == nil:
+		q.timer = time.AfterFunc(outboxWait, func() {
+			c.mu.Lock()
+			q.late = true
+			c.mu.Unlock()
+			q.drain()
+		})
+	}
+}
+
+// current returns the commit that the stream adds to. The lock is held.
+func (q *commitQueue) current() *commit {
+	if q.now == nil {
+		q.now = &commit{queue: q, done: make(chan struct{})}
+		q.list = append(q.list, q.now)
+	}
+	return q.now
+}
+
+func (q *commitQueue) pending() bool {
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	return q.added
+}
+
+// commit completes the present commit: of its points these were refused, or are unset.
+func (q *commitQueue) commit(number uint64, refused account.Counts, refusals coordinator.Token) coordinator.Token {
+	c := q.all
+	c.mu.Lock()
+	of := q.current()
+	q.added = false
+	if of.token.Position == 0 {
+		c.position++
+		of.token.Position = c.position
+		c.waiting[c.position] = of
+	}
+	of.token.Commit = number
+	if refusals.Position > of.refusals.Position {
+		of.refusals = refusals
+	}
+	of.counts.Add(&refused)
+	if n := len(q.outbox); q.report != nil || n == 0 || q.outbox[n-1].of != of {
+		q.now = nil
+	}
+	token := of.token
+	c.mu.Unlock()
+	q.drain()
+	q.settle()
+	return token
+}
+
+// settle reports the commits that are complete, in order.
+func (q *commitQueue) settle() {
+	q.reporting.Lock()
+	defer q.reporting.Unlock()
+	c := q.all
+	for {
+		c.mu.Lock()
+		if len(q.list) == 0 || q.list[0].token.Position == 0 || q.list[0].batches > 0 {
+			c.mu.Unlock()
+			return
+		}
+		of := q.list[0]
+		q.list = q.list[1:]
+		c.mu.Unlock()
+		if q.report != nil {
+			q.report(of.token, of.counts)
+		}
+		c.mu.Lock()
+		delete(c.waiting, of.token.Position)
+		if of.refusals.Position > c.refusals.Position {
+			c.refusals = of.refusals
+		}
+		c.mu.Unlock()
+		close(of.done)
+	}
+}

@@ -1,0 +1,191 @@
+package cluster
+
+import (
+	"log/slog"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/cluster/ring"
+)
+
+// follower is what this node has seen of the others.
+type follower struct {
+	ups  atomic.Pointer[map[ring.ID]bool] // that can be asked; never changes
+	poke chan struct{}
+
+	mu      sync.Mutex
+	linked  map[ring.ID]bool // there is a connection to them
+	known   map[ring.ID]bool // connections are kept to them
+	version ring.Version     // that the protocol was told
+}
+
+func (f *follower) begin(v *ring.View, self ring.ID) {
+	f.poke = make(chan struct{}, 1)
+	f.linked, f.known, f.version = make(map[ring.ID]bool), make(map[ring.ID]bool), v.Version()
+	f.ups.Store(&map[ring.ID]bool{self: true})
+}
+
+// count notes how many copies count in a ring, and returns it; next is w when the changes under way are complete.
+func (c *Cluster) count(v *ring.View) (r, w, next int) {
+	now, then := 0, 0
+	for _, m := range v.Members() {
+		if m.State == ring.Active || m.State == ring.Leaving {
+			now++
+		}
+		if m.State == ring.Active || m.State == ring.Joining {
+			then++
+		}
+	}
+	_, next = c.o.Quorums(v.Copies(ring.Future), then)
+	r, w = c.o.Quorums(v.Copies(ring.Current), now)
+	c.quorums.Store(&quorums{r: r, w: w, n: v.Copies(ring.Current), next: v.Copies(ring.Future), members: now, then: then})
+	return r, w, next
+}
+
+// followRing looks at what gossip and connections say as it changes. The channel that it returns is
+// closed when all other members were reached, or waited for.
+func (c *Cluster) followRing() <-chan struct{} {
+	ready := make(chan struct{})
+	c.done.Go(func() {
+		patience := time.NewTimer(c.o.Pace.Patience)
+		defer patience.Stop()
+		waits := true
+		for {
+			changed := c.gossip.Changed()
+			all := c.look()
+			if waits && all {
+				waits = false
+				c.tags.Waited()
+				close(ready)
+			}
+			select {
+			case <-changed:
+			case <-c.poke:
+			case <-patience.C:
+				if waits {
+					waits = false
+					c.tags.Waited()
+					close(ready)
+				}
+			case <-c.ctx.Done():
+				return
+			}
+		}
+	})
+	return ready
+}
+
+// look tells the protocol what has changed, and reports whether all members are up.
+func (c *Cluster) look() (all bool) {
+	view := c.View()
+	c.keepConnections(view)
+	ups := map[ring.ID]bool{c.id: true}
+	all = true
+	c.follower.mu.Lock()
+	for _, m := range view.Members() {
+		if m.ID == c.id {
+			continue
+		}
+		if up := c.linked[m.ID] && c.gossip.Up(m.ID); up {
+			ups[m.ID] = true
+		} else if m.State != ring.Removed {
+			all = false
+		}
+	}
+	c.follower.mu.Unlock()
+	before := *c.ups.Load()
+	c.ups.Store(&ups)
+	c.tags.Members(others(view, c.id, ups))
+	r, w, next := c.count(view)
+	if view.Version() != c.version || !maps.Equal(before, ups) {
+		c.input(func(t replication.Time, core *replication.Core) {
+			for id := range before {
+				if !ups[id] {
+					core.Peer(t, id, false)
+				}
+			}
+			if view.Version() != c.version {
+				core.Ring(t, view)
+			}
+			core.Require(t, r, w, next)
+			for id := range ups {
+				if !before[id] {
+					core.Peer(t, id, true)
+				}
+			}
+		})
+		c.version = view.Version()
+	}
+	if c.member() == nil {
+		// What a node takes before it belongs to its cluster would be data, and would keep it from joining: also
+		// one that is alone in a ring of its own yet, and has heard of the buckets before the ring.
+		value, err := c.gossip.Get(bucketsValue)
+		if err == nil {
+			err = c.buckets.follow(value)
+		}
+		if err != nil {
+			c.log.Log(slog.LevelError, "buckets", "buckets of other nodes are not taken", "err", err)
+		}
+	}
+	return all
+}
+
+// others returns the members beside this one, and which of them are up.
+func others(v *ring.View, self ring.ID, ups map[ring.ID]bool) map[ring.ID]bool {
+	out := make(map[ring.ID]bool)
+	for _, m := range v.Members() {
+		if m.ID != self && m.State != ring.Removed {
+			out[m.ID] = ups[m.ID]
+		}
+	}
+	return out
+}
+
+// keepConnections connects to members, and forgets who is none any more.
+func (c *Cluster) keepConnections(view *ring.View) {
+	for _, m := range view.Members() {
+		if m.ID == c.id || c.known[m.ID] {
+			continue
+		}
+		if err := c.peers.Connect(m.ID); err != nil {
+			c.log.Log(slog.LevelError, "connect", "no connection to a member is kept", "node", m.Name, "err", err)
+			continue
+		}
+		c.known[m.ID] = true
+	}
+	for id := range c.known {
+		if _, member := view.Member(id); !member {
+			c.peers.Forget(id)
+			c.wires.forget(id)
+			delete(c.known, id)
+		}
+	}
+}
+
+// reached notes that frames can be sent to a peer, or no longer. It is called by its connection.
+func (c *Cluster) reached(id ring.ID, _ uint16, up bool) {
+	if up {
+		c.wires.connected(id)
+	} else {
+		c.calls.Gone(id)
+	}
+	c.follower.mu.Lock()
+	c.linked[id] = up
+	c.follower.mu.Unlock()
+	select {
+	case c.poke <- struct{}{}:
+	default: // it will look
+	}
+}
+
+// addresses returns where a peer is reached: where it says now, and where it was when it joined.
+func (c *Cluster) addresses(id ring.ID) (list []string) {
+	list = c.gossip.Addresses(id)
+	if m, ok := c.View().Member(id); ok {
+		list = append(list, m.Addresses...)
+	}
+	return list
+}

@@ -1,0 +1,246 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+)
+
+// down waits until the others know that a node is.
+func down(t testing.TB, id [16]byte, others ...*testNode) {
+	t.Helper()
+	for _, n := range others {
+		until(t, "a node is down for "+n.name, func() bool { return !n.c.Up(id) })
+	}
+}
+
+// equal waits until the copies of all nodes are the same, by their digests.
+func equal(t testing.TB, nodes ...*testNode) {
+	t.Helper()
+	digests := func(n *testNode) string {
+		n.c.runtime.mu.Lock()
+		defer n.c.runtime.mu.Unlock()
+		text := ""
+		for p := range n.c.View().Partitions() {
+			for _, w := range n.c.data.Windows(replication.Share{Partition: p}) {
+				chunks, _ := n.c.data.Chunks(replication.Share{Partition: p}, w.Number, metric.SeriesID{}, replication.MaxChunks)
+				text += fmt.Sprint(p, w, chunks, "\n")
+			}
+		}
+		return text
+	}
+	until(t, "equal copies", func() bool {
+		first := digests(nodes[0])
+		for _, n := range nodes[1:] {
+			if digests(n) != first {
+				return false
+			}
+		}
+		return first != ""
+	})
+}
+
+// With a node down the others take writes. When it is back it gets what it missed, and then what was
+// there before its disk lost power.
+func TestANodeIsBack(t *testing.T) {
+	nodes := startNodes(t, 3, nil)
+	slot := base()
+	nodes[0].write("b", 0, 50, slot, 1)
+	lost := nodes[2].c.Self()
+	nodes[2].kill()
+	down(t, lost, nodes[:2]...)
+	if got := nodes[1].write("b", 0, 50, slot+1, 2); got.Accepted != 50 || got.Received() != 50 {
+		t.Errorf("with a node down: %+v", got)
+	}
+	nodes[1].write("new", 0, 50, slot+1, 3) // a bucket that the one that is down does not know
+	nodes[0].reads("b", 0, 50, slot, 1)
+	nodes[1].reads("new", 0, 50, slot+1, 3)
+	nodes[2].start()
+	agree(t, nodes...)
+	nodes[2].reads("b", 0, 50, slot+1, 2)
+	everywhere(t, nodes, "b", 0, 50, slot, 1)
+	everywhere(t, nodes, "b", 0, 50, slot+1, 2)
+	everywhere(t, nodes, "new", 0, 50, slot+1, 3)
+	equal(t, nodes...)
+	if got := nodes[2].write("b", 0, 50, slot+2, 4); got.Accepted != 50 {
+		t.Errorf("through the one that is back: %+v", got)
+	}
+}
+
+// What was acknowledged is there after all nodes have lost power at once.
+func TestAllNodesLosePower(t *testing.T) {
+	nodes := startNodes(t, 3, nil)
+	slot := base()
+	for i := range uint64(5) {
+		if got := nodes[i%3].write("b", 0, 20, slot+i, int64(i+1)); got.Stored() != 20 {
+			t.Errorf("%+v", got)
+		}
+	}
+	disks := make([]*vfs.MemFS, len(nodes))
+	for i, n := range nodes {
+		disks[i] = n.fs.CrashClone(noUnsynced)
+	}
+	for i, n := range nodes {
+		n.end()
+		n.fs = disks[i]
+	}
+	nodes[0].join = nil
+	nodes[0].start()
+	for _, n := range nodes[1:] {
+		n.join = []string{nodes[0].c.Gossip().Addr()}
+		n.start()
+	}
+	agree(t, nodes...)
+	for i := range uint64(5) {
+		everywhere(t, nodes, "b", 0, 20, slot+i, int64(i+1))
+	}
+	equal(t, nodes...)
+}
+
+// A series that was deleted while a node was down does not come back with it.
+func TestDeletedWhileDown(t *testing.T) {
+	nodes := startNodes(t, 3, nil)
+	slot := base()
+	nodes[0].write("b", 0, 20, slot, 1)
+	everywhere(t, nodes, "b", 0, 20, slot, 1)
+	lost := nodes[2].c.Self()
+	nodes[2].end()
+	down(t, lost, nodes[:2]...)
+	ctx := context.Background()
+	for i := range 10 {
+		r, err := nodes[0].c.Store().DeleteSeries(ctx, "b", deletion.Choice{Key: key(t, i)}, i == 9)
+		if err != nil || r.Series != 1 {
+			t.Fatalf("series %d: %+v, %v", i, r, err)
+		}
+	}
+	if _, err := nodes[0].c.Store().DeleteSeries(ctx, "b", deletion.Choice{Key: key(t, 99)}, false); !errors.Is(err, deletion.ErrUnknownSeries) {
+		t.Errorf("an unknown series: %v", err)
+	}
+	nodes[2].start()
+	agree(t, nodes...)
+	for _, n := range nodes {
+		for i := range 20 {
+			until(t, fmt.Sprintf("series %d at %s", i, n.name), func() bool {
+				_, ok := n.local("b", i, slot)
+				return ok == (i >= 9)
+			})
+		}
+	}
+	equal(t, nodes...)
+	if got := nodes[2].write("b", 0, 1, slot, 7); got.Accepted != 1 {
+		t.Errorf("the series anew: %+v", got)
+	}
+	everywhere(t, nodes, "b", 0, 1, slot, 7)
+}
+
+// Both sides of a partition of the network keep what they were given, and the larger value stays.
+func TestBothSidesOfAPartition(t *testing.T) {
+	nodes := startNodes(t, 3, func(o *Options) {
+		o.Quorums = func(int, int) (r, w int) { return 1, 1 }
+		o.Pace.Timeout = time.Second
+	})
+	slot := base()
+	nodes[0].write("b", 0, 30, slot, 1)
+	everywhere(t, nodes, "b", 0, 30, slot, 1)
+	for _, n := range nodes {
+		n.cut.Store(true)
+	}
+	nodes[0].write("b", 0, 30, slot+1, 5)
+	nodes[1].write("b", 0, 30, slot+1, 6)
+	nodes[2].write("b", 10, 30, slot+1, 4)
+	if _, ok := nodes[2].local("b", 0, slot+1); ok {
+		t.Error("a frame went through the cut")
+	}
+	for _, n := range nodes {
+		n.cut.Store(false)
+	}
+	everywhere(t, nodes, "b", 0, 30, slot+1, 6)
+	everywhere(t, nodes, "b", 30, 10, slot+1, 4)
+	equal(t, nodes...)
+}
+
+// Points that too few nodes confirm are counted as that, and the account says so.
+func TestUnconfirmed(t *testing.T) {
+	nodes := startNodes(t, 3, func(o *Options) { o.Pace.Timeout = 500 * time.Millisecond })
+	slot := base()
+	nodes[0].write("b", 0, 10, slot, 1)
+	nodes[0].cut.Store(true)
+	got := nodes[0].write("b", 0, 10, slot+1, 2)
+	if got.Refused[account.Unconfirmed] != 10 || got.Received() != 10 {
+		t.Errorf("alone: %+v", got)
+	}
+	info, err := nodes[0].store.BucketByName("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if total := nodes[0].store.Account().Total(info.ID); total.Refused[account.Unconfirmed] != 10 || total.Accepted != 10 {
+		t.Errorf("the account has %+v", total)
+	}
+	nodes[0].cut.Store(false)
+}
+
+// Points are refused for the reasons of a single node, and counted once.
+func TestRefusals(t *testing.T) {
+	nodes := startNodes(t, 1, nil)
+	p := nodes[0].c.Points()
+	info, err := nodes[0].c.Store().CreateBucket(buckets.Info{Name: "h", Resolution: 1000, PPF: 10, TTL: 1000, HPTS: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got account.Counts
+	s, err := p.Open(info, coordinator.Options{Report: func(_ coordinator.Token, c account.Counts) { got.Add(&c) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := base()
+	s.Append([]coordinator.Point{
+		{Key: key(t, 1), Slot: now, Word: point.FromInt(1)},
+		{Key: key(t, 1), Slot: now, Word: point.FromInt(1)},
+		{Key: key(t, 1), Slot: now - 10000, Word: point.FromInt(1)},
+		{Key: key(t, 1), Slot: now + 10000, Word: point.FromInt(1)},
+		{Key: nil, Slot: now, Word: point.FromInt(1)},
+		{Key: key(t, 1), Slot: now, Word: 3 << 56},
+		{Key: key(t, 1), Slot: now, Word: point.Unset},
+		{Key: key(t, 1), Slot: now, Word: point.FromInt(1), Time: 1},
+	})
+	token, err := s.Commit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.WaitDurable(context.Background(), token); err != nil {
+		t.Fatal(err)
+	}
+	want := account.Counts{Accepted: 1, Duplicate: 1, Unset: 1}
+	for _, r := range []account.Reason{account.Expired, account.Future, account.EmptyName, account.BadType, account.BadTimestamp} {
+		want.Refused[r] = 1
+	}
+	if got != want {
+		t.Errorf("reported %+v, want %+v", got, want)
+	}
+	if total := nodes[0].store.Account().Total(info.ID); total != want {
+		t.Errorf("the account has %+v, want %+v", total, want)
+	}
+	if err := nodes[0].c.Store().DeleteBucket("h"); err != nil {
+		t.Fatal(err)
+	}
+	got = account.Counts{}
+	s.Point(key(t, 1), now, point.FromInt(1))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got.Refused[account.BucketDeleted] != 1 {
+		t.Errorf("after the deletion %+v", got)
+	}
+}

@@ -1,0 +1,121 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/metric"
+)
+
+// points is the coordinator.Coordinator of a node of a cluster.
+type points struct{ c *Cluster }
+
+// localToken marks tokens of buckets that belong to this node alone: the rest is the store's.
+const localToken = 1 << 63
+
+// EnsureBucket returns a bucket of the cluster: see coordinator.Coordinator.
+func (p points) EnsureBucket(name string) (buckets.Info, error) {
+	c := p.c
+	if private(name) {
+		return c.o.Store.EnsureBucket(name)
+	}
+	info, err := c.o.Store.BucketByName(name)
+	if err == nil {
+		return info, nil
+	}
+	d := c.o.AutoCreate
+	if d == nil {
+		return buckets.Info{}, fmt.Errorf("%w, and bucket.auto_create is off", err)
+	}
+	if err := c.member(); err != nil {
+		return buckets.Info{}, err // with a bucket it would have data, and could not join
+	}
+	info, err = c.buckets.create(buckets.Info{Name: name, Resolution: d.Resolution, PPF: d.PPF, TTL: d.TTL})
+	if errors.Is(err, buckets.ErrExists) {
+		return c.o.Store.BucketByName(name) // somebody else was faster
+	}
+	return info, err
+}
+
+// Open opens a stream: see coordinator.Coordinator.
+func (p points) Open(info buckets.Info, how coordinator.Options) (coordinator.Stream, error) {
+	c := p.c
+	if private(info.Name) {
+		return openPrivate(c.o.Store.Intake(), info, how)
+	}
+	if err := c.member(); err != nil {
+		return nil, err
+	}
+	admission, err := c.o.Store.Intake().Admission(info)
+	if err != nil {
+		return nil, err
+	}
+	return &stream{c: c, info: info, how: how, admission: admission, commits: c.commits.newQueue(how.Report, func(request uint64, rows []replication.Row) {
+		c.submit(request, info.ID, rows, nil)
+	})}, nil
+}
+
+// member returns an error while the node cannot take points, because it owns none. One that is to join others
+// and has found none yet is alone in a ring of its own: with data in it that would be a second cluster for ever.
+func (c *Cluster) member() error {
+	view := c.View()
+	_, is := view.Member(c.id)
+	others := slices.DeleteFunc(slices.Clone(c.o.Join), func(addr string) bool { return addr == c.gossip.Addr() })
+	switch {
+	case is && len(view.Members()) == 1 && len(others) > 0 && !c.buckets.any():
+		return fmt.Errorf("node %s has not found its cluster yet: start a node at %s, or take cluster.join out of the configuration of the first node",
+			metric.Quoted(c.o.Name), strings.Join(others, " or "))
+	case !is:
+		return fmt.Errorf("node %s is no member of its cluster yet: let it join with ddb admin cluster join, plan and commit on a member", metric.Quoted(c.o.Name))
+	}
+	return nil
+}
+
+// Durable reports that points are made durable: Open refuses a store where they are not.
+func (p points) Durable() bool { return true }
+
+// WaitDurable waits for the copies of a commit, and for the account: see coordinator.Coordinator. Points that
+// have too few copies in time are unconfirmed, which the report says.
+func (p points) WaitDurable(ctx context.Context, t coordinator.Token) error {
+	if t.Position&localToken != 0 {
+		t.Position &^= localToken
+		return p.c.o.Store.Intake().WaitDurable(ctx, t)
+	}
+	refusals, err := p.c.commits.wait(ctx, t.Position)
+	if err != nil {
+		return err
+	}
+	return p.c.o.Store.Intake().WaitDurable(ctx, refusals)
+}
+
+// privateStream is a stream of the store of this node. Its tokens are marked.
+type privateStream struct{ coordinator.Stream }
+
+func openPrivate(of coordinator.Coordinator, info buckets.Info, how coordinator.Options) (coordinator.Stream, error) {
+	if report := how.Report; report != nil {
+		how.Report = func(t coordinator.Token, c account.Counts) { report(marked(t), c) }
+	}
+	s, err := of.Open(info, how)
+	if err != nil {
+		return nil, err
+	}
+	return privateStream{s}, nil
+}
+
+func marked(t coordinator.Token) coordinator.Token {
+	t.Position |= localToken
+	return t
+}
+
+// Commit is that of the store.
+func (s privateStream) Commit() (coordinator.Token, error) {
+	t, err := s.Stream.Commit()
+	return marked(t), err
+}

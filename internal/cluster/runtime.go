@@ -1,0 +1,149 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/cluster/ring"
+)
+
+// data are the copies that this node has: a *replica.Replica.
+type data interface {
+	replication.Store
+	NextBatch(bucket uint64)
+	Durable(ctx context.Context, upTo replication.Position) error
+	Boot() uint64
+	Close() error
+}
+
+// runtime runs the protocol: it gives it what comes in, one input at a time, and sends what comes out.
+type runtime struct {
+	data  data
+	self  ring.ID
+	pace  Pace
+	start time.Time
+	now   func() time.Time
+	fatal func(error)
+	send  func(to ring.ID, m replication.Message) // returns at once
+	reply func(r replication.Reply)
+
+	mu   sync.Mutex
+	core *replication.Core
+	// closed: inputs come too late.
+	closed bool
+
+	toSync chan struct{} // holds one while something waits for the log
+	ctx    context.Context
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// time is the time of an input.
+func (r *runtime) time() replication.Time {
+	wall := r.now().UnixNano()
+	return replication.Time{Steady: time.Since(r.start).Milliseconds(), Wall: uint64(max(wall, 0))}
+}
+
+// input gives the protocol one input, and does what follows. What the node sends to itself does not
+// leave the lock: nothing else comes between.
+func (r *runtime) input(do func(t replication.Time, core *replication.Core)) {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return
+	}
+	t := r.time()
+	do(t, r.core)
+	var out []replication.Send
+	var replies []replication.Reply
+	for {
+		sends, done := r.core.Take()
+		replies = append(replies, done...)
+		own := false
+		for _, s := range sends {
+			if s.To != r.self {
+				out = append(out, s)
+				continue
+			}
+			own = true
+			r.core.Receive(t, r.self, s.Message)
+		}
+		if !own {
+			break
+		}
+	}
+	r.mu.Unlock()
+	select {
+	case r.toSync <- struct{}{}:
+	default: // it will look
+	}
+	for _, s := range out {
+		r.send(s.To, s.Message)
+	}
+	for _, done := range replies {
+		r.reply(done)
+	}
+}
+
+// run starts what goes on by itself. ready is closed when the others were heard, or waited for.
+func (r *runtime) run(ready <-chan struct{}) {
+	r.done.Go(r.syncLog)
+	r.done.Go(func() {
+		select {
+		case <-ready:
+		case <-r.ctx.Done():
+			return
+		}
+		tick := time.NewTicker(r.pace.Tick)
+		defer tick.Stop()
+		for {
+			r.input(func(t replication.Time, core *replication.Core) { core.Tick(t) })
+			select {
+			case <-tick.C:
+			case <-r.ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+// syncLog tells the protocol what is on disk. While it waits for the disk more is written: one sync
+// is for all of that.
+func (r *runtime) syncLog() {
+	var synced replication.Position
+	for {
+		select {
+		case <-r.toSync:
+		case <-r.ctx.Done():
+			return
+		}
+		r.mu.Lock()
+		upTo := r.core.Noted()
+		r.mu.Unlock()
+		if upTo == synced {
+			continue
+		}
+		if err := r.data.Durable(r.ctx, upTo); err != nil {
+			if !errors.Is(err, context.Canceled) {
+				// Nothing would be acknowledged any more, and everything be taken.
+				r.fatal(fmt.Errorf("copies cannot be made durable: %w", err))
+			}
+			return
+		}
+		synced = upTo
+		r.input(func(t replication.Time, core *replication.Core) { core.Synced(t, upTo) })
+	}
+}
+
+// close ends everything that runs. Nothing is given to the protocol afterwards.
+func (r *runtime) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.stop()
+	r.done.Wait()
+}
