@@ -1,10 +1,11 @@
 # make build   bin/ddb, bin/ddb-admin, bin/haggar; without Node.js, with the page if make web built it
 # make web     the page, into internal/httpapi/page; needs Node.js 20.19 or later
 # make demo    the main job on a fresh store, checked number by number
+# make demo-cluster  the same on five nodes, one of which is killed and brought back
 # make test    all tests
 # make test-web  the page, in a browser beside a real node; needs Node.js and Chromium
 # make check   what must be green before a change lands
-# make simulate  3,000 seeds of the protocol between nodes under faults, part of check: SEEDS=5000 of each profile
+# make simulate  4,000 seeds of the protocol between nodes under faults, 1,000 of these schedules of operators, part of check: SEEDS=5000 of each profile
 # make torture-quick  attacks on the binary, at most 4 minutes, part of check
 # make torture        the same for an hour: TORTURE='-time 8h -attack rot'
 # make soak    hours of the models, of every fuzz target and of the race detector: SOAK=2 is shorter
@@ -12,6 +13,7 @@
 # make guard   figures that a change must not make worse, part of check
 # make bench-steps    load in steps beyond what the store takes and back, its table and charts
 # make bench-profile  profiles of a node under load, into bench/profile
+# make bench-cluster  clusters beside one node; CLUSTER=-quick takes less than two minutes
 # make bench-compare  the same points and questions to the stores others use
 # make generate  the assembly of internal/kernel, after changes in its gen
 # make vulnerabilities  known ones in what the programs call, part of check
@@ -19,7 +21,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  = -s -w -X dalmatiner/internal/config.version=$(VERSION)
 
-.PHONY: build web demo test test-web purego check format vet lint modules generated vulnerabilities race fuzz simulate guard torture torture-quick soak bench bench-steps bench-profile bench-compare generate clean
+.PHONY: build web demo demo-cluster test test-web purego check format vet lint modules generated vulnerabilities race fuzz simulate guard torture torture-quick soak bench bench-steps bench-profile bench-compare bench-cluster generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -30,6 +32,9 @@ web:
 
 demo: build
 	$(GO) run ./test/demo -bin bin
+
+demo-cluster: build
+	$(GO) run ./test/demo -bin bin -nodes 5
 
 # go test starts packages in the order of its arguments: the longest come first, so that
 # no processor is idle at the end.
@@ -95,7 +100,7 @@ fuzz:
 # SEEDS of each profile; internal/cluster/sim/DESIGN.md says how to replay one.
 SEEDS ?= 500
 simulate:
-	$(GO) test ./internal/cluster/sim -timeout 24h -run TestChaos -seeds $(SEEDS)
+	$(GO) test ./internal/cluster/sim -timeout 24h -run 'TestChaos|TestSchedules' -seeds $(SEEDS)
 
 # Bytes, allocations and instructions are the same on a busy machine; processor
 # time has room for one.
@@ -130,6 +135,10 @@ bench-steps: build
 
 bench-profile: build
 	$(GO) run ./bench profile -bin bin
+
+# A row of the table, so its results go to bench/trial unless CLUSTER names bench/results.
+bench-cluster: build
+	$(GO) run ./bench rows -bin bin -only '^cluster$$' $(CLUSTER)
 
 # COMPARE chooses by name, as in make bench-compare COMPARE='-only Prometheus'.
 bench-compare: build

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,6 +35,14 @@ type node struct {
 func startNode(t *testing.T, dir string, args ...string) *node {
 	t.Helper()
 	n := launch(t, dir, args...)
+	n.awaitReady()
+	return n
+}
+
+// awaitReady waits until the node answers, and notes its addresses.
+func (n *node) awaitReady() {
+	t := n.t
+	t.Helper()
 	select {
 	case addrs := <-n.log.ready:
 		n.tcp, n.http = addrs[0], addrs[1]
@@ -42,18 +51,24 @@ func startNode(t *testing.T, dir string, args ...string) *node {
 	case <-time.After(patience):
 		t.Fatalf("the node is not ready after %v:\n%s", patience, n.log)
 	}
-	return n
 }
 
 // launch starts a node and does not wait for it.
 func launch(t *testing.T, dir string, args ...string) *node {
+	t.Helper()
+	return launchBy(t, nil, dir, args...)
+}
+
+// launchBy is launch by another program, which becomes the node.
+func launchBy(t *testing.T, by []string, dir string, args ...string) *node {
 	t.Helper()
 	n := &node{t: t, log: newNodeLog(), done: make(chan struct{})}
 	// Acknowledgements wait for the log's interval.
 	args = append([]string{
 		"serve", "--data-dir", dir, "--tcp-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--set", "wal.interval=20ms",
 	}, args...)
-	n.cmd = exec.Command(program("ddb"), args...)
+	line := append(append(slices.Clone(by), program("ddb")), args...)
+	n.cmd = exec.Command(line[0], line[1:]...)
 	n.cmd.Stderr = n.log
 	if err := n.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -31,11 +31,11 @@ func (s *session) sendEverything(ctx context.Context, o options) error {
 	var errPublished, errLoad error
 	journal := filepath.Join(s.dir, "published.journal")
 	both.Go(func() {
-		s.published, errPublished = runHaggar(ctx, o, progress.as("published"),
+		s.published, errPublished = runHaggar(ctx, o, s.tcpAddr, progress.as("published"),
 			"-preset", haggar.Published, "-backfill", "1d", "-duration", o.load.String(), "-journal", journal)
 	})
 	both.Go(func() {
-		s.load, errLoad = runHaggar(ctx, o, progress.as("load"), "-prefix", loadBucket,
+		s.load, errLoad = runHaggar(ctx, o, s.loadAddr, progress.as("load"), "-prefix", loadBucket,
 			"-agents", "50", "-metrics", "2000", "-flush-interval", "1s", "-spawn-interval", "100ms", "-jitter", "100ms",
 			"-duration", o.load.String())
 	})
@@ -78,10 +78,10 @@ func (s *session) readJournal(path string) error {
 }
 
 // runHaggar runs haggar to its end and returns its summary.
-func runHaggar(ctx context.Context, o options, progress io.Writer, args ...string) (haggar.Summary, error) {
+func runHaggar(ctx context.Context, o options, addr string, progress io.Writer, args ...string) (haggar.Summary, error) {
 	var sum haggar.Summary
 	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, filepath.Join(o.bin, "haggar"), append([]string{"-carbon", o.tcpAddr}, args...)...)
+	cmd := exec.CommandContext(ctx, filepath.Join(o.bin, "haggar"), append([]string{"-carbon", addr}, args...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = patience
 	cmd.Stdout, cmd.Stderr = &out, progress

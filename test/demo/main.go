@@ -33,6 +33,8 @@ type options struct {
 	httpAddr string
 	load     time.Duration
 	keep     bool
+	nodes    int
+	set      []string // settings of a node, as key=value
 }
 
 func main() {
@@ -41,10 +43,15 @@ func main() {
 	flag.StringVar(&o.tcpAddr, "tcp-addr", "127.0.0.1:5555", "`address` of the binary protocol")
 	flag.StringVar(&o.httpAddr, "http-addr", "127.0.0.1:8080", "`address` of queries")
 	flag.DurationVar(&o.load, "load", 15*time.Second, "how long the load lasts")
+	flag.IntVar(&o.nodes, "nodes", 1, "nodes of a cluster, one of which is killed and brought back; 1 is a node on its own")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := demo(ctx, o, os.Stdout); err != nil {
+	run := demo
+	if o.nodes > 1 {
+		run = clusterDemo
+	}
+	if err := run(ctx, o, os.Stdout); err != nil {
 		fmt.Fprintf(os.Stderr, "\ndemo: %v\n", err)
 		os.Exit(1)
 	}
@@ -70,7 +77,7 @@ func demo(ctx context.Context, o options, out io.Writer) (err error) {
 	fmt.Fprintf(out, "ddb serve: process %d, data in %s, points on %s, queries on %s\n\n",
 		n.cmd.Process.Pid, filepath.Join(dir, "data"), o.tcpAddr, o.httpAddr)
 
-	s := session{out: out, dir: dir, tcpAddr: o.tcpAddr, client: &admin.Client{Addr: o.httpAddr}}
+	s := session{out: out, dir: dir, tcpAddr: o.tcpAddr, loadAddr: o.tcpAddr, client: &admin.Client{Addr: o.httpAddr}}
 	if err := s.waitForRate(ctx); err != nil {
 		return err
 	}
@@ -82,22 +89,28 @@ func demo(ctx context.Context, o options, out io.Writer) (err error) {
 			return err
 		}
 	}
+	return s.verdict()
+}
+
+// verdict says how the comparisons ended.
+func (s *session) verdict() error {
 	if len(s.differences) > 0 {
 		for _, d := range s.differences {
-			fmt.Fprintln(out, "DIFFERENCE:", d)
+			fmt.Fprintln(s.out, "DIFFERENCE:", d)
 		}
 		return fmt.Errorf("%d differences from what haggar sent", len(s.differences))
 	}
-	fmt.Fprintf(out, "\nAll %d numbers are what haggar computes for them.\n", s.compared)
+	fmt.Fprintf(s.out, "\nAll %d numbers are what haggar computes for them.\n", s.compared)
 	return nil
 }
 
 // session is what the demo knows while it goes on.
 type session struct {
-	out     io.Writer
-	dir     string // of the demo's files
-	tcpAddr string
-	client  *admin.Client
+	out      io.Writer
+	dir      string // of the demo's files
+	tcpAddr  string
+	loadAddr string // where the load goes
+	client   *admin.Client
 
 	published haggar.Summary // the published series, in bucket tachyon
 	load      haggar.Summary // the load, in bucket haggar

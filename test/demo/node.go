@@ -39,8 +39,11 @@ func startNode(ctx context.Context, o options, dir string) (*node, error) {
 		return nil, err
 	}
 	defer log.Close() // the process has its own descriptor
-	n.cmd = exec.Command(filepath.Join(o.bin, "ddb"), "serve",
-		"--data-dir", filepath.Join(dir, "data"), "--tcp-addr", o.tcpAddr, "--http-addr", o.httpAddr)
+	args := []string{"serve", "--data-dir", filepath.Join(dir, "data"), "--tcp-addr", o.tcpAddr, "--http-addr", o.httpAddr}
+	for _, s := range o.set {
+		args = append(args, "--set", s)
+	}
+	n.cmd = exec.Command(filepath.Join(o.bin, "ddb"), args...)
 	n.cmd.Stderr = log
 	// A group of its own: Ctrl-C reaches the demo, which stops the node itself.
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

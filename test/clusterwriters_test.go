@@ -1,0 +1,217 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"dalmatiner/internal/ddbclient"
+	"dalmatiner/internal/point"
+)
+
+const (
+	chaosBucket = "chaos"
+	chaosSeries = 20  // of a writer
+	chaosShared = 10  // that all writers write, each with words of its own
+	chaosSlots  = 300 // of all series: shared ones are rewritten again and again
+)
+
+// spot is a slot of a series.
+type spot struct{ series, slot int }
+
+// book is what one writer knows of its points.
+type book struct {
+	sent  map[spot]map[uint64]bool // all words
+	acked map[spot]uint64          // the largest word that was acknowledged
+	acks  int
+	tries int
+}
+
+func newBook() *book {
+	return &book{sent: map[spot]map[uint64]bool{}, acked: map[spot]uint64{}}
+}
+
+// merge takes over what another book has.
+func (b *book) merge(o *book) {
+	for at, words := range o.sent {
+		if b.sent[at] == nil {
+			b.sent[at] = map[uint64]bool{}
+		}
+		maps.Copy(b.sent[at], words)
+	}
+	for at, w := range o.acked {
+		b.acked[at] = max(b.acked[at], w)
+	}
+	b.acks += o.acks
+	b.tries += o.tries
+}
+
+// writers send to each node of a cluster while it is tormented, each over acknowledged streams.
+type writers struct {
+	base  int64
+	stop  chan struct{}
+	done  sync.WaitGroup
+	books []*book
+}
+
+func startWriters(c *ringNodes) *writers {
+	w := &writers{base: past(time.Hour), stop: make(chan struct{})}
+	for i := range c.nodes {
+		b, addr := newBook(), func() string { return c.tcp(i) }
+		w.books = append(w.books, b)
+		w.done.Go(func() { w.run(i, b, addr) })
+	}
+	return w
+}
+
+// end stops the writers and returns what all of them know.
+func (w *writers) end() *book {
+	close(w.stop)
+	w.done.Wait()
+	all := newBook()
+	for _, b := range w.books {
+		all.merge(b)
+	}
+	return all
+}
+
+// run writes round by round until the end, on a new connection after each failure.
+func (w *writers) run(writer int, b *book, addr func() string) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var s *ddbclient.Stream
+	for round := 0; ; round++ {
+		select {
+		case <-w.stop:
+			if s != nil {
+				_ = s.Close() // everything that counts was acknowledged
+			}
+			return
+		case <-tick.C:
+		}
+		if s == nil {
+			s = dialChaos(addr())
+		}
+		if s != nil && !w.round(s, writer, round, b) {
+			_ = s.Close() // it has failed already
+			s = nil
+		}
+	}
+}
+
+func dialChaos(addr string) *ddbclient.Stream {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	c, err := ddbclient.Dial(ctx, addr)
+	if err != nil {
+		return nil
+	}
+	s, err := c.OpenAckStream(chaosBucket)
+	if err != nil {
+		_ = c.Close() // it has failed
+		return nil
+	}
+	return s
+}
+
+// round sends one batch and waits for its acknowledgement. It reports whether the
+// connection goes on.
+func (w *writers) round(s *ddbclient.Stream, writer, round int, b *book) bool {
+	slot := round % chaosSlots
+	batch := map[spot]uint64{}
+	for i := range chaosSeries + chaosShared {
+		at := spot{i, slot}
+		if i >= chaosShared {
+			at.series += writer * chaosSeries
+		}
+		word := point.FromInt(int64(at.series)<<32 | int64(round)<<8 | int64(writer))
+		batch[at] = word
+		if b.sent[at] == nil {
+			b.sent[at] = map[uint64]bool{}
+		}
+		b.sent[at][word] = true
+	}
+	b.tries++
+	if s.SetDeadline(time.Now().Add(15*time.Second)) != nil || s.BatchStart(w.base+int64(slot)) != nil {
+		return false
+	}
+	for at, word := range batch {
+		if s.BatchPoint(chaosKey(at.series), word) != nil {
+			return false
+		}
+	}
+	if s.BatchEnd() != nil {
+		return false
+	}
+	if _, err := s.FlushAck(); err != nil {
+		return false
+	}
+	ack, err := s.ReadAck()
+	if err != nil {
+		return false
+	}
+	if ack.Refused == 0 {
+		b.acks++
+		for at, word := range batch {
+			b.acked[at] = max(b.acked[at], word)
+		}
+	}
+	return true
+}
+
+func chaosKey(series int) []byte {
+	name := fmt.Sprintf("s%d", series)
+	return append([]byte{byte(len(name))}, name...)
+}
+
+// check reads everything from a node: each slot holds a word that was sent, none below one that was
+// acknowledged.
+func (w *writers) check(t *testing.T, n *node, all *book) {
+	t.Helper()
+	c := n.dial()
+	defer c.Close()
+	series := map[int]bool{}
+	for at := range all.sent {
+		series[at.series] = true
+	}
+	missing, invented := 0, 0
+	for s := range series {
+		for slot, word := range get(t, c, chaosBucket, chaosKey(s), w.base, chaosSlots) {
+			at := spot{s, slot}
+			switch {
+			case word < all.acked[at]:
+				if missing++; missing < 10 {
+					t.Errorf("node %s, series %d, slot %d: %016x is there, %016x was acknowledged", n.tcp, s, slot, word, all.acked[at])
+				}
+			case word != 0 && !all.sent[at][word]:
+				if invented++; invented < 10 {
+					t.Errorf("node %s, series %d, slot %d: %016x was never sent", n.tcp, s, slot, word)
+				}
+			}
+		}
+	}
+	if missing+invented > 0 {
+		t.Errorf("node %s: %d acknowledged slots are older or missing, %d were never sent", n.tcp, missing, invented)
+	}
+}
+
+// checkEverywhere checks every node; and when they have healed, those that are left without each one: they
+// have everything.
+func (w *writers) checkEverywhere(t *testing.T, c *ringNodes, all *book) {
+	t.Helper()
+	for _, n := range c.nodes {
+		w.check(t, n, all)
+	}
+	c.awaitHealed()
+	for i := range c.nodes {
+		c.kill(i)
+		for _, n := range c.up() {
+			w.check(t, n, all)
+		}
+		c.start(i)
+		c.awaitMembers(len(c.nodes))
+	}
+}
