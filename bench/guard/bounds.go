@@ -42,7 +42,7 @@ var bounds = map[string]float64{
 	"instructions: parse a query":                       30_000,
 
 	"processor time: batch, ddb ÷ discard":               15,
-	"allocations: server under batch":                    4.9,
+	"allocations: server under batch":                    5.6,
 	"allocations: max of a series, after batch":          350,
 	"allocations: average of 1280 series, after batch":   30_000,
 	"processor time: entries, ddb ÷ discard":             3.8,

@@ -29,7 +29,8 @@ type Options struct {
 type bench struct {
 	*server.Env
 	Options
-	table *report.Table
+	table   *report.Table
+	started int // clusters
 }
 
 type row struct {
@@ -60,6 +61,7 @@ var rows = []row{
 	{"events", (*bench).events},
 	{"overload", (*bench).overload},
 	{"churn", (*bench).churn},
+	{"cluster", (*bench).cluster},
 }
 
 // Run runs the rows that are chosen and adds their figures to the table. A row
@@ -70,7 +72,7 @@ func Run(ctx context.Context, env *server.Env, o Options, t *report.Table) (fail
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{env, o, t}
+	b := &bench{Env: env, Options: o, table: t}
 	for _, r := range chosen {
 		begun := time.Now()
 		b.Logf("%s …", r.name)
