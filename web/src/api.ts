@@ -157,7 +157,86 @@ export interface Status {
   free_disk_bytes: number
   disk_full: boolean
   damage: number
+  cluster?: { ring: string; members: number; up: number } // of a node that is on its own: none
 }
+
+/** The ring as the node sees it. */
+export interface Cluster {
+  node: string // that answers
+  ring: string // version
+  agree: boolean
+  n: number
+  next_n: number // after a change under way
+  r: number
+  w: number
+  ring_size: number
+  members: Member[]
+  changing: boolean
+  waits: string[] // what a change under way waits for
+  paused: boolean
+  staged: string[]
+  waiting: string[] // nodes that are up and no members
+  refused: string[] // why some of them cannot be
+}
+
+export interface Member {
+  name: string
+  id: string
+  state: string
+  up: boolean
+  addresses: string[]
+  zone: string
+  share: number // of all copies
+  future: number // after the change under way
+  bytes: number
+  free_disk_bytes: number
+  hints: number // batches that it keeps for others
+}
+
+/** A partition that gets a new owner. */
+export interface Move {
+  partition: number
+  from: string[] // who has it; nobody: it is lost
+  to: string
+}
+
+export interface Transfer {
+  hints: boolean // what a member keeps for one that was down; else a share that moves
+  partition: number
+  from: string
+  to: string
+  points: number
+  bytes: number
+  size: number // 0: not known
+}
+
+/** What a commit would do. */
+export interface ClusterPlan {
+  text: string
+  ring: string
+  staged: string // says which changes are meant
+  changes: string[]
+  moves: number
+  bytes: number
+  warnings: string[]
+}
+
+/** How well copies agree, as this node has seen it since it started. */
+export interface Audit {
+  comparisons: number
+  chunks: number
+  differences: number
+  repaired: number
+  moved: number
+  hints_kept: number
+  hints_delivered: number
+  hints: number
+  partitions: { partition: number; ago_s: number; never: boolean }[]
+}
+
+/** Changes that are staged, and those made at once. */
+export type Staging = 'join' | 'leave' | 'replace' | 'force-remove' | 'set-n'
+export type Order = 'clear' | 'undo' | 'pause' | 'resume'
 
 export interface LogLine {
   n: number
@@ -356,6 +435,14 @@ export const api = {
     getWith<TagList>('./tags/names', { collection, ...params }, signal),
   tagValues: (collection: string, name: string, params: { where?: string; prefix?: string; limit: number }, signal?: AbortSignal) =>
     getWith<TagList>('./tags/values', { collection, name, ...params }, signal),
+  cluster: (signal?: AbortSignal) => get<Cluster>('./admin/cluster/status', signal),
+  moves: async (signal?: AbortSignal) => (await get<{ moves: Move[] }>('./admin/cluster/ring', signal)).moves,
+  transfers: async (signal?: AbortSignal) => (await get<{ transfers: Transfer[] }>('./admin/cluster/transfers', signal)).transfers,
+  plan: (signal?: AbortSignal) => get<ClusterPlan>('./admin/cluster/plan', signal),
+  audit: (signal?: AbortSignal) => get<Audit>('./admin/cluster/audit', signal),
+  stage: (what: Staging, body: { node?: string; new?: string; n?: number }) => change<ClusterPlan>(`./admin/cluster/${what}`, body),
+  commit: ({ ring, staged }: ClusterPlan) => change<Cluster>('./admin/cluster/commit', { ring, staged }),
+  order: (what: Order) => change<Cluster>(`./admin/cluster/${what}`, {}),
   createBucket: (b: Bucket) => change<Bucket>('./admin/buckets/create', b),
   deleteBucket: (name: string) => change<unknown>('./admin/buckets/delete', { name }),
   setTTL: (name: string, ttl: Bucket['ttl']) => change<unknown>('./admin/buckets/ttl', { name, ttl }),

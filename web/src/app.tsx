@@ -1,22 +1,25 @@
 import { useEffect } from 'preact/hooks'
+import { api } from './api'
 import { BucketsPage } from './buckets/page'
 import { CardinalityPage } from './cardinality/page'
 import { EventsPage } from './events/page'
 import { FunctionsPage } from './functions/page'
-import { useConnection, useStored } from './hooks'
+import { useConnection, useLoad, useStored } from './hooks'
 import { NodePage } from './node/page'
 import { QueryPage } from './query/page'
+import { RingPage } from './ring/page'
 import { initial, link, useURL, type Name } from './url'
 
 export type Theme = 'auto' | 'light' | 'dark'
 
-const pages: [Name, string][] = [['query', 'Query'], ['events', 'Events'], ['buckets', 'Buckets'], ['cardinality', 'Cardinality'], ['functions', 'Functions'], ['node', 'Node']]
+const pages: [Name, string][] = [['query', 'Query'], ['events', 'Events'], ['buckets', 'Buckets'], ['cardinality', 'Cardinality'], ['functions', 'Functions'], ['node', 'Node'], ['ring', 'Ring']]
 const themes: Theme[] = ['auto', 'light', 'dark']
 const themeMark: Record<Theme, string> = { auto: '◐', light: '☀', dark: '☾' }
 
 export function App() {
   const [state, go] = useURL()
   const { up } = useConnection()
+  const clustered = useLoad((signal) => api.status(signal), []).value?.cluster !== undefined // changes with a restart only
   const [theme, setTheme] = useStored<Theme>('theme', 'auto')
   useEffect(() => {
     document.documentElement.dataset.theme = theme
@@ -38,7 +41,7 @@ export function App() {
           <Spots /> <span>Dalmatiner</span>
         </a>
         <nav aria-label="Pages">
-          {pages.map(([page, title]) => (
+          {pages.filter(([page]) => page !== 'ring' || clustered).map(([page, title]) => (
             <a key={page} href={link({ page })} aria-current={page === state.page ? 'page' : undefined} onClick={(e) => follow(e, page)}>
               {title}
             </a>
@@ -64,6 +67,7 @@ export function App() {
         {state.page === 'cardinality' && <CardinalityPage state={state} go={go} />}
         {state.page === 'functions' && <FunctionsPage state={state} go={go} />}
         {state.page === 'node' && <NodePage state={state} theme={theme} />}
+        {state.page === 'ring' && <RingPage />}
       </main>
     </>
   )

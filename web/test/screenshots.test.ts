@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, it } from 'vitest'
+import { afterAll, beforeAll, describe, it, onTestFinished } from 'vitest'
 import { launch, Tab, until } from './browser'
 import { Node } from './node'
 
@@ -78,4 +78,32 @@ describe.runIf(process.env.SCREENSHOTS)('pictures', () => {
     await tab.page.screenshot({ path: resolve(docs, 'page-events.png') })
     await tab.close()
   })
+
+  it('ring', async () => {
+    const member = (i: number) => new Node('--set', `nodename=ddb${i}`, '--set', `cluster.listen=127.0.9.${i}:8599`, ...(i > 1 ? ['--set', 'cluster.join=127.0.9.1'] : []))
+    const [first, second, third, fourth] = [1, 2, 3, 4].map(member) as [Node, Node, Node, Node]
+    onTestFinished(async () => { for (const n of [first, second, third, fourth]) await n.end() })
+    for (const n of [first, second, third]) await n.start()
+    const tab = await Tab.open(browser, `${first.url}?page=ring`, { viewport: { width: 1280, height: 1290 } })
+    const card = (name: string) => tab.page.getByRole('region', { name, exact: true })
+    await until('three members', async () => (await card('Members').locator('tbody tr').count()) === 3 && !/under way|different/.test((await tab.page.locator('.ring > .head').textContent())!), 30_000)
+    await first.fill('-prefix', 'shop', '-agents', '3', '-metrics', '200', '-fast', '-batch', '-walk', '-steps', '600')
+    for (const n of [first, second, third]) await n.flush()
+    await until('sizes are known', async () => (await card('Members').getByText(/ MiB$/).count()) === 3, 30_000)
+    await fourth.start()
+    await card('Members').getByText('Not a member: ddb4').waitFor()
+    await tab.page.getByRole('form', { name: 'Stage a change' }).locator('select').nth(1).selectOption('ddb4')
+    await tab.page.getByRole('button', { name: 'Stage', exact: true }).click()
+    await card('Plan').locator('pre').waitFor()
+    await card('Plan').getByRole('button', { name: 'Commit …' }).click()
+    await tab.page.screenshot({ path: resolve(docs, 'page-ring.png') })
+    await card('Transfers').getByRole('button', { name: 'Pause …' }).click()
+    await card('Transfers').getByRole('button', { name: 'Pause', exact: true }).click()
+    await card('Transfers').getByRole('button', { name: 'Resume …' }).waitFor()
+    await card('Plan').getByLabel('Type commit').fill('commit')
+    await card('Plan').getByRole('button', { name: 'Commit', exact: true }).click()
+    await card('Moves').locator('tbody tr').first().waitFor()
+    if (process.env.RING_MOVES) await tab.page.screenshot({ path: process.env.RING_MOVES })
+    await tab.close()
+  }, 120_000)
 })
