@@ -7,7 +7,7 @@ import (
 )
 
 // TestAllNodesAreKilledAtOnce: what was acknowledged is there after all processes of a cluster ended in one
-// moment, as often as it comes.
+// moment, as often as it comes. A minute later all copies are equal, and each node has everything by itself.
 func TestAllNodesAreKilledAtOnce(t *testing.T) {
 	t.Parallel()
 	rounds := 4
@@ -35,7 +35,24 @@ func TestAllNodesAreKilledAtOnce(t *testing.T) {
 	if all.acks < 20 {
 		t.Errorf("of %d batches %d were acknowledged: the test shows little", all.tries, all.acks)
 	}
+	ended := time.Now()
 	w.checkEverywhere(t, c, all)
+	back := time.Now()
+	c.awaitEqual(ended)
+	if took := time.Since(back); took > time.Minute {
+		t.Errorf("the copies are equal after %v", took)
+	} else {
+		t.Logf("the copies are equal after %v", took)
+	}
+	c.admin(c.nodes[0], "buckets", "quorum", chaosBucket, "--r", "1")
+	for i := range c.nodes {
+		c.kill((i + 1) % 3)
+		c.kill((i + 2) % 3)
+		w.check(t, c.nodes[i], all)
+		c.start((i + 1) % 3)
+		c.start((i + 2) % 3)
+		c.awaitMembers(3)
+	}
 }
 
 // TestJoinWhileNodesAreKilled: a fourth node joins under load while it, an old owner and the node that

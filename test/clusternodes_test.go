@@ -1,13 +1,18 @@
 package test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
+
+	"dalmatiner/internal/admin"
 )
 
 // clusterCookie is the distributed_cookie of all clusters of these tests.
@@ -131,12 +136,28 @@ func (c *ringNodes) awaitMembers(valid int) {
 	}
 }
 
-// awaitHealed waits until no node has hints and all have compared what they hold since, without a difference.
+// awaitHealed waits until no node has hints for others, and no partition moves.
 func (c *ringNodes) awaitHealed() {
 	c.t.Helper()
 	for _, n := range c.up() {
 		eventually(c.t, "no transfers are active", func() bool {
 			return strings.Contains(run(c.t, "ddb-admin", "transfers", "--addr", n.http).out, "No transfers active")
+		})
+	}
+}
+
+// awaitEqual waits until each node has compared each partition with all its copies since a moment.
+func (c *ringNodes) awaitEqual(since time.Time) {
+	c.t.Helper()
+	for i, n := range c.up() {
+		eventually(c.t, fmt.Sprintf("node %d has compared everything", i+1), func() bool {
+			var audit admin.ClusterAudit
+			if err := json.Unmarshal([]byte(c.admin(n, "audit", "--json")), &audit); err != nil {
+				c.t.Fatal(err)
+			}
+			return !slices.ContainsFunc(audit.Partitions, func(p admin.AuditPass) bool {
+				return p.Never || p.AgoS > time.Since(since).Seconds()
+			})
 		})
 	}
 }

@@ -37,7 +37,7 @@ func (c *Cluster) quorumOf(bucket uint64) (r, w int) {
 	k, _ := c.buckets.get(bucket)
 	q := c.quorums.Load()
 	n := cmp.Or(k.Copies, q.n)
-	r, _ = c.o.Quorums(n, q.members)
+	r, _ = c.o.Quorums(n, q.members+q.gone)
 	return min(cmp.Or(k.Quorum.Reads, r), n), cmp.Or(c.numbers(bucket).W, q.w)
 }
 

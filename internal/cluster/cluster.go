@@ -53,6 +53,7 @@ type quorums struct {
 	r, w          int
 	n, next       int // copies, and those that there will be
 	members, then int // that can own something now, and then
+	gone          int // for good, and not replaced yet
 }
 
 // Open lets a node take part in its cluster. The store is open, and is closed behind Close.

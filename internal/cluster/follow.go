@@ -18,20 +18,24 @@ type follower struct {
 
 	mu      sync.Mutex
 	linked  map[ring.ID]bool // there is a connection to them
+	renewed map[ring.ID]bool // it is another one than the protocol was told of
 	known   map[ring.ID]bool // connections are kept to them
 	version ring.Version     // that the protocol was told
 }
 
 func (f *follower) begin(v *ring.View, self ring.ID) {
 	f.poke = make(chan struct{}, 1)
-	f.linked, f.known, f.version = make(map[ring.ID]bool), make(map[ring.ID]bool), v.Version()
+	f.linked, f.renewed, f.known, f.version = make(map[ring.ID]bool), make(map[ring.ID]bool), make(map[ring.ID]bool), v.Version()
 	f.ups.Store(&map[ring.ID]bool{self: true})
 }
 
 // count notes how many copies count in a ring, and returns it; next is w when the changes under way are complete.
 func (c *Cluster) count(v *ring.View) (r, w, next int) {
-	now, then := 0, 0
+	now, then, gone := 0, 0, 0
 	for _, m := range v.Members() {
+		if m.State == ring.Removed {
+			gone++
+		}
 		if m.State == ring.Active || m.State == ring.Leaving {
 			now++
 		}
@@ -40,8 +44,10 @@ func (c *Cluster) count(v *ring.View) (r, w, next int) {
 		}
 	}
 	_, next = c.o.Quorums(v.Copies(ring.Future), then)
-	r, w = c.o.Quorums(v.Copies(ring.Current), now)
-	c.quorums.Store(&quorums{r: r, w: w, n: v.Copies(ring.Current), next: v.Copies(ring.Future), members: now, then: then})
+	_, w = c.o.Quorums(v.Copies(ring.Current), now)
+	// A copy of what is read may have been on a member that is gone for good, until others have taken it over.
+	r, _ = c.o.Quorums(v.Copies(ring.Current), now+gone)
+	c.quorums.Store(&quorums{r: r, w: w, n: v.Copies(ring.Current), next: v.Copies(ring.Future), members: now, gone: gone, then: then})
 	return r, w, next
 }
 
@@ -95,12 +101,13 @@ func (c *Cluster) look() (all bool) {
 			all = false
 		}
 	}
+	renewed := maps.Clone(c.renewed)
+	clear(c.renewed)
 	c.follower.mu.Unlock()
 	before := *c.ups.Load()
-	c.ups.Store(&ups)
 	c.tags.Members(others(view, c.id, ups))
 	r, w, next := c.count(view)
-	if view.Version() != c.version || !maps.Equal(before, ups) {
+	if view.Version() != c.version || !maps.Equal(before, ups) || len(renewed) > 0 {
 		c.input(func(t replication.Time, core *replication.Core) {
 			for id := range before {
 				if !ups[id] {
@@ -112,13 +119,14 @@ func (c *Cluster) look() (all bool) {
 			}
 			core.Require(t, r, w, next)
 			for id := range ups {
-				if !before[id] {
+				if !before[id] || renewed[id] {
 					core.Peer(t, id, true)
 				}
 			}
 		})
 		c.version = view.Version()
 	}
+	c.ups.Store(&ups) // what its peers keep is unknown to the protocol by now, so reads ask them
 	if c.member() == nil {
 		// What a node takes before it belongs to its cluster would be data, and would keep it from joining: also
 		// one that is alone in a ring of its own yet, and has heard of the buckets before the ring.
@@ -173,7 +181,7 @@ func (c *Cluster) reached(id ring.ID, _ uint16, up bool) {
 		c.calls.Gone(id)
 	}
 	c.follower.mu.Lock()
-	c.linked[id] = up
+	c.linked[id], c.renewed[id] = up, up
 	c.follower.mu.Unlock()
 	select {
 	case c.poke <- struct{}{}:

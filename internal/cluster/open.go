@@ -121,6 +121,7 @@ func (c *Cluster) openData(start time.Time) error {
 	c.core = replication.New(replication.Config{Self: c.id, Boot: copies.Boot(), W: w, R: r, NextW: next, MaxHints: maxHints, Bucket: c.numbers, Classes: c.buckets.classes,
 		Timeout: o.Pace.Timeout.Milliseconds(), Resend: o.Pace.Resend.Milliseconds(), CompareMS: o.Pace.Compare.Milliseconds()},
 		copies, view, c.time())
+	c.publish()
 	c.follower.begin(view, c.id)
 	return nil
 }
@@ -145,7 +146,7 @@ func (c *Cluster) openWires() (err error) {
 		Ask: func(ctx context.Context, to ring.ID, request []byte, part func([]byte) error) error {
 			return ask(ctx, c, serviceReads, to, request, part)
 		},
-		Local: o.Local, Private: private, Store: o.Store, Incarnation: o.Store.Incarnation, Hints: c.hints,
+		Local: o.Local, Private: private, Store: o.Store, Incarnation: o.Store.Incarnation, Hints: c.hints, HintKeys: c.data.HintKeys, Holders: c.mayKeep,
 		Differs: func(metric.SeriesID, int64, int64) {}, // comparisons find it in their turn
 	})
 	if err != nil {

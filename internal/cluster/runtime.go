@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dalmatiner/internal/cluster/replication"
@@ -15,6 +16,7 @@ import (
 type data interface {
 	replication.Store
 	NextBatch(bucket uint64)
+	HintKeys(bucket uint64) [][]byte
 	Durable(ctx context.Context, upTo replication.Position) error
 	Boot() uint64
 	Close() error
@@ -31,8 +33,11 @@ type runtime struct {
 	send  func(to ring.ID, m replication.Message) // returns at once
 	reply func(r replication.Reply)
 
+	holders atomic.Pointer[[][]ring.ID] // of each partition, as the protocol says: replication.Core.Holders
+
 	mu   sync.Mutex
 	core *replication.Core
+	turn uint64 // of holders
 	// closed: inputs come too late.
 	closed bool
 
@@ -76,6 +81,7 @@ func (r *runtime) input(do func(t replication.Time, core *replication.Core)) {
 			break
 		}
 	}
+	r.publish()
 	r.mu.Unlock()
 	select {
 	case r.toSync <- struct{}{}:
@@ -88,6 +94,23 @@ func (r *runtime) input(do func(t replication.Time, core *replication.Core)) {
 		r.reply(done)
 	}
 }
+
+// publish lets reads see which nodes may keep hints, before anything is sent that follows from it.
+func (r *runtime) publish() {
+	turn := r.core.HoldersTurn()
+	if turn == r.turn && r.holders.Load() != nil {
+		return
+	}
+	r.turn = turn
+	list := make([][]ring.ID, r.core.Partitions())
+	for p := range list {
+		list[p] = r.core.Holders(nil, p)
+	}
+	r.holders.Store(&list)
+}
+
+// mayKeep returns the members that may keep hints of a partition.
+func (r *runtime) mayKeep(partition int) []ring.ID { return (*r.holders.Load())[partition] }
 
 // run starts what goes on by itself. ready is closed when the others were heard, or waited for.
 func (r *runtime) run(ready <-chan struct{}) {

@@ -68,13 +68,14 @@ func (c *Cluster) FirstCopies() int {
 	return 1
 }
 
-// Quorums returns r and w of a ring with n copies and so many members that can own something. Those
-// that are auto are the majority of the copies that there can be, so that a read meets every write.
+// Quorums returns r and w of a ring with n copies and so many members that can own something. Where w is auto it
+// is the majority of the copies that there can be; where r is, the fewest that meet every such write.
 func (c *Cluster) Quorums(n, members int) (r, w int) {
-	majority := max(1, min(n, members)/2+1)
+	copies := max(1, min(n, members))
+	majority := copies/2 + 1
 	r, w = c.Reads, c.Writes
 	if r == 0 {
-		r = majority
+		r = copies - majority + 1
 	}
 	if w == 0 {
 		w = majority

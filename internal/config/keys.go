@@ -195,7 +195,7 @@ var clusterKeys = []key{
 		func(c *Config) *string { return &c.Cluster.Zone }).inCluster(),
 	quorumKey("n", "copies of a point in a cluster that this node founds: auto is 3, and 1 without a cluster; later ddb admin cluster set-n changes it",
 		func(c *Config) *int { return &c.Cluster.Copies }),
-	quorumKey("r", "copies whose answers a read waits for: auto is the majority of those that there can be",
+	quorumKey("r", "copies whose answers a read waits for: auto is the fewest that meet every write to a majority",
 		func(c *Config) *int { return &c.Cluster.Reads }),
 	quorumKey("w", "copies whose acknowledgements a write waits for: auto is the majority of those that there can be",
 		func(c *Config) *int { return &c.Cluster.Writes }),

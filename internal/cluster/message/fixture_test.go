@@ -195,6 +195,12 @@ func (g generator) message(kind int) replication.Message {
 		return replication.Deliver{ID: g.hint(), Version: g.version(), Change: g.change()}
 	case kindDelivered:
 		return replication.Delivered{ID: g.hint()}
+	case kindKeeps:
+		return replication.Keeps{Node: g.key().For, Boot: g.u64(), Number: g.u64(), Partitions: several(g, func() byte { return byte(g.u64()) })}
+	case kindHeardKeeps:
+		return replication.HeardKeeps{Boot: g.u64(), Number: g.u64()}
+	case kindAskKeeps:
+		return replication.AskKeeps{}
 	case kindLearn:
 		return replication.Learn{After: g.anyID()}
 	case kindKnown:
@@ -234,7 +240,7 @@ func (g generator) comparison(kind int) replication.Message {
 }
 
 func (g generator) any() replication.Message {
-	return g.message(rapid.IntRange(kindWrite, kindFetched).Draw(g.T, "kind"))
+	return g.message(rapid.IntRange(kindWrite, kindAskKeeps).Draw(g.T, "kind"))
 }
 
 // rowsOf returns the rows of a message.

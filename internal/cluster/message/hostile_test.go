@@ -63,7 +63,7 @@ func allocated(call func()) uint64 {
 // Whatever a frame says of how much follows: it is not believed beyond what is there.
 func TestHostileCounts(t *testing.T) {
 	var frames [][]byte
-	for kind := byte(0); kind <= kindFetched+1; kind++ {
+	for kind := byte(0); kind <= kindAskKeeps+1; kind++ {
 		for zeros := range 120 {
 			for _, count := range []uint64{1 << 10, 1 << 20, 1 << 32, 1 << 62, 1<<64 - 1} {
 				frame := append([]byte{version, kind}, make([]byte, zeros)...)
@@ -265,8 +265,8 @@ func FuzzChange(f *testing.F) {
 // examples are a message of each kind, always the same.
 func examples(w *world) (list []replication.Message) {
 	g := rapid.Custom(func(t *rapid.T) []replication.Message {
-		list := make([]replication.Message, 0, kindFetched)
-		for kind := kindWrite; kind <= kindFetched; kind++ {
+		list := make([]replication.Message, 0, kindAskKeeps)
+		for kind := kindWrite; kind <= kindAskKeeps; kind++ {
 			list = append(list, generator{t, w}.message(kind))
 		}
 		return list

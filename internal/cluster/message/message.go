@@ -45,6 +45,9 @@ const (
 	kindFilled
 	kindFetch
 	kindFetched
+	kindKeeps
+	kindHeardKeeps
+	kindAskKeeps
 )
 
 // epoch says for how long numbers stand for the same names: until an encoder begins anew. No

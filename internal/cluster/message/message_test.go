@@ -10,7 +10,7 @@ import (
 // Every message comes back as it was, and its names with it.
 func TestRoundTrip(t *testing.T) {
 	here := newWorld(12)
-	for kind := kindWrite; kind <= kindFetched; kind++ {
+	for kind := kindWrite; kind <= kindAskKeeps; kind++ {
 		t.Run(fmt.Sprint("kind ", kind), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				there := emptyWorld()

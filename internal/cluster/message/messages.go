@@ -1,10 +1,12 @@
 package message
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/cluster/ring"
 )
 
 // message appends a message, and returns its kind.
@@ -27,6 +29,19 @@ func (w *writer) message(m replication.Message) byte {
 	case replication.Delivered:
 		w.hint(m.ID)
 		return kindDelivered
+	case replication.Keeps:
+		w.node(m.Node)
+		w.uvarint(m.Boot)
+		w.uvarint(m.Number)
+		w.int(len(m.Partitions))
+		w.dst = append(w.dst, m.Partitions...)
+		return kindKeeps
+	case replication.HeardKeeps:
+		w.uvarint(m.Boot)
+		w.uvarint(m.Number)
+		return kindHeardKeeps
+	case replication.AskKeeps:
+		return kindAskKeeps
 	case replication.Learn:
 		w.series(m.After)
 		return kindLearn
@@ -101,6 +116,12 @@ func (r *reader) message(kind byte) replication.Message {
 		return replication.Deliver{ID: r.hint(), Version: r.version(), Change: r.change()}
 	case kindDelivered:
 		return replication.Delivered{ID: r.hint()}
+	case kindKeeps:
+		return r.keeps()
+	case kindHeardKeeps:
+		return replication.HeardKeeps{Boot: r.uvarint(), Number: r.uvarint()}
+	case kindAskKeeps:
+		return replication.AskKeeps{}
 	case kindLearn:
 		return replication.Learn{After: r.series()}
 	case kindKnown:
@@ -172,6 +193,14 @@ func (w *writer) hint(id replication.HintID) {
 
 func (r *reader) hint() replication.HintID {
 	return replication.HintID{Node: r.node(), Boot: r.uvarint(), Number: r.uvarint()}
+}
+
+func (r *reader) keeps() replication.Keeps {
+	m := replication.Keeps{Node: r.node(), Boot: r.uvarint(), Number: r.uvarint()}
+	if n := r.upTo(ring.MaxPartitions / 8); n > 0 {
+		m.Partitions = bytes.Clone(r.Take(int(n)))
+	}
+	return m
 }
 
 func (w *writer) fetch(m replication.Fetch) {

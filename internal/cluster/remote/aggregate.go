@@ -168,6 +168,7 @@ func (b *batch) judge(t *target, res *result, young int) int {
 	if len(t.answers) > 1 && (len(copies) < len(t.answers) || slices.ContainsFunc(t.answers, b.hasHole)) {
 		return 0
 	}
+	copies = slices.DeleteFunc(slices.Clone(copies), func(a *answer) bool { return a.hints }) // none of them has any here
 	for _, a := range copies {
 		switch {
 		case a.digests[0] != one.digests[0]:

@@ -56,10 +56,12 @@ type node struct {
 
 	mu      sync.Mutex
 	down    bool
-	silent  bool // it takes requests and says nothing
-	notYet  bool // it is not ready
+	silent  bool   // it takes requests and says nothing
+	notYet  bool   // it is not ready
+	serving func() // called once, before it serves
 	asked   int
 	hints   []replication.Row
+	keys    [][]byte // of hints, all of one bucket
 	differs map[metric.SeriesID][2]int64
 }
 
@@ -112,7 +114,8 @@ func (n *node) open() {
 	n.remote, err = New(Options{
 		Self: n.id, View: func() *ring.View { return n.w.view }, Up: n.up, R: func(uint64) int { return n.w.r },
 		Now: func() time.Time { return n.w.now }, Ready: func() bool { n.mu.Lock(); defer n.mu.Unlock(); return !n.notYet },
-		Ask: n.ask, Local: local{n}, Store: n.store, Incarnation: n.incarnation, Hints: n.hintRows,
+		Ask: n.ask, Local: local{n}, Store: n.store, Incarnation: n.incarnation, Hints: n.hintRows, Holders: n.w.holders,
+		HintKeys: func(uint64) [][]byte { n.mu.Lock(); defer n.mu.Unlock(); return n.keys },
 		Differs: func(id metric.SeriesID, from, past int64) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -120,6 +123,18 @@ func (n *node) open() {
 		},
 	})
 	n.w.must(err)
+}
+
+// holders are the nodes with hints of a partition.
+func (w *world) holders(partition int) (ids []ring.ID) {
+	for _, n := range w.nodes {
+		n.mu.Lock()
+		if slices.ContainsFunc(n.hints, func(r replication.Row) bool { return w.view.Partition(r.Series) == partition }) {
+			ids = append(ids, n.id)
+		}
+		n.mu.Unlock()
+	}
+	return ids
 }
 
 func (n *node) up(id ring.ID) bool {
@@ -154,9 +169,13 @@ func (n *node) hintRows(id metric.SeriesID, from, past uint64) (rows []replicati
 func (n *node) ask(ctx context.Context, to ring.ID, request []byte, part func([]byte) error) error {
 	of := n.w.nodes[to[15]-1]
 	of.mu.Lock()
-	down, silent := of.down, of.silent
+	down, silent, serving := of.down, of.silent, of.serving
+	of.serving = nil
 	of.asked++
 	of.mu.Unlock()
+	if serving != nil {
+		serving()
+	}
 	switch {
 	case down:
 		return &call.Error{Peer: to, Code: call.Unreachable, Text: "the connection ended"}
@@ -237,6 +256,19 @@ func (w *world) owners(bucket, name string) (list []*node) {
 		list = append(list, w.nodes[id[15]-1])
 	}
 	return list
+}
+
+// keeper is a node that is no owner of a series, and may stand in for one.
+func (w *world) keeper(bucket, name string) *node {
+	owners := w.owners(bucket, name)
+	return w.nodes[slices.IndexFunc(w.nodes, func(n *node) bool { return !slices.Contains(owners, n) })]
+}
+
+// times returns how often a node was asked.
+func (n *node) times() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.asked
 }
 
 // value is the word of a slot of series n: integers, floats whose sums depend on their order, and gaps.

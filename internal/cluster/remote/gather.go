@@ -16,13 +16,20 @@ import (
 	"dalmatiner/internal/query/source"
 )
 
+// readers are who answers for a partition.
+type readers struct {
+	ids     []ring.ID // that are up: first those who keep hints and are no owners, then the owners, the best first
+	holders int       // of ids: they answer before an owner is asked
+	need    int       // answers: r, and one for each who may keep hints, be it up or not
+}
+
 // target is a series on its way through a gather.
 type target struct {
+	readers
 	key       []byte
 	partition int
-	readers   []ring.ID // the best first
-	asked     int       // of the readers
-	waiting   int       // questions that are open
+	asked     int // of the ids
+	waiting   int // questions that are open
 	answers   []*answer
 	done      bool
 }
@@ -33,7 +40,6 @@ type gather struct {
 	view    *ring.View
 	info    buckets.Info
 	q       request // without keys
-	need    int     // answers
 	targets []target
 
 	open   int // targets that are not done
@@ -63,40 +69,52 @@ type event struct {
 
 // newGather returns a gather of series whose keys are given.
 func (r *Remote) newGather(info buckets.Info, q request, keys [][]byte) *gather {
-	g := &gather{r: r, view: r.o.View(), info: info, q: q, need: r.o.R(info.ID), targets: make([]target, len(keys)),
+	g := &gather{r: r, view: r.o.View(), info: info, q: q, targets: make([]target, len(keys)),
 		open: len(keys), events: make(chan event), failed: map[ring.ID]error{}}
 	g.q.version, g.q.bucket, g.q.name = g.view.Version(), info.ID, info.Name
-	readers := make(map[int][]ring.ID)
+	known := make(map[int]readers)
 	for i, key := range keys {
 		t := &g.targets[i]
 		t.key, t.partition = key, g.view.Partition(metric.Series(info.ID, key))
-		ids, ok := readers[t.partition]
+		of, ok := known[t.partition]
 		if !ok {
-			ids = r.readers(g.view, info.ID, t.partition)
-			readers[t.partition] = ids
+			of = r.readers(g.view, info.ID, t.partition)
+			known[t.partition] = of
 		}
-		t.readers = ids[:len(ids):len(ids)]
+		t.readers = of
 	}
 	return g
 }
 
-// readers returns who answers for a partition of a bucket: this node first, if it is an owner, then the other
-// owners. Who stands in for one that is down has hints only, and comes last.
-func (r *Remote) readers(v *ring.View, bucket uint64, partition int) []ring.ID {
-	var own, other, hints []ring.ID
-	for _, t := range v.Targets(nil, partition, r.o.Copies(bucket), r.o.Up) {
-		switch {
-		case t.Joining:
-		case t.Hint():
-			hints = append(hints, t.Node)
-		case t.Node == r.o.Self:
-			own = append(own, t.Node)
-		default:
-			other = append(other, t.Node)
+// readers returns who answers for a partition of a bucket: this node is the first of the owners. Every acknowledged
+// point is on w nodes, each an owner or one that keeps it as a hint; as many answers as there are needed leave
+// less than w of all these out.
+func (r *Remote) readers(v *ring.View, bucket uint64, partition int) (of readers) {
+	owners := v.Owners(nil, partition, ring.Current, r.o.Copies(bucket))
+	of.need = r.o.R(bucket)
+	for _, id := range r.o.Holders(partition) {
+		if slices.Contains(owners, id) {
+			continue
+		}
+		of.need++
+		if r.o.Up(id) {
+			of.ids = append(of.ids, id)
 		}
 	}
-	return slices.Concat(own, other, hints)
+	of.holders = len(of.ids)
+	if slices.Contains(owners, r.o.Self) {
+		of.ids = append(of.ids, r.o.Self)
+	}
+	for _, id := range owners {
+		if m, ok := v.Member(id); ok && id != r.o.Self && m.State != ring.Removed && r.o.Up(id) {
+			of.ids = append(of.ids, id)
+		}
+	}
+	return of
 }
+
+// owners are those of them that are up.
+func (r *readers) owners() []ring.ID { return r.ids[r.holders:] }
 
 // errBehind ends a gather that another ring may answer.
 var errBehind = errors.New("the nodes do not agree on the ring yet")
@@ -130,7 +148,7 @@ func (r *Remote) gather(ctx context.Context, info buckets.Info, q request, keys 
 func (g *gather) run(outer context.Context) error {
 	ctx, cancel := context.WithCancel(outer)
 	defer cancel()
-	if err := g.askNext(ctx, func(t *target) int { return g.need }); err != nil {
+	if err := g.askNext(ctx, func(*target) bool { return true }); err != nil {
 		return err
 	}
 	delay := g.r.latency.p95()
@@ -154,8 +172,8 @@ func (g *gather) run(outer context.Context) error {
 	return nil
 }
 
-// askNext asks further readers of each target, so many as more says.
-func (g *gather) askNext(ctx context.Context, more func(t *target) int) error {
+// askNext asks further readers of the targets that want some.
+func (g *gather) askNext(ctx context.Context, wants func(t *target) bool) error {
 	var order []ring.ID
 	byNode := make(map[ring.ID][]int)
 	for i := range g.targets {
@@ -163,8 +181,12 @@ func (g *gather) askNext(ctx context.Context, more func(t *target) int) error {
 		if t.done {
 			continue
 		}
-		for n := more(t); n > 0 && t.asked < len(t.readers); n-- {
-			id := t.readers[t.asked]
+		more := 0
+		if wants(t) {
+			more = t.more()
+		}
+		for ; more > 0 && t.asked < len(t.ids); more-- {
+			id := t.ids[t.asked]
 			t.asked++
 			t.waiting++
 			if byNode[id] == nil {
@@ -182,6 +204,28 @@ func (g *gather) askNext(ctx context.Context, more func(t *target) int) error {
 	return nil
 }
 
+// more returns how many readers are to be asked next. A hint that is delivered while a read goes on is at the owner
+// before it is gone: owners are asked when those who keep hints have answered.
+func (t *target) more() int {
+	switch {
+	case t.asked < t.holders:
+		return t.holders - t.asked
+	case t.asked > t.holders:
+		return 1
+	case t.waiting > 0:
+		return 0
+	}
+	return max(t.need-len(t.answers), 1)
+}
+
+// first returns the owner that is asked first, the zero id if none is up.
+func (t *target) first() (id ring.ID) {
+	if list := t.owners(); len(list) > 0 {
+		id = list[0]
+	}
+	return id
+}
+
 // ask sends a request to a node, or answers it here.
 func (g *gather) ask(ctx context.Context, id ring.ID, which []int) {
 	for len(which) > 0 {
@@ -190,7 +234,7 @@ func (g *gather) ask(ctx context.Context, id ring.ID, which []int) {
 			t := &g.targets[which[n]]
 			q.keys = append(q.keys, t.key)
 			// The first one gives the aggregates, and so does who takes the place of another.
-			q.whole = append(q.whole, q.kind == askAggregates && (t.readers[0] == id || t.asked > g.need))
+			q.whole = append(q.whole, q.kind == askAggregates && (t.first() == id || t.asked > t.need))
 			bytes += len(t.key) + 4
 			n++
 		}
@@ -247,6 +291,7 @@ func (g *gather) take(ctx context.Context, e event) error {
 		a.done++
 		t.waiting--
 		e.answer.node = a.node
+		e.answer.hints = slices.Contains(t.ids[:t.holders], a.node)
 		t.answers = append(t.answers, e.answer)
 		if !g.enough(t) && t.waiting == 0 {
 			return g.askOne(ctx, a.which[a.done-1:a.done])
@@ -272,7 +317,9 @@ func (g *gather) end(ctx context.Context, a *asking, err error) error {
 		for _, i := range left {
 			t := &g.targets[i]
 			t.waiting--
-			t.answers = append(t.answers, g.nothing(a.node))
+			none := g.nothing(a.node)
+			none.hints = slices.Contains(t.ids[:t.holders], a.node)
+			t.answers = append(t.answers, none)
 		}
 		return g.askOne(ctx, left)
 	case call.CodeOf(err) == call.UnknownBucket, errors.Is(err, buckets.ErrUnknown):
@@ -313,20 +360,17 @@ func (g *gather) askOne(ctx context.Context, which []int) error {
 	for _, i := range which {
 		t := &g.targets[i]
 		of[t] = true
-		if t.asked == len(t.readers) && !t.done { // somebody else may stand in by now
-			for _, id := range g.r.readers(g.view, g.info.ID, t.partition) {
-				if !slices.Contains(t.readers, id) {
-					t.readers = append(t.readers, id)
+		if t.asked == len(t.ids) && !t.done { // an owner may be back by now
+			t.ids = slices.Clone(t.ids)
+			again := g.r.readers(g.view, g.info.ID, t.partition)
+			for _, id := range again.owners() {
+				if !slices.Contains(t.ids, id) {
+					t.ids = append(t.ids, id)
 				}
 			}
 		}
 	}
-	return g.askNext(ctx, func(t *target) int {
-		if of[t] && !g.enough(t) {
-			return 1
-		}
-		return 0
-	})
+	return g.askNext(ctx, func(t *target) bool { return of[t] && !g.enough(t) })
 }
 
 // hedge asks others beside those who have said nothing for too long.
@@ -353,7 +397,7 @@ func (g *gather) enough(t *target) bool {
 			full = full || a.headers != nil || a.newer
 		}
 	}
-	return whole >= g.need && full
+	return whole >= t.need && full
 }
 
 // settle looks whether a target is done, or nobody is left who could be asked.
@@ -364,7 +408,9 @@ func (g *gather) settle(t *target) error {
 	case g.enough(t):
 	case t.waiting > 0:
 		return nil
-	case len(t.answers) < g.need:
+	case t.asked < len(t.ids):
+		return nil // owners follow those who keep hints
+	case len(t.answers) < t.need:
 		return g.few(t)
 	}
 	t.done = true
@@ -384,7 +430,12 @@ func (g *gather) few(t *target) error {
 	for _, a := range t.answers {
 		answered = append(answered, name(a.node))
 	}
-	for _, id := range g.view.Owners(nil, t.partition, ring.Current, g.r.o.Copies(g.info.ID)) {
+	owners := g.view.Owners(nil, t.partition, ring.Current, g.r.o.Copies(g.info.ID))
+	hints := 0
+	for _, id := range append(owners, g.r.o.Holders(t.partition)...) {
+		if !slices.Contains(owners, id) {
+			hints++
+		}
 		if slices.ContainsFunc(t.answers, func(a *answer) bool { return a.node == id }) {
 			continue
 		}
@@ -393,11 +444,13 @@ func (g *gather) few(t *target) error {
 			not = append(not, fmt.Sprintf("%s (%s)", name(id), reason(err)))
 		case g.r.o.Up(id):
 			not = append(not, name(id)+" (not asked: it would not be enough)")
-		default:
+		case slices.Contains(owners, id):
 			not = append(not, name(id)+" (not reached)")
+		default:
+			not = append(not, name(id)+" (keeps hints, and is not reached)")
 		}
 	}
-	err := error(&FewError{Bucket: g.info.Name, Key: t.key, R: g.need, Answered: answered, Missing: not})
+	err := error(&FewError{Bucket: g.info.Name, Key: t.key, R: g.r.o.R(g.info.ID), Hints: hints, Answered: answered, Missing: not})
 	if g.behind {
 		err = fmt.Errorf("%w: %w", err, errBehind)
 	}
@@ -417,8 +470,9 @@ type FewError struct {
 	Bucket   string
 	Key      []byte // of the metric; nil: those of a partition
 	R        int
+	Hints    int      // nodes that may keep hints beside the owners
 	Answered []string // names of nodes
-	Missing  []string // owners, each with the reason
+	Missing  []string // owners and nodes that may keep hints, each with the reason
 }
 
 // Error names the series, who answered and who did not, and the remedy.
@@ -427,8 +481,12 @@ func (e *FewError) Error() string {
 	if e.Key != nil {
 		of = metric.Text(e.Key)
 	}
-	return fmt.Sprintf("%s of bucket %s: a read needs the answers of %d copies (r), and got %s; no answer from %s: bring these nodes back, or try again",
-		of, metric.Quoted(e.Bucket), e.R, orNone(e.Answered), orNone(e.Missing))
+	needs := fmt.Sprintf("%d copies (r)", e.R)
+	if e.Hints > 0 {
+		needs = fmt.Sprintf("%d nodes (r is %d, and %d may keep hints)", e.R+e.Hints, e.R, e.Hints)
+	}
+	return fmt.Sprintf("%s of bucket %s: a read needs the answers of %s, and got %s; no answer from %s: bring these nodes back, or try again",
+		of, metric.Quoted(e.Bucket), needs, orNone(e.Answered), orNone(e.Missing))
 }
 
 func orNone(names []string) string {

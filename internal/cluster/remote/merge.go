@@ -53,8 +53,16 @@ func merge(answers []*answer, from int64, dst, times []uint64) (cost source.Cost
 }
 
 // unknownToAll returns the slots that no copy knows. A current word of one copy beats what another has
-// below a hole.
-func unknownToAll(copies []*answer, from int64, dst []uint64) (all []source.Unknown) {
+// below a hole. Who has hints only knows nothing of the slots that they do not name.
+func unknownToAll(answers []*answer, from int64, dst []uint64) (all []source.Unknown) {
+	var copies, hints []*answer
+	for _, a := range answers {
+		if a.hints {
+			hints = append(hints, a)
+		} else {
+			copies = append(copies, a)
+		}
+	}
 	if !slices.ContainsFunc(copies, func(a *answer) bool { return len(a.cost.Unknown) > 0 }) {
 		return nil
 	}
@@ -66,9 +74,19 @@ func unknownToAll(copies []*answer, from int64, dst []uint64) (all []source.Unkn
 			}
 		}
 	}
+	hinted := func(s int64) (word uint64) {
+		for _, a := range hints {
+			word = max(word, a.words[s])
+		}
+		return word
+	}
 	for _, u := range copies[0].cost.Unknown {
 		for slot := max(u.From, from); slot < min(u.Past, from+int64(len(dst))); slot++ {
 			if lost[slot-from] < len(copies) {
+				continue
+			}
+			if word := hinted(slot - from); word != 0 {
+				dst[slot-from] = word
 				continue
 			}
 			if n := len(all); n > 0 && all[n-1].Past == slot && all[n-1].Why == u.Why {
@@ -82,7 +100,7 @@ func unknownToAll(copies []*answer, from int64, dst []uint64) (all []source.Unkn
 		if n == 0 || n == len(copies) {
 			continue
 		}
-		dst[s] = 0
+		dst[s] = hinted(int64(s))
 		for _, a := range copies {
 			if len(within(a.cost.Unknown, from+int64(s), from+int64(s)+1)) == 0 {
 				dst[s] = max(dst[s], a.words[s])

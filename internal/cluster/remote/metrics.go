@@ -44,12 +44,27 @@ type listing struct {
 	given  map[metric.SeriesID]struct{} // to fn
 	some   map[metric.SeriesID]*few     // that were listed by fewer copies than a read needs
 
-	view    *ring.View
-	readers [][]ring.ID // of each partition
-	asked   []int       // of these
-	got     []int       // complete answers
-	failed  map[ring.ID]error
-	behind  bool
+	view   *ring.View
+	parts  []listedPart // by number
+	failed map[ring.ID]error
+	behind bool
+}
+
+// listedPart is how far the list of a partition is.
+type listedPart struct {
+	readers
+	asked, waiting, got int // of its readers: got are complete answers
+}
+
+// more returns how many readers are to be asked next: as in a gather, those who keep hints answer first.
+func (p *listedPart) more() int {
+	switch {
+	case p.asked < p.holders:
+		return p.holders - p.asked
+	case p.asked == p.holders && p.waiting > 0:
+		return 0
+	}
+	return max(p.need-p.got-p.waiting, 0)
 }
 
 // few is a key that not enough copies have listed: the others may have deleted it, or not have it yet.
@@ -83,13 +98,13 @@ func (l *listing) run(outer context.Context) error {
 	l.view, l.failed, l.behind = l.r.o.View(), map[ring.ID]error{}, false
 	l.some = map[metric.SeriesID]*few{}
 	n := l.view.Partitions()
-	l.readers, l.asked, l.got = make([][]ring.ID, n), make([]int, n), make([]int, n)
+	l.parts = make([]listedPart, n)
 	all := make([]int, n)
 	for p := range n {
-		all[p], l.readers[p] = p, l.r.readers(l.view, l.info.ID, p)
+		all[p], l.parts[p].readers = p, l.r.readers(l.view, l.info.ID, p)
 	}
 	from := make(chan keys)
-	open, err := l.ask(ctx, from, all, l.need)
+	open, err := l.ask(ctx, from, all)
 	for err == nil && open > 0 {
 		select {
 		case k := <-from:
@@ -137,16 +152,18 @@ func (l *listing) decide(ctx context.Context) error {
 	return ask()
 }
 
-// ask asks more readers of partitions, and returns how many requests these are.
-func (l *listing) ask(ctx context.Context, from chan<- keys, partitions []int, more int) (requests int, err error) {
+// ask asks more readers of partitions, where these have not enough, and returns how many requests these are.
+func (l *listing) ask(ctx context.Context, from chan<- keys, partitions []int) (requests int, err error) {
 	byNode := make(map[ring.ID][]int)
 	for _, p := range partitions {
-		for n := more; n > 0; n-- {
-			if l.asked[p] == len(l.readers[p]) {
+		part := &l.parts[p]
+		for n := part.more(); n > 0; n-- {
+			if part.asked == len(part.ids) {
 				return 0, l.few(p)
 			}
-			id := l.readers[p][l.asked[p]]
-			l.asked[p]++
+			id := part.ids[part.asked]
+			part.asked++
+			part.waiting++
 			byNode[id] = append(byNode[id], p)
 		}
 	}
@@ -171,53 +188,61 @@ func (l *listing) take(ctx context.Context, from chan<- keys, k keys) (requests 
 		n := int(list[0])<<8 | int(list[1])
 		key := list[2 : 2+n]
 		list = list[2+n:]
-		if !l.count(key) {
+		if !l.count(k.of.node, key) {
 			return 0, errEnough
 		}
 	}
+	if !k.ended {
+		return 0, nil
+	}
+	got := 1
 	switch {
-	case !k.ended:
-		return 0, nil
 	case k.err == nil:
-		for _, p := range k.of.partitions {
-			l.got[p]++
-		}
-		return 0, nil
 	case errors.Is(k.err, buckets.ErrUnknown):
 		return 0, k.err
 	case call.CodeOf(k.err) == call.UnknownBucket:
 		if _, err := l.r.here(l.info.ID, l.info.Name); err != nil {
 			return 0, err
-		}
-		return 0, nil // it has nothing of the bucket yet, or no longer
-	case call.CodeOf(k.err) == call.OtherRing:
-		l.behind = true
+		} // else it has nothing of the bucket yet, or no longer
+	default:
+		l.behind = l.behind || call.CodeOf(k.err) == call.OtherRing
+		l.failed[k.of.node] = k.err
+		got = 0
 	}
-	l.failed[k.of.node] = k.err
 	for _, p := range k.of.partitions {
-		for _, id := range l.r.readers(l.view, l.info.ID, p) {
-			if !slices.Contains(l.readers[p], id) { // it stands in by now
-				l.readers[p] = append(l.readers[p], id)
+		part := &l.parts[p]
+		part.waiting--
+		if part.got += got; got > 0 {
+			continue
+		}
+		again := l.r.readers(l.view, l.info.ID, p)
+		for _, id := range again.owners() { // one may be back by now
+			if !slices.Contains(part.ids, id) {
+				part.ids = append(part.ids, id)
 			}
 		}
 	}
-	return l.ask(ctx, from, k.of.partitions, 1)
+	return l.ask(ctx, from, k.of.partitions)
 }
 
 // count takes a key of a copy, and gives it to fn if it is the last of as many as a read needs. It reports
-// whether fn wants more.
-func (l *listing) count(key []byte) bool {
+// whether fn wants more. A key that only a hint has counts for no copy: it is asked for in the end.
+func (l *listing) count(from ring.ID, key []byte) bool {
 	id := metric.Series(l.info.ID, key)
 	if _, ok := l.given[id]; ok || !bytes.HasPrefix(key, l.prefix) {
 		return true
 	}
 	f := l.some[id]
-	if l.need > 1 {
+	part := &l.parts[l.view.Partition(id)]
+	if hint := slices.Contains(part.ids[:part.holders], from); hint || l.need > 1 {
 		if f == nil {
 			f = &few{key: bytes.Clone(key)}
 			l.some[id] = f
 		}
-		if f.copies++; f.copies < l.need {
+		if !hint {
+			f.copies++
+		}
+		if f.copies < l.need {
 			return true
 		}
 		delete(l.some, id)
@@ -259,10 +284,10 @@ func (l *listing) await(ctx context.Context, of *listed, from chan<- keys) {
 
 // few is the error of a partition of which not enough copies answer.
 func (l *listing) few(p int) error {
-	g := gather{r: l.r, view: l.view, info: l.info, need: l.need, failed: l.failed, behind: l.behind}
-	t := target{partition: p}
-	for _, id := range l.readers[p][:l.asked[p]] {
-		if l.failed[id] == nil && l.got[p] > len(t.answers) {
+	g := gather{r: l.r, view: l.view, info: l.info, failed: l.failed, behind: l.behind}
+	t, part := target{partition: p}, &l.parts[p]
+	for _, id := range part.ids[:part.asked] {
+		if l.failed[id] == nil && part.got > len(t.answers) {
 			t.answers = append(t.answers, &answer{node: id})
 		}
 	}

@@ -1,11 +1,14 @@
 package remote
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,30 +174,83 @@ func TestCopiesAnswerAsOneStore(t *testing.T) {
 	}
 }
 
-// TestHintsAnswerReads: of an owner that is down, others have what came meanwhile.
-func TestHintsAnswerReads(t *testing.T) {
-	w := newWorld(t, 4, 3, 3)
+// TestRule5HintsAnswerReads: points that are acknowledged by one owner and by who stood in for another are met by all
+// reads, also when that one is back: who keeps hints answers besides, and before the owners.
+func TestRule5HintsAnswerReads(t *testing.T) {
+	w := newWorld(t, 5, 3, 2)
 	w.fill(rand.New(rand.NewPCG(3, 3)), false)
-	w.nodes[1].set(func(n *node) { n.down = true })
-	id := w.one.idOf("b", "m.3")
-	w.one.write("b", "m.3", 3000, 3100, func(slot int64) uint64 { return point.FromFloat(float64(1e18 + slot)) })
-	for _, target := range w.view.Targets(nil, w.view.Partition(id), 0, w.nodes[0].up) {
-		n := w.nodes[target.Node[15]-1]
-		n.set(func(n *node) {
+	late := func(slot int64) uint64 { return point.FromFloat(float64(1e18 + slot)) }
+	for _, name := range []string{"m.3", "m.77"} { // nobody but these two knows the second one
+		id, owners := w.one.idOf("b", name), w.owners("b", name)
+		w.one.write("b", name, 3000, 3100, late)
+		owners[len(owners)-1].write("b", name, 3000, 3100, late)
+		keeper := w.keeper("b", name)
+		keeper.set(func(n *node) {
+			n.keys = append(n.keys, key(t, name))
 			for slot := int64(3000); slot < 3100; slot++ {
-				n.hints = append(n.hints, replication.Row{Series: id, Slot: uint64(begin + slot), Value: replication.Value{Word: point.FromFloat(float64(1e18 + slot))}})
+				n.hints = append(n.hints, replication.Row{Series: id, Slot: uint64(begin + slot), Value: replication.Value{Word: late(slot)}})
 			}
-			// A row of an earlier life, which nobody shows.
-			n.hints = append(n.hints, replication.Row{Series: id, Slot: uint64(begin), Value: replication.Value{Word: point.FromFloat(1e30)}})
-			n.hints[len(n.hints)-1].Incarnation = 0
 		})
-		break
+		// What it has itself of a series that it does not own is old: nobody shows it.
+		keeper.write("b", name, 4000, 4001, func(int64) uint64 { return point.FromFloat(1e30) })
 	}
 	for _, n := range w.nodes {
-		n.hints = slices.DeleteFunc(n.hints, func(r replication.Row) bool { return r.Slot == begin })
-		if n != w.nodes[1] {
-			w.compare(n, 9, 10)
+		if got, want := metricsOf(t, n.remote.Source(), "b", nil), metricsOf(t, local{w.one}, "b", nil); !slices.Equal(got, want) {
+			t.Errorf("metrics %q, of one store %q", got, want)
 		}
+		w.compare(n, 9, 10)
+	}
+	// Without the one that keeps them all three owners have to answer, and two of them are not enough.
+	owners, keeper := w.owners("b", "m.3"), w.keeper("b", "m.3")
+	keeper.set(func(n *node) { n.down = true })
+	got := make([]uint64, 100)
+	read := func() error {
+		_, err := seriesOf(t, owners[0].remote.Source(), "b", "m.3").Read(patient(t), begin+3000, got)
+		return err
+	}
+	if err := read(); err != nil || got[7] != late(3007) {
+		t.Errorf("who keeps hints is down: %x, %v", got[7], err)
+	}
+	owners[2].set(func(n *node) { n.down = true })
+	var few *FewError
+	if err := read(); !errors.As(err, &few) || few.R != 2 || few.Hints != 1 || len(few.Missing) != 2 || !strings.Contains(err.Error(), "keeps hints") {
+		t.Errorf("and an owner, too: %v", err)
+	}
+}
+
+// TestOwnersAreAskedBehindHints: a hint that is delivered during a read is at the owner when that one is asked.
+func TestOwnersAreAskedBehindHints(t *testing.T) {
+	w := newWorld(t, 4, 2, 1)
+	w.fill(rand.New(rand.NewPCG(3, 3)), false)
+	owners, keeper := w.owners("b", "m.3"), w.keeper("b", "m.3")
+	word := point.FromFloat(1e18)
+	early := 0
+	keeper.set(func(n *node) {
+		n.hints = []replication.Row{{Series: w.one.idOf("b", "m.3"), Slot: begin + 3000, Value: replication.Value{Word: word}}}
+		n.serving = func() { // it delivers, and forgets
+			for range 1000 {
+				runtime.Gosched() // who asks owners at the same time does so now
+			}
+			early = owners[0].times() + owners[1].times()
+			keeper.set(func(n *node) { n.hints = nil })
+			for _, o := range owners {
+				o.write("b", "m.3", 3000, 3001, func(int64) uint64 { return word })
+			}
+		}
+	})
+	var reader *node
+	for _, n := range w.nodes {
+		if n != keeper && !slices.Contains(owners, n) {
+			reader = n
+		}
+	}
+	got := make([]uint64, 1)
+	before := owners[0].times() + owners[1].times()
+	if _, err := seriesOf(t, reader.remote.Source(), "b", "m.3").Read(patient(t), begin+3000, got); err != nil || got[0] != word {
+		t.Errorf("%x is read, %v", got[0], err)
+	}
+	if early != before {
+		t.Errorf("owners were asked %d times before the keeper answered", early-before)
 	}
 }
 

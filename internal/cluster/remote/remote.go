@@ -21,6 +21,9 @@ type Options struct {
 	Up   func(ring.ID) bool      // whether a node can be asked; true for Self
 	R    func(bucket uint64) int // copies that have to answer
 
+	// Holders returns the members that may keep hints of a partition, be they up or not: replication.Core.Holders.
+	// The slice is the callee's.
+	Holders func(partition int) []ring.ID
 	// Copies returns the n of a bucket that has one of its own, else 0; nil: none has.
 	Copies func(bucket uint64) int
 
@@ -41,6 +44,8 @@ type Options struct {
 	Incarnation func(bucket uint64, id metric.SeriesID) uint64
 	// Hints returns what this node keeps for others of the slots [from, past) of a series.
 	Hints func(id metric.SeriesID, from, past uint64) []replication.Row
+	// HintKeys returns the keys of the series of a bucket that this node keeps something of for others.
+	HintKeys func(bucket uint64) [][]byte
 	// Differs is told of chunks [from, past) in which the copies of a series differ. It returns at once.
 	Differs func(id metric.SeriesID, from, past int64)
 }
@@ -54,7 +59,7 @@ type Remote struct {
 // New returns what reads from all nodes.
 func New(o Options) (*Remote, error) {
 	if o.View == nil || o.Up == nil || o.R == nil || o.Now == nil || o.Ready == nil || o.Ask == nil || o.Local == nil || o.Store == nil ||
-		o.Incarnation == nil || o.Hints == nil || o.Differs == nil {
+		o.Incarnation == nil || o.Hints == nil || o.HintKeys == nil || o.Holders == nil || o.Differs == nil {
 		return nil, errors.New("reads of a cluster need a ring, a store and a way to ask")
 	}
 	if o.Copies == nil {

@@ -17,6 +17,7 @@ type answer struct {
 	node        ring.ID
 	incarnation uint64
 	exists      bool
+	hints       bool // it is of a node that is no owner: hints are all it speaks of
 	newer       bool // it has hints for others, which its aggregates and digests leave out
 	digests     [2]uint64
 	first, past int64 // where it may have points

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -76,14 +77,21 @@ func (r *Remote) listHere(ctx context.Context, q *request, fn func(key []byte) e
 	if err != nil {
 		return err
 	}
-	view := r.o.View()
+	asked := func(key []byte) bool {
+		p := r.o.View().Partition(metric.Series(q.bucket, key))
+		return p/8 < len(q.partitions) && q.partitions[p/8]>>(p%8)&1 != 0
+	}
 	listErr := r.o.Store.Metrics(ctx, info, q.prefix, func(key []byte) bool {
-		p := view.Partition(metric.Series(q.bucket, key))
-		if p/8 < len(q.partitions) && q.partitions[p/8]>>(p%8)&1 != 0 {
+		if asked(key) && r.owns(q.bucket, key) {
 			err = fn(key)
 		}
 		return err == nil
 	})
+	for _, key := range r.o.HintKeys(q.bucket) {
+		if err == nil && bytes.HasPrefix(key, q.prefix) && asked(key) && !r.owns(q.bucket, key) {
+			err = fn(key)
+		}
+	}
 	return errors.Join(err, listErr)
 }
 
@@ -92,6 +100,7 @@ type copyOf struct {
 	store.Series
 	id     metric.SeriesID
 	bucket uint64
+	owner  bool // else hints are all that counts here: what else there is may be old
 }
 
 // answerHere answers a request from the store and the hints of this node, key by key. The answers and what they
@@ -107,7 +116,7 @@ func (r *Remote) answerHere(ctx context.Context, q *request, each func(i int, a 
 		if info.HPTS {
 			id = id.Value()
 		}
-		list[i] = copyOf{r.o.Store.Series(info, key), id, q.bucket}
+		list[i] = copyOf{r.o.Store.Series(info, key), id, q.bucket, r.owns(q.bucket, key)}
 	}
 	switch q.kind {
 	case askAggregates:
@@ -131,7 +140,10 @@ func (r *Remote) answerHere(ctx context.Context, q *request, each func(i int, a 
 			if q.times && times == nil {
 				times = make([]uint64, q.count)
 			}
-			a.words, a.times = words, times
+			if a.words, a.times = words, times; !list[i].owner {
+				clear(words)
+				clear(times)
+			}
 			err = r.slotsHere(ctx, q, &info, c, a)
 		}
 		if err == nil {
@@ -144,10 +156,20 @@ func (r *Remote) answerHere(ctx context.Context, q *request, each func(i int, a 
 	return nil
 }
 
+// owns reports whether this node is an owner of a series now.
+func (r *Remote) owns(bucket uint64, key []byte) bool {
+	var buf [ring.MaxCopies]ring.ID
+	v := r.o.View()
+	return slices.Contains(v.Owners(buf[:0], v.Partition(metric.Series(bucket, key)), ring.Current, r.o.Copies(bucket)), r.o.Self)
+}
+
 // steady reads with the incarnation that a series had before and behind the read.
 func (r *Remote) steady(c *copyOf, a *answer, read func() error) error {
 	for {
 		a.incarnation = r.o.Incarnation(c.bucket, c.id)
+		if !c.owner {
+			return nil
+		}
 		if err := read(); err != nil || a.incarnation == r.o.Incarnation(c.bucket, c.id) {
 			return err
 		}
@@ -271,12 +293,12 @@ func (r *Remote) aggregatesHere(ctx context.Context, q *request, list []copyOf, 
 		c, a := &list[i], &answers[i]
 		a.node, a.incarnation = r.o.Self, r.o.Incarnation(c.bucket, c.id)
 		a.newer = r.anyHint(c, a, max(q.from, 0), q.from+q.step*int64(q.count))
-		if q.digest && !a.newer {
+		if q.digest && !a.newer && c.owner {
 			if err := r.digestsHere(ctx, q, c, a); err != nil {
 				return err
 			}
 		}
-		if q.whole[i] && !a.newer {
+		if q.whole[i] && !a.newer && c.owner {
 			which, whole = append(which, i), append(whole, c.Series)
 		}
 	}

@@ -19,7 +19,7 @@ type nodes struct{ r *Remote }
 // Source returns what queries read.
 func (r *Remote) Source() source.Source { return nodes{r} }
 
-// Offers says what copies can do. Lookups by tags are refused: tags are not in a cluster yet.
+// Offers says what copies can do. Lookups by tags are those of package tagging, laid over this source.
 func (n nodes) Offers() source.Offers {
 	return source.Offers{Aggregates: true, Older: true, Together: n.r, AtOnce: maxKeys}
 }
@@ -88,8 +88,8 @@ func (r *Remote) alone(bucket uint64, key []byte) bool {
 		return false
 	}
 	v := r.o.View()
-	ids := r.readers(v, bucket, v.Partition(metric.Series(bucket, key)))
-	return len(ids) == 1 && ids[0] == r.o.Self
+	of := r.readers(v, bucket, v.Partition(metric.Series(bucket, key)))
+	return of.need == 1 && len(of.ids) == 1 && of.ids[0] == r.o.Self
 }
 
 func (s *series) Exists(ctx context.Context) (bool, error) {
@@ -166,6 +166,7 @@ func (r *Remote) words(ctx context.Context, info buckets.Info, key []byte, from 
 // tell tells of chunks in which copies differ, but for those that points are coming in for.
 func (r *Remote) tell(info buckets.Info, key []byte, answers []*answer, from int64, count int) {
 	live := r.live(info) * chunk.Slots
+	answers = slices.DeleteFunc(slices.Clone(answers), func(a *answer) bool { return a.hints })
 	if len(answers) < 2 || from >= live {
 		return
 	}

@@ -105,6 +105,18 @@ func (n *hintNames) name(id metric.SeriesID) (bucket uint64, key []byte, ok bool
 	return 0, nil, false
 }
 
+// keys returns the keys of the series of a bucket, as far as they are known.
+func (n *hintNames) keys(bucket uint64) (keys [][]byte) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	for _, h := range n.of {
+		if h.bucket == bucket && h.key != nil {
+			keys = append(keys, h.key)
+		}
+	}
+	return keys
+}
+
 // kept is what a hint brings, what it takes, and where it is.
 type kept struct {
 	change    replication.Change
@@ -278,3 +290,7 @@ func (j *journal) HintRows(series metric.SeriesID, from, past uint64) (rows []re
 	}
 	return rows
 }
+
+// HintKeys returns the keys of the series of a bucket that are kept for other nodes, in no particular order. They
+// are not to be changed.
+func (j *journal) HintKeys(bucket uint64) [][]byte { return j.hints.names.keys(bucket) }

@@ -22,16 +22,19 @@ type candidate struct {
 // comparisons are how far this node knows that others have what it has, and it what they have.
 type comparisons struct {
 	*Core
-	held    bool        // moves wait
-	classes []int       // n of buckets, 0 is that of the ring
-	fetches []fetch     // to this node
-	last    uint64      // number of the last pass
-	pairs   []candidate // by partition
-	at      int         // in pairs, where the next pass is looked for
-	moveAt  int         // the same for pairs that move
-	next    int64       // when pairs are looked for anew
-	due     int         // passes of pairs that do not move which may still start until then
-	budget  int         // rows that may still move in this tick
+	held    bool              // moves wait
+	classes []int             // n of buckets, 0 is that of the ring
+	fetches []fetch           // to this node
+	last    uint64            // number of the last pass
+	pairs   []candidate       // by partition
+	at      int               // in pairs, where the next pass is looked for
+	moveAt  int               // the same for pairs that move
+	soonAt  int               // the same for pairs that were not compared since the peer came up
+	met     map[ring.ID]int64 // when a peer came up
+	rest    int64             // until when no such pair is begun
+	next    int64             // when pairs are looked for anew
+	due     int               // passes of pairs that do not move which may still start until then
+	budget  int               // rows that may still move in this tick
 	passes  map[pair]*pass
 	running []*pass
 	fetched map[pair]bool     // since the ring changed, everything the peer had is here, on disk
@@ -41,7 +44,7 @@ type comparisons struct {
 }
 
 func newComparisons(c *Core) *comparisons {
-	n := &comparisons{Core: c, passes: make(map[pair]*pass), fetched: make(map[pair]bool), given: make(map[pair]bool),
+	n := &comparisons{Core: c, met: make(map[ring.ID]int64), passes: make(map[pair]*pass), fetched: make(map[pair]bool), given: make(map[pair]bool),
 		moved: make(map[pair]Progress), whole: make(map[pair]int64)}
 	n.findFetches()
 	return n
@@ -83,17 +86,38 @@ func (c *comparisons) tick() {
 	// Moves do not wait for CompareMS, and leave one place to the others; these leave all others to moves.
 	others := c.config.Comparisons
 	if !c.held {
-		c.startSome(&c.moveAt, true, max(c.config.Comparisons-1, 1), len(c.pairs))
+		c.startSome(&c.moveAt, true, max(c.config.Comparisons-1, 1), len(c.pairs), c.moves)
 		if slices.ContainsFunc(c.pairs, func(of candidate) bool { return c.moves(of) && c.up[of.peer] && !c.runs(of.pair) }) {
 			others = 1
 		}
 	}
-	c.due -= c.startSome(&c.at, false, others, c.due)
+	if c.now.Steady >= c.rest && !slices.ContainsFunc(c.running, func(p *pass) bool { return p.soon }) {
+		c.startSome(&c.soonAt, false, others, 1, c.soon)
+	}
+	c.due -= c.startSome(&c.at, false, others, c.due, func(candidate) bool { return true })
 }
 
-// startSome starts passes of pairs that move or not, each pair in its turn, while fewer of this kind than their
-// places are under way.
-func (c *comparisons) startSome(at *int, move bool, places, most int) (started int) {
+// came notes that a peer came up: it may lack what was written meanwhile, or have what is not here.
+func (c *comparisons) came(id ring.ID) {
+	c.met[id] = c.now.Steady
+	for of, p := range c.passes {
+		if of.peer == id && !p.move { // pages that were equal may differ by now
+			c.stop(p)
+			delete(c.passes, of)
+		}
+	}
+}
+
+// soon reports whether a pair does not wait for its turn: it was not compared since the peer came up. One of these
+// is under way at a time, and then none for as long as it took.
+func (c *comparisons) soon(of candidate) bool {
+	at, done := c.whole[of.pair]
+	return !done || at < c.met[of.peer]
+}
+
+// startSome starts passes of those pairs, that move or not, each in its turn, while fewer that do or do not than
+// their places are under way.
+func (c *comparisons) startSome(at *int, move bool, places, most int, those func(candidate) bool) (started int) {
 	for _, p := range c.running {
 		if p.move == move {
 			places--
@@ -106,7 +130,7 @@ func (c *comparisons) startSome(at *int, move bool, places, most int) (started i
 		}
 		of := c.pairs[*at%len(c.pairs)]
 		*at++
-		if c.moves(of) == move && !c.needless(of) && c.start(of) {
+		if c.moves(of) == move && those(of) && !c.needless(of) && c.start(of) {
 			started++
 		}
 	}

@@ -150,6 +150,7 @@ type Core struct {
 	asked   map[ring.ID]*learning // peers whose deletions are to be learned; nil: all are
 	compare *comparisons
 	relays  *relays
+	keeping *keeping
 	reads   map[uint64]*read
 	stats   Stats
 
@@ -180,6 +181,7 @@ func New(c Config, s Store, v *ring.View, t Time) *Core {
 		asked: make(map[ring.ID]*learning),
 		reads: make(map[uint64]*read)}
 	core.compare = newComparisons(core)
+	core.keeping = newKeeping(core)
 	core.relays = &relays{Core: core, deliver: make(map[uint64]*relay)}
 	core.coordinator = &coordinator{Core: core, batches: make(map[uint64]*batch)}
 	for _, d := range s.Deletions(-1) {
@@ -211,6 +213,12 @@ func (c *Core) Receive(t Time, from ring.ID, m Message) {
 		c.delivery(from, m)
 	case Delivered:
 		c.relays.delivered(from, m)
+	case Keeps:
+		c.keeping.hear(from, m)
+	case HeardKeeps:
+		c.keeping.heard(from, m)
+	case AskKeeps:
+		c.keeping.answer(from)
 	case Learn:
 		c.tellDeletions(from, m)
 	case Known:
@@ -254,13 +262,19 @@ func (c *Core) Ring(t Time, v *ring.View) {
 	c.now = t
 	c.view = v
 	c.compare.restart()
+	c.keeping.restart()
 	c.coordinator.plan()
+	c.restartReads()
 }
 
-// Peer says whether another node can be reached.
+// Peer says whether another node can be reached. A node whose connection was lost and is back is said to be up again.
 func (c *Core) Peer(t Time, id ring.ID, up bool) {
 	c.now = t
 	c.up[id] = up
+	c.keeping.peer(id, up)
+	if up {
+		c.compare.came(id)
+	}
 	c.coordinator.plan()
 }
 
@@ -268,6 +282,7 @@ func (c *Core) Peer(t Time, id ring.ID, up bool) {
 func (c *Core) Tick(t Time) {
 	c.now = t
 	c.askDeletions()
+	c.keeping.tick()
 	c.coordinator.resend()
 	c.relays.tick()
 	c.compare.tick()

@@ -114,6 +114,7 @@ func (c *relays) dropDelivered(r *relay) bool {
 	c.store.DropHint(r.hint.Number)
 	delete(c.deliver, r.hint.Number)
 	c.kept--
+	c.keeping.remove(r.hint.Partition)
 	c.stats.HintsDelivered++
 	return true
 }

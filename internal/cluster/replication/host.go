@@ -15,6 +15,9 @@ func (c *Core) Require(t Time, r, w, next int) {
 	c.coordinator.plan()
 }
 
+// Partitions returns how many there are.
+func (c *Core) Partitions() int { return c.view.Partitions() }
+
 // Ready reports whether this node knows the deletions of all peers that it reaches: only then it takes,
 // compares and serves points.
 func (c *Core) Ready() bool { return c.ready() }

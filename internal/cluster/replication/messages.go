@@ -119,6 +119,19 @@ type Deliver struct {
 // Delivered says that a hint is on the owner's disk.
 type Delivered struct{ ID HintID }
 
+// Keeps says in which partitions a node keeps hints. A later list of a node replaces an earlier one.
+type Keeps struct {
+	Node         ring.ID // the sender, or one that is down and has said so to the sender
+	Boot, Number uint64  // of the list: of two, the higher one is later
+	Partitions   []byte  // a bit for each, the lowest first; empty: none
+}
+
+// HeardKeeps answers Keeps of the sender.
+type HeardKeeps struct{ Boot, Number uint64 }
+
+// AskKeeps asks a node for what it keeps, and for what it has heard of nodes that are down.
+type AskKeeps struct{}
+
 // Learn asks for all deletions that a node knows of, page by page: first thing after a start.
 type Learn struct{ After metric.SeriesID }
 
@@ -245,6 +258,9 @@ func (Write) message()           {}
 func (Written) message()         {}
 func (Deliver) message()         {}
 func (Delivered) message()       {}
+func (Keeps) message()           {}
+func (HeardKeeps) message()      {}
+func (AskKeeps) message()        {}
 func (Learn) message()           {}
 func (Known) message()           {}
 func (Compare) message()         {}

@@ -39,7 +39,12 @@ func (c *Core) write(from ring.ID, m Write) {
 			return
 		}
 	}
-	c.whenSynced(at, func() { c.send(from, Written{Key: m.Key, Counts: counts}) })
+	answer := func() { c.send(from, Written{Key: m.Key, Counts: counts}) }
+	if m.For == c.config.Self {
+		c.whenSynced(at, answer)
+	} else {
+		c.whenSynced(at, func() { c.keeping.whenTold(answer) })
+	}
 }
 
 // standsIn reports whether this node may keep a hint: for an owner, and it is none itself.
@@ -84,6 +89,7 @@ func (c *Core) take(m Write, news []Deletion) (Counts, Position, error) {
 	at, err := c.store.KeepHint(m.Key, Hint{Number: c.hint, For: m.For, Change: m.Change})
 	if err == nil {
 		c.relays.kept++
+		c.keeping.add(m.Change.Partition)
 		c.stats.HintsKept++
 	}
 	return Counts{Accepted: len(m.Change.Rows)}, at, err

@@ -26,8 +26,9 @@ type pass struct {
 	giving        int             // chunks of give in the Fill that was asked
 
 	move     bool
-	before   int // windows before the page
-	behind   int // windows of this node behind the page
+	soon     bool // it did not wait for its turn
+	before   int  // windows before the page
+	behind   int  // windows of this node behind the page
 	progress Progress
 }
 
@@ -38,7 +39,7 @@ func (c *comparisons) start(of candidate) bool {
 		return false
 	}
 	if p == nil {
-		p = &pass{of: of.pair, move: c.moves(of), progress: c.begins(of)}
+		p = &pass{of: of.pair, move: c.moves(of), soon: !c.moves(of) && c.soon(of), progress: c.begins(of)}
 		p.progress.Started = c.now.Steady
 		c.passes[of.pair] = p
 	}
@@ -263,6 +264,9 @@ func (c *comparisons) finish(p *pass) {
 	c.stop(p)
 	delete(c.passes, p.of)
 	c.stats.Comparisons++
+	if p.soon {
+		c.rest = c.now.Steady + c.now.Steady - p.progress.Started
+	}
 	version := p.step.Version
 	c.whenSynced(c.noted, func() {
 		c.whole[p.of] = c.now.Steady

@@ -31,28 +31,63 @@ func (c *Core) resendReads() {
 			c.finishRead(n, r, false)
 			continue
 		}
-		for _, id := range c.readers(Share{Partition: r.fetch.Partition}) {
-			at, asked := r.sent[id]
-			if _, answered := r.answers[id]; !answered && (!asked || c.now.Steady >= at+c.config.Resend) {
-				r.sent[id] = c.now.Steady
-				r.fetch.Version = c.view.Version()
-				c.send(id, r.fetch)
-			}
-		}
+		c.askReaders(n, r)
 	}
 }
 
-// readers are the current owners that are up, and who stands in for the others.
-func (c *Core) readers(of Share) (ids []ring.ID) {
-	for _, t := range c.coordinator.targetsOf(of) {
-		if !t.Joining {
-			ids = append(ids, t.Node)
+// askReaders asks who keeps hints of the partition, and when all of these that are up have answered, the owners.
+func (c *Core) askReaders(request uint64, r *read) {
+	of := Share{Partition: r.fetch.Partition}
+	owners := c.readers(of)
+	holders := others(c.Holders(nil, of.Partition), owners)
+	open := false
+	ask := func(id ring.ID) {
+		at, asked := r.sent[id]
+		if _, answered := r.answers[id]; answered || !c.up[id] {
+			return
+		}
+		open = true
+		if !asked || c.now.Steady >= at+c.config.Resend {
+			r.sent[id] = c.now.Steady
+			r.fetch.Version = c.view.Version()
+			c.send(id, r.fetch)
 		}
 	}
-	return ids
+	for _, id := range holders {
+		ask(id)
+	}
+	if open {
+		return
+	}
+	for id := range r.answers { // it kept hints a moment ago: its answer is none of the R
+		if !slices.Contains(owners, id) && !slices.Contains(holders, id) {
+			holders = append(holders, id)
+		}
+	}
+	if _, copies := r.merge(); copies >= c.config.R+len(holders) {
+		c.finishRead(request, r, true)
+		return
+	}
+	for _, id := range owners {
+		ask(id)
+	}
 }
 
-// fetch answers with what is here, hints for others among it. No message asks for more than it may.
+// readers are the current owners. Who stands in for one that is down has no more than the hints since then.
+func (c *Core) readers(of Share) []ring.ID {
+	return c.view.Owners(nil, of.Partition, ring.Current, of.Copies)
+}
+
+// restartReads asks anew: under another ring others are owners.
+func (c *Core) restartReads() {
+	for _, r := range c.reads {
+		clear(r.sent)
+		clear(r.answers)
+	}
+	c.resendReads()
+}
+
+// fetch answers with what is here. No message asks for more than it may.
 func (c *Core) fetch(from ring.ID, m Fetch) {
 	answer := Fetched{Request: m.Request, Ready: c.ready() && m.Version == c.view.Version() && m.From <= m.Past && m.Past-m.From <= MaxRows}
 	if answer.Ready {
@@ -61,9 +96,12 @@ func (c *Core) fetch(from ring.ID, m Fetch) {
 	c.send(from, answer)
 }
 
-// read returns what this node has of a series, with the hints that it keeps for others.
+// read returns what this node has of a series as an owner, with the hints that it keeps for others.
 func (c *Core) read(m Fetch) (uint64, []Slot) {
-	incarnation, slots := c.store.Incarnation(m.Series), c.store.Read(m.Series, m.From, m.Past)
+	incarnation, slots := c.store.Incarnation(m.Series), make([]Slot, m.Past-m.From)
+	if slices.Contains(c.readers(Share{Partition: m.Partition}), c.config.Self) {
+		slots = c.store.Read(m.Series, m.From, m.Past)
+	}
 	for _, r := range c.store.HintRows(m.Series, m.From, m.Past) {
 		if r.Incarnation >= incarnation {
 			s := &slots[r.Slot-m.From]
@@ -75,13 +113,14 @@ func (c *Core) read(m Fetch) (uint64, []Slot) {
 
 func (c *Core) fetched(from ring.ID, m Fetched) {
 	r := c.reads[m.Request]
-	if r == nil || !m.Ready || !slices.Contains(c.readers(Share{Partition: r.fetch.Partition}), from) {
+	if r == nil || !m.Ready {
+		return
+	}
+	if _, asked := r.sent[from]; !asked {
 		return
 	}
 	r.answers[from] = m
-	if _, copies := r.merge(); copies >= c.config.R {
-		c.finishRead(m.Request, r, true)
-	}
+	c.askReaders(m.Request, r)
 }
 
 // merge lays the copies over each other by rule 1. Those of a lower incarnation were deleted. A slot that

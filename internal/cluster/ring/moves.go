@@ -9,20 +9,16 @@ type Move struct {
 	To        ID
 }
 
-// fewest is how many owners a partition may lose at once while a majority of those that stay still has every
-// write that a majority of all of them had.
-const fewest = 1
-
 // Moves returns what the changes under way still have to move, by partition.
 func (v *View) Moves() []Move {
 	return v.moves(0, func(_, _ []ID, owner bool) bool { return !owner })
 }
 
 // Fetches returns who must have what others have before the changes under way are complete: Moves, and where
-// many owners go at once also those that stay, since a write may be on none of these. n is that of buckets that
+// there will be fewer owners also those that stay, since a write may be on fewer of these than it had copies. n is that of buckets that
 // have one of their own, 0 that of the ring.
 func (v *View) Fetches(n int) []Move {
-	return v.moves(n, func(from, to []ID, owner bool) bool { return !owner || len(to)+fewest < len(from) })
+	return v.moves(n, func(from, to []ID, owner bool) bool { return !owner || len(to) < len(from) })
 }
 
 func (v *View) moves(n int, fetches func(from, to []ID, owner bool) bool) (moves []Move) {

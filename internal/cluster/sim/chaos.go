@@ -2,8 +2,12 @@ package sim
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/metric"
 )
 
 // Profile says which faults a run has.
@@ -39,7 +43,7 @@ type chaos struct {
 
 // Chaos runs a cluster through faults and load, heals it, and says what does not hold.
 func Chaos(seed uint64, p Profile) (*Cluster, error) {
-	c := chaos{New(Options{Seed: seed, Nodes: p.Nodes, Partitions: 4, N: p.N, W: p.W, R: 1, MaxHints: maxHints, Own: p.Own, Paging: p.Paging}), p}
+	c := chaos{New(Options{Seed: seed, Nodes: p.Nodes, Partitions: 4, N: p.N, W: p.W, R: max(p.N-p.W+1, 1), MaxHints: maxHints, Own: p.Own, Paging: p.Paging}), p}
 	return c.Cluster, c.run()
 }
 
@@ -58,6 +62,11 @@ func (c chaos) run() error {
 		c.Run(c.rng.Int64N(2 * stepMS))
 		if c.Members {
 			c.Finish()
+		}
+		if c.rng.IntN(8) == 0 {
+			if err := c.readBack(); err != nil {
+				return err
+			}
 		}
 		if wrong := c.copies(); len(wrong) > 0 {
 			return fmt.Errorf("%d points have too few copies: %s", len(wrong), wrong[0])
@@ -92,6 +101,68 @@ func (c chaos) load() {
 			Value: replication.Value{Word: word, Time: word ^ 0xff}})
 	}
 	c.Write(node, rows)
+}
+
+// readBack ends faults for a while, and reads what was acknowledged before, long before copies are equal.
+func (c chaos) readBack() error {
+	if slices.ContainsFunc(c.nodes, func(n *node) bool { return n.gone }) {
+		return nil // a lost disk may have had what W copies promise
+	}
+	before := c.options.Calm
+	defer func() { c.options.Calm = before }()
+	c.options.Calm = true
+	c.Heal()
+	for range 2 { // faults that were about to happen do
+		for i := range c.nodes {
+			c.Start(i)
+		}
+		c.Run(100)
+	}
+	if slices.ContainsFunc(c.nodes, func(n *node) bool { return n.core == nil }) {
+		return nil
+	}
+	asked := make(map[uint64]metric.SeriesID)
+	at := c.now
+	for range 2 * len(c.nodes) {
+		s, n := Series(c.rng.IntN(series/2)*2), c.nodes[c.rng.IntN(len(c.nodes))] // those of the n of the ring
+		if m, ok := n.view.Member(n.id); ok && m.State != ring.Removed {
+			asked[c.Read(n.number, s, 0, max(c.slots, 1))] = s
+		}
+	}
+	c.Run(timeout + 3*tick)
+	for _, request := range slices.Sorted(maps.Keys(asked)) {
+		if err := c.met(c.reads[request], asked[request], at); err != nil {
+			return fmt.Errorf("read %d by n%d: %w", request, c.journal[request-1].Node, err)
+		}
+	}
+	return nil
+}
+
+// met says which point of a series a read has not met that was acknowledged before.
+func (c chaos) met(r replication.Reply, s metric.SeriesID, before int64) error {
+	if full := slices.ContainsFunc(c.nodes, func(n *node) bool { return n.disk.full }); !r.Done && full {
+		return nil // a node whose disk is full cannot learn of deletions, and does not answer
+	}
+	if !r.Done {
+		return fmt.Errorf("%x: %d copies are not enough, and all nodes are up", s[:2], r.Copies)
+	}
+	for number, e := range c.journal {
+		if !e.Answered || !e.Reply.Done || e.Ended >= before {
+			continue
+		}
+		for _, row := range e.Rows {
+			if row.Series != s || r.Slots[row.Slot].Value.Compare(row.Value) >= 0 || c.deleted(s) {
+				continue
+			}
+			return fmt.Errorf("%x/%d is %x, batch %d was acknowledged with %x", s[:2], row.Slot, r.Slots[row.Slot].Value.Word, number+1, row.Value.Word)
+		}
+	}
+	return nil
+}
+
+// deleted reports whether somebody has asked for a deletion of a series.
+func (c *Cluster) deleted(s metric.SeriesID) bool {
+	return slices.ContainsFunc(c.journal, func(e *Entry) bool { return slices.Contains(e.Deletes, s) })
 }
 
 // fault lets something happen, or end.

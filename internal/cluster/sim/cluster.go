@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
 	"math/rand/v2"
@@ -31,6 +32,7 @@ type Options struct {
 type Paging struct {
 	replication.Limits
 	Comparisons, CompareRows, HintRows int
+	CompareMS                          int64
 }
 
 // The times of the protocol and of what it stands on, in ms.
@@ -204,7 +206,7 @@ func (c *Cluster) Start(i int) {
 	}
 	n.boot++
 	n.core = replication.New(replication.Config{Self: n.id, Boot: n.boot, W: c.options.W, R: c.options.R, MaxHints: c.options.MaxHints,
-		Timeout: timeout, Resend: resend, CompareMS: comparing, Bucket: c.numbers, Classes: c.classes,
+		Timeout: timeout, Resend: resend, CompareMS: cmp.Or(c.options.Paging.CompareMS, comparing), Bucket: c.numbers, Classes: c.classes,
 		Limits: c.options.Paging.Limits, Comparisons: c.options.Paging.Comparisons, CompareRows: c.options.Paging.CompareRows,
 		HintRows: c.options.Paging.HintRows}, n.disk, n.view, c.time(n))
 	n.sees = make(map[int]bool)
@@ -282,22 +284,31 @@ func (n *node) require(c *Cluster) {
 	if w == 0 {
 		w, next = majority(n.view, ring.Current, ring.Active, ring.Leaving), majority(n.view, ring.Future, ring.Active, ring.Joining)
 	}
+	r := c.options.R
+	if c.options.W == 0 { // the fewest that meet every write, with those that are gone
+		r = max(1, (copiesOf(n.view, ring.Current, ring.Active, ring.Leaving, ring.Removed)+1)/2)
+	}
 	c.leastW, c.leastN = min(c.leastW, w), min(c.leastN, n.view.Copies(ring.Current))
 	if c.options.W == 0 {
 		c.w = c.leastW
 	}
-	n.core.Require(c.time(n), c.options.R, w, next)
+	n.core.Require(c.time(n), r, w, next)
 }
 
 // majority is that of the copies that members in some states can have.
 func majority(v *ring.View, role ring.Role, states ...ring.State) int {
+	return copiesOf(v, role, states...)/2 + 1
+}
+
+// copiesOf returns how many copies members in some states can have.
+func copiesOf(v *ring.View, role ring.Role, states ...ring.State) int {
 	can := 0
 	for _, m := range v.Members() {
 		if slices.Contains(states, m.State) {
 			can++
 		}
 	}
-	return max(1, min(v.Copies(role), can)/2+1)
+	return max(1, min(v.Copies(role), can))
 }
 
 // drain carries out what a node asks for.

@@ -1,0 +1,228 @@
+package replication
+
+import (
+	"slices"
+
+	"dalmatiner/internal/cluster/ring"
+)
+
+// keeping is which nodes keep hints, by partition. A copy that was acknowledged and is a hint is on no disk of an
+// owner yet, so reads need who keeps it besides (Holders). The first hint of a partition is acknowledged
+// only when all who are up have heard of it.
+type keeping struct {
+	*Core
+	count  map[int]int // hints of this node, by partition
+	number uint64      // of the list of this node: grows when a partition comes or goes
+	told   map[ring.ID]telling
+	waits  []onTold // by number
+	others map[ring.ID]kept
+	turn   uint64 // grows when Holders may return something else
+}
+
+// telling is how far a peer has heard of the list of this node.
+type telling struct {
+	heard uint64 // number of the list; 0: none since the peer came up
+	sent  int64  // when it was sent last
+}
+
+// onTold is what happens once all who are up have heard of a list.
+type onTold struct {
+	number uint64
+	do     func()
+}
+
+// kept is what a node has said of its hints.
+type kept struct {
+	boot, number uint64
+	partitions   []byte // a bit for each
+	fresh        bool   // it has said so itself, since it came up
+}
+
+func newKeeping(c *Core) *keeping {
+	k := &keeping{Core: c, count: make(map[int]int), number: 1, told: make(map[ring.ID]telling), others: make(map[ring.ID]kept)}
+	for _, h := range c.store.Hints() {
+		k.count[h.Partition]++
+	}
+	return k
+}
+
+// add counts a hint of this node.
+func (k *keeping) add(partition int) {
+	if k.count[partition]++; k.count[partition] == 1 {
+		k.change()
+		k.tell()
+	}
+}
+
+// remove takes a hint that is delivered out of the count. Nobody has to know at once.
+func (k *keeping) remove(partition int) {
+	if k.count[partition]--; k.count[partition] == 0 {
+		delete(k.count, partition)
+		k.change()
+	}
+}
+
+func (k *keeping) change() {
+	k.number++
+	k.turn++
+}
+
+// list returns what this node says.
+func (k *keeping) list() Keeps {
+	m := Keeps{Node: k.config.Self, Boot: k.config.Boot, Number: k.number}
+	if len(k.count) > 0 {
+		m.Partitions = make([]byte, (k.view.Partitions()+7)/8)
+		for p := range k.count {
+			m.Partitions[p/8] |= 1 << (p % 8)
+		}
+	}
+	return m
+}
+
+// peers are the members beside this one that are up.
+func (k *keeping) peers() (list []ring.ID) {
+	for _, m := range k.view.Members() {
+		if m.ID != k.config.Self && m.State != ring.Removed && k.up[m.ID] {
+			list = append(list, m.ID)
+		}
+	}
+	return list
+}
+
+// tell sends the list to all who have not heard it.
+func (k *keeping) tell() {
+	m := k.list()
+	for _, id := range k.peers() {
+		if t := k.told[id]; t.heard < k.number {
+			k.told[id] = telling{t.heard, k.now.Steady}
+			k.send(id, m)
+		}
+	}
+}
+
+// tick tells those again who have not answered, and asks those who have said nothing.
+func (k *keeping) tick() {
+	for _, id := range k.peers() {
+		t := k.told[id]
+		due := k.now.Steady >= t.sent+k.config.Resend
+		if due && t.heard < k.number {
+			k.send(id, k.list())
+		}
+		if due && !k.others[id].fresh {
+			k.send(id, AskKeeps{})
+		}
+		if due {
+			k.told[id] = telling{t.heard, k.now.Steady}
+		}
+	}
+	k.settle()
+}
+
+// peer notes that a node came up or is gone. What it heard before may be lost with its process.
+func (k *keeping) peer(id ring.ID, up bool) {
+	delete(k.told, id)
+	if of, ok := k.others[id]; ok {
+		of.fresh = false
+		k.others[id] = of
+	}
+	k.turn++
+	if up {
+		k.tell()
+	}
+	k.settle()
+}
+
+// whenTold does something once all who are up have heard of the list as it is now.
+func (k *keeping) whenTold(do func()) {
+	k.waits = append(k.waits, onTold{k.number, do})
+	k.settle()
+}
+
+// settle does what nobody has to hear any more.
+func (k *keeping) settle() {
+	if len(k.waits) == 0 {
+		return
+	}
+	least := k.number
+	for _, id := range k.peers() {
+		least = min(least, k.told[id].heard)
+	}
+	for len(k.waits) > 0 && k.waits[0].number <= least {
+		do := k.waits[0].do
+		k.waits = k.waits[1:]
+		do()
+	}
+}
+
+// hear takes what a node says of its own hints, or of those of one that it does not reach.
+func (k *keeping) hear(from ring.ID, m Keeps) {
+	of, known := k.others[m.Node]
+	if m.Node == k.config.Self || known && (m.Boot < of.boot || m.Boot == of.boot && m.Number < of.number) {
+		return
+	}
+	if _, member := k.view.Member(m.Node); !member || len(m.Partitions) != 0 && len(m.Partitions) != (k.view.Partitions()+7)/8 {
+		return
+	}
+	k.others[m.Node] = kept{m.Boot, m.Number, m.Partitions, of.fresh || m.Node == from && k.up[from]}
+	k.turn++
+	if m.Node == from {
+		k.send(from, HeardKeeps{Boot: m.Boot, Number: m.Number})
+	}
+}
+
+// heard notes that a peer knows of the list of this node.
+func (k *keeping) heard(from ring.ID, m HeardKeeps) {
+	if t := k.told[from]; m.Boot == k.config.Boot && m.Number > t.heard && m.Number <= k.number {
+		k.told[from] = telling{m.Number, t.sent}
+		k.settle()
+	}
+}
+
+// answer tells a peer what this node keeps, and what it has heard of those that are down.
+func (k *keeping) answer(to ring.ID) {
+	k.send(to, k.list())
+	for _, m := range k.view.Members() {
+		if of, ok := k.others[m.ID]; ok && !k.up[m.ID] && m.ID != to {
+			k.send(to, Keeps{Node: m.ID, Boot: of.boot, Number: of.number, Partitions: of.partitions})
+		}
+	}
+}
+
+// restart lets what nobody needs under another ring go.
+func (k *keeping) restart() {
+	for id := range k.others {
+		if _, member := k.view.Member(id); !member {
+			delete(k.others, id)
+		}
+	}
+	k.turn++
+	k.settle()
+}
+
+// Holders appends to dst the members that may keep hints of a partition, whoever they are for, this node among
+// them: those who said so last, be they up or not, and those who are up and have said nothing yet.
+// A read that wants to meet every acknowledged point hears so many more nodes than R, these before any owner:
+// hints that are delivered in between are then at the owners.
+func (c *Core) Holders(dst []ring.ID, partition int) []ring.ID {
+	k := c.keeping
+	for _, m := range c.view.Members() {
+		switch of, known := k.others[m.ID]; {
+		case m.State == ring.Removed:
+		case m.ID == c.config.Self:
+			if k.count[partition] > 0 {
+				dst = append(dst, m.ID)
+			}
+		case c.up[m.ID] && !of.fresh, known && len(of.partitions) > 0 && of.partitions[partition/8]>>(partition%8)&1 != 0:
+			dst = append(dst, m.ID)
+		}
+	}
+	return dst
+}
+
+// HoldersTurn grows when Holders may return something else.
+func (c *Core) HoldersTurn() uint64 { return c.keeping.turn }
+
+// others returns those of a list that are not in another one.
+func others(list, besides []ring.ID) []ring.ID {
+	return slices.DeleteFunc(list, func(id ring.ID) bool { return slices.Contains(besides, id) })
+}

@@ -1,0 +1,24 @@
+package sim
+
+import "testing"
+
+// A node that comes back is compared with the others at once, partition after partition: nobody could stand in for
+// it, so there are no hints, and the turn of a partition may be long in coming.
+func TestAnOwnerThatIsBackIsComparedSoon(t *testing.T) {
+	c := New(Options{Seed: 1, Nodes: 3, Partitions: 16, N: 3, W: 2, R: 2, Calm: true, Paging: Paging{CompareMS: 3_600_000}})
+	c.Run(5000)
+	c.Crash(1)
+	for i := range 64 {
+		answered(t, c, c.Write(0, point(Series(i), 1, uint64(i+1))), true)
+	}
+	if c.unequal() == nil {
+		t.Fatal("the copies are equal, the test shows nothing")
+	}
+	c.Start(1)
+	until(t, c, "the copies are equal", func() bool { return c.unequal() == nil })
+	compared := c.nodes[0].core.Stats().Comparisons
+	c.Run(10_000)
+	if again := c.nodes[0].core.Stats().Comparisons; again > compared+32 {
+		t.Errorf("%d comparisons without a turn", again-compared)
+	}
+}
