@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
@@ -46,11 +47,12 @@ type model struct {
 	young        map[uint64]int  // hints that may be lost: op
 	number       uint64
 	at           replication.Position
+	copied       map[cell]time.Time // slots that a copy filled, and no write has named since
 }
 
 func newModel(t fataler, n *node) *model {
 	m := &model{node: n, cells: make(map[cell][]lived), incarnations: make(map[metric.SeriesID][]lived), keys: make(map[replication.Key]int),
-		counts: make(map[replication.Key]replication.Counts), hints: make(map[uint64]replication.Change), dropped: make(map[uint64]bool), young: make(map[uint64]int),
+		counts: make(map[replication.Key]replication.Counts), hints: make(map[uint64]replication.Change), dropped: make(map[uint64]bool), young: make(map[uint64]int), copied: make(map[cell]time.Time),
 		slots: []uint64{today, today + 1, today - 1, today - 719, today - 720, today - 86_400, today - 300*86_400}}
 	m.infos = []buckets.Info{n.bucket(t, "plain", false), n.bucket(t, "pairs", true)}
 	m.name()
@@ -95,8 +97,8 @@ func (m *model) rows(t *rapid.T) (rows []replication.Row) {
 	return rows
 }
 
-// apply does to the model what a change does.
-func (m *model) apply(c replication.Change, larger bool) (counts replication.Counts) {
+// apply does to the model what a change does that comes first hand, or as a copy.
+func (m *model) apply(c replication.Change, copies, larger bool) (counts replication.Counts) {
 	m.op++
 	for _, d := range c.Deletions {
 		if d.Incarnation <= m.incarnation(d.Series) {
@@ -106,16 +108,24 @@ func (m *model) apply(c replication.Change, larger bool) (counts replication.Cou
 		for c := range m.cells {
 			if c.id == d.Series {
 				m.cells[c] = append(m.cells[c], lived{m.op, replication.Value{}})
+				delete(m.copied, c)
 			}
 		}
 	}
 	for _, r := range c.Rows {
 		at := cell{r.Series, r.Slot}
 		held := m.now(at)
-		switch held {
-		case replication.Value{}:
+		came, copied := m.copied[at]
+		switch {
+		case held == replication.Value{}:
 			counts.Accepted++
-		case r.Value:
+			if copies {
+				m.copied[at] = m.time()
+			}
+		case held == r.Value && !copies && copied && m.time().Sub(came) < 10*time.Second:
+			counts.Accepted++
+			delete(m.copied, at)
+		case held == r.Value:
 			counts.Duplicate++
 		default:
 			counts.Conflicting++
@@ -131,7 +141,7 @@ func (m *model) write(t *rapid.T) {
 	m.number++
 	k := key(m.number, rapid.IntRange(0, partitions-1).Draw(t, "partition"))
 	c := replication.Change{Partition: k.Partition, Rows: m.rows(t)}
-	want := m.apply(c, m.copies > 1)
+	want := m.apply(c, false, m.copies > 1)
 	got, at, err := m.Write(k, c)
 	if err != nil || got != want {
 		t.Fatalf("%+v, want %+v: %v", got, want, err)
@@ -141,7 +151,7 @@ func (m *model) write(t *rapid.T) {
 
 func (m *model) merge(t *rapid.T) {
 	c := replication.Change{Rows: m.rows(t)}
-	m.apply(c, true)
+	m.apply(c, true, true)
 	at, err := m.Merge(c)
 	if err != nil || at < m.at {
 		t.Fatalf("%d behind %d: %v", at, m.at, err)
@@ -157,7 +167,7 @@ func (m *model) remove(t *rapid.T) {
 		raise += uint64(m.time().UnixNano())
 	}
 	c := replication.Change{Deletions: []replication.Deletion{{Series: id, Incarnation: m.incarnation(id) + raise}}}
-	m.apply(c, true)
+	m.apply(c, true, true)
 	at, err := m.Merge(c)
 	if err != nil {
 		t.Fatalf("%v", err)
@@ -207,6 +217,7 @@ func (m *model) drop(t *rapid.T) {
 	n := rapid.IntRange(0, partitions-1).Draw(t, "dropped")
 	m.op++
 	m.Drop(replication.Share{Partition: n})
+	clear(m.copied)
 	for c := range m.cells {
 		if partitionOf(c.id) == n {
 			m.cells[c] = append(m.cells[c], lived{m.op, replication.Value{}})
@@ -215,6 +226,11 @@ func (m *model) drop(t *rapid.T) {
 	if slices.Contains(m.Holds(), replication.Share{Partition: n}) {
 		t.Fatalf("partition %d is held", n)
 	}
+}
+
+// later lets some seconds pass.
+func (m *model) later(t *rapid.T) {
+	m.node.now.Add(rapid.SampledFrom([]int64{4, 11}).Draw(t, "seconds"))
 }
 
 // sync waits until all is on disk.
@@ -247,6 +263,7 @@ func (m *model) fail(t *rapid.T) {
 	m.node.start(t)
 	m.name()
 	m.at = 0
+	clear(m.copied)
 	for k, op := range m.keys {
 		switch counts, at, ok := m.Seen(k); {
 		case ok && (counts != m.counts[k] || at != 0):
@@ -409,7 +426,7 @@ func TestReplicaIsTheModel(t *testing.T) {
 		m := newModel(t, n)
 		n.slack = 4 << 10
 		steps := []func(*rapid.T){m.write, m.write, m.write, m.merge, m.merge, m.hint, m.deliver, m.settle, m.check, func(t *rapid.T) { m.sync(t) }, m.flush, m.fail,
-			m.remove, m.drop}
+			m.remove, m.drop, m.later}
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			rapid.SampledFrom(steps).Draw(t, "step")(t)
 		}

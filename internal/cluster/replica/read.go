@@ -173,6 +173,7 @@ func (r *Replica) Holds() (list []replication.Share) {
 
 // Drop gives the points of a share up. What cannot be dropped stays, and is still held.
 func (r *Replica) Drop(share replication.Share) {
+	r.copied.clear()
 	r.index.refresh()
 	sh := r.index.share(share)
 	of := make(map[*bucket][]metric.SeriesID)

@@ -95,6 +95,7 @@ type Replica struct {
 	index   index
 	streams map[uint64]*stream // by bucket
 	writing writing
+	copied  copied
 
 	batch       uint64            // number of the last batch that this node coordinates
 	coordinated map[uint64]uint64 // buckets of batches; those without points are not here

@@ -21,6 +21,7 @@ type writing struct {
 	token  coordinator.Token
 	counts replication.Counts
 	left   Stats // what is left out of it
+	copies bool  // the rows are copies of other nodes, not first hand
 	larger bool  // of two values the larger one stays, else the last
 	absent error // the store lacks buckets of some rows, which are not taken
 	held   []heldRow
@@ -40,7 +41,7 @@ type heldRow struct {
 // error wraps replication.ErrFull where there is no room; then some of the rows may be stored, and
 // none is counted.
 func (r *Replica) Write(key replication.Key, c replication.Change) (replication.Counts, replication.Position, error) {
-	err := r.change(&c, cmp.Or(c.Copies, r.o.Copies()) > 1)
+	err := r.change(&c, false, cmp.Or(c.Copies, r.o.Copies()) > 1)
 	if err = errors.Join(err, r.writing.absent); err != nil {
 		return replication.Counts{}, 0, err
 	}
@@ -55,7 +56,8 @@ func (r *Replica) Write(key replication.Key, c replication.Change) (replication.
 // Merge stores copies from other nodes: see replication.Store. Errors are those of Write. Where one wraps
 // replication.ErrAbsent, the rows of all buckets that are here are stored.
 func (r *Replica) Merge(c replication.Change) (replication.Position, error) {
-	if err := r.change(&c, true); err != nil {
+	if err := r.change(&c, true, true); err != nil {
+		r.copied.clear() // some of it may not be stored
 		return 0, err
 	}
 	r.mu.Lock()
@@ -76,9 +78,9 @@ func (r *Replica) leftOut() {
 }
 
 // change stores a change: deletions first, since rows are of the life behind them.
-func (r *Replica) change(c *replication.Change, larger bool) error {
+func (r *Replica) change(c *replication.Change, copies, larger bool) error {
 	w := &r.writing
-	*w = writing{larger: larger, held: w.held[:0], slots: w.slots, used: w.used[:0]}
+	*w = writing{copies: copies, larger: larger, held: w.held[:0], slots: w.slots, used: w.used[:0]}
 	if err := r.checkRoom(); err != nil {
 		return err
 	}
@@ -182,6 +184,9 @@ func (r *Replica) row(row *replication.Row, order int) error {
 		return nil
 	}
 	w.counts.Accepted++
+	if w.copies {
+		r.copied.add(r.placeOf(s, slot), r.o.Now())
+	}
 	return r.put(s, slot, value)
 }
 
@@ -267,7 +272,11 @@ func (r *Replica) overwriteSome(rows []heldRow) error {
 			case replication.Value{}:
 				w.counts.Accepted++
 			case value:
-				w.counts.Duplicate++
+				if !w.copies && r.copied.take(r.placeOf(s, rows[0].slot), r.o.Now()) {
+					w.counts.Accepted++ // it is received first by now
+				} else {
+					w.counts.Duplicate++
+				}
 			default:
 				w.counts.Conflicting++
 			}
@@ -275,6 +284,9 @@ func (r *Replica) overwriteSome(rows []heldRow) error {
 				held = value
 			}
 			same++
+		}
+		if w.copies && before == (replication.Value{}) {
+			r.copied.add(r.placeOf(s, rows[0].slot), r.o.Now())
 		}
 		if held != before {
 			if err := r.put(s, rows[0].slot, held); err != nil {
@@ -284,4 +296,8 @@ func (r *Replica) overwriteSome(rows []heldRow) error {
 		rows = rows[same:]
 	}
 	return nil
+}
+
+func (r *Replica) placeOf(s *series, slot int64) uint64 {
+	return placeOf(s.id, r.Incarnation(s.id), slot)
 }
