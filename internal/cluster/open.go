@@ -31,6 +31,7 @@ const (
 	maxNames   = 64 << 20 // bytes, unless they are in use
 	rowsPart   = 16       // of memory.limit for rows that wait for their copies
 	maxHeld    = 256 << 20
+	maxFound   = 64      // differences that reads have met in a tick; of more, those that are met again
 	maxHints   = 1 << 20 // in number; their bytes are bounded by Options.MaxHints
 
 	callsServed, callsOfOne, callsWaiting = 16, 8, 256
@@ -114,7 +115,8 @@ func (c *Cluster) openData(start time.Time) error {
 		return err
 	}
 	c.runtime = runtime{data: copies, self: c.id, pace: o.Pace, start: start, now: o.Now, fatal: o.OnFatal,
-		send: func(to ring.ID, m replication.Message) { c.wires.send(to, m) }, reply: c.commits.answered, toSync: make(chan struct{}, 1)}
+		send: func(to ring.ID, m replication.Message) { c.wires.send(to, m) }, reply: c.commits.answered,
+		toSync: make(chan struct{}, 1), found: make(chan difference, maxFound)}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	view := c.View()
 	r, w, next := c.count(view)
@@ -147,7 +149,7 @@ func (c *Cluster) openWires() (err error) {
 			return ask(ctx, c, serviceReads, to, request, part)
 		},
 		Local: o.Local, Private: private, Store: o.Store, Incarnation: o.Store.Incarnation, Hints: c.hints, HintKeys: c.data.HintKeys, Holders: c.mayKeep,
-		Differs: func(metric.SeriesID, int64, int64) {}, // comparisons find it in their turn
+		Differs: c.differ, Delay: o.Pace.Repair,
 	})
 	if err != nil {
 		return err

@@ -79,6 +79,7 @@ type Pace struct {
 	Timeout   time.Duration // of a batch and a read
 	Resend    time.Duration // what was not answered is sent again after this
 	Compare   time.Duration // between comparisons with other copies
+	Repair    time.Duration // points are at least so old where a read that meets another in a copy has it repaired
 	Heartbeat time.Duration // of gossip
 	Silence   time.Duration // without a sign of life a node is down after this
 	Redial    time.Duration // the first wait after a connection that failed
@@ -87,7 +88,7 @@ type Pace struct {
 
 // DefaultPace is for networks of machines.
 func DefaultPace() Pace {
-	return Pace{Tick: 100 * time.Millisecond, Timeout: 10 * time.Second, Resend: time.Second, Compare: 10 * time.Second,
+	return Pace{Tick: 100 * time.Millisecond, Timeout: 10 * time.Second, Resend: time.Second, Compare: 10 * time.Second, Repair: 15 * time.Second,
 		Heartbeat: time.Second, Silence: 5 * time.Second, Redial: 200 * time.Millisecond, Patience: 5 * time.Second}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/metric"
 )
 
 // data are the copies that this node has: a *replica.Replica.
@@ -41,7 +42,8 @@ type runtime struct {
 	// closed: inputs come too late.
 	closed bool
 
-	toSync chan struct{} // holds one while something waits for the log
+	found  chan difference // that reads have met
+	toSync chan struct{}   // holds one while something waits for the log
 	ctx    context.Context
 	stop   context.CancelFunc
 	done   sync.WaitGroup
@@ -124,7 +126,10 @@ func (r *runtime) run(ready <-chan struct{}) {
 		tick := time.NewTicker(r.pace.Tick)
 		defer tick.Stop()
 		for {
-			r.input(func(t replication.Time, core *replication.Core) { core.Tick(t) })
+			r.input(func(t replication.Time, core *replication.Core) {
+				r.tellDifferences(t)
+				core.Tick(t)
+			})
 			select {
 			case <-tick.C:
 			case <-r.ctx.Done():
@@ -132,6 +137,32 @@ func (r *runtime) run(ready <-chan struct{}) {
 			}
 		}
 	})
+}
+
+// difference is a series, n of whose bucket is copies, of which the copies differ.
+type difference struct {
+	id     metric.SeriesID
+	copies int
+}
+
+// differ notes what a read has met. A read does not wait for the protocol.
+func (c *Cluster) differ(bucket uint64, id metric.SeriesID, _, _ int64) {
+	select {
+	case c.found <- difference{id, c.buckets.copies(bucket)}:
+	default:
+	}
+}
+
+// tellDifferences tells the protocol what reads have met.
+func (r *runtime) tellDifferences(t replication.Time) {
+	for {
+		select {
+		case d := <-r.found:
+			r.core.Differs(t, d.id, d.copies)
+		default:
+			return
+		}
+	}
 }
 
 // syncLog tells the protocol what is on disk. While it waits for the disk more is written: one sync

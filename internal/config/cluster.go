@@ -32,6 +32,7 @@ type Cluster struct {
 	HintsMax  int64         // cluster.hints_max, bytes
 	Heartbeat time.Duration // cluster.heartbeat
 	Timeout   time.Duration // cluster.timeout
+	Repair    time.Duration // read_repair.delay
 }
 
 // Secret is a text that is never printed.

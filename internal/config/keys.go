@@ -217,6 +217,8 @@ var clusterKeys = []key{
 		func(c *Config) *time.Duration { return &c.Cluster.Heartbeat }).inCluster(),
 	durationKey("cluster.timeout", "5s", 20*time.Millisecond, time.Hour, "a node without a sign of life for this long is down",
 		func(c *Config) *time.Duration { return &c.Cluster.Timeout }).inCluster(),
+	durationKey("read_repair.delay", "15s", time.Second, 24*time.Hour, "where a read meets copies that differ in points older than this, they are compared soon",
+		func(c *Config) *time.Duration { return &c.Cluster.Repair }).inCluster(),
 }
 
 // replaced names the keys of the original, and of its frontend, that do

@@ -60,7 +60,7 @@ func (n *node) openCluster() (*clusterPart, error) {
 		Partitions: c.RingSize, Copies: c.FirstCopies(), Quorums: c.Quorums, MaxHints: c.HintsMax, MinFree: n.cfg.MinFree,
 		Values: members.Values(), Pace: cluster.DefaultPace(),
 	}
-	o.Pace.Heartbeat, o.Pace.Silence = c.Heartbeat, c.Timeout
+	o.Pace.Heartbeat, o.Pace.Silence, o.Pace.Repair = c.Heartbeat, c.Timeout, c.Repair
 	if c.Advertise != "" {
 		o.Advertise = []string{c.Advertise}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
@@ -14,10 +13,6 @@ import (
 )
 
 const (
-	// inFlight is how old points are at most when all copies have them, as a guess: the digests of younger
-	// chunks stand apart.
-	inFlight = 15 * time.Second
-
 	maxSlots = 512 << 10        // of a copy of all series that are asked for together
 	maxPiece = 32 * chunk.Slots // of one series
 	maxRead  = 120 * chunk.Slots

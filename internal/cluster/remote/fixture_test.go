@@ -116,7 +116,7 @@ func (n *node) open() {
 		Now: func() time.Time { return n.w.now }, Ready: func() bool { n.mu.Lock(); defer n.mu.Unlock(); return !n.notYet },
 		Ask: n.ask, Local: local{n}, Store: n.store, Incarnation: n.incarnation, Hints: n.hintRows, Holders: n.w.holders,
 		HintKeys: func(uint64) [][]byte { n.mu.Lock(); defer n.mu.Unlock(); return n.keys },
-		Differs: func(id metric.SeriesID, from, past int64) {
+		Differs: func(_ uint64, id metric.SeriesID, from, past int64) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.differs[id] = [2]int64{from, past}

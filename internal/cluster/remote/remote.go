@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -46,8 +47,12 @@ type Options struct {
 	Hints func(id metric.SeriesID, from, past uint64) []replication.Row
 	// HintKeys returns the keys of the series of a bucket that this node keeps something of for others.
 	HintKeys func(bucket uint64) [][]byte
-	// Differs is told of chunks [from, past) in which the copies of a series differ. It returns at once.
-	Differs func(id metric.SeriesID, from, past int64)
+	// Differs is told of chunks [from, past), older than Delay, in which the copies of a series of a bucket differ. It
+	// returns at once.
+	Differs func(bucket uint64, id metric.SeriesID, from, past int64)
+	// Delay is how old points are at most when all copies have them, as a guess: the digests of younger chunks stand
+	// apart. 0 is 15 s.
+	Delay time.Duration
 }
 
 // Remote reads from all nodes. Its methods may be called concurrently.
@@ -62,6 +67,7 @@ func New(o Options) (*Remote, error) {
 		o.Incarnation == nil || o.Hints == nil || o.HintKeys == nil || o.Holders == nil || o.Differs == nil {
 		return nil, errors.New("reads of a cluster need a ring, a store and a way to ask")
 	}
+	o.Delay = cmp.Or(o.Delay, 15*time.Second)
 	if o.Copies == nil {
 		o.Copies = func(uint64) int { return 0 }
 	}

@@ -182,13 +182,13 @@ func (r *Remote) tell(info buckets.Info, key []byte, answers []*answer, from int
 		if info.HPTS {
 			id = id.Value()
 		}
-		r.o.Differs(id, first, past)
+		r.o.Differs(info.ID, id, first, past)
 	}
 }
 
 // live returns the first chunk that points are probably coming in for.
 func (r *Remote) live(info buckets.Info) int64 {
-	return (r.o.Now().UnixMilli() - inFlight.Milliseconds()) / info.Resolution / chunk.Slots
+	return (r.o.Now().UnixMilli() - r.o.Delay.Milliseconds()) / info.Resolution / chunk.Slots
 }
 
 // Extent is store.Store.Extent over all copies that a read needs.

@@ -32,6 +32,7 @@ type comparisons struct {
 	soonAt  int               // the same for pairs that were not compared since the peer came up
 	met     map[ring.ID]int64 // when a peer came up
 	rest    int64             // until when no such pair is begun
+	wanted  map[Share]int64   // when a read has met copies that differ
 	next    int64             // when pairs are looked for anew
 	due     int               // passes of pairs that do not move which may still start until then
 	budget  int               // rows that may still move in this tick
@@ -44,7 +45,7 @@ type comparisons struct {
 }
 
 func newComparisons(c *Core) *comparisons {
-	n := &comparisons{Core: c, met: make(map[ring.ID]int64), passes: make(map[pair]*pass), fetched: make(map[pair]bool), given: make(map[pair]bool),
+	n := &comparisons{Core: c, met: make(map[ring.ID]int64), wanted: make(map[Share]int64), passes: make(map[pair]*pass), fetched: make(map[pair]bool), given: make(map[pair]bool),
 		moved: make(map[pair]Progress), whole: make(map[pair]int64)}
 	n.findFetches()
 	return n
@@ -56,6 +57,7 @@ func (c *comparisons) restart() {
 	clear(c.fetched)
 	clear(c.given)
 	clear(c.moved)
+	clear(c.wanted)
 	c.running, c.pairs, c.next = nil, nil, 0
 	c.findFetches()
 	maps.DeleteFunc(c.whole, func(of pair, _ int64) bool {
@@ -108,11 +110,19 @@ func (c *comparisons) came(id ring.ID) {
 	}
 }
 
-// soon reports whether a pair does not wait for its turn: it was not compared since the peer came up. One of these
-// is under way at a time, and then none for as long as it took.
+// differs notes that a read has met copies of a share that differ. What cannot be made equal is not tried all the time.
+func (c *comparisons) differs(of Share) {
+	if at, ok := c.wanted[of]; !ok || c.now.Steady >= at+c.config.CompareMS {
+		c.wanted[of] = c.now.Steady
+	}
+}
+
+// soon reports whether a pair does not wait for its turn: it was not compared since the peer came up, or since a
+// read has met a difference. One of these is under way at a time, and then none for as long as it took.
 func (c *comparisons) soon(of candidate) bool {
 	at, done := c.whole[of.pair]
-	return !done || at < c.met[of.peer]
+	wanted, is := c.wanted[of.Share]
+	return !done || at < c.met[of.peer] || is && at < wanted
 }
 
 // startSome starts passes of those pairs, that move or not, each in its turn, while fewer that do or do not than

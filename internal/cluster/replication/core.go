@@ -240,9 +240,9 @@ func (c *Core) Receive(t Time, from ring.ID, m Message) {
 	case Filled:
 		c.compare.filled(from, m)
 	case Fetch:
-		c.fetch(from, m)
+		reading{c}.fetch(from, m)
 	case Fetched:
-		c.fetched(from, m)
+		reading{c}.fetched(from, m)
 	}
 }
 
@@ -264,7 +264,7 @@ func (c *Core) Ring(t Time, v *ring.View) {
 	c.compare.restart()
 	c.keeping.restart()
 	c.coordinator.plan()
-	c.restartReads()
+	reading{c}.restart()
 }
 
 // Peer says whether another node can be reached. A node whose connection was lost and is back is said to be up again.
@@ -286,7 +286,7 @@ func (c *Core) Tick(t Time) {
 	c.coordinator.resend()
 	c.relays.tick()
 	c.compare.tick()
-	c.resendReads()
+	reading{c}.resend()
 }
 
 // send sends to another node, or to this one.

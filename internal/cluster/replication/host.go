@@ -1,5 +1,7 @@
 package replication
 
+import "dalmatiner/internal/metric"
+
 // Noted returns up to which position somebody waits for the log: it is to be synced, and Synced to be
 // called with it.
 func (c *Core) Noted() Position { return c.noted }
@@ -17,6 +19,13 @@ func (c *Core) Require(t Time, r, w, next int) {
 
 // Partitions returns how many there are.
 func (c *Core) Partitions() int { return c.view.Partitions() }
+
+// Differs says that a read has met copies of a series that differ, n of whose bucket is copies. Where this node is
+// an owner, the share is compared soon.
+func (c *Core) Differs(t Time, series metric.SeriesID, copies int) {
+	c.now = t
+	c.compare.differs(Share{c.view.Partition(series), copies})
+}
 
 // Ready reports whether this node knows the deletions of all peers that it reaches: only then it takes,
 // compares and serves points.

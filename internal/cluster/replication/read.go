@@ -15,20 +15,23 @@ type read struct {
 	answers  map[ring.ID]Fetched
 }
 
+// reading is what a node does with questions for slots, its own and those of others.
+type reading struct{ *Core }
+
 // Query asks for slots of a series. Reply.Done says that R copies know each of them.
 func (c *Core) Query(t Time, request uint64, series metric.SeriesID, from, past uint64) {
 	c.now = t
 	c.reads[request] = &read{deadline: t.Steady + c.config.Timeout, sent: make(map[ring.ID]int64), answers: make(map[ring.ID]Fetched),
 		fetch: Fetch{Request: request, Partition: c.view.Partition(series), Series: series, From: from, Past: past}}
-	c.resendReads()
+	reading{c}.resend()
 }
 
-// resendReads asks who has not answered, and ends what took too long.
-func (c *Core) resendReads() {
+// resend asks who has not answered, and ends what took too long.
+func (c reading) resend() {
 	for _, n := range sortedKeys(c.reads) {
 		r := c.reads[n]
 		if c.now.Steady >= r.deadline {
-			c.finishRead(n, r, false)
+			c.finish(n, r, false)
 			continue
 		}
 		c.askReaders(n, r)
@@ -36,7 +39,7 @@ func (c *Core) resendReads() {
 }
 
 // askReaders asks who keeps hints of the partition, and when all of these that are up have answered, the owners.
-func (c *Core) askReaders(request uint64, r *read) {
+func (c reading) askReaders(request uint64, r *read) {
 	of := Share{Partition: r.fetch.Partition}
 	owners := c.readers(of)
 	holders := others(c.Holders(nil, of.Partition), owners)
@@ -65,7 +68,7 @@ func (c *Core) askReaders(request uint64, r *read) {
 		}
 	}
 	if _, copies := r.merge(); copies >= c.config.R+len(holders) {
-		c.finishRead(request, r, true)
+		c.finish(request, r, true)
 		return
 	}
 	for _, id := range owners {
@@ -78,17 +81,17 @@ func (c *Core) readers(of Share) []ring.ID {
 	return c.view.Owners(nil, of.Partition, ring.Current, of.Copies)
 }
 
-// restartReads asks anew: under another ring others are owners.
-func (c *Core) restartReads() {
+// restart asks anew: under another ring others are owners.
+func (c reading) restart() {
 	for _, r := range c.reads {
 		clear(r.sent)
 		clear(r.answers)
 	}
-	c.resendReads()
+	c.resend()
 }
 
 // fetch answers with what is here. No message asks for more than it may.
-func (c *Core) fetch(from ring.ID, m Fetch) {
+func (c reading) fetch(from ring.ID, m Fetch) {
 	answer := Fetched{Request: m.Request, Ready: c.ready() && m.Version == c.view.Version() && m.From <= m.Past && m.Past-m.From <= MaxRows}
 	if answer.Ready {
 		answer.Incarnation, answer.Slots = c.read(m)
@@ -97,7 +100,7 @@ func (c *Core) fetch(from ring.ID, m Fetch) {
 }
 
 // read returns what this node has of a series as an owner, with the hints that it keeps for others.
-func (c *Core) read(m Fetch) (uint64, []Slot) {
+func (c reading) read(m Fetch) (uint64, []Slot) {
 	incarnation, slots := c.store.Incarnation(m.Series), make([]Slot, m.Past-m.From)
 	if slices.Contains(c.readers(Share{Partition: m.Partition}), c.config.Self) {
 		slots = c.store.Read(m.Series, m.From, m.Past)
@@ -111,7 +114,7 @@ func (c *Core) read(m Fetch) (uint64, []Slot) {
 	return incarnation, slots
 }
 
-func (c *Core) fetched(from ring.ID, m Fetched) {
+func (c reading) fetched(from ring.ID, m Fetched) {
 	r := c.reads[m.Request]
 	if r == nil || !m.Ready {
 		return
@@ -149,7 +152,7 @@ func (r *read) merge() (slots []Slot, fewest int) {
 	return slots, fewest
 }
 
-func (c *Core) finishRead(request uint64, r *read, done bool) {
+func (c reading) finish(request uint64, r *read, done bool) {
 	slots, copies := r.merge()
 	c.replies = append(c.replies, Reply{Request: request, Done: done, Slots: slots, Copies: copies})
 	delete(c.reads, request)

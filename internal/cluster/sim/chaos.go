@@ -161,7 +161,7 @@ func (c chaos) met(r replication.Reply, s metric.SeriesID, before int64) error {
 }
 
 // deleted reports whether somebody has asked for a deletion of a series.
-func (c *Cluster) deleted(s metric.SeriesID) bool {
+func (c chaos) deleted(s metric.SeriesID) bool {
 	return slices.ContainsFunc(c.journal, func(e *Entry) bool { return slices.Contains(e.Deletes, s) })
 }
 

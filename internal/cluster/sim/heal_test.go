@@ -1,6 +1,10 @@
 package sim
 
-import "testing"
+import (
+	"testing"
+
+	"dalmatiner/internal/cluster/replication"
+)
 
 // A node that comes back is compared with the others at once, partition after partition: nobody could stand in for
 // it, so there are no hints, and the turn of a partition may be long in coming.
@@ -20,5 +24,29 @@ func TestAnOwnerThatIsBackIsComparedSoon(t *testing.T) {
 	c.Run(10_000)
 	if again := c.nodes[0].core.Stats().Comparisons; again > compared+32 {
 		t.Errorf("%d comparisons without a turn", again-compared)
+	}
+}
+
+// A share of which a read has met copies that differ is compared soon, and not again and again.
+func TestWhatAReadFoundIsComparedSoon(t *testing.T) {
+	c, s := New(Options{Seed: 1, Nodes: 3, Partitions: 16, N: 3, W: 2, R: 2, Calm: true, Paging: Paging{CompareMS: 3_600_000}}), Series(1)
+	c.Run(10_000)
+	if _, err := c.nodes[2].disk.Merge(replication.Change{Rows: point(s, 1, 7)}); err != nil {
+		t.Fatal(err)
+	}
+	c.Run(10_000)
+	if c.unequal() == nil {
+		t.Fatal("the copies are equal, the test shows nothing")
+	}
+	before := c.nodes[0].core.Stats().Comparisons
+	for range 100 {
+		c.nodes[0].core.Differs(c.time(c.nodes[0]), s, 0)
+		c.Run(20)
+	}
+	if got := c.word(0, s, 1); got != 7 {
+		t.Errorf("the reader holds %d", got)
+	}
+	if n := c.nodes[0].core.Stats().Comparisons - before; n != 2 {
+		t.Errorf("%d comparisons, one with each peer is enough", n)
 	}
 }
