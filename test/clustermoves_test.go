@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,5 +53,53 @@ func TestTheNumberOfCopiesChanges(t *testing.T) {
 	c.kill(1)
 	for _, reader := range c.up() {
 		compareByGet(t, reader, "moved", want)
+	}
+}
+
+// TestMaintenance: a member leaves reads and writes to others, is stopped and started meanwhile, and has everything
+// when that is over. No two of three members can do so at once.
+func TestMaintenance(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3)
+	before := expected(t, load(t, c.nodes[0], "first", "-batch", "-ack", "-steps", "60"))
+	if out := c.admin(c.nodes[0], "cluster", "maintenance", c.name(1), "on"); out != c.name(1)+": maintenance on\n" {
+		t.Errorf("%q", out)
+	}
+	for _, n := range c.nodes {
+		eventually(t, "all know it", func() bool {
+			return strings.Contains(c.admin(n, "cluster", "status"), "In maintenance: "+c.name(1))
+		})
+	}
+	r := run(t, "ddb-admin", "cluster", "maintenance", c.name(2), "on", "--addr", c.nodes[0].http)
+	if r.code == 0 || !strings.Contains(r.errOut, c.name(1)+" (in maintenance)") {
+		t.Errorf("two of three: %d, %s%s", r.code, r.out, r.errOut)
+	}
+	during := expected(t, load(t, c.nodes[1], "second", "-batch", "-ack", "-steps", "60")) // it passes them on
+	c.kill(1)
+	after := expected(t, load(t, c.nodes[2], "third", "-batch", "-ack", "-steps", "60"))
+	c.start(1)
+	for _, n := range c.nodes {
+		eventually(t, "they see each other", func() bool {
+			return strings.Contains(c.admin(n, "cluster", "status"), "In maintenance: "+c.name(1))
+		})
+		compareByGet(t, n, "first", before)
+		compareByGet(t, n, "second", during)
+		compareByQuery(t, n, "third", after)
+	}
+	c.admin(c.nodes[2], "cluster", "maintenance", c.name(1), "off")
+	c.awaitMembers(3)
+	for _, bucket := range []string{"second", "third"} {
+		c.admin(c.nodes[1], "buckets", "quorum", bucket, "--r", "1") // so that it answers by itself
+	}
+	conn := c.nodes[1].dial()
+	for bucket, want := range map[string]contents{"second": during, "third": after} {
+		eventually(t, "it has all of "+bucket, func() bool {
+			for k, words := range want.words {
+				if !slices.Equal(get(t, conn, bucket, []byte(k), want.first, want.count), words) {
+					return false
+				}
+			}
+			return true
+		})
 	}
 }

@@ -22,6 +22,7 @@ type ClusterTree struct {
 	Commit      CommitCommand           `cmd:"" help:"Make the staged changes."`
 	Clear       ClearCommand            `cmd:"" help:"Forget the staged changes."`
 	Undo        UndoCommand             `cmd:"" help:"Take back a change that is under way."`
+	Maintenance MaintenanceCommand      `cmd:"" help:"Let a member leave reads and writes to others for a while."`
 	Pause       PauseCommand            `cmd:"" help:"Hold transfers back, on all nodes."`
 	Resume      ResumeCommand           `cmd:"" help:"Let transfers go on."`
 }
@@ -314,6 +315,36 @@ that was removed by force does not come back.`
 // Run takes the change back.
 func (c *UndoCommand) Run(env *Env) error {
 	return change(env, &c.Target, &c.Output, "undo", "The change under way was taken back")
+}
+
+// MaintenanceCommand lets a member leave its work to others, or ends that.
+type MaintenanceCommand struct {
+	Target `embed:""`
+	Output `embed:""`
+	Node   string `arg:"" help:"Name of the member."`
+	State  string `arg:"" enum:"on,off" help:"on or off."`
+}
+
+// Help is shown below the usage of the command.
+func (c *MaintenanceCommand) Help() string {
+	return `For work on a machine: the member is not asked for what it owns, others stand in
+for it, and no data move. It goes on to pass requests of its own clients to the
+others, and to deliver what it keeps for them, and may be stopped and started.
+With off it gets what it missed. While others are missing, so that there would be
+fewer than r copies of something, or fewer than w members, it is refused.`
+}
+
+// Run asks for it.
+func (c *MaintenanceCommand) Run(env *Env) error {
+	state, err := c.client().Maintain(env.Context, ClusterMaintenance{Node: c.Node, On: c.State == "on"})
+	if err != nil {
+		return err
+	}
+	state.Text = ""
+	return c.Write(env, state, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s: maintenance %s\n", c.Node, c.State)
+		return err
+	})
 }
 
 // PauseCommand holds transfers back.

@@ -27,17 +27,18 @@ type Cluster struct {
 
 // ClusterMember is one member.
 type ClusterMember struct {
-	Name      string   `json:"name"`
-	ID        string   `json:"id"`
-	State     string   `json:"state"` // active, joining, leaving, removed or pending
-	Up        bool     `json:"up"`
-	Addresses []string `json:"addresses"`
-	Zone      string   `json:"zone"`
-	Share     float64  `json:"share"`  // of all copies
-	Future    float64  `json:"future"` // after the change under way
-	Bytes     int64    `json:"bytes"`
-	Free      int64    `json:"free_disk_bytes"`
-	Hints     int      `json:"hints"` // batches that it keeps for others
+	Name        string   `json:"name"`
+	ID          string   `json:"id"`
+	State       string   `json:"state"` // active, joining, leaving, removed or pending
+	Up          bool     `json:"up"`
+	Maintenance bool     `json:"maintenance"` // it leaves reads and writes to others, and counts as down
+	Addresses   []string `json:"addresses"`
+	Zone        string   `json:"zone"`
+	Share       float64  `json:"share"`  // of all copies
+	Future      float64  `json:"future"` // after the change under way
+	Bytes       int64    `json:"bytes"`
+	Free        int64    `json:"free_disk_bytes"`
+	Hints       int      `json:"hints"` // batches that it keeps for others
 }
 
 // ClusterRing is the answer to GET /admin/cluster/ring: what has to move.
@@ -174,6 +175,17 @@ func (c *Client) StageChange(ctx context.Context, action string, change ClusterC
 // CommitChanges makes the staged changes.
 func (c *Client) CommitChanges(ctx context.Context, commit ClusterCommit) (out Cluster, err error) {
 	return out, c.post(ctx, "/admin/cluster/commit", commit, &out)
+}
+
+// ClusterMaintenance is the body of POST /admin/cluster/maintenance.
+type ClusterMaintenance struct {
+	Node string `json:"node"`
+	On   bool   `json:"on"`
+}
+
+// Maintain lets a member leave reads and writes to others, or ends that.
+func (c *Client) Maintain(ctx context.Context, m ClusterMaintenance) (out Cluster, err error) {
+	return out, c.post(ctx, "/admin/cluster/maintenance", m, &out)
 }
 
 // ChangeCluster asks for clear, undo, pause or resume.

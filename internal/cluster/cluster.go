@@ -76,7 +76,10 @@ func (c *Cluster) Self() ring.ID { return c.id }
 func (c *Cluster) View() *ring.View { return c.gossip.View() }
 
 // Up reports whether a node is up, and can be reached from here.
-func (c *Cluster) Up(id ring.ID) bool { return (*c.ups.Load())[id] }
+func (c *Cluster) Up(id ring.ID) bool { return c.reaches(id) && !(*c.away.Load())[id] }
+
+// reaches reports whether a node can be asked at all.
+func (c *Cluster) reaches(id ring.ID) bool { return (*c.ups.Load())[id] }
 
 // Gossip returns what the nodes agree on, for changes of the ring and values held in common.
 func (c *Cluster) Gossip() *gossip.Node { return c.gossip }

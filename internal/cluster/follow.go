@@ -13,7 +13,8 @@ import (
 
 // follower is what this node has seen of the others.
 type follower struct {
-	ups  atomic.Pointer[map[ring.ID]bool] // that can be asked; never changes
+	ups  atomic.Pointer[map[ring.ID]bool] // that can be reached; never changes
+	away atomic.Pointer[map[ring.ID]bool] // in maintenance; never changes
 	poke chan struct{}
 
 	mu      sync.Mutex
@@ -21,12 +22,15 @@ type follower struct {
 	renewed map[ring.ID]bool // it is another one than the protocol was told of
 	known   map[ring.ID]bool // connections are kept to them
 	version ring.Version     // that the protocol was told
+	told    map[ring.ID]bool // nodes in maintenance that the protocol was told of
 }
 
 func (f *follower) begin(v *ring.View, self ring.ID) {
 	f.poke = make(chan struct{}, 1)
 	f.linked, f.renewed, f.known, f.version = make(map[ring.ID]bool), make(map[ring.ID]bool), make(map[ring.ID]bool), v.Version()
 	f.ups.Store(&map[ring.ID]bool{self: true})
+	f.away.Store(&map[ring.ID]bool{})
+	f.told = map[ring.ID]bool{}
 }
 
 // count notes how many copies count in a ring, and returns it; next is w when the changes under way are complete.
@@ -107,7 +111,8 @@ func (c *Cluster) look() (all bool) {
 	before := *c.ups.Load()
 	c.tags.Members(others(view, c.id, ups))
 	r, w, next := c.count(view)
-	if view.Version() != c.version || !maps.Equal(before, ups) || len(renewed) > 0 {
+	away := *c.away.Load()
+	if view.Version() != c.version || !maps.Equal(before, ups) || len(renewed) > 0 || !maps.Equal(c.told, away) {
 		c.input(func(t replication.Time, core *replication.Core) {
 			for id := range before {
 				if !ups[id] {
@@ -118,13 +123,19 @@ func (c *Cluster) look() (all bool) {
 				core.Ring(t, view)
 			}
 			core.Require(t, r, w, next)
+			for id := range c.told {
+				core.Maintain(t, id, away[id])
+			}
+			for id := range away {
+				core.Maintain(t, id, true)
+			}
 			for id := range ups {
 				if !before[id] || renewed[id] {
 					core.Peer(t, id, true)
 				}
 			}
 		})
-		c.version = view.Version()
+		c.version, c.told = view.Version(), away
 	}
 	c.ups.Store(&ups) // what its peers keep is unknown to the protocol by now, so reads ask them
 	if c.member() == nil {
@@ -139,6 +150,18 @@ func (c *Cluster) look() (all bool) {
 		}
 	}
 	return all
+}
+
+// Maintain says which members leave reads and writes to others.
+func (c *Cluster) Maintain(away map[ring.ID]bool) {
+	if maps.Equal(*c.away.Load(), away) {
+		return
+	}
+	c.away.Store(&away)
+	select {
+	case c.poke <- struct{}{}:
+	default: // it will look
+	}
 }
 
 // others returns the members beside this one, and which of them are up.

@@ -78,7 +78,7 @@ func (n *node) openCluster() (*clusterPart, error) {
 		return nil, err
 	}
 	p := &clusterPart{Cluster: part}
-	p.members = members.Start(members.Options{Self: part.Self(), Gossip: part.Gossip(), News: n.news(part), Classes: part.Classes, Hold: part.HoldMoves, Now: time.Now, Logger: n.logger, Every: c.Heartbeat})
+	p.members = members.Start(members.Options{Self: part.Self(), Gossip: part.Gossip(), News: n.news(part), Classes: part.Classes, Hold: part.HoldMoves, Rest: part.Maintain, Now: time.Now, Logger: n.logger, Every: c.Heartbeat})
 	n.logger.Info("part of a cluster", "listen", c.Listen, "gossip", part.Gossip().Addr(), "ring", part.View().Version().String(), "members", len(part.View().Members()))
 	return p, nil
 }

@@ -184,6 +184,7 @@ export interface Member {
   id: string
   state: string
   up: boolean
+  maintenance: boolean // it leaves reads and writes to others
   addresses: string[]
   zone: string
   share: number // of all copies

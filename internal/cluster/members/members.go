@@ -28,7 +28,8 @@ const (
 
 // Values are what this package needs of gossip.Options.
 func Values() []gossip.Value {
-	return []gossip.Value{{Name: stagedValue, Merge: mergeStaged}, {Name: progressValue, Merge: mergeProgress}, {Name: pausedValue, Merge: mergePaused}}
+	return []gossip.Value{{Name: stagedValue, Merge: mergeStaged}, {Name: progressValue, Merge: mergeProgress}, {Name: pausedValue, Merge: mergePaused},
+		{Name: maintenanceValue, Merge: mergeRests}}
 }
 
 // Gossip is what the package needs of a gossip.Node.
@@ -50,7 +51,8 @@ type Options struct {
 	News func(ring.Version) (News, bool)
 	// Classes returns the n of buckets that have one of their own; nil: none has.
 	Classes func() []int
-	Hold    func(paused bool) // is told in every round whether transfers are held back
+	Hold    func(paused bool)           // is told in every round whether transfers are held back
+	Rest    func(away map[ring.ID]bool) // and which members are in maintenance
 	Now     func() time.Time
 	Logger  *slog.Logger
 	Every   time.Duration // how often a node looks at itself
@@ -89,6 +91,7 @@ func (m *Members) run(ctx context.Context) {
 	for {
 		changed := m.o.Gossip.Changed()
 		m.o.Hold(m.Paused())
+		m.o.Rest(m.Maintenance())
 		for _, err := range []error{m.report(ctx), m.finish(ctx)} {
 			if err == nil || ctx.Err() != nil || err.Error() == m.warned {
 				continue

@@ -56,6 +56,7 @@ func start(t *testing.T, i int, seed ...string) *node {
 	}
 	n.gossip = g
 	n.Members = Start(Options{Self: ring.ID{15: byte(i)}, Gossip: g, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Every: 20 * time.Millisecond,
+		Rest: func(map[ring.ID]bool) {},
 		Hold: func(on bool) {
 			n.mu.Lock()
 			defer n.mu.Unlock()

@@ -50,6 +50,15 @@ func drawPaused(t *rapid.T) []byte {
 	return encoded(paused{Clock: rapid.Uint64Range(0, 3).Draw(t, "clock"), On: rapid.Bool().Draw(t, "on")}.encode())
 }
 
+func drawRests(t *rapid.T) []byte {
+	var list []byte
+	for range rapid.IntRange(0, 4).Draw(t, "members") {
+		one := rests{{Node: ring.ID{15: byte(rapid.IntRange(1, 3).Draw(t, "node"))}, Clock: rapid.Uint64Range(1, 3).Draw(t, "clock"), On: rapid.Bool().Draw(t, "on")}}
+		list = encoded(mergeRests(list, encoded(one.encode())))
+	}
+	return encoded(mergeRests(list, nil))
+}
+
 func encoded(b []byte, err error) []byte {
 	if err != nil {
 		panic(err)
@@ -60,7 +69,8 @@ func encoded(b []byte, err error) []byte {
 // TestMergesConverge: in whatever order, grouping and repetition values meet, all nodes end with the same.
 func TestMergesConverge(t *testing.T) {
 	for _, v := range Values() {
-		draw := map[string]func(*rapid.T) []byte{stagedValue: drawStaged, progressValue: drawProgress, pausedValue: drawPaused}[v.Name]
+		draw := map[string]func(*rapid.T) []byte{stagedValue: drawStaged, progressValue: drawProgress, pausedValue: drawPaused,
+			maintenanceValue: drawRests}[v.Name]
 		t.Run(v.Name, rapid.MakeCheck(func(t *rapid.T) {
 			merge := func(a, b []byte) []byte { return encoded(v.Merge(a, b)) }
 			a, b, c := draw(t), draw(t), draw(t)

@@ -95,12 +95,12 @@ func (r *Remote) readers(v *ring.View, bucket uint64, partition int) (of readers
 			continue
 		}
 		of.need++
-		if r.o.Up(id) {
+		if r.o.Reaches(id) {
 			of.ids = append(of.ids, id)
 		}
 	}
 	of.holders = len(of.ids)
-	if slices.Contains(owners, r.o.Self) {
+	if slices.Contains(owners, r.o.Self) && r.o.Up(r.o.Self) {
 		of.ids = append(of.ids, r.o.Self)
 	}
 	for _, id := range owners {

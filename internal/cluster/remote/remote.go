@@ -19,8 +19,10 @@ import (
 type Options struct {
 	Self ring.ID
 	View func() *ring.View
-	Up   func(ring.ID) bool      // whether a node can be asked; true for Self
-	R    func(bucket uint64) int // copies that have to answer
+	Up   func(ring.ID) bool // whether a node is asked for what it owns; false for Self in maintenance
+	// Reaches reports whether a node can be asked for the hints that it keeps; nil: those that are up can be.
+	Reaches func(ring.ID) bool
+	R       func(bucket uint64) int // copies that have to answer
 
 	// Holders returns the members that may keep hints of a partition, be they up or not: replication.Core.Holders.
 	// The slice is the callee's.
@@ -66,6 +68,9 @@ func New(o Options) (*Remote, error) {
 	if o.View == nil || o.Up == nil || o.R == nil || o.Now == nil || o.Ready == nil || o.Ask == nil || o.Local == nil || o.Store == nil ||
 		o.Incarnation == nil || o.Hints == nil || o.HintKeys == nil || o.Holders == nil || o.Differs == nil {
 		return nil, errors.New("reads of a cluster need a ring, a store and a way to ask")
+	}
+	if o.Reaches == nil {
+		o.Reaches = o.Up
 	}
 	o.Delay = cmp.Or(o.Delay, 15*time.Second)
 	if o.Copies == nil {

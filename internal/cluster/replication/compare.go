@@ -68,7 +68,7 @@ func (c *comparisons) restart() {
 
 // tick goes on with passes, and starts some.
 func (c *comparisons) tick() {
-	if !c.ready() {
+	if !c.ready() || c.away[c.config.Self] {
 		return
 	}
 	c.budget = c.config.CompareRows
@@ -89,7 +89,7 @@ func (c *comparisons) tick() {
 	others := c.config.Comparisons
 	if !c.held {
 		c.startSome(&c.moveAt, true, max(c.config.Comparisons-1, 1), len(c.pairs), c.moves)
-		if slices.ContainsFunc(c.pairs, func(of candidate) bool { return c.moves(of) && c.up[of.peer] && !c.runs(of.pair) }) {
+		if slices.ContainsFunc(c.pairs, func(of candidate) bool { return c.moves(of) && c.isUp(of.peer) && !c.runs(of.pair) }) {
 			others = 1
 		}
 	}

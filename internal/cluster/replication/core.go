@@ -139,7 +139,8 @@ type Core struct {
 	config Config
 	store  Store
 	view   *ring.View
-	up     map[ring.ID]bool
+	up     map[ring.ID]bool // that can be reached
+	away   map[ring.ID]bool // in maintenance: they can be reached, and others stand in for them
 	now    Time
 	synced Position
 	noted  Position // the highest that the store has named
@@ -177,7 +178,7 @@ func New(c Config, s Store, v *ring.View, t Time) *Core {
 	if c.Classes == nil {
 		c.Classes = func() []int { return nil }
 	}
-	core := &Core{config: c, store: s, view: v, now: t, up: map[ring.ID]bool{c.Self: true},
+	core := &Core{config: c, store: s, view: v, now: t, up: map[ring.ID]bool{c.Self: true}, away: make(map[ring.ID]bool),
 		asked: make(map[ring.ID]*learning),
 		reads: make(map[uint64]*read)}
 	core.compare = newComparisons(core)
@@ -308,7 +309,8 @@ func (c *Core) whenSynced(at Position, do func()) {
 	c.waiting = slices.Insert(c.waiting, i, onSync{at, do})
 }
 
-func (c *Core) isUp(id ring.ID) bool { return c.up[id] }
+// isUp reports whether a node is asked as an owner.
+func (c *Core) isUp(id ring.ID) bool { return c.up[id] && !c.away[id] }
 
 // Deleted notes deletions that are news, also such that other nodes told of beside the protocol. They are on
 // disk when the log is synced up to Noted.

@@ -57,7 +57,7 @@ func (c *relays) sendHint(r *relay) (rows int) {
 	r.sent = c.now.Steady
 	var to []ring.ID
 	for _, owner := range c.recipients(h) {
-		if c.up[owner] && !slices.Contains(r.reached, owner) {
+		if c.isUp(owner) && !slices.Contains(r.reached, owner) {
 			to = append(to, owner)
 		}
 	}

@@ -1,6 +1,9 @@
 package replication
 
-import "dalmatiner/internal/metric"
+import (
+	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/metric"
+)
 
 // Noted returns up to which position somebody waits for the log: it is to be synced, and Synced to be
 // called with it.
@@ -19,6 +22,20 @@ func (c *Core) Require(t Time, r, w, next int) {
 
 // Partitions returns how many there are.
 func (c *Core) Partitions() int { return c.view.Partitions() }
+
+// Maintain says whether a member, be it this node, leaves reads and writes to others. What it keeps for others it goes on
+// to deliver; it is compared when it is over.
+func (c *Core) Maintain(t Time, id ring.ID, on bool) {
+	c.now = t
+	if c.away[id] == on {
+		return
+	}
+	c.away[id] = on
+	if !on {
+		c.compare.came(id)
+	}
+	c.coordinator.plan()
+}
 
 // Differs says that a read has met copies of a series that differ, n of whose bucket is copies. Where this node is
 // an owner, the share is compared soon.

@@ -35,7 +35,7 @@ type pass struct {
 // start starts or continues the pass of a pair. It reports whether it did.
 func (c *comparisons) start(of candidate) bool {
 	p := c.passes[of.pair]
-	if !c.up[of.peer] || p != nil && (c.now.Steady < p.rest || slices.Contains(c.running, p)) {
+	if !c.isUp(of.peer) || p != nil && (c.now.Steady < p.rest || slices.Contains(c.running, p)) {
 		return false
 	}
 	if p == nil {
@@ -66,7 +66,7 @@ func (c *comparisons) stop(p *pass) {
 // goOn repeats a question that was not answered, or asks the one that waited for a tick.
 func (c *comparisons) goOn(p *pass) {
 	switch {
-	case !c.up[p.of.peer] || p.asked != nil && c.now.Steady >= p.first+c.config.Timeout:
+	case !c.isUp(p.of.peer) || p.asked != nil && c.now.Steady >= p.first+c.config.Timeout:
 		c.pause(p)
 	case p.asked == nil:
 		c.fillNext(p)

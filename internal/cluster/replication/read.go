@@ -44,9 +44,9 @@ func (c reading) askReaders(request uint64, r *read) {
 	owners := c.readers(of)
 	holders := others(c.Holders(nil, of.Partition), owners)
 	open := false
-	ask := func(id ring.ID) {
+	ask := func(id ring.ID, up bool) {
 		at, asked := r.sent[id]
-		if _, answered := r.answers[id]; answered || !c.up[id] {
+		if _, answered := r.answers[id]; answered || !up {
 			return
 		}
 		open = true
@@ -57,7 +57,7 @@ func (c reading) askReaders(request uint64, r *read) {
 		}
 	}
 	for _, id := range holders {
-		ask(id)
+		ask(id, c.up[id])
 	}
 	if open {
 		return
@@ -72,7 +72,7 @@ func (c reading) askReaders(request uint64, r *read) {
 		return
 	}
 	for _, id := range owners {
-		ask(id)
+		ask(id, c.isUp(id))
 	}
 }
 

@@ -112,6 +112,10 @@ func (c chaos) readBack() error {
 	defer func() { c.options.Calm = before }()
 	c.options.Calm = true
 	c.Heal()
+	clear(c.away)
+	if c.rng.IntN(2) == 0 {
+		c.away[c.rng.IntN(len(c.nodes))] = true
+	}
 	for range 2 { // faults that were about to happen do
 		for i := range c.nodes {
 			c.Start(i)
@@ -142,6 +146,9 @@ func (c chaos) readBack() error {
 func (c chaos) met(r replication.Reply, s metric.SeriesID, before int64) error {
 	if full := slices.ContainsFunc(c.nodes, func(n *node) bool { return n.disk.full }); !r.Done && full {
 		return nil // a node whose disk is full cannot learn of deletions, and does not answer
+	}
+	if !r.Done && len(c.away) > 0 {
+		return nil // there may be fewer members than copies
 	}
 	if !r.Done {
 		return fmt.Errorf("%x: %d copies are not enough, and all nodes are up", s[:2], r.Copies)
@@ -195,6 +202,12 @@ func (c chaos) fault() {
 	case 9:
 		c.nodes[i].disk.full = !c.nodes[i].disk.full
 		c.note("the disk of n%d is full: %t", i, c.nodes[i].disk.full)
+	case 13:
+		if c.away[i] = !c.away[i]; c.away[i] {
+			c.note("n%d is in maintenance", i)
+		} else {
+			c.note("the maintenance of n%d is over", i)
+		}
 	case 10, 11:
 		if c.Members {
 			c.operate()

@@ -56,6 +56,7 @@ type Cluster struct {
 	leastW  int             // that was ever enough
 	leastN  int             // copies that there ever were
 	cut     map[[2]int]bool // from, to: nothing arrives
+	away    map[int]bool    // nodes in maintenance
 	requests
 	numbered
 	history []string
@@ -134,7 +135,7 @@ func (q *queue) Pop() any {
 
 // New starts a cluster whose members are all active and know each other.
 func New(o Options) *Cluster {
-	c := &Cluster{options: o, rng: rand.New(rand.NewPCG(o.Seed, 1)), cut: make(map[[2]int]bool), numbered: numbered{o.Own, o.W},
+	c := &Cluster{options: o, rng: rand.New(rand.NewPCG(o.Seed, 1)), cut: make(map[[2]int]bool), away: make(map[int]bool), numbered: numbered{o.Own, o.W},
 		leastW: ring.MaxCopies, leastN: o.N}
 	config := ring.Config{Number: 1, Partitions: o.Partitions, Copies: o.N}
 	for range o.Nodes {
@@ -252,6 +253,7 @@ func (c *Cluster) tick(n *node, boot uint64) {
 			n.core.Peer(c.time(n), other.id, reached)
 			c.drain(n)
 		}
+		n.core.Maintain(c.time(n), other.id, c.away[other.number])
 		if n.sees[other.number] && other.view.Version().Number > n.view.Version().Number {
 			c.adopt(n, other.view)
 		}

@@ -83,6 +83,7 @@ func (c *Cluster) Undo() error {
 // after some time.
 func (c *Cluster) Settle(ms int64) error {
 	c.Heal()
+	clear(c.away)
 	operators{c}.hold(false)
 	c.options.Calm = true
 	c.Run(100) // faults that were about to happen

@@ -50,3 +50,44 @@ func TestWhatAReadFoundIsComparedSoon(t *testing.T) {
 		t.Errorf("%d comparisons, one with each peer is enough", n)
 	}
 }
+
+// A member in maintenance is not asked for what it owns: another stands in for it, reads go on, and when it is over
+// it gets what it missed.
+func TestAMemberInMaintenance(t *testing.T) {
+	c, s := calm(5, 3, 2), Series(1)
+	c.options.R = 2
+	own, _ := owners(c, s)
+	keeper, _ := standIn(c, s)
+	if keeper != nil {
+		t.Fatal("somebody stands in for an owner that is up")
+	}
+	c.away[own[1]] = true
+	c.Run(100)
+	c.watch = func(_, to *node, m replication.Message) {
+		switch m := m.(type) {
+		case replication.Write:
+			if to.number == own[1] {
+				t.Errorf("it is asked to write for %v", m.For)
+			}
+		case replication.Fetch, replication.Compare, replication.Deliver:
+			if to.number == own[1] {
+				t.Errorf("it gets a %T", m)
+			}
+		}
+	}
+	for _, i := range own { // itself, too, as the node that a client speaks to
+		answered(t, c, c.Write(i, point(s, uint64(i+1), 7)), true)
+		request := c.Read(i, s, uint64(i+1), uint64(i+2))
+		until(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
+		if got := c.reads[request]; !got.Done || got.Slots[0].Value.Word != 7 {
+			t.Errorf("read by n%d: %+v", i, got)
+		}
+	}
+	if c.allHints() == 0 || c.word(own[1], s, uint64(own[0]+1)) != 0 {
+		t.Errorf("%d hints, it holds %d", c.allHints(), c.word(own[1], s, uint64(own[0]+1)))
+	}
+	c.watch = nil
+	clear(c.away)
+	until(t, c, "it has what it missed", func() bool { return c.allHints() == 0 && c.word(own[1], s, uint64(own[0]+1)) == 7 })
+	settled(t, c)
+}

@@ -47,10 +47,10 @@ func (o *Operator) status(text func(status.Seen, *admin.Cluster) string) (*admin
 		Partitions: v.Partitions(), Changing: v.Changing(), Paused: o.Members.Paused(),
 		Members: []admin.ClusterMember{}, Staged: []string{}, Waiting: []string{}, Refused: []string{}}
 	out.Reads, out.Writes = o.Node.Quorums()
-	shares := v.Shares()
+	shares, away := v.Shares(), o.Members.Maintenance()
 	for i, m := range v.Members() {
 		r := reports[m.ID]
-		out.Members = append(out.Members, admin.ClusterMember{Name: m.Name, ID: m.ID.String(), State: m.State.String(), Up: o.Node.Up(m.ID),
+		out.Members = append(out.Members, admin.ClusterMember{Name: m.Name, ID: m.ID.String(), State: m.State.String(), Up: o.Node.Up(m.ID), Maintenance: away[m.ID],
 			Addresses: m.Addresses, Zone: m.Zone, Share: shares[i].Current, Future: shares[i].Future, Bytes: r.Bytes, Free: r.Free, Hints: r.Hints})
 	}
 	slices.SortFunc(out.Members, func(a, b admin.ClusterMember) int { return strings.Compare(a.Name, b.Name) })
@@ -92,6 +92,11 @@ func (o *Operator) statusText(seen status.Seen, c *admin.Cluster) string {
 	lines("Waiting: ", c.Waits)
 	if c.Paused {
 		b.WriteString("Transfers are paused: ddb admin cluster resume lets them go on.\n")
+	}
+	for i := range c.Members {
+		if m := &c.Members[i]; m.Maintenance {
+			fmt.Fprintf(&b, "In maintenance: %s, until ddb admin cluster maintenance %s off\n", m.Name, m.Name)
+		}
 	}
 	lines("Staged: ", c.Staged)
 	lines("Not a member: ", c.Waiting)

@@ -54,7 +54,7 @@ var ErrAlone = errors.New("this node is on its own: set cluster.listen, and clus
 
 // IsConflict reports whether an error says that a change does not fit what there is.
 func IsConflict(err error) bool {
-	for _, known := range []error{ErrAlone, ring.ErrRefused, ring.ErrStale, members.ErrNothing} {
+	for _, known := range []error{ErrAlone, ring.ErrRefused, ring.ErrStale, members.ErrNothing, members.ErrMaintenance} {
 		if errors.Is(err, known) {
 			return true
 		}
@@ -84,7 +84,7 @@ func (o *Operator) Routes() []Route {
 		get("status", func() (any, error) { return o.status(o.statusText) }),
 		get("members", func() (any, error) { return o.status(o.membersText) }),
 		get("ring", o.ring), get("transfers", o.transfers), get("plan", func() (any, error) { return o.plan() }), get("audit", o.audit),
-		post("commit", o.commit), post("quorum", o.quorum),
+		post("commit", o.commit), post("quorum", o.quorum), post("maintenance", o.maintenance),
 	}
 	for action := ring.Join; action <= ring.SetCopies; action++ {
 		routes = append(routes, post(action.String(), func(ctx context.Context, decode func(any) error) (any, error) {
@@ -108,6 +108,19 @@ func (o *Operator) Routes() []Route {
 		}))
 	}
 	return routes
+}
+
+// maintenance lets a member leave reads and writes to others, or ends that.
+func (o *Operator) maintenance(ctx context.Context, decode func(any) error) (any, error) {
+	var in admin.ClusterMaintenance
+	if err := decode(&in); err != nil {
+		return nil, err
+	}
+	r, w := o.Node.Quorums()
+	if err := o.Members.SetMaintenance(ctx, in.Node, in.On, r, w); err != nil {
+		return nil, err
+	}
+	return o.status(o.statusText)
 }
 
 // stage stages a change. As with the original a node that is no member may be told to join one.

@@ -26,7 +26,7 @@ function Ring() {
   const moves = useLoad((signal) => api.moves(signal), [c?.ring], 2000)
   const transfers = useLoad((signal) => api.transfers(signal), [c?.ring], 1000)
   if (!c) return error ? <p class="problem" role="alert">{error}</p> : <p class="note">Loading …</p>
-  const down = c.members.filter((m) => !m.up && m.state !== 'removed')
+  const down = c.members.filter((m) => !m.up && !m.maintenance && m.state !== 'removed')
   return (
     <div class="page ring">
       <div class="head">
@@ -67,7 +67,7 @@ function Members({ c }: { c: Cluster }) {
             <tr key={m.id}>
               <td title={m.addresses.join(', ')}>{m.name}{m.name === c.node && <span class="tag">this node</span>}</td>
               <td class="text">{m.state}</td>
-              <td class="text">{m.up ? <span class="pill good">up</span> : <span class="pill warn">down</span>}</td>
+              <td class="text">{m.up ? <span class="pill good">up</span> : <span class="pill warn">{m.maintenance ? 'in maintenance' : 'down'}</span>}</td>
               <td><span class="meter"><Bar share={m.share} /></span> {percent(m.share)}</td>
               <td>{c.changing ? percent(m.future) : '–'}</td>
               <td>{bytes(m.bytes)}</td>
