@@ -31,6 +31,7 @@ func TestAllNodesAreKilledAtOnce(t *testing.T) {
 	}
 	<-time.After(time.Second)
 	all := w.end()
+	w.checkReads(t)
 	t.Logf("%d batches, %d acknowledged", all.tries, all.acks)
 	if all.acks < 20 {
 		t.Errorf("of %d batches %d were acknowledged: the test shows little", all.tries, all.acks)
@@ -77,6 +78,7 @@ func TestJoinWhileNodesAreKilled(t *testing.T) {
 	}
 	c.awaitMembers(4)
 	all := w.end()
+	w.checkReads(t)
 	t.Logf("%d batches, %d acknowledged", all.tries, all.acks)
 	w.checkEverywhere(t, c, all)
 }

@@ -55,10 +55,18 @@ type writers struct {
 	stop  chan struct{}
 	done  sync.WaitGroup
 	books []*book
+	nodes []string // addresses, of nodes that are read from meanwhile
+
+	mu    sync.Mutex
+	reads int
+	wrong []string // reads that did not meet what was acknowledged before
 }
 
 func startWriters(c *ringNodes) *writers {
 	w := &writers{base: past(time.Hour), stop: make(chan struct{})}
+	for i := range c.nodes {
+		w.nodes = append(w.nodes, c.tcp(i))
+	}
 	for i := range c.nodes {
 		b, addr := newBook(), func() string { return c.tcp(i) }
 		w.books = append(w.books, b)
@@ -158,8 +166,42 @@ func (w *writers) round(s *ddbclient.Stream, writer, round int, b *book) bool {
 		for at, word := range batch {
 			b.acked[at] = max(b.acked[at], word)
 		}
+		if b.acks%4 == 0 {
+			at := spot{chaosShared + writer*chaosSeries + round%chaosSeries, slot}
+			w.readBack(w.nodes[(writer+round)%len(w.nodes)], at, b.acked[at])
+		}
 	}
 	return true
+}
+
+// readBack reads what was just acknowledged from a node, in the midst of all faults: that one has it, or says that it
+// cannot answer.
+func (w *writers) readBack(addr string, at spot, acked uint64) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	c, err := ddbclient.Dial(ctx, addr)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	words, err := c.Get(ctx, chaosBucket, chaosKey(at.series), w.base+int64(at.slot), 1)
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.reads++; words[0] < acked {
+		w.wrong = append(w.wrong, fmt.Sprintf("%s, series %d, slot %d: %016x was read behind the acknowledgement of %016x", addr, at.series, at.slot, words[0], acked))
+	}
+}
+
+// checkReads checks what was read meanwhile.
+func (w *writers) checkReads(t *testing.T) {
+	t.Helper()
+	t.Logf("%d reads in the midst of faults, %d wrong", w.reads, len(w.wrong))
+	for _, wrong := range w.wrong[:min(len(w.wrong), 10)] {
+		t.Error(wrong)
+	}
 }
 
 func chaosKey(series int) []byte {

@@ -199,13 +199,14 @@ func TestCrashInADeletion(t *testing.T) {
 		}
 		f.clear()
 		s.Crash()
-		if *clone == nil {
+		left := clone()
+		if left == nil {
 			if n == 1 {
 				t.Fatal("a deletion without an operation on a file")
 			}
 			return
 		}
-		o.FS = *clone
+		o.FS = left
 		s = mustOpen(t, o)
 		info, err := s.BucketByName("b")
 		if err != nil {

@@ -345,8 +345,9 @@ func (m *forgetModel) step(what string) {
 	m.check()
 }
 
-// cloneAt keeps what a crash would leave before the n-th operation from now on.
-func (f *faults) cloneAt(mem *vfs.MemFS, n int) *(*vfs.MemFS) {
+// cloneAt keeps what a crash would leave before the n-th operation from now on, and returns what gives that; nil
+// while there were fewer. Compactions of the catalogue count in goroutines of their own.
+func (f *faults) cloneAt(mem *vfs.MemFS, n int) (kept func() *vfs.MemFS) {
 	var mu sync.Mutex
 	var clone *vfs.MemFS
 	count := 0
@@ -360,5 +361,9 @@ func (f *faults) cloneAt(mem *vfs.MemFS, n int) *(*vfs.MemFS) {
 		}
 		return nil
 	})
-	return &clone
+	return func() *vfs.MemFS {
+		mu.Lock()
+		defer mu.Unlock()
+		return clone
+	}
 }

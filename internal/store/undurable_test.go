@@ -326,10 +326,11 @@ func TestAStartThatRebuildsIsCutOff(t *testing.T) {
 		s := mustOpen(t, o)
 		f.clear()
 		s.Crash()
-		if *cut == nil {
+		left := cut()
+		if left == nil {
 			break
 		}
-		u.o.FS = *cut
+		u.o.FS = left
 		u.s = mustOpen(t, u.o)
 		if err := u.s.replay.All(context.Background()); err != nil {
 			t.Fatal(err)
