@@ -11,19 +11,20 @@ import (
 // ErrSteps is the error of a Count with a step of less than 1 ns, or with more than MaxSteps.
 var ErrSteps = errors.New("a count takes steps of at least 1 ns, and not too many")
 
-// steps are the counts of a range of time by steps.
-type steps struct {
+// Steps are the counts of a range of time by steps: those of Store.Count.
+type Steps struct {
 	start, end int64 // of the range
 	from       int64 // what is older counts nowhere: it has expired
 	step       uint64
 	counts     []int64
 }
 
-func newSteps(start, end, from, step int64) (*steps, error) {
+// NewSteps returns counts of zero for a range. What is older than from counts nowhere. The error wraps ErrSteps.
+func NewSteps(start, end, from, step int64) (*Steps, error) {
 	if step < 1 {
 		return nil, fmt.Errorf("%w: a step of %d ns", ErrSteps, step)
 	}
-	s := &steps{start: start, end: end, from: max(from, start), step: uint64(step)}
+	s := &Steps{start: start, end: end, from: max(from, start), step: uint64(step)}
 	if end <= start {
 		return s, nil
 	}
@@ -35,16 +36,26 @@ func newSteps(start, end, from, step int64) (*steps, error) {
 	return s, nil
 }
 
-// add counts one event.
-func (s *steps) add(t int64) {
+// Add counts one event.
+func (s *Steps) Add(t int64) {
 	if t >= s.from && t < s.end {
 		s.counts[uint64(t-s.start)/s.step]++
 	}
 }
 
+// AddMany counts n events of one step, which has a time.
+func (s *Steps) AddMany(t, n int64) {
+	if t = max(t, s.start); t < s.end {
+		s.counts[uint64(t-s.start)/s.step] += n
+	}
+}
+
+// Counts returns the count of each step.
+func (s *Steps) Counts() []int64 { return s.counts }
+
 // addAll counts n events from first to last and reports true, where one step has all or none of
 // them.
-func (s *steps) addAll(first, last, n int64) bool {
+func (s *Steps) addAll(first, last, n int64) bool {
 	if last < s.from || first >= s.end {
 		return true
 	}
@@ -62,7 +73,7 @@ func (s *Local) Count(ctx context.Context, bucket string, start, end, step int64
 	if err != nil {
 		return nil, nil, err
 	}
-	st, err := newSteps(start, end, s.o.livesFrom(&info), step)
+	st, err := NewSteps(start, end, s.o.livesFrom(&info), step)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,7 +105,7 @@ func (s *Local) Count(ctx context.Context, bucket string, start, end, step int64
 				continue
 			}
 			for j := range keys {
-				st.add(keys[j].Time)
+				st.Add(keys[j].Time)
 			}
 		}
 	}
@@ -111,7 +122,7 @@ func (s *Local) Extent(bucket string, start, end int64) (x Extent, err error) {
 	if start >= end {
 		return x, nil
 	}
-	whole, err := newSteps(start, end, start, end-start)
+	whole, err := NewSteps(start, end, start, end-start)
 	if err != nil {
 		return x, err
 	}

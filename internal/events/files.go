@@ -17,6 +17,7 @@ type file struct {
 	reader *eventfile.Reader // nil: it is missing or cannot be used
 	users  int
 	dead   bool // removed when nobody uses it
+	kept   kept
 }
 
 // view is what one read sees: tables, and the files that may have something of its range.

@@ -75,6 +75,18 @@ func (f *Follower) offer(e *Event) {
 	f.wake()
 }
 
+// miss counts events that did not get here.
+func (f *Follower) miss(n uint64) {
+	if n == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.missed += n
+	f.total.Add(int64(n))
+	f.wake()
+}
+
 // end says that no event will come.
 func (f *Follower) end(err error) {
 	f.mu.Lock()

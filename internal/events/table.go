@@ -198,7 +198,7 @@ func (t *table) before(list []Event, bucket uint64, k key, limit int) []Event {
 }
 
 // count adds the events of a bucket to the counts of steps.
-func (t *table) count(bucket uint64, s *steps) {
+func (t *table) count(bucket uint64, s *Steps) {
 	l := t.buckets[bucket]
 	if l == nil {
 		return
@@ -209,7 +209,7 @@ func (t *table) count(bucket uint64, s *steps) {
 			continue
 		}
 		for i := range leaf {
-			s.add(leaf[i].time)
+			s.Add(leaf[i].time)
 		}
 	}
 }

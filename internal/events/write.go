@@ -6,7 +6,6 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/wal"
@@ -18,6 +17,16 @@ const (
 	recordBytes  = 1 << 20
 	recordEvents = 4096
 )
+
+// PartOf returns how many events from the start of a list are stored at a time: one at least, if there are any.
+func PartOf(list []Event) (n int) {
+	for bytes := 0; n < len(list) && n < recordEvents; n++ {
+		if bytes += len(list[n].Body); n > 0 && bytes > recordBytes {
+			break
+		}
+	}
+	return n
+}
 
 // Write implements Store.
 func (s *Local) Write(bucket string, list []Event) (Written, error) {
@@ -37,13 +46,15 @@ func (s *Local) Write(bucket string, list []Event) (Written, error) {
 		w.Token.Position = uint64(lsn)
 	}
 	for len(fresh) > 0 {
-		n, bytes := 0, 0
-		for n < len(fresh) && n < recordEvents && (n == 0 || bytes+len(fresh[n].Body) <= recordBytes) {
-			bytes += len(fresh[n].Body)
-			n++
-		}
-		if err := s.write(bucket, &info, fresh[:n], &w); err != nil {
+		n := PartOf(fresh)
+		classes := make([]Class, n)
+		lsn, err := s.put(bucket, &info, fresh[:n], classes, true)
+		if err != nil {
 			return Written{}, err
+		}
+		w.Token.Position = max(w.Token.Position, uint64(lsn))
+		for _, c := range classes {
+			c.Count(&w.Counts)
 		}
 		fresh = fresh[n:]
 	}
@@ -53,8 +64,8 @@ func (s *Local) Write(bucket string, list []Event) (Written, error) {
 	return w, nil
 }
 
-// admit returns the events that can be stored, and notes the others as refused. It is the list
-// itself where that is all of them; otherwise from says where in the list each of them is.
+// admit returns the events that can be stored, and notes the others as refused. They are the list
+// itself where that is all of them; from says where in the list each of them is.
 func (s *Local) admit(info *buckets.Info, list []Event, w *Written) (fresh []Event, from []int) {
 	now := s.o.Now()
 	ahead, lives, full := now+int64(s.o.MaxFuture), s.o.livesFrom(info), s.o.DiskFull()
@@ -80,7 +91,7 @@ func (s *Local) admit(info *buckets.Info, list []Event, w *Written) (fresh []Eve
 		}
 	}
 	if len(from) == len(list) {
-		return list, nil
+		return list, from
 	}
 	fresh = make([]Event, len(from))
 	for i, at := range from {
@@ -89,13 +100,14 @@ func (s *Local) admit(info *buckets.Info, list []Event, w *Written) (fresh []Eve
 	return fresh, from
 }
 
-// write stores the events of one record of the log.
-func (s *Local) write(bucket string, info *buckets.Info, list []Event, w *Written) error {
+// put stores the events of one record of the log, and says what became of each. Where they are this node's
+// own, and no copies, it enters them in the account and shows them to live tails.
+func (s *Local) put(bucket string, info *buckets.Info, list []Event, classes []Class, own bool) (lsn wal.LSN, err error) {
 	var known repeats
 	if err := s.findRepeats(info.ID, list, &known); err != nil {
-		return err
+		return 0, err
 	}
-	return s.o.Log.Headed(func(put func(head, body []byte) (wal.LSN, error)) error {
+	err = s.o.Log.Headed(func(put func(head, body []byte) (wal.LSN, error)) error {
 		s.writing.Lock()
 		defer s.writing.Unlock()
 		if _, ok := s.o.ByID(info.ID); !ok {
@@ -106,18 +118,19 @@ func (s *Local) write(bucket string, info *buckets.Info, list []Event, w *Writte
 				return err
 			}
 		}
+		stored := s.insert(info, list, &known, classes, own)
 		var c account.Counts
-		stored := s.insert(info, list, &known, &c)
+		for i := 0; own && i < len(classes); i++ {
+			classes[i].Count(&c)
+		}
 		minute := s.o.Now() / int64(time.Minute)
-		lsn, err := put(logrecord.AppendEvents(nil, info.ID, minute, &c, stored))
-		if err != nil {
+		if lsn, err = put(logrecord.AppendEvents(nil, info.ID, minute, &c, stored)); err != nil {
 			return err
 		}
 		s.o.Account.Add(info.ID, minute, &c)
-		w.Token = coordinator.Token{Position: max(w.Token.Position, uint64(lsn))}
-		w.Counts.Add(&c)
 		return nil
 	})
+	return lsn, err
 }
 
 func (s *Local) nowEpoch() uint64 {
@@ -126,9 +139,9 @@ func (s *Local) nowEpoch() uint64 {
 	return s.epoch
 }
 
-// insert puts events into the active table, offers them to live tails, and counts what became of
-// them. It returns those that were stored.
-func (s *Local) insert(info *buckets.Info, list []Event, known *repeats, c *account.Counts) []Event {
+// insert puts events into the active table, says what became of each, and offers own ones to live tails. It
+// returns those that were stored.
+func (s *Local) insert(info *buckets.Info, list []Event, known *repeats, classes []Class, own bool) []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stored := list[:0:0]
@@ -141,19 +154,17 @@ func (s *Local) insert(info *buckets.Info, list []Event, known *repeats, c *acco
 			e.ID = s.ids.next()
 		}
 		if !given && known.has(keyOf(e)) || !s.insertOne(info.ID, e) {
-			c.Duplicate++
+			classes[i] = Duplicate
 			continue
 		}
 		newest := s.newest[info.ID]
-		if e.Time < newest && newest-e.Time > info.Grace {
-			c.Late++
-		} else {
-			c.Accepted++
+		if classes[i] = Accepted; e.Time < newest && newest-e.Time > info.Grace {
+			classes[i] = Late
 		}
 		s.newest[info.ID] = max(newest, e.Time)
 		stored = append(stored, *e)
-		for _, f := range tails {
-			f.offer(e)
+		for j := 0; own && j < len(tails); j++ {
+			tails[j].offer(e)
 		}
 	}
 	s.o.Pending(s.active.bytes - before)
