@@ -15,9 +15,9 @@ import (
 
 // The bounds of a call.
 const (
-	MaxRequest = 512 << 10        // bytes of a request: a change of tags has up to half of it
+	MaxRequest = 1<<20 + 128<<10  // bytes of a request: an event has up to a mebibyte of it
 	MaxPart    = 256 << 10        // bytes of a part of a reply
-	MaxFrame   = MaxPart + 64     // bytes of the longest frame
+	MaxFrame   = MaxRequest + 64  // bytes of the longest frame
 	window     = 8                // parts on their way that the asker has not taken
 	maxTime    = 10 * time.Minute // that a request is served
 	probe      = time.Second      // without a part, after which an asker makes sure that it is still served

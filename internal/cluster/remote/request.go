@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/fields"
 	"dalmatiner/internal/metric"
@@ -29,7 +28,7 @@ const (
 // The bounds of a request.
 const (
 	maxKeys      = 256
-	maxKeyBytes  = call.MaxRequest/2 - 8<<10 // all keys of a request
+	maxKeyBytes  = 248 << 10 // all keys of a request
 	maxSteps     = 8192
 	maxPartition = ring.MaxPartitions / 8 // bytes of a set of partitions
 )
