@@ -1,0 +1,311 @@
+package eventing
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/events"
+)
+
+const (
+	second = int64(time.Second)
+	// settle is the age from which on events are compared: younger ones may be on their way.
+	settle = 5 * second
+	// rest is how many times as long as a comparison took no other one begins.
+	rest = 20
+	// anew is after how many comparisons what is known of a node is forgotten: something may be lost here since.
+	anew = 360
+)
+
+// sumOf returns what stands for digests: 0 for none.
+func sumOf(list []events.Digest) uint64 {
+	if len(list) == 0 {
+		return 0
+	}
+	b := make([]byte, 0, 24*len(list))
+	for _, d := range list {
+		b = binary.LittleEndian.AppendUint64(b, uint64(d.Start))
+		b = binary.LittleEndian.AppendUint64(b, d.Events)
+		b = binary.LittleEndian.AppendUint64(b, d.Sum)
+	}
+	return max(xxh3.Hash(b), 1)
+}
+
+// compareWith compares with a peer when it is reached, when the ring has changed, and every now and then.
+func (e *Eventing) compareWith(p *peer) {
+	timer := time.NewTimer(e.o.Compare)
+	defer timer.Stop()
+	known := make(map[uint64]halves) // what the peer had in a comparison after which all of it was here
+	for n := 1; ; n++ {
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-p.poke:
+		case <-timer.C:
+		}
+		began, wait := time.Now(), e.o.Compare
+		if e.reached(p) {
+			if n%anew == 0 {
+				clear(known)
+			}
+			done, err := e.comparison(p, known)
+			if !done {
+				wait = e.o.Retry
+			}
+			if err != nil && p.ctx.Err() == nil {
+				e.warn("events compare", "a comparison of events with a node failed; it is tried again", "node", e.o.Name(p.id), "err", err)
+			}
+		}
+		timer.Reset(max(wait, rest*time.Since(began)))
+	}
+}
+
+func (e *Eventing) reached(p *peer) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return p.up && e.o.Check() == nil
+}
+
+// comparison brings what a peer has and this node should have. known is what it had when that was so. It reports
+// false where it is to be done again soon.
+func (e *Eventing) comparison(p *peer, known map[uint64]halves) (done bool, err error) {
+	version, moves := e.moving(p)
+	now := e.o.Now().UnixNano()
+	cut := max(now-settle-events.DigestStep, 0) / events.DigestStep * events.DigestStep
+	reply, err := e.ask(p.ctx, p.id, (&summed{cut}).append(nil), maxReply)
+	if err != nil {
+		return false, err
+	}
+	var m sums
+	if err := m.parse(reply); err != nil {
+		return false, err
+	}
+	c := comparing{e: e, peer: p.id, moves: moves, settled: now - settle}
+	whole := true
+	for bucket, theirs := range m.of {
+		info, ok := e.o.ByID(bucket)
+		if !ok { // it will be here soon, or is deleted
+			whole = false
+			continue
+		}
+		here, err := c.bucket(p.ctx, &info, known[bucket], theirs, cut)
+		if err != nil && !errors.Is(err, buckets.ErrUnknown) {
+			return false, err
+		}
+		known[bucket] = here
+	}
+	e.counters.comparisons.Add(1)
+	if e.counters.fetched.Add(uint64(c.fetched)); c.fetched > 0 {
+		e.counters.differences.Add(1)
+	}
+	if !moves {
+		return true, nil
+	}
+	if !whole || m.version != version { // the ring is on its way
+		return false, nil
+	}
+	if err := e.synced(p.ctx); err != nil {
+		return false, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p.fetched = version
+	return true, nil
+}
+
+// moving returns the ring, and whether this node has to fetch under it what a peer has.
+func (e *Eventing) moving(p *peer) (ring.Version, bool) {
+	v := e.o.View()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return v.Version(), !e.held && p.fetched != v.Version() && v.Changing()
+}
+
+// synced makes all that is here durable.
+func (e *Eventing) synced(ctx context.Context) error {
+	t, err := e.o.Own.Sync(0)
+	if err != nil {
+		return err
+	}
+	return e.o.Durable(ctx, t)
+}
+
+// Left returns how many nodes this one has still to fetch events from before the changes of a ring are complete.
+func (e *Eventing) Left(v *ring.View, classes []int) (left int) {
+	if !v.Changing() {
+		return 0
+	}
+	from := make(map[ring.ID]bool)
+	for _, n := range append([]int{0}, classes...) {
+		for _, m := range v.Fetches(n) {
+			if m.To != e.o.Self {
+				continue
+			}
+			for _, id := range m.From {
+				from[id] = true
+			}
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for id := range from {
+		if p := e.peers[id]; p == nil || p.fetched != v.Version() {
+			left++
+		}
+	}
+	return left
+}
+
+// comparing is a comparison with a peer.
+type comparing struct {
+	e       *Eventing
+	peer    ring.ID
+	moves   bool  // also events that are not settled
+	settled int64 // older events are
+	fetched int   // events that were not here
+	young   bool  // some were left because they are not settled
+}
+
+// bucket brings what a peer has of a bucket. It returns what of it is here for certain.
+func (c *comparing) bucket(ctx context.Context, info *buckets.Info, known, theirs halves, cut int64) (done halves, err error) {
+	start, end := int64(0), int64(maxTime)
+	if known.old == theirs.old && !c.moves {
+		start = cut
+	}
+	if known.recent == theirs.recent && !c.moves {
+		end = cut
+	}
+	if start == end {
+		return theirs, nil
+	}
+	own, err := c.e.digests(ctx, c.e.o.Self, info, start, end, events.DigestStep)
+	if err != nil {
+		return known, err
+	}
+	at := before(own, cut)
+	if (start > 0 || sumOf(own[:at]) == theirs.old) && (end == cut || sumOf(own[at:]) == theirs.recent) {
+		return theirs, nil // the same
+	}
+	hours, err := c.digests(ctx, info, start, end, events.DigestStep)
+	if err != nil {
+		return known, err
+	}
+	c.young = false
+	for _, h := range differing(hours, own) {
+		if err := c.hour(ctx, info, h); err != nil {
+			return known, err
+		}
+	}
+	if done = theirs; c.young {
+		done.recent = 0 // events that are left are of the last hours
+	}
+	return done, nil
+}
+
+// before returns how many digests are before a time.
+func before(list []events.Digest, t int64) int {
+	n, _ := slices.BinarySearchFunc(list, t, func(d events.Digest, t int64) int { return cmp.Compare(d.Start, t) })
+	return n
+}
+
+// differing returns the starts of the cells of which another node has something else.
+func differing(theirs, own []events.Digest) (starts []int64) {
+	have := make(map[int64]events.Digest, len(own))
+	for _, d := range own {
+		have[d.Start] = d
+	}
+	for _, d := range theirs {
+		if have[d.Start] != d {
+			starts = append(starts, d.Start)
+		}
+	}
+	return starts
+}
+
+// digests asks the peer for its digests.
+func (c *comparing) digests(ctx context.Context, info *buckets.Info, start, end, step int64) ([]events.Digest, error) {
+	reply, err := c.e.ask(ctx, c.peer, (&digested{info.ID, start, end, step}).append(nil), maxReply)
+	if err != nil || len(reply) == 0 {
+		return nil, err
+	}
+	return parseDigests(reply)
+}
+
+// hour brings what a peer has of an hour.
+func (c *comparing) hour(ctx context.Context, info *buckets.Info, start int64) error {
+	end := start + events.DigestStep
+	theirs, err := c.digests(ctx, info, start, end, second)
+	if err != nil {
+		return err
+	}
+	own, err := c.e.digests(ctx, c.e.o.Self, info, start, end, second)
+	if err != nil {
+		return err
+	}
+	steps := differing(theirs, own)
+	if !c.moves {
+		n := len(steps)
+		steps = slices.DeleteFunc(steps, func(s int64) bool { return s >= c.settled-second })
+		c.young = c.young || len(steps) < n
+	}
+	for len(steps) > 0 {
+		n := 1
+		for n < len(steps) && steps[n] == steps[n-1]+second {
+			n++
+		}
+		if err := c.fetch(ctx, info, steps[0], steps[n-1]+second); err != nil {
+			return err
+		}
+		steps = steps[n:]
+	}
+	return nil
+}
+
+// fetch takes the events that a peer has of a range.
+func (c *comparing) fetch(ctx context.Context, info *buckets.Info, start, end int64) error {
+	q := paged{bucket: info.ID, start: start, end: end, limit: pageBytes}
+	for more := true; more; {
+		p, err := c.e.fetch(ctx, c.peer, &q)
+		if err != nil {
+			return err
+		}
+		if len(p.list) == 0 {
+			return nil
+		}
+		last := &p.list[len(p.list)-1]
+		q.behind, more = position{last.Time, last.ID}, p.more
+		classes, token, err := c.e.adopt(info.ID, p.list)
+		if err != nil {
+			return err
+		}
+		for _, class := range classes {
+			if class != events.Duplicate {
+				c.fetched++
+			}
+		}
+		if err := c.e.o.Durable(ctx, token); err != nil { // no more than a page is ahead of the disk
+			return err
+		}
+	}
+	return nil
+}
+
+// adopt stores events that a comparison has brought. None of them is being written here meanwhile.
+func (e *Eventing) adopt(bucket uint64, list []events.Event) ([]events.Class, coordinator.Token, error) {
+	e.taking.Lock()
+	defer e.taking.Unlock()
+	classes, token, err := e.o.Own.Adopt(bucket, list)
+	if err == nil {
+		e.copied.note(bucket, list, classes, 2*e.o.Timeout)
+	}
+	return classes, token, err
+}

@@ -1,0 +1,320 @@
+package eventing
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/cluster/call"
+	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/events"
+)
+
+const (
+	maxPushing   = 16 << 20 // bytes on their way to a node; beyond it a node counts as not reached
+	placedAtOnce = 8        // chunks of a write
+	firstWait    = 10 * time.Millisecond
+	mostWait     = 200 * time.Millisecond
+)
+
+// Write implements events.Store. Events are on the disks of W owners each when it returns; those that are not
+// in time are refused as account.Unconfirmed, and may stay.
+func (e *Eventing) Write(bucket string, list []events.Event) (events.Written, error) {
+	if err := e.o.Check(); err != nil {
+		return events.Written{}, err
+	}
+	r, err := e.o.Own.Receive(bucket, list)
+	if err != nil {
+		return events.Written{}, err
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, e.o.Timeout)
+	defer cancel()
+	w := writing{e: e, info: r.Bucket, deadline: time.Now().Add(e.o.Timeout)}
+	chunks := w.chunks(r.Fresh)
+	slots := make(chan struct{}, placedAtOnce)
+	var all sync.WaitGroup
+	for i := range chunks {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			w.place(ctx, &chunks[i])
+		})
+	}
+	all.Wait()
+	if err := e.ctx.Err(); err != nil {
+		return events.Written{}, errStopped
+	}
+	if _, ok := e.o.ByID(r.Bucket.ID); !ok {
+		return events.Written{}, buckets.Unknown(bucket)
+	}
+	out := events.Written{Counts: r.Counts, Refused: r.Refused}
+	for i := range chunks {
+		w.count(&chunks[i], r.From, &out)
+	}
+	slices.SortFunc(out.Refused, func(a, b events.Refused) int { return a.At - b.At })
+	out.Token, err = e.o.Own.Enter(r.Bucket.ID, &out.Counts)
+	return out, err
+}
+
+// writing is the events of one sender on their way.
+type writing struct {
+	e        *Eventing
+	info     buckets.Info
+	deadline time.Time
+}
+
+// chunk is events of one partition, which are stored together.
+type chunk struct {
+	partition int
+	list      []events.Event
+	at        []int // in the events of the sender
+	bytes     int
+
+	enough  bool      // W owners have them
+	owners  []ring.ID // that counted, in the order of the ring
+	has     map[ring.ID][]events.Class
+	retried map[ring.ID]bool // it may have had them from before
+}
+
+// chunks cuts events by the owners that they have, and by size.
+func (w *writing) chunks(list []events.Event) (out []chunk) {
+	v := w.e.o.View()
+	open := make(map[int]int) // the last chunk of a partition
+	hour, partition := int64(-1), 0
+	for i := range list {
+		if h := list[i].Time / events.DigestStep; h != hour {
+			hour, partition = h, pieceOf(v, w.info.ID, h)
+		}
+		size := len(list[i].Body) + eventHead
+		at, ok := open[partition]
+		if !ok || len(out[at].list) == chunkEvents || out[at].bytes+size > chunkBytes {
+			at = len(out)
+			open[partition] = at
+			out = append(out, chunk{partition: partition, has: make(map[ring.ID][]events.Class), retried: make(map[ring.ID]bool)})
+		}
+		c := &out[at]
+		c.list, c.at, c.bytes = append(c.list, list[i]), append(c.at, i), c.bytes+size
+	}
+	return out
+}
+
+// pushed is what became of a push.
+type pushed struct {
+	to      ring.ID
+	classes []events.Class
+	err     error
+}
+
+// place gives the events of a chunk to their owners until enough have them, or time is up. Owners that have not
+// answered by then go on by themselves.
+func (w *writing) place(ctx context.Context, c *chunk) {
+	e := w.e
+	copies := e.o.Copies(w.info.ID)
+	answers := make(chan pushed, 2*ring.MaxCopies)
+	asked := make(map[ring.ID]bool)
+	for wait := firstWait; ; wait = min(2*wait, mostWait) {
+		v := e.o.View()
+		current := v.Owners(nil, c.partition, ring.Current, copies)
+		var future []ring.ID
+		if v.Changing() {
+			future = v.Owners(nil, c.partition, ring.Future, copies)
+		}
+		if c.enough = w.enough(c, current, future); c.enough {
+			return
+		}
+		request := (*stored)(nil)
+		for _, to := range slices.Concat(current, future) {
+			if asked[to] || c.has[to] != nil || !e.o.Up(to) {
+				continue
+			}
+			if request == nil {
+				request = &stored{version: v.Version(), bucket: w.info.ID, defined: e.o.Define(w.info.ID), list: c.list}
+			}
+			asked[to] = w.push(to, request, c.bytes, answers)
+		}
+		timer := time.NewTimer(wait)
+		for waiting := true; waiting; {
+			select {
+			case p := <-answers:
+				delete(asked, p.to)
+				if p.err == nil {
+					c.has[p.to] = p.classes
+				} else if call.CodeOf(p.err) != call.OtherRing {
+					c.retried[p.to] = true
+				}
+				if c.enough = w.enough(c, current, future); c.enough {
+					timer.Stop()
+					return
+				}
+			case <-timer.C:
+				waiting = false
+			case <-ctx.Done():
+				timer.Stop()
+				w.keep(c)
+				return
+			}
+		}
+		if _, ok := e.o.ByID(w.info.ID); !ok {
+			return // it was deleted
+		}
+	}
+}
+
+// enough reports whether enough owners have the events of a chunk.
+func (w *writing) enough(c *chunk, current, future []ring.ID) bool {
+	q := w.e.o.Quorum(w.info.ID)
+	c.owners = c.owners[:0]
+	count := func(of []ring.ID) (n int) {
+		for _, id := range of {
+			if c.has[id] != nil {
+				n++
+			}
+		}
+		return n
+	}
+	for _, id := range current {
+		if c.has[id] != nil {
+			c.owners = append(c.owners, id)
+		}
+	}
+	return len(current) > 0 && len(c.owners) >= min(q.Writes, len(current)) && (len(future) == 0 || count(future) >= min(q.Next, len(future)))
+}
+
+// push gives events to an owner, and reports whether an answer will come.
+func (w *writing) push(to ring.ID, m *stored, bytes int, answers chan<- pushed) bool {
+	e := w.e
+	if to == e.o.Self {
+		list := slices.Clone(m.list)
+		for i := range list {
+			list[i].Body = slices.Clone(list[i].Body) // the write may be over before
+		}
+		return e.goes(func() {
+			ctx, cancel := context.WithDeadline(e.ctx, w.deadline)
+			defer cancel()
+			classes, err := e.take(ctx, &stored{version: m.version, bucket: m.bucket, list: list})
+			answers <- pushed{to, classes, err}
+		})
+	}
+	e.mu.Lock()
+	p := e.peers[to]
+	if p == nil || p.pushing > 0 && p.pushing+int64(bytes) > maxPushing {
+		e.mu.Unlock()
+		return false
+	}
+	p.pushing += int64(bytes)
+	e.mu.Unlock()
+	request := m.append(make([]byte, 0, bytes+len(m.list)*eventHead+len(m.defined)+64))
+	n := len(m.list)
+	ended := func() {
+		e.mu.Lock()
+		p.pushing -= int64(bytes)
+		e.mu.Unlock()
+	}
+	started := e.goes(func() {
+		defer ended()
+		ctx, cancel := context.WithDeadline(p.ctx, w.deadline)
+		defer cancel()
+		reply, err := e.ask(ctx, to, request, n)
+		classes := make([]events.Class, len(reply))
+		for i, b := range reply {
+			if classes[i] = events.Class(b); b >= events.Classes {
+				err = errMalformed
+			}
+		}
+		if err == nil && len(classes) != n {
+			err = errMalformed
+		}
+		answers <- pushed{to, classes, err}
+	})
+	if !started {
+		ended()
+	}
+	return started
+}
+
+// keep stores events here that have too few owners: they are not acknowledged, but comparisons bring them to
+// their owners later.
+func (w *writing) keep(c *chunk) {
+	if c.has[w.e.o.Self] != nil || len(c.has) > 0 {
+		return // somebody has them
+	}
+	_, _, err := w.e.o.Own.Adopt(w.info.ID, c.list)
+	if err != nil && !errors.Is(err, buckets.ErrUnknown) {
+		w.e.warn("events keep", "events that no owner has confirmed are not kept here", "bucket", w.info.Name, "err", err)
+	}
+}
+
+// count counts what became of the events of a chunk, and shows those that are new to live tails.
+func (w *writing) count(c *chunk, from []int, out *events.Written) {
+	if !c.enough {
+		w.e.counters.unconfirmed.Add(uint64(len(c.list)))
+		out.Counts.Refused[account.Unconfirmed] += uint64(len(c.list))
+		for _, at := range c.at {
+			out.Refused = append(out.Refused, events.Refused{At: from[at], Why: account.Unconfirmed})
+		}
+		return
+	}
+	fresh := make([]events.Event, 0, len(c.list))
+	for i := range c.list {
+		class := c.class(i)
+		if class.Count(&out.Counts); class != events.Duplicate {
+			fresh = append(fresh, c.list[i])
+		}
+	}
+	w.e.show(w.info.ID, fresh)
+}
+
+// class is that of the first owner, but for an event that any owner had before.
+func (c *chunk) class(i int) events.Class {
+	class := events.Accepted
+	for n := len(c.owners) - 1; n >= 0; n-- {
+		id := c.owners[n]
+		switch of := c.has[id][i]; {
+		case of == events.Duplicate && !c.retried[id]:
+			return of
+		case of != events.Duplicate:
+			class = of
+		}
+	}
+	return class
+}
+
+// take stores events as an owner. They are on disk when it returns.
+func (e *Eventing) take(ctx context.Context, m *stored) ([]events.Class, error) {
+	e.taking.RLock()
+	if err := e.under(m.version); err != nil {
+		e.taking.RUnlock()
+		return nil, err
+	}
+	if e.o.Own.DiskFull() {
+		e.taking.RUnlock()
+		return nil, &call.Error{Peer: e.o.Self, Code: call.Failed, Text: "its disk is full"}
+	}
+	classes, token, err := e.o.Own.Adopt(m.bucket, m.list)
+	if err == nil {
+		e.recent.Lock()
+		e.copied.written(m.bucket, m.list, classes)
+		e.recent.Unlock()
+	}
+	e.taking.RUnlock()
+	if err != nil {
+		return nil, err
+	}
+	return classes, e.o.Durable(ctx, token)
+}
+
+// ask asks a node for a reply of a bounded length.
+func (e *Eventing) ask(ctx context.Context, to ring.ID, request []byte, most int) (reply []byte, err error) {
+	err = e.o.Ask(ctx, to, request, func(part []byte) error {
+		if len(reply)+len(part) > most {
+			return errMalformed
+		}
+		reply = append(reply, part...)
+		return nil
+	})
+	return reply, err
+}
