@@ -11,6 +11,7 @@ import (
 
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/certs"
+	"dalmatiner/internal/cluster/eventing"
 	"dalmatiner/internal/cluster/gossip"
 	"dalmatiner/internal/cluster/names"
 	"dalmatiner/internal/cluster/peer"
@@ -41,6 +42,7 @@ type Cluster struct {
 	calls   *call.Calls
 	remote  *remote.Remote
 	tags    *tagging.Tagging
+	events  *eventing.Eventing
 	commits *commits
 	runtime
 	follower
@@ -50,7 +52,7 @@ type Cluster struct {
 
 // quorums are how many copies count under a ring.
 type quorums struct {
-	r, w          int
+	r, w, nextW   int // nextW is w when the changes under way are complete
 	n, next       int // copies, and those that there will be
 	members, then int // that can own something now, and then
 	gone          int // for good, and not replaced yet
@@ -153,6 +155,9 @@ func (c *Cluster) Close() error {
 	}
 	if c.tags != nil {
 		c.tags.Close()
+	}
+	if c.events != nil {
+		c.events.Close()
 	}
 	if c.core != nil {
 		c.runtime.close()

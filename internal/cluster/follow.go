@@ -51,7 +51,7 @@ func (c *Cluster) count(v *ring.View) (r, w, next int) {
 	_, w = c.o.Quorums(v.Copies(ring.Current), now)
 	// A copy of what is read may have been on a member that is gone for good, until others have taken it over.
 	r, _ = c.o.Quorums(v.Copies(ring.Current), now+gone)
-	c.quorums.Store(&quorums{r: r, w: w, n: v.Copies(ring.Current), next: v.Copies(ring.Future), members: now, gone: gone, then: then})
+	c.quorums.Store(&quorums{r: r, w: w, nextW: next, n: v.Copies(ring.Current), next: v.Copies(ring.Future), members: now, gone: gone, then: then})
 	return r, w, next
 }
 
@@ -111,6 +111,7 @@ func (c *Cluster) look() (all bool) {
 	before := *c.ups.Load()
 	c.tags.Members(others(view, c.id, ups))
 	r, w, next := c.count(view)
+	c.events.Members(others(view, c.id, ups))
 	away := *c.away.Load()
 	if view.Version() != c.version || !maps.Equal(before, ups) || len(renewed) > 0 || !maps.Equal(c.told, away) {
 		c.input(func(t replication.Time, core *replication.Core) {

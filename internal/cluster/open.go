@@ -63,6 +63,7 @@ func (c *Cluster) open() (err error) {
 		return err
 	}
 	openTags(c)
+	openEvents(c)
 	if err := c.openGossip(); err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (c *Cluster) openWires() (err error) {
 			return ask(ctx, c, serviceReads, to, request, part)
 		},
 		Local: o.Local, Private: private, Store: o.Store, Incarnation: o.Store.Incarnation, Hints: c.hints, HintKeys: c.data.HintKeys, Holders: c.mayKeep,
-		Differs: c.differ, Delay: o.Pace.Repair,
+		Differs: func(bucket uint64, id metric.SeriesID, _, _ int64) { differ(c, bucket, id) }, Delay: o.Pace.Repair,
 	})
 	if err != nil {
 		return err

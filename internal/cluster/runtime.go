@@ -146,7 +146,7 @@ type difference struct {
 }
 
 // differ notes what a read has met. A read does not wait for the protocol.
-func (c *Cluster) differ(bucket uint64, id metric.SeriesID, _, _ int64) {
+func differ(c *Cluster, bucket uint64, id metric.SeriesID) {
 	select {
 	case c.found <- difference{id, c.buckets.copies(bucket)}:
 	default:

@@ -10,21 +10,22 @@ import (
 
 // Standing is how far this node is under a ring.
 type Standing struct {
-	Left  int                    // partitions that the ring gives it, and of which it does not have everything
-	Moves []replication.Progress // shares on their way to it, and those that it gave up and still has
-	Hints []replication.HintInfo // what it keeps for others
-	Start time.Time              // when the clock of Moves was 0
+	Left   int                    // partitions that the ring gives it, and of which it does not have everything
+	Events int                    // nodes from which it has not fetched all events that the ring gives it
+	Moves  []replication.Progress // shares on their way to it, and those that it gave up and still has
+	Hints  []replication.HintInfo // what it keeps for others
+	Start  time.Time              // when the clock of Moves was 0
 }
 
 // Standing returns how far this node is under a ring; false if the protocol has not heard of that ring.
 func (c *Cluster) Standing(under ring.Version) (Standing, bool) {
 	c.runtime.mu.Lock()
 	defer c.runtime.mu.Unlock()
-	stats := c.core.Stats()
-	if stats.Ring != under {
+	stats, view := c.core.Stats(), c.View()
+	if stats.Ring != under || view.Version() != under {
 		return Standing{}, false
 	}
-	s := Standing{Start: c.start, Left: c.core.Left(), Moves: c.core.Progress()}
+	s := Standing{Start: c.start, Left: c.core.Left(), Events: c.events.Left(view, c.buckets.classes()), Moves: c.core.Progress()}
 	if stats.Hints > 0 {
 		s.Hints = slices.Clone(c.data.Hints())
 	}
@@ -43,6 +44,7 @@ func (c *Cluster) Classes() []int { return c.buckets.classes() }
 
 // HoldMoves says whether shares that move to this node wait.
 func (c *Cluster) HoldMoves(on bool) {
+	c.events.Hold(on)
 	c.runtime.mu.Lock()
 	defer c.runtime.mu.Unlock()
 	c.core.HoldMoves(on)

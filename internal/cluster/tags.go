@@ -139,8 +139,9 @@ func (c *catalogue) learnDefined(encoded []byte) error {
 
 // The services of a node: the first byte of a request to it.
 const (
-	serviceReads = 1
-	serviceTags  = 2
+	serviceReads  = 1
+	serviceTags   = 2
+	serviceEvents = 3
 )
 
 // ask asks a service of another node.
@@ -156,6 +157,8 @@ func serve(ctx context.Context, c *Cluster, from ring.ID, request []byte, reply 
 			return c.remote.Serve(ctx, from, body, reply)
 		case serviceTags:
 			return c.tags.Serve(ctx, from, body, reply)
+		case serviceEvents:
+			return c.events.Serve(ctx, from, body, reply)
 		}
 	}
 	return &call.Error{Peer: c.id, Code: call.Failed, Text: "it does not know this kind of request"}

@@ -37,9 +37,6 @@ func checkCluster(c *config.Config) error {
 	if ip := net.ParseIP(host); k.Advertise == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
 		return fmt.Errorf("cluster.listen = %s names no address under which other nodes reach this one: set cluster.advertise to it", k.Listen)
 	}
-	if c.Syslog.Addr != "" {
-		return errors.New("syslog.addr does not go with cluster.listen: events are not available in a cluster yet")
-	}
 	return nil
 }
 
@@ -91,7 +88,7 @@ func (n *node) news(part *cluster.Cluster) func(ring.Version) (members.News, boo
 			return members.News{}, false
 		}
 		st := n.store.Stats()
-		out := members.News{Left: s.Left, Hints: len(s.Hints), Bytes: st.Segments.Bytes + st.WALBytes, Free: st.FreeDisk}
+		out := members.News{Left: s.Left, Events: s.Events, Hints: len(s.Hints), Bytes: st.Segments.Bytes + st.WALBytes, Free: st.FreeDisk}
 		wall := func(steady int64) int64 {
 			if steady == 0 {
 				return 0

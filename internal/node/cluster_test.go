@@ -114,11 +114,6 @@ func TestThreeNodesInOneProcess(t *testing.T) {
 		}
 	}
 	read(nodes...)
-	for path, method := range map[string]string{"/events/app": "POST", "/events?bucket=app": "GET"} {
-		if status, text := nodes[0].ask(t, method, path); status != http.StatusNotImplemented || !strings.Contains(text, "in a cluster yet") {
-			t.Errorf("%s: %d %s", path, status, text)
-		}
-	}
 	if _, text := nodes[2].ask(t, "GET", "/metrics"); !strings.Contains(text, "dalmatiner_cluster_members_up 3\n") ||
 		!strings.Contains(text, `dalmatiner_cluster_peer_connected{node="n1"} 1`) {
 		t.Error("figures of the cluster are missing")

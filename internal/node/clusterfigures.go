@@ -42,6 +42,7 @@ func (f clusterFigures) Collect(out chan<- prometheus.Metric) {
 	}
 	f.protocol(send)
 	f.tags(send)
+	f.events(send)
 	f.peers(send)
 }
 
@@ -79,6 +80,23 @@ func (f clusterFigures) tags(send func(prometheus.ValueType, float64, *prometheu
 		{"tag_differences_total", "Of these, those in which something differed.", s.Differences},
 		{"tag_compared_changes_total", "Changes of tags that went or came because of that.", s.Moved},
 		{"tag_expired_series_total", "Series whose tags went with their last points.", s.Expired},
+	} {
+		send(prometheus.CounterValue, float64(c.value), clusterDesc(c.name, c.help))
+	}
+}
+
+// events sends the figures of what nodes tell each other of events.
+func (f clusterFigures) events(send func(prometheus.ValueType, float64, *prometheus.Desc, ...string)) {
+	s := f.p.Events().Exchanged()
+	for _, c := range []struct {
+		name, help string
+		value      uint64
+	}{
+		{"event_unconfirmed_total", "Events that fewer owners than needed had on disk in time.", s.Unconfirmed},
+		{"event_comparisons_total", "Comparisons of events with another member.", s.Comparisons},
+		{"event_differences_total", "Of these, those that brought something.", s.Differences},
+		{"event_compared_events_total", "Events that they brought.", s.Fetched},
+		{"event_tails_missed_total", "Events that live tails at other nodes missed.", s.Missed},
 	} {
 		send(prometheus.CounterValue, float64(c.value), clusterDesc(c.name, c.help))
 	}

@@ -66,7 +66,7 @@ func (r *running) post(t *testing.T, path, body string) (int, string) {
 }
 
 // timed is what answers say of the time that they took, and of the present.
-var timed = regexp.MustCompile(`"(query_time|new_since|new_hours)":[0-9.e+-]+`)
+var timed = regexp.MustCompile(`"(query_time|new_since|new_hours|t)":[0-9.e+-]+`)
 
 // answer is what a node answers, without what depends on the clock.
 func (r *running) answer(t *testing.T, path string) string {

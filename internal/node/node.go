@@ -217,10 +217,10 @@ type sharedStore interface {
 	httpapi.Store
 }
 
-// shared returns what clients read and change, and the events, of which there are none in a cluster.
+// shared returns what clients read and change: what all nodes of a cluster have, or this node where it is on its own.
 func (n *node) shared() (sharedStore, events.Store) {
 	if n.cluster != nil {
-		return n.cluster.Store(), nil
+		return n.cluster.Store(), n.cluster.Events()
 	}
 	return n.store, n.store.Events()
 }
@@ -264,7 +264,7 @@ func (n *node) engine() *query.Engine {
 		Limits:  query.Limits{MaxPoints: n.cfg.QueryMaxPoints, MaxSeries: n.cfg.QueryMaxSeries, MaxOutput: n.cfg.QueryMaxOutput, MaxMemory: n.cfg.QueryMaxMemory},
 	}
 	if n.cluster != nil {
-		e.Source, e.Events = n.cluster.Source(), nil
+		e.Source, e.Events = n.cluster.Source(), n.cluster.Events()
 	}
 	return e
 }

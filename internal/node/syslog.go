@@ -36,8 +36,9 @@ func (l *syslogListener) serve(n *node, start func(what string, serve func() err
 		return
 	}
 	c := n.cfg.Syslog
+	_, shared := n.shared()
 	l.server = syslog.New(syslog.Options{
-		Events: n.store.Events(), Buckets: n.points, Memory: n.store.Memory(), Account: n.store.Account(), Now: n.store.Now,
+		Events: shared, Buckets: n.points, Memory: n.store.Memory(), Account: n.store.Account(), Now: n.store.Now,
 		Logger: n.logger, Bucket: c.Bucket, Zone: c.Zone, MaxConnections: c.MaxConnections, Idle: c.Idle, InputStall: n.cfg.InputStall,
 	})
 	start("syslog listener", func() error { return l.server.Serve(l.text) })

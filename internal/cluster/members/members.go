@@ -122,9 +122,9 @@ func (m *Members) report(ctx context.Context) error {
 		news.Transfers = news.Transfers[:maxTransfers]
 	}
 	now := m.o.Now()
-	urgent := m.saidAt.IsZero() || version != m.under || (news.Left > 0) != (m.said.Left > 0) || (news.Hints > 0) != (m.said.Hints > 0) ||
+	urgent := m.saidAt.IsZero() || version != m.under || (news.Left > 0) != (m.said.Left > 0) || (news.Events > 0) != (m.said.Events > 0) || (news.Hints > 0) != (m.said.Hints > 0) ||
 		len(news.Transfers) != len(m.said.Transfers)
-	moving := (news.Left != m.said.Left || !slices.Equal(news.Transfers, m.said.Transfers)) && now.Sub(m.saidAt) >= m.o.Every
+	moving := (news.Left != m.said.Left || news.Events != m.said.Events || !slices.Equal(news.Transfers, m.said.Transfers)) && now.Sub(m.saidAt) >= m.o.Every
 	if !urgent && !moving && (now.Sub(m.saidAt) < calm || reflect.DeepEqual(news, m.said)) {
 		return nil
 	}
@@ -218,6 +218,8 @@ func waits(v *ring.View, classes []int, all progress, up func(ring.ID) bool) (ou
 			out = append(out, mem.Name+" has not said yet that it has this ring")
 		case r.Left > 0:
 			out = append(out, fmt.Sprintf("%s fetches %d partitions, %d are left", mem.Name, to[mem.ID], r.Left))
+		case r.Events > 0:
+			out = append(out, fmt.Sprintf("%s fetches events, from %d nodes yet", mem.Name, r.Events))
 		case leaves && r.Hints > 0:
 			out = append(out, fmt.Sprintf("%s leaves and keeps %d batches for others", mem.Name, r.Hints))
 		}

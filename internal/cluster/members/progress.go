@@ -12,10 +12,11 @@ import (
 
 // News are what a node says of itself: how far it is with a change of the ring, and what plans need.
 type News struct {
-	Left      int        `json:"left"`  // partitions that the ring gives it, and of which it does not have everything
-	Hints     int        `json:"hints"` // batches that it keeps for others
-	Bytes     int64      `json:"bytes"` // of its segments and its log
-	Free      int64      `json:"free"`  // of its disk
+	Left      int        `json:"left"`             // partitions that the ring gives it, and of which it does not have everything
+	Events    int        `json:"events,omitempty"` // nodes from which it has not fetched all events that the ring gives it
+	Hints     int        `json:"hints"`            // batches that it keeps for others
+	Bytes     int64      `json:"bytes"`            // of its segments and its log
+	Free      int64      `json:"free"`             // of its disk
 	Transfers []Transfer `json:"transfers,omitempty"`
 }
 
