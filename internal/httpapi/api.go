@@ -82,7 +82,7 @@ type Options struct {
 	Status       func() admin.Status
 	Log          func() []admin.LogLine // the last lines of the log, oldest first
 	Engine       Engine
-	Events       events.Store            // nil: there are none in this version
+	Events       events.Store            // nil: there are none
 	EventAccount *account.Account        // of events; nil: an empty one
 	Points       coordinator.Coordinator // makes buckets of events, and says when they are durable
 	Registry     *prometheus.Registry    // of /metrics; New adds the figures of its own

@@ -28,15 +28,10 @@ func clusterRoutes(o *clusterroutes.Operator, logger *slog.Logger) (out []route)
 	return out
 }
 
-// errNotInACluster is the error of what one node would answer from its own data alone.
-var errNotInACluster = &statusError{http.StatusNotImplemented, "", "events are not available in a cluster yet"}
-
-// inACluster lets routes of events refuse, and those that show tags wait until a node knows all of them.
+// inACluster lets routes that show tags wait until a node knows all of them.
 func inACluster(routes []route, of Tags) {
 	for i := range routes {
-		if rt := &routes[i]; rt.name == "/events" || rt.name == "/events/" {
-			rt.serve = func(http.ResponseWriter, *http.Request) error { return errNotInACluster }
-		} else if taglist.Shows(rt.pattern) {
+		if rt := &routes[i]; taglist.Shows(rt.pattern) {
 			rt.serve = taglist.Behind(of.Ready, rt.serve)
 		}
 	}

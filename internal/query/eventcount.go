@@ -45,7 +45,7 @@ type eventCounts struct {
 }
 
 // lostEvents is why a step is unknown.
-const lostEvents = "events that damage took"
+const lostEvents = "events that damage took, or of which too few nodes have answered"
 
 // Exists implements source.Series.
 func (c *eventCounts) Exists(context.Context) (bool, error) { return true, nil }

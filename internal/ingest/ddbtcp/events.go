@@ -74,7 +74,7 @@ func parseEvents(raw []byte) (list []events.Event, err error) {
 }
 
 // readEvents sends the events of a range that meet a filter, in frames that end where a piece of
-// the bucket's time does, or where they are large. Where damage took events the answer ends with
+// the bucket's time does, or where they are large. Where events are missing the answer ends with
 // an ERROR.
 func (c *conn) readEvents(q *wire.Request) error {
 	if c.s.o.Events == nil {
@@ -107,7 +107,7 @@ func (c *conn) readEvents(q *wire.Request) error {
 		return err
 	}
 	if len(gaps) > 0 {
-		return &errRefused{reason: "events_damaged", err: fmt.Errorf("events are missing: damage took some between %d and %d ns", gaps[0].Start, gaps[len(gaps)-1].End)}
+		return &errRefused{reason: "events_damaged", err: fmt.Errorf("events are missing: damage took some between %d and %d ns, or too few nodes have answered", gaps[0].Start, gaps[len(gaps)-1].End)}
 	}
 	return c.reply(wire.AppendEndEvents(nil))
 }
