@@ -65,11 +65,11 @@ func (c *ringNodes) start(i int) {
 	if i > 0 {
 		args = append(args, "--set", "cluster.join="+c.host(0)+":8600")
 	}
-	args = append(args, "--tcp-addr", c.tcp(i))
+	args = append(args, "--tcp-addr", c.tcp(i), "--http-addr", c.host(i)+":8080")
 	var by []string
 	if c.namespaces {
 		by = []string{"ip", "netns", "exec", namespace(i)}
-		args = append(args, "--http-addr", c.host(i)+":8080", "--set", "cluster.tls_dir="+c.certificates(i))
+		args = append(args, "--set", "cluster.tls_dir="+c.certificates(i))
 	}
 	n := launchBy(c.t, by, filepath.Join(c.dir, fmt.Sprint(i+1)), append(args, c.args...)...)
 	n.awaitReady()
