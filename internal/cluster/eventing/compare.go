@@ -20,8 +20,9 @@ const (
 	second = int64(time.Second)
 	// settle is the age from which on events are compared: younger ones may be on their way.
 	settle = 5 * second
-	// rest is how many times as long as a comparison took no other one begins.
-	rest = 20
+	// rest is how many times as long as a comparison took no other one begins, mostRest the longest of that.
+	rest     = 20
+	mostRest = 5 * time.Minute
 	// anew is after how many comparisons what is known of a node is forgotten: something may be lost here since.
 	anew = 360
 )
@@ -52,7 +53,7 @@ func (e *Eventing) compareWith(p *peer) {
 		case <-p.poke:
 		case <-timer.C:
 		}
-		began, wait := time.Now(), e.o.Compare
+		began, wait := time.Now(), time.Duration(0)
 		if e.reached(p) {
 			if n%anew == 0 {
 				clear(known)
@@ -65,7 +66,10 @@ func (e *Eventing) compareWith(p *peer) {
 				e.warn("events compare", "a comparison of events with a node failed; it is tried again", "node", e.o.Name(p.id), "err", err)
 			}
 		}
-		timer.Reset(max(wait, rest*time.Since(began)))
+		if wait == 0 {
+			wait = max(e.o.Compare, min(rest*time.Since(began), mostRest))
+		}
+		timer.Reset(wait)
 	}
 }
 

@@ -143,7 +143,7 @@ func (w *writing) place(ctx context.Context, c *chunk) {
 				delete(asked, p.to)
 				if p.err == nil {
 					c.has[p.to] = p.classes
-				} else if call.CodeOf(p.err) != call.OtherRing {
+				} else if code := call.CodeOf(p.err); code != call.OtherRing && code != call.Busy {
 					c.retried[p.to] = true
 				}
 				if c.enough = w.enough(c, current, future); c.enough {
