@@ -48,6 +48,7 @@ type Cluster struct {
 	follower
 
 	quorums atomic.Pointer[quorums]
+	ordered atomic.Int64 // bytes of the orders of streams
 }
 
 // quorums are how many copies count under a ring.

@@ -37,9 +37,27 @@ type stream struct {
 	refused account.Counts // and those sent as unset
 	key     []byte         // of the last point
 	id      metric.SeriesID
-	names   int // bytes of the keys of rows
+	names   int    // bytes of the keys of rows
+	period  uint32 // of the registry of names, when the first of the rows came
+	order   []noted
+	at      int                        // in order, of the series that is expected
+	places  map[metric.SeriesID]uint32 // of series in order
 	ended   bool
 }
+
+// noted is a series of a sender, which sends them in one order again and again.
+type noted struct {
+	key    []byte
+	id     metric.SeriesID
+	period uint32 // in which its name was noted
+}
+
+// The bounds of what is known of orders. What is not known is computed again.
+const (
+	orderSeries = 1 << 16  // of a stream
+	orderBytes  = 64 << 20 // of all streams
+	notedBytes  = 96       // with its place
+)
 
 // Point takes one point: see wire.Points.
 func (s *stream) Point(key []byte, slot uint64, raw uint64) {
@@ -80,6 +98,7 @@ func (s *stream) Append(points []coordinator.Point) {
 func (s *stream) timestamped(key []byte, slot, raw, at uint64) {
 	if len(s.rows) == 0 {
 		s.lo, s.hi = s.admission.Slots()
+		s.period = s.c.names.Period()
 	}
 	word, timestamp, refused, ok := s.admission.Point(key, slot, raw, at, s.lo, s.hi)
 	switch {
@@ -92,14 +111,46 @@ func (s *stream) timestamped(key []byte, slot, raw, at uint64) {
 	}
 	if len(s.key) == 0 || string(s.key) != string(key) {
 		s.key = append(s.key[:0], key...)
-		s.id = metric.ValuesOf(s.info.ID, key, s.info.HPTS)
-		s.c.names.Note(s.id, s.info.ID, key)
+		s.id = s.series(key)
 		s.names += len(key)
 	}
 	s.rows = append(s.rows, replication.Row{Series: s.id, Slot: slot, Value: replication.Value{Word: word, Time: timestamp}})
 	if len(s.rows) == batchRows || s.names >= batchNames/4 {
 		s.submit()
 	}
+}
+
+// series returns the id of a series, whose name is known in this period.
+func (s *stream) series(key []byte) metric.SeriesID {
+	if s.at == len(s.order) {
+		s.at = 0 // it begins anew
+	}
+	if s.at < len(s.order) && string(s.order[s.at].key) == string(key) {
+		n := &s.order[s.at]
+		if s.at++; n.period != s.period {
+			n.key, n.period = s.c.names.Note(n.id, s.info.ID, key), s.period
+		}
+		return n.id
+	}
+	id := metric.ValuesOf(s.info.ID, key, s.info.HPTS)
+	n := noted{s.c.names.Note(id, s.info.ID, key), id, s.period}
+	at, known := s.places[id]
+	switch {
+	case n.key == nil: // no metric can have it
+	case known:
+		s.order[at], s.at = n, int(at)+1
+	case len(s.order) == orderSeries:
+	case s.c.ordered.Add(notedBytes) > orderBytes:
+		s.c.ordered.Add(-notedBytes)
+	default:
+		if s.places == nil {
+			s.places = make(map[metric.SeriesID]uint32)
+		}
+		s.places[id] = uint32(len(s.order))
+		s.order = append(s.order, n)
+		s.at = len(s.order)
+	}
+	return id
 }
 
 // submit gives the rows to the protocol, or refuses them.
@@ -148,10 +199,14 @@ func (s *stream) Pending() bool {
 
 // Close commits what is pending and ends the stream.
 func (s *stream) Close() error {
-	if s.ended || !s.Pending() {
+	if s.ended {
 		return nil
 	}
-	s.ended = true
+	s.c.ordered.Add(-notedBytes * int64(len(s.order)))
+	s.order, s.places, s.at, s.ended = nil, nil, 0, true
+	if !s.Pending() {
+		return nil
+	}
 	_, err := s.Commit()
 	return err
 }

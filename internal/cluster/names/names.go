@@ -52,11 +52,13 @@ func New(fallback Fallback, limit int, steady func() int64) *Registry {
 	return r
 }
 
-// Note keeps the name of a series. It copies the key. A key that no metric can have is passed over.
-func (r *Registry) Note(id metric.SeriesID, bucket uint64, key []byte) {
-	if len(key) <= metric.MaxKey {
-		r.note(id, name{bucket: bucket, key: key, named: true})
+// Note keeps the name of a series. It copies the key, and returns the copy, which never changes. A key that no
+// metric can have is passed over.
+func (r *Registry) Note(id metric.SeriesID, bucket uint64, key []byte) (kept []byte) {
+	if len(key) > metric.MaxKey {
+		return nil
 	}
+	return r.note(id, name{bucket: bucket, key: key, named: true}).key
 }
 
 // NoteBucket keeps the bucket of a series whose name nobody may know: of one that was deleted.

@@ -30,6 +30,8 @@ type index struct {
 	series     map[metric.SeriesID]*series
 	partitions map[int]*partition
 	shares     map[replication.Share]*share // of the partitions: of buckets with one n
+	lives      int                          // in all partitions
+	last       *series                      // that was found
 	damage     uint64                       // count of damage when digests were last known to hold
 	digests    int                          // of single series that are kept
 	forgotten  time.Time                    // when it was last looked which deletions the store has forgotten
@@ -50,6 +52,8 @@ type series struct {
 	bucket *bucket
 	share  *share
 	key    []byte
+	next   *series // that was found behind it, or nil
+	gone   bool    // it is not in the index any more
 
 	// Slots [from, past) may hold points, all others do not. known is false after a start.
 	known      bool
@@ -148,6 +152,26 @@ func (x *index) add(id metric.SeriesID, b *bucket, key []byte) *series {
 	return s
 }
 
+// find returns a series, nil if it is not here. Changes have series in one order again and again, so what was found
+// behind the last one is looked at first.
+func (x *index) find(id metric.SeriesID) *series {
+	if last := x.last; last != nil {
+		if s := last.next; s != nil && s.id == id && !s.gone {
+			x.last = s
+			return s
+		}
+	}
+	s := x.series[id]
+	if s == nil {
+		return nil
+	}
+	if x.last != nil {
+		x.last.next = s
+	}
+	x.last = s
+	return s
+}
+
 func (sh *share) add(s *series) {
 	sh.unsorted = sh.unsorted || len(sh.list) > 0 && compareIDs(sh.list[len(sh.list)-1].id, s.id) > 0
 	sh.list = append(sh.list, s)
@@ -165,6 +189,7 @@ func (x *index) remove(sh *share, gone func(*series) bool) {
 		}
 		sh.digests.dropSeries(x, s)
 		delete(x.series, s.id)
+		s.gone, s.next = true, nil
 		return true
 	})
 }
@@ -210,7 +235,9 @@ func (x *index) raise(id metric.SeriesID, bucket, incarnation uint64) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	before := len(p.lives)
 	p.lives[id], p.deletions = life{bucket, incarnation}, nil
+	x.lives += len(p.lives) - before
 }
 
 // forgetEvery is how often it is looked which deletions are remembered no more.
@@ -233,6 +260,7 @@ func (x *index) forget(upTo uint64) {
 			if l.incarnation <= upTo && !remembered[id] {
 				delete(p.lives, id)
 				p.deletions = nil
+				x.lives--
 			}
 		}
 	}

@@ -127,6 +127,9 @@ func (r *Replica) unread(s *series, err error) {
 
 // Incarnation returns that of a series, 0 if no deletion of it is known.
 func (r *Replica) Incarnation(series metric.SeriesID) uint64 {
+	if r.index.lives == 0 {
+		return 0
+	}
 	return r.index.partition(series).lives[series].incarnation
 }
 

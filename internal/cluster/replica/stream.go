@@ -15,8 +15,9 @@ import (
 type stream struct {
 	coordinator.Stream
 	bucket *bucket
-	points []coordinator.Point
-	counts account.Counts // of the last commit
+	used   bool                 // it has points that are not committed
+	points [1]coordinator.Point // the last one
+	counts account.Counts       // of the last commit
 }
 
 // stream returns that of a bucket.
@@ -37,21 +38,26 @@ func (r *Replica) stream(b *bucket) (*stream, error) {
 
 // put gives a point to the store.
 func (r *Replica) put(s *series, slot int64, v replication.Value) error {
-	t, err := r.stream(s.bucket)
-	if errors.Is(err, buckets.ErrUnknown) {
-		r.writing.left.Gone++
-		return nil
-	} else if err != nil {
-		return full(err)
+	t := r.writing.into
+	if t == nil || t.bucket != s.bucket {
+		var err error
+		if t, err = r.stream(s.bucket); errors.Is(err, buckets.ErrUnknown) {
+			r.writing.left.Gone++
+			return nil
+		} else if err != nil {
+			return full(err)
+		}
+		if r.writing.into = t; !t.used {
+			t.used = true
+			r.writing.used = append(r.writing.used, t)
+		}
 	}
-	if len(t.points) == 0 {
-		r.writing.used = append(r.writing.used, t)
-	}
-	p := coordinator.Point{Key: s.key, Slot: uint64(slot), Word: v.Word}
+	p := &t.points[0]
+	*p = coordinator.Point{Key: s.key, Slot: uint64(slot), Word: v.Word}
 	if s.bucket.info.HPTS {
 		p.Time = s.bucket.info.Timestamp(p.Slot, v.Time)
 	}
-	t.points = append(t.points, p)
+	t.Append(t.points[:])
 	r.index.wrote(s, slot, slot+1)
 	s.share.digests.change(&r.index, s, slot/windowSlots)
 	return nil
@@ -61,10 +67,7 @@ func (r *Replica) put(s *series, slot int64, v replication.Value) error {
 func (r *Replica) commit() (err error) {
 	w := &r.writing
 	for _, t := range w.used {
-		t.counts = account.Counts{}
-		t.Append(t.points)
-		clear(t.points)
-		t.points = t.points[:0]
+		t.counts, t.used = account.Counts{}, false
 		token, failed := t.Commit()
 		if failed != nil {
 			err = errors.Join(err, failed)
@@ -73,7 +76,7 @@ func (r *Replica) commit() (err error) {
 		w.token = later(w.token, token)
 		err = errors.Join(err, r.refused(t))
 	}
-	w.used = w.used[:0]
+	w.used, w.into = w.used[:0], nil
 	return err
 }
 

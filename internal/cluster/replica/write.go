@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
@@ -27,6 +28,8 @@ type writing struct {
 	held   []heldRow
 	slots  slots
 	used   []*stream // with points that are not committed
+	into   *stream   // of the last point, one of these
+	now    time.Time
 }
 
 // heldRow is a row of a slot that may hold something.
@@ -80,7 +83,7 @@ func (r *Replica) leftOut() {
 // change stores a change: deletions first, since rows are of the life behind them.
 func (r *Replica) change(c *replication.Change, copies, larger bool) error {
 	w := &r.writing
-	*w = writing{copies: copies, larger: larger, held: w.held[:0], slots: w.slots, used: w.used[:0]}
+	*w = writing{copies: copies, larger: larger, held: w.held[:0], slots: w.slots, used: w.used[:0], now: r.o.Now()}
 	if err := r.checkRoom(); err != nil {
 		return err
 	}
@@ -163,7 +166,7 @@ func (r *Replica) row(row *replication.Row, order int) error {
 	switch {
 	case s == nil || row.Incarnation < r.Incarnation(row.Series): // of another life of the bucket, or of the series
 		w.left.Gone++
-	case int64(row.Slot) < oldest(&s.bucket.info, r.o.Now()):
+	case int64(row.Slot) < oldest(&s.bucket.info, w.now):
 		w.left.Expired++
 	default:
 		if value, ok = normal(&s.bucket.info, row); !ok {
@@ -185,7 +188,7 @@ func (r *Replica) row(row *replication.Row, order int) error {
 	}
 	w.counts.Accepted++
 	if w.copies {
-		r.copied.add(r.placeOf(s, slot), r.o.Now())
+		r.copied.add(r.placeOf(s, slot), w.now)
 	}
 	return r.put(s, slot, value)
 }
@@ -193,7 +196,7 @@ func (r *Replica) row(row *replication.Row, order int) error {
 // find returns the series of a row, nil if its bucket is gone.
 func (r *Replica) find(row *replication.Row) (*series, error) {
 	x := &r.index
-	if s := x.series[row.Series]; s != nil {
+	if s := x.find(row.Series); s != nil {
 		return s, nil
 	}
 	id, key, ok := r.o.Names.Lookup(row.Series)
@@ -272,7 +275,7 @@ func (r *Replica) overwriteSome(rows []heldRow) error {
 			case replication.Value{}:
 				w.counts.Accepted++
 			case value:
-				if !w.copies && r.copied.take(r.placeOf(s, rows[0].slot), r.o.Now()) {
+				if !w.copies && r.copied.take(r.placeOf(s, rows[0].slot), w.now) {
 					w.counts.Accepted++ // it is received first by now
 				} else {
 					w.counts.Duplicate++
@@ -286,7 +289,7 @@ func (r *Replica) overwriteSome(rows []heldRow) error {
 			same++
 		}
 		if w.copies && before == (replication.Value{}) {
-			r.copied.add(r.placeOf(s, rows[0].slot), r.o.Now())
+			r.copied.add(r.placeOf(s, rows[0].slot), w.now)
 		}
 		if held != before {
 			if err := r.put(s, rows[0].slot, held); err != nil {
