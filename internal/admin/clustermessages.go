@@ -83,7 +83,17 @@ type ClusterPlan struct {
 	Changes  []string `json:"changes"`
 	Moves    int      `json:"moves"`
 	Bytes    int64    `json:"bytes"`
+	Seconds  float64  `json:"seconds"` // estimate, 0: unknown
+	Fetches  []Fetch  `json:"fetches"`
 	Warnings []string `json:"warnings"`
+}
+
+// Fetch is what a member fetches from others.
+type Fetch struct {
+	Node       string `json:"node"`
+	Partitions int    `json:"partitions"`
+	Bytes      int64  `json:"bytes"`
+	Free       int64  `json:"free_disk_bytes"` // 0: not known
 }
 
 // ClusterChange is the body of the requests that stage a change.
@@ -113,16 +123,18 @@ type BucketQuorum struct {
 // ClusterAudit is the answer to GET /admin/cluster/audit: how well copies agree, as this node has seen it
 // since it started.
 type ClusterAudit struct {
-	Text           string      `json:"text,omitempty"`
-	Comparisons    uint64      `json:"comparisons"` // of a whole partition with one other member
-	Chunks         uint64      `json:"chunks"`      // that these compared, each with one other copy
-	Differences    uint64      `json:"differences"` // chunks of which the copies differed
-	Repaired       uint64      `json:"repaired"`    // points that were copied because of that
-	Moved          uint64      `json:"moved"`       // points that moved with a partition
-	HintsKept      uint64      `json:"hints_kept"`
-	HintsDelivered uint64      `json:"hints_delivered"`
-	Hints          int         `json:"hints"` // batches that are kept now
-	Partitions     []AuditPass `json:"partitions"`
+	Text             string      `json:"text,omitempty"`
+	Comparisons      uint64      `json:"comparisons"`       // of a whole partition with one other member
+	Chunks           uint64      `json:"chunks"`            // that these compared, each with one other copy
+	Differences      uint64      `json:"differences"`       // chunks of which the copies differed
+	Repaired         uint64      `json:"repaired"`          // points that were copied because of that
+	Moved            uint64      `json:"moved"`             // points that moved with a partition
+	EventComparisons uint64      `json:"event_comparisons"` // of all events with one other member
+	EventsCopied     uint64      `json:"events_copied"`     // because of these, those that moved included
+	HintsKept        uint64      `json:"hints_kept"`
+	HintsDelivered   uint64      `json:"hints_delivered"`
+	Hints            int         `json:"hints"` // batches that are kept now
+	Partitions       []AuditPass `json:"partitions"`
 }
 
 // AuditPass says when a partition of this node was last compared with all its other copies.

@@ -104,6 +104,7 @@ func (c *Cluster) openData(start time.Time) error {
 	c.commits = newCommits(int(o.Memory.Share(rowsPart, maxHeld) / rowBytes))
 	o.Memory.Add(memory.Pool{Name: "cluster-rows", Holds: "rows of batches that wait for their copies", Limit: int64(c.commits.limit) * rowBytes, Use: c.commits.held})
 	o.Memory.Add(memory.Pool{Name: "cluster-names", Holds: "names of series that nodes speak of", Limit: maxNames, Use: c.names.Bytes})
+	o.Memory.Add(memory.Pool{Name: "cluster-orders", Holds: "the order in which senders name series", Limit: orderBytes, Use: c.ordered.Load})
 	copies, err := replica.Open(replica.Options{
 		FS: o.FS, Dir: c.dir, Local: o.Store, Points: o.Store.Intake(), Names: c.names, Codec: message.NewChanges(c.names),
 		Partition: func(id metric.SeriesID) int { return c.View().Partition(id) },
@@ -122,7 +123,8 @@ func (c *Cluster) openData(start time.Time) error {
 	view := c.View()
 	r, w, next := c.count(view)
 	c.core = replication.New(replication.Config{Self: c.id, Boot: copies.Boot(), W: w, R: r, NextW: next, MaxHints: maxHints, Bucket: c.numbers, Classes: c.buckets.classes,
-		Timeout: o.Pace.Timeout.Milliseconds(), Resend: o.Pace.Resend.Milliseconds(), CompareMS: o.Pace.Compare.Milliseconds()},
+		Timeout: o.Pace.Timeout.Milliseconds(), Resend: o.Pace.Resend.Milliseconds(), CompareMS: o.Pace.Compare.Milliseconds(),
+		CompareRows: int(int64(o.Pace.MoveRate) * int64(o.Pace.Tick) / int64(time.Second))},
 		copies, view, c.time())
 	c.publish()
 	c.follower.begin(view, c.id)

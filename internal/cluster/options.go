@@ -83,6 +83,7 @@ type Pace struct {
 	Heartbeat time.Duration // of gossip
 	Silence   time.Duration // without a sign of life a node is down after this
 	Redial    time.Duration // the first wait after a connection that failed
+	MoveRate  int           // points a second that comparisons exchange at most; 0: some hundred thousand
 	Patience  time.Duration // after a start a node waits at most this long for the others before it serves
 }
 

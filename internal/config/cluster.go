@@ -30,6 +30,7 @@ type Cluster struct {
 	TLSKey     string // cluster.tls_key
 
 	HintsMax  int64         // cluster.hints_max, bytes
+	MoveRate  int           // cluster.move_rate, points a second
 	Heartbeat time.Duration // cluster.heartbeat
 	Timeout   time.Duration // cluster.timeout
 	Repair    time.Duration // read_repair.delay

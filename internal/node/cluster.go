@@ -57,7 +57,7 @@ func (n *node) openCluster() (*clusterPart, error) {
 		Partitions: c.RingSize, Copies: c.FirstCopies(), Quorums: c.Quorums, MaxHints: c.HintsMax, MinFree: n.cfg.MinFree,
 		Values: members.Values(), Pace: cluster.DefaultPace(),
 	}
-	o.Pace.Heartbeat, o.Pace.Silence, o.Pace.Repair = c.Heartbeat, c.Timeout, c.Repair
+	o.Pace.Heartbeat, o.Pace.Silence, o.Pace.Repair, o.Pace.MoveRate = c.Heartbeat, c.Timeout, c.Repair, c.MoveRate
 	if c.Advertise != "" {
 		o.Advertise = []string{c.Advertise}
 	}
@@ -75,7 +75,7 @@ func (n *node) openCluster() (*clusterPart, error) {
 		return nil, err
 	}
 	p := &clusterPart{Cluster: part}
-	p.members = members.Start(members.Options{Self: part.Self(), Gossip: part.Gossip(), News: n.news(part), Classes: part.Classes, Hold: part.HoldMoves, Rest: part.Maintain, Now: time.Now, Logger: n.logger, Every: c.Heartbeat})
+	p.members = members.Start(members.Options{Self: part.Self(), Gossip: part.Gossip(), News: n.news(part), Classes: part.Classes, Hold: part.HoldMoves, Rest: part.Maintain, Rate: n.moveRate, Now: time.Now, Logger: n.logger, Every: c.Heartbeat})
 	n.logger.Info("part of a cluster", "listen", c.Listen, "gossip", part.Gossip().Addr(), "ring", part.View().Version().String(), "members", len(part.View().Members()))
 	return p, nil
 }
@@ -88,7 +88,7 @@ func (n *node) news(part *cluster.Cluster) func(ring.Version) (members.News, boo
 			return members.News{}, false
 		}
 		st := n.store.Stats()
-		out := members.News{Left: s.Left, Events: s.Events, Hints: len(s.Hints), Bytes: st.Segments.Bytes + st.WALBytes, Free: st.FreeDisk}
+		out := members.News{Left: s.Left, Events: s.Events, Hints: len(s.Hints), Bytes: st.Segments.Bytes + st.WALBytes + n.store.Events().Stats().FileBytes, Free: st.FreeDisk}
 		wall := func(steady int64) int64 {
 			if steady == 0 {
 				return 0
@@ -117,6 +117,16 @@ func (n *node) news(part *cluster.Cluster) func(ring.Version) (members.News, boo
 		}
 		return out, true
 	}
+}
+
+// moveRate returns how many bytes of segments this node fetches a second, if its points take as much as those that it
+// has. 0: it has none.
+func (n *node) moveRate() int64 {
+	st := n.store.Stats().Segments
+	if st.Points == 0 {
+		return 0
+	}
+	return max(int64(float64(n.cfg.Cluster.MoveRate)*float64(st.Bytes)/float64(st.Points)), 1)
 }
 
 // Close ends the part of the node. The store is still open.

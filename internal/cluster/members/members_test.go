@@ -80,7 +80,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(90 * time.Second) // nodes tell each other all of it every 30 s, if news was lost
 	for !is() {
 		select {
 		case <-tick.C:

@@ -92,7 +92,11 @@ func (m *Members) plan(v *ring.View, s staged) (*Plan, error) {
 			changes[i].Member.Free = r.Free
 		}
 	}
-	p, err := v.Plan(changes, sizes(v, all), seeded(v.Version(), digest))
+	data := sizes(v, all)
+	if m.o.Rate != nil {
+		data.Rate = m.o.Rate()
+	}
+	p, err := v.Plan(changes, data, seeded(v.Version(), digest))
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ type comparisons struct {
 	wanted  map[Share]int64   // when a read has met copies that differ
 	next    int64             // when pairs are looked for anew
 	due     int               // passes of pairs that do not move which may still start until then
-	budget  int               // rows that may still move in this tick
+	budget  int               // rows that may still move in this tick; below 0 what was too much
 	passes  map[pair]*pass
 	running []*pass
 	fetched map[pair]bool     // since the ring changed, everything the peer had is here, on disk
@@ -71,7 +71,7 @@ func (c *comparisons) tick() {
 	if !c.ready() || c.away[c.config.Self] {
 		return
 	}
-	c.budget = c.config.CompareRows
+	c.budget = min(c.budget+c.config.CompareRows, c.config.CompareRows)
 	if c.now.Steady >= c.next {
 		c.next = c.now.Steady + c.config.CompareMS
 		c.due = c.config.Comparisons

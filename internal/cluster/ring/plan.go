@@ -2,6 +2,7 @@ package ring
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"time"
 )
@@ -22,6 +23,7 @@ type Plan struct {
 	Final    *View // the ring when everything has moved
 	Moves    []Move
 	Incoming map[ID]int64  // bytes that a member fetches
+	Free     map[ID]int64  // of the disks of members, as far as they are known
 	Time     time.Duration // estimate; 0 where no rate was given
 	Warnings []string      // what is worse afterwards, or lost
 }
@@ -72,7 +74,8 @@ func (v *View) Plan(changes []Change, s Sizes, rng *rand.Rand) (*Plan, error) {
 			p.Incoming[m.To] += s.Partition[m.Partition]
 		}
 	}
-	if err := p.room(s.Free); err != nil {
+	p.Free = p.disks(s.Free)
+	if err := p.room(); err != nil {
 		return nil, err
 	}
 	p.estimate(s.Rate)
@@ -80,17 +83,24 @@ func (v *View) Plan(changes []Change, s Sizes, rng *rand.Rand) (*Plan, error) {
 	return p, nil
 }
 
-// room refuses what does not fit on a disk.
-func (p *Plan) room(free map[ID]int64) error {
-	for _, m := range p.Next.Members() { // in order, so that the same plan has the same answer
-		has, known := free[m.ID]
-		if !known {
-			for _, c := range p.Changes {
-				if c.Member.ID == m.ID && (c.Action == Join || c.Action == Replace) {
-					has, known = c.Member.Free, true
-				}
-			}
+// disks returns what is free of disks, those of members that join included.
+func (p *Plan) disks(free map[ID]int64) map[ID]int64 {
+	out := maps.Clone(free)
+	if out == nil {
+		out = make(map[ID]int64)
+	}
+	for _, c := range p.Changes {
+		if _, known := out[c.Member.ID]; !known && (c.Action == Join || c.Action == Replace) {
+			out[c.Member.ID] = c.Member.Free
 		}
+	}
+	return out
+}
+
+// room refuses what does not fit on a disk.
+func (p *Plan) room() error {
+	for _, m := range p.Next.Members() { // in order, so that the same plan has the same answer
+		has, known := p.Free[m.ID]
 		if need := p.Incoming[m.ID]; known && need > has {
 			return refuse("%s would fetch %d bytes and has %d free: give it a larger disk, or let more nodes join in one plan", m.Name, need, has)
 		}

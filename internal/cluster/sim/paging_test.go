@@ -270,3 +270,35 @@ func TestRule2ABatchDeletesFirst(t *testing.T) {
 		}
 	}
 }
+
+// What a message brings beyond the rows of a tick is taken off the next ones.
+func TestRowsOverTimeAreBounded(t *testing.T) {
+	p := Paging{Limits: replication.Limits{Rows: 8, Windows: 8, Chunks: 8, Deletions: 8}, Comparisons: 1, CompareRows: 1}
+	c := paged(3, 3, 2, p) // nobody keeps hints
+	c.Crash(2)
+	c.Run(100)
+	fillAll(t, c)
+	total := map[*node]int{}
+	c.watch = func(from, to *node, m replication.Message) {
+		switch m := m.(type) {
+		case replication.Fill:
+			total[from] += len(m.Rows)
+		case replication.Filled:
+			total[to] += len(m.Rows)
+		}
+	}
+	c.Start(2)
+	most := 0
+	for n := range 400 {
+		c.Run(tick)
+		for _, rows := range total {
+			// A message is asked for while there is a row of budget left, and brings as many as it holds, both ways.
+			if most = max(most, rows); rows > p.CompareRows*(n+1)+2*p.Limits.Rows {
+				t.Fatalf("%d rows in %d ticks, %d in each are allowed", rows, n+1, p.CompareRows)
+			}
+		}
+	}
+	if most < 50 {
+		t.Errorf("%d rows moved: the test shows little", most)
+	}
+}

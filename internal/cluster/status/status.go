@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"dalmatiner/internal/cluster/ring"
 )
@@ -237,12 +238,16 @@ func Plan(p *ring.Plan, s Seen) string {
 			}
 		}
 		if n > 0 {
-			fmt.Fprintf(&b, "  %d partitions, %d bytes to '%s'\n", n, p.Incoming[m.ID], m.Name)
+			fmt.Fprintf(&b, "  %d partitions, %d bytes to '%s'", n, p.Incoming[m.ID], m.Name)
+			if free, known := p.Free[m.ID]; known {
+				fmt.Fprintf(&b, ", which has %d free", free)
+			}
+			b.WriteString("\n")
 		}
 	}
 	fmt.Fprintf(&b, "All together: %d bytes\n", p.Bytes())
 	if p.Time > 0 {
-		fmt.Fprintf(&b, "Estimated time: %s\n", p.Time)
+		fmt.Fprintf(&b, "Estimated time: %s\n", max(p.Time.Round(time.Second), time.Second))
 	}
 	return b.String()
 }

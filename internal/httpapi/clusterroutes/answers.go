@@ -177,7 +177,7 @@ func (o *Operator) plan() (*admin.ClusterPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &admin.ClusterPlan{Ring: seen.View.Version().String(), Changes: []string{}, Warnings: []string{}}
+	out := &admin.ClusterPlan{Ring: seen.View.Version().String(), Changes: []string{}, Fetches: []admin.Fetch{}, Warnings: []string{}}
 	if plan == nil {
 		out.Text = status.Plan(nil, seen)
 		return out, nil
@@ -188,13 +188,25 @@ func (o *Operator) plan() (*admin.ClusterPlan, error) {
 		out.Changes = append(out.Changes, c.String())
 	}
 	out.Moves, out.Bytes, out.Warnings = len(plan.Moves), plan.Bytes(), append(out.Warnings, plan.Warnings...)
+	out.Seconds = plan.Time.Seconds()
+	partitions := make(map[ring.ID]int)
+	for _, m := range plan.Moves {
+		partitions[m.To]++
+	}
+	for _, m := range plan.Next.Members() {
+		if n := partitions[m.ID]; n > 0 {
+			out.Fetches = append(out.Fetches, admin.Fetch{Node: m.Name, Partitions: n, Bytes: plan.Incoming[m.ID], Free: plan.Free[m.ID]})
+		}
+	}
 	return out, nil
 }
 
 // audit answers how well copies agree.
 func (o *Operator) audit() (any, error) {
 	s, now := o.Node.Figures()
-	out := admin.ClusterAudit{Comparisons: s.Comparisons, Chunks: s.Chunks, Differences: s.Differences, Repaired: s.Repaired, Moved: s.Moved,
+	of := o.Node.Events().Exchanged()
+	out := admin.ClusterAudit{EventComparisons: of.Comparisons, EventsCopied: of.Fetched,
+		Comparisons: s.Comparisons, Chunks: s.Chunks, Differences: s.Differences, Repaired: s.Repaired, Moved: s.Moved,
 		HintsKept: s.HintsKept, HintsDelivered: s.HintsDelivered, Hints: s.Hints, Partitions: []admin.AuditPass{}}
 	oldest, never := 0.0, 0
 	for _, p := range s.Passes {
@@ -216,6 +228,8 @@ func (o *Operator) audit() (any, error) {
 	line("chunks that differed", s.Differences)
 	line("points copied because of that", s.Repaired)
 	line("points moved with partitions", s.Moved)
+	line("comparisons of events with another member", of.Comparisons)
+	line("events copied because of that, or moved", of.Fetched)
 	line("batches kept for members that were down", s.HintsKept)
 	line("of these delivered", s.HintsDelivered)
 	line("of these still here", s.Hints)

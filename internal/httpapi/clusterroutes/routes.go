@@ -27,6 +27,7 @@ type Node interface {
 	SetBucketQuorum(name string, reads, writes int) error
 	// Figures returns the counters of the protocol, and the time on the clock of those in it.
 	Figures() (s replication.Stats, steadyMS int64)
+	Events() cluster.Events
 }
 
 // Gossip is what the routes need of a gossip.Node.
