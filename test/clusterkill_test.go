@@ -17,20 +17,7 @@ func TestAcknowledgedPointsSurviveANode(t *testing.T) {
 	rng := seeded(t)
 	c := startCluster(t, 3, "--set", "wal.sync=always")
 	w := startWriters(c)
-	for range rounds {
-		i := rng.IntN(3)
-		if rng.IntN(3) == 0 {
-			goOn := c.pause(i)
-			<-time.After(time.Duration(rng.Int64N(int64(4 * time.Second))))
-			goOn()
-		} else {
-			c.kill(i)
-			<-time.After(time.Duration(rng.Int64N(int64(4 * time.Second))))
-			c.start(i)
-		}
-		c.awaitMembers(3)
-		<-time.After(time.Duration(rng.Int64N(int64(time.Second))))
-	}
+	c.interrupt(rng, 3, rounds, 4*time.Second)
 	all := w.end()
 	t.Logf("%d batches, %d acknowledged", all.tries, all.acks)
 	if all.acks < 20 {

@@ -3,6 +3,7 @@ package test
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,6 +95,26 @@ func (c *ringNodes) pause(i int) (goOn func()) {
 		if err := p.Signal(syscall.SIGCONT); err != nil {
 			c.t.Fatal(err)
 		}
+	}
+}
+
+// interrupt kills or stops one of the first nodes after the other, each for a random time, and waits until all are
+// members again.
+func (c *ringNodes) interrupt(rng *rand.Rand, first, rounds int, longest time.Duration) {
+	c.t.Helper()
+	for range rounds {
+		i, length := rng.IntN(first), time.Duration(rng.Int64N(int64(longest)))
+		if rng.IntN(3) == 0 {
+			goOn := c.pause(i)
+			<-time.After(length)
+			goOn()
+		} else {
+			c.kill(i)
+			<-time.After(length)
+			c.start(i)
+		}
+		c.awaitMembers(len(c.nodes))
+		<-time.After(time.Duration(rng.Int64N(int64(time.Second))))
 	}
 }
 

@@ -21,19 +21,7 @@ func TestAcknowledgedTagsSurviveANode(t *testing.T) {
 	m := &tagModel{sent: make(map[string]int), acked: make(map[string]int), lines: make(map[string]bool)}
 	fillShop(t, c.nodes[0])
 	end := m.sendToAll(c)
-	for range rounds {
-		i := rng.IntN(3)
-		if rng.IntN(3) == 0 {
-			goOn := c.pause(i)
-			<-time.After(time.Duration(rng.Int64N(int64(3 * time.Second))))
-			goOn()
-		} else {
-			c.kill(i)
-			<-time.After(time.Duration(rng.Int64N(int64(3 * time.Second))))
-			c.start(i)
-		}
-		c.awaitMembers(3)
-	}
+	c.interrupt(rng, 3, rounds, 3*time.Second)
 	end()
 	if len(m.acked) < tagSenders*tagSeries {
 		t.Errorf("%d series have acknowledged tags: the test shows little", len(m.acked))
