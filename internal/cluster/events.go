@@ -73,7 +73,6 @@ func openEvents(c *Cluster) {
 			return info, err == nil && info.ID == id
 		},
 		Durable: func(ctx context.Context, t coordinator.Token) error { return o.Store.Intake().WaitDurable(ctx, t) },
-		Memory:  events.Copies{Local: o.Store.Events()}.Leases(),
 		View:    c.View, Up: c.Up, Reaches: c.reaches, Copies: c.buckets.copies, Quorum: func(bucket uint64) eventing.Quorum { return eventQuorum(c, bucket) }, Name: c.nameOf, Check: c.member,
 		Ask: func(ctx context.Context, to ring.ID, request []byte, part func([]byte) error) error {
 			return ask(ctx, c, serviceEvents, to, request, part)

@@ -109,9 +109,10 @@ func (c *Cluster) look() (all bool) {
 	clear(c.renewed)
 	c.follower.mu.Unlock()
 	before := *c.ups.Load()
-	c.tags.Members(others(view, c.id, ups))
+	reached := others(view, c.id, ups)
+	c.tags.Members(reached)
 	r, w, next := c.count(view)
-	c.events.Members(others(view, c.id, ups))
+	c.events.Members(reached)
 	away := *c.away.Load()
 	if view.Version() != c.version || !maps.Equal(before, ups) || len(renewed) > 0 || !maps.Equal(c.told, away) {
 		c.input(func(t replication.Time, core *replication.Core) {

@@ -84,7 +84,7 @@ func (s Copies) Adopt(bucket uint64, list []Event) (classes []Class, token coord
 	classes = make([]Class, len(list))
 	for at := 0; at < len(list); {
 		n := PartOf(list[at:])
-		lsn, err := s.put(info.Name, &info, list[at:at+n], classes[at:at+n], false)
+		_, lsn, err := s.put(info.Name, &info, list[at:at+n], classes[at:at+n], false)
 		if err != nil {
 			return nil, token, err
 		}

@@ -48,14 +48,12 @@ func (s *Local) Write(bucket string, list []Event) (Written, error) {
 	for len(fresh) > 0 {
 		n := PartOf(fresh)
 		classes := make([]Class, n)
-		lsn, err := s.put(bucket, &info, fresh[:n], classes, true)
+		c, lsn, err := s.put(bucket, &info, fresh[:n], classes, true)
 		if err != nil {
 			return Written{}, err
 		}
 		w.Token.Position = max(w.Token.Position, uint64(lsn))
-		for _, c := range classes {
-			c.Count(&w.Counts)
-		}
+		w.Counts.Add(&c)
 		fresh = fresh[n:]
 	}
 	for i, at := range from {
@@ -101,11 +99,11 @@ func (s *Local) admit(info *buckets.Info, list []Event, w *Written) (fresh []Eve
 }
 
 // put stores the events of one record of the log, and says what became of each. Where they are this node's
-// own, and no copies, it enters them in the account and shows them to live tails.
-func (s *Local) put(bucket string, info *buckets.Info, list []Event, classes []Class, own bool) (lsn wal.LSN, err error) {
+// own, and no copies, it counts them, enters that in the account, and shows them to live tails.
+func (s *Local) put(bucket string, info *buckets.Info, list []Event, classes []Class, own bool) (c account.Counts, lsn wal.LSN, err error) {
 	var known repeats
 	if err := s.findRepeats(info.ID, list, &known); err != nil {
-		return 0, err
+		return c, 0, err
 	}
 	err = s.o.Log.Headed(func(put func(head, body []byte) (wal.LSN, error)) error {
 		s.writing.Lock()
@@ -119,9 +117,10 @@ func (s *Local) put(bucket string, info *buckets.Info, list []Event, classes []C
 			}
 		}
 		stored := s.insert(info, list, &known, classes, own)
-		var c account.Counts
-		for i := 0; own && i < len(classes); i++ {
-			classes[i].Count(&c)
+		if own {
+			for _, class := range classes {
+				class.Count(&c)
+			}
 		}
 		minute := s.o.Now() / int64(time.Minute)
 		if lsn, err = put(logrecord.AppendEvents(nil, info.ID, minute, &c, stored)); err != nil {
@@ -130,7 +129,7 @@ func (s *Local) put(bucket string, info *buckets.Info, list []Event, classes []C
 		s.o.Account.Add(info.ID, minute, &c)
 		return nil
 	})
-	return lsn, err
+	return c, lsn, err
 }
 
 func (s *Local) nowEpoch() uint64 {
@@ -146,7 +145,10 @@ func (s *Local) insert(info *buckets.Info, list []Event, known *repeats, classes
 	defer s.mu.Unlock()
 	stored := list[:0:0]
 	before := s.active.bytes
-	tails := s.followers[info.ID]
+	var tails []*Follower
+	if own {
+		tails = s.followers[info.ID]
+	}
 	for i := range list {
 		e := &list[i]
 		given := e.ID == ID{}
@@ -163,8 +165,8 @@ func (s *Local) insert(info *buckets.Info, list []Event, known *repeats, classes
 		}
 		s.newest[info.ID] = max(newest, e.Time)
 		stored = append(stored, *e)
-		for j := 0; own && j < len(tails); j++ {
-			tails[j].offer(e)
+		for _, f := range tails {
+			f.offer(e)
 		}
 	}
 	s.o.Pending(s.active.bytes - before)

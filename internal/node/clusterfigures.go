@@ -46,14 +46,23 @@ func (f clusterFigures) Collect(out chan<- prometheus.Metric) {
 	f.peers(send)
 }
 
+// counter is a figure that grows.
+type counter struct {
+	name, help string
+	value      uint64
+}
+
+func sendCounters(send func(prometheus.ValueType, float64, *prometheus.Desc, ...string), list []counter) {
+	for _, c := range list {
+		send(prometheus.CounterValue, float64(c.value), clusterDesc(c.name, c.help))
+	}
+}
+
 // protocol sends the figures of copies.
 func (f clusterFigures) protocol(send func(prometheus.ValueType, float64, *prometheus.Desc, ...string)) {
 	s, _ := f.p.Figures()
 	send(prometheus.GaugeValue, float64(s.Hints), clusterDesc("hints", "Batches that this node keeps for members that were down."))
-	for _, c := range []struct {
-		name, help string
-		value      uint64
-	}{
+	sendCounters(send, []counter{
 		{"hints_kept_total", "Batches that were kept for members that were down.", s.HintsKept},
 		{"hints_delivered_total", "Of these, delivered.", s.HintsDelivered},
 		{"comparisons_total", "Comparisons of a whole partition with another member.", s.Comparisons},
@@ -61,45 +70,33 @@ func (f clusterFigures) protocol(send func(prometheus.ValueType, float64, *prome
 		{"differences_total", "Chunks of which the copies differed.", s.Differences},
 		{"repaired_points_total", "Points that were copied because of that.", s.Repaired},
 		{"moved_points_total", "Points that moved with a partition.", s.Moved},
-	} {
-		send(prometheus.CounterValue, float64(c.value), clusterDesc(c.name, c.help))
-	}
+	})
 }
 
 // tags sends the figures of what nodes tell each other of tags.
 func (f clusterFigures) tags(send func(prometheus.ValueType, float64, *prometheus.Desc, ...string)) {
 	s := f.p.Tags().Exchanged()
 	send(prometheus.GaugeValue, float64(s.Queued), clusterDesc("tag_queued_bytes", "Bytes of changes of tags that wait to be sent to other nodes."))
-	for _, c := range []struct {
-		name, help string
-		value      uint64
-	}{
+	sendCounters(send, []counter{
 		{"tag_changes_told_total", "Changes of tags that this node took from clients and told the others of.", s.Told},
 		{"tag_changes_left_total", "Times that one of them was left to the next comparison with a node.", s.Lost},
 		{"tag_comparisons_total", "Comparisons of all tags with another member.", s.Comparisons},
 		{"tag_differences_total", "Of these, those in which something differed.", s.Differences},
 		{"tag_compared_changes_total", "Changes of tags that went or came because of that.", s.Moved},
 		{"tag_expired_series_total", "Series whose tags went with their last points.", s.Expired},
-	} {
-		send(prometheus.CounterValue, float64(c.value), clusterDesc(c.name, c.help))
-	}
+	})
 }
 
 // events sends the figures of what nodes tell each other of events.
 func (f clusterFigures) events(send func(prometheus.ValueType, float64, *prometheus.Desc, ...string)) {
 	s := f.p.Events().Exchanged()
-	for _, c := range []struct {
-		name, help string
-		value      uint64
-	}{
+	sendCounters(send, []counter{
 		{"event_unconfirmed_total", "Events that fewer owners than needed had on disk in time.", s.Unconfirmed},
 		{"event_comparisons_total", "Comparisons of events with another member.", s.Comparisons},
 		{"event_differences_total", "Of these, those that brought something.", s.Differences},
 		{"event_compared_events_total", "Events that they brought.", s.Fetched},
 		{"event_tails_missed_total", "Events that live tails at other nodes missed.", s.Missed},
-	} {
-		send(prometheus.CounterValue, float64(c.value), clusterDesc(c.name, c.help))
-	}
+	})
 }
 
 // peers sends the figures of connections.

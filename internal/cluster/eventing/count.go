@@ -32,7 +32,7 @@ func (e *Eventing) Count(ctx context.Context, bucket string, start, end, step in
 	}
 	c := counting{e: e, ctx: ctx, cover: e.cover(info, start, end), answered: make(map[ring.ID][]events.Gap)}
 	nodes := e.asked(&c.cover)
-	lease := e.o.Memory.LeaseFor(ctx)
+	lease := e.o.Own.Leases().LeaseFor(ctx)
 	defer lease.Release()
 	cells := int64(len(steps.Counts())) + (min(end, c.cover.end)-max(start, c.cover.start))/events.DigestStep + 1
 	if err := lease.GrowWhenFree(ctx, cellMemory*cells*int64(len(nodes))); err != nil {

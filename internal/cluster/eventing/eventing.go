@@ -20,7 +20,6 @@ import (
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/loglimit"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 )
 
@@ -38,8 +37,6 @@ type Options struct {
 	Private func(name string) bool
 	// Durable waits until what a token of Own stands for is on disk.
 	Durable func(ctx context.Context, t coordinator.Token) error
-	// Memory lends what reads hold of pages.
-	Memory *memory.Leases
 
 	View    func() *ring.View
 	Up      func(ring.ID) bool      // a node is reached, and in no maintenance

@@ -18,8 +18,8 @@ type reading struct {
 
 	// Of who merges:
 	list  []events.Event
-	lent  int64
-	heard bool // a page has come
+	lent  int64 // for the longest of its events
+	heard bool  // a page has come
 	ended bool
 	gone  bool // it failed, or was given up
 	gaps  []events.Gap
@@ -30,7 +30,7 @@ const againWait = 50 * time.Millisecond
 
 // read begins to read the events of a node. The next page is fetched while the last one is used.
 func (e *Eventing) read(ctx context.Context, node ring.ID, q paged) *reading {
-	r := &reading{node: node, pages: make(chan page)}
+	r := &reading{node: node, pages: make(chan page), lent: int64(q.limit)}
 	ctx, r.cancel = context.WithCancel(ctx)
 	fetch := func() {
 		defer close(r.pages)

@@ -3,7 +3,6 @@ package eventing
 import (
 	"context"
 	"errors"
-	"math"
 	"time"
 
 	"dalmatiner/internal/cluster/ring"
@@ -45,7 +44,7 @@ func (e *Eventing) merge(ctx context.Context, bucket string, q paged, fn func(*e
 	// Pages are read by other goroutines than that of the lease that ctx may have.
 	pages, cancel := context.WithCancel(e.ctx)
 	defer cancel()
-	m := merging{e: e, ctx: ctx, back: q.back, cover: e.cover(info, q.start, q.end), lease: e.o.Memory.LeaseFor(ctx)}
+	m := merging{e: e, ctx: ctx, back: q.back, cover: e.cover(info, q.start, q.end), lease: e.o.Own.Leases().LeaseFor(ctx)}
 	defer m.lease.Release()
 	nodes := e.asked(&m.cover)
 	q.limit = min(max(readMemory/2/len(nodes), minPage), pageBytes)
@@ -188,11 +187,11 @@ func (m *merging) take(r *reading, p page, ok bool) error {
 
 // lend makes up for what a page has beyond what was lent for it: an event may be longer than a page.
 func (m *merging) lend(r *reading, list []events.Event) error {
-	size := int64(math.MinInt32)
+	size := int64(0)
 	for i := range list {
 		size = max(size, int64(len(list[i].Body)))
 	}
-	if size <= max(r.lent, pageBytes) {
+	if size <= r.lent {
 		return nil
 	}
 	err := m.lease.GrowWhenFree(m.ctx, size-r.lent)

@@ -167,21 +167,18 @@ func (w *writing) place(ctx context.Context, c *chunk) {
 // enough reports whether enough owners have the events of a chunk.
 func (w *writing) enough(c *chunk, current, future []ring.ID) bool {
 	q := w.e.o.Quorum(w.info.ID)
-	c.owners = c.owners[:0]
-	count := func(of []ring.ID) (n int) {
-		for _, id := range of {
-			if c.has[id] != nil {
-				n++
-			}
-		}
-		return n
-	}
-	for _, id := range current {
+	c.owners = c.holders(c.owners[:0], current)
+	return len(current) > 0 && len(c.owners) >= min(q.Writes, len(current)) && len(c.holders(nil, future)) >= min(q.Next, len(future))
+}
+
+// holders appends those of a list that have the events.
+func (c *chunk) holders(dst, of []ring.ID) []ring.ID {
+	for _, id := range of {
 		if c.has[id] != nil {
-			c.owners = append(c.owners, id)
+			dst = append(dst, id)
 		}
 	}
-	return len(current) > 0 && len(c.owners) >= min(q.Writes, len(current)) && (len(future) == 0 || count(future) >= min(q.Next, len(future)))
+	return dst
 }
 
 // push gives events to an owner, and reports whether an answer will come.
@@ -239,7 +236,7 @@ func (w *writing) push(to ring.ID, m *stored, bytes int, answers chan<- pushed) 
 // keep stores events here that have too few owners: they are not acknowledged, but comparisons bring them to
 // their owners later.
 func (w *writing) keep(c *chunk) {
-	if c.has[w.e.o.Self] != nil || len(c.has) > 0 {
+	if len(c.has) > 0 {
 		return // somebody has them
 	}
 	_, _, err := w.e.o.Own.Adopt(w.info.ID, c.list)

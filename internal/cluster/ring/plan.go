@@ -36,6 +36,15 @@ func (p *Plan) Bytes() (sum int64) {
 	return sum
 }
 
+// Partitions returns how many partitions each member fetches.
+func (p *Plan) Partitions() map[ID]int {
+	n := make(map[ID]int)
+	for _, m := range p.Moves {
+		n[m.To]++
+	}
+	return n
+}
+
 // Plan says what changes would do, or why they cannot be made and what to do instead. The
 // tokens of new members come from rng: what is committed is this plan, not another one.
 func (v *View) Plan(changes []Change, s Sizes, rng *rand.Rand) (*Plan, error) {

@@ -230,14 +230,9 @@ func Plan(p *ring.Plan, s Seen) string {
 	b.WriteString(s.Members() + "\n")
 	fmt.Fprintf(&b, "Transfers resulting from cluster changes: %d\n", len(p.Moves))
 	s.View = p.Next
+	partitions := p.Partitions()
 	for _, m := range s.members() {
-		n := 0
-		for _, move := range p.Moves {
-			if move.To == m.ID {
-				n++
-			}
-		}
-		if n > 0 {
+		if n := partitions[m.ID]; n > 0 {
 			fmt.Fprintf(&b, "  %d partitions, %d bytes to '%s'", n, p.Incoming[m.ID], m.Name)
 			if free, known := p.Free[m.ID]; known {
 				fmt.Fprintf(&b, ", which has %d free", free)

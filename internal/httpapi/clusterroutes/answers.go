@@ -189,10 +189,7 @@ func (o *Operator) plan() (*admin.ClusterPlan, error) {
 	}
 	out.Moves, out.Bytes, out.Warnings = len(plan.Moves), plan.Bytes(), append(out.Warnings, plan.Warnings...)
 	out.Seconds = plan.Time.Seconds()
-	partitions := make(map[ring.ID]int)
-	for _, m := range plan.Moves {
-		partitions[m.To]++
-	}
+	partitions := plan.Partitions()
 	for _, m := range plan.Next.Members() {
 		if n := partitions[m.ID]; n > 0 {
 			out.Fetches = append(out.Fetches, admin.Fetch{Node: m.Name, Partitions: n, Bytes: plan.Incoming[m.ID], Free: plan.Free[m.ID]})
