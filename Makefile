@@ -2,7 +2,7 @@
 # make web     the page, into internal/httpapi/page; needs Node.js 20.19 or later
 # make demo    the main job on a fresh store, checked number by number
 # make demo-cluster  the same on five nodes, one of which is killed and brought back
-# make test    all tests
+# make test    all tests; of the longest fewer rounds than in check
 # make test-web  the page, in a browser beside a real node; needs Node.js and Chromium
 # make check   what must be green before a change lands
 # make simulate  4,000 seeds of the protocol between nodes under faults, 1,000 of these schedules of operators, part of check: SEEDS=5000 of each profile
@@ -40,17 +40,20 @@ demo-cluster: build
 # no processor is idle at the end.
 LONGEST = ./internal/store ./test
 
+# check runs the rounds, too, that -short leaves out, and vet by itself.
+SHORT = -short
 test: purego
-	$(GO) test -timeout 11m $(LONGEST) ./...
+	$(GO) test -vet=off $(SHORT) -timeout 11m $(LONGEST) ./...
 
 # What other processors run in place of the assembly.
 purego:
-	$(GO) test -tags purego -timeout 5m ./internal/kernel ./internal/chunk ./internal/head
+	$(GO) test -vet=off -tags purego -timeout 5m ./internal/kernel ./internal/chunk ./internal/head
 
 test-web: web
 	$(MAKE) build
 	cd web && npm run unit && npm run browser
 
+check: SHORT =
 check: format vet lint modules generated vulnerabilities test race fuzz simulate guard torture-quick test-web
 
 format:
