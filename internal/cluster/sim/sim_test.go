@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 15, "seeds of each profile; make simulate runs 500")
+	seeds = flag.Int("seeds", 15, "seeds of each profile")
 	first = flag.Int("first", 1, "first seed")
 )
 
