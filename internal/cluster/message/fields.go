@@ -72,6 +72,12 @@ func (w *writer) deletions(list []replication.Deletion) {
 
 func (w *writer) change(c replication.Change) {
 	w.int(c.Partition)
+	w.int(len(c.Further))
+	before := c.Partition
+	for _, p := range c.Further {
+		w.int(p - before - 1)
+		before = p
+	}
 	w.int(c.Copies)
 	w.rows(c.Rows)
 	w.deletions(c.Deletions)
@@ -173,5 +179,13 @@ func (r *reader) deletions() []replication.Deletion {
 }
 
 func (r *reader) change() replication.Change {
-	return replication.Change{Partition: r.partition(), Copies: r.copies(), Rows: r.rows(), Deletions: r.deletions()}
+	c := replication.Change{Partition: r.partition()}
+	before := c.Partition
+	c.Further = list(r, 1, func() int {
+		before += 1 + r.partition()
+		r.Check(before < ring.MaxPartitions)
+		return before
+	})
+	c.Copies, c.Rows, c.Deletions = r.copies(), r.rows(), r.deletions()
+	return c
 }

@@ -122,7 +122,7 @@ func (g generator) version() ring.Version { return ring.Version{Number: g.u64(),
 
 func (g generator) key() replication.Key {
 	return replication.Key{Batch: replication.BatchID{Coordinator: g.node(), Boot: g.u64(), Number: g.u64()},
-		Partition: g.partition(), Attempt: g.int(), For: g.node()}
+		Partition: g.partition(), Further: g.partition(), Attempt: g.int(), For: g.node()}
 }
 
 func several[T any](g generator, one func() T) (list []T) {
@@ -157,7 +157,13 @@ func (g generator) deletions() []replication.Deletion {
 }
 
 func (g generator) change() replication.Change {
-	return replication.Change{Partition: g.partition(), Copies: g.copies(), Rows: g.rows(), Deletions: g.deletions()}
+	partition := g.partition()
+	var further []int
+	for p := partition; p < ring.MaxPartitions-1 && g.bool(); {
+		p = rapid.IntRange(p+1, ring.MaxPartitions-1).Draw(g.T, "further")
+		further = append(further, p)
+	}
+	return replication.Change{Partition: partition, Further: further, Copies: g.copies(), Rows: g.rows(), Deletions: g.deletions()}
 }
 
 func (g generator) step() replication.Step {

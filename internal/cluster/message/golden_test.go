@@ -23,8 +23,8 @@ func fixed(w *world) []replication.Message {
 	}
 	rows := []replication.Row{row(0, 0, 1000, 1, 0), row(0, 0, 1001, 2, 0), row(1, 0, 1000, 3, 77), row(1, 0, 1001, 4, 0), row(2, 9, 1000, 5, 0), row(0, 0, 5, 6, 0)}
 	deletions := []replication.Deletion{{Series: w.series[0], Incarnation: 8}, {Series: w.series[5], Incarnation: 9}, {Series: metric.SeriesID{1}, Incarnation: 10}}
-	change := replication.Change{Partition: 300, Copies: 5, Rows: rows, Deletions: deletions}
-	key := replication.Key{Batch: replication.BatchID{Coordinator: node, Boot: 2, Number: 300}, Partition: 300, Attempt: 1, For: ring.ID{0xbb}}
+	change := replication.Change{Partition: 300, Further: []int{301, 700}, Copies: 5, Rows: rows, Deletions: deletions}
+	key := replication.Key{Batch: replication.BatchID{Coordinator: node, Boot: 2, Number: 300}, Partition: 300, Further: 2, Attempt: 1, For: ring.ID{0xbb}}
 	step := replication.Step{Boot: 2, Pass: 4, Number: 1, Partition: 300, Version: version}
 	after, through := metric.SeriesID{2}, replication.LastSeries()
 	chunks := []replication.ChunkID{{Series: w.series[0], Number: 1}, {Series: w.series[1], Number: 300}}

@@ -157,13 +157,14 @@ func (w *writer) batchKey(k replication.Key) {
 	w.uvarint(k.Batch.Boot)
 	w.uvarint(k.Batch.Number)
 	w.int(k.Partition)
+	w.int(k.Further)
 	w.int(k.Attempt)
 	w.node(k.For)
 }
 
 func (r *reader) batchKey() (k replication.Key) {
 	k.Batch = replication.BatchID{Coordinator: r.node(), Boot: r.uvarint(), Number: r.uvarint()}
-	k.Partition, k.Attempt, k.For = r.partition(), r.int(), r.node()
+	k.Partition, k.Further, k.Attempt, k.For = r.partition(), r.partition(), r.int(), r.node()
 	return k
 }
 

@@ -93,7 +93,7 @@ func TestKeyRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var k keys
 		small := rapid.IntRange(0, maxInt)
-		e := &seen{key: replication.Key{Partition: small.Draw(t, "partition"), Attempt: small.Draw(t, "attempt"),
+		e := &seen{key: replication.Key{Partition: small.Draw(t, "partition"), Further: small.Draw(t, "further"), Attempt: small.Draw(t, "attempt"),
 			Batch: replication.BatchID{Boot: rapid.Uint64().Draw(t, "boot"), Number: rapid.Uint64().Draw(t, "number")}},
 			counts: replication.Counts{Accepted: small.Draw(t, "accepted"), Duplicate: small.Draw(t, "duplicate"), Conflicting: small.Draw(t, "conflicting")}}
 		copy(e.key.For[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "owner"))

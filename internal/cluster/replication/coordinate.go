@@ -16,6 +16,7 @@ type coordinator struct {
 	batches map[uint64]*batch
 	rows    int                     // of all open batches
 	targets map[Share][]ring.Target // until somebody comes or goes
+	homes   map[int][]int           // as long: of the partitions, by n
 	places  []int                   // by partition: scratch of divide, all 0 in between
 }
 
@@ -25,21 +26,11 @@ type batch struct {
 	request     uint64
 	bucket      uint64
 	deadline    int64
-	parts       []part // by partition
+	parts       []part // by their first partition
 	rows        int
 	unconfirmed int // parts
 	incomplete  int // parts
 	replied     bool
-}
-
-// part is the part of a batch in one partition.
-type part struct {
-	change    Change
-	attempt   int
-	targets   []ring.Target
-	copies    []sentCopy // of this attempt
-	confirmed bool       // it has its copies
-	complete  bool       // every target has said its last word
 }
 
 // copyOf is a copy on a node, for an owner.
@@ -79,54 +70,6 @@ func (c *coordinator) submit(request, bucket uint64, rows []Row, deletions []met
 	c.settle(b)
 }
 
-// divide returns the parts of a batch. Their rows lie in one copy.
-func (c *coordinator) divide(copies int, rows []Row, deletions []metric.SeriesID) (parts []part) {
-	if len(c.places) != c.view.Partitions() {
-		c.places = make([]int, c.view.Partitions())
-	}
-	var used []int
-	for i := range rows {
-		p := c.view.Partition(rows[i].Series)
-		if c.places[p] == 0 {
-			used = append(used, p)
-		}
-		c.places[p]++
-	}
-	for _, s := range deletions {
-		if p := c.view.Partition(s); !slices.Contains(used, p) {
-			used = append(used, p)
-		}
-	}
-	slices.Sort(used)
-	parts = make([]part, len(used))
-	copied, start := make([]Row, len(rows)), 0
-	for i, p := range used {
-		n := c.places[p]
-		parts[i].change = Change{Partition: p, Copies: copies, Rows: copied[start : start : start+n]}
-		start += n
-		c.places[p] = i
-	}
-	var last metric.SeriesID
-	var incarnation uint64
-	for i, r := range rows {
-		if i == 0 || r.Series != last {
-			last, incarnation = r.Series, c.store.Incarnation(r.Series)
-		}
-		r.Incarnation = incarnation
-		change := &parts[c.places[c.view.Partition(r.Series)]].change
-		change.Rows = append(change.Rows, r)
-	}
-	for _, s := range deletions {
-		change := &parts[c.places[c.view.Partition(s)]].change
-		change.Deletions = append(change.Deletions, Deletion{s, c.clock()})
-	}
-	for i, p := range used {
-		c.places[p] = 0
-		parts[i].change.liftRows(parts[i].change.Deletions)
-	}
-	return parts
-}
-
 // liftRows brings rows behind deletions.
 func (c *Change) liftRows(deletions []Deletion) {
 	if len(deletions) == 0 {
@@ -149,7 +92,7 @@ func (c *coordinator) clock() uint64 {
 
 // plan aims at other nodes after the ring, or who is up, has changed.
 func (c *coordinator) plan() {
-	c.targets = nil
+	c.targets, c.homes = nil, nil
 	for _, n := range sortedKeys(c.batches) {
 		b := c.batches[n]
 		c.aim(b)
@@ -177,38 +120,6 @@ func (c *coordinator) aim(b *batch) {
 	}
 }
 
-func (c *coordinator) aimPart(b *batch, p *part) {
-	p.targets = c.targetsOf(p.change.share())
-	if p.copies == nil {
-		p.copies = make([]sentCopy, 0, len(p.targets))
-	}
-	for _, t := range p.targets {
-		if p.copy(t) == nil {
-			p.copies = append(p.copies, sentCopy{copyOf: target(t)})
-			c.sendPart(b, p, &p.copies[len(p.copies)-1])
-		}
-	}
-	c.judge(b, p)
-}
-
-// copy returns the copy that a target was asked for, nil if it was not.
-func (p *part) copy(t ring.Target) *sentCopy { return p.find(target(t)) }
-
-func (p *part) find(of copyOf) *sentCopy {
-	for i := range p.copies {
-		if p.copies[i].copyOf == of {
-			return &p.copies[i]
-		}
-	}
-	return nil
-}
-
-func (c *coordinator) sendPart(b *batch, p *part, to *sentCopy) {
-	to.at = c.now.Steady
-	c.send(to.node, Write{Key: Key{b.id, p.change.Partition, p.attempt, to.owner}, Version: c.view.Version(),
-		Settled: c.lowest(), Change: p.change})
-}
-
 // lowest returns the number below which no batch of this boot is sent again.
 func (c *coordinator) lowest() uint64 {
 	for c.low <= c.number && c.batches[c.low] == nil {
@@ -228,38 +139,23 @@ func (c *coordinator) resend() {
 	}
 }
 
-func (c *coordinator) resendPart(b *batch, p *part) {
-	if !p.confirmed {
-		c.judge(b, p) // its bucket may need fewer copies by now
-	}
-	if p.complete {
-		return
-	}
-	for _, t := range p.targets {
-		if to := p.copy(t); !to.final() && c.isUp(t.Node) && c.now.Steady >= to.at+c.config.Resend {
-			c.sendPart(b, p, to)
-		}
-	}
-}
-
 // written takes the answer of a target.
 func (c *coordinator) written(from ring.ID, m Written) {
 	b := c.batches[m.Batch.Number]
 	if b == nil || m.Batch != b.id {
 		return
 	}
-	i, found := slices.BinarySearchFunc(b.parts, m.Partition, func(p part, n int) int { return cmp.Compare(p.change.Partition, n) })
-	if !found || b.parts[i].attempt != m.Attempt {
+	p := b.part(m.Partition)
+	if p == nil || p.attempt != m.Attempt {
 		return
 	}
-	p := &b.parts[i]
 	if m.Refusal == Stale {
 		if !b.replied {
 			c.raiseAgain(b, p, m.Later)
 		}
 		return
 	}
-	to := p.find(copyOf{from, m.For})
+	to := p.sent(m.Key, copyOf{from, m.For})
 	if to == nil || to.has() {
 		return
 	}
@@ -282,7 +178,8 @@ func (c *coordinator) raiseAgain(b *batch, p *part, later []Deletion) {
 		c.highest = max(c.highest, d.Incarnation)
 		known[d.Series] = max(known[d.Series], d.Incarnation)
 	}
-	next := Change{Partition: p.change.Partition, Copies: p.change.Copies, Rows: slices.Clone(p.change.Rows), Deletions: slices.Clone(p.change.Deletions)}
+	next := p.whole.change
+	next.Rows, next.Deletions = slices.Clone(next.Rows), slices.Clone(next.Deletions)
 	for i := range next.Deletions {
 		if n := &next.Deletions[i]; n.Incarnation < known[n.Series] {
 			n.Incarnation = c.clock()
@@ -290,32 +187,8 @@ func (c *coordinator) raiseAgain(b *batch, p *part, later []Deletion) {
 	}
 	next.liftRows(later)
 	next.liftRows(next.Deletions)
-	p.change = next
-	p.attempt++
-	p.copies = nil
+	*p = part{whole: piece{change: next}, attempt: p.attempt + 1, confirmed: p.confirmed, complete: p.complete}
 	c.aimPart(b, p)
-}
-
-// judge says anew whether a part is confirmed and complete.
-func (c *coordinator) judge(b *batch, p *part) {
-	confirmed, complete := c.confirmed(b, p), len(p.targets) > 0
-	for _, t := range p.targets {
-		complete = complete && p.copy(t).final()
-	}
-	b.unconfirmed += change(p.confirmed, confirmed)
-	b.incomplete += change(p.complete, complete)
-	p.confirmed, p.complete = confirmed, complete
-}
-
-// change returns what becomes of the number of those that are not so.
-func change(before, now bool) int {
-	switch {
-	case before == now:
-		return 0
-	case now:
-		return -1
-	}
-	return 1
 }
 
 // settle replies once every part has its copies or its time is over, and lets a batch go once
@@ -329,32 +202,6 @@ func (c *coordinator) settle(b *batch) {
 		delete(c.batches, b.id.Number)
 		c.rows -= b.rows
 	}
-}
-
-// confirmed reports whether W nodes have a part on disk for owners of now, and every owner to
-// come that is up has it besides. As many as will be W have it for owners to come: a read under the ring
-// that follows finds it, whenever that begins, and though an owner to come was down.
-func (c *coordinator) confirmed(b *batch, p *part) bool {
-	var buf [ring.MaxCopies]ring.ID
-	var future []ring.ID
-	if c.view.Changing() {
-		future = c.view.Owners(buf[:0], p.change.Partition, ring.Future, p.change.Copies)
-	}
-	copies, next := 0, 0
-	for _, t := range p.targets {
-		has := p.copy(t).has()
-		switch {
-		case t.Joining && !t.Hint() && !has:
-			return false
-		case !t.Joining && has:
-			copies++
-		}
-		if has && slices.Contains(future, t.For) {
-			next++
-		}
-	}
-	w, nextW := c.writes(b.bucket)
-	return copies >= w && next >= min(nextW, len(future))
 }
 
 // writes returns how many copies a bucket needs now, and when the changes under way are complete.
@@ -372,7 +219,7 @@ func (c *coordinator) reply(b *batch) bool {
 		if p := &b.parts[i]; p.confirmed {
 			sum.add(p.counts())
 		} else {
-			sum.Unconfirmed += len(p.change.Rows)
+			sum.Unconfirmed += len(p.whole.change.Rows)
 		}
 	}
 	at, err := c.store.Account(b.id, sum)
@@ -382,22 +229,4 @@ func (c *coordinator) reply(b *batch) bool {
 	r := Reply{Request: b.request, Batch: b.id, Counts: sum, Done: b.unconfirmed == 0}
 	c.whenSynced(at, func() { c.replies = append(c.replies, r) })
 	return true
-}
-
-// counts are those of the first owner in ring order that answered, else of a stand-in.
-func (p *part) counts() (of Counts) {
-	found := false
-	for _, t := range p.targets {
-		to := p.copy(t)
-		if !to.has() || t.Joining {
-			continue
-		}
-		if !t.Hint() {
-			return to.counts
-		}
-		if !found {
-			of, found = to.counts, true
-		}
-	}
-	return of
 }

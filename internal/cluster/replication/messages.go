@@ -22,10 +22,12 @@ type Deletion struct {
 	Incarnation uint64
 }
 
-// Change is what a batch does to one partition. Messages and stores share it: nobody changes it.
+// Change is what a batch does to one partition, or, in a Write, to several of the same owners. Messages and
+// stores share it: nobody changes it.
 type Change struct {
 	Partition int
-	Copies    int // n of the bucket; 0: that of the ring
+	Further   []int // partitions beside it, ascending
+	Copies    int   // n of the bucket; 0: that of the ring
 	Rows      []Row
 	Deletions []Deletion
 }
@@ -45,11 +47,11 @@ type BatchID struct {
 	Boot, Number uint64
 }
 
-// Key names what a node does once: a batch in one partition, for one owner. A new attempt has
-// other content.
+// Key names what a node does once: a change of a batch, for one owner. A new attempt has other content.
 type Key struct {
 	Batch     BatchID
-	Partition int
+	Partition int // of the change: no other one of the batch with as many partitions has it
+	Further   int // how many partitions the change has beside it
 	Attempt   int
 	For       ring.ID // the owner; another than the node: it keeps a hint
 }

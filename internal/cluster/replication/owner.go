@@ -19,7 +19,7 @@ func (c *Core) write(from ring.ID, m Write) {
 	case m.Version != c.view.Version() || !c.ready():
 		refuse(OtherRing, nil)
 		return
-	case m.For != c.config.Self && !c.standsIn(m) || m.For == c.config.Self && !c.view.Owns(m.For, m.Change.Partition, m.Change.Copies):
+	case m.For != c.config.Self && !c.standsIn(m) || m.For == c.config.Self && !c.ownsAll(m.Change):
 		refuse(NotMine, nil)
 		return
 	default:
@@ -47,9 +47,15 @@ func (c *Core) write(from ring.ID, m Write) {
 	}
 }
 
-// standsIn reports whether this node may keep a hint: for an owner, and it is none itself.
+// ownsAll reports whether this node owns every partition of a change.
+func (c *Core) ownsAll(change Change) bool {
+	owns := func(partition int) bool { return c.view.Owns(c.config.Self, partition, change.Copies) }
+	return owns(change.Partition) && !slices.ContainsFunc(change.Further, func(p int) bool { return !owns(p) })
+}
+
+// standsIn reports whether this node may keep a hint: of one partition, for an owner, and it is none itself.
 func (c *Core) standsIn(m Write) bool {
-	return c.view.Owns(m.For, m.Change.Partition, m.Change.Copies) && !c.view.Owns(c.config.Self, m.Change.Partition, m.Change.Copies)
+	return len(m.Change.Further) == 0 && c.view.Owns(m.For, m.Change.Partition, m.Change.Copies) && !c.view.Owns(c.config.Self, m.Change.Partition, m.Change.Copies)
 }
 
 // inspect returns the deletions behind which a change would have to be sent again, and those that
