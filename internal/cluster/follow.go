@@ -121,10 +121,12 @@ func (c *Cluster) look() (all bool) {
 					core.Peer(t, id, false)
 				}
 			}
+			q := replication.Quorums{R: r, W: w, NextW: next}
 			if view.Version() != c.version {
-				core.Ring(t, view)
+				core.Ring(t, view, q)
+			} else {
+				core.Require(t, q)
 			}
-			core.Require(t, r, w, next)
 			for id := range c.told {
 				core.Maintain(t, id, away[id])
 			}

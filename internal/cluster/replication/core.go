@@ -258,10 +258,12 @@ func (c *Core) Synced(t Time, upTo Position) {
 	}
 }
 
-// Ring says that the ring is another one.
-func (c *Core) Ring(t Time, v *ring.View) {
+// Ring says that the ring is another one, and how many copies are needed under it. Both are said at once: with
+// the quorums of the ring before a batch could be acknowledged that has too few copies under this one.
+func (c *Core) Ring(t Time, v *ring.View, q Quorums) {
 	c.now = t
 	c.view = v
+	c.require(q)
 	c.compare.restart()
 	c.keeping.restart()
 	c.coordinator.plan()

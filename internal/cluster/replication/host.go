@@ -9,15 +9,23 @@ import (
 // called with it.
 func (c *Core) Noted() Position { return c.noted }
 
-// Require sets how many copies answer a read, and how many are on disk before a batch is acknowledged: of owners of
+// Quorums are how many copies answer a read, and how many are on disk before a batch is acknowledged: of owners of
 // now, and of owners to come.
-func (c *Core) Require(t Time, r, w, next int) {
-	if c.config.R == r && c.config.W == w && c.config.NextW == next {
-		return
-	}
+type Quorums struct{ R, W, NextW int }
+
+// Require sets how many copies are needed under the present ring.
+func (c *Core) Require(t Time, q Quorums) {
 	c.now = t
-	c.config.R, c.config.W, c.config.NextW = r, w, next
-	c.coordinator.plan()
+	if c.require(q) {
+		c.coordinator.plan()
+	}
+}
+
+// require reports whether other quorums than before are needed.
+func (c *Core) require(q Quorums) bool {
+	before := Quorums{c.config.R, c.config.W, c.config.NextW}
+	c.config.R, c.config.W, c.config.NextW = q.R, q.W, q.NextW
+	return q != before
 }
 
 // Partitions returns how many there are.

@@ -39,3 +39,48 @@ func TestAWriteIsOnTheOwnersToCome(t *testing.T) {
 		}
 	}
 }
+
+// A batch that is under way when n rises needs the W of the ring that it ends under: reads under that ring count on it.
+func TestAWriteMeetsTheQuorumOfTheRingItEndsUnder(t *testing.T) {
+	ringOf := func(number uint64, copies, next int) *ring.View {
+		config := ring.Config{Number: number, Partitions: 1, Copies: copies, NextCopies: next}
+		for n := range byte(2) {
+			config.Members = append(config.Members, ring.Member{ID: copyID(n + 1), Name: fmt.Sprint(n), State: ring.Active,
+				Tokens: []uint32{uint32(n) << 30}, Protocol: ring.Protocol{Min: 1, Max: 1}})
+		}
+		view, err := ring.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return view
+	}
+	rising := ringOf(1, 1, 2)
+	c := New(Config{Self: copyID(1), Boot: 1, W: 1, NextW: 2, R: 1, Timeout: 1000, Resend: 100, CompareMS: 1 << 40}, &blank{}, rising, Time{})
+	c.Peer(Time{}, copyID(2), true)
+	c.asked = nil
+	c.Submit(Time{}, 1, 0, []Row{{Series: metric.SeriesID{1}, Slot: 1, Value: Value{Word: 1}}}, nil)
+	keys := make(map[ring.ID]Key)
+	sends, _ := c.Take()
+	for _, s := range sends {
+		if w, ok := s.Message.(Write); ok {
+			keys[s.To] = w.Key
+		}
+	}
+	acknowledged := func() bool {
+		c.Synced(Time{}, c.Noted())
+		_, replies := c.Take()
+		return len(replies) > 0
+	}
+	now := rising.Owners(nil, 0, ring.Current, 1)[0]
+	c.Receive(Time{}, now, Written{Key: keys[now], Counts: Counts{Accepted: 1}})
+	c.Ring(Time{}, ringOf(2, 2, 0), Quorums{R: 1, W: 2})
+	if acknowledged() {
+		t.Error("acknowledged with one copy of two")
+	}
+	for id, key := range keys {
+		c.Receive(Time{}, id, Written{Key: key, Counts: Counts{Accepted: 1}})
+	}
+	if !acknowledged() {
+		t.Error("not acknowledged with both copies")
+	}
+}

@@ -75,7 +75,7 @@ func TestAPassDoesNotOutliveItsRing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Ring(Time{}, view)
+	c.Ring(Time{}, view, Quorums{R: c.config.R, W: c.config.W})
 	c.Synced(Time{}, 5)
 	if len(c.compare.given) != 0 || len(c.compare.fetched) != 0 {
 		t.Errorf("given %v, fetched %v", c.compare.given, c.compare.fetched)

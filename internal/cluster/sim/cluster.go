@@ -211,7 +211,7 @@ func (c *Cluster) Start(i int) {
 		Limits: c.options.Paging.Limits, Comparisons: c.options.Paging.Comparisons, CompareRows: c.options.Paging.CompareRows,
 		HintRows: c.options.Paging.HintRows}, n.disk, n.view, c.time(n))
 	n.sees = make(map[int]bool)
-	n.require(c)
+	n.core.Require(c.time(n), n.quorums(c))
 	n.core.HoldMoves(c.held)
 	n.core.Synced(c.time(n), replication.Position(len(n.disk.log)))
 	c.note("%v starts", n)
@@ -275,13 +275,12 @@ func (c *Cluster) tick(n *node, boot uint64) {
 // adopt gives a node a newer ring.
 func (c *Cluster) adopt(n *node, v *ring.View) {
 	n.view, n.before = v, n.disk.synced()
-	n.core.Ring(c.time(n), v)
-	n.require(c)
+	n.core.Ring(c.time(n), v, n.quorums(c))
 	c.drain(n)
 }
 
-// require tells a node how many copies its ring asks for.
-func (n *node) require(c *Cluster) {
+// quorums returns how many copies the ring of a node asks for.
+func (n *node) quorums(c *Cluster) replication.Quorums {
 	w, next := c.options.W, 0
 	if w == 0 {
 		w, next = majority(n.view, ring.Current, ring.Active, ring.Leaving), majority(n.view, ring.Future, ring.Active, ring.Joining)
@@ -294,7 +293,7 @@ func (n *node) require(c *Cluster) {
 	if c.options.W == 0 {
 		c.w = c.leastW
 	}
-	n.core.Require(c.time(n), r, w, next)
+	return replication.Quorums{R: r, W: w, NextW: next}
 }
 
 // majority is that of the copies that members in some states can have.
