@@ -120,10 +120,10 @@ func (c *Cluster) hints(id metric.SeriesID, from, past uint64) []replication.Row
 }
 
 // submit gives a batch to the protocol, which answers the request.
-func (c *Cluster) submit(request, bucket uint64, rows []replication.Row, deletions []metric.SeriesID) {
+func (c *Cluster) submit(request uint64, of replication.Batch) {
 	c.input(func(t replication.Time, core *replication.Core) {
-		c.data.NextBatch(bucket)
-		core.Submit(t, request, bucket, rows, deletions)
+		c.data.NextBatch(of.Bucket)
+		core.Submit(t, request, of)
 	})
 }
 

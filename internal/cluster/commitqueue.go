@@ -19,7 +19,7 @@ const outboxWait = 50 * time.Millisecond
 type commitQueue struct {
 	all    *commits
 	report func(coordinator.Token, account.Counts)
-	submit func(request uint64, rows []replication.Row) // returns at once
+	submit func(request uint64, columns []replication.Column, rows []replication.Row) // returns at once
 
 	// all.mu guards these.
 	now        *commit    // that the stream adds to; nil: nothing was given out for it
@@ -35,33 +35,45 @@ type commitQueue struct {
 	reporting sync.Mutex
 }
 
-// outBatch is a batch that the protocol was not given yet.
+// outBatch is points that the protocol was not given yet: one batch.
 type outBatch struct {
 	request uint64
 	of      *commit
-	rows    []replication.Row
+	columns []replication.Column
+	rows    []replication.Row // behind those of columns
+	points  int
 	names   int // bytes of their keys
 }
 
-func (c *commits) newQueue(report func(coordinator.Token, account.Counts), submit func(request uint64, rows []replication.Row)) *commitQueue {
+// add puts points behind these, if that keeps them in order and in bounds.
+func (b *outBatch) add(o *outBatch) bool {
+	if b.points+o.points > replication.MaxRows || b.names+o.names > batchNames || len(b.rows) > 0 && len(o.columns) > 0 {
+		return false
+	}
+	b.columns, b.rows = append(b.columns, o.columns...), append(b.rows, o.rows...)
+	b.points, b.names = b.points+o.points, b.names+o.names
+	return true
+}
+
+func (c *commits) newQueue(report func(coordinator.Token, account.Counts), submit func(request uint64, columns []replication.Column, rows []replication.Row)) *commitQueue {
 	return &commitQueue{all: c, report: report, submit: submit}
 }
 
-// add takes rows of the present commit, for which there is room, with so many bytes of names.
-func (q *commitQueue) add(rows []replication.Row, names int) {
+// add takes points of the present commit, for which there is room.
+func (q *commitQueue) add(points outBatch) {
 	c := q.all
 	c.mu.Lock()
 	of := q.current()
 	q.added = true
-	if n := len(q.outbox); n > 0 && q.outbox[n-1].of == of && len(q.outbox[n-1].rows)+len(rows) <= replication.MaxRows && q.outbox[n-1].names+names <= batchNames {
+	if n := len(q.outbox); n > 0 && q.outbox[n-1].of == of && q.outbox[n-1].add(&points) {
 		b := &q.outbox[n-1]
-		b.rows, b.names = append(b.rows, rows...), b.names+names
-		c.requests[b.request] = request{of: of, rows: len(b.rows)}
+		c.requests[b.request] = request{of: of, rows: b.points}
 	} else {
 		of.batches++
 		c.last++
-		c.requests[c.last] = request{of: of, rows: len(rows)}
-		q.outbox = append(q.outbox, outBatch{c.last, of, rows, names})
+		points.request, points.of = c.last, of
+		c.requests[c.last] = request{of: of, rows: points.points}
+		q.outbox = append(q.outbox, points)
 	}
 	c.mu.Unlock()
 	q.drain()
@@ -72,7 +84,7 @@ func (q *commitQueue) due() bool {
 	switch {
 	case len(q.outbox) == 0:
 		return false
-	case len(q.outbox) > 1 || len(q.outbox[0].rows) == replication.MaxRows:
+	case len(q.outbox) > 1 || q.outbox[0].points == replication.MaxRows:
 		return true // it gets no more
 	case q.report != nil:
 		return q.outbox[0].of != q.now // its commit is complete
@@ -95,7 +107,7 @@ func (q *commitQueue) drain() {
 		q.underway++
 		q.submitting = true
 		c.mu.Unlock()
-		q.submit(b.request, b.rows)
+		q.submit(b.request, b.columns, b.rows)
 		c.mu.Lock()
 		q.submitting = false
 	}

@@ -57,9 +57,9 @@ func (p points) Open(info buckets.Info, how coordinator.Options) (coordinator.St
 	if err != nil {
 		return nil, err
 	}
-	return &stream{c: c, info: info, how: how, admission: admission, commits: c.commits.newQueue(how.Report, func(request uint64, rows []replication.Row) {
-		c.submit(request, info.ID, rows, nil)
-	})}, nil
+	return &stream{c: c, info: info, how: how, admission: admission, commits: c.commits.newQueue(how.Report, func(request uint64, columns []replication.Column, rows []replication.Row) {
+		c.submit(request, replication.Batch{Bucket: info.ID, Columns: columns, Rows: rows})
+	}), order: order{names: c.names, all: &c.ordered, bucket: info.ID, hpts: info.HPTS}}, nil
 }
 
 // member returns an error while the node cannot take points, because it owns none. One that is to join others

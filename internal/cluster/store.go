@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/store"
@@ -148,7 +149,7 @@ func (c *Cluster) deleteSeries(ctx context.Context, bucket uint64, ids []metric.
 		return err
 	}
 	number, answer := c.commits.ask()
-	c.submit(number, bucket, nil, ids)
+	c.submit(number, replication.Batch{Bucket: bucket, Deletions: ids})
 	select {
 	case r := <-answer:
 		if _, w := c.quorumOf(bucket); !r.Done {

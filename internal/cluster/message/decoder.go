@@ -16,6 +16,7 @@ type Decoder struct {
 	names   *names.Registry
 	epoch   epoch
 	known   *pages
+	groups  *groups
 	buckets []numberedBucket
 	lacks   epoch // of the last frame that needed names which are not here
 	fresh   []definition
@@ -29,7 +30,9 @@ type numberedBucket struct {
 }
 
 // NewDecoder returns one that knows no names. It notes those that come in a registry.
-func NewDecoder(names *names.Registry) *Decoder { return &Decoder{names: names, known: new(pages)} }
+func NewDecoder(names *names.Registry) *Decoder {
+	return &Decoder{names: names, known: new(pages), groups: new(groups)}
+}
 
 // Decode reads a frame. news are the buckets that the peer has told of for the first time since it
 // began anew: they are to be known before the message is. Nothing that is returned is part of b.
@@ -45,7 +48,7 @@ func (d *Decoder) Decode(b []byte) (m replication.Message, news []replication.Bu
 	kind := r.U8()
 	of := epoch{r.uvarint(), r.uvarint()}
 	if of == d.epoch {
-		r.known, f.buckets = d.known, d.buckets
+		r.known, r.groups, f.buckets = d.known, d.groups, d.buckets
 	}
 	f.brought()
 	m = r.message(kind)
@@ -64,7 +67,7 @@ func (d *Decoder) Decode(b []byte) (m replication.Message, news []replication.Bu
 // take keeps what a good frame has brought.
 func (d *Decoder) take(of epoch, f *frame) {
 	if of != d.epoch {
-		d.epoch, d.known, d.buckets = of, new(pages), nil
+		d.epoch, d.known, d.groups, d.buckets = of, new(pages), new(groups), nil
 	}
 	if n := f.firstBucket + len(f.news) - len(d.buckets); n > 0 && len(f.news) > 0 {
 		d.buckets = append(d.buckets, make([]numberedBucket, n)...)

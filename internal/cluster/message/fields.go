@@ -79,6 +79,7 @@ func (w *writer) change(c replication.Change) {
 		before = p
 	}
 	w.int(c.Copies)
+	w.columns(c.Columns)
 	w.rows(c.Rows)
 	w.deletions(c.Deletions)
 }
@@ -186,6 +187,6 @@ func (r *reader) change() replication.Change {
 		r.Check(before < ring.MaxPartitions)
 		return before
 	})
-	c.Copies, c.Rows, c.Deletions = r.copies(), r.rows(), r.deletions()
+	c.Copies, c.Columns, c.Rows, c.Deletions = r.copies(), r.columns(), r.rows(), r.deletions()
 	return c
 }

@@ -22,8 +22,10 @@ func fixed(w *world) []replication.Message {
 		return replication.Row{Series: w.series[series], Incarnation: incarnation, Slot: slot, Value: replication.Value{Word: word, Time: time}}
 	}
 	rows := []replication.Row{row(0, 0, 1000, 1, 0), row(0, 0, 1001, 2, 0), row(1, 0, 1000, 3, 77), row(1, 0, 1001, 4, 0), row(2, 9, 1000, 5, 0), row(0, 0, 5, 6, 0)}
+	group := &replication.Group{Series: w.series}
+	columns := []replication.Column{{Group: group, From: 1, Slot: 1000, Words: []uint64{7, 8}}, {Group: group, From: 1, Slot: 1001, Words: []uint64{9, 10}}, {Group: group, Slot: 1001, Words: []uint64{11, 12}, Times: []uint64{0, 13}}}
 	deletions := []replication.Deletion{{Series: w.series[0], Incarnation: 8}, {Series: w.series[5], Incarnation: 9}, {Series: metric.SeriesID{1}, Incarnation: 10}}
-	change := replication.Change{Partition: 300, Further: []int{301, 700}, Copies: 5, Rows: rows, Deletions: deletions}
+	change := replication.Change{Partition: 300, Further: []int{301, 700}, Copies: 5, Columns: columns, Rows: rows, Deletions: deletions}
 	key := replication.Key{Batch: replication.BatchID{Coordinator: node, Boot: 2, Number: 300}, Partition: 300, Further: 2, Attempt: 1, For: ring.ID{0xbb}}
 	step := replication.Step{Boot: 2, Pass: 4, Number: 1, Partition: 300, Version: version}
 	after, through := metric.SeriesID{2}, replication.LastSeries()

@@ -204,7 +204,7 @@ func FuzzDecode(f *testing.F) {
 				e.Renew()
 			case err != nil:
 				t.Fatal(err)
-			case d.epoch.boot == fuzzBoot && !reflect.DeepEqual(got, m):
+			case d.epoch.boot == fuzzBoot && !equal(got, m):
 				t.Fatalf("got %+v, want %+v", got, m)
 			}
 		}
@@ -229,7 +229,7 @@ func mustDecodeToItself(t *testing.T, d *Decoder, w *world, frame []byte) {
 		t.Fatalf("%+v: %v", m, err)
 	}
 	got, _, err := NewDecoder(emptyWorld().Registry).Decode(again)
-	if err != nil || !reflect.DeepEqual(got, m) {
+	if err != nil || !equal(got, m) {
 		t.Fatalf("got %+v, %v, want %+v", got, err, m)
 	}
 }
@@ -256,7 +256,7 @@ func FuzzChange(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := c.Read(again); err != nil || !reflect.DeepEqual(got, of) {
+		if got, err := c.Read(again); err != nil || !equal(got, of) {
 			t.Fatalf("got %+v, %v, want %+v", got, err, of)
 		}
 	})

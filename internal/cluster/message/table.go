@@ -15,6 +15,8 @@ type table struct {
 	next []uint32
 	at   uint32 // the series that was asked for last
 
+	groups numberedGroups
+
 	define func(id metric.SeriesID) error // called for a series before it gets its number
 }
 
@@ -48,6 +50,9 @@ func (t *table) number(id metric.SeriesID) (uint32, error) {
 
 // cut takes all numbers from one on back.
 func (t *table) cut(from int) {
+	if from < len(t.ids) {
+		t.groups = numberedGroups{}
+	}
 	for _, id := range t.ids[from:] {
 		delete(t.index, id)
 	}
@@ -97,7 +102,8 @@ func (p *pages) set(number uint32, to known) {
 type lookup struct {
 	first   uint32 // number of the first fresh one
 	fresh   []definition
-	known   *pages // nil: there are none
+	known   *pages  // nil: there are none
+	groups  *groups // of known; nil: there are none
 	names   *names.Registry
 	period  uint32
 	missing bool // somebody asked for what is not there

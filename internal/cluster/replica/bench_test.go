@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/point"
 )
 
 // BenchmarkWrite is a row of 1,000 series that come in one order, slot after slot, some 250 of them in a change.
@@ -36,4 +37,38 @@ func BenchmarkWrite(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(rows), "ns/row")
+}
+
+// BenchmarkWriteColumns is a point of a column of 250 series that come slot after slot, four columns in a change.
+func BenchmarkWriteColumns(b *testing.B) {
+	n := newNode(b, nil)
+	defer n.stop(b)
+	info := n.bucket(b, "b", false)
+	g := &replication.Group{}
+	for i := range 250 {
+		g.Series = append(g.Series, n.series(info, i))
+	}
+	words := make([]uint64, len(g.Series))
+	for i := range words {
+		words[i] = point.FromInt(int64(i))
+	}
+	number, slot, points := uint64(0), uint64(today), 0
+	for b.Loop() {
+		number++
+		columns := make([]replication.Column, 4)
+		for i := range columns {
+			slot++
+			columns[i] = replication.Column{Group: g, Slot: slot, Words: words}
+			points += len(words)
+		}
+		_, at, err := n.Write(key(number, 0), replication.Change{Columns: columns})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if number%1024 == 0 { // the disk of tests copies a file with each sync
+			n.durable(b, at)
+			n.Settle(key(number, 0).Batch, number)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(points), "ns/point")
 }

@@ -31,6 +31,7 @@ type index struct {
 	partitions map[int]*partition
 	shares     map[replication.Share]*share // of the partitions: of buckets with one n
 	lives      int                          // in all partitions
+	raised     uint64                       // grows when one becomes another one
 	last       *series                      // that was found
 	damage     uint64                       // count of damage when digests were last known to hold
 	digests    int                          // of single series that are kept
@@ -236,6 +237,7 @@ func (x *index) raise(id metric.SeriesID, bucket, incarnation uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	before := len(p.lives)
+	x.raised++
 	p.lives[id], p.deletions = life{bucket, incarnation}, nil
 	x.lives += len(p.lives) - before
 }
@@ -259,6 +261,7 @@ func (x *index) forget(upTo uint64) {
 		for id, l := range p.lives {
 			if l.incarnation <= upTo && !remembered[id] {
 				delete(p.lives, id)
+				x.raised++
 				p.deletions = nil
 				x.lives--
 			}

@@ -31,6 +31,7 @@ type cell struct {
 
 // model is what a replica has, in maps, with what it had since it was last known to be on disk.
 type model struct {
+	groups [2]*replication.Group // of the series of each bucket
 	*node
 	infos   []buckets.Info
 	ids     []metric.SeriesID
@@ -97,6 +98,30 @@ func (m *model) rows(t *rapid.T) (rows []replication.Row) {
 	return rows
 }
 
+// columns draws columns of series of a bucket that were never deleted.
+func (m *model) columns(t *rapid.T) (columns []replication.Column) {
+	for range rapid.IntRange(0, 4).Draw(t, "columns") {
+		half := rapid.IntRange(0, 1).Draw(t, "half")
+		if m.groups[half] == nil {
+			m.groups[half] = &replication.Group{Series: []metric.SeriesID{m.ids[half], m.ids[half+2], m.ids[half+4]}}
+		}
+		c := replication.Column{Group: m.groups[half], From: rapid.IntRange(0, 2).Draw(t, "from"), Slot: rapid.SampledFrom(m.slots).Draw(t, "slot")}
+		for _, id := range c.Group.Series[c.From:] {
+			if m.incarnation(id) > 0 || len(c.Words) > 0 && rapid.IntRange(0, 3).Draw(t, "end") == 0 {
+				break
+			}
+			c.Words = append(c.Words, point.FromInt(rapid.Int64Range(-3, 3).Draw(t, "value")))
+			if half == 1 {
+				c.Times = append(c.Times, point.FromInt(rapid.Int64Range(-2, 2).Draw(t, "timestamp")))
+			}
+		}
+		if len(c.Words) > 0 {
+			columns = append(columns, c)
+		}
+	}
+	return columns
+}
+
 // apply does to the model what a change does that comes first hand, or as a copy.
 func (m *model) apply(c replication.Change, copies, larger bool) (counts replication.Counts) {
 	m.op++
@@ -112,7 +137,7 @@ func (m *model) apply(c replication.Change, copies, larger bool) (counts replica
 			}
 		}
 	}
-	for _, r := range c.Rows {
+	for _, r := range c.InRows().Rows {
 		at := cell{r.Series, r.Slot}
 		held := m.now(at)
 		came, copied := m.copied[at]
@@ -140,7 +165,7 @@ func (m *model) apply(c replication.Change, copies, larger bool) (counts replica
 func (m *model) write(t *rapid.T) {
 	m.number++
 	k := key(m.number, rapid.IntRange(0, partitions-1).Draw(t, "partition"))
-	c := replication.Change{Partition: k.Partition, Rows: m.rows(t)}
+	c := replication.Change{Partition: k.Partition, Columns: m.columns(t), Rows: m.rows(t)}
 	want := m.apply(c, false, m.copies > 1)
 	got, at, err := m.Write(k, c)
 	if err != nil || got != want {

@@ -133,6 +133,9 @@ func (r *Replica) Incarnation(series metric.SeriesID) uint64 {
 	return r.index.partition(series).lives[series].incarnation
 }
 
+// Lives returns a number that is another one after any incarnation has become another one.
+func (r *Replica) Lives() uint64 { return r.index.raised }
+
 // Deletions returns what is known of a partition, of all if it is negative, sorted by series. The
 // caller must not change it.
 func (r *Replica) Deletions(partition int) []replication.Deletion {

@@ -97,6 +97,8 @@ type Replica struct {
 	writing writing
 	copied  copied
 
+	prepared prepared
+
 	batch       uint64            // number of the last batch that this node coordinates
 	coordinated map[uint64]uint64 // buckets of batches; those without points are not here
 }

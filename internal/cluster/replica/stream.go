@@ -36,21 +36,33 @@ func (r *Replica) stream(b *bucket) (*stream, error) {
 	return s, nil
 }
 
+// into returns the stream of a bucket, which gets points of the change; nil if the bucket is gone.
+func (r *Replica) into(b *bucket) (*stream, error) {
+	t := r.writing.into
+	if t != nil && t.bucket == b {
+		return t, nil
+	}
+	t, err := r.stream(b)
+	if errors.Is(err, buckets.ErrUnknown) {
+		return nil, nil
+	} else if err != nil {
+		return nil, full(err)
+	}
+	if r.writing.into = t; !t.used {
+		t.used = true
+		r.writing.used = append(r.writing.used, t)
+	}
+	return t, nil
+}
+
 // put gives a point to the store.
 func (r *Replica) put(s *series, slot int64, v replication.Value) error {
-	t := r.writing.into
-	if t == nil || t.bucket != s.bucket {
-		var err error
-		if t, err = r.stream(s.bucket); errors.Is(err, buckets.ErrUnknown) {
+	t, err := r.into(s.bucket)
+	if t == nil {
+		if err == nil {
 			r.writing.left.Gone++
-			return nil
-		} else if err != nil {
-			return full(err)
 		}
-		if r.writing.into = t; !t.used {
-			t.used = true
-			r.writing.used = append(r.writing.used, t)
-		}
+		return err
 	}
 	p := &t.points[0]
 	*p = coordinator.Point{Key: s.key, Slot: uint64(slot), Word: v.Word}
@@ -58,9 +70,14 @@ func (r *Replica) put(s *series, slot int64, v replication.Value) error {
 		p.Time = s.bucket.info.Timestamp(p.Slot, v.Time)
 	}
 	t.Append(t.points[:])
+	r.wrote(s, slot)
+	return nil
+}
+
+// wrote notes that the store was given a point.
+func (r *Replica) wrote(s *series, slot int64) {
 	r.index.wrote(s, slot, slot+1)
 	s.share.digests.change(&r.index, s, slot/windowSlots)
-	return nil
 }
 
 // commit hands the points over. The error wraps replication.ErrFull where some of them found no room.

@@ -90,8 +90,15 @@ func (r *Replica) change(c *replication.Change, copies, larger bool) error {
 	if err := r.delete(c.Deletions); err != nil {
 		return full(err)
 	}
+	order := 0
+	for i := range c.Columns {
+		if err := r.column(&c.Columns[i], order); err != nil {
+			return errors.Join(err, r.commit())
+		}
+		order += len(c.Columns[i].Words)
+	}
 	for i := range c.Rows {
-		if err := r.row(&c.Rows[i], i); err != nil {
+		if err := r.row(&c.Rows[i], order+i); err != nil {
 			return errors.Join(err, r.commit())
 		}
 	}

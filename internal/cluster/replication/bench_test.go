@@ -26,6 +26,7 @@ func (b *blank) Hints() []HintInfo                         { return nil }
 func (b *blank) Hint(uint64) (Change, bool)                { return Change{}, false }
 func (b *blank) Account(BatchID, Counts) (Position, error) { return b.log(), nil }
 func (b *blank) Incarnation(metric.SeriesID) uint64        { return 0 }
+func (b *blank) Lives() uint64                             { return 0 }
 func (b *blank) Deletions(int) []Deletion                  { return nil }
 func (b *blank) Windows(Share) []WindowDigest              { return nil }
 func (b *blank) Rows(ChunkID) []Row                        { return nil }
@@ -90,7 +91,7 @@ func BenchmarkBatch(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		nodes[copyID(1)].Submit(Time{}, 1, 0, rows, nil)
+		nodes[copyID(1)].Submit(Time{}, 1, Batch{Rows: rows})
 		if r := carry(nodes); len(r) != 1 || !r[0].Done || r[0].Counts.Accepted != len(rows) {
 			b.Fatalf("%+v", r)
 		}

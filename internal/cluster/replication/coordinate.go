@@ -17,7 +17,8 @@ type coordinator struct {
 	rows    int                     // of all open batches
 	targets map[Share][]ring.Target // until somebody comes or goes
 	homes   map[int][]int           // as long: of the partitions, by n
-	places  []int                   // by partition: scratch of divide, all 0 in between
+	lanes   lanes
+	places  []int // by partition: scratch of divide, all 0 in between
 }
 
 // batch is what a client gave this node, until every copy of it is written or its time is over.
@@ -47,22 +48,22 @@ type sentCopy struct {
 	counts   Counts
 }
 
-// Submit takes a batch of a client for a bucket: at most MaxRows rows of any of its series, and deletions,
-// which come before the rows. Reply.Request is the request. The incarnation of a row is the one that this node knows,
-// that of a deletion is new. Rows of one series are cheapest side by side.
-func (c *Core) Submit(t Time, request, bucket uint64, rows []Row, deletions []metric.SeriesID) {
+// Submit takes a batch of a client: at most MaxRows points of any series of its bucket, and deletions.
+// Reply.Request is the request. The incarnation of a row is the one that this node knows, that of a deletion is
+// new. Columns of one group, and rows of one series, are cheapest side by side.
+func (c *Core) Submit(t Time, request uint64, of Batch) {
 	c.now = t
-	c.coordinator.submit(request, bucket, rows, deletions)
+	c.coordinator.submit(request, &of)
 }
 
 // Open returns how many batches are open and how many rows they have: whoever submits waits while these
 // are too many. A batch is open until each of its targets has answered, at most Config.Timeout.
 func (c *Core) Open() (batches, rows int) { return len(c.coordinator.batches), c.coordinator.rows }
 
-func (c *coordinator) submit(request, bucket uint64, rows []Row, deletions []metric.SeriesID) {
+func (c *coordinator) submit(request uint64, of *Batch) {
 	c.number++
-	b := &batch{id: BatchID{c.config.Self, c.config.Boot, c.number}, request: request, bucket: bucket, deadline: c.now.Steady + c.config.Timeout,
-		rows: len(rows), parts: c.divide(c.config.Bucket(bucket).Copies, rows, deletions)}
+	b := &batch{id: BatchID{c.config.Self, c.config.Boot, c.number}, request: request, bucket: of.Bucket, deadline: c.now.Steady + c.config.Timeout,
+		rows: Points(of.Columns, of.Rows), parts: c.divide(c.config.Bucket(of.Bucket).Copies, of)}
 	b.unconfirmed, b.incomplete = len(b.parts), len(b.parts)
 	c.batches[c.number] = b
 	c.rows += b.rows
@@ -92,7 +93,7 @@ func (c *coordinator) clock() uint64 {
 
 // plan aims at other nodes after the ring, or who is up, has changed.
 func (c *coordinator) plan() {
-	c.targets, c.homes = nil, nil
+	c.targets, c.homes, c.lanes = nil, nil, lanes{}
 	for _, n := range sortedKeys(c.batches) {
 		b := c.batches[n]
 		c.aim(b)
@@ -178,7 +179,7 @@ func (c *coordinator) raiseAgain(b *batch, p *part, later []Deletion) {
 		c.highest = max(c.highest, d.Incarnation)
 		known[d.Series] = max(known[d.Series], d.Incarnation)
 	}
-	next := p.whole.change
+	next := p.whole.change.InRows()
 	next.Rows, next.Deletions = slices.Clone(next.Rows), slices.Clone(next.Deletions)
 	for i := range next.Deletions {
 		if n := &next.Deletions[i]; n.Incarnation < known[n.Series] {
@@ -219,7 +220,7 @@ func (c *coordinator) reply(b *batch) bool {
 		if p := &b.parts[i]; p.confirmed {
 			sum.add(p.counts())
 		} else {
-			sum.Unconfirmed += len(p.whole.change.Rows)
+			sum.Unconfirmed += p.whole.change.Points()
 		}
 	}
 	at, err := c.store.Account(b.id, sum)

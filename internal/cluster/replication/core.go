@@ -26,7 +26,7 @@ type Position uint64
 // durable when Core.Synced has been called with their Position. Changes are shared with messages that
 // were not sent yet, so nobody writes to their slices.
 type Store interface {
-	// Write stores rows of a batch that came first hand, and notes the key.
+	// Write stores points of a batch that came first hand, and notes the key.
 	Write(key Key, c Change) (Counts, Position, error)
 	// Seen returns what a Write with the key returned, also before a restart.
 	Seen(key Key) (Counts, Position, bool)
@@ -51,6 +51,8 @@ type Store interface {
 
 	// Incarnation returns that of a series, 0 if no deletion of it is known.
 	Incarnation(series metric.SeriesID) uint64
+	// Lives returns a number that is another one after any incarnation has become another one.
+	Lives() uint64
 	// Deletions returns what is known of a partition, of all if it is negative, sorted by series.
 	Deletions(partition int) []Deletion
 	// Windows returns the digests of all windows of a share in which it has something, ascending.
@@ -156,6 +158,7 @@ type Core struct {
 	stats   Stats
 
 	coordinator *coordinator
+	untouched   untouched
 
 	sends   []Send
 	replies []Reply
@@ -263,7 +266,7 @@ func (c *Core) Synced(t Time, upTo Position) {
 func (c *Core) Ring(t Time, v *ring.View, q Quorums) {
 	c.now = t
 	c.view = v
-	c.require(q)
+	c.config.require(q)
 	c.compare.restart()
 	c.keeping.restart()
 	c.coordinator.plan()

@@ -16,15 +16,15 @@ type Quorums struct{ R, W, NextW int }
 // Require sets how many copies are needed under the present ring.
 func (c *Core) Require(t Time, q Quorums) {
 	c.now = t
-	if c.require(q) {
+	if c.config.require(q) {
 		c.coordinator.plan()
 	}
 }
 
 // require reports whether other quorums than before are needed.
-func (c *Core) require(q Quorums) bool {
-	before := Quorums{c.config.R, c.config.W, c.config.NextW}
-	c.config.R, c.config.W, c.config.NextW = q.R, q.W, q.NextW
+func (c *Config) require(q Quorums) bool {
+	before := Quorums{c.R, c.W, c.NextW}
+	c.R, c.W, c.NextW = q.R, q.W, q.NextW
 	return q != before
 }
 

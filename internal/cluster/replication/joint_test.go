@@ -24,7 +24,7 @@ func TestAWriteIsOnTheOwnersToCome(t *testing.T) {
 		c := New(Config{Self: copyID(1), Boot: 1, W: 2, R: 2, Timeout: 1000, Resend: 100, CompareMS: 1 << 40}, &blank{}, view, Time{})
 		c.Peer(Time{}, copyID(other), true) // the one that joins and another one are down
 		c.asked = nil
-		c.Submit(Time{}, 1, 0, []Row{{Series: metric.SeriesID{1}, Slot: 1, Value: Value{Word: 1}}}, nil)
+		c.Submit(Time{}, 1, Batch{Rows: []Row{{Series: metric.SeriesID{1}, Slot: 1, Value: Value{Word: 1}}}})
 		sends, _ := c.Take()
 		for _, s := range sends {
 			if w, ok := s.Message.(Write); ok {
@@ -58,7 +58,7 @@ func TestAWriteMeetsTheQuorumOfTheRingItEndsUnder(t *testing.T) {
 	c := New(Config{Self: copyID(1), Boot: 1, W: 1, NextW: 2, R: 1, Timeout: 1000, Resend: 100, CompareMS: 1 << 40}, &blank{}, rising, Time{})
 	c.Peer(Time{}, copyID(2), true)
 	c.asked = nil
-	c.Submit(Time{}, 1, 0, []Row{{Series: metric.SeriesID{1}, Slot: 1, Value: Value{Word: 1}}}, nil)
+	c.Submit(Time{}, 1, Batch{Rows: []Row{{Series: metric.SeriesID{1}, Slot: 1, Value: Value{Word: 1}}}})
 	keys := make(map[ring.ID]Key)
 	sends, _ := c.Take()
 	for _, s := range sends {

@@ -26,8 +26,9 @@ type Deletion struct {
 // stores share it: nobody changes it.
 type Change struct {
 	Partition int
-	Further   []int // partitions beside it, ascending
-	Copies    int   // n of the bucket; 0: that of the ring
+	Further   []int    // partitions beside it, ascending
+	Copies    int      // n of the bucket; 0: that of the ring
+	Columns   []Column // of a Write; they come before the rows
 	Rows      []Row
 	Deletions []Deletion
 }

@@ -19,7 +19,7 @@ func (c *Core) write(from ring.ID, m Write) {
 	case m.Version != c.view.Version() || !c.ready():
 		refuse(OtherRing, nil)
 		return
-	case m.For != c.config.Self && !c.standsIn(m) || m.For == c.config.Self && !c.ownsAll(m.Change):
+	case m.For != c.config.Self && !c.standsIn(m) || m.For == c.config.Self && !ownsAll(c.view, c.config.Self, &m.Change):
 		refuse(NotMine, nil)
 		return
 	default:
@@ -47,9 +47,9 @@ func (c *Core) write(from ring.ID, m Write) {
 	}
 }
 
-// ownsAll reports whether this node owns every partition of a change.
-func (c *Core) ownsAll(change Change) bool {
-	owns := func(partition int) bool { return c.view.Owns(c.config.Self, partition, change.Copies) }
+// ownsAll reports whether a node owns every partition of a change.
+func ownsAll(v *ring.View, id ring.ID, change *Change) bool {
+	owns := func(partition int) bool { return v.Owns(id, partition, change.Copies) }
 	return owns(change.Partition) && !slices.ContainsFunc(change.Further, func(p int) bool { return !owns(p) })
 }
 
@@ -72,6 +72,13 @@ func (c *Core) inspect(change Change) (later, news []Deletion) {
 	for _, d := range change.Deletions {
 		compare(d)
 	}
+	for i := range change.Columns {
+		if column := &change.Columns[i]; !c.untouched.has(column.Group, c.store) {
+			for _, id := range column.Series() {
+				compare(Deletion{Series: id})
+			}
+		}
+	}
 	for i, r := range change.Rows {
 		if i == 0 || r.Series != change.Rows[i-1].Series || r.Incarnation != change.Rows[i-1].Incarnation {
 			compare(Deletion{r.Series, r.Incarnation})
@@ -92,13 +99,13 @@ func (c *Core) take(m Write, news []Deletion) (Counts, Position, error) {
 		return c.store.Write(m.Key, m.Change)
 	}
 	c.hint++
-	at, err := c.store.KeepHint(m.Key, Hint{Number: c.hint, For: m.For, Change: m.Change})
+	at, err := c.store.KeepHint(m.Key, Hint{Number: c.hint, For: m.For, Change: m.Change.InRows()})
 	if err == nil {
 		c.relays.kept++
 		c.keeping.add(m.Change.Partition)
 		c.stats.HintsKept++
 	}
-	return Counts{Accepted: len(m.Change.Rows)}, at, err
+	return Counts{Accepted: m.Change.Points()}, at, err
 }
 
 // merge stores copies from another node. What was deleted stays deleted: rows of a lower

@@ -126,23 +126,25 @@ func (c *coordinator) homesOf(copies int) []int {
 	return homes
 }
 
-// divide returns the parts of a batch. Their rows lie in one copy, in the order in which they came.
-func (c *coordinator) divide(copies int, rows []Row, deletions []metric.SeriesID) []part {
+// divide returns the parts of a batch. Their points are in the order in which they came.
+func (c *coordinator) divide(copies int, of *Batch) []part {
 	homes := c.homesOf(copies)
 	if len(c.places) != len(homes) {
 		c.places = make([]int, len(homes))
 	}
-	for i := range rows {
-		c.places[c.view.Partition(rows[i].Series)]++
+	c.countColumns(copies, of.Columns)
+	for i := range of.Rows {
+		c.places[c.view.Partition(of.Rows[i].Series)]++
 	}
-	for _, s := range deletions {
+	for _, s := range of.Deletions {
 		c.places[c.view.Partition(s)]++
 	}
-	parts := c.partsOf(copies, homes, make([]Row, len(rows)+len(deletions)))
+	parts := c.partsOf(copies, homes, len(of.Rows))
+	c.divideColumns(parts, copies, of.Columns)
 	var last metric.SeriesID
 	var incarnation uint64
 	var into *Change
-	for i, r := range rows {
+	for i, r := range of.Rows {
 		if i == 0 || r.Series != last {
 			last, incarnation = r.Series, c.store.Incarnation(r.Series)
 			into = &parts[c.places[homes[c.view.Partition(r.Series)]]].whole.change
@@ -150,20 +152,23 @@ func (c *coordinator) divide(copies int, rows []Row, deletions []metric.SeriesID
 		r.Incarnation = incarnation
 		into.Rows = append(into.Rows, r)
 	}
-	for _, s := range deletions {
+	for _, s := range of.Deletions {
 		into := &parts[c.places[homes[c.view.Partition(s)]]].whole.change
 		into.Deletions = append(into.Deletions, Deletion{s, c.clock()})
 	}
 	clear(c.places)
 	for i := range parts {
-		parts[i].whole.change.liftRows(parts[i].whole.change.Deletions)
+		if change := &parts[i].whole.change; len(change.Deletions) > 0 {
+			*change = change.InRows()
+			change.liftRows(change.Deletions)
+		}
 	}
 	return parts
 }
 
-// partsOf returns the parts for partitions of which places counts what they get, with room for that in rows.
-// Afterwards places has the number of the part of each first partition.
-func (c *coordinator) partsOf(copies int, homes []int, rows []Row) (parts []part) {
+// partsOf returns the parts for partitions of which places counts what they get, with room for that in rows, of
+// which there are so many. Afterwards places has the number of the part of each first partition.
+func (c *coordinator) partsOf(copies int, homes []int, rows int) (parts []part) {
 	size := make(map[int]int) // of a part, by home
 	for p, n := range c.places {
 		if n > 0 {
@@ -176,15 +181,15 @@ func (c *coordinator) partsOf(copies int, homes []int, rows []Row) (parts []part
 		if n == 0 {
 			continue
 		}
-		if i, ok := number[homes[p]]; ok {
-			change := &parts[i].whole.change
-			change.Further = append(change.Further, p)
+		i, ok := number[homes[p]]
+		if !ok {
+			i = len(parts)
+			number[homes[p]] = i
+			parts = append(parts, part{whole: piece{change: Change{Partition: p, Copies: copies, Rows: make([]Row, 0, min(rows, size[homes[p]]))}}})
 			continue
 		}
-		room := size[homes[p]]
-		number[homes[p]] = len(parts)
-		parts = append(parts, part{whole: piece{change: Change{Partition: p, Copies: copies, Rows: rows[:0:room]}}})
-		rows = rows[room:]
+		change := &parts[i].whole.change
+		change.Further = append(change.Further, p)
 	}
 	for home, i := range number {
 		c.places[home] = i
@@ -200,7 +205,7 @@ func (c *coordinator) apart(of *Change) []piece {
 		list[i].change = Change{Partition: p, Copies: of.Copies}
 		at[p] = &list[i].change
 	}
-	for _, r := range of.Rows {
+	for _, r := range of.InRows().Rows {
 		into := at[c.view.Partition(r.Series)]
 		into.Rows = append(into.Rows, r)
 	}

@@ -90,14 +90,23 @@ func (c chaos) load() {
 	}
 	var rows []replication.Row
 	half := c.rng.IntN(2) // of the series: a batch is of one bucket
-	for range 1 + c.rng.IntN(4) {
+	first, side := c.rng.IntN(series/2), c.rng.IntN(3) == 0
+	at := uint64(c.rng.IntN(slots))
+	for n := range 1 + c.rng.IntN(4) {
 		// Random high bits: the largest value of a slot is not the newest.
 		word := uint64(c.rng.IntN(1<<16)+1)<<24 | uint64(len(c.journal))<<4 | uint64(len(rows))
 		slot := uint64(c.rng.IntN(slots))
 		if c.Once {
 			slot = c.slots + uint64(len(rows))
 		}
-		rows = append(rows, replication.Row{Series: Series(c.rng.IntN(series/2)*2 + half), Slot: slot,
+		number := c.rng.IntN(series / 2)
+		if side { // series that follow each other, in one slot
+			number, slot = (first+n)%(series/2), at
+			if c.Once {
+				slot = c.slots
+			}
+		}
+		rows = append(rows, replication.Row{Series: Series(number*2 + half), Slot: slot,
 			Value: replication.Value{Word: word, Time: word ^ 0xff}})
 	}
 	c.Write(node, rows)

@@ -24,6 +24,7 @@ type Entry struct {
 type requests struct {
 	journal []*Entry
 	slots   uint64 // that rows were sent for, from 0 on
+	senders senders
 	reads   map[uint64]replication.Reply
 }
 
@@ -43,7 +44,9 @@ func (c *Cluster) Write(node int, rows []replication.Row, deletes ...metric.Seri
 	}
 	request := uint64(len(c.journal))
 	c.note("%v gets batch %d: %s", n, request, e)
-	n.core.Submit(c.time(n), request, c.bucket(rows, deletes), rows, deletes)
+	of := c.senders.batch(c.rng, rows)
+	of.Bucket, of.Deletions = c.bucket(rows, deletes), deletes
+	n.core.Submit(c.time(n), request, of)
 	c.drain(n)
 	return e
 }

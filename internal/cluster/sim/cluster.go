@@ -138,6 +138,7 @@ func New(o Options) *Cluster {
 	c := &Cluster{options: o, rng: rand.New(rand.NewPCG(o.Seed, 1)), cut: make(map[[2]int]bool), away: make(map[int]bool), numbered: numbered{o.Own, o.W},
 		leastW: ring.MaxCopies, leastN: o.N}
 	config := ring.Config{Number: 1, Partitions: o.Partitions, Copies: o.N}
+	c.senders = newSenders()
 	for range o.Nodes {
 		n := c.add()
 		v := must(ring.New(config))

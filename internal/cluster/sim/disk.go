@@ -53,6 +53,7 @@ type disk struct {
 	durable   int // records of the log that no crash takes
 
 	series  map[metric.SeriesID]*lived
+	lives   uint64 // grows with every incarnation
 	keys    map[replication.Key]seen
 	settled map[ring.ID][2]uint64 // boot and number, not logged: a crash only makes it lower
 	hints   []replication.Hint
@@ -133,6 +134,7 @@ func (d *disk) of(id metric.SeriesID) *lived {
 func (d *disk) change(c replication.Change, larger bool) {
 	for _, del := range c.Deletions {
 		if s := d.of(del.Series); del.Incarnation > s.incarnation {
+			d.lives++
 			s.incarnation, s.slots = del.Incarnation, make(map[uint64]replication.Value)
 		}
 	}
@@ -150,6 +152,7 @@ func (d *disk) change(c replication.Change, larger bool) {
 }
 
 func (d *disk) Write(key replication.Key, c replication.Change) (replication.Counts, replication.Position, error) {
+	c = c.InRows()
 	var counts replication.Counts
 	held := make(map[replication.Row]replication.Value)
 	for _, r := range c.Rows {
@@ -240,6 +243,8 @@ func (d *disk) HintRows(series metric.SeriesID, from, past uint64) (rows []repli
 func (d *disk) Account(b replication.BatchID, c replication.Counts) (replication.Position, error) {
 	return d.append(op{account: &b, counts: c})
 }
+
+func (d *disk) Lives() uint64 { return d.lives }
 
 func (d *disk) Incarnation(id metric.SeriesID) uint64 {
 	if s := d.series[id]; s != nil {

@@ -2,12 +2,12 @@ package cluster
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/names"
 	"dalmatiner/internal/metric"
 )
@@ -18,34 +18,37 @@ func TestOrdersOfSenders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := int64(0)
 		nothing := func(metric.SeriesID) (uint64, []byte, bool) { return 0, nil, false }
-		c := &Cluster{names: names.New(nothing, 1, func() int64 { return now })}
-		s := &stream{c: c, info: buckets.Info{ID: 7}}
+		var all atomic.Int64
+		o := &order{names: names.New(nothing, 1, func() int64 { return now }), all: &all, bucket: 7}
 		keys := make([][]byte, rapid.IntRange(1, 12).Draw(t, "keys"))
 		for i := range keys {
 			keys[i] = fmt.Appendf(nil, "\x05key%02d", i)
 		}
 		for range rapid.IntRange(1, 30).Draw(t, "batches") {
 			now += int64(time.Duration(rapid.IntRange(0, 40).Draw(t, "seconds")) * time.Second)
-			s.period = c.names.Period()
+			o.period = o.names.Period()
 			first := rapid.IntRange(0, len(keys)-1).Draw(t, "first")
 			list := keys[first:rapid.IntRange(first+1, len(keys)).Draw(t, "past")]
 			if rapid.IntRange(0, 3).Draw(t, "mixed") == 0 {
 				list = rapid.Permutation(list).Draw(t, "order")
 			}
 			for _, key := range list {
-				id := s.series(key)
+				id, place := o.series(key)
+				if place < 0 || o.list[place].id != id || o.first(place + 1).Series[place] != id {
+					t.Fatalf("%q has the place %d", key, place)
+				}
 				if id != metric.ValuesOf(7, key, false) {
 					t.Fatalf("%q has the id %x", key, id)
 				}
 			}
 			for _, key := range list {
-				if bucket, got, ok := c.names.Lookup(metric.ValuesOf(7, key, false)); !ok || bucket != 7 || string(got) != string(key) {
+				if bucket, got, ok := o.names.Lookup(metric.ValuesOf(7, key, false)); !ok || bucket != 7 || string(got) != string(key) {
 					t.Fatalf("%q is %q of bucket %d, %v", key, got, bucket, ok)
 				}
 			}
 		}
-		if got, want := c.ordered.Load(), notedBytes*int64(len(s.order)); got != want || len(s.order) > len(keys) {
-			t.Errorf("%d bytes are counted, %d entries are kept", got, len(s.order))
+		if got, want := all.Load(), notedBytes*int64(len(o.list)); got != want || len(o.list) > len(keys) {
+			t.Errorf("%d bytes are counted, %d entries are kept", got, len(o.list))
 		}
 	})
 }

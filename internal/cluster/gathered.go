@@ -1,0 +1,86 @@
+package cluster
+
+import (
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/metric"
+)
+
+// shortColumn is how many points a column must have on average: a shorter one costs more than its rows.
+const shortColumn = 4
+
+// gathered are points of a sender that go out together: columns while series come in the order of the sender, then
+// rows. A point never comes before an earlier one of its series.
+type gathered struct {
+	number  int // of points
+	columns []replication.Column
+	rows    []replication.Row
+
+	words, times []uint64 // of all columns; the times of a bucket that has some
+	slot         uint64   // of the last column, to which points are added
+	from, start  int      // place of its first series, and where in words it begins
+	open         bool
+
+	rowwise bool // what follows goes as rows
+	next    int  // the place behind that of the last row
+	follows int  // how many rows had the place that was next
+	last    int  // points of the last time
+}
+
+// add adds a point of a series with a place in an order, -1 if it has none.
+func (g *gathered) add(o *order, id metric.SeriesID, place int, slot uint64, v replication.Value) {
+	g.number++
+	if place < 0 || g.rowwise {
+		g.endColumn(o)
+		g.addRow(id, place, slot, v)
+		return
+	}
+	if !g.open || slot != g.slot || place != g.from+len(g.words)-g.start {
+		g.endColumn(o)
+		if n := len(g.columns); n >= 2*shortColumn && len(g.words) < shortColumn*n {
+			g.addRow(id, place, slot, v)
+			return
+		}
+		if g.words == nil {
+			g.words = make([]uint64, 0, min(max(g.last, 64), batchRows))
+		}
+		g.open, g.slot, g.from, g.start = true, slot, place, len(g.words)
+	}
+	g.words = append(g.words, v.Word)
+	if o.hpts {
+		g.times = append(g.times, v.Time)
+	}
+}
+
+// addRow adds a point as a row, and all that follow.
+func (g *gathered) addRow(id metric.SeriesID, place int, slot uint64, v replication.Value) {
+	if place >= 0 && place == g.next {
+		g.follows++
+	}
+	g.rowwise, g.next = true, place+1
+	if g.rows == nil {
+		g.rows = make([]replication.Row, 0, min(max(g.last, 64), batchRows))
+	}
+	g.rows = append(g.rows, replication.Row{Series: id, Slot: slot, Value: v})
+}
+
+func (g *gathered) endColumn(o *order) {
+	if !g.open {
+		return
+	}
+	g.open = false
+	past := len(g.words)
+	c := replication.Column{Group: o.first(g.from + past - g.start), From: g.from, Slot: g.slot, Words: g.words[g.start:past:past]}
+	if o.hpts {
+		c.Times = g.times[g.start:past:past]
+	}
+	g.columns = append(g.columns, c)
+}
+
+// take returns what was gathered, and begins anew: with columns, if most of what went as rows could have been
+// in some.
+func (g *gathered) take(o *order) ([]replication.Column, []replication.Row) {
+	g.endColumn(o)
+	columns, rows := g.columns, g.rows
+	*g = gathered{last: g.number, rowwise: g.rowwise && g.follows*shortColumn < len(rows)*(shortColumn-1)}
+	return columns, rows
+}
