@@ -100,7 +100,7 @@ func (u *untouched) has(g *Group, s Store) bool {
 
 // lanes are groups by who owns their series, until somebody comes or goes.
 type lanes struct {
-	of     map[laned][]lane
+	of     map[laned]*divided
 	series int
 }
 
@@ -110,9 +110,16 @@ type laned struct {
 	copies int
 }
 
-// lane is the series of a group that have the same owners.
+// divided is the lanes of a group.
+type divided struct {
+	list  []lane
+	lives uint64 // Store.Lives, when touched was right
+}
+
+// lane is the series of a group that have the same owners: those of which no deletion is known here, or the others.
 type lane struct {
 	home       int     // see homesOf
+	touched    bool    // deletions are known
 	partitions []int   // of the series
 	places     []int32 // of the series in the whole group, ascending
 	group      *Group
@@ -120,19 +127,50 @@ type lane struct {
 
 // lanesOf returns the lanes of a group.
 func (c *coordinator) lanesOf(of laned) []lane {
-	if list, ok := c.lanes.of[of]; ok {
-		return list
+	if d := c.lanes.of[of]; d != nil && c.hold(d) {
+		return d.list
+	}
+	d := &divided{list: c.makeLanes(of), lives: c.store.Lives()}
+	if c.lanes.of == nil || c.lanes.series+len(of.group.Series) > groupSeries {
+		c.lanes = lanes{of: make(map[laned]*divided)}
+	}
+	if c.lanes.of[of] == nil {
+		c.lanes.series += len(of.group.Series)
+	}
+	c.lanes.of[of] = d
+	return d.list
+}
+
+// hold reports whether still no deletion is known of a series for which that was so.
+func (c *coordinator) hold(d *divided) bool {
+	lives := c.store.Lives()
+	if d.lives == lives {
+		return true
+	}
+	for i := range d.list {
+		if l := &d.list[i]; !l.touched && !c.untouched.has(l.group, c.store) {
+			return false
+		}
+	}
+	d.lives = lives
+	return true
+}
+
+func (c *coordinator) makeLanes(of laned) (list []lane) {
+	type kind struct {
+		home    int
+		touched bool
 	}
 	homes := c.homesOf(of.copies)
-	var list []lane
-	at := make(map[int]int) // in list, by home
+	at := make(map[kind]int) // in list
 	for i, id := range of.group.Series {
 		p := c.view.Partition(id)
-		n, ok := at[homes[p]]
+		k := kind{homes[p], c.store.Incarnation(id) > 0}
+		n, ok := at[k]
 		if !ok {
 			n = len(list)
-			at[homes[p]] = n
-			list = append(list, lane{home: homes[p], group: &Group{}})
+			at[k] = n
+			list = append(list, lane{home: k.home, touched: k.touched, group: &Group{}})
 		}
 		l := &list[n]
 		l.places, l.group.Series = append(l.places, int32(i)), append(l.group.Series, id)
@@ -140,11 +178,6 @@ func (c *coordinator) lanesOf(of laned) []lane {
 			l.partitions = append(l.partitions, p)
 		}
 	}
-	if c.lanes.of == nil || c.lanes.series+len(of.group.Series) > groupSeries {
-		c.lanes = lanes{of: make(map[laned][]lane)}
-	}
-	c.lanes.of[of] = list
-	c.lanes.series += len(of.group.Series)
 	return list
 }
 
@@ -187,7 +220,7 @@ func (c *coordinator) divideColumns(parts []part, copies int, columns []Column) 
 				continue
 			}
 			into := &parts[c.places[list[j].home]].whole.change
-			if c.untouched.has(column.Group, c.store) {
+			if !list[j].touched {
 				into.Columns = append(into.Columns, column)
 				continue
 			}
