@@ -2,6 +2,7 @@ package sim
 
 import (
 	"flag"
+	"runtime/debug"
 	"testing"
 
 	"dalmatiner/internal/cluster/replication"
@@ -45,11 +46,22 @@ func run(t *testing.T, profiles map[string]Profile) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range *seeds {
-				c, err := Chaos(uint64(*first+seed), p)
-				if err != nil {
-					t.Fatalf("seed %d: %v\n%s", *first+seed, err, c.History())
-				}
+				one(t, *first+seed, p)
 			}
 		})
+	}
+}
+
+// one runs a seed. What breaks a promise at once panics, with its history.
+func one(t *testing.T, seed int, p Profile) {
+	t.Helper()
+	defer func() {
+		if broken := recover(); broken != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, broken, debug.Stack())
+		}
+	}()
+	c, err := Chaos(uint64(seed), p)
+	if err != nil {
+		t.Fatalf("seed %d: %v\n%s", seed, err, c.History())
 	}
 }
