@@ -35,12 +35,8 @@ func (m *meta) look(i int) *seen {
 		return nil
 	}
 	m.must(err)
-	s := &seen{mark: h.Mark(), bucket: i, ops: len(m.done), names: map[string]bool{}}
-	s.words = m.wordsOf(i)
-	m.must(h.Metrics(context.Background(), nil, func(key []byte) bool {
-		s.names[string(key)] = true
-		return true
-	}))
+	s := &seen{mark: h.Mark(), bucket: i, ops: len(m.done)}
+	s.words, s.names = m.wordsOf(i), m.namesOf(h)
 	return s
 }
 
@@ -69,8 +65,8 @@ func (m *meta) compare(s *seen) int64 {
 	}
 	m.must(err)
 	from := m.buckets[s.bucket].slot(m.now()) - r.Int64N(3000)
-	u := h.Since(s.mark, from)
-	now, lowest := m.wordsOf(s.bucket), m.buckets[s.bucket].lowest(m.now())
+	now, names, lowest := m.wordsOf(s.bucket), m.namesOf(h), m.buckets[s.bucket].lowest(m.now())
+	u := h.Since(s.mark, from) // behind the reads: what a merge in the background drops between them is a change, too
 	for series := range modelSeries {
 		slots := maps.Clone(s.words[series])
 		maps.Copy(slots, now[series])
@@ -81,24 +77,32 @@ func (m *meta) compare(s *seen) int64 {
 			}
 		}
 	}
-	m.compareNames(s, h, u.Names)
+	m.compareNames(s, names, u.Names)
 	return u.Below
 }
 
+// namesOf returns the names of a bucket.
+func (m *meta) namesOf(h Bucket) map[string]bool {
+	names := map[string]bool{}
+	m.must(h.Metrics(context.Background(), nil, func(key []byte) bool {
+		names[string(key)] = true
+		return true
+	}))
+	return names
+}
+
 // compareNames finds out whether no name came or went but those that begin with one of some prefixes.
-func (m *meta) compareNames(s *seen, h Bucket, changed []string) {
+func (m *meta) compareNames(s *seen, names map[string]bool, changed []string) {
 	may := func(name string) bool {
 		return slices.ContainsFunc(changed, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 	}
-	is := map[string]bool{}
-	m.must(h.Metrics(context.Background(), nil, func(key []byte) bool {
-		if is[string(key)] = true; !s.names[string(key)] && !may(string(key)) {
-			m.Fatalf("there is %q since the mark behind %d operations, and only %q are said to have changed", key, s.ops, changed)
+	for name := range names {
+		if !s.names[name] && !may(name) {
+			m.Fatalf("there is %q since the mark behind %d operations, and only %q are said to have changed", name, s.ops, changed)
 		}
-		return true
-	}))
+	}
 	for name := range s.names {
-		if !is[name] && !may(name) {
+		if !names[name] && !may(name) {
 			m.Fatalf("%q is gone since the mark behind %d operations, and only %q are said to have changed", name, s.ops, changed)
 		}
 	}
