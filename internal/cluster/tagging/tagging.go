@@ -86,7 +86,9 @@ func NodeOf(id ring.ID) uint64 { return binary.LittleEndian.Uint64(id[:]) }
 
 // Close ends everything that runs.
 func (t *Tagging) Close() {
+	t.mu.Lock() // behind it Members starts nothing
 	t.stop()
+	t.mu.Unlock()
 	t.done.Wait()
 }
 
