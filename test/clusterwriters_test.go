@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -213,15 +214,13 @@ func chaosKey(series int) []byte {
 // acknowledged.
 func (w *writers) check(t *testing.T, n *node, all *book) {
 	t.Helper()
-	c := n.dial()
-	defer c.Close()
 	series := map[int]bool{}
 	for at := range all.sent {
 		series[at.series] = true
 	}
 	missing, invented := 0, 0
 	for s := range series {
-		for slot, word := range get(t, c, chaosBucket, chaosKey(s), w.base, chaosSlots) {
+		for slot, word := range n.getReached(t, chaosBucket, chaosKey(s), w.base, chaosSlots) {
 			at := spot{s, slot}
 			switch {
 			case word < all.acked[at]:
@@ -238,6 +237,23 @@ func (w *writers) check(t *testing.T, n *node, all *book) {
 	if missing+invented > 0 {
 		t.Errorf("node %s: %d acknowledged slots are older or missing, %d were never sent", n.tcp, missing, invented)
 	}
+}
+
+// getReached reads when enough copies are reached. A node learns late that a connection is broken, at times when the
+// link is back: until it has another one it says so, and answers nothing.
+func (n *node) getReached(t *testing.T, bucket string, key []byte, slot int64, count int) (words []uint64) {
+	t.Helper()
+	eventually(t, "enough copies are reached from "+n.tcp, func() bool {
+		c := n.dial()
+		defer c.Close()
+		var err error
+		words, err = c.Get(context.Background(), bucket, key, slot, count)
+		if err != nil && !strings.Contains(err.Error(), "not reached") {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	return words
 }
 
 // checkEverywhere checks every node; and when they have healed, those that are left without each one: they

@@ -48,8 +48,13 @@ func written(t testing.TB, l *Log) {
 // killed returns the files as they are now.
 func killed(t testing.TB, fs vfs.FS) map[string][]byte {
 	t.Helper()
+	var names []string
+	eventually(t, "no file is about to get its name", func() bool {
+		names = allFiles(t, fs)
+		return !slices.Contains(names, lastTemp)
+	})
 	files := make(map[string][]byte)
-	for _, name := range allFiles(t, fs) {
+	for _, name := range names {
 		files[name] = readFile(t, fs, name)
 	}
 	return files
