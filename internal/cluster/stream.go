@@ -89,8 +89,11 @@ func (s *stream) timestamped(key []byte, slot, raw, at uint64) {
 		s.refused.Unset++ // it erases nothing, so there is nothing to copy
 		return
 	}
+	before := s.order.at
 	id, place := s.order.series(key)
-	s.names += len(key)
+	if place < 0 || s.order.at != before || s.names == 0 { // else the name of the last point
+		s.names += len(key)
+	}
 	s.points.add(&s.order, id, place, slot, replication.Value{Word: word, Time: timestamp})
 	if s.points.number == batchRows || s.names >= batchNames/4 {
 		s.submit()

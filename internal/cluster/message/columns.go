@@ -39,7 +39,7 @@ type numberedGroups struct {
 
 const noNumber = ^uint32(0)
 
-// of returns the numbers of a group; noNumber stands for those that were not asked for.
+// numbers returns those of a group; noNumber stands for those that were not asked for.
 func (g *numberedGroups) numbers(of *replication.Group) []uint32 {
 	list, ok := g.of[of]
 	if !ok {

@@ -80,11 +80,8 @@ func (r *Replica) column(c *replication.Column, order int) error {
 
 // columnInRows is column point by point.
 func (r *Replica) columnInRows(c *replication.Column, order int) error {
-	for i, id := range c.Series() {
-		row := replication.Row{Series: id, Slot: c.Slot, Value: replication.Value{Word: c.Words[i]}}
-		if c.Times != nil {
-			row.Value.Time = c.Times[i]
-		}
+	for i := range c.Words {
+		row := c.Row(i)
 		if err := r.row(&row, order+i); err != nil {
 			return err
 		}

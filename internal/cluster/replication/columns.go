@@ -32,14 +32,19 @@ type Batch struct {
 // Series returns the series of the column.
 func (c *Column) Series() []metric.SeriesID { return c.Group.Series[c.From : c.From+len(c.Words)] }
 
+// Row returns a point of the column, of which it is the i-th.
+func (c *Column) Row(i int) Row {
+	r := Row{Series: c.Group.Series[c.From+i], Slot: c.Slot, Value: Value{Word: c.Words[i]}}
+	if c.Times != nil {
+		r.Value.Time = c.Times[i]
+	}
+	return r
+}
+
 // rows appends the points to dst.
 func (c *Column) rows(dst []Row) []Row {
-	for i, id := range c.Series() {
-		r := Row{Series: id, Slot: c.Slot, Value: Value{Word: c.Words[i]}}
-		if c.Times != nil {
-			r.Value.Time = c.Times[i]
-		}
-		dst = append(dst, r)
+	for i := range c.Words {
+		dst = append(dst, c.Row(i))
 	}
 	return dst
 }
