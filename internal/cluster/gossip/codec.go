@@ -1,11 +1,13 @@
 package gossip
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/fields"
@@ -13,10 +15,11 @@ import (
 
 // The bounds of what is decoded.
 const (
-	layout       = 1 // version of the encoding
+	layout       = 2 // version of the encoding
 	maxText      = 255
 	maxAddresses = 16
 	maxNodes     = 2 * ring.MaxMembers // members, and those that want to be
+	maxRegister  = 12 << 20            // bytes: all members with all their tokens and texts
 )
 
 var errMalformed = errors.New("malformed members of a cluster")
@@ -24,7 +27,8 @@ var errMalformed = errors.New("malformed members of a cluster")
 func appendState(b []byte, s *state) []byte {
 	b = append(b, layout, flag(s.ring != nil))
 	if s.ring != nil {
-		b = appendRegister(b, s.ring)
+		ring := appendRegister(nil, s.ring)
+		b = append(binary.AppendUvarint(b, uint64(len(ring))), ring...)
 	}
 	ids := make([]ring.ID, 0, len(s.nodes))
 	for id := range s.nodes {
@@ -38,13 +42,26 @@ func appendState(b []byte, s *state) []byte {
 	return b
 }
 
-func parseState(b []byte) (*state, error) {
+// parser reads states. It remembers the ring that it read last: a ring comes from many nodes, again
+// and again, and takes milliseconds to build where there are a hundred members. It may be used
+// concurrently.
+type parser struct {
+	last atomic.Pointer[parsed]
+}
+
+// parsed is a ring, and the bytes that it was read from. It never changes.
+type parsed struct {
+	bytes []byte
+	ring  *register
+}
+
+func (p *parser) state(b []byte) (*state, error) {
 	r := &fields.Reader{Src: b}
 	r.Check(r.U8() == layout)
 	s := &state{nodes: make(map[ring.ID]*presence)}
 	var err error
 	if r.UpTo(1) == 1 {
-		if s.ring, err = readRegister(r); err != nil {
+		if s.ring, err = p.register(r.Bytes(maxRegister)); err != nil {
 			return nil, err
 		}
 	}
@@ -86,7 +103,19 @@ func appendRegister(b []byte, g *register) []byte {
 	return b
 }
 
-func readRegister(r *fields.Reader) (*register, error) {
+func (p *parser) register(b []byte) (*register, error) {
+	if last := p.last.Load(); last != nil && bytes.Equal(last.bytes, b) {
+		return last.ring, nil
+	}
+	g, err := parseRegister(b)
+	if err == nil {
+		p.last.Store(&parsed{slices.Clone(b), g})
+	}
+	return g, err
+}
+
+func parseRegister(b []byte) (*register, error) {
+	r := &fields.Reader{Src: b}
 	g := &register{origin: readID(r), firm: r.UpTo(1) == 1}
 	c := ring.Config{Number: r.Uvarint(), Partitions: int(r.UpTo(ring.MaxPartitions)), Copies: int(r.UpTo(ring.MaxCopies)),
 		NextCopies: int(r.UpTo(ring.MaxCopies))}
@@ -99,7 +128,7 @@ func readRegister(r *fields.Reader) (*register, error) {
 		}
 		c.Members = append(c.Members, m)
 	}
-	if r.Bad {
+	if !r.Done() {
 		return nil, errMalformed
 	}
 	var err error

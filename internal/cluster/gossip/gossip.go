@@ -82,10 +82,11 @@ func Open(o Options) (*Node, error) {
 	n := &Node{o: o, wake: make(chan struct{}, 1), changed: make(chan struct{}), seen: make(map[ring.ID]seen),
 		values: make(map[string]*sealed), rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
 	n.hasData.Store(o.Node.HasData)
+	parser := &parser{}
 	n.codec = &sealed{id: "members", aead: secrets.aead,
 		encode: func(v any) ([]byte, error) { return appendState(nil, v.(*state)), nil },
 		decode: func(b []byte) (memberlist.Mergeable, error) {
-			s, err := parseState(b)
+			s, err := parser.state(b)
 			if err != nil {
 				return nil, err
 			}

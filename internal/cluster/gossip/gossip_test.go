@@ -177,6 +177,27 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
+// Of empty nodes that come together one that is refused keeps no other out.
+func TestARefusedNodeKeepsNobodyOut(t *testing.T) {
+	o := testOptions(1)
+	o.Heartbeat, o.Timeout = time.Second, 5*time.Second // it sees all before it admits one
+	first := open(t, o)
+	var nodes []*Node
+	for i := 2; i <= 4; i++ {
+		o := testOptions(i, first.Addr())
+		if i == 3 {
+			o.Node.Name = "n2"
+		}
+		nodes = append(nodes, open(t, o))
+	}
+	for _, n := range append(nodes, first) {
+		eventually(t, n, "three members", func() bool { return len(n.View().Members()) == 3 })
+	}
+	if _, is := first.View().Member(nodes[2].o.Node.ID); !is {
+		t.Error("n4 is none of them")
+	}
+}
+
 func joinOnce(n *Node, addr string) error {
 	_, err := n.kv.JoinMembers([]string{addr})
 	return err

@@ -43,7 +43,7 @@ func (n *Node) load() (*state, error) {
 	if len(b) < 8 || xxh3.Hash(b[8:]) != binary.LittleEndian.Uint64(b) {
 		return nil, fmt.Errorf("%s in %s is damaged: %w", fileName, n.o.Dir, errMalformed)
 	}
-	s, err := parseState(b[8:])
+	s, err := new(parser).state(b[8:])
 	if err == nil && s.ring == nil {
 		err = errMalformed
 	}
@@ -192,23 +192,41 @@ func (n *Node) admit(ctx context.Context, s *state) {
 	if len(members) == 0 || members[0].ID != n.o.Node.ID {
 		return
 	}
+	var joins []ring.Change
 	for _, p := range s.candidates() {
-		if !n.Up(p.node.ID) || p.firm || p.node.Partitions != s.ring.view.Partitions() {
-			continue
-		}
-		err := n.update(ctx, func(g *register) (*register, error) {
-			plan, err := g.view.Plan([]ring.Change{{Action: ring.Join, Member: p.node}}, ring.Sizes{Empty: true}, n.rng)
-			if err != nil || g.firm {
-				return nil, err
-			}
-			next, err := g.view.Commit(plan)
-			return &register{g.origin, false, next}, err
-		})
-		if err != nil && err.Error() != n.tried && ctx.Err() == nil {
-			n.tried = err.Error()
-			n.o.Logger.Warn("an empty node is not admitted", "node", p.node.Name, "err", err)
+		if n.Up(p.node.ID) && !p.firm && p.node.Partitions == s.ring.view.Partitions() {
+			joins = append(joins, ring.Change{Action: ring.Join, Member: p.node})
 		}
 	}
+	// All at once: every commit makes every node build a ring. Where one of them is refused, the
+	// others do not wait for it.
+	if len(joins) > 1 && n.take(ctx, joins) == nil {
+		return
+	}
+	for i := range joins {
+		if err := n.take(ctx, joins[i:i+1]); err != nil && err.Error() != n.tried && ctx.Err() == nil {
+			n.tried = err.Error()
+			n.o.Logger.Warn("an empty node is not admitted", "node", joins[i].Member.Name, "err", err)
+		}
+	}
+}
+
+// take commits that empty nodes join, unless somebody has data by now.
+func (n *Node) take(ctx context.Context, joins []ring.Change) error {
+	return n.update(ctx, func(g *register) (*register, error) {
+		if g.firm {
+			return nil, nil
+		}
+		plan, err := g.view.Plan(joins, ring.Sizes{Empty: true}, n.rng)
+		if err != nil {
+			return nil, err
+		}
+		next, err := g.view.Commit(plan)
+		if err != nil {
+			return nil, err
+		}
+		return &register{g.origin, false, next}, nil
+	})
 }
 
 // join looks for others until all who listen where we were told are known, again and again:

@@ -25,6 +25,8 @@ func (r *register) follows(old *register) bool {
 	switch {
 	case old == nil:
 		return true
+	case r == old:
+		return false
 	case r.view.Partitions() != old.view.Partitions(), r.firm && old.firm && r.origin != old.origin:
 		return false
 	case r.firm != old.firm:

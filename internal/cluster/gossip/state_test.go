@@ -102,14 +102,36 @@ func FuzzParseState(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(appendState(nil, rapid.Custom(func(t *rapid.T) *state { return drawState(t, 2) }).Example(3)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := parseState(b)
+		s, err := new(parser).state(b)
 		if err != nil {
 			return
 		}
 		plain := appendState(nil, s)
-		again, err := parseState(plain)
+		again, err := new(parser).state(plain)
 		if err != nil || !bytes.Equal(appendState(nil, again), plain) {
 			t.Fatalf("%x is read as %x: %v", b, plain, err)
+		}
+	})
+}
+
+// A ring that comes again is not built again, and no other is taken for it.
+func TestAParserRemembersItsLastRing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var p parser
+		for range 6 {
+			s := drawState(t, 2)
+			b := appendState(nil, s)
+			first, err := p.state(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.state(b[:len(b)-1]); err == nil {
+				t.Fatal("a state without its end is read")
+			}
+			second, err := p.state(b)
+			if err != nil || second.ring != first.ring || !bytes.Equal(appendState(nil, second), b) {
+				t.Fatalf("%x comes back as %x: %v", b, appendState(nil, second), err)
+			}
 		}
 	})
 }
