@@ -28,7 +28,6 @@ type comparisons struct {
 	last    uint64            // number of the last pass
 	pairs   []candidate       // by partition
 	at      int               // in pairs, where the next pass is looked for
-	moveAt  int               // the same for pairs that move
 	soonAt  int               // the same for pairs that were not compared since the peer came up
 	met     map[ring.ID]int64 // when a peer came up
 	rest    int64             // until when no such pair is begun
@@ -88,7 +87,8 @@ func (c *comparisons) tick() {
 	// Moves do not wait for CompareMS, and leave one place to the others; these leave all others to moves.
 	others := c.config.Comparisons
 	if !c.held {
-		c.startSome(&c.moveAt, true, max(c.config.Comparisons-1, 1), len(c.pairs), c.moves)
+		first := 0 // moves of a partition come one after another, so that it is whole before the next is begun
+		c.startSome(&first, true, 2*c.config.Comparisons-1, len(c.pairs), c.moves)
 		if slices.ContainsFunc(c.pairs, func(of candidate) bool { return c.moves(of) && c.isUp(of.peer) && !c.runs(of.pair) }) {
 			others = 1
 		}
@@ -133,14 +133,14 @@ func (c *comparisons) startSome(at *int, move bool, places, most int, those func
 			places--
 		}
 	}
-	places = min(places, c.config.Comparisons-len(c.running), most)
+	places = min(places, 2*c.config.Comparisons-len(c.running), most)
 	for range c.pairs {
 		if started >= places {
 			break
 		}
 		of := c.pairs[*at%len(c.pairs)]
 		*at++
-		if c.moves(of) == move && those(of) && !c.needless(of) && c.start(of) {
+		if c.moves(of) == move && those(of) && !c.needless(of) && !(move && c.comes(of.Share)) && c.start(of) {
 			started++
 		}
 	}
@@ -150,6 +150,12 @@ func (c *comparisons) startSome(at *int, move bool, places, most int, those func
 // needless reports whether a pair is compared and nothing can differ any more: of a share that was given up.
 func (c *comparisons) needless(of candidate) bool {
 	return c.given[of.pair] && !c.view.Owns(c.config.Self, of.Partition, of.Copies)
+}
+
+// comes reports whether a share is being brought by one of its owners. The others have the same of it: when
+// that is done, digests say so.
+func (c *comparisons) comes(share Share) bool {
+	return slices.ContainsFunc(c.running, func(p *pass) bool { return p.move && p.of.Share == share })
 }
 
 // runs reports whether a pair is being compared.

@@ -101,7 +101,7 @@ type Config struct {
 	// Classes returns the n of all buckets that have one of their own, each once; nil: none has.
 	Classes func() []int
 
-	Comparisons int    // that are under way at a time; 0: 4
+	Comparisons int    // that are under way at a time, with moves twice as many; 0: 4
 	CompareRows int    // rows that comparisons of this node move in a tick; 0: MaxRows
 	HintRows    int    // rows of hints that are sent in a tick; 0: MaxRows
 	Limits      Limits // of messages

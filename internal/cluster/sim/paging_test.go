@@ -145,6 +145,26 @@ func TestAPassContinuesWhereItWas(t *testing.T) {
 	}
 }
 
+// What three owners have of a partition comes to a new one once: from the first, and the others have nothing to add.
+func TestAPartitionMovesOnce(t *testing.T) {
+	c := paged(3, 3, 3, few)
+	fillAll(t, c)
+	settled(t, c)
+	if err := c.Join(-1); err != nil {
+		t.Fatal(err)
+	}
+	joiner := c.nodes[3]
+	until(t, c, "the joiner has everything", func() bool { return joiner.core.Left() == 0 && len(joiner.core.Progress()) > 0 })
+	moves{c}.fetched()
+	var points uint64
+	for _, s := range joiner.disk.series {
+		points += uint64(len(s.slots))
+	}
+	if moved := joiner.core.Stats().Moved; points == 0 || moved != points {
+		t.Errorf("%d points have moved to a node that has %d", moved, points)
+	}
+}
+
 // Wherever a pass pauses, it leaves nothing out.
 func TestAPassThatPausesIsWhole(t *testing.T) {
 	for wait := range int64(40) {
