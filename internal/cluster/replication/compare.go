@@ -88,7 +88,7 @@ func (c *comparisons) tick() {
 	others := c.config.Comparisons
 	if !c.held {
 		first := 0 // moves of a partition come one after another, so that it is whole before the next is begun
-		c.startSome(&first, true, 2*c.config.Comparisons-1, len(c.pairs), c.moves)
+		c.startSome(&first, true, 2*c.config.Comparisons-1, len(c.pairs), c.alone)
 		if slices.ContainsFunc(c.pairs, func(of candidate) bool { return c.moves(of) && c.isUp(of.peer) && !c.runs(of.pair) }) {
 			others = 1
 		}
@@ -140,7 +140,7 @@ func (c *comparisons) startSome(at *int, move bool, places, most int, those func
 		}
 		of := c.pairs[*at%len(c.pairs)]
 		*at++
-		if c.moves(of) == move && those(of) && !c.needless(of) && !(move && c.comes(of.Share)) && c.start(of) {
+		if c.moves(of) == move && those(of) && !c.needless(of) && c.start(of) {
 			started++
 		}
 	}
@@ -152,10 +152,10 @@ func (c *comparisons) needless(of candidate) bool {
 	return c.given[of.pair] && !c.view.Owns(c.config.Self, of.Partition, of.Copies)
 }
 
-// comes reports whether a share is being brought by one of its owners. The others have the same of it: when
-// that is done, digests say so.
-func (c *comparisons) comes(share Share) bool {
-	return slices.ContainsFunc(c.running, func(p *pass) bool { return p.move && p.of.Share == share })
+// alone reports whether no pass moves the share of a pair. Two owners would bring a new one all of it twice: of the
+// second, digests say that it has the same.
+func (c *comparisons) alone(of candidate) bool {
+	return !slices.ContainsFunc(c.running, func(p *pass) bool { return p.move && p.of.Share == of.Share })
 }
 
 // runs reports whether a pair is being compared.
