@@ -27,8 +27,8 @@ var errMalformed = errors.New("malformed members of a cluster")
 func appendState(b []byte, s *state) []byte {
 	b = append(b, layout, flag(s.ring != nil))
 	if s.ring != nil {
-		ring := appendRegister(nil, s.ring)
-		b = append(binary.AppendUvarint(b, uint64(len(ring))), ring...)
+		encoded := appendRegister(nil, s.ring)
+		b = append(binary.AppendUvarint(b, uint64(len(encoded))), encoded...)
 	}
 	ids := make([]ring.ID, 0, len(s.nodes))
 	for id := range s.nodes {

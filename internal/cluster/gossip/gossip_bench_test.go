@@ -59,17 +59,7 @@ func all(b *testing.B, nodes []*Node, is func(*Node) bool) {
 	b.Helper()
 	deadline := time.After(5 * time.Minute)
 	for _, n := range nodes {
-		for {
-			changed := n.Changed()
-			if is(n) {
-				break
-			}
-			select {
-			case <-changed:
-			case <-deadline:
-				b.Fatalf("%s: %s with %d members, %d up", n.o.Node.Name, n.View().Version(), len(n.View().Members()), len(n.now.Load().up))
-			}
-		}
+		await(b, n, n.o.Node.Name, deadline, func() bool { return is(n) })
 	}
 }
 

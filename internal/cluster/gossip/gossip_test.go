@@ -48,7 +48,12 @@ func open(t *testing.T, o Options) *Node {
 // eventually waits for the changes of a node until a condition holds.
 func eventually(t *testing.T, n *Node, what string, is func() bool) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	await(t, n, what, time.After(20*time.Second), is)
+}
+
+// await is eventually with a deadline of the caller.
+func await(t testing.TB, n *Node, what string, deadline <-chan time.Time, is func() bool) {
+	t.Helper()
 	for {
 		changed := n.Changed()
 		if is() {
