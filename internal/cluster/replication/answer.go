@@ -19,9 +19,19 @@ func (c answering) answers(s Step) bool {
 	return s.Version == c.view.Version() && c.ready() && c.view.Owns(c.config.Self, s.Partition, s.Copies)
 }
 
-// answer sends an answer once all is on disk that this node has now. Some of what is equal may have
-// come a moment ago, and who asks may drop its copy of it.
-func (c answering) answer(to ring.ID, m Message) {
+// answer sends an answer. Who does not own the share may drop its copy of what is equal, and some of that may
+// have come a moment ago: it waits until all is on disk that this node has now. A disk takes longer than all the
+// rest of a question, so an owner, which keeps its copy, does not wait.
+func (c answering) answer(to ring.ID, of Share, m Message) {
+	if c.view.Owns(to, of.Partition, of.Copies) {
+		c.send(to, m)
+		return
+	}
+	c.answerSynced(to, m)
+}
+
+// answerSynced sends an answer once all is on disk that this node has now.
+func (c answering) answerSynced(to ring.ID, m Message) {
 	c.whenSynced(c.noted, func() { c.send(to, m) })
 }
 
@@ -58,7 +68,7 @@ func (c answering) windows(from ring.ID, m Compare) {
 	if a.Through != lastWindow {
 		a.Left = len(held) - findWindow(held, a.Through+1)
 	}
-	c.answer(from, a)
+	c.answer(from, m.share(), a)
 }
 
 // findWindow returns the place of the first window in a list from a number on.
@@ -72,7 +82,7 @@ func (c answering) shareDeletions(from ring.ID, m ShareDeletions) {
 		return
 	}
 	list, through := c.deletions(m.Partition, m.After, m.Through)
-	c.answer(from, SharedDeletions{Step: m.Step, Through: through, Deletions: list})
+	c.answerSynced(from, SharedDeletions{Step: m.Step, Through: through, Deletions: list})
 }
 
 // digestDeletions returns a digest of the deletions of a partition.
@@ -112,7 +122,7 @@ func (c answering) chunks(from ring.ID, m CompareChunks) {
 			mine, theirs = mine[1:], theirs[1:]
 		}
 	}
-	c.answer(from, a)
+	c.answer(from, m.share(), a)
 }
 
 func earlier(a, b metric.SeriesID) metric.SeriesID {
@@ -148,5 +158,9 @@ func (c answering) fill(from ring.ID, m Fill) {
 	}
 	a := Filled{Step: m.Step}
 	a.Rows, a.Given = c.rows(m.Want)
-	c.answer(from, a)
+	if len(m.Rows) > 0 {
+		c.answerSynced(from, a)
+		return
+	}
+	c.answer(from, m.share(), a)
 }

@@ -258,8 +258,8 @@ func (c *comparisons) filled(from ring.ID, m Filled) {
 	c.fillNext(p)
 }
 
-// finish notes that all windows were equal or exchanged. The peer has told so for each page with its
-// disk synced; here that comes now.
+// finish notes that all windows were equal or exchanged. Here that is on disk when the log was synced; the peer
+// has told so for each page with its disk synced, where this node does not own the share.
 func (c *comparisons) finish(p *pass) {
 	c.stop(p)
 	delete(c.passes, p.of)
