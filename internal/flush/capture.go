@@ -22,6 +22,7 @@ type unit struct {
 	changes   columns.Changes
 	buckets   []buckets.Info
 	highest   []manifest.Highest   // slots that are flushed with it
+	adopted   []Chunk              // of other nodes, by bucket
 	files     manifest.FileChanges // of what is kept beside points
 
 	forget uint64 // deletions up to this clock, 0 for none,
@@ -32,8 +33,11 @@ type unit struct {
 // points, then, in one moment, the account, the new series and the end of the
 // log, or of what is counted of it. A series defined after that moment has its
 // record above that, which stays in the log.
-func (f *Flusher) capture() *unit {
-	u := &unit{base: f.o.HeadEnd(), rarely: f.Rarely()}
+func (f *Flusher) capture(adopted []Chunk) *unit {
+	u := &unit{base: f.o.HeadEnd(), rarely: f.Rarely(), adopted: adopted}
+	for i := range adopted {
+		u.raise(adopted[i].Bucket, adopted[i].last())
+	}
 	for i, g := range f.o.Columns.Groups.All() {
 		if u.rarely && i%trimGroups == 0 {
 			f.o.Arenas.Trim() // the sealed blocks of the next ones take as much as these give back
@@ -89,10 +93,15 @@ func (u *unit) settle(b *columns.Bucket, g *head.Group, c *head.Capture) {
 	if c.Highest == columns.NoSlot {
 		return
 	}
-	i := slices.IndexFunc(u.highest, func(h manifest.Highest) bool { return h.Bucket == b.ID })
+	u.raise(b.ID, c.Highest)
+}
+
+// raise notes that a slot of a bucket is flushed.
+func (u *unit) raise(bucket uint64, slot int64) {
+	i := slices.IndexFunc(u.highest, func(h manifest.Highest) bool { return h.Bucket == bucket })
 	if i < 0 {
 		i = len(u.highest)
-		u.highest = append(u.highest, manifest.Highest{Bucket: b.ID, Slot: c.Highest})
+		u.highest = append(u.highest, manifest.Highest{Bucket: bucket, Slot: slot})
 	}
-	u.highest[i].Slot = max(u.highest[i].Slot, c.Highest)
+	u.highest[i].Slot = max(u.highest[i].Slot, slot)
 }

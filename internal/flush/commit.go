@@ -119,7 +119,10 @@ func (f *Flusher) publish(u *unit, seg *version.Segment) {
 	}
 	f.forget(u.forget, u.early)
 	if seg != nil {
-		f.o.Versions.Publish(func(v *version.Version) { v.Add(seg) })
+		f.o.Versions.Publish(func(v *version.Version) {
+			v.Add(seg)
+			u.eachAdopted(func(bucket uint64, _ []Chunk) { v.Change(bucket) })
+		})
 	}
 	for _, g := range u.captures.Groups {
 		sealed, late := g.EndFlush()
@@ -131,6 +134,7 @@ func (f *Flusher) publish(u *unit, seg *version.Segment) {
 	}
 	f.o.Columns.Unflushed.Done(u.changes)
 	f.committedSides()
+	f.countAdopted(u)
 	f.Count()
 	f.o.Columns.NoteSilent(u.positions.Of)
 	f.o.Pressure.MakeRoom()

@@ -163,14 +163,14 @@ func (f *Flusher) All(ctx context.Context) (Result, error) {
 			f.o.Arenas.Trim()
 		}
 	}
-	return f.flush(ctx)
+	return f.flush(ctx, nil)
 }
 
 // Sealed writes what is sealed.
 func (f *Flusher) Sealed() error {
 	f.gate.Lock()
 	defer f.gate.Unlock()
-	_, err := f.flush(context.Background())
+	_, err := f.flush(context.Background(), nil)
 	return err
 }
 
@@ -189,10 +189,10 @@ func (f *Flusher) Run(stop <-chan struct{}) {
 	}
 }
 
-// flush writes what is sealed. On an error before the commit point everything
-// is as it was and the next flush tries again with new files; an error of the
-// log or the MANIFEST ends the store. The gate is held.
-func (f *Flusher) flush(ctx context.Context) (Result, error) {
+// flush writes what is sealed, and chunks of other nodes. On an error before the commit
+// point everything is as it was and the next flush tries again with new files; an error
+// of the log or the MANIFEST ends the store. The gate is held.
+func (f *Flusher) flush(ctx context.Context, adopted []Chunk) (Result, error) {
 	pressure := f.o.Pressure
 	if err := pressure.Failed(); err != nil {
 		return Result{}, err
@@ -209,7 +209,7 @@ func (f *Flusher) flush(ctx context.Context) (Result, error) {
 		pressure.SetFlushFailed(true)
 		return Result{}, err
 	}
-	u := f.capture()
+	u := f.capture(adopted)
 	seq := f.o.Dir.TakeNumber()
 	seg, err := f.writeAll(u, seq)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 //
 //	delete a/m1               deletes a series
 //	flush                     flushes what is sealed
+//	adopt a/m1:2 a/m2:0       does so with whole chunks of other nodes, of series that were never deleted
 //	sync                      syncs the log
 //	keep on|off               KeepPositions
 //	look                      looks at the disk, as every second
@@ -28,7 +29,9 @@ func (w *world) run(command string, args []string) {
 	case "delete":
 		w.delete(args[0])
 	case "flush":
-		w.flush()
+		w.flush(w.Flusher.Sealed)
+	case "adopt":
+		w.adopt(args)
 	case "sync":
 		w.Must(w.Log.Sync())
 	case "keep":

@@ -20,7 +20,7 @@ func (f *Flusher) write(u *unit, seq uint64) (*version.Segment, error) {
 	}
 	f.o.Step(StepLogSynced)
 	empty := len(u.changes.Tombstones) == 0 && !slices.ContainsFunc(u.changes.Catalogue, columns.Names)
-	if empty && u.captures.Empty() {
+	if empty && u.captures.Empty() && len(u.adopted) == 0 {
 		return nil, nil
 	}
 	m := manifest.Segment{Seq: seq, Kind: manifest.Flush, Generation: seq}
@@ -61,13 +61,18 @@ func (f *Flusher) fillSegment(u *unit, w *segment.Writer, m *manifest.Segment) e
 	// In the order of the segment's index: the chunks of a partition, and those
 	// of a series, then lie together in the file.
 	var encoder Encoder
-	err := encoder.Each(&u.captures, f.o.ShareSize, func(e *Chunk) error {
+	add := func(e *Chunk) error {
 		ranges.Add(e.Bucket, e.Number)
 		marks.Add(e.Bucket, hole.PrefixOf(e.ID), e.Number, e.Marked)
 		return w.Add(e.Bucket, segment.Hash(e.ID), e.Number, int(e.Points), e.Data)
-	})
-	if err != nil {
+	}
+	if err := encoder.Each(&u.captures, f.o.ShareSize, add); err != nil {
 		return err
+	}
+	for i := range u.adopted {
+		if err := add(&u.adopted[i]); err != nil {
+			return err
+		}
 	}
 	m.Ranges = ranges.List()
 	m.Marks = version.MarksOver(marks.Marks().List, m, f.o.Versions.Latest().Segments)
@@ -84,6 +89,7 @@ func (u *unit) reserve(w *segment.Writer) {
 		chunks += n
 		series += min(n, int64(c.Columns().Len()))
 	}
+	chunks += int64(len(u.adopted))
 	for i := range u.changes.Catalogue {
 		if c := &u.changes.Catalogue[i]; columns.Names(*c) {
 			names += segment.SeriesSize(&c.Series)

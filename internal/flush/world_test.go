@@ -1,8 +1,10 @@
 package flush_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
 )
@@ -85,9 +88,9 @@ func (w *world) delete(text string) {
 }
 
 // flush flushes what is sealed, and prints what became of it.
-func (w *world) flush() {
+func (w *world) flush(do func() error) {
 	before, state := w.Versions.Latest().Segments, w.Manifest.State()
-	err := w.Flusher.Sealed()
+	err := do()
 	if err != nil {
 		w.Printf("  error: %v\n", err)
 		if strings.Contains(err.Error(), "the log has failed") { // it says so by itself
@@ -109,6 +112,23 @@ func (w *world) flush() {
 		w.T.Errorf("a flush that failed changed the MANIFEST: %+v", now)
 	}
 	w.waits()
+}
+
+// adopt flushes with chunks, and prints what became of it. Each has a point in its first slot.
+func (w *world) adopt(args []string) {
+	var list []flush.Adopted
+	for _, arg := range args {
+		text, number, _ := strings.Cut(arg, ":")
+		n, err := strconv.ParseInt(number, 10, 64)
+		w.Must(err)
+		b, key := w.Series(text)
+		var e chunk.Encoder
+		list = append(list, flush.Adopted{Bucket: b.ID, ID: b.SeriesID(key), Number: flushtest.Epoch/chunk.Slots + n, Points: 1,
+			Data: e.Append(nil, 0, []uint64{point.FromInt(n)})})
+	}
+	changes := w.Versions.Latest().Changes(list[0].Bucket)
+	w.flush(func() error { return w.Flusher.Adopt(context.Background(), list) })
+	w.Printf("  what was read changes: %t; copies in the account: %d\n", w.Versions.Latest().Changes(list[0].Bucket) != changes, w.Ledger.Copies().Total(list[0].Bucket).Accepted)
 }
 
 // name returns what the tests call a series.

@@ -206,6 +206,15 @@ func (l *Ledger) CountPoints(bucket uint64, c *account.Counts) (lsn wal.LSN, err
 	return lsn, err
 }
 
+// CountCopies enters copies of points that did not come by the log into the account of copies and the log. The
+// error wraps coordinator.ErrDiskFull where the log has no room for them.
+func (l *Ledger) CountCopies(bucket uint64, c *account.Counts) error {
+	minute := l.minute()
+	return l.change(l.copies.record(nil, bucket, minute, c), false, func(wal.LSN) {
+		l.copies.account.Add(l.owner(bucket), minute, c)
+	})
+}
+
 // Rows are counts of points and of copies that are on their way into their accounts.
 type Rows struct{ Points, Copies account.Rows }
 

@@ -10,6 +10,7 @@ import (
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
 )
@@ -111,6 +112,14 @@ func (m Member) DeleteSeriesAt(ctx context.Context, bucket uint64, list []deleti
 // DropSeries gives series up that other nodes have from now on, as deletion.Deleter.Drop.
 func (m Member) DropSeries(bucket uint64, ids []metric.SeriesID) error {
 	return m.s.deletions.Drop(context.Background(), bucket, ids)
+}
+
+// Adopt takes chunks of other nodes in, as flush.Flusher.Adopt.
+func (m Member) Adopt(ctx context.Context, list []flush.Adopted) error {
+	if err := m.s.replay.All(ctx); err != nil {
+		return err
+	}
+	return m.s.flusher.Adopt(ctx, list)
 }
 
 // Incarnation returns the incarnation of a series, 0 for one that was never deleted.
