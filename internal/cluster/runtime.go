@@ -19,6 +19,10 @@ type data interface {
 	NextBatch(bucket uint64)
 	HintKeys(bucket uint64) [][]byte
 	Durable(ctx context.Context, upTo replication.Position) error
+	// Adopt puts the chunks that wait for that into files, and returns the number of the last one.
+	Adopt(ctx context.Context) (upTo uint64, err error)
+	// AdoptDue reports whether that is worth a file by now, or has waited long.
+	AdoptDue() bool
 	Boot() uint64
 	Close() error
 }
@@ -44,6 +48,7 @@ type runtime struct {
 
 	found  chan difference // that reads have met
 	toSync chan struct{}   // holds one while something waits for the log
+	toFile chan struct{}   // holds one while chunks are to be adopted
 	ctx    context.Context
 	stop   context.CancelFunc
 	done   sync.WaitGroup
@@ -84,7 +89,14 @@ func (r *runtime) input(do func(t replication.Time, core *replication.Core)) {
 		}
 	}
 	r.publish()
+	adopt := r.core.Files().Awaited() || r.data.AdoptDue()
 	r.mu.Unlock()
+	if adopt {
+		select {
+		case r.toFile <- struct{}{}:
+		default: // it will look
+		}
+	}
 	select {
 	case r.toSync <- struct{}{}:
 	default: // it will look
@@ -117,6 +129,7 @@ func (r *runtime) mayKeep(partition int) []ring.ID { return (*r.holders.Load())[
 // run starts what goes on by itself. ready is closed when the others were heard, or waited for.
 func (r *runtime) run(ready <-chan struct{}) {
 	r.done.Go(r.syncLog)
+	r.done.Go(r.adoptChunks)
 	r.done.Go(func() {
 		select {
 		case <-ready:
@@ -192,6 +205,34 @@ func (r *runtime) syncLog() {
 		r.input(func(t replication.Time, core *replication.Core) { core.Synced(t, upTo) })
 	}
 }
+
+// adoptChunks tells the protocol which chunks of other nodes are in files. What cannot be put there, on a full disk for
+// instance, waits, and what follows from it with it.
+func (r *runtime) adoptChunks() {
+	for {
+		select {
+		case <-r.toFile:
+		case <-r.ctx.Done():
+			return
+		}
+		upTo, err := r.data.Adopt(r.ctx)
+		if err != nil {
+			if r.ctx.Err() != nil {
+				return
+			}
+			select {
+			case <-time.After(adoptAgain):
+			case <-r.ctx.Done():
+				return
+			}
+			continue
+		}
+		r.input(func(t replication.Time, core *replication.Core) { core.Files().Adopted(t, upTo) })
+	}
+}
+
+// adoptAgain is the time from a failure to put chunks into a file to the next try.
+const adoptAgain = time.Second
 
 // close ends everything that runs. Nothing is given to the protocol afterwards.
 func (r *runtime) close() {

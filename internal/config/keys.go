@@ -213,7 +213,7 @@ var clusterKeys = []key{
 		func(c *Config) *string { return &c.Cluster.TLSKey }).inCluster(),
 	sizeKey("cluster.hints_max", "1GB", 1<<20, math.MaxInt64, "disk for what other nodes missed while they were down; beyond it this node stands in for nobody",
 		func(c *Config) *int64 { return &c.Cluster.HintsMax }).inCluster(),
-	intKey("cluster.move_rate", "300000", 1000, 1_000_000_000, "points a second that this node exchanges at most with nodes that it compares itself with, as those of partitions that move to it",
+	intKey("cluster.move_rate", "1000000", 1000, 1_000_000_000, "points a second that this node exchanges at most with nodes that it compares itself with, as those of partitions that move to it",
 		func(c *Config) *int { return &c.Cluster.MoveRate }).inCluster(),
 	durationKey("cluster.heartbeat", "1s", 10*time.Millisecond, time.Minute, "time between two signs of life of this node",
 		func(c *Config) *time.Duration { return &c.Cluster.Heartbeat }).inCluster(),

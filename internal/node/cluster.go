@@ -98,7 +98,7 @@ func (n *node) news(part *cluster.Cluster) func(ring.Version) (members.News, boo
 		for _, m := range s.Moves {
 			if m.Started > 0 && !m.Done {
 				out.Transfers = append(out.Transfers, members.Transfer{Partition: m.Partition, From: m.From, To: m.To,
-					Started: wall(m.Started), Last: wall(m.Last), Points: m.Rows, Bytes: m.Bytes})
+					Started: wall(m.Started), Last: wall(m.Last), Points: m.Points, Bytes: m.Bytes})
 			}
 		}
 		type kept struct {

@@ -88,3 +88,43 @@ func (w *writer) chunks(ids []replication.ChunkID) {
 }
 
 func (r *reader) chunks() []replication.ChunkID { return list(r, minChunk, r.chunk) }
+
+func (w *writer) encodedChunks(list []replication.Chunk) {
+	w.int(len(list))
+	for i := range list {
+		c := &list[i]
+		number, err := w.table.number(c.ID.Series)
+		if err != nil {
+			w.fail(err)
+			return
+		}
+		w.uvarint(uint64(number))
+		w.uvarint(c.Incarnation)
+		w.uvarint(c.ID.Number)
+		w.int(c.Points)
+		w.encoded(c.Words)
+		w.encoded(c.Times)
+	}
+}
+
+func (w *writer) encoded(b []byte) {
+	w.int(len(b))
+	w.dst = append(w.dst, b...)
+}
+
+// minEncoded is what a chunk has in bytes at least.
+const minEncoded = 6
+
+func (r *reader) encodedChunks() []replication.Chunk {
+	return list(r, minEncoded, func() (c replication.Chunk) {
+		c.ID.Series = r.resolve(uint32(r.upTo(MaxNames - 1)))
+		c.Incarnation, c.ID.Number, c.Points = r.uvarint(), r.uvarint(), r.int()
+		c.Words, c.Times = r.encoded(), r.encoded()
+		return c
+	})
+}
+
+// encoded returns bytes of its own, nil for none.
+func (r *reader) encoded() []byte {
+	return append([]byte(nil), r.Take(int(r.upTo(replication.MaxChunkBytes)))...)
+}

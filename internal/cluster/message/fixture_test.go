@@ -201,6 +201,23 @@ func (g generator) chunk() replication.ChunkID {
 	return replication.ChunkID{Series: g.anyID(), Number: g.u64()}
 }
 func (g generator) chunks() []replication.ChunkID { return several(g, g.chunk) }
+
+// encoded draws a chunk of a series that has a name.
+func (g generator) encoded() replication.Chunk {
+	piece := func(least int) []byte {
+		return append([]byte(nil), rapid.SliceOfN(rapid.Byte(), least, 9).Draw(g.T, "bytes")...)
+	}
+	return replication.Chunk{ID: replication.ChunkID{Series: g.known(), Number: g.u64()}, Incarnation: g.u64(), Points: g.int(), Words: piece(1), Times: piece(0)}
+}
+
+// fillOf returns a Fill with a chunk of each of the series.
+func fillOf(series ...metric.SeriesID) (m replication.Fill) {
+	for i, id := range series {
+		m.Chunks = append(m.Chunks, replication.Chunk{ID: replication.ChunkID{Series: id, Number: uint64(i)}, Points: 1, Words: []byte{1}})
+	}
+	return m
+}
+
 func (g generator) hint() replication.HintID {
 	return replication.HintID{Node: g.node(), Boot: g.u64(), Number: g.u64()}
 }
@@ -265,9 +282,9 @@ func (g generator) comparison(kind int) replication.Message {
 	case kindDifference:
 		return replication.Difference{Step: g.step(), Through: g.anyID(), Chunks: g.int(), Want: g.chunks(), Have: g.chunks()}
 	case kindFill:
-		return replication.Fill{Step: g.step(), Rows: g.rows(), Want: g.chunks()}
+		return replication.Fill{Step: g.step(), Chunks: several(g, g.encoded), Want: g.chunks()}
 	case kindFilled:
-		return replication.Filled{Step: g.step(), Rows: g.rows(), Given: g.int()}
+		return replication.Filled{Step: g.step(), Chunks: several(g, g.encoded), Given: g.int()}
 	}
 	panic(fmt.Sprintf("no kind %d", kind))
 }
@@ -283,10 +300,17 @@ func rowsOf(m replication.Message) []replication.Row {
 		return m.Change.InRows().Rows
 	case replication.Deliver:
 		return m.Change.InRows().Rows
+	}
+	return nil
+}
+
+// chunksOf returns the chunks of a message.
+func chunksOf(m replication.Message) []replication.Chunk {
+	switch m := m.(type) {
 	case replication.Fill:
-		return m.Rows
+		return m.Chunks
 	case replication.Filled:
-		return m.Rows
+		return m.Chunks
 	}
 	return nil
 }
@@ -338,12 +362,18 @@ func same(t tester, got, want any) {
 // mustKnow fails unless this world has what the other one knows of what a message speaks of.
 func (w *world) mustKnow(t tester, other *world, m replication.Message) {
 	t.Helper()
-	for _, r := range rowsOf(m) {
-		bucket, key, ok := w.Lookup(r.Series)
-		if got := fmt.Sprintf("%016x %q", bucket, key); !ok || got != other.keys[r.Series] {
-			t.Fatalf("a row of series %s came as %s, %v", other.keys[r.Series], got, ok)
+	mustName := func(id metric.SeriesID) {
+		bucket, key, ok := w.Lookup(id)
+		if got := fmt.Sprintf("%016x %q", bucket, key); !ok || got != other.keys[id] {
+			t.Fatalf("a point of series %s came as one of %s, %v", other.keys[id], got, ok)
 		}
 		same(t, w.buckets[bucket], other.buckets[bucket])
+	}
+	for _, r := range rowsOf(m) {
+		mustName(r.Series)
+	}
+	for _, c := range chunksOf(m) {
+		mustName(c.ID.Series)
 	}
 	for _, d := range deletionsOf(m) {
 		want, known := other.Bucket(d.Series)

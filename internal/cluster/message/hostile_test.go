@@ -141,9 +141,9 @@ func TestRunsHaveOneForm(t *testing.T) {
 // What is decoded is bounded by the frame: 48 bytes a row of 8.
 func TestDecodedBytesFollowTheFrame(t *testing.T) {
 	here, there := newWorld(1), emptyWorld()
-	var m replication.Fill
+	var m replication.Deliver
 	for i := range replication.MaxRows {
-		m.Rows = append(m.Rows, replication.Row{Series: here.series[0], Slot: uint64(i), Value: replication.Value{Word: 1}})
+		m.Change.Rows = append(m.Change.Rows, replication.Row{Series: here.series[0], Slot: uint64(i), Value: replication.Value{Word: 1}})
 	}
 	frame, err := here.encoder(1).Append(nil, m)
 	if err != nil {
@@ -191,7 +191,7 @@ func FuzzDecode(f *testing.F) {
 				mustDecodeToItself(t, d, there, frame)
 				continue
 			}
-			m := replication.Fill{Rows: []replication.Row{{Series: here.series[good%6], Slot: 1}}}
+			m := fillOf(here.series[good%6])
 			good++
 			b, err := e.Append(nil, m)
 			if err != nil {

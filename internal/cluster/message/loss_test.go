@@ -137,7 +137,7 @@ func TestLossesNeverMixSeries(t *testing.T) {
 func (l *line) heals(t *rapid.T) {
 	l.sent, l.requests = nil, nil
 	for range 3 {
-		m := replication.Fill{Rows: []replication.Row{{Series: l.here.series[0], Slot: 1}, {Series: l.here.series[1], Slot: 1}}}
+		m := fillOf(l.here.series[0], l.here.series[1])
 		frame, err := l.Append(nil, m)
 		if err != nil {
 			t.Fatal(err)
@@ -159,7 +159,7 @@ func (l *line) heals(t *rapid.T) {
 func TestLateRequestsAreForOlderNames(t *testing.T) {
 	here := newWorld(10)
 	e, d := here.encoder(1), NewDecoder(emptyWorld().Registry)
-	m := replication.Fill{Rows: []replication.Row{{Series: here.series[0]}}}
+	m := fillOf(here.series[0])
 	var requests [][]byte
 	for i := range 5 {
 		frame, err := e.Append(nil, m)
@@ -193,7 +193,7 @@ func TestLateRequestsAreForOlderNames(t *testing.T) {
 func TestNamesThatTheReceiverLetGo(t *testing.T) {
 	here, there := newWorld(10), emptyWorld()
 	e, d := here.encoder(1), NewDecoder(there.Registry)
-	m := replication.Fill{Rows: []replication.Row{{Series: here.series[0]}}}
+	m := fillOf(here.series[0])
 	next := func() error {
 		frame, err := e.Append(nil, m)
 		if err != nil {
@@ -227,14 +227,14 @@ func TestUnknownNames(t *testing.T) {
 	inNone := metric.Series(99, []byte("\x01a"))
 	here.Note(inNone, 99, []byte("\x01a"))
 	for _, id := range []metric.SeriesID{unknown, wrong, inNone} {
-		m := replication.Fill{Rows: []replication.Row{{Series: here.series[0]}, {Series: id}}}
+		m := fillOf(here.series[0], id)
 		if got, err := e.Append([]byte("x"), m); !errors.Is(err, ErrName) || string(got) != "x" {
 			t.Errorf("series %x: %q, %v", id[:], got, err)
 		}
 		if n := e.now(); n != (sizes{}) {
 			t.Errorf("%+v are in the tables after an error", n)
 		}
-		if _, err := NewChanges(here.Registry).Append(nil, replication.Change{Rows: m.Rows}); !errors.Is(err, ErrName) && id != inNone {
+		if _, err := NewChanges(here.Registry).Append(nil, replication.Change{Rows: []replication.Row{{Series: here.series[0]}, {Series: id}}}); !errors.Is(err, ErrName) && id != inNone {
 			t.Errorf("a change with series %x: %v", id[:], err)
 		}
 	}
@@ -246,9 +246,9 @@ func TestUnknownNames(t *testing.T) {
 func TestFramesBeyondTheLimit(t *testing.T) {
 	here := newWorld(100)
 	e := NewEncoder(here.Registry, here.bucketOf, 1, 1000)
-	var m replication.Fill
+	var m replication.Deliver
 	for i := range 100 {
-		m.Rows = append(m.Rows, replication.Row{Series: here.series[i]})
+		m.Change.Rows = append(m.Change.Rows, replication.Row{Series: here.series[i]})
 		frame, err := e.Append(nil, m)
 		if err != nil && !errors.Is(err, ErrTooLong) || len(frame) > 1000 || (err == nil) != (frame != nil) {
 			t.Fatalf("%d rows: %d bytes, %v", i+1, len(frame), err)
@@ -269,9 +269,9 @@ func TestFullTables(t *testing.T) {
 	e, d := here.encoder(1), NewDecoder(there.Registry)
 	e.most = 128
 	for i := range 10 {
-		var m replication.Fill
+		var m replication.Deliver
 		for n := range 100 {
-			m.Rows = append(m.Rows, replication.Row{Series: here.series[(i*70+n)%300], Slot: uint64(i)})
+			m.Change.Rows = append(m.Change.Rows, replication.Row{Series: here.series[(i*70+n)%300], Slot: uint64(i)})
 		}
 		frame, err := e.Append(nil, m)
 		if err != nil {
@@ -302,7 +302,7 @@ func TestNumbersDoNotOutliveAnEncoder(t *testing.T) {
 				e = here.encoder(uint64(n))
 			}
 			for i := range 2 {
-				frame, err := e.Append(nil, replication.Fill{Rows: []replication.Row{{Series: here.series[n]}}})
+				frame, err := e.Append(nil, fillOf(here.series[n]))
 				if err != nil {
 					t.Fatal(err)
 				}

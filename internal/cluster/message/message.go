@@ -1,11 +1,11 @@
 // Package message is the encoding of what nodes send each other. Rows carry ids of series; the
-// name of a series, and what its bucket is, travel once a connection, in front of the rows that
-// need them first.
+// name of a series, and what its bucket is, travel once a connection, in front of the rows or chunks
+// that need them first.
 package message
 
 import "errors"
 
-const version = 2
+const version = 3
 
 // Limits of what both sides of a connection remember of each other. An encoder that reaches one
 // begins anew.

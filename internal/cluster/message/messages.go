@@ -92,12 +92,12 @@ func (w *writer) comparison(m replication.Message) byte {
 		return kindDifference
 	case replication.Fill:
 		w.step(m.Step)
-		w.rows(m.Rows)
+		w.encodedChunks(m.Chunks)
 		w.chunks(m.Want)
 		return kindFill
 	case replication.Filled:
 		w.step(m.Step)
-		w.rows(m.Rows)
+		w.encodedChunks(m.Chunks)
 		w.int(m.Given)
 		return kindFilled
 	}
@@ -139,9 +139,9 @@ func (r *reader) message(kind byte) replication.Message {
 	case kindDifference:
 		return replication.Difference{Step: r.step(), Through: r.series(), Chunks: r.int(), Want: r.chunks(), Have: r.chunks()}
 	case kindFill:
-		return replication.Fill{Step: r.step(), Rows: r.rows(), Want: r.chunks()}
+		return replication.Fill{Step: r.step(), Chunks: r.encodedChunks(), Want: r.chunks()}
 	case kindFilled:
-		return replication.Filled{Step: r.step(), Rows: r.rows(), Given: r.int()}
+		return replication.Filled{Step: r.step(), Chunks: r.encodedChunks(), Given: r.int()}
 	case kindFetch:
 		return r.fetch()
 	case kindFetched:

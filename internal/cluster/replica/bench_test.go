@@ -4,7 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )
 
@@ -69,6 +71,50 @@ func BenchmarkWriteColumns(b *testing.B) {
 			n.durable(b, at)
 			n.Settle(key(number, 0).Batch, number)
 		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(points), "ns/point")
+}
+
+// BenchmarkChunks is a point of a chunk of 720 that another node gives, 90 chunks of 250 series in a change. Each chunk
+// goes into a file.
+func BenchmarkChunks(b *testing.B) {
+	n := newNode(b, nil)
+	defer n.stop(b)
+	info := n.bucket(b, "b", false)
+	var ids []metric.SeriesID
+	for i := range 250 {
+		ids = append(ids, n.series(info, i))
+	}
+	slices.SortFunc(ids, compareIDs)
+	var rows []replication.Row
+	for i := range int64(chunk.Slots) {
+		rows = append(rows, replication.Row{Slot: uint64(i), Value: replication.Value{Word: point.FromInt(i * i % 1000)}})
+	}
+	given := encoded(rows)
+	at, points := 0, 0
+	for b.Loop() {
+		var c replication.Change
+		for len(c.Chunks) < 90 {
+			given.ID = replication.ChunkID{Series: ids[at%len(ids)], Number: today/chunk.Slots - 2 - uint64(at/len(ids))}
+			at++
+			c.Chunks = append(c.Chunks, given)
+			points += given.Points
+			if at%len(ids) == 0 { // ascending
+				break
+			}
+		}
+		if _, err := n.Merge(c); err != nil {
+			b.Fatal(err)
+		}
+		if n.AdoptDue() {
+			if _, err := n.Adopt(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			n.adopted()
+		}
+	}
+	if taken, _ := n.Adopting(); taken != uint64(at) {
+		b.Fatalf("%d of %d chunks are for files", taken, at)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(points), "ns/point")
 }

@@ -186,6 +186,7 @@ func (x *index) compute(sh *share, window int64, t *sheet) {
 
 // Windows returns the digests of the windows of a share that have points, in ascending order.
 func (r *Replica) Windows(of replication.Share) (list []replication.WindowDigest) {
+	r.adopted()
 	r.index.refresh()
 	sh := r.index.share(of)
 	r.index.update(sh)
@@ -202,6 +203,7 @@ func (r *Replica) Windows(of replication.Share) (list []replication.WindowDigest
 // order: of the series behind one, and of whole series only, about as many as the limit says.
 func (r *Replica) Chunks(of replication.Share, window uint64, after metric.SeriesID, limit int) (list []replication.ChunkDigest, more bool) {
 	x := &r.index
+	r.adopted()
 	x.refresh()
 	all := x.share(of).sorted()
 	at, found := slices.BinarySearchFunc(all, after, func(s *series, id metric.SeriesID) int { return compareIDs(s.id, id) })

@@ -42,6 +42,7 @@ func Open(o Options) (*Replica, error) {
 		o.LogFile = logFile
 	}
 	r := &Replica{journal: journal{o: &o, slack: logSlack}, index: newIndex(&o), streams: make(map[uint64]*stream), coordinated: make(map[uint64]uint64)}
+	r.adopting = adopting{store: o.Local, logger: o.Logger, clock: o.Now, x: &r.index}
 	if err := r.index.load(context.Background()); err != nil {
 		return nil, err
 	}

@@ -49,6 +49,14 @@ type model struct {
 	number       uint64
 	at           replication.Position
 	copied       map[cell]time.Time // slots that a copy filled, and no write has named since
+	hidden       []hidden           // chunks that were taken and do not show yet
+}
+
+// hidden is a chunk that was taken at a time.
+type hidden struct {
+	id   replication.ChunkID
+	rows []replication.Row
+	came time.Time
 }
 
 func newModel(t fataler, n *node) *model {
@@ -166,6 +174,7 @@ func (m *model) write(t *rapid.T) {
 	m.number++
 	k := key(m.number, rapid.IntRange(0, partitions-1).Draw(t, "partition"))
 	c := replication.Change{Partition: k.Partition, Columns: m.columns(t), Rows: m.rows(t)}
+	m.touch(c.InRows().Rows)
 	want := m.apply(c, false, m.copies > 1)
 	got, at, err := m.Write(k, c)
 	if err != nil || got != want {
@@ -176,6 +185,7 @@ func (m *model) write(t *rapid.T) {
 
 func (m *model) merge(t *rapid.T) {
 	c := replication.Change{Rows: m.rows(t)}
+	m.touch(c.Rows)
 	m.apply(c, true, true)
 	at, err := m.Merge(c)
 	if err != nil || at < m.at {
@@ -240,6 +250,7 @@ func (m *model) settle(t *rapid.T) {
 
 func (m *model) drop(t *rapid.T) {
 	n := rapid.IntRange(0, partitions-1).Draw(t, "dropped")
+	m.show()
 	m.op++
 	m.Drop(replication.Share{Partition: n})
 	clear(m.copied)
@@ -287,7 +298,7 @@ func (m *model) fail(t *rapid.T) {
 	m.fs = disk
 	m.node.start(t)
 	m.name()
-	m.at = 0
+	m.at, m.hidden = 0, nil
 	clear(m.copied)
 	for k, op := range m.keys {
 		switch counts, at, ok := m.Seen(k); {
@@ -431,14 +442,15 @@ func (m *model) checkRows(t *rapid.T, id replication.ChunkID) {
 			n++
 		}
 	}
-	rows := m.Rows(id)
+	c := m.Chunk(id)
+	rows := rowsIn(t, c)
 	for _, r := range rows {
 		if r.Value != m.now(cell{r.Series, r.Slot}) || r.Incarnation != m.incarnation(r.Series) {
 			t.Fatalf("%+v", r)
 		}
 	}
-	if len(rows) != n {
-		t.Fatalf("%d rows, want %d", len(rows), n)
+	if len(rows) != n || c.Points != n {
+		t.Fatalf("%d rows of %d, want %d", len(rows), c.Points, n)
 	}
 }
 
@@ -451,7 +463,7 @@ func TestReplicaIsTheModel(t *testing.T) {
 		m := newModel(t, n)
 		n.slack = 4 << 10
 		steps := []func(*rapid.T){m.write, m.write, m.write, m.merge, m.merge, m.hint, m.deliver, m.settle, m.check, func(t *rapid.T) { m.sync(t) }, m.flush, m.fail,
-			m.remove, m.drop, m.later}
+			m.give, m.give, m.adopt, m.remove, m.drop, m.later}
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			rapid.SampledFrom(steps).Draw(t, "step")(t)
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -68,27 +67,6 @@ func (v *slots) lost(n, from, past int64) {
 }
 
 func resized(words []uint64, n int64) []uint64 { return slices.Grow(words[:0], int(n))[:n] }
-
-// Rows returns the points of a chunk.
-func (r *Replica) Rows(id replication.ChunkID) (rows []replication.Row) {
-	s := r.index.series[id.Series]
-	if s == nil || s.bucket.gone {
-		return nil
-	}
-	var v slots
-	from := int64(id.Number) * chunk.Slots
-	if err := r.index.read(&v, s, from, chunk.Slots); err != nil {
-		r.unread(s, err)
-		return nil
-	}
-	incarnation := r.Incarnation(id.Series)
-	for i := range v.words {
-		if value := v.value(i); value.Word != point.Unset {
-			rows = append(rows, replication.Row{Series: id.Series, Incarnation: incarnation, Slot: uint64(from) + uint64(i), Value: value})
-		}
-	}
-	return rows
-}
 
 // Read returns the slots [from, past) of a series. Those that damage took, or that cannot be read,
 // are unknown.
@@ -179,6 +157,9 @@ func (r *Replica) Holds() (list []replication.Share) {
 
 // Drop gives the points of a share up. What cannot be dropped stays, and is still held.
 func (r *Replica) Drop(share replication.Share) {
+	if err := r.show(); err != nil { // behind the drop it would come back
+		return
+	}
 	r.copied.clear()
 	r.index.refresh()
 	sh := r.index.share(share)

@@ -18,6 +18,7 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/flush"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/wal"
@@ -31,6 +32,7 @@ type Local interface {
 	EachSeries(ctx context.Context, fn func(info buckets.Info, id metric.SeriesID, key []byte) bool) error
 	DeleteSeriesAt(ctx context.Context, bucket uint64, list []deletion.At) (coordinator.Token, error)
 	DropSeries(bucket uint64, ids []metric.SeriesID) error
+	Adopt(ctx context.Context, list []flush.Adopted) error
 	Incarnations(fn func(bucket uint64, id metric.SeriesID, incarnation uint64) bool)
 	CountPoints(bucket uint64, c *account.Counts) (coordinator.Token, error)
 	Damage() (names []string, count uint64)
@@ -97,6 +99,7 @@ type Replica struct {
 	writing writing
 	copied  copied
 
+	adopting
 	prepared prepared
 
 	batch       uint64            // number of the last batch that this node coordinates

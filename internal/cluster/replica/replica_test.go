@@ -80,7 +80,7 @@ func TestLeftOut(t *testing.T) {
 	if s := n.Stats(); s.Expired != 1 || s.Gone != 1 || s.Refused != 2 {
 		t.Errorf("%+v", s)
 	}
-	if got := n.Rows(replication.ChunkID{Series: id, Number: today / 720}); len(got) != 1 {
+	if got := n.Chunk(replication.ChunkID{Series: id, Number: today / 720}); got.Points != 1 {
 		t.Errorf("%+v", got)
 	}
 	if _, _, err := n.Write(key(2, 0), replication.Change{Rows: []replication.Row{row(metric.SeriesID{9}, 1, 1)}}); !errors.Is(err, ErrUnnamed) {

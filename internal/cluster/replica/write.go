@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
@@ -90,7 +91,18 @@ func (r *Replica) change(c *replication.Change, copies, larger bool) error {
 	if err := r.delete(c.Deletions); err != nil {
 		return full(err)
 	}
+	r.adopted()
+	if err := r.define(c.Chunks); err != nil {
+		return err
+	}
 	order := 0
+	r.behind = replication.ChunkID{}
+	for i := range c.Chunks {
+		if err := r.chunk(&c.Chunks[i], order); err != nil {
+			return errors.Join(err, r.commit())
+		}
+		order += chunk.Slots
+	}
 	for i := range c.Columns {
 		if err := r.column(&c.Columns[i], order); err != nil {
 			return errors.Join(err, r.commit())
@@ -190,6 +202,9 @@ func (r *Replica) row(row *replication.Row, order int) error {
 		return err
 	}
 	if from < past && slot >= from && slot < past {
+		if err := r.settle(s, slot); err != nil {
+			return err
+		}
 		w.held = append(w.held, heldRow{s, slot, value, order})
 		return nil
 	}

@@ -32,7 +32,7 @@ func (c answering) answer(to ring.ID, of Share, m Message) {
 
 // answerSynced sends an answer once all is on disk that this node has now.
 func (c answering) answerSynced(to ring.ID, m Message) {
-	c.whenSynced(c.noted, func() { c.send(to, m) })
+	c.files.whenStored(func() { c.send(to, m) })
 }
 
 // windows says which windows differ.
@@ -148,17 +148,17 @@ func first(a, b []ChunkDigest) int {
 	return a[0].ID.Compare(b[0].ID)
 }
 
-// fill takes points, and gives those that were asked for.
+// fill takes chunks, and gives those that were asked for.
 func (c answering) fill(from ring.ID, m Fill) {
 	if !c.answers(m.Step) {
 		return
 	}
-	if _, err := c.merge(Change{Partition: m.Partition, Copies: m.Copies, Rows: m.Rows}); c.fails(err, from, m.share()) {
+	if _, err := c.merge(Change{Partition: m.Partition, Copies: m.Copies, Chunks: m.Chunks}); c.fails(err, from, m.share()) {
 		return
 	}
 	a := Filled{Step: m.Step}
-	a.Rows, a.Given = c.rows(m.Want)
-	if len(m.Rows) > 0 {
+	a.Chunks, a.Given = chunksOf(c.store, m.Want, c.config.Limits.Points)
+	if len(m.Chunks) > 0 {
 		c.answerSynced(from, a)
 		return
 	}

@@ -60,8 +60,11 @@ type Store interface {
 	// Chunks returns the digests of the chunks of a share in a window, ascending, of series behind
 	// after: at most limit, but always whole series and at least one. more says that others follow.
 	Chunks(of Share, window uint64, after metric.SeriesID, limit int) (list []ChunkDigest, more bool)
-	// Rows returns the points of a chunk.
-	Rows(id ChunkID) []Row
+	// Chunk returns a chunk; one without points if there is none, or it cannot be read.
+	Chunk(id ChunkID) Chunk
+	// Adopting returns the number of the last chunk that a Merge took for a file of its own, and the bytes of
+	// those that are in none yet. Until then nothing shows of them, and a crash takes them.
+	Adopting() (last uint64, waiting int64)
 	// Read returns slots of a series.
 	Read(series metric.SeriesID, from, past uint64) []Slot
 	// Holds returns the shares of which it has points.
@@ -102,7 +105,7 @@ type Config struct {
 	Classes func() []int
 
 	Comparisons int    // that are under way at a time, with moves twice as many; 0: 4
-	CompareRows int    // rows that comparisons of this node move in a tick; 0: MaxRows
+	CompareRows int    // points that comparisons of this node move in a tick; 0: MaxPoints
 	HintRows    int    // rows of hints that are sent in a tick; 0: MaxRows
 	Limits      Limits // of messages
 }
@@ -147,8 +150,9 @@ type Core struct {
 	synced Position
 	noted  Position // the highest that the store has named
 
-	hint    uint64                // number of the last hint
-	waiting []onSync              // by position
+	hint    uint64   // number of the last hint
+	waiting []onSync // by position
+	files   *Files
 	highest uint64                // incarnation that was seen
 	asked   map[ring.ID]*learning // peers whose deletions are to be learned; nil: all are
 	compare *comparisons
@@ -174,7 +178,7 @@ type onSync struct {
 func New(c Config, s Store, v *ring.View, t Time) *Core {
 	c.Limits = c.Limits.orLargest()
 	c.Comparisons = cmp.Or(c.Comparisons, 4)
-	c.CompareRows, c.HintRows = cmp.Or(c.CompareRows, MaxRows), cmp.Or(c.HintRows, MaxRows)
+	c.CompareRows, c.HintRows = cmp.Or(c.CompareRows, MaxPoints), cmp.Or(c.HintRows, MaxRows)
 	if c.Bucket == nil {
 		c.Bucket = func(uint64) Numbers { return Numbers{} }
 	}
@@ -184,6 +188,7 @@ func New(c Config, s Store, v *ring.View, t Time) *Core {
 	core := &Core{config: c, store: s, view: v, now: t, up: map[ring.ID]bool{c.Self: true}, away: make(map[ring.ID]bool),
 		asked: make(map[ring.ID]*learning),
 		reads: make(map[uint64]*read)}
+	core.files = &Files{core: core}
 	core.compare = newComparisons(core)
 	core.keeping = newKeeping(core)
 	core.relays = &relays{Core: core, deliver: make(map[uint64]*relay)}

@@ -10,19 +10,21 @@ import (
 // WindowChunks is how many chunks of a series make a window.
 const WindowChunks = 120
 
-// The bounds of a message. Rows that move go as whole chunks, at least one a message.
+// The bounds of a message. A Fill has at least one chunk.
 const (
-	MaxRows      = 32 << 10 // of a batch, a hint, a Fill and its answer
-	MaxWindows   = 4096     // of a Compare and its answer
-	MaxChunks    = 4096     // of a CompareChunks and its answer
-	MaxDeletions = 8192     // of a Known, a ShareDeletions and its answer
+	MaxRows       = 32 << 10 // of a batch, a hint
+	MaxPoints     = 64 << 10 // of a Fill and its answer
+	MaxChunkBytes = 16 << 10 // of the values of a chunk, and of its timestamps
+	MaxWindows    = 4096     // of a Compare and its answer
+	MaxChunks     = 4096     // of a CompareChunks and its answer
+	MaxDeletions  = 8192     // of a Known, a ShareDeletions and its answer
 )
 
 // maxWant bounds the chunks that are asked for in one Fill: few fill a message.
 const maxWant = 256
 
 // Limits are the bounds of messages of a node. Where one is 0, it is the largest.
-type Limits struct{ Rows, Windows, Chunks, Deletions int }
+type Limits struct{ Points, Windows, Chunks, Deletions int }
 
 func (l Limits) orLargest() Limits {
 	bounded := func(n, largest int) int {
@@ -31,12 +33,15 @@ func (l Limits) orLargest() Limits {
 		}
 		return min(n, largest)
 	}
-	return Limits{Rows: bounded(l.Rows, MaxRows), Windows: bounded(l.Windows, MaxWindows),
+	return Limits{Points: bounded(l.Points, MaxPoints), Windows: bounded(l.Windows, MaxWindows),
 		Chunks: bounded(l.Chunks, MaxChunks), Deletions: bounded(l.Deletions, MaxDeletions)}
 }
 
 // lastWindow is behind all windows that there are.
 const lastWindow = math.MaxUint64
+
+// maxAdopting bounds the bytes of chunks that have no file yet: while there are more, no others are asked for.
+const maxAdopting = 16 << 20
 
 // LastSeries returns what is behind all series: a page up to it is the last one.
 func LastSeries() metric.SeriesID {

@@ -16,6 +16,14 @@ type Row struct {
 	Value       Value
 }
 
+// Chunk is all that a node has of a chunk, encoded by its store.
+type Chunk struct {
+	ID           ChunkID
+	Incarnation  uint64 // of the series, as the sender knows it
+	Points       int
+	Words, Times []byte // Times: of a bucket with timestamps, else empty
+}
+
 // Deletion raises the incarnation of a series: what it had is gone.
 type Deletion struct {
 	Series      metric.SeriesID
@@ -29,6 +37,7 @@ type Change struct {
 	Further   []int    // partitions beside it, ascending
 	Copies    int      // n of the bucket; 0: that of the ring
 	Columns   []Column // of a Write; they come before the rows
+	Chunks    []Chunk  // of a Merge alone, ascending; they come before the rows
 	Rows      []Row
 	Deletions []Deletion
 }
@@ -220,18 +229,18 @@ type Difference struct {
 	Have    []ChunkID       // of which the other side has something else, or which only that has
 }
 
-// Fill gives points of whole chunks and asks for others.
+// Fill gives chunks and asks for others.
 type Fill struct {
 	Step
-	Rows []Row
-	Want []ChunkID
+	Chunks []Chunk   // ascending
+	Want   []ChunkID // ascending
 }
 
-// Filled answers it, once the points are on disk, with those of the first chunks that were asked for.
+// Filled answers it, once the chunks are on disk, with the first ones that were asked for.
 type Filled struct {
 	Step
-	Rows  []Row
-	Given int // chunks; at least one, if any was asked for
+	Chunks []Chunk // ascending; those that have no points are left out
+	Given  int     // chunks; at least one, if any was asked for
 }
 
 // Fetch asks for the slots of a series, at most MaxRows.

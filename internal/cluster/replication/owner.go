@@ -84,6 +84,9 @@ func (c *Core) inspect(change Change) (later, news []Deletion) {
 			compare(Deletion{r.Series, r.Incarnation})
 		}
 	}
+	for i := range change.Chunks {
+		compare(Deletion{change.Chunks[i].ID.Series, change.Chunks[i].Incarnation})
+	}
 	return later, news
 }
 
@@ -108,21 +111,22 @@ func (c *Core) take(m Write, news []Deletion) (Counts, Position, error) {
 	return Counts{Accepted: m.Change.Points()}, at, err
 }
 
-// merge stores copies from another node. What was deleted stays deleted: rows of a lower
+// merge stores copies from another node. What was deleted stays deleted: rows and chunks of a lower
 // incarnation are left out.
 func (c *Core) merge(change Change) (Position, error) {
 	later, news := c.inspect(change)
 	if err := c.Deleted(news); err != nil {
 		return 0, err
 	}
-	rows := change.Rows
+	rows, chunks := change.Rows, change.Chunks
 	if len(later)+len(news) > 0 {
 		rows = slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Incarnation < c.store.Incarnation(r.Series) })
+		chunks = slices.DeleteFunc(slices.Clone(chunks), func(k Chunk) bool { return k.Incarnation < c.store.Incarnation(k.ID.Series) })
 	}
-	if len(rows) == 0 {
+	if len(rows)+len(chunks) == 0 {
 		return c.noted, nil
 	}
-	at, err := c.store.Merge(Change{Partition: change.Partition, Copies: change.Copies, Rows: rows})
+	at, err := c.store.Merge(Change{Partition: change.Partition, Copies: change.Copies, Chunks: chunks, Rows: rows})
 	c.noted = max(c.noted, at)
 	return at, err
 }

@@ -25,6 +25,7 @@ type pass struct {
 	give, want    []ChunkID       // that are left of that page
 	giving        int             // chunks of give in the Fill that was asked
 
+	ended    bool // nothing is left but to wait for the disk
 	move     bool
 	soon     bool // it did not wait for its turn
 	before   int  // windows before the page
@@ -66,6 +67,7 @@ func (c *comparisons) stop(p *pass) {
 // goOn repeats a question that was not answered, or asks the one that waited for a tick.
 func (c *comparisons) goOn(p *pass) {
 	switch {
+	case p.ended:
 	case !c.isUp(p.of.peer) || p.asked != nil && c.now.Steady >= p.first+c.config.Timeout:
 		c.pause(p)
 	case p.asked == nil:
@@ -204,11 +206,11 @@ func (c *comparisons) difference(from ring.ID, m Difference) {
 func (c *comparisons) fillNext(p *pass) {
 	p.asked = nil
 	switch {
-	case len(p.give)+len(p.want) > 0 && c.budget <= 0:
+	case len(p.give)+len(p.want) > 0 && (c.budget <= 0 || c.files.crowded()):
 	case len(p.give)+len(p.want) > 0:
 		fill := Fill{Step: p.nextStep(), Want: p.want[:min(len(p.want), maxWant)]}
-		fill.Rows, p.giving = c.rows(p.give)
-		c.budget -= len(fill.Rows)
+		fill.Chunks, p.giving = chunksOf(c.store, p.give, c.config.Limits.Points)
+		c.budget -= points(fill.Chunks)
 		c.ask(p, fill)
 	case p.upTo == LastSeries():
 		p.windows = p.windows[1:]
@@ -220,18 +222,29 @@ func (c *comparisons) fillNext(p *pass) {
 	}
 }
 
-// rows returns the points of the first chunks of a list, as many as a message holds and at least one,
-// and the number of these chunks.
-func (c *Core) rows(list []ChunkID) (rows []Row, chunks int) {
-	for chunks < len(list) {
-		more := c.store.Rows(list[chunks])
-		if chunks > 0 && len(rows)+len(more) > c.config.Limits.Rows {
+// chunksOf returns the first chunks of a list that have points, with so many points together and at least one
+// chunk, and how many of the list these stand for.
+func chunksOf(store Store, list []ChunkID, most int) (chunks []Chunk, of int) {
+	held := 0
+	for ; of < len(list); of++ {
+		next := store.Chunk(list[of])
+		if next.Points == 0 {
+			continue
+		}
+		if held += next.Points; of > 0 && held > most {
 			break
 		}
-		rows = append(rows, more...)
-		chunks++
+		chunks = append(chunks, next)
 	}
-	return rows, chunks
+	return chunks, of
+}
+
+// points returns how many points chunks have.
+func points(chunks []Chunk) (n int) {
+	for i := range chunks {
+		n += chunks[i].Points
+	}
+	return n
 }
 
 // filled takes what this node lacks. What the answer does not bring is asked for again.
@@ -244,12 +257,12 @@ func (c *comparisons) filled(from ring.ID, m Filled) {
 	if !ok || m.Given > len(question.Want) {
 		return
 	}
-	if _, err := c.merge(Change{Partition: p.of.Partition, Copies: p.of.Copies, Rows: m.Rows}); (answering{c.Core}).fails(err, from, p.of.Share) {
+	if _, err := c.merge(Change{Partition: p.of.Partition, Copies: p.of.Copies, Chunks: m.Chunks}); (answering{c.Core}).fails(err, from, p.of.Share) {
 		c.pause(p)
 		return
 	}
-	c.budget -= len(m.Rows)
-	c.countRows(p, question.Rows, m.Rows)
+	c.budget -= points(m.Chunks)
+	c.countMoved(p, question.Chunks, m.Chunks)
 	p.give, p.want = p.give[p.giving:], p.want[m.Given:]
 	if p.giving+m.Given == 0 {
 		c.pause(p) // a peer that gives nothing is asked later
@@ -261,14 +274,17 @@ func (c *comparisons) filled(from ring.ID, m Filled) {
 // finish notes that all windows were equal or exchanged. Here that is on disk when the log was synced; the peer
 // has told so for each page with its disk synced, where this node does not own the share.
 func (c *comparisons) finish(p *pass) {
-	c.stop(p)
-	delete(c.passes, p.of)
+	p.asked, p.ended = nil, true
 	c.stats.Comparisons++
 	if p.soon {
 		c.rest = c.now.Steady + c.now.Steady - p.progress.Started
 	}
 	version := p.step.Version
-	c.whenSynced(c.noted, func() {
+	c.files.whenStored(func() {
+		if c.passes[p.of] == p {
+			c.stop(p)
+			delete(c.passes, p.of)
+		}
 		c.whole[p.of] = c.now.Steady
 		if version == c.view.Version() {
 			c.given[p.of] = true

@@ -11,7 +11,7 @@ type Progress struct {
 	Share
 	From, To      ring.ID
 	Windows, Of   int   // that are equal, and of how many, as far as that is known
-	Rows, Bytes   int64 // that were moved; 8 bytes for a value, 8 for a timestamp
+	Points, Bytes int64 // that were moved; the bytes as chunks are encoded
 	Started, Last int64 // Time.Steady of the first question and of the last answer; 0: none yet
 	Done          bool
 }
@@ -22,8 +22,8 @@ type Stats struct {
 	Windows        uint64 // windows × copies that these compared
 	Chunks         uint64 // chunks × copies that were compared, in windows that differed
 	Differences    uint64 // chunks of which the copies differed, in partitions that do not move
-	Repaired       uint64 // rows that these brought to one of the two nodes
-	Moved          uint64 // rows that moved with a partition
+	Repaired       uint64 // points that these brought to one of the two nodes
+	Moved          uint64 // points that moved with a partition
 	HintsKept      uint64
 	HintsDelivered uint64
 	Hints          int // that are here
@@ -112,20 +112,18 @@ func (c *comparisons) countChunks(p *pass, asked CompareChunks, m Difference) {
 	}
 }
 
-// countRows counts what was given and taken.
-func (c *comparisons) countRows(p *pass, lists ...[]Row) {
-	for _, rows := range lists {
-		p.progress.Rows += int64(len(rows))
-		for _, r := range rows {
-			p.progress.Bytes += 8
-			if r.Value.Time != 0 {
-				p.progress.Bytes += 8
-			}
+// countMoved counts what was given and taken.
+func (c *comparisons) countMoved(p *pass, lists ...[]Chunk) {
+	for _, chunks := range lists {
+		n := points(chunks)
+		p.progress.Points += int64(n)
+		for i := range chunks {
+			p.progress.Bytes += int64(len(chunks[i].Words) + len(chunks[i].Times))
 		}
 		if p.move {
-			c.stats.Moved += uint64(len(rows))
+			c.stats.Moved += uint64(n)
 		} else {
-			c.stats.Repaired += uint64(len(rows))
+			c.stats.Repaired += uint64(n)
 		}
 	}
 }

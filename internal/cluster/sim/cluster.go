@@ -70,7 +70,7 @@ func (p Paging) check(m replication.Message) {
 			panic(fmt.Sprintf("a %T has %d of what it may have %d of", m, n, limit))
 		}
 	}
-	rows, chunks := max(p.Rows, chunkSlots), max(p.Chunks, windowChunks)
+	rows, chunks := max(p.Points, chunkSlots), max(p.Chunks, windowChunks)
 	if p.Limits == (replication.Limits{}) {
 		rows, chunks = 0, 0
 	}
@@ -91,10 +91,18 @@ func (p Paging) check(m replication.Message) {
 		within(len(m.Want), chunks)
 		within(len(m.Have), chunks)
 	case replication.Fill:
-		within(len(m.Rows), rows)
+		within(points(m.Chunks), rows)
 	case replication.Filled:
-		within(len(m.Rows), rows)
+		within(points(m.Chunks), rows)
 	}
+}
+
+// points returns how many points chunks have.
+func points(chunks []replication.Chunk) (n int) {
+	for _, c := range chunks {
+		n += c.Points
+	}
+	return n
 }
 
 // node is one process with its disk.
@@ -110,6 +118,7 @@ type node struct {
 	sees   map[int]bool
 	gone   bool // its disk is lost: it never comes back
 	stuck  bool // its log is not synced
+	told   int  // records of which the protocol knows that they are on disk
 }
 
 // event is something that happens at a time.
@@ -214,7 +223,8 @@ func (c *Cluster) Start(i int) {
 	n.sees = make(map[int]bool)
 	n.core.Require(c.time(n), n.quorums(c))
 	n.core.HoldMoves(c.held)
-	n.core.Synced(c.time(n), replication.Position(len(n.disk.log)))
+	n.told = len(n.disk.log)
+	n.core.Synced(c.time(n), replication.Position(n.told))
 	c.note("%v starts", n)
 	boot := n.boot
 	c.after(0, func() { c.tick(n, boot) })
@@ -261,11 +271,19 @@ func (c *Cluster) tick(n *node, boot uint64) {
 	}
 	n.core.Tick(c.time(n))
 	c.drain(n)
-	if upTo := len(n.disk.log); upTo > n.disk.durable && !n.stuck {
+	if upTo := len(n.disk.log); upTo > n.told && !n.stuck {
 		c.after(1+c.rng.Int64N(40), func() {
 			if n.core != nil && n.boot == boot {
-				n.disk.durable = max(n.disk.durable, upTo)
+				n.disk.durable, n.told = max(n.disk.durable, upTo), max(n.told, upTo)
 				n.core.Synced(c.time(n), replication.Position(upTo))
+				c.drain(n)
+			}
+		})
+	}
+	if upTo := n.disk.taken; !n.stuck && (n.core.Files().Awaited() || len(n.disk.adopting) > 0 && c.rng.IntN(8) == 0) {
+		c.after(1+c.rng.Int64N(80), func() {
+			if n.core != nil && n.boot == boot && n.disk.adopt(upTo) {
+				n.core.Files().Adopted(c.time(n), upTo)
 				c.drain(n)
 			}
 		})

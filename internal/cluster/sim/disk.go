@@ -49,6 +49,8 @@ type disk struct {
 	own       func(metric.SeriesID) int // n of the bucket of a series; 0: that of the ring
 	dropping  func(replication.Share)   // sees that a share is about to be dropped
 	full      bool
+	adopting  []adopted // ascending
+	taken     uint64    // the last chunk that was
 	log       []op
 	durable   int // records of the log that no crash takes
 
@@ -78,7 +80,7 @@ func (d *disk) replay() {
 
 // crash keeps a part of the log that holds at least what was synced.
 func (d *disk) crash(kept int) {
-	d.log = d.log[:max(kept, d.durable)]
+	d.log, d.adopting, d.taken = d.log[:max(kept, d.durable)], nil, 0
 	d.durable = len(d.log)
 	d.replay()
 }
@@ -153,6 +155,7 @@ func (d *disk) change(c replication.Change, larger bool) {
 
 func (d *disk) Write(key replication.Key, c replication.Change) (replication.Counts, replication.Position, error) {
 	c = c.InRows()
+	d.settle(c.Rows)
 	var counts replication.Counts
 	held := make(map[replication.Row]replication.Value)
 	for _, r := range c.Rows {
@@ -197,6 +200,11 @@ func (d *disk) Settle(b replication.BatchID, below uint64) bool {
 }
 
 func (d *disk) Merge(c replication.Change) (replication.Position, error) {
+	if d.full {
+		return 0, replication.ErrFull
+	}
+	c.Rows, c.Chunks = append(slices.Clip(c.Rows), d.take(c.Chunks)...), nil
+	d.settle(c.Rows)
 	if len(c.Rows) == 0 && len(c.Deletions) == 0 {
 		return replication.Position(len(d.log)), nil
 	}
@@ -348,7 +356,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-func (d *disk) Rows(id replication.ChunkID) (rows []replication.Row) {
+// rowsOf returns the points of a chunk that show.
+func (d *disk) rowsOf(id replication.ChunkID) (rows []replication.Row) {
 	s := d.of(id.Series)
 	for slot, v := range s.slots {
 		if slot/chunkSlots == id.Number {
@@ -383,6 +392,7 @@ func (d *disk) Holds() (list []replication.Share) {
 
 func (d *disk) Drop(of replication.Share) {
 	d.dropping(of)
+	d.adopting = slices.DeleteFunc(d.adopting, func(a adopted) bool { return d.share(a.id.Series) == of })
 	d.log = append(d.log, op{drop: []replication.Share{of}})
 	d.apply(d.log[len(d.log)-1], 0)
 }

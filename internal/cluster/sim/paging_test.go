@@ -118,7 +118,7 @@ func TestAPassContinuesWhereItWas(t *testing.T) {
 		return slices.ContainsFunc(list, under)
 	})
 	half := list[slices.IndexFunc(list, under)]
-	if half.Windows >= half.Of || half.Rows == 0 || half.Bytes != 8*half.Rows || half.Last < half.Started {
+	if half.Windows >= half.Of || half.Points == 0 || half.Bytes != rowBytes*half.Points || half.Last < half.Started {
 		t.Fatalf("half way: %+v", half)
 	}
 	var from []uint64
@@ -184,7 +184,7 @@ func TestAPassThatPausesIsWhole(t *testing.T) {
 
 // Comparisons and hints move no more rows in a tick than they may.
 func TestRowsOfATickAreBounded(t *testing.T) {
-	p := Paging{Limits: replication.Limits{Rows: 2, Chunks: 2}, CompareRows: 6, HintRows: 5}
+	p := Paging{Limits: replication.Limits{Points: 2, Chunks: 2}, CompareRows: 6, HintRows: 5}
 	c := paged(4, 3, 2, p)
 	c.Crash(2)
 	c.Run(100)
@@ -194,7 +194,7 @@ func TestRowsOfATickAreBounded(t *testing.T) {
 		sum := last[from]
 		switch m := m.(type) {
 		case replication.Fill:
-			sum[0] += len(m.Rows) + chunkSlots*len(m.Want)
+			sum[0] += points(m.Chunks) + chunkSlots*len(m.Want)
 		case replication.Deliver:
 			sum[1] += len(m.Change.Rows)
 		}
@@ -293,7 +293,7 @@ func TestRule2ABatchDeletesFirst(t *testing.T) {
 
 // What a message brings beyond the rows of a tick is taken off the next ones.
 func TestRowsOverTimeAreBounded(t *testing.T) {
-	p := Paging{Limits: replication.Limits{Rows: 8, Windows: 8, Chunks: 8, Deletions: 8}, Comparisons: 1, CompareRows: 1}
+	p := Paging{Limits: replication.Limits{Points: 8, Windows: 8, Chunks: 8, Deletions: 8}, Comparisons: 1, CompareRows: 1}
 	c := paged(3, 3, 2, p) // nobody keeps hints
 	c.Crash(2)
 	c.Run(100)
@@ -302,9 +302,9 @@ func TestRowsOverTimeAreBounded(t *testing.T) {
 	c.watch = func(from, to *node, m replication.Message) {
 		switch m := m.(type) {
 		case replication.Fill:
-			total[from] += len(m.Rows)
+			total[from] += points(m.Chunks)
 		case replication.Filled:
-			total[to] += len(m.Rows)
+			total[to] += points(m.Chunks)
 		}
 	}
 	c.Start(2)
@@ -313,7 +313,7 @@ func TestRowsOverTimeAreBounded(t *testing.T) {
 		c.Run(tick)
 		for _, rows := range total {
 			// A message is asked for while there is a row of budget left, and brings as many as it holds, both ways.
-			if most = max(most, rows); rows > p.CompareRows*(n+1)+2*p.Limits.Rows {
+			if most = max(most, rows); rows > p.CompareRows*(n+1)+2*p.Limits.Points {
 				t.Fatalf("%d rows in %d ticks, %d in each are allowed", rows, n+1, p.CompareRows)
 			}
 		}
