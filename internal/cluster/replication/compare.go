@@ -34,7 +34,7 @@ type comparisons struct {
 	wanted  map[Share]int64   // when a read has met copies that differ
 	next    int64             // when pairs are looked for anew
 	due     int               // passes of pairs that do not move which may still start until then
-	budget  int               // rows that may still move in this tick; below 0 what was too much
+	budget  int               // points that may still move in this tick; below 0 what was too much
 	passes  map[pair]*pass
 	running []*pass
 	fetched map[pair]bool     // since the ring changed, everything the peer had is here, on disk
@@ -52,6 +52,9 @@ func newComparisons(c *Core) *comparisons {
 
 // restart begins anew: under another ring nothing counts that was compared.
 func (c *comparisons) restart() {
+	for _, p := range c.passes {
+		c.release(p)
+	}
 	clear(c.passes)
 	clear(c.fetched)
 	clear(c.given)
@@ -104,6 +107,7 @@ func (c *comparisons) came(id ring.ID) {
 	c.met[id] = c.now.Steady
 	for of, p := range c.passes {
 		if of.peer == id && !p.move { // pages that were equal may differ by now
+			c.release(p)
 			c.stop(p)
 			delete(c.passes, of)
 		}

@@ -13,7 +13,7 @@ const WindowChunks = 120
 // The bounds of a message. A Fill has at least one chunk.
 const (
 	MaxRows       = 32 << 10 // of a batch, a hint
-	MaxPoints     = 64 << 10 // of a Fill and its answer
+	MaxPoints     = 32 << 10 // of a Fill and its answer
 	MaxChunkBytes = 16 << 10 // of the values of a chunk, and of its timestamps
 	MaxWindows    = 4096     // of a Compare and its answer
 	MaxChunks     = 4096     // of a CompareChunks and its answer

@@ -24,6 +24,7 @@ type pass struct {
 	after, upTo   metric.SeriesID // the page of series, of the window or of deletions
 	give, want    []ChunkID       // that are left of that page
 	giving        int             // chunks of give in the Fill that was asked
+	reserved      int             // points of the budget that its answer may take
 
 	ended    bool // nothing is left but to wait for the disk
 	move     bool
@@ -57,6 +58,7 @@ func (c *comparisons) pause(p *pass) {
 	p.progress.Windows = p.before
 	p.windows, p.give, p.want = nil, nil, nil
 	p.rest = c.now.Steady + c.config.CompareMS
+	c.release(p)
 	c.stop(p)
 }
 
@@ -211,6 +213,10 @@ func (c *comparisons) fillNext(p *pass) {
 		fill := Fill{Step: p.nextStep(), Want: p.want[:min(len(p.want), maxWant)]}
 		fill.Chunks, p.giving = chunksOf(c.store, p.give, c.config.Limits.Points)
 		c.budget -= points(fill.Chunks)
+		if len(fill.Want) > 0 {
+			p.reserved = c.config.Limits.Points
+			c.budget -= p.reserved
+		}
 		c.ask(p, fill)
 	case p.upTo == LastSeries():
 		p.windows = p.windows[1:]
@@ -220,6 +226,12 @@ func (c *comparisons) fillNext(p *pass) {
 		p.after = p.upTo
 		c.askChunks(p)
 	}
+}
+
+// release gives back what is reserved of the budget.
+func (c *comparisons) release(p *pass) {
+	c.budget += p.reserved
+	p.reserved = 0
 }
 
 // chunksOf returns the first chunks of a list that have points, with so many points together and at least one
@@ -257,6 +269,7 @@ func (c *comparisons) filled(from ring.ID, m Filled) {
 	if !ok || m.Given > len(question.Want) {
 		return
 	}
+	c.release(p)
 	if _, err := c.merge(Change{Partition: p.of.Partition, Copies: p.of.Copies, Chunks: m.Chunks}); (answering{c.Core}).fails(err, from, p.of.Share) {
 		c.pause(p)
 		return
