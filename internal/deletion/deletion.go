@@ -64,6 +64,7 @@ type Options struct {
 // Deleter deletes series. Its methods may be called concurrently.
 type Deleter struct {
 	o        Options
+	expected expected
 	counters struct{ series, expired, points atomic.Int64 }
 }
 
@@ -218,9 +219,13 @@ func (x *Deleter) Count(d *columns.Deletion) int64 {
 	return int64(len(d.Series))
 }
 
-// Expire deletes series of which nothing is left, and which nobody asked to delete. The caller has
-// the gate.
+// Expire deletes series of which nothing is left, nothing is expected, and which nobody asked to
+// delete. The caller has the gate.
 func (x *Deleter) Expire(b *columns.Bucket, ids []metric.SeriesID) error {
+	return x.expected.others(ids, func(ids []metric.SeriesID) error { return x.expire(b, ids) })
+}
+
+func (x *Deleter) expire(b *columns.Bucket, ids []metric.SeriesID) error {
 	d := columns.Deletion{Bucket: b, Why: logrecord.Expired}
 	err := x.delete(&d, ids)
 	x.counters.expired.Add(x.Count(&d))

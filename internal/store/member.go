@@ -114,12 +114,22 @@ func (m Member) DropSeries(bucket uint64, ids []metric.SeriesID) error {
 	return m.s.deletions.Drop(context.Background(), bucket, ids)
 }
 
-// Adopt takes chunks of other nodes in, as flush.Flusher.Adopt.
+// Expect says that a chunk of a series is about to be adopted: until it was, the series stays, with points or not. It
+// reports false, and nothing is expected, if there is no such series.
+func (m Member) Expect(id metric.SeriesID) bool { return m.s.deletions.Expect(id) }
+
+// Adopt takes chunks in that were expected, as flush.Flusher.Adopt. After an error they still are.
 func (m Member) Adopt(ctx context.Context, list []flush.Adopted) error {
 	if err := m.s.replay.All(ctx); err != nil {
 		return err
 	}
-	return m.s.flusher.Adopt(ctx, list)
+	if err := m.s.flusher.Adopt(ctx, list); err != nil {
+		return err
+	}
+	for i := range list {
+		m.s.deletions.Came(list[i].ID)
+	}
+	return nil
 }
 
 // Incarnation returns the incarnation of a series, 0 for one that was never deleted.

@@ -31,9 +31,9 @@ type adopting struct {
 	x      *index
 
 	// Of the caller of the replica:
-	under  map[replication.ChunkID]bool // chunks that do not show yet
-	order  []underway                   // the same, as they came
-	behind replication.ChunkID          // the last chunk of the change
+	under  map[replication.ChunkID]*series // chunks that do not show yet
+	order  []underway                      // the same, as they came
+	behind replication.ChunkID             // the last chunk of the change
 	coder  chunk.Encoder
 	asked  slots // what a chunk has that is asked for
 	given  slots // what the chunk has that is taken
@@ -173,14 +173,11 @@ func (v *slots) decode(c *replication.Chunk) (err error) {
 func (r *Replica) adoptable(s *series, c *replication.Chunk, v *slots) bool {
 	again := r.behind.Compare(c.ID) >= 0
 	r.behind = c.ID
-	if again || v.times != nil || s.bucket.info.HPTS || r.under[c.ID] || c.Incarnation != r.Incarnation(s.id) {
+	if again || v.times != nil || s.bucket.info.HPTS || r.under[c.ID] == s || c.Incarnation != r.Incarnation(s.id) {
 		return false
 	}
 	first := int64(c.ID.Number) * chunk.Slots
 	if first < oldest(&s.bucket.info, r.writing.now) {
-		return false
-	}
-	if !r.has(s) {
 		return false
 	}
 	if _, _, err := r.index.bounds(s); err != nil { // adopt makes them wider
@@ -194,7 +191,7 @@ func (r *Replica) adoptable(s *series, c *replication.Chunk, v *slots) bool {
 			return false
 		}
 	}
-	return r.vacant(s, first)
+	return r.vacant(s, first) && r.o.Local.Expect(s.id)
 }
 
 // vacant reports whether a chunk is known to hold nothing.
@@ -236,9 +233,9 @@ func (a *adopting) take(s *series, id replication.ChunkID, c flush.Adopted) {
 	a.bytes += int64(len(c.Data))
 	a.waiting = append(a.waiting, c)
 	if a.under == nil {
-		a.under = make(map[replication.ChunkID]bool)
+		a.under = make(map[replication.ChunkID]*series)
 	}
-	a.under[id] = true
+	a.under[id] = s
 	a.order = append(a.order, underway{a.taken, id, s})
 }
 
@@ -292,7 +289,9 @@ func (a *adopting) adopted() {
 	a.queue.Unlock()
 	for len(a.order) > 0 && a.order[0].number <= done {
 		c := &a.order[0]
-		delete(a.under, c.id)
+		if a.under[c.id] == c.s { // else its series was deleted, and is here again
+			delete(a.under, c.id)
+		}
 		if s := c.s; !s.gone {
 			s.share.digests.change(a.x, s, int64(c.id.Number)/chunksPerWindow)
 		}
@@ -302,7 +301,7 @@ func (a *adopting) adopted() {
 
 // settle makes a slot show what is on its way to it: a chunk that does not show yet is put into a file now.
 func (a *adopting) settle(s *series, slot int64) error {
-	if len(a.order) == 0 || !a.under[replication.ChunkID{Series: s.id, Number: uint64(slot / chunk.Slots)}] {
+	if len(a.order) == 0 || a.under[replication.ChunkID{Series: s.id, Number: uint64(slot / chunk.Slots)}] != s {
 		return nil
 	}
 	return a.show()

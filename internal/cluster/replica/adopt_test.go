@@ -63,12 +63,16 @@ func (m *model) give(t *rapid.T) {
 			of[id] = append(of[id], r)
 		}
 	}
-	var c replication.Change
+	var c, again replication.Change
 	for id, rows := range of {
 		c.Chunks = append(c.Chunks, encoded(rows))
-		if slices.ContainsFunc(m.hidden, func(h hidden) bool { return h.id == id }) {
-			m.show()
+		if slices.ContainsFunc(m.hidden, func(h hidden) bool { return h.id == id && m.lives(h) }) {
+			again.Chunks = append(again.Chunks, encoded(rows))
 		}
+	}
+	if len(again.Chunks) > 0 { // lets all show; which of its own chunks would do so as well is not easily said
+		c = again
+		m.show()
 	}
 	slices.SortFunc(c.Chunks, func(a, b replication.Chunk) int { return a.ID.Compare(b.ID) })
 	before, _ := m.Adopting()
@@ -98,17 +102,20 @@ func (m *model) give(t *rapid.T) {
 func (m *model) touch(rows []replication.Row) {
 	for _, r := range rows {
 		if slices.ContainsFunc(m.hidden, func(h hidden) bool {
-			return h.id == replication.ChunkID{Series: r.Series, Number: r.Slot / chunk.Slots}
+			return h.id == replication.ChunkID{Series: r.Series, Number: r.Slot / chunk.Slots} && m.lives(h)
 		}) {
 			m.show()
 		}
 	}
 }
 
+// lives reports whether the series of a hidden chunk was not deleted meanwhile.
+func (m *model) lives(h hidden) bool { return h.rows[0].Incarnation == m.incarnation(h.id.Series) }
+
 // show lets hidden chunks show whose series were not deleted meanwhile.
 func (m *model) show() {
 	for _, h := range m.hidden {
-		if h.rows[0].Incarnation != m.incarnation(h.id.Series) {
+		if !m.lives(h) {
 			continue
 		}
 		m.apply(replication.Change{Rows: h.rows}, true, true)

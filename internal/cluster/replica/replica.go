@@ -32,6 +32,7 @@ type Local interface {
 	EachSeries(ctx context.Context, fn func(info buckets.Info, id metric.SeriesID, key []byte) bool) error
 	DeleteSeriesAt(ctx context.Context, bucket uint64, list []deletion.At) (coordinator.Token, error)
 	DropSeries(bucket uint64, ids []metric.SeriesID) error
+	Expect(id metric.SeriesID) bool
 	Adopt(ctx context.Context, list []flush.Adopted) error
 	Incarnations(fn func(bucket uint64, id metric.SeriesID, incarnation uint64) bool)
 	CountPoints(bucket uint64, c *account.Counts) (coordinator.Token, error)
