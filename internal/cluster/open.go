@@ -118,7 +118,7 @@ func (c *Cluster) openData(start time.Time) error {
 	}
 	c.runtime = runtime{data: copies, self: c.id, pace: o.Pace, start: start, now: o.Now, fatal: o.OnFatal,
 		send: func(to ring.ID, m replication.Message) { c.wires.send(to, m) }, reply: c.commits.answered,
-		toSync: make(chan struct{}, 1), toFile: make(chan struct{}, 1), found: make(chan difference, maxFound)}
+		toSync: make(chan struct{}, 1), toFile: make(chan struct{}, 1), toSum: make(chan struct{}, 1), found: make(chan difference, maxFound)}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	view := c.View()
 	r, w, next := c.count(view)

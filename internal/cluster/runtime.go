@@ -49,6 +49,7 @@ type runtime struct {
 	found  chan difference // that reads have met
 	toSync chan struct{}   // holds one while something waits for the log
 	toFile chan struct{}   // holds one while chunks are to be adopted
+	toSum  chan struct{}   // holds one while digests are to be made
 	ctx    context.Context
 	stop   context.CancelFunc
 	done   sync.WaitGroup
@@ -89,23 +90,27 @@ func (r *runtime) input(do func(t replication.Time, core *replication.Core)) {
 		}
 	}
 	r.publish()
-	adopt := r.core.Files().Awaited() || r.data.AdoptDue()
+	adopt, prepare := r.core.Background().AwaitsFiles() || r.data.AdoptDue(), r.core.Background().AwaitsDigests()
 	r.mu.Unlock()
-	if adopt {
-		select {
-		case r.toFile <- struct{}{}:
-		default: // it will look
-		}
-	}
-	select {
-	case r.toSync <- struct{}{}:
-	default: // it will look
-	}
+	wake(r.toFile, adopt)
+	wake(r.toSum, prepare)
+	wake(r.toSync, true)
 	for _, s := range out {
 		r.send(s.To, s.Message)
 	}
 	for _, done := range replies {
 		r.reply(done)
+	}
+}
+
+// wake wakes who waits for a channel that holds one, if he is to look.
+func wake(who chan struct{}, look bool) {
+	if !look {
+		return
+	}
+	select {
+	case who <- struct{}{}:
+	default: // he will look
 	}
 }
 
@@ -130,6 +135,7 @@ func (r *runtime) mayKeep(partition int) []ring.ID { return (*r.holders.Load())[
 func (r *runtime) run(ready <-chan struct{}) {
 	r.done.Go(r.syncLog)
 	r.done.Go(r.adoptChunks)
+	r.done.Go(r.makeDigests)
 	r.done.Go(func() {
 		select {
 		case <-ready:
@@ -227,7 +233,19 @@ func (r *runtime) adoptChunks() {
 			}
 			continue
 		}
-		r.input(func(t replication.Time, core *replication.Core) { core.Files().Adopted(t, upTo) })
+		r.input(func(t replication.Time, core *replication.Core) { core.Background().Adopted(t, upTo) })
+	}
+}
+
+// makeDigests makes digests that the protocol waits for, some at a time: others come in between.
+func (r *runtime) makeDigests() {
+	for {
+		select {
+		case <-r.toSum:
+			r.input(func(t replication.Time, core *replication.Core) { core.Background().PrepareSome(t) })
+		case <-r.ctx.Done():
+			return
+		}
 	}
 }
 

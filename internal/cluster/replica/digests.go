@@ -3,6 +3,7 @@ package replica
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -22,6 +23,7 @@ type digests struct {
 	scanned bool // there is a sheet for every window with points
 	since   time.Time
 	sheets  map[int64]*sheet
+	work    *work // under way; nil: none
 }
 
 // sheet is the digest of a window of a share.
@@ -33,16 +35,28 @@ type sheet struct {
 	written bool                       // a sheet that is not valid became so by a write: there will be more
 }
 
+// work is a scan of all windows of a share, or of one whose sheet is made anew, that goes on a part at a time. Points
+// come in between: those of a scan make the sheets of their windows invalid, those of a sheet are on its list.
+type work struct {
+	t      *sheet // nil: all windows are scanned
+	window int64
+	list   []*series // as they were at its begin, those from at on are left
+	at     int
+}
+
+// forget lets all digests go.
+func (d *digests) forget() { d.scanned, d.work = false, nil }
+
 // change takes a series out of the digest of a window: it is being written to.
 func (d *digests) change(x *index, s *series, window int64) {
-	if !d.scanned || s.dirty == window+1 {
+	if !d.scanned && d.work == nil || s.dirty == window+1 {
 		return
 	}
 	t := d.sheets[window]
 	switch {
 	case t == nil:
 		d.sheets[window] = &sheet{written: true}
-	case !t.valid:
+	case t.each == nil && !t.valid:
 		t.written = true
 	case t.each == nil:
 		*t = sheet{written: true}
@@ -71,7 +85,7 @@ func (d *digests) drop(x *index, first, last int64) {
 func (d *digests) dropSeries(x *index, s *series) {
 	switch {
 	case !s.known:
-		d.scanned = false
+		d.forget()
 	case s.from < s.past:
 		d.drop(x, s.from/windowSlots, (s.past-1)/windowSlots)
 	}
@@ -81,7 +95,7 @@ func (d *digests) dropSeries(x *index, s *series) {
 func (x *index) rest() {
 	for _, sh := range x.shares {
 		for _, t := range sh.digests.sheets {
-			if len(t.changed) == 0 {
+			if t.valid && len(t.changed) == 0 {
 				x.digests -= len(t.each)
 				t.each = nil
 			}
@@ -104,84 +118,140 @@ func (x *index) digest(s *series, first, past int64) uint64 {
 	return d
 }
 
-// update brings the digests of all windows of a share up to date.
-func (x *index) update(sh *share) {
+// update brings the digests of all windows of a share up to date, with so many digests of series at most, and reports
+// whether they are.
+func (x *index) update(sh *share, most int) bool {
 	d := &sh.digests
-	if !d.scanned || x.o.Now().Sub(d.since) > sheetAge {
-		x.scan(sh)
+	if d.work == nil && (!d.scanned || x.o.Now().Sub(d.since) > sheetAge) {
+		x.begin(sh)
+	}
+	if d.work != nil && !x.goOn(sh, &most) {
+		return false
 	}
 	for window, t := range d.sheets {
 		if !t.valid {
-			x.compute(sh, window, t)
-		}
-		for _, s := range t.changed {
-			if s.dirty == window+1 {
-				s.dirty = 0
-			}
-			if _, again := t.each[s.id]; again || x.series[s.id] != s {
-				continue
-			}
-			if sum := x.digest(s, window*chunksPerWindow, (window+1)*chunksPerWindow); sum != 0 {
-				t.sum += sum
-				t.each[s.id] = sum
-				x.digests++
+			d.work = x.anew(sh, window, t)
+			if !x.goOn(sh, &most) {
+				return false
 			}
 		}
-		if t.changed = t.changed[:0]; t.sum == 0 && len(t.each) == 0 {
+		for ; len(t.changed) > 0; t.changed = t.changed[:len(t.changed)-1] {
+			if most <= 0 {
+				return false
+			}
+			x.addChanged(t, window, t.changed[len(t.changed)-1], &most)
+		}
+		if t.sum == 0 && len(t.each) == 0 {
 			delete(d.sheets, window)
 		}
 	}
 	if x.digests > x.o.MaxDigests {
 		x.rest()
 	}
+	return true
 }
 
-// scan makes the sheets of a share anew, of all windows that may have points.
-func (x *index) scan(sh *share) {
+// addChanged adds the digest of a series that has changed.
+func (x *index) addChanged(t *sheet, window int64, s *series, most *int) {
+	if s.dirty == window+1 {
+		s.dirty = 0
+	}
+	if _, again := t.each[s.id]; again || x.series[s.id] != s {
+		return
+	}
+	*most--
+	if sum := x.digest(s, window*chunksPerWindow, (window+1)*chunksPerWindow); sum != 0 {
+		t.sum += sum
+		t.each[s.id] = sum
+		x.digests++
+	}
+}
+
+// goOn goes on with the work on a share, and reports whether it is done.
+func (x *index) goOn(sh *share, most *int) bool {
+	d, w := &sh.digests, sh.digests.work
+	for ; w.at < len(w.list); w.at++ {
+		if *most <= 0 {
+			return false
+		}
+		if s := w.list[w.at]; x.series[s.id] != s {
+			continue
+		} else if w.t == nil {
+			x.scan(d, s, most)
+		} else if w.t.each == nil { // something has let it go: it is begun anew
+			break
+		} else if s.dirty != w.window+1 {
+			x.addChanged(w.t, w.window, s, most)
+		}
+	}
+	d.work = nil
+	switch t := w.t; {
+	case t == nil:
+		d.scanned = true
+	case t.each != nil:
+		if t.valid = true; !t.written && len(t.changed) == 0 {
+			x.digests -= len(t.each)
+			t.each = nil
+		}
+		t.written = false
+	}
+	return w.t == nil || w.t.valid
+}
+
+// begin begins to make the sheets of a share anew, of all windows that may have points.
+func (x *index) begin(sh *share) {
 	d := &sh.digests
 	for _, t := range d.sheets {
 		x.digests -= len(t.each)
 	}
-	*d = digests{scanned: true, since: x.o.Now(), sheets: make(map[int64]*sheet)}
-	for _, s := range sh.list {
-		s.dirty = 0
-		from, past, err := x.bounds(s)
-		for err == nil && from < past {
-			window := from / windowSlots
-			if sum := x.digest(s, window*chunksPerWindow, (window+1)*chunksPerWindow); sum != 0 {
-				t := d.sheets[window]
-				if t == nil {
-					t = &sheet{valid: true}
-					d.sheets[window] = t
-				}
+	*d = digests{since: x.o.Now(), sheets: make(map[int64]*sheet), work: &work{list: slices.Clone(sh.list)}}
+}
+
+// scan adds a series to the sheets of its windows.
+func (x *index) scan(d *digests, s *series, most *int) {
+	s.dirty = 0
+	from, past, err := x.bounds(s)
+	for err == nil && from < past {
+		window := from / windowSlots
+		*most--
+		if sum := x.digest(s, window*chunksPerWindow, (window+1)*chunksPerWindow); sum != 0 {
+			t := d.sheets[window]
+			if t == nil {
+				t = &sheet{valid: true}
+				d.sheets[window] = t
+			}
+			if t.valid { // else it is made anew
 				t.sum += sum
 			}
-			// The next window with points may be far away.
-			from = (window + 1) * windowSlots
-			if from < past {
-				from, past, err = x.o.Local.Series(s.bucket.info, s.key).Extent(context.Background(), from, buckets.MaxSlot-from)
-			}
+		}
+		// The next window with points may be far away.
+		from = (window + 1) * windowSlots
+		if from < past {
+			from, past, err = x.o.Local.Series(s.bucket.info, s.key).Extent(context.Background(), from, buckets.MaxSlot-from)
 		}
 	}
 }
 
-// compute makes a sheet anew. One that is written to keeps the digests of its series.
-func (x *index) compute(sh *share, window int64, t *sheet) {
-	*t = sheet{valid: true, written: t.written}
-	if t.written {
-		t.each = make(map[metric.SeriesID]uint64)
-	}
+// anew begins to make a sheet anew. One that is written to keeps the digests of its series.
+func (x *index) anew(sh *share, window int64, t *sheet) *work {
+	x.digests -= len(t.each)
+	*t = sheet{written: t.written, each: make(map[metric.SeriesID]uint64)}
 	for _, s := range sh.list {
 		if s.dirty == window+1 {
 			s.dirty = 0
 		}
-		sum := x.digest(s, window*chunksPerWindow, (window+1)*chunksPerWindow)
-		if t.sum += sum; sum != 0 && t.written {
-			t.each[s.id] = sum
-			x.digests++
-		}
 	}
-	t.written = false
+	return &work{t: t, window: window, list: slices.Clone(sh.list)}
+}
+
+// preparedDigests is how many digests of series Prepare makes at a time: some milliseconds.
+const preparedDigests = 256
+
+// Prepare makes some digests of a share, and reports whether Windows has all: see replication.Store.
+func (r *Replica) Prepare(of replication.Share) bool {
+	r.adopted()
+	r.index.refresh()
+	return r.index.update(r.index.share(of), preparedDigests)
 }
 
 // Windows returns the digests of the windows of a share that have points, in ascending order.
@@ -189,7 +259,9 @@ func (r *Replica) Windows(of replication.Share) (list []replication.WindowDigest
 	r.adopted()
 	r.index.refresh()
 	sh := r.index.share(of)
-	r.index.update(sh)
+	for !r.index.update(sh, math.MaxInt) {
+		// What was under way was in vain, and is begun anew.
+	}
 	for window, t := range sh.digests.sheets {
 		if t.sum != 0 {
 			list = append(list, replication.WindowDigest{Number: uint64(window), Digest: t.sum})

@@ -214,7 +214,8 @@ func (x *index) renumber(b *bucket, n int) {
 		for _, s := range moved {
 			s.share, s.dirty = x.shareOf(s.id, b), 0
 			s.share.add(s)
-			sh.digests.scanned, s.share.digests.scanned = false, false
+			sh.digests.forget()
+			s.share.digests.forget()
 		}
 	}
 }
@@ -318,7 +319,7 @@ func (x *index) refresh() {
 	if _, count := x.o.Local.Damage(); count != x.damage {
 		x.damage = count
 		for _, sh := range x.shares {
-			sh.digests.scanned = false
+			sh.digests.forget()
 		}
 	}
 }
@@ -346,7 +347,9 @@ func (x *index) moveEdge(b *bucket, edge int64) {
 	first, last := min(b.edge, edge)/chunksPerWindow, max(b.edge, edge)/chunksPerWindow
 	b.edge = edge
 	for _, sh := range x.shares {
-		sh.digests.drop(x, first, last)
+		if sh.digests.drop(x, first, last); !sh.digests.scanned {
+			sh.digests.forget()
+		}
 	}
 }
 

@@ -414,6 +414,16 @@ func (m *model) check(t *rapid.T) {
 	}
 }
 
+// prepare makes some digests, and leaves others for later.
+func (m *model) prepare(t *rapid.T) {
+	share := replication.Share{Partition: rapid.IntRange(0, partitions-1).Draw(t, "prepared")}
+	m.adopted()
+	m.index.refresh()
+	for range rapid.IntRange(1, 3).Draw(t, "parts") {
+		m.index.update(m.index.share(share), rapid.IntRange(1, 4).Draw(t, "digests"))
+	}
+}
+
 // checkChunks reads the chunks of a window page by page, and takes them out of those that are expected.
 func (m *model) checkChunks(t *rapid.T, partition int, window uint64, chunks map[replication.ChunkID]uint64) {
 	var after metric.SeriesID
@@ -463,7 +473,7 @@ func TestReplicaIsTheModel(t *testing.T) {
 		m := newModel(t, n)
 		n.slack = 4 << 10
 		steps := []func(*rapid.T){m.write, m.write, m.write, m.merge, m.merge, m.hint, m.deliver, m.settle, m.check, func(t *rapid.T) { m.sync(t) }, m.flush, m.fail,
-			m.give, m.give, m.adopt, m.remove, m.drop, m.later}
+			m.give, m.give, m.adopt, m.prepare, m.prepare, m.remove, m.drop, m.later}
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			rapid.SampledFrom(steps).Draw(t, "step")(t)
 		}

@@ -32,11 +32,17 @@ func (c answering) answer(to ring.ID, of Share, m Message) {
 
 // answerSynced sends an answer once all is on disk that this node has now.
 func (c answering) answerSynced(to ring.ID, m Message) {
-	c.files.whenStored(func() { c.send(to, m) })
+	c.background.whenStored(func() { c.send(to, m) })
 }
 
-// windows says which windows differ.
+// windows says which windows differ, once it knows.
 func (c answering) windows(from ring.ID, m Compare) {
+	if c.answers(m.Step) {
+		c.background.whenPrepared(question{pair: pair{m.share(), from}}, func() { c.compareWindows(from, m) })
+	}
+}
+
+func (c answering) compareWindows(from ring.ID, m Compare) {
 	if !c.answers(m.Step) {
 		return
 	}

@@ -30,6 +30,7 @@ func (b *blank) Lives() uint64                             { return 0 }
 func (b *blank) Deletions(int) []Deletion                  { return nil }
 func (b *blank) Windows(Share) []WindowDigest              { return nil }
 func (b *blank) Chunk(ChunkID) Chunk                       { return Chunk{} }
+func (b *blank) Prepare(Share) bool                        { return true }
 func (b *blank) Adopting() (uint64, int64)                 { return 0, 0 }
 func (b *blank) Holds() []Share                            { return nil }
 func (b *blank) Drop(Share)                                {}

@@ -55,6 +55,8 @@ type Store interface {
 	Lives() uint64
 	// Deletions returns what is known of a partition, of all if it is negative, sorted by series.
 	Deletions(partition int) []Deletion
+	// Prepare makes some of the digests of a share that Windows needs, and reports whether that has all.
+	Prepare(of Share) bool
 	// Windows returns the digests of all windows of a share in which it has something, ascending.
 	Windows(of Share) []WindowDigest
 	// Chunks returns the digests of the chunks of a share in a window, ascending, of series behind
@@ -150,16 +152,16 @@ type Core struct {
 	synced Position
 	noted  Position // the highest that the store has named
 
-	hint    uint64   // number of the last hint
-	waiting []onSync // by position
-	files   *Files
-	highest uint64                // incarnation that was seen
-	asked   map[ring.ID]*learning // peers whose deletions are to be learned; nil: all are
-	compare *comparisons
-	relays  *relays
-	keeping *keeping
-	reads   map[uint64]*read
-	stats   Stats
+	hint       uint64   // number of the last hint
+	waiting    []onSync // by position
+	background *Background
+	highest    uint64                // incarnation that was seen
+	asked      map[ring.ID]*learning // peers whose deletions are to be learned; nil: all are
+	compare    *comparisons
+	relays     *relays
+	keeping    *keeping
+	reads      map[uint64]*read
+	stats      Stats
 
 	coordinator *coordinator
 	untouched   untouched
@@ -188,7 +190,7 @@ func New(c Config, s Store, v *ring.View, t Time) *Core {
 	core := &Core{config: c, store: s, view: v, now: t, up: map[ring.ID]bool{c.Self: true}, away: make(map[ring.ID]bool),
 		asked: make(map[ring.ID]*learning),
 		reads: make(map[uint64]*read)}
-	core.files = &Files{core: core}
+	core.background = &Background{core: core}
 	core.compare = newComparisons(core)
 	core.keeping = newKeeping(core)
 	core.relays = &relays{Core: core, deliver: make(map[uint64]*relay)}

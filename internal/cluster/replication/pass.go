@@ -26,6 +26,7 @@ type pass struct {
 	giving        int             // chunks of give in the Fill that was asked
 	reserved      int             // points of the budget that its answer may take
 
+	waits    bool // for digests of its share
 	ended    bool // nothing is left but to wait for the disk
 	move     bool
 	soon     bool // it did not wait for its turn
@@ -69,7 +70,7 @@ func (c *comparisons) stop(p *pass) {
 // goOn repeats a question that was not answered, or asks the one that waited for a tick.
 func (c *comparisons) goOn(p *pass) {
 	switch {
-	case p.ended:
+	case p.ended, p.waits:
 	case !c.isUp(p.of.peer) || p.asked != nil && c.now.Steady >= p.first+c.config.Timeout:
 		c.pause(p)
 	case p.asked == nil:
@@ -101,8 +102,18 @@ func (c *comparisons) answered(from ring.ID, s Step) *pass {
 	return p
 }
 
-// askWindows compares the page of windows that begins at p.from.
+// askWindows compares the page of windows that begins at p.from, once its digests are there.
 func (c *comparisons) askWindows(p *pass) {
+	p.asked, p.waits = nil, true
+	c.background.whenPrepared(question{p.of, true}, func() {
+		if p.waits && c.passes[p.of] == p {
+			p.waits = false
+			c.askPage(p)
+		}
+	})
+}
+
+func (c *comparisons) askPage(p *pass) {
 	list := c.store.Windows(p.of.Share)
 	list = list[findWindow(list, p.from):]
 	p.through, p.behind = lastWindow, 0
@@ -208,7 +219,7 @@ func (c *comparisons) difference(from ring.ID, m Difference) {
 func (c *comparisons) fillNext(p *pass) {
 	p.asked = nil
 	switch {
-	case len(p.give)+len(p.want) > 0 && (c.budget <= 0 || c.files.crowded()):
+	case len(p.give)+len(p.want) > 0 && (c.budget <= 0 || c.background.crowded()):
 	case len(p.give)+len(p.want) > 0:
 		fill := Fill{Step: p.nextStep(), Want: p.want[:min(len(p.want), maxWant)]}
 		fill.Chunks, p.giving = chunksOf(c.store, p.give, c.config.Limits.Points)
@@ -293,7 +304,7 @@ func (c *comparisons) finish(p *pass) {
 		c.rest = c.now.Steady + c.now.Steady - p.progress.Started
 	}
 	version := p.step.Version
-	c.files.whenStored(func() {
+	c.background.whenStored(func() {
 		if c.passes[p.of] == p {
 			c.stop(p)
 			delete(c.passes, p.of)

@@ -280,10 +280,18 @@ func (c *Cluster) tick(n *node, boot uint64) {
 			}
 		})
 	}
-	if upTo := n.disk.taken; !n.stuck && (n.core.Files().Awaited() || len(n.disk.adopting) > 0 && c.rng.IntN(8) == 0) {
+	if upTo := n.disk.taken; !n.stuck && (n.core.Background().AwaitsFiles() || len(n.disk.adopting) > 0 && c.rng.IntN(8) == 0) {
 		c.after(1+c.rng.Int64N(80), func() {
 			if n.core != nil && n.boot == boot && n.disk.adopt(upTo) {
-				n.core.Files().Adopted(c.time(n), upTo)
+				n.core.Background().Adopted(c.time(n), upTo)
+				c.drain(n)
+			}
+		})
+	}
+	if n.core.Background().AwaitsDigests() {
+		c.after(c.rng.Int64N(2*tick), func() {
+			if n.core != nil && n.boot == boot {
+				n.core.Background().PrepareSome(c.time(n))
 				c.drain(n)
 			}
 		})
