@@ -243,6 +243,66 @@ func TestWhatWentIsNotAdopted(t *testing.T) {
 	}
 }
 
+// A merge does not take a series for expired that has nothing but a chunk on its way.
+func TestASeriesWaitsForItsChunk(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, nil)
+	defer n.stop(t)
+	id := n.series(n.bucket(t, "b", false), 1)
+	if _, err := n.Merge(replication.Change{Chunks: []replication.Chunk{encoded([]replication.Row{row(id, today-7200, 7)})}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.store.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.store.Merge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Adopt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if v := n.Read(id, today-7200, today-7199)[0].Value; v.Word != point.FromInt(7) {
+		t.Errorf("%+v", v)
+	}
+}
+
+// What lets a sheet go while it is made anew in parts does not show in the digest.
+func TestDigestsThatGoMeanwhile(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, nil)
+	defer n.stop(t)
+	info := n.bucket(t, "b", false)
+	var rows []replication.Row
+	share := replication.Share{Partition: partitionOf(n.series(info, 0))}
+	for i := 0; len(rows) < 3; i++ {
+		if id := n.series(info, i); partitionOf(id) == share.Partition {
+			rows = append(rows, row(id, today, 7))
+		}
+	}
+	write := func(slot uint64) {
+		for i := range rows {
+			rows[i].Slot = slot
+		}
+		if _, err := n.Merge(replication.Change{Rows: slices.Clone(rows)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(today)
+	n.Windows(share)
+	write(today + 1)
+	x, sh := &n.index, n.index.share(share)
+	if x.update(sh, 1) {
+		t.Fatal("all digests are one")
+	}
+	sh.digests.drop(x, 0, today)
+	write(today + 2)
+	got := n.Windows(share)
+	sh.digests.forget()
+	if want := n.Windows(share); !slices.Equal(got, want) || len(got) != 1 {
+		t.Errorf("%+v, made anew %+v", got, want)
+	}
+}
+
 // A chunk that does not decode, or has other points than it says, is refused whole.
 func TestChunksThatCameDamaged(t *testing.T) {
 	t.Parallel()

@@ -220,9 +220,7 @@ func (x *index) scan(d *digests, s *series, most *int) {
 				t = &sheet{valid: true}
 				d.sheets[window] = t
 			}
-			if t.valid { // else it is made anew
-				t.sum += sum
-			}
+			t.sum += sum // of one that is not valid it does not matter
 		}
 		// The next window with points may be far away.
 		from = (window + 1) * windowSlots
