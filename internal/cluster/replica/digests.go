@@ -242,8 +242,8 @@ func (x *index) anew(sh *share, window int64, t *sheet) *work {
 	return &work{t: t, window: window, list: slices.Clone(sh.list)}
 }
 
-// preparedDigests is how many digests of series Prepare makes at a time: some milliseconds.
-const preparedDigests = 256
+// preparedDigests is how many digests of series Prepare makes at a time: less than a millisecond, mostly.
+const preparedDigests = 64
 
 // Prepare makes some digests of a share, and reports whether Windows has all: see replication.Store.
 func (r *Replica) Prepare(of replication.Share) bool {

@@ -18,10 +18,11 @@ type onFile struct {
 	do   func()
 }
 
-// onDigests is what happens once the digests of a share are there.
+// onDigests is what happens once the digests of a share are there, or since long were not.
 type onDigests struct {
 	question
-	do func()
+	since int64 // Time.Steady
+	do    func()
 }
 
 // question is one that this node asks another, or that other asks. There is one at a time.
@@ -74,20 +75,24 @@ func (b *Background) whenPrepared(q question, do func()) {
 		b.prepared[i].do = do
 		return
 	}
-	b.prepared = append(b.prepared, onDigests{q, do})
+	b.prepared = append(b.prepared, onDigests{q, b.core.now.Steady, do})
 }
 
 // AwaitsDigests reports whether somebody waits for digests.
 func (b *Background) AwaitsDigests() bool { return len(b.prepared) > 0 }
 
 // PrepareSome lets the store make some of the digests that somebody waits for. What waits for all of a share is done
-// in the same input, before others change it.
+// in the same input, before others change it. Where more is written meanwhile than is made, it is done after half of
+// the time that a question has: the store then makes all that are left while everybody waits.
 func (b *Background) PrepareSome(t Time) {
 	b.core.now = t
-	if len(b.prepared) == 0 || !b.core.store.Prepare(b.prepared[0].Share) {
+	if len(b.prepared) == 0 {
 		return
 	}
-	share := b.prepared[0].Share
+	share, late := b.prepared[0].Share, t.Steady >= b.prepared[0].since+b.core.config.Timeout/2
+	if !b.core.store.Prepare(share) && !late {
+		return
+	}
 	var done []onDigests
 	b.prepared = slices.DeleteFunc(b.prepared, func(o onDigests) bool {
 		if o.Share == share {

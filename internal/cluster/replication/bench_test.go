@@ -10,7 +10,10 @@ import (
 )
 
 // blank is a store that takes everything and keeps nothing, so that what remains is the cost of Core.
-type blank struct{ at Position }
+type blank struct {
+	at   Position
+	busy bool // its digests are never all there
+}
 
 func (b *blank) log() Position { b.at++; return b.at }
 
@@ -30,7 +33,7 @@ func (b *blank) Lives() uint64                             { return 0 }
 func (b *blank) Deletions(int) []Deletion                  { return nil }
 func (b *blank) Windows(Share) []WindowDigest              { return nil }
 func (b *blank) Chunk(ChunkID) Chunk                       { return Chunk{} }
-func (b *blank) Prepare(Share) bool                        { return true }
+func (b *blank) Prepare(Share) bool                        { return !b.busy }
 func (b *blank) Adopting() (uint64, int64)                 { return 0, 0 }
 func (b *blank) Holds() []Share                            { return nil }
 func (b *blank) Drop(Share)                                {}

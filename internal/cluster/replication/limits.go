@@ -16,7 +16,7 @@ const (
 	MaxPoints     = 32 << 10 // of a Fill and its answer
 	MaxChunkBytes = 16 << 10 // of the values of a chunk, and of its timestamps
 	MaxWindows    = 4096     // of a Compare and its answer
-	MaxChunks     = 1024     // of a CompareChunks and its answer
+	MaxChunks     = 256      // of a CompareChunks and its answer
 	MaxDeletions  = 8192     // of a Known, a ShareDeletions and its answer
 )
 

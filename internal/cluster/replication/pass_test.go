@@ -86,3 +86,34 @@ func TestAPassDoesNotOutliveItsRing(t *testing.T) {
 		t.Errorf("under the next ring a pass begins at window %d", from)
 	}
 }
+
+// Where more is written than digests are made, a question, and its answer, go after half of the time that it has.
+func TestDigestsThatAreNeverThere(t *testing.T) {
+	c := trio(t, 1)[copyID(1)]
+	c.store.(*blank).busy = true
+	c.Tick(Time{})
+	theirs := Compare{Step: Step{Boot: 1, Pass: 1, Number: 1, Version: c.view.Version()}, Through: lastWindow}
+	c.Receive(Time{}, copyID(3), theirs)
+	c.Receive(Time{}, copyID(3), theirs) // again: it is answered once
+	b := c.Background()
+	counted := func() (asked, answered int) {
+		sends, _ := c.Take()
+		for _, s := range sends {
+			switch s.Message.(type) {
+			case Compare:
+				asked++
+			case Compared:
+				answered++
+			}
+		}
+		return asked, answered
+	}
+	b.PrepareSome(Time{Steady: 499})
+	if asked, answered := counted(); asked+answered > 0 || !b.AwaitsDigests() {
+		t.Fatalf("%d questions and %d answers without digests", asked, answered)
+	}
+	b.PrepareSome(Time{Steady: 500})
+	if asked, answered := counted(); asked == 0 || answered != 1 || b.AwaitsDigests() {
+		t.Fatalf("%d questions and %d answers", asked, answered)
+	}
+}
