@@ -248,8 +248,11 @@ const preparedDigests = 64
 // Prepare makes some digests of a share, and reports whether Windows has all: see replication.Store.
 func (r *Replica) Prepare(of replication.Share) bool {
 	r.adopted()
-	r.index.refresh()
-	return r.index.update(r.index.share(of), preparedDigests)
+	sh := r.index.share(of)
+	if sh.digests.work == nil { // else that was done when it began, and Windows does it again
+		r.index.refresh()
+	}
+	return r.index.update(sh, preparedDigests)
 }
 
 // Windows returns the digests of the windows of a share that have points, in ascending order.
