@@ -12,8 +12,8 @@ import (
 	"dalmatiner/internal/version"
 )
 
-// Adopted is a chunk that came from another node as it is encoded there. Data holds its points, all of them
-// admitted, and belongs to the flusher from then on. Nothing that is here has a point of the series in the chunk.
+// Adopted is a chunk that came from another node. Data is its points, all of them admitted, as this node encodes them,
+// and belongs to the flusher from then on. Nothing that is here has a point of the series in the chunk.
 type Adopted struct {
 	Bucket      uint64
 	ID          metric.SeriesID // whose definition is in the log

@@ -167,7 +167,7 @@ func (v *slots) decode(c *replication.Chunk) (err error) {
 	return nil
 }
 
-// adoptable reports whether a chunk can go into a file as it is: the store has the series, nothing of the chunk is
+// adoptable reports whether a chunk can go into a file whole: the store has the series, nothing of the chunk is
 // here, and all of it is admitted. Chunks of a change come ascending: one that does not may be there already, and not
 // show yet.
 func (r *Replica) adoptable(s *series, c *replication.Chunk, v *slots) bool {

@@ -52,15 +52,15 @@ func newComparisons(c *Core) *comparisons {
 
 // restart begins anew: under another ring nothing counts that was compared.
 func (c *comparisons) restart() {
-	for _, p := range c.passes {
-		c.release(p)
+	for _, p := range slices.Clone(c.running) {
+		c.stop(p)
 	}
 	clear(c.passes)
 	clear(c.fetched)
 	clear(c.given)
 	clear(c.moved)
 	clear(c.wanted)
-	c.running, c.pairs, c.next = nil, nil, 0
+	c.pairs, c.next = nil, 0
 	c.findFetches()
 	maps.DeleteFunc(c.whole, func(of pair, _ int64) bool {
 		_, member := c.view.Member(of.peer)
@@ -73,7 +73,7 @@ func (c *comparisons) tick() {
 	if !c.ready() || c.away[c.config.Self] {
 		return
 	}
-	c.budget = min(c.budget+c.config.CompareRows, c.config.CompareRows)
+	c.budget = min(c.budget+c.config.ComparePoints, c.config.ComparePoints)
 	if c.now.Steady >= c.next {
 		c.next = c.now.Steady + c.config.CompareMS
 		c.due = c.config.Comparisons
@@ -107,7 +107,6 @@ func (c *comparisons) came(id ring.ID) {
 	c.met[id] = c.now.Steady
 	for of, p := range c.passes {
 		if of.peer == id && !p.move { // pages that were equal may differ by now
-			c.release(p)
 			c.stop(p)
 			delete(c.passes, of)
 		}

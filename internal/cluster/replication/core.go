@@ -106,10 +106,10 @@ type Config struct {
 	// Classes returns the n of all buckets that have one of their own, each once; nil: none has.
 	Classes func() []int
 
-	Comparisons int    // that are under way at a time, with moves twice as many; 0: 4
-	CompareRows int    // points that comparisons of this node move in a tick; 0: MaxPoints
-	HintRows    int    // rows of hints that are sent in a tick; 0: MaxRows
-	Limits      Limits // of messages
+	Comparisons   int    // that are under way at a time, with moves twice as many; 0: 4
+	ComparePoints int    // points that comparisons of this node move in a tick; 0: MaxPoints
+	HintRows      int    // rows of hints that are sent in a tick; 0: MaxRows
+	Limits        Limits // of messages
 }
 
 // Numbers are how many copies a bucket has, and how many of them count. 0 stands for the number of the ring, and of
@@ -180,7 +180,7 @@ type onSync struct {
 func New(c Config, s Store, v *ring.View, t Time) *Core {
 	c.Limits = c.Limits.orLargest()
 	c.Comparisons = cmp.Or(c.Comparisons, 4)
-	c.CompareRows, c.HintRows = cmp.Or(c.CompareRows, MaxPoints), cmp.Or(c.HintRows, MaxRows)
+	c.ComparePoints, c.HintRows = cmp.Or(c.ComparePoints, MaxPoints), cmp.Or(c.HintRows, MaxRows)
 	if c.Bucket == nil {
 		c.Bucket = func(uint64) Numbers { return Numbers{} }
 	}

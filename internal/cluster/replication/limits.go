@@ -16,12 +16,9 @@ const (
 	MaxPoints     = 32 << 10 // of a Fill and its answer
 	MaxChunkBytes = 16 << 10 // of the values of a chunk, and of its timestamps
 	MaxWindows    = 4096     // of a Compare and its answer
-	MaxChunks     = 256      // of a CompareChunks and its answer
+	MaxChunks     = 256      // of a CompareChunks and its answer, and asked for in a Fill
 	MaxDeletions  = 8192     // of a Known, a ShareDeletions and its answer
 )
-
-// maxWant bounds the chunks that are asked for in one Fill: few fill a message.
-const maxWant = 256
 
 // Limits are the bounds of messages of a node. Where one is 0, it is the largest.
 type Limits struct{ Points, Windows, Chunks, Deletions int }

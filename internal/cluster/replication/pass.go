@@ -59,11 +59,12 @@ func (c *comparisons) pause(p *pass) {
 	p.progress.Windows = p.before
 	p.windows, p.give, p.want = nil, nil, nil
 	p.rest = c.now.Steady + c.config.CompareMS
-	c.release(p)
 	c.stop(p)
 }
 
+// stop takes a pass from those under way.
 func (c *comparisons) stop(p *pass) {
+	c.release(p)
 	c.running = slices.DeleteFunc(c.running, func(o *pass) bool { return o == p })
 }
 
@@ -221,7 +222,7 @@ func (c *comparisons) fillNext(p *pass) {
 	switch {
 	case len(p.give)+len(p.want) > 0 && (c.budget <= 0 || c.background.crowded()):
 	case len(p.give)+len(p.want) > 0:
-		fill := Fill{Step: p.nextStep(), Want: p.want[:min(len(p.want), maxWant)]}
+		fill := Fill{Step: p.nextStep(), Want: p.want[:min(len(p.want), MaxChunks)]}
 		fill.Chunks, p.giving = chunksOf(c.store, p.give, c.config.Limits.Points)
 		c.budget -= points(fill.Chunks)
 		if len(fill.Want) > 0 {

@@ -31,8 +31,8 @@ type Options struct {
 // Paging bounds what nodes send each other; where it is 0, as widely as they may.
 type Paging struct {
 	replication.Limits
-	Comparisons, CompareRows, HintRows int
-	CompareMS                          int64
+	Comparisons, ComparePoints, HintRows int
+	CompareMS                            int64
 }
 
 // The times of the protocol and of what it stands on, in ms.
@@ -218,7 +218,7 @@ func (c *Cluster) Start(i int) {
 	n.boot++
 	n.core = replication.New(replication.Config{Self: n.id, Boot: n.boot, W: c.options.W, R: c.options.R, MaxHints: c.options.MaxHints,
 		Timeout: timeout, Resend: resend, CompareMS: cmp.Or(c.options.Paging.CompareMS, comparing), Bucket: c.numbers, Classes: c.classes,
-		Limits: c.options.Paging.Limits, Comparisons: c.options.Paging.Comparisons, CompareRows: c.options.Paging.CompareRows,
+		Limits: c.options.Paging.Limits, Comparisons: c.options.Paging.Comparisons, ComparePoints: c.options.Paging.ComparePoints,
 		HintRows: c.options.Paging.HintRows}, n.disk, n.view, c.time(n))
 	n.sees = make(map[int]bool)
 	n.core.Require(c.time(n), n.quorums(c))

@@ -100,7 +100,7 @@ func TestRule2DeletionsAreSharedInPages(t *testing.T) {
 // A pass whose peer goes away continues at the page where it was, and a member that joins says how far it is.
 func TestAPassContinuesWhereItWas(t *testing.T) {
 	one := ones
-	one.CompareRows = 4
+	one.ComparePoints = 4
 	c := paged(1, 1, 1, one)
 	fillAll(t, c)
 	if err := c.Join(-1); err != nil {
@@ -184,7 +184,7 @@ func TestAPassThatPausesIsWhole(t *testing.T) {
 
 // Comparisons and hints move no more rows in a tick than they may.
 func TestRowsOfATickAreBounded(t *testing.T) {
-	p := Paging{Limits: replication.Limits{Points: 2, Chunks: 2}, CompareRows: 6, HintRows: 5}
+	p := Paging{Limits: replication.Limits{Points: 2, Chunks: 2}, ComparePoints: 6, HintRows: 5}
 	c := paged(4, 3, 2, p)
 	c.Crash(2)
 	c.Run(100)
@@ -211,7 +211,7 @@ func TestRowsOfATickAreBounded(t *testing.T) {
 	}
 	settled(t, c)
 	// What was asked for before the budget ended still comes: two copies a message, of 4 comparisons.
-	if limit := p.CompareRows + 4*2*2*chunkSlots; most[0] > limit || most[0] == 0 {
+	if limit := p.ComparePoints + 4*2*2*chunkSlots; most[0] > limit || most[0] == 0 {
 		t.Errorf("%d rows in a tick were compared, the limit is %d", most[0], limit)
 	}
 	if limit := p.HintRows + slots; most[1] > limit || most[1] == 0 {
@@ -293,7 +293,7 @@ func TestRule2ABatchDeletesFirst(t *testing.T) {
 
 // What a message brings beyond the rows of a tick is taken off the next ones.
 func TestRowsOverTimeAreBounded(t *testing.T) {
-	p := Paging{Limits: replication.Limits{Points: 8, Windows: 8, Chunks: 8, Deletions: 8}, Comparisons: 1, CompareRows: 1}
+	p := Paging{Limits: replication.Limits{Points: 8, Windows: 8, Chunks: 8, Deletions: 8}, Comparisons: 1, ComparePoints: 1}
 	c := paged(3, 3, 2, p) // nobody keeps hints
 	c.Crash(2)
 	c.Run(100)
@@ -313,8 +313,8 @@ func TestRowsOverTimeAreBounded(t *testing.T) {
 		c.Run(tick)
 		for _, rows := range total {
 			// A message is asked for while there is a row of budget left, and brings as many as it holds, both ways.
-			if most = max(most, rows); rows > p.CompareRows*(n+1)+2*p.Limits.Points {
-				t.Fatalf("%d rows in %d ticks, %d in each are allowed", rows, n+1, p.CompareRows)
+			if most = max(most, rows); rows > p.ComparePoints*(n+1)+2*p.Limits.Points {
+				t.Fatalf("%d rows in %d ticks, %d in each are allowed", rows, n+1, p.ComparePoints)
 			}
 		}
 	}

@@ -15,8 +15,8 @@ var (
 
 // The smallest pages there can be, and some that hold a little more.
 var (
-	ones = Paging{Limits: replication.Limits{Points: 1, Windows: 1, Chunks: 1, Deletions: 1}, Comparisons: 1, CompareRows: 1, HintRows: 1}
-	few  = Paging{Limits: replication.Limits{Points: 3, Windows: 2, Chunks: 2, Deletions: 2}, Comparisons: 3, CompareRows: 8, HintRows: 4}
+	ones = Paging{Limits: replication.Limits{Points: 1, Windows: 1, Chunks: 1, Deletions: 1}, Comparisons: 1, ComparePoints: 1, HintRows: 1}
+	few  = Paging{Limits: replication.Limits{Points: 3, Windows: 2, Chunks: 2, Deletions: 2}, Comparisons: 3, ComparePoints: 8, HintRows: 4}
 )
 
 var profiles = map[string]Profile{
