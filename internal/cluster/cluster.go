@@ -168,6 +168,7 @@ func (c *Cluster) Close() error {
 	}
 	if c.peers != nil {
 		c.peers.Close()
+		c.wires.close()
 	} else if c.listener != nil {
 		errs = errors.Join(errs, c.listener.Close())
 	}

@@ -29,8 +29,9 @@ type wires struct {
 	call       func(from ring.ID, frame []byte)
 	log        *loglimit.Logger
 
-	mu sync.Mutex
-	of map[ring.ID]*line
+	mu      sync.Mutex
+	of      map[ring.ID]*line
+	running sync.WaitGroup // of inboxes
 }
 
 // line is what is known of one peer's names, and what it knows of ours. The two halves have a
@@ -43,6 +44,8 @@ type line struct {
 	in      sync.Mutex
 	decoder *message.Decoder
 	news    []replication.Bucket // that are not known here yet
+
+	inbox inbox
 }
 
 // keptFrame is what a buffer for frames keeps.
@@ -118,7 +121,7 @@ func (w *wires) malformed(from ring.ID, err error) {
 	w.log.Log(slog.LevelWarn, "decode", "a message of another node is passed over", "peer", from.String(), "err", err)
 }
 
-// message takes a message. Its buckets are here before its rows are.
+// message takes a message. Its buckets are here before its rows are. The protocol gets it later.
 func (w *wires) message(from ring.ID, body []byte) {
 	p := w.to(from)
 	p.in.Lock()
@@ -141,7 +144,10 @@ func (w *wires) message(from ring.ID, body []byte) {
 		w.put(from, request) // if it is lost, the next frame asks again
 	case err != nil:
 		w.malformed(from, err)
-	default:
-		w.receive(from, m)
+	case p.inbox.put(arrival{m, len(body)}):
+		w.running.Go(func() { p.inbox.run(func(m replication.Message) { w.receive(from, m) }) })
 	}
 }
+
+// close waits until nothing is received any more. No frames may come meanwhile.
+func (w *wires) close() { w.running.Wait() }
