@@ -139,7 +139,7 @@ var nodeKeys = []key{
 
 	choiceKey("wal.sync", "interval", []string{"always", "interval", "off"}, "when the log is synced to disk: before each acknowledgement, every wal.interval, or when the system writes it back",
 		func(c *Config) *string { return &c.WALSync }),
-	durationKey("wal.interval", "1s", time.Millisecond, time.Hour, "time between syncs of the log: a power failure can take the points of this time",
+	durationKey("wal.interval", "1s", time.Millisecond, time.Hour, "longest time between syncs of the log: a power failure can take the points of this time",
 		func(c *Config) *time.Duration { return &c.WALInterval }),
 	sizeKey("wal.max_size", "1GB", 16<<20, math.MaxInt64, "size of the log that forces a flush",
 		func(c *Config) *int64 { return &c.WALMaxSize }),

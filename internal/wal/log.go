@@ -19,6 +19,10 @@ const (
 	writePiece = 64 << 10
 	lingerTime = 2 * time.Millisecond
 
+	// awaitedTime is how long those who wait for an fsync have to wait for it in mode
+	// Interval, if that is not shorter. Those of this time share one.
+	awaitedTime = 100 * time.Millisecond
+
 	// restTime is how long nothing is appended before the log repeats what it has
 	// not: with distance, that costs some KiB.
 	restTime = time.Second
@@ -41,6 +45,7 @@ type Log struct {
 	mu       sync.Mutex
 	tail     tail
 	syncReq  LSN           // fsync wanted up to here
+	awaited  LSN           // and up to here within awaitedTime
 	stalled  int           // appends that wait for room
 	closing  bool          //
 	stopped  bool          // the writer is gone
@@ -91,8 +96,8 @@ func (l *Log) Sync() error {
 }
 
 // WaitDurable waits until the record at lsn is fsynced. In mode Always it starts an fsync,
-// which all callers of the moment share. In mode Interval it waits for the next one. In
-// mode Off it returns ErrNotDurable, unless the record is durable already. Other errors are
+// which all callers of the moment share. In mode Interval one comes within 100 ms, or
+// Options.Interval if that is less, which all callers of that time share. In mode Off it returns ErrNotDurable, unless the record is durable already. Other errors are
 // that of ctx, wrapped, an lsn that the log has not reached, ErrClosed, and the failure of
 // the log.
 func (l *Log) WaitDurable(ctx context.Context, lsn LSN) error {
@@ -101,8 +106,13 @@ func (l *Log) WaitDurable(ctx context.Context, lsn LSN) error {
 	}
 	l.mu.Lock()
 	end := l.tail.end
-	if l.o.Sync == Always && lsn < end && l.syncReq <= lsn {
+	switch {
+	case lsn >= end:
+	case l.o.Sync == Always && l.syncReq <= lsn:
 		l.syncReq = lsn + 1
+		l.kick()
+	case l.o.Sync == Interval && l.awaited <= lsn:
+		l.awaited = lsn + 1
 		l.kick()
 	}
 	l.mu.Unlock()

@@ -156,6 +156,7 @@ func writeFile(t testing.TB, fs vfs.FS, name string, data []byte) {
 type manual struct {
 	mu    sync.Mutex
 	ticks []chan time.Time
+	waits []chan time.Time // of those who wait for an fsync
 	rests []chan time.Time
 }
 
@@ -171,15 +172,19 @@ func (m *manual) after(d time.Duration) <-chan time.Time {
 		m.rests = append(m.rests, c)
 		return c
 	}
+	if d == awaitedTime {
+		m.waits = append(m.waits, c)
+		return c
+	}
 	m.ticks = append(m.ticks, c)
 	return c
 }
 
-// armed returns how many timers wait.
-func (m *manual) armed() int {
+// armed returns how many ticks wait, and how many timers of those who wait for an fsync.
+func (m *manual) armed() (ticks, waits int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.ticks)
+	return len(m.ticks), len(m.waits)
 }
 
 func (m *manual) fire() {
@@ -189,6 +194,16 @@ func (m *manual) fire() {
 		c <- time.Time{}
 	}
 	m.ticks = nil
+}
+
+// fireWaits fires the timers of those who wait for an fsync.
+func (m *manual) fireWaits() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.waits {
+		c <- time.Time{}
+	}
+	m.waits = nil
 }
 
 // stopped is a clock that stands until it goes: then what is appended is written at

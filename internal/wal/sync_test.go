@@ -62,19 +62,55 @@ func TestIntervalWaitsForTick(t *testing.T) {
 	l := open(t, vfs.NewMem(), func(o *Options) { o.After, o.FileSize, o.Interval = clock.after, 1<<20, 2*time.Second })
 	for round := range 3 {
 		e := add(t, l, "a", "b")
-		eventually(t, "the tick is armed", func() bool { return clock.armed() == 1 })
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		if err := l.WaitDurable(ctx, e[1].lsn); !errors.Is(err, context.Canceled) {
-			t.Fatalf("round %d: %v, want to wait for the tick", round, err)
+		eventually(t, "the tick is armed, and nobody waits", func() bool { ticks, waits := clock.armed(); return ticks == 1 && waits == 0 })
+		if l.durableLSN() > e[0].lsn {
+			t.Fatalf("round %d: an fsync came before its tick", round)
 		}
 		clock.fire()
-		if err := l.WaitDurable(context.Background(), e[1].lsn); err != nil {
-			t.Fatal(err)
-		}
+		eventually(t, "the tick is followed by an fsync", func() bool { return l.durableLSN() == l.End() })
 	}
 	if n := l.Stats().Syncs; n > 6 {
 		t.Errorf("%d fsyncs in three rounds", n)
+	}
+}
+
+// TestIntervalHurriesForWaiters: an fsync that is waited for comes before the tick, and one
+// is enough for all who wait meanwhile.
+func TestIntervalHurriesForWaiters(t *testing.T) {
+	clock := new(manual)
+	l := open(t, vfs.NewMem(), func(o *Options) { o.After, o.FileSize, o.Interval = clock.after, 1<<20, time.Hour })
+	before := l.Stats().Syncs
+	for round := range int64(3) {
+		e := add(t, l, "a", "b", "c")
+		var done sync.WaitGroup
+		for _, one := range e[:2] {
+			done.Go(func() {
+				if err := l.WaitDurable(context.Background(), one.lsn); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		eventually(t, "both wait, and one timer is armed", func() bool {
+			l.mu.Lock()
+			awaited := l.awaited
+			l.mu.Unlock()
+			_, waits := clock.armed()
+			return awaited == e[1].lsn+1 && waits == 1
+		})
+		if l.durableLSN() > e[0].lsn {
+			t.Fatalf("round %d: an fsync came before its time", round)
+		}
+		clock.fireWaits()
+		done.Wait()
+		if n := l.Stats().Syncs - before; n != round+1 {
+			t.Fatalf("round %d: %d fsyncs", round, n)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	e := add(t, l, "d")
+	if err := l.WaitDurable(ctx, e[0].lsn); !errors.Is(err, context.Canceled) {
+		t.Fatalf("%v, want to wait for an fsync", err)
 	}
 }
 

@@ -27,11 +27,12 @@ type work struct {
 	lingers  bool // a small buffer waits for more
 	rests    bool // all is written, and something is to be repeated
 	unsynced bool
+	awaited  bool // somebody waits for an fsync in mode Interval
 }
 
 // run is the writer: the only goroutine that touches the active file.
 func (l *Log) run() {
-	var linger, tick, rest <-chan time.Time
+	var linger, tick, awaited, rest <-chan time.Time
 	due, rested := false, false
 	for {
 		w := l.take(due, rested)
@@ -43,6 +44,9 @@ func (l *Log) run() {
 		if w.unsynced && l.o.Sync == Interval && tick == nil {
 			tick = l.o.After(l.o.Interval)
 		}
+		if w.awaited && awaited == nil {
+			awaited = l.o.After(min(awaitedTime, l.o.Interval))
+		}
 		if len(w.buf) > 0 || w.sync {
 			linger, rest = nil, nil
 			if err := l.turn(w); err != nil {
@@ -53,6 +57,9 @@ func (l *Log) run() {
 			case <-tick:
 				tick = nil
 				l.requestSync()
+			case <-awaited:
+				awaited = nil
+				l.syncAwaited()
 			default:
 			}
 			continue
@@ -72,6 +79,9 @@ func (l *Log) run() {
 		case <-tick:
 			tick = nil
 			l.requestSync()
+		case <-awaited:
+			awaited = nil
+			l.syncAwaited()
 		}
 	}
 }
@@ -80,6 +90,13 @@ func (l *Log) requestSync() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.syncReq = max(l.syncReq, l.tail.end)
+}
+
+// syncAwaited wants the fsync that is waited for, unless another one has come meanwhile.
+func (l *Log) syncAwaited() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.syncReq = max(l.syncReq, l.awaited)
 }
 
 // take decides what the next turn does and swaps the buffers for it. due says
@@ -97,6 +114,7 @@ func (l *Log) take(due, rested bool) work {
 		upTo:     l.tail.end,
 		sync:     l.syncReq > durable || l.closing && l.tail.end > durable,
 		unsynced: l.tail.end > durable,
+		awaited:  l.awaited > durable,
 	}
 	if len(l.tail.buf) > 0 && (w.sync || due || l.stalled > 0 || len(l.tail.buf) >= writePiece) {
 		w.buf, w.first = l.tail.take(l.spare)
